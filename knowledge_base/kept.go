@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"unique"
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/sealed"
@@ -25,7 +26,7 @@ const (
 	keptSlack = 20
 )
 
-func keptMagic() string { return fmt.Sprintf("anamnesis cards 3.%d\n", card.RecordVersion) }
+func keptMagic() string { return fmt.Sprintf("anamnesis cards 4.%d\n", card.RecordVersion) }
 
 func (s *Store) keptPath() string { return filepath.Join(s.dir, indexDir, keptFile) }
 
@@ -44,35 +45,27 @@ func (s *Store) keptCards() map[string]*stored {
 		copy(st.sum[:], r.Bytes(len(st.sum)))
 		copy(st.lesson[:], r.Bytes(len(st.lesson)))
 		copy(st.text[:], r.Bytes(len(st.text)))
+		st.Head = card.ReadHead(r)
+		st.name = string(r.Bytes(r.Count()))
 		st.whole = slices.Clone(card.Packed(r.Bytes(r.Count())))
-		c, ok := st.whole.Card()
-		if !ok || !r.OK() {
+		if !r.OK() {
 			return nil
 		}
-		st.Head = c.Head()
-		st.stand(path)
+		dir, _ := filepath.Split(path)
+		st.dir = unique.Make(dir)
 		out[path] = st
 	}
 	return out
 }
 
 // keepCards writes what was read, where enough of it is not among what was
-// kept already. Files that may change yet without a mark of it are left out.
-func (s *Store) keepCards(cards, known map[string]*stored) {
-	settled, fresh := 0, 0
-	for _, st := range cards {
-		if st.marks.settled {
-			settled++
-			if was := known[st.path()]; was == nil || was.marks != st.marks {
-				fresh++
-			}
-		}
-	}
-	differ := fresh + len(known) - (settled - fresh)
+// kept already: differ cards are not, or are no more. Files that may change yet
+// without a mark of it are left out.
+func (s *Store) keepCards(cards map[string]*stored, differ int) {
 	if differ < keptFew || differ*keptSlack < len(cards) {
 		return
 	}
-	byPath := make(map[string]*stored, settled)
+	byPath := make(map[string]*stored, len(cards))
 	for _, st := range cards {
 		if st.marks.settled {
 			byPath[st.path()] = st
@@ -109,6 +102,13 @@ func keepCard(w *sealed.Writer, dir, path string, st *stored) bool {
 	w.Bytes(st.sum[:])
 	w.Bytes(st.lesson[:])
 	w.Bytes(st.text[:])
+	head := st.Head
+	if st.claimed || st.outside { // it counts as something else here
+		head = unpack(st.whole).Head()
+	}
+	head.WriteRecord(w)
+	w.Uint(uint64(len(st.name)))
+	w.Bytes([]byte(st.name))
 	w.Uint(uint64(len(st.whole)))
 	w.Bytes(st.whole)
 	return true

@@ -72,32 +72,34 @@ func (c *contents) opposing(id string) []string {
 // which is by path; the caller holds no lock that readers could be waiting for,
 // or the write lock. What was read is kept for the next opening.
 func (s *Store) load(ctx context.Context, known map[string]*stored) error {
-	now, err := s.scan(ctx, known)
+	now, differ, err := s.scan(ctx, known)
 	if err != nil {
 		return err
 	}
-	s.keepCards(now.cards, known)
+	s.keepCards(now.cards, differ)
 	s.dropIndex()
 	s.contents = now
 	return nil
 }
 
-// scan reads the folder. Files that are as known, by path, are not read again.
-func (s *Store) scan(ctx context.Context, known map[string]*stored) (contents, error) {
-	var out contents
+// scan reads the folder. Files that are as known, by path, are not read again; differ
+// is how many of the settled ones are not known as they are, and how many of the known
+// are no more.
+func (s *Store) scan(ctx context.Context, known map[string]*stored) (out contents, differ int, err error) {
 	trusted, arrived, err := readReviews(s.opts.reviews)
 	if err != nil {
-		return out, err
+		return out, 0, err
 	}
 	s.trusted, s.arrived = trusted, arrived
 	paths, broken, err := s.cardPaths()
 	if err != nil {
-		return out, err
+		return out, 0, err
 	}
 	all, err := s.readAll(ctx, paths, known)
 	if err != nil {
-		return out, err
+		return out, 0, err
 	}
+	differ = len(known)
 	out = contents{cards: make(map[string]*stored, len(all)), lessons: make(map[lessonMark]string, len(all)), broken: broken, against: make(map[string][]string), trusted: trusted, arrived: arrived}
 	for i, r := range all {
 		if r.err == nil && out.cards[r.st.ID] != nil {
@@ -108,14 +110,21 @@ func (s *Store) scan(ctx context.Context, known map[string]*stored) (contents, e
 			continue
 		}
 		if len(out.cards) == MaxCards {
-			return out, fmt.Errorf("more than %d cards; move some to another folder", MaxCards)
+			return out, 0, fmt.Errorf("more than %d cards; move some to another folder", MaxCards)
+		}
+		if r.st.marks.settled {
+			if was := known[paths[i]]; was != nil && was.marks == r.st.marks {
+				differ--
+			} else {
+				differ++
+			}
 		}
 		out.cards[r.st.ID] = r.st
 		out.noteAgainst(&r.st.Head)
 		out.lessons[r.st.lesson.mark()] = r.st.ID
 	}
 	out.usage, err = usage.Read(s.usagePath())
-	return out, err
+	return out, differ, err
 }
 
 // cardPaths lists the files that hold cards, in the order of their paths, and

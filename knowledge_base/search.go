@@ -230,6 +230,9 @@ func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 		return []Hit{{Card: st.card(), Score: 1, Evidence: retrieval.Evidence{Matched: 1, Strength: idStrength, Cosine: 1},
 			Expired: st.Expired(now), Path: st.path()}}, nil
 	}
+	if q.Withheld && !s.withholds(q) {
+		return nil, nil
+	}
 	found, vecErr, err := s.index.Search(ctx, retrieval.Query{
 		Text: q.Text, K: q.K, MinEvidence: q.MinEvidence,
 		Allowed: func(id string) bool {
@@ -250,6 +253,16 @@ func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 		hits = append(hits, Hit{Card: st.card(), Score: f.Score, Evidence: f.Evidence, Expired: st.Expired(now), Path: st.path(), Also: f.Also})
 	}
 	return hits, nil
+}
+
+// withholds reports whether any card is withheld from the query.
+func (s *Store) withholds(q Query) bool {
+	for _, st := range s.cards {
+		if shownTo(&st.Head, q) {
+			return true
+		}
+	}
+	return false
 }
 
 // shownTo applies the rules of state and taint.

@@ -165,7 +165,7 @@ func (s *Store) refresh() error {
 	for _, st := range s.cards {
 		known[st.path()] = st
 	}
-	now, err := s.scan(context.Background(), known)
+	now, _, err := s.scan(context.Background(), known)
 	if err != nil {
 		return err
 	}

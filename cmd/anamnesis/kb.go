@@ -14,7 +14,9 @@ import (
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 
 	"github.com/spf13/cobra"
@@ -171,6 +173,10 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 				defer project.Close()
 				layers = knowledgebase.Layers{project, store}
 			}
+			var err error
+			if q.Trust, err = a.rungs(store); err != nil {
+				return err
+			}
 			hits, err := layers.Search(cmd.Context(), q)
 			if err != nil {
 				return err
@@ -199,6 +205,20 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 	cmd.Flags().BoolVar(&q.ReviewedOnly, "reviewed-only", false, "leave drafts out")
 	cmd.Flags().BoolVar(&q.Withheld, "withheld", false, "search the drafts instead that are withheld until reviewed")
 	return cmd
+}
+
+// rungs returns how far a card may be believed on this machine. A user is shown what is
+// withheld from tasks.
+func (a *app) rungs(store *knowledgebase.Store) (func(c *card.Card) knowledgebase.Trust, error) {
+	svc, err := a.service()
+	if err != nil {
+		return nil, err
+	}
+	return func(c *card.Card) knowledgebase.Trust {
+		tr := runtime.TrustOf(svc.Home, c, store.Counts(c.ID))
+		tr.Withheld = false
+		return tr
+	}, nil
 }
 
 func (a *app) kbRebuildCommand(dir *string) *cobra.Command {

@@ -52,6 +52,68 @@ func (c *Card) Head() Head {
 	return h
 }
 
+// WriteRecord adds the head to w, for [ReadHead].
+func (h *Head) WriteRecord(w *sealed.Writer) {
+	for _, s := range []string{h.ID, h.Topic, h.SourceTask, string(h.State), h.Task} {
+		writeText(w, s)
+	}
+	for _, t := range []*time.Time{&h.Created, h.VerifiedAt, h.Expires} {
+		writeTime(w, t)
+	}
+	flags := uint64(0)
+	if h.Tainted {
+		flags |= 1
+	}
+	if h.links != nil {
+		flags |= 2
+	}
+	w.Uint(flags)
+	if h.links == nil {
+		return
+	}
+	for _, list := range h.links.lists() {
+		w.Uint(uint64(len(*list)))
+		for _, s := range *list {
+			writeText(w, s)
+		}
+	}
+}
+
+// ReadHead reads a head that [Head.WriteRecord] wrote; it is good if the reader is OK
+// afterwards.
+func ReadHead(r *sealed.Reader) Head {
+	text := func() string { return string(r.Bytes(r.Count())) }
+	h := Head{ID: text(), Topic: text(), SourceTask: shared(text()), State: State(shared(text())), Task: shared(text())}
+	if t := readTime(r); t != nil {
+		h.Created = *t
+	}
+	h.VerifiedAt, h.Expires = readTime(r), readTime(r)
+	flags := r.Uint()
+	h.Tainted = flags&1 != 0
+	if flags&2 == 0 {
+		return h
+	}
+	h.links = &Links{}
+	for _, list := range h.links.lists() {
+		if n := r.Count(); n > 0 {
+			*list = make([]string, n)
+		}
+		for i := range *list {
+			(*list)[i] = text()
+		}
+	}
+	return h
+}
+
+func (l *Links) lists() []*[]string {
+	return []*[]string{&l.Supersedes, &l.Contradicts, &l.Generalizes}
+}
+
+func writeText(w *sealed.Writer, s string) {
+	w.Uint(uint64(len(s)))
+	w.Bytes([]byte(s))
+}
+
 // shared returns the one copy of a text that many cards have.
 func shared(s string) string { return unique.Make(s).Value() }
 

@@ -26,8 +26,14 @@ func (o *Printer) Hits(hits []knowledgebase.Hit) {
 	}
 	for _, h := range hits {
 		mark := ""
+		if string(h.Trust.Rung) != string(h.Card.State) {
+			mark = ", " + string(h.Trust.Rung)
+		}
+		if h.Trust.Contradicted {
+			mark += ", contradicted since"
+		}
 		if h.Expired {
-			mark = ", expired"
+			mark += ", expired"
 		}
 		o.Printf("%.2f  %s  %s (%s%s)\n      %s\n", h.Score, h.Card.ID, view.Clean(h.Card.Topic), h.Card.State, mark, cardfile.Shown(h.Path))
 		if len(h.Also) > 0 {
