@@ -65,3 +65,22 @@ func TestManyRanges(t *testing.T) {
 		}
 	}
 }
+
+// TestWorkedElsewhere: the card that a failed call's result showed leaves the context
+// with it; the block keeps what it says worked, and a later block takes that over.
+func TestWorkedElsewhere(t *testing.T) {
+	s := newSpan(7, 1)
+	exit := 1
+	s.add(&op.ToolCalled{Call: "a", Name: "Bash", Args: `{"command":"python3 -m pytest"}`})
+	s.add(&op.CardsRecalled{Why: "failure", Cards: []op.CardRef{{ID: "okyp24f7", Tries: []string{"bin/test sympy/core"}}}})
+	s.add(&op.ToolReturned{Call: "a", Name: "Bash", Text: "/usr/bin/python3: No module named pytest", Stderr: "/usr/bin/python3: No module named pytest", Exit: &exit, IsError: true})
+	r := s.request(4000)
+	res := pass(t, nil, r, nil)
+	const want = "  worked elsewhere: bin/test sympy/core (lesson okyp24f7)\n"
+	if !strings.Contains(res.Block, want) {
+		t.Fatalf("no %q in\n%s", want, res.Block)
+	}
+	if f := parseFalsified(res.Block); len(f) != 1 || f[0].Elsewhere != "bin/test sympy/core (lesson okyp24f7)" {
+		t.Errorf("read back as %+v", f)
+	}
+}

@@ -122,6 +122,9 @@ func extractCard(r *Request, n *Notes, recs []*record) cardDraft {
 	switch goal := clipMarked(Squash(r.Goal), maxGoalRunes); {
 	case len(n.Falsified) > 0:
 		d.constraint = []string{clipMarked("Seen "+n.Falsified[0].State+"; where the files differ, the same action may succeed.", maxBulletRunes)}
+		if began := beganWith(recs); began != "" {
+			d.constraint = append(d.constraint, fmt.Sprintf(beganForm, began))
+		}
 	case goal != "":
 		// Such a card rests on what the agent said, which names no place of its own.
 		d.constraint = []string{"Seen while working on this, where no call failed, and not known to hold anywhere else: " + goal}
@@ -130,6 +133,33 @@ func extractCard(r *Request, n *Notes, recs []*record) cardDraft {
 	// Without a failed call it says what the agent said, which nothing bears out.
 	d.observed = len(n.Falsified) > 0
 	return d
+}
+
+// beganForm says how the path of a card began.
+const beganForm = "The path that failed began with: `%s`"
+
+// beganWith is the command of the path that changed the files first, if a card can quote
+// it whole.
+func beganWith(recs []*record) string {
+	i := slices.IndexFunc(recs, func(r *record) bool { return r.changes && r.ran() && r.nChange > 0 })
+	if i < 0 || recs[i].tool != bashTool {
+		return ""
+	}
+	if line := CommandLine(commandOf(recs[i].args)); !strings.HasSuffix(line, "…") && !strings.Contains(line, "`") {
+		return line
+	}
+	return ""
+}
+
+// BeganWith returns the command with which the path began that a card says failed;
+// empty where it names none.
+func BeganWith(c *card.Card) (command string) {
+	for _, s := range c.Constraint {
+		if scan(s, beganForm, &command) {
+			return command
+		}
+	}
+	return ""
 }
 
 // plainIssue says what a path without a failed call was about.
@@ -154,5 +184,8 @@ func taintedBy(recs []*record, ops []uint64) bool {
 	return false
 }
 
-// CommandIn is the command of a call's arguments on one line, as cards quote it.
-func CommandIn(args string) string { return clipMarked(Squash(commandOf(args)), maxActionRunes) }
+// Quotes reports whether command is how a card quotes the one of a call's arguments.
+func Quotes(command, args string) bool {
+	ran := commandOf(args)
+	return command == CommandLine(ran) || command == clipMarked(Squash(ran), maxActionRunes)
+}

@@ -42,8 +42,12 @@ type Bearing struct {
 
 type openCall struct {
 	command, world string
+	quoted         string // the command as a card quotes it
 	seq            uint64
 }
+
+// is reports whether a card quotes this command.
+func (c *openCall) is(quoted string) bool { return quoted == c.command || quoted == c.quoted }
 
 // claim is what a shown card says that the task can bear out.
 type claim struct {
@@ -94,7 +98,7 @@ func (e *Experience) Add(o *op.Op) {
 			if e.calls == nil {
 				e.calls = make(map[string]openCall)
 			}
-			e.calls[b.Call] = openCall{Squash(command), b.World, o.Seq}
+			e.calls[b.Call] = openCall{Squash(command), b.World, CommandLine(command), o.Seq}
 		}
 	case *op.ToolReturned:
 		call, ok := e.calls[b.Call]
@@ -142,10 +146,10 @@ func (e *Experience) ended(seq uint64, call openCall, b *op.ToolReturned) {
 			continue // it was shown for what this call printed
 		}
 		c.ran = true
-		if slices.Contains(c.Tries, call.command) {
+		if slices.ContainsFunc(c.Tries, call.is) {
 			c.follow(e, seq)
 		}
-		checks := call.command == c.Check || call.command == c.failing
+		checks := call.is(c.Check) || call.command == c.failing
 		switch {
 		case len(c.Tries) > 0 && c.followed && again:
 			e.bore(c, usage.Contradicted, seq)

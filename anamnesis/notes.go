@@ -1,5 +1,15 @@
 package anamnesis
 
+import (
+	"slices"
+	"strings"
+
+	"anamnesis/opstream/op"
+)
+
+// maxWorked is how many things that worked elsewhere a block names of a card.
+const maxWorked = 2
+
 // Statement is one thing said about the span, with the operations it rests on.
 type Statement struct {
 	Text string   `json:"text"`
@@ -23,6 +33,7 @@ type Falsified struct {
 	State      string     `json:"state"`           // the world it failed in
 	Error      string     `json:"error,omitempty"` // verbatim after Squash, at most MaxErrorRunes; empty when nothing was printed
 	Why        string     `json:"why,omitempty"`
+	Elsewhere  string     `json:"elsewhere,omitempty"` // what worked for other tasks, by the card that was shown
 	Confidence Confidence `json:"confidence"`
 	Ops        []uint64   `json:"ops"`
 }
@@ -39,6 +50,30 @@ type Notes struct {
 
 func (n *Notes) empty() bool {
 	return len(n.Causes)+len(n.Falsified)+len(n.Findings)+len(n.Verified)+len(n.Untried)+len(n.Advice) == 0
+}
+
+// recallElsewhere says of each falsified path what the card that its result showed says
+// worked for other tasks.
+func (n *Notes) recallElsewhere(recs []*record) {
+	for i, f := range n.Falsified {
+		for _, rec := range recs {
+			if rec.worked != "" && (slices.Contains(f.Ops, rec.end) || slices.Contains(f.Ops, rec.seq)) {
+				n.Falsified[i].Elsewhere = rec.worked
+			}
+		}
+	}
+}
+
+// workedElsewhere is what a card's solution names to be run or changed, in short.
+func workedElsewhere(c *op.CardRef) string {
+	tries := make([]string, 0, maxWorked)
+	for _, s := range c.Tries[:min(len(c.Tries), maxWorked)] {
+		tries = append(tries, Squash(s))
+	}
+	if len(tries) == 0 {
+		return ""
+	}
+	return clipMarked(strings.Join(tries, "; "), maxActionRunes) + " (lesson " + c.ID + ")"
 }
 
 // cardDraft is a card before it has an id.

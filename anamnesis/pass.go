@@ -152,6 +152,7 @@ func Pass(ctx context.Context, m Model, r Request, o *Options) (Result, error) {
 	if len(drafts) == 0 && proposed == 0 && lesson {
 		drafts = []cardDraft{extractCard(&r, &extracted, recs)}
 	}
+	notes.recallElsewhere(recs)
 	res.Notes, res.Falsified = notes, notes.Falsified
 	limit := BlockCap(r.EAS)
 	if !r.Over {

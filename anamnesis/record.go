@@ -44,6 +44,7 @@ type record struct {
 	isError  bool
 	refused  bool
 	isolated bool // ran without a network
+	changes  bool // may have changed the files, whose state is known
 	unknown  bool // no result, or an unknown outcome
 	reads    []string
 	writes   []string
@@ -57,6 +58,7 @@ type record struct {
 	trouble  string // its signature
 	place    string // where it happened, where the output names a place
 	noLesson string // why there is nothing to learn from it; empty: there is
+	worked   string // for other tasks, as the card says that its result showed
 }
 
 // failed reports whether the call ran and did not succeed. A jump that was not
@@ -131,6 +133,7 @@ type recorder struct {
 	stepFrom int                  // index in out where the current step begins
 	rangeAt  int                  // index of the range that is read
 	taint    *tainter
+	lesson   *op.CardRef // shown on the result that follows; nil: none
 }
 
 // records reads the span. Operations it has no use for are skipped; a body it
@@ -167,7 +170,7 @@ func (c *recorder) add(o *op.Op) {
 	c.enter(o.Seq)
 	switch b := o.Body.(type) {
 	case *op.ToolCalled:
-		c.called(o, b.Call, b.Name, b.Args)
+		c.called(o, b)
 	case *op.ToolReturned:
 		c.returned(o, b)
 	case *op.ModelReplied:
@@ -191,6 +194,10 @@ func (c *recorder) add(o *op.Op) {
 		c.push(&record{kind: recNote, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Text})
 	case *op.StrategyGiven:
 		c.push(&record{kind: recNote, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Text})
+	case *op.CardsRecalled:
+		if b.Why == "failure" && len(b.Cards) > 0 {
+			c.lesson = &b.Cards[0]
+		}
 	case *op.WorldSaved:
 		c.saved(o.Step, b)
 	case *op.WorldChanged:
@@ -225,10 +232,10 @@ func (c *recorder) enter(seq uint64) {
 
 func (c *recorder) push(rec *record) { c.out = append(c.out, rec) }
 
-func (c *recorder) called(o *op.Op, id, name, args string) {
-	rec := &record{kind: recCall, seq: o.Seq, step: o.Step, tool: name, args: args, state: c.state(o.Step)}
+func (c *recorder) called(o *op.Op, b *op.ToolCalled) {
+	rec := &record{kind: recCall, seq: o.Seq, step: o.Step, tool: b.Name, args: b.Args, state: c.state(o.Step), changes: b.Changes && b.World != ""}
 	c.push(rec)
-	c.open[id] = append(c.open[id], rec)
+	c.open[b.Call] = append(c.open[b.Call], rec)
 }
 
 func (c *recorder) returned(o *op.Op, b *op.ToolReturned) {
@@ -245,6 +252,9 @@ func (c *recorder) returned(o *op.Op, b *op.ToolReturned) {
 	rec.reads, rec.writes, rec.isolated = b.Reads, b.Writes, b.Isolated
 	rec.tainted = c.taint.see(rec, b.Network) || c.citesTainted(rec)
 	c.edit(b.Writes)
+	if c.lesson != nil {
+		rec.worked, c.lesson = workedElsewhere(c.lesson), nil
+	}
 }
 
 func (c *recorder) saved(step int, b *op.WorldSaved) {

@@ -19,6 +19,7 @@ import (
 const (
 	maxRepairCards = 5  // of one request
 	maxRepairLines = 12 // of the changes that a solution quotes
+	maxTried       = 3  // attempts that failed
 )
 
 // Repaired is a card about a failure that a later call of the task put right.
@@ -41,7 +42,7 @@ func Repairs(r *Request) []Repaired {
 	var out []Repaired
 	for _, p := range KeptRepairs(run) {
 		failed, fixed := of[p.Failed], of[p.Fixed]
-		d := repairDraft(p)
+		d := repairDraft(r.local(p))
 		d.ops = append(failed.ops(), fixed.ops()...)
 		for _, rec := range of[p.Failed : p.Fixed+1] {
 			d.tainted = d.tainted || rec.tainted
@@ -54,6 +55,25 @@ func Repairs(r *Request) []Repaired {
 		out = append(out, Repaired{c, failed.end})
 	}
 	return out
+}
+
+// local names what a repair says to run or change by its place in the world.
+func (r *Request) local(p repair.Pair) repair.Pair {
+	if r.WorldDir == "" {
+		return p
+	}
+	in := func(s string) string { return strings.ReplaceAll(s, strings.TrimSuffix(r.WorldDir, "/")+"/", "") }
+	p.Works, p.Environment, p.Tried, p.Changes = in(p.Works), slices.Clone(p.Environment), slices.Clone(p.Tried), slices.Clone(p.Changes)
+	for i, e := range p.Environment {
+		p.Environment[i] = in(e)
+	}
+	for i := range p.Tried {
+		p.Tried[i].Command = in(p.Tried[i].Command)
+	}
+	for i := range p.Changes {
+		p.Changes[i].Path = in(p.Changes[i].Path)
+	}
+	return p
 }
 
 // KeptRepairs returns the repairs of a run that become cards. A failure of which no
@@ -163,7 +183,7 @@ var placed = regexp.MustCompile(`^(.*) \(in ([^()]+)\)$`)
 // repairDraft words a pair: what failed, what put it right, and what limits that.
 func repairDraft(p repair.Pair) cardDraft {
 	line := clipMarked(Squash(p.Failure.Line), MaxErrorRunes)
-	command := clipMarked(Squash(p.Command), maxActionRunes)
+	command := CommandLine(p.Command)
 	d := cardDraft{topic: clipMarked(line, maxExtractorTopic)}
 	if _, place, ok := strings.Cut(p.Failure.Signature, placeMark); ok {
 		line += fmt.Sprintf(placeForm, Squash(place))
@@ -188,12 +208,19 @@ func repairDraft(p repair.Pair) cardDraft {
 	if len(p.Versions) > 0 {
 		d.constraint = append(d.constraint, fmt.Sprintf(seenForm, clipMarked(Squash(strings.Join(p.Versions, "; ")), maxBulletRunes)))
 	}
-	for _, t := range p.Tried[:min(len(p.Tried), 3)] {
-		if tried := clipMarked(Squash(t.Command), maxActionRunes); tried != command {
+	said := []string{command, CommandLine(p.Works)} // a command that needed a change says nothing by having failed before it
+	for _, t := range p.Tried {
+		if tried := CommandLine(t.Command); len(said) < 2+maxTried && !slices.Contains(said, tried) {
+			said = append(said, tried)
 			d.constraint = append(d.constraint, fmt.Sprintf(triedForm, tried))
 		}
 	}
 	return d
+}
+
+// CommandLine is a command as a card quotes it.
+func CommandLine(command string) string {
+	return clipMarked(Squash(repair.Essence(command)), maxActionRunes)
 }
 
 // quotedLines is the lines of a change on one line, those that say little left out

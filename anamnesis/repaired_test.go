@@ -40,3 +40,34 @@ func TestRepairs(t *testing.T) {
 		t.Error("another id the second time")
 	}
 }
+
+// TestRepairSaysWhatToDo: a card names files by their place in the world and commands
+// without what prepares them; an attempt that is the command itself says nothing.
+func TestRepairSaysWhatToDo(t *testing.T) {
+	s := newSpan(1, 1)
+	const run = "cd /work/dir/web && npm test -- sum"
+	for _, command := range []string{run, run, "npm test -- sum --bail", run, "cd web && npm test -- sum --bail"} {
+		s.bash(command, 1, "", "Error: Cannot find module './kahan'\n")
+	}
+	s.bash("cat > /work/dir/web/kahan.js <<'EOF'\nexports.sum = kahan\nEOF", 0, "", "")
+	s.bash(run, 0, "ok\n", "")
+	r := s.request(8000)
+	found := Repairs(&r)
+	if len(found) != 1 {
+		t.Fatalf("%d repairs", len(found))
+	}
+	c := found[0].Card
+	got := strings.Join(append(append(c.Issue, c.Solution...), c.Constraint...), "\n")
+	want := "`npm test -- sum` failed: Error: Cannot find module './kahan'\n" +
+		"Changed in web/kahan.js: exports.sum = kahan\n" +
+		"Tried before without success: `npm test -- sum --bail`"
+	if got != want {
+		t.Errorf("the card says\n%s\nwant\n%s", got, want)
+	}
+	if p, ok := PairOf(c); !ok || p.Changes[0].Path != "web/kahan.js" {
+		t.Errorf("read back as %+v", p)
+	}
+	if !Quotes("npm test -- sum", `{"command":"`+run+`"}`) || Quotes("npm test -- sum", `{"command":"npm test -- sum | tail"}`) {
+		t.Error("the quoted command is not known again, or another is taken for it")
+	}
+}

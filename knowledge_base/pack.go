@@ -24,7 +24,7 @@ const (
 func Pack(hits []Hit, budgetTokens int, count func(string) int) (text string, used []Hit) {
 	text = packHeader + "\n"
 	for _, h := range hits {
-		next := text + "\n" + strings.Join(quote(h), "\n") + "\n"
+		next := text + "\n" + strings.Join(Quote(h), "\n") + "\n"
 		if h.Brief {
 			next = text + heading(h) + " " + plain(h.Card.Topic) + "\n"
 		}
@@ -35,7 +35,7 @@ func Pack(hits []Hit, budgetTokens int, count func(string) int) (text string, us
 	if len(used) > 0 || len(hits) == 0 {
 		return text[:len(text)*min(1, len(used))], used
 	}
-	lines := quote(hits[0])
+	lines := Quote(hits[0])
 	for n := len(lines) - 1; n > 2; n-- {
 		short := text + "\n" + strings.Join(append(slices.Clone(lines[:n]), packCut), "\n") + "\n"
 		if count(short) <= budgetTokens {
@@ -77,7 +77,7 @@ func heading(h Hit) string {
 
 // quote returns a card's lines: its heading, then its text with every line behind
 // "> ", so that no card can pass for anything else.
-func quote(h Hit) []string {
+func Quote(h Hit) []string {
 	c := h.Card
 	lines := []string{heading(h), "> " + plain(c.Topic)}
 	for label, text := range c.Bullets() {

@@ -22,6 +22,7 @@ type Card struct {
 	From       *Pair   // the earlier pair it rests on
 	Held, Of   int     // of the earlier failures compared, those it would have repaired
 	Confidence float64 // 0 to 1
+	Near       bool    // it quotes the repairs of the nearest calls, whose failures are others
 }
 
 // newCard takes the lines of a draft, in order, that the budget holds. The card rests
@@ -32,7 +33,7 @@ func newCard(d draft, found []match, budget int, count func(string) int) Card {
 	c := Card{From: from, Issue: firstBytes(from.Failure.Line, maxIssueBytes), Of: neighbours, Held: neighbours} // as long as they can become
 	for _, l := range d.lines {
 		with := c
-		with.Solution = append(c.Solution[:len(c.Solution):len(c.Solution)], l)
+		with.Solution = append(c.Solution[:len(c.Solution):len(c.Solution)], string(l.kind)+l.text)
 		if count(with.String()) <= budget {
 			c = with
 		}
@@ -43,7 +44,11 @@ func newCard(d draft, found []match, budget int, count func(string) int) Card {
 // String renders the card as it is shown.
 func (c Card) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "[lesson %s · %s] %s\nRepaired before with:", c.From.Card, c.trust(), c.Issue)
+	how := "Repaired before with:"
+	if c.Near {
+		how = "Calls like this one, with other failures, succeeded with:"
+	}
+	fmt.Fprintf(&b, "[lesson %s · %s] %s\n%s", c.From.Card, c.trust(), c.Issue, how)
 	for _, l := range c.Solution {
 		b.WriteString("\n  " + l)
 	}
@@ -51,11 +56,15 @@ func (c Card) String() string {
 }
 
 func (c Card) trust() string {
+	held := fmt.Sprintf("fits %d of %d like it", c.Held, c.Of)
+	if c.Near {
+		held = "a near call"
+	}
 	if c.From.Words != "" {
-		return fmt.Sprintf("%s; fits %d of %d like it", c.From.Words, c.Held, c.Of)
+		return c.From.Words + "; " + held
 	}
 	if c.From.Trusted {
 		return "REVIEWED"
 	}
-	return fmt.Sprintf("UNVERIFIED, fits %d of %d like it", c.Held, c.Of)
+	return "UNVERIFIED, " + held
 }

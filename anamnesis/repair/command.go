@@ -70,6 +70,27 @@ func mainOf(all []action) action {
 	return all[len(all)-1]
 }
 
+// Essence returns a command without what only prepares it: changes of directory, files
+// that it writes first. A here document that the rest reads stays.
+func Essence(command string) string {
+	whole := strings.TrimSpace(command)
+	body, _ := splitHeredocs(whole)
+	rest := body
+	for _, part := range splitCommands(body) {
+		a, ok := newAction(part.text)
+		if at := strings.Index(rest, part.text); at >= 0 && ok && !prepares[a.program] {
+			rest = strings.TrimSpace(rest[at:])
+			if strings.HasSuffix(whole, rest) {
+				return rest
+			}
+			break
+		} else if at >= 0 {
+			rest = rest[at+len(part.text):]
+		}
+	}
+	return whole
+}
+
 func newAction(text string) (action, bool) {
 	fields := shellFields(text)
 	for len(fields) > 0 && (assignment.MatchString(fields[0]) || wrappers[fields[0]]) {

@@ -104,11 +104,12 @@ type Memory struct {
 	byRepo   map[string][]*known
 	words    map[string]int // pairs whose repair has the word
 	sigWords map[string]int
+	near     map[nearKey]trials
 }
 
 // NewMemory returns a memory that knows nothing.
 func NewMemory() *Memory {
-	return &Memory{byRepo: map[string][]*known{}, words: map[string]int{}, sigWords: map[string]int{}}
+	return &Memory{byRepo: map[string][]*known{}, words: map[string]int{}, sigWords: map[string]int{}, near: map[nearKey]trials{}}
 }
 
 // Len returns how many repairs are known.
@@ -120,6 +121,7 @@ func (m *Memory) Add(p Pair) {
 	if len(k.words) == 0 {
 		return // all of it was on the screen
 	}
+	m.try(k)
 	m.pairs = append(m.pairs, k)
 	m.byRepo[p.Repo] = append(m.byRepo[p.Repo], k)
 	for _, w := range k.words {
@@ -194,6 +196,14 @@ func (m *Memory) shared(a, b []string) float64 {
 func (m *Memory) Recall(repo string, failed Call, budget int, count func(string) int) (Card, bool) {
 	f, _ := failure.Read(failed.Output)
 	family, s, shown := mainOf(actions(failed.Command)).family(), newSignature(f), screen(failed)
+	if card, ok := m.recallSame(repo, family, s, shown, budget, count); ok {
+		return card, true
+	}
+	return m.recallNear(nearKey{repo, family}, terms(failed.Command, s), budget, count)
+}
+
+// recallSame answers by the repairs of failures of the same kind.
+func (m *Memory) recallSame(repo, family string, s signature, shown map[string]bool, budget int, count func(string) int) (Card, bool) {
 	found := m.matches(repo, family, s)
 	if len(found) == 0 {
 		return Card{}, false
@@ -267,7 +277,7 @@ func (m *Memory) repairs(said map[string]bool, p *known, shown map[string]bool) 
 
 // draft is the lines that the pairs' repairs have in common, best first.
 type draft struct {
-	lines []string
+	lines []line
 	from  []*known // of each line
 }
 
@@ -279,10 +289,10 @@ func (d draft) said(budget int) map[string]bool {
 	said := map[string]bool{}
 	left := float64(budget) * bytesPerToken * 0.7 // a card's frame takes the rest
 	for _, l := range d.lines {
-		if left -= float64(len(l)); left < 0 {
+		if left -= float64(len(l.text)); left < 0 {
 			break
 		}
-		for _, w := range Words(l) {
+		for _, w := range l.words {
 			said[w] = true
 		}
 	}
@@ -348,7 +358,7 @@ func (m *Memory) draft(found []match, shown map[string]bool) draft {
 		}
 		c := rest[best]
 		rest = slices.Delete(rest, best, best+1)
-		d.lines, d.from = append(d.lines, c.text), append(d.from, c.from)
+		d.lines, d.from = append(d.lines, c.line), append(d.from, c.from)
 		for _, w := range c.words {
 			share[w] = 0
 		}

@@ -76,3 +76,31 @@ func TestWarn(t *testing.T) {
 		}
 	}
 }
+
+// TestNearest: where failures of a kind have nothing in common, the nearest calls answer,
+// once they would have told enough of the repairs of such commands.
+func TestNearest(t *testing.T) {
+	m := NewMemory()
+	query := func(i int) []Call {
+		return []Call{
+			call("sqlrun 'select name from singer"+strings.Repeat("x", i)+" where age'", "ERROR: trouble "+string(rune('a'+i))+string(rune('q'+i))+" here", 1),
+			call("sqlrun 'select name from singer_in_concert where age'", "ok", 0),
+		}
+	}
+	asked := call("sqlrun 'select name from singers where age'", "ERROR: another one altogether", 1)
+	for i := range 5 {
+		if c, ok := m.Recall("shop", asked, 200, bytesOverFour); ok {
+			t.Fatalf("after %d repairs: %s", i, c)
+		}
+		for _, p := range Pairs(Run{ID: string(rune('a' + i)), Repo: "shop", Calls: query(i)}) {
+			m.Add(p)
+		}
+	}
+	c, ok := m.Recall("shop", asked, 200, bytesOverFour)
+	if !ok || !c.Near || !strings.Contains(c.String(), "singer_in_concert") {
+		t.Errorf("got %v, %q", ok, c)
+	}
+	if c, ok := m.Recall("bank", asked, 200, bytesOverFour); ok {
+		t.Errorf("another repository: %s", c)
+	}
+}

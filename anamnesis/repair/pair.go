@@ -53,6 +53,7 @@ type known struct {
 	lines  []line
 	words  []string // of the lines, but for those that the failure showed
 	sig    signature
+	terms  []string // the failed call, as near calls are compared
 }
 
 // Attempt is a failing call between a failure and its repair.
@@ -195,26 +196,35 @@ func (p *Pair) sameCommand() bool {
 
 func newKnown(p Pair) *known {
 	k := &known{Pair: p, sig: newSignature(p.Failure), family: mainOf(actions(p.Command)).family()}
-	var texts []string
-	if !p.sameCommand() {
-		texts = append(texts, p.Works)
+	k.terms = terms(p.Command, k.sig)
+	said := map[string]bool{}
+	say := func(as kind, text string) {
+		text = firstBytes(strings.Join(strings.Fields(text), " "), maxLineBytes)
+		if !said[text] {
+			said[text] = true
+			k.lines = append(k.lines, line{as, text, Words(text)})
+		}
 	}
-	texts = append(texts, p.Environment...)
+	if !p.sameCommand() {
+		say(worked, p.Works)
+	}
+	for _, e := range p.Environment {
+		say(before, e)
+	}
 	for _, c := range p.Changes {
+		as := edited
+		if c.Path == "" { // a command or a sentence
+			as = ""
+		}
 		for _, l := range c.Added {
 			if !chatter.MatchString(l) {
-				texts = append(texts, l)
+				say(as, l)
 			}
 		}
 	}
-	for i, t := range texts {
-		texts[i] = firstBytes(strings.Join(strings.Fields(t), " "), maxLineBytes)
-	}
 	shown := wordSet(p.Command + "\n" + p.Failure.Line)
 	seen := map[string]bool{}
-	for _, t := range unique(texts) {
-		l := line{t, Words(t)}
-		k.lines = append(k.lines, l)
+	for _, l := range k.lines {
 		for _, w := range l.words {
 			if !shown[w] && !seen[w] {
 				seen[w] = true
@@ -225,8 +235,18 @@ func newKnown(p Pair) *known {
 	return k
 }
 
+// kind is how a line of a repair is introduced.
+type kind string
+
+const (
+	worked kind = "run: "   // the command that succeeded
+	before kind = "first: " // a command that changed the environment
+	edited kind = "edit: "  // a line that a file gained
+)
+
 // line is one line of a repair.
 type line struct {
+	kind
 	text  string
 	words []string
 }

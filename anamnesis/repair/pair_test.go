@@ -91,3 +91,21 @@ func joined(lines []line) string {
 	}
 	return strings.Join(out, "|")
 }
+
+func TestEssence(t *testing.T) {
+	for command, want := range map[string]string{
+		"go test ./...":                              "go test ./...",
+		"cd /w && go test ./... 2>&1 | tail -3":      "go test ./... 2>&1 | tail -3",
+		"cd a; make build; echo $?":                  "make build; echo $?",
+		"cat <<'E' > a.py\nx()\nE\npython3 a.py":     "python3 a.py",
+		"python3 - <<'E'\nimport x\nE":               "python3 - <<'E'\nimport x\nE",
+		"cd a && python3 - <<'E'\nimport x\nE":       "cd a && python3 - <<'E'\nimport x\nE",
+		"echo done":                                  "echo done",
+		"SELECT name FROM singer; SELECT 1":          "SELECT name FROM singer; SELECT 1",
+		"git add . && git commit -m 'cd x && go on'": "git add . && git commit -m 'cd x && go on'",
+	} {
+		if got := Essence(command); got != want {
+			t.Errorf("%q: got %q, want %q", command, got, want)
+		}
+	}
+}

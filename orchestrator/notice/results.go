@@ -34,6 +34,12 @@ func Warned(name, lesson string) string {
 	return fmt.Sprintf("Held, not run: earlier tasks of this project found this program missing here.\n%s\nThis is said once; the same %s call runs if you make it again.", lesson, name)
 }
 
+// WarnedPath tells the model that a call began a path that an earlier task left. lesson
+// is the card that says so.
+func WarnedPath(name, lesson string) string {
+	return fmt.Sprintf("Held, not run: an earlier task of this project made this same %s call in this same state of the files, and left the path it began.\n%s\nThis is said once; the call runs if you make it again.", name, lesson)
+}
+
 // EndedSubagents tells the model which subagents ended with the steps that a jump left.
 func EndedSubagents(of []state.BegunSubagent) string {
 	if len(of) == 0 {

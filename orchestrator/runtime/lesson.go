@@ -39,9 +39,10 @@ type lessons struct {
 	memory *repair.Memory
 	turn   uint64
 	cards  map[string]*card.Card
-	own    map[string]bool     // ids of the cards about the task's project
-	about  map[string][]string // ids of other tasks' cards, by the normal forms of the errors they quote
-	shown  map[string]bool     // ids of the cards that were shown on a result
+	began  map[string][]*card.Card // cards about the task's project, by the command with which their path began
+	own    map[string]bool         // ids of the cards about the task's project
+	about  map[string][]string     // ids of other tasks' cards, by the normal forms of the errors they quote
+	shown  map[string]bool         // ids of the cards that were shown on a result
 }
 
 // of returns the memory, anew in another turn.
@@ -52,13 +53,16 @@ func (l *lessons) of(t *Task) *repair.Memory {
 		return l.memory
 	}
 	l.memory, l.turn, l.cards = repair.NewMemory(), t.state.Turn.LastWords, make(map[string]*card.Card)
-	l.about, l.own = make(map[string][]string), make(map[string]bool)
+	l.about, l.own, l.began = make(map[string][]string), make(map[string]bool), make(map[string][]*card.Card)
 	for _, c := range t.layers.Visible(knowledgebase.Query{Task: t.ID}) {
 		if c.SourceTask == t.ID {
 			continue
 		}
 		if repo := t.state.Opened.Repo; repo != "" && c.Scope.Repo == repo {
 			l.own[c.ID] = true
+			if command := anamnesis.BeganWith(c); command != "" {
+				l.began[command] = append(l.began[command], c)
+			}
 		}
 		for _, issue := range c.Issue {
 			l.about[errorOf(issue)] = append(l.about[errorOf(issue)], c.ID)
@@ -84,6 +88,14 @@ func (l *lessons) card(c repair.Card) *card.Card {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cards[c.From.Card]
+}
+
+// pathsFrom lists the cards about the task's project whose path began with a command,
+// the oldest first.
+func (l *lessons) pathsFrom(command string) []*card.Card {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.began[command]
 }
 
 // met lists the cards about an error.
@@ -145,9 +157,10 @@ func (t *Task) lessonOn(c op.Call, res *tool.Result) (string, *op.CardsRecalled)
 }
 
 // warning returns what a call is held with where a card that may be believed says that
-// its program is missing in this project, and the record of it; nil: the call runs.
-// Each card holds one call a task.
-func (t *Task) warning(c op.Call) (string, *op.CardsRecalled) {
+// its program is missing in this project, or that it began a path that failed in the
+// same state of the files, and the record of it; nil: the call runs. Each card holds one
+// call a task.
+func (t *Task) warning(c op.Call, world string) (string, *op.CardsRecalled) {
 	command := notice.BashCommand(c.Name, c.Args)
 	if command == "" || t.layers == nil || t.opts.NoLessons || t.opts.NoWarnings {
 		return "", nil
@@ -160,8 +173,11 @@ func (t *Task) warning(c op.Call) (string, *op.CardsRecalled) {
 		from := t.card(p.Card)
 		return from != nil && t.trust(from).Rung != knowledgebase.Hypothesis
 	})
-	if !ok || slices.ContainsFunc(e.Shown, func(s anamnesis.Showing) bool { return s.Held && s.Card == found.From.Card }) {
-		return "", nil
+	held := func(id string) bool {
+		return slices.ContainsFunc(e.Shown, func(s anamnesis.Showing) bool { return s.Held && s.Card == id })
+	}
+	if !ok || held(found.From.Card) {
+		return t.warnPath(c.Name, command, world, held)
 	}
 	rec := &op.CardsRecalled{Query: command, Why: recallWarning, Cards: []op.CardRef{}}
 	if !t.believe(&found, "", rec) {
@@ -169,6 +185,19 @@ func (t *Task) warning(c op.Call) (string, *op.CardsRecalled) {
 	}
 	rec.Cards = append(rec.Cards, t.lessons.ref(t, found))
 	return notice.Warned(c.Name, found.String()), rec
+}
+
+// warnPath is warning for a call that began a path of an earlier task.
+func (t *Task) warnPath(name, command, world string, held func(id string) bool) (string, *op.CardsRecalled) {
+	for _, from := range slices.Backward(t.lessons.pathsFrom(anamnesis.CommandLine(command))) {
+		h := knowledgebase.Hit{Card: from, Trust: t.trust(from)}
+		if e := t.evidence(from); world == "" || e.began != world || held(from.ID) || h.Trust.Rung == knowledgebase.Hypothesis || h.Trust.Withheld || t.experiment(from) {
+			continue
+		}
+		rec := &op.CardsRecalled{Query: command, Why: recallWarning, Cards: []op.CardRef{t.cardRef(h)}}
+		return notice.WarnedPath(name, strings.Join(knowledgebase.Quote(h), "\n")), rec
+	}
+	return "", nil
 }
 
 // believe reports whether a repair may be shown, and has it say how far it may be

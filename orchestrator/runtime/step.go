@@ -330,7 +330,7 @@ func (t *Task) runEdited(ctx, keep context.Context, c op.Call, edited bool) erro
 		return t.journal.Post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: state.ByUndoneGuard}, &op.ToolReturned{
 			Call: c.ID, Name: c.Name, Text: notice.Held(u, c.Name), IsError: true, Refused: true, Repeats: u.Seq})
 	}
-	if text, shown := t.warning(c); shown != nil {
+	if text, shown := t.warning(c, call.World); shown != nil {
 		return t.journal.Post(keep, shown, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byLesson}, &op.ToolReturned{
 			Call: c.ID, Name: c.Name, Text: text, IsError: true, Refused: true})
 	}

@@ -27,6 +27,7 @@ type evidence struct {
 	observed bool   // the operation that wrote the card says that it holds only what is recorded there
 	ran      bool   // the command the card says failed is among them
 	world    string // the tree it ran in
+	began    string // the tree in which the path that the card says failed began
 }
 
 func (e *evidence) verifies() bool { return e.derived && e.observed }
@@ -65,8 +66,13 @@ func evidenceOf(h taskdir.Home, c *card.Card) (e evidence) {
 		return evidence{} // a stream that is not here, or cannot be read, bears out nothing
 	}
 	e.derived = len(ops) > 0 && anamnesis.EvidenceHash(ops) == p.EvidenceHash
+	began := anamnesis.BeganWith(c)
 	for _, o := range ops {
-		if b, ok := o.Body.(*op.ToolCalled); ok && check != "" && anamnesis.CommandIn(b.Args) == check {
+		b, ok := o.Body.(*op.ToolCalled)
+		if ok && began != "" && e.began == "" && anamnesis.Quotes(began, b.Args) {
+			e.began = b.World
+		}
+		if ok && check != "" && anamnesis.Quotes(check, b.Args) {
 			e.ran, e.world = true, b.World
 		}
 	}
