@@ -160,6 +160,8 @@ func newStage(t *testing.T, p player, programs, bin, state, url string) *stage {
 	for name, text := range p.config(url) {
 		put(t, filepath.Join(s.home, filepath.FromSlash(name)), text)
 	}
+	// opencode installs a package beside its configuration, and plugins wait for that: it is to fail at once.
+	put(t, filepath.Join(s.home, ".npmrc"), "registry=http://127.0.0.1:1/\nfetch-retries=0\n")
 	before := s.files()
 	s.anamnesis("install", "--all", "--yes")
 	t.Cleanup(func() {
@@ -274,15 +276,13 @@ func (s *stage) steps(task string) []string {
 // directory deleted by the shell, an edit of the user's, a jump, and the right edit.
 func (s *stage) script() []reply {
 	answer := filepath.Join(s.world, "answer.txt")
-	return []reply{
+	script := []reply{
 		{text: "I look at the check.", calls: []call{s.p.bash("sh check.sh")}},
 		{text: "Read the answer.", calls: []call{s.p.read(answer)}},
 		{text: "Change it.", calls: []call{s.p.edit(answer, "start", "wrong")}},
 		{text: "Clean up.", calls: []call{s.p.bash("rm -r lib; sh check.sh")}},
 		{text: "That was wrong.", calls: []call{s.p.jump(object{"step": 2, "reason": "the cleaning deleted what the check needs"})}, before: func() {
-			// Kimi Code does not wait for its hooks after a call: the user is slower than they are.
-			for end := time.Now().Add(20 * time.Second); len(s.steps(s.task())) < 4 && time.Now().Before(end); {
-			}
+			s.recorded(4)
 			put(s.T, filepath.Join(s.world, "notes.txt"), "the user's\n")
 		}},
 		{text: "Read it again.", calls: []call{s.p.read(answer)}},
@@ -290,6 +290,24 @@ func (s *stage) script() []reply {
 		{text: "Check.", calls: []call{s.p.bash("sh check.sh")}},
 		{text: "The check passes."},
 	}
+	if s.p.agent == sessions.Kimi { // it does not wait for its hooks after a call, and a model takes its time
+		for i := range script {
+			if n := i - i/5; script[i].before == nil && n > 0 { // the jump is no step
+				script[i].before = func() { s.recorded(n) }
+			}
+		}
+	}
+	return script
+}
+
+// recorded waits until a number of steps were recorded.
+func (s *stage) recorded(n int) {
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		if steps := s.steps(s.task()); len(steps) >= n {
+			return
+		}
+	}
+	s.Errorf("%d steps were not recorded in time", n)
 }
 
 // TestAgents plays one story with each agent's real program, offline, its model played
