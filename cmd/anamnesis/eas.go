@@ -116,8 +116,11 @@ func (a *app) modelNames() []string {
 	}
 	var names []string
 	for _, r := range t.Rows() {
-		if !strings.Contains(r.Pattern, "*") {
-			names = append(names, r.Pattern)
+		head, braces, _ := strings.Cut(r.Pattern, "{") // gpt-4{,-0613}
+		for end := range strings.SplitSeq(strings.TrimSuffix(braces, "}"), ",") {
+			if name := head + end; !strings.ContainsAny(name, "*{}") {
+				names = append(names, name)
+			}
 		}
 	}
 	return names

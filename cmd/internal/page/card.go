@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -84,17 +85,17 @@ type (
 		Card   *cardView
 		Near   nearCard
 		Turned bool
+		At     int // among the cards beside the one shown; below 0: it is not there
 	}
 )
 
 // fact is a line of a card's front matter, for people; Link may lead on.
 type fact struct{ Name, Value, Link string }
 
-// versionCard is a card whose text is shown beside another's.
+// versionCard is a card whose text is shown beside another's, to be decided between.
 type versionCard struct {
-	ID, Topic string
-	State     card.State
-	HTML      template.HTML
+	Near nearCard
+	HTML template.HTML
 }
 
 // nearCard is a card that resembles the one shown.
@@ -145,11 +146,14 @@ func (s *Server) cardView(ctx context.Context, id string, from origin) (*cardVie
 	if v.Near, err = s.near(ctx, id); err != nil {
 		return nil, err
 	}
-	v.Against = s.against(c)
+	v.Against = s.against(c, &v.Near)
 	gone := c.State == card.Retired || c.State == card.Superseded
 	v.Can = map[string]bool{string(knowledgebase.Approve): !gone, string(knowledgebase.Reject): c.State == card.Draft,
 		string(knowledgebase.Retire): c.State == card.Reviewed, string(knowledgebase.Restore): gone, string(knowledgebase.Supersede): !gone}
 	v.Keys = []key{{"a", "approve"}, {"r", "reject"}, {"e", "edit"}, {"u", "undo"}, {"h", "history"}, {"/", "search"}}
+	if len(v.Against) > 0 {
+		v.Keys = append(v.Keys, key{"m", "keep it, not the other"}, key{"o", "keep the other"})
+	}
 	if from == fromReview {
 		v.Keys = append([]key{{"j", "next"}, {"k", "previous"}}, v.Keys...)
 	}
@@ -200,19 +204,29 @@ func (s *Server) facts(c *card.Card) []fact {
 	return facts
 }
 
-// against returns the cards that contradict one, such as the own version of a
-// card that was changed on both sides of a sync.
-func (s *Server) against(c *card.Card) []versionCard {
+// against returns the cards that are read beside one: those that contradict it, such as
+// the own version of a card that was changed on both sides of a sync, and those of near
+// that probably say the same or the opposite, which it takes out of near.
+func (s *Server) against(c *card.Card, near *[]nearCard) []versionCard {
 	var out []versionCard
-	for _, id := range s.store.Opposing(c.ID) {
-		other, _, err := s.readCard(id)
+	add := func(n nearCard) bool {
+		other, seen, err := s.readCard(n.ID)
 		if err != nil || len(out) == maxAgainst {
-			continue // its name is among the facts
+			return false // its name is among the facts, or the nearest cards
 		}
-		v := versionCard{ID: id, Topic: other.Topic, State: other.State}
+		n.Topic, n.State, n.Seen = other.Topic, other.State, seen
+		v := versionCard{Near: n}
 		v.HTML, _ = renderMarkdown(other.Body())
 		out = append(out, v)
+		return true
 	}
+	opposing := s.store.Opposing(c.ID)
+	for _, id := range opposing {
+		add(nearCard{ID: id, Opposed: true})
+	}
+	*near = slices.DeleteFunc(*near, func(n nearCard) bool {
+		return slices.Contains(opposing, n.ID) || n.Same && add(n)
+	})
 	return out
 }
 

@@ -28,7 +28,7 @@ type site struct {
 
 // openSite starts a server over an empty knowledge base, lets the test in and
 // ends both with the test.
-func openSite(t *testing.T) *site {
+func openSite(t testing.TB) *site {
 	t.Helper()
 	dir := t.TempDir()
 	store, err := knowledgebase.Open(dir, &knowledgebase.Options{Watch: true})
@@ -73,7 +73,7 @@ type answer struct {
 
 // ask sends a request as the site's own pages would, changed by edits. form
 // makes it a form's.
-func (s *site) ask(t *testing.T, method, path string, form url.Values, edits ...func(*http.Request)) answer {
+func (s *site) ask(t testing.TB, method, path string, form url.Values, edits ...func(*http.Request)) answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -155,7 +155,7 @@ func TestDoor(t *testing.T) {
 }
 
 // checkHeader holds for every answer, refusals included.
-func checkHeader(t *testing.T, h http.Header) {
+func checkHeader(t testing.TB, h http.Header) {
 	t.Helper()
 	for name, want := range map[string]string{
 		"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",

@@ -1,7 +1,9 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"anamnesis/cmd/internal/timeline"
@@ -128,7 +130,10 @@ func dotClass(n timeline.Node) string {
 // The chart of tokens, in the units of its view box.
 const (
 	chartWidth  = 600
-	chartHeight = 120
+	chartHeight = 140
+	// chartHead is the room for the marks' labels, labelWidth that of one of them.
+	chartHead  = 16
+	labelWidth = 34
 	// chartPoints is how many requests the chart shows; of more, the largest of
 	// each share.
 	chartPoints = 300
@@ -148,9 +153,25 @@ type chartView struct {
 	Peak          int
 	Share         int // of the EAS that the last request took, percent
 	Label         string
+	EASLabel      chartLabel
+	WindowLabel   chartLabel
+	Marks         []chartMark // the jumps, blocks and maskings that made it smaller
 }
 
-func chartOf(requests []timeline.Request) chartView {
+// chartLabel names a line of the chart.
+type chartLabel struct {
+	X, Y int
+	Text string
+}
+
+// chartMark is what was made between two requests.
+type chartMark struct {
+	X     int
+	Text  string // empty where there is no room for it
+	Title string
+}
+
+func chartOf(requests []timeline.Request, marks []timeline.Row) chartView {
 	c := chartView{Width: chartWidth, Height: chartHeight, Requests: len(requests), Label: "The model was not asked yet."}
 	if len(requests) == 0 {
 		return c
@@ -172,6 +193,11 @@ func chartOf(requests []timeline.Request) chartView {
 	if drawn {
 		c.Window = path(func(r timeline.Request) int { return r.Window })
 	}
+	c.EASLabel = chartLabel{4, height(c.Last.EAS, top) - 4, fmt.Sprintf("EAS %d", c.Last.EAS)}
+	if drawn {
+		c.WindowLabel = chartLabel{4, height(c.Last.Window, top) - 4, fmt.Sprintf("window %d", c.Last.Window)}
+	}
+	c.Marks = marksAt(shown, marks)
 	if c.Last.EAS > 0 {
 		c.Share = c.Last.Tokens * 100 / c.Last.EAS
 	}
@@ -179,12 +205,53 @@ func chartOf(requests []timeline.Request) chartView {
 	if c.Last.Window > 0 {
 		c.Label += fmt.Sprintf(" and a window of %d", c.Last.Window)
 	}
+	if n := len(c.Marks); n > 0 {
+		c.Label += fmt.Sprintf("; %d marks of jumps and blocks", n)
+	}
 	return c
+}
+
+// marksAt places marks between the requests that are shown, with as many labels as
+// there is room for.
+func marksAt(shown []timeline.Request, rows []timeline.Row) (out []chartMark) {
+	from := -labelWidth
+	for _, r := range rows {
+		sign, short := markSign(timeline.Mark{Kind: r.Kind, Jump: r.Jump, Block: r.Block, Cards: r.Cards})
+		after, _ := slices.BinarySearchFunc(shown, r.First, func(q timeline.Request, seq uint64) int { return cmp.Compare(q.Seq, seq) })
+		if after == 0 || len(shown) < 2 {
+			continue
+		}
+		m := chartMark{X: (2*after - 1) * chartWidth / (2 * (len(shown) - 1)), Title: fmt.Sprintf("%s %s, op %d: %s", sign, short, r.First, r.Text)}
+		label := sign
+		if r.Jump != nil {
+			label = fmt.Sprintf("%s%d", sign, r.Jump.To)
+		}
+		m.X = min(m.X, chartWidth-labelWidth/2)
+		if n := len(out); n > 0 && out[n-1].X == m.X { // one jump and its block
+			out[n-1].Title += "\n" + m.Title
+			if was := out[n-1].Text; was != "" && !strings.Contains(was, sign) {
+				out[n-1].Text = label + was
+			}
+			continue
+		}
+		if m.X-from >= labelWidth {
+			from, m.Text = m.X, label
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// chartMargin is kept free below the lines.
+const chartMargin = 4
+
+// height is where a number of tokens is drawn; top is at the upper edge.
+func height(tokens, top int) int {
+	return chartHeight - chartMargin - min(tokens, top)*(chartHeight-chartHead-2*chartMargin)/top
 }
 
 // linePath is a line through a value of each request; top is at the upper edge.
 func linePath(requests []timeline.Request, of func(timeline.Request) int, top int) string {
-	const margin = 4
 	var d strings.Builder
 	letter := byte('M')
 	for i, r := range requests {
@@ -192,10 +259,10 @@ func linePath(requests []timeline.Request, of func(timeline.Request) int, top in
 		if n := len(requests); n > 1 {
 			x = i * chartWidth / (n - 1)
 		} else {
-			fmt.Fprintf(&d, "M0 %d", chartHeight-margin-min(of(r), top)*(chartHeight-2*margin)/top)
+			fmt.Fprintf(&d, "M0 %d", height(of(r), top))
 			letter = 'L'
 		}
-		fmt.Fprintf(&d, "%c%d %d", letter, x, chartHeight-margin-min(of(r), top)*(chartHeight-2*margin)/top)
+		fmt.Fprintf(&d, "%c%d %d", letter, x, height(of(r), top))
 		letter = 'L'
 	}
 	return d.String()

@@ -62,7 +62,7 @@ func parsePages() (*pages, error) {
 		"pair":     func(a, b any) pair { return pair{a, b} },
 		"sections": sections,
 		"act":      func(c *cardView, act, label, key string) actView { return actView{c, act, label, key} },
-		"merge":    func(c *cardView, near nearCard, turned bool) mergeView { return mergeView{c, near, turned} },
+		"merge":    func(c *cardView, near nearCard, turned bool, at int) mergeView { return mergeView{c, near, turned, at} },
 		"moment":   func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") },
 	})
 	base, err := base.ParseFS(templates, "templates/layout.html", "templates/parts/*.html")

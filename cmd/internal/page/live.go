@@ -61,10 +61,12 @@ type news struct {
 	Standing *standing // nil: as before
 	Tree     *treeView // nil: as before
 	Chart    *chartView
-	Whole    *opsView // in the place of the operations shown
-	More     []opLine // to add to them
+	Whole    *opsView  // in the place of the operations shown
+	Same     *opGroup  // to add to the last step shown
+	More     []opGroup // steps to add
 	Path     string
 	Range    *opsView // of which numbers those are
+	Auto     *detail  // what matters now; nil: as before
 }
 
 func (s *Server) showLive(w http.ResponseWriter, r *http.Request) error {
@@ -108,7 +110,13 @@ func (s *Server) showLive(w http.ResponseWriter, r *http.Request) error {
 		first = n.Whole.First
 	}
 	n.Live = t.live(v, first, now)
+	if n.Tree != nil {
+		n.Auto = t.auto(live)
+	}
 	t.mu.Unlock()
+	if n.Auto != nil && n.Auto.Step != nil {
+		n.Auto.Step.compare(r.Context(), s, id)
+	}
 	return s.renderPart(w, "news", n)
 }
 
@@ -124,7 +132,7 @@ func (w *watch) taken(version string, after uint64) bool {
 func (w *watch) news(v shown, after, first uint64, version string) news {
 	n := news{Path: taskPath(w.id)}
 	if version != w.version() {
-		tree, chart := w.tree(v), chartOf(w.builder.Requests())
+		tree, chart := w.tree(v), chartOf(w.builder.Requests(), w.builder.Marks())
 		n.Tree, n.Chart = &tree, &chart
 	}
 	if first == 0 || w.last == after {
@@ -136,7 +144,16 @@ func (w *watch) news(v shown, after, first uint64, version string) news {
 		return n
 	}
 	more := w.ops(v, after+1, opsShown)
-	n.More = more.Lines
+	n.More = more.Groups
+	if l, err := w.follower.Line(after); err == nil && len(n.More) > 0 && after >= first && n.More[0].Step == l.Step {
+		n.Same, n.More = &n.More[0], n.More[1:]
+		// Its head is made from all of the step.
+		if lines, err := w.follower.Lines(w.builder.State().Steps.At(l.Step).First-1, opsShown); err == nil {
+			if whole := w.groups(lines); len(whole) > 0 && whole[0].Step == l.Step {
+				n.Same.What = whole[0].What
+			}
+		}
+	}
 	more.First = first
 	n.Range = &more
 	return n

@@ -37,7 +37,49 @@ type detail struct {
 	Title      string
 	Op         *opDetail
 	Step       *stepDetail
+	Jump       *jumpDetail
 	Context    *contextDetail
+}
+
+// jumpDetail is a jump as the moment it is: what went back, and what stays.
+type jumpDetail struct {
+	timeline.Jump
+	Seq      uint64
+	Reverted []string
+	More     int // files that went back and are not named
+	Kept     []op.Skipped
+	Passes   []timeline.Row
+}
+
+// auto is what matters of a task now: the step under way, or else the last jump, or the
+// last step. The caller holds mu.
+func (w *watch) auto(live int) *detail {
+	d := &detail{Task: w.id, Path: taskPath(w.id)}
+	id := w.builder.State().Current
+	if step, ok := w.builder.UnderWay(); ok && live != 0 {
+		id = step.ID
+	} else if jump, passes, ok := w.builder.LastJump(); ok {
+		d.Title = "The last jump"
+		d.Jump = &jumpDetail{Jump: *jump.Jump, Seq: jump.First, Passes: passes}
+		if l, err := w.follower.Line(jump.First); err == nil {
+			d.Jump.take(l.Op)
+		}
+		return d
+	}
+	step, err := w.step(id)
+	if err != nil {
+		return nil // no step has begun
+	}
+	d.Title, d.Step = fmt.Sprintf("Step %d", step.Node.Step), step
+	return d
+}
+
+func (d *jumpDetail) take(o op.Op) {
+	b, ok := o.Body.(*op.JumpDone)
+	if !ok {
+		return
+	}
+	d.Reverted, d.More, d.Kept = b.Reverted, max(0, b.NReverted-len(b.Reverted)), b.Kept
 }
 
 // show answers with what was opened: alone, or on a page of its own.
@@ -154,6 +196,7 @@ type stepDetail struct {
 	Diff    diff
 	Problem string // why there is no diff
 	Signs   []string
+	Broken  []opLine // its calls that failed
 
 	opened      op.TaskOpened
 	own, parent state.Step
@@ -190,10 +233,27 @@ func (w *watch) step(id int) (*stepDetail, error) {
 			if n.ParentRow >= 0 {
 				d.before = nodes[n.ParentRow].Commit
 			}
+			if n.Failed > 0 {
+				d.Broken = w.failed(n)
+			}
 			return d, nil
 		}
 	}
 	return nil, refuse(http.StatusNotFound, "Task %s has no step %d. Go back to the task.", w.id, id)
+}
+
+// failed returns the calls of a step that failed, with what they printed.
+func (w *watch) failed(n timeline.Node) (out []opLine) {
+	lines, err := w.follower.Lines(n.First-1, int(min(n.Last-n.First+1, opsShown)))
+	if err != nil {
+		return nil // the operations say so
+	}
+	for _, l := range lines {
+		if o := lineOf(l, false, w.builder.State().Opened.Dir); o.Output != "" {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // compare compares the step's world with that of the step it goes on from.

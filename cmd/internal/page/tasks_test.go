@@ -105,7 +105,7 @@ func (a answer) body() string {
 }
 
 // get asks for a page that must be there.
-func (s *site) get(t *testing.T, path string, edits ...func(*http.Request)) string {
+func (s *site) get(t testing.TB, path string, edits ...func(*http.Request)) string {
 	t.Helper()
 	got := s.ask(t, "GET", path, nil, edits...)
 	if got.code != http.StatusOK {

@@ -4,7 +4,7 @@
 "use strict";
 (() => {
   const lists = () => document.querySelectorAll("[data-arrows]");
-  const linksOf = (list) => [...list.querySelectorAll(".step, .ops a")].concat(list.matches(".ops") ? [...list.querySelectorAll("a")] : []);
+  const linksOf = (list) => [...list.querySelectorAll(list.matches(".ops") ? "summary, a" : ".step")].filter((a) => a.checkVisibility());
   const shown = () => document.getElementById("detail");
   let opener = "";
 
@@ -27,8 +27,9 @@
   const settle = () => lists().forEach((list) => {
     const links = linksOf(list);
     const focused = links.find((a) => a === document.activeElement);
-    const now = focused || links.find((a) => a.id === list.dataset.at) || links.find((a) => a.hasAttribute("aria-current")) || links[0];
-    links.forEach((a) => { a.tabIndex = a === now ? 0 : -1; });
+    const now = focused || links.find((a) => a.id && a.id === list.dataset.at) || links.find((a) => a.hasAttribute("aria-current")) || links[0];
+    list.querySelectorAll(".step, .ops a, summary").forEach((a) => { a.tabIndex = a === now ? 0 : -1; });
+    if (list.matches(".ops")) list.querySelectorAll("a").forEach((a) => { a.tabIndex = a === now ? 0 : -1; });
   });
 
   const go = (list, to) => {
@@ -59,7 +60,7 @@
       return;
     }
     const list = e.target.closest("[data-arrows]");
-    if (!list || !e.target.matches("a")) return;
+    if (!list || !e.target.matches("a, summary")) return;
     if (!/^(Arrow|Home$|End$)/.test(e.key)) return;
     e.preventDefault();
     go(list, next(list, e.target, e.key));
@@ -73,6 +74,19 @@
   };
   document.addEventListener("focusin", note);
   document.addEventListener("click", note, true); // a tap does not focus a link in every browser
+
+  document.addEventListener("toggle", settle, true);
+
+  // A link to an operation opens the step that it stands in.
+  const reveal = () => {
+    const at = document.getElementById(location.hash.slice(1));
+    const step = at && at.closest("details");
+    if (!step || step.open) return;
+    step.open = true;
+    at.scrollIntoView();
+  };
+  addEventListener("hashchange", reveal);
+  reveal();
 
   document.addEventListener("htmx:afterSettle", (e) => {
     if (e.detail.target && e.detail.target.id === "detail") {

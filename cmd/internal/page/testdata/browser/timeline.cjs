@@ -14,6 +14,9 @@ async function opened(page, title) {
   await page.waitForFunction(() => document.activeElement.id === "opened");
 }
 
+// unfold opens the steps that an operation stands in.
+const unfold = (page) => page.locator("#ops details").evaluateAll((all) => all.forEach((d) => { d.open = true; }));
+
 async function follow(page, args) {
   await page.getByRole("link", { name: "Tasks" }).click();
   const task = page.getByRole("link", { name: args.task });
@@ -25,9 +28,12 @@ async function follow(page, args) {
   await page.evaluate(() => { window.sameDocument = true; });
 
   // What the person reads stays where it is while the page grows.
+  await page.locator("#detail", { hasText: "Step 3" }).waitFor(); // the step under way
+  await page.locator("summary", { hasText: "step 0" }).click();
   await page.locator("#op-2").focus();
   fs.writeFileSync(args.go, "");
   await page.locator("#standing", { hasText: "Finished" }).waitFor();
+  await page.locator("#auto", { hasText: "From step 4 back to step 1" }).waitFor();
   await page.locator(".mark", { hasText: "↩ to 1" }).waitFor();
   await page.locator(".mark", { hasText: "block, 1 ✦" }).waitFor();
   assert.equal(await page.evaluate(() => window.sameDocument), true, "the page was loaded again");
@@ -49,6 +55,8 @@ async function tree(page) {
 }
 
 async function byPointer(page) {
+  await unfold(page);
+  await page.locator("#ops pre.failed", { hasText: "3000" }).waitFor(); // what a failed command printed
   await page.locator("#ops a", { hasText: "I count" }).click();
   await opened(page, "Operation");
   const text = await page.locator("#detail").innerText();

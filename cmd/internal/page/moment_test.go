@@ -1,0 +1,81 @@
+package page
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"anamnesis/opstream/op"
+)
+
+// TestOpensAtWhatMatters: a task's page shows the last jump at once, each step's operations
+// behind its calls, what a failed command printed, and the jump and its block in the chart.
+func TestOpensAtWhatMatters(t *testing.T) {
+	s := openSite(t)
+	w := newTask(t, s, "task_1")
+	exit := 3
+	w.call("WriteFile", "written")
+	w.add(
+		&op.ModelAsked{LastSeq: 9, Tokens: 900},
+		&op.ModelReplied{Calls: []op.Call{{ID: "f", Name: "Bash", Args: `{"command":"go <test>"}`}}, Finish: "tool_calls"},
+		&op.ToolCalled{Call: "f", Name: "Bash", Args: `{"command":"go <test>"}`},
+		&op.ToolReturned{Call: "f", Name: "Bash", Text: strings.Repeat("early\n", 40) + "FAIL <b>\n", Exit: &exit, IsError: true},
+	)
+	w.save()
+	w.jump(1, "it was <wrong>")
+	page := s.get(t, "/tasks/task_1")
+	wantIn(t, "the page", page, `<div id="auto"><h2 tabindex="-1" id="opened">The last jump</h2>`, "From step 2 back to step 1", "it was &lt;wrong&gt;",
+		`<span id="group-2"><span class="n">step 2</span> <span class="sign">1 failed</span> <span class="sign">left</span> <span class="what">Bash(go &lt;test&gt;)</span>`,
+		"FAIL &lt;b&gt;</pre>")
+	if n := strings.Count(page, "<details open"); n != 1 {
+		t.Errorf("%d steps are open, want the newest", n)
+	}
+	_, shown, _ := strings.Cut(page, `<pre class="failed"`)
+	shown, _, _ = strings.Cut(shown, "</pre>")
+	if n := strings.Count(shown, "\n") + 1; n != failedLines {
+		t.Errorf("%d lines of the output are shown", n)
+	}
+	w.call("Bash", "on")
+	wantIn(t, "the chart", s.get(t, "/tasks/task_1"), `text-anchor="middle">↩1◆</text>`, ">EAS 4000</text>")
+	wantIn(t, "the step", s.get(t, "/tasks/task_1/steps/2"), "What failed", "FAIL &lt;b&gt;</pre>")
+}
+
+// TestAutoFollows: what is shown of itself follows the task while a page has nothing else
+// open.
+func TestAutoFollows(t *testing.T) {
+	s := openSite(t)
+	w := newTask(t, s, "task_1")
+	w.call("Bash", "x")
+	page := s.get(t, "/tasks/task_1")
+	wantIn(t, "the page", page, `<div id="auto"><h2 tabindex="-1" id="opened">Step 1</h2>`)
+	url := nextOf(t, page)
+	w.jump(0, "back")
+	wantIn(t, "the news", s.get(t, url, asPart), `<div id="auto" hx-swap-oob="innerHTML"><h2 tabindex="-1" id="opened">The last jump</h2>`)
+}
+
+// TestDecideBetween: a card that contradicts another is decided about beside it, by one
+// form each way.
+func TestDecideBetween(t *testing.T) {
+	s := openSite(t)
+	s.addCard(t, "ours", "topic of ours")
+	s.addCard(t, "theirs", "topic of theirs")
+	text, seen := s.text(t, "theirs")
+	with := strings.Replace(text, "id: theirs\n", "id: theirs\ncontradicts: [ours]\n", 1)
+	if got := s.ask(t, "POST", "/cards/theirs/edit", form("seen", seen, "text", with)); got.code != 303 {
+		t.Fatalf("%d\n%s", got.code, got.text)
+	}
+	page := s.get(t, "/review/theirs")
+	wantIn(t, "the page", page, `data-key="m">Keep the first card <kbd>m</kbd>`, `data-key="o">Keep this one <kbd>o</kbd>`)
+	bySeen := regexp.MustCompile(`name="by" value="ours"><input type="hidden" name="by_seen" value="([0-9a-f]+)"`).FindStringSubmatch(page)
+	if bySeen == nil {
+		t.Fatalf("no form names the other card:\n%s", page)
+	}
+	_, seen = s.text(t, "theirs")
+	got := s.ask(t, "POST", "/cards/theirs/decide", form("act", "supersede", "seen", seen, "from", "review", "by", "ours", "by_seen", bySeen[1], "turned", "yes"))
+	if got.code != 303 || !strings.HasPrefix(got.header.Get("Location"), "/review/theirs") {
+		t.Fatalf("%d to %s\n%s", got.code, got.header.Get("Location"), got.text)
+	}
+	if s.state(t, "ours") != "superseded" || s.state(t, "theirs") != "draft" {
+		t.Errorf("ours is %s and theirs %s", s.state(t, "ours"), s.state(t, "theirs"))
+	}
+}
