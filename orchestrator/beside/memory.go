@@ -34,8 +34,14 @@ func Told(svc *session.Service, task string, after uint64) (string, error) {
 		}
 	}
 	Tell(svc.Home, task, after) // no hook tells it again
-	return strings.TrimSpace(text), err
+	return overMCP.Replace(strings.TrimSpace(text)), err
 }
+
+// overMCP names the tool that opens an operation as other agents have it.
+var overMCP = strings.NewReplacer(
+	"recall with an op number opens one again", "show_operation opens one again by its number",
+	"hold the full record; recall opens them", "hold the full record; show_operation opens them",
+)
 
 // bytesPerToken is how long a token is taken to be where no model's encoding is known.
 const bytesPerToken = 4
