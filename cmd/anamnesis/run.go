@@ -130,7 +130,7 @@ func resumeTarget(svc *session.Service, dir string, args []string) (id, message 
 	if len(args) == 1 {
 		message = args[0]
 	}
-	id, err = svc.LastTask(dir)
+	id, err = svc.LastOwnTask(dir)
 	return id, message, err
 }
 

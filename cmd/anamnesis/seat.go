@@ -63,7 +63,7 @@ func (a *app) sit(root *cobra.Command) {
 		}
 		o := tui.Options{Text: f.Text, Pick: pick}
 		if last {
-			if o.Task, err = svc.LastTask(f.Dir); err != nil {
+			if o.Task, err = svc.LastOwnTask(f.Dir); err != nil {
 				return err
 			}
 		}

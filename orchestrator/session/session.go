@@ -254,8 +254,19 @@ func (s *Service) Say(ctx context.Context, task, text string) error {
 // end.
 func (s *Service) Tasks() ([]taskdir.Summary, error) { return taskdir.Summaries(s.Home) }
 
-// LastTask returns the task written last in a directory.
+// LastTask returns the task written last in a directory. It may be a recorded session
+// of another agent; subagents' tasks and imported sessions are left out.
 func (s *Service) LastTask(dir string) (string, error) {
+	return s.lastTask(dir, func(r taskdir.Summary) bool { return r.Parent == "" && !r.Imported })
+}
+
+// LastOwnTask returns the task of this program's own agent that was written last in a
+// directory: one that can be resumed.
+func (s *Service) LastOwnTask(dir string) (string, error) {
+	return s.lastTask(dir, func(r taskdir.Summary) bool { return r.Parent == "" && r.Agent == "" })
+}
+
+func (s *Service) lastTask(dir string, takes func(taskdir.Summary) bool) (string, error) {
 	abs, err := RealDir(dir)
 	if err != nil {
 		return "", Usagef("--dir %s: %v", dir, errors.Unwrap(err))
@@ -265,7 +276,7 @@ func (s *Service) LastTask(dir string) (string, error) {
 		return "", err
 	}
 	for _, r := range slices.Backward(rows) {
-		if r.Dir == abs && r.Parent == "" && r.Agent == "" {
+		if r.Dir == abs && takes(r) {
 			return r.ID, nil
 		}
 	}
