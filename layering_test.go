@@ -49,7 +49,7 @@ var pure = map[string][]string{
 // ofTasks those that do.
 var (
 	belowTasks = []string{"tool", "guard", "agent", "model", "loop", "redact", "reflect", "sessions"}
-	ofTasks    = []string{"state", "taskdir", "notice", "workspace", "journal", "inspect", "jobs", "runtime", "session", "beside"}
+	ofTasks    = []string{"state", "taskdir", "notice", "workspace", "journal", "memory", "gate", "leftover", "inspect", "jobs", "runtime", "session", "beside"}
 )
 
 // doors lists libraries that only the places named may know: one, or one in

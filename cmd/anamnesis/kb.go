@@ -16,7 +16,7 @@ import (
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/retrieval"
-	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/session"
 
 	"github.com/spf13/cobra"
@@ -215,7 +215,7 @@ func (a *app) rungs(store *knowledgebase.Store) (func(c *card.Card) knowledgebas
 		return nil, err
 	}
 	return func(c *card.Card) knowledgebase.Trust {
-		tr := runtime.TrustOf(svc.Home, c, store.Counts(c.ID))
+		tr := memory.TrustOf(svc.Home, c, store.Counts(c.ID))
 		tr.Withheld = false
 		return tr
 	}, nil

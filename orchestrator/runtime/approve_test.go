@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -27,7 +29,7 @@ turns:
   - expect:
       - {on: result, lacks: "not run"}
     reply: done
-`, Options{Approval: "ask", Rules: rules, Approve: func(context.Context, Question) Answer { return Answer{Allow: true, ForTask: true} }})
+`, Options{Approval: "ask", Rules: rules, Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Allow: true, ForTask: true} }})
 	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -42,13 +44,13 @@ func TestAnswerByPattern(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked []string
-	o := Options{Approval: "ask", Rules: rules, Approve: func(_ context.Context, q Question) Answer {
+	o := Options{Approval: "ask", Rules: rules, Approve: func(_ context.Context, q gate.Question) gate.Answer {
 		var like []string
 		for _, r := range q.Like {
 			like = append(like, r.String())
 		}
-		asked = append(asked, strings.TrimSpace(textArg([]byte(q.Args), "command")+" "+strings.Join(like, " ")))
-		return Answer{Allow: true, Like: len(q.Like) > 0}
+		asked = append(asked, strings.TrimSpace(notice.BashCommand("Bash", q.Args)+" "+strings.Join(like, " ")))
+		return gate.Answer{Allow: true, Like: len(q.Like) > 0}
 	}}
 	task, h := newTask(t, `
 turns:

@@ -16,7 +16,7 @@ func TestFamilyCost(t *testing.T) {
 	if got := f.others(state.Used{}); got.USD != 0.5 || got.Tokens != 20 {
 		t.Errorf("at work: %+v", got)
 	}
-	f.tell("t", state.Used{Tokens: 20, USD: 0.5}, []string{"t.1"})
+	f.tell("t", state.Used{Tokens: 20, USD: 0.5}, []state.BegunSubagent{{Task: "t.1"}})
 	if got := f.others(state.Used{Tokens: 20, USD: 0.5}); got.USD != 0 || got.Tokens != 0 {
 		t.Errorf("ended: %+v", got)
 	}

@@ -24,15 +24,15 @@ func halfMoved(t *testing.T, intend func(from, to string) []op.Body) *Task {
 		t.Fatalf("Run = %+v", out)
 	}
 	writeFile(t, task.Dir, "early", "theirs")
-	snap, err := task.seeNow(t.Context())
+	snap, err := task.SeeNow(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	to, err := task.worldOf(1)
+	to, err := task.WorldOf(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := task.record(t.Context(), intend(string(snap.ID), string(to.Commit))...); err != nil {
+	if err := task.Record(t.Context(), intend(string(snap.ID), string(to.Commit))...); err != nil {
 		t.Fatal(err)
 	}
 	writeFile(t, task.Dir, "t/a", "a\n")          // moved
@@ -78,11 +78,11 @@ func TestChangedAfterCrash(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			task := halfMoved(t, c.intend)
-			if task.opts.AbandonRestore = c.abandon; c.abandon {
+			if task.Abandon = c.abandon; c.abandon {
 				if _, err := task.AbandonRestore(t.Context(), &op.TaskResumed{}); err != nil {
 					t.Fatal(err)
 				}
-				task.opts.AbandonRestore = false
+				task.Abandon = false
 			}
 			if _, err := task.JumpNow(t.Context(), op.JumpRequested{To: 0}, &op.TaskResumed{}); err != nil {
 				t.Fatal(err)

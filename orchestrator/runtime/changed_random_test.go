@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	rand "math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/state"
 )
@@ -105,7 +107,7 @@ func (m *beside) Ask(_ context.Context, r model.Request, _ func(model.Delta)) (m
 		calls = append(calls, op.Call{ID: fmt.Sprintf("c%d", m.tick()), Name: name, Args: args})
 	}
 	switch to := m.rng.IntN(len(m.steps)); {
-	case m.rng.IntN(4) == 0 && m.jumps[to] < state.MaxBackwardJumps && to != m.task.state.Current:
+	case m.rng.IntN(4) == 0 && m.jumps[to] < state.MaxBackwardJumps && to != m.task.State().Current:
 		m.jumps[to]++
 		add("jump_to_step", fmt.Sprintf(`{"step_id":%d,"reason":"at random"}`, to))
 	case m.rng.IntN(4) == 0:
@@ -126,14 +128,15 @@ func (m *beside) event(o op.Op) {
 	switch b := o.Body.(type) {
 	case *op.ToolReturned:
 		if b.Name == "WriteFile" && !b.IsError {
-			path := textArg([]byte(m.calls[b.Call].Args), "path")
-			m.files[path] = textArg([]byte(m.calls[b.Call].Args), "content")
+			var args struct{ Path, Content string }
+			_ = json.Unmarshal([]byte(m.calls[b.Call].Args), &args) // the model's own
+			m.files[args.Path] = args.Content
 		}
 	case *op.WorldSaved:
 		m.steps, m.ends = append(m.steps, maps.Clone(m.files)), append(m.ends, m.tick())
 		m.compare(fmt.Sprintf("step %d", o.Step))
 	case *op.JumpDone:
-		m.jumped(b.To, m.task.state.Jumping.Overwrite)
+		m.jumped(b.To, m.task.State().Jumping.Overwrite)
 	}
 }
 
@@ -151,7 +154,10 @@ func TestUserBesideAgent(t *testing.T) {
 			m := &beside{t: t, rng: rand.New(rand.NewPCG(uint64(seed), 7)), files: map[string]string{}, jumps: map[int]int{}, calls: map[string]op.Call{}}
 			opts := Options{
 				Approval: "ask", RunUndone: true, Event: m.event, Limits: state.Limits{Steps: 10000},
-				Approve: func(context.Context, Question) Answer { m.user(); return Answer{Allow: m.rng.IntN(5) > 0} },
+				Approve: func(context.Context, gate.Question) gate.Answer {
+					m.user()
+					return gate.Answer{Allow: m.rng.IntN(5) > 0}
+				},
 			}
 			task, h := newTask(t, "turns: []\n", opts)
 			opts = task.opts
@@ -163,7 +169,7 @@ func TestUserBesideAgent(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				m.task, task.model, task.state.EAS, m.left = task, m, 1<<20, 2+m.rng.IntN(5)
+				m.task, task.opts.Model, task.State().EAS, m.left = task, m, 1<<20, 2+m.rng.IntN(5)
 				m.turn(t, turn)
 				if err := task.Close(); err != nil {
 					t.Fatal(err)
@@ -179,7 +185,7 @@ func TestUserBesideAgent(t *testing.T) {
 
 // turn is a turn of the agent, with a jump of the user's before some.
 func (m *beside) turn(t *testing.T, turn int) {
-	if to := m.rng.IntN(max(len(m.steps), 1)); turn > 0 && m.rng.IntN(2) == 0 && to != m.task.state.Current {
+	if to := m.rng.IntN(max(len(m.steps), 1)); turn > 0 && m.rng.IntN(2) == 0 && to != m.task.State().Current {
 		if _, err := m.task.JumpNow(t.Context(), op.JumpRequested{To: to, Overwrite: m.rng.IntN(4) == 0}, &op.TaskResumed{}); err != nil {
 			t.Fatal(err)
 		}

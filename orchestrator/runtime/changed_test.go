@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
@@ -57,7 +58,7 @@ func changes(t *testing.T, task *Task) (out []string) {
 
 func allOps(t *testing.T, task *Task) []op.Op {
 	t.Helper()
-	ops, err := task.ops(op.Range{First: 1, Last: task.state.Last})
+	ops, err := task.Ops(op.Range{First: 1, Last: task.State().Last})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,6 +69,7 @@ func allOps(t *testing.T, task *Task) []op.Op {
 // runs, and the agent go back to before all of them.
 func TestUserEditsStay(t *testing.T) {
 	var task *Task
+	approvals := 0
 	task, _ = newTask(t, `turns:
   - calls: [{name: WriteFile, arguments: {path: agent, content: one}}, {name: Bash, arguments: {command: "echo two >agent"}}]
   - calls: [{name: AskUser, arguments: {question: "Which?"}}]
@@ -76,19 +78,17 @@ func TestUserEditsStay(t *testing.T) {
     calls: [{name: jump_to_step, arguments: {step_id: 0, reason: back}}]
   - expect: [{on: last, contains: ["replying0", "approval", "question", "Gone again (1): agent."]}]
     reply: Done.
-`, Options{Approval: "ask"})
+`, Options{Approval: "ask", Approve: func(context.Context, gate.Question) gate.Answer {
+		approvals++
+		writeFile(t, task.Dir, "approval", strings.Repeat("x", approvals))
+		return gate.Answer{Allow: true}
+	}})
 	asked := 0
 	task.opts.Event = func(o op.Op) {
 		if _, ok := o.Body.(*op.ModelAsked); ok {
 			writeFile(t, task.Dir, "replying"+string(rune('0'+asked)), "mine")
 			asked++
 		}
-	}
-	approvals := 0
-	task.opts.Approve = func(context.Context, Question) Answer {
-		approvals++
-		writeFile(t, task.Dir, "approval", strings.Repeat("x", approvals))
-		return Answer{Allow: true}
 	}
 	task.opts.Ask = func(context.Context, string) (string, bool) {
 		writeFile(t, task.Dir, "question", "mine")
@@ -162,7 +162,7 @@ func TestConflict(t *testing.T) {
 	if got := filesOf(t, task.Dir); len(got) != 1 || got["deleted"] != "at first" {
 		t.Errorf("after --overwrite: %q", got)
 	}
-	if n := len(task.state.Changes); n != 0 {
+	if n := len(task.State().Changes); n != 0 {
 		t.Errorf("%d changes are still the user's", n)
 	}
 }

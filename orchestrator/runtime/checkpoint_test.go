@@ -35,8 +35,8 @@ func TestOpenFromCheckpoint(t *testing.T) {
 	}
 	defer again.Close()
 	// The seal that Close appends comes after the checkpoint.
-	if again.snapshot != whole.Last-1 {
-		t.Errorf("the checkpoint holds %d of %d operations", again.snapshot, whole.Last)
+	if _, seq, _ := again.Journal.Log().Folded(); seq != whole.Last-1 {
+		t.Errorf("the checkpoint holds %d of %d operations", seq, whole.Last)
 	}
 	first := uint64(0)
 	err = taskdir.EachOpSince(h, "t", whole.Last/2, func(o op.Op) error {
@@ -65,7 +65,7 @@ func TestOpenFromCheckpoint(t *testing.T) {
 func TestCheckpointOfUnusableState(t *testing.T) {
 	task, h := newTask(t, doctorScript, Options{SnapshotEvery: 1})
 	// A result without a call cannot be folded; it is the stream that is wrong.
-	if _, err := task.journal.Log().Append(t.Context(), opstream.Entry{Kind: string(op.KindToolReturned), Body: []byte(`{"call":"x"}`)}); err != nil {
+	if _, err := task.Journal.Log().Append(t.Context(), opstream.Entry{Kind: string(op.KindToolReturned), Body: []byte(`{"call":"x"}`)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := task.Run(t.Context()); !errors.Is(err, state.ErrStream) {
@@ -89,8 +89,7 @@ func TestExamineCheckpoint(t *testing.T) {
 	if d, err := inspect.Examine(t.Context(), h, "t"); err != nil || len(d.Findings) > 0 {
 		t.Fatalf("a whole task: %+v, %v", d, err)
 	}
-	task.state.Totals.Jumps++
-	task.snapshot = 0
+	task.State().Totals.Jumps++
 	if err := task.Close(); err != nil {
 		t.Fatal(err)
 	}

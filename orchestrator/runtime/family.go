@@ -26,14 +26,16 @@ func newFamily(now time.Time) *family {
 	return &family{begun: now, spent: make(map[string]state.Used), before: make(map[string]state.Used), taken: make(map[string]bool)}
 }
 
-// tell says what a task has used. Subagents whose end its figures hold are no
+// tell sets what a task has used. Its subagents that ended are in its figures, and no
 // longer counted beside it.
-func (f *family) tell(task string, now state.Used, ended []string) {
+func (f *family) tell(task string, now state.Used, subagents []state.BegunSubagent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, id := range ended {
-		delete(f.spent, id)
-		delete(f.before, id)
+	for _, s := range subagents {
+		if !s.Running {
+			delete(f.spent, s.Task)
+			delete(f.before, s.Task)
+		}
 	}
 	f.spent[task] = now.Minus(f.before[task])
 }

@@ -27,7 +27,7 @@ func TestFamilyCounts(t *testing.T) {
 	check("the task", state.Used{Tokens: 100, Steps: 2}, state.Used{Tokens: 35, Steps: 2})
 	check("t.1", state.Used{Tokens: 30, Steps: 1}, state.Used{Tokens: 105, Steps: 3})
 	check("t.2, which has used more than there is", state.Used{Tokens: 505, Steps: 10}, state.Used{})
-	f.tell("t", state.Used{Tokens: 130, Steps: 3}, []string{"t.1"})
+	f.tell("t", state.Used{Tokens: 130, Steps: 3}, []state.BegunSubagent{{Task: "t.1"}})
 	check("the task, with what ended", state.Used{Tokens: 130, Steps: 3}, state.Used{Tokens: 5, Steps: 1})
 	if !f.take("t.3") || f.take("t.3") || !f.atWork("t.3") {
 		t.Error("a subagent is taken twice, or not at all")
@@ -41,9 +41,8 @@ func TestFamilyCounts(t *testing.T) {
 // and another one.
 func TestSubagentNames(t *testing.T) {
 	for _, parent := range []string{"t", strings.Repeat("a", 80), strings.Repeat("a", 73) + ".bcdefg"} {
-		task := &Task{ledger: ledger{ID: parent}}
 		for _, n := range []int{1, maxSubagents} {
-			if id := task.subagentID(n); taskdir.CheckTaskID(id) != nil || id == parent {
+			if id := taskdir.SubagentID(parent, n); taskdir.CheckTaskID(id) != nil || id == parent {
 				t.Errorf("subagent %d of %s is %s: %v", n, parent, id, taskdir.CheckTaskID(id))
 			}
 		}

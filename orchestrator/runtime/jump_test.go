@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/optest"
 	"anamnesis/orchestrator/state"
@@ -115,7 +116,7 @@ func TestTwoLinesOneJump(t *testing.T) {
 		passes := 0
 		task, h := newTask(t, words, opts)
 		// The first jump stays raw, so that the second folds both lines.
-		task.state.EAS = 1 << 20
+		task.State().EAS = 1 << 20
 		task.opts.Event = func(o op.Op) {
 			if _, ok := o.Body.(*op.PassDone); ok {
 				if passes++; passes == 1 && killed {
@@ -124,8 +125,8 @@ func TestTwoLinesOneJump(t *testing.T) {
 			}
 		}
 		task.opts.Delta = func(model.Delta) {
-			if task.state.Totals.Jumps == 1 {
-				task.state.EAS = 2000
+			if task.State().Totals.Jumps == 1 {
+				task.State().EAS = 2000
 			}
 		}
 		out := runOrDie(t, task)
@@ -137,15 +138,15 @@ func TestTwoLinesOneJump(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			again.state.EAS = 2000
+			again.State().EAS = 2000
 			out = runOrDie(t, again)
-			task.state.Totals = again.state.Totals
+			task.State().Totals = again.State().Totals
 			if err := again.Close(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if out.Answer != "Done." || task.state.Totals.Blocks != 2 || passes != 2 {
-			t.Errorf("killed %v: %+v, %d blocks, %d passes; want two of each", killed, out, task.state.Totals.Blocks, passes)
+		if out.Answer != "Done." || task.State().Totals.Blocks != 2 || passes != 2 {
+			t.Errorf("killed %v: %+v, %d blocks, %d passes; want two of each", killed, out, task.State().Totals.Blocks, passes)
 		}
 	}
 }
@@ -158,7 +159,7 @@ func TestRefusalIsOneWrite(t *testing.T) {
   - expect:
       - {on: all-joined, contains: ["Refused by the person.", "never do that"]}
     reply: Done.
-`, Options{Approval: "ask", Approve: func(context.Context, Question) Answer { return Answer{Feedback: "never do that"} }})
+`, Options{Approval: "ask", Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Feedback: "never do that"} }})
 	task.opts.Event = func(o op.Op) {
 		if _, ok := o.Body.(*op.ApprovalDecided); ok {
 			panic(errKilled)
@@ -193,7 +194,7 @@ func TestJumpAfterTheTurn(t *testing.T) {
 	if task.Unanswered() {
 		t.Error("something is left to do after the turn")
 	}
-	if err := task.Jump(t.Context(), 0, "", false, false); err != nil {
+	if err := task.Jump(t.Context(), op.JumpRequested{}); err != nil {
 		t.Fatal(err)
 	}
 	if !task.Unanswered() {
@@ -309,7 +310,7 @@ func TestCumulativeRule(t *testing.T) {
       - {on: all-joined, contains: ["the first", "the second"], lacks: ["\n10700", "\n20700"]}
     reply: Done.
 `, Options{})
-	task.state.EAS = 4000
+	task.State().EAS = 4000
 	var triggers []string
 	task.opts.Event = func(o op.Op) {
 		if b, ok := o.Body.(*op.PassDone); ok {

@@ -26,7 +26,7 @@ func TestLessonOfScript(t *testing.T) {
 	if err != nil || len(out.Learned) != 1 {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	c, err := first.cards.Get(out.Learned[0])
+	c, err := cardOf(t, first, out.Learned[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestLessonOfScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "[lesson " + c.ID + " · VERIFIED; fits 0 of 1 like it] cat: ledger.cfg: No such file or directory\nRepaired before with:\n  edit: currency = EUR"
-	if strings.HasSuffix(result, want) != box.Isolates() || box.Isolates() && (shown.Why != recallFailure || shown.Cards[0].ID != c.ID) {
+	if strings.HasSuffix(result, want) != box.Isolates() || box.Isolates() && (shown.Why != "failure" || shown.Cards[0].ID != c.ID) {
 		t.Errorf("result %q, shown %+v", result, shown)
 	}
 }
@@ -89,9 +89,10 @@ func TestPathHeld(t *testing.T) {
 	if !box.Isolates() {
 		t.Skip("SKIPPED: no sandbox here that keeps commands from the network: their cards are tainted")
 	}
-	if out, err := first.Run(t.Context()); err != nil || len(first.cards.List()) != 1 {
-		t.Fatalf("Run = %+v, %v; %d cards", out, err, len(first.cards.List()))
+	if out, err := first.Run(t.Context()); err != nil {
+		t.Fatalf("Run = %+v, %v", out, err)
 	}
+	learned(t, first.Home) // one card
 	for _, tt := range []struct {
 		file string // in the next task's directory; empty: none
 		held bool

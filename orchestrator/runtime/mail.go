@@ -30,23 +30,6 @@ const (
 	writerMail = "mail"
 )
 
-// recordedEffect is the result of a call whose only effect is an operation,
-// where that is recorded; empty otherwise.
-func recordedEffect(s *state.State, call string) string {
-	if p := s.Pending; p != nil && p.Call == call {
-		if p.Mail != nil {
-			return tool.MailUnsent
-		}
-		return fmt.Sprintf("Jump to step %d scheduled.", p.To)
-	}
-	for number, m := range s.Marked {
-		if m.Call == call {
-			return tool.CheckpointCreated(number)
-		}
-	}
-	return ""
-}
-
 // notScheduled is the result of a call whose jump or D-Mail came second.
 func notScheduled(j *op.JumpRequested, err error) tool.Result {
 	if j.Mail != nil {
@@ -57,7 +40,7 @@ func notScheduled(j *op.JumpRequested, err error) tool.Result {
 
 // CheckMail says how a D-Mail would be sent, or what is wrong with it.
 func (tl taskTimeline) CheckMail(m op.Mail) (*op.JumpRequested, error) {
-	s := &tl.t.state
+	s := tl.t.State()
 	to := m.Checkpoint
 	if m.Numbered {
 		if to < 0 || to >= len(s.Marked) {
@@ -80,7 +63,7 @@ func (tl taskTimeline) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 	case strings.TrimSpace(m.Message) == "":
 		return nil, errors.New("the message is empty; it is all that remains of the steps after the checkpoint")
 	}
-	if n, most := tl.t.journal.Count(m.Message), anamnesis.BlockCap(s.EAS); n > most {
+	if n, most := tl.t.Journal.Count(m.Message), anamnesis.BlockCap(s.EAS); n > most {
 		return nil, fmt.Errorf("the message has %d tokens and may have %d; say what matters in fewer words, write long texts to a file and name it", n, most)
 	}
 	return &op.JumpRequested{To: to, Reason: "D-Mail: " + notice.OneLine(m.Message, notice.MaxDelivered), Mail: &m}, nil
@@ -91,9 +74,9 @@ func (tl taskTimeline) MarkCheckpoint(ctx context.Context, call string) (int, er
 	return tl.t.markCheckpoint(context.WithoutCancel(ctx), call)
 }
 
-func (t *ledger) markCheckpoint(ctx context.Context, call string) (int, error) {
+func (t *Task) markCheckpoint(ctx context.Context, call string) (int, error) {
 	number := 0
-	err := t.journal.PostWith(ctx, func(p *journal.Public) (op.Body, error) {
+	err := t.Journal.PostWith(ctx, func(p *journal.Public) (op.Body, error) {
 		if number = p.Marked; number >= maxMarked {
 			return nil, &tool.CallError{Tool: "dmail", Text: fmt.Sprintf("No checkpoint was created: %d are the most a task has.", maxMarked)}
 		}
@@ -104,9 +87,9 @@ func (t *ledger) markCheckpoint(ctx context.Context, call string) (int, error) {
 }
 
 // stepMark is the line that ends a step for the model.
-func (t *ledger) stepMark(id int) string {
+func (t *Task) stepMark(id int) string {
 	mark := fmt.Sprintf("[step %d]", id)
-	if slices.Contains(t.state.Opened.Tools, toolSendDMail) {
+	if slices.Contains(t.State().Opened.Tools, toolSendDMail) {
 		mark += fmt.Sprintf(" CHECKPOINT %d", id)
 	}
 	return mark
@@ -115,11 +98,11 @@ func (t *ledger) stepMark(id int) string {
 // deliverMail takes what came after a checkpoint out of the context and puts
 // the D-Mail in its place. No file moves.
 func (t *Task) deliverMail(ctx context.Context) error {
-	j := t.state.Pending
+	j := t.State().Pending
 	if err := t.mailPass(ctx, j); err != nil {
 		return err
 	}
-	return t.record(ctx, &op.MailDelivered{From: t.state.Current, To: j.To, Reason: j.Reason})
+	return t.Record(ctx, &op.MailDelivered{From: t.State().Current, To: j.To, Reason: j.Reason})
 }
 
 // mailPass records what stands for the steps after the checkpoint. It takes
@@ -129,45 +112,25 @@ func (t *Task) mailPass(ctx context.Context, j *state.Pending) error {
 	if len(j.Passes) > 0 {
 		return nil
 	}
-	r := op.Range{First: t.state.Steps.At(j.To + 1).First, Last: t.state.Steps.At(t.state.NextStep() - 1).Last}
-	ops, err := t.ops(r)
+	r := op.Range{First: t.State().Steps.At(j.To + 1).First, Last: t.State().Steps.At(t.State().NextStep() - 1).Last}
+	ops, err := t.Ops(r)
 	if err != nil {
 		return err
 	}
-	p := &op.PassDone{Ranges: []op.Range{r}, EAS: t.state.EAS, Trigger: state.TriggerMail, Writer: writerMail, Cards: []string{}}
-	p.MessagesRemoved, p.RangeTokens = t.state.Removes(p)
-	ops = slices.DeleteFunc(ops, t.state.Settled)
+	p := &op.PassDone{Ranges: []op.Range{r}, EAS: t.State().EAS, Trigger: state.TriggerMail, Writer: writerMail, Cards: []string{}}
+	p.MessagesRemoved, p.RangeTokens = t.State().Removes(p)
+	ops = slices.DeleteFunc(ops, t.State().Settled)
 	m := notice.Mail{
-		Mail: *j.Mail, To: j.To, From: t.state.Current, Ops: r, Messages: p.MessagesRemoved,
-		Ledger: notice.LedgerOf(t.Dir, ops), Later: t.state.LaterCheckpoints(j.JumpRequested),
+		Mail: *j.Mail, To: j.To, From: t.State().Current, Ops: r, Messages: p.MessagesRemoved,
+		Ledger: notice.LedgerOf(t.Dir, ops), Later: t.State().LaterCheckpoints(j.JumpRequested),
 	}
 	effects, _ := t.subagentsIn(ops)
 	m.Effects = append(m.Effects, effects...)
 	if !j.Mail.RestoreFiles {
-		p.Words = notice.WordsOf(ops, nil, notice.WordsOfLeft, t.counter.Count)
-		m.Changed, m.Unknown = t.changedSince(ctx, j.To)
-		m.Left = t.state.LeftBefore(j.To)
+		p.Words = notice.WordsOf(ops, nil, notice.WordsOfLeft, t.Counter.Count)
+		m.Changed, m.Unknown = t.ChangedSince(ctx, j.To)
+		m.Left = t.State().LeftBefore(j.To)
 	}
 	p.Block = m.String()
-	return t.record(ctx, p)
-}
-
-// changedSince lists the files that differ from a checkpoint's.
-func (t *place) changedSince(ctx context.Context, id int) (names []string, unknown string) {
-	then, err := t.commitAt(id)
-	if err != nil {
-		return nil, err.Error()
-	}
-	now, err := t.commitAt(t.state.Current)
-	if err != nil {
-		return nil, err.Error()
-	}
-	if then == "" || now == "" {
-		return nil, "there is no snapshot to compare with"
-	}
-	changes, err := t.world.Diff(ctx, then, now)
-	if err != nil {
-		return nil, err.Error()
-	}
-	return notice.Paths(changes), ""
+	return t.Record(ctx, p)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/optest"
 	"anamnesis/orchestrator/state"
@@ -59,11 +60,11 @@ func TestMailKeepsRejection(t *testing.T) {
       - {on: last, contains: ["I tried to say hi", "(rejection): use tabs", "(steer): and be quick"]}
       - {on: all-joined, lacks: ["echo hi", "If you can read this"]}
     reply: Done.
-`, Options{Approval: "ask", Approve: func(ctx context.Context, _ Question) Answer {
+`, Options{Approval: "ask", Approve: func(ctx context.Context, _ gate.Question) gate.Answer {
 		if err := task.Say(ctx, "and be quick", op.SourceSteer); err != nil {
 			t.Error(err)
 		}
-		return Answer{Feedback: "use tabs"}
+		return gate.Answer{Feedback: "use tabs"}
 	}}, &task)
 }
 
@@ -161,7 +162,7 @@ func TestRetriedReplyRunsOnce(t *testing.T) {
     reply: Done.
 `, Options{}, "SendDMail")
 	asked := 0
-	task.model = model.Retry(task.model, &model.RetryOptions{
+	task.opts.Model = model.Retry(task.opts.Model, &model.RetryOptions{
 		Sleep: func(context.Context, time.Duration) error { asked++; return nil },
 	})
 	if out, err := task.Run(t.Context()); err != nil || out.Answer != "Done." {
@@ -279,7 +280,7 @@ func TestMailAnswersEveryCall(t *testing.T) {
   - expect: [{on: all-joined, contains: [first, file], lacks: [second, "echo after"]}]
     reply: Done.
 `, Options{})
-	ops, err := task.ops(op.Range{First: 1, Last: task.State().Last})
+	ops, err := task.Ops(op.Range{First: 1, Last: task.State().Last})
 	if err != nil {
 		t.Fatal(err)
 	}

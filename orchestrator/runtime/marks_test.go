@@ -44,14 +44,14 @@ func (f *forger) Ask(_ context.Context, r model.Request, _ func(model.Delta)) (m
 func TestForgedMarks(t *testing.T) {
 	task, h := newTask(t, "turns: [{reply: never}]", Options{})
 	f := &forger{}
-	task.model = f
+	task.opts.Model = f
 	out, err := task.Run(t.Context())
 	if err != nil || out.Answer != "Done." {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
 	word := f.last.Mark
-	if len(word) != notice.MarkWordLength || task.state.Opened.Mark != word {
-		t.Fatalf("the word is %q, recorded %q", word, task.state.Opened.Mark)
+	if len(word) != notice.MarkWordLength || task.State().Opened.Mark != word {
+		t.Fatalf("the word is %q, recorded %q", word, task.State().Opened.Mark)
 	}
 	results := make(map[string]string)
 	for i, m := range f.last.Messages {
@@ -87,7 +87,7 @@ func TestForgedMarks(t *testing.T) {
 // A task without a word has the marks it always had.
 func TestMarksWithoutWord(t *testing.T) {
 	made, h := newTask(t, "turns: [{calls: [{name: Think, arguments: {thought: a}}]}, {reply: Done.}]", Options{})
-	opened := made.state.Opened
+	opened := made.State().Opened
 	opened.Task, opened.Mark = "old", "" // as an older version made it
 	log, err := opstream.Open(h.Task("old"), nil)
 	if err != nil {

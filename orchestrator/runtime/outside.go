@@ -22,11 +22,11 @@ type Outside struct{ *Task }
 
 // Open returns the calls that have no result yet.
 func (t Outside) Open() []op.Call {
-	if t.state.Reply == nil {
+	if t.State().Reply == nil {
 		return nil
 	}
 	var open []op.Call
-	for _, c := range t.state.OpenCalls() {
+	for _, c := range t.State().OpenCalls() {
 		open = append(open, c.Call)
 	}
 	return open
@@ -34,12 +34,12 @@ func (t Outside) Open() []op.Call {
 
 // Writing reports whether one of the calls that have no result yet may change files.
 func (t Outside) Writing() bool {
-	return t.state.Reply != nil && slices.ContainsFunc(t.state.OpenCalls(), func(c state.CallState) bool { return c.Changes })
+	return t.State().Reply != nil && slices.ContainsFunc(t.State().OpenCalls(), func(c state.CallState) bool { return c.Changes })
 }
 
 // Said records words of the user, and saves the world where it never was saved.
 func (t Outside) Said(ctx context.Context, text string) error {
-	if err := t.record(ctx, &op.UserSaid{Text: text, Source: op.SourceRequest}); err != nil {
+	if err := t.Record(ctx, &op.UserSaid{Text: text, Source: op.SourceRequest}); err != nil {
 		return err
 	}
 	return t.Advance(ctx)
@@ -55,8 +55,8 @@ func (t Outside) Begin(ctx context.Context, c op.Call, writes bool) error {
 	reply := &op.ModelReplied{Calls: []op.Call{c}, Finish: "tool_calls", Joins: len(t.Open()) > 0}
 	bodies := []op.Body{reply, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, Changes: writes, Effects: writes}}
 	if !reply.Joins {
-		if !t.state.Turn.Open {
-			if err := t.record(ctx, &op.TaskResumed{Program: t.opts.Program, Continue: true}); err != nil {
+		if !t.State().Turn.Open {
+			if err := t.Record(ctx, &op.TaskResumed{Program: t.opts.Program, Continue: true}); err != nil {
 				return err
 			}
 		}
@@ -64,13 +64,13 @@ func (t Outside) Begin(ctx context.Context, c op.Call, writes bool) error {
 			return err
 		}
 		if writes {
-			if err := t.beginCalls(ctx, true); err != nil {
+			if err := t.BeginCalls(ctx, true); err != nil {
 				return err
 			}
 		}
-		bodies = append([]op.Body{&op.ModelAsked{LastSeq: t.state.Last}}, bodies...)
+		bodies = append([]op.Body{&op.ModelAsked{LastSeq: t.State().Last}}, bodies...)
 	}
-	return t.record(ctx, bodies...)
+	return t.Record(ctx, bodies...)
 }
 
 // Returned records a call's result, and ends the step where no other call is open. A
@@ -82,12 +82,12 @@ func (t Outside) Returned(ctx context.Context, c op.Call, writes bool, b *op.Too
 			return "", err
 		}
 	}
-	lesson, shown := t.lessonOn(c, &tool.Result{Text: b.Text, Stdout: b.Text, IsError: b.IsError, Exit: b.Exit})
+	lesson, shown := t.LessonOn(c, &tool.Result{Text: b.Text, Stdout: b.Text, IsError: b.IsError, Exit: b.Exit})
 	bodies := []op.Body{b}
 	if shown != nil {
 		bodies = []op.Body{shown, b}
 	}
-	if err := t.record(ctx, bodies...); err != nil {
+	if err := t.Record(ctx, bodies...); err != nil {
 		return "", err
 	}
 	if len(t.Open()) > 0 {
@@ -99,10 +99,10 @@ func (t Outside) Returned(ctx context.Context, c op.Call, writes bool, b *op.Too
 // Answered records the agent's last words of a turn, and ends it: the cards of what
 // failed and then worked are written. Calls without a result are of unknown outcome.
 func (t Outside) Answered(ctx context.Context, text string) error {
-	if err := t.Unknown(ctx); err != nil || !t.state.Turn.Open {
+	if err := t.Unknown(ctx); err != nil || !t.State().Turn.Open {
 		return err
 	}
-	if err := t.record(ctx, &op.ModelAsked{LastSeq: t.state.Last}, &op.ModelReplied{Text: cmp.Or(text, "(no words)"), Finish: "stop"}); err != nil {
+	if err := t.Record(ctx, &op.ModelAsked{LastSeq: t.State().Last}, &op.ModelReplied{Text: cmp.Or(text, "(no words)"), Finish: "stop"}); err != nil {
 		return err
 	}
 	return t.Advance(ctx)
@@ -111,7 +111,7 @@ func (t Outside) Answered(ctx context.Context, text string) error {
 // Unknown closes the calls that have no result.
 func (t Outside) Unknown(ctx context.Context) error {
 	for _, c := range t.Open() {
-		if err := t.record(ctx, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: "No result was told.", IsError: true, Unknown: true}); err != nil {
+		if err := t.Record(ctx, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: "No result was told.", IsError: true, Unknown: true}); err != nil {
 			return err
 		}
 	}
@@ -123,23 +123,23 @@ func (t Outside) Checkpoint(ctx context.Context, note string) (step int, err err
 	if len(t.Open()) > 0 {
 		return 0, fmt.Errorf("%w: %s", ErrCallOpen, t.Open()[0].Name)
 	}
-	if err := t.record(ctx, &op.ModelAsked{LastSeq: t.state.Last}, &op.ModelReplied{Text: note, Finish: "stop"}); err != nil {
+	if err := t.Record(ctx, &op.ModelAsked{LastSeq: t.State().Last}, &op.ModelReplied{Text: note, Finish: "stop"}); err != nil {
 		return 0, err
 	}
 	if err := t.saveWorld(ctx); err != nil {
 		return 0, err
 	}
-	return t.state.Current, nil
+	return t.State().Current, nil
 }
 
 // Advance performs what follows from the record without the agent: it recalls cards,
 // saves the world, finishes a jump, learns, and ends the turn.
 func (t Outside) Advance(ctx context.Context) error {
 	for {
-		if err := t.settle(); err != nil {
+		if err := t.Settle(); err != nil {
 			return err
 		}
-		act := state.Next(&t.state, t.limits())
+		act := state.Next(t.State(), t.limits())
 		switch act.Kind {
 		case state.ActRecall, state.ActSaveWorld, state.ActFinishJump, state.ActTellRestore, state.ActLearn, state.ActLearnRepairs, state.ActDropJump, state.ActJump:
 			if _, err := t.perform(ctx, context.WithoutCancel(ctx), act); err != nil {
@@ -160,8 +160,8 @@ func (t Outside) Advance(ctx context.Context) error {
 // News returns what the agent has not been told yet, since an operation: recalled
 // cards, changes of the user's, and what follows from jumps.
 func (t Outside) News(after uint64) (string, error) {
-	ops, err := t.ops(op.Range{First: after + 1, Last: t.state.Last})
-	if err != nil || after >= t.state.Last {
+	ops, err := t.Ops(op.Range{First: after + 1, Last: t.State().Last})
+	if err != nil || after >= t.State().Last {
 		return "", err
 	}
 	var parts []string
@@ -187,11 +187,11 @@ func (t Outside) News(after uint64) (string, error) {
 
 // LastSaid returns the words of the user that the agent has not acted on yet.
 func (t Outside) LastSaid() (string, error) {
-	at := t.state.Turn.LastWords
-	if at == 0 || at <= t.state.Turn.AskedAt {
+	at := t.State().Turn.LastWords
+	if at == 0 || at <= t.State().Turn.AskedAt {
 		return "", nil
 	}
-	ops, err := t.ops(op.Range{First: at, Last: at})
+	ops, err := t.Ops(op.Range{First: at, Last: at})
 	if err != nil || len(ops) != 1 {
 		return "", err
 	}
@@ -207,7 +207,7 @@ const recentOps = 200
 
 // Recorded reports whether a result of a call was recorded lately.
 func (t Outside) Recorded(call string) (bool, error) {
-	ops, err := t.ops(op.Range{First: max(t.state.Last, recentOps) - recentOps + 1, Last: t.state.Last})
+	ops, err := t.Ops(op.Range{First: max(t.State().Last, recentOps) - recentOps + 1, Last: t.State().Last})
 	return slices.ContainsFunc(ops, func(o op.Op) bool {
 		b, ok := o.Body.(*op.ToolReturned)
 		return ok && b.Call == call

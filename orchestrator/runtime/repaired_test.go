@@ -34,11 +34,11 @@ func TestRepairCompletesCard(t *testing.T) {
 	if len(found) != 1 || len(found[0].Cards) != 1 || !slices.Equal(found[0].Superseded, pass.Cards) || !slices.Contains(out.Learned, found[0].Cards[0]) {
 		t.Fatalf("found %+v, learned %v", found, out.Learned)
 	}
-	c, err := task.cards.Get(found[0].Cards[0])
+	c, err := cardOf(t, task, found[0].Cards[0])
 	if err != nil || !slices.Equal(c.Supersedes, pass.Cards) || !slices.ContainsFunc(c.Solution, func(s string) bool { return s == "Changed in answer.txt: 42" }) {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if task.state.FailedAt > 0 && task.state.Worked {
+	if task.State().FailedAt > 0 && task.State().Worked {
 		t.Error("the same would be searched for again")
 	}
 }

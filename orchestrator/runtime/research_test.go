@@ -78,7 +78,7 @@ func TestCite(t *testing.T) {
 	if _, err := task.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ops, err := task.ops(op.Range{First: 1, Last: task.State().Last})
+	ops, err := task.Ops(op.Range{First: 1, Last: task.State().Last})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestCite(t *testing.T) {
 		}
 	}
 	for i, want := range []string{"shows nothing that was there before", "failed", "may have done more than look", "failed (exit 2)", ""} {
-		look, err := taskEvidence{task}.Cite([]uint64{1, seqs[i], 9999})
+		look, err := task.gate.Cite([]uint64{1, seqs[i], 9999})
 		switch {
 		case want == "" && (err != nil || look != seqs[i]):
 			t.Errorf("result %d: %d, %v", i, look, err)

@@ -83,14 +83,14 @@ func TestSecretsOfFiles(t *testing.T) {
 func TestStrategyIsNoPlaceForSecrets(t *testing.T) {
 	task, _ := newTask(t, "turns: []\n", Options{Secrets: []redact.Secret{{Kind: "key", Value: "open-sesame-42"}}})
 	const text = "say open-sesame-42"
-	seq, err := task.journal.PostSeq(t.Context(), &op.StrategyGiven{
+	seq, err := task.Journal.PostSeq(t.Context(), &op.StrategyGiven{
 		Diagnosis: text, Abandon: []string{text}, Plan: []string{text}, Question: text, Text: text,
 		Looked: []op.Call{{ID: text, Name: text, Args: text}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, err := task.journal.Log().Get(seq)
+	rec, err := task.Journal.Log().Get(seq)
 	data := rec.Body
 	if err != nil || strings.Contains(string(data), "sesame") || strings.Count(string(data), "[redacted:key:") != 8 {
 		t.Errorf("%s, %v", data, err)

@@ -20,7 +20,11 @@ import (
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
 	"anamnesis/orchestrator/tool/timeline"
+	"anamnesis/orchestrator/workspace"
 )
+
+// byLesson is the decision that holds a call which a card says fails in this project.
+const byLesson = "guard:lesson"
 
 // maxReadOnlyParallel is how many read-only calls of one reply run at once.
 const maxReadOnlyParallel = 8
@@ -44,16 +48,16 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	// short: keep carries the values and not the cancellation.
 	keep := context.WithoutCancel(ctx)
 	for {
-		if err := errors.Join(t.settle(), t.closeLostJobs(keep), t.adoptSubagents(keep), t.closeLostSubagents(keep)); err != nil {
+		if err := errors.Join(t.Settle(), t.left.Close(keep)); err != nil {
 			return Outcome{}, err
 		}
-		act := state.Next(&t.state, t.limits())
+		act := state.Next(t.State(), t.limits())
 		if ctx.Err() != nil && interruptible(act.Kind) {
 			return t.interrupted(keep)
 		}
 		switch act.Kind {
 		case state.ActIdle:
-			return Outcome{Reason: "idle", Answer: t.state.Answer}, nil
+			return Outcome{Reason: "idle", Answer: t.State().Answer}, nil
 		case state.ActAskUser:
 			answered, out, err := t.answerOrStuck(ctx, keep, act)
 			if err != nil || !answered {
@@ -62,7 +66,7 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 			continue
 		case state.ActEndTurn:
 			out, err := t.endTurn(keep, act)
-			if err != nil || !t.state.Turn.Open {
+			if err != nil || !t.State().Turn.Open {
 				return out, err
 			}
 			continue // the user spoke just then
@@ -97,11 +101,11 @@ func interruptible(k state.ActionKind) bool {
 func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Fault, error) {
 	switch act.Kind {
 	case state.ActRecall:
-		return nil, t.recall(ctx, act.Reason)
+		return nil, t.Recall(ctx, act.Reason)
 	case state.ActSaveWorld:
 		err := t.saveWorld(keep)
 		if err == nil {
-			t.writeSnapshot(false)
+			t.SnapshotStep()
 		}
 		return nil, err
 	case state.ActAsk:
@@ -109,7 +113,7 @@ func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Faul
 	case state.ActRunCalls:
 		return nil, t.runCalls(ctx, keep, act.Calls)
 	case state.ActCloseUnknown:
-		return nil, t.closeUnknown(keep, act.Calls)
+		return nil, t.left.CloseUnknown(keep, act.Calls)
 	case state.ActJump:
 		return nil, t.performJump(ctx, keep)
 	case state.ActMail:
@@ -117,26 +121,26 @@ func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Faul
 	case state.ActFinishJump:
 		return nil, t.finishJump(keep, nil)
 	case state.ActTellRestore:
-		return nil, t.tellRestore(keep)
+		return nil, t.TellRestore(keep)
 	case state.ActDropJump:
 		return nil, t.dropJump(keep, act.Detail)
 	case state.ActReflect:
 		return nil, t.reflect(ctx, keep)
 	case state.ActMask:
-		return nil, t.mask(keep, act)
+		return nil, t.Mask(keep, act)
 	case state.ActLearn:
-		return nil, t.learn(ctx, keep)
+		return nil, t.Learn(ctx, keep)
 	case state.ActLearnRepairs:
-		return nil, t.learnRepairs(keep)
+		return nil, t.LearnRepairs(keep)
 	case state.ActFoldOldest:
-		return nil, t.foldOldest(ctx, keep, act)
+		return nil, t.FoldOldest(ctx, keep, act)
 	}
 	return nil, fmt.Errorf("no way to perform action %d", act.Kind)
 }
 
 // dropJump gives up the pending jump and tells the model why.
-func (t *ledger) dropJump(ctx context.Context, why string) error {
-	return t.record(ctx, dropped(t.state.Pending, why)...)
+func (t *Task) dropJump(ctx context.Context, why string) error {
+	return t.Record(ctx, dropped(t.State().Pending, why)...)
 }
 
 func dropped(p *state.Pending, why string) []op.Body {
@@ -147,38 +151,38 @@ func dropped(p *state.Pending, why string) []op.Body {
 	return []op.Body{&op.JumpDropped{To: p.To, Why: why}, &op.NoticeGiven{Text: text}}
 }
 
-func (t *ledger) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
+func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 	var bodies []op.Body
-	if p := t.state.Pending; p != nil && act.Reason == "stuck" {
+	if p := t.State().Pending; p != nil && act.Reason == "stuck" {
 		bodies = dropped(p, act.Detail)
 	}
-	if err := t.record(ctx, append(bodies, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail})...); err != nil {
+	if err := t.Record(ctx, append(bodies, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail})...); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Reason: act.Reason, Detail: t.journal.RedactText(act.Detail), Answer: t.state.Answer, Learned: t.state.Turn.Learned}, nil
+	return Outcome{Reason: act.Reason, Detail: t.Journal.RedactText(act.Detail), Answer: t.State().Answer, Learned: t.State().Turn.Learned}, nil
 }
 
 // interrupted ends the turn because the user wanted it. A jump the agent
 // had scheduled belongs to the step that was cut short and goes with it.
-func (t *ledger) interrupted(ctx context.Context) (Outcome, error) {
-	if p := t.state.Pending; p != nil && p.By == state.ByAgent {
+func (t *Task) interrupted(ctx context.Context) (Outcome, error) {
+	if p := t.State().Pending; p != nil && p.By == state.ByAgent {
 		if err := t.dropJump(ctx, "the step was interrupted"); err != nil {
 			return Outcome{}, err
 		}
 	}
-	if t.state.Turn.Open {
-		if err := t.record(ctx, &op.TurnEnded{Reason: "interrupted"}); err != nil {
+	if t.State().Turn.Open {
+		if err := t.Record(ctx, &op.TurnEnded{Reason: "interrupted"}); err != nil {
 			return Outcome{}, err
 		}
 	}
-	return Outcome{Reason: "interrupted", Answer: t.state.Answer}, nil
+	return Outcome{Reason: "interrupted", Answer: t.State().Answer}, nil
 }
 
-func (t *ledger) failed(ctx context.Context, f *model.Fault) (Outcome, error) {
-	if err := t.record(ctx, &op.TurnEnded{Reason: "failed", Detail: f.Error()}); err != nil {
+func (t *Task) failed(ctx context.Context, f *model.Fault) (Outcome, error) {
+	if err := t.Record(ctx, &op.TurnEnded{Reason: "failed", Detail: f.Error()}); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Reason: "failed", Detail: f.Error(), Answer: t.state.Answer, Err: f}, nil
+	return Outcome{Reason: "failed", Detail: f.Error(), Answer: t.State().Answer, Err: f}, nil
 }
 
 // ask sends the projection and records the reply. What the user has queued is recorded
@@ -192,50 +196,50 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 	if err := t.refreshTools(ctx, keep); err != nil {
 		return nil, err
 	}
-	if t.state.Turn.Steps == 0 { // the user may have worked between the turns
-		if _, err := t.seeNow(keep); err != nil && !errors.Is(err, errUnsaved) {
+	if t.State().Turn.Steps == 0 { // the user may have worked between the turns
+		if _, err := t.SeeNow(keep); err != nil && !errors.Is(err, workspace.ErrUnsaved) {
 			return nil, err
 		}
 	}
 	req := model.Request{
-		Purpose: "step", Agent: t.state.Agent(), Turn: t.state.Totals.Replies, Mark: t.state.Opened.Mark,
-		Messages: t.state.Projection(), Tools: t.toolSpecs,
+		Purpose: "step", Agent: t.State().Agent(), Turn: t.State().Totals.Replies, Mark: t.State().Opened.Mark,
+		Messages: t.State().Projection(), Tools: t.toolSpecs,
 	}
-	if past := t.state.LastCall; past != nil {
+	if past := t.State().LastCall; past != nil {
 		p := *past
 		req.Last = &p
 	}
-	last := t.state.Last
+	last := t.State().Last
 	hash, tokens, err := t.weigh(req)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.record(keep, &op.ModelAsked{Hash: hash, LastSeq: last, Tokens: tokens}); err != nil {
+	if err := t.Record(keep, &op.ModelAsked{Hash: hash, LastSeq: last, Tokens: tokens}); err != nil {
 		return nil, err
 	}
-	start := t.now()
-	on, end := t.journal.Deltas(t.opts.Delta)
+	start := t.Now()
+	on, end := t.Journal.Deltas(t.opts.Delta)
 	asking, cancel := t.withinTime(ctx)
 	defer cancel()
-	reply, err := t.model.Ask(asking, req, on)
+	reply, err := t.opts.Model.Ask(asking, req, on)
 	end()
 	if err != nil {
-		f := t.journal.RedactFault(model.AsFault(err))
-		if errors.Is(context.Cause(asking), errTimeUp) {
-			f.Err = errTimeUp
+		f := t.Journal.RedactFault(model.AsFault(err))
+		if errors.Is(context.Cause(asking), notice.ErrTimeUp) {
+			f.Err = notice.ErrTimeUp
 		}
 		rec := &op.ModelFailed{Error: f.Error(), Status: f.Status, Tries: max(f.Tries, 1), Partial: f.Partial, Overflow: f.Kind == model.FaultOverflow}
-		return f, t.record(keep, rec)
+		return f, t.Record(keep, rec)
 	}
 	calls, refused := callsOf(reply)
-	return nil, t.record(keep, append([]op.Body{&op.ModelReplied{
+	return nil, t.Record(keep, append([]op.Body{&op.ModelReplied{
 		Text: reply.Text, Reasoning: reply.Reasoning, Calls: calls, Finish: reply.Finish,
-		Usage: reply.Usage, Model: reply.Model, Millis: t.now().Sub(start).Milliseconds(),
+		Usage: reply.Usage, Model: reply.Model, Millis: t.Now().Sub(start).Milliseconds(),
 	}}, refused...)...)
 }
 
 // weigh hashes a request and estimates its tokens.
-func (t *ledger) weigh(req model.Request) (hash string, tokens int, err error) {
+func (t *Task) weigh(req model.Request) (hash string, tokens int, err error) {
 	data, err := json.Marshal(struct {
 		Messages []model.Message
 		Tools    []model.ToolSpec
@@ -244,7 +248,7 @@ func (t *ledger) weigh(req model.Request) (hash string, tokens int, err error) {
 		return "", 0, fmt.Errorf("hash the model request: %w", err)
 	}
 	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), t.state.ContextTokens(), nil
+	return hex.EncodeToString(sum[:]), t.State().ContextTokens(), nil
 }
 
 // runCalls runs the calls of a reply: at once when all only read and no order
@@ -268,7 +272,7 @@ func (t *Task) runCalls(ctx, keep context.Context, calls []state.CallState) erro
 		readOnly = readOnly && spec.ReadOnly && !spec.Ordered
 		writes = writes || !spec.ReadOnly
 	}
-	if err := t.beginCalls(keep, writes); err != nil {
+	if err := t.BeginCalls(keep, writes); err != nil {
 		return err
 	}
 	if !readOnly {
@@ -295,13 +299,13 @@ func (t *Task) runCalls(ctx, keep context.Context, calls []state.CallState) erro
 
 // runCall runs one call: approval, intent, effect, result.
 func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
-	return t.runEdited(ctx, keep, c, false)
+	return t.runWithNote(ctx, keep, c, "")
 }
 
-// runEdited is runCall for a call whose arguments the user may have edited.
-func (t *Task) runEdited(ctx, keep context.Context, c op.Call, edited bool) error {
+// runWithNote is runCall with a note before the result.
+func (t *Task) runWithNote(ctx, keep context.Context, c op.Call, note string) error {
 	if ctx.Err() != nil {
-		return t.finishCall(keep, c, tool.Result{IsError: true, Text: "Not run: " + endedBy(ctx) + "."}, 0, 0)
+		return t.finishCall(keep, c, tool.Result{IsError: true, Text: "Not run: " + notice.EndedBy(ctx) + "."}, 0, 0)
 	}
 	tl, args, err := t.tools.Validate(c)
 	if err != nil {
@@ -312,26 +316,21 @@ func (t *Task) runEdited(ctx, keep context.Context, c op.Call, edited bool) erro
 		return t.finishCall(keep, c, res, 0, 0)
 	}
 	spec := tool.SpecOf(tl, args)
-	root, err := t.worldRoot()
+	root, err := t.Root()
 	if err != nil {
 		return err
 	}
 	env := t.callEnv(keep, c, root)
-	if args, err = t.journal.UnredactArgs(env, spec, args); err != nil {
+	if args, err = t.Journal.UnredactArgs(env, spec, args); err != nil {
 		res, _ := tool.ErrorResult(err)
 		return t.finishCall(keep, c, res, 0, 0)
 	}
-	call, again := t.weighCall(c, spec)
-	if again.blocked() {
-		return t.journal.Post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byRepeatGuard}, &op.ToolReturned{
-			Call: c.ID, Name: c.Name, Text: again.refusal(c.Name), IsError: true, Refused: true, Repeats: again.last})
+	call, again := t.gate.WeighCall(c, spec)
+	if refused := t.gate.Held(c, call, again); refused != nil {
+		return t.Journal.Post(keep, refused...)
 	}
-	if u, held := t.undone(call); held {
-		return t.journal.Post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: state.ByUndoneGuard}, &op.ToolReturned{
-			Call: c.ID, Name: c.Name, Text: notice.Held(u, c.Name), IsError: true, Refused: true, Repeats: u.Seq})
-	}
-	if text, shown := t.warning(c, call.World); shown != nil {
-		return t.journal.Post(keep, shown, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byLesson}, &op.ToolReturned{
+	if text, shown := t.Warning(c, call.World); shown != nil {
+		return t.Journal.Post(keep, shown, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byLesson}, &op.ToolReturned{
 			Call: c.ID, Name: c.Name, Text: text, IsError: true, Refused: true})
 	}
 	if env.Sandbox, err = t.sandboxFor(ctx, spec); err != nil {
@@ -340,51 +339,47 @@ func (t *Task) runEdited(ctx, keep context.Context, c op.Call, edited bool) erro
 	if spec.Edits && t.opts.Editing != nil {
 		t.previewEdit(env, c, args)
 	}
-	v := t.approve(ctx, c, spec, args, env.Sandbox)
-	if v.args != "" {
-		c.Args = v.args
-		if err := t.journal.Post(keep, v.record...); err != nil {
+	v := t.gate.Approve(ctx, c, spec, args, env.Sandbox)
+	if v.Args != "" {
+		c.Args = v.Args
+		if err := t.Journal.Post(keep, v.Record...); err != nil {
 			return err
 		}
-		return t.runEdited(ctx, keep, c, true)
+		return t.runWithNote(ctx, keep, c, notice.EditedNote(c.Args))
 	}
-	if !v.run { // one write: a refusal is never forgotten and the call run after all
-		return t.journal.Post(keep, append(v.record, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: v.why, IsError: true, Refused: true})...)
+	if !v.Run { // one write: a refusal is never forgotten and the call run after all
+		return t.Journal.Post(keep, append(v.Record, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: v.Why, IsError: true, Refused: true})...)
 	}
 	if !spec.ReadOnly {
-		if err := t.beforeWrite(keep); err != nil {
+		if err := t.BeginWrite(keep); err != nil {
 			return err
 		}
-		t.dirty = true
 	}
-	if err := t.journal.Post(keep, append(v.record, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: call.World, Effects: call.Effects, Changes: !spec.ReadOnly})...); err != nil {
+	if err := t.Journal.Post(keep, append(v.Record, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: call.World, Effects: call.Effects, Changes: !spec.ReadOnly})...); err != nil {
 		return err
 	}
-	start := t.now()
+	start := t.Now()
 	res, err := tl.Call(ctx, env, args)
 	if err != nil {
 		if ctx.Err() == nil {
 			return fmt.Errorf("tool %s: %w", c.Name, err)
 		}
 		res.IsError = true
-		res.Text = strings.TrimSpace(res.Text + "\n" + cutShort(ctx) + ": it may have taken effect in part.")
+		res.Text = strings.TrimSpace(res.Text + "\n" + notice.CutShort(ctx) + ": it may have taken effect in part.")
 	}
-	res.Text = again.remind(res.Text)
-	if edited {
-		res.Text = notice.EditedNote(c.Args) + res.Text
-	}
-	return t.finishCall(keep, c, res, again.last, t.now().Sub(start))
+	res.Text = note + again.Remind(res.Text)
+	return t.finishCall(keep, c, res, again.Last, t.Now().Sub(start))
 }
 
 // callEnv is what a call sees of the task. What it leaves is recorded with keep.
 func (t *Task) callEnv(keep context.Context, c op.Call, root *os.Root) *tool.Env {
 	env := &tool.Env{
-		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: taskEvidence{t}, Redactor: t.journal.Redactor(), Jobs: t.jobs, Todos: t.currentTodos,
-		Started: func(s op.ToolStarted) error { return t.journal.Post(keep, &s) }, Beside: t.beside(),
+		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: t.gate, Redactor: t.Journal.Redactor(), Jobs: t.Jobs, Todos: t.CurrentTodos,
+		Started: func(s op.ToolStarted) error { return t.Journal.Post(keep, &s) }, Beside: t.beside(),
 	}
 	if _, offered := t.tools.Spec(timeline.RecallName); offered {
 		env.Keep = func(part int, from int64, text string) (uint64, error) {
-			return t.journal.PostSeq(keep, &op.OutputKept{Call: c.ID, Part: part, From: from, Text: text})
+			return t.Journal.PostSeq(keep, &op.OutputKept{Call: c.ID, Part: part, From: from, Text: text})
 		}
 	}
 	if len(t.opts.Subagents) > 0 {
@@ -394,7 +389,7 @@ func (t *Task) callEnv(keep context.Context, c op.Call, root *os.Root) *tool.Env
 		env.Ask = func(ctx context.Context, question string) (string, bool, error) { return t.askFor(ctx, keep, question) }
 	}
 	if show := t.opts.Progress; show != nil {
-		env.Progress = func(text string) { show(c, t.journal.RedactText(text)) }
+		env.Progress = func(text string) { show(c, t.Journal.RedactText(text)) }
 	}
 	if show := t.opts.Output; show != nil {
 		env.Output = func(p []byte) { show(c, p) }
@@ -409,31 +404,9 @@ func (t *Task) previewEdit(env *tool.Env, c op.Call, args json.RawMessage) {
 		return
 	}
 	for i := range changes {
-		changes[i].Before, changes[i].After = t.journal.RedactText(changes[i].Before), t.journal.RedactText(changes[i].After)
+		changes[i].Before, changes[i].After = t.Journal.RedactText(changes[i].Before), t.Journal.RedactText(changes[i].After)
 	}
 	t.opts.Editing(c, changes)
-}
-
-// worldRoot is the world's directory for the file tools. A command may have
-// replaced the directory; then it is opened anew. While there is none, the tools
-// find nothing in the old one.
-func (p *place) worldRoot() (*os.Root, error) {
-	p.rootMu.Lock()
-	defer p.rootMu.Unlock()
-	now, err := os.Stat(p.Dir)
-	if err != nil {
-		return p.root, nil
-	}
-	if held, err := p.root.Stat("."); err == nil && os.SameFile(held, now) {
-		return p.root, nil
-	}
-	root, err := os.OpenRoot(p.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("open the world: %w", err)
-	}
-	old := p.root
-	p.root = root
-	return root, old.Close()
 }
 
 // finishCall records a call's result. repeats is the earlier result of the same
@@ -442,13 +415,13 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 	if res.Jump != nil {
 		j := *res.Jump
 		j.By, j.Call = state.ByAgent, c.ID
-		if err := t.schedule(ctx, &j); errors.Is(err, taskdir.ErrPending) {
+		if err := t.Schedule(ctx, &j); errors.Is(err, taskdir.ErrPending) {
 			res = notScheduled(&j, err)
 		} else if err != nil {
 			return err
 		}
 	}
-	if err := t.journal.KeepFound(res.Reads, res.Secrets); err != nil {
+	if err := t.Journal.KeepFound(res.Reads, res.Secrets); err != nil {
 		return err
 	}
 	var bodies []op.Body
@@ -458,42 +431,28 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 	if res.Todos != nil {
 		bodies = append(bodies, res.Todos)
 	}
-	if lesson, shown := t.lessonOn(c, &res); shown != nil {
+	if lesson, shown := t.LessonOn(c, &res); shown != nil {
 		if lesson != "" {
 			res.Text += "\n" + lesson
 		}
 		bodies = append(bodies, shown)
 	}
-	return t.journal.Post(ctx, append(bodies, &op.ToolReturned{
+	return t.Journal.Post(ctx, append(bodies, &op.ToolReturned{
 		Call: c.ID, Name: c.Name, Text: res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout, Stderr: res.Stderr,
 		Cut: res.Cut, Kept: res.Kept, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Isolated: res.Isolated, Display: res.Display, Parts: res.Parts, Repeats: repeats, Millis: took.Milliseconds(),
 	})...)
 }
 
-// closeUnknown ends what a dead process left running and records that the
-// outcome of its calls is unknown. Nothing is run a second time.
-func (t *place) closeUnknown(ctx context.Context, calls []state.CallState) error {
-	if err := endLeftovers(&t.state); err != nil {
-		return err
+// saveWorld ends the step under way with a checkpoint.
+func (t *Task) saveWorld(ctx context.Context) error {
+	id := t.State().NextStep()
+	return t.SaveStep(ctx, t.stepMark(id)+t.gate.CiteLine(id))
+}
+
+// withinTime is a context that ends with the time this process may work.
+func (t *Task) withinTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	if t.opts.Limits.Time <= 0 {
+		return context.WithCancel(ctx)
 	}
-	for _, c := range calls {
-		if err := file.RemoveLeftover(t.root, c.Call); err != nil {
-			return fmt.Errorf("remove what call %s left half written: %w", c.ID, err)
-		}
-		kept, err := t.keptOf(c.ID)
-		if err != nil {
-			return err
-		}
-		res := &op.ToolReturned{Call: c.ID, Name: c.Name, Text: state.UnknownResult + lostWith(&t.state, c.ID), Kept: kept, IsError: true, Unknown: true}
-		if len(kept) > 0 {
-			res.Text += fmt.Sprintf(" What it had printed is kept up to a point: recall opens op %s.", strings.Trim(fmt.Sprint(kept), "[]"))
-		}
-		if text := recordedEffect(&t.state, c.ID); text != "" {
-			res = &op.ToolReturned{Call: c.ID, Name: c.Name, Text: text}
-		}
-		if err := t.record(ctx, res); err != nil {
-			return err
-		}
-	}
-	return nil
+	return context.WithTimeoutCause(ctx, t.opts.Limits.Time-t.Now().Sub(t.opts.family.begun), notice.ErrTimeUp)
 }

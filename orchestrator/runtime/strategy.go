@@ -13,9 +13,6 @@ import (
 	"anamnesis/orchestrator/state"
 )
 
-// maxOutlined is how many steps an outline lists.
-const maxOutlined = 60
-
 // maxReflectError is how much of a failed reflection's error is recorded, in bytes.
 const maxReflectError = 600
 
@@ -23,38 +20,38 @@ const maxReflectError = 600
 // of it. Nothing of a reflection that a crash or an interruption cut short is
 // kept: it is asked again.
 func (t *Task) reflect(ctx, keep context.Context) error {
-	p := t.state.Pending
+	p := t.State().Pending
 	m := t.opts.Reflect
 	if m == nil {
-		m = t.model
+		m = t.opts.Model
 	}
 	if m == nil {
-		return t.record(keep, &op.ReflectFailed{To: p.To, Why: "no model is configured"})
+		return t.Record(keep, &op.ReflectFailed{To: p.To, Why: "no model is configured"})
 	}
-	jumps := len(t.state.BackwardJumps(p.To))
+	jumps := len(t.State().BackwardJumps(p.To))
 	reasons, err := t.jumpReasons(p.To)
 	if err != nil {
 		return err
 	}
-	start := t.now()
-	if err := t.record(keep, &op.ReflectAsked{To: p.To, Jumps: jumps, Model: m.Name()}); err != nil {
+	start := t.Now()
+	if err := t.Record(keep, &op.ReflectAsked{To: p.To, Jumps: jumps, Model: m.Name()}); err != nil {
 		return err
 	}
 	res, err := reflect.Ask(ctx, m, reflectSource{t}, reflect.Request{
-		Task: t.ID, Goal: t.state.Request, To: p.To, Jumps: jumps, Reasons: append(reasons, p.Reason),
-		Outline: t.outline(max(0, t.state.NextStep()-maxOutlined)), Turn: t.state.Totals.Reflections,
+		Task: t.ID, Goal: t.State().Request, To: p.To, Jumps: jumps, Reasons: append(reasons, p.Reason),
+		Outline: notice.Outline(t.State(), max(0, t.State().NextStep()-notice.MaxOutlined)), Turn: t.State().Totals.Reflections,
 	})
-	took := t.now().Sub(start).Milliseconds()
+	took := t.Now().Sub(start).Milliseconds()
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil // interrupted: the jump goes with the turn
 		}
-		return t.record(keep, &op.ReflectFailed{
+		return t.Record(keep, &op.ReflectFailed{
 			To: p.To, Why: notice.OneLine(why(err), maxReflectError), Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
 		})
 	}
 	s := res.Strategy
-	return t.record(keep, &op.StrategyGiven{
+	return t.Record(keep, &op.StrategyGiven{
 		To: p.To, Diagnosis: s.Diagnosis, Abandon: s.Abandon, Plan: s.Plan, Question: s.Question, Text: s.Text(p.To, jumps),
 		Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
 	})
@@ -71,11 +68,11 @@ func why(err error) string {
 
 // jumpReasons returns the reasons of the agent's jumps back to a step, oldest
 // first, as many as the loop guard counts. It reads those operations alone.
-func (t *ledger) jumpReasons(to int) ([]string, error) {
+func (t *Task) jumpReasons(to int) ([]string, error) {
 	var out []string
-	jumps := t.state.BackwardJumps(to)
+	jumps := t.State().BackwardJumps(to)
 	for _, seq := range jumps[max(0, len(jumps)-state.MaxBackwardJumps):] {
-		ops, err := t.ops(op.Range{First: seq, Last: seq})
+		ops, err := t.Ops(op.Range{First: seq, Last: seq})
 		if err != nil {
 			return nil, fmt.Errorf("read the reasons of jumps: %w", err)
 		}
@@ -91,93 +88,43 @@ func (t *ledger) jumpReasons(to int) ([]string, error) {
 	return out, nil
 }
 
-// outline lists steps from one on: what each called, how it went, and whether
-// a jump has left it.
-func (t *ledger) outline(from int) string {
-	var sb strings.Builder
-	steps := &t.state.Steps
-	from = max(from, 0)
-	for id := from; id < steps.Len(); id++ {
-		if id == from+maxOutlined {
-			fmt.Fprintf(&sb, "and %d more steps\n", steps.Len()-id)
-			break
-		}
-		st := steps.At(id)
-		if !st.Ended {
-			continue
-		}
-		fmt.Fprintf(&sb, "| step %d (ops %s), after step %d: %s", st.ID, op.Range{First: st.First, Last: st.Last}, st.Parent, callsText(st))
-		if !t.state.OnPath(st.ID, t.state.Current) {
-			sb.WriteString("; left by a jump")
-			if st.LeftBy != "" {
-				sb.WriteString(": " + notice.OneLine(st.LeftBy, notice.MaxDelivered))
-			}
-		}
-		sb.WriteByte('\n')
-	}
-	if sb.Len() == 0 {
-		return fmt.Sprintf("there are no steps from %d on", from)
-	}
-	return sb.String()
-}
-
-func callsText(st state.Step) string {
-	switch {
-	case st.ID == 0:
-		return "the beginning"
-	case len(st.Calls) == 0:
-		return "an answer"
-	case st.Failed > 0:
-		return fmt.Sprintf("%s (%d of %d failed)", notice.List(st.Calls, len(st.Calls)), st.Failed, len(st.Calls))
-	}
-	return notice.List(st.Calls, len(st.Calls))
-}
-
 // reflectSource is what the Reflect-Agent sees of the task.
 type reflectSource struct{ t *Task }
 
 // Outline implements reflect.Source.
-func (s reflectSource) Outline(from int) string { return s.t.outline(from) }
+func (s reflectSource) Outline(from int) string { return notice.Outline(s.t.State(), from) }
 
 // Open implements reflect.Source.
-func (s reflectSource) Open(seq uint64, from int) (string, error) { return s.t.reopen(seq, from) }
+func (s reflectSource) Open(seq uint64, from int) (string, error) { return s.t.Reopen(seq, from) }
 
 // Cards implements reflect.Source.
 func (s reflectSource) Cards(ctx context.Context, query string) (string, error) {
-	rec, err := s.t.findCards(ctx, []string{query}, "asked")
-	switch {
-	case err != nil:
-		return "", err
-	case rec.Error != "":
-		return "", errors.New(rec.Error)
-	case rec.Text == "":
-		return "No card fits.", nil
-	}
-	return rec.Text, nil
+	text, _, err := s.t.Query(ctx, query)
+	return text, err
 }
 
 // askUser puts a question to the user at hand and records the answer, as
 // their words. false: there is none.
 func (t *Task) askUser(ctx, keep context.Context, question string) (bool, error) {
 	_, ok, err := t.askFor(ctx, keep, question)
-	return ok, errors.Join(err, t.settle())
+	return ok, errors.Join(err, t.Settle())
 }
 
 // askFor puts a question to the user at hand, one at a time, and makes the
 // answer durable as their words. It may be called from any goroutine.
 func (t *Task) askFor(ctx, keep context.Context, question string) (answer string, ok bool, err error) {
-	if t.state.Reply != nil { // else the next look is before anything of ours
-		if err := t.beforeWait(keep); err != nil {
+	if t.State().Reply != nil { // else the next look is before anything of ours
+		if err := t.BeforeWait(keep); err != nil {
 			return "", false, err
 		}
 	}
 	t.opts.family.askMu.Lock()
 	defer t.opts.family.askMu.Unlock()
-	answer, ok = t.opts.Ask(ctx, t.journal.RedactText(question))
+	answer, ok = t.opts.Ask(ctx, t.Journal.RedactText(question))
 	if answer = strings.TrimSpace(answer); !ok || answer == "" {
 		return "", false, nil
 	}
-	return answer, true, t.journal.Post(keep, &op.UserSaid{Text: answer, Source: op.SourceAnswer})
+	return answer, true, t.Journal.Post(keep, &op.UserSaid{Text: answer, Source: op.SourceAnswer})
 }
 
 // answerOrStuck asks the user; without an answer the turn ends.

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
-	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
@@ -20,14 +18,10 @@ import (
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/subagent"
 	"anamnesis/orchestrator/workspace"
-	"anamnesis/worldstate"
 )
 
 // maxSubagents is how many subagents one task begins.
 const maxSubagents = 1000
-
-// reasonLost ends a subagent whose program died.
-const reasonLost = "lost"
 
 // Subagent is an agent that a task can hand work to by the tool Task.
 type Subagent struct {
@@ -88,7 +82,7 @@ func (ts taskSubagents) Begin(ctx context.Context, s tool.SubagentStart) (tool.S
 	if w.child.Dir != t.Dir {
 		started.Dir = w.child.Dir
 	}
-	if err := t.journal.Post(keep, started); err != nil {
+	if err := t.Journal.Post(keep, started); err != nil {
 		t.opts.family.leave(w.id)
 		return nil, errors.Join(err, w.child.Close())
 	}
@@ -104,7 +98,7 @@ func (w *working) create(ctx context.Context) error {
 	dir := t.Dir
 	if s.Fork {
 		var err error
-		if dir, err = t.fork(ctx, w.id); err != nil {
+		if dir, err = t.Fork(ctx, w.id); err != nil {
 			return refused("no copy of the directory can be made: %v", err)
 		}
 	}
@@ -112,13 +106,13 @@ func (w *working) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	st, m := &t.state, w.spec.model(t)
+	st, m := t.State(), w.spec.model(t)
 	n := New{
 		ID: w.id, Dir: dir, Repo: st.Opened.Repo, Request: s.Prompt, Model: m.Name, BaseURL: m.BaseURL, EAS: m.EAS, EASFrom: m.EASFrom, Window: m.Window, Encoding: m.Encoding,
 		Approval: o.Approval, Sandbox: string(o.Sandbox), Writable: st.Opened.Writable,
 		NoResearch: st.Opened.NoResearch, Guarded: slices.Concat(st.Opened.Guarded, w.spec.Spec.Guarded), Redact: st.Redact, NoFinalPass: true,
 		Agent:  &w.spec.Spec,
-		Parent: &op.Parent{Task: t.ID, Op: t.calledAt(s.Call), Call: s.Call, Agent: w.spec.Spec.Name, ReadOnly: w.spec.Spec.ReadOnly, Fork: s.Fork},
+		Parent: &op.Parent{Task: t.ID, Op: t.CalledAt(s.Call), Call: s.Call, Agent: w.spec.Spec.Name, ReadOnly: w.spec.Spec.ReadOnly, Fork: s.Fork},
 	}
 	spec := w.spec.Spec
 	spec.Prompt = "" // System is what came of it
@@ -126,23 +120,17 @@ func (w *working) create(ctx context.Context) error {
 	if w.spec.System != nil {
 		n.System = w.spec.System(dir)
 	}
-	if w.child, err = Create(ctx, t.home, n, o); err != nil {
+	if w.child, err = Create(ctx, t.Home, n, o); err != nil {
 		return fmt.Errorf("begin the subagent %s: %w", w.id, err)
 	}
 	return nil
 }
 
-// subagentID is the name of the task's n-th subagent.
-func (t *ledger) subagentID(n int) string {
-	const most = 74 // bytes of the parent's, so that all is a task's name
-	return fmt.Sprintf("%s.%d", strings.TrimRight(t.ID[:min(len(t.ID), most)], "."), n)
-}
-
 // name finds a free name for the subagent's task and takes it. Subagents that
 // begin at the same time are numbered in the order of their calls.
 func (w *working) name() error {
-	first := len(w.t.state.Subagents) + 1
-	for _, c := range w.t.state.Reply.Calls {
+	first := len(w.t.State().Subagents) + 1
+	for _, c := range w.t.State().Reply.Calls {
 		if c.ID == w.start.Call {
 			break
 		}
@@ -151,8 +139,8 @@ func (w *working) name() error {
 		}
 	}
 	for n := first; n <= maxSubagents; n++ {
-		id := w.t.subagentID(n)
-		if _, err := os.Lstat(w.t.home.Task(id)); err == nil || !w.t.opts.family.take(id) {
+		id := taskdir.SubagentID(w.t.ID, n)
+		if _, err := os.Lstat(w.t.Home.Task(id)); err == nil || !w.t.opts.family.take(id) {
 			continue
 		}
 		w.id = id
@@ -164,7 +152,7 @@ func (w *working) name() error {
 // resume takes the task of a subagent up again.
 func (w *working) resume(ctx context.Context) error {
 	t, s := w.t, w.start
-	known := t.state.Subagents
+	known := t.State().Subagents
 	i := slices.IndexFunc(known, func(c state.BegunSubagent) bool { return c.Task == s.Resume })
 	if i < 0 {
 		var ids []string
@@ -176,7 +164,7 @@ func (w *working) resume(ctx context.Context) error {
 	switch c := known[i]; {
 	case c.Agent != s.Agent:
 		return refused("%s is the agent %s, not %s", c.Task, c.Agent, s.Agent)
-	case !t.state.OnPath(c.Step, t.state.Current) && c.Step != t.state.NextStep():
+	case !t.State().OnPath(c.Step, t.State().Current) && c.Step != t.State().NextStep():
 		return refused("%s was begun in step %d, which a jump left, and ended with it; begin a new one", c.Task, c.Step)
 	case !t.opts.family.take(c.Task):
 		return refused("%s is still at work", c.Task)
@@ -186,7 +174,7 @@ func (w *working) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if w.child, err = OpenTask(ctx, t.home, w.id, o); errors.Is(err, workspace.ErrNoDirectory) || errors.Is(err, taskdir.ErrNoTask) {
+	if w.child, err = OpenTask(ctx, t.Home, w.id, o); errors.Is(err, workspace.ErrNoDirectory) || errors.Is(err, taskdir.ErrNoTask) {
 		return refused("%v", err)
 	} else if err != nil {
 		return fmt.Errorf("go on with the subagent %s: %w", w.id, err)
@@ -200,27 +188,17 @@ func (w *working) resume(ctx context.Context) error {
 // goOn records the new words, after what became of the files meanwhile.
 func (w *working) goOn(ctx context.Context) error {
 	c := w.child
-	var err error
-	if c.seen, err = c.present(); err != nil {
+	changes, err := c.ChangedSinceLast(ctx)
+	if err != nil {
 		return err
 	}
-	if last := c.seen.Commit; last != "" {
-		now, err := c.see(ctx, true) // most of it is the task's that began it
-		if err != nil {
+	if len(changes) > 0 {
+		if err := c.Record(ctx, &op.NoticeGiven{Text: fmt.Sprintf("[files] Changed since you worked last, so that what you read of them may be out of date: %s.", notice.List(notice.Paths(changes), len(changes)))}); err != nil {
 			return err
-		}
-		changes, err := c.world.Diff(ctx, last, now.ID)
-		if err != nil {
-			return err
-		}
-		if len(changes) > 0 {
-			if err := c.record(ctx, &op.NoticeGiven{Text: fmt.Sprintf("[files] Changed since you worked last, so that what you read of them may be out of date: %s.", notice.List(notice.Paths(changes), len(changes)))}); err != nil {
-				return err
-			}
 		}
 	}
 	to := &op.TaskResumed{PID: os.Getpid(), Program: w.t.opts.Program}
-	if m := w.spec.model(w.t); m.Name != c.state.Model {
+	if m := w.spec.model(w.t); m.Name != c.State().Model {
 		to.Model, to.BaseURL, to.EAS, to.EASFrom, to.Window = m.Name, m.BaseURL, m.EAS, m.EASFrom, m.Window
 	}
 	return c.Resume(ctx, w.start.Prompt, to)
@@ -232,19 +210,19 @@ func (s *Subagent) model(t *Task) SubagentModel {
 		return *s.Model
 	}
 	return SubagentModel{
-		Model: t.model, Name: t.state.Model, BaseURL: t.state.BaseURL, EAS: t.state.EAS, EASFrom: "the task's",
-		Window: t.state.Window, Encoding: t.state.Opened.Encoding,
+		Model: t.opts.Model, Name: t.State().Model, BaseURL: t.State().BaseURL, EAS: t.State().EAS, EASFrom: "the task's",
+		Window: t.State().Window, Encoding: t.State().Opened.Encoding,
 	}
 }
 
 // subagentOptions are a subagent's surroundings: the task's, and never more
 // than it may itself.
 func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, error) {
-	rules, err := t.rules()
+	rules, err := t.gate.Rules()
 	if err != nil {
 		return Options{}, err
 	}
-	mode, _ := t.mode()
+	mode, _ := t.gate.Mode()
 	parents := slices.Clone(rules)
 	for verdict, texts := range map[approval.Verdict][]string{approval.Allow: s.Spec.Allow, approval.Ask: s.Spec.Ask, approval.Refuse: s.Spec.Deny} {
 		own, err := approval.ParseRules(texts, verdict, "the agent "+s.Spec.Name)
@@ -253,13 +231,11 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 		}
 		rules = append(rules, own...)
 	}
-	t.mu.Lock()
 	o := t.opts
-	t.mu.Unlock()
 	o.Sources, o.Subagents, o.Delta, o.Progress, o.Output, o.Passing, o.World.Progress = nil, nil, nil, nil, nil, nil, nil
 	o.changed = nil
 	if !start.Fork {
-		o.changed = func(ctx context.Context, b *op.WorldChanged) error { return t.journal.Post(ctx, b) }
+		o.changed = func(ctx context.Context, b *op.WorldChanged) error { return t.Journal.Post(ctx, b) }
 	}
 	o.Model, o.Rules, o.Event = s.model(t).Model, rules, follow(s.Spec.Name, t.Dir, start.Progress)
 	o.Tools = t.tools.Only(func(spec tool.Spec) bool { return s.offers(spec) })
@@ -271,7 +247,7 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 		o.Sandbox = guard.StricterConfinement(o.Sandbox, guard.Confinement(s.Spec.Sandbox))
 	}
 	if approve := t.opts.Approve; approve != nil {
-		o.Approve = func(ctx context.Context, q Question) Answer {
+		o.Approve = func(ctx context.Context, q gate.Question) gate.Answer {
 			q.Name = s.Spec.Name + ": " + q.Name
 			return approve(ctx, q)
 		}
@@ -309,49 +285,10 @@ func follow(name, dir string, show func(text string)) func(op.Op) {
 	}
 }
 
-// calledAt is the operation that began a call of the present reply.
-func (t *ledger) calledAt(call string) uint64 {
-	seq := uint64(0)
-	t.journal.Look(func(_ journal.Public, queue []op.Op) {
-		for _, o := range queue {
-			if b, ok := o.Body.(*op.ToolCalled); ok && b.Call == call {
-				seq = o.Seq
-			}
-		}
-	})
-	return seq
-}
-
-// fork makes a copy of the world as it is now, for a subagent.
-func (t *place) fork(ctx context.Context, id string) (dir string, err error) {
-	now, err := t.present()
-	if err != nil {
-		return "", err
-	}
-	parent := now.Commit
-	if parent == "" {
-		if parent, err = t.commitAt(now.Step); err != nil {
-			return "", err
-		}
-	}
-	snap, err := t.world.Save(ctx, worldstate.SaveOptions{
-		Message: "what " + id + " begins with", Parent: parent, Ref: "fork-" + id,
-	})
-	if err != nil {
-		return "", err
-	}
-	target := filepath.Join(t.Dir+"-forks", id)
-	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-		return "", err
-	}
-	f, err := t.world.Fork(ctx, snap.ID, target)
-	return f.Dir, err
-}
-
 // subagentsIn is what subagents did on the calls among some operations: the
 // commands that may have reached beyond the directory, and what the user said
 // to them. A record that cannot be read is said.
-func (t *place) subagentsIn(ops []op.Op) (effects []string, words []notice.Said) {
+func (t *Task) subagentsIn(ops []op.Op) (effects []string, words []notice.Said) {
 	seen := make(map[string]bool)
 	for _, o := range ops {
 		b, ok := o.Body.(*op.SubagentStarted)
@@ -360,7 +297,7 @@ func (t *place) subagentsIn(ops []op.Op) (effects []string, words []notice.Said)
 		}
 		seen[b.Task] = true
 		var calls []op.Op
-		err := taskdir.EachOpSince(t.home, b.Task, b.From, func(o op.Op) error {
+		err := taskdir.EachOpSince(t.Home, b.Task, b.From, func(o op.Op) error {
 			switch ob := o.Body.(type) {
 			case *op.ToolCalled:
 				calls = append(calls, o)

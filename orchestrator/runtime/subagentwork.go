@@ -51,7 +51,7 @@ func (w *working) Work(ctx context.Context) (tool.SubagentEnd, error) {
 		end.IsError = true
 		end.Text += fmt.Sprintf("\nIts record could not be closed: %v", err)
 	}
-	err = w.t.journal.Post(keep, ended)
+	err = w.t.Journal.Post(keep, ended)
 	w.t.opts.family.leave(w.id)
 	if errors.Is(err, taskdir.ErrNotLive) { // the task was closed meanwhile: its next opening records it
 		err = nil
@@ -62,7 +62,7 @@ func (w *working) Work(ctx context.Context) (tool.SubagentEnd, error) {
 // tell says what came of the work.
 func (w *working) tell(ctx context.Context, out Outcome, b *op.SubagentEnded) tool.SubagentEnd {
 	answer := strings.TrimSpace(out.Answer)
-	if w.child.state.Last == w.from || b.Usage == (op.Usage{}) {
+	if w.child.State().Last == w.from || b.Usage == (op.Usage{}) {
 		answer = "" // it said nothing this time
 	}
 	if answer != "" {
@@ -83,7 +83,7 @@ func (w *working) tell(ctx context.Context, out Outcome, b *op.SubagentEnded) to
 	steps := fmt.Sprintf("%s, %d steps, %d tokens", out.Reason, b.Steps, b.Usage.Prompt+b.Usage.Completion)
 	fmt.Fprintf(&sb, "\n[subagent %s (%s): %s; resume %q goes on with it]", w.id, w.spec.Spec.Name, steps, w.id)
 	end.Text, end.Display = strings.TrimLeft(sb.String(), "\n"), steps
-	ops, err := w.child.ops(op.Range{First: w.from + 1, Last: w.child.state.Last})
+	ops, err := w.child.Ops(op.Range{First: w.from + 1, Last: w.child.State().Last})
 	end.Network = err != nil || lookedOutside(w.child.Dir, ops)
 	return end
 }
@@ -128,18 +128,18 @@ func lookedOutside(dir string, ops []op.Op) bool {
 func (w *working) writePatch(ctx context.Context, sb *strings.Builder) {
 	c := w.child
 	fmt.Fprintf(sb, "\nIt worked in a copy of the directory, %s; nothing of it is in yours.", c.Dir)
-	if c.state.Steps.Len() == 0 {
+	if c.State().Steps.Len() == 0 {
 		return
 	}
 	var changes []worldstate.Change
-	first, err := c.commitAt(0)
-	last, err2 := c.commitAt(c.state.Current)
+	first, err := c.CommitAt(0)
+	last, err2 := c.CommitAt(c.State().Current)
 	if err = errors.Join(err, err2); err == nil {
-		changes, err = c.world.Diff(ctx, first, last)
+		changes, err = c.World.Diff(ctx, first, last)
 	}
 	var patch bytes.Buffer
 	if err == nil {
-		err = c.world.Patch(ctx, &patch, changes)
+		err = c.World.Patch(ctx, &patch, changes)
 	}
 	switch {
 	case err != nil:

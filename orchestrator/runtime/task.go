@@ -5,22 +5,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
-	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/tokens"
-	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/jobs"
 	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/leftover"
 	"anamnesis/orchestrator/loop"
+	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/redact"
@@ -52,8 +51,8 @@ type Options struct {
 	Sources []tool.Source // tools that come and go, after Tools
 	// Embedder makes the vectors of the cards; nil: the built-in one.
 	Embedder retrieval.Embedder
-	Reflect  model.Model                                  // answers as the Reflect-Agent; nil: Model does
-	Approve  func(ctx context.Context, q Question) Answer // nil: nobody can be asked
+	Reflect  model.Model                                            // answers as the Reflect-Agent; nil: Model does
+	Approve  func(ctx context.Context, q gate.Question) gate.Answer // nil: nobody can be asked
 	// Ask puts a question to the user; false: no answer. nil: nobody can be asked.
 	Ask      func(ctx context.Context, question string) (string, bool)
 	Approval string // overrides the task's mode in this process
@@ -107,7 +106,7 @@ type Options struct {
 	Stream opstream.Options
 	World  worldstate.Options
 	// SnapshotEvery is how many operations the stream grows by, at least,
-	// until its fold is written down again; 0: DefaultSnapshotEvery.
+	// until its fold is written down again; 0: journal.DefaultSnapshotEvery.
 	SnapshotEvery uint64
 	// Kept is a world that stays open when the task is closed; nil: the task opens its
 	// own. Socket is where the process is asked to close the task: see
@@ -138,57 +137,23 @@ type Options struct {
 // Task is one piece of work in this process: its ledger, its world, what it knows and
 // what it may use. Run belongs to one goroutine; Say and Jump may be called from any.
 type Task struct {
-	ledger
-	place
+	*journal.Ledger
+	*workspace.Place
+	*memory.Memory
 	toolset
-	memory
 	sandbox
 
-	live  *taskdir.LiveDir
-	model model.Model
-
-	mu       sync.Mutex // guards approval and opts.above
-	approval string
-}
-
-// ledger is the task's journal and the state folded from it. But for what the journal
-// itself allows, only Run's goroutine uses it, or calls that run one after another.
-type ledger struct {
-	ID      string
-	home    taskdir.Home
-	journal *journal.Journal
-	counter *tokens.Counter
-	opts    Options
-
-	state     state.State
-	here      workspace.SavedWorld // of the current step, once it was asked for
-	unusable  bool                 // a fold failed
-	snapshot  uint64               // seq of the last operation in a snapshot of the index
-	takenOver uint64               // the last operation when this process took the task over
-}
-
-// place is the task's directory, what is known of it and what runs in it. But for root
-// and jobs, only Run's goroutine uses it, or calls that run one after another.
-type place struct {
-	*ledger  // of the same task
-	Dir      string
-	world    *worldstate.World
+	opts     Options
+	left     *leftover.Leftovers
+	gate     *gate.Gate
+	live     *taskdir.LiveDir
 	recovery *worldstate.Recovery // what became of an interrupted restore; nil: there was none
-	damaged  string               // see Damaged
 	made     bool                 // OpenTask made the directory again
-	jobs     *jobs.Jobs           // nil until the task is open
-	rootMu   sync.Mutex           // guards root
-	root     *os.Root             // of the directory; see worldRoot
 
-	// Of the calls under way; see changed.go.
-	seen          workspace.SavedWorld // the last snapshot
-	dirty, looked bool                 // a call that may write ran since; no call ran since it was taken
-	partial       []string             // what the step under way had changed by then
 }
 
 // toolset is what the agent is offered. Run's goroutine changes it, between calls.
 type toolset struct {
-	*ledger    // of the same task
 	tools      *tool.Registry
 	toolSpecs  []model.ToolSpec
 	toolTok    map[string]int // tokens of each of toolSpecs, by its text
@@ -196,19 +161,6 @@ type toolset struct {
 	spec       *op.Agent      // says which tools are offered; nil: all
 	asked      []string       // tools that are offered whatever spec says
 	offers     []uint64       // versions of the sources' tools in tools; nil: not asked yet
-}
-
-// memory is what the task can find beside its context: the cards.
-type memory struct {
-	cards    *knowledgebase.Store
-	layers   knowledgebase.Layers // what is searched: the project's own cards, if it has any, and cards
-	lessons  lessons              // what other tasks repaired
-	degraded string               // why the cards were last searched by words only, as it was told
-	taint    *anamnesis.TaintLog  // Run's goroutine only; nil until a pass needs it
-
-	seenMu     sync.Mutex // guards experience
-	experience anamnesis.Experience
-	trusted    sync.Map // what streams say of cards, by their texts
 }
 
 // Create makes a new task in dir and records the request. When it fails, the
@@ -236,8 +188,7 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 	if err != nil {
 		return nil, err
 	}
-	t := unopened(h, n.ID, dir, live, o)
-	t.counter = counter
+	t := &Task{opts: o.withDefaults(), live: live}
 	word := cmp.Or(n.Mark, notice.NewMarkWord())
 	if n.System != "" {
 		n.System += "\n\n"
@@ -246,18 +197,18 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 	opened := &op.TaskOpened{
 		Mark: word,
 		Task: n.ID, Dir: dir, Repo: cmp.Or(n.Repo, worldstate.RepositoryName(dir)), Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL, Reflect: n.Reflect,
-		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, Allow: ruleTexts(n.Rules, approval.Allow), Ask: ruleTexts(n.Rules, approval.Ask), Deny: ruleTexts(n.Rules, approval.Refuse), Sandbox: n.Sandbox, Writable: n.Writable, MaxSteps: n.MaxSteps, Tools: n.Tools,
+		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, Allow: approval.Texts(n.Rules, approval.Allow), Ask: approval.Texts(n.Rules, approval.Ask), Deny: approval.Texts(n.Rules, approval.Refuse), Sandbox: n.Sandbox, Writable: n.Writable, MaxSteps: n.MaxSteps, Tools: n.Tools,
 		KB: h.KnowledgeBase(), System: n.System, Agent: n.Agent, Instructions: n.Instructions, Program: o.Program,
 		Origin: n.Origin, NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass, Experiment: n.Experiment, Parent: n.Parent, Redact: state.WithNames(nil, n.Redact),
 	}
-	if err := t.open(ctx, h, opened); err != nil {
+	if err := t.open(ctx, h, n.ID, counter, opened); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
-	if t.state.Last != 0 {
+	if t.State().Last != 0 {
 		return nil, errors.Join(fmt.Errorf("%w: %s", ErrTaskExists, n.ID), t.Close())
 	}
 	// One write: the request cannot be lost while the task stays.
-	if err := t.record(ctx, opened, &op.UserSaid{Text: n.Request, Source: op.SourceRequest}); err != nil {
+	if err := t.Record(ctx, opened, &op.UserSaid{Text: n.Request, Source: op.SourceRequest}); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
@@ -288,91 +239,68 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 	if err != nil {
 		return nil, err
 	}
-	t := unopened(h, id, st.Opened.Dir, live, o)
-	t.made = gone
-	if err := t.open(ctx, h, &st.Opened); err != nil {
+	t := &Task{opts: o.withDefaults(), live: live, made: gone}
+	counter, err := tokens.ForEncoding(st.Opened.Encoding)
+	if err == nil {
+		err = t.open(ctx, h, id, counter, &st.Opened)
+	}
+	if err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
 }
 
-// unopened returns a task before it is opened.
-func unopened(h taskdir.Home, id, dir string, live *taskdir.LiveDir, o Options) *Task {
-	t := &Task{ledger: ledger{ID: id, home: h, opts: o.withDefaults()}, live: live}
-	t.place.ledger, t.toolset.ledger, t.Dir = &t.ledger, &t.ledger, dir
-	return t
-}
-
-// Resume records that this process goes on with the task, with a user's
-// words if there are any.
-func (t *ledger) Resume(ctx context.Context, message string, to *op.TaskResumed) error {
-	bodies := []op.Body{to}
-	if message != "" {
-		bodies = append(bodies, &op.UserSaid{Text: message, Source: op.SourceRequest})
-	}
-	return t.record(ctx, bodies...)
-}
-
 // open opens the stores, folds what the stream holds and recovers the world.
-func (t *Task) open(ctx context.Context, h taskdir.Home, opened *op.TaskOpened) error {
+func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tokens.Counter, opened *op.TaskOpened) error {
 	var err error
-	if t.counter == nil {
-		if t.counter, err = tokens.ForEncoding(opened.Encoding); err != nil {
+	// The world first: what it refuses leaves no stream behind.
+	w := t.opts.World
+	w.Task, w.Home, w.Exclude, w.Watch, w.FileLimitBytes = id, h.User, h.Roots(), opened.Parent == nil && !t.opts.NoWatch, h.FileLimitBytes
+	if t.Place, err = workspace.OpenPlace(opened.Dir, opened.Store, &w, t.opts.Kept); err != nil {
+		return err
+	}
+	if t.opts.Socket != "" {
+		if err := t.live.KeptOpen(t.opts.Socket); err != nil {
 			return err
 		}
 	}
-	if t.root, err = os.OpenRoot(t.Dir); err != nil {
-		return fmt.Errorf("open the world: %w", err)
-	}
-	// The world first: what it refuses leaves no stream behind.
-	w := t.opts.World
-	w.Task, w.Home, w.Exclude, w.Watch, w.FileLimitBytes = t.ID, h.User, h.Roots(), opened.Parent == nil && !t.opts.NoWatch, h.FileLimitBytes
-	if t.world = t.opts.Kept; t.world != nil {
-		err = t.world.SetTask(t.ID)
-	} else {
-		t.world, err = worldstate.Open(t.Dir, opened.Store, &w)
-	}
-	if err == nil && t.opts.Socket != "" {
-		err = t.live.KeptOpen(t.opts.Socket)
-	}
-	if err != nil {
-		return err
-	}
+	t.Abandon, t.Changed, t.Disturbed = t.opts.AbandonRestore, t.opts.changed, t.opts.Disturbed
 	stream := t.opts.Stream
 	stream.Now, stream.Checkpoint = t.opts.Now, state.FoldVersion
-	if t.journal, err = journal.Open(h.Task(t.ID), h.Vault(t.ID), journal.Options{
-		Stream: stream, Mark: opened.Mark, Count: t.counter.Count, Secrets: t.opts.Secrets, Learned: &t.opts.family.learned,
-		Files: t.worldRoot, Dir: t.Dir,
+	t.Ledger, err = journal.OpenLedger(h, id, counter, t.opts.SnapshotEvery, journal.Options{
+		Stream: stream, Mark: opened.Mark, Count: counter.Count, Secrets: t.opts.Secrets, Learned: &t.opts.family.learned,
+		Files: t.Root, Dir: t.Dir,
 		Event: func(o op.Op) {
 			if t.opts.Event != nil {
 				t.opts.Event(o)
 			}
 		},
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	if err := t.catchUp(); err != nil {
-		return err
-	}
+	t.Place.Ledger = t.Ledger
+	t.left = leftover.New(t.Place, t.opts.family.atWork)
 	// What a dead run left running could still write: end it before the world
 	// is looked at.
-	if err := errors.Join(endLeftovers(&t.state), t.endSubagentLeftovers()); err != nil {
+	if err := t.left.EndProcesses(); err != nil {
 		return err
 	}
-	recoverWorld := t.world.Recover
-	if t.opts.AbandonRestore {
-		recoverWorld = t.world.Abandon
+	recoverWorld := t.World.Recover
+	if t.Abandon {
+		recoverWorld = t.World.Abandon
 	}
 	if t.recovery, err = recoverWorld(ctx); err != nil {
 		return fmt.Errorf("recover the world: %w", err)
 	}
-	if err := t.openCards(opened.KB); err != nil {
+	if t.Memory, err = memory.Open(t.Ledger, t.Dir, opened.KB, memory.Options{
+		Model: t.opts.Model, Embedder: t.opts.Embedder, NoLessons: t.opts.NoLessons, NoWarnings: t.opts.NoWarnings, Passing: t.opts.Passing,
+	}); err != nil {
 		return err
 	}
-	t.model = t.opts.Model
-	t.jobs = jobs.New(jobs.Options{
-		Task: t.ID, Home: h, Dir: filepath.Join(h.Task(t.ID), "jobs"), Before: t.state.JobsBegun, Now: t.now,
-		Post: func(ctx context.Context, b op.Body) error { return t.journal.Post(ctx, b) },
+	t.Jobs = jobs.New(jobs.Options{
+		Task: t.ID, Home: h, Dir: filepath.Join(h.Task(t.ID), "jobs"), Before: t.State().JobsBegun, Now: t.Now,
+		Post: func(ctx context.Context, b op.Body) error { return t.Journal.Post(ctx, b) },
 	})
 	t.spec, t.asked = opened.Agent, opened.Tools
 	if t.opts.Tools != nil {
@@ -381,40 +309,15 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, opened *op.TaskOpened) 
 			return err
 		}
 	}
-	if t.approval = t.state.Approval; t.approval == "" {
-		t.approval = opened.Approval
+	polling := t.opts.Polling
+	if polling == nil {
+		polling = loop.Polling()
 	}
-	if t.opts.Approval != "" {
-		t.approval = t.opts.Approval
-	}
+	t.gate = gate.New(t.Place, gate.Options{
+		Tools: func() *tool.Registry { return t.tools }, Approve: t.opts.Approve, Asking: &t.opts.family.askMu, Rules: t.opts.Rules, Polling: polling,
+		Mode: approval.Mode(cmp.Or(t.opts.Approval, t.State().Approval, opened.Approval)), Above: t.opts.above, RunUndone: t.opts.RunUndone, KnownModel: t.opts.KnownModel,
+	})
 	return nil
-}
-
-// CheckpointRefused says why the checkpoint beside the stream was not used when
-// the task was opened and the whole stream was folded; nil when it was, or there
-// was none.
-func (t *ledger) CheckpointRefused() error { return t.journal.Log().CheckpointRefused() }
-
-// catchUp folds the stream as it is on disk, from its checkpoint on.
-func (t *ledger) catchUp() error {
-	t.state = *state.FromSnapshot(t.journal.Log())
-	t.snapshot = t.state.Last
-	err := taskdir.EachDecoded(t.journal.Log().Since(t.state.Last), t.fold)
-	if err != nil {
-		return err
-	}
-	t.takenOver = t.state.Last
-	return t.journal.Settle(&t.state, t.fold)
-}
-
-// Fold takes one operation into the task's state.
-func (t *ledger) fold(o op.Op) error {
-	err := state.Fold(&t.state, o)
-	t.unusable = t.unusable || err != nil
-	if b, ok := o.Body.(*op.WorldSaved); ok {
-		t.here = workspace.SavedWorld{Step: o.Step, Commit: worldstate.ID(b.Commit), Tree: b.Tree}
-	}
-	return err
 }
 
 // Close ends the process's hold on the task. The stream is sealed; the task
@@ -424,87 +327,42 @@ func (t *Task) Close() error {
 		return nil
 	}
 	var errs []error
-	if t.jobs != nil { // before the stream: their ends are recorded
-		errs = append(errs, t.jobs.Close())
-		t.jobs = nil
+	if t.Place != nil && t.Jobs != nil { // before the stream: their ends are recorded
+		errs = append(errs, t.Jobs.Close())
+		t.Jobs = nil
 	}
-	if t.journal != nil {
-		errs = append(errs, t.countCards())
-		t.writeSnapshot(true)
-		errs = append(errs, t.journal.Close())
+	if t.Memory != nil {
+		errs = append(errs, t.CountCards())
 	}
-	if t.world != nil && t.world != t.opts.Kept {
-		errs = append(errs, t.world.Close())
+	if t.Ledger != nil {
+		t.SnapshotClose()
+		errs = append(errs, t.Journal.Close())
 	}
-	for _, s := range t.layers {
-		errs = append(errs, s.Close())
+	if t.Place != nil {
+		errs = append(errs, t.Place.Close())
 	}
-	if t.root != nil {
-		errs = append(errs, t.root.Close())
+	if t.Memory != nil {
+		errs = append(errs, t.Memory.Close())
 	}
 	errs = append(errs, t.live.Release()) // last: until here nobody else may work in the directory
-	t.world, t.cards, t.layers, t.root, t.live = nil, nil, nil, nil, nil
+	t.live = nil
 	return errors.Join(errs...)
 }
 
 // limits are the turn's bounds, with what each request carries besides the
 // context.
-func (t *toolset) limits() state.Limits {
+func (t *Task) limits() state.Limits {
 	l := t.opts.Limits
-	l.TimeUp = l.Time > 0 && t.now().Sub(t.opts.family.begun) >= l.Time
-	l.Others = t.opts.family.others(t.state.Spent())
+	l.TimeUp = l.Time > 0 && t.Now().Sub(t.opts.family.begun) >= l.Time
+	t.opts.family.tell(t.ID, t.State().Spent(), t.State().Subagents)
+	l.Others = t.opts.family.others(t.State().Spent())
 	l.ToolTokens, l.Person = t.toolTokens, t.opts.Ask != nil
 	return l
-}
-
-// State returns the folded state. It may be read while Run is not running.
-func (t *ledger) State() *state.State { return &t.state }
-
-// Unanswered folds what was asked for since Run returned and reports whether
-// there are words to answer or a jump to make. It may be called while Run is
-// not running.
-func (t *ledger) Unanswered() bool {
-	return t.settle() == nil && (t.state.Turn.Open || t.state.Pending != nil)
-}
-
-// Say records a user's words. They are durable when it returns; the agent
-// sees them with its next request.
-func (t *ledger) Say(ctx context.Context, text string, source op.Source) error {
-	return t.journal.Post(ctx, &op.UserSaid{Text: text, Source: source})
-}
-
-// Jump schedules a jump for a user: it is made when the present step is
-// complete. Fold forces the anamnesis pass; overwrite reverts a user's edits
-// since the last step, too, which are otherwise kept.
-func (t *ledger) Jump(ctx context.Context, to int, reason string, fold, overwrite bool) error {
-	var p journal.Public
-	t.journal.Look(func(now journal.Public, _ []op.Op) { p = now })
-	if to < 0 || to >= p.Ended {
-		return fmt.Errorf("%w: step %d; valid steps are %s", state.ErrNoStep, to, p.Valid)
-	}
-	return t.schedule(ctx, &op.JumpRequested{To: to, Reason: reason, By: state.ByUser, Fold: fold, Overwrite: overwrite})
-}
-
-// Serve obeys the commands that other processes send to the task, until stop is
-// called; stop returns when the last is answered.
-func (t *ledger) Serve(ctx context.Context, h taskdir.Home) (stop func(), err error) {
-	return taskdir.Serve(h, t.ID, func(c taskdir.Command) error {
-		switch c.Verb {
-		case "say":
-			return t.Say(ctx, c.Text, op.SourceSteer)
-		case "jump":
-			return t.Jump(ctx, c.To, c.Reason, c.Fold, c.Overwrite)
-		}
-		return fmt.Errorf("unknown command %q", c.Verb)
-	})
 }
 
 func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.SnapshotEvery == 0 {
-		o.SnapshotEvery = DefaultSnapshotEvery
 	}
 	if o.family == nil {
 		o.family = newFamily(o.Now())

@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/model/script"
@@ -70,7 +71,7 @@ func TestLogLinesOfItsOwn(t *testing.T) {
 		Delta: func(model.Delta) {
 			if first {
 				first = false
-				if _, err := task.journal.Log().Append(context.Background(), opstream.Entry{Kind: string(op.KindLogSealed), Body: []byte("{}")}); err != nil {
+				if _, err := task.Journal.Log().Append(context.Background(), opstream.Entry{Kind: string(op.KindLogSealed), Body: []byte("{}")}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -150,7 +151,7 @@ func TestRejectionSurvives(t *testing.T) {
   - expect:
       - {on: last, contains: ["What the person said", "(rejection): use tabs"]}
     reply: Done.
-`, Options{Approval: "ask", Approve: func(context.Context, Question) Answer { return Answer{Feedback: "use tabs"} }})
+`, Options{Approval: "ask", Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Feedback: "use tabs"} }})
 	out, err := task.Run(t.Context())
 	if err != nil || out.Reason != "done" {
 		t.Fatalf("Run = %+v, %v", out, err)

@@ -16,7 +16,7 @@ import (
 
 // offer makes a registry the one the agent is offered. Only Run's goroutine
 // may call it, while no call runs.
-func (t *toolset) offer(r *tool.Registry) error {
+func (t *Task) offer(r *tool.Registry) error {
 	specs, err := toolSpecs(r)
 	if err != nil {
 		return err
@@ -27,7 +27,7 @@ func (t *toolset) offer(r *tool.Registry) error {
 		text := s.Name + " " + s.Description + " " + string(s.Schema)
 		n, known := t.toolTok[text]
 		if !known {
-			n = t.counter.Count(text)
+			n = t.Counter.Count(text)
 		}
 		counted[text] = n
 		sum += n
@@ -38,8 +38,8 @@ func (t *toolset) offer(r *tool.Registry) error {
 
 // mayUse reports whether the task's agent is offered a tool: its spec says so, or
 // the user did when the task was opened.
-func (ts *toolset) mayUse(s tool.Spec) bool {
-	return ts.spec == nil || agent.Offers(ts.spec, s.Name, s.Looks()) || slices.Contains(ts.asked, s.Name)
+func (t *Task) mayUse(s tool.Spec) bool {
+	return t.spec == nil || agent.Offers(t.spec, s.Name, s.Looks()) || slices.Contains(t.asked, s.Name)
 }
 
 // refreshTools asks the sources what tools there are now. What changed since
@@ -84,7 +84,7 @@ func (t *Task) refreshTools(ctx, keep context.Context) error {
 		}
 		t.offers = versions
 		if !first {
-			news = append(news, changedTools(before, t.toolSpecs)...)
+			news = append(news, notice.ToolChanges(before, t.toolSpecs)...)
 		}
 	}
 	if len(news) == 0 {
@@ -93,41 +93,7 @@ func (t *Task) refreshTools(ctx, keep context.Context) error {
 	for i := range news {
 		news[i] = strings.Join(strings.Fields(news[i]), " ")
 	}
-	return t.record(keep, &op.NoticeGiven{Text: "[tools] " + strings.Join(news, "\n[tools] ")})
-}
-
-// changedTools says which tools came, went or are described in another way.
-func changedTools(before, after []model.ToolSpec) []string {
-	old := make(map[string]model.ToolSpec, len(before))
-	for _, s := range before {
-		old[s.Name] = s
-	}
-	var added, changed, gone []string
-	for _, s := range after {
-		was, known := old[s.Name]
-		switch {
-		case !known:
-			added = append(added, s.Name)
-		case was.Description != s.Description || string(was.Schema) != string(s.Schema):
-			changed = append(changed, s.Name)
-		}
-		delete(old, s.Name)
-	}
-	for _, s := range before {
-		if _, left := old[s.Name]; left {
-			gone = append(gone, s.Name)
-		}
-	}
-	var lines []string
-	for _, l := range []struct {
-		lead  string
-		names []string
-	}{{"New tools", added}, {"Tools with another description", changed}, {"Tools that are gone", gone}} {
-		if len(l.names) > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %s.", l.lead, notice.List(l.names, len(l.names))))
-		}
-	}
-	return lines
+	return t.Record(keep, &op.NoticeGiven{Text: "[tools] " + strings.Join(news, "\n[tools] ")})
 }
 
 // toolSpecs describes the registered tools to the model.

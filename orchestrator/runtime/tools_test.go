@@ -44,11 +44,11 @@ func TestRefreshTools(t *testing.T) {
 		if err := task.refreshTools(t.Context(), t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		all := task.state.Projection()
+		all := task.State().Projection()
 		if len(all) == 0 {
 			return ""
 		}
-		last := strings.ReplaceAll(all[len(all)-1].Text, "[tools "+task.state.Opened.Mark+"]", "[tools]")
+		last := strings.ReplaceAll(all[len(all)-1].Text, "[tools "+task.State().Opened.Mark+"]", "[tools]")
 		return last[strings.LastIndex(last, "\n\n")+1:]
 	}
 	first := told()
@@ -58,9 +58,9 @@ func TestRefreshTools(t *testing.T) {
 	if n := len(task.toolSpecs); task.toolSpecs[n-1].Name != "a" || task.toolTokens == 0 {
 		t.Errorf("offered: %v", task.toolSpecs[n-1])
 	}
-	last := task.state.Last
+	last := task.State().Last
 	told()
-	if task.state.Last != last {
+	if task.State().Last != last {
 		t.Error("something is recorded though nothing changed")
 	}
 	src.Offer = tool.Offer{Version: 2, Tools: []tool.Tool{named{"b", "y"}}}

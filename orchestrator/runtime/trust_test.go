@@ -12,8 +12,8 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/model/script"
-	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
@@ -93,12 +93,19 @@ func learned(t *testing.T, h taskdir.Home) (c *card.Card) {
 	return c
 }
 
+// cardOf reads a card of the task's home.
+func cardOf(t *testing.T, task *Task, id string) (c *card.Card, err error) {
+	t.Helper()
+	cardsOf(t, task.Home, func(kb *knowledgebase.Store) { c, err = kb.Get(id) })
+	return c, err
+}
+
 // TestEvidenceIsDerived: a card is verified when the stream of this machine bears out
 // its evidence and names its text; whatever else it claims, it is a hypothesis.
 func TestEvidenceIsDerived(t *testing.T) {
 	h := trustHome(t)
 	play(t, h, "one", repaired, New{})
-	if got := TrustOf(h, learned(t, h), usage.Counts{}); got.Rung != knowledgebase.Verified || got.Check != "cat answer.txt" {
+	if got := memory.TrustOf(h, learned(t, h), usage.Counts{}); got.Rung != knowledgebase.Verified || got.Check != "cat answer.txt" {
 		t.Fatalf("the card of a repair is %+v", got)
 	}
 	for name, forge := range map[string]func(*card.Card){
@@ -113,21 +120,21 @@ func TestEvidenceIsDerived(t *testing.T) {
 	} {
 		c := learned(t, h)
 		forge(c)
-		if got := TrustOf(h, c, usage.Counts{}); got.Rung != knowledgebase.Hypothesis || !got.Withheld {
+		if got := memory.TrustOf(h, c, usage.Counts{}); got.Rung != knowledgebase.Hypothesis || !got.Withheld {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	c := learned(t, h)
-	if got := TrustOf(h, c, usage.Counts{Contradicted: 1, Refuted: true}); got.Rung != knowledgebase.Hypothesis || !got.Withheld {
+	if got := memory.TrustOf(h, c, usage.Counts{Contradicted: 1, Refuted: true}); got.Rung != knowledgebase.Hypothesis || !got.Withheld {
 		t.Errorf("contradicted: %+v", got)
 	}
 	if err := os.RemoveAll(h.Task("one")); err != nil {
 		t.Fatal(err)
 	}
-	if got := TrustOf(h, c, usage.Counts{}); got.Rung != knowledgebase.Hypothesis {
+	if got := memory.TrustOf(h, c, usage.Counts{}); got.Rung != knowledgebase.Hypothesis {
 		t.Errorf("its stream is gone: %+v", got)
 	}
-	if c.State = card.Reviewed; TrustOf(h, c, usage.Counts{}).Rung != knowledgebase.ReviewedRung {
+	if c.State = card.Reviewed; memory.TrustOf(h, c, usage.Counts{}).Rung != knowledgebase.ReviewedRung {
 		t.Error("a review does not need the stream")
 	}
 }
@@ -215,7 +222,7 @@ func TestContradictionRetires(t *testing.T) {
 			}
 		}
 		c, err := kb.Get(verified)
-		if err != nil || !TrustOf(h, c, kb.Counts(verified)).Withheld {
+		if err != nil || !memory.TrustOf(h, c, kb.Counts(verified)).Withheld {
 			t.Errorf("the contradicted observation is shown on: %v", err)
 		}
 	})
@@ -249,15 +256,15 @@ func TestCardExperiment(t *testing.T) {
 	reviewed.State = card.Reviewed
 	withheld := 0
 	for i := range 1000 {
-		task := &Task{ledger: ledger{ID: "task_" + strings.Repeat("i", i)}}
-		if task.experiment(draft) {
+		opened := &op.TaskOpened{Task: "task_" + strings.Repeat("i", i)}
+		if memory.WithheldByExperiment(opened, draft) {
 			t.Fatal("withheld without the experiment")
 		}
-		task.state.Opened.Experiment = true
-		if task.experiment(reviewed) {
+		opened.Experiment = true
+		if memory.WithheldByExperiment(opened, reviewed) {
 			t.Fatal("a reviewed card is withheld")
 		}
-		if task.experiment(draft) {
+		if memory.WithheldByExperiment(opened, draft) {
 			withheld++
 		}
 	}
@@ -267,7 +274,7 @@ func TestCardExperiment(t *testing.T) {
 	h := trustHome(t)
 	play(t, h, "one", repaired, New{})
 	id := "with"
-	for (&Task{ledger: ledger{ID: id, state: state.State{Opened: op.TaskOpened{Experiment: true}}}}).experiment(learned(t, h)) == false {
+	for !memory.WithheldByExperiment(&op.TaskOpened{Task: id, Experiment: true}, learned(t, h)) {
 		id += "i"
 	}
 	got := recalled(play(t, h, id, "turns:\n  - calls: [{name: Bash, arguments: {command: \"cat answer.txt\"}}]\n  - reply: Done.\n", New{Experiment: true}), "failure")

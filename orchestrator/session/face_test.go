@@ -11,10 +11,10 @@ import (
 
 	assets "anamnesis"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/model"
-	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -54,9 +54,9 @@ func (f *face) client() session.Client {
 		Started: func(i session.Info) { f.locked(func() { f.started = i }) },
 		Op:      func(o op.Op) { f.locked(func() { f.ops = append(f.ops, o.Body.Kind()) }) },
 		Delta:   func(d model.Delta) { f.locked(func() { f.reply.WriteString(d.Text) }) },
-		Approve: func(_ context.Context, q runtime.Question) runtime.Answer {
+		Approve: func(_ context.Context, q gate.Question) gate.Answer {
 			f.locked(func() { f.approved = append(f.approved, q.Name) })
-			return runtime.Answer{Allow: true}
+			return gate.Answer{Allow: true}
 		},
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -74,7 +75,7 @@ func (s *Service) Compact(ctx context.Context, task string, c Client) (before, a
 		return 0, 0, err
 	}
 	if len(st.Foldable()) == 0 {
-		return 0, 0, runtime.ErrNothingToFold
+		return 0, 0, memory.ErrNothingToFold
 	}
 	o := &opening{Service: s, client: c}
 	t, err := o.idleAsking(ctx, st)

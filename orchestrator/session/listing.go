@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"anamnesis/orchestrator/guard"
-	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/tool/command"
 	"anamnesis/orchestrator/tool/mcp"
+	"anamnesis/orchestrator/workspace"
 )
 
 // ListedAgent is an agent that a run in a directory can name.
@@ -203,7 +203,7 @@ func (s *Service) probeSandbox(ctx context.Context, o *mcp.Options, confine guar
 			quiet = false
 			note(text)
 		}
-		o.Sandbox, err = runtime.NewSandbox(ctx, s.Home, guard.SandboxOptions{Confine: confine, World: o.Dir, Temp: temp, Quarantine: kept})
+		o.Sandbox, err = workspace.NewSandbox(ctx, s.Home, guard.SandboxOptions{Confine: confine, World: o.Dir, Temp: temp, Quarantine: kept})
 	}
 	done = func() {
 		os.RemoveAll(temp)

@@ -16,6 +16,7 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/model"
@@ -120,7 +121,7 @@ type Client struct {
 	Note func(text string)
 	// Approve answers whether a call may run. If nil, calls that need approval are
 	// refused.
-	Approve func(ctx context.Context, q runtime.Question) runtime.Answer
+	Approve func(ctx context.Context, q gate.Question) gate.Answer
 	// Ask answers a question of the program or the model; false means no answer.
 	Ask func(ctx context.Context, question string) (string, bool)
 	// Trust answers whether the user approves something that a project brings. If
@@ -204,7 +205,7 @@ func (s *Session) Request(ctx context.Context, text string) error {
 // Jump schedules a jump for the end of the present step. Of j, To, Reason, Fold
 // and Overwrite count.
 func (s *Session) Jump(ctx context.Context, j op.JumpRequested) error {
-	return s.task.Jump(ctx, j.To, j.Reason, j.Fold, j.Overwrite)
+	return s.task.Jump(ctx, j)
 }
 
 // Compact folds all steps but the newest into a block and cards, and returns the tokens

@@ -284,3 +284,9 @@ func WorldDir(dir string) (string, error) {
 
 // VaultName is the file's name, beside the stream.
 const VaultName = "vault.jsonl"
+
+// SubagentID names the n-th subagent's task of a task.
+func SubagentID(parent string, n int) string {
+	const most = 74 // bytes of the parent's, so that all is a task's name
+	return fmt.Sprintf("%s.%d", strings.TrimRight(parent[:min(len(parent), most)], "."), n)
+}

@@ -1,4 +1,5 @@
 // Package workspace relates a task's stream to its world: which commit a step ended
-// with, which changes are the user's, how a plan starts from them, and what no
-// snapshot holds.
+// with, which changes are the user's, how a plan starts from them, what no snapshot
+// holds, and what commands in the directory are held in. Place is a task's directory: it
+// saves steps, records changes, and moves the files for jumps and restores.
 package workspace

@@ -14,8 +14,8 @@ import (
 	assets "anamnesis"
 	"anamnesis/cmd/internal/mcpserver"
 	"anamnesis/orchestrator/beside"
+	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard"
-	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 )
@@ -60,7 +60,7 @@ func (p *place) run(t *testing.T) string {
 	}
 	s, err := p.svc.Start(t.Context(), session.Request{
 		Settings: session.Settings{Model: "script:" + script, Sandbox: string(guard.ConfineOff)}, Dir: p.dir, Text: "Write a.",
-	}, session.Client{Approve: func(context.Context, runtime.Question) runtime.Answer { return runtime.Answer{Allow: true} }})
+	}, session.Client{Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Allow: true} }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/gate"
 )
 
 // maxLineBytes bounds a line that is typed.
@@ -108,7 +108,7 @@ func (l *Lines) line(ctx context.Context, prompt string) (text string, ok bool) 
 func head(question string) string { return "\n? " + question + "\n" }
 
 // Like names the rules that the answer p gives the task; empty: there are none.
-func Like(q runtime.Question) string {
+func Like(q gate.Question) string {
 	var names []string
 	for _, r := range q.Like {
 		if r.Command == "" {
@@ -121,7 +121,7 @@ func Like(q runtime.Question) string {
 }
 
 // approvePrompt names the answers to a question about a call.
-func approvePrompt(q runtime.Question) string {
+func approvePrompt(q gate.Question) string {
 	like := Like(q)
 	if like != "" {
 		like = "p " + like + " · "
@@ -143,7 +143,7 @@ const (
 
 // Approve asks the user about one call. Without an answer the call is refused. A line
 // that is no answer is not lost: it goes to the agent.
-func (l *Lines) Approve(ctx context.Context, about runtime.Question) runtime.Answer {
+func (l *Lines) Approve(ctx context.Context, about gate.Question) gate.Answer {
 	shown := Line(about.Name, 80) + "\n" + Clean(PrettyArgs(about.Args))
 	if about.Note != "" {
 		shown += "\n  " + Clean(about.Note)
@@ -154,28 +154,28 @@ func (l *Lines) Approve(ctx context.Context, about runtime.Question) runtime.Ans
 	for prompt := head(shown) + keys; ; prompt = keys {
 		text, ok := l.line(ctx, prompt)
 		if !ok {
-			return runtime.Answer{}
+			return gate.Answer{}
 		}
 		key, rest, _ := strings.Cut(text, " ")
 		switch strings.ToLower(key) + map[bool]string{true: "…"}[rest != "" && !strings.EqualFold(key, "n")] {
 		case "y":
-			return runtime.Answer{Allow: true}
+			return gate.Answer{Allow: true}
 		case "t":
-			return runtime.Answer{Allow: true, Same: true}
+			return gate.Answer{Allow: true, Same: true}
 		case "p":
 			if len(about.Like) > 0 {
-				return runtime.Answer{Allow: true, Like: true}
+				return gate.Answer{Allow: true, Like: true}
 			}
 			fmt.Fprintln(l.out, "  (no pattern fits this call)")
 		case "a":
 			if again, _ := l.line(ctx, allPrompt); strings.EqualFold(again, "a") {
-				return runtime.Answer{Allow: true, ForTask: true}
+				return gate.Answer{Allow: true, ForTask: true}
 			}
 		case "n":
-			return runtime.Answer{Feedback: strings.TrimSpace(rest)}
+			return gate.Answer{Feedback: strings.TrimSpace(rest)}
 		case "e":
 			if args, ok := l.edited(ctx, about.Args); ok {
-				return runtime.Answer{Args: args}
+				return gate.Answer{Args: args}
 			}
 		case "?":
 			fmt.Fprintln(l.out, approveHelp)

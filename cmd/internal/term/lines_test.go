@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/gate"
 )
 
 // asker answers each prompt that is printed, at once and with more lines than asked for.
@@ -37,7 +37,7 @@ func TestLines(t *testing.T) {
 	}})
 	l.Steer(func(text string) { said <- text })
 	ctx := context.Background()
-	if got := l.Approve(ctx, runtime.Question{Call: op.Call{Name: "Bash", Args: `{"command":"ls"}`}}); !got.Allow {
+	if got := l.Approve(ctx, gate.Question{Call: op.Call{Name: "Bash", Args: `{"command":"ls"}`}}); !got.Allow {
 		t.Errorf("approved: %+v", got)
 	}
 	for _, want := range []string{"and use tabs", "at most four"} {

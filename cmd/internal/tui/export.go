@@ -14,7 +14,7 @@ import (
 
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/cmd/internal/tui/paint"
-	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/memory"
 )
 
 // compactVerb folds the older steps of the context.
@@ -36,7 +36,7 @@ func (m *screen) compactVerb([]string) tea.Cmd {
 		} else {
 			before, after, err = svc.Compact(ctx, task, c)
 		}
-		if errors.Is(err, runtime.ErrNothingToFold) {
+		if errors.Is(err, memory.ErrNothingToFold) {
 			return doneMsg{text: err.Error()}
 		}
 		return doneMsg{fmt.Sprintf("the context has %s tokens, before %s; /why lists it", paint.Count(after), paint.Count(before)), err}

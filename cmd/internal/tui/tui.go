@@ -16,6 +16,7 @@ import (
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
@@ -81,7 +82,7 @@ func (m *screen) client() session.Client {
 		Retry:    func(at model.Attempt) { f.add(retryMsg(at)) },
 		Scan:     func(p worldstate.Progress) { f.add(p) },
 		Note:     func(text string) { f.add(warnMsg(text)) },
-		Approve: func(ctx context.Context, q runtime.Question) runtime.Answer {
+		Approve: func(ctx context.Context, q gate.Question) gate.Answer {
 			a, _ := m.put(ctx, &ask.Question{Kind: ask.OfCall, Call: q})
 			return a
 		},
@@ -98,8 +99,8 @@ func (m *screen) client() session.Client {
 
 // put shows a question and waits for its answer. Without one, because the context or
 // the terminal is gone, ok is false.
-func (m *screen) put(ctx context.Context, q *ask.Question) (a runtime.Answer, ok bool) {
-	q.Answer = make(chan runtime.Answer, 1)
+func (m *screen) put(ctx context.Context, q *ask.Question) (a gate.Answer, ok bool) {
+	q.Answer = make(chan gate.Answer, 1)
 	m.feed.add(q)
 	select {
 	case a = <-q.Answer:
@@ -108,7 +109,7 @@ func (m *screen) put(ctx context.Context, q *ask.Question) (a runtime.Answer, ok
 	case <-m.feed.done:
 	}
 	m.feed.add(withdrawMsg{q})
-	return runtime.Answer{}, false
+	return gate.Answer{}, false
 }
 
 // Messages of the task, in the order in which they happened.

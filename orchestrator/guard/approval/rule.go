@@ -32,6 +32,17 @@ func (r Rule) String() string {
 	return r.Tool + "(" + r.Command + ")"
 }
 
+// Texts returns the rules of one verdict as they are written.
+func Texts(rules []Rule, v Verdict) []string {
+	var out []string
+	for _, r := range rules {
+		if r.Verdict == v {
+			out = append(out, r.String())
+		}
+	}
+	return out
+}
+
 // ParseRules reads several rules of one verdict and one place.
 func ParseRules(texts []string, v Verdict, from string) ([]Rule, error) {
 	var out []Rule

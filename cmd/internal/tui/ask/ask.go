@@ -17,8 +17,8 @@ import (
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard/command"
-	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/tool/file"
 )
 
@@ -51,10 +51,10 @@ const (
 // a question has a line of its own. But for Answer, only the screen's goroutine uses it.
 type Question struct {
 	Kind    Kind
-	Call    runtime.Question
+	Call    gate.Question
 	Text    string
-	Changes []file.Change       // what the call is about to do to files
-	Answer  chan runtime.Answer // has room for one
+	Changes []file.Change    // what the call is about to do to files
+	Answer  chan gate.Answer // has room for one
 
 	at    state
 	armed time.Time // from when on a key is an answer
@@ -118,7 +118,7 @@ func (q *Question) Press(k tea.KeyPressMsg) bool {
 	q.note = ""
 	if q.at == byAll {
 		if q.at = byKey; name == "a" {
-			return q.say(runtime.Answer{Allow: true, ForTask: true})
+			return q.say(gate.Answer{Allow: true, ForTask: true})
 		}
 		return false
 	}
@@ -127,19 +127,19 @@ func (q *Question) Press(k tea.KeyPressMsg) bool {
 	}
 	switch name {
 	case "y":
-		return q.say(runtime.Answer{Allow: true})
+		return q.say(gate.Answer{Allow: true})
 	case "t":
-		return q.say(runtime.Answer{Allow: true, Same: true})
+		return q.say(gate.Answer{Allow: true, Same: true})
 	case "p":
 		if len(q.Call.Like) > 0 {
-			return q.say(runtime.Answer{Allow: true, Like: true})
+			return q.say(gate.Answer{Allow: true, Like: true})
 		}
 		q.note = "no pattern fits this call; t allows exactly this in the task"
 	case "a":
 		q.at = byAll
 	case "n":
 		if q.Kind == OfTrust {
-			return q.say(runtime.Answer{})
+			return q.say(gate.Answer{})
 		}
 		q.ask(byReason, "")
 	case "e":
@@ -167,16 +167,16 @@ func (q *Question) pressLine(k tea.KeyPressMsg) bool {
 				q.note = err.Error()
 				return false
 			}
-			return q.say(runtime.Answer{Args: args})
+			return q.say(gate.Answer{Args: args})
 		}
-		return q.say(runtime.Answer{Feedback: text})
+		return q.say(gate.Answer{Feedback: text})
 	default:
 		q.line.Press(k)
 	}
 	return false
 }
 
-func (q *Question) say(a runtime.Answer) bool {
+func (q *Question) say(a gate.Answer) bool {
 	q.Answer <- a
 	return true
 }

@@ -9,8 +9,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard/approval"
-	"anamnesis/orchestrator/runtime"
 )
 
 func press(keys ...string) (out []tea.KeyPressMsg) {
@@ -31,23 +31,23 @@ func press(keys ...string) (out []tea.KeyPressMsg) {
 func TestQuestion(t *testing.T) {
 	for _, c := range []struct {
 		keys []string
-		want *runtime.Answer // nil: none yet
+		want *gate.Answer // nil: none yet
 		like []approval.Rule
 	}{
-		{[]string{"y"}, &runtime.Answer{Allow: true}, nil},
-		{[]string{"Y"}, &runtime.Answer{Allow: true}, nil},
-		{[]string{"t"}, &runtime.Answer{Allow: true, Same: true}, nil},
+		{[]string{"y"}, &gate.Answer{Allow: true}, nil},
+		{[]string{"Y"}, &gate.Answer{Allow: true}, nil},
+		{[]string{"t"}, &gate.Answer{Allow: true, Same: true}, nil},
 		{[]string{"p"}, nil, nil},
-		{[]string{"p"}, &runtime.Answer{Allow: true, Like: true}, []approval.Rule{{Tool: "Bash", Command: "touch *"}}},
-		{[]string{"a", "a"}, &runtime.Answer{Allow: true, ForTask: true}, nil},
+		{[]string{"p"}, &gate.Answer{Allow: true, Like: true}, []approval.Rule{{Tool: "Bash", Command: "touch *"}}},
+		{[]string{"a", "a"}, &gate.Answer{Allow: true, ForTask: true}, nil},
 		{[]string{"a", "n", "?", "o", "enter", "up"}, nil, nil},
-		{[]string{"a", "x", "y"}, &runtime.Answer{Allow: true}, nil},
-		{[]string{"n", "enter"}, &runtime.Answer{}, nil},
-		{[]string{"n", "use tabs", "enter"}, &runtime.Answer{Feedback: "use tabs"}, nil},
-		{[]string{"n", "no wai", "esc", "y"}, &runtime.Answer{Allow: true}, nil},
-		{[]string{"e", "x", "enter"}, &runtime.Answer{Args: `{"command":"touch ax"}`}, nil},
+		{[]string{"a", "x", "y"}, &gate.Answer{Allow: true}, nil},
+		{[]string{"n", "enter"}, &gate.Answer{}, nil},
+		{[]string{"n", "use tabs", "enter"}, &gate.Answer{Feedback: "use tabs"}, nil},
+		{[]string{"n", "no wai", "esc", "y"}, &gate.Answer{Allow: true}, nil},
+		{[]string{"e", "x", "enter"}, &gate.Answer{Args: `{"command":"touch ax"}`}, nil},
 	} {
-		q := &Question{Kind: OfCall, Call: runtime.Question{Call: op.Call{Name: "Bash", Args: `{"command":"touch a"}`}, Like: c.like}, Answer: make(chan runtime.Answer, 1)}
+		q := &Question{Kind: OfCall, Call: gate.Question{Call: op.Call{Name: "Bash", Args: `{"command":"touch a"}`}, Like: c.like}, Answer: make(chan gate.Answer, 1)}
 		q.Open(time.Now())
 		for _, k := range press(c.keys...) {
 			q.Press(k)

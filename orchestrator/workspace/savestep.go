@@ -1,4 +1,4 @@
-package runtime
+package workspace
 
 import (
 	"context"
@@ -9,49 +9,49 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
-	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
-// saveWorld ends the step under way with a checkpoint. A world that cannot be
-// saved does not stop the agent: the step has no checkpoint, and the mark says so.
-func (t *Task) saveWorld(ctx context.Context) error {
-	id := t.state.NextStep()
-	parent := t.state.Current
+// SaveStep ends the step under way with a checkpoint. Mark is what the model sees at
+// the end of the step. A world that cannot be saved does not stop the agent: the step
+// has no checkpoint, and the mark says so.
+func (p *Place) SaveStep(ctx context.Context, mark string) error {
+	id := p.State().NextStep()
+	parent := p.State().Current
 	var err error
 	if id > 0 {
-		if t.seen, err = t.present(); err != nil {
+		if p.seen, err = p.present(); err != nil {
 			return err
 		}
 	}
-	before, partial := t.seen.Commit, t.partial
-	t.partial = nil
+	before, partial := p.seen.Commit, p.partial
+	p.partial = nil
 	if before == "" {
-		if before, err = t.commitAt(parent); err != nil {
+		if before, err = p.CommitAt(parent); err != nil {
 			return err
 		}
 	}
-	seq, hash := t.journal.Log().Last()
+	seq, hash := p.Journal.Log().Last()
 	save := worldstate.SaveOptions{
-		Message: t.saveMessage(id), Parent: before, Ref: fmt.Sprint(id),
-		Trailers: [][2]string{{workspace.TrailerTask, t.ID}, {workspace.TrailerOp, fmt.Sprintf("%d %x", seq, hash)}},
+		Message: p.saveMessage(id), Parent: before, Ref: fmt.Sprint(id),
+		Trailers: [][2]string{{TrailerTask, p.ID}, {TrailerOp, fmt.Sprintf("%d %x", seq, hash)}},
 	}
-	snap, err := t.world.Save(ctx, save)
+	snap, err := p.World.Save(ctx, save)
 	if errors.Is(err, worldstate.ErrUnknown) || errors.Is(err, worldstate.ErrCorrupt) {
 		save.Parent = "" // the parent is lost: a checkpoint without history beats none
-		snap, err = t.world.Save(ctx, save)
+		snap, err = p.World.Save(ctx, save)
 	}
-	b := &op.WorldSaved{Parent: parent, Mark: t.stepMark(id) + t.citeLine(id)}
+	b := &op.WorldSaved{Parent: parent, Mark: mark}
 	other, late := "", false
-	if t.opts.Disturbed != nil && err == nil {
-		if other, late = t.opts.Disturbed(); late {
+	if p.Disturbed != nil && err == nil {
+		if other, late = p.Disturbed(); late {
 			err = errLate
 		}
 	}
 	if err != nil {
 		b.Error = err.Error()
 		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", id, notice.OneLine(b.Error, notice.MaxDelivered))
-		return t.record(ctx, b)
+		return p.Record(ctx, b)
 	}
 	b.Commit, b.Tree, b.Complete = string(snap.ID), snap.Tree, snap.Complete
 	b.Skipped, b.Files = notice.FirstN(notice.Skips(snap.Skipped), notice.MaxListed), snap.Files
@@ -60,21 +60,21 @@ func (t *Task) saveWorld(ctx context.Context) error {
 		b.Mark += fmt.Sprintf("\n(%s)", notice.OneLine(snap.ParentLost, notice.MaxDelivered))
 	}
 	if id > 0 {
-		if theirs, err := t.quiet(ctx, snap); err == nil && theirs != nil {
-			if err := t.postChange(ctx, theirs); err != nil {
+		if theirs, err := p.quiet(ctx, snap); err == nil && theirs != nil {
+			if err := p.postChange(ctx, theirs); err != nil {
 				return err
 			}
-			return t.record(ctx, b)
+			return p.Record(ctx, b)
 		}
 	}
-	if other != "" && id > 0 && t.seen.Tree != snap.Tree {
-		return t.saveMixed(ctx, b, snap, other)
+	if other != "" && id > 0 && p.seen.Tree != snap.Tree {
+		return p.saveMixed(ctx, b, snap, other)
 	}
 	changed := append(partial, snap.ChangedPaths...)
 	slices.Sort(changed)
 	changed = slices.Compact(changed)
 	b.Changed, b.NChanged = notice.FirstN(changed, notice.MaxListed), len(changed)
-	return t.record(ctx, b)
+	return p.Record(ctx, b)
 }
 
 // errLate: the snapshot may hold what the agent did after the step.
@@ -82,31 +82,31 @@ var errLate = errors.New("the agent went on before the directory was saved")
 
 // saveMixed records the end of a step in which another program may have changed files,
 // too. Whose a change is cannot be told, so that jumps keep all of them.
-func (t *Task) saveMixed(ctx context.Context, b *op.WorldSaved, snap worldstate.Snapshot, other string) error {
-	if t.seen.Commit == "" || snap.ParentLost != "" || workspace.Lost(snap) { // there is nothing to compare with
+func (p *Place) saveMixed(ctx context.Context, b *op.WorldSaved, snap worldstate.Snapshot, other string) error {
+	if p.seen.Commit == "" || snap.ParentLost != "" || Lost(snap) { // there is nothing to compare with
 		b.Commit, b.Tree, b.Error = "", "", "mixed with changes of "+other
-		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", t.state.NextStep(), b.Error)
-		return t.record(ctx, b)
+		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", p.State().NextStep(), b.Error)
+		return p.Record(ctx, b)
 	}
-	theirs, err := t.changeOf(ctx, state.ChangedUnknown, t.seen.Commit, "", snap)
+	theirs, err := p.changeOf(ctx, state.ChangedUnknown, p.seen.Commit, "", snap)
 	if err != nil {
 		return err
 	}
 	b.Mixed = other
 	theirs.Notice = notice.Mixed(other, theirs.Changed, theirs.NChanged)
-	if err := t.postChange(ctx, theirs); err != nil {
+	if err := p.postChange(ctx, theirs); err != nil {
 		return err
 	}
-	return t.record(ctx, b)
+	return p.Record(ctx, b)
 }
 
-func (t *ledger) saveMessage(id int) string {
+func (p *Place) saveMessage(id int) string {
 	if id == 0 {
 		return "step 0: the task's beginning"
 	}
-	calls := t.state.Steps.At(id).Calls
+	calls := p.State().Steps.At(id).Calls
 	switch {
-	case !t.state.Dirty:
+	case !p.State().Dirty:
 		return fmt.Sprintf("changed outside the agent's calls, before step %d ended", id)
 	case len(calls) == 0:
 		return fmt.Sprintf("step %d: an answer", id)

@@ -1,22 +1,17 @@
-package runtime
+package memory
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/failure"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/guard"
-	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/state"
-	"anamnesis/orchestrator/tool"
 )
 
 // Limits of recall.
@@ -29,35 +24,46 @@ const (
 	maxReopened     = 100_000 // and at most; in between, a byte for each token of the EAS: about a quarter of it
 )
 
-// recall looks for cards that fit the situation and records what was found,
+// Recalls that are not made for a result.
+const (
+	recallStart = "start"
+	recallJump  = "jump"
+	recallAsked = "asked"
+)
+
+// Recall looks for cards that fit the situation and records what was found,
 // also when that is nothing.
-func (t *Task) recall(ctx context.Context, why string) error {
-	rec, err := t.findCards(ctx, t.state.Situation(why), why)
+func (m *Memory) Recall(ctx context.Context, why string) error {
+	rec, err := m.findCards(ctx, m.State().Situation(why), why)
 	if err != nil {
 		return nil // interrupted: the recall stays due
 	}
-	if why == "start" {
-		t.foresee(rec)
+	if why == recallStart {
+		m.foresee(rec)
 	}
-	return t.record(context.WithoutCancel(ctx), rec)
+	return m.Record(context.WithoutCancel(ctx), rec)
 }
 
 // findCards searches and renders. A knowledge base that cannot be searched
 // costs the recall and not the task; the only error is ctx's.
-func (t *Task) findCards(ctx context.Context, parts []string, why string) (*op.CardsRecalled, error) {
+func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op.CardsRecalled, error) {
 	rec := &op.CardsRecalled{Query: strings.Join(parts, "\n"), Why: why, Cards: []op.CardRef{}}
 	// What the experiment withholds is noted.
 	trust := func(c *card.Card) knowledgebase.Trust {
-		tr := t.trust(c)
-		if !tr.Withheld && t.experiment(c) {
+		tr := m.trust(c)
+		if !tr.Withheld && m.experiment(c) {
 			if !slices.ContainsFunc(rec.Withheld, func(r op.CardRef) bool { return r.ID == c.ID }) {
-				rec.Withheld = append(rec.Withheld, t.cardRef(knowledgebase.Hit{Card: c, Trust: tr}))
+				rec.Withheld = append(rec.Withheld, m.cardRef(knowledgebase.Hit{Card: c, Trust: tr}))
 			}
 			tr.Withheld = true
 		}
 		return tr
 	}
-	hits, err := t.searchParts(ctx, parts, why != "asked", trust)
+	var about map[string]bool // the cards of the task's project
+	if why != recallAsked {
+		about = m.lessons.project(m)
+	}
+	hits, err := m.searchParts(ctx, parts, about, trust)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -65,21 +71,21 @@ func (t *Task) findCards(ctx context.Context, parts []string, why string) (*op.C
 		rec.Error = err.Error()
 		return rec, nil
 	}
-	if err := t.cards.VectorError(); err == nil {
-		t.degraded = ""
-	} else if said := err.Error(); said != t.degraded {
-		t.degraded, rec.Degraded = said, said
+	if err := m.cards.VectorError(); err == nil {
+		m.degraded = ""
+	} else if said := err.Error(); said != m.degraded {
+		m.degraded, rec.Degraded = said, said
 	}
-	if why == "jump" {
+	if why == recallJump {
 		// What this task learned stands in its blocks already.
-		hits = slices.DeleteFunc(hits, func(h knowledgebase.Hit) bool { return h.Card.SourceTask == t.ID })
+		hits = slices.DeleteFunc(hits, func(h knowledgebase.Hit) bool { return h.Card.SourceTask == m.ID })
 	}
 	hits = eachOnce(hits)
-	hits = eachOnce(t.withLike(hits[:min(recallCards, len(hits))], trust))
-	budget := max(minRecallTokens, t.state.EAS/recallShare)
-	text, used := knowledgebase.Pack(hits, budget, t.counter.Count)
+	hits = eachOnce(m.withLike(hits[:min(recallCards, len(hits))], trust))
+	budget := max(minRecallTokens, m.State().EAS/recallShare)
+	text, used := knowledgebase.Pack(hits, budget, m.Counter.Count)
 	for _, h := range used {
-		rec.Cards = append(rec.Cards, t.cardRef(h))
+		rec.Cards = append(rec.Cards, m.cardRef(h))
 	}
 	if len(used) > 0 {
 		rec.Text = text
@@ -89,14 +95,14 @@ func (t *Task) findCards(ctx context.Context, parts []string, why string) (*op.C
 
 // withLike adds, briefly, the cards that nearly repeat one of the hits: cards about
 // several failures of one kind differ in a word.
-func (t *Task) withLike(hits []knowledgebase.Hit, trust func(*card.Card) knowledgebase.Trust) []knowledgebase.Hit {
+func (m *Memory) withLike(hits []knowledgebase.Hit, trust func(*card.Card) knowledgebase.Trust) []knowledgebase.Hit {
 	seen := make(map[string]bool)
 	for _, h := range hits {
 		seen[h.Card.ID] = true
 	}
 	for _, h := range hits {
 		for _, id := range h.Also {
-			c := t.card(id)
+			c := m.card(id)
 			if c == nil || seen[id] {
 				continue
 			}
@@ -130,20 +136,20 @@ func eachOnce(hits []knowledgebase.Hit) []knowledgebase.Hit {
 }
 
 // searchParts searches for each part of the situation by itself: a card about
-// the error need not account for the words of the request. If own is set, the last
-// part is also searched for among the cards of the task's project.
-func (t *Task) searchParts(ctx context.Context, parts []string, own bool, trust func(*card.Card) knowledgebase.Trust) ([]knowledgebase.Hit, error) {
+// the error need not account for the words of the request. The last part is also
+// searched for among the cards in about, if there are any.
+func (m *Memory) searchParts(ctx context.Context, parts []string, about map[string]bool, trust func(*card.Card) knowledgebase.Trust) ([]knowledgebase.Hit, error) {
 	var queries []knowledgebase.Query
 	for _, part := range parts {
 		queries = append(queries, knowledgebase.Query{Text: part})
 	}
-	if about := t.lessons.project(t); own && len(about) > 0 {
+	if len(about) > 0 {
 		queries = append(queries, knowledgebase.Query{Text: parts[len(parts)-1], Among: about, MinEvidence: projectEvidence})
 	}
 	var answers [][]knowledgebase.Hit
 	for _, q := range queries {
-		q.K, q.Task, q.Trust = recallCards, t.ID, trust
-		hits, err := t.layers.Search(ctx, q)
+		q.K, q.Task, q.Trust = recallCards, m.ID, trust
+		hits, err := m.layers.Search(ctx, q)
 		if err != nil {
 			return nil, err
 		}
@@ -168,47 +174,31 @@ func interleave(answers [][]knowledgebase.Hit) []knowledgebase.Hit {
 	return out
 }
 
-// taskTimeline is what the tools jump_to_step and recall see of the task. The
-// loop waits for its tools, so the state does not change under them.
-type taskTimeline struct{ t *Task }
-
-// CheckJump reports whether a jump to a step can be made.
-func (tl taskTimeline) CheckJump(to int) error {
-	return tl.t.state.CanJump(to)
-}
-
-// Recall opens an operation again, or searches the cards.
-func (tl taskTimeline) Recall(ctx context.Context, what tool.Memory) (string, error) {
-	t := tl.t
-	if what.Op > 0 {
-		return t.reopen(what.Op, what.From)
-	}
-	rec, err := t.findCards(ctx, []string{what.Query}, "asked")
-	if err != nil {
-		return "", err
-	}
-	if err := t.journal.Post(context.WithoutCancel(ctx), rec); err != nil {
-		return "", err
-	}
+// Query searches the cards for a query of the model's, and returns what it is shown. The
+// record is returned with the error that the cards cannot be searched, too.
+func (m *Memory) Query(ctx context.Context, text string) (string, *op.CardsRecalled, error) {
+	rec, err := m.findCards(ctx, []string{text}, recallAsked)
 	switch {
+	case err != nil:
+		return "", nil, err
 	case rec.Error != "":
-		return "", fmt.Errorf("the knowledge base cannot be searched: %s", rec.Error)
+		return "", rec, fmt.Errorf("the knowledge base cannot be searched: %s", rec.Error)
 	case rec.Text == "":
-		return "No card fits.", nil
+		return "No card fits.", rec, nil
 	}
-	return rec.Text, nil
+	return rec.Text, rec, nil
 }
 
-// reopen shows an operation again, as far as the model can attend to it.
-func (t *Task) reopen(seq uint64, from int) (string, error) {
-	if seq > t.state.Last {
-		return "", fmt.Errorf("there is no op %d; the last is op %d", seq, t.state.Last)
+// Reopen shows an operation again, as far as the model can attend to it.
+func (m *Memory) Reopen(seq uint64, from int) (string, error) {
+	if seq > m.State().Last {
+		return "", fmt.Errorf("there is no op %d; the last is op %d", seq, m.State().Last)
 	}
-	ops, err := t.ops(op.Range{First: seq, Last: seq})
+	ops, err := m.Ops(op.Range{First: seq, Last: seq})
 	if err != nil {
 		return "", err
 	}
-	return reopened(ops[0], from, min(max(t.state.EAS, minReopened), maxReopened))
+	return reopened(ops[0], from, min(max(m.State().EAS, minReopened), maxReopened))
 }
 
 // reopened is an operation as recall shows it: quoted as data, from byte from
@@ -235,35 +225,4 @@ func reopened(o op.Op, from, n int) (string, error) {
 		foot += "."
 	}
 	return head + "\n| " + strings.ReplaceAll(text[from:end], "\n", "\n| ") + foot, nil
-}
-
-// passModel lets the anamnesis pass ask the task's own model.
-type passModel struct{ t *Task }
-
-// Complete asks for one text. The turn counts passes, so that a recording
-// finds its place.
-func (p passModel) Complete(ctx context.Context, system, text string) (anamnesis.Completion, error) {
-	if p.t.model == nil {
-		return anamnesis.Completion{}, errors.New("no model is configured")
-	}
-	reply, err := p.t.model.Ask(ctx, model.Request{
-		Purpose: model.PurposePass, Turn: p.t.state.Totals.Passes,
-		Messages: []model.Message{{Role: model.RoleSystem, Text: system}, {Role: model.RoleUser, Text: text}},
-	}, nil)
-	if err != nil {
-		return anamnesis.Completion{}, err
-	}
-	return anamnesis.Completion{Text: reply.Text, Usage: reply.Usage}, nil
-}
-
-// endLeftovers ends the processes that the calls of a dead process left.
-func endLeftovers(s *state.State) error {
-	for _, c := range s.OpenCalls() {
-		if c.Started != nil {
-			if err := guard.EndLeftover(*c.Started); err != nil {
-				return fmt.Errorf("end what call %s left running: %w", c.ID, err)
-			}
-		}
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package runtime
+package memory
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/optest"
 	"anamnesis/orchestrator/state"
 )
@@ -80,11 +81,11 @@ func ownCards(t *testing.T) knowledgebase.Layers {
 // TestSituations holds how many recorded situations find the card an agent in
 // them needs: what was printed is mostly not about the failure.
 func TestSituations(t *testing.T) {
-	task := &Task{memory: memory{layers: ownCards(t)}}
+	m := &Memory{Ledger: new(journal.Ledger), layers: ownCards(t)}
 	found, first := 0, 0
 	for _, r := range situations(t) {
 		parts := r.fold(t).Situation("jump")
-		hits, err := task.searchParts(t.Context(), parts, false, nil)
+		hits, err := m.searchParts(t.Context(), parts, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package runtime
+package memory
 
 import (
 	"context"
@@ -104,33 +104,33 @@ func (e *evidence) trust(c *card.Card, n usage.Counts) knowledgebase.Trust {
 }
 
 // evidence is evidenceOf, once a process for each text of a card.
-func (t *Task) evidence(c *card.Card) evidence {
+func (m *Memory) evidence(c *card.Card) evidence {
 	key := sha256.Sum256(c.Markdown())
-	if e, ok := t.trusted.Load(key); ok {
+	if e, ok := m.trusted.Load(key); ok {
 		return e.(evidence)
 	}
-	e := evidenceOf(t.home, c)
-	if e.verifies() || c.SourceTask != t.ID { // else its stream may say more yet
-		t.trusted.Store(key, e)
+	e := evidenceOf(m.Home, c)
+	if e.verifies() || c.SourceTask != m.ID { // else its stream may say more yet
+		m.trusted.Store(key, e)
 	}
 	return e
 }
 
 // trust says how far a card may be believed by this task, which sees its own cards
 // whatever they rest on.
-func (t *Task) trust(c *card.Card) knowledgebase.Trust {
-	e := t.evidence(c)
-	tr := e.trust(c, t.cards.Counts(c.ID))
-	tr.Withheld = tr.Withheld && c.SourceTask != t.ID
+func (m *Memory) trust(c *card.Card) knowledgebase.Trust {
+	e := m.evidence(c)
+	tr := e.trust(c, m.cards.Counts(c.ID))
+	tr.Withheld = tr.Withheld && c.SourceTask != m.ID
 	return tr
 }
 
 // trustWhenMet is trust for a card whose error this task has just met: the task is
 // the second that saw it.
-func (t *Task) trustWhenMet(c *card.Card) knowledgebase.Trust {
-	tr := t.trust(c)
+func (m *Memory) trustWhenMet(c *card.Card) knowledgebase.Trust {
+	tr := m.trust(c)
 	tr.Withheld = tr.Withheld && tr.Contradicted
-	if tr.Rung == knowledgebase.Hypothesis && c.SourceTask != t.ID {
+	if tr.Rung == knowledgebase.Hypothesis && c.SourceTask != m.ID {
 		tr.Met = max(tr.Met, 1)
 	}
 	return tr
@@ -140,13 +140,13 @@ func (t *Task) trustWhenMet(c *card.Card) knowledgebase.Trust {
 var tries = regexp.MustCompile("`([^`]+)`|^Changed in ([^:]+):")
 
 // cardRef names a card that is shown, with what it says that the task can bear out.
-func (t *Task) cardRef(h knowledgebase.Hit) op.CardRef {
+func (m *Memory) cardRef(h knowledgebase.Hit) op.CardRef {
 	c := h.Card
 	ref := op.CardRef{ID: c.ID, Topic: c.Topic, State: string(c.State), Score: h.Score, Rung: string(h.Trust.Rung), Check: knowledgebase.CheckOf(c)}
 	if len(c.Issue) > 0 {
 		ref.Error = errorOf(c.Issue[0])
 	}
-	if e := t.evidence(c); e.derived {
+	if e := m.evidence(c); e.derived {
 		ref.World = e.world
 	}
 	for _, s := range c.Solution {
@@ -159,12 +159,12 @@ func (t *Task) cardRef(h knowledgebase.Hit) op.CardRef {
 
 // independent reports whether the task has been shown neither a card nor one whose
 // task had been shown it.
-func (t *Task) independent(id string) bool { return !slices.Contains(t.lineage(), id) }
+func (m *Memory) independent(id string) bool { return !slices.Contains(m.lineage(), id) }
 
 // lineage lists the cards that the task has been shown, and those that their tasks
 // had been shown.
-func (t *Task) lineage() []string {
-	e, err := t.experienced()
+func (m *Memory) lineage() []string {
+	e, err := m.experienced()
 	if err != nil {
 		return nil // the same stream ends the task where it is needed
 	}
@@ -178,7 +178,7 @@ func (t *Task) lineage() []string {
 		add(s.Card)
 	}
 	for _, s := range e.Shown {
-		if c := t.card(s.Card); c != nil {
+		if c := m.card(s.Card); c != nil {
 			for _, id := range c.Provenance.Shown {
 				add(id)
 			}
@@ -188,8 +188,8 @@ func (t *Task) lineage() []string {
 }
 
 // card finds a card in any layer; nil: it is gone.
-func (t *Task) card(id string) *card.Card {
-	for _, s := range t.layers {
+func (m *Memory) card(id string) *card.Card {
+	for _, s := range m.layers {
 		if c, err := s.Get(id); err == nil {
 			return c
 		}
@@ -200,24 +200,27 @@ func (t *Task) card(id string) *card.Card {
 // withheldOf is the share of tasks that the experiment keeps a card from: one in so many.
 const withheldOf = 10
 
-// experiment reports whether the experiment keeps a card from this task: an
+// experiment reports whether the experiment keeps a card from this task.
+func (m *Memory) experiment(c *card.Card) bool { return WithheldByExperiment(&m.State().Opened, c) }
+
+// WithheldByExperiment reports whether the experiment keeps a card from a task: an
 // unreviewed one, by a hash of both.
-func (t *Task) experiment(c *card.Card) bool {
-	if !t.state.Opened.Experiment || c.State == card.Reviewed || c.SourceTask == t.ID {
+func WithheldByExperiment(o *op.TaskOpened, c *card.Card) bool {
+	if !o.Experiment || c.State == card.Reviewed || c.SourceTask == o.Task {
 		return false
 	}
-	sum := sha256.Sum256([]byte(t.ID + "\n" + c.ID))
+	sum := sha256.Sum256([]byte(o.Task + "\n" + c.ID))
 	return binary.BigEndian.Uint64(sum[:8])%withheldOf == 0
 }
 
 // observed lists the hashes of the stored cards that say only what the stream records;
 // nil which: all of them do.
-func (t *Task) observed(cards []*card.Card, which map[string]bool) (out []string) {
+func (m *Memory) observed(cards []*card.Card, which map[string]bool) (out []string) {
 	for _, c := range cards {
 		if which != nil && !which[c.ID] {
 			continue
 		}
-		if stored := t.card(c.ID); stored != nil { // secrets are redacted on the way in
+		if stored := m.card(c.ID); stored != nil { // secrets are redacted on the way in
 			c = stored
 		}
 		out = append(out, c.Hash())
@@ -228,10 +231,10 @@ func (t *Task) observed(cards []*card.Card, which map[string]bool) (out []string
 // retireContradicted retires the hypotheses that this task contradicted, and those
 // drawn from tasks that had been shown them. What a stream bears out by itself is
 // withheld instead: it was true where it was seen.
-func (t *Task) retireContradicted(e *anamnesis.Experience) error {
+func (m *Memory) retireContradicted(e *anamnesis.Experience) error {
 	gone := make(map[string]bool)
 	for _, b := range e.Bore {
-		if b.What == usage.Contradicted && t.cards.Counts(b.Card).Refuted && t.hypothesis(b.Card) != nil {
+		if b.What == usage.Contradicted && m.cards.Counts(b.Card).Refuted && m.hypothesis(b.Card) != nil {
 			gone[b.Card] = true
 		}
 	}
@@ -239,8 +242,8 @@ func (t *Task) retireContradicted(e *anamnesis.Experience) error {
 		return nil
 	}
 	var ch knowledgebase.Change
-	for _, entry := range t.cards.List() {
-		c := t.hypothesis(entry.ID)
+	for _, entry := range m.cards.List() {
+		c := m.hypothesis(entry.ID)
 		if c == nil || !gone[c.ID] && !slices.ContainsFunc(c.Provenance.Shown, func(id string) bool { return gone[id] }) {
 			continue
 		}
@@ -250,20 +253,20 @@ func (t *Task) retireContradicted(e *anamnesis.Experience) error {
 	if len(ch.Cards) == 0 {
 		return nil
 	}
-	ch.Message = fmt.Sprintf("Retire %d card(s) that task %s contradicted", len(ch.Cards), t.ID)
-	if _, err := t.cards.Apply(context.Background(), ch); err != nil {
+	ch.Message = fmt.Sprintf("Retire %d card(s) that task %s contradicted", len(ch.Cards), m.ID)
+	if _, err := m.cards.Apply(context.Background(), ch); err != nil {
 		return fmt.Errorf("retire contradicted cards: %w", err)
 	}
 	return nil
 }
 
 // hypothesis returns a draft that no stream of this machine bears out, or nil.
-func (t *Task) hypothesis(id string) *card.Card {
-	c, err := t.cards.Get(id)
+func (m *Memory) hypothesis(id string) *card.Card {
+	c, err := m.cards.Get(id)
 	if err != nil || c.State != card.Draft {
 		return nil
 	}
-	if e := t.evidence(c); e.verifies() {
+	if e := m.evidence(c); e.verifies() {
 		return nil
 	}
 	return c

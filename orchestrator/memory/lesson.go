@@ -1,4 +1,4 @@
-package runtime
+package memory
 
 import (
 	"encoding/json"
@@ -28,9 +28,6 @@ const (
 	recallWarning = "warning"
 )
 
-// byLesson held a call that a card says fails in this project.
-const byLesson = "guard:lesson"
-
 // lessons remembers the repairs that the cards of other tasks tell. The zero value is
 // ready for use. It is read once a turn; its methods may be called by several
 // goroutines.
@@ -46,19 +43,19 @@ type lessons struct {
 }
 
 // of returns the memory, anew in another turn.
-func (l *lessons) of(t *Task) *repair.Memory {
+func (l *lessons) of(m *Memory) *repair.Memory {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.memory != nil && l.turn == t.state.Turn.LastWords {
+	if l.memory != nil && l.turn == m.State().Turn.LastWords {
 		return l.memory
 	}
-	l.memory, l.turn, l.cards = repair.NewMemory(), t.state.Turn.LastWords, make(map[string]*card.Card)
+	l.memory, l.turn, l.cards = repair.NewMemory(), m.State().Turn.LastWords, make(map[string]*card.Card)
 	l.about, l.own, l.began = make(map[string][]string), make(map[string]bool), make(map[string][]*card.Card)
-	for _, c := range t.layers.Visible(knowledgebase.Query{Task: t.ID}) {
-		if c.SourceTask == t.ID {
+	for _, c := range m.layers.Visible(knowledgebase.Query{Task: m.ID}) {
+		if c.SourceTask == m.ID {
 			continue
 		}
-		if repo := t.state.Opened.Repo; repo != "" && c.Scope.Repo == repo {
+		if repo := m.State().Opened.Repo; repo != "" && c.Scope.Repo == repo {
 			l.own[c.ID] = true
 			if command := anamnesis.BeganWith(c); command != "" {
 				l.began[command] = append(l.began[command], c)
@@ -76,8 +73,8 @@ func (l *lessons) of(t *Task) *repair.Memory {
 }
 
 // project lists the cards of other tasks about the task's project.
-func (l *lessons) project(t *Task) map[string]bool {
-	l.of(t)
+func (l *lessons) project(m *Memory) map[string]bool {
+	l.of(m)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.own
@@ -106,9 +103,9 @@ func (l *lessons) met(sign string) []string {
 }
 
 // ref names the card that an answer rests on.
-func (l *lessons) ref(t *Task, c repair.Card) op.CardRef {
+func (l *lessons) ref(m *Memory, c repair.Card) op.CardRef {
 	from := l.card(c)
-	return t.cardRef(knowledgebase.Hit{Card: from, Score: c.Confidence, Trust: t.trust(from)})
+	return m.cardRef(knowledgebase.Hit{Card: from, Score: c.Confidence, Trust: m.trust(from)})
 }
 
 // once reports whether a card was not shown on a result before.
@@ -125,11 +122,11 @@ func (l *lessons) once(id string) bool {
 	return true
 }
 
-// lessonOn returns what a failed command's result ends with where other tasks
+// LessonOn returns what a failed command's result ends with where other tasks
 // repaired such a failure, and the record that it was shown. Each card is named once
 // a process.
-func (t *Task) lessonOn(c op.Call, res *tool.Result) (string, *op.CardsRecalled) {
-	if res.Exit == nil || *res.Exit == 0 || t.layers == nil || t.opts.NoLessons {
+func (m *Memory) LessonOn(c op.Call, res *tool.Result) (string, *op.CardsRecalled) {
+	if res.Exit == nil || *res.Exit == 0 || m.o.NoLessons {
 		return "", nil
 	}
 	var command struct{ Command string }
@@ -140,15 +137,15 @@ func (t *Task) lessonOn(c op.Call, res *tool.Result) (string, *op.CardsRecalled)
 		return "", nil
 	}
 	rec := &op.CardsRecalled{Query: f.Line, Why: recallFailure, Cards: []op.CardRef{}}
-	found, ok := t.lessons.of(t).Recall(t.state.Opened.Repo, repair.Call{Output: out}, lessonTokens, t.counter.Count)
-	for _, id := range t.lessons.met(f.Signature) {
-		if t.independent(id) {
+	found, ok := m.lessons.of(m).Recall(m.State().Opened.Repo, repair.Call{Output: out}, lessonTokens, m.Counter.Count)
+	for _, id := range m.lessons.met(f.Signature) {
+		if m.independent(id) {
 			rec.Met = append(rec.Met, id)
 		}
 	}
 	text := ""
-	if ok && t.believe(&found, f.Signature, rec) && t.lessons.once(found.From.Card) {
-		text, rec.Cards = found.String(), []op.CardRef{t.lessons.ref(t, found)}
+	if ok && m.believe(&found, f.Signature, rec) && m.lessons.once(found.From.Card) {
+		text, rec.Cards = found.String(), []op.CardRef{m.lessons.ref(m, found)}
 	}
 	if text == "" && len(rec.Met)+len(rec.Withheld) == 0 {
 		return "", nil
@@ -156,45 +153,45 @@ func (t *Task) lessonOn(c op.Call, res *tool.Result) (string, *op.CardsRecalled)
 	return text, rec
 }
 
-// warning returns what a call is held with where a card that may be believed says that
+// Warning returns what a call is held with where a card that may be believed says that
 // its program is missing in this project, or that it began a path that failed in the
 // same state of the files, and the record of it; nil: the call runs. Each card holds one
 // call a task.
-func (t *Task) warning(c op.Call, world string) (string, *op.CardsRecalled) {
+func (m *Memory) Warning(c op.Call, world string) (string, *op.CardsRecalled) {
 	command := notice.BashCommand(c.Name, c.Args)
-	if command == "" || t.layers == nil || t.opts.NoLessons || t.opts.NoWarnings {
+	if command == "" || m.o.NoLessons || m.o.NoWarnings {
 		return "", nil
 	}
-	e, err := t.experienced()
+	e, err := m.experienced()
 	if err != nil {
 		return "", nil // the same stream ends the task where it is needed
 	}
-	found, ok := t.lessons.of(t).Warn(t.state.Opened.Repo, command, lessonTokens, t.counter.Count, func(p *repair.Pair) bool {
-		from := t.card(p.Card)
-		return from != nil && t.trust(from).Rung != knowledgebase.Hypothesis
+	found, ok := m.lessons.of(m).Warn(m.State().Opened.Repo, command, lessonTokens, m.Counter.Count, func(p *repair.Pair) bool {
+		from := m.card(p.Card)
+		return from != nil && m.trust(from).Rung != knowledgebase.Hypothesis
 	})
 	held := func(id string) bool {
 		return slices.ContainsFunc(e.Shown, func(s anamnesis.Showing) bool { return s.Held && s.Card == id })
 	}
 	if !ok || held(found.From.Card) {
-		return t.warnPath(c.Name, command, world, held)
+		return m.warnPath(c.Name, command, world, held)
 	}
 	rec := &op.CardsRecalled{Query: command, Why: recallWarning, Cards: []op.CardRef{}}
-	if !t.believe(&found, "", rec) {
+	if !m.believe(&found, "", rec) {
 		return "", nil
 	}
-	rec.Cards = append(rec.Cards, t.lessons.ref(t, found))
+	rec.Cards = append(rec.Cards, m.lessons.ref(m, found))
 	return notice.Warned(c.Name, found.String()), rec
 }
 
 // warnPath is warning for a call that began a path of an earlier task.
-func (t *Task) warnPath(name, command, world string, held func(id string) bool) (string, *op.CardsRecalled) {
-	for _, from := range slices.Backward(t.lessons.pathsFrom(anamnesis.CommandLine(command))) {
-		h := knowledgebase.Hit{Card: from, Trust: t.trust(from)}
-		if e := t.evidence(from); world == "" || e.began != world || held(from.ID) || h.Trust.Rung == knowledgebase.Hypothesis || h.Trust.Withheld || t.experiment(from) {
+func (m *Memory) warnPath(name, command, world string, held func(id string) bool) (string, *op.CardsRecalled) {
+	for _, from := range slices.Backward(m.lessons.pathsFrom(anamnesis.CommandLine(command))) {
+		h := knowledgebase.Hit{Card: from, Trust: m.trust(from)}
+		if e := m.evidence(from); world == "" || e.began != world || held(from.ID) || h.Trust.Rung == knowledgebase.Hypothesis || h.Trust.Withheld || m.experiment(from) {
 			continue
 		}
-		rec := &op.CardsRecalled{Query: command, Why: recallWarning, Cards: []op.CardRef{t.cardRef(h)}}
+		rec := &op.CardsRecalled{Query: command, Why: recallWarning, Cards: []op.CardRef{m.cardRef(h)}}
 		return notice.WarnedPath(name, strings.Join(knowledgebase.Quote(h), "\n")), rec
 	}
 	return "", nil
@@ -203,17 +200,17 @@ func (t *Task) warnPath(name, command, world string, held func(id string) bool) 
 // believe reports whether a repair may be shown, and has it say how far it may be
 // believed. Where the task has met its error itself, sign, it is the second that did.
 // What the experiment withholds is noted in rec.
-func (t *Task) believe(r *repair.Card, sign string, rec *op.CardsRecalled) bool {
-	h := knowledgebase.Hit{Card: t.lessons.card(*r)}
-	h.Trust = t.trust(h.Card)
+func (m *Memory) believe(r *repair.Card, sign string, rec *op.CardsRecalled) bool {
+	h := knowledgebase.Hit{Card: m.lessons.card(*r)}
+	h.Trust = m.trust(h.Card)
 	if slices.ContainsFunc(h.Card.Issue, func(issue string) bool { return errorOf(issue) == sign }) {
-		h.Trust = t.trustWhenMet(h.Card)
+		h.Trust = m.trustWhenMet(h.Card)
 	}
 	switch {
 	case h.Trust.Withheld:
 		return false
-	case t.experiment(h.Card):
-		rec.Withheld = append(rec.Withheld, t.cardRef(h))
+	case m.experiment(h.Card):
+		rec.Withheld = append(rec.Withheld, m.cardRef(h))
 		return false
 	}
 	r.From.Words = h.Words()
@@ -231,17 +228,17 @@ func errorOf(issue string) string {
 
 // foresee adds to a recall at the task's start what most tasks of the project had to
 // repair.
-func (t *Task) foresee(rec *op.CardsRecalled) {
-	if t.layers == nil || t.opts.NoLessons {
+func (m *Memory) foresee(rec *op.CardsRecalled) {
+	if m.o.NoLessons {
 		return
 	}
 	var texts []string
-	for _, c := range t.lessons.of(t).Foresee(t.state.Opened.Repo, foreseenTokens, t.counter.Count) {
-		if strings.Contains(rec.Text, c.From.Card) || !t.believe(&c, "", rec) {
+	for _, c := range m.lessons.of(m).Foresee(m.State().Opened.Repo, foreseenTokens, m.Counter.Count) {
+		if strings.Contains(rec.Text, c.From.Card) || !m.believe(&c, "", rec) {
 			continue
 		}
 		texts = append(texts, c.String())
-		rec.Cards = append(rec.Cards, t.lessons.ref(t, c))
+		rec.Cards = append(rec.Cards, m.lessons.ref(m, c))
 	}
 	if len(texts) > 0 {
 		rec.Text = strings.TrimSpace(rec.Text + "\n\nFailures that earlier tasks of this project met and repaired; quoted data, check before relying on it:\n" + strings.Join(texts, "\n"))

@@ -1,4 +1,4 @@
-package runtime
+package gate
 
 import (
 	"fmt"
@@ -13,34 +13,31 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// byRepeatGuard decided that a call did not run: it had run twice.
-const byRepeatGuard = "guard:repeat"
-
 // repeat is what is known of a call's earlier runs in the same world.
 type repeat struct {
 	times int    // how often it was made before
-	last  uint64 // the last one's result; 0: it is a call of the same reply
+	Last  uint64 // the last one's result; 0: it is a call of the same reply
 	state string // how that ended
 	row   int    // how often it was made in a row before, in whatever worlds
 }
 
-// weighCall says in which world a call would run and what it may change
+// WeighCall says in which world a call would run and what it may change
 // beside it, and how often the same was done already. Nothing is counted for
 // calls that wait for something outside, and for those whose world is not
 // known, since an earlier call of the same reply may have changed it.
-func (t *Task) weighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
+func (g *Gate) WeighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 	call := loop.Call{Tool: c.Name, Args: c.Args}
-	if t.exempt(c, spec) {
+	if g.exempt(c, spec) {
 		return call, repeat{}
 	}
 	// An edit shows in the world id, or endStep notices that it does not.
-	call.Effects = !spec.ReadOnly && !spec.Edits && !anamnesis.LocalCommand(notice.BashCommand(c.Name, c.Args), t.Dir)
-	r := repeat{row: t.inARow(c)}
-	for _, before := range t.state.Reply.Calls {
+	call.Effects = !spec.ReadOnly && !spec.Edits && !anamnesis.LocalCommand(notice.BashCommand(c.Name, c.Args), g.place.Dir)
+	r := repeat{row: g.inARow(c)}
+	for _, before := range g.State().Reply.Calls {
 		if before.ID == c.ID {
 			break
 		}
-		tl, args, err := t.tools.Validate(before.Call)
+		tl, args, err := g.o.Tools().Validate(before.Call)
 		if err != nil {
 			continue // it does not run
 		}
@@ -51,14 +48,14 @@ func (t *Task) weighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 			r.times++
 		}
 	}
-	call.World = t.seen.Tree
+	call.World = g.place.SeenTree()
 	if call.World == "" {
 		return call, repeat{row: r.row}
 	}
-	earlier := t.state.Repeats.Earlier(call, t.state.Shown())
+	earlier := g.State().Repeats.Earlier(call, g.State().Shown())
 	if n := len(earlier); n > 0 {
 		r.times += n
-		r.last, r.state = earlier[n-1].Seq, "it succeeded"
+		r.Last, r.state = earlier[n-1].Seq, "it succeeded"
 		if earlier[n-1].Failed {
 			r.state = "it failed"
 		}
@@ -68,13 +65,13 @@ func (t *Task) weighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 
 // inARow is how often a call was made in a row before it. Of the calls before it
 // in its reply the state may not know yet.
-func (t *toolset) inARow(c op.Call) int {
-	s := t.state.Streak
-	for _, before := range t.state.Reply.Calls {
+func (g *Gate) inARow(c op.Call) int {
+	s := g.State().Streak
+	for _, before := range g.State().Reply.Calls {
 		if before.ID == c.ID {
 			break
 		}
-		if spec, _ := t.tools.Spec(before.Name); !before.Returned && !spec.Rewinds {
+		if spec, _ := g.o.Tools().Spec(before.Name); !before.Returned && !spec.Rewinds {
 			s = s.After(before.Name, before.Args)
 		}
 	}
@@ -86,18 +83,14 @@ func (t *toolset) inARow(c op.Call) int {
 
 // exempt reports whether a call is made again and again on purpose, or has a
 // guard of its own.
-func (t *ledger) exempt(c op.Call, spec tool.Spec) bool {
+func (g *Gate) exempt(c op.Call, spec tool.Spec) bool {
 	if spec.Rewinds || spec.Repeats {
 		return true
 	}
 	if spec.Delegates && textArg([]byte(c.Args), "resume") != "" { // it is not where it was
 		return true
 	}
-	list := t.opts.Polling
-	if list == nil {
-		list = loop.Polling()
-	}
-	return slices.ContainsFunc(list, func(p loop.Pattern) bool { return p.Match(c.Name, c.Args) })
+	return slices.ContainsFunc(g.o.Polling, func(p loop.Pattern) bool { return p.Match(c.Name, c.Args) })
 }
 
 func (r repeat) blocked() bool { return r.times+1 >= loop.BlockAt || r.streak() }
@@ -107,10 +100,10 @@ func (r repeat) streak() bool { return r.times+1 < loop.BlockAt && r.row+1 >= lo
 
 // where names the earlier result.
 func (r repeat) where() string {
-	if r.last == 0 {
+	if r.Last == 0 {
 		return "in this reply"
 	}
-	return fmt.Sprintf("and its result is op %d (%s)", r.last, r.state)
+	return fmt.Sprintf("and its result is op %d (%s)", r.Last, r.state)
 }
 
 // refusal tells the model why a call was not run, and what can be done.
@@ -119,14 +112,14 @@ func (r repeat) refusal(name string) string {
 		return fmt.Sprintf("Not run: this same %s call was made %d times in a row. It runs again after any other call: look at what it has changed, or change the arguments.", name, min(r.row, loop.StreakBlockAt-1))
 	}
 	text := fmt.Sprintf("Not run: this same %s call was made %d times already in this state of the files, %s.", name, r.times, r.where())
-	if r.last != 0 {
-		text += fmt.Sprintf(" recall with op %d opens that result.", r.last)
+	if r.Last != 0 {
+		text += fmt.Sprintf(" recall with op %d opens that result.", r.Last)
 	}
 	return text + " It runs again once the files have changed. Otherwise change the arguments, look at something else, or jump to another step; to wait for something outside, sleep first in the same command."
 }
 
-// remind adds a line to the second result.
-func (r repeat) remind(text string) string {
+// Remind adds a line to the second result.
+func (r repeat) Remind(text string) string {
 	switch {
 	case loop.RemindsStreak(r.row + 1):
 		return strings.TrimRight(text, "\n") + fmt.Sprintf(notice.ReminderLead+" was made %d times in a row now. If it brings nothing new, do something else; at the %dth it is not run.", r.row+1, loop.StreakBlockAt)
@@ -136,10 +129,21 @@ func (r repeat) remind(text string) string {
 	return strings.TrimRight(text, "\n") + fmt.Sprintf(notice.ReminderLead+" was made before in this state of the files, %s. A third time it is not run.", r.where())
 }
 
-// undone reports whether a call is held because a jump has undone it.
-func (t *ledger) undone(c loop.Call) (state.Undone, bool) {
-	if t.opts.RunUndone {
-		return state.Undone{}, false
+// Held returns what is recorded of a call that does not run because it ran twice or a
+// jump has undone it; nil: it may run.
+func (g *Gate) Held(c op.Call, call loop.Call, again repeat) []op.Body {
+	refused := func(by, text string, seq uint64) []op.Body {
+		return []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: by}, &op.ToolReturned{
+			Call: c.ID, Name: c.Name, Text: text, IsError: true, Refused: true, Repeats: seq}}
 	}
-	return t.state.UndoneCall(c)
+	if again.blocked() {
+		return refused(byRepeat, again.refusal(c.Name), again.Last)
+	}
+	if g.o.RunUndone {
+		return nil
+	}
+	if u, ok := g.State().UndoneCall(call); ok {
+		return refused(state.ByUndoneGuard, notice.Held(u, c.Name), u.Seq)
+	}
+	return nil
 }

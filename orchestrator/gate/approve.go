@@ -1,4 +1,4 @@
-package runtime
+package gate
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 )
@@ -36,20 +37,20 @@ type Answer struct {
 
 // verdict is what became of a call before it runs.
 type verdict struct {
-	run    bool
-	why    string // of a refusal: what the model is shown
-	args   string // the user's, in place of the call's; everything is decided anew with them
-	record []op.Body
+	Run    bool
+	Why    string // of a refusal: what the model is shown
+	Args   string // the user's, in place of the call's; everything is decided anew with them
+	Record []op.Body
 }
 
-// approve lets a call run or not, and returns what there is to record of it. The
+// Approve lets a call run or not, and returns what there is to record of it. The
 // user's word with a refusal is recorded as theirs and survives any jump.
-func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json.RawMessage, box *guard.Sandbox) (v verdict) {
+func (g *Gate) Approve(ctx context.Context, c op.Call, spec tool.Spec, args json.RawMessage, box *guard.Sandbox) (v verdict) {
 	refuse := func(why string, d *op.ApprovalDecided) verdict {
 		d.Call, d.Decision = c.ID, "refuse"
-		return verdict{why: why, record: []op.Body{d}}
+		return verdict{Why: why, Record: []op.Body{d}}
 	}
-	rules, err := t.rules()
+	rules, err := g.Rules()
 	if err != nil {
 		return refuse(fmt.Sprintf("%s was not run: %v.", c.Name, err), &op.ApprovalDecided{By: "rules"})
 	}
@@ -60,13 +61,13 @@ func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 	}
 	var questions []Question
 	for _, f := range facts {
-		mode, above := t.mode()
+		mode, above := g.Mode()
 		d := approval.Decide(mode, f, rules)
 		if above != nil {
 			d = approval.StricterDecision(d, above(f))
 		}
 		byMode := strings.HasPrefix(d.By, "mode:")
-		if d.Verdict == approval.Ask && byMode && t.approvedLike(f) {
+		if d.Verdict == approval.Ask && byMode && g.approvedLike(f) {
 			continue
 		}
 		switch d.Verdict {
@@ -80,40 +81,40 @@ func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 			questions = append(questions, q)
 		}
 	}
-	subjects, records, missing := t.researched(c)
+	subjects, records, missing := g.researched(c)
 	if len(missing) > 0 {
 		refused := &op.ApprovalDecided{By: state.ByResearchGuard}
 		for _, s := range missing {
 			refused.Subjects = append(refused.Subjects, s.ID)
 		}
-		return refuse(t.researchRefusal(c.Name, missing), refused)
+		return refuse(g.researchRefusal(c.Name, missing), refused)
 	}
-	v.run = true
+	v.Run = true
 	if len(subjects) > 0 {
-		v.record = []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByResearchGuard, Subjects: subjects, Research: records}}
+		v.Record = []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByResearchGuard, Subjects: subjects, Research: records}}
 	}
-	print := func(q op.Call) string { return guard.Fingerprint(q.Name, string(args), line, t.Dir) }
+	print := func(q op.Call) string { return guard.Fingerprint(q.Name, string(args), line, g.place.Dir) }
 	for _, q := range questions {
-		asked := t.askApproval(ctx, c.Name, q, print)
-		asked.record = append(v.record, asked.record...)
-		if v = asked; !v.run {
+		asked := g.askApproval(ctx, c.Name, q, print)
+		asked.Record = append(v.Record, asked.Record...)
+		if v = asked; !v.Run {
 			return v
 		}
 	}
 	return v
 }
 
-// mode is the approval mode as it is now, and what a parent decides above it: an
+// Mode is the approval mode as it is now, and what a parent decides above it: an
 // answer for the whole task changes both, while other calls of its reply run.
-func (t *Task) mode() (approval.Mode, func(approval.Facts) approval.Decision) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return approval.Mode(t.approval), t.opts.above
+func (g *Gate) Mode() (approval.Mode, func(approval.Facts) approval.Decision) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.o.Mode, g.o.Above
 }
 
-// rules are the standing answers that hold for the task in this process.
-func (t *ledger) rules() ([]approval.Rule, error) {
-	out := slices.Clone(t.opts.Rules)
+// Rules are the standing answers that hold for the task in this process.
+func (g *Gate) Rules() ([]approval.Rule, error) {
+	out := slices.Clone(g.o.Rules)
 	add := func(from string, allow, ask, deny []string) error {
 		for _, list := range []struct {
 			texts   []string
@@ -127,7 +128,7 @@ func (t *ledger) rules() ([]approval.Rule, error) {
 		}
 		return nil
 	}
-	o := &t.state.Opened
+	o := &g.State().Opened
 	if err := add("this task", o.Allow, o.Ask, o.Deny); err != nil {
 		return nil, err
 	}
@@ -137,17 +138,6 @@ func (t *ledger) rules() ([]approval.Rule, error) {
 		}
 	}
 	return out, nil
-}
-
-// ruleTexts are the rules of one verdict as they are written.
-func ruleTexts(rules []approval.Rule, v approval.Verdict) []string {
-	var out []string
-	for _, r := range rules {
-		if r.Verdict == v {
-			out = append(out, r.String())
-		}
-	}
-	return out
 }
 
 // textArg is an argument that is a text; empty where a call has none.
@@ -162,10 +152,10 @@ func textArg(args json.RawMessage, name string) string {
 
 // approvedSame reports whether a user approved exactly this for the whole task,
 // with a call of this reply, perhaps.
-func (t *ledger) approvedSame(print string) bool {
+func (g *Gate) approvedSame(print string) bool {
 	known := false
-	t.journal.Look(func(_ journal.Public, queue []op.Op) {
-		known = t.state.Prints[print] || slices.ContainsFunc(queue, func(o op.Op) bool {
+	g.Journal.Look(func(_ journal.Public, queue []op.Op) {
+		known = g.State().Prints[print] || slices.ContainsFunc(queue, func(o op.Op) bool {
 			b, ok := o.Body.(*op.ApprovalDecided)
 			return ok && b.Same && b.Print == print
 		})
@@ -175,10 +165,10 @@ func (t *ledger) approvedSame(print string) bool {
 
 // approvedLike reports whether rules that a user gave with an answer for the whole task
 // allow a call, with a call of this reply, perhaps.
-func (t *ledger) approvedLike(f approval.Facts) bool {
+func (g *Gate) approvedLike(f approval.Facts) bool {
 	var texts []string
-	t.journal.Look(func(_ journal.Public, queue []op.Op) {
-		texts = slices.Clone(t.state.Allowed)
+	g.Journal.Look(func(_ journal.Public, queue []op.Op) {
+		texts = slices.Clone(g.State().Allowed)
 		for _, o := range queue {
 			if b, ok := o.Body.(*op.ApprovalDecided); ok {
 				texts = append(texts, b.Rules...)
@@ -198,27 +188,27 @@ func asksFor(args json.RawMessage, name string) bool {
 // askApproval puts a call of a tool, or what it asks for beside, before the user.
 // What the user sees is what runs: where the print of the call is another after
 // the answer, a script has been exchanged meanwhile, and it does not run.
-func (t *Task) askApproval(ctx context.Context, tool string, q Question, print func(op.Call) string) verdict {
+func (g *Gate) askApproval(ctx context.Context, tool string, q Question, print func(op.Call) string) verdict {
 	c := q.Call
 	refused := &op.ApprovalDecided{Call: c.ID, Decision: "refuse"}
-	no := func(why string) verdict { return verdict{why: why, record: []op.Body{refused}} }
+	no := func(why string) verdict { return verdict{Why: why, Record: []op.Body{refused}} }
 	before := print(c)
-	if t.approvedSame(before) {
-		return verdict{run: true, record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByUser, Print: before}}}
+	if g.approvedSame(before) {
+		return verdict{Run: true, Record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByUser, Print: before}}}
 	}
-	if t.opts.Approve == nil {
+	if g.o.Approve == nil {
 		refused.By = "nobody"
 		return no("Refused: this call needs a person's approval and nobody is there to give it.")
 	}
-	if err := t.beforeWait(context.WithoutCancel(ctx)); err != nil {
+	if err := g.place.BeforeWait(context.WithoutCancel(ctx)); err != nil {
 		return no(fmt.Sprintf("%s was not run: %v.", c.Name, err))
 	}
-	a := t.answerFor(ctx, tool, q)
+	a := g.answerFor(ctx, tool, q)
 	if ctx.Err() != nil {
-		return verdict{why: "Not run: " + endedBy(ctx) + "."}
+		return verdict{Why: "Not run: " + notice.EndedBy(ctx) + "."}
 	}
 	if a.Args != "" {
-		return verdict{args: a.Args, record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "edit", By: state.ByUser, Args: a.Args}}}
+		return verdict{Args: a.Args, Record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "edit", By: state.ByUser, Args: a.Args}}}
 	}
 	if a.Allow && print(c) != before {
 		refused.By = "guard:changed"
@@ -226,36 +216,36 @@ func (t *Task) askApproval(ctx context.Context, tool string, q Question, print f
 	}
 	if a.Allow {
 		if a.ForTask {
-			t.mu.Lock()
-			t.approval, t.opts.above = string(approval.ModeAuto), nil
-			t.mu.Unlock()
+			g.mu.Lock()
+			g.o.Mode, g.o.Above = approval.ModeAuto, nil
+			g.mu.Unlock()
 		}
 		allowed := &op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByUser, ForTask: a.ForTask, Print: before, Same: a.Same}
 		if a.Like {
-			allowed.Rules = ruleTexts(q.Like, approval.Allow)
+			allowed.Rules = approval.Texts(q.Like, approval.Allow)
 		}
-		return verdict{run: true, record: []op.Body{allowed}}
+		return verdict{Run: true, Record: []op.Body{allowed}}
 	}
 	refused.By, refused.Feedback = state.ByUser, a.Feedback
 	v := no("Refused by the person.")
 	if a.Feedback != "" {
-		v.record = append(v.record, &op.UserSaid{Text: a.Feedback, Source: op.SourceRejection})
+		v.Record = append(v.Record, &op.UserSaid{Text: a.Feedback, Source: op.SourceRejection})
 	}
 	return v
 }
 
 // answerFor asks until the answer is one: arguments that the user put in place of
 // a call's must be valid and others than the call's.
-func (t *toolset) answerFor(ctx context.Context, tool string, q Question) Answer {
-	t.opts.family.askMu.Lock()
-	defer t.opts.family.askMu.Unlock()
+func (g *Gate) answerFor(ctx context.Context, tool string, q Question) Answer {
+	g.o.Asking.Lock()
+	defer g.o.Asking.Unlock()
 	c := q.Call
 	for {
-		a := t.opts.Approve(ctx, q)
+		a := g.o.Approve(ctx, q)
 		if a.Args == "" || ctx.Err() != nil {
 			return a
 		}
-		_, _, err := t.tools.Validate(op.Call{ID: c.ID, Name: tool, Args: a.Args})
+		_, _, err := g.o.Tools().Validate(op.Call{ID: c.ID, Name: tool, Args: a.Args})
 		if err == nil && op.CanonicalArgs(a.Args) != op.CanonicalArgs(c.Args) {
 			return a
 		}

@@ -1,0 +1,193 @@
+package gate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard/research"
+	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/loop"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/tool"
+)
+
+// investigateTool is the tool that records research; where a task has no such
+// tool nothing is held back for want of it.
+const investigateTool = "investigate"
+
+// Limits of what is looked at for research.
+const (
+	maxLookedBack = 256 // operations before a result, for its call; and before now, for results to cite
+	maxCitable    = 5   // results named as such
+)
+
+// researched splits what a call is about into what was looked up, with the
+// records, and what was not.
+func (g *Gate) researched(c op.Call) (done []string, records []uint64, missing []research.Subject) {
+	if g.State().Opened.NoResearch {
+		return nil, nil, nil
+	}
+	if _, ok := g.o.Tools().Spec(investigateTool); !ok {
+		return nil, nil, nil
+	}
+	rules := research.Rules{KnownHost: g.knowsHost, KnownModel: g.knowsModel, Listed: g.lists}
+	for _, p := range g.State().Opened.Guarded {
+		rules.Patterns = append(rules.Patterns, loop.Pattern{Tool: p.Tool, Command: p.Command})
+	}
+	now := g.researchNow()
+	for _, s := range rules.Subjects(c.Name, c.Args) {
+		if seq := now.Record(s); seq > 0 {
+			done, records = append(done, s.ID), append(records, seq)
+			continue
+		}
+		missing = append(missing, s)
+	}
+	return done, records, missing
+}
+
+// researchNow is what was looked up so far, by the calls of this reply, too.
+func (g *Gate) researchNow() state.Research {
+	var r state.Research
+	g.Journal.Look(func(_ journal.Public, queue []op.Op) {
+		r.Done = maps.Clone(g.State().Research.Done)
+		for _, o := range queue {
+			r.Fold(o)
+		}
+	})
+	return r
+}
+
+// knowsHost reports whether the user or the world names a host.
+func (g *Gate) knowsHost(host string) bool {
+	return g.State().Research.Hosts[host] || g.worldNames(host)
+}
+
+// knowsModel reports whether the EAS table has a model, or the world names it.
+func (g *Gate) knowsModel(name string) bool {
+	return name == g.State().Model || g.o.KnownModel != nil && g.o.KnownModel(name) || g.worldNames(name)
+}
+
+// lists reports whether the world's files list a package.
+func (g *Gate) lists(kind, name string) bool {
+	root, err := g.place.Root()
+	return err == nil && kind == "npm" && research.ListsPackage(root, name)
+}
+
+// worldNames reports whether a file of the world holds a text.
+func (g *Gate) worldNames(text string) bool {
+	root, err := g.place.Root()
+	return err == nil && research.Names(root.FS(), text)
+}
+
+// researchRefusal tells the model what to look up, and how.
+func (g *Gate) researchRefusal(name string, missing []research.Subject) string {
+	var sb strings.Builder
+	fmt.Fprintf(&sb, "%s was not run: research first. This call is about something new to this task:", name)
+	for _, s := range missing {
+		fmt.Fprintf(&sb, "\n- %s", s)
+		if s.Look != "" {
+			fmt.Fprintf(&sb, " (`%s` only looks)", s.Look)
+		}
+		fmt.Fprintf(&sb, ": investigate with subject %q", s.ID)
+	}
+	sb.WriteString("\nLook it up, then call investigate once for each, with what you found and the numbers of the operations that show it; then make this call again.")
+	if looks := g.citable(op.Range{First: g.State().Last - min(g.State().Last-1, maxLookedBack), Last: g.State().Last}); len(looks) > 0 {
+		fmt.Fprintf(&sb, " Of what you have seen so far you could cite %s.", strings.Join(looks, ", "))
+	}
+	return sb.String()
+}
+
+// citable names results of a range that can be cited, the last ones.
+func (g *Gate) citable(r op.Range) []string {
+	ops, err := g.Ops(r)
+	if err != nil {
+		return nil // the list is a help and not a promise
+	}
+	var out []string
+	for i, o := range ops {
+		if b, ok := o.Body.(*op.ToolReturned); ok {
+			if args, why := g.look(b, ops[:i]); why == "" {
+				out = append(out, fmt.Sprintf("op %d (%s)", o.Seq, notice.OneLine(tool.Display(op.Call{Name: b.Name, Args: args}, g.place.Dir), notice.MaxDelivered)))
+			}
+		}
+	}
+	return out[max(0, len(out)-maxCitable):]
+}
+
+// look returns the arguments of a call that succeeded and only looked, or says
+// why it did not. before are the operations before its result.
+func (g *Gate) look(b *op.ToolReturned, before []op.Op) (args, why string) {
+	spec, _ := g.o.Tools().Spec(b.Name)
+	switch {
+	case b.Refused:
+		return "", "was refused"
+	case b.Unknown:
+		return "", "has an unknown outcome"
+	case b.Exit != nil && *b.Exit != 0:
+		return "", fmt.Sprintf("failed (exit %d)", *b.Exit)
+	case b.IsError:
+		return "", "failed"
+	case spec.Silent:
+		return "", "shows nothing that was there before"
+	}
+	for _, o := range slices.Backward(before) {
+		if c, ok := o.Body.(*op.ToolCalled); ok && c.Call == b.Call {
+			args = c.Args
+			break
+		}
+	}
+	if spec.ReadOnly || spec.Command != "" && research.Looks(args) {
+		return args, ""
+	}
+	return "", "may have done more than look"
+}
+
+// Cite implements tool.Evidence: it finds the first of some operations that is a look.
+func (g *Gate) Cite(cites []uint64) (uint64, error) {
+	last, _ := g.Journal.Log().Last()
+	var faults []string
+	for _, seq := range cites {
+		if seq == 0 || seq > last {
+			faults = append(faults, fmt.Sprintf("op %d does not exist", seq))
+			continue
+		}
+		ops, err := g.Ops(op.Range{First: seq - min(seq-1, maxLookedBack), Last: seq})
+		if err != nil {
+			return 0, fmt.Errorf("op %d cannot be read: %w", seq, err)
+		}
+		cited := ops[len(ops)-1]
+		b, ok := cited.Body.(*op.ToolReturned)
+		if !ok {
+			faults = append(faults, fmt.Sprintf("op %d is a %s and no result", seq, cited.Kind()))
+			continue
+		}
+		_, why := g.look(b, ops[:len(ops)-1])
+		if why == "" {
+			return seq, nil
+		}
+		faults = append(faults, fmt.Sprintf("op %d (%s) %s", seq, b.Name, why))
+	}
+	text := "at least one cited operation must be the result of a successful call that only looked: " + notice.List(faults, len(faults)) + "."
+	if looks := g.citable(op.Range{First: last - min(last-1, maxLookedBack), Last: last}); len(looks) > 0 {
+		return 0, fmt.Errorf("%s You can cite %s", text, strings.Join(looks, ", "))
+	}
+	return 0, fmt.Errorf("%s There is none yet: look first", text)
+}
+
+// CiteLine tells the model the numbers of a step's looks while something is to
+// be looked up.
+func (g *Gate) CiteLine(id int) string {
+	st := g.State().Steps.At(id)
+	if len(g.State().Research.Wanted) == 0 || st.First == 0 {
+		return ""
+	}
+	looks := g.citable(op.Range{First: st.First, Last: st.Last})
+	if len(looks) == 0 {
+		return ""
+	}
+	return "\n(to cite: " + strings.Join(looks, ", ") + ")"
+}

@@ -1,0 +1,289 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"anamnesis/anamnesis/tokens"
+	"anamnesis/opstream"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// Ledger is a task's journal and the state folded from it. Except for what the journal
+// itself allows, only the goroutine that runs the task uses it, or calls that run one
+// after another.
+type Ledger struct {
+	ID      string
+	Home    taskdir.Home
+	Journal *Journal
+	Counter *tokens.Counter
+	Now     func() time.Time
+	// snapshotEvery is how many operations the stream grows by, at least, until its
+	// fold is written again; 0: DefaultSnapshotEvery.
+	snapshotEvery uint64
+
+	state     state.State
+	unusable  bool   // a fold failed
+	snapshot  uint64 // seq of the last operation in a snapshot of the index
+	takenOver uint64 // the last operation when this process took the task over
+}
+
+// OpenLedger opens a task's stream and folds what it holds.
+func OpenLedger(h taskdir.Home, id string, counter *tokens.Counter, snapshotEvery uint64, o Options) (*Ledger, error) {
+	j, err := Open(h.Task(id), h.Vault(id), o)
+	if err != nil {
+		return nil, err
+	}
+	l := &Ledger{ID: id, Home: h, Journal: j, Counter: counter, Now: o.Stream.Now, snapshotEvery: snapshotEvery}
+	if err := l.catchUp(); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return l, nil
+}
+
+// Advanced reports whether every operation was folded, and any since this process took
+// the task over.
+func (l *Ledger) Advanced() bool { return !l.unusable && l.state.Last != l.takenOver }
+
+// CheckpointRefused says why the checkpoint beside the stream was not used when
+// the task was opened and the whole stream was folded; nil when it was, or there
+// was none.
+func (l *Ledger) CheckpointRefused() error { return l.Journal.Log().CheckpointRefused() }
+
+// catchUp folds the stream as it is on disk, from its checkpoint on.
+func (l *Ledger) catchUp() error {
+	l.state = *state.FromSnapshot(l.Journal.Log())
+	l.snapshot = l.state.Last
+	err := taskdir.EachDecoded(l.Journal.Log().Since(l.state.Last), l.fold)
+	if err != nil {
+		return err
+	}
+	l.takenOver = l.state.Last
+	return l.Journal.Settle(&l.state, l.fold)
+}
+
+// fold takes one operation into the task's state.
+func (l *Ledger) fold(o op.Op) error {
+	err := state.Fold(&l.state, o)
+	l.unusable = l.unusable || err != nil
+	return err
+}
+
+// State returns the folded state. It may be read while Run is not running.
+func (l *Ledger) State() *state.State { return &l.state }
+
+// Unanswered folds what was asked for since Run returned and reports whether
+// there are words to answer or a jump to make. It may be called while Run is
+// not running.
+func (l *Ledger) Unanswered() bool {
+	return l.Settle() == nil && (l.state.Turn.Open || l.state.Pending != nil)
+}
+
+// Say records a user's words. They are durable when it returns; the agent
+// sees them with its next request.
+func (l *Ledger) Say(ctx context.Context, text string, source op.Source) error {
+	return l.Journal.Post(ctx, &op.UserSaid{Text: text, Source: source})
+}
+
+// Jump schedules a jump for a user: it is made when the present step is complete. Of j,
+// To, Reason, Fold and Overwrite count.
+func (l *Ledger) Jump(ctx context.Context, j op.JumpRequested) error {
+	var p Public
+	l.Journal.Look(func(now Public, _ []op.Op) { p = now })
+	if j.To < 0 || j.To >= p.Ended {
+		return fmt.Errorf("%w: step %d; valid steps are %s", state.ErrNoStep, j.To, p.Valid)
+	}
+	return l.Schedule(ctx, &op.JumpRequested{To: j.To, Reason: j.Reason, By: state.ByUser, Fold: j.Fold, Overwrite: j.Overwrite})
+}
+
+// Serve obeys the commands that other processes send to the task, until stop is
+// called; stop returns when the last is answered.
+func (l *Ledger) Serve(ctx context.Context, h taskdir.Home) (stop func(), err error) {
+	return taskdir.Serve(h, l.ID, func(c taskdir.Command) error {
+		switch c.Verb {
+		case "say":
+			return l.Say(ctx, c.Text, op.SourceSteer)
+		case "jump":
+			return l.Jump(ctx, op.JumpRequested{To: c.To, Reason: c.Reason, Fold: c.Fold, Overwrite: c.Overwrite})
+		}
+		return fmt.Errorf("unknown command %q", c.Verb)
+	})
+}
+
+// Resume records that this process goes on with the task, with a user's
+// words if there are any.
+func (l *Ledger) Resume(ctx context.Context, message string, to *op.TaskResumed) error {
+	bodies := []op.Body{to}
+	if message != "" {
+		bodies = append(bodies, &op.UserSaid{Text: message, Source: op.SourceRequest})
+	}
+	return l.Record(ctx, bodies...)
+}
+
+// OpsOf reads ranges of operations back from the stream.
+func (l *Ledger) OpsOf(ranges []op.Range) ([]op.Op, error) {
+	var out []op.Op
+	for _, r := range ranges {
+		ops, err := l.Ops(r)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, ops...)
+	}
+	return out, nil
+}
+
+// Ops reads a range of operations back from the stream.
+func (l *Ledger) Ops(r op.Range) ([]op.Op, error) {
+	var out []op.Op
+	for rec, err := range l.Journal.Log().Since(r.First - 1) {
+		if err != nil {
+			return nil, fmt.Errorf("read ops %s: %w", r, err)
+		}
+		if rec.Seq > r.Last {
+			break
+		}
+		o, err := taskdir.Decode(rec)
+		if err != nil {
+			return nil, err
+		}
+		if out = append(out, o); rec.Seq == r.Last {
+			break // the line after it is not asked for, and may be damaged
+		}
+	}
+	return out, nil
+}
+
+// StepEndedAt is when a step's checkpoint was recorded. Where that line is damaged
+// it is when the one before it was: it lists rather too much than too little.
+func (l *Ledger) StepEndedAt(id int) (time.Time, error) {
+	st := l.state.Steps.At(id)
+	ops, err := l.Ops(op.Range{First: st.Last, Last: st.Last})
+	if errors.Is(err, opstream.ErrCorrupt) {
+		ops, err = l.Ops(op.Range{First: st.Last - 1, Last: st.Last - 1})
+	}
+	if err != nil || len(ops) == 0 {
+		return time.Time{}, err
+	}
+	return ops[0].Time, nil
+}
+
+// Schedule records a jump request unless one is pending: ErrPending.
+func (l *Ledger) Schedule(ctx context.Context, j *op.JumpRequested) error {
+	return l.Journal.PostWith(ctx, func(p *Public) (op.Body, error) {
+		if p.Scheduled != "" {
+			return nil, fmt.Errorf("%s is %w; one step makes one jump or sends one D-Mail", p.Scheduled, taskdir.ErrPending)
+		}
+		p.Scheduled = Scheduled(j)
+		return j, nil
+	})
+}
+
+// Record appends operations and folds them, with everything posted before.
+// Only the goroutine that runs the task may call it.
+func (l *Ledger) Record(ctx context.Context, bodies ...op.Body) error {
+	if err := l.Journal.Post(ctx, bodies...); err != nil {
+		return err
+	}
+	return l.Settle()
+}
+
+// Settle folds what was posted. Only the goroutine that runs the task may call it.
+func (l *Ledger) Settle() error { return l.Journal.Settle(&l.state, l.fold) }
+
+// KeptOf lists the operations of the reply under way that hold what a call
+// printed.
+func (l *Ledger) KeptOf(call string) ([]uint64, error) {
+	var out []uint64
+	for seq := l.state.Reply.Seq + 1; seq <= l.state.Last; seq++ {
+		rec, err := l.Journal.Log().Get(seq)
+		if err != nil {
+			return nil, fmt.Errorf("look for what call %s printed: %w", call, err)
+		}
+		if op.Kind(rec.Kind) != op.KindOutputKept {
+			continue
+		}
+		o, err := taskdir.Decode(rec)
+		if err != nil {
+			return nil, fmt.Errorf("look for what call %s printed: %w", call, err)
+		}
+		if k, ok := o.Body.(*op.OutputKept); ok && k.Call == call {
+			out = append(out, seq)
+		}
+	}
+	return out, nil
+}
+
+// CurrentTodos returns the list in force, with what calls of the present reply
+// have set. It may be called from any goroutine.
+func (l *Ledger) CurrentTodos() []op.Todo {
+	var todos []op.Todo
+	l.Journal.Look(func(p Public, queue []op.Op) {
+		todos = p.Todos
+		for _, o := range queue {
+			if b, ok := o.Body.(*op.TodosSet); ok {
+				todos = b.Todos
+			}
+		}
+	})
+	return slices.Clone(todos)
+}
+
+// CalledAt is the operation that began a call of the present reply.
+func (l *Ledger) CalledAt(call string) uint64 {
+	seq := uint64(0)
+	l.Journal.Look(func(_ Public, queue []op.Op) {
+		for _, o := range queue {
+			if b, ok := o.Body.(*op.ToolCalled); ok && b.Call == call {
+				seq = o.Seq
+			}
+		}
+	})
+	return seq
+}
+
+// DefaultSnapshotEvery is how many operations a stream grows by, at least,
+// until its fold is written down again: fewer are folded in less time than a
+// checkpoint is written.
+const DefaultSnapshotEvery = 512
+
+// snapshotShare bounds what checkpoints cost a running task: the stream has
+// grown by this part of its length, so that what is written in all stays in
+// proportion to the stream.
+const snapshotShare = 16
+
+// SnapshotStep writes a snapshot while the task runs, if it is due.
+func (l *Ledger) SnapshotStep() {
+	l.writeSnapshot(max(l.snapshotDue(), l.state.Last/snapshotShare))
+}
+
+// SnapshotClose writes a snapshot at the end, if it is due or the one beside the
+// stream was refused, as it would be at every opening.
+func (l *Ledger) SnapshotClose() {
+	due := l.snapshotDue()
+	if l.Journal.Log().CheckpointRefused() != nil {
+		due = 1
+	}
+	l.writeSnapshot(due)
+}
+
+func (l *Ledger) snapshotDue() uint64 { return cmp.Or(l.snapshotEvery, DefaultSnapshotEvery) }
+
+// writeSnapshot writes the folded state beside the stream, if that grew by due
+// operations. It is derived: if it cannot be written, the next opening takes longer,
+// and the next one that is due tries again.
+func (l *Ledger) writeSnapshot(due uint64) {
+	if l.unusable || l.state.Last-l.snapshot < due {
+		return
+	}
+	l.snapshot = l.state.Last
+	if data, err := state.Marshal(&l.state); err == nil {
+		_ = l.Journal.Log().Checkpoint(state.FoldVersion, data, l.state.Last)
+	}
+}

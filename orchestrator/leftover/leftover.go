@@ -1,0 +1,257 @@
+package leftover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/jobs"
+	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/file"
+	"anamnesis/orchestrator/tool/subagent"
+	"anamnesis/orchestrator/workspace"
+)
+
+// reasonLost ends a subagent whose program died.
+const reasonLost = "lost"
+
+// Leftovers closes what an earlier process of a task left open: processes that still
+// run, calls without a result, background commands and subagents. Nothing is run a
+// second time.
+type Leftovers struct {
+	*journal.Ledger
+	place  *workspace.Place
+	atWork func(task string) bool // reports whether this process runs a subagent
+}
+
+// New returns the leftovers of a task in a place. AtWork reports whether this
+// process runs a subagent.
+func New(p *workspace.Place, atWork func(task string) bool) *Leftovers {
+	return &Leftovers{Ledger: p.Ledger, place: p, atWork: atWork}
+}
+
+// EndProcesses ends what still runs, of the task and of its subagents, so that the
+// world can be looked at.
+func (l *Leftovers) EndProcesses() error {
+	return errors.Join(endLeftovers(l.State()), l.endSubagentLeftovers())
+}
+
+// Close records the end of background commands and subagents that an earlier process
+// began.
+func (l *Leftovers) Close(ctx context.Context) error {
+	return errors.Join(l.CloseLostJobs(ctx), l.CloseSubagents(ctx))
+}
+
+// CloseSubagents records the end of subagents that an earlier process began.
+func (l *Leftovers) CloseSubagents(ctx context.Context) error {
+	return errors.Join(l.adoptSubagents(ctx), l.closeLostSubagents(ctx))
+}
+
+// endSubagentLeftovers ends what the commands of subagents left running when the
+// program died, and removes what their calls left half written.
+func (l *Leftovers) endSubagentLeftovers() error {
+	root, err := l.place.Root()
+	if err != nil {
+		return err
+	}
+	for _, c := range l.State().Subagents {
+		if !c.Running {
+			continue
+		}
+		st, err := taskdir.ReadState(l.Home, c.Task)
+		if err != nil {
+			continue // it is reported when it is resumed
+		}
+		if err := endLeftovers(st); err != nil {
+			return fmt.Errorf("subagent %s: %w", c.Task, err)
+		}
+		if c.Dir != "" {
+			continue // nobody works there until it is resumed
+		}
+		for _, open := range st.OpenCalls() {
+			if err := file.RemoveLeftover(root, open.Call); err != nil {
+				return fmt.Errorf("subagent %s: remove what call %s left half written: %w", c.Task, open.ID, err)
+			}
+		}
+	}
+	return nil
+}
+
+// maxSubagentsSought is among how many names the subagent of a call is looked
+// for that did not come to record it.
+const maxSubagentsSought = 256
+
+// adoptSubagents finds the subagents of calls that a dead process began, and
+// died before it recorded that they had begun.
+func (l *Leftovers) adoptSubagents(ctx context.Context) error {
+	first := 1 // one of the same reply may have a higher number, and be known
+	if r := l.State().Reply; r != nil {
+		first = max(1, len(l.State().Subagents)+1-len(r.Calls))
+	}
+	for _, open := range l.State().OpenCalls() {
+		begun := slices.ContainsFunc(l.State().Subagents, func(c state.BegunSubagent) bool { return c.Call == open.ID })
+		if begun || !open.Called || open.Name != subagent.ToolName {
+			continue
+		}
+		for n := range maxSubagentsSought {
+			id := taskdir.SubagentID(l.ID, first+n)
+			if _, err := os.Lstat(l.Home.Task(id)); err != nil {
+				continue
+			}
+			st, err := taskdir.ReadState(l.Home, id)
+			if err != nil || st.Opened.Parent == nil || st.Opened.Parent.Task != l.ID || st.Opened.Parent.Call != open.ID {
+				continue
+			}
+			started := &op.SubagentStarted{Call: open.ID, Task: id, Agent: st.Opened.Parent.Agent}
+			if st.Opened.Dir != l.place.Dir {
+				started.Dir = st.Opened.Dir
+			}
+			if err := l.Record(ctx, started); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	return nil
+}
+
+// closeLostSubagents records the end of subagents that an earlier process left
+// at work.
+func (l *Leftovers) closeLostSubagents(ctx context.Context) error {
+	for _, c := range slices.Clone(l.State().Subagents) {
+		if !c.Running || l.atWork(c.Task) {
+			continue
+		}
+		b := &op.SubagentEnded{Call: c.Call, Task: c.Task, Reason: reasonLost}
+		if st, err := taskdir.ReadState(l.Home, c.Task); err == nil {
+			b.Usage, b.Steps = st.Totals.Usage.Minus(c.Before), st.Turn.Steps
+		}
+		if err := l.Record(ctx, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lostWith names the subagent that worked on a call whose outcome is unknown.
+func lostWith(s *state.State, call string) string {
+	for _, c := range s.Subagents {
+		if c.Call == call && c.Reason == reasonLost {
+			return fmt.Sprintf(" The subagent %s (%s) was at work on it. Its record is whole: Task with resume %q goes on with it.", c.Task, c.Agent, c.Task)
+		}
+	}
+	return ""
+}
+
+// endLeftovers ends the processes that the calls of a dead process left.
+func endLeftovers(s *state.State) error {
+	for _, c := range s.OpenCalls() {
+		if c.Started != nil {
+			if err := guard.EndLeftover(*c.Started); err != nil {
+				return fmt.Errorf("end what call %s left running: %w", c.ID, err)
+			}
+		}
+	}
+	return nil
+}
+
+// CloseUnknown ends what a dead process left running and records that the
+// outcome of its calls is unknown. Nothing is run a second time.
+func (l *Leftovers) CloseUnknown(ctx context.Context, calls []state.CallState) error {
+	if err := endLeftovers(l.State()); err != nil {
+		return err
+	}
+	root, err := l.place.Root()
+	if err != nil {
+		return err
+	}
+	for _, c := range calls {
+		if err := file.RemoveLeftover(root, c.Call); err != nil {
+			return fmt.Errorf("remove what call %s left half written: %w", c.ID, err)
+		}
+		kept, err := l.KeptOf(c.ID)
+		if err != nil {
+			return err
+		}
+		res := &op.ToolReturned{Call: c.ID, Name: c.Name, Text: state.UnknownResult + lostWith(l.State(), c.ID), Kept: kept, IsError: true, Unknown: true}
+		if len(kept) > 0 {
+			res.Text += fmt.Sprintf(" What it had printed is kept up to a point: recall opens op %s.", strings.Trim(fmt.Sprint(kept), "[]"))
+		}
+		if text := recordedEffect(l.State(), c.ID); text != "" {
+			res = &op.ToolReturned{Call: c.ID, Name: c.Name, Text: text}
+		}
+		if err := l.Record(ctx, res); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recordedEffect is the result of a call whose only effect is an operation,
+// where that is recorded; empty otherwise.
+func recordedEffect(s *state.State, call string) string {
+	if p := s.Pending; p != nil && p.Call == call {
+		if p.Mail != nil {
+			return tool.MailUnsent
+		}
+		return fmt.Sprintf("Jump to step %d scheduled.", p.To)
+	}
+	for number, m := range s.Marked {
+		if m.Call == call {
+			return tool.CheckpointCreated(number)
+		}
+	}
+	return ""
+}
+
+// EndJobs ends what runs in the background and was begun in one of some steps,
+// and returns it by name.
+func (l *Leftovers) EndJobs(ctx context.Context, steps []int) ([]string, error) {
+	var names []string
+	for _, r := range slices.Clone(l.State().Jobs) {
+		if !slices.Contains(steps, r.Step) {
+			continue
+		}
+		names = append(names, fmt.Sprintf("%s (%s)", r.Job, notice.OneLine(r.Command, notice.MaxDelivered)))
+		if l.place.Jobs.EndByJump(r.Job) {
+			continue
+		}
+		if err := l.closeLostJob(ctx, r, ""); err != nil { // a user jumps in a dead process's place
+			return nil, err
+		}
+	}
+	return names, l.Settle()
+}
+
+// CloseLostJobs records the end of background commands that an earlier process
+// began: they ended with it.
+func (l *Leftovers) CloseLostJobs(ctx context.Context) error {
+	for _, r := range slices.Clone(l.State().Jobs) {
+		if l.place.Jobs.Owns(r.Job) {
+			continue
+		}
+		if err := l.closeLostJob(ctx, r, fmt.Sprintf(
+			"[background] %s (%s) was ended when the program stopped. Start it again if it is still needed.", r.Job, notice.OneLine(r.Command, notice.MaxDelivered))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closeLostJob ends what is left of a background command of an earlier process
+// and records it. The notice tells the model; empty: something else does.
+func (l *Leftovers) closeLostJob(ctx context.Context, r state.RunningJob, notice string) error {
+	if err := guard.EndLeftover(op.ToolStarted{Call: r.Call, PID: r.PID, StartTime: r.StartTime, BootID: r.BootID}); err != nil {
+		return fmt.Errorf("end the background task %s: %w", r.Job, err)
+	}
+	return l.Record(ctx, &op.JobEnded{Job: r.Job, Why: jobs.Lost, Notice: notice})
+}

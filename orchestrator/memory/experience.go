@@ -1,0 +1,48 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+
+	"anamnesis/anamnesis"
+	"anamnesis/knowledge_base/usage"
+	"anamnesis/opstream"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// CountCards tells the counters which cards the task was shown and, once a
+// turn was answered, how its last check ended. Whoever closes the task after a
+// crash tells what was missed: nothing counts twice.
+func (m *Memory) CountCards() error {
+	if !m.Advanced() || !m.State().Recalled {
+		return nil
+	}
+	e, err := m.experienced()
+	if errors.Is(err, opstream.ErrCorrupt) && m.State().Totals.CardsRecalled == 0 {
+		return nil // damage in a stream that showed no card is reported where it matters
+	}
+	if err != nil {
+		return fmt.Errorf("count the task's cards: %w", err)
+	}
+	ending := usage.Unknown
+	if end := m.State().Turn.End; end != nil && end.Reason == "done" {
+		ending = e.Ending()
+	}
+	if err := m.cards.Count(e.Events(m.ID, ending, false)...); err != nil {
+		return err
+	}
+	return m.retireContradicted(e)
+}
+
+// experienced returns what the task's operations say of cards so far.
+func (m *Memory) experienced() (*anamnesis.Experience, error) {
+	m.seenMu.Lock()
+	defer m.seenMu.Unlock()
+	err := taskdir.EachDecoded(m.Journal.Log().Since(m.experience.Last), func(o op.Op) error {
+		m.experience.Add(&o)
+		return nil
+	})
+	e := m.experience // a copy: another call may add to it
+	return &e, err
+}

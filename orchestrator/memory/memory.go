@@ -1,0 +1,83 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"anamnesis/anamnesis"
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/model"
+)
+
+// Options say how a task searches cards and writes them.
+type Options struct {
+	Model      model.Model        // reads spans; if nil, the extractor writes
+	Embedder   retrieval.Embedder // makes the vectors of the cards; if nil, the built-in one
+	NoLessons  bool               // no card is named on a failed result
+	NoWarnings bool               // no call is held for what a card says of it
+	// Passing is called when a pass is about to ask the model, which may take minutes.
+	Passing func(op.PassBegun)
+}
+
+// Memory is what a task finds beside its context and what it leaves for other tasks:
+// the cards.
+type Memory struct {
+	*journal.Ledger // of the task
+	dir             string
+	o               Options
+
+	cards    *knowledgebase.Store
+	layers   knowledgebase.Layers // what is searched: the project's own cards, if it has any, and cards
+	lessons  lessons              // what other tasks repaired
+	degraded string               // why the cards were last searched by words only, as it was told
+	taint    *anamnesis.TaintLog  // nil until a pass needs it
+
+	seenMu     sync.Mutex // guards experience
+	experience anamnesis.Experience
+	trusted    sync.Map // what streams say of cards, by their texts
+}
+
+// Open opens the user's cards, where new ones are written, and the project's
+// own, where dir has any.
+func Open(l *journal.Ledger, dir, global string, mo Options) (*Memory, error) {
+	m := &Memory{Ledger: l, dir: dir, o: mo}
+	o := knowledgebase.Options{Watch: true, Embedder: mo.Embedder, Redact: l.Journal.Redactor().Markers}
+	var err error
+	if m.cards, err = knowledgebase.Open(global, &o); err != nil {
+		return nil, err
+	}
+	m.layers = knowledgebase.Layers{m.cards}
+	own := filepath.Join(dir, filepath.FromSlash(knowledgebase.ProjectDir))
+	if info, err := os.Stat(own); err != nil || !info.IsDir() || own == global {
+		return m, nil
+	}
+	project, err := knowledgebase.Open(own, o.ForProject(global))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the project's own cards: %w", err), m.Close())
+	}
+	m.layers = knowledgebase.Layers{project, m.cards}
+	return m, nil
+}
+
+// Close closes the cards.
+func (m *Memory) Close() error {
+	var errs []error
+	for _, s := range m.layers {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// TaintRead returns the last operation whose texts from outside the world are known.
+func (m *Memory) TaintRead() uint64 {
+	if m.taint == nil {
+		return 0
+	}
+	return m.taint.Last()
+}

@@ -1,0 +1,243 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"anamnesis/anamnesis"
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/state"
+)
+
+// Passes runs the anamnesis pass over what the jump discards, when the rule
+// asks for it: when the jump's own span, or all discarded spans the context
+// still holds in full, are more than the model attends to. Each line of states
+// gets a block at its own place. A pass that an earlier process made for this jump is
+// not made again: until the jump's intent is recorded nothing is folded, so the same
+// spans are found.
+func (m *Memory) Passes(ctx, keep context.Context, j *state.Pending, discarded []int) error {
+	trigger, steps := m.State().PassFor(j.To, discarded, j.Fold)
+	if trigger == "" {
+		return nil
+	}
+	for _, span := range m.State().Branches(steps) {
+		if err := m.pass(ctx, keep, j, span, trigger); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pass runs one anamnesis pass over one line of discarded steps.
+func (m *Memory) pass(ctx, keep context.Context, j *state.Pending, span []int, trigger string) error {
+	r := m.State().Ranges(span)[0]
+	if slices.ContainsFunc(j.Passes, func(p state.PassRecord) bool { return slices.Contains(p.Ranges, r) }) {
+		return nil
+	}
+	ops, err := m.Ops(r)
+	if err != nil {
+		return err
+	}
+	first, last := m.State().Steps.At(span[0]), m.State().Steps.At(span[len(span)-1])
+	req := m.passRequest(r, ops)
+	req.From, req.To, req.Reason, req.Starts = last.ID, first.Parent, last.LeftBy, []int{first.Parent}
+	req.Attempt = len(m.State().BackwardJumps(first.Parent)) + 1
+	if last.ID == m.State().Current { // this jump leaves it; an earlier one left the others
+		req.To, req.Reason, req.Attempt = j.To, j.Reason, len(m.State().BackwardJumps(j.To))+1
+	}
+	return m.runPass(ctx, keep, passModel{m}, req, &op.PassDone{Trigger: trigger})
+}
+
+// passRequest is what every pass over a range is asked with. The range's end
+// identifies the pass: made again, it writes the same cards.
+func (m *Memory) passRequest(r op.Range, ops []op.Op) anamnesis.Request {
+	return anamnesis.Request{
+		Task: m.ID, JumpSeq: r.Last, WorldDir: m.dir, Repo: m.State().Opened.Repo, Goal: m.State().Request,
+		EAS: m.State().EAS, Ops: ops, Ranges: []op.Range{r}, Shown: m.lineage(),
+		Count: m.Counter.Count, Now: m.Now(), ModelName: m.State().Model,
+	}
+}
+
+// runPass makes a pass and records it. Cards are durable before the operation
+// that names them. done says what the pass is for; the rest is filled in. If
+// asks is nil, no model is asked.
+func (m *Memory) runPass(ctx, keep context.Context, asks anamnesis.Model, req anamnesis.Request, done *op.PassDone) error {
+	r := req.Ranges[len(req.Ranges)-1]
+	var err error
+	if req.Tainted, err = m.taintedBefore(r.First); err != nil {
+		return err
+	}
+	var limits *anamnesis.Options
+	if req.Over {
+		limits = &anamnesis.Options{MaxCalls: finalPassCalls, Timeout: finalPassTimeout}
+	}
+	if asks != nil && m.o.Model != nil && m.o.Passing != nil {
+		m.o.Passing(op.PassBegun{Trigger: done.Trigger, Ranges: req.Ranges})
+	}
+	res, err := anamnesis.Pass(ctx, asks, req, limits)
+	if err != nil {
+		return fmt.Errorf("anamnesis pass over ops %s: %w", r, err)
+	}
+	done.Ranges, done.RangeTokens, done.EAS = req.Ranges, m.State().RangeTokens(req.Ranges), req.EAS
+	done.Block, done.Writer, done.Dropped = res.Block, res.Writer, res.Dropped
+	done.Fallback = cmp.Or(done.Fallback, res.Fallback)
+	done.NoCards = res.NoCards
+	done.Cards, done.NotWritten = m.putCards(keep, res.Cards)
+	done.Observed = m.observed(res.Cards, res.Observed)
+	done.Calls, done.Usage, done.Millis = res.Calls, res.Usage, m.Now().Sub(req.Now).Milliseconds()
+	return m.Record(keep, done)
+}
+
+// taintedBefore lists the files that held text from outside the world before
+// op seq.
+func (m *Memory) taintedBefore(seq uint64) ([]string, error) {
+	if seq <= 1 {
+		return nil, nil
+	}
+	if m.taint == nil {
+		m.taint = anamnesis.NewTaintLog(m.dir)
+	}
+	if first := m.taint.Last() + 1; first < seq {
+		ops, err := m.Ops(op.Range{First: first, Last: seq - 1})
+		if err != nil {
+			return nil, err
+		}
+		for i := range ops {
+			m.taint.Add(&ops[i])
+		}
+	}
+	return m.taint.Before(seq), nil
+}
+
+// putCards writes cards. One that a user has reviewed since an earlier try of
+// the same pass is left as they want it; one that cannot be written is
+// reported and does not keep the jump from being made.
+func (m *Memory) putCards(ctx context.Context, cards []*card.Card) (ids, notWritten []string) {
+	ids = []string{}
+	for _, c := range cards {
+		stored, err := m.cards.Apply(ctx, knowledgebase.Change{Cards: []*card.Card{c}})
+		var conflict *knowledgebase.ConflictError
+		switch {
+		case errors.As(err, &conflict):
+			ids = append(ids, c.ID)
+		case err != nil:
+			notWritten = append(notWritten, fmt.Sprintf("%s: %v", c.ID, err))
+		case !slices.Contains(ids, stored[0].ID):
+			ids = append(ids, stored[0].ID) // where the lesson was known, the card that had it
+		}
+	}
+	return ids, notWritten
+}
+
+// passModel lets the anamnesis pass ask the task's own model.
+type passModel struct{ m *Memory }
+
+// Complete asks for one text. The turn counts passes, so that a recording
+// finds its place.
+func (p passModel) Complete(ctx context.Context, system, text string) (anamnesis.Completion, error) {
+	if p.m.o.Model == nil {
+		return anamnesis.Completion{}, errors.New("no model is configured")
+	}
+	reply, err := p.m.o.Model.Ask(ctx, model.Request{
+		Purpose: model.PurposePass, Turn: p.m.State().Totals.Passes,
+		Messages: []model.Message{{Role: model.RoleSystem, Text: system}, {Role: model.RoleUser, Text: text}},
+	}, nil)
+	if err != nil {
+		return anamnesis.Completion{}, err
+	}
+	return anamnesis.Completion{Text: reply.Text, Usage: reply.Usage}, nil
+}
+
+// FoldOldest runs a pass over the oldest steps, whether or not a jump has left
+// them, and puts its block in their place. Their work stays done.
+func (m *Memory) FoldOldest(ctx, keep context.Context, act state.Action) error {
+	first, last := m.State().Steps.At(act.Steps[0]), m.State().Steps.At(act.Steps[len(act.Steps)-1])
+	r := op.Range{First: first.First, Last: last.Last}
+	ops, err := m.Ops(r)
+	if err != nil {
+		return err
+	}
+	// What an earlier pass stands for is in its block.
+	ops = slices.DeleteFunc(ops, func(o op.Op) bool {
+		return m.State().Steps.Folded(o.Step) && o.Kind() != op.KindPassDone
+	})
+	var words []op.Op
+	on := m.State().PathSet(m.State().Current)
+	for _, o := range ops {
+		// A jump has carried over what was said in the steps it left.
+		if on[o.Step] {
+			words = append(words, o)
+		}
+	}
+	req := m.passRequest(r, ops)
+	req.From, req.To, req.Starts = first.ID, last.ID, []int{first.Parent}
+	req.Standing, req.Left = true, m.leftOf(act.Steps)
+	return m.runPass(ctx, keep, passModel{m}, req, &op.PassDone{Trigger: state.TriggerWindow, Words: notice.WordsOf(words, nil, notice.WordsOfFolded, m.Counter.Count), Target: act.Target})
+}
+
+// leftOf names those of some steps that a jump has left.
+func (m *Memory) leftOf(steps []int) string {
+	var left []int
+	on := m.State().PathSet(m.State().Current)
+	for _, id := range steps {
+		if !on[id] {
+			left = append(left, id)
+		}
+	}
+	return state.IDRanges(left)
+}
+
+// Mask records the masking of results, each with the line that takes its place.
+func (m *Memory) Mask(ctx context.Context, act state.Action) error {
+	b := &op.ContextMasked{Before: m.State().ContextTokens(), Limit: act.Limit, Target: act.Target, Why: act.Reason}
+	b.After = b.Before
+	shown := make(map[uint64]int, len(act.Seqs)) // tokens of each result
+	for _, e := range m.State().Entries() {
+		if e.Msg.Role == model.RoleTool {
+			shown[e.Seq] = e.Tok - e.MarkTok
+		}
+	}
+	for _, seq := range act.Seqs {
+		ops, err := m.Ops(op.Range{First: seq, Last: seq})
+		if err != nil {
+			return err
+		}
+		r, ok := ops[0].Body.(*op.ToolReturned)
+		if !ok {
+			return fmt.Errorf("%w: op %d is in the context as a result and is a %s", state.ErrStream, seq, ops[0].Kind())
+		}
+		line := notice.MaskLine(seq, r)
+		tok := m.Journal.Count(line)
+		b.Results = append(b.Results, op.MaskedResult{Seq: seq, Line: line, Tok: tok})
+		if n, ok := shown[seq]; ok {
+			b.After -= n - tok
+		}
+	}
+	return m.Record(ctx, b)
+}
+
+// ErrNothingToFold: the context holds no steps that are old and long enough to be folded.
+var ErrNothingToFold = errors.New("nothing to fold: the context holds no older steps that are longer than the block in their place would be")
+
+// Compact folds all steps but the newest into a block, whatever the size of the context,
+// and returns the tokens of the context before and after. It must not be called while the
+// task runs.
+func (m *Memory) Compact(ctx context.Context) (before, after int, err error) {
+	if err := m.Settle(); err != nil {
+		return 0, 0, err
+	}
+	before = m.State().ContextTokens()
+	steps := m.State().Foldable()
+	if len(steps) == 0 {
+		return before, before, ErrNothingToFold
+	}
+	err = m.FoldOldest(ctx, context.WithoutCancel(ctx), state.Action{Steps: steps})
+	return before, m.State().ContextTokens(), err
+}

@@ -1,0 +1,227 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/state"
+	"anamnesis/worldstate"
+)
+
+// ErrUnsaved: the world could not be looked at.
+var ErrUnsaved = errors.New("the world as it is now cannot be saved")
+
+// present returns the last snapshot of the world, a step's or not; no commit where
+// the current step has none.
+func (p *Place) present() (SavedWorld, error) {
+	if n := p.State().Now; n.Commit != "" {
+		return SavedWorld{Step: p.State().Current, Commit: worldstate.ID(n.Commit), Tree: n.Tree}, nil
+	}
+	return p.WorldOf(p.State().Current)
+}
+
+// SeeNow is see from the state as it is folded, and folds what was seen.
+func (p *Place) SeeNow(ctx context.Context) (worldstate.Snapshot, error) {
+	var err error
+	if p.seen, err = p.present(); err != nil {
+		return worldstate.Snapshot{}, err
+	}
+	snap, err := p.see(ctx, byOthers)
+	if err != nil {
+		return snap, err
+	}
+	return snap, p.Settle()
+}
+
+// changer says who made the changes that a look at the directory finds.
+type changer int
+
+const (
+	byOthers changer = iota // the user, or what runs in the background
+	byCalls                 // the calls of the step under way
+)
+
+// see saves the world as it is and posts what changed since p.seen, as made by by.
+func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error) {
+	was := p.seen
+	parent := was.Commit
+	if parent == "" {
+		var err error
+		if parent, err = p.CommitAt(p.State().Current); err != nil {
+			return worldstate.Snapshot{}, err
+		}
+	}
+	message := "changed outside the agent's calls"
+	if by == byCalls {
+		message = fmt.Sprintf("in step %d, before a wait for the user", p.State().NextStep())
+	}
+	seq, _ := p.Journal.Log().Last()
+	snap, err := p.World.Save(ctx, worldstate.SaveOptions{Message: message, Parent: parent, Ref: fmt.Sprintf("changed-%d", seq)})
+	if err != nil {
+		return snap, fmt.Errorf("%w: %w", ErrUnsaved, err)
+	}
+	if by == byCalls {
+		p.partial = append(p.partial, snap.ChangedPaths...)
+	}
+	if (snap.ID == was.Commit || Lost(snap)) && by == byOthers || snap.ParentLost != "" {
+		return snap, nil
+	}
+	author := p.author()
+	if by == byCalls || was.Commit == "" || snap.Tree == was.Tree {
+		author = state.ChangedByAgent
+	}
+	b, err := p.changeOf(ctx, author, was.Commit, "", snap)
+	if err != nil {
+		return snap, err
+	}
+	p.seen = SavedWorld{Step: was.Step, Commit: snap.ID, Tree: snap.Tree}
+	return snap, p.postChange(ctx, b)
+}
+
+// author says whose a change is that no call of this task made.
+func (p *Place) author() string {
+	if p.State().AuthorUnknown() || p.Jobs != nil && p.Jobs.Begun() > p.State().JobsBegun {
+		return state.ChangedUnknown
+	}
+	return state.ChangedByUser
+}
+
+// changeOf describes the change between two snapshots, without what equals a third,
+// or, where that is given.
+func (p *Place) changeOf(ctx context.Context, by string, was, or worldstate.ID, snap worldstate.Snapshot) (*op.WorldChanged, error) {
+	b := &op.WorldChanged{By: by, From: string(was), Or: string(or), To: string(snap.ID), Tree: snap.Tree}
+	if by == state.ChangedByAgent {
+		return b, nil
+	}
+	list, err := p.World.Diff(ctx, was, snap.ID)
+	if err == nil && or != "" {
+		var other []worldstate.Change
+		other, err = p.World.Diff(ctx, or, snap.ID)
+		list = InBoth(list, other)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: list what changed: %w", ErrUnsaved, err)
+	}
+	b.Changed, b.NChanged = notice.FirstN(notice.Paths(list), notice.MaxListed), len(list)
+	b.Notice = notice.Changed(by, list)
+	return b, nil
+}
+
+// changedMeanwhile describes what somebody else changed while a jump or a restore
+// moved the files from source to target, maybe in a process that died: the paths
+// that stand as in neither. Nil: there are none. The model is told by the end of the
+// jump or the restore.
+func (p *Place) changedMeanwhile(ctx context.Context, source, target worldstate.ID, snap worldstate.Snapshot) (*op.WorldChanged, error) {
+	if Lost(snap) {
+		return nil, nil // a directory that is gone is nobody's deletion of each of its files
+	}
+	by := p.author()
+	if p.Abandon {
+		by = state.ChangedUnknown // a directory's mode may be the restore's
+	}
+	b, err := p.changeOf(ctx, by, source, target, snap)
+	if err != nil || b.NChanged == 0 {
+		return nil, err
+	}
+	b.Notice = ""
+	return b, nil
+}
+
+// postChange posts a change, of a subagent in the task's own directory to the
+// task that began it, too: whose jumps go back behind it.
+func (p *Place) postChange(ctx context.Context, b *op.WorldChanged) error {
+	if above := p.Changed; above != nil && b.By != state.ChangedByAgent {
+		told := *b
+		told.Task = p.ID
+		if err := above(ctx, &told); err != nil {
+			return err
+		}
+	}
+	return p.Journal.Post(ctx, b)
+}
+
+// quiet returns the change that a step without a call that may write did not make;
+// nil where the snapshot it ends with is its own.
+func (p *Place) quiet(ctx context.Context, snap worldstate.Snapshot) (*op.WorldChanged, error) {
+	if p.State().Dirty || p.seen.Commit == "" || p.seen.Tree == snap.Tree || snap.ParentLost != "" || Lost(snap) {
+		return nil, nil
+	}
+	return p.changeOf(ctx, p.author(), p.seen.Commit, "", snap)
+}
+
+// BeginCalls looks at the world before the first call of a reply that may write.
+func (p *Place) BeginCalls(ctx context.Context, writes bool) error {
+	var err error
+	if p.seen, err = p.present(); err != nil {
+		return err
+	}
+	p.dirty, p.looked = p.State().Dirty, false
+	switch {
+	case writes:
+		return p.beforeWrite(ctx)
+	case p.dirty: // calls before a crash; what these wait for is not theirs
+		return p.BeforeWait(ctx)
+	}
+	return nil
+}
+
+// beforeWrite looks at the world, before a call that may write, where no such call
+// ran since the last look.
+func (p *Place) beforeWrite(ctx context.Context) error {
+	if p.dirty || p.looked {
+		return nil
+	}
+	p.looked = true
+	return p.trySee(ctx, byOthers)
+}
+
+// BeginWrite looks at the world before a call that may write, and notes that it runs.
+func (p *Place) BeginWrite(ctx context.Context) error {
+	err := p.beforeWrite(ctx)
+	p.dirty = p.dirty || err == nil
+	return err
+}
+
+// ChangedSinceLast records what changed since the task worked last, as made by its
+// calls, and returns it. Most of it is the task's that began this one.
+func (p *Place) ChangedSinceLast(ctx context.Context) ([]worldstate.Change, error) {
+	var err error
+	if p.seen, err = p.present(); err != nil || p.seen.Commit == "" {
+		return nil, err
+	}
+	last := p.seen.Commit
+	now, err := p.see(ctx, byCalls)
+	if err != nil {
+		return nil, err
+	}
+	return p.World.Diff(ctx, last, now.ID)
+}
+
+// BeforeWait keeps what the calls so far have changed apart from what the user
+// changes while they are asked.
+func (p *Place) BeforeWait(ctx context.Context) error {
+	if !p.dirty {
+		if p.looked {
+			p.looked = false
+		}
+		return nil
+	}
+	p.dirty, p.looked = false, false
+	return p.trySee(ctx, byCalls)
+}
+
+// trySee is see where the task continues although the world cannot be saved: the end
+// of the step reports it.
+func (p *Place) trySee(ctx context.Context, by changer) error {
+	_, err := p.see(ctx, by)
+	if errors.Is(err, ErrUnsaved) {
+		return nil
+	}
+	return err
+}
+
+// SeenTree returns the tree of the last snapshot; empty where there is none.
+func (p *Place) SeenTree() string { return p.seen.Tree }

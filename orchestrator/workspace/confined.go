@@ -1,0 +1,90 @@
+package workspace
+
+import (
+	"context"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// protectedNames are what commands do not write in the world: the user's files for
+// this program, and gitNames what git runs for the user where no quarantine
+// watches over that.
+const (
+	protectedNames = ".anamnesis"
+	gitNames       = ".git/hooks .git/config"
+)
+
+// NewSandbox makes the sandbox of commands in a world, of which the options name
+// the world, what may be written beside it and the place of temporary files.
+func NewSandbox(ctx context.Context, h taskdir.Home, o guard.SandboxOptions) (*guard.Sandbox, error) {
+	names := protectedNames
+	if o.Quarantine == "" {
+		names += " " + gitNames
+	}
+	for name := range strings.FieldsSeq(names) {
+		o.Protected = append(o.Protected, filepath.Join(o.World, name))
+	}
+	if o.Confine != guard.ConfineOff {
+		if err := places(h, &o); err != nil {
+			return nil, err
+		}
+	}
+	return guard.NewSandbox(ctx, o)
+}
+
+// places makes the directories of a sandbox, and names all of them without
+// links.
+func places(h taskdir.Home, o *guard.SandboxOptions) error {
+	var err error
+	if o.Cache, err = madeDir(h.Cache()); err != nil {
+		return err
+	}
+	if o.Projects, err = madeDir(h.Projects()); err != nil {
+		return err
+	}
+	if o.Temp, err = madeDir(o.Temp); err != nil {
+		return err
+	}
+	if o.Quarantine != "" {
+		if o.Quarantine, err = madeDir(o.Quarantine); err != nil {
+			return err
+		}
+	}
+	for _, root := range h.Roots() {
+		if real, err := filepath.EvalSymlinks(root); err == nil {
+			o.Hidden = append(o.Hidden, real)
+		}
+	}
+	for _, dir := range userDirs(h) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil && real != "/" {
+			o.Homes = append(o.Homes, real)
+		}
+	}
+	return nil
+}
+
+// homesOfUsers are where systems keep the directories of users.
+const homesOfUsers = "/home /root /run/user /var/home"
+
+// userDirs are the directories of users that programs of projects see nothing of.
+func userDirs(h taskdir.Home) []string {
+	dirs := strings.Fields(homesOfUsers)
+	if u, err := user.Current(); err == nil {
+		dirs = append(dirs, u.HomeDir)
+	}
+	return slices.DeleteFunc(append(dirs, h.User, os.Getenv("XDG_RUNTIME_DIR")), func(dir string) bool { return dir == "" })
+}
+
+// madeDir makes a directory and returns its path without links.
+func madeDir(dir string) (string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
+}

@@ -1,0 +1,378 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/state"
+	"anamnesis/worldstate"
+)
+
+// Restorable says why the world of a step cannot be brought back, with
+// worldstate.ErrCorrupt where the store lacks what the stream names.
+func (p *Place) Restorable(ctx context.Context, step int) error {
+	w, err := p.WorldOf(step)
+	if err == nil {
+		err = p.World.Has(ctx, w.Commit)
+	}
+	return NotRestorable(step, err)
+}
+
+// RestorePlan is how a jump restores the files.
+type RestorePlan struct {
+	Source worldstate.Snapshot // the world it was made for
+	Base   worldstate.ID       // what differs from it is the user's
+	Plan   worldstate.Plan
+}
+
+// PlanRestore makes the present world durable and plans how a jump goes on from it.
+// No file is moved. If the world is still the one that an earlier plan was made for,
+// it returns that.
+func (p *Place) PlanRestore(ctx context.Context, j *state.Pending, earlier *RestorePlan) (*RestorePlan, error) {
+	from, err := p.present()
+	if err != nil {
+		return nil, err
+	}
+	to, err := p.WorldOf(j.To)
+	if err != nil {
+		return nil, err
+	}
+	w := new(RestorePlan)
+	if w.Source, err = p.SeeNow(ctx); err != nil {
+		return nil, err
+	}
+	if earlier != nil && earlier.Source.ID == w.Source.ID {
+		return earlier, nil
+	}
+	// What the user changed is theirs and stays: up to here by its operations, from
+	// here on by the base.
+	w.Base = w.Source.ID
+	if (w.Source.ParentLost != "" || Lost(w.Source)) && from.Commit != "" {
+		w.Base = from.Commit // it could not be told what is theirs, or nothing is
+	}
+	o := worldstate.PlanOptions{Base: w.Base, OverwriteEdits: j.Overwrite}
+	if o.Edits, err = p.kept(j.To, j.Overwrite); err != nil {
+		return nil, err
+	}
+	if w.Plan, err = PlanSince(ctx, p.World, to.Commit, o, p.before); err != nil {
+		return nil, fmt.Errorf("the way to the world of step %d cannot be planned: %w", to.Step, err)
+	}
+	w.Base = cmp.Or(w.Plan.Base, w.Base)
+	if Lost(w.Source) { // for a process that finishes the jump
+		w.Base = w.Source.ID
+	}
+	return w, nil
+}
+
+// kept returns the changes that a jump or a restore to a step keeps.
+func (p *Place) kept(step int, overwrite bool) ([]worldstate.Edit, error) {
+	if overwrite {
+		return nil, nil
+	}
+	return EditsAfter(p.State(), p.Journal.Log(), step)
+}
+
+// before returns the snapshots on the path to the current step, the newest first.
+func (p *Place) before(yield func(worldstate.ID) bool) {
+	p.State().PathBack(func(id int) bool {
+		w, err := p.WorldOf(id)
+		return err != nil || w.Commit == "" || yield(w.Commit)
+	})
+}
+
+// saveSource makes the present world durable on top of a parent.
+func (p *Place) saveSource(ctx context.Context, parent worldstate.ID, message string) (worldstate.Snapshot, error) {
+	return p.World.Save(ctx, worldstate.SaveOptions{
+		Message: message, Parent: parent, Ref: fmt.Sprintf("pre-jump-%d", p.State().Last),
+	})
+}
+
+// moved is what a jump did to the files.
+type moved struct {
+	After   SavedWorld          // the world as the jump left it
+	Kept    []worldstate.Skip   // paths that are not as the target has them
+	Changed []worldstate.Change // paths that the jump changed
+	Theirs  *op.WorldChanged    // what the user changed since the jump's intent; nil: nothing
+}
+
+// CarryOut moves the files of a jump whose intent is recorded. Planned is the plan that
+// the intent names; if nil, a process that died recorded the intent, and it is planned
+// anew. If the restore is abandoned, no file is moved.
+func (p *Place) CarryOut(ctx context.Context, j *state.Jumping, planned *RestorePlan) (m moved, err error) {
+	if p.Abandon {
+		m.Kept = p.leaveFiles(ctx, j)
+		m.After, m.Theirs, _ = p.afterJump(ctx, j, m.Kept) // maybe nothing can be saved either
+		return m, nil
+	}
+	if m.Kept, err = p.moveFiles(ctx, j, planned); err != nil {
+		return m, err
+	}
+	if m.After, m.Theirs, err = p.afterJump(ctx, j, m.Kept); err != nil {
+		return m, err
+	}
+	m.Changed, err = p.changedBy(ctx, j, m.After.Commit, m.Kept)
+	return m, err
+}
+
+// maxJumpRestores is how often one jump plans and restores anew when the world
+// changes under it. After that the task stops with a report.
+const maxJumpRestores = 2
+
+// moveFiles brings the files to the target of a jump, and returns what stays
+// otherwise than there.
+func (p *Place) moveFiles(ctx context.Context, j *state.Jumping, planned *RestorePlan) ([]worldstate.Skip, error) {
+	if planned != nil && planned.Plan.Hash != j.Plan {
+		return nil, fmt.Errorf("restore the world of step %d: the plan made is not the one intended", j.To)
+	}
+	for try := 1; ; try++ {
+		var err error
+		if planned == nil {
+			if planned, err = p.planMove(ctx, j); err != nil {
+				return nil, err
+			}
+		}
+		skipped, kept := planned.Source.Skipped, planned.Plan.Keep
+		if !planned.Plan.Empty() { // else an earlier process had restored it
+			var res worldstate.Result
+			if res, err = p.World.Restore(ctx, planned.Plan); err == nil {
+				err = p.World.Settle() // the end of a jump is recorded when it is durable
+			}
+			kept = res.Kept
+		}
+		if err == nil {
+			return Unreadable(kept, skipped), nil
+		}
+		if !errors.Is(err, worldstate.ErrStale) || try >= maxJumpRestores {
+			return nil, fmt.Errorf("restore the world of step %d: %w", j.To, err)
+		}
+		planned = nil
+	}
+}
+
+// planMove plans, for an intent that is recorded, from the world as it is now.
+func (p *Place) planMove(ctx context.Context, j *state.Jumping) (*RestorePlan, error) {
+	var o worldstate.PlanOptions // j.Overwrite covers what is in j.FromCommit
+	var err error
+	if o.Edits, err = p.kept(j.To, j.Overwrite); err != nil {
+		return nil, err
+	}
+	w := new(RestorePlan)
+	w.Source, err = p.saveSource(ctx, worldstate.ID(j.FromCommit), fmt.Sprintf("during the jump to step %d", j.To))
+	if err != nil {
+		return nil, fmt.Errorf("save the world during the jump to step %d: %w", j.To, err)
+	}
+	o.Base = BaseOf(j)
+	if Lost(w.Source) {
+		o.Base = w.Source.ID
+	}
+	if w.Plan, err = p.World.Plan(ctx, worldstate.ID(j.ToCommit), &o); err != nil {
+		return nil, fmt.Errorf("plan the jump to step %d: %w", j.To, err)
+	}
+	return w, nil
+}
+
+// afterJump saves the world as a jump left it, where that is not the target, and
+// returns what the user has changed since the jump's intent.
+func (p *Place) afterJump(ctx context.Context, j *state.Jumping, kept []worldstate.Skip) (SavedWorld, *op.WorldChanged, error) {
+	after := SavedWorld{Step: j.To, Commit: worldstate.ID(j.ToCommit)}
+	if len(kept) == 0 {
+		return after, nil, nil
+	}
+	s, err := p.World.Save(ctx, worldstate.SaveOptions{
+		Message: fmt.Sprintf("after the jump to step %d", j.To), Parent: after.Commit, Ref: fmt.Sprintf("jumped-%d", j.Seq),
+	})
+	if err != nil {
+		return after, nil, fmt.Errorf("save the world after the jump to step %d: %w", j.To, err)
+	}
+	after.Commit, after.Tree = s.ID, s.Tree
+	if !p.Abandon && !slices.ContainsFunc(kept, worldstate.Skip.Fresh) {
+		return after, nil, nil
+	}
+	theirs, err := p.changedMeanwhile(ctx, BaseOf(j), worldstate.ID(j.ToCommit), s)
+	return after, theirs, err
+}
+
+// keptAbandoned is why a path stays that a jump would have changed.
+const keptAbandoned = "the restore was abandoned"
+
+// leaveFiles returns what of the directory is not as a jump's target has it, where
+// the jump ends without touching a file. An error does not keep it from ending.
+func (p *Place) leaveFiles(ctx context.Context, j *state.Jumping) []worldstate.Skip {
+	plan, err := p.World.Plan(ctx, worldstate.ID(j.ToCommit), &worldstate.PlanOptions{OverwriteEdits: true})
+	if err != nil {
+		return []worldstate.Skip{{Path: ".", Reason: keptAbandoned + "; what differs could not be found out: " + notice.OneLine(err.Error(), notice.MaxDelivered)}}
+	}
+	kept := plan.Keep
+	for _, path := range append(plan.Write, plan.Delete...) {
+		kept = append(kept, worldstate.Skip{Path: path, Reason: keptAbandoned})
+	}
+	return kept
+}
+
+// changedBy lists the paths that a jump changed, computed from the commits before
+// and after it, so that a jump finished after a crash reports what the whole jump did
+// and not only its last part. What stays, and was not brought back, is not among them.
+func (p *Place) changedBy(ctx context.Context, j *state.Jumping, after worldstate.ID, kept []worldstate.Skip) ([]worldstate.Change, error) {
+	changes, err := p.World.Diff(ctx, worldstate.ID(j.FromCommit), after)
+	if err != nil {
+		return nil, fmt.Errorf("list what the jump to step %d changed: %w", j.To, err)
+	}
+	stays := make(map[string]bool)
+	for _, k := range kept {
+		stays[k.Path] = !k.Again()
+	}
+	return slices.DeleteFunc(changes, func(c worldstate.Change) bool { return stays[c.Path] }), nil
+}
+
+// RestoreFiles brings the files back to a snapshot for a user, and records it: the
+// intent before the first file is moved, the result after the last. If nothing is to be
+// moved, nothing is recorded.
+func (p *Place) RestoreFiles(ctx context.Context, id worldstate.ID, name string, o worldstate.RestoreOptions) (worldstate.Result, error) {
+	keep := context.WithoutCancel(ctx)
+	step := p.StepAt(id, name)
+	if err := p.keepEdits(keep, step, &o); err != nil {
+		return worldstate.Result{}, err
+	}
+	o.Intend = func(plan worldstate.Plan) error {
+		return p.Record(keep, &op.RestoreIntended{
+			FromCommit: string(plan.Source), ToCommit: string(plan.Target), ToStep: step, Paths: o.Paths,
+			Overwrite: o.OverwriteEdits, Plan: plan.Hash, By: state.ByUser, Lost: plan.Lost,
+		})
+	}
+	res, err := p.World.RestoreTo(ctx, id, o)
+	if err == nil {
+		err = p.World.Settle()
+	}
+	r := p.State().Restoring
+	if r == nil {
+		return res, err
+	}
+	if err != nil {
+		if told := p.TellRestore(keep); !errors.Is(told, worldstate.ErrUnfinished) { // else who recovers it tells
+			err = errors.Join(err, told)
+		}
+		return res, err
+	}
+	b := resultOf(r)
+	b.Written, b.Deleted, b.Kept = len(res.Written), len(res.Deleted), notice.FirstN(notice.Skips(res.Kept), notice.MaxListed)
+	b.Notice = notice.Restored(b, p.State().Current, res)
+	return res, p.recordRestored(keep, r, b, res.Kept)
+}
+
+// keepEdits has a restore keep what the user changed after the step, up to here by
+// operations and from here on by the base.
+func (p *Place) keepEdits(ctx context.Context, step int, o *worldstate.RestoreOptions) error {
+	was, err := p.present()
+	if err != nil {
+		return err
+	}
+	now, err := p.SeeNow(ctx)
+	if err != nil {
+		return err
+	}
+	if Lost(now) || now.ParentLost != "" {
+		o.Base = was.Commit
+	}
+	o.Edits, err = p.kept(step, o.OverwriteEdits)
+	return err
+}
+
+// recordRestored records the end of a restore, with the world it left: what comes
+// after counts as a change. Paths that the user chose are theirs from now on, and so
+// is what they changed meanwhile. Where the world cannot be saved, it counts from the
+// snapshot before.
+func (p *Place) recordRestored(ctx context.Context, r *op.RestoreIntended, b *op.WorldRestored, kept []worldstate.Skip) error {
+	s, err := p.World.Save(ctx, worldstate.SaveOptions{
+		Message: "after the user restored files", Parent: worldstate.ID(r.FromCommit), Ref: fmt.Sprintf("restored-%d", p.State().Last),
+	})
+	if err != nil {
+		return p.Record(ctx, b)
+	}
+	b.Base, b.Tree = string(s.ID), s.Tree
+	var theirs *op.WorldChanged
+	switch {
+	case len(r.Paths) > 0 && !r.Lost:
+		if theirs, err = p.changeOf(ctx, state.ChangedByUser, worldstate.ID(r.FromCommit), "", s); err == nil {
+			theirs.Notice = "" // b tells
+		}
+	case b.Interrupted || slices.ContainsFunc(kept, worldstate.Skip.Fresh):
+		theirs, err = p.changedMeanwhile(ctx, worldstate.ID(r.FromCommit), worldstate.ID(r.ToCommit), s)
+	}
+	if err != nil || theirs == nil || theirs.NChanged == 0 {
+		return p.Record(ctx, b)
+	}
+	return p.Record(ctx, b, theirs) // in this order: b may forget the changes before it
+}
+
+// resultOf begins the result of a restore that was intended.
+func resultOf(r *op.RestoreIntended) *op.WorldRestored {
+	return &op.WorldRestored{From: r.FromCommit, To: r.ToCommit, ToStep: r.ToStep, Paths: r.Paths, By: r.By}
+}
+
+// TellRestore ends a restore that has an intent and no result by what is found:
+// how the files differ from the world before it, which includes what anybody
+// changed since. No file is moved.
+func (p *Place) TellRestore(ctx context.Context) error {
+	r := p.State().Restoring
+	back, err := p.World.Plan(ctx, worldstate.ID(r.FromCommit), &worldstate.PlanOptions{Paths: r.Paths, OverwriteEdits: true})
+	if errors.Is(err, worldstate.ErrUnfinished) {
+		return fmt.Errorf("look what became of the restore to %.12s: %w", r.ToCommit, err)
+	}
+	res := worldstate.Result{Written: back.Delete}
+	for _, path := range back.Write { // what the world before has otherwise
+		if _, err := p.root.Lstat(filepath.FromSlash(strings.TrimSuffix(path, "/"))); errors.Is(err, fs.ErrNotExist) {
+			res.Deleted = append(res.Deleted, path)
+		} else {
+			res.Written = append(res.Written, path)
+		}
+	}
+	slices.Sort(res.Written)
+	b := resultOf(r)
+	b.Written, b.Deleted, b.Interrupted, b.Abandoned = len(res.Written), len(res.Deleted), true, p.Abandon
+	switch {
+	case errors.Is(err, worldstate.ErrNoPath): // in neither world: nothing came of it
+	case err != nil: // the store is damaged; the task goes on
+		b.Notice = notice.Restored(b, p.State().Current, res) + fmt.Sprintf("\nWhat it changed could not be found out: %v.", err)
+	case b.Written+b.Deleted > 0:
+		b.Notice = notice.Restored(b, p.State().Current, res)
+	}
+	return p.recordRestored(ctx, r, b, nil)
+}
+
+// StepAt returns the step that ended with a commit. Without a step number in the
+// name, it is the last such step, since a step that changed nothing has the commit
+// before it. It returns -1 if no step did, as far as that can be read.
+func (p *Place) StepAt(commit worldstate.ID, name string) int {
+	return StepWith(p.State().Steps.Len(), strings.TrimPrefix(name, p.ID+"@"), func(id int) bool {
+		w, err := p.WorldOf(id)
+		return err == nil && w.Commit == commit
+	})
+}
+
+// ChangedSince lists the files that differ from a checkpoint's.
+func (p *Place) ChangedSince(ctx context.Context, id int) (names []string, unknown string) {
+	then, err := p.CommitAt(id)
+	if err != nil {
+		return nil, err.Error()
+	}
+	now, err := p.CommitAt(p.State().Current)
+	if err != nil {
+		return nil, err.Error()
+	}
+	if then == "" || now == "" {
+		return nil, "there is no snapshot to compare with"
+	}
+	changes, err := p.World.Diff(ctx, then, now)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return notice.Paths(changes), ""
+}

@@ -1,0 +1,38 @@
+package workspace
+
+import (
+	"anamnesis/worldstate"
+)
+
+// WorldOf returns what a step ended with; of one that has not ended, nothing.
+func (p *Place) WorldOf(id int) (SavedWorld, error) {
+	if p.here.Step == id && p.here.Commit != "" {
+		return p.here, nil
+	}
+	w, err := WorldAt(p.Journal.Log(), p.State(), id)
+	if err == nil && id == p.State().Current {
+		p.here = w
+	}
+	if ref, ok := WorldByName(p.World, p.ID, p.State(), id, err); ok {
+		p.damaged = err.Error()
+		return ref, nil
+	}
+	return w, err
+}
+
+// Damaged is the last damage of the stream that was overcome: a snapshot of the
+// store says what a line does not; empty: there was none.
+func (p *Place) Damaged() string { return p.damaged }
+
+// CommitAt is the commit of a step, or of its nearest ancestor that has one;
+// empty where none has.
+func (p *Place) CommitAt(id int) (worldstate.ID, error) {
+	if id < 0 || id >= p.State().Steps.Len() {
+		return "", nil
+	}
+	for id > 0 && !p.State().Steps.Saved(id) {
+		id = p.State().Steps.Parent(id)
+	}
+	w, err := p.WorldOf(id)
+	return w.Commit, err
+}
