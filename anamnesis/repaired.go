@@ -3,6 +3,7 @@ package anamnesis
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -57,7 +58,8 @@ func Repairs(r *Request) []Repaired {
 	return out
 }
 
-// local names what a repair says to run or change by its place in the world.
+// local names what a repair says to run or change by its place in the world, and leaves
+// out changes outside of it.
 func (r *Request) local(p repair.Pair) repair.Pair {
 	if r.WorldDir == "" {
 		return p
@@ -73,6 +75,11 @@ func (r *Request) local(p repair.Pair) repair.Pair {
 	for i := range p.Changes {
 		p.Changes[i].Path = in(p.Changes[i].Path)
 	}
+	helper := func(c repair.Change) bool { return path.IsAbs(c.Path) && !strings.Contains(p.Command, c.Path) }
+	if !slices.ContainsFunc(p.Changes, func(c repair.Change) bool { return !helper(c) }) {
+		return p
+	}
+	p.Changes = slices.DeleteFunc(p.Changes, helper) // a script that edited the files, say: the edits are what counts
 	return p
 }
 
@@ -189,7 +196,7 @@ func repairDraft(p repair.Pair) cardDraft {
 		line += fmt.Sprintf(placeForm, Squash(place))
 	}
 	d.issue = []string{clipMarked("`"+command+"`"+failedMark+line, maxBulletRunes)}
-	if works := clipMarked(Squash(p.Works), maxActionRunes); works != command {
+	if works := clipMarked(Squash(p.Works), maxActionRunes); !repair.SameCommand(p.Works, p.Command) {
 		d.solution = append(d.solution, fmt.Sprintf(succeededForm, works))
 	}
 	for _, e := range p.Environment {
@@ -208,11 +215,12 @@ func repairDraft(p repair.Pair) cardDraft {
 	if len(p.Versions) > 0 {
 		d.constraint = append(d.constraint, fmt.Sprintf(seenForm, clipMarked(Squash(strings.Join(p.Versions, "; ")), maxBulletRunes)))
 	}
-	said := []string{command, CommandLine(p.Works)} // a command that needed a change says nothing by having failed before it
+	said := []string{p.Command, p.Works} // a command that needed a change says nothing by having failed before it
 	for _, t := range p.Tried {
-		if tried := CommandLine(t.Command); len(said) < 2+maxTried && !slices.Contains(said, tried) {
-			said = append(said, tried)
-			d.constraint = append(d.constraint, fmt.Sprintf(triedForm, tried))
+		same := func(s string) bool { return repair.SameCommand(s, t.Command) }
+		if len(said) < 2+maxTried && !slices.ContainsFunc(said, same) {
+			said = append(said, t.Command)
+			d.constraint = append(d.constraint, fmt.Sprintf(triedForm, CommandLine(t.Command)))
 		}
 	}
 	return d

@@ -91,6 +91,18 @@ func Essence(command string) string {
 	return whole
 }
 
+// SameCommand reports whether two shell lines run the same, whatever goes before it and
+// wherever its output goes.
+func SameCommand(a, b string) bool { return bare(a) == bare(b) }
+
+// bare is what a shell line is about, without redirections and filters.
+func bare(command string) string {
+	if strings.Contains(command, "<<") {
+		return strings.Join(strings.Fields(command), " ")
+	}
+	return strings.Join(shellFields(mainOf(actions(command)).text), " ")
+}
+
 func newAction(text string) (action, bool) {
 	fields := shellFields(text)
 	for len(fields) > 0 && (assignment.MatchString(fields[0]) || wrappers[fields[0]]) {

@@ -190,9 +190,7 @@ func (p *Pair) Changed() bool {
 	return len(p.Changes)+len(p.Environment) > 0 || !p.sameCommand()
 }
 
-func (p *Pair) sameCommand() bool {
-	return strings.Join(strings.Fields(p.Works), " ") == strings.Join(strings.Fields(p.Command), " ")
-}
+func (p *Pair) sameCommand() bool { return SameCommand(p.Works, p.Command) }
 
 func newKnown(p Pair) *known {
 	k := &known{Pair: p, sig: newSignature(p.Failure), family: mainOf(actions(p.Command)).family()}
