@@ -38,14 +38,14 @@ func (s *Store) keptCards() map[string]*stored {
 		return nil
 	}
 	n := r.Count()
-	out := make(map[string]*stored, n)
+	out, texts := make(map[string]*stored, n), make(map[string]string)
 	for range n {
 		path := filepath.Join(s.dir, filepath.FromSlash(r.Text()))
 		st := &stored{marks: readMarks(r)}
 		copy(st.sum[:], r.Bytes(len(st.sum)))
 		copy(st.lesson[:], r.Bytes(len(st.lesson)))
 		copy(st.text[:], r.Bytes(len(st.text)))
-		st.Head = card.ReadHead(r)
+		st.Head = card.ReadHead(r, texts)
 		st.name = string(r.Bytes(r.Count()))
 		st.whole = slices.Clone(card.Packed(r.Bytes(r.Count())))
 		if !r.OK() {

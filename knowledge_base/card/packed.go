@@ -80,10 +80,19 @@ func (h *Head) WriteRecord(w *sealed.Writer) {
 }
 
 // ReadHead reads a head that [Head.WriteRecord] wrote; it is good if the reader is OK
-// afterwards.
-func ReadHead(r *sealed.Reader) Head {
+// afterwards. Heads read with one map of texts share those that many cards have.
+func ReadHead(r *sealed.Reader, texts map[string]string) Head {
 	text := func() string { return string(r.Bytes(r.Count())) }
-	h := Head{ID: text(), Topic: text(), SourceTask: shared(text()), State: State(shared(text())), Task: shared(text())}
+	shared := func() string {
+		b := r.Bytes(r.Count())
+		s, ok := texts[string(b)]
+		if !ok {
+			s = string(b)
+			texts[s] = s
+		}
+		return s
+	}
+	h := Head{ID: text(), Topic: text(), SourceTask: shared(), State: State(shared()), Task: shared()}
 	if t := readTime(r); t != nil {
 		h.Created = *t
 	}

@@ -118,11 +118,22 @@ func (x *bm25[K]) take(r *sealed.Reader, places []int32, n int) {
 	w := tableWriter{table: table{packed: make([]byte, 0, len(kept))}}
 	var list []posting
 	var packed []byte
-	found, moved := int64(0), n != len(places)
+	found, moved := int64(0), false // not moved: the table is taken as it is, and the file's sum vouches for it
 	for was, slot := range places {
 		moved = moved || int(slot) != was
 	}
 	in := tableReader{all: kept}
+	if !moved {
+		for at := 0; in.next(); at = in.at {
+			w.skip(at)
+		}
+		if in.bad {
+			r.Fail()
+		}
+		w.packed = append(w.packed, kept...)
+		x.settled = w.done()
+		return
+	}
 	for in.next() {
 		var ok bool
 		if list, ok = takePostings(in.list, places, list[:0]); !ok || w.terms > 0 && bytes.Compare(in.key, w.key) <= 0 {
@@ -135,11 +146,7 @@ func (x *bm25[K]) take(r *sealed.Reader, places []int32, n int) {
 		for _, at := range list {
 			found += int64(at.tf)
 		}
-		if moved {
-			packed = repack(packed[:0], list)
-		} else {
-			packed = in.list
-		}
+		packed = repack(packed[:0], list)
 		w.add(in.key, len(list), packed)
 	}
 	if in.bad || found != x.total {
