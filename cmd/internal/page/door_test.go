@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -94,6 +95,12 @@ func (s *site) ask(t testing.TB, method, path string, form url.Values, edits ...
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Written in one piece: the head of a chunk could stand within any text.
+	resp.Body, resp.TransferEncoding, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), nil, int64(len(body))
 	var text strings.Builder
 	if err := resp.Write(&text); err != nil {
 		t.Fatal(err)

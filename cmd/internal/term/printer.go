@@ -200,7 +200,7 @@ func (p *textPrinter) returned(b *op.ToolReturned) {
 	}
 	how := b.Display
 	if how == "" {
-		how = strings.TrimPrefix(timeline.CallText(b), b.Name)
+		how = timeline.CallEnd(b)
 	}
 	p.line("%s", strings.Join(strings.Fields(fmt.Sprintf("• %s %s %s", tool.Display(call, p.dir), how, took(b.Millis))), " "))
 	delete(p.calls, b.Call)

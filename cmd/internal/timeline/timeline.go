@@ -4,6 +4,7 @@
 package timeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/tool"
 )
 
 // Timeline is what `timeline --json` prints.
@@ -90,9 +92,10 @@ type Builder struct {
 	state    state.State
 	rows     []Row
 	requests []Request
-	calls    []string // of the step under way
-	begun    uint64   // the first operation that may be the next step's own
-	asked    int      // the rows there were when the pending jump was asked for
+	calls    []string          // of the step under way
+	shown    map[string]string // the calls of the last reply as tool.Display shows them, by id
+	begun    uint64            // the first operation that may be the next step's own
+	asked    int               // the rows there were when the pending jump was asked for
 	intended *op.JumpIntended
 }
 
@@ -122,8 +125,12 @@ func (b *Builder) Add(o op.Op) error {
 		if len(body.Calls) == 0 {
 			b.calls = append(b.calls, "answer")
 		}
+		b.shown = make(map[string]string, len(body.Calls))
+		for _, c := range body.Calls {
+			b.shown[c.ID] = tool.Display(c, b.state.Opened.Dir)
+		}
 	case *op.ToolReturned:
-		b.calls = append(b.calls, CallText(body))
+		b.calls = append(b.calls, cmp.Or(b.shown[body.Call], body.Name)+CallEnd(body))
 	case *op.WorldSaved:
 		b.rows = append(b.rows, b.step(o, body))
 		b.calls, b.begun = nil, o.Seq+1
@@ -279,19 +286,21 @@ func (b *Builder) UnderWay() (state.Step, bool) {
 }
 
 // CallText is a call's tool and how it ended.
-func CallText(b *op.ToolReturned) string {
-	text := b.Name
+func CallText(b *op.ToolReturned) string { return b.Name + CallEnd(b) }
+
+// CallEnd is how a call ended where it did not succeed, in parentheses.
+func CallEnd(b *op.ToolReturned) string {
 	switch {
 	case b.Unknown:
-		text += " (outcome unknown)"
+		return " (outcome unknown)"
 	case b.Refused:
-		text += " (refused)"
+		return " (refused)"
 	case b.Exit != nil && *b.Exit != 0:
-		text += fmt.Sprintf(" (exit %d)", *b.Exit)
+		return fmt.Sprintf(" (exit %d)", *b.Exit)
 	case b.IsError:
-		text += " (error)"
+		return " (error)"
 	}
-	return text
+	return ""
 }
 
 // Left tells, by its id, a step that a jump left: what was done there is no

@@ -149,18 +149,7 @@ func (m *screen) pickStep() tea.Cmd {
 	}
 	return func() tea.Msg {
 		b := new(timeline.Builder)
-		did := make(map[int][]string) // the calls of each step
-		if err := svc.Ops(task, 0, func(o op.Op) error {
-			switch c := o.Body.(type) {
-			case *op.ToolCalled:
-				did[o.Step] = append(did[o.Step], paint.Strip(callText(op.Call{Name: c.Name, Args: c.Args}, b.State().Opened.Dir)))
-			case *op.ToolReturned:
-				if n := len(did[o.Step]); n > 0 && c.Exit != nil && *c.Exit != 0 {
-					did[o.Step][n-1] += fmt.Sprintf(" (exit %d)", *c.Exit)
-				}
-			}
-			return b.Add(o)
-		}); err != nil {
+		if err := svc.Ops(task, 0, b.Add); err != nil {
 			return errorMsg{err}
 		}
 		p := &picker{title: "Jump to the end of a step: files go back, memory stays", then: func(m *screen, r pickRow) tea.Cmd { return m.planJump(r.step) }}
@@ -173,11 +162,7 @@ func (m *screen) pickStep() tea.Cmd {
 			if r.Changed > 0 {
 				what = paint.Plural(r.Changed, "file")
 			}
-			calls := oneLine(clean(r.Text))
-			if len(did[r.Step]) > 0 {
-				calls = strings.Join(did[r.Step], " · ")
-			}
-			text := fmt.Sprintf("step %-3d %-8s %s", r.Step, what, calls)
+			text := fmt.Sprintf("step %-3d %-8s %s", r.Step, what, oneLine(clean(r.Text)))
 			if !r.OnPath {
 				text += "  (left)"
 			}
