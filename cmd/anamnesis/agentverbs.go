@@ -10,7 +10,7 @@ import (
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/agent"
-	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/session"
 )
 
@@ -29,7 +29,7 @@ func (a *app) agentCommand() *cobra.Command {
 }
 
 // agentNamed loads one of a directory's agents.
-func (a *app) agentNamed(dir, name string) (*session.Service, *agent.Loaded, *guard.Trust, error) {
+func (a *app) agentNamed(dir, name string) (*session.Service, *agent.Loaded, *consent.Trust, error) {
 	svc, err := a.service()
 	if err != nil {
 		return nil, nil, nil, err
@@ -39,7 +39,7 @@ func (a *app) agentNamed(dir, name string) (*session.Service, *agent.Loaded, *gu
 		return nil, nil, nil, err
 	}
 	who, err := loader.Load(name)
-	return svc, who, guard.OpenTrust(svc.Home.Approvals()), session.AgentError(err)
+	return svc, who, consent.OpenTrust(svc.Home.Approvals()), session.AgentError(err)
 }
 
 func (a *app) agentListCommand(dir *string) *cobra.Command {

@@ -8,7 +8,7 @@ import (
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/settings"
 	view "anamnesis/cmd/internal/term"
-	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/session"
 )
 
@@ -73,7 +73,7 @@ func (a *app) configApproveCommand(dir *string) *cobra.Command {
 			if err := a.confirm(cmd.Context(), "config", "Approve these settings?", yes); err != nil {
 				return err
 			}
-			if err := guard.OpenTrust(svc.Home.Approvals()).Approve(set.Project); err != nil {
+			if err := consent.OpenTrust(svc.Home.Approvals()).Approve(set.Project); err != nil {
 				return err
 			}
 			a.println("approved")

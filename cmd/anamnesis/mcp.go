@@ -16,6 +16,7 @@ import (
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/mcp"
@@ -175,7 +176,7 @@ func (a *app) mcpRemoveCommand(dir *string) *cobra.Command {
 			}
 			for _, s := range servers {
 				if s.Name == args[0] && s.Project != "" {
-					if err := mcp.Revoke(s, guard.OpenTrust(svc.Home.Approvals())); err != nil {
+					if err := mcp.Revoke(s, consent.OpenTrust(svc.Home.Approvals())); err != nil {
 						return err
 					}
 					a.printf("%s is no longer approved; its entry in the project's %s stays\n", s.Name, mcp.ProjectFile)
@@ -218,7 +219,7 @@ func (a *app) mcpTestCommand(dir, sandbox *string) *cobra.Command {
 }
 
 func (a *app) mcpTest(ctx context.Context, svc *session.Service, s mcp.Server, dir, sandbox string) error {
-	trust := guard.OpenTrust(svc.Home.Approvals())
+	trust := consent.OpenTrust(svc.Home.Approvals())
 	ok, err := mcp.Approved(s, trust)
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 
 	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
-	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/session"
 )
 
@@ -74,7 +74,7 @@ func (a *app) rulesApproveCommand(dir *string) *cobra.Command {
 			if err := a.confirm(cmd.Context(), "rules", "Approve these rules?", yes); err != nil {
 				return err
 			}
-			if err := guard.OpenTrust(svc.Home.Approvals()).Approve(project.Approval(real)); err != nil {
+			if err := consent.OpenTrust(svc.Home.Approvals()).Approve(project.Approval(real)); err != nil {
 				return err
 			}
 			a.println("approved")

@@ -10,6 +10,7 @@ import (
 	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/tool/command"
 )
@@ -29,14 +30,14 @@ func (a *app) toolsCommand() *cobra.Command {
 }
 
 // toolFiles reads the files that count in a directory.
-func (a *app) toolFiles(dir string) ([]command.File, *guard.Trust, error) {
+func (a *app) toolFiles(dir string) ([]command.File, *consent.Trust, error) {
 	svc, err := a.service()
 	if err != nil {
 		return nil, nil, err
 	}
 	files, warnings, err := svc.CommandTools(dir)
 	a.warn(warnings...)
-	return files, guard.OpenTrust(svc.Home.Approvals()), err
+	return files, consent.OpenTrust(svc.Home.Approvals()), err
 }
 
 func (a *app) toolsListCommand(dir *string) *cobra.Command {
@@ -133,7 +134,7 @@ func (a *app) toolsRevokeCommand(dir *string) *cobra.Command {
 	}
 }
 
-func (a *app) toolApprove(cmd *cobra.Command, f command.File, trust *guard.Trust, yes bool) error {
+func (a *app) toolApprove(cmd *cobra.Command, f command.File, trust *consent.Trust, yes bool) error {
 	a.printf("%s makes a tool of a command:\n%s\n%s\n", f.Path, view.Clean(f.Text), view.Clean(f.Beyond()))
 	if err := a.confirm(cmd.Context(), "tool "+f.Tool, "Approve it?", yes); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -19,12 +19,12 @@ const trustKind = "agent"
 
 // approval names what the project brought as a user approves it: every file
 // the spec is made of, by its content.
-func (l *Loaded) approval() guard.Approval {
+func (l *Loaded) approval() consent.Approval {
 	h := sha256.New()
 	for _, f := range l.brought {
 		fmt.Fprintf(h, "%q %d\n%s\n", f.path, len(f.data), f.data)
 	}
-	return guard.Approval{Kind: trustKind, Name: l.brought[0].path, Dir: l.project, Hash: hex.EncodeToString(h.Sum(nil))}
+	return consent.Approval{Kind: trustKind, Name: l.brought[0].path, Dir: l.project, Hash: hex.EncodeToString(h.Sum(nil))}
 }
 
 // Text shows the files that the project brought for the spec; empty: none.
@@ -39,7 +39,7 @@ func (l *Loaded) Text() string {
 // Allow reports whether the spec may be used: nothing of it came with the
 // project, or a user approved all of that as it is now, or says yes; see
 // guard.Trust.Allow.
-func (l *Loaded) Allow(ctx context.Context, trust *guard.Trust, ask func(ctx context.Context, question string) bool) (bool, error) {
+func (l *Loaded) Allow(ctx context.Context, trust *consent.Trust, ask func(ctx context.Context, question string) bool) (bool, error) {
 	if len(l.brought) == 0 {
 		return true, nil
 	}
@@ -49,7 +49,7 @@ func (l *Loaded) Allow(ctx context.Context, trust *guard.Trust, ask func(ctx con
 }
 
 // Approve records that a user approved what the project brought as it is.
-func (l *Loaded) Approve(trust *guard.Trust) error {
+func (l *Loaded) Approve(trust *consent.Trust) error {
 	if len(l.brought) == 0 {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/consent"
 )
 
 // TestApprove: every file the project brings for an agent is part of what was
@@ -30,7 +30,7 @@ extends: default
 -- user/reach.yaml --
 system_prompt: ../project/prompt.md
 `)
-	trust := guard.OpenTrust(filepath.Join(root, "approvals.json"))
+	trust := consent.OpenTrust(filepath.Join(root, "approvals.json"))
 	allowed := func(name string, ask func(context.Context, string) bool) bool {
 		t.Helper()
 		a, err := l.Load(name)

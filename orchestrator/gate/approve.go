@@ -10,6 +10,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
@@ -93,7 +94,7 @@ func (g *Gate) Approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 	if len(subjects) > 0 {
 		v.Record = []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByResearchGuard, Subjects: subjects, Research: records}}
 	}
-	print := func(q op.Call) string { return guard.Fingerprint(q.Name, string(args), line, g.place.Dir) }
+	print := func(q op.Call) string { return consent.Fingerprint(q.Name, string(args), line, g.place.Dir) }
 	for _, q := range questions {
 		asked := g.askApproval(ctx, c.Name, q, print)
 		asked.Record = append(v.Record, asked.Record...)

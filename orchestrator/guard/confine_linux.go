@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"anamnesis/orchestrator/guard/quarantine"
 	"errors"
 	"fmt"
 	"os"
@@ -205,7 +206,7 @@ func (c *confinement) protected() []string {
 	var out []string
 	for _, p := range existing(c.Protected) {
 		real := realPath(p)
-		if within(real, c.World) && real != c.World && !slices.ContainsFunc(c.Writable, func(w string) bool { return within(real, w) }) {
+		if quarantine.Within(real, c.World) && real != c.World && !slices.ContainsFunc(c.Writable, func(w string) bool { return quarantine.Within(real, w) }) {
 			out = append(out, real)
 		}
 	}
@@ -265,7 +266,7 @@ func privateTemp(c *confinement) ([]string, error) {
 	var made []string
 	var pieces []graft
 	for _, dir := range existing([]string{"/tmp", "/var/tmp"}) {
-		if c.Temp == "" || within(dir, c.World) || slices.ContainsFunc(c.Writable, func(w string) bool { return within(dir, w) }) {
+		if c.Temp == "" || quarantine.Within(dir, c.World) || slices.ContainsFunc(c.Writable, func(w string) bool { return quarantine.Within(dir, w) }) {
 			continue
 		}
 		g, err := takeGraft(c.Temp) // before one of them covers it
@@ -315,7 +316,7 @@ func kernelMounts(c *confinement) error {
 func (c *confinement) hidden() (around, rest []string) {
 	shown := slices.Concat(c.Writable, c.Readable, c.Sockets, []string{c.World})
 	for _, dir := range slices.Sorted(slices.Values(c.Hidden)) { // what lies around comes first
-		if slices.ContainsFunc(shown, func(p string) bool { return p != dir && within(p, dir) }) {
+		if slices.ContainsFunc(shown, func(p string) bool { return p != dir && quarantine.Within(p, dir) }) {
 			around = append(around, dir)
 		} else {
 			rest = append(rest, dir)

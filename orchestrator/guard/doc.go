@@ -1,10 +1,10 @@
 // Package guard runs commands: what one may see of the environment (environ.go), under a
 // supervisor that ends everything it started (supervise.go), in a sandbox (sandbox.go)
 // that the supervisor enters with the thread that starts the command
-// (confine_linux.go). What a project brings runs only when its content was approved
-// (trust.go, program.go), in a narrower sandbox and with what was granted (grants.go).
-// Package approval decides which calls may run, package quarantine keeps git from
-// running what commands wrote.
+// (confine_linux.go). What a project brings runs in a narrower sandbox and with what was
+// granted (grants.go). Package consent keeps what users approved by content, package
+// approval decides which calls may run, package quarantine keeps git from running what
+// commands wrote.
 //
 // # How a command runs
 //

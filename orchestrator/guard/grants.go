@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/orchestrator/guard/quarantine"
 	"anamnesis/orchestrator/redact"
 )
 
@@ -128,12 +129,12 @@ func (s *Sandbox) ForProject(g Grants, name string) (*Sandbox, error) {
 	o.Hidden = slices.Clone(s.o.Hidden)
 	granted := slices.Concat(g.Read, g.Write, g.Sockets)
 	for _, path := range granted {
-		if slices.ContainsFunc(s.o.Hidden, func(dir string) bool { return within(path, dir) }) {
+		if slices.ContainsFunc(s.o.Hidden, func(dir string) bool { return quarantine.Within(path, dir) }) {
 			return nil, fmt.Errorf("%s lies in the program's own state, which is never granted", path)
 		}
 	}
 	hide := func(dir string) {
-		if !slices.Contains(o.Hidden, dir) && !slices.ContainsFunc(granted, func(p string) bool { return within(dir, p) }) {
+		if !slices.Contains(o.Hidden, dir) && !slices.ContainsFunc(granted, func(p string) bool { return quarantine.Within(dir, p) }) {
 			o.Hidden = append(o.Hidden, dir)
 		}
 	}

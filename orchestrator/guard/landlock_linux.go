@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"anamnesis/orchestrator/guard/quarantine"
 	"errors"
 	"fmt"
 	"os"
@@ -137,16 +138,16 @@ func landlockAllow(rules int, path string, rights uint64) error {
 
 // inside returns the paths that lie beneath a directory.
 func inside(paths []string, dir string) []string {
-	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return p == dir || !within(p, dir) })
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return p == dir || !quarantine.Within(p, dir) })
 }
 
 // allBut lists what there is beneath a directory besides some directories: the
 // directory itself, or its entries where one of those lies within it.
 func allBut(dir string, but []string) []string {
-	if slices.ContainsFunc(but, func(b string) bool { return within(dir, realPath(b)) }) {
+	if slices.ContainsFunc(but, func(b string) bool { return quarantine.Within(dir, realPath(b)) }) {
 		return nil
 	}
-	if !slices.ContainsFunc(but, func(b string) bool { return within(realPath(b), dir) }) {
+	if !slices.ContainsFunc(but, func(b string) bool { return quarantine.Within(realPath(b), dir) }) {
 		return []string{dir}
 	}
 	entries, err := os.ReadDir(dir)

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"anamnesis/orchestrator/guard/quarantine"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -72,7 +73,7 @@ func groupParent() (string, error) {
 			continue
 		}
 		for _, m := range all {
-			if f[1] == "" && m.kind != "cgroup2" || f[1] != "" && !(m.kind == "cgroup" && slices.Contains(strings.Split(m.options, ","), "pids")) || !within(f[2], m.root) {
+			if f[1] == "" && m.kind != "cgroup2" || f[1] != "" && !(m.kind == "cgroup" && slices.Contains(strings.Split(m.options, ","), "pids")) || !quarantine.Within(f[2], m.root) {
 				continue
 			}
 			rel, _ := filepath.Rel(m.root, f[2])

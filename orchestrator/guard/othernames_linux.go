@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"anamnesis/orchestrator/guard/quarantine"
 	"bufio"
 	"bytes"
 	"fmt"
@@ -75,11 +76,11 @@ func withOtherNames(dirs []string, keep string) ([]string, error) {
 			return nil, err
 		}
 		for _, m := range all {
-			if m.id == id && within(dir, m.place) {
+			if m.id == id && quarantine.Within(dir, m.place) {
 				rel, _ := filepath.Rel(m.place, dir)
 				trees = append(trees, mount{device: m.device, root: filepath.Join(m.root, rel)})
 			}
-			if m.place != dir && within(m.place, dir) {
+			if m.place != dir && quarantine.Within(m.place, dir) {
 				trees = append(trees, m)
 			}
 		}
@@ -92,9 +93,9 @@ func withOtherNames(dirs []string, keep string) ([]string, error) {
 			}
 			name := ""
 			switch {
-			case within(m.root, t.root):
+			case quarantine.Within(m.root, t.root):
 				name = m.place
-			case within(t.root, m.root):
+			case quarantine.Within(t.root, m.root):
 				rel, _ := filepath.Rel(m.root, t.root)
 				name = filepath.Join(m.place, rel)
 			}
@@ -102,7 +103,7 @@ func withOtherNames(dirs []string, keep string) ([]string, error) {
 			if id, err := mountOf(name); name == "" || err != nil || id != m.id {
 				continue
 			}
-			if !within(keep, name) && !slices.Contains(out, name) {
+			if !quarantine.Within(keep, name) && !slices.Contains(out, name) {
 				out = append(out, name)
 			}
 		}

@@ -123,7 +123,7 @@ func (s *Sandbox) Missing() []string {
 	out := s.parts.missing()
 	if !s.parts.Namespaces && s.parts.Landlock > 0 {
 		for _, dir := range s.o.Hidden {
-			if dir != s.o.World && within(dir, s.o.World) {
+			if dir != s.o.World && quarantine.Within(dir, s.o.World) {
 				out = append(out, fmt.Sprintf("sandbox without namespaces in a world around the program's state (%s): commands make no new files in the directories above that state", dir))
 			}
 		}
@@ -211,7 +211,7 @@ func (s *Sandbox) Hides(path string) bool {
 	deepest := func(dirs ...string) int {
 		n := -1
 		for _, dir := range dirs {
-			if within(path, dir) {
+			if quarantine.Within(path, dir) {
 				n = max(n, len(dir))
 			}
 		}
@@ -334,7 +334,7 @@ func (s *Sandbox) mayWrite(dir string) bool {
 	if s.o.Confine == ConfineWorld {
 		places = append(places, s.o.World)
 	}
-	return slices.ContainsFunc(places, func(p string) bool { return within(dir, p) })
+	return slices.ContainsFunc(places, func(p string) bool { return quarantine.Within(dir, p) })
 }
 
 // existing leaves out the paths that are not there.
@@ -343,13 +343,4 @@ func existing(paths []string) []string {
 		_, err := os.Stat(p)
 		return err != nil
 	})
-}
-
-// within reports whether a path is dir or lies beneath it.
-func within(path, dir string) bool {
-	if dir == "" {
-		return false
-	}
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 }

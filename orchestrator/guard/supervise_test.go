@@ -317,3 +317,24 @@ func TestRequestKeepsPaths(t *testing.T) {
 		t.Errorf("%+v, %v; want %+v", got, err, r)
 	}
 }
+
+// A command reads what Stdin holds, and then its end.
+func TestStdin(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		fmt.Fprint(w, "one\ntwo\n")
+		w.Close()
+	}()
+	var out []byte
+	o, err := Run(t.Context(), Command{Path: "/bin/sh", Args: []string{"sh", "-c", "cat; echo end"}, Dir: "/", Timeout: MaxTimeout, Stdin: r,
+		Output: func(_ Stream, p []byte) { out = append(out, p...) }})
+	if err != nil || o.Exit != 0 || string(out) != "one\ntwo\nend\n" {
+		t.Errorf("%q, %+v, %v", out, o, err)
+	}
+	if _, err := r.Read(make([]byte, 1)); err == nil {
+		t.Error("Run did not close its end")
+	}
+}

@@ -6,8 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/guard/consent"
 )
 
 // ProjectRules is a project's file of rules, beneath its directory.
@@ -15,14 +15,14 @@ const ProjectRules = ".anamnesis/rules.yaml"
 
 // Rules returns the user's rules and those of a directory, and whether the latter
 // were approved as they are now.
-func (s *Service) Rules(dir string) (own, project guard.RuleFile, approved bool, err error) {
-	if own, err = guard.ReadRules(s.Home.Rules()); err != nil {
+func (s *Service) Rules(dir string) (own, project consent.RuleFile, approved bool, err error) {
+	if own, err = consent.ReadRules(s.Home.Rules()); err != nil {
 		return own, project, false, Usagef("%v", err)
 	}
 	if dir, err = RealDir(dir); err != nil {
 		return own, project, false, err
 	}
-	if project, err = guard.ReadRules(filepath.Join(dir, ProjectRules)); err != nil {
+	if project, err = consent.ReadRules(filepath.Join(dir, ProjectRules)); err != nil {
 		return own, project, false, Usagef("%v", err)
 	}
 	if project.Hash != "" {

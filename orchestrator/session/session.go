@@ -17,7 +17,7 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate"
-	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/runtime"
@@ -91,7 +91,7 @@ func (s *Service) getenv(name string) string { return s.o.Getenv(name) }
 // Program names the program and its version, as streams record it.
 func (s *Service) Program() string { return "anamnesis " + s.o.Version }
 
-func (s *Service) trust() *guard.Trust { return guard.OpenTrust(s.Home.Approvals()) }
+func (s *Service) trust() *consent.Trust { return consent.OpenTrust(s.Home.Approvals()) }
 
 // Client is a front end's side of a task. Each function may be nil. The functions
 // may be called from any goroutine, and must not call the session.

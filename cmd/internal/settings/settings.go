@@ -24,6 +24,7 @@ import (
 	"anamnesis/knowledge_base/userfile"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -123,7 +124,7 @@ type Settings struct {
 	Values []Value
 	// Project is the approval that the project's file needs; without a Hash there is
 	// no file. Approved reports whether the user gave it.
-	Project  guard.Approval
+	Project  consent.Approval
 	Approved bool
 	UserFile string
 }
@@ -143,9 +144,9 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 		if project, hash, err = readFile(filepath.Join(real, ProjectFile)); err != nil {
 			return nil, err
 		}
-		s.Project = guard.Approval{Kind: "config", Name: "config.yaml", Dir: real, Hash: hash}
+		s.Project = consent.Approval{Kind: "config", Name: "config.yaml", Dir: real, Hash: hash}
 		if hash != "" {
-			if s.Approved, err = guard.OpenTrust(h.Approvals()).Approved(s.Project); err != nil {
+			if s.Approved, err = consent.OpenTrust(h.Approvals()).Approved(s.Project); err != nil {
 				return nil, err
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -86,7 +86,7 @@ func TestPrecedence(t *testing.T) {
 			if s.Project.Hash == "" {
 				return
 			}
-			if err := guard.OpenTrust(p.home.Approvals()).Approve(s.Project); err != nil {
+			if err := consent.OpenTrust(p.home.Approvals()).Approve(s.Project); err != nil {
 				t.Fatal(err)
 			}
 			if s, err = p.load(t); err != nil || s.value(c.key).Text != c.after {

@@ -102,7 +102,7 @@ func (p configPlace) inertSetting(section, sub, key, value string) bool {
 	}
 	switch to := leadsByConfig(name, value, p.dir); {
 	case name == "core.worktree":
-		return to != "" && within(to, p.world) && isDir(to)
+		return to != "" && Within(to, p.world) && isDir(to)
 	case p.inOwn(to, value):
 		return false // whose hooks no one looks at
 	case name == "submodule.*.update":

@@ -82,7 +82,7 @@ const settleTime = 2 * time.Second
 func scanGit(world string, own []string, known map[string]plainDir, limit int) (gitTree, map[string]plainDir, error) {
 	s := gitScan{limit: limit, world: world, own: own, began: time.Now(), known: known, read: map[string]plainDir{}, tree: gitTree{Dirs: map[string]string{}, Files: map[string]gitFile{}}}
 	for _, dir := range own {
-		if within(dir, world) {
+		if Within(dir, world) {
 			s.skip = append(s.skip, dir)
 		}
 	}
@@ -98,7 +98,7 @@ func (s *gitScan) walk(rel, git string) error {
 		return fmt.Errorf("look for git directories in %s: more than %d directories; give commands a smaller directory, or --sandbox read-only", s.world, s.limit)
 	}
 	abs := filepath.Join(s.world, rel)
-	if slices.ContainsFunc(s.skip, func(dir string) bool { return within(abs, dir) }) {
+	if slices.ContainsFunc(s.skip, func(dir string) bool { return Within(abs, dir) }) {
 		return nil
 	}
 	d := s.list(rel, abs, git)
@@ -211,7 +211,7 @@ func inode(st *unix.Stat_t) string { return fmt.Sprintf("%d:%d", st.Dev, st.Ino)
 // add notes one file as it is. One that is gone is none.
 func (s *gitScan) add(rel string) {
 	abs := filepath.Join(s.world, rel)
-	if slices.ContainsFunc(s.skip, func(dir string) bool { return within(abs, dir) }) {
+	if slices.ContainsFunc(s.skip, func(dir string) bool { return Within(abs, dir) }) {
 		return
 	}
 	var st unix.Stat_t

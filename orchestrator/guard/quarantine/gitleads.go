@@ -78,7 +78,7 @@ func leadsByConfig(name, value, dir string) string {
 // in one of the program's directories.
 func (p configPlace) inOwn(to, value string) bool {
 	own := func(path string) bool {
-		return slices.ContainsFunc(p.own, func(dir string) bool { return within(path, dir) })
+		return slices.ContainsFunc(p.own, func(dir string) bool { return Within(path, dir) })
 	}
 	if to == "" || own(to) {
 		return to != ""
@@ -189,8 +189,8 @@ func runsInRebase(line string) bool {
 	return word == "x" || word == "exec"
 }
 
-// within reports whether a path is dir or lies beneath it.
-func within(path, dir string) bool {
+// Within reports whether a path is dir or lies beneath it.
+func Within(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return dir != "" && err == nil && filepath.IsLocal(rel)
 }

@@ -30,7 +30,7 @@ func (s *gitScan) linkCounts(rel, git string) bool {
 	if err != nil {
 		real = followLinks(abs)
 	}
-	return slices.ContainsFunc(s.own, func(dir string) bool { return within(real, dir) }) && (isInRepository(real) || s.holdsRepository(real))
+	return slices.ContainsFunc(s.own, func(dir string) bool { return Within(real, dir) }) && (isInRepository(real) || s.holdsRepository(real))
 }
 
 // isInRepository reports whether git finds a git directory at a path without

@@ -218,7 +218,7 @@ func (q *Quarantine) judge(now gitTree, rel string, f, was gitFile) verdict {
 		to := f.Leads
 		in, err := filepath.Rel(q.world, to)
 		_, known := now.Dirs[in]
-		given := slices.ContainsFunc(q.writable, func(dir string) bool { return within(to, dir) })
+		given := slices.ContainsFunc(q.writable, func(dir string) bool { return Within(to, dir) })
 		return verdict{move: to == "" || err != nil || !known && !given, kept: before}
 	case f.Kind != "file" || f.Large:
 	case isStateFile(rel) && !isConfig(rel):
@@ -313,7 +313,7 @@ func sortedKeys(m map[string]gitFile) []string { return slices.Sorted(maps.Keys(
 
 func (q *Quarantine) isWritable(rel string) bool {
 	abs := filepath.Join(q.world, rel)
-	return slices.ContainsFunc(q.writable, func(dir string) bool { return within(abs, dir) })
+	return slices.ContainsFunc(q.writable, func(dir string) bool { return Within(abs, dir) })
 }
 
 // move takes a file out of the world and says so. into is the directory for all

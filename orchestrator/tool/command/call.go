@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/shell"
 )
@@ -52,7 +53,7 @@ func (r *remembered) surroundings(env *tool.Env, g guard.Grants) (box *guard.San
 	if r.ReadOnly {
 		box = box.ReadOnly()
 	}
-	return box, guard.EnvironOutside(environ, env.Dir), nil
+	return box, consent.EnvironOutside(environ, env.Dir), nil
 }
 
 // Call implements tool.Tool. What the command prints is the result; JSON comes
@@ -81,7 +82,7 @@ func (r *remembered) Call(ctx context.Context, env *tool.Env, args json.RawMessa
 	if err != nil {
 		return tool.Errorf("%s was not run: %v.", r.spec.Name, err), ctx.Err()
 	}
-	path, err := guard.FindProgram(words[0], env.Dir, guard.PathOf(environ), box)
+	path, err := consent.FindProgram(words[0], env.Dir, consent.PathOf(environ), box.Hides)
 	if err != nil {
 		return tool.Errorf("%s was not run: %v.", r.spec.Name, err), ctx.Err()
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -116,7 +117,7 @@ func (f *File) read() error {
 			return errors.New("sandbox: a project's tool runs in the sandbox; 'anamnesis tools approve' grants what it needs beyond that")
 		}
 		io.WriteString(h, confinedMark)
-		if err := guard.HashPrograms(h, f.folder.Project, f.tool.Command, os.Getenv("PATH")); err != nil {
+		if err := consent.HashPrograms(h, f.folder.Project, f.tool.Command, os.Getenv("PATH")); err != nil {
 			return err
 		}
 	}
@@ -127,8 +128,8 @@ func (f *File) read() error {
 // Project reports whether a project brings the file.
 func (f *File) Project() bool { return f.folder.Project != "" }
 
-func (f *File) approval() guard.Approval {
-	return guard.Approval{Kind: trustKind, Name: f.Tool, Dir: f.folder.Project, Hash: f.hash}
+func (f *File) approval() consent.Approval {
+	return consent.Approval{Kind: trustKind, Name: f.Tool, Dir: f.folder.Project, Hash: f.hash}
 }
 
 // grants are what approving the file gives: what was asked for beside it, and the
@@ -145,7 +146,7 @@ func (f *File) Beyond() string { return f.grants().Beyond(nil) }
 
 // approve has a project's tool look for its approval at each call: as it was when
 // it was offered, and with what is granted then.
-func (f *File) approve(trust *guard.Trust) {
+func (f *File) approve(trust *consent.Trust) {
 	if f.folder.Project == "" {
 		return
 	}
@@ -164,7 +165,7 @@ func (f *File) approve(trust *guard.Trust) {
 
 // Allow reports whether the tool may be used: it is the user's own, or was
 // approved as it is now, or the user says yes; see guard.Trust.Allow.
-func (f *File) Allow(ctx context.Context, trust *guard.Trust, ask func(ctx context.Context, question string) bool) (bool, error) {
+func (f *File) Allow(ctx context.Context, trust *consent.Trust, ask func(ctx context.Context, question string) bool) (bool, error) {
 	if f.folder.Project == "" {
 		return true, nil
 	}
@@ -176,16 +177,16 @@ func (f *File) Allow(ctx context.Context, trust *guard.Trust, ask func(ctx conte
 }
 
 // Revoke takes the approval of a project's tool back.
-func (f *File) Revoke(trust *guard.Trust) error { return trust.Revoke(f.approval()) }
+func (f *File) Revoke(trust *consent.Trust) error { return trust.Revoke(f.approval()) }
 
 // Granted returns what an approved tool of a project gets beyond its sandbox.
-func (f *File) Granted(trust *guard.Trust) (guard.Grants, error) {
+func (f *File) Granted(trust *consent.Trust) (guard.Grants, error) {
 	g, _, err := trust.Granted(f.approval())
 	return g, err
 }
 
 // Approve records that a user approved the tool as it is.
-func (f *File) Approve(trust *guard.Trust) error {
+func (f *File) Approve(trust *consent.Trust) error {
 	a := f.approval()
 	a.At, a.Grants = time.Now().UTC(), f.grants()
 	return trust.Approve(a)
@@ -195,7 +196,7 @@ func (f *File) Approve(trust *guard.Trust) error {
 // one goroutine.
 type Source struct {
 	Folders []Folder
-	Trust   *guard.Trust
+	Trust   *consent.Trust
 	// Ask puts a question to the user; nil: nobody is there.
 	Ask func(ctx context.Context, question string) bool
 

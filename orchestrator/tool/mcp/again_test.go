@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -58,7 +59,7 @@ func TestChangedWhileRunning(t *testing.T) {
 	write("")
 	started := filepath.Join(dir, "started")
 	cfg := Server{Name: "p", Command: "./server.sh", Project: dir, Env: map[string]string{fakeMark: "ok"}}
-	trust := guard.OpenTrust(filepath.Join(t.TempDir(), "a.json"))
+	trust := consent.OpenTrust(filepath.Join(t.TempDir(), "a.json"))
 	o := Options{Dir: dir, Trust: trust}
 	r, err := Probe(t.Context(), cfg, o)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/consent"
 )
 
 // attackServer answers each call with what a module says, which it loads anew
@@ -115,7 +116,7 @@ func TestAttack(t *testing.T) {
 		echo $ATTACK_TOKEN $HOME
 		echo x > inside && echo ordinary=$(cat inside)`)
 
-	trust := guard.OpenTrust(base + "/state/approvals.json")
+	trust := consent.OpenTrust(base + "/state/approvals.json")
 	cfg := Server{Name: "p", Command: "bash", Args: []string{"server.sh", base}, Project: base + "/world"}
 	o := Options{Dir: base + "/world", Trust: trust, Sandbox: box, Environ: append(os.Environ(), "HOME="+base, "ATTACK_TOKEN=token-of-user")}
 	approve := func(g guard.Grants) {
@@ -227,7 +228,7 @@ func TestServerQuarantine(t *testing.T) {
 	}
 	var noted []string
 	cfg := Server{Name: "p", Command: "bash", Args: []string{"server.sh"}, Project: base + "/world"}
-	o := Options{Dir: base + "/world", Trust: guard.OpenTrust(base + "/state/approvals.json"), Sandbox: box,
+	o := Options{Dir: base + "/world", Trust: consent.OpenTrust(base + "/state/approvals.json"), Sandbox: box,
 		Ask: func(context.Context, string) bool { return true }, Note: func(text string) { noted = append(noted, text) }}
 	s := open(t, o, cfg)
 	tools, _ := offered(t, s)
@@ -294,7 +295,7 @@ func TestAttackElsewhere(t *testing.T) {
 // What was approved before project servers ran in a sandbox is asked about again;
 // an address, of which nothing runs here, is not.
 func TestOldApproval(t *testing.T) {
-	trust := guard.OpenTrust(filepath.Join(t.TempDir(), "approvals.json"))
+	trust := consent.OpenTrust(filepath.Join(t.TempDir(), "approvals.json"))
 	for name, tc := range map[string]struct {
 		cfg  Server
 		hash string // as it was made then
@@ -303,7 +304,7 @@ func TestOldApproval(t *testing.T) {
 		"command": {cfg: Server{Name: "c", Command: "cat", Project: "/p"}, hash: "90c4b738e3d948d37c0bc9ea57333059e666e692cb3a62179a8064903cfbe98e"},
 		"address": {cfg: Server{Name: "a", URL: "https://example.org/mcp", Project: "/p"}, hash: "b4573b4c22be0086c2283fcf09acca4deada7b8e32c49bc9b38f050bb87d146d", want: true},
 	} {
-		if err := trust.Approve(guard.Approval{Kind: trustCommand, Name: tc.cfg.Name, Dir: "/p", Hash: tc.hash}); err != nil {
+		if err := trust.Approve(consent.Approval{Kind: trustCommand, Name: tc.cfg.Name, Dir: "/p", Hash: tc.hash}); err != nil {
 			t.Fatal(err)
 		}
 		if ok, err := Approved(tc.cfg, trust); ok != tc.want || err != nil {

@@ -24,6 +24,7 @@ import (
 
 	"anamnesis/knowledge_base/userfile"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -267,7 +268,7 @@ func (s Server) hash() (string, error) {
 	}{s.Project, s.Name, s}); err != nil {
 		return "", fmt.Errorf("hash server %s: %w", s.Name, err)
 	}
-	if err := guard.HashPrograms(h, s.Project, append([]string{s.Command}, s.Args...), cmp.Or(s.Env["PATH"], os.Getenv("PATH"))); err != nil {
+	if err := consent.HashPrograms(h, s.Project, append([]string{s.Command}, s.Args...), cmp.Or(s.Env["PATH"], os.Getenv("PATH"))); err != nil {
 		return "", fmt.Errorf("server %s: %w", s.Name, err)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil

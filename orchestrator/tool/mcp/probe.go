@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/consent"
 )
 
 // Report is what a server says of itself.
@@ -54,7 +54,7 @@ func Probe(ctx context.Context, s Server, o Options) (Report, error) {
 
 // Approved reports whether a server may be started: it is the user's own, or
 // its command was approved as it is now.
-func Approved(s Server, trust *guard.Trust) (bool, error) {
+func Approved(s Server, trust *consent.Trust) (bool, error) {
 	if s.Project == "" {
 		return true, nil
 	}
@@ -66,7 +66,7 @@ func Approved(s Server, trust *guard.Trust) (bool, error) {
 }
 
 // Granted returns an approved server with what was granted to it.
-func Granted(s Server, trust *guard.Trust) (Server, error) {
+func Granted(s Server, trust *consent.Trust) (Server, error) {
 	if s.Project == "" {
 		return s, nil
 	}
@@ -76,7 +76,7 @@ func Granted(s Server, trust *guard.Trust) (Server, error) {
 
 // ApproveCommand records that a user approved how a server is started, and its
 // grants.
-func ApproveCommand(s Server, trust *guard.Trust) error {
+func ApproveCommand(s Server, trust *consent.Trust) error {
 	hash, err := s.hash()
 	if err != nil {
 		return err
@@ -87,14 +87,14 @@ func ApproveCommand(s Server, trust *guard.Trust) error {
 }
 
 // ApproveTools records that a user approved what a server says of its tools.
-func ApproveTools(s Server, r Report, trust *guard.Trust) error {
-	return trust.Approve(guard.Approval{Kind: trustTools, Name: s.Name, Dir: s.Project, Hash: r.hash, At: time.Now().UTC()})
+func ApproveTools(s Server, r Report, trust *consent.Trust) error {
+	return trust.Approve(consent.Approval{Kind: trustTools, Name: s.Name, Dir: s.Project, Hash: r.hash, At: time.Now().UTC()})
 }
 
 // Revoke takes both approvals back.
-func Revoke(s Server, trust *guard.Trust) error {
+func Revoke(s Server, trust *consent.Trust) error {
 	for _, kind := range []string{trustCommand, trustTools} {
-		if err := trust.Revoke(guard.Approval{Kind: kind, Name: s.Name, Dir: s.Project}); err != nil {
+		if err := trust.Revoke(consent.Approval{Kind: kind, Name: s.Name, Dir: s.Project}); err != nil {
 			return err
 		}
 	}

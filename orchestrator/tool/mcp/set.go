@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -36,7 +37,7 @@ type Options struct {
 	// Trust holds what was approved. Ask puts a question to the user, who
 	// answers yes or no; nil: nobody is there, and what is not approved is not
 	// used.
-	Trust *guard.Trust
+	Trust *consent.Trust
 	Ask   func(ctx context.Context, question string) bool
 	// Sandbox is what the sandbox of a project's servers is made of; nil: they run
 	// without one. A Set gets it from Hold.
@@ -176,13 +177,13 @@ func (s *Set) admit(ctx context.Context, cfg Server) error {
 }
 
 // approval is that of how a project's server is started.
-func (s Server) approval(hash string) guard.Approval {
-	return guard.Approval{Kind: trustCommand, Name: s.Name, Dir: s.Project, Hash: hash}
+func (s Server) approval(hash string) consent.Approval {
+	return consent.Approval{Kind: trustCommand, Name: s.Name, Dir: s.Project, Hash: hash}
 }
 
 // admit takes what was granted to a project's server with its approval, or says
 // that it is not approved as it is now.
-func (s *Server) admit(trust *guard.Trust) error {
+func (s *Server) admit(trust *consent.Trust) error {
 	hash, err := s.hash()
 	if err != nil {
 		return err
@@ -197,7 +198,7 @@ func (s *Server) admit(trust *guard.Trust) error {
 
 // approved looks an approval up, and asks for it unless ask is nil.
 func (s *Set) approved(ctx context.Context, kind string, cfg Server, hash string, ask func(context.Context, string) bool, question func() string) error {
-	a := guard.Approval{Kind: kind, Name: cfg.Name, Dir: cfg.Project, Hash: hash}
+	a := consent.Approval{Kind: kind, Name: cfg.Name, Dir: cfg.Project, Hash: hash}
 	ok, err := s.o.Trust.Allow(ctx, a, ask, question)
 	if err == nil && !ok {
 		err = cfg.unapproved()

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -278,7 +278,7 @@ func TestCloseReaps(t *testing.T) {
 // offered when they were; either one changed, and neither is.
 func TestTrust(t *testing.T) {
 	t.Parallel()
-	trust := guard.OpenTrust(filepath.Join(t.TempDir(), "approvals.json"))
+	trust := consent.OpenTrust(filepath.Join(t.TempDir(), "approvals.json"))
 	dir := t.TempDir()
 	cfg := fake(t, "p", "ok")
 	cfg.Project = dir
@@ -346,7 +346,7 @@ func TestTrustAsks(t *testing.T) {
 	}
 	write("")
 	var asked []string
-	o := Options{Dir: dir, Trust: guard.OpenTrust(filepath.Join(t.TempDir(), "a.json")), Ask: func(_ context.Context, q string) bool {
+	o := Options{Dir: dir, Trust: consent.OpenTrust(filepath.Join(t.TempDir(), "a.json")), Ask: func(_ context.Context, q string) bool {
 		asked = append(asked, q)
 		return true
 	}}

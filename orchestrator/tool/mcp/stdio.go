@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/consent"
 )
 
 const (
@@ -59,7 +60,7 @@ func startProcess(ctx context.Context, s Server, o *Options) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := guard.FindProgram(args[0], o.Dir, guard.PathOf(env), box)
+	path, err := consent.FindProgram(args[0], o.Dir, consent.PathOf(env), box.Hides)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +108,7 @@ func surroundings(s Server, own map[string]string, o *Options) (env []string, bo
 		env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, k+"=") })
 		env = append(env, k+"="+v)
 	}
-	return guard.EnvironOutside(env, o.Dir), box, nil
+	return consent.EnvironOutside(env, o.Dir), box, nil
 }
 
 func (p *process) keep(b []byte) {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package guard
+package consent
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/knowledge_base/userfile"
+	"anamnesis/orchestrator/guard"
 )
 
 // maxTrustBytes bounds the file of approvals.
@@ -33,7 +34,7 @@ type Approval struct {
 	Hash string    `json:"hash"` // SHA-256 of the content, hex
 	At   time.Time `json:"at"`
 	// Grants are what it gets beyond the sandbox that a project's programs run in.
-	Grants *Grants `json:"grants,omitempty"`
+	Grants *guard.Grants `json:"grants,omitempty"`
 }
 
 func (a Approval) same(b Approval) bool {
@@ -64,17 +65,17 @@ func (t *Trust) Approved(a Approval) (bool, error) {
 }
 
 // Granted is Approved, and returns what was granted with it.
-func (t *Trust) Granted(a Approval) (Grants, bool, error) {
+func (t *Trust) Granted(a Approval) (guard.Grants, bool, error) {
 	if t == nil {
-		return Grants{}, false, nil
+		return guard.Grants{}, false, nil
 	}
 	all, err := t.List()
 	i := slices.IndexFunc(all, func(b Approval) bool { return b.same(a) && b.Hash == a.Hash })
 	if i < 0 {
-		return Grants{}, false, err
+		return guard.Grants{}, false, err
 	}
 	if all[i].Grants == nil {
-		return Grants{}, true, nil
+		return guard.Grants{}, true, nil
 	}
 	return *all[i].Grants, true, nil
 }

@@ -1,4 +1,4 @@
-package guard
+package consent
 
 import (
 	"crypto/sha256"

@@ -1,8 +1,9 @@
 //go:build unix
 
-package guard
+package consent
 
 import (
+	"anamnesis/orchestrator/guard/quarantine"
 	"bufio"
 	"fmt"
 	"io"
@@ -52,23 +53,26 @@ func inWorld(path, dir string) bool {
 	if err != nil {
 		real = dir
 	}
-	return within(path, dir) || within(path, real) || leadsInto(path, real)
+	return quarantine.Within(path, dir) || quarantine.Within(path, real) || leadsInto(path, real)
 }
 
 func leadsInto(path, dir string) bool {
 	real, err := filepath.EvalSymlinks(path)
-	return err == nil && within(real, dir)
+	return err == nil && quarantine.Within(real, dir)
 }
 
 // FindProgram returns the path of a program as a shell in dir would, but for one
 // that is found by its name alone: that never lies in dir, nor leads there, nor
-// is hidden by the sandbox. path is a PATH.
-func FindProgram(name, dir, path string, box *Sandbox) (string, error) {
+// is hidden by the sandbox. path is a PATH; hides may be nil.
+func FindProgram(name, dir, path string, hides func(path string) bool) (string, error) {
+	if hides == nil {
+		hides = func(string) bool { return false }
+	}
 	if strings.ContainsRune(name, '/') {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(dir, name)
 		}
-		if real, err := filepath.EvalSymlinks(name); err == nil && box.Hides(real) {
+		if real, err := filepath.EvalSymlinks(name); err == nil && hides(real) {
 			return "", fmt.Errorf("%s lies in %s, of which the sandbox shows nothing", name, filepath.Dir(real))
 		}
 		return name, nil
@@ -80,7 +84,7 @@ func FindProgram(name, dir, path string, box *Sandbox) (string, error) {
 		if err != nil || !info.Mode().IsRegular() || unix.Access(file, unix.X_OK) != nil || inWorld(file, dir) {
 			continue
 		}
-		if real, err := filepath.EvalSymlinks(file); err == nil && (box.Hides(real) || box.Hides(filepath.Clean(entry))) {
+		if real, err := filepath.EvalSymlinks(file); err == nil && (hides(real) || hides(filepath.Clean(entry))) {
 			hidden = filepath.Dir(real)
 			continue
 		}

@@ -1,11 +1,12 @@
 //go:build unix
 
-package guard
+package consent
 
 import (
 	"crypto/sha256"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -99,8 +100,15 @@ func TestFindProgram(t *testing.T) {
 	if got, err := FindProgram("bin/tool", dir, path, nil); got != dir+"/bin/tool" || err != nil {
 		t.Errorf("by path: %s, %v", got, err)
 	}
-	hides := &Sandbox{o: SandboxOptions{Hidden: []string{outside}}, parts: parts{Landlock: 1}}
+	hides := func(path string) bool { return strings.HasPrefix(path, outside) }
 	if got, err := FindProgram("tool", dir, path, hides); err == nil {
 		t.Errorf("a hidden one: %s", got)
+	}
+}
+
+func TestEnvironOutside(t *testing.T) {
+	got := EnvironOutside([]string{"PATH=/w/bin:/usr/bin:.:bin::/usr/local/bin", "A=1"}, "/w")
+	if want := []string{"PATH=/usr/bin:/usr/local/bin", "A=1"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
