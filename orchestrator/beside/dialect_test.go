@@ -167,3 +167,29 @@ func TestContextCut(t *testing.T) {
 		}
 	}
 }
+
+// TestRunning: what a call changed before its beginning was told is the call's, and a
+// jump reverts it; what was changed before the prompt is the user's.
+func TestRunning(t *testing.T) {
+	for _, untold := range []bool{false, true} {
+		s := newSpeaker(t, beside.ACP)
+		s.write("lib", "kept")
+		s.event(`{"hook_event_name":"UserPromptSubmit","prompt":"Clean up."}`)
+		s.event(`{"hook_event_name":"Stop"}`)
+		s.write("mine", "the user's")
+		s.event(`{"hook_event_name":"UserPromptSubmit","prompt":"Now."}`)
+		call := `"tool_name":"Bash","tool_input":{"command":"rm lib"},"tool_use_id":"c1","running":true`
+		if err := os.Remove(filepath.Join(s.dir, "lib")); err != nil {
+			t.Fatal(err)
+		}
+		if !untold {
+			s.event(`{"hook_event_name":"PreToolUse",` + call + `}`)
+		}
+		s.event(`{"hook_event_name":"PostToolUse",` + call + `,"tool_response":{"stdout":""}}`)
+		if _, err := beside.Jump(t.Context(), s.svc, s.task, op.JumpRequested{To: 1, Reason: "r"}); err != nil {
+			t.Fatal(err)
+		}
+		s.holds("lib", "kept")
+		s.holds("mine", "the user's")
+	}
+}

@@ -28,7 +28,8 @@ type event struct {
 	ToolUseID      string          `json:"tool_use_id"`
 	ToolResponse   json.RawMessage `json:"tool_response"`
 	Error          string          `json:"error"`
-	Writes         bool            `json:"writes,omitempty"` // the call may change the directory
+	Writes         bool            `json:"writes,omitempty"`  // the call may change the directory
+	Running        bool            `json:"running,omitempty"` // the call may have changed it already
 	LastAnswer     string          `json:"last_assistant_message"`
 	ToolCalls      []struct {
 		ToolName     string          `json:"tool_name"`

@@ -30,12 +30,17 @@ func take(ctx context.Context, task *runtime.Task, e *event, again bool) (lesson
 		if err := t.Unknown(ctx); err != nil {
 			return "", err
 		}
-		return "", t.Said(ctx, e.Prompt)
+		if err := t.Said(ctx, e.Prompt); err != nil || e.Agent != ACP {
+			return "", err
+		}
+		return "", t.Look(ctx) // before most of its calls there is no such moment
 	case "PreToolUse":
 		if err := closeUntold(ctx, t, e); err != nil {
 			return "", err
 		}
-		if c := e.call(task.Dir); c != nil {
+		if c := e.call(task.Dir); c != nil && e.Running {
+			return "", t.Began(ctx, callOf(c), e.Writes || writes(c))
+		} else if c != nil {
 			return "", t.Begin(ctx, callOf(c), e.Writes || writes(c))
 		}
 	case "PostToolUse", "PostToolUseFailure":

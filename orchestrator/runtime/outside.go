@@ -49,6 +49,27 @@ func (t Outside) Said(ctx context.Context, text string) error {
 // call may write and none is open: what changed since the last look is the user's. A
 // call that begins while another is open joins its step.
 func (t Outside) Begin(ctx context.Context, c op.Call, writes bool) error {
+	return t.begin(ctx, c, writes, writes)
+}
+
+// Began records a call that runs already and may have changed the world: what changed
+// since the last look counts as the call's.
+func (t Outside) Began(ctx context.Context, c op.Call, writes bool) error {
+	return t.begin(ctx, c, writes, false)
+}
+
+// Look saves what the user changed since the last look, where no call is open.
+func (t Outside) Look(ctx context.Context) error {
+	if len(t.Open()) > 0 || !t.State().Turn.Open {
+		return nil
+	}
+	if err := t.Advance(ctx); err != nil {
+		return err
+	}
+	return t.BeginCalls(ctx, true)
+}
+
+func (t Outside) begin(ctx context.Context, c op.Call, writes, look bool) error {
 	if slices.ContainsFunc(t.Open(), func(o op.Call) bool { return o.ID == c.ID }) {
 		return nil // told twice
 	}
@@ -63,7 +84,7 @@ func (t Outside) Begin(ctx context.Context, c op.Call, writes bool) error {
 		if err := t.Advance(ctx); err != nil {
 			return err
 		}
-		if writes {
+		if look {
 			if err := t.BeginCalls(ctx, true); err != nil {
 				return err
 			}
@@ -78,7 +99,7 @@ func (t Outside) Begin(ctx context.Context, c op.Call, writes bool) error {
 // about the error, if there is one.
 func (t Outside) Returned(ctx context.Context, c op.Call, writes bool, b *op.ToolReturned) (lesson string, err error) {
 	if !slices.ContainsFunc(t.Open(), func(o op.Call) bool { return o.ID == b.Call }) {
-		if err := t.Begin(ctx, c, writes); err != nil {
+		if err := t.Began(ctx, c, writes); err != nil {
 			return "", err
 		}
 	}

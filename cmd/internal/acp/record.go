@@ -157,7 +157,9 @@ func (c *chat) take(ctx context.Context, u *update, asks bool) {
 	own := t.own()
 	if !t.begun && !own && (asks || ended || u.Status == "in_progress" || len(t.input) > 2) {
 		t.begun, c.text = true, ""
-		c.tell(ctx, "PreToolUse", t.event(u.ToolCallID))
+		e := t.event(u.ToolCallID)
+		e["running"] = !asks
+		c.tell(ctx, "PreToolUse", e)
 	}
 	if !ended {
 		return

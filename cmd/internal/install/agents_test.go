@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/sessions"
 )
+
+var nightly = flag.Bool("nightly", false, "run what .ci/nightly runs")
 
 // agentsPrograms returns the folder with the agents' real programs, which .ci/run
 // installs at the versions that the readers and hooks were made for.
@@ -38,6 +42,7 @@ type player struct {
 	config  func(url string) map[string]string // files below its home
 	env     func(url string) []string
 	args    []string // the prompt comes last
+	acp     []string // its program for editors
 	bash    func(command string) call
 	read    func(path string) call
 	edit    func(path, old, new string) call
@@ -70,9 +75,9 @@ func players() []player {
 	}
 	shell := one(named("exec_command", "cmd"))
 	return []player{{
-		agent: sessions.Claude, program: "claude",
+		agent: sessions.Claude, program: "claude", acp: []string{"claude-agent-acp"},
 		config: func(string) map[string]string {
-			return map[string]string{".claude/settings.json": "{\"env\": {}}\n"}
+			return map[string]string{".claude/settings.json": "{\"permissions\": {\"allow\": [\"Bash\", \"Edit\", \"Read\"], \"defaultMode\": \"default\"}}\n"}
 		},
 		env: func(url string) []string {
 			return []string{"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=sk-ant-mock", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1"}
@@ -84,7 +89,7 @@ func players() []player {
 		read: one(named("Read", "file_path")), edit: three(named("Edit", "file_path", "old_string", "new_string")),
 		jump: tool("mcp__anamnesis__jump_to_step"), steps: usualSteps,
 	}, {
-		agent: sessions.Codex, program: "codex",
+		agent: sessions.Codex, program: "codex", acp: []string{"codex-acp"},
 		config: func(url string) map[string]string {
 			return map[string]string{".codex/config.toml": "model = \"m1\"\nmodel_provider = \"mock\"\napproval_policy = \"never\"\nsandbox_mode = \"danger-full-access\"\n" +
 				"[model_providers.mock]\nname = \"mock\"\nbase_url = \"" + url + "/v1\"\nwire_api = \"responses\"\nenv_key = \"MOCK_KEY\"\n"}
@@ -97,7 +102,7 @@ func players() []player {
 		},
 		jump: func(args object) call { return call{"jump_to_step", "mcp__anamnesis", args} }, steps: shellSteps,
 	}, {
-		agent: sessions.OpenCode, program: "opencode",
+		agent: sessions.OpenCode, program: "opencode", acp: []string{"opencode", "acp"},
 		config: func(url string) map[string]string {
 			return map[string]string{".config/opencode/opencode.json": `{"$schema": "https://opencode.ai/config.json", "autoupdate": false, "share": "disabled", "permission": {"*": "allow"}, "model": "mock/m1", "small_model": "mock/m1",
   "enabled_providers": ["mock"],
@@ -114,7 +119,7 @@ func players() []player {
 		read: one(named("read", "filePath")), edit: three(named("edit", "filePath", "oldString", "newString")),
 		jump: tool("anamnesis_jump_to_step"), steps: usualSteps,
 	}, {
-		agent: sessions.Gemini, program: "gemini",
+		agent: sessions.Gemini, program: "gemini", acp: []string{"gemini", "--acp"},
 		config: func(string) map[string]string {
 			return map[string]string{".gemini/settings.json": `{"security": {"auth": {"selectedType": "gemini-api-key"}}, "telemetry": {"enabled": false}, "privacy": {"usageStatisticsEnabled": false}}`}
 		},
@@ -129,7 +134,7 @@ func players() []player {
 		},
 		jump: tool("mcp_anamnesis_jump_to_step"), steps: usualSteps,
 	}, {
-		agent: sessions.Kimi, program: "kimi",
+		agent: sessions.Kimi, program: "kimi", acp: []string{"kimi", "acp"},
 		config: func(url string) map[string]string {
 			return map[string]string{".kimi-code/config.toml": "default_model = \"m1\"\ntelemetry = false\n[providers.mock]\ntype = \"openai\"\nbase_url = \"" + url + "/v1\"\napi_key = \"k\"\n" +
 				"[models.m1]\nprovider = \"mock\"\nmodel = \"m1\"\nmax_context_size = 100000\n"}
@@ -150,7 +155,7 @@ type stage struct {
 	out                      string // what the agent printed last
 }
 
-// newStage makes a home with the agent's configuration and installs this program for it.
+// newStage makes a home with the agent's configuration.
 func newStage(t *testing.T, p player, programs, bin, state, url string) *stage {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -162,6 +167,12 @@ func newStage(t *testing.T, p player, programs, bin, state, url string) *stage {
 	}
 	// opencode installs a package beside its configuration, and plugins wait for that: it is to fail at once.
 	put(t, filepath.Join(s.home, ".npmrc"), "registry=http://127.0.0.1:1/\nfetch-retries=0\n")
+	return s
+}
+
+// install installs this program for the agent, and takes it out again in the end.
+func (s *stage) install() {
+	t, p := s.T, s.p
 	before := s.files()
 	s.anamnesis("install", "--all", "--yes")
 	t.Cleanup(func() {
@@ -177,7 +188,6 @@ func newStage(t *testing.T, p player, programs, bin, state, url string) *stage {
 			}
 		}
 	})
-	return s
 }
 
 // files reads the agent's configuration as it was written by the test.
@@ -290,11 +300,10 @@ func (s *stage) script() []reply {
 		{text: "Check.", calls: []call{s.p.bash("sh check.sh")}},
 		{text: "The check passes."},
 	}
-	if s.p.agent == sessions.Kimi { // it does not wait for its hooks after a call, and a model takes its time
-		for i := range script {
-			if n := i - i/5; script[i].before == nil && n > 0 { // the jump is no step
-				script[i].before = func() { s.recorded(n) }
-			}
+	// Kimi Code does not wait for its hooks after a call, an agent not for an editor: a model takes its time.
+	for i := range script {
+		if n := i - i/5; script[i].before == nil && n > 0 && (s.p.agent == sessions.Kimi || s.p.agent == beside.ACP) {
+			script[i].before = func() { s.recorded(n) } // the jump is no step
 		}
 	}
 	return script
@@ -310,19 +319,63 @@ func (s *stage) recorded(n int) {
 	s.Errorf("%d steps were not recorded in time", n)
 }
 
-// TestAgents plays one story with each agent's real program, offline, its model played
-// by a script. What a real model makes of what it is told is not claimed.
-func TestAgents(t *testing.T) {
-	programs := agentsPrograms(t)
+// built builds this program.
+func built(t *testing.T) string {
+	t.Helper()
 	bin := filepath.Join(t.TempDir(), "anamnesis")
 	if out, err := exec.Command("go", "build", "-o", bin, "anamnesis/cmd/anamnesis").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return bin
+}
+
+// TestEditor has acpx, an editor without a screen, work with each agent through the
+// proxy, with nothing installed: the steps are recorded, and a jump of the user's
+// returns what they changed.
+func TestEditor(t *testing.T) {
+	programs := agentsPrograms(t)
+	if !*nightly {
+		t.Skip("NOT RUN: .ci/nightly runs it, or -nightly")
+	}
+	bin := built(t)
+	for _, p := range players() {
+		t.Run(string(p.agent), func(t *testing.T) {
+			m := newModel(t, nil)
+			s := newStage(t, p, programs, bin, filepath.Join(t.TempDir(), "state"), m.URL)
+			s.project()
+			s.p.agent = beside.ACP
+			m.script = append(s.script()[:4], reply{text: "It does not work."})
+			command := bin + " acp proxy -- " + filepath.Join(programs, p.acp[0]) + " " + strings.Join(p.acp[1:], " ")
+			s.out = s.run(s.world, p.env(m.URL), filepath.Join(programs, "acpx"), "--agent", command, "--cwd", s.world, "--approve-all", "--format", "json", "exec", "Make 'sh check.sh' pass.")
+			task := s.task()
+			if got, want := s.steps(task), append(slices.Clone(usualSteps[:4]), "answer"); !slices.Equal(got, want) {
+				t.Errorf("steps %q, want %q", got, want)
+			}
+			put(t, filepath.Join(s.world, "notes.txt"), "the user's\n")
+			s.anamnesis("jump", task, "2", "--reason", "the cleaning deleted what the check needs")
+			for name, want := range map[string]string{"answer.txt": "start\n", "lib/data.txt": "data\n", "notes.txt": "the user's\n"} {
+				if text := get(t, filepath.Join(s.world, name)); text != want {
+					t.Errorf("%s holds %q, want %q", name, text, want)
+				}
+			}
+			if t.Failed() {
+				t.Logf("acpx printed: %.6000s", s.out)
+			}
+		})
+	}
+}
+
+// TestAgents plays one story with each agent's real program, offline, its model played
+// by a script. What a real model makes of what it is told is not claimed.
+func TestAgents(t *testing.T) {
+	programs := agentsPrograms(t)
+	bin := built(t)
 	all := players()
 	for i, p := range all {
 		t.Run(string(p.agent), func(t *testing.T) {
 			m := newModel(t, nil)
 			s := newStage(t, p, programs, bin, filepath.Join(t.TempDir(), "state"), m.URL)
+			s.install()
 			s.project()
 			m.script = s.script()
 			s.play(m.URL, "Make 'sh check.sh' pass.")
@@ -404,6 +457,7 @@ func (s *stage) reaches(next player) {
 	}
 	m := newModel(s.T, nil)
 	other := newStage(s.T, next, s.programs, s.bin, s.state, m.URL)
+	other.install()
 	other.project()
 	m.script = []reply{{text: "I look at the check.", calls: []call{next.bash("sh check.sh")}}, {text: "It fails."}}
 	other.play(m.URL, "Make 'sh check.sh' pass: AssertionError: want right")
