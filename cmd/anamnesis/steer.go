@@ -45,8 +45,8 @@ func (a *app) jumpCommand() *cobra.Command {
 			"changed it again (a conflict, which is listed); --overwrite reverts it, too. What you changed while a call ran\n" +
 			"is part of its step. The world as it was before the jump is saved and named in any case.\n" +
 			"--dry-run prints what the jump would do, and whether a pass would fold the steps it leaves; nothing is changed.\n" +
-			"--continue goes on in a copy of a Claude Code session that ends with STEP: it starts claude, or prints the command where\n" +
-			"there is no terminal. The copy is told what was reverted and learned.",
+			"--continue goes on in a copy of a Claude Code session that ends with STEP: claude reads there what was reverted and\n" +
+			"learned, and is then opened. Without a terminal the commands are printed.",
 	}, 1, 1, func(cmd *cobra.Command, svc *session.Service, task string, rest []string) error {
 		to, err := parseStep(rest[0])
 		if err != nil {
@@ -93,19 +93,29 @@ func (a *app) jumpOn(ctx context.Context, svc *session.Service, task string, j o
 	if err != nil {
 		return err
 	}
-	command := at.Command(prompt)
-	program, err := exec.LookPath(command[0])
+	copies, opens := at.Commands(prompt)
+	program, err := exec.LookPath(copies[0])
 	if !a.interactive() || err != nil {
-		for i, word := range command {
-			command[i] = install.Quote(word)
-		}
-		a.printf("cd %s && %s\n", install.Quote(at.Dir), strings.Join(command, " "))
+		a.printf("cd %s && %s && %s\n", install.Quote(at.Dir), shellLine(copies), shellLine(opens))
 		return nil
 	}
 	if err := os.Chdir(at.Dir); err != nil {
 		return err
 	}
-	return syscall.Exec(program, command, os.Environ())
+	first := exec.CommandContext(ctx, program, copies[1:]...)
+	first.Stdout, first.Stderr = a.stdout, a.stderr
+	if err := first.Run(); err != nil {
+		return fmt.Errorf("copy the session: %w; the jump is made, and the session itself is as it was", err)
+	}
+	return syscall.Exec(program, opens, os.Environ())
+}
+
+func shellLine(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = install.Quote(w)
+	}
+	return strings.Join(quoted, " ")
 }
 
 // showJump says what a jump would do.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
@@ -18,14 +20,18 @@ import (
 // Continuation is where a session of Claude Code goes on after a jump.
 type Continuation struct {
 	Session string // its id
+	Copy    string // the id of the copy that goes on
 	Message string // the last message of the agent that stays
 	Dir     string // in which the session was started
 }
 
-// Command is the command line that goes on there, in a copy of the session, with a
-// prompt.
-func (c Continuation) Command(prompt string) []string {
-	return []string{"claude", "--resume", c.Session, "--resume-session-at", c.Message, "--fork-session", prompt}
+// Commands are the command lines that go on there, in a copy of the session. Claude Code
+// cuts a session only where it prints: the first makes the copy and has the agent read
+// the prompt, the second opens it.
+func (c Continuation) Commands(prompt string) (copies, opens []string) {
+	prompt += "\n\nCall no tool now. Reply in one line what you will do next."
+	return []string{"claude", "-p", "--resume", c.Session, "--resume-session-at", c.Message, "--fork-session", "--session-id", c.Copy, prompt},
+		[]string{"claude", "--resume", c.Copy}
 }
 
 // entry is a line of Claude Code's session file.
@@ -91,7 +97,7 @@ func ContinueAt(svc *session.Service, task string, step int, getenv func(string)
 	if err != nil {
 		return c, err
 	}
-	c.Session = o.Session
+	c.Session, c.Copy = o.Session, uuid.NewString()
 	c.Message, c.Dir = lastMessage(data, ids[step])
 	if c.Message == "" {
 		return c, fmt.Errorf("%s does not have the calls of step %d; jump without --continue", files[i], step)
@@ -117,7 +123,7 @@ func callsOf(svc *session.Service, task string) (map[int][]string, error) {
 // lastMessage finds the message of the agent after which the results of some calls
 // stand: what it said next, up to its next call or the user's next words. If it said
 // nothing, it is the message of the calls.
-func lastMessage(data []byte, calls []string) (uuid, dir string) {
+func lastMessage(data []byte, calls []string) (message, dir string) {
 	own := func(ids []string) bool {
 		return slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(calls, id) })
 	}
@@ -131,15 +137,15 @@ func lastMessage(data []byte, calls []string) (uuid, dir string) {
 		begun, returned := e.calls()
 		switch {
 		case own(begun):
-			uuid, ended = e.UUID, false
+			message, ended = e.UUID, false
 		case own(returned):
 			ended = false
 		case ended:
 		case len(begun) > 0 || e.Type == "user" && len(returned) == 0:
 			ended = true
 		case e.Type == "assistant":
-			uuid = e.UUID
+			message = e.UUID
 		}
 	}
-	return uuid, dir
+	return message, dir
 }

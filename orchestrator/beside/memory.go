@@ -2,6 +2,7 @@ package beside
 
 import (
 	"context"
+	"regexp"
 	"strings"
 
 	knowledgebase "anamnesis/knowledge_base"
@@ -34,8 +35,16 @@ func Told(svc *session.Service, task string, after uint64) (string, error) {
 		}
 	}
 	Tell(svc.Home, task, after) // no hook tells it again
-	return overMCP.Replace(strings.TrimSpace(text)), err
+	return forOthers(text), err
 }
+
+// forOthers writes what our own agent is told for an agent whose context is not ours:
+// it has other tools, and no discarded steps stand in it.
+func forOthers(text string) string {
+	return strings.TrimSpace(overMCP.Replace(discardedEnd.ReplaceAllString(text, "")))
+}
+
+var discardedEnd = regexp.MustCompile(`(?m)^\[END OF DISCARDED STEPS[^\]\n]*\]\n`)
 
 // overMCP names the tool that opens an operation as other agents have it.
 var overMCP = strings.NewReplacer(

@@ -134,7 +134,7 @@ func (p *place) record(ctx context.Context, event string) (reply []byte, err err
 		k.Seq = last
 		save(p.svc.Home, task, k)
 	}
-	if text := fit(overMCP.Replace(strings.TrimSpace(news + "\n\n" + e.lesson))); text != "" {
+	if text := fit(forOthers(news + "\n\n" + e.lesson)); text != "" {
 		return e.reply(text), nil
 	}
 	return nil, nil

@@ -143,7 +143,7 @@ func testRecorder(a *agent) {
 	a.holds("lib/x", "kept")
 	a.holds("a.go", "one")
 	a.holds("mine", "the user's")
-	if told := a.hook("UserPromptSubmit", map[string]any{"prompt": "Go on."}); !strings.Contains(told, "lib is needed") || !strings.Contains(told, "lib/x") || !strings.Contains(told, "show_operation opens") || strings.Contains(told, "recall") {
+	if told := a.hook("UserPromptSubmit", map[string]any{"prompt": "Go on."}); !strings.Contains(told, "lib is needed") || !strings.Contains(told, "lib/x") || !strings.Contains(told, "show_operation opens") || strings.Contains(told, "recall") || strings.Contains(told, "DISCARDED") {
 		t.Errorf("the jump is told as %q", told)
 	}
 	a.ok("t4", "echo two > a.go", func() { a.write("a.go", "two") })

@@ -2,10 +2,12 @@ package install
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -162,7 +164,7 @@ func TestEveryAgent(t *testing.T) {
 			in(".config/opencode/plugins/anamnesis.js"): {jsonText(p.wrapper())},
 			opencode: {`"serve"`, `"environment"`},
 			in(".gemini/extensions/anamnesis/gemini-extension.json"):     {`"serve"`, `"env"`},
-			in(".gemini/extensions/anamnesis/hooks/hooks.json"):          {p.Command(sessions.Gemini)[:4], `"BeforeTool"`, "3000"},
+			in(".gemini/extensions/anamnesis/hooks/hooks.json"):          {p.Command(sessions.Gemini)[:4], `"BeforeTool"`, "2000"},
 			in(".gemini/extensions/anamnesis/skills/anamnesis/SKILL.md"): {string(skill)},
 			in(".kimi-code/config.toml"):                                 {jsonText(p.Command(sessions.Kimi)), `"UserPromptSubmit"`},
 			in(".kimi-code/mcp.json"):                                    {`"serve"`, p.Data},
@@ -232,33 +234,88 @@ func TestBadConfig(t *testing.T) {
 }
 
 // TestWrapper: whatever becomes of the program, the wrapper ends with 0, says nothing
-// on standard error, and on standard output what the program answered.
+// on standard error, and on standard output what the program answered. An agent ends a
+// hook that hangs.
 func TestWrapper(t *testing.T) {
-	p := places(t)
-	p.Program = filepath.Join(t.TempDir(), "program")
-	p.do(t, sessions.Claude)
-	for name, tt := range map[string]struct{ script, want string }{
-		"deleted":            {"", ""},
-		"a reply":            {"#!/bin/sh\ncat\n", "in"},
-		"works on":           {"#!/bin/sh\necho -n r; exec >&-; sleep 600 &\n", "r"},
-		"panics":             {"#!/bin/sh\necho goroutine >&2; exit 2\n", ""},
-		"is killed":          {"#!/bin/sh\nkill -9 $$\n", ""},
-		"knows no verb":      {"#!/bin/sh\necho unknown command >&2; exit 1\n", ""},
-		"cannot be executed": {"\x00\x01", ""},
-	} {
-		os.Remove(p.Program)
-		if tt.script != "" {
-			if err := os.WriteFile(p.Program, []byte(tt.script), 0o700); err != nil {
-				t.Fatal(err)
+	for _, agent := range Agents() {
+		p := places(t)
+		p.Program = filepath.Join(t.TempDir(), "program")
+		p.do(t, agent)
+		for name, tt := range map[string]struct{ script, want string }{
+			"deleted":            {"", ""},
+			"a reply":            {"#!/bin/sh\ncat\n", "in"},
+			"works on":           {"#!/bin/sh\necho -n r; exec >&-; sleep 600 &\n", "r"},
+			"panics":             {"#!/bin/sh\necho goroutine >&2; exit 2\n", ""},
+			"is killed":          {"#!/bin/sh\nkill -9 $$\n", ""},
+			"knows no verb":      {"#!/bin/sh\necho unknown command >&2; exit 1\n", ""},
+			"cannot be executed": {"\x00\x01", ""},
+		} {
+			os.Remove(p.Program)
+			if tt.script != "" {
+				if err := os.WriteFile(p.Program, []byte(tt.script), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cmd := exec.Command("sh", "-c", p.Command(agent))
+			cmd.Stdin = strings.NewReader("in")
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			out, err := cmd.Output()
+			if err != nil || string(out) != tt.want || stderr.String() != "" {
+				t.Errorf("%s, %s: %q, %v, %q", agent, name, out, err, stderr.String())
 			}
 		}
-		cmd := exec.Command("sh", "-c", p.Command(sessions.Claude))
-		cmd.Stdin = strings.NewReader("in")
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		out, err := cmd.Output()
-		if err != nil || string(out) != tt.want || stderr.String() != "" {
-			t.Errorf("%s: %q, %v, %q", name, out, err, stderr.String())
+		limits := 0
+		for _, part := range p.parts(agent) {
+			limits += len(hookLimit.FindAllString(get(t, part.path), -1))
+		}
+		if want := max(len(events[agent]), 1); limits != want {
+			t.Errorf("%s: %d hooks have a limit of 2 s, want %d", agent, limits, want)
 		}
 	}
+}
+
+// hookLimit matches what each agent is told to end a hook after.
+var hookLimit = regexp.MustCompile(`"timeout": 2(000)?\b|(?m)^timeout = 2$|SECONDS = 2\b`)
+
+// TestExamine: doctor's line about an agent names what keeps it from being recorded.
+func TestExamine(t *testing.T) {
+	p := places(t)
+	bin := t.TempDir()
+	p.Root = t.TempDir()
+	p.Getenv = func(name string) string { return map[string]string{"PATH": bin}[name] }
+	if line, ok := p.Examine(t.Context(), sessions.Codex); ok {
+		t.Errorf("of an agent that nothing was installed for: %s", line)
+	}
+	want := func(agent sessions.Agent, words ...string) {
+		t.Helper()
+		line, ok := p.Examine(t.Context(), agent)
+		for _, w := range words {
+			if not, ok := strings.CutPrefix(w, "!"); strings.Contains(line, not) == ok {
+				t.Errorf("%q: want %s", line, w)
+			}
+		}
+		if !ok || strings.Contains(line, "\n") {
+			t.Errorf("not one line: %q", line)
+		}
+	}
+	p.do(t, sessions.Claude)
+	p.do(t, sessions.Codex)
+	want(sessions.Claude, "claude is not on PATH", "names /no/such/anamnesis", "!install claude-code")
+	put(t, filepath.Join(bin, "claude"), "#!/bin/sh\necho 2.1.330\n")
+	if err := os.Chmod(filepath.Join(bin, "claude"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(p.Root, "etc/claude-code/managed-settings.json"), `{"allowManagedHooksOnly": true}`)
+	put(t, p.wrapper(), "other")
+	want(sessions.Claude, "(2.1.330)", "managed hooks only", "run 'anamnesis install claude-code'")
+	hooks, config := filepath.Join(p.Home, ".codex", "hooks.json"), filepath.Join(p.Home, ".codex", "config.toml")
+	want(sessions.Codex, "trusts 0 of 6 hooks", "!managed")
+	trust := get(t, config)
+	for _, e := range []string{"session_start", "user_prompt_submit", "pre_tool_use", "post_tool_use", "stop", "session_end"} {
+		trust += fmt.Sprintf("[hooks.state.%q]\ntrusted_hash = \"sha256:0\"\n", hooks+":"+e+":0:0")
+	}
+	put(t, config, trust)
+	put(t, filepath.Join(p.Root, "etc/codex/requirements.toml"), "allow_managed_hooks_only = true\n")
+	want(sessions.Codex, "Codex trusts the hooks", "requirements.toml allows managed hooks only")
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // hookSeconds is the time after which an agent ends a hook that hangs.
-const hookSeconds = 3
+const hookSeconds = 2
 
 // events are the hooks of each agent. The plugin of opencode calls the wrapper itself.
 var events = map[sessions.Agent][]string{

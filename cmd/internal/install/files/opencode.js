@@ -6,7 +6,7 @@ import { spawn } from "node:child_process"
 
 const HOOK = "@HOOK@"
 const OWN = /^anamnesis_(timeline|jump_to_step|checkpoint|diff|recall|remember|show_operation)$/
-const SECONDS = 3
+const SECONDS = 2
 
 // run gives one event to the hook, and returns what it printed.
 function run(event) {
