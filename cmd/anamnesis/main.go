@@ -103,6 +103,7 @@ func (a *app) rootCommand() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
+	root.SetHelpCommandGroupID("Set up")
 	a.sit(root)
 	complete(root)
 	names.Source{Service: a.service, Models: a.modelNames}.Complete(root)

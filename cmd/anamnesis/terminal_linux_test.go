@@ -16,7 +16,7 @@ import (
 
 // terminal is a program at a terminal of its own, with somebody who answers.
 type terminal struct {
-	t    *testing.T
+	t    testing.TB
 	cmd  *exec.Cmd
 	ours *os.File
 
@@ -31,6 +31,15 @@ type terminal struct {
 // atTerminal starts the program at a terminal in a state home and a directory of
 // its own.
 func atTerminal(t *testing.T, dir string, args ...string) *terminal {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "ANAMNESIS_HOME="+filepath.Join(dir, ".home"), "TERM=dumb", "NO_COLOR=1")
+	return onTerminal(t, cmd)
+}
+
+// onTerminal starts a command at a terminal of its own.
+func onTerminal(t testing.TB, cmd *exec.Cmd) *terminal {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -50,9 +59,7 @@ func atTerminal(t *testing.T, dir string, args ...string) *terminal {
 	defer theirs.Close()
 	p := &terminal{t: t, ours: ours, more: make(chan struct{}, 1), done: make(chan struct{})}
 	p.before = p.modes()
-	p.cmd = exec.Command(os.Args[0], args...)
-	p.cmd.Dir = dir
-	p.cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "ANAMNESIS_HOME="+filepath.Join(dir, ".home"), "TERM=dumb", "NO_COLOR=1")
+	p.cmd = cmd
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs, theirs, theirs
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := p.cmd.Start(); err != nil {
