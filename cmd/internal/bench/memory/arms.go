@@ -2,6 +2,7 @@ package memory
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"anamnesis/orchestrator/model"
@@ -14,6 +15,7 @@ type Arm struct {
 	Jumps bool   // the agent may go back; without, it undoes by hand
 	Mail  bool   // the reason of a jump is a D-Mail
 	Pass  bool   // the rule and the pass are at work
+	Hold  bool   // a call that a jump has undone is held once
 	// Writer: a simulated model writes the pass's notes, wrong with probability
 	// WriterError; without it the extractor writes.
 	Writer      bool
@@ -56,10 +58,14 @@ func Arms() []Arm {
 		{Name: ArmMask, What: "no rollback, observation masking: outputs older than the last 10 to 20 become one line, ten at a time", view: mask(keepOutputs)},
 		{Name: "mask-rolling", What: "the same, one output at a time as published", view: mask(1)},
 		{Name: ArmMaskJump, What: "masking beside our rollback: the files go back, the masked context stays", Jumps: true, view: mask(keepOutputs)},
-		{Name: ArmAnamnesis, What: "rollback with the pass; the extractor writes", Jumps: true, Pass: true},
-		{Name: ArmAnamnesis + "-w0", What: "the same, a simulated model writes, never wrong", Jumps: true, Pass: true, Writer: true},
-		{Name: ArmAnamnesis + "-w10", What: "wrong in 10 % of its statements", Jumps: true, Pass: true, Writer: true, WriterError: 0.1},
-		{Name: ArmAnamnesis + "-w30", What: "wrong in 30 % of its statements", Jumps: true, Pass: true, Writer: true, WriterError: 0.3},
+		{Name: ArmMaskJump + "+hold", What: "the same, with our hold of undone calls", Jumps: true, Hold: true, view: mask(keepOutputs)},
+		{Name: "notes", What: "a notes file outside the rollback: the span is cut out, every reason given so far stays", Jumps: true, view: notes},
+		{Name: "notes+hold", What: "the same, with our hold of undone calls", Jumps: true, Hold: true, view: notes},
+		{Name: ArmAnamnesis, What: "rollback with the pass; the extractor writes", Jumps: true, Pass: true, Hold: true},
+		{Name: ArmAnamnesis + "-nohold", What: "the same, without the hold of undone calls", Jumps: true, Pass: true},
+		{Name: ArmAnamnesis + "-w0", What: "a simulated model writes, never wrong", Jumps: true, Pass: true, Hold: true, Writer: true},
+		{Name: ArmAnamnesis + "-w10", What: "wrong in 10 % of its statements", Jumps: true, Pass: true, Hold: true, Writer: true, WriterError: 0.1},
+		{Name: ArmAnamnesis + "-w30", What: "wrong in 30 % of its statements", Jumps: true, Pass: true, Hold: true, Writer: true, WriterError: 0.3},
 	}
 }
 
@@ -141,6 +147,27 @@ func rewind(mail bool) func(*agent, []model.Message) []model.Message {
 		}
 		return a.lastOf(out, a.p.Window)
 	}
+}
+
+// notes cuts the steps that a jump left out of the context, as rewind does, and puts
+// there what the agent wrote into a file that no rollback touches: the reasons of all
+// jumps so far, each once.
+func notes(a *agent, msgs []model.Message) []model.Message {
+	var file []string
+	var out []model.Message
+	for _, m := range msgs {
+		r := a.read(m)
+		if m.Role != model.RoleUser || r.jumpTo == "" {
+			out = append(out, m)
+			continue
+		}
+		if line := reasonIn(m.Text); !slices.Contains(file, line) {
+			file = append(file, line)
+		}
+		text := fmt.Sprintf("[JUMP] You went back from step %s to step %s.\nNOTES.md, which stays as it is:\n%s", r.jumpFrom, r.jumpTo, strings.Join(file, "\n"))
+		out = append(cutTo(a, out, r.jumpTo), model.Message{Role: model.RoleUser, Text: text})
+	}
+	return a.lastOf(out, a.p.Window)
 }
 
 // reasonIn takes the reason out of a jump's notice.

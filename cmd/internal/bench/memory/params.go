@@ -20,6 +20,8 @@ type Params struct {
 	Licence     float64
 	Activations int // a task may make; one more locks it for good
 
+	Bare bool // errors do not name the state they hold for
+
 	OutputTokens [2]int // of a command, least and most
 
 	// Compliance is the probability that the agent avoids an option it recalls
@@ -74,10 +76,16 @@ type Row struct {
 	Params Params
 }
 
-// Sweep is the rows of `--sweep`: the headline, the flat worlds, and the
-// corners of compliance, EAS and depth.
+// headlines is how many rows of Sweep are played without `--sweep`.
+const headlines = 3
+
+// Sweep is the rows of `--sweep`: the headline, the flat worlds, errors without a
+// state, and the corners of compliance, EAS and depth.
 func Sweep() []Row {
-	rows := []Row{{"deep, compliance 0.85, EAS 16k", Defaults()}, {"flat, compliance 0.85, EAS 16k", with(func(p *Params) { p.Deep = false })}}
+	rows := []Row{
+		{"deep, compliance 0.85, EAS 16k", Defaults()}, {"flat, compliance 0.85, EAS 16k", with(func(p *Params) { p.Deep = false })},
+		{"deep, compliance 0.85, EAS 16k, errors that do not name their state", with(func(p *Params) { p.Bare = true })},
+	}
 	for _, deep := range []bool{true, false} {
 		for _, eas := range []int{4_000, 64_000} {
 			for _, compliance := range []float64{0.5, 0.95} {

@@ -21,6 +21,7 @@ type puzzle struct {
 	Licence     bool   `json:"licence"`
 	Activations int    `json:"activations"`
 	Output      [2]int `json:"output"` // tokens of a command's output
+	Bare        bool   `json:"bare,omitempty"`
 }
 
 // decision is one choice. Right is the option that leads on when every choice
@@ -47,7 +48,7 @@ func vocabulary() []decision {
 // newPuzzle draws a task.
 func newPuzzle(p *Params, s source) *puzzle {
 	r := s.at("puzzle", 0).rand()
-	pz := &puzzle{Seed: s.seed, Project: fmt.Sprintf("depot-%04x", r.IntN(1<<16)), Activations: p.Activations, Output: p.OutputTokens}
+	pz := &puzzle{Seed: s.seed, Project: fmt.Sprintf("depot-%04x", r.IntN(1<<16)), Activations: p.Activations, Output: p.OutputTokens, Bare: p.Bare}
 	dead, on := p.depths()
 	span := func(d [2]int) int { return d[0] + r.IntN(d[1]-d[0]+1) }
 	words := vocabulary()

@@ -141,7 +141,7 @@ func (b *bench) parts(ctx context.Context, arms []Arm, rep *Report) error {
 	if b.has(PartRepair) {
 		rows := Sweep()
 		if !b.Sweep {
-			rows = rows[:2]
+			rows = rows[:headlines]
 		}
 		for i, row := range rows {
 			r, err := b.row(ctx, row, arms)

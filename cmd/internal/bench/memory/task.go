@@ -82,7 +82,7 @@ func (st *stage) play(ctx context.Context, p *Params, arm *Arm, pz *puzzle, id s
 		Mark: "bench7",
 	}, runtime.Options{
 		Model: a, Tools: registry, Limits: state.Limits{Steps: p.MaxSteps + maxAsked}, Event: c.event, Polling: polling,
-		Now: func() time.Time { return st.now }, Stream: opstream.Options{SealAfter: -1}, Program: "bench", RunUndone: !arm.Pass,
+		Now: func() time.Time { return st.now }, Stream: opstream.Options{SealAfter: -1}, Program: "bench", RunUndone: !arm.Hold,
 	})
 	if err != nil {
 		return Metrics{}, fmt.Errorf("task %s: %w", id, err)

@@ -188,8 +188,11 @@ func (w *project) stage(pos *position, body string, says sayer) (string, int, er
 	}
 	if n == pos.depth() && !w.leadsOn(pos.prefix()) {
 		pos.failed = true
-		return body + fmt.Sprintf("error[%s]: %s in project %s\n%s\n",
-			d.Code, refusal(d.Name, pos.choices[k], w.state(pos.choices[:k])), w.Project, pos.next()), exitDead, nil
+		state := w.state(pos.choices[:k])
+		if w.Bare {
+			state = ""
+		}
+		return body + fmt.Sprintf("error[%s]: %s in project %s\n%s\n", d.Code, refusal(d.Name, pos.choices[k], state), w.Project, pos.next()), exitDead, nil
 	}
 	file := filepath.Join(w.dir, stagesDir, fmt.Sprintf("%s-%d", d.Name, n))
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
