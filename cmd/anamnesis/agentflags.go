@@ -42,7 +42,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.AllowSecrets, "allow-secrets", nil, "pattern of secret files the agent may read, such as .env.test (repeatable)")
 	fl.StringArrayVar(&f.Redact, "redact", nil, "environment variable whose value is kept out of everything recorded, shown or sent (repeatable)")
 	fl.BoolVar(&f.NoLessons, "no-lessons", false, "do not show what repaired such failures before, on a failed command's result and at the start")
-	fl.BoolVar(&f.NoWarnings, "no-warnings", false, "run a command at once that a card says cannot start in this project; by default it is held once, with what worked instead")
+	fl.BoolVar(&f.NoWarnings, "no-warnings", false, "run a command at once that a card says cannot start in this project, or that began a path which failed in these very files; by default it is held once, with the card")
 	fl.DurationVar(&f.ToolsWait, "tools-wait", mcp.DefaultFirstWait, "how long the first step waits for MCP servers that are still starting")
 	fl.BoolVarP(&f.print, "print", "p", false, "print the answer only, no progress")
 }
