@@ -42,7 +42,7 @@ func (a *app) worldCommand() *cobra.Command {
 func (a *app) withWorld(ctx context.Context, f *session.Place, recover bool, run func(*worldstate.World) error) error {
 	o := worldstate.Options{Home: a.getenv("HOME"), Hook: a.worldHook, Progress: view.NewProgress(a.stderr).Scan}
 	var err error
-	if o.FileLimitBytes, err = taskdir.FileLimit(a.getenv); err != nil {
+	if o.FileLimitBytes, o.SizeLimitBytes, err = taskdir.SnapshotLimits(a.getenv); err != nil {
 		return exit.Usagef("%v", err)
 	}
 	w, err := f.Open(a.home, recover, o)

@@ -255,7 +255,8 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 	var err error
 	// The world first: what it refuses leaves no stream behind.
 	w := t.opts.World
-	w.Task, w.Home, w.Exclude, w.Watch, w.FileLimitBytes = id, h.User, h.Roots(), opened.Parent == nil && !t.opts.NoWatch, h.FileLimitBytes
+	w.Task, w.Home, w.Exclude, w.Watch = id, h.User, h.Roots(), opened.Parent == nil && !t.opts.NoWatch
+	w.FileLimitBytes, w.SizeLimitBytes = h.FileLimitBytes, h.StoreLimitBytes
 	if t.Place, err = workspace.OpenPlace(opened.Dir, opened.Store, &w, t.opts.Kept); err != nil {
 		return err
 	}

@@ -29,21 +29,31 @@ type Home struct {
 	Config string // eas.yaml overlay
 	// FileLimitBytes is worldstate.Options.FileLimitBytes of every world.
 	FileLimitBytes int64
+	// StoreLimitBytes is worldstate.Options.SizeLimitBytes of every world.
+	StoreLimitBytes int64
 }
 
-// FindHome derives the places, and the limit of a file, from the environment.
+// FindHome derives the places, and the limits of snapshots, from the environment.
 func FindHome(getenv func(string) string) (Home, error) {
 	h, err := findPlaces(getenv)
 	if err == nil {
-		h.FileLimitBytes, err = FileLimit(getenv)
+		h.FileLimitBytes, h.StoreLimitBytes, err = SnapshotLimits(getenv)
 	}
 	return h, err
 }
 
-// FileLimit reads ANAMNESIS_FILE_LIMIT, how large a file in a snapshot may be: a
-// number of bytes, of K, M or G, or none. 0: it is not set.
-func FileLimit(getenv func(string) string) (int64, error) {
-	text := getenv("ANAMNESIS_FILE_LIMIT")
+// SnapshotLimits reads how large a file in a snapshot may be, and a directory's store of
+// snapshots, from ANAMNESIS_FILE_LIMIT and ANAMNESIS_STORE_LIMIT: a number of bytes, of
+// K, M or G, or none. 0: it is not set; negative: none.
+func SnapshotLimits(getenv func(string) string) (file, store int64, err error) {
+	if file, err = sizeLimit(getenv, "ANAMNESIS_FILE_LIMIT"); err == nil {
+		store, err = sizeLimit(getenv, "ANAMNESIS_STORE_LIMIT")
+	}
+	return file, store, err
+}
+
+func sizeLimit(getenv func(string) string, name string) (int64, error) {
+	text := getenv(name)
 	switch text {
 	case "":
 		return 0, nil
@@ -56,7 +66,7 @@ func FileLimit(getenv func(string) string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n <= 0 || n > math.MaxInt64>>shift {
-		return 0, fmt.Errorf("ANAMNESIS_FILE_LIMIT %q: not a size; give a number of bytes such as 500M or 2G, or none", text)
+		return 0, fmt.Errorf("%s %q: not a size; set a number of bytes such as 500M or 2G, or none", name, text)
 	}
 	return n << shift, nil
 }

@@ -317,7 +317,7 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("store %s would grow to %d bytes, over its limit of %d; raise the limit or remove old tasks", e.Store, e.NeedBytes, e.LimitBytes)
+	return fmt.Sprintf("store %s would grow to %d bytes, over its limit of %d; raise the limit or collect old snapshots", e.Store, e.NeedBytes, e.LimitBytes)
 }
 
 // Is makes errors.Is(err, ErrFull) true.
