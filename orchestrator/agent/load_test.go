@@ -69,12 +69,6 @@ func TestEmbedded(t *testing.T) {
 	if !Offers(&a.Spec, "jump_to_step", false) || !Offers(&a.Spec, "mcp__x__y", false) || a.Scope != ScopeEmbedded || a.Spec.From != "embedded:default.yaml" {
 		t.Errorf("%+v", a)
 	}
-	if _, ok := Subagent(&a.Spec, "explore"); !ok {
-		t.Error("explore is not found")
-	}
-	if _, ok := Subagent(&a.Spec, "nobody"); ok {
-		t.Error("nobody is found")
-	}
 }
 
 // TestExtends: what a file does not say it has from the one below it; lists are

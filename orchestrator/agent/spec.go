@@ -37,15 +37,6 @@ func matches(pattern, name string) bool {
 	return err == nil && ok
 }
 
-// Subagent returns a subagent by its name; false where the agent has none of it.
-func Subagent(s *Spec, name string) (Spec, bool) {
-	i := slices.IndexFunc(s.Subagents, func(sub Spec) bool { return sub.Name == name })
-	if i < 0 {
-		return Spec{}, false
-	}
-	return s.Subagents[i], true
-}
-
 // over puts what a file says over what it extends. A list takes the place of
 // the inherited one; arguments and rules are joined.
 func (l *layer) over(base Spec) Spec {

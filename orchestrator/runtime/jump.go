@@ -100,17 +100,17 @@ func (t *Task) jumpEnd(seq uint64) (*op.JumpDone, error) {
 		case *op.JumpDropped:
 			return nil, fmt.Errorf("%w: %s", state.ErrNotJumped, b.Why)
 		case *op.JumpRequested:
-			return nil, fmt.Errorf("%w: a jump was requested and not made", state.ErrStream)
+			return nil, fmt.Errorf("%w: jump requested but never completed", state.ErrStream)
 		}
 	}
-	return nil, fmt.Errorf("%w: a jump ended without a record", state.ErrStream)
+	return nil, fmt.Errorf("%w: jump ended without a record", state.ErrStream)
 }
 
 // performJump makes the pending jump: pass, plan, intent, restore, notice.
 // Every file and commit an operation names is durable before it is named, so
 // that a crash anywhere leaves the jump either not begun or to be finished.
-// What runs in the background is ended when the jump is known to have a way,
-// since nothing begins it again. When ctx ends, the pass is cut short and the
+// What runs in the background is ended once the jump can be planned, since
+// nothing starts it again. When ctx ends, the pass is cut short and the
 // extractor writes in the model's place; the jump is made all the same.
 func (t *Task) performJump(ctx, keep context.Context) error {
 	j := t.State().Pending

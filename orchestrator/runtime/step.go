@@ -40,7 +40,7 @@ type Outcome struct {
 	Err     error // the model's fault, when Reason is failed
 }
 
-// Run goes on until the turn ends: the agent answered, a limit was reached,
+// Run executes actions until the turn ends: the agent answered, a limit was reached,
 // or ctx was cancelled, which ends the turn with everything recorded. An error
 // is a failure of the program or of its stores; the task can be opened again.
 func (t *Task) Run(ctx context.Context) (Outcome, error) {
