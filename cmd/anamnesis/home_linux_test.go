@@ -42,8 +42,8 @@ func homeArgs() map[string][]string {
 }
 
 // homeless are the verbs that keep nothing in the home and read nothing from it, and
-// hook, which fails silently towards the agent that calls it.
-var homeless = regexp.MustCompile(`^(demo|completion.*|help|version|hook|kb eval|ops .*|bench .*)$`)
+// hook and the recorder it starts, which say nothing to the agent that calls them.
+var homeless = regexp.MustCompile(`^(demo|completion.*|help|version|hook|recorder|kb eval|ops .*|bench .*)$`)
 
 // optional are the verbs that do without a home where none is named.
 var optional = regexp.MustCompile(`^(eas (list|show|diff)|tokens)$`)
