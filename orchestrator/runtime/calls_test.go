@@ -50,13 +50,13 @@ func TestTooManyCalls(t *testing.T) {
 
 func TestCallsOf(t *testing.T) {
 	long := strings.Repeat("é", 1000)
-	calls, refused := callsOf(model.Reply{Calls: []op.Call{{}, {}, {ID: "a"}, {ID: "a", Name: long}, {ID: "call_"}}})
+	calls, refused := model.CallsOf(model.Reply{Calls: []op.Call{{}, {}, {ID: "a"}, {ID: "a", Name: long}, {ID: "call_"}}})
 	if refused != nil {
 		t.Errorf("refused: %v", refused)
 	}
 	seen := make(map[string]bool)
 	for _, c := range calls {
-		if c.ID == "" || seen[c.ID] || len(c.Name) > maxCallNameBytes {
+		if c.ID == "" || seen[c.ID] || len(c.Name) > model.MaxCallNameBytes {
 			t.Errorf("call %+v", c)
 		}
 		seen[c.ID] = true

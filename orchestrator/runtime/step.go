@@ -231,7 +231,7 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 		rec := &op.ModelFailed{Error: f.Error(), Status: f.Status, Tries: max(f.Tries, 1), Partial: f.Partial, Overflow: f.Kind == model.FaultOverflow}
 		return f, t.Record(keep, rec)
 	}
-	calls, refused := callsOf(reply)
+	calls, refused := model.CallsOf(reply)
 	return nil, t.Record(keep, append([]op.Body{&op.ModelReplied{
 		Text: reply.Text, Reasoning: reply.Reasoning, Calls: calls, Finish: reply.Finish,
 		Usage: reply.Usage, Model: reply.Model, Millis: t.Now().Sub(start).Milliseconds(),
