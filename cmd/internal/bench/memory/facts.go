@@ -63,7 +63,7 @@ func newGrammar() *grammar {
 		active:  regexp.MustCompile(`licence activated|(?m:^- op \d+: curl -X POST https://licence)`),
 		next:    regexp.MustCompile(`(?m)^state: (.+)\nnext: (.+)$`),
 		mark:    regexp.MustCompile(`(?m)^\[step (\d+)`),
-		jump:    regexp.MustCompile(`(?m)^\[JUMP\] You went (?:back|over) from step (\d+) to step (\d+)\.`),
+		jump:    regexp.MustCompile(`(?m)^\[JUMP(?: \w+)?\] You went (?:back|over) from step (\d+) to step (\d+)\.`),
 		card:    regexp.MustCompile(`(?m)^\[lesson (\S+) · (.*)(?:\n>.*)*`),
 		dated:   regexp.MustCompile(` · (\d{4}-\d\d-\d\d)`),
 		project: regexp.MustCompile(`\bproject (depot-[0-9a-f]{4})`),

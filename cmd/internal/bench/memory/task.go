@@ -65,10 +65,13 @@ func (st *stage) play(ctx context.Context, p *Params, arm *Arm, pz *puzzle, id s
 	if err != nil {
 		return Metrics{}, err
 	}
-	// The other arms have no rule, no pass, no masking of ours and no guard.
+	// The other arms have no rule, no pass, no masking of ours and no guard but the hold.
 	eas, window, polling := never, 0, []loop.Pattern{{Tool: bashTool}}
 	if arm.Pass {
-		eas, window, polling = p.EAS, p.Window, nil
+		eas, window = p.EAS, p.Window
+	}
+	if arm.Pass || arm.Hold {
+		polling = nil
 	}
 	system, err := systemPrompt()
 	if err != nil {

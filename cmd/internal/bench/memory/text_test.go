@@ -17,3 +17,11 @@ func TestUnboundedRatio(t *testing.T) {
 		t.Errorf("%s", b.String())
 	}
 }
+
+// TestReadsMarkedJumps: the notice of a jump carries the task's mark.
+func TestReadsMarkedJumps(t *testing.T) {
+	m := newGrammar().jump.FindStringSubmatch("[END OF DISCARDED STEPS bench7]\n[JUMP bench7] You went back from step 7 to step 2. Reason: x")
+	if m == nil || m[1] != "7" || m[2] != "2" {
+		t.Errorf("read as %q", m)
+	}
+}
