@@ -276,7 +276,8 @@ func (s *stage) steps(task string) []string {
 	var tools []string
 	for _, r := range line.Rows {
 		if r.Kind == "step" && r.Step > 0 {
-			tools = append(tools, strings.Fields(r.Text)[0])
+			name, _, _ := strings.Cut(r.Text, "(")
+			tools = append(tools, strings.Fields(name)[0])
 		}
 	}
 	return tools
