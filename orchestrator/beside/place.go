@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -157,8 +156,9 @@ func (p *place) learn(environ []string) error {
 	return p.closeTask() // the next one knows them
 }
 
-// drain records the events that wait. One that fails is set aside, so that it does not
-// stop what comes after it.
+// drain records the events that wait. One that fails is reported and removed, so that it
+// does not stop what comes after it, and because it may hold secrets: redaction is part
+// of recording.
 func (p *place) drain(ctx context.Context) error {
 	files, err := spooled(p.svc.Home, p.dir)
 	if err != nil || len(files) == 0 {
@@ -178,13 +178,10 @@ func (p *place) drain(ctx context.Context) error {
 			err = p.take(ctx, file, e)
 		}
 		p.unsure = false
-		if err == nil {
-			err = os.Remove(file)
-		} else {
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", e.Name, err))
-			err = os.Rename(file, strings.TrimSuffix(file, client.EventEnding)+".failed")
-		}
 		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", e.Name, err))
+		}
+		if err := os.Remove(file); err != nil {
 			return errors.Join(failed, err)
 		}
 	}
