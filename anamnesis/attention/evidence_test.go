@@ -28,7 +28,7 @@ type evidenceKey struct{ bench, model string }
 // readEvidence reads the published results, or skips, saying so.
 func readEvidence(t *testing.T) map[evidenceKey]map[string]any {
 	t.Helper()
-	dir := cmp.Or(os.Getenv("ANAMNESIS_BENCH_DATA"), filepath.Join("..", "..", "shared", "data"))
+	dir := cmp.Or(os.Getenv("ANAMNESIS_BENCH_DATA"), filepath.Join("..", "..", "..", "shared", "data"))
 	data, err := os.ReadFile(filepath.Join(dir, "eas_evidence.yaml"))
 	if err != nil {
 		if os.Getenv("ANAMNESIS_CI") != "" {
