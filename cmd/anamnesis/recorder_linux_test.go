@@ -111,6 +111,7 @@ func toldCall(n int) map[string]any {
 // TestRecorderKilled: whenever the recorder is killed, or hangs, the agent goes on, and
 // each call it told of is recorded once.
 func TestRecorderKilled(t *testing.T) {
+	heavy(t)
 	r := newRecorded(t)
 	r.hook("s", "UserPromptSubmit", map[string]any{"prompt": "Go."})
 	const calls = 9

@@ -278,6 +278,7 @@ func TestSeat(t *testing.T) {
 // TestSeatNarrow: 40 columns, a paste that stays one piece, another size, an interrupt
 // while a command runs, and a line that leaving does not lose.
 func TestSeatNarrow(t *testing.T) {
+	heavy(t)
 	d := onScreen(t, 40, 20, `turns:
   - calls: [{name: Bash, arguments: {command: "echo begun; `+holdOn+`"}}]
   - reply: Never said.

@@ -62,6 +62,7 @@ func TestRow08Modes(t *testing.T) {
 // TestRow08ReadOnly is the same for a user who is not root: read-only
 // directories are opened for the restore's time and closed again.
 func TestRow08ReadOnly(t *testing.T) {
+	heavy(t)
 	w := strangersWorld(t)
 	mine := func(rels ...string) {
 		for _, rel := range rels {

@@ -115,6 +115,7 @@ func noise(seed int64, n int) []byte {
 
 // TestRow14OutOfInodes: there is room for the bytes and none for the files.
 func TestRow14OutOfInodes(t *testing.T) {
+	heavy(t)
 	disk := smallDisk(t, "size=16m,nr_inodes=80")
 	w, first := pressed(t, disk, t.TempDir())
 	for _, spare := range []int{0, 10, 30} {

@@ -73,6 +73,7 @@ func TestRow03NestedRepositories(t *testing.T) {
 // stays through restores like any ignored file, and what it tracks all the same
 // is held and comes back.
 func TestRow03NestedExcludes(t *testing.T) {
+	heavy(t)
 	eachFace(t, func(w *rowWorld) {
 		w.write("lib/code", "1")
 		w.write("lib/out.tmp", "precious")
@@ -186,6 +187,7 @@ func TestRow04UserRepository(t *testing.T) {
 // TestRow04WithoutGit: no repository, no git program, no home, a broken
 // configuration or a broken .git change nothing of what a snapshot does.
 func TestRow04WithoutGit(t *testing.T) {
+	heavy(t)
 	broken := filepath.Join(t.TempDir(), "gitconfig")
 	if err := os.WriteFile(broken, []byte("[core\nworktree = /etc\n"), 0o600); err != nil {
 		t.Fatal(err)

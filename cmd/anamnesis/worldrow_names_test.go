@@ -189,6 +189,7 @@ func TestRow06Unreadable(t *testing.T) {
 // TestRow07Noticed: a rewrite that keeps size and time, one in the very tick
 // of the snapshot, and one by a tool that sets times back.
 func TestRow07Noticed(t *testing.T) {
+	heavy(t)
 	eachFace(t, func(w *rowWorld) {
 		old := time.Now().Add(-time.Hour).Truncate(time.Second)
 		w.write("f", "aaaa")

@@ -101,6 +101,7 @@ func TestRow06Sealed(t *testing.T) {
 // TestRow06SealedSincePlan: a plan that was shown while the directory could be
 // read does not hold any more.
 func TestRow06SealedSincePlan(t *testing.T) {
+	heavy(t)
 	w, _, first, _ := sealedWorld(t)
 	w.must(os.Chmod(w.path("a/sealed"), 0o755))
 	w.saved()
