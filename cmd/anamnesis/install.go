@@ -59,37 +59,15 @@ func (a *app) installVerb(use, short, long string, plan func(*install.Places, se
 			if err != nil {
 				return err
 			}
-			var changes []installChange
-			for _, agent := range agents {
-				files, err := plan(p, agent)
-				if errors.Is(err, install.ErrConfig) {
-					return exit.Usagef("%w; mend the file and try again", err)
-				}
-				if err != nil {
-					return err
-				}
-				c := installChange{agent: agent, files: files}
-				if f.purge {
-					if c.purge, err = a.recordedSessions(agent); err != nil {
-						return err
-					}
-				}
-				if len(c.files)+len(c.purge) > 0 {
-					changes = append(changes, c)
-				}
+			changes, err := a.planInstall(p, agents, f.purge, plan)
+			if err != nil {
+				return err
 			}
 			if len(changes) == 0 {
 				a.println("nothing to change")
 				return a.stopRecorders(cmd.Context(), verb)
 			}
-			for _, c := range changes {
-				for _, file := range c.files {
-					a.printf("%s", view.Clean(show.LineDiff(file.Path, file.Before, file.After)))
-				}
-				for _, t := range c.purge {
-					a.println(view.Line(fmt.Sprintf("delete %s, %d steps in %s: %s", t.ID, t.Steps, t.Dir, t.Request), 200))
-				}
-			}
+			a.showInstall(changes)
 			if verb == "install" {
 				a.printf("recorded: each call with its result, and after each step what changed in the directory, in %s; it stays until you delete it,\n"+
 					"and 'anamnesis world gc' packs it; environments are not recorded, and secrets are redacted first\n", p.State)
@@ -127,6 +105,42 @@ func (a *app) installVerb(use, short, long string, plan func(*install.Places, se
 		cmd.Flags().BoolVar(&f.purge, "purge", false, "delete what was recorded of the agent, too")
 	}
 	return cmd
+}
+
+// planInstall returns what changes for each of some agents, those without a change left out.
+func (a *app) planInstall(p *install.Places, agents []sessions.Agent, purge bool, plan func(*install.Places, sessions.Agent) ([]install.File, error)) ([]installChange, error) {
+	var changes []installChange
+	for _, agent := range agents {
+		files, err := plan(p, agent)
+		if errors.Is(err, install.ErrConfig) {
+			return nil, exit.Usagef("%w; mend the file and try again", err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		c := installChange{agent: agent, files: files}
+		if purge {
+			if c.purge, err = a.recordedSessions(agent); err != nil {
+				return nil, err
+			}
+		}
+		if len(c.files)+len(c.purge) > 0 {
+			changes = append(changes, c)
+		}
+	}
+	return changes, nil
+}
+
+// showInstall prints the changes as diffs, and the sessions to delete.
+func (a *app) showInstall(changes []installChange) {
+	for _, c := range changes {
+		for _, file := range c.files {
+			a.printf("%s", view.Clean(show.LineDiff(file.Path, file.Before, file.After)))
+		}
+		for _, t := range c.purge {
+			a.println(view.Line(fmt.Sprintf("delete %s, %d steps in %s: %s", t.ID, t.Steps, t.Dir, t.Request), 200))
+		}
+	}
 }
 
 func (a *app) recordedSessions(agent sessions.Agent) ([]taskdir.Summary, error) {
