@@ -41,6 +41,9 @@ forwarded byte for byte. A session that the agent's own hooks record is only for
 			if ended := new(exec.ExitError); errors.As(err, &ended) {
 				return exit.With(max(ended.ExitCode(), 1), err)
 			}
+			if missing := new(exec.Error); errors.As(err, &missing) {
+				return exit.Usagef("acp proxy: the agent's command cannot be started: %w; install it, or name its path", missing)
+			}
 			return err
 		},
 	}
