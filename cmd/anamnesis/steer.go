@@ -135,8 +135,10 @@ func (a *app) jump(ctx context.Context, svc *session.Service, task string, j op.
 		return view.NewText(nil, a.stderr, a.width(), i.Dir)
 	})
 	jump := func() (session.Jumped, error) { return svc.Jump(ctx, task, j, client) }
+	next := fmt.Sprintf("'anamnesis resume %s' continues from there", task)
 	if st, err := svc.State(task); err == nil && st.Opened.Origin != nil && !st.Opened.Origin.Imported() {
 		jump = func() (session.Jumped, error) { return beside.Jump(ctx, svc, task, j) }
+		next = st.Opened.Origin.Agent + " reads with its next event what was reverted"
 	}
 	res, err := jump()
 	a.warn(res.Warnings...)
@@ -151,6 +153,6 @@ func (a *app) jump(ctx context.Context, svc *session.Service, task string, j op.
 	case a.json:
 		return a.printJSON(res.Done)
 	}
-	a.out().Jumped(task, res.Done)
+	a.out().Jumped(task, next, res.Done)
 	return nil
 }
