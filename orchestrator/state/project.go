@@ -15,6 +15,7 @@ import (
 // theirs. What stands before that place is not touched, so that it stays
 // byte-identical to what the provider has cached.
 type projection struct {
+	off       bool // nothing is kept: see NewOutline
 	system    string
 	systemTok int
 	tokens    int // of everything below and the system prompt
@@ -76,11 +77,18 @@ func (e *Entry) withMark(text string) string {
 	return strings.TrimRight(text, "\n") + "\n" + e.Mark
 }
 
+// NewOutline returns an empty state that keeps no context: it has no messages, no entries
+// and no calls that a guard could compare. It is for readers of steps, jumps and totals.
+func NewOutline() *State { return &State{projection: projection{off: true}} }
+
 // UnknownResult is what the model is told of a call whose outcome is unknown.
 const UnknownResult = "Outcome unknown: the program stopped while this call was running. " +
 	"It may have taken effect, in part or in full. Look before you repeat it."
 
 func (p *projection) apply(o op.Op) {
+	if p.off {
+		return
+	}
 	switch b := o.Body.(type) {
 	case *op.TaskOpened:
 		p.system, p.systemTok = b.System, o.Tok
@@ -286,28 +294,29 @@ func (p PassRecord) block(tok int) Entry {
 // them stood. Passes for want of room and D-Mails bring the user's words
 // themselves.
 func (p *projection) fold(b PassRecord) {
+	if p.off {
+		return
+	}
 	at := slices.IndexFunc(p.entries, b.takes)
 	if at < 0 {
 		at = len(p.entries)
 	}
-	kept := make([]Entry, 0, len(p.entries)+2)
-	kept = append(kept, p.entries[:at]...)
+	rest := slices.Clone(p.entries[at:])
 	block, words := shares(b.Tok, b.Block, b.Words)
-	kept = append(kept, b.block(block))
+	p.entries = append(p.entries[:at], b.block(block))
 	p.tokens += block
 	if b.Words != "" {
 		p.tokens += words
-		kept = append(kept, Entry{Seq: b.Seq, Step: b.Step, Kind: EntryWords, Tok: words, Msg: model.Message{Role: model.RoleUser, Text: b.Words}})
+		p.entries = append(p.entries, Entry{Seq: b.Seq, Step: b.Step, Kind: EntryWords, Tok: words, Msg: model.Message{Role: model.RoleUser, Text: b.Words}})
 	}
-	for _, e := range p.entries[at:] {
+	for _, e := range rest {
 		if b.takes(e) {
 			p.tokens -= e.Tok
 			p.unlook(&e.Msg)
 			continue
 		}
-		kept = append(kept, e)
+		p.entries = append(p.entries, e)
 	}
-	p.entries = kept
 }
 
 // Removes counts the messages that a pass would take out of the context, and their

@@ -89,7 +89,7 @@ type Request struct {
 // Builder is the timeline of an empty stream. It is not safe for concurrent
 // use.
 type Builder struct {
-	state    state.State
+	state    *state.State // an outline; nil before the first operation
 	rows     []Row
 	requests []Request
 	calls    []string          // of the step under way
@@ -99,9 +99,14 @@ type Builder struct {
 	intended *op.JumpIntended
 }
 
-// State is the task as the operations added so far leave it. It is shared: it
-// must not be changed, and holds until the next Add.
-func (b *Builder) State() *state.State { return &b.state }
+// State is the task after the operations added so far, without its context. It is shared:
+// it must not be changed, and is valid until the next Add.
+func (b *Builder) State() *state.State {
+	if b.state == nil {
+		b.state = state.NewOutline()
+	}
+	return b.state
+}
 
 // Rows counts the rows that the operations added so far have made.
 func (b *Builder) Rows() int { return len(b.rows) }
@@ -113,8 +118,8 @@ func (b *Builder) Requests() []Request { return b.requests }
 // Add takes the next operation. After an error, which says that it cannot
 // follow those before it, the Builder must not be used.
 func (b *Builder) Add(o op.Op) error {
-	at := b.state.Current
-	if err := state.Fold(&b.state, o); err != nil {
+	at := b.State().Current
+	if err := state.Fold(b.state, o); err != nil {
 		return err
 	}
 	row := Row{First: o.Seq, Last: o.Seq, Step: o.Step, At: at}
@@ -231,7 +236,7 @@ func withdraw(rows []Row) {
 // Timeline returns the timeline of the operations added so far. The caller owns
 // its lists of rows and requests.
 func (b *Builder) Timeline() Timeline {
-	st := &b.state
+	st := b.State()
 	tl := Timeline{
 		ID: st.Opened.Task, Dir: st.Opened.Dir, Model: st.Model, EAS: st.EAS,
 		Ops: st.Last, Current: st.Current, Rows: make([]Row, len(b.rows)), Requests: append([]Request{}, b.requests...),
@@ -247,7 +252,7 @@ func (b *Builder) Timeline() Timeline {
 }
 
 // live tells, by step, which are on the current path.
-func (b *Builder) live() []bool { return b.state.PathSet(b.state.Current) }
+func (b *Builder) live() []bool { return b.State().PathSet(b.State().Current) }
 
 // LastJump returns the row of the last jump that was made, and those of the passes made
 // for it.
@@ -278,7 +283,7 @@ func (b *Builder) Marks() (out []Row) {
 
 // UnderWay returns the step that has begun and not ended, where a turn is open.
 func (b *Builder) UnderWay() (state.Step, bool) {
-	st := &b.state
+	st := b.State()
 	if n := st.Steps.Len(); n > 0 && !st.Steps.Ended(n-1) && st.Turn.Open {
 		return st.Steps.At(n - 1), true
 	}

@@ -58,7 +58,7 @@ type Arc struct {
 
 // Tree lays out the steps of the operations added so far.
 func (b *Builder) Tree() Tree {
-	st := &b.state
+	st := b.State()
 	t := Tree{Current: -1}
 	n := st.Steps.Len()
 	if _, open := b.UnderWay(); n > 0 && !st.Steps.Ended(n-1) && !open {
