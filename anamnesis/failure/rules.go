@@ -1,6 +1,6 @@
 package failure
 
-import "regexp"
+import "anamnesis/lazyregexp"
 
 // how says where a rule's line stands to the failure.
 type how int
@@ -30,11 +30,11 @@ type rule struct {
 	weight  int
 	how     how
 	has     string // part of every such line; looked for first, because that is quick
-	re      *regexp.Regexp
+	re      *lazyregexp.Regexp
 	example string
 }
 
-var re = regexp.MustCompile
+var re = lazyregexp.New
 
 // rules are tried in order; the first that matches a line counts.
 var rules = []rule{
@@ -126,7 +126,7 @@ var (
 var endings = []struct {
 	reason  string
 	notRun  bool
-	re      *regexp.Regexp
+	re      *lazyregexp.Regexp
 	example string
 }{
 	{"timeout", false, re(`^EXECUTION TIMED OUT`), "EXECUTION TIMED OUT"},

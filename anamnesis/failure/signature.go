@@ -1,16 +1,17 @@
 package failure
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
+
+	"anamnesis/lazyregexp"
 )
 
 // variant is a part of a line that varies between runs of one trouble, and what
 // stands for it. The example is a line and, after =>, its normal form; without
 // the variant it has another one.
 type variant struct {
-	re      *regexp.Regexp
+	re      *lazyregexp.Regexp
 	with    string
 	example string
 }

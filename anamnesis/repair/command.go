@@ -2,9 +2,10 @@ package repair
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"anamnesis/lazyregexp"
 )
 
 // action is one command of a shell line, or one query, cut down to what is
@@ -36,9 +37,9 @@ func nameSet(names string) map[string]bool {
 }
 
 var (
-	interpreter = regexp.MustCompile(`^(python|pypy|node|ruby|perl|php|deno|bun|ts-node|bash|sh|zsh)[\d.]*$`)
-	assignment  = regexp.MustCompile(`^[A-Za-z_]\w*=`)
-	nodeID      = regexp.MustCompile(`(::.*|:\d+)$`)
+	interpreter = lazyregexp.New(`^(python|pypy|node|ruby|perl|php|deno|bun|ts-node|bash|sh|zsh)[\d.]*$`)
+	assignment  = lazyregexp.New(`^[A-Za-z_]\w*=`)
+	nodeID      = lazyregexp.New(`(::.*|:\d+)$`)
 )
 
 // actions returns the commands of a shell line in order, without those that

@@ -1,9 +1,10 @@
 package repair
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"anamnesis/lazyregexp"
 )
 
 // maxDeltaLines is the length of what a pair quotes of the changes.
@@ -17,12 +18,12 @@ type heredoc struct {
 }
 
 var (
-	heredocStart = regexp.MustCompile(`<<-?\s*['"]?(\w+)['"]?`)
-	redirect     = regexp.MustCompile(`(>>?)\s*([^\s<>&|;]+)`)
-	teeFile      = regexp.MustCompile(`\btee\s+(-a\s+)?([^\s<>&|;-][^\s<>&|;]*)`)
-	sedInPlace   = regexp.MustCompile(`^sed\s+(?:-\w+\s+)*-\w*i`)
-	lineEditor   = regexp.MustCompile(`(?s)^\s*(?:edit|insert)\b[^\n]*\n(.*?)(?:\nend_of_(?:edit|insert)|$)`)
-	echoed       = regexp.MustCompile(`^(?:echo|printf)\s+(?:-\w+\s+)?(['"])(?s:(.*))(['"])\s*(>>?)\s*(\S+)$`)
+	heredocStart = lazyregexp.New(`<<-?\s*['"]?(\w+)['"]?`)
+	redirect     = lazyregexp.New(`(>>?)\s*([^\s<>&|;]+)`)
+	teeFile      = lazyregexp.New(`\btee\s+(-a\s+)?([^\s<>&|;-][^\s<>&|;]*)`)
+	sedInPlace   = lazyregexp.New(`^sed\s+(?:-\w+\s+)*-\w*i`)
+	lineEditor   = lazyregexp.New(`(?s)^\s*(?:edit|insert)\b[^\n]*\n(.*?)(?:\nend_of_(?:edit|insert)|$)`)
+	echoed       = lazyregexp.New(`^(?:echo|printf)\s+(?:-\w+\s+)?(['"])(?s:(.*))(['"])\s*(>>?)\s*(\S+)$`)
 )
 
 // splitHeredocs takes the here documents out of a shell line.
@@ -145,15 +146,15 @@ func (f files) edits(command string) []Change {
 }
 
 // environment recognises commands that change what later commands find.
-var environment = regexp.MustCompile(`^(?:sudo\s+)?(?:(?:python[\d.]* -m )?pip[\d.]* (?:install|uninstall)|uv (?:pip|add|sync)|conda |poetry (?:add|install)|npm (?:i|install|ci)\b|yarn (?:add|install)|pnpm (?:add|i|install)|apt(?:-get)? |apk add|dnf |brew |go (?:get|install|mod)|cargo (?:add|install)|gem install|bundle|export |source |\. |ln |chmod |chown |mkdir |touch |createdb|git (?:submodule|config)|docker (?:pull|build)|systemctl |service |[A-Z_]+=)`)
+var environment = lazyregexp.New(`^(?:sudo\s+)?(?:(?:python[\d.]* -m )?pip[\d.]* (?:install|uninstall)|uv (?:pip|add|sync)|conda |poetry (?:add|install)|npm (?:i|install|ci)\b|yarn (?:add|install)|pnpm (?:add|i|install)|apt(?:-get)? |apk add|dnf |brew |go (?:get|install|mod)|cargo (?:add|install)|gem install|bundle|export |source |\. |ln |chmod |chown |mkdir |touch |createdb|git (?:submodule|config)|docker (?:pull|build)|systemctl |service |[A-Z_]+=)`)
 
-var versionAsked = regexp.MustCompile(`(--version|\s-V\b|__version__|\bversion\b)`)
+var versionAsked = lazyregexp.New(`(--version|\s-V\b|__version__|\bversion\b)`)
 
 // chatter recognises lines of an edit that say nothing a repair needs: output,
 // closing brackets, the marks of a long text.
-var chatter = regexp.MustCompile(`^\s*("""|'''|/\*+|\*+/?|print\(|console\.log|fmt\.Print|echo\b|pass$|[\])}]+[,;]?$)`)
+var chatter = lazyregexp.New(`^\s*("""|'''|/\*+|\*+/?|print\(|console\.log|fmt\.Print|echo\b|pass$|[\])}]+[,;]?$)`)
 
-var generated = regexp.MustCompile(`(^|/)(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|Cargo\.lock|go\.sum|poetry\.lock|uv\.lock|Gemfile\.lock|composer\.lock|dist/|build/|node_modules/|vendor/|__pycache__/)|\.(min\.js|map|snap|pb\.go)$`)
+var generated = lazyregexp.New(`(^|/)(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|Cargo\.lock|go\.sum|poetry\.lock|uv\.lock|Gemfile\.lock|composer\.lock|dist/|build/|node_modules/|vendor/|__pycache__/)|\.(min\.js|map|snap|pb\.go)$`)
 
 // cutDelta orders the changes, those that the text names first and generated
 // ones last, and keeps at most maxDeltaLines lines.

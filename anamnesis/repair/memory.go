@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
 	"anamnesis/anamnesis/failure"
+	"anamnesis/lazyregexp"
 )
 
 // How a recall matches and when it answers. The values were chosen on the
@@ -45,9 +45,9 @@ type signature struct {
 }
 
 var (
-	quoted     = regexp.MustCompile("'[^']*'|\"[^\"]*\"|`[^`]*`")
-	identifier = regexp.MustCompile(`\b\w*[a-z][A-Z]\w*\b|\b\w*_\w*\b|\b\w+\.\w[\w.]*\b`)
-	exception  = regexp.MustCompile(`^[\w.]*?(\w+(?:Error|Exception|Warning|Configured|NotReady|DoesNotExist))\b`)
+	quoted     = lazyregexp.New("'[^']*'|\"[^\"]*\"|`[^`]*`")
+	identifier = lazyregexp.New(`\b\w*[a-z][A-Z]\w*\b|\b\w*_\w*\b|\b\w+\.\w[\w.]*\b`)
+	exception  = lazyregexp.New(`^[\w.]*?(\w+(?:Error|Exception|Warning|Configured|NotReady|DoesNotExist))\b`)
 )
 
 func newSignature(f failure.Failure) signature {
@@ -64,7 +64,7 @@ func newSignature(f failure.Failure) signature {
 // functionWords say nothing about a repair; comments are full of them.
 var functionWords = nameSet("the an of to in is it we be if by as at on or and but not this that with for from so let can will just need needs since there then than are was use using used don doesn ll here have has had its also any some all into like more now one only other our should which would you your try expect however because actually")
 
-var word = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*|\B--?[A-Za-z][\w-]*`)
+var word = lazyregexp.New(`[A-Za-z_][A-Za-z0-9_]*|\B--?[A-Za-z][\w-]*`)
 
 // Words returns the distinct identifiers and options of a text, in lower case
 // and in order.

@@ -4,11 +4,11 @@
 package repair
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"anamnesis/anamnesis/failure"
+	"anamnesis/lazyregexp"
 )
 
 // window is how many calls after a failure its repair is looked for.
@@ -62,10 +62,10 @@ type Attempt struct {
 }
 
 // unstarted recognises failures of a program that never came to its work.
-var unstarted = regexp.MustCompile(`(?i)command not found|no module named|not recognized as|cannot find module|executable file not found|no such file or directory|can't open file|unrecognized arguments|invalid option|unknown (command|option|flag)|usage:`)
+var unstarted = lazyregexp.New(`(?i)command not found|no module named|not recognized as|cannot find module|executable file not found|no such file or directory|can't open file|unrecognized arguments|invalid option|unknown (command|option|flag)|usage:`)
 
 // missing recognises those of them where the program itself is not there.
-var missing = regexp.MustCompile(`(?i)command not found|no module named|not recognized as|executable file not found`)
+var missing = lazyregexp.New(`(?i)command not found|no module named|not recognized as|executable file not found`)
 
 // Pairs returns the repairs of a run, one for each chain of failures of nearly
 // the same command. A repair that the same failure of the working command

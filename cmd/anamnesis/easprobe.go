@@ -198,7 +198,7 @@ func (a *app) runProbe(ctx context.Context, m *session.Model, o probe.Options) (
 				p.Put(text)
 				return
 			}
-			p.Draw(text)
+			p.Draw(func() string { return text })
 		}
 	}
 	o.Progress = show

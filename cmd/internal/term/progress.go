@@ -62,11 +62,13 @@ func (p *Progress) Scan(at worldstate.Progress) {
 		p.start = time.Time{}
 		return
 	}
-	done, of := "", ""
-	if at.Known >= at.Files {
-		done, of = bar(at.Files, at.Known)+" ", fmt.Sprintf(" of about %d", at.Known)
-	}
-	p.Draw(fmt.Sprintf("%s%d%s files, %s", done, at.Files, of, sizeText(at.Bytes)))
+	p.Draw(func() string {
+		done, of := "", ""
+		if at.Known >= at.Files {
+			done, of = bar(at.Files, at.Known)+" ", fmt.Sprintf(" of about %d", at.Known)
+		}
+		return fmt.Sprintf("%s%d%s files, %s", done, at.Files, of, sizeText(at.Bytes))
+	})
 }
 
 // Cards shows how far the reading of a folder of cards is.
@@ -81,7 +83,7 @@ func (p *Progress) count(read, of int, what string) {
 		p.start = time.Time{}
 		return
 	}
-	p.Draw(fmt.Sprintf("%s %d of %d %s read", bar(read, of), read, of, what))
+	p.Draw(func() string { return fmt.Sprintf("%s %d of %d %s read", bar(read, of), read, of, what) })
 }
 
 // bar is a share as a bar of barCells cells.
@@ -90,9 +92,9 @@ func bar(part, of int) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barCells-full) + "]"
 }
 
-// Draw shows a text in place of the one before, not too soon and not too
-// often.
-func (p *Progress) Draw(text string) {
+// Draw shows a text in place of the one before, not too soon and not too often. It
+// is called for each file of a scan and formats the text only when it is shown.
+func (p *Progress) Draw(text func() string) {
 	now := p.now()
 	if p.start.IsZero() {
 		p.start = now
@@ -100,14 +102,14 @@ func (p *Progress) Draw(text string) {
 	if p.plain {
 		if now.Sub(p.start) >= plainAfter && now.Sub(p.last) >= plainEvery {
 			p.last = now
-			fmt.Fprintf(p.out, "anamnesis: looking at the files: %s so far\n", text)
+			fmt.Fprintf(p.out, "anamnesis: looking at the files: %s so far\n", text())
 		}
 		return
 	}
 	if now.Sub(p.start) < progressAfter || now.Sub(p.last) < progressEvery {
 		return
 	}
-	p.Put(text)
+	p.Put(text())
 }
 
 // Put shows a text in place of the one before, whenever that was.

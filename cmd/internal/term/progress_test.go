@@ -3,6 +3,7 @@
 package term
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -69,5 +70,16 @@ func TestPlainProgress(t *testing.T) {
 		if got := strings.Count(out.String(), "\n"); got != want || want > 0 && !strings.HasPrefix(out.String(), "anamnesis: looking at the files: 10 files, 10.0 GiB so far\n") {
 			t.Errorf("%d seconds: %d lines, want %d:\n%s", seconds, got, want, out.String())
 		}
+	}
+}
+
+// TestProgressFormatsWhatIsShown: a scan calls the line once for each file, and a text
+// that is not shown is not formatted.
+func TestProgressFormatsWhatIsShown(t *testing.T) {
+	now := time.Unix(1000, 0)
+	p := &Progress{out: io.Discard, now: func() time.Time { return now }}
+	p.Scan(worldstate.Progress{Files: 1, Known: 50})
+	if n := testing.AllocsPerRun(100, func() { p.Scan(worldstate.Progress{Files: 2, Bytes: 1 << 20, Known: 50}) }); n != 0 {
+		t.Errorf("a call that shows nothing makes %v allocations", n)
 	}
 }

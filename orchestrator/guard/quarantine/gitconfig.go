@@ -1,9 +1,10 @@
 package quarantine
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"anamnesis/lazyregexp"
 )
 
 // inertKeys are the settings of git that neither run a program nor lead git to
@@ -36,11 +37,11 @@ lfs.repositoryformatversion`
 const inertSections = "advice color column"
 
 var (
-	configSection = regexp.MustCompile(`^\s*\[([A-Za-z0-9-]+)(?:[ \t]+"((?:[^"\\]|\\.)*)")?\]\s*$`)
-	configSetting = regexp.MustCompile(`^\s*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*))?$`)
-	configComment = regexp.MustCompile(`^\s*(?:[#;].*)?$`)
+	configSection = lazyregexp.New(`^\s*\[([A-Za-z0-9-]+)(?:[ \t]+"((?:[^"\\]|\\.)*)")?\]\s*$`)
+	configSetting = lazyregexp.New(`^\s*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*))?$`)
+	configComment = lazyregexp.New(`^\s*(?:[#;].*)?$`)
 	// gitTransport begins an address whose transport is a program.
-	gitTransport = regexp.MustCompile(`^[A-Za-z0-9.+_-]*::`)
+	gitTransport = lazyregexp.New(`^[A-Za-z0-9.+_-]*::`)
 )
 
 // inert splits a configuration of git into the lines that stay and the
