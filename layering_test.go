@@ -60,6 +60,7 @@ var doors = map[string][]string{
 	"github.com/go-git/go-git/v5":                     {"worldstate", "knowledge_base/history", "cmd/internal/bench/world"},
 	"github.com/philippgille/chromem-go":              {"knowledge_base/retrieval"},
 	"github.com/modelcontextprotocol/go-sdk":          {"orchestrator/tool/mcp", "cmd/internal/mcpserver"},
+	"github.com/coder/acp-go-sdk":                     {"cmd/internal/acp"},
 	"codeberg.org/readeck/go-readability/v2":          {"orchestrator/tool/web"},
 	"github.com/JohannesKaufmann/html-to-markdown/v2": {"orchestrator/tool/web"},
 	"github.com/pkoukk/tiktoken-go":                   {"anamnesis/tokens"},

@@ -10,15 +10,37 @@ import (
 
 	"anamnesis/cmd/internal/acp"
 	"anamnesis/cmd/internal/exit"
+	"anamnesis/orchestrator/session"
 )
 
-// acpCommand is the family of verbs that speak the Agent Client Protocol.
+// acpCommand is our own agent in an editor, and the proxy between an editor and another.
 func (a *app) acpCommand() *cobra.Command {
+	var r session.Request
 	cmd := &cobra.Command{
 		Use:   "acp",
-		Short: "Stand between an editor and a coding agent",
-		Long:  "Stand between an editor and a coding agent that speak the Agent Client Protocol.",
+		Short: "Work in an editor, or stand between an editor and another agent",
+		Long: `Serve an editor that speaks the Agent Client Protocol on standard input and output. Each session is a task: it begins with its
+first prompt, can be listed, loaded and resumed, and its modes are the approval modes. The editor is asked for approvals; the MCP servers
+that it names are used beside the configured ones. /jump STEP, /timeline and /cards TEXT are answered without the model.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return acp.Serve(cmd.Context(), acp.Options{Version: version, Open: func(dir string) (*session.Service, session.Request, session.Settings, error) {
+				svc, set, err := a.configured(dir)
+				if err != nil {
+					return nil, session.Request{}, session.Settings{}, err
+				}
+				begun, resumed := r, r.Settings
+				set.Request(&begun)
+				set.Limits(&resumed)
+				return svc, begun, resumed, nil
+			}}, a.stdin, a.stdout, a.stderr)
+		},
 	}
+	fl := cmd.Flags()
+	fl.StringVar(&r.Model, "model", "", "model name, or script:FILE for a recording")
+	fl.StringVar(&r.BaseURL, "base-url", "", "address of an OpenAI-compatible server (default $OPENAI_BASE_URL)")
+	fl.StringVar(&r.Approval, "approval", "", "ask, edits, auto or deny (default: ask)")
+	fl.StringVar(&r.Sandbox, "sandbox", "", "what commands may change: world (the default), read-only or off")
+	fl.StringVar(&r.Agent, "agent", "", "name of an agent, or file of its spec, for new sessions")
 	cmd.AddCommand(a.acpProxyCommand())
 	return cmd
 }

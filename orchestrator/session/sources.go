@@ -29,6 +29,11 @@ func (o *opening) addSources(ctx context.Context, dir string, opts *runtime.Opti
 		return nil, err
 	}
 	o.warnings = append(o.warnings, warnings...)
+	for _, s := range o.Servers {
+		if !slices.ContainsFunc(servers, func(p mcp.Server) bool { return s.ToolPrefix() == p.ToolPrefix() }) {
+			servers = append(servers, s)
+		}
+	}
 	trust, c := o.trust(), o.client
 	own := &command.Source{Folders: o.ToolFolders(dir), Trust: trust, Ask: c.Trust}
 	mo := mcp.Options{Dir: dir, Getenv: o.getenv, Program: o.o.Version, FirstWait: o.ToolsWait, Trust: trust, Ask: c.Trust, Note: c.note}

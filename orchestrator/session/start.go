@@ -21,6 +21,7 @@ import (
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
 	"anamnesis/orchestrator/tool/file"
+	"anamnesis/orchestrator/tool/mcp"
 	"anamnesis/orchestrator/tool/search"
 	"anamnesis/worldstate"
 )
@@ -42,6 +43,7 @@ type Settings struct {
 	AllowSecrets []string      // patterns of secret files that the agent may read
 	Redact       []string      // variables whose values are kept out of everything
 	ToolsWait    time.Duration // how long the first step waits for MCP servers
+	Servers      []mcp.Server  // MCP servers beside those that are configured
 	NoLessons    bool          // see runtime.Options
 	NoWarnings   bool          // likewise
 

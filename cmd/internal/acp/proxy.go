@@ -1,7 +1,8 @@
-// Package acp stands between an editor and a coding agent that speak the Agent Client
-// Protocol, one JSON message a line, on standard input and output. It records what the
-// agent does, saves the directory at each finished call, adds cards to prompts, and
-// answers /jump, /timeline and /cards. What it does not know it forwards byte for byte.
+// Package acp speaks the Agent Client Protocol, one JSON message a line, on standard
+// input and output. Agent is this program's own agent for an editor. Proxy stands
+// between an editor and another agent: it records what that does, saves the directory at
+// each finished call, adds cards to prompts, and answers /jump, /timeline and /cards.
+// What it does not know it forwards byte for byte.
 package acp
 
 import (
@@ -10,28 +11,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os/exec"
-	"strconv"
-	"strings"
 	"sync"
 
-	"github.com/charmbracelet/x/ansi"
-
-	view "anamnesis/cmd/internal/term"
-	"anamnesis/cmd/internal/timeline"
-	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/session"
 )
-
-// maxAnswerBytes is the size of an answer to one of the proxy's commands.
-const maxAnswerBytes = 16 << 10
-
-// width is that of a timeline.
-const width = 120
 
 // Proxy forwards messages between one editor and one agent.
 type Proxy struct {
@@ -208,11 +195,11 @@ func (p *Proxy) prompt(ctx context.Context, line []byte, m *message, q *params) 
 			text += b.Text
 		}
 	}
-	if name, rest, _ := strings.Cut(strings.TrimSpace(text), " "); commands[name] != "" {
-		answer, err := p.command(ctx, c, name, strings.TrimSpace(rest))
-		if err != nil {
-			answer = strings.TrimSpace(answer + "\n" + err.Error())
-		}
+	if name, rest, ok := slash(text); ok {
+		answer := (&place{svc: p.svc, task: c.task, dir: c.cwd, jump: func(ctx context.Context, j op.JumpRequested) ([]string, error) {
+			done, err := beside.Jump(ctx, p.svc, c.task, j)
+			return done.Warnings, err
+		}}).answer(ctx, name, rest)
 		p.mu.Lock()
 		delete(p.asked, string(m.ID))
 		p.mu.Unlock()
@@ -245,48 +232,6 @@ func withText(line []byte, text string) ([]byte, bool) {
 	}
 	out, err := json.Marshal(m)
 	return append(out, '\n'), err == nil
-}
-
-// commands are those that the proxy answers, and what the editor shows of them.
-var commands = map[string]string{
-	"/jump":     "Anamnesis: files back to the end of a step",
-	"/timeline": "Anamnesis: the steps of this session",
-	"/cards":    "Anamnesis: lessons of earlier work about an error or a question",
-}
-
-// command answers one of the proxy's commands.
-func (p *Proxy) command(ctx context.Context, c *chat, name, rest string) (string, error) {
-	switch name {
-	case "/cards":
-		if rest == "" {
-			return "", errors.New("name an error message or a question: /cards TEXT")
-		}
-		return beside.Recall(ctx, p.svc, c.cwd, knowledgebase.Query{Text: rest, K: 5, Task: c.task}, maxAnswerBytes)
-	case "/timeline":
-		b := new(timeline.Builder)
-		if err := p.svc.Ops(c.task, 0, b.Add); err != nil {
-			return "", err
-		}
-		text := ansi.Strip(view.Draw(b.Timeline(), width))
-		if len(text) > maxAnswerBytes {
-			text = "[earlier lines left out]\n" + strings.ToValidUTF8(text[len(text)-maxAnswerBytes:], "")
-		}
-		return "```\n" + text + "\n```", nil
-	}
-	number, reason, _ := strings.Cut(rest, " ")
-	step, err := strconv.Atoi(number)
-	if err != nil {
-		return "", errors.New("name a step: /jump STEP [REASON]; /timeline lists them")
-	}
-	if strings.TrimSpace(reason) == "" {
-		reason = "the user went back"
-	}
-	done, err := beside.Jump(ctx, p.svc, c.task, op.JumpRequested{To: step, Reason: reason, By: "person"})
-	text := strings.Join(done.Warnings, "\n")
-	if err != nil {
-		return text, err
-	}
-	return strings.TrimSpace(text + fmt.Sprintf("\nThe files are as at the end of step %d. The agent is told with your next prompt.", step)), nil
 }
 
 // say shows a text as the agent's.
@@ -352,13 +297,13 @@ func withCommands(line []byte) ([]byte, bool) {
 	if json.Unmarshal(line, &m) != nil || json.Unmarshal(m["params"], &q) != nil || json.Unmarshal(q["update"], &u) != nil || json.Unmarshal(u["availableCommands"], &list) != nil {
 		return nil, false
 	}
-	for _, name := range []string{"/jump", "/timeline", "/cards"} {
-		if bytes.Contains(u["availableCommands"], []byte(`"name":"`+name[1:]+`"`)) {
+	for _, v := range verbs {
+		if bytes.Contains(u["availableCommands"], []byte(`"name":"`+v.name+`"`)) {
 			continue // the agent has one of that name: it is its own
 		}
-		c := map[string]any{"name": name[1:], "description": commands[name]}
-		if name != "/timeline" {
-			c["input"] = map[string]string{"hint": map[string]string{"/jump": "STEP [REASON]", "/cards": "TEXT"}[name]}
+		c := map[string]any{"name": v.name, "description": v.about}
+		if v.hint != "" {
+			c["input"] = map[string]string{"hint": v.hint}
 		}
 		data, err := json.Marshal(c)
 		if err != nil {

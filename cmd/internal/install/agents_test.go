@@ -339,6 +339,7 @@ func TestEditor(t *testing.T) {
 		t.Skip("NOT RUN: .ci/nightly runs it, or -nightly")
 	}
 	bin := built(t)
+	t.Run("anamnesis", func(t *testing.T) { ownInEditor(t, programs, bin) })
 	for _, p := range players() {
 		t.Run(string(p.agent), func(t *testing.T) {
 			m := newModel(t, nil)
@@ -363,6 +364,44 @@ func TestEditor(t *testing.T) {
 				t.Logf("acpx printed: %.6000s", s.out)
 			}
 		})
+	}
+}
+
+// ownInEditor has acpx work with our own agent: it writes a file, the user jumps at
+// the terminal, and the session is resumed in another process, which reads of the jump.
+func ownInEditor(t *testing.T, programs, bin string) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{T: t, programs: programs, bin: bin, root: root, home: filepath.Join(root, "home"), state: filepath.Join(root, "state"), world: filepath.Join(root, "project")}
+	put(t, filepath.Join(s.world, "start.txt"), "start\n")
+	play := filepath.Join(root, "play.yaml")
+	put(t, play, `name: editor
+turns:
+  - {reply: I write it., calls: [{name: WriteFile, arguments: {path: made.txt, content: made}}]}
+  - {reply: It is written.}
+  - {expect: [{on: all-joined, contains: it was not asked for}], reply: I see.}
+`)
+	acpx := func(words ...string) string {
+		common := []string{"--agent", bin + " acp --model script:" + play, "--cwd", s.world, "--approve-all", "--ttl", "1"}
+		return s.run(s.world, nil, filepath.Join(programs, "acpx"), append(common, words...)...)
+	}
+	acpx("sessions", "new")
+	if out := acpx("Write it."); !strings.Contains(out, "It is written.") || get(t, filepath.Join(s.world, "made.txt")) != "made" {
+		t.Errorf("acpx shows %s", out)
+	}
+	var tasks []struct{ ID string }
+	s.json(&tasks, "tasks", "--all")
+	if len(tasks) != 1 {
+		t.Fatalf("the tasks are %v", tasks)
+	}
+	s.anamnesis("jump", tasks[0].ID, "0", "--reason", "it was not asked for")
+	if exists(filepath.Join(s.world, "made.txt")) {
+		t.Error("the jump left made.txt")
+	}
+	if out := acpx("And now?"); !strings.Contains(out, "I see.") {
+		t.Errorf("after the jump acpx shows %s", out)
 	}
 }
 
