@@ -296,8 +296,10 @@ func (p *Writer) Ready() error {
 }
 
 // Show makes a pack that is ready visible: its .keep, so that no git takes it away,
-// the pack, then its index, which git takes as the sign that a pack is there. It
-// returns as finish does.
+// the pack, then its index, which git takes as the sign that a pack is there. One sync
+// makes the names durable. Were the index's durable before the others when the power
+// fails, the pack would count as one of the user's, or as damaged and named by nothing.
+// It returns as Finish does.
 func (p *Writer) Show() (string, error) {
 	if p.f == nil {
 		return "", nil
@@ -314,9 +316,6 @@ func (p *Writer) Show() (string, error) {
 	err := os.Rename(p.keep, name+KeepExt)
 	if err == nil {
 		err = os.Rename(p.f.Name(), name+".pack")
-	}
-	if err == nil {
-		err = fsys.SyncDir(p.dir) // a file system may make renames durable in another order
 	}
 	if err != nil {
 		return "", fmt.Errorf("finish pack: %w", err)
