@@ -1,7 +1,7 @@
 // Package guard runs commands: what one may see of the environment (environ.go), under a
-// supervisor that ends everything it started (supervise.go), in a sandbox (sandbox.go)
-// that the supervisor enters with the thread that starts the command
-// (confine_linux.go). What a project brings runs in a narrower sandbox and with what was
+// supervisor that ends everything it started (supervise.go), in a sandbox (sandbox.go),
+// which the supervisor enters with the thread that starts the command (package
+// confine). What a project brings runs in a narrower sandbox and with what was
 // granted (grants.go). Package consent keeps what users approved by content, package
 // approval decides which calls may run, package quarantine keeps git from running what
 // commands wrote.

@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"anamnesis/orchestrator/guard/confine"
 )
 
 // projectBox is a box whose base is the user's home, with directories beside the
 // world to be granted, and the sandbox of a project's program in it.
-func projectBox(t *testing.T, p *parts, grants func(b box) Grants) box {
+func projectBox(t *testing.T, p *confine.Parts, grants func(b box) Grants) box {
 	t.Helper()
 	b := newBox(t, SandboxOptions{})
 	if p != nil {
@@ -35,11 +37,11 @@ func projectBox(t *testing.T, p *parts, grants func(b box) Grants) box {
 
 // withParts runs a test with all parts of this machine, and with those that are
 // left where namespaces are forbidden.
-func withParts(t *testing.T, f func(t *testing.T, p parts)) {
+func withParts(t *testing.T, f func(t *testing.T, p confine.Parts)) {
 	all := newBox(t, SandboxOptions{}).parts
 	needs(t, all.Namespaces && all.PIDs, "user namespaces")
 	needs(t, all.Landlock > 0, "Landlock")
-	for name, p := range map[string]parts{"everything": all, "without namespaces": {Landlock: all.Landlock, Seccomp: true}} {
+	for name, p := range map[string]confine.Parts{"everything": all, "without namespaces": {Landlock: all.Landlock, Seccomp: true}} {
 		t.Run(name, func(t *testing.T) { f(t, p) })
 	}
 }
@@ -47,7 +49,7 @@ func withParts(t *testing.T, f func(t *testing.T, p parts)) {
 // A project's program reads and writes the world, which lies in the user's home,
 // and nothing else of it, but for what was granted.
 func TestForProject(t *testing.T) {
-	withParts(t, func(t *testing.T, p parts) {
+	withParts(t, func(t *testing.T, p confine.Parts) {
 		tcp := listenOutside(t, "tcp", "127.0.0.1:0")
 		none := projectBox(t, &p, func(box) Grants { return Grants{} })
 		some := projectBox(t, &p, func(b box) Grants {
@@ -90,7 +92,7 @@ func TestForProject(t *testing.T) {
 
 // A grant of a directory around the state does not show the state.
 func TestForProjectAroundState(t *testing.T) {
-	withParts(t, func(t *testing.T, p parts) {
+	withParts(t, func(t *testing.T, p confine.Parts) {
 		b := projectBox(t, &p, func(b box) Grants { return Grants{Read: []string{b.base}} })
 		if out, o := b.run(t, "cat ../ws-secrets/secret && echo x > new"); o.Exit != 0 {
 			t.Errorf("what was granted: exit %d\n%s", o.Exit, out)
@@ -109,7 +111,7 @@ func TestForProjectAroundState(t *testing.T) {
 
 // A tool that changes nothing reads the world, which lies in a hidden home.
 func TestForProjectReadOnly(t *testing.T) {
-	withParts(t, func(t *testing.T, p parts) {
+	withParts(t, func(t *testing.T, p confine.Parts) {
 		b := projectBox(t, &p, func(b box) Grants { return Grants{Write: []string{b.base + "/write"}} })
 		b.Sandbox = b.ReadOnly()
 		if out, o := b.run(t, "cat .anamnesis/rules.yaml && echo x > ../write/new"); o.Exit != 0 {
@@ -149,11 +151,11 @@ func TestForProjectSocket(t *testing.T) {
 	if out, o := b.run(t, "test -z \"$(ls -A /run)\""); o.Exit != 0 {
 		t.Errorf("the machine's services are in sight: %s", out)
 	}
-	b.parts = parts{Landlock: b.parts.Landlock, Seccomp: true}
+	b.parts = confine.Parts{Landlock: b.parts.Landlock, Seccomp: true}
 	if _, err := b.ForProject(Grants{Sockets: []string{own.address}}, "name"); err == nil {
 		t.Error("a socket was granted where it cannot be told from others")
 	}
-	b.parts = parts{Seccomp: true}
+	b.parts = confine.Parts{Seccomp: true}
 	if _, err := b.ForProject(Grants{}, "name"); err == nil || !strings.Contains(err.Error(), "--sandbox off") {
 		t.Errorf("with nothing to hold it in with: %v", err)
 	}

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"anamnesis/orchestrator/guard/quarantine"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +15,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/orchestrator/guard/confine"
+	"anamnesis/orchestrator/guard/quarantine"
 )
 
 // A command in a sandbox has at most processBase processes and threads, and
@@ -63,7 +65,7 @@ func groupParent() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	all, err := readMounts()
+	all, err := confine.Mounts()
 	if err != nil {
 		return "", err
 	}
@@ -73,11 +75,11 @@ func groupParent() (string, error) {
 			continue
 		}
 		for _, m := range all {
-			if f[1] == "" && m.kind != "cgroup2" || f[1] != "" && !(m.kind == "cgroup" && slices.Contains(strings.Split(m.options, ","), "pids")) || !quarantine.Within(f[2], m.root) {
+			if f[1] == "" && m.Kind != "cgroup2" || f[1] != "" && !(m.Kind == "cgroup" && slices.Contains(strings.Split(m.Options, ","), "pids")) || !quarantine.Within(f[2], m.Root) {
 				continue
 			}
-			rel, _ := filepath.Rel(m.root, f[2])
-			own := filepath.Join(m.place, rel)
+			rel, _ := filepath.Rel(m.Root, f[2])
+			own := filepath.Join(m.Place, rel)
 			if f[1] != "" {
 				return own, nil
 			}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"anamnesis/orchestrator/guard/confine"
 )
 
 // gitBox is a sandbox whose world is a repository with another one in it, and a
@@ -94,7 +96,7 @@ func TestQuarantine(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			b := quarantined(t, parts{Landlock: found.Landlock, Seccomp: true}, row.command)
+			b := quarantined(t, confine.Parts{Landlock: found.Landlock, Seccomp: true}, row.command)
 			if got := b.plain(t, "git config alias.mine; git -C sub config filter.mine.clean; cat sub/.git/hooks/pre-commit"); got != "!true\ncat\nexit 0\n" {
 				t.Errorf("what the user had: %q", got)
 			}
@@ -103,7 +105,7 @@ func TestQuarantine(t *testing.T) {
 }
 
 // quarantined runs an attack and uses git afterwards.
-func quarantined(t *testing.T, p parts, command string) box {
+func quarantined(t *testing.T, p confine.Parts, command string) box {
 	b := gitBox(t, SandboxOptions{})
 	b.parts = p
 	ran, script := b.outside+"/ran", b.outside+"/evil"

@@ -1,12 +1,14 @@
 package guard
 
 import (
-	"anamnesis/orchestrator/guard/quarantine"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"anamnesis/orchestrator/guard/confine"
+	"anamnesis/orchestrator/guard/quarantine"
 )
 
 // Confinement says how much of the machine a command may change.
@@ -68,7 +70,7 @@ type SandboxOptions struct {
 // constant and safe for concurrent use.
 type Sandbox struct {
 	o     SandboxOptions
-	parts parts
+	parts confine.Parts
 	net   bool                   // commands may use the network
 	unix  bool                   // commands may open Unix sockets
 	git   *quarantine.Quarantine // of what git would run; nil: none
@@ -76,20 +78,9 @@ type Sandbox struct {
 	procs int                    // processes and threads that a command has at most
 }
 
-// parts are what this kernel has of all that a sandbox is made of.
-type parts struct {
-	Namespaces bool `json:"namespaces,omitempty"` // user, mount, network and IPC
-	PIDs       bool `json:"pids,omitempty"`       // a PID namespace with a /proc of its own
-	Landlock   int  `json:"landlock,omitempty"`   // version of its interface; 0: none
-	Seccomp    bool `json:"seccomp,omitempty"`    // a filter of system calls
-}
-
-// landlockSignals is the first version of Landlock that keeps signals in.
-const landlockSignals = 6
-
 // missing says what a sandbox of these parts does not hold in, one sentence
 // each.
-func (p parts) missing() []string {
+func missing(p confine.Parts) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if !p.Namespaces {
@@ -102,7 +93,7 @@ func (p parts) missing() []string {
 			say("no sandbox: this system has neither namespaces nor Landlock nor filters of system calls; commands can do what this user can")
 		}
 	}
-	if !p.PIDs && p.Landlock < landlockSignals && (p.Namespaces || p.Landlock > 0 || p.Seccomp) {
+	if !p.PIDs && p.Landlock < confine.LandlockSignals && (p.Namespaces || p.Landlock > 0 || p.Seccomp) {
 		say("sandbox without a PID namespace: commands can see and signal this user's other processes")
 	}
 	if p.Landlock == 0 && p.Namespaces {
@@ -120,7 +111,7 @@ func (s *Sandbox) Missing() []string {
 	if s == nil {
 		return nil
 	}
-	out := s.parts.missing()
+	out := missing(s.parts)
 	if !s.parts.Namespaces && s.parts.Landlock > 0 {
 		for _, dir := range s.o.Hidden {
 			if dir != s.o.World && quarantine.Within(dir, s.o.World) {
@@ -146,7 +137,7 @@ func (s *Sandbox) Exposes() []string {
 	if s == nil || s.parts.Namespaces || s.parts.Landlock > 0 {
 		return nil
 	}
-	return existing(s.o.Hidden)
+	return confine.Existing(s.o.Hidden)
 }
 
 // String names the parts that are in force, for people.
@@ -335,12 +326,4 @@ func (s *Sandbox) mayWrite(dir string) bool {
 		places = append(places, s.o.World)
 	}
 	return slices.ContainsFunc(places, func(p string) bool { return quarantine.Within(dir, p) })
-}
-
-// existing leaves out the paths that are not there.
-func existing(paths []string) []string {
-	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
-		_, err := os.Stat(p)
-		return err != nil
-	})
 }

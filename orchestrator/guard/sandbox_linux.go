@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"anamnesis/orchestrator/guard/quarantine"
 	"bufio"
 	"context"
 	"fmt"
@@ -11,24 +10,10 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-)
 
-// confinement is what a supervisor is told about the sandbox of its command.
-type confinement struct {
-	Parts     parts
-	World     string
-	ReadOnly  bool
-	Writable  []string
-	Protected []string
-	Hidden    []string
-	Cache     string
-	Temp      string
-	Network   bool
-	Readable  []string
-	Sockets   []string
-	Unix      bool // Unix sockets may be opened
-	Processes int  // RLIMIT_NPROC; 0: as it is
-}
+	"anamnesis/orchestrator/guard/confine"
+	"anamnesis/orchestrator/guard/quarantine"
+)
 
 // NewSandbox finds out what this kernel has to hold commands in with, by
 // trying it: at most three processes are started and ended. ConfineOff gives
@@ -48,14 +33,14 @@ func NewSandbox(ctx context.Context, o SandboxOptions) (*Sandbox, error) {
 	var err error
 	if o.Quarantine != "" {
 		s.git, err = quarantine.Open(quarantine.Options{
-			Dir: o.Quarantine, World: o.World, Skip: slices.Concat(o.Hidden, nonEmpty(o.Cache, o.Temp)), Writable: o.Writable,
+			Dir: o.Quarantine, World: o.World, Skip: slices.Concat(o.Hidden, confine.NonEmpty(o.Cache, o.Temp)), Writable: o.Writable,
 		})
 	}
 	if err != nil {
 		return nil, err
 	}
-	ll := landlockVersion()
-	for _, p := range []parts{
+	ll := confine.LandlockVersion()
+	for _, p := range []confine.Parts{
 		{Namespaces: true, PIDs: true, Landlock: ll, Seccomp: true},
 		{Namespaces: true, Landlock: ll, Seccomp: true},
 		{Landlock: ll, Seccomp: true},
@@ -70,7 +55,7 @@ func NewSandbox(ctx context.Context, o SandboxOptions) (*Sandbox, error) {
 			return s, nil
 		}
 	}
-	s.parts = parts{}
+	s.parts = confine.Parts{}
 	return s, nil
 }
 
@@ -91,12 +76,12 @@ func (s *Sandbox) try(ctx context.Context) error {
 	return v.prepare(Command{Sandbox: &where, Dir: where.o.World})
 }
 
-// confinement is the sandbox as its supervisor is told.
-func (s *Sandbox) confinement() *confinement {
+// spec is the sandbox as its supervisor enters it.
+func (s *Sandbox) spec() *confine.Spec {
 	if s == nil {
 		return nil
 	}
-	return &confinement{
+	return &confine.Spec{
 		Parts: s.parts, World: s.o.World, ReadOnly: s.o.Confine == ConfineReadOnly, Writable: s.o.Writable,
 		Protected: s.o.Protected, Hidden: s.o.Hidden, Cache: s.o.Cache, Temp: s.o.Temp, Network: s.net,
 		Readable: s.o.Readable, Sockets: s.o.Sockets, Unix: s.unix,

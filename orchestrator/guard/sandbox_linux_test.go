@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/orchestrator/guard/confine"
 )
 
 // box is a place to try a sandbox in: a world, and things beside it that
@@ -103,7 +105,7 @@ func confined(t *testing.T, o SandboxOptions, f func(*testing.T, box)) {
 	b := newBox(t, o)
 	needs(t, b.parts.Namespaces && b.parts.PIDs, "user namespaces")
 	needs(t, b.parts.Landlock > 0, "Landlock")
-	for name, p := range map[string]parts{
+	for name, p := range map[string]confine.Parts{
 		"everything":         b.parts,
 		"without namespaces": {Landlock: b.parts.Landlock, Seccomp: true},
 		"without Landlock":   {Namespaces: true, PIDs: true, Seccomp: true},
@@ -290,7 +292,7 @@ func receiveOutside(t *testing.T) string {
 // TestSandboxParent: a command ends neither its parent nor a bystander.
 func TestSandboxParent(t *testing.T) {
 	confined(t, SandboxOptions{}, func(t *testing.T, b box) {
-		if !b.parts.PIDs && b.parts.Landlock < landlockSignals {
+		if !b.parts.PIDs && b.parts.Landlock < confine.LandlockSignals {
 			t.Skip("SKIPPED: neither part that holds signals back")
 		}
 		bystander := exec.Command("sleep", "600")

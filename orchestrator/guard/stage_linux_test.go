@@ -76,10 +76,10 @@ func (s stage) play() error {
 // refuseLandlock makes the kernel say that it has no Landlock.
 func refuseLandlock() error {
 	prog := []unix.SockFilter{
-		{Code: loadWord, K: seccompNumber},
-		{Code: jumpEqual, K: unix.SYS_LANDLOCK_CREATE_RULESET, Jf: 1},
-		{Code: returnWord, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
-		{Code: returnWord, K: unix.SECCOMP_RET_ALLOW},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_LANDLOCK_CREATE_RULESET, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err

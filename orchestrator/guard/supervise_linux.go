@@ -190,7 +190,7 @@ func startSupervisor(box *Sandbox, stdin *os.File) (_ *supervisor, err error) {
 func (s *supervisor) prepare(c Command) error {
 	line, err := request{
 		Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Sandbox.Environ(c.Env), Timeout: c.Timeout,
-		Run: runValue(s.id("")), Confine: c.Sandbox.confinement(),
+		Run: runValue(s.id("")), Confine: c.Sandbox.spec(),
 	}.line()
 	if err != nil {
 		return err

@@ -15,8 +15,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"anamnesis/opstream/op"
 	"reflect"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard/confine"
 )
 
 // victimMark makes the test binary run one command and wait to be killed.
@@ -308,7 +310,7 @@ func TestEndLeftoverSparesOthers(t *testing.T) {
 // TestRequestKeepsPaths: the supervisor hides and protects the paths it was given,
 // UTF-8 or not.
 func TestRequestKeepsPaths(t *testing.T) {
-	r := request{Path: "/bin/sh", Args: []string{"sh", "a\xff"}, Confine: &confinement{World: "w\xfe", Hidden: []string{"h\xff", "h"}, Protected: []string{"p\xff"}}}
+	r := request{Path: "/bin/sh", Args: []string{"sh", "a\xff"}, Confine: &confine.Spec{World: "w\xfe", Hidden: []string{"h\xff", "h"}, Protected: []string{"p\xff"}}}
 	line, err := r.line()
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/orchestrator/guard/confine"
 )
 
 // The supervisor's two extra file descriptors.
@@ -35,8 +37,8 @@ type request struct {
 	Dir     string
 	Env     []string
 	Timeout time.Duration
-	Run     string       // the value of RunVariable
-	Confine *confinement // if nil, the command is not confined
+	Run     string        // the value of RunVariable
+	Confine *confine.Spec // if nil, the command is not confined
 }
 
 // line encodes a request. JSON would change paths that are not UTF-8, and the
@@ -116,7 +118,7 @@ func supervise() int {
 			return fail(fmt.Errorf("limit the command's processes: %w", err))
 		}
 	}
-	if err := confine(r.Confine); err != nil {
+	if err := confine.Enter(r.Confine); err != nil {
 		return fail(err)
 	}
 	if err := out.Encode(report{Ready: true}); err != nil {

@@ -3,7 +3,6 @@
 package consent
 
 import (
-	"anamnesis/orchestrator/guard/quarantine"
 	"bufio"
 	"fmt"
 	"io"
@@ -14,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/orchestrator/guard/quarantine"
 )
 
 // EnvironOutside is an environment whose PATH leads nowhere in a directory:

@@ -1,7 +1,6 @@
-package guard
+package confine
 
 import (
-	"anamnesis/orchestrator/guard/quarantine"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/orchestrator/guard/quarantine"
 )
 
 // What Landlock is asked to hold back, by the version that brought it.
@@ -26,8 +27,8 @@ const (
 	landlockOfFiles = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | landlockTruncate
 )
 
-// landlockVersion is the version of this kernel's Landlock; 0: it has none.
-func landlockVersion() int {
+// LandlockVersion returns the version of this kernel's Landlock; 0: it has none.
+func LandlockVersion() int {
 	const createVersion = 1
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, createVersion)
 	if errno != 0 {
@@ -36,10 +37,10 @@ func landlockVersion() int {
 	return int(v)
 }
 
-// landlock holds the calling thread in: it may read everything but what is
-// hidden, write where the sandbox says, and signal only what it started. The
-// mounts have hidden what is to be hidden, where there are namespaces.
-func landlock(c *confinement) error {
+// landlock confines the calling thread: it may read everything that is not hidden, write
+// where the sandbox allows it, and signal only what it started. With namespaces, the mounts
+// have hidden what is hidden.
+func landlock(c *Spec) error {
 	write := uint64(landlockWrite)
 	if c.Parts.Landlock >= 2 {
 		write |= landlockRefer
@@ -48,7 +49,7 @@ func landlock(c *confinement) error {
 		write |= landlockTruncate
 	}
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: landlockRead | write}
-	if c.Parts.Landlock >= landlockSignals {
+	if c.Parts.Landlock >= LandlockSignals {
 		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 	}
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
@@ -80,30 +81,30 @@ func landlock(c *confinement) error {
 // landlockPlaces are the files and directories a command may read and those it
 // may write. A rule holds for all that lies beneath a directory, so where no
 // mounts cover the hidden directories, the rules are written around them: also
-// in a world that contains one. Cache and Temp are given although they are hidden.
-func landlockPlaces(c *confinement) (readable, writable []string, err error) {
-	given := slices.Clone(c.Writable)
+// in a world that contains one. Cache and Temp are allowed although they are hidden.
+func landlockPlaces(c *Spec) (readable, writable []string, err error) {
+	may := slices.Clone(c.Writable)
 	if !c.ReadOnly {
-		given = append(given, c.World)
+		may = append(may, c.World)
 	}
-	readable, own := []string{"/"}, nonEmpty(c.Cache)
+	readable, own := []string{"/"}, NonEmpty(c.Cache)
 	if c.Parts.Namespaces {
 		own = append(own, "/tmp", "/var/tmp", "/dev/shm")
-		writable = given
+		writable = may
 	} else {
 		hidden, err := withOtherNames(c.Hidden, "")
 		if err != nil {
 			return nil, nil, err
 		}
-		readable, own = allBut("/", hidden), append(own, nonEmpty(c.Temp)...)
+		readable, own = allBut("/", hidden), append(own, NonEmpty(c.Temp)...)
 		for _, path := range append(slices.Clone(c.Readable), c.World) {
 			readable = append(readable, allBut(path, inside(hidden, path))...)
 		}
-		for _, dir := range given {
+		for _, dir := range may {
 			writable = append(writable, allBut(dir, inside(hidden, dir))...)
 		}
 	}
-	return readable, existing(slices.Concat(writable, own, strings.Fields(devicesKept))), nil
+	return readable, Existing(slices.Concat(writable, own, strings.Fields(devicesKept))), nil
 }
 
 // landlockAllow adds a rule: these rights beneath a path. One that is gone, or

@@ -1,4 +1,4 @@
-package guard
+package confine
 
 import (
 	"fmt"
@@ -46,7 +46,7 @@ func nativeArch() (uint32, bool) {
 // Unix; pairs of datagram sockets, which can be sent from to any address;
 // io_uring, which opens sockets unseen by filters; and the kernel's keys, which
 // are the user's. Calls of another architecture fail as a whole.
-func filterSystemCalls(c *confinement) error {
+func filterSystemCalls(c *Spec) error {
 	arch, ok := nativeArch()
 	if !ok {
 		return fmt.Errorf("no filter for %s", runtime.GOARCH)
@@ -58,7 +58,7 @@ func filterSystemCalls(c *confinement) error {
 
 // families are the kinds of sockets a command may open. Without a network
 // namespace an IP socket would reach the network.
-func families(c *confinement) []uint32 {
+func families(c *Spec) []uint32 {
 	out := []uint32{unix.AF_NETLINK}
 	if c.Network || c.Parts.Namespaces {
 		out = append(out, unix.AF_INET, unix.AF_INET6)

@@ -1,7 +1,6 @@
-package guard
+package confine
 
 import (
-	"anamnesis/orchestrator/guard/quarantine"
 	"bufio"
 	"bytes"
 	"fmt"
@@ -12,25 +11,27 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/orchestrator/guard/quarantine"
 )
 
-// mount is one line of /proc/self/mountinfo.
-type mount struct {
+// Mount is one line of /proc/self/mountinfo.
+type Mount struct {
 	id      uint64
 	device  string // major:minor
-	root    string // the directory of the device that is mounted
-	place   string // where
-	kind    string // of file system
-	options string // of the file system
+	Root    string // the directory of the device that is mounted
+	Place   string // where
+	Kind    string // of file system
+	Options string // of the file system
 }
 
-// readMounts lists the mounts of this process.
-func readMounts() ([]mount, error) {
+// Mounts lists the mounts of this process.
+func Mounts() ([]Mount, error) {
 	data, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, fmt.Errorf("list mounts: %w", err)
 	}
-	var all []mount
+	var all []Mount
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, len(data)+1)
 	for lines.Scan() {
@@ -43,7 +44,7 @@ func readMounts() ([]mount, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list mounts: unexpected line %q", lines.Text())
 		}
-		all = append(all, mount{id: id, device: f[2], root: unescapeMount(f[3]), place: unescapeMount(f[4]), kind: f[at+1], options: f[len(f)-1]})
+		all = append(all, Mount{id: id, device: f[2], Root: unescapeMount(f[3]), Place: unescapeMount(f[4]), Kind: f[at+1], Options: f[len(f)-1]})
 	}
 	return all, lines.Err()
 }
@@ -61,26 +62,26 @@ func unescapeMount(s string) string {
 // mount beneath one of them that is also mounted elsewhere. A path that keep
 // lies in is left out.
 func withOtherNames(dirs []string, keep string) ([]string, error) {
-	dirs = existing(dirs)
+	dirs = Existing(dirs)
 	if len(dirs) == 0 {
 		return nil, nil
 	}
-	all, err := readMounts()
+	all, err := Mounts()
 	if err != nil {
 		return nil, err
 	}
-	var trees []mount // device and root of what is to be hidden
+	var trees []Mount // device and root of what is to be hidden
 	for _, dir := range dirs {
 		id, err := mountOf(dir)
 		if err != nil {
 			return nil, err
 		}
 		for _, m := range all {
-			if m.id == id && quarantine.Within(dir, m.place) {
-				rel, _ := filepath.Rel(m.place, dir)
-				trees = append(trees, mount{device: m.device, root: filepath.Join(m.root, rel)})
+			if m.id == id && quarantine.Within(dir, m.Place) {
+				rel, _ := filepath.Rel(m.Place, dir)
+				trees = append(trees, Mount{device: m.device, Root: filepath.Join(m.Root, rel)})
 			}
-			if m.place != dir && quarantine.Within(m.place, dir) {
+			if m.Place != dir && quarantine.Within(m.Place, dir) {
 				trees = append(trees, m)
 			}
 		}
@@ -93,11 +94,11 @@ func withOtherNames(dirs []string, keep string) ([]string, error) {
 			}
 			name := ""
 			switch {
-			case quarantine.Within(m.root, t.root):
-				name = m.place
-			case quarantine.Within(t.root, m.root):
-				rel, _ := filepath.Rel(m.root, t.root)
-				name = filepath.Join(m.place, rel)
+			case quarantine.Within(m.Root, t.Root):
+				name = m.Place
+			case quarantine.Within(t.Root, m.Root):
+				rel, _ := filepath.Rel(m.Root, t.Root)
+				name = filepath.Join(m.Place, rel)
 			}
 			// Another mount may cover this one; then the name is not the tree's.
 			if id, err := mountOf(name); name == "" || err != nil || id != m.id {
@@ -117,28 +118,8 @@ func mountOf(path string) (uint64, error) {
 	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_MNT_ID, &st); err != nil {
 		return 0, fmt.Errorf("find the mount of %s: %w", path, err)
 	}
-	if st.Mask&unix.STATX_MNT_ID == 0 { // a kernel before 5.8
-		return mountOfOpen(path)
+	if st.Mask&unix.STATX_MNT_ID == 0 { // before 5.8; mount_setattr needs 5.12, Landlock 5.13
+		return 0, fmt.Errorf("find the mount of %s: this kernel does not say", path)
 	}
 	return st.Mnt_id, nil
-}
-
-// mountOfOpen is mountOf by way of a descriptor.
-func mountOfOpen(path string) (uint64, error) {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return 0, fmt.Errorf("find the mount of %s: %w", path, err)
-	}
-	defer unix.Close(fd)
-	data, err := readSmall(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
-	if err != nil {
-		return 0, fmt.Errorf("find the mount of %s: %w", path, err)
-	}
-	_, after, _ := bytes.Cut(data, []byte("mnt_id:"))
-	id, _, _ := bytes.Cut(bytes.TrimSpace(after), []byte("\n"))
-	n, err := strconv.ParseUint(string(id), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("find the mount of %s: %w", path, err)
-	}
-	return n, nil
 }

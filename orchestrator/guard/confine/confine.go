@@ -1,0 +1,59 @@
+// Package confine puts a thread, and what it starts, into a sandbox made of what the kernel
+// has: mounts in namespaces, Landlock, a filter of system calls, fewer capabilities. Package
+// guard decides what is confined, and starts the processes.
+package confine
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Parts are what a kernel has of all that a sandbox is made of.
+type Parts struct {
+	Namespaces bool `json:"namespaces,omitempty"` // user, mount, network and IPC
+	PIDs       bool `json:"pids,omitempty"`       // a PID namespace with a /proc of its own
+	Landlock   int  `json:"landlock,omitempty"`   // version of its interface; 0: none
+	Seccomp    bool `json:"seccomp,omitempty"`    // a filter of system calls
+}
+
+// LandlockSignals is the first version of Landlock that keeps signals in.
+const LandlockSignals = 6
+
+// Spec is the sandbox of one command. Paths are absolute.
+type Spec struct {
+	Parts     Parts
+	World     string
+	ReadOnly  bool // the world is
+	Writable  []string
+	Protected []string // read-only although they are in the world
+	Hidden    []string
+	Cache     string
+	Temp      string // becomes /tmp and /var/tmp
+	Network   bool
+	Readable  []string // although they are hidden
+	Sockets   []string // likewise
+	Unix      bool     // Unix sockets may be opened
+	Processes int      // RLIMIT_NPROC; 0: unchanged
+}
+
+// Existing returns the paths that exist.
+func Existing(paths []string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
+		_, err := os.Stat(p)
+		return err != nil
+	})
+}
+
+// realPath returns a path without links, or unchanged where it does not exist.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
+// NonEmpty returns the paths that are not empty.
+func NonEmpty(paths ...string) []string {
+	return slices.DeleteFunc(paths, func(p string) bool { return p == "" })
+}

@@ -1,0 +1,308 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"anamnesis/orchestrator/guard/quarantine"
+)
+
+// graft is a piece of the file tree, held by a descriptor before the tree is
+// changed and put at its place afterwards.
+type graft struct {
+	path string
+	fd   int
+}
+
+func takeGraft(path string) (graft, error) {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil {
+		return graft{}, fmt.Errorf("hold %s: %w", path, err)
+	}
+	return graft{path, fd}, nil
+}
+
+// put attaches the piece at its path, which it makes where the tree is new.
+func (g graft) put() error {
+	info, err := os.Lstat(g.path)
+	if errors.Is(err, os.ErrNotExist) {
+		err = g.makeRoom()
+	} else if err == nil && info.Mode()&os.ModeSymlink != 0 {
+		err = unix.ELOOP
+	}
+	if err != nil {
+		return fmt.Errorf("make room for %s: %w", g.path, err)
+	}
+	if err := unix.MoveMount(g.fd, "", unix.AT_FDCWD, g.path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mount %s: %w", g.path, err)
+	}
+	return unix.Close(g.fd)
+}
+
+// makeRoom makes what the piece is mounted on: a directory, or an empty file.
+func (g graft) makeRoom() error {
+	var st unix.Stat_t
+	if err := unix.Fstat(g.fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return os.MkdirAll(g.path, 0o700)
+	}
+	if err := os.MkdirAll(filepath.Dir(g.path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(g.path, nil, 0o600)
+}
+
+// mounts builds the file tree a command sees: everything read-only and without devices, our
+// own state not at all, a private /tmp, and the places it may write.
+func mounts(c *Spec) error {
+	// Changes of ours stay here, and later ones outside do not come in.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("part from the mounts outside: %w", err)
+	}
+	var err error
+	if c.Hidden, err = withOtherNames(c.Hidden, c.World); err != nil {
+		return err
+	}
+	held, err := hold(c)
+	if err != nil {
+		return err
+	}
+	temps, err := privateTemp(c)
+	if err != nil {
+		return err
+	}
+	if err := kernelMounts(c); err != nil {
+		return err
+	}
+	if err := setAttr("/", unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOSUID, 0); err != nil {
+		return err
+	}
+	for _, dir := range temps {
+		if err := setAttr(dir, 0, 0, unix.MOUNT_ATTR_RDONLY); err != nil {
+			return err
+		}
+	}
+	around, rest := c.hidden()
+	if around, err = cover(around); err != nil {
+		return err
+	}
+	if err := held.shown(c); err != nil {
+		return err
+	}
+	if rest, err = cover(rest); err != nil {
+		return err
+	}
+	if err := putAll(held.late); err != nil {
+		return err
+	}
+	for _, dir := range slices.Concat(around, rest) {
+		if err := setAttr(dir, 0, unix.MOUNT_ATTR_RDONLY, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pieces are what the command sees of the tree as it was before.
+type pieces struct {
+	readable, open, devices, protected []graft
+	late                               []graft // in a hidden directory that is covered last
+}
+
+func hold(c *Spec) (p pieces, err error) {
+	protected := c.protected()
+	for _, of := range []struct {
+		to    *[]graft
+		paths []string
+	}{
+		{&p.readable, Existing(c.Readable)},
+		{&p.open, slices.Concat([]string{c.World}, c.Writable, pinned(c.World, protected), Existing(c.Sockets))},
+		{&p.protected, protected},
+		{&p.late, NonEmpty(c.Cache)},
+		{&p.devices, Existing(strings.Fields(devicesKept))},
+	} {
+		for _, path := range of.paths {
+			g, err := takeGraft(path)
+			if err != nil {
+				return p, err
+			}
+			*of.to = append(*of.to, g)
+		}
+	}
+	return p, nil
+}
+
+// shown puts the pieces that are not late at their places, each with its rights.
+func (p pieces) shown(c *Spec) error {
+	if err := putReadOnly(p.readable); err != nil {
+		return err
+	}
+	if err := putAll(p.open); err != nil {
+		return err
+	}
+	if c.ReadOnly {
+		if err := setAttr(c.World, unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY, 0); err != nil {
+			return err
+		}
+	}
+	if err := putAll(p.devices); err != nil {
+		return err
+	}
+	return putReadOnly(p.protected)
+}
+
+// protected returns what stays read-only in the world. Of a link, its target is protected
+// where that is in the world.
+func (c *Spec) protected() []string {
+	var out []string
+	for _, p := range Existing(c.Protected) {
+		real := realPath(p)
+		if quarantine.Within(real, c.World) && real != c.World && !slices.ContainsFunc(c.Writable, func(w string) bool { return quarantine.Within(real, w) }) {
+			out = append(out, real)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// pinned are the directories in the world that hold protected files, those
+// around others first. Each becomes a mount of its own: a command that
+// could rename it would put another in its place. A work tree, whose .git is a file, stays as it is.
+func pinned(world string, protected []string) []string {
+	var out []string
+	for _, p := range protected {
+		if dir := filepath.Dir(p); dir != world && filepath.Base(p) != ".git" {
+			out = append(out, dir)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// devicesKept are the devices that are none of a machine's parts.
+const devicesKept = "/dev/null /dev/zero /dev/full /dev/random /dev/urandom"
+
+// putAll attaches pieces; but for the kept devices themselves, neither devices
+// nor set-user-id programs work in them.
+func putAll(all []graft) error {
+	for _, g := range all {
+		if err := g.put(); err != nil {
+			return err
+		}
+		if slices.Contains(strings.Fields(devicesKept), g.path) {
+			continue
+		}
+		if err := setAttr(g.path, unix.AT_RECURSIVE, unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOSUID, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func putReadOnly(all []graft) error {
+	if err := putAll(all); err != nil {
+		return err
+	}
+	for _, g := range all {
+		if err := setAttr(g.path, unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// privateTemp mounts directories for temporary files of the command's own, and returns
+// them. One that contains the world is left alone.
+func privateTemp(c *Spec) ([]string, error) {
+	var made []string
+	var pieces []graft
+	for _, dir := range Existing([]string{"/tmp", "/var/tmp"}) {
+		if c.Temp == "" || quarantine.Within(dir, c.World) || slices.ContainsFunc(c.Writable, func(w string) bool { return quarantine.Within(dir, w) }) {
+			continue
+		}
+		g, err := takeGraft(c.Temp) // before one of them covers it
+		if err != nil {
+			return nil, err
+		}
+		g.path = dir
+		pieces, made = append(pieces, g), append(made, dir)
+	}
+	if err := putAll(pieces); err != nil {
+		return nil, err
+	}
+	for _, dir := range Existing([]string{"/dev/shm"}) {
+		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777"); err != nil {
+			return nil, fmt.Errorf("mount a private %s: %w", dir, err)
+		}
+		made = append(made, dir)
+	}
+	return made, nil
+}
+
+// kernelMounts shows the command its own processes and terminals only. It must come before
+// the tree is made read-only: the settings under /proc/sys are the machine's, also for root
+// in a namespace.
+func kernelMounts(c *Spec) error {
+	if c.Parts.PIDs {
+		if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+			return fmt.Errorf("mount /proc: %w", err)
+		}
+		// A user namespace of its own would give a command every capability there:
+		// nothing that leads out, but much more of the kernel to be attacked.
+		if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("bar further user namespaces: %w", err)
+		}
+	}
+	// The terminals of others are writable for who owns them: cover them.
+	for _, dir := range Existing([]string{"/dev/pts"}) {
+		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0555"); err != nil {
+			return fmt.Errorf("cover %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// hidden returns the directories to be hidden: those around something that is
+// shown, which are covered before that is put in its place, and the rest.
+func (c *Spec) hidden() (around, rest []string) {
+	shown := slices.Concat(c.Writable, c.Readable, c.Sockets, []string{c.World})
+	for _, dir := range slices.Sorted(slices.Values(c.Hidden)) { // what lies around comes first
+		if slices.ContainsFunc(shown, func(p string) bool { return p != dir && quarantine.Within(p, dir) }) {
+			around = append(around, dir)
+		} else {
+			rest = append(rest, dir)
+		}
+	}
+	return around, rest
+}
+
+// cover hides directories behind empty ones, which can still be written, and returns those
+// that exist: a directory in a covered one does not any more.
+func cover(dirs []string) ([]string, error) {
+	var covered []string
+	for _, dir := range dirs {
+		if len(Existing([]string{dir})) == 0 {
+			continue
+		}
+		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=64k"); err != nil {
+			return nil, fmt.Errorf("hide %s: %w", dir, err)
+		}
+		covered = append(covered, dir)
+	}
+	return covered, nil
+}
+
+func setAttr(path string, flags uint, set, clear uint64) error {
+	if err := unix.MountSetattr(unix.AT_FDCWD, path, flags, &unix.MountAttr{Attr_set: set, Attr_clr: clear}); err != nil {
+		return fmt.Errorf("bar writing beneath %s: %w", path, err)
+	}
+	return nil
+}
