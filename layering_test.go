@@ -43,8 +43,12 @@ var walls = []struct {
 // pure lists what the packages of decisions may not import: they depend on
 // their arguments alone, and their effects are operations.
 var pure = map[string][]string{
-	"orchestrator/state": {"os", "net", "syscall", "io/fs", "context", "anamnesis/worldstate", "anamnesis/opstream", "anamnesis/knowledge_base", "anamnesis/orchestrator/tool"},
+	"orchestrator/state":            impure,
+	"orchestrator/state/projection": impure,
+	"orchestrator/state/steps":      impure,
 }
+
+var impure = []string{"os", "net", "syscall", "io/fs", "context", "anamnesis/worldstate", "anamnesis/opstream", "anamnesis/knowledge_base", "anamnesis/orchestrator/tool"}
 
 // belowTasks lists the packages of the orchestrator that know nothing of tasks, and
 // ofTasks those that do.

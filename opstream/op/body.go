@@ -349,6 +349,13 @@ type PassBegun struct {
 	Trigger string  `json:"trigger"`
 }
 
+// Triggers of passes that are treated apart.
+const (
+	TriggerWindow = "window" // the context is too large
+	TriggerMail   = "mail"   // a D-Mail stands for the steps
+	TriggerEnd    = "end"    // the task ends: the pass writes cards and no block
+)
+
 // PassDone is one anamnesis pass: the ranges it stands for are replaced, at
 // their place, by the block. A pass for a jump takes effect with the jump's
 // JumpIntended, so that a jump that is not made takes nothing away.

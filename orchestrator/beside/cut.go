@@ -28,7 +28,7 @@ func leftCalls(svc *session.Service, task string) (calls []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	on := st.PathSet(st.Current)
+	on := st.Steps.PathSet(st.Current)
 	err = svc.Ops(task, 0, func(o op.Op) error {
 		b, ok := o.Body.(*op.ModelReplied)
 		if !ok || o.Step >= len(on) || on[o.Step] || !st.Steps.Ended(o.Step) {

@@ -52,7 +52,7 @@ func (g *Gate) WeighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 	if call.World == "" {
 		return call, repeat{row: r.row}
 	}
-	earlier := g.State().Repeats.Earlier(call, g.State().Shown())
+	earlier := g.State().Repeats.Earlier(call, g.State().Context().Shown())
 	if n := len(earlier); n > 0 {
 		r.times += n
 		r.Last, r.state = earlier[n-1].Seq, "it succeeded"

@@ -9,6 +9,7 @@ import (
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/state/projection"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -166,14 +167,14 @@ func (x *explainer) add(o op.Op) error {
 			Op: o.Seq, Kind: b.Kind(), Rule: maskRule(b), Out: maskedRanges(b), Saved: before - x.state.ContextTokens(), In: true,
 		})
 	case *op.PassDone:
-		if b.Trigger == state.TriggerEnd {
+		if b.Trigger == op.TriggerEnd {
 			break // cards only: the context stays as it is
 		}
 		c := ExplainedChange{Op: o.Seq, Kind: b.Kind(), Rule: passRule(b), Out: b.Ranges, Saved: b.RangeTokens - o.Tok, In: b.Block != ""}
-		if b.Trigger == state.TriggerWindow {
+		if b.Trigger == op.TriggerWindow {
 			c.Saved = before - x.state.ContextTokens()
 		}
-		if b.Block != "" && b.Trigger != state.TriggerWindow && x.state.Pending != nil {
+		if b.Block != "" && b.Trigger != op.TriggerWindow && x.state.Pending != nil {
 			x.waiting = append(x.waiting, c)
 			break
 		}
@@ -202,8 +203,8 @@ func (x *explainer) add(o op.Op) error {
 // replaced notes which blocks and D-Mails op seq took out of the context.
 func (x *explainer) replaced(seq uint64) {
 	stands := make(map[uint64]bool)
-	for _, e := range x.state.Entries() {
-		if e.Kind == state.EntryBlock || e.Kind == state.EntryMail {
+	for _, e := range x.state.Context().Entries {
+		if e.Kind == projection.EntryBlock || e.Kind == projection.EntryMail {
 			stands[e.Seq] = true
 		}
 	}
@@ -240,9 +241,9 @@ func passRule(b *op.PassDone) string {
 		return fmt.Sprintf("all discarded steps still in the context were together more than the EAS of %d; this span had %d tokens", b.EAS, b.RangeTokens)
 	case "person":
 		return fmt.Sprintf("a person asked for it; the span had %d tokens", b.RangeTokens)
-	case state.TriggerMail:
+	case op.TriggerMail:
 		return fmt.Sprintf("a D-Mail the agent wrote took out %d messages with %d tokens", b.MessagesRemoved, b.RangeTokens)
-	case state.TriggerWindow:
+	case op.TriggerWindow:
 		return fmt.Sprintf("masking was not enough: the oldest steps, %d tokens as recorded, folded to come down to %d", b.RangeTokens, b.Target)
 	}
 	return fmt.Sprintf("%s; the span had %d tokens", b.Trigger, b.RangeTokens)
@@ -250,7 +251,7 @@ func passRule(b *op.PassDone) string {
 
 func (x *explainer) explanation() Explanation {
 	s := &x.state
-	x.onPath = s.PathSet(s.Current)
+	x.onPath = s.Steps.PathSet(s.Current)
 	e := Explanation{
 		Task: s.Opened.Task, Step: s.NextStep() - 1, Op: s.Last, EAS: s.EAS, Window: s.Window,
 		Limit: state.LimitFor(s.Window, s.EAS), Tokens: s.ContextTokens(), Todos: s.Todos, Changes: x.changes, Messages: []ExplainedMessage{},
@@ -258,7 +259,7 @@ func (x *explainer) explanation() Explanation {
 	if e.Changes == nil {
 		e.Changes = []ExplainedChange{}
 	}
-	s.EachMessage(func(m model.Message, of []state.Entry) {
+	s.Context().Each(func(m model.Message, of []projection.Entry) {
 		em := ExplainedMessage{Role: m.Role, Parts: []ExplainedPart{}}
 		for _, en := range of {
 			em.Tokens += en.Tok
@@ -272,7 +273,7 @@ func (x *explainer) explanation() Explanation {
 	return e
 }
 
-func (x *explainer) part(e state.Entry) ExplainedPart {
+func (x *explainer) part(e projection.Entry) ExplainedPart {
 	text := e.Msg.Text
 	for _, c := range e.Msg.Calls {
 		text += " " + c.Name + " " + c.Args
@@ -284,12 +285,12 @@ func (x *explainer) part(e state.Entry) ExplainedPart {
 }
 
 // why names the rule by which an entry stands as it does.
-func (x *explainer) why(e state.Entry) string {
+func (x *explainer) why(e projection.Entry) string {
 	src := x.sources[e.Seq]
 	switch {
 	case e.Masked != 0:
 		return fmt.Sprintf("masked by op %d; in full it has %d bytes", e.Masked, src.bytes)
-	case e.Kind == state.EntryWords:
+	case e.Kind == projection.EntryWords:
 		return src.words
 	case src.rule != "":
 		return src.rule

@@ -60,10 +60,10 @@ func PlanJump(ctx context.Context, h taskdir.Home, task string, j op.JumpRequest
 		return JumpPlan{}, fmt.Errorf("a jump is %w: that to step %d was interrupted; resume the task, or jump: either finishes it first", taskdir.ErrPending, st.Jumping.To)
 	}
 	discarded := st.Discarded(to)
-	ranges := st.Ranges(discarded)
+	ranges := st.Steps.Ranges(discarded)
 	p := JumpPlan{
 		EAS: st.EAS, Raw: st.StepTokens(st.RawSteps(to)), Passes: st.PlannedPasses(to, discarded, j.Fold),
-		From: st.Current, To: to, Backward: st.OnPath(to, st.Current),
+		From: st.Current, To: to, Backward: st.Steps.OnPath(to, st.Current),
 		Discarded: append([]op.Range{}, ranges...), Tokens: st.RangeTokens(ranges), Running: taskdir.Live(h, task) != 0,
 	}
 	if st.Reply != nil || p.Running && st.Turn.Open {
@@ -105,7 +105,7 @@ func PlanJump(ctx context.Context, h taskdir.Home, task string, j op.JumpRequest
 		}
 	}
 	p.World, err = workspace.PlanSince(ctx, w, ends[1], o, func(yield func(worldstate.ID) bool) {
-		st.PathBack(func(id int) bool {
+		st.Steps.Back(st.Current)(func(id int) bool {
 			c, _, err := workspace.Commits(h, task, st, w, id)
 			return err != nil || c[0] == "" || yield(c[0])
 		})

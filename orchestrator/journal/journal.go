@@ -13,6 +13,7 @@ import (
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/state/projection"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -144,7 +145,7 @@ func (j *Journal) Settle(s *state.State, fold func(op.Op) error) error {
 	}
 	j.queue = j.queue[:0]
 	j.last, j.step = max(j.last, s.Last), s.NextStep()
-	j.public = Public{Marked: len(s.Marked), Todos: s.Todos, Ended: s.NextStep(), Valid: s.ValidSteps()}
+	j.public = Public{Marked: len(s.Marked), Todos: s.Todos, Ended: s.NextStep(), Valid: s.Steps.Valid()}
 	if p := s.Pending; p != nil {
 		j.public.Scheduled = Scheduled(&p.JumpRequested)
 	}
@@ -207,7 +208,7 @@ func (j *Journal) encode(bodies ...op.Body) ([]opstream.Entry, []op.Body, error)
 		if err != nil {
 			return nil, nil, err
 		}
-		entries[i] = opstream.Entry{Kind: string(b.Kind()), Tok: state.CountBody(b, j.Count), Body: data}
+		entries[i] = opstream.Entry{Kind: string(b.Kind()), Tok: projection.CountBody(b, j.Count), Body: data}
 		redacted[i] = b
 	}
 	return entries, redacted, nil

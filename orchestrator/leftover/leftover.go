@@ -14,6 +14,7 @@ import (
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/state/projection"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
@@ -182,7 +183,7 @@ func (l *Leftovers) CloseUnknown(ctx context.Context, calls []state.CallState) e
 		if err != nil {
 			return err
 		}
-		res := &op.ToolReturned{Call: c.ID, Name: c.Name, Text: state.UnknownResult + lostWith(l.State(), c.ID), Kept: kept, IsError: true, Unknown: true}
+		res := &op.ToolReturned{Call: c.ID, Name: c.Name, Text: projection.UnknownResult + lostWith(l.State(), c.ID), Kept: kept, IsError: true, Unknown: true}
 		if len(kept) > 0 {
 			res.Text += fmt.Sprintf(" What it had printed is kept up to a point: recall opens op %s.", strings.Trim(fmt.Sprint(kept), "[]"))
 		}

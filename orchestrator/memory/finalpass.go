@@ -10,7 +10,6 @@ import (
 	"anamnesis/anamnesis"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/state"
 )
 
 // What the pass at a task's end may cost: nobody waits for more than its cards.
@@ -29,14 +28,14 @@ const maxFinalReasons = 5
 // no card is written, and the turn ends all the same.
 func (m *Memory) Learn(ctx, keep context.Context) error {
 	begun := m.State().Learning
-	done := &op.PassDone{Trigger: state.TriggerEnd}
+	done := &op.PassDone{Trigger: op.TriggerEnd}
 	var asks anamnesis.Model = passModel{m}
 	if begun != nil {
 		asks, done.Fallback = nil, "the program stopped while the model was asked; it is not asked again"
 	} else {
-		begun = &op.PassBegun{Trigger: state.TriggerEnd}
-		for _, span := range m.State().Branches(m.State().Unread()) {
-			begun.Ranges = append(begun.Ranges, m.State().Ranges(span)[0])
+		begun = &op.PassBegun{Trigger: op.TriggerEnd}
+		for _, span := range m.State().Steps.Branches(m.State().Unread()) {
+			begun.Ranges = append(begun.Ranges, m.State().Steps.Ranges(span)[0])
 		}
 		if err := m.Record(keep, begun); err != nil {
 			return err
@@ -45,7 +44,7 @@ func (m *Memory) Learn(ctx, keep context.Context) error {
 	err := m.readLeft(ctx, keep, asks, begun.Ranges, done)
 	if errors.Is(err, opstream.ErrCorrupt) { // else no turn could ever end
 		return m.Record(keep, &op.PassDone{
-			Ranges: begun.Ranges, RangeTokens: m.State().RangeTokens(begun.Ranges), EAS: m.State().EAS, Trigger: state.TriggerEnd,
+			Ranges: begun.Ranges, RangeTokens: m.State().RangeTokens(begun.Ranges), EAS: m.State().EAS, Trigger: op.TriggerEnd,
 			Cards: []string{}, NotWritten: []string{err.Error()},
 		})
 	}
@@ -63,7 +62,7 @@ func (m *Memory) readLeft(ctx, keep context.Context, asks anamnesis.Model, range
 			return err
 		}
 		req.Ops = append(req.Ops, ops...)
-		ids := slices.Collect(m.State().StepsIn(ranges[i : i+1]))
+		ids := slices.Collect(m.State().Steps.In(ranges[i : i+1]))
 		last := m.State().Steps.At(ids[len(ids)-1])
 		req.Starts = append(req.Starts, m.State().Steps.Parent(ids[0]))
 		req.From = last.ID

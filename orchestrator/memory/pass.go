@@ -14,6 +14,7 @@ import (
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/state/projection"
 )
 
 // Passes runs the anamnesis pass over what the jump discards, when the rule
@@ -27,7 +28,7 @@ func (m *Memory) Passes(ctx, keep context.Context, j *state.Pending, discarded [
 	if trigger == "" {
 		return nil
 	}
-	for _, span := range m.State().Branches(steps) {
+	for _, span := range m.State().Steps.Branches(steps) {
 		if err := m.pass(ctx, keep, j, span, trigger); err != nil {
 			return err
 		}
@@ -37,8 +38,8 @@ func (m *Memory) Passes(ctx, keep context.Context, j *state.Pending, discarded [
 
 // pass runs one anamnesis pass over one line of discarded steps.
 func (m *Memory) pass(ctx, keep context.Context, j *state.Pending, span []int, trigger string) error {
-	r := m.State().Ranges(span)[0]
-	if slices.ContainsFunc(j.Passes, func(p state.PassRecord) bool { return slices.Contains(p.Ranges, r) }) {
+	r := m.State().Steps.Ranges(span)[0]
+	if slices.ContainsFunc(j.Passes, func(p projection.Pass) bool { return slices.Contains(p.Ranges, r) }) {
 		return nil
 	}
 	ops, err := m.Ops(r)
@@ -169,7 +170,7 @@ func (m *Memory) FoldOldest(ctx, keep context.Context, act state.Action) error {
 		return m.State().Steps.Folded(o.Step) && o.Kind() != op.KindPassDone
 	})
 	var words []op.Op
-	on := m.State().PathSet(m.State().Current)
+	on := m.State().Steps.PathSet(m.State().Current)
 	for _, o := range ops {
 		// A jump has carried over what was said in the steps it left.
 		if on[o.Step] {
@@ -179,13 +180,13 @@ func (m *Memory) FoldOldest(ctx, keep context.Context, act state.Action) error {
 	req := m.passRequest(r, ops)
 	req.From, req.To, req.Starts = first.ID, last.ID, []int{first.Parent}
 	req.Standing, req.Left = true, m.leftOf(act.Steps)
-	return m.runPass(ctx, keep, passModel{m}, req, &op.PassDone{Trigger: state.TriggerWindow, Words: notice.WordsOf(words, nil, notice.WordsOfFolded, m.Counter.Count), Target: act.Target})
+	return m.runPass(ctx, keep, passModel{m}, req, &op.PassDone{Trigger: op.TriggerWindow, Words: notice.WordsOf(words, nil, notice.WordsOfFolded, m.Counter.Count), Target: act.Target})
 }
 
 // leftOf names those of some steps that a jump has left.
 func (m *Memory) leftOf(steps []int) string {
 	var left []int
-	on := m.State().PathSet(m.State().Current)
+	on := m.State().Steps.PathSet(m.State().Current)
 	for _, id := range steps {
 		if !on[id] {
 			left = append(left, id)
@@ -199,7 +200,7 @@ func (m *Memory) Mask(ctx context.Context, act state.Action) error {
 	b := &op.ContextMasked{Before: m.State().ContextTokens(), Limit: act.Limit, Target: act.Target, Why: act.Reason}
 	b.After = b.Before
 	shown := make(map[uint64]int, len(act.Seqs)) // tokens of each result
-	for _, e := range m.State().Entries() {
+	for _, e := range m.State().Context().Entries {
 		if e.Msg.Role == model.RoleTool {
 			shown[e.Seq] = e.Tok - e.MarkTok
 		}

@@ -127,7 +127,7 @@ func (l Ledger) writeDelivered(sb *strings.Builder) {
 func TriedFrom(s *state.State, to, from int) []string {
 	var out []string
 	again := make(map[string]bool)
-	for st := range s.LeftFrom(to, from) {
+	for st := range s.Steps.LeftFrom(to, from) {
 		why := OneLine(st.LeftBy, MaxDelivered)
 		if !again[why] {
 			again[why] = true

@@ -6,6 +6,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/state/steps"
 )
 
 // MaxOutlined is how many steps an outline lists.
@@ -27,7 +28,7 @@ func Outline(s *state.State, from int) string {
 			continue
 		}
 		fmt.Fprintf(&sb, "| step %d (ops %s), after step %d: %s", st.ID, op.Range{First: st.First, Last: st.Last}, st.Parent, callsText(st))
-		if !s.OnPath(st.ID, s.Current) {
+		if !s.Steps.OnPath(st.ID, s.Current) {
 			sb.WriteString("; left by a jump")
 			if st.LeftBy != "" {
 				sb.WriteString(": " + OneLine(st.LeftBy, MaxDelivered))
@@ -41,7 +42,7 @@ func Outline(s *state.State, from int) string {
 	return sb.String()
 }
 
-func callsText(st state.Step) string {
+func callsText(st steps.Step) string {
 	switch {
 	case st.ID == 0:
 		return "the beginning"

@@ -37,7 +37,7 @@ func TestFinalPassCalls(t *testing.T) {
 	if out, err := task.Run(t.Context()); err != nil || out.Answer != "Done." {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	if len(passes) != 1 || passes[0].Trigger != state.TriggerEnd || passes[0].Calls != 4 || !strings.Contains(passes[0].Fallback, "no call was left") {
+	if len(passes) != 1 || passes[0].Trigger != op.TriggerEnd || passes[0].Calls != 4 || !strings.Contains(passes[0].Fallback, "no call was left") {
 		for _, p := range passes {
 			t.Logf("%s: %d calls; %s", p.Trigger, p.Calls, p.Fallback)
 		}

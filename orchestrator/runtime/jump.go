@@ -130,7 +130,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	if err != nil {
 		return err
 	}
-	ranges := t.State().Ranges(discarded)
+	ranges := t.State().Steps.Ranges(discarded)
 	if j.Mail != nil {
 		err = t.mailPass(keep, j)
 	} else {
@@ -154,7 +154,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 		From: from, To: to, Reason: j.Reason, By: j.By,
 		Discarded: ranges, Tokens: t.State().RangeTokens(ranges),
 		FromCommit: string(w.Source.ID), ToCommit: string(w.Plan.Target), Base: string(w.Base), Overwrite: j.Overwrite, Plan: w.Plan.Hash, Jobs: ended,
-		Backward: t.State().OnPath(to, from), Conflicts: notice.FirstN(w.Plan.Conflicts, notice.MaxListed), NConflicts: len(w.Plan.Conflicts),
+		Backward: t.State().Steps.OnPath(to, from), Conflicts: notice.FirstN(w.Plan.Conflicts, notice.MaxListed), NConflicts: len(w.Plan.Conflicts),
 	}); err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 	done.Unseen = stays.Partial
 	left := t.State().Discarded(j.To)
 	done.Folded = len(left) > 0 && len(t.State().Unfolded(left)) == 0
-	done.Notice = notice.Jump(t.Dir, j.JumpIntended, done, m.Changed, discarded, effects, notice.TriedFrom(t.State(), j.To, j.From), t.State().ValidSteps())
+	done.Notice = notice.Jump(t.Dir, j.JumpIntended, done, m.Changed, discarded, effects, notice.TriedFrom(t.State(), j.To, j.From), t.State().Steps.Valid())
 	done.Notice += t.liveAgain(j) + notice.TodosNow(t.State().Todos, t.State().Steps.At(j.To).Todos) + notice.EndedSubagents(t.State().SubagentsOf(left))
 	if len(j.Jobs) > 0 {
 		done.Notice += fmt.Sprintf("\nEnded, because it was begun after step %d and ran in the background: %s.", j.To, notice.List(j.Jobs, len(j.Jobs)))
@@ -219,8 +219,8 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 // what failed there may hold again, and what was repaired since does not.
 func (t *Task) liveAgain(j *state.Jumping) string {
 	var again []int
-	left := t.State().PathSet(j.From)
-	for _, id := range t.State().Path(j.To) {
+	left := t.State().Steps.PathSet(j.From)
+	for _, id := range t.State().Steps.Path(j.To) {
 		if !left[id] && t.State().Steps.Folded(id) {
 			again = append(again, id)
 		}
@@ -229,7 +229,7 @@ func (t *Task) liveAgain(j *state.Jumping) string {
 		return ""
 	}
 	var where []string
-	for _, r := range t.State().Ranges(again) {
+	for _, r := range t.State().Steps.Ranges(again) {
 		where = append(where, r.String())
 	}
 	return fmt.Sprintf("\nYou are again in the states that the notes over ops %s describe: what they call falsified there holds again.", strings.Join(where, ", "))

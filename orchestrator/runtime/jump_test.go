@@ -344,7 +344,7 @@ func TestWhatASpanWeighs(t *testing.T) {
 		}
 	}
 	for name, s := range map[string]*state.State{"whole": optest.Fold(t, state.Fold, plain), "masked": optest.Fold(t, state.Fold, less)} {
-		if got := s.RangeTokens(s.Ranges(s.Discarded(0))); got != weight || words == 0 {
+		if got := s.RangeTokens(s.Steps.Ranges(s.Discarded(0))); got != weight || words == 0 {
 			t.Errorf("%s: %d tokens, want %d with the %d the person said", name, got, weight, words)
 		}
 	}

@@ -117,8 +117,8 @@ func (t *Task) mailPass(ctx context.Context, j *state.Pending) error {
 	if err != nil {
 		return err
 	}
-	p := &op.PassDone{Ranges: []op.Range{r}, EAS: t.State().EAS, Trigger: state.TriggerMail, Writer: writerMail, Cards: []string{}}
-	p.MessagesRemoved, p.RangeTokens = t.State().Removes(p)
+	p := &op.PassDone{Ranges: []op.Range{r}, EAS: t.State().EAS, Trigger: op.TriggerMail, Writer: writerMail, Cards: []string{}}
+	p.MessagesRemoved, p.RangeTokens = t.State().Context().Removes(p)
 	ops = slices.DeleteFunc(ops, t.State().Settled)
 	m := notice.Mail{
 		Mail: *j.Mail, To: j.To, From: t.State().Current, Ops: r, Messages: p.MessagesRemoved,

@@ -164,7 +164,7 @@ func (w *working) resume(ctx context.Context) error {
 	switch c := known[i]; {
 	case c.Agent != s.Agent:
 		return refused("%s is the agent %s, not %s", c.Task, c.Agent, s.Agent)
-	case !t.State().OnPath(c.Step, t.State().Current) && c.Step != t.State().NextStep():
+	case !t.State().Steps.OnPath(c.Step, t.State().Current) && c.Step != t.State().NextStep():
 		return refused("%s was begun in step %d, which a jump left, and ended with it; begin a new one", c.Task, c.Step)
 	case !t.opts.family.take(c.Task):
 		return refused("%s is still at work", c.Task)

@@ -150,7 +150,7 @@ func pressedTask(t *testing.T, draw uint64) *cacheMeter {
 		switch b := o.Body.(type) {
 		case *op.PassDone:
 			folds++
-			if b.Trigger == state.TriggerWindow {
+			if b.Trigger == op.TriggerWindow {
 				window++
 			}
 		case *op.ContextMasked:

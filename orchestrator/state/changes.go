@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state/steps"
 )
 
 const (
@@ -35,9 +36,9 @@ func (s *State) changed(seq uint64, b *op.WorldChanged) {
 }
 
 // worldNow stands for the tree of the last snapshot.
-func (s *State) worldNow() worldMark {
+func (s *State) worldNow() steps.Mark {
 	if s.Now.Tree != "" {
-		return markOf(s.Now.Tree)
+		return steps.MarkOf(s.Now.Tree)
 	}
 	return s.Steps.At(s.Current).World
 }

@@ -9,6 +9,8 @@ import (
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/state/projection"
+	"anamnesis/orchestrator/state/steps"
 )
 
 // Fold takes one operation into the state. It depends on nothing but its two
@@ -26,11 +28,11 @@ func Fold(s *State, o op.Op) error {
 	if err := s.apply(o); err != nil {
 		return fmt.Errorf("fold op %d: %w", o.Seq, err)
 	}
-	s.projection.apply(o)
+	s.context.Apply(o)
 	s.Research.Fold(o)
 	switch o.Body.(type) {
 	case *op.ContextMasked, *op.PassDone, *op.JumpIntended, *op.MailDelivered: // results have left the context
-		s.Repeats.Prune(s.Shown())
+		s.Repeats.Prune(s.context.Shown())
 	}
 	return nil
 }
@@ -41,10 +43,10 @@ func (s *State) place(o op.Op) error {
 	case o.Step < s.Steps.Len():
 		// An ended step takes no more: what comes then is the log's own.
 		if !s.Steps.Ended(o.Step) {
-			s.Steps.extend(o.Step, o.Seq)
+			s.Steps.Edit(o.Step, func(st *steps.Step) { st.Last = o.Seq })
 		}
 	case o.Step == s.Steps.Len():
-		s.Steps.add(Step{ID: o.Step, Parent: s.Current, First: o.Seq, Last: o.Seq})
+		s.Steps.Add(steps.Step{ID: o.Step, Parent: s.Current, First: o.Seq, Last: o.Seq})
 	default:
 		return fmt.Errorf("%w: op %d belongs to step %d, but only %d were begun", ErrStream, o.Seq, o.Step, s.Steps.Len())
 	}
@@ -272,12 +274,12 @@ func (s *State) tool(o op.Op) error {
 		if failed {
 			s.LastTrouble = troubleOf(c, b)
 		}
-		s.Steps.edit(o.Step, func(st *Step) {
+		s.Steps.Edit(o.Step, func(st *steps.Step) {
 			st.Calls = append(st.Calls, c.Name)
 			if failed {
 				st.Failed++
 			} else {
-				st.began(c, o.Seq)
+				began(st, c, o.Seq)
 			}
 		})
 	}
@@ -291,9 +293,9 @@ func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
 	if b.Parent < 0 || b.Parent > o.Step || (b.Parent == o.Step && o.Step != 0) {
 		return fmt.Errorf("%w: step %d has parent %d", ErrStream, o.Step, b.Parent)
 	}
-	world := markOf(b.Tree)
+	world := steps.MarkOf(b.Tree)
 	same := o.Step > 0 && world == s.worldNow() && !s.Now.Partial
-	s.Steps.edit(o.Step, func(st *Step) {
+	s.Steps.Edit(o.Step, func(st *steps.Step) {
 		st.Ended, st.Parent, st.Todos = true, b.Parent, s.Todos
 		st.Saved, st.World, st.NoCheckpoint = b.Commit != "", world, b.Error
 		if same {
@@ -318,7 +320,7 @@ func (s *State) jump(o op.Op) error {
 	case *op.JumpDropped:
 		s.Pending = nil
 	case *op.PassDone:
-		s.pass(PassRecord{PassDone: b, Seq: o.Seq, Step: o.Step, Tok: o.Tok})
+		s.pass(projection.Pass{PassDone: b, Seq: o.Seq, Step: o.Step, Tok: o.Tok})
 	case *op.JumpIntended:
 		s.Jumping = &Jumping{JumpIntended: *b, Seq: o.Seq}
 		s.takeEffect()
@@ -332,7 +334,7 @@ func (s *State) jump(o op.Op) error {
 		}
 		if j := s.Jumping; j != nil {
 			for _, id := range s.Discarded(b.To) {
-				s.Steps.leave(id, j.Reason)
+				s.Steps.Leave(id, j.Reason)
 			}
 			if j.Overwrite && !b.Abandoned {
 				s.overwritten(b.To)
@@ -344,7 +346,7 @@ func (s *State) jump(o op.Op) error {
 		s.Todos = s.Steps.At(b.To).Todos
 		s.redo()
 		if n := s.Steps.Len() - 1; !s.Steps.Ended(n) {
-			s.Steps.edit(n, func(st *Step) { st.Parent = b.To })
+			s.Steps.Edit(n, func(st *steps.Step) { st.Parent = b.To })
 		}
 		s.Totals.Jumps++
 		s.RecallWhy = "jump"
@@ -355,20 +357,20 @@ func (s *State) jump(o op.Op) error {
 }
 
 // pass records a pass. One made for a jump waits for the jump's intent.
-func (s *State) pass(p PassRecord) {
+func (s *State) pass(p projection.Pass) {
 	s.Totals.Passes++
 	s.Totals.CardsWritten += len(p.Cards)
 	s.Totals.Usage = s.Totals.Usage.Plus(p.Usage)
-	if p.Trigger == TriggerEnd {
+	if p.Trigger == op.TriggerEnd {
 		s.learned(p)
 		return
 	}
-	if s.Pending != nil && s.Jumping == nil && p.Trigger != TriggerWindow {
+	if s.Pending != nil && s.Jumping == nil && p.Trigger != op.TriggerWindow {
 		s.Pending.Passes = append(s.Pending.Passes, p)
 		return
 	}
 	s.fold(p)
-	if p.Trigger == TriggerWindow {
+	if p.Trigger == op.TriggerWindow {
 		s.Pressure.Target = p.Target
 		for _, r := range p.Ranges {
 			s.Pressure.Folded = max(s.Pressure.Folded, r.Last)
@@ -388,22 +390,22 @@ func (s *State) takeEffect() {
 }
 
 // Fold puts a pass's block in the place of its ranges, which are whole steps.
-func (s *State) fold(p PassRecord) {
+func (s *State) fold(p projection.Pass) {
 	if p.Block == "" {
 		return
 	}
 	s.Totals.Blocks++
-	flags := uint8(stepFolded)
+	flags := steps.FlagFolded
 	switch {
-	case p.Trigger != TriggerMail: // a mail's writer has read nothing again
-		flags |= stepRead
+	case p.Trigger != op.TriggerMail: // a mail's writer has read nothing again
+		flags |= steps.FlagRead
 	case p.Words != "":
-		flags |= stepCarried
+		flags |= steps.FlagCarried
 	}
-	for id := range s.StepsIn(p.Ranges) {
-		s.Steps.mark(id, flags)
+	for id := range s.Steps.In(p.Ranges) {
+		s.Steps.Mark(id, flags)
 	}
-	s.projection.fold(p)
+	s.context.Fold(p)
 }
 
 // reflected records how a reflection ended. A plan restarts the count; without

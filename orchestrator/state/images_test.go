@@ -1,11 +1,13 @@
 package state
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"testing"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state/projection"
 )
 
 // withImages folds a task whose steps each look at an image of a size.
@@ -44,7 +46,7 @@ func seen(s *State) []int {
 }
 
 func TestImagesInContext(t *testing.T) {
-	s := withImages(t, 100, maxContextImages-100, 1)
+	s := withImages(t, 100, projection.MaxImageBytes-100, 1)
 	if got := seen(s); !reflect.DeepEqual(got, []int{1, 1, 0}) {
 		t.Errorf("images %v: the third has no room", got)
 	}
@@ -56,13 +58,18 @@ func TestImagesInContext(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(seen(again), seen(s)) || !reflect.DeepEqual(again, s) { // both are projected
 		t.Errorf("a checkpoint gives another state: %v", err)
 	}
-	first := slices.IndexFunc(s.projection.entries, func(e Entry) bool { return e.Msg.CallID != "" })
-	masked := s.projection.entries[first].Seq
+	first := slices.IndexFunc(s.context.Entries, func(e projection.Entry) bool { return e.Msg.CallID != "" })
+	masked := s.context.Entries[first].Seq
 	next := op.Op{Seq: s.Last + 1, Step: s.Steps.Len() - 1, Body: &op.ContextMasked{Results: []op.MaskedResult{{Seq: masked, Line: "op 6: shot"}}}}
 	if err := Fold(s, next); err != nil {
 		t.Fatal(err)
 	}
-	if got := seen(s); got[0] != 0 || s.projection.images != maxContextImages-100 {
-		t.Errorf("after masking: images %v, %d bytes", got, s.projection.images)
+	reply := op.Op{Seq: s.Last + 1, Step: s.Steps.Len(), Body: &op.ModelReplied{Calls: []op.Call{{ID: "c9", Name: "ReadFile", Args: "{}"}}}}
+	shot := op.Op{Seq: s.Last + 2, Step: s.Steps.Len(), Body: &op.ToolReturned{Call: "c9", Name: "ReadFile", Parts: []op.Part{{Kind: op.PartImage, Base64: make([]byte, 100)}}}}
+	if err := errors.Join(Fold(s, reply), Fold(s, shot)); err != nil {
+		t.Fatal(err)
+	}
+	if got := seen(s); !reflect.DeepEqual(got, []int{0, 1, 0, 1}) {
+		t.Errorf("after masking the first: images %v, want room for a fourth", got)
 	}
 }

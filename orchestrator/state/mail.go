@@ -45,12 +45,12 @@ func (s *State) Marks(above int) []int {
 // not lead through that one: the context still shows them, and what said that
 // they were left came later.
 func (s *State) LeftBefore(id int) string {
-	if s.OnPath(id, s.Current) {
+	if s.Steps.OnPath(id, s.Current) {
 		return ""
 	}
 	var left []int
-	for _, on := range s.Path(id) {
-		if !s.OnPath(on, s.Current) {
+	for _, on := range s.Steps.Path(id) {
+		if !s.Steps.OnPath(on, s.Current) {
 			left = append(left, on)
 		}
 	}

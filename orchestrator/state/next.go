@@ -225,7 +225,7 @@ func nextJump(s *State, lim Limits) Action {
 	case p.To == s.Current:
 		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("step %d is the current step", p.To)}
 	}
-	backward := p.contextOnly() || s.OnPath(p.To, s.Current)
+	backward := p.contextOnly() || s.Steps.OnPath(p.To, s.Current)
 	if p.By == ByAgent && backward && len(s.BackwardJumps(p.To)) >= MaxBackwardJumps {
 		return nextInLoop(s, lim)
 	}

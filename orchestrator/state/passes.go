@@ -1,17 +1,13 @@
 package state
 
 import (
-	"iter"
 	"slices"
-	"sort"
 
 	"anamnesis/anamnesis"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state/projection"
+	"anamnesis/orchestrator/state/steps"
 )
-
-// TriggerEnd is the trigger of the pass at a task's end: it writes cards and no
-// block.
-const TriggerEnd = "end"
 
 // learns reports whether there is something to read before the turn ends: a
 // pass that has begun, or steps no pass has read where none was made for this
@@ -22,10 +18,7 @@ func (s *State) learns() bool {
 
 // Unread returns the discarded steps that no pass has read.
 func (s *State) Unread() []int {
-	live := make([]bool, s.Steps.Len())
-	for _, id := range s.Path(s.Current) {
-		live[id] = true
-	}
+	live := s.Steps.PathSet(s.Current)
 	var out []int
 	for id := range live {
 		if s.Steps.Ended(id) && !live[id] && !s.Steps.Read(id) {
@@ -35,24 +28,10 @@ func (s *State) Unread() []int {
 	return out
 }
 
-// StepsIn returns the ended steps, by id, that begin in some ranges.
-func (s *State) StepsIn(ranges []op.Range) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for _, r := range ranges {
-			first := sort.Search(s.Steps.Len(), func(i int) bool { return s.Steps.First(i) >= r.First })
-			for i := first; i < s.Steps.Len() && r.Contains(s.Steps.First(i)); i++ {
-				if s.Steps.Ended(i) && !yield(i) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // learned records the pass at the end.
-func (s *State) learned(p PassRecord) {
-	for id := range s.StepsIn(p.Ranges) {
-		s.Steps.mark(id, stepRead)
+func (s *State) learned(p projection.Pass) {
+	for id := range s.Steps.In(p.Ranges) {
+		s.Steps.Mark(id, steps.FlagRead)
 	}
 	s.Learning, s.Turn.LeftRead = nil, true
 	s.Turn.Learned = append(s.Turn.Learned, p.Cards...)
@@ -62,7 +41,7 @@ func (s *State) learned(p PassRecord) {
 // context apart from it: a pass for want of room or a D-Mail took it out and
 // carried them over.
 func (s *State) Carried(o op.Op) bool {
-	return o.Seq <= s.Pressure.Folded || s.Steps.flags(o.Step)&stepCarried != 0
+	return o.Seq <= s.Pressure.Folded || s.Steps.Carried(o.Step)
 }
 
 // PassFor is the rule: why the steps that a jump discards, or all discarded ones,
@@ -84,7 +63,7 @@ func (s *State) PassFor(to int, discarded []int, fold bool) (trigger string, ste
 	return trigger, steps
 }
 
-func (s *State) StepTokens(steps []int) int { return s.RangeTokens(s.Ranges(steps)) }
+func (s *State) StepTokens(steps []int) int { return s.RangeTokens(s.Steps.Ranges(steps)) }
 
 func (s *State) Unfolded(steps []int) []int {
 	return slices.DeleteFunc(slices.Clone(steps), func(id int) bool { return s.Steps.Folded(id) })
@@ -104,22 +83,17 @@ func (s *State) PlannedPasses(to int, discarded []int, fold bool) []PlannedPass 
 	if trigger == "" {
 		return out
 	}
-	for _, span := range s.Branches(steps) {
-		r := s.Ranges(span)[0]
+	for _, span := range s.Steps.Branches(steps) {
+		r := s.Steps.Ranges(span)[0]
 		out = append(out, PlannedPass{Ops: r, Tokens: s.RangeTokens([]op.Range{r}), Trigger: trigger})
 	}
 	return out
 }
 
-// Of the pass that stands for a D-Mail.
-const (
-	TriggerMail = "mail"
-)
-
 // Settled reports whether an operation belongs to a step that a jump has left
 // or a pass stands for: the user's words in it were carried over then.
 func (s *State) Settled(o op.Op) bool {
-	return s.Steps.Folded(o.Step) || !s.OnPath(o.Step, s.Current)
+	return s.Steps.Folded(o.Step) || !s.Steps.OnPath(o.Step, s.Current)
 }
 
 // repairable reports whether a command failed and one succeeded since the last search

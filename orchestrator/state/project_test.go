@@ -15,6 +15,8 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/optest"
+	"anamnesis/orchestrator/state/projection"
+	"anamnesis/orchestrator/state/steps"
 )
 
 // TestProjection holds the exact messages for streams of operations.
@@ -126,7 +128,7 @@ func (w *walk) perform(a Action) {
 		w.foldOldest(a)
 	case ActCloseUnknown:
 		for _, c := range a.Calls {
-			w.add(&op.ToolReturned{Call: c.ID, Name: c.Name, Text: UnknownResult, IsError: true, Unknown: true})
+			w.add(&op.ToolReturned{Call: c.ID, Name: c.Name, Text: projection.UnknownResult, IsError: true, Unknown: true})
 		}
 	case ActSaveWorld:
 		id := w.s.NextStep()
@@ -174,15 +176,15 @@ func (w *walk) runCalls(calls []CallState) {
 
 func (w *walk) jump() {
 	to, from := w.s.Pending.To, w.s.Current
-	ranges := w.s.Ranges(w.s.Discarded(to))
+	ranges := w.s.Steps.Ranges(w.s.Discarded(to))
 	if w.s.Pending.Mail != nil {
 		w.mailPass()
 	} else if rapid.Bool().Draw(w.t, "fold") {
-		for _, r := range w.s.Ranges(unfolded(w.s, w.s.Discarded(to))) {
+		for _, r := range w.s.Steps.Ranges(unfolded(w.s, w.s.Discarded(to))) {
 			w.add(&op.PassDone{Ranges: []op.Range{r}, Block: fmt.Sprintf("[block over %s]", r), Trigger: "jump"})
 		}
 	}
-	w.add(&op.JumpIntended{From: from, To: to, Discarded: ranges, Backward: w.s.OnPath(to, from)})
+	w.add(&op.JumpIntended{From: from, To: to, Discarded: ranges, Backward: w.s.Steps.OnPath(to, from)})
 }
 
 // mailPass does what Task.mailPass does.
@@ -192,7 +194,7 @@ func (w *walk) mailPass() {
 		return
 	}
 	r := op.Range{First: w.s.Steps.At(j.To + 1).First, Last: w.s.Steps.At(w.s.NextStep() - 1).Last}
-	p := &op.PassDone{Ranges: []op.Range{r}, Trigger: TriggerMail, Block: fmt.Sprintf("[mail over %s]", r)}
+	p := &op.PassDone{Ranges: []op.Range{r}, Trigger: op.TriggerMail, Block: fmt.Sprintf("[mail over %s]", r)}
 	if j.contextOnly() {
 		p.Words = w.wordsIn([]op.Range{r}, w.s.Settled)
 	}
@@ -207,7 +209,7 @@ func (w *walk) deliver() {
 	if !strings.Contains(string(optest.Render(w.s.Projection())), p.Block) {
 		w.t.Fatalf("the D-Mail %q did not arrive", p.Block)
 	}
-	for _, e := range w.s.projection.entries {
+	for _, e := range w.s.context.Entries {
 		if p.Ranges[0].Contains(e.Seq) && e.Msg.Role != model.RoleUser {
 			w.t.Fatalf("op %d is still there after the D-Mail %q", e.Seq, p.Block)
 		}
@@ -277,7 +279,7 @@ func (w *walk) mask(a Action) {
 func (w *walk) foldOldest(a Action) {
 	first, last := w.s.Steps.At(a.Steps[0]), w.s.Steps.At(a.Steps[len(a.Steps)-1])
 	r := op.Range{First: first.First, Last: last.Last}
-	w.add(&op.PassDone{Ranges: []op.Range{r}, Trigger: TriggerWindow, Block: fmt.Sprintf("[block over %s]", r), Words: w.wordsIn([]op.Range{r}, nil), Target: a.Target})
+	w.add(&op.PassDone{Ranges: []op.Range{r}, Trigger: op.TriggerWindow, Block: fmt.Sprintf("[block over %s]", r), Words: w.wordsIn([]op.Range{r}, nil), Target: a.Target})
 }
 
 // wordsIn joins what the user said in some ranges, but for operations that
@@ -341,8 +343,8 @@ func TestProjectionIsAlwaysAChat(t *testing.T) {
 
 // countedTokens adds up the context's entries.
 func countedTokens(s *State) int {
-	n := s.projection.systemTok
-	for _, e := range slices.Concat(s.projection.entries, s.projection.held) {
+	n := s.context.SystemTok
+	for _, e := range slices.Concat(s.context.Entries, s.context.Held) {
 		n += e.Tok
 	}
 	return n
@@ -391,7 +393,7 @@ func TestFoldRefuses(t *testing.T) {
 func TestFoldHandlesEveryKind(t *testing.T) {
 	for _, b := range op.Bodies() {
 		s := new(State)
-		s.Steps.add(Step{})
+		s.Steps.Add(steps.Step{})
 		err := s.apply(op.Op{Seq: 1, Body: b})
 		if err != nil && strings.Contains(err.Error(), "does not handle") {
 			t.Error(err)

@@ -7,6 +7,7 @@ import (
 	"anamnesis/anamnesis"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/state/projection"
 )
 
 // How large the context may grow before old results are masked and old steps
@@ -20,8 +21,6 @@ const (
 	keptSteps        = 2      // the newest steps are not folded
 	maxOverflows     = 4      // requests in a row that do not fit before the turn ends
 )
-
-const TriggerWindow = "window"
 
 // Pressure is what the context's size asks for.
 type Pressure struct {
@@ -107,7 +106,7 @@ func (s *State) maskable(tokens int, hard bool) []uint64 {
 		if unseen && !hard {
 			break
 		}
-		for _, e := range s.projection.entries {
+		for _, e := range s.context.Entries {
 			if tokens <= 0 {
 				return seqs
 			}
@@ -133,8 +132,8 @@ func (s *State) foldable(tokens int, hard bool) []int {
 		end = s.NextStep()
 	}
 	size := make([]int, max(end, 0))
-	for _, e := range s.projection.entries {
-		if e.Kind != EntryWords && 0 < e.Step && e.Step < end {
+	for _, e := range s.context.Entries {
+		if e.Kind != projection.EntryWords && 0 < e.Step && e.Step < end {
 			size[e.Step] += e.Tok
 		}
 	}

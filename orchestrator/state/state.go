@@ -3,11 +3,12 @@ package state
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/state/projection"
+	"anamnesis/orchestrator/state/steps"
 )
 
 func (s *State) Spent() Used {
@@ -47,9 +48,9 @@ type State struct {
 	// Allowed are rules by which a user let calls of the task run; see likewise.
 	Allowed []string `json:",omitempty"`
 
-	Last    uint64 // seq of the last operation folded in
-	Steps   Steps  `json:"-"` // by id; step 0 is the task's beginning
-	Current int    // the step the world and the path stand at
+	Last    uint64     // seq of the last operation folded in
+	Steps   steps.Tree `json:"-"`
+	Current int        // the step the world and the path stand at
 	sums    tokenSums
 
 	Turn   Turn   // the turn under way
@@ -97,29 +98,7 @@ type State struct {
 	// known to have: seqs of op.WorldChanged, ascending.
 	Changes []uint64 `json:",omitempty"`
 
-	projection projection
-}
-
-// Step is one turn of the loop: ask, run tools, save the world.
-type Step struct {
-	ID     int
-	Parent int
-	First  uint64 // seq of its first operation, 0 while there is none
-	Last   uint64 // seq of its last operation so far
-	Ended  bool   // its world.saved was recorded
-	// Saved: it has a checkpoint. The operation Last names its commit and tree; see
-	// Commits.
-	Saved        bool
-	World        worldMark // stands for its tree
-	NoCheckpoint string    // why it has no checkpoint
-	Folded       bool      // an anamnesis pass stands in its place
-	Read         bool      // an anamnesis pass has read it
-	Carried      bool      // a D-Mail that left the path as it is carried the user's words from it over
-	LeftBy       string    // the reason of the jump that left it, if one did
-	Calls        []string
-	Failed       int       // calls whose result was an error
-	Todos        []op.Todo // the todo list at its end
-	Began        []Began   // calls that may have changed the world in it
+	context projection.Context
 }
 
 // Turn is what happens between a user's words and the agent's answer.
@@ -161,19 +140,11 @@ type CallState struct {
 type Pending struct {
 	op.JumpRequested
 	Seq    uint64
-	Passes []PassRecord // made for this jump; they take effect with it
+	Passes []projection.Pass // made for this jump; they take effect with it
 
 	// Of a jump that the loop guard holds back.
 	Question   string // what the Reflect-Agent wants a user to answer
 	NoStrategy string // why there is no strategy
-}
-
-// PassRecord is one pass with its place in the stream.
-type PassRecord struct {
-	*op.PassDone
-	Seq  uint64
-	Step int
-	Tok  int // of its block and words
 }
 
 // Jumping is a jump whose intent is recorded and whose end is not.
@@ -213,9 +184,19 @@ func (s *State) NextStep() int {
 // EndedSteps counts the steps that ended, without step 0.
 func (s *State) EndedSteps() int { return max(s.NextStep()-1, 0) }
 
-// ContextTokens estimates the size of the projection, from the counts of the
-// operations it holds.
-func (s *State) ContextTokens() int { return s.projection.tokens }
+// NewOutline returns an empty state that keeps no context: it has no messages, no entries
+// and no calls that a guard could compare. It is for readers of steps, jumps and totals.
+func NewOutline() *State { return &State{context: projection.Off()} }
+
+// Context is the model's context. The caller must not change it.
+func (s *State) Context() *projection.Context { return &s.context }
+
+// Projection is what the model is sent next.
+func (s *State) Projection() []model.Message { return s.context.Chat() }
+
+// ContextTokens estimates the size of the context, from the counts of the operations it
+// holds.
+func (s *State) ContextTokens() int { return s.context.Tokens }
 
 // Tokens is the size of a range of operations as the model saw them.
 func (s *State) Tokens(r op.Range) int {
@@ -226,51 +207,10 @@ func (s *State) Tokens(r op.Range) int {
 	return int(s.sums.upTo(last) - s.sums.upTo(r.First-1))
 }
 
-// Path is the steps from 0 to id, oldest first.
-func (s *State) Path(id int) []int {
-	var path []int
-	for {
-		path = append(path, id)
-		if id <= 0 {
-			break
-		}
-		id = s.Steps.Parent(id)
-	}
-	slices.Reverse(path)
-	return path
-}
-
-// PathSet tells, by their ids, which steps are on the path to a step, for those
-// who ask it of many; of an empty task, none.
-func (s *State) PathSet(to int) []bool {
-	on := make([]bool, s.Steps.Len())
-	if len(on) > 0 {
-		for _, id := range s.Path(to) {
-			on[id] = true
-		}
-	}
-	return on
-}
-
-// OnPath reports whether step id lies on the path to step to.
-func (s *State) OnPath(id, to int) bool {
-	for to > id {
-		to = s.Steps.Parent(to)
-	}
-	return to == id
-}
-
-// PathBack yields the steps on the path to the current one, that one first.
-func (s *State) PathBack(yield func(id int) bool) {
-	for id := s.Current; id >= 0 && yield(id) && id > 0; {
-		id = s.Steps.Parent(id)
-	}
-}
-
 // Checkpoint returns the ended step id, or an error that names the valid ones.
-func (s *State) Checkpoint(id int) (Step, error) {
+func (s *State) Checkpoint(id int) (steps.Step, error) {
 	if id < 0 || id >= s.Steps.Len() || !s.Steps.Ended(id) {
-		return Step{}, fmt.Errorf("%w: step %d; valid steps are %s", ErrNoStep, id, s.ValidSteps())
+		return steps.Step{}, fmt.Errorf("%w: step %d; valid steps are %s", ErrNoStep, id, s.Steps.Valid())
 	}
 	return s.Steps.At(id), nil
 }
@@ -290,72 +230,14 @@ func (s *State) CanJump(to int) error {
 	return nil
 }
 
-func (s *State) ValidSteps() string {
-	last := s.Steps.Len() - 1
-	if last >= 0 && !s.Steps.Ended(last) {
-		last--
-	}
-	switch {
-	case last < 0:
-		return "none yet"
-	case last == 0:
-		return "0"
-	}
-	return fmt.Sprintf("0 to %d", last)
-}
-
-// Discarded returns the steps that a jump from the current step to step to
-// leaves, oldest first.
-func (s *State) Discarded(to int) []int {
-	var out []int
-	for at := s.Current; at != to; { // the lower of the two goes up: a parent's id is smaller
-		if at < to {
-			to = s.Steps.Parent(to)
-			continue
-		}
-		out = append(out, at)
-		if at == 0 {
-			break
-		}
-		at = s.Steps.Parent(at)
-	}
-	slices.Reverse(out)
-	return out
-}
-
-// Ranges returns the sequence numbers of some steps, in the order of their ids,
-// as disjoint ranges.
-func (s *State) Ranges(steps []int) []op.Range {
-	var out []op.Range
-	for i, id := range steps {
-		st := s.Steps.At(id)
-		if i > 0 && steps[i-1] == id-1 {
-			out[len(out)-1].Last = st.Last
-			continue
-		}
-		out = append(out, op.Range{First: st.First, Last: st.Last})
-	}
-	return out
-}
-
-// Branches splits steps, in the order of their ids, where one does not
-// continue the one before: what a block says holds for one line of states.
-func (s *State) Branches(steps []int) [][]int {
-	var out [][]int
-	for i, id := range steps {
-		if i > 0 && steps[i-1] == id-1 && s.Steps.Parent(id) == id-1 {
-			out[len(out)-1] = append(out[len(out)-1], id)
-			continue
-		}
-		out = append(out, []int{id})
-	}
-	return out
-}
+// Discarded returns the steps that a jump from the current step to step to leaves, oldest
+// first.
+func (s *State) Discarded(to int) []int { return s.Steps.Discarded(s.Current, to) }
 
 // RawSteps returns the discarded steps, whatever jump discarded them, that the
 // context still holds in full, when the path leads to step to.
 func (s *State) RawSteps(to int) []int {
-	live := s.PathSet(to)
+	live := s.Steps.PathSet(to)
 	var out []int
 	for id := range live {
 		if s.Steps.Ended(id) && !live[id] && !s.Steps.Folded(id) {

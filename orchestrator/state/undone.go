@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"anamnesis/orchestrator/loop"
+	"anamnesis/orchestrator/state/steps"
 )
 
 // ByUndoneGuard decided that a call did not run: a jump has undone it. It is
@@ -26,16 +27,10 @@ type Undone struct {
 
 // began records a call that may have changed the world, for when a jump leaves
 // its step.
-func (st *Step) began(c *CallState, seq uint64) {
+func began(st *steps.Step, c *CallState, seq uint64) {
 	if c.World != "" && c.Changes {
-		st.Began = append(st.Began, Began{undoneKey(markOf(c.World), c.Name, c.Args), seq})
+		st.Began = append(st.Began, steps.Began{Key: undoneKey(steps.MarkOf(c.World), c.Name, c.Args), Seq: seq})
 	}
-}
-
-// Began is a call that may have changed the world.
-type Began struct {
-	Key loop.Key
-	Seq uint64 // of its result
 }
 
 // undo records which calls a jump back to step to has undone: those of the first
@@ -68,7 +63,7 @@ func (s *State) redo() {
 	if len(s.Undone) == 0 {
 		return
 	}
-	on := s.PathSet(s.Current)
+	on := s.Steps.PathSet(s.Current)
 	s.forgetUndone(func(u Undone) bool { return on[u.Step] })
 }
 
@@ -104,11 +99,11 @@ func (s *State) UndoneCall(c loop.Call) (Undone, bool) {
 	if c.World == "" {
 		return Undone{}, false
 	}
-	u, ok := s.Undone[undoneKey(markOf(c.World), c.Tool, c.Args)]
+	u, ok := s.Undone[undoneKey(steps.MarkOf(c.World), c.Tool, c.Args)]
 	return u, ok
 }
 
 // undoneKey is the key of a call in Undone.
-func undoneKey(world worldMark, tool, args string) loop.Key {
+func undoneKey(world steps.Mark, tool, args string) loop.Key {
 	return loop.KeyOf(strconv.FormatUint(uint64(world), 16), tool, args)
 }

@@ -82,7 +82,7 @@ func (p *Place) kept(step int, overwrite bool) ([]worldstate.Edit, error) {
 
 // before returns the snapshots on the path to the current step, the newest first.
 func (p *Place) before(yield func(worldstate.ID) bool) {
-	p.State().PathBack(func(id int) bool {
+	p.State().Steps.Back(p.State().Current)(func(id int) bool {
 		w, err := p.WorldOf(id)
 		return err != nil || w.Commit == "" || yield(w.Commit)
 	})

@@ -55,7 +55,7 @@ type sequence interface {
 // text came from; known is up to where that was asked already.
 func ReadableFor(s *state.State, stream sequence, j op.JumpRequested, known uint64) error {
 	discarded := s.Discarded(j.To)
-	ranges := s.Ranges(discarded)
+	ranges := s.Steps.Ranges(discarded)
 	if j.Mail == nil { // a mail is no pass
 		for _, p := range s.PlannedPasses(j.To, discarded, j.Fold) {
 			ranges = append(ranges, op.Range{First: min(known+1, p.Ops.First), Last: p.Ops.Last})

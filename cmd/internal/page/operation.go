@@ -15,6 +15,7 @@ import (
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/state/steps"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
 )
@@ -199,7 +200,7 @@ type stepDetail struct {
 	Broken  []opLine // its calls that failed
 
 	opened      op.TaskOpened
-	own, parent state.Step
+	own, parent steps.Step
 	before      string // commit of the step it goes on from
 }
 

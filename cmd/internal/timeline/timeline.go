@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/state/steps"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 )
@@ -252,7 +253,7 @@ func (b *Builder) Timeline() Timeline {
 }
 
 // live tells, by step, which are on the current path.
-func (b *Builder) live() []bool { return b.State().PathSet(b.State().Current) }
+func (b *Builder) live() []bool { return b.State().Steps.PathSet(b.State().Current) }
 
 // LastJump returns the row of the last jump that was made, and those of the passes made
 // for it.
@@ -282,12 +283,12 @@ func (b *Builder) Marks() (out []Row) {
 }
 
 // UnderWay returns the step that has begun and not ended, where a turn is open.
-func (b *Builder) UnderWay() (state.Step, bool) {
+func (b *Builder) UnderWay() (steps.Step, bool) {
 	st := b.State()
 	if n := st.Steps.Len(); n > 0 && !st.Steps.Ended(n-1) && st.Turn.Open {
 		return st.Steps.At(n - 1), true
 	}
-	return state.Step{}, false
+	return steps.Step{}, false
 }
 
 // CallText is a call's tool and how it ended.

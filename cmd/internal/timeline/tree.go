@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/state/steps"
 )
 
 // Tree is the tree of steps laid out in rows, one step a row, parents above
@@ -122,7 +122,7 @@ type placed struct{ step, lane int }
 // line through a step goes on with its child on the current path, off that path
 // with its newest child; a step that the task has jumped back to may have no
 // such child.
-func order(steps *state.Steps, live []bool) []placed {
+func order(steps *steps.Tree, live []bool) []placed {
 	children := make([][]int, len(live))
 	for id := 1; id < len(live); id++ {
 		parent := steps.Parent(id)

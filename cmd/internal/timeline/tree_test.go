@@ -163,7 +163,7 @@ func TestTreeProperties(t *testing.T) {
 			if n.OnPath && n.Lane != 0 {
 				rt.Fatalf("step %d is on the path and stands in lane %d", n.Step, n.Lane)
 			}
-			if n.OnPath != (n.UnderWay || b.State().OnPath(n.Step, b.State().Current)) {
+			if n.OnPath != (n.UnderWay || b.State().Steps.OnPath(n.Step, b.State().Current)) {
 				rt.Fatalf("step %d on the path: %v", n.Step, n.OnPath)
 			}
 		}

@@ -334,7 +334,7 @@ func (m *screen) whyVerb(args []string) tea.Cmd {
 	if len(args) > 0 {
 		n, err := strconv.Atoi(args[0])
 		if err != nil || n < 0 || n >= m.st.Steps.Len() {
-			m.fail(fmt.Errorf("/why %s: valid steps are %s", args[0], m.st.ValidSteps()))
+			m.fail(fmt.Errorf("/why %s: valid steps are %s", args[0], m.st.Steps.Valid()))
 			return nil
 		}
 		seq = m.st.Steps.At(n).Last

@@ -1,4 +1,4 @@
-package state
+package steps
 
 import (
 	"encoding/binary"
@@ -6,14 +6,14 @@ import (
 	"anamnesis/orchestrator/loop"
 )
 
-// stepRest is what of a step nothing changes once it has ended.
-type stepRest struct {
+// restOf is what of a step nothing changes once it has ended.
+type restOf struct {
 	count        uint64 // of operations, after the first
-	calls        uint64 // in Steps.calls
+	calls        uint64 // in Tree.calls
 	failed       uint64
-	todos        uint64 // in Steps.todos, plus 1; 0: none
-	noCheckpoint uint64 // in Steps.texts
-	world        worldMark
+	todos        uint64 // in Tree.todos, plus 1; 0: none
+	noCheckpoint uint64 // in Tree.texts
+	world        Mark
 	began        []byte // of Step.Began, nBegan times: eight bytes of its key, its distance from the first operation
 	nBegan       uint64
 }
@@ -29,7 +29,7 @@ const (
 
 // append writes the rest of a step, with what it began, behind those of the steps
 // before it in its group.
-func (r *stepRest) append(dst []byte, began []Began, first uint64) []byte {
+func (r *restOf) append(dst []byte, began []Began, first uint64) []byte {
 	before := lastWorld(dst)
 	head := uint64(len(began)) * restBegan
 	for _, is := range []struct {
@@ -59,29 +59,39 @@ func (r *stepRest) append(dst []byte, began []Began, first uint64) []byte {
 }
 
 // lastWorld is the world of the last step of a group.
-func lastWorld(data []byte) worldMark {
-	var r stepRest
+func lastWorld(data []byte) Mark {
+	var r restOf
 	for len(data) > 0 {
-		data = r.next(data)
+		data, _ = r.next(data)
 	}
 	return r.world
 }
 
-// next makes of the rest of one step that of the next one, whose data begin
-// with it, and returns what follows.
-func (r *stepRest) next(data []byte) []byte {
+// next makes of the rest of one step that of the next one, whose data begin with it, and
+// returns what follows. ok is false where data do not.
+func (r *restOf) next(data []byte) (_ []byte, ok bool) {
+	ok = true
 	number := func() uint64 {
 		n, size := binary.Uvarint(data)
 		if size <= 0 {
-			panic("orchestrator: a step cannot be read as it was written")
+			ok, data = false, nil
+			return 0
 		}
 		data = data[size:]
+		return n
+	}
+	eight := func() (n uint64) {
+		if len(data) < 8 {
+			ok, data = false, nil
+			return 0
+		}
+		n, data = binary.BigEndian.Uint64(data), data[8:]
 		return n
 	}
 	head := number()
 	r.count, r.calls = number(), number()
 	if head&restWorld != 0 {
-		r.world, data = worldMark(binary.BigEndian.Uint64(data)), data[8:]
+		r.world = Mark(eight())
 	}
 	for _, is := range []struct {
 		flag uint64
@@ -92,15 +102,15 @@ func (r *stepRest) next(data []byte) []byte {
 		}
 	}
 	r.nBegan, r.began = head/restBegan, data
-	for range r.nBegan {
-		data = data[8:]
+	for n := r.nBegan; ok && n > 0; n-- {
+		eight()
 		number()
 	}
-	return data
+	return data, ok
 }
 
 // beganAfter returns what the step began whose first operation is first.
-func (r *stepRest) beganAfter(first uint64) []Began {
+func (r *restOf) beganAfter(first uint64) []Began {
 	if r.nBegan == 0 {
 		return nil
 	}

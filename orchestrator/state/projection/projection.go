@@ -1,4 +1,6 @@
-package state
+// Package projection keeps the model's context, as a function of the operations of a task.
+// It depends on nothing but its arguments.
+package projection
 
 import (
 	"slices"
@@ -9,27 +11,41 @@ import (
 	"anamnesis/orchestrator/model"
 )
 
-// A projection is the model's context as a function of the operations. It is
-// kept incrementally: one more operation appends, a pass takes entries out of
-// the middle, replacing a span at its place, and a masking shortens results at
-// theirs. What stands before that place is not touched, so that it stays
-// byte-identical to what the provider has cached.
-type projection struct {
-	off       bool // nothing is kept: see NewOutline
-	system    string
-	systemTok int
-	tokens    int // of everything below and the system prompt
-	entries   []Entry
-	// held are user entries that arrived while a request or a call was open:
-	// they follow the results, so that every call is followed by its result and
-	// no answer seems to come after words it never saw.
-	held    []Entry
-	images  int // bytes of the images in entries
-	asking  bool
-	waiting map[string]bool // ids of the calls without a result
-	// joins are merged texts as they were joined last, by the first entry's seq: blocks
-	// and carried words are much text, and stay.
+// Context is the model's context. It is kept incrementally: an operation appends, a pass
+// replaces a span at its place, and a masking shortens results at theirs. What comes before
+// that place does not change, so that it stays byte-identical to what the provider has
+// cached. The zero Context is empty. Its exported fields are what a snapshot stores; only
+// this package changes them.
+type Context struct {
+	System    string
+	SystemTok int
+	Tokens    int // of the system prompt and everything below
+	Entries   []Entry
+	// Held are user entries that arrived while a request or a call was open: they follow
+	// the results, so that every call is followed by its result and no answer seems to come
+	// after words it never saw.
+	Held    []Entry
+	Asking  bool
+	Waiting map[string]bool // ids of the calls without a result
+
+	off    bool // nothing is kept: see Off
+	images int  // bytes of the images in Entries
+	// joins are merged texts as they were joined last, by the first entry's seq: blocks and
+	// carried words are long, and stay.
 	joins map[uint64]joinedTexts
+}
+
+// Off returns a context that stays empty.
+func Off() Context { return Context{off: true} }
+
+// Restored returns the context that a snapshot stored.
+func Restored(c Context) Context {
+	for _, e := range c.Entries {
+		for _, part := range e.Msg.Parts {
+			c.images += len(part.Base64)
+		}
+	}
+	return c
 }
 
 type joinedTexts struct {
@@ -77,22 +93,19 @@ func (e *Entry) withMark(text string) string {
 	return strings.TrimRight(text, "\n") + "\n" + e.Mark
 }
 
-// NewOutline returns an empty state that keeps no context: it has no messages, no entries
-// and no calls that a guard could compare. It is for readers of steps, jumps and totals.
-func NewOutline() *State { return &State{projection: projection{off: true}} }
-
 // UnknownResult is what the model is told of a call whose outcome is unknown.
 const UnknownResult = "Outcome unknown: the program stopped while this call was running. " +
 	"It may have taken effect, in part or in full. Look before you repeat it."
 
-func (p *projection) apply(o op.Op) {
+// Apply takes one operation into the context. Passes take effect later: see Fold.
+func (p *Context) Apply(o op.Op) {
 	if p.off {
 		return
 	}
 	switch b := o.Body.(type) {
 	case *op.TaskOpened:
-		p.system, p.systemTok = b.System, o.Tok
-		p.tokens += o.Tok
+		p.System, p.SystemTok = b.System, o.Tok
+		p.Tokens += o.Tok
 	case *op.UserSaid:
 		p.user(o, EntryPlain, b.Text, o.Tok)
 	case *op.CardsRecalled:
@@ -116,10 +129,10 @@ func (p *projection) apply(o op.Op) {
 	case *op.ModelReplied:
 		p.reply(o, b)
 	case *op.ModelFailed:
-		p.asking = false
+		p.Asking = false
 		p.release()
 	case *op.TaskResumed:
-		p.asking = false
+		p.Asking = false
 		p.release()
 		p.user(o, EntryPlain, b.Notice, o.Tok)
 	case *op.ToolReturned:
@@ -147,95 +160,95 @@ func shares(tok int, a, b string) (int, int) {
 	return first, tok - first
 }
 
-func (p *projection) user(o op.Op, kind EntryKind, text string, tok int) {
+func (p *Context) user(o op.Op, kind EntryKind, text string, tok int) {
 	if text == "" {
 		return
 	}
 	e := Entry{Seq: o.Seq, Step: o.Step, Kind: kind, Tok: tok, Msg: model.Message{Role: model.RoleUser, Text: text}}
-	p.tokens += tok
-	if p.asking || len(p.waiting) > 0 {
-		p.held = append(p.held, e)
+	p.Tokens += tok
+	if p.Asking || len(p.Waiting) > 0 {
+		p.Held = append(p.Held, e)
 		return
 	}
-	p.entries = append(p.entries, e)
+	p.Entries = append(p.Entries, e)
 }
 
 // ask begins a request that ends with op last. Words that came too late for
 // it wait for the reply: it did not see them.
-func (p *projection) ask(last uint64) {
-	p.asking = true
-	n := len(p.entries)
-	for n > 0 && p.entries[n-1].Seq > last && p.entries[n-1].Msg.Role == model.RoleUser {
+func (p *Context) ask(last uint64) {
+	p.Asking = true
+	n := len(p.Entries)
+	for n > 0 && p.Entries[n-1].Seq > last && p.Entries[n-1].Msg.Role == model.RoleUser {
 		n--
 	}
-	if n < len(p.entries) {
-		p.held = append(slices.Clone(p.entries[n:]), p.held...)
-		p.entries = p.entries[:n]
+	if n < len(p.Entries) {
+		p.Held = append(slices.Clone(p.Entries[n:]), p.Held...)
+		p.Entries = p.Entries[:n]
 	}
 }
 
-func (p *projection) release() {
-	if p.asking || len(p.waiting) > 0 {
+func (p *Context) release() {
+	if p.Asking || len(p.Waiting) > 0 {
 		return
 	}
-	p.entries = append(p.entries, p.held...)
-	p.held = nil
+	p.Entries = append(p.Entries, p.Held...)
+	p.Held = nil
 }
 
-func (p *projection) reply(o op.Op, b *op.ModelReplied) {
-	p.asking = false
-	p.tokens += o.Tok
+func (p *Context) reply(o op.Op, b *op.ModelReplied) {
+	p.Asking = false
+	p.Tokens += o.Tok
 	if b.Joins && p.joinReply(o, b) {
 		return
 	}
-	p.entries = append(p.entries, Entry{Seq: o.Seq, Step: o.Step, Tok: o.Tok, Msg: model.Message{
+	p.Entries = append(p.Entries, Entry{Seq: o.Seq, Step: o.Step, Tok: o.Tok, Msg: model.Message{
 		Role: model.RoleAssistant, Text: b.Text, Reasoning: b.Reasoning, Calls: b.Calls,
 	}})
-	p.waiting = make(map[string]bool, len(b.Calls))
+	p.Waiting = make(map[string]bool, len(b.Calls))
 	for _, c := range b.Calls {
-		p.waiting[c.ID] = true
+		p.Waiting[c.ID] = true
 	}
 	p.release()
 }
 
 // joinReply adds the calls of a reply to the message of the one before, and reports whether
 // there is one.
-func (p *projection) joinReply(o op.Op, b *op.ModelReplied) bool {
-	for i := len(p.entries) - 1; i >= 0 && p.entries[i].Step == o.Step && len(p.waiting) > 0; i-- {
-		e := &p.entries[i]
+func (p *Context) joinReply(o op.Op, b *op.ModelReplied) bool {
+	for i := len(p.Entries) - 1; i >= 0 && p.Entries[i].Step == o.Step && len(p.Waiting) > 0; i-- {
+		e := &p.Entries[i]
 		if e.Msg.Role != model.RoleAssistant {
 			continue
 		}
 		e.Msg.Calls, e.Tok = slices.Concat(e.Msg.Calls, b.Calls), e.Tok+o.Tok
 		for _, c := range b.Calls {
-			p.waiting[c.ID] = true
+			p.Waiting[c.ID] = true
 		}
 		return true
 	}
 	return false
 }
 
-func (p *projection) result(o op.Op, b *op.ToolReturned) {
-	delete(p.waiting, b.Call)
-	p.tokens += o.Tok
+func (p *Context) result(o op.Op, b *op.ToolReturned) {
+	delete(p.Waiting, b.Call)
+	p.Tokens += o.Tok
 	m := model.Message{Role: model.RoleTool, Text: b.Text, CallID: b.Call, Name: b.Name}
 	p.look(&m, b)
-	p.entries = append(p.entries, Entry{Seq: o.Seq, Step: o.Step, Tok: o.Tok, Msg: m})
+	p.Entries = append(p.Entries, Entry{Seq: o.Seq, Step: o.Step, Tok: o.Tok, Msg: m})
 	p.release()
 }
 
 // mark writes the step mark: into the last tool result of the step, which no
 // request has carried yet, or as a message of its own.
-func (p *projection) mark(o op.Op, text string) {
+func (p *Context) mark(o op.Op, text string) {
 	if text == "" {
 		return
 	}
-	for i := len(p.entries) - 1; i >= 0 && p.entries[i].Step == o.Step; i-- {
-		if e := &p.entries[i]; e.Msg.Role == model.RoleTool {
+	for i := len(p.Entries) - 1; i >= 0 && p.Entries[i].Step == o.Step; i-- {
+		if e := &p.Entries[i]; e.Msg.Role == model.RoleTool {
 			e.MarkSeq, e.MarkTok, e.Mark = o.Seq, o.Tok, text
 			e.Msg.Text = e.withMark(e.Msg.Text)
 			e.Tok += o.Tok
-			p.tokens += o.Tok
+			p.Tokens += o.Tok
 			return
 		} else if e.Msg.Role == model.RoleAssistant {
 			break
@@ -245,13 +258,13 @@ func (p *projection) mark(o op.Op, text string) {
 }
 
 // mask puts lines in the place of results. The step's mark stays.
-func (p *projection) mask(seq uint64, b *op.ContextMasked) {
+func (p *Context) mask(seq uint64, b *op.ContextMasked) {
 	by := make(map[uint64]op.MaskedResult, len(b.Results))
 	for _, r := range b.Results {
 		by[r.Seq] = r
 	}
-	for i := range p.entries {
-		e := &p.entries[i]
+	for i := range p.Entries {
+		e := &p.Entries[i]
 		r, ok := by[e.Seq]
 		if !ok || e.Msg.Role != model.RoleTool || e.Masked != 0 {
 			continue
@@ -259,32 +272,40 @@ func (p *projection) mask(seq uint64, b *op.ContextMasked) {
 		e.Masked = seq
 		e.Msg.Text = e.withMark(r.Line)
 		p.unlook(&e.Msg)
-		p.tokens -= e.Tok
+		p.Tokens -= e.Tok
 		e.Tok = r.Tok + e.MarkTok
-		p.tokens += e.Tok
+		p.Tokens += e.Tok
 	}
+}
+
+// Pass is an anamnesis pass with its place in the stream.
+type Pass struct {
+	*op.PassDone
+	Seq  uint64
+	Step int
+	Tok  int // of its block and words
 }
 
 // takes reports whether a pass removes an entry from the context. A pass for
 // want of room takes the blocks of earlier passes with it, which would else pile
 // up; a D-Mail takes the D-Mails that stand for nothing older than it does.
-func (p PassRecord) takes(e Entry) bool {
+func (p Pass) takes(e Entry) bool {
 	in := slices.ContainsFunc(p.Ranges, func(r op.Range) bool { return r.Contains(e.Seq) })
 	switch e.Kind {
 	case EntryPlain:
 		return in
 	case EntryBlock:
-		return in && p.Trigger == TriggerWindow
+		return in && p.Trigger == op.TriggerWindow
 	case EntryMail:
-		return in && (p.Trigger == TriggerWindow || p.Trigger == TriggerMail && p.Ranges[0].First <= e.First)
+		return in && (p.Trigger == op.TriggerWindow || p.Trigger == op.TriggerMail && p.Ranges[0].First <= e.First)
 	}
 	return false
 }
 
 // block is the entry that stands for a pass.
-func (p PassRecord) block(tok int) Entry {
+func (p Pass) block(tok int) Entry {
 	e := Entry{Seq: p.Seq, Step: p.Step, Kind: EntryBlock, Tok: tok, Msg: model.Message{Role: model.RoleUser, Text: p.Block}}
-	if p.Trigger == TriggerMail {
+	if p.Trigger == op.TriggerMail {
 		e.Kind, e.First = EntryMail, p.Ranges[0].First
 	}
 	return e
@@ -293,121 +314,34 @@ func (p PassRecord) block(tok int) Entry {
 // Fold replaces the entries that a pass takes by its block, where the first of
 // them stood. Passes for want of room and D-Mails bring the user's words
 // themselves.
-func (p *projection) fold(b PassRecord) {
+func (p *Context) Fold(b Pass) {
 	if p.off {
 		return
 	}
-	at := slices.IndexFunc(p.entries, b.takes)
+	at := slices.IndexFunc(p.Entries, b.takes)
 	if at < 0 {
-		at = len(p.entries)
+		at = len(p.Entries)
 	}
-	rest := slices.Clone(p.entries[at:])
+	rest := slices.Clone(p.Entries[at:])
 	block, words := shares(b.Tok, b.Block, b.Words)
-	p.entries = append(p.entries[:at], b.block(block))
-	p.tokens += block
+	p.Entries = append(p.Entries[:at], b.block(block))
+	p.Tokens += block
 	if b.Words != "" {
-		p.tokens += words
-		p.entries = append(p.entries, Entry{Seq: b.Seq, Step: b.Step, Kind: EntryWords, Tok: words, Msg: model.Message{Role: model.RoleUser, Text: b.Words}})
+		p.Tokens += words
+		p.Entries = append(p.Entries, Entry{Seq: b.Seq, Step: b.Step, Kind: EntryWords, Tok: words, Msg: model.Message{Role: model.RoleUser, Text: b.Words}})
 	}
 	for _, e := range rest {
 		if b.takes(e) {
-			p.tokens -= e.Tok
+			p.Tokens -= e.Tok
 			p.unlook(&e.Msg)
 			continue
 		}
-		p.entries = append(p.entries, e)
-	}
-}
-
-// Removes counts the messages that a pass would take out of the context, and their
-// tokens.
-func (s *State) Removes(p *op.PassDone) (messages, tokens int) {
-	b := PassRecord{PassDone: p}
-	for _, e := range s.projection.entries {
-		if b.takes(e) {
-			messages++
-			tokens += e.Tok
-		}
-	}
-	return messages, tokens
-}
-
-// Shown returns a function that reports whether a result stands in full in the
-// context.
-func (s *State) Shown() func(seq uint64) bool {
-	in := sync.OnceValue(func() map[uint64]bool {
-		in := make(map[uint64]bool)
-		for _, e := range s.projection.entries {
-			if e.Msg.Role == model.RoleTool && e.Masked == 0 {
-				in[e.Seq] = true
-			}
-		}
-		return in
-	})
-	return func(seq uint64) bool { return in()[seq] }
-}
-
-// Projection is the chat the model is sent next: the system prompt, then one
-// message per entry, adjacent user messages merged. It is always a valid chat:
-// every call is followed by exactly one result, whatever crashed.
-func (s *State) Projection() []model.Message {
-	out := make([]model.Message, 0, len(s.projection.entries)+2)
-	s.EachMessage(func(m model.Message, _ []Entry) { out = append(out, m) })
-	return out
-}
-
-// Entries returns what the context is made of, without the system prompt and the
-// user's words that wait for a result. The caller must not change it.
-func (s *State) Entries() []Entry { return s.projection.entries }
-
-// EachMessage passes each message of Projection to give, with the entries it is made
-// of: several where user messages merge, none for the result of a call whose outcome
-// is unknown.
-func (s *State) EachMessage(give func(m model.Message, of []Entry)) {
-	p := &s.projection
-	if p.system != "" {
-		m := model.Message{Role: model.RoleSystem, Text: p.system}
-		give(m, []Entry{{Seq: 1, Tok: p.systemTok, Msg: m}})
-	}
-	entries := p.entries
-	if len(p.held) > 0 {
-		entries = slices.Concat(p.entries, p.held)
-	}
-	for i := 0; i < len(entries); {
-		m, first := entries[i].Msg, i
-		i++
-		if m.Role == model.RoleUser {
-			texts := []string{m.Text}
-			for ; i < len(entries) && entries[i].Msg.Role == model.RoleUser; i++ {
-				texts = append(texts, entries[i].Msg.Text)
-			}
-			m.Text = p.join(entries[first].Seq, texts)
-			give(m, entries[first:i])
-			continue
-		}
-		give(m, entries[first:i])
-		if len(m.Calls) == 0 {
-			continue
-		}
-		// Results follow their calls at once; the only reply that can lack one is
-		// the last, and then the outcome is unknown.
-		first = i
-		for ; i < len(entries) && entries[i].Msg.Role == model.RoleTool; i++ {
-			give(entries[i].Msg, entries[i:i+1])
-		}
-		if i-first >= len(m.Calls) {
-			continue
-		}
-		for _, c := range m.Calls {
-			if !slices.ContainsFunc(entries[first:i], func(e Entry) bool { return e.Msg.CallID == c.ID }) {
-				give(model.Message{Role: model.RoleTool, CallID: c.ID, Name: c.Name, Text: UnknownResult}, nil)
-			}
-		}
+		p.Entries = append(p.Entries, e)
 	}
 }
 
 // join merges the texts of adjacent entries.
-func (p *projection) join(first uint64, texts []string) string {
+func (p *Context) join(first uint64, texts []string) string {
 	if len(texts) == 1 {
 		return texts[0]
 	}
@@ -422,21 +356,82 @@ func (p *projection) join(first uint64, texts []string) string {
 	return kept.text
 }
 
-// OpText is an operation as a user reads it: what the model saw of it, or
-// its content where the model saw nothing.
-func OpText(o op.Op) string {
-	if o.Body == nil {
-		return "(a kind of operation this program does not know)"
+// Removes counts the messages that a pass would take out of the context, and their
+// tokens.
+func (p *Context) Removes(done *op.PassDone) (messages, tokens int) {
+	b := Pass{PassDone: done}
+	for _, e := range p.Entries {
+		if b.takes(e) {
+			messages++
+			tokens += e.Tok
+		}
 	}
-	if b, ok := o.Body.(*op.OutputKept); ok {
-		return b.Text
+	return messages, tokens
+}
+
+// Shown returns a function that reports whether a result is in full in the context.
+func (p *Context) Shown() func(seq uint64) bool {
+	in := sync.OnceValue(func() map[uint64]bool {
+		in := make(map[uint64]bool)
+		for _, e := range p.Entries {
+			if e.Msg.Role == model.RoleTool && e.Masked == 0 {
+				in[e.Seq] = true
+			}
+		}
+		return in
+	})
+	return func(seq uint64) bool { return in()[seq] }
+}
+
+// Chat is what the model is sent next: the system prompt, then one message per entry,
+// adjacent user messages merged. It is always a valid chat: every call is followed by
+// exactly one result, whatever crashed.
+func (p *Context) Chat() []model.Message {
+	out := make([]model.Message, 0, len(p.Entries)+2)
+	p.Each(func(m model.Message, _ []Entry) { out = append(out, m) })
+	return out
+}
+
+// Each calls visit with each message of Chat and the entries it is made of: several where
+// user messages merge, none for the result of a call whose outcome is unknown.
+func (p *Context) Each(visit func(m model.Message, of []Entry)) {
+	if p.System != "" {
+		m := model.Message{Role: model.RoleSystem, Text: p.System}
+		visit(m, []Entry{{Seq: 1, Tok: p.SystemTok, Msg: m}})
 	}
-	if text := op.ProjectedText(o.Body); strings.TrimSpace(text) != "" {
-		return text
+	entries := p.Entries
+	if len(p.Held) > 0 {
+		entries = slices.Concat(p.Entries, p.Held)
 	}
-	data, err := op.Encode(o.Body)
-	if err != nil {
-		return err.Error()
+	for i := 0; i < len(entries); {
+		m, first := entries[i].Msg, i
+		i++
+		if m.Role == model.RoleUser {
+			texts := []string{m.Text}
+			for ; i < len(entries) && entries[i].Msg.Role == model.RoleUser; i++ {
+				texts = append(texts, entries[i].Msg.Text)
+			}
+			m.Text = p.join(entries[first].Seq, texts)
+			visit(m, entries[first:i])
+			continue
+		}
+		visit(m, entries[first:i])
+		if len(m.Calls) == 0 {
+			continue
+		}
+		// Results follow their calls at once; the only reply that can lack one is
+		// the last, and then the outcome is unknown.
+		first = i
+		for ; i < len(entries) && entries[i].Msg.Role == model.RoleTool; i++ {
+			visit(entries[i].Msg, entries[i:i+1])
+		}
+		if i-first >= len(m.Calls) {
+			continue
+		}
+		for _, c := range m.Calls {
+			if !slices.ContainsFunc(entries[first:i], func(e Entry) bool { return e.Msg.CallID == c.ID }) {
+				visit(model.Message{Role: model.RoleTool, CallID: c.ID, Name: c.Name, Text: UnknownResult}, nil)
+			}
+		}
 	}
-	return string(data)
 }

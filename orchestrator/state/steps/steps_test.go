@@ -1,4 +1,4 @@
-package state
+package steps
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ import (
 )
 
 // TestStepsAgainstList: whatever steps hold and however they are changed, they
-// say what a plain list of them says.
+// return what a plain list of them holds, also decoded.
 func TestStepsAgainstList(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		var s Steps
+		var s Tree
 		var list []Step
 		first := uint64(1)
 		for range rapid.IntRange(1, 40).Draw(rt, "changes") {
@@ -33,34 +33,34 @@ func TestStepsAgainstList(t *testing.T) {
 				if list[id].Ended && !st.Ended { // no step begins again
 					st.Ended = true
 				}
-				s.edit(id, func(was *Step) { *was = st })
+				s.Edit(id, func(was *Step) { *was = st })
 				list[id] = st
 			case 2:
 				id = len(list) - 1
 				if !list[id].Ended { // the one under way ends
-					s.edit(id, func(st *Step) { st.Ended, st.Saved, st.World = true, true, 7 })
+					s.Edit(id, func(st *Step) { st.Ended, st.Saved, st.World = true, true, 7 })
 					list[id].Ended, list[id].Saved, list[id].World = true, true, 7
 				}
 			case 3:
-				s.mark(id, stepFolded|stepRead)
+				s.Mark(id, FlagFolded|FlagRead)
 				list[id].Folded, list[id].Read = true, true
 			case 4:
-				s.mark(id, stepCarried)
+				s.Mark(id, FlagCarried)
 				list[id].Carried = true
 			case 5:
 				reason := rapid.SampledFrom([]string{"", "no use", "of no more use"}).Draw(rt, "reason")
-				s.leave(id, reason)
+				s.Leave(id, reason)
 				list[id].LeftBy = reason
 			case 6:
 				if id = len(list) - 1; !list[id].Ended {
 					list[id].Last++
-					s.extend(id, list[id].Last)
+					s.Edit(id, func(st *Step) { st.Last++ })
 				}
 			default:
-				for range rapid.SampledFrom([]int{1, 1, 5, stepsTogether}).Draw(rt, "steps") {
+				for range rapid.SampledFrom([]int{1, 1, 5, groupSize}).Draw(rt, "steps") {
 					st := drawStep(rt, len(list), first)
 					first = st.Last + rapid.Uint64Range(1, 9).Draw(rt, "between")
-					s.add(st)
+					s.Add(st)
 					list = append(list, st)
 				}
 			}
@@ -73,8 +73,25 @@ func TestStepsAgainstList(t *testing.T) {
 				rt.Fatalf("step %d:\n%+v, want\n%+v", id, st, want)
 			}
 			if st.Parent != s.Parent(id) || st.First != s.First(id) || st.Ended != s.Ended(id) || st.Folded != s.Folded(id) || st.Read != s.Read(id) || st.Saved != s.Saved(id) || !reflect.DeepEqual(s.At(id), st) {
-				rt.Fatalf("step %d is told in two ways", id)
+				rt.Fatalf("step %d is returned in two ways", id)
 			}
+		}
+		data, err := s.Append(nil)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		back, rest, ok := Decode(append(data, 1, 2, 3))
+		if !ok || len(rest) != 3 || back.Len() != len(list) {
+			rt.Fatalf("decoded %v, %d bytes left", ok, len(rest))
+		}
+		for id, st := range back.All() {
+			if want := list[id]; !reflect.DeepEqual(st, want) {
+				rt.Fatalf("decoded step %d:\n%+v, want\n%+v", id, st, want)
+			}
+		}
+		n := rapid.IntRange(0, len(data)-1).Draw(rt, "cut at")
+		if _, _, ok := Decode(data[:n]); ok {
+			rt.Fatalf("the first %d of %d bytes decode", n, len(data))
 		}
 	})
 }
@@ -84,12 +101,12 @@ func drawStep(rt *rapid.T, id int, first uint64) Step {
 	few := func(shift, most int) int { return int(bits>>shift) % (most + 1) }
 	st := Step{
 		ID: id, Parent: max(0, id-1), First: first, Last: first + uint64(few(0, 300)), Ended: bits&(1<<20) != 0, Folded: bits&(1<<21) != 0, Read: bits&(1<<22) != 0,
-		Carried: bits&(1<<23) != 0, Saved: bits&(1<<24) != 0, World: worldMark(bits >> 29), LeftBy: []string{"", "no use", "too slow"}[few(4, 2)], Failed: few(8, 1),
+		Carried: bits&(1<<23) != 0, Saved: bits&(1<<24) != 0, World: Mark(bits >> 29), LeftBy: []string{"", "no use", "too slow"}[few(4, 2)], Failed: few(8, 1),
 	}
 	if few(12, 15) == 0 {
 		st.Parent, st.NoCheckpoint, st.Failed = rapid.IntRange(0, id).Draw(rt, "parent"), "disk full", rapid.IntRange(0, 1<<17).Draw(rt, "failed")
 		st.Last = first + rapid.Uint64Range(0, 1<<34).Draw(rt, "operations")
-		st.World = worldMark(rapid.Uint64().Draw(rt, "world"))
+		st.World = Mark(rapid.Uint64().Draw(rt, "world"))
 	}
 	for i := range few(6, 3) {
 		st.Calls = append(st.Calls, fmt.Sprintf("Tool%d", i))
@@ -103,20 +120,20 @@ func drawStep(rt *rapid.T, id int, first uint64) Step {
 	return st
 }
 
-// TestStepsAreSmall: a task keeps what it knows of each step for ever.
+// TestStepsAreSmall: a task keeps each step for as long as it runs.
 func TestStepsAreSmall(t *testing.T) {
-	var s Steps
-	const steps = 50 * stepsTogether
+	var s Tree
+	const steps = 50 * groupSize
 	for id := range steps {
-		st := Step{ID: id, Parent: max(0, id-1-id%20/19*18), First: uint64(5*id + 1), Last: uint64(5*id + 5), Ended: true, Saved: true, World: markOf(fmt.Sprint(id)), Calls: []string{"Bash"}}
+		st := Step{ID: id, Parent: max(0, id-1-id%20/19*18), First: uint64(5*id + 1), Last: uint64(5*id + 5), Ended: true, Saved: true, World: MarkOf(fmt.Sprint(id)), Calls: []string{"Bash"}}
 		st.Began = []Began{{loop.KeyOf(fmt.Sprint(id), "Bash", "{}"), st.Last}}
-		s.add(st)
-		s.leave(id, "no use")
+		s.Add(st)
+		s.Leave(id, "no use")
 	}
 	if n := len(s.wide) + len(s.texts) + len(s.calls.list); n != 2 {
 		t.Errorf("ordinary steps fill %d places of tables, want one reason and one list of calls", n)
 	}
-	bytes := len(s.parents) * int(unsafe.Sizeof(stepParent{}))
+	bytes := len(s.parents) * int(unsafe.Sizeof(parentOf{}))
 	for _, g := range s.groups {
 		bytes += int(unsafe.Sizeof(*g)+unsafe.Sizeof(g)) + len(g.rest)
 	}
@@ -128,44 +145,18 @@ func TestStepsAreSmall(t *testing.T) {
 // TestStepsManyReasons: each step is left for a reason of its own, of which there
 // are more than have numbers.
 func TestStepsManyReasons(t *testing.T) {
-	var s Steps
-	const steps = 1<<16 + 3*stepsTogether
+	var s Tree
+	const steps = 1<<16 + 3*groupSize
 	for id := range steps {
-		s.add(Step{ID: id, Parent: max(0, id-1), First: uint64(id + 1), Last: uint64(id + 1), Ended: true})
-		s.leave(id, fmt.Sprint("reason ", id))
+		s.Add(Step{ID: id, Parent: max(0, id-1), First: uint64(id + 1), Last: uint64(id + 1), Ended: true})
+		s.Leave(id, fmt.Sprint("reason ", id))
 	}
 	for id, st := range s.All() {
 		if want := fmt.Sprint("reason ", id); st.LeftBy != want || s.Parent(id) != max(0, id-1) {
 			t.Fatalf("step %d, child of %d, was left for %q", id, s.Parent(id), st.LeftBy)
 		}
 	}
-	if n := len(s.wide); n != 3*stepsTogether+1 {
+	if n := len(s.wide); n != 3*groupSize+1 {
 		t.Errorf("%d steps stand whole", n)
 	}
-}
-
-// TestTokenSums: sums of counts, beside a plain list of them.
-func TestTokenSums(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		var sums tokenSums
-		list := []uint64{0}
-		for i, tok := range rapid.SliceOfN(rapid.Uint64Range(0, 1<<40), 0, 4*sumBlock).Draw(rt, "counts") {
-			sums.add(tok)
-			list = append(list, list[i]+tok)
-		}
-		for n, want := range list {
-			if got := sums.upTo(uint64(n)); got != want {
-				rt.Fatalf("of %d counts: %d, want %d", n, got, want)
-			}
-		}
-		n := 0
-		for tok := range sums.all() {
-			if n++; tok != list[n]-list[n-1] {
-				rt.Fatalf("count %d is %d, want %d", n, tok, list[n]-list[n-1])
-			}
-		}
-		if n != len(list)-1 {
-			rt.Fatalf("%d counts, want %d", n, len(list)-1)
-		}
-	})
 }

@@ -1,4 +1,4 @@
-package state
+package projection
 
 import (
 	"anamnesis/opstream/op"
@@ -6,11 +6,10 @@ import (
 )
 
 const (
-	// maxContextImages bounds the bytes of the images in one context. A result
-	// whose images would not fit any more is shown without them: its text names
-	// them all the same.
-	maxContextImages = 16 << 20
-	// imageTokens is what an image counts for. Providers count 85 to about
+	// MaxImageBytes bounds the images in one context, as base64. A result whose images
+	// do not fit any more is shown without them; its text still names them.
+	MaxImageBytes = 16 << 20
+	// imageTokens is the size that an image counts with. Providers count 85 to about
 	// 1,600, by its size,
 	// https://platform.openai.com/docs/guides/images-vision#calculating-costs
 	imageTokens = 1_000
@@ -28,9 +27,9 @@ func images(b *op.ToolReturned) (parts []op.Part, size int) {
 }
 
 // look puts a result's images into its message, while there is room for them.
-func (p *projection) look(m *model.Message, b *op.ToolReturned) {
+func (p *Context) look(m *model.Message, b *op.ToolReturned) {
 	parts, size := images(b)
-	if size == 0 || p.images+size > maxContextImages {
+	if size == 0 || p.images+size > MaxImageBytes {
 		return
 	}
 	m.Parts = parts
@@ -38,7 +37,7 @@ func (p *projection) look(m *model.Message, b *op.ToolReturned) {
 }
 
 // unlook takes the images out of a message.
-func (p *projection) unlook(m *model.Message) {
+func (p *Context) unlook(m *model.Message) {
 	for _, part := range m.Parts {
 		p.images -= len(part.Base64)
 	}

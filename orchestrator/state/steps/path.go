@@ -1,0 +1,137 @@
+package steps
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"sort"
+
+	"anamnesis/opstream/op"
+)
+
+// Path returns the steps from 0 to id, oldest first.
+func (t *Tree) Path(id int) []int {
+	path := slices.Collect(t.Back(id))
+	slices.Reverse(path)
+	return path
+}
+
+// Back yields the steps on the path to id, id first.
+func (t *Tree) Back(id int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for yield(id) && id > 0 {
+			id = t.Parent(id)
+		}
+	}
+}
+
+// PathSet reports of each step whether it is on the path to a step. Without any step it
+// is empty.
+func (t *Tree) PathSet(to int) []bool {
+	on := make([]bool, t.Len())
+	if len(on) > 0 {
+		for id := range t.Back(to) {
+			on[id] = true
+		}
+	}
+	return on
+}
+
+// OnPath reports whether step id is on the path to step to.
+func (t *Tree) OnPath(id, to int) bool {
+	for to > id {
+		to = t.Parent(to)
+	}
+	return to == id
+}
+
+// Discarded returns the steps that a jump leaves, oldest first.
+func (t *Tree) Discarded(from, to int) []int {
+	var out []int
+	for at := from; at != to; { // of the two, the later one is replaced by its parent, whose id is smaller
+		if at < to {
+			to = t.Parent(to)
+			continue
+		}
+		out = append(out, at)
+		if at == 0 {
+			break
+		}
+		at = t.Parent(at)
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// LeftFrom yields the steps that began an attempt at step to which a jump has left, oldest
+// first, without the one on the path to step from.
+func (t *Tree) LeftFrom(to, from int) iter.Seq[Step] {
+	return func(yield func(Step) bool) {
+		for id := range t.Len() {
+			if id == to || t.Parent(id) != to || !t.Ended(id) || t.OnPath(id, from) {
+				continue
+			}
+			if st := t.At(id); st.LeftBy != "" && !yield(st) {
+				return
+			}
+		}
+	}
+}
+
+// Valid names the steps that have ended.
+func (t *Tree) Valid() string {
+	last := t.Len() - 1
+	if last >= 0 && !t.Ended(last) {
+		last--
+	}
+	switch {
+	case last < 0:
+		return "none yet"
+	case last == 0:
+		return "0"
+	}
+	return fmt.Sprintf("0 to %d", last)
+}
+
+// Ranges returns the sequence numbers of some steps, in the order of their ids, as
+// disjoint ranges.
+func (t *Tree) Ranges(steps []int) []op.Range {
+	var out []op.Range
+	for i, id := range steps {
+		st := t.At(id)
+		if i > 0 && steps[i-1] == id-1 {
+			out[len(out)-1].Last = st.Last
+			continue
+		}
+		out = append(out, op.Range{First: st.First, Last: st.Last})
+	}
+	return out
+}
+
+// Branches splits steps, in the order of their ids, where one does not continue the one
+// before: a block describes one line of states.
+func (t *Tree) Branches(steps []int) [][]int {
+	var out [][]int
+	for i, id := range steps {
+		if i > 0 && steps[i-1] == id-1 && t.Parent(id) == id-1 {
+			out[len(out)-1] = append(out[len(out)-1], id)
+			continue
+		}
+		out = append(out, []int{id})
+	}
+	return out
+}
+
+// In returns the ended steps, by id, that begin in some ranges.
+func (t *Tree) In(ranges []op.Range) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, r := range ranges {
+			first := sort.Search(t.Len(), func(i int) bool { return t.First(i) >= r.First })
+			for i := first; i < t.Len() && r.Contains(t.First(i)); i++ {
+				if t.Ended(i) && !yield(i) {
+					return
+				}
+			}
+		}
+	}
+}
