@@ -417,6 +417,7 @@ func TestAgents(t *testing.T) {
 			s := newStage(t, p, programs, bin, filepath.Join(t.TempDir(), "state"), m.URL)
 			s.install()
 			s.project()
+			s.anamnesis("eas", "set", "*", "--eas", "40", "--window", "100000", "--source", "a span so small that a pass folds the steps that are left")
 			m.script = s.script()
 			s.play(m.URL, "Make 'sh check.sh' pass.")
 			if len(m.requests) != len(m.script) {
@@ -433,6 +434,9 @@ func TestAgents(t *testing.T) {
 			}
 			if told := "lib/data.txt"; strings.Contains(m.requests[4], told) || !strings.Contains(m.requests[5], told) {
 				t.Errorf("the request after the jump does not tell what came back: %.2000s", m.requests[5])
+			}
+			if block := "[ANAMNESIS_BLOCK "; strings.Contains(m.requests[4], block) || !strings.Contains(m.requests[5], block) {
+				t.Errorf("the request after the jump does not hold the block of its pass: %.2000s", m.requests[5])
 			}
 			if cut := strings.Contains(m.requests[5], "Clean up."); cut == (p.agent == sessions.OpenCode) {
 				t.Errorf("after the jump a step that was left is in the context: %v", cut)

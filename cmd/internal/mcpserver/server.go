@@ -7,9 +7,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"anamnesis/orchestrator/session"
@@ -37,15 +39,30 @@ func New(svc *session.Service, dir string, getenv func(string) string) *Server {
 
 // Run serves one client until its input ends.
 func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser, version string) error {
+	return s.Offer(version).Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
+}
+
+// Offer returns the server with its tools and prompts, for any transport.
+func (s *Server) Offer(version string) *mcp.Server {
 	m := mcp.NewServer(&mcp.Implementation{Name: "anamnesis", Version: version}, &mcp.ServerOptions{Instructions: instructions})
 	s.addTools(m)
 	s.addPrompts(m)
-	return m.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
+	return m
 }
 
 // add registers a tool whose result is text. An error is a result, too: the model
 // reads it.
 func add[In any](m *mcp.Server, t *mcp.Tool, answer func(ctx context.Context, req *mcp.CallToolRequest, in In) (string, error)) {
+	schema, err := jsonschema.For[In](nil)
+	if err != nil {
+		panic("mcpserver: " + err.Error()) // the arguments are a struct of ours
+	}
+	for _, p := range schema.Properties {
+		if slices.Equal(p.Types, []string{"null", "array"}) { // some model providers refuse two types
+			p.Type, p.Types = "array", nil
+		}
+	}
+	t.InputSchema = schema
 	mcp.AddTool(m, t, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
 		text, err := answer(ctx, req, in)
 		res := &mcp.CallToolResult{IsError: err != nil}
