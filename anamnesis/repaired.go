@@ -35,9 +35,12 @@ func Repairs(r *Request) []Repaired {
 	recs := records(r)
 	run := repair.Run{ID: r.Task, Repo: r.Repo, Request: r.Goal}
 	var of []*record // the call's record
+	undone := left(r.Ops, recs)
 	for _, rec := range recs {
 		if rec.ran() {
-			run.Calls, of = append(run.Calls, repairCall(rec)), append(of, rec)
+			c := repairCall(rec)
+			c.Undone = undone[rec]
+			run.Calls, of = append(run.Calls, c), append(of, rec)
 		}
 	}
 	var out []Repaired
@@ -54,6 +57,25 @@ func Repairs(r *Request) []Repaired {
 		c.Provenance.Ranges = []card.Range{{First: failed.seq, Last: fixed.end}}
 		c.Provenance.EvidenceHash = EvidenceHash(slices.DeleteFunc(slices.Clone(r.Ops), func(o op.Op) bool { return o.Seq < failed.seq || o.Seq > fixed.end }))
 		out = append(out, Repaired{c, failed.end})
+	}
+	return out
+}
+
+// left returns the calls of the paths that backward jumps left.
+func left(ops []op.Op, recs []*record) map[*record]bool {
+	out := make(map[*record]bool)
+	n := 0 // records before the jump
+	for i := range ops {
+		jump, ok := ops[i].Body.(*op.JumpDone)
+		if !ok || jump.To >= jump.From {
+			continue
+		}
+		for n < len(recs) && recs[n].seq < ops[i].Seq {
+			n++
+		}
+		for k := n - 1; k >= 0 && recs[k].step > jump.To; k-- {
+			out[recs[k]] = true
+		}
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package anamnesis
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -69,5 +70,33 @@ func TestRepairSaysWhatToDo(t *testing.T) {
 	}
 	if !Quotes("npm test -- sum", `{"command":"`+run+`"}`) || Quotes("npm test -- sum", `{"command":"npm test -- sum | tail"}`) {
 		t.Error("the quoted command is not known again, or another is taken for it")
+	}
+}
+
+// TestUndoneChoiceRepairsNothing: of two choices after a failure, the one that a jump took
+// back is not what put it right.
+func TestUndoneChoiceRepairsNothing(t *testing.T) {
+	s := newSpan(1, 1)
+	choose := func(option string) {
+		s.bash("npm test choose cache "+option, 0, "cache set\n", "")
+		s.save("t", "config")
+	}
+	for i, option := range []string{"redis", "varnish"} {
+		choose(option)
+		s.bash("npm test stage cache 1", 0, "ok\n", "")
+		s.bash(fmt.Sprintf("npm test stage cache %d", 12+i), 1, "", "error[R1]: cache "+option+" is refused\n")
+		s.save("t")
+		s.add(&op.JumpDone{From: s.step - 1, To: 0})
+	}
+	choose("zstd")
+	r := s.request(8000)
+	found := Repairs(&r)
+	if len(found) != 2 {
+		t.Fatalf("%d repairs", len(found))
+	}
+	for _, f := range found {
+		if got := strings.Join(f.Card.Solution, "\n"); got != "`npm test choose cache zstd` succeeded." {
+			t.Errorf("%s: a choice that was taken back is the solution: %s", f.Card.Topic, got)
+		}
 	}
 }

@@ -20,6 +20,9 @@ type Call struct {
 	// Changes is what the call changed, where a world was compared. If nil, the
 	// command's text is read for its edits.
 	Changes []Change
+	// Undone: a jump left the path it was made on. A command that is only near the one
+	// that failed then put nothing right.
+	Undone bool
 }
 
 // Run is one task's calls in their order, whatever branch they were made on.
@@ -154,6 +157,9 @@ func (w *walk) pair(i int) (Pair, bool) {
 			if w.failed[j].Signature == p.Failure.Signature { // what was changed so far did not help
 				changes, p.Environment = nil, nil
 			}
+			continue
+		}
+		if calls[j].Undone && !SameCommand(calls[j].Command, p.Command) {
 			continue
 		}
 		p.Fixed, p.Works = j, calls[j].Command
