@@ -31,6 +31,12 @@ type agent struct {
 	turn   int
 	said   map[string]bool // cards the agent has called wrong
 	m      Metrics
+	// Of an arm that compacts: what stands for the messages after the request, and the
+	// first message that is still sent.
+	compacted struct {
+		summary []model.Message
+		from    int
+	}
 }
 
 // reading is what a message says, apart from where it stands.
@@ -325,6 +331,9 @@ func (a *agent) decide(msgs []model.Message, size int, at place, rest string) mo
 		return (1-a.p.Whim)*a.src.at("habit "+name+" "+o, 0).float() + a.p.Whim*src.at(o, 0).float()
 	}
 	slices.SortFunc(options, func(x, y string) int { return cmp.Compare(liking(y), liking(x)) })
+	if o := known.worked(name, at.state); slices.Contains(options, o) && src.at("follow", 0).chance(a.p.Compliance) {
+		options = append([]string{o}, slices.DeleteFunc(options, func(other string) bool { return other == o })...)
+	}
 	heeds := func(o string) bool { return src.at("heed "+o, 1).chance(a.p.Compliance) }
 	pick, avoided := "", []string(nil)
 	for _, o := range options {

@@ -61,6 +61,8 @@ func Arms() []Arm {
 		{Name: ArmMaskJump + "+hold", What: "the same, with our hold of undone calls", Jumps: true, Hold: true, view: mask(keepOutputs)},
 		{Name: "notes", What: "a notes file outside the rollback: the span is cut out, every reason given so far stays", Jumps: true, view: notes},
 		{Name: "notes+hold", What: "the same, with our hold of undone calls", Jumps: true, Hold: true, view: notes},
+		{Name: "compact", What: "compaction beside our rollback: everything stays up to one EAS, then the agent's summary takes its place", Jumps: true, view: compact},
+		{Name: "compact+hold", What: "the same, with our hold of undone calls", Jumps: true, Hold: true, view: compact},
 		{Name: ArmAnamnesis, What: "rollback with the pass; the extractor writes", Jumps: true, Pass: true, Hold: true},
 		{Name: ArmAnamnesis + "-nohold", What: "the same, without the hold of undone calls", Jumps: true, Pass: true},
 		{Name: ArmAnamnesis + "-w0", What: "a simulated model writes, never wrong", Jumps: true, Pass: true, Hold: true, Writer: true},
@@ -168,6 +170,41 @@ func notes(a *agent, msgs []model.Message) []model.Message {
 		out = append(cutTo(a, out, r.jumpTo), model.Message{Role: model.RoleUser, Text: text})
 	}
 	return a.lastOf(out, a.p.Window)
+}
+
+// compact replaces the context by the agent's own summary when it is over one EAS, as
+// coding agents do near the end of the window; the request and the last output stay, and
+// so does where each decision was made. An agent that waits for the window recalls less.
+// The summary's request is paid for: its prompt is the cached context.
+func compact(a *agent, msgs []model.Message) []model.Message {
+	const head = 2
+	a.compacted.from = max(a.compacted.from, head)
+	build := func() []model.Message {
+		return slices.Concat(msgs[:min(head, len(msgs))], a.compacted.summary, msgs[min(a.compacted.from, len(msgs)):])
+	}
+	out, size := build(), 0
+	for _, m := range out {
+		size += a.read(m).tokens
+	}
+	last := len(msgs) - 1 // with the call that the output belongs to
+	for last > a.compacted.from && msgs[last].Role != model.RoleAssistant {
+		last--
+	}
+	if size <= a.p.EAS || last <= a.compacted.from {
+		return out
+	}
+	text := a.mail("Summary of the work so far:", out, size)
+	a.m.Cached, a.m.Output = a.m.Cached+size, a.m.Output+tokensOf(text)
+	a.m.PassTokens += size + tokensOf(text)
+	summary := []model.Message{{Role: model.RoleUser, Text: text}}
+	for _, m := range out {
+		if a.read(m).try != nil {
+			said, _, _ := strings.Cut(m.Text, "\n")
+			summary = append(summary, model.Message{Role: model.RoleAssistant, Text: said})
+		}
+	}
+	a.compacted.summary, a.compacted.from = summary, last
+	return build()
 }
 
 // reasonIn takes the reason out of a jump's notice.

@@ -40,6 +40,7 @@ const (
 	factRefused factKind = iota // decision option does not work in state
 	factHint                    // decision is one of pair
 	factActive                  // a licence is active
+	factWorked                  // decision option put right, by a card, what failed in state
 )
 
 // key names what is stated, for draws.
@@ -52,6 +53,7 @@ type grammar struct {
 	refused, hint, active *regexp.Regexp
 	next, mark, jump, try *regexp.Regexp
 	card, dated, project  *regexp.Regexp
+	worked                *regexp.Regexp
 }
 
 func newGrammar() *grammar {
@@ -64,9 +66,10 @@ func newGrammar() *grammar {
 		next:    regexp.MustCompile(`(?m)^state: (.+)\nnext: (.+)$`),
 		mark:    regexp.MustCompile(`(?m)^\[step (\d+)`),
 		jump:    regexp.MustCompile(`(?m)^\[JUMP(?: \w+)?\] You went (?:back|over) from step (\d+) to step (\d+)\.`),
-		card:    regexp.MustCompile(`(?m)^\[lesson (\S+) · (.*)(?:\n>.*)*`),
+		card:    regexp.MustCompile(`(?m)^\[lesson (\S+) · (.*)(?:\n>.*|\nRepaired before with:|\n  run: .*)*`),
 		dated:   regexp.MustCompile(` · (\d{4}-\d\d-\d\d)`),
 		project: regexp.MustCompile(`\bproject (depot-[0-9a-f]{4})`),
+		worked:  regexp.MustCompile("(?m)^(?:> Solution: `|  run: )npm test choose (\\w+) (\\w+)"),
 		try:     regexp.MustCompile(`^At step (\d+), decision (\w+) with (.+): trying`),
 	}
 }
@@ -122,8 +125,26 @@ func (g *grammar) fromCards(text string, facts []fact) []fact {
 			line := text[strings.LastIndexByte(text[:f.at], '\n')+1 : f.at]
 			f.unsure = strings.Contains(head, "before ruling anything out") || strings.Contains(line, "given up for this reason")
 		}
+		facts = append(facts, g.solutions(text[m[0]:m[1]], m[0], facts)...)
 	}
 	return facts
+}
+
+// solutions reads what a recalled card, at a place in the text, says to have worked: in
+// the state of the failure that it is about.
+func (g *grammar) solutions(card string, at int, facts []fact) (out []fact) {
+	for _, m := range g.worked.FindAllStringSubmatchIndex(card, -1) {
+		f := fact{kind: factWorked, decision: card[m[2]:m[3]], option: card[m[4]:m[5]], at: at + m[1]}
+		for _, of := range facts {
+			if of.kind == factRefused && of.at > at && of.at < f.at && of.decision == f.decision {
+				f.state, f.card, f.date = of.state, of.card, of.date
+			}
+		}
+		if f.state != "" { // the failure of another decision does not say where the option worked
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 // ownCards blanks the recalled cards that name another project: an agent does
@@ -204,6 +225,17 @@ func (b beliefs) failed(decision, option, state string) bool {
 		}
 	}
 	return always && !elsewhere
+}
+
+// worked returns the option that the latest card says worked in a state.
+func (b beliefs) worked(decision, state string) (option string) {
+	date := ""
+	for _, f := range b {
+		if f.kind == factWorked && f.decision == decision && f.state == state && f.date >= date {
+			option, date = f.option, f.date
+		}
+	}
+	return option
 }
 
 // hinted says whether a recalled hint, if there is one for the decision, leaves

@@ -37,7 +37,8 @@ type ArmReport struct {
 	Cached   float64        `json:"cached"`
 	Uncached float64        `json:"uncached"`
 	Output   float64        `json:"output"`
-	Pass     float64        `json:"pass"` // tokens of passes, part of the above
+	Pass     float64        `json:"pass"`  // tokens of passes, part of the above
+	Price    float64        `json:"price"` // of all tokens, in uncached ones
 	Peak     float64        `json:"peak"`
 	Jumps    float64        `json:"jumps"`
 	Passes   float64        `json:"passes"`
@@ -52,6 +53,7 @@ type Comparison struct {
 	Against  string   `json:"against"`
 	Solved   Interval `json:"solved"`   // difference of the shares
 	Uncached Interval `json:"uncached"` // difference of the means
+	Price    Interval `json:"price"`    // likewise
 	Repeated Interval `json:"repeated"` // ratio of the sums
 	// LostTasks are the tasks that the other arm solved and this one did not,
 	// WonTasks those the other way round.
@@ -103,6 +105,7 @@ func (b *bench) armReport(arm Arm, ms []Metrics) ArmReport {
 	r.Cached, r.Uncached = avg(func(m *Metrics) int { return m.Cached }), avg(func(m *Metrics) int { return m.Uncached })
 	r.Output, r.Pass = avg(func(m *Metrics) int { return m.Output }), avg(func(m *Metrics) int { return m.PassTokens })
 	r.Peak, r.Passes = avg(func(m *Metrics) int { return m.Peak }), avg(func(m *Metrics) int { return m.Passes })
+	r.Price = mean(all, func(t int) float64 { return ms[t].price() })
 	r.Asked = avg(func(m *Metrics) int { return m.Asked })
 	return r
 }
@@ -129,6 +132,9 @@ func (b *bench) compare(name, against string, ours, theirs []Metrics) Comparison
 	})
 	c.Uncached = bootstrap(n, b.src, func(tasks []int) float64 {
 		return mean(tasks, func(t int) float64 { return float64(ours[t].Uncached - theirs[t].Uncached) })
+	})
+	c.Price = bootstrap(n, b.src, func(tasks []int) float64 {
+		return mean(tasks, func(t int) float64 { return ours[t].price() - theirs[t].price() })
 	})
 	c.Repeated = bootstrap(n, b.src, func(tasks []int) float64 {
 		sum := func(ms []Metrics) float64 {

@@ -40,16 +40,16 @@ func (r *Report) WriteText(w io.Writer) error {
 
 func (r *RowReport) writeText(w io.Writer) {
 	fmt.Fprintf(w, "\nWorld B: %s\n", r.Name)
-	fmt.Fprintln(w, "arm\tsolved\trepeated dead ends\twrongly suppressed\tsteps\tuncached\tcached\toutput\tof it passes\tpeak\tpasses\tasked\tunsolved for want of")
+	fmt.Fprintln(w, "arm\tsolved\trepeated dead ends\twrongly suppressed\tsteps\tuncached\tcached\toutput\tof it passes\tprice\tpeak\tpasses\tasked\tunsolved for want of")
 	for _, a := range r.Arms {
-		fmt.Fprintf(w, "%s\t%s\t%.2f (%.2f–%.2f) of %.1f\t%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.1f\t%.1f\t%s\n", a.Arm, percent(a.Solved),
+		fmt.Fprintf(w, "%s\t%s\t%.2f (%.2f–%.2f) of %.1f\t%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.1f\t%.1f\t%s\n", a.Arm, percent(a.Solved),
 			a.Repeated.Value, a.Repeated.Low, a.Repeated.High, a.DeadEnds, percent(a.Wrongly), a.Steps, a.Uncached, a.Cached, a.Output, a.Pass,
-			a.Peak, a.Passes, a.Asked, causes(a.Unsolved))
+			a.Price, a.Peak, a.Passes, a.Asked, causes(a.Unsolved))
 	}
-	fmt.Fprintln(w, "\ncompared\tsolved\tuncached tokens\trepeated, ratio\tlost to it\twon from it")
+	fmt.Fprintln(w, "\ncompared\tsolved\tuncached tokens\tprice\trepeated, ratio\tlost to it\twon from it")
 	for _, c := range r.Comparisons {
-		fmt.Fprintf(w, "%s against %s\t%s\t%+.0f (%+.0f to %+.0f)\t%s (%s–%s)\t%s\t%d\n", c.Arm, c.Against, points(c.Solved),
-			c.Uncached.Value, c.Uncached.Low, c.Uncached.High, times(c.Repeated.Value), times(c.Repeated.Low), times(c.Repeated.High), named(c.LostTasks), len(c.WonTasks))
+		fmt.Fprintf(w, "%s against %s\t%s\t%+.0f (%+.0f to %+.0f)\t%+.0f (%+.0f to %+.0f)\t%s (%s–%s)\t%s\t%d\n", c.Arm, c.Against, points(c.Solved),
+			c.Uncached.Value, c.Uncached.Low, c.Uncached.High, c.Price.Value, c.Price.Low, c.Price.High, times(c.Repeated.Value), times(c.Repeated.Low), times(c.Repeated.High), named(c.LostTasks), len(c.WonTasks))
 	}
 }
 

@@ -33,3 +33,22 @@ func TestBelieved(t *testing.T) {
 		t.Errorf("notes that agree are believed, and %q was checked", got)
 	}
 }
+
+// TestSolutionsOfCards holds the agent to what a card says worked: in the state of the
+// failure that it is about, and of nothing else.
+func TestSolutionsOfCards(t *testing.T) {
+	const issue = "error[R1]: cache redis is refused on backend=sled in project depot-00ff"
+	for name, tt := range map[string]struct{ card, want string }{
+		"a card":              {"[lesson k1 · VERIFIED · 2026-01-03]\n> " + issue + "\n> Solution: `npm test choose cache zstd` succeeded.", "zstd"},
+		"on a failing result": {"[lesson k1 · VERIFIED; fits 1 of 1 like it] " + issue + "\nRepaired before with:\n  run: npm test choose cache zstd", "zstd"},
+		"another decision":    {"[lesson k1 · VERIFIED]\n> " + issue + "\n> Solution: `npm test choose backend lmdb` succeeded.", ""},
+		"another project":     {"[lesson k1 · VERIFIED]\n> error: cache redis is refused on backend=sled in project depot-1111\n> Solution: `npm test choose cache zstd` succeeded.", ""},
+		"no card":             {issue + "\nnpm test choose cache zstd", ""},
+	} {
+		g := newGrammar()
+		known := beliefs(g.facts(g.ownCards(tt.card, "depot-00ff")))
+		if got := known.worked("cache", "backend=sled"); got != tt.want || known.worked("cache", "fresh tree") != "" {
+			t.Errorf("%s: %q worked, want %q", name, got, tt.want)
+		}
+	}
+}
