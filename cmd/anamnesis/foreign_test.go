@@ -72,7 +72,7 @@ func TestForeignServer(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"jump from step 2 to step 0: 1 file(s) changed", "The right file is written."} {
+	for _, want := range []string{"jump from step 2 to step 0: 1 file changed", "The right file is written."} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the run does not say %q:\n%s", want, out)
 		}

@@ -119,7 +119,7 @@ func TestReadmeWalk(t *testing.T) {
 			d.types("The date parser fails on leap years. Fix it and run the tests.\n")
 			d.sees("Leap years are right now.", "gpt-5 · ask")
 			d.press("C-c", "C-c")
-			d.sees("'anamnesis -c' goes on with it")
+			d.sees("'anamnesis -c' continues it")
 		},
 		"anamnesis import":              func(line string) { sh(line + " --yes") },
 		"anamnesis install claude-code": func(line string) { wants(line+" --yes", ".claude") },

@@ -67,6 +67,7 @@ func (a *app) run(ctx context.Context, f agentFlags) error {
 	if a.drawable() && !f.print && f.output == "text" {
 		return a.draw(ctx, svc, set, f, tui.Options{Text: f.Text, Once: true})
 	}
+	asked := f
 	set.Request(&f.Request)
 	if text := set.Warning(); text != "" {
 		a.warn(text)
@@ -78,7 +79,10 @@ func (a *app) run(ctx context.Context, f agentFlags) error {
 		return svc.Start(ctx, f.Request, c)
 	})
 	if errors.Is(err, session.ErrNoModel) && a.interactive() {
-		return a.welcome(ctx, set)
+		if taken, err := a.welcome(ctx, set); !taken {
+			return err
+		}
+		return a.run(ctx, asked)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,8 +29,8 @@ func (a *app) sit(root *cobra.Command) {
 	f.registerNew(root)
 	lasting.register(root)
 	root.Flags().VisitAll(func(fl *pflag.Flag) { fl.Hidden = !slices.Contains([]string{"model", "approval", "dir"}, fl.Name) })
-	root.Flags().BoolVarP(&last, "continue", "c", false, "go on with the latest task of the directory")
-	root.Flags().BoolVarP(&pick, "resume", "r", false, "pick a task of the directory to go on with")
+	root.Flags().BoolVarP(&last, "continue", "c", false, "continue the latest task of the directory")
+	root.Flags().BoolVarP(&pick, "resume", "r", false, "pick a task of the directory to continue")
 	root.Use = `anamnesis ["REQUEST"]`
 	root.Long = "Agents that go back without forgetting.\n\n" +
 		"On a terminal, 'anamnesis' opens a session in the directory, and 'anamnesis \"REQUEST\"' starts one with a request.\n" +
@@ -94,6 +95,7 @@ func (a *app) drawable() bool {
 
 // draw shows a session at the terminal.
 func (a *app) draw(ctx context.Context, svc *session.Service, set *settings.Settings, f agentFlags, o tui.Options) error {
+	asked := f
 	o.Settings = f.Settings
 	set.Limits(&o.Settings)
 	set.Request(&f.Request)
@@ -107,7 +109,7 @@ func (a *app) draw(ctx context.Context, svc *session.Service, set *settings.Sett
 	o.In, o.Out = a.stdin.(*os.File), a.stdout.(*os.File)
 	if o.Task == "" && o.Text == "" && !o.Pick { // before anything is typed
 		if _, err := svc.ChooseModel(ctx, f.Model+f.Default.Model, f.BaseURL, ""); errors.Is(err, session.ErrNoModel) {
-			return a.welcome(ctx, set)
+			return a.drawOffered(ctx, set, asked, o)
 		}
 	}
 	res, err := tui.Run(ctx, o)
@@ -115,7 +117,7 @@ func (a *app) draw(ctx context.Context, svc *session.Service, set *settings.Sett
 	case err != nil:
 		return err
 	case errors.Is(res.Err, session.ErrNoModel):
-		return a.welcome(ctx, set)
+		return a.drawOffered(ctx, set, asked, o)
 	case res.Err != nil && o.Once:
 		return exit.Seen(res.Err)
 	case res.Ran && o.Once:
@@ -124,8 +126,41 @@ func (a *app) draw(ctx context.Context, svc *session.Service, set *settings.Sett
 	return nil
 }
 
-// welcome says what a user without a model can do.
-func (a *app) welcome(ctx context.Context, set *settings.Settings) error {
-	fmt.Fprint(a.stderr, settings.Welcome(ctx, a.getenv, settings.LocalServers(), set.UserFile))
-	return exit.Seen(exit.Usagef("no model"))
+// drawOffered shows the session with the model that the user takes of what was found.
+func (a *app) drawOffered(ctx context.Context, set *settings.Settings, f agentFlags, o tui.Options) error {
+	if taken, err := a.welcome(ctx, set); !taken {
+		return err
+	}
+	svc, set, err := a.configured(f.Dir)
+	if err != nil {
+		return err
+	}
+	return a.draw(ctx, svc, set, f, o)
+}
+
+// welcome says what a user without a model can do. What was found on this machine can be
+// taken at once, and is then written to the user's configuration.
+func (a *app) welcome(ctx context.Context, set *settings.Settings) (taken bool, err error) {
+	offers := settings.Offers(ctx, a.getenv, settings.LocalServers())
+	fmt.Fprint(a.stderr, settings.Welcome(offers, set.UserFile))
+	noModel := exit.Seen(exit.Usagef("no model"))
+	if len(offers) == 0 {
+		return false, noModel
+	}
+	text, err := a.askLine(ctx, fmt.Sprintf("\nUse which, 1 to %d? It is written to that file. Enter leaves: ", len(offers)))
+	if err != nil || strings.TrimSpace(text) == "" {
+		return false, noModel
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil || n < 1 || n > len(offers) {
+		return false, exit.Usagef("%q is not a number from 1 to %d; nothing was written", strings.TrimSpace(text), len(offers))
+	}
+	offer, model := offers[n-1], ""
+	if offer.NeedsModel() {
+		if model, err = a.askLine(ctx, "Name of the model: "); err != nil {
+			return false, noModel
+		}
+	}
+	err = offer.Save(set.UserFile, strings.TrimSpace(model))
+	return err == nil, err
 }

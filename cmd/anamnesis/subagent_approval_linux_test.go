@@ -37,7 +37,7 @@ subagents:
 	if code != 0 || !strings.Contains(rest, "It was careful.") {
 		t.Errorf("exit %d:\n%s", code, rest)
 	}
-	if !strings.Contains(rest, "1 file(s) changed") || inWorld(dir, "second") {
+	if !strings.Contains(rest, "1 file changed") || inWorld(dir, "second") {
 		t.Errorf("not exactly the approved commands ran:\n%s", rest)
 	}
 }

@@ -243,7 +243,7 @@ func TestSeat(t *testing.T) {
 	d.sees("Jump to step 0?")
 	d.golden("plan")
 	d.press("Enter")
-	d.sees("jump from step 6 to step 0: 2 file(s) changed", "1 jump")
+	d.sees("jump from step 6 to step 0: 2 files changed", "1 jump")
 	d.golden("jumped")
 	if inWorld(d.dir, "parse.go") {
 		t.Error("the file stands after the jump")
@@ -265,14 +265,14 @@ func TestSeat(t *testing.T) {
 	d.press("C-c")
 	d.sees("Ctrl-C again to leave")
 	d.press("C-c")
-	d.sees("'anamnesis -c' goes on with it", "\n$")
+	d.sees("'anamnesis -c' continues it", "\n$")
 	d.tmux("send-keys", "-R")
 	d.tmux("clear-history")
 	d.types("clear; anamnesis -c 'go on then'\n")
 	d.sees("I went on.", "\n>")
 	d.golden("continued")
 	d.types("/quit\n")
-	d.sees("goes on with it\n$")
+	d.sees("continues it\n$")
 }
 
 // TestSeatNarrow: 40 columns, a paste that stays one piece, another size, an interrupt
@@ -318,7 +318,7 @@ func TestSeatNarrow(t *testing.T) {
 	d.types("kept")
 	d.sees("> kept")
 	d.press("C-c", "C-c", "C-c")
-	d.sees("goes on with\nit\n$")
+	d.sees("continues it\n$")
 	d.types("clear; anamnesis -c\n")
 	d.sees("/help · @file")
 	d.press("Up")

@@ -3,9 +3,14 @@ package settings
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -49,47 +54,94 @@ func providers() []provider {
 	}
 }
 
-// Welcome says what a user without a model can do: what was found in the environment
-// and on this machine, and the lines of config.yaml that use it.
-func Welcome(ctx context.Context, getenv func(string) string, servers []Server, userFile string) string {
-	var b strings.Builder
-	found := func(what string, lines ...string) {
-		fmt.Fprintf(&b, "\n  %s\n", what)
-		for _, line := range lines {
-			fmt.Fprintf(&b, "      %s\n", line)
-		}
-	}
+// Offer is a way to a model that was found on this machine: a key in the environment, or
+// a local server.
+type Offer struct {
+	What  string
+	lines []string // of config.yaml that use it; none: it has no model yet
+}
+
+// NeedsModel reports whether the model's name is not known.
+func (o Offer) NeedsModel() bool { return len(o.lines) > 0 && o.lines[0] == unnamed }
+
+// unnamed stands where the user has to name a model.
+const unnamed = "model: NAME"
+
+// Offers returns what was found in the environment, and of the local servers those that
+// answer.
+func Offers(ctx context.Context, getenv func(string) string, servers []Server) []Offer {
+	var out []Offer
 	for _, p := range providers() {
 		if getenv(p.env) == "" {
 			continue
 		}
-		lines := []string{"model: NAME"}
+		lines := []string{unnamed}
 		if p.address != "" {
 			lines = append(lines, "base_url: "+p.address, "key_env: "+p.env)
 		}
-		found(fmt.Sprintf("%s: $%s is set", p.name, p.env), lines...)
+		out = append(out, Offer{fmt.Sprintf("%s: $%s is set", p.name, p.env), lines})
 	}
 	for i, models := range askServers(ctx, servers) {
 		switch s := servers[i]; {
 		case models == nil:
 		case len(models) == 0:
-			found(fmt.Sprintf("%s answers at %s and has no model yet", s.Name, s.Address))
+			out = append(out, Offer{fmt.Sprintf("%s answers at %s and has no model yet", s.Name, s.Address), nil})
 		default:
 			text := strings.Join(models[:min(len(models), shownModels)], ", ")
 			if more := len(models) - shownModels; more > 0 {
 				text += fmt.Sprintf(" and %d more", more)
 			}
-			found(fmt.Sprintf("%s answers at %s with %s", s.Name, s.Address, text), "model: "+models[0], "base_url: "+s.Address+"/v1")
+			out = append(out, Offer{fmt.Sprintf("%s answers at %s with %s", s.Name, s.Address, text), []string{"model: " + models[0], "base_url: " + s.Address + "/v1"}})
 		}
 	}
-	if b.Len() == 0 {
+	return out
+}
+
+// Welcome says what a user without a model can do, with the lines of config.yaml that use
+// each offer.
+func Welcome(offers []Offer, userFile string) string {
+	if len(offers) == 0 {
 		return fmt.Sprintf("No model is configured, and neither an API key nor a local server was found.\n\n"+
 			"  Export a key such as OPENAI_API_KEY, or start Ollama, LM Studio, llama.cpp or vLLM.\n"+
 			"  Then write 'model: NAME' into %s, or add --model NAME.\n\n"+
 			"  'anamnesis demo' shows the program without a model.\n", userFile)
 	}
-	return fmt.Sprintf("No model is configured. Found on this machine, with what to write into\n%s:\n%s\n"+
-		"  'anamnesis config' shows what counts; 'anamnesis demo' needs no model.\n", userFile, b.String())
+	var b strings.Builder
+	for i, o := range offers {
+		fmt.Fprintf(&b, "\n  %d  %s\n", i+1, o.What)
+		for _, line := range o.lines {
+			fmt.Fprintf(&b, "       %s\n", line)
+		}
+	}
+	return fmt.Sprintf("No model is configured. Found on this machine, with the lines of\n%s that use it:\n%s\n"+
+		"  'anamnesis config' shows all settings; 'anamnesis demo' needs no model.\n", userFile, b.String())
+}
+
+// Save writes the lines that use the offer to a configuration file that does not exist
+// yet. model is used where the offer names none.
+func (o Offer) Save(path, model string) error {
+	lines := slices.Clone(o.lines)
+	if len(lines) == 0 {
+		return fmt.Errorf("%s: download one with its own command first", o.What)
+	}
+	if o.NeedsModel() {
+		if model == "" || strings.ContainsAny(model, " #\"'\n") {
+			return fmt.Errorf("%q is not the name of a model", model)
+		}
+		lines[0] = "model: " + model
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists and is left as it is; add to it: %s", path, strings.Join(lines, ", "))
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(strings.Join(lines, "\n") + "\n")
+	return errors.Join(err, f.Close())
 }
 
 // askServers returns the models of each server, at once; nil: it does not answer.

@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -154,7 +153,7 @@ func TestWelcome(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	env := map[string]string{"DEEPSEEK_API_KEY": "k"}
-	text := Welcome(context.Background(), func(n string) string { return env[n] }, []Server{{"Ollama", gone.URL}, {"vLLM", srv.URL}}, "/c.yaml")
+	text := Welcome(Offers(t.Context(), func(n string) string { return env[n] }, []Server{{"Ollama", gone.URL}, {"vLLM", srv.URL}}), "/c.yaml")
 	for _, want := range []string{"$DEEPSEEK_API_KEY is set", "key_env: DEEPSEEK_API_KEY", "vLLM answers at " + srv.URL + " with m1, m2, m3 and 1 more", "base_url: " + srv.URL + "/v1", "anamnesis demo", "/c.yaml"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %q:\n%s", want, text)
@@ -163,7 +162,27 @@ func TestWelcome(t *testing.T) {
 	if strings.Contains(text, "Ollama") {
 		t.Errorf("names a server that does not answer:\n%s", text)
 	}
-	if text := Welcome(context.Background(), func(string) string { return "" }, nil, "/c.yaml"); !strings.Contains(text, "neither an API key nor a local server was found") {
+	if text := Welcome(nil, "/c.yaml"); !strings.Contains(text, "neither an API key nor a local server was found") {
 		t.Error(text)
+	}
+}
+
+// TestSaveOffer: an offer that is taken becomes a configuration file, once; a name that is
+// no model's is refused and writes nothing.
+func TestSaveOffer(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "config.yaml")
+	o := Offers(t.Context(), func(n string) string { return map[string]string{"DEEPSEEK_API_KEY": "k"}[n] }, nil)[0]
+	if err := o.Save(path, "a b"); err == nil {
+		t.Error("a name with a space was taken")
+	}
+	if err := o.Save(path, "chat"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(path)
+	if want := "model: chat\nbase_url: https://api.deepseek.com/v1\nkey_env: DEEPSEEK_API_KEY\n"; err != nil || string(got) != want {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+	if err := o.Save(path, "other"); err == nil || !strings.Contains(err.Error(), "left as it is") {
+		t.Errorf("a file that exists: %v", err)
 	}
 }

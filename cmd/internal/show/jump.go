@@ -52,7 +52,7 @@ func (o *Printer) passes(p inspect.JumpPlan) {
 
 // Jumped prints where a jump led and what it changed; next says how work continues there.
 func (o *Printer) Jumped(task, next string, done *op.JumpDone) {
-	o.Printf("%s is at step %d: %d file(s) changed; %s\n", task, done.To, done.NReverted, next)
+	o.Printf("%s is at step %d: %s changed; %s\n", task, done.To, timeline.Files(done.NReverted), next)
 	for i, path := range done.Reverted {
 		if i == maxToldPaths {
 			o.Printf("changed: and %d more\n", done.NReverted-i)

@@ -169,7 +169,7 @@ func (p *textPrinter) jumped(o op.Op) {
 	case *op.MailDelivered:
 		p.line("✉ %s", timeline.Describe(o, p.dir))
 	case *op.JumpDone:
-		p.line("↩ jump from step %d to step %d: %d file(s) changed", b.From, b.To, b.NReverted)
+		p.line("↩ jump from step %d to step %d: %s changed", b.From, b.To, timeline.Files(b.NReverted))
 		for _, k := range b.Kept {
 			p.line("  kept %s: %s", k.Path, k.Reason)
 		}

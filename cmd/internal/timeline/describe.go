@@ -90,11 +90,11 @@ func Describe(o op.Op, dir string) string {
 func changedText(b *op.WorldChanged) string {
 	switch b.By {
 	case "user":
-		return fmt.Sprintf("the user changed %d file(s): %s", b.NChanged, someOf(b.Changed, b.NChanged))
+		return fmt.Sprintf("the user changed %s: %s", Files(b.NChanged), someOf(b.Changed, b.NChanged))
 	case "agent":
 		return "the step's changes so far, saved before the user was asked"
 	}
-	return fmt.Sprintf("%d file(s) changed, by whom is not known: %s", b.NChanged, someOf(b.Changed, b.NChanged))
+	return fmt.Sprintf("%s changed, by whom is not known: %s", Files(b.NChanged), someOf(b.Changed, b.NChanged))
 }
 
 // maxNamedChanges is how many changed files a line names.
@@ -119,7 +119,7 @@ func describeMemory(o op.Op) string {
 	case *op.JumpIntended:
 		return fmt.Sprintf("from step %d to step %d, %d tokens left: %s", b.From, b.To, b.Tokens, oneLine(b.Reason))
 	case *op.JumpDone:
-		return fmt.Sprintf("jump %d → %d, %d file(s) changed", b.From, b.To, b.NReverted)
+		return fmt.Sprintf("jump %d → %d, %s changed", b.From, b.To, Files(b.NReverted))
 	case *op.CheckpointMarked:
 		return "a checkpoint the agent set"
 	case *op.MailDelivered:
@@ -197,14 +197,22 @@ func resultText(b *op.ToolReturned) string {
 	return CallText(b)
 }
 
+// Files is a number of files in words.
+func Files(n int) string {
+	if n == 1 {
+		return "1 file"
+	}
+	return fmt.Sprintf("%d files", n)
+}
+
 func savedText(b *op.WorldSaved) string {
 	switch {
 	case b.Error != "":
 		return "no checkpoint: " + b.Error
 	case !b.Complete && len(b.Skipped) > 0:
-		return fmt.Sprintf("%d file(s) changed; without %d path(s): %s (%s)", b.NChanged, len(b.Skipped), b.Skipped[0].Path, b.Skipped[0].Reason)
+		return fmt.Sprintf("%s changed; %d left out: %s (%s)", Files(b.NChanged), len(b.Skipped), b.Skipped[0].Path, b.Skipped[0].Reason)
 	}
-	text := fmt.Sprintf("%d of %d file(s) changed", b.NChanged, b.Files)
+	text := fmt.Sprintf("%d of %s changed", b.NChanged, Files(b.Files))
 	for _, lost := range b.Lost {
 		text += "\n→ " + lost
 	}

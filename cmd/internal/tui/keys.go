@@ -48,6 +48,9 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 	if m.pick != nil {
 		return m.pick.press(m, name)
 	}
+	if name == "alt+esc" && !m.running && !m.opening { // twice at once
+		return m.pickStep()
+	}
 	if name == "esc" && !m.edit.Offering() {
 		switch {
 		case m.running || m.opening:

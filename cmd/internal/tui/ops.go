@@ -94,9 +94,7 @@ func (m *screen) settle(all bool) {
 	}
 	if strings.TrimSpace(m.reply.text[:n]) != "" {
 		m.md.Fit(m.width, m.theme)
-		if m.reply.streamed {
-			m.print("")
-		}
+		m.print("")
 		m.print(strings.Join(m.md.Render(m.reply.text[:n]), "\n"))
 		m.reply.streamed = true
 	}
@@ -178,7 +176,7 @@ func (m *screen) jumped(o op.Op, b *op.JumpDone) {
 		m.print("  " + paint.Faint.Render("back: ") + clean(path))
 	}
 	m.print(paint.Faint.Render("  cards and blocks stay; the steps that were left are in /timeline"))
-	m.print(paint.Yellow.Render(strings.Repeat("─", m.width)))
+	m.print("")
 }
 
 // said shows the user's words.
@@ -246,7 +244,7 @@ func (m *screen) returned(b *op.ToolReturned) {
 	switch {
 	case b.Refused && b.Text == refusedByUser:
 	case b.Refused || b.IsError && b.Exit == nil:
-		m.folded(b.Text, 0, 3, 0)
+		m.folded(toUser(b.Text), 0, 3, 0)
 	case len(c.changes) > 0:
 		for _, change := range c.changes {
 			lines := paint.Change(change, m.width-2, 16)
@@ -258,7 +256,7 @@ func (m *screen) returned(b *op.ToolReturned) {
 			}
 		}
 	case b.Exit != nil:
-		m.folded(outputOf(b.Text), headLines, tailLines, int(b.Cut))
+		m.folded(toUser(outputOf(b.Text)), headLines, tailLines, int(b.Cut))
 	}
 }
 
@@ -279,6 +277,11 @@ func (m *screen) folded(text string, head, tail, gone int) {
 		}
 		m.print(paint.Faint.Render("  │ ") + paint.Cut(strings.ReplaceAll(l, "\t", "    "), m.width-4))
 	}
+}
+
+// toUser returns a text that the program wrote for the model as the user is told it.
+func toUser(text string) string {
+	return strings.NewReplacer("Not run: the person interrupted the turn.", "You interrupted the turn before it began.", "Interrupted by the person while it", "You interrupted it while it").Replace(text)
 }
 
 // closing matches the lines that close a command's result for the model.

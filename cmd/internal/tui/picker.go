@@ -126,7 +126,7 @@ func (m *screen) switchTo(task string) tea.Cmd {
 	closing := m.close()
 	m.s = nil
 	m.o.Task = task
-	m.print("task " + paint.Bold.Render(task) + paint.Faint.Render(": the next request goes on with it"))
+	m.print("task " + paint.Bold.Render(task) + paint.Faint.Render(": the next request continues it"))
 	if st, err := m.o.Service.State(task); err == nil {
 		m.st, m.info = st, session.Info{Task: task, Dir: st.Opened.Dir, Model: st.Model, EAS: st.EAS, EASFrom: st.Opened.EASFrom, Approval: st.Approval}
 		if st.Request != "" {

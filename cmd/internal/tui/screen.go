@@ -342,7 +342,7 @@ func (m *screen) run() tea.Cmd {
 	}
 }
 
-// ended shows how a turn ended, and goes on with what was queued.
+// ended shows how a turn ended, and sends what was queued.
 func (m *screen) ended(msg turnMsg) tea.Cmd {
 	m.running, m.activity, m.calls = false, "", nil
 	m.cancel()
@@ -430,7 +430,7 @@ func (m *screen) quit() tea.Cmd {
 		m.print(paint.Faint.Render("not sent, kept in the history: ") + clean(text))
 	}
 	if m.s != nil && !m.o.Once {
-		m.print(paint.Faint.Render("task " + m.info.Task + " · 'anamnesis -c' goes on with it"))
+		m.print(paint.Faint.Render("task " + m.info.Task + " · 'anamnesis -c' continues it"))
 	}
 	lines := m.out
 	m.out = nil

@@ -44,22 +44,22 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		{"/jump", "[STEP]", "go back, or over, to a step: shows what that does, then asks", false, (*screen).jumpVerb},
-		{"/undo", "", "go back one step; the step stays reachable", false, (*screen).undoVerb},
+		{"/undo", "", "go back to before the last change to files; the steps stay reachable", false, (*screen).undoVerb},
 		{"/timeline", "", "operations and the tree of steps", false, (*screen).timelineVerb},
-		{"/diff", "[A [B]]", "what changed since step A (default: 0) up to step B (default: now)", true, (*screen).diffVerb},
+		{"/diff", "[A [B]]", "what changed from step A (default: 0) to step B (default: now)", true, (*screen).diffVerb},
 		{"/out", "", "the whole output of the last command", false, (*screen).outVerb},
 		{"/todo", "", "the agent's todo list", false, (*screen).todoVerb},
 		{"/cards", "", "knowledge cards that were recalled and written", false, (*screen).cardsVerb},
-		{"/why", "[STEP]", "what the model sees, and what was folded or masked", true, (*screen).whyVerb},
+		{"/why", "[STEP]", "what the model sees at a step, and what was folded or masked", true, (*screen).whyVerb},
 		{"/cost", "", "tokens and dollars so far", false, (*screen).costVerb},
 		{"/compact", "", "fold all steps but the newest into a block and cards now", true, (*screen).compactVerb},
 		{"/export", "[FILE]", "write the conversation as markdown (default: TASK.md)", true, (*screen).exportVerb},
-		{"/model", "[NAME]", "the model, or another one from the next request on", true, (*screen).modelVerb},
-		{"/approval", "[MODE]", "ask, edits, auto or deny, from the next request on", true, (*screen).approvalVerb},
+		{"/model", "[NAME]", "show the model, or change it from the next request on", true, (*screen).modelVerb},
+		{"/approval", "[MODE]", "show which calls ask first, or change it: ask, edits, auto, deny", true, (*screen).approvalVerb},
 		{"/resume", "", "pick another task of this directory", true, func(m *screen, _ []string) tea.Cmd { return m.pickTask() }},
-		{"/new", "", "begin a new task with the next request", true, (*screen).newVerb},
+		{"/new", "", "start a new task with the next request", true, (*screen).newVerb},
 		{"/help", "", "this list", false, (*screen).helpVerb},
-		{"/quit", "", "leave; 'anamnesis -c' goes on with the task", false, func(m *screen, _ []string) tea.Cmd { return m.quit() }},
+		{"/quit", "", "leave; 'anamnesis -c' continues the task", false, func(m *screen, _ []string) tea.Cmd { return m.quit() }},
 	}
 }
 
@@ -104,6 +104,7 @@ func (m *screen) command(line string) tea.Cmd {
 		m.edit.Set(line)
 		return nil
 	}
+	m.print("")
 	m.print(paint.Faint.Render(line))
 	return v.run(m, words[1:])
 }
@@ -153,9 +154,9 @@ func (m *screen) helpVerb([]string) tea.Cmd {
 		row(v.name+" "+v.args, v.about)
 	}
 	row("@file", "completes a file's name (Tab)")
-	row("!command", "runs a command of yours; its output goes with your next message")
+	row("!command", "runs a command as you; its output is sent with your next message")
 	row("Enter", "sends; while the agent works it queues (↑ takes it back)")
-	row("Alt-Enter, Ctrl-J", `new row, as does a \ at the end`)
+	row("Alt-Enter, Ctrl-J", `new line, as does a \ at the end`)
 	row("Esc", "interrupts; twice, when idle, picks a step to jump to")
 	row("Ctrl-C", "interrupts, clears the line, leaves")
 	return nil
@@ -167,7 +168,7 @@ func (m *screen) jumpVerb(args []string) tea.Cmd {
 	}
 	to, err := strconv.Atoi(args[0])
 	if err != nil || m.o.Task == "" {
-		m.fail(fmt.Errorf("/jump wants the number of a step of a task; without one it shows a list"))
+		m.fail(fmt.Errorf("/jump %s: want the number of a step; /jump alone shows a list", args[0]))
 		return nil
 	}
 	return m.planJump(to)
@@ -178,7 +179,26 @@ func (m *screen) undoVerb([]string) tea.Cmd {
 		m.say("the task is at its beginning")
 		return nil
 	}
-	return m.planJump(m.st.Steps.Parent(m.st.Current))
+	svc, task, current := m.o.Service, m.o.Task, m.st.Current
+	plan := m.planJump
+	return func() tea.Msg {
+		b := new(timeline.Builder)
+		if err := svc.Ops(task, 0, b.Add); err != nil {
+			return errorMsg{err}
+		}
+		return plan(beforeChange(b, current))()
+	}
+}
+
+// beforeChange returns the step before the last one on the path to current that changed a
+// file; without one, the parent of current.
+func beforeChange(b *timeline.Builder, current int) int {
+	for _, r := range slices.Backward(b.Timeline().Rows) {
+		if r.Kind == timeline.RowStep && r.OnPath && r.Changed > 0 && r.Step > 0 {
+			return r.Parent
+		}
+	}
+	return b.State().Steps.Parent(current)
 }
 
 // withTask runs a command that reads the task, beside the screen.
@@ -344,7 +364,10 @@ func (m *screen) whyVerb(args []string) tea.Cmd {
 		if err != nil {
 			return "", err
 		}
-		lines := []string{fmt.Sprintf("%s tokens in %s; EAS %s", paint.Count(x.Tokens), paint.Plural(len(x.Messages), "message"), paint.Count(x.EAS))}
+		lines := []string{
+			fmt.Sprintf("%s tokens in %s; EAS %s", paint.Count(x.Tokens), paint.Plural(len(x.Messages), "message"), paint.Count(x.EAS)),
+			paint.Faint.Render("    role      tokens  operation: text"),
+		}
 		for i, msg := range x.Messages {
 			for _, p := range msg.Parts {
 				lines = append(lines, paint.Cut(fmt.Sprintf("%3d %-9s %6d  %s: %s", i+1, msg.Role, p.Tokens, p.Kind, oneLine(clean(p.Text))), width))
@@ -369,18 +392,18 @@ func (m *screen) costVerb([]string) tea.Cmd {
 	case u.USD > 0:
 		m.print(state.Dollars(u.USD) + paint.Faint.Render(" for the tokens whose price is known"))
 	default:
-		m.print(paint.Faint.Render("no price is known for this model (docs/costs.md)"))
+		m.print(paint.Faint.Render("no price is known for this model (docs/guides/costs.md)"))
 	}
 	return nil
 }
 
 func (m *screen) modelVerb(args []string) tea.Cmd {
 	if len(args) == 0 {
-		name := m.info.Model
+		name := modelName(m.info.Model)
 		if name == "" {
 			name = m.o.Request.Model + m.o.Request.Default.Model
 		}
-		m.print("model " + paint.Bold.Render(clean(name)) + paint.Faint.Render(" · /model NAME takes another"))
+		m.print("model " + paint.Bold.Render(clean(name)) + paint.Faint.Render(" · /model NAME changes it"))
 		return nil
 	}
 	m.o.Request.Model, m.o.Settings.Model = args[0], args[0]
@@ -414,7 +437,7 @@ func (m *screen) reopen() tea.Cmd {
 func (m *screen) newVerb([]string) tea.Cmd {
 	cmd := m.reopen()
 	m.o.Task, m.info, m.st = "", session.Info{}, new(state.State)
-	m.print(paint.Faint.Render("the next request begins a new task"))
+	m.print(paint.Faint.Render("the next request starts a new task"))
 	return cmd
 }
 
@@ -480,5 +503,5 @@ func (m *screen) shellEnded(msg shellMsg) {
 	}
 	m.beside = append(m.beside, fmt.Sprintf("I ran `%s` (exit %d):\n```\n%s\n```", msg.line, exit, strings.TrimRight(shown, "\n")))
 	m.beside = slices.Clip(m.beside)
-	m.print(paint.Faint.Render("goes with your next message"))
+	m.print(paint.Faint.Render("its output is sent with your next message"))
 }

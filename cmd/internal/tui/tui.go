@@ -8,6 +8,8 @@ package tui
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -58,7 +60,11 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	defer stop()
 	_, err := p.Run()
 	f.stop()
-	return m.leave(), err
+	r := m.leave()
+	if errors.Is(err, tea.ErrInterrupted) {
+		err = fmt.Errorf("left before what was running had ended: 'anamnesis -c' continues the task: %w", context.Canceled)
+	}
+	return r, err
 }
 
 // client is the terminal's side of a task.

@@ -77,7 +77,7 @@ func (m *screen) working() []string {
 	if strings.TrimSpace(m.reply.text) != "" {
 		m.md.Fit(m.width, m.theme)
 		lines = m.md.Render(m.reply.text)
-		if m.reply.streamed {
+		if !m.blank {
 			lines = append([]string{""}, lines...)
 		}
 		lines = lines[max(0, len(lines)-max(3, m.tall/2)):]
@@ -140,11 +140,12 @@ func (m *screen) status() string {
 		return paint.Faint.Render(paint.Cut("/help · @file · !command · Ctrl-C twice leaves", m.width))
 	}
 	parts := []string{modelName(m.info.Model), m.approval()}
+	narrow := m.width <= 60
 	tokens := m.st.ContextTokens()
 	if m.st.EAS > 0 {
 		parts = append(parts, fmt.Sprintf("%s of %s EAS", paint.Count(tokens), paint.Count(m.st.EAS)))
 	}
-	if m.st.Window > 0 && m.width > 60 {
+	if m.st.Window > 0 && !narrow {
 		parts[len(parts)-1] += fmt.Sprintf(" (window %s)", paint.Count(m.st.Window))
 	}
 	if usd := m.st.Totals.Usage.USD; usd > 0 {
@@ -153,6 +154,9 @@ func (m *screen) status() string {
 	parts = append(parts, fmt.Sprintf("step %d", m.st.Current))
 	if n := m.st.Totals.Jumps; n > 0 {
 		parts = append(parts, paint.Plural(n, "jump"))
+	}
+	if narrow { // what changes while working matters more than the model's name
+		parts = parts[1:]
 	}
 	return paint.Faint.Render(paint.Cut(strings.Join(parts, " · "), m.width))
 }
@@ -190,7 +194,7 @@ func (m *screen) heading() {
 	text := fmt.Sprintf("task %s · %s · EAS %d · approval %s · %s", m.info.Task, modelName(m.info.Model), m.info.EAS, m.info.Approval, term.ShortDir(m.info.Dir))
 	m.print(paint.Faint.Render(text))
 	if !m.fresh {
-		m.print(paint.Faint.Render("went on at step " + fmt.Sprint(m.st.Current) + ": " + paint.Cut(oneLine(clean(m.st.Request)), m.width-30)))
+		m.print(paint.Faint.Render("continues at step " + fmt.Sprint(m.st.Current) + ": " + paint.Cut(oneLine(clean(m.st.Request)), m.width-30)))
 	}
 }
 
@@ -200,7 +204,7 @@ func (m *screen) outcome(msg turnMsg) {
 	case msg.err != nil:
 		m.fail(msg.err)
 	case msg.out.Reason == "interrupted":
-		m.print(paint.Yellow.Render("interrupted") + paint.Faint.Render(" · everything so far is recorded; say what is next"))
+		m.print(paint.Yellow.Render("interrupted") + paint.Faint.Render(" · everything so far is recorded; type to continue"))
 	case msg.out.Reason != "done" && msg.out.Reason != "idle":
 		text := msg.out.Reason
 		if msg.out.Err != nil {
