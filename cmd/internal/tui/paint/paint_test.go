@@ -29,31 +29,6 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestMarkdown: what markdown looks like with and without colours.
-func TestMarkdown(t *testing.T) {
-	for _, c := range []struct{ text, styled, plain string }{
-		{"# One *two*", "\x1b[1;34m# One two\x1b[m", "# One *two*"},
-		{"a **b** `c`  \nd ~~e~~", "a \x1b[1mb\x1b[m \x1b[36mc\x1b[m\nd \x1b[2me\x1b[m", "a **b** `c`\nd ~~e~~"},
-		{"[the page](http://a.b) <http://c.d> [http://e.f](http://e.f)", "the page \x1b[34mhttp://a.b\x1b[m \x1b[34mhttp://c.d\x1b[m\n\x1b[34mhttp://e.f\x1b[m", "the page http://a.b http://c.d\nhttp://e.f"},
-		{"- a\n  - b\n- [x] c", "• a\n  • b\n• [x] c", "• a\n  • b\n• [x] c"},
-		{"9. a\n\n   more\n10. b", "9. a\n\n   more\n\n10. b", "9. a\n\n   more\n\n10. b"},
-		{"- a list item that is longer than a line of forty", "• a list item that is longer than a line\n  of forty", "• a list item that is longer than a line\n  of forty"},
-		{"> a\n> b\n\nc", "│ a b\n\nc", "│ a b\n\nc"},
-		{"```go\n\tf() // this line is longer than forty columns\n```", "\x1b[36m\tf() // this line is longer than forty columns\x1b[m", "\tf() // this line is longer than forty columns"},
-		{"|a|b|\n|-|-:|\n|cc|`d`|", " a  \x1b[2m│\x1b[m b \n\x1b[2m────\x1b[m\x1b[2m┼\x1b[m\x1b[2m───\x1b[m\n cc \x1b[2m│\x1b[m \x1b[36md\x1b[m ", " a  │   b \n────┼─────\n cc │ `d` "},
-		{"*a &amp; &#27;[31m \\*b\\* \x1b[2J*", "\x1b[3ma & \\x1b[31m *b* \\x1b[2J\x1b[m", "*a & \\x1b[31m *b* \\x1b[2J*"},
-		{"<b>x</b>\n\n<p>\ny", "<b>x</b>\n\n\x1b[36m<p>\x1b[m\n\x1b[36my\x1b[m", "<b>x</b>\n\n<p>\ny"},
-	} {
-		for theme, want := range map[string]string{"dark": c.styled, "none": c.plain} {
-			var md Markdown
-			md.Fit(42, theme)
-			if got := strings.Join(md.Render(c.text), "\n"); got != want {
-				t.Errorf("%s, %q:\n%q, want\n%q", theme, c.text, got, want)
-			}
-		}
-	}
-}
-
 // TestShowChange: line numbers of both sides, and a gap where nothing changes.
 func TestShowChange(t *testing.T) {
 	before := "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n"
