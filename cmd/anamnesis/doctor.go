@@ -18,6 +18,7 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -75,6 +76,7 @@ func (a *app) doctorMachine(ctx context.Context) error {
 func (a *app) doctorAgents(ctx context.Context, h taskdir.Home) {
 	say := func(format string, args ...any) { a.println(view.Line(fmt.Sprintf(format, args...), 500)) }
 	if p, err := a.places(); err == nil {
+		a.doctorSurroundings(p.State, say)
 		for _, agent := range install.Agents() {
 			if line, ok := p.Examine(ctx, agent); ok {
 				say("%s", line)
@@ -89,6 +91,30 @@ func (a *app) doctorAgents(ctx context.Context, h taskdir.Home) {
 	}
 	if n := beside.Waiting(h); n > 0 {
 		say("other agents: %d events wait to be recorded; the next hook in their directories records them", n)
+	}
+}
+
+// doctorSurroundings prints what the state folder and this directory rest on that
+// recording does not work well on.
+func (a *app) doctorSurroundings(state string, say func(string, ...any)) {
+	text := func(path string) string {
+		data, _ := os.ReadFile(path) // there is none on macOS
+		return string(data)
+	}
+	real := func(path string) string {
+		if at, err := session.RealDir(path); err == nil {
+			return at
+		}
+		return path
+	}
+	m := install.Machine{Mounts: text("/proc/self/mountinfo"), Kernel: text("/proc/version"), Getenv: a.getenv}
+	for _, mark := range []string{"/.dockerenv", "/run/.containerenv"} {
+		if _, err := os.Lstat(mark); err == nil {
+			m.Container = true
+		}
+	}
+	for _, line := range m.Concerns(real(state), real(".")) {
+		say("%s", line)
 	}
 }
 

@@ -48,8 +48,8 @@ func (p *Places) Examine(ctx context.Context, agent sessions.Agent) (line string
 	if why := p.forbidden(agent); why != "" {
 		say = append(say, why)
 	}
-	if _, err := find("anamnesis", desktopPath); err != nil {
-		say = append(say, fmt.Sprintf("anamnesis is on no PATH of a desktop or SSH session; what was installed names %s", p.Program))
+	if why := p.unfound(programs[agent]); why != "" {
+		say = append(say, why)
 	}
 	return fmt.Sprintf("%s: %s", agent, strings.Join(say, "; ")), true
 }

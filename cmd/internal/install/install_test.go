@@ -301,14 +301,14 @@ func TestExamine(t *testing.T) {
 	}
 	p.do(t, sessions.Claude)
 	p.do(t, sessions.Codex)
-	want(sessions.Claude, "claude is not on PATH", "names /no/such/anamnesis", "!install claude-code")
+	want(sessions.Claude, "claude is not on PATH", "their paths in an editor's configuration: /no/such/anamnesis", "!install claude-code")
 	put(t, filepath.Join(bin, "claude"), "#!/bin/sh\necho 2.1.330\n")
 	if err := os.Chmod(filepath.Join(bin, "claude"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	put(t, filepath.Join(p.Root, "etc/claude-code/managed-settings.json"), `{"allowManagedHooksOnly": true}`)
 	put(t, p.wrapper(), "other")
-	want(sessions.Claude, "(2.1.330)", "managed hooks only", "run 'anamnesis install claude-code'")
+	want(sessions.Claude, "(2.1.330)", "anamnesis, "+filepath.Join(bin, "claude"), "managed hooks only", "run 'anamnesis install claude-code'")
 	hooks, config := filepath.Join(p.Home, ".codex", "hooks.json"), filepath.Join(p.Home, ".codex", "config.toml")
 	want(sessions.Codex, "trusts 0 of 6 hooks", "!managed")
 	trust := get(t, config)

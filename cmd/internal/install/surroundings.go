@@ -1,0 +1,108 @@
+package install
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// mount is a line of /proc/self/mountinfo.
+type mount struct{ place, kind string }
+
+// parseMounts reads /proc/self/mountinfo. A line of another form is left out.
+func parseMounts(table string) (all []mount) {
+	for line := range strings.Lines(table) {
+		before, after, ok := strings.Cut(line, " - ")
+		head, tail := strings.Fields(before), strings.Fields(after)
+		if !ok || len(head) < 5 || len(tail) < 1 {
+			continue
+		}
+		all = append(all, mount{unescape(head[4]), tail[0]})
+	}
+	return all
+}
+
+// unescape replaces the octal numbers that stand for spaces, tabs, newlines and backslashes.
+func unescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(n))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// kindAt returns the file system that a path is on; of two mounts at one place the later
+// one hides the other.
+func kindAt(mounts []mount, path string) (kind string) {
+	longest := -1
+	for _, m := range mounts {
+		if (m.place == "/" || path == m.place || strings.HasPrefix(path, m.place+"/")) && len(m.place) >= longest {
+			longest, kind = len(m.place), m.kind
+		}
+	}
+	return kind
+}
+
+// Machine is what is known of the machine that this program runs on.
+type Machine struct {
+	Mounts    string // the text of /proc/self/mountinfo; empty where there is none
+	Kernel    string // the text of /proc/version
+	Container bool   // /.dockerenv or /run/.containerenv exists
+	Getenv    func(string) string
+}
+
+// Concerns says, a line each, what the folder of this program's state and a project's
+// directory rest on that recording does not work well on.
+func (m *Machine) Concerns(state, project string) (lines []string) {
+	mounts := parseMounts(m.Mounts)
+	wsl := strings.Contains(strings.ToLower(m.Kernel), "microsoft")
+	for _, d := range []struct{ what, path, remedy string }{
+		{"the state folder", state, "name a folder on a local disk with ANAMNESIS_HOME, and run 'anamnesis install' again"},
+		{"this directory", project, "each save reads the directory; a copy on a local disk is faster"},
+	} {
+		kind := kindAt(mounts, d.path)
+		remote := slices.Contains([]string{"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs"}, kind) ||
+			slices.Contains([]string{"fuse.sshfs", "fuse.rclone", "fuse.s3fs", "fuse.glusterfs", "davfs"}, kind)
+		switch {
+		case wsl && (kind == "9p" || kind == "drvfs"):
+			lines = append(lines, fmt.Sprintf("%s %s is on a disk of Windows (%s), where locks and the watching of files fail: %s", d.what, d.path, kind, d.remedy))
+		case remote:
+			lines = append(lines, fmt.Sprintf("%s %s is on a network mount (%s), where locks and the watching of files fail: %s", d.what, d.path, kind, d.remedy))
+		case slices.Contains([]string{"9p", "virtiofs", "fuse.grpcfuse", "fuse.osxfs", "fakeowner"}, kind):
+			lines = append(lines, fmt.Sprintf("%s %s is a folder of the host (%s), whose changes are not always seen: %s", d.what, d.path, kind, d.remedy))
+		}
+	}
+	if m.inContainer() && slices.Contains([]string{"overlay", "aufs", "fuse.fuse-overlayfs", "vfs", "btrfs"}, kindAt(mounts, state)) {
+		lines = append(lines, fmt.Sprintf("this is a container, and the state folder %s goes with it: mount a volume there, or name one with ANAMNESIS_HOME", state))
+	}
+	return lines
+}
+
+func (m *Machine) inContainer() bool {
+	return m.Container || slices.ContainsFunc([]string{"REMOTE_CONTAINERS", "CODESPACES", "DEVCONTAINER", "GITPOD_WORKSPACE_ID"}, func(name string) bool { return m.Getenv(name) != "" })
+}
+
+// unfound says which programs editors and SSH sessions do not find, whose PATH no shell
+// has extended.
+func (p *Places) unfound(program string) string {
+	var names []string
+	if _, err := find("anamnesis", desktopPath); err != nil {
+		names = append(names, p.Program)
+	}
+	if at, err := find(program, p.Getenv("PATH")); err == nil && !slices.Contains(filepath.SplitList(desktopPath), filepath.Dir(at)) {
+		names = append(names, at)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "editors started from a desktop, and SSH sessions, do not find these by name; write their paths in an editor's configuration: " + strings.Join(names, ", ")
+}
