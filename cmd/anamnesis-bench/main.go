@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(hooksCommand(), loopsCommand(), memoryCommand(), replayCommand(), worldCommand())
+	root.AddCommand(extractorCommand(), hooksCommand(), loopsCommand(), memoryCommand(), replayCommand(), worldCommand())
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/bench/extractor"
 	"anamnesis/cmd/internal/bench/memory"
 )
 
@@ -34,7 +34,6 @@ func memoryCommand() *cobra.Command {
 	f.StringSliceVar(&o.Arms, "arm", nil, "only these arms of World B")
 	f.StringSliceVar(&o.Only, "only", nil, "only these parts")
 	f.BoolVar(&o.Sweep, "sweep", false, "all corners of compliance, span and depth, not only the headline rows")
-	f.StringVar(&o.Data, "data", "", "the folder with the public data (default $ANAMNESIS_BENCH_DATA)")
 	f.StringVar(&o.Temp, "temp", "", "where worlds and streams are made (default /dev/shm where there is one)")
 	f.IntVar(&o.Workers, "workers", 0, "tasks at once (default one a processor)")
 	return measures(cmd, func(ctx context.Context, _ []string) (report, error) {
@@ -43,7 +42,23 @@ func memoryCommand() *cobra.Command {
 			return nil, fmt.Errorf("find this program: %w", err)
 		}
 		o.Program, o.Log = program, logTo(cmd)
-		o.Data = cmp.Or(o.Data, os.Getenv("ANAMNESIS_BENCH_DATA"))
 		return memory.Run(ctx, o)
+	})
+}
+
+func extractorCommand() *cobra.Command {
+	var data string
+	cmd := &cobra.Command{
+		Use:   "extractor",
+		Short: "Measure the blocks of the deterministic extractor on recorded runs",
+		Long:  "Runs the extractor over the recorded conversations and the recorded coding session in --data and counts which failed\ncalls its blocks describe, cite or point to. No model is asked.",
+		Args:  cobra.NoArgs,
+	}
+	cmd.Flags().StringVar(&data, "data", os.Getenv("ANAMNESIS_BENCH_DATA"), "the directory with the public data; only read")
+	return measures(cmd, func(ctx context.Context, _ []string) (report, error) {
+		if data == "" {
+			return nil, fmt.Errorf("%w: no recorded runs; name their directory with --data or ANAMNESIS_BENCH_DATA", errUsage)
+		}
+		return extractor.Run(ctx, data)
 	})
 }

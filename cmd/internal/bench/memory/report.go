@@ -13,9 +13,8 @@ type Report struct {
 	Tasks int          `json:"tasks"` // of a row
 	Rows  []*RowReport `json:"rows,omitempty"`
 
-	Cards     *CardsReport     `json:"cards,omitempty"`
-	Extractor *ExtractorReport `json:"extractor,omitempty"`
-	Complete  *CompleteReport  `json:"complete,omitempty"`
+	Cards    *CardsReport    `json:"cards,omitempty"`
+	Complete *CompleteReport `json:"complete,omitempty"`
 }
 
 // RowReport is one row of the sweep.

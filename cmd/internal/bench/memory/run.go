@@ -28,14 +28,13 @@ var ErrUsage = errors.New("usage")
 
 // The parts of a bench.
 const (
-	PartRepair     = "repair"    // World B
-	PartCards      = "cards"     // World C
-	PartExtractor  = "extractor" // recorded runs
-	PartCompletely = "complete"  // World B on the complete path
+	PartRepair     = "repair"   // World B
+	PartCards      = "cards"    // World C
+	PartCompletely = "complete" // World B on the complete path
 )
 
 // Parts lists the parts, in the order of the report.
-func Parts() []string { return []string{PartRepair, PartCards, PartExtractor, PartCompletely} }
+func Parts() []string { return []string{PartRepair, PartCards, PartCompletely} }
 
 // Options tune a run. The zero value means the defaults.
 type Options struct {
@@ -47,9 +46,6 @@ type Options struct {
 	// Temp is where worlds and streams are made; empty: /dev/shm where there is
 	// one, so that durability, which is not measured, costs nothing.
 	Temp string
-	// Data is the folder with the public data; empty leaves PartExtractor out,
-	// and the report says so.
-	Data string
 	// Program plays the commands of PartCompletely: this program's file, whose
 	// main calls Command. Empty leaves the part out.
 	Program string
@@ -159,14 +155,6 @@ func (b *bench) parts(ctx context.Context, arms []Arm, rep *Report) error {
 		}
 		rep.Cards = c
 		b.Log("World C")
-	}
-	if b.has(PartExtractor) {
-		x, err := b.extractor(ctx)
-		if err != nil {
-			return err
-		}
-		rep.Extractor = x
-		b.Log("extractor")
 	}
 	if b.has(PartCompletely) && b.Program != "" {
 		c, err := b.complete(ctx, Sweep()[:2])

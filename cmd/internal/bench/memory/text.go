@@ -28,9 +28,6 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.Cards != nil {
 		r.Cards.writeText(tw)
 	}
-	if r.Extractor != nil {
-		r.Extractor.writeText(tw)
-	}
 	if r.Complete != nil {
 		r.Complete.writeText(tw)
 	}

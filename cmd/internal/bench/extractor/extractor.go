@@ -1,4 +1,7 @@
-package memory
+// Package extractor measures what the deterministic extractor makes of recorded runs:
+// which failed calls its blocks describe, cite or point to, and whether what it quotes
+// occurs.
+package extractor
 
 import (
 	"context"
@@ -7,6 +10,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"text/tabwriter"
+	"time"
 
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/tokens"
@@ -16,19 +21,17 @@ import (
 // spanShare is how many EAS a span has that the session is cut into.
 const spanShare = 3
 
-// ExtractorReport is what the deterministic extractor makes of recorded runs.
-type ExtractorReport struct {
-	Skipped string         `json:"skipped,omitempty"` // why there are no rows
-	Rows    []ExtractorRow `json:"rows,omitempty"`
-	// Failed calls of the tau-bench runs, and those made again to the letter
-	// that failed again: what the agent's compliance is set beside.
-	Failed   int      `json:"failed"`
-	Again    int      `json:"again"`
-	Repeated Interval `json:"repeated"`
+// Report is the result of a run.
+type Report struct {
+	Rows []Row `json:"rows"`
+	// Failed calls of the tau-bench runs, and those that were repeated to the letter and
+	// failed again: the compliance of the agent in bench memory is compared with them.
+	Failed int `json:"failed"`
+	Again  int `json:"again"`
 }
 
-// ExtractorRow is one kind of span at one EAS.
-type ExtractorRow struct {
+// Row is one kind of span at one EAS.
+type Row struct {
 	Name       string  `json:"name"`
 	EAS        int     `json:"eas"`
 	Spans      int     `json:"spans"`
@@ -43,26 +46,22 @@ type ExtractorRow struct {
 	Fullest    float64 `json:"fullest"`      // largest share of the cap a block takes
 }
 
-func (b *bench) extractor(ctx context.Context) (*ExtractorReport, error) {
-	rep := &ExtractorReport{}
-	if b.Data == "" {
-		rep.Skipped = "no recorded runs: name the folder with --data or ANAMNESIS_BENCH_DATA"
-		return rep, nil
-	}
-	runs, err := tauRuns(b.Data)
+// Run runs the extractor over the recorded runs in a folder.
+func Run(ctx context.Context, data string) (*Report, error) {
+	rep := &Report{}
+	runs, err := tauRuns(data)
 	if err != nil {
-		return nil, fmt.Errorf("bench memory, extractor: %w", err)
+		return nil, fmt.Errorf("bench extractor: %w", err)
 	}
-	long, err := session(b.Data)
+	long, err := session(data)
 	if err != nil {
-		return nil, fmt.Errorf("bench memory, extractor: %w", err)
+		return nil, fmt.Errorf("bench extractor: %w", err)
 	}
 	for _, r := range runs {
 		failed, again := r.repeats()
 		rep.Failed, rep.Again = rep.Failed+failed, rep.Again+again
 	}
-	rep.Repeated = wilson(rep.Again, rep.Failed)
-	counter, err := tokens.ForEncoding(encoding)
+	counter, err := tokens.ForEncoding("r50k_base")
 	if err != nil {
 		return nil, err
 	}
@@ -75,9 +74,9 @@ func (b *bench) extractor(ctx context.Context) (*ExtractorReport, error) {
 			{"coding session, spans of 3 EAS", long.spans(spanShare*eas, counter.Count)},
 			{"coding session, one span", []*recorded{long}},
 		} {
-			row, err := extractorRow(ctx, set.name, set.spans, eas, counter.Count)
+			row, err := rowOf(ctx, set.name, set.spans, eas, counter.Count)
 			if err != nil {
-				return nil, fmt.Errorf("bench memory, extractor: %w", err)
+				return nil, fmt.Errorf("bench extractor: %w", err)
 			}
 			rep.Rows = append(rep.Rows, row)
 		}
@@ -85,14 +84,14 @@ func (b *bench) extractor(ctx context.Context) (*ExtractorReport, error) {
 	return rep, nil
 }
 
-func extractorRow(ctx context.Context, name string, spans []*recorded, eas int, count func(string) int) (ExtractorRow, error) {
-	row := ExtractorRow{Name: name, EAS: eas, Spans: len(spans)}
+func rowOf(ctx context.Context, name string, spans []*recorded, eas int, count func(string) int) (Row, error) {
+	row := Row{Name: name, EAS: eas, Spans: len(spans)}
 	limit := anamnesis.BlockCap(eas)
 	for _, s := range spans {
 		ranges := []op.Range{{First: s.ops[0].Seq, Last: s.ops[len(s.ops)-1].Seq}}
 		res, err := anamnesis.Pass(ctx, nil, anamnesis.Request{
 			Task: "recorded", JumpSeq: ranges[0].Last, From: 2, Reason: "recorded", EAS: eas, Ops: s.ops, Ranges: ranges,
-			Count: count, Now: clock(), WorldDir: "/world",
+			Count: count, Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), WorldDir: "/world",
 		}, nil)
 		if err != nil {
 			return row, fmt.Errorf("%s: %w", s.name, err)
@@ -115,9 +114,9 @@ func extractorRow(ctx context.Context, name string, spans []*recorded, eas int, 
 		cited := citedIn(res.Block)
 		for _, seq := range s.failures() {
 			row.Failed++
-			row.Described += ones(described[seq] || cited.alone[seq])
-			row.Cited += ones(described[seq] || cited.names(seq))
-			row.Pointed += ones(ranges[0].Contains(seq) && strings.Contains(res.Block, "Pointers: ops "+ranges[0].String()+" "))
+			row.Described += count1(described[seq] || cited.alone[seq])
+			row.Cited += count1(described[seq] || cited.names(seq))
+			row.Pointed += count1(ranges[0].Contains(seq) && strings.Contains(res.Block, "Pointers: ops "+ranges[0].String()+" "))
 		}
 		if n := count(res.Block); n > limit {
 			row.OverCap++
@@ -179,18 +178,24 @@ func citedIn(block string) citations {
 	return c
 }
 
-func (r *ExtractorReport) writeText(w io.Writer) {
-	fmt.Fprintln(w, "\nExtractor, on recorded runs")
-	if r.Skipped != "" {
-		fmt.Fprintln(w, "SKIPPED: "+r.Skipped)
-		return
-	}
-	fmt.Fprintln(w, "spans\tEAS\tnumber\tlargest\tfailed calls\tdescribed\tor cited\tor pointed to\terrors quoted\toccur in the span\tblocks over the cap\tfullest")
+// WriteText prints the report as a table.
+func (r *Report) WriteText(w io.Writer) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "spans\tEAS\tnumber\tlargest\tfailed calls\tdescribed\tor cited\tor pointed to\terrors quoted\toccur in the span\tblocks over the cap\tfullest")
 	for _, x := range r.Rows {
-		fmt.Fprintf(w, "%s\t%dk\t%d\t%d\t%d\t%s\t%s\t%s\t%d\t%s\t%d\t%.0f %%\n", x.Name, x.EAS/1000, x.Spans, x.Tokens, x.Failed, share(x.Described, x.Failed), share(x.Cited, x.Failed),
+		fmt.Fprintf(tw, "%s\t%dk\t%d\t%d\t%d\t%s\t%s\t%s\t%d\t%s\t%d\t%.0f %%\n", x.Name, x.EAS/1000, x.Spans, x.Tokens, x.Failed, share(x.Described, x.Failed), share(x.Cited, x.Failed),
 			share(x.Pointed, x.Failed), x.Quotes, share(x.TrueQuotes, x.Quotes), x.OverCap, 100*x.Fullest)
 	}
-	fmt.Fprintf(w, "gpt-4o in tau-bench repeated %d of %d failed calls to the letter, and they failed again: %s\n", r.Again, r.Failed, percent(r.Repeated))
+	fmt.Fprintf(tw, "gpt-4o in tau-bench repeated %d of %d failed calls to the letter, and they failed again: %s\n", r.Again, r.Failed, share(r.Again, r.Failed))
+	return tw.Flush()
+}
+
+// count1 is 1 where b holds.
+func count1(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func share(n, of int) string {
