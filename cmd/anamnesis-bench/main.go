@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/bench/depot"
 	"anamnesis/cmd/internal/bench/loops"
 	"anamnesis/cmd/internal/bench/memory"
 	"anamnesis/cmd/internal/bench/replay"
@@ -25,7 +26,7 @@ import (
 
 func main() {
 	guard.SuperviseMain() // returns at once, unless this process is a command's supervisor
-	memory.CommandMain()  // or runs a command of the simulated projects
+	depot.CommandMain()   // or runs a command of the simulated projects
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))

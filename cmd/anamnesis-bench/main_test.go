@@ -35,7 +35,7 @@ func TestUsage(t *testing.T) {
 		"loops /nonexistent":                 "no such file",
 		"memory --arm nonsense":              `there is no arm "nonsense"; the arms are none, forget, dmail`,
 		"memory --tasks 1":                   "2 to 20000 are possible",
-		"memory --only nonsense":             "the parts are repair, cards, extractor, complete",
+		"memory --only nonsense":             "the parts are repair, cards, complete",
 		"replay":                             "no --data; name the directory",
 		"world":                              "no directory: name one with --dir",
 		"world --dir . --program x --only x": `no row "x"`,

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"anamnesis/anamnesis"
+	"anamnesis/cmd/internal/bench/depot"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 )
@@ -20,8 +21,8 @@ import (
 type agent struct {
 	p   *Params
 	arm *Arm
-	pz  *puzzle // for its words and for judging; the agent does not decide by it
-	src source
+	pz  *depot.Puzzle // for its words and for judging; the agent does not decide by it
+	src depot.Source
 	g   *grammar
 	w   *writer
 
@@ -59,8 +60,8 @@ type said struct {
 
 var _ model.Model = (*agent)(nil)
 
-func newAgent(p *Params, arm *Arm, pz *puzzle, s source) *agent {
-	return &agent{p: p, arm: arm, pz: pz, src: s, g: newGrammar(), w: newWriter(arm.WriterError, arm.WriterCards, s.at("writer", 0)), parsed: make(map[said]*reading), said: make(map[string]bool)}
+func newAgent(p *Params, arm *Arm, pz *depot.Puzzle, s depot.Source) *agent {
+	return &agent{p: p, arm: arm, pz: pz, src: s, g: newGrammar(), w: newWriter(arm.WriterError, arm.WriterCards, s.At("writer", 0)), parsed: make(map[said]*reading), said: make(map[string]bool)}
 }
 
 // Name implements model.Model.
@@ -115,7 +116,7 @@ func (a *agent) writePass(r model.Request) (model.Reply, error) {
 	return reply, nil
 }
 
-func tokensOf(s string) int { return (len(s) + bytesPerToken - 1) / bytesPerToken }
+func tokensOf(s string) int { return (len(s) + depot.BytesPerToken - 1) / depot.BytesPerToken }
 
 // account books the request's tokens. What it shares with the request before,
 // byte for byte from the beginning, is cached.
@@ -129,7 +130,7 @@ func (a *agent) account(msgs []model.Message) (size int) {
 				cached += n
 				continue
 			}
-			cached += commonPrefix(m.Text, a.sent[i].Text) / bytesPerToken
+			cached += commonPrefix(m.Text, a.sent[i].Text) / depot.BytesPerToken
 		}
 		same = false
 	}
@@ -187,12 +188,12 @@ func (a *agent) recall(msgs []model.Message, size int) beliefs {
 		for _, f := range r.facts {
 			key := f.key()
 			seen[key]++
-			distance := size - before - f.at/bytesPerToken
-			src := a.src.at(key, a.turn*1000+seen[key])
-			if f.unsure && src.at("check first", 0).chance(a.p.Compliance) {
+			distance := size - before - f.at/depot.BytesPerToken
+			src := a.src.At(key, a.turn*1000+seen[key])
+			if f.unsure && src.At("check first", 0).Chance(a.p.Compliance) {
 				continue // here the check is to take the option
 			}
-			if src.chance(Recall(max(distance, 1), size, a.p.EAS)) {
+			if src.Chance(Recall(max(distance, 1), size, a.p.EAS)) {
 				out = append(out, f)
 			}
 		}
@@ -275,7 +276,7 @@ func (a *agent) act(msgs []model.Message, size int) model.Reply {
 		if strings.Contains(last, "(it failed)") {
 			return a.deadEnd(msgs, size, at.state, "")
 		}
-		return a.bash("It has to be made again here.", at.next+again)
+		return a.bash("It has to be made again here.", at.next+depot.Again)
 	}
 	switch {
 	case at.next == "":
@@ -326,15 +327,15 @@ func (a *agent) decide(msgs []model.Message, size int, at place, rest string) mo
 	name, list, _ := strings.Cut(rest, ": one of ")
 	options := strings.Fields(list)
 	known := a.recall(msgs, size)
-	src := a.src.at("decide "+name, a.turn)
+	src := a.src.At("decide "+name, a.turn)
 	liking := func(o string) float64 {
-		return (1-a.p.Whim)*a.src.at("habit "+name+" "+o, 0).float() + a.p.Whim*src.at(o, 0).float()
+		return (1-a.p.Whim)*a.src.At("habit "+name+" "+o, 0).Float() + a.p.Whim*src.At(o, 0).Float()
 	}
 	slices.SortFunc(options, func(x, y string) int { return cmp.Compare(liking(y), liking(x)) })
-	if o := known.worked(name, at.state); slices.Contains(options, o) && src.at("follow", 0).chance(a.p.Compliance) {
+	if o := known.worked(name, at.state); slices.Contains(options, o) && src.At("follow", 0).Chance(a.p.Compliance) {
 		options = append([]string{o}, slices.DeleteFunc(options, func(other string) bool { return other == o })...)
 	}
-	heeds := func(o string) bool { return src.at("heed "+o, 1).chance(a.p.Compliance) }
+	heeds := func(o string) bool { return src.At("heed "+o, 1).Chance(a.p.Compliance) }
 	pick, avoided := "", []string(nil)
 	for _, o := range options {
 		if (known.failed(name, o, at.state) || !known.hinted(name, o)) && heeds(o) {
@@ -345,11 +346,11 @@ func (a *agent) decide(msgs []model.Message, size int, at place, rest string) mo
 			pick = o
 		}
 	}
-	if pick == "" && src.at("oldest", 0).chance(a.p.Compliance) {
+	if pick == "" && src.At("oldest", 0).Chance(a.p.Compliance) {
 		pick = known.oldest(name, at.state, avoided)
 	}
 	a.judge(name, at.state, pick, avoided)
-	if pick == "" && at.state != freshTree {
+	if pick == "" && at.state != depot.FreshTree {
 		return a.deadEnd(msgs, size, at.state, "no "+name+" works on it")
 	}
 	if pick == "" {
@@ -364,10 +365,10 @@ func (a *agent) decide(msgs []model.Message, size int, at place, rest string) mo
 func (a *agent) dispute(known beliefs, state string) (text string) {
 	choices := strings.Split(state, ",")
 	decision, option, _ := strings.Cut(choices[len(choices)-1], "=")
-	prefix := cmp.Or(strings.Join(choices[:len(choices)-1], ","), freshTree)
+	prefix := cmp.Or(strings.Join(choices[:len(choices)-1], ","), depot.FreshTree)
 	for _, f := range known {
 		wrong := f.kind == factRefused && f.card != "" && f.decision == decision && f.option == option && f.state == prefix
-		if wrong && !a.said[f.card] && a.src.at("dispute "+f.card, a.turn).chance(a.p.Compliance) {
+		if wrong && !a.said[f.card] && a.src.At("dispute "+f.card, a.turn).Chance(a.p.Compliance) {
 			a.said[f.card] = true
 			text += " lesson " + f.card + " does not hold."
 		}
@@ -386,7 +387,7 @@ func (a *agent) judge(name, state, pick string, avoided []string) {
 		for _, e := range a.pz.Decisions[:k] {
 			right = append(right, e.Right)
 		}
-		if a.pz.state(right) != state {
+		if a.pz.State(right) != state {
 			return // nothing is right here
 		}
 		a.m.Chances++
@@ -401,7 +402,7 @@ func (a *agent) judge(name, state, pick string, avoided []string) {
 func (a *agent) deadEnd(msgs []model.Message, size int, state, why string) model.Reply {
 	choices := strings.Split(state, ",")
 	decision, option, _ := strings.Cut(choices[len(choices)-1], "=")
-	prefix := cmp.Or(strings.Join(choices[:len(choices)-1], ","), freshTree)
+	prefix := cmp.Or(strings.Join(choices[:len(choices)-1], ","), depot.FreshTree)
 	text := "Dead end: " + a.say(decision, option, prefix)
 	if why != "" {
 		text += ": " + why
@@ -423,10 +424,10 @@ func (a *agent) deadEnd(msgs []model.Message, size int, state, why string) model
 
 // say is a failure in the agent's own words: not always with its state.
 func (a *agent) say(decision, option, state string) string {
-	if !a.src.at("care "+decision+option+state, a.turn).chance(a.p.Care) {
+	if !a.src.At("care "+decision+option+state, a.turn).Chance(a.p.Care) {
 		state = ""
 	}
-	return refusal(decision, option, state)
+	return depot.Refusal(decision, option, state)
 }
 
 // mail is what a D-Mail says: the conclusion and everything else the agent

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"anamnesis/cmd/internal/bench/depot"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 )
@@ -168,7 +168,7 @@ func (b *bench) inARow(ctx context.Context, c condition, cards bool) (run cardsR
 		if !cards {
 			st.home = homeIn(st.root)
 		}
-		m, err := st.play(ctx, &p, &arm, pz, fmt.Sprintf("task_%d", task+1), source{pz.Seed})
+		m, err := st.play(ctx, &p, &arm, pz, fmt.Sprintf("task_%d", task+1), depot.Source{Seed: pz.Seed})
 		if err != nil {
 			return run, fmt.Errorf("%s, task %d: %w", c.name, task, err)
 		}
@@ -184,34 +184,19 @@ func (b *bench) inARow(ctx context.Context, c condition, cards bool) (run cardsR
 }
 
 // family is the puzzle of a task: its project's, with logs of its own.
-func (b *bench) family(p *Params, task int, stale bool) *puzzle {
+func (b *bench) family(p *Params, task int, stale bool) *depot.Puzzle {
 	f := familyOf(b.src, task)
-	pz := newPuzzle(p, b.src.at("family", f))
+	pz := depot.New(&p.Params, b.src.At("family", f))
 	if stale && task >= staleFrom && f%staleEvery == 0 {
-		pz.moveRight(b.src.at("stale", f))
+		pz.MoveRight(b.src.At("stale", f))
 	}
-	pz.Seed = b.src.at("cards task", task).seed
+	pz.Seed = b.src.At("cards task", task).Seed
 	return pz
 }
 
 // familyOf goes through the projects round by round, in another order each.
-func familyOf(s source, task int) int {
-	return s.at("round", task/cardFamilies).rand().Perm(cardFamilies)[task%cardFamilies]
-}
-
-// moveRight makes another option of the last decision the right one.
-func (pz *puzzle) moveRight(s source) {
-	last := &pz.Decisions[len(pz.Decisions)-1]
-	var path []string
-	for _, d := range pz.Decisions[:len(pz.Decisions)-1] {
-		path = append(path, d.Right)
-	}
-	others := slices.DeleteFunc(slices.Clone(last.Options), func(o string) bool { return o == last.Right })
-	was, now := strings.Join(append(slices.Clone(path), last.Right), ","), others[s.between(0, len(others)-1)]
-	becomes := strings.Join(append(path, now), ",")
-	last.Depth = maps.Clone(last.Depth)
-	last.Depth[was], last.Depth[becomes] = last.Depth[becomes], last.Depth[was]
-	last.Right, pz.Hint = now, ""
+func familyOf(s depot.Source, task int) int {
+	return s.At("round", task/cardFamilies).Rand().Perm(cardFamilies)[task%cardFamilies]
 }
 
 // poison puts false cards for each project into a store.
@@ -223,13 +208,13 @@ func (b *bench) poison(ctx context.Context, p *Params, dir string, how poison) (
 	defer func() { err = errors.Join(err, kb.Close()) }()
 	ids = make(map[string]bool)
 	for f := range cardFamilies {
-		pz := newPuzzle(p, b.src.at("family", f))
+		pz := depot.New(&p.Params, b.src.At("family", f))
 		last := pz.Decisions[len(pz.Decisions)-1]
 		var path []string
 		for _, d := range pz.Decisions[:len(pz.Decisions)-1] {
 			path = append(path, d.Right)
 		}
-		claim := fmt.Sprintf("error[%s]: %s in project %s", last.Code, refusal(last.Name, last.Right, pz.state(path)), pz.Project)
+		claim := fmt.Sprintf("error[%s]: %s in project %s", last.Code, depot.Refusal(last.Name, last.Right, pz.State(path)), pz.Project)
 		for n := range 1 + ones(how == colluding) {
 			from := how.evidence(kb, pz.Project, n)
 			if from == nil {

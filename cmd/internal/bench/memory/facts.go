@@ -7,19 +7,6 @@ import (
 	"strings"
 )
 
-// freshTree is the state before the first decision.
-const freshTree = "fresh tree"
-
-// refusal is the statement that an option failed in a state; without a state
-// it claims that the option never works.
-func refusal(decision, option, state string) string {
-	s := decision + " " + option + " is refused"
-	if state != "" {
-		s += " on " + state
-	}
-	return s
-}
-
 // fact is one statement a text makes.
 type fact struct {
 	kind     factKind

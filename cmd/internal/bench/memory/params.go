@@ -1,28 +1,15 @@
 package memory
 
-import "fmt"
+import (
+	"fmt"
+
+	"anamnesis/cmd/internal/bench/depot"
+)
 
 // Params are the numbers of World B and of its agent. They were committed
 // before the first result and are not fitted to one.
 type Params struct {
-	Deep bool // dead ends 5 to 30 steps deep, not 1 to 3
-
-	Decisions int // in sequence, each needs the right option
-	Options   int // of a decision, one of them right
-	// Garden is the probability that a wrong option of any decision but the last
-	// is a garden path.
-	Garden float64
-	// Hint is the probability that a task shows, in the output of one of its dead
-	// ends, which two options of the last decision are worth trying.
-	Hint float64
-	// Licence is the probability that the first decision's options need an
-	// activation outside the directory.
-	Licence     float64
-	Activations int // a task may make; one more locks it for good
-
-	Bare bool // errors do not name the state they hold for
-
-	OutputTokens [2]int // of a command, least and most
+	depot.Params
 
 	// Compliance is the probability that the agent avoids an option it recalls
 	// to have failed in the present state. Recorded models repeat a failed call
@@ -55,19 +42,11 @@ const (
 // 0.85, a model of EAS 16k with a window of 128k.
 func Defaults() Params {
 	return Params{
-		Deep: true, Decisions: 2, Options: 4, Garden: 0.35, Hint: 0.5, Licence: 0.5, Activations: 3,
-		OutputTokens: [2]int{80, 900}, Compliance: 0.85, Care: 0.8, Whim: 0.5,
-		EAS: 16_000, Window: 128_000, MaxSteps: 200, Budget: 500_000,
+		Params: depot.Params{
+			Deep: true, Decisions: 2, Options: 4, Garden: 0.35, Hint: 0.5, Licence: 0.5, Activations: 3, OutputTokens: [2]int{80, 900},
+		},
+		Compliance: 0.85, Care: 0.8, Whim: 0.5, EAS: 16_000, Window: 128_000, MaxSteps: 200, Budget: 500_000,
 	}
-}
-
-// depths are the least and the most steps of a dead end, and of a path that
-// goes on.
-func (p *Params) depths() (dead, on [2]int) {
-	if p.Deep {
-		return [2]int{5, 30}, [2]int{3, 6}
-	}
-	return [2]int{1, 3}, [2]int{1, 2}
 }
 
 // Row is one row of the sweep.

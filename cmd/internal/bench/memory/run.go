@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"anamnesis/cmd/internal/bench/depot"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -121,7 +122,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bench memory: %w", err)
 	}
-	b := &bench{Options: o, dir: dir, src: source{o.Seed}}
+	b := &bench{Options: o, dir: dir, src: depot.Source{Seed: o.Seed}}
 	rep := &Report{Seed: o.Seed, Tasks: o.Tasks}
 	err = b.parts(ctx, arms, rep)
 	return rep, errors.Join(err, os.RemoveAll(dir))
@@ -130,7 +131,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 type bench struct {
 	Options
 	dir string
-	src source
+	src depot.Source
 }
 
 func (b *bench) parts(ctx context.Context, arms []Arm, rep *Report) error {
@@ -190,9 +191,9 @@ func (b *bench) one(ctx context.Context, p *Params, arm *Arm, task int, program 
 	if err != nil {
 		return Metrics{}, err
 	}
-	src := b.src.at("task", task)
+	src := b.src.At("task", task)
 	st := &stage{root: root, home: homeIn(root), program: program, now: clock()}
-	m, err := st.play(ctx, p, arm, newPuzzle(p, src), "bench", src)
+	m, err := st.play(ctx, p, arm, depot.New(&p.Params, src), "bench", src)
 	if err != nil {
 		err = fmt.Errorf("task %d, arm %s: %w", task, arm.Name, err)
 	}

@@ -7,12 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/cmd/internal/bench/depot"
 	"anamnesis/orchestrator/guard"
 )
 
 func TestMain(m *testing.M) {
 	guard.SuperviseMain()
-	CommandMain()
+	depot.CommandMain()
 	os.Exit(m.Run())
 }
 
@@ -36,7 +37,7 @@ func TestSameSeedSameReport(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.Tasks = 1
-		b := &bench{Options: o, dir: o.Temp, src: source{o.Seed}}
+		b := &bench{Options: o, dir: o.Temp, src: depot.Source{Seed: o.Seed}}
 		row, err := b.row(t.Context(), Sweep()[1], Arms())
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +63,7 @@ func TestCompletePath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{Options: Options{Program: program}, dir: t.TempDir(), src: source{7}}
+	b := &bench{Options: Options{Program: program}, dir: t.TempDir(), src: depot.Source{Seed: 7}}
 	r, err := b.complete(t.Context(), Sweep()[1:2])
 	if err != nil {
 		t.Fatal(err)
@@ -80,8 +81,8 @@ func TestCompletePath(t *testing.T) {
 // right.
 func TestFamilies(t *testing.T) {
 	p := Defaults()
-	b := &bench{src: source{7}}
-	first := make(map[int]*puzzle)
+	b := &bench{src: depot.Source{Seed: 7}}
+	first := make(map[int]*depot.Puzzle)
 	moved := 0
 	for task := range cardTasks {
 		f := familyOf(b.src, task)
@@ -101,7 +102,7 @@ func TestFamilies(t *testing.T) {
 				path = append(path, d.Right)
 			}
 			prefix := strings.Join(path, ",") + ","
-			if !stale.leadsOn(prefix+now) || stale.leadsOn(prefix+was) || task < staleFrom {
+			if !stale.LeadsOn(prefix+now) || stale.LeadsOn(prefix+was) || task < staleFrom {
 				t.Errorf("task %d: %s moved to %s wrongly", task, was, now)
 			}
 		}

@@ -3,6 +3,8 @@ package memory
 import (
 	"math"
 	"slices"
+
+	"anamnesis/cmd/internal/bench/depot"
 )
 
 // resamples is how often a bootstrap draws.
@@ -29,7 +31,7 @@ func wilson(hits, n int) Interval {
 
 // bootstrap is the percentile interval of a statistic of tasks drawn with
 // replacement. The same draws serve every arm, so differences are paired.
-func bootstrap(n int, s source, stat func(tasks []int) float64) Interval {
+func bootstrap(n int, s depot.Source, stat func(tasks []int) float64) Interval {
 	all := make([]int, n)
 	for i := range all {
 		all[i] = i
@@ -37,7 +39,7 @@ func bootstrap(n int, s source, stat func(tasks []int) float64) Interval {
 	if n == 0 {
 		return Interval{}
 	}
-	r := s.at("bootstrap", n).rand()
+	r := s.At("bootstrap", n).Rand()
 	values := make([]float64, resamples)
 	drawn := make([]int, n)
 	for i := range values {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/cmd/internal/bench/depot"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	agentspec "anamnesis/orchestrator/agent"
@@ -43,14 +44,14 @@ type stage struct {
 }
 
 // play runs one task in one arm on the orchestrator.
-func (st *stage) play(ctx context.Context, p *Params, arm *Arm, pz *puzzle, id string, src source) (Metrics, error) {
-	pr := &project{puzzle: pz, dir: filepath.Join(st.root, pz.Project), outside: filepath.Join(st.root, "outside")}
-	for _, dir := range []string{pr.dir, pr.outside} {
+func (st *stage) play(ctx context.Context, p *Params, arm *Arm, pz *depot.Puzzle, id string, src depot.Source) (Metrics, error) {
+	pr := &depot.Project{Puzzle: pz, Dir: filepath.Join(st.root, pz.Project), Outside: filepath.Join(st.root, "outside")}
+	for _, dir := range []string{pr.Dir, pr.Outside} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return Metrics{}, err
 		}
 	}
-	if err := pr.writeConfig(nil); err != nil {
+	if err := pr.WriteConfig(nil); err != nil {
 		return Metrics{}, err
 	}
 	bash, err := st.bash(pr)
@@ -80,7 +81,7 @@ func (st *stage) play(ctx context.Context, p *Params, arm *Arm, pz *puzzle, id s
 	a := newAgent(p, arm, pz, src)
 	c := &counter{met: make(map[string]int), m: &a.m}
 	task, err := runtime.Create(ctx, st.home, runtime.New{
-		ID: id, Dir: pr.dir, Request: pz.request(), Model: a.Name(), EAS: eas, EASFrom: "bench", Window: window, Encoding: encoding,
+		ID: id, Dir: pr.Dir, Request: pz.Request(), Model: a.Name(), EAS: eas, EASFrom: "bench", Window: window, Encoding: encoding,
 		Approval: "auto", Sandbox: string(guard.ConfineOff), System: system, NoFinalPass: !arm.Pass,
 		Mark: "bench7",
 	}, runtime.Options{
@@ -159,11 +160,11 @@ func (c *counter) event(o op.Op) {
 }
 
 // bash is the tool that runs the project's commands.
-func (st *stage) bash(pr *project) (tool.Tool, error) {
+func (st *stage) bash(pr *depot.Project) (tool.Tool, error) {
 	if st.program == "" {
 		return &inProcess{spec: shell.Bash(nil).Spec(), project: pr}, nil
 	}
-	if err := pr.install(st.program, filepath.Join(st.root, "bin")); err != nil {
+	if err := pr.Install(st.program, filepath.Join(st.root, "bin")); err != nil {
 		return nil, err
 	}
 	return &withPath{Tool: shell.Bash(nil), bin: filepath.Join(st.root, "bin")}, nil
@@ -173,7 +174,7 @@ func (st *stage) bash(pr *project) (tool.Tool, error) {
 // those of the real tool, without the process.
 type inProcess struct {
 	spec    tool.Spec
-	project *project
+	project *depot.Project
 }
 
 func (b *inProcess) Spec() tool.Spec { return b.spec }
@@ -190,7 +191,7 @@ func (b *inProcess) Call(_ context.Context, env *tool.Env, args json.RawMessage)
 	if err := env.Started(op.ToolStarted{Call: env.Call}); err != nil {
 		return tool.Result{}, err
 	}
-	out, exit, err := b.project.run(a.Command)
+	out, exit, err := b.project.Run(a.Command)
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("run %q: %w", a.Command, err)
 	}
@@ -208,63 +209,4 @@ func (b *withPath) Call(ctx context.Context, env *tool.Env, args json.RawMessage
 	e := *env
 	e.Environ = append(os.Environ(), "PATH="+b.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return b.Tool.Call(ctx, &e, args)
-}
-
-// install writes the project's commands as programs that call this one.
-func (w *project) install(program, bin string) error {
-	if err := os.MkdirAll(bin, 0o755); err != nil {
-		return err
-	}
-	data, err := json.Marshal(w.puzzle)
-	if err != nil {
-		return fmt.Errorf("write the puzzle down: %w", err)
-	}
-	file := filepath.Join(bin, "puzzle.json")
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		return err
-	}
-	for _, name := range []string{"npm", "curl"} {
-		line := fmt.Sprintf("#!/bin/sh\nexec %q %s %q %q %q %s \"$@\"\n", program, CommandVerb, file, w.dir, w.outside, name)
-		if err := os.WriteFile(filepath.Join(bin, name), []byte(line), 0o755); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// CommandVerb is the argument with which a program plays one command of a
-// project; see CommandMain.
-const CommandVerb = "memory-command"
-
-// CommandMain plays one command of a project and exits, when that is what this
-// process was started for; otherwise it returns at once. A program that is named
-// in Options.Program calls it first thing in main. The arguments are the
-// puzzle's file, the directory, the outside directory, and the words of the
-// command; the exit code is the command's, 125 where it could not be played.
-func CommandMain() {
-	if len(os.Args) < 2 || os.Args[1] != CommandVerb {
-		return
-	}
-	out, exit, err := command(os.Args[2:])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(125)
-	}
-	fmt.Print(out)
-	os.Exit(exit)
-}
-
-func command(args []string) (out string, exit int, err error) {
-	if len(args) < 4 {
-		return "", 0, errors.New("want PUZZLE DIR OUTSIDE COMMAND…")
-	}
-	data, err := os.ReadFile(args[0])
-	if err != nil {
-		return "", 0, err
-	}
-	pr := &project{puzzle: new(puzzle), dir: args[1], outside: args[2]}
-	if err := json.Unmarshal(data, pr.puzzle); err != nil {
-		return "", 0, fmt.Errorf("read the puzzle: %w", err)
-	}
-	return pr.run(strings.Join(args[3:], " "))
 }

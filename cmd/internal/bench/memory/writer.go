@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"anamnesis/cmd/internal/bench/depot"
 )
 
 // writer simulates a model that writes the pass's notes: it reads the evidence
@@ -15,15 +17,15 @@ import (
 type writer struct {
 	wrong float64
 	cards bool
-	src   source
+	src   depot.Source
 	calls int
 	op    *regexp.Regexp
 	g     *grammar
-	words []decision
+	words []depot.Decision
 }
 
-func newWriter(wrong float64, cards bool, s source) *writer {
-	return &writer{wrong: wrong, cards: cards, src: s, op: regexp.MustCompile(`^ops? (\d+)(?:-(\d+))?, step \d+: (.*)$`), g: newGrammar(), words: vocabulary()}
+func newWriter(wrong float64, cards bool, s depot.Source) *writer {
+	return &writer{wrong: wrong, cards: cards, src: s, op: regexp.MustCompile(`^ops? (\d+)(?:-(\d+))?, step \d+: (.*)$`), g: newGrammar(), words: depot.Vocabulary()}
 }
 
 type writtenPath struct {
@@ -92,8 +94,8 @@ func (w *writer) write(question string) string {
 
 // note writes one statement down, or does not, or does so wrongly.
 func (w *writer) note(out *written, f fact, text, head string, end uint64) {
-	src := w.src.at(f.key(), int(end)+w.calls<<20)
-	fate := src.float()
+	src := w.src.At(f.key(), int(end)+w.calls<<20)
+	fate := src.Float()
 	wrong := fate < w.wrong
 	omitted := fate < w.wrong/2
 	if omitted {
@@ -120,7 +122,7 @@ func (w *writer) note(out *written, f fact, text, head string, end uint64) {
 			quote = "it failed: " + quote
 		}
 		if !isError {
-			out.Findings = append(out.Findings, writtenNote{refusal(f.decision, f.option, f.state), []uint64{end}})
+			out.Findings = append(out.Findings, writtenNote{depot.Refusal(f.decision, f.option, f.state), []uint64{end}})
 			return
 		}
 		if w.cards {
@@ -131,17 +133,17 @@ func (w *writer) note(out *written, f fact, text, head string, end uint64) {
 			out.Cards = append(out.Cards, writtenCard{Topic: says, Issue: []string{says}, Solution: []string{}, Ops: []uint64{end}})
 		}
 		out.Falsified = append(out.Falsified, writtenPath{
-			Action: refusal(f.decision, f.option, f.state), State: f.state, Error: quote, Why: "the option does not work there", Confidence: "high", Ops: []uint64{end},
+			Action: depot.Refusal(f.decision, f.option, f.state), State: f.state, Error: quote, Why: "the option does not work there", Confidence: "high", Ops: []uint64{end},
 		})
 	}
 }
 
 // another is some other option of the same decision.
-func (w *writer) another(f fact, src source) string {
+func (w *writer) another(f fact, src depot.Source) string {
 	for _, d := range w.words {
 		if d.Name == f.decision {
 			for i := 0; ; i++ {
-				if o := d.Options[src.at("another", i).between(0, len(d.Options)-1)]; o != f.option {
+				if o := d.Options[src.At("another", i).Between(0, len(d.Options)-1)]; o != f.option {
 					return o
 				}
 			}

@@ -1,17 +1,18 @@
-package memory
+package depot
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
 
-// puzzle is one repair task: which options there are and where each leads. It
-// can be written down as JSON, so that another process can play it.
-type puzzle struct {
+// Puzzle is one repair task: which options there are and where each leads. It is
+// encoded as JSON where another process plays it.
+type Puzzle struct {
 	Seed      uint64     `json:"seed"`
 	Project   string     `json:"project"`
-	Decisions []decision `json:"decisions"`
+	Decisions []Decision `json:"decisions"`
 	// Hint is shown by the first decision's option HintAt, in its stage HintStage;
 	// empty when the task has none.
 	Hint      string `json:"hint,omitempty"`
@@ -24,9 +25,9 @@ type puzzle struct {
 	Bare        bool   `json:"bare,omitempty"`
 }
 
-// decision is one choice. Right is the option that leads on when every choice
+// Decision is one choice. Right is the option that leads on when every choice
 // before it was right; under any other prefix all its options are dead ends.
-type decision struct {
+type Decision struct {
 	Name    string   `json:"name"`
 	Options []string `json:"options"`
 	Right   string   `json:"right"`
@@ -36,25 +37,25 @@ type decision struct {
 	Depth map[string]int `json:"depth"`
 }
 
-// vocabulary returns the names of decisions and their options.
-func vocabulary() []decision {
-	return []decision{
+// Vocabulary returns the names of decisions and their options.
+func Vocabulary() []Decision {
+	return []Decision{
 		{Name: "backend", Options: []string{"sled", "rocksdb", "lmdb", "boltdb", "badger", "pebble"}},
 		{Name: "cache", Options: []string{"redis", "memcached", "ristretto", "groupcache", "hazelcast", "varnish"}},
 		{Name: "codec", Options: []string{"zstd", "snappy", "brotli", "gzip", "xzip", "deflate"}},
 	}
 }
 
-// newPuzzle draws a task.
-func newPuzzle(p *Params, s source) *puzzle {
-	r := s.at("puzzle", 0).rand()
-	pz := &puzzle{Seed: s.seed, Project: fmt.Sprintf("depot-%04x", r.IntN(1<<16)), Activations: p.Activations, Output: p.OutputTokens, Bare: p.Bare}
+// New draws a task.
+func New(p *Params, s Source) *Puzzle {
+	r := s.At("puzzle", 0).Rand()
+	pz := &Puzzle{Seed: s.Seed, Project: fmt.Sprintf("depot-%04x", r.IntN(1<<16)), Activations: p.Activations, Output: p.OutputTokens, Bare: p.Bare}
 	dead, on := p.depths()
 	span := func(d [2]int) int { return d[0] + r.IntN(d[1]-d[0]+1) }
-	words := vocabulary()
+	words := Vocabulary()
 	prefixes := []string{""}
 	for k := range p.Decisions {
-		d := decision{Name: words[k].Name, Options: words[k].Options[:p.Options], Depth: make(map[string]int), Code: fmt.Sprintf("R%03d", 100+r.IntN(900))}
+		d := Decision{Name: words[k].Name, Options: words[k].Options[:p.Options], Depth: make(map[string]int), Code: fmt.Sprintf("R%03d", 100+r.IntN(900))}
 		d.Options = slices.Clone(d.Options)
 		r.Shuffle(len(d.Options), func(i, j int) { d.Options[i], d.Options[j] = d.Options[j], d.Options[i] })
 		d.Right = d.Options[r.IntN(len(d.Options))]
@@ -68,7 +69,7 @@ func newPuzzle(p *Params, s source) *puzzle {
 		for _, prefix := range prefixes {
 			for _, o := range d.Options {
 				at := prefix + o
-				goesOn := pz.leadsOn(at)
+				goesOn := pz.LeadsOn(at)
 				d.Depth[at] = span(dead)
 				if goesOn {
 					d.Depth[at] = span(on)
@@ -84,14 +85,14 @@ func newPuzzle(p *Params, s source) *puzzle {
 }
 
 // drawHint places the hint in a dead end of the first decision.
-func (pz *puzzle) drawHint(p *Params, u float64, intN func(int) int) {
+func (pz *Puzzle) drawHint(p *Params, u float64, intN func(int) int) {
 	if u >= p.Hint || len(pz.Decisions) < 2 {
 		return
 	}
 	first, last := pz.Decisions[0], pz.Decisions[len(pz.Decisions)-1]
 	var ends []string
 	for _, o := range first.Options {
-		if !pz.leadsOn(o) && first.Depth[o] > 1 {
+		if !pz.LeadsOn(o) && first.Depth[o] > 1 {
 			ends = append(ends, o)
 		}
 	}
@@ -109,9 +110,9 @@ func (pz *puzzle) drawHint(p *Params, u float64, intN func(int) int) {
 	pz.Hint = fmt.Sprintf("hint: %s must be one of %s or %s", last.Name, pair[0], pair[1])
 }
 
-// leadsOn reports whether a prefix of choices, "sled,redis", goes on: every
+// LeadsOn reports whether a prefix of choices, "sled,redis", goes on: every
 // choice right, or right up to one garden path at its end.
-func (pz *puzzle) leadsOn(prefix string) bool {
+func (pz *Puzzle) LeadsOn(prefix string) bool {
 	choices := strings.Split(prefix, ",")
 	for i, o := range choices {
 		d := pz.Decisions[i]
@@ -123,8 +124,8 @@ func (pz *puzzle) leadsOn(prefix string) bool {
 	return true
 }
 
-// request is what the user asks for.
-func (pz *puzzle) request() string {
+// Request returns the request of the task.
+func (pz *Puzzle) Request() string {
 	var names []string
 	for _, d := range pz.Decisions {
 		names = append(names, d.Name)
@@ -133,4 +134,32 @@ func (pz *puzzle) request() string {
 	return fmt.Sprintf("The tests of project %s fail. Repair its configuration: decide on %s, one after the other, and go through the stages of each choice until 'npm test check' passes. "+
 		"'npm test choose DECISION OPTION' takes an option, 'npm test stage DECISION N' makes a stage, 'npm test status' says where things stand.\n%s",
 		pz.Project, strings.Join(names, ", then "), start.next())
+}
+
+// MoveRight makes another option of the last decision the right one.
+func (pz *Puzzle) MoveRight(s Source) {
+	last := &pz.Decisions[len(pz.Decisions)-1]
+	var path []string
+	for _, d := range pz.Decisions[:len(pz.Decisions)-1] {
+		path = append(path, d.Right)
+	}
+	others := slices.DeleteFunc(slices.Clone(last.Options), func(o string) bool { return o == last.Right })
+	was, now := strings.Join(append(slices.Clone(path), last.Right), ","), others[s.Between(0, len(others)-1)]
+	becomes := strings.Join(append(path, now), ",")
+	last.Depth = maps.Clone(last.Depth)
+	last.Depth[was], last.Depth[becomes] = last.Depth[becomes], last.Depth[was]
+	last.Right, pz.Hint = now, ""
+}
+
+// FreshTree is the state before the first decision.
+const FreshTree = "fresh tree"
+
+// Refusal is the statement that an option failed in a state; without a state it claims
+// that the option never works.
+func Refusal(decision, option, state string) string {
+	s := decision + " " + option + " is refused"
+	if state != "" {
+		s += " on " + state
+	}
+	return s
 }

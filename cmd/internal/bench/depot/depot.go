@@ -1,4 +1,4 @@
-package memory
+package depot
 
 import (
 	"errors"
@@ -11,19 +11,19 @@ import (
 	"strings"
 )
 
-// The files of a project. The licence server's stands outside its directory.
+// The files of a project. The licence server's is outside its directory.
 const (
 	configFile  = "build.conf" // one line a choice: name=option
 	stagesDir   = "stages"     // one file a finished stage: DECISION-N
-	undoingFile = "undoing"    // there while a choice is being taken back by hand
+	undoingFile = "undoing"    // exists while a choice is being undone by hand
 	licenceFile = "licence-server"
 )
 
-// undoStages is how many stages one `undo` takes back.
+// undoStages is how many stages one `undo` removes.
 const undoStages = 3
 
-// again may follow any of the project's commands and changes nothing.
-const again = " --again"
+// Again may follow any of the project's commands and changes nothing.
+const Again = " --again"
 
 // exits of the project's commands.
 const (
@@ -32,16 +32,16 @@ const (
 	exitWrong = 2 // not a command for this moment
 )
 
-// project is a puzzle in a directory.
-type project struct {
-	*puzzle
-	dir     string
-	outside string // where effects go that no rollback reaches
+// Project is a puzzle in a directory.
+type Project struct {
+	*Puzzle
+	Dir     string
+	Outside string // of effects that no rollback reaches
 }
 
-// position is where a project stands.
+// position is the state of a project.
 type position struct {
-	pz      *puzzle
+	pz      *Puzzle
 	choices []string
 	done    int // finished stages of the last choice
 	undoing bool
@@ -50,7 +50,7 @@ type position struct {
 	active  int  // activations made
 }
 
-func (pz *puzzle) position(choices []string, done int) position {
+func (pz *Puzzle) position(choices []string, done int) position {
 	return position{pz: pz, choices: choices, done: done}
 }
 
@@ -75,28 +75,27 @@ func (p *position) open() int {
 	return -1
 }
 
-// needsLicence says whether the next stage is the one that asks for it.
+// needsLicence reports whether the next stage is the one that asks for it.
 func (p *position) needsLicence() bool {
 	return p.pz.Licence && len(p.choices) == 1 && p.done == 1 && p.depth() > 2
 }
 
-// state is the choices as every output shows them.
-func (pz *puzzle) state(choices []string) string {
+// State is the choices as every output shows them.
+func (pz *Puzzle) State(choices []string) string {
 	parts := make([]string, len(choices))
 	for i, o := range choices {
 		parts[i] = pz.Decisions[i].Name + "=" + o
 	}
 	if len(parts) == 0 {
-		return "fresh tree"
+		return FreshTree
 	}
 	return strings.Join(parts, ",")
 }
 
-// next is the last two lines of every output: where things stand and what can
-// come now.
+// next is the last two lines of every output: the state and what can come next.
 func (p *position) next() string {
 	line := func(format string, args ...any) string {
-		return "state: " + p.pz.state(p.choices) + "\nnext: " + fmt.Sprintf(format, args...)
+		return "state: " + p.pz.State(p.choices) + "\nnext: " + fmt.Sprintf(format, args...)
 	}
 	k := len(p.choices)
 	switch {
@@ -112,18 +111,18 @@ func (p *position) next() string {
 	case p.done >= p.depth():
 		return line("npm test check")
 	case p.needsLicence():
-		return line("%s (once for all is enough), then npm test stage %s %d", activate, p.pz.Decisions[k-1].Name, p.done+1)
+		return line("%s (once for all is enough), then npm test stage %s %d", Activate, p.pz.Decisions[k-1].Name, p.done+1)
 	}
 	return line("npm test stage %s %d", p.pz.Decisions[k-1].Name, p.done+1)
 }
 
-// activate is the command with an effect outside the directory.
-const activate = "curl -X POST https://licence.example/activate"
+// Activate is the command with an effect outside the directory.
+const Activate = "curl -X POST https://licence.example/activate"
 
-// run executes one command line and returns what it prints and its exit code.
+// Run executes one command line and returns what it prints and its exit code.
 // The error is that of a file.
-func (w *project) run(command string) (out string, exit int, err error) {
-	command = strings.TrimSuffix(command, again)
+func (w *Project) Run(command string) (out string, exit int, err error) {
+	command = strings.TrimSuffix(command, Again)
 	pos, err := w.look()
 	if err != nil {
 		return "", 0, err
@@ -133,11 +132,11 @@ func (w *project) run(command string) (out string, exit int, err error) {
 		return first + "\n" + body + pos.next() + "\n", exit, nil
 	}
 	refuse := func(why string) (string, int, error) { return why + "\n" + pos.next() + "\n", exitWrong, nil }
-	if command == activate {
+	if command == Activate {
 		if pos.active++; pos.active > w.Activations {
 			pos.locked = true
 		}
-		if err := os.WriteFile(filepath.Join(w.outside, licenceFile), []byte(strconv.Itoa(pos.active)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(w.Outside, licenceFile), []byte(strconv.Itoa(pos.active)), 0o600); err != nil {
 			return "", 0, err
 		}
 		if pos.locked {
@@ -169,9 +168,9 @@ func (w *project) run(command string) (out string, exit int, err error) {
 
 type sayer func(first string, exit int) (string, int, error)
 
-func (w *project) choose(pos *position, option string, says sayer) (string, int, error) {
+func (w *Project) choose(pos *position, option string, says sayer) (string, int, error) {
 	pos.choices, pos.done = append(pos.choices, option), 0
-	if err := w.writeConfig(pos.choices); err != nil {
+	if err := w.WriteConfig(pos.choices); err != nil {
 		return "", 0, err
 	}
 	return says(w.Decisions[len(pos.choices)-1].Name+" set to "+option, exitOK)
@@ -179,22 +178,22 @@ func (w *project) choose(pos *position, option string, says sayer) (string, int,
 
 // stage makes the next stage. The last stage of a wrong option fails: that is
 // the dead end.
-func (w *project) stage(pos *position, body string, says sayer) (string, int, error) {
+func (w *Project) stage(pos *position, body string, says sayer) (string, int, error) {
 	k := len(pos.choices) - 1
 	d := w.Decisions[k]
 	n := pos.done + 1
 	if pos.needsLicence() && pos.active == 0 {
 		return says("error[L002]: no licence is active", exitWrong)
 	}
-	if n == pos.depth() && !w.leadsOn(pos.prefix()) {
+	if n == pos.depth() && !w.LeadsOn(pos.prefix()) {
 		pos.failed = true
-		state := w.state(pos.choices[:k])
+		state := w.State(pos.choices[:k])
 		if w.Bare {
 			state = ""
 		}
-		return body + fmt.Sprintf("error[%s]: %s in project %s\n%s\n", d.Code, refusal(d.Name, pos.choices[k], state), w.Project, pos.next()), exitDead, nil
+		return body + fmt.Sprintf("error[%s]: %s in project %s\n%s\n", d.Code, Refusal(d.Name, pos.choices[k], state), w.Project, pos.next()), exitDead, nil
 	}
-	file := filepath.Join(w.dir, stagesDir, fmt.Sprintf("%s-%d", d.Name, n))
+	file := filepath.Join(w.Dir, stagesDir, fmt.Sprintf("%s-%d", d.Name, n))
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return "", 0, err
 	}
@@ -205,18 +204,18 @@ func (w *project) stage(pos *position, body string, says sayer) (string, int, er
 	return says(fmt.Sprintf("stage %d of %s done", n, d.Name), exitOK)
 }
 
-// undo takes back stages of the last choice by hand, and at the end the choice.
-func (w *project) undo(pos *position, says sayer) (string, int, error) {
+// undo removes stages of the last choice by hand, and at the end the choice.
+func (w *Project) undo(pos *position, says sayer) (string, int, error) {
 	if len(pos.choices) == 0 {
 		return says("nothing to undo", exitWrong)
 	}
 	k := len(pos.choices) - 1
 	for n := pos.done; n > max(pos.done-undoStages, 0); n-- {
-		if err := os.Remove(filepath.Join(w.dir, stagesDir, fmt.Sprintf("%s-%d", w.Decisions[k].Name, n))); err != nil {
+		if err := os.Remove(filepath.Join(w.Dir, stagesDir, fmt.Sprintf("%s-%d", w.Decisions[k].Name, n))); err != nil {
 			return "", 0, err
 		}
 	}
-	undoing := filepath.Join(w.dir, undoingFile)
+	undoing := filepath.Join(w.Dir, undoingFile)
 	if pos.done = max(pos.done-undoStages, 0); pos.done > 0 {
 		pos.undoing = true
 		if err := os.WriteFile(undoing, []byte("undoing\n"), 0o644); err != nil {
@@ -232,24 +231,24 @@ func (w *project) undo(pos *position, says sayer) (string, int, error) {
 	if err := os.Remove(undoing); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", 0, err
 	}
-	if err := w.writeConfig(pos.choices); err != nil {
+	if err := w.WriteConfig(pos.choices); err != nil {
 		return "", 0, err
 	}
 	return says(w.Decisions[k].Name+" "+was+" undone", exitOK)
 }
 
-func (w *project) writeConfig(choices []string) error {
+func (w *Project) WriteConfig(choices []string) error {
 	var b strings.Builder
 	for i, o := range choices {
 		fmt.Fprintf(&b, "%s=%s\n", w.Decisions[i].Name, o)
 	}
-	return os.WriteFile(filepath.Join(w.dir, configFile), []byte(b.String()), 0o644)
+	return os.WriteFile(filepath.Join(w.Dir, configFile), []byte(b.String()), 0o644)
 }
 
 // look reads the project's position from its files.
-func (w *project) look() (position, error) {
-	pos := position{pz: w.puzzle}
-	data, err := os.ReadFile(filepath.Join(w.dir, configFile))
+func (w *Project) look() (position, error) {
+	pos := position{pz: w.Puzzle}
+	data, err := os.ReadFile(filepath.Join(w.Dir, configFile))
 	if err != nil {
 		return pos, err
 	}
@@ -260,14 +259,14 @@ func (w *project) look() (position, error) {
 	}
 	if k := len(pos.choices); k > 0 {
 		for ; ; pos.done++ {
-			if _, err := os.Stat(filepath.Join(w.dir, stagesDir, fmt.Sprintf("%s-%d", w.Decisions[k-1].Name, pos.done+1))); err != nil {
+			if _, err := os.Stat(filepath.Join(w.Dir, stagesDir, fmt.Sprintf("%s-%d", w.Decisions[k-1].Name, pos.done+1))); err != nil {
 				break
 			}
 		}
 	}
-	_, err = os.Stat(filepath.Join(w.dir, undoingFile))
+	_, err = os.Stat(filepath.Join(w.Dir, undoingFile))
 	pos.undoing = err == nil
-	data, err = os.ReadFile(filepath.Join(w.outside, licenceFile))
+	data, err = os.ReadFile(filepath.Join(w.Outside, licenceFile))
 	if err == nil {
 		pos.active, err = strconv.Atoi(string(data))
 	} else if errors.Is(err, fs.ErrNotExist) {
@@ -279,10 +278,10 @@ func (w *project) look() (position, error) {
 
 // noise is the output around what matters: log lines, the same for the same
 // command in the same state, with the hint among them where it belongs.
-func (w *project) noise(pos *position, command string) string {
-	r := source{w.Seed}.at(w.state(pos.choices)+"|"+command, 0).rand()
+func (w *Project) noise(pos *position, command string) string {
+	r := Source{w.Seed}.At(w.State(pos.choices)+"|"+command, 0).Rand()
 	var lines []string
-	for size := (w.Output[0] + r.IntN(w.Output[1]-w.Output[0]+1)) * bytesPerToken; size > 0; {
+	for size := (w.Output[0] + r.IntN(w.Output[1]-w.Output[0]+1)) * BytesPerToken; size > 0; {
 		line := noiseLine(r.IntN)
 		lines = append(lines, line)
 		size -= len(line) + 1
@@ -293,8 +292,8 @@ func (w *project) noise(pos *position, command string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// bytesPerToken is the rule of thumb that model.EstimateUsage counts by.
-const bytesPerToken = 4
+// BytesPerToken is the rule of thumb that model.EstimateUsage counts by.
+const BytesPerToken = 4
 
 // noiseLine is one line of a build log that says nothing.
 func noiseLine(intN func(int) int) string {
