@@ -248,7 +248,7 @@ func TestHookStartsEarly(t *testing.T) {
 	cmd.Env = append(cmd.Env, "GODEBUG=inittrace=1")
 	cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"session_id":"s","cwd":%q,"hook_event_name":"Notification"}`, r.dir))
 	out, err := cmd.CombinedOutput()
-	if trace := string(out); err != nil || !strings.Contains(trace, "init os ") || strings.Contains(trace, "init github.com/alecthomas/chroma") {
+	if trace := string(out); err != nil || !strings.Contains(trace, "init os ") || strings.Contains(trace, "init github.com/yuin/goldmark") {
 		t.Errorf("%v\n%s", err, trace)
 	}
 }
