@@ -181,25 +181,3 @@ func (b *blobStore) put(data []byte, mime string) ([]byte, error) {
 	}
 	return body, nil
 }
-
-// writeFileDurable writes a file under a temporary name, syncs it and renames
-// it into place. The directory is the caller's to sync. The temporary file
-// does not outlive a failure.
-func writeFileDurable(fsys FS, temp, path string, data []byte) error {
-	f, err := fsys.Open(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(data, 0)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = fsys.Rename(temp, path)
-	}
-	if err != nil {
-		// Best effort: the next writer of that name truncates it.
-		_ = fsys.Remove(temp)
-	}
-	return err
-}

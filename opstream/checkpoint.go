@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"path/filepath"
 	"slices"
 )
@@ -238,24 +237,4 @@ func (v *verifier) lookAtCheckpoint() {
 	if err != nil {
 		v.note(path, fmt.Sprintf("%v; it is derived and can be deleted", err))
 	}
-}
-
-// differs says where an index is not what another one says of the same lines.
-func (x *index) differs(from *index) error {
-	if x.n == 0 || from.n == 0 {
-		return nil
-	}
-	next, stop := iter.Pull2(from.from(1))
-	defer stop()
-	for seq, a := range x.from(1) {
-		_, b, more := next()
-		if !more {
-			break
-		}
-		kindA, kindB := x.kindOf(a), from.kindOf(b)
-		if a.kind, b.kind = 0, 0; a != b || kindA != kindB {
-			return fmt.Errorf("its index is wrong for record %d", seq)
-		}
-	}
-	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -18,9 +17,6 @@ const (
 	checkpointVersion = 1
 	// maxCheckpointHeadBytes bounds the first line: the segments and the kinds.
 	maxCheckpointHeadBytes = 16 << 20
-	// maxIndexedBytes is the longest form of one line in the file's index:
-	// four varints, of at most 32 bits each.
-	maxIndexedBytes = 4 * binary.MaxVarintLen32
 	// checkpointReadBytes is how much of the file is read at once.
 	checkpointReadBytes = 256 << 10
 )
@@ -58,20 +54,6 @@ func encodeCheckpoint(c *checkpoint) ([]byte, error) {
 	out = append(append(out, idx...), c.fold...)
 	sum := sha256.Sum256(out)
 	return append(out, sum[:]...), nil
-}
-
-// appendEncoded appends the entries, each as indexEntry.appendEncoded writes it.
-func (x *index) appendEncoded(dst []byte) []byte {
-	const typical = 6
-	if dst == nil {
-		dst = make([]byte, 0, x.n*typical)
-	}
-	var before indexEntry
-	for _, e := range x.from(1) {
-		dst = e.appendEncoded(dst, &before)
-		before = e
-	}
-	return dst
 }
 
 // readCheckpoint reads the checkpoint beside a stream and verifies it against

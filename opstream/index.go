@@ -2,6 +2,7 @@ package opstream
 
 import (
 	"encoding/binary"
+	"fmt"
 	"iter"
 	"slices"
 	"sort"
@@ -18,6 +19,9 @@ const (
 	// the entries of further ones are marked unindexedKind.
 	maxIndexedKinds = 1<<16 - 1
 	unindexedKind   = 1<<16 - 1
+	// maxIndexedBytes is the longest form of one line in the file's index:
+	// four varints, of at most 32 bits each.
+	maxIndexedBytes = 4 * binary.MaxVarintLen32
 )
 
 // indexEntry is what is known of a line without reading it again.
@@ -288,4 +292,38 @@ func (e *indexEntry) decode(buf []byte, kinds int) (n int, ok bool) {
 func segmentOf(segs []uint64, seq uint64) uint64 {
 	i := sort.Search(len(segs), func(i int) bool { return segs[i] > seq })
 	return segs[i-1]
+}
+
+// appendEncoded appends the entries, each as indexEntry.appendEncoded writes it.
+func (x *index) appendEncoded(dst []byte) []byte {
+	const typical = 6
+	if dst == nil {
+		dst = make([]byte, 0, x.n*typical)
+	}
+	var before indexEntry
+	for _, e := range x.from(1) {
+		dst = e.appendEncoded(dst, &before)
+		before = e
+	}
+	return dst
+}
+
+// differs says where an index is not what another one says of the same lines.
+func (x *index) differs(from *index) error {
+	if x.n == 0 || from.n == 0 {
+		return nil
+	}
+	next, stop := iter.Pull2(from.from(1))
+	defer stop()
+	for seq, a := range x.from(1) {
+		_, b, more := next()
+		if !more {
+			break
+		}
+		kindA, kindB := x.kindOf(a), from.kindOf(b)
+		if a.kind, b.kind = 0, 0; a != b || kindA != kindB {
+			return fmt.Errorf("its index is wrong for record %d", seq)
+		}
+	}
+	return nil
 }

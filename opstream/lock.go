@@ -10,6 +10,25 @@ import (
 	"time"
 )
 
+// ErrLocked: another process writes this stream. See LockedError.
+var ErrLocked = errors.New("the stream has another writer")
+
+// LockedError says who holds the writer's lock.
+type LockedError struct {
+	PID  int    // 0 when the holder could not be told
+	Path string // the lock file
+}
+
+func (e *LockedError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("%s is held by another process", e.Path)
+	}
+	return fmt.Sprintf("%s is held by process %d", e.Path, e.PID)
+}
+
+// Is makes errors.Is(err, ErrLocked) true.
+func (e *LockedError) Is(target error) bool { return target == ErrLocked }
+
 const (
 	lockName = "ops.lock"
 	// lockPollInterval is how often a waiting writer tries again.

@@ -2,22 +2,12 @@ package opstream
 
 import (
 	"errors"
-	"fmt"
 	"time"
 )
 
 // The limits of the format and of a writer. Reaching one is an error that
 // wraps ErrTooLarge, ErrInvalid or ErrBusy.
 const (
-	// MaxInlineBytes is the largest compact body kept in its line; a larger
-	// one becomes a blob.
-	MaxInlineBytes = 64 << 10
-	// MaxBodyBytes is the largest body, in bytes as given.
-	MaxBodyBytes = 256 << 20
-	// MaxKindBytes is the longest kind.
-	MaxKindBytes = 64
-	// MaxNumber is the largest step and the largest token count.
-	MaxNumber = 1<<31 - 1
 	// MaxBatchBytes is the most one write holds, and so the most that one
 	// call of Append may add in lines.
 	MaxBatchBytes = 8 << 20
@@ -30,10 +20,6 @@ const (
 	DefaultSealAfter = 10 * time.Second
 	// DefaultPollInterval is how often Follow looks for new lines.
 	DefaultPollInterval = 50 * time.Millisecond
-
-	// maxLineBytes bounds a line without its newline: the body, the kind and
-	// an envelope of fixed words and bounded numbers.
-	maxLineBytes = MaxInlineBytes + MaxKindBytes + 256
 )
 
 // The kinds the log itself writes.
@@ -130,10 +116,6 @@ func (o *Options) withDefaults() Options {
 // The errors callers branch on; the typed errors below match them by
 // errors.Is.
 var (
-	// ErrLocked: another process writes this stream. See LockedError.
-	ErrLocked = errors.New("the stream has another writer")
-	// ErrCorrupt: acknowledged bytes are damaged. See CorruptError.
-	ErrCorrupt = errors.New("corrupt stream")
 	// ErrPoisoned: a sync failed, so what the disk holds is unknown. Close
 	// the log and open it again, which reads back what survived.
 	ErrPoisoned = errors.New("the writer stopped after a failed sync")
@@ -141,48 +123,11 @@ var (
 	ErrNotFound = errors.New("no operation stream")
 	// ErrNoRecord: the stream has no record of that sequence number (yet).
 	ErrNoRecord = errors.New("no such record")
-	// ErrTooLarge: a body, or one call's lines, exceed a limit.
-	ErrTooLarge = errors.New("too large")
-	// ErrInvalid: an entry is not one the format can hold.
-	ErrInvalid = errors.New("invalid entry")
 	// ErrBusy: MaxQueuedCalls calls are waiting already.
 	ErrBusy = errors.New("too many appends are waiting")
 	// ErrClosed: the log or reader was closed.
 	ErrClosed = errors.New("closed")
-	// ErrVersion: a newer program wrote this stream; nothing was changed.
-	ErrVersion = errors.New("unknown format version")
 )
-
-// LockedError says who holds the writer's lock.
-type LockedError struct {
-	PID  int    // 0 when the holder could not be told
-	Path string // the lock file
-}
-
-func (e *LockedError) Error() string {
-	if e.PID == 0 {
-		return fmt.Sprintf("%s is held by another process", e.Path)
-	}
-	return fmt.Sprintf("%s is held by process %d", e.Path, e.PID)
-}
-
-// Is makes errors.Is(err, ErrLocked) true.
-func (e *LockedError) Is(target error) bool { return target == ErrLocked }
-
-// CorruptError says which acknowledged bytes are damaged, and how.
-type CorruptError struct {
-	File   string // the segment or blob
-	Offset int64  // where the bad line begins; 0 for a blob
-	Seq    uint64 // the record concerned
-	Why    string
-}
-
-func (e *CorruptError) Error() string {
-	return fmt.Sprintf("corrupt stream: %s at byte %d (seq %d): %s", e.File, e.Offset, e.Seq, e.Why)
-}
-
-// Is makes errors.Is(err, ErrCorrupt) true.
-func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
 
 // Recovery says what Open repaired.
 type Recovery struct {
