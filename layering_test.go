@@ -24,9 +24,15 @@ var rooms = map[string][]string{
 	"":               {},
 }
 
-// worldFloors are the packages below worldstate/internal from the bottom up. Each may
-// import those before it, and worldstate/ignore.
-var worldFloors = []string{"fsys", "gitfmt", "objects", "refs", "history", "tree", "usergit", "scan", "restore", "plan", "gc", "diff"}
+// floors lists the packages below a room's internal from the bottom up. Each may import
+// those before it, and one more package of the room.
+var floors = []struct {
+	room, also string
+	packages   []string
+}{
+	{"opstream", "jsontext", []string{"disk", "wire", "segments"}},
+	{"worldstate", "ignore", []string{"fsys", "gitfmt", "objects", "refs", "history", "tree", "usergit", "scan", "restore", "plan", "gc", "diff"}},
+}
 
 // walls lists the imports
 // that a room's own floor would allow and its meaning forbids.
@@ -154,13 +160,17 @@ func checkImport(t *testing.T, path, dir, imp string) {
 			t.Errorf("%s imports %s: it knows nothing of tasks", path, imp)
 		}
 	}
-	if room, ok := strings.CutPrefix(dir, "worldstate/internal/"); ok {
-		below, inside := strings.CutPrefix(imp, "anamnesis/worldstate/internal/")
-		floor := slices.Index(worldFloors, room)
+	for _, f := range floors {
+		name, ok := strings.CutPrefix(dir, f.room+"/internal/")
+		if !ok {
+			continue
+		}
+		below, inside := strings.CutPrefix(imp, "anamnesis/"+f.room+"/internal/")
+		floor := slices.Index(f.packages, name)
 		if floor < 0 {
-			t.Errorf("%s: %s has no floor in worldFloors", path, room)
-		} else if inside && !slices.Contains(worldFloors[:floor], below) || !inside && imp != "anamnesis/worldstate/ignore" {
-			t.Errorf("%s imports %s: %s may import %q only", path, imp, room, worldFloors[:floor])
+			t.Errorf("%s: %s has no floor in floors", path, dir)
+		} else if inside && !slices.Contains(f.packages[:floor], below) || !inside && imp != "anamnesis/"+f.room+"/"+f.also {
+			t.Errorf("%s imports %s: %s may import %q only", path, imp, dir, f.packages[:floor])
 		}
 	}
 	for _, w := range walls {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"anamnesis/opstream/internal/disk"
 )
 
 func benchBody() []byte { return []byte(`{"text":"` + strings.Repeat("x", 1013) + `"}`) }
@@ -24,13 +26,13 @@ const benchLineBytes = 1207
 // bareFile is what durable appending cannot beat: a write and an fdatasync of
 // as many bytes.
 type bareFile struct {
-	f   File
+	f   disk.File
 	off int64
 }
 
 func newBareFile(b *testing.B, dir string) *bareFile {
 	b.Helper()
-	f, err := osFS{}.Open(filepath.Join(dir, "bare"), os.O_RDWR|os.O_CREATE)
+	f, err := disk.OS{}.Open(filepath.Join(dir, "bare"), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		b.Fatal(err)
 	}

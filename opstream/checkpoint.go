@@ -5,28 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
+
+	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/internal/segments"
+	"anamnesis/opstream/internal/wire"
 )
-
-const (
-	// MaxFoldBytes is the largest fold a checkpoint holds.
-	MaxFoldBytes = 64 << 20
-	// MaxFoldVersionBytes is the longest version of a fold.
-	MaxFoldVersionBytes = 256
-
-	checkpointName = "checkpoint.bin"
-)
-
-// checkpoint is a verified position in a stream, what is known of every line
-// up to it, and what its caller made of those lines. It is derived: whatever
-// it says that the stream does not is not believed.
-type checkpoint struct {
-	version string
-	fold    []byte
-	cur     cursor
-	idx     index
-	ends    []int64 // for each of cur.segs, where its lines up to cur.seq end
-}
 
 // Checkpoint keeps fold, what the caller made of the records up to seq, in a
 // file beside the stream, together with the index of those records. An Open
@@ -52,10 +35,10 @@ func (l *Log) Checkpoint(version string, fold []byte, seq uint64) error {
 
 func (l *Log) checkpoint(version string, fold []byte, seq uint64) error {
 	switch {
-	case version == "" || len(version) > MaxFoldVersionBytes:
-		return fmt.Errorf("%w: the fold's version %.80q has %d bytes: want 1 to %d", ErrInvalid, version, len(version), MaxFoldVersionBytes)
-	case len(fold) > MaxFoldBytes:
-		return fmt.Errorf("%w: the fold has %d bytes, the limit is %d", ErrTooLarge, len(fold), MaxFoldBytes)
+	case version == "" || len(version) > segments.MaxFoldVersionBytes:
+		return fmt.Errorf("%w: the fold's version %.80q has %d bytes: want 1 to %d", wire.ErrInvalid, version, len(version), segments.MaxFoldVersionBytes)
+	case len(fold) > segments.MaxFoldBytes:
+		return fmt.Errorf("%w: the fold has %d bytes, the limit is %d", wire.ErrTooLarge, len(fold), segments.MaxFoldBytes)
 	}
 	l.checkpointMu.Lock()
 	defer l.checkpointMu.Unlock()
@@ -64,48 +47,48 @@ func (l *Log) checkpoint(version string, fold []byte, seq uint64) error {
 		l.mu.Unlock()
 		return ErrClosed
 	}
-	last := l.scan.cur
-	if seq == 0 || seq > last.seq {
+	last := l.scan.Cur
+	if seq == 0 || seq > last.Seq {
 		l.mu.Unlock()
 		return ErrNoRecord
 	}
 	// What the index says of a line never changes once the line is durable.
-	c := checkpoint{version: version, fold: fold, idx: l.scan.idx.snapshot(seq)}
-	refs, _ := refsAfter(&l.scan, seq-1, min(seq+1, last.seq))
+	c := segments.Checkpoint{Version: version, Fold: fold, Idx: l.scan.Idx.Snapshot(seq)}
+	refs, _ := refsAfter(&l.scan, seq-1, min(seq+1, last.Seq))
 	l.mu.Unlock()
-	c.cur = cursor{seq: seq, hash: last.hash}
-	for _, first := range last.segs {
+	c.Cur = segments.Cursor{Seq: seq, Hash: last.Hash}
+	for _, first := range last.Segs {
 		if first <= seq {
-			c.cur.segs = append(c.cur.segs, first)
+			c.Cur.Segs = append(c.Cur.Segs, first)
 		}
 	}
-	if seq < last.seq {
+	if seq < last.Seq {
 		// The next line's prev and this line read again have to agree: the
 		// checkpoint vouches for neither alone.
-		if err := l.hashChained(refs, &c.cur.hash); err != nil {
+		if err := l.hashChained(refs, &c.Cur.Hash); err != nil {
 			return err
 		}
 	}
-	data, err := encodeCheckpoint(&c)
+	data, err := segments.EncodeCheckpoint(&c)
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(l.dir, checkpointName)
-	return writeFileDurable(l.opts.FS, path+".tmp", path, data)
+	path := filepath.Join(l.dir, segments.CheckpointName)
+	return disk.WriteFile(l.opts.FS, path+".tmp", path, data)
 }
 
 // hashChained returns the hash of the first of consecutive lines, which it reads
 // and checks against each other.
-func (l *Log) hashChained(refs []lineRef, hash *lineHash) error {
-	files := segmentReader{fs: l.opts.FS, dir: l.dir, chained: refs[len(refs)-1].seq}
-	defer files.close()
+func (l *Log) hashChained(refs []segments.Ref, hash *wire.Hash) error {
+	files := segments.Reader{FS: l.opts.FS, Dir: l.dir, Chained: refs[len(refs)-1].Seq}
+	defer files.Close()
 	for i, ref := range refs {
-		line, _, err := files.read(ref)
+		line, _, err := files.Read(ref)
 		if err != nil {
 			return err
 		}
 		if i == 0 {
-			*hash = hashLine(line)
+			*hash = wire.HashOf(line)
 		}
 	}
 	return nil
@@ -114,100 +97,18 @@ func (l *Log) hashChained(refs []lineRef, hash *lineHash) error {
 // Folded returns the fold of the checkpoint that Open used and the seq of the
 // last record in it; false when Open used none. The fold is shared: it must
 // not be changed.
-func (l *Log) Folded() (fold []byte, seq uint64, ok bool) { return l.resumed.folded() }
+func (l *Log) Folded() (fold []byte, seq uint64, ok bool) { return l.resumed.Folded() }
 
 // CheckpointRefused says why Open did not use the checkpoint it was asked to
 // use and verified the whole stream instead; nil when it used it, was not
 // asked to, or there was none.
-func (l *Log) CheckpointRefused() error { return l.resumed.refused }
+func (l *Log) CheckpointRefused() error { return l.resumed.Refused }
 
 // Folded is as Log's; what was written after seq may be read by Since.
-func (r *Reader) Folded() (fold []byte, seq uint64, ok bool) { return r.resumed.folded() }
+func (r *Reader) Folded() (fold []byte, seq uint64, ok bool) { return r.resumed.Folded() }
 
 // CheckpointRefused is as Log's.
-func (r *Reader) CheckpointRefused() error { return r.resumed.refused }
-
-// ErrFoldVersion is in what CheckpointRefused gives for a checkpoint of another
-// version of the fold, as after a change of program.
-var ErrFoldVersion = errors.New("the fold is of another version")
-
-// resumed is what became of a checkpoint at an opening.
-type resumed struct {
-	fold    []byte
-	seq     uint64
-	refused error
-}
-
-func (r *resumed) folded() ([]byte, uint64, bool) { return r.fold, r.seq, r.seq > 0 }
-
-// resume puts a scanner that has read nothing behind the checkpoint's last
-// line, when there is a checkpoint of that version and it is this stream's.
-func (s *scanner) resume(version string) resumed {
-	if version == "" {
-		return resumed{}
-	}
-	c, err := readCheckpoint(s.fs, s.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return resumed{}
-	}
-	if err == nil && c.version != version {
-		err = fmt.Errorf("%w: it is %q, not %q", ErrFoldVersion, c.version, version)
-	}
-	if err == nil {
-		err = c.fit(s.fs, s.dir)
-	}
-	if err != nil {
-		return resumed{refused: fmt.Errorf("checkpoint of %s not used: %w", s.dir, err)}
-	}
-	s.cur, s.idx = c.cur, c.idx
-	return resumed{fold: c.fold, seq: c.cur.seq}
-}
-
-// fit checks that a checkpoint is one of the stream in dir: its segments are
-// there, those that are finished with their size, and its last line with its
-// hash. It completes the cursor.
-//
-// The lines that stand behind the last line's ack are verified, too. So what a
-// scan of the whole stream would call a torn tail is never behind a
-// checkpoint, and recovery decides as it does without one.
-func (c *checkpoint) fit(fsys FS, dir string) error {
-	segs, _, err := listSegments(fsys, dir)
-	if err != nil {
-		return err
-	}
-	at, _ := slices.BinarySearch(segs, c.cur.seq+1)
-	if !slices.Equal(segs[:at], c.cur.segs) {
-		return errors.New("the stream has other segments")
-	}
-	for i, seg := range segs[:at] {
-		size, err := fileSize(fsys, segmentPath(dir, seg))
-		if err != nil {
-			return err
-		}
-		if size < c.ends[i] || (size > c.ends[i] && i < at-1) {
-			return fmt.Errorf("segment %s has %d bytes, not %d", segmentName(seg), size, c.ends[i])
-		}
-	}
-	files := segmentReader{fs: fsys, dir: dir, chained: c.cur.seq}
-	defer files.close()
-	s := scanner{cur: c.cur, idx: c.idx}
-	line, e, err := files.read(s.ref(c.cur.seq))
-	if err != nil {
-		return err
-	}
-	if hashLine(line) != c.cur.hash {
-		return fmt.Errorf("record %d has another hash", c.cur.seq)
-	}
-	c.cur.kind, c.cur.step = string(e.kind), e.step
-	c.cur.ack = c.cur.seq // a checkpoint names a durable line
-	for seq := max(e.ack+1, c.cur.seg()); seq < c.cur.seq; seq++ {
-		if _, _, err := files.read(s.ref(seq)); err != nil {
-			return err
-		}
-	}
-	_, _, err = files.read(s.ref(c.cur.seq)) // chained to the one before
-	return err
-}
+func (r *Reader) CheckpointRefused() error { return r.resumed.Refused }
 
 // lookAtCheckpoint says what is wrong with the checkpoint: it is not this
 // stream's, or not what the verified lines say. One that stands for more lines
@@ -217,22 +118,22 @@ func (v *verifier) lookAtCheckpoint() {
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	path, last := filepath.Join(v.dir, checkpointName), v.report.LastSeq
+	path, last := filepath.Join(v.dir, segments.CheckpointName), v.report.LastSeq
 	whole := !v.report.Has(SeverityCorrupt)
-	if err == nil && whole && last > 0 && c.cur.seq > last && c.idx.differs(&v.scan.idx) == nil {
+	if err == nil && whole && last > 0 && c.Cur.Seq > last && c.Idx.Differs(&v.scan.Idx) == nil {
 		severity := SeverityCorrupt
 		if v.report.Has(SeverityTorn) { // the lines are there, but damaged
 			severity = SeverityNotice
 		}
 		v.report.add(Finding{Severity: severity, File: path, Seq: last, Why: fmt.Sprintf(
-			"it stands for operations up to seq %d, which were durable, and the stream ends with %d: its end was lost, or this is an older copy of it", c.cur.seq, last)})
+			"it stands for operations up to seq %d, which were durable, and the stream ends with %d: its end was lost, or this is an older copy of it", c.Cur.Seq, last)})
 		return
 	}
 	if err == nil {
-		err = c.fit(v.fs, v.dir)
+		err = c.Fit(v.fs, v.dir)
 	}
 	if err == nil && whole {
-		err = c.idx.differs(&v.scan.idx)
+		err = c.Idx.Differs(&v.scan.Idx)
 	}
 	if err != nil {
 		v.note(path, fmt.Sprintf("%v; it is derived and can be deleted", err))

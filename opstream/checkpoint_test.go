@@ -13,14 +13,17 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"anamnesis/opstream/internal/segments"
+	"anamnesis/opstream/internal/wire"
 )
 
 const testFold = "test/1"
 
-var checkpointPath = filepath.Join("/log", checkpointName)
+var checkpointPath = filepath.Join("/log", segments.CheckpointName)
 
 // mustResume opens the stream on a disk with its checkpoint.
-func mustResume(t *testing.T, d *disk) *Log {
+func mustResume(t *testing.T, d *simDisk) *Log {
 	t.Helper()
 	o := diskOptions(d)
 	o.Checkpoint = testFold
@@ -31,7 +34,7 @@ func mustResume(t *testing.T, d *disk) *Log {
 func reading(l *Log) string {
 	var out strings.Builder
 	seq, hash := l.Last()
-	fmt.Fprintf(&out, "%d %x %d %v %v\n", seq, hash, l.Tokens(0, seq), l.Recovered(), l.scan.cur)
+	fmt.Fprintf(&out, "%d %x %d %v %v\n", seq, hash, l.Tokens(0, seq), l.Recovered(), l.scan.Cur)
 	for rec, err := range l.Since(0) {
 		fmt.Fprintf(&out, "%d %d %s %s %d %d %s %x %v\n", rec.Seq, rec.Ack, rec.Time, rec.Kind, rec.Step, rec.Tok, rec.Body, rec.Prev, err)
 	}
@@ -39,7 +42,7 @@ func reading(l *Log) string {
 }
 
 // clone copies what is on a disk.
-func (d *disk) clone() *disk {
+func (d *simDisk) clone() *simDisk {
 	out := newDisk()
 	for path, n := range d.names {
 		m := &node{dir: n.dir, data: slices.Clone(n.data), durable: slices.Clone(n.data)}
@@ -87,10 +90,10 @@ func TestCheckpoint(t *testing.T) {
 		if got, want := reading(resumed), reading(whole); got != want {
 			rt.Fatalf("resumed:\n%s\nwhole:\n%s", got, want)
 		}
-		if err := resumed.scan.idx.differs(&whole.scan.idx); err != nil {
+		if err := resumed.scan.Idx.Differs(&whole.scan.Idx); err != nil {
 			rt.Fatal(err)
 		}
-		readerResumes(t, rt, d, seq, resumed.scan.cur.seq)
+		readerResumes(t, rt, d, seq, resumed.scan.Cur.Seq)
 		for _, log := range []*Log{resumed, whole} {
 			if _, err := log.Append(context.Background(), Entry{Kind: "more", Step: 1}); err != nil {
 				rt.Fatal(err)
@@ -102,7 +105,7 @@ func TestCheckpoint(t *testing.T) {
 		if err := resumed.Close(); err != nil {
 			rt.Fatal(err)
 		}
-		if rep, err := verify(context.Background(), d, "/log"); err != nil || rep.Has(SeverityCorrupt) || noted(&rep, checkpointName) {
+		if rep, err := verify(context.Background(), d, "/log"); err != nil || rep.Has(SeverityCorrupt) || noted(&rep, segments.CheckpointName) {
 			rt.Fatalf("Verify = %+v, %v", rep, err)
 		}
 	})
@@ -115,7 +118,7 @@ func noted(rep *Report, name string) bool {
 
 // checkpointedDisk is a closed stream of some segments with a checkpoint at a
 // record in the middle.
-func checkpointedDisk(t *testing.T, records int, seq uint64) *disk {
+func checkpointedDisk(t *testing.T, records int, seq uint64) *simDisk {
 	t.Helper()
 	d := newDiskWithDir()
 	o := diskOptions(d)
@@ -150,7 +153,7 @@ func TestCheckpointBitRot(t *testing.T) {
 		if got := reading(l); got != want {
 			t.Errorf("%s: reads\n%s\nwant\n%s", what, got, want)
 		}
-		if rep, err := verify(t.Context(), c, "/log"); err != nil || !noted(&rep, checkpointName) {
+		if rep, err := verify(t.Context(), c, "/log"); err != nil || !noted(&rep, segments.CheckpointName) {
 			t.Errorf("%s: Verify says nothing: %+v, %v", what, rep, err)
 		}
 	}
@@ -170,10 +173,10 @@ func TestCheckpointOfAnother(t *testing.T) {
 	segs := whole.segments()
 	tests := []struct {
 		name   string
-		change func(d *disk)
+		change func(d *simDisk)
 		opens  bool
 	}{
-		{"another stream", func(d *disk) {
+		{"another stream", func(d *simDisk) {
 			other := newDiskWithDir()
 			o := diskOptions(other)
 			o.SegmentSizeBytes = 1200
@@ -188,12 +191,12 @@ func TestCheckpointOfAnother(t *testing.T) {
 			other.names[checkpointPath] = d.names[checkpointPath]
 			d.names = other.names
 		}, true},
-		{"an earlier state", func(d *disk) {
+		{"an earlier state", func(d *simDisk) {
 			for _, path := range segs[2:] {
 				delete(d.names, path)
 			}
 		}, true},
-		{"the segment ends early", func(d *disk) {
+		{"the segment ends early", func(d *simDisk) {
 			last := d.names[segs[len(segs)-1]]
 			last.data = last.data[:0]
 			for _, path := range segs[3:] {
@@ -202,12 +205,12 @@ func TestCheckpointOfAnother(t *testing.T) {
 			n := d.names[segs[2]]
 			n.data = n.data[:bytes.IndexByte(n.data, '\n')+1]
 		}, true},
-		{"a segment is missing", func(d *disk) { delete(d.names, segs[1]) }, false},
-		{"a segment is shorter", func(d *disk) {
+		{"a segment is missing", func(d *simDisk) { delete(d.names, segs[1]) }, false},
+		{"a segment is shorter", func(d *simDisk) {
 			n := d.names[segs[1]]
 			n.data = n.data[:len(n.data)-1]
 		}, false},
-		{"a segment is longer", func(d *disk) {
+		{"a segment is longer", func(d *simDisk) {
 			n := d.names[segs[1]]
 			n.data = append(n.data, 'x')
 		}, false},
@@ -220,7 +223,7 @@ func TestCheckpointOfAnother(t *testing.T) {
 			o := diskOptions(d)
 			o.Checkpoint = testFold
 			l, err := openLocked("/log", o, nil)
-			if (err == nil) != tt.opens || errors.Is(err, ErrCorrupt) != errors.Is(plain, ErrCorrupt) {
+			if (err == nil) != tt.opens || errors.Is(err, wire.ErrCorrupt) != errors.Is(plain, wire.ErrCorrupt) {
 				t.Fatalf("Open = %v, without a checkpoint %v", err, plain)
 			}
 			if err != nil {
@@ -258,14 +261,14 @@ func TestCheckpointPrefixRot(t *testing.T) {
 			o := diskOptions(d)
 			o.Checkpoint = testFold
 			l, err := openLocked("/log", o, nil)
-			if errors.Is(err, ErrCorrupt) { // the checkpoint's last line itself
+			if errors.Is(err, wire.ErrCorrupt) { // the checkpoint's last line itself
 				refused++
 				continue
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			var c *CorruptError
+			var c *wire.CorruptError
 			if rec, err := l.Get(uint64(n)); !errors.As(err, &c) || c.Seq != uint64(n) {
 				t.Errorf("Get(%d) = %s, %v", n, rec.Body, err)
 				wrong++
@@ -304,7 +307,7 @@ func TestCheckpointChain(t *testing.T) {
 	if _, _, ok := l.Folded(); !ok {
 		t.Fatal(l.CheckpointRefused())
 	}
-	var c *CorruptError
+	var c *wire.CorruptError
 	var last error
 	for _, err := range l.Since(0) {
 		last = err
@@ -349,9 +352,9 @@ func TestCheckpointRefusals(t *testing.T) {
 		seq     uint64
 		want    error
 	}{
-		{"", nil, 1, ErrInvalid},
-		{strings.Repeat("v", MaxFoldVersionBytes+1), nil, 1, ErrInvalid},
-		{"v", make([]byte, MaxFoldBytes+1), 1, ErrTooLarge},
+		{"", nil, 1, wire.ErrInvalid},
+		{strings.Repeat("v", segments.MaxFoldVersionBytes+1), nil, 1, wire.ErrInvalid},
+		{"v", make([]byte, segments.MaxFoldBytes+1), 1, wire.ErrTooLarge},
 		{"v", nil, 0, ErrNoRecord},
 		{"v", nil, 2, ErrNoRecord},
 	} {
@@ -455,19 +458,19 @@ func FuzzCheckpoint(f *testing.F) {
 	f.Add(d.names[checkpointPath].data[:len(d.names[checkpointPath].data)-32])
 	f.Fuzz(func(t *testing.T, data []byte) {
 		data = sealed(data)
-		c, err := decodeCheckpoint(bytes.NewReader(data), int64(len(data)))
+		c, err := segments.DecodeCheckpoint(bytes.NewReader(data), int64(len(data)))
 		if err != nil {
 			return
 		}
-		again, err := encodeCheckpoint(c)
+		again, err := segments.EncodeCheckpoint(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c2, err := decodeCheckpoint(bytes.NewReader(again), int64(len(again)))
+		c2, err := segments.DecodeCheckpoint(bytes.NewReader(again), int64(len(again)))
 		if err != nil {
 			t.Fatalf("what was decoded does not decode: %v", err)
 		}
-		if err := c2.idx.differs(&c.idx); err != nil || !bytes.Equal(c.fold, c2.fold) || c.version != c2.version || c.cur.off != c2.cur.off {
+		if err := c2.Idx.Differs(&c.Idx); err != nil || !bytes.Equal(c.Fold, c2.Fold) || c.Version != c2.Version || c.Cur.Off != c2.Cur.Off {
 			t.Fatalf("%v: %+v, then %+v", err, c, c2)
 		}
 	})

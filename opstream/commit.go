@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+
+	"anamnesis/opstream/internal/segments"
+	"anamnesis/opstream/internal/wire"
 )
 
 // gatherYields is how often a leader lets others run so that they may join its
@@ -46,7 +49,7 @@ func (l *Log) lead(items []item) *call {
 func newCall(items []item) *call {
 	c := &call{items: items}
 	for _, it := range items {
-		c.size += len(it.body) + maxLineBytes - MaxInlineBytes
+		c.size += len(it.body) + wire.MaxLineBytes - wire.MaxInlineBytes
 	}
 	return c
 }
@@ -120,14 +123,14 @@ func (l *Log) withdraw(c *call) bool {
 // tells the callers, and hands leading on.
 func (l *Log) commit() {
 	l.mu.Lock()
-	err, cur := l.poison, l.scan.cur
+	err, cur := l.poison, l.scan.Cur
 	l.mu.Unlock()
 	l.gather(&cur)
 	if err == nil {
 		err = l.write(&cur)
 	}
 	if err == nil && l.opts.AfterAppend != nil {
-		l.opts.AfterAppend(l.lines[len(l.lines)-1].env.seq)
+		l.opts.AfterAppend(l.lines[len(l.lines)-1].env.Seq)
 	}
 	for i, c := range l.batch {
 		c.err = err
@@ -156,10 +159,10 @@ func (l *Log) commit() {
 // and what has come is framed while they do. Without this, the first of them
 // would sync alone and the others behind it, two syncs for each round. A caller
 // that was alone is not kept waiting.
-func (l *Log) gather(cur *cursor) {
+func (l *Log) gather(cur *segments.Cursor) {
 	expected := len(l.batch)
 	l.batch, l.lines, l.buf = l.batch[:0], l.lines[:0], l.buf[:0]
-	e := envelope{seq: cur.seq, ack: cur.seq, ts: appendTime(l.stamp[:0], l.opts.Now()), prev: cur.hash}
+	e := wire.Envelope{Seq: cur.Seq, Ack: cur.Seq, TS: wire.AppendTime(l.stamp[:0], l.opts.Now()), Prev: cur.Hash}
 	size := 0
 	for yields := 0; ; {
 		taken := len(l.batch)
@@ -197,18 +200,18 @@ func (l *Log) takeCalls(size *int) (full bool) {
 // framed is one line of the batch as it will stand.
 type framed struct {
 	size int // bytes without the newline
-	hash lineHash
-	env  envelope
+	hash wire.Hash
+	env  wire.Envelope
 }
 
 // write makes the batch durable and moves the cursor, of which it is given a
 // copy, past it. Only the leader calls it.
-func (l *Log) write(cur *cursor) error {
+func (l *Log) write(cur *segments.Cursor) error {
 	fresh, err := l.room(cur, int64(len(l.buf)))
 	if err != nil {
 		return err
 	}
-	off := cur.off
+	off := cur.Off
 	if fresh {
 		off = 0
 	}
@@ -216,39 +219,39 @@ func (l *Log) write(cur *cursor) error {
 		return l.cutBack(off, err)
 	}
 	if err := l.file.Sync(); err != nil {
-		return l.poisoned(fmt.Errorf("sync %s: %w", segmentName(l.fileSeg), err))
+		return l.poisoned(fmt.Errorf("sync %s: %w", segments.Name(l.fileSeg), err))
 	}
 	if fresh {
-		if err := l.opts.FS.SyncDir(filepath.Join(l.dir, opsDirName)); err != nil {
-			return l.poisoned(fmt.Errorf("sync directory %s: %w", opsDirName, err))
+		if err := l.opts.FS.SyncDir(filepath.Join(l.dir, segments.OpsDirName)); err != nil {
+			return l.poisoned(fmt.Errorf("sync directory %s: %w", segments.OpsDirName, err))
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if fresh {
-		l.scan.cur.segs = append(l.scan.cur.segs, l.fileSeg)
-		l.scan.cur.off = 0
+		l.scan.Cur.Segs = append(l.scan.Cur.Segs, l.fileSeg)
+		l.scan.Cur.Off = 0
 	}
 	for i := range l.lines {
-		l.scan.accept(l.lines[i].size, l.lines[i].hash, &l.lines[i].env)
+		l.scan.Accept(l.lines[i].size, l.lines[i].hash, &l.lines[i].env)
 	}
-	l.scan.cur.ack = l.scan.cur.seq
+	l.scan.Cur.Ack = l.scan.Cur.Seq
 	return nil
 }
 
-// frame appends the lines of calls to buf, after the line e stands for, and
-// gives each call its first seq.
-func (l *Log) frame(e *envelope, calls []*call) {
+// frame appends the lines of calls to buf, after the line of e, and
+// sets the first seq of each call.
+func (l *Log) frame(e *wire.Envelope, calls []*call) {
 	for _, c := range calls {
-		c.first = e.seq + 1
+		c.first = e.Seq + 1
 		for _, it := range c.items {
-			e.seq++
-			e.kind, e.step, e.tok, e.body = it.kind, it.step, it.tok, it.body
+			e.Seq++
+			e.Kind, e.Step, e.Tok, e.Body = it.kind, it.step, it.tok, it.body
 			from := len(l.buf)
-			l.buf = appendLine(l.buf, e)
-			line := framed{size: len(l.buf) - from, hash: hashLine(l.buf[from:]), env: *e}
+			l.buf = wire.AppendLine(l.buf, e)
+			line := framed{size: len(l.buf) - from, hash: wire.HashOf(l.buf[from:]), env: *e}
 			l.lines = append(l.lines, line)
-			e.prev = line.hash
+			e.Prev = line.hash
 			l.buf = append(l.buf, '\n')
 		}
 	}
@@ -257,23 +260,23 @@ func (l *Log) frame(e *envelope, calls []*call) {
 // room makes the current segment one that can take n more bytes, and reports
 // whether it is new. A segment is begun only when all before it is durable,
 // which write's order guarantees.
-func (l *Log) room(cur *cursor, n int64) (fresh bool, err error) {
+func (l *Log) room(cur *segments.Cursor, n int64) (fresh bool, err error) {
 	switch {
-	case l.file == nil, l.fileSeg != cur.seg():
+	case l.file == nil, l.fileSeg != cur.Seg():
 		// None yet, or one was begun and its first batch failed.
-		if l.fileSeg == cur.seq+1 && l.file != nil {
+		if l.fileSeg == cur.Seq+1 && l.file != nil {
 			return true, nil
 		}
-	case cur.off == 0 || cur.off+n <= l.opts.SegmentSizeBytes:
+	case cur.Off == 0 || cur.Off+n <= l.opts.SegmentSizeBytes:
 		return false, nil
 	}
-	return true, l.openSegment(cur.seq+1, os.O_CREATE|os.O_TRUNC)
+	return true, l.openSegment(cur.Seq+1, os.O_CREATE|os.O_TRUNC)
 }
 
 // cutBack takes a failed write's bytes off again, so that the writer can go
 // on once there is room. When that fails, too, the writer stops.
 func (l *Log) cutBack(off int64, cause error) error {
-	cause = fmt.Errorf("write %s: %w", segmentName(l.fileSeg), cause)
+	cause = fmt.Errorf("write %s: %w", segments.Name(l.fileSeg), cause)
 	if err := l.file.Truncate(off); err != nil {
 		return l.poisoned(fmt.Errorf("%w; then cut it back: %w", cause, err))
 	}

@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"anamnesis/opstream/internal/segments"
 )
 
 var nightly = flag.Bool("nightly", false, "run the fault tests with their full counts")
@@ -31,7 +33,7 @@ var errCut = errors.New("power cut")
 
 // cutAfter makes a disk lose its power at its n-th changing operation, within
 // which any part of a write may have been done.
-func cutAfter(d *disk, n int, rng *rand.Rand) {
+func cutAfter(d *simDisk, n int, rng *rand.Rand) {
 	d.hook = func(op, _ string, size int) (int, error) {
 		if n--; n > 0 {
 			return size, nil
@@ -44,10 +46,10 @@ func cutAfter(d *disk, n int, rng *rand.Rand) {
 }
 
 // failSync makes a disk fail its n-th sync of a segment, unless it fails before.
-func failSync(d *disk, n int) {
+func failSync(d *simDisk, n int) {
 	before := d.hook
 	d.hook = func(op, path string, size int) (int, error) {
-		if op == "sync" && strings.HasSuffix(path, segmentSuffix) {
+		if op == "sync" && strings.HasSuffix(path, segments.Suffix) {
 			if n--; n == 0 {
 				return 0, errInjected
 			}
@@ -63,7 +65,7 @@ type life struct {
 
 // open opens the stream, by its checkpoint or not, and compares it with what
 // must be there.
-func (f *life) open(d *disk, rng *rand.Rand) (*Log, error) {
+func (f *life) open(d *simDisk, rng *rand.Rand) (*Log, error) {
 	o := diskOptions(d)
 	if rng.IntN(2) == 0 {
 		o.Checkpoint = testFold
@@ -97,7 +99,7 @@ func (f *life) open(d *disk, rng *rand.Rand) (*Log, error) {
 	return l, nil
 }
 
-func diskOptions(d *disk) Options {
+func diskOptions(d *simDisk) Options {
 	return (&Options{FS: d, SegmentSizeBytes: 8 << 10, SealAfter: -1}).withDefaults()
 }
 
@@ -118,7 +120,7 @@ func randomEntries(rng *rand.Rand, serial *int) []Entry {
 
 // crashRun lives through some power cuts, kills and failed syncs, and returns the
 // disk as it is then and the first thing that is wrong.
-func crashRun(seed uint64, lies bool) (*disk, error) {
+func crashRun(seed uint64, lies bool) (*simDisk, error) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	d := newDiskWithDir()
 	var f life
@@ -147,7 +149,7 @@ func crashRun(seed uint64, lies bool) (*disk, error) {
 }
 
 // live appends until something fails.
-func (f *life) live(d *disk, rng *rand.Rand, serial *int) error {
+func (f *life) live(d *simDisk, rng *rand.Rand, serial *int) error {
 	l, err := f.open(d, rng)
 	for err == nil {
 		entries := randomEntries(rng, serial)
@@ -258,13 +260,13 @@ func b2i(b bool) int {
 }
 
 // tail returns the last segment and its size.
-func tail(d *disk) (string, int) {
+func tail(d *simDisk) (string, int) {
 	segs := d.segments()
 	path := segs[len(segs)-1]
 	return path, len(d.names[path].data)
 }
 
-func mustOpenDisk(t *testing.T, d *disk) *Log {
+func mustOpenDisk(t *testing.T, d *simDisk) *Log {
 	t.Helper()
 	l, err := openLocked("/log", diskOptions(d), nil)
 	if err != nil {

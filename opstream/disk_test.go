@@ -11,13 +11,16 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/internal/segments"
 )
 
 const sectorBytes = 512
 
 // disk is a file system in memory that knows which bytes and names would
 // survive a power cut. Its faults are set by hook.
-type disk struct {
+type simDisk struct {
 	mu      sync.Mutex
 	names   map[string]*node    // as a process sees them
 	durable map[string]*node    // as they are after a power cut at this moment
@@ -51,23 +54,23 @@ type nameOp struct {
 	node *node // nil: removed
 }
 
-func newDisk() *disk {
+func newDisk() *simDisk {
 	root := &node{dir: true}
-	return &disk{
+	return &simDisk{
 		names:   map[string]*node{"/": root},
 		durable: map[string]*node{"/": root},
 		pending: map[string][]nameOp{},
 	}
 }
 
-func (d *disk) ask(op, path string, size int) (int, error) {
+func (d *simDisk) ask(op, path string, size int) (int, error) {
 	if d.hook == nil {
 		return size, nil
 	}
 	return d.hook(op, path, size)
 }
 
-func (d *disk) set(path string, n *node) {
+func (d *simDisk) set(path string, n *node) {
 	parent := filepath.Dir(path)
 	d.pending[parent] = append(d.pending[parent], nameOp{path, n})
 	if n == nil {
@@ -77,7 +80,7 @@ func (d *disk) set(path string, n *node) {
 	}
 }
 
-func (d *disk) Mkdir(path string) error {
+func (d *simDisk) Mkdir(path string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, err := d.ask("mkdir", path, 0); err != nil {
@@ -93,7 +96,7 @@ func (d *disk) Mkdir(path string) error {
 	return nil
 }
 
-func (d *disk) ReadDir(path string) ([]string, error) {
+func (d *simDisk) ReadDir(path string) ([]string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if n := d.names[path]; n == nil || !n.dir {
@@ -108,7 +111,7 @@ func (d *disk) ReadDir(path string) ([]string, error) {
 	return out, nil
 }
 
-func (d *disk) Open(path string, flag int) (File, error) {
+func (d *simDisk) Open(path string, flag int) (disk.File, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if flag&(os.O_CREATE|os.O_TRUNC) != 0 {
@@ -130,7 +133,7 @@ func (d *disk) Open(path string, flag int) (File, error) {
 	return &diskFile{d, n, path}, nil
 }
 
-func (d *disk) Rename(from, to string) error {
+func (d *simDisk) Rename(from, to string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, err := d.ask("rename", to, 0); err != nil {
@@ -145,7 +148,7 @@ func (d *disk) Rename(from, to string) error {
 	return nil
 }
 
-func (d *disk) Remove(path string) error {
+func (d *simDisk) Remove(path string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, err := d.ask("remove", path, 0); err != nil {
@@ -158,7 +161,7 @@ func (d *disk) Remove(path string) error {
 	return nil
 }
 
-func (d *disk) SyncDir(path string) error {
+func (d *simDisk) SyncDir(path string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, err := d.ask("syncdir", path, 0); err != nil {
@@ -174,7 +177,7 @@ func (d *disk) SyncDir(path string) error {
 }
 
 // settle makes the first n pending name operations of a directory durable.
-func (d *disk) settle(dir string, n int) {
+func (d *simDisk) settle(dir string, n int) {
 	for _, op := range d.pending[dir][:n] {
 		if op.node == nil {
 			delete(d.durable, op.path)
@@ -188,7 +191,7 @@ func (d *disk) settle(dir string, n int) {
 // powerCut returns a disk as it may come back: of each directory any number of
 // the pending name operations, of each file any sectors since its last sync,
 // old or new, unwritten ones as zeros, its size anything between.
-func (d *disk) powerCut(rng *rand.Rand) *disk {
+func (d *simDisk) powerCut(rng *rand.Rand) *simDisk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	dirs := make([]string, 0, len(d.pending))
@@ -297,7 +300,7 @@ func (n *node) drop() {
 }
 
 type diskFile struct {
-	d    *disk
+	d    *simDisk
 	n    *node
 	path string
 }
@@ -367,10 +370,10 @@ func (f *diskFile) Size() (int64, error) {
 func (f *diskFile) Close() error { return nil }
 
 // segments lists the disk's segment files, ascending.
-func (d *disk) segments() []string {
+func (d *simDisk) segments() []string {
 	var out []string
 	for path := range d.names {
-		if strings.HasSuffix(path, segmentSuffix) {
+		if strings.HasSuffix(path, segments.Suffix) {
 			out = append(out, path)
 		}
 	}

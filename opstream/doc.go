@@ -35,5 +35,5 @@
 //
 // A failed sync poisons the writer for good: what the disk holds is unknown
 // until a new writer has read it back. A short write is cut back and the cut
-// is synced; the writer then goes on.
+// is synced; the writer then continues.
 package opstream

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"anamnesis/opstream/internal/segments"
 )
 
 // TestDiskFull fails writes part-way, as a full disk does: nothing of them
@@ -51,7 +53,7 @@ func TestFailedSync(t *testing.T) {
 		name string
 		fail func(op, path string) bool
 	}{
-		{"fdatasync", func(op, path string) bool { return op == "sync" && strings.HasSuffix(path, segmentSuffix) }},
+		{"fdatasync", func(op, path string) bool { return op == "sync" && strings.HasSuffix(path, segments.Suffix) }},
 		{"directory of a new segment", func(op, path string) bool { return op == "syncdir" && path == "/log/ops" }},
 		{"sync of the cut after a short write", func(op, _ string) bool { return op == "write" || op == "sync" }},
 		{"the cut after a short write", func(op, _ string) bool { return op == "write" || op == "truncate" }},

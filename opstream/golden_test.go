@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"anamnesis/opstream/internal/wire"
 )
 
 // TestV1 reads a stream of the format's first version. The files under
@@ -22,7 +24,7 @@ func TestV1(t *testing.T) {
 		if len(body) > 200 {
 			body = fmt.Sprintf("%d bytes", len(body))
 		}
-		fmt.Fprintf(&got, "%d %d %s %s %d %d %q %v\n", rec.Seq, rec.Ack, rec.Time.Format(timeLayout), rec.Kind, rec.Step, rec.Tok, body, rec.Durable)
+		fmt.Fprintf(&got, "%d %d %s %s %d %d %q %v\n", rec.Seq, rec.Ack, rec.Time.Format(wire.TimeLayout), rec.Kind, rec.Step, rec.Tok, body, rec.Durable)
 	}
 	want, err := os.ReadFile(filepath.Join(dir, "want.txt"))
 	if err != nil {

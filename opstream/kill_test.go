@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"anamnesis/opstream/internal/disk"
 )
 
 // childDir names, in the environment, the stream a child process appends to.
@@ -95,7 +97,7 @@ func killAndReopen(t *testing.T, rng *rand.Rand, kills int) (acked uint64) {
 // its writer, and returns the last seq the child said was acknowledged.
 func appendUntilKilled(t *testing.T, dir string, after time.Duration) (acked uint64) {
 	cmd, lines := startWriter(t, dir)
-	var locked *LockedError
+	var locked *disk.LockedError
 	if _, err := Open(dir, nil); !errors.As(err, &locked) || locked.PID != cmd.Process.Pid {
 		t.Fatalf("a second writer got %v, want it refused naming %d", err, cmd.Process.Pid)
 	}

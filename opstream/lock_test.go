@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"anamnesis/opstream/internal/disk"
 )
 
 // startWriter starts a process that appends to the stream for ever, and waits
@@ -39,15 +41,15 @@ func TestTwoWriters(t *testing.T) {
 	for range rounds {
 		cmd, _ := startWriter(t, dir)
 		_, err := Open(dir, nil)
-		var locked *LockedError
-		if !errors.As(err, &locked) || locked.PID != cmd.Process.Pid || !errors.Is(err, ErrLocked) {
+		var locked *disk.LockedError
+		if !errors.As(err, &locked) || locked.PID != cmd.Process.Pid || !errors.Is(err, disk.ErrLocked) {
 			t.Fatalf("a second writer got %v, want it refused naming %d", err, cmd.Process.Pid)
 		}
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait() // killed
-		content, err := os.ReadFile(filepath.Join(dir, lockName))
+		content, err := os.ReadFile(filepath.Join(dir, disk.LockName))
 		if err != nil || len(content) == 0 {
 			t.Fatalf("the killed writer left %q in its lock file, %v", content, err)
 		}
@@ -65,8 +67,8 @@ func TestLockSameProcess(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, nil)
 	_, err := Open(dir, nil)
-	var locked *LockedError
-	if !errors.As(err, &locked) || locked.PID != os.Getpid() || !errors.Is(err, ErrLocked) {
+	var locked *disk.LockedError
+	if !errors.As(err, &locked) || locked.PID != os.Getpid() || !errors.Is(err, disk.ErrLocked) {
 		t.Fatalf("second Open = %v", err)
 	}
 	got := make(chan error)

@@ -10,35 +10,39 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/internal/segments"
+	"anamnesis/opstream/internal/wire"
 )
 
 // Log is the one writer of a stream. Its methods may be called concurrently.
 type Log struct {
 	opts      Options
 	dir       string
-	lock      *writerLock
+	lock      *disk.Lock
 	recovered *Recovery
-	resumed   resumed
+	resumed   segments.Resumed
 
 	checkpointMu sync.Mutex // held while a checkpoint is written
 
 	blobMu sync.Mutex // held while a blob is written
-	blobs  blobStore
+	blobs  segments.Blobs
 
 	// The leader, the one Append that writes for all that wait, owns these
 	// between taking and giving up leading.
-	file    File   // the current segment; nil before the first
-	fileSeg uint64 // its first seq
+	file    disk.File // the current segment; nil before the first
+	fileSeg uint64    // its first seq
 	batch   []*call
-	lines   []framed              // of batch
-	buf     []byte                // the lines' bytes, with newlines
-	stamp   [len(timeLayout)]byte // the batch's time
+	lines   []framed                   // of batch
+	buf     []byte                     // the lines' bytes, with newlines
+	stamp   [len(wire.TimeLayout)]byte // the batch's time
 
-	mu      sync.Mutex // guards what follows
-	idle    *sync.Cond // signalled when leading ends
-	scan    scanner    // its cursor is the last durable line
-	queue   []*call    // calls that wait for the next batch
-	leading bool       // an Append is the leader; false means queue is empty
+	mu      sync.Mutex       // guards what follows
+	idle    *sync.Cond       // signalled when leading ends
+	scan    segments.Scanner // its cursor is the last durable line
+	queue   []*call          // calls that wait for the next batch
+	leading bool             // an Append is the leader; false means queue is empty
 	closed  bool
 	poison  error // why the writer stopped, for good
 	sealer  *time.Timer
@@ -55,29 +59,29 @@ func Open(dir string, o *Options) (*Log, error) {
 	if err := createDirs(opts.FS, dir); err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", dir, err)
 	}
-	lock, err := lockStream(dir, opts.Wait)
+	lock, err := disk.TakeLock(dir, opts.Wait)
 	if err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", dir, err)
 	}
 	l, err := openLocked(dir, opts, lock)
 	if err != nil {
-		return nil, errors.Join(err, lock.release())
+		return nil, errors.Join(err, lock.Release())
 	}
 	return l, nil
 }
 
 // openLocked is Open once the lock is held.
-func openLocked(dir string, opts Options, lock *writerLock) (*Log, error) {
+func openLocked(dir string, opts Options, lock *disk.Lock) (*Log, error) {
 	l := &Log{
 		opts: opts, dir: dir, lock: lock,
-		blobs: blobStore{fs: opts.FS, dir: dir},
-		scan:  scanner{fs: opts.FS, dir: dir},
+		blobs: segments.Blobs{FS: opts.FS, Dir: dir},
+		scan:  segments.Scanner{FS: opts.FS, Dir: dir},
 	}
 	l.idle = sync.NewCond(&l.mu)
-	if err := mkdirDurable(opts.FS, filepath.Join(dir, opsDirName), dir); err != nil {
+	if err := disk.Mkdir(opts.FS, filepath.Join(dir, segments.OpsDirName), dir); err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", dir, err)
 	}
-	l.resumed = l.scan.resume(opts.Checkpoint)
+	l.resumed = l.scan.Resume(opts.Checkpoint)
 	if err := l.recover(); err != nil {
 		if l.file != nil {
 			err = errors.Join(err, l.file.Close())
@@ -93,7 +97,7 @@ func openLocked(dir string, opts Options, lock *writerLock) (*Log, error) {
 }
 
 // createDirs makes dir and the parents it lacks, each durable.
-func createDirs(fsys FS, dir string) error {
+func createDirs(fsys disk.FS, dir string) error {
 	parent := filepath.Dir(dir)
 	err := fsys.Mkdir(dir)
 	switch {
@@ -115,7 +119,7 @@ func createDirs(fsys FS, dir string) error {
 		}
 		// Once more, and no further: a parent that is there may yet hold nothing,
 		// as a link to nowhere.
-		return mkdirDurable(fsys, dir, parent)
+		return disk.Mkdir(fsys, dir, parent)
 	}
 	return err
 }
@@ -134,7 +138,7 @@ func (l *Log) Recovered() *Recovery {
 func (l *Log) Last() (seq uint64, hash [16]byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.scan.cur.seq, l.scan.cur.hash
+	return l.scan.Cur.Seq, l.scan.Cur.Hash
 }
 
 // Tokens is the sum of Tok over the records first to last, both included,
@@ -142,28 +146,28 @@ func (l *Log) Last() (seq uint64, hash [16]byte) {
 func (l *Log) Tokens(first, last uint64) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	last = min(last, l.scan.idx.last())
+	last = min(last, l.scan.Idx.Last())
 	if first == 0 {
 		first = 1
 	}
 	if first > last {
 		return 0
 	}
-	return l.scan.idx.tokSum(last) - l.scan.idx.tokSum(first-1)
+	return l.scan.Idx.TokSum(last) - l.scan.Idx.TokSum(first-1)
 }
 
 // Get returns one durable record. A seq that is not there (yet) is ErrNoRecord.
 func (l *Log) Get(seq uint64) (Record, error) {
 	l.mu.Lock()
-	if seq == 0 || seq > l.scan.cur.seq {
+	if seq == 0 || seq > l.scan.Cur.Seq {
 		l.mu.Unlock()
 		return Record{}, fmt.Errorf("get record %d of %s: %w", seq, l.dir, ErrNoRecord)
 	}
-	ref := l.scan.ref(seq)
+	ref := l.scan.Ref(seq)
 	l.mu.Unlock()
-	files := segmentReader{fs: l.opts.FS, dir: l.dir}
-	defer files.close()
-	return files.record(ref, true)
+	files := segments.Reader{FS: l.opts.FS, Dir: l.dir}
+	defer files.Close()
+	return recordAt(&files, ref, true)
 }
 
 // Since returns the records after a seq that are durable at its start, in
@@ -172,8 +176,8 @@ func (l *Log) Get(seq uint64) (Record, error) {
 func (l *Log) Since(after uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		limit, _ := l.Last()
-		files := segmentReader{fs: l.opts.FS, dir: l.dir, chained: l.resumed.seq}
-		defer files.close()
+		files := segments.Reader{FS: l.opts.FS, Dir: l.dir, Chained: l.resumed.Seq}
+		defer files.Close()
 		for {
 			l.mu.Lock()
 			refs, _ := refsAfter(&l.scan, after, limit)
@@ -182,11 +186,11 @@ func (l *Log) Since(after uint64) iter.Seq2[Record, error] {
 				return
 			}
 			for _, ref := range refs {
-				rec, err := files.record(ref, true)
+				rec, err := recordAt(&files, ref, true)
 				if !yield(rec, err) || (err != nil && rec.Seq == 0) {
 					return
 				}
-				after = ref.seq
+				after = ref.Seq
 			}
 		}
 	}
@@ -201,14 +205,14 @@ func (l *Log) sealIdle() {
 		l.mu.Unlock()
 		return
 	}
-	l.lead(sealEntry(l.scan.cur.step))
+	l.lead(sealEntry(l.scan.Cur.Step))
 	l.mu.Unlock()
 	l.commit()
 }
 
 // unsealed reports whether the last line is not a seal. The caller holds mu.
 func (l *Log) unsealed() bool {
-	return l.scan.cur.seq > 0 && l.scan.cur.kind != kindSealed
+	return l.scan.Cur.Seq > 0 && l.scan.Cur.Kind != kindSealed
 }
 
 func sealEntry(step int) []item {
@@ -238,7 +242,7 @@ func (l *Log) Close() error {
 		errs = append(errs, l.poison)
 		l.mu.Unlock()
 	case l.unsealed():
-		c := l.lead(sealEntry(l.scan.cur.step))
+		c := l.lead(sealEntry(l.scan.Cur.Step))
 		l.mu.Unlock()
 		l.commit()
 		errs = append(errs, c.err)
@@ -250,7 +254,7 @@ func (l *Log) Close() error {
 	}
 	l.checkpointMu.Lock() // one under way ends before another writer may begin
 	defer l.checkpointMu.Unlock()
-	errs = append(errs, l.lock.release())
+	errs = append(errs, l.lock.Release())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close stream %s: %w", l.dir, err)
 	}
@@ -287,19 +291,19 @@ func (l *Log) Append(ctx context.Context, entries ...Entry) (first uint64, err e
 // prepare checks entries and makes their blobs durable.
 func (l *Log) prepare(entries []Entry) ([]item, error) {
 	if len(entries) == 0 {
-		return nil, fmt.Errorf("%w: no entries", ErrInvalid)
+		return nil, fmt.Errorf("%w: no entries", wire.ErrInvalid)
 	}
 	items := make([]item, len(entries))
 	mimes := make([]string, len(entries))
 	size := 0
 	for i, e := range entries {
-		if !validKind(e.Kind) {
-			return nil, fmt.Errorf("%w: kind %.80q: want 1 to %d of a-z A-Z 0-9 . _ -", ErrInvalid, e.Kind, MaxKindBytes)
+		if !wire.ValidKind(e.Kind) {
+			return nil, fmt.Errorf("%w: kind %.80q: want 1 to %d of a-z A-Z 0-9 . _ -", wire.ErrInvalid, e.Kind, wire.MaxKindBytes)
 		}
-		if e.Step < 0 || e.Step > MaxNumber || e.Tok < 0 || e.Tok > MaxNumber {
-			return nil, fmt.Errorf("%w: step %d, tok %d: want 0 to %d", ErrInvalid, e.Step, e.Tok, MaxNumber)
+		if e.Step < 0 || e.Step > wire.MaxNumber || e.Tok < 0 || e.Tok > wire.MaxNumber {
+			return nil, fmt.Errorf("%w: step %d, tok %d: want 0 to %d", wire.ErrInvalid, e.Step, e.Tok, wire.MaxNumber)
 		}
-		body, mime, err := encodeBody(e.Body)
+		body, mime, err := segments.EncodeBody(e.Body)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", e.Kind, err)
 		}
@@ -307,18 +311,18 @@ func (l *Log) prepare(entries []Entry) ([]item, error) {
 		if mimes[i] = mime; mime == "" {
 			size += len(body)
 		}
-		size += maxLineBytes - MaxInlineBytes
+		size += wire.MaxLineBytes - wire.MaxInlineBytes
 	}
 	if size > MaxBatchBytes {
 		return nil, fmt.Errorf("%w: %d entries need about %d bytes, the limit of one call is %d",
-			ErrTooLarge, len(entries), size, MaxBatchBytes)
+			wire.ErrTooLarge, len(entries), size, MaxBatchBytes)
 	}
 	for i, mime := range mimes {
 		if mime == "" {
 			continue
 		}
 		l.blobMu.Lock()
-		body, err := l.blobs.put(items[i].body, mime)
+		body, err := l.blobs.Put(items[i].body, mime)
 		l.blobMu.Unlock()
 		if err != nil {
 			return nil, err
@@ -330,7 +334,7 @@ func (l *Log) prepare(entries []Entry) ([]item, error) {
 
 // openSegment makes the file of segment first the current one.
 func (l *Log) openSegment(first uint64, flag int) error {
-	f, err := l.opts.FS.Open(segmentPath(l.dir, first), os.O_RDWR|flag)
+	f, err := l.opts.FS.Open(segments.Path(l.dir, first), os.O_RDWR|flag)
 	if err != nil {
 		return fmt.Errorf("open segment: %w", err)
 	}

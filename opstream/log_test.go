@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,10 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/internal/segments"
+	"anamnesis/opstream/internal/wire"
 )
 
 func mustOpen(t *testing.T, dir string, o *Options) *Log {
@@ -62,7 +67,7 @@ func bodies(t *testing.T, l *Log) []string {
 }
 
 // newDiskWithDir is an empty disk on which /log is there for good.
-func newDiskWithDir() *disk {
+func newDiskWithDir() *simDisk {
 	d := newDisk()
 	d.names["/log"] = &node{dir: true}
 	d.durable["/log"] = d.names["/log"]
@@ -91,8 +96,8 @@ func TestModel(t *testing.T) {
 				for range rapid.IntRange(1, 4).Draw(t, "entries") {
 					e := Entry{
 						Kind: rapid.StringMatching(`[a-z]{1,8}(\.[a-z]{1,8})?`).Draw(t, "kind"),
-						Step: rapid.IntRange(0, MaxNumber).Draw(t, "step"),
-						Tok:  rapid.IntRange(0, MaxNumber).Draw(t, "tok"),
+						Step: rapid.IntRange(0, wire.MaxNumber).Draw(t, "step"),
+						Tok:  rapid.IntRange(0, wire.MaxNumber).Draw(t, "tok"),
 					}
 					body, err := json.Marshal(map[string]string{rapid.String().Draw(t, "key"): rapid.String().Draw(t, "value")})
 					if err != nil {
@@ -151,26 +156,26 @@ func TestBadInput(t *testing.T) {
 		want  error // nil: comes back byte for byte
 	}{
 		{"escaped NUL", Entry{Kind: "k", Body: []byte(`{"a":"\u0000"}`)}, nil},
-		{"raw NUL", Entry{Kind: "k", Body: []byte("{\"a\":\"\x00\"}")}, ErrInvalid},
+		{"raw NUL", Entry{Kind: "k", Body: []byte("{\"a\":\"\x00\"}")}, wire.ErrInvalid},
 		{"U+2028", Entry{Kind: "k", Body: []byte("{\"a\":\"\u2028\"}")}, nil},
 		{"lone surrogate", Entry{Kind: "k", Body: []byte(`{"a":"\ud800"}`)}, nil},
 		{"not UTF-8", Entry{Kind: "k", Body: []byte("{\"a\":\"\xff\xfe\"}")}, nil},
 		{"5 MiB", Entry{Kind: "k", Body: []byte(`{"a":"` + strings.Repeat("x", 5<<20) + `"}`)}, nil},
-		{"at the inline limit", Entry{Kind: "k", Body: []byte(`{"a":"` + strings.Repeat("x", MaxInlineBytes-8) + `"}`)}, nil},
-		{"past the inline limit", Entry{Kind: "k", Body: []byte(`{"a":"` + strings.Repeat("x", MaxInlineBytes-7) + `"}`)}, nil},
+		{"at the inline limit", Entry{Kind: "k", Body: []byte(`{"a":"` + strings.Repeat("x", wire.MaxInlineBytes-8) + `"}`)}, nil},
+		{"past the inline limit", Entry{Kind: "k", Body: []byte(`{"a":"` + strings.Repeat("x", wire.MaxInlineBytes-7) + `"}`)}, nil},
 		{"9,000 deep", Entry{Kind: "k", Body: deep(9000)}, nil},
-		{"10,001 deep", Entry{Kind: "k", Body: deep(10001)}, ErrInvalid},
+		{"10,001 deep", Entry{Kind: "k", Body: deep(10001)}, wire.ErrInvalid},
 		{"duplicate keys", Entry{Kind: "k", Body: []byte(`{"a":1,"a":2}`)}, nil},
 		{"looks like a blob", Entry{Kind: "k", Body: []byte(`{"$blob":{"sha256":"00","bytes":1,"mime":"x"}}`)}, nil},
 		{"looks like an envelope", Entry{Kind: "k", Body: []byte(`{"a":"\",\"prev\":\"","prev":"0","crc":"00000000"}`)}, nil},
-		{"an array", Entry{Kind: "k", Body: []byte(`[]`)}, ErrInvalid},
-		{"empty", Entry{Kind: "k", Body: []byte{}}, ErrInvalid},
-		{"two values", Entry{Kind: "k", Body: []byte(`{}{}`)}, ErrInvalid},
-		{"no kind", Entry{Body: []byte(`{}`)}, ErrInvalid},
-		{"a quote in the kind", Entry{Kind: `a"b`, Body: []byte(`{}`)}, ErrInvalid},
-		{"a long kind", Entry{Kind: strings.Repeat("k", MaxKindBytes+1)}, ErrInvalid},
-		{"a negative step", Entry{Kind: "k", Step: -1}, ErrInvalid},
-		{"a large tok", Entry{Kind: "k", Tok: MaxNumber + 1}, ErrInvalid},
+		{"an array", Entry{Kind: "k", Body: []byte(`[]`)}, wire.ErrInvalid},
+		{"empty", Entry{Kind: "k", Body: []byte{}}, wire.ErrInvalid},
+		{"two values", Entry{Kind: "k", Body: []byte(`{}{}`)}, wire.ErrInvalid},
+		{"no kind", Entry{Body: []byte(`{}`)}, wire.ErrInvalid},
+		{"a quote in the kind", Entry{Kind: `a"b`, Body: []byte(`{}`)}, wire.ErrInvalid},
+		{"a long kind", Entry{Kind: strings.Repeat("k", wire.MaxKindBytes+1)}, wire.ErrInvalid},
+		{"a negative step", Entry{Kind: "k", Step: -1}, wire.ErrInvalid},
+		{"a large tok", Entry{Kind: "k", Tok: wire.MaxNumber + 1}, wire.ErrInvalid},
 	}
 	dir := t.TempDir()
 	l := mustOpen(t, dir, nil)
@@ -193,11 +198,11 @@ func TestBadInput(t *testing.T) {
 			}
 		})
 	}
-	if _, err := l.Append(context.Background()); !errors.Is(err, ErrInvalid) {
+	if _, err := l.Append(context.Background()); !errors.Is(err, wire.ErrInvalid) {
 		t.Errorf("Append of nothing = %v", err)
 	}
 	many := slices.Repeat([]Entry{{Kind: "k"}}, MaxBatchBytes/200)
-	if _, err := l.Append(context.Background(), many...); !errors.Is(err, ErrTooLarge) {
+	if _, err := l.Append(context.Background(), many...); !errors.Is(err, wire.ErrTooLarge) {
 		t.Errorf("Append of too much = %v", err)
 	}
 	mustClose(t, l)
@@ -205,7 +210,7 @@ func TestBadInput(t *testing.T) {
 	if err != nil || len(rep.Findings) != 0 {
 		t.Errorf("Verify = %v, %v", rep.Findings, err)
 	}
-	for path, data := range tree(t, filepath.Join(dir, opsDirName)) {
+	for path, data := range tree(t, filepath.Join(dir, segments.OpsDirName)) {
 		if !utf8.ValidString(data) {
 			t.Errorf("%s is not UTF-8", path)
 		}
@@ -260,7 +265,7 @@ func TestOneWrite(t *testing.T) {
 func TestSharedSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiskWithDir()
-		slow := slowSync{disk: d, entered: make(chan bool, 10), leave: make(chan bool)}
+		slow := slowSync{simDisk: d, entered: make(chan bool, 10), leave: make(chan bool)}
 		o := diskOptions(d)
 		o.FS = slow
 		l, err := openLocked("/log", o, nil)
@@ -299,17 +304,17 @@ func TestSharedSync(t *testing.T) {
 
 // slowSync is a disk whose file syncs wait to be let go.
 type slowSync struct {
-	*disk
+	*simDisk
 	entered, leave chan bool
 }
 
-func (s slowSync) Open(path string, flag int) (File, error) {
-	f, err := s.disk.Open(path, flag)
+func (s slowSync) Open(path string, flag int) (disk.File, error) {
+	f, err := s.simDisk.Open(path, flag)
 	return slowFile{f, s}, err
 }
 
 type slowFile struct {
-	File
+	disk.File
 	s slowSync
 }
 
@@ -388,10 +393,16 @@ func TestVersion(t *testing.T) {
 	line := bytes.Replace(bytes.TrimSpace(d.names[path].data), []byte(`"v":1`), []byte(`"v":2`), 1)
 	d.names[path].data = append(resum(line), '\n')
 	size := len(d.names[path].data)
-	if _, err := openLocked("/log", diskOptions(d), nil); !errors.Is(err, ErrVersion) {
+	if _, err := openLocked("/log", diskOptions(d), nil); !errors.Is(err, wire.ErrVersion) {
 		t.Fatalf("Open = %v", err)
 	}
 	if _, after := tail(d); after != size {
 		t.Fatal("Open changed a stream of another version")
 	}
+}
+
+// resum returns a line with the checksum of its bytes.
+func resum(line []byte) []byte {
+	n := len(line) - len(`,"crc":"01234567"}`)
+	return fmt.Appendf(bytes.Clone(line[:n]), `,"crc":"%08x"}`, crc32.Checksum(line[:n], wire.CRCTable()))
 }

@@ -24,7 +24,7 @@ func openAndTell(dir string) {
 	if err == nil {
 		var status []byte
 		status, err = os.ReadFile("/proc/self/status")
-		fmt.Printf("%s\nResumed: %v\n", status, l.resumed.seq > 0)
+		fmt.Printf("%s\nResumed: %v\n", status, l.resumed.Seq > 0)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -14,6 +14,10 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/internal/segments"
+	"anamnesis/opstream/internal/wire"
 )
 
 // insideMount says, in the environment, that a test runs in a mount namespace of
@@ -86,8 +90,8 @@ func mountExt4(t *testing.T, dir string) error {
 // mountedDisk is a real one.
 type mountedDisk string
 
-func (d mountedDisk) place() (string, FS) { return filepath.Join(string(d), "log"), nil }
-func (d mountedDisk) filler() string      { return filepath.Join(string(d), "filler") }
+func (d mountedDisk) place() (string, disk.FS) { return filepath.Join(string(d), "log"), nil }
+func (d mountedDisk) filler() string           { return filepath.Join(string(d), "filler") }
 func (d mountedDisk) fill(t *testing.T, leaveBytes int) {
 	fillDisk(t, d.filler(), leaveBytes)
 }
@@ -122,7 +126,7 @@ func fullDisk(t *testing.T, disk smallDisk) {
 		disk.fill(t, (8+round%5*9)*4096)
 		for i := 0; ; i++ {
 			// Some are small, some larger than a page, some are blobs.
-			body := fmt.Sprintf(`{"n":%d,"i":%d,"pad":"%s"}`, round, i, strings.Repeat("x", (round*7919+i*104729)%(MaxInlineBytes*5/4)))
+			body := fmt.Sprintf(`{"n":%d,"i":%d,"pad":"%s"}`, round, i, strings.Repeat("x", (round*7919+i*104729)%(wire.MaxInlineBytes*5/4)))
 			_, err := l.Append(t.Context(), Entry{Kind: "k", Body: []byte(body)})
 			if err == nil {
 				want = append(want, body)
@@ -194,7 +198,7 @@ func startOver(t *testing.T, dir string, want []string) []string {
 // wholeLines checks that no segment ends in a part of a line.
 func wholeLines(t *testing.T, dir string) {
 	t.Helper()
-	segs, err := filepath.Glob(filepath.Join(dir, opsDirName, "*"+segmentSuffix))
+	segs, err := filepath.Glob(filepath.Join(dir, segments.OpsDirName, "*"+segments.Suffix))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +231,7 @@ func TestReadOnlyDisk(t *testing.T) {
 
 // readOnlyDisk: a new writer is told that it can write nothing, reading and
 // verifying still work, and when it can be written again nothing is missing.
-func readOnlyDisk(t *testing.T, dir string, fsys FS, readOnly func(on bool)) {
+func readOnlyDisk(t *testing.T, dir string, fsys disk.FS, readOnly func(on bool)) {
 	o := &Options{FS: fsys}
 	l := mustOpen(t, dir, o)
 	mustAppend(t, l, Entry{Kind: "k", Body: []byte(`{"n":1}`)})

@@ -7,6 +7,10 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/internal/segments"
+	"anamnesis/opstream/internal/wire"
 )
 
 // benchRecords is how long a long stream is.
@@ -42,14 +46,14 @@ func longStream(tb testing.TB, dir string, records int) {
 // bareScan reads a stream's segments and hashes their bytes, as one thread:
 // what verifying cannot beat as one thread.
 func bareScan(b *testing.B, dir string) {
-	segs, _, err := listSegments(osFS{}, dir)
+	segs, _, err := segments.List(disk.OS{}, dir)
 	if err != nil {
 		b.Fatal(err)
 	}
-	sums := io.MultiWriter(crc32.New(crcTable()), sha256.New())
-	buf := make([]byte, scanBufferBytes)
+	sums := io.MultiWriter(crc32.New(wire.CRCTable()), sha256.New())
+	buf := make([]byte, segments.ScanBufferBytes)
 	for _, seg := range segs {
-		f, err := os.Open(segmentPath(dir, seg))
+		f, err := os.Open(segments.Path(dir, seg))
 		if err != nil {
 			b.Fatal(err)
 		}

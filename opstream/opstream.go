@@ -3,11 +3,28 @@ package opstream
 import (
 	"errors"
 	"time"
+
+	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/internal/segments"
+	"anamnesis/opstream/internal/wire"
 )
 
 // The limits of the format and of a writer. Reaching one is an error that
 // wraps ErrTooLarge, ErrInvalid or ErrBusy.
 const (
+	// MaxInlineBytes is the largest compact body kept in its line; a larger
+	// one becomes a blob.
+	MaxInlineBytes = wire.MaxInlineBytes
+	// MaxBodyBytes is the largest body, in bytes as given.
+	MaxBodyBytes = wire.MaxBodyBytes
+	// MaxKindBytes is the longest kind.
+	MaxKindBytes = wire.MaxKindBytes
+	// MaxNumber is the largest step and the largest token count.
+	MaxNumber = wire.MaxNumber
+	// MaxFoldBytes is the largest fold a checkpoint holds.
+	MaxFoldBytes = segments.MaxFoldBytes
+	// MaxFoldVersionBytes is the longest version of a fold.
+	MaxFoldVersionBytes = segments.MaxFoldVersionBytes
 	// MaxBatchBytes is the most one write holds, and so the most that one
 	// call of Append may add in lines.
 	MaxBatchBytes = 8 << 20
@@ -79,7 +96,7 @@ type Options struct {
 	Checkpoint string
 	// FS is the file system, a seam for faults; nil means the operating
 	// system's. The lock is always the operating system's.
-	FS FS
+	FS disk.FS
 	// Now is the clock of the lines' time stamps; nil means time.Now.
 	Now func() time.Time
 	// AfterAppend, when set, is called after each batch became durable and
@@ -105,7 +122,7 @@ func (o *Options) withDefaults() Options {
 		out.PollInterval = DefaultPollInterval
 	}
 	if out.FS == nil {
-		out.FS = osFS{}
+		out.FS = disk.OS{}
 	}
 	if out.Now == nil {
 		out.Now = time.Now
@@ -116,6 +133,19 @@ func (o *Options) withDefaults() Options {
 // The errors callers branch on; the typed errors below match them by
 // errors.Is.
 var (
+	// ErrLocked: another process writes this stream. See LockedError.
+	ErrLocked = disk.ErrLocked
+	// ErrCorrupt: acknowledged bytes are damaged. See CorruptError.
+	ErrCorrupt = wire.ErrCorrupt
+	// ErrVersion: a newer program wrote this stream; nothing was changed.
+	ErrVersion = wire.ErrVersion
+	// ErrTooLarge: a body, or one call's lines, exceed a limit.
+	ErrTooLarge = wire.ErrTooLarge
+	// ErrInvalid: an entry is not one the format can hold.
+	ErrInvalid = wire.ErrInvalid
+	// ErrFoldVersion: a checkpoint is of another version of the fold, as after a
+	// change of the program.
+	ErrFoldVersion = segments.ErrFoldVersion
 	// ErrPoisoned: a sync failed, so what the disk holds is unknown. Close
 	// the log and open it again, which reads back what survived.
 	ErrPoisoned = errors.New("the writer stopped after a failed sync")
@@ -137,3 +167,13 @@ type Recovery struct {
 	SavedAs   string `json:"saved_as"`  // file that holds them, relative to the stream's directory
 	Rewritten int    `json:"rewritten"` // unacknowledged good lines that were rewritten and synced
 }
+
+// FS and File are the seam for faults; see Options.FS.
+type (
+	FS   = disk.FS
+	File = disk.File
+	// LockedError says who holds the writer's lock.
+	LockedError = disk.LockedError
+	// CorruptError says which acknowledged bytes are damaged, and how.
+	CorruptError = wire.CorruptError
+)

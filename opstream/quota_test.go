@@ -6,13 +6,15 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"anamnesis/opstream/internal/disk"
 )
 
 // smallDisk is a file system that can be full.
 type smallDisk interface {
 	// dir is a directory in it, and fs how the log gets there; nil is the
 	// operating system's way.
-	place() (dir string, fs FS)
+	place() (dir string, fs disk.FS)
 	// fill leaves so many bytes of room, or a few less.
 	fill(t *testing.T, leaveBytes int)
 	// free makes room again.
@@ -23,7 +25,7 @@ type smallDisk interface {
 // system's file system, of which files may take so much more room. It can be
 // read-only.
 type quotaFS struct {
-	osFS
+	disk.OS
 	dir string
 
 	mu       sync.Mutex
@@ -34,7 +36,7 @@ type quotaFS struct {
 // unlimited is more than any test writes.
 const unlimited = 1 << 40
 
-func (q *quotaFS) place() (string, FS) { return q.dir, q }
+func (q *quotaFS) place() (string, disk.FS) { return q.dir, q }
 
 func (q *quotaFS) fill(_ *testing.T, leaveBytes int) { q.set(int64(leaveBytes)) }
 func (q *quotaFS) free(*testing.T)                   { q.set(unlimited) }
@@ -66,19 +68,19 @@ func (q *quotaFS) Mkdir(name string) error {
 	if _, err := os.Stat(name); err == nil {
 		return fs.ErrExist
 	}
-	return q.changes(name, func() error { return q.osFS.Mkdir(name) })
+	return q.changes(name, func() error { return q.OS.Mkdir(name) })
 }
 
 func (q *quotaFS) Rename(oldname, newname string) error {
-	return q.changes(newname, func() error { return q.osFS.Rename(oldname, newname) })
+	return q.changes(newname, func() error { return q.OS.Rename(oldname, newname) })
 }
 
 func (q *quotaFS) Remove(name string) error {
-	return q.changes(name, func() error { return q.osFS.Remove(name) })
+	return q.changes(name, func() error { return q.OS.Remove(name) })
 }
 
-func (q *quotaFS) Open(name string, flag int) (f File, err error) {
-	open := func() error { f, err = q.osFS.Open(name, flag); return err }
+func (q *quotaFS) Open(name string, flag int) (f disk.File, err error) {
+	open := func() error { f, err = q.OS.Open(name, flag); return err }
 	if flag&(os.O_RDWR|os.O_WRONLY|os.O_CREATE) == 0 {
 		err = open()
 	} else {
@@ -91,7 +93,7 @@ func (q *quotaFS) Open(name string, flag int) (f File, err error) {
 }
 
 type quotaFile struct {
-	File
+	disk.File
 	fs *quotaFS
 }
 

@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/internal/wire"
 )
 
 func mustReader(t *testing.T, dir string, o *Options) *Reader {
@@ -288,12 +291,12 @@ func TestWithdrawn(t *testing.T) {
 
 // pausingFS and pausingFile wait before a file is cut.
 type pausingFS struct {
-	*disk
+	*simDisk
 	pause chan bool
 }
 
 type pausingFile struct {
-	File
+	disk.File
 	pause chan bool
 }
 
@@ -333,17 +336,17 @@ func TestCorruptPrefix(t *testing.T) {
 			n = rec.Seq
 		}
 	}
-	var c *CorruptError
-	if n != 3 || !errors.As(last, &c) || c.Seq != 4 || !errors.Is(last, ErrCorrupt) {
+	var c *wire.CorruptError
+	if n != 3 || !errors.As(last, &c) || c.Seq != 4 || !errors.Is(last, wire.ErrCorrupt) {
 		t.Errorf("read up to %d, then %v", n, last)
 	}
 	if rec, err := r.Get(3); err != nil || string(rec.Body) != `{"n":3}` {
 		t.Errorf("Get(3) = %+v, %v", rec, err)
 	}
-	if _, err := r.Get(5); !errors.Is(err, ErrCorrupt) {
+	if _, err := r.Get(5); !errors.Is(err, wire.ErrCorrupt) {
 		t.Errorf("Get(5) = %v", err)
 	}
-	if _, err := openLocked("/log", o, nil); !errors.Is(err, ErrCorrupt) {
+	if _, err := openLocked("/log", o, nil); !errors.Is(err, wire.ErrCorrupt) {
 		t.Errorf("Open = %v", err)
 	}
 	rep, err := verify(t.Context(), d, "/log")
@@ -356,7 +359,7 @@ func TestCorruptPrefix(t *testing.T) {
 func TestBlobDamage(t *testing.T) {
 	d := newDiskWithDir()
 	l := mustOpenDisk(t, d)
-	big := func(c string) []byte { return []byte(`{"a":"` + strings.Repeat(c, MaxInlineBytes) + `"}`) }
+	big := func(c string) []byte { return []byte(`{"a":"` + strings.Repeat(c, wire.MaxInlineBytes) + `"}`) }
 	mustAppend(t, l, Entry{Kind: "gone", Body: big("x")}, Entry{Kind: "rotten", Body: big("y")},
 		Entry{Kind: "short", Body: big("z")}, Entry{Kind: "whole", Body: big("w")}, Entry{Kind: "again", Body: big("w")})
 	blobs := 0
@@ -380,11 +383,11 @@ func TestBlobDamage(t *testing.T) {
 	var got []string
 	o := diskOptions(d)
 	for rec, err := range mustReader(t, "/log", &o).Since(0) {
-		var c *CorruptError
+		var c *wire.CorruptError
 		if errors.As(err, &c) && (c.Seq != rec.Seq || !strings.HasPrefix(c.File, "/log/blobs/")) {
 			t.Errorf("record %d: error of %+v", rec.Seq, c)
 		}
-		got = append(got, fmt.Sprintf("%s %d %v", rec.Kind, len(rec.Body), errors.Is(err, ErrCorrupt)))
+		got = append(got, fmt.Sprintf("%s %d %v", rec.Kind, len(rec.Body), errors.Is(err, wire.ErrCorrupt)))
 	}
 	n := len(big("w"))
 	want := []string{"gone 0 true", "rotten 0 true", "short 0 true", fmt.Sprintf("whole %d false", n), fmt.Sprintf("again %d false", n)}
@@ -404,7 +407,7 @@ func TestBlobDamage(t *testing.T) {
 
 // readerResumes checks that a reader gives every record, those before the
 // checkpoint at seq included.
-func readerResumes(t *testing.T, rt *rapid.T, d *disk, seq, last uint64) {
+func readerResumes(t *testing.T, rt *rapid.T, d *simDisk, seq, last uint64) {
 	o := diskOptions(d)
 	o.Checkpoint = testFold
 	reader := mustReader(t, "/log", &o)

@@ -4,13 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/internal/segments"
 )
 
 const (
@@ -25,23 +26,23 @@ const (
 // by the rules of the package's documentation. Every step may be repeated: a
 // crash within leaves a state from which the next recovery ends the same.
 func (l *Log) recover() error {
-	st, err := l.scan.advance()
+	st, err := l.scan.Advance()
 	if err != nil {
 		return err
 	}
 	if st != nil {
-		vouched, err := l.scan.vouched(st)
+		vouched, err := l.scan.Vouched(st)
 		if err != nil {
 			return err
 		}
-		if vouched >= st.seq {
-			return l.scan.corrupt(st, vouched)
+		if vouched >= st.Seq {
+			return l.scan.Corrupt(st, vouched)
 		}
 	}
-	if l.scan.cur.seg() == 0 {
+	if l.scan.Cur.Seg() == 0 {
 		return nil
 	}
-	if err := l.openSegment(l.scan.cur.seg(), 0); err != nil {
+	if err := l.openSegment(l.scan.Cur.Seg(), 0); err != nil {
 		return err
 	}
 	if st != nil {
@@ -53,32 +54,32 @@ func (l *Log) recover() error {
 	if err != nil {
 		return err
 	}
-	l.scan.cur.ack = l.scan.cur.seq
+	l.scan.Cur.Ack = l.scan.Cur.Seq
 	return l.noteTorn(rewritten)
 }
 
 // setAside copies the torn bytes to a file of their own, makes that durable,
 // and cuts them off. They are at most a batch where a crash left them, and at
 // most a segment whatever did, so they are read in one piece.
-func (l *Log) setAside(st *stop) error {
+func (l *Log) setAside(st *segments.Stop) error {
 	size, err := l.file.Size()
 	if err != nil {
-		return fmt.Errorf("size of segment %s: %w", segmentName(st.seg), err)
+		return fmt.Errorf("size of segment %s: %w", segments.Name(st.Seg), err)
 	}
-	data := make([]byte, size-st.off)
-	if _, err := l.file.ReadAt(data, st.off); err != nil {
-		return fmt.Errorf("read torn tail of %s: %w", segmentName(st.seg), err)
+	data := make([]byte, size-st.Off)
+	if _, err := l.file.ReadAt(data, st.Off); err != nil {
+		return fmt.Errorf("read torn tail of %s: %w", segments.Name(st.Seg), err)
 	}
-	name := tornName(st.seg, st.off, data)
+	name := tornName(st.Seg, st.Off, data)
 	path := filepath.Join(l.dir, name)
-	if err := writeFileDurable(l.opts.FS, path+".tmp", path, data); err != nil {
+	if err := disk.WriteFile(l.opts.FS, path+".tmp", path, data); err != nil {
 		return fmt.Errorf("set torn tail aside: %w", err)
 	}
 	if err := l.opts.FS.SyncDir(l.dir); err != nil {
 		return fmt.Errorf("set torn tail aside: sync directory: %w", err)
 	}
-	if err := l.file.Truncate(st.off); err != nil {
-		return fmt.Errorf("cut torn tail of %s: %w", segmentName(st.seg), err)
+	if err := l.file.Truncate(st.Off); err != nil {
+		return fmt.Errorf("cut torn tail of %s: %w", segments.Name(st.Seg), err)
 	}
 	return nil
 }
@@ -89,25 +90,25 @@ func (l *Log) setAside(st *stop) error {
 // their number. They are all in the last segment, whose existence vouches for
 // every line before it.
 func (l *Log) rewriteUnacknowledged() (int, error) {
-	cur := &l.scan.cur
-	first := max(cur.ack+1, cur.seg())
+	cur := &l.scan.Cur
+	first := max(cur.Ack+1, cur.Seg())
 	n := 0
-	if first <= cur.seq {
-		n = int(cur.seq - first + 1)
-		off := l.scan.idx.at(first).off
-		data := make([]byte, cur.off-off)
+	if first <= cur.Seq {
+		n = int(cur.Seq - first + 1)
+		off := l.scan.Idx.At(first).Off
+		data := make([]byte, cur.Off-off)
 		if _, err := l.file.ReadAt(data, off); err != nil {
-			return 0, fmt.Errorf("read unacknowledged lines of %s: %w", segmentName(cur.seg()), err)
+			return 0, fmt.Errorf("read unacknowledged lines of %s: %w", segments.Name(cur.Seg()), err)
 		}
 		if _, err := l.file.WriteAt(data, off); err != nil {
-			return 0, fmt.Errorf("rewrite unacknowledged lines of %s: %w", segmentName(cur.seg()), err)
+			return 0, fmt.Errorf("rewrite unacknowledged lines of %s: %w", segments.Name(cur.Seg()), err)
 		}
 	}
 	if err := l.file.Sync(); err != nil {
-		return 0, fmt.Errorf("sync %s: %w", segmentName(cur.seg()), err)
+		return 0, fmt.Errorf("sync %s: %w", segments.Name(cur.Seg()), err)
 	}
-	if err := l.opts.FS.SyncDir(filepath.Join(l.dir, opsDirName)); err != nil {
-		return 0, fmt.Errorf("sync directory %s: %w", opsDirName, err)
+	if err := l.opts.FS.SyncDir(filepath.Join(l.dir, segments.OpsDirName)); err != nil {
+		return 0, fmt.Errorf("sync directory %s: %w", segments.OpsDirName, err)
 	}
 	return n, nil
 }
@@ -138,7 +139,7 @@ func (l *Log) noteTorn(rewritten int) error {
 			continue
 		}
 		r.Rewritten = rewritten
-		if r.Bytes, err = fileSize(l.opts.FS, filepath.Join(l.dir, r.SavedAs)); err != nil {
+		if r.Bytes, err = segments.FileSize(l.opts.FS, filepath.Join(l.dir, r.SavedAs)); err != nil {
 			return fmt.Errorf("size of %s: %w", r.SavedAs, err)
 		}
 		body, err := json.Marshal(r)
@@ -146,7 +147,7 @@ func (l *Log) noteTorn(rewritten int) error {
 			return fmt.Errorf("note recovery: %w", err)
 		}
 		l.mu.Lock()
-		c := l.lead([]item{{kind: []byte(kindRecovered), step: l.scan.cur.step, body: body}})
+		c := l.lead([]item{{kind: []byte(kindRecovered), step: l.scan.Cur.Step, body: body}})
 		l.mu.Unlock()
 		l.commit()
 		if c.err != nil {
@@ -160,10 +161,10 @@ func (l *Log) noteTorn(rewritten int) error {
 // notedTorn lists the torn files that log.recovered lines name.
 func (l *Log) notedTorn() (map[string]bool, error) {
 	noted := map[string]bool{}
-	files := segmentReader{fs: l.opts.FS, dir: l.dir}
-	defer files.close()
-	for _, seq := range l.scan.idx.ofKind(kindRecovered) {
-		rec, err := files.record(l.scan.ref(seq), true)
+	files := segments.Reader{FS: l.opts.FS, Dir: l.dir}
+	defer files.Close()
+	for _, seq := range l.scan.Idx.OfKind(kindRecovered) {
+		rec, err := recordAt(&files, l.scan.Ref(seq), true)
 		if err != nil {
 			return nil, err
 		}
@@ -176,10 +177,10 @@ func (l *Log) notedTorn() (map[string]bool, error) {
 }
 
 // tornName names the file of a torn tail by its place and its bytes, so that
-// setting the same tail aside twice gives the same file.
+// setting the same tail aside twice makes the same file.
 func tornName(seg uint64, off int64, data []byte) string {
 	sum := sha256.Sum256(data)
-	return fmt.Sprintf("%s%0*d-%d-%s%s", tornPrefix, segmentDigits, seg, off,
+	return fmt.Sprintf("%s%0*d-%d-%s%s", tornPrefix, segments.Digits, seg, off,
 		hex.EncodeToString(sum[:tornHashBytes]), tornSuffix)
 }
 
@@ -196,19 +197,10 @@ func parseTornName(name string) (Recovery, bool) {
 	if len(parts) != 3 {
 		return Recovery{}, false
 	}
-	seg, ok := parseSegmentName(parts[0] + segmentSuffix)
+	seg, ok := segments.ParseName(parts[0] + segments.Suffix)
 	off, err := strconv.ParseInt(parts[1], 10, 64)
 	if !ok || err != nil || off < 0 {
 		return Recovery{}, false
 	}
-	return Recovery{File: segmentName(seg), Offset: off, SavedAs: name}, true
-}
-
-func fileSize(fsys FS, path string) (int64, error) {
-	f, err := fsys.Open(path, os.O_RDONLY)
-	if err != nil {
-		return 0, err
-	}
-	size, err := f.Size()
-	return size, errors.Join(err, f.Close())
+	return Recovery{File: segments.Name(seg), Offset: off, SavedAs: name}, true
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"anamnesis/opstream/internal/wire"
 )
 
 // TestRewrite holds that opening writes the unacknowledged lines again, and
@@ -49,7 +51,7 @@ func TestMissingSegments(t *testing.T) {
 		}
 		delete(d.names, d.segments()[gone])
 		_, err := openLocked("/log", o, nil)
-		var c *CorruptError
+		var c *wire.CorruptError
 		if !errors.As(err, &c) || c.Seq != uint64(gone+1) {
 			t.Errorf("without segment %d: Open = %v", gone+1, err)
 		}
@@ -127,12 +129,12 @@ func FuzzSegment(f *testing.F) {
 		d.names["/log/ops"] = &node{dir: true}
 		d.names[path] = &node{data: append(bytes.Clone(whole[:first]), rest...)}
 		before := bytes.Clone(d.names[path].data)
-		if _, err := verify(t.Context(), d, "/log"); err != nil && !errors.Is(err, ErrVersion) {
+		if _, err := verify(t.Context(), d, "/log"); err != nil && !errors.Is(err, wire.ErrVersion) {
 			t.Fatal(err)
 		}
 		l, err := openLocked("/log", diskOptions(d), nil)
 		if err != nil {
-			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
+			if !errors.Is(err, wire.ErrCorrupt) && !errors.Is(err, wire.ErrVersion) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(d.names[path].data, before) {

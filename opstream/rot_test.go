@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"anamnesis/opstream/internal/segments"
+	"anamnesis/opstream/internal/wire"
 )
 
 // TestBitRot flips single bits in every byte of a stream of one segment, where
@@ -59,11 +62,11 @@ func bitRot(t *testing.T, segmentBytes int64, minSegments int) {
 			if verr != nil {
 				t.Fatal(verr)
 			}
-			if acked && !errors.Is(err, ErrCorrupt) {
+			if acked && !errors.Is(err, wire.ErrCorrupt) {
 				t.Fatalf("%s byte %d bit %x: reader says %v", path, at, bit, err)
 			}
-			if acked && strings.HasSuffix(path, segmentSuffix) {
-				if _, err := openLocked("/log", o, nil); !errors.Is(err, ErrCorrupt) {
+			if acked && strings.HasSuffix(path, segments.Suffix) {
+				if _, err := openLocked("/log", o, nil); !errors.Is(err, wire.ErrCorrupt) {
 					t.Fatalf("%s byte %d bit %x: writer says %v", path, at, bit, err)
 				}
 			}
@@ -90,7 +93,7 @@ func bitRot(t *testing.T, segmentBytes int64, minSegments int) {
 // byteClass says what a byte of a stream's files belongs to: a blob, a line's
 // field with the words around it, or the end of a line.
 func byteClass(path string, data []byte, at int) string {
-	if !strings.HasSuffix(path, segmentSuffix) {
+	if !strings.HasSuffix(path, segments.Suffix) {
 		return "blob"
 	}
 	if data[at] == '\n' {
@@ -99,7 +102,7 @@ func byteClass(path string, data []byte, at int) string {
 	line := data[bytes.LastIndexByte(data[:at], '\n')+1:]
 	at -= len(data) - len(line)
 	class := ""
-	for _, word := range []string{wordVersion, wordAck, wordTime, wordKind, wordStep, wordTok, wordBody, wordPrev, wordCRC} {
+	for _, word := range []string{wire.WordVersion, wire.WordAck, wire.WordTime, wire.WordKind, wire.WordStep, wire.WordTok, wire.WordBody, wire.WordPrev, wire.WordCRC} {
 		if from := bytes.Index(line, []byte(word)); at >= from {
 			class = strings.TrimPrefix(strings.Trim(word, `{":,`), `v":1,"`)
 		}
@@ -111,7 +114,7 @@ var errTornEnd = errors.New("torn end")
 
 // readsRight reads all and compares; a wrong record is an error of its own
 // kind, damage the reader's error.
-func readsRight(d *disk, want []string) error {
+func readsRight(d *simDisk, want []string) error {
 	r, err := OpenReader("/log", &Options{FS: d})
 	if err != nil {
 		return err

@@ -7,6 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/internal/segments"
+	"anamnesis/opstream/internal/wire"
 )
 
 // Salvaged says what Salvage copied.
@@ -50,26 +54,26 @@ var errSalvageEnds = errors.New("the readable prefix ends")
 // a directory of the name to is whole, whatever ends Salvage. What an interrupted
 // one left means nothing and is not touched by the next, which is refused.
 func Salvage(ctx context.Context, dir, to string) (Salvaged, error) {
-	return salvage(ctx, osFS{}, dir, filepath.Clean(to))
+	return salvage(ctx, disk.OS{}, dir, filepath.Clean(to))
 }
 
-func salvage(ctx context.Context, fsys FS, dir, to string) (Salvaged, error) {
+func salvage(ctx context.Context, fsys disk.FS, dir, to string) (Salvaged, error) {
 	if err := newPlace(dir, to); err != nil {
 		return Salvaged{}, err
 	}
-	if _, _, err := listSegments(fsys, dir); err != nil {
+	if _, _, err := segments.List(fsys, dir); err != nil {
 		return Salvaged{}, notFound(dir, err)
 	}
 	var out Salvaged
-	blobs := map[string]blobRef{}
+	blobs := map[string]segments.BlobRef{}
 	seen := 0
-	scan := scanner{fs: fsys, dir: dir, visit: func(e *envelope, _ int64, size int) error {
+	scan := segments.Scanner{FS: fsys, Dir: dir, Visit: func(e *wire.Envelope, _ int64, size int) error {
 		if seen++; seen%verifyCtxEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		ref, isBlob, err := parseBlobRef(e.body)
-		if isBlob && err == nil && blobs[ref.Blob.SHA256] == (blobRef{}) {
-			if _, err = resolveBody(fsys, dir, e.seq, e.body); err == nil {
+		ref, isBlob, err := segments.ParseBlobRef(e.Body)
+		if isBlob && err == nil && blobs[ref.Blob.SHA256] == (segments.BlobRef{}) {
+			if _, err = segments.ResolveBody(fsys, dir, e.Seq, e.Body); err == nil {
 				blobs[ref.Blob.SHA256] = ref
 			}
 		}
@@ -80,25 +84,25 @@ func salvage(ctx context.Context, fsys FS, dir, to string) (Salvaged, error) {
 		out.Bytes += int64(size) + 1
 		return nil
 	}}
-	stop, err := scan.advance()
+	stop, err := scan.Advance()
 	switch {
 	case err == nil, errors.Is(err, errSalvageEnds):
-	case unreadable(err):
+	case disk.Unreadable(err):
 		out.Why = err.Error()
 	default:
 		return Salvaged{}, fmt.Errorf("salvage %s: %w", dir, err)
 	}
 	if stop != nil {
-		out.Why = fmt.Sprintf("%s at byte %d (seq %d): %s", segmentPath(dir, stop.seg), stop.off, stop.seq, stop.why)
+		out.Why = fmt.Sprintf("%s at byte %d (seq %d): %s", segments.Path(dir, stop.Seg), stop.Off, stop.Seq, stop.Why)
 	}
-	out.Records, out.Blobs = scan.cur.seq, len(blobs)
+	out.Records, out.Blobs = scan.Cur.Seq, len(blobs)
 	if out.Why != "" {
-		if err := out.lookBehind(ctx, fsys, dir, scan.cur); err != nil {
+		if err := out.lookBehind(ctx, fsys, dir, scan.Cur); err != nil {
 			return Salvaged{}, fmt.Errorf("salvage %s: %w", dir, err)
 		}
 	}
 	part := to + partSuffix
-	err = copyPrefix(fsys, dir, part, &scan.cur, blobs)
+	err = copyPrefix(fsys, dir, part, &scan.Cur, blobs)
 	if err == nil {
 		err = fsys.Rename(part, to)
 	}
@@ -113,23 +117,23 @@ func salvage(ctx context.Context, fsys FS, dir, to string) (Salvaged, error) {
 
 // lookBehind finds the lines that can be read behind the damage a cursor stands
 // before. Bytes that cannot be read end the search.
-func (out *Salvaged) lookBehind(ctx context.Context, fsys FS, dir string, cur cursor) error {
-	v := verifier{fs: fsys, dir: dir, scan: scanner{fs: fsys, dir: dir}}
-	v.scan.visit = func(*envelope, int64, int) error {
+func (out *Salvaged) lookBehind(ctx context.Context, fsys disk.FS, dir string, cur segments.Cursor) error {
+	v := verifier{fs: fsys, dir: dir, scan: segments.Scanner{FS: fsys, Dir: dir}}
+	v.scan.Visit = func(*wire.Envelope, int64, int) error {
 		if out.BehindRecords++; out.BehindRecords%verifyCtxEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		return nil
 	}
-	at := &stop{seg: max(cur.seg(), 1), off: cur.off, seq: cur.seq + 1}
+	at := &segments.Stop{Seg: max(cur.Seg(), 1), Off: cur.Off, Seq: cur.Seq + 1}
 	for at != nil {
 		more, err := v.resync(at)
 		if err != nil || !more {
 			return readableOnly(err)
 		}
-		s := Stretch{File: segmentPath(dir, v.scan.cur.seg()), Offset: v.scan.cur.off, First: v.scan.cur.seq + 1}
-		at, err = v.scan.advance()
-		if s.Last = v.scan.cur.seq; s.Last >= s.First && len(out.Behind) < MaxStretches {
+		s := Stretch{File: segments.Path(dir, v.scan.Cur.Seg()), Offset: v.scan.Cur.Off, First: v.scan.Cur.Seq + 1}
+		at, err = v.scan.Advance()
+		if s.Last = v.scan.Cur.Seq; s.Last >= s.First && len(out.Behind) < MaxStretches {
 			out.Behind = append(out.Behind, s)
 		}
 		if err != nil {
@@ -141,7 +145,7 @@ func (out *Salvaged) lookBehind(ctx context.Context, fsys FS, dir string, cur cu
 
 // readableOnly returns an error unless it says that bytes cannot be read.
 func readableOnly(err error) error {
-	if unreadable(err) {
+	if disk.Unreadable(err) {
 		return nil
 	}
 	return err
@@ -155,17 +159,17 @@ func newPlace(dir, to string) error {
 	}
 	parent, err := realPath(filepath.Dir(to))
 	if err != nil {
-		return fmt.Errorf("salvage to %s: %w: %w", to, ErrInvalid, err)
+		return fmt.Errorf("salvage to %s: %w: %w", to, wire.ErrInvalid, err)
 	}
 	if parent == from || strings.HasPrefix(parent, from+string(filepath.Separator)) {
-		return fmt.Errorf("salvage to %s: %w: it lies in the stream that is to be salvaged", to, ErrInvalid)
+		return fmt.Errorf("salvage to %s: %w: it lies in the stream that is to be salvaged", to, wire.ErrInvalid)
 	}
 	if _, err := os.Lstat(to); !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("salvage to %s: %w: it exists; name a new directory", to, ErrInvalid)
+		return fmt.Errorf("salvage to %s: %w: it exists; name a new directory", to, wire.ErrInvalid)
 	}
 	if _, err := os.Lstat(to + partSuffix); !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("salvage to %s: %w: %s exists, perhaps of a salvage that was interrupted; remove it, or name another directory",
-			to, ErrInvalid, to+partSuffix)
+			to, wire.ErrInvalid, to+partSuffix)
 	}
 	return nil
 }
@@ -181,34 +185,34 @@ func realPath(dir string) (string, error) {
 }
 
 // copyPrefix copies the lines up to a cursor and the blobs they name, durably.
-func copyPrefix(fsys FS, dir, to string, cur *cursor, blobs map[string]blobRef) error {
-	ops := filepath.Join(to, opsDirName)
+func copyPrefix(fsys disk.FS, dir, to string, cur *segments.Cursor, blobs map[string]segments.BlobRef) error {
+	ops := filepath.Join(to, segments.OpsDirName)
 	for _, d := range [][2]string{{to, filepath.Dir(to)}, {ops, to}} {
-		if err := mkdirDurable(fsys, d[0], d[1]); err != nil {
+		if err := disk.Mkdir(fsys, d[0], d[1]); err != nil {
 			return err
 		}
 	}
-	store := blobStore{fs: fsys, dir: to}
+	store := segments.Blobs{FS: fsys, Dir: to}
 	for sum, ref := range blobs {
-		data, err := readBlob(fsys, blobPath(dir, sum), ref.Blob.Bytes)
+		data, err := segments.ReadBlob(fsys, segments.BlobPath(dir, sum), ref.Blob.Bytes)
 		if err == nil {
-			_, err = store.put(data, ref.Blob.MIME)
+			_, err = store.Put(data, ref.Blob.MIME)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	for i, seg := range cur.segs {
-		size := cur.off
-		if i < len(cur.segs)-1 {
+	for i, seg := range cur.Segs {
+		size := cur.Off
+		if i < len(cur.Segs)-1 {
 			var err error
-			if size, err = fileSize(fsys, segmentPath(dir, seg)); err != nil {
+			if size, err = segments.FileSize(fsys, segments.Path(dir, seg)); err != nil {
 				return err
 			}
 		} else if size == 0 { // nothing of it could be read
 			break
 		}
-		if err := copyFile(fsys, segmentPath(dir, seg), segmentPath(to, seg), size); err != nil {
+		if err := copyFile(fsys, segments.Path(dir, seg), segments.Path(to, seg), size); err != nil {
 			return err
 		}
 	}
@@ -216,7 +220,7 @@ func copyPrefix(fsys FS, dir, to string, cur *cursor, blobs map[string]blobRef) 
 }
 
 // copyFile copies the first bytes of a file, durably.
-func copyFile(fsys FS, from, to string, size int64) error {
+func copyFile(fsys disk.FS, from, to string, size int64) error {
 	f, err := fsys.Open(from, os.O_RDONLY)
 	if err != nil {
 		return err
@@ -226,5 +230,5 @@ func copyFile(fsys FS, from, to string, size int64) error {
 	if n, err := f.ReadAt(data, 0); int64(n) < size {
 		return fmt.Errorf("read %s: %w", from, err)
 	}
-	return writeFileDurable(fsys, to+".tmp", to, data)
+	return disk.WriteFile(fsys, to+".tmp", to, data)
 }

@@ -7,6 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/internal/wire"
 )
 
 // tree reads every file below a directory.
@@ -52,7 +55,7 @@ func TestSalvage(t *testing.T) {
 			for i := 1; i <= n; i++ {
 				body := fmt.Appendf(nil, `{"n":%d,"x":"y"}`, i)
 				if i == 4 {
-					body = fmt.Appendf(nil, `{"big":%q}`, bytes.Repeat([]byte("z"), MaxInlineBytes))
+					body = fmt.Appendf(nil, `{"big":%q}`, bytes.Repeat([]byte("z"), wire.MaxInlineBytes))
 				}
 				if _, err := log.Append(t.Context(), Entry{Kind: "k", Step: i, Body: body}); err != nil {
 					t.Fatal(err)
@@ -108,7 +111,7 @@ func TestSalvageRefusesPlaces(t *testing.T) {
 		dir, filepath.Join(dir, "in"), filepath.Join(dir, "ops", "in"), t.TempDir(), link, filepath.Join(link, "in"), part,
 		filepath.Join(t.TempDir(), "no", "parent"),
 	} {
-		if _, err := Salvage(t.Context(), dir, to); !errors.Is(err, ErrInvalid) {
+		if _, err := Salvage(t.Context(), dir, to); !errors.Is(err, wire.ErrInvalid) {
 			t.Errorf("to %s: %v", to, err)
 		}
 	}
@@ -163,7 +166,7 @@ func TestSalvageInterrupted(t *testing.T) {
 // failingFS is the operating system's file system until an operation that
 // changes something, counted down, fails, and all after it do.
 type failingFS struct {
-	osFS
+	disk.OS
 	left int
 }
 
@@ -183,28 +186,28 @@ func (f *failingFS) do(op func() error) error {
 }
 
 func (f *failingFS) Mkdir(name string) error {
-	return f.do(func() error { return f.osFS.Mkdir(name) })
+	return f.do(func() error { return f.OS.Mkdir(name) })
 }
 
 func (f *failingFS) Rename(oldname, newname string) error {
-	return f.do(func() error { return f.osFS.Rename(oldname, newname) })
+	return f.do(func() error { return f.OS.Rename(oldname, newname) })
 }
 
 func (f *failingFS) Remove(name string) error {
-	return f.do(func() error { return f.osFS.Remove(name) })
+	return f.do(func() error { return f.OS.Remove(name) })
 }
 
 func (f *failingFS) SyncDir(name string) error {
-	return f.do(func() error { return f.osFS.SyncDir(name) })
+	return f.do(func() error { return f.OS.SyncDir(name) })
 }
 
-func (f *failingFS) Open(name string, flag int) (file File, err error) {
-	err = f.do(func() error { file, err = f.osFS.Open(name, flag); return err })
+func (f *failingFS) Open(name string, flag int) (file disk.File, err error) {
+	err = f.do(func() error { file, err = f.OS.Open(name, flag); return err })
 	return failingFile{file, f}, err
 }
 
 type failingFile struct {
-	File
+	disk.File
 	fs *failingFS
 }
 

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/internal/segments"
+	"anamnesis/opstream/internal/wire"
 	"anamnesis/opstream/jsontext"
 )
 
@@ -90,10 +93,10 @@ func (r *Report) add(f Finding) {
 // error says that the work could not be done (ErrNotFound when there is no
 // stream). It takes no lock and changes nothing.
 func Verify(ctx context.Context, dir string) (Report, error) {
-	return verify(ctx, osFS{}, dir)
+	return verify(ctx, disk.OS{}, dir)
 }
 
-func verify(ctx context.Context, fsys FS, dir string) (Report, error) {
+func verify(ctx context.Context, fsys disk.FS, dir string) (Report, error) {
 	for try := 1; ; try++ {
 		v := verifier{fs: fsys, dir: dir, blobs: map[string]bool{}}
 		if err := v.run(ctx); err != nil {
@@ -107,33 +110,33 @@ func verify(ctx context.Context, fsys FS, dir string) (Report, error) {
 }
 
 type verifier struct {
-	fs     FS
+	fs     disk.FS
 	dir    string
-	scan   scanner
+	scan   segments.Scanner
 	report Report
 	blobs  map[string]bool // hashes of the blobs that were looked at
 	seen   uint64
 	// lastAck is the ack of the line before: acks never go back.
 	lastAck uint64
 	// checkpoint is what stood beside the stream when it began.
-	checkpoint    *checkpoint
+	checkpoint    *segments.Checkpoint
 	checkpointErr error
 }
 
 func (v *verifier) run(ctx context.Context) error {
-	segs, others, err := listSegments(v.fs, v.dir)
+	segs, others, err := segments.List(v.fs, v.dir)
 	if err != nil {
 		return notFound(v.dir, err)
 	}
 	v.report.Findings = []Finding{}
 	v.report.Segments = len(segs)
-	v.report.Writer = writerOf(v.dir)
+	v.report.Writer = disk.WriterOf(v.dir)
 	// Before the lines: what a running writer adds meanwhile is no lost end.
-	v.checkpoint, v.checkpointErr = readCheckpoint(v.fs, v.dir)
+	v.checkpoint, v.checkpointErr = segments.ReadCheckpoint(v.fs, v.dir)
 	for _, name := range others {
-		v.note(filepath.Join(v.dir, opsDirName, name), "no segment; left alone")
+		v.note(filepath.Join(v.dir, segments.OpsDirName, name), "no segment; left alone")
 	}
-	v.scan = scanner{fs: v.fs, dir: v.dir, visit: func(e *envelope, off int64, size int) error {
+	v.scan = segments.Scanner{FS: v.fs, Dir: v.dir, Visit: func(e *wire.Envelope, off int64, size int) error {
 		if v.seen++; v.seen%verifyCtxEvery == 0 && ctx.Err() != nil {
 			return fmt.Errorf("verify %s: %w", v.dir, ctx.Err())
 		}
@@ -148,30 +151,30 @@ func (v *verifier) run(ctx context.Context) error {
 			break
 		}
 	}
-	cur := &v.scan.cur
-	v.report.LastSeq = cur.seq
-	v.report.LastHash = fmt.Sprintf("%x", cur.hash[:])
-	v.report.Acked = cur.ack
-	v.report.Sealed = cur.kind == kindSealed
+	cur := &v.scan.Cur
+	v.report.LastSeq = cur.Seq
+	v.report.LastHash = fmt.Sprintf("%x", cur.Hash[:])
+	v.report.Acked = cur.Ack
+	v.report.Sealed = cur.Kind == kindSealed
 	return v.leftovers()
 }
 
 // stretch verifies up to the end or the next damage; more says that there is
 // a readable line behind the damage.
 func (v *verifier) stretch() (more bool, err error) {
-	st, err := v.scan.advance()
+	st, err := v.scan.Advance()
 	for try := 1; err == nil && st != nil && v.report.Writer != 0 && try < rereadTries; try++ {
-		st, err = v.scan.advance()
+		st, err = v.scan.Advance()
 	}
 	if err != nil || st == nil {
 		return false, v.cannotRead(err)
 	}
-	vouched, err := v.scan.vouched(st)
+	vouched, err := v.scan.Vouched(st)
 	if err != nil {
 		return false, v.cannotRead(err)
 	}
-	f := Finding{Severity: SeverityTorn, File: segmentPath(v.dir, st.seg), Offset: st.off, Seq: st.seq, Why: st.why}
-	if vouched < st.seq {
+	f := Finding{Severity: SeverityTorn, File: segments.Path(v.dir, st.Seg), Offset: st.Off, Seq: st.Seq, Why: st.Why}
+	if vouched < st.Seq {
 		if v.report.Writer != 0 {
 			f.Severity = SeverityNotice
 			f.Why += fmt.Sprintf("; process %d is writing", v.report.Writer)
@@ -179,45 +182,45 @@ func (v *verifier) stretch() (more bool, err error) {
 		v.report.add(f)
 		return false, nil
 	}
-	f.Severity, f.Why = SeverityCorrupt, v.scan.corrupt(st, vouched).Why
+	f.Severity, f.Why = SeverityCorrupt, v.scan.Corrupt(st, vouched).Why
 	v.report.add(f)
 	more, err = v.resync(st)
 	return more, v.cannotRead(err)
 }
 
 // cannotRead makes a finding of an error that says that bytes cannot be read,
-// and gives back any other.
+// and returns any other.
 func (v *verifier) cannotRead(err error) error {
-	if err == nil || !unreadable(err) {
+	if err == nil || !disk.Unreadable(err) {
 		return err
 	}
 	v.report.add(Finding{
-		Severity: SeverityCorrupt, File: segmentPath(v.dir, max(v.scan.cur.seg(), 1)),
-		Offset: v.scan.cur.off, Seq: v.scan.cur.seq + 1, Why: err.Error(),
+		Severity: SeverityCorrupt, File: segments.Path(v.dir, max(v.scan.Cur.Seg(), 1)),
+		Offset: v.scan.Cur.Off, Seq: v.scan.Cur.Seq + 1, Why: err.Error(),
 	})
 	return nil
 }
 
 // resync puts the cursor before the first readable line behind a stop.
-func (v *verifier) resync(st *stop) (bool, error) {
-	segs, _, err := listSegments(v.fs, v.dir)
+func (v *verifier) resync(st *segments.Stop) (bool, error) {
+	segs, _, err := segments.List(v.fs, v.dir)
 	if err != nil {
 		return false, fmt.Errorf("list segments of %s: %w", v.dir, err)
 	}
 	for i, seg := range segs {
 		off := int64(0)
-		if seg == st.seg {
-			off = st.off
-		} else if seg < st.seg {
+		if seg == st.Seg {
+			off = st.Off
+		} else if seg < st.Seg {
 			continue
 		}
-		e, at, err := v.firstLine(seg, off, st.seq)
+		e, at, err := v.firstLine(seg, off, st.Seq)
 		if err != nil {
 			return false, err
 		}
 		if e != nil {
-			v.scan.cur = cursor{
-				segs: segs[:i+1], off: at, seq: e.seq - 1, hash: e.prev, ack: v.scan.cur.ack,
+			v.scan.Cur = segments.Cursor{
+				Segs: segs[:i+1], Off: at, Seq: e.Seq - 1, Hash: e.Prev, Ack: v.scan.Cur.Ack,
 			}
 			return true, nil
 		}
@@ -227,46 +230,46 @@ func (v *verifier) resync(st *stop) (bool, error) {
 
 // firstLine finds the first line in a segment, from an offset on, that is
 // good by itself and at or past a seq; nil when there is none.
-func (v *verifier) firstLine(seg uint64, off int64, seq uint64) (*envelope, int64, error) {
-	f, err := v.fs.Open(segmentPath(v.dir, seg), os.O_RDONLY)
+func (v *verifier) firstLine(seg uint64, off int64, seq uint64) (*wire.Envelope, int64, error) {
+	f, err := v.fs.Open(segments.Path(v.dir, seg), os.O_RDONLY)
 	if err != nil {
 		return nil, 0, fmt.Errorf("open segment: %w", err)
 	}
 	defer f.Close()
-	lines := newLineReader(f, off, off)
+	lines := segments.NewLineReader(f, off, off)
 	for {
-		line, at, state, err := lines.next()
+		line, at, state, err := lines.Next()
 		if err != nil {
-			return nil, 0, fmt.Errorf("read segment %s: %w", segmentName(seg), err)
+			return nil, 0, fmt.Errorf("read segment %s: %w", segments.Name(seg), err)
 		}
-		var e envelope
+		var e wire.Envelope
 		switch {
-		case state == lineEnd, state == linePartial:
+		case state == segments.LineEnd, state == segments.LinePartial:
 			return nil, 0, nil
-		case state == lineWhole && parseLine(line, &e) == nil && e.seq >= seq:
+		case state == segments.LineWhole && wire.ParseLine(line, &e) == nil && e.Seq >= seq:
 			return &e, at, nil
 		}
 	}
 }
 
 // line looks at what a verified line holds.
-func (v *verifier) line(e *envelope, off int64, size int) error {
+func (v *verifier) line(e *wire.Envelope, off int64, size int) error {
 	v.report.Records++
 	v.report.Bytes += int64(size) + 1
-	bad := Finding{Severity: SeverityCorrupt, File: segmentPath(v.dir, v.scan.cur.seg()), Offset: off, Seq: e.seq}
-	if e.ack < v.lastAck {
-		bad.Why = fmt.Sprintf("ack went back from %d to %d", v.lastAck, e.ack)
+	bad := Finding{Severity: SeverityCorrupt, File: segments.Path(v.dir, v.scan.Cur.Seg()), Offset: off, Seq: e.Seq}
+	if e.Ack < v.lastAck {
+		bad.Why = fmt.Sprintf("ack went back from %d to %d", v.lastAck, e.Ack)
 		v.report.add(bad)
 	}
-	v.lastAck = e.ack
-	ref, isBlob, err := parseBlobRef(e.body)
+	v.lastAck = e.Ack
+	ref, isBlob, err := segments.ParseBlobRef(e.Body)
 	switch {
 	case err != nil:
 		bad.Why = err.Error()
 		v.report.add(bad)
 		return nil
 	case !isBlob:
-		if !jsontext.Valid(e.body) {
+		if !jsontext.Valid(e.Body) {
 			bad.Why = "the body is not JSON"
 			v.report.add(bad)
 		}
@@ -276,8 +279,8 @@ func (v *verifier) line(e *envelope, off int64, size int) error {
 	}
 	v.blobs[ref.Blob.SHA256] = true
 	v.report.Blobs++
-	_, err = resolveBody(v.fs, v.dir, e.seq, e.body)
-	var damage *CorruptError
+	_, err = segments.ResolveBody(v.fs, v.dir, e.Seq, e.Body)
+	var damage *wire.CorruptError
 	if errors.As(err, &damage) {
 		bad.File, bad.Offset, bad.Why = damage.File, 0, damage.Why
 		v.report.add(bad)
@@ -286,13 +289,13 @@ func (v *verifier) line(e *envelope, off int64, size int) error {
 	return err
 }
 
-// leftovers notes what stands beside the stream: blobs no line names, files a
+// leftovers notes what is beside the stream: blobs no line names, files a
 // crash left half written, torn tails set aside.
 func (v *verifier) leftovers() error {
 	v.lookAtCheckpoint()
-	root := filepath.Join(v.dir, blobsDirName)
+	root := filepath.Join(v.dir, segments.BlobsDirName)
 	err := v.eachName(root, func(name string) error {
-		if strings.HasPrefix(name, blobTemp) {
+		if strings.HasPrefix(name, segments.BlobTemp) {
 			v.note(filepath.Join(root, name), "half-written blob of a crashed writer; may be deleted when none is running")
 		}
 		return nil
@@ -300,7 +303,7 @@ func (v *verifier) leftovers() error {
 	if err != nil {
 		return err
 	}
-	algo := filepath.Join(root, blobAlgorithm)
+	algo := filepath.Join(root, segments.BlobAlgorithm)
 	err = v.eachName(algo, func(prefix string) error {
 		return v.eachName(filepath.Join(algo, prefix), func(name string) error {
 			if !v.blobs[name] {

@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/internal/segments"
 )
 
 // findings verifies a stream and returns what was found, one line each.
@@ -46,7 +49,7 @@ func fiveRecords(t *testing.T) (dir string) {
 // them.
 func keepLines(t *testing.T, dir string, n int, behind string) {
 	t.Helper()
-	path := segmentPath(dir, 1)
+	path := segments.Path(dir, 1)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +82,7 @@ func TestVerifyLostEnd(t *testing.T) {
 func TestVerifyDeadWriter(t *testing.T) {
 	dir := fiveRecords(t)
 	keepLines(t, dir, 5, `{"v":1,`)
-	own := processStart(os.Getpid())
+	own := disk.ProcessStart(os.Getpid())
 	if own == 0 {
 		t.Log("this system does not tell when a process began")
 	}
@@ -96,7 +99,7 @@ func TestVerifyDeadWriter(t *testing.T) {
 			continue
 		}
 		content := fmt.Sprintf(`{"pid":%d,"start":%d,"since":"2026-01-02T03:04:05Z"}`, os.Getpid(), tt.start)
-		if err := os.WriteFile(filepath.Join(dir, lockName), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, disk.LockName), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if got := findings(t, dir); !strings.HasPrefix(got, tt.want) {

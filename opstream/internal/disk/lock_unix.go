@@ -1,6 +1,6 @@
 //go:build unix
 
-package opstream
+package disk
 
 import (
 	"errors"

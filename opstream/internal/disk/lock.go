@@ -1,4 +1,4 @@
-package opstream
+package disk
 
 import (
 	"encoding/json"
@@ -30,7 +30,7 @@ func (e *LockedError) Error() string {
 func (e *LockedError) Is(target error) bool { return target == ErrLocked }
 
 const (
-	lockName = "ops.lock"
+	LockName = "ops.lock"
 	// lockPollInterval is how often a waiting writer tries again.
 	lockPollInterval = 10 * time.Millisecond
 	// lockReadTries and lockReadInterval bound how long the loser waits for
@@ -41,7 +41,7 @@ const (
 	lockContentLimit = 4096
 )
 
-// lockContent is what stands in the lock file, for the loser's message only:
+// lockContent is the lock file's content, for the loser's message only:
 // the lock is the flock, which ends with its holder.
 type lockContent struct {
 	PID   int       `json:"pid"`
@@ -55,17 +55,17 @@ func (c *lockContent) lives() bool {
 	if c.PID <= 0 || !processExists(c.PID) {
 		return false
 	}
-	start := processStart(c.PID)
+	start := ProcessStart(c.PID)
 	return start == c.Start || start == 0 || c.Start == 0
 }
 
-// writerLock is the held lock of a stream's one writer.
-type writerLock struct{ f *os.File }
+// Lock is the held lock of a stream's one writer.
+type Lock struct{ f *os.File }
 
-// lockStream takes the lock of dir, waiting at most wait. The loser gets a
+// TakeLock takes the lock of dir, waiting at most wait. The loser gets a
 // *LockedError.
-func lockStream(dir string, wait time.Duration) (*writerLock, error) {
-	path := filepath.Join(dir, lockName)
+func TakeLock(dir string, wait time.Duration) (*Lock, error) {
+	path := filepath.Join(dir, LockName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock stream: %w", err)
@@ -85,7 +85,7 @@ func lockStream(dir string, wait time.Duration) (*writerLock, error) {
 		}
 		time.Sleep(min(left, lockPollInterval))
 	}
-	content, err := json.Marshal(lockContent{PID: os.Getpid(), Start: processStart(os.Getpid()), Since: time.Now().UTC()})
+	content, err := json.Marshal(lockContent{PID: os.Getpid(), Start: ProcessStart(os.Getpid()), Since: time.Now().UTC()})
 	if err == nil {
 		if err = f.Truncate(0); err == nil {
 			_, err = f.WriteAt(append(content, '\n'), 0)
@@ -94,7 +94,7 @@ func lockStream(dir string, wait time.Duration) (*writerLock, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock stream: write %s: %w", path, err), f.Close())
 	}
-	return &writerLock{f}, nil
+	return &Lock{f}, nil
 }
 
 // holder reads who holds the lock; 0 when that cannot be told. A dead
@@ -111,10 +111,10 @@ func holder(f *os.File) int {
 	return 0
 }
 
-// writerOf returns the process that seems to write the stream in dir; 0 when
+// WriterOf returns the process that seems to write the stream in dir; 0 when
 // none does. It takes no lock, which would disturb a writer that starts.
-func writerOf(dir string) int {
-	data, err := os.ReadFile(filepath.Join(dir, lockName))
+func WriterOf(dir string) int {
+	data, err := os.ReadFile(filepath.Join(dir, LockName))
 	var c lockContent
 	if err == nil && json.Unmarshal(data, &c) == nil && c.lives() {
 		return c.PID
@@ -122,8 +122,8 @@ func writerOf(dir string) int {
 	return 0
 }
 
-// release empties the lock file and lets go of the lock.
-func (l *writerLock) release() error {
+// Release empties the lock file and lets go of the lock.
+func (l *Lock) Release() error {
 	if l == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package opstream
+package segments
 
 import (
 	"bufio"
@@ -11,6 +11,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/internal/wire"
 )
 
 const (
@@ -33,34 +36,34 @@ type checkpointHead struct {
 	FoldBytes  int64    `json:"fold_bytes"`
 }
 
-const errCheckpointHead lineError = "the head does not have the format's form"
+const errCheckpointHead wire.Error = "the head does not have the format's form"
 
-// encodeCheckpoint returns the bytes of a checkpoint's file: the head, the index,
+// EncodeCheckpoint returns the bytes of a checkpoint's file: the head, the index,
 // the fold and the SHA-256 of all that.
-func encodeCheckpoint(c *checkpoint) ([]byte, error) {
-	idx := c.idx.appendEncoded(nil)
+func EncodeCheckpoint(c *Checkpoint) ([]byte, error) {
+	idx := c.Idx.AppendEncoded(nil)
 	head, err := json.Marshal(checkpointHead{
-		V: checkpointVersion, Fold: c.version, Seq: c.cur.seq, Hash: hex.EncodeToString(c.cur.hash[:]),
-		Segments: c.cur.segs, Kinds: c.idx.kinds, IndexBytes: int64(len(idx)), FoldBytes: int64(len(c.fold)),
+		V: checkpointVersion, Fold: c.Version, Seq: c.Cur.Seq, Hash: hex.EncodeToString(c.Cur.Hash[:]),
+		Segments: c.Cur.Segs, Kinds: c.Idx.Kinds, IndexBytes: int64(len(idx)), FoldBytes: int64(len(c.Fold)),
 	})
 	if err != nil {
 		return nil, err
 	}
 	if len(head) >= maxCheckpointHeadBytes {
-		return nil, fmt.Errorf("%w: segments and kinds need %d bytes, the limit is %d", ErrTooLarge, len(head), maxCheckpointHeadBytes)
+		return nil, fmt.Errorf("%w: segments and kinds need %d bytes, the limit is %d", wire.ErrTooLarge, len(head), maxCheckpointHeadBytes)
 	}
-	out := make([]byte, 0, len(head)+1+len(idx)+len(c.fold)+sha256.Size)
+	out := make([]byte, 0, len(head)+1+len(idx)+len(c.Fold)+sha256.Size)
 	out = append(append(out, head...), '\n')
-	out = append(append(out, idx...), c.fold...)
+	out = append(append(out, idx...), c.Fold...)
 	sum := sha256.Sum256(out)
 	return append(out, sum[:]...), nil
 }
 
-// readCheckpoint reads the checkpoint beside a stream and verifies it against
+// ReadCheckpoint reads the checkpoint beside a stream and verifies it against
 // its own checksum, not against the stream. The error is fs.ErrNotExist when
 // there is none.
-func readCheckpoint(fsys FS, dir string) (*checkpoint, error) {
-	f, err := fsys.Open(filepath.Join(dir, checkpointName), os.O_RDONLY)
+func ReadCheckpoint(fsys disk.FS, dir string) (*Checkpoint, error) {
+	f, err := fsys.Open(filepath.Join(dir, CheckpointName), os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -69,16 +72,16 @@ func readCheckpoint(fsys FS, dir string) (*checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := decodeCheckpoint(f, size)
+	c, err := DecodeCheckpoint(f, size)
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("it is cut short or no checkpoint: %w", err)
 	}
 	return c, err
 }
 
-// decodeCheckpoint is encodeCheckpoint's inverse. It takes any bytes, and
+// DecodeCheckpoint is EncodeCheckpoint's inverse. It takes any bytes, and
 // memory in proportion to them.
-func decodeCheckpoint(r io.ReaderAt, size int64) (*checkpoint, error) {
+func DecodeCheckpoint(r io.ReaderAt, size int64) (*Checkpoint, error) {
 	if size < sha256.Size {
 		return nil, io.ErrUnexpectedEOF
 	}
@@ -89,12 +92,12 @@ func decodeCheckpoint(r io.ReaderAt, size int64) (*checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &checkpoint{version: head.Fold, cur: cursor{segs: head.Segments, seq: head.Seq}}
+	c := &Checkpoint{Version: head.Fold, Cur: Cursor{Segs: head.Segments, Seq: head.Seq}}
 	if err := c.readIndex(in, head); err != nil {
 		return nil, err
 	}
-	c.fold = make([]byte, head.FoldBytes)
-	if _, err := io.ReadFull(in, c.fold); err != nil {
+	c.Fold = make([]byte, head.FoldBytes)
+	if _, err := io.ReadFull(in, c.Fold); err != nil {
 		return nil, err
 	}
 	if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
@@ -107,7 +110,7 @@ func decodeCheckpoint(r io.ReaderAt, size int64) (*checkpoint, error) {
 	if !bytes.Equal(sum.Sum(nil), want[:]) {
 		return nil, errors.New("the checksum does not match")
 	}
-	if !decodeLowerHex(c.cur.hash[:], []byte(head.Hash)) {
+	if !wire.DecodeLowerHex(c.Cur.Hash[:], []byte(head.Hash)) {
 		return nil, errCheckpointHead
 	}
 	return c, nil
@@ -135,17 +138,17 @@ func readCheckpointHead(in *bufio.Reader, size int64) (*checkpointHead, error) {
 		return nil, fmt.Errorf("read the head: %w", err)
 	}
 	if h.V != checkpointVersion {
-		return nil, fmt.Errorf("%w %d", ErrVersion, h.V)
+		return nil, fmt.Errorf("%w %d", wire.ErrVersion, h.V)
 	}
 	rest := size - int64(len(line)) - sha256.Size
 	ok := h.IndexBytes >= 0 && h.FoldBytes >= 0 && h.IndexBytes <= rest && h.FoldBytes == rest-h.IndexBytes &&
 		h.FoldBytes <= MaxFoldBytes && h.Seq > 0 && h.Seq <= uint64(h.IndexBytes) &&
-		len(h.Kinds) <= maxIndexedKinds && len(h.Segments) > 0 && h.Segments[0] == 1
+		len(h.Kinds) <= wire.MaxIndexedKinds && len(h.Segments) > 0 && h.Segments[0] == 1
 	for i, seg := range h.Segments {
 		ok = ok && seg <= h.Seq && (i == 0 || seg > h.Segments[i-1])
 	}
 	for _, kind := range h.Kinds {
-		ok = ok && validKind(kind)
+		ok = ok && wire.ValidKind(kind)
 	}
 	if !ok {
 		return nil, errCheckpointHead
@@ -154,21 +157,21 @@ func readCheckpointHead(in *bufio.Reader, size int64) (*checkpointHead, error) {
 }
 
 // readIndex reads the index, and from it where the segments' lines end.
-func (c *checkpoint) readIndex(in *bufio.Reader, h *checkpointHead) error {
+func (c *Checkpoint) readIndex(in *bufio.Reader, h *checkpointHead) error {
 	for _, kind := range h.Kinds {
-		c.idx.number([]byte(kind))
+		c.Idx.Number([]byte(kind))
 	}
-	if len(c.idx.kinds) != len(h.Kinds) {
+	if len(c.Idx.Kinds) != len(h.Kinds) {
 		return errors.New("a kind is named twice")
 	}
-	var e indexEntry
+	var e wire.Entry
 	end, left, segs := int64(0), h.IndexBytes, h.Segments[1:]
 	for seq := uint64(1); seq <= h.Seq; seq++ {
-		buf, err := in.Peek(int(min(left, maxIndexedBytes)))
+		buf, err := in.Peek(int(min(left, wire.MaxIndexedBytes)))
 		if err != nil {
 			return err
 		}
-		n, ok := e.decode(buf, len(h.Kinds))
+		n, ok := e.Decode(buf, len(h.Kinds))
 		if !ok {
 			return fmt.Errorf("the index is wrong for record %d", seq)
 		}
@@ -179,13 +182,13 @@ func (c *checkpoint) readIndex(in *bufio.Reader, h *checkpointHead) error {
 		if len(segs) > 0 && seq == segs[0] {
 			c.ends, end, segs = append(c.ends, end), 0, segs[1:]
 		}
-		e.off = end
-		end += int64(e.size) + 1
-		c.idx.put(e)
+		e.Off = end
+		end += int64(e.Size) + 1
+		c.Idx.Put(e)
 	}
 	if left != 0 {
 		return errors.New("bytes behind the index")
 	}
-	c.ends, c.cur.off = append(c.ends, end), end
+	c.ends, c.Cur.Off = append(c.ends, end), end
 	return nil
 }

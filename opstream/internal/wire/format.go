@@ -1,4 +1,4 @@
-package opstream
+package wire
 
 import (
 	"errors"
@@ -17,9 +17,9 @@ const (
 	// MaxNumber is the largest step and the largest token count.
 	MaxNumber = 1<<31 - 1
 
-	// maxLineBytes bounds a line without its newline: the body, the kind and
+	// MaxLineBytes bounds a line without its newline: the body, the kind and
 	// an envelope of fixed words and bounded numbers.
-	maxLineBytes = MaxInlineBytes + MaxKindBytes + 256
+	MaxLineBytes = MaxInlineBytes + MaxKindBytes + 256
 )
 
 // The errors of lines and of what they name.

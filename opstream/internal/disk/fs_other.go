@@ -1,6 +1,6 @@
 //go:build !linux
 
-package opstream
+package disk
 
 import "os"
 

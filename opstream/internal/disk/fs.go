@@ -1,4 +1,6 @@
-package opstream
+// Package disk is the log's access to the file system: files and directories that can be
+// made durable, with a seam for faults, and the lock of the one writer.
+package disk
 
 import (
 	"errors"
@@ -41,22 +43,22 @@ type File interface {
 	Size() (int64, error)
 }
 
-// errNotAFile: something else stands where a file of the stream should.
+// errNotAFile: something else is where a file of the stream should be.
 var errNotAFile = errors.New("not a regular file")
 
-// unreadable reports whether an error says that bytes are there and cannot be
+// Unreadable reports whether an error says that bytes are there and cannot be
 // read: the device fails, or they are no file's. It is damage, where any other
-// error of a file system says that nobody could look.
-func unreadable(err error) bool {
+// error of a file system says that the file could not be examined.
+func Unreadable(err error) bool {
 	return errors.Is(err, syscall.EIO) || errors.Is(err, errNotAFile) || errors.Is(err, syscall.EISDIR)
 }
 
-// osFS is the operating system's file system.
-type osFS struct{}
+// OS is the operating system's file system.
+type OS struct{}
 
-func (osFS) Mkdir(name string) error { return os.Mkdir(name, 0o700) }
+func (OS) Mkdir(name string) error { return os.Mkdir(name, 0o700) }
 
-func (osFS) ReadDir(name string) ([]string, error) {
+func (OS) ReadDir(name string) ([]string, error) {
 	d, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -65,8 +67,8 @@ func (osFS) ReadDir(name string) ([]string, error) {
 	return d.Readdirnames(-1)
 }
 
-func (osFS) Open(name string, flag int) (File, error) {
-	// O_NONBLOCK changes nothing for a file, and lets nobody wait for a pipe's
+func (OS) Open(name string, flag int) (File, error) {
+	// O_NONBLOCK changes nothing for a file, and keeps the open from waiting for a pipe's
 	// other end.
 	f, err := os.OpenFile(name, flag|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -81,10 +83,10 @@ func (osFS) Open(name string, flag int) (File, error) {
 	return osFile{f}, nil
 }
 
-func (osFS) Rename(oldname, newname string) error { return os.Rename(oldname, newname) }
-func (osFS) Remove(name string) error             { return os.Remove(name) }
+func (OS) Rename(oldname, newname string) error { return os.Rename(oldname, newname) }
+func (OS) Remove(name string) error             { return os.Remove(name) }
 
-func (osFS) SyncDir(name string) error {
+func (OS) SyncDir(name string) error {
 	d, err := os.Open(name)
 	if err != nil {
 		return err
@@ -104,10 +106,10 @@ func (f osFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// mkdirDurable makes one directory, whose parent exists, and its entry
+// Mkdir makes one directory, whose parent exists, and its entry
 // durable. One that is there already may be a crashed writer's, so its entry
 // is synced as well.
-func mkdirDurable(fsys FS, name, parent string) error {
+func Mkdir(fsys FS, name, parent string) error {
 	if err := fsys.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make directory: %w", err)
 	}
@@ -117,10 +119,10 @@ func mkdirDurable(fsys FS, name, parent string) error {
 	return nil
 }
 
-// writeFileDurable writes a file under a temporary name, syncs it and renames
+// WriteFile writes a file under a temporary name, syncs it and renames
 // it into place. The directory is the caller's to sync. The temporary file
 // does not outlive a failure.
-func writeFileDurable(fsys FS, temp, path string, data []byte) error {
+func WriteFile(fsys FS, temp, path string, data []byte) error {
 	f, err := fsys.Open(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package opstream
+package disk
 
 import (
 	"bytes"
@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// processStart is when a process began, in clock ticks since the system did; 0
+// ProcessStart is when a process began, in clock ticks since the system did; 0
 // when that cannot be told. With its id it names a process for good: ids are
 // used again.
-func processStart(pid int) uint64 {
+func ProcessStart(pid int) uint64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0

@@ -1,4 +1,4 @@
-package opstream
+package wire
 
 import (
 	"fmt"
@@ -13,29 +13,29 @@ import (
 // plain list says, and so does a snapshot of it taken before.
 func TestIndexAgainstList(t *testing.T) {
 	type shot struct {
-		x    index
-		list []indexEntry
+		x    Index
+		list []Entry
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		var x index
-		var list []indexEntry
+		var x Index
+		var list []Entry
 		var shots []shot
 		kinds := []string{"a", "b", "c"}
 		for range rapid.IntRange(1, 12).Draw(rt, "rounds") {
 			if n := rapid.IntRange(-900, 900).Draw(rt, "lines"); n < 0 {
 				keep := max(len(list)+n, 0)
-				x.truncate(uint64(keep))
+				x.Truncate(uint64(keep))
 				list = slices.Clone(list[:keep])
 			} else {
 				for range n {
 					e := nextEntry(rt, list)
-					e.kind = x.number([]byte(kinds[int(e.size)%len(kinds)]))
-					x.put(e)
+					e.kind = x.Number([]byte(kinds[int(e.Size)%len(kinds)]))
+					x.Put(e)
 					list = append(list, e)
 				}
 			}
 			last := rapid.IntRange(0, len(list)).Draw(rt, "snapshot")
-			shots = append(shots, shot{x.snapshot(uint64(last)), list[:last]})
+			shots = append(shots, shot{x.Snapshot(uint64(last)), list[:last]})
 			sameIndex(rt, &x, list)
 		}
 		for i := range shots {
@@ -45,29 +45,29 @@ func TestIndexAgainstList(t *testing.T) {
 }
 
 // nextEntry draws what the line after a list's may be.
-func nextEntry(rt *rapid.T, list []indexEntry) indexEntry {
-	var was indexEntry
+func nextEntry(rt *rapid.T, list []Entry) Entry {
+	var was Entry
 	if len(list) > 0 {
 		was = list[len(list)-1]
 	}
 	bits := rapid.Uint32().Draw(rt, "line")
-	e := indexEntry{off: was.end(), tokSum: was.tokSum + int64(bits>>8&0xfff), size: 1 + bits&0xff, step: was.step}
+	e := Entry{Off: was.End(), tokSum: was.tokSum + int64(bits>>8&0xfff), Size: 1 + bits&0xff, step: was.step}
 	if bits>>20&7 == 0 {
 		e.step = int32(bits >> 23)
 	}
 	if bits>>28 == 0 || len(list) == 0 {
-		e.off = 0
+		e.Off = 0
 	}
 	return e
 }
 
-func sameIndex(rt *rapid.T, x *index, list []indexEntry) {
-	if x.last() != uint64(len(list)) {
-		rt.Fatalf("%d lines, want %d", x.last(), len(list))
+func sameIndex(rt *rapid.T, x *Index, list []Entry) {
+	if x.Last() != uint64(len(list)) {
+		rt.Fatalf("%d lines, want %d", x.Last(), len(list))
 	}
 	begin := rapid.IntRange(1, len(list)+1).Draw(rt, "from")
 	at := begin
-	for seq, e := range x.from(uint64(begin)) {
+	for seq, e := range x.From(uint64(begin)) {
 		if seq != uint64(at) || e != list[at-1] {
 			rt.Fatalf("from %d: record %d is %+v, want %d, %+v", begin, seq, e, at, list[at-1])
 		}
@@ -81,11 +81,11 @@ func sameIndex(rt *rapid.T, x *index, list []indexEntry) {
 		if x.kindOf(e) == "b" {
 			of = append(of, uint64(i+1))
 		}
-		if i%97 == 0 && x.at(uint64(i+1)) != e {
-			rt.Fatalf("record %d is %+v, want %+v", i+1, x.at(uint64(i+1)), e)
+		if i%97 == 0 && x.At(uint64(i+1)) != e {
+			rt.Fatalf("record %d is %+v, want %+v", i+1, x.At(uint64(i+1)), e)
 		}
 	}
-	if got := x.ofKind("b"); fmt.Sprint(got) != fmt.Sprint(of) {
+	if got := x.OfKind("b"); fmt.Sprint(got) != fmt.Sprint(of) {
 		rt.Fatalf("of a kind: %v, want %v", got, of)
 	}
 }
@@ -93,12 +93,12 @@ func sameIndex(rt *rapid.T, x *index, list []indexEntry) {
 // TestIndexIsSmall: a line in the index takes a few bytes, however many there
 // are.
 func TestIndexIsSmall(t *testing.T) {
-	var x index
-	var e envelope
+	var x Index
+	var e Envelope
 	bytes := 0
 	for i := range 100 * indexBlock {
-		e.step, e.tok, e.kind = i/5, i%500, []byte("k")
-		x.add(int64(1000*i), 999, &e)
+		e.Step, e.Tok, e.Kind = i/5, i%500, []byte("k")
+		x.Add(int64(1000*i), 999, &e)
 	}
 	for i := range x.packed() {
 		bytes += len(x.block(i).data) + int(unsafe.Sizeof(indexed{}))

@@ -1,4 +1,4 @@
-package opstream
+package wire
 
 import (
 	"bytes"
@@ -13,41 +13,41 @@ import (
 // resum returns a line the checksum of its bytes.
 func resum(line []byte) []byte {
 	n := len(line) - crcTailLen
-	return fmt.Appendf(bytes.Clone(line[:n]), `,"crc":"%08x"}`, crc32.Checksum(line[:n], crcTable()))
+	return fmt.Appendf(bytes.Clone(line[:n]), `,"crc":"%08x"}`, crc32.Checksum(line[:n], CRCTable()))
 }
 
 // TestLineGolden fixes the format's bytes for ever.
 func TestLineGolden(t *testing.T) {
-	e := envelope{
-		seq: 12, ack: 10, ts: appendTime(nil, time.Date(2026, 1, 2, 3, 4, 5, 6789000, time.UTC)),
-		kind: []byte("tool.called"), step: 3, tok: 42, body: []byte(`{"a":1}`),
-		prev: lineHash{0: 0xab, 15: 0xcd},
+	e := Envelope{
+		Seq: 12, Ack: 10, TS: AppendTime(nil, time.Date(2026, 1, 2, 3, 4, 5, 6789000, time.UTC)),
+		Kind: []byte("tool.called"), Step: 3, Tok: 42, Body: []byte(`{"a":1}`),
+		Prev: Hash{0: 0xab, 15: 0xcd},
 	}
 	const want = `{"v":1,"seq":12,"ack":10,"ts":"2026-01-02T03:04:05.006789Z","kind":"tool.called","step":3,"tok":42,` +
 		`"body":{"a":1},"prev":"ab0000000000000000000000000000cd","crc":"1f132e75"}`
-	if got := string(appendLine(nil, &e)); got != want {
+	if got := string(AppendLine(nil, &e)); got != want {
 		t.Errorf("line is\n%s\nwant\n%s", got, want)
 	}
 }
 
 func TestLineRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		e := envelope{
-			seq:  rapid.Uint64Range(1, 1<<63-1).Draw(t, "seq"),
-			ts:   appendTime(nil, time.UnixMicro(rapid.Int64Range(-1<<55, 1<<57).Draw(t, "time"))),
-			kind: []byte(rapid.StringMatching(`[a-zA-Z0-9._-]{1,64}`).Draw(t, "kind")),
-			step: rapid.IntRange(0, MaxNumber).Draw(t, "step"),
-			tok:  rapid.IntRange(0, MaxNumber).Draw(t, "tok"),
-			body: []byte(fmt.Sprintf(`{"a":%q}`, rapid.String().Draw(t, "body"))),
+		e := Envelope{
+			Seq:  rapid.Uint64Range(1, 1<<63-1).Draw(t, "seq"),
+			TS:   AppendTime(nil, time.UnixMicro(rapid.Int64Range(-1<<55, 1<<57).Draw(t, "time"))),
+			Kind: []byte(rapid.StringMatching(`[a-zA-Z0-9._-]{1,64}`).Draw(t, "kind")),
+			Step: rapid.IntRange(0, MaxNumber).Draw(t, "step"),
+			Tok:  rapid.IntRange(0, MaxNumber).Draw(t, "tok"),
+			Body: []byte(fmt.Sprintf(`{"a":%q}`, rapid.String().Draw(t, "body"))),
 		}
-		e.ack = rapid.Uint64Range(0, e.seq-1).Draw(t, "ack")
-		copy(e.prev[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "prev"))
-		line := appendLine(nil, &e)
-		var got envelope
-		if err := parseLine(line, &got); err != nil {
+		e.Ack = rapid.Uint64Range(0, e.Seq-1).Draw(t, "ack")
+		copy(e.Prev[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "prev"))
+		line := AppendLine(nil, &e)
+		var got Envelope
+		if err := ParseLine(line, &got); err != nil {
 			t.Fatalf("parse %s: %v", line, err)
 		}
-		if again := appendLine(nil, &got); !bytes.Equal(again, line) {
+		if again := AppendLine(nil, &got); !bytes.Equal(again, line) {
 			t.Fatalf("came back as %s, was %s", again, line)
 		}
 	})
@@ -55,9 +55,9 @@ func TestLineRoundTrip(t *testing.T) {
 
 // TestLineForms holds that a right checksum does not make a wrong form right.
 func TestLineForms(t *testing.T) {
-	good := appendLine(nil, &envelope{seq: 2, ts: appendTime(nil, time.Unix(0, 0)), kind: []byte("k"), body: []byte("{}")})
-	var e envelope
-	if err := parseLine(good, &e); err != nil {
+	good := AppendLine(nil, &Envelope{Seq: 2, TS: AppendTime(nil, time.Unix(0, 0)), Kind: []byte("k"), Body: []byte("{}")})
+	var e Envelope
+	if err := ParseLine(good, &e); err != nil {
 		t.Fatal(err)
 	}
 	for _, change := range [][2]string{
@@ -72,7 +72,7 @@ func TestLineForms(t *testing.T) {
 		if bytes.Equal(line, good) {
 			t.Fatalf("%q does not occur", change[0])
 		}
-		if parseLine(resum(line), &e) == nil {
+		if ParseLine(resum(line), &e) == nil {
 			t.Errorf("%s was taken", line)
 		}
 	}
@@ -81,7 +81,7 @@ func TestLineForms(t *testing.T) {
 // FuzzLine holds that the decoder never panics and takes only lines that the
 // encoder would write, byte for byte.
 func FuzzLine(f *testing.F) {
-	good := appendLine(nil, &envelope{seq: 7, ack: 3, ts: appendTime(nil, time.Unix(0, 0)), kind: []byte("a.b"), step: 1, tok: 2, body: []byte(`{"a":"b"}`)})
+	good := AppendLine(nil, &Envelope{Seq: 7, Ack: 3, TS: AppendTime(nil, time.Unix(0, 0)), Kind: []byte("a.b"), Step: 1, Tok: 2, Body: []byte(`{"a":"b"}`)})
 	f.Add(good)
 	f.Add(good[:len(good)-1])
 	f.Add([]byte(`{"v":1,"seq":`))
@@ -94,11 +94,11 @@ func FuzzLine(f *testing.F) {
 			lines = append(lines, resum(data)) // past the checksum, to the form
 		}
 		for _, line := range lines {
-			var e envelope
-			if parseLine(line, &e) != nil {
+			var e Envelope
+			if ParseLine(line, &e) != nil {
 				continue
 			}
-			if again := appendLine(nil, &e); !bytes.Equal(again, line) {
+			if again := AppendLine(nil, &e); !bytes.Equal(again, line) {
 				t.Fatalf("took %q, which the encoder writes as %q", line, again)
 			}
 		}

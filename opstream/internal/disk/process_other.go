@@ -1,6 +1,6 @@
 //go:build !linux
 
-package opstream
+package disk
 
 // processStart cannot be told here.
 func processStart(int) uint64 { return 0 }

@@ -1,4 +1,6 @@
-package opstream
+// Package wire holds the form of a line, its limits and errors, and the index of the lines
+// that were read. It reads and writes no files.
+package wire
 
 import (
 	"bytes"
@@ -10,30 +12,30 @@ import (
 	"time"
 )
 
-// lineHash is the first 16 bytes of the SHA-256 of a line without its
+// Hash is the first 16 bytes of the SHA-256 of a line without its
 // newline: what the next line's prev names.
-type lineHash [16]byte
+type Hash [16]byte
 
-func hashLine(line []byte) lineHash {
+func HashOf(line []byte) Hash {
 	sum := sha256.Sum256(line)
-	return lineHash(sum[:16])
+	return Hash(sum[:16])
 }
 
-// The fixed words of a line, in the order in which they stand.
+// The fixed words of a line, in their order.
 const (
-	wordVersion = `{"v":1,"seq":`
-	wordAck     = `,"ack":`
-	wordTime    = `,"ts":"`
-	wordKind    = `","kind":"`
-	wordStep    = `","step":`
-	wordTok     = `,"tok":`
-	wordBody    = `,"body":`
-	wordPrev    = `,"prev":"`
-	wordCRC     = `","crc":"`
+	WordVersion = `{"v":1,"seq":`
+	WordAck     = `,"ack":`
+	WordTime    = `,"ts":"`
+	WordKind    = `","kind":"`
+	WordStep    = `","step":`
+	WordTok     = `,"tok":`
+	WordBody    = `,"body":`
+	WordPrev    = `,"prev":"`
+	WordCRC     = `","crc":"`
 	wordEnd     = `"}`
 
-	// timeLayout is RFC 3339 in UTC with exactly six decimals.
-	timeLayout = "2006-01-02T15:04:05.000000Z"
+	// TimeLayout is RFC 3339 in UTC with exactly six decimals.
+	TimeLayout = "2006-01-02T15:04:05.000000Z"
 
 	prevHexLen = 32
 	crcHexLen  = 8
@@ -41,56 +43,56 @@ const (
 	// `,"crc"`, so the quote that closes prev belongs to them.
 	crcTailLen = len(`,"crc":"`) + crcHexLen + len(wordEnd)
 	// tailLen is everything after the body.
-	tailLen = len(wordPrev) + prevHexLen + len(wordCRC) + crcHexLen + len(wordEnd)
+	tailLen = len(WordPrev) + prevHexLen + len(WordCRC) + crcHexLen + len(wordEnd)
 )
 
-// crcTable returns CRC32C. MakeTable returns the same shared table each time.
-func crcTable() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
+// CRCTable returns CRC32C. MakeTable returns the same shared table each time.
+func CRCTable() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// envelope is a line taken apart without decoding JSON. Its slices point into
+// Envelope is a line taken apart without decoding JSON. Its slices point into
 // the line.
-type envelope struct {
-	seq, ack  uint64
-	ts        []byte
-	kind      []byte
-	step, tok int
-	body      []byte
-	prev      lineHash
+type Envelope struct {
+	Seq, Ack  uint64
+	TS        []byte
+	Kind      []byte
+	Step, Tok int
+	Body      []byte
+	Prev      Hash
 }
 
-// appendLine appends the line of one operation, without newline, to dst.
-func appendLine(dst []byte, e *envelope) []byte {
+// AppendLine appends the line of one operation, without newline, to dst.
+func AppendLine(dst []byte, e *Envelope) []byte {
 	start := len(dst)
-	dst = append(dst, wordVersion...)
-	dst = strconv.AppendUint(dst, e.seq, 10)
-	dst = append(dst, wordAck...)
-	dst = strconv.AppendUint(dst, e.ack, 10)
-	dst = append(dst, wordTime...)
-	dst = append(dst, e.ts...)
-	dst = append(dst, wordKind...)
-	dst = append(dst, e.kind...)
-	dst = append(dst, wordStep...)
-	dst = strconv.AppendInt(dst, int64(e.step), 10)
-	dst = append(dst, wordTok...)
-	dst = strconv.AppendInt(dst, int64(e.tok), 10)
-	dst = append(dst, wordBody...)
-	dst = append(dst, e.body...)
-	dst = append(dst, wordPrev...)
-	dst = hex.AppendEncode(dst, e.prev[:])
+	dst = append(dst, WordVersion...)
+	dst = strconv.AppendUint(dst, e.Seq, 10)
+	dst = append(dst, WordAck...)
+	dst = strconv.AppendUint(dst, e.Ack, 10)
+	dst = append(dst, WordTime...)
+	dst = append(dst, e.TS...)
+	dst = append(dst, WordKind...)
+	dst = append(dst, e.Kind...)
+	dst = append(dst, WordStep...)
+	dst = strconv.AppendInt(dst, int64(e.Step), 10)
+	dst = append(dst, WordTok...)
+	dst = strconv.AppendInt(dst, int64(e.Tok), 10)
+	dst = append(dst, WordBody...)
+	dst = append(dst, e.Body...)
+	dst = append(dst, WordPrev...)
+	dst = hex.AppendEncode(dst, e.Prev[:])
 	dst = append(dst, '"')
-	sum := crc32.Checksum(dst[start:], crcTable())
-	dst = append(dst, wordCRC[1:]...)
+	sum := crc32.Checksum(dst[start:], CRCTable())
+	dst = append(dst, WordCRC[1:]...)
 	dst = hex.AppendEncode(dst, []byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)})
 	return append(dst, wordEnd...)
 }
 
-// parseLine takes a line, without newline, apart. It checks the form and the
+// ParseLine takes a line, without newline, apart. It checks the form and the
 // checksum, not seq and prev, which need the line before; nor the body's
 // syntax, for which the checksum stands. It is total and allocates only for
 // its error.
-func parseLine(line []byte, e *envelope) error {
-	if len(line) > maxLineBytes {
-		return fmt.Errorf("the line is longer than %d bytes", maxLineBytes)
+func ParseLine(line []byte, e *Envelope) error {
+	if len(line) > MaxLineBytes {
+		return fmt.Errorf("the line is longer than %d bytes", MaxLineBytes)
 	}
 	if err := checkCRC(line); err != nil {
 		return err
@@ -99,47 +101,47 @@ func parseLine(line []byte, e *envelope) error {
 		return fmt.Errorf("%w %d", ErrVersion, v)
 	}
 	p := lineParser{rest: line[:max(0, len(line)-tailLen)]}
-	p.word(wordVersion)
-	e.seq = p.number(1<<63 - 1)
-	p.word(wordAck)
-	e.ack = p.number(1<<63 - 1)
-	p.word(wordTime)
-	e.ts = p.take(len(timeLayout))
-	p.word(wordKind)
-	e.kind = p.until('"')
-	p.word(wordStep)
-	e.step = int(p.number(MaxNumber))
-	p.word(wordTok)
-	e.tok = int(p.number(MaxNumber))
-	p.word(wordBody)
-	e.body = p.rest
+	p.word(WordVersion)
+	e.Seq = p.number(1<<63 - 1)
+	p.word(WordAck)
+	e.Ack = p.number(1<<63 - 1)
+	p.word(WordTime)
+	e.TS = p.take(len(TimeLayout))
+	p.word(WordKind)
+	e.Kind = p.until('"')
+	p.word(WordStep)
+	e.Step = int(p.number(MaxNumber))
+	p.word(WordTok)
+	e.Tok = int(p.number(MaxNumber))
+	p.word(WordBody)
+	e.Body = p.rest
 	tail := lineParser{rest: line[len(line)-min(len(line), tailLen):], bad: p.bad}
-	tail.word(wordPrev)
+	tail.word(WordPrev)
 	prev := tail.take(prevHexLen)
-	tail.word(wordCRC)
+	tail.word(WordCRC)
 	switch {
 	case tail.bad:
 		return errLineForm
-	case !isTime(e.ts), !validKind(e.kind), !decodeLowerHex(e.prev[:], prev):
+	case !isTime(e.TS), !ValidKind(e.Kind), !DecodeLowerHex(e.Prev[:], prev):
 		return errLineForm
-	case len(e.body) < 2 || len(e.body) > MaxInlineBytes || e.body[0] != '{' || e.body[len(e.body)-1] != '}':
+	case len(e.Body) < 2 || len(e.Body) > MaxInlineBytes || e.Body[0] != '{' || e.Body[len(e.Body)-1] != '}':
 		return errLineForm
-	case e.seq == 0 || e.ack >= e.seq:
-		return fmt.Errorf("ack %d is not before seq %d", e.ack, e.seq)
+	case e.Seq == 0 || e.Ack >= e.Seq:
+		return fmt.Errorf("ack %d is not before seq %d", e.Ack, e.Seq)
 	}
 	return nil
 }
 
-type lineError string
+type Error string
 
-func (e lineError) Error() string { return string(e) }
+func (e Error) Error() string { return string(e) }
 
 // Why a single line is bad.
 const (
-	errLineForm lineError = "the line does not have the format's form"
-	errLineCRC  lineError = "the checksum does not match"
-	// errLineChain needs the line before.
-	errLineChain lineError = "prev is not the hash of the line before"
+	errLineForm Error = "the line does not have the format's form"
+	errLineCRC  Error = "the checksum does not match"
+	// ErrChain needs the line before.
+	ErrChain Error = "prev is not the hash of the line before"
 )
 
 // checkCRC verifies the checksum at a line's end.
@@ -153,10 +155,10 @@ func checkCRC(line []byte) error {
 	digits := tail.take(crcHexLen)
 	tail.word(wordEnd)
 	var want [4]byte
-	if tail.bad || !decodeLowerHex(want[:], digits) {
+	if tail.bad || !DecodeLowerHex(want[:], digits) {
 		return errLineForm
 	}
-	sum := crc32.Checksum(line[:n], crcTable())
+	sum := crc32.Checksum(line[:n], CRCTable())
 	if want != [4]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)} {
 		return errLineCRC
 	}
@@ -223,7 +225,7 @@ func (p *lineParser) number(limit uint64) uint64 {
 	return n
 }
 
-func isLowerHex(b []byte) bool {
+func IsLowerHex(b []byte) bool {
 	for _, c := range b {
 		if nibbles[c] == notHex {
 			return false
@@ -235,7 +237,7 @@ func isLowerHex(b []byte) bool {
 // notHex is what nibbles has for a byte that is no lower-case hex digit.
 const notHex = '\xff'
 
-// nibbles gives the value of each lower-case hex digit. Digits of a hash come
+// nibbles holds the value of each lower-case hex digit. Digits of a hash come
 // without order, so that a comparison with '9' and 'a' would be mispredicted
 // for every third of them.
 const nibbles = notHex16 + notHex16 + notHex16 +
@@ -245,9 +247,9 @@ const nibbles = notHex16 + notHex16 + notHex16 +
 
 const notHex16 = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
 
-// decodeLowerHex decodes all of dst from as many pairs of digits; false when
+// DecodeLowerHex decodes all of dst from as many pairs of digits; false when
 // one is none.
-func decodeLowerHex(dst, digits []byte) bool {
+func DecodeLowerHex(dst, digits []byte) bool {
 	if len(digits) != 2*len(dst) {
 		return false
 	}
@@ -260,14 +262,14 @@ func decodeLowerHex(dst, digits []byte) bool {
 	return bad < 16
 }
 
-// isTime reports whether b has timeLayout's shape; its ranges are checked
+// isTime reports whether b has TimeLayout's shape; its ranges are checked
 // when the time is asked for.
 func isTime(b []byte) bool {
-	if len(b) != len(timeLayout) {
+	if len(b) != len(TimeLayout) {
 		return false
 	}
 	for i := range b {
-		c := timeLayout[i]
+		c := TimeLayout[i]
 		if c >= '0' && c <= '9' {
 			if b[i] < '0' || b[i] > '9' {
 				return false
@@ -279,7 +281,7 @@ func isTime(b []byte) bool {
 	return true
 }
 
-func validKind[T string | []byte](k T) bool {
+func ValidKind[T string | []byte](k T) bool {
 	if len(k) == 0 || len(k) > MaxKindBytes {
 		return false
 	}
@@ -294,19 +296,19 @@ func validKind[T string | []byte](k T) bool {
 	return true
 }
 
-// appendTime appends t in timeLayout. A year the layout cannot hold becomes
+// AppendTime appends t in TimeLayout. A year the layout cannot hold becomes
 // the zero time: time stamps are advice and never a reason to lose a line.
-func appendTime(dst []byte, t time.Time) []byte {
+func AppendTime(dst []byte, t time.Time) []byte {
 	t = t.UTC()
 	if y := t.Year(); y < 0 || y > 9999 {
 		t = time.Time{}
 	}
-	return t.AppendFormat(dst, timeLayout)
+	return t.AppendFormat(dst, TimeLayout)
 }
 
-// parseTime is appendTime's inverse; a time out of range is the zero time.
-func parseTime(b []byte) time.Time {
-	t, err := time.Parse(timeLayout, string(b))
+// ParseTime is AppendTime's inverse; a time out of range is the zero time.
+func ParseTime(b []byte) time.Time {
+	t, err := time.Parse(TimeLayout, string(b))
 	if err != nil {
 		return time.Time{}
 	}

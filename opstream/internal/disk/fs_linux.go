@@ -1,4 +1,4 @@
-package opstream
+package disk
 
 import (
 	"errors"

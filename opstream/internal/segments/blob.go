@@ -1,0 +1,190 @@
+package segments
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"unicode/utf8"
+
+	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/internal/wire"
+	"anamnesis/opstream/jsontext"
+)
+
+const (
+	BlobsDirName  = "blobs"
+	BlobAlgorithm = "sha256"
+	BlobTemp      = "tmp-"
+	// blobPrefix begins the body that names a blob. A caller's body that
+	// begins so is made a blob itself, so that the prefix is never ambiguous.
+	blobPrefix = `{"$blob":`
+
+	mimeJSON  = "application/json"
+	mimeBytes = "application/octet-stream" // JSON but for bytes that are not UTF-8
+)
+
+// BlobRef is the body that names a blob.
+type BlobRef struct {
+	Blob struct {
+		SHA256 string `json:"sha256"`
+		Bytes  int64  `json:"bytes"`
+		MIME   string `json:"mime"`
+	} `json:"$blob"`
+}
+
+// ParseBlobRef reads a stored body as a blob's reference; false when the body
+// is an inline one. An error means that the body begins as a reference and is
+// none.
+func ParseBlobRef(body []byte) (ref BlobRef, ok bool, err error) {
+	if !bytes.HasPrefix(body, []byte(blobPrefix)) {
+		return ref, false, nil
+	}
+	if err := json.Unmarshal(body, &ref); err != nil {
+		return ref, true, fmt.Errorf("the blob reference is not JSON: %w", err)
+	}
+	if len(ref.Blob.SHA256) != sha256.Size*2 || !wire.IsLowerHex([]byte(ref.Blob.SHA256)) ||
+		ref.Blob.Bytes < 0 || ref.Blob.Bytes > wire.MaxBodyBytes {
+		return ref, true, errors.New("the blob reference does not have the format's form")
+	}
+	return ref, true, nil
+}
+
+// ResolveBody returns the body a line stands for: a copy of the inline one, or
+// the verified blob. A missing or rotten blob is a *CorruptError naming it.
+func ResolveBody(fsys disk.FS, dir string, seq uint64, body []byte) ([]byte, error) {
+	ref, ok, err := ParseBlobRef(body)
+	if !ok {
+		return bytes.Clone(body), nil
+	}
+	if err != nil {
+		return nil, &wire.CorruptError{File: dir, Seq: seq, Why: err.Error()}
+	}
+	path := BlobPath(dir, ref.Blob.SHA256)
+	data, err := ReadBlob(fsys, path, ref.Blob.Bytes)
+	var damage wire.Error
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return nil, &wire.CorruptError{File: path, Seq: seq, Why: "the blob is missing"}
+	case errors.As(err, &damage), disk.Unreadable(err):
+		return nil, &wire.CorruptError{File: path, Seq: seq, Why: err.Error()}
+	case err != nil:
+		return nil, fmt.Errorf("read blob of seq %d: %w", seq, err)
+	}
+	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != ref.Blob.SHA256 {
+		return nil, &wire.CorruptError{File: path, Seq: seq, Why: "the blob's bytes do not have its hash"}
+	}
+	return data, nil
+}
+
+// ReadBlob reads a file of a known size. A lineError says that the size is
+// another.
+func ReadBlob(fsys disk.FS, path string, size int64) ([]byte, error) {
+	f, err := fsys.Open(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	have, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if have != size {
+		return nil, wire.Error(fmt.Sprintf("the blob has %d bytes, its op says %d", have, size))
+	}
+	data := make([]byte, size)
+	if n, err := f.ReadAt(data, 0); int64(n) < size {
+		if errors.Is(err, io.EOF) {
+			return nil, wire.Error("the blob ends early")
+		}
+		return nil, err
+	}
+	return data, nil
+}
+
+// EncodeBody checks a caller's body and returns its compact form, which may be
+// the body itself, and the blob's type when it must be one.
+func EncodeBody(body []byte) (compact []byte, mime string, err error) {
+	if body == nil {
+		return []byte("{}"), "", nil
+	}
+	if len(body) > wire.MaxBodyBytes {
+		return nil, "", fmt.Errorf("%w: the body has %d bytes, the limit is %d", wire.ErrTooLarge, len(body), wire.MaxBodyBytes)
+	}
+	if compact = body; !jsontext.CompactObject(body) {
+		var buf bytes.Buffer
+		if err := json.Compact(&buf, body); err != nil {
+			return nil, "", fmt.Errorf("%w: the body is not one JSON value: %w", wire.ErrInvalid, err)
+		}
+		compact = buf.Bytes()
+	}
+	switch {
+	case len(compact) == 0 || compact[0] != '{':
+		return nil, "", fmt.Errorf("%w: the body is not a JSON object", wire.ErrInvalid)
+	case !utf8.Valid(compact):
+		return compact, mimeBytes, nil
+	case len(compact) > wire.MaxInlineBytes, bytes.HasPrefix(compact, []byte(blobPrefix)):
+		return compact, mimeJSON, nil
+	}
+	return compact, "", nil
+}
+
+// Blobs writes blobs. It is not safe for concurrent use.
+type Blobs struct {
+	FS     disk.FS
+	Dir    string
+	made   map[string]bool // directories whose entries are durable
+	nextNo int
+}
+
+// Put makes a blob durable and returns the body that names it. A blob that is
+// there and whole is kept; one that is rotten is replaced.
+func (b *Blobs) Put(data []byte, mime string) ([]byte, error) {
+	sum := sha256.Sum256(data)
+	name := hex.EncodeToString(sum[:])
+	var ref BlobRef
+	ref.Blob.SHA256, ref.Blob.Bytes, ref.Blob.MIME = name, int64(len(data)), mime
+	body, err := json.Marshal(ref)
+	if err != nil {
+		return nil, fmt.Errorf("name blob: %w", err)
+	}
+	root := filepath.Join(b.Dir, BlobsDirName)
+	algo := filepath.Join(root, BlobAlgorithm)
+	leaf := filepath.Join(algo, name[:2])
+	for _, d := range [][2]string{{root, b.Dir}, {algo, root}, {leaf, algo}} {
+		if b.made[d[0]] {
+			continue
+		}
+		if err := disk.Mkdir(b.FS, d[0], d[1]); err != nil {
+			return nil, fmt.Errorf("write blob: %w", err)
+		}
+		if b.made == nil {
+			b.made = map[string]bool{}
+		}
+		b.made[d[0]] = true
+	}
+	path := filepath.Join(leaf, name)
+	if have, err := ReadBlob(b.FS, path, int64(len(data))); err != nil || !bytes.Equal(have, data) {
+		b.nextNo++
+		temp := filepath.Join(root, fmt.Sprintf("%s%d", BlobTemp, b.nextNo))
+		if err := disk.WriteFile(b.FS, temp, path, data); err != nil {
+			return nil, fmt.Errorf("write blob: %w", err)
+		}
+	}
+	if err := b.FS.SyncDir(leaf); err != nil {
+		return nil, fmt.Errorf("write blob: sync directory: %w", err)
+	}
+	return body, nil
+}
+
+// BlobPath is where a blob of that hash stands.
+func BlobPath(dir, sum string) string {
+	return filepath.Join(dir, BlobsDirName, BlobAlgorithm, sum[:2], sum)
+}

@@ -1,0 +1,113 @@
+package segments
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/internal/wire"
+)
+
+const (
+	// MaxFoldBytes is the largest fold a checkpoint holds.
+	MaxFoldBytes = 64 << 20
+	// MaxFoldVersionBytes is the longest version of a fold.
+	MaxFoldVersionBytes = 256
+
+	CheckpointName = "checkpoint.bin"
+)
+
+// Checkpoint is a verified position in a stream, what is known of every line
+// up to it, and what its caller made of those lines. It is derived: whatever
+// it says that the stream does not is not believed.
+type Checkpoint struct {
+	Version string
+	Fold    []byte
+	Cur     Cursor
+	Idx     wire.Index
+	ends    []int64 // for each of cur.segs, where its lines up to cur.seq end
+}
+
+// ErrFoldVersion is in what CheckpointRefused returns for a checkpoint of another
+// version of the fold, as after a change of program.
+var ErrFoldVersion = errors.New("the fold is of another version")
+
+// Resumed is what became of a checkpoint at an opening.
+type Resumed struct {
+	fold    []byte
+	Seq     uint64
+	Refused error
+}
+
+func (r *Resumed) Folded() ([]byte, uint64, bool) { return r.fold, r.Seq, r.Seq > 0 }
+
+// Resume puts a scanner that has read nothing behind the checkpoint's last
+// line, when there is a checkpoint of that version and it is this stream's.
+func (s *Scanner) Resume(version string) Resumed {
+	if version == "" {
+		return Resumed{}
+	}
+	c, err := ReadCheckpoint(s.FS, s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Resumed{}
+	}
+	if err == nil && c.Version != version {
+		err = fmt.Errorf("%w: it is %q, not %q", ErrFoldVersion, c.Version, version)
+	}
+	if err == nil {
+		err = c.Fit(s.FS, s.Dir)
+	}
+	if err != nil {
+		return Resumed{Refused: fmt.Errorf("checkpoint of %s not used: %w", s.Dir, err)}
+	}
+	s.Cur, s.Idx = c.Cur, c.Idx
+	return Resumed{fold: c.Fold, Seq: c.Cur.Seq}
+}
+
+// Fit checks that a checkpoint is one of the stream in dir: its segments are
+// there, those that are finished with their size, and its last line with its
+// hash. It completes the cursor.
+//
+// The lines after the last line's ack are verified, too. So what a
+// scan of the whole stream would call a torn tail is never behind a
+// checkpoint, and recovery decides as it does without one.
+func (c *Checkpoint) Fit(fsys disk.FS, dir string) error {
+	segs, _, err := List(fsys, dir)
+	if err != nil {
+		return err
+	}
+	at, _ := slices.BinarySearch(segs, c.Cur.Seq+1)
+	if !slices.Equal(segs[:at], c.Cur.Segs) {
+		return errors.New("the stream has other segments")
+	}
+	for i, seg := range segs[:at] {
+		size, err := FileSize(fsys, Path(dir, seg))
+		if err != nil {
+			return err
+		}
+		if size < c.ends[i] || (size > c.ends[i] && i < at-1) {
+			return fmt.Errorf("segment %s has %d bytes, not %d", Name(seg), size, c.ends[i])
+		}
+	}
+	files := Reader{FS: fsys, Dir: dir, Chained: c.Cur.Seq}
+	defer files.Close()
+	s := Scanner{Cur: c.Cur, Idx: c.Idx}
+	line, e, err := files.Read(s.Ref(c.Cur.Seq))
+	if err != nil {
+		return err
+	}
+	if wire.HashOf(line) != c.Cur.Hash {
+		return fmt.Errorf("record %d has another hash", c.Cur.Seq)
+	}
+	c.Cur.Kind, c.Cur.Step = string(e.Kind), e.Step
+	c.Cur.Ack = c.Cur.Seq // a checkpoint names a durable line
+	for seq := max(e.Ack+1, c.Cur.Seg()); seq < c.Cur.Seq; seq++ {
+		if _, _, err := files.Read(s.Ref(seq)); err != nil {
+			return err
+		}
+	}
+	_, _, err = files.Read(s.Ref(c.Cur.Seq)) // chained to the one before
+	return err
+}
