@@ -2,5 +2,5 @@
 
 package disk
 
-// processStart cannot be told here.
-func processStart(int) uint64 { return 0 }
+// ProcessStart cannot be told here.
+func ProcessStart(int) uint64 { return 0 }
