@@ -17,10 +17,9 @@ var rooms = map[string][]string{
 	"opstream":       {"opstream"},
 	"worldstate":     {"worldstate"},
 	"knowledge_base": {"knowledge_base"},
-	"lazyregexp":     {},
-	"anamnesis":      {"anamnesis", "opstream", "knowledge_base", "lazyregexp"},
-	"orchestrator":   {"orchestrator", "anamnesis", "knowledge_base", "worldstate", "opstream", "lazyregexp"},
-	"cmd":            {"cmd", "orchestrator", "anamnesis", "knowledge_base", "worldstate", "opstream", "lazyregexp", ""},
+	"anamnesis":      {"anamnesis", "opstream", "knowledge_base"},
+	"orchestrator":   {"orchestrator", "anamnesis", "knowledge_base", "worldstate", "opstream"},
+	"cmd":            {"cmd", "orchestrator", "anamnesis", "knowledge_base", "worldstate", "opstream", ""},
 	"":               {},
 }
 
@@ -176,7 +175,7 @@ func checkImport(t *testing.T, path, dir, imp string) {
 	for _, w := range walls {
 		from := "anamnesis/" + dir
 		under := from == w.from || (w.from != "anamnesis/opstream" && strings.HasPrefix(from, w.from+"/"))
-		hit := imp == w.to || (strings.HasSuffix(w.to, "/") && strings.HasPrefix(imp, w.to) && imp != "anamnesis/lazyregexp")
+		hit := imp == w.to || (strings.HasSuffix(w.to, "/") && strings.HasPrefix(imp, w.to))
 		if under && hit {
 			t.Errorf("%s imports %s: %s", path, imp, w.why)
 		}

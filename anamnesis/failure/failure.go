@@ -71,7 +71,7 @@ func (p *page) complains(command string) bool {
 func complaint(line, command string) bool {
 	name, _, ok := strings.Cut(line, ": ")
 	name = name[strings.LastIndexByte(name, '/')+1:]
-	return ok && (name == "bash" || name == "sh" || slices.ContainsFunc(started.FindAllStringSubmatch(command, -1), func(m []string) bool {
+	return ok && (name == "bash" || name == "sh" || slices.ContainsFunc(started().FindAllStringSubmatch(command, -1), func(m []string) bool {
 		return m[1][strings.LastIndexByte(m[1], '/')+1:] == name
 	}))
 }
@@ -99,7 +99,7 @@ func parse(o Output) *page {
 	p.lines = strings.Split(text, "\n")
 	for i, l := range p.lines {
 		l = clean(l)
-		if m := status.FindStringSubmatch(l); m != nil {
+		if m := status().FindStringSubmatch(l); m != nil {
 			if code, err := strconv.Atoi(strings.Join(m[1:], "")); err == nil {
 				p.exit = code
 			}
@@ -116,14 +116,14 @@ func clean(l string) string {
 		l = strings.ToValidUTF8(l[:maxLineBytes], "")
 	}
 	if strings.IndexByte(l, 0x1b) >= 0 {
-		l = escape.ReplaceAllString(l, "")
+		l = escape().ReplaceAllString(l, "")
 	}
 	l = strings.TrimRight(l, " \t\r")
 	if i := strings.LastIndexByte(l, '\r'); i >= 0 {
 		l = l[i+1:]
 	}
 	if l != "" && (l[0] == '#' || l[0] == '2') {
-		l = logPrefix.ReplaceAllString(l, "")
+		l = logPrefix().ReplaceAllString(l, "")
 	}
 	return l
 }
@@ -172,7 +172,7 @@ func match(p *page, i int) *rule {
 	l := p.lines[i]
 	for k := range rules {
 		r := &rules[k]
-		if !strings.Contains(l, r.has) || r.how == under && !p.indented(i) || !r.re.MatchString(l) {
+		if !strings.Contains(l, r.has) || r.how == under && !p.indented(i) || !r.re().MatchString(l) {
 			continue
 		}
 		return r
@@ -206,15 +206,15 @@ func evidence(l string) int {
 	switch {
 	case !saysError(t):
 		return plain
-	case quiet.MatchString(t):
+	case quiet().MatchString(t):
 		return sums
-	case code.MatchString(t):
+	case code().MatchString(t):
 		return plain + 1
-	case label.MatchString(t), answer.MatchString(t):
+	case label().MatchString(t), answer().MatchString(t):
 		return certain
 	case opens(l, t):
 		return plain + 1
-	case place.MatchString(t):
+	case place().MatchString(t):
 		return named + 3
 	}
 	return named
@@ -237,7 +237,7 @@ func (p *page) unwrap(i int) string {
 	}
 	begin, _, _ := strings.Cut(joined, " ")
 	for _, l := range p.lines[i+1:] {
-		if strings.HasPrefix(l, begin) || labelled.MatchString(l) {
+		if strings.HasPrefix(l, begin) || labelled().MatchString(l) {
 			break
 		}
 		joined += l

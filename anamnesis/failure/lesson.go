@@ -101,7 +101,7 @@ func (p *page) ended(ran bool) string {
 			continue
 		}
 		for _, e := range endings {
-			if !(ran && e.notRun) && e.re.MatchString(l) {
+			if !(ran && e.notRun) && e.re().MatchString(l) {
 				return e.reason
 			}
 		}

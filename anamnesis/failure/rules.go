@@ -1,6 +1,9 @@
 package failure
 
-import "anamnesis/lazyregexp"
+import (
+	"regexp"
+	"sync"
+)
 
 // how says where a rule's line stands to the failure.
 type how int
@@ -30,11 +33,14 @@ type rule struct {
 	weight  int
 	how     how
 	has     string // part of every such line; looked for first, because that is quick
-	re      *lazyregexp.Regexp
+	re      func() *regexp.Regexp
 	example string
 }
 
-var re = lazyregexp.New
+// re compiles a regular expression on first use, not when the program starts.
+func re(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
 // rules are tried in order; the first that matches a line counts.
 var rules = []rule{
@@ -126,7 +132,7 @@ var (
 var endings = []struct {
 	reason  string
 	notRun  bool
-	re      *lazyregexp.Regexp
+	re      func() *regexp.Regexp
 	example string
 }{
 	{"timeout", false, re(`^EXECUTION TIMED OUT`), "EXECUTION TIMED OUT"},

@@ -22,15 +22,15 @@ func TestRules(t *testing.T) {
 		r := rules[i]
 		text, want := example(r.example)
 		if want < 0 {
-			t.Errorf("the rule %s has no example", r.re)
+			t.Errorf("the rule %s has no example", r.re())
 			continue
 		}
 		if f, ok := Read(Output{Text: text, Error: true}); !ok || f.Index != want {
-			t.Errorf("the rule %s: line %d %q tells, want %d:\n%s", r.re, f.Index, f.Line, want, r.example)
+			t.Errorf("the rule %s: line %d %q tells, want %d:\n%s", r.re(), f.Index, f.Line, want, r.example)
 		}
 		rules[i].re, rules[i].has = re(`^\z.`), ""
 		if f, _ := Read(Output{Text: text, Error: true}); f.Index == want {
-			t.Errorf("the rule %s moves nothing: without it %q tells, too", r.re, f.Line)
+			t.Errorf("the rule %s moves nothing: without it %q tells, too", r.re(), f.Line)
 		}
 		rules[i] = r
 	}
@@ -43,11 +43,11 @@ func TestVariants(t *testing.T) {
 		v := variants[i]
 		line, want, _ := strings.Cut(v.example, " => ")
 		if got := Normal(line); got != want {
-			t.Errorf("%s: %q, want %q", v.re, got, want)
+			t.Errorf("%s: %q, want %q", v.re(), got, want)
 		}
 		variants[i].re = re(`\z.`)
 		if Normal(line) == want {
-			t.Errorf("the variant %s moves nothing", v.re)
+			t.Errorf("the variant %s moves nothing", v.re())
 		}
 		variants[i] = v
 	}

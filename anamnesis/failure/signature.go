@@ -1,17 +1,16 @@
 package failure
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
-
-	"anamnesis/lazyregexp"
 )
 
 // variant is a part of a line that varies between runs of one trouble, and what
 // stands for it. The example is a line and, after =>, its normal form; without
 // the variant it has another one.
 type variant struct {
-	re      *lazyregexp.Regexp
+	re      func() *regexp.Regexp
 	with    string
 	example string
 }
@@ -55,18 +54,18 @@ var (
 // temporary names, long values.
 func Normal(line string) string {
 	for _, v := range variants {
-		line = v.re.ReplaceAllString(line, v.with)
+		line = v.re().ReplaceAllString(line, v.with)
 	}
-	line = number.ReplaceAllStringFunc(line, func(s string) string {
-		if coded.MatchString(s) || len(digits.FindString(s)) < 3 && !unicode.IsDigit(rune(s[0])) {
+	line = number().ReplaceAllStringFunc(line, func(s string) string {
+		if coded().MatchString(s) || len(digits().FindString(s)) < 3 && !unicode.IsDigit(rune(s[0])) {
 			return s // a code, or a name such as utf8
 		}
 		if unicode.IsLetter(rune(s[0])) || s[0] == '_' {
-			return digits.ReplaceAllString(s, hole)
+			return digits().ReplaceAllString(s, hole)
 		}
 		return hole
 	})
-	return listed.ReplaceAllString(strings.Join(strings.Fields(line), " "), hole)
+	return listed().ReplaceAllString(strings.Join(strings.Fields(line), " "), hole)
 }
 
 // signature is a line's normal form. Where that says no more than the kind of
@@ -82,7 +81,7 @@ func signature(line string, at spot) string {
 // bare reports whether a normal form names no more than a kind of failure.
 func bare(n string) bool {
 	const fewest = 7 // letters that name something
-	m := kind.FindStringSubmatch(n)
+	m := kind().FindStringSubmatch(n)
 	if m == nil {
 		return false
 	}
@@ -129,10 +128,10 @@ func (p *page) where(i int) spot {
 		order = append(order, k)
 	}
 	for _, k := range order {
-		if foreign.MatchString(p.lines[k]) {
+		if foreign().MatchString(p.lines[k]) {
 			continue
 		}
-		if m := spots.FindStringSubmatch(p.lines[k]); m != nil {
+		if m := spots().FindStringSubmatch(p.lines[k]); m != nil {
 			return spot{m[1], m[2], m[3]}
 		}
 	}

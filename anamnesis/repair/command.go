@@ -4,8 +4,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"anamnesis/lazyregexp"
 )
 
 // action is one command of a shell line, or one query, cut down to what is
@@ -37,9 +35,9 @@ func nameSet(names string) map[string]bool {
 }
 
 var (
-	interpreter = lazyregexp.New(`^(python|pypy|node|ruby|perl|php|deno|bun|ts-node|bash|sh|zsh)[\d.]*$`)
-	assignment  = lazyregexp.New(`^[A-Za-z_]\w*=`)
-	nodeID      = lazyregexp.New(`(::.*|:\d+)$`)
+	interpreter = lazy(`^(python|pypy|node|ruby|perl|php|deno|bun|ts-node|bash|sh|zsh)[\d.]*$`)
+	assignment  = lazy(`^[A-Za-z_]\w*=`)
+	nodeID      = lazy(`(::.*|:\d+)$`)
 )
 
 // actions returns the commands of a shell line in order, without those that
@@ -106,7 +104,7 @@ func bare(command string) string {
 
 func newAction(text string) (action, bool) {
 	fields := shellFields(text)
-	for len(fields) > 0 && (assignment.MatchString(fields[0]) || wrappers[fields[0]]) {
+	for len(fields) > 0 && (assignment().MatchString(fields[0]) || wrappers[fields[0]]) {
 		fields = fields[1:]
 	}
 	if len(fields) > 2 && fields[0] == "timeout" {
@@ -117,7 +115,7 @@ func newAction(text string) (action, bool) {
 	}
 	a := action{program: path.Base(fields[0]), text: text, words: map[string]bool{}}
 	rest := fields[1:]
-	if m := interpreter.FindStringSubmatch(a.program); m != nil {
+	if m := interpreter().FindStringSubmatch(a.program); m != nil {
 		a.program = m[1]
 		switch {
 		case len(rest) > 1 && rest[0] == "-m":
@@ -136,7 +134,7 @@ func newAction(text string) (action, bool) {
 	}
 	for _, f := range rest {
 		if !strings.HasPrefix(f, "-") && strings.ContainsAny(f, "/.") && !strings.ContainsAny(f, " \n") {
-			a.paths = append(a.paths, path.Base(nodeID.ReplaceAllString(f, "")))
+			a.paths = append(a.paths, path.Base(nodeID().ReplaceAllString(f, "")))
 		}
 	}
 	for _, w := range Words(text) {

@@ -3,8 +3,6 @@ package repair
 import (
 	"slices"
 	"strings"
-
-	"anamnesis/lazyregexp"
 )
 
 // maxDeltaLines is the length of what a pair quotes of the changes.
@@ -18,12 +16,12 @@ type heredoc struct {
 }
 
 var (
-	heredocStart = lazyregexp.New(`<<-?\s*['"]?(\w+)['"]?`)
-	redirect     = lazyregexp.New(`(>>?)\s*([^\s<>&|;]+)`)
-	teeFile      = lazyregexp.New(`\btee\s+(-a\s+)?([^\s<>&|;-][^\s<>&|;]*)`)
-	sedInPlace   = lazyregexp.New(`^sed\s+(?:-\w+\s+)*-\w*i`)
-	lineEditor   = lazyregexp.New(`(?s)^\s*(?:edit|insert)\b[^\n]*\n(.*?)(?:\nend_of_(?:edit|insert)|$)`)
-	echoed       = lazyregexp.New(`^(?:echo|printf)\s+(?:-\w+\s+)?(['"])(?s:(.*))(['"])\s*(>>?)\s*(\S+)$`)
+	heredocStart = lazy(`<<-?\s*['"]?(\w+)['"]?`)
+	redirect     = lazy(`(>>?)\s*([^\s<>&|;]+)`)
+	teeFile      = lazy(`\btee\s+(-a\s+)?([^\s<>&|;-][^\s<>&|;]*)`)
+	sedInPlace   = lazy(`^sed\s+(?:-\w+\s+)*-\w*i`)
+	lineEditor   = lazy(`(?s)^\s*(?:edit|insert)\b[^\n]*\n(.*?)(?:\nend_of_(?:edit|insert)|$)`)
+	echoed       = lazy(`^(?:echo|printf)\s+(?:-\w+\s+)?(['"])(?s:(.*))(['"])\s*(>>?)\s*(\S+)$`)
 )
 
 // splitHeredocs takes the here documents out of a shell line.
@@ -31,7 +29,7 @@ func splitHeredocs(command string) (rest string, docs []heredoc) {
 	lines := strings.Split(command, "\n")
 	var kept []string
 	for i := 0; i < len(lines); i++ {
-		m := heredocStart.FindStringSubmatch(lines[i])
+		m := heredocStart().FindStringSubmatch(lines[i])
 		if m == nil {
 			kept = append(kept, lines[i])
 			continue
@@ -40,11 +38,11 @@ func splitHeredocs(command string) (rest string, docs []heredoc) {
 		for end < len(lines) && strings.TrimSpace(lines[end]) != m[1] {
 			end++
 		}
-		head := heredocStart.ReplaceAllString(lines[i], "")
+		head := heredocStart().ReplaceAllString(lines[i], "")
 		d := heredoc{lines: lines[min(i+1, len(lines)):min(end, len(lines))]}
-		if r := redirect.FindStringSubmatch(head); r != nil {
+		if r := redirect().FindStringSubmatch(head); r != nil {
 			d.file, d.added = r[2], r[1] == ">>"
-		} else if r := teeFile.FindStringSubmatch(head); r != nil {
+		} else if r := teeFile().FindStringSubmatch(head); r != nil {
 			d.file, d.added = r[2], r[1] != ""
 		}
 		docs = append(docs, d)
@@ -109,7 +107,7 @@ type files map[string][]string
 // edits returns what a command's text says that it changed.
 func (f files) edits(command string) []Change {
 	var out []Change
-	if m := lineEditor.FindStringSubmatch(command); m != nil {
+	if m := lineEditor().FindStringSubmatch(command); m != nil {
 		return []Change{{Added: strings.Split(m[1], "\n")}}
 	}
 	body, docs := splitHeredocs(command)
@@ -134,10 +132,10 @@ func (f files) edits(command string) []Change {
 	}
 	for _, p := range splitCommands(body) {
 		switch {
-		case sedInPlace.MatchString(p.text):
+		case sedInPlace().MatchString(p.text):
 			out = append(out, Change{Added: []string{p.text}})
 		default:
-			if m := echoed.FindStringSubmatch(p.text); m != nil {
+			if m := echoed().FindStringSubmatch(p.text); m != nil {
 				out = append(out, Change{Path: m[5], Added: strings.Split(m[2], "\n")})
 			}
 		}
@@ -146,22 +144,22 @@ func (f files) edits(command string) []Change {
 }
 
 // environment recognises commands that change what later commands find.
-var environment = lazyregexp.New(`^(?:sudo\s+)?(?:(?:python[\d.]* -m )?pip[\d.]* (?:install|uninstall)|uv (?:pip|add|sync)|conda |poetry (?:add|install)|npm (?:i|install|ci)\b|yarn (?:add|install)|pnpm (?:add|i|install)|apt(?:-get)? |apk add|dnf |brew |go (?:get|install|mod)|cargo (?:add|install)|gem install|bundle|export |source |\. |ln |chmod |chown |mkdir |touch |createdb|git (?:submodule|config)|docker (?:pull|build)|systemctl |service |[A-Z_]+=)`)
+var environment = lazy(`^(?:sudo\s+)?(?:(?:python[\d.]* -m )?pip[\d.]* (?:install|uninstall)|uv (?:pip|add|sync)|conda |poetry (?:add|install)|npm (?:i|install|ci)\b|yarn (?:add|install)|pnpm (?:add|i|install)|apt(?:-get)? |apk add|dnf |brew |go (?:get|install|mod)|cargo (?:add|install)|gem install|bundle|export |source |\. |ln |chmod |chown |mkdir |touch |createdb|git (?:submodule|config)|docker (?:pull|build)|systemctl |service |[A-Z_]+=)`)
 
-var versionAsked = lazyregexp.New(`(--version|\s-V\b|__version__|\bversion\b)`)
+var versionAsked = lazy(`(--version|\s-V\b|__version__|\bversion\b)`)
 
 // chatter recognises lines of an edit that say nothing a repair needs: output,
 // closing brackets, the marks of a long text.
-var chatter = lazyregexp.New(`^\s*("""|'''|/\*+|\*+/?|print\(|console\.log|fmt\.Print|echo\b|pass$|[\])}]+[,;]?$)`)
+var chatter = lazy(`^\s*("""|'''|/\*+|\*+/?|print\(|console\.log|fmt\.Print|echo\b|pass$|[\])}]+[,;]?$)`)
 
-var generated = lazyregexp.New(`(^|/)(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|Cargo\.lock|go\.sum|poetry\.lock|uv\.lock|Gemfile\.lock|composer\.lock|dist/|build/|node_modules/|vendor/|__pycache__/)|\.(min\.js|map|snap|pb\.go)$`)
+var generated = lazy(`(^|/)(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|Cargo\.lock|go\.sum|poetry\.lock|uv\.lock|Gemfile\.lock|composer\.lock|dist/|build/|node_modules/|vendor/|__pycache__/)|\.(min\.js|map|snap|pb\.go)$`)
 
 // cutDelta orders the changes, those that the text names first and generated
 // ones last, and keeps at most maxDeltaLines lines.
 func cutDelta(changes []Change, named string) []Change {
 	rank := func(c Change) int {
 		switch {
-		case generated.MatchString(c.Path):
+		case generated().MatchString(c.Path):
 			return 2
 		case c.Path != "" && strings.Contains(named, c.Path[strings.LastIndexByte(c.Path, '/')+1:]):
 			return 0

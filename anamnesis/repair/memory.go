@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"anamnesis/anamnesis/failure"
-	"anamnesis/lazyregexp"
 )
 
 // How a recall matches and when it answers. The values were chosen on the
@@ -45,18 +44,18 @@ type signature struct {
 }
 
 var (
-	quoted     = lazyregexp.New("'[^']*'|\"[^\"]*\"|`[^`]*`")
-	identifier = lazyregexp.New(`\b\w*[a-z][A-Z]\w*\b|\b\w*_\w*\b|\b\w+\.\w[\w.]*\b`)
-	exception  = lazyregexp.New(`^[\w.]*?(\w+(?:Error|Exception|Warning|Configured|NotReady|DoesNotExist))\b`)
+	quoted     = lazy("'[^']*'|\"[^\"]*\"|`[^`]*`")
+	identifier = lazy(`\b\w*[a-z][A-Z]\w*\b|\b\w*_\w*\b|\b\w+\.\w[\w.]*\b`)
+	exception  = lazy(`^[\w.]*?(\w+(?:Error|Exception|Warning|Configured|NotReady|DoesNotExist))\b`)
 )
 
 func newSignature(f failure.Failure) signature {
 	s := signature{exact: f.Signature, words: Words(f.Signature)}
 	rest, head := f.Signature, ""
-	if m := exception.FindStringSubmatch(rest); m != nil {
+	if m := exception().FindStringSubmatch(rest); m != nil {
 		head, rest = m[1], rest[len(m[0]):]
 	}
-	rest = identifier.ReplaceAllString(quoted.ReplaceAllString(rest, "Q"), "ID")
+	rest = identifier().ReplaceAllString(quoted().ReplaceAllString(rest, "Q"), "ID")
 	s.loose = head + " " + strings.ToLower(strings.Join(first(strings.Fields(rest), 9), " "))
 	return s
 }
@@ -64,14 +63,14 @@ func newSignature(f failure.Failure) signature {
 // functionWords say nothing about a repair; comments are full of them.
 var functionWords = nameSet("the an of to in is it we be if by as at on or and but not this that with for from so let can will just need needs since there then than are was use using used don doesn ll here have has had its also any some all into like more now one only other our should which would you your try expect however because actually")
 
-var word = lazyregexp.New(`[A-Za-z_][A-Za-z0-9_]*|\B--?[A-Za-z][\w-]*`)
+var word = lazy(`[A-Za-z_][A-Za-z0-9_]*|\B--?[A-Za-z][\w-]*`)
 
 // Words returns the distinct identifiers and options of a text, in lower case
 // and in order.
 func Words(s string) []string {
 	var out []string
 	seen := map[string]bool{}
-	for _, w := range word.FindAllString(s, -1) {
+	for _, w := range word().FindAllString(s, -1) {
 		w = strings.ToLower(w)
 		if len(w) > 1 && !seen[w] && !functionWords[w] {
 			seen[w] = true
@@ -373,7 +372,7 @@ func (m *Memory) Warn(repo, command string, budget int, count func(string) int, 
 	family := mainOf(actions(command)).family()
 	var found []match
 	for _, p := range slices.Backward(m.byRepo[repo]) {
-		if p.Other && p.family == family && missing.MatchString(p.Failure.Line) &&
+		if p.Other && p.family == family && missing().MatchString(p.Failure.Line) &&
 			slices.Contains(Words(p.Failure.Line), strings.ToLower(family)) && believed(&p.Pair) && len(found) < neighbours {
 			found = append(found, match{p, 1})
 		}

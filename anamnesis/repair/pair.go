@@ -4,11 +4,12 @@
 package repair
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"anamnesis/anamnesis/failure"
-	"anamnesis/lazyregexp"
 )
 
 // window is how many calls after a failure its repair is looked for.
@@ -65,10 +66,10 @@ type Attempt struct {
 }
 
 // unstarted recognises failures of a program that never came to its work.
-var unstarted = lazyregexp.New(`(?i)command not found|no module named|not recognized as|cannot find module|executable file not found|no such file or directory|can't open file|unrecognized arguments|invalid option|unknown (command|option|flag)|usage:`)
+var unstarted = lazy(`(?i)command not found|no module named|not recognized as|cannot find module|executable file not found|no such file or directory|can't open file|unrecognized arguments|invalid option|unknown (command|option|flag)|usage:`)
 
 // missing recognises those of them where the program itself is not there.
-var missing = lazyregexp.New(`(?i)command not found|no module named|not recognized as|executable file not found`)
+var missing = lazy(`(?i)command not found|no module named|not recognized as|executable file not found`)
 
 // Pairs returns the repairs of a run, one for each chain of failures of nearly
 // the same command. A repair that the same failure of the working command
@@ -121,7 +122,7 @@ func newWalk(r Run) *walk {
 
 // same reports whether call j runs what call i ran.
 func (w *walk) same(i, j int) bool {
-	lost := w.failed[i] != nil && unstarted.MatchString(w.failed[i].Line)
+	lost := w.failed[i] != nil && unstarted().MatchString(w.failed[i].Line)
 	return slices.ContainsFunc(w.all[j], func(a action) bool { return near(w.main[i], a, lost) })
 }
 
@@ -146,7 +147,7 @@ func (w *walk) pair(i int) (Pair, bool) {
 		if w.failed[j] == nil {
 			p.Environment = append(p.Environment, environmentOf(calls[j].Command)...)
 		}
-		if versionAsked.MatchString(calls[j].Command) && w.failed[j] == nil {
+		if versionAsked().MatchString(calls[j].Command) && w.failed[j] == nil {
 			p.Versions = append(p.Versions, firstLine(calls[j].Text))
 		}
 		if !w.same(i, j) {
@@ -169,7 +170,7 @@ func (w *walk) pair(i int) (Pair, bool) {
 		return Pair{}, false
 	}
 	at := slices.IndexFunc(w.all[p.Fixed], func(a action) bool {
-		return near(w.main[i], a, unstarted.MatchString(p.Failure.Line))
+		return near(w.main[i], a, unstarted().MatchString(p.Failure.Line))
 	})
 	p.Other = !strings.EqualFold(w.all[p.Fixed][at].program, w.main[i].program)
 	p.Works = w.all[p.Fixed][at].text
@@ -221,7 +222,7 @@ func newKnown(p Pair) *known {
 			as = ""
 		}
 		for _, l := range c.Added {
-			if !chatter.MatchString(l) {
+			if !chatter().MatchString(l) {
 				say(as, l)
 			}
 		}
@@ -258,7 +259,7 @@ type line struct {
 func environmentOf(command string) (out []string) {
 	body, _ := splitHeredocs(command)
 	for _, c := range splitCommands(body) {
-		if environment.MatchString(c.text) {
+		if environment().MatchString(c.text) {
 			out = append(out, c.text)
 		}
 	}
@@ -288,4 +289,9 @@ func unique(s []string) []string {
 		}
 	}
 	return out
+}
+
+// lazy compiles a regular expression on first use, not when the program starts.
+func lazy(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
 
 	"anamnesis/knowledge_base/userfile"
-	"anamnesis/lazyregexp"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
@@ -192,7 +192,7 @@ func (d decoder) texts(what string, n *yaml.Node, check func(text string) error)
 }
 
 // specName is what an agent may be called.
-var specName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$`)
+var specName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$`)
 
 func checkName(name string) error {
 	if !specName.MatchString(name) {
@@ -267,7 +267,7 @@ func (d decoder) reference(key string, n *yaml.Node) (reference, error) {
 }
 
 // argName is what an argument of a prompt may be called.
-var argName = lazyregexp.New(`^[A-Z][A-Z0-9_]{0,39}$`)
+var argName = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,39}$`)
 
 func (d decoder) args(n *yaml.Node) (map[string]string, error) {
 	fields, lines, err := d.mapping(n, nil)

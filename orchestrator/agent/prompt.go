@@ -4,11 +4,10 @@ package agent
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
-
-	"anamnesis/lazyregexp"
 )
 
 // Vars are what the program itself fills into prompts.
@@ -25,7 +24,7 @@ type Vars struct {
 func builtinArgs() []string { return []string{"DATE", "WORK_DIR", "WORK_DIR_LS", "AGENTS_MD"} }
 
 // placeholder is ${NAME}; $${NAME} stands for the text ${NAME}.
-var placeholder = lazyregexp.New(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+var placeholder = regexp.MustCompile(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // checkPrompt finds names in a prompt that nothing stands for.
 func checkPrompt(file, text string, args map[string]string) error {

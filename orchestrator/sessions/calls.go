@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
-
-	"anamnesis/lazyregexp"
 )
 
 // The names of our own tools.
@@ -27,11 +26,11 @@ var toolNames = map[string]string{
 }
 
 // network matches tools whose results come from outside: the web and MCP servers.
-var network = lazyregexp.New(`(?i)^(mcp_|web|google_web|fetch)`)
+var network = regexp.MustCompile(`(?i)^(mcp_|web|google_web|fetch)`)
 
 // ownTool matches the tools of this program's MCP server, by the names that the
 // agents give them.
-var ownTool = lazyregexp.New(`^(mcp_+)?(plugin_)?(anamnesis_+)+(timeline|jump_to_step|checkpoint|diff|recall|remember|show_operation)$`)
+var ownTool = regexp.MustCompile(`^(mcp_+)?(plugin_)?(anamnesis_+)+(timeline|jump_to_step|checkpoint|diff|recall|remember|show_operation)$`)
 
 // args are the arguments of the usual tools of all agents.
 type args struct {
@@ -153,7 +152,7 @@ func replaceArgs(path string, edits []edit) any {
 }
 
 // heredocPatch is Codex's apply_patch as a shell command.
-var heredocPatch = lazyregexp.New(`(?s)^\s*apply_patch\s+<<-?\s*['"]?\w+['"]?\n(.*\*\*\* End Patch)`)
+var heredocPatch = regexp.MustCompile(`(?s)^\s*apply_patch\s+<<-?\s*['"]?\w+['"]?\n(.*\*\*\* End Patch)`)
 
 // patched reads a patch of Codex as replacements. Nil: not in one file.
 func (c *Call) patched(dir, patch string) any {
@@ -204,7 +203,7 @@ func inside(dir, path string) string {
 
 // Own texts that a session may hold: what this program showed the agent. It is left
 // out, so that nothing is learned from it again.
-var ownText = lazyregexp.New(`(?s)<(recalled_cards|hook_context|anamnesis)\b[^>]*>.*?</(recalled_cards|hook_context|anamnesis)>\n?|<!-- anamnesis:begin.*?<!-- anamnesis:end[^>]*-->\n?|\[ANAMNESIS_BLOCK[^\]]*\].*?(\[/ANAMNESIS_BLOCK[^\]]*\]|$)`)
+var ownText = regexp.MustCompile(`(?s)<(recalled_cards|hook_context|anamnesis)\b[^>]*>.*?</(recalled_cards|hook_context|anamnesis)>\n?|<!-- anamnesis:begin.*?<!-- anamnesis:end[^>]*-->\n?|\[ANAMNESIS_BLOCK[^\]]*\].*?(\[/ANAMNESIS_BLOCK[^\]]*\]|$)`)
 
 func ownMarks(text string) string {
 	if !strings.ContainsAny(text, "<[") {
@@ -214,7 +213,7 @@ func ownMarks(text string) string {
 }
 
 // exitCode reads an exit code that a text names; nil if it names none.
-func exitCode(pattern *lazyregexp.Regexp, text string) *int {
+func exitCode(pattern *regexp.Regexp, text string) *int {
 	m := pattern.FindStringSubmatch(text)
 	if m == nil {
 		return nil

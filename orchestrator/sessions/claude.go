@@ -3,10 +3,9 @@ package sessions
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
-
-	"anamnesis/lazyregexp"
 )
 
 // claudeLine is a line of ~/.claude/projects/DIR/SESSION.jsonl.
@@ -41,7 +40,7 @@ type claudeLine struct {
 }
 
 // claudeExit is how a failed command's result begins.
-var claudeExit = lazyregexp.New(`^Exit code (\d+)\n?`)
+var claudeExit = regexp.MustCompile(`^Exit code (\d+)\n?`)
 
 // claudeNotes begin what the program wrote in the user's place.
 var claudeNotes = []string{"[Request interrupted", "<command-", "<local-command-", "<bash-", "Caveat: "}

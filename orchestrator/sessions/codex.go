@@ -4,9 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
-
-	"anamnesis/lazyregexp"
 )
 
 // codexItem is the payload of a line of ~/.codex/sessions/…/rollout-*.jsonl.
@@ -48,9 +47,9 @@ type codexItem struct {
 }
 
 var (
-	codexExit   = lazyregexp.New(`(?m)^(?:Process exited with code|Exit code:) (\d+)$`)
-	codexFrame  = lazyregexp.New(`(?s)^(?:Chunk ID: |Wall time: |Exit code: ).*?^?Output:\n`)
-	codexDenied = lazyregexp.New(`^(?:rejected by user|Automatic approval review|exec command rejected|exec_command failed)`)
+	codexExit   = regexp.MustCompile(`(?m)^(?:Process exited with code|Exit code:) (\d+)$`)
+	codexFrame  = regexp.MustCompile(`(?s)^(?:Chunk ID: |Wall time: |Exit code: ).*?^?Output:\n`)
+	codexDenied = regexp.MustCompile(`^(?:rejected by user|Automatic approval review|exec command rejected|exec_command failed)`)
 )
 
 // codexReader makes steps of a flat list: a call or a text that follows a result

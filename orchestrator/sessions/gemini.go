@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
-
-	"anamnesis/lazyregexp"
 )
 
 // geminiMessage is a message of ~/.gemini/tmp/PROJECT/chats/session-*.jsonl.
@@ -44,9 +43,9 @@ type geminiLine struct {
 }
 
 var (
-	geminiExit  = lazyregexp.New(`(?m)^Exit Code: (\d+)$`)
-	geminiFrame = lazyregexp.New(`(?m)^</?untrusted_context>\n?|^(?:Process Group PGID|Exit Code): \d+\n?|^Output: `)
-	geminiNotes = lazyregexp.New(`(?s)^\s*<(session_context|environment_context|state_snapshot)>`)
+	geminiExit  = regexp.MustCompile(`(?m)^Exit Code: (\d+)$`)
+	geminiFrame = regexp.MustCompile(`(?m)^</?untrusted_context>\n?|^(?:Process Group PGID|Exit Code): \d+\n?|^Output: `)
+	geminiNotes = regexp.MustCompile(`(?s)^\s*<(session_context|environment_context|state_snapshot)>`)
 )
 
 // geminiReader keeps the messages in order. An id written again takes the place of

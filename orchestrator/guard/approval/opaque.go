@@ -1,10 +1,10 @@
 package approval
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
-	"anamnesis/lazyregexp"
 	"anamnesis/orchestrator/guard/command"
 )
 
@@ -77,8 +77,8 @@ func risky(program string) []string {
 // plainSed is a script that only prints or deletes; plainFlags are those of an
 // s command that neither run nor write.
 var (
-	plainSed   = lazyregexp.New(`^[0-9,$!]*[pdq=]?$`)
-	plainFlags = lazyregexp.New(`^[gpiIM0-9]*$`)
+	plainSed   = regexp.MustCompile(`^[0-9,$!]*[pdq=]?$`)
+	plainFlags = regexp.MustCompile(`^[gpiIM0-9]*$`)
 )
 
 // replaces reports whether a sed script is one s command and nothing else: what
@@ -274,7 +274,7 @@ func fed(commands []command.Simple, at int) string {
 }
 
 // replaceOption is an option of xargs that names the text to be replaced.
-var replaceOption = lazyregexp.New(`^(?:-[a-zA-Z0-9]*?[Ii]|--rep[a-z]*=?)(.*)$`)
+var replaceOption = regexp.MustCompile(`^(?:-[a-zA-Z0-9]*?[Ii]|--rep[a-z]*=?)(.*)$`)
 
 // wrappers run a command and do nothing else.
 const wrappers = "timeout nice nohup time stdbuf ionice setsid env command builtin xargs"

@@ -3,10 +3,9 @@ package approval
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
-
-	"anamnesis/lazyregexp"
 )
 
 // Rule is a user's standing answer for some tools, or for some commands of a
@@ -62,7 +61,7 @@ func ParseRules(texts []string, v Verdict, from string) ([]Rule, error) {
 const commandTool = "Bash"
 
 // ruleText takes a rule apart: Tool or Tool(command).
-var ruleText = lazyregexp.New(`(?s)^([A-Za-z0-9_*?\[\]-]{1,80})(?:\((.*)\))?$`)
+var ruleText = regexp.MustCompile(`(?s)^([A-Za-z0-9_*?\[\]-]{1,80})(?:\((.*)\))?$`)
 
 // ParseRule reads a rule such as Bash(git diff *), WriteFile or mcp__github__*.
 func ParseRule(text string, v Verdict) (Rule, error) {

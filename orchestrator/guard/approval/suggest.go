@@ -1,10 +1,10 @@
 package approval
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
-	"anamnesis/lazyregexp"
 	"anamnesis/orchestrator/guard/command"
 )
 
@@ -25,7 +25,7 @@ const (
 )
 
 // namesWork matches a word that names what is done: a subcommand, a target, a script.
-var namesWork = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
+var namesWork = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
 
 // Suggest returns rules that allow a call and others like it: of a command line one for
 // each of its programs, with the words that name the work and any that follow (go test *);

@@ -1,10 +1,10 @@
 package quarantine
 
 import (
+	"regexp"
 	"slices"
 	"strings"
-
-	"anamnesis/lazyregexp"
+	"sync"
 )
 
 // inertKeys are the settings of git that neither run a program nor lead git to
@@ -37,11 +37,11 @@ lfs.repositoryformatversion`
 const inertSections = "advice color column"
 
 var (
-	configSection = lazyregexp.New(`^\s*\[([A-Za-z0-9-]+)(?:[ \t]+"((?:[^"\\]|\\.)*)")?\]\s*$`)
-	configSetting = lazyregexp.New(`^\s*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*))?$`)
-	configComment = lazyregexp.New(`^\s*(?:[#;].*)?$`)
+	configSection = lazy(`^\s*\[([A-Za-z0-9-]+)(?:[ \t]+"((?:[^"\\]|\\.)*)")?\]\s*$`)
+	configSetting = lazy(`^\s*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*))?$`)
+	configComment = lazy(`^\s*(?:[#;].*)?$`)
 	// gitTransport begins an address whose transport is a program.
-	gitTransport = lazyregexp.New(`^[A-Za-z0-9.+_-]*::`)
+	gitTransport = lazy(`^[A-Za-z0-9.+_-]*::`)
 )
 
 // inert splits a configuration of git into the lines that stay and the
@@ -55,7 +55,7 @@ func (p configPlace) inert(text string) (kept string, dropped []string) {
 	for line := range strings.Lines(text) {
 		bare := strings.TrimRight(line, "\r\n")
 		odd := strings.HasSuffix(bare, `\`) || strings.ContainsFunc(bare, func(r rune) bool { return r < ' ' && r != '\t' || r == '\uFEFF' })
-		if m := configSection.FindStringSubmatch(bare); m != nil && !odd {
+		if m := configSection().FindStringSubmatch(bare); m != nil && !odd {
 			section, sub, readable = strings.ToLower(m[1]), m[2], true
 			if m[2] == "" && strings.Contains(bare, `""`) {
 				readable = false
@@ -63,11 +63,11 @@ func (p configPlace) inert(text string) (kept string, dropped []string) {
 			out.WriteString(line)
 			continue
 		}
-		if configComment.MatchString(bare) && !odd {
+		if configComment().MatchString(bare) && !odd {
 			out.WriteString(line)
 			continue
 		}
-		m := configSetting.FindStringSubmatch(bare)
+		m := configSetting().FindStringSubmatch(bare)
 		switch {
 		case m == nil || odd || strings.Count(bare, `"`)%2 != 0:
 			if strings.HasPrefix(strings.TrimSpace(bare), "[") {
@@ -98,7 +98,7 @@ func (p configPlace) inertSetting(section, sub, key, value string) bool {
 	}
 	// What git reads differs from what is written where there are quotes,
 	// escapes and comments.
-	if strings.ContainsAny(value, "\"\\#;") || strings.HasPrefix(value, "!") || gitTransport.MatchString(value) {
+	if strings.ContainsAny(value, "\"\\#;") || strings.HasPrefix(value, "!") || gitTransport().MatchString(value) {
 		return false
 	}
 	switch to := leadsByConfig(name, value, p.dir); {
@@ -125,9 +125,9 @@ func configLines(text string) map[string]bool {
 	section, sub := "", ""
 	for line := range strings.Lines(text) {
 		bare := strings.TrimRight(line, "\r\n")
-		if m := configSection.FindStringSubmatch(bare); m != nil {
+		if m := configSection().FindStringSubmatch(bare); m != nil {
 			section, sub = strings.ToLower(m[1]), m[2]
-		} else if configSetting.MatchString(bare) {
+		} else if configSetting().MatchString(bare) {
 			lines[configLine(section, sub, bare)] = true
 		}
 	}
@@ -152,4 +152,9 @@ func firstRunes(s string) string {
 		return string(runes[:maxNamedRunes]) + "…"
 	}
 	return string(runes)
+}
+
+// lazy compiles a regular expression on first use, not when the program starts.
+func lazy(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

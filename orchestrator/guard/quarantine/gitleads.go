@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"anamnesis/lazyregexp"
 )
 
 // configPlace is what decides whether a configuration of git is inert, apart
@@ -34,9 +32,9 @@ func configLeads(text, dir string) string {
 	section, sub := "", ""
 	for line := range strings.Lines(text) {
 		bare := strings.TrimRight(line, "\r\n")
-		if m := configSection.FindStringSubmatch(bare); m != nil {
+		if m := configSection().FindStringSubmatch(bare); m != nil {
 			section, sub = strings.ToLower(m[1]), m[2]
-		} else if m := configSetting.FindStringSubmatch(bare); m != nil {
+		} else if m := configSetting().FindStringSubmatch(bare); m != nil {
 			out.WriteString(leadEntry(settingName(section, sub, strings.ToLower(m[1])), strings.TrimSpace(m[2]), dir))
 		}
 	}
@@ -153,15 +151,15 @@ func isStateFile(rel string) bool {
 
 var (
 	// inertStates are the files of a stopped operation that name no program.
-	inertStates = lazyregexp.New(`^(abort-safety|allow_rerere_autoupdate|amend|amend-type|applying|author-script|autostash|cdate_is_adate|current-fixups|` +
+	inertStates = lazy(`^(abort-safety|allow_rerere_autoupdate|amend|amend-type|applying|author-script|autostash|cdate_is_adate|current-fixups|` +
 		`current-commit|dirtyindex|drop_redundant_commits|end|final-commit|git-rebase-todo\.backup\.lock|gpg_sign_opt|head|head-name|ignore_date|info|interactive|keep|` +
 		`keep_redundant_commits|last|message|message-fixup|message-squash|messageid|msg|msgnum|next|no-reschedule-failed-exec|onto|orig-head|original-commit|` +
 		`patch|patch-merge-index|quiet|quoted-cr|rebased-patches|rebasing|refs-to-delete|reschedule-failed-exec|rewritten|rewritten-list|rewritten-pending|scissors|` +
 		`sign|signoff|squash-onto|stopped-sha|strategy_opts|threeway|trailer|update-refs|utf8|verbose|write-backup|[0-9]+)$`)
-	inertStrategy = lazyregexp.New(`^\s*(recursive|ort|resolve|octopus|ours|subtree)?\s*$`)
-	inertOption   = lazyregexp.New(`^\s*(\[options\]|(strategy)\s*=\s*(recursive|ort|resolve|octopus|ours|subtree)|(no-commit|edit|allow-empty|allow-empty-message|drop-redundant-commits|` +
+	inertStrategy = lazy(`^\s*(recursive|ort|resolve|octopus|ours|subtree)?\s*$`)
+	inertOption   = lazy(`^\s*(\[options\]|(strategy)\s*=\s*(recursive|ort|resolve|octopus|ours|subtree)|(no-commit|edit|allow-empty|allow-empty-message|drop-redundant-commits|` +
 		`keep-redundant-commits|signoff|record-origin|allow-ff|mainline|gpg-sign|strategy-option|allow-rerere-auto|default-msg-cleanup)\s*=\s*[A-Za-z0-9=:+ _-]*)?\s*$`)
-	inertApply = lazyregexp.New(`^\s*('(-C[0-9]+|-p[0-9]+|--reject|--ignore-whitespace|--ignore-space-change|--whitespace=[a-z-]+|--(directory|exclude|include)=[^']*)'\s*)*$`)
+	inertApply = lazy(`^\s*('(-C[0-9]+|-p[0-9]+|--reject|--ignore-whitespace|--ignore-space-change|--whitespace=[a-z-]+|--(directory|exclude|include)=[^']*)'\s*)*$`)
 )
 
 // inertState reports whether a file of a stopped operation, or of
@@ -175,13 +173,13 @@ func inertState(base, text, before string) bool {
 	case "git-rebase-todo", "git-rebase-todo.backup", "done", "todo", "dropped":
 		return lines(func(line string) bool { return !runsInRebase(line) })
 	case "strategy":
-		return inertStrategy.MatchString(text)
+		return inertStrategy().MatchString(text)
 	case "opts":
-		return lines(inertOption.MatchString)
+		return lines(inertOption().MatchString)
 	case "apply-opt":
-		return inertApply.MatchString(text)
+		return inertApply().MatchString(text)
 	}
-	return inertStates.MatchString(base)
+	return inertStates().MatchString(base)
 }
 
 // runsInRebase reports whether a line of a rebase's list runs a program.

@@ -2,24 +2,24 @@ package research
 
 import (
 	"net"
+	"regexp"
 	"strings"
 
-	"anamnesis/lazyregexp"
 	"anamnesis/orchestrator/guard/command"
 )
 
 // address finds the host of an address with a scheme, behind a user's name.
-var address = lazyregexp.New(`(?i)\b(?:https?|git|ssh|ftps?|sftp|wss?|rsync|svn)(?:\+[a-z]+)?://(?:[^\s/@'"<>]*@)?(\[[0-9a-f:]+\]|[a-z0-9._-]+)`)
+var address = regexp.MustCompile(`(?i)\b(?:https?|git|ssh|ftps?|sftp|wss?|rsync|svn)(?:\+[a-z]+)?://(?:[^\s/@'"<>]*@)?(\[[0-9a-f:]+\]|[a-z0-9._-]+)`)
 
 // remote finds the host of [user@]host:path, as scp, rsync and git write it;
 // a path before the colon is none.
-var remote = lazyregexp.New(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9.-]+):`)
+var remote = regexp.MustCompile(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9.-]+):`)
 
 // userAt finds the host of user@host, with or without a path.
-var userAt = lazyregexp.New(`^[A-Za-z0-9._-]+@([A-Za-z0-9.-]+)(?::.*)?$`)
+var userAt = regexp.MustCompile(`^[A-Za-z0-9._-]+@([A-Za-z0-9.-]+)(?::.*)?$`)
 
 // bareHost is a host, or an address without its scheme.
-var bareHost = lazyregexp.New(`^([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}|\d+\.\d+\.\d+\.\d+)(?::\d+)?(?:[/?#].*)?$`)
+var bareHost = regexp.MustCompile(`^([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}|\d+\.\d+\.\d+\.\d+)(?::\d+)?(?:[/?#].*)?$`)
 
 // HostsIn lists the hosts of the addresses in a text, lower case, each once for
 // every time it occurs.

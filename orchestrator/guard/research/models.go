@@ -1,20 +1,20 @@
 package research
 
 import (
+	"regexp"
 	"strings"
 
-	"anamnesis/lazyregexp"
 	"anamnesis/orchestrator/guard/command"
 )
 
 // modelName is what names of language models look like: a family and what
 // tells its members apart.
-var modelName = lazyregexp.New(`(?i)^(?:[a-z0-9_.-]+/)*(?:(?:gpt|chatgpt|claude|gemini|gemma|llama|codellama|qwen|qwq|deepseek|mistral|mixtral|magistral|codestral|devstral|grok|kimi|glm|minimax|command-r|phi|nova|jamba|yi)[-_.:]?[a-z0-9][a-z0-9._:-]*|o[1-9](?:-[a-z0-9-]+)?)$`)
+var modelName = regexp.MustCompile(`(?i)^(?:[a-z0-9_.-]+/)*(?:(?:gpt|chatgpt|claude|gemini|gemma|llama|codellama|qwen|qwq|deepseek|mistral|mixtral|magistral|codestral|devstral|grok|kimi|glm|minimax|command-r|phi|nova|jamba|yi)[-_.:]?[a-z0-9][a-z0-9._:-]*|o[1-9](?:-[a-z0-9-]+)?)$`)
 
 // modelField is a value that a file or an argument gives to a model's name, in
 // quotes, or without them as in YAML and in a list of variables. Such a one has
 // a hyphen: in a program it would be a name of the program's own.
-var modelField = lazyregexp.New(`(?i)(?:\b|_)model(?:[_-]?(?:name|id))?["']?\s*[:=]\s*(?:["']([A-Za-z0-9._:/-]+)["']|([A-Za-z][A-Za-z0-9._:/]*-[A-Za-z0-9._:/-]+))`)
+var modelField = regexp.MustCompile(`(?i)(?:\b|_)model(?:[_-]?(?:name|id))?["']?\s*[:=]\s*(?:["']([A-Za-z0-9._:/-]+)["']|([A-Za-z][A-Za-z0-9._:/]*-[A-Za-z0-9._:/-]+))`)
 
 // maxModelText is how much of a text is looked at for models.
 const maxModelText = 256 << 10

@@ -1,10 +1,10 @@
 package research
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
-	"anamnesis/lazyregexp"
 	"anamnesis/orchestrator/guard/command"
 )
 
@@ -114,7 +114,7 @@ func (f *finder) packages(s command.Simple) {
 }
 
 // python names the interpreter, and pip, of some version.
-var python = lazyregexp.New(`^(python|pip)[0-9]*(?:\.[0-9]+)*$`)
+var python = regexp.MustCompile(`^(python|pip)[0-9]*(?:\.[0-9]+)*$`)
 
 // installer is the program that a command installs with and its words: of
 // python -m pip it is pip, and a choice of toolchain or of a place stands in no
@@ -237,7 +237,7 @@ func (m manager) packageName(w string) string {
 }
 
 // archive is a package as a file.
-var archive = lazyregexp.New(`\.(?:whl|tgz|tar\.(?:gz|bz2|xz)|zip|deb|rpm|apk|gem|conda)$`)
+var archive = regexp.MustCompile(`\.(?:whl|tgz|tar\.(?:gz|bz2|xz)|zip|deb|rpm|apk|gem|conda)$`)
 
 // oneOf reports whether a word stands in a list separated by blanks.
 func oneOf(list, word string) bool { return slices.Contains(strings.Fields(list), word) }
