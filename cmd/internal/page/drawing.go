@@ -132,8 +132,8 @@ const (
 	chartWidth  = 600
 	chartHeight = 140
 	// chartHead is the room for the marks' labels, labelWidth that of one of them.
-	chartHead  = 16
-	labelWidth = 34
+	chartHead  = 20
+	labelWidth = 96
 	// chartPoints is how many requests the chart shows; of more, the largest of
 	// each share.
 	chartPoints = 300
@@ -222,15 +222,12 @@ func marksAt(shown []timeline.Request, rows []timeline.Row) (out []chartMark) {
 			continue
 		}
 		m := chartMark{X: (2*after - 1) * chartWidth / (2 * (len(shown) - 1)), Title: fmt.Sprintf("%s %s, op %d: %s", sign, short, r.First, r.Text)}
-		label := sign
-		if r.Jump != nil {
-			label = fmt.Sprintf("%s%d", sign, r.Jump.To)
-		}
+		label := markLabel(r)
 		m.X = min(m.X, chartWidth-labelWidth/2)
 		if n := len(out); n > 0 && out[n-1].X == m.X { // one jump and its block
 			out[n-1].Title += "\n" + m.Title
-			if was := out[n-1].Text; was != "" && !strings.Contains(was, sign) {
-				out[n-1].Text = label + was
+			if was := out[n-1].Text; was != "" && !strings.Contains(was, label) {
+				out[n-1].Text = label + ", " + was
 			}
 			continue
 		}
@@ -240,6 +237,19 @@ func marksAt(shown []timeline.Request, rows []timeline.Row) (out []chartMark) {
 		out = append(out, m)
 	}
 	return out
+}
+
+// markLabel names a mark of the chart.
+func markLabel(r timeline.Row) string {
+	switch {
+	case r.Jump != nil:
+		return fmt.Sprintf("↩ jump to %d", r.Jump.To)
+	case r.Kind == timeline.RowMask:
+		return "masked"
+	case r.Kind == timeline.RowMail:
+		return "D-Mail"
+	}
+	return "block"
 }
 
 // chartMargin is kept free below the lines.

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -38,6 +39,8 @@ type evidenceView struct {
 	Changed   string // the title of the diff
 	Diff      diff
 	NoDiff    string // why there is none
+	Worked    *diff  // what the task did in place of the steps that were left
+	To, End   int    // from which step to which
 }
 
 type evidenceOp struct {
@@ -46,7 +49,8 @@ type evidenceOp struct {
 	Kind       op.Kind
 	Line, Text string
 	Cut        bool
-	Open       bool // its text is shown at once
+	Open       bool   // its text is shown at once
+	Output     string // the end of what a command that failed printed
 	Path       string
 }
 
@@ -101,6 +105,7 @@ func (s *Server) evidence(r *http.Request, c *card.Card) evidenceView {
 	case jump != nil:
 		v.Changed = "What those steps had changed"
 		v.Diff, err = s.worldDiff(r.Context(), st, jump.ToCommit, jump.FromCommit)
+		s.instead(r.Context(), &v, st, jump)
 	case len(v.Ops) == 0:
 		v.NoDiff = "None of the operations can be read."
 	default:
@@ -117,6 +122,18 @@ func (s *Server) evidence(r *http.Request, c *card.Card) evidenceView {
 		v.NoDiff = "The diff cannot be made: " + err.Error()
 	}
 	return v
+}
+
+// instead compares where a jump went with where the task's path ends, if that is after it.
+func (s *Server) instead(ctx context.Context, v *evidenceView, st *state.State, jump *op.JumpIntended) {
+	if on := st.Steps.PathSet(st.Current); jump.To >= len(on) || !on[jump.To] || st.Current == jump.To {
+		return
+	}
+	if _, to, err := s.commits(v.Task, jump.To, st.Current); err == nil {
+		if d, err := s.worldDiff(ctx, st, jump.ToCommit, to); err == nil && len(d.Lines) > 0 {
+			v.Worked, v.To, v.End = &d, jump.To, st.Current
+		}
+	}
 }
 
 // commits returns the snapshots of two steps of a task.
@@ -178,9 +195,11 @@ func (s *Server) gather(v *evidenceView, p card.Provenance) (*op.JumpIntended, e
 // tells reports an operation that says something a reader of evidence does not
 // find in the one beside it.
 func tells(o op.Op) bool {
-	switch o.Body.(type) {
-	case nil, *op.ModelAsked, *op.ToolCalled, *op.ToolStarted, *op.LogSealed:
+	switch b := o.Body.(type) {
+	case nil, *op.ModelAsked, *op.ToolCalled, *op.ToolStarted, *op.LogSealed, *op.JumpRequested:
 		return false
+	case *op.WorldSaved:
+		return b.NChanged > 0 || b.Error != ""
 	}
 	return true
 }
@@ -193,6 +212,7 @@ func (v *evidenceView) take(task string, o op.Op) {
 	text := strings.Trim(state.OpText(o), "\n")
 	line, _, _ := strings.Cut(timeline.Describe(o, ""), "\n")
 	e := evidenceOp{Seq: o.Seq, Step: o.Step, Kind: o.Body.Kind(), Line: line, Text: text, Path: opPath(task, o.Seq)}
+	e.Output = failedOutput(o)
 	if e.Cut = len(text) > maxEvidenceText; e.Cut {
 		e.Text = strings.ToValidUTF8(text[:maxEvidenceText], "")
 	}

@@ -95,7 +95,15 @@ func parsePages() (*pages, error) {
 
 // meaning says what a state of a card or a task means, for the title of its chip.
 func meaning(state any) string {
+	word := fmt.Sprint(state)
+	if _, ok := strings.CutSuffix(word, " failed"); ok {
+		return "calls of this step that ended with an error"
+	}
 	return map[string]string{
+		"here":        "the task is at this step now",
+		"under way":   "the step has begun and not ended",
+		"left":        "a jump went back before this step; its files are kept and can be returned to",
+		"folded":      "a block stands in the context in place of this step",
 		"draft":       "waits for a review; tasks are shown it as a hypothesis, if at all",
 		"reviewed":    "a user approved it; tasks are shown it",
 		"retired":     "no task is shown it; it can be restored",
@@ -107,7 +115,7 @@ func meaning(state any) string {
 		"stuck":       "the agent kept jumping back to one step, and a user has to decide",
 		"limit":       "a limit such as --max-steps ended the turn",
 		"unreadable":  "its stream cannot be read; 'anamnesis doctor' says why",
-	}[fmt.Sprint(state)]
+	}[word]
 }
 
 // Clean makes text that came from elsewhere fit to be shown: every control

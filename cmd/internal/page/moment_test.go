@@ -25,7 +25,7 @@ func TestOpensAtWhatMatters(t *testing.T) {
 	w.jump(1, "it was <wrong>")
 	page := s.get(t, "/tasks/task_1")
 	wantIn(t, "the page", page, `<div id="auto"><h2 tabindex="-1" id="opened">The last jump</h2>`, "From step 2 back to step 1", "it was &lt;wrong&gt;",
-		`<span id="group-2"><span class="n">step 2</span> <span class="sign">1 failed</span> <span class="sign">left</span> <span class="what">Bash(go &lt;test&gt;)</span>`,
+		`<span id="group-2"><span class="n">step 2</span> <span class="sign" title="calls of this step that ended with an error">1 failed</span> <span class="sign" title="a jump went back before this step; its files are kept and can be returned to">left</span> <span class="what">Bash(go &lt;test&gt;)</span>`,
 		"FAIL &lt;b&gt;</pre>")
 	if n := strings.Count(page, "<details open"); n != 1 {
 		t.Errorf("%d steps are open, want the newest", n)
@@ -36,7 +36,7 @@ func TestOpensAtWhatMatters(t *testing.T) {
 		t.Errorf("%d lines of the output are shown", n)
 	}
 	w.call("Bash", "on")
-	wantIn(t, "the chart", s.get(t, "/tasks/task_1"), `text-anchor="middle">↩1◆</text>`, ">EAS 4000</text>")
+	wantIn(t, "the chart", s.get(t, "/tasks/task_1"), `text-anchor="middle">↩ jump to 1, block</text>`, ">EAS 4000</text>")
 	wantIn(t, "the step", s.get(t, "/tasks/task_1/steps/2"), "What failed", "FAIL &lt;b&gt;</pre>")
 }
 

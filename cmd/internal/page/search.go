@@ -51,7 +51,7 @@ type listedCard struct {
 func listed(c *card.Card, expired bool, counts usage.Counts) listedCard {
 	row := listedCard{ID: c.ID, Topic: c.Topic, State: c.State}
 	if len(c.Issue) > 0 {
-		row.Issue, _, _ = strings.Cut(c.Issue[0], "\n")
+		row.Issue, _, _ = strings.Cut(strings.ReplaceAll(c.Issue[0], "`", ""), "\n")
 	}
 	if c.Scope.Repo != "" {
 		row.About = append(row.About, c.Scope.Repo)

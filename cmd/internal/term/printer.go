@@ -246,7 +246,7 @@ func (p *textPrinter) End(out runtime.Outcome, st *state.State) {
 		fmt.Fprintln(p.answer, strings.TrimRight(Clean(out.Answer), "\n"))
 	}
 	if n := len(out.Learned); n > 0 {
-		p.line("✦ %d card(s) learned: %s", n, strings.Join(out.Learned, ", "))
+		p.line("✦ %s learned: %s", timeline.Count(n, "card"), strings.Join(out.Learned, ", "))
 	}
 }
 

@@ -162,7 +162,7 @@ func recallText(b *op.CardsRecalled) string {
 	for _, c := range b.Cards {
 		topics = append(topics, c.Topic)
 	}
-	return fmt.Sprintf("recalled %d card(s): %s", len(b.Cards), strings.Join(topics, "; "))
+	return fmt.Sprintf("recalled %s: %s", Count(len(b.Cards), "card"), strings.Join(topics, "; "))
 }
 
 func replyText(b *op.ModelReplied, dir string) string {
@@ -197,13 +197,16 @@ func resultText(b *op.ToolReturned) string {
 	return CallText(b)
 }
 
-// Files is a number of files in words.
-func Files(n int) string {
+// Count is a number with its noun.
+func Count(n int, noun string) string {
 	if n == 1 {
-		return "1 file"
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d files", n)
+	return fmt.Sprintf("%d %ss", n, noun)
 }
+
+// Files is a number of files.
+func Files(n int) string { return Count(n, "file") }
 
 func savedText(b *op.WorldSaved) string {
 	switch {
@@ -282,7 +285,7 @@ func passText(b *op.PassDone, blockTokens int) string {
 
 // repairsText says what a search for repairs at a turn's end wrote.
 func repairsText(b *op.RepairsFound) string {
-	text := fmt.Sprintf("%d failed command(s) that worked later: %d card(s)", b.Pairs, len(b.Cards))
+	text := fmt.Sprintf("%s that worked later: %s", Count(b.Pairs, "failed command"), Count(len(b.Cards), "card"))
 	if len(b.Cards) > 0 {
 		text += " " + strings.Join(b.Cards, " ")
 	}

@@ -32,6 +32,9 @@ run(async (story, args) => {
   // Where the card came from.
   await page.getByRole("heading", { name: "The jump" }).waitFor();
   await page.locator(".diff ins", { hasText: "func kahan" }).waitFor();
+  await page.getByRole("heading", { name: "What the task did instead, from step 2 to step 11" }).waitFor();
+  await page.locator(".diff ins", { hasText: "func cents" }).waitFor();
+  await page.locator("pre.failed", { hasText: "178 of 240 bookings are wrong" }).waitFor();
   await page.locator("details summary", { hasText: "StrReplaceFile" }).first().click();
   await story.accessible(page, "a card with its evidence");
 
