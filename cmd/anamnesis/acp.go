@@ -18,10 +18,12 @@ func (a *app) acpCommand() *cobra.Command {
 	var r session.Request
 	cmd := &cobra.Command{
 		Use:   "acp",
-		Short: "Work in an editor, or stand between an editor and another agent",
-		Long: `Serve an editor that speaks the Agent Client Protocol on standard input and output. Each session is a task: it begins with its
-first prompt, can be listed, loaded and resumed, and its modes are the approval modes. The editor is asked for approvals; the MCP servers
-that it names are used beside the configured ones. /jump STEP, /timeline and /cards TEXT are answered without the model.`,
+		Short: "Serve an editor, or record another agent that an editor runs",
+		Long: `Serve an editor that speaks the Agent Client Protocol on standard input and output. Each session
+is a task: it begins with its first prompt and can be listed, loaded and resumed. Its modes are
+the approval modes. The editor answers approvals. MCP servers that the editor names are used in
+addition to the configured ones. /jump STEP, /timeline and /cards TEXT are answered without the
+model.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return acp.Serve(cmd.Context(), acp.Options{Version: version, Open: func(dir string) (*session.Service, session.Request, session.Settings, error) {
 				svc, set, err := a.configured(dir)
@@ -49,10 +51,11 @@ func (a *app) acpProxyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "proxy -- COMMAND…",
 		Short: "Record an agent's sessions in an editor, and offer them jumps and cards",
-		Long: `Start COMMAND, an agent that speaks the Agent Client Protocol on standard input and output, and forward what it and the editor
-say. In the editor's configuration this command takes the agent's place; nothing else is configured. Each call becomes an operation
-and each step a snapshot; cards enter with prompts; /jump STEP, /timeline and /cards TEXT are answered here. What is not known is
-forwarded byte for byte. A session that the agent's own hooks record is only forwarded.`,
+		Long: `Start COMMAND, an agent that speaks the Agent Client Protocol on standard input and output, and
+forward messages between it and the editor. Configure this command in the editor in place of the
+agent. Each call becomes an operation and each step a snapshot. Cards are added to prompts.
+/jump STEP, /timeline and /cards TEXT are answered here. Unknown messages are forwarded byte for
+byte. A session that the agent's own hooks record is only forwarded.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			svc, err := a.service()

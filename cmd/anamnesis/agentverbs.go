@@ -20,8 +20,9 @@ func (a *app) agentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "List, show and approve agents",
-		Long: "A file agents/NAME.yaml of the program's configuration, or .anamnesis/agents/NAME.yaml of a project, says what an agent is told\n" +
-			"and which tools it is offered; 'run --agent NAME' runs it. A project's runs only when you approved it, as it is now.",
+		Long: `A file agents/NAME.yaml of the program's configuration, or .anamnesis/agents/NAME.yaml of a
+project, defines an agent: its prompt, its tools and its rules. 'run --agent NAME' uses it. A
+project's agent is used only after you approved its current content.`,
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory of the project")
 	cmd.AddCommand(a.agentListCommand(&dir), a.agentShowCommand(&dir), a.agentApproveCommand(&dir))
@@ -88,7 +89,7 @@ func (a *app) agentShowCommand(dir *string) *cobra.Command {
 		},
 	}
 	a.jsonFlag(cmd, "one JSON object")
-	cmd.Flags().BoolVar(&prompt, "prompt", false, "print what the agent would be told in the directory now, and nothing else")
+	cmd.Flags().BoolVar(&prompt, "prompt", false, "print only the system prompt that the agent would get in the directory now")
 	return cmd
 }
 
@@ -96,9 +97,10 @@ func (a *app) agentApproveCommand(dir *string) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "approve NAME|FILE",
-		Short: "Show what a project brings for an agent and approve it",
-		Long: "Show the files of the project that an agent is made of, its prompt and its subagents among them, and approve them. An approval holds\n" +
-			"for them as they are now. Whatever changes is asked about again.",
+		Short: "Show a project's agent and approve it",
+		Long: `Show the files of the project that an agent consists of, including its prompt and its subagents,
+and approve them. The approval covers their current content; if a file changes, you are asked
+again.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, who, trust, err := a.agentNamed(*dir, args[0])

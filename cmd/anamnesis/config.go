@@ -32,9 +32,9 @@ func (a *app) configCommand() *cobra.Command {
 		Use:   "config",
 		Short: "Show each setting with its value and where it comes from",
 		Long: "Show each setting with its value and where it comes from. A flag wins over the environment (ANAMNESIS_MODEL and so on),\n" +
-			"that over the project's " + settings.ProjectFile + ", that over your own config.yaml.\n" +
-			"A project's file may make approval, sandbox and limits stricter. What else it says of them, of the server's address and\n" +
-			"of the key counts once you approved the file as it is.",
+			"then the project's " + settings.ProjectFile + ", then your own config.yaml.\n" +
+			"A project's file may make approval, sandbox and limits stricter. Its other values for these, the server's address and\n" +
+			"the key are used only after you approved the file's current content.",
 		RunE: func(*cobra.Command, []string) error {
 			_, set, err := a.configured(dir)
 			if err != nil {
@@ -43,7 +43,7 @@ func (a *app) configCommand() *cobra.Command {
 			return a.show(set.Values, func() { a.out().Settings(set) })
 		},
 	}
-	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory the settings hold in")
+	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory whose settings to show")
 	a.jsonFlag(cmd, "a JSON array")
 	cmd.AddCommand(a.configApproveCommand(&dir))
 	return cmd
@@ -53,7 +53,7 @@ func (a *app) configApproveCommand(dir *string) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "approve",
-		Short: "Approve a project's settings as they are now",
+		Short: "Approve a project's current settings",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			svc, set, err := a.configured(*dir)
 			switch {

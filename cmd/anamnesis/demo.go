@@ -32,9 +32,9 @@ func (a *app) demoCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "See a task jump back without forgetting, and the next one profit",
-		Long: "Run two tasks on two small Go modules with the same trap. The model's words are a recording; the files,\n" +
-			"commands, jump, pass, card and recall are the program at work. It needs the Go toolchain and no network.",
+		Short: "Show a task that jumps back without forgetting, and a second one that benefits",
+		Long: `Run two tasks on two small Go modules with the same bug. The model's replies are recorded;
+files, commands, jump, pass, card and recall are real. Needs the Go toolchain and no network.`,
 		RunE: a.withService(func(cmd *cobra.Command, _ []string, svc *session.Service) error {
 			return a.demo(cmd.Context(), svc, dir)
 		}),

@@ -27,12 +27,14 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [TASK]",
 		Short: "Check tasks, the sandbox and ripgrep; salvage a damaged task",
-		Long: "Check everything a task rests on, one line a finding: the stream's lines, their chain and blobs, the snapshots\n" +
-			"that operations name, the operations that snapshots name (so a lost end is seen), the vault. Nothing is changed.\n" +
-			"Without TASK the first lines say what this machine has to hold commands in with, what it lacks, and whether Grep uses ripgrep.\n" +
-			"The exit code is 4 when something acknowledged is damaged, 1 when only the end is torn, which the next writer sets aside.\n\n" +
-			"With --salvage DIR the operations that can be read, up to the first damage, are copied into a new stream in DIR.\n" +
-			"The damaged task is not touched. The vault stays where it is.",
+		Long: `Check a task's stream (lines, chain, blobs), its snapshots and its vault, and print one line for
+each finding. Snapshots and operations are compared in both directions, so a lost end is found.
+Nothing is changed. Without TASK, the first lines say which sandbox mechanisms this machine
+provides, which it lacks, and whether Grep uses ripgrep. The exit code is 4 if acknowledged data
+is damaged, and 1 if only the end is torn, which the next writer sets aside.
+
+With --salvage DIR, copy the operations before the first damage into a new stream in DIR. The
+damaged task is not changed, and the vault is not copied.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.withHome(func(cmd *cobra.Command, args []string, h taskdir.Home) error {
 			for i := range args {
@@ -58,7 +60,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			return a.doctor(cmd.Context(), h, args)
 		}),
 	}
-	cmd.Flags().StringVar(&salvage, "salvage", "", "copy what can be read of TASK's stream into this new directory")
+	cmd.Flags().StringVar(&salvage, "salvage", "", "copy the readable part of TASK's stream into this new directory")
 	a.jsonFlag(cmd, "one JSON object a task")
 	return cmd
 }

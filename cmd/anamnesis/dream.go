@@ -32,15 +32,16 @@ func (a *app) dreamCommand() *cobra.Command {
 	var f dreamFlags
 	cmd := &cobra.Command{
 		Use:   "dream",
-		Short: "Propose general cards for what different tasks learned in different places",
-		Long: `Look for cards of different tasks that say one thing about different places, and propose one general card for each such
-group. A proposal is a draft that names its instances. 'anamnesis kb review' shows it with them; it takes no card's
-place, and no task is shown it, before you approve it. What was proposed once is not proposed again, whatever
-you decided.
+		Short: "Propose general cards for lessons that several tasks learned",
+		Long: `Find groups of cards of different tasks that state the same lesson about different places, and
+propose one general card for each. A proposal is a draft that names its instances; 'anamnesis kb
+review' shows it with them. It replaces no card, and no task is shown it, before you approve it.
+A group is proposed only once, whatever you decide.
 
-Without --model the proposal is put together by a template, for you to find the words. With --model a model decides whether
-a group is one lesson and writes the card; what the cards do not bear out is dropped. The text of the groups'
-cards is then sent to that model.`,
+Without --model, a template puts the cards' statements side by side and you write what they have
+in common. With --model, a model decides whether a group is one lesson and writes the card;
+statements that the cards do not support are dropped. The text of the groups' cards is sent to
+that model.`,
 	}
 	cmd.RunE = a.withKB(&dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 		if f.number < 1 || f.number > maxDreams {

@@ -37,24 +37,25 @@ func (a *app) easProbeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "probe --model M",
 		Short: "Measure a model's effective attention span",
-		Long: `Measure over how long a text a model still answers nearly as well as over a short one. Questions and text are
-generated from a seed. What it can cost at most is said first and agreed to (--yes, or on a terminal); Ctrl-C
-keeps what was measured, and the same command continues. The result is a proposal: --accept writes it into your
-overlay, 'eas reflect' proposes it again.`,
+		Long: `Measure the length of text up to which a model answers nearly as well as over a short one.
+Questions and text are generated from a seed. The highest possible cost is printed first and
+needs your consent (--yes, or on a terminal). Ctrl-C keeps what was measured, and the same
+command continues. The result is a proposal: --accept writes it into your overlay, 'eas reflect'
+proposes it again.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.easProbe(cmd.Context(), f) },
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.model, "model", "", "model name, or script:FILE for a recording")
 	fl.StringVar(&f.baseURL, "base-url", "", "address of an OpenAI-compatible server (default $OPENAI_BASE_URL)")
 	fl.StringSliceVar(&f.families, "families", nil, fmt.Sprintf("kinds of questions (default all: %v)", probe.Families()))
-	fl.Uint64Var(&f.Seed, "seed", 1, "of questions and text")
+	fl.Uint64Var(&f.Seed, "seed", 1, "seed of questions and text")
 	fl.IntVar(&f.Longest, "longest", probe.LongestLength, "longest text, tokens")
 	fl.IntVar(&f.Window, "window", 0, "advertised window, tokens (default: the table's)")
-	fl.IntVar(&f.ReplyTokens, "reply-tokens", probe.DefaultReply, "what a reply may take, thinking included")
+	fl.IntVar(&f.ReplyTokens, "reply-tokens", probe.DefaultReply, "token limit of a reply, thinking included")
 	fl.IntVar(&f.MaxCalls, "max-calls", 0, "stop before more questions than this")
-	fl.IntVar(&f.MaxTokens, "max-tokens", 0, "stop before more tokens than this, replies counted at their most")
-	fl.IntVar(&f.AtOnce, "at-once", probe.DefaultAtOnce, "questions under way together")
-	fl.StringVar(&f.record, "record", "", "file that keeps the outcomes (default: in the state home)")
+	fl.IntVar(&f.MaxTokens, "max-tokens", 0, "stop before more tokens than this, replies counted at their limit")
+	fl.IntVar(&f.AtOnce, "at-once", probe.DefaultAtOnce, "questions asked in parallel")
+	fl.StringVar(&f.record, "record", "", "file that records the outcomes (default: in the state home)")
 	fl.BoolVar(&f.fresh, "fresh", false, "forget the outcomes of an earlier run")
 	fl.BoolVar(&f.yes, "yes", false, "agree to the cost")
 	fl.BoolVar(&f.accept, "accept", false, "write the result into your overlay")
@@ -117,7 +118,7 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 	}
 	f.Record, err = probe.OpenRecord(f.record, m.Name, &f.Options)
 	if errors.Is(err, probe.ErrOtherRun) {
-		return exit.Usagef("eas probe: %v; --fresh begins anew, --record names another file", err)
+		return exit.Usagef("eas probe: %v; --fresh starts over, --record names another file", err)
 	}
 	if err != nil {
 		return err

@@ -32,21 +32,23 @@ func (a *app) easReflectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reflect",
 		Short: "Propose changes of the table, to accept or reject one by one",
-		Long: `Propose changes of the table of effective attention spans, each with its evidence: what 'eas probe' measured, how
-the models' calls in your tasks went against the length of their context, rows of the built-in table (or of
---evidence FILE, of the same form) that are newer or better founded than yours. On a terminal each is asked about;
-otherwise --accept ID and --reject ID decide. Accepted ones go into your overlay; what was decided is not proposed
-again unless its evidence changes. --search MODEL has your search engine (web.yaml) asked what was published about a
-model, and --model read it; a figure counts only where its quote stands in the page. What was found is proposed until it
-is decided.`,
+		Long: `Propose changes of the table of effective attention spans, each with its evidence: results of
+'eas probe', failure rates of your tasks' calls by context length, and rows of the built-in
+table (or of --evidence FILE, same format) that are newer or better founded than yours. On a
+terminal you are asked about each; otherwise use --accept ID and --reject ID. Accepted proposals
+go into your overlay. A decided proposal is repeated only if its evidence changes.
+
+--search MODEL asks your search engine (web.yaml) what was published about a model, and --model
+reads the results. A figure counts only if its quote is in the page. Figures found are proposed
+until you decide.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.easReflect(cmd.Context(), f) },
 	}
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.accept, "accept", nil, "accept a proposal by its id (repeatable)")
 	fl.StringArrayVar(&f.reject, "reject", nil, "reject a proposal by its id (repeatable)")
-	fl.StringVar(&f.evidence, "evidence", "", "another table to compare with, of the form of eas.yaml")
+	fl.StringVar(&f.evidence, "evidence", "", "another table to compare with, in the format of eas.yaml")
 	fl.StringArrayVar(&f.search, "search", nil, "search for what was published about a model (repeatable)")
-	fl.StringVar(&f.model, "model", "", "model that reads what --search finds and puts the proposals into words; figures never come from it")
+	fl.StringVar(&f.model, "model", "", "model that reads the results of --search and words the proposals; it never supplies figures")
 	fl.StringVar(&f.baseURL, "base-url", "", "address of an OpenAI-compatible server (default $OPENAI_BASE_URL)")
 	a.jsonFlag(cmd, "one JSON object")
 	return cmd

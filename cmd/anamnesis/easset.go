@@ -20,10 +20,10 @@ func (a *app) easSetCommand() *cobra.Command {
 	var project bool
 	cmd := &cobra.Command{
 		Use:   "set MODEL --eas N --source TEXT",
-		Short: "Write a row of your own, or of the project's",
-		Long: `Write a row into your overlay (or, with --project, into .anamnesis/eas.yaml here). MODEL is a model's name
-or a pattern such as "my-model*". A row with the same pattern is changed in place; comments and fields of
-your own stay. Window and encoding come from the table unless they are given.`,
+		Short: "Write a row into your overlay or the project's",
+		Long: `Write a row into your overlay (or, with --project, into .anamnesis/eas.yaml here). MODEL is a
+model's name or a pattern such as "my-model*". A row with the same pattern is changed in place;
+comments and your own fields stay. Window and encoding default to the table's.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.Model = strings.TrimSpace(args[0]); cmd.Flags().Changed("window") {
@@ -37,7 +37,7 @@ your own stay. Window and encoding come from the table unless they are given.`,
 	fl.IntVar(&window, "window", 0, "advertised window, tokens (default: the table's)")
 	fl.StringVar(&f.Confidence, "confidence", string(attention.ConfidenceLow), "high, medium, low or none")
 	fl.StringVar(&f.Source, "source", "", "where the number comes from")
-	fl.StringVar(&f.By, "by", "user", "who or what says so")
+	fl.StringVar(&f.By, "by", "user", "author of the row")
 	fl.StringVar(&f.Encoding, "encoding", "", "tokenizer to count with (default: the table's)")
 	fl.BoolVar(&project, "project", false, "write .anamnesis/eas.yaml here instead of your own file")
 	a.jsonFlag(cmd, "one JSON object")

@@ -25,17 +25,20 @@ type installFlags struct{ dryRun, yes, all, purge bool }
 
 func (a *app) installCommand() *cobra.Command {
 	return a.installVerb("install [AGENT]", "Record the sessions of another agent, and offer it jumps and cards",
-		`Add hooks, the MCP server and a skill to the configuration of an agent: claude-code, codex, opencode, gemini or kimi. From then on
-each of its calls becomes an operation and each step a snapshot in this program's state folder, secrets redacted; nothing leaves
-the machine. The change is shown first and made when you agree (--yes). Other entries and comments stay. 'uninstall' takes it out
-again. A file .anamnesis/off in a project, or 'anamnesis pause', stops the recording.`, (*install.Places).Plan, (*install.Places).Install)
+		`Add hooks, the MCP server and a skill to the configuration of an agent: claude-code, codex,
+opencode, gemini or kimi. From then on each of its calls is recorded as an operation and each
+step as a snapshot in this program's state folder, with secrets redacted. Nothing leaves the
+machine. The change is shown first and made when you agree (--yes). Other entries and comments
+stay. 'uninstall' removes it. A file .anamnesis/off in a project, or 'anamnesis pause', stops
+the recording.`, (*install.Places).Plan, (*install.Places).Install)
 }
 
 func (a *app) uninstallCommand() *cobra.Command {
-	return a.installVerb("uninstall [AGENT]", "Take hooks, MCP server and skill out of an agent's configuration",
-		`Take hooks, MCP server and skill out of an agent's configuration. A file that nothing else changed is as it was before, byte for
-byte; of another exactly our entries go. Recorders end. What was recorded stays; --purge lists the sessions that were recorded of the
-agent and deletes them with their snapshots. Cards stay.`, (*install.Places).PlanRemoval, (*install.Places).Uninstall)
+	return a.installVerb("uninstall [AGENT]", "Remove hooks, MCP server and skill from an agent's configuration",
+		`Remove hooks, MCP server and skill from an agent's configuration. A file that was not changed
+otherwise becomes byte for byte what it was before the installation; from any other file only
+our entries are removed. Recorders stop. Recordings stay; --purge lists the recorded sessions of
+the agent and deletes them with their snapshots. Cards stay.`, (*install.Places).PlanRemoval, (*install.Places).Uninstall)
 }
 
 // installChange is what an installation changes for one agent.
@@ -102,7 +105,7 @@ func (a *app) installVerb(use, short, long string, plan func(*install.Places, se
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&f.all, "all", false, "every agent that has a configuration in your home directory")
 	if strings.HasPrefix(use, "uninstall") {
-		cmd.Flags().BoolVar(&f.purge, "purge", false, "delete what was recorded of the agent, too")
+		cmd.Flags().BoolVar(&f.purge, "purge", false, "delete the agent's recordings, too")
 	}
 	return cmd
 }

@@ -124,9 +124,10 @@ func (a *app) kbAddCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add FILE…",
 		Short: "Add cards from markdown files (- is standard input)",
-		Long: "Add cards from markdown files; - is standard input.\n\n" +
-			"A file with broken front matter is reported with its line and not added, the others are.\n" +
-			"A card without an id gets one made from its text, so adding a file twice adds one card.",
+		Long: `Add cards from markdown files; - is standard input.
+
+A file with invalid front matter is reported with its line and skipped. A card without an id
+gets one derived from its text, so adding a file twice adds one card.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.withKB(dir, true, func(cmd *cobra.Command, files []string, store *knowledgebase.Store) error {
 			all, failed := a.desk().Add(cmd.Context(), store, files)
@@ -202,8 +203,8 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().IntVarP(&q.K, "number", "k", retrieval.DefaultK, "how many cards at most")
 	cmd.Flags().StringVar(&q.Task, "task", "", "the asking task, which may see its own tainted drafts")
-	cmd.Flags().BoolVar(&q.ReviewedOnly, "reviewed-only", false, "leave drafts out")
-	cmd.Flags().BoolVar(&q.Withheld, "withheld", false, "search the drafts instead that are withheld until reviewed")
+	cmd.Flags().BoolVar(&q.ReviewedOnly, "reviewed-only", false, "exclude drafts")
+	cmd.Flags().BoolVar(&q.Withheld, "withheld", false, "search only drafts that are withheld until reviewed")
 	return cmd
 }
 

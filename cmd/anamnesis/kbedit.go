@@ -21,8 +21,9 @@ func (a *app) kbEditCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "edit ID",
 		Short: "Change a card in $EDITOR, or to a file's text",
-		Long: `Change a card: in $VISUAL or $EDITOR, or, with --file, to the text of a file (- is standard input). A text that is not
-a card is refused with its line and kept; so is one over a card that somebody changed meanwhile.`,
+		Long: `Change a card in $VISUAL or $EDITOR or, with --file, to the text of a file (- is standard
+input). A text that is not a valid card is refused with the line and kept. So is an edit of a
+card that has changed since it was opened.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.onCard(dir, func(cmd *cobra.Command, id string, store *knowledgebase.Store) error {
 			old, fingerprint, err := store.Text(id)
@@ -62,10 +63,11 @@ func (a *app) kbNewCommand(dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "new [TOPIC]",
 		Short: "Write a card in $EDITOR, from a template",
-		Long:  "Open a template in $VISUAL or $EDITOR and add what it becomes as a draft. A template left as it is adds nothing.",
-		Args:  cobra.ArbitraryArgs,
+		Long: `Open a template in $VISUAL or $EDITOR and add the result as a draft. An unchanged template adds
+nothing.`,
+		Args: cobra.ArbitraryArgs,
 		RunE: a.withKB(dir, true, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
-			topic := cmp.Or(card.OneLine(strings.Join(args, " ")), "the trouble and its place, in words somebody would search by")
+			topic := cmp.Or(card.OneLine(strings.Join(args, " ")), "the problem and its place, in words that a search would use")
 			template := strings.Replace(cardfile.Template, "TOPIC", strconv.Quote(topic), 1)
 			d, text, err := a.desk().Edit(cmd.Context(), "new.md", []byte(template))
 			if err != nil {
@@ -73,7 +75,7 @@ func (a *app) kbNewCommand(dir *string) *cobra.Command {
 			}
 			if string(text) == template {
 				d.Drop()
-				a.println("the template was left as it is: nothing added")
+				a.println("the template is unchanged: nothing added")
 				return nil
 			}
 			added, failed := a.desk().Add(cmd.Context(), store, []string{d.Path})

@@ -39,8 +39,8 @@ func (a *app) kbEvalCommand() *cobra.Command {
 			return a.show(res, func() { a.out().Eval(res) })
 		},
 	}
-	cmd.Flags().StringVar(&data, "data", "", "folder with corpus.jsonl, queries.jsonl, qrels.tsv and where there is one unrelated.txt, gzipped or not")
-	cmd.Flags().StringVar(&settings, "embedder", "", "settings of the embedder to measure, of the form of embedder.yaml (default: the built-in one)")
+	cmd.Flags().StringVar(&data, "data", "", "folder with corpus.jsonl, queries.jsonl, qrels.tsv and optionally unrelated.txt, gzipped or not")
+	cmd.Flags().StringVar(&settings, "embedder", "", "settings of the embedder to measure, in the format of embedder.yaml (default: the built-in one)")
 	a.jsonFlag(cmd, "one JSON object")
 	return cmd
 }

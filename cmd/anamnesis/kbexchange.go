@@ -21,9 +21,9 @@ func (a *app) kbImportCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import PATH…",
 		Short: "Make drafts of notes (CLAUDE.md, AGENTS.md), folders of markdown, or other people's cards",
-		Long: `Make drafts of what is written down already: each list item or paragraph of a markdown file becomes a card, named by its
-headings and what it says first; files that are cards come as they are. All of it waits for your review: no task is shown an imported
-card before. Importing again adds only what is new.`,
+		Long: `Make drafts of existing notes: each list item or paragraph of a markdown file becomes a card,
+named by its headings and first words. Files that are cards are imported unchanged. No task is
+shown an imported card before you reviewed it. Importing again adds only new content.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.withKB(dir, true, func(cmd *cobra.Command, paths []string, store *knowledgebase.Store) error {
 			got, err := cardfile.Import(cmd.Context(), store, paths)
@@ -44,11 +44,12 @@ func (a *app) kbExportCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export DIR",
 		Short: "Write the reviewed cards into a new folder for others, or for agents that run no hook",
-		Long: `Write the reviewed cards into a new folder for others. With --agents-md [FILE] the lessons of the project you are in become a
-marked section of AGENTS.md (at most 10 lines); with --skill [FOLDER] a skill "project-lessons" in .agents/skills. Both hold
-reviewed, untainted cards only; retired ones vanish at the next export. The change is shown first and made when you agree
-(--yes). --check makes nothing, and fails where the files do not say what the cards say. A section that was changed by hand
-is refused.`,
+		Long: `Write the reviewed cards into a new folder for others. --agents-md [FILE] writes the lessons of
+the project you are in to a marked section of AGENTS.md (at most 10 lines); --skill [FOLDER]
+writes a skill "project-lessons" in .agents/skills. Both contain reviewed, untainted cards only;
+retired ones disappear at the next export. The change is shown first and made when you agree
+(--yes). --check changes nothing and fails if the files differ from the cards. A section that
+was edited by hand is not overwritten.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			if h.agentsMD || h.skill {
@@ -73,10 +74,10 @@ is refused.`,
 	}
 	a.jsonFlag(cmd, "one JSON object")
 	fl := cmd.Flags()
-	fl.BoolVar(&drafts, "drafts", false, "with the drafts")
+	fl.BoolVar(&drafts, "drafts", false, "include drafts")
 	fl.BoolVar(&h.agentsMD, "agents-md", false, "write a section of AGENTS.md")
 	fl.BoolVar(&h.skill, "skill", false, "write a skill")
-	fl.BoolVar(&h.check, "check", false, "with --agents-md or --skill: only say whether the files are up to date")
+	fl.BoolVar(&h.check, "check", false, "with --agents-md or --skill: only check whether the files are up to date")
 	fl.BoolVar(&h.yes, "yes", false, "with --agents-md or --skill: do not ask")
 	return cmd
 }
@@ -85,10 +86,10 @@ func (a *app) kbSyncCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sync [REMOTE]",
 		Short: "Merge a git remote's cards, and push your own",
-		Long: `Merge the cards of a git remote and push your own, with the git program and its keys. REMOTE is a name or an address
-(default: origin). Nothing is lost: of a card changed on both sides yours stays, and the other version becomes a draft
-beside it that 'kb review' shows. What arrives is a draft until you review it here, whatever it says about itself; a file
-above 1 MiB does not arrive.`,
+		Long: `Merge the cards of a git remote and push your own, with the git program and its keys. REMOTE is
+a name or an address (default: origin). If a card was changed on both sides, yours stays and the
+other version becomes a draft that 'kb review' shows. A received card is a draft until you
+review it here, whatever it says about itself. A file above 1 MiB is not received.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.withKB(dir, true, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			remote := "origin"

@@ -13,10 +13,11 @@ func (a *app) kbRedactCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "redact",
 		Short: "Remove secrets from the cards' files and from the folder's git history",
-		Long: `List the secrets in the folder's files, names and git history, by place and kind and never as they are, and remove them
-once you agree: markers take their place, and the folder's repository is rewritten. Authors, dates, messages and the order of
-commits stay; commits that held a secret, and those after them, get other ids. Objects that no branch or tag leads to,
-git's reflogs and older stashes are removed. Without a terminal nothing is changed unless --yes is given.`,
+		Long: `List the secrets in the folder's files, names and git history, by place and kind and never in
+the clear. After your consent they are replaced by markers and the folder's repository is
+rewritten. Authors, dates, messages and the order of commits stay; commits that contained a
+secret, and those after them, get other ids. Unreachable objects, reflogs and older stashes are
+removed. Without a terminal nothing is changed unless --yes is given.`,
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			found, err := store.FindSecrets(cmd.Context())
 			if err != nil {

@@ -30,12 +30,13 @@ func (a *app) kbReviewCommand(dir *string) *cobra.Command {
 	var f reviewFlags
 	cmd := &cobra.Command{
 		Use:   "review",
-		Short: "Read the waiting cards in $EDITOR and make them what they should be",
-		Long: `Open the waiting cards (drafts, and reviewed cards past their date) as one text in $VISUAL or $EDITOR. What the text says
-when the editor ends is what the cards become: 'state: reviewed' approves, 'state: retired' rejects, changed text changes,
-'supersedes: [ID]' merges. All of it is one commit, or, where a card was changed meanwhile, none of it.
+		Short: "Review the waiting cards in $EDITOR",
+		Long: `Open the waiting cards (drafts, and reviewed cards past their date) as one text in $VISUAL or
+$EDITOR. When you close the editor, the cards become what the text says: 'state: reviewed'
+approves, 'state: retired' rejects, 'supersedes: [ID]' merges, other changes edit the card. All
+changes are one commit; if a card has changed since, none is made.
 
-Without a terminal, --print writes that text and --apply FILE carries an edited one out.`,
+Without a terminal, --print writes that text and --apply FILE applies an edited one.`,
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			if f.number < 1 || f.number > review.MaxCards {
 				return exit.Usagef("-n %d: 1 to %d cards can be reviewed at once", f.number, review.MaxCards)
@@ -45,7 +46,7 @@ Without a terminal, --print writes that text and --apply FILE carries an edited 
 	}
 	fl := cmd.Flags()
 	fl.BoolVar(&f.print, "print", false, "print the text and change nothing")
-	fl.StringVar(&f.apply, "apply", "", "carry out the edited text of this file; - is standard input")
+	fl.StringVar(&f.apply, "apply", "", "apply the edited text of this file; - is standard input")
 	fl.IntVarP(&f.number, "number", "n", reviewAtOnce, "how many cards at once")
 	a.jsonFlag(cmd, "one JSON object")
 	return cmd

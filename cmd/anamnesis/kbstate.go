@@ -105,7 +105,7 @@ func (a *app) kbHistoryCommand(dir *string) *cobra.Command {
 	var brief bool
 	cmd := &cobra.Command{
 		Use:   "history ID",
-		Short: "Show how a card became what it is, as diffs, newest first",
+		Short: "Show a card's history as diffs, newest first",
 		Args:  cobra.ExactArgs(1),
 		RunE: a.onCard(dir, func(cmd *cobra.Command, id string, store *knowledgebase.Store) error {
 			revs, err := store.History(cmd.Context(), id)

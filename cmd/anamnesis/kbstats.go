@@ -12,7 +12,7 @@ import (
 func (a *app) kbStatsCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats",
-		Short: "Count cards by state, and what each did for the tasks that saw it",
+		Short: "Count cards by state, and their effect on the tasks that saw them",
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			st := show.CountCards(store)
 			return a.show(st, func() { a.out().Stats(st) })

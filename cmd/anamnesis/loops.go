@@ -15,9 +15,10 @@ func (a *app) loopsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "loops FILE…",
 		Short: "Find loops in recorded runs",
-		Long: "Run the loop detector over recorded runs: tasks by name or by the path of their folder, session files of Claude\n" +
-			"Code, Codex, opencode, Gemini CLI and Kimi Code, files of chat messages as OpenAI, Anthropic, Gemini or Ollama have them,\n" +
-			"or OpenHands' events and its evaluations' output (JSON or lines of JSON, gzipped or not).",
+		Long: `Run the loop detector over recorded runs: tasks (by name or folder), session files of Claude
+Code, Codex, opencode, Gemini CLI and Kimi Code, chat messages in the formats of OpenAI,
+Anthropic, Gemini and Ollama, and events and evaluation output of OpenHands (JSON or lines of
+JSON, gzipped or not).`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.withHome(func(_ *cobra.Command, args []string, h taskdir.Home) error {
 			report, err := inspect.FindLoops(h, args)

@@ -28,11 +28,12 @@ func (a *app) mcpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "Add, list, test and approve MCP servers",
-		Long: "MCP servers give the agent more tools. Your own are kept in mcp.json of the program's configuration; a project's stand in\n" +
-			".mcp.json of its directory and are started only when you approved them, as they are now. They run in a sandbox, with what you granted.",
+		Long: `MCP servers add tools to the agent. Your own are in mcp.json of the program's configuration, a
+project's in .mcp.json of its directory. A project's server starts only after you approved its
+current content, and runs in a sandbox with what you granted.`,
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory of the project")
-	cmd.PersistentFlags().StringVar(&sandbox, "sandbox", "", "what test and approve run a project's server in: world (default) or off")
+	cmd.PersistentFlags().StringVar(&sandbox, "sandbox", "", "sandbox in which test and approve run a project's server: world (default) or off")
 	cmd.AddCommand(a.mcpAddCommand(), a.mcpListCommand(&dir), a.mcpRemoveCommand(&dir), a.mcpTestCommand(&dir, &sandbox), a.mcpApproveCommand(&dir, &sandbox), a.mcpServeCommand(&dir))
 	return cmd
 }
@@ -41,8 +42,9 @@ func (a *app) mcpServeCommand(dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
 		Short: "Serve timeline, jumps and cards to another agent, on standard input and output",
-		Long: "Serve timeline, jumps and cards to another agent over MCP, on standard input and output. The session is the one that the\n" +
-			"call names, whose id the client sends, or the only live one of the directory; a jump never guesses.",
+		Long: `Serve timeline, jumps and cards to another agent over MCP, on standard input and output. The
+session is the one that the call names, the one whose id the client sends, or the only live one
+of the directory. A jump requires an unambiguous session.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			svc, err := a.service()
@@ -99,8 +101,8 @@ func (a *app) mcpAddCommand() *cobra.Command {
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&s.URL, "url", "", "address of a server that speaks streamable HTTP")
-	fl.StringArrayVar(&env, "env", nil, "NAME=VALUE for the command; ${NAME} in it stands for your variable (repeatable)")
-	fl.StringArrayVar(&headers, "header", nil, "NAME:VALUE for the address; ${NAME} in it stands for your variable (repeatable)")
+	fl.StringArrayVar(&env, "env", nil, "NAME=VALUE for the command; ${NAME} in it is replaced by your variable (repeatable)")
+	fl.StringArrayVar(&headers, "header", nil, "NAME:VALUE for the address; ${NAME} in it is replaced by your variable (repeatable)")
 	fl.StringArrayVar(&s.ReadOnlyTools, "read-only", nil, "tool of the server that changes nothing and needs no approval (repeatable)")
 	fl.IntVar(&s.StartTimeoutSeconds, "start-timeout", 0, fmt.Sprintf("seconds it may take to start (default %d)", int(mcp.DefaultStartTimeout.Seconds())))
 	fl.IntVar(&s.CallTimeoutSeconds, "call-timeout", 0, fmt.Sprintf("seconds a call may take without progress (default %d)", int(mcp.DefaultCallTimeout.Seconds())))
@@ -254,9 +256,10 @@ func (a *app) mcpApproveCommand(dir, sandbox *string) *cobra.Command {
 		Use:   "approve [NAME…]",
 		Args:  cobra.ArbitraryArgs,
 		Short: "Show what a project's servers run and say of their tools, and approve it",
-		Long: "Show what a project's servers run and say of their tools, and approve it. An approval holds for exactly that: the command, the programs of\n" +
-			"the project it runs or names, and the descriptions of the tools. Whatever changes is asked about again. A project's server runs in a\n" +
-			"sandbox; what it gets beyond that is what you grant here, and it takes the place of what was granted before.",
+		Long: `Show what a project's servers run and how they describe their tools, and approve them. The
+approval covers the command, the programs of the project that it runs or names, and the
+descriptions of the tools. If one of them changes, you are asked again. A project's server runs
+in a sandbox. The flags below grant more, and replace earlier grants.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			svc, servers, err := a.serversIn(*dir)
 			if err != nil {

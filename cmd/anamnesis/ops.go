@@ -72,12 +72,11 @@ func (a *app) opsAppendCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "append --dir DIR --kind KIND",
 		Short: "Append one operation for each JSON object on a line of standard input",
-		Long: "Append one operation for each JSON object on a line of standard input, and print\n" +
-			"each one's number once it is durable. A line that is no JSON object ends the\n" +
-			"command; what was printed before it stays. Secrets become markers before anything\n" +
-			"is written, by the key in DIR/vault.jsonl, which is made where there is none.\n" +
-			"A task's stream takes kinds of other programs only, such as x.note: its own are\n" +
-			"what the task is made of.",
+		Long: `Append one operation for each JSON object on a line of standard input, and print each one's
+number once it is durable. A line that is not a JSON object ends the command; operations whose
+number was printed are kept. Secrets are replaced by markers before anything is written, with
+the key in DIR/vault.jsonl, which is created if it is missing. A task's stream accepts only
+kinds of other programs, such as x.note.`,
 	}
 	cmd.Flags().StringVar(&in.Kind, "kind", "", "kind of the operations (required)")
 	cmd.Flags().IntVar(&in.Step, "step", 0, "step the operations belong to")
@@ -195,8 +194,8 @@ func (a *app) opsFollowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "follow --dir DIR",
 		Short: "Print the operations of a stream, and new ones as they come",
-		Long: "Print the operations of a stream, and new ones as they come, until interrupted.\n" +
-			"The newest are not known to be durable yet and are marked so.",
+		Long: `Print the operations of a stream, and new ones as they are written, until interrupted.
+Operations that are not known to be durable yet are marked.`,
 	}
 	cmd.Flags().Uint64Var(&after, "after", 0, "print only operations after this number")
 	return a.opsVerb(cmd, func(ctx context.Context, dir string) error {
@@ -221,9 +220,9 @@ func (a *app) opsVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify --dir DIR",
 		Short: "Verify every line and blob of a stream",
-		Long: "Verify every line and blob of a stream: one line for each finding. The exit code\n" +
-			"is 4 when acknowledged operations are damaged, and 1 when only the end is torn,\n" +
-			"which the next writer sets aside.",
+		Long: `Verify every line and blob of a stream, and print one line for each finding. The exit code is 4
+if acknowledged operations are damaged, and 1 if only the end is torn, which the next writer
+sets aside.`,
 	}
 	return a.opsVerb(cmd, func(ctx context.Context, dir string) error {
 		r, err := opstream.Verify(ctx, dir)
@@ -247,10 +246,10 @@ func (a *app) opsExportCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "export --dir DIR",
-		Short: "Export a stream for other programs and people, secrets redacted",
-		Long: "Export a stream to standard output. jsonl: each operation as a line of JSON, blobs resolved. openai: the chat that a\n" +
-			"task's model would be sent next, as a JSON object with the messages of OpenAI's chat completions. markdown: for\n" +
-			"people. What looks like a secret is redacted once more, with a key of this export's own.",
+		Short: "Export a stream in another format, secrets redacted",
+		Long: `Export a stream to standard output. Formats: jsonl has one operation a line, blobs resolved.
+openai is the chat that a task's model would be sent next, as OpenAI chat completion messages.
+markdown is for reading. Secrets are redacted again, with a key of this export's own.`,
 	}
 	cmd.Flags().StringVar(&format, "format", "jsonl", "jsonl, openai or markdown")
 	return a.opsVerb(cmd, func(_ context.Context, dir string) error {

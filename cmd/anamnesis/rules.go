@@ -18,11 +18,12 @@ func (a *app) rulesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rules",
 		Short: "Show the rules that allow, ask about or refuse calls in a directory",
-		Long: "Show the rules that hold for tasks in a directory: yours, from rules.yaml in the configuration, and the project's, from\n" +
-			session.ProjectRules + ". A project's rules may forbid and ask; what they allow counts once you approved the file as it is.",
+		Long: `Show the rules that apply in a directory: yours, from rules.yaml in the configuration, and the
+project's, from .anamnesis/rules.yaml. A project's rules may refuse and ask; what they allow
+counts only after you approved the file's current content.`,
 		RunE: func(*cobra.Command, []string) error { return a.rulesShow(dir) },
 	}
-	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory the rules hold in")
+	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory whose rules to show")
 	a.jsonFlag(cmd, "one JSON object a rule")
 	cmd.AddCommand(a.rulesApproveCommand(&dir))
 	return cmd
@@ -52,7 +53,7 @@ func (a *app) rulesApproveCommand(dir *string) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "approve",
-		Short: "Approve what a project's rules allow, as they are now",
+		Short: "Approve what a project's rules allow at present",
 		RunE: a.withService(func(cmd *cobra.Command, _ []string, svc *session.Service) error {
 			real, err := session.RealDir(*dir)
 			if err != nil {

@@ -32,8 +32,9 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   `run "REQUEST"`,
 		Short: "Run an agent on a request",
-		Long: "Run an agent on a request (- reads it from standard input), in a directory that becomes its reversible world.\n" +
-			"On a terminal, typed lines steer the agent; Ctrl-C ends the turn, twice leaves at once; 'resume' continues.",
+		Long: `Run an agent on a request (- reads it from standard input) in a directory, which becomes its
+reversible world. On a terminal, typed lines steer the agent. Ctrl-C ends the turn; twice, it
+leaves at once. 'resume' continues.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] == "-" {
@@ -92,8 +93,9 @@ func (a *app) resumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [TASK] [MESSAGE]",
 		Short: "Continue a task, after its end, an interruption or a crash",
-		Long: "Continue a task from its last acknowledged operation. Without TASK it is the last one of the directory.\n" +
-			"A call that was running when the program died is reported as of unknown outcome and not run again.",
+		Long: `Continue a task from its last acknowledged operation. Without TASK, the directory's last task
+continues. A call that was running when the program was killed is reported with unknown outcome
+and not repeated.`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd.Flags().Changed); err != nil {

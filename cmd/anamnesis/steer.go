@@ -38,15 +38,18 @@ func (a *app) jumpCommand() *cobra.Command {
 	var fold, overwrite, dryRun, goOn bool
 	cmd := a.onTask(&cobra.Command{
 		Use:   "jump [TASK] STEP",
-		Short: "Take a task back, or over, to the end of a step",
-		Long: "Take a task back, or over, to the end of a step: files return, memory stays.\n" +
-			"A running task jumps when its present step is complete; one that is not running jumps now.\n" +
-			"What you changed after STEP, while none of the agent's calls ran, is saved apart and kept, also where the agent\n" +
-			"changed it again (a conflict, which is listed); --overwrite reverts it, too. What you changed while a call ran\n" +
-			"is part of its step. The world as it was before the jump is saved and named in any case.\n" +
-			"--dry-run prints what the jump would do, and whether a pass would fold the steps it leaves; nothing is changed.\n" +
-			"--continue goes on in a copy of a Claude Code session that ends with STEP: claude reads there what was reverted and\n" +
-			"learned, and is then opened. Without a terminal the commands are printed.",
+		Short: "Move a task back or forward to the end of a step",
+		Long: `Take a task back, or forward, to the end of a step. Files are restored; memory stays. A running
+task jumps when its current step is complete, an idle one at once.
+
+Your own changes after STEP are saved separately and kept, even if the agent changed the same
+path later (a conflict, which is listed). --overwrite reverts them, too. Changes that you made
+while a call of the agent ran belong to that call's step. The world before the jump is saved and
+named.
+
+--dry-run prints what the jump would do, including whether a pass would fold the discarded
+steps. --continue opens a copy of a Claude Code session that ends with STEP, with a note about
+what was reverted and learned; without a terminal the commands are printed.`,
 	}, 1, 1, func(cmd *cobra.Command, svc *session.Service, task string, rest []string) error {
 		to, err := parseStep(rest[0])
 		if err != nil {
@@ -67,8 +70,8 @@ func (a *app) jumpCommand() *cobra.Command {
 		}
 		return a.jump(cmd.Context(), svc, task, j)
 	})
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the agent")
-	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "revert what you changed after STEP, too; it is saved in either case")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, shown to the agent")
+	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "revert your own changes after STEP, too; they are saved in any case")
 	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "print what the jump would do, and change nothing")
 	cmd.Flags().BoolVar(&goOn, "continue", false, "continue the Claude Code session at STEP")
 	a.jsonFlag(cmd, "one JSON object")

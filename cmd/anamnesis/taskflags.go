@@ -19,8 +19,8 @@ type taskFlags struct {
 }
 
 func (r *taskFlags) register(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&r.noFinalPass, "no-final-pass", false, "do not read the paths the task left for cards at its end")
-	cmd.Flags().BoolVar(&r.experiment, "card-experiment", false, "keep each unreviewed card from a random tenth of such tasks; 'kb stats' shows what that changes")
+	cmd.Flags().BoolVar(&r.noFinalPass, "no-final-pass", false, "do not look for lessons in discarded paths when the task ends")
+	cmd.Flags().BoolVar(&r.experiment, "card-experiment", false, "withhold each unreviewed card from a random tenth of such tasks; 'kb stats' compares them")
 	cmd.Flags().BoolVar(&r.noResearch, "no-research-first", false, "let calls about new packages, hosts and models run without an investigation")
 	cmd.Flags().StringArrayVar(&r.guarded, "research-first", nil, "further calls that need an investigation: a tool, or Bash:COMMAND where * is any text (repeatable)")
 }

@@ -23,7 +23,8 @@ func (a *app) tasksCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tasks",
 		Short: "List the tasks",
-		Long:  "List the tasks, the one that was written last at the end, with what they cost where the models' prices are known. The tasks of subagents and imported sessions are left out unless --all is given.",
+		Long: `List the tasks, the most recently written last, with their cost if the models' prices are known.
+Tasks of subagents and imported sessions are listed only with --all.`,
 		RunE: func(*cobra.Command, []string) error {
 			h, err := a.home()
 			if err != nil {
@@ -40,7 +41,7 @@ func (a *app) tasksCommand() *cobra.Command {
 		},
 	}
 	a.jsonFlag(cmd, "a JSON array")
-	cmd.Flags().BoolVar(&all, "all", false, "with the tasks of subagents and imported sessions")
+	cmd.Flags().BoolVar(&all, "all", false, "include tasks of subagents and imported sessions")
 	return cmd
 }
 

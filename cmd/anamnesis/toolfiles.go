@@ -21,8 +21,9 @@ func (a *app) toolsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools",
 		Short: "List and approve tools made of commands",
-		Long: "A file tools/NAME.yaml of the program's configuration, or .anamnesis/tools/NAME.yaml of a project, makes a tool of a command.\n" +
-			"A project's are offered to the agent only when you approved them, as they are now. They run in a sandbox, with what you granted.",
+		Long: `A file tools/NAME.yaml of the program's configuration, or .anamnesis/tools/NAME.yaml of a
+project, turns a command into a tool. A project's tool is offered to the agent only after you
+approved its current content, and runs in a sandbox with what you granted.`,
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory of the project")
 	cmd.AddCommand(a.toolsListCommand(&dir), a.toolsApproveCommand(&dir), a.toolsRevokeCommand(&dir))
@@ -64,9 +65,10 @@ func (a *app) toolsApproveCommand(dir *string) *cobra.Command {
 		Use:   "approve [NAME…]",
 		Args:  cobra.ArbitraryArgs,
 		Short: "Show a project's command tools and approve them",
-		Long: "Show a project's command tools and approve them. An approval holds for the file and for the project's own programs that its command\n" +
-			"runs or names, as they are now. Whatever changes is asked about again. A project's tool runs in a sandbox; what it gets beyond that is\n" +
-			"what you grant here, and the network where its file says that it needs it.",
+		Long: `Show a project's command tools and approve them. The approval covers the file and the project's
+own programs that its command runs or names. If one of them changes, you are asked again. A
+project's tool runs in a sandbox. The flags below grant more; a network that the file asks for
+is granted with the approval.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			files, trust, err := a.toolFiles(*dir)
 			if err != nil {

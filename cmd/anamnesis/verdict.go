@@ -19,8 +19,9 @@ func (a *app) verdictCommand() *cobra.Command {
 	cmd := a.onTask(&cobra.Command{
 		Use:   "verdict [TASK] good|bad|unknown",
 		Short: "Record how a task ended, for the cards it was shown",
-		Long: `Record how a task ended. Each card the task was shown counts as helpful or harmful by that, and moves a little up or down
-in later searches. Your verdict overrides the task's last check (a test run); 'unknown' withdraws it.`,
+		Long: `Record how a task ended. Each card that the task was shown counts as helpful or harmful
+accordingly, and moves slightly up or down in later searches. Your verdict overrides the task's
+last check (a test run); 'unknown' withdraws it.`,
 	}, 1, 1, func(_ *cobra.Command, svc *session.Service, task string, rest []string) error {
 		ending := usage.Ending(rest[0])
 		if ending != usage.Good && ending != usage.Bad && ending != usage.Unknown {

@@ -22,16 +22,19 @@ func (a *app) worldCommand() *cobra.Command {
 	f := &session.Place{}
 	cmd := &cobra.Command{
 		Use:   "world",
-		Short: "Save a directory as snapshots and bring it back",
-		Long: "Save a directory as snapshots and bring it back.\n\n" +
-			"A snapshot is named by its step, by TASK@STEP, by its id or the first seven digits of it, and by @,\n" +
-			"which is where the directory was last known to be.\n\n" +
-			"In JSON, a name that is not UTF-8 has its exact bytes beside it, in base64: \"path_bytes\" beside \"path\". Beside\n" +
-			"a list of names that is an object from the place in the list, counted from 0, to the bytes.",
+		Short: "Save a directory as snapshots and restore it",
+		Long: `Save a directory as snapshots and restore it.
+
+A snapshot is named by its step, by TASK@STEP, by its id or at least seven digits of it, or by
+@, the last known state of the directory.
+
+In JSON, a name that is not UTF-8 has its exact bytes beside it, in base64: "path_bytes" beside
+"path". For a list of names that is an object from the position in the list, counted from 0, to
+the bytes.`,
 	}
-	cmd.PersistentFlags().StringVar(&f.Dir, "dir", "", "the directory (default the present one, the nearest above it in which a task ran, or the task's)")
-	cmd.PersistentFlags().StringVar(&f.Store, "store", "", "the store: a bare git repository, made on first use (default the task's, or the directory's)")
-	cmd.PersistentFlags().StringVar(&f.Task, "task", "", "the task whose steps are meant")
+	cmd.PersistentFlags().StringVar(&f.Dir, "dir", "", "the directory (default: the current one, the nearest parent in which a task ran, or the task's)")
+	cmd.PersistentFlags().StringVar(&f.Store, "store", "", "the store: a bare git repository, created on first use (default: the task's, or the directory's)")
+	cmd.PersistentFlags().StringVar(&f.Task, "task", "", "task to which step numbers refer")
 	cmd.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON object")
 	cmd.AddCommand(a.worldSave(f), a.worldPlan(f), a.worldRestore(f), a.worldLog(f), a.worldDiff(f), a.worldShow(f), a.worldFork(f), a.worldVerify(f), a.worldAbandon(f), a.worldGC(f))
 	return cmd
@@ -94,7 +97,7 @@ func (a *app) worldSave(f *session.Place) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&message, "message", "m", "", "what the snapshot is, for people")
+	cmd.Flags().StringVarP(&message, "message", "m", "", "description of the snapshot")
 	return cmd
 }
 
@@ -105,7 +108,7 @@ type planFlags struct {
 }
 
 func (p *planFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&p.paths, "path", nil, "only this path and what lies beneath it; may be repeated")
+	cmd.Flags().StringArrayVar(&p.paths, "path", nil, "only this path and everything below it (repeatable)")
 	cmd.Flags().BoolVar(&p.overwrite, "overwrite", false, "also revert what was edited since the last snapshot (it is saved first)")
 	cmd.Flags().BoolVar(&p.otherWorld, "other-world", false, "accept a snapshot that was taken of another directory")
 }
@@ -156,12 +159,13 @@ func (a *app) worldRestore(f *session.Place) *cobra.Command {
 	var hash string
 	cmd := &cobra.Command{
 		Use:   "restore ID [PATH…]",
-		Short: "Save the directory, then bring it back to a snapshot",
-		Long: "Saves the directory as it is, plans, and brings it back to a snapshot, under one lock.\n" +
-			"With --task the restore is recorded in the task, which stays at its step, and its model is told with the next request.\n" +
-			"What was edited since the last snapshot is kept unless --overwrite is given; ignored files are never touched.\n" +
-			"In a directory without any file, as after rm -rf, nothing counts as edited: all of the snapshot comes back.\n" +
-			"PATHs, relative to the directory, restrict it to these and what lies beneath them.",
+		Short: "Save the directory, then restore a snapshot",
+		Long: `Save the directory, then restore a snapshot under the same lock. With --task, the restore is
+recorded in the task, which stays at its step, and the model is told with the next request.
+Edits since the last snapshot are kept unless --overwrite is given. Ignored files are never
+changed. In a directory without any file, as after rm -rf, nothing counts as edited and the
+whole snapshot is restored. PATHs are relative to the directory and restrict the restore to them
+and everything below.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := worldstate.RestoreOptions{PlanOptions: flags.options(args[1:]), PlanHash: hash}

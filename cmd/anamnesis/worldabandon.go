@@ -15,10 +15,11 @@ func (a *app) worldAbandon(f *session.Place) *cobra.Command {
 	return &cobra.Command{
 		Use:   "abandon",
 		Short: "Abandon an interrupted restore and leave the files as they are",
-		Long: "Abandon an interrupted restore that can be neither finished nor rolled back.\n\n" +
-			"No file is written or deleted: some stand as the snapshot has them, the others as before. Both are in the store,\n" +
-			"and saves, restores and jumps work again. With --task a jump of the task that had begun ends at its step, and the\n" +
-			"model is told which files are not that step's.",
+		Long: `Abandon an interrupted restore that can be neither finished nor rolled back.
+
+No file is written or deleted: some are as in the snapshot, the others as before. Both versions
+are in the store, and saves, restores and jumps work again. With --task, a jump of the task that
+had begun ends at its step, and the model is told which files differ from that step.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.IsTask(a.home) {
 				return a.abandonInTask(cmd.Context(), f)

@@ -13,9 +13,9 @@ func (a *app) worldFork(f *session.Place) *cobra.Command {
 	return &cobra.Command{
 		Use:   "fork ID DIR",
 		Short: "Create a new directory from a snapshot",
-		Long: "Make the directory DIR of a snapshot, with its modes, links and empty directories.\n" +
-			"DIR must not exist, nor lie inside the world or the store. It is there whole or not at all.\n" +
-			"Ignored files and nested .git directories are in no snapshot, so they are not in DIR either.",
+		Long: `Create the directory DIR from a snapshot, with its modes, links and empty directories. DIR must
+not exist, nor lie inside the world or the store. It is created completely or not at all.
+Ignored files and nested .git directories are in no snapshot, so they are not in DIR either.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {

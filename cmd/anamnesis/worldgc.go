@@ -19,12 +19,14 @@ func (a *app) worldGC(f *session.Place) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "Pack a store, and remove what no step needs",
-		Long: "Pack a store, and remove what no step needs.\n\n" +
-			"Every snapshot that a step of an existing task, or a user's own save, names is kept, and so is what git names in\n" +
-			"the store: refs, HEADs, reflogs, worktrees. What git has packed or left loose there is not touched. With --max-bytes the\n" +
-			"snapshots of tasks that were deleted go, the oldest first, until the store fits. Tasks may run meanwhile: they\n" +
-			"wait only while the old packs are exchanged for the new one.\n\n" +
-			"What is missing or damaged ends it before anything is removed.",
+		Long: `Pack a store, and remove what no step needs.
+
+Snapshots named by a step of an existing task or by your own save are kept, and so is what git
+reaches in the store: refs, HEADs, reflogs, worktrees. Packs and loose objects of git's are not
+touched. --max-bytes removes snapshots of deleted tasks, the oldest first, until the store fits.
+Tasks may run at the same time: they wait only while the packs are exchanged.
+
+If an object is missing or damaged, the command fails before anything is removed.`,
 		RunE: a.withService(func(cmd *cobra.Command, _ []string, svc *session.Service) error {
 			if o.MaxBytes < 0 {
 				return exit.Usagef("--max-bytes %d: it must not be negative", o.MaxBytes)
@@ -49,7 +51,7 @@ func (a *app) worldGC(f *session.Place) *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "every store of the program")
-	cmd.Flags().Int64Var(&o.MaxBytes, "max-bytes", 0, "drop snapshots of deleted tasks until a store is at most so large (0: none)")
+	cmd.Flags().Int64Var(&o.MaxBytes, "max-bytes", 0, "remove snapshots of deleted tasks until a store is at most this large (0: none)")
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "print what would be removed, and change nothing")
 	return cmd
 }

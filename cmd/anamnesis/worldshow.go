@@ -24,7 +24,7 @@ func (a *app) worldLog(f *session.Place) *cobra.Command {
 		Short: "List the snapshots, the newest first",
 		Long: "List the snapshots of this directory, and of the task that --task names, the newest first. In a directory in which\n" +
 			"tasks ran, those of all of them are listed, by TASK@STEP.\n" +
-			"● and * mark where the directory was last known to be. Those that are missing or damaged stand among them, with why.",
+			"● and * mark the last known state of the directory. Missing or damaged snapshots are listed with the reason.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.json && graph {
 				return exit.Usagef("--graph draws and --json does not: a snapshot's parents are in the JSON")
@@ -73,7 +73,7 @@ type diffFlags struct {
 func (d *diffFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&d.patch, "patch", "p", false, "print a unified diff")
 	cmd.Flags().BoolVar(&d.noRenames, "no-renames", false, "show a renamed file as deleted and added")
-	cmd.Flags().IntVarP(&d.similar, "find-renames", "M", worldstate.DefaultSimilarityPercent, "how similar a renamed file must be, in percent")
+	cmd.Flags().IntVarP(&d.similar, "find-renames", "M", worldstate.DefaultSimilarityPercent, "minimum similarity of a renamed file, in percent")
 }
 
 func (a *app) worldDiff(f *session.Place) *cobra.Command {
@@ -133,9 +133,8 @@ func (a *app) worldShow(f *session.Place) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID[:PATH]",
 		Short: "Show a snapshot, a directory of it, or a file's bytes",
-		Long: "Show a snapshot and what it changed, a directory of it, or a file's bytes.\n" +
-			"A file's bytes are written as they are, but on a terminal control characters are escaped unless --raw is given.\n" +
-			"ID: lists the whole snapshot's top directory.",
+		Long: `Show a snapshot and its changes, a directory of it, or a file's bytes. On a terminal, control
+characters are escaped unless --raw is given. ID: lists the snapshot's top directory.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
