@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/bench/depot"
+	"anamnesis/cmd/internal/bench/live"
 	"anamnesis/cmd/internal/bench/loops"
 	"anamnesis/cmd/internal/bench/memory"
 	"anamnesis/cmd/internal/bench/replay"
@@ -61,7 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if !started {
 		return 2
 	}
-	for _, usage := range []error{errUsage, loops.ErrUsage, memory.ErrUsage, replay.ErrUsage, world.ErrUsage} {
+	for _, usage := range []error{errUsage, live.ErrUsage, loops.ErrUsage, memory.ErrUsage, replay.ErrUsage, world.ErrUsage} {
 		if errors.Is(err, usage) {
 			return 2
 		}

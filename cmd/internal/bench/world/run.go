@@ -245,7 +245,7 @@ func (r *runner) row(ctx context.Context, w work) (Row, error) {
 		row.Rounds = max(1, r.o.Rounds/3)
 	}
 	if w.seeded {
-		r.o.Log("making the person's repository")
+		r.o.Log("creating the user's repository")
 		if err := userRepository(ctx, r.tree.root); err != nil {
 			return row, err
 		}
