@@ -151,8 +151,14 @@ func TestRecorderKilled(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		if reply := r.hook("s", "PreToolUse", toldCall(calls)); reply != "" {
+		const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+		call := toldCall(calls)
+		call["tool_input"] = map[string]string{"command": "touch " + secret}
+		if reply := r.hook("s", "PreToolUse", call); reply != "" {
 			t.Errorf("a recorder that hangs answered %s", reply)
+		}
+		if out, err := exec.Command("grep", "-rl", secret, r.home).Output(); err == nil {
+			t.Errorf("a secret stands in %s", out)
 		}
 		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 			t.Fatal(err)

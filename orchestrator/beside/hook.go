@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"anamnesis/orchestrator/beside/client"
+	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 	"anamnesis/orchestrator/taskdir"
@@ -21,14 +22,14 @@ import (
 // maxContextBytes is how much one hook adds to the agent's context.
 const maxContextBytes = 9_000
 
-// Hook records an event of another agent: one that it reads from in, or that file names
-// because client.Main wrote it down. The event is on disk before anything else, so that
-// it is recorded whatever becomes of this process: by the directory's recorder, which
-// recorders starts if there is none, or here if recorders is nil or cannot. The reply
-// goes through answer, if there is one.
+// Hook records an event of another agent, which it reads from in. file names the event,
+// if client.Main gave it to a recorder, which may have written it down. The event is on
+// disk, redacted, before anything else, so that it is recorded whatever becomes of this
+// process: by the directory's recorder, which recorders starts if there is none, or here
+// if recorders is nil or cannot. The reply goes through answer, if there is one.
 func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io.Reader, file string, recorders *Recorders, answer func([]byte)) error {
 	h := svc.Home
-	if file == "" {
+	if _, err := os.Lstat(file); file == "" || errors.Is(err, os.ErrNotExist) {
 		data, head, err := client.Read(in)
 		if err != nil {
 			return fmt.Errorf("event of %s: %w", agent, err)
@@ -45,11 +46,12 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 		if err := os.MkdirAll(folder(h, dir), 0o700); err != nil {
 			return err
 		}
-		name, err := client.Spool(folder(h, dir), string(agent), data)
-		if err != nil {
+		if file == "" {
+			file = filepath.Join(folder(h, dir), client.EventName(string(agent)))
+		}
+		if err := spool(svc, dir, filepath.Base(file), data, os.Environ()); err != nil {
 			return err
 		}
-		file = filepath.Join(folder(h, dir), name)
 		if err := knowSession(h, agent, head.SessionID, dir); err != nil {
 			return err
 		}
@@ -128,6 +130,26 @@ func folder(h taskdir.Home, dir string) string { return folderOf(h, h.Store(dir)
 
 func folderOf(h taskdir.Home, store string) string {
 	return filepath.Join(all(h), strings.TrimSuffix(filepath.Base(store), ".git"))
+}
+
+// names are the fields of events that hold names, which are recorded as they are.
+var names = []string{
+	"session_id", "cwd", "transcript_path", "hook_event_name", "permission_mode", "model", "timestamp",
+	"tool_name", "tool_use_id", "tool_call_id", "turn_id", "prompt_id",
+}
+
+// spool writes an event down under its name, without secrets. environ is the hook's.
+func spool(svc *session.Service, dir, name string, data []byte, environ []string) error {
+	r := redact.New(nil, append(svc.TaskSecrets(dir, nil), redact.FromEnviron(environ)...))
+	data, _, err := r.JSON(data, &redact.JSONOptions{Keep: names})
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(folder(svc.Home, dir), filepath.Base(name))
+	if err := os.WriteFile(path+".tmp", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".tmp", path)
 }
 
 // spooled lists the events of a directory that wait, in their order.

@@ -32,7 +32,7 @@ const (
 	// requestTime is how long a connection may take to say what it wants.
 	requestTime = 5 * time.Second
 	// maxRequestBytes is how much of a request is read.
-	maxRequestBytes = 8 << 20
+	maxRequestBytes = 40 << 20
 )
 
 // errNoRecorder: no recorder runs, and none can be started.
@@ -182,6 +182,12 @@ func (r *recorder) answer(req client.Request) (rep client.Reply) {
 		err = r.closeTask()
 		r.mu.Unlock()
 	case req.Verb == client.EventVerb:
+		if len(req.Data) > 0 {
+			if err = spool(r.svc, r.dir, req.Event, req.Data, req.Environ); err != nil {
+				r.log(err)
+				return rep // the hook does it
+			}
+		}
 		if err = r.learn(req.Environ); err == nil {
 			rep.Reply, err = r.record(context.Background(), req.Event)
 		}

@@ -1,6 +1,7 @@
 package beside_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
@@ -219,6 +222,50 @@ func TestOff(t *testing.T) {
 		if err := beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(bad), "", nil, func([]byte) { t.Error("a reply") }); err == nil {
 			t.Errorf("%q is an event", bad)
 		}
+	}
+}
+
+// TestWaitsRedacted: an event that waits to be recorded holds no secret, neither one of
+// its hook's environment nor one that has a secret's form; names stay as they are.
+func TestWaitsRedacted(t *testing.T) {
+	a := newAgent(t)
+	a.hook("UserPromptSubmit", map[string]any{"prompt": "p"})
+	const formed, known = "ghp_0123456789abcdefghijABCDEFGHIJ012345", "correct-horse-battery"
+	t.Setenv("DEPLOY_TOKEN", known)
+	locks, err := filepath.Glob(filepath.Join(a.svc.Home.State, "beside", "*", "lock"))
+	if err != nil || len(locks) != 1 {
+		t.Fatalf("locks %q, %v", locks, err)
+	}
+	lock, err := os.Open(locks[0])
+	if err == nil {
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // what holds the lock is not waited for
+	e, err := json.Marshal(map[string]any{"session_id": a.id, "cwd": a.dir, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "t1",
+		"tool_input": map[string]string{"command": "deploy " + formed + " " + known}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := beside.Hook(ctx, a.svc, sessions.Claude, strings.NewReader(string(e)), "", nil, func([]byte) {}); err == nil {
+		t.Error("the event was recorded")
+	}
+	waiting, err := filepath.Glob(filepath.Join(filepath.Dir(locks[0]), "*.event"))
+	if err != nil || len(waiting) != 1 {
+		t.Fatalf("waiting: %q, %v", waiting, err)
+	}
+	text, err := os.ReadFile(waiting[0])
+	if err != nil || strings.Contains(string(text), formed) || strings.Contains(string(text), known) || !strings.Contains(string(text), a.dir) || !strings.Contains(string(text), "deploy ") {
+		t.Errorf("what waits is %s, %v", text, err)
+	}
+	lock.Close()
+	a.hook("Stop", nil)
+	st, err := a.svc.State(a.task)
+	if err != nil || st.EndedSteps() != 2 {
+		t.Errorf("%d steps, %v", st.EndedSteps(), err)
 	}
 }
 

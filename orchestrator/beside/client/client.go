@@ -40,10 +40,13 @@ const (
 
 // Request is what a recorder is asked, a line of JSON.
 type Request struct {
-	Verb    string   `json:"verb"`    // EventVerb, StopVerb, or that of taskdir.CloseVerb
-	Program string   `json:"program"` // see Program
-	Event   string   `json:"event"`   // the hook's own
-	Environ []string `json:"environ"` // the hook's: its secrets are kept out of every record
+	Verb    string `json:"verb"`    // EventVerb, StopVerb, or that of taskdir.CloseVerb
+	Program string `json:"program"` // see Program
+	Event   string `json:"event"`   // the name of the hook's own
+	// Data is the event, which the recorder redacts and writes down under its name; empty:
+	// it waits under its name.
+	Data    json.RawMessage `json:"data,omitempty"`
+	Environ []string        `json:"environ"` // the hook's: its secrets are kept out of every record
 }
 
 // The verbs.
@@ -98,15 +101,9 @@ func Session(all, agent, id string) string {
 	return all + "/" + "sessions" + "/" + agent + "_" + id
 }
 
-// Spool writes an event down in a folder, and returns the name of its file. The names
-// sort by time.
-func Spool(folder, agent string, data []byte) (string, error) {
-	name := fmt.Sprintf("%020d-%d-%s%s", time.Now().UnixNano(), os.Getpid(), agent, EventEnding)
-	path := folder + "/" + name
-	if err := os.WriteFile(path+".tmp", data, 0o600); err != nil {
-		return "", err
-	}
-	return name, os.Rename(path+".tmp", path)
+// EventName makes the name of an event's file. The names sort by time.
+func EventName(agent string) string {
+	return fmt.Sprintf("%020d-%d-%s%s", time.Now().UnixNano(), os.Getpid(), agent, EventEnding)
 }
 
 // Program identifies the running program by its file.
@@ -140,9 +137,9 @@ func Owned(path string) error {
 }
 
 // Main is a hook from its start to its end, where a recorder of the session's directory
-// runs: anamnesis hook AGENT FOLDER, with the folder of all recordings. Otherwise it
-// returns, and the program does what is left: standard input is as it was, or the
-// arguments name the event that was written down.
+// runs: anamnesis hook AGENT FOLDER, with the folder of all recordings. Otherwise the
+// program does what is left, with standard input as it was: Main returns, or, where a
+// recorder may have written the event down, starts the program with the event's name.
 func Main(args []string) {
 	if len(args) != 4 || args[1] != "hook" || !strings.HasPrefix(args[3], "/") || strings.HasSuffix(args[3], EventEnding) {
 		return
@@ -153,17 +150,18 @@ func Main(args []string) {
 		if event, ends := hand(args[2], args[3], head, data, deadline); ends {
 			os.Exit(0)
 		} else if event != "" {
+			putBack(data)
 			if self, err := os.Executable(); err == nil {
 				_ = syscall.Exec(self, []string{args[0], "hook", args[2], event}, os.Environ())
 			}
-			os.Exit(0) // the event waits for the next hook
+			os.Exit(0)
 		}
 	}
 	putBack(data)
 }
 
 // hand gives an event to the recorder and answers the agent. Where it cannot, it returns
-// the event's file, if it wrote one.
+// the event's file, if the recorder may have written it.
 func hand(agent, all string, head Head, data []byte, deadline time.Time) (event string, ends bool) {
 	known := Session(all, agent, head.SessionID)
 	text, err := os.ReadFile(known)
@@ -192,19 +190,16 @@ func hand(agent, all string, head Head, data []byte, deadline time.Time) (event 
 	if syscall.Connect(fd, &syscall.SockaddrUnix{Name: SocketFile}) != nil {
 		return "", false
 	}
-	name, err := Spool(folder, agent, data)
-	if err != nil {
-		return "", false
-	}
+	name := EventName(agent)
 	event = folder + "/" + name
 	conn := os.NewFile(uintptr(fd), SocketFile)
-	if json.NewEncoder(conn).Encode(Request{Verb: EventVerb, Program: Program(), Event: name, Environ: os.Environ()}) != nil {
+	if json.NewEncoder(conn).Encode(Request{Verb: EventVerb, Program: Program(), Event: name, Data: data, Environ: os.Environ()}) != nil {
 		return event, false
 	}
 	var reply Reply
 	err = json.NewDecoder(io.LimitReader(conn, maxReplyBytes)).Decode(&reply)
 	switch {
-	case err != nil && time.Now().Before(deadline), reply.Ends: // it was killed, or ends
+	case err != nil && time.Now().Before(deadline), reply.Ends, err == nil && !reply.OK: // it was killed, ends, or could not write
 		return event, false
 	case err == nil:
 		os.Stdout.Write(reply.Reply)
