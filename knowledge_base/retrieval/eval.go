@@ -41,7 +41,7 @@ type EvalResult struct {
 type EvalMeans struct {
 	NDCG   float64 `json:"ndcg@10"`
 	Recall float64 `json:"recall@10"`
-	// Shown is recall@5 of what [Index.Search] gives: a right document that it
+	// Shown is recall@5 of what [Index.Search] returns: a right document that it
 	// does not show for want of evidence is missed.
 	Shown float64 `json:"recall@5"`
 	// Precision is the share of right documents among all that are shown.

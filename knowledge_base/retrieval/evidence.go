@@ -12,15 +12,14 @@ const DefaultMinEvidence = 1.0
 // testdata/cards and testdata/lessons; the even ones say what that is worth
 // (TestEvalLessons). The crowd is from the same sets among up to 7,000 other texts.
 const (
-	evidenceFactor   = 2.38
-	wordsExponent    = 0.65
-	gramsExponent    = 1 - wordsExponent
-	lengthExponent   = 0.55 // a long query needs a smaller share
-	evidenceCrowd    = 0.29 // more is needed for each doubling of the store
-	evidenceFrom     = 160  // beyond this many documents: the best chance match is better
-	evidenceFlatness = 1000 // what a query can reach is as if so many more documents lacked its terms: in a small store every word is rare
-	evidencePool     = 4    // candidates looked at for each hit wanted,
-	minPool          = 32   // at least so many
+	evidenceFactor = 2.38
+	wordsExponent  = 0.65
+	gramsExponent  = 1 - wordsExponent
+	lengthExponent = 0.55 // a long query needs a smaller share
+	evidenceCrowd  = 0.29 // more is needed for each doubling of the store
+	evidenceFrom   = 160  // beyond this many documents: the best chance match is better
+	evidencePool   = 4    // candidates looked at for each hit wanted,
+	minPool        = 32   // at least so many
 )
 
 // leniency is what a query's kind and a strong companion change.
@@ -52,12 +51,12 @@ func (x *Index) admit(q Query, found []Found, s *scratch) []Found {
 	strongest := 0.0
 	for i := range found {
 		e, slot := &found[i].Evidence, x.slots[found[i].ID]
-		e.Matched, e.Strength = s.asked.evidence(s.words[slot], s.grams[slot], x.words.docs)
+		e.Matched, e.Strength = s.asked.evidence(s.words[slot], s.grams[slot], x.words.Docs)
 		if s.asked.reports {
 			e.Strength /= x.lenient.report
 		}
 		if x.vecs != nil {
-			e.Strength = max(e.Strength, x.vecs.vouches(e.Cosine, len(x.slots)))
+			e.Strength = max(e.Strength, x.vecs.Vouches(e.Cosine, len(x.slots)))
 		}
 		strongest = max(strongest, e.Strength)
 	}

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"anamnesis/knowledge_base/retrieval/internal/lexical"
+	"anamnesis/knowledge_base/retrieval/internal/vectors"
 )
 
 // Limits of [FindGroups].
@@ -96,7 +99,7 @@ type weighed struct {
 func newPart(texts []string, number map[string]int32, df []int) *part {
 	p := &part{terms: make([][]weighed, len(texts)), lessons: make([][]weighed, len(number))}
 	for i, text := range texts {
-		terms, counts := distinct(func(emit func(string)) { words(text, emit) })
+		terms, counts := lexical.Distinct(func(emit func(string)) { lexical.Words(text, emit) })
 		damp(counts)
 		length := 0.0
 		for k, t := range terms {
@@ -105,7 +108,7 @@ func newPart(texts []string, number map[string]int32, df []int) *part {
 			switch {
 			case bareNumber(t):
 				continue
-			case isFunctionWord(t):
+			case lexical.IsFunctionWord(t):
 				w *= functionWordWeight
 			}
 			length += w * w
@@ -120,7 +123,7 @@ func newPart(texts []string, number map[string]int32, df []int) *part {
 	return p
 }
 
-// bareNumber tells digits that stand alone: in short texts they are counts and
+// bareNumber reports whether digits are alone: in short texts they are counts and
 // versions, and rare enough to outweigh words.
 func bareNumber(term string) bool {
 	return len(term) <= 2 && strings.Trim(term, "0123456789") == ""
@@ -149,7 +152,7 @@ func alikePairs(ctx context.Context, lessons []Lesson, atLeast float64) ([]alike
 	troubles, remedies := make([]string, len(lessons)), make([]string, len(lessons))
 	for i, l := range lessons {
 		troubles[i], remedies[i] = l.Trouble, l.Remedy
-		terms, _ := distinct(func(emit func(string)) { words(l.Trouble+"\n"+l.Remedy, emit) })
+		terms, _ := lexical.Distinct(func(emit func(string)) { lexical.Words(l.Trouble+"\n"+l.Remedy, emit) })
 		for _, t := range terms {
 			n, ok := number[t]
 			if !ok {
@@ -162,7 +165,7 @@ func alikePairs(ctx context.Context, lessons []Lesson, atLeast float64) ([]alike
 	trouble, remedy := newPart(troubles, number, df), newPart(remedies, number, df)
 	rows := make([][]alike, len(lessons))
 	spare := sync.Pool{New: func() any { s := make([]float64, 2*len(lessons)); return &s }}
-	err := parallel(ctx, len(lessons), func(i int) {
+	err := vectors.Parallel(ctx, len(lessons), func(i int) {
 		s := spare.Get().(*[]float64)
 		defer spare.Put(s)
 		clear(*s)

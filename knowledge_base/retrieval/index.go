@@ -3,24 +3,33 @@ package retrieval
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"slices"
 	"sync"
 	"time"
+
+	"anamnesis/knowledge_base/retrieval/internal/lexical"
+	"anamnesis/knowledge_base/retrieval/internal/vectors"
 )
 
-// Document is one text to be found.
-type Document struct {
-	ID      string
-	Created time.Time         // the built-in embedder learns from the oldest
-	Hash    [sha256.Size]byte // of the text
-	Text    func() string     // always the same; not called where what is known of the text is enough
-}
+type (
+	// Document is one text to be found.
+	Document = vectors.Document
+	// Embedder makes vectors of texts.
+	Embedder = vectors.Embedder
+)
+
+// ErrBuilding: the vectors are not ready yet.
+var ErrBuilding = vectors.ErrBuilding
+
+// DefaultVectorWait is how long [Index.Refresh] waits for an embedder.
+const DefaultVectorWait = vectors.DefaultVectorWait
 
 // NewDocument returns a document that keeps its text.
-func NewDocument(id, text string) Document {
-	return Document{ID: id, Hash: sha256.Sum256([]byte(text)), Text: func() string { return text }}
-}
+func NewDocument(id, text string) Document { return vectors.NewDocument(id, text) }
+
+// Trouble reports a fault that an embedder is about to retry after, to those that wait for
+// its vectors.
+func Trouble(ctx context.Context, err error) { vectors.Trouble(ctx, err) }
 
 // Options are the settings of an index; the zero value is an index with the
 // built-in embedder that keeps nothing on disk.
@@ -41,17 +50,17 @@ type Options struct {
 }
 
 // Index finds documents by three legs. Searching is safe for concurrent use
-// while nobody changes the index; after changes [Index.Refresh] brings the
+// while the index is not changed; after changes [Index.Refresh] brings the
 // vectors up to date.
 type Index struct {
 	slots map[string]int
 	docs  []Document // by slot; ID "" is a free slot
 	free  []int
-	words *bm25[string]
-	grams *bm25[uint64]
-	vecs  *vectorLeg // nil: the built-in embedder
-	latent
-	cache *vectorCache // nil: nothing is kept
+	words *lexical.Index[string]
+	grams *lexical.Index[uint64]
+	vecs  *vectors.Leg // nil: the built-in embedder
+	vectors.Latent
+	cache *vectors.Cache // nil: nothing is kept
 	stale bool
 	spare sync.Pool // of *scratch
 
@@ -63,21 +72,21 @@ func New(o *Options) *Index {
 	if o == nil {
 		o = &Options{}
 	}
-	var cache *vectorCache
+	var cache *vectors.Cache
 	if o.Dir != "" {
-		cache = &vectorCache{dir: o.Dir, writeFile: o.WriteFile}
+		cache = &vectors.Cache{Dir: o.Dir, WriteFile: o.WriteFile}
 	}
 	x := &Index{
 		slots: make(map[string]int),
-		words: newWords(),
-		grams: newGrams(),
+		words: lexical.NewWords(),
+		grams: lexical.NewGrams(),
 		cache: cache,
 		stale: true,
 
 		lenient: defaultLeniency(),
 	}
 	if o.Embedder != nil {
-		x.vecs = newVectorLeg(o, cache)
+		x.vecs = vectors.NewLeg(o.Embedder, cache, o.VectorWait, o.Now)
 	}
 	return x
 }
@@ -85,7 +94,7 @@ func New(o *Options) *Index {
 // Stale tells whether there were changes that [Index.Refresh] has not seen.
 func (x *Index) Stale() bool {
 	if x.vecs != nil {
-		return x.vecs.stale
+		return x.vecs.Stale
 	}
 	return x.stale
 }
@@ -94,7 +103,7 @@ func (x *Index) Stale() bool {
 func (x *Index) changed() {
 	x.stale = true
 	if x.vecs != nil {
-		x.vecs.changed()
+		x.vecs.Changed()
 	}
 }
 
@@ -104,7 +113,7 @@ func (x *Index) ForgetVectors() error {
 	if x.cache == nil {
 		return nil
 	}
-	return x.cache.clear()
+	return x.cache.Clear()
 }
 
 // Fill puts documents into an empty index, faster than one by one. Their ids
@@ -138,16 +147,16 @@ func (x *Index) Fill(ctx context.Context, docs []Document) error {
 
 // settle has the inverted indexes take less memory, where that is worth the time.
 func (x *Index) settle() {
-	x.words.settle()
-	x.grams.settle()
+	x.words.Settle()
+	x.grams.Settle()
 }
 
 func (x *Index) addWords(slot int, text string) {
-	x.words.add(slot, func(emit func(string)) { words(text, emit) })
+	x.words.Add(slot, func(emit func(string)) { lexical.Words(text, emit) })
 }
 
 func (x *Index) addGrams(slot int, text string) {
-	x.grams.add(slot, func(emit func(uint64)) { grams(text, emit) })
+	x.grams.Add(slot, func(emit func(uint64)) { lexical.Grams(text, emit) })
 }
 
 // Put enters a document in the place of the one with its id.
@@ -175,11 +184,11 @@ func (x *Index) Remove(id string) {
 		return
 	}
 	text := x.docs[slot].Text()
-	x.words.remove(slot, func(emit func(string)) { words(text, emit) })
-	x.grams.remove(slot, func(emit func(uint64)) { grams(text, emit) })
+	x.words.Remove(slot, func(emit func(string)) { lexical.Words(text, emit) })
+	x.grams.Remove(slot, func(emit func(uint64)) { lexical.Grams(text, emit) })
 	delete(x.slots, id)
 	x.docs[slot] = Document{}
-	x.forget(slot)
+	x.Forget(slot)
 	x.free = append(x.free, slot)
 	x.changed()
 }
@@ -202,7 +211,7 @@ func (x *Index) live() []Document {
 // Refresh brings the vectors up to date. On an error the other legs answer,
 // with the vectors there were where an external embedder made them, and the
 // index stays stale. [ErrBuilding] says that it takes longer than VectorWait:
-// the work goes on, and a later Refresh takes what was made.
+// the work continues, and a later Refresh takes what was made.
 func (x *Index) Refresh(ctx context.Context) error { return x.refresh(ctx, false) }
 
 // Await is [Index.Refresh] that asks an embedder even if it failed just now,
@@ -211,17 +220,17 @@ func (x *Index) Await(ctx context.Context) error { return x.refresh(ctx, true) }
 
 func (x *Index) refresh(ctx context.Context, patient bool) error {
 	if x.vecs != nil {
-		return x.vecs.refresh(ctx, x.live, patient)
+		return x.vecs.Refresh(ctx, x.live, patient)
 	}
-	err := x.learn(ctx, x.live(), x.cache)
+	err := x.Learn(ctx, x.live(), x.cache)
 	x.stale = err != nil
 	return err
 }
 
-// Close ends what goes on behind and waits for it. What was made of the
+// Close ends the work in the background and waits for it. What was made of the
 // vectors is kept.
 func (x *Index) Close() {
 	if x.vecs != nil {
-		x.vecs.close()
+		x.vecs.Close()
 	}
 }

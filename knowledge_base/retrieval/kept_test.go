@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"anamnesis/knowledge_base/retrieval/internal/lexical"
 )
 
 // keptDocs makes n texts of few words, so that postings are long.
@@ -47,7 +49,7 @@ func filled(t *testing.T, dir string, docs []Document) *Index {
 
 // invertedTerms returns what an inverted index holds of each term, by its key: how
 // often each text has it. It fails where the number of texts is another.
-func invertedTerms[K cmp.Ordered](t *testing.T, x *bm25[K]) map[string]map[int32]int32 {
+func invertedTerms[K cmp.Ordered](t *testing.T, x *lexical.Index[K]) map[string]map[int32]int32 {
 	t.Helper()
 	out := make(map[string]map[int32]int32)
 	enter := func(key string, df int, packed []byte) {
@@ -55,35 +57,35 @@ func invertedTerms[K cmp.Ordered](t *testing.T, x *bm25[K]) map[string]map[int32
 			out[key] = make(map[int32]int32)
 		}
 		n := 0
-		for c := readPostings(packed); c.next(); n++ {
-			if _, twice := out[key][c.slot]; twice {
-				t.Errorf("%q has slot %d twice", key, c.slot)
+		for c := lexical.ReadPostings(packed); c.Next(); n++ {
+			if _, twice := out[key][c.Slot]; twice {
+				t.Errorf("%q has slot %d twice", key, c.Slot)
 			}
-			out[key][c.slot] = c.tf
+			out[key][c.Slot] = c.Tf
 		}
 		if n != df {
 			t.Errorf("%q has %d texts and says %d", key, n, df)
 		}
 	}
-	r := tableReader{all: x.settled.packed}
-	for r.next() {
-		enter(string(r.key), r.df(), r.list)
+	r := lexical.TableReader{All: x.Settled.Packed}
+	for r.Next() {
+		enter(string(r.Key), r.Df(), r.List)
 	}
-	if r.bad {
+	if r.Bad {
 		t.Error("the table is bad")
 	}
-	for k := range x.recent {
-		list := x.recentList(k, nil)
-		enter(string(x.key(nil, k)), int(list.df), list.packed)
+	for k := range x.Recent {
+		list := x.RecentList(k, nil)
+		enter(string(x.Key(nil, k)), int(list.Df), list.Packed)
 	}
 	maps.DeleteFunc(out, func(_ string, texts map[int32]int32) bool { return len(texts) == 0 })
 	return out
 }
 
 // lexicalContents says what an inverted index holds, wherever it holds it.
-func lexicalContents[K cmp.Ordered](t *testing.T, x *bm25[K]) string {
+func lexicalContents[K cmp.Ordered](t *testing.T, x *lexical.Index[K]) string {
 	t.Helper()
-	return fmt.Sprint(x.docs, x.total, x.lengths, invertedTerms(t, x))
+	return fmt.Sprint(x.Docs, x.Total, x.Lengths, invertedTerms(t, x))
 }
 
 func sameInverted(t *testing.T, what string, got, want *Index) {
@@ -170,7 +172,7 @@ func TestKeptLexicalDamaged(t *testing.T) {
 }
 
 // balanced reports whether the postings are as many as the texts are long.
-func balanced[K cmp.Ordered](t *testing.T, x *bm25[K]) bool {
+func balanced[K cmp.Ordered](t *testing.T, x *lexical.Index[K]) bool {
 	t.Helper()
 	var listed, long int64
 	for _, texts := range invertedTerms(t, x) {
@@ -178,10 +180,10 @@ func balanced[K cmp.Ordered](t *testing.T, x *bm25[K]) bool {
 			listed += int64(tf)
 		}
 	}
-	for _, n := range x.lengths {
+	for _, n := range x.Lengths {
 		long += int64(n)
 	}
-	return listed == x.total && long == x.total
+	return listed == x.Total && long == x.Total
 }
 
 // What words and grams make of a text is kept: raise the number in
@@ -193,8 +195,8 @@ func TestLexicalVersion(t *testing.T) {
 	}
 	h := sha256.New()
 	for _, d := range set.Docs {
-		words(d.Text, func(w string) { io.WriteString(h, w+"\n") })
-		grams(d.Text, func(g uint64) { fmt.Fprintln(h, g) })
+		lexical.Words(d.Text, func(w string) { io.WriteString(h, w+"\n") })
+		lexical.Grams(d.Text, func(g uint64) { fmt.Fprintln(h, g) })
 	}
 	const want = "anamnesis lexical 2\n lexical-2.bin 6587ee95ef31659b"
 	if got := fmt.Sprintf("%s %s %x", lexicalMagic, lexicalFile, h.Sum(nil)[:8]); got != want {
@@ -259,12 +261,12 @@ func TestKeptVectorsFollowChanges(t *testing.T) {
 		dir = t.TempDir()
 		anew := open(docs)
 		for _, query := range []string{"a", "pipe breaks", "timeouts and the cache"} {
-			want, err := anew.vecs.search(t.Context(), query, 20)
+			want, err := anew.vecs.Search(t.Context(), query, 20)
 			if err != nil {
 				rt.Fatal(err)
 			}
 			for _, y := range []*Index{x, again} {
-				if got, err := y.vecs.search(t.Context(), query, 20); err != nil || !slices.Equal(got, want) {
+				if got, err := y.vecs.Search(t.Context(), query, 20); err != nil || !slices.Equal(got, want) {
 					rt.Fatalf("%q: %v, %v, want %v", query, got, err, want)
 				}
 			}

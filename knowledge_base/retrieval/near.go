@@ -5,6 +5,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"anamnesis/knowledge_base/retrieval/internal/lexical"
+	"anamnesis/knowledge_base/retrieval/internal/vectors"
 )
 
 // nearPool is how many documents are compared closely with one.
@@ -14,7 +17,7 @@ const nearPool = 16
 type Neighbour struct {
 	ID string `json:"id"`
 	// Lexical is the smaller of what share of its own BM25 score each of the
-	// two gives the other, 0 to 1: what both say in the same words.
+	// two makes the other, 0 to 1: what both say in the same words.
 	Lexical float64 `json:"lexical"`
 	// Cosine of the two vectors, -1 to 1; 0 where there are none.
 	Cosine float64 `json:"cosine"`
@@ -55,10 +58,10 @@ func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, v
 	defer x.give(s)
 	cosine := make(map[string]float64)
 	if x.vecs != nil {
-		var cosines []neighbour
-		cosines, vecErr = x.vecs.search(ctx, text, nearPool+1)
+		var cosines []vectors.Neighbour
+		cosines, vecErr = x.vecs.Search(ctx, text, nearPool+1)
 		for _, c := range cosines {
-			cosine[c.id] = c.cosine
+			cosine[c.Id] = c.Cosine
 		}
 	}
 	if err := ctx.Err(); err != nil {
@@ -76,11 +79,11 @@ func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, v
 	}
 	sortNear(near)
 	near = near[:min(nearPool, len(near))]
-	query := x.latent.query(text)
+	query := x.Latent.Query(text)
 	for i := range near {
 		other := x.slots[near[i].ID]
 		if query != nil {
-			near[i].Cosine = x.latent.cosine(query, other, &x.docs[other])
+			near[i].Cosine = x.Latent.Cosine(query, other, &x.docs[other])
 		}
 		clear(s.words)
 		x.scoreText(x.docs[other].Text(), s.words)
@@ -99,7 +102,7 @@ func sortNear(near []Neighbour) {
 
 // scoreText adds each document's BM25 over words for the text.
 func (x *Index) scoreText(text string, scores []float64) {
-	terms, counts := distinct(func(emit func(string)) { words(text, emit) })
+	terms, counts := lexical.Distinct(func(emit func(string)) { lexical.Words(text, emit) })
 	damp(counts)
-	x.words.score(terms, counts, scores)
+	x.words.Score(terms, counts, scores)
 }

@@ -3,6 +3,8 @@ package retrieval
 import (
 	"slices"
 	"strings"
+
+	"anamnesis/knowledge_base/retrieval/internal/lexical"
 )
 
 // negations turn round what is said in the next negationReach words.
@@ -24,11 +26,11 @@ func stanceOf(text string) stance {
 	text = strings.NewReplacer("n't", " not", "n’t", " not").Replace(strings.ToLower(text))
 	for _, clause := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(".,;:!?\n。，；：！？", r) }) {
 		reach := 0
-		words(clause, func(w string) {
+		lexical.Words(clause, func(w string) {
 			switch {
 			case slices.Contains(strings.Fields(negations), w):
 				reach = negationReach
-			case isFunctionWord(w):
+			case lexical.IsFunctionWord(w):
 			case reach > 0:
 				st.denied[w] = true
 				reach--
@@ -60,7 +62,7 @@ func opposed(a, b string) bool {
 	only := func(x, y stance, w string) bool { return x.said[w] && !y.said[w] }
 	for pair := range strings.FieldsSeq(reversals) {
 		p, q, _ := strings.Cut(pair, "/")
-		p, q = stem(p), stem(q)
+		p, q = lexical.Stem(p), lexical.Stem(q)
 		if only(x, y, p) && only(y, x, q) || only(y, x, p) && only(x, y, q) {
 			return true
 		}

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"anamnesis/knowledge_base/retrieval/internal/lexical"
+	"anamnesis/knowledge_base/retrieval/internal/vectors"
 )
 
 // The weights of the legs. Fixed, not tuned per set.
@@ -29,7 +32,7 @@ type Query struct {
 	Text string
 	K    int // how many at most, up to [MaxK]; 0 is [DefaultK]
 	// MinEvidence is the [Evidence.Strength] below which a document is not
-	// found; 0 is [DefaultMinEvidence], a negative value gives everything.
+	// found; 0 is [DefaultMinEvidence], a negative value returns everything.
 	MinEvidence float64
 	// Allowed tells which documents may be found; nil is all.
 	Allowed func(id string) bool
@@ -122,34 +125,34 @@ func poolSize(k int) int { return max(k*evidencePool, minPool) }
 // before the prior. An external embedder is asked while the other legs work and
 // left out when it cannot answer; err then says why, and the result still holds.
 func (x *Index) rank(ctx context.Context, q Query, s *scratch) (out []Found, err error) {
-	var near []neighbour
+	var near []vectors.Neighbour
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		if x.vecs != nil {
-			near, err = x.vecs.search(ctx, signature(q.Text), max(vectorDepth, 8*q.K))
+			near, err = x.vecs.Search(ctx, signature(q.Text), max(vectors.VectorDepth, 8*q.K))
 		}
 	}()
-	asked := weigh(q.Text, words)
+	asked := weigh(q.Text, lexical.Words)
 	for i, t := range asked.terms {
-		if isFunctionWord(t) {
+		if lexical.IsFunctionWord(t) {
 			asked.weights[i] *= functionWordRank
 		} else {
 			s.asked.content += min(asked.weights[i], 1)
 		}
-		s.asked.reports = s.asked.reports || reportsFailure(t)
+		s.asked.reports = s.asked.reports || lexical.ReportsFailure(t)
 	}
-	gramTerms := weigh(q.Text, grams)
-	s.asked.words = x.words.score(asked.terms, asked.weights, s.words)
-	s.asked.grams = x.grams.score(gramTerms.terms, gramTerms.weights, s.grams)
+	gramTerms := weigh(q.Text, lexical.Grams)
+	s.asked.words = x.words.Score(asked.terms, asked.weights, s.words)
+	s.asked.grams = x.grams.Score(gramTerms.terms, gramTerms.weights, s.grams)
 	<-done
 	for _, h := range near {
-		if slot, ok := x.slots[h.id]; ok {
-			s.vecs[slot] = h.cosine
+		if slot, ok := x.slots[h.Id]; ok {
+			s.vecs[slot] = h.Cosine
 		}
 	}
 	limit := poolSize(q.K)
-	found := x.fuse(q, s, max(limit, latentDepth))
+	found := x.fuse(q, s, max(limit, vectors.LatentDepth))
 	x.addLatent(q.Text, found)
 	for i := range found {
 		if q.Prior != nil {
@@ -161,7 +164,7 @@ func (x *Index) rank(ctx context.Context, q Query, s *scratch) (out []Found, err
 }
 
 // fuse adds the legs that look at all documents, each divided by its best score,
-// and gives the n best.
+// and returns the n best.
 func (x *Index) fuse(q Query, s *scratch, n int) []Found {
 	allowed := func(slot int) bool { return q.Allowed == nil || q.Allowed(x.docs[slot].ID) }
 	best := func(scores []float64) float64 {
@@ -197,14 +200,14 @@ func (x *Index) fuse(q Query, s *scratch, n int) []Found {
 
 // addLatent adds the leg of the built-in embedder, which looks at the candidates.
 func (x *Index) addLatent(text string, found []Found) {
-	query := x.latent.query(signature(text))
+	query := x.Latent.Query(signature(text))
 	if query == nil {
 		return
 	}
 	best := 0.0
 	for i := range found {
 		slot := x.slots[found[i].ID]
-		found[i].Evidence.Cosine = x.latent.cosine(query, slot, &x.docs[slot])
+		found[i].Evidence.Cosine = x.Latent.Cosine(query, slot, &x.docs[slot])
 		best = max(best, found[i].Evidence.Cosine)
 	}
 	for i, f := range found {

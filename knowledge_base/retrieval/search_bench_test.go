@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"anamnesis/knowledge_base/retrieval/internal/lexical"
 )
 
 // lexicalIndex holds n documents made from the public sets by repetition, each
@@ -50,7 +52,7 @@ func BenchmarkSearch10k(b *testing.B) {
 	})
 	b.Run("vectors", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			if _, err := x.vecs.search(b.Context(), set.Queries[i%len(set.Queries)].Text, 10); err != nil {
+			if _, err := x.vecs.Search(b.Context(), set.Queries[i%len(set.Queries)].Text, 10); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -88,9 +90,9 @@ func BenchmarkLexical10k(b *testing.B) {
 	defer x.give(s)
 	for i := 0; b.Loop(); i++ {
 		text := set.Queries[i%len(set.Queries)].Text
-		terms, counts := distinct(func(emit func(string)) { words(text, emit) })
-		x.words.score(terms, counts, s.words)
-		codes, times := distinct(func(emit func(uint64)) { grams(text, emit) })
-		x.grams.score(codes, times, s.grams)
+		terms, counts := lexical.Distinct(func(emit func(string)) { lexical.Words(text, emit) })
+		x.words.Score(terms, counts, s.words)
+		codes, times := lexical.Distinct(func(emit func(uint64)) { lexical.Grams(text, emit) })
+		x.grams.Score(codes, times, s.grams)
 	}
 }

@@ -3,9 +3,11 @@ package retrieval
 import (
 	"regexp"
 	"strings"
+
+	"anamnesis/knowledge_base/retrieval/internal/lexical"
 )
 
-// restWeight is what a term counts that stands in a stack trace's frames and not
+// restWeight is what a term counts that occurs in a stack trace's frames and not
 // in the error itself: the frames are of the program that failed, and of its
 // language, whatever went wrong.
 const restWeight = 0.25
@@ -24,7 +26,7 @@ var framePattern = regexp.MustCompile(`(?m)^(?:` +
 // signature is a query without the frames of stack traces; all of it where
 // nothing else is in it.
 func signature(text string) string {
-	text = clipRunes(text, maxIndexedRunes)
+	text = lexical.ClipRunes(text, lexical.MaxIndexedRunes)
 	if told := framePattern.ReplaceAllString(text, ""); strings.TrimSpace(told) != "" {
 		return told
 	}
@@ -42,7 +44,7 @@ type weighted[K comparable] struct {
 // only the rest has.
 func weigh[K comparable](text string, split func(string, func(K))) weighted[K] {
 	told := signature(text)
-	terms, counts := distinct(func(emit func(K)) { split(told, emit) })
+	terms, counts := lexical.Distinct(func(emit func(K)) { split(told, emit) })
 	damp(counts)
 	if len(told) == len(text) {
 		return weighted[K]{terms, counts}
@@ -51,7 +53,7 @@ func weigh[K comparable](text string, split func(string, func(K))) weighted[K] {
 	for _, t := range terms {
 		in[t] = true
 	}
-	rest, more := distinct(func(emit func(K)) { split(text, emit) })
+	rest, more := lexical.Distinct(func(emit func(K)) { split(text, emit) })
 	damp(more)
 	for i, t := range rest {
 		if !in[t] {

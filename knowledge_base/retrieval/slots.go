@@ -1,12 +1,14 @@
 package retrieval
 
+import "anamnesis/knowledge_base/retrieval/internal/lexical"
+
 // repeats is the share of the shorter text's words that another must have for the
 // two to share a place in an answer; no two of testdata/cards and
 // testdata/lessons, which are about different things, have it.
 const repeats = 0.75
 
 // shareSlots returns the first k of found, where what nearly repeats an earlier one
-// stands with it. What denies the other has a place of its own.
+// occurs with it. What denies the other has a place of its own.
 func (x *Index) shareSlots(found []Found, k int) []Found {
 	var out []Found
 	var said []map[string]bool
@@ -34,8 +36,8 @@ func (x *Index) shareSlots(found []Found, k int) []Found {
 // contentWords has the words of a text but for function words.
 func contentWords(text string) map[string]bool {
 	out := make(map[string]bool)
-	words(text, func(w string) {
-		if !isFunctionWord(w) {
+	lexical.Words(text, func(w string) {
+		if !lexical.IsFunctionWord(w) {
 			out[w] = true
 		}
 	})

@@ -1,4 +1,4 @@
-package retrieval
+package lexical
 
 import (
 	"strings"
@@ -10,14 +10,14 @@ const (
 	// maxTokenRunes bounds one word; longer runs (base64, minified code) say
 	// nothing and are left out of the word leg. Their 4-grams still count.
 	maxTokenRunes = 64
-	// maxIndexedRunes bounds what is indexed of one card and read of one
+	// MaxIndexedRunes bounds what is indexed of one card and read of one
 	// query; the rest is kept and shown but not found.
-	maxIndexedRunes = 64 << 10
+	MaxIndexedRunes = 64 << 10
 	gramSize        = 4
 )
 
-// clipRunes cuts s after limit runes.
-func clipRunes(s string, limit int) string {
+// ClipRunes cuts s after limit runes.
+func ClipRunes(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
@@ -31,12 +31,12 @@ func clipRunes(s string, limit int) string {
 	return s
 }
 
-// words calls emit for each word of the text: runs of letters, digits and
-// underscores, lower-cased and stemmed. An identifier of several parts gives
+// Words calls emit for each word of the text: runs of letters, digits and
+// underscores, lower-cased and stemmed. An identifier of several parts yields
 // its parts and, unstemmed, itself. Runs of Chinese, Japanese and Korean
 // characters give their bigrams.
-func words(s string, emit func(string)) {
-	s = clipRunes(s, maxIndexedRunes)
+func Words(s string, emit func(string)) {
+	s = ClipRunes(s, MaxIndexedRunes)
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		switch {
@@ -90,7 +90,7 @@ func cjkBigrams(run string, emit func(string)) {
 }
 
 // identifier emits the parts of a run of word characters, split at
-// underscores and where the case changes: parseHTTPReply2 gives parse, http,
+// underscores and where the case changes: parseHTTPReply2 yields parse, http,
 // reply2.
 func identifier(run string, emit func(string)) {
 	if utf8.RuneCountInString(run) > maxTokenRunes {
@@ -101,7 +101,7 @@ func identifier(run string, emit func(string)) {
 	part := func(end int) {
 		if p := strings.Trim(run[start:end], "_"); p != "" {
 			parts++
-			emit(stem(strings.ToLower(p)))
+			emit(Stem(strings.ToLower(p)))
 		}
 		start = end
 	}
@@ -126,11 +126,11 @@ func identifier(run string, emit func(string)) {
 	}
 }
 
-// grams calls emit for each character 4-gram of the text, words joined by
+// Grams calls emit for each character 4-gram of the text, words joined by
 // single spaces, packed into a number. Runs of Chinese, Japanese and Korean
 // characters give their bigrams instead.
-func grams(s string, emit func(uint64)) {
-	s = clipRunes(s, maxIndexedRunes)
+func Grams(s string, emit func(uint64)) {
+	s = ClipRunes(s, MaxIndexedRunes)
 	var win [gramSize]rune
 	n := 0 // runes in the window
 	push := func(r rune) {
@@ -167,7 +167,7 @@ func grams(s string, emit func(uint64)) {
 }
 
 // packGram puts four characters into one number. Characters beyond the basic
-// plane share codes with others; grams are evidence in bulk and stand that.
+// plane share codes with others; grams are evidence in bulk, which tolerates it.
 func packGram(w [gramSize]rune) uint64 {
 	var k uint64
 	for _, r := range w {
@@ -176,11 +176,11 @@ func packGram(w [gramSize]rune) uint64 {
 	return k
 }
 
-// stem takes plural and verb endings off English words of at least four
+// Stem takes plural and verb endings off English words of at least four
 // letters. It is light on purpose: it never maps unlike words to one (as
 // Porter's does with "general" and "generate"), and it leaves short words,
 // which in this field are code (if, not, for, its, as), as they are.
-func stem(w string) string {
+func Stem(w string) string {
 	if len(w) < 4 || !isASCIILower(w) {
 		return w
 	}

@@ -1,4 +1,4 @@
-package retrieval
+package vectors
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func TestVectorGuardKOverCount(t *testing.T) {
 		t.Log("chromem-go now accepts more than it has")
 	}
 	got, err := c.nearest(t.Context(), []float32{1, 0}, 10)
-	if err != nil || len(got) != 2 || got[0].id != "a" {
+	if err != nil || len(got) != 2 || got[0].Id != "a" {
 		t.Errorf("got %v, %v", got, err)
 	}
 	for _, k := range []int{0, -1} {
@@ -91,7 +91,7 @@ func TestVectorGuardAliasing(t *testing.T) {
 	v := []float32{1, 0}
 	c := vectorsOf(t, 2, map[string][]float32{"a": v})
 	v[0], v[1] = 0, 1
-	if got, err := c.nearest(t.Context(), []float32{1, 0}, 1); err != nil || len(got) != 1 || got[0].cosine != 1 {
+	if got, err := c.nearest(t.Context(), []float32{1, 0}, 1); err != nil || len(got) != 1 || got[0].Cosine != 1 {
 		t.Errorf("the caller's slice is the store's: %v, %v", got, err)
 	}
 }
@@ -125,7 +125,7 @@ func TestVectorGuardTies(t *testing.T) {
 		}
 		var ids []string
 		for _, n := range got {
-			ids = append(ids, n.id)
+			ids = append(ids, n.Id)
 		}
 		if want := []string{"best", "tie000", "tie001", "tie002"}; !reflect.DeepEqual(ids, want) {
 			t.Fatalf("got %v, want %v", ids, want)

@@ -1,4 +1,6 @@
-package retrieval
+// Package vectors finds texts by the cosine of vectors, made by an embedder of the user's
+// or by the built-in one, which learns from the texts themselves.
+package vectors
 
 import (
 	"context"
@@ -26,8 +28,8 @@ var ErrBuilding = errors.New("vectors are being made, what is made is kept; sear
 // troubleKey is where a build keeps what its embedder reports.
 type troubleKey struct{}
 
-// Trouble reports a fault that an embedder is about to try again after: who waits
-// for the vectors is told that rather than that they are being made.
+// Trouble reports a fault that an embedder is about to retry after. Those that wait for
+// the vectors get it in place of ErrBuilding.
 func Trouble(ctx context.Context, err error) {
 	if at, ok := ctx.Value(troubleKey{}).(*atomic.Pointer[error]); ok {
 		at.Store(&err)
@@ -50,16 +52,16 @@ type textMark [8]byte
 
 func (d *Document) mark() textMark { return textMark(d.Hash[:8]) }
 
-// vectorLeg keeps the vectors of the documents in step with an external
+// Leg keeps the vectors of the documents in step with an external
 // embedder. A set of vectors is built beside the present one and takes its place
 // when it is whole. refresh and close exclude searches and each other.
-type vectorLeg struct {
+type Leg struct {
 	vectorSet
 	external Embedder
-	cache    *vectorCache
+	cache    *Cache
 	wait     time.Duration
 	now      func() time.Time
-	stale    bool
+	Stale    bool
 	changes  int // of the documents, counted
 
 	build *build // the one at work, or nil
@@ -79,8 +81,8 @@ type build struct {
 	trouble atomic.Pointer[error]
 }
 
-func newVectorLeg(o *Options, cache *vectorCache) *vectorLeg {
-	l := &vectorLeg{external: o.Embedder, cache: cache, wait: o.VectorWait, now: o.Now, stale: true}
+func NewLeg(external Embedder, cache *Cache, wait time.Duration, now func() time.Time) *Leg {
+	l := &Leg{external: external, cache: cache, wait: wait, now: now, Stale: true}
 	if l.wait == 0 {
 		l.wait = DefaultVectorWait
 	}
@@ -90,16 +92,16 @@ func newVectorLeg(o *Options, cache *vectorCache) *vectorLeg {
 	return l
 }
 
-// changed notes that the documents are others now.
-func (l *vectorLeg) changed() {
-	l.stale = true
+// Changed notes that the documents are others now.
+func (l *Leg) Changed() {
+	l.Stale = true
 	l.changes++
 }
 
-// refresh makes the vectors those of the documents, which live gives sorted by
+// Refresh makes the vectors those of the documents, which live returns sorted by
 // age. On an error the leg stays stale, with the vectors of before. patient
 // waits without limit.
-func (l *vectorLeg) refresh(ctx context.Context, live func() []Document, patient bool) error {
+func (l *Leg) Refresh(ctx context.Context, live func() []Document, patient bool) error {
 	for {
 		err := l.refreshOnce(ctx, live, patient)
 		if !patient || !errors.Is(err, ErrBuilding) {
@@ -111,7 +113,7 @@ func (l *vectorLeg) refresh(ctx context.Context, live func() []Document, patient
 // refreshOnce waits for the set that is being built, a limited time, and
 // takes it; where none is, it begins one, unless the embedder failed a short
 // time ago.
-func (l *vectorLeg) refreshOnce(ctx context.Context, live func() []Document, patient bool) error {
+func (l *Leg) refreshOnce(ctx context.Context, live func() []Document, patient bool) error {
 	limit := time.Duration(0)
 	if l.build == nil {
 		if err := l.resting(); err != nil && !patient {
@@ -135,8 +137,8 @@ func (l *vectorLeg) refreshOnce(ctx context.Context, live func() []Document, pat
 		l.note(b.err)
 		return b.err
 	}
-	l.vectorSet, l.stale = b.set, b.changes != l.changes
-	if l.stale {
+	l.vectorSet, l.Stale = b.set, b.changes != l.changes
+	if l.Stale {
 		return ErrBuilding // changed meanwhile: the next refresh begins again
 	}
 	return nil
@@ -164,7 +166,7 @@ func (b *build) await(ctx context.Context, limit time.Duration) error {
 
 // begin starts building a set. The work outlives ctx, which is one search's,
 // and ends with close.
-func (l *vectorLeg) begin(ctx context.Context, docs []Document) {
+func (l *Leg) begin(ctx context.Context, docs []Document) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b := &build{changes: l.changes, cancel: cancel, done: make(chan struct{})}
 	b.set = vectorSet{embedder: l.external, have: make(map[string]textMark)}
@@ -177,8 +179,8 @@ func (l *vectorLeg) begin(ctx context.Context, docs []Document) {
 	}()
 }
 
-// close ends a build that is at work and waits for it.
-func (l *vectorLeg) close() {
+// Close ends a build that is at work and waits for it.
+func (l *Leg) Close() {
 	if l.build != nil {
 		l.build.cancel()
 		<-l.build.done
@@ -187,7 +189,7 @@ func (l *vectorLeg) close() {
 }
 
 // note remembers that the external embedder failed.
-func (l *vectorLeg) note(err error) {
+func (l *Leg) note(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failed, l.why = l.now(), err
@@ -195,7 +197,7 @@ func (l *vectorLeg) note(err error) {
 
 // resting returns the error for which the external embedder is not asked at
 // present, nil when it may be.
-func (l *vectorLeg) resting() error {
+func (l *Leg) resting() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.why != nil && l.now().Sub(l.failed) < embedderRest {
@@ -206,7 +208,7 @@ func (l *vectorLeg) resting() error {
 }
 
 // enter embeds docs, from the cache where it can, and stores their vectors.
-func (l *vectorSet) enter(ctx context.Context, cache *vectorCache, docs []Document) error {
+func (l *vectorSet) enter(ctx context.Context, cache *Cache, docs []Document) error {
 	vecs, err := cache.vectors(ctx, l.embedder, docs)
 	if err != nil {
 		return err
@@ -266,10 +268,10 @@ func (l *vectorSet) measure(ctx context.Context, docs []Document) {
 	}
 }
 
-// vouches returns the strength of a cosine of the user's embedder, 1 where it is as
+// Vouches returns the strength of a cosine of the user's embedder, 1 where it is as
 // high as the best of so many unrelated cards would be once in twenty queries
 // (of a normal distribution), less in proportion; 0 where nothing can be said.
-func (l *vectorLeg) vouches(cosine float64, docs int) float64 {
+func (l *Leg) Vouches(cosine float64, docs int) float64 {
 	if l.spread == 0 || cosine <= l.mean {
 		return 0
 	}
@@ -280,8 +282,8 @@ func (l *vectorLeg) vouches(cosine float64, docs int) float64 {
 	return (cosine - l.mean) / (floor - l.mean)
 }
 
-// search returns the nearest documents; none while there are no vectors.
-func (l *vectorLeg) search(ctx context.Context, query string, k int) ([]neighbour, error) {
+// Search returns the nearest documents; none while there are no vectors.
+func (l *Leg) Search(ctx context.Context, query string, k int) ([]Neighbour, error) {
 	if l.embedder == nil || l.coll == nil {
 		return nil, nil
 	}

@@ -1,4 +1,4 @@
-package retrieval
+package vectors
 
 import (
 	"cmp"
@@ -11,17 +11,17 @@ import (
 	"github.com/philippgille/chromem-go"
 )
 
-// vectorDepth is how many nearest cards the vector leg contributes at least;
+// VectorDepth is how many nearest cards the vector leg contributes at least;
 // cards beyond get nothing from it.
-const vectorDepth = 256
+const VectorDepth = 256
 
 // tieSlack is how many more are asked for than wanted.
 const tieSlack = 64
 
-// neighbour is a card and the cosine of its vector with the query's.
-type neighbour struct {
-	id     string
-	cosine float64
+// Neighbour is a card and the cosine of its vector with the query's.
+type Neighbour struct {
+	Id     string
+	Cosine float64
 }
 
 // collection is chromem-go's exhaustive search behind what it lacks: it
@@ -60,7 +60,7 @@ func checkVector(v []float32, dims int) error {
 	return nil
 }
 
-// put stores a copy of a vector under id, replacing the one there. It gives
+// put stores a copy of a vector under id, replacing the one there. It returns
 // the copy, which is not to be changed.
 func (c *collection) put(ctx context.Context, id string, v []float32) ([]float32, error) {
 	if id == "" {
@@ -98,7 +98,7 @@ func (c *collection) remove(ctx context.Context, ids ...string) error {
 
 // nearest returns the k most similar cards with a positive cosine, best first,
 // ties by id. Fewer when there are fewer; none for a zero query.
-func (c *collection) nearest(ctx context.Context, v []float32, k int) ([]neighbour, error) {
+func (c *collection) nearest(ctx context.Context, v []float32, k int) ([]Neighbour, error) {
 	n := c.c.Count()
 	if n == 0 || k <= 0 {
 		return nil, nil
@@ -124,14 +124,14 @@ func (c *collection) nearest(ctx context.Context, v []float32, k int) ([]neighbo
 		if ask < n && len(res) > k && res[len(res)-1].Similarity == res[k-1].Similarity {
 			continue
 		}
-		var out []neighbour
+		var out []Neighbour
 		for _, r := range res {
 			if r.Similarity > 0 {
-				out = append(out, neighbour{r.ID, float64(r.Similarity)})
+				out = append(out, Neighbour{r.ID, float64(r.Similarity)})
 			}
 		}
-		slices.SortFunc(out, func(a, b neighbour) int {
-			return cmp.Or(cmp.Compare(b.cosine, a.cosine), cmp.Compare(a.id, b.id))
+		slices.SortFunc(out, func(a, b Neighbour) int {
+			return cmp.Or(cmp.Compare(b.Cosine, a.Cosine), cmp.Compare(a.Id, b.Id))
 		})
 		return out[:min(k, len(out))], nil
 	}

@@ -1,4 +1,6 @@
-package retrieval
+// Package lexical finds texts by BM25: it cuts texts into words and character n-grams and
+// keeps an inverted index of each, in memory and in a file. It knows no vectors.
+package lexical
 
 import (
 	"bytes"
@@ -17,25 +19,25 @@ const (
 	gramsB = 0.75
 )
 
-// bm25 is an inverted index ranked by Okapi BM25 (Robertson and Walker, 1994)
+// Index is an inverted index ranked by Okapi BM25 (Robertson and Walker, 1994)
 // with the idf that is never negative, log(1 + (N-df+0.5)/(df+0.5)). Its
 // scores depend on what it holds, not on the order in which that came.
 //
 // Most texts are in a [table], which cannot grow; those that came lately are in
 // a map, until [bm25.settle] makes a new table of both. Of a text that is taken
 // out of the table a few terms may have all their postings moved to the map.
-type bm25[K cmp.Ordered] struct {
+type Index[K cmp.Ordered] struct {
 	b       float64
-	settled table
-	recent  map[K]int32 // a term's number, or [alone]: most terms occur once in all
+	Settled table
+	Recent  map[K]int32 // a term's number, or [alone]: most terms occur once in all
 	lists   []postings  // by term number
 	changes int         // since the table was made
-	lengths []int32     // by slot
-	docs    int
-	total   int64 // sum of lengths
+	Lengths []int32     // by slot
+	Docs    int
+	Total   int64 // sum of lengths
 	buffer  []int32
 	own     func(K) K              // a copy of a term that holds on to no text
-	key     func([]byte, K) []byte // appends what a term is in the table; their orders are the same
+	Key     func([]byte, K) []byte // appends what a term is in the table; their orders are the same
 }
 
 // A table is made anew after so many changes, and one for so many texts.
@@ -44,40 +46,40 @@ const (
 	settleShare = 16
 )
 
-func newWords() *bm25[string] {
-	return &bm25[string]{b: wordsB, recent: make(map[string]int32), own: strings.Clone,
-		key: func(b []byte, w string) []byte { return append(b, w...) }}
+func NewWords() *Index[string] {
+	return &Index[string]{b: wordsB, Recent: make(map[string]int32), own: strings.Clone,
+		Key: func(b []byte, w string) []byte { return append(b, w...) }}
 }
 
-func newGrams() *bm25[uint64] {
-	return &bm25[uint64]{b: gramsB, recent: make(map[uint64]int32), own: func(g uint64) uint64 { return g }, key: binary.BigEndian.AppendUint64}
+func NewGrams() *Index[uint64] {
+	return &Index[uint64]{b: gramsB, Recent: make(map[uint64]int32), own: func(g uint64) uint64 { return g }, Key: binary.BigEndian.AppendUint64}
 }
 
-// alone stands in the place of the number of a term that occurs once, in the
+// alone is in the place of the number of a term that occurs once, in the
 // text under slot, and has no list. It is its own inverse.
 func alone(slot int32) int32 { return -1 - slot }
 
 // number begins the list of a term; one that was alone is in it.
-func (x *bm25[K]) number(k K, was ...int32) int32 {
+func (x *Index[K]) number(k K, was ...int32) int32 {
 	t := int32(len(x.lists))
 	var list postings
 	for _, slot := range was {
 		list.enter(slot, 1)
 	}
-	x.recent[x.own(k)], x.lists = t, append(x.lists, list) // an assignment takes the new key
+	x.Recent[x.own(k)], x.lists = t, append(x.lists, list) // an assignment takes the new key
 	return t
 }
 
-// add enters the terms of a text under a slot that is free.
-func (x *bm25[K]) add(slot int, each func(emit func(K))) {
+// Add enters the terms of a text under a slot that is free.
+func (x *Index[K]) Add(slot int, each func(emit func(K))) {
 	found := x.buffer[:0]
 	length := int32(0)
 	each(func(k K) {
 		length++
-		t, ok := x.recent[k]
+		t, ok := x.Recent[k]
 		switch {
 		case !ok:
-			x.recent[x.own(k)] = alone(int32(slot))
+			x.Recent[x.own(k)] = alone(int32(slot))
 			return
 		case t == alone(int32(slot)): // the second time in this text
 			t = x.number(k)
@@ -95,48 +97,48 @@ func (x *bm25[K]) add(slot int, each func(emit func(K))) {
 		x.lists[t].enter(int32(slot), int32(i-from))
 	}
 	x.buffer = found
-	for len(x.lengths) <= slot {
-		x.lengths = append(x.lengths, 0)
+	for len(x.Lengths) <= slot {
+		x.Lengths = append(x.Lengths, 0)
 	}
-	x.lengths[slot] = length
-	x.docs++
-	x.total += int64(length)
+	x.Lengths[slot] = length
+	x.Docs++
+	x.Total += int64(length)
 	x.changes++
 }
 
-// remove takes out the terms of a text that was added under slot.
-func (x *bm25[K]) remove(slot int, each func(emit func(K))) {
-	var r tableReader
+// Remove takes out the terms of a text that was added under slot.
+func (x *Index[K]) Remove(slot int, each func(emit func(K))) {
+	var r TableReader
 	var key []byte
-	terms, _ := distinct(each)
+	terms, _ := Distinct(each)
 	for _, k := range terms {
-		key = x.key(key[:0], k)
-		if x.settled.find(key, &r) {
+		key = x.Key(key[:0], k)
+		if x.Settled.find(key, &r) {
 			left, there := r.remove(int32(slot))
-			if left.df > 0 {
+			if left.Df > 0 {
 				x.move(k, left)
 			}
 			if there {
 				continue
 			}
 		}
-		switch t, ok := x.recent[k]; {
+		switch t, ok := x.Recent[k]; {
 		case !ok:
 		case t == alone(int32(slot)):
-			delete(x.recent, k)
+			delete(x.Recent, k)
 		case t >= 0:
 			x.lists[t].remove(int32(slot))
 		}
 	}
-	x.docs--
-	x.total -= int64(x.lengths[slot])
-	x.lengths[slot] = 0
+	x.Docs--
+	x.Total -= int64(x.Lengths[slot])
+	x.Lengths[slot] = 0
 	x.changes++
 }
 
 // move takes a term's postings, which have left the table, to those in the map.
-func (x *bm25[K]) move(k K, list postings) {
-	t, ok := x.recent[k]
+func (x *Index[K]) move(k K, list postings) {
+	t, ok := x.Recent[k]
 	switch {
 	case !ok:
 		t = x.number(k)
@@ -144,21 +146,21 @@ func (x *bm25[K]) move(k K, list postings) {
 		t = x.number(k, alone(t))
 	}
 	both := newPacker(nil)
-	merge(&both, list.packed, x.lists[t].packed)
+	merge(&both, list.Packed, x.lists[t].Packed)
 	x.lists[t] = both.postings()
 }
 
-// settle makes a new table where enough has changed.
-func (x *bm25[K]) settle() {
-	if x.changes > max(settleFew, x.docs/settleShare) {
+// Settle makes a new table where enough has changed.
+func (x *Index[K]) Settle() {
+	if x.changes > max(settleFew, x.Docs/settleShare) {
 		x.settleAll()
 	}
 }
 
 // settleAll makes a table of everything.
-func (x *bm25[K]) settleAll() {
-	recent := make([]K, 0, len(x.recent))
-	for k := range x.recent {
+func (x *Index[K]) settleAll() {
+	recent := make([]K, 0, len(x.Recent))
+	for k := range x.Recent {
 		recent = append(recent, k)
 	}
 	slices.Sort(recent)
@@ -167,37 +169,37 @@ func (x *bm25[K]) settleAll() {
 	var room [binary.MaxVarintLen64]byte
 	add := func(k K, settled []byte) {
 		p := newPacker(packed[:0])
-		merge(&p, settled, x.recentList(k, room[:]).packed)
+		merge(&p, settled, x.RecentList(k, room[:]).Packed)
 		if packed = p.done(); p.df > 0 {
 			w.add(key, p.df, packed)
 		}
 	}
-	r := tableReader{all: x.settled.packed}
-	for more := r.next(); more || len(recent) > 0; {
+	r := TableReader{All: x.Settled.Packed}
+	for more := r.Next(); more || len(recent) > 0; {
 		order := -1
 		if len(recent) > 0 {
-			key = x.key(key[:0], recent[0])
+			key = x.Key(key[:0], recent[0])
 			if order = 1; more {
-				order = bytes.Compare(r.key, key)
+				order = bytes.Compare(r.Key, key)
 			}
 		}
 		var settled []byte
 		if order <= 0 {
-			settled = r.list
+			settled = r.List
 		}
 		switch {
 		case order >= 0:
 			add(recent[0], settled)
 			recent = recent[1:]
-		case r.list[0] != 0: // some text has it still
-			w.add(r.key, r.df(), trimmed(r.list))
+		case r.List[0] != 0: // some text has it still
+			w.add(r.Key, r.Df(), trimmed(r.List))
 		}
 		if order <= 0 {
-			more = r.next()
+			more = r.Next()
 		}
 	}
-	x.settled = w.done()
-	x.recent, x.lists, x.changes = make(map[K]int32), nil, 0
+	x.Settled = w.done()
+	x.Recent, x.lists, x.changes = make(map[K]int32), nil, 0
 }
 
 // trimmed returns postings without the zeros behind them; they hold none.
@@ -210,15 +212,15 @@ func trimmed(packed []byte) []byte {
 
 // merge enters two lists of postings that have no text in common.
 func merge(p *packer, a, b []byte) {
-	c, d := readPostings(a), readPostings(b)
-	inA, inB := c.next(), d.next()
+	c, d := ReadPostings(a), ReadPostings(b)
+	inA, inB := c.Next(), d.Next()
 	for inA || inB {
-		if inA && (!inB || c.slot < d.slot) {
-			p.enter(c.slot, c.tf)
-			inA = c.next()
+		if inA && (!inB || c.Slot < d.Slot) {
+			p.enter(c.Slot, c.Tf)
+			inA = c.Next()
 		} else {
-			p.enter(d.slot, d.tf)
-			inB = d.next()
+			p.enter(d.Slot, d.Tf)
+			inB = d.Next()
 		}
 	}
 }
@@ -227,8 +229,8 @@ func merge(p *packer, a, b []byte) {
 // and those that all its texts share still say something.
 const leastDocs = 64
 
-func (x *bm25[K]) idf(df int) float64 {
-	return math.Log(1 + (float64(max(x.docs, leastDocs))-float64(df)+0.5)/(float64(df)+0.5))
+func (x *Index[K]) idf(df int) float64 {
+	return math.Log(1 + (float64(max(x.Docs, leastDocs))-float64(df)+0.5)/(float64(df)+0.5))
 }
 
 // occurrences are a term's postings where they are: in the table and in the map.
@@ -238,33 +240,33 @@ type occurrences struct {
 }
 
 // list returns the postings of a term; none when it is unknown.
-func (x *bm25[K]) list(k K, s *lookup) occurrences {
-	s.key = x.key(s.key[:0], k)
+func (x *Index[K]) list(k K, s *lookup) occurrences {
+	s.key = x.Key(s.key[:0], k)
 	var out occurrences
-	if x.settled.find(s.key, &s.at) {
-		out.df, out.parts[0] = s.at.df(), s.at.list
+	if x.Settled.find(s.key, &s.at) {
+		out.df, out.parts[0] = s.at.Df(), s.at.List
 	}
-	recent := x.recentList(k, s.room[:])
-	out.df += int(recent.df)
-	out.parts[1] = recent.packed
+	recent := x.RecentList(k, s.room[:])
+	out.df += int(recent.Df)
+	out.parts[1] = recent.Packed
 	return out
 }
 
 // lookup is what [bm25.list] writes to: what it gave before is gone with the next.
 type lookup struct {
 	key  []byte
-	at   tableReader
+	at   TableReader
 	room [binary.MaxVarintLen64]byte
 }
 
-// recentList returns the postings of a term that are in the map. room is for those
+// RecentList returns the postings of a term that are in the map. room is for those
 // of one that is alone.
-func (x *bm25[K]) recentList(k K, room []byte) postings {
-	switch t, ok := x.recent[k]; {
+func (x *Index[K]) RecentList(k K, room []byte) postings {
+	switch t, ok := x.Recent[k]; {
 	case !ok:
 		return postings{}
 	case t < 0:
-		list := postings{packed: room[:0]}
+		list := postings{Packed: room[:0]}
 		list.enter(alone(t), 1)
 		return list
 	default:
@@ -272,20 +274,24 @@ func (x *bm25[K]) recentList(k K, room []byte) postings {
 	}
 }
 
-// score adds the query's terms, each with its weight, to scores (by slot).
+// evidenceFlatness is by how many further documents without its terms a query's reach is
+// computed: in a small store every word is rare.
+const evidenceFlatness = 1000
+
+// Score adds the query's terms, each with its weight, to scores (by slot).
 // Terms are taken in the order given, so sums round the same way every time.
 // reach is what a text of average length would get that has each of them once,
 // in a store where every term is rare.
-func (x *bm25[K]) score(terms []K, weight []float64, scores []float64) (reach float64) {
-	if x.docs == 0 || x.total == 0 {
+func (x *Index[K]) Score(terms []K, weight []float64, scores []float64) (reach float64) {
+	if x.Docs == 0 || x.Total == 0 {
 		return 0
 	}
-	avg := float64(x.total) / float64(x.docs)
+	avg := float64(x.Total) / float64(x.Docs)
 	var s lookup
 	for i, k := range terms {
 		found := x.list(k, &s)
 		w := x.idf(found.df) * weight[i]
-		reach += weight[i] * math.Log(float64(max(x.docs, leastDocs)+evidenceFlatness)/float64(found.df+1))
+		reach += weight[i] * math.Log(float64(max(x.Docs, leastDocs)+evidenceFlatness)/float64(found.df+1))
 		for _, packed := range found.parts {
 			x.scorePart(packed, w, avg, scores)
 		}
@@ -294,8 +300,8 @@ func (x *bm25[K]) score(terms []K, weight []float64, scores []float64) (reach fl
 }
 
 // scorePart is as a loop over a cursor, without a call for each posting.
-func (x *bm25[K]) scorePart(packed []byte, w, avg float64, scores []float64) {
-	slot, lengths, b := int32(-1), x.lengths, x.b
+func (x *Index[K]) scorePart(packed []byte, w, avg float64, scores []float64) {
+	slot, lengths, b := int32(-1), x.Lengths, x.b
 	for at := 0; at < len(packed); {
 		v, tf, more := uint64(packed[at]), 1.0, uint64(0)
 		if at++; v >= 0x80 {
@@ -330,9 +336,9 @@ func varint(packed []byte, at int) (v uint64, after int) {
 	return v, at + n
 }
 
-// distinct collects the distinct terms of a query in order of appearance,
+// Distinct collects the distinct terms of a query in order of appearance,
 // with the number of times each occurs.
-func distinct[K comparable](each func(emit func(K))) (terms []K, counts []float64) {
+func Distinct[K comparable](each func(emit func(K))) (terms []K, counts []float64) {
 	at := make(map[K]int)
 	each(func(k K) {
 		i, ok := at[k]

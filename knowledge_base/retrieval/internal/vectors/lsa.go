@@ -1,4 +1,4 @@
-package retrieval
+package vectors
 
 import (
 	"cmp"
@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"anamnesis/knowledge_base/retrieval/internal/lexical"
 )
 
 const (
@@ -34,7 +36,7 @@ type lsa struct {
 	dims        int
 }
 
-// lsaFingerprint names the model that training on docs gives.
+// lsaFingerprint names the model that training on docs makes.
 func lsaFingerprint(docs []Document) string {
 	h := sha256.New()
 	io.WriteString(h, lsaVersion)
@@ -67,7 +69,7 @@ func trainLSA(ctx context.Context, docs []Document) (*lsa, error) {
 func (m *lsa) chooseTerms(docs []Document) {
 	df := make(map[string]int)
 	for _, d := range docs {
-		terms, _ := distinct(func(emit func(string)) { words(d.Text(), emit) })
+		terms, _ := lexical.Distinct(func(emit func(string)) { lexical.Words(d.Text(), emit) })
 		for _, t := range terms {
 			df[t]++
 		}
@@ -95,7 +97,7 @@ func (m *lsa) chooseTerms(docs []Document) {
 // to length 1.
 func (m *lsa) weigh(text string) ([]int32, []float32) {
 	counts := make(map[int32]float64)
-	words(text, func(w string) {
+	lexical.Words(text, func(w string) {
 		if t, ok := m.terms[w]; ok {
 			counts[t]++
 		}

@@ -1,4 +1,4 @@
-package retrieval
+package lexical
 
 import (
 	"strings"
@@ -23,7 +23,7 @@ func TestWords(t *testing.T) {
 		strings.Repeat("a", 99): "",
 	} {
 		var got []string
-		words(text, func(w string) { got = append(got, w) })
+		Words(text, func(w string) { got = append(got, w) })
 		if strings.Join(got, " ") != want {
 			t.Errorf("%q: got %q, want %q", text, strings.Join(got, " "), want)
 		}

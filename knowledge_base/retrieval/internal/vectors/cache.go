@@ -1,4 +1,4 @@
-package retrieval
+package vectors
 
 import (
 	"bytes"
@@ -27,13 +27,13 @@ const (
 	quickBatch = time.Second / 2
 )
 
-// vectorCache keeps what is dear to compute in .index: vectors by content
+// Cache keeps what is dear to compute in .index: vectors by content
 // hash, one file an embedder fingerprint, and the trained built-in model.
 // Losing it costs time only: a missing, damaged or foreign file is as good as
 // none, and a failed write is not an error. A nil cache keeps nothing.
-type vectorCache struct {
-	dir       string
-	writeFile func(path string, data []byte) error
+type Cache struct {
+	Dir       string
+	WriteFile func(path string, data []byte) error
 
 	fingerprint string // of what is loaded
 	known       map[[sha256.Size]byte][]float32
@@ -46,7 +46,7 @@ const (
 )
 
 // vectors returns the vector of each document, computing those not cached.
-func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []Document) ([][]float32, error) {
+func (c *Cache) vectors(ctx context.Context, e Embedder, docs []Document) ([][]float32, error) {
 	if len(docs) == 0 {
 		return nil, nil
 	}
@@ -78,7 +78,7 @@ func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []Document) 
 		}
 		if err != nil {
 			if cached && c.unsaved > 0 {
-				c.save(e.Fingerprint()) // the next try goes on from here
+				c.save(e.Fingerprint()) // the next try continues from here
 			}
 			return nil, fmt.Errorf("embed cards: %w", err)
 		}
@@ -105,18 +105,18 @@ func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []Document) 
 
 // share has the cache hold the very vector that the collection holds, where it
 // knows it: one copy is enough for both.
-func (c *vectorCache) share(text [sha256.Size]byte, v []float32) {
+func (c *Cache) share(text [sha256.Size]byte, v []float32) {
 	if c != nil && c.known[text] != nil {
 		c.known[text] = v
 	}
 }
 
-func (c *vectorCache) vectorsPath(fp string) string {
-	return filepath.Join(c.dir, "vectors-"+fileSafe(fp)+".bin")
+func (c *Cache) vectorsPath(fp string) string {
+	return filepath.Join(c.Dir, "vectors-"+fileSafe(fp)+".bin")
 }
 
-func (c *vectorCache) modelPath(fp string) string {
-	return filepath.Join(c.dir, "model-"+fileSafe(fp)+".bin")
+func (c *Cache) modelPath(fp string) string {
+	return filepath.Join(c.Dir, "model-"+fileSafe(fp)+".bin")
 }
 
 // fileSafe makes a short name of any fingerprint.
@@ -125,7 +125,7 @@ func fileSafe(fp string) string {
 	return hex.EncodeToString(sum[:10])
 }
 
-func (c *vectorCache) load(fp string) {
+func (c *Cache) load(fp string) {
 	c.fingerprint, c.unsaved = fp, 0
 	c.known = make(map[[sha256.Size]byte][]float32)
 	r, ok := sealed.Open(c.vectorsPath(fp), vectorsMagic)
@@ -144,7 +144,7 @@ func (c *vectorCache) load(fp string) {
 	}
 }
 
-func (c *vectorCache) save(fp string) {
+func (c *Cache) save(fp string) {
 	dims := 0
 	for _, v := range c.known {
 		dims = len(v)
@@ -158,13 +158,13 @@ func (c *vectorCache) save(fp string) {
 		w.Bytes(h[:])
 		w.Floats(c.known[h])
 	}
-	if c.write(c.vectorsPath(fp), w) {
+	if c.Write(c.vectorsPath(fp), w) {
 		c.unsaved = 0
 	}
 }
 
 // loadModel returns the trained model of that fingerprint, or nil.
-func (c *vectorCache) loadModel(fp string) *lsa {
+func (c *Cache) loadModel(fp string) *lsa {
 	if c == nil {
 		return nil
 	}
@@ -187,7 +187,7 @@ func (c *vectorCache) loadModel(fp string) *lsa {
 	return m
 }
 
-func (c *vectorCache) saveModel(m *lsa) {
+func (c *Cache) saveModel(m *lsa) {
 	if c == nil {
 		return
 	}
@@ -206,28 +206,28 @@ func (c *vectorCache) saveModel(m *lsa) {
 	w.Floats(m.idf)
 	w.Floats(m.basis)
 	w.Floats(m.rotation)
-	c.write(c.modelPath(m.fingerprint), w)
+	c.Write(c.modelPath(m.fingerprint), w)
 }
 
 // keptModels is of how many models of the user's the vectors are kept: who
 // switches back does not send every card again.
 const keptModels = 2
 
-// write replaces the file of that kind and removes its forerunners.
-func (c *vectorCache) write(path string, w *sealed.Writer) bool {
+// Write replaces the file of that kind and removes its forerunners.
+func (c *Cache) Write(path string, w *sealed.Writer) bool {
 	data, err := w.Seal()
-	if err != nil || c.writeFile(path, data) != nil {
+	if err != nil || c.WriteFile(path, data) != nil {
 		return false
 	}
 	kind, _, _ := strings.Cut(filepath.Base(path), "-")
-	old, err := fs.Glob(os.DirFS(c.dir), kind+"-*.bin")
+	old, err := fs.Glob(os.DirFS(c.Dir), kind+"-*.bin")
 	if err != nil {
 		return true
 	}
 	if kind == "vectors" {
 		if old = slices.DeleteFunc(old, func(name string) bool { return name == filepath.Base(path) }); len(old) > 0 {
 			used := func(name string) (at time.Time) {
-				if info, err := os.Stat(filepath.Join(c.dir, name)); err == nil {
+				if info, err := os.Stat(filepath.Join(c.Dir, name)); err == nil {
 					at = info.ModTime()
 				}
 				return at
@@ -239,21 +239,21 @@ func (c *vectorCache) write(path string, w *sealed.Writer) bool {
 	for _, name := range old {
 		if name != filepath.Base(path) {
 			// One that stays is only a waste of space.
-			_ = os.Remove(filepath.Join(c.dir, name))
+			_ = os.Remove(filepath.Join(c.Dir, name))
 		}
 	}
 	return true
 }
 
-// clear forgets everything and removes the files.
-func (c *vectorCache) clear() error {
+// Clear forgets everything and removes the files.
+func (c *Cache) Clear() error {
 	c.fingerprint, c.known, c.unsaved = "", nil, 0
 	var errs []error
 	for _, kind := range []string{"vectors", "own", "model", "lexical"} {
-		old, err := fs.Glob(os.DirFS(c.dir), kind+"-*.bin")
+		old, err := fs.Glob(os.DirFS(c.Dir), kind+"-*.bin")
 		errs = append(errs, err)
 		for _, name := range old {
-			errs = append(errs, os.Remove(filepath.Join(c.dir, name)))
+			errs = append(errs, os.Remove(filepath.Join(c.Dir, name)))
 		}
 	}
 	return errors.Join(errs...)

@@ -1,4 +1,4 @@
-package retrieval
+package vectors
 
 import (
 	"bytes"
@@ -13,10 +13,10 @@ import (
 type Embedder interface {
 	// Fingerprint names the model and everything else the vectors depend on.
 	Fingerprint() string
-	// EmbedCards gives one vector a text, in order. A zero vector says that
+	// EmbedCards returns one vector a text, in order. A zero vector says that
 	// nothing is known of the text.
 	EmbedCards(ctx context.Context, texts []string) ([][]float32, error)
-	// EmbedQuery gives the vector to compare the cards' vectors with.
+	// EmbedQuery returns the vector to compare the cards' vectors with.
 	EmbedQuery(ctx context.Context, text string) ([]float32, error)
 }
 
@@ -29,7 +29,7 @@ const lsaMinCards = 64
 // folded in and only each fifth more cards train anew. Of very many it learns from
 // a sample that their ids alone decide, so that learning takes no longer than
 // for maxTraining and most changes of old cards are folded in as well.
-func builtinModel(ctx context.Context, docs []Document, current *lsa, cache *vectorCache) (*lsa, error) {
+func builtinModel(ctx context.Context, docs []Document, current *lsa, cache *Cache) (*lsa, error) {
 	if len(docs) < lsaMinCards {
 		return nil, nil
 	}

@@ -1,4 +1,4 @@
-package retrieval
+package vectors
 
 import (
 	"context"
@@ -62,7 +62,7 @@ func (a *sparse) transpose() *sparse {
 // mul returns a·x, where x has a.cols rows of width l.
 func (a *sparse) mul(ctx context.Context, x []float32, l int) ([]float32, error) {
 	out := make([]float32, a.rows*l)
-	err := parallel(ctx, a.rows, func(r int) {
+	err := Parallel(ctx, a.rows, func(r int) {
 		row := out[r*l : (r+1)*l]
 		for i := a.start[r]; i < a.start[r+1]; i++ {
 			c := int(a.at[i])
@@ -147,7 +147,7 @@ func orthonormalize(ctx context.Context, y []float32, n, l int) error {
 		}
 		normalize(q)
 		later := cols[j+1:]
-		err := parallel(ctx, len(later), func(k int) { axpy(-dot(q, later[k]), q, later[k]) })
+		err := Parallel(ctx, len(later), func(k int) { axpy(-dot(q, later[k]), q, later[k]) })
 		if err != nil {
 			return err
 		}
@@ -202,9 +202,9 @@ func dot(x, y []float32) float32 { return blas32.Dot(vector(x), vector(y)) }
 
 func vector(x []float32) blas32.Vector { return blas32.Vector{N: len(x), Inc: 1, Data: x} }
 
-// parallel calls do(0) … do(n-1) on all processors and waits. The calls must
+// Parallel calls do(0) … do(n-1) on all processors and waits. The calls must
 // be independent of each other; ctx is looked at between them.
-func parallel(ctx context.Context, n int, do func(i int)) error {
+func Parallel(ctx context.Context, n int, do func(i int)) error {
 	workers := min(runtime.GOMAXPROCS(0), n)
 	var wg sync.WaitGroup
 	for w := range workers {

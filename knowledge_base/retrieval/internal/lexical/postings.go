@@ -1,4 +1,4 @@
-package retrieval
+package lexical
 
 import "encoding/binary"
 
@@ -31,32 +31,32 @@ func appendEntry(packed []byte, way, tf, more int32) []byte {
 // cursor reads postings one by one.
 type cursor struct {
 	left     []byte
-	slot, tf int32
+	Slot, Tf int32
 	more     int32
 	bad      bool // the bytes are no postings
 }
 
-func readPostings(packed []byte) cursor { return cursor{left: packed, slot: -1} }
+func ReadPostings(packed []byte) cursor { return cursor{left: packed, Slot: -1} }
 
-// next goes to the next posting; false at the end.
-func (c *cursor) next() bool {
+// Next goes to the next posting; false at the end.
+func (c *cursor) Next() bool {
 	if c.more > 0 {
 		c.more--
-		c.slot++
+		c.Slot++
 		return true
 	}
 	if len(c.left) == 0 || c.left[0] == 0 {
 		return false
 	}
 	v := c.varint()
-	c.tf = 1
+	c.Tf = 1
 	if v&1 == 1 {
-		c.tf = int32(c.varint())
+		c.Tf = int32(c.varint())
 	}
 	if v&2 == 2 {
 		c.more = int32(c.varint())
 	}
-	c.slot += int32(v >> 2)
+	c.Slot += int32(v >> 2)
 	return !c.bad
 }
 
@@ -114,30 +114,30 @@ func (p *packer) postings() postings {
 	if p.df == 0 {
 		return postings{}
 	}
-	return postings{packed: p.done(), df: int32(p.df), next: p.slot + p.more + 1}
+	return postings{Packed: p.done(), Df: int32(p.df), next: p.slot + p.more + 1}
 }
 
 // postings are those of one term, to be added to.
 type postings struct {
-	packed []byte
-	df     int32 // texts
+	Packed []byte
+	Df     int32 // texts
 	next   int32 // the slot after the last one; 0 in the zero value, which is empty
 }
 
 // enter adds a text that is not there; at the end it costs least.
 func (p *postings) enter(slot, tf int32) {
 	if slot >= p.next {
-		p.packed = appendEntry(p.packed, slot+1-p.next, tf, 0)
-		p.df, p.next = p.df+1, slot+1
+		p.Packed = appendEntry(p.Packed, slot+1-p.next, tf, 0)
+		p.Df, p.next = p.Df+1, slot+1
 		return
 	}
 	var all postings
-	for c := readPostings(p.packed); c.next(); {
-		if slot >= 0 && slot < c.slot {
+	for c := ReadPostings(p.Packed); c.Next(); {
+		if slot >= 0 && slot < c.Slot {
 			all.enter(slot, tf)
 			slot = -1
 		}
-		all.enter(c.slot, c.tf)
+		all.enter(c.Slot, c.Tf)
 	}
 	*p = all
 }
@@ -145,9 +145,9 @@ func (p *postings) enter(slot, tf int32) {
 // remove takes a text out, if it is there.
 func (p *postings) remove(slot int32) {
 	var rest postings
-	for c := readPostings(p.packed); c.next(); {
-		if c.slot != slot {
-			rest.enter(c.slot, c.tf)
+	for c := ReadPostings(p.Packed); c.Next(); {
+		if c.Slot != slot {
+			rest.enter(c.Slot, c.Tf)
 		}
 	}
 	*p = rest

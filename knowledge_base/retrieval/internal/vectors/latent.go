@@ -1,4 +1,4 @@
-package retrieval
+package vectors
 
 import (
 	"context"
@@ -6,21 +6,21 @@ import (
 	"sync"
 )
 
-// latentDepth is how many candidates the built-in embedder compares with the
+// LatentDepth is how many candidates the built-in embedder compares with the
 // query at least. Its vectors are made when a card is first compared: most
 // never are, and a command that searches once makes as many.
-const latentDepth = 64
+const LatentDepth = 64
 
-// latent is the leg of the built-in embedder; without a model it adds nothing.
-type latent struct {
+// Latent is the leg of the built-in embedder; without a model it adds nothing.
+type Latent struct {
 	model *lsa
 
 	mu      sync.Mutex
 	vectors map[int][]float32 // by slot, of the texts compared so far
 }
 
-// learn fits the model to docs, sorted by age.
-func (l *latent) learn(ctx context.Context, docs []Document, cache *vectorCache) error {
+// Learn fits the model to docs, sorted by age.
+func (l *Latent) Learn(ctx context.Context, docs []Document, cache *Cache) error {
 	m, err := builtinModel(ctx, docs, l.model, cache)
 	if m != l.model {
 		l.model, l.vectors = m, nil
@@ -31,16 +31,16 @@ func (l *latent) learn(ctx context.Context, docs []Document, cache *vectorCache)
 	return nil
 }
 
-// query gives the vector to compare with; nil where there is no model.
-func (l *latent) query(text string) []float32 {
+// Query returns the vector to compare with; nil where there is no model.
+func (l *Latent) Query(text string) []float32 {
 	if l.model == nil {
 		return nil
 	}
 	return l.model.embed(text)
 }
 
-// cosine compares the document in a slot.
-func (l *latent) cosine(query []float32, slot int, d *Document) float64 {
+// Cosine compares the document in a slot.
+func (l *Latent) Cosine(query []float32, slot int, d *Document) float64 {
 	l.mu.Lock()
 	v, ok := l.vectors[slot]
 	l.mu.Unlock()
@@ -56,5 +56,5 @@ func (l *latent) cosine(query []float32, slot int, d *Document) float64 {
 	return float64(dot(query, v))
 }
 
-// forget drops the vector of a slot whose document is another now.
-func (l *latent) forget(slot int) { delete(l.vectors, slot) }
+// Forget drops the vector of a slot whose document is another now.
+func (l *Latent) Forget(slot int) { delete(l.vectors, slot) }

@@ -1,4 +1,4 @@
-package retrieval
+package lexical
 
 import (
 	"strings"
@@ -30,19 +30,19 @@ var functionWords = sync.OnceValue(func() map[string]bool {
 	out := make(map[string]bool)
 	for _, list := range []string{englishFunctionWords, chineseFunctionWords} {
 		for w := range strings.FieldsSeq(list) {
-			out[w], out[stem(w)] = true, true
+			out[w], out[Stem(w)] = true, true
 		}
 	}
 	return out
 })
 
-// isFunctionWord reports whether a term says little about what a text is about.
+// IsFunctionWord reports whether a term says little about what a text is about.
 // Words that are code as well (if, not, for) are among them: alone they prove
 // nothing.
-func isFunctionWord(w string) bool { return functionWords()[w] }
+func IsFunctionWord(w string) bool { return functionWords()[w] }
 
-// reportsFailure reports whether a term is one that a quoted failure has.
-func reportsFailure(w string) bool {
+// ReportsFailure reports whether a term is one that a quoted failure has.
+func ReportsFailure(w string) bool {
 	switch w {
 	case "error", "exception", "fatal", "panic", "traceback", "err", "报错", "异常":
 		return true

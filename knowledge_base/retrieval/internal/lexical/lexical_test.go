@@ -1,4 +1,4 @@
-package retrieval
+package lexical
 
 import (
 	"maps"
@@ -27,11 +27,11 @@ func drawPostings(t *rapid.T) map[int32]int32 {
 func read(packed []byte) map[int32]int32 {
 	out := make(map[int32]int32)
 	last := int32(-1)
-	for c := readPostings(packed); c.next(); last = c.slot {
-		if c.slot <= last {
+	for c := ReadPostings(packed); c.Next(); last = c.Slot {
+		if c.Slot <= last {
 			return nil
 		}
-		out[c.slot] = c.tf
+		out[c.Slot] = c.Tf
 	}
 	return out
 }
@@ -59,8 +59,8 @@ func TestPostings(t *testing.T) {
 				want[slot] = rapid.SampledFrom([]int32{1, 2, 300}).Draw(t, "tf")
 				p.enter(slot, want[slot])
 			}
-			if got := read(p.packed); !maps.Equal(got, want) || int(p.df) != len(want) {
-				t.Fatalf("%d of %v, want %v", p.df, got, want)
+			if got := read(p.Packed); !maps.Equal(got, want) || int(p.Df) != len(want) {
+				t.Fatalf("%d of %v, want %v", p.Df, got, want)
 			}
 		}
 	})
@@ -82,7 +82,7 @@ func TestTable(t *testing.T) {
 			w.add([]byte(k), len(want[k]), pack(want[k]).done())
 		}
 		table := w.done()
-		var r tableReader
+		var r TableReader
 		for range rapid.IntRange(0, 40).Draw(t, "changes") {
 			k, slot := key.Draw(t, "other"), rapid.Int32Range(0, 3000).Draw(t, "slot")
 			if len(want) > 0 && rapid.Bool().Draw(t, "known") {
@@ -99,21 +99,21 @@ func TestTable(t *testing.T) {
 			if there != has {
 				t.Fatalf("remove %d of %q: %v, want %v", slot, k, there, has)
 			}
-			if left.df > 0 {
-				if !maps.Equal(read(left.packed), want[k]) || int(left.df) != len(want[k]) {
-					t.Fatalf("%q gave %v, want %v", k, read(left.packed), want[k])
+			if left.Df > 0 {
+				if !maps.Equal(read(left.Packed), want[k]) || int(left.Df) != len(want[k]) {
+					t.Fatalf("%q gave %v, want %v", k, read(left.Packed), want[k])
 				}
 				clear(want[k])
 			}
 		}
-		all := tableReader{all: table.packed}
+		all := TableReader{All: table.Packed}
 		for _, k := range slices.Sorted(maps.Keys(want)) {
-			if !all.next() || string(all.key) != k || !maps.Equal(read(all.list), want[k]) || all.df() != len(want[k]) {
-				t.Fatalf("%q: %d of %v, want %q: %v", all.key, all.df(), read(all.list), k, want[k])
+			if !all.Next() || string(all.Key) != k || !maps.Equal(read(all.List), want[k]) || all.Df() != len(want[k]) {
+				t.Fatalf("%q: %d of %v, want %q: %v", all.Key, all.Df(), read(all.List), k, want[k])
 			}
 		}
-		if all.next() || all.bad {
-			t.Fatalf("there is more: %q", all.key)
+		if all.Next() || all.Bad {
+			t.Fatalf("there is more: %q", all.Key)
 		}
 	})
 }
@@ -123,22 +123,22 @@ func FuzzTable(f *testing.F) {
 	var w tableWriter
 	w.add([]byte("pipe"), 3, pack(map[int32]int32{1: 1, 2: 1, 7: 300}).done())
 	w.add([]byte("pipeline"), 150, pack(map[int32]int32{9: 1}).done())
-	f.Add(w.packed)
+	f.Add(w.Packed)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		read := func(taken bool) {
-			x := newWords()
+			x := NewWords()
 			var s sealed.Writer
 			s.Uint(uint64(len(data)))
 			s.Bytes(data)
-			x.take(sealed.NewReader(append(make([]byte, 3), s.Unsealed()...)), []int32{2, 0, -1}, 3)
+			x.Take(sealed.NewReader(append(make([]byte, 3), s.Unsealed()...)), []int32{2, 0, -1}, 3)
 			if taken {
 				x.settleAll()
 			}
 		}
 		read(false)
 		read(true)
-		r := tableReader{all: data}
-		for n := 0; r.next(); n++ {
+		r := TableReader{All: data}
+		for n := 0; r.Next(); n++ {
 			if n > len(data) {
 				t.Fatal("more terms than bytes")
 			}
@@ -191,22 +191,22 @@ func TestBM25IsTheFormula(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		x := newWords()
+		x := NewWords()
 		texts := make(map[int][]string)
 		// Texts that are alike have their postings in one entry, which a removal breaks.
 		same := rapid.SliceOfN(word, 0, 4).Draw(t, "same")
 		for slot := range rapid.IntRange(0, bm25Slots).Draw(t, "alike") {
 			texts[slot] = same
-			x.add(slot, each(same))
+			x.Add(slot, each(same))
 		}
 		for range rapid.IntRange(1, 40).Draw(t, "changes") {
 			slot := rapid.IntRange(0, bm25Slots-1).Draw(t, "slot")
 			if text, there := texts[slot]; there {
-				x.remove(slot, each(text))
+				x.Remove(slot, each(text))
 				delete(texts, slot)
 			} else {
 				texts[slot] = rapid.SliceOfN(word, 0, 8).Draw(t, "text")
-				x.add(slot, each(texts[slot]))
+				x.Add(slot, each(texts[slot]))
 			}
 			if rapid.IntRange(0, 3).Draw(t, "settle") == 0 {
 				x.settleAll()
@@ -217,7 +217,7 @@ func TestBM25IsTheFormula(t *testing.T) {
 				weight[i] = float64(i + 1)
 			}
 			got := make([]float64, bm25Slots)
-			x.score(query, weight, got)
+			x.Score(query, weight, got)
 			if want := formula(wordsB, texts, query, weight); !slices.Equal(got, want) {
 				t.Fatalf("%q in %v: %v, want %v", query, texts, got, want)
 			}

@@ -1,4 +1,4 @@
-package retrieval
+package lexical
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ const tableBlock = 16
 //	of long postings, how many texts they have
 //	the postings
 type table struct {
-	packed []byte
+	Packed []byte
 	blocks []int // where each tableBlock terms begin
 	terms  int
 }
@@ -39,25 +39,25 @@ type tableWriter struct {
 func (w *tableWriter) add(key []byte, df int, packed []byte) {
 	shared := 0
 	if w.terms%tableBlock == 0 {
-		w.blocks = append(w.blocks, len(w.packed))
+		w.blocks = append(w.blocks, len(w.Packed))
 	} else {
 		for shared < len(key) && shared < len(w.key) && key[shared] == w.key[shared] {
 			shared++
 		}
 	}
 	own := len(key) - shared
-	w.packed = append(w.packed, byte(min(shared, 15)<<4|min(own, 15)))
+	w.Packed = append(w.Packed, byte(min(shared, 15)<<4|min(own, 15)))
 	for _, n := range []int{shared, own} {
 		if n >= 15 {
-			w.packed = binary.AppendUvarint(w.packed, uint64(n))
+			w.Packed = binary.AppendUvarint(w.Packed, uint64(n))
 		}
 	}
-	w.packed = append(w.packed, key[shared:]...)
-	w.packed = binary.AppendUvarint(w.packed, uint64(len(packed)))
+	w.Packed = append(w.Packed, key[shared:]...)
+	w.Packed = binary.AppendUvarint(w.Packed, uint64(len(packed)))
 	if len(packed) >= longPostings {
-		w.packed = binary.AppendUvarint(w.packed, uint64(df))
+		w.Packed = binary.AppendUvarint(w.Packed, uint64(df))
 	}
-	w.packed = append(w.packed, packed...)
+	w.Packed = append(w.Packed, packed...)
 	w.key = append(w.key[:0], key...)
 	w.terms++
 }
@@ -72,7 +72,7 @@ func (w *tableWriter) skip(at int) {
 
 // done returns the table in as much memory as it needs.
 func (w *tableWriter) done() table {
-	w.packed, w.blocks = exact(w.packed), exact(w.blocks)
+	w.Packed, w.blocks = exact(w.Packed), exact(w.blocks)
 	return w.table
 }
 
@@ -84,22 +84,22 @@ func exact[E any](s []E) []E {
 	return append(make([]E, 0, len(s)), s...)
 }
 
-// tableReader goes through a table's terms. After what cannot be, it is at its
+// TableReader goes through a table's terms. After what cannot be, it is at its
 // end and bad.
-type tableReader struct {
-	all  []byte
+type TableReader struct {
+	All  []byte
 	at   int // of the next term
-	key  []byte
-	list []byte // the term's postings, in the table's memory
+	Key  []byte
+	List []byte // the term's postings, in the table's memory
 	dfAt int    // where their number stands; 0: nowhere
-	bad  bool
+	Bad  bool
 }
 
-func (r *tableReader) next() bool {
-	if r.at >= len(r.all) {
+func (r *TableReader) Next() bool {
+	if r.at >= len(r.All) {
 		return false
 	}
-	head := int(r.all[r.at])
+	head := int(r.All[r.at])
 	r.at++
 	shared, own := head>>4, head&15
 	if shared == 15 {
@@ -109,67 +109,67 @@ func (r *tableReader) next() bool {
 		own = r.number()
 	}
 	rest := r.bytes(own)
-	if shared > len(r.key) {
-		r.bad = true
+	if shared > len(r.Key) {
+		r.Bad = true
 	}
-	if r.bad {
+	if r.Bad {
 		return false
 	}
-	r.key = append(r.key[:shared], rest...)
+	r.Key = append(r.Key[:shared], rest...)
 	size := r.number()
 	if r.dfAt = 0; size >= longPostings {
 		r.dfAt = r.at
 		r.number()
 	}
-	r.list = r.bytes(size)
-	return !r.bad
+	r.List = r.bytes(size)
+	return !r.Bad
 }
 
 // number reads a varint that is a number of bytes, or of texts.
-func (r *tableReader) number() int {
-	n, size := binary.Uvarint(r.all[r.at:])
-	if size <= 0 || n > uint64(len(r.all))*maxRun {
-		r.bad = true
+func (r *TableReader) number() int {
+	n, size := binary.Uvarint(r.All[r.at:])
+	if size <= 0 || n > uint64(len(r.All))*maxRun {
+		r.Bad = true
 		return 0
 	}
 	r.at += size
 	return int(n)
 }
 
-// maxRun bounds the texts that one byte of postings may stand for.
+// maxRun bounds the texts that one byte of postings may represent.
 const maxRun = 1 << 24
 
-func (r *tableReader) bytes(n int) []byte {
-	if r.bad || n > len(r.all)-r.at {
-		r.bad = true
+func (r *TableReader) bytes(n int) []byte {
+	if r.Bad || n > len(r.All)-r.at {
+		r.Bad = true
 		return nil
 	}
 	r.at += n
-	return r.all[r.at-n : r.at : r.at]
+	return r.All[r.at-n : r.at : r.at]
 }
 
-// df is how many texts the present term's postings have.
-func (r *tableReader) df() int {
+// Df is how many texts the present term's postings have.
+func (r *TableReader) Df() int {
 	if r.dfAt > 0 {
-		n, _ := binary.Uvarint(r.all[r.dfAt:])
+		n, _ := binary.Uvarint(r.All[r.dfAt:])
 		return int(n)
 	}
 	n := 0
-	for c := readPostings(r.list); c.next(); {
+	for c := ReadPostings(r.List); c.Next(); {
 		n++
 	}
 	return n
 }
 
 // find goes to a term.
-func (t *table) find(key []byte, r *tableReader) bool {
+func (t *table) find(key []byte, r *TableReader) bool {
 	block := sort.Search(len(t.blocks), func(i int) bool { return bytes.Compare(t.first(i), key) > 0 }) - 1
 	if block < 0 {
 		return false
 	}
-	*r = tableReader{all: t.packed, at: t.blocks[block], key: r.key[:0]}
-	for n := min(tableBlock, t.terms-block*tableBlock); n > 0 && r.next(); n-- {
-		if order := bytes.Compare(r.key, key); order >= 0 {
+	*r = TableReader{All: t.Packed, at: t.blocks[block], Key: r.Key[:0]}
+	for n := min(tableBlock, t.terms-block*tableBlock); n > 0 && r.Next(); n-- {
+		if order := bytes.Compare(r.Key, key); order >= 0 {
 			return order == 0
 		}
 	}
@@ -179,49 +179,49 @@ func (t *table) find(key []byte, r *tableReader) bool {
 // first is the key that a block begins with.
 func (t *table) first(block int) []byte {
 	at := t.blocks[block]
-	own := int(t.packed[at] & 15)
+	own := int(t.Packed[at] & 15)
 	at++
 	if own == 15 {
-		n, size := binary.Uvarint(t.packed[at:])
+		n, size := binary.Uvarint(t.Packed[at:])
 		own, at = int(n), at+size
 	}
-	return t.packed[at : at+own]
+	return t.Packed[at : at+own]
 }
 
-// remove takes a text out of the postings r stands at, in their place. Where
-// what is left takes more room than they have (a run that is broken), it gives it,
+// remove takes a text out of the postings r is at, in their place. Where
+// what is left takes more room than they have (a run that is broken), it returns it,
 // for the caller to keep elsewhere, and the term has none here. there is false,
 // and nothing done, for a text they do not have.
-func (r *tableReader) remove(slot int32) (left postings, there bool) {
-	rest := newPacker(make([]byte, 0, len(r.list)))
-	for c := readPostings(r.list); c.next(); {
-		if c.slot == slot {
+func (r *TableReader) remove(slot int32) (left postings, there bool) {
+	rest := newPacker(make([]byte, 0, len(r.List)))
+	for c := ReadPostings(r.List); c.Next(); {
+		if c.Slot == slot {
 			there = true
 		} else {
-			rest.enter(c.slot, c.tf)
+			rest.enter(c.Slot, c.Tf)
 		}
 	}
 	if !there {
 		return left, false
 	}
 	here := rest.postings()
-	if len(here.packed) > len(r.list) {
+	if len(here.Packed) > len(r.List) {
 		left, here = here, left
 	}
-	clear(r.list[copy(r.list, here.packed):])
+	clear(r.List[copy(r.List, here.Packed):])
 	if r.dfAt > 0 {
-		r.setDF(int(here.df))
+		r.setDF(int(here.Df))
 	}
 	return left, true
 }
 
 // setDF replaces the number of texts by a smaller one, in as many bytes.
-func (r *tableReader) setDF(df int) {
+func (r *TableReader) setDF(df int) {
 	at := r.dfAt
-	for r.all[at] >= 0x80 {
-		r.all[at] = byte(df) | 0x80
+	for r.All[at] >= 0x80 {
+		r.All[at] = byte(df) | 0x80
 		df >>= 7
 		at++
 	}
-	r.all[at] = byte(df)
+	r.All[at] = byte(df)
 }
