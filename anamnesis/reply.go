@@ -258,7 +258,7 @@ func (r *reply) bullets(list listJSON) []string {
 	return out
 }
 
-// ops sorts the cited operations and removes what stands twice.
+// ops sorts the cited operations and removes what occurs twice.
 func (r *reply) ops(list opsJSON) []uint64 {
 	out := slices.Compact(slices.Sorted(slices.Values(list)))
 	if len(out) > maxCitedOps {

@@ -95,7 +95,7 @@ func (s *Store) decided(d Decision, id string) (*card.Card, error) {
 		return nil, fmt.Errorf("%s: %w", d.Act, err)
 	}
 	if mark, given := d.Seen[id]; given && mark != fingerprint(sha256.Sum256(c.Source())) {
-		return nil, &ConflictError{id, s.pathOf(c, nil), "the card was changed meanwhile; look at it again"}
+		return nil, &ConflictError{id, s.pathOf(c, nil), "the card has changed since; look at it again"}
 	}
 	return c, nil
 }

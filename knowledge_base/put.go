@@ -173,7 +173,7 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 	}
 	if mark, given := ch.Over[c.ID]; given {
 		if old == nil || old.fingerprint() != mark {
-			return p, &ConflictError{c.ID, s.pathOf(c, old), "the card was changed meanwhile; look at it again"}
+			return p, &ConflictError{c.ID, s.pathOf(c, old), "the card has changed since; look at it again"}
 		}
 		if p.Path, p.old = old.path(), old; !bytes.Equal(was.Source(), c.Markdown()) {
 			p.data = c.Markdown()

@@ -244,7 +244,7 @@ func (f tableFile) mapping(n *yaml.Node, known ...string) (map[string]*yaml.Node
 		case key.Kind != yaml.ScalarNode || !slices.Contains(known, name):
 			return nil, f.fail(key.Line, "the fields are "+strings.Join(known, ", "), "unknown field %q", name)
 		case fields[name] != nil:
-			return nil, f.fail(key.Line, "keep one of the two", "field %q stands twice", name)
+			return nil, f.fail(key.Line, "keep one of the two", "field %q occurs twice", name)
 		}
 		fields[name] = value
 	}

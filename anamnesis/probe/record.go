@@ -94,7 +94,7 @@ func (r *Record) read(want recordHead) error {
 		} else {
 			var l recordLine
 			if err := json.Unmarshal(line, &l); err != nil {
-				return fmt.Errorf("line %d is damaged (%w); remove the file to begin anew", n+1, err)
+				return fmt.Errorf("line %d is damaged (%w); remove the file to start over", n+1, err)
 			}
 			r.outcomes[l.Trial] = l.Outcome
 		}

@@ -26,7 +26,7 @@ func TestAgentAsked(t *testing.T) {
 		answer string // empty: nothing is asked
 		code   int
 		says   string
-	}{{"n", exit.Refused, "it is not approved as it is now"}, {"y", exit.Done, "I fixed it."}, {"", exit.Done, "I fixed it."}} {
+	}{{"n", exit.Refused, "its current content is not approved"}, {"y", exit.Done, "I fixed it."}, {"", exit.Done, "I fixed it."}} {
 		p := atTerminal(t, dir, "run", "--dir", "w", "--model", "script:words.yaml", "--agent", "fixer", "Go.")
 		if row.answer != "" {
 			shown := p.sees("Use it?")

@@ -76,7 +76,7 @@ func (a *app) openKB(dir string, create bool, o knowledgebase.Options) (*knowled
 		return nil, err
 	}
 	for _, b := range store.Broken() {
-		a.notef("not a readable card, left as it is: %s", cardfile.Fault(b.Path, b.Err))
+		a.notef("not a readable card, not changed: %s", cardfile.Fault(b.Path, b.Err))
 	}
 	return store, nil
 }

@@ -227,7 +227,7 @@ func (a *app) mcpTest(ctx context.Context, svc *session.Service, s mcp.Server, d
 		return err
 	}
 	if !ok {
-		return exit.With(exit.Refused, fmt.Errorf("MCP server %s: not started, because it is not approved as it is now; 'anamnesis mcp approve %s' shows and approves it", s.Name, s.Name))
+		return exit.With(exit.Refused, fmt.Errorf("MCP server %s: not started: its current content is not approved; 'anamnesis mcp approve %s' shows and approves it", s.Name, s.Name))
 	}
 	if s, err = mcp.Granted(s, trust); err != nil {
 		return err

@@ -20,8 +20,8 @@ var (
 	// ErrNoGit is returned where a remote is to be reached and there is no git
 	// program, which knows the user's keys and passwords.
 	ErrNoGit = errors.New("the git program is needed to reach a remote")
-	// ErrRejected is returned by Push when the remote has gone on meanwhile.
-	ErrRejected = errors.New("the remote has gone on meanwhile")
+	// ErrRejected is returned by Push when the remote has new commits.
+	ErrRejected = errors.New("the remote has new commits")
 )
 
 // Fetch brings the remote's branch of the current name here and returns its

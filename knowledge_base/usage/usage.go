@@ -304,7 +304,7 @@ func Append(path string, events []Event) (err error) {
 		b.Write(append(line, '\n'))
 	}
 	if size+int64(b.Len()) > MaxLogBytes {
-		return fmt.Errorf("%w: %s has %d bytes; move it away to begin anew", ErrFull, path, size)
+		return fmt.Errorf("%w: %s has %d bytes; move it away to start over", ErrFull, path, size)
 	}
 	if _, err := f.Write(b.Bytes()); err != nil {
 		return fmt.Errorf("count card usage: %w", err)

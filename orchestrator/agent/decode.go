@@ -157,7 +157,7 @@ func (d decoder) mapping(n *yaml.Node, known []string) (map[string]*yaml.Node, m
 		case known != nil && !slices.Contains(known, key.Value):
 			return nil, nil, d.fail(key.Line, "unknown key %q; there are %s", key.Value, strings.Join(known, ", "))
 		case fields[key.Value] != nil:
-			return nil, nil, d.fail(key.Line, "%s stands twice, first in line %d", key.Value, lines[key.Value])
+			return nil, nil, d.fail(key.Line, "%s occurs twice, first in line %d", key.Value, lines[key.Value])
 		}
 		fields[key.Value], lines[key.Value] = n.Content[i+1], key.Line
 	}

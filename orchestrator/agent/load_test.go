@@ -152,7 +152,7 @@ func TestFaults(t *testing.T) {
 	const ok = "system_prompt: p.md\n"
 	for _, c := range []struct{ name, text, want string }{
 		{"unknown key", "name: a\nextend: default\n", `user/a.yaml:2: unknown key "extend"; there are name, description, extends`},
-		{"twice", "model: a\n\nmodel: b\n", "user/a.yaml:3: model stands twice, first in line 1"},
+		{"twice", "model: a\n\nmodel: b\n", "user/a.yaml:3: model occurs twice, first in line 1"},
 		{"not YAML", "name: [a\n", "user/a.yaml:"},
 		{"two documents", ok + "---\n" + ok, "user/a.yaml:2: a second document"},
 		{"a list", "- a\n", "user/a.yaml:1: want keys with values"},

@@ -40,7 +40,7 @@ func readPublished(h taskdir.Home) ([]proposal.Figure, error) {
 	}
 	var found []proposal.Figure
 	if err := json.Unmarshal(data, &found); err != nil {
-		return nil, session.Usagef("%s: %v; remove the file, --search makes it anew", publishedFile(h), err)
+		return nil, session.Usagef("%s: %v; remove the file, --search creates it again", publishedFile(h), err)
 	}
 	return found, nil
 }

@@ -115,7 +115,7 @@ func readRecording(path string) ([]Loops, error) {
 	defer f.Close()
 	runs, err := loop.ReadRecording(f)
 	if errors.Is(err, loop.ErrRecording) {
-		hint := cmp.Or(streamHint(filepath.Dir(path)), "; 'anamnesis loops --help' says what is read")
+		hint := cmp.Or(streamHint(filepath.Dir(path)), "; 'anamnesis loops --help' lists the formats")
 		return nil, fmt.Errorf("%s: %w%s", path, err, hint)
 	}
 	if err != nil {

@@ -83,7 +83,7 @@ func (o *opening) pickAgent(ctx context.Context, dir, asked string) (*agent.Load
 // withoutProject returns the default agent where the project brings another that
 // cannot be used.
 func (o *opening) withoutProject(dir string, fault error) (*agent.Loaded, error) {
-	why := "it is not approved as it is now; 'anamnesis agent approve default' shows it"
+	why := "its current content is not approved; 'anamnesis agent approve default' shows it"
 	if fault != nil {
 		why = fault.Error()
 	}
@@ -200,7 +200,7 @@ func (o *opening) agentSince(st *state.State, resumed *op.TaskResumed) error {
 	if len(news) == 0 {
 		return nil
 	}
-	o.warn("changed since the agent was told: %s; it is told now", strings.Join(news, ", "))
+	o.warn("changed since the task last ran: %s; the agent gets the new text", strings.Join(news, ", "))
 	resumed.Instructions = &in.Files
 	resumed.Notice = "[instructions] Changed since you were told: " + strings.Join(news, ", ") + "."
 	if in.Text != "" {

@@ -107,7 +107,7 @@ func (o *opening) resumedModel(ctx context.Context, task string, st *state.State
 // was given when the task was started, or by the user since. notice says which it
 // is, why, and what changes it.
 func (o *opening) resumedApproval(st *state.State) (mode, notice string, err error) {
-	from, why := o.Approval, "--approval says so"
+	from, why := o.Approval, "set by --approval"
 	switch spec := st.Opened.Agent; {
 	case from != "":
 	case st.Approval != st.Opened.Approval:
@@ -115,7 +115,7 @@ func (o *opening) resumedApproval(st *state.State) (mode, notice string, err err
 	case st.Approval == string(approval.ModeAuto) || st.Approval == string(approval.ModeEdits):
 		from, why = st.Approval, "the task was started with it"
 	case spec != nil && spec.Approval != "":
-		from, why = spec.Approval, "the agent "+spec.Name+" says so"
+		from, why = spec.Approval, "set by the agent "+spec.Name
 	default:
 		why = "it is the default at a terminal"
 	}

@@ -28,7 +28,7 @@ import (
 )
 
 // ErrNotApproved: a project brings something that no user has approved as it is.
-var ErrNotApproved = errors.New("it is not approved as it is now")
+var ErrNotApproved = errors.New("its current content is not approved")
 
 // ErrNoModel: neither a model nor a server is named, and none was found.
 var ErrNoModel = errors.New("no model")

@@ -80,7 +80,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case errors.As(err, &conflict):
 		return s.showCard(w, r, http.StatusConflict, from,
-			fmt.Sprintf("Nothing was decided: card %s was changed meanwhile. This is its present text.", conflict.ID))
+			fmt.Sprintf("Nothing was decided: card %s has changed since. This is its current text.", conflict.ID))
 	case errors.As(err, &state):
 		return s.showCard(w, r, http.StatusConflict, from, "Nothing was decided. "+state.Error())
 	case errors.Is(err, knowledgebase.ErrNotFound) && d.Act == knowledgebase.Supersede:
@@ -188,7 +188,7 @@ func oddCharacters(text string) []string {
 }
 
 // edit replaces a card's text. What cannot be stored stays in the form, with
-// what is wrong; where the card was changed meanwhile, both texts are shown.
+// what is wrong; where the card has changed since, both texts are shown.
 func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(w, r); err != nil {
 		return err
@@ -214,7 +214,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case errors.As(err, &conflict):
 		v.Seen, v.Now, v.Whole = seen, Clean(string(was)), true
-		return s.renderEdit(w, http.StatusConflict, v, "Not saved: the card was changed meanwhile. Below are what it says now, and your text. "+
+		return s.renderEdit(w, http.StatusConflict, v, "Not saved: the card has changed since. Below are what it says now, and your text. "+
 			"Put into your text what should stay, and save again.")
 	case errors.As(err, &fault):
 		v.Whole = true // the fault names a line of the file

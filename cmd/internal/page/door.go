@@ -116,7 +116,7 @@ func (d *door) known(r *http.Request) bool {
 // exchange returns the cookie for the token, and an address without it.
 func (d *door) exchange(s *Server, w http.ResponseWriter, r *http.Request) {
 	if !same(r.URL.Query().Get("token"), d.token) {
-		s.turnAway(w, r, "The token in this address is not this server's: it is made anew each time the server starts.")
+		s.turnAway(w, r, "The token in this address is not this server's: each start of the server creates a new one.")
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: d.cookie, Value: d.ticket, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})

@@ -181,7 +181,7 @@ func (l *Lines) Approve(ctx context.Context, about gate.Question) gate.Answer {
 			fmt.Fprintln(l.out, approveHelp)
 		case "":
 		default:
-			fmt.Fprintln(l.out, "  (that is no answer; it is said to the agent)")
+			fmt.Fprintln(l.out, "  (not an answer; sent to the agent)")
 			l.mu.Lock()
 			l.steer(text)
 			l.mu.Unlock()

@@ -35,7 +35,7 @@ func (r *reader) captures(n *yaml.Node) []capture {
 			r.fail(key.Line, "%q cannot name a capture: lower case letters, digits and _", c.name)
 		}
 		if slices.ContainsFunc(out, func(o capture) bool { return o.name == c.name }) {
-			r.fail(key.Line, "the capture %q stands twice", c.name)
+			r.fail(key.Line, "the capture %q occurs twice", c.name)
 		}
 		re, err := regexp.Compile(r.str(value, "a capture"))
 		switch {

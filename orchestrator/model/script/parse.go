@@ -206,7 +206,7 @@ func (r *reader) checkAnswer(a answer) {
 	ids := make(map[string]bool)
 	for _, c := range a.calls {
 		if c.id != "" && ids[c.id] {
-			r.fail(c.line, "the id %q stands twice in this answer", c.id)
+			r.fail(c.line, "the id %q occurs twice in this answer", c.id)
 		}
 		ids[c.id] = true
 	}

@@ -92,7 +92,7 @@ func (r *reader) mapping(n *yaml.Node, what string, fields map[string]func(*yaml
 			r.fail(key.Line, "unknown key %q in %s; known are %s", key.Value, what, strings.Join(known, ", "))
 			return
 		case seen[key.Value]:
-			r.fail(key.Line, "key %q stands twice in %s", key.Value, what)
+			r.fail(key.Line, "key %q occurs twice in %s", key.Value, what)
 			return
 		}
 		seen[key.Value] = true
@@ -230,7 +230,7 @@ func (r *reader) json(b *bytes.Buffer, n *yaml.Node, what string, depth int) {
 				return
 			}
 			if seen[key.Value] {
-				r.fail(key.Line, "key %q stands twice in %s", key.Value, what)
+				r.fail(key.Line, "key %q occurs twice in %s", key.Value, what)
 				return
 			}
 			seen[key.Value] = true

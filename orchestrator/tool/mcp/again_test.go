@@ -74,7 +74,7 @@ func TestChangedWhileRunning(t *testing.T) {
 	tools, _ := offered(t, open(t, o, cfg))
 	write("touch " + started + "\n")
 	res := call(t, tools["mcp__p__die"], nil)
-	if _, err := os.Stat(started); err == nil || !strings.Contains(res.Text, "it is not approved as it is now") {
+	if _, err := os.Stat(started); err == nil || !strings.Contains(res.Text, "its current content is not approved") {
 		t.Errorf("started again: %v; %s", err == nil, res.Text)
 	}
 }

@@ -70,7 +70,7 @@ const (
 )
 
 // errUnapproved: nobody approved the server as it is.
-var errUnapproved = errors.New("it is not approved as it is now")
+var errUnapproved = errors.New("its current content is not approved")
 
 // unapproved is errUnapproved with the command that approves.
 func (s Server) unapproved() error {
@@ -182,7 +182,7 @@ func (s Server) approval(hash string) consent.Approval {
 }
 
 // admit takes what was granted to a project's server with its approval, or says
-// that it is not approved as it is now.
+// that its current content is not approved.
 func (s *Server) admit(trust *consent.Trust) error {
 	hash, err := s.hash()
 	if err != nil {

@@ -149,7 +149,7 @@ func (m *manifest) line(line string) error {
 			to = m.empty
 		}
 		if _, twice := to[path]; twice {
-			return fmt.Errorf("%q stands twice", path)
+			return fmt.Errorf("%q occurs twice", path)
 		}
 		to[path] = perm
 		return nil
@@ -170,7 +170,7 @@ func (m *manifest) line(line string) error {
 			return fmt.Errorf("%q cannot stand for %q", stored, name)
 		}
 		if _, twice := m.Names[stored]; twice {
-			return fmt.Errorf("%q stands twice", stored)
+			return fmt.Errorf("%q occurs twice", stored)
 		}
 		m.Names[stored] = name
 		return nil

@@ -235,7 +235,7 @@ func (t *treeLoader) node(path, stored string, list []gitfmt.TreeItem, near *Nod
 	slices.SortFunc(items, func(a, b Item) int { return strings.Compare(a.Name, b.Name) })
 	for i := 1; i < len(items); i++ {
 		if items[i].Name == items[i-1].Name {
-			return nil, fmt.Errorf("%w: %q stands twice", gitfmt.ErrCorrupt, fsys.Join(path, items[i].Name))
+			return nil, fmt.Errorf("%w: %q occurs twice", gitfmt.ErrCorrupt, fsys.Join(path, items[i].Name))
 		}
 	}
 	n := Seal(items, nil)

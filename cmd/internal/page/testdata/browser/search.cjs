@@ -52,7 +52,7 @@ run(async (story, args) => {
   await page.getByRole("heading", { name: "The jump" }).waitFor();
   await page.getByRole("alert").getByText("Nothing was decided: card").waitFor();
   await page.waitForLoadState("networkidle");
-  assert.match(await page.getByRole("alert").innerText(), /was changed meanwhile/, "the refusal is gone");
+  assert.match(await page.getByRole("alert").innerText(), /has changed since/, "the refusal is gone");
   const leaves = () => page.evaluate(() => window.dispatchEvent(new Event("beforeunload", { cancelable: true })));
 
   // Somebody else changes the card while it is being edited here.
@@ -66,7 +66,7 @@ run(async (story, args) => {
   assert.ok(!(await leaves()), "what was written would be lost without a question");
   fs.appendFileSync(args.file, "\nTheir words.\n");
   await page.getByRole("button", { name: "Save" }).click();
-  await page.getByRole("alert").getByText("Not saved: the card was changed meanwhile").waitFor();
+  await page.getByRole("alert").getByText("Not saved: the card has changed since").waitFor();
   await page.getByRole("region", { name: "What the card says now" }).getByText("Their words.").waitFor();
   assert.equal(await page.getByLabel("Your text").inputValue(), mine);
   assert.ok(!fs.readFileSync(args.file, "utf8").includes("My words."), "the file was written over");
