@@ -101,7 +101,7 @@ func oneTask(cards []*card.Card) bool {
 	return task != "" && !slices.ContainsFunc(cards, func(c *card.Card) bool { return c.Provenance.Task != task })
 }
 
-// lesson gives a card's two parts. A card that lacks one is compared by all it
+// lesson returns a card's two parts. A card that lacks one is compared by all it
 // says.
 func lesson(c *card.Card) retrieval.Lesson {
 	trouble, remedy := strings.Join(c.Issue, "\n"), strings.Join(c.Solution, "\n")

@@ -63,7 +63,7 @@ func (d *Declined) Error() string {
 
 // Write proposes a card for a group. The model may leave cards out, or decline
 // (a *[Declined]). What it says is taken only where it names the cards it
-// has it from, and where its quotes and numbers stand in those. Where nothing of an
+// has it from, and where its quotes and numbers occur in those. Where nothing of an
 // answer is left, or none came, the template writes, if the words alone are evidence enough;
 // otherwise that is the error. ctx's end is always an error.
 func (w Writer) Write(ctx context.Context, g Group, now time.Time) (*Proposal, error) {
@@ -186,7 +186,7 @@ var (
 )
 
 // grounded reports whether a text names instances, and whether what it quotes
-// and the numbers it gives stand in them.
+// and its numbers occur in them.
 func (p *Proposal) grounded(text string, from []string) bool {
 	var b strings.Builder
 	for _, c := range p.Instances {

@@ -23,7 +23,7 @@ type Params struct {
 }
 
 // depths are the least and the most steps of a dead end, and of a path that
-// goes on.
+// leads on.
 func (p *Params) depths() (dead, on [2]int) {
 	if p.Deep {
 		return [2]int{5, 30}, [2]int{3, 6}

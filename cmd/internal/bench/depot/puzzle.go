@@ -110,7 +110,7 @@ func (pz *Puzzle) drawHint(p *Params, u float64, intN func(int) int) {
 	pz.Hint = fmt.Sprintf("hint: %s must be one of %s or %s", last.Name, pair[0], pair[1])
 }
 
-// LeadsOn reports whether a prefix of choices, "sled,redis", goes on: every
+// LeadsOn reports whether a prefix of choices, "sled,redis", leads on: every
 // choice right, or right up to one garden path at its end.
 func (pz *Puzzle) LeadsOn(prefix string) bool {
 	choices := strings.Split(prefix, ",")

@@ -22,7 +22,7 @@ type Arm struct {
 	WriterError float64
 	// WriterCards: it writes cards, too, with the same errors.
 	WriterCards bool
-	// view gives the messages as this arm's agent sees them; nil: as the
+	// view returns the messages as this arm's agent sees them; if nil, as the
 	// product sends them.
 	view func(*agent, []model.Message) []model.Message
 }

@@ -40,8 +40,8 @@ type poison int
 const (
 	noPoison     poison = iota
 	fromOutside         // marked as drawn from outside text
-	falseDrafts         // nobody marked them
-	forged              // their evidence is made up: a task of here, numbers, a hash
+	falseDrafts         // without that mark
+	forged              // their evidence is made up: a local task, numbers, a hash
 	colluding           // two of two made-up tasks, which bear each other out
 	trueEvidence        // from a project's second task on: the evidence is a real card's
 )
@@ -82,7 +82,7 @@ func (c condition) arm() Arm {
 	return arm
 }
 
-// CardsReport is World C's table: each condition beside the same tasks without
+// CardsReport is World C's table: each condition and the same tasks without
 // cards.
 type CardsReport struct {
 	Tasks    int              `json:"tasks"`

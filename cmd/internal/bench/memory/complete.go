@@ -11,7 +11,7 @@ import (
 // completeTasks is how many tasks are played on the complete path, per arm.
 const completeTasks = 1
 
-// CompleteReport says whether the fast path and the complete one agree: the
+// CompleteReport tells whether the fast path and the complete one agree: the
 // same tasks with real processes under the supervisor and a real disk.
 type CompleteReport struct {
 	Played int      `json:"played"`

@@ -12,7 +12,7 @@
 // The agent knows nothing but the messages it is sent: it parses tool
 // results, blocks and notices, and recalls each statement with a probability
 // that falls with its distance and the length of the context ([Recall]). How
-// often it heeds what it recalls is a parameter.
+// often it follows what it recalls is a parameter.
 //
 // Every arm runs on the real orchestrator: a real stream, real snapshots, real
 // jumps, real projection. The arms without the pass see that projection

@@ -94,7 +94,7 @@ func (g *grammar) facts(text string) []fact {
 	return g.fromCards(text, out)
 }
 
-// fromCards notes which facts stand in recalled cards, and how far those say that they
+// fromCards marks the facts of recalled cards, and how far those say that they
 // may be believed: not before a check where the header says so, and never where the
 // line quotes no more than why an agent gave a path up.
 func (g *grammar) fromCards(text string, facts []fact) []fact {
@@ -153,7 +153,7 @@ func (g *grammar) ownCards(text, project string) string {
 // beliefs are the facts the agent recalls at one moment.
 type beliefs []fact
 
-// active says whether a licence is believed to be active.
+// active reports whether a licence is believed to be active.
 func (b beliefs) active() bool {
 	return slices.ContainsFunc(b, func(f fact) bool { return f.kind == factActive })
 }
@@ -192,7 +192,7 @@ func (b beliefs) oldest(decision, state string, options []string) (pick string) 
 	return pick
 }
 
-// failed says whether an option is believed not to work in a state. A
+// failed reports whether an option is believed not to work in a state. A
 // statement that names another state is about that state; one that names none is
 // taken to mean the failure that a recalled statement with a state describes,
 // and every state where there is none such.
@@ -225,7 +225,7 @@ func (b beliefs) worked(decision, state string) (option string) {
 	return option
 }
 
-// hinted says whether a recalled hint, if there is one for the decision, leaves
+// hinted reports whether a recalled hint, if there is one for the decision, leaves
 // an option in.
 func (b beliefs) hinted(decision, option string) bool {
 	for _, f := range b {

@@ -4,7 +4,7 @@ import "math"
 
 // The recall curve's constants.
 const (
-	// recallBase is the recall of what stands right at the end of a short
+	// recallBase is the recall of what is at the very end of a short
 	// context: GPT-4o, the best of NoLiMa's table, has a base score of 99.3.
 	recallBase = 0.99
 	// recallAtEAS is what is left of the base at the EAS: 85 %, by the rule
@@ -17,7 +17,7 @@ const (
 )
 
 // Recall is the probability that a model of effective attention span eas
-// attends to a statement that stands distance tokens before the end of a context
+// attends to a statement distance tokens before the end of a context
 // of length tokens. With x = sqrt(2·distance·length),
 //
 //	Recall = 0.99 / (1 + (0.15/0.85)·(x/eas)^1.0)
@@ -27,7 +27,7 @@ const (
 // less for a nearer one and at most 1.41 times that for the first. So at the EAS
 // a statement half way is recalled with 85 % of the base, which is how the EAS
 // is defined. That the very beginning of a context is attended to better than
-// its middle is left out: blocks stand early, and it would favour them.
+// its middle is not modelled: blocks come early, and it would favour them.
 func Recall(distance, length, eas int) float64 {
 	x := math.Sqrt(2 * float64(distance) * float64(length))
 	odds := (1 - recallAtEAS) / recallAtEAS * math.Pow(x/float64(eas), recallSlope)

@@ -45,7 +45,7 @@ type ArmReport struct {
 	Unsolved map[string]int `json:"unsolved,omitempty"` // by why it gave up
 }
 
-// Comparison sets one arm with the pass beside another arm; intervals by
+// Comparison compares one arm with the pass with another arm; intervals by
 // bootstrap over the same tasks.
 type Comparison struct {
 	Arm      string   `json:"arm"`
@@ -144,7 +144,7 @@ func (b *bench) compare(name, against string, ours, theirs []Metrics) Comparison
 	return c
 }
 
-// Claim is one sentence of the issue's bar, held against the figures.
+// Claim is one requirement of the bar and whether the figures meet it.
 type Claim struct {
 	Text string `json:"text"`
 	Held bool   `json:"held"`

@@ -186,7 +186,7 @@ func (b *inProcess) Call(_ context.Context, env *tool.Env, args json.RawMessage)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	// No process: the record stands here so that operations have the same
+	// No process: the record is made here so that operations have the same
 	// numbers in both paths.
 	if err := env.Started(op.ToolStarted{Call: env.Call}); err != nil {
 		return tool.Result{}, err

@@ -12,7 +12,7 @@ import (
 // JSON names all.
 const maxTasksNamed = 12
 
-// disclaimer stands at the end of every text report.
+// disclaimer ends every text report.
 const disclaimer = "These are claims about the mechanism, with a simulated agent: not about language models."
 
 // WriteText prints the report for people.

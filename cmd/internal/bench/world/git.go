@@ -29,7 +29,7 @@ func (s *shadow) git(ctx context.Context, stdin []byte, args ...string) (string,
 	return git(ctx, s.work, stdin, append([]string{"--git-dir=" + s.repo, "--work-tree=" + s.work}, args...)...)
 }
 
-// git runs git with nobody's configuration.
+// git runs git without any configuration.
 func git(ctx context.Context, dir string, stdin []byte, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir

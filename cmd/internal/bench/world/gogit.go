@@ -16,7 +16,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
-// goGit is go-git's Worktree, which stands here, and nowhere else in the program,
+// goGit is go-git's Worktree, which is used here, and nowhere else in the program,
 // as what is measured: package worldstate does not use it. Its reset deletes what is ignored, so a tree with
 // ignored files is not the same afterwards, for anybody.
 type goGit struct {

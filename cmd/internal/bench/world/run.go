@@ -36,7 +36,7 @@ type Options struct {
 	// Program is the anamnesis binary whose own process time is shown. "":
 	// not shown.
 	Program string
-	// Log is told what is being done, one line at a time. nil: nobody.
+	// Log receives the progress, one line at a time. It may be nil.
 	Log func(line string)
 }
 
@@ -197,7 +197,7 @@ func (r *runner) rows(ctx context.Context, top string, out *Report) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err != nil { // the other rows' figures stand
+		if err != nil { // the other rows' figures are kept
 			row.Note = err.Error()
 		}
 		out.Rows = append(out.Rows, row)

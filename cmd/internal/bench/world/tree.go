@@ -21,7 +21,7 @@ type tree struct {
 	files []string // those a change may touch, in path order
 }
 
-// changeableBytes: larger files are left alone by a change, which stands for a
+// changeableBytes: larger files are left alone by a change, which represents a
 // user's or an agent's edits.
 const changeableBytes = 1 << 20
 
@@ -85,7 +85,7 @@ func (t *tree) copyFile(from, to string, info fs.FileInfo) error {
 }
 
 // keepSaved leaves among the files to change those that git does not ignore:
-// a change of another is nobody's to save.
+// a change of another is not saved.
 func (t *tree) keepSaved(ctx context.Context, repo string) error {
 	s := shadow{repo: repo, work: t.root}
 	if err := s.fresh(ctx); err != nil {
