@@ -83,6 +83,10 @@ func TestBrowserSearch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	text = []byte(strings.Replace(string(text), "state: reviewed", "state: draft", 1)) // it waits, as a card in review does
+	if err := os.WriteFile(files[0], text, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	args := map[string]any{"file": files[0]}
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(line, "topic: "); ok {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/cmd/internal/page/markup"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/review"
@@ -131,7 +132,7 @@ func (s *Server) cardView(ctx context.Context, id string, from origin) (*cardVie
 		return nil, err
 	}
 	v := &cardView{ID: id, Topic: c.Topic, State: c.State, Seen: seen, From: from, Undo: s.undoable()}
-	v.HTML, v.Rendered = renderMarkdown(c.Body())
+	v.HTML, v.Rendered = markup.Render(c.Body())
 	waiting := review.Waiting(s.store)
 	v.Place = placeOf(id, waiting)
 	if from == fromReview {
@@ -216,7 +217,7 @@ func (s *Server) against(c *card.Card, near *[]nearCard) []versionCard {
 		}
 		n.Topic, n.State, n.Seen = other.Topic, other.State, seen
 		v := versionCard{Near: n}
-		v.HTML, _ = renderMarkdown(other.Body())
+		v.HTML, _ = markup.Render(other.Body())
 		out = append(out, v)
 		return true
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 
+	"anamnesis/cmd/internal/page/markup"
+	"anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/review"
@@ -133,7 +135,7 @@ func (s *Server) preview(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(w, r); err != nil {
 		return err
 	}
-	out, _ := renderMarkdown([]byte(r.PostForm.Get("body")))
+	out, _ := markup.Render([]byte(r.PostForm.Get("body")))
 	return s.renderPart(w, "preview", out)
 }
 
@@ -153,7 +155,7 @@ func (s *Server) renderEdit(w http.ResponseWriter, code int, v editView, problem
 	v.Topic = v.ID
 	if c, err := card.Parse([]byte(v.Text)); err == nil {
 		v.Topic, v.Body = c.Topic, strings.TrimLeft(string(c.Body()), "\n")
-		v.Preview, _ = renderMarkdown(c.Body())
+		v.Preview, _ = markup.Render(c.Body())
 	} else {
 		v.Whole = true // its parts cannot be told apart
 	}
@@ -170,7 +172,7 @@ func oddCharacters(text string) []string {
 	counts := make(map[rune]int)
 	var order []rune
 	for _, r := range text {
-		if r == '\r' || Clean(string(r)) == string(r) && !unicode.Is(unicode.Cf, r) {
+		if r == '\r' || term.Clean(string(r)) == string(r) && !unicode.Is(unicode.Cf, r) {
 			continue
 		}
 		if counts[r]++; counts[r] == 1 {
@@ -213,7 +215,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 	var fault *card.Error
 	switch {
 	case errors.As(err, &conflict):
-		v.Seen, v.Now, v.Whole = seen, Clean(string(was)), true
+		v.Seen, v.Now, v.Whole = seen, term.Clean(string(was)), true
 		return s.renderEdit(w, http.StatusConflict, v, "Not saved: the card has changed since. Below are what it says now, and your text. "+
 			"Put into your text what should stay, and save again.")
 	case errors.As(err, &fault):

@@ -15,7 +15,7 @@
 // # What is shown
 //
 // All that a page shows comes from models, tools, files and people. Templates
-// escape it as HTML; [Clean] takes what could turn a text around or act on a
+// escape it as HTML; term.Clean takes what could turn a text around or act on a
 // terminal it is copied to. No script and no style stands in a page, and the
 // content security policy lets none run.
 //

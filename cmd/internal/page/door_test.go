@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"anamnesis/cmd/internal/page/door"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
@@ -130,13 +131,13 @@ func TestDoor(t *testing.T) {
 		{"a link from elsewhere", "GET", "/review", []func(*http.Request){header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "navigate")}, 200},
 		{"without the cookie", "GET", "/review", []func(*http.Request){noCookie}, 401},
 		{"a guessed cookie", "GET", "/review", []func(*http.Request){noCookie, header("Cookie", s.cookie.Name+"=guess")}, 401},
-		{"the token for the cookie", "GET", "/review", []func(*http.Request){noCookie, header("Cookie", s.cookie.Name+"="+s.page.door.token)}, 401},
+		{"the token for the cookie", "GET", "/review", []func(*http.Request){noCookie, header("Cookie", s.cookie.Name+"="+s.page.door.Token)}, 401},
 		{"a guessed token", "GET", "/?token=guess", nil, 401},
 		{"no token", "GET", "/?token=", nil, 401},
-		{"the token by POST", "POST", "/?token=" + s.page.door.token, []func(*http.Request){noCookie}, 401},
+		{"the token by POST", "POST", "/?token=" + s.page.door.Token, []func(*http.Request){noCookie}, 401},
 		{"the style without the cookie", "GET", "/static/page.css", []func(*http.Request){noCookie}, 200},
 		{"a foreign host", "GET", "/review", []func(*http.Request){host("evil.example" + port)}, 403},
-		{"a foreign host's token", "GET", "/?token=" + s.page.door.token, []func(*http.Request){host("evil.example" + port), noCookie}, 403},
+		{"a foreign host's token", "GET", "/?token=" + s.page.door.Token, []func(*http.Request){host("evil.example" + port), noCookie}, 403},
 		{"a host without the port", "GET", "/review", []func(*http.Request){host("localhost")}, 403},
 		{"a foreign host's style", "GET", "/static/page.css", []func(*http.Request){host("evil.example")}, 403},
 		{"a foreign origin's post", "POST", "/undo", []func(*http.Request){header("Origin", "http://evil.example")}, 403},
@@ -166,14 +167,14 @@ func checkHeader(t testing.TB, h http.Header) {
 	t.Helper()
 	for name, want := range map[string]string{
 		"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
-		"Referrer-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Content-Security-Policy": policy,
+		"Referrer-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Content-Security-Policy": door.Policy,
 	} {
 		if got := h.Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 	for _, loose := range []string{"unsafe", "*", "data:", "http"} {
-		if strings.Contains(policy, loose) {
+		if strings.Contains(door.Policy, loose) {
 			t.Errorf("the policy allows %s", loose)
 		}
 	}
@@ -185,10 +186,10 @@ func TestDoorCookie(t *testing.T) {
 	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" {
 		t.Errorf("cookie %v: want HttpOnly, SameSite=Strict, this host alone", c)
 	}
-	if len(c.Value) < 43 || c.Value == s.page.door.token {
+	if len(c.Value) < 43 || c.Value == s.page.door.Token {
 		t.Error("the cookie's value must be a secret of its own")
 	}
-	in := s.ask(t, "GET", "/?token="+s.page.door.token, nil, noCookie)
+	in := s.ask(t, "GET", "/?token="+s.page.door.Token, nil, noCookie)
 	if to := in.header.Get("Location"); to != "/" {
 		t.Errorf("the token leads to %q: it must leave the address", to)
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"anamnesis/cmd/internal/page/patch"
+	"anamnesis/cmd/internal/page/picture"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
@@ -36,11 +38,11 @@ type evidenceView struct {
 	Ops       []evidenceOp
 	More      int // operations that are not shown
 	Jump      *jumpView
-	Changed   string // the title of the diff
-	Diff      diff
-	NoDiff    string // why there is none
-	Worked    *diff  // what the task did in place of the steps that were left
-	To, End   int    // from which step to which
+	Changed   string // the title of the patch.Diff
+	Diff      patch.Diff
+	NoDiff    string      // why there is none
+	Worked    *patch.Diff // what the task did in place of the steps that were left
+	To, End   int         // from which step to which
 }
 
 type evidenceOp struct {
@@ -212,7 +214,7 @@ func (v *evidenceView) take(task string, o op.Op) {
 	text := strings.Trim(state.OpText(o), "\n")
 	line, _, _ := strings.Cut(timeline.Describe(o, ""), "\n")
 	e := evidenceOp{Seq: o.Seq, Step: o.Step, Kind: o.Body.Kind(), Line: line, Text: text, Path: opPath(task, o.Seq)}
-	e.Output = failedOutput(o)
+	e.Output = picture.FailedOutput(o)
 	if e.Cut = len(text) > maxEvidenceText; e.Cut {
 		e.Text = strings.ToValidUTF8(text[:maxEvidenceText], "")
 	}

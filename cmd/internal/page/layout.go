@@ -55,7 +55,7 @@ type pages struct {
 
 func parsePages() (*pages, error) {
 	base := template.New("layout.html").Option("missingkey=error").Funcs(template.FuncMap{
-		"clean":    Clean,
+		"clean":    term.Clean,
 		"line":     term.Line,
 		"meaning":  meaning,
 		"join":     func(s []string) string { return strings.Join(s, " · ") },
@@ -117,11 +117,6 @@ func meaning(state any) string {
 		"unreadable":  "its stream cannot be read; 'anamnesis doctor' says why",
 	}[word]
 }
-
-// Clean makes text that came from elsewhere fit to be shown: every control
-// character but tab and newline, bidirectional override and invalid byte is
-// shown as an escape.
-func Clean(s string) string { return term.Clean(s) }
 
 // render answers with a whole page.
 func (s *Server) render(w http.ResponseWriter, code int, name string, v view) error {
@@ -194,16 +189,16 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if partOnly(r) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(code)
-		_, _ = fmt.Fprintln(w, Clean(err.Error()))
+		_, _ = fmt.Fprintln(w, term.Clean(err.Error()))
 		return
 	}
 	title := http.StatusText(code)
 	if code == http.StatusInternalServerError {
 		title = "This cannot be shown" // a file, a disk or git was at fault, not this program
 	}
-	v := view{Title: title, Problem: Clean(err.Error())}
+	v := view{Title: title, Problem: term.Clean(err.Error())}
 	if s.render(w, code, "problem", v) != nil {
-		http.Error(w, Clean(err.Error()), code)
+		http.Error(w, term.Clean(err.Error()), code)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+
+	"anamnesis/cmd/internal/page/picture"
 )
 
 // A page that follows a task asks by what it has: nothing is answered while
@@ -60,10 +62,10 @@ type news struct {
 	Live     liveView
 	Standing *standing // nil: as before
 	Tree     *treeView // nil: as before
-	Chart    *chartView
-	Whole    *opsView  // in the place of the operations shown
-	Same     *opGroup  // to add to the last step shown
-	More     []opGroup // steps to add
+	Chart    *picture.Chart
+	Whole    *opsView        // in the place of the operations shown
+	Same     *picture.Group  // to add to the last step shown
+	More     []picture.Group // steps to add
 	Path     string
 	Range    *opsView // of which numbers those are
 	Auto     *detail  // what matters now; nil: as before
@@ -132,7 +134,7 @@ func (w *watch) taken(version string, after uint64) bool {
 func (w *watch) news(v shown, after, first uint64, version string) news {
 	n := news{Path: taskPath(w.id)}
 	if version != w.version() {
-		tree, chart := w.tree(v), chartOf(w.builder.Requests(), w.builder.Marks())
+		tree, chart := w.tree(v), picture.ChartOf(w.builder.Requests(), w.builder.Marks())
 		n.Tree, n.Chart = &tree, &chart
 	}
 	if first == 0 || w.last == after {
@@ -149,7 +151,7 @@ func (w *watch) news(v shown, after, first uint64, version string) news {
 		n.Same, n.More = &n.More[0], n.More[1:]
 		// Its head is made from all of the step.
 		if lines, err := w.follower.Lines(w.builder.State().Steps.At(l.Step).First-1, opsShown); err == nil {
-			if whole := w.groups(lines); len(whole) > 0 && whole[0].Step == l.Step {
+			if whole := picture.Groups(lines, w.builder); len(whole) > 0 && whole[0].Step == l.Step {
 				n.Same.What = whole[0].What
 			}
 		}

@@ -167,7 +167,7 @@ func TestDamagedStream(t *testing.T) {
 	w.spoil(10)
 	page := s.get(t, "/tasks/task_1")
 	wantIn(t, "the page", page, "damaged in", "0000000000000001.jsonl at byte", "at operation 10", "doctor task_1", "before", "Operations 1 to 9 of 9.")
-	wantIn(t, "how it stands", page, `unreadable</span>`, "It can be read up to operation 9, and cannot go on as it is.")
+	wantIn(t, "how it stands", page, `unreadable</span>`, "It can be read up to operation 9, and cannot be continued as it is.")
 	if strings.Contains(page, "resume task_1") {
 		t.Error("the page offers to go on with a damaged stream")
 	}

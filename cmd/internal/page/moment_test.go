@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/cmd/internal/page/picture"
 	"anamnesis/opstream/op"
 )
 
@@ -32,7 +33,7 @@ func TestOpensAtWhatMatters(t *testing.T) {
 	}
 	_, shown, _ := strings.Cut(page, `<pre class="failed"`)
 	shown, _, _ = strings.Cut(shown, "</pre>")
-	if n := strings.Count(shown, "\n") + 1; n != failedLines {
+	if n := strings.Count(shown, "\n") + 1; n != picture.FailedLines {
 		t.Errorf("%d lines of the output are shown", n)
 	}
 	w.call("Bash", "on")

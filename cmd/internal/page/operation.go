@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"anamnesis/cmd/internal/page/patch"
+	"anamnesis/cmd/internal/page/picture"
+	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/inspect"
@@ -112,10 +115,10 @@ type cutText struct {
 
 func cut(text string, limit int) cutText {
 	if len(text) <= limit {
-		return cutText{Text: Clean(text)}
+		return cutText{Text: term.Clean(text)}
 	}
 	head := strings.ToValidUTF8(text[:limit], "")
-	return cutText{Clean(head), len(text) - len(head)}
+	return cutText{term.Clean(head), len(text) - len(head)}
 }
 
 // pathNumber reads a number of the path.
@@ -194,10 +197,10 @@ func (w *watch) op(seq uint64) (*opDetail, error) {
 // stepDetail is what one step did and changed.
 type stepDetail struct {
 	timeline.Node
-	Diff    diff
-	Problem string // why there is no diff
+	Diff    patch.Diff
+	Problem string // why there is no patch.Diff
 	Signs   []string
-	Broken  []opLine // its calls that failed
+	Broken  []picture.Line // its calls that failed
 
 	opened      op.TaskOpened
 	own, parent steps.Step
@@ -230,7 +233,7 @@ func (w *watch) step(id int) (*stepDetail, error) {
 	for _, n := range nodes {
 		if n.Step == id {
 			st := w.builder.State()
-			d := &stepDetail{Node: n, Signs: signs(n), opened: st.Opened, own: st.Steps.At(id), parent: st.Steps.At(n.Parent)}
+			d := &stepDetail{Node: n, Signs: picture.Signs(n), opened: st.Opened, own: st.Steps.At(id), parent: st.Steps.At(n.Parent)}
 			if n.ParentRow >= 0 {
 				d.before = nodes[n.ParentRow].Commit
 			}
@@ -244,13 +247,13 @@ func (w *watch) step(id int) (*stepDetail, error) {
 }
 
 // failed returns the calls of a step that failed, with what they printed.
-func (w *watch) failed(n timeline.Node) (out []opLine) {
+func (w *watch) failed(n timeline.Node) (out []picture.Line) {
 	lines, err := w.follower.Lines(n.First-1, int(min(n.Last-n.First+1, opsShown)))
 	if err != nil {
 		return nil // the operations say so
 	}
 	for _, l := range lines {
-		if o := lineOf(l, false, w.builder.State().Opened.Dir); o.Output != "" {
+		if o := picture.LineOf(l, false, w.builder.State().Opened.Dir); o.Output != "" {
 			out = append(out, o)
 		}
 	}
@@ -280,7 +283,7 @@ func (d *stepDetail) incomparable(task string) string {
 	case !d.own.Saved:
 		return "The step has no checkpoint: " + d.own.NoCheckpoint
 	case !d.parent.Saved:
-		return fmt.Sprintf("Step %d, from which this one goes on, has no checkpoint: %s", d.parent.ID, d.parent.NoCheckpoint)
+		return fmt.Sprintf("Step %d, which this one continues, has no checkpoint: %s", d.parent.ID, d.parent.NoCheckpoint)
 	case err != nil:
 		return fmt.Sprintf("The snapshots cannot be read: %v. 'anamnesis doctor %s' looks closer.", err, task)
 	case !held:

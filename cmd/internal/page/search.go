@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/cmd/internal/page/patch"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
@@ -113,7 +114,7 @@ func (s *Server) list(v *listView, from string) error {
 	if from != "" {
 		n, err := strconv.Atoi(from)
 		if err != nil || n < 0 || n > v.Total {
-			return refuse(http.StatusBadRequest, "There are %d cards; none stands behind %q.", v.Total, from)
+			return refuse(http.StatusBadRequest, "There are %d cards; the list cannot begin at %q.", v.Total, from)
 		}
 		v.From = n
 	}
@@ -156,7 +157,7 @@ type historyView struct {
 
 type revision struct {
 	history.Revision
-	Diff diff
+	Diff patch.Diff
 }
 
 func (s *Server) showHistory(w http.ResponseWriter, r *http.Request) error {
@@ -170,7 +171,7 @@ func (s *Server) showHistory(w http.ResponseWriter, r *http.Request) error {
 		v.Topic = c.Topic
 	}
 	for _, rev := range revs[:len(revs)-v.More] {
-		v.Revisions = append(v.Revisions, revision{rev, readDiff(rev.Diff)})
+		v.Revisions = append(v.Revisions, revision{rev, patch.Read(rev.Diff)})
 	}
 	return s.render(w, http.StatusOK, "history", view{Title: "History: " + v.Topic, Section: "/cards", Body: v})
 }

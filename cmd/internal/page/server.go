@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"anamnesis/cmd/internal/page/door"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/review"
 	"anamnesis/opstream/op"
@@ -71,7 +72,7 @@ type Server struct {
 	tasks Service
 	store *knowledgebase.Store
 	desk  *review.Desk
-	door  *door
+	door  *door.Door
 	pages *pages
 	mux   *http.ServeMux
 
@@ -101,7 +102,7 @@ func Listen(addr string) (net.Listener, error) {
 // New makes a server that will be reached at addr, the address of a listener
 // from [Listen].
 func New(addr net.Addr, o Options) (*Server, error) {
-	d, err := newDoor(addr)
+	d, err := door.New(addr)
 	if err != nil {
 		return nil, err
 	}
@@ -115,11 +116,11 @@ func New(addr net.Addr, o Options) (*Server, error) {
 }
 
 // URL is the address to open: it holds the token, and is as secret.
-func (s *Server) URL() string { return s.door.url() }
+func (s *Server) URL() string { return s.door.URL() }
 
 // ServeHTTP answers one request, or turns it away at the door.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.door.wrap(s, s.mux).ServeHTTP(w, r)
+	s.door.Wrap(s.turnAway, s.mux).ServeHTTP(w, r)
 }
 
 // server returns what answers requests, with its limits.

@@ -6,11 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
-	"time"
 
-	"anamnesis/cmd/internal/term"
-	"anamnesis/cmd/internal/timeline"
+	"anamnesis/cmd/internal/page/picture"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -21,8 +18,6 @@ const (
 	// opsShown is how many operations one page lists; a page that follows a
 	// task drops the oldest when twice as many stand there.
 	opsShown = 200
-	// textColumns is how much of an operation's text its line shows.
-	textColumns = 120
 )
 
 func (s *Server) taskRoutes() {
@@ -98,7 +93,7 @@ type taskPage struct {
 	Standing                standing
 	Damage                  string
 	Tree                    treeView
-	Chart                   chartView
+	Chart                   picture.Chart
 	Ops                     opsView
 	Live                    liveView
 	Auto                    *detail // what matters now, opened at once; nil: nothing has happened
@@ -114,35 +109,12 @@ type standing struct {
 // opsView is the part of the operation line that is shown.
 type opsView struct {
 	Path          string // of the task
-	Groups        []opGroup
+	Groups        []picture.Group
 	First, Last   uint64 // the operations shown; 0 where there is none
 	Total         uint64
 	Newest        bool // the end is shown, and follows the task
 	Before, After string
 	Damage        string
-}
-
-// opGroup are the operations of one step that are shown.
-type opGroup struct {
-	Step  int
-	What  string // its calls
-	Signs []string
-	Open  bool // they are seen at once
-	Left  bool // a jump left the step
-	Lines []opLine
-}
-
-// opLine is one operation of the line.
-type opLine struct {
-	Seq    uint64
-	Step   int
-	Kind   string
-	Time   string // of the day
-	Tokens int
-	Text   string
-	Faint  bool   // nothing that was said or done
-	Left   bool   // of a step that a jump left
-	Output string // the end of what a command that failed printed
 }
 
 // shown is what of a task a page shows, as its address says it.
@@ -208,7 +180,7 @@ func (w *watch) page(v shown, live int) taskPage {
 	st, path := w.builder.State(), taskPath(w.id)
 	p := taskPage{
 		ID: w.id, Parent: st.Opened.Parent, Dir: st.Opened.Dir, Model: st.Model, Request: st.Request, Path: path,
-		Standing: w.standing(live), Damage: w.damage(), Tree: w.tree(v), Chart: chartOf(w.builder.Requests(), w.builder.Marks()),
+		Standing: w.standing(live), Damage: w.damage(), Tree: w.tree(v), Chart: picture.ChartOf(w.builder.Requests(), w.builder.Marks()),
 	}
 	first := v.first
 	if first == 0 {
@@ -241,7 +213,7 @@ func (w *watch) standing(live int) standing {
 	case "unreadable":
 		s.Text = "Nothing can be read of it."
 		if w.last > 0 {
-			s.Text = fmt.Sprintf("It can be read up to operation %d, and cannot go on as it is.", w.last)
+			s.Text = fmt.Sprintf("It can be read up to operation %d, and cannot be continued as it is.", w.last)
 		}
 	default:
 		s.Text = fmt.Sprintf("Stopped: %s. 'anamnesis resume %s' continues it.", s.State, w.id)
@@ -269,7 +241,7 @@ func (w *watch) ops(v shown, first uint64, limit int) opsView {
 	if n := len(lines); n > 0 {
 		o.First, o.Last = lines[0].Seq, lines[n-1].Seq
 	}
-	o.Groups = w.groups(lines)
+	o.Groups = picture.Groups(lines, w.builder)
 	o.Newest = o.Last == w.last
 	if n := len(o.Groups); n > 0 && o.Newest {
 		o.Groups[n-1].Open = true
@@ -283,84 +255,6 @@ func (w *watch) ops(v shown, first uint64, limit int) opsView {
 			v.first = 0
 		}
 		o.After = v.query(o.Path)
-	}
-	return o
-}
-
-// groups puts operations together by their steps.
-func (w *watch) groups(lines []taskdir.Line) []opGroup {
-	var out []opGroup
-	st, left := w.builder.State(), w.builder.Left()
-	for _, l := range lines {
-		if n := len(out); n == 0 || out[n-1].Step != l.Step {
-			g := opGroup{Step: l.Step, Left: left(l.Step)}
-			if l.Step < st.Steps.Len() {
-				if n := st.Steps.At(l.Step).Failed; n > 0 {
-					g.Signs = append(g.Signs, fmt.Sprintf("%d failed", n))
-				}
-			}
-			if g.Left {
-				g.Signs = append(g.Signs, "left")
-			}
-			out = append(out, g)
-		}
-		g := &out[len(out)-1]
-		g.Lines = append(g.Lines, lineOf(l, g.Left, st.Opened.Dir))
-	}
-	for i := range out {
-		out[i].What = whatOf(out[i].Lines)
-	}
-	return out
-}
-
-// whatOf says what was done in a step: its calls, or what else there is.
-func whatOf(lines []opLine) string {
-	var calls []string
-	said := ""
-	for _, l := range lines {
-		switch {
-		case l.Kind == "tool.called":
-			calls = append(calls, l.Text)
-		case said == "" && !l.Faint && l.Kind != "task.opened":
-			said = l.Text
-		}
-	}
-	if len(calls) > 0 {
-		said = strings.Join(calls, " · ")
-	}
-	return term.Line(said, textColumns)
-}
-
-// What is shown at once of the output of a command that failed: its end.
-const (
-	failedLines = 12
-	failedBytes = 4 << 10
-)
-
-// failedOutput is the end of what a failed call printed; empty for other operations.
-func failedOutput(o op.Op) string {
-	b, ok := o.Body.(*op.ToolReturned)
-	if !ok || !b.IsError && (b.Exit == nil || *b.Exit == 0) {
-		return ""
-	}
-	text := strings.TrimRight(b.Text, "\n")
-	if len(text) > failedBytes {
-		text = strings.ToValidUTF8(text[len(text)-failedBytes:], "")
-	}
-	lines := strings.Split(Clean(text), "\n")
-	return strings.Join(lines[max(0, len(lines)-failedLines):], "\n")
-}
-
-func lineOf(l taskdir.Line, left bool, dir string) opLine {
-	o := opLine{Output: failedOutput(l.Op), Seq: l.Seq, Step: l.Step, Kind: l.Name, Time: l.Time.Local().Format(time.TimeOnly), Tokens: l.Tok, Left: left}
-	text := timeline.Describe(l.Op, dir)
-	if l.Err != nil {
-		text = "its body cannot be read: " + l.Err.Error()
-	}
-	o.Text = term.Line(text, textColumns)
-	switch l.Name {
-	case "model.asked", "tool.started", "log.sealed", "world.saved":
-		o.Faint = true
 	}
 	return o
 }

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"anamnesis/cmd/internal/page/picture"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
@@ -123,7 +124,7 @@ func TestNestedLists(t *testing.T) {
 		}
 		from := rapid.IntRange(0, len(nodes)-1).Draw(rt, "from")
 		v := treeView{Path: "/tasks/t"}
-		v.Items, v.Ends = items(nodes[from:])
+		v.Items, v.Ends = picture.Items(nodes[from:])
 		var out strings.Builder
 		if err := p.parts.ExecuteTemplate(&out, "tree", v); err != nil {
 			rt.Fatal(err)

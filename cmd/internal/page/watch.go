@@ -60,7 +60,7 @@ func (ws *watches) look(id string) (*watch, error) {
 func (ws *watches) get(id string) (*watch, error) {
 	w, gone, err := ws.take(id)
 	if gone != nil {
-		gone.close() // may wait for who reads it; nobody else does meanwhile
+		gone.close() // may wait for a reader
 	}
 	return w, err
 }
@@ -138,7 +138,7 @@ func (w *watch) add(o op.Op) error {
 	return nil
 }
 
-// broken reports a stream that no program goes on with.
+// broken reports whether the stream is one that no program continues.
 func (w *watch) broken() bool {
 	var at *opstream.CorruptError
 	return errors.As(w.end, &at) || errors.Is(w.end, errImpossible)
@@ -152,10 +152,10 @@ func (w *watch) damage() string {
 	case w.end == nil:
 		return ""
 	case errors.As(w.end, &at):
-		return fmt.Sprintf("The stream of this task is damaged in %s at byte %d, at operation %d: %s. What stands before it is shown. "+
+		return fmt.Sprintf("The stream of this task is damaged in %s at byte %d, at operation %d: %s. What comes before it is shown. "+
 			"Nothing was changed. Stop the task if it runs; 'anamnesis doctor %s' says what is lost and how to save the rest.", at.File, at.Offset, at.Seq, at.Why, w.id)
 	case errors.Is(w.end, errImpossible):
-		return fmt.Sprintf("%v. What stands before it is shown. Another program may have written it; 'anamnesis doctor %s' looks closer.", w.end, w.id)
+		return fmt.Sprintf("%v. What comes before it is shown. Another program may have written it; 'anamnesis doctor %s' looks closer.", w.end, w.id)
 	case errors.Is(w.end, opstream.ErrVersion):
 		return fmt.Sprintf("%v. Use the program that wrote it, or a newer one.", w.end)
 	}

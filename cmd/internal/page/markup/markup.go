@@ -1,4 +1,5 @@
-package page
+// Package markup makes HTML of markdown that anybody may have written.
+package markup
 
 import (
 	"bytes"
@@ -12,11 +13,13 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/util"
+
+	"anamnesis/cmd/internal/term"
 )
 
-// maxMarkdownBytes is how much text is rendered. Inline markdown can take
+// MaxBytes is how much text is rendered. Inline markdown can take
 // quadratic time on hostile text, so a longer one is shown as it is written.
-const maxMarkdownBytes = 32 << 10
+const MaxBytes = 32 << 10
 
 // label is what begins a bullet of a card. It is shown as a heading, without its colon.
 var label = regexp.MustCompile(`(<li>(?:\s*<p>)?<strong>[^<]*</strong>):`)
@@ -25,25 +28,25 @@ var label = regexp.MustCompile(`(<li>(?:\s*<p>)?<strong>[^<]*</strong>):`)
 // stand above them.
 const headingShift = 2
 
-// renderMarkdown makes HTML of markdown that anybody may have written. What it
+// Render makes HTML of markdown that anybody may have written. What it
 // gives holds nothing that loads, runs or sends: HTML in the text is shown as
 // text, an image is its description and address, and only http and https
 // addresses are links, with the address beside them, so that none says it leads
 // elsewhere. rendered is false for a text that is only quoted for its length.
-func renderMarkdown(src []byte) (out template.HTML, rendered bool) {
+func Render(src []byte) (out template.HTML, rendered bool) {
 	var b bytes.Buffer
-	if len(src) <= maxMarkdownBytes {
+	if len(src) <= MaxBytes {
 		md := goldmark.New(goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(inert{}, 1))))
 		if err := md.Convert(src, &b); err == nil {
-			// Clean comes last: an entity of the text may have become a character
+			// term.Clean comes last: an entity of the text may have become a character
 			// that turns the text around.
-			text := label.ReplaceAllString(Clean(b.String()), "$1")
+			text := label.ReplaceAllString(term.Clean(b.String()), "$1")
 			return template.HTML(strings.ReplaceAll(text, " ⏎ ", "<br>")), true // the sign for a line break in a bullet
 		}
 		b.Reset()
 	}
 	b.WriteString("<pre>" + html.EscapeString(string(src)) + "</pre>")
-	return template.HTML(Clean(b.String())), false
+	return template.HTML(term.Clean(b.String())), false
 }
 
 // inert renders what goldmark itself would render as something that acts.

@@ -1,4 +1,4 @@
-package page
+package markup
 
 import (
 	"strings"
@@ -24,7 +24,7 @@ func inertFault(t interface {
 	Errorf(string, ...any)
 }, src string) {
 	t.Helper()
-	out, _ := renderMarkdown([]byte(src))
+	out, _ := Render([]byte(src))
 	if string(out) != term.Clean(string(out)) {
 		t.Errorf("%q: a character that acts is left in %q", src, out)
 	}
@@ -112,12 +112,12 @@ func TestMarkdown(t *testing.T) {
 		{"<div>\nx\n</div>", "<pre>&lt;div&gt;\nx\n&lt;/div&gt;</pre>\n"},
 		{"x &#x202e; y", "<p>x \\u202e y</p>\n"},
 	} {
-		if got, ok := renderMarkdown([]byte(tt.src)); !ok || string(got) != tt.want {
+		if got, ok := Render([]byte(tt.src)); !ok || string(got) != tt.want {
 			t.Errorf("%q:\n%s\nwant\n%s", tt.src, got, tt.want)
 		}
 	}
-	long := strings.Repeat("<b>", maxMarkdownBytes)
-	if out, ok := renderMarkdown([]byte(long)); ok || !strings.HasPrefix(string(out), "<pre>&lt;b&gt;") {
+	long := strings.Repeat("<b>", MaxBytes)
+	if out, ok := Render([]byte(long)); ok || !strings.HasPrefix(string(out), "<pre>&lt;b&gt;") {
 		t.Errorf("a text over the limit: %.60s", out)
 	}
 }

@@ -1,4 +1,4 @@
-package page
+package picture
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 )
 
 const (
+	// TextColumns is how much of a text one line shows.
+	TextColumns = 120
 	// maxNesting is how deep the lists stand in one another; branches of branches
 	// beyond stand in the innermost.
 	maxNesting = 16
@@ -18,20 +20,8 @@ const (
 	markColumns = 160
 )
 
-// treeView is a part of the tree of steps, as a drawing and as nested lists
-// that say the same.
-type treeView struct {
-	drawing
-	Path          string
-	Items         []item
-	Ends          []struct{} // lists that end at the end of the part
-	First, Last   int        // rows shown, from 1
-	Total         int
-	Before, After string
-}
-
-// item is one step in the nested lists.
-type item struct {
+// Item is one step in the nested lists.
+type Item struct {
 	timeline.Node
 	Opens   bool       // a list begins before it, within the entry above
 	Splits  bool       // another branch begins: one list ends, and one begins
@@ -51,32 +41,15 @@ type mark struct {
 	Text        string
 }
 
-// tree returns a part of the tree.
-func (w *watch) tree(v shown) treeView {
-	whole := w.builder.Tree()
-	nodes, from := whole.Window(v.row, rowsShown)
-	t := treeView{drawing: draw(whole, from, len(nodes)), Path: taskPath(w.id), First: from + 1, Last: from + len(nodes), Total: len(whole.Nodes)}
-	t.Items, t.Ends = items(nodes)
-	if from > 0 {
-		v.row = max(from-rowsShown, 0)
-		t.Before = v.query(t.Path)
-	}
-	if t.Last < t.Total {
-		v.row = t.Last
-		t.After = v.query(t.Path)
-	}
-	return t
-}
-
-// items says where nested lists begin and end: a branch is a list within the
+// Items says where nested lists begin and end: a branch is a list within the
 // entry of the row it follows. It also returns the lists that are open at the end.
-func items(nodes []timeline.Node) ([]item, []struct{}) {
-	out := make([]item, len(nodes))
+func Items(nodes []timeline.Node) ([]Item, []struct{}) {
+	out := make([]Item, len(nodes))
 	depth := 0
 	for i, n := range nodes {
-		it := item{Node: n, Signs: signs(n)}
+		it := Item{Node: n, Signs: Signs(n)}
 		it.Made, it.MoreOps = marksOf(n)
-		if it.What = term.Line(n.Text, textColumns); it.What == "" {
+		if it.What = term.Line(n.Text, TextColumns); it.What == "" {
 			it.What = "no call"
 		}
 		if i > 0 {
@@ -117,8 +90,8 @@ func branchName(n timeline.Node) string {
 	return term.Line(name, markColumns)
 }
 
-// signs are how a step stands, in words: what the drawing shows by form.
-func signs(n timeline.Node) []string {
+// Signs are how a step stands, in words: what the Drawing shows by form.
+func Signs(n timeline.Node) []string {
 	var out []string
 	if n.Current {
 		out = append(out, "here")

@@ -1,4 +1,6 @@
-package page
+// Package picture lays out what a page shows of a task's steps: the tree of steps as a
+// drawing and as nested lists, and the chart of tokens.
+package picture
 
 import (
 	"cmp"
@@ -20,15 +22,15 @@ const (
 	maxLanes = 8
 	// arcGutter is the room for jumps beside the tree.
 	arcGutter = 44
-	// rowsShown is how many steps one page draws.
-	rowsShown = 200
+	// RowsShown is how many steps one page draws.
+	RowsShown = 200
 	// arcsShown is how many jumps one page draws: the newest of those that touch
 	// the rows shown.
 	arcsShown = 60
 )
 
-// drawing is a part of the tree of steps as an SVG shows it.
-type drawing struct {
+// Drawing is a part of the tree of steps as an SVG shows it.
+type Drawing struct {
 	Width, Height int
 	Edges         []edge
 	Arcs          []arc
@@ -56,9 +58,9 @@ type dot struct {
 	Folded, Current bool
 }
 
-// draw draws the rows from one on, so many.
-func draw(tree timeline.Tree, from, rows int) drawing {
-	d := drawing{Width: arcGutter + min(max(tree.Lanes, 1), maxLanes)*laneWidth, Height: rows * rowHeight}
+// Draw draws the rows from one on, so many.
+func Draw(tree timeline.Tree, from, rows int) Drawing {
+	d := Drawing{Width: arcGutter + min(max(tree.Lanes, 1), maxLanes)*laneWidth, Height: rows * rowHeight}
 	for row, n := range tree.Nodes {
 		if n.ParentRow >= 0 && row >= from && n.ParentRow < from+rows {
 			d.Edges = append(d.Edges, edge{d.edge(tree.Nodes[n.ParentRow].Lane, n.ParentRow-from, n.Lane, row-from), !n.OnPath})
@@ -85,12 +87,12 @@ func laneX(lane int) int { return arcGutter + min(lane, maxLanes-1)*laneWidth + 
 // rowY is the middle of a row.
 func rowY(row int) int { return row*rowHeight + rowHeight/2 }
 
-// within keeps a height inside of the drawing: what goes on beyond is cut off
+// within keeps a height inside of the Drawing: what goes on beyond is cut off
 // at its edge.
-func (d drawing) within(y int) int { return min(max(y, 0), d.Height) }
+func (d Drawing) within(y int) int { return min(max(y, 0), d.Height) }
 
 // edge goes down the parent's lane and turns to the child's.
-func (d drawing) edge(fromLane, fromRow, toLane, toRow int) string {
+func (d Drawing) edge(fromLane, fromRow, toLane, toRow int) string {
 	x, y := laneX(fromLane), d.within(rowY(fromRow)+nodeRadius)
 	toX, toY := laneX(toLane), rowY(toRow)
 	if toX == x || toY > d.Height {
@@ -100,7 +102,7 @@ func (d drawing) edge(fromLane, fromRow, toLane, toRow int) string {
 }
 
 // arc goes out to the left, further for a longer jump, and back to its target.
-func (d drawing) arc(fromLane, fromRow, toLane, toRow int, backward bool) arc {
+func (d Drawing) arc(fromLane, fromRow, toLane, toRow int, backward bool) arc {
 	const gap, head = nodeRadius + 3, 7
 	x, y := laneX(fromLane)-gap, d.within(rowY(fromRow))
 	toX, toY := laneX(toLane)-gap, d.within(rowY(toRow))
@@ -142,8 +144,8 @@ const (
 	windowRoom = 3
 )
 
-// chartView is the size of what the model was sent, against its limits.
-type chartView struct {
+// Chart is the size of what the model was sent, against its limits.
+type Chart struct {
 	Width, Height int
 	Tokens        string // of paths
 	EAS           string
@@ -171,8 +173,8 @@ type chartMark struct {
 	Title string
 }
 
-func chartOf(requests []timeline.Request, marks []timeline.Row) chartView {
-	c := chartView{Width: chartWidth, Height: chartHeight, Requests: len(requests), Label: "The model was not asked yet."}
+func ChartOf(requests []timeline.Request, marks []timeline.Row) Chart {
+	c := Chart{Width: chartWidth, Height: chartHeight, Requests: len(requests), Label: "The model was not asked yet."}
 	if len(requests) == 0 {
 		return c
 	}

@@ -1,4 +1,6 @@
-package page
+// Package door decides who may use a server of this machine: those who were given its
+// address with the token, from pages of its own.
+package door
 
 import (
 	"crypto/rand"
@@ -14,27 +16,28 @@ import (
 // secretBytes is how many random bytes the token and the cookie hold each.
 const secretBytes = 32
 
-// policy is what a page may load and run: the server's own files, nothing
+// Policy is what a page may load and run: the server's own files, nothing
 // written into a page, nothing from elsewhere.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// door decides who is let in.
-type door struct {
+// Door decides who is let in.
+type Door struct {
 	hosts  []string // what a request may call the server, the first in its URL
-	token  string   // in the URL that is printed
+	Token  string   // in the URL that is printed
 	ticket string   // in the cookie the token is exchanged for
 	cookie string   // its name; cookies know no ports, so it holds the port
 }
 
-func newDoor(addr net.Addr) (*door, error) {
+// New makes the door of a server that is reached at addr.
+func New(addr net.Addr) (*Door, error) {
 	_, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
 		return nil, fmt.Errorf("the server's address: %w", err)
 	}
-	d := &door{
+	d := &Door{
 		hosts:  []string{addr.String(), net.JoinHostPort("localhost", port)},
-		token:  secret(),
+		Token:  secret(),
 		ticket: secret(),
 		cookie: "anamnesis-" + port,
 	}
@@ -47,14 +50,17 @@ func secret() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-func (d *door) url() string { return "http://" + d.hosts[0] + "/?token=" + d.token }
+// URL is the address to open, with the token.
+func (d *Door) URL() string { return "http://" + d.hosts[0] + "/?token=" + d.Token }
 
-// wrap puts the door before a handler. s renders what it says to those whom it
-// turns away.
-func (d *door) wrap(s *Server, inside http.Handler) http.Handler {
+// TurnAway answers a user without the cookie; why may be empty.
+type TurnAway func(w http.ResponseWriter, r *http.Request, why string)
+
+// Wrap puts the door before a handler.
+func (d *Door) Wrap(turnAway TurnAway, inside http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", policy)
+		h.Set("Content-Security-Policy", Policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Cache-Control", "no-store")
@@ -69,18 +75,18 @@ func (d *door) wrap(s *Server, inside http.Handler) http.Handler {
 		}
 		switch {
 		case r.URL.Path == "/" && r.URL.Query().Has("token") && reads(r):
-			d.exchange(s, w, r)
+			d.exchange(turnAway, w, r)
 		case strings.HasPrefix(r.URL.Path, "/static/") || d.known(r):
 			inside.ServeHTTP(w, r)
 		default:
-			s.turnAway(w, r, "")
+			turnAway(w, r, "")
 		}
 	})
 }
 
 // foreign says why a request is not one of a user at this machine who uses a
 // page of this server; "" when it may be.
-func (d *door) foreign(r *http.Request) string {
+func (d *Door) foreign(r *http.Request) string {
 	if !slices.Contains(d.hosts, r.Host) {
 		return "this server is not called that: open the address that 'anamnesis serve' printed"
 	}
@@ -109,14 +115,14 @@ func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byt
 
 // known reports the cookie of someone who had the token. A server on another
 // port can give the browser cookies of the same name: those do not lock it out.
-func (d *door) known(r *http.Request) bool {
+func (d *Door) known(r *http.Request) bool {
 	return slices.ContainsFunc(r.CookiesNamed(d.cookie), func(c *http.Cookie) bool { return same(c.Value, d.ticket) })
 }
 
 // exchange returns the cookie for the token, and an address without it.
-func (d *door) exchange(s *Server, w http.ResponseWriter, r *http.Request) {
-	if !same(r.URL.Query().Get("token"), d.token) {
-		s.turnAway(w, r, "The token in this address is not this server's: each start of the server creates a new one.")
+func (d *Door) exchange(turnAway TurnAway, w http.ResponseWriter, r *http.Request) {
+	if !same(r.URL.Query().Get("token"), d.Token) {
+		turnAway(w, r, "The token in this address is not this server's: each start of the server creates a new one.")
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: d.cookie, Value: d.ticket, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})

@@ -1,4 +1,4 @@
-package page
+package patch
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 )
 
 func TestReadDiff(t *testing.T) {
-	d := readDiff("diff --git a/x b/x\nindex 0000..1111\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new \u202e\n same\ndiff --git a/y b/y\n--- a/y\n")
+	d := Read("diff --git a/x b/x\nindex 0000..1111\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new \u202e\n same\ndiff --git a/y b/y\n--- a/y\n")
 	var got []string
 	for _, l := range d.Lines {
 		got = append(got, fmt.Sprintf("%s|%s", l.Kind, l.Text))
@@ -25,16 +25,16 @@ at|--- a/y`
 	if strings.Join(got, "\n") != want || d.Cut {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
-	if d := readDiff(strings.Repeat("+\n", maxDiffBytes)); !d.Cut || len(d.Lines) > maxDiffBytes/2 {
+	if d := Read(strings.Repeat("+\n", MaxBytes)); !d.Cut || len(d.Lines) > MaxBytes/2 {
 		t.Error("a long diff is not cut")
 	}
 }
 
 func TestBoundedBuffer(t *testing.T) {
-	var b boundedBuffer
+	var b Buffer
 	for {
 		if _, err := fmt.Fprint(&b, strings.Repeat("x", 1000)); err != nil {
-			if !errors.Is(err, errFull) || b.Len() != maxDiffBytes+1 {
+			if !errors.Is(err, ErrFull) || b.Len() != MaxBytes+1 {
 				t.Errorf("%d bytes, %v", b.Len(), err)
 			}
 			return

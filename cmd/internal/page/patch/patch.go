@@ -1,0 +1,70 @@
+// Package patch reads unified diffs into lines that a page shows.
+package patch
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"anamnesis/cmd/internal/term"
+)
+
+// MaxBytes is how much of a patch one page shows.
+const MaxBytes = 128 << 10
+
+// Diff is a unified diff as a page shows it, with the part "diff".
+type Diff struct {
+	Lines []Line
+	Cut   bool // there was more than MaxBytes
+}
+
+// Line is a line of a diff. What it is stands in its first character, too:
+// colour is not the only sign.
+type Line struct {
+	Kind string // ins, del, at (a heading) or ""
+	Text string
+}
+
+// Read takes a unified diff apart.
+func Read(patch string) Diff {
+	d := Diff{Cut: len(patch) > MaxBytes}
+	patch = patch[:min(len(patch), MaxBytes)]
+	heading := true // until the first hunk, lines that begin with + or - name files
+	for line := range strings.Lines(patch) {
+		l := Line{Text: term.Clean(strings.TrimRight(line, "\r\n"))}
+		switch {
+		case heading && strings.HasPrefix(line, "index "):
+			continue // names of objects: nothing to read
+		case strings.HasPrefix(line, "@@"):
+			heading = false
+			l.Kind = "at"
+		case strings.HasPrefix(line, "diff "):
+			heading = true
+			l.Kind = "at"
+		case heading:
+			l.Kind = "at"
+		case strings.HasPrefix(line, "+"):
+			l.Kind = "ins"
+		case strings.HasPrefix(line, "-"):
+			l.Kind = "del"
+		}
+		d.Lines = append(d.Lines, l)
+	}
+	return d
+}
+
+// ErrFull ends a patch that is longer than a page shows.
+var ErrFull = errors.New("the page is full")
+
+// Buffer takes at most MaxBytes, and one byte more as the sign that
+// there are more.
+type Buffer struct{ bytes.Buffer }
+
+func (b *Buffer) Write(p []byte) (int, error) {
+	room := MaxBytes + 1 - b.Len()
+	if len(p) > room {
+		b.Buffer.Write(p[:max(0, room)])
+		return max(0, room), ErrFull
+	}
+	return b.Buffer.Write(p)
+}

@@ -1,0 +1,114 @@
+package picture
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/timeline"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// Group are the operations of one step that are shown.
+type Group struct {
+	Step  int
+	What  string // its calls
+	Signs []string
+	Open  bool // they are seen at once
+	Left  bool // a jump left the step
+	Lines []Line
+}
+
+// Line is one operation of the line.
+type Line struct {
+	Seq    uint64
+	Step   int
+	Kind   string
+	Time   string // of the day
+	Tokens int
+	Text   string
+	Faint  bool   // nothing that was said or done
+	Left   bool   // of a step that a jump left
+	Output string // the end of what a command that failed printed
+}
+
+// Groups puts operations together by their steps.
+func Groups(lines []taskdir.Line, b *timeline.Builder) []Group {
+	var out []Group
+	st, left := b.State(), b.Left()
+	for _, l := range lines {
+		if n := len(out); n == 0 || out[n-1].Step != l.Step {
+			g := Group{Step: l.Step, Left: left(l.Step)}
+			if l.Step < st.Steps.Len() {
+				if n := st.Steps.At(l.Step).Failed; n > 0 {
+					g.Signs = append(g.Signs, fmt.Sprintf("%d failed", n))
+				}
+			}
+			if g.Left {
+				g.Signs = append(g.Signs, "left")
+			}
+			out = append(out, g)
+		}
+		g := &out[len(out)-1]
+		g.Lines = append(g.Lines, LineOf(l, g.Left, st.Opened.Dir))
+	}
+	for i := range out {
+		out[i].What = whatOf(out[i].Lines)
+	}
+	return out
+}
+
+// whatOf says what was done in a step: its calls, or what else there is.
+func whatOf(lines []Line) string {
+	var calls []string
+	said := ""
+	for _, l := range lines {
+		switch {
+		case l.Kind == "tool.called":
+			calls = append(calls, l.Text)
+		case said == "" && !l.Faint && l.Kind != "task.opened":
+			said = l.Text
+		}
+	}
+	if len(calls) > 0 {
+		said = strings.Join(calls, " · ")
+	}
+	return term.Line(said, TextColumns)
+}
+
+// What is shown at once of the output of a command that failed: its end.
+const (
+	FailedLines = 12
+	failedBytes = 4 << 10
+)
+
+// FailedOutput is the end of what a failed call printed; empty for other operations.
+func FailedOutput(o op.Op) string {
+	b, ok := o.Body.(*op.ToolReturned)
+	if !ok || !b.IsError && (b.Exit == nil || *b.Exit == 0) {
+		return ""
+	}
+	text := strings.TrimRight(b.Text, "\n")
+	if len(text) > failedBytes {
+		text = strings.ToValidUTF8(text[len(text)-failedBytes:], "")
+	}
+	lines := strings.Split(term.Clean(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-FailedLines):], "\n")
+}
+
+// LineOf returns the line of an operation; left: of a step that a jump left.
+func LineOf(l taskdir.Line, left bool, dir string) Line {
+	o := Line{Output: FailedOutput(l.Op), Seq: l.Seq, Step: l.Step, Kind: l.Name, Time: l.Time.Local().Format(time.TimeOnly), Tokens: l.Tok, Left: left}
+	text := timeline.Describe(l.Op, dir)
+	if l.Err != nil {
+		text = "its body cannot be read: " + l.Err.Error()
+	}
+	o.Text = term.Line(text, TextColumns)
+	switch l.Name {
+	case "model.asked", "tool.started", "log.sealed", "world.saved":
+		o.Faint = true
+	}
+	return o
+}

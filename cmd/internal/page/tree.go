@@ -1,0 +1,62 @@
+package page
+
+import (
+	"context"
+	"errors"
+
+	"anamnesis/cmd/internal/page/patch"
+	"anamnesis/cmd/internal/page/picture"
+	"anamnesis/orchestrator/state"
+	"anamnesis/worldstate"
+)
+
+// treeView is a part of the tree of steps, as a drawing and as nested lists
+// that say the same.
+type treeView struct {
+	picture.Drawing
+	Path          string
+	Items         []picture.Item
+	Ends          []struct{} // lists that end at the end of the part
+	First, Last   int        // rows shown, from 1
+	Total         int
+	Before, After string
+}
+
+// tree returns a part of the tree.
+func (w *watch) tree(v shown) treeView {
+	whole := w.builder.Tree()
+	nodes, from := whole.Window(v.row, picture.RowsShown)
+	t := treeView{Drawing: picture.Draw(whole, from, len(nodes)), Path: taskPath(w.id), First: from + 1, Last: from + len(nodes), Total: len(whole.Nodes)}
+	t.Items, t.Ends = picture.Items(nodes)
+	if from > 0 {
+		v.row = max(from-picture.RowsShown, 0)
+		t.Before = v.query(t.Path)
+	}
+	if t.Last < t.Total {
+		v.row = t.Last
+		t.After = v.query(t.Path)
+	}
+	return t
+}
+
+// worldDiff compares two snapshots of a task's world. It takes no lock and
+// changes nothing.
+func (s *Server) worldDiff(ctx context.Context, st *state.State, from, to string) (patch.Diff, error) {
+	w, err := s.tasks.World(st)
+	if err != nil {
+		return patch.Diff{}, err
+	}
+	defer w.Close()
+	changes, err := w.Diff(ctx, worldstate.ID(from), worldstate.ID(to))
+	if err != nil {
+		return patch.Diff{}, err
+	}
+	if changes, _, err = w.Renames(ctx, changes, nil); err != nil {
+		return patch.Diff{}, err
+	}
+	var text patch.Buffer
+	if err := w.Patch(ctx, &text, changes); err != nil && !errors.Is(err, patch.ErrFull) {
+		return patch.Diff{}, err
+	}
+	return patch.Read(text.String()), nil
+}
