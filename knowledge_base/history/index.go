@@ -15,6 +15,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
 	"golang.org/x/sys/unix"
+
+	"anamnesis/knowledge_base/history/internal/gitdir"
 )
 
 const (
@@ -22,7 +24,7 @@ const (
 	lockWait = 5 * time.Second
 	lockTick = 20 * time.Millisecond
 	// lockName is our end of a lock: index.lock is a second name of it, so
-	// that a lock a dead process of ours left is told from git's.
+	// that a lock left by a dead process of ours differs from git's.
 	lockName = "anamnesis.lock"
 )
 
@@ -32,7 +34,7 @@ func (r *Repo) lock() (release func(), err error) {
 	if err := r.dropDeadLock(ours, theirs); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(ours, os.O_CREATE|os.O_WRONLY, fileMode)
+	f, err := os.OpenFile(ours, os.O_CREATE|os.O_WRONLY, gitdir.FileMode)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", r.git, err)
 	}
@@ -53,7 +55,7 @@ func (r *Repo) lock() (release func(), err error) {
 			return nil, fmt.Errorf("%w: another git process holds %s; wait for it, or remove that file if none is running", ErrBusy, theirs)
 		}
 	}
-	if err := r.sweep(); err != nil {
+	if err := gitdir.Sweep(r.git); err != nil {
 		return nil, errors.Join(fmt.Errorf("sweep %s: %w", r.git, err), os.Remove(theirs))
 	}
 	return func() {
@@ -138,7 +140,7 @@ func (r *Repo) updateIndex(blobs map[string]plumbing.Hash, leftOut map[string]st
 	if err := index.NewEncoder(&b).Encode(idx); err != nil {
 		return fmt.Errorf("encode git index: %w", err)
 	}
-	if err := r.replace(filepath.Join(r.git, "index"), b.Bytes()); err != nil {
+	if err := gitdir.Replace(r.git, filepath.Join(r.git, "index"), b.Bytes()); err != nil {
 		return fmt.Errorf("write git index: %w", err)
 	}
 	if unix.Lstat(filepath.Join(r.git, "index"), &r.wroteAt) == nil {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"pgregory.net/rapid"
+
+	"anamnesis/knowledge_base/history/internal/gitdir"
 )
 
 // packsOf returns the pack files and the bytes of all objects.
@@ -83,7 +85,7 @@ func TestSingleCommitsStaySmall(t *testing.T) {
 	}
 	for _, p := range packs {
 		for line := range strings.Lines(gitIn(t, r, "verify-pack", "-v", p)) {
-			if depth, ok := strings.CutPrefix(line, "chain length = "); ok && depth[0] > '0'+maxChain {
+			if depth, ok := strings.CutPrefix(line, "chain length = "); ok && depth[0] > '0'+gitdir.MaxChain {
 				t.Errorf("a chain too long: %s", line)
 			}
 		}
@@ -115,7 +117,7 @@ func TestDamagedPackIsLeftAlone(t *testing.T) {
 	if err := os.WriteFile(packs[0], data, 0o400); err != nil {
 		t.Fatal(err)
 	}
-	left := filepath.Join(filepath.Dir(packs[0]), tempPrefix+"1")
+	left := filepath.Join(filepath.Dir(packs[0]), gitdir.TempPrefix+"1")
 	if err := os.WriteFile(left, nil, 0o400); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +125,7 @@ func TestDamagedPackIsLeftAlone(t *testing.T) {
 	if got, err := os.ReadFile(packs[0]); err != nil || !bytes.Equal(got, data) {
 		t.Errorf("the damaged pack was replaced: %v", err)
 	}
-	if exists(left) {
+	if gitdir.Exists(left) {
 		t.Error("what a dead writer left is there still")
 	}
 }
@@ -143,7 +145,7 @@ func TestTreeDelta(t *testing.T) {
 			return out
 		}
 		was, is := tree("was"), tree("is")
-		got, err := packfile.PatchDelta(was, treeDelta(was, is))
+		got, err := packfile.PatchDelta(was, gitdir.TreeDelta(was, is))
 		if len(was) > 0 && len(is) > 0 && (err != nil || !bytes.Equal(got, is)) {
 			rt.Fatalf("%q to %q: %q, %v", was, is, got, err)
 		}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/go-git/go-git/v5/config"
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"anamnesis/knowledge_base/history/internal/gitdir"
 )
 
 // Bounds of what a remote may send.
@@ -91,8 +93,8 @@ func (r *Repo) quarantine(remote string) (*quarantine, error) {
 	}
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err = os.MkdirAll(filepath.Dir(path), dirMode); err == nil && filepath.Base(path) != ".keep" {
-			err = os.WriteFile(path, []byte(text), fileMode)
+		if err = os.MkdirAll(filepath.Dir(path), gitdir.DirMode); err == nil && filepath.Base(path) != ".keep" {
+			err = os.WriteFile(path, []byte(text), gitdir.FileMode)
 		}
 		if err != nil {
 			return nil, errors.Join(err, os.RemoveAll(dir))
@@ -285,7 +287,7 @@ func (t *total) add(sizes string, keep *strings.Builder, left *bool) error {
 // asked for the rest has. The index comes last: without it git sees no pack.
 func (q *quarantine) takeOver(ctx context.Context, packs []string, keep string, left bool) error {
 	to := filepath.Join(q.r.git, "objects", "pack")
-	if err := os.MkdirAll(to, dirMode); err != nil {
+	if err := os.MkdirAll(to, gitdir.DirMode); err != nil {
 		return err
 	}
 	if left {
@@ -306,7 +308,7 @@ func (q *quarantine) takeOver(ctx context.Context, packs []string, keep string, 
 			}
 		}
 	}
-	return syncDir(to)
+	return gitdir.SyncDir(to)
 }
 
 // isLeftOut reports whether a blob is too long to be read, or was left out.

@@ -11,6 +11,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"anamnesis/knowledge_base/history/internal/gitdir"
 )
 
 // fetchedRefs is where a remote's branch is kept between fetching and merging.
@@ -59,10 +61,10 @@ func (r *Repo) Fetch(ctx context.Context, remote string) (string, error) {
 	}
 	r.reopen()
 	local := filepath.Join(r.git, filepath.FromSlash(fetchedRefs+branch.Short()))
-	if err := os.MkdirAll(filepath.Dir(local), dirMode); err != nil {
+	if err := os.MkdirAll(filepath.Dir(local), gitdir.DirMode); err != nil {
 		return "", fmt.Errorf("fetch: %w", err)
 	}
-	if err := r.replace(local, []byte(theirs+"\n")); err != nil {
+	if err := gitdir.Replace(r.git, local, []byte(theirs+"\n")); err != nil {
 		return "", fmt.Errorf("fetch: %w", err)
 	}
 	return theirs, nil
@@ -99,7 +101,7 @@ type Side struct {
 	BaseBlob             string
 }
 
-// Merge is how a fetched commit stands to the current one.
+// Merge is how a fetched commit relates to the current one.
 type Merge struct {
 	UpToDate bool   // nothing of theirs is missing here
 	Forward  bool   // nothing of ours is missing there

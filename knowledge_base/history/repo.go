@@ -26,12 +26,11 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"golang.org/x/sys/unix"
+
+	"anamnesis/knowledge_base/history/internal/gitdir"
 )
 
 const (
-	dirMode  fs.FileMode = 0o700
-	fileMode fs.FileMode = 0o600
-
 	// firstBranch is the branch of a repository made here.
 	firstBranch = "refs/heads/main"
 
@@ -130,7 +129,7 @@ func (r *Repo) create(exclude []string) error {
 	}
 	defer os.RemoveAll(temp)
 	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info"} {
-		if err := os.MkdirAll(filepath.Join(temp, d), dirMode); err != nil {
+		if err := os.MkdirAll(filepath.Join(temp, d), gitdir.DirMode); err != nil {
 			return err
 		}
 	}
@@ -142,14 +141,14 @@ func (r *Repo) create(exclude []string) error {
 	}
 	made := &Repo{git: temp}
 	for name, text := range files {
-		if err := made.replace(filepath.Join(temp, filepath.FromSlash(name)), []byte(text)); err != nil {
+		if err := gitdir.Replace(made.git, filepath.Join(temp, filepath.FromSlash(name)), []byte(text)); err != nil {
 			return err
 		}
 	}
 	if err := os.Rename(temp, r.git); err != nil {
 		return err
 	}
-	return syncDir(r.dir)
+	return gitdir.SyncDir(r.dir)
 }
 
 // exclude adds the patterns that are not in .git/info/exclude yet.
@@ -169,13 +168,13 @@ func (r *Repo) exclude(patterns []string) error {
 	if len(more) == 0 {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), gitdir.DirMode); err != nil {
 		return err
 	}
 	if n := len(data); n > 0 && data[n-1] != '\n' {
 		data = append(data, '\n')
 	}
-	return r.replace(path, append(data, strings.Join(more, "\n")+"\n"...))
+	return gitdir.Replace(r.git, path, append(data, strings.Join(more, "\n")+"\n"...))
 }
 
 // Head returns the current commit; "" when there is none yet.

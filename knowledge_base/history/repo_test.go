@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"anamnesis/knowledge_base/history/internal/gitdir"
 )
 
 func newRepo(t *testing.T) *Repo {
@@ -67,7 +69,7 @@ func TestLocks(t *testing.T) {
 	if _, err := r.lock(); err != nil { // and dies
 		t.Fatal(err)
 	}
-	dead := filepath.Join(r.git, tempPrefix+"1")
+	dead := filepath.Join(r.git, gitdir.TempPrefix+"1")
 	if err := os.WriteFile(dead, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

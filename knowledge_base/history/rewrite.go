@@ -17,19 +17,21 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"anamnesis/knowledge_base/history/internal/gitdir"
 )
 
 // maxScrubBytes is the longest file whose bytes a rewrite looks at.
 const maxScrubBytes = 16 << 20
 
-// Scrub says what replaces what a rewrite meets. It gives what is to stay back as
+// Scrub says what replaces what a rewrite meets. It returns what is to stay as
 // it is, and the kinds of what it replaced.
 type Scrub interface {
-	// Name gives the new last part of a path.
+	// Name returns the new last part of a path.
 	Name(path string) (base string, kinds []string)
-	// Blob gives the new bytes of a file; path is "" for one without a name.
+	// Blob returns the new bytes of a file; path is "" for one without a name.
 	Blob(path string, data []byte) (out []byte, kinds []string)
-	// Text gives the new text of a message.
+	// Text returns the new text of a message.
 	Text(text string) (out string, kinds []string)
 }
 
@@ -68,13 +70,13 @@ func (r *Repo) Survey(ctx context.Context, scrub Scrub) (*Survey, error) {
 	return w.survey(), nil
 }
 
-// rewriter gives each object that the refs lead to its new form, and writes it to
+// rewriter makes the new form of each object that the refs lead to, and writes it to
 // a new repository if there is one.
 type rewriter struct {
 	ctx   context.Context
 	r     *Repo
 	scrub Scrub
-	to    *packer // nil: nothing is written
+	to    *gitdir.Packer // nil: nothing is written
 	tips  []*plumbing.Reference
 
 	names   map[string]name
@@ -105,7 +107,7 @@ type changed struct {
 }
 
 // rewriter walks all refs and the index.
-func (r *Repo) rewriter(ctx context.Context, scrub Scrub, to *packer) (*rewriter, error) {
+func (r *Repo) rewriter(ctx context.Context, scrub Scrub, to *gitdir.Packer) (*rewriter, error) {
 	w := &rewriter{ctx: ctx, r: r, scrub: scrub, to: to, names: map[string]name{}, files: map[at]changed{}, trees: map[at]changed{},
 		commits: map[plumbing.Hash]plumbing.Hash{}, seen: map[plumbing.Hash]bool{}, unread: map[string]bool{}, places: map[string]*Place{}}
 	var err error
@@ -201,7 +203,7 @@ func (w *rewriter) read(id plumbing.Hash) (plumbing.ObjectType, []byte, error) {
 // keep writes an object and returns its id.
 func (w *rewriter) keep(t plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
 	if w.to != nil {
-		return w.to.add(t, data)
+		return w.to.Add(t, data)
 	}
 	return plumbing.ComputeHash(t, data), nil
 }

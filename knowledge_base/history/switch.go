@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -18,10 +17,10 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
-	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/storage/filesystem"
-	"github.com/go-git/go-git/v5/storage/memory"
 	"golang.org/x/sys/unix"
+
+	"anamnesis/knowledge_base/history/internal/gitdir"
 )
 
 const (
@@ -33,9 +32,6 @@ const (
 	rewrittenDir = ".git-redacted"
 	beforeDir    = ".git-replaced"
 	makingDir    = ".git-redacting"
-
-	packBatchBytes = 64 << 20
-	packWindow     = 10
 )
 
 // ErrReplaced is returned by Fetch for a history with commits that a rewrite
@@ -69,7 +65,7 @@ func (r *Repo) Rewrite(ctx context.Context, scrub Scrub, mark string) (*Rewrite,
 		return nil, err
 	}
 	// Before the lock: with it Settle knows a lock of a dead rewrite.
-	if err := os.Mkdir(filepath.Join(r.dir, makingDir), dirMode); err != nil {
+	if err := os.Mkdir(filepath.Join(r.dir, makingDir), gitdir.DirMode); err != nil {
 		return nil, err
 	}
 	release, err := r.lock()
@@ -89,12 +85,12 @@ func (rw *Rewrite) make(ctx context.Context, scrub Scrub, mark string) error {
 	if err := copyRest(r.git, making); err != nil {
 		return err
 	}
-	to := &packer{st: filesystem.NewStorage(osfs.New(making), cache.NewObjectLRU(objectCacheBytes)), done: map[plumbing.Hash]bool{}}
+	to := &gitdir.Packer{St: filesystem.NewStorage(osfs.New(making), cache.NewObjectLRU(objectCacheBytes)), Done: map[plumbing.Hash]bool{}}
 	w, err := r.rewriter(ctx, scrub, to)
 	if err != nil {
 		return err
 	}
-	if err := to.flush(); err != nil {
+	if err := to.Flush(); err != nil {
 		return err
 	}
 	rw.Survey, rw.tips = w.survey(), w.tips
@@ -116,16 +112,16 @@ func (rw *Rewrite) make(ctx context.Context, scrub Scrub, mark string) error {
 		delete(replaced, is.String())
 	}
 	replaced[mark] = true
-	if err := made.replace(filepath.Join(making, replacedFile), []byte(strings.Join(slices.Sorted(maps.Keys(replaced)), "\n")+"\n")); err != nil {
+	if err := gitdir.Replace(made.git, filepath.Join(making, replacedFile), []byte(strings.Join(slices.Sorted(maps.Keys(replaced)), "\n")+"\n")); err != nil {
 		return err
 	}
-	if err := syncTree(making); err != nil {
+	if err := gitdir.SyncTree(making); err != nil {
 		return err
 	}
 	if err := os.Rename(making, filepath.Join(r.dir, rewrittenDir)); err != nil {
 		return err
 	}
-	return syncDir(r.dir)
+	return gitdir.SyncDir(r.dir)
 }
 
 // HasMark reports whether the rewrite of that mark took place.
@@ -189,7 +185,7 @@ func (rw *Rewrite) Switch() error {
 		return errors.Join(fmt.Errorf("%w: a branch of %s moved meanwhile; run it again", ErrBusy, r.dir), Settle(r.dir))
 	}
 	ready := filepath.Join(r.dir, rewrittenDir)
-	err = exchange(ready, r.git)
+	err = gitdir.Exchange(ready, r.git)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOTSUP) || errors.Is(err, errors.ErrUnsupported) {
 		// Between the two there is none; Settle ends it.
 		if err = os.Rename(r.git, filepath.Join(r.dir, beforeDir)); err == nil {
@@ -199,7 +195,7 @@ func (rw *Rewrite) Switch() error {
 	if err != nil {
 		return fmt.Errorf("put the rewritten repository in the place of %s: %w", r.git, err)
 	}
-	if err := syncDir(r.dir); err != nil {
+	if err := gitdir.SyncDir(r.dir); err != nil {
 		return err
 	}
 	r.wrote = nil
@@ -217,7 +213,7 @@ func Settle(dir string) error {
 		} else if err != nil {
 			return err
 		}
-		if err := syncDir(dir); err != nil {
+		if err := gitdir.SyncDir(dir); err != nil {
 			return err
 		}
 	}
@@ -237,52 +233,6 @@ func Settle(dir string) error {
 	return nil
 }
 
-// packer writes objects into packs of a bounded size.
-type packer struct {
-	st    *filesystem.Storage
-	batch *memory.Storage
-	ids   []plumbing.Hash
-	size  int
-	done  map[plumbing.Hash]bool
-}
-
-func (p *packer) add(t plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
-	id := plumbing.ComputeHash(t, data)
-	if p.done[id] {
-		return id, nil
-	}
-	p.done[id] = true
-	if p.batch == nil {
-		p.batch = memory.NewStorage()
-	}
-	o := new(plumbing.MemoryObject)
-	o.SetType(t)
-	if _, err := o.Write(data); err != nil {
-		return id, err
-	}
-	if _, err := p.batch.SetEncodedObject(o); err != nil {
-		return id, err
-	}
-	p.ids, p.size = append(p.ids, id), p.size+len(data)
-	if p.size < packBatchBytes {
-		return id, nil
-	}
-	return id, p.flush()
-}
-
-func (p *packer) flush() error {
-	if len(p.ids) == 0 {
-		return nil
-	}
-	w, err := p.st.PackfileWriter()
-	if err != nil {
-		return err
-	}
-	_, err = packfile.NewEncoder(w, p.batch, false).Encode(p.ids, packWindow)
-	p.batch, p.ids, p.size = nil, nil, 0
-	return errors.Join(err, w.Close())
-}
-
 // writeRefs writes the refs as they are after the rewrite.
 func (w *rewriter) writeRefs(made *Repo) error {
 	var packed strings.Builder
@@ -299,17 +249,17 @@ func (w *rewriter) writeRefs(made *Repo) error {
 			continue
 		}
 		path := filepath.Join(made.git, filepath.FromSlash(string(ref.Name())))
-		if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
+		if err := os.MkdirAll(filepath.Dir(path), gitdir.DirMode); err != nil {
 			return err
 		}
-		if err := made.replace(path, []byte("ref: "+string(ref.Target())+"\n")); err != nil {
+		if err := gitdir.Replace(made.git, path, []byte("ref: "+string(ref.Target())+"\n")); err != nil {
 			return err
 		}
 	}
-	if err := w.to.flush(); err != nil {
+	if err := w.to.Flush(); err != nil {
 		return err
 	}
-	return made.replace(filepath.Join(made.git, "packed-refs"), []byte(packed.String()))
+	return gitdir.Replace(made.git, filepath.Join(made.git, "packed-refs"), []byte(packed.String()))
 }
 
 // writeIndex writes git's index with the new ids and names: what was staged stays
@@ -333,7 +283,7 @@ func (w *rewriter) writeIndex(made *Repo) error {
 	if err := index.NewEncoder(&b).Encode(idx); err != nil {
 		return fmt.Errorf("encode git index: %w", err)
 	}
-	return made.replace(filepath.Join(made.git, "index"), b.Bytes())
+	return gitdir.Replace(made.git, filepath.Join(made.git, "index"), b.Bytes())
 }
 
 // derived are the parts of .git that a rewrite makes anew or leaves behind: they
@@ -355,7 +305,7 @@ func copyRest(from, to string) error {
 		return err
 	}
 	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
-		if err := os.MkdirAll(filepath.Join(to, filepath.FromSlash(d)), dirMode); err != nil {
+		if err := os.MkdirAll(filepath.Join(to, filepath.FromSlash(d)), gitdir.DirMode); err != nil {
 			return err
 		}
 	}
@@ -363,59 +313,9 @@ func copyRest(from, to string) error {
 		if derived(e.Name()) {
 			continue
 		}
-		if err := copyPath(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+		if err := gitdir.CopyPath(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func copyPath(from, to string) error {
-	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, rel)
-		switch {
-		case d.IsDir():
-			return os.MkdirAll(target, info.Mode().Perm()|dirMode)
-		case d.Type() == fs.ModeSymlink:
-			link, err := os.Readlink(path)
-			if err != nil {
-				return err
-			}
-			return os.Symlink(link, target)
-		case !d.Type().IsRegular():
-			return nil
-		}
-		in, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer in.Close()
-		out, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm()|fileMode)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(out, in)
-		return errors.Join(err, out.Close())
-	})
-}
-
-// syncTree makes all that is in a folder durable.
-func syncTree(dir string) error {
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() && !d.Type().IsRegular() {
-			return err
-		}
-		return syncDir(path)
-	})
 }

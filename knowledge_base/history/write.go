@@ -2,10 +2,8 @@ package history
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +14,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"anamnesis/knowledge_base/history/internal/gitdir"
 )
 
 // Commit is one commit to be made.
@@ -116,16 +116,16 @@ func (w *objectWriter) write() error {
 			largest = max(largest, len(o.data))
 		}
 	}
-	g, err := w.repo.grow(largest)
+	g, err := gitdir.Grow(w.repo.git, largest)
 	if err != nil {
 		return fmt.Errorf("write objects of %s: %w", w.repo.git, err)
 	}
 	for _, o := range w.objects {
-		if err := g.add(o.id, o.t, o.data, o.like); err != nil {
+		if err := g.Add(o.id, o.t, o.data, o.like); err != nil {
 			return fmt.Errorf("write object %s: %w", o.id, err)
 		}
 	}
-	if err := g.write(); err != nil {
+	if err := g.Write(); err != nil {
 		return fmt.Errorf("write objects of %s: %w", w.repo.git, err)
 	}
 	w.repo.reopen()
@@ -241,68 +241,11 @@ func (r *Repo) moveBranch(branch plumbing.ReferenceName, from, id plumbing.Hash)
 		return fmt.Errorf("%w: %s moved meanwhile", ErrBusy, branch)
 	}
 	path := filepath.Join(r.git, filepath.FromSlash(string(branch)))
-	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), gitdir.DirMode); err != nil {
 		return fmt.Errorf("move %s: %w", branch, err)
 	}
-	if err := r.replace(path, []byte(id.String()+"\n")); err != nil {
+	if err := gitdir.Replace(r.git, path, []byte(id.String()+"\n")); err != nil {
 		return fmt.Errorf("move %s: %w", branch, err)
-	}
-	return nil
-}
-
-// tempPrefix is what git, too, calls objects it is writing, so that its gc
-// removes those a crash left.
-const tempPrefix = "tmp_obj_"
-
-// writeTemp writes a new synced file in dir.
-func writeTemp(dir string, data []byte, mode fs.FileMode) (string, error) {
-	f, err := os.CreateTemp(dir, tempPrefix+"*")
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(f.Name()))
-	}
-	return f.Name(), nil
-}
-
-// replace puts data at a path of the repository by a rename, durably. The
-// temporary file lies beside no refs: git would take it for one.
-func (r *Repo) replace(path string, data []byte) error {
-	temp, err := writeTemp(r.git, data, fileMode)
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return errors.Join(err, os.Remove(temp))
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// sweep removes what dead writers left of replace, and of packs.
-func (r *Repo) sweep() error {
-	for _, dir := range []string{r.git, filepath.Join(r.git, "objects", "pack")} {
-		left, err := fs.Glob(os.DirFS(dir), tempPrefix+"*")
-		if err != nil {
-			return err
-		}
-		for _, name := range left {
-			if err := os.Remove(filepath.Join(dir, name)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("sync %s: %w", dir, err)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package history
+package gitdir
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ const (
 	packHead     = 12      // "PACK", version, number of objects
 	growBytes    = 1 << 20 // a pack longer than this and growTrees of the commit's largest tree stays as it is
 	growTrees    = 2
-	maxChain     = 5   // differences a tree is put together from at most
+	MaxChain     = 5   // differences a tree is put together from at most
 	leastDelta   = 540 // bytes that a difference of the deepest level may have: about six cards;
 	deltaGrowth  = 6   // at each level above so many times as many
 	deltaPercent = 50  // of the tree's own size is a difference worth while
@@ -35,7 +35,7 @@ const (
 
 // grown is a pack that objects are added to.
 type grown struct {
-	repo  *Repo
+	git   string // the repository
 	from  string // path of the pack without .pack; "" for none
 	data  []byte // header and objects, without the sum at the end
 	index *idxfile.MemoryIndex
@@ -43,11 +43,11 @@ type grown struct {
 	at    map[plumbing.Hash]int64 // of what was added
 }
 
-// grow opens the newest pack to add to, or begins one. tree is the size of the
+// Grow opens the newest pack to add to, or begins one. tree is the size of the
 // largest tree that will be added.
-func (r *Repo) grow(tree int) (*grown, error) {
-	g := &grown{repo: r, data: make([]byte, packHead), at: make(map[plumbing.Hash]int64)}
-	name, err := r.newestPack(int64(growBytes + growTrees*tree))
+func Grow(git string, tree int) (*grown, error) {
+	g := &grown{git: git, data: make([]byte, packHead), at: make(map[plumbing.Hash]int64)}
+	name, err := newestPack(git, int64(growBytes+growTrees*tree))
 	if err != nil || name == "" {
 		return g, err
 	}
@@ -72,8 +72,8 @@ func (r *Repo) grow(tree int) (*grown, error) {
 
 // newestPack returns the pack written last that may be added to: of at most so many
 // bytes, not kept by a .keep, and in no multi-pack-index.
-func (r *Repo) newestPack(most int64) (string, error) {
-	dir := filepath.Join(r.git, "objects", "pack")
+func newestPack(git string, most int64) (string, error) {
+	dir := filepath.Join(git, "objects", "pack")
 	var after time.Time
 	if info, err := os.Stat(filepath.Join(dir, "multi-pack-index")); err == nil {
 		after = info.ModTime()
@@ -86,17 +86,12 @@ func (r *Repo) newestPack(most int64) (string, error) {
 	for _, name := range names {
 		base := filepath.Join(dir, strings.TrimSuffix(name, ".pack"))
 		info, err := os.Stat(base + ".pack")
-		if err != nil || info.Size() > most || !info.ModTime().After(after) || exists(base+".keep") || exists(base+".promisor") || !exists(base+".idx") {
+		if err != nil || info.Size() > most || !info.ModTime().After(after) || Exists(base+".keep") || Exists(base+".promisor") || !Exists(base+".idx") {
 			continue
 		}
 		newest, after = base, info.ModTime()
 	}
 	return newest, nil
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }
 
 // offset says where an object begins in the pack.
@@ -111,8 +106,8 @@ func (g *grown) offset(id plumbing.Hash) (int64, bool) {
 	return at, err == nil
 }
 
-// add puts an object into the pack, unless it is there.
-func (g *grown) add(id plumbing.Hash, t plumbing.ObjectType, data []byte, like plumbing.Hash) error {
+// Add puts an object into the pack, unless it is there.
+func (g *grown) Add(id plumbing.Hash, t plumbing.ObjectType, data []byte, like plumbing.Hash) error {
 	if _, ok := g.offset(id); ok {
 		return nil
 	}
@@ -141,7 +136,7 @@ func (g *grown) add(id plumbing.Hash, t plumbing.ObjectType, data []byte, like p
 }
 
 // delta returns the difference of a tree to one that like comes from, and where
-// that begins; nil where the whole is better. The deeper a tree stands in its
+// that begins; nil where the whole is better. The deeper a tree is in its
 // chain, the shorter its difference must be: so chains stay short, and together
 // the differences take a few times what changed.
 func (g *grown) delta(data []byte, like plumbing.Hash) (base int64, delta []byte, err error) {
@@ -165,7 +160,7 @@ func (g *grown) delta(data []byte, like plumbing.Hash) (base int64, delta []byte
 	}
 	for i, at := range chain {
 		depth := len(chain) - i
-		if depth > maxChain {
+		if depth > MaxChain {
 			continue
 		}
 		was, err := g.tree(chain[i:])
@@ -173,13 +168,13 @@ func (g *grown) delta(data []byte, like plumbing.Hash) (base int64, delta []byte
 			return 0, nil, err
 		}
 		most := leastDelta
-		for range maxChain - depth {
+		for range MaxChain - depth {
 			most *= deltaGrowth
 		}
 		if depth == 1 {
 			most = len(data) * deltaPercent / 100
 		}
-		if d := treeDelta(was, data); len(d) <= most {
+		if d := TreeDelta(was, data); len(d) <= most {
 			return at, d, nil
 		}
 	}
@@ -266,8 +261,8 @@ func appendBack(b []byte, n int64) []byte {
 	return b
 }
 
-// write makes the pack durable in the place of the one it comes from.
-func (g *grown) write() error {
+// Write makes the pack durable in the place of the one it comes from.
+func (g *grown) Write() error {
 	if len(g.more) == 0 {
 		return nil
 	}
@@ -306,8 +301,8 @@ func (g *grown) write() error {
 	if _, err := idxfile.NewEncoder(&idx).Encode(index); err != nil {
 		return err
 	}
-	dir := filepath.Join(g.repo.git, "objects", "pack")
-	if err := os.MkdirAll(dir, dirMode); err != nil {
+	dir := filepath.Join(g.git, "objects", "pack")
+	if err := os.MkdirAll(dir, DirMode); err != nil {
 		return err
 	}
 	base := filepath.Join(dir, "pack-"+sum.String())
@@ -323,7 +318,7 @@ func (g *grown) write() error {
 			return errors.Join(err, os.Remove(temp))
 		}
 	}
-	if err := syncDir(dir); err != nil || g.from == "" || g.from == base {
+	if err := SyncDir(dir); err != nil || g.from == "" || g.from == base {
 		return err
 	}
 	for _, ending := range []string{".pack", ".idx", ".rev", ".bitmap", ".mtimes"} { // what stays holds nothing that is not in the new one
@@ -334,9 +329,9 @@ func (g *grown) write() error {
 	return nil
 }
 
-// treeDelta returns the difference between two trees in git's form: runs of
+// TreeDelta returns the difference between two trees in git's form: runs of
 // entries that both have are copied.
-func treeDelta(was, is []byte) []byte {
+func TreeDelta(was, is []byte) []byte {
 	out := binary.AppendUvarint(nil, uint64(len(was)))
 	out = binary.AppendUvarint(out, uint64(len(is)))
 	var from, to, written int // the run being copied; what of is is in out

@@ -1,0 +1,7 @@
+//go:build !linux && !darwin
+
+package gitdir
+
+import "errors"
+
+func Exchange(a, b string) error { return errors.ErrUnsupported }
