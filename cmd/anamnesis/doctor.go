@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/install"
@@ -114,6 +115,9 @@ func (a *app) doctorSurroundings(state string, say func(string, ...any)) {
 		if _, err := os.Lstat(mark); err == nil {
 			m.Container = true
 		}
+	}
+	if err := unix.Access(state, unix.W_OK); err != nil && !errors.Is(err, unix.ENOENT) {
+		say("the state folder %s cannot be written (%v): nothing is recorded; set ANAMNESIS_HOME to a folder that you may read and write", state, err)
 	}
 	for _, line := range m.Concerns(real(state), real(".")) {
 		say("%s", line)

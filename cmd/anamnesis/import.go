@@ -60,6 +60,7 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 	report := beside.Report{Sessions: []beside.Imported{}, Skipped: batch.Skipped}
 	a.notef("%s", batch)
 	if len(batch.Todo) == 0 {
+		a.notImported(batch.Skipped)
 		return a.show(report, func() { a.println("nothing to import") })
 	}
 	if !f.yes {
@@ -76,10 +77,14 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 	if err != nil {
 		return err
 	}
-	for _, why := range report.Skipped {
+	a.notImported(report.Skipped)
+	return a.show(report, func() {
+		a.printf("%s; 'anamnesis tasks --all' lists the sessions, 'anamnesis kb review' shows the drafts\n", report)
+	})
+}
+
+func (a *app) notImported(files []string) {
+	for _, why := range files {
 		a.notef("not imported: %s", why)
 	}
-	return a.show(report, func() {
-		a.printf("%d steps of %d sessions imported, %d cards; 'anamnesis tasks --all' lists the sessions, 'anamnesis kb review' shows the drafts\n", report.Steps(), len(report.Sessions), report.Cards())
-	})
 }

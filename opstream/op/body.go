@@ -1,6 +1,9 @@
 package op
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // TaskOpened is a task's first operation: everything that stays true of it.
 type TaskOpened struct {
@@ -64,6 +67,8 @@ type Origin struct {
 	// recorded while it ran.
 	File    string `json:"file,omitempty"`
 	Version string `json:"version,omitempty"` // of the agent
+	// Began is when an imported session began.
+	Began time.Time `json:"began,omitzero"`
 }
 
 // Imported reports whether the task was read from a session file: it has no

@@ -126,7 +126,7 @@ func (b Batch) String() string {
 			}
 		}
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%s: %d sessions in %d directories, %d new steps", agent, n, len(dirs), steps))
+			parts = append(parts, fmt.Sprintf("%s: %s in %s, %s", agent, count(n, "session", "sessions"), count(len(dirs), "directory", "directories"), count(steps, "new step", "new steps")))
 		}
 	}
 	parts = append(parts, fmt.Sprintf("imported before: %d", b.Known))
@@ -136,26 +136,26 @@ func (b Batch) String() string {
 	return strings.Join(parts, "; ")
 }
 
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 // Report is what an import did.
 type Report struct {
 	Sessions []Imported `json:"sessions"`
 	Skipped  []string   `json:"skipped"` // files that were not read, and why
 }
 
-// Steps counts the steps of all sessions, Cards their cards.
-func (r Report) Steps() (n int) {
+// String says what the import did.
+func (r Report) String() string {
+	steps, cards, known := 0, 0, 0
 	for _, s := range r.Sessions {
-		n += s.Steps
+		steps, cards, known = steps+s.Steps, cards+s.Cards, known+s.Known
 	}
-	return n
-}
-
-// Cards counts the cards of all sessions.
-func (r Report) Cards() (n int) {
-	for _, s := range r.Sessions {
-		n += s.Cards
-	}
-	return n
+	return fmt.Sprintf("%s of %s imported, %s, %d seen again", count(steps, "step", "steps"), count(len(r.Sessions), "session", "sessions"), count(cards, "new card", "new cards"), known)
 }
 
 // Take imports a batch. progress sees how many sessions were taken.

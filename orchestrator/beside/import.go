@@ -51,7 +51,8 @@ type Imported struct {
 	Task  string `json:"task"`
 	Steps int    `json:"steps"` // new ones
 	Had   int    `json:"had"`   // that were there before
-	Cards int    `json:"cards"` // drafts that were written, or known before
+	Cards int    `json:"cards"` // drafts that were written
+	Known int    `json:"known"` // cards that were known before
 }
 
 // Importer reads sessions into a home. It belongs to one goroutine.
@@ -122,7 +123,7 @@ func (im *Importer) Import(ctx context.Context, s *sessions.Session, file string
 		}
 		done.Steps++
 	}
-	done.Cards, err = im.learn(ctx, w)
+	done.Cards, done.Known, err = im.learn(ctx, w)
 	return done, err
 }
 
@@ -174,7 +175,7 @@ func (im *Importer) open(s *sessions.Session, file string) (*stream, error) {
 		err = w.begin(s, file, &op.TaskOpened{
 			Task: task, Dir: s.Dir, Repo: repoOf(s.Dir), Store: h.Store(s.Dir), Model: s.Model, EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised,
 			Encoding: span.Encoding, KB: h.KnowledgeBase(), Program: im.svc.Program(),
-			Origin: &op.Origin{Agent: string(s.Agent), Session: s.ID, File: file, Version: s.Version},
+			Origin: &op.Origin{Agent: string(s.Agent), Session: s.ID, File: file, Version: s.Version, Began: s.Start},
 		})
 	}
 	if err != nil {
@@ -268,13 +269,13 @@ func clip(text string) (string, int64) {
 // learn writes a card for each command of the session that failed and later
 // succeeded, and ends the turn. The cards are durable before the operation that
 // names them.
-func (im *Importer) learn(ctx context.Context, w *stream) (int, error) {
+func (im *Importer) learn(ctx context.Context, w *stream) (written, known int, err error) {
 	opened, last := &w.state.Opened, w.state.Last
 	found := &op.RepairsFound{Range: op.Range{First: 1, Last: last}, Cards: []string{}}
 	var ops []op.Op
-	err := taskdir.EachDecoded(w.journal.Log().Since(0), func(o op.Op) error { ops = append(ops, o); return nil })
+	err = taskdir.EachDecoded(w.journal.Log().Since(0), func(o op.Op) error { ops = append(ops, o); return nil })
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	repaired := anamnesis.Repairs(&anamnesis.Request{
 		Task: opened.Task, JumpSeq: last, WorldDir: opened.Dir, Repo: opened.Repo, Goal: w.state.Request, EAS: opened.EAS,
@@ -286,12 +287,17 @@ func (im *Importer) learn(ctx context.Context, w *stream) (int, error) {
 		var conflict *knowledgebase.ConflictError
 		switch {
 		case errors.As(err, &conflict):
-			found.Cards = append(found.Cards, r.Card.ID)
+			found.Cards, known = append(found.Cards, r.Card.ID), known+1
 		case err != nil:
 			found.NotWritten = append(found.NotWritten, fmt.Sprintf("%s: %v", r.Card.ID, err))
 		case !slices.Contains(found.Cards, stored[0].ID):
 			found.Cards = append(found.Cards, stored[0].ID)
+			if stored[0].ID == r.Card.ID {
+				written++
+			} else {
+				known++
+			}
 		}
 	}
-	return len(found.Cards), w.post(ctx, found, &op.TurnEnded{Reason: "done"})
+	return written, known, w.post(ctx, found, &op.TurnEnded{Reason: "done"})
 }

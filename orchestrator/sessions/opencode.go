@@ -74,7 +74,7 @@ func readOpenCode(data []byte) (*Session, error) {
 		if m.Info.Role == "user" {
 			for _, p := range m.Parts {
 				if p.Type == "text" && !p.Synthetic && !p.Ignored {
-					said = append(said, p.Text)
+					said = append(said, unquoted(p.Text))
 				}
 			}
 			continue
@@ -90,6 +90,16 @@ func readOpenCode(data []byte) (*Session, error) {
 		}
 	}
 	return s, nil
+}
+
+// unquoted removes the quotes that 'opencode run' puts around a prompt with spaces.
+func unquoted(text string) string {
+	inner, ok := strings.CutPrefix(text, `"`)
+	inner, closed := strings.CutSuffix(inner, `"`)
+	if !ok || !closed || strings.Contains(inner, `"`) {
+		return text
+	}
+	return inner
 }
 
 func (st *Step) openCodePart(p *openCodePart) error {

@@ -56,14 +56,17 @@ func Summaries(h Home) ([]Summary, error) {
 // Summarize says how a task is whose state was read.
 func Summarize(h Home, id string, st *state.State) Summary {
 	pid := Live(h, id)
-	origin := st.Opened.Origin
+	origin, last := st.Opened.Origin, changed(h, id)
 	agent := ""
 	if origin != nil {
 		agent = origin.Agent
+		if !origin.Began.IsZero() { // imported later
+			last = origin.Began
+		}
 	}
 	return Summary{
 		Agent: agent, Imported: origin.Imported(),
-		Parent: st.Parent(), ID: id, Dir: st.Opened.Dir, Changed: changed(h, id), Steps: st.EndedSteps(), Ops: st.Last, Jumps: st.Totals.Jumps, USD: st.Totals.Usage.USD, Unpriced: st.Totals.Usage.Unpriced(), Request: st.Request,
+		Parent: st.Parent(), ID: id, Dir: st.Opened.Dir, Changed: last, Steps: st.EndedSteps(), Ops: st.Last, Jumps: st.Totals.Jumps, USD: st.Totals.Usage.USD, Unpriced: st.Totals.Usage.Unpriced(), Request: st.Request,
 		State: st.Standing(pid != 0), PID: pid,
 	}
 }

@@ -364,7 +364,8 @@ func write(path, text string, mode fs.FileMode) error {
 	}
 	temp := path + ".anamnesis.tmp"
 	if err := os.WriteFile(temp, []byte(text), mode); err != nil {
-		return errors.Join(err, os.Remove(temp))
+		_ = os.Remove(temp) // it may not be there
+		return err
 	}
 	return os.Rename(temp, path)
 }
