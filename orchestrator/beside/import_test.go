@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	assets "anamnesis"
 	"anamnesis/opstream/op"
@@ -112,5 +113,24 @@ func TestChangedSession(t *testing.T) {
 	s.Steps = append(s.Steps, sessions.Step{Parent: 3, Text: "Done."})
 	if _, err := im.Import(t.Context(), s, "f"); !errors.Is(err, beside.ErrChanged) {
 		t.Errorf("%v, want ErrChanged", err)
+	}
+}
+
+// TestImportedDate: a list of tasks shows an imported session by the time it began.
+func TestImportedDate(t *testing.T) {
+	svc := service(t)
+	im, err := beside.NewImporter(svc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer im.Close()
+	began := time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
+	s := &sessions.Session{Agent: sessions.Codex, ID: "s-1", Dir: t.TempDir(), Start: began, Steps: []sessions.Step{{Parent: -1, Text: "Done."}}}
+	if _, err := im.Import(t.Context(), s, "f"); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := svc.Tasks()
+	if err != nil || len(rows) != 1 || !rows[0].Changed.Equal(began) {
+		t.Errorf("listed %+v, %v", rows, err)
 	}
 }
