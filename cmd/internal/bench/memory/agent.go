@@ -32,7 +32,7 @@ type agent struct {
 	turn   int
 	said   map[string]bool // cards the agent has called wrong
 	m      Metrics
-	// Of an arm that compacts: what stands for the messages after the request, and the
+	// Of an arm that compacts: what replaces the messages after the request, and the
 	// first message that is still sent.
 	compacted struct {
 		summary []model.Message
@@ -40,7 +40,7 @@ type agent struct {
 	}
 }
 
-// reading is what a message says, apart from where it stands.
+// reading is what a message says, whatever its position.
 type reading struct {
 	tokens int
 	facts  []fact
@@ -118,7 +118,7 @@ func (a *agent) writePass(r model.Request) (model.Reply, error) {
 
 func tokensOf(s string) int { return (len(s) + depot.BytesPerToken - 1) / depot.BytesPerToken }
 
-// account books the request's tokens. What it shares with the request before,
+// account counts the request's tokens. What it shares with the request before,
 // byte for byte from the beginning, is cached.
 func (a *agent) account(msgs []model.Message) (size int) {
 	cached, same := 0, true
@@ -190,7 +190,9 @@ func (a *agent) recall(msgs []model.Message, size int) beliefs {
 			seen[key]++
 			distance := size - before - f.at/depot.BytesPerToken
 			src := a.src.At(key, a.turn*1000+seen[key])
-			if f.unsure && src.At("check first", 0).Chance(a.p.Compliance) {
+			// One draw for a card and a decision: what it says of itself is read once, however
+			// often it repeats the claim.
+			if f.unsure && a.src.At("check first "+f.card, a.turn).Chance(a.p.Compliance) {
 				continue // here the check is to take the option
 			}
 			if src.Chance(Recall(max(distance, 1), size, a.p.EAS)) {
@@ -202,7 +204,7 @@ func (a *agent) recall(msgs []model.Message, size int) beliefs {
 	return out
 }
 
-// place is what the agent knows of where it stands. Finding a literal line is
+// place is the state the agent is in, as it knows it. Finding a literal line is
 // what every model does well at any length, so this is not left to chance.
 type place struct {
 	state, next string
@@ -230,7 +232,7 @@ func (a *agent) where(msgs []model.Message) place {
 	return place{}
 }
 
-// placeOf is the situation that step's mark stands under.
+// placeOf is the situation at the end of the step with that mark.
 func (a *agent) placeOf(msgs []model.Message, step string) place {
 	for i, m := range slices.Backward(msgs) {
 		if r := a.read(m); r.mark == step {
@@ -376,7 +378,7 @@ func (a *agent) dispute(known beliefs, state string) (text string) {
 	return text
 }
 
-// judge books whether the agent wrongly left out the option that leads on. It
+// judge counts whether the agent wrongly left out the option that leads on. It
 // measures and decides nothing.
 func (a *agent) judge(name, state, pick string, avoided []string) {
 	for k, d := range a.pz.Decisions {
