@@ -30,6 +30,7 @@ var floors = []struct {
 	packages   []string
 }{
 	{"opstream", "opstream/jsontext", []string{"disk", "wire", "segments"}},
+	{"knowledge_base", "knowledge_base/sealed", []string{"disk"}},
 	{"knowledge_base/history", "", []string{"gitdir"}},
 	{"knowledge_base/retrieval", "knowledge_base/sealed", []string{"lexical", "vectors"}},
 	{"worldstate", "worldstate/ignore", []string{"fsys", "gitfmt", "objects", "refs", "history", "tree", "usergit", "scan", "restore", "plan", "gc", "diff"}},

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"anamnesis/knowledge_base/history"
+	"anamnesis/knowledge_base/internal/disk"
 )
 
 const (
@@ -138,15 +139,15 @@ func (s *Store) writeIntent(in *intent) error {
 	if err != nil {
 		return err
 	}
-	return writeAtomic(s.opts.fs, in.path, data)
+	return disk.WriteAtomic(s.opts.fs, in.path, data)
 }
 
 func (s *Store) writeFiles(todo []planned) error {
 	for _, p := range todo {
-		if err := makeDir(s.opts.fs, filepath.Dir(p.Path)); err != nil {
+		if err := disk.MakeDir(s.opts.fs, filepath.Dir(p.Path)); err != nil {
 			return err
 		}
-		if err := writeAtomic(s.opts.fs, p.Path, p.data); err != nil {
+		if err := disk.WriteAtomic(s.opts.fs, p.Path, p.data); err != nil {
 			return err
 		}
 	}
@@ -162,7 +163,7 @@ func (s *Store) takeBack(todo []planned, intentPath string) error {
 			continue // not written
 		}
 		if p.old != nil {
-			err = writeAtomic(s.opts.fs, p.Path, p.old.card().Source())
+			err = disk.WriteAtomic(s.opts.fs, p.Path, p.old.card().Source())
 		} else {
 			err = os.Remove(p.Path)
 		}
@@ -212,7 +213,7 @@ func (s *Store) settle() error {
 
 func (s *Store) openHistory() (err error) {
 	if s.repo == nil {
-		s.repo, err = history.Create(s.dir, "/"+indexDir+"/", "/"+replacedDir+"/", "/"+usageFile, "/"+reviewsFile, "/"+ownReviewsFile, tempMark+"*")
+		s.repo, err = history.Create(s.dir, "/"+indexDir+"/", "/"+replacedDir+"/", "/"+usageFile, "/"+reviewsFile, "/"+ownReviewsFile, disk.TempMark+"*")
 	}
 	return err
 }
@@ -310,10 +311,10 @@ func (s *Store) finish(in *intent) error {
 			}
 			continue
 		}
-		if err := makeDir(s.opts.fs, filepath.Dir(path)); err != nil {
+		if err := disk.MakeDir(s.opts.fs, filepath.Dir(path)); err != nil {
 			return err
 		}
-		if err := writeAtomic(s.opts.fs, path, []byte(f.Data)); err != nil {
+		if err := disk.WriteAtomic(s.opts.fs, path, []byte(f.Data)); err != nil {
 			return err
 		}
 		if st, err := s.readCard(path); err == nil && s.cards != nil {

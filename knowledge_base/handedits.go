@@ -13,6 +13,7 @@ import (
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
+	"anamnesis/knowledge_base/internal/disk"
 )
 
 // commitHandEdits commits what people changed with an editor.
@@ -169,8 +170,8 @@ func (s *Store) allCommitted(files int) bool {
 		if !st.committed {
 			return false
 		}
-		now, err := marksAt(int(folders[dir].Fd()), st.base(), s.opts.clock())
-		if (err != nil || !st.marks.vouch(now)) && !s.unchanged(st) {
+		now, err := disk.MarksAt(int(folders[dir].Fd()), st.base(), s.opts.clock())
+		if (err != nil || !st.marks.Vouch(now)) && !s.unchanged(st) {
 			return false
 		}
 	}
@@ -180,17 +181,17 @@ func (s *Store) allCommitted(files int) bool {
 // unchanged reports whether a card's file still holds what it held when it was
 // read or written.
 func (s *Store) unchanged(st *stored) bool {
-	before, err := marksOf(st.path(), s.opts.clock())
-	if err != nil || st.marks.vouch(before) {
+	before, err := disk.MarksOf(st.path(), s.opts.clock())
+	if err != nil || st.marks.Vouch(before) {
 		return err == nil
 	}
-	if !before.regular || before.size > card.MaxBytes {
+	if !before.Regular || before.Size > card.MaxBytes {
 		return false // no card any more, and reading it may take for ever
 	}
 	if sum, err := sumOf(st.path()); err != nil || sum != hex.EncodeToString(st.sum[:]) {
 		return false
 	}
-	if after, err := marksOf(st.path(), s.opts.clock()); err == nil && before.vouch(after) {
+	if after, err := disk.MarksOf(st.path(), s.opts.clock()); err == nil && before.Vouch(after) {
 		with := *st
 		with.marks = before // so that it is not read the next time
 		s.cards[st.ID] = &with
@@ -204,8 +205,8 @@ func (s *Store) unchanged(st *stored) bool {
 func (s *Store) noteCommitted(head string) {
 	s.clean = head
 	for _, st := range s.cards {
-		now, err := marksOf(st.path(), s.opts.clock())
-		if same := err == nil && st.marks.vouch(now); same != st.committed {
+		now, err := disk.MarksOf(st.path(), s.opts.clock())
+		if same := err == nil && st.marks.Vouch(now); same != st.committed {
 			s.setCommitted(st, same)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"unique"
 
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/sealed"
 )
 
@@ -41,7 +42,7 @@ func (s *Store) keptCards() map[string]*stored {
 	out, texts := make(map[string]*stored, n), make(map[string]string)
 	for range n {
 		path := filepath.Join(s.dir, filepath.FromSlash(r.Text()))
-		st := &stored{marks: readMarks(r)}
+		st := &stored{marks: disk.ReadMarks(r)}
 		copy(st.sum[:], r.Bytes(len(st.sum)))
 		copy(st.lesson[:], r.Bytes(len(st.lesson)))
 		copy(st.text[:], r.Bytes(len(st.text)))
@@ -67,7 +68,7 @@ func (s *Store) keepCards(cards map[string]*stored, differ int) {
 	}
 	byPath := make(map[string]*stored, len(cards))
 	for _, st := range cards {
-		if st.marks.settled {
+		if st.marks.Settled {
 			byPath[st.path()] = st
 		}
 	}
@@ -79,7 +80,7 @@ func (s *Store) keepCards(cards map[string]*stored, differ int) {
 		}
 	}
 	if data, err := w.Seal(); err == nil {
-		_ = writeAtomic(s.opts.fs, s.keptPath(), data) // without it the next opening reads more
+		_ = disk.WriteAtomic(s.opts.fs, s.keptPath(), data) // without it the next opening reads more
 	}
 }
 
@@ -98,7 +99,7 @@ func keepCard(w *sealed.Writer, dir, path string, st *stored) bool {
 		return false
 	}
 	w.Text(filepath.ToSlash(path))
-	st.marks.write(w)
+	st.marks.Write(w)
 	w.Bytes(st.sum[:])
 	w.Bytes(st.lesson[:])
 	w.Bytes(st.text[:])
@@ -117,7 +118,7 @@ func keepCard(w *sealed.Writer, dir, path string, st *stored) bool {
 // readNow reads a card's file unless the one known is what it holds.
 func (s *Store) readNow(path string, known *stored) (*stored, error) {
 	if known != nil {
-		if now, err := marksOf(path, s.opts.clock()); err == nil && known.marks.vouch(now) {
+		if now, err := disk.MarksOf(path, s.opts.clock()); err == nil && known.marks.Vouch(now) {
 			return s.judge(known), nil
 		}
 	}

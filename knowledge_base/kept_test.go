@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/internal/disk"
 )
 
 // aged opens a folder an hour later: the marks of its files prove what they hold.
@@ -32,7 +33,7 @@ func aged(t testing.TB, dir string, o *Options) *Store {
 func shippedFolder(t testing.TB, dir string) (paths []string) {
 	t.Helper()
 	month := filepath.Join(dir, day.Format("2006-01"))
-	if err := os.MkdirAll(month, dirMode); err != nil {
+	if err := os.MkdirAll(month, disk.DirMode); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 2 * keptFew {
@@ -43,7 +44,7 @@ func shippedFolder(t testing.TB, dir string) (paths []string) {
 			c.State, c.VerifiedAt = card.Reviewed, &day
 		}
 		paths = append(paths, filepath.Join(month, fileName(c.Topic, c.ID)))
-		if err := os.WriteFile(paths[i], c.Markdown(), fileMode); err != nil {
+		if err := os.WriteFile(paths[i], c.Markdown(), disk.FileMode); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,19 +86,19 @@ func TestChangesByHandAreSeen(t *testing.T) {
 		return []byte(strings.Replace(string(text), "a lesson", "A LESSON", 1))
 	}
 	for name, change := range map[string]func(t *testing.T, path string) error{
-		"in place, of the same length": func(t *testing.T, path string) error { return os.WriteFile(path, edit(t, path), fileMode) },
+		"in place, of the same length": func(t *testing.T, path string) error { return os.WriteFile(path, edit(t, path), disk.FileMode) },
 		"with the time put back": func(t *testing.T, path string) error {
 			was, err := os.Stat(path)
 			if err != nil {
 				return err
 			}
-			if err := os.WriteFile(path, edit(t, path), fileMode); err != nil {
+			if err := os.WriteFile(path, edit(t, path), disk.FileMode); err != nil {
 				return err
 			}
 			return os.Chtimes(path, was.ModTime(), was.ModTime())
 		},
 		"another file in its place": func(t *testing.T, path string) error {
-			if err := os.WriteFile(path+".new", edit(t, path), fileMode); err != nil {
+			if err := os.WriteFile(path+".new", edit(t, path), disk.FileMode); err != nil {
 				return err
 			}
 			return os.Rename(path+".new", path)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/usage"
 )
 
@@ -112,7 +113,7 @@ func (s *Store) scan(ctx context.Context, known map[string]*stored) (out content
 		if len(out.cards) == MaxCards {
 			return out, 0, fmt.Errorf("more than %d cards; move some to another folder", MaxCards)
 		}
-		if r.st.marks.settled {
+		if r.st.marks.Settled {
 			if was := known[paths[i]]; was != nil && was.marks == r.st.marks {
 				differ--
 			} else {
@@ -194,11 +195,11 @@ func (s *Store) readCard(path string) (*stored, error) {
 
 // readCardFile reads one regular file of bounded size, as the file says it.
 func readCardFile(path string, clock func() time.Time) (*stored, error) {
-	before, err := marksOf(path, clock())
+	before, err := disk.MarksOf(path, clock())
 	if err != nil {
 		return nil, err
 	}
-	if !before.regular {
+	if !before.Regular {
 		return nil, fmt.Errorf("read %s: not a regular file", path)
 	}
 	f, err := os.Open(path)
@@ -219,7 +220,7 @@ func readCardFile(path string, clock func() time.Time) (*stored, error) {
 	}
 	st := newStored(c, path, src)
 	// The marks say what was read only if they are the same before and after.
-	if after, err := marksOf(path, clock()); err == nil && before.vouch(after) {
+	if after, err := disk.MarksOf(path, clock()); err == nil && before.Vouch(after) {
 		st.marks = before
 	}
 	return st, nil

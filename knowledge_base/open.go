@@ -13,6 +13,7 @@ import (
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
+	"anamnesis/knowledge_base/internal/disk"
 )
 
 // Open opens the knowledge base in dir, creating it 0700 where it is absent,
@@ -30,7 +31,7 @@ func Open(dir string, o *Options) (*Store, error) {
 		s.opts.clock = time.Now
 	}
 	if s.opts.fs == nil {
-		s.opts.fs = osFileSystem{}
+		s.opts.fs = disk.OS{}
 	}
 	if dir == "" {
 		return nil, errors.New("open knowledge base: no directory given")
@@ -97,7 +98,7 @@ func (s *Store) checkBrought() error {
 // of the program, which kept none, has been at work here: what is reviewed then
 // was reviewed here.
 func (s *Store) beginReviews(older bool) error {
-	if err := makeDir(s.opts.fs, s.dir); err != nil {
+	if err := disk.MakeDir(s.opts.fs, s.dir); err != nil {
 		return err
 	}
 	var lines []reviewed
@@ -121,17 +122,17 @@ func (s *Store) beginReviews(older bool) error {
 		}
 		b.WriteString(string(line) + "\n")
 	}
-	return writeAtomic(s.opts.fs, s.opts.reviews, b.Bytes())
+	return disk.WriteAtomic(s.opts.fs, s.opts.reviews, b.Bytes())
 }
 
 // prepare makes the folders and sweeps what dead writers left.
 func (s *Store) prepare() error {
 	for _, d := range []string{s.dir, filepath.Join(s.dir, indexDir)} {
-		if err := makeDir(s.opts.fs, d); err != nil {
+		if err := disk.MakeDir(s.opts.fs, d); err != nil {
 			return err
 		}
 	}
-	release, err := lockFile(s.lockPath(), false)
+	release, err := disk.Lock(s.lockPath(), false)
 	if err != nil {
 		return err
 	}
@@ -141,7 +142,7 @@ func (s *Store) prepare() error {
 	defer release()
 	ignore := filepath.Join(s.dir, indexDir, ".gitignore")
 	if _, err := os.Stat(ignore); errors.Is(err, fs.ErrNotExist) {
-		if err := writeAtomic(s.opts.fs, ignore, []byte("*\n")); err != nil {
+		if err := disk.WriteAtomic(s.opts.fs, ignore, []byte("*\n")); err != nil {
 			return err
 		}
 	}
@@ -150,7 +151,7 @@ func (s *Store) prepare() error {
 		return err
 	}
 	for _, d := range append(months, indexDir, replacedDir) {
-		if err := sweepTemp(filepath.Join(s.dir, d)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := disk.SweepTemp(filepath.Join(s.dir, d)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

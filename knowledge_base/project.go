@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/retrieval"
 )
 
@@ -124,10 +125,10 @@ func (s *Store) note(lines []reviewed) error {
 		}
 		b.WriteString("\n" + string(line) + "\n") // an empty line ends what was torn before
 	}
-	if err := makeDir(s.opts.fs, filepath.Dir(s.opts.reviews)); err != nil {
+	if err := disk.MakeDir(s.opts.fs, filepath.Dir(s.opts.reviews)); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(s.opts.reviews, os.O_APPEND|os.O_WRONLY|os.O_CREATE, fileMode)
+	f, err := os.OpenFile(s.opts.reviews, os.O_APPEND|os.O_WRONLY|os.O_CREATE, disk.FileMode)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/internal/disk"
 )
 
 // Actor says who wants a change; the history names them as its author.
@@ -95,7 +96,7 @@ func (s *Store) Apply(ctx context.Context, ch Change) ([]Stored, error) {
 	if s.closed {
 		return nil, ErrClosed
 	}
-	release, err := lockFile(s.lockPath(), true)
+	release, err := disk.Lock(s.lockPath(), true)
 	if err != nil {
 		return nil, fmt.Errorf("put cards: %w", err)
 	}
@@ -293,11 +294,11 @@ func (s *Store) keepReplaced(old *stored) error {
 		return nil
 	}
 	dir := filepath.Join(s.dir, replacedDir)
-	if err := makeDir(s.opts.fs, dir); err != nil {
+	if err := disk.MakeDir(s.opts.fs, dir); err != nil {
 		return err
 	}
 	keep := filepath.Join(dir, fmt.Sprintf("%s.%x.md", old.ID, old.sum[:6]))
-	return writeAtomic(s.opts.fs, keep, old.card().Source())
+	return disk.WriteAtomic(s.opts.fs, keep, old.card().Source())
 }
 
 // take makes what was written the cards in memory.

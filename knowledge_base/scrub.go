@@ -19,6 +19,7 @@ import (
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
+	"anamnesis/knowledge_base/internal/disk"
 )
 
 // Secrets is what a folder and its history hold of secrets, and what became of it.
@@ -284,7 +285,7 @@ func (s *Store) RemoveSecrets(ctx context.Context) (*Secrets, error) {
 	if s.closed {
 		return nil, ErrClosed
 	}
-	release, err := lockFile(s.lockPath(), true)
+	release, err := disk.Lock(s.lockPath(), true)
 	if err != nil {
 		return nil, fmt.Errorf("remove secrets: %w", err)
 	}
@@ -457,5 +458,5 @@ func (s *Store) scrubList(list string, b *scrubber) error {
 	if bytes.Equal(out.Bytes(), data) {
 		return nil
 	}
-	return writeAtomic(s.opts.fs, list, out.Bytes())
+	return disk.WriteAtomic(s.opts.fs, list, out.Bytes())
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/retrieval"
 )
 
@@ -132,7 +133,7 @@ func (s *Store) buildIndex(ctx context.Context, anew bool) error {
 	if anew || x == nil {
 		x = retrieval.New(&retrieval.Options{
 			Embedder: s.opts.Embedder, VectorWait: s.opts.VectorWait, Now: s.opts.Now, Dir: filepath.Join(s.dir, indexDir),
-			WriteFile: func(path string, data []byte) error { return writeAtomic(s.opts.fs, path, data) },
+			WriteFile: func(path string, data []byte) error { return disk.WriteAtomic(s.opts.fs, path, data) },
 		})
 		s.dropIndex()
 		if anew {

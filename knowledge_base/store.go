@@ -18,6 +18,7 @@ import (
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
+	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/knowledge_base/usage"
 )
@@ -85,7 +86,7 @@ type Options struct {
 
 	usage, reviews string // where they are kept; "" is beside the cards
 
-	fs    fileSystem       // for tests
+	fs    disk.FS          // for tests
 	clock func() time.Time // for tests: what the age of files is measured by
 }
 
@@ -142,7 +143,7 @@ type stored struct {
 	lesson    lesson
 	sum       [sha256.Size]byte // of the file
 	text      [sha256.Size]byte // of what the card is found by
-	marks     marks             // of the file that was read; none of what was written here
+	marks     disk.Marks        // of the file that was read; none of what was written here
 	claimed   bool              // the file says reviewed, and that does not count here
 	outside   bool              // the card arrived from elsewhere, and was not reviewed here
 	committed bool              // the commit Store.clean holds the file as it is here

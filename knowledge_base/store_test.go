@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/internal/disk"
 )
 
 func TestPutLayout(t *testing.T) {
@@ -36,9 +37,9 @@ func TestPutLayout(t *testing.T) {
 		if d.Name() == ".git" {
 			return fs.SkipDir
 		}
-		want := fileMode
+		want := disk.FileMode
 		if d.IsDir() {
-			want = fs.ModeDir | dirMode
+			want = fs.ModeDir | disk.DirMode
 		}
 		if fi.Mode() != want {
 			t.Errorf("%s has mode %v, want %v", path, fi.Mode(), want)
@@ -233,7 +234,7 @@ func TestOpenRefuses(t *testing.T) {
 // faultyFS stops at the n-th step: a failure, or a crash, after which
 // nothing works any more and what is on disk stays as it is.
 type faultyFS struct {
-	osFileSystem
+	disk.OS
 	left  int
 	crash bool
 	dead  bool
@@ -256,26 +257,26 @@ func (f *faultyFS) step() error {
 func (f *faultyFS) WriteTemp(dir string, data []byte) (string, error) {
 	if err := f.step(); err != nil {
 		if f.crash { // half of it reached the disk
-			path, werr := f.osFileSystem.WriteTemp(dir, data[:len(data)/2])
+			path, werr := f.OS.WriteTemp(dir, data[:len(data)/2])
 			return path, errors.Join(err, werr)
 		}
 		return "", err
 	}
-	return f.osFileSystem.WriteTemp(dir, data)
+	return f.OS.WriteTemp(dir, data)
 }
 
 func (f *faultyFS) Rename(from, to string) error {
 	if err := f.step(); err != nil {
 		return err
 	}
-	return f.osFileSystem.Rename(from, to)
+	return f.OS.Rename(from, to)
 }
 
 func (f *faultyFS) SyncDir(dir string) error {
 	if err := f.step(); err != nil {
 		return err
 	}
-	return f.osFileSystem.SyncDir(dir)
+	return f.OS.SyncDir(dir)
 }
 
 // At every step a put can fail or the process can die; the card is then the
@@ -299,7 +300,7 @@ func TestPutFaults(t *testing.T) {
 					if err != nil && !errors.Is(err, errFault) {
 						t.Errorf("error %v does not name the fault", err)
 					}
-					if temps, _ := filepath.Glob(filepath.Join(dir, "*", tempMark+"*")); !crash && len(temps) > 0 {
+					if temps, _ := filepath.Glob(filepath.Join(dir, "*", disk.TempMark+"*")); !crash && len(temps) > 0 {
 						t.Errorf("a failed put left %v", temps)
 					}
 					again := openStore(t, dir)
@@ -317,7 +318,7 @@ func TestPutFaults(t *testing.T) {
 					if c, err := again.Get("k1"); err != nil || c.Issue[0] != newText {
 						t.Fatalf("after putting again: %v, %v", c, err)
 					}
-					temps, err := filepath.Glob(filepath.Join(dir, "*", tempMark+"*"))
+					temps, err := filepath.Glob(filepath.Join(dir, "*", disk.TempMark+"*"))
 					if err != nil || len(temps) > 0 {
 						t.Errorf("left behind: %v, %v", temps, err)
 					}

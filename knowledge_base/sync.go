@@ -10,6 +10,7 @@ import (
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
+	"anamnesis/knowledge_base/internal/disk"
 )
 
 // maxPushes is how often a sync fetches again because the remote went on
@@ -72,7 +73,7 @@ func (s *Store) syncOnce(ctx context.Context, remote string, out *Synced) error 
 	if s.opts.NoHistory {
 		return errors.New("the cards lie in a project's repository; git pull and push there")
 	}
-	release, err := lockFile(s.lockPath(), true)
+	release, err := disk.Lock(s.lockPath(), true)
 	if err != nil {
 		return err
 	}

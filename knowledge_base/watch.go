@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/fsnotify/fsnotify"
+
+	"anamnesis/knowledge_base/internal/disk"
 )
 
 // maxWatched is how many names of changed files are kept; of more, everything is
@@ -133,7 +135,7 @@ func (s *Store) ours(names map[string]bool) bool {
 		return false // what counts as reviewed is read anew with the cards
 	}
 	for path := range names {
-		if strings.HasPrefix(filepath.Base(path), tempMark) {
+		if strings.HasPrefix(filepath.Base(path), disk.TempMark) {
 			continue
 		}
 		st := s.cardAt(path)

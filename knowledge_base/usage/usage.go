@@ -24,7 +24,7 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"anamnesis/knowledge_base/internal/disk"
 )
 
 // Limits of the log.
@@ -273,12 +273,7 @@ func Append(path string, events []Event) (err error) {
 		return fmt.Errorf("count card usage: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	for {
-		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err != nil {
+	if err := disk.LockOpen(f); err != nil {
 		return fmt.Errorf("count card usage: lock %s: %w", path, err)
 	}
 	size, err := f.Seek(0, io.SeekEnd)

@@ -1,4 +1,6 @@
-package knowledgebase
+// Package disk is the cards' access to the file system: durable writes with a seam for
+// faults, locks among processes, and marks that tell whether a file changed.
+package disk
 
 import (
 	"errors"
@@ -11,24 +13,24 @@ import (
 )
 
 const (
-	dirMode  fs.FileMode = 0o700
-	fileMode fs.FileMode = 0o600
-	tempMark             = ".tmp-"
+	DirMode  fs.FileMode = 0o700
+	FileMode fs.FileMode = 0o600
+	TempMark             = ".tmp-"
 )
 
-// fileSystem is the seam between the store and the disk: what a durable
+// FS is the seam between the store and the disk: what a durable
 // write is made of, so that a test can fail or stop at each of its steps.
-type fileSystem interface {
+type FS interface {
 	// WriteTemp writes a new file in dir and syncs it.
 	WriteTemp(dir string, data []byte) (path string, err error)
 	Rename(from, to string) error
 	SyncDir(dir string) error
 }
 
-type osFileSystem struct{}
+type OS struct{}
 
-func (osFileSystem) WriteTemp(dir string, data []byte) (string, error) {
-	f, err := os.CreateTemp(dir, tempMark+"*")
+func (OS) WriteTemp(dir string, data []byte) (string, error) {
+	f, err := os.CreateTemp(dir, TempMark+"*")
 	if err != nil {
 		return "", err
 	}
@@ -45,9 +47,9 @@ func (osFileSystem) WriteTemp(dir string, data []byte) (string, error) {
 	return f.Name(), nil
 }
 
-func (osFileSystem) Rename(from, to string) error { return os.Rename(from, to) }
+func (OS) Rename(from, to string) error { return os.Rename(from, to) }
 
-func (osFileSystem) SyncDir(dir string) error {
+func (OS) SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
@@ -59,9 +61,9 @@ func (osFileSystem) SyncDir(dir string) error {
 	return err
 }
 
-// writeAtomic makes path hold data: after it returns nil the new content
+// WriteAtomic makes path hold data: after it returns nil the new content
 // survives a crash, and at no moment is there a half-written file at path.
-func writeAtomic(fsys fileSystem, path string, data []byte) error {
+func WriteAtomic(fsys FS, path string, data []byte) error {
 	dir := filepath.Dir(path)
 	temp, err := fsys.WriteTemp(dir, data)
 	if err != nil {
@@ -76,24 +78,24 @@ func writeAtomic(fsys fileSystem, path string, data []byte) error {
 	return nil
 }
 
-// makeDir creates dir beneath an existing or new parent and syncs the parent.
-func makeDir(fsys fileSystem, dir string) error {
+// MakeDir creates dir beneath an existing or new parent and syncs the parent.
+func MakeDir(fsys FS, dir string) error {
 	if fi, err := os.Stat(dir); err == nil {
 		if !fi.IsDir() {
 			return fmt.Errorf("create %s: a file is in the way", dir)
 		}
 		return nil
 	}
-	if err := os.MkdirAll(dir, dirMode); err != nil {
+	if err := os.MkdirAll(dir, DirMode); err != nil {
 		return err // names the path
 	}
 	return fsys.SyncDir(filepath.Dir(dir))
 }
 
-// lockFile takes an exclusive lock among processes, waiting for it when wait
+// Lock takes an exclusive lock among processes, waiting for it when wait
 // is set. A nil release with a nil error means: held by another.
-func lockFile(path string, wait bool) (release func(), err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode)
+func Lock(path string, wait bool) (release func(), err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, FileMode)
 	if err != nil {
 		return nil, err
 	}
@@ -101,13 +103,7 @@ func lockFile(path string, wait bool) (release func(), err error) {
 	if !wait {
 		how |= syscall.LOCK_NB
 	}
-	for {
-		err = syscall.Flock(int(f.Fd()), how)
-		if !errors.Is(err, syscall.EINTR) {
-			break
-		}
-	}
-	if err != nil {
+	if err := flock(f, how); err != nil {
 		f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, nil
@@ -117,15 +113,26 @@ func lockFile(path string, wait bool) (release func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// sweepTemp removes what writers that died left behind. The caller holds the
-// lock, so nobody is writing.
-func sweepTemp(dir string) error {
+// LockOpen waits for the exclusive lock of an open file, which ends when it is closed.
+func LockOpen(f *os.File) error { return flock(f, syscall.LOCK_EX) }
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := syscall.Flock(int(f.Fd()), how); !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+// SweepTemp removes what writers that died left behind. The caller holds the
+// lock, so no other process writes.
+func SweepTemp(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if e.Type().IsRegular() && strings.HasPrefix(e.Name(), tempMark) {
+		if e.Type().IsRegular() && strings.HasPrefix(e.Name(), TempMark) {
 			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}

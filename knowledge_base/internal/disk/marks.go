@@ -1,0 +1,73 @@
+package disk
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"anamnesis/knowledge_base/sealed"
+)
+
+// RacyWindow is how long after its last change a file's marks prove nothing:
+// another change within the file system's coarsest time step (two seconds, on
+// FAT) could leave them as they are. Such a file is read again.
+const RacyWindow = 2 * time.Second
+
+// Marks are what tells that a file was not changed: its place on the disk, its
+// size, and when its bytes and its inode changed last, in nanoseconds. The zero
+// value vouches for nothing.
+type Marks struct {
+	dev, ino         uint64
+	Size             int64
+	modified, noted  int64 // mtime, ctime
+	Regular, Settled bool
+}
+
+// MarksOf looks at a file that is about to be read at now.
+func MarksOf(path string, now time.Time) (Marks, error) { return MarksAt(unix.AT_FDCWD, path, now) }
+
+// MarksAt is MarksOf for a path within an open folder: a look at many files of
+// one folder takes half as long.
+func MarksAt(folder int, path string, now time.Time) (Marks, error) {
+	var st unix.Stat_t
+	if err := lstat(folder, path, &st); err != nil {
+		return Marks{}, err
+	}
+	m := Marks{dev: uint64(st.Dev), ino: st.Ino, Size: st.Size, modified: st.Mtim.Nano(), noted: st.Ctim.Nano(),
+		Regular: st.Mode&unix.S_IFMT == unix.S_IFREG}
+	m.Settled = m.Regular && max(m.modified, m.noted) < now.Add(-RacyWindow).UnixNano()
+	return m, nil
+}
+
+// Vouch reports whether the file is the one that had the marks when it was
+// read, unchanged.
+func (m Marks) Vouch(now Marks) bool {
+	now.Settled = m.Settled
+	return m.Settled && m == now
+}
+
+func (m Marks) Write(w *sealed.Writer) {
+	for _, n := range []uint64{m.dev, m.ino, uint64(m.Size), uint64(m.modified), uint64(m.noted)} {
+		w.Uint(n)
+	}
+}
+
+// ReadMarks reads marks that were settled when they were written.
+func ReadMarks(r *sealed.Reader) Marks {
+	return Marks{dev: r.Uint(), ino: r.Uint(), Size: int64(r.Uint()), modified: int64(r.Uint()), noted: int64(r.Uint()), Regular: true, Settled: true}
+}
+
+// lstat is the system call, begun again where a signal ended it.
+func lstat(folder int, path string, st *unix.Stat_t) error {
+	for {
+		err := unix.Fstatat(folder, path, st, unix.AT_SYMLINK_NOFOLLOW)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return &fs.PathError{Op: "lstat", Path: path, Err: err}
+		}
+	}
+}
