@@ -6,13 +6,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"os"
-
-	"github.com/charmbracelet/colorprofile"
-	"golang.org/x/term"
 
 	assets "anamnesis"
+	"anamnesis/cmd/internal/console"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
@@ -68,33 +64,13 @@ func (a *app) streamSecrets(o taskdir.Owner) []redact.Secret {
 	return svc.TaskSecrets(o.Dir, o.Redact)
 }
 
-// isTerminal reports whether what is written is seen at once.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// interactive says whether a user sits at the terminal.
-func (a *app) interactive() bool {
-	in, ok := a.stdin.(*os.File)
-	out, ok2 := a.stderr.(*os.File)
-	return ok && ok2 && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd()))
-}
-
-// styled is standard output with colours where the terminal shows them and
-// NO_COLOR is not set.
-func (a *app) styled() io.Writer {
-	return colorprofile.NewWriter(a.stdout, os.Environ())
-}
-
-// width is the terminal's, or what fits most screens and logs.
-func (a *app) width() int {
-	for _, w := range []io.Writer{a.stdout, a.stderr} {
-		if f, ok := w.(*os.File); ok {
-			if cols, _, err := term.GetSize(int(f.Fd())); err == nil && cols > 0 {
-				return cols
-			}
-		}
+// tty is this process's terminal.
+func (a *app) tty() *console.Console {
+	if a.console == nil {
+		a.console = &console.Console{In: a.stdin, Out: a.stdout, Err: a.stderr, Getenv: a.getenv}
 	}
-	return 120
+	return a.console
 }
+
+func (a *app) interactive() bool { return a.tty().Interactive() }
+func (a *app) width() int        { return a.tty().Width() }

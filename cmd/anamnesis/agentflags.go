@@ -4,13 +4,12 @@ package main
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/settings"
 	"anamnesis/orchestrator/guard/approval"
-	"anamnesis/orchestrator/model/openai"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool/mcp"
@@ -66,30 +65,17 @@ func (f *agentFlags) read(given func(flag string) bool, lasting *taskFlags) erro
 	if err := f.check(given); err != nil {
 		return err
 	}
-	if err := f.checkSpan(given); err != nil {
-		return err
-	}
 	return lasting.set(&f.Request)
 }
 
-// check refuses values that no flag can mean, and reads the rules. given reports
-// whether a flag was set: a limit of 0 is not "no limit".
+// check refuses values that no flag can mean, and reads the rules. given reports whether a
+// flag was set.
 func (f *agentFlags) check(given func(flag string) bool) error {
-	switch {
-	case f.output != "text" && f.output != "stream-json":
+	if f.output != "text" && f.output != "stream-json" {
 		return exit.Usagef("--output-format %q: want text or stream-json", f.output)
-	case f.MaxSteps < 0 || f.MaxSteps == 0 && given("max-steps"):
-		return exit.Usagef("--max-steps %d: want a positive number, or leave it out", f.MaxSteps)
-	case f.MaxTokens < 0 || f.MaxTokens == 0 && given("max-tokens"):
-		return exit.Usagef("--max-tokens %d: want a positive number, or leave it out", f.MaxTokens)
-	case f.MaxCostUSD < 0 || f.MaxCostUSD == 0 && given("max-cost") || math.IsNaN(f.MaxCostUSD) || math.IsInf(f.MaxCostUSD, 0):
-		return exit.Usagef("--max-cost %v: want a number of US dollars above zero, such as 0.50", f.MaxCostUSD)
-	case f.MaxTime < 0 || f.MaxTime == 0 && given("max-time"):
-		return exit.Usagef("--max-time %s: want a time above zero, such as 30m", f.MaxTime)
-	case f.Images != "" && f.Images != string(openai.ImagesSend) && f.Images != string(openai.ImagesNever):
-		return exit.Usagef("--images %q: want send or never", f.Images)
-	case f.ToolsWait <= 0:
-		return exit.Usagef("--tools-wait %s: want a time above zero, such as 10s", f.ToolsWait)
+	}
+	if err := settings.CheckFlags(&f.Request, given); err != nil {
+		return err
 	}
 	for _, list := range []struct {
 		flag    string
@@ -101,17 +87,6 @@ func (f *agentFlags) check(given func(flag string) bool) error {
 			return exit.Usagef("%s: %v", list.flag, err)
 		}
 		f.Rules = append(f.Rules, rules...)
-	}
-	return nil
-}
-
-// checkSpan refuses numbers that leave no span at all.
-func (f *agentFlags) checkSpan(given func(flag string) bool) error {
-	switch {
-	case f.EAS <= 0 && given("eas"):
-		return exit.Usagef("--eas %d: want a positive number of tokens, such as --eas 8000, or no --eas for the table's", f.EAS)
-	case f.Window <= 0 && given("window"):
-		return exit.Usagef("--window %d: want a positive number of tokens, such as --window 128000, or no --window for the table's", f.Window)
 	}
 	return nil
 }

@@ -55,8 +55,7 @@ func (a *app) agentListCommand(dir *string) *cobra.Command {
 			return a.show(listed, func() { a.out().Agents(listed) })
 		}),
 	}
-	a.jsonFlag(cmd, "one JSON array")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON array")
 }
 
 func (a *app) agentShowCommand(dir *string) *cobra.Command {
@@ -114,7 +113,7 @@ again.`,
 				return nil
 			}
 			fmt.Fprint(a.stdout, view.Clean(who.Text()))
-			if err := a.confirm(cmd.Context(), "agent "+who.Spec.Name, "Approve this agent?", yes); err != nil {
+			if err := a.tty().Confirm(cmd.Context(), "agent "+who.Spec.Name, "Approve this agent?", yes); err != nil {
 				return err
 			}
 			if err := who.Approve(trust); err != nil {

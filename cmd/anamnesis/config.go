@@ -3,6 +3,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/exit"
@@ -50,30 +52,55 @@ func (a *app) configCommand() *cobra.Command {
 }
 
 func (a *app) configApproveCommand(dir *string) *cobra.Command {
+	return a.approveCommand("Approve a project's current settings", func() (p pending, err error) {
+		svc, set, err := a.configured(*dir)
+		switch {
+		case err != nil:
+			return p, err
+		case set.Project.Hash == "":
+			return p, exit.Usagef("%s: there is no such file in %s", settings.ProjectFile, *dir)
+		}
+		p = pending{svc: svc, what: "config", question: "Approve these settings?", done: set.Approved, approval: set.Project}
+		for _, v := range set.Values {
+			if v.Ignored != "" {
+				p.lines = append(p.lines, fmt.Sprintf("%s: %s", v.Key, v.Ignored))
+			}
+		}
+		return p, nil
+	})
+}
+
+// pending is a project's file that waits for an approval by content.
+type pending struct {
+	svc            *session.Service
+	what, question string
+	lines          []string // what is approved
+	done           bool     // it is approved already
+	approval       consent.Approval
+}
+
+// approveCommand approves what find returns, once the user has seen it.
+func (a *app) approveCommand(short string, find func() (pending, error)) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "approve",
-		Short: "Approve a project's current settings",
+		Short: short,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			svc, set, err := a.configured(*dir)
-			switch {
-			case err != nil:
+			p, err := find()
+			if err != nil {
 				return err
-			case set.Project.Hash == "":
-				return exit.Usagef("%s: there is no such file in %s", settings.ProjectFile, *dir)
-			case set.Approved:
+			}
+			if p.done {
 				a.println("approved already")
 				return nil
 			}
-			for _, v := range set.Values {
-				if v.Ignored != "" {
-					a.printf("%s: %s\n", v.Key, view.Clean(v.Ignored))
-				}
+			for _, line := range p.lines {
+				a.println(view.Clean(line))
 			}
-			if err := a.confirm(cmd.Context(), "config", "Approve these settings?", yes); err != nil {
+			if err := a.tty().Confirm(cmd.Context(), p.what, p.question, yes); err != nil {
 				return err
 			}
-			if err := consent.OpenTrust(svc.Home.Approvals()).Approve(set.Project); err != nil {
+			if err := consent.OpenTrust(p.svc.Home.Approvals()).Approve(p.approval); err != nil {
 				return err
 			}
 			a.println("approved")

@@ -62,8 +62,7 @@ damaged task is not changed, and the vault is not copied.`,
 		}),
 	}
 	cmd.Flags().StringVar(&salvage, "salvage", "", "copy the readable part of TASK's stream into this new directory")
-	a.jsonFlag(cmd, "one JSON object a task")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON object a task")
 }
 
 // doctorMachine prints what this machine has for tasks.

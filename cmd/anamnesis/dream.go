@@ -67,8 +67,7 @@ that model.`,
 	fl.StringVar(&f.model, "model", "", "model that judges the groups and writes the cards")
 	fl.StringVar(&f.baseURL, "base-url", "", "address of an OpenAI-compatible server (default $OPENAI_BASE_URL)")
 	fl.BoolVar(&f.dry, "dry-run", false, "print the proposals and store nothing")
-	a.jsonFlag(cmd, "one JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON object")
 }
 
 // dreamWriter is what writes the proposals: the model that is named, or the

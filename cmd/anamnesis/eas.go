@@ -40,8 +40,7 @@ func (a *app) easListCommand() *cobra.Command {
 			return a.show(map[string]any{"rows": t.Rows(), "unknown_eas": attention.UnknownEAS}, func() { a.out().EASTable(t) })
 		},
 	}
-	a.jsonFlag(cmd, "one JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON object")
 }
 
 func (a *app) easShowCommand() *cobra.Command {
@@ -61,8 +60,7 @@ func (a *app) easShowCommand() *cobra.Command {
 			return a.show(s, func() { a.out().Span(s, a.easUserName(), eas.EncodingNote(s.Model, s.Encoding)) })
 		},
 	}
-	a.jsonFlag(cmd, "one JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON object")
 }
 
 func (a *app) tokensCommand() *cobra.Command {
@@ -94,8 +92,7 @@ func (a *app) tokensCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&model, "model", "", "model whose tokens to count")
-	a.jsonFlag(cmd, "one JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON object")
 }
 
 // easTable is the table in effect here: the built-in one, the user's over
@@ -106,24 +103,6 @@ func (a *app) easTable() (*attention.Table, error) {
 		return nil, err
 	}
 	return session.LoadEAS(assets.EAS, own, session.EASProjectFile("."))
-}
-
-// modelNames are the models that the table has a row for.
-func (a *app) modelNames() []string {
-	t, err := a.easTable()
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, r := range t.Rows() {
-		head, braces, _ := strings.Cut(r.Pattern, "{") // gpt-4{,-0613}
-		for end := range strings.SplitSeq(strings.TrimSuffix(braces, "}"), ",") {
-			if name := head + end; !strings.ContainsAny(name, "*{}") {
-				names = append(names, name)
-			}
-		}
-	}
-	return names
 }
 
 // easUserFile is where a user's own rows stand. It is empty where no home is

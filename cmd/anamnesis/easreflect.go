@@ -11,7 +11,7 @@ import (
 	assets "anamnesis"
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/proposal"
-	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/console"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/model"
@@ -50,8 +50,7 @@ until you decide.`,
 	fl.StringArrayVar(&f.search, "search", nil, "search for what was published about a model (repeatable)")
 	fl.StringVar(&f.model, "model", "", "model that reads the results of --search and words the proposals; it never supplies figures")
 	fl.StringVar(&f.baseURL, "base-url", "", "address of an OpenAI-compatible server (default $OPENAI_BASE_URL)")
-	a.jsonFlag(cmd, "one JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON object")
 }
 
 func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
@@ -60,31 +59,13 @@ func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
 		return err
 	}
 	h := svc.Home
-	reader := sync.OnceValues(func() (model.Model, error) { return a.readerOf(ctx, f) })
-	var notes []string
-	if len(f.search) > 0 {
-		if f.model == "" {
-			return exit.Usagef("eas reflect: --search needs a model that reads what is found: add --model NAME")
-		}
-		if notes, err = eas.Search(ctx, svc, f.search, reader); err != nil {
-			return err
-		}
+	var reader func() (model.Model, error)
+	if f.model != "" {
+		reader = sync.OnceValues(func() (model.Model, error) { return a.readerOf(ctx, f) })
 	}
-	found, more, err := eas.Gather(ctx, svc, assets.EAS, f.evidence)
+	open, found, notes, err := eas.Propose(ctx, svc, assets.EAS, f.evidence, f.search, reader)
 	if err != nil {
 		return err
-	}
-	notes = append(notes, more...)
-	decided, err := eas.Decided(h)
-	if err != nil {
-		return err
-	}
-	open := decided.Open(found)
-	if f.model != "" && len(open) > 0 {
-		if open, more, err = eas.Word(ctx, reader, open); err != nil {
-			return err
-		}
-		notes = append(notes, more...)
 	}
 	for _, n := range notes {
 		a.notef("%s", view.Line(n, 500))
@@ -99,9 +80,9 @@ func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
 		}
 		return err
 	case a.json:
-		return a.printJSON(map[string]any{"proposals": open, "decided": len(found) - len(open), "notes": append([]string{}, notes...)})
+		return a.printJSON(map[string]any{"proposals": open, "decided": found - len(open), "notes": append([]string{}, notes...)})
 	case len(open) == 0:
-		a.printf("nothing to propose; %d decided before\n", len(found))
+		a.printf("nothing to propose; %d decided before\n", found)
 		return nil
 	case !a.interactive():
 		for _, p := range open {
@@ -140,12 +121,12 @@ func (a *app) decide(h taskdir.Home, p proposal.Proposal, decision string) error
 func (a *app) decideByAsking(ctx context.Context, h taskdir.Home, open []proposal.Proposal) error {
 	for i, p := range open {
 		a.out().Proposal(p)
-		answer, err := a.askLine(ctx, fmt.Sprintf("(%d of %d) write it into your table? y (yes), n (no, and not again), anything else skips: ", i+1, len(open)))
+		answer, err := a.tty().Ask(ctx, fmt.Sprintf("(%d of %d) write it into your table? y (yes), n (no, and not again), anything else skips: ", i+1, len(open)))
 		if err != nil {
 			return err
 		}
 		switch {
-		case isYes(answer):
+		case console.Yes(answer):
 			err = a.decide(h, p, proposal.Accepted)
 		case strings.EqualFold(answer, "n"), strings.EqualFold(answer, "no"):
 			err = a.decide(h, p, proposal.Rejected)

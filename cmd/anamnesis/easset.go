@@ -40,8 +40,7 @@ comments and your own fields stay. Window and encoding default to the table's.`,
 	fl.StringVar(&f.By, "by", "user", "author of the row")
 	fl.StringVar(&f.Encoding, "encoding", "", "tokenizer to count with (default: the table's)")
 	fl.BoolVar(&project, "project", false, "write .anamnesis/eas.yaml here instead of your own file")
-	a.jsonFlag(cmd, "one JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON object")
 }
 
 func (a *app) easSet(f eas.NewRow, project bool) error {
@@ -92,6 +91,5 @@ func (a *app) easDiffCommand() *cobra.Command {
 			return a.show(map[string]any{"changes": changes}, func() { a.out().EASChanges(changes, a.easUserName()) })
 		},
 	}
-	a.jsonFlag(cmd, "one JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON object")
 }

@@ -6,11 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/show"
@@ -27,28 +24,6 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// flagError puts a flag that could not be read into words: for a number that
-// is none, or too large, what was wanted instead of how it was read. A number below
-// 0 in an argument's place looks like a flag.
-func flagError(command string, err error) error {
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) {
-		if n := unknown.GetSpecifiedShortnames(); n != "" && strings.Trim(n, "0123456789") == "" {
-			return exit.Usagef("-%s: no number below 0 is wanted here; see '%s --help'", n, command)
-		}
-	}
-	var value *pflag.InvalidValueError
-	var number *strconv.NumError
-	if !errors.As(err, &value) || !errors.As(err, &number) || value.GetFlag().Value.Type() == "bool" {
-		return exit.Usagef("%v; see '%s --help'", err, command)
-	}
-	problem := "not a number"
-	if errors.Is(number, strconv.ErrRange) {
-		problem = "a number too large to work with"
-	}
-	return exit.Usagef("--%s %q: %s; see '%s --help'", value.GetFlag().Name, value.GetValue(), problem, command)
 }
 
 // exit prints an error as one clear line and returns the exit code.
@@ -73,9 +48,10 @@ func (a *app) exit(err error) int {
 	return code
 }
 
-// jsonFlag gives a command the flag --json, which prints what.
-func (a *app) jsonFlag(cmd *cobra.Command, what string) {
+// jsonFlag adds to a command the flag --json, which prints what, and returns the command.
+func (a *app) jsonFlag(cmd *cobra.Command, what string) *cobra.Command {
 	cmd.Flags().BoolVar(&a.json, "json", false, "print "+what)
+	return cmd
 }
 
 // printJSON writes v as one line of JSON.

@@ -30,6 +30,5 @@ the end of that step.`,
 		}
 		return a.show(x, func() { a.out().Explanation(x) })
 	})
-	a.jsonFlag(cmd, "a JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "a JSON object")
 }

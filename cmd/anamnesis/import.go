@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -33,8 +32,7 @@ anything is written.`,
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "the sessions of every directory")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
-	a.jsonFlag(cmd, "one JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON object")
 }
 
 func (a *app) importSessions(ctx context.Context, args []string, f importFlags) (err error) {
@@ -64,12 +62,9 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 		return a.show(report, func() { a.println("nothing to import") })
 	}
 	if !f.yes {
-		if !a.interactive() {
-			return exit.Usagef("nothing was imported: add --yes to import without being asked")
-		}
-		answer, err := a.askLine(ctx, "import them? [y/N] ")
-		if err != nil || !isYes(answer) {
-			return cmp.Or(err, error(exit.With(exit.Refused, errors.New("nothing was imported"))))
+		unasked := exit.Usagef("nothing was imported: add --yes to import without being asked")
+		if err := a.tty().Agree(ctx, "import them? [y/N] ", unasked, "nothing was imported"); err != nil {
+			return err
 		}
 	}
 	report, err = im.Take(ctx, batch, line.Sessions)

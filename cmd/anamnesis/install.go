@@ -221,17 +221,8 @@ func (a *app) agreeToInstall(ctx context.Context, yes bool) error {
 	if yes {
 		return nil
 	}
-	if !a.interactive() {
-		return exit.Usagef("nothing was changed: add --yes to change it without being asked")
-	}
-	answer, err := a.askLine(ctx, "change these files? [y/N] ")
-	if err != nil {
-		return err
-	}
-	if !isYes(answer) {
-		return exit.With(exit.Refused, errors.New("nothing was changed"))
-	}
-	return nil
+	unasked := exit.Usagef("nothing was changed: add --yes to change it without being asked")
+	return a.tty().Agree(ctx, "change these files? [y/N] ", unasked, "nothing was changed")
 }
 
 func (a *app) pauseCommand() *cobra.Command {

@@ -14,9 +14,7 @@ import (
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
-	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/retrieval"
-	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/session"
 
 	"github.com/spf13/cobra"
@@ -146,8 +144,7 @@ gets one derived from its text, so adding a file twice adds one card.`,
 			return failed[0]
 		}),
 	}
-	a.jsonFlag(cmd, "one JSON object a card")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON object a card")
 }
 
 func (a *app) printAdded(added cardfile.Added) error {
@@ -174,10 +171,11 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 				defer project.Close()
 				layers = knowledgebase.Layers{project, store}
 			}
-			var err error
-			if q.Trust, err = a.rungs(store); err != nil {
+			svc, err := a.service()
+			if err != nil {
 				return err
 			}
+			q.Trust = cardfile.TrustForUser(svc.Home, store)
 			hits, err := layers.Search(cmd.Context(), q)
 			if err != nil {
 				return err
@@ -208,20 +206,6 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 	return cmd
 }
 
-// rungs returns how far a card may be believed on this machine. A user is shown what is
-// withheld from tasks.
-func (a *app) rungs(store *knowledgebase.Store) (func(c *card.Card) knowledgebase.Trust, error) {
-	svc, err := a.service()
-	if err != nil {
-		return nil, err
-	}
-	return func(c *card.Card) knowledgebase.Trust {
-		tr := memory.TrustOf(svc.Home, c, store.Counts(c.ID))
-		tr.Withheld = false
-		return tr
-	}, nil
-}
-
 func (a *app) kbRebuildCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rebuild",
@@ -241,6 +225,5 @@ func (a *app) kbRebuildCommand(dir *string) *cobra.Command {
 			})
 		}),
 	}
-	a.jsonFlag(cmd, "one JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON object")
 }

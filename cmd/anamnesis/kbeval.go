@@ -41,6 +41,5 @@ func (a *app) kbEvalCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&data, "data", "", "folder with corpus.jsonl, queries.jsonl, qrels.tsv and optionally unrelated.txt, gzipped or not")
 	cmd.Flags().StringVar(&settings, "embedder", "", "settings of the embedder to measure, in the format of embedder.yaml (default: the built-in one)")
-	a.jsonFlag(cmd, "one JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON object")
 }

@@ -34,8 +34,7 @@ shown an imported card before you reviewed it. Importing again adds only new con
 			return a.show(got, func() { a.out().Imported(got) })
 		}),
 	}
-	a.jsonFlag(cmd, "one JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON object")
 }
 
 func (a *app) kbExportCommand(dir *string) *cobra.Command {
@@ -113,6 +112,5 @@ review it here, whatever it says about itself. A file above 1 MiB is not receive
 			return a.show(got, func() { a.out().Synced(got) })
 		}),
 	}
-	a.jsonFlag(cmd, "one JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON object")
 }

@@ -71,6 +71,5 @@ func (a *app) kbShowCommand(dir *string) *cobra.Command {
 			return a.show(c, func() { a.printf("%s", view.Clean(string(c.Markdown()))) })
 		}),
 	}
-	a.jsonFlag(cmd, "one JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON object")
 }

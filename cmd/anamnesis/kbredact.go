@@ -27,7 +27,7 @@ removed. Without a terminal nothing is changed unless --yes is given.`,
 				a.out().Secrets(found)
 			}
 			if found.Any() && (yes || !a.json && a.interactive()) {
-				if err := a.confirm(cmd.Context(), "kb redact", "Remove them?", yes); err != nil {
+				if err := a.tty().Confirm(cmd.Context(), "kb redact", "Remove them?", yes); err != nil {
 					return err
 				}
 				if found, err = store.RemoveSecrets(cmd.Context()); err != nil {

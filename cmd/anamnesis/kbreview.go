@@ -4,13 +4,10 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/exit"
 	knowledgebase "anamnesis/knowledge_base"
-	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/review"
 
 	"github.com/spf13/cobra"
@@ -48,13 +45,12 @@ Without a terminal, --print writes that text and --apply FILE applies an edited 
 	fl.BoolVar(&f.print, "print", false, "print the text and change nothing")
 	fl.StringVar(&f.apply, "apply", "", "apply the edited text of this file; - is standard input")
 	fl.IntVarP(&f.number, "number", "n", reviewAtOnce, "how many cards at once")
-	a.jsonFlag(cmd, "one JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON object")
 }
 
 func (a *app) kbReview(ctx context.Context, store *knowledgebase.Store, f reviewFlags) error {
 	if f.apply != "" {
-		doc, err := a.readReview(f.apply)
+		doc, err := a.desk().ReadReview(f.apply)
 		if err != nil {
 			return exit.Usagef("kb review: %w", err)
 		}
@@ -86,38 +82,13 @@ func (a *app) kbReview(ctx context.Context, store *knowledgebase.Store, f review
 	return a.applyReview(ctx, store, d, doc)
 }
 
-func (a *app) readReview(file string) ([]byte, error) {
-	doc, err := a.desk().Read(file, knowledgebase.MaxChangeBytes)
-	if err == nil && len(doc) > knowledgebase.MaxChangeBytes {
-		err = fmt.Errorf("%s has more than %d bytes; review in parts", file, knowledgebase.MaxChangeBytes)
-	}
-	return doc, err
-}
-
 // applyReview carries the text out. Where it cannot, the text is kept.
 func (a *app) applyReview(ctx context.Context, store *knowledgebase.Store, d cardfile.Draft, doc []byte) error {
 	out, err := review.Apply(ctx, store, doc)
 	if err != nil {
-		return refusedReview(d, err)
+		return d.RefusedReview(err)
 	}
 	d.Drop()
 	a.warnHistory(store)
 	return a.show(out, func() { a.out().Reviewed(out) })
-}
-
-// refusedReview names the place in a review's text that cannot be carried out, and where
-// the text is kept.
-func refusedReview(d cardfile.Draft, err error) error {
-	var text *review.TextError
-	var syntax *review.SyntaxError
-	then := "when it is right"
-	switch {
-	case errors.As(err, &text):
-		err = exit.Usagef("%s (card %s)", cardfile.Fault(d.Path, text.Err), text.ID)
-	case errors.As(err, &syntax):
-		err = exit.Usagef("%s", cardfile.Fault(d.Path, &card.Error{Line: syntax.Line, What: syntax.What}))
-	case errors.As(err, new(*review.StaleError)):
-		then = "once those cards are taken out of it; a new 'kb review' shows what they say now"
-	}
-	return d.Kept(err, ": 'anamnesis kb review --apply %s' "+then)
 }

@@ -4,10 +4,8 @@ package main
 
 import (
 	"context"
-	"slices"
 
 	"anamnesis/cmd/internal/cardfile"
-	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/names"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
@@ -60,23 +58,13 @@ func (a *app) kbSupersedeCommand(dir *string) *cobra.Command {
 }
 
 func (a *app) kbDecide(ctx context.Context, dir string, d knowledgebase.Decision) error {
-	for i, id := range d.IDs {
-		if slices.Contains(d.IDs[:i], id) || id == d.By {
-			return exit.Usagef("kb %s: %s is named twice", d.Act, id)
-		}
-	}
 	store, err := a.openKB(dir, false, knowledgebase.Options{})
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	if d.IDs, err = names.Cards(store, d.IDs); err != nil {
+	if err := names.Decided(store, &d); err != nil {
 		return err
-	}
-	if by, err := names.Cards(store, []string{d.By}); err != nil {
-		return err
-	} else {
-		d.By = by[0]
 	}
 	stored, err := store.Decide(ctx, d)
 	if err != nil {

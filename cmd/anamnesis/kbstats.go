@@ -18,6 +18,5 @@ func (a *app) kbStatsCommand(dir *string) *cobra.Command {
 			return a.show(st, func() { a.out().Stats(st) })
 		}),
 	}
-	a.jsonFlag(cmd, "one JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON object")
 }

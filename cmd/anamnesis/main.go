@@ -6,7 +6,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"io"
@@ -17,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/about"
+	"anamnesis/cmd/internal/console"
+	"anamnesis/cmd/internal/exit"
 	_ "anamnesis/cmd/internal/hookmain" // a hook ends before main
 	"anamnesis/cmd/internal/names"
 	"anamnesis/cmd/internal/show"
@@ -29,11 +30,11 @@ import (
 // app is what every verb gets: the process's surroundings, so that no verb
 // touches a global.
 type app struct {
-	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
-	getenv func(string) string
-	lines  *bufio.Reader // over stdin, from the first question on
+	stdin   io.Reader
+	stdout  io.Writer
+	stderr  io.Writer
+	getenv  func(string) string
+	console *console.Console // over them; see tty
 
 	json    bool // --json is given
 	printer show.Printer
@@ -83,7 +84,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetErr(a.stderr)
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return flagError(cmd.CommandPath(), err)
+		return exit.Flag(cmd.CommandPath(), err)
 	})
 	families := []struct {
 		title    string
@@ -106,7 +107,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetHelpCommandGroupID("Set up")
 	a.sit(root)
 	complete(root)
-	names.Source{Service: a.service, Models: a.modelNames}.Complete(root)
+	names.Source{Service: a.service, Models: func() []string { return names.Models(a.easTable) }}.Complete(root)
 	return root
 }
 
@@ -149,8 +150,7 @@ func (a *app) versionCommand() *cobra.Command {
 			return a.show(b, func() { a.printf("%s", b) })
 		},
 	}
-	a.jsonFlag(cmd, "one JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON object")
 }
 
 // withHome and withService are what a verb does with the program's state.

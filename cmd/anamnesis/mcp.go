@@ -125,8 +125,7 @@ func (a *app) mcpListCommand(dir *string) *cobra.Command {
 			return a.show(entries, func() { a.out().Servers(entries) })
 		},
 	}
-	a.jsonFlag(cmd, "one JSON array")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON array")
 }
 
 // grantFlags are the flags of what a program of a project gets beyond its sandbox.
@@ -216,8 +215,7 @@ func (a *app) mcpTestCommand(dir, sandbox *string) *cobra.Command {
 			return errors.Join(errs...)
 		},
 	}
-	a.jsonFlag(cmd, "one JSON object for each server")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON object for each server")
 }
 
 func (a *app) mcpTest(ctx context.Context, svc *session.Service, s mcp.Server, dir, sandbox string) error {
@@ -293,7 +291,7 @@ in a sandbox. The flags below grant more, and replace earlier grants.`,
 // then says of its tools.
 func (a *app) mcpApprove(ctx context.Context, svc *session.Service, s mcp.Server, dir, sandbox string, yes bool) error {
 	a.printf("%s would be started like this:\n  %s\n%s\n", s.Name, view.Clean(s.How()), view.Clean(s.Beyond()))
-	if err := a.confirm(ctx, "MCP server "+s.Name, "Start it?", yes); err != nil {
+	if err := a.tty().Confirm(ctx, "MCP server "+s.Name, "Start it?", yes); err != nil {
 		return err
 	}
 	r, err := svc.ProbeServer(ctx, s, dir, sandbox, a.noteLine)
@@ -301,30 +299,12 @@ func (a *app) mcpApprove(ctx context.Context, svc *session.Service, s mcp.Server
 		return err
 	}
 	a.out().ServerReport(s, r)
-	if err := a.confirm(ctx, "MCP server "+s.Name, "Approve the command and these tools?", yes); err != nil {
+	if err := a.tty().Confirm(ctx, "MCP server "+s.Name, "Approve the command and these tools?", yes); err != nil {
 		return err
 	}
 	if err := svc.ApproveServer(s, r); err != nil {
 		return err
 	}
 	a.printf("approved %s\n", s.Name)
-	return nil
-}
-
-// confirm asks a user at the terminal to approve what was shown. Anything but
-// a yes is an error that says that it is not approved; where there is no terminal,
-// it names the flag.
-func (a *app) confirm(ctx context.Context, what, question string, yes bool) error {
-	if yes {
-		return nil
-	}
-	refused := exit.With(exit.Refused, fmt.Errorf("%s: not approved", what))
-	if !a.interactive() {
-		return errors.Join(exit.With(exit.Refused, errors.New("there is no terminal to ask at; --yes approves what is shown")), refused)
-	}
-	line, err := a.askLine(ctx, question+" [y/N] ")
-	if err != nil || !isYes(line) {
-		return errors.Join(err, refused)
-	}
 	return nil
 }

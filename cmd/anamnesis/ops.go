@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,7 @@ import (
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/stream"
 	"anamnesis/opstream"
-	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -42,28 +41,9 @@ func (a *app) opsVerb(cmd *cobra.Command, do func(ctx context.Context, dir strin
 		if dir == "" {
 			return exit.Usagef("name the stream's directory with --dir; see '%s --help'", cmd.CommandPath())
 		}
-		return opsError(do(cmd.Context(), dir))
+		return exit.Stream(do(cmd.Context(), dir))
 	}
 	return cmd
-}
-
-// opsError adds the remedy to the errors of a stream that have one.
-func opsError(err error) error {
-	var code int
-	var remedy string
-	switch {
-	case errors.Is(err, opstream.ErrLocked):
-		code, remedy = exit.Refused, "wait for it to end, or for longer with --wait"
-	case errors.Is(err, opstream.ErrCorrupt):
-		code, remedy = exit.Corrupt, "'anamnesis ops verify' lists the damage, 'anamnesis ops cat' prints what is whole; nothing was changed"
-	case errors.Is(err, opstream.ErrNotFound):
-		code, remedy = exit.Usage, "check --dir; 'anamnesis ops append' makes a new stream"
-	case errors.Is(err, opstream.ErrVersion):
-		code, remedy = exit.Usage, "use the program that wrote it, or a newer one"
-	default:
-		return err
-	}
-	return exit.With(code, fmt.Errorf("%w: %s", err, remedy))
 }
 
 func (a *app) opsAppendCommand() *cobra.Command {
@@ -92,34 +72,20 @@ kinds of other programs, such as x.note.`,
 	})
 }
 
-func (a *app) opsAppend(ctx context.Context, dir string, wait time.Duration, in stream.Appender) (err error) {
-	if in.Log, err = opstream.Open(dir, &opstream.Options{Wait: wait}); err != nil {
-		return err
+func (a *app) opsAppend(ctx context.Context, dir string, wait time.Duration, in stream.Appender) error {
+	in.Secrets = func(owner taskdir.Owner) []redact.Secret {
+		if unset := session.Unset(a.getenv, owner.Task, owner.Redact); unset != "" {
+			a.warn(unset)
+		}
+		return a.streamSecrets(owner)
 	}
-	defer func() { err = session.JoinClose(err, in.Log.Close()) }()
-	owner, err := taskdir.StreamOwner(dir)
-	if err != nil {
-		return err
-	}
-	if err := stream.CheckKind(in.Kind, dir, owner); err != nil {
-		return err
-	}
-	if unset := session.Unset(a.getenv, owner.Task, owner.Redact); unset != "" {
-		a.warn(unset)
-	}
-	secrets, err := journal.OpenScrubber(dir, a.streamSecrets(owner))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, secrets.Close()) }()
-	if r := in.Log.Recovered(); r != nil {
+	in.Recovered = func(r *opstream.Recovery) {
 		a.notef("the end of %s was torn at byte %d: %d bytes were set aside in %s", r.File, r.Offset, r.Bytes, r.SavedAs)
 	}
-	in.Redact = secrets.Body
 	in.Durable = func(seq uint64) error {
 		return errors.Join(a.show(map[string]uint64{"seq": seq}, func() { a.println(seq) }), a.printer.Failed)
 	}
-	return in.Run(ctx, a.stdin)
+	return in.Append(ctx, dir, wait, a.stdin)
 }
 
 func (a *app) opsCatCommand() *cobra.Command {
@@ -148,38 +114,10 @@ func (a *app) opsCatCommand() *cobra.Command {
 				return exit.Usagef("--grep: %v", err)
 			}
 		}
-		return a.opsCat(dir, after, pick)
-	})
-}
-
-func (a *app) opsCat(dir string, after uint64, pick stream.Filter) error {
-	r, err := opstream.OpenReader(dir, nil)
-	if err != nil {
+		torn, err := stream.Cat(a.stdout, dir, after, pick, a.json)
+		a.tellTorn(torn)
 		return err
-	}
-	defer r.Close()
-	out := bufio.NewWriter(a.stdout)
-	var damage []error
-	for rec, err := range r.Since(after) {
-		if err != nil {
-			// Of one record's blob alone, or the end of what can be read.
-			damage = append(damage, err)
-			continue
-		}
-		if !pick.Fits(rec) {
-			continue
-		}
-		if err := stream.Print(out, rec, a.json); err != nil {
-			return err
-		}
-	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	if len(damage) == 0 {
-		a.tellTorn(r.Torn())
-	}
-	return stream.First(damage)
+	})
 }
 
 // tellTorn says that a reader stopped before a stream's end.

@@ -3,13 +3,12 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/exit"
-	view "anamnesis/cmd/internal/term"
-	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/session"
 )
 
@@ -50,38 +49,25 @@ func (a *app) rulesShow(dir string) error {
 }
 
 func (a *app) rulesApproveCommand(dir *string) *cobra.Command {
-	var yes bool
-	cmd := &cobra.Command{
-		Use:   "approve",
-		Short: "Approve what a project's rules allow at present",
-		RunE: a.withService(func(cmd *cobra.Command, _ []string, svc *session.Service) error {
-			real, err := session.RealDir(*dir)
-			if err != nil {
-				return err
-			}
-			_, project, approved, err := svc.Rules(real)
-			switch {
-			case err != nil:
-				return err
-			case project.Hash == "":
-				return exit.Usagef("%s: there is no such file", filepath.Join(real, session.ProjectRules))
-			case approved:
-				a.println("approved already")
-				return nil
-			}
-			for _, r := range project.Rules {
-				a.printf("%s %s\n", r.Verdict, view.Clean(r.String()))
-			}
-			if err := a.confirm(cmd.Context(), "rules", "Approve these rules?", yes); err != nil {
-				return err
-			}
-			if err := consent.OpenTrust(svc.Home.Approvals()).Approve(project.Approval(real)); err != nil {
-				return err
-			}
-			a.println("approved")
-			return nil
-		}),
-	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "approve without asking")
-	return cmd
+	return a.approveCommand("Approve what a project's rules allow at present", func() (p pending, err error) {
+		if p.svc, err = a.service(); err != nil {
+			return p, err
+		}
+		real, err := session.RealDir(*dir)
+		if err != nil {
+			return p, err
+		}
+		_, project, approved, err := p.svc.Rules(real)
+		switch {
+		case err != nil:
+			return p, err
+		case project.Hash == "":
+			return p, exit.Usagef("%s: there is no such file", filepath.Join(real, session.ProjectRules))
+		}
+		p.what, p.question, p.done, p.approval = "rules", "Approve these rules?", approved, project.Approval(real)
+		for _, r := range project.Rules {
+			p.lines = append(p.lines, fmt.Sprintf("%s %s", r.Verdict, r))
+		}
+		return p, nil
+	})
 }

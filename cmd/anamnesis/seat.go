@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"anamnesis/cmd/internal/console"
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/settings"
 	"anamnesis/cmd/internal/tui"
@@ -55,7 +55,7 @@ func (a *app) sit(root *cobra.Command) {
 		if len(args) > 0 {
 			f.Text = args[0]
 		}
-		if !a.drawable() {
+		if !a.tty().Drawable() {
 			return a.sitPlain(cmd.Context(), f, last)
 		}
 		svc, set, err := a.configured(f.Dir)
@@ -87,12 +87,6 @@ func (a *app) sitPlain(ctx context.Context, f agentFlags, last bool) error {
 	return a.run(ctx, f)
 }
 
-// drawable reports whether a user sits at a terminal that can be drawn on.
-func (a *app) drawable() bool {
-	name := a.getenv("TERM")
-	return a.interactive() && a.getenv("ANAMNESIS_PLAIN") == "" && name != "" && name != "dumb" && isTerminal(a.stdout)
-}
-
 // draw shows a session at the terminal.
 func (a *app) draw(ctx context.Context, svc *session.Service, set *settings.Settings, f agentFlags, o tui.Options) error {
 	asked := f
@@ -121,14 +115,14 @@ func (a *app) draw(ctx context.Context, svc *session.Service, set *settings.Sett
 	case res.Err != nil && o.Once:
 		return exit.Seen(res.Err)
 	case res.Ran && o.Once:
-		return outcomeError(res.Task, res.Last)
+		return console.Ended(res.Task, res.Last)
 	}
 	return nil
 }
 
 // drawOffered shows the session with the model that the user takes of what was found.
 func (a *app) drawOffered(ctx context.Context, set *settings.Settings, f agentFlags, o tui.Options) error {
-	if taken, err := a.welcome(ctx, set); !taken {
+	if taken, err := a.tty().Welcome(ctx, set); !taken {
 		return err
 	}
 	svc, set, err := a.configured(f.Dir)
@@ -136,31 +130,4 @@ func (a *app) drawOffered(ctx context.Context, set *settings.Settings, f agentFl
 		return err
 	}
 	return a.draw(ctx, svc, set, f, o)
-}
-
-// welcome says what a user without a model can do. What was found on this machine can be
-// taken at once, and is then written to the user's configuration.
-func (a *app) welcome(ctx context.Context, set *settings.Settings) (taken bool, err error) {
-	offers := settings.Offers(ctx, a.getenv, settings.LocalServers())
-	fmt.Fprint(a.stderr, settings.Welcome(offers, set.UserFile))
-	noModel := exit.Seen(exit.Usagef("no model"))
-	if len(offers) == 0 {
-		return false, noModel
-	}
-	text, err := a.askLine(ctx, fmt.Sprintf("\nUse which, 1 to %d? It is written to that file. Enter leaves: ", len(offers)))
-	if err != nil || strings.TrimSpace(text) == "" {
-		return false, noModel
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(text))
-	if err != nil || n < 1 || n > len(offers) {
-		return false, exit.Usagef("%q is not a number from 1 to %d; nothing was written", strings.TrimSpace(text), len(offers))
-	}
-	offer, model := offers[n-1], ""
-	if offer.NeedsModel() {
-		if model, err = a.askLine(ctx, "Name of the model: "); err != nil {
-			return false, noModel
-		}
-	}
-	err = offer.Save(set.UserFile, strings.TrimSpace(model))
-	return err == nil, err
 }

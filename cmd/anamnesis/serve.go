@@ -27,8 +27,7 @@ can do. It is valid until the server ends. Ctrl-C ends the server.`,
 	}
 	chooseKB(cmd, &dir)
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "where to listen: a loopback address and a port, 0 for any free one")
-	a.jsonFlag(cmd, "the address as one JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "the address as one JSON object")
 }
 
 func (a *app) serve(ctx context.Context, dir, addr string) error {

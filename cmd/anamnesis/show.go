@@ -36,8 +36,7 @@ func (a *app) showCommand() *cobra.Command {
 		}
 		return a.showOp(svc.Home, task, seq)
 	})
-	a.jsonFlag(cmd, "a JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "a JSON object")
 }
 
 func (a *app) showOp(h taskdir.Home, id string, seq uint64) error {

@@ -5,15 +5,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/exit"
-	"anamnesis/cmd/internal/install"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
@@ -35,7 +30,7 @@ func (a *app) sayCommand() *cobra.Command {
 
 func (a *app) jumpCommand() *cobra.Command {
 	var reason string
-	var fold, overwrite, dryRun, goOn bool
+	var fold, overwrite, dryRun, proceed bool
 	cmd := a.onTask(&cobra.Command{
 		Use:   "jump [TASK] STEP",
 		Short: "Move a task back or forward to the end of a step",
@@ -56,7 +51,7 @@ what was reverted and learned; without a terminal the commands are printed.`,
 			return err
 		}
 		j := op.JumpRequested{To: to, Reason: reason, Fold: fold, Overwrite: overwrite}
-		if goOn && (dryRun || a.json) {
+		if proceed && (dryRun || a.json) {
 			return exit.Usagef("--continue goes with neither --dry-run nor --json")
 		}
 		if dryRun {
@@ -65,7 +60,7 @@ what was reverted and learned; without a terminal the commands are printed.`,
 		if svc, _, err = a.configured("."); err != nil {
 			return err
 		}
-		if goOn {
+		if proceed {
 			return a.jumpOn(cmd.Context(), svc, task, j)
 		}
 		return a.jump(cmd.Context(), svc, task, j)
@@ -73,13 +68,13 @@ what was reverted and learned; without a terminal the commands are printed.`,
 	cmd.Flags().StringVar(&reason, "reason", "", "reason, shown to the agent")
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "revert your own changes after STEP, too; they are saved in any case")
 	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "print what the jump would do, and change nothing")
-	cmd.Flags().BoolVar(&goOn, "continue", false, "continue the Claude Code session at STEP")
+	cmd.Flags().BoolVar(&proceed, "continue", false, "continue the Claude Code session at STEP")
 	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().BoolVar(&fold, "fold", false, "run the anamnesis pass even when the discarded span is short")
 	return cmd
 }
 
-// jumpOn makes a jump and goes on in a copy of the agent's session that ends there.
+// jumpOn makes a jump and continues in a copy of the agent's session that ends there.
 func (a *app) jumpOn(ctx context.Context, svc *session.Service, task string, j op.JumpRequested) error {
 	at, err := beside.ContinueAt(svc, task, j.To, a.getenv)
 	if err != nil {
@@ -96,29 +91,7 @@ func (a *app) jumpOn(ctx context.Context, svc *session.Service, task string, j o
 	if err != nil {
 		return err
 	}
-	copies, opens := at.Commands(prompt)
-	program, err := exec.LookPath(copies[0])
-	if !a.interactive() || err != nil {
-		a.printf("cd %s && %s && %s\n", install.Quote(at.Dir), shellLine(copies), shellLine(opens))
-		return nil
-	}
-	if err := os.Chdir(at.Dir); err != nil {
-		return err
-	}
-	first := exec.CommandContext(ctx, program, copies[1:]...)
-	first.Stdout, first.Stderr = a.stdout, a.stderr
-	if err := first.Run(); err != nil {
-		return fmt.Errorf("copy the session: %w; the jump is made, and the session itself is as it was", err)
-	}
-	return syscall.Exec(program, opens, os.Environ())
-}
-
-func shellLine(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = install.Quote(w)
-	}
-	return strings.Join(quoted, " ")
+	return a.tty().Continue(ctx, at, prompt)
 }
 
 // showJump says what a jump would do.
@@ -131,7 +104,7 @@ func (a *app) showJump(ctx context.Context, svc *session.Service, task string, j
 }
 
 func (a *app) jump(ctx context.Context, svc *session.Service, task string, j op.JumpRequested) error {
-	client := a.client(nil, func(i session.Info) view.Printer {
+	client := a.tty().Client(nil, a.warn, func(i session.Info) view.Printer {
 		if i.Banner != "" {
 			fmt.Fprintln(a.stderr, i.Banner)
 		}

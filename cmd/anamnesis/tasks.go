@@ -57,11 +57,10 @@ func (a *app) timelineCommand() *cobra.Command {
 		if a.json {
 			return a.printJSON(tl)
 		}
-		_, err = fmt.Fprintln(a.styled(), view.Draw(tl, a.width()))
+		_, err = fmt.Fprintln(a.tty().Styled(), view.Draw(tl, a.width()))
 		return err
 	})
-	a.jsonFlag(cmd, "a JSON object")
-	return cmd
+	return a.jsonFlag(cmd, "a JSON object")
 }
 
 func (a *app) diffCommand() *cobra.Command {
@@ -71,8 +70,7 @@ func (a *app) diffCommand() *cobra.Command {
 	}, 2, 2, func(cmd *cobra.Command, svc *session.Service, task string, steps []string) error {
 		return a.diff(cmd.Context(), svc, task, steps[0], steps[1])
 	})
-	a.jsonFlag(cmd, "a JSON array of changed paths")
-	return cmd
+	return a.jsonFlag(cmd, "a JSON array of changed paths")
 }
 
 func (a *app) diff(ctx context.Context, svc *session.Service, task, first, last string) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/names"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/consent"
@@ -54,8 +55,7 @@ func (a *app) toolsListCommand(dir *string) *cobra.Command {
 			return a.show(entries, func() { a.out().CommandTools(entries) })
 		}),
 	}
-	a.jsonFlag(cmd, "one JSON array")
-	return cmd
+	return a.jsonFlag(cmd, "one JSON array")
 }
 
 func (a *app) toolsApproveCommand(dir *string) *cobra.Command {
@@ -74,25 +74,14 @@ is granted with the approval.`,
 			if err != nil {
 				return err
 			}
-			for _, name := range args {
-				if !slices.ContainsFunc(files, func(f command.File) bool { return f.Tool == name }) {
-					return exit.Usagef("no tool %s; 'anamnesis tools list' shows them", name)
-				}
+			if files, err = names.ToolFiles(files, args); err != nil {
+				return err
 			}
 			if grants, err = resolveGrants(grants, args); err != nil {
 				return err
 			}
 			for _, f := range files {
-				if len(args) > 0 && !slices.Contains(args, f.Tool) {
-					continue
-				}
 				f.Grants = grants
-				if f.Err != nil {
-					if len(args) > 0 {
-						return exit.Usagef("%s is no tool: %v", f.Path, f.Err)
-					}
-					continue // costs that file only; 'tools list' tells
-				}
 				if ok, err := f.Allow(cmd.Context(), trust, nil); err != nil {
 					return err
 				} else if ok && len(grants.Lines()) == 0 {
@@ -138,7 +127,7 @@ func (a *app) toolsRevokeCommand(dir *string) *cobra.Command {
 
 func (a *app) toolApprove(cmd *cobra.Command, f command.File, trust *consent.Trust, yes bool) error {
 	a.printf("%s makes a tool of a command:\n%s\n%s\n", f.Path, view.Clean(f.Text), view.Clean(f.Beyond()))
-	if err := a.confirm(cmd.Context(), "tool "+f.Tool, "Approve it?", yes); err != nil {
+	if err := a.tty().Confirm(cmd.Context(), "tool "+f.Tool, "Approve it?", yes); err != nil {
 		return err
 	}
 	if err := f.Approve(trust); err != nil {

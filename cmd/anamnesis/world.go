@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/names"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
-	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
@@ -63,22 +63,9 @@ func (a *app) withWorld(ctx context.Context, f *session.Place, recover bool, run
 	return run(w)
 }
 
-// resolve turns the names on a command line into snapshots. Without a home, steps are
-// looked up in the store alone.
-func (a *app) resolve(ctx context.Context, f *session.Place, w *worldstate.World, names []string) ([]worldstate.ID, error) {
-	h, err := a.home()
-	if err != nil {
-		h = taskdir.Home{}
-	}
-	ids := make([]worldstate.ID, len(names))
-	for i, name := range names {
-		id, err := workspace.Resolve(ctx, h, w, f.Task, name)
-		if err != nil {
-			return nil, err
-		}
-		ids[i] = id
-	}
-	return ids, nil
+// resolve returns the snapshots that are named on a command line.
+func (a *app) resolve(ctx context.Context, f *session.Place, w *worldstate.World, list []string) ([]worldstate.ID, error) {
+	return names.Snapshots(ctx, a.home, w, f.Task, list)
 }
 
 func (a *app) worldSave(f *session.Place) *cobra.Command {
@@ -169,8 +156,16 @@ and everything below.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := worldstate.RestoreOptions{PlanOptions: flags.options(args[1:]), PlanHash: hash}
-			if f.IsTask(a.home) {
-				return a.restoreInTask(cmd.Context(), f, args[0], o)
+			if f.IsTask(a.home) { // it is recorded there
+				svc, err := a.service()
+				if err != nil {
+					return err
+				}
+				res, warnings, err := svc.RestoreWorld(cmd.Context(), f.Task, args[0], o)
+				if a.warn(warnings...); err != nil {
+					return err
+				}
+				return a.printRestored(res)
 			}
 			return a.withWorld(cmd.Context(), f, true, func(w *worldstate.World) error {
 				if h, err := a.home(); err == nil {
@@ -189,7 +184,7 @@ and everything below.`,
 				if err != nil {
 					return err
 				}
-				return a.tellRestored(f, res)
+				return a.printRestored(res)
 			})
 		},
 	}
@@ -198,25 +193,10 @@ and everything below.`,
 	return cmd
 }
 
-// restoreInTask restores the files of a task that nobody runs, and records it
-// there.
-func (a *app) restoreInTask(ctx context.Context, f *session.Place, name string, o worldstate.RestoreOptions) error {
-	svc, err := a.service()
-	if err != nil {
-		return err
-	}
-	res, warnings, err := svc.RestoreWorld(ctx, f.Task, name, o)
-	a.warn(warnings...)
-	if err != nil {
-		return err
-	}
-	return a.tellRestored(f, res)
-}
-
 // allEdited is what follows from a lost base.
 const allEdited = "every path that differs from the target counts as edited and is kept; --overwrite restores it"
 
-func (a *app) tellRestored(f *session.Place, res worldstate.Result) error {
+func (a *app) printRestored(res worldstate.Result) error {
 	a.out().Lost(res.BaseLost, allEdited)
 	return a.show(res, func() { a.out().Restored(res) })
 }

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"anamnesis/orchestrator/session"
@@ -22,20 +20,28 @@ are in the store, and saves, restores and jumps work again. With --task, a jump 
 had begun ends at its step, and the model is told which files differ from that step.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.IsTask(a.home) {
-				return a.abandonInTask(cmd.Context(), f)
+				svc, err := a.service()
+				if err != nil {
+					return err
+				}
+				found, warnings, err := svc.AbandonRestore(cmd.Context(), f.Task)
+				if a.warn(warnings...); err != nil {
+					return err
+				}
+				return a.printAbandoned(found)
 			}
 			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
 				r, err := w.Abandon(cmd.Context())
 				if err != nil {
 					return err
 				}
-				return a.tellAbandoned(r != nil)
+				return a.printAbandoned(r != nil)
 			})
 		},
 	}
 }
 
-func (a *app) tellAbandoned(found bool) error {
+func (a *app) printAbandoned(found bool) error {
 	return a.show(map[string]bool{"abandoned": found}, func() {
 		text := "no restore was interrupted"
 		if found {
@@ -43,18 +49,4 @@ func (a *app) tellAbandoned(found bool) error {
 		}
 		a.println(text)
 	})
-}
-
-// abandonInTask gives up what a task that nobody runs left half done.
-func (a *app) abandonInTask(ctx context.Context, f *session.Place) error {
-	svc, err := a.service()
-	if err != nil {
-		return err
-	}
-	any, warnings, err := svc.AbandonRestore(ctx, f.Task)
-	a.warn(warnings...)
-	if err != nil {
-		return err
-	}
-	return a.tellAbandoned(any)
 }

@@ -42,7 +42,7 @@ func (a *app) worldLog(f *session.Place) *cobra.Command {
 				default:
 					a.out().Snapshots(list)
 				}
-				if n := missingIn(list); err == nil && n > 0 {
+				if n := show.Missing(list); err == nil && n > 0 {
 					err = exit.With(exit.Corrupt, fmt.Errorf("store %s: snapshots are missing or damaged: %d of %d", w.Store(), n, len(list)))
 				}
 				return err
@@ -51,16 +51,6 @@ func (a *app) worldLog(f *session.Place) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&graph, "graph", false, "draw the tree of steps with its branches")
 	return cmd
-}
-
-// missingIn counts the snapshots that cannot be read.
-func missingIn(list []worldstate.Commit) (n int) {
-	for _, c := range list {
-		if c.Missing != "" {
-			n++
-		}
-	}
-	return n
 }
 
 // diffFlags are what decides how two snapshots are compared and shown.

@@ -1,19 +1,25 @@
 package eas
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/probe"
+	"anamnesis/anamnesis/tokens"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -25,6 +31,58 @@ var notInFileName = regexp.MustCompile(`[^a-z0-9._-]+`)
 // ProbeRecord is the file in which the outcomes of a model's run are recorded.
 func ProbeRecord(h taskdir.Home, model string, seed uint64) string {
 	return filepath.Join(probesDir(h), probeName(model, seed)+".jsonl")
+}
+
+// Families reads the names of kinds of questions.
+func Families(names []string) (out []probe.Family, err error) {
+	for _, name := range names {
+		if !slices.Contains(probe.Families(), probe.Family(name)) {
+			return nil, session.Usagef("eas probe: --families %q: the families are %v", name, probe.Families())
+		}
+		out = append(out, probe.Family(name))
+	}
+	return out, nil
+}
+
+// CheckProbe refuses numbers that no probe can have.
+func CheckProbe(o probe.Options) error {
+	for _, n := range []struct {
+		flag         string
+		value, least int
+	}{
+		{"longest", o.Longest, probe.BaseLength}, {"window", o.Window, 0}, {"reply-tokens", o.ReplyTokens, 1},
+		{"max-calls", o.MaxCalls, 0}, {"max-tokens", o.MaxTokens, 0}, {"at-once", o.AtOnce, 1},
+	} {
+		if n.value < n.least {
+			return session.Usagef("eas probe: --%s %d: want at least %d", n.flag, n.value, n.least)
+		}
+	}
+	return nil
+}
+
+// OpenProbe prepares the measuring of a model: the counting of its tokens, and the record of
+// outcomes, whose path it returns: file, or one in the state home. fresh removes an earlier
+// record. The caller closes o.Record.
+func OpenProbe(h taskdir.Home, model string, span attention.Span, o *probe.Options, file string, fresh bool) (path string, err error) {
+	if o.Window == 0 {
+		return "", session.Usagef("eas probe: the table does not know the window of %s: add --window", span.Model)
+	}
+	count, err := tokens.ForEncoding(span.Encoding)
+	if err != nil {
+		return "", err
+	}
+	o.Count = count.Count
+	path = cmp.Or(file, ProbeRecord(h, model, o.Seed))
+	if fresh {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", fmt.Errorf("eas probe: --fresh: %w", err)
+		}
+	}
+	o.Record, err = probe.OpenRecord(path, model, o)
+	if errors.Is(err, probe.ErrOtherRun) {
+		err = session.Usagef("eas probe: %v; --fresh starts over, --record names another file", err)
+	}
+	return path, err
 }
 
 // probeName is the file name, without its ending, of a model's run.

@@ -19,6 +19,37 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
+// Propose returns the proposals that are not decided, how many there are in all, and notes
+// for the user. names are models for which published figures are searched first. reader reads
+// those and words the proposals; if nil, neither is done.
+func Propose(ctx context.Context, svc *session.Service, builtin []byte, evidence string, names []string, reader func() (model.Model, error)) (open []proposal.Proposal, all int, notes []string, err error) {
+	if len(names) > 0 {
+		if reader == nil {
+			return nil, 0, nil, session.Usagef("eas reflect: --search needs a model that reads what is found: add --model NAME")
+		}
+		if notes, err = Search(ctx, svc, names, reader); err != nil {
+			return nil, 0, nil, err
+		}
+	}
+	found, more, err := Gather(ctx, svc, builtin, evidence)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	notes = append(notes, more...)
+	decided, err := Decided(svc.Home)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	open = decided.Open(found)
+	if reader != nil && len(open) > 0 {
+		if open, more, err = Word(ctx, reader, open); err != nil {
+			return nil, 0, nil, err
+		}
+		notes = append(notes, more...)
+	}
+	return open, len(found), notes, nil
+}
+
 // Gather makes the proposals that the evidence of a home speaks for: probes, tasks,
 // the built-in table, published figures, and the table in the file evidence, which
 // may be empty. What cannot be read is left out; the notes name it.

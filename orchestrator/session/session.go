@@ -76,7 +76,7 @@ func New(o Options) (*Service, error) {
 		return nil, Usagef("%v", err)
 	}
 	for _, root := range h.Roots() {
-		if err := usableRoot(root); err != nil {
+		if err := taskdir.Usable(root); err != nil {
 			return nil, Usagef("the program's folder %s: %v; %s", root, err, HomeRemedy)
 		}
 	}

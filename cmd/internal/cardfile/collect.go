@@ -7,6 +7,8 @@ import (
 
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/orchestrator/memory"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // Collect returns the cards of some stores, each id once and without secrets. Those of the
@@ -68,4 +70,14 @@ func Broken(store *knowledgebase.Store) []Unreadable {
 		out = append(out, Unreadable{b.Path, b.Err.Error()})
 	}
 	return out
+}
+
+// TrustForUser returns how far a card may be believed on this machine. A user is shown what is
+// withheld from tasks.
+func TrustForUser(h taskdir.Home, store *knowledgebase.Store) func(c *card.Card) knowledgebase.Trust {
+	return func(c *card.Card) knowledgebase.Trust {
+		tr := memory.TrustOf(h, c, store.Counts(c.ID))
+		tr.Withheld = false
+		return tr
+	}
 }

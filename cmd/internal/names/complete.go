@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/attention"
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
@@ -183,4 +184,22 @@ func Command(out io.Writer) *cobra.Command {
 			return exit.Usagef("completion %q: want bash, zsh or fish", args[0])
 		},
 	}
+}
+
+// Models returns the models that a table names without a wildcard.
+func Models(read func() (*attention.Table, error)) []string {
+	t, err := read()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, r := range t.Rows() {
+		head, braces, _ := strings.Cut(r.Pattern, "{") // gpt-4{,-0613}
+		for end := range strings.SplitSeq(strings.TrimSuffix(braces, "}"), ",") {
+			if name := head + end; !strings.ContainsAny(name, "*{}") {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }

@@ -4,6 +4,7 @@
 package names
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,6 +14,9 @@ import (
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/tool/command"
+	"anamnesis/orchestrator/workspace"
+	"anamnesis/worldstate"
 )
 
 // maxFits is how many names that begin alike an error lists.
@@ -45,6 +49,69 @@ func Cards(store *knowledgebase.Store, ids []string) ([]string, error) {
 		}
 	}
 	return out, nil
+}
+
+// ToResume reads [TASK] [MESSAGE]: a single argument that names no task and holds a space is a
+// message to the last task of the directory.
+func ToResume(svc *session.Service, dir string, args []string) (id, message string, err error) {
+	if len(args) == 2 || len(args) == 1 && !strings.ContainsAny(args[0], " \t\n") {
+		id, err = Task(svc.Home, args[0])
+		return id, strings.Join(args[1:], ""), err
+	}
+	if len(args) == 1 {
+		message = args[0]
+	}
+	id, err = svc.LastOwnTask(dir)
+	return id, message, err
+}
+
+// ToolFiles returns the files of the named tools, or of all. One that cannot be read is an error
+// where it is named, and otherwise left out.
+func ToolFiles(files []command.File, named []string) ([]command.File, error) {
+	for _, name := range named {
+		i := slices.IndexFunc(files, func(f command.File) bool { return f.Tool == name })
+		if i < 0 {
+			return nil, session.Usagef("no tool %s; 'anamnesis tools list' shows them", name)
+		}
+		if f := files[i]; f.Err != nil {
+			return nil, session.Usagef("%s is no tool: %v", f.Path, f.Err)
+		}
+	}
+	return slices.DeleteFunc(files, func(f command.File) bool {
+		return f.Err != nil || len(named) > 0 && !slices.Contains(named, f.Tool)
+	}), nil
+}
+
+// Snapshots returns the snapshots that are named. Without a home, steps are looked up in the
+// store alone.
+func Snapshots(ctx context.Context, home func() (taskdir.Home, error), w *worldstate.World, task string, names []string) ([]worldstate.ID, error) {
+	h, err := home()
+	if err != nil {
+		h = taskdir.Home{}
+	}
+	ids := make([]worldstate.ID, len(names))
+	for i, name := range names {
+		if ids[i], err = workspace.Resolve(ctx, h, w, task, name); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// Decided replaces beginnings of ids in a decision by the whole ids, and refuses one that is
+// named twice.
+func Decided(store *knowledgebase.Store, d *knowledgebase.Decision) error {
+	for i, id := range d.IDs {
+		if slices.Contains(d.IDs[:i], id) || id == d.By {
+			return session.Usagef("kb %s: %s is named twice", d.Act, id)
+		}
+	}
+	ids, err := Cards(store, append(slices.Clone(d.IDs), d.By))
+	if err != nil {
+		return err
+	}
+	d.IDs, d.By = ids[:len(d.IDs)], ids[len(d.IDs)]
+	return nil
 }
 
 func pick(what, name string, all []string) (string, error) {

@@ -219,3 +219,13 @@ func (o *Printer) Plan(plan worldstate.Plan) {
 	}
 	o.Printf("plan %s\n", plan.Hash)
 }
+
+// Missing counts the snapshots that cannot be read.
+func Missing(list []worldstate.Commit) (n int) {
+	for _, c := range list {
+		if c.Missing != "" {
+			n++
+		}
+	}
+	return n
+}

@@ -13,9 +13,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -33,22 +36,50 @@ var ErrKind = errors.New("only the program writes that")
 // Appender appends the JSON objects on the lines of a text to a stream, one operation
 // for each.
 type Appender struct {
-	Log     *opstream.Log
-	Kind    string
-	Step    int
-	Redact  func(body []byte) ([]byte, error)
-	Durable func(seq uint64) error // sees the number of each operation once it is durable
+	Kind      string
+	Step      int
+	Secrets   func(taskdir.Owner) []redact.Secret // those of the stream's owner
+	Recovered func(*opstream.Recovery)            // sees that the stream's end was torn
+	Durable   func(seq uint64) error              // sees the number of each operation once it is durable
+
+	log    *opstream.Log
+	redact func(body []byte) ([]byte, error)
 }
 
-// Run appends until the end of in, or up to the first line that is no operation.
-func (a *Appender) Run(ctx context.Context, in io.Reader) error {
+// Append appends the operations of in to the stream in dir. It waits for another writer.
+func (a *Appender) Append(ctx context.Context, dir string, wait time.Duration, in io.Reader) (err error) {
+	if a.log, err = opstream.Open(dir, &opstream.Options{Wait: wait}); err != nil {
+		return err
+	}
+	defer func() { err = session.JoinClose(err, a.log.Close()) }()
+	owner, err := taskdir.StreamOwner(dir)
+	if err != nil {
+		return err
+	}
+	if err := checkKind(a.Kind, dir, owner); err != nil {
+		return err
+	}
+	secrets, err := journal.OpenScrubber(dir, a.Secrets(owner))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, secrets.Close()) }()
+	if r := a.log.Recovered(); r != nil {
+		a.Recovered(r)
+	}
+	a.redact = secrets.Body
+	return a.run(ctx, in)
+}
+
+// run appends until the end of in, or up to the first line that is no operation.
+func (a *Appender) run(ctx context.Context, in io.Reader) error {
 	lines := bufio.NewReaderSize(in, readBytes)
 	for number := 1; ; {
 		bodies, read, end := readBodies(lines)
 		bodies, unfit := a.fitting(bodies, number)
 		for i := range bodies {
 			var err error
-			if bodies[i].body, err = a.Redact(bodies[i].body); err != nil {
+			if bodies[i].body, err = a.redact(bodies[i].body); err != nil {
 				return err
 			}
 		}
@@ -128,7 +159,7 @@ func (a *Appender) append(ctx context.Context, bodies []numberedBody, first int)
 	for i, b := range bodies {
 		entries[i] = opstream.Entry{Kind: a.Kind, Step: a.Step, Body: b.body}
 	}
-	seq, err := a.Log.Append(ctx, entries...)
+	seq, err := a.log.Append(ctx, entries...)
 	if err == nil {
 		return a.durable(seq, len(entries))
 	}
@@ -139,7 +170,7 @@ func (a *Appender) append(ctx context.Context, bodies []numberedBody, first int)
 		return err
 	}
 	for i, e := range entries {
-		seq, err := a.Log.Append(ctx, e)
+		seq, err := a.log.Append(ctx, e)
 		if bad(err) {
 			return badLine(first+bodies[i].line, err)
 		}
@@ -166,10 +197,10 @@ func (a *Appender) durable(first uint64, n int) error {
 // else is a forged seal.
 const logKinds = "log."
 
-// CheckKind refuses the kinds that may not be appended to a stream by hand: the log's
+// checkKind refuses the kinds that may not be appended to a stream by hand: the log's
 // own, and to a task's stream all that this program knows, because the task is folded
 // from those.
-func CheckKind(kind, dir string, owner taskdir.Owner) error {
+func checkKind(kind, dir string, owner taskdir.Owner) error {
 	of := ""
 	switch {
 	case strings.HasPrefix(kind, logKinds):

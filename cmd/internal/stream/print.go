@@ -3,6 +3,7 @@
 package stream
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -46,6 +47,38 @@ func Print(w io.Writer, rec opstream.Record, asJSON bool) error {
 		return fmt.Errorf("print: %w", err)
 	}
 	return nil
+}
+
+// Cat prints the records of the stream in dir after a number that fit the filter. Damage of
+// one record does not keep the others from being printed; torn is the end that could not be
+// read, where nothing else was damaged.
+func Cat(w io.Writer, dir string, after uint64, pick Filter, asJSON bool) (torn *opstream.Torn, err error) {
+	r, err := opstream.OpenReader(dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	out := bufio.NewWriter(w)
+	var damage []error
+	for rec, err := range r.Since(after) {
+		if err != nil { // of one record's blob alone, or the end of what can be read
+			damage = append(damage, err)
+			continue
+		}
+		if !pick.Fits(rec) {
+			continue
+		}
+		if err := Print(out, rec, asJSON); err != nil {
+			return nil, err
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return nil, fmt.Errorf("print: %w", err)
+	}
+	if len(damage) == 0 {
+		return r.Torn(), nil
+	}
+	return nil, First(damage)
 }
 
 // visible returns JSON text in which nothing can act on a terminal: controls, line and

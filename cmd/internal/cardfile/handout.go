@@ -1,0 +1,68 @@
+//go:build unix
+
+package cardfile
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"anamnesis/cmd/internal/exit"
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/handout"
+	"anamnesis/orchestrator/session"
+	"anamnesis/worldstate"
+)
+
+// Handout is the change of files for agents that run no hook.
+type Handout struct {
+	Cards   int      `json:"cards"` // that the files hold
+	Changed []string `json:"changed"`
+
+	Target   string           `json:"-"`
+	Reviewed int              `json:"-"` // cards of the project
+	Changes  []handout.Change `json:"-"`
+}
+
+// PlanHandout plans to write the reviewed cards of the present directory's project, from
+// some stores, into a section of AGENTS.md or a skill. own is the project's own folder of
+// cards. args may name another target.
+func PlanHandout(stores []*knowledgebase.Store, own string, skill bool, args []string) (*Handout, error) {
+	dir, err := session.RealDir(".")
+	if err != nil {
+		return nil, err
+	}
+	repo := worldstate.RepositoryName(dir)
+	cards, err := Collect(stores, own, repo)
+	if err != nil {
+		return nil, err
+	}
+	cards = handout.Select(cards, repo, time.Now())
+	plan, target := handout.PlanSection, "AGENTS.md"
+	if skill {
+		plan, target = handout.PlanSkill, filepath.Join(".agents", "skills")
+	}
+	if len(args) == 1 {
+		target = args[0]
+	}
+	h := &Handout{Target: target, Reviewed: len(cards), Changed: []string{}}
+	h.Changes, h.Cards, err = plan(target, cards)
+	if errors.Is(err, handout.ErrEdited) {
+		return nil, exit.With(exit.Refused, fmt.Errorf("%w; take your words out of the marks, or remove the marks and what they hold, and export again", err))
+	}
+	for _, c := range h.Changes {
+		h.Changed = append(h.Changed, c.Path)
+	}
+	return h, err
+}
+
+// Apply carries the changes out.
+func (h *Handout) Apply() error {
+	for _, c := range h.Changes {
+		if err := c.Apply(); err != nil {
+			return fmt.Errorf("write %s: %w", c.Path, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+//go:build unix
+
+package console
+
+import (
+	"anamnesis/anamnesis/probe"
+	"anamnesis/cmd/internal/exit"
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/orchestrator/eas"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/session"
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Probe measures a model, with a line that shows the progress.
+func (c *Console) Probe(ctx context.Context, m *session.Model, o probe.Options, notef func(format string, args ...any)) (probe.Result, error) {
+	show := func(probe.Progress) {}
+	if view.IsTerminal(c.Err) {
+		p := view.NewProgress(c.Err)
+		defer p.Clear()
+		show = func(at probe.Progress) {
+			text := view.Line(eas.ProbeBar(at), c.Width()-1)
+			if at.Done == at.Most { // the end of a phase is always seen
+				p.Put(text)
+				return
+			}
+			p.Draw(func() string { return text })
+		}
+	}
+	o.Progress = show
+	m.OnRetry(func(at model.Attempt) {
+		notef("asking again: %v", at.Fault)
+	})
+	return probe.Run(ctx, eas.TextModel{Model: m.Model, Purpose: model.PurposeProbe, ReplyTokens: o.ReplyTokens}, o)
+}
+
+// ProbeError returns the error of a probe that ended before its end, with its exit code.
+func ProbeError(ctx context.Context, failed error) error {
+	again := "the same command continues from what was measured"
+	var fault *model.Fault
+	switch {
+	case errors.Is(failed, probe.ErrNoBase):
+		return fmt.Errorf("eas probe: %w: nothing can be measured with these questions", failed)
+	case ctx.Err() != nil:
+		return exit.With(exit.Interrupted, fmt.Errorf("eas probe: interrupted; %s", again))
+	case errors.As(failed, &fault) && (fault.Kind == model.FaultRefused || fault.Kind == model.FaultScript):
+		return exit.Usagef("eas probe: %v; correct the key, the address or the model's name, then %s", failed, again)
+	}
+	return fmt.Errorf("eas probe: %w; %s", failed, again)
+}

@@ -1,0 +1,110 @@
+//go:build unix
+
+package console
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"anamnesis/cmd/internal/exit"
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/session"
+)
+
+// Show says how the course of a task is shown.
+type Show struct {
+	JSON  bool // lines of JSON
+	Quiet bool // the answer only
+}
+
+// Keys returns what a user types at a terminal that is not drawn on. It is nil without a
+// terminal.
+func (c *Console) Keys() *view.Lines {
+	if !c.Interactive() {
+		return nil
+	}
+	return view.NewLines(c.In, c.Err)
+}
+
+// Client is the terminal's side of a task. show makes the printer when the task is known. If
+// keys is nil, the user is not asked.
+func (c *Console) Client(keys *view.Lines, warn func(texts ...string), show func(session.Info) view.Printer) session.Client {
+	var p view.Printer
+	client := session.Client{
+		Started:  func(i session.Info) { p = show(i) },
+		Op:       func(o op.Op) { p.Op(o) },
+		Delta:    func(d model.Delta) { p.Delta(d) },
+		Progress: func(c op.Call, text string) { p.Progress(c, text) },
+		Passing:  func(b op.PassBegun) { p.Passing(b) },
+		Retry:    func(at model.Attempt) { p.Retry(at) },
+		Scan:     view.NewProgress(c.Err).TaskScan,
+		Note:     func(text string) { warn(text) },
+	}
+	if keys != nil {
+		client.Approve, client.Ask, client.Trust = keys.Approve, keys.Ask, keys.Trust
+	}
+	return client
+}
+
+// Announce says what is about to run, and returns the printer that shows it.
+func (c *Console) Announce(how Show, s session.Info, warn func(texts ...string)) view.Printer {
+	warn(s.Warnings...)
+	if s.Notice != "" {
+		warn(s.Notice)
+	}
+	for _, m := range guard.Missing() {
+		warn("on this platform: " + m)
+	}
+	if how.JSON {
+		return view.NewJSON(c.Out, s)
+	}
+	if s.Banner != "" {
+		fmt.Fprintln(c.Err, s.Banner)
+	}
+	if real, err := session.RealDir(s.Dir); err == nil { // otherwise the task reports the fault
+		s.Dir = real
+	}
+	if how.Quiet {
+		return view.NewText(c.Out, io.Discard, c.Width(), s.Dir)
+	}
+	who := ""
+	if s.Agent != "" && s.Agent != agent.Default {
+		who = "agent " + s.Agent + " · "
+	}
+	fmt.Fprintln(c.Err, view.Line(fmt.Sprintf("task %s · %s%s · EAS %d (%s) · approval %s", s.Task, who, s.Model, s.EAS, s.EASFrom, s.Approval), c.Width()))
+	answer := c.Out
+	if view.IsTerminal(c.Out) && c.Interactive() {
+		answer = nil // the same screen shows the progress
+	}
+	return view.NewText(answer, c.Err, c.Width(), s.Dir)
+}
+
+// Ended returns the end of a turn as an error with its exit code; nil where the turn is
+// done.
+func Ended(task string, out runtime.Outcome) error {
+	again := fmt.Sprintf("'anamnesis resume %s' continues it", task)
+	var fault *model.Fault
+	if errors.As(out.Err, &fault) && (fault.Status == 401 || fault.Status == 403 || fault.Status == 404) {
+		return exit.Usagef("task %s: %v; correct the key, the address or the model's name, then %s", task, out.Err, again)
+	}
+	switch out.Reason {
+	case "done", "idle":
+		return nil
+	case "interrupted":
+		return exit.With(exit.Interrupted, fmt.Errorf("task %s: interrupted; %s", task, again))
+	case "limit":
+		return exit.With(exit.Limit, fmt.Errorf("task %s: stopped by a limit: %s; %s", task, out.Detail, again))
+	case "stuck":
+		return exit.With(exit.Stuck, fmt.Errorf("task %s: stuck: %s", task, out.Detail))
+	}
+	if out.Err != nil {
+		return exit.With(exit.Code(out.Err), fmt.Errorf("task %s: %w; %s", task, out.Err, again))
+	}
+	return fmt.Errorf("task %s: %s; %s", task, out.Detail, again)
+}

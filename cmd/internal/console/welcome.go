@@ -1,0 +1,38 @@
+//go:build unix
+
+package console
+
+import (
+	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/settings"
+	"context"
+	"fmt"
+	"strconv"
+)
+
+// Welcome tells a user without a model what to do. A model that was found on this machine can
+// be taken at once, and is then written to the user's configuration.
+func (c *Console) Welcome(ctx context.Context, set *settings.Settings) (taken bool, err error) {
+	offers := settings.Offers(ctx, c.Getenv, settings.LocalServers())
+	fmt.Fprint(c.Err, settings.Welcome(offers, set.UserFile))
+	noModel := exit.Seen(exit.Usagef("no model"))
+	if len(offers) == 0 {
+		return false, noModel
+	}
+	text, err := c.Ask(ctx, fmt.Sprintf("\nUse which, 1 to %d? It is written to that file. Enter leaves: ", len(offers)))
+	if err != nil || text == "" {
+		return false, noModel
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > len(offers) {
+		return false, exit.Usagef("%q is not a number from 1 to %d; nothing was written", text, len(offers))
+	}
+	offer, model := offers[n-1], ""
+	if offer.NeedsModel() {
+		if model, err = c.Ask(ctx, "Name of the model: "); err != nil {
+			return false, noModel
+		}
+	}
+	err = offer.Save(set.UserFile, model)
+	return err == nil, err
+}

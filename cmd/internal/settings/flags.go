@@ -1,0 +1,34 @@
+//go:build unix
+
+package settings
+
+import (
+	"math"
+
+	"anamnesis/orchestrator/model/openai"
+	"anamnesis/orchestrator/session"
+)
+
+// CheckFlags refuses values that a flag cannot have. given reports whether a flag was set: a
+// limit of 0 is not "no limit".
+func CheckFlags(f *session.Request, given func(flag string) bool) error {
+	switch {
+	case f.MaxSteps < 0 || f.MaxSteps == 0 && given("max-steps"):
+		return session.Usagef("--max-steps %d: want a positive number, or leave it out", f.MaxSteps)
+	case f.MaxTokens < 0 || f.MaxTokens == 0 && given("max-tokens"):
+		return session.Usagef("--max-tokens %d: want a positive number, or leave it out", f.MaxTokens)
+	case f.MaxCostUSD < 0 || f.MaxCostUSD == 0 && given("max-cost") || math.IsNaN(f.MaxCostUSD) || math.IsInf(f.MaxCostUSD, 0):
+		return session.Usagef("--max-cost %v: want a number of US dollars above zero, such as 0.50", f.MaxCostUSD)
+	case f.MaxTime < 0 || f.MaxTime == 0 && given("max-time"):
+		return session.Usagef("--max-time %s: want a time above zero, such as 30m", f.MaxTime)
+	case f.Images != "" && f.Images != string(openai.ImagesSend) && f.Images != string(openai.ImagesNever):
+		return session.Usagef("--images %q: want send or never", f.Images)
+	case f.ToolsWait <= 0:
+		return session.Usagef("--tools-wait %s: want a time above zero, such as 10s", f.ToolsWait)
+	case f.EAS <= 0 && given("eas"):
+		return session.Usagef("--eas %d: want a positive number of tokens, such as --eas 8000, or no --eas for the table's", f.EAS)
+	case f.Window <= 0 && given("window"):
+		return session.Usagef("--window %d: want a positive number of tokens, such as --window 128000, or no --window for the table's", f.Window)
+	}
+	return nil
+}
