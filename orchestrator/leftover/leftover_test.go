@@ -1,0 +1,167 @@
+package leftover
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"anamnesis/anamnesis/tokens"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/jobs"
+	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/state/projection"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/subagent"
+	"anamnesis/orchestrator/workspace"
+	"anamnesis/worldstate"
+)
+
+// open opens a task of a home, in the directory w of it, and records operations.
+func open(t *testing.T, root, id string, parent *op.Parent, bodies ...op.Body) *workspace.Place {
+	t.Helper()
+	h := taskdir.Home{User: root, State: root, Data: root, Config: root}
+	dir := filepath.Join(root, "w")
+	for _, d := range []string{dir, h.Task(id)} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := workspace.OpenPlace(dir, filepath.Join(root, "store"), &worldstate.Options{Home: root}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.World.Close() })
+	count, err := tokens.ForEncoding("r50k_base")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := journal.Options{Count: count.Count, Learned: new(redact.Learned)}
+	o.Stream.Now = time.Now
+	if p.Ledger, err = journal.OpenLedger(h, id, count, 0, o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Journal.Close() })
+	p.Jobs = jobs.New(jobs.Options{Task: id, Home: h, Dir: filepath.Join(h.Task(id), "jobs"), Now: time.Now})
+	all := append([]op.Body{&op.TaskOpened{Task: id, Dir: dir, Parent: parent}, &op.UserSaid{Text: "go", Source: op.SourceRequest}, &op.WorldSaved{}, &op.ModelAsked{LastSeq: 3}}, bodies...)
+	if err := p.Record(t.Context(), all...); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func none(string) bool { return false }
+
+// TestCloseUnknown: each call that began gets one result. Its outcome is unknown, but where an
+// operation is all that the call does.
+func TestCloseUnknown(t *testing.T) {
+	calls := []op.Call{{ID: "c1", Name: "Bash", Args: `{"command":"make"}`}, {ID: "c2", Name: "jump_to_step", Args: `{"step_id":0}`}, {ID: "c3", Name: "dmail", Args: `{}`}}
+	p := open(t, t.TempDir(), "t", nil, &op.ModelReplied{Calls: calls},
+		&op.ToolCalled{Call: "c1", Name: "Bash", Args: calls[0].Args}, &op.ToolCalled{Call: "c2", Name: "jump_to_step", Args: calls[1].Args}, &op.ToolCalled{Call: "c3", Name: "dmail", Args: calls[2].Args},
+		&op.OutputKept{Call: "c1", Text: "half of it"}, &op.JumpRequested{To: 0, By: state.ByAgent, Call: "c2"}, &op.CheckpointMarked{Call: "c3"})
+	l := New(p, none)
+	next := state.Next(p.State(), state.Limits{})
+	if next.Kind != state.ActCloseUnknown || len(next.Calls) != 3 {
+		t.Fatalf("Next = %+v, want the three calls closed", next)
+	}
+	if err := l.CloseUnknown(t.Context(), next.Calls); err != nil {
+		t.Fatal(err)
+	}
+	results := map[string]*op.ToolReturned{}
+	last, _ := p.Journal.Log().Last()
+	ops, err := p.Ops(op.Range{First: 1, Last: last})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range ops {
+		if b, ok := o.Body.(*op.ToolReturned); ok {
+			results[b.Call] = b
+		}
+	}
+	if r := results["c1"]; r == nil || !r.Unknown || !r.IsError || len(r.Kept) != 1 || !strings.HasPrefix(r.Text, projection.UnknownResult) || !strings.Contains(r.Text, "recall opens op") {
+		t.Errorf("the command's result: %+v", r)
+	}
+	if r := results["c2"]; r == nil || r.Unknown || r.IsError || r.Text != "Jump to step 0 scheduled." {
+		t.Errorf("the jump's result: %+v", r)
+	}
+	if r := results["c3"]; r == nil || r.Unknown || r.Text != tool.CheckpointCreated(0) {
+		t.Errorf("the checkpoint's result: %+v", r)
+	}
+	if next = state.Next(p.State(), state.Limits{}); next.Kind != state.ActSaveWorld {
+		t.Errorf("then Next = %+v, want the step to end", next)
+	}
+}
+
+// TestLostJobs: background commands of an earlier process are over. Those that a jump leaves
+// are ended without a notice, because the jump names them.
+func TestLostJobs(t *testing.T) {
+	started := func(id string) *op.JobStarted {
+		return &op.JobStarted{Job: id, Call: "c1", Command: "sleep 1000", PID: 1 << 30, BootID: "another boot"}
+	}
+	p := open(t, t.TempDir(), "t", nil, &op.ModelReplied{}, started("bg_1"), started("bg_2"))
+	l := New(p, none)
+	step := p.State().Jobs[0].Step
+	if names, err := l.EndJobs(t.Context(), []int{step + 1}); err != nil || len(names) != 0 || len(p.State().Jobs) != 2 {
+		t.Fatalf("of another step: ended %q, %v", names, err)
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.State().Jobs) != 0 {
+		t.Errorf("still running: %+v", p.State().Jobs)
+	}
+	text := ""
+	for _, m := range p.State().Projection() {
+		text += m.Text
+	}
+	for _, id := range []string{"bg_1", "bg_2"} {
+		if n := strings.Count(text, "[background] "+id+" (sleep 1000) was ended when the program stopped."); n != 1 {
+			t.Errorf("the model is told %d times of %s:\n%s", n, id, text)
+		}
+	}
+
+	p = open(t, t.TempDir(), "t", nil, &op.ModelReplied{}, started("bg_1"))
+	names, err := New(p, none).EndJobs(t.Context(), []int{p.State().Jobs[0].Step})
+	if err != nil || !slices.Equal(names, []string{"bg_1 (sleep 1000)"}) || len(p.State().Jobs) != 0 {
+		t.Errorf("a jump ended %q, %v; running: %+v", names, err, p.State().Jobs)
+	}
+}
+
+// TestLostSubagents: a subagent that was at work is closed with what it used, also where its
+// beginning was not recorded. One that this process runs stays.
+func TestLostSubagents(t *testing.T) {
+	root := t.TempDir()
+	call := op.Call{ID: "c1", Name: subagent.ToolName, Args: `{}`}
+	other := op.Call{ID: "c2", Name: subagent.ToolName, Args: `{}`}
+	child := open(t, root, taskdir.SubagentID("t", 1), &op.Parent{Task: "t", Call: "c1", Agent: "explore"}, &op.ModelReplied{Usage: op.Usage{Prompt: 70}})
+	if err := child.Journal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mine := taskdir.SubagentID("t", 2)
+	p := open(t, root, "t", nil, &op.ModelReplied{Calls: []op.Call{call, other}}, &op.ToolCalled{Call: "c1", Name: call.Name, Args: "{}"},
+		&op.SubagentStarted{Call: "c2", Task: mine, Agent: "explore"})
+	if err := New(p, func(task string) bool { return task == mine }).CloseSubagents(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := p.State()
+	if len(s.Subagents) != 2 {
+		t.Fatalf("%d subagents are known, want 2", len(s.Subagents))
+	}
+	for _, c := range s.Subagents {
+		lost := c.Task != mine
+		if c.Running == lost || lost && c.Reason != reasonLost {
+			t.Errorf("subagent %+v", c)
+		}
+	}
+	if s.Totals.Usage.Prompt != 70 {
+		t.Errorf("counted usage %+v", s.Totals.Usage)
+	}
+	if text := lostWith(s, "c1"); !strings.Contains(text, `resume "`+taskdir.SubagentID("t", 1)+`"`) || lostWith(s, "c2") != "" {
+		t.Errorf("the model is told %q, and of the other %q", text, lostWith(s, "c2"))
+	}
+}
