@@ -9,7 +9,7 @@
 // answers questions about them.
 //
 // Everything the loop knows is in the stream, so a process that is killed at any
-// moment is followed by one that folds the same operations and goes on: an intent
+// moment is followed by one that folds the same operations and continues: an intent
 // without a result becomes "outcome unknown", a jump past its intent is finished, and
 // no tool runs a second time by itself.
 package orchestrator

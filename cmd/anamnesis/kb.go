@@ -35,8 +35,8 @@ func (a *app) kbCommand() *cobra.Command {
 	return cmd
 }
 
-// chooseKB gives a command and those beneath it the flags that name a
-// knowledge base; what they name stands in dir when the command runs.
+// chooseKB adds to a command and those below it the flags that name a
+// knowledge base; what they name is in dir when the command runs.
 func chooseKB(cmd *cobra.Command, dir *string) {
 	var project bool
 	cmd.PersistentFlags().BoolVar(&project, "project", false, "the cards of the project you are in: "+knowledgebase.ProjectDir)

@@ -76,7 +76,7 @@ type reference struct {
 // layer is one file of a chain: what it says itself.
 type layer struct {
 	spec      Spec
-	line      map[string]int // of the keys that stand in the file
+	line      map[string]int // of the keys that are in the file
 	extends   reference
 	prompt    reference
 	subagents map[string]reference

@@ -161,7 +161,7 @@ const (
 	maxListedLen = 120 // bytes of a name
 )
 
-// Listing shows what stands in a directory, one name a line, directories with a
+// Listing shows what is in a directory, one name a line, directories with a
 // slash. Names are shown in a way that cannot be taken for anything else.
 func Listing(dir string) (string, error) {
 	entries, err := os.ReadDir(dir)

@@ -14,7 +14,7 @@ import (
 type Vars struct {
 	Now time.Time // ${DATE}: its day
 	Dir string    // ${WORK_DIR}
-	// Listing is ${WORK_DIR_LS}: what stands in the directory; see Listing.
+	// Listing is ${WORK_DIR_LS}: what is in the directory; see Listing.
 	Listing string
 	// Instructions is ${AGENTS_MD}: see Instructions.
 	Instructions string

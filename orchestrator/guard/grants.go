@@ -27,7 +27,7 @@ type Grants struct {
 	Sockets []string `json:"sockets,omitempty"` // paths of Unix sockets
 }
 
-// Resolve checks the grants and gives them with absolute paths without links,
+// Resolve checks the grants and returns them with absolute paths without links,
 // as they are recorded.
 func (g Grants) Resolve() (Grants, error) {
 	out := Grants{Network: g.Network, Env: slices.Clone(g.Env)}

@@ -5,7 +5,7 @@ package guard
 import "context"
 
 // NewSandbox returns a sandbox that holds nothing in: this platform has no parts
-// for one. ConfineOff gives nil.
+// for one. ConfineOff returns nil.
 func NewSandbox(_ context.Context, o SandboxOptions) (*Sandbox, error) {
 	if o.Confine == ConfineOff {
 		return nil, nil

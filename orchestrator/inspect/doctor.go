@@ -237,7 +237,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 	if seq == x.last {
 		x.hashes[seq] = fmt.Sprintf("%x", hash)
 	}
-	x.last = max(x.last, report.LastSeq) // behind damage the stream goes on
+	x.last = max(x.last, report.LastSeq) // behind damage the stream continues
 	return nil
 }
 

@@ -50,7 +50,7 @@ type ExplainedPart struct {
 	Why string `json:"why,omitempty"`
 }
 
-// ExplainedChange is one operation that changed what stands in the context.
+// ExplainedChange is one operation that changed what is in the context.
 type ExplainedChange struct {
 	Op    uint64     `json:"op"`
 	Kind  op.Kind    `json:"kind"`
@@ -116,17 +116,17 @@ var errExplained = errors.New("explained")
 // explainer gathers what an explanation needs beside the state.
 type explainer struct {
 	state   state.State
-	sources map[uint64]source // what may stand in the context
+	sources map[uint64]source // what may be in the context
 	changes []ExplainedChange
 	waiting []ExplainedChange // passes whose jump is not made yet
 	onPath  []bool            // steps, when it is explained
 }
 
-// source is what is kept of an operation: not its texts, which may be large.
+// source is the kept part of an operation: not its texts, which may be large.
 type source struct {
 	kind  op.Kind
 	bytes int    // of a result
-	rule  string // by which it stands in the context
+	rule  string // by which it is in the context
 	words string // the same of the user's words that it carries over
 }
 

@@ -24,7 +24,7 @@ type JumpPlan struct {
 	Discarded []op.Range `json:"discarded"` // operations that would be left
 	Tokens    int        `json:"tokens"`    // of these
 	// EAS is the span of the task's model, which Raw is held against: the tokens of all
-	// discarded operations that would stand in the context as they are, without a
+	// discarded operations that would be in the context as they are, without a
 	// pass. Passes are those that would be made, one a span; none: Raw is let stand.
 	EAS     int                 `json:"eas"`
 	Raw     int                 `json:"raw_tokens"`

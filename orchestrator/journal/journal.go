@@ -197,7 +197,7 @@ func (j *Journal) sign(b op.Body) {
 	}
 }
 
-// encode makes stream entries of operations, and gives them as they are
+// encode makes stream entries of operations, and returns them as they are
 // recorded: without secrets. Everything that is folded, shown or sent comes
 // from what it returns.
 func (j *Journal) encode(bodies ...op.Body) ([]opstream.Entry, []op.Body, error) {

@@ -116,7 +116,7 @@ func (l *Ledger) Serve(ctx context.Context, h taskdir.Home) (stop func(), err er
 	})
 }
 
-// Resume records that this process goes on with the task, with a user's
+// Resume records that this process continues the task, with a user's
 // words if there are any.
 func (l *Ledger) Resume(ctx context.Context, message string, to *op.TaskResumed) error {
 	bodies := []op.Body{to}

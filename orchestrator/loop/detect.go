@@ -79,7 +79,7 @@ func newRun(calls []Recorded) *run {
 }
 
 // Detect finds the loops of a recorded run, in the order in which they show.
-// Each rule reports a loop once, however long it goes on. It is pure.
+// Each rule reports a loop once, however long it continues. It is pure.
 func Detect(calls []Recorded) []Finding {
 	r := newRun(calls)
 	var out []Finding

@@ -99,7 +99,7 @@ func FromSteps(steps [][]Recorded) []Recorded {
 	return r.calls
 }
 
-// readItems takes runs for themselves and gives lone messages to r.
+// readItems takes runs for themselves and hands lone messages to r.
 func readItems(items []json.RawMessage, r *recorder) []RecordedRun {
 	var runs []RecordedRun
 	for _, raw := range items {
@@ -206,7 +206,7 @@ func (r *recorder) step() {
 	r.nameless = nil
 }
 
-// back makes the jump a call asks for, and gives it where it goes back. A step
+// back makes the jump a call asks for, and returns it where it goes back. A step
 // the recording does not hold is taken for an earlier one.
 func (r *recorder) back(name, args string) *Back {
 	var a struct {

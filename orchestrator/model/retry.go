@@ -31,7 +31,7 @@ type RetryOptions struct {
 	// Sleep waits for d or until ctx ends, then giving ctx's error.
 	// nil: the real clock.
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Rand gives numbers in [0,1). It must be safe for concurrent use.
+	// Rand returns numbers in [0,1). It must be safe for concurrent use.
 	// nil: math/rand/v2.
 	Rand func() float64
 }

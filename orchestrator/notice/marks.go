@@ -37,7 +37,7 @@ func MarkRule(word string) string {
 		"- Do not write the word into files, commands or answers. Where a result holds it, %[2]s stands in its place.", word, MaskedWord)
 }
 
-// MaskedWord stands in place of the word in results.
+// MaskedWord replaces the word in results.
 const MaskedWord = "(mark)"
 
 // nameMark is a mark as the program writes it, at the beginning of a text; toolsMark

@@ -52,7 +52,7 @@ func EndedSubagents(of []state.BegunSubagent) string {
 	return fmt.Sprintf("\nSubagents that ended with the steps you left, and cannot be resumed: %s.", List(ended, len(ended)))
 }
 
-// MaskLine is what stands in the place of a masked result.
+// MaskLine is what replaces a masked result.
 func MaskLine(seq uint64, r *op.ToolReturned) string {
 	how := ""
 	switch {

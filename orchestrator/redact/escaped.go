@@ -9,7 +9,7 @@ import (
 // maxEscapings is how often a text may have been escaped one over the other.
 const maxEscapings = 3
 
-// escaped adds the known values that stand in a text with any of their
+// escaped adds the known values that are in a text with any of their
 // characters escaped: %2D, \u002d, \x2d.
 func (t *table) escaped(ms []match, s string) []match {
 	percent, backslash := nextByte(s, 0, '%'), nextByte(s, 0, '\\')
@@ -48,7 +48,7 @@ func nextByte(s string, at int, c byte) int {
 // escapedWord is escaped for one word, s[from:to].
 func (t *table) escapedWord(ms []match, s string, from, to int) []match {
 	text := s[from:to]
-	pos := make([]int, len(text)+1) // where each byte of text stands in s
+	pos := make([]int, len(text)+1) // where each byte of text is in s
 	for i := range pos {
 		pos[i] = from + i
 	}

@@ -13,7 +13,7 @@ import (
 // however long the form is.
 const anchorBytes = 8
 
-// form is one way a known value may stand in a text.
+// form is one way a known value may appear in a text.
 type form struct {
 	secret Secret // what it stands for
 	text   string

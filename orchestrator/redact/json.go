@@ -222,7 +222,7 @@ func (r *Redactor) findNamed(key, text string) []match {
 	return ms
 }
 
-// put writes what stands in the place of in[from:to].
+// put writes what replaces in[from:to].
 func (w *jsonWalk) put(from, to int, text string) {
 	if w.done == 0 {
 		w.out.Grow(len(w.in) + len(text))
@@ -271,7 +271,7 @@ func (p *escapedPos) behind(text int) int {
 	return p.at
 }
 
-// escape returns the length of the escape that stands at at, and of what it
+// escape returns the length of the escape that is at at, and of what it
 // stands for.
 func (p *escapedPos) escape() (raw, text int) {
 	if p.raw[p.at+1] != 'u' {

@@ -15,7 +15,7 @@ const secretEndings = "PASSWORD PASSWD PASSPHRASE SECRET SECRETS TOKEN TOKENS AP
 const secretWords = "TOKEN PASS PASSWD PASSWORD JWT APIKEY API_KEY ACCESS_KEY SECRET_KEY"
 
 // minWordBytes: a value of lower-case letters alone that is shorter is a word
-// ("postgres", "changeme"), and words stand in every text.
+// ("postgres", "changeme"), and words are in every text.
 const minWordBytes = 16
 
 // FromEnviron returns the secrets among the variables of an environment

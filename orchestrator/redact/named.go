@@ -64,7 +64,7 @@ func named(s string, from, to int, kind string) (match, bool) {
 }
 
 // plainValue is the length of a value without blanks; 0 for one that is too
-// long. joined says that it may go on behind an ampersand: it stands in no
+// long. joined says that it may go on behind an ampersand: it is in no
 // query.
 func plainValue(s string, at int, quoted, joined bool) int {
 	n := 0
@@ -77,7 +77,7 @@ func plainValue(s string, at int, quoted, joined bool) int {
 	return n
 }
 
-// ampersand reports whether an ampersand belongs to the value it stands in: it
+// ampersand reports whether an ampersand belongs to the value it is in: it
 // neither joins commands nor begins the next NAME=.
 func ampersand(s string, at int) bool {
 	if s[at] != '&' || s[at-1] == '&' || at+1 >= len(s) || s[at+1] <= ' ' || strings.IndexByte("&\"'`\\", s[at+1]) >= 0 {
@@ -153,7 +153,7 @@ func separator(s string, at int) int {
 	return 0
 }
 
-// valueByte reports whether a value goes on at a byte. A quoted one ends at
+// valueByte reports whether a value continues at a byte. A quoted one ends at
 // its quote, a bare one also at what separates values; a backslash belongs to
 // it unless it escapes a quote or white space.
 func valueByte(s string, at int, quoted bool) bool {
@@ -185,7 +185,7 @@ func follows(s string, at int) byte {
 	return 0
 }
 
-// look is how a value stands in a text.
+// look is how a value appears in a text.
 type look struct {
 	next     byte // behind it; 0 at the end
 	quoted   bool // between quotes

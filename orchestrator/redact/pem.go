@@ -11,7 +11,7 @@ const (
 	// minPEMRun is the shortest run of base64 that is taken for a line of a
 	// key when it is not the last.
 	minPEMRun = 20
-	// maxPEMLine is the longest line of a key: a whole key may stand in one.
+	// maxPEMLine is the longest line of a key: a whole key may be in one.
 	maxPEMLine = 16 << 10
 )
 

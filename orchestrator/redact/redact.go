@@ -27,7 +27,7 @@ type Secret struct {
 
 // Found is one secret that was replaced.
 type Found struct {
-	Marker string // what stands in its place
+	Marker string // what is in its place
 	Bytes  string // what stood there
 }
 
@@ -175,7 +175,7 @@ func (r *Redactor) stale() bool {
 	return t != nil && t.learned != r.learned.len()
 }
 
-// scanEnd is how a search ended, for who goes on with the text behind it.
+// scanEnd is how a search ended, for who continues with the text behind it.
 type scanEnd struct {
 	partial int  // length of the longest end that begins a word
 	inKey   bool // within a private key

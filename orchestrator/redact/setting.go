@@ -12,7 +12,7 @@ import (
 // of its user, and the parts of its path and query that look drawn by chance
 // or are named as secrets. Left out are what FromEnviron leaves out and, unless
 // the setting's name says that it is secret, values that look like names
-// (acme-web, eu-west-1): they stand in every text.
+// (acme-web, eu-west-1): they are in every text.
 func FromSetting(name, value string) []Secret {
 	value = strings.TrimSpace(value)
 	if strings.Contains(value, "://") {

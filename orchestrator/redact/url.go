@@ -60,7 +60,7 @@ func userInfo(s string, to int) (colon, at int) {
 			r, size := utf8.DecodeRuneInString(s[i:])
 			port := colon >= 0 && strings.Trim(s[colon+1:i], "0123456789") == "" && i > colon+1
 			if first >= 0 || port || !unicode.IsOneOf([]*unicode.RangeTable{unicode.L, unicode.M, unicode.N}, r) {
-				return finish(s, colon, first, at) // the URL is over: prose goes on without a blank
+				return finish(s, colon, first, at) // the URL is over: prose continues without a blank
 			}
 			i += size - 1
 		case c <= ' ' || c == 0x7f || strings.IndexByte("\"'`<>\\|,()", c) >= 0, c == '[' && markerLen(s[i:]) > 0:

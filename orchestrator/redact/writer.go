@@ -16,7 +16,7 @@ const (
 
 // Writer redacts a text that comes in pieces. It writes what it is sure of and
 // holds back the last words, in which a secret may have begun. Whatever the
-// pieces, what it writes up to Close is what Text gives for the whole, as long
+// pieces, what it writes up to Close is what Text returns for the whole, as long
 // as no secret is longer than half of MaxHeldBytes. It is not safe for
 // concurrent use.
 type Writer struct {
@@ -49,7 +49,7 @@ func (w *Writer) Close() error {
 }
 
 // Lines writes the whole lines that were held back, for a reader that waits for
-// them. Only a private key goes on over their end.
+// them. Only a private key continues over their end.
 func (w *Writer) Lines() error {
 	n := strings.LastIndexByte(w.held, '\n') + 1
 	rest := w.held[n:]

@@ -57,7 +57,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 	return done, err
 }
 
-// takeOver records that this process goes on, and closes what a dead one left
+// takeOver records that this process continues, and closes what a dead one left
 // open: its jump is finished if it had begun, its restore told of, and calls that never began are not
 // begun, as notRun says.
 func (t *Task) takeOver(ctx, keep context.Context, resumed *op.TaskResumed, notRun string) error {

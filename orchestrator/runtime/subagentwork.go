@@ -16,7 +16,7 @@ import (
 	"anamnesis/worldstate"
 )
 
-// Limits of what a subagent gives back.
+// Limits of what a subagent returns.
 const (
 	maxSubagentAnswer = 50_000 // bytes of its last words; head and tail are kept
 	maxSubagentPatch  = 50_000 // bytes of its changes in a copy of the directory

@@ -52,8 +52,8 @@ type Options struct {
 	// Embedder makes the vectors of the cards; nil: the built-in one.
 	Embedder retrieval.Embedder
 	Reflect  model.Model                                            // answers as the Reflect-Agent; nil: Model does
-	Approve  func(ctx context.Context, q gate.Question) gate.Answer // nil: nobody can be asked
-	// Ask puts a question to the user; false: no answer. nil: nobody can be asked.
+	Approve  func(ctx context.Context, q gate.Question) gate.Answer // nil: no user can be asked
+	// Ask puts a question to the user; false: no answer. nil: no user can be asked.
 	Ask      func(ctx context.Context, question string) (string, bool)
 	Approval string // overrides the task's mode in this process
 	// NoLessons leaves the results of failed commands as they are; else a card about

@@ -11,7 +11,7 @@ import (
 
 // RestoreWorld brings the files back to a snapshot for a user, in a task that
 // is not running, and nothing else: no step is left, nothing is folded, and the
-// next step goes on from the current one. The name is one that workspace.Resolve
+// next step continues from the current one. The name is one that workspace.Resolve
 // takes. The model is told what was done with its next request; where
 // nothing is to be moved, nothing is recorded. A crash leaves the intent without
 // a result: whoever takes the task over tells what became of it.

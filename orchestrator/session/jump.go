@@ -31,7 +31,7 @@ func (s *Service) PlanJump(ctx context.Context, task string, j op.JumpRequested)
 
 // Jump takes a task to the end of a step. A task that another process runs, or a
 // session of this one, jumps when its present step is complete; a task that
-// nobody runs jumps now. Of j, To, Reason, Fold and Overwrite count. The result
+// is not running jumps now. Of j, To, Reason, Fold and Overwrite count. The result
 // has the warnings in any case.
 func (s *Service) Jump(ctx context.Context, task string, j op.JumpRequested, c Client) (Jumped, error) {
 	st, err := taskdir.ReadState(s.Home, task)
@@ -50,7 +50,7 @@ func (s *Service) Jump(ctx context.Context, task string, j op.JumpRequested, c C
 	return Jumped{Done: done, Warnings: o.warnings}, err
 }
 
-// jumpIdle makes a jump in a task that nobody runs. A pass asks the task's model
+// jumpIdle makes a jump in a task that is not running. A pass asks the task's model
 // if it can be reached; otherwise the extractor writes.
 func (o *opening) jumpIdle(ctx context.Context, st *state.State, j op.JumpRequested) (*op.JumpDone, error) {
 	t, err := o.idleAsking(ctx, st)
@@ -67,7 +67,7 @@ func (o *opening) jumpIdle(ctx context.Context, st *state.State, j op.JumpReques
 	return done, JoinClose(err, t.Close())
 }
 
-// Compact folds all steps of a task that nobody runs, but the newest, into a block and
+// Compact folds all steps of a task that is not running, but the newest, into a block and
 // cards. It returns the tokens of the context before and after.
 func (s *Service) Compact(ctx context.Context, task string, c Client) (before, after int, err error) {
 	st, err := taskdir.ReadState(s.Home, task)
@@ -92,7 +92,7 @@ func (s *Service) Compact(ctx context.Context, task string, c Client) (before, a
 	return before, after, err
 }
 
-// idleAsking opens a task that nobody runs, with its model if that can be reached.
+// idleAsking opens a task that is not running, with its model if that can be reached.
 func (o *opening) idleAsking(ctx context.Context, st *state.State) (*runtime.Task, error) {
 	info := Info{Task: st.Opened.Task, Dir: st.Opened.Dir, Model: st.Model}
 	opts := runtime.Options{Event: o.client.Op, Passing: o.client.Passing}
@@ -116,7 +116,7 @@ func (o *opening) idleAsking(ctx context.Context, st *state.State) (*runtime.Tas
 	return o.idle(ctx, st, opts)
 }
 
-// idle opens a task that nobody runs, to change its world. Of opts the model, the
+// idle opens a task that is not running, to change its world. Of opts the model, the
 // callbacks and AbandonRestore count.
 func (o *opening) idle(ctx context.Context, st *state.State, opts runtime.Options) (*runtime.Task, error) {
 	o.warnUnset(st)
@@ -131,7 +131,7 @@ func (o *opening) idle(ctx context.Context, st *state.State, opts runtime.Option
 	return t, nil
 }
 
-// RestoreWorld restores the files of a task that nobody runs, and records it there.
+// RestoreWorld restores the files of a task that is not running, and records it there.
 func (s *Service) RestoreWorld(ctx context.Context, task, name string, r worldstate.RestoreOptions) (res worldstate.Result, warnings []string, err error) {
 	warnings, err = s.inIdle(ctx, task, runtime.Options{}, func(t *runtime.Task) (err error) {
 		res, err = t.RestoreWorld(ctx, name, r, s.here())

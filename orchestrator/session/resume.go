@@ -14,7 +14,7 @@ import (
 )
 
 // Resume opens a task that is not running, with a message of the user if there is
-// one. Run then goes on from what was acknowledged. A call that was running when
+// one. Run then continues from what was acknowledged. A call that was running when
 // its process died is reported as of unknown outcome and not run again.
 func (s *Service) Resume(ctx context.Context, task, message string, set Settings, c Client) (*Session, error) {
 	if err := set.check(s.getenv); err != nil {
@@ -77,7 +77,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	})
 }
 
-// resumedModel is the model a task goes on with: its own, unless the settings name
+// resumedModel is the model a task continues with: its own, unless the settings name
 // another. What was used before there was a price is counted at its price.
 func (o *opening) resumedModel(ctx context.Context, task string, st *state.State) (*Model, error) {
 	name, baseURL := st.Model, st.BaseURL
@@ -103,7 +103,7 @@ func (o *opening) resumedModel(ctx context.Context, task string, st *state.State
 	return m, o.costKnown(m)
 }
 
-// resumedApproval is the mode a task goes on with: what the settings say, or what
+// resumedApproval is the mode a task continues with: what the settings say, or what
 // was given when the task was started, or by the user since. notice says which it
 // is, why, and what changes it.
 func (o *opening) resumedApproval(st *state.State) (mode, notice string, err error) {

@@ -267,7 +267,7 @@ func (r *Request) spanTooLarge(n *runtime.New) error {
 	return Usagef("%s is smaller than the EAS of %d tokens (%s): a model cannot attend to more than it is given; give an --eas of at most %d or a larger --window", window, n.EAS, n.EASFrom, n.Window)
 }
 
-// approvalMode resolves a mode. Where nobody can be asked, the default is deny.
+// approvalMode resolves a mode. Without a user to ask, the default is deny.
 func (o *opening) approvalMode(name string) (mode, notice string, err error) {
 	asks := o.client.Approve != nil
 	if name != "" {

@@ -350,7 +350,7 @@ func (s *State) jump(o op.Op) error {
 		}
 		s.Totals.Jumps++
 		s.RecallWhy = "jump"
-		// The agent goes on after a jump, whatever it had said before.
+		// The agent continues after a jump, whatever it had said before.
 		s.Turn.Answered = false
 	}
 	return nil

@@ -84,7 +84,7 @@ func (u Used) Minus(v Used) Used { return Used{u.Tokens - v.Tokens, u.Steps - v.
 
 // Limits of the loop.
 const (
-	// DefaultMaxSteps is how many steps a turn may take when nobody says.
+	// DefaultMaxSteps is how many steps a turn may take by default.
 	DefaultMaxSteps = 100
 	// MaxBackwardJumps is how many backward jumps to one step the agent makes by
 	// itself: before the next one the Reflect-Agent is asked for a strategy.

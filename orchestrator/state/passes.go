@@ -37,7 +37,7 @@ func (s *State) learned(p projection.Pass) {
 	s.Turn.Learned = append(s.Turn.Learned, p.Cards...)
 }
 
-// Carried reports whether the user's words in an operation stand in the
+// Carried reports whether the user's words in an operation are in the
 // context apart from it: a pass for want of room or a D-Mail took it out and
 // carried them over.
 func (s *State) Carried(o op.Op) bool {

@@ -44,7 +44,7 @@ func (f *Follower) Close() error { return f.r.Close() }
 // once. Lines that were given and then withdrawn by their writer, which a
 // crash before they were durable does, have others in their place: then
 // restart is called, and all operations are visited again from the first. An
-// error of visit, and damage in the stream, end it; the next call goes on after
+// error of visit, and damage in the stream, end it; the next call continues after
 // the last operation that was visited without one.
 func (f *Follower) Next(restart func(), visit func(op.Op) error) error {
 	whole, err := f.advance(visit)

@@ -14,7 +14,7 @@ type Owner struct {
 	Redact []string // variables whose values are kept out of its record
 }
 
-// StreamOwner reads whose stream stands in dir. It takes no lock, and reads
+// StreamOwner reads whose stream is in dir. It takes no lock, and reads
 // what a checkpoint does not hold. Beside an error stands what was read before
 // it.
 func StreamOwner(dir string) (Owner, error) {

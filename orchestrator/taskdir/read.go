@@ -31,11 +31,11 @@ func EachDecoded(records iter.Seq2[opstream.Record, error], visit func(op.Op) er
 	return nil
 }
 
-// ErrSubagent: the task is a subagent's, and only its parent goes on with it.
+// ErrSubagent: the task is a subagent's, and only its parent continues it.
 var ErrSubagent = errors.New("a subagent's task")
 
 // ErrImported: the task was read from another agent's session file. It has no
-// snapshots, and nothing goes on with it.
+// snapshots, and nothing continues it.
 var ErrImported = errors.New("an imported session")
 
 // CheckParent refuses a subagent's task with ErrSubagent, and names its parent. An

@@ -123,7 +123,7 @@ func Send(ctx context.Context, h Home, task string, cmd Command) error {
 	if errors.Is(err, ErrNotLive) {
 		return fmt.Errorf("%w: %s", ErrNotLive, task)
 	}
-	if err != nil { // a task that is held up takes the command when it goes on
+	if err != nil { // a task that is held up takes the command when it continues
 		return fmt.Errorf("task %s did not answer; it may have taken it, or take it yet: 'anamnesis timeline %s' shows that (%w)", task, task, err)
 	}
 	if !reply.OK {

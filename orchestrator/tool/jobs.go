@@ -14,7 +14,7 @@ type Jobs interface {
 	// Begin starts a job and returns its id when it runs. It is ended with the
 	// task's process, by a jump to before its beginning, or by Stop.
 	Begin(j JobStart) (id string, err error)
-	// List gives the jobs of the task, the oldest first, those of earlier processes
+	// List returns the jobs of the task, the oldest first, those of earlier processes
 	// among them.
 	List() ([]Job, error)
 	// Output reads a job's output from byte from on, at most n bytes; a negative

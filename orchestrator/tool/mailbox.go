@@ -9,10 +9,10 @@ import (
 
 // Mailbox is what the D-Mail tools may ask of the task they are part of.
 type Mailbox interface {
-	// CheckMail gives the request by which a D-Mail is sent. The error is shown
+	// CheckMail returns the request by which a D-Mail is sent. The error is shown
 	// to the model and says what is wrong with it.
 	CheckMail(m op.Mail) (*op.JumpRequested, error)
-	// MarkCheckpoint gives the end of the present step a number of its own, for
+	// MarkCheckpoint numbers the end of the present step, for
 	// the call of that id. A *CallError is shown to the model; any other error
 	// is the program's own.
 	MarkCheckpoint(ctx context.Context, call string) (number int, err error)

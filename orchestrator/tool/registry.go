@@ -128,7 +128,7 @@ type CallError struct {
 
 func (e *CallError) Error() string { return e.Text }
 
-// Validate finds a call's tool and checks its arguments. It gives them back in
+// Validate finds a call's tool and checks its arguments. It returns them in
 // a canonical form: exactly what was checked, duplicate keys resolved to the
 // last, whole numbers written as integers. No arguments at all mean {}. The
 // error is a *CallError.

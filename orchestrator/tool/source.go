@@ -6,11 +6,11 @@ import (
 	"anamnesis/orchestrator/guard"
 )
 
-// Source gives tools that come and go while a task runs: those of a server, or
+// Source returns tools that come and go while a task runs: those of a server, or
 // of files a user edits. It is asked before every request to the model, so
 // that a change takes effect at the next step.
 type Source interface {
-	// Tools gives the tools there are now. It waits only where nothing sensible
+	// Tools returns the tools there are now. It waits only where nothing sensible
 	// can be said yet, and then for a bounded time. Failures are News, not
 	// errors: they cost the source its own tools and nothing else.
 	Tools(ctx context.Context) Offer

@@ -27,7 +27,7 @@ type SubagentStart struct {
 	Agent       string // its name
 	Description string // a few words for people
 	Prompt      string
-	Resume      string // the task of a subagent that goes on; empty: a new one
+	Resume      string // the task of a subagent that continues; empty: a new one
 	Fork        bool   // in a directory of its own
 	// Progress shows a user how far it is; may be nil.
 	Progress func(text string)

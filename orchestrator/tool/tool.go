@@ -93,7 +93,7 @@ type Env struct {
 	// before it does; an error keeps it from running. May be nil.
 	Started func(op.ToolStarted) error
 	// Keep records a part of a command's output, which begins with its byte from,
-	// and gives the operation it is; recall opens it. Parts count from 1. nil
+	// and returns the operation it is; recall opens it. Parts count from 1. nil
 	// where nothing can be opened again.
 	Keep func(part int, from int64, text string) (uint64, error)
 	// Timeline is the task's timeline; nil outside a task.
@@ -102,14 +102,14 @@ type Env struct {
 	Mailbox Mailbox
 	// Evidence is what the task has seen so far; nil outside a task.
 	Evidence Evidence
-	// Todos gives the agent's todo list; nil outside a task.
+	// Todos returns the agent's todo list; nil outside a task.
 	Todos func() []op.Todo
 	// Subagents are the agents that work can be handed to; nil where there are none.
 	Subagents Subagents
 	// Jobs are the task's background commands; nil outside a task.
 	Jobs Jobs
 	// Ask puts a question to the user and records the answer as their words;
-	// false: there is none. nil: nobody is there.
+	// false: there is none. nil: there is no user.
 	Ask func(ctx context.Context, question string) (answer string, ok bool, err error)
 	// Progress shows a user how far a long call has come; may be nil.
 	Progress func(text string)
@@ -137,7 +137,7 @@ type Timeline interface {
 
 // Evidence is what a call may cite of the task it is part of.
 type Evidence interface {
-	// Cite checks that operations of the task can be cited and gives the one
+	// Cite checks that operations of the task can be cited and returns the one
 	// that is the result of a call that succeeded and only looked. The error is
 	// shown to the model, and names what could be cited.
 	Cite(ops []uint64) (look uint64, err error)
@@ -151,7 +151,7 @@ type Memory struct {
 	From  int
 }
 
-// Result is what a call gives back.
+// Result is what a call returns.
 type Result struct {
 	// Text is what the model is shown.
 	Text string

@@ -17,7 +17,7 @@ func WantDir(task, dir string) error {
 }
 
 // DirGone reports whether a task's directory is gone, so that it can be made
-// again. ErrNoDirectory says what stands in its place.
+// again. ErrNoDirectory says what is in its place.
 func DirGone(task, dir string) (bool, error) {
 	info, err := os.Stat(dir)
 	if err == nil && info.IsDir() {

@@ -33,7 +33,7 @@ type RestorePlan struct {
 	Plan   worldstate.Plan
 }
 
-// PlanRestore makes the present world durable and plans how a jump goes on from it.
+// PlanRestore makes the present world durable and plans how a jump continues from it.
 // No file is moved. If the world is still the one that an earlier plan was made for,
 // it returns that.
 func (p *Place) PlanRestore(ctx context.Context, j *state.Pending, earlier *RestorePlan) (*RestorePlan, error) {

@@ -16,7 +16,7 @@ import (
 	"anamnesis/worldstate"
 )
 
-// SavedWorld is what a step ended with. A State does not keep it: it stands in
+// SavedWorld is what a step ended with. A State does not keep it: it is in
 // the stream, in the step's last operation, and is read from there. Where that
 // line is damaged, the snapshot that carries the step's name is the same.
 type SavedWorld struct {

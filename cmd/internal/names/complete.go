@@ -25,7 +25,7 @@ type Source struct {
 	Models  func() []string
 }
 
-// Complete gives each command beneath root the completion of its arguments, by the words
+// Complete adds to each command below root the completion of its arguments, by the words
 // that its usage line has for them, and of its flags.
 func (s Source) Complete(root *cobra.Command) {
 	for _, cmd := range root.Commands() {

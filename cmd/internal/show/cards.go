@@ -73,7 +73,7 @@ func figures(c usage.Counts) string {
 	return text
 }
 
-// Marks is what stands in brackets behind a card: its state and what a user
+// Marks is what is in brackets behind a card: its state and what a user
 // should know of it.
 func Marks(store *knowledgebase.Store, e knowledgebase.Entry) string {
 	out := []string{string(e.State)}

@@ -68,7 +68,7 @@ func costText(u op.Usage) string {
 }
 
 func (o *Printer) Explanation(x inspect.Explanation) {
-	// say prints a line: what stands in columns as it is, the text as far as
+	// say prints a line: what is in columns as it is, the text as far as
 	// there is room.
 	say := func(columns, text string) {
 		o.Println(strings.TrimRight(columns+view.Line(text, max(o.Width-len(columns), 20)), " "))

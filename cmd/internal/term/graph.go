@@ -50,7 +50,7 @@ func Graph(nodes []Node, width int) []string {
 	return lines
 }
 
-// branchOrder returns the nodes' indices so that every branch stands in one
+// branchOrder returns the nodes' indices so that every branch is in one
 // piece: lanes then never cross, and a branch joins the lane to its left.
 func branchOrder(nodes []Node) []int {
 	index := make(map[string]int, len(nodes))

@@ -269,7 +269,7 @@ func NewJSON(w io.Writer, start session.Info) Printer {
 	return p
 }
 
-// write drops what cannot be written: the run goes on when nobody reads.
+// write drops what cannot be written: the run continues when nobody reads.
 func (p *jsonPrinter) write(v any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -23,7 +23,7 @@ func launches(s command.Simple) bool {
 }
 
 // mayLaunch reports whether a rule is about a command that a launcher may start:
-// its words from any of them on, or what stands in one of them.
+// its words from any of them on, or what is in one of them.
 func mayLaunch(rule Rule, s command.Simple) bool {
 	if !launches(s) {
 		return false

@@ -16,7 +16,7 @@ var loopName = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
 // Hidden says why what Parse returns is not all that a line may do, in a few
 // words; empty when it is. Only what is known to run nothing but the commands it
 // holds counts as plain: functions, which give names a new meaning, arithmetic and
-// tests, which run what stands in an index of a variable's value, and expansions
+// tests, which run what is in an index of a variable's value, and expansions
 // that evaluate or assign are not.
 func Hidden(line string) string {
 	if at := strings.IndexFunc(line, func(r rune) bool { return r != '\n' && r != '\t' && unicode.IsControl(r) }); at >= 0 {

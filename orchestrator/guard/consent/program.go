@@ -104,7 +104,7 @@ const (
 	maxShebangBytes = 4_096 // of a script's first line
 )
 
-// HashPrograms adds to a hash what stands in the files of a directory that a
+// HashPrograms adds to a hash what is in the files of a directory that a
 // command runs or names, so that an approval of the command covers them: files
 // among its words and in texts for a shell, what npx and the like find in
 // node_modules, and the interpreters that scripts name. A program in the

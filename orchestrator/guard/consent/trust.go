@@ -81,7 +81,7 @@ func (t *Trust) Granted(a Approval) (guard.Grants, bool, error) {
 }
 
 // Allow reports whether this content may be used: it was approved, or the user
-// who is asked says yes now, which is recorded. ask is nil where nobody is there.
+// who is asked says yes now, which is recorded. ask is nil where there is no user.
 // A nil Trust allows nothing.
 func (t *Trust) Allow(ctx context.Context, a Approval, ask func(ctx context.Context, question string) bool, question func() string) (bool, error) {
 	if t == nil {

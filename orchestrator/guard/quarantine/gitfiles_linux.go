@@ -57,7 +57,7 @@ type gitScan struct {
 	known, read map[string]plainDir // of the scan before, and of this one
 }
 
-// plainDir is what is kept of a directory that is none of git's, so that a scan
+// plainDir is the kept part of a directory that is none of git's, so that a scan
 // reads only those that have changed.
 type plainDir struct {
 	stamp stamp

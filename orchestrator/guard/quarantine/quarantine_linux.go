@@ -20,7 +20,7 @@ import (
 // program's state, but for settings that are inert.
 //
 // While commands overlap, the tree before the first of them is what their ends
-// are compared with. A task whose process died is compared when it goes on.
+// are compared with. A task whose process died is compared when it continues.
 type Quarantine struct {
 	dir      string // where files are moved to; its record lies in it
 	world    string
@@ -161,7 +161,7 @@ func (q *Quarantine) closed() []string {
 	}
 	for rel := range q.record.Before.Files {
 		if !leads(rel) && !isConfig(rel) {
-			continue // hooks are closed as a whole; a rebase that goes on writes its state
+			continue // hooks are closed as a whole; a rebase that continues writes its state
 		}
 		_, own := q.record.Own[rel]
 		if _, in := q.record.Own[gitDirOf(rel)]; !own && !in {

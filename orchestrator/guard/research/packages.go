@@ -117,7 +117,7 @@ func (f *finder) packages(s command.Simple) {
 var python = regexp.MustCompile(`^(python|pip)[0-9]*(?:\.[0-9]+)*$`)
 
 // installer is the program that a command installs with and its words: of
-// python -m pip it is pip, and a choice of toolchain or of a place stands in no
+// python -m pip it is pip, and a choice of toolchain or of a place is in no
 // subcommand's way.
 func installer(s command.Simple) (string, []command.Word) {
 	program, args := s.Program(), s.Args()
@@ -239,5 +239,5 @@ func (m manager) packageName(w string) string {
 // archive is a package as a file.
 var archive = regexp.MustCompile(`\.(?:whl|tgz|tar\.(?:gz|bz2|xz)|zip|deb|rpm|apk|gem|conda)$`)
 
-// oneOf reports whether a word stands in a list separated by blanks.
+// oneOf reports whether a word is in a list separated by blanks.
 func oneOf(list, word string) bool { return slices.Contains(strings.Fields(list), word) }

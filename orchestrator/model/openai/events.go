@@ -25,7 +25,7 @@ const doneMark = "[DONE]"
 // some to keep the connection open while the model reads.
 const maxLeadingSpace = 1 << 20
 
-// events reads a response's body and gives go-openai a stream it cannot
+// events reads a response's body and hands go-openai a stream it cannot
 // misread: one line `data: {…}` for each event and nothing else. Comments,
 // names, ids and empty lines are dropped; a web page, an error in the
 // stream, broken JSON and passed limits become a *model.Fault from Read; a

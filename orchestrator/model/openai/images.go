@@ -44,7 +44,7 @@ func (c *Client) sees() bool {
 
 // gallery collects the images of tool results. Their role can hold text only,
 // so the images follow all the results of a reply, in a message of the user's
-// role that says whose they are, or before the words that stand there anyway.
+// role that says whose they are, or before the words that are there anyway.
 type gallery struct {
 	parts []gopenai.ChatMessagePart
 }

@@ -98,7 +98,7 @@ func text(raw json.RawMessage) string {
 // excerptLength bounds what an error quotes of a response, in bytes.
 const excerptLength = 500
 
-// excerpt makes bytes of unknown origin fit to stand in one line of an error.
+// excerpt makes bytes of unknown origin fit to be in one line of an error.
 func excerpt(b []byte) string {
 	cut := false
 	if len(b) > excerptLength {

@@ -104,7 +104,7 @@ func (r *reader) loop(n *yaml.Node) item {
 		r.fail(n.Line, "a loop needs `turns`")
 		return it
 	}
-	// Whether the loop goes on is read from the result of its last turn,
+	// Whether the loop continues is read from the result of its last turn,
 	// which is found by the id of its call.
 	last := it.turns[len(it.turns)-1]
 	for _, c := range last.choices {

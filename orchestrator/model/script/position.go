@@ -113,7 +113,7 @@ func (m *Model) traces(r model.Request) []trace {
 // whose position is known, from an id in the messages or, failing that, from
 // this process's own memory, and walks on. Where the walk comes to the end of
 // a loop's round whose result is in no message any more, it cannot know
-// whether the loop goes on, and says so in place of guessing. It is called
+// whether the loop continues, and says so in place of guessing. It is called
 // with mu held.
 func (m *Model) locate(r model.Request) (position, error) {
 	if r.Turn < 0 {

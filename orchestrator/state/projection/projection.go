@@ -76,7 +76,7 @@ type Entry struct {
 	Msg  model.Message
 
 	// Of tool results only: the mark that ends the step, if the result carries it,
-	// and the operation that masked the result, 0 while it stands in full.
+	// and the operation that masked the result, 0 while it is in full.
 	MarkSeq uint64 `json:",omitempty"`
 	MarkTok int    `json:",omitempty"`
 	Mark    string `json:",omitempty"`

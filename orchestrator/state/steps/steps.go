@@ -217,7 +217,7 @@ func (s *Tree) Ended(id int) bool { return s.flags(id)&FlagEnded != 0 }
 // Saved reports whether a step has a checkpoint.
 func (s *Tree) Saved(id int) bool { return s.flags(id)&FlagSaved != 0 }
 
-// Folded reports whether an anamnesis pass stands in a step's place.
+// Folded reports whether the block of a pass replaces a step.
 func (s *Tree) Folded(id int) bool { return s.flags(id)&FlagFolded != 0 }
 
 // Carried reports whether a D-Mail carried the user's words from a step over.

@@ -22,7 +22,7 @@ type remembered struct {
 	definition
 	spec    tool.Spec
 	timeout time.Duration
-	// granted gives what a project's tool gets beyond its sandbox, and whether it
+	// granted returns what a project's tool gets beyond its sandbox, and whether it
 	// is approved as it is now; nil for a user's own tool.
 	granted func() (guard.Grants, bool)
 	place   string // the name of its private cache

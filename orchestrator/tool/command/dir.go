@@ -46,7 +46,7 @@ type Folder struct {
 type File struct {
 	Path string
 	Tool string // the name it is to have
-	Text string // what stands in it
+	Text string // what is in it
 	Err  error  // why it is no tool
 	// Grants are what Approve gives a project's tool beyond its sandbox.
 	Grants guard.Grants
@@ -197,7 +197,7 @@ func (f *File) Approve(trust *consent.Trust) error {
 type Source struct {
 	Folders []Folder
 	Trust   *consent.Trust
-	// Ask puts a question to the user; nil: nobody is there.
+	// Ask puts a question to the user; nil: there is no user.
 	Ask func(ctx context.Context, question string) bool
 
 	version uint64

@@ -117,7 +117,7 @@ func (t *target) fault(err error) error {
 }
 
 // open opens the file for reading. It must still be the one that was looked
-// at; opening never waits, whatever stands there by now.
+// at; opening never waits, whatever is there by now.
 func (t *target) open() (*os.File, error) {
 	f, err := t.dir.OpenFile(t.base, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -119,7 +119,7 @@ func (p *planned) close() {
 	}
 }
 
-// plan finds a change's files and works out what will stand in them. A file of
+// plan finds a change's files and works out what will be in them. A file of
 // secrets keeps a name that says so, and no error quotes its lines.
 func (f patchFile) plan(env *tool.Env, c change) (*planned, error) {
 	t, err := locateWritable(env, c.path, c.kind == add)

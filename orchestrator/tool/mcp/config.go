@@ -214,7 +214,7 @@ func (s Server) kind() string {
 
 // How says how a server is reached, on one line, as a user is to see it
 // before approving it: variables unexpanded, values of literal secrets too, for
-// they stand in the file already.
+// they are in the file already.
 func (s Server) How() string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(s.Env)) {
@@ -307,7 +307,7 @@ func expandAll(in map[string]string, getenv func(string) string) (map[string]str
 }
 
 // Put writes a server into a user's file, in the place of one of that name.
-// What else stands in the file stays.
+// What else is in the file stays.
 func Put(path string, s Server) error {
 	if err := s.Check(); err != nil {
 		return err

@@ -35,7 +35,7 @@ type Options struct {
 	// server that takes longer is called all the same. 0: DefaultPingTimeout.
 	PingTimeout time.Duration
 	// Trust holds what was approved. Ask puts a question to the user, who
-	// answers yes or no; nil: nobody is there, and what is not approved is not
+	// answers yes or no; nil: there is no user, and what is not approved is not
 	// used.
 	Trust *consent.Trust
 	Ask   func(ctx context.Context, question string) bool

@@ -82,7 +82,7 @@ func (p parts) then(q parts) (parts, bool) {
 }
 
 // partsOf returns the texts of an expression, and sets fold where one of them
-// may stand in another case.
+// may be in another case.
 func partsOf(re *syntax.Regexp, fold *bool) parts {
 	switch re.Op {
 	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText,

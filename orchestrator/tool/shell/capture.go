@@ -157,7 +157,7 @@ type whole struct {
 	held []byte
 }
 
-// next gives the bytes to pass on now. The result is valid until the next call
+// next returns the bytes to pass on now. The result is valid until the next call
 // or until p changes.
 func (w *whole) next(p []byte) []byte {
 	if len(w.held) > 0 {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// The limits of what is kept of an output that is too long to be shown.
+// The limits of the kept part of an output that is too long to be shown.
 const (
 	MaxKeptBytes  = 16 << 20 // of one output, from its beginning; a task's stream holds it for good
 	keptPartBytes = 1 << 20  // of it in one operation: what is held in memory

@@ -31,7 +31,7 @@ const (
 	FetchTimeout   = 30 * time.Second // for all of it, redirects too
 	MaxBodyBytes   = 5 << 20          // of a page, unpacked
 	MaxRedirects   = 5
-	MaxResultRunes = 50_000 // shown at once; start goes on
+	MaxResultRunes = 50_000 // shown at once; start continues
 	maxURLBytes    = 8_000
 )
 
