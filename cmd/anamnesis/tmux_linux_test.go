@@ -324,3 +324,37 @@ func TestSeatNarrow(t *testing.T) {
 	d.press("Up")
 	d.sees("> kept")
 }
+
+// TestSeatUndo: /compact folds a long step into a block, /why lists the block, and /undo
+// takes back the last change to files, not the answer after it.
+func TestSeatUndo(t *testing.T) {
+	heavy(t)
+	d := onScreen(t, 100, 40, `turns:
+  - calls: [{name: Bash, arguments: {command: "seq 3000"}}]
+  - calls: [{name: Bash, arguments: {command: "echo second"}}]
+  - calls: [{name: WriteFile, arguments: {path: notes.md, content: "one\n"}}]
+  - calls: [{name: WriteFile, arguments: {path: later.md, content: "two\n"}}]
+  - reply: Both are written.
+passes:
+  - reply: |
+      {"failure_causes": [], "falsified": [], "findings": [{"text": "seq counts", "ops": [8]}], "verified": [], "untried": [], "advice": [], "cards": []}
+`)
+	d.types("anamnesis --no-final-pass --approval auto --model script:../words.yaml 'write both'\n")
+	d.sees("Both are written.", "── 2 files changed: later.md, notes.md", "\n>")
+	d.types("/compact\n")
+	screen := d.sees("the context has ", "/why lists it")
+	if strings.Contains(screen, "nothing to fold") {
+		t.Errorf("nothing was folded:\n%s", screen)
+	}
+	d.types("/why\n")
+	d.sees("ANAMNESIS_BLOCK")
+	d.types("/undo\n")
+	d.sees("from step 5 to step 3 would:", "delete   later.md", "Jump to step 3?")
+	d.press("Enter")
+	d.sees("jump from step 5 to step 3: 1 file changed", "1 jump")
+	if inWorld(d.dir, "later.md") || !inWorld(d.dir, "notes.md") {
+		t.Error("the last change was not taken back, or more than it")
+	}
+	d.types("/quit\n")
+	d.sees("continues it\n$")
+}
