@@ -18,9 +18,10 @@ import (
 
 // Limits of a repair's card.
 const (
-	maxRepairCards = 5  // of one request
-	maxRepairLines = 12 // of the changes that a solution quotes
-	maxTried       = 3  // attempts that failed
+	maxRepairCards = 5 // of one request
+	maxRepairLines = 8 // of one change that a solution quotes
+	maxLineRunes   = 200
+	maxTried       = 3 // attempts that failed
 )
 
 // Repaired is a card about a failure that a later call of the task put right.
@@ -36,11 +37,15 @@ func Repairs(r *Request) []Repaired {
 	run := repair.Run{ID: r.Task, Repo: r.Repo, Request: r.Goal}
 	var of []*record // the call's record
 	undone := left(r.Ops, recs)
+	said := map[int]string{} // what the agent said last, by step
 	for _, rec := range recs {
+		if rec.kind == recReply {
+			said[rec.step] = rec.text
+		}
 		if rec.ran() {
-			c := repairCall(rec)
-			c.Undone = undone[rec]
-			run.Calls, of = append(run.Calls, c), append(of, rec)
+			call := repairCall(rec)
+			call.Said, call.Undone = said[rec.step], undone[rec]
+			run.Calls, of = append(run.Calls, call), append(of, rec)
 		}
 	}
 	var out []Repaired
@@ -198,11 +203,14 @@ const (
 	failedMark    = " failed: "
 	succeededForm = "`%s` succeeded."
 	runBeforeForm = "Run before: `%s`"
-	changedForm   = "Changed in %s: %s"
-	editedForm    = "Edited: %s"
+	changedForm   = "Changed in %s:%s"
+	editedForm    = "Edited: `%s`"
+	whyForm       = "Reason, in the agent's words: %s"
 	seenForm      = "Seen with %s"
 	triedForm     = "Tried before without success: `%s`"
-	lineMark      = " ⏎ "
+	lineMark      = " ⏎ " // between the changed lines of cards written before these were a block
+	diffStart     = "\n```diff\n"
+	diffEnd       = "\n```"
 	placeMark     = " @ " // in a signature, where the line names only the kind of failure
 	placeForm     = " (in %s)"
 )
@@ -225,15 +233,18 @@ func repairDraft(p repair.Pair) cardDraft {
 		d.solution = append(d.solution, fmt.Sprintf(runBeforeForm, clipMarked(Squash(e), maxActionRunes)))
 	}
 	for _, c := range p.Changes {
-		text := quotedLines(c.Added)
-		if c.Path == "" {
-			text = fmt.Sprintf(editedForm, text)
-		} else {
-			text = fmt.Sprintf(changedForm, filepath.ToSlash(c.Path), text)
+		if c.Path == "" { // commands
+			for _, l := range c.Added {
+				d.solution = append(d.solution, fmt.Sprintf(editedForm, clipMarked(Squash(l), maxActionRunes)))
+			}
+			continue
 		}
-		d.solution = append(d.solution, clipMarked(text, maxBulletRunes))
+		d.solution = append(d.solution, fmt.Sprintf(changedForm, filepath.ToSlash(c.Path), diffStart+diffLines(c.Added)+diffEnd))
 	}
 	d.solution = d.solution[:min(len(d.solution), maxCardBullets)]
+	if p.Why != "" {
+		d.solution = append(d.solution, fmt.Sprintf(whyForm, Squash(p.Why)))
+	}
 	if len(p.Versions) > 0 {
 		d.constraint = append(d.constraint, fmt.Sprintf(seenForm, clipMarked(Squash(strings.Join(p.Versions, "; ")), maxBulletRunes)))
 	}
@@ -253,23 +264,70 @@ func CommandLine(command string) string {
 	return clipMarked(Squash(repair.Essence(command)), maxActionRunes)
 }
 
-// quotedLines is the lines of a change on one line, those that say little left out
-// first.
-func quotedLines(added []string) string {
+// diffLines is the lines of a change as a diff shows them, those that say little left
+// out first.
+func diffLines(added []string) string {
 	left := len(added) - maxRepairLines
-	var lines []string
 	for _, weak := range []bool{true, false} { // what goes, the weak ones first
-		lines = lines[:0]
+		var lines []string
 		for _, l := range added {
 			if left > 0 && heading.MatchString(l) == weak {
 				left--
 				continue
 			}
-			lines = append(lines, Squash(l))
+			lines = append(lines, l)
 		}
-		added = slices.Clone(lines)
+		added = lines
 	}
-	return strings.Join(lines, lineMark)
+	var out []string
+	for _, l := range added {
+		if old, now, ok := repair.CutChanged(l); ok {
+			out = append(out, "-"+codeLine(old))
+			l = now
+		}
+		out = append(out, "+"+codeLine(l))
+	}
+	return strings.Join(out, "\n")
+}
+
+// codeLine is a line of code as a card quotes it, with its indentation.
+func codeLine(l string) string {
+	code := strings.TrimLeft(l, " \t")
+	indent := strings.ReplaceAll(l[:len(l)-len(code)], "\t", "    ")
+	return indent + clipMarked(Squash(code), maxLineRunes)
+}
+
+// addedIn reads back what diffLines wrote.
+func addedIn(diff string) (added []string) {
+	old := ""
+	for l := range strings.SplitSeq(diff, "\n") {
+		switch {
+		case strings.HasPrefix(l, "-"):
+			old = l[1:]
+		case strings.HasPrefix(l, "+") && old != "":
+			added, old = append(added, repair.ChangedLine(old, l[1:])), ""
+		case strings.HasPrefix(l, "+"):
+			added = append(added, l[1:])
+		}
+	}
+	return added
+}
+
+// tried finds what a solution names to be run or changed.
+var tried = regexp.MustCompile("`([^`]+)`|^Changed in ([^:]+):")
+
+// Tries returns what a solution names to be run or changed; neither the lines of a
+// change nor a reason name any.
+func Tries(solution string) (out []string) {
+	var why string
+	if scan(solution, whyForm, &why) {
+		return nil
+	}
+	head, _, _ := strings.Cut(solution, "\n")
+	for _, m := range tried.FindAllStringSubmatch(head, -1) {
+		out = append(out, m[1]+m[2])
+	}
+	return out
 }
 
 // PairOf reads a repair back from a card: one whose issue quotes the error of a
@@ -298,9 +356,17 @@ func PairOf(c *card.Card) (p repair.Pair, ok bool) {
 		case scan(s, runBeforeForm, &a):
 			p.Environment = append(p.Environment, a)
 		case scan(s, changedForm, &a, &b):
-			p.Changes = append(p.Changes, repair.Change{Path: a, Added: strings.Split(b, lineMark)})
+			c := repair.Change{Path: a}
+			if diff, ok := strings.CutPrefix(b, diffStart); ok {
+				c.Added = addedIn(strings.TrimSuffix(diff, diffEnd))
+			} else {
+				c.Added = strings.Split(strings.TrimSpace(b), lineMark)
+			}
+			p.Changes = append(p.Changes, c)
+		case scan(s, whyForm, &a):
+			p.Why = a
 		case scan(s, editedForm, &a):
-			p.Changes = append(p.Changes, repair.Change{Added: strings.Split(a, lineMark)})
+			p.Changes = append(p.Changes, repair.Change{Added: []string{a}})
 		case !strings.HasPrefix(s, givenUp):
 			p.Changes = append(p.Changes, repair.Change{Added: []string{s}})
 		}

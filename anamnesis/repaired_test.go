@@ -29,7 +29,7 @@ func TestRepairs(t *testing.T) {
 	}
 	c := found[0].Card
 	text := strings.Join(append(c.Issue, c.Solution...), "\n")
-	for _, want := range []string{"`go test ./...` failed: ", "Sum(1, 2) = -1, want 3", "Changed in a.go: a - b → a + b"} {
+	for _, want := range []string{"`go test ./...` failed: ", "Sum(1, 2) = -1, want 3", "Changed in a.go:\n```diff\n-a - b\n+a + b\n```"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
@@ -60,7 +60,7 @@ func TestRepairSaysWhatToDo(t *testing.T) {
 	c := found[0].Card
 	got := strings.Join(append(append(c.Issue, c.Solution...), c.Constraint...), "\n")
 	want := "`npm test -- sum` failed: Error: Cannot find module './kahan'\n" +
-		"Changed in web/kahan.js: exports.sum = kahan\n" +
+		"Changed in web/kahan.js:\n```diff\n+exports.sum = kahan\n```\n" +
 		"Tried before without success: `npm test -- sum --bail`"
 	if got != want {
 		t.Errorf("the card says\n%s\nwant\n%s", got, want)

@@ -2,6 +2,7 @@ package repair
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 )
@@ -9,7 +10,7 @@ import (
 // Limits of what is shown.
 const (
 	maxCards      = 3 // foreseen
-	maxCardLines  = 12
+	maxCardLines  = 6
 	maxLineBytes  = 200
 	maxIssueBytes = 120
 )
@@ -18,47 +19,92 @@ const (
 // that is known from.
 type Card struct {
 	Issue      string
-	Solution   []string
-	From       *Pair   // the earlier pair it rests on
-	Held, Of   int     // of the earlier failures compared, those it would have repaired
-	Confidence float64 // 0 to 1
-	Near       bool    // it quotes the repairs of the nearest calls, whose failures are others
+	Solution   []string // as it is shown, line by line
+	Why        string   // the reason that the agent had, where it said one
+	From       *Pair    // the earlier pair it rests on
+	Held, Of   int      // of the earlier failures compared, those it would have repaired
+	Confidence float64  // 0 to 1
+	Near       bool     // it quotes the repairs of the nearest calls, whose failures are others
 }
 
-// newCard takes the lines of a draft, in order, that the budget holds. The card rests
-// on the best of the pairs that a line is from, or else on the best.
-func newCard(d draft, found []match, budget int, count func(string) int) Card {
-	i := max(0, slices.IndexFunc(found, func(p match) bool { return slices.Contains(d.from, p.known) }))
-	from := &found[i].Pair
-	c := Card{From: from, Issue: firstBytes(from.Failure.Line, maxIssueBytes), Of: neighbours, Held: neighbours} // as long as they can become
-	for _, l := range d.lines {
+// newCard takes the lines of a draft, in order, that the budget holds, and the reason of
+// the repair that it rests on: the one that the first line is from. change puts a line in
+// terms of the failed call.
+func newCard(d draft, found []match, change func(*known, line) string, budget int, count func(string) int) Card {
+	from := found[0].known
+	if len(d.from) > 0 {
+		from = d.from[0]
+	}
+	c := Card{From: &from.Pair, Issue: firstBytes(from.Failure.Line, maxIssueBytes), Of: neighbours, Held: neighbours} // as long as they can become
+	place := ""
+	for i, l := range d.lines {
 		with := c
-		with.Solution = append(c.Solution[:len(c.Solution):len(c.Solution)], string(l.kind)+l.text)
+		with.Solution = slices.Clone(c.Solution)
+		if l.kind == edited && l.file != place {
+			with.Solution = append(with.Solution, "in "+path.Base(l.file)+":")
+		}
+		head := string(l.kind)
+		switch {
+		case l.kind == edited:
+			head = ""
+		case d.from[i] != from:
+			head = "or " + head // what another task did
+		}
+		with.Solution = append(with.Solution, strings.Split(head+change(d.from[i], l), "\n")...)
 		if count(with.String()) <= budget {
+			c = with
+			place = ""
+			if l.kind == edited {
+				place = l.file
+			}
+		}
+	}
+	if with := c; len(c.Solution) > 0 && from.Why != "" && from.about(from.Why) {
+		if with.Why = from.Why; count(with.String()) <= budget {
 			c = with
 		}
 	}
 	return c
 }
 
+// about reports whether an agent's words are about its repair: whether they hold two of
+// its words.
+func (k *known) about(why string) bool {
+	n := 0
+	for _, w := range Words(why) {
+		if slices.Contains(k.words, w) {
+			n++
+		}
+	}
+	return n >= min(2, len(k.words))
+}
+
 // String renders the card as it is shown.
 func (c Card) String() string {
 	var b strings.Builder
-	how := "Repaired before with:"
+	how := "What made it succeed:"
 	if c.Near {
-		how = "Calls like this one, with other failures, succeeded with:"
+		how = "Calls like this one, with other failures, succeeded as:"
 	}
 	fmt.Fprintf(&b, "[lesson %s · %s] %s\n%s", c.From.Card, c.trust(), c.Issue, how)
 	for _, l := range c.Solution {
 		b.WriteString("\n  " + l)
 	}
+	if c.Why != "" {
+		fmt.Fprintf(&b, "\nWhy, in that agent's words: %s", c.Why)
+	}
 	return b.String()
 }
 
 func (c Card) trust() string {
-	held := fmt.Sprintf("fits %d of %d like it", c.Held, c.Of)
-	if c.Near {
-		held = "a near call"
+	held := fmt.Sprintf("repairs %d of %d such failures", c.Held, c.Of)
+	switch {
+	case c.Near:
+		held = "a similar call"
+	case c.Of == 1:
+		held = "one such failure"
+	case c.Held == 0:
+		held = fmt.Sprintf("%d such failures", c.Of)
 	}
 	if c.From.Words != "" {
 		return c.From.Words + "; " + held

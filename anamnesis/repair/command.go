@@ -10,8 +10,9 @@ import (
 // compared.
 type action struct {
 	program string
-	script  bool // program is a file that an interpreter was given
-	paths   []string
+	script  bool     // program is a file that an interpreter was given
+	paths   []string // base names of the files that it is given
+	args    []string // those files as they are given
 	words   map[string]bool
 	text    string
 }
@@ -134,6 +135,7 @@ func newAction(text string) (action, bool) {
 	}
 	for _, f := range rest {
 		if !strings.HasPrefix(f, "-") && strings.ContainsAny(f, "/.") && !strings.ContainsAny(f, " \n") {
+			a.args = append(a.args, f)
 			a.paths = append(a.paths, path.Base(nodeID().ReplaceAllString(f, "")))
 		}
 	}
@@ -202,7 +204,9 @@ func splitCommands(s string) []part {
 		c := s[i]
 		switch {
 		case c == '\\':
-			i++
+			if i++; i < len(s) && s[i] == '\n' && strings.TrimSpace(s[start:i-1]) == "" {
+				start = i + 1 // a line that goes on after the end of a command
+			}
 		case quote != 0:
 			if c == quote {
 				quote = 0

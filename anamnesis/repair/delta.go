@@ -65,6 +65,9 @@ const arrow = " → "
 // ChangedLine is the line of a [Change] in which now took the place of old.
 func ChangedLine(old, now string) string { return old + arrow + now }
 
+// CutChanged splits a line that [ChangedLine] made.
+func CutChanged(line string) (old, now string, ok bool) { return strings.Cut(line, arrow) }
+
 // overwrite adds later changes, and drops the lines that they took out again.
 func overwrite(changes, later []Change) []Change {
 	for _, l := range later {
@@ -133,7 +136,7 @@ func (f files) edits(command string) []Change {
 	for _, p := range splitCommands(body) {
 		switch {
 		case sedInPlace().MatchString(p.text):
-			out = append(out, Change{Added: []string{p.text}})
+			out = append(out, sedChange(p.text))
 		default:
 			if m := echoed().FindStringSubmatch(p.text); m != nil {
 				out = append(out, Change{Path: m[5], Added: strings.Split(m[2], "\n")})
@@ -143,14 +146,44 @@ func (f files) edits(command string) []Change {
 	return out
 }
 
+var (
+	substitution = lazy(`^(?:[\d,$]*)?s([/|#,@])((?:\\.|[^\\])*?[^\\])?([/|#,@])((?:\\.|[^\\])*?)([/|#,@])[gI\d]*$`)
+	insertion    = lazy(`(?s)^[\d,$]*\s*[aic]\s*\\?\s*\n?(.*)$`)
+)
+
+// sedChange is what an edit by sed changed, where its script is one substitution or one
+// insertion; else its command.
+func sedChange(command string) Change {
+	fields := slices.DeleteFunc(shellFields(command)[1:], func(f string) bool { return strings.HasPrefix(f, "-") })
+	if len(fields) == 2 {
+		if m := substitution().FindStringSubmatch(fields[0]); m != nil && m[1] == m[3] && m[3] == m[5] {
+			plain := func(s string) string { return sedEscape().ReplaceAllString(s, "$1") }
+			return Change{Path: fields[1], Added: []string{ChangedLine(plain(m[2]), plain(m[4]))}, Removed: []string{m[2]}}
+		}
+		if m := insertion().FindStringSubmatch(fields[0]); m != nil {
+			return Change{Path: fields[1], Added: strings.Split(strings.ReplaceAll(m[1], `\n`, "\n"), "\n")}
+		}
+	}
+	return Change{Added: []string{command}}
+}
+
+var sedEscape = lazy(`\\([/.*\[\]$^&|#"'])`)
+
 // environment recognises commands that change what later commands find.
 var environment = lazy(`^(?:sudo\s+)?(?:(?:python[\d.]* -m )?pip[\d.]* (?:install|uninstall)|uv (?:pip|add|sync)|conda |poetry (?:add|install)|npm (?:i|install|ci)\b|yarn (?:add|install)|pnpm (?:add|i|install)|apt(?:-get)? |apk add|dnf |brew |go (?:get|install|mod)|cargo (?:add|install)|gem install|bundle|export |source |\. |ln |chmod |chown |mkdir |touch |createdb|git (?:submodule|config)|docker (?:pull|build)|systemctl |service |[A-Z_]+=)`)
 
 var versionAsked = lazy(`(--version|\s-V\b|__version__|\bversion\b)`)
 
+// onlyAsks recognises commands that ask a program about itself, which says nothing of
+// its work.
+var onlyAsks = lazy(`\s(--version|--help|-V)\s*(2>&1)?\s*$`)
+
 // chatter recognises lines of an edit that say nothing a repair needs: output,
 // closing brackets, the marks of a long text.
 var chatter = lazy(`^\s*("""|'''|/\*+|\*+/?|print\(|console\.log|fmt\.Print|echo\b|pass$|[\])}]+[,;]?$)`)
+
+// comment recognises lines that say nothing to the program.
+var comment = lazy(`^\s*(#|//|--\s|/\*|\*\s)`)
 
 var generated = lazy(`(^|/)(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|Cargo\.lock|go\.sum|poetry\.lock|uv\.lock|Gemfile\.lock|composer\.lock|dist/|build/|node_modules/|vendor/|__pycache__/)|\.(min\.js|map|snap|pb\.go)$`)
 

@@ -19,12 +19,16 @@ const (
 	otherProgram = 0.8
 	minMatch     = 0.3
 	neighbours   = 25   // pairs that one answer is drawn from
-	backOff      = 0.15 // of the weight: what other failures of the same kind of command came to in the repository
-	maxBackOff   = 60   // such pairs, the latest
+	backOff      = 0.15 // the fit of a command of the same kind that succeeded after another failure
+	maxBackOff   = 60   // such commands, the latest
 	covers       = 0.45 // of a pair's words: an answer that says these would have repaired it
-	minHeld      = 0.15 // share of the pairs that the answer would have repaired
+	minHeld      = 0.08 // share of the pairs that the answer would have repaired
 	lineCost     = 8    // tokens that a line costs beside its own
-	leastGain    = 0.02 // of the best line's: a line that adds less is left out
+	leastGain    = 0.1  // of the best line's: a command that adds less is left out
+	leastChange  = 0.3  // the same of a changed line
+	commonFit    = 0.2  // share of the repairs, by fit, that a changed line's word has to be in
+	commonShare  = 0.5  // of what a changed line says: in the repairs of two tasks
+	together     = 1.5  // a line of the repair that the answer begins with counts for this much
 )
 
 // What is assumed of an answer before it is compared with any pair, worth one
@@ -101,14 +105,15 @@ func wordSet(text string) map[string]bool {
 type Memory struct {
 	pairs    []*known
 	byRepo   map[string][]*known
-	words    map[string]int // pairs whose repair has the word
+	inRepo   map[string]map[string]int // its pairs whose repair has the word
+	words    map[string]int            // pairs whose repair has the word
 	sigWords map[string]int
 	near     map[nearKey]trials
 }
 
 // NewMemory returns a memory that knows nothing.
 func NewMemory() *Memory {
-	return &Memory{byRepo: map[string][]*known{}, words: map[string]int{}, sigWords: map[string]int{}, near: map[nearKey]trials{}}
+	return &Memory{byRepo: map[string][]*known{}, inRepo: map[string]map[string]int{}, words: map[string]int{}, sigWords: map[string]int{}, near: map[nearKey]trials{}}
 }
 
 // Len returns how many repairs are known.
@@ -123,8 +128,12 @@ func (m *Memory) Add(p Pair) {
 	m.try(k)
 	m.pairs = append(m.pairs, k)
 	m.byRepo[p.Repo] = append(m.byRepo[p.Repo], k)
+	if m.inRepo[p.Repo] == nil {
+		m.inRepo[p.Repo] = map[string]int{}
+	}
 	for _, w := range k.words {
 		m.words[w]++
+		m.inRepo[p.Repo][w]++
 	}
 	for _, w := range k.sig.words {
 		m.sigWords[w]++
@@ -165,6 +174,9 @@ func (m *Memory) matches(repo, family string, s signature) []match {
 			out = append(out, match{p, fit})
 		}
 	}
+	if own := slices.DeleteFunc(slices.Clone(out), func(p match) bool { return p.Repo != repo }); len(own) > 0 {
+		out = own
+	}
 	slices.Reverse(out) // of equal fit, the latest
 	slices.SortStableFunc(out, func(a, b match) int { return cmp.Compare(b.fit, a.fit) })
 	return first(out, neighbours)
@@ -195,14 +207,15 @@ func (m *Memory) shared(a, b []string) float64 {
 func (m *Memory) Recall(repo string, failed Call, budget int, count func(string) int) (Card, bool) {
 	f, _ := failure.Read(failed.Output)
 	family, s, shown := mainOf(actions(failed.Command)).family(), newSignature(f), screen(failed)
-	if card, ok := m.recallSame(repo, family, s, shown, budget, count); ok {
+	change := adapt(f, failed.Command, s)
+	if card, ok := m.recallSame(repo, family, s, shown, change, budget, count); ok {
 		return card, true
 	}
-	return m.recallNear(nearKey{repo, family}, terms(failed.Command, s), budget, count)
+	return m.recallNear(nearKey{repo, family}, terms(failed.Command, s), change, budget, count)
 }
 
 // recallSame answers by the repairs of failures of the same kind.
-func (m *Memory) recallSame(repo, family string, s signature, shown map[string]bool, budget int, count func(string) int) (Card, bool) {
+func (m *Memory) recallSame(repo, family string, s signature, shown map[string]bool, change func(*known, line) string, budget int, count func(string) int) (Card, bool) {
 	found := m.matches(repo, family, s)
 	if len(found) == 0 {
 		return Card{}, false
@@ -211,17 +224,18 @@ func (m *Memory) recallSame(repo, family string, s signature, shown map[string]b
 	if confidence < minHeld {
 		return Card{}, false
 	}
-	card := newCard(m.draft(m.withFamily(found, repo, family), shown), found, budget, count)
+	card := newCard(m.draft(m.withFamily(found, repo, family), shown), found, change, budget, count)
 	card.Confidence, card.Held, card.Of = confidence, held, len(found)
 	return card, len(card.Solution) > 0
 }
 
-// withFamily adds what other failures of the same kind of command came to.
+// withFamily adds the commands of the same kind that succeeded in the repository after
+// other failures.
 func (m *Memory) withFamily(found []match, repo, family string) []match {
 	out := slices.Clone(found)
 	n := 0
 	for _, p := range slices.Backward(m.byRepo[repo]) {
-		if p.family != family || n == maxBackOff {
+		if p.family != family || p.Other || len(p.Changes)+len(p.Environment) > 0 || n == maxBackOff {
 			continue
 		}
 		n++
@@ -298,69 +312,142 @@ func (d draft) said(budget int) map[string]bool {
 	return said
 }
 
-// draft picks lines one after another, each for the words that most of the
-// pairs' repairs hold and no line before it said.
+// draft picks lines one after another, each for the words that most of the pairs'
+// repairs hold and no line before it said. It keeps to the repair it began with where
+// that says as much, so that the lines are read together. A changed line counts for what
+// the repairs of two tasks hold; what one task alone changed is its own matter, but for
+// a line with a name that the failure names.
 func (m *Memory) draft(found []match, shown map[string]bool) draft {
-	var d draft
-	var all float64
-	share := map[string]float64{}
-	for _, p := range found {
-		all += p.fit
-		for _, w := range p.words {
-			if !shown[w] {
-				share[w] += p.fit
+	share, common := m.shares(found, shown)
+	usual := m.usual(found)
+	value := func(c candidate) (v float64) {
+		changes := c.kind == edited || c.kind == ""
+		all, both := 0.0, 0.0
+		for _, w := range c.words {
+			g := share[w] * m.weight(m.words, w)
+			if changes {
+				all += g
+				g *= max(0, 1-usual(w)/max(share[w], usual(w), 1e-9))
+				if !(common[w] && share[w] >= commonFit) && !(c.fit == 1 && c.from.names(c.line)) {
+					continue
+				}
+				both += share[w] * m.weight(m.words, w)
 			}
+			v += g
 		}
-	}
-	type candidate struct {
-		line
-		from *known
+		if changes && both < commonShare*all {
+			return 0
+		}
+		return v
 	}
 	var rest []candidate
 	seen := map[string]bool{}
-	add := func(p *known) {
-		for _, l := range p.lines {
-			if !seen[l.text] {
-				seen[l.text] = true
-				rest = append(rest, candidate{l, p})
+	for _, p := range found {
+		for i, l := range p.lines {
+			if key := strings.TrimSpace(l.text); !seen[key] {
+				seen[key] = true
+				rest = append(rest, candidate{l, p.known, i, p.fit})
+			}
+		}
+	}
+	var d []candidate
+	top := 0.0
+	for len(rest) > 0 && len(d) < maxCardLines {
+		best, bestRate := -1, 0.0
+		for i, c := range rest {
+			v := value(c)
+			if v <= top*leastGain || (c.kind == edited || c.kind == "") && v <= top*leastChange {
+				continue
+			}
+			rate := v / (lineCost + float64(len(c.text))/4)
+			if len(d) > 0 && c.from == d[0].from {
+				rate *= together
+			}
+			if rate > bestRate {
+				best, bestRate = i, rate
+			}
+		}
+		if best < 0 {
+			break
+		}
+		c := rest[best]
+		top = max(top, value(c))
+		rest = slices.Delete(rest, best, best+1)
+		d = append(d, c)
+		for _, w := range c.words {
+			share[w] = 0
+		}
+	}
+	return newDraft(enclose(d))
+}
+
+// usual returns the share of a repository's other repairs that hold a word.
+func (m *Memory) usual(found []match) func(w string) float64 {
+	if len(found) == 0 {
+		return func(string) float64 { return 0 }
+	}
+	repo := found[0].Repo
+	n := len(m.byRepo[repo])
+	in := map[string]int{}
+	for _, p := range found {
+		if p.Repo == repo {
+			n--
+			for _, w := range p.words {
+				in[w]++
+			}
+		}
+	}
+	return func(w string) float64 { return float64(m.inRepo[repo][w]-in[w]) / float64(max(1, n)) }
+}
+
+// shares returns how much of the pairs, by fit, each word of their repairs is in, and
+// which words are in those of two tasks.
+func (m *Memory) shares(found []match, shown map[string]bool) (share map[string]float64, common map[string]bool) {
+	var all float64
+	share, common = map[string]float64{}, map[string]bool{}
+	first := map[string]string{} // the task a word was met in first
+	for _, p := range found {
+		all += p.fit
+		for _, w := range p.words {
+			if shown[w] {
+				continue
+			}
+			share[w] += p.fit
+			if run, ok := first[w]; !ok {
+				first[w] = p.Run
+			} else if run != p.Run {
+				common[w] = true
 			}
 		}
 	}
 	for w := range share {
 		share[w] /= all
 	}
-	for _, p := range found {
-		add(p.known)
+	return share, common
+}
+
+// candidate is the line of a repair, and its place there.
+type candidate struct {
+	line
+	from *known
+	at   int
+	fit  float64 // of its pair
+}
+
+// newDraft puts the lines of a repair in their order there, the best repair first.
+func newDraft(lines []candidate) draft {
+	var order []*known
+	for _, c := range lines {
+		if !slices.Contains(order, c.from) {
+			order = append(order, c.from)
+		}
 	}
-	gain := func(c candidate) (g float64) {
-		for _, w := range c.words {
-			if s := share[w]; s > 0 {
-				g += s * m.weight(m.words, w)
-			}
-		}
-		return g
-	}
-	top := 0.0
-	for len(rest) > 0 && len(d.lines) < maxCardLines {
-		best, bestRate := 0, 0.0
-		for i, c := range rest {
-			if rate := gain(c) / (lineCost + float64(len(c.text))/4); rate > bestRate {
-				best, bestRate = i, rate
-			}
-		}
-		if bestRate == 0 {
-			break
-		}
-		top = max(top, bestRate)
-		if bestRate < leastGain*top {
-			break
-		}
-		c := rest[best]
-		rest = slices.Delete(rest, best, best+1)
+	slices.SortStableFunc(lines, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, a.from), slices.Index(order, b.from)), cmp.Compare(a.at, b.at))
+	})
+	var d draft
+	for _, c := range lines {
 		d.lines, d.from = append(d.lines, c.line), append(d.from, c.from)
-		for _, w := range c.words {
-			share[w] = 0
-		}
 	}
 	return d
 }
@@ -380,7 +467,7 @@ func (m *Memory) Warn(repo, command string, budget int, count func(string) int, 
 	if len(found) == 0 {
 		return Card{}, false
 	}
-	card := newCard(m.draft(found, wordSet(command)), found, budget, count)
+	card := newCard(m.draft(found, wordSet(command)), found, adapt(failure.Failure{}, command, signature{}), budget, count)
 	card.Held, card.Of = len(found), len(found)
 	return card, len(card.Solution) > 0
 }
@@ -412,7 +499,7 @@ func (m *Memory) Foresee(repo string, budget int, count func(string) int) []Card
 		}
 		slices.Reverse(found)
 		found = first(found, neighbours)
-		card := newCard(m.draft(found, nil), found, budget/maxCards, count)
+		card := newCard(m.draft(found, nil), found, adapt(failure.Failure{}, "", signature{}), budget/maxCards, count)
 		card.Held, card.Of = len(found), len(found)
 		if len(card.Solution) > 0 {
 			out = append(out, card)

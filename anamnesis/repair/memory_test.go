@@ -26,9 +26,9 @@ func TestRecall(t *testing.T) {
 		want  string // in the card; empty: no card
 	}{
 		{"nothing known", nil, asked, ""},
-		{"seen once in the repository", []Run{missingPytest("shop", "bin/test", 0)}, asked, "bin/test ledger/tests/test_a.py"},
+		{"seen once in the repository", []Run{missingPytest("shop", "bin/test", 0)}, asked, "run: bin/test ledger/tests/test_z.py"},
 		{"held several times", []Run{missingPytest("shop", "bin/test", 0), missingPytest("shop", "bin/test", 1), missingPytest("shop", "bin/test", 2)},
-			asked, "fits 3 of 3"},
+			asked, "repairs 3 of 3 such failures"},
 		{"a program of another repository", []Run{missingPytest("bank", "bin/test", 0)}, asked, ""},
 		{"another failure", []Run{missingPytest("shop", "bin/test", 0)}, call("make", "ld: undefined reference to kahan_sum", 2), ""},
 	}

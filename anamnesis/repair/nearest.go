@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Where no failure of the same kind tells enough, the nearest calls of the repository may
@@ -84,13 +85,26 @@ func quote(found []match) draft {
 	said := map[string]bool{}
 	for _, p := range found {
 		for _, l := range p.lines {
-			if !said[l.text] && len(d.lines) < maxCardLines {
+			if l.kind == worked && !p.otherFile() && !said[l.text] && len(d.lines) < maxCardLines {
 				said[l.text] = true
 				d.lines, d.from = append(d.lines, l), append(d.from, p.known)
 			}
 		}
 	}
 	return d
+}
+
+// otherFile reports whether a repair called the same program with other files, which
+// says nothing about another failure.
+func (k *known) otherFile() bool {
+	works := mainOf(actions(k.Works))
+	in := wordSet(k.Command + " " + strings.Join(works.args, " "))
+	for w := range works.words {
+		if !in[w] {
+			return false
+		}
+	}
+	return true
 }
 
 // try asks a repair that comes in of those before it.
@@ -111,7 +125,7 @@ func (m *Memory) try(k *known) {
 }
 
 // recallNear answers by the nearest calls.
-func (m *Memory) recallNear(key nearKey, asked []string, budget int, count func(string) int) (Card, bool) {
+func (m *Memory) recallNear(key nearKey, asked []string, change func(*known, line) string, budget int, count func(string) int) (Card, bool) {
 	t := m.near[key]
 	if t.all < nearTrials || t.share() < nearRight {
 		return Card{}, false
@@ -120,7 +134,7 @@ func (m *Memory) recallNear(key nearKey, asked []string, budget int, count func(
 	if len(found) == 0 {
 		return Card{}, false
 	}
-	card := newCard(quote(found), found, budget, count)
+	card := newCard(quote(found), found, change, budget, count)
 	card.Confidence, card.Near = t.share(), true
 	return card, len(card.Solution) > 0
 }

@@ -4,6 +4,7 @@
 package repair
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ type Call struct {
 	// Undone: a jump left the path it was made on. A command that is only near the one
 	// that failed then put nothing right.
 	Undone bool
+	Said   string // the agent's words with which it made the call
 }
 
 // Run is one task's calls in their order, whatever branch they were made on.
@@ -48,12 +50,14 @@ type Pair struct {
 	Environment   []string // commands between that changed the environment
 	Versions      []string
 	Tried         []Attempt // what did not help
+	Why           string    // the agent's words with the call that put it right
 }
 
 // known is a pair with what a recall compares.
 type known struct {
 	Pair
 	family string
+	args   []string // files that the failed command was given
 	lines  []line
 	words  []string // of the lines, but for those that the failure showed
 	sig    signature
@@ -150,7 +154,7 @@ func (w *walk) pair(i int) (Pair, bool) {
 		if versionAsked().MatchString(calls[j].Command) && w.failed[j] == nil {
 			p.Versions = append(p.Versions, firstLine(calls[j].Text))
 		}
-		if !w.same(i, j) {
+		if !w.same(i, j) || w.failed[j] == nil && onlyAsks().MatchString(calls[j].Command) {
 			continue
 		}
 		if w.failed[j] != nil {
@@ -177,9 +181,22 @@ func (w *walk) pair(i int) (Pair, bool) {
 	if !p.Other { // another way of calling needs no change of files
 		p.Changes = cutDelta(changes, p.Command+"\n"+calls[i].Text+calls[i].Stderr)
 	}
+	p.Why = w.reason(i, p.Fixed)
 	p.Environment = first(unique(p.Environment), 4)
 	p.Versions = first(unique(p.Versions), 2)
 	return p, true
+}
+
+// reason returns the words with which the agent made the last change before the call
+// that succeeded, or that call where nothing was changed.
+func (w *walk) reason(failed, fixed int) string {
+	for j := fixed; j > failed; j-- {
+		changed := len(w.changes[j])+len(environmentOf(w.run.Calls[j].Command)) > 0
+		if said := reasonIn(w.run.Calls[j].Said); changed && said != "" {
+			return said
+		}
+	}
+	return reasonIn(w.run.Calls[fixed].Said)
 }
 
 // undone reports whether the command that worked failed again the same way.
@@ -200,21 +217,25 @@ func (p *Pair) Changed() bool {
 func (p *Pair) sameCommand() bool { return SameCommand(p.Works, p.Command) }
 
 func newKnown(p Pair) *known {
-	k := &known{Pair: p, sig: newSignature(p.Failure), family: mainOf(actions(p.Command)).family()}
+	asked := mainOf(actions(p.Command))
+	k := &known{Pair: p, sig: newSignature(p.Failure), family: asked.family(), args: asked.args}
 	k.terms = terms(p.Command, k.sig)
 	said := map[string]bool{}
-	say := func(as kind, text string) {
-		text = firstBytes(strings.Join(strings.Fields(text), " "), maxLineBytes)
-		if !said[text] {
-			said[text] = true
-			k.lines = append(k.lines, line{as, text, Words(text)})
+	say := func(as kind, file, text string) {
+		text = firstBytes(strings.TrimRight(text, " \t"), maxLineBytes)
+		if as != edited {
+			text = strings.Join(strings.Fields(text), " ")
+		}
+		if key := strings.TrimSpace(text); !said[key] {
+			said[key] = true
+			k.lines = append(k.lines, line{as, file, text, Words(text)})
 		}
 	}
-	if !p.sameCommand() {
-		say(worked, p.Works)
+	if !p.sameCommand() && (p.Other || len(p.Changes) == 0) { // after a change, its other arguments say nothing
+		say(worked, "", p.Works)
 	}
 	for _, e := range p.Environment {
-		say(before, e)
+		say(before, "", e)
 	}
 	for _, c := range p.Changes {
 		as := edited
@@ -223,7 +244,7 @@ func newKnown(p Pair) *known {
 		}
 		for _, l := range c.Added {
 			if !chatter().MatchString(l) {
-				say(as, l)
+				say(as, c.Path, l)
 			}
 		}
 	}
@@ -240,18 +261,33 @@ func newKnown(p Pair) *known {
 	return k
 }
 
+// names reports whether a line holds a name that the failure names, or is of a file that
+// it names.
+func (k *known) names(l line) bool {
+	if l.file != "" && strings.Contains(k.Failure.Line, path.Base(l.file)) {
+		return true
+	}
+	for _, m := range quoted().FindAllString(k.Failure.Line, -1) {
+		if slices.Contains(l.words, strings.ToLower(strings.Trim(m, "'\"`"))) {
+			return true
+		}
+	}
+	return false
+}
+
 // kind is how a line of a repair is introduced.
 type kind string
 
 const (
-	worked kind = "run: "   // the command that succeeded
-	before kind = "first: " // a command that changed the environment
-	edited kind = "edit: "  // a line that a file gained
+	worked kind = "run: "       // the command that succeeded
+	before kind = "first run: " // a command that changed the environment
+	edited kind = "edit"        // a line that a file gained
 )
 
 // line is one line of a repair.
 type line struct {
 	kind
+	file  string // of an edited line, where it is known
 	text  string
 	words []string
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 
 	"anamnesis/anamnesis"
@@ -136,9 +135,6 @@ func (m *Memory) trustWhenMet(c *card.Card) knowledgebase.Trust {
 	return tr
 }
 
-// tries finds what a solution names to be run or changed.
-var tries = regexp.MustCompile("`([^`]+)`|^Changed in ([^:]+):")
-
 // cardRef names a card that is shown, with what it says that the task can bear out.
 func (m *Memory) cardRef(h knowledgebase.Hit) op.CardRef {
 	c := h.Card
@@ -150,9 +146,7 @@ func (m *Memory) cardRef(h knowledgebase.Hit) op.CardRef {
 		ref.World = e.world
 	}
 	for _, s := range c.Solution {
-		for _, m := range tries.FindAllStringSubmatch(s, -1) {
-			ref.Tries = append(ref.Tries, m[1]+m[2])
-		}
+		ref.Tries = append(ref.Tries, anamnesis.Tries(s)...)
 	}
 	return ref
 }

@@ -35,7 +35,7 @@ func TestRepairCompletesCard(t *testing.T) {
 		t.Fatalf("found %+v, learned %v", found, out.Learned)
 	}
 	c, err := cardOf(t, task, found[0].Cards[0])
-	if err != nil || !slices.Equal(c.Supersedes, pass.Cards) || !slices.ContainsFunc(c.Solution, func(s string) bool { return s == "Changed in answer.txt: 42" }) {
+	if err != nil || !slices.Equal(c.Supersedes, pass.Cards) || !slices.ContainsFunc(c.Solution, func(s string) bool { return s == "Changed in answer.txt:\n```diff\n+42\n```" }) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if task.State().FailedAt > 0 && task.State().Worked {

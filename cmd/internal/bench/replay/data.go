@@ -142,13 +142,13 @@ func decodeRun(line []byte) (*recorded, error) {
 		return nil, err
 	}
 	r := &recorded{Run: repair.Run{ID: in.ID, Repo: in.Repo}, started: in.Started, order: in.Order}
-	pending := map[string]string{}
+	pending, said := map[string]string{}, map[string]string{} // commands and the words with them, by call
 	for _, m := range in.Messages {
 		switch {
 		case m.Role == "user" && r.Request == "":
 			r.Request = m.Content
 		case m.Role == "tool":
-			r.Calls = append(r.Calls, repair.Call{Output: output(pending[m.ToolCallID], m.Content)})
+			r.Calls = append(r.Calls, repair.Call{Output: output(pending[m.ToolCallID], m.Content), Said: said[m.ToolCallID]})
 		}
 		for _, c := range m.ToolCalls {
 			var args struct {
@@ -157,7 +157,7 @@ func decodeRun(line []byte) (*recorded, error) {
 			if err := json.Unmarshal([]byte(c.Function.Arguments), &args); err != nil {
 				return nil, fmt.Errorf("arguments of call %s: %w", c.ID, err)
 			}
-			pending[c.ID] = args.Command
+			pending[c.ID], said[c.ID] = args.Command, m.Content
 		}
 	}
 	return r, nil

@@ -1,0 +1,100 @@
+package repair
+
+import (
+	"fmt"
+	"testing"
+)
+
+// noTable is a run whose script lacked a table and then made it, beside other lines of
+// its own.
+func noTable(n int, own string) Run {
+	table := fmt.Sprintf("shop_item%d", n)
+	fixed := call("cat <<'EOF' > repro.py\nimport app\n"+own+"\nwith app.tables() as tables:\n    tables.create(Item"+fmt.Sprint(n)+")\napp.run()\nEOF\npython3 repro.py", "ok", 0)
+	fixed.Said = "THOUGHT: The script never creates its tables. I create them by hand.\n\n```python\nx = 1\n```"
+	return Run{ID: fmt.Sprint("task", n), Repo: "shop", Calls: []Call{
+		call("cat <<'EOF' > repro.py\nimport app\napp.run()\nEOF", "", 0),
+		call("python3 repro.py", "OperationalError: no such table: "+table, 1),
+		fixed,
+	}}
+}
+
+// TestCardText: what a reader is shown. Changed lines are those that two tasks have in
+// common, with the line that they stand in; a command is in terms of the failed call; a
+// reason is quoted where it is about the repair.
+func TestCardText(t *testing.T) {
+	tests := []struct {
+		name  string
+		learn []Run
+		asked Call
+		want  string
+	}{
+		{"changed lines", []Run{noTable(1, "invoice = Ledger(7)"), noTable(2, "kahan = Rounding()")},
+			call("python3 repro.py", "OperationalError: no such table: shop_basket", 1),
+			`[lesson  · UNVERIFIED, 2 such failures] OperationalError: no such table: shop_item2
+What made it succeed:
+  in repro.py:
+  + with app.tables() as tables:
+  +     tables.create(Item2)
+Why, in that agent's words: The script never creates its tables. I create them by hand.`},
+		{"another way of calling, with the files of the failed call", []Run{missingPytest("shop", "bin/test", 0)},
+			call("python -m pytest ledger/tests/test_x.py ledger/tests/test_y.py", "/usr/bin/python: No module named pytest", 1),
+			`[lesson  · UNVERIFIED, one such failure] /usr/bin/python: No module named pytest
+What made it succeed:
+  run: bin/test ledger/tests/test_x.py ledger/tests/test_y.py`},
+		{"a command about the name that the failure names", []Run{{ID: "task", Repo: "shop", Calls: []Call{
+			call("python3 repro.py", "ModuleNotFoundError: No module named 'ledger_app'", 1),
+			call("mkdir ledger_app", "", 0),
+			call("python3 repro.py", "ok", 0),
+		}}},
+			call("python3 repro.py", "ModuleNotFoundError: No module named 'basket'", 1),
+			`[lesson  · UNVERIFIED, one such failure] ModuleNotFoundError: No module named 'ledger_app'
+What made it succeed:
+  first run: mkdir basket`},
+		{"what one task alone changed, after another failure", []Run{noTable(1, "invoice = Ledger(7)")},
+			call("python3 repro.py", "AssertionError: 1 != 2", 1), ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := NewMemory()
+			for _, r := range tt.learn {
+				for _, p := range Pairs(r) {
+					m.Add(p)
+				}
+			}
+			got := ""
+			if c, ok := m.Recall("shop", tt.asked, 200, bytesOverFour); ok {
+				got = c.String()
+			}
+			if got != tt.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestSedChange: what an edit by sed says that it changed.
+func TestSedChange(t *testing.T) {
+	for command, want := range map[string]string{
+		`sed -i 's/a.b/c.d/' x.py`:             "x.py: a.b → c.d",
+		`sed -i "12s/'r'/'r', 'utf-8'/" x.py`:  "x.py: 'r' → 'r', 'utf-8'",
+		`sed -i '72a\    return total' sum.py`: "sum.py: return total",
+		`sed -i '12d' x.py`:                    ": sed -i '12d' x.py",
+	} {
+		c := sedChange(command)
+		if got := c.Path + ": " + joined([]line{{text: c.Added[0]}}); got != want {
+			t.Errorf("%s: got %q, want %q", command, got, want)
+		}
+	}
+}
+
+func TestReason(t *testing.T) {
+	for said, want := range map[string]string{
+		"THOUGHT: The table is missing. I create it.":     "The table is missing. I create it.",
+		"I run it:\n```sh\nrm -rf x. y\n```":              "",
+		"v1.2 is old. " + string(make([]byte, 300)) + ".": "v1.2 is old.",
+	} {
+		if got := reasonIn(said); got != want {
+			t.Errorf("%q: got %q, want %q", said, got, want)
+		}
+	}
+}
