@@ -78,7 +78,7 @@ func enclose(lines []candidate) []candidate {
 			if indentOf(l.text) < depth {
 				if strings.HasSuffix(l.text, ":") || strings.HasSuffix(l.text, "{") || strings.HasSuffix(l.text, "(") {
 					if !slices.ContainsFunc(out, func(o candidate) bool { return o.from == c.from && o.at == at }) {
-						out = append(out, candidate{l, c.from, at, c.fit})
+						out = append(out, candidate{l, c.from, at, c.exact})
 					}
 				}
 				break

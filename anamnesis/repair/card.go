@@ -82,7 +82,7 @@ func (k *known) about(why string) bool {
 // String renders the card as it is shown.
 func (c Card) String() string {
 	var b strings.Builder
-	how := "What made it succeed:"
+	how := "Repaired before by, with the names of this call:"
 	if c.Near {
 		how = "Calls like this one, with other failures, succeeded as:"
 	}

@@ -31,7 +31,7 @@ func TestCardText(t *testing.T) {
 		{"changed lines", []Run{noTable(1, "invoice = Ledger(7)"), noTable(2, "kahan = Rounding()")},
 			call("python3 repro.py", "OperationalError: no such table: shop_basket", 1),
 			`[lesson  · UNVERIFIED, 2 such failures] OperationalError: no such table: shop_item2
-What made it succeed:
+Repaired before by, with the names of this call:
   in repro.py:
   + with app.tables() as tables:
   +     tables.create(Item2)
@@ -39,7 +39,7 @@ Why, in that agent's words: The script never creates its tables. I create them b
 		{"another way of calling, with the files of the failed call", []Run{missingPytest("shop", "bin/test", 0)},
 			call("python -m pytest ledger/tests/test_x.py ledger/tests/test_y.py", "/usr/bin/python: No module named pytest", 1),
 			`[lesson  · UNVERIFIED, one such failure] /usr/bin/python: No module named pytest
-What made it succeed:
+Repaired before by, with the names of this call:
   run: bin/test ledger/tests/test_x.py ledger/tests/test_y.py`},
 		{"a command about the name that the failure names", []Run{{ID: "task", Repo: "shop", Calls: []Call{
 			call("python3 repro.py", "ModuleNotFoundError: No module named 'ledger_app'", 1),
@@ -48,7 +48,7 @@ What made it succeed:
 		}}},
 			call("python3 repro.py", "ModuleNotFoundError: No module named 'basket'", 1),
 			`[lesson  · UNVERIFIED, one such failure] ModuleNotFoundError: No module named 'ledger_app'
-What made it succeed:
+Repaired before by, with the names of this call:
   first run: mkdir basket`},
 		{"what one task alone changed, after another failure", []Run{noTable(1, "invoice = Ledger(7)")},
 			call("python3 repro.py", "AssertionError: 1 != 2", 1), ""},

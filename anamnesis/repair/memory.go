@@ -147,7 +147,8 @@ func (m *Memory) weight(df map[string]int, w string) float64 {
 // match is an earlier pair and how well its failure fits, up to 1.
 type match struct {
 	*known
-	fit float64
+	fit   float64
+	exact bool // of the same signature
 }
 
 // matches returns the pairs whose failures fit best.
@@ -171,7 +172,7 @@ func (m *Memory) matches(repo, family string, s signature) []match {
 			fit *= otherProgram
 		}
 		if fit >= minMatch {
-			out = append(out, match{p, fit})
+			out = append(out, match{p, fit, s.exact != "" && s.exact == p.sig.exact})
 		}
 	}
 	if own := slices.DeleteFunc(slices.Clone(out), func(p match) bool { return p.Repo != repo }); len(own) > 0 {
@@ -240,7 +241,7 @@ func (m *Memory) withFamily(found []match, repo, family string) []match {
 		}
 		n++
 		if !slices.ContainsFunc(found, func(f match) bool { return f.known == p }) {
-			out = append(out, match{p, backOff})
+			out = append(out, match{known: p, fit: backOff})
 		}
 	}
 	return out
@@ -328,7 +329,7 @@ func (m *Memory) draft(found []match, shown map[string]bool) draft {
 			if changes {
 				all += g
 				g *= max(0, 1-usual(w)/max(share[w], usual(w), 1e-9))
-				if !(common[w] && share[w] >= commonFit) && !(c.fit == 1 && c.from.names(c.line)) {
+				if !(common[w] && share[w] >= commonFit) && !(c.exact && c.from.names(c.line)) {
 					continue
 				}
 				both += share[w] * m.weight(m.words, w)
@@ -346,7 +347,7 @@ func (m *Memory) draft(found []match, shown map[string]bool) draft {
 		for i, l := range p.lines {
 			if key := strings.TrimSpace(l.text); !seen[key] {
 				seen[key] = true
-				rest = append(rest, candidate{l, p.known, i, p.fit})
+				rest = append(rest, candidate{l, p.known, i, p.exact})
 			}
 		}
 	}
@@ -429,9 +430,9 @@ func (m *Memory) shares(found []match, shown map[string]bool) (share map[string]
 // candidate is the line of a repair, and its place there.
 type candidate struct {
 	line
-	from *known
-	at   int
-	fit  float64 // of its pair
+	from  *known
+	at    int
+	exact bool // its failure has the signature that is asked for
 }
 
 // newDraft puts the lines of a repair in their order there, the best repair first.
@@ -461,7 +462,7 @@ func (m *Memory) Warn(repo, command string, budget int, count func(string) int, 
 	for _, p := range slices.Backward(m.byRepo[repo]) {
 		if p.Other && p.family == family && missing().MatchString(p.Failure.Line) &&
 			slices.Contains(Words(p.Failure.Line), strings.ToLower(family)) && believed(&p.Pair) && len(found) < neighbours {
-			found = append(found, match{p, 1})
+			found = append(found, match{known: p, fit: 1})
 		}
 	}
 	if len(found) == 0 {
@@ -482,7 +483,7 @@ func (m *Memory) Foresee(repo string, budget int, count func(string) int) []Card
 		if p.Other {
 			key = strings.Fields(p.Works)[0]
 		}
-		groups[key] = append(groups[key], match{p, 1})
+		groups[key] = append(groups[key], match{known: p, fit: 1})
 		if runs[key] == nil {
 			runs[key] = map[string]bool{}
 		}

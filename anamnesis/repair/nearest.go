@@ -71,7 +71,7 @@ func (m *Memory) nearest(repo string, asked []string) []match {
 			}
 		}
 		if score > 0 {
-			out = append(out, match{p, score})
+			out = append(out, match{known: p, fit: score})
 		}
 	}
 	slices.Reverse(out)
