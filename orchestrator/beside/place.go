@@ -157,8 +157,7 @@ func (p *place) learn(environ []string) error {
 }
 
 // drain records the events that wait. One that fails is reported and removed, so that it
-// does not stop what comes after it, and because it may hold secrets: redaction is part
-// of recording.
+// does not stop what comes after it.
 func (p *place) drain(ctx context.Context) error {
 	files, err := spooled(p.svc.Home, p.dir)
 	if err != nil || len(files) == 0 {
