@@ -2,7 +2,6 @@ package repair
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 
 	"anamnesis/anamnesis/failure"
@@ -10,9 +9,10 @@ import (
 
 // adapt returns what puts the lines of an earlier repair in terms of a failed call: the
 // names that the two failures differ in, and the files that both calls were given.
-func adapt(f failure.Failure, command string, s signature) func(*known, line) string {
+// It reports whether it changed the line.
+func adapt(f failure.Failure, command string, s signature) func(*known, line) (string, bool) {
 	asked := mainOf(actions(command))
-	return func(k *known, l line) string {
+	return func(k *known, l line) (string, bool) {
 		text := l.text
 		if l.kind == worked && k.Other && len(k.args) > 0 && len(asked.args) > 0 {
 			text = replaceArgs(text, k.args, asked.args)
@@ -23,12 +23,12 @@ func adapt(f failure.Failure, command string, s signature) func(*known, line) st
 			}
 		}
 		if old, now, ok := CutChanged(text); ok && l.kind == edited {
-			return "- " + strings.TrimSpace(old) + "\n+ " + strings.TrimSpace(now)
+			return "- " + strings.TrimSpace(old) + "\n+ " + strings.TrimSpace(now), false
 		}
 		if l.kind == edited {
-			return "+ " + text
+			return "+ " + text, false
 		}
-		return text
+		return text, text != l.text
 	}
 }
 
@@ -60,32 +60,3 @@ var nameLike = lazy(`^[\w./-]{2,}$`)
 func replaceName(text, old, now string) string {
 	return regexp.MustCompile(`(^|\W)`+regexp.QuoteMeta(old)+`(\W|$)`).ReplaceAllString(text, "${1}"+strings.ReplaceAll(now, "$", "$$")+"${2}")
 }
-
-// enclose adds to changed lines those that they stand in, where the repair changed these
-// too: "with X:" before what is done with X.
-func enclose(lines []candidate) []candidate {
-	out := slices.Clone(lines)
-	for _, c := range lines {
-		if c.kind != edited || len(out) >= maxCardLines {
-			continue
-		}
-		depth := indentOf(c.text)
-		for at := c.at - 1; at >= 0 && depth > 0; at-- {
-			l := c.from.lines[at]
-			if l.kind != edited || l.file != c.file {
-				break
-			}
-			if indentOf(l.text) < depth {
-				if strings.HasSuffix(l.text, ":") || strings.HasSuffix(l.text, "{") || strings.HasSuffix(l.text, "(") {
-					if !slices.ContainsFunc(out, func(o candidate) bool { return o.from == c.from && o.at == at }) {
-						out = append(out, candidate{l, c.from, at, c.exact})
-					}
-				}
-				break
-			}
-		}
-	}
-	return out
-}
-
-func indentOf(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }

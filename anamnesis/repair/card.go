@@ -10,7 +10,7 @@ import (
 // Limits of what is shown.
 const (
 	maxCards      = 3 // foreseen
-	maxCardLines  = 6
+	maxCardLines  = 8
 	maxLineBytes  = 200
 	maxIssueBytes = 120
 )
@@ -24,39 +24,41 @@ type Card struct {
 	From       *Pair    // the earlier pair it rests on
 	Held, Of   int      // of the earlier failures compared, those it would have repaired
 	Confidence float64  // 0 to 1
+	adapted    bool     // a command is in terms of the failed call
 	Near       bool     // it quotes the repairs of the nearest calls, whose failures are others
 }
 
 // newCard takes the lines of a draft, in order, that the budget holds, and the reason of
 // the repair that it rests on: the one that the first line is from. change puts a line in
 // terms of the failed call.
-func newCard(d draft, found []match, change func(*known, line) string, budget int, count func(string) int) Card {
+func newCard(d draft, found []match, change func(*known, line) (string, bool), budget int, count func(string) int) Card {
 	from := found[0].known
 	if len(d.from) > 0 {
 		from = d.from[0]
 	}
 	c := Card{From: &from.Pair, Issue: firstBytes(from.Failure.Line, maxIssueBytes), Of: neighbours, Held: neighbours} // as long as they can become
-	place := ""
+	type place struct {
+		from *known
+		file string
+	}
+	var in place
 	for i, l := range d.lines {
 		with := c
 		with.Solution = slices.Clone(c.Solution)
-		if l.kind == edited && l.file != place {
-			with.Solution = append(with.Solution, "in "+path.Base(l.file)+":")
+		at, other := place{d.from[i], l.file}, ""
+		if at.from != from {
+			other = "or " // what another task did
 		}
-		head := string(l.kind)
-		switch {
-		case l.kind == edited:
-			head = ""
-		case d.from[i] != from:
-			head = "or " + head // what another task did
+		text, adapted := change(at.from, l)
+		with.adapted = c.adapted || adapted
+		if l.kind != edited {
+			at.file, text = "", other+string(l.kind)+text
+		} else if at != in {
+			with.Solution = append(with.Solution, other+"in "+path.Base(l.file)+":")
 		}
-		with.Solution = append(with.Solution, strings.Split(head+change(d.from[i], l), "\n")...)
+		with.Solution = append(with.Solution, strings.Split(text, "\n")...)
 		if count(with.String()) <= budget {
-			c = with
-			place = ""
-			if l.kind == edited {
-				place = l.file
-			}
+			c, in = with, at
 		}
 	}
 	if with := c; len(c.Solution) > 0 && from.Why != "" && from.about(from.Why) {
@@ -82,16 +84,20 @@ func (k *known) about(why string) bool {
 // String renders the card as it is shown.
 func (c Card) String() string {
 	var b strings.Builder
-	how := "Repaired before by, with the names of this call:"
+	how := "Repaired before by"
 	if c.Near {
-		how = "Calls like this one, with other failures, succeeded as:"
+		how = "Calls like this one, with other failures, succeeded as"
 	}
-	fmt.Fprintf(&b, "[lesson %s · %s] %s\n%s", c.From.Card, c.trust(), c.Issue, how)
+	if c.adapted {
+		how += ", with the names of this call"
+	}
+	fmt.Fprintf(&b, "[lesson %s · %s] %s", c.From.Card, c.trust(), c.Issue)
+	if c.Why != "" {
+		fmt.Fprintf(&b, "\nThat agent's words: %s", c.Why)
+	}
+	fmt.Fprintf(&b, "\n%s:", how)
 	for _, l := range c.Solution {
 		b.WriteString("\n  " + l)
-	}
-	if c.Why != "" {
-		fmt.Fprintf(&b, "\nWhy, in that agent's words: %s", c.Why)
 	}
 	return b.String()
 }

@@ -18,9 +18,9 @@ func noTable(n int, own string) Run {
 	}}
 }
 
-// TestCardText: what a reader is shown. Changed lines are those that two tasks have in
-// common, with the line that they stand in; a command is in terms of the failed call; a
-// reason is quoted where it is about the repair.
+// TestCardText: what a reader is shown. Changed lines are in their order and below their
+// file; a command is in terms of the failed call; a reason is quoted where it is about the
+// repair.
 func TestCardText(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -28,14 +28,20 @@ func TestCardText(t *testing.T) {
 		asked Call
 		want  string
 	}{
-		{"changed lines", []Run{noTable(1, "invoice = Ledger(7)"), noTable(2, "kahan = Rounding()")},
-			call("python3 repro.py", "OperationalError: no such table: shop_basket", 1),
-			`[lesson  · UNVERIFIED, 2 such failures] OperationalError: no such table: shop_item2
-Repaired before by, with the names of this call:
+		{"changed lines", []Run{noTable(1, "invoice = Ledger(7)"), noTable(2, "kahan = Rounding()"), noTable(3, "cent = Cent()")},
+			call("python3 repro.py", "OperationalError: no such table: shop_basket", 1), `[lesson  · UNVERIFIED, repairs 1 of 3 such failures] OperationalError: no such table: shop_item3
+That agent's words: The script never creates its tables. I create them by hand.
+Repaired before by:
   in repro.py:
+  + cent = Cent()
   + with app.tables() as tables:
+  +     tables.create(Item3)
+  or in repro.py:
+  + kahan = Rounding()
   +     tables.create(Item2)
-Why, in that agent's words: The script never creates its tables. I create them by hand.`},
+  or in repro.py:
+  + invoice = Ledger(7)
+  +     tables.create(Item1)`},
 		{"another way of calling, with the files of the failed call", []Run{missingPytest("shop", "bin/test", 0)},
 			call("python -m pytest ledger/tests/test_x.py ledger/tests/test_y.py", "/usr/bin/python: No module named pytest", 1),
 			`[lesson  · UNVERIFIED, one such failure] /usr/bin/python: No module named pytest

@@ -174,16 +174,9 @@ var environment = lazy(`^(?:sudo\s+)?(?:(?:python[\d.]* -m )?pip[\d.]* (?:instal
 
 var versionAsked = lazy(`(--version|\s-V\b|__version__|\bversion\b)`)
 
-// onlyAsks recognises commands that ask a program about itself, which says nothing of
-// its work.
-var onlyAsks = lazy(`\s(--version|--help|-V)\s*(2>&1)?\s*$`)
-
 // chatter recognises lines of an edit that say nothing a repair needs: output,
 // closing brackets, the marks of a long text.
 var chatter = lazy(`^\s*("""|'''|/\*+|\*+/?|print\(|console\.log|fmt\.Print|echo\b|pass$|[\])}]+[,;]?$)`)
-
-// comment recognises lines that say nothing to the program.
-var comment = lazy(`^\s*(#|//|--\s|/\*|\*\s)`)
 
 var generated = lazy(`(^|/)(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|Cargo\.lock|go\.sum|poetry\.lock|uv\.lock|Gemfile\.lock|composer\.lock|dist/|build/|node_modules/|vendor/|__pycache__/)|\.(min\.js|map|snap|pb\.go)$`)
 

@@ -19,16 +19,12 @@ const (
 	otherProgram = 0.8
 	minMatch     = 0.3
 	neighbours   = 25   // pairs that one answer is drawn from
-	backOff      = 0.15 // the fit of a command of the same kind that succeeded after another failure
-	maxBackOff   = 60   // such commands, the latest
+	backOff      = 0.15 // the fit of a repair of another failure of the same kind of command
+	maxBackOff   = 60   // such repairs, the latest
 	covers       = 0.45 // of a pair's words: an answer that says these would have repaired it
-	minHeld      = 0.08 // share of the pairs that the answer would have repaired
+	minHeld      = 0.15 // share of the pairs that the answer would have repaired
 	lineCost     = 8    // tokens that a line costs beside its own
-	leastGain    = 0.1  // of the best line's: a command that adds less is left out
-	leastChange  = 0.3  // the same of a changed line
-	commonFit    = 0.2  // share of the repairs, by fit, that a changed line's word has to be in
-	commonShare  = 0.5  // of what a changed line says: in the repairs of two tasks
-	together     = 1.5  // a line of the repair that the answer begins with counts for this much
+	leastGain    = 0.02 // of the best line's: a line that adds less is left out
 )
 
 // What is assumed of an answer before it is compared with any pair, worth one
@@ -105,15 +101,14 @@ func wordSet(text string) map[string]bool {
 type Memory struct {
 	pairs    []*known
 	byRepo   map[string][]*known
-	inRepo   map[string]map[string]int // its pairs whose repair has the word
-	words    map[string]int            // pairs whose repair has the word
+	words    map[string]int // pairs whose repair has the word
 	sigWords map[string]int
 	near     map[nearKey]trials
 }
 
 // NewMemory returns a memory that knows nothing.
 func NewMemory() *Memory {
-	return &Memory{byRepo: map[string][]*known{}, inRepo: map[string]map[string]int{}, words: map[string]int{}, sigWords: map[string]int{}, near: map[nearKey]trials{}}
+	return &Memory{byRepo: map[string][]*known{}, words: map[string]int{}, sigWords: map[string]int{}, near: map[nearKey]trials{}}
 }
 
 // Len returns how many repairs are known.
@@ -128,12 +123,8 @@ func (m *Memory) Add(p Pair) {
 	m.try(k)
 	m.pairs = append(m.pairs, k)
 	m.byRepo[p.Repo] = append(m.byRepo[p.Repo], k)
-	if m.inRepo[p.Repo] == nil {
-		m.inRepo[p.Repo] = map[string]int{}
-	}
 	for _, w := range k.words {
 		m.words[w]++
-		m.inRepo[p.Repo][w]++
 	}
 	for _, w := range k.sig.words {
 		m.sigWords[w]++
@@ -147,8 +138,7 @@ func (m *Memory) weight(df map[string]int, w string) float64 {
 // match is an earlier pair and how well its failure fits, up to 1.
 type match struct {
 	*known
-	fit   float64
-	exact bool // of the same signature
+	fit float64
 }
 
 // matches returns the pairs whose failures fit best.
@@ -172,7 +162,7 @@ func (m *Memory) matches(repo, family string, s signature) []match {
 			fit *= otherProgram
 		}
 		if fit >= minMatch {
-			out = append(out, match{p, fit, s.exact != "" && s.exact == p.sig.exact})
+			out = append(out, match{p, fit})
 		}
 	}
 	if own := slices.DeleteFunc(slices.Clone(out), func(p match) bool { return p.Repo != repo }); len(own) > 0 {
@@ -216,7 +206,7 @@ func (m *Memory) Recall(repo string, failed Call, budget int, count func(string)
 }
 
 // recallSame answers by the repairs of failures of the same kind.
-func (m *Memory) recallSame(repo, family string, s signature, shown map[string]bool, change func(*known, line) string, budget int, count func(string) int) (Card, bool) {
+func (m *Memory) recallSame(repo, family string, s signature, shown map[string]bool, change func(*known, line) (string, bool), budget int, count func(string) int) (Card, bool) {
 	found := m.matches(repo, family, s)
 	if len(found) == 0 {
 		return Card{}, false
@@ -230,13 +220,13 @@ func (m *Memory) recallSame(repo, family string, s signature, shown map[string]b
 	return card, len(card.Solution) > 0
 }
 
-// withFamily adds the commands of the same kind that succeeded in the repository after
-// other failures.
+// withFamily adds the repairs of other failures of the same kind of command in the
+// repository.
 func (m *Memory) withFamily(found []match, repo, family string) []match {
 	out := slices.Clone(found)
 	n := 0
 	for _, p := range slices.Backward(m.byRepo[repo]) {
-		if p.family != family || p.Other || len(p.Changes)+len(p.Environment) > 0 || n == maxBackOff {
+		if p.family != family || n == maxBackOff {
 			continue
 		}
 		n++
@@ -314,32 +304,20 @@ func (d draft) said(budget int) map[string]bool {
 }
 
 // draft picks lines one after another, each for the words that most of the pairs'
-// repairs hold and no line before it said. It keeps to the repair it began with where
-// that says as much, so that the lines are read together. A changed line counts for what
-// the repairs of two tasks hold; what one task alone changed is its own matter, but for
-// a line with a name that the failure names.
+// repairs hold and no line before it said.
 func (m *Memory) draft(found []match, shown map[string]bool) draft {
-	share, common := m.shares(found, shown)
-	usual := m.usual(found)
-	value := func(c candidate) (v float64) {
-		changes := c.kind == edited || c.kind == ""
-		all, both := 0.0, 0.0
-		for _, w := range c.words {
-			g := share[w] * m.weight(m.words, w)
-			if changes {
-				all += g
-				g *= max(0, 1-usual(w)/max(share[w], usual(w), 1e-9))
-				if !(common[w] && share[w] >= commonFit) && !(c.exact && c.from.names(c.line)) {
-					continue
-				}
-				both += share[w] * m.weight(m.words, w)
+	var all float64
+	share := map[string]float64{} // of the pairs, by fit, whose repair holds a word
+	for _, p := range found {
+		all += p.fit
+		for _, w := range p.words {
+			if !shown[w] {
+				share[w] += p.fit
 			}
-			v += g
 		}
-		if changes && both < commonShare*all {
-			return 0
-		}
-		return v
+	}
+	for w := range share {
+		share[w] /= all
 	}
 	var rest []candidate
 	seen := map[string]bool{}
@@ -347,92 +325,46 @@ func (m *Memory) draft(found []match, shown map[string]bool) draft {
 		for i, l := range p.lines {
 			if key := strings.TrimSpace(l.text); !seen[key] {
 				seen[key] = true
-				rest = append(rest, candidate{l, p.known, i, p.exact})
+				rest = append(rest, candidate{l, p.known, i})
 			}
 		}
 	}
-	var d []candidate
-	top := 0.0
-	for len(rest) > 0 && len(d) < maxCardLines {
-		best, bestRate := -1, 0.0
-		for i, c := range rest {
-			v := value(c)
-			if v <= top*leastGain || (c.kind == edited || c.kind == "") && v <= top*leastChange {
-				continue
-			}
-			rate := v / (lineCost + float64(len(c.text))/4)
-			if len(d) > 0 && c.from == d[0].from {
-				rate *= together
-			}
-			if rate > bestRate {
-				best, bestRate = i, rate
+	rate := func(c candidate) (g float64) {
+		for _, w := range c.words {
+			if s := share[w]; s > 0 {
+				g += s * m.weight(m.words, w)
 			}
 		}
-		if best < 0 {
+		return g / (lineCost + float64(len(c.text))/4)
+	}
+	var lines []candidate
+	top := 0.0
+	for len(rest) > 0 && len(lines) < maxCardLines {
+		best, bestRate := -1, 0.0
+		for i, c := range rest {
+			if r := rate(c); r > bestRate {
+				best, bestRate = i, r
+			}
+		}
+		top = max(top, bestRate)
+		if best < 0 || bestRate < leastGain*top {
 			break
 		}
 		c := rest[best]
-		top = max(top, value(c))
 		rest = slices.Delete(rest, best, best+1)
-		d = append(d, c)
+		lines = append(lines, c)
 		for _, w := range c.words {
 			share[w] = 0
 		}
 	}
-	return newDraft(enclose(d))
-}
-
-// usual returns the share of a repository's other repairs that hold a word.
-func (m *Memory) usual(found []match) func(w string) float64 {
-	if len(found) == 0 {
-		return func(string) float64 { return 0 }
-	}
-	repo := found[0].Repo
-	n := len(m.byRepo[repo])
-	in := map[string]int{}
-	for _, p := range found {
-		if p.Repo == repo {
-			n--
-			for _, w := range p.words {
-				in[w]++
-			}
-		}
-	}
-	return func(w string) float64 { return float64(m.inRepo[repo][w]-in[w]) / float64(max(1, n)) }
-}
-
-// shares returns how much of the pairs, by fit, each word of their repairs is in, and
-// which words are in those of two tasks.
-func (m *Memory) shares(found []match, shown map[string]bool) (share map[string]float64, common map[string]bool) {
-	var all float64
-	share, common = map[string]float64{}, map[string]bool{}
-	first := map[string]string{} // the task a word was met in first
-	for _, p := range found {
-		all += p.fit
-		for _, w := range p.words {
-			if shown[w] {
-				continue
-			}
-			share[w] += p.fit
-			if run, ok := first[w]; !ok {
-				first[w] = p.Run
-			} else if run != p.Run {
-				common[w] = true
-			}
-		}
-	}
-	for w := range share {
-		share[w] /= all
-	}
-	return share, common
+	return newDraft(lines)
 }
 
 // candidate is the line of a repair, and its place there.
 type candidate struct {
 	line
-	from  *known
-	at    int
-	exact bool // its failure has the signature that is asked for
+	from *known
+	at   int
 }
 
 // newDraft puts the lines of a repair in their order there, the best repair first.

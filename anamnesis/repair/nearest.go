@@ -125,7 +125,7 @@ func (m *Memory) try(k *known) {
 }
 
 // recallNear answers by the nearest calls.
-func (m *Memory) recallNear(key nearKey, asked []string, change func(*known, line) string, budget int, count func(string) int) (Card, bool) {
+func (m *Memory) recallNear(key nearKey, asked []string, change func(*known, line) (string, bool), budget int, count func(string) int) (Card, bool) {
 	t := m.near[key]
 	if t.all < nearTrials || t.share() < nearRight {
 		return Card{}, false

@@ -4,7 +4,6 @@
 package repair
 
 import (
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -154,7 +153,7 @@ func (w *walk) pair(i int) (Pair, bool) {
 		if versionAsked().MatchString(calls[j].Command) && w.failed[j] == nil {
 			p.Versions = append(p.Versions, firstLine(calls[j].Text))
 		}
-		if !w.same(i, j) || w.failed[j] == nil && onlyAsks().MatchString(calls[j].Command) {
+		if !w.same(i, j) {
 			continue
 		}
 		if w.failed[j] != nil {
@@ -259,20 +258,6 @@ func newKnown(p Pair) *known {
 		}
 	}
 	return k
-}
-
-// names reports whether a line holds a name that the failure names, or is of a file that
-// it names.
-func (k *known) names(l line) bool {
-	if l.file != "" && strings.Contains(k.Failure.Line, path.Base(l.file)) {
-		return true
-	}
-	for _, m := range quoted().FindAllString(k.Failure.Line, -1) {
-		if slices.Contains(l.words, strings.ToLower(strings.Trim(m, "'\"`"))) {
-			return true
-		}
-	}
-	return false
 }
 
 // kind is how a line of a repair is introduced.

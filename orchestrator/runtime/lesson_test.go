@@ -66,7 +66,7 @@ func TestLessonOfScript(t *testing.T) {
 	if _, err := second.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	want := "[lesson " + c.ID + " · VERIFIED; one such failure] cat: ledger.cfg: No such file or directory\nRepaired before by, with the names of this call:\n  in ledger.cfg:\n  + currency = EUR"
+	want := "[lesson " + c.ID + " · VERIFIED; one such failure] cat: ledger.cfg: No such file or directory\nRepaired before by:\n  in ledger.cfg:\n  + currency = EUR"
 	if strings.HasSuffix(result, want) != box.Isolates() || box.Isolates() && (shown.Why != "failure" || shown.Cards[0].ID != c.ID) {
 		t.Errorf("result %q, shown %+v", result, shown)
 	}
