@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,6 +52,9 @@ func FindSessions(args []string, all bool, getenv func(string) string) (src Sess
 		arg, err := filepath.Abs(arg)
 		if err != nil {
 			return src, session.Usagef("%v", err)
+		}
+		if _, err := os.Stat(arg); errors.Is(err, fs.ErrNotExist) {
+			return src, session.Usagef("%s: no such file, and no agent; known are %v", arg, sessions.Agents())
 		}
 		src.Named = append(src.Named, arg)
 		err = filepath.WalkDir(arg, func(path string, d fs.DirEntry, err error) error {

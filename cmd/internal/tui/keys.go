@@ -4,8 +4,11 @@ package tui
 
 import (
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"anamnesis/cmd/internal/tui/ask"
 )
 
 // The hints after which the same key counts twice.
@@ -36,13 +39,20 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 			return m.line(k)
 		}
 		if name == "esc" && q.Interruptible() {
+			m.held = nil
 			m.interrupt()
 			return nil
 		}
-		if q.Press(k) {
-			m.questions = m.questions[1:]
-			m.asked()
+		if first := m.held; first != nil { // two at once: typing
+			m.held = nil
+			q.PutOff(m.now)
+			return tea.Batch(m.line(*first), m.line(k))
 		}
+		if q.LetsRun(k) {
+			m.held = &k
+			return tea.Tick(ask.Settle, func(time.Time) tea.Msg { return settledMsg{q, &k} })
+		}
+		m.answer(q, k)
 		return nil
 	}
 	if m.pick != nil {
@@ -63,6 +73,31 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 		return nil
 	}
 	return m.line(k)
+}
+
+// settledMsg says that no key followed one at once.
+type settledMsg struct {
+	q   *ask.Question
+	key *tea.KeyPressMsg
+}
+
+// settled takes a held key as the answer that it is, unless another one followed it.
+func (m *screen) settled(msg settledMsg) {
+	if m.held != msg.key {
+		return
+	}
+	m.held = nil
+	if m.question() == msg.q {
+		m.answer(msg.q, *msg.key)
+	}
+}
+
+// answer gives a key to the question, and goes to the next one if it is answered.
+func (m *screen) answer(q *ask.Question, k tea.KeyPressMsg) {
+	if q.Press(k) {
+		m.questions = m.questions[1:]
+		m.asked()
+	}
 }
 
 // ctrlC interrupts, empties the line, or leaves, in this order.

@@ -27,6 +27,7 @@ type picker struct {
 	title string
 	rows  []pickRow
 	at    int
+	yesNo bool // y takes the first row, n the second
 	then  func(*screen, pickRow) tea.Cmd
 }
 
@@ -55,6 +56,9 @@ type (
 )
 
 func (p *picker) press(m *screen, key string) tea.Cmd {
+	if i := slices.Index([]string{"y", "n"}, key); p.yesNo && i >= 0 {
+		p.at, key = i, "enter"
+	}
 	switch key {
 	case "up", "k", "ctrl+p":
 		p.at = max(0, p.at-1)
@@ -236,7 +240,7 @@ func (m *screen) planned(msg planMsg) {
 	if len(p.Passes) == 0 && p.Raw > 0 {
 		m.print(fmt.Sprintf("  leave the %s tokens of those steps in the context as they are (EAS %s)", paint.Count(p.Raw), paint.Count(p.EAS)))
 	}
-	m.pick = &picker{title: fmt.Sprintf("Jump to step %d?", p.To), rows: []pickRow{{text: "Yes, jump", step: 1}, {text: "No, stay"}}, then: func(m *screen, r pickRow) tea.Cmd {
+	m.pick = &picker{title: fmt.Sprintf("Jump to step %d?", p.To), yesNo: true, rows: []pickRow{{text: "Yes, jump", step: 1}, {text: "No, stay"}}, then: func(m *screen, r pickRow) tea.Cmd {
 		if r.step == 0 {
 			return nil
 		}

@@ -62,6 +62,7 @@ type screen struct {
 	edit      editor.Editor
 	queue     outbox // messages that wait for the next request
 	questions []*ask.Question
+	held      *tea.KeyPressMsg // an answer, until no other key follows it at once
 	pick      *picker
 	md        paint.Markdown
 	reply     reply
@@ -158,6 +159,8 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 		m.summary(msg)
 	case planMsg:
 		m.planned(msg)
+	case settledMsg:
+		m.settled(msg)
 	case closedMsg:
 		m.s = nil
 		if msg.err != nil {

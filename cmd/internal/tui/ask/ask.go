@@ -26,6 +26,10 @@ import (
 // types when it appears must not answer it.
 const quiet = 400 * time.Millisecond
 
+// Settle is how long no other key must follow one that lets a call run: several at once
+// are typing or a paste, not an answer.
+const Settle = 150 * time.Millisecond
+
 // Kind says what a question asks for.
 type Kind int
 
@@ -89,6 +93,11 @@ func (q *Question) Armed(now time.Time) bool { return !now.Before(q.armed) }
 
 // PutOff makes the question wait until no key has come for a while.
 func (q *Question) PutOff(now time.Time) { q.armed = now.Add(quiet) }
+
+// LetsRun reports whether a key would let the call run at once.
+func (q *Question) LetsRun(k tea.KeyPressMsg) bool {
+	return q.Kind == OfCall && q.at == byKey && slices.Contains([]string{"y", "t", "p"}, strings.ToLower(k.Text))
+}
 
 // Interruptible reports whether Esc ends the turn, and not only what is being entered.
 func (q *Question) Interruptible() bool { return q.at == byKey || q.at == byLine }
