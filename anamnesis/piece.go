@@ -157,7 +157,7 @@ func (r *record) render(size int, count func(string) int) string {
 	case recReply:
 		fmt.Fprintf(&head, "op %s, step %d: the agent said", ops, r.step)
 	case recSaid:
-		fmt.Fprintf(&head, "op %s, step %d: a person said", ops, r.step)
+		fmt.Fprintf(&head, "op %s, step %d: a user said", ops, r.step)
 	case recFault:
 		fmt.Fprintf(&head, "op %s, step %d: a model request failed", ops, r.step)
 	case recBlock:

@@ -347,7 +347,7 @@ func TestHistoryWaitsForGit(t *testing.T) {
 		t.Errorf("the history says %q, want %q", got, want)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "2026-01", "two-k2.md")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a card a person removed came back: %v", err)
+		t.Errorf("a card a user removed came back: %v", err)
 	}
 	if got := git(t, dir, "status", "--porcelain"); got != "" {
 		t.Errorf("git status says %q", got)

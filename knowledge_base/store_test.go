@@ -121,7 +121,7 @@ func TestPutNeverOverwritesAHandEdit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	byHand := append(b, "\nA person's remark.\n"...)
+	byHand := append(b, "\nA user's remark.\n"...)
 	if err := os.WriteFile(path, byHand, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestPutNeverOverwritesAHandEdit(t *testing.T) {
 	}
 	c.State = card.Reviewed
 	mustPut(t, s, c)
-	if now, err := os.ReadFile(path); err != nil || !strings.Contains(string(now), "A person's remark.") || !strings.Contains(string(now), "state: reviewed") {
+	if now, err := os.ReadFile(path); err != nil || !strings.Contains(string(now), "A user's remark.") || !strings.Contains(string(now), "state: reviewed") {
 		t.Errorf("%s, %v", now, err)
 	}
 	// A file broken by hand is left alone, too.

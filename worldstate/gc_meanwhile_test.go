@@ -214,7 +214,7 @@ func TestPushWhileCollecting(t *testing.T) {
 		return strings.TrimSpace(worldtest.Git(t, clone, args...))
 	}
 	run("clone", "-q", b.store, ".")
-	b.must(os.WriteFile(filepath.Join(clone, "own"), []byte("a person's"), 0o600))
+	b.must(os.WriteFile(filepath.Join(clone, "own"), []byte("a user's"), 0o600))
 	run("add", "own")
 	run("commit", "-q", "-m", "own")
 	own, pack := run("rev-parse", "HEAD"), filepath.Join(t.TempDir(), "pack")
@@ -236,7 +236,7 @@ func TestPushWhileCollecting(t *testing.T) {
 			b.must(os.Remove(filepath.Join(b.store, "objects", "pack", "pack-"+keep+".keep")))
 		}
 	}})
-	if got := run("--git-dir="+b.store, "show", "own:own"); got != "a person's" {
+	if got := run("--git-dir="+b.store, "show", "own:own"); got != "a user's" {
 		t.Errorf("own says %q", got)
 	}
 	b.gc(nil)

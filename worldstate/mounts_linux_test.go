@@ -67,7 +67,7 @@ func TestMountBeforeRestore(t *testing.T) {
 	b.write("f", "2")
 	b.save()
 	unmount := b.mount(b.path("m"))
-	b.write("m/above", "a person's")
+	b.write("m/above", "a user's")
 	p, err := b.w.Plan(context.Background(), first.ID, nil)
 	b.must(err)
 	kept := map[string]bool{}
@@ -79,7 +79,7 @@ func TestMountBeforeRestore(t *testing.T) {
 	}
 	_, err = b.w.Restore(context.Background(), p)
 	b.must(err)
-	if data, err := os.ReadFile(b.path("m/above")); err != nil || string(data) != "a person's" {
+	if data, err := os.ReadFile(b.path("m/above")); err != nil || string(data) != "a user's" {
 		t.Errorf("%q %v", data, err)
 	}
 	unmount()

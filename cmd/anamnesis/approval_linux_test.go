@@ -143,7 +143,7 @@ func TestAskLines(t *testing.T) {
 	p.answers("")
 	for _, typed := range []string{"yes please use tabs", "yesterday"} {
 		p.answers(typed)
-		p.sees("that is no answer")
+		p.sees("not an answer")
 	}
 	p.answers("?")
 	p.sees("y  run this call once")

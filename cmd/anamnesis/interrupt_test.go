@@ -22,7 +22,7 @@ const words = `turns:
       - {name: Bash, arguments: {command: "echo $$ > started; exec cat /dev/zero > /dev/null", timeout: 300}}
       - {name: Bash, arguments: {command: "touch never"}}
   - expect:
-      - {on: any, matches: "Interrupted by the person|Outcome unknown"}
+      - {on: any, matches: "Interrupted by the user|Outcome unknown"}
     reply: I went on.
 `
 

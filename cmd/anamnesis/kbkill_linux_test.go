@@ -269,7 +269,7 @@ func (f kbFolder) checkAgain(when string, verb []string) string {
 	}
 	log := strings.ReplaceAll(f.git("log", "--format=%s"), handEdit, "") // the one there was
 	if strings.Contains(log, "Edited by hand") {
-		f.Errorf("%s: the program's change is called a person's:\n%s", when, log)
+		f.Errorf("%s: the program's change is called a user's:\n%s", when, log)
 	}
 	return string(out)
 }

@@ -21,8 +21,8 @@ import (
 // the case, or a test by its file and function.
 var memoryBadInput = []struct{ row, file, asks, holds string }{
 	{"a jump to an unissued step, by the agent", "memory_bad_input.txtar", "step_id: 99", "no such checkpoint: step 99; valid steps are 0"},
-	{"a jump to an unissued step, by a person", "memory_bad_input.txtar", "anamnesis jump jumps 99", "no such checkpoint: step 99"},
-	{"a jump to the current step, by a person", "task_jump.txtar", "anamnesis jump t 0", "not jumped: step 0 is the current step"},
+	{"a jump to an unissued step, by a user", "memory_bad_input.txtar", "anamnesis jump jumps 99", "no such checkpoint: step 99"},
+	{"a jump to the current step, by a user", "task_jump.txtar", "anamnesis jump t 0", "not jumped: step 0 is the current step"},
 	{"a jump to the step under way, by the agent", "memory_bad_input.txtar", "step_id: 2", "no such checkpoint: step 2"},
 	{"a world whose objects are gone", "task_lost_world.txtar", "anamnesis jump t 3", "not jumped: the world of step 3 cannot be restored"},
 	{"a world whose objects are gone, in a dry run", "task_lost_world.txtar", "anamnesis jump t 3 --dry-run", "^anamnesis: the world of step 3 cannot be restored"},
@@ -37,7 +37,7 @@ var memoryBadInput = []struct{ row, file, asks, holds string }{
 	{"an EAS of zero, on the command line", "memory_bad_input.txtar", "--eas 0 ", "--eas 0: want a positive number"},
 	{"an EAS of zero, in a table", "eas_set_diff.txtar", "eas set gpt-4o --eas 0", "--eas is 0, it must be above 0"},
 	{"an EAS larger than the window", "memory_bad_input.txtar", "--eas 500000 --window 3000", "--eas 500000 is larger than --window 3000"},
-	{"one enormous message, from a person", "memory_bad_input.txtar", "--task hostile -", "please repair what is broken"},
+	{"one enormous message, from a user", "memory_bad_input.txtar", "--task hostile -", "please repair what is broken"},
 	{"one enormous message, Chinese, base64 and bytes", "../../anamnesis/hostile_test.go", "TestHostileSpans", ""},
 	{"the same from the program", "memory_bad_input.txtar", "测试失败", "权限被拒绝"},
 	{"the block copied back as an answer", "memory_bad_input.txtar", "Task hostile: all is well", `lacks: "all is well`},

@@ -17,7 +17,7 @@ func TestAskForSubagent(t *testing.T) {
       - {on: all-joined, lacks: leave the second alone}
     calls: [{name: jump_to_step, arguments: {step_id: 0, reason: another way}}]
   - expect:
-      - {on: last, matches: 'What the person said in the steps you left still holds:\n- \S+\.1 op \d+ \(rejection\): leave the second alone\n'}
+      - {on: last, matches: 'What the user said in the steps you left still holds:\n- \S+\.1 op \d+ \(rejection\): leave the second alone\n'}
       - {on: last, lacks: "Touch them."}
     reply: It was careful.
 subagents:

@@ -121,7 +121,7 @@ func TestRow08Bytes(t *testing.T) {
 		w.back(first)
 		worldtest.Same(w, worldtest.Without(w.look().Whats(), ".git"), want, "bytes")
 		if _, err := os.Stat(ran); !os.IsNotExist(err) {
-			w.Errorf("something of the person's configuration ran: %v", err)
+			w.Errorf("something of the user's configuration ran: %v", err)
 		}
 	})
 }

@@ -158,7 +158,7 @@ func TestRow04UserRepository(t *testing.T) {
 		w.write("a", "2")
 		w.write("tracked.log", "2")
 		w.back(first)
-		worldtest.Same(w, gitFiles(w.look()), before, "the person's .git")
+		worldtest.Same(w, gitFiles(w.look()), before, "the user's .git")
 		w.holds("a", "and changed")
 		w.holds("tracked.log", "1") // the index tracks it, so the rule does not hide it
 		w.holds("un.log", "ignored and untracked")

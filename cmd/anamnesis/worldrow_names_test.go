@@ -165,7 +165,7 @@ func TestRow06Unreadable(t *testing.T) {
 	for _, p := range []string{"locked", "secret"} {
 		w.must(os.Chown(w.path(p), stranger, stranger))
 	}
-	w.write("locked/by a person", "mine")
+	w.write("locked/by a user", "mine")
 	second := w.saved() // now it can read them, and they are its own to keep or lose
 	if !second.Complete {
 		t.Errorf("%+v", second.Skipped)
@@ -173,7 +173,7 @@ func TestRow06Unreadable(t *testing.T) {
 	w.back(first)
 	w.holds("a", "1")
 	w.holds("locked/in", "root's")
-	w.holds("locked/by a person", "mine")
+	w.holds("locked/by a user", "mine")
 	w.holds("secret", "root's")
 	w.must(os.Chown(w.path("locked"), 0, 0))
 	w.remove("secret")

@@ -68,7 +68,7 @@ func TestReadLinks(t *testing.T) {
 		}
 	}
 	if cards, _, err = Read(t.Context(), filepath.Join(dir, "out.md"), time.Now()); err != nil || len(cards) != 1 {
-		t.Errorf("a link that a person names: %d cards, %v", len(cards), err)
+		t.Errorf("a link that a user names: %d cards, %v", len(cards), err)
 	}
 }
 

@@ -151,7 +151,7 @@ func renderInstructions(files []op.SourceFile, texts []string, limit int) string
 	if len(parts) == 0 {
 		return ""
 	}
-	return "What the people who work here tell agents. Where two of these disagree, the later one counts; what the person says in this task counts more.\n\n" +
+	return "What the people who work here tell agents. Where two of these disagree, the later one counts; what the user says in this task counts more.\n\n" +
 		strings.Join(parts, "\n\n")
 }
 

@@ -199,7 +199,7 @@ func (g *Gate) askApproval(ctx context.Context, tool string, q Question, print f
 	}
 	if g.o.Approve == nil {
 		refused.By = "nobody"
-		return no("Refused: this call needs a person's approval and nobody is there to give it.")
+		return no("Refused: this call needs a user's approval and nobody is there to give it.")
 	}
 	if err := g.place.BeforeWait(context.WithoutCancel(ctx)); err != nil {
 		return no(fmt.Sprintf("%s was not run: %v.", c.Name, err))
@@ -213,7 +213,7 @@ func (g *Gate) askApproval(ctx context.Context, tool string, q Question, print f
 	}
 	if a.Allow && print(c) != before {
 		refused.By = "guard:changed"
-		return no("Not run: a script that this call runs was changed while the person was asked about it. Make the call again to have it looked at as it is now.")
+		return no("Not run: a script that this call runs was changed while the user was asked about it. Make the call again to have it looked at as it is now.")
 	}
 	if a.Allow {
 		if a.ForTask {
@@ -228,7 +228,7 @@ func (g *Gate) askApproval(ctx context.Context, tool string, q Question, print f
 		return verdict{Run: true, Record: []op.Body{allowed}}
 	}
 	refused.By, refused.Feedback = state.ByUser, a.Feedback
-	v := no("Refused by the person.")
+	v := no("Refused by the user.")
 	if a.Feedback != "" {
 		v.Record = append(v.Record, &op.UserSaid{Text: a.Feedback, Source: op.SourceRejection})
 	}

@@ -144,10 +144,10 @@ func sourceOf(o op.Op) source {
 		}
 		ranges := strings.Join(out, ", ")
 		src.rule = fmt.Sprintf("stands for ops %s: %s", ranges, passRule(b))
-		src.words = fmt.Sprintf("the person's words from ops %s, carried over", ranges)
+		src.words = fmt.Sprintf("the user's words from ops %s, carried over", ranges)
 	case *op.JumpDone:
 		src.rule = fmt.Sprintf("the notice of the jump from step %d to step %d", b.From, b.To)
-		src.words = fmt.Sprintf("the person's words from the steps that the jump from step %d to step %d left, carried over", b.From, b.To)
+		src.words = fmt.Sprintf("the user's words from the steps that the jump from step %d to step %d left, carried over", b.From, b.To)
 	case *op.CardsRecalled:
 		src.rule = fmt.Sprintf("%d card(s) recalled (%s)", len(b.Cards), b.Why)
 	case *op.StrategyGiven:
@@ -191,7 +191,7 @@ func (x *explainer) add(o op.Op) error {
 		x.replaced(o.Seq)
 	case *op.JumpDone:
 		if b.Words != "" {
-			x.changes = append(x.changes, ExplainedChange{Op: o.Seq, Kind: b.Kind(), Rule: "a jump carries the person's words over", Saved: before - x.state.ContextTokens(), In: true})
+			x.changes = append(x.changes, ExplainedChange{Op: o.Seq, Kind: b.Kind(), Rule: "a jump carries the user's words over", Saved: before - x.state.ContextTokens(), In: true})
 		}
 	}
 	if op.ProjectedText(o.Body) != "" {
@@ -240,7 +240,7 @@ func passRule(b *op.PassDone) string {
 	case "cumulative":
 		return fmt.Sprintf("all discarded steps still in the context were together more than the EAS of %d; this span had %d tokens", b.EAS, b.RangeTokens)
 	case "person":
-		return fmt.Sprintf("a person asked for it; the span had %d tokens", b.RangeTokens)
+		return fmt.Sprintf("a user asked for it; the span had %d tokens", b.RangeTokens)
 	case op.TriggerMail:
 		return fmt.Sprintf("a D-Mail the agent wrote took out %d messages with %d tokens", b.MessagesRemoved, b.RangeTokens)
 	case op.TriggerWindow:

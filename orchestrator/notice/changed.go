@@ -71,9 +71,9 @@ func Restored(b *op.WorldRestored, current int, res worldstate.Result) string {
 	changed, gone := "Changed back", "Gone"
 	if b.Interrupted {
 		changed, gone = "Changed since", "Gone since"
-		fmt.Fprintf(&sb, "[WORLD] The person began to bring %s back to %s, and it was interrupted.", what, state)
+		fmt.Fprintf(&sb, "[WORLD] The user began to bring %s back to %s, and it was interrupted.", what, state)
 	} else {
-		fmt.Fprintf(&sb, "[WORLD] The person brought %s back to %s.", what, state)
+		fmt.Fprintf(&sb, "[WORLD] The user brought %s back to %s.", what, state)
 	}
 	fmt.Fprintf(&sb, " No step was undone: you go on from step %d, and what was said and done above stands.", current)
 	if len(res.Written) > 0 {

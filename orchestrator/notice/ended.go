@@ -13,7 +13,7 @@ func EndedBy(ctx context.Context) string {
 	if errors.Is(context.Cause(ctx), ErrTimeUp) {
 		return ErrTimeUp.Error()
 	}
-	return "the person interrupted the turn"
+	return "the user interrupted the turn"
 }
 
 // CutShort tells the model who ended a call that ran.
@@ -21,5 +21,5 @@ func CutShort(ctx context.Context) string {
 	if errors.Is(context.Cause(ctx), ErrTimeUp) {
 		return "Ended while it ran, because " + EndedBy(ctx)
 	}
-	return "Interrupted by the person while it ran"
+	return "Interrupted by the user while it ran"
 }

@@ -21,8 +21,8 @@ const (
 
 // How words that are carried over are introduced.
 const (
-	WordsOfLeft   = "What the person said in the steps you left still holds:"
-	WordsOfFolded = "What the person said in the steps before:"
+	WordsOfLeft   = "What the user said in the steps you left still holds:"
+	WordsOfFolded = "What the user said in the steps before:"
 )
 
 // WordsOf returns the user's own words among some operations that leave the
@@ -115,7 +115,7 @@ func LedgerOf(dir string, ops []op.Op) Ledger {
 // writeDelivered names the answers that need not be given again.
 func (l Ledger) writeDelivered(sb *strings.Builder) {
 	if len(l.Delivered) > 0 {
-		sb.WriteString("\nThe person already has these answers; there is no need to give them again:")
+		sb.WriteString("\nThe user already has these answers; there is no need to give them again:")
 		writeItems(sb, l.Delivered)
 	}
 }
@@ -193,7 +193,7 @@ func (n jumpNotice) String() string {
 		fmt.Fprintf(&sb, " Only %d entries were looked at for that.", MaxSurvivedLooked)
 	}
 	if len(n.done.Git) > 0 {
-		fmt.Fprintf(&sb, "\nThe person's git repository was not moved back. Since step %d:", n.jump.To)
+		fmt.Fprintf(&sb, "\nThe user's git repository was not moved back. Since step %d:", n.jump.To)
 		writeItems(&sb, n.done.Git)
 	}
 	n.writeReads(&sb)
@@ -216,7 +216,7 @@ func (n jumpNotice) why() string {
 	case n.jump.Reason != "":
 		return "Reason: " + n.jump.Reason
 	case n.jump.By == state.ByUser:
-		return "The person asked for it."
+		return "The user asked for it."
 	}
 	return "No reason was given."
 }

@@ -151,7 +151,7 @@ func (s Strategy) Text(to, jumps int) string {
 		}
 	}
 	if len(s.Plan) == 0 {
-		sb.WriteString("\nThe person is asked: " + s.Question)
+		sb.WriteString("\nThe user is asked: " + s.Question)
 	}
 	return sb.String()
 }

@@ -26,7 +26,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 	}
 	// Once begun, a jump is made: an interruption cuts the pass short.
 	keep, was := context.WithoutCancel(ctx), t.State().Jumping
-	if err := t.takeOver(ctx, keep, resumed, "Not run: the person jumped before it began."); err != nil {
+	if err := t.takeOver(ctx, keep, resumed, "Not run: the user jumped before it began."); err != nil {
 		return nil, err
 	}
 	if was != nil && was.To == j.To && t.State().Current == j.To && (was.Overwrite || !j.Overwrite) {
@@ -38,7 +38,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 	j.By = state.ByUser
 	bodies := []op.Body{&j}
 	if p := t.State().Pending; p != nil { // one write: one of the two jumps stands
-		bodies = append(dropped(p, "the person jumped instead"), &j)
+		bodies = append(dropped(p, "the user jumped instead"), &j)
 	}
 	if err := t.Record(keep, bodies...); err != nil {
 		return nil, err

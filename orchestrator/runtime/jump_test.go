@@ -49,7 +49,7 @@ func TestPassWithoutItsJump(t *testing.T) {
 		t.Errorf("the pending jump has %d passes, want the one that was made", len(before.Pending.Passes))
 	}
 	done := optest.Fold(t, state.Fold, optest.Parse(t, passing+`jump.intended 2 {"from":1,"to":0,"backward":true,"discarded":[{"first":5,"last":10}]}
-jump.done 2 {"from":1,"to":0,"words":"What the person said: Mind the tabs."}
+jump.done 2 {"from":1,"to":0,"words":"What the user said: Mind the tabs."}
 `))
 
 	text := string(optest.Render(done.Projection()))
@@ -157,7 +157,7 @@ func TestRefusalIsOneWrite(t *testing.T) {
 	task, h := newTask(t, `turns:
   - calls: [{name: Bash, arguments: {command: "touch ran"}}]
   - expect:
-      - {on: all-joined, contains: ["Refused by the person.", "never do that"]}
+      - {on: all-joined, contains: ["Refused by the user.", "never do that"]}
     reply: Done.
 `, Options{Approval: "ask", Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Feedback: "never do that"} }})
 	task.opts.Event = func(o op.Op) {
@@ -345,7 +345,7 @@ func TestWhatASpanWeighs(t *testing.T) {
 	}
 	for name, s := range map[string]*state.State{"whole": optest.Fold(t, state.Fold, plain), "masked": optest.Fold(t, state.Fold, less)} {
 		if got := s.RangeTokens(s.Steps.Ranges(s.Discarded(0))); got != weight || words == 0 {
-			t.Errorf("%s: %d tokens, want %d with the %d the person said", name, got, weight, words)
+			t.Errorf("%s: %d tokens, want %d with the %d the user said", name, got, weight, words)
 		}
 	}
 }

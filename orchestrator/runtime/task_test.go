@@ -121,7 +121,7 @@ func TestInterruptedStep(t *testing.T) {
 		t.Errorf("step 1 has no checkpoint: %+v", st.Steps)
 	}
 	text := string(optest.Render(st.Projection()))
-	for _, want := range []string{"Interrupted by the person while it ran", "Not run: the person interrupted", "The jump to step 0 was not made"} {
+	for _, want := range []string{"Interrupted by the user while it ran", "Not run: the user interrupted", "The jump to step 0 was not made"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the model is not told %q:\n%s", want, text)
 		}
@@ -149,7 +149,7 @@ func TestRejectionSurvives(t *testing.T) {
     calls:
       - {name: jump_to_step, arguments: {step_id: 0, reason: r}}
   - expect:
-      - {on: last, contains: ["What the person said", "(rejection): use tabs"]}
+      - {on: last, contains: ["What the user said", "(rejection): use tabs"]}
     reply: Done.
 `, Options{Approval: "ask", Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Feedback: "use tabs"} }})
 	out, err := task.Run(t.Context())

@@ -26,7 +26,7 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 		return worldstate.Result{}, err
 	}
 	keep := context.WithoutCancel(ctx)
-	if err := t.takeOver(ctx, keep, resumed, "Not run: the person took the task over before it began."); err != nil {
+	if err := t.takeOver(ctx, keep, resumed, "Not run: the user took the task over before it began."); err != nil {
 		return worldstate.Result{}, err
 	}
 	return t.RestoreFiles(ctx, id, name, o)
@@ -41,5 +41,5 @@ func (t *Task) AbandonRestore(ctx context.Context, resumed *op.TaskResumed) (boo
 	if t.recovery == nil && t.State().Jumping == nil && t.State().Restoring == nil {
 		return false, nil
 	}
-	return true, t.takeOver(ctx, context.WithoutCancel(ctx), resumed, "Not run: the person took the task over before it began.")
+	return true, t.takeOver(ctx, context.WithoutCancel(ctx), resumed, "Not run: the user took the task over before it began.")
 }

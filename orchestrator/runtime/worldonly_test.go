@@ -12,7 +12,7 @@ import (
 // TestRestoreMovedNothing: a restore that failed or was interrupted before it
 // moved a file leaves what is remembered of calls as it was.
 func TestRestoreMovedNothing(t *testing.T) {
-	for _, notice := range []string{"", "[WORLD] The person began…"} {
+	for _, notice := range []string{"", "[WORLD] The user began…"} {
 		s := state.State{Undone: map[loop.Key]state.Undone{1: {Step: 1}}, Restoring: &op.RestoreIntended{}}
 		if err := state.Fold(&s, op.Op{Seq: 1, Body: &op.WorldRestored{Interrupted: true, Notice: notice}}); err != nil {
 			t.Fatal(err)

@@ -29,12 +29,12 @@ func TestNext(t *testing.T) {
 		{name: "and the model is asked again", ops: optest.Stepped, want: ActAsk},
 		{name: "a limit ends the turn", ops: optest.Stepped, limits: Limits{Steps: 1}, want: ActEndTurn, reason: "limit", detail: "--max-steps"},
 		{name: "an answer ends the turn", ops: optest.Begun + "model.asked 1 {\"last_seq\":4}\nmodel.replied 1 {\"text\":\"done\",\"finish\":\"stop\"}\nworld.saved 1 {\"parent\":0}", want: ActEndTurn, reason: "done"},
-		{name: "but not when the person spoke meanwhile", ops: optest.Begun + "model.asked 1 {\"last_seq\":4}\nuser.said 1 {\"text\":\"and\",\"source\":\"steer\"}\nmodel.replied 1 {\"text\":\"done\",\"finish\":\"stop\"}\nworld.saved 1 {\"parent\":0}", want: ActAsk},
+		{name: "but not when the user spoke meanwhile", ops: optest.Begun + "model.asked 1 {\"last_seq\":4}\nuser.said 1 {\"text\":\"and\",\"source\":\"steer\"}\nmodel.replied 1 {\"text\":\"done\",\"finish\":\"stop\"}\nworld.saved 1 {\"parent\":0}", want: ActAsk},
 		{name: "an ended turn waits", ops: optest.Begun + "turn.ended 1 {\"reason\":\"interrupted\"}", want: ActIdle},
 		{name: "a resume without words goes on", ops: optest.Begun + "turn.ended 1 {\"reason\":\"interrupted\"}\ntask.resumed 1 {\"continue\":true}", want: ActAsk},
 		{name: "a jump waits for its step", ops: optest.Called + "jump.requested 1 {\"to\":0,\"by\":\"agent\",\"call\":\"a\"}", want: ActRunCalls, calls: 2},
 		{name: "and is made when it has ended", ops: optest.Stepped + "jump.requested 2 {\"to\":0,\"by\":\"person\"}", want: ActJump},
-		{name: "a person's jump is made between turns", ops: optest.Stepped + "turn.ended 2 {\"reason\":\"done\"}\njump.requested 2 {\"to\":0,\"by\":\"person\"}", want: ActJump},
+		{name: "a user's jump is made between turns", ops: optest.Stepped + "turn.ended 2 {\"reason\":\"done\"}\njump.requested 2 {\"to\":0,\"by\":\"person\"}", want: ActJump},
 		{name: "a jump to the current step is dropped", ops: optest.Stepped + "jump.requested 2 {\"to\":1,\"by\":\"agent\"}", want: ActDropJump, detail: "is the current step"},
 		{name: "a jump to nowhere is dropped", ops: optest.Stepped + "jump.requested 2 {\"to\":9,\"by\":\"agent\"}", want: ActDropJump, detail: "valid steps are 0 to 1"},
 		{name: "a jump without a checkpoint is dropped", ops: optest.Results + "world.saved 1 {\"parent\":0,\"error\":\"disk full\"}\nmodel.asked 2 {}\nmodel.replied 2 {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved 2 {\"parent\":1,\"commit\":\"c\"}\njump.requested 3 {\"to\":1,\"by\":\"agent\"}", want: ActDropJump, detail: "disk full"},
@@ -91,9 +91,9 @@ func TestLoopGuard(t *testing.T) {
 		{name: "an answer", ops: question + "user.said 5 {\"text\":\"80\",\"source\":\"answer\"}\n", want: ActJump},
 		{name: "no strategy, nobody there", ops: failed, want: ActEndTurn, detail: "(no strategy: no answer)"},
 		{name: "no strategy", ops: failed, person: true, want: ActAskUser, question: "3 jumps back to step 0 did not help; what should be tried next?"},
-		{name: "a person's jump", ops: text + "jump.requested 5 {\"to\":0,\"by\":\"person\"}", want: ActJump},
-		{name: "a person's jumps do not count", ops: strings.ReplaceAll(text, `"by":"agent"`, `"by":"person"`) + "jump.requested 5 {\"to\":0,\"by\":\"agent\"}", want: ActJump},
-		{name: "after a person's word", ops: failed + "jump.dropped 5 {\"to\":0}\nturn.ended 5 {\"reason\":\"stuck\"}\nuser.said 5 {\"text\":\"try b\",\"source\":\"request\"}\njump.requested 5 {\"to\":0,\"by\":\"agent\"}", want: ActJump},
+		{name: "a user's jump", ops: text + "jump.requested 5 {\"to\":0,\"by\":\"person\"}", want: ActJump},
+		{name: "a user's jumps do not count", ops: strings.ReplaceAll(text, `"by":"agent"`, `"by":"person"`) + "jump.requested 5 {\"to\":0,\"by\":\"agent\"}", want: ActJump},
+		{name: "after a user's word", ops: failed + "jump.dropped 5 {\"to\":0}\nturn.ended 5 {\"reason\":\"stuck\"}\nuser.said 5 {\"text\":\"try b\",\"source\":\"request\"}\njump.requested 5 {\"to\":0,\"by\":\"agent\"}", want: ActJump},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -318,7 +318,7 @@ func TestProjectionIsAlwaysAChat(t *testing.T) {
 		text := string(optest.Render(w.s.Projection()))
 		for _, word := range w.words {
 			if !strings.Contains(text, word) {
-				rt.Fatalf("%q, which the person said, is gone", word)
+				rt.Fatalf("%q, which the user said, is gone", word)
 			}
 		}
 		if got := countedTokens(w.s); got != w.s.ContextTokens() {

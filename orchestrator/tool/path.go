@@ -151,7 +151,7 @@ func Protected(rel string) string {
 		case strings.EqualFold(part, ".git"):
 			return "files of a .git directory are not written by tools; use git through Bash"
 		case strings.EqualFold(part, ".anamnesis"):
-			return "files of .anamnesis belong to the program and the person, tools do not write them"
+			return "files of .anamnesis belong to the program and the user, tools do not write them"
 		}
 	}
 	return ""

@@ -228,7 +228,7 @@ func strategyText(b *op.StrategyGiven) string {
 		text += "\n→ " + p
 	}
 	if len(b.Plan) == 0 {
-		text += "\n→ asks the person: " + b.Question
+		text += "\n→ asks the user: " + b.Question
 	}
 	return text
 }

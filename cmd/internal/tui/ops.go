@@ -27,7 +27,7 @@ const (
 
 // refusedByUser is what the model is told of a call that the user refused: the user
 // knows it.
-const refusedByUser = "Refused by the person."
+const refusedByUser = "Refused by the user." // tasks recorded earlier have "the person"
 
 // call is a call of the reply under way.
 type call struct {
@@ -281,7 +281,7 @@ func (m *screen) folded(text string, head, tail, gone int) {
 
 // toUser returns a text that the program wrote for the model as the user is told it.
 func toUser(text string) string {
-	return strings.NewReplacer("Not run: the person interrupted the turn.", "You interrupted the turn before it began.", "Interrupted by the person while it", "You interrupted it while it").Replace(text)
+	return strings.NewReplacer("Not run: the user interrupted the turn.", "You interrupted the turn before it began.", "Interrupted by the user while it", "You interrupted it while it").Replace(text)
 }
 
 // closing matches the lines that close a command's result for the model.

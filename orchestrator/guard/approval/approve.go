@@ -100,7 +100,7 @@ func denyText(f Facts) string {
 	if f.Edits {
 		want = "edits"
 	}
-	return fmt.Sprintf("%s was not run: this task runs with --approval deny, so only read-only tools are allowed. A person can let it run with --approval %s.", f.Tool, want)
+	return fmt.Sprintf("%s was not run: this task runs with --approval deny, so only read-only tools are allowed. A user can let it run with --approval %s.", f.Tool, want)
 }
 
 // ruled is a rule's decision.

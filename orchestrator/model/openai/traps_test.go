@@ -287,7 +287,7 @@ func TestTimeLimits(t *testing.T) {
 
 func TestCancelInTheMiddle(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	why := errors.New("the person pressed Ctrl-C")
+	why := errors.New("the user pressed Ctrl-C")
 	c := serve(t, hang(content("half")+"\n\n")).client(t, nil)
 	_, err := c.Ask(ctx, modeltest.Question(), func(d model.Delta) { cancel(why) })
 	f := wantFault(t, err, model.FaultCanceled)

@@ -38,7 +38,7 @@ func TestReadOnlyTools(t *testing.T) {
 	cfg.ReadOnlyTools = []string{"die"}
 	tools, _ := offered(t, open(t, Options{}, cfg))
 	if !tools["mcp__f__die"].Spec().ReadOnly || tools["mcp__f__die_once"].Spec().ReadOnly {
-		t.Error("the server's word counts, or the person's does not")
+		t.Error("the server's word counts, or the user's does not")
 	}
 	// It dies the second time, too: that it was called then is what is asked.
 	if res := call(t, tools["mcp__f__die"], nil); !res.IsError || strings.Contains(res.Text, "Outcome unknown") {

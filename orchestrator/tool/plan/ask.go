@@ -24,12 +24,12 @@ func (askUser) Spec() tool.Spec {
 	one, most := 1, maxChoices
 	return tool.Spec{
 		Name: "AskUser",
-		Description: "Ask the person a question that only they can answer, with choices if you like. Ask rarely: look first. " +
+		Description: "Ask the user a question that only they can answer, with choices if you like. Ask rarely: look first. " +
 			"Where nobody is there, you are told so and decide yourself.",
 		Schema: tool.Params(
 			tool.Param{Name: "question", Required: true, Schema: tool.Text("The question, with what one must know to answer it.")},
 			tool.Param{Name: "choices", Schema: &jsonschema.Schema{
-				Type: "array", Description: "What can be answered; the person may also say something else.",
+				Type: "array", Description: "What can be answered; the user may also say something else.",
 				Items: tool.Text("One choice."), MinItems: &one, MaxItems: &most,
 			}},
 		),
@@ -47,7 +47,7 @@ func (askUser) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (t
 	case err != nil:
 		return tool.Result{}, err
 	case ctx.Err() != nil:
-		return tool.Result{}, fmt.Errorf("ask the person: %w", ctx.Err())
+		return tool.Result{}, fmt.Errorf("ask the user: %w", ctx.Err())
 	case env.Ask == nil:
 		return tool.Errorf("Nobody is there to answer. Decide yourself what serves the request best, and say in your answer what you assumed."), nil
 	}
@@ -60,12 +60,12 @@ func (askUser) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (t
 	case err != nil:
 		return tool.Result{}, err
 	case ctx.Err() != nil:
-		return tool.Result{}, fmt.Errorf("ask the person: %w", ctx.Err())
+		return tool.Result{}, fmt.Errorf("ask the user: %w", ctx.Err())
 	case !ok:
-		return tool.Errorf("The person gave no answer. Decide yourself, and say what you assumed."), nil
+		return tool.Errorf("The user gave no answer. Decide yourself, and say what you assumed."), nil
 	}
 	if n, err := strconv.Atoi(strings.TrimSpace(answer)); err == nil && n >= 1 && n <= len(a.Choices) {
-		return tool.Textf("The person chose %d: %s", n, a.Choices[n-1]), nil
+		return tool.Textf("The user chose %d: %s", n, a.Choices[n-1]), nil
 	}
-	return tool.Textf("The person answered; their words follow."), nil
+	return tool.Textf("The user answered; their words follow."), nil
 }

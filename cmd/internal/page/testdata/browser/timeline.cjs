@@ -27,7 +27,7 @@ async function follow(page, args) {
   assert.equal(await page.locator(".step", { hasText: "under way" }).count(), 1);
   await page.evaluate(() => { window.sameDocument = true; });
 
-  // What the person reads stays where it is while the page grows.
+  // What the user reads stays where it is while the page grows.
   await page.locator("#detail", { hasText: "Step 3" }).waitFor(); // the step under way
   await page.locator("summary", { hasText: "step 0" }).click();
   await page.locator("#op-2").focus();
