@@ -46,7 +46,6 @@ type Writer struct {
 
 	sum   gitfmt.Hash // once it is ready
 	index string      // likewise: the index's temporary file
-	keep  string      // likewise: that of its .keep
 }
 
 const PackHeaderBytes = 12
@@ -248,10 +247,8 @@ func (p *Writer) Abort() {
 	}
 	p.f.Close()
 	os.Remove(p.f.Name())
-	for _, temp := range []string{p.index, p.keep} {
-		if temp != "" {
-			os.Remove(temp)
-		}
+	if p.index != "" {
+		os.Remove(p.index)
 	}
 	p.w.Reset(nil) // the pool must not hold the file
 	p.pool.buffers.Put(p.w)
@@ -278,15 +275,10 @@ func (p *Writer) Ready() error {
 		p.Abort()
 		return fmt.Errorf("finish pack: %w", err)
 	}
-	synced := make(chan error, 2) // together, so that they share the disk's waiting
+	synced := make(chan error, 1) // together, so that they share the disk's waiting
 	go func() { synced <- p.f.Sync() }()
-	go func() {
-		var err error
-		p.keep, err = p.writeTemp([]byte(KeepWord + "\n"))
-		synced <- err
-	}()
 	p.index, err = p.writeTemp(gitfmt.EncodePackIndex(p.Items, p.sum))
-	err = errors.Join(err, <-synced, <-synced)
+	err = errors.Join(err, <-synced)
 	if err != nil {
 		p.Abort()
 		return fmt.Errorf("finish pack: %w", err)
@@ -295,11 +287,11 @@ func (p *Writer) Ready() error {
 	return nil
 }
 
-// Show makes a pack that is ready visible: its .keep, so that no git takes it away,
-// the pack, then its index, which git takes as the sign that a pack is there. One sync
-// makes the names durable. Were the index's durable before the others when the power
-// fails, the pack would count as one of the user's, or as damaged and named by nothing.
-// It returns as Finish does.
+// Show makes a pack that is ready visible: first its .keep, which stops git from
+// removing the pack, then the pack, then its index, by which git finds the pack.
+// One sync makes the names durable. The content of the .keep is not synced: if a
+// power failure empties it, the pack counts as the user's, remains readable and is
+// never consolidated or collected. Show returns as Finish does.
 func (p *Writer) Show() (string, error) {
 	if p.f == nil {
 		return "", nil
@@ -313,11 +305,12 @@ func (p *Writer) Show() (string, error) {
 			break
 		}
 	}
-	err := os.Rename(p.keep, name+KeepExt)
+	err := os.WriteFile(name+KeepExt, []byte(KeepWord+"\n"), 0o600)
 	if err == nil {
 		err = os.Rename(p.f.Name(), name+".pack")
 	}
 	if err != nil {
+		os.Remove(name + KeepExt)
 		return "", fmt.Errorf("finish pack: %w", err)
 	}
 	p.hook("pack-renamed")
