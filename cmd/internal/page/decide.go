@@ -20,19 +20,6 @@ import (
 // take three, and some short fields.
 const maxFormBytes = 3*card.MaxBytes + 64<<10
 
-func (s *Server) cardRoutes() {
-	s.handle("GET /cards", s.listCards)
-	s.handle("GET /cards/{card}", func(w http.ResponseWriter, r *http.Request) error {
-		return s.showCard(w, r, http.StatusOK, fromCard, "")
-	})
-	s.handle("POST /cards/{card}/decide", s.decide)
-	s.handle("GET /cards/{card}/edit", s.showEdit)
-	s.handle("POST /cards/{card}/edit", s.edit)
-	s.handle("POST /preview", s.preview)
-	s.handle("GET /cards/{card}/history", s.showHistory)
-	s.handle("GET /cards/{card}/evidence", s.showEvidence)
-}
-
 // readForm reads a form of bounded size.
 func readForm(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)

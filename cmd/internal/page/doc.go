@@ -18,21 +18,4 @@
 // escape it as HTML; term.Clean takes what could turn a text around or act on a
 // terminal it is copied to. No script and no style stands in a page, and the
 // content security policy lets none run.
-//
-// # Paths
-//
-//	/                           goes to the review
-//	/review                     the waiting cards, the oldest open
-//	/review/{card}              one of them
-//	/cards                      all cards, searched as one types
-//	/cards/{card}               one card, what can be decided about it, its evidence
-//	/cards/{card}/edit          its text
-//	/cards/{card}/history       how it became what it is
-//	/tasks                      the tasks
-//	/tasks/{task}               a task's timeline
-//	/tasks/{task}/live          what came since, for a page that follows it
-//	/tasks/{task}/ops/{seq}     one operation
-//	…/ops/{seq}/context         the context as the model saw it there
-//	/tasks/{task}/steps/{step}  what a step changed
-//	/static/…                   style, scripts, the icon
 package page

@@ -66,7 +66,9 @@ func (w *watch) auto(live int) *detail {
 		d.Title = "The last jump"
 		d.Jump = &jumpDetail{Jump: *jump.Jump, Seq: jump.First, Passes: passes}
 		if l, err := w.follower.Line(jump.First); err == nil {
-			d.Jump.take(l.Op)
+			if b, ok := l.Op.Body.(*op.JumpDone); ok {
+				d.Jump.Reverted, d.Jump.More, d.Jump.Kept = b.Reverted, max(0, b.NReverted-len(b.Reverted)), b.Kept
+			}
 		}
 		return d
 	}
@@ -78,15 +80,7 @@ func (w *watch) auto(live int) *detail {
 	return d
 }
 
-func (d *jumpDetail) take(o op.Op) {
-	b, ok := o.Body.(*op.JumpDone)
-	if !ok {
-		return
-	}
-	d.Reverted, d.More, d.Kept = b.Reverted, max(0, b.NReverted-len(b.Reverted)), b.Kept
-}
-
-// show answers with what was opened: alone, or on a page of its own.
+// showDetail answers with what was opened: alone, or on a page of its own.
 func (s *Server) showDetail(w http.ResponseWriter, r *http.Request, d detail) error {
 	if partOnly(r) {
 		return s.renderPart(w, "detail", d)

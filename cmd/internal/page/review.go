@@ -13,12 +13,6 @@ import (
 // maxWaitingListed is how many waiting cards the list of them shows.
 const maxWaitingListed = 200
 
-func (s *Server) reviewRoutes() {
-	s.handle("GET /review", s.showQueue)
-	s.handle("GET /review/{card}", s.reviewCard)
-	s.handle("POST /undo", s.undo)
-}
-
 // key is a single key and what it does on a page, for the part "keys".
 type key struct{ Key, What string }
 
@@ -87,11 +81,6 @@ func (s *Server) around(p queuePlace, waiting []knowledgebase.Entry) []listedCar
 		rows[i].Current = p.At > 0 && rows[i].ID == waiting[p.At-1].ID
 	}
 	return rows
-}
-
-// reviewCard shows one card with its place in the queue.
-func (s *Server) reviewCard(w http.ResponseWriter, r *http.Request) error {
-	return s.showCard(w, r, http.StatusOK, fromReview, "")
 }
 
 // undo takes the last decision back and shows the card it was about. The form

@@ -157,8 +157,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// routes names who answers what; the paths are listed at the package.
+// routes lists every path and its handler.
 func (s *Server) routes() {
+	cardPage := func(from origin) func(http.ResponseWriter, *http.Request) error {
+		return func(w http.ResponseWriter, r *http.Request) error { return s.showCard(w, r, http.StatusOK, from, "") }
+	}
 	s.handle("GET /static/{name}", s.sendStatic)
 	s.handle("GET /{$}", func(w http.ResponseWriter, r *http.Request) error {
 		http.Redirect(w, r, "/review", http.StatusSeeOther)
@@ -166,13 +169,27 @@ func (s *Server) routes() {
 	})
 	// Only GET: so the mux itself answers another method with 405.
 	s.handle("GET /", func(http.ResponseWriter, *http.Request) error { return errNoPage })
-	s.reviewRoutes()
-	s.cardRoutes()
-	s.taskRoutes()
+	s.handle("GET /review", s.showQueue)
+	s.handle("GET /review/{card}", cardPage(fromReview))
+	s.handle("POST /undo", s.undo)
+	s.handle("GET /cards", s.listCards)
+	s.handle("GET /cards/{card}", cardPage(fromCard))
+	s.handle("POST /cards/{card}/decide", s.decide)
+	s.handle("GET /cards/{card}/edit", s.showEdit)
+	s.handle("POST /cards/{card}/edit", s.edit)
+	s.handle("POST /preview", s.preview)
+	s.handle("GET /cards/{card}/history", s.showHistory)
+	s.handle("GET /cards/{card}/evidence", s.showEvidence)
+	s.handle("GET /tasks", s.showTasks)
+	s.handle("GET /tasks/{task}", s.showTask)
+	s.handle("GET /tasks/{task}/live", s.showLive)
+	s.handle("GET /tasks/{task}/ops/{seq}", s.showOp)
+	s.handle("GET /tasks/{task}/ops/{seq}/context", s.showContext)
+	s.handle("GET /tasks/{task}/steps/{step}", s.showStep)
 }
 
-// handle registers an answer. The error it gives becomes a page that says so;
-// it must not have written anything then.
+// handle registers a handler. An error that it returns becomes a page that says so;
+// the handler must not have written anything then.
 func (s *Server) handle(pattern string, answer func(http.ResponseWriter, *http.Request) error) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		if err := answer(w, r); err != nil {

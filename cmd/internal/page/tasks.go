@@ -20,15 +20,6 @@ const (
 	opsShown = 200
 )
 
-func (s *Server) taskRoutes() {
-	s.handle("GET /tasks", s.showTasks)
-	s.handle("GET /tasks/{task}", s.showTask)
-	s.handle("GET /tasks/{task}/live", s.showLive)
-	s.handle("GET /tasks/{task}/ops/{seq}", s.showOp)
-	s.handle("GET /tasks/{task}/ops/{seq}/context", s.showContext)
-	s.handle("GET /tasks/{task}/steps/{step}", s.showStep)
-}
-
 // taskList is one page of the list of tasks.
 type taskList struct {
 	Tasks        []taskdir.Summary // the one written last first
