@@ -7,21 +7,25 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"anamnesis/cmd/internal/names"
 	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/sessions"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 )
 
-// find returns the task that a call is about: the one it names; the session whose id
+// find returns the task that a call is about: the one it names, if only by a beginning; the session whose id
 // the client sends, or whose environment the server was started with; or the only live
 // one of the directory. It never guesses: otherwise the error lists the tasks.
 func (s *Server) find(req *mcp.CallToolRequest, task string) (*state.State, error) {
+	var err error
 	if task == "" {
-		var err error
-		if task, err = s.ownTask(req); err != nil {
-			return nil, err
-		}
+		task, err = s.ownTask(req)
+	} else {
+		task, err = names.Task(s.svc.Home, task)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return s.svc.State(task)
 }

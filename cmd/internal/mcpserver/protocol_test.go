@@ -95,6 +95,62 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
+// TestBadLines: a line that is no message is answered with an error, and the next one is
+// served.
+func TestBadLines(t *testing.T) {
+	p := newPlace(t)
+	for _, tt := range []struct{ name, line, id, code string }{
+		{"not JSON", `{"jsonrpc":`, "null", "-32700"},
+		{"two values", `{"jsonrpc":"2.0","id":1,"method":"ping"} {}`, "null", "-32700"},
+		{"bytes", "\x00\xff\xfe", "null", "-32700"},
+		{"another version", `{"id":"a","method":"ping"}`, `"a"`, "-32600"},
+		{"no method", `{"jsonrpc":"2.0"}`, "null", "-32600"},
+		{"an id that is an object", `{"jsonrpc":"2.0","id":{},"method":"ping"}`, "null", "-32600"},
+		{"a batch", `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, "null", "-32600"},
+		{"a long line", strings.Repeat("x", 17<<20), "null", "-32600"},
+		{"wrong parameters", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":5}`, "7", "-32602"},
+		{"an unknown method", `{"jsonrpc":"2.0","id":8,"method":"nothing","params":{}}`, "8", "-32601"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inR, inW := io.Pipe()
+			outR, outW := io.Pipe()
+			ended := make(chan error, 1)
+			go func() {
+				ended <- mcpserver.New(p.svc, p.dir, func(name string) string { return p.env[name] }).Run(context.Background(), inR, outW, "test")
+				outW.Close()
+			}()
+			out := bufio.NewReader(outR)
+			say := func(line string) { _, _ = io.WriteString(inW, line+"\n") } // the answer shows a fault
+			read := func() (m struct{ ID, Result, Error json.RawMessage }) {
+				t.Helper()
+				line, err := out.ReadBytes('\n')
+				if err == nil {
+					err = json.Unmarshal(line, &m)
+				}
+				if err != nil {
+					t.Fatalf("%s: %v", line, err)
+				}
+				return m
+			}
+			say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+			read()
+			say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			go say("\n" + tt.line)
+			if m := read(); string(m.ID) != tt.id || !strings.Contains(string(m.Error), `"code":`+tt.code) {
+				t.Errorf("answered with %s %s", m.ID, m.Error)
+			}
+			go say(`{"jsonrpc":"2.0","id":9,"method":"ping"}`)
+			if m := read(); string(m.ID) != "9" || m.Error != nil {
+				t.Errorf("then %s %s", m.ID, m.Error)
+			}
+			inW.Close()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // programs returns the folder of the inspector and the conformance suite, which
 // .ci/nightly installs.
 func programs(t *testing.T) string {

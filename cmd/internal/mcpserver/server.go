@@ -4,6 +4,7 @@
 package mcpserver
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -37,9 +38,11 @@ func New(svc *session.Service, dir string, getenv func(string) string) *Server {
 	return &Server{svc: svc, dir: dir, getenv: getenv}
 }
 
-// Run serves one client until its input ends.
+// Run serves one client until its input ends. A line that is no message is answered
+// with an error, and the next one is served.
 func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser, version string) error {
-	return s.Offer(version).Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
+	l := &lines{in: bufio.NewReader(in), close: in.Close, out: out}
+	return s.Offer(version).Run(ctx, &mcp.IOTransport{Reader: l, Writer: l, MaxLineLength: -1})
 }
 
 // Offer returns the server with its tools and prompts, for any transport.
@@ -63,14 +66,18 @@ func add[In any](m *mcp.Server, t *mcp.Tool, answer func(ctx context.Context, re
 		}
 	}
 	t.InputSchema = schema
-	mcp.AddTool(m, t, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
-		text, err := answer(ctx, req, in)
+	m.AddTool(t, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		text := ""
+		in, err := arguments[In](schema, req.Params.Arguments)
+		if err == nil {
+			text, err = answer(ctx, req, in)
+		}
 		res := &mcp.CallToolResult{IsError: err != nil}
 		if err != nil {
-			text = strings.TrimSpace(text + "\n" + err.Error())
+			text = strings.TrimSpace(text + "\n" + t.Name + ": " + err.Error())
 		}
 		res.Content = []mcp.Content{&mcp.TextContent{Text: clip(text)}}
-		return res, nil, nil
+		return res, nil
 	})
 }
 

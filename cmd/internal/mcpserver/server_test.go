@@ -139,6 +139,12 @@ func TestTools(t *testing.T) {
 		{"jump_to_step", map[string]any{"step": 1, "reason": ""}, []string{"reason is empty"}, true},
 		{"jump_to_step", map[string]any{"step": 7, "reason": "r"}, []string{"valid steps are"}, true},
 		{"timeline", map[string]any{"task": "absent"}, []string{"no such task"}, true},
+		{"timeline", map[string]any{"task": p.task[:len(p.task)-1]}, []string{p.task, "● 2  WriteFile"}, false},
+		{"diff", map[string]any{"from": 1.0, "to": 2, "paths": nil}, []string{"+two"}, false},
+		{"diff", map[string]any{"from": 1}, []string{`diff: argument "to" is missing: it must be a whole number (a later or earlier step)`}, true},
+		{"jump_to_step", map[string]any{"step": "one", "reason": "r"}, []string{`argument "step" is "one": it must be a whole number`}, true},
+		{"jump_to_step", map[string]any{"step": 1, "reason": "r", "overwrite": true}, []string{`unknown argument "overwrite"; known are dry_run, paths, reason, step, task`}, true},
+		{"show_operation", map[string]any{"seq": -1}, []string{`argument "seq" is -1: it must be a whole number of at least 0`}, true},
 	} {
 		text, bad := call(t, cs, tt.name, tt.args)
 		for _, want := range tt.want {
