@@ -369,13 +369,18 @@ const (
 	ourLock = "anamnesis\n"
 )
 
-// lockPacked takes git's lock of packed-refs.
+// lockPacked takes git's lock of packed-refs by linking a file with ourLock in it to
+// the lock's name, so that the lock never exists without its content. The file is
+// written once for each store.
 func (s *Store) lockPacked() (release func(), err error) {
-	path, ours := s.PackedPath()+".lock", filepath.Join(s.Dir, fsys.StateDir, fsys.TempPrefix+"lock")
-	if err := os.WriteFile(ours, []byte(ourLock), 0o600); err != nil {
+	path, ours := s.PackedPath()+".lock", filepath.Join(s.Dir, fsys.StateDir, "packed-refs.lock")
+	if there, err := fsys.Exists(ours); err != nil {
 		return nil, err
+	} else if !there {
+		if err := fsys.WriteFileDurably(ours, []byte(ourLock)); err != nil {
+			return nil, err
+		}
 	}
-	defer os.Remove(ours) // Sweep of the objects removes it, too
 	end := time.Now().Add(packedWait)
 	for {
 		err := fsys.LinkOrCopy(ours, path)
