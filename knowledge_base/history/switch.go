@@ -319,3 +319,17 @@ func copyRest(from, to string) error {
 	}
 	return nil
 }
+
+// readReplaced returns what is listed as replaced in .git: ids of commits, and
+// marks of rewrites.
+func (r *Repo) readReplaced() (map[string]bool, error) {
+	data, err := os.ReadFile(filepath.Join(r.git, replacedFile))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	out := make(map[string]bool)
+	for line := range strings.Lines(string(data)) {
+		out[strings.TrimSpace(line)] = true
+	}
+	return out, nil
+}
