@@ -1,7 +1,7 @@
-// Package jsontext tells quickly what most JSON texts are: valid, and without
-// insignificant white space. It exists because checking a body with
-// encoding/json is a third of what an append costs beside its sync, and half of
-// what looking for secrets in it does.
+// Package jsontext checks quickly whether a JSON text is valid and without
+// insignificant white space, and reads its strings in place. It exists because
+// checking a body with encoding/json is a third of what an append costs beside its
+// sync, and half of what looking for secrets in it does.
 package jsontext
 
 import (

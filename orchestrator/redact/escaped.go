@@ -71,18 +71,11 @@ func (t *table) escapedWord(ms []match, s string, from, to int) []match {
 
 // knownIn returns the known values of a text.
 func (t *table) knownIn(s string) (ms []match) {
-	w := t.words
-	state := int32(0)
-	for i := range len(s) {
-		if state = w.next[state+int32(w.class[s[i]])]; state < w.hits {
-			continue
+	t.words.Each(s, func(word, to int) {
+		if word >= t.rules {
+			ms = t.forms[word-t.rules].match(ms, s, to)
 		}
-		for _, id := range w.ends[(state-w.hits)/w.width] {
-			if id >= t.rules {
-				ms = t.forms[id-t.rules].match(ms, s, i+1)
-			}
-		}
-	}
+	})
 	return ms
 }
 

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"anamnesis/opstream/jsontext"
 )
@@ -147,7 +144,7 @@ func (w *jsonWalk) members(depth int, closing byte) {
 		}
 		from := w.at
 		w.skipString()
-		key := unquote(w.in[from:w.at])
+		key := jsontext.Unquote(w.in[from:w.at])
 		if w.deep > 0 || !w.o.OwnKeys {
 			ms, _ := w.r.find(key, false)
 			w.mark(from, w.at, key, ms)
@@ -178,13 +175,13 @@ func (w *jsonWalk) str(from, to int) {
 	if w.deep == 0 && slices.Contains(w.o.Keep, key) {
 		return
 	}
-	text := unquote(w.in[from:to])
+	text := jsontext.Unquote(w.in[from:to])
 	if slices.Contains(w.o.Nested, key) && w.deep < maxNested && jsontext.Valid([]byte(text)) {
 		in := jsonWalk{r: w.r, o: w.o, in: text, path: slices.Clone(w.path), deep: w.deep + 1}
 		in.value(0)
 		w.found = append(w.found, in.found...)
 		if in.done > 0 {
-			w.put(from, to, string(appendQuoted(nil, in.out.String()+text[in.done:])))
+			w.put(from, to, `"`+jsonEscape(in.out.String()+text[in.done:], false)+`"`)
 		}
 		return
 	}
@@ -194,12 +191,12 @@ func (w *jsonWalk) str(from, to int) {
 // mark puts markers in the place of what was found in the string in[from:to],
 // which stands for text.
 func (w *jsonWalk) mark(from, to int, text string, ms []match) {
-	pos := escapedPos{raw: w.in[from+1 : to-1]}
+	pos := jsontext.Offsets(w.in[from+1 : to-1])
 	for _, m := range ms {
 		f := Found{Marker: w.r.marker(m), Bytes: text[m.start:m.end]}
 		w.tell(f)
-		start := from + 1 + pos.before(m.start)
-		w.put(start, from+1+pos.behind(m.end), f.Marker) // a marker needs no escapes
+		start := from + 1 + pos.Before(m.start)
+		w.put(start, from+1+pos.Behind(m.end), f.Marker) // a marker needs no escapes
 	}
 }
 
@@ -230,146 +227,4 @@ func (w *jsonWalk) put(from, to int, text string) {
 	w.out.WriteString(w.in[w.done:from])
 	w.out.WriteString(text)
 	w.done = to
-}
-
-// escapedPos finds the place in a string's raw bytes of a place in what they
-// stand for. It goes forward only.
-type escapedPos struct {
-	raw      string
-	at, text int // so many raw bytes stand for so many
-}
-
-// before returns where the raw bytes for what begins at text begin.
-func (p *escapedPos) before(text int) int {
-	for {
-		run := strings.IndexByte(p.raw[p.at:], '\\')
-		if run < 0 {
-			run = len(p.raw) - p.at
-		}
-		run = min(run, text-p.text)
-		p.at += run
-		p.text += run
-		if p.text == text {
-			return p.at
-		}
-		raw, size := p.escape()
-		if p.text+size > text {
-			return p.at // within the character
-		}
-		p.at += raw
-		p.text += size
-	}
-}
-
-// behind returns where the raw bytes for what ends at text end.
-func (p *escapedPos) behind(text int) int {
-	if p.before(text); p.text < text {
-		raw, size := p.escape()
-		p.at += raw
-		p.text += size
-	}
-	return p.at
-}
-
-// escape returns the length of the escape that is at at, and of what it
-// stands for.
-func (p *escapedPos) escape() (raw, text int) {
-	if p.raw[p.at+1] != 'u' {
-		return 2, 1
-	}
-	c, raw := unquoteRune(p.raw[p.at:])
-	return raw, utf8.RuneLen(c)
-}
-
-// unquote returns what a JSON string stands for. The string is valid.
-func unquote(quoted string) string {
-	body := quoted[1 : len(quoted)-1]
-	at := strings.IndexByte(body, '\\')
-	if at < 0 {
-		return body
-	}
-	out := make([]byte, 0, len(body))
-	for at >= 0 {
-		out = append(out, body[:at]...)
-		switch c := body[at+1]; c {
-		case 'n':
-			out = append(out, '\n')
-		case 't':
-			out = append(out, '\t')
-		case 'r':
-			out = append(out, '\r')
-		case 'b':
-			out = append(out, '\b')
-		case 'f':
-			out = append(out, '\f')
-		case 'u':
-			c, n := unquoteRune(body[at:])
-			out = utf8.AppendRune(out, c)
-			at += n - 2
-		default:
-			out = append(out, c)
-		}
-		body = body[at+2:]
-		at = strings.IndexByte(body, '\\')
-	}
-	return string(append(out, body...))
-}
-
-// unquoteRune reads the \u escape, or the pair of them, that s begins with.
-func unquoteRune(s string) (rune, int) {
-	const size = len(`\u0000`)
-	hex := func(s string) rune {
-		n, err := strconv.ParseUint(s[2:size], 16, 16)
-		if err != nil {
-			return utf8.RuneError
-		}
-		return rune(n)
-	}
-	c := hex(s)
-	if utf16.IsSurrogate(c) && len(s) >= 2*size && s[size] == '\\' && s[size+1] == 'u' {
-		if both := utf16.DecodeRune(c, hex(s[size:])); both != utf8.RuneError {
-			return both, 2 * size
-		}
-	}
-	if utf16.IsSurrogate(c) {
-		c = utf8.RuneError
-	}
-	return c, size
-}
-
-// appendQuoted appends a JSON string.
-func appendQuoted(dst []byte, s string) []byte {
-	const digits = "0123456789abcdef"
-	dst = append(dst, '"')
-	from := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		size := 1
-		esc := ""
-		switch {
-		case c == '"':
-			esc = `\"`
-		case c == '\\':
-			esc = `\\`
-		case c == '\n':
-			esc = `\n`
-		case c == '\t':
-			esc = `\t`
-		case c == '\r':
-			esc = `\r`
-		case c < 0x20:
-			esc = `\u00` + digits[c>>4:c>>4+1] + digits[c&15:c&15+1]
-		case c >= utf8.RuneSelf:
-			var r rune
-			if r, size = utf8.DecodeRuneInString(s[i:]); r == utf8.RuneError && size == 1 {
-				esc = `\ufffd`
-			}
-		}
-		if esc != "" {
-			dst = append(append(dst, s[from:i]...), esc...)
-			from = i + size
-		}
-		i += size
-	}
-	return append(append(dst, s[from:]...), '"')
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"anamnesis/orchestrator/redact/internal/automaton"
 )
 
 const (
@@ -43,7 +45,7 @@ type Redactor struct {
 
 // table is what is looked for at a time.
 type table struct {
-	words   *automaton
+	words   *automaton.Automaton
 	rules   int    // so many of the words are keywords
 	forms   []form // of the words after them
 	learned int    // so many values of Learned are in forms
@@ -91,10 +93,7 @@ func (r *Redactor) table() *table {
 			t.forms = append(t.forms, f)
 		}
 	}
-	for i, w := range words {
-		words[i] = lowerASCII(w)
-	}
-	t.words = newAutomaton(words)
+	t.words = automaton.New(words)
 	r.current.Store(t)
 	return t
 }
@@ -206,40 +205,31 @@ func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
 		key(0, 0, true)
 	}
 	t := r.table()
-	w := t.words
-	class, next, hits := &w.class, w.next, w.hits
-	state := int32(0)
-	for i := 0; i < len(s); i++ {
-		state = next[state+int32(class[s[i]])]
-		if state < hits {
-			continue
+	end.partial = t.words.Each(s, func(word, to int) {
+		if word >= len(r.rules) {
+			ms = t.forms[word-len(r.rules)].match(ms, s, to)
+			return
 		}
-		for _, id := range w.ends[(state-hits)/w.width] {
-			if id >= len(r.rules) {
-				ms = t.forms[id-len(r.rules)].match(ms, s, i+1)
-				continue
+		p := &r.rules[word]
+		from := to - len(p.keyword)
+		if p.pem {
+			if to <= after {
+				return
 			}
-			p := &r.rules[id]
-			if p.pem {
-				if i+1 <= after {
-					continue
-				}
-				if body, ok := keyBegins(s, i+1); ok {
-					key(i+1-len(p.keyword), body, false)
-				}
-				continue
+			if body, ok := keyBegins(s, to); ok {
+				key(from, body, false)
 			}
-			m, ok := p.match(s, i+1-len(p.keyword), i+1)
-			if ok {
-				m.value = s[m.start:m.end]
-				ms = append(ms, m)
-			}
-			if m.open && end.open < 0 {
-				end.open = m.from
-			}
+			return
 		}
-	}
-	end.partial = w.depths[state/w.width]
+		m, ok := p.match(s, from, to)
+		if ok {
+			m.value = s[m.start:m.end]
+			ms = append(ms, m)
+		}
+		if m.open && end.open < 0 {
+			end.open = m.from
+		}
+	})
 	ms = merge(s, t.escaped(ms, s))
 	r.learned.learn(ms)
 	return ms, end

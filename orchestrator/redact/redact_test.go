@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -293,26 +294,6 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestQuoting: our reading and writing of JSON strings is encoding/json's.
-func TestQuoting(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom([]rune("\"\\/\n\t\r\b\f\x00\x1f\u2028\U0001F600<&é")))).Draw(t, "text")
-		var back string
-		if err := json.Unmarshal(appendQuoted(nil, s), &back); err != nil || back != strings.ToValidUTF8(s, "\uFFFD") {
-			t.Fatalf("quoted %q: %q, %v", s, back, err)
-		}
-		data, err := json.Marshal(s)
-		if err != nil || unquote(string(data)) != strings.ToValidUTF8(s, "\uFFFD") {
-			t.Fatalf("unquoted %s: %q", data, unquote(string(data)))
-		}
-	})
-	for in, want := range map[string]string{`"\ud83d\ude00"`: "\U0001F600", `"\ud83dx"`: "\uFFFDx", `"\ud83d\u0041"`: "\uFFFDA", `"\/\u00e9"`: "/é"} {
-		if got := unquote(in); got != want {
-			t.Errorf("unquote %s: %q, want %q", in, got, want)
-		}
-	}
-}
-
 // texts draws texts in which secrets stand among what resembles them.
 func texts() *rapid.Generator[string] {
 	parts := []string{" ", "\n", "\t", "=", ": ", `"`, `\n`, `\"`, "@", "://", "a", "word", "12345", "Bearer ", "Basic ", "TOKEN=", "password: ",
@@ -416,7 +397,7 @@ func BenchmarkText(b *testing.B) {
 		}
 		r := NewLearning(testKey(), known, l)
 		r.Text("")
-		b.ReportMetric(float64(len(r.table().words.next)*4), "tablebytes")
+		b.ReportMetric(float64(reflect.ValueOf(r.table().words).Elem().FieldByName("next").Len()*4), "tablebytes")
 		b.SetBytes(int64(len(text)))
 		for b.Loop() {
 			r.Text(text)

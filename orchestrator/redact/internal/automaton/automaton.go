@@ -1,10 +1,10 @@
-package redact
+// Package automaton finds many words in one pass over a text.
+package automaton
 
-// automaton finds many words in one pass over a text (Aho and Corasick, 1975),
-// ASCII letters compared without case. It is a complete table over the classes
-// of bytes that the words tell apart: one load a byte, no failure links to
-// follow.
-type automaton struct {
+// Automaton finds words as Aho and Corasick described it in 1975. It compares ASCII
+// letters without case. It is a complete table over the classes of bytes that the words
+// distinguish: one load a byte, and no failure links to follow.
+type Automaton struct {
 	class  [256]uint8
 	width  int32   // number of classes
 	next   []int32 // state+class → state; a state is its row's offset
@@ -21,8 +21,9 @@ type trie struct {
 	words [][]int
 }
 
-func newAutomaton(words []string) *automaton {
-	a := &automaton{}
+// New makes an automaton. A word is known by its index.
+func New(words []string) *Automaton {
+	a := &Automaton{}
 	a.classify(words)
 	t := a.plant(words)
 	order := t.link()
@@ -62,8 +63,26 @@ func newAutomaton(words []string) *automaton {
 	return a
 }
 
+// Each calls visit for each word that ends in s, with the end's offset; of words with one
+// end the longest comes first. It returns the length of the longest prefix of a word with
+// which s ends.
+func (a *Automaton) Each(s string, visit func(word, end int)) (partial int) {
+	class, next, hits := &a.class, a.next, a.hits
+	state := int32(0)
+	for i := 0; i < len(s); i++ {
+		state = next[state+int32(class[s[i]])]
+		if state < hits {
+			continue
+		}
+		for _, word := range a.ends[(state-hits)/a.width] {
+			visit(word, i+1)
+		}
+	}
+	return a.depths[state/a.width]
+}
+
 // classify numbers the bytes that occur in words; all others are class 0.
-func (a *automaton) classify(words []string) {
+func (a *Automaton) classify(words []string) {
 	a.width = 1
 	for _, w := range words {
 		for i := range len(w) {
@@ -80,7 +99,7 @@ func (a *automaton) classify(words []string) {
 	}
 }
 
-func (a *automaton) plant(words []string) *trie {
+func (a *Automaton) plant(words []string) *trie {
 	t := &trie{}
 	add := func(depth int) int {
 		t.child = append(t.child, map[uint8]int{})
