@@ -96,28 +96,36 @@ func PlanJump(ctx context.Context, h taskdir.Home, task string, j op.JumpRequest
 		p.World.Write, p.World.Delete, p.World.Keep = []string{}, []string{}, []worldstate.Skip{}
 		return p, nil
 	}
+	p.World, err = planFiles(ctx, h, st, w, j, ends, p.UnderWay > 0 && st.Dirty)
+	return p, err
+}
+
+// planFiles plans what a jump would do to the files between two commits. With stepRuns, what
+// changed since the first is the doing of the step that runs.
+func planFiles(ctx context.Context, h taskdir.Home, st *state.State, w *worldstate.World, j op.JumpRequested, ends []worldstate.ID, stepRuns bool) (worldstate.Plan, error) {
 	base := worldstate.ID(cmp.Or(st.Now.Commit, string(ends[0])))
 	// Without a snapshot of its own nothing in a step counts as the user's.
-	o := worldstate.PlanOptions{Base: base, OverwriteEdits: j.Overwrite || base == "" || p.UnderWay > 0 && st.Dirty}
+	o := worldstate.PlanOptions{Base: base, OverwriteEdits: j.Overwrite || base == "" || stepRuns}
+	var err error
 	if !j.Overwrite {
-		if o.Edits, err = workspace.EditsIn(h, st, to); err != nil {
-			return JumpPlan{}, err
+		if o.Edits, err = workspace.EditsIn(h, st, j.To); err != nil {
+			return worldstate.Plan{}, err
 		}
 	}
-	p.World, err = workspace.PlanSince(ctx, w, ends[1], o, func(yield func(worldstate.ID) bool) {
+	plan, err := workspace.PlanSince(ctx, w, ends[1], o, func(yield func(worldstate.ID) bool) {
 		st.Steps.Back(st.Current)(func(id int) bool {
-			c, _, err := workspace.Commits(h, task, st, w, id)
+			c, _, err := workspace.Commits(h, st.Opened.Task, st, w, id)
 			return err != nil || c[0] == "" || yield(c[0])
 		})
 	})
 	if errors.Is(err, worldstate.ErrUnfinished) {
-		return JumpPlan{}, fmt.Errorf("plan the jump to step %d: %w: resume the task, or jump: either does it first", to, err)
+		return worldstate.Plan{}, fmt.Errorf("plan the jump to step %d: %w: resume the task, or jump: either does it first", j.To, err)
 	}
 	if err != nil {
-		return JumpPlan{}, fmt.Errorf("plan the jump to step %d: %w", to, workspace.AsDamage(err))
+		return worldstate.Plan{}, fmt.Errorf("plan the jump to step %d: %w", j.To, workspace.AsDamage(err))
 	}
-	p.World.Keep = workspace.Unreadable(p.World.Keep, p.World.Skipped)
-	return p, nil
+	plan.Keep = workspace.Unreadable(plan.Keep, plan.Skipped)
+	return plan, nil
 }
 
 // PlanRestore plans what RestoreWorld would do to the files of a task that is not
