@@ -162,7 +162,7 @@ func checkObject(s *jsonschema.Schema, v map[string]any, at string) []string {
 			continue
 		}
 		text := fmt.Sprintf("there is no parameter %s", strconv.Quote(sub(name)))
-		if near := nearest(name, known); near != "" {
+		if near := Nearest(name, known); near != "" {
 			text += ", did you mean " + sub(near) + "?"
 		} else {
 			text += "."
@@ -289,8 +289,8 @@ func shape(p *jsonschema.Schema) string {
 	return p.Type
 }
 
-// nearest finds the name most like the one given, or none that is like it.
-func nearest(name string, names []string) string {
+// Nearest returns the name most like the one given; empty if none is like it.
+func Nearest(name string, names []string) string {
 	fold := func(s string) string {
 		return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(s))
 	}

@@ -186,7 +186,7 @@ func (r *Registry) unknown(name string) string {
 		names = append(names, s.Name)
 	}
 	text := fmt.Sprintf("There is no tool %.64q.", name)
-	if near := nearest(name, names); near != "" {
+	if near := Nearest(name, names); near != "" {
 		text += fmt.Sprintf(" Did you mean %s?", near)
 	}
 	return text + " The tools are: " + strings.Join(names, ", ") + "."

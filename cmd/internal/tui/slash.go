@@ -23,6 +23,7 @@ import (
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
@@ -92,7 +93,7 @@ func (m *screen) command(line string) tea.Cmd {
 				names = append(names, v.name)
 			}
 			text = clean(words[0]) + " could be " + strings.Join(names, ", ")
-		} else if near := nearest(words[0], verbNames()); near != "" {
+		} else if near := tool.Nearest(words[0], verbNames()); near != "" {
 			text += "; did you mean " + near + "?"
 		}
 		m.print(paint.Yellow.Render("! ") + text + paint.Faint.Render(" · /help lists the commands"))
@@ -107,37 +108,6 @@ func (m *screen) command(line string) tea.Cmd {
 	m.print("")
 	m.print(paint.Faint.Render(line))
 	return v.run(m, words[1:])
-}
-
-// nearest is the name that differs from a word by at most two letters; empty: none.
-func nearest(word string, names []string) string {
-	best, name := 3, ""
-	for _, n := range names {
-		if d := distance(word, n); d < best {
-			best, name = d, n
-		}
-	}
-	return name
-}
-
-// distance is the Levenshtein distance of two words.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			before, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, before+cost)
-		}
-	}
-	return row[len(b)]
 }
 
 func (m *screen) helpVerb([]string) tea.Cmd {

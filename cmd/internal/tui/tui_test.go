@@ -11,13 +11,14 @@ import (
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/orchestrator/gate"
+	"anamnesis/orchestrator/tool"
 )
 
 // TestNearest: a name with a slip is recognised.
 func TestNearest(t *testing.T) {
 	for word, want := range map[string]string{"/jmp": "/jump", "/tiemline": "/timeline", "/xyzzy": "", "/hlep": "/help"} {
-		if got := nearest(word, verbNames()); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", word, got, want)
+		if got := tool.Nearest(word, verbNames()); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
 		}
 	}
 }
