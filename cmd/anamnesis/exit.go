@@ -15,17 +15,6 @@ import (
 	"anamnesis/orchestrator/session"
 )
 
-// usageArgs turns cobra's argument errors into usage errors; complete gives it to
-// every command.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return exit.Usagef("%v; see '%s --help'", err, cmd.CommandPath())
-		}
-		return nil
-	}
-}
-
 // exit prints an error as one clear line and returns the exit code.
 func (a *app) exit(err error) int {
 	if err == nil {

@@ -121,7 +121,7 @@ func complete(cmd *cobra.Command) {
 	if cmd.Args == nil {
 		cmd.Args = cobra.NoArgs
 	}
-	cmd.Args = usageArgs(cmd.Args)
+	cmd.Args = exit.Args(cmd.Args)
 	for _, sub := range cmd.Commands() {
 		complete(sub)
 	}

@@ -39,12 +39,8 @@ func (a *app) sit(root *cobra.Command) {
 		if len(args) == 1 && strings.ContainsAny(args[0], " \t\n") || len(args) == 0 {
 			return nil
 		}
-		if near := root.SuggestionsFor(args[0]); len(near) > 0 {
-			return fmt.Errorf("unknown command %q; did you mean %s?", args[0], strings.Join(near, " or "))
-		}
-		return fmt.Errorf("unknown command %q; put a request in quotes, or use 'anamnesis run %s'", args[0], args[0])
+		return fmt.Errorf("%q is no request", args[0]) // replaced by what complete adds
 	}
-	root.SuggestionsMinimumDistance = 2
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 && !a.interactive() && !last && !pick {
 			return cmd.Help()

@@ -3,14 +3,69 @@
 package exit
 
 import (
-	"anamnesis/opstream"
+	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"anamnesis/opstream"
 )
+
+// optional matches the parts of a usage line that may be left out.
+var optional = regexp.MustCompile(`\[[^]]*\]|--[a-z]+ [A-Z]+|-- `)
+
+// Args returns check with errors that name what is missing, with an example, or what is too
+// much. The names are those of the command's usage line.
+func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		err := check(cmd, args)
+		if err == nil {
+			return nil
+		}
+		path, n := cmd.CommandPath(), len(args)
+		_, name, _ := strings.Cut(path+": ", " ")
+		_, operands, _ := strings.Cut(cmd.Use, " ")
+		required := strings.Fields(optional.ReplaceAllString(operands, " "))
+		most := len(required) + strings.Count(operands, "[") // few commands have optional flags there
+		switch {
+		case cmd.HasSubCommands() && n > 0:
+			cmd.SuggestionsMinimumDistance = 2
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				return Usagef("%sunknown command %q; did you mean %s?", name, args[0], strings.Join(near, " or "))
+			} else if !cmd.HasParent() {
+				return Usagef("unknown command %q; put a request in quotes, or use '%s run %s'; see '%s --help'", args[0], path, args[0], path)
+			}
+			return Usagef("%sunknown command %q; see '%s --help'", name, args[0], path)
+		case n < len(required):
+			return Usagef("%smissing %s; for example: %s", name, strings.Join(required[n:], " and "), example(path, required))
+		case n > most:
+			return Usagef("%sunexpected argument %q; usage: %s", name, args[most], strings.TrimSpace(path+" "+operands))
+		}
+		return Usagef("%v; see '%s --help'", err, path)
+	}
+}
+
+// example returns a command with arguments such as the operands of its usage line ask for.
+func example(command string, operands []string) string {
+	values := map[string]string{
+		"STEP": "3", "A": "2", "B": "5", "TEXT": "try the other parser", "REQUEST": "fix the failing test", "QUERY": "rounding", "MODEL": "gpt-5",
+		"FILE": "notes.md", "COMMAND": "claude-code-acp", "PATH": "cards/", "DIR": "../copy", "NAME": "tracker", "ID": "i77t2zsh", "OLD": "i77t2zsh", "NEW": "p3wq9xk2",
+	}
+	if strings.Contains(command, " world ") { // a snapshot, not a card
+		values["ID"], values["A"], values["B"] = "4f0c2aa", "4f0c2aa", "@"
+	}
+	for _, o := range operands {
+		first, _, _ := strings.Cut(strings.TrimSuffix(o, "…"), "|")
+		name := strings.Trim(first, `"`)
+		command += " " + strings.Replace(first, name, cmp.Or(values[name], name), 1)
+	}
+	return command
+}
 
 // Flag returns the error of a flag that could not be read: for a bad number, what is wanted
 // instead of how it was parsed. A negative number in an argument's place looks like a flag.
