@@ -34,7 +34,7 @@ func mustResume(t *testing.T, d *simDisk) *Log {
 func reading(l *Log) string {
 	var out strings.Builder
 	seq, hash := l.Last()
-	fmt.Fprintf(&out, "%d %x %d %v %v\n", seq, hash, l.Tokens(0, seq), l.Recovered(), l.scan.Cur)
+	fmt.Fprintf(&out, "%d %x %v %v\n", seq, hash, l.Recovered(), l.scan.Cur)
 	for rec, err := range l.Since(0) {
 		fmt.Fprintf(&out, "%d %d %s %s %d %d %s %x %v\n", rec.Seq, rec.Ack, rec.Time, rec.Kind, rec.Step, rec.Tok, rec.Body, rec.Prev, err)
 	}

@@ -141,21 +141,6 @@ func (l *Log) Last() (seq uint64, hash [16]byte) {
 	return l.scan.Cur.Seq, l.scan.Cur.Hash
 }
 
-// Tokens is the sum of Tok over the records first to last, both included,
-// without reading them. Seqs that are not there count nothing.
-func (l *Log) Tokens(first, last uint64) int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	last = min(last, l.scan.Idx.Last())
-	if first == 0 {
-		first = 1
-	}
-	if first > last {
-		return 0
-	}
-	return l.scan.Idx.TokSum(last) - l.scan.Idx.TokSum(first-1)
-}
-
 // Get returns one durable record. A seq that is not there (yet) is ErrNoRecord.
 func (l *Log) Get(seq uint64) (Record, error) {
 	l.mu.Lock()

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	checkpointVersion = 1
+	// checkpointVersion is 2 since the index has no token counts.
+	checkpointVersion = 2
 	// maxCheckpointHeadBytes bounds the first line: the segments and the kinds.
 	maxCheckpointHeadBytes = 16 << 20
 	// checkpointReadBytes is how much of the file is read at once.

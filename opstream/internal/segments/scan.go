@@ -34,11 +34,10 @@ func (c *Cursor) Seg() uint64 {
 
 // Stop is why a scan ended before the end of the bytes.
 type Stop struct {
-	Seg     uint64
-	Off     int64
-	Seq     uint64 // the line that was expected
-	Why     string
-	partial bool // bytes without a newline: perhaps a write under way
+	Seg uint64
+	Off int64
+	Seq uint64 // the line that was expected
+	Why string
 }
 
 // Scanner verifies a stream from its cursor on and indexes what it verified.
@@ -110,11 +109,11 @@ func (s *Scanner) advanceSegment() (*Stop, error) {
 	if size == s.Cur.Off {
 		return nil, nil
 	}
-	at := func(why string, partial bool) *Stop {
-		return &Stop{Seg: seg, Off: s.Cur.Off, Seq: s.Cur.Seq + 1, Why: why, partial: partial}
+	at := func(why string) *Stop {
+		return &Stop{Seg: seg, Off: s.Cur.Off, Seq: s.Cur.Seq + 1, Why: why}
 	}
 	if size < s.Cur.Off {
-		return at("the segment ends early", false), nil
+		return at("the segment ends early"), nil
 	}
 	lines := NewLineReader(f, s.Cur.Off, size)
 	var e wire.Envelope
@@ -127,18 +126,18 @@ func (s *Scanner) advanceSegment() (*Stop, error) {
 		case LineEnd:
 			return nil, nil
 		case LinePartial:
-			return at("the line has no end", true), nil
+			return at("the line has no end"), nil
 		case lineLong:
-			return at(fmt.Sprintf("the line is longer than %d bytes", wire.MaxLineBytes), false), nil
+			return at(fmt.Sprintf("the line is longer than %d bytes", wire.MaxLineBytes)), nil
 		}
 		if err := wire.ParseLine(line, &e); err != nil {
 			if errors.Is(err, wire.ErrVersion) {
 				return nil, fmt.Errorf("read %s at byte %d: %w; a newer program wrote it", Name(seg), s.Cur.Off, err)
 			}
-			return at(err.Error(), false), nil
+			return at(err.Error()), nil
 		}
 		if why := s.Cur.misfit(&e); why != "" {
-			return at(why, false), nil
+			return at(why), nil
 		}
 		if s.Visit != nil {
 			if err := s.Visit(&e, s.Cur.Off, len(line)); err != nil {

@@ -20,23 +20,22 @@ const (
 	MaxIndexedKinds = 1<<16 - 1
 	unindexedKind   = 1<<16 - 1
 	// MaxIndexedBytes is the longest form of one line in the file's index:
-	// four varints, of at most 32 bits each.
-	MaxIndexedBytes = 4 * binary.MaxVarintLen32
+	// three varints, of at most 32 bits each.
+	MaxIndexedBytes = 3 * binary.MaxVarintLen32
 )
 
 // Entry is what is known of a line without reading it again.
 type Entry struct {
-	Off    int64  // where the line begins in its segment
-	tokSum int64  // tok of this and all earlier lines
-	Size   uint32 // bytes without the newline
-	step   int32
-	kind   uint16 // position in index.kinds
+	Off  int64  // where the line begins in its segment
+	Size uint32 // bytes without the newline
+	step int32
+	kind uint16 // position in index.kinds
 }
 
 // End is where the line after it begins, unless that begins a segment.
 func (e *Entry) End() int64 { return e.Off + int64(e.Size) + 1 }
 
-// indexed is a full block of entries, about 5 bytes each. It is never changed.
+// indexed is a full block of entries, about 4 bytes each. It is never changed.
 type indexed struct {
 	before Entry  // the last entry before them
 	data   []byte // see AppendEncoded
@@ -117,17 +116,9 @@ func (x *Index) packed() uint64 {
 
 func (x *Index) block(i uint64) *indexed { return &x.chunks[i/indexChunk][i%indexChunk] }
 
-func (x *Index) TokSum(seq uint64) int64 {
-	if seq == 0 {
-		return 0
-	}
-	return x.At(seq).tokSum
-}
-
 // Add appends the entry of the next seq.
 func (x *Index) Add(off int64, size int, e *Envelope) {
-	sum := x.TokSum(x.n) + int64(e.Tok)
-	x.Put(Entry{Off: off, tokSum: sum, Size: uint32(size), step: int32(e.Step), kind: x.Number(e.Kind)})
+	x.Put(Entry{Off: off, Size: uint32(size), step: int32(e.Step), kind: x.Number(e.Kind)})
 }
 
 func (x *Index) Put(e Entry) {
@@ -246,8 +237,7 @@ func (x *Index) OfKind(kind string) []uint64 {
 
 // appendEncoded appends the entry, but for its place, as varints: twice the
 // number of its kind, plus 1 when its step is not that of the entry before;
-// then the step's difference, signed, in that case; its size without the
-// newline; its tok.
+// then the step's difference, signed, in that case; its size without the newline.
 func (e *Entry) appendEncoded(dst []byte, before *Entry) []byte {
 	if e.step == before.step {
 		dst = binary.AppendUvarint(dst, uint64(e.kind)<<1)
@@ -255,8 +245,7 @@ func (e *Entry) appendEncoded(dst []byte, before *Entry) []byte {
 		dst = binary.AppendUvarint(dst, uint64(e.kind)<<1|1)
 		dst = binary.AppendVarint(dst, int64(e.step)-int64(before.step))
 	}
-	dst = binary.AppendUvarint(dst, uint64(e.Size))
-	return binary.AppendUvarint(dst, uint64(e.tokSum-before.tokSum))
+	return binary.AppendUvarint(dst, uint64(e.Size))
 }
 
 // Decode changes the entry of one line into that of the next, but for its
@@ -279,11 +268,6 @@ func (e *Entry) Decode(buf []byte, kinds int) (n int, ok bool) {
 		return 0, false
 	}
 	e.Size = uint32(size)
-	tok, k := binary.Uvarint(buf[n:])
-	if n += k; k <= 0 || tok > MaxNumber {
-		return 0, false
-	}
-	e.tokSum += int64(tok)
 	return n, true
 }
 
@@ -296,7 +280,7 @@ func SegmentOf(segs []uint64, seq uint64) uint64 {
 
 // AppendEncoded appends the entries, each as Entry.appendEncoded writes it.
 func (x *Index) AppendEncoded(dst []byte) []byte {
-	const typical = 6
+	const typical = 4
 	if dst == nil {
 		dst = make([]byte, 0, x.n*typical)
 	}
