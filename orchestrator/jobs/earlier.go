@@ -24,12 +24,12 @@ func earlierJobs(h taskdir.Home, task string, upTo int) ([]tool.Job, error) {
 		case *op.JobStarted:
 			if state.JobNumber(b.Job) <= upTo {
 				at[b.Job] = len(list)
-				list = append(list, tool.Job{ID: b.Job, Command: b.Command, Began: o.Time, Ended: o.Time, Why: Lost})
+				list = append(list, tool.Job{ID: b.Job, Command: b.Command, Why: Lost})
 			}
 		case *op.JobEnded:
 			if i, known := at[b.Job]; known {
 				j := &list[i]
-				j.Ended, j.Why, j.Exit, j.Bytes, j.Network = o.Time, b.Why, b.Exit, b.Bytes, b.Network
+				j.Why, j.Exit, j.Bytes, j.Network = b.Why, b.Exit, b.Bytes, b.Network
 			}
 		}
 		return nil

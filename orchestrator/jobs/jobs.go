@@ -54,9 +54,8 @@ type Jobs struct {
 type Options struct {
 	Task   string
 	Home   taskdir.Home
-	Dir    string // of the files of output
-	Before int    // the highest number that an earlier process gave out
-	Now    func() time.Time
+	Dir    string                                     // of the files of output
+	Before int                                        // the highest number that an earlier process gave out
 	Post   func(ctx context.Context, b op.Body) error // records an operation
 }
 
@@ -140,7 +139,7 @@ func (js *Jobs) enter(s tool.JobStart) (*job, context.Context, error) {
 	}
 	js.n++
 	ctx, stop := context.WithCancel(context.Background())
-	j := &job{Job: tool.Job{ID: id, Command: s.Command, Began: js.o.Now()}, file: file, stop: stop, done: make(chan struct{})}
+	j := &job{Job: tool.Job{ID: id, Command: s.Command}, file: file, stop: stop, done: make(chan struct{})}
 	js.list = append(js.list, j)
 	return j, ctx, nil
 }
@@ -150,7 +149,7 @@ func (js *Jobs) enter(s tool.JobStart) (*job, context.Context, error) {
 func (js *Jobs) leave(ctx context.Context, j *job, end tool.JobEnd) {
 	js.mu.Lock()
 	j.stop()
-	j.Ended, j.Exit, j.Note, j.Network = js.o.Now(), end.Exit, end.Note, end.Network
+	j.Exit, j.Note, j.Network = end.Exit, end.Note, end.Network
 	j.Why = j.why
 	switch {
 	case j.Why != "":

@@ -374,7 +374,7 @@ func (t *Task) runWithNote(ctx, keep context.Context, c op.Call, note string) er
 // callEnv is what a call sees of the task. What it leaves is recorded with keep.
 func (t *Task) callEnv(keep context.Context, c op.Call, root *os.Root) *tool.Env {
 	env := &tool.Env{
-		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: t.gate, Redactor: t.Journal.Redactor(), Jobs: t.Jobs, Todos: t.CurrentTodos,
+		Call: c.ID, Root: root, Dir: t.Dir, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: t.gate, Redactor: t.Journal.Redactor(), Jobs: t.Jobs, Todos: t.CurrentTodos,
 		Started: func(s op.ToolStarted) error { return t.Journal.Post(keep, &s) }, Beside: t.beside(),
 	}
 	if _, offered := t.tools.Spec(timeline.RecallName); offered {

@@ -300,7 +300,7 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 		return err
 	}
 	t.Jobs = jobs.New(jobs.Options{
-		Task: t.ID, Home: h, Dir: filepath.Join(h.Task(t.ID), "jobs"), Before: t.State().JobsBegun, Now: t.Now,
+		Task: t.ID, Home: h, Dir: filepath.Join(h.Task(t.ID), "jobs"), Before: t.State().JobsBegun,
 		Post: func(ctx context.Context, b op.Body) error { return t.Journal.Post(ctx, b) },
 	})
 	t.spec, t.asked = opened.Agent, opened.Tools

@@ -68,13 +68,11 @@ func (s *State) apply(o op.Op) error {
 			s.RecallWhy = ""
 		}
 	case *op.ModelAsked:
-		s.Asking = true
 		s.Turn.AskedAt = b.LastSeq
 		s.Pressure.Target = 0
 	case *op.ModelReplied:
 		s.reply(o.Seq, b)
 	case *op.ModelFailed:
-		s.Asking = false
 		if b.Overflow {
 			s.overflowed()
 		}
@@ -185,7 +183,6 @@ func (s *State) said(seq uint64, b *op.UserSaid) {
 
 // resumed records that a process took the task up again.
 func (s *State) resumed(b *op.TaskResumed) {
-	s.Asking = false
 	s.Redact = WithNames(s.Redact, b.Redact)
 	if b.Instructions != nil {
 		s.Instructions = *b.Instructions
@@ -205,7 +202,6 @@ func (s *State) resumed(b *op.TaskResumed) {
 }
 
 func (s *State) reply(seq uint64, b *op.ModelReplied) {
-	s.Asking = false
 	s.Pressure.Seen, s.Pressure.Overflows = s.Turn.AskedAt, 0
 	r := &Reply{Seq: seq}
 	if b.Joins && s.Reply != nil {
@@ -316,7 +312,7 @@ func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
 func (s *State) jump(o op.Op) error {
 	switch b := o.Body.(type) {
 	case *op.JumpRequested:
-		s.Pending = &Pending{JumpRequested: *b, Seq: o.Seq}
+		s.Pending = &Pending{JumpRequested: *b}
 	case *op.JumpDropped:
 		s.Pending = nil
 	case *op.PassDone:

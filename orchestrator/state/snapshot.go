@@ -14,7 +14,7 @@ import (
 
 // FoldVersion names what Fold makes of a stream. It is raised whenever Fold or
 // State changes its meaning: a checkpoint of another version is not used.
-const FoldVersion = "31"
+const FoldVersion = "32"
 
 // FromSnapshot returns the state a checkpoint holds, or that of an empty stream.
 func FromSnapshot(stream interface {

@@ -53,9 +53,8 @@ type State struct {
 	Current int        // the step the world and the path stand at
 	sums    tokenSums
 
-	Turn   Turn   // the turn under way
-	Asking bool   // a request was sent and neither answered nor failed
-	Reply  *Reply // the reply whose step has not ended yet
+	Turn  Turn   // the turn under way
+	Reply *Reply // the reply whose step has not ended yet
 
 	Request     string  // the user's last request
 	Answer      string  // the agent's last words
@@ -139,7 +138,6 @@ type CallState struct {
 // Pending is a jump that was asked for and not made yet.
 type Pending struct {
 	op.JumpRequested
-	Seq    uint64
 	Passes []projection.Pass // made for this jump; they take effect with it
 
 	// Of a jump that the loop guard holds back.

@@ -47,9 +47,7 @@ type JobEnd struct {
 // Job is one job.
 type Job struct {
 	ID, Command string
-	Began       time.Time
-	Ended       time.Time // zero while it runs
-	Why         string    // see op.JobEnded; empty while it runs
+	Why         string // see op.JobEnded; empty while it runs
 	Exit        int
 	Bytes       int64 // of output so far
 	Note        string

@@ -121,9 +121,6 @@ func (r *Registry) Spec(name string) (Spec, bool) {
 type CallError struct {
 	Tool string // as the model named it
 	Text string
-	// Unknown says that there is no such tool; otherwise its arguments are
-	// wrong.
-	Unknown bool
 }
 
 func (e *CallError) Error() string { return e.Text }
@@ -135,7 +132,7 @@ func (e *CallError) Error() string { return e.Text }
 func (r *Registry) Validate(call op.Call) (Tool, json.RawMessage, error) {
 	e, ok := r.byName[call.Name]
 	if !ok {
-		return nil, nil, &CallError{Tool: call.Name, Text: r.unknown(call.Name), Unknown: true}
+		return nil, nil, &CallError{Tool: call.Name, Text: r.unknown(call.Name)}
 	}
 	refuse := func(format string, args ...any) (Tool, json.RawMessage, error) {
 		text := fmt.Sprintf(format, args...)

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -87,8 +86,6 @@ type Env struct {
 	// Beside are directories beside the world in which its files may have other
 	// names (hard links): those that commands may write.
 	Beside []string
-	// Now is the clock; nil means time.Now.
-	Now func() time.Time
 	// Started is called when a process is about to begin, and must return
 	// before it does; an error keeps it from running. May be nil.
 	Started func(op.ToolStarted) error

@@ -34,9 +34,8 @@ const maxLeadingSpace = 1 << 20
 // It also keeps what go-openai's types have no field for, so it must be read
 // by the goroutine that calls takeReasoning.
 type events struct {
-	body  io.ReadCloser
-	r     *bufio.Reader
-	clock *clock
+	body io.ReadCloser
+	r    *bufio.Reader
 
 	begun     bool
 	out       []byte   // what Read has still to give
@@ -48,7 +47,7 @@ type events struct {
 }
 
 func newEvents(body io.ReadCloser, clock *clock) *events {
-	return &events{body: body, r: bufio.NewReaderSize(&pulse{body, clock}, 64<<10), clock: clock}
+	return &events{body: body, r: bufio.NewReaderSize(&pulse{body, clock}, 64<<10)}
 }
 
 // pulse tells the clock of every byte that comes, comments included: a

@@ -152,7 +152,6 @@ func around(t string, at, length int) string {
 
 // rule answers requests of a purpose that has no turns.
 type rule struct {
-	line   int
 	when   condition
 	expect []expectation
 	answer answer

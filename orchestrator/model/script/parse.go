@@ -58,7 +58,7 @@ func loopsIn(items []item) bool {
 func (r *reader) subagents(n *yaml.Node, file string) []subagent {
 	var out []subagent
 	r.list(n, "`subagents`", func(n *yaml.Node) {
-		sub := subagent{line: n.Line, words: newModel(file)}
+		sub := subagent{words: newModel(file)}
 		r.mapping(n, "a subagent", map[string]func(*yaml.Node){
 			"agent": func(n *yaml.Node) { sub.agent = r.str(n, "`agent`") },
 			"when":  func(n *yaml.Node) { sub.when = r.condition(n, "`when`", scopeJoined, everyScope(), false) },
@@ -167,7 +167,7 @@ func (r *reader) choice(n *yaml.Node) choice {
 func (r *reader) rules(n *yaml.Node, name string) []rule {
 	var out []rule
 	r.list(n, "`"+name+"`", func(n *yaml.Node) {
-		ru := rule{line: n.Line, answer: answer{line: n.Line}}
+		ru := rule{answer: answer{line: n.Line}}
 		fields := r.answerFields(&ru.answer)
 		fields["when"] = func(n *yaml.Node) { ru.when = r.condition(n, "`when`", scopeJoined, everyScope(), false) }
 		fields["expect"] = func(n *yaml.Node) { ru.expect = r.expectations(n) }

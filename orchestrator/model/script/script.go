@@ -58,7 +58,6 @@ var _ model.Model = (*Model)(nil)
 
 // subagent is what one subagent says, in each of its tasks.
 type subagent struct {
-	line  int
 	agent string
 	when  condition
 	words *Model
