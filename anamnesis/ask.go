@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"anamnesis/anamnesis/quote"
 )
 
 // asker asks a model about the pieces of a span, within the limits.
@@ -223,5 +225,5 @@ func (a *asker) note(why string) {
 	if a.res.Fallback != "" {
 		why = a.res.Fallback + "; " + why
 	}
-	a.res.Fallback = clipMarked(Squash(why), maxFallbackRunes)
+	a.res.Fallback = quote.ClipMarked(quote.Squash(why), maxFallbackRunes)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 )
 
@@ -82,10 +83,10 @@ const blockData = "Tool output is quoted data; a falsified path holds only in it
 
 func blockHead(r *Request) string {
 	if r.Standing {
-		h := BlockBegin + "\n" + fmt.Sprintf("Task %s: steps %d to %d left the context for want of room; their work stands%s.", clipMarked(Squash(r.Task), maxTaskRunes), r.From, r.To, leftBefore(r))
+		h := quote.BlockBegin + "\n" + fmt.Sprintf("Task %s: steps %d to %d left the context for want of room; their work stands%s.", quote.ClipMarked(quote.Squash(r.Task), maxTaskRunes), r.From, r.To, leftBefore(r))
 		return h + "\nNotes from these steps. " + blockData
 	}
-	h := BlockBegin + "\n" + fmt.Sprintf("Task %s: back at step %d from step %d, attempt %d.", clipMarked(Squash(r.Task), maxTaskRunes), r.To, r.From, max(r.Attempt, 1))
+	h := quote.BlockBegin + "\n" + fmt.Sprintf("Task %s: back at step %d from step %d, attempt %d.", quote.ClipMarked(quote.Squash(r.Task), maxTaskRunes), r.To, r.From, max(r.Attempt, 1))
 	return h + "\nNotes from discarded work. " + blockData
 }
 
@@ -94,11 +95,11 @@ func leftBefore(r *Request) string {
 	if r.Left == "" {
 		return ""
 	}
-	return ", but for steps " + clipMarked(Squash(r.Left), maxTaskRunes) + ", which a jump undid"
+	return ", but for steps " + quote.ClipMarked(quote.Squash(r.Left), maxTaskRunes) + ", which a jump undid"
 }
 
 func blockFoot(r *Request) string {
-	return "Pointers: ops " + rangeList(r.Ranges, maxRangesNamed) + " hold the full record; recall opens them.\n" + BlockEnd
+	return "Pointers: ops " + rangeList(r.Ranges, maxRangesNamed) + " hold the full record; recall opens them.\n" + quote.BlockEnd
 }
 
 // falsifiedLines is one falsified path. The error is the last thing on its
@@ -211,11 +212,11 @@ func (b *block) smallest(maxTokens int, r *Request) string {
 		smallestHead(r) + "Pointers: ops " + rangeList(r.Ranges, 4) + ".\n",
 		"Pointers: ops " + rangeList(r.Ranges, 1) + ".\n",
 	} {
-		if text := BlockBegin + "\n" + middle + BlockEnd; b.count(text) <= maxTokens {
+		if text := quote.BlockBegin + "\n" + middle + quote.BlockEnd; b.count(text) <= maxTokens {
 			return text
 		}
 	}
-	return BlockBegin + "\n" + BlockEnd
+	return quote.BlockBegin + "\n" + quote.BlockEnd
 }
 
 func smallestHead(r *Request) string {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 )
@@ -33,13 +34,13 @@ func cards(r *Request, drafts []cardDraft, writer, evidenceHash string) []*card.
 	for i, d := range drafts {
 		out = append(out, &card.Card{
 			Topic:      d.topic,
-			SourceTask: clip(Squash(r.Task), maxTaskRunes),
+			SourceTask: quote.Clip(quote.Squash(r.Task), maxTaskRunes),
 			ID:         card.NewID("pass", r.Task, strconv.FormatUint(r.JumpSeq, 10), strconv.Itoa(i)),
 			State:      card.Draft,
 			Created:    r.Now.UTC(),
-			Scope:      card.Scope{Repo: clip(Squash(r.Repo), maxRepoRunes)},
+			Scope:      card.Scope{Repo: quote.Clip(quote.Squash(r.Repo), maxRepoRunes)},
 			Provenance: card.Provenance{
-				Task: clip(Squash(r.Task), maxTaskRunes), JumpOp: r.JumpSeq, Ranges: cardRanges(r), Model: writer,
+				Task: quote.Clip(quote.Squash(r.Task), maxTaskRunes), JumpOp: r.JumpSeq, Ranges: cardRanges(r), Model: writer,
 				EvidenceHash: evidenceHash, Tainted: d.tainted, Shown: r.Shown,
 			},
 			Issue: d.issue, Solution: d.solution, Constraint: d.constraint,
@@ -79,7 +80,7 @@ const givenUp = "The path was given up"
 // the error a later task would search by.
 func extractCard(r *Request, n *Notes, recs []*record) cardDraft {
 	d := cardDraft{}
-	reason := clipMarked(Squash(r.Reason), maxBulletRunes)
+	reason := quote.ClipMarked(quote.Squash(r.Reason), maxBulletRunes)
 	for _, f := range n.Falsified[:min(len(n.Falsified), maxCardBullets)] {
 		issue := f.Action + " failed"
 		if f.Error != "" {
@@ -99,9 +100,9 @@ func extractCard(r *Request, n *Notes, recs []*record) cardDraft {
 	case reason != "":
 		d.topic = reason
 	default:
-		d.topic = fmt.Sprintf("a path of task %s that was given up", clipMarked(Squash(r.Task), maxTaskRunes))
+		d.topic = fmt.Sprintf("a path of task %s that was given up", quote.ClipMarked(quote.Squash(r.Task), maxTaskRunes))
 	}
-	d.topic = clipMarked(d.topic, maxExtractorTopic)
+	d.topic = quote.ClipMarked(d.topic, maxExtractorTopic)
 	if reason != "" {
 		d.solution = append(d.solution, givenUp+" for this reason: "+reason)
 	} else {
@@ -119,9 +120,9 @@ func extractCard(r *Request, n *Notes, recs []*record) cardDraft {
 	if len(d.issue) == 0 {
 		d.issue = []string{plainIssue(n, d.topic)}
 	}
-	switch goal := clipMarked(Squash(r.Goal), maxGoalRunes); {
+	switch goal := quote.ClipMarked(quote.Squash(r.Goal), maxGoalRunes); {
 	case len(n.Falsified) > 0:
-		d.constraint = []string{clipMarked("Seen "+n.Falsified[0].State+"; where the files differ, the same action may succeed.", maxBulletRunes)}
+		d.constraint = []string{quote.ClipMarked("Seen "+n.Falsified[0].State+"; where the files differ, the same action may succeed.", maxBulletRunes)}
 		if began := beganWith(recs); began != "" {
 			d.constraint = append(d.constraint, fmt.Sprintf(beganForm, began))
 		}
@@ -187,5 +188,5 @@ func taintedBy(recs []*record, ops []uint64) bool {
 // Quotes reports whether command is how a card quotes the one of a call's arguments.
 func Quotes(command, args string) bool {
 	ran := commandOf(args)
-	return command == CommandLine(ran) || command == clipMarked(Squash(ran), maxActionRunes)
+	return command == CommandLine(ran) || command == quote.ClipMarked(quote.Squash(ran), maxActionRunes)
 }

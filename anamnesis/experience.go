@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/quote"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream/op"
@@ -98,7 +99,7 @@ func (e *Experience) Add(o *op.Op) {
 			if e.calls == nil {
 				e.calls = make(map[string]openCall)
 			}
-			e.calls[b.Call] = openCall{Squash(command), b.World, CommandLine(command), o.Seq}
+			e.calls[b.Call] = openCall{quote.Squash(command), b.World, CommandLine(command), o.Seq}
 		}
 	case *op.ToolReturned:
 		call, ok := e.calls[b.Call]

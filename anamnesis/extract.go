@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/quote"
 )
 
 // Limits of what the extractor looks at and says.
@@ -32,7 +33,7 @@ const MaxErrorRunes = 200
 // agent's last words findings. The same records give the same notes.
 func extract(r *Request, recs []*record) Notes {
 	var n Notes
-	if reason := clipMarked(Squash(r.Reason), maxStatementRunes); reason != "" {
+	if reason := quote.ClipMarked(quote.Squash(r.Reason), maxStatementRunes); reason != "" {
 		n.Causes = append(n.Causes, Statement{Text: "reason given for going back: " + reason})
 	}
 	falsified, overcome := falsifiedPaths(recs)
@@ -121,7 +122,7 @@ func (f *attempts) weight(recs []*record) float64 {
 
 func (f *attempts) path() Falsified {
 	p := Falsified{
-		Action: f.last.action(), State: clipMarked(Squash(strings.Join(f.states, "; ")), maxStateRunes), Error: f.error,
+		Action: f.last.action(), State: quote.ClipMarked(quote.Squash(strings.Join(f.states, "; ")), maxStateRunes), Error: f.error,
 		Confidence: ConfidenceHigh, Ops: f.ops,
 	}
 	switch {
@@ -131,7 +132,7 @@ func (f *attempts) path() Falsified {
 		p.Why = "the tool reported an error"
 	}
 	if at := f.last.place; at != "" && !strings.Contains(f.error, at) {
-		p.Why += " at " + clipMarked(Squash(at), maxPathBytes)
+		p.Why += " at " + quote.ClipMarked(quote.Squash(at), maxPathBytes)
 	}
 	if f.times > 1 {
 		p.Why += fmt.Sprintf(", %d times", f.times)
@@ -168,27 +169,27 @@ func repeatedErrors(paths []Falsified) []Statement {
 	return out
 }
 
-// quoteOf gives a telling line as a block quotes it: as [Squash] gives it, at most
-// [MaxErrorRunes]. A line that a terminal wrapped is quoted as it was printed.
+// quoteOf returns a telling line as a block quotes it: squashed, at most [MaxErrorRunes].
+// A line that a terminal wrapped is quoted as it was printed.
 func quoteOf(f failure.Failure, outputs []string) string {
-	line := Squash(f.Line)
+	line := quote.Squash(f.Line)
 	for _, text := range outputs {
-		if strings.Contains(Squash(text), line) {
-			return clip(line, MaxErrorRunes)
+		if strings.Contains(quote.Squash(text), line) {
+			return quote.Clip(line, MaxErrorRunes)
 		}
 	}
 	lines := strings.Split(strings.Join(outputs, "\n"), "\n")
 	if f.Index < 0 || f.Index >= len(lines) {
 		return ""
 	}
-	return clip(Squash(lines[f.Index]), MaxErrorRunes)
+	return quote.Clip(quote.Squash(lines[f.Index]), MaxErrorRunes)
 }
 
 // agentNotes takes the agent's own last words before it went back: what it
 // thought then is the best diagnosis there is without asking a model.
 func agentNotes(recs []*record, reason string) []Statement {
 	const most = 3
-	reason = Squash(reason)
+	reason = quote.Squash(reason)
 	var out []Statement
 	for _, rec := range slices.Backward(recs) {
 		text := ""
@@ -198,10 +199,10 @@ func agentNotes(recs []*record, reason string) []Statement {
 		case rec.kind == recCall && rec.tool == "Think" && rec.ok():
 			text = callSummary(rec.args)
 		}
-		if text = Squash(text); text == "" || strings.Contains(reason, text) {
+		if text = quote.Squash(text); text == "" || strings.Contains(reason, text) {
 			continue // the reason for going back is said already
 		}
-		out = append(out, Statement{Text: "the agent noted: " + clipMarked(text, maxNoteRunes), Ops: []uint64{rec.seq}})
+		out = append(out, Statement{Text: "the agent noted: " + quote.ClipMarked(text, maxNoteRunes), Ops: []uint64{rec.seq}})
 		if len(out) == most {
 			break
 		}
@@ -232,7 +233,7 @@ func noLessons(recs []*record) []Statement {
 		}
 		parts = append(parts, part+lastOf[why].action())
 	}
-	return []Statement{{Text: clipMarked("failed and say nothing of the work – "+strings.Join(parts, "; "), maxStatementRunes), Ops: sortedOps(ops)}}
+	return []Statement{{Text: quote.ClipMarked("failed and say nothing of the work – "+strings.Join(parts, "; "), maxStatementRunes), Ops: sortedOps(ops)}}
 }
 
 // unsettled lists calls that were refused or whose outcome nobody knows.
@@ -289,7 +290,7 @@ func fileFindings(r *Request, recs []*record) []Statement {
 			if n > maxPathsNamed {
 				text += fmt.Sprintf(" and %d more", n-maxPathsNamed)
 			}
-			out = append(out, Statement{Text: clipMarked(text, maxStatementRunes), Ops: sortedOps(ops)})
+			out = append(out, Statement{Text: quote.ClipMarked(text, maxStatementRunes), Ops: sortedOps(ops)})
 		}
 	}
 	return out
@@ -307,7 +308,7 @@ func successes(recs []*record) []Statement {
 		seen[rec.key()] = true
 		text := rec.action() + " succeeded " + rec.state
 		if first := firstLine(rec.outputs()); first != "" {
-			text += fmt.Sprintf("; it printed “%s”", clipMarked(first, maxResultRunes))
+			text += fmt.Sprintf("; it printed “%s”", quote.ClipMarked(first, maxResultRunes))
 		}
 		out = append(out, Statement{Text: text, Ops: []uint64{rec.end}})
 	}
@@ -334,7 +335,7 @@ func LooksOnly(command string) bool {
 func firstLine(texts []string) string {
 	for _, text := range texts {
 		for line := range strings.SplitSeq(text, "\n") {
-			if s := Squash(line); s != "" {
+			if s := quote.Squash(line); s != "" {
 				return s
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 )
 
@@ -30,8 +31,8 @@ func newEvidence(r *Request, recs []*record) *evidence {
 		e.records[rec.seq], e.records[rec.end] = rec, rec
 		for _, s := range []string{rec.text, rec.stdout, rec.stderr, rec.args} {
 			if s != "" {
-				b.WriteString(Squash(s))
-				b.WriteByte('\n') // no quote spans two texts: Squash leaves no line ends
+				b.WriteString(quote.Squash(s))
+				b.WriteByte('\n') // no quote spans two texts: quote.Squash leaves no line ends
 			}
 		}
 	}
@@ -39,7 +40,7 @@ func newEvidence(r *Request, recs []*record) *evidence {
 	return e
 }
 
-// quoted reports whether a quote, as Squash gives it, occurs in the span.
+// quoted reports whether a squashed quote occurs in the span.
 func (e *evidence) quoted(quote string) bool {
 	return utf8.RuneCountInString(quote) >= minQuoteRunes && strings.Contains(e.text, quote)
 }
@@ -86,13 +87,13 @@ func (e *evidence) observed(d cardDraft) bool {
 	for _, seq := range d.ops {
 		if rec := e.records[seq]; rec != nil && rec.kind == recCall {
 			for _, s := range []string{rec.text, rec.stdout, rec.stderr, rec.args} {
-				b.WriteString(Squash(s) + "\n")
+				b.WriteString(quote.Squash(s) + "\n")
 			}
 		}
 	}
 	text := b.String()
 	return !slices.ContainsFunc(slices.Concat(d.issue, d.solution), func(s string) bool {
-		s = Squash(s)
+		s = quote.Squash(s)
 		return utf8.RuneCountInString(s) < minQuoteRunes || !strings.Contains(text, s)
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"anamnesis/anamnesis/quote"
 )
 
 // investigateTool records what was looked up before it was used.
@@ -34,8 +36,8 @@ func lookedUp(recs []*record) []Statement {
 		if !ok || !rec.ok() || len(out) == maxExtracted {
 			continue
 		}
-		text := fmt.Sprintf("investigated %s: %s", Squash(v.Subject), Squash(v.Findings))
-		out = append(out, Statement{Text: clipMarked(text, maxStatementRunes), Ops: []uint64{rec.end}})
+		text := fmt.Sprintf("investigated %s: %s", quote.Squash(v.Subject), quote.Squash(v.Findings))
+		out = append(out, Statement{Text: quote.ClipMarked(text, maxStatementRunes), Ops: []uint64{rec.end}})
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 )
 
@@ -31,7 +32,7 @@ const (
 type Falsified struct {
 	Action     string     `json:"action"`
 	State      string     `json:"state"`           // the world it failed in
-	Error      string     `json:"error,omitempty"` // verbatim after Squash, at most MaxErrorRunes; empty when nothing was printed
+	Error      string     `json:"error,omitempty"` // verbatim after quote.Squash, at most MaxErrorRunes; empty when nothing was printed
 	Why        string     `json:"why,omitempty"`
 	Elsewhere  string     `json:"elsewhere,omitempty"` // what worked for other tasks, by the card that was shown
 	Confidence Confidence `json:"confidence"`
@@ -68,12 +69,12 @@ func (n *Notes) recallElsewhere(recs []*record) {
 func workedElsewhere(c *op.CardRef) string {
 	tries := make([]string, 0, maxWorked)
 	for _, s := range c.Tries[:min(len(c.Tries), maxWorked)] {
-		tries = append(tries, Squash(s))
+		tries = append(tries, quote.Squash(s))
 	}
 	if len(tries) == 0 {
 		return ""
 	}
-	return clipMarked(strings.Join(tries, "; "), maxActionRunes) + " (lesson " + c.ID + ")"
+	return quote.ClipMarked(strings.Join(tries, "; "), maxActionRunes) + " (lesson " + c.ID + ")"
 }
 
 // cardDraft is a card before it has an id.

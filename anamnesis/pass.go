@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 )
@@ -101,7 +102,7 @@ const (
 
 // Result is what a pass remembers.
 type Result struct {
-	Block       string // the hot block, from BlockBegin to BlockEnd; empty when the task is over
+	Block       string // the hot block, between its marks; empty when the task is over
 	BlockTokens int    // its tokens by Request.Count; at most BlockCap(EAS)
 	Cards       []*card.Card
 	Observed    map[string]bool // ids of the cards that say only what the span records
@@ -216,7 +217,7 @@ func countWords(text string) int {
 }
 
 func writerName(name string) string {
-	if s := clip(Squash(name), maxTaskRunes); s != "" {
+	if s := quote.Clip(quote.Squash(name), maxTaskRunes); s != "" {
 		return s
 	}
 	return WriterModel
@@ -275,7 +276,7 @@ func merge(model, extracted Notes, recs []*record, unread map[uint64]bool) Notes
 			if rec := byOp[seq]; rec != nil {
 				cited[rec.seq], cited[rec.end] = true, true
 				if rec.kind == recCall { // the state is ours to say, not the model's
-					f.State = clipMarked(Squash(rec.state), maxStateRunes)
+					f.State = quote.ClipMarked(quote.Squash(rec.state), maxStateRunes)
 				}
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 )
 
@@ -108,7 +109,7 @@ func TestFallback(t *testing.T) {
 		{"repaired", answers{says("{"), says(goodReply)}, 2, WriterModel, ""},
 		{"other object", answers{says(`{"answer": 42}`)}, 2, WriterExtractor, "none of the schema's fields"},
 		{"wrong types", answers{says(`{"findings": "all fine"}`)}, 2, WriterExtractor, "not one JSON object"},
-		{"copies the block", answers{says(BlockBegin + "\nTask x\n" + BlockEnd)}, 2, WriterExtractor, "no JSON object"},
+		{"copies the block", answers{says(quote.BlockBegin + "\nTask x\n" + quote.BlockEnd)}, 2, WriterExtractor, "no JSON object"},
 		{"nothing to say", answers{says(`{"findings": []}`)}, 1, WriterExtractor, "nothing to say"},
 		{"all invented", answers{says(`{"findings": [{"text": "x", "ops": [1]}], "cards": [{"topic": "x", "issue": ["y"], "solution": [], "ops": [999]}]}`)}, 1, WriterExtractor, "grounding rejected all 2 statements"},
 		{"too long", answers{says(strings.Repeat("x", maxReplyBytes+1))}, 2, WriterExtractor, "the limit is"},

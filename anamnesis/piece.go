@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 )
 
@@ -165,27 +166,27 @@ func (r *record) render(size int, count func(string) int) string {
 	case recNote:
 		fmt.Fprintf(&head, "op %s, step %d: the program noted", ops, r.step)
 	default:
-		fmt.Fprintf(&head, "ops %s, step %d: call %s, %s; ran %s", ops, r.step, clip(Squash(r.tool), maxArgRunes), r.outcome(), Squash(r.state))
+		fmt.Fprintf(&head, "ops %s, step %d: call %s, %s; ran %s", ops, r.step, quote.Clip(quote.Squash(r.tool), maxArgRunes), r.outcome(), quote.Squash(r.state))
 	}
 	body := size * 3 / 4
 	var b strings.Builder
-	quote(&b, head.String())
+	quoteLines(&b, head.String())
 	if r.kind != recCall {
-		quote(&b, headTail(r.text, body, count))
+		quoteLines(&b, quote.HeadTail(r.text, body, count))
 		return b.String()
 	}
-	quote(&b, "arguments: "+headTail(op.CanonicalArgs(r.args), body/3, count))
+	quoteLines(&b, "arguments: "+quote.HeadTail(op.CanonicalArgs(r.args), body/3, count))
 	if r.quoted != "" {
-		quote(&b, "error: "+r.quoted)
+		quoteLines(&b, "error: "+r.quoted)
 	}
 	if outs := r.outputs(); len(outs) > 0 {
 		share := body * 2 / 3 / len(outs)
 		for _, o := range outs {
-			quote(&b, "output:\n"+headTail(o, share, count))
+			quoteLines(&b, "output:\n"+quote.HeadTail(o, share, count))
 		}
 	}
 	if r.nChange > 0 {
-		quote(&b, fmt.Sprintf("the step changed %d paths: %s", r.nChange, pathList(r.changed, maxPathsNamed)))
+		quoteLines(&b, fmt.Sprintf("the step changed %d paths: %s", r.nChange, pathList(r.changed, maxPathsNamed)))
 	}
 	return b.String()
 }
@@ -208,11 +209,11 @@ func (r *record) outcome() string {
 const maxIndent = 32
 
 // quote writes text with "| " before each line, without control characters.
-func quote(b *strings.Builder, text string) {
+func quoteLines(b *strings.Builder, text string) {
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		b.WriteString("| ")
 		b.WriteString(strings.Repeat(" ", min(len(line)-len(strings.TrimLeft(line, " \t")), maxIndent)))
-		b.WriteString(Squash(line))
+		b.WriteString(quote.Squash(line))
 		b.WriteByte('\n')
 	}
 }

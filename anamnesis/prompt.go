@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
+
+	"anamnesis/anamnesis/quote"
 )
 
 //go:embed prompt/system.md
@@ -63,7 +65,7 @@ func systemText(r *Request) string {
 
 // pieceText is the question about one piece.
 func pieceText(r *Request, evidence string, part, parts int) string {
-	reason := clipMarked(Squash(r.Reason), maxReasonInBlock)
+	reason := quote.ClipMarked(quote.Squash(r.Reason), maxReasonInBlock)
 	if reason == "" {
 		reason = "none given"
 	}
@@ -77,7 +79,7 @@ func pieceText(r *Request, evidence string, part, parts int) string {
 	return Fill(piecePrompt,
 		"situation", Fill(situation, "from", itoa(r.From), "to", itoa(r.To), "attempt", itoa(max(r.Attempt, 1)),
 			"reason", reason, "left", leftBefore(r)),
-		"task", clipMarked(Squash(r.Task), maxTaskRunes), "part", itoa(part), "parts", itoa(parts),
+		"task", quote.ClipMarked(quote.Squash(r.Task), maxTaskRunes), "part", itoa(part), "parts", itoa(parts),
 		"ops", rangeList(r.Ranges, maxRangesNamed), "evidence", strings.TrimRight(evidence, "\n"))
 }
 
@@ -90,5 +92,5 @@ func omittedLine(ops []uint64) string {
 }
 
 func repairText(question, reply string, problem error) string {
-	return Fill(repairPrompt, "question", question, "problem", problem.Error(), "reply", clipMarked(Squash(clip(reply, 4*maxRepairQuoteRunes)), maxRepairQuoteRunes))
+	return Fill(repairPrompt, "question", question, "problem", problem.Error(), "reply", quote.ClipMarked(quote.Squash(quote.Clip(reply, 4*maxRepairQuoteRunes)), maxRepairQuoteRunes))
 }

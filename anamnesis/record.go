@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 )
 
@@ -100,7 +101,7 @@ func (r *record) outputs() []string {
 
 // action is the call in one short line: the tool and what it was asked.
 func (r *record) action() string {
-	return clipMarked(Squash(r.tool+": "+callSummary(r.args)), maxActionRunes)
+	return quote.ClipMarked(quote.Squash(r.tool+": "+callSummary(r.args)), maxActionRunes)
 }
 
 // readFailure reads what a failed call printed. How a call ended stands in what
@@ -297,9 +298,9 @@ func pathList(paths []string, n int) string {
 	named := make([]string, 0, n)
 	for _, p := range paths[:min(len(paths), n)] {
 		if cut := len(p) - maxPathBytes; cut > 0 {
-			p = "…" + p[runeStart(p, cut):]
+			p = "…" + p[quote.RuneStart(p, cut):]
 		}
-		named = append(named, Squash(p))
+		named = append(named, quote.Squash(p))
 	}
 	return strings.Join(named, ", ")
 }
@@ -329,7 +330,7 @@ func otherArgs(m map[string]json.RawMessage, but string) string {
 	var parts []string
 	for name, v := range m {
 		if name != but {
-			parts = append(parts, name+"="+clipMarked(string(v), maxArgRunes))
+			parts = append(parts, name+"="+quote.ClipMarked(string(v), maxArgRunes))
 		}
 	}
 	slices.Sort(parts)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	output "anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/repair"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
@@ -219,23 +220,23 @@ var placed = regexp.MustCompile(`^(.*) \(in ([^()]+)\)$`)
 
 // repairDraft words a pair: what failed, what put it right, and what limits that.
 func repairDraft(p repair.Pair) cardDraft {
-	line := clipMarked(Squash(p.Failure.Line), MaxErrorRunes)
+	line := quote.ClipMarked(quote.Squash(p.Failure.Line), MaxErrorRunes)
 	command := CommandLine(p.Command)
-	d := cardDraft{topic: clipMarked(line, maxExtractorTopic)}
+	d := cardDraft{topic: quote.ClipMarked(line, maxExtractorTopic)}
 	if _, place, ok := strings.Cut(p.Failure.Signature, placeMark); ok {
-		line += fmt.Sprintf(placeForm, Squash(place))
+		line += fmt.Sprintf(placeForm, quote.Squash(place))
 	}
-	d.issue = []string{clipMarked("`"+command+"`"+failedMark+line, maxBulletRunes)}
-	if works := clipMarked(Squash(p.Works), maxActionRunes); !repair.SameCommand(p.Works, p.Command) {
+	d.issue = []string{quote.ClipMarked("`"+command+"`"+failedMark+line, maxBulletRunes)}
+	if works := quote.ClipMarked(quote.Squash(p.Works), maxActionRunes); !repair.SameCommand(p.Works, p.Command) {
 		d.solution = append(d.solution, fmt.Sprintf(succeededForm, works))
 	}
 	for _, e := range p.Environment {
-		d.solution = append(d.solution, fmt.Sprintf(runBeforeForm, clipMarked(Squash(e), maxActionRunes)))
+		d.solution = append(d.solution, fmt.Sprintf(runBeforeForm, quote.ClipMarked(quote.Squash(e), maxActionRunes)))
 	}
 	for _, c := range p.Changes {
 		if c.Path == "" { // commands
 			for _, l := range c.Added {
-				d.solution = append(d.solution, fmt.Sprintf(editedForm, clipMarked(Squash(l), maxActionRunes)))
+				d.solution = append(d.solution, fmt.Sprintf(editedForm, quote.ClipMarked(quote.Squash(l), maxActionRunes)))
 			}
 			continue
 		}
@@ -243,10 +244,10 @@ func repairDraft(p repair.Pair) cardDraft {
 	}
 	d.solution = d.solution[:min(len(d.solution), maxCardBullets)]
 	if p.Why != "" {
-		d.solution = append(d.solution, fmt.Sprintf(whyForm, Squash(p.Why)))
+		d.solution = append(d.solution, fmt.Sprintf(whyForm, quote.Squash(p.Why)))
 	}
 	if len(p.Versions) > 0 {
-		d.constraint = append(d.constraint, fmt.Sprintf(seenForm, clipMarked(Squash(strings.Join(p.Versions, "; ")), maxBulletRunes)))
+		d.constraint = append(d.constraint, fmt.Sprintf(seenForm, quote.ClipMarked(quote.Squash(strings.Join(p.Versions, "; ")), maxBulletRunes)))
 	}
 	said := []string{p.Command, p.Works} // a command that needed a change says nothing by having failed before it
 	for _, t := range p.Tried {
@@ -261,7 +262,7 @@ func repairDraft(p repair.Pair) cardDraft {
 
 // CommandLine is a command as a card quotes it.
 func CommandLine(command string) string {
-	return clipMarked(Squash(repair.Essence(command)), maxActionRunes)
+	return quote.ClipMarked(quote.Squash(repair.Essence(command)), maxActionRunes)
 }
 
 // diffLines is the lines of a change as a diff shows them, those that say little left
@@ -294,7 +295,7 @@ func diffLines(added []string) string {
 func codeLine(l string) string {
 	code := strings.TrimLeft(l, " \t")
 	indent := strings.ReplaceAll(l[:len(l)-len(code)], "\t", "    ")
-	return indent + clipMarked(Squash(code), maxLineRunes)
+	return indent + quote.ClipMarked(quote.Squash(code), maxLineRunes)
 }
 
 // addedIn reads back what diffLines wrote.

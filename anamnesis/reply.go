@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"anamnesis/anamnesis/quote"
 )
 
 // Limits of a model's reply. What lies beyond is cut off and counted.
@@ -167,7 +169,7 @@ func decodeReply(text string) (reply, error) {
 		}
 		start += 1 + next
 	}
-	return reply{}, fmt.Errorf("it is not one JSON object of the schema: %s", clip(Squash(first.Error()), 200))
+	return reply{}, fmt.Errorf("it is not one JSON object of the schema: %s", quote.Clip(quote.Squash(first.Error()), 200))
 }
 
 // DecodeObject decodes a reply that is to be one JSON object, from its first
@@ -178,7 +180,7 @@ func DecodeObject(text string, maxBytes int, into any) error {
 	case len(text) > maxBytes:
 		return fmt.Errorf("the reply has %d bytes, at most %d are read", len(text), maxBytes)
 	case first < 0 || last < first:
-		return fmt.Errorf("the reply holds no JSON object: %q", clip(text, 100))
+		return fmt.Errorf("the reply holds no JSON object: %q", quote.Clip(text, 100))
 	}
 	if err := json.Unmarshal([]byte(text[first:last+1]), into); err != nil {
 		return fmt.Errorf("the reply is not the JSON object asked for: %w", err)
@@ -204,8 +206,8 @@ func (j *replyJSON) reply() reply {
 			break
 		}
 		out := Falsified{
-			Action: clipMarked(Squash(string(f.Action)), maxActionRunes), State: clipMarked(Squash(string(f.State)), maxStateRunes),
-			Error: clip(Squash(string(f.Error)), MaxErrorRunes), Why: clipMarked(Squash(string(f.Why)), maxWhyRunes),
+			Action: quote.ClipMarked(quote.Squash(string(f.Action)), maxActionRunes), State: quote.ClipMarked(quote.Squash(string(f.State)), maxStateRunes),
+			Error: quote.Clip(quote.Squash(string(f.Error)), MaxErrorRunes), Why: quote.ClipMarked(quote.Squash(string(f.Why)), maxWhyRunes),
 			Confidence: confidence(string(f.Confidence)), Ops: r.ops(f.Ops),
 		}
 		r.notes.Falsified = append(r.notes.Falsified, out)
@@ -216,7 +218,7 @@ func (j *replyJSON) reply() reply {
 			break
 		}
 		r.cards = append(r.cards, cardDraft{
-			topic: clipMarked(Squash(string(c.Topic)), maxTopicRunes), issue: r.bullets(c.Issue), solution: r.bullets(c.Solution),
+			topic: quote.ClipMarked(quote.Squash(string(c.Topic)), maxTopicRunes), issue: r.bullets(c.Issue), solution: r.bullets(c.Solution),
 			constraint: r.bullets(c.Constraint), ops: r.ops(c.Ops),
 		})
 	}
@@ -237,7 +239,7 @@ func (r *reply) statements(list *[]statementJSON) []Statement {
 			r.cut += len(*list) - i
 			break
 		}
-		if text := clipMarked(Squash(string(s.Text)), maxStatementRunes); text != "" {
+		if text := quote.ClipMarked(quote.Squash(string(s.Text)), maxStatementRunes); text != "" {
 			out = append(out, Statement{Text: text, Ops: r.ops(s.Ops)})
 		}
 	}
@@ -251,7 +253,7 @@ func (r *reply) bullets(list listJSON) []string {
 			r.cut += len(list) - i
 			break
 		}
-		if text := clipMarked(Squash(string(s)), maxBulletRunes); text != "" {
+		if text := quote.ClipMarked(quote.Squash(string(s)), maxBulletRunes); text != "" {
 			out = append(out, text)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"anamnesis/anamnesis/quote"
 )
 
 func TestDecodeReply(t *testing.T) {
@@ -144,7 +146,7 @@ func FuzzDecodeReply(f *testing.F) {
 			}
 		}
 		block, _ := renderBlock(&r, &rep.notes, 400)
-		if words(block) > 400 || strings.Count(block, BlockEnd) != 1 || strings.Count(block, BlockBegin) != 1 {
+		if words(block) > 400 || strings.Count(block, quote.BlockEnd) != 1 || strings.Count(block, quote.BlockBegin) != 1 {
 			t.Fatalf("block:\n%s", block)
 		}
 		for _, c := range cards(&r, rep.cards, "m", "h") {

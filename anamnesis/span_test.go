@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream/op"
 )
@@ -178,10 +179,10 @@ func checkResult(t testing.TB, r *Request, res *Result) {
 	if n := r.Count(res.Block); n > BlockCap(r.EAS) || n != res.BlockTokens {
 		t.Errorf("the block has %d tokens, says %d, the cap is %d", n, res.BlockTokens, BlockCap(r.EAS))
 	}
-	if !strings.HasPrefix(res.Block, BlockBegin+"\n") || !strings.HasSuffix(res.Block, "\n"+BlockEnd) {
+	if !strings.HasPrefix(res.Block, quote.BlockBegin+"\n") || !strings.HasSuffix(res.Block, "\n"+quote.BlockEnd) {
 		t.Errorf("the block is not between its marks:\n%s", res.Block)
 	}
-	if strings.Count(res.Block, BlockBegin) != 1 || strings.Count(res.Block, BlockEnd) != 1 {
+	if strings.Count(res.Block, quote.BlockBegin) != 1 || strings.Count(res.Block, quote.BlockEnd) != 1 {
 		t.Errorf("a mark occurs inside the block:\n%s", res.Block)
 	}
 	ev := newEvidence(r, records(r))

@@ -3,6 +3,7 @@ package anamnesis
 import (
 	"slices"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 )
 
@@ -20,7 +21,7 @@ func lastTodos(ops []op.Op) []Statement {
 		}
 		var out []Statement
 		for _, t := range b.Todos {
-			out = append(out, Statement{Text: clipMarked(Squash(t.String()), maxTodoRunes)})
+			out = append(out, Statement{Text: quote.ClipMarked(quote.Squash(t.String()), maxTodoRunes)})
 		}
 		if len(out) > 0 {
 			out[0].Ops = []uint64{o.Seq}

@@ -1,6 +1,7 @@
 package attention
 
 import (
+	"anamnesis/anamnesis/quote"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -8,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"anamnesis/anamnesis"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -26,7 +25,7 @@ const overlayHead = "# Effective attention spans of your own: rows that go over 
 // LoadTable would refuse, gives a *TableError.
 func PutRow(o Overlay, r Row) ([]byte, error) {
 	f := tableFile{o.Name}
-	r.Source, r.By = anamnesis.Squash(r.Source), anamnesis.Squash(r.By)
+	r.Source, r.By = quote.Squash(r.Source), quote.Squash(r.By)
 	if _, err := parseTable(Overlay{o.Name, []byte("version: 1\nrows:\n  - " + r.YAML() + "\n")}); err != nil {
 		return nil, err
 	}

@@ -1,12 +1,11 @@
 package attention
 
 import (
+	"anamnesis/anamnesis/quote"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
-
-	"anamnesis/anamnesis"
 
 	"pgregory.net/rapid"
 )
@@ -102,7 +101,7 @@ func TestPutRows(t *testing.T) {
 			if data, err = PutRow(Overlay{"o", data}, r); err != nil {
 				t.Fatalf("%v\n%s", err, data)
 			}
-			r.Source = anamnesis.Squash(r.Source)
+			r.Source = quote.Squash(r.Source)
 			last[strings.ToLower(r.Pattern)] = r
 		}
 		rows, err := parseTable(Overlay{"o", data})

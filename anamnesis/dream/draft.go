@@ -1,6 +1,8 @@
 package dream
 
 import (
+	"anamnesis/anamnesis/quote"
+	"anamnesis/knowledge_base/card"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,10 +10,6 @@ import (
 	"io"
 	"slices"
 	"time"
-	"unicode/utf8"
-
-	"anamnesis/anamnesis"
-	"anamnesis/knowledge_base/card"
 )
 
 // Source is the source_task of the cards that are proposed here.
@@ -62,12 +60,12 @@ func common(a, b card.Scope) card.Scope {
 func template(g Group, now time.Time) *card.Card {
 	c := draft(g.Cards, TemplateWriter, now)
 	oldest := slices.MinFunc(g.Cards, func(a, b *card.Card) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
-	c.Topic = clip(fmt.Sprintf("Seen in %d places: %s", len(g.Cards), anamnesis.Squash(oldest.Topic)), maxTopicRunes)
+	c.Topic = quote.ClipMarked(fmt.Sprintf("Seen in %d places: %s", len(g.Cards), quote.Squash(oldest.Topic)), maxTopicRunes)
 	for _, in := range g.Cards {
-		topic := anamnesis.Squash(in.Topic)
-		c.Issue = append(c.Issue, clip(said(topic, in.Issue), maxBulletRunes))
+		topic := quote.Squash(in.Topic)
+		c.Issue = append(c.Issue, quote.ClipMarked(said(topic, in.Issue), maxBulletRunes))
 		if len(in.Solution) > 0 {
-			c.Solution = append(c.Solution, clip(said(topic, in.Solution), maxBulletRunes))
+			c.Solution = append(c.Solution, quote.ClipMarked(said(topic, in.Solution), maxBulletRunes))
 		}
 	}
 	c.Constraint = []string{"Put together by a template from cards that share their words. Before you approve it, say in one sentence what holds in all of these places."}
@@ -79,13 +77,5 @@ func said(topic string, bullets []string) string {
 	if len(bullets) == 0 {
 		return topic
 	}
-	return topic + ": " + anamnesis.Squash(bullets[0])
-}
-
-// clip cuts a text to n characters, the last an ellipsis where it was longer.
-func clip(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	return string([]rune(s)[:n-1]) + "…"
+	return topic + ": " + quote.Squash(bullets[0])
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/quote"
 	"anamnesis/knowledge_base/card"
 )
 
@@ -81,7 +82,7 @@ func (w Writer) Write(ctx context.Context, g Group, now time.Time) (*Proposal, e
 		return nil, fmt.Errorf("write a general card for %s: %w", strings.Join(g.IDs(), " "), err)
 	}
 	return &Proposal{Card: template(g, now), Instances: g.Cards, Likeness: g.Likeness,
-		Notes: []string{fmt.Sprintf("written by the template: %s", anamnesis.Squash(err.Error()))}}, nil
+		Notes: []string{fmt.Sprintf("written by the template: %s", quote.Squash(err.Error()))}}, nil
 }
 
 // answer is the form the schema asks for.
@@ -114,7 +115,7 @@ func (w Writer) ask(ctx context.Context, g Group, now time.Time) (*Proposal, err
 	case a.Same == nil:
 		return nil, errors.New("the reply does not say whether it is one lesson")
 	case !*a.Same:
-		return nil, &Declined{g.IDs(), clip(anamnesis.Squash(a.Why), maxBulletRunes)}
+		return nil, &Declined{g.IDs(), quote.ClipMarked(quote.Squash(a.Why), maxBulletRunes)}
 	}
 	cards := slices.DeleteFunc(slices.Clone(g.Cards), func(c *card.Card) bool { return !slices.Contains(a.Instances, c.ID) })
 	if len(cards) < 2 {
@@ -131,10 +132,10 @@ func (w Writer) ask(ctx context.Context, g Group, now time.Time) (*Proposal, err
 func promptText(g Group) string {
 	var b strings.Builder
 	for _, c := range g.Cards {
-		fmt.Fprintf(&b, "card %s\n| topic: %s\n| learned in: %s\n", c.ID, anamnesis.Squash(c.Topic), anamnesis.Squash(c.SourceTask))
+		fmt.Fprintf(&b, "card %s\n| topic: %s\n| learned in: %s\n", c.ID, quote.Squash(c.Topic), quote.Squash(c.SourceTask))
 		left := maxShownRunes
 		for label, text := range c.Bullets() {
-			line := clip(label+": "+anamnesis.Squash(text), max(left, 1))
+			line := quote.ClipMarked(label+": "+quote.Squash(text), max(left, 1))
 			left -= len([]rune(line))
 			fmt.Fprintf(&b, "| %s\n", line)
 			if left <= 0 {
@@ -152,7 +153,7 @@ func (p *Proposal) take(a answer) error {
 	dropped := 0
 	keep := func(list []statement) (out []string) {
 		for _, s := range list {
-			text := anamnesis.Squash(s.Text)
+			text := quote.Squash(s.Text)
 			if len(out) == maxBullets || text == "" || len([]rune(text)) > maxBulletRunes || !p.grounded(text, s.From) {
 				dropped++
 				continue
@@ -166,9 +167,9 @@ func (p *Proposal) take(a answer) error {
 	if len(c.Issue) == 0 || len(c.Solution) == 0 {
 		return fmt.Errorf("nothing usable is left of the reply: of its statements %d are not borne out by the cards", dropped)
 	}
-	c.Topic = clip(anamnesis.Squash(a.Topic), maxTopicRunes)
+	c.Topic = quote.ClipMarked(quote.Squash(a.Topic), maxTopicRunes)
 	if c.Topic == "" || !p.grounded(c.Topic, c.Generalizes) {
-		c.Topic = clip(c.Issue[0], maxTopicRunes)
+		c.Topic = quote.ClipMarked(c.Issue[0], maxTopicRunes)
 		dropped++
 	}
 	if dropped > 0 {
@@ -193,9 +194,9 @@ func (p *Proposal) grounded(text string, from []string) bool {
 		if !slices.Contains(from, c.ID) {
 			continue
 		}
-		b.WriteString(anamnesis.Squash(c.Topic) + "\n")
+		b.WriteString(quote.Squash(c.Topic) + "\n")
 		for _, bullet := range c.Bullets() {
-			b.WriteString(anamnesis.Squash(bullet) + "\n")
+			b.WriteString(quote.Squash(bullet) + "\n")
 		}
 	}
 	said := b.String()

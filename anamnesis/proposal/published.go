@@ -12,6 +12,7 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/attention"
+	"anamnesis/anamnesis/quote"
 )
 
 //go:embed prompt/figures_system.md
@@ -47,8 +48,8 @@ type Figure struct {
 func ReadFigures(ctx context.Context, m anamnesis.Model, name string, pages []Page) (found []Figure, notes []string, err error) {
 	shown := make([]Page, 0, MaxPages)
 	for _, p := range pages[:min(len(pages), MaxPages)] {
-		text := []rune(anamnesis.Squash(p.Title + ": " + p.Text))
-		shown = append(shown, Page{URL: anamnesis.Squash(p.URL), Text: string(text[:min(len(text), maxPageRunes)])})
+		text := []rune(quote.Squash(p.Title + ": " + p.Text))
+		shown = append(shown, Page{URL: quote.Squash(p.URL), Text: string(text[:min(len(text), maxPageRunes)])})
 	}
 	c, err := m.Complete(ctx, strings.TrimSpace(figuresSystem), figuresText(name, shown))
 	if err != nil {
@@ -64,7 +65,7 @@ func ReadFigures(ctx context.Context, m anamnesis.Model, name string, pages []Pa
 		return nil, nil, fmt.Errorf("read what was found about %s: %w", name, err)
 	}
 	for _, r := range reply.Figures {
-		f := Figure{Model: name, Tokens: r.Tokens, Benchmark: anamnesis.Squash(r.Benchmark), Quote: anamnesis.Squash(r.Quote)}
+		f := Figure{Model: name, Tokens: r.Tokens, Benchmark: quote.Squash(r.Benchmark), Quote: quote.Squash(r.Quote)}
 		why := "there is no such text"
 		if r.Text >= 1 && r.Text <= len(shown) {
 			f.URL = shown[r.Text-1].URL
@@ -88,7 +89,7 @@ func figuresText(name string, pages []Page) string {
 	for i, p := range pages {
 		fmt.Fprintf(&b, "Text %d, %s\n| %s\n\n", i+1, p.URL, p.Text)
 	}
-	return anamnesis.Fill(figuresPrompt, "model", anamnesis.Squash(name), "texts", strings.TrimSpace(b.String()))
+	return anamnesis.Fill(figuresPrompt, "model", quote.Squash(name), "texts", strings.TrimSpace(b.String()))
 }
 
 // fault says why a figure does not rest on a text, or "".

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/quote"
 )
 
 //go:embed prompt/system.md
@@ -29,7 +30,7 @@ func promptText(ps []Proposal) string {
 	for _, p := range ps {
 		fmt.Fprintf(&b, "id %s: %s, now %d tokens, proposed %d\n", p.ID, p.Row.Pattern, p.Was.EAS, p.Row.EAS)
 		for _, e := range p.Evidence {
-			fmt.Fprintf(&b, "| %s\n", anamnesis.Squash(e))
+			fmt.Fprintf(&b, "| %s\n", quote.Squash(e))
 		}
 		b.WriteString("\n")
 	}
@@ -67,7 +68,7 @@ func Word(ctx context.Context, m anamnesis.Model, ps []Proposal) (worded []Propo
 		rest = slices.Delete(rest, i, i+1)
 		if n := ungrounded(p, r.Rationale); n != "" {
 			notes = append(notes, fmt.Sprintf("%s: the model's words were dropped: %s is not in the evidence", p.ID, n))
-		} else if words := []rune(anamnesis.Squash(r.Rationale)); len(words) > maxRationaleRunes {
+		} else if words := []rune(quote.Squash(r.Rationale)); len(words) > maxRationaleRunes {
 			notes = append(notes, fmt.Sprintf("%s: the model's words were dropped: more than %d characters", p.ID, maxRationaleRunes))
 		} else {
 			p.Rationale = string(words)

@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	assets "anamnesis"
-	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/proposal"
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/console"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/eas"
@@ -113,7 +113,7 @@ func (a *app) decide(h taskdir.Home, p proposal.Proposal, decision string) error
 	if decision == proposal.Accepted {
 		where = ", in " + h.EASOverlay()
 	}
-	a.printf("%s %s: %s, eas %d → %d%s\n", decision, p.ID, anamnesis.Squash(p.Row.Pattern), p.Was.EAS, p.Row.EAS, where)
+	a.printf("%s %s: %s, eas %d → %d%s\n", decision, p.ID, quote.Squash(p.Row.Pattern), p.Was.EAS, p.Row.EAS, where)
 	return nil
 }
 

@@ -1,16 +1,15 @@
 package eas
 
 import (
+	"anamnesis/anamnesis/attention"
+	"anamnesis/anamnesis/probe"
+	"anamnesis/anamnesis/quote"
+	"anamnesis/anamnesis/tokens"
+	"anamnesis/orchestrator/taskdir"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"anamnesis/anamnesis"
-	"anamnesis/anamnesis/attention"
-	"anamnesis/anamnesis/probe"
-	"anamnesis/anamnesis/tokens"
-	"anamnesis/orchestrator/taskdir"
 )
 
 // Report keeps a finished result for the proposals, and with accept writes its row into
@@ -69,7 +68,7 @@ func (rep ProbeReport) Text(reply int) string {
 		fmt.Fprintf(w, "# %d replies ended at --reply-tokens %d and count as wrong: more may be needed\n", res.Cut, reply)
 	}
 	if rep.Row == nil {
-		fmt.Fprintf(w, "# stopped: %.300s\n", anamnesis.Squash(res.Stopped))
+		fmt.Fprintf(w, "# stopped: %.300s\n", quote.Squash(res.Stopped))
 		if res.EAS > 0 {
 			fmt.Fprintf(w, "# so far: at least %d tokens pass", res.EAS)
 			if res.FailsAt > 0 {

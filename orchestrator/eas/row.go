@@ -1,14 +1,13 @@
 package eas
 
 import (
+	"anamnesis/anamnesis/attention"
+	"anamnesis/anamnesis/quote"
+	"anamnesis/orchestrator/session"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"anamnesis/anamnesis"
-	"anamnesis/anamnesis/attention"
-	"anamnesis/orchestrator/session"
 )
 
 // NewRow is what a user says of a model. Window and Encoding come from the table where
@@ -29,7 +28,7 @@ func (n NewRow) Row(t *attention.Table) (attention.Row, error) {
 	switch {
 	case n.Model == "":
 		return attention.Row{}, session.Usagef("eas set: no model named; for example 'anamnesis eas set gpt-4o --eas 8000 --source \"…\"'")
-	case anamnesis.Squash(n.Model) != n.Model:
+	case quote.Squash(n.Model) != n.Model:
 		return attention.Row{}, session.Usagef("eas set %q: a model's name is one line of printable characters", n.Model)
 	case n.EAS <= 0:
 		return refuse("--eas is %d, it must be above 0: a number of tokens, like --eas 8000", n.EAS)

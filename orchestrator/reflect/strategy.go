@@ -10,6 +10,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/quote"
 )
 
 //go:embed prompt/system.md
@@ -53,7 +54,7 @@ func askText(r Request) string {
 		reasons[i] = "| " + clip(why, maxReasonRunes)
 	}
 	return anamnesis.Fill(askPrompt,
-		"task", clip(r.Task, maxReasonRunes), "goal", "| "+strings.ReplaceAll(clipText(r.Goal, maxGoalRunes), "\n", "\n| "),
+		"task", clip(r.Task, maxReasonRunes), "goal", "| "+strings.ReplaceAll(quote.ClipMarked(r.Goal, maxGoalRunes), "\n", "\n| "),
 		"to", fmt.Sprint(r.To), "jumps", fmt.Sprint(r.Jumps), "reasons", strings.Join(reasons, "\n"),
 		"outline", strings.TrimRight(r.Outline, "\n"), "looks", fmt.Sprint(MaxLooks))
 }
@@ -125,14 +126,7 @@ func items(in []string) []string {
 }
 
 // clip puts a text on one line of at most n characters.
-func clip(s string, n int) string { return clipText(anamnesis.Squash(s), n) }
-
-func clipText(s string, n int) string {
-	if runes := []rune(s); len(runes) > n {
-		return string(runes[:n-1]) + "…"
-	}
-	return s
-}
+func clip(s string, n int) string { return quote.ClipMarked(quote.Squash(s), n) }
 
 // Text renders a strategy as the message the agent is shown.
 func (s Strategy) Text(to, jumps int) string {

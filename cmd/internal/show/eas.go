@@ -3,12 +3,11 @@
 package show
 
 import (
+	"anamnesis/anamnesis/attention"
+	"anamnesis/anamnesis/quote"
+	"anamnesis/orchestrator/eas"
 	"fmt"
 	"text/tabwriter"
-
-	"anamnesis/anamnesis"
-	"anamnesis/anamnesis/attention"
-	"anamnesis/orchestrator/eas"
 )
 
 // EASTable lists the rows of a table.
@@ -16,7 +15,7 @@ func (o *Printer) EASTable(t *attention.Table) {
 	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "PATTERN\tWINDOW\tEAS\tCONFIDENCE\tSOURCE")
 	for _, r := range t.Rows() {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\n", r.Pattern, r.Window, r.EAS, r.Confidence, anamnesis.Squash(r.Source))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\n", r.Pattern, r.Window, r.EAS, r.Confidence, quote.Squash(r.Source))
 	}
 	fmt.Fprintf(w, "(any other)\t\t%d\t%s\tdefault\n", attention.UnknownEAS, attention.ConfidenceNone)
 	o.wrote(0, w.Flush())
@@ -26,14 +25,14 @@ func (o *Printer) EASTable(t *attention.Table) {
 // how the model's tokens are counted.
 func (o *Printer) Span(s attention.Span, own, counted string) {
 	if !s.Known {
-		o.Printf("%s: unknown model, so %d tokens are assumed; 'anamnesis eas set' adds a row to %s\n", anamnesis.Squash(s.Model), s.EAS, own)
+		o.Printf("%s: unknown model, so %d tokens are assumed; 'anamnesis eas set' adds a row to %s\n", quote.Squash(s.Model), s.EAS, own)
 		return
 	}
-	o.Printf("%s: attends to %d of %d tokens\n", anamnesis.Squash(s.Model), s.EAS, s.Advertised)
+	o.Printf("%s: attends to %d of %d tokens\n", quote.Squash(s.Model), s.EAS, s.Advertised)
 	o.Printf("  row         %s (%s)\n", s.Pattern, s.Origin)
-	o.Printf("  source      %s\n", anamnesis.Squash(s.Source))
+	o.Printf("  source      %s\n", quote.Squash(s.Source))
 	o.Printf("  confidence  %s\n", s.Confidence)
-	o.Printf("  updated     %s by %s\n", s.Updated, anamnesis.Squash(s.By))
+	o.Printf("  updated     %s by %s\n", s.Updated, quote.Squash(s.By))
 	o.Printf("  counted in  %s\n", counted)
 }
 
@@ -43,7 +42,7 @@ func (o *Printer) EASChanges(changes []attention.Change, own string) {
 		o.Printf("no overlay changes anything; yours would be %s\n", own)
 	}
 	for _, c := range changes {
-		o.Printf("%s:%d: %s: eas %s, %s: %s\n", c.Now.Origin, c.Now.Line, c.Now.Pattern, eas.ChangeText(c), c.Now.Confidence, anamnesis.Squash(c.Now.Source))
+		o.Printf("%s:%d: %s: eas %s, %s: %s\n", c.Now.Origin, c.Now.Line, c.Now.Pattern, eas.ChangeText(c), c.Now.Confidence, quote.Squash(c.Now.Source))
 	}
 }
 

@@ -3,8 +3,8 @@
 package show
 
 import (
-	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/proposal"
+	"anamnesis/anamnesis/quote"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
@@ -194,12 +194,12 @@ func (o *Printer) Proposal(p proposal.Proposal) {
 	if !p.Was.Known {
 		now = fmt.Sprintf("%d, unknown", p.Was.EAS)
 	}
-	o.Printf("%s  %s: eas %d (now %s), confidence %s, from %s\n", p.ID, anamnesis.Squash(p.Row.Pattern), p.Row.EAS, now, p.Row.Confidence, p.Kind)
+	o.Printf("%s  %s: eas %d (now %s), confidence %s, from %s\n", p.ID, quote.Squash(p.Row.Pattern), p.Row.EAS, now, p.Row.Confidence, p.Kind)
 	for _, e := range p.Evidence {
-		o.Printf("    %s\n", anamnesis.Squash(e))
+		o.Printf("    %s\n", quote.Squash(e))
 	}
 	if p.Rationale != "" {
-		o.Printf("    the model says: %s\n", anamnesis.Squash(p.Rationale))
+		o.Printf("    the model says: %s\n", quote.Squash(p.Rationale))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream/op"
 )
@@ -133,7 +134,7 @@ func (r *recorded) text(count func(string) int) (string, int) {
 	size := 0
 	for _, o := range r.ops {
 		if res, ok := o.Body.(*op.ToolReturned); ok {
-			b.WriteString(anamnesis.Squash(res.Text) + "\n")
+			b.WriteString(quote.Squash(res.Text) + "\n")
 			size += count(res.Text)
 		}
 	}

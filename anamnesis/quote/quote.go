@@ -1,22 +1,25 @@
-package anamnesis
+// Package quote makes texts fit to be quoted: on one line, without control characters, cut
+// to a length.
+package quote
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// Marks around a hot block. They open and close every block and occur nowhere
-// inside one: Squash breaks those it finds in quoted text.
+// Marks around a hot block. They occur nowhere inside one: Squash breaks those that it
+// finds in quoted text.
 const (
 	BlockBegin = "[ANAMNESIS_BLOCK]"
 	BlockEnd   = "[/ANAMNESIS_BLOCK]"
 )
 
-// Squash normalises text for quoting on one line and for comparing quotes:
-// runs of white space become one space, terminal escapes and other control
-// characters go, bytes that are not UTF-8 become the replacement character,
-// and the block's own marks lose their brackets. A quote in a block occurs in
+// Squash normalises text for quoting on one line and for comparing quotes: it
+// replaces runs of white space by one space, and bytes that are not UTF-8 by the
+// replacement character, removes terminal escapes and other control characters,
+// and makes the brackets of the block's marks round. A quote in a block occurs in
 // Squash of the operation it was taken from. Squash(Squash(s)) is Squash(s).
 func Squash(s string) string {
 	var b strings.Builder
@@ -118,10 +121,9 @@ func escapeLen(s string) int {
 	return 1
 }
 
-// clip cuts s after at most n runes, at n bytes a rune's worth of care: it
-// never cuts within one. The cut is not marked, so that a clipped quote is
-// still a quote.
-func clip(s string, n int) string {
+// Clip cuts s after at most n runes. It does not mark the cut, so that a clipped
+// quote is still a quote.
+func Clip(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
@@ -135,18 +137,18 @@ func clip(s string, n int) string {
 	return s
 }
 
-// clipMarked is clip with an ellipsis, for text that is not quoted verbatim.
-func clipMarked(s string, n int) string {
-	if c := clip(s, n); len(c) < len(s) {
-		return clip(s, max(n-1, 0)) + "…"
+// ClipMarked is Clip with an ellipsis, for text that is not quoted verbatim.
+func ClipMarked(s string, n int) string {
+	if c := Clip(s, n); len(c) < len(s) {
+		return Clip(s, max(n-1, 0)) + "…"
 	}
 	return s
 }
 
-// headTail keeps the beginning and the end of text within about max tokens
+// HeadTail keeps the beginning and the end of text within about max tokens
 // by count, with a line between that says how many bytes are missing. The
 // cost is linear in what is kept, not in the text.
-func headTail(text string, maxTokens int, count func(string) int) string {
+func HeadTail(text string, maxTokens int, count func(string) int) string {
 	if maxTokens <= 0 || text == "" {
 		return ""
 	}
@@ -169,13 +171,13 @@ func cutMiddle(text string, keep int) string {
 	if len(text) <= keep {
 		return text
 	}
-	head := runeStart(text, keep/3)
-	tail := runeStart(text, len(text)-(keep-keep/3))
-	return text[:head] + "\n[… " + itoa(tail-head) + " bytes not shown …]\n" + text[tail:]
+	head := RuneStart(text, keep/3)
+	tail := RuneStart(text, len(text)-(keep-keep/3))
+	return text[:head] + "\n[… " + strconv.Itoa(tail-head) + " bytes not shown …]\n" + text[tail:]
 }
 
-// runeStart moves i back to where a rune starts.
-func runeStart(s string, i int) int {
+// RuneStart moves i back to where a rune starts.
+func RuneStart(s string, i int) int {
 	i = max(min(i, len(s)), 0)
 	for back := 0; back < utf8.UTFMax && i > 0 && i < len(s) && !utf8.RuneStart(s[i]); back++ {
 		i--
