@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"anamnesis/anamnesis/quote"
+	"anamnesis/anamnesis/shell"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 )
@@ -143,10 +144,10 @@ const beganForm = "The path that failed began with: `%s`"
 // it whole.
 func beganWith(recs []*record) string {
 	i := slices.IndexFunc(recs, func(r *record) bool { return r.changes && r.ran() && r.nChange > 0 })
-	if i < 0 || recs[i].tool != bashTool {
+	if i < 0 || recs[i].tool != shell.Tool {
 		return ""
 	}
-	if line := CommandLine(commandOf(recs[i].args)); !strings.HasSuffix(line, "…") && !strings.Contains(line, "`") {
+	if line := CommandLine(shell.Command(recs[i].args)); !strings.HasSuffix(line, "…") && !strings.Contains(line, "`") {
 		return line
 	}
 	return ""
@@ -187,6 +188,6 @@ func taintedBy(recs []*record, ops []uint64) bool {
 
 // Quotes reports whether command is how a card quotes the one of a call's arguments.
 func Quotes(command, args string) bool {
-	ran := commandOf(args)
+	ran := shell.Command(args)
 	return command == CommandLine(ran) || command == quote.ClipMarked(quote.Squash(ran), maxActionRunes)
 }

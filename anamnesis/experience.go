@@ -1,13 +1,12 @@
 package anamnesis
 
 import (
-	"path"
 	"regexp"
 	"slices"
-	"strings"
 
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/quote"
+	"anamnesis/anamnesis/shell"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream/op"
@@ -95,7 +94,7 @@ func (e *Experience) Add(o *op.Op) {
 	case *op.ModelReplied:
 		e.disputed(o.Seq, b.Text)
 	case *op.ToolCalled:
-		if command := commandOf(b.Args); b.Name == bashTool && command != "" {
+		if command := shell.Command(b.Args); b.Name == shell.Tool && command != "" {
 			if e.calls == nil {
 				e.calls = make(map[string]openCall)
 			}
@@ -105,7 +104,7 @@ func (e *Experience) Add(o *op.Op) {
 		call, ok := e.calls[b.Call]
 		delete(e.calls, b.Call)
 		if ok && b.Exit != nil {
-			if IsCheck(call.command) {
+			if shell.IsCheck(call.command) {
 				e.Check = &Check{Command: call.command, Op: o.Seq, Exit: *b.Exit}
 			}
 			e.ended(o.Seq, call, b)
@@ -230,37 +229,4 @@ func (e *Experience) Events(task string, ending usage.Ending, person bool) []usa
 		out = append(out, usage.Event{Card: b.Card, What: b.What, Task: task, Op: b.Op})
 	}
 	return out
-}
-
-// IsCheck reports whether a shell command ends with a check of the work whose
-// exit code is the command's: a test run or a build's own check, not piped
-// into anything. Whatever is unclear is no check.
-func IsCheck(command string) bool {
-	if strings.Contains(command, "|") {
-		return false
-	}
-	simple, ok := splitCommand(command)
-	if !ok || len(simple) == 0 {
-		return false
-	}
-	w := simple[len(simple)-1]
-	name, sub := path.Base(w[0]), ""
-	if len(w) > 1 {
-		sub = w[1]
-	}
-	switch name {
-	case "pytest", "tox", "ctest":
-		return true
-	case "python", "python3":
-		return len(w) > 2 && sub == "-m" && (w[2] == "pytest" || w[2] == "unittest")
-	case "go":
-		return sub == "test" || sub == "vet" || sub == "build"
-	case "cargo":
-		return sub == "test" || sub == "check" || sub == "build" || sub == "clippy"
-	case "npm", "pnpm", "yarn":
-		return sub == "test" || sub == "run" && len(w) > 2 && strings.HasPrefix(w[2], "test")
-	case "make":
-		return sub == "test" || sub == "check"
-	}
-	return false
 }

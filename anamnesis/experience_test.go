@@ -7,22 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/anamnesis/shell"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream/op"
 )
-
-func TestIsCheck(t *testing.T) {
-	for command, want := range map[string]bool{
-		"go test ./...": true, "cd sub && go vet .": true, "pytest -q tests": true, ".venv/bin/pytest": true, "python3 -m unittest": true, "npm test": true, "npm run test:unit": true,
-		"make check": true, "cargo test --all": true, "go test ./... 2>&1": true,
-		"go test ./... | tail -5": false, "go test || true": false, "go test; echo done": false, "go run .": false, "ls": false, "": false,
-		"echo go test": false, "$(go test)": false, "make": false, "npm install": false, "go test &": false,
-	} {
-		if got := IsCheck(command); got != want {
-			t.Errorf("IsCheck(%q) = %v", command, got)
-		}
-	}
-}
 
 func TestExperience(t *testing.T) {
 	var e Experience
@@ -36,8 +24,8 @@ func TestExperience(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		add(&op.ToolCalled{Call: id, Name: bashTool, Args: string(args)})
-		add(&op.ToolReturned{Call: id, Name: bashTool, Exit: &exit})
+		add(&op.ToolCalled{Call: id, Name: shell.Tool, Args: string(args)})
+		add(&op.ToolReturned{Call: id, Name: shell.Tool, Exit: &exit})
 	}
 	add(&op.CardsRecalled{Why: "start", Cards: []op.CardRef{{ID: "k1"}, {ID: "k2"}}})
 	if e.Ending() != usage.Unknown || len(e.Events("t", e.Ending(), false)) != 2 {
@@ -108,8 +96,8 @@ func TestBearings(t *testing.T) {
 			if c.exit != 0 {
 				out = e1
 			}
-			add(&op.ToolCalled{Call: "c", Name: bashTool, Args: string(args), World: c.world})
-			add(&op.ToolReturned{Call: "c", Name: bashTool, Exit: &c.exit, Stdout: out})
+			add(&op.ToolCalled{Call: "c", Name: shell.Tool, Args: string(args), World: c.world})
+			add(&op.ToolReturned{Call: "c", Name: shell.Tool, Exit: &c.exit, Stdout: out})
 		}
 		add(&op.ModelReplied{Text: tt.says})
 		var got []string

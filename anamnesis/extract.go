@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/quote"
+	"anamnesis/anamnesis/shell"
 )
 
 // Limits of what the extractor looks at and says.
@@ -111,7 +112,7 @@ func falsifiedPaths(recs []*record) (paths []Falsified, overcome []Statement) {
 // those that only asked wrongly, often repeated ones and later ones first.
 func (f *attempts) weight(recs []*record) float64 {
 	w := float64(min(f.times, 3))
-	if f.last.tool == bashTool {
+	if f.last.tool == shell.Tool {
 		w += 2
 	}
 	if f.error != "" {
@@ -302,7 +303,7 @@ func successes(recs []*record) []Statement {
 	seen := make(map[string]bool)
 	var out []Statement
 	for _, rec := range slices.Backward(recs) {
-		if !rec.ok() || rec.tool != bashTool || onlyLooks(rec.args) || seen[rec.key()] || len(out) == maxExtracted {
+		if !rec.ok() || rec.tool != shell.Tool || onlyLooks(rec.args) || seen[rec.key()] || len(out) == maxExtracted {
 			continue
 		}
 		seen[rec.key()] = true
@@ -315,22 +316,7 @@ func successes(recs []*record) []Statement {
 	return out
 }
 
-func onlyLooks(args string) bool { return LooksOnly(commandOf(args)) }
-
-// LooksOnly reports whether a shell command consists of commands that only
-// show something.
-func LooksOnly(command string) bool {
-	simple, ok := splitCommand(command)
-	return ok && !slices.ContainsFunc(simple, func(words []string) bool {
-		switch words[0] {
-		case "ls", "cat", "head", "tail", "wc", "grep", "egrep", "rg", "find", "pwd", "echo", "printf", "stat", "file", "tree", "sed", "cd", "sort", "uniq", "cut", "nl", "true":
-			return false
-		case "git":
-			return len(words) < 2 || !slices.Contains([]string{"status", "diff", "log", "show", "blame"}, words[1])
-		}
-		return true
-	})
-}
+func onlyLooks(args string) bool { return shell.LooksOnly(shell.Command(args)) }
 
 func firstLine(texts []string) string {
 	for _, text := range texts {

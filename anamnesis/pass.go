@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"anamnesis/anamnesis/quote"
+	"anamnesis/anamnesis/shell"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 )
@@ -191,7 +192,7 @@ func holdsLesson(r *Request, n *Notes, recs []*record) (ok bool, why string) {
 		return true, ""
 	}
 	did := func(rec *record) bool {
-		return rec.ok() && (len(rec.writes) > 0 || rec.tool == bashTool && !onlyLooks(rec.args) || rec.tool == investigateTool)
+		return rec.ok() && (len(rec.writes) > 0 || rec.tool == shell.Tool && !onlyLooks(rec.args) || rec.tool == investigateTool)
 	}
 	switch {
 	case countWords(r.Reason) < minReasonWords:

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"anamnesis/anamnesis/quote"
+	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
 )
 
@@ -143,7 +144,7 @@ func (r *record) weight() int {
 		return 4
 	case r.kind == recCall && len(r.writes) > 0:
 		return 4
-	case r.kind == recCall && r.tool == bashTool:
+	case r.kind == recCall && r.tool == shell.Tool:
 		return 3
 	}
 	return 2

@@ -3,13 +3,13 @@ package anamnesis
 import (
 	"encoding/json"
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
 
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/quote"
+	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
 )
 
@@ -108,7 +108,7 @@ func (r *record) action() string {
 // the model was shown, apart from what its process printed.
 func (r *record) readFailure() {
 	outputs := r.outputs()
-	o := failure.Output{Command: commandOf(r.args), Text: strings.Join(outputs, "\n"), Error: true}
+	o := failure.Output{Command: shell.Command(r.args), Text: strings.Join(outputs, "\n"), Error: true}
 	if r.exit != nil {
 		o.Exit, o.HasExit = *r.exit, true
 	}
@@ -263,7 +263,7 @@ func (c *recorder) saved(step int, b *op.WorldSaved) {
 	for _, rec := range c.out[c.stepFrom:] {
 		if rec.kind == recCall {
 			rec.changed, rec.nChange = b.Changed, b.NChanged
-			tainted = tainted || rec.tainted && rec.tool == bashTool
+			tainted = tainted || rec.tainted && rec.tool == shell.Tool
 		}
 	}
 	if tainted {
@@ -338,17 +338,3 @@ func otherArgs(m map[string]json.RawMessage, but string) string {
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
-
-// outside reports whether a path, relative to the world or absolute, lies
-// outside the world's directory dir.
-func outside(p, dir string) bool {
-	if strings.HasPrefix(p, "~") {
-		return true
-	}
-	if path.IsAbs(p) {
-		clean := path.Clean(p)
-		return dir == "" || clean != dir && !strings.HasPrefix(clean, strings.TrimSuffix(dir, "/")+"/")
-	}
-	clean := path.Clean(p)
-	return clean == ".." || strings.HasPrefix(clean, "../")
-}

@@ -13,6 +13,7 @@ import (
 	output "anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/repair"
+	"anamnesis/anamnesis/shell"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 )
@@ -138,7 +139,7 @@ func RepairCard(p repair.Pair) *card.Card {
 // counts as its change; a command's text is read for its own.
 func repairCall(rec *record) repair.Call {
 	c := repair.Call{Output: output.Output{
-		Command: commandOf(rec.args), Text: rec.stdout, Stderr: rec.stderr, Error: rec.isError, Refused: rec.refused,
+		Command: shell.Command(rec.args), Text: rec.stdout, Stderr: rec.stderr, Error: rec.isError, Refused: rec.refused,
 	}}
 	if rec.stdout+rec.stderr == "" {
 		c.Text = rec.text
@@ -146,7 +147,7 @@ func repairCall(rec *record) repair.Call {
 	if rec.exit != nil {
 		c.Exit, c.HasExit = *rec.exit, true
 	}
-	if rec.tool != bashTool {
+	if rec.tool != shell.Tool {
 		c.Command = ""
 		c.Changes = writtenBy(rec)
 	}

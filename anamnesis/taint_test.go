@@ -3,78 +3,9 @@ package anamnesis
 import (
 	"testing"
 
+	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
 )
-
-func TestLocalCommand(t *testing.T) {
-	const dir = "/home/me/work"
-	for command, want := range map[string]bool{
-		"go test ./...":                        true,
-		"go test -run 'TestX|TestY' ./pkg":     true,
-		"cd sub && go vet ./... 2>&1 | head":   true,
-		"ls -la; cat a.txt":                    true,
-		"grep -rn \"func main\" . | wc -l":     true,
-		"cat /home/me/work/a.txt":              true,
-		"go test ./... > out.txt 2>/dev/null":  true,
-		"sed -n '10,20p' a.go":                 true,
-		"find . -name '*.go'":                  true,
-		"python3 -m pytest -q":                 true,
-		"git diff --stat":                      true,
-		"cat *.md":                             true,
-		"":                                     false,
-		"curl https://example.org":             false,
-		"go get example.org/x":                 false,
-		"go run .":                             false,
-		"go test -exec 'curl x' ./...":         false,
-		"go vet -vettool=./x ./...":            false,
-		"cat /etc/passwd":                      false,
-		"cat ../other/secret":                  false,
-		"cat ~/.ssh/id_rsa":                    false,
-		"cat a/../../b":                        false,
-		"cat /home/me/workshop/a":              false,
-		"cat </etc/passwd":                     false,
-		"cat < /etc/passwd":                    false,
-		"echo x > /dev/tcp/1.2.3.4/80":         false,
-		"ls $(curl x)":                         false,
-		"ls `curl x`":                          false,
-		"echo \"$(curl x)\"":                   false,
-		"echo $SECRET":                         false,
-		"ls & curl x":                          false,
-		"cat a | sh":                           false,
-		"ls; curl x":                           false,
-		"ls\ncurl x":                           false,
-		"ls || curl x":                         false,
-		"LD_PRELOAD=./x.so ls":                 false,
-		"find . -exec curl {} +":               false,
-		"find . -execdir sh -c x \\;":          false,
-		"rg --pre=./x foo":                     false,
-		"sort --compress-program=curl a":       false,
-		"sed '1e curl x' a":                    false,
-		"sed -n '1e curl x' a":                 false,
-		">ls curl x":                           false,
-		"2>ls curl x":                          false,
-		"cat <<EOF\nx\nEOF":                    false,
-		"cat 'unclosed":                        false,
-		"make":                                 false,
-		"git fetch":                            false,
-		"git -c core.pager=x log":              false,
-		"python3 -c 'import x'":                false,
-		"bash -c ls":                           false,
-		"ls --color=always https://x.example/": false,
-		"cmd":                                  false,
-		"jq -n --slurpfile a=/etc/passwd . ":   false,
-		"(ls)":                                 false,
-		"ls # curl":                            false,
-		"diff a <(curl x)":                     false,
-	} {
-		if got := LocalCommand(command, dir); got != want {
-			t.Errorf("LocalCommand(%q) = %v, want %v", command, got, want)
-		}
-	}
-	if LocalCommand("cat /home/me/work/a", "") {
-		t.Error("an absolute path counts as inside a directory nobody named")
-	}
-}
 
 func TestTaint(t *testing.T) {
 	for _, tt := range []struct {
@@ -134,7 +65,7 @@ func TestTaintIsolated(t *testing.T) {
 		"npm run build > /tmp/log 2>&1; cat /tmp/log": false, "/usr/bin/env python3 a.py": false, "curl https://example.org": false, "cat /w/a": false,
 		"cat /home/me/notes.txt": true, "python3 a.py --in=../other/x": true, "cat ~/x": true, "cat \"$HOME/x\"": true, "cat /usr/../home/me/x": true,
 	} {
-		if got := CommandShowsOutside(command, "/w", true); got != want {
+		if got := shell.ShowsOutside(command, "/w", true); got != want {
 			t.Errorf("%q: outside %v, want %v", command, got, want)
 		}
 	}

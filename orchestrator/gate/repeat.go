@@ -1,16 +1,15 @@
 package gate
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
+	"fmt"
+	"slices"
+	"strings"
 )
 
 // repeat is what is known of a call's earlier runs in the same world.
@@ -31,7 +30,7 @@ func (g *Gate) WeighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 		return call, repeat{}
 	}
 	// An edit shows in the world id, or endStep notices that it does not.
-	call.Effects = !spec.ReadOnly && !spec.Edits && !anamnesis.LocalCommand(notice.BashCommand(c.Name, c.Args), g.place.Dir)
+	call.Effects = !spec.ReadOnly && !spec.Edits && !shell.Local(notice.BashCommand(c.Name, c.Args), g.place.Dir)
 	r := repeat{row: g.inARow(c)}
 	for _, before := range g.State().Reply.Calls {
 		if before.ID == c.ID {

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"anamnesis/anamnesis/shell"
 	"bufio"
 	"bytes"
 	"compress/gzip"
@@ -9,8 +10,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
-	"anamnesis/anamnesis"
 )
 
 // maxRecordingBytes is the size of a recording, unpacked.
@@ -239,7 +238,7 @@ func mayChange(name, args string) bool {
 	}
 	switch lower {
 	case "bash", "run", "shell", "execute_bash", "terminal":
-		return json.Unmarshal([]byte(args), &a) != nil || !anamnesis.LooksOnly(a.Command)
+		return json.Unmarshal([]byte(args), &a) != nil || !shell.LooksOnly(a.Command)
 	case "str_replace_editor", "file_editor":
 		return json.Unmarshal([]byte(args), &a) != nil || a.Command != "view"
 	}

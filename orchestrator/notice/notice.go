@@ -1,16 +1,14 @@
 package notice
 
 import (
-	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
-
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/worldstate"
+	"fmt"
+	"slices"
+	"strings"
 )
 
 const (
@@ -97,7 +95,7 @@ func LedgerOf(dir string, ops []op.Op) Ledger {
 			}
 		case *op.ToolCalled:
 			calls[b.Call] = op.Call{Name: b.Name, Args: b.Args}
-			if cmd := BashCommand(b.Name, b.Args); cmd != "" && !anamnesis.LocalCommand(cmd, dir) {
+			if cmd := BashCommand(b.Name, b.Args); cmd != "" && !shell.Local(cmd, dir) {
 				l.Effects = append(l.Effects, fmt.Sprintf("op %d: %s", o.Seq, OneLine(cmd, MaxDelivered)))
 			}
 		case *op.ToolReturned:
@@ -139,13 +137,10 @@ func TriedFrom(s *state.State, to, from int) []string {
 
 // BashCommand is the command of a Bash call, empty for other calls.
 func BashCommand(name, args string) string {
-	var a struct {
-		Command string `json:"command"`
-	}
-	if name != "Bash" || json.Unmarshal([]byte(args), &a) != nil {
+	if name != shell.Tool {
 		return ""
 	}
-	return a.Command
+	return shell.Command(args)
 }
 
 // jumpNotice is the world notice's content, apart from the task, so that its

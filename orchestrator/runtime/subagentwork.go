@@ -1,19 +1,18 @@
 package runtime
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"fmt"
-	"strings"
-
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/worldstate"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
 )
 
 // Limits of what a subagent returns.
@@ -106,7 +105,7 @@ func lookedOutside(dir string, ops []op.Op) bool {
 	for _, o := range ops {
 		switch b := o.Body.(type) {
 		case *op.ToolReturned:
-			if cmd := open[b.Call]; b.Network || cmd != "" && anamnesis.CommandShowsOutside(cmd, dir, b.Isolated) {
+			if cmd := open[b.Call]; b.Network || cmd != "" && shell.ShowsOutside(cmd, dir, b.Isolated) {
 				return true
 			}
 			delete(open, b.Call)
@@ -117,7 +116,7 @@ func lookedOutside(dir string, ops []op.Op) bool {
 		}
 	}
 	for _, cmd := range open {
-		if anamnesis.CommandShowsOutside(cmd, dir, false) {
+		if shell.ShowsOutside(cmd, dir, false) {
 			return true
 		}
 	}
