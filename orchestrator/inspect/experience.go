@@ -1,15 +1,15 @@
 package inspect
 
 import (
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/experience"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/taskdir"
 )
 
 // Experienced reads a task's operations for what the counters of its cards
 // need.
-func Experienced(h taskdir.Home, id string) (*anamnesis.Experience, error) {
-	e := new(anamnesis.Experience)
+func Experienced(h taskdir.Home, id string) (*experience.Log, error) {
+	e := new(experience.Log)
 	err := taskdir.EachOp(h, id, func(o op.Op) error {
 		e.Add(&o)
 		return nil

@@ -1,14 +1,13 @@
 package memory
 
 import (
-	"errors"
-	"fmt"
-
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/experience"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/taskdir"
+	"errors"
+	"fmt"
 )
 
 // CountCards tells the counters which cards the task was shown and, once a
@@ -36,7 +35,7 @@ func (m *Memory) CountCards() error {
 }
 
 // experienced returns what the task's operations say of cards so far.
-func (m *Memory) experienced() (*anamnesis.Experience, error) {
+func (m *Memory) experienced() (*experience.Log, error) {
 	m.seenMu.Lock()
 	defer m.seenMu.Unlock()
 	err := taskdir.EachDecoded(m.Journal.Log().Since(m.experience.Last), func(o op.Op) error {

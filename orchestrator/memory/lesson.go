@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/experience"
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/repair"
 	knowledgebase "anamnesis/knowledge_base"
@@ -171,7 +172,7 @@ func (m *Memory) Warning(c op.Call, world string) (string, *op.CardsRecalled) {
 		return from != nil && m.trust(from).Rung != knowledgebase.Hypothesis
 	})
 	held := func(id string) bool {
-		return slices.ContainsFunc(e.Shown, func(s anamnesis.Showing) bool { return s.Held && s.Card == id })
+		return slices.ContainsFunc(e.Shown, func(s experience.Showing) bool { return s.Held && s.Card == id })
 	}
 	if !ok || held(found.From.Card) {
 		return m.warnPath(c.Name, command, world, held)

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/experience"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/opstream/op"
@@ -39,7 +40,7 @@ type Memory struct {
 	taint    *anamnesis.TaintLog  // nil until a pass needs it
 
 	seenMu     sync.Mutex // guards experience
-	experience anamnesis.Experience
+	experience experience.Log
 	trusted    sync.Map // what streams say of cards, by their texts
 }
 

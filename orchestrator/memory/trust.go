@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/experience"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/usage"
@@ -225,7 +226,7 @@ func (m *Memory) observed(cards []*card.Card, which map[string]bool) (out []stri
 // retireContradicted retires the hypotheses that this task contradicted, and those
 // drawn from tasks that had been shown them. What a stream bears out by itself is
 // withheld instead: it was true where it was seen.
-func (m *Memory) retireContradicted(e *anamnesis.Experience) error {
+func (m *Memory) retireContradicted(e *experience.Log) error {
 	gone := make(map[string]bool)
 	for _, b := range e.Bore {
 		if b.What == usage.Contradicted && m.cards.Counts(b.Card).Refuted && m.hypothesis(b.Card) != nil {

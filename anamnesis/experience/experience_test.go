@@ -1,4 +1,4 @@
-package anamnesis
+package experience
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 )
 
 func TestExperience(t *testing.T) {
-	var e Experience
+	var e Log
 	seq := uint64(0)
 	add := func(b op.Body) {
 		seq++
@@ -80,7 +80,7 @@ func TestBearings(t *testing.T) {
 		"the agent says so":                  {repair, []call{{"ls", "", 0}}, "So lesson k does not hold.", "contradicted"},
 		"of another card":                    {repair, []call{{"ls", "", 0}}, "lesson j does not hold", ""},
 	} {
-		var e Experience
+		var e Log
 		seq := uint64(0)
 		add := func(b op.Body) {
 			seq++

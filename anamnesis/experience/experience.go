@@ -1,9 +1,12 @@
-package anamnesis
+// Package experience collects from a task's operations what became of the cards that the
+// task was shown.
+package experience
 
 import (
 	"regexp"
 	"slices"
 
+	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
@@ -12,10 +15,10 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// Experience collects from a task's operations what the counters of its cards
-// need: which cards it was shown, and how its checks ended. The zero value is
-// empty. It is not safe for concurrent use.
-type Experience struct {
+// Log holds what the counters of a task's cards need: which cards the task was shown,
+// what its calls showed of them, and how its checks ended. The zero value is empty. It is
+// not safe for concurrent use.
+type Log struct {
 	Shown []Showing
 	// Check is the last finished command that checks the work, such as a test
 	// run; nil when there was none.
@@ -75,7 +78,7 @@ type Check struct {
 }
 
 // Add takes the next operation.
-func (e *Experience) Add(o *op.Op) {
+func (e *Log) Add(o *op.Op) {
 	e.Last = o.Seq
 	switch b := o.Body.(type) {
 	case *op.TaskOpened:
@@ -98,7 +101,7 @@ func (e *Experience) Add(o *op.Op) {
 			if e.calls == nil {
 				e.calls = make(map[string]openCall)
 			}
-			e.calls[b.Call] = openCall{quote.Squash(command), b.World, CommandLine(command), o.Seq}
+			e.calls[b.Call] = openCall{quote.Squash(command), b.World, anamnesis.CommandLine(command), o.Seq}
 		}
 	case *op.ToolReturned:
 		call, ok := e.calls[b.Call]
@@ -118,9 +121,9 @@ func (e *Experience) Add(o *op.Op) {
 // dispute is how an agent says that a card it was shown is wrong.
 var dispute = regexp.MustCompile(`(?i)\blesson ([a-z0-9][a-z0-9._-]*) does not hold\b`)
 
-// disputed takes the agent's word that a card is wrong, once it has run something
-// since the card was shown.
-func (e *Experience) disputed(seq uint64, text string) {
+// disputed accepts an agent's statement that a card is wrong if the agent has run
+// something since the card was shown.
+func (e *Log) disputed(seq uint64, text string) {
 	for _, m := range dispute.FindAllStringSubmatch(text, -1) {
 		for _, c := range e.claims {
 			if c.ID == m[1] && c.ran {
@@ -131,7 +134,7 @@ func (e *Experience) disputed(seq uint64, text string) {
 }
 
 // ended compares how a command ended with what the cards say of it.
-func (e *Experience) ended(seq uint64, call openCall, b *op.ToolReturned) {
+func (e *Log) ended(seq uint64, call openCall, b *op.ToolReturned) {
 	sign := ""
 	if *b.Exit != 0 {
 		f, _ := failure.Read(failure.Output{Command: call.command, Text: b.Stdout, Stderr: b.Stderr, Exit: *b.Exit, HasExit: true})
@@ -166,7 +169,7 @@ func (e *Experience) ended(seq uint64, call openCall, b *op.ToolReturned) {
 }
 
 // wrote notes files that a card's solution names as changed.
-func (e *Experience) wrote(seq uint64, paths []string) {
+func (e *Log) wrote(seq uint64, paths []string) {
 	for _, c := range e.claims {
 		if slices.ContainsFunc(paths, func(p string) bool { return slices.Contains(c.Tries, p) }) {
 			c.follow(e, seq)
@@ -174,19 +177,19 @@ func (e *Experience) wrote(seq uint64, paths []string) {
 	}
 }
 
-func (c *claim) follow(e *Experience, seq uint64) {
+func (c *claim) follow(e *Log, seq uint64) {
 	c.followed = true
 	e.bore(c, usage.Followed, seq)
 }
 
-func (e *Experience) bore(c *claim, what usage.What, seq uint64) {
+func (e *Log) bore(c *claim, what usage.What, seq uint64) {
 	if !slices.ContainsFunc(e.Bore, func(b Bearing) bool { return b.Card == c.ID && b.What == what }) {
 		e.Bore = append(e.Bore, Bearing{c.ID, what, seq})
 	}
 }
 
 // Ending is how the task ended as far as its last check says.
-func (e *Experience) Ending() usage.Ending {
+func (e *Log) Ending() usage.Ending {
 	switch {
 	case e.Check == nil:
 		return usage.Unknown
@@ -196,10 +199,9 @@ func (e *Experience) Ending() usage.Ending {
 	return usage.Bad
 }
 
-// Events gives what the counters are told of the task: each showing, and for
-// each card how the task ended, if that is known. Telling them again counts
-// nothing twice.
-func (e *Experience) Events(task string, ending usage.Ending, person bool) []usage.Event {
+// Events returns what the counters need of the task: each showing, and for each card how
+// the task ended, if that is known. The counters count an event once.
+func (e *Log) Events(task string, ending usage.Ending, person bool) []usage.Event {
 	var out []usage.Event
 	seen := make(map[string]bool)
 	ended := func(s Showing, trial usage.What) {
