@@ -11,21 +11,20 @@ import (
 	"anamnesis/opstream/internal/wire"
 )
 
-// Checkpoint keeps fold, what the caller made of the records up to seq, in a
-// file beside the stream, together with the index of those records. An Open
-// with the same version in Options.Checkpoint then reads only what was
-// written after seq. Version names the code that makes the fold, and changes
-// with it: 1 to MaxFoldVersionBytes bytes. Seq is that of a durable record.
+// Checkpoint writes fold, which the caller derived from the records up to seq, to a file
+// beside the stream, together with the index of those records. An Open with the same version
+// in Options.Checkpoint then reads only the records after seq. version names the code that
+// makes the fold and changes with it: 1 to MaxFoldVersionBytes bytes. The record seq must be
+// durable.
 //
-// The file replaces the one before it, is as private as the stream, and may be
-// deleted at any time. Writing it costs time and bytes in proportion to the
-// length of the stream (about 6 bytes a record) and to the fold, so it is for
-// closing, and for when a stream has grown by a good part. A failure leaves the
-// file before it, or one that is seen to be damaged, and does not concern the
-// stream.
+// The file replaces the one before it, has the stream's permissions, and may be deleted at any
+// time. Writing it takes time and bytes in proportion to the length of the stream (about 5
+// bytes a record) and to the fold; so call it on closing, and when a stream has grown
+// considerably. A failure leaves the earlier file, or one that is recognised as damaged, and
+// does not affect the stream.
 //
-// The file is synced and then renamed into place. The directory is not
-// synced: a power cut leaves the old one or the new one, and both are true.
+// The file is synced and then renamed. The directory is not synced: a power cut leaves the old
+// file or the new one, and both are valid.
 func (l *Log) Checkpoint(version string, fold []byte, seq uint64) error {
 	if err := l.checkpoint(version, fold, seq); err != nil {
 		return fmt.Errorf("checkpoint %s at record %d: %w", l.dir, seq, err)
@@ -63,8 +62,8 @@ func (l *Log) checkpoint(version string, fold []byte, seq uint64) error {
 		}
 	}
 	if seq < last.Seq {
-		// The next line's prev and this line read again have to agree: the
-		// checkpoint vouches for neither alone.
+		// The next line's prev must agree with this line as read again; neither alone proves
+		// the hash.
 		if err := l.hashChained(refs, &c.Cur.Hash); err != nil {
 			return err
 		}
@@ -99,20 +98,19 @@ func (l *Log) hashChained(refs []segments.Ref, hash *wire.Hash) error {
 // not be changed.
 func (l *Log) Folded() (fold []byte, seq uint64, ok bool) { return l.resumed.Folded() }
 
-// CheckpointRefused says why Open did not use the checkpoint it was asked to
-// use and verified the whole stream instead; nil when it used it, was not
-// asked to, or there was none.
+// CheckpointRefused returns why Open verified the whole stream instead of using the requested
+// checkpoint. It is nil if the checkpoint was used, none was requested, or none exists.
 func (l *Log) CheckpointRefused() error { return l.resumed.Refused }
 
-// Folded is as Log's; what was written after seq may be read by Since.
+// Folded is Log.Folded; Since reads the records after seq.
 func (r *Reader) Folded() (fold []byte, seq uint64, ok bool) { return r.resumed.Folded() }
 
-// CheckpointRefused is as Log's.
+// CheckpointRefused is Log.CheckpointRefused.
 func (r *Reader) CheckpointRefused() error { return r.resumed.Refused }
 
-// lookAtCheckpoint says what is wrong with the checkpoint: it is not this
-// stream's, or not what the verified lines say. One that stands for more lines
-// than there are tells of a lost end.
+// lookAtCheckpoint reports a checkpoint that belongs to another stream or contradicts the
+// verified lines. A checkpoint that covers more lines than the stream has shows that its end
+// was lost.
 func (v *verifier) lookAtCheckpoint() {
 	c, err := v.checkpoint, v.checkpointErr
 	if errors.Is(err, fs.ErrNotExist) {

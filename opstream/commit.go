@@ -12,9 +12,8 @@ import (
 	"anamnesis/opstream/internal/wire"
 )
 
-// gatherYields is how often a leader lets others run so that they may join its
-// batch, when the batch before it had several callers. On an idle machine that
-// is some microseconds.
+// gatherYields is how often a leader yields so that other callers can join its batch, when the
+// batch before it had several. On an idle machine that takes some microseconds.
 const gatherYields = 64
 
 // item is one checked entry, its body as the line will hold it.
@@ -28,17 +27,17 @@ type item struct {
 type call struct {
 	items []item
 	size  int // a bound of its lines' bytes
-	// wake gets true when the outcome is set, false when the caller must
-	// lead the next batch. It is nil for a call that led from the beginning:
-	// its outcome is set when commit returns.
+	// wake receives true when the outcome is set, false when the caller must lead the next
+	// batch. It is nil for a call that led from the beginning: its outcome is set when commit
+	// returns.
 	wake     chan bool
-	promoted bool // it was told to lead; under the log's mu
+	promoted bool // it must lead; guarded by the log's mu
 	first    uint64
 	err      error
 }
 
-// lead makes a call and its caller the leader. The caller holds mu, leading
-// is false, and commit must follow.
+// lead makes a call's caller the leader. The caller holds mu, no other call leads, and commit
+// must follow.
 func (l *Log) lead(items []item) *call {
 	c := newCall(items)
 	l.leading = true
@@ -54,8 +53,8 @@ func newCall(items []item) *call {
 	return c
 }
 
-// enqueue brings a call to its outcome: it waits for a leader to write it, or
-// leads. An error means that the call was not written.
+// enqueue queues a call and returns when a leader has written it or this caller leads. An
+// error means that the call was not written.
 func (l *Log) enqueue(ctx context.Context, items []item) (*call, error) {
 	l.mu.Lock()
 	switch {
@@ -89,8 +88,8 @@ func (l *Log) enqueue(ctx context.Context, items []item) (*call, error) {
 	return c, nil
 }
 
-// await waits until a queued call is written, or is to lead. When ctx ends
-// before, the call is withdrawn.
+// await waits until a queued call is written or must lead. If ctx ends first, the call is
+// withdrawn.
 func (l *Log) await(ctx context.Context, c *call) (done, withdrawn bool) {
 	if ctx.Done() == nil { // a select costs as much as the hash of a line
 		return <-c.wake, false
@@ -106,8 +105,8 @@ func (l *Log) await(ctx context.Context, c *call) (done, withdrawn bool) {
 	}
 }
 
-// withdraw takes a call out of the queue; false when it is being written or
-// has been told to lead.
+// withdraw removes a call from the queue. It returns false if the call is being written or
+// must lead.
 func (l *Log) withdraw(c *call) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,8 +118,8 @@ func (l *Log) withdraw(c *call) bool {
 	return true
 }
 
-// commit is the leader's work: it writes one batch from the queue's head,
-// tells the callers, and hands leading on.
+// commit writes one batch from the queue's head, wakes its callers, and passes the lead on.
+// Only the leader calls it.
 func (l *Log) commit() {
 	l.mu.Lock()
 	err, cur := l.poison, l.scan.Cur
@@ -139,7 +138,7 @@ func (l *Log) commit() {
 		}
 		l.batch[i] = nil
 	}
-	clear(l.lines) // they hold on to the bodies
+	clear(l.lines) // release the bodies
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.queue) > 0 {
@@ -154,11 +153,10 @@ func (l *Log) commit() {
 	}
 }
 
-// gather takes the batch from the queue's head and frames its lines. Those whom
-// the last batch woke are on their way with their next entries: they may join,
-// and what has come is framed while they do. Without this, the first of them
-// would sync alone and the others behind it, two syncs for each round. A caller
-// that was alone is not kept waiting.
+// gather takes the batch from the queue's head and frames its lines. Callers woken by the last
+// batch may be about to append again, so they can join while the lines are framed. Otherwise
+// the first of them would sync alone and the others after it: two syncs a round. A caller that
+// was alone does not wait.
 func (l *Log) gather(cur *segments.Cursor) {
 	expected := len(l.batch)
 	l.batch, l.lines, l.buf = l.batch[:0], l.lines[:0], l.buf[:0]
@@ -180,9 +178,8 @@ func (l *Log) gather(cur *segments.Cursor) {
 	}
 }
 
-// takeCalls moves calls from the queue to the batch: at least one in all, at
-// most MaxBatchBytes of them, of which size have been taken. It reports whether
-// no more has room. The caller holds mu.
+// takeCalls moves calls from the queue to the batch, at least one and at most MaxBatchBytes,
+// of which size are used already. It reports whether the batch is full. The caller holds mu.
 func (l *Log) takeCalls(size *int) (full bool) {
 	n := 0
 	for ; n < len(l.queue); n++ {
@@ -197,15 +194,15 @@ func (l *Log) takeCalls(size *int) (full bool) {
 	return full
 }
 
-// framed is one line of the batch as it will stand.
+// framed is one encoded line of the batch.
 type framed struct {
 	size int // bytes without the newline
 	hash wire.Hash
 	env  wire.Envelope
 }
 
-// write makes the batch durable and moves the cursor, of which it is given a
-// copy, past it. Only the leader calls it.
+// write makes the batch durable and moves cur, a copy of the cursor, past it. Only the leader
+// calls it.
 func (l *Log) write(cur *segments.Cursor) error {
 	fresh, err := l.room(cur, int64(len(l.buf)))
 	if err != nil {
@@ -257,13 +254,12 @@ func (l *Log) frame(e *wire.Envelope, calls []*call) {
 	}
 }
 
-// room makes the current segment one that can take n more bytes, and reports
-// whether it is new. A segment is begun only when all before it is durable,
-// which write's order guarantees.
+// room ensures that the current segment can take n more bytes, and reports whether it is new.
+// All earlier lines are durable when a segment begins, since write syncs before it returns.
 func (l *Log) room(cur *segments.Cursor, n int64) (fresh bool, err error) {
 	switch {
 	case l.file == nil, l.fileSeg != cur.Seg():
-		// None yet, or one was begun and its first batch failed.
+		// There is none yet, or the first batch of a new one failed.
 		if l.fileSeg == cur.Seq+1 && l.file != nil {
 			return true, nil
 		}
@@ -273,8 +269,8 @@ func (l *Log) room(cur *segments.Cursor, n int64) (fresh bool, err error) {
 	return true, l.openSegment(cur.Seq+1, os.O_CREATE|os.O_TRUNC)
 }
 
-// cutBack takes a failed write's bytes off again, so that the writer can go
-// on once there is room. When that fails, too, the writer stops.
+// cutBack removes the bytes of a failed write, so that the writer can continue when there is
+// space again. If that fails too, the writer stops.
 func (l *Log) cutBack(off int64, cause error) error {
 	cause = fmt.Errorf("write %s: %w", segments.Name(l.fileSeg), cause)
 	if err := l.file.Truncate(off); err != nil {

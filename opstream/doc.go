@@ -1,10 +1,9 @@
 // Package opstream is an append-only log of operations in files of JSON lines:
 // durable, hash-chained, with one writer and any number of live readers.
 //
-// The log knows nothing of what an operation means. It owns bytes, order and
-// durability; the kinds and their bodies live in opstream/op. The format is
-// described, precisely enough to write another reader from, in
-// docs/reference/format-opstream.md. In short:
+// The log does not interpret operations. It owns bytes, order and durability; the kinds and
+// their bodies are in opstream/op. docs/reference/format-opstream.md specifies the format. In
+// short:
 //
 //	DIR/ops/<first seq, 16 digits>.jsonl   segments, one JSON object a line
 //	DIR/blobs/sha256/ab/<hex>              bodies too large, or not UTF-8
@@ -24,14 +23,13 @@
 //
 // # Crash rules
 //
-// A line is bad when its form, checksum, sequence number or chain is wrong. A
-// bad line that no later evidence vouches for is a torn tail: an honest crash
-// leaves exactly that, in any mixture of written, lost and zeroed sectors. The
-// next writer copies the bytes from there on to torn-*.bin, cuts them off,
-// rewrites the lines no later line vouches for (a page that failed to reach
-// the disk may look clean to the kernel), syncs, and appends log.recovered. A
-// bad line that is vouched for is corruption: no writer opens the stream, and
-// readers give the prefix before it and then a CorruptError.
+// A line is bad when its form, checksum, sequence number or chain is wrong. A bad line that no
+// later line vouches for is a torn tail: a crash leaves exactly that, in any mixture of
+// written, lost and zeroed sectors. The next writer copies the bytes from there on to
+// torn-*.bin, cuts them off, rewrites the lines no later line vouches for (a page that failed
+// to reach the disk may look clean to the kernel), syncs, and appends log.recovered. A bad
+// line that is vouched for is corruption: no writer opens the stream, and readers return the
+// prefix before it and then a CorruptError.
 //
 // A failed sync poisons the writer for good: what the disk holds is unknown
 // until a new writer has read it back. A short write is cut back and the cut

@@ -29,8 +29,8 @@ type Log struct {
 	blobMu sync.Mutex // held while a blob is written
 	blobs  segments.Blobs
 
-	// The leader, the one Append that writes for all that wait, owns these
-	// between taking and giving up leading.
+	// The leader, the one Append that writes for all waiting ones, owns these fields while it
+	// leads.
 	file    disk.File // the current segment; nil before the first
 	fileSeg uint64    // its first seq
 	batch   []*call
@@ -48,11 +48,10 @@ type Log struct {
 	sealer  *time.Timer
 }
 
-// Open opens the stream in dir for writing, and creates it when there is
-// none. It takes the writer's lock (or fails with a *LockedError), verifies
-// the whole stream, or what follows a checkpoint (see Options.Checkpoint), and
-// repairs a torn tail (see Recovered). Damage below what is known durable is a
-// *CorruptError, and nothing was changed.
+// Open opens the stream in dir for writing, and creates it if there is none. It takes the
+// writer's lock (or fails with a *LockedError), verifies the whole stream, or what follows a
+// checkpoint (see Options.Checkpoint), and repairs a torn tail (see Recovered). Damage below
+// what is known durable is a *CorruptError; then nothing was changed.
 func Open(dir string, o *Options) (*Log, error) {
 	opts := o.withDefaults()
 	dir = filepath.Clean(dir)
@@ -70,7 +69,7 @@ func Open(dir string, o *Options) (*Log, error) {
 	return l, nil
 }
 
-// openLocked is Open once the lock is held.
+// openLocked is Open with the lock held.
 func openLocked(dir string, opts Options, lock *disk.Lock) (*Log, error) {
 	l := &Log{
 		opts: opts, dir: dir, lock: lock,
@@ -96,7 +95,7 @@ func openLocked(dir string, opts Options, lock *disk.Lock) (*Log, error) {
 	return l, nil
 }
 
-// createDirs makes dir and the parents it lacks, each durable.
+// createDirs makes dir and its missing parents, each durable.
 func createDirs(fsys disk.FS, dir string) error {
 	parent := filepath.Dir(dir)
 	err := fsys.Mkdir(dir)
@@ -107,8 +106,8 @@ func createDirs(fsys disk.FS, dir string) error {
 		}
 		return nil
 	case errors.Is(err, fs.ErrExist):
-		// Perhaps made by a writer that died before its entry was durable. A
-		// parent we may not open is not one of ours.
+		// It may be from a writer that died before its entry was durable. A parent that cannot
+		// be opened was not made by this program.
 		if err := fsys.SyncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return fmt.Errorf("sync directory: %w", err)
 		}
@@ -117,14 +116,14 @@ func createDirs(fsys disk.FS, dir string) error {
 		if err := createDirs(fsys, parent); err != nil {
 			return err
 		}
-		// Once more, and no further: a parent that is there may yet hold nothing,
-		// as a link to nowhere.
+		// Try once more only: an existing parent may be unable to hold anything, such as a
+		// dangling link.
 		return disk.Mkdir(fsys, dir, parent)
 	}
 	return err
 }
 
-// Recovered says what Open repaired; nil when the end was clean.
+// Recovered returns what Open repaired, nil if nothing.
 func (l *Log) Recovered() *Recovery {
 	if l.recovered == nil {
 		return nil
@@ -133,8 +132,7 @@ func (l *Log) Recovered() *Recovery {
 	return &r
 }
 
-// Last returns the seq and hash of the last durable line; 0 and zeros before
-// the first.
+// Last returns the seq and hash of the last durable line, 0 and zeros if there is none.
 func (l *Log) Last() (seq uint64, hash [16]byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,9 +179,8 @@ func (l *Log) Since(after uint64) iter.Seq2[Record, error] {
 	}
 }
 
-// sealIdle appends log.sealed when nothing was appended for a while, so that
-// a later reader can tell the last operations from a torn tail. A seal that
-// cannot be written now is written by Close, which reports its failure.
+// sealIdle appends log.sealed after an idle time, so that a later reader can tell the last
+// operations from a torn tail. If that fails, Close tries again and reports its failure.
 func (l *Log) sealIdle() {
 	l.mu.Lock()
 	if l.closed || l.leading || l.poison != nil || !l.unsealed() {
@@ -204,10 +201,9 @@ func sealEntry(step int) []item {
 	return []item{{kind: []byte(kindSealed), step: step, body: []byte("{}")}}
 }
 
-// Close waits for the appends under way, appends log.sealed when anything was
-// appended since the last seal, and releases the lock. The lock is released
-// whatever fails. Later calls of Append fail with ErrClosed; a second Close
-// does nothing.
+// Close waits for appends in progress, appends log.sealed if anything was appended since the
+// last seal, and always releases the lock. Later calls of Append fail with ErrClosed; a second
+// Close does nothing.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -246,15 +242,13 @@ func (l *Log) Close() error {
 	return nil
 }
 
-// Append adds entries, in their order and with nothing between them, in one
-// write, and returns the seq of the first. It returns when they are durable.
-// Concurrent calls share a sync.
+// Append adds entries, in order and with nothing between them, in one write. It returns the
+// seq of the first when all are durable. Concurrent calls share a sync.
 //
-// Bodies are checked, and blobs written, before anything is appended: on
-// ErrInvalid, ErrTooLarge, ErrBusy, ErrClosed or ctx's error nothing was. When
-// ctx ends while the lines are being written, Append waits for the outcome.
-// Any other error means that the lines are not acknowledged; after a failed
-// sync (ErrPoisoned) the next Open may yet find them.
+// Bodies are checked, and blobs written, before anything is appended: on ErrInvalid,
+// ErrTooLarge, ErrBusy, ErrClosed or ctx's error nothing was. If ctx ends while the lines are
+// being written, Append waits for the outcome. Any other error means that the lines are not
+// acknowledged; after a failed sync (ErrPoisoned) the next Open may still find them.
 func (l *Log) Append(ctx context.Context, entries ...Entry) (first uint64, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, fmt.Errorf("append to %s: %w", l.dir, err)

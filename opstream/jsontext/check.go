@@ -1,7 +1,6 @@
-// Package jsontext checks quickly whether a JSON text is valid and without
-// insignificant white space, and reads its strings in place. It exists because
-// checking a body with encoding/json is a third of what an append costs beside its
-// sync, and half of what looking for secrets in it does.
+// Package jsontext checks quickly whether a JSON text is valid and without insignificant white
+// space, and reads its strings in place. With encoding/json the check is a third of an
+// append's cost beside its sync, and half of the cost of looking for secrets in it.
 package jsontext
 
 import (
@@ -10,7 +9,7 @@ import (
 	"math/bits"
 )
 
-// quickDepth is how deep a text that check knows may be nested.
+// quickDepth is the deepest nesting that check handles.
 const quickDepth = 64
 
 // Valid is json.Valid.
@@ -19,9 +18,8 @@ func Valid(b []byte) bool {
 	return valid || json.Valid(b)
 }
 
-// CompactObject reports whether b is one JSON object without insignificant
-// white space, as json.Compact leaves it. False may also mean that it is too
-// deep to tell: encoding/json then decides.
+// CompactObject reports whether b is one JSON object without insignificant white space, as
+// json.Compact leaves it. If b is nested too deeply for check, encoding/json decides.
 func CompactObject(b []byte) bool {
 	if len(b) == 0 || b[0] != '{' {
 		return false
@@ -36,8 +34,8 @@ func check(b []byte) (valid, compact bool) {
 	var objects uint64 // of each level, the innermost lowest: whether it is an object
 	depth, spaced := 0, 0
 	for i := blank(b, 0, &spaced); ; i = blank(b, i+1, &spaced) {
-		// A value begins at i; in an object its key does. The step is over what
-		// stands before the next: a comma, or what opens an object or an array.
+		// A value begins at i; in an object its key does. Before it is a comma, or what opens
+		// an object or an array.
 		if depth > 0 && objects&1 != 0 {
 			if i = stringEnd(b, i); i < 0 {
 				return false, false
@@ -120,9 +118,8 @@ func scalarEnd(b []byte, i int) int {
 	return i + len(word)
 }
 
-// stringEnd returns the end of the string that begins at i; -1 when there is
-// none. It looks at eight bytes at a time; Warren, Hacker's Delight, 6-1, has
-// how a word is searched for a byte.
+// stringEnd returns the end of the string that begins at i, -1 if there is none. It examines
+// eight bytes at a time, as Warren, Hacker's Delight, 6-1, describes.
 func stringEnd(b []byte, i int) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	if i >= len(b) || b[i] != '"' {

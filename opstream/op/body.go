@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TaskOpened is a task's first operation: everything that stays true of it.
+// TaskOpened is a task's first operation. Its facts hold for the whole task.
 type TaskOpened struct {
 	Task    string `json:"task"`           // the task's id
 	Dir     string `json:"dir"`            // the world's directory, absolute
@@ -21,17 +21,17 @@ type TaskOpened struct {
 	Encoding string `json:"encoding"`         // tokenizer the tok fields are counted in
 	Approval string `json:"approval"`         // ask | edits | auto | deny
 	MaxSteps int    `json:"max_steps"`        // 0: the default
-	// Sandbox is what commands are held in: world | read-only | off; empty means
-	// world. Writable are directories beside the world that they may write.
+	// Sandbox confines commands: world | read-only | off; empty means world. Writable are
+	// directories beside the world that they may write.
 	Sandbox string `json:"sandbox,omitempty"`
-	// Allow, Ask and Deny are rules given for the task, as they are written.
+	// Allow, Ask and Deny are the task's rules, as written.
 	Allow    []string `json:"allow,omitempty"`
 	Ask      []string `json:"ask,omitempty"`
 	Deny     []string `json:"deny,omitempty"`
 	Writable []string `json:"writable,omitempty"`
-	// Parent is the task that a subagent's task is a part of; nil for others.
+	// Parent is the task that this subagent's task belongs to; nil for others.
 	Parent *Parent `json:"parent,omitempty"`
-	// Tools are the tools the agent has beside those that every agent has.
+	// Tools are the agent's tools beside those that every agent has.
 	Tools  []string `json:"tools,omitempty"`
 	KB     string   `json:"kb"`     // knowledge base folder
 	System string   `json:"system"` // the system prompt, rendered once
@@ -39,23 +39,22 @@ type TaskOpened struct {
 	// Guarded are calls that need one beside the built-in kinds.
 	NoResearch bool          `json:"no_research,omitempty"`
 	Guarded    []CallPattern `json:"guarded,omitempty"`
-	// Redact names the variables whose values are kept out of the record, beside
-	// those whose names say so. The values stand nowhere.
+	// Redact names further variables whose values are secret, beside those recognised by name.
+	// The values are never recorded.
 	Redact []string `json:"redact,omitempty"`
 	// NoFinalPass: the paths the task left are not read at its end.
 	NoFinalPass bool `json:"no_final_pass,omitempty"`
-	// Mark is the word in the program's own marks, which only this task knows; empty in
-	// tasks whose marks have none.
+	// Mark is the word in the program's own marks, which only this task knows; empty in older
+	// tasks.
 	Mark string `json:"mark,omitempty"`
-	// Experiment: each unreviewed card is kept from a random tenth of such tasks.
+	// Experiment: a random tenth of such tasks is not shown any given unreviewed card.
 	Experiment bool `json:"experiment,omitempty"`
-	// Agent is the spec the task was opened with; nil in tasks of before specs.
+	// Agent is the spec the task was opened with; nil in tasks older than specs.
 	Agent *Agent `json:"agent,omitempty"`
 	// Instructions are the files of the repository that System quotes.
 	Instructions []SourceFile `json:"instructions,omitempty"`
 	Program      string       `json:"program"` // version that wrote it
-	// Origin is the session of another agent that the task was recorded from; nil for
-	// our own.
+	// Origin is the session of another agent that the task was recorded from, if any.
 	Origin *Origin `json:"origin,omitempty"`
 }
 
@@ -63,8 +62,8 @@ type TaskOpened struct {
 type Origin struct {
 	Agent   string `json:"agent"`   // claude-code | codex | opencode | gemini | kimi
 	Session string `json:"session"` // the agent's own id of it
-	// File is the session file that the task was imported from; empty where it was
-	// recorded while it ran.
+	// File is the session file that the task was imported from; empty if it was recorded while
+	// it ran.
 	File    string `json:"file,omitempty"`
 	Version string `json:"version,omitempty"` // of the agent
 	// Began is when an imported session began.
@@ -75,7 +74,7 @@ type Origin struct {
 // snapshots.
 func (o *Origin) Imported() bool { return o != nil && o.File != "" }
 
-// TaskResumed says that a process took the task up again.
+// TaskResumed records that a process resumed the task.
 type TaskResumed struct {
 	PID     int    `json:"pid"`
 	Model   string `json:"model,omitempty"`         // when changed on resume
@@ -85,12 +84,12 @@ type TaskResumed struct {
 	EASFrom string `json:"eas_from,omitempty"`
 	Window  int    `json:"window,omitempty"` // of the changed model; 0: unknown
 	Program string `json:"program"`
-	// Continue opens a turn that had ended unanswered, without new words.
+	// Continue opens a turn that ended without an answer, without new words.
 	Continue bool `json:"continue,omitempty"`
 	// Redact names further variables of TaskOpened.Redact's kind.
 	Redact []string `json:"redact,omitempty"`
-	// Instructions are what became of TaskOpened's, where the files changed since
-	// they were last looked at. Notice says so to the model.
+	// Instructions replace TaskOpened's if the files changed since they were last read. Notice
+	// informs the model.
 	Instructions *[]SourceFile `json:"instructions,omitempty"`
 	Notice       string        `json:"notice,omitempty"`
 }
@@ -102,10 +101,10 @@ type SourceFile struct {
 	Bytes int    `json:"bytes"`
 }
 
-// Source says through which door a user's words came.
+// Source is how a user's words arrived.
 type Source string
 
-// The doors.
+// The sources.
 const (
 	SourceRequest   Source = "request"   // the task's request, or a later turn's
 	SourceSteer     Source = "steer"     // said while a turn was running
@@ -113,7 +112,7 @@ const (
 	SourceAnswer    Source = "answer"    // reply to a question of the agent
 )
 
-// UserSaid is a user's words. A jump never loses them.
+// UserSaid is a user's words. A jump never discards them.
 type UserSaid struct {
 	Text   string `json:"text"`
 	Source Source `json:"source"`
@@ -125,10 +124,10 @@ type CardRef struct {
 	Topic string  `json:"topic"`
 	State string  `json:"state"`
 	Score float64 `json:"score,omitempty"`
-	// Rung is how far the card could be believed: verified | reviewed | hypothesis.
+	// Rung is how far the card could be trusted: verified | reviewed | hypothesis.
 	Rung string `json:"rung,omitempty"`
-	// What it says that a task can bear out: the error it quotes, in its normal form;
-	// the command that fails with it, and the tree it failed in; what its solution
+	// What a task can confirm of the card: the error it quotes, normalised; the command that
+	// fails with it, and the tree it failed in; what its solution runs or changes.
 	// names to be run or changed.
 	Error string   `json:"error,omitempty"`
 	Check string   `json:"check,omitempty"`
@@ -143,18 +142,18 @@ type CardsRecalled struct {
 	Text  string    `json:"text"`            // what the model is shown; empty when nothing was found
 	Why   string    `json:"why"`             // start | jump | asked | failure | warning
 	Error string    `json:"error,omitempty"` // the knowledge base could not be searched
-	// Degraded says why the search went by words only; in the first record for
-	// which that holds.
+	// Degraded says why the search used words only. It is set in the first record of that
+	// state.
 	Degraded string `json:"degraded,omitempty"`
-	// Met are cards about the error that the call just met, which the task had not
-	// been shown, nor any card drawn from them.
+	// Met are cards about the error that the call just met, unless the task was shown them or
+	// a card drawn from them.
 	Met []string `json:"met,omitempty"`
 	// Withheld are unreviewed cards that the experiment kept from this task.
 	Withheld []CardRef `json:"withheld,omitempty"`
 }
 
-// InResult reports whether a call's result shows the cards, so that the context does
-// not hold them a second time.
+// InResult reports whether a call's result shows the cards already, so that the context does
+// not repeat them.
 func (b *CardsRecalled) InResult() bool {
 	return b.Why == "asked" || b.Why == "failure" || b.Why == "warning"
 }
@@ -175,7 +174,7 @@ type Call struct {
 	Args string `json:"args"`
 }
 
-// ModelReplied is one complete reply: half a reply is ModelFailed.
+// ModelReplied is one complete reply. An incomplete reply is a ModelFailed.
 type ModelReplied struct {
 	Text      string `json:"text"`
 	Reasoning string `json:"reasoning,omitempty"`
@@ -184,8 +183,8 @@ type ModelReplied struct {
 	Usage     Usage  `json:"usage"`
 	Model     string `json:"model,omitempty"` // as the provider named it
 	Millis    int64  `json:"ms"`
-	// Joins: the calls are of the reply before, whose own are not all done. So another
-	// agent's calls are told, one by one.
+	// Joins: the calls belong to the previous reply, whose own are not all done. Another
+	// agent's calls are reported that way, one by one.
 	Joins bool `json:"joins,omitempty"`
 }
 
@@ -199,24 +198,24 @@ type ModelFailed struct {
 	Overflow bool `json:"overflow,omitempty"`
 }
 
-// ApprovalDecided records who let a call run, or did not.
+// ApprovalDecided records whether a call may run and who decided.
 type ApprovalDecided struct {
 	Call     string `json:"call"`     // call id
 	Decision string `json:"decision"` // allow | refuse | edit: decided anew with Args
 	By       string `json:"by"`       // person | mode:deny | …
 	Feedback string `json:"feedback,omitempty"`
-	// ForTask: and every later call of this task.
+	// ForTask: the decision holds for every later call of this task.
 	ForTask bool `json:"for_task,omitempty"`
-	// Print names exactly what was approved: the tool, its arguments and the
-	// scripts they name. Same: and every later call of this task with that print.
+	// Print identifies exactly what was approved: the tool, its arguments and the scripts they
+	// name. Same: the decision holds for later calls of this task with that print.
 	Print string `json:"print,omitempty"`
 	Same  bool   `json:"same,omitempty"`
 	// Rules allow later calls of this task, beside this one: Bash(go test *).
 	Rules []string `json:"rules,omitempty"`
-	// Args are the arguments that the user put in place of the call's, of an edit.
+	// Args are the arguments that the user edited.
 	Args string `json:"args,omitempty"`
-	// Subjects are what the call is about, where it had to be looked up first,
-	// and Research, where that was done, the records that let it run.
+	// Subjects are what the call is about, if it had to be researched first. Research are the
+	// records that let it run.
 	Subjects []string `json:"subjects,omitempty"`
 	Research []uint64 `json:"research,omitempty"`
 }
@@ -226,18 +225,18 @@ type ToolCalled struct {
 	Call string `json:"call"`
 	Name string `json:"name"`
 	Args string `json:"args"`
-	// World is the tree id of the world the call ran in; empty when an earlier
-	// call of the same reply may have changed it.
+	// World is the tree id of the world the call ran in; empty if an earlier call of the same
+	// reply may have changed it.
 	World string `json:"world,omitempty"`
-	// Effects: the call may change what the world id does not show, such as
-	// ignored files or something outside the directory.
+	// Effects: the call may change what the world id does not cover, such as ignored files or
+	// anything outside the directory.
 	Effects bool `json:"effects,omitempty"`
-	// Changes: the tool is not one that only looks.
+	// Changes: the tool may change the world.
 	Changes bool `json:"changes,omitempty"`
 }
 
-// ToolStarted names the process that runs a call, so that a crashed task can
-// find what it left behind.
+// ToolStarted identifies the process that runs a call, so that a later process can find what a
+// crashed task left running.
 type ToolStarted struct {
 	Call      string `json:"call"`
 	PID       int    `json:"pid"`
@@ -254,19 +253,18 @@ type ToolReturned struct {
 	Refused bool     `json:"refused,omitempty"` // approval or a rule said no; nothing ran
 	Unknown bool     `json:"unknown,omitempty"` // the program died while it ran: outcome unknown
 	Exit    *int     `json:"exit,omitempty"`    // exit code, when a process ran
-	Stdout  string   `json:"stdout,omitempty"`  // kept apart where a process ran
+	Stdout  string   `json:"stdout,omitempty"`  // separate where a process ran
 	Stderr  string   `json:"stderr,omitempty"`
 	Cut     int64    `json:"cut,omitempty"`    // bytes of output that were left out
 	Kept    []uint64 `json:"kept,omitempty"`   // the output.kept operations that hold the output whole, where it was cut
 	Reads   []string `json:"reads,omitempty"`  // files read, relative to the world
 	Writes  []string `json:"writes,omitempty"` // files written, relative to the world
 	Network bool     `json:"network,omitempty"`
-	// Isolated: the command ran in a sandbox without a network and without Unix
-	// sockets of others.
+	// Isolated: the command ran in a sandbox without network and without foreign Unix sockets.
 	Isolated bool   `json:"isolated,omitempty"`
-	Display  string `json:"display,omitempty"` // a few words about the result for people
+	Display  string `json:"display,omitempty"` // a few words about the result, for users
 	Repeats  uint64 `json:"repeats,omitempty"` // the result of the same call in the same world that this call repeats
-	// Parts are what the result holds besides text, in the order Text names them.
+	// Parts are the non-text parts of the result, in the order in which Text names them.
 	Parts  []Part `json:"parts,omitempty"`
 	Millis int64  `json:"ms"`
 }
@@ -277,7 +275,7 @@ type Skipped struct {
 	Reason string `json:"reason"`
 }
 
-// WorldSaved ends a step: the world as it stood then.
+// WorldSaved ends a step and describes the world at that time.
 type WorldSaved struct {
 	Parent   int       `json:"parent"` // the step this step continues; itself for step 0
 	Commit   string    `json:"commit"` // empty when the world could not be saved
@@ -290,15 +288,14 @@ type WorldSaved struct {
 	Mark     string    `json:"mark"`            // the step mark, as the model sees it
 	Error    string    `json:"error,omitempty"` // why there is no checkpoint
 	Lost     []string  `json:"lost,omitempty"`  // which earlier snapshots the store has lost, and why: the one before it among them
-	// Mixed names another program that may have changed files in this step, too; the
+	// Mixed names another program that may also have changed files in this step. The
 	// WorldChanged before it has the changes.
 	Mixed string `json:"mixed,omitempty"`
 }
 
-// WorldChanged is a snapshot taken apart from a step's end, with what differs from
-// the snapshot before it and who made the difference. What the user changed, and
-// what nobody is known to have changed, is no step's: later jumps keep it. The paths
-// follow from the two commits.
+// WorldChanged is a snapshot apart from a step's end, with its difference from the snapshot
+// before and the author of that difference. Changes by the user, and those of unknown authors,
+// belong to no step: later jumps keep them. The two commits determine the paths.
 type WorldChanged struct {
 	By       string   `json:"by"`                  // user | unknown | agent: of the step under way, before a wait
 	From     string   `json:"from_commit"`         // commit
@@ -307,13 +304,13 @@ type WorldChanged struct {
 	Tree     string   `json:"tree"`                // of To, the world id
 	Changed  []string `json:"changed,omitempty"`   // at most 100 paths, sorted
 	NChanged int      `json:"n_changed"`
-	// Task is the subagent that saw it; empty: the task itself.
+	// Task is the subagent that saw the change; empty for the task itself.
 	Task   string `json:"task,omitempty"`
-	Notice string `json:"notice,omitempty"` // what the model is told
+	Notice string `json:"notice,omitempty"` // shown to the model
 }
 
-// RestoreIntended is the point of no return of a restore that moves files and
-// nothing else: both worlds are durable. WorldRestored is its result.
+// RestoreIntended is the point of no return of a restore that moves files only: both worlds
+// are durable. WorldRestored is its result.
 type RestoreIntended struct {
 	FromCommit string   `json:"from_commit"` // the world just before
 	ToCommit   string   `json:"to_commit"`
@@ -322,10 +319,10 @@ type RestoreIntended struct {
 	Overwrite  bool     `json:"overwrite,omitempty"`
 	Plan       string   `json:"plan"` // plan hash
 	By         string   `json:"by"`
-	Lost       bool     `json:"lost,omitempty"` // the directory was found without a file
+	Lost       bool     `json:"lost,omitempty"` // the directory was found empty
 }
 
-// WorldRestored is a restore that moved files and nothing else.
+// WorldRestored records a restore that moved files only.
 type WorldRestored struct {
 	From    string    `json:"from"` // commit saved just before
 	To      string    `json:"to"`
@@ -335,35 +332,36 @@ type WorldRestored struct {
 	Deleted int       `json:"deleted"`
 	Kept    []Skipped `json:"kept,omitempty"`
 	By      string    `json:"by"`
-	Notice  string    `json:"notice"` // what the model is told; empty where nothing moved
-	// Interrupted: it did not come to its end, and Written and Deleted are what
-	// was found to differ from the world before.
+	Notice  string    `json:"notice"` // shown to the model; empty if nothing moved
+	// Interrupted: the restore did not finish. Written and Deleted are the differences found
+	// from the world before.
 	Interrupted bool `json:"interrupted,omitempty"`
-	// Abandoned: it was given up; what RestoreIntended.Overwrite was to revert stands.
+	// Abandoned: the restore was given up; the changes that RestoreIntended.Overwrite was to
+	// revert remain.
 	Abandoned bool `json:"abandoned,omitempty"`
-	// Base is the snapshot since which a change counts as the user's, until the
-	// next one is taken: the world after the restore. Empty: that of the current step.
+	// Base is the snapshot after the restore. Until the next one is taken, changes since Base
+	// count as the user's. Empty: the current step's.
 	Base string `json:"base,omitempty"`
 	Tree string `json:"tree,omitempty"` // of Base, the world id
 }
 
-// PassBegun is the intent of a pass at a task's end. A jump's own records stand
-// for its passes.
+// PassBegun is the intent of a pass at a task's end. A jump's own records serve as the intent
+// of its passes.
 type PassBegun struct {
 	Ranges  []Range `json:"ranges"` // of paths that were left, each one line of states
 	Trigger string  `json:"trigger"`
 }
 
-// Triggers of passes that are treated apart.
+// Triggers of passes that are handled separately.
 const (
 	TriggerWindow = "window" // the context is too large
-	TriggerMail   = "mail"   // a D-Mail stands for the steps
+	TriggerMail   = "mail"   // a D-Mail replaces the steps
 	TriggerEnd    = "end"    // the task ends: the pass writes cards and no block
 )
 
-// PassDone is one anamnesis pass: the ranges it stands for are replaced, at
-// their place, by the block. A pass for a jump takes effect with the jump's
-// JumpIntended, so that a jump that is not made takes nothing away.
+// PassDone is one anamnesis pass: the block replaces the ranges at their place. A pass for a
+// jump takes effect with the jump's JumpIntended, so that a jump that is not performed removes
+// nothing.
 type PassDone struct {
 	Ranges      []Range  `json:"ranges"`
 	RangeTokens int      `json:"range_tokens"`
@@ -379,15 +377,15 @@ type PassDone struct {
 	Writer      string   `json:"writer"`                // model | extractor | mail
 	Fallback    string   `json:"fallback,omitempty"`    // why the extractor wrote all or a part
 	Dropped     int      `json:"dropped"`               // statements that failed grounding
-	// MessagesRemoved, of trigger mail, is how many messages of the context the
-	// block replaces; RangeTokens is then what they had there.
+	// MessagesRemoved, of trigger mail, is how many messages of the context the block
+	// replaces; RangeTokens is their size there.
 	MessagesRemoved int   `json:"messages_removed,omitempty"`
 	Calls           int   `json:"calls"` // model calls
 	Usage           Usage `json:"usage"`
 	Millis          int64 `json:"ms"`
 }
 
-// NoticeGiven is a line of the program to the model.
+// NoticeGiven is a message of the program to the model.
 type NoticeGiven struct {
 	Text string `json:"text"`
 }

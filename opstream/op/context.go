@@ -1,7 +1,7 @@
 package op
 
-// ContextMasked puts one line each in the place of tool results that the
-// context held in full. What was there stays in the stream: recall opens it.
+// ContextMasked replaces tool results in the context by one line each. The full results stay
+// in the stream, where recall opens them.
 type ContextMasked struct {
 	Results []MaskedResult `json:"results"`
 	Before  int            `json:"before"` // tokens of the context before
@@ -14,7 +14,7 @@ type ContextMasked struct {
 // MaskedResult is one result that was masked.
 type MaskedResult struct {
 	Seq  uint64 `json:"seq"`  // of the tool.returned
-	Line string `json:"line"` // what stands in its place
+	Line string `json:"line"` // replaces it
 	Tok  int    `json:"tok"`  // tokens of the line
 }
 

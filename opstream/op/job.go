@@ -1,6 +1,6 @@
 package op
 
-// JobStarted says that a command runs in the background: its call has returned.
+// JobStarted records that a command runs in the background: its call has returned.
 type JobStarted struct {
 	Job       string `json:"job"`     // its id, such as bg_1
 	Call      string `json:"call"`    // the call that began it
@@ -22,7 +22,7 @@ type JobEnded struct {
 	Why    string `json:"why"`
 	Exit   int    `json:"exit"`
 	Bytes  int64  `json:"bytes"`            // of output
-	Notice string `json:"notice,omitempty"` // what the model is told
+	Notice string `json:"notice,omitempty"` // shown to the model
 	// Network says that text from outside may be in the output: a subagent's answer,
 	// when the subagent had any.
 	Network bool `json:"network,omitempty"`

@@ -8,8 +8,8 @@ import (
 	"anamnesis/orchestrator/state"
 )
 
-// family is what a task and its subagents have in common in this process: one
-// user who is asked, one budget, one clock, one set of secrets recognised so far.
+// family is the shared state of a task and its subagents in this process: one user who is
+// asked, one budget, one clock, one set of recognised secrets.
 type family struct {
 	begun time.Time
 	askMu sync.Mutex // held while the user is asked
@@ -26,8 +26,8 @@ func newFamily(now time.Time) *family {
 	return &family{begun: now, spent: make(map[string]state.Used), before: make(map[string]state.Used), taken: make(map[string]bool)}
 }
 
-// tell sets what a task has used. Its subagents that ended are in its figures, and no
-// longer counted beside it.
+// tell sets what a task has used. Subagents that ended are included in its figures and no
+// longer counted separately.
 func (f *family) tell(task string, now state.Used, subagents []state.BegunSubagent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -40,7 +40,7 @@ func (f *family) tell(task string, now state.Used, subagents []state.BegunSubage
 	f.spent[task] = now.Minus(f.before[task])
 }
 
-// others is what the family has used without what one of it says it used.
+// others is what the rest of the family has used.
 func (f *family) others(own state.Used) state.Used {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +52,7 @@ func (f *family) others(own state.Used) state.Used {
 	return state.Used{Tokens: max(sum.Tokens, 0), Steps: max(sum.Steps, 0), USD: max(sum.USD, 0)}
 }
 
-// take reserves a subagent's task; false: it is at work already.
+// take reserves a subagent's task. It returns false if the subagent is at work already.
 func (f *family) take(task string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,14 +63,14 @@ func (f *family) take(task string) bool {
 	return true
 }
 
-// leave says that a subagent is no longer at work.
+// leave records that a subagent is no longer at work.
 func (f *family) leave(task string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.taken, task)
 }
 
-// joins says what a subagent had used before it begins.
+// joins records what a subagent had used before it begins.
 func (f *family) joins(task string, had state.Used) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,7 +78,7 @@ func (f *family) joins(task string, had state.Used) {
 	f.spent[task] = state.Used{}
 }
 
-// atWork reports whether a subagent is.
+// atWork reports whether a subagent is at work.
 func (f *family) atWork(task string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -15,16 +15,15 @@ import (
 	"anamnesis/orchestrator/workspace"
 )
 
-// JumpNow makes a jump for a user in a task that is not running. What a
-// dead process left open is closed first: its jump is finished if it had begun,
-// and is the one that was asked for if it leads there, and dropped if not, and
-// calls that never began are not begun. A world that
-// the store no longer holds is ErrNotJumped and worldstate.ErrCorrupt.
+// JumpNow performs a user's jump in a task that is not running. It first closes what a dead
+// process left open: a jump that had begun is finished; one that was requested is this jump if
+// it has the same target, and is dropped otherwise; calls that never began do not run. A world
+// that the store has lost is ErrNotJumped and worldstate.ErrCorrupt.
 func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.TaskResumed) (*op.JumpDone, error) {
 	if err := t.State().CanJump(j.To); err != nil {
 		return nil, err
 	}
-	// Once begun, a jump is made: an interruption cuts the pass short.
+	// Once begun, a jump is completed: an interruption only shortens the pass.
 	keep, was := context.WithoutCancel(ctx), t.State().Jumping
 	if err := t.takeOver(ctx, keep, resumed, "Not run: the user jumped before it began."); err != nil {
 		return nil, err
@@ -37,7 +36,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 	begun := t.State().Last
 	j.By = state.ByUser
 	bodies := []op.Body{&j}
-	if p := t.State().Pending; p != nil { // one write: one of the two jumps stands
+	if p := t.State().Pending; p != nil { // one write: exactly one of the two jumps is recorded
 		bodies = append(dropped(p, "the user jumped instead"), &j)
 	}
 	if err := t.Record(keep, bodies...); err != nil {
@@ -50,16 +49,16 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 	}
 	done, err := t.jumpEnd(begun)
 	if errors.Is(err, state.ErrNotJumped) {
-		if gone := t.jumpable(keep, j); gone != nil { // the record has no more than words
+		if gone := t.jumpable(keep, j); gone != nil { // the record has the text only
 			return nil, fmt.Errorf("%w: %w", state.ErrNotJumped, gone)
 		}
 	}
 	return done, err
 }
 
-// takeOver records that this process continues, and closes what a dead one left
-// open: its jump is finished if it had begun, its restore told of, and calls that never began are not
-// begun, as notRun says.
+// takeOver records that this process continues the task, and closes what a dead process left
+// open: its jump is finished if it had begun, its restore is reported, and calls that never
+// began are closed with the text notRun.
 func (t *Task) takeOver(ctx, keep context.Context, resumed *op.TaskResumed, notRun string) error {
 	if err := t.Record(keep, resumed); err != nil {
 		return err
@@ -106,12 +105,11 @@ func (t *Task) jumpEnd(seq uint64) (*op.JumpDone, error) {
 	return nil, fmt.Errorf("%w: jump ended without a record", state.ErrStream)
 }
 
-// performJump makes the pending jump: pass, plan, intent, restore, notice.
-// Every file and commit an operation names is durable before it is named, so
-// that a crash anywhere leaves the jump either not begun or to be finished.
-// What runs in the background is ended once the jump can be planned, since
-// nothing starts it again. When ctx ends, the pass is cut short and the
-// extractor writes in the model's place; the jump is made all the same.
+// performJump performs the pending jump: pass, plan, intent, restore, notice. Every file and
+// commit an operation names is durable before it is named, so that a crash leaves the jump
+// either not begun or to be finished. Background commands are ended only when the jump can be
+// planned, since nothing restarts them. If ctx ends, the extractor replaces the model in the
+// pass; the jump is completed.
 func (t *Task) performJump(ctx, keep context.Context) error {
 	j := t.State().Pending
 	from, to := t.State().Current, j.To
@@ -137,12 +135,12 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 		err = t.Passes(ctx, keep, j, discarded)
 	}
 	if errors.Is(err, opstream.ErrCorrupt) {
-		return t.dropJump(keep, err.Error()) // else no resume could ever continue
+		return t.dropJump(keep, err.Error()) // otherwise no resume could continue
 	}
 	if err != nil {
 		return err
 	}
-	// The pass took its time: what changed meanwhile is saved, too.
+	// Save what changed during the pass.
 	if w, err = t.PlanRestore(keep, j, w); err != nil {
 		why := err.Error()
 		if len(ended) > 0 {
@@ -161,9 +159,8 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	return t.finishJump(keep, w)
 }
 
-// jumpable says why a jump cannot be made, as far as that is known before anything
-// is done for it: the world of the step is not restorable, or what it has to
-// read is damaged, of which the model is told.
+// jumpable returns why a jump cannot be performed, as far as that is known in advance: the
+// world of the step is lost, or the records it needs are damaged.
 func (t *Task) jumpable(ctx context.Context, j op.JumpRequested) error {
 	if err := t.Restorable(ctx, j.To); err != nil {
 		return err
@@ -171,9 +168,9 @@ func (t *Task) jumpable(ctx context.Context, j op.JumpRequested) error {
 	return workspace.ReadableFor(t.State(), t.Journal.Log(), j, t.TaintRead())
 }
 
-// finishJump restores the world of a jump whose intent is recorded, and records its
-// end. Planned is the plan that the intent names; if nil, a process that died
-// recorded the intent, and it is planned anew.
+// finishJump restores the world of a jump whose intent is recorded, and records its end.
+// planned is the plan that the intent names. If nil, another process recorded the intent, and
+// a new plan is made.
 func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) error {
 	j := t.State().Jumping
 	m, err := t.CarryOut(ctx, j, planned)
@@ -215,8 +212,8 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 	return t.Record(ctx, done)
 }
 
-// liveAgain says which notes describe states that a forward jump returned to:
-// what failed there may hold again, and what was repaired since does not.
+// liveAgain returns the notes about states that a forward jump returned to: earlier failures
+// may hold again, and later repairs do not.
 func (t *Task) liveAgain(j *state.Jumping) string {
 	var again []int
 	left := t.State().Steps.PathSet(j.From)

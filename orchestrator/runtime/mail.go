@@ -15,12 +15,12 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// A D-Mail replaces everything in the context that came after a checkpoint by
-// a message that the agent wrote itself. Its request and its pass are those of
-// a jump, so that the loop guard and a crash meet nothing new; it ends with
-// op.MailDelivered, or where the files go back, too, with the jump.
+// A D-Mail replaces everything in the context after a checkpoint by a message that the agent
+// wrote. Its request and its pass are those of a jump, so that the loop guard and crash
+// recovery need no further cases. It ends with op.MailDelivered, or, if files are restored,
+// with the jump.
 
-// toolSendDMail is the tool whose presence shows in the step marks.
+// toolSendDMail is the tool whose presence shows checkpoints in the step marks.
 const toolSendDMail = "SendDMail"
 
 // maxMarked is how many checkpoints the tool dmail numbers in one task.
@@ -30,7 +30,7 @@ const (
 	writerMail = "mail"
 )
 
-// notScheduled is the result of a call whose jump or D-Mail came second.
+// notScheduled is the result of a second jump or D-Mail in one step.
 func notScheduled(j *op.JumpRequested, err error) tool.Result {
 	if j.Mail != nil {
 		return tool.Errorf("Not sent: %v.", err)
@@ -38,7 +38,7 @@ func notScheduled(j *op.JumpRequested, err error) tool.Result {
 	return tool.Errorf("Not scheduled: %v.", err)
 }
 
-// CheckMail says how a D-Mail would be sent, or what is wrong with it.
+// CheckMail returns the jump that sends a D-Mail, or why it cannot be sent.
 func (tl taskTimeline) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 	s := tl.t.State()
 	to := m.Checkpoint
@@ -69,7 +69,7 @@ func (tl taskTimeline) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 	return &op.JumpRequested{To: to, Reason: "D-Mail: " + notice.OneLine(m.Message, notice.MaxDelivered), Mail: &m}, nil
 }
 
-// MarkCheckpoint numbers the end of the present step.
+// MarkCheckpoint numbers the end of the step under way.
 func (tl taskTimeline) MarkCheckpoint(ctx context.Context, call string) (int, error) {
 	return tl.t.markCheckpoint(context.WithoutCancel(ctx), call)
 }
@@ -86,7 +86,7 @@ func (t *Task) markCheckpoint(ctx context.Context, call string) (int, error) {
 	return number, err
 }
 
-// stepMark is the line that ends a step for the model.
+// stepMark is the line that ends a step in the context.
 func (t *Task) stepMark(id int) string {
 	mark := fmt.Sprintf("[step %d]", id)
 	if slices.Contains(t.State().Opened.Tools, toolSendDMail) {
@@ -95,8 +95,8 @@ func (t *Task) stepMark(id int) string {
 	return mark
 }
 
-// deliverMail takes what came after a checkpoint out of the context and puts
-// the D-Mail in its place. No file moves.
+// deliverMail removes what came after a checkpoint from the context and inserts the D-Mail. No
+// file moves.
 func (t *Task) deliverMail(ctx context.Context) error {
 	j := t.State().Pending
 	if err := t.mailPass(ctx, j); err != nil {
@@ -105,9 +105,9 @@ func (t *Task) deliverMail(ctx context.Context) error {
 	return t.Record(ctx, &op.MailDelivered{From: t.State().Current, To: j.To, Reason: j.Reason})
 }
 
-// mailPass records what stands for the steps after the checkpoint. It takes
-// effect when the D-Mail is delivered, or with its jump; one that an earlier
-// process recorded is not made again.
+// mailPass records the pass that replaces the steps after the checkpoint. It takes effect when
+// the D-Mail is delivered, or with its jump. A pass that an earlier process recorded is
+// reused.
 func (t *Task) mailPass(ctx context.Context, j *state.Pending) error {
 	if len(j.Passes) > 0 {
 		return nil

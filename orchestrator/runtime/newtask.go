@@ -9,7 +9,7 @@ import (
 	"anamnesis/orchestrator/redact"
 )
 
-// New is what a new task is made of.
+// New describes a new task.
 type New struct {
 	ID       string // see NewTaskID
 	Dir      string
@@ -28,7 +28,7 @@ type New struct {
 	Writable []string        // see op.TaskOpened; absolute, without links
 	MaxSteps int
 	Tools    []string // beside those that every agent has
-	// Mark is the word of the task's marks, for runs that must repeat to the byte;
+	// Mark is the word of the task's marks, for runs that must be reproducible to the byte;
 	// empty: a random one.
 	Mark   string
 	System string    // the system prompt, filled in
@@ -41,7 +41,7 @@ type New struct {
 
 	Redact []string // see op.TaskOpened
 
-	Experiment  bool // each unreviewed card is kept from a random tenth of such tasks
+	Experiment  bool // see op.TaskOpened
 	NoFinalPass bool // the paths the task leaves are not read at its end
 
 	Origin *op.Origin // see op.TaskOpened
@@ -49,9 +49,9 @@ type New struct {
 	Parent *op.Parent // the task that a subagent's task is a part of
 }
 
-// CheckNames refuses names that would be recorded as they are and hold a secret, or
-// cannot be recorded because they are not UTF-8. It returns ErrSecretName, which does
-// not show the secret, or ErrNotText.
+// CheckNames rejects names that would be recorded unchanged and hold a secret, or that cannot
+// be recorded because they are not UTF-8. It returns ErrSecretName, which does not show the
+// secret, or ErrNotText.
 func (n *New) CheckNames(secrets []redact.Secret) error {
 	for _, path := range append([]string{n.Dir}, n.Writable...) {
 		if !utf8.ValidString(path) {
@@ -67,7 +67,7 @@ func (n *New) CheckNames(secrets []redact.Secret) error {
 	return nil
 }
 
-// Parent is the task whose subagent this is; empty for others.
+// parent returns the task whose subagent this is; empty for others.
 func (n *New) parent() string {
 	if n.Parent == nil {
 		return ""

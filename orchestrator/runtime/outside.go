@@ -13,11 +13,11 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// ErrCallOpen: another agent's call is under way, so that the world is not at rest.
+// ErrCallOpen: another agent's call is in progress, so the world may change.
 var ErrCallOpen = errors.New("a call is under way")
 
-// Outside drives a task whose agent is another program. What that agent does is
-// recorded as its hooks tell; no model is asked and no tool is run.
+// Outside drives a task whose agent is another program. It records what that agent's hooks
+// report; it asks no model and runs no tool.
 type Outside struct{ *Task }
 
 // Open returns the calls that have no result yet.
@@ -32,12 +32,12 @@ func (t Outside) Open() []op.Call {
 	return open
 }
 
-// Writing reports whether one of the calls that have no result yet may change files.
+// Writing reports whether a call without a result may change files.
 func (t Outside) Writing() bool {
 	return t.State().Reply != nil && slices.ContainsFunc(t.State().OpenCalls(), func(c state.CallState) bool { return c.Changes })
 }
 
-// Said records words of the user, and saves the world where it never was saved.
+// Said records words of the user, and saves the world if it was never saved.
 func (t Outside) Said(ctx context.Context, text string) error {
 	if err := t.Record(ctx, &op.UserSaid{Text: text, Source: op.SourceRequest}); err != nil {
 		return err
@@ -45,20 +45,20 @@ func (t Outside) Said(ctx context.Context, text string) error {
 	return t.Advance(ctx)
 }
 
-// Begin records that a call is about to run. The world is looked at first where the
-// call may write and none is open: what changed since the last look is the user's. A
-// call that begins while another is open joins its step.
+// Begin records that a call is about to run. If the call may write and none is in progress, it
+// first saves what changed since the last look, as the user's. A call that begins while
+// another is in progress joins its step.
 func (t Outside) Begin(ctx context.Context, c op.Call, writes bool) error {
 	return t.begin(ctx, c, writes, writes)
 }
 
-// Began records a call that runs already and may have changed the world: what changed
-// since the last look counts as the call's.
+// Began records a call that runs already and may have changed the world: changes since the
+// last look count as the call's.
 func (t Outside) Began(ctx context.Context, c op.Call, writes bool) error {
 	return t.begin(ctx, c, writes, false)
 }
 
-// Look saves what the user changed since the last look, where no call is open.
+// Look saves what the user changed since the last look, unless a call is in progress.
 func (t Outside) Look(ctx context.Context) error {
 	if len(t.Open()) > 0 || !t.State().Turn.Open {
 		return nil
@@ -71,7 +71,7 @@ func (t Outside) Look(ctx context.Context) error {
 
 func (t Outside) begin(ctx context.Context, c op.Call, writes, look bool) error {
 	if slices.ContainsFunc(t.Open(), func(o op.Call) bool { return o.ID == c.ID }) {
-		return nil // told twice
+		return nil // reported twice
 	}
 	reply := &op.ModelReplied{Calls: []op.Call{c}, Finish: "tool_calls", Joins: len(t.Open()) > 0}
 	bodies := []op.Body{reply, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, Changes: writes, Effects: writes}}
@@ -94,9 +94,9 @@ func (t Outside) begin(ctx context.Context, c op.Call, writes, look bool) error 
 	return t.Record(ctx, bodies...)
 }
 
-// Returned records a call's result, and ends the step where no other call is open. A
-// result of a call whose beginning was not told begins it, too. The text names a card
-// about the error, if there is one.
+// Returned records a call's result, and ends the step if no other call is in progress. A
+// result of a call that never began also begins it. lesson names a card about the error, if
+// there is one.
 func (t Outside) Returned(ctx context.Context, c op.Call, writes bool, b *op.ToolReturned) (lesson string, err error) {
 	if !slices.ContainsFunc(t.Open(), func(o op.Call) bool { return o.ID == b.Call }) {
 		if err := t.Began(ctx, c, writes); err != nil {
@@ -117,8 +117,8 @@ func (t Outside) Returned(ctx context.Context, c op.Call, writes bool, b *op.Too
 	return lesson, t.Advance(ctx)
 }
 
-// Answered records the agent's last words of a turn, and ends it: the cards of what
-// failed and then worked are written. Calls without a result are of unknown outcome.
+// Answered records the agent's last words of a turn, and ends the turn. It writes the cards of
+// repairs. Calls without a result have an unknown outcome.
 func (t Outside) Answered(ctx context.Context, text string) error {
 	if err := t.Unknown(ctx); err != nil || !t.State().Turn.Open {
 		return err
@@ -129,7 +129,7 @@ func (t Outside) Answered(ctx context.Context, text string) error {
 	return t.Advance(ctx)
 }
 
-// Unknown closes the calls that have no result.
+// Unknown closes calls that have no result.
 func (t Outside) Unknown(ctx context.Context) error {
 	for _, c := range t.Open() {
 		if err := t.Record(ctx, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: "No result was told.", IsError: true, Unknown: true}); err != nil {
@@ -153,8 +153,8 @@ func (t Outside) Checkpoint(ctx context.Context, note string) (step int, err err
 	return t.State().Current, nil
 }
 
-// Advance performs what follows from the record without the agent: it recalls cards,
-// saves the world, finishes a jump, learns, and ends the turn.
+// Advance performs what follows from the record without the agent: it recalls cards, saves the
+// world, finishes a jump, learns, and ends the turn.
 func (t Outside) Advance(ctx context.Context) error {
 	for {
 		if err := t.Settle(); err != nil {
@@ -178,8 +178,8 @@ func (t Outside) Advance(ctx context.Context) error {
 	}
 }
 
-// News returns what the agent has not been told yet, since an operation: recalled
-// cards, changes of the user's, and what follows from jumps.
+// News returns what the agent has not been shown since an operation: recalled cards, changes
+// by the user, and the results of jumps.
 func (t Outside) News(after uint64) (string, error) {
 	ops, err := t.Ops(op.Range{First: after + 1, Last: t.State().Last})
 	if err != nil || after >= t.State().Last {

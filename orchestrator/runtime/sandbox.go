@@ -12,15 +12,15 @@ import (
 	"anamnesis/orchestrator/workspace"
 )
 
-// sandbox is what holds the commands of a task in, once it was found out.
+// sandbox is the confinement of a task's commands, once it was determined.
 type sandbox struct {
 	boxMu sync.Mutex // guards the others
 	tried bool
 	box   *guard.Sandbox
 }
 
-// Sandbox is what the task's commands are held in; nil: nothing. The first call
-// finds out what this machine has for it. It may be called from any goroutine.
+// Sandbox returns the confinement of the task's commands, nil if there is none. The first call
+// examines this machine. It may be called from any goroutine.
 func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
 	t.boxMu.Lock()
 	defer t.boxMu.Unlock()
@@ -41,7 +41,7 @@ func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
 	return box, nil
 }
 
-// confinement is what the task's commands are to be held in.
+// confinement returns how the task's commands are to be confined.
 func (t *Task) confinement() guard.Confinement {
 	if t.opts.Sandbox != "" {
 		return t.opts.Sandbox
@@ -49,12 +49,12 @@ func (t *Task) confinement() guard.Confinement {
 	return guard.Confinement(t.State().Opened.Sandbox)
 }
 
-// beside are the directories beside the world that the task's commands may write.
+// beside returns the directories beside the world that the task's commands may write.
 func (t *Task) beside() []string {
 	return append(slices.Clone(t.State().Opened.Writable), t.Home.Cache())
 }
 
-// sandboxFor is the sandbox of a call that runs a command or a program.
+// sandboxFor returns the sandbox of a call that runs a command or a program.
 func (t *Task) sandboxFor(ctx context.Context, spec tool.Spec) (*guard.Sandbox, error) {
 	if spec.Command == "" && !spec.Runs {
 		return nil, nil

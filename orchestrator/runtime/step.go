@@ -23,7 +23,8 @@ import (
 	"anamnesis/orchestrator/workspace"
 )
 
-// byLesson is the decision that holds a call which a card says fails in this project.
+// byLesson is the decision that holds a call of which a card says that it fails in this
+// project.
 const byLesson = "guard:lesson"
 
 // maxReadOnlyParallel is how many read-only calls of one reply run at once.
@@ -34,18 +35,17 @@ type Outcome struct {
 	Reason string // done | interrupted | limit | stuck | failed | idle
 	Detail string
 	Answer string // the agent's last words
-	// Learned are the cards that came of the paths the turn had left, when it
-	// was done.
+	// Learned are the cards written from abandoned paths when the turn was done.
 	Learned []string
 	Err     error // the model's fault, when Reason is failed
 }
 
-// Run executes actions until the turn ends: the agent answered, a limit was reached,
-// or ctx was cancelled, which ends the turn with everything recorded. An error
-// is a failure of the program or of its stores; the task can be opened again.
+// Run executes actions until the turn ends: the agent answered, a limit was reached, or ctx
+// was cancelled, which ends the turn with everything recorded. An error is a failure of the
+// program or its stores; the task can be opened again.
 func (t *Task) Run(ctx context.Context) (Outcome, error) {
-	// What has begun is recorded even after ctx ends, and only effects are cut
-	// short: keep carries the values and not the cancellation.
+	// Operations are recorded even after ctx ends; only effects are cut short. keep carries
+	// the values without the cancellation.
 	keep := context.WithoutCancel(ctx)
 	for {
 		if err := errors.Join(t.Settle(), t.left.Close(keep)); err != nil {
@@ -87,8 +87,8 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// interruptible says which actions are not begun any more once the user
-// wants the turn to end. What closes a step or a turn always runs.
+// interruptible reports whether an action is omitted once the user ends the turn. Actions that
+// close a step or a turn always run.
 func interruptible(k state.ActionKind) bool {
 	switch k {
 	case state.ActAsk, state.ActRecall, state.ActJump, state.ActMail, state.ActFoldOldest, state.ActReflect, state.ActAskUser:
@@ -97,7 +97,7 @@ func interruptible(k state.ActionKind) bool {
 	return false
 }
 
-// perform does one action. The first result is the model's fault, if it had one.
+// perform executes one action. The first result is the model's fault, if it had one.
 func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Fault, error) {
 	switch act.Kind {
 	case state.ActRecall:
@@ -138,7 +138,7 @@ func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Faul
 	return nil, fmt.Errorf("no way to perform action %d", act.Kind)
 }
 
-// dropJump gives up the pending jump and tells the model why.
+// dropJump drops the pending jump and notifies the model.
 func (t *Task) dropJump(ctx context.Context, why string) error {
 	return t.Record(ctx, dropped(t.State().Pending, why)...)
 }
@@ -162,8 +162,8 @@ func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 	return Outcome{Reason: act.Reason, Detail: t.Journal.RedactText(act.Detail), Answer: t.State().Answer, Learned: t.State().Turn.Learned}, nil
 }
 
-// interrupted ends the turn because the user wanted it. A jump the agent
-// had scheduled belongs to the step that was cut short and goes with it.
+// interrupted ends the turn at the user's request. A jump that the agent scheduled belongs to
+// the interrupted step and is dropped with it.
 func (t *Task) interrupted(ctx context.Context) (Outcome, error) {
 	if p := t.State().Pending; p != nil && p.By == state.ByAgent {
 		if err := t.dropJump(ctx, "the step was interrupted"); err != nil {
@@ -185,8 +185,8 @@ func (t *Task) failed(ctx context.Context, f *model.Fault) (Outcome, error) {
 	return Outcome{Reason: "failed", Detail: f.Error(), Answer: t.State().Answer, Err: f}, nil
 }
 
-// ask sends the projection and records the reply. What the user has queued is recorded
-// instead: the next request holds it.
+// ask sends the projection and records the reply. If the user has queued words, it records
+// those instead: the next request includes them.
 func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 	if t.opts.Queued != nil {
 		if text := t.opts.Queued(); text != "" {
@@ -251,9 +251,9 @@ func (t *Task) weigh(req model.Request) (hash string, tokens int, err error) {
 	return hex.EncodeToString(sum[:]), t.State().ContextTokens(), nil
 }
 
-// runCalls runs the calls of a reply: at once when all only read and no order
-// matters, otherwise in order. Every call gets a result, also when the turn is
-// interrupted or its time is over.
+// runCalls runs the calls of a reply: concurrently if all only read and no order matters,
+// otherwise in order. Every call gets a result, even when the turn is interrupted or its time
+// is over.
 func (t *Task) runCalls(ctx, keep context.Context, calls []state.CallState) error {
 	if t.offers == nil { // an earlier process asked the model
 		if err := t.refreshTools(ctx, keep); err != nil {
@@ -371,7 +371,7 @@ func (t *Task) runWithNote(ctx, keep context.Context, c op.Call, note string) er
 	return t.finishCall(keep, c, res, again.Last, t.Now().Sub(start))
 }
 
-// callEnv is what a call sees of the task. What it leaves is recorded with keep.
+// callEnv is a call's environment. Its records use keep.
 func (t *Task) callEnv(keep context.Context, c op.Call, root *os.Root) *tool.Env {
 	env := &tool.Env{
 		Call: c.ID, Root: root, Dir: t.Dir, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: t.gate, Redactor: t.Journal.Redactor(), Jobs: t.Jobs, Todos: t.CurrentTodos,
@@ -397,7 +397,7 @@ func (t *Task) callEnv(keep context.Context, c op.Call, root *os.Root) *tool.Env
 	return env
 }
 
-// previewEdit shows what a call is about to change, without secrets.
+// previewEdit shows what a call is about to change, redacted.
 func (t *Task) previewEdit(env *tool.Env, c op.Call, args json.RawMessage) {
 	changes, ok := file.Preview(env, c.Name, args)
 	if !ok {
@@ -409,8 +409,8 @@ func (t *Task) previewEdit(env *tool.Env, c op.Call, args json.RawMessage) {
 	t.opts.Editing(c, changes)
 }
 
-// finishCall records a call's result. repeats is the earlier result of the same
-// call, 0 where there is none.
+// finishCall records a call's result. repeats is the earlier result of the same call, 0 if
+// there is none.
 func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repeats uint64, took time.Duration) error {
 	if res.Jump != nil {
 		j := *res.Jump
@@ -449,7 +449,7 @@ func (t *Task) saveWorld(ctx context.Context) error {
 	return t.SaveStep(ctx, t.stepMark(id)+t.gate.CiteLine(id))
 }
 
-// withinTime is a context that ends with the time this process may work.
+// withinTime returns a context that ends when this process's time is used up.
 func (t *Task) withinTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	if t.opts.Limits.Time <= 0 {
 		return context.WithCancel(ctx)

@@ -16,9 +16,8 @@ import (
 // maxReflectError is how much of a failed reflection's error is recorded, in bytes.
 const maxReflectError = 600
 
-// reflect asks the Reflect-Agent about the pending jump and records what came
-// of it. Nothing of a reflection that a crash or an interruption cut short is
-// kept: it is asked again.
+// reflect asks the Reflect-Agent about the pending jump and records the result. A reflection
+// that a crash or an interruption cut short is discarded and asked again.
 func (t *Task) reflect(ctx, keep context.Context) error {
 	p := t.State().Pending
 	m := t.opts.Reflect
@@ -44,7 +43,7 @@ func (t *Task) reflect(ctx, keep context.Context) error {
 	took := t.Now().Sub(start).Milliseconds()
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil // interrupted: the jump goes with the turn
+			return nil // interrupted: the jump is dropped with the turn
 		}
 		return t.Record(keep, &op.ReflectFailed{
 			To: p.To, Why: notice.OneLine(why(err), maxReflectError), Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
@@ -57,7 +56,7 @@ func (t *Task) reflect(ctx, keep context.Context) error {
 	})
 }
 
-// why is a reflection's error without the words around it.
+// why returns a reflection's error without its wrapping.
 func why(err error) string {
 	var f *model.Fault
 	if errors.As(err, &f) {
@@ -66,8 +65,8 @@ func why(err error) string {
 	return err.Error()
 }
 
-// jumpReasons returns the reasons of the agent's jumps back to a step, oldest
-// first, as many as the loop guard counts. It reads those operations alone.
+// jumpReasons returns the reasons of the agent's jumps back to a step, oldest first, as many
+// as the loop guard counts. It reads only those operations.
 func (t *Task) jumpReasons(to int) ([]string, error) {
 	var out []string
 	jumps := t.State().BackwardJumps(to)
@@ -88,7 +87,7 @@ func (t *Task) jumpReasons(to int) ([]string, error) {
 	return out, nil
 }
 
-// reflectSource is what the Reflect-Agent sees of the task.
+// reflectSource is the Reflect-Agent's view of the task.
 type reflectSource struct{ t *Task }
 
 // Outline implements reflect.Source.
@@ -103,17 +102,17 @@ func (s reflectSource) Cards(ctx context.Context, query string) (string, error) 
 	return text, err
 }
 
-// askUser puts a question to the user at hand and records the answer, as
-// their words. false: there is none.
+// askUser asks the user a question and records the answer as their words. It returns false if
+// there is no answer.
 func (t *Task) askUser(ctx, keep context.Context, question string) (bool, error) {
 	_, ok, err := t.askFor(ctx, keep, question)
 	return ok, errors.Join(err, t.Settle())
 }
 
-// askFor puts a question to the user at hand, one at a time, and makes the
-// answer durable as their words. It may be called from any goroutine.
+// askFor asks the user, one question at a time, and makes the answer durable as their words.
+// It may be called from any goroutine.
 func (t *Task) askFor(ctx, keep context.Context, question string) (answer string, ok bool, err error) {
-	if t.State().Reply != nil { // else the next look is before anything of ours
+	if t.State().Reply != nil { // otherwise the next look precedes any action of this program
 		if err := t.BeforeWait(keep); err != nil {
 			return "", false, err
 		}

@@ -23,11 +23,11 @@ import (
 // maxSubagents is how many subagents one task begins.
 const maxSubagents = 1000
 
-// Subagent is an agent that a task can hand work to by the tool Task.
+// Subagent is an agent that the tool Task hands work to.
 type Subagent struct {
 	Spec op.Agent
-	// Offers says which tools it is offered; nil: all. The tools that move a task
-	// in its own past, and Task, never are.
+	// Offers reports which tools it is offered; nil: all. Task and tools that rewind are never
+	// offered.
 	Offers func(name string, looks bool) bool
 	// System returns its system prompt for the directory it works in; nil: none.
 	System func(dir string) string
@@ -49,7 +49,7 @@ type SubagentModel struct {
 // goroutines of calls.
 type taskSubagents struct{ t *Task }
 
-// refused is what the model is told of a subagent that does not begin.
+// refused is the result of a call whose subagent does not begin.
 func refused(format string, args ...any) error {
 	return &tool.CallError{Tool: subagent.ToolName, Text: subagent.ToolName + " was not run: " + fmt.Sprintf(format, args...) + "."}
 }
@@ -61,7 +61,7 @@ func (ts taskSubagents) Begin(ctx context.Context, s tool.SubagentStart) (tool.S
 	if i < 0 {
 		return nil, refused("there is no subagent %q", s.Agent)
 	}
-	keep := context.WithoutCancel(ctx) // what has begun is recorded
+	keep := context.WithoutCancel(ctx) // operations are recorded even after ctx ends
 	w := &working{t: t, start: s, spec: t.opts.Subagents[i]}
 	var err error
 	if s.Resume == "" {
@@ -126,8 +126,8 @@ func (w *working) create(ctx context.Context) error {
 	return nil
 }
 
-// name finds a free name for the subagent's task and takes it. Subagents that
-// begin at the same time are numbered in the order of their calls.
+// name reserves a free name for the subagent's task. Subagents that begin at the same time are
+// numbered in the order of their calls.
 func (w *working) name() error {
 	first := len(w.t.State().Subagents) + 1
 	for _, c := range w.t.State().Reply.Calls {
@@ -149,7 +149,7 @@ func (w *working) name() error {
 	return refused("this task has begun %d subagents, and may begin no more", maxSubagents)
 }
 
-// resume takes the task of a subagent up again.
+// resume resumes the task of a subagent.
 func (w *working) resume(ctx context.Context) error {
 	t, s := w.t, w.start
 	known := t.State().Subagents
@@ -185,7 +185,7 @@ func (w *working) resume(ctx context.Context) error {
 	return nil
 }
 
-// goOn records the new words, after what became of the files meanwhile.
+// goOn records the new words, after a notice of what changed in the files meanwhile.
 func (w *working) goOn(ctx context.Context) error {
 	c := w.child
 	changes, err := c.ChangedSinceLast(ctx)
@@ -204,7 +204,7 @@ func (w *working) goOn(ctx context.Context) error {
 	return c.Resume(ctx, w.start.Prompt, to)
 }
 
-// model is what answers, with what is recorded of it.
+// model returns the model that answers, with what is recorded of it.
 func (s *Subagent) model(t *Task) SubagentModel {
 	if s.Model != nil {
 		return *s.Model
@@ -215,8 +215,8 @@ func (s *Subagent) model(t *Task) SubagentModel {
 	}
 }
 
-// subagentOptions are a subagent's surroundings: the task's, and never more
-// than it may itself.
+// subagentOptions are a subagent's options: the task's, with no further permission than the
+// task has.
 func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, error) {
 	rules, err := t.gate.Rules()
 	if err != nil {
@@ -239,7 +239,7 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 	}
 	o.Model, o.Rules, o.Event = s.model(t).Model, rules, follow(s.Spec.Name, t.Dir, start.Progress)
 	o.Tools = t.tools.Only(func(spec tool.Spec) bool { return s.offers(spec) })
-	// What its own rules allow, the task's must not refuse or ask about.
+	// A call that its own rules allow must not be refused, or need approval, by the task's.
 	o.above = func(f approval.Facts) approval.Decision { return approval.Decide(mode, f, parents) }
 	o.Approval = string(approval.StricterMode(mode, approval.Mode(s.Spec.Approval)))
 	o.Sandbox = t.confinement()
@@ -265,8 +265,7 @@ func (s *Subagent) offers(spec tool.Spec) bool {
 	return !spec.Delegates && !spec.Rewinds && (s.Offers == nil || s.Offers(spec.Name, spec.Looks()))
 }
 
-// follow shows a user what a subagent does in the task's directory; nil where
-// nobody looks.
+// follow shows a user what a subagent does in the task's directory; nil if no user watches.
 func follow(name, dir string, show func(text string)) func(op.Op) {
 	if show == nil {
 		return nil
@@ -285,9 +284,9 @@ func follow(name, dir string, show func(text string)) func(op.Op) {
 	}
 }
 
-// subagentsIn is what subagents did on the calls among some operations: the
-// commands that may have reached beyond the directory, and what the user said
-// to them. A record that cannot be read is said.
+// subagentsIn returns what subagents did during the calls among some operations: the commands
+// that may have reached beyond the directory, and what the user said to them. It reports a
+// record that cannot be read.
 func (t *Task) subagentsIn(ops []op.Op) (effects []string, words []notice.Said) {
 	seen := make(map[string]bool)
 	for _, o := range ops {

@@ -37,7 +37,7 @@ type working struct {
 // Work implements tool.Subagent.
 func (w *working) Work(ctx context.Context) (tool.SubagentEnd, error) {
 	out, err := w.child.Run(ctx)
-	if err != nil { // its stores failed, not ours
+	if err != nil { // the subagent's stores failed, not this task's
 		out.Reason, out.Detail = "failed", err.Error()
 	}
 	keep := context.WithoutCancel(ctx)
@@ -58,7 +58,7 @@ func (w *working) Work(ctx context.Context) (tool.SubagentEnd, error) {
 	return end, err
 }
 
-// tell says what came of the work.
+// tell returns the result of the work, as the model sees it.
 func (w *working) tell(ctx context.Context, out Outcome, b *op.SubagentEnded) tool.SubagentEnd {
 	answer := strings.TrimSpace(out.Answer)
 	if w.child.State().Last == w.from || b.Usage == (op.Usage{}) {
@@ -87,7 +87,7 @@ func (w *working) tell(ctx context.Context, out Outcome, b *op.SubagentEnded) to
 	return end
 }
 
-// whyNot says why a subagent stopped.
+// whyNot returns why a subagent stopped.
 func (w *working) whyNot(out Outcome) string {
 	switch {
 	case out.Reason == "interrupted":
@@ -98,8 +98,7 @@ func (w *working) whyNot(out Outcome) string {
 	return out.Reason
 }
 
-// lookedOutside reports whether text from the network may be among what some
-// operations brought.
+// lookedOutside reports whether the results of some operations may hold text from the network.
 func lookedOutside(dir string, ops []op.Op) bool {
 	open := make(map[string]string) // commands without a result, by call
 	for _, o := range ops {
@@ -123,7 +122,7 @@ func lookedOutside(dir string, ops []op.Op) bool {
 	return false
 }
 
-// writePatch adds what the subagent changed in its copy of the directory.
+// writePatch appends what the subagent changed in its copy of the directory.
 func (w *working) writePatch(ctx context.Context, sb *strings.Builder) {
 	c := w.child
 	fmt.Fprintf(sb, "\nIt worked in a copy of the directory, %s; nothing of it is in yours.", c.Dir)

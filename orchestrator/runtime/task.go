@@ -43,8 +43,8 @@ var (
 	ErrNotText = errors.New("a directory's path is not UTF-8 text")
 )
 
-// Options are the surroundings of a task in this process. The zero value has
-// no model and asks nobody.
+// Options are the environment of a task in this process. The zero value has no model and no
+// user to ask.
 type Options struct {
 	Model   model.Model // what answers; nil: the task can be looked at and jumped, not run
 	Tools   *tool.Registry
@@ -56,16 +56,15 @@ type Options struct {
 	// Ask puts a question to the user; false: no answer. nil: no user can be asked.
 	Ask      func(ctx context.Context, question string) (string, bool)
 	Approval string // overrides the task's mode in this process
-	// NoLessons leaves the results of failed commands as they are; else a card about
-	// the same error is named there.
+	// NoLessons leaves the results of failed commands unchanged; otherwise a card about the
+	// same error is named there.
 	NoLessons bool
-	// NoWarnings lets a call run that a card says fails in this project; else it is
-	// held once.
+	// NoWarnings lets a call run of which a card says that it fails in this project; otherwise
+	// the call is held once.
 	NoWarnings bool
-	// Rules are the user's and the project's standing answers, beside those the
-	// task was opened with.
+	// Rules are the user's and the project's rules, beside those the task was opened with.
 	Rules []approval.Rule
-	// Sandbox overrides what the task's commands are held in, in this process.
+	// Sandbox overrides the confinement of the task's commands in this process.
 	Sandbox guard.Confinement
 	Limits  state.Limits
 	// Subagents are the agents that the tool Task hands work to.
@@ -73,69 +72,69 @@ type Options struct {
 	// Polling names calls that may be repeated in an unchanged world, because
 	// they wait for something outside it; nil: loop.Polling.
 	Polling []loop.Pattern
-	// RunUndone lets a call that a jump has undone run in the same state of the
-	// files at once, without being asked about.
+	// RunUndone lets a call that a jump has undone run in the same state of the files without
+	// asking first.
 	RunUndone bool
-	// KnownModel says which models need no looking up before their name is used;
-	// nil: none is known.
+	// KnownModel reports which models need no research before their name is used; nil: none is
+	// known.
 	KnownModel func(name string) bool
-	Recreate   bool // OpenTask makes the world's directory again when it is gone
-	// AbandonRestore gives up a restore of the files that was interrupted, in place of
-	// finishing it; see Task.AbandonRestore.
+	Recreate   bool // OpenTask recreates a missing directory of the world
+	// AbandonRestore gives up an interrupted restore of the files instead of finishing it; see
+	// Task.AbandonRestore.
 	AbandonRestore bool
-	// Event sees every operation once it is durable, in order. It must not call
-	// the task.
+	// Event is called with every operation once it is durable, in order. It must not call the
+	// task.
 	Event func(op.Op)
-	// Delta sees a reply while it arrives; nothing of it is recorded yet.
+	// Delta is called with the parts of a reply as they arrive; they are not recorded.
 	Delta func(model.Delta)
-	// Progress sees how far a running call says it is; nothing of it is recorded.
+	// Progress is called with the progress that a running call reports; it is not recorded.
 	Progress func(c op.Call, text string)
-	// Output sees what a running command prints. Editing sees what a call is about to
-	// change, before it is asked about. Both are redacted, and not recorded.
+	// Output is called with what a running command prints, Editing with what a call is about
+	// to change, before it is approved. Both are redacted and not recorded.
 	Output  func(c op.Call, p []byte)
 	Editing func(c op.Call, changes []file.Change)
-	// Queued is called before each request. It returns what the user has to say with it,
-	// and forgets it; empty: nothing.
+	// Queued is called before each request. It returns what the user has to say with it, and
+	// forgets it; empty: nothing.
 	Queued func() string
-	// Passing sees that a pass is about to ask the model, which may take minutes;
-	// what comes of it is recorded.
+	// Passing is called when a pass is about to ask the model, which may take minutes. Its
+	// result is recorded.
 	Passing func(op.PassBegun)
 	Now     func() time.Time
-	// Stream and World are the settings of the task's stream and world; what follows
-	// from the task itself is filled in.
+	// Stream and World are the settings of the task's stream and world; the task fills in the
+	// rest.
 	Stream opstream.Options
 	World  worldstate.Options
-	// SnapshotEvery is how many operations the stream grows by, at least,
-	// until its fold is written down again; 0: journal.DefaultSnapshotEvery.
+	// SnapshotEvery is how many operations the stream must grow by before its fold is written
+	// again; 0: journal.DefaultSnapshotEvery.
 	SnapshotEvery uint64
-	// Kept is a world that stays open when the task is closed; nil: the task opens its
-	// own. Socket is where the process is asked to close the task: see
+	// Kept is a world that stays open when the task is closed; nil: the task opens its own.
+	// Socket is where other processes ask this one to close the task: see
 	// taskdir.LiveDir.KeptOpen.
 	Kept   *worldstate.World
 	Socket string
-	// Disturbed is asked after the save that ends a step. A by that is not empty names
-	// another program that may have changed files in this step; late says that the
-	// step's own agent did not wait for the save. nil: neither ever.
+	// Disturbed is called after the save that ends a step. by, if not empty, names another
+	// program that may have changed files in this step; late reports that the step's own agent
+	// did not wait for the save. nil: neither ever happens.
 	Disturbed func() (by string, late bool)
-	// NoWatch has each save scan the directory, for processes that save once.
+	// NoWatch makes each save scan the directory, for processes that save once.
 	NoWatch bool
 	// Program is the version recorded in the stream.
 	Program string
-	// Secrets are values known to be secret: they are redacted wherever they
-	// would be recorded, shown or sent, as is what looks like a secret.
+	// Secrets are known secret values. They are redacted wherever they would be recorded,
+	// shown or sent, as are values recognised as secrets.
 	Secrets []redact.Secret
 
 	family *family // of a subagent: its parent's
-	// Changed tells the task that began this one of a change in their directory; nil
-	// where none did, or it has a directory of its own.
+	// changed informs the task that began this one of a change in their common directory; nil
+	// if there is no such task or directory.
 	changed func(ctx context.Context, b *op.WorldChanged) error
-	// above is what the task that began this one would decide of a call; nil where
-	// none did, or a user allowed everything.
+	// above is the decision on a call by the task that began this one; nil if there is none,
+	// or a user allowed everything.
 	above func(approval.Facts) approval.Decision
 }
 
-// Task is one piece of work in this process: its ledger, its world, what it knows and
-// what it may use. Run belongs to one goroutine; Say and Jump may be called from any.
+// Task is one process's hold on a task: its ledger, its world, its memory and its permissions.
+// Run belongs to one goroutine; Say and Jump may be called from any.
 type Task struct {
 	*journal.Ledger
 	*workspace.Place
@@ -152,7 +151,7 @@ type Task struct {
 
 }
 
-// toolset is what the agent is offered. Run's goroutine changes it, between calls.
+// toolset is the tools the agent is offered. Run's goroutine changes it, between calls.
 type toolset struct {
 	tools      *tool.Registry
 	toolSpecs  []model.ToolSpec
@@ -178,7 +177,7 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 	if err := taskdir.OutsideHome(h, dir); err != nil {
 		return nil, err
 	}
-	// What takes long comes before the hold: who looks then finds the task.
+	// Slow work comes before the hold, so that whoever finds the hold finds the task.
 	counter, err := tokens.ForEncoding(n.Encoding)
 	if err != nil {
 		return nil, err
@@ -214,8 +213,8 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 	return t, nil
 }
 
-// OpenTask opens a task that is not running: it folds the stream, ends what a
-// dead process left behind and brings a half-done restore to one of its ends.
+// OpenTask opens a task that is not running: it folds the stream, ends processes that a dead
+// one left running, and completes or reverts an interrupted restore.
 func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task, error) {
 	st, err := taskdir.ReadState(h, id)
 	if err != nil {
@@ -253,7 +252,7 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 // open opens the stores, folds what the stream holds and recovers the world.
 func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tokens.Counter, opened *op.TaskOpened) error {
 	var err error
-	// The world first: what it refuses leaves no stream behind.
+	// The world is opened first: if it is refused, no stream is left behind.
 	w := t.opts.World
 	w.Task, w.Home, w.Exclude, w.Watch = id, h.User, h.Roots(), opened.Parent == nil && !t.opts.NoWatch
 	w.FileLimitBytes, w.SizeLimitBytes = h.FileLimitBytes, h.StoreLimitBytes
@@ -282,8 +281,7 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 	}
 	t.Place.Ledger = t.Ledger
 	t.left = leftover.New(t.Place, t.opts.family.atWork)
-	// What a dead run left running could still write: end it before the world
-	// is looked at.
+	// Processes of a dead run could still write: end them before the world is read.
 	if err := t.left.EndProcesses(); err != nil {
 		return err
 	}
@@ -321,8 +319,8 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 	return nil
 }
 
-// Close ends the process's hold on the task. The stream is sealed; the task
-// can be opened again. A second call does nothing.
+// Close releases the process's hold on the task and seals the stream; the task can be opened
+// again. A second call does nothing.
 func (t *Task) Close() error {
 	if t.live == nil {
 		return nil
@@ -345,19 +343,18 @@ func (t *Task) Close() error {
 	if t.Memory != nil {
 		errs = append(errs, t.Memory.Close())
 	}
-	errs = append(errs, t.live.Release()) // last: until here nobody else may work in the directory
+	errs = append(errs, t.live.Release()) // last: until here no other task may work in the directory
 	t.live = nil
 	return errors.Join(errs...)
 }
 
-// limits are the turn's bounds, with what each request carries besides the
-// context.
+// limits returns the turn's limits, with the tokens each request needs beside the context.
 func (t *Task) limits() state.Limits {
 	l := t.opts.Limits
 	l.TimeUp = l.Time > 0 && t.Now().Sub(t.opts.family.begun) >= l.Time
 	t.opts.family.tell(t.ID, t.State().Spent(), t.State().Subagents)
 	l.Others = t.opts.family.others(t.State().Spent())
-	l.ToolTokens, l.Person = t.toolTokens, t.opts.Ask != nil
+	l.ToolTokens, l.User = t.toolTokens, t.opts.Ask != nil
 	return l
 }
 

@@ -7,16 +7,16 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// taskTimeline is what the tools jump_to_step and recall see of the task. The
-// loop waits for its tools, so the state does not change under them.
+// taskTimeline is the task as the tools jump_to_step and recall see it. The loop waits for its
+// tools, so the state does not change meanwhile.
 type taskTimeline struct{ t *Task }
 
-// CheckJump reports whether a jump to a step can be made.
+// CheckJump returns why a jump to a step is impossible, if it is.
 func (tl taskTimeline) CheckJump(to int) error {
 	return tl.t.State().CanJump(to)
 }
 
-// Recall opens an operation again, or searches the cards.
+// Recall returns a recorded operation, or searches the cards.
 func (tl taskTimeline) Recall(ctx context.Context, what tool.Memory) (string, error) {
 	t := tl.t
 	if what.Op > 0 {

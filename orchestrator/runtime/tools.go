@@ -14,8 +14,8 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// offer makes a registry the one the agent is offered. Only Run's goroutine
-// may call it, while no call runs.
+// offer makes r the registry of the agent. Only Run's goroutine may call it, while no call
+// runs.
 func (t *Task) offer(r *tool.Registry) error {
 	specs, err := toolSpecs(r)
 	if err != nil {
@@ -36,15 +36,14 @@ func (t *Task) offer(r *tool.Registry) error {
 	return nil
 }
 
-// mayUse reports whether the task's agent is offered a tool: its spec says so, or
-// the user did when the task was opened.
+// mayUse reports whether the task's agent is offered a tool: by its spec, or because the user
+// asked for it when the task was opened.
 func (t *Task) mayUse(s tool.Spec) bool {
 	return t.spec == nil || agent.Offers(t.spec, s.Name, s.Looks()) || slices.Contains(t.asked, s.Name)
 }
 
-// refreshTools asks the sources what tools there are now. What changed since
-// the last time is recorded as a notice to the model. The first time only what
-// went wrong is news.
+// refreshTools asks the sources for their current tools. Changes since the last time are
+// recorded as a notice to the model; the first time, only failures are.
 func (t *Task) refreshTools(ctx, keep context.Context) error {
 	if len(t.opts.Sources) == 0 {
 		return nil

@@ -9,15 +9,14 @@ import (
 	"anamnesis/worldstate"
 )
 
-// RestoreWorld brings the files back to a snapshot for a user, in a task that
-// is not running, and nothing else: no step is left, nothing is folded, and the
-// next step continues from the current one. The name is one that workspace.Resolve
-// takes. The model is told what was done with its next request; where
-// nothing is to be moved, nothing is recorded. A crash leaves the intent without
-// a result: whoever takes the task over tells what became of it.
+// RestoreWorld restores the files of a snapshot for a user, in a task that is not running. No
+// step is left, nothing is folded, and the next step continues from the current one. The name
+// is one that workspace.Resolve takes. The next request informs the model; if nothing moves,
+// nothing is recorded. After a crash the intent has no result: the process that opens the task
+// next reports what happened.
 func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.RestoreOptions, resumed *op.TaskResumed) (res worldstate.Result, err error) {
 	defer func() {
-		if err != nil && t.made { // a resume is to be refused as before
+		if err != nil && t.made { // a resume must be refused as before
 			os.Remove(t.Dir) // fails where anything is in it
 		}
 	}()
@@ -32,11 +31,11 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 	return t.RestoreFiles(ctx, id, name, o)
 }
 
-// AbandonRestore ends, for a user, a jump or a restore whose files cannot be
-// brought back. The task must have been opened with Options.AbandonRestore, so that
-// what was interrupted is left half done. No file is touched: a jump that had begun
-// ends at its step with the files as they are, and the model is told which of them
-// are not that step's. It reports whether anything was given up.
+// AbandonRestore ends, for a user, a jump or a restore whose files cannot be restored. The
+// task must have been opened with Options.AbandonRestore, so that the interrupted operation
+// was left half done. It touches no file: a jump that had begun ends at its step with the
+// present files, and the model is shown which of them differ from that step. It reports
+// whether anything was abandoned.
 func (t *Task) AbandonRestore(ctx context.Context, resumed *op.TaskResumed) (bool, error) {
 	if t.recovery == nil && t.State().Jumping == nil && t.State().Restoring == nil {
 		return false, nil

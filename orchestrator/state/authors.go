@@ -1,10 +1,9 @@
 package state
 
-// What changes in the directory while no call, background command or subagent
-// runs is the user's. So that no step counts it as its own, the world is looked
-// at before the first call of a reply that may write, before and after a wait for
-// the user in the middle of its calls, before the first request of a turn, and
-// before a jump or a restore. A step whose calls only read owns nothing.
+// Changes while no call, background command or subagent runs are the user's. So that no step
+// counts them as its own, the world is saved before the first call of a reply that may write,
+// before and after a wait for the user between its calls, before the first request of a turn,
+// and before a jump or a restore. A step whose calls only read owns no changes.
 
 // The authors of op.WorldChanged.
 const (

@@ -13,9 +13,8 @@ import (
 	"anamnesis/orchestrator/state/steps"
 )
 
-// Fold takes one operation into the state. It depends on nothing but its two
-// arguments; operations must arrive in order of Seq. After an error the state
-// must not be used.
+// Fold applies one operation to the state. It depends only on its two arguments; operations
+// must arrive in order of Seq. After an error the state must not be used.
 func Fold(s *State, o op.Op) error {
 	if o.Seq != s.Last+1 {
 		return fmt.Errorf("%w: op %d follows op %d", ErrStream, o.Seq, s.Last)
@@ -37,11 +36,11 @@ func Fold(s *State, o op.Op) error {
 	return nil
 }
 
-// place records the operation to its step.
+// place assigns o to its step.
 func (s *State) place(o op.Op) error {
 	switch {
 	case o.Step < s.Steps.Len():
-		// An ended step takes no more: what comes then is the log's own.
+		// An ended step takes no more operations: later ones are the log's own.
 		if !s.Steps.Ended(o.Step) {
 			s.Steps.Edit(o.Step, func(st *steps.Step) { st.Last = o.Seq })
 		}
@@ -111,18 +110,18 @@ func (s *State) apply(o op.Op) error {
 		s.reflected(o)
 	case *op.TurnEnded:
 		s.Turn.End = b
-		// Words that came between the decision to end and its record are not
-		// answered yet.
+		// Words recorded after the decision to end the turn and before its end have no answer
+		// yet.
 		s.Turn.Open = b.Reason == "done" && s.Turn.LastWords > s.Turn.AskedAt
 	case *op.ResearchDone, *op.NoticeGiven, *op.ReflectAsked, *op.OutputKept, *op.LogRecovered, *op.LogSealed, nil:
-		// Only the context or what was looked up changes, if anything does.
+		// The others change the context or the research only, if anything.
 	default:
 		return fmt.Errorf("%w: Fold does not handle %s", ErrStream, b.Kind())
 	}
 	return nil
 }
 
-// opened takes the task's first operation.
+// opened applies the task's first operation.
 func (s *State) opened(seq uint64, b *op.TaskOpened) error {
 	if seq != 1 {
 		return fmt.Errorf("%w: a second %s", ErrStream, b.Kind())
@@ -133,7 +132,7 @@ func (s *State) opened(seq uint64, b *op.TaskOpened) error {
 	return nil
 }
 
-// restored records that a user's restore of the world was done.
+// restored applies the end of a user's restore of the world.
 func (s *State) restored(b *op.WorldRestored) {
 	if r := s.Restoring; r != nil && r.Overwrite && len(r.Paths) == 0 && !b.Abandoned {
 		s.overwritten(b.ToStep)
@@ -142,13 +141,13 @@ func (s *State) restored(b *op.WorldRestored) {
 	if b.Base != "" {
 		s.snapshot(Snapshot{Commit: b.Base, Tree: b.Tree})
 	}
-	if b.Notice != "" { // the files are no longer those of the step: what was called in them says nothing
+	if b.Notice != "" { // the files are no longer those of the step, so earlier calls prove nothing
 		s.Repeats.Epoch++
 		s.Undone = nil
 	}
 }
 
-// decided records what a decision on a call means for later ones.
+// decided applies a decision on a call as far as it concerns later ones.
 func (s *State) decided(b *op.ApprovalDecided) {
 	if b.ForTask {
 		s.Approval = string(approval.ModeAuto)
@@ -162,8 +161,7 @@ func (s *State) decided(b *op.ApprovalDecided) {
 	}
 }
 
-// said records a user's words. They are the strategy the loop guard asked for,
-// where it did.
+// said applies a user's words. If the loop guard asked for a strategy, they are it.
 func (s *State) said(seq uint64, b *op.UserSaid) {
 	if end := s.Turn.End; end != nil && end.Reason == "stuck" {
 		s.loops = nil
@@ -175,13 +173,13 @@ func (s *State) said(seq uint64, b *op.UserSaid) {
 		s.Turn = Turn{Open: true, AskedAt: s.Turn.AskedAt}
 	}
 	s.Turn.LastWords = seq
-	s.Streak = loop.Streak{} // the user saw it, and may want it once more
+	s.Streak = loop.Streak{} // the user may want the same call once more
 	if b.Source == op.SourceRequest {
 		s.Request = b.Text
 	}
 }
 
-// resumed records that a process took the task up again.
+// resumed applies that a process resumed the task.
 func (s *State) resumed(b *op.TaskResumed) {
 	s.Redact = WithNames(s.Redact, b.Redact)
 	if b.Instructions != nil {
@@ -223,8 +221,8 @@ func (s *State) reply(seq uint64, b *op.ModelReplied) {
 	s.Totals.Usage = s.Totals.Usage.Plus(b.Usage)
 }
 
-// tool records a call's progress. A result for a call that is not open is
-// impossible: the loop records intents first.
+// tool applies a call's progress. A result of a call that is not open is impossible: the loop
+// records intents first.
 func (s *State) tool(o op.Op) error {
 	var id string
 	switch b := o.Body.(type) {
@@ -295,11 +293,11 @@ func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
 		st.Ended, st.Parent, st.Todos = true, b.Parent, s.Todos
 		st.Saved, st.World, st.NoCheckpoint = b.Commit != "", world, b.Error
 		if same {
-			st.Began = nil // the path looks the same with it and without
+			st.Began = nil // the step changed nothing on the path
 		}
 	})
 	if same && s.Reply != nil && s.Reply.Wrote {
-		s.Repeats.Epoch++ // an ignored file was written: the world id does not show it
+		s.Repeats.Epoch++ // an ignored file was written, which the world id does not cover
 	}
 	s.Current, s.Reply = o.Step, nil
 	s.snapshot(Snapshot{})
@@ -346,13 +344,13 @@ func (s *State) jump(o op.Op) error {
 		}
 		s.Totals.Jumps++
 		s.RecallWhy = "jump"
-		// The agent continues after a jump, whatever it had said before.
+		// After a jump the agent continues, even if it had answered before.
 		s.Turn.Answered = false
 	}
 	return nil
 }
 
-// pass records a pass. One made for a jump waits for the jump's intent.
+// pass applies a pass. One made for a jump waits for the jump's intent.
 func (s *State) pass(p projection.Pass) {
 	s.Totals.Passes++
 	s.Totals.CardsWritten += len(p.Cards)
@@ -374,7 +372,7 @@ func (s *State) pass(p projection.Pass) {
 	}
 }
 
-// takeEffect folds what the passes made for the pending jump stand for.
+// takeEffect folds the ranges of the passes made for the pending jump.
 func (s *State) takeEffect() {
 	if s.Pending == nil {
 		return
@@ -385,7 +383,7 @@ func (s *State) takeEffect() {
 	s.Pending.Passes = nil
 }
 
-// Fold puts a pass's block in the place of its ranges, which are whole steps.
+// fold replaces a pass's ranges, which are whole steps, by its block.
 func (s *State) fold(p projection.Pass) {
 	if p.Block == "" {
 		return
@@ -393,7 +391,7 @@ func (s *State) fold(p projection.Pass) {
 	s.Totals.Blocks++
 	flags := steps.FlagFolded
 	switch {
-	case p.Trigger != op.TriggerMail: // a mail's writer has read nothing again
+	case p.Trigger != op.TriggerMail: // a D-Mail is written without reading the steps
 		flags |= steps.FlagRead
 	case p.Words != "":
 		flags |= steps.FlagCarried
@@ -404,8 +402,8 @@ func (s *State) fold(p projection.Pass) {
 	s.context.Fold(p)
 }
 
-// reflected records how a reflection ended. A plan restarts the count; without
-// one the pending jump waits for a user.
+// reflected applies the end of a reflection. A plan restarts the count of jumps; without one
+// the pending jump waits for a user.
 func (s *State) reflected(o op.Op) {
 	to, question, failed := 0, "", ""
 	switch b := o.Body.(type) {
@@ -445,7 +443,7 @@ func (s *State) BackwardJumps(to int) []uint64 {
 	return seqs
 }
 
-// WithNames returns names with those of more that are not among them.
+// WithNames returns names and those of more that it lacks.
 func WithNames(names, more []string) []string {
 	for _, name := range more {
 		if !slices.Contains(names, name) {

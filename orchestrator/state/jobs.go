@@ -8,18 +8,18 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// RunningJob is a background command that has not ended, as the stream has it.
+// RunningJob is a background command that has not ended.
 type RunningJob struct {
 	op.JobStarted
-	Step int // it was begun in
+	Step int // in which it began
 }
 
-// job records the beginning and the end of a background command.
+// job applies the beginning or the end of a background command.
 func (s *State) job(o op.Op) {
 	switch b := o.Body.(type) {
 	case *op.JobStarted:
 		s.Jobs = append(s.Jobs, RunningJob{JobStarted: *b, Step: o.Step})
-		s.JobsBegun = max(s.JobsBegun+1, JobNumber(b.Job)) // one that did not begin has had its number, too
+		s.JobsBegun = max(s.JobsBegun+1, JobNumber(b.Job)) // a command that failed to begin also used a number
 	case *op.JobEnded:
 		s.Jobs = slices.DeleteFunc(s.Jobs, func(j RunningJob) bool { return j.Job == b.Job })
 		if len(s.Jobs) == 0 {
@@ -30,7 +30,7 @@ func (s *State) job(o op.Op) {
 
 const JobPrefix = "bg_"
 
-// JobNumber is the number in a job's id; 0 where it is none of ours.
+// JobNumber returns the number in a job's id, 0 if the id is not of that form.
 func JobNumber(id string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(id, JobPrefix))
 	if err != nil || n < 0 {

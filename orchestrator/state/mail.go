@@ -9,14 +9,14 @@ import (
 // Marked is a checkpoint of the tool dmail: the end of a step.
 type Marked struct {
 	Step int
-	Call string // id of the call that asked for it
+	Call string // id of the call that marked it
 }
 
-// contextOnly says that a pending request is a D-Mail that moves no files.
+// contextOnly reports whether the request is a D-Mail that moves no files.
 func (p *Pending) contextOnly() bool { return p.Mail != nil && !p.Mail.RestoreFiles }
 
-// mailDelivered records the end of a D-Mail that moved no files. It counts as a
-// jump back to its checkpoint.
+// mailDelivered applies the end of a D-Mail that moved no files. It counts as a jump back to
+// its checkpoint.
 func (s *State) mailDelivered(seq uint64, b *op.MailDelivered) error {
 	if b.To < 0 || b.To >= s.Steps.Len() || !s.Steps.Ended(b.To) {
 		return fmt.Errorf("%w: a D-Mail to step %d, which has not ended", ErrStream, b.To)
@@ -30,7 +30,7 @@ func (s *State) mailDelivered(seq uint64, b *op.MailDelivered) error {
 	return nil
 }
 
-// Marks are the numbers of the checkpoints above one that can be sent to.
+// Marks returns the numbers of the valid checkpoints above one.
 func (s *State) Marks(above int) []int {
 	var known []int
 	for number, m := range s.Marked {
@@ -41,9 +41,8 @@ func (s *State) Marks(above int) []int {
 	return known
 }
 
-// LeftBefore names the steps up to one that a jump has left, when the path does
-// not lead through that one: the context still shows them, and what said that
-// they were left came later.
+// LeftBefore names the steps up to id that an earlier jump left, if the path does not pass
+// through id: the context still shows them, without the later notice that they were left.
 func (s *State) LeftBefore(id int) string {
 	if s.Steps.OnPath(id, s.Current) {
 		return ""
@@ -57,7 +56,7 @@ func (s *State) LeftBefore(id int) string {
 	return IDRanges(left)
 }
 
-// LaterCheckpoints names those a D-Mail leaves behind it and does not take away.
+// LaterCheckpoints names those after a D-Mail's checkpoint that it does not remove.
 func (s *State) LaterCheckpoints(j op.JumpRequested) string {
 	if j.Mail.Numbered {
 		return IDRanges(s.Marks(j.Mail.Checkpoint))
@@ -65,7 +64,7 @@ func (s *State) LaterCheckpoints(j op.JumpRequested) string {
 	return op.Range{First: uint64(j.To + 1), Last: uint64(s.NextStep() - 1)}.String()
 }
 
-// IDRanges names ascending numbers, those in a row by their ends.
+// IDRanges lists ascending numbers, consecutive ones as ranges.
 func IDRanges(ids []int) string {
 	s := ""
 	for i := 0; i < len(ids); {

@@ -8,7 +8,7 @@ import (
 	"anamnesis/orchestrator/loop"
 )
 
-// ActionKind is what the loop does next.
+// ActionKind is the kind of the loop's next action.
 type ActionKind int
 
 // The actions.
@@ -18,18 +18,18 @@ const (
 	ActSaveWorld                      // save the world: ends the step
 	ActAsk                            // ask the model
 	ActRunCalls                       // run the reply's calls
-	ActCloseUnknown                   // Record "outcome unknown" for calls a dead process began
+	ActCloseUnknown                   // record "outcome unknown" for calls a dead process began
 	ActJump                           // perform the pending jump
 	ActFinishJump                     // finish a jump whose intent was recorded
 	ActDropJump                       // give up the pending jump; Detail says why
 	ActEndTurn                        // end the turn; Reason and Detail say why
-	ActMask                           // put lines in the place of the results Seqs; Reason is why
+	ActMask                           // mask the results Seqs; Reason is why
 	ActReflect                        // ask the Reflect-Agent before the pending jump
 	ActAskUser                        // ask a user Question; without an answer the turn ends as stuck, with Detail
 	ActFoldOldest                     // run a pass over Steps to make room
 	ActLearn                          // run the pass over the paths the task left, before it ends
 	ActLearnRepairs                   // write cards of what failed and later worked, before the turn ends
-	ActTellRestore                    // say what became of a user's restore that has no result
+	ActTellRestore                    // report the outcome of a user's restore that has no result
 	ActMail                           // deliver the pending D-Mail, which moves no files
 )
 
@@ -50,49 +50,49 @@ type Action struct {
 // Limits bound a turn. Jumps never reset them.
 type Limits struct {
 	Steps int // steps a turn may take; 0: DefaultMaxSteps
-	// Tokens is what the task may have used of the model, prompts and replies
-	// together, in the provider's tokens; 0: no limit.
+	// Tokens limits the task's use of the model, prompts and replies together, in the
+	// provider's tokens; 0: no limit.
 	Tokens int
-	// USD is what the task may have cost, in US dollars; 0: no limit. EarlierUSD is
-	// what it cost before, as far as its operations do not say it.
+	// USD limits the task's cost in US dollars; 0: no limit. EarlierUSD is the cost that its
+	// operations do not record.
 	USD, EarlierUSD float64
-	// Time is how long this process may work on the task; 0: no limit. TimeUp says
-	// that it is over.
+	// Time limits how long this process may work on the task; 0: no limit. TimeUp reports that
+	// it is used up.
 	Time   time.Duration
 	TimeUp bool
-	// Others is what subagents at work, or beside a subagent the task and the
-	// others, have used of the same budgets.
+	// Others is the use of the same budgets by the rest of the family: subagents at work, and
+	// for a subagent its parent.
 	Others Used
-	// ToolTokens is what the tools' descriptions add to every request.
+	// ToolTokens is the size of the tools' descriptions, which every request has.
 	ToolTokens int
-	// User: somebody can be asked.
-	Person bool
+	// User reports whether a user can be asked.
+	User bool
 }
 
-// Used is what was used of the budgets.
+// Used is the use of the budgets.
 type Used struct {
 	Tokens int // of the model
 	Steps  int // of the turn
 	USD    float64
 }
 
-// Plus adds what was used.
+// Plus adds v.
 func (u Used) Plus(v Used) Used { return Used{u.Tokens + v.Tokens, u.Steps + v.Steps, u.USD + v.USD} }
 
-// Minus is what was used beside v.
+// Minus subtracts v.
 func (u Used) Minus(v Used) Used { return Used{u.Tokens - v.Tokens, u.Steps - v.Steps, u.USD - v.USD} }
 
 // Limits of the loop.
 const (
 	// DefaultMaxSteps is how many steps a turn may take by default.
 	DefaultMaxSteps = 100
-	// MaxBackwardJumps is how many backward jumps to one step the agent makes by
-	// itself: before the next one the Reflect-Agent is asked for a strategy.
+	// MaxBackwardJumps is how many backward jumps to one step the agent makes without a
+	// strategy: before the next one the Reflect-Agent is asked.
 	MaxBackwardJumps = loop.JumpAt - 1
 )
 
-// Next decides what to do in a state. It is pure: performing the action and
-// folding the operations it leaves is what moves the state.
+// Next decides what to do in a state. It is pure: only folding the operations of the performed
+// action changes the state.
 func Next(s *State, lim Limits) Action {
 	if s.Last == 0 {
 		return Action{Kind: ActIdle}
@@ -105,7 +105,7 @@ func Next(s *State, lim Limits) Action {
 	}
 	if s.Steps.Len() == 0 || !s.Steps.Ended(0) {
 		if !s.Turn.Open {
-			return Action{Kind: ActIdle} // opened, but the request never became durable
+			return Action{Kind: ActIdle} // opened, but without a durable request
 		}
 		if s.RecallWhy != "" {
 			return Action{Kind: ActRecall, Reason: s.RecallWhy}
@@ -148,7 +148,7 @@ func Next(s *State, lim Limits) Action {
 	return Action{Kind: ActAsk}
 }
 
-// overBudget says which budget of the task is used up; empty when none is.
+// overBudget returns which budget of the task is used up; empty if none is.
 func overBudget(s *State, lim Limits) string {
 	used := s.Spent().Tokens + lim.Others.Tokens
 	cost := s.Spent().USD + lim.Others.USD + lim.EarlierUSD
@@ -163,7 +163,7 @@ func overBudget(s *State, lim Limits) string {
 	return ""
 }
 
-// Dollars shows an amount of US dollars, small ones to a hundredth of a cent.
+// Dollars formats an amount of US dollars, small ones to a hundredth of a cent.
 func Dollars(usd float64) string {
 	if usd < 1 {
 		return fmt.Sprintf("$%.4f", usd)
@@ -171,8 +171,8 @@ func Dollars(usd float64) string {
 	return fmt.Sprintf("$%.2f", usd)
 }
 
-// endOfAnswer ends a turn in which the agent answered. An answer that the
-// provider cut off, or an empty one, is none.
+// endOfAnswer ends a turn in which the agent answered. An empty answer, or one that the
+// provider cut off, does not count.
 func endOfAnswer(t Turn) Action {
 	switch {
 	case t.Finish == "length":
@@ -202,8 +202,8 @@ func nextInReply(s *State) Action {
 	}
 	switch {
 	case len(begun) > 0:
-		// The loop returns from running calls only when all have a result, so
-		// these were begun by a process that died.
+		// The loop returns from running calls only when all have a result, so a process that
+		// died began these.
 		return Action{Kind: ActCloseUnknown, Calls: begun}
 	case len(open) > 0:
 		return Action{Kind: ActRunCalls, Calls: open}
@@ -235,8 +235,7 @@ func nextJump(s *State, lim Limits) Action {
 	return Action{Kind: ActJump}
 }
 
-// nextInLoop holds back a jump that did not help before, until there is a
-// strategy, or a user's word.
+// nextInLoop holds back a repeated jump until there is a strategy or the user's words.
 func nextInLoop(s *State, lim Limits) Action {
 	p := s.Pending
 	if p.Question == "" && p.NoStrategy == "" {
@@ -251,7 +250,7 @@ func nextInLoop(s *State, lim Limits) Action {
 		act.Question = tried + "; what should be tried next?"
 		act.Detail = fmt.Sprintf("%s; say what to try next with 'anamnesis resume %s \"…\"' (no strategy: %s)", tried, s.Opened.Task, p.NoStrategy)
 	}
-	if lim.Person {
+	if lim.User {
 		act.Kind = ActAskUser
 	}
 	return act

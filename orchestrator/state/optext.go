@@ -6,8 +6,8 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// OpText is an operation as a user reads it: what the model saw of it, or its content where
-// the model saw nothing.
+// OpText returns an operation as text for users: as the model saw it, or its content if the
+// model did not.
 func OpText(o op.Op) string {
 	if o.Body == nil {
 		return "(a kind of operation this program does not know)"

@@ -9,9 +9,8 @@ import (
 	"anamnesis/orchestrator/state/steps"
 )
 
-// learns reports whether there is something to read before the turn ends: a
-// pass that has begun, or steps no pass has read where none was made for this
-// answer.
+// learns reports whether a pass is due before the turn ends: one that has begun, or one over
+// unread steps if none was made for this answer.
 func (s *State) learns() bool {
 	return !s.Opened.NoFinalPass && (s.Learning != nil || !s.Turn.LeftRead && len(s.Unread()) > 0)
 }
@@ -28,7 +27,7 @@ func (s *State) Unread() []int {
 	return out
 }
 
-// learned records the pass at the end.
+// learned applies the pass at the end.
 func (s *State) learned(p projection.Pass) {
 	for id := range s.Steps.In(p.Ranges) {
 		s.Steps.Mark(id, steps.FlagRead)
@@ -37,15 +36,14 @@ func (s *State) learned(p projection.Pass) {
 	s.Turn.Learned = append(s.Turn.Learned, p.Cards...)
 }
 
-// Carried reports whether the user's words in an operation are in the
-// context apart from it: a pass for want of room or a D-Mail took it out and
-// carried them over.
+// Carried reports whether the context holds the user's words of an operation separately: a
+// pass for want of room or a D-Mail removed it and carried its words over.
 func (s *State) Carried(o op.Op) bool {
 	return o.Seq <= s.Pressure.Folded || s.Steps.Carried(o.Step)
 }
 
-// PassFor is the rule: why the steps that a jump discards, or all discarded ones,
-// are to be folded, and which; no trigger: none.
+// PassFor is the rule. It returns which of the steps that a jump discards, or of all discarded
+// steps, must be folded, and why; no trigger means none.
 func (s *State) PassFor(to int, discarded []int, fold bool) (trigger string, steps []int) {
 	fresh, raw := s.Unfolded(discarded), s.RawSteps(to)
 	jumpTokens, rawTokens := s.StepTokens(fresh), s.StepTokens(raw)
@@ -55,7 +53,7 @@ func (s *State) PassFor(to int, discarded []int, fold bool) (trigger string, ste
 		trigger = "person"
 	case anamnesis.Overflows(jumpTokens, 0, s.EAS):
 		trigger = "jump"
-		rawTokens -= jumpTokens // what stays raw beside it
+		rawTokens -= jumpTokens // the other raw steps
 	}
 	if anamnesis.Overflows(0, rawTokens, s.EAS) {
 		trigger, steps = "cumulative", raw
@@ -69,7 +67,7 @@ func (s *State) Unfolded(steps []int) []int {
 	return slices.DeleteFunc(slices.Clone(steps), func(id int) bool { return s.Steps.Folded(id) })
 }
 
-// A PlannedPass is an anamnesis pass that a jump would make.
+// PlannedPass is an anamnesis pass that a jump would make.
 type PlannedPass struct {
 	Ops     op.Range `json:"ops"`
 	Tokens  int      `json:"tokens"`
@@ -90,20 +88,20 @@ func (s *State) PlannedPasses(to int, discarded []int, fold bool) []PlannedPass 
 	return out
 }
 
-// Settled reports whether an operation belongs to a step that a jump has left
-// or a pass stands for: the user's words in it were carried over then.
+// Settled reports whether an operation belongs to a step that a jump has left or a pass
+// replaces: the user's words in it were then carried over.
 func (s *State) Settled(o op.Op) bool {
 	return s.Steps.Folded(o.Step) || !s.Steps.OnPath(o.Step, s.Current)
 }
 
-// repairable reports whether a command failed and one succeeded since the last search
-// for repairs.
+// repairable reports whether a command failed, and a later one succeeded, since the last
+// search for repairs.
 func (s *State) repairable() bool {
 	return !s.Opened.NoFinalPass && s.FailedAt > 0 && s.Worked
 }
 
-// commandEnded follows commands for repairable. First is the first operation of the
-// command's reply.
+// commandEnded records the end of a command for repairable. first is the first operation of
+// the command's reply.
 func (s *State) commandEnded(first uint64, b *op.ToolReturned) {
 	switch {
 	case b.Exit == nil || b.Refused || b.Unknown:

@@ -15,15 +15,15 @@ const (
 	maxUserText  = 256 << 10 // of one message looked at for hosts
 )
 
-// Research is what a task has looked up, and what it has to.
+// Research is what a task has researched, and what it still must.
 type Research struct {
 	Done   map[string]uint64 `json:",omitempty"` // the record, by the subject's normal form
 	Wanted map[string]bool   `json:",omitempty"` // subjects of refused calls that were not looked up since
 	Hosts  map[string]bool   `json:",omitempty"` // named by the user
 }
 
-// Fold records what an operation says of research. The records are operations,
-// so no jump takes them away.
+// Fold applies an operation's effect on research. The records are operations, so no jump
+// removes them.
 func (r *Research) Fold(o op.Op) {
 	switch b := o.Body.(type) {
 	case *op.UserSaid:
@@ -57,7 +57,7 @@ func put[V any](m map[string]V, key string, v V) map[string]V {
 	return m
 }
 
-// Record returns the record of a subject, 0 where there is none.
+// Record returns the record of a subject, 0 if there is none.
 func (r *Research) Record(s research.Subject) uint64 {
 	id := research.Normal(s.ID)
 	return max(r.Done[id], r.Done[research.Bare(id)])

@@ -10,19 +10,18 @@ import (
 	"anamnesis/orchestrator/state/projection"
 )
 
-// How large the context may grow before old results are masked and old steps
-// folded.
+// Limits of the context's size before old results are masked and old steps folded.
 const (
 	windowPercent    = 70     // of the model's window
 	easMultiple      = 4      // times the EAS, where that is less
 	minContextTokens = 32_000 // but never less than this, where the window holds it
 	targetPercent    = 60     // of the limit: what the context is made smaller to
-	minMaskedTokens  = 64     // a result of fewer stays: the line in its place is hardly shorter
+	minMaskedTokens  = 64     // a smaller result stays: the line that masks it is hardly shorter
 	keptSteps        = 2      // the newest steps are not folded
 	maxOverflows     = 4      // requests in a row that do not fit before the turn ends
 )
 
-// Pressure is what the context's size asks for.
+// Pressure is the state of making the context smaller.
 type Pressure struct {
 	Target    int    // tokens the context is still to come down to; 0: none
 	Seen      uint64 // the last operation that the model has answered to
@@ -30,9 +29,8 @@ type Pressure struct {
 	Folded    uint64 // the last operation that a pass for want of room took out
 }
 
-// LimitFor is the size above which a context is made smaller: a part of the
-// window, or less where the model does not attend to as much. window 0 is one
-// nobody knows.
+// LimitFor returns the size above which a context is made smaller: a part of the window, or
+// less if the model's EAS is much smaller. window 0 means unknown.
 func LimitFor(window, eas int) int {
 	limit := max(easMultiple*eas, minContextTokens)
 	if window > 0 {
@@ -41,8 +39,8 @@ func LimitFor(window, eas int) int {
 	return limit
 }
 
-// overflowed notes that a request was too large for the model, whatever the
-// table says of its window.
+// overflowed records that a request was too large for the model, despite the window in the
+// table.
 func (s *State) overflowed() {
 	tokens := s.ContextTokens()
 	s.Pressure.Overflows++
@@ -57,12 +55,11 @@ func (s *State) masked(b *op.ContextMasked) {
 	s.Pressure.Target = b.Target
 }
 
-// nextForRoom decides what makes the context smaller, when it has to be:
-// results are masked, oldest first, in one batch; where that is not enough, the
-// oldest steps are folded. ok is false when the model can be asked.
+// nextForRoom decides how to make the context smaller, if it must be: results are masked,
+// oldest first, in one batch; if that is not enough, the oldest steps are folded. ok is false
+// if the model can be asked.
 func nextForRoom(s *State, lim Limits) (act Action, ok bool) {
-	// What every request carries beside the context leaves less for it, but
-	// never less than half, whatever the tools take.
+	// What every request has beside the context leaves less for it, but at least half.
 	tokens, whole := s.ContextTokens(), LimitFor(s.Window, s.EAS)
 	limit := max(whole-lim.ToolTokens, whole/2)
 	target := s.Pressure.Target
@@ -97,9 +94,9 @@ func nextForRoom(s *State, lim Limits) (act Action, ok bool) {
 	return Action{}, false
 }
 
-// maskable returns the results whose masking frees so many tokens, oldest first,
-// or all there are. Those the model has not seen yet are left alone, unless
-// the provider has refused the request for its length.
+// maskable returns the results whose masking frees that many tokens, oldest first, or all
+// there are. It omits those the model has not seen yet, unless the provider refused the
+// request for its length.
 func (s *State) maskable(tokens int, hard bool) []uint64 {
 	var seqs []uint64
 	for _, unseen := range []bool{false, true} {
@@ -120,12 +117,12 @@ func (s *State) maskable(tokens int, hard bool) []uint64 {
 	return seqs
 }
 
-// Foldable returns the steps of the context that can be folded while the task rests: all
-// but the newest, or none where a block would hardly be shorter.
+// Foldable returns the steps that can be folded while the task rests: all but the newest, or
+// none if a block would hardly be shorter.
 func (s *State) Foldable() []int { return s.foldable(s.ContextTokens(), false) }
 
-// foldable returns the oldest steps whose folding frees so many tokens, or all
-// that may be folded; none where a block would hardly be shorter than they are.
+// foldable returns the oldest steps whose folding frees that many tokens, or all that may be
+// folded; none if a block would hardly be shorter.
 func (s *State) foldable(tokens int, hard bool) []int {
 	end := s.NextStep() - keptSteps
 	if hard {

@@ -11,20 +11,20 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// Limits of what a search for cards is told of a failed call.
+// Limits of what a search for cards includes of a failed call.
 const (
 	maxQueryCommand = 200 // bytes of its command
 	maxQueryFiles   = 3   // files it read or wrote, by their last name
 	maxQueryError   = 600 // bytes of its error
 )
 
-// Trouble is what went wrong last, in the words a card about it would use.
+// Trouble describes the last failure in words that a card about it would use.
 type Trouble struct {
 	Error string `json:",omitempty"` // the most telling lines of the result, verbatim
 	About string `json:",omitempty"` // the command that was run, or the tool, and the files it was about
 }
 
-// troubleOf reads it off a failed call.
+// troubleOf derives it from a failed call.
 func troubleOf(c *CallState, b *op.ToolReturned) Trouble {
 	printed := failure.Output{Text: b.Stdout, Stderr: b.Stderr, Error: true}
 	if strings.TrimSpace(b.Stdout+b.Stderr) == "" {
@@ -33,7 +33,7 @@ func troubleOf(c *CallState, b *op.ToolReturned) Trouble {
 	failed, _ := failure.Read(printed)
 	var args struct{ Command, Path string }
 	if json.Unmarshal([]byte(c.Args), &args) != nil {
-		args.Command, args.Path = "", "" // another tool's arguments: the name says what it was
+		args.Command, args.Path = "", "" // another tool's arguments: its name is enough
 	}
 	about := []string{cmp.Or(args.Command[:min(len(args.Command), maxQueryCommand)], c.Name)}
 	files := slices.Concat([]string{args.Path}, b.Reads, b.Writes)
@@ -48,8 +48,7 @@ func troubleOf(c *CallState, b *op.ToolReturned) Trouble {
 	}
 }
 
-// Situation is what cards are searched for: each part by itself, the most
-// telling first.
+// Situation returns the queries for a search of the cards, the most specific first.
 func (s *State) Situation(why string) []string {
 	if why != "jump" || s.LastTrouble.Error == "" {
 		return []string{s.Request}

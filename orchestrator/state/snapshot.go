@@ -12,11 +12,11 @@ import (
 	"anamnesis/orchestrator/state/steps"
 )
 
-// FoldVersion names what Fold makes of a stream. It is raised whenever Fold or
-// State changes its meaning: a checkpoint of another version is not used.
+// FoldVersion identifies the meaning of a folded state. Raise it whenever Fold or State
+// changes meaning: a snapshot of another version is not used.
 const FoldVersion = "32"
 
-// FromSnapshot returns the state a checkpoint holds, or that of an empty stream.
+// FromSnapshot returns the state that a snapshot holds, or the empty state.
 func FromSnapshot(stream interface {
 	Folded() (fold []byte, seq uint64, ok bool)
 }) *State {
@@ -28,12 +28,12 @@ func FromSnapshot(stream interface {
 	return new(State)
 }
 
-// ErrSnapshot is returned for bytes that are no folded state.
+// ErrSnapshot is returned for bytes that are not a folded state.
 var ErrSnapshot = errors.New("not a folded state")
 
-// foldedHead is the part of a folded state that does not grow with the
-// stream: the context, the turn under way, the figures. It is JSON, and a nil
-// stays a nil, so that a state comes back as it was.
+// foldedHead is the part of a folded state that does not grow with the stream: the context,
+// the turn under way, the figures. As JSON it keeps a nil apart from an empty list, so that a
+// state is read back unchanged.
 type foldedHead struct {
 	State   *State      // its exported fields, without Steps
 	Loops   [][2]uint64 // step and operation of each backward jump
@@ -101,9 +101,8 @@ func cutHead(data []byte) (head, rest []byte, ok bool) {
 	return data[:n], data[n:], true
 }
 
-// SameSnapshot reports whether two written states say the same. What the process
-// that recorded an operation holds as an empty list, one that read it holds as
-// none.
+// SameSnapshot reports whether two encoded states are equal. An empty list of the process that
+// recorded an operation equals the missing list of one that read it.
 func SameSnapshot(a, b []byte) bool {
 	headA, restA, okA := cutHead(a)
 	headB, restB, okB := cutHead(b)
@@ -114,7 +113,7 @@ func SameSnapshot(a, b []byte) bool {
 	return bytes.Equal(restA, restB) && reflect.DeepEqual(withoutEmpty(ha), withoutEmpty(hb))
 }
 
-// withoutEmpty takes empty lists and objects out of a JSON value, and nulls.
+// withoutEmpty removes nulls and empty lists and objects from a JSON value.
 func withoutEmpty(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -15,8 +15,8 @@ func (s *State) Spent() Used {
 	return Used{s.Totals.Usage.Tokens(), s.Turn.Steps, s.Totals.Usage.USD}
 }
 
-// ErrStream is returned for a stream whose operations cannot follow one
-// another: it was not written by this program, or not by one process at a time.
+// ErrStream is returned for operations that cannot follow one another: another program wrote
+// the stream, or several processes at a time.
 var ErrStream = errors.New("impossible operation stream")
 
 // Who asked for a jump.
@@ -25,9 +25,9 @@ const (
 	ByUser  = "person"
 )
 
-// State is everything the loop knows of a task. It is a fold of the operation
-// stream and of nothing else: two processes that read the same operations
-// hold the same State. The zero State is the state of an empty stream.
+// State is everything the loop knows of a task. It is a fold of the operation stream alone:
+// two processes that read the same operations have the same State. The zero State is that of
+// an empty stream.
 type State struct {
 	Opened  op.TaskOpened // the task's first operation
 	Model   string        // in force now: resume may have changed it
@@ -38,19 +38,18 @@ type State struct {
 
 	// Redact names the variables whose values are kept out of the record.
 	Redact []string `json:",omitempty"`
-	// Instructions are the files of the repository that the model was told of, as
-	// they were last looked at.
+	// Instructions are the repository's files that the model was shown, as last read.
 	Instructions []op.SourceFile `json:",omitempty"`
 
 	Approval string // in force: a user may have allowed everything
-	// Prints are what a user approved for the whole task; see op.ApprovalDecided.
+	// Prints are the calls a user approved for the whole task; see op.ApprovalDecided.
 	Prints map[string]bool `json:",omitempty"`
-	// Allowed are rules by which a user let calls of the task run; see likewise.
+	// Allowed are the rules by which a user let calls of the task run; see op.ApprovalDecided.
 	Allowed []string `json:",omitempty"`
 
 	Last    uint64     // seq of the last operation folded in
 	Steps   steps.Tree `json:"-"`
-	Current int        // the step the world and the path stand at
+	Current int        // the last step of the path, whose world is restored
 	sums    tokenSums
 
 	Turn  Turn   // the turn under way
@@ -60,8 +59,8 @@ type State struct {
 	Answer      string  // the agent's last words
 	LastTrouble Trouble // the last call that failed
 
-	// FailedAt is the reply of the first command that failed since repairs were last
-	// searched for, 0 if none did; Worked reports that a command succeeded after it.
+	// FailedAt is the reply of the first command that failed since the last search for
+	// repairs, 0 if none did. Worked reports that a later command succeeded.
 	FailedAt uint64 `json:",omitempty"`
 	Worked   bool   `json:",omitempty"`
 	LastCall *model.Past
@@ -77,30 +76,30 @@ type State struct {
 	Jobs      []RunningJob // background commands that have not ended
 	JobsBegun int          // the highest number one was given
 	Todos     []op.Todo    `json:",omitempty"` // the agent's todo list
-	// Subagents are those begun, the oldest first.
+	// Subagents are those begun, oldest first.
 	Subagents []BegunSubagent `json:",omitempty"`
 	Repeats   loop.Tally      // calls that were made, by the world they ran in
 	Streak    loop.Streak     // the call that was made last, and how often in a row since the user spoke
 	Research  Research        // what was looked up before it was used
-	// Undone are calls that began a path the agent left, by world, tool and arguments.
+	// Undone are the first world-changing calls of abandoned paths, by world, tool and
+	// arguments.
 	Undone   map[loop.Key]Undone `json:",omitempty"`
 	Learning *op.PassBegun       `json:",omitempty"` // a pass at the end that was begun and has no result
 
-	// Restoring is a user's restore of the files alone that has no result.
+	// Restoring is a user's restore of files that has no result.
 	Restoring *op.RestoreIntended `json:",omitempty"`
-	// Now is the last snapshot of the world, where it is not the current step's. Dirty:
-	// a call that may write ran since the last one. Busy: a background command or a
-	// subagent did.
+	// Now is the last snapshot of the world, if it is not the current step's. Dirty: a call
+	// that may write ran since then. Busy: a background command or a subagent ran since then.
 	Now         Snapshot
 	Dirty, Busy bool `json:",omitempty"`
-	// Changes are the operations that record what the user changed, and what nobody is
-	// known to have: seqs of op.WorldChanged, ascending.
+	// Changes are the op.WorldChanged operations by the user or an unknown author, by seq,
+	// ascending.
 	Changes []uint64 `json:",omitempty"`
 
 	context projection.Context
 }
 
-// Turn is what happens between a user's words and the agent's answer.
+// Turn is the time from a user's words to the agent's answer.
 type Turn struct {
 	Open      bool   // words are waiting to be answered
 	Answered  bool   // the last reply called no tool
@@ -110,21 +109,21 @@ type Turn struct {
 	Empty     bool   // and it said nothing
 	End       *op.TurnEnded
 	Steps     int // steps ended since the turn opened
-	// Learned are the cards of the pass at its end.
+	// Learned are the cards of the pass at the turn's end.
 	Learned []string `json:",omitempty"`
-	// LeftRead: that pass was made for the last reply. It is not made again
-	// before another, whatever it read.
+	// LeftRead: that pass was made for the last reply. It is not repeated before another
+	// reply, even if it left steps unread.
 	LeftRead bool `json:",omitempty"`
 }
 
-// Reply is the model's reply of the step under way, with its calls.
+// Reply is the model's reply of the step under way, and its calls.
 type Reply struct {
 	Seq   uint64
 	Calls []CallState
 	Wrote bool // a call has written a file
 }
 
-// CallState is how far one call of the reply has come.
+// CallState is the progress of one call of the reply.
 type CallState struct {
 	op.Call
 	Called   bool
@@ -135,7 +134,7 @@ type CallState struct {
 	Returned bool
 }
 
-// Pending is a jump that was asked for and not made yet.
+// Pending is a requested jump that has not been performed.
 type Pending struct {
 	op.JumpRequested
 	Passes []projection.Pass // made for this jump; they take effect with it
@@ -171,7 +170,7 @@ type loopTick struct {
 	seq uint64 // of the operation that has its reason
 }
 
-// NextStep is the id of the step under way, or of the one that comes next.
+// NextStep returns the id of the step under way, or of the next one.
 func (s *State) NextStep() int {
 	if n := s.Steps.Len(); n > 0 && !s.Steps.Ended(n-1) {
 		return n - 1
@@ -182,21 +181,20 @@ func (s *State) NextStep() int {
 // EndedSteps counts the steps that ended, without step 0.
 func (s *State) EndedSteps() int { return max(s.NextStep()-1, 0) }
 
-// NewOutline returns an empty state that keeps no context: it has no messages, no entries
-// and no calls that a guard could compare. It is for readers of steps, jumps and totals.
+// NewOutline returns an empty state without a context: no messages, no entries and no calls
+// that a guard could compare. It is for readers of steps, jumps and totals.
 func NewOutline() *State { return &State{context: projection.Off()} }
 
-// Context is the model's context. The caller must not change it.
+// Context returns the model's context. The caller must not change it.
 func (s *State) Context() *projection.Context { return &s.context }
 
-// Projection is what the model is sent next.
+// Projection returns what the model is sent next.
 func (s *State) Projection() []model.Message { return s.context.Chat() }
 
-// ContextTokens estimates the size of the context, from the counts of the operations it
-// holds.
+// ContextTokens estimates the size of the context from the counts of its operations.
 func (s *State) ContextTokens() int { return s.context.Tokens }
 
-// Tokens is the size of a range of operations as the model saw them.
+// Tokens returns the size of a range of operations as the model saw them.
 func (s *State) Tokens(r op.Range) int {
 	last := min(r.Last, s.Last)
 	if r.First == 0 || r.First > last {
@@ -213,8 +211,8 @@ func (s *State) Checkpoint(id int) (steps.Step, error) {
 	return s.Steps.At(id), nil
 }
 
-// CanJump reports whether a user can take the task to a step, once what is open
-// has been closed.
+// CanJump reports whether a user can move the task to a step, once open operations have been
+// closed.
 func (s *State) CanJump(to int) error {
 	st, err := s.Checkpoint(to)
 	switch {
@@ -228,12 +226,11 @@ func (s *State) CanJump(to int) error {
 	return nil
 }
 
-// Discarded returns the steps that a jump from the current step to step to leaves, oldest
-// first.
+// Discarded returns the steps that a jump from the current step would leave, oldest first.
 func (s *State) Discarded(to int) []int { return s.Steps.Discarded(s.Current, to) }
 
-// RawSteps returns the discarded steps, whatever jump discarded them, that the
-// context still holds in full, when the path leads to step to.
+// RawSteps returns the steps that are discarded when the path leads to step to, by any jump,
+// and that the context still holds in full.
 func (s *State) RawSteps(to int) []int {
 	live := s.Steps.PathSet(to)
 	var out []int
@@ -245,7 +242,7 @@ func (s *State) RawSteps(to int) []int {
 	return out
 }
 
-// RangeTokens is the size of several ranges.
+// RangeTokens returns the size of several ranges.
 func (s *State) RangeTokens(rs []op.Range) int {
 	n := 0
 	for _, r := range rs {
@@ -254,7 +251,7 @@ func (s *State) RangeTokens(rs []op.Range) int {
 	return n
 }
 
-// OpenCalls returns the calls of the present reply without a result.
+// OpenCalls returns the calls of the reply under way without a result.
 func (s *State) OpenCalls() []CallState {
 	if s.Reply == nil {
 		return nil
@@ -284,9 +281,8 @@ func (s *State) Parent() string {
 	return s.Opened.Parent.Task
 }
 
-// Standing says how the task is in a word: running where a process holds it,
-// else how its last turn ended, and interrupted where its process went away in
-// the middle of a turn or a jump.
+// Standing returns the task's state in a word: running if a process holds it, otherwise how
+// its last turn ended, and interrupted if its process ended within a turn or a jump.
 func (s *State) Standing(live bool) string {
 	switch {
 	case live:
@@ -303,6 +299,6 @@ var (
 )
 
 var (
-	// ErrNotJumped: the jump was not made; the text says why.
+	// ErrNotJumped: the jump was not performed; the text says why.
 	ErrNotJumped = errors.New("not jumped")
 )

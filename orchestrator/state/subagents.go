@@ -6,19 +6,19 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// BegunSubagent is a subagent as the stream has it.
+// BegunSubagent is a subagent that the task began.
 type BegunSubagent struct {
 	Task, Agent string
 	Description string
-	Call        string // that it works on, or worked on last
-	Dir         string // of its own; empty: the task's
-	Step        int    // it was begun in
+	Call        string // the one it works on, or worked on last
+	Dir         string // its own; empty: the task's
+	Step        int    // in which it began
 	Running     bool   // its end is not recorded
 	Reason      string // how its last turn ended
 	Before      op.Usage
 }
 
-// subagent records the beginning and the end of a subagent's turn.
+// subagent applies the beginning or the end of a subagent's turn.
 func (s *State) subagent(o op.Op) {
 	switch b := o.Body.(type) {
 	case *op.SubagentStarted:
@@ -41,7 +41,7 @@ func (s *State) subagent(o op.Op) {
 	}
 }
 
-// SubagentsOf returns the subagents that were begun in some steps.
+// SubagentsOf returns the subagents that began in some steps.
 func (s *State) SubagentsOf(steps []int) []BegunSubagent {
 	return slices.DeleteFunc(slices.Clone(s.Subagents), func(c BegunSubagent) bool { return !slices.Contains(steps, c.Step) })
 }

@@ -5,11 +5,11 @@ import (
 	"iter"
 )
 
-// sumBlock is how many counts of tokens stand together in tokenSums.
+// sumBlock is how many token counts one block of tokenSums holds.
 const sumBlock = 256
 
-// tokenSums are the tokens of a task's operations, and of each of its first n
-// together. An operation takes about two bytes. The zero value has none.
+// tokenSums are the token counts of a task's operations, and the sum of the first n of them. A
+// count takes about two bytes. The zero value has none.
 type tokenSums struct {
 	blocks []tokenBlock // full ones
 	tail   []byte       // of fewer than sumBlock counts, as varints

@@ -8,8 +8,8 @@ import (
 	"anamnesis/orchestrator/state/steps"
 )
 
-// ByUndoneGuard decided that a call did not run: a jump has undone it. It is
-// asked for once; the same call again runs.
+// ByUndoneGuard decided that a call did not run, since a jump has undone it. A call is held
+// back once: the same call again runs.
 const ByUndoneGuard = "guard:undone"
 
 const (
@@ -17,25 +17,24 @@ const (
 	maxUndoneReason = 300 // bytes of a jump's reason that are quoted
 )
 
-// Undone is a call that began a path the agent left by a jump back. It is known
-// by what was called in which state of the files.
+// Undone is a call that began a path the agent left by a jump back. It is identified by the
+// call and the state of the files.
 type Undone struct {
-	Step   int    // that it was made in
+	Step   int    // in which it ran
 	Seq    uint64 // of its result
 	Reason string // the jump's
 }
 
-// began records a call that may have changed the world, for when a jump leaves
-// its step.
+// began records a call that may have changed the world, for a jump that leaves its step.
 func began(st *steps.Step, c *CallState, seq uint64) {
 	if c.World != "" && c.Changes {
 		st.Began = append(st.Began, steps.Began{Key: undoneKey(steps.MarkOf(c.World), c.Name, c.Args), Seq: seq})
 	}
 }
 
-// undo records which calls a jump back to step to has undone: those of the first
-// step of the abandoned path that changed the world. What came after it was made
-// in states that are met again only by going the same way.
+// undo records which calls a jump back to step to has undone: those of the first step of the
+// abandoned path that changed the world. Later calls ran in states that recur only along the
+// same path.
 func (s *State) undo(to int, reason string) {
 	for _, id := range s.Discarded(to) {
 		st := s.Steps.At(id)
@@ -58,7 +57,7 @@ func (s *State) undo(to int, reason string) {
 	}
 }
 
-// redo forgets what is no longer undone, since its step is on the path again.
+// redo forgets calls whose step is on the path again.
 func (s *State) redo() {
 	if len(s.Undone) == 0 {
 		return
@@ -78,8 +77,7 @@ func (s *State) forgetUndone(gone func(Undone) bool) {
 	}
 }
 
-// heldOnce records that the model was told of an undone call: the next time it
-// runs.
+// heldOnce records that the model was shown an undone call: the next time it runs.
 func (s *State) heldOnce(id string) {
 	if s.Reply == nil {
 		return
@@ -93,8 +91,7 @@ func (s *State) heldOnce(id string) {
 	}
 }
 
-// UndoneCall reports whether a jump has undone the same call in the same state of
-// the files.
+// UndoneCall reports whether a jump has undone the same call in the same state of the files.
 func (s *State) UndoneCall(c loop.Call) (Undone, bool) {
 	if c.World == "" {
 		return Undone{}, false

@@ -1,18 +1,16 @@
 // Package powercut cuts the power of a real ext4.
 //
-// A file system is made in an image, and the image is served through FUSE by a
-// Recorder, which keeps every write and every flush it is asked for. On top of
-// that file stand a loop device, ext4, and a process that writes a stream. What
-// ext4 asks of its disk is thus known in full, and with it every state a disk
-// with a volatile cache may have been left in: at a point of the record, all
-// that was flushed, and of what was written since any sectors.
+// A file system image is served through FUSE by a Recorder, which records every write and
+// every flush. On that file are a loop device, ext4, and a process that writes a stream.
+// Everything ext4 sends to its disk is thus known, and with it every state in which a disk
+// with a volatile cache may be left: at a point of the record, all flushed writes, and any
+// sectors of those written since.
 //
-// Such a state is mounted, so that ext4 replays its journal, the stream is
-// opened, and what it holds is compared with what had been acknowledged at that
-// point. A control run leaves out the stream's syncs and must lose, or the
-// record proves nothing.
+// Such a state is mounted, so that ext4 replays its journal; then the stream is opened and
+// compared with what had been acknowledged at that point. A control run omits the stream's
+// syncs and must lose data, or the record proves nothing.
 //
-// The tests need Linux, root, /dev/fuse, loop devices and mkfs.ext4, and run
-// with -nightly only. Mounts and loop devices live in a mount namespace of a
-// child process and end with it, whatever ends it.
+// The tests need Linux, root, /dev/fuse, loop devices and mkfs.ext4, and run with -nightly
+// only. Mounts and loop devices belong to the mount namespace of a child process and end with
+// it.
 package powercut

@@ -23,9 +23,9 @@ const (
 	busyInterval = 10 * time.Millisecond
 )
 
-// makeExt4 makes a file of imageBytes that holds an empty ext4, as mkfs makes it
-// by default but that everything is initialised at once: nothing is to be
-// written later that the stream did not cause.
+// makeExt4 makes a file of imageBytes that holds an empty ext4 with mkfs's defaults, except
+// that everything is initialised at once: no later write must come from anything but the
+// stream.
 func makeExt4(ctx context.Context, path string) error {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		return fmt.Errorf("make image: %w", err)
@@ -96,8 +96,7 @@ func configureFree(control, backing *os.File) (*os.File, error) {
 	return device, nil
 }
 
-// retryBusy does something again as long as it fails because what stands on it
-// is still being let go.
+// retryBusy retries do while it fails because a device is still being released.
 func retryBusy(do func() error) error {
 	tick := time.NewTicker(busyInterval)
 	defer tick.Stop()

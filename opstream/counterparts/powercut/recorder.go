@@ -7,20 +7,20 @@ import (
 	"syscall"
 )
 
-// wholeBytes is how much of the disk's beginning is never torn: ext4's own
-// superblock stands there, has a checksum, and is written over in place, so a
-// sector's half of it ends the file system, whatever stands on it.
+// wholeBytes is how many bytes at the disk's beginning are never torn. ext4's superblock is
+// there; it has a checksum and is overwritten in place, so half of it would destroy the file
+// system with any content.
 const wholeBytes = 4096
 
-// event is one thing the disk was asked for: a flush, or a write.
+// event is one request to the disk: a flush or a write.
 type event struct {
 	flush bool
 	off   int64
 	data  []byte
 }
 
-// Recorder is a disk in memory that keeps what it is asked for. Its methods
-// may be called concurrently.
+// Recorder is a disk in memory that records every request. Its methods may be called
+// concurrently.
 type Recorder struct {
 	mu     sync.Mutex
 	base   []byte // as it was at first
@@ -34,17 +34,17 @@ func NewRecorder(image []byte) *Recorder {
 	return &Recorder{base: slices.Clone(image), image: slices.Clone(image)}
 }
 
-// SizeBytes is the disk's size.
+// SizeBytes returns the disk's size.
 func (r *Recorder) SizeBytes() int64 { return int64(len(r.base)) }
 
-// Events is how many writes and flushes were recorded so far.
+// Events returns how many writes and flushes were recorded.
 func (r *Recorder) Events() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.events)
 }
 
-// Flushes is how many of the events recorded so far are flushes.
+// Flushes returns how many of the recorded events are flushes.
 func (r *Recorder) Flushes() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

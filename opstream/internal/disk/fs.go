@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// FS is what the log asks of a file system. Implementations other than the
-// operating system's exist to inject faults. Errors keep the meaning of io/fs
-// (ErrNotExist, ErrExist). Methods may be called concurrently.
+// FS is what the log needs of a file system. Other implementations than OS inject faults.
+// Errors keep the meaning of io/fs (ErrNotExist, ErrExist). Methods may be called
+// concurrently.
 type FS interface {
 	// Mkdir makes one directory of mode 0700.
 	Mkdir(name string) error
@@ -46,9 +46,9 @@ type File interface {
 // errNotAFile: something else is where a file of the stream should be.
 var errNotAFile = errors.New("not a regular file")
 
-// Unreadable reports whether an error says that bytes are there and cannot be
-// read: the device fails, or they are no file's. It is damage, where any other
-// error of a file system says that the file could not be examined.
+// Unreadable reports whether an error shows damage: the bytes exist and cannot be read, since
+// the device fails or the path is no regular file. Any other error of a file system means that
+// the file could not be examined.
 func Unreadable(err error) bool {
 	return errors.Is(err, syscall.EIO) || errors.Is(err, errNotAFile) || errors.Is(err, syscall.EISDIR)
 }
@@ -68,7 +68,7 @@ func (OS) ReadDir(name string) ([]string, error) {
 }
 
 func (OS) Open(name string, flag int) (File, error) {
-	// O_NONBLOCK changes nothing for a file, and keeps the open from waiting for a pipe's
+	// O_NONBLOCK has no effect on a file; it keeps the open of a pipe from waiting for its
 	// other end.
 	f, err := os.OpenFile(name, flag|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -106,9 +106,8 @@ func (f osFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// Mkdir makes one directory, whose parent exists, and its entry
-// durable. One that is there already may be a crashed writer's, so its entry
-// is synced as well.
+// Mkdir makes one directory in an existing parent, and its entry durable. One that exists may
+// be from a writer that crashed, so its entry is synced as well.
 func Mkdir(fsys FS, name, parent string) error {
 	if err := fsys.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make directory: %w", err)
@@ -119,9 +118,8 @@ func Mkdir(fsys FS, name, parent string) error {
 	return nil
 }
 
-// WriteFile writes a file under a temporary name, syncs it and renames
-// it into place. The directory is the caller's to sync. The temporary file
-// does not outlive a failure.
+// WriteFile writes a file under a temporary name, syncs it and renames it. The caller syncs
+// the directory. After a failure the temporary file is removed.
 func WriteFile(fsys FS, temp, path string, data []byte) error {
 	f, err := fsys.Open(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {

@@ -15,7 +15,7 @@ var ErrLocked = errors.New("the stream has another writer")
 
 // LockedError says who holds the writer's lock.
 type LockedError struct {
-	PID  int    // 0 when the holder could not be told
+	PID  int    // 0 if unknown
 	Path string // the lock file
 }
 
@@ -33,24 +33,24 @@ const (
 	LockName = "ops.lock"
 	// lockPollInterval is how often a waiting writer tries again.
 	lockPollInterval = 10 * time.Millisecond
-	// lockReadTries and lockReadInterval bound how long the loser waits for
-	// a winner that holds the lock but has not yet written its id: 50 ms.
+	// lockReadTries and lockReadInterval bound how long the loser waits for a winner that has
+	// not written its id yet: 50 ms.
 	lockReadTries    = 10
 	lockReadInterval = 5 * time.Millisecond
 	// lockContentLimit bounds what is read of a lock file, in bytes.
 	lockContentLimit = 4096
 )
 
-// lockContent is the lock file's content, for the loser's message only:
-// the lock is the flock, which ends with its holder.
+// lockContent is the lock file's content. It serves only the loser's message: the lock is the
+// flock, which ends with its holder.
 type lockContent struct {
 	PID   int       `json:"pid"`
 	Start uint64    `json:"start,omitempty"` // see processStart
 	Since time.Time `json:"since"`
 }
 
-// lives reports whether the process that wrote it is still there, and not
-// another one with its id.
+// lives reports whether the process that wrote it still runs. Another process with its id does
+// not count.
 func (c *lockContent) lives() bool {
 	if c.PID <= 0 || !processExists(c.PID) {
 		return false
@@ -59,7 +59,7 @@ func (c *lockContent) lives() bool {
 	return start == c.Start || start == 0 || c.Start == 0
 }
 
-// Lock is the held lock of a stream's one writer.
+// Lock is the lock of a stream's one writer, held.
 type Lock struct{ f *os.File }
 
 // TakeLock takes the lock of dir, waiting at most wait. The loser gets a
@@ -97,8 +97,8 @@ func TakeLock(dir string, wait time.Duration) (*Lock, error) {
 	return &Lock{f}, nil
 }
 
-// holder reads who holds the lock; 0 when that cannot be told. A dead
-// process's id is an old holder's: the new one is about to write its own.
+// holder reads who holds the lock; 0 if unknown. The id of a dead process is from an earlier
+// holder: the new one is about to write its own.
 func holder(f *os.File) int {
 	for range lockReadTries {
 		data, err := io.ReadAll(io.NewSectionReader(f, 0, lockContentLimit))
@@ -111,8 +111,8 @@ func holder(f *os.File) int {
 	return 0
 }
 
-// WriterOf returns the process that seems to write the stream in dir; 0 when
-// none does. It takes no lock, which would disturb a writer that starts.
+// WriterOf returns the process that seems to write the stream in dir, 0 if none does. It takes
+// no lock, which would disturb a writer that starts.
 func WriterOf(dir string) int {
 	data, err := os.ReadFile(filepath.Join(dir, LockName))
 	var c lockContent
@@ -122,7 +122,7 @@ func WriterOf(dir string) int {
 	return 0
 }
 
-// Release empties the lock file and lets go of the lock.
+// Release empties the lock file and releases the lock.
 func (l *Lock) Release() error {
 	if l == nil {
 		return nil

@@ -7,9 +7,8 @@ import (
 	"strconv"
 )
 
-// ProcessStart is when a process began, in clock ticks since the system did; 0
-// when that cannot be told. With its id it names a process for good: ids are
-// used again.
+// ProcessStart returns when a process began, in clock ticks since the system did; 0 if
+// unknown. Id and start together identify a process, since ids are reused.
 func ProcessStart(pid int) uint64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package disk
 
-// ProcessStart cannot be told here.
+// ProcessStart is unknown on this platform.
 func ProcessStart(int) uint64 { return 0 }

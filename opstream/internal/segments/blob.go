@@ -40,9 +40,8 @@ type BlobRef struct {
 	} `json:"$blob"`
 }
 
-// ParseBlobRef reads a stored body as a blob's reference; false when the body
-// is an inline one. An error means that the body begins as a reference and is
-// none.
+// ParseBlobRef reads a stored body as a blob's reference; ok is false for an inline body. An
+// error means that the body begins as a reference and is malformed.
 func ParseBlobRef(body []byte) (ref BlobRef, ok bool, err error) {
 	if !bytes.HasPrefix(body, []byte(blobPrefix)) {
 		return ref, false, nil
@@ -57,8 +56,8 @@ func ParseBlobRef(body []byte) (ref BlobRef, ok bool, err error) {
 	return ref, true, nil
 }
 
-// ResolveBody returns the body a line stands for: a copy of the inline one, or
-// the verified blob. A missing or rotten blob is a *CorruptError naming it.
+// ResolveBody returns the body of a line: a copy of the inline one, or the verified blob. A
+// missing or damaged blob is a *CorruptError naming it.
 func ResolveBody(fsys disk.FS, dir string, seq uint64, body []byte) ([]byte, error) {
 	ref, ok, err := ParseBlobRef(body)
 	if !ok {
@@ -84,8 +83,7 @@ func ResolveBody(fsys disk.FS, dir string, seq uint64, body []byte) ([]byte, err
 	return data, nil
 }
 
-// ReadBlob reads a file of a known size. A lineError says that the size is
-// another.
+// ReadBlob reads a file of a known size. A wire.Error reports another size.
 func ReadBlob(fsys disk.FS, path string, size int64) ([]byte, error) {
 	f, err := fsys.Open(path, os.O_RDONLY)
 	if err != nil {
@@ -109,8 +107,8 @@ func ReadBlob(fsys disk.FS, path string, size int64) ([]byte, error) {
 	return data, nil
 }
 
-// EncodeBody checks a caller's body and returns its compact form, which may be
-// the body itself, and the blob's type when it must be one.
+// EncodeBody checks a caller's body and returns its compact form, which may be the body
+// itself. mime is set if it must become a blob.
 func EncodeBody(body []byte) (compact []byte, mime string, err error) {
 	if body == nil {
 		return []byte("{}"), "", nil
@@ -144,8 +142,8 @@ type Blobs struct {
 	nextNo int
 }
 
-// Put makes a blob durable and returns the body that names it. A blob that is
-// there and whole is kept; one that is rotten is replaced.
+// Put makes a blob durable and returns the body that names it. An existing intact blob is
+// reused; a damaged one is replaced.
 func (b *Blobs) Put(data []byte, mime string) ([]byte, error) {
 	sum := sha256.Sum256(data)
 	name := hex.EncodeToString(sum[:])
@@ -184,7 +182,7 @@ func (b *Blobs) Put(data []byte, mime string) ([]byte, error) {
 	return body, nil
 }
 
-// BlobPath is where a blob of that hash stands.
+// BlobPath returns the path of the blob with a hash.
 func BlobPath(dir, sum string) string {
 	return filepath.Join(dir, BlobsDirName, BlobAlgorithm, sum[:2], sum)
 }

@@ -19,9 +19,8 @@ const (
 	CheckpointName = "checkpoint.bin"
 )
 
-// Checkpoint is a verified position in a stream, what is known of every line
-// up to it, and what its caller made of those lines. It is derived: whatever
-// it says that the stream does not is not believed.
+// Checkpoint is a verified position in a stream, the index of every line up to it, and what
+// its caller derived from those lines. The stream decides wherever the two disagree.
 type Checkpoint struct {
 	Version string
 	Fold    []byte
@@ -30,11 +29,11 @@ type Checkpoint struct {
 	ends    []int64 // for each of cur.segs, where its lines up to cur.seq end
 }
 
-// ErrFoldVersion is in what CheckpointRefused returns for a checkpoint of another
-// version of the fold, as after a change of program.
+// ErrFoldVersion is part of CheckpointRefused's error for a checkpoint of another version of
+// the fold, as after a change of the program.
 var ErrFoldVersion = errors.New("the fold is of another version")
 
-// Resumed is what became of a checkpoint at an opening.
+// Resumed is the result of an attempt to use a checkpoint.
 type Resumed struct {
 	fold    []byte
 	Seq     uint64
@@ -43,8 +42,8 @@ type Resumed struct {
 
 func (r *Resumed) Folded() ([]byte, uint64, bool) { return r.fold, r.Seq, r.Seq > 0 }
 
-// Resume puts a scanner that has read nothing behind the checkpoint's last
-// line, when there is a checkpoint of that version and it is this stream's.
+// Resume moves a scanner that has read nothing behind the checkpoint's last line, if the
+// checkpoint has that version and belongs to this stream.
 func (s *Scanner) Resume(version string) Resumed {
 	if version == "" {
 		return Resumed{}
@@ -66,12 +65,10 @@ func (s *Scanner) Resume(version string) Resumed {
 	return Resumed{fold: c.Fold, Seq: c.Cur.Seq}
 }
 
-// Fit checks that a checkpoint is one of the stream in dir: its segments are
-// there, those that are finished with their size, and its last line with its
-// hash. It completes the cursor.
+// Fit checks that a checkpoint belongs to the stream in dir: its segments exist, the finished
+// ones with their size, and its last line has its hash. It completes the cursor.
 //
-// The lines after the last line's ack are verified, too. So what a
-// scan of the whole stream would call a torn tail is never behind a
+// The lines after the last line's ack are verified, too. So a torn tail is never before a
 // checkpoint, and recovery decides as it does without one.
 func (c *Checkpoint) Fit(fsys disk.FS, dir string) error {
 	segs, _, err := List(fsys, dir)

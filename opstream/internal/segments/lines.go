@@ -17,8 +17,7 @@ const (
 	readAheadBytes = 256 << 10
 )
 
-// Reader reads lines by reference, well when they are asked for in
-// order. It is not safe for concurrent use.
+// Reader reads lines by reference, fastest in order. It is not safe for concurrent use.
 type Reader struct {
 	FS  disk.FS
 	Dir string
@@ -26,8 +25,8 @@ type Reader struct {
 	seg uint64
 	Buf []byte // bytes of seg from off on
 	off int64
-	// Chained is the last line that, read right after the one before it, must
-	// name its hash: of lines no scan has verified, the chain is checked here.
+	// Chained is the last line whose prev is checked when it is read right after the line
+	// before it: no scan has verified the chain up to there.
 	Chained uint64
 	seq     uint64 // the line read last
 	hash    wire.Hash
@@ -40,8 +39,8 @@ func (r *Reader) Close() {
 	}
 }
 
-// Read returns the line a reference names, verified against its checksum and
-// seq. The line is valid until the next call. Any misfit is a *CorruptError.
+// Read returns the line a reference names, verified against its checksum and seq. The line is
+// valid until the next call. A mismatch is a *CorruptError.
 func (r *Reader) Read(ref Ref) ([]byte, wire.Envelope, error) {
 	var e wire.Envelope
 	if r.seg != ref.seg {
@@ -53,7 +52,7 @@ func (r *Reader) Read(ref Ref) ([]byte, wire.Envelope, error) {
 		r.f, r.seg = f, ref.seg
 	}
 	if ref.off < r.off || ref.off+int64(ref.size) > r.off+int64(len(r.Buf)) {
-		// One record costs little; reading on doubles the stride.
+		// A single record costs little; reading in order doubles the stride.
 		if n := max(ref.size, min(2*cap(r.Buf), readAheadBytes), readFirstBytes); n > cap(r.Buf) {
 			r.Buf = make([]byte, n)
 		}

@@ -12,8 +12,8 @@ import (
 	"anamnesis/opstream/internal/wire"
 )
 
-// Cursor is a verified position: everything before it has the format's form,
-// a right checksum, its place in the sequence and in the chain.
+// Cursor is a verified position: every line before it has the right form, checksum, sequence
+// number and prev.
 type Cursor struct {
 	Segs []uint64  // the segments up to here, by first seq
 	Off  int64     // in the last of segs, just past the last verified line
@@ -47,8 +47,8 @@ type Scanner struct {
 	Dir string
 	Cur Cursor
 	Idx wire.Index
-	// Visit, when set, is shown every verified line, where it begins and its
-	// size without the newline.
+	// Visit, when set, is called with every verified line, its offset and its size without the
+	// newline.
 	Visit func(e *wire.Envelope, off int64, size int) error
 }
 
@@ -173,12 +173,12 @@ func (s *Scanner) Accept(size int, hash wire.Hash, e *wire.Envelope) {
 	}
 }
 
-// Vouched returns the highest seq that anything behind a stop vouches for: the
-// acks of whole lines with a right checksum, and the existence of later
-// segments. A stop at or below it is corruption, any other a torn tail.
+// Vouched returns the highest seq that anything behind a stop vouches for: the acks of whole
+// lines with a right checksum, and the existence of later segments. A stop at or below it is
+// corruption, any other a torn tail.
 //
-// That a good line follows a bad one means nothing by itself: the sectors of
-// one write reach the disk in any order.
+// A good line after a bad one proves nothing by itself: the sectors of one write reach the
+// disk in any order.
 func (s *Scanner) Vouched(st *Stop) (uint64, error) {
 	segs, _, err := List(s.FS, s.Dir)
 	if err != nil {
@@ -208,7 +208,7 @@ func (s *Scanner) Vouched(st *Stop) (uint64, error) {
 		case LineEnd, LinePartial:
 			return ack, nil
 		case lineLong:
-			// Two lines whose newline was damaged may be longer than one may be.
+			// Two lines that lost the newline between them may exceed the limit of one.
 			if line, err = lineEndBytes(f, off, lines.off-1); err != nil {
 				return 0, fmt.Errorf("read segment %s: %w", Name(st.Seg), err)
 			}
@@ -229,8 +229,8 @@ func lineEndBytes(f disk.File, from, to int64) ([]byte, error) {
 	return data[:n], err
 }
 
-// ackWithin returns the ack of a line, or of the good line at the end of one:
-// where a newline was damaged, the line behind it still vouches. 0 for none.
+// ackWithin returns the ack of a line, or of the good line at the end of one: where a newline
+// was damaged, the line behind it still vouches. It returns 0 for none.
 func ackWithin(line []byte) uint64 {
 	for {
 		var e wire.Envelope
@@ -245,7 +245,7 @@ func ackWithin(line []byte) uint64 {
 	}
 }
 
-// Corrupt makes the error of a stop that is vouched for.
+// Corrupt returns the error of a stop that is vouched for.
 func (s *Scanner) Corrupt(st *Stop, vouched uint64) *wire.CorruptError {
 	var why string
 	if vouched > st.Seq {
@@ -256,8 +256,8 @@ func (s *Scanner) Corrupt(st *Stop, vouched uint64) *wire.CorruptError {
 	return &wire.CorruptError{File: Path(s.Dir, st.Seg), Offset: st.Off, Seq: st.Seq, Why: why}
 }
 
-// Rewind moves the cursor back to just after seq, which must be indexed, and
-// forgets what came later. What was vouched for stays so.
+// Rewind moves the cursor back to just after seq, which must be indexed, and forgets later
+// lines. It keeps what was vouched for.
 func (s *Scanner) Rewind(seq uint64) error {
 	c := Cursor{Ack: s.Cur.Ack}
 	if seq > 0 {
@@ -287,7 +287,7 @@ func (s *Scanner) ReadLine(seq uint64) ([]byte, wire.Envelope, error) {
 	return line, e, err
 }
 
-// Ref says where an indexed line stands.
+// Ref is the position of an indexed line.
 type Ref struct {
 	Seq, seg uint64
 	off      int64

@@ -1,5 +1,5 @@
-// Package segments reads the files of a stream: lines in order and by reference, blobs,
-// and the checkpoint with the index of lines that it vouches for.
+// Package segments reads the files of a stream: lines in order and by reference, blobs, and
+// the checkpoint with its index of lines.
 package segments
 
 import (
@@ -47,9 +47,8 @@ func ParseName(name string) (uint64, bool) {
 	return first, err == nil && first > 0
 }
 
-// List returns the first seqs of a stream's segments, ascending, and
-// the names in ops/ that are none. A directory without ops/ is an error that
-// is fs.ErrNotExist.
+// List returns the first seqs of a stream's segments, ascending, and the other names in ops/.
+// A directory without ops/ is an error that is fs.ErrNotExist.
 func List(fsys disk.FS, dir string) (segs []uint64, others []string, err error) {
 	names, err := fsys.ReadDir(filepath.Join(dir, OpsDirName))
 	if err != nil {
@@ -67,7 +66,7 @@ func List(fsys disk.FS, dir string) (segs []uint64, others []string, err error) 
 	return segs, others, nil
 }
 
-// lineState says what lineReader.next found.
+// lineState is what lineReader.Next found.
 type lineState int
 
 const (
@@ -86,7 +85,7 @@ type lineReader struct {
 	start, end int
 }
 
-// NewLineReader reads from off on; size is the file's, or what is known of it.
+// NewLineReader reads from off on; size is the known size of the file.
 func NewLineReader(f disk.File, off, size int64) *lineReader {
 	n := min(max(size-off, wire.MaxLineBytes+2), ScanBufferBytes)
 	return &lineReader{f: f, off: off, buf: make([]byte, n)}

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// indexBlock is how many entries are kept together. Finding one reads those
-	// before it in its block.
+	// indexBlock is how many entries one block packs. Finding an entry decodes those before it
+	// in its block.
 	indexBlock = 256
-	// indexChunk is how many blocks the index grows by, so that growing
-	// never copies: one more op costs the same on a stream of any length.
+	// indexChunk is how many blocks the index grows by. Growing never copies blocks, so that
+	// one more op costs the same on a stream of any length.
 	indexChunk = 64
 	// MaxIndexedKinds is how many distinct kinds the index holds by number;
 	// the entries of further ones are marked unindexedKind.
@@ -24,7 +24,7 @@ const (
 	MaxIndexedBytes = 3 * binary.MaxVarintLen32
 )
 
-// Entry is what is known of a line without reading it again.
+// Entry is what the index stores of a line.
 type Entry struct {
 	Off  int64  // where the line begins in its segment
 	Size uint32 // bytes without the newline
@@ -56,8 +56,8 @@ type Index struct {
 // Last is the highest seq indexed; 0 when there is none.
 func (x *Index) Last() uint64 { return x.n }
 
-// At returns the entry of a seq, 1 to last. Those of the last block are found
-// in no time, others by reading up to indexBlock entries.
+// At returns the entry of a seq, 1 to Last. Entries of the last block are found at once,
+// others by decoding up to indexBlock entries.
 func (x *Index) At(seq uint64) Entry {
 	for _, e := range x.From(seq) {
 		return e
@@ -95,8 +95,8 @@ func (x *Index) From(seq uint64) iter.Seq2[uint64, Entry] {
 	}
 }
 
-// next changes e, but for its place, into the entry that data begin with, and
-// returns the bytes it took.
+// next decodes the next entry from data into e, except for its offset, and returns the bytes
+// it took.
 func (e *Entry) next(data []byte) int {
 	n, ok := e.Decode(data, unindexedKind)
 	if !ok {
@@ -105,8 +105,8 @@ func (e *Entry) next(data []byte) int {
 	return n
 }
 
-// packed is the number of blocks that are not in the tail. The tail stays
-// whole until an entry comes that it has no room for.
+// packed is the number of full blocks outside the tail. The tail is packed only when an entry
+// no longer fits.
 func (x *Index) packed() uint64 {
 	if x.n == 0 {
 		return 0
@@ -169,7 +169,7 @@ func (x *Index) kindOf(e Entry) string {
 	return x.Kinds[e.kind]
 }
 
-// Number returns a kind its number.
+// Number returns the number of a kind.
 func (x *Index) Number(kind []byte) uint16 {
 	if no, ok := x.kindNo[string(kind)]; ok {
 		return no
@@ -186,8 +186,8 @@ func (x *Index) Number(kind []byte) uint16 {
 	return no
 }
 
-// Truncate forgets every seq above last. The block it cuts becomes the tail.
-// Chunks that others may be reading are not changed.
+// Truncate forgets every seq above last. The block that it cuts becomes the tail. Chunks that
+// others may be reading are not changed.
 func (x *Index) Truncate(last uint64) {
 	if last >= x.n {
 		return
@@ -235,9 +235,9 @@ func (x *Index) OfKind(kind string) []uint64 {
 	return out
 }
 
-// appendEncoded appends the entry, but for its place, as varints: twice the
-// number of its kind, plus 1 when its step is not that of the entry before;
-// then the step's difference, signed, in that case; its size without the newline.
+// appendEncoded appends the entry, except for its offset, as varints: twice the number of its
+// kind, plus 1 if its step differs from the entry before; in that case the signed difference
+// of the steps; then its size without the newline.
 func (e *Entry) appendEncoded(dst []byte, before *Entry) []byte {
 	if e.step == before.step {
 		dst = binary.AppendUvarint(dst, uint64(e.kind)<<1)
@@ -248,8 +248,8 @@ func (e *Entry) appendEncoded(dst []byte, before *Entry) []byte {
 	return binary.AppendUvarint(dst, uint64(e.Size))
 }
 
-// Decode changes the entry of one line into that of the next, but for its
-// place, and returns the bytes it took.
+// Decode turns the entry of one line into that of the next, except for its offset, and returns
+// the bytes it took.
 func (e *Entry) Decode(buf []byte, kinds int) (n int, ok bool) {
 	kind, k := binary.Uvarint(buf)
 	if n = k; k <= 0 || (kind>>1 >= uint64(kinds) && kind>>1 != unindexedKind) {
@@ -292,7 +292,7 @@ func (x *Index) AppendEncoded(dst []byte) []byte {
 	return dst
 }
 
-// Differs says where an index is not what another one says of the same lines.
+// Differs returns an error for the first record of which two indexes disagree.
 func (x *Index) Differs(from *Index) error {
 	if x.n == 0 || from.n == 0 {
 		return nil

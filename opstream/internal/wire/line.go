@@ -1,5 +1,5 @@
-// Package wire holds the form of a line, its limits and errors, and the index of the lines
-// that were read. It reads and writes no files.
+// Package wire defines the form of a line, its limits and errors, and the index of lines. It
+// accesses no files.
 package wire
 
 import (
@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Hash is the first 16 bytes of the SHA-256 of a line without its
-// newline: what the next line's prev names.
+// Hash is the first 16 bytes of the SHA-256 of a line without its newline. The next line's
+// prev has it.
 type Hash [16]byte
 
 func HashOf(line []byte) Hash {
@@ -39,7 +39,7 @@ const (
 
 	prevHexLen = 32
 	crcHexLen  = 8
-	// crcTailLen is what follows the checksummed bytes. They end before
+	// crcTailLen is the length of what follows the checksummed bytes. They end before
 	// `,"crc"`, so the quote that closes prev belongs to them.
 	crcTailLen = len(`,"crc":"`) + crcHexLen + len(wordEnd)
 	// tailLen is everything after the body.
@@ -49,8 +49,8 @@ const (
 // CRCTable returns CRC32C. MakeTable returns the same shared table each time.
 func CRCTable() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// Envelope is a line taken apart without decoding JSON. Its slices point into
-// the line.
+// Envelope is a line split into its fields without decoding JSON. Its slices point into the
+// line.
 type Envelope struct {
 	Seq, Ack  uint64
 	TS        []byte
@@ -86,10 +86,9 @@ func AppendLine(dst []byte, e *Envelope) []byte {
 	return append(dst, wordEnd...)
 }
 
-// ParseLine takes a line, without newline, apart. It checks the form and the
-// checksum, not seq and prev, which need the line before; nor the body's
-// syntax, for which the checksum stands. It is total and allocates only for
-// its error.
+// ParseLine splits a line, given without newline. It checks the form and the checksum. It does
+// not check seq and prev, which need the line before, nor the body's syntax, which the
+// checksum covers. It accepts any bytes and allocates only for its error.
 func ParseLine(line []byte, e *Envelope) error {
 	if len(line) > MaxLineBytes {
 		return fmt.Errorf("the line is longer than %d bytes", MaxLineBytes)
@@ -136,7 +135,7 @@ type Error string
 
 func (e Error) Error() string { return string(e) }
 
-// Why a single line is bad.
+// The reasons why a single line is bad.
 const (
 	errLineForm Error = "the line does not have the format's form"
 	errLineCRC  Error = "the checksum does not match"
@@ -174,8 +173,7 @@ func versionOf(line []byte) (uint64, bool) {
 	return v, !p.bad
 }
 
-// lineParser consumes a line from the left; bad stays set once anything did
-// not fit.
+// lineParser consumes a line from the left; bad is set once anything does not match.
 type lineParser struct {
 	rest []byte
 	bad  bool
@@ -237,9 +235,8 @@ func IsLowerHex(b []byte) bool {
 // notHex is what nibbles has for a byte that is no lower-case hex digit.
 const notHex = '\xff'
 
-// nibbles holds the value of each lower-case hex digit. Digits of a hash come
-// without order, so that a comparison with '9' and 'a' would be mispredicted
-// for every third of them.
+// nibbles holds the value of each lower-case hex digit. A table avoids comparing with '9' and
+// 'a', which is mispredicted for every third digit of a hash.
 const nibbles = notHex16 + notHex16 + notHex16 +
 	"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\xff\xff\xff\xff\xff\xff" + notHex16 + notHex16 +
 	"\xff\x0a\x0b\x0c\x0d\x0e\x0f\xff\xff\xff\xff\xff\xff\xff\xff\xff" + notHex16 +
@@ -262,8 +259,7 @@ func DecodeLowerHex(dst, digits []byte) bool {
 	return bad < 16
 }
 
-// isTime reports whether b has TimeLayout's shape; its ranges are checked
-// when the time is asked for.
+// isTime reports whether b has TimeLayout's shape. ParseTime checks the ranges.
 func isTime(b []byte) bool {
 	if len(b) != len(TimeLayout) {
 		return false

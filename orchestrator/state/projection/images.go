@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// MaxImageBytes bounds the images in one context, as base64. A result whose images
-	// do not fit any more is shown without them; its text still names them.
+	// MaxImageBytes limits the images in one context, as base64. A result whose images exceed
+	// it is shown without them; its text still names them.
 	MaxImageBytes = 16 << 20
-	// imageTokens is the size that an image counts with. Providers count 85 to about
-	// 1,600, by its size,
+	// imageTokens is the counted size of an image. Providers count 85 to about 1,600 tokens,
+	// depending on its size,
 	// https://platform.openai.com/docs/guides/images-vision#calculating-costs
 	imageTokens = 1_000
 )
 
-// images returns the parts of a result that a model can look at.
+// images returns the parts of a result that are images, and their size.
 func images(b *op.ToolReturned) (parts []op.Part, size int) {
 	for _, p := range b.Parts {
 		if p.Kind == op.PartImage {
@@ -26,7 +26,7 @@ func images(b *op.ToolReturned) (parts []op.Part, size int) {
 	return parts, size
 }
 
-// look puts a result's images into its message, while there is room for them.
+// look adds a result's images to its message while they fit.
 func (p *Context) look(m *model.Message, b *op.ToolReturned) {
 	parts, size := images(b)
 	if size == 0 || p.images+size > MaxImageBytes {
@@ -36,7 +36,7 @@ func (p *Context) look(m *model.Message, b *op.ToolReturned) {
 	p.images += size
 }
 
-// unlook takes the images out of a message.
+// unlook removes the images from a message.
 func (p *Context) unlook(m *model.Message) {
 	for _, part := range m.Parts {
 		p.images -= len(part.Base64)
@@ -44,8 +44,8 @@ func (p *Context) unlook(m *model.Message) {
 	m.Parts = nil
 }
 
-// CountBody returns the tokens of an operation's unmasked projection. Count counts
-// those of a text.
+// CountBody returns the tokens of an operation's unmasked projection. count counts those of a
+// text.
 func CountBody(b op.Body, count func(text string) int) int {
 	n := count(op.ProjectedText(b))
 	if r, ok := b.(*op.ToolReturned); ok {

@@ -1,5 +1,5 @@
-// Package projection keeps the model's context, as a function of the operations of a task.
-// It depends on nothing but its arguments.
+// Package projection builds the model's context from the operations of a task. It depends on
+// nothing but its arguments.
 package projection
 
 import (
@@ -11,27 +11,26 @@ import (
 	"anamnesis/orchestrator/model"
 )
 
-// Context is the model's context. It is kept incrementally: an operation appends, a pass
-// replaces a span at its place, and a masking shortens results at theirs. What comes before
-// that place does not change, so that it stays byte-identical to what the provider has
-// cached. The zero Context is empty. Its exported fields are what a snapshot stores; only
-// this package changes them.
+// Context is the model's context. It is updated incrementally: an operation appends, a pass
+// replaces a span in place, and a masking shortens results in place. Everything before that
+// place stays byte-identical to what the provider has cached. The zero Context is empty. Its
+// exported fields are what a snapshot stores; only this package changes them.
 type Context struct {
 	System    string
 	SystemTok int
 	Tokens    int // of the system prompt and everything below
 	Entries   []Entry
-	// Held are user entries that arrived while a request or a call was open: they follow
-	// the results, so that every call is followed by its result and no answer seems to come
-	// after words it never saw.
+	// Held are user entries that arrived while a request or a call was open. They follow the
+	// results, so that every call is followed by its result and no reply seems to answer words
+	// it never saw.
 	Held    []Entry
 	Asking  bool
 	Waiting map[string]bool // ids of the calls without a result
 
-	off    bool // nothing is kept: see Off
+	off    bool // it stays empty: see Off
 	images int  // bytes of the images in Entries
-	// joins are merged texts as they were joined last, by the first entry's seq: blocks and
-	// carried words are long, and stay.
+	// joins caches merged texts by the seq of their first entry: blocks and carried words are
+	// long and stay.
 	joins map[uint64]joinedTexts
 }
 
@@ -53,7 +52,7 @@ type joinedTexts struct {
 	text string
 }
 
-// maxJoins is how many merged texts are kept at most.
+// maxJoins limits the cached merged texts.
 const maxJoins = 64
 
 // EntryKind says what may remove an entry.
@@ -66,26 +65,26 @@ const (
 	EntryMail                   // D-Mails: a later one that reaches as far back removes them, and a pass for want of room
 )
 
-// Entry is one message of the context and the operation it comes from. It is
-// stored in a snapshot of the index as it is.
+// Entry is one message of the context and the operation it comes from. A snapshot of the index
+// stores it in this form.
 type Entry struct {
 	Seq  uint64
 	Step int
 	Kind EntryKind
-	Tok  int // tokens of Msg, as it stands here
+	Tok  int // tokens of Msg in its present form
 	Msg  model.Message
 
-	// Of tool results only: the mark that ends the step, if the result carries it,
-	// and the operation that masked the result, 0 while it is in full.
+	// Of tool results only: the mark that ends the step, if the result carries it, and the
+	// operation that masked the result, 0 if none did.
 	MarkSeq uint64 `json:",omitempty"`
 	MarkTok int    `json:",omitempty"`
 	Mark    string `json:",omitempty"`
 	Masked  uint64 `json:",omitempty"`
 
-	First uint64 `json:",omitempty"` // of a D-Mail: the first operation it stands for
+	First uint64 `json:",omitempty"` // of a D-Mail: the first operation it replaces
 }
 
-// withMark returns a result, or the line in its place, with the step's mark.
+// withMark returns a result, or the line that masks it, with the step's mark.
 func (e *Entry) withMark(text string) string {
 	if e.Mark == "" {
 		return text
@@ -93,11 +92,11 @@ func (e *Entry) withMark(text string) string {
 	return strings.TrimRight(text, "\n") + "\n" + e.Mark
 }
 
-// UnknownResult is what the model is told of a call whose outcome is unknown.
+// UnknownResult is the result that the model sees of a call with an unknown outcome.
 const UnknownResult = "Outcome unknown: the program stopped while this call was running. " +
 	"It may have taken effect, in part or in full. Look before you repeat it."
 
-// Apply takes one operation into the context. Passes take effect later: see Fold.
+// Apply applies one operation to the context. Passes take effect later: see Fold.
 func (p *Context) Apply(o op.Op) {
 	if p.off {
 		return
@@ -148,7 +147,7 @@ func (p *Context) Apply(o op.Op) {
 	}
 }
 
-// shares splits the tokens of an operation that stands as two messages.
+// shares splits the tokens of an operation that makes two messages.
 func shares(tok int, a, b string) (int, int) {
 	if a == "" || b == "" {
 		if a == "" {
@@ -173,8 +172,8 @@ func (p *Context) user(o op.Op, kind EntryKind, text string, tok int) {
 	p.Entries = append(p.Entries, e)
 }
 
-// ask begins a request that ends with op last. Words that came too late for
-// it wait for the reply: it did not see them.
+// ask begins a request that includes operations up to last. Later words wait for the reply,
+// which did not see them.
 func (p *Context) ask(last uint64) {
 	p.Asking = true
 	n := len(p.Entries)
@@ -211,7 +210,7 @@ func (p *Context) reply(o op.Op, b *op.ModelReplied) {
 	p.release()
 }
 
-// joinReply adds the calls of a reply to the message of the one before, and reports whether
+// joinReply adds the calls of a reply to the message of the previous one, and reports whether
 // there is one.
 func (p *Context) joinReply(o op.Op, b *op.ModelReplied) bool {
 	for i := len(p.Entries) - 1; i >= 0 && p.Entries[i].Step == o.Step && len(p.Waiting) > 0; i-- {
@@ -237,8 +236,8 @@ func (p *Context) result(o op.Op, b *op.ToolReturned) {
 	p.release()
 }
 
-// mark writes the step mark: into the last tool result of the step, which no
-// request has carried yet, or as a message of its own.
+// mark appends the step mark to the last tool result of the step, which no request has carried
+// yet, or adds it as a message of its own.
 func (p *Context) mark(o op.Op, text string) {
 	if text == "" {
 		return
@@ -257,7 +256,7 @@ func (p *Context) mark(o op.Op, text string) {
 	p.user(o, EntryPlain, text, o.Tok)
 }
 
-// mask puts lines in the place of results. The step's mark stays.
+// mask replaces results by lines. The step's mark stays.
 func (p *Context) mask(seq uint64, b *op.ContextMasked) {
 	by := make(map[uint64]op.MaskedResult, len(b.Results))
 	for _, r := range b.Results {
@@ -286,9 +285,9 @@ type Pass struct {
 	Tok  int // of its block and words
 }
 
-// takes reports whether a pass removes an entry from the context. A pass for
-// want of room takes the blocks of earlier passes with it, which would else pile
-// up; a D-Mail takes the D-Mails that stand for nothing older than it does.
+// takes reports whether a pass removes an entry from the context. A pass for want of room also
+// removes the blocks of earlier passes, which would otherwise accumulate; a D-Mail removes the
+// D-Mails that replace nothing older than it does.
 func (p Pass) takes(e Entry) bool {
 	in := slices.ContainsFunc(p.Ranges, func(r op.Range) bool { return r.Contains(e.Seq) })
 	switch e.Kind {
@@ -302,7 +301,7 @@ func (p Pass) takes(e Entry) bool {
 	return false
 }
 
-// block is the entry that stands for a pass.
+// block returns the entry that replaces a pass's ranges.
 func (p Pass) block(tok int) Entry {
 	e := Entry{Seq: p.Seq, Step: p.Step, Kind: EntryBlock, Tok: tok, Msg: model.Message{Role: model.RoleUser, Text: p.Block}}
 	if p.Trigger == op.TriggerMail {
@@ -311,9 +310,8 @@ func (p Pass) block(tok int) Entry {
 	return e
 }
 
-// Fold replaces the entries that a pass takes by its block, where the first of
-// them stood. Passes for want of room and D-Mails bring the user's words
-// themselves.
+// Fold replaces the entries that a pass takes by its block, at the place of the first of them.
+// Passes for want of room and D-Mails carry the user's words themselves.
 func (p *Context) Fold(b Pass) {
 	if p.off {
 		return
@@ -356,8 +354,7 @@ func (p *Context) join(first uint64, texts []string) string {
 	return kept.text
 }
 
-// Removes counts the messages that a pass would take out of the context, and their
-// tokens.
+// Removes returns how many messages, and their tokens, a pass would remove from the context.
 func (p *Context) Removes(done *op.PassDone) (messages, tokens int) {
 	b := Pass{PassDone: done}
 	for _, e := range p.Entries {
@@ -369,7 +366,7 @@ func (p *Context) Removes(done *op.PassDone) (messages, tokens int) {
 	return messages, tokens
 }
 
-// Shown returns a function that reports whether a result is in full in the context.
+// Shown returns a function that reports whether the context holds a result in full.
 func (p *Context) Shown() func(seq uint64) bool {
 	in := sync.OnceValue(func() map[uint64]bool {
 		in := make(map[uint64]bool)
@@ -383,17 +380,17 @@ func (p *Context) Shown() func(seq uint64) bool {
 	return func(seq uint64) bool { return in()[seq] }
 }
 
-// Chat is what the model is sent next: the system prompt, then one message per entry,
-// adjacent user messages merged. It is always a valid chat: every call is followed by
-// exactly one result, whatever crashed.
+// Chat returns what the model is sent next: the system prompt, then one message per entry,
+// adjacent user messages merged. It is always a valid chat: every call is followed by exactly
+// one result, even after a crash.
 func (p *Context) Chat() []model.Message {
 	out := make([]model.Message, 0, len(p.Entries)+2)
 	p.Each(func(m model.Message, _ []Entry) { out = append(out, m) })
 	return out
 }
 
-// Each calls visit with each message of Chat and the entries it is made of: several where
-// user messages merge, none for the result of a call whose outcome is unknown.
+// Each calls visit with each message of Chat and its entries: several if user messages merge,
+// none for the result of a call with an unknown outcome.
 func (p *Context) Each(visit func(m model.Message, of []Entry)) {
 	if p.System != "" {
 		m := model.Message{Role: model.RoleSystem, Text: p.System}
@@ -419,8 +416,8 @@ func (p *Context) Each(visit func(m model.Message, of []Entry)) {
 		if len(m.Calls) == 0 {
 			continue
 		}
-		// Results follow their calls at once; the only reply that can lack one is
-		// the last, and then the outcome is unknown.
+		// Results follow their calls directly. Only the last reply can lack one, and then the
+		// outcome is unknown.
 		first = i
 		for ; i < len(entries) && entries[i].Msg.Role == model.RoleTool; i++ {
 			visit(entries[i].Msg, entries[i:i+1])

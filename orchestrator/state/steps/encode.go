@@ -8,7 +8,7 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// head is the part of an encoded tree that is JSON: what is not in its groups.
+// head is the JSON part of an encoded tree: everything outside its groups.
 type head struct {
 	Steps   int
 	Open    *Step        `json:",omitempty"` // the last step, where it has not ended
@@ -44,8 +44,8 @@ func (s *Tree) Append(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// Decode reads a tree that Append encoded, and returns what follows it. ok is false where
-// data do not begin with one.
+// Decode reads a tree that Append encoded, and returns the bytes after it. ok is false if data
+// do not begin with one.
 func Decode(data []byte) (s Tree, rest []byte, ok bool) {
 	var h head
 	text, data, ok := cut(data)
@@ -82,7 +82,7 @@ func Decode(data []byte) (s Tree, rest []byte, ok bool) {
 	return s, data, s.whole()
 }
 
-// cut separates bytes that follow their length from what comes after them.
+// cut separates length-prefixed bytes from those after them.
 func cut(data []byte) (first, rest []byte, ok bool) {
 	n, size := binary.Uvarint(data)
 	if size <= 0 || n > uint64(len(data)-size) {
@@ -92,7 +92,7 @@ func cut(data []byte) (first, rest []byte, ok bool) {
 	return data[:n], data[n:], true
 }
 
-// whole reports whether what a decoded tree refers to is in it.
+// whole reports whether a decoded tree holds everything it refers to.
 func (s *Tree) whole() bool {
 	parents := s.parents
 	for i, g := range s.groups {

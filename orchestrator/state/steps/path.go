@@ -25,8 +25,8 @@ func (t *Tree) Back(id int) iter.Seq[int] {
 	}
 }
 
-// PathSet reports of each step whether it is on the path to a step. Without any step it
-// is empty.
+// PathSet reports for each step whether it is on the path to a step. In an empty tree it is
+// empty.
 func (t *Tree) PathSet(to int) []bool {
 	on := make([]bool, t.Len())
 	if len(on) > 0 {
@@ -63,8 +63,8 @@ func (t *Tree) Discarded(from, to int) []int {
 	return out
 }
 
-// LeftFrom yields the steps that began an attempt at step to which a jump has left, oldest
-// first, without the one on the path to step from.
+// LeftFrom yields the first steps of abandoned attempts at step to, oldest first, without the
+// one on the path to step from.
 func (t *Tree) LeftFrom(to, from int) iter.Seq[Step] {
 	return func(yield func(Step) bool) {
 		for id := range t.Len() {
@@ -108,8 +108,8 @@ func (t *Tree) Ranges(steps []int) []op.Range {
 	return out
 }
 
-// Branches splits steps, in the order of their ids, where one does not continue the one
-// before: a block describes one line of states.
+// Branches splits steps, in the order of their ids, where one does not continue the previous:
+// a block describes one line of states.
 func (t *Tree) Branches(steps []int) [][]int {
 	var out [][]int
 	for i, id := range steps {

@@ -6,7 +6,7 @@ import (
 	"anamnesis/orchestrator/loop"
 )
 
-// restOf is what of a step nothing changes once it has ended.
+// restOf is the part of an ended step that never changes.
 type restOf struct {
 	count        uint64 // of operations, after the first
 	calls        uint64 // in Tree.calls
@@ -18,7 +18,7 @@ type restOf struct {
 	nBegan       uint64
 }
 
-// What of a rest is written only where it is not what it mostly is.
+// These flags mark the parts of a rest that differ from the usual value and are written.
 const (
 	restWorld        = 1 << iota // it is not that of the step before in the group
 	restFailed                   // more than none
@@ -27,8 +27,8 @@ const (
 	restBegan                    // times the number of calls in Began
 )
 
-// append writes the rest of a step, with what it began, behind those of the steps
-// before it in its group.
+// append appends a step's rest, with what it began, after those of the earlier steps in its
+// group.
 func (r *restOf) append(dst []byte, began []Began, first uint64) []byte {
 	before := lastWorld(dst)
 	head := uint64(len(began)) * restBegan
@@ -58,7 +58,7 @@ func (r *restOf) append(dst []byte, began []Began, first uint64) []byte {
 	return dst
 }
 
-// lastWorld is the world of the last step of a group.
+// lastWorld returns the world of the last step of a group.
 func lastWorld(data []byte) Mark {
 	var r restOf
 	for len(data) > 0 {
@@ -67,8 +67,8 @@ func lastWorld(data []byte) Mark {
 	return r.world
 }
 
-// next makes of the rest of one step that of the next one, whose data begin with it, and
-// returns what follows. ok is false where data do not.
+// next turns the rest of one step into that of the next, whose data begin with it, and returns
+// the remaining data. ok is false if data are malformed.
 func (r *restOf) next(data []byte) (_ []byte, ok bool) {
 	ok = true
 	number := func() uint64 {
@@ -109,7 +109,7 @@ func (r *restOf) next(data []byte) (_ []byte, ok bool) {
 	return data, ok
 }
 
-// beganAfter returns what the step began whose first operation is first.
+// beganAfter returns what a step began whose first operation is first.
 func (r *restOf) beganAfter(first uint64) []Began {
 	if r.nBegan == 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Package steps holds the steps of a task: a tree, in which a jump back begins a new
-// branch. It depends on nothing but its arguments.
+// Package steps is the tree of a task's steps, in which a jump back begins a new branch. It
+// depends on nothing but its arguments.
 package steps
 
 import (
@@ -41,8 +41,8 @@ type Began struct {
 	Seq uint64 // of its result
 }
 
-// Mark stands for a tree's id: equal ids have equal marks, others differ but for a
-// chance of 1 in 2^64. 0 is the mark of no tree.
+// Mark is a hash of a tree's id: different ids have equal marks with a chance of 1 in 2^64. 0
+// is the mark of no tree.
 type Mark uint64
 
 // MarkOf returns the mark of a tree's id.
@@ -82,15 +82,14 @@ func (st *Step) setFlags(f Flags) {
 	st.Ended, st.Folded, st.Carried, st.Read, st.Saved = f&FlagEnded != 0, f&FlagFolded != 0, f&FlagCarried != 0, f&FlagRead != 0, f&FlagSaved != 0
 }
 
-// groupSize is the number of steps in a group. To find one, those before it in its group
-// are read.
+// groupSize is the number of steps in a group. Finding one decodes those before it in its
+// group.
 const groupSize = 64
 
-// Tree holds the steps of a task by their ids, from 0, which is the task's beginning. A
-// task may have tens of thousands for as long as it runs; so a step that has ended takes
-// about 25 bytes. As plain rows of 56 bytes, ten thousand steps exceed what the soak lets a
-// task's heap grow by (1.35 times, where 1.3 are allowed). The zero Tree has no step. Reads
-// may run concurrently with one another.
+// Tree holds the steps of a task by their ids, from 0, the task's beginning. A task may have
+// tens of thousands; so an ended step takes about 25 bytes. As plain rows of 56 bytes, ten
+// thousand steps exceed the growth of the heap that the soak allows (1.35 times; the limit is
+// 1.3). The zero Tree has no step. Concurrent reads are safe.
 type Tree struct {
 	groups  []*group
 	parents []parentOf // where it is not the step before, by id
@@ -99,15 +98,15 @@ type Tree struct {
 	open    Step         // the last one, while it has not ended
 	wide    map[int]Step // those that a group has no room for
 
-	texts []string      // reasons of jumps, and why there is no checkpoint
+	texts []string      // reasons of jumps and of missing checkpoints
 	calls internedTexts // what the calls of a step were, as nameList joins them
-	todos [][]op.Todo   // lists, in the order in which they first held
+	todos [][]op.Todo   // distinct lists, in order of appearance
 }
 
 type parentOf struct{ id, parent int32 }
 
-// group is a row of steps. What jumps and passes change later, and what is
-// asked of many steps, stands by itself.
+// group is a row of steps. Fields that later jumps and passes change, or that are read for
+// many steps, are separate arrays.
 type group struct {
 	first  uint64            // First of the first of them
 	firsts [groupSize]uint32 // of each, after that
@@ -122,10 +121,10 @@ const (
 	flagNext                         // its parent is the step before
 )
 
-// Len is how many steps were begun, step 0 among them.
+// Len returns the number of steps begun, including step 0.
 func (s *Tree) Len() int { return s.n }
 
-// At returns a step by its id, 0 to Len()-1. What it refers to is shared.
+// At returns a step by its id, 0 to Len()-1. Its slices are shared.
 func (s *Tree) At(id int) Step {
 	s.check(id)
 	for _, st := range s.from(id) {
@@ -179,13 +178,13 @@ func (s *Tree) unpack(id int, r *restOf) Step {
 	return st
 }
 
-// place is where a packed step stands.
+// place returns the group and the index of a packed step.
 func (s *Tree) place(id int) (g *group, i int) {
 	return s.groups[id/groupSize], id % groupSize
 }
 
-// Parent is At(id).Parent, for those who ask it of many steps; so are First,
-// Ended, Saved, Folded and Read.
+// Parent is At(id).Parent without decoding the step; First, Ended, Saved, Folded and Read are
+// likewise.
 func (s *Tree) Parent(id int) int {
 	switch f := s.flags(id); {
 	case id == s.packed:
@@ -199,7 +198,7 @@ func (s *Tree) Parent(id int) int {
 	return int(s.parents[i].parent)
 }
 
-// First is the seq of a step's first operation.
+// First returns the seq of a step's first operation.
 func (s *Tree) First(id int) uint64 {
 	switch f := s.flags(id); {
 	case id == s.packed:
@@ -247,7 +246,7 @@ func (s *Tree) Add(st Step) {
 	}
 }
 
-// Edit changes a step: in all but impossible streams, the one under way.
+// Edit changes a step. In a stream of this program that is the step under way.
 func (s *Tree) Edit(id int, change func(*Step)) {
 	if s.check(id); id == s.packed {
 		change(&s.open)
@@ -261,7 +260,7 @@ func (s *Tree) Edit(id int, change func(*Step)) {
 	s.widen(id, st)
 }
 
-// Mark sets flags of a step that are its fields.
+// Mark sets flags of a step.
 func (s *Tree) Mark(id int, flags Flags) {
 	if flags |= s.flags(id); id == s.packed {
 		s.open.setFlags(flags)
@@ -286,11 +285,11 @@ func (s *Tree) Leave(id int, reason string) {
 	g.leftBy[i] = uint16(no)
 }
 
-// pack writes the open step down.
+// pack encodes the open step into its group.
 func (s *Tree) pack() {
 	id, st := s.packed, s.open
 	if id%groupSize == 0 {
-		if id > 0 { // it grows no more
+		if id > 0 { // it is complete
 			g := s.groups[len(s.groups)-1]
 			g.rest = slices.Clone(g.rest)
 		}
@@ -315,7 +314,7 @@ func (s *Tree) pack() {
 	g.rest = r.append(g.rest, st.Began, st.First)
 }
 
-// widen puts a step whole into the table of those.
+// widen stores a step in the table of wide steps.
 func (s *Tree) widen(id int, st Step) {
 	g, i := s.place(id)
 	g.flags[i] = st.flags() | flagWide
@@ -325,12 +324,12 @@ func (s *Tree) widen(id int, st Step) {
 	s.wide[id] = st
 }
 
-// maxRecentTexts is how far back the same text is looked for: a jump leaves many
-// steps for one reason.
+// maxRecentTexts is how far back an equal text is looked for: a jump leaves many steps for one
+// reason.
 const maxRecentTexts = 64
 
-// textNumber returns a text its number in texts, 0 to the empty one. There is
-// room for 65,535; it is -1 for one more.
+// textNumber returns the number of a text in texts, 0 for the empty one. At most 65,535 fit;
+// it returns -1 for more.
 func (s *Tree) textNumber(text string) int {
 	if text == "" {
 		return 0
@@ -354,7 +353,7 @@ func textAt(texts []string, no uint64) string {
 	return texts[no-1]
 }
 
-// todoList returns a list its number. A list mostly is that of the step before.
+// todoList returns the number of a list, which is mostly that of the previous step.
 func (s *Tree) todoList(list []op.Todo) uint64 {
 	if len(list) == 0 {
 		return 0
@@ -368,8 +367,7 @@ func (s *Tree) todoList(list []op.Todo) uint64 {
 	return uint64(len(s.todos))
 }
 
-// nameList joins names to one text, each followed by a NUL; names takes them
-// apart.
+// nameList joins names, each followed by a NUL; names splits them.
 func nameList(list []string) string {
 	var sb strings.Builder
 	for _, n := range list {
@@ -386,7 +384,7 @@ func names(s string) []string {
 	return strings.Split(s[:len(s)-1], "\x00")
 }
 
-// internedTexts are texts that occur more than once, by numbers. 0 is the empty text.
+// internedTexts numbers texts that repeat. 0 is the empty text.
 type internedTexts struct {
 	list []string
 	no   map[string]uint32
