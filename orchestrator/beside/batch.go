@@ -73,9 +73,10 @@ func FindSessions(args []string, all bool, getenv func(string) string) (src Sess
 
 // Batch is what an import would take in.
 type Batch struct {
-	Todo    []SessionFile
-	Known   int      // sessions without anything new
-	Skipped []string // files that cannot be read, and why
+	Todo      []SessionFile
+	Known     int      // sessions without anything new
+	Elsewhere int      // sessions that began in other directories
+	Skipped   []string // files that cannot be read, and why
 }
 
 // SessionFile is a file with something new.
@@ -104,6 +105,7 @@ func (im *Importer) Examine(ctx context.Context, src Sessions, progress func(don
 			continue
 		}
 		if src.Here != "" && s.Dir != src.Here && !strings.HasPrefix(s.Dir, src.Here+string(filepath.Separator)) {
+			b.Elsewhere++
 			continue
 		}
 		n, err := im.New(s)
@@ -134,6 +136,9 @@ func (b Batch) String() string {
 		}
 	}
 	parts = append(parts, fmt.Sprintf("imported before: %d", b.Known))
+	if b.Elsewhere > 0 {
+		parts = append(parts, fmt.Sprintf("begun in other directories, or here before this one was moved: %d (--all reads them)", b.Elsewhere))
+	}
 	if skipped := len(b.Skipped); skipped > 0 {
 		parts = append(parts, fmt.Sprintf("cannot be read: %d", skipped))
 	}

@@ -93,7 +93,26 @@ func (im *Importer) New(s *sessions.Session) (int, error) {
 	case !st.Opened.Origin.Imported():
 		return 0, nil
 	}
+	splitGrown(s, st)
 	return max(0, len(s.Steps)-st.EndedSteps()), nil
+}
+
+// splitGrown makes a step of the calls that came to one after it was imported: the file
+// was being written.
+func splitGrown(s *sessions.Session, st *state.State) {
+	for i := 0; i < min(st.EndedSteps(), len(s.Steps)); i++ {
+		had, now := len(st.Steps.At(i+1).Calls), s.Steps[i].Calls
+		if len(now) <= had {
+			continue
+		}
+		s.Steps[i].Calls = now[:had]
+		s.Steps = slices.Insert(s.Steps, i+1, sessions.Step{Parent: i, Calls: now[had:]})
+		for k := i + 2; k < len(s.Steps); k++ {
+			if s.Steps[k].Parent >= i {
+				s.Steps[k].Parent++
+			}
+		}
+	}
 }
 
 // Import adds what is new of a session to its stream, step by step, and writes the
@@ -208,9 +227,12 @@ func (w *stream) check(s *sessions.Session) (int, error) {
 		return 0, fmt.Errorf("%w: %d steps, of which it holds %d now; what was imported stays", ErrChanged, had, len(s.Steps))
 	}
 	for i := range had {
-		want := len(s.Steps[i].Calls)
-		if got := len(w.state.Steps.At(i + 1).Calls); got != want {
-			return 0, fmt.Errorf("%w: step %d has %d calls, and had %d; what was imported stays", ErrChanged, i+1, want, got)
+		var now []string
+		for _, c := range s.Steps[i].Calls {
+			now = append(now, c.Tool)
+		}
+		if was := w.state.Steps.At(i + 1).Calls; !slices.Equal(was, now) {
+			return 0, fmt.Errorf("%w: step %d has the calls %v, and had %v; what was imported stays", ErrChanged, i+1, now, was)
 		}
 	}
 	return had, nil

@@ -1,8 +1,10 @@
 package beside_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -93,6 +95,65 @@ func TestInterruptedImport(t *testing.T) {
 		st, err := taskdir.ReadState(svc.Home, done.Task)
 		if err != nil || st.Steps.At(3).Parent != 1 || st.Steps.At(4).Parent != 3 || !st.Opened.Origin.Imported() {
 			t.Errorf("the steps continue %+v, %v", st.Steps.At(3), err)
+		}
+	}
+}
+
+// TestGrowingSession: a session that is imported while it is written, again and again,
+// has the same calls in the end.
+func TestGrowingSession(t *testing.T) {
+	svc := service(t)
+	im, err := beside.NewImporter(svc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer im.Close()
+	for _, name := range []string{"claude.jsonl", "codex.jsonl", "gemini/chats/session-a.jsonl", "kimi/session_k/agents/main/wire.jsonl"} {
+		data, err := os.ReadFile(filepath.Join("..", "sessions", "testdata", filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want, task, times := 0, "", 0
+		for line := range bytes.Lines(data) {
+			f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.Write(line); err != nil {
+				t.Fatal(err)
+			}
+			f.Close()
+			s, err := sessions.Read(path)
+			if err != nil {
+				continue // nothing in it yet
+			}
+			want = 0
+			for _, st := range s.Steps {
+				want += len(st.Calls)
+			}
+			done, err := im.Import(t.Context(), s, path)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			task, times = done.Task, times+min(done.Steps, 1)
+		}
+		st, err := svc.State(task)
+		if err != nil || times < 3 {
+			t.Fatalf("%s: imported %d times, %v", name, times, err)
+		}
+		got := 0
+		for i := range st.EndedSteps() {
+			got += len(st.Steps.At(i + 1).Calls)
+		}
+		if got != want || want != 4 {
+			t.Errorf("%s: %d calls were imported, want %d", name, got, want)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -21,13 +22,15 @@ type geminiMessage struct {
 		Input  int `json:"input"`
 		Output int `json:"output"`
 	} `json:"tokens"`
-	ToolCalls []struct {
-		ID     string          `json:"id"`
-		Name   string          `json:"name"`
-		Args   json.RawMessage `json:"args"`
-		Status string          `json:"status"`
-		Result json.RawMessage `json:"result"`
-	} `json:"toolCalls"`
+	ToolCalls []geminiCall `json:"toolCalls"`
+}
+
+type geminiCall struct {
+	ID     string          `json:"id"`
+	Name   string          `json:"name"`
+	Args   json.RawMessage `json:"args"`
+	Status string          `json:"status"`
+	Result json.RawMessage `json:"result"`
 }
 
 // geminiLine is a line: the head, a message, or a change of what stands before.
@@ -45,11 +48,14 @@ type geminiLine struct {
 var (
 	geminiExit  = regexp.MustCompile(`(?m)^Exit Code: (\d+)$`)
 	geminiFrame = regexp.MustCompile(`(?m)^</?untrusted_context>\n?|^(?:Process Group PGID|Exit Code): \d+\n?|^Output: `)
+	geminiPlace = regexp.MustCompile(`(?s)^\s*<session_context>.*?\n- \*\*Workspace Directories:\*\*\n  - (/[^\n]*)`)
 	geminiNotes = regexp.MustCompile(`(?s)^\s*<(session_context|environment_context|state_snapshot)>`)
 )
 
 // geminiReader keeps the messages in order. An id written again takes the place of
-// what it held before; what was rewound stays, as a path that was left.
+// what it held before; what was rewound stays, as a path that was left. In an editor
+// Gemini writes all calls of a turn into its first message, again and again: a call that
+// is new in an older message is of the newest reply.
 type geminiReader struct {
 	s        *Session
 	messages []geminiMessage
@@ -79,6 +85,11 @@ func readGemini(path string, data []byte) (*Session, error) {
 	if root, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(path)), ".project_root")); err == nil {
 		r.s.Dir = string(bytes.TrimSpace(root))
 	}
+	for i := range r.messages {
+		if m := geminiPlace.FindStringSubmatch(textOf(r.messages[i].Content)); m != nil && r.s.Dir == "" {
+			r.s.Dir = m[1]
+		}
+	}
 	return r.s, r.steps()
 }
 
@@ -107,7 +118,7 @@ func (r *geminiReader) line(raw []byte, l *geminiLine) error {
 
 func (r *geminiReader) put(m *geminiMessage) {
 	if i, ok := r.at[m.ID]; ok {
-		r.messages[i] = *m
+		r.again(i, *m)
 		return
 	}
 	r.at[m.ID] = len(r.messages)
@@ -116,6 +127,34 @@ func (r *geminiReader) put(m *geminiMessage) {
 		r.next = -2
 	}
 	r.messages = append(r.messages, *m)
+}
+
+// again takes message i as it was written once more.
+func (r *geminiReader) again(i int, m geminiMessage) {
+	newest := i
+	for k := len(r.messages) - 1; k > i; k-- {
+		if r.messages[k].Type == "gemini" {
+			newest = k
+			break
+		}
+	}
+	calls := m.ToolCalls
+	m.ToolCalls = r.messages[i].ToolCalls
+	r.messages[i] = m
+	for _, c := range calls {
+		in, at := newest, -1
+		for k := newest; k >= i && at < 0; k-- {
+			at = slices.IndexFunc(r.messages[k].ToolCalls, func(o geminiCall) bool { return o.ID == c.ID })
+			if at >= 0 {
+				in = k
+			}
+		}
+		if list := &r.messages[in].ToolCalls; at >= 0 {
+			(*list)[at] = c
+		} else {
+			*list = append(*list, c)
+		}
+	}
 }
 
 // steps makes a step of each reply.

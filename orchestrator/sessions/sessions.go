@@ -59,8 +59,8 @@ type Session struct {
 	Version string // of the agent
 	Start   time.Time
 	Steps   []Step
-	// Open reports that the last reply has calls without a result, which are left
-	// out: the session may go on.
+	// Open reports that the last reply is left out, since it is not complete: the session
+	// may go on.
 	Open bool
 	// Subagents counts the messages of subagents among the session's own. They are
 	// left out.
@@ -252,13 +252,13 @@ func (s *Session) call(id string) *Call {
 	return nil
 }
 
-// finish leaves out a last step whose calls have not returned, and puts every call
-// into our own form.
+// finish leaves out last steps whose calls have not returned, or of which nothing was
+// written yet, and puts every call into our own form.
 func (s *Session) finish() {
 	waits := func(st Step) bool {
-		return slices.ContainsFunc(st.Calls, func(c Call) bool { return !c.Done })
+		return len(st.Calls) == 0 && st.Text == "" || slices.ContainsFunc(st.Calls, func(c Call) bool { return !c.Done })
 	}
-	if n := len(s.Steps) - 1; n >= 0 && waits(s.Steps[n]) {
+	for n := len(s.Steps) - 1; n >= 0 && waits(s.Steps[n]); n-- {
 		s.Steps, s.Open = s.Steps[:n], true
 	}
 	for i := range s.Steps {

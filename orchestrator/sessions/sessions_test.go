@@ -148,6 +148,93 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestEditor: in an editor Gemini CLI writes all calls of a turn into its first message
+// that has one. Each belongs to the reply before it. Without a file that names it, the
+// directory is the workspace's.
+func TestEditor(t *testing.T) {
+	const context = `{"id":"0","type":"user","content":[{"text":"<session_context>\nGemini CLI.\n- **Workspace Directories:**\n  - /p\n- **Directory Structure:**"}]}`
+	call := func(id, status string) string {
+		return fmt.Sprintf(`{"id":%q,"name":"read_file","args":{"file_path":"/p/%s"},"status":%q,"result":[{"functionResponse":{"response":{"output":"x"}}}]}`, id, id, status)
+	}
+	lines := []string{
+		`{"sessionId":"g-1","startTime":"2026-01-02T03:04:05.000Z"}`, `{"$set":{"messages":[` + context + `]}}`,
+		`{"id":"1","type":"user","content":[{"text":"Do it."}]}`,
+		`{"id":"2","type":"gemini","content":""}`, `{"id":"2","type":"gemini","content":"","toolCalls":[` + call("a", "executing") + `]}`,
+		`{"id":"2","type":"gemini","content":"","toolCalls":[` + call("a", "success") + `]}`,
+		`{"id":"3","type":"gemini","content":"Then b."}`, `{"id":"2","type":"gemini","content":"","toolCalls":[` + call("a", "success") + "," + call("b", "success") + `]}`,
+		`{"id":"4","type":"gemini","content":"Then c."}`, `{"id":"2","type":"gemini","content":"","toolCalls":[` + call("a", "success") + "," + call("b", "error") + "," + call("c", "success") + `]}`,
+		`{"id":"5","type":"gemini","content":"Done."}`,
+	}
+	path := filepath.Join(t.TempDir(), "session-a.jsonl")
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := sessions.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, st := range s.Steps {
+		got += st.Text
+		for _, c := range st.Calls {
+			got += fmt.Sprint(" ", c.ID, c.Reads, c.Failed)
+		}
+		got += "\n"
+	}
+	if want := " a[a] false\nThen b. b[b] true\nThen c. c[c] false\nDone.\n"; got != want || s.Dir != "/p" {
+		t.Errorf("in %s:\n%s\nwant:\n%s", s.Dir, got, want)
+	}
+}
+
+// TestGrows: what is read of a session that is being written agrees with what is read of
+// it later, wherever the file ends. To the last step text and calls may come.
+func TestGrows(t *testing.T) {
+	for agent, tt := range samples {
+		from := filepath.Join("testdata", filepath.FromSlash(tt.path))
+		data, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, err := sessions.Read(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen, path := 0, filepath.Join(t.TempDir(), filepath.FromSlash(tt.path))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for n := 1; n < len(data); n++ {
+			if n%20 != 0 && data[n-1] != '\n' {
+				continue
+			}
+			if err := os.WriteFile(path, data[:n], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s, err := sessions.Read(path)
+			if errors.Is(err, sessions.ErrNotSession) || errors.Is(err, sessions.ErrLeftOut) {
+				continue
+			}
+			if err != nil || s.ID != last.ID && s.ID != "" || len(s.Steps) < seen || len(s.Steps) > len(last.Steps) {
+				t.Fatalf("%s, %d of %d bytes: %+v, %v", agent, n, len(data), s, err)
+			}
+			seen = len(s.Steps)
+			for i, st := range s.Steps {
+				want := last.Steps[i]
+				if i == len(s.Steps)-1 {
+					want.Calls, want.Text = want.Calls[:min(len(st.Calls), len(want.Calls))], want.Text[:min(len(st.Text), len(want.Text))]
+				}
+				if len(st.Calls) != len(want.Calls) || st.Parent != want.Parent || st.Text != want.Text {
+					t.Fatalf("%s, %d of %d bytes: step %d is %+v, later %+v", agent, n, len(data), i, st, want)
+				}
+			}
+		}
+		if seen == 0 && agent != sessions.OpenCode { // an export is written whole
+			t.Errorf("%s: nothing was read of any part", agent)
+		}
+	}
+}
+
+// FuzzRead reads files that are nearly those of the five agents.
 func FuzzRead(f *testing.F) {
 	for _, s := range samples {
 		data, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(s.path)))
@@ -156,8 +243,8 @@ func FuzzRead(f *testing.F) {
 		}
 		f.Add(data)
 	}
+	path := filepath.Join(f.TempDir(), "f")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		path := filepath.Join(t.TempDir(), "f")
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -168,6 +255,11 @@ func FuzzRead(f *testing.F) {
 		for i, st := range s.Steps {
 			if st.Parent < -1 || st.Parent >= i {
 				t.Errorf("step %d continues %d", i, st.Parent)
+			}
+			for _, c := range st.Calls {
+				if i == len(s.Steps)-1 && !c.Done {
+					t.Errorf("the last step has a call without a result: %+v", c)
+				}
 			}
 		}
 	})

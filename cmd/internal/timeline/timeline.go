@@ -211,8 +211,12 @@ func (b *Builder) step(o op.Op, body *op.WorldSaved) Row {
 	if o.Step == 0 {
 		text = "beginning"
 	}
-	if body.Error != "" {
+	switch {
+	case body.Error == "":
+	case !b.state.Opened.Origin.Imported():
 		text += " (no checkpoint: " + body.Error + ")"
+	case o.Step == 0:
+		text += " (imported: no step has a checkpoint)"
 	}
 	if body.Mixed != "" {
 		text += " (mixed with changes of " + body.Mixed + ", which jumps keep)"
