@@ -97,7 +97,7 @@ func TestLoopGuard(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := Next(optest.Fold(t, Fold, optest.Parse(t, tt.ops)), Limits{Person: tt.person})
+			got := Next(optest.Fold(t, Fold, optest.Parse(t, tt.ops)), Limits{User: tt.person})
 			if got.Kind != tt.want || !strings.Contains(got.Detail, tt.detail) || tt.question != "" && got.Question != tt.question {
 				t.Errorf("Next = %+v, want kind %d", got, tt.want)
 			}
