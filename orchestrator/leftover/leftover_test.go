@@ -47,7 +47,7 @@ func open(t *testing.T, root, id string, parent *op.Parent, bodies ...op.Body) *
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Journal.Close() })
-	p.Jobs = jobs.New(jobs.Options{Task: id, Home: h, Dir: filepath.Join(h.Task(id), "jobs"), Now: time.Now})
+	p.Jobs = jobs.New(jobs.Options{Task: id, Home: h, Dir: filepath.Join(h.Task(id), "jobs")})
 	all := append([]op.Body{&op.TaskOpened{Task: id, Dir: dir, Parent: parent}, &op.UserSaid{Text: "go", Source: op.SourceRequest}, &op.WorldSaved{}, &op.ModelAsked{LastSeq: 3}}, bodies...)
 	if err := p.Record(t.Context(), all...); err != nil {
 		t.Fatal(err)
