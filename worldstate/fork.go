@@ -97,8 +97,3 @@ type plainForked Forked
 
 // MarshalJSON adds dir_bytes where the directory's path is not UTF-8.
 func (f Forked) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainForked)(&f)) }
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (f *Forked) UnmarshalJSON(data []byte) error {
-	return gitfmt.UnmarshalNames(data, (*plainForked)(f))
-}

@@ -173,9 +173,6 @@ type plainItem Item
 // MarshalJSON adds path_bytes where the path is not UTF-8.
 func (i Item) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainItem)(&i)) }
 
-// UnmarshalJSON reads what MarshalJSON writes.
-func (i *Item) UnmarshalJSON(data []byte) error { return gitfmt.UnmarshalNames(data, (*plainItem)(i)) }
-
 // What is left out of a snapshot for its place.
 const (
 	// MaxDepth is how many components a path in a snapshot has at most.

@@ -328,8 +328,3 @@ type plainResult Result
 
 // MarshalJSON adds written_bytes and deleted_bytes where a path is not UTF-8.
 func (r Result) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainResult)(&r)) }
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (r *Result) UnmarshalJSON(data []byte) error {
-	return gitfmt.UnmarshalNames(data, (*plainResult)(r))
-}

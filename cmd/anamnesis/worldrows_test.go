@@ -11,11 +11,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/worldstate"
@@ -114,8 +116,51 @@ func (f programFace) ask(v any, args ...string) error {
 		if jerr := json.Unmarshal(out.Bytes(), v); jerr != nil {
 			f.t.Fatalf("%v printed %q: %v", args, out.String(), jerr)
 		}
+		exactNames(f.t, out.Bytes(), reflect.ValueOf(v).Elem())
 	}
 	return err
+}
+
+// exactNames restores in v, decoded from data, the names that are not UTF-8: their bytes
+// are beside them, under the same key with _bytes appended.
+func exactNames(t testing.TB, data []byte, v reflect.Value) {
+	t.Helper()
+	read := func(data []byte, into any) {
+		if err := json.Unmarshal(data, into); err != nil {
+			t.Fatalf("%s: %v", data, err)
+		}
+	}
+	switch v.Kind() {
+	case reflect.Slice:
+		var list []json.RawMessage
+		read(data, &list)
+		for i := range list {
+			exactNames(t, list[i], v.Index(i))
+		}
+	case reflect.Struct:
+		var all map[string]json.RawMessage
+		if read(data, &all); all == nil {
+			return
+		}
+		for i := range v.NumField() {
+			key, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			exact, ok := all[key+"_bytes"]
+			switch field := v.Field(i); {
+			case ok && field.Kind() == reflect.String:
+				var name []byte
+				read(exact, &name)
+				field.SetString(string(name))
+			case ok:
+				var names map[int][]byte
+				read(exact, &names)
+				for n, name := range names {
+					field.Index(n).SetString(string(name))
+				}
+			case all[key] != nil && field.Type() != reflect.TypeFor[time.Time]():
+				exactNames(t, all[key], field)
+			}
+		}
+	}
 }
 
 func (f programFace) save() (s worldstate.Snapshot, err error) {

@@ -97,8 +97,3 @@ type plainChange Change
 
 // MarshalJSON adds path_bytes and from_bytes where these are not UTF-8.
 func (c Change) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainChange)(&c)) }
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (c *Change) UnmarshalJSON(data []byte) error {
-	return gitfmt.UnmarshalNames(data, (*plainChange)(c))
-}

@@ -70,11 +70,11 @@ func filePatch(store *objects.Store, out io.Writer, c Change) error {
 		if !ok {
 			return fmt.Errorf("bad blob id %q", s.Blob)
 		}
-		data, whole, err := readText(store, h, path)
-		if err != nil {
+		data, err := store.ReadUpTo(h, gitfmt.BlobObject, path, maxPatchBytes)
+		if err != nil && !errors.Is(err, objects.ErrTooLarge) {
 			return err
 		}
-		binary = binary || !whole || bytes.IndexByte(data, 0) >= 0
+		binary = binary || err != nil || bytes.IndexByte(data, 0) >= 0
 		text[i] = string(data)
 	}
 	if _, err := io.WriteString(out, patchHeader(c, path, binary)); err != nil || binary {
@@ -191,32 +191,6 @@ func encodeHunks(from, to string) ([]byte, error) {
 		return b.Bytes()[i+1:], nil
 	}
 	return nil, nil
-}
-
-// readText reads a blob up to maxPatchBytes; whole is false for a longer one.
-func readText(s *objects.Store, h gitfmt.Hash, path string) (data []byte, whole bool, err error) {
-	lim := &limitBuffer{max: maxPatchBytes}
-	if _, err := s.CopyTo(h, gitfmt.BlobObject, path, lim); err != nil && !errors.Is(err, errTooLong) {
-		return nil, false, err
-	} else if err != nil {
-		return nil, false, nil
-	}
-	return lim.b.Bytes(), true, nil
-}
-
-var errTooLong = errors.New("too long to show")
-
-// limitBuffer holds what is written up to max bytes, then fails.
-type limitBuffer struct {
-	b   bytes.Buffer
-	max int
-}
-
-func (l *limitBuffer) Write(p []byte) (int, error) {
-	if l.b.Len()+len(p) > l.max {
-		return 0, errTooLong
-	}
-	return l.b.Write(p)
 }
 
 // patchFile and its parts are what go-git's encoder asks for.

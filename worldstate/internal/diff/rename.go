@@ -125,12 +125,12 @@ type profile struct {
 }
 
 // similar pairs what is left by content.
-func (m *renameMatcher) similar(ctx context.Context, objects *objects.Store) error {
-	deleted, err := m.profiles(ctx, objects, Deleted)
+func (m *renameMatcher) similar(ctx context.Context, s *objects.Store) error {
+	deleted, err := m.profiles(ctx, s, Deleted)
 	if err != nil {
 		return err
 	}
-	added, err := m.profiles(ctx, objects, Added)
+	added, err := m.profiles(ctx, s, Added)
 	if err != nil {
 		return err
 	}
@@ -170,12 +170,12 @@ func (m *renameMatcher) similar(ctx context.Context, objects *objects.Store) err
 }
 
 // profiles reads the files of one side that are not paired yet.
-func (m *renameMatcher) profiles(ctx context.Context, objects *objects.Store, side ChangeKind) (map[int]profile, error) {
+func (m *renameMatcher) profiles(ctx context.Context, s *objects.Store, side ChangeKind) (map[int]profile, error) {
 	out := make(map[int]profile)
 	for i, c := range m.changes {
-		s := m.side(i)
+		file := m.side(i)
 		_, paired := m.from[i]
-		if c.Kind != side || s == nil || s.Type != "file" || paired || m.taken[i] {
+		if c.Kind != side || file == nil || file.Type != "file" || paired || m.taken[i] {
 			continue
 		}
 		if len(out) == m.limit {
@@ -185,18 +185,17 @@ func (m *renameMatcher) profiles(ctx context.Context, objects *objects.Store, si
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		h, _ := gitfmt.ParseHash(s.Blob)
-		lim := &limitBuffer{max: maxSimilarBytes}
-		_, err := objects.CopyTo(h, gitfmt.BlobObject, c.Path, lim)
-		if errors.Is(err, errTooLong) {
+		h, _ := gitfmt.ParseHash(file.Blob)
+		data, err := s.ReadUpTo(h, gitfmt.BlobObject, c.Path, maxSimilarBytes)
+		if errors.Is(err, objects.ErrTooLarge) {
 			m.uncompared++
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if lim.b.Len() > 0 { // an empty file is like every other one
-			out[i] = newProfile(m.seed, lim.b.Bytes())
+		if len(data) > 0 { // an empty file is like every other one
+			out[i] = newProfile(m.seed, data)
 		}
 	}
 	return out, nil

@@ -15,6 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// IsErrno reports whether an error is one of some numbers.
+func IsErrno(err error, list ...unix.Errno) bool {
+	return slices.ContainsFunc(list, func(e unix.Errno) bool { return errors.Is(err, e) })
+}
+
 // Exhausted reports whether the system had no descriptor or no memory left for
 // us, which says nothing about what was to be read.
 func Exhausted(err error) bool { return IsErrno(err, unix.EMFILE, unix.ENFILE, unix.ENOMEM) }

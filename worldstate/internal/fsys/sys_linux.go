@@ -1,7 +1,6 @@
 package fsys
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -82,15 +81,6 @@ var BootID = sync.OnceValue(func() string {
 	}
 	return strings.TrimSpace(string(b))
 })
-
-func IsErrno(err error, list ...unix.Errno) bool {
-	for _, e := range list {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
 
 // The values of whence for lseek: the next data, the next hole.
 const (

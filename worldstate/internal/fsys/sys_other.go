@@ -3,8 +3,6 @@
 package fsys
 
 import (
-	"errors"
-
 	"golang.org/x/sys/unix"
 )
 
@@ -45,12 +43,3 @@ func RenameNoReplace(dirfd int, from, to string) error { return renameChecked(di
 
 // BootID is unknown here: the lock's holder is named by its pid alone.
 func BootID() string { return "" }
-
-func IsErrno(err error, list ...unix.Errno) bool {
-	for _, e := range list {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}

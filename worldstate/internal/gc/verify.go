@@ -270,8 +270,3 @@ type plainProblem Problem
 
 // MarshalJSON adds path_bytes where the path is not UTF-8.
 func (p Problem) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainProblem)(&p)) }
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (p *Problem) UnmarshalJSON(data []byte) error {
-	return gitfmt.UnmarshalNames(data, (*plainProblem)(p))
-}

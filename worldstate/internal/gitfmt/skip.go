@@ -11,9 +11,6 @@ type plainSkip Skip
 // MarshalJSON adds path_bytes where the path is not UTF-8.
 func (s Skip) MarshalJSON() ([]byte, error) { return MarshalNames((*plainSkip)(&s)) }
 
-// UnmarshalJSON reads what MarshalJSON writes.
-func (s *Skip) UnmarshalJSON(data []byte) error { return UnmarshalNames(data, (*plainSkip)(s)) }
-
 // The reasons a path is kept.
 const (
 	KeepEdited     = "edited since the last snapshot"

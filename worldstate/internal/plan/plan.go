@@ -163,7 +163,3 @@ type plainPlan Plan
 
 // MarshalJSON adds write_bytes and delete_bytes where a path is not UTF-8.
 func (p Plan) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainPlan)(&p)) }
-
-// UnmarshalJSON reads what MarshalJSON writes: what a plan says, but not what
-// a restore needs.
-func (p *Plan) UnmarshalJSON(data []byte) error { return gitfmt.UnmarshalNames(data, (*plainPlan)(p)) }
