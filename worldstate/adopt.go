@@ -11,7 +11,7 @@ import (
 // what a save, or Close, may have to wait for: about a fifth of a second.
 const adoptBytes = 16 << 20
 
-// adopting is a World's copying in the background.
+// adopting is a World's copying of borrowed objects in the background.
 type adopting struct {
 	stop context.CancelFunc
 	done chan struct{}
@@ -19,9 +19,6 @@ type adopting struct {
 
 // adoptLater begins to copy what is borrowed; w.mu is held.
 func (w *World) adoptLater() {
-	if w.objects.Lending() == nil {
-		return
-	}
 	if w.adopts != nil {
 		select {
 		case <-w.adopts.done: // it ended on an error
@@ -54,29 +51,22 @@ func (w *World) endAdopting() {
 	}
 }
 
-// adoptSome copies one piece; more is false when nothing is borrowed any more.
+// adoptSome copies one piece; more is false when nothing is borrowed any more. A piece
+// that was begun is finished whatever the context says.
 func (w *World) adoptSome(ctx context.Context) (more bool, err error) {
 	end, err := w.begin(ctx, changing)
 	if err != nil {
 		return false, err
 	}
 	defer end()
-	return w.adoptLocked(adoptBytes)
-}
-
-func (w *World) adoptLocked(most int64) (more bool, err error) {
-	if w.objects.Lending() == nil {
-		return false, nil
-	}
 	byName, err := w.refs.All()
-	if err != nil {
+	if err != nil || w.objects.Lending() == nil {
 		return false, err
 	}
+	ctx = context.WithoutCancel(ctx)
 	pack := objects.NewWriter(w.objects.PackDir(), w.opts.Hook, &w.packs)
 	defer pack.Abort()
-	// A piece that was begun is finished whatever the caller's context says.
-	ctx := context.Background()
-	if more, err = history.CopyBorrowed(ctx, w.objects, byName, pack, most); err != nil {
+	if more, err = history.CopyBorrowed(ctx, w.objects, byName, pack, adoptBytes); err != nil {
 		return false, err
 	}
 	if err := w.objects.Publish(pack, w.opts.SizeLimitBytes); err != nil {

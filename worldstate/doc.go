@@ -15,30 +15,25 @@
 // other than the usual ones, empty directories, and names git forbids. The
 // tree's id is therefore the world's id.
 //
-// Where the user has a git repository, the first save takes from its index
-// which blob each file is, and reads only what git itself would read; see
-// seed.go for when that is trusted. Such blobs are borrowed until they are
-// copied, which begins at once; Close waits for the piece being copied and the
-// next save continues. Until then Snapshot.Borrowed is true, and Verify names
-// what the user's own `git gc` has dropped.
+// Where the user has a git repository, the first save takes from its index which blob
+// each file is, and reads only what git itself would read; see usergit/seed.go. Such
+// blobs are borrowed until they are copied, which begins at once; Close waits for the
+// piece being copied and the next save continues. Until then Snapshot.Borrowed is true,
+// and Verify names what the user's own `git gc` has dropped.
 //
-// What git ignores (.gitignore files, those above the world included, and
-// info/exclude; not the user's global excludes) is left out, unless the
-// user's index tracks it, or that of a repository inside, whose info/exclude
-// counts there; so are .git and .anamnesis at every depth, the store,
-// and Options.Exclude. The rules are frozen into the snapshot: the files are in
-// the tree, the rest is in the commit message. FIFOs, sockets and devices are
-// listed. What cannot be read is listed and makes the snapshot incomplete, and so
-// does what is nested more deeply than MaxDepth directories or MaxPathBytes, and a
-// file larger than Options.FileLimitBytes (a GiB unless asked otherwise). Such a path
-// is left as it is by every restore to or from such a snapshot. Holes come back as
-// holes where the file system has them; blocks of zeros become holes. Paths
-// up to there are walked and restored in parts where no system call takes them.
-// Of an ignored directory nothing is held, its mode included: a mode that has
-// changed is no change, and a restore leaves it. A directory that the user's
-// index has files of is held for them, with its mode.
-// Owners, time stamps, setuid bits, extended attributes and hard links are
-// not kept.
+// What git ignores is left out, unless the user's index tracks it: by .gitignore files,
+// those above the world included, and info/exclude, not by the user's global excludes; in
+// a repository inside, its own index and info/exclude count. So are .git and .anamnesis
+// at every depth, the store, and Options.Exclude. The rules are frozen into the snapshot:
+// the files are in the tree, the rest is in the commit message. Of an ignored directory
+// nothing is held, its mode included, unless the index has files of it.
+//
+// FIFOs, sockets and devices are listed. A path makes the snapshot incomplete, and is left
+// as it is by every restore to or from it, if it cannot be read, is nested more deeply
+// than MaxDepth directories or MaxPathBytes, or is a file larger than
+// Options.FileLimitBytes. Holes come back as holes where the file system has them; blocks
+// of zeros become holes. Owners, time stamps, setuid bits, extended attributes and hard
+// links are not kept.
 //
 // # Going back
 //
@@ -75,7 +70,6 @@
 // under the same key with _bytes appended: "path_bytes". Beside a list of names
 // that is an object from the place in the list, counted from 0, to the bytes:
 // "write_bytes":{"3":"/w=="}. Where all names are UTF-8 there are no such keys.
-// Reading such JSON into this package's types restores the bytes.
 //
 // # Crashes
 //
@@ -118,9 +112,9 @@
 // GC makes one pack of all that is needed of our packs, older versions of a path as
 // differences to newer ones; measured, that is about what `git gc` makes of the
 // same history. Needed is also what a user's git names in the store: refs, HEADs,
-// reflogs, indexes of worktrees. An index over several packs that a user's git wrote
-// goes before a pack it names. Options.SizeLimitBytes refuses a save that would pass it
-// (*LimitError) and never removes anything; GCOptions.MaxBytes removes the
+// reflogs, indexes of worktrees. What git has derived from the packs goes with any of
+// them: multi-pack-index, commit-graph. Options.SizeLimitBytes refuses a save that would
+// pass it (*LimitError) and never removes anything; GCOptions.MaxBytes removes the
 // snapshots of tasks that no longer exist, the oldest first.
 //
 // A ref names a snapshot from which no later one was saved. Saving from it moves the
@@ -130,9 +124,8 @@
 // The file anamnesis/format in the store says "3". An older store is read as it is. In
 // one of format 2 the first update of refs moves them from files of their own, and from
 // a log, to packed-refs; programs that know only format 2 refuse the store afterwards.
-// In one without the file our packs have no .keep: the first operation that takes
-// the store's lock adds it to those that are writable for their owner, hold no
-// difference by offset and have no further files beside them, none of which git makes.
+// In one without the file our packs have no .keep: who first takes the store's lock adds
+// it to those that may be written, since git makes its own read-only.
 //
 // # Blind spots
 //

@@ -368,11 +368,7 @@ func (w *World) begin(ctx context.Context, as access) (end func(), err error) {
 		end = func() { w.lock.Release(); w.mu.Unlock() }
 	}
 	w.refs.Begin()
-	err = w.objects.Refresh()
-	if err == nil && as != reading {
-		err = w.objects.MarkPacks()
-	}
-	if err != nil {
+	if err := w.objects.Refresh(); err != nil {
 		end()
 		return nil, err
 	}

@@ -33,7 +33,6 @@ type Lock struct {
 	hold  Holding
 	fd    int   // -1: not open
 	file  Stamp // of fd: only its inode and device
-	text  Sight // the file's stamp when it was found to name us and nothing else
 	Own   []byte
 }
 
@@ -81,9 +80,9 @@ func AcquireLock(ctx context.Context, store, name string, wait time.Duration) (*
 
 // Acquire takes the lock, or says who has it.
 func (l *Lock) Acquire(ctx context.Context, wait time.Duration) error {
-	now, err := l.Take(ctx, wait)
+	err := l.Take(ctx, wait)
 	if err == nil {
-		err = l.sign(now)
+		err = l.sign()
 	}
 	if err != nil {
 		return l.Fail(err)
@@ -109,31 +108,30 @@ func (l *Lock) open() error {
 	if err != nil {
 		return err
 	}
-	l.fd, l.text = fd, Sight{}
+	l.fd = fd
 	l.file, err = Fstat(fd)
 	return err
 }
 
-// Take waits for the lock on the file that is at its path, and returns
-// its stamp.
-func (l *Lock) Take(ctx context.Context, wait time.Duration) (Stamp, error) {
+// Take waits for the lock on the file that is at its path.
+func (l *Lock) Take(ctx context.Context, wait time.Duration) error {
 	for range lockOpens {
 		if err := l.open(); err != nil {
-			return Stamp{}, err
+			return err
 		}
 		if err := l.wait(ctx, wait); err != nil {
-			return Stamp{}, err
+			return err
 		}
 		now, err := Lstatat(unix.AT_FDCWD, l.Path)
 		if err == nil && now.Ino == l.file.Ino && now.Dev == l.file.Dev {
-			return now, nil
+			return nil
 		}
 		if err != nil && !errors.Is(err, unix.ENOENT) {
-			return Stamp{}, err
+			return err
 		}
 		l.Close()
 	}
-	return Stamp{}, errors.New("its file is replaced again and again")
+	return errors.New("its file is replaced again and again")
 }
 
 // wait waits until the lock is free and takes it.
@@ -166,21 +164,16 @@ func (l *Lock) wait(ctx context.Context, most time.Duration) error {
 	}
 }
 
-// sign writes us into the lock, whose stamp is now, unless it names us.
-func (l *Lock) sign(now Stamp) error {
-	if l.text.Ino != 0 && l.text.Sure(now) {
-		return nil
-	}
+// sign writes us into the lock, unless it names us.
+func (l *Lock) sign() error {
 	var left [2 * LockText]byte
 	n, _ := unix.Pread(l.fd, left[:], 0)
 	if l.Own == nil {
 		l.Own = ownText()
 	}
 	if bytes.Equal(left[:max(n, 0)], l.Own) {
-		l.text = Sight{Stamp: now, Racy: Racy(now, time.Now())}
 		return nil
 	}
-	l.text = Sight{}
 	if n > len(l.Own) { // another holder's text
 		if err := unix.Ftruncate(l.fd, int64(len(l.Own))); err != nil {
 			return err

@@ -132,53 +132,32 @@ func renameChecked(dirfd int, from, to string) error {
 // WriteFileDurably replaces a file in one step and returns when the
 // new content and its name are durable.
 func WriteFileDurably(path string, data []byte) error {
-	fd, err := Openat(unix.AT_FDCWD, filepath.Dir(path), DirFlags, 0)
+	temp, err := WriteTemp(filepath.Dir(path), data)
 	if err == nil {
-		err = replaceDurably(fd, filepath.Base(path), data)
-		CloseFD(fd)
+		if err = os.Rename(temp, path); err != nil {
+			os.Remove(temp)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return nil
+	return SyncDir(filepath.Dir(path))
 }
 
-func replaceDurably(dirfd int, name string, data []byte) error {
-	temp := TempPrefix + NewNonce()
-	fd, err := Openat(dirfd, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+// WriteTemp writes a file of the store, durably, under a temporary name in dir.
+func WriteTemp(dir string, data []byte) (path string, err error) {
+	f, err := os.CreateTemp(dir, TempPrefix)
 	if err != nil {
-		return err
+		return "", err
 	}
-	err = WriteAll(fd, data)
+	_, err = f.Write(data)
 	if err == nil {
-		err = Fsync(fd)
+		err = Fsync(int(f.Fd()))
 	}
-	if cerr := unix.Close(fd); err == nil {
-		err = cerr
+	if err = errors.Join(err, f.Close()); err != nil {
+		os.Remove(f.Name())
 	}
-	if err == nil {
-		err = unix.Renameat(dirfd, temp, dirfd, name)
-	}
-	if err != nil {
-		unix.Unlinkat(dirfd, temp, 0)
-		return err
-	}
-	return Fsync(dirfd)
-}
-
-// WriteAll writes all of data to a descriptor.
-func WriteAll(fd int, data []byte) error {
-	for len(data) > 0 {
-		n, err := unix.Write(fd, data)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		data = data[n:]
-	}
-	return nil
+	return f.Name(), err
 }
 
 // TempPrefix begins the name of every temporary file in the store; old ones are

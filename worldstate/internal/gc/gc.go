@@ -63,7 +63,7 @@ func takeTurn(ctx context.Context, store string, o Options) (*fsys.Lock, error) 
 	turn := fsys.NewLock(store, fsys.CollectLock, fsys.Once)
 	there, err := fsys.Exists(turn.Path)
 	if there && err == nil { // else no collection has run yet
-		_, err = turn.Take(ctx, o.LockWait)
+		err = turn.Take(ctx, o.LockWait)
 	}
 	if err != nil {
 		return nil, turn.Fail(err)
@@ -162,11 +162,6 @@ func (g *collector) beginWriting() error {
 func (g *collector) look() (refs map[string]gitfmt.Hash, named []gitfmt.Hash, err error) {
 	if err := g.s.Refresh(); err != nil {
 		return nil, nil, err
-	}
-	if !g.o.DryRun {
-		if err := g.s.MarkPacks(); err != nil {
-			return nil, nil, err
-		}
 	}
 	// In this order: git push shows its pack, then the ref, and until then keeps the pack.
 	if g.old, err = g.s.OurPacks(); err != nil {
@@ -280,9 +275,7 @@ func KeptRoots(s *objects.Store, keep []gitfmt.ID) ([]gitfmt.Hash, error) {
 		}
 		if s.Has(h) {
 			roots = append(roots, h)
-		} else if err := s.Unread(); err != nil {
-			return nil, err
-		} // a stream may name what was lost before
+		} // else it was lost before
 	}
 	return roots, nil
 }

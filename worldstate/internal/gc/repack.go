@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -167,16 +168,10 @@ func (g *collector) switchOver(packs []*objects.Writer) error {
 		return err
 	}
 	g.o.Hook("refs-written")
-	leave, commits, err := g.leaving()
-	if err != nil {
+	if err := removeCommitGraph(g.s.Dir); err != nil {
 		return err
 	}
-	if commits {
-		if err := removeCommitGraph(g.s.Dir); err != nil {
-			return err
-		}
-	}
-	if err := g.s.RemovePacks(leave, names, g.o.Hook); err != nil {
+	if err := g.s.RemovePacks(g.leaving(), names, g.o.Hook); err != nil {
 		return err
 	}
 	if err := os.Remove(g.s.AlternatesPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -185,6 +180,7 @@ func (g *collector) switchOver(packs []*objects.Writer) error {
 	if err := fsys.SyncDir(filepath.Join(g.s.Dir, "objects", "info")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+	var err error
 	g.report.BytesAfter, err = g.s.SizeBytes()
 	g.report.Over = g.o.MaxBytes > 0 && g.report.BytesAfter > g.o.MaxBytes
 	return err
@@ -212,32 +208,17 @@ func removeCommitGraph(store string) error {
 
 // leaving returns our packs that go: all that is needed of them is in the new ones.
 // An object that was seen in another program's pack, and has come into one of ours
-// since, holds that back until the next time. commits reports whether a commit goes
-// with them.
-func (g *collector) leaving() (packs []*objects.Pack, commits bool, err error) {
+// since, holds that back until the next time.
+func (g *collector) leaving() (packs []*objects.Pack) {
 	for _, p := range g.old {
-		items, err := p.Items()
-		if err != nil {
-			return nil, false, err
-		}
-		stays := false
-		for _, it := range items {
+		if !slices.ContainsFunc(p.Items(), func(it gitfmt.PackItem) bool {
 			carried, needed := g.seen[it.Hash]
-			stays = stays || needed && !carried
-			if needed || commits {
-				continue
-			}
-			kind, err := p.KindAt(it.Off)
-			if err != nil {
-				return nil, false, err
-			}
-			commits = kind == gitfmt.CommitObject
-		}
-		if !stays {
+			return needed && !carried
+		}) {
 			packs = append(packs, p)
 		}
 	}
-	return packs, commits, nil
+	return packs
 }
 
 // line writes the versions of one path.

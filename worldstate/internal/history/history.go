@@ -89,8 +89,7 @@ func Log(ctx context.Context, s *objects.Store, byName map[string]gitfmt.Hash, c
 func stepped(s *objects.Store, chosen func(ref string) bool) []gitfmt.Hash {
 	var found []gitfmt.Hash
 	for _, p := range s.Without(nil) {
-		items, _ := p.Items()
-		for _, it := range items {
+		for _, it := range p.Items() {
 			if kind, err := p.KindAt(it.Off); err != nil || kind != gitfmt.CommitObject {
 				continue
 			}

@@ -1,7 +1,6 @@
 package objects
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -135,7 +134,7 @@ func (s *Store) RemovePacks(packs []*Pack, but []string, hook func(string)) erro
 	for _, p := range packs {
 		gone[p.Name] = !slices.Contains(but, p.Name) // else it was just made, and took the name of one that had been removed
 	}
-	if err := s.RemoveMultiIndex(gone, hook); err != nil {
+	if err := s.removeMultiIndexes(hook); err != nil {
 		return err
 	}
 	for _, p := range packs {
@@ -158,62 +157,34 @@ func (s *Store) RemovePacks(packs []*Pack, but []string, hook func(string)) erro
 	return fsys.SyncDir(s.PackDir())
 }
 
-// RemoveMultiIndex removes the index over several packs that a user's git may
-// have written (git multi-pack-index write, git maintenance) where it names a pack
-// that is to go: git takes the store for damaged then. It is gone durably before
-// any pack goes. Git reads the packs' own indexes without it, and can write it anew.
-func (s *Store) RemoveMultiIndex(gone map[string]bool, hook func(string)) error {
-	files, stale, err := s.multiIndexes(gone)
-	if err != nil || !stale {
-		return err
-	}
-	for _, path := range files {
-		if err := os.RemoveAll(path); err != nil {
-			return fmt.Errorf("remove multi-pack-index: %w", err)
-		}
-		hook("multi-pack-index-removed")
-	}
-	return fsys.SyncDir(s.PackDir())
-}
-
-// multiIndexes lists what git keeps over several packs, the index itself before
-// what belongs to it, and reports whether it names one of the packs gone, or is
-// none: what a kill between two removals leaves.
-func (s *Store) multiIndexes(gone map[string]bool) (files []string, stale bool, err error) {
+// removeMultiIndexes removes what a user's git may have written over several packs (git
+// multi-pack-index write, git maintenance): git takes the store for damaged where it
+// names a pack that is gone. It is gone durably before any pack goes, the index itself
+// first. Git reads the packs' own indexes without it, and can write it anew.
+func (s *Store) removeMultiIndexes(hook func(string)) error {
 	list, err := os.ReadDir(s.PackDir())
 	if err != nil {
-		return nil, false, fmt.Errorf("read multi-pack-index: %w", err)
+		return fmt.Errorf("remove multi-pack-index: %w", err)
 	}
-	index := false
+	removed := false
 	for _, e := range list {
 		if !strings.HasPrefix(e.Name(), multiIndex) || e.Name() == multiIndex+".lock" { // of a git that writes one
 			continue
 		}
-		path := filepath.Join(s.PackDir(), e.Name())
-		files = append(files, path)
-		err := filepath.WalkDir(path, func(path string, d os.DirEntry, err error) error {
-			if err != nil || d.IsDir() || d.Name() != multiIndex && !strings.HasSuffix(d.Name(), ".midx") {
-				return err
-			}
-			data, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			index = true
-			for name := range gone {
-				stale = stale || gone[name] && bytes.Contains(data, append([]byte(name), 0))
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, false, fmt.Errorf("read multi-pack-index: %w", err)
+		if err := os.RemoveAll(filepath.Join(s.PackDir(), e.Name())); err != nil {
+			return fmt.Errorf("remove multi-pack-index: %w", err)
 		}
+		hook("multi-pack-index-removed")
+		removed = true
 	}
-	return files, len(files) > 0 && (stale || !index), nil
+	if !removed {
+		return nil
+	}
+	return fsys.SyncDir(s.PackDir())
 }
 
-// Sweep removes the temporary files killed processes left. The store's lock is held,
-// so none but a collection's is in use.
+// Sweep removes the temporary files killed processes left, and marks the packs of an
+// old store. The store's lock is held, so no temporary file but a collection's is in use.
 func (s *Store) Sweep() {
 	for _, d := range []string{s.Dir, s.PackDir(), filepath.Join(s.Dir, fsys.StateDir)} {
 		list, err := os.ReadDir(d)
@@ -226,13 +197,14 @@ func (s *Store) Sweep() {
 			}
 		}
 	}
-	_ = s.sweepPacks() // likewise
+	_ = s.sweepPacks()   // likewise
+	_ = s.markOldPacks() // those that it leaves count as the user's
 	if there, err := fsys.Exists(s.CollectDir()); !there || err != nil {
 		return
 	}
 	turn := fsys.NewLock(s.Dir, fsys.CollectLock, fsys.Once)
 	defer turn.Close()
-	if _, err := turn.Take(context.Background(), 0); err == nil { // else a collection runs
+	if turn.Take(context.Background(), 0) == nil { // else a collection runs
 		_ = os.RemoveAll(s.CollectDir())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -45,17 +46,8 @@ func IsOurKeep(path string) (bool, error) {
 	return string(bytes.TrimSpace(data)) == KeepWord, err
 }
 
-// OurPacks returns our packs, the smallest first; in a store from before packs had
-// a .keep, those that markPacks would mark.
+// OurPacks returns our packs, the smallest first.
 func (s *Store) OurPacks() ([]*Pack, error) {
-	marked := s.marked
-	if !marked {
-		format, err := fsys.ReadFormat(s.Dir)
-		if err != nil {
-			return nil, err
-		}
-		marked = format >= keepFormat
-	}
 	s.mu.RLock()
 	all := make([]*Pack, 0, len(s.Packs))
 	for _, p := range s.Packs {
@@ -65,9 +57,6 @@ func (s *Store) OurPacks() ([]*Pack, error) {
 	var out []*Pack
 	for _, p := range all {
 		ours, err := IsOurKeep(p.Beside(KeepExt))
-		if err == nil && !ours && !marked {
-			ours, err = p.unmarked()
-		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("read store: %w", err)
 		}
@@ -92,57 +81,30 @@ func (s *Store) OurPacks() ([]*Pack, error) {
 	return out, nil
 }
 
-// MarkPacks adds a .keep to each of our packs in a store from before these were
-// written, once. Which packs those are follows from what only git does: it makes its
-// packs read-only, writes differences by offset, and puts further files beside them.
-// One that is not recognised stays as it is. The store's lock is held.
-func (s *Store) MarkPacks() error {
-	if s.marked {
-		return nil
-	}
+// markOldPacks adds a .keep to each of our packs in a store from before these were
+// written, once. Git makes its packs read-only, so those that may be written are ours.
+func (s *Store) markOldPacks() error {
 	if format, err := fsys.ReadFormat(s.Dir); format >= keepFormat || err != nil {
-		s.marked = err == nil
 		return err
 	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, p := range s.Packs {
-		ours, err := p.unmarked()
-		if err == nil && ours {
-			err = fsys.WriteFileDurably(p.Beside(KeepExt), []byte(KeepWord+"\n"))
+	list, err := os.ReadDir(s.PackDir())
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		name, isPack := strings.CutSuffix(filepath.Join(s.PackDir(), e.Name()), ".pack")
+		info, err := e.Info()
+		if !isPack || err != nil || info.Mode().Perm()&0o200 == 0 {
+			continue
 		}
-		if err != nil && !errors.Is(err, os.ErrNotExist) { // a user's git gc may remove it
-			return fmt.Errorf("mark packs: %w", err)
+		if there, err := fsys.Exists(name + KeepExt); there || err != nil {
+			continue
+		}
+		if err := fsys.WriteFileDurably(name+KeepExt, []byte(KeepWord+"\n")); err != nil {
+			return err
 		}
 	}
-	err := fsys.WriteFormat(s.Dir, keepFormat)
-	s.marked = err == nil
-	return err
-}
-
-// unmarked reports whether a pack is ours by its looks, and has no .keep.
-func (p *Pack) unmarked() (bool, error) {
-	for _, ext := range []string{KeepExt, ".rev", ".bitmap", ".mtimes", ".promisor"} {
-		if there, err := fsys.Exists(p.Beside(ext)); there || err != nil {
-			return false, err
-		}
-	}
-	for _, ext := range []string{".pack", ".idx"} {
-		info, err := os.Stat(p.Beside(ext))
-		if err != nil || info.Mode().Perm()&0o200 == 0 {
-			return false, err
-		}
-	}
-	for i := range p.N {
-		off, err := p.Offset(i)
-		if err != nil {
-			return false, err
-		}
-		if kind, err := p.KindAt(off); err != nil || kind == gitfmt.OffsetDelta {
-			return false, err
-		}
-	}
-	return true, nil
+	return fsys.WriteFormat(s.Dir, keepFormat)
 }
 
 // copies reports whether all objects of a pack can be copied one by one into another

@@ -9,38 +9,10 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 )
-
-// dirStamp shows whether the entries of the two directories objects come and go
-// in may have changed.
-type dirStamp [2]fsys.Sight
-
-// stampDirs looks at the two directories.
-func (s *Store) stampDirs() (st dirStamp, err error) {
-	now := time.Now()
-	for i, d := range []string{s.PackDir(), filepath.Join(s.Dir, "objects")} {
-		var at unix.Stat_t
-		if err := unix.Stat(d, &at); err != nil {
-			return st, fmt.Errorf("read store: %w", &os.PathError{Op: "stat", Path: d, Err: err})
-		}
-		st[i] = fsys.Sight{Stamp: fsys.NewStamp(&at)}
-		st[i].Racy = fsys.Racy(st[i].Stamp, now)
-	}
-	return st, nil
-}
-
-// holds reports whether what was listed at st is still all there is: nothing
-// changed since, and the last change was not too young then for another one
-// to show.
-func (st *dirStamp) holds(now dirStamp) bool {
-	return st[0].Ino != 0 && st[0].Sure(now[0].Stamp) && st[1].Sure(now[1].Stamp)
-}
 
 // Refresh looks for packs that came or went. No other operation of the World
 // runs.
@@ -51,11 +23,8 @@ func (s *Store) Refresh() error {
 		p.Close()
 	}
 	s.retired = nil
-	now, err := s.stampDirs()
-	if err != nil {
-		return err
-	}
-	if !s.listed.holds(now) {
+	now := [2]fsys.Source{fsys.LookAt(s.PackDir() + "/."), fsys.LookAt(s.Dir + "/objects/.")}
+	if !s.listed[0].Same(now[0]) || !s.listed[1].Same(now[1]) {
 		if err := s.list(); err != nil {
 			return err
 		}
@@ -136,19 +105,12 @@ func (s *Store) DamagedPacks() map[string]error {
 func (s *Store) add(p *Pack) {
 	s.Packs[p.Name] = p
 	s.names = nil
-	var items []gitfmt.PackItem
-	large := p.N > SmallPack
-	if !large {
-		var err error
-		items, err = p.Items()
-		large = err != nil // asked object by object: some may be read
-	}
-	if large {
+	if p.N > smallPack {
 		s.large = append(s.large, p)
 		sort.Slice(s.large, func(i, j int) bool { return s.large[i].N > s.large[j].N })
 		return
 	}
-	for _, it := range items {
+	for _, it := range p.Items() {
 		if !s.rotten[rottenObject{p, it.Hash}] {
 			s.small[it.Hash] = place{p, it.Off}
 		}
@@ -328,19 +290,6 @@ func (s *Store) Has(h gitfmt.Hash) bool {
 
 // Owns reports whether the store itself lists an object.
 func (s *Store) Owns(h gitfmt.Hash) bool { return s.Packed(h) || s.LooseHas(h) }
-
-// Unread is an error where an object that was called absent may be there: part of
-// an index could not be read.
-func (s *Store) Unread() error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, p := range s.Packs {
-		if p.unread.Load() {
-			return fmt.Errorf("read store: %w: the index %s could not be read", gitfmt.ErrCorrupt, p.Name)
-		}
-	}
-	return nil
-}
 
 func (s *Store) Packed(h gitfmt.Hash) bool {
 	p, _ := s.Lookup(h)

@@ -277,7 +277,7 @@ func (p *Writer) Ready() error {
 	}
 	synced := make(chan error, 1) // together, so that they share the disk's waiting
 	go func() { synced <- p.f.Sync() }()
-	p.index, err = p.writeTemp(gitfmt.EncodePackIndex(p.Items, p.sum))
+	p.index, err = fsys.WriteTemp(cmp.Or(p.Temp, p.dir), gitfmt.EncodePackIndex(p.Items, p.sum))
 	err = errors.Join(err, <-synced)
 	if err != nil {
 		p.Abort()
@@ -319,25 +319,6 @@ func (p *Writer) Show() (string, error) {
 	}
 	p.hook("pack-indexed")
 	return name + ".idx", fsys.SyncDir(p.dir)
-}
-
-// writeTemp writes a file, durably, under a temporary name.
-func (p *Writer) writeTemp(data []byte) (name string, err error) {
-	f, err := os.CreateTemp(cmp.Or(p.Temp, p.dir), fsys.TempPrefix)
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return f.Name(), err
 }
 
 // seal writes the header's count and the trailing checksum; it does not sync.

@@ -7,132 +7,82 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
 	"slices"
-	"sync/atomic"
+	"sort"
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// index reads a version 2 index of a pack. That of a large pack stays in
-// its file, but for each object's place and three bytes of its id, which nearly
-// always show that an object is absent; that one is there is read, and so is
-// its checksum. An entry that cannot be read counts as absent, as all of a
-// damaged pack does. That of a small pack, of which there may be many, is held
-// whole, and no file is open. Safe for concurrent use.
+// index is a version 2 index of a pack, in memory: 28 bytes an object.
 type index struct {
-	path string
-	Src  IndexSource
 	N    int         // objects
-	Size int64       // of the file
 	Pack gitfmt.Hash // the checksum of the pack it was made of
-	fan  []uint32    // how many ids begin with at most this byte
-	keys []uint16    // of each id, sorted: its bytes 1 and 2
-	offs []uint32    // by position, as they are in the index
-
-	unread atomic.Bool // an entry could not be read, and may have been called absent
+	data []byte      // all of the file
 }
-
-// IndexSource is where an index is read: the open file, or its bytes.
-type IndexSource interface {
-	io.ReaderAt
-	io.Closer
-}
-
-// HeldIndex is an index in memory.
-type HeldIndex struct{ *bytes.Reader }
-
-func (HeldIndex) Close() error { return nil }
 
 const (
 	indexTables  = 8
 	IndexEntries = indexTables + 4*256
 	IndexEnd     = 2 * sha1.Size // the checksums of the pack and of the index
+	far          = 1 << 31       // offsets from here on are in a table of their own
 )
 
-// OpenPackIndex reads an index and checks it. One of at most held objects stays
-// in memory.
-func OpenPackIndex(path string, held int) (_ *index, err error) {
+// OpenPackIndex reads an index and checks it.
+func OpenPackIndex(path string) (*index, error) {
 	f, err := fsys.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}
-	x := &index{path: path, Src: f}
-	defer func() {
-		if err != nil {
-			f.Close()
+	defer f.Close()
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	bad := func(what string) error { return fmt.Errorf("pack index %s: %s", path, what) }
+	if len(data) < IndexEntries+IndexEnd || !bytes.HasPrefix(data, []byte("\xfftOc\x00\x00\x00\x02")) {
+		return nil, bad("not a version 2 index")
+	}
+	body := data[:len(data)-sha1.Size]
+	if sum := sha1.Sum(body); !bytes.Equal(sum[:], data[len(body):]) {
+		return nil, bad("its bytes do not have its checksum")
+	}
+	x := &index{data: data, Pack: gitfmt.Hash(data[len(data)-IndexEnd:][:sha1.Size])}
+	for b := range 256 {
+		if x.upTo(b) < x.N {
+			return nil, bad("unsorted")
 		}
-	}()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
+		x.N = x.upTo(b)
 	}
-	x.Size = info.Size()
-	idx, err := x.read()
-	if err != nil {
-		return nil, err
+	rest := len(data) - (IndexEntries + 28*x.N + IndexEnd)
+	if rest < 0 {
+		return nil, bad("cut short")
 	}
-	if len(idx) < IndexEntries+IndexEnd || !bytes.HasPrefix(idx, []byte("\xfftOc\x00\x00\x00\x02")) {
-		return nil, fmt.Errorf("pack index %s: not a version 2 index", path)
-	}
-	x.fan = make([]uint32, 256)
-	for b := range x.fan {
-		x.fan[b] = binary.BigEndian.Uint32(idx[indexTables+4*b:])
-	}
-	if !slices.IsSorted(x.fan) {
-		return nil, fmt.Errorf("pack index %s: unsorted", path)
-	}
-	x.N = int(x.fan[255])
-	if len(idx) < IndexEntries+28*x.N+IndexEnd {
-		return nil, fmt.Errorf("pack index %s: cut short", path)
-	}
-	x.Pack = gitfmt.Hash(idx[len(idx)-IndexEnd:][:sha1.Size])
-	x.keys, x.offs = make([]uint16, x.N), make([]uint32, x.N)
 	for i := range x.N {
-		x.keys[i] = indexKey(idx[IndexEntries+20*i:])
-		x.offs[i] = binary.BigEndian.Uint32(idx[IndexEntries+24*x.N+4*i:])
-	}
-	if x.N <= held {
-		x.Src = HeldIndex{bytes.NewReader(idx)}
-		f.Close()
+		if off := x.word(24*x.N + 4*i); off >= far && int(off-far) >= rest/8 {
+			return nil, bad("an offset beyond its end")
+		}
 	}
 	return x, nil
 }
 
-// read returns all of the index, checked.
-func (x *index) read() ([]byte, error) {
-	idx := make([]byte, x.Size)
-	if _, err := x.Src.ReadAt(idx, 0); err != nil {
-		return nil, fmt.Errorf("pack index %s: %w", x.path, err)
-	}
-	body := idx[:max(len(idx)-sha1.Size, 0)]
-	if sum := sha1.Sum(body); !bytes.Equal(sum[:], idx[len(body):]) {
-		return nil, fmt.Errorf("pack index %s: its bytes do not have its checksum", x.path)
-	}
-	return idx, nil
-}
+// word reads a number at a distance from the first entry.
+func (x *index) word(at int) uint32 { return binary.BigEndian.Uint32(x.data[IndexEntries+at:]) }
 
-// indexKey is what memory holds of an id, beside its first byte.
-func indexKey(id []byte) uint16 { return binary.BigEndian.Uint16(id[1:]) }
+// upTo returns how many ids begin with at most a byte.
+func (x *index) upTo(b int) int { return int(binary.BigEndian.Uint32(x.data[indexTables+4*b:])) }
+
+// id returns the i-th id.
+func (x *index) id(i int) gitfmt.Hash { return gitfmt.Hash(x.data[IndexEntries+20*i:][:20]) }
 
 // Position returns an object's place in the index.
 func (x *index) Position(h gitfmt.Hash) (int, bool) {
 	lo := 0
 	if h[0] > 0 {
-		lo = int(x.fan[h[0]-1])
+		lo = x.upTo(int(h[0]) - 1)
 	}
-	key := indexKey(h[:])
-	same, _ := slices.BinarySearch(x.keys[lo:x.fan[h[0]]], key)
-	for i := lo + same; i < int(x.fan[h[0]]) && x.keys[i] == key; i++ {
-		var id gitfmt.Hash
-		if _, err := x.Src.ReadAt(id[:], IndexEntries+20*int64(i)); err != nil {
-			x.unread.Store(true)
-		} else if id == h {
-			return i, true
-		}
-	}
-	return 0, false
+	i, ok := sort.Find(x.upTo(int(h[0]))-lo, func(i int) int { return bytes.Compare(h[:], x.data[IndexEntries+20*(lo+i):][:20]) })
+	return lo + i, ok
 }
 
 // Find returns an object's offset in the pack.
@@ -141,105 +91,46 @@ func (x *index) Find(h gitfmt.Hash) (int64, bool) {
 	if !ok {
 		return 0, false
 	}
-	off, err := x.Offset(i)
-	return off, err == nil
+	return x.Offset(i), true
 }
 
-// Crc returns the checksum of the i-th object's bytes in the pack.
-func (x *index) Crc(i int) (uint32, error) {
-	var b [4]byte
-	_, err := x.Src.ReadAt(b[:], x.CrcAt(i))
-	return binary.BigEndian.Uint32(b[:]), err
+// Offset returns where in the pack the i-th object begins.
+func (x *index) Offset(i int) int64 {
+	off := x.word(24*x.N + 4*i)
+	if off < far {
+		return int64(off)
+	}
+	return int64(binary.BigEndian.Uint64(x.data[IndexEntries+28*x.N+8*int(off-far):]))
 }
 
-func (x *index) CrcAt(i int) int64 { return IndexEntries + 20*int64(x.N) + 4*int64(i) }
-
-// Offset returns where in the pack the i-th object begins. Only beyond two
-// gigabytes the file is asked.
-func (x *index) Offset(i int) (int64, error) {
-	const far = 1 << 31
-	if x.offs[i] < far {
-		return int64(x.offs[i]), nil
-	}
-	at := IndexEntries + 28*int64(x.N) + 8*int64(x.offs[i]-far)
-	if at+8+IndexEnd > x.Size {
-		return 0, fmt.Errorf("pack index %s: an offset beyond its end", x.path)
-	}
-	var b [8]byte
-	if _, err := x.Src.ReadAt(b[:], at); err != nil {
-		return 0, err
-	}
-	return int64(binary.BigEndian.Uint64(b[:])), nil
+// item returns the i-th object.
+func (x *index) item(i int) gitfmt.PackItem {
+	return gitfmt.PackItem{Hash: x.id(i), Off: x.Offset(i), Crc: x.word(20*x.N + 4*i)}
 }
 
-// Items returns all objects, in the order of their ids. What rotted in the file
-// after it was opened is an error: an object must not be copied under another's
-// id.
-func (x *index) Items() ([]gitfmt.PackItem, error) {
-	idx, err := x.read()
-	if err != nil {
-		return nil, err
-	}
+// Items returns all objects, in the order of their ids.
+func (x *index) Items() []gitfmt.PackItem {
 	out := make([]gitfmt.PackItem, x.N)
 	for i := range out {
-		off, err := x.Offset(i)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = gitfmt.PackItem{Hash: gitfmt.Hash(idx[IndexEntries+20*i:][:20]), Off: off, Crc: binary.BigEndian.Uint32(idx[x.CrcAt(i):])}
+		out[i] = x.item(i)
 	}
-	return out, nil
+	return out
 }
 
 // Lengths returns how many bytes each object takes in a pack of so many.
-func (x *index) Lengths(size int64) (PackLengths, error) {
-	type start struct {
-		off int64
-		i   uint32
+func (x *index) Lengths(size int64) []int64 {
+	order := make([]int, x.N)
+	for i := range order {
+		order[i] = i
 	}
-	starts := make([]start, x.N, x.N+1)
-	for i := range starts {
-		off, err := x.Offset(i)
-		if err != nil {
-			return PackLengths{}, err
-		}
-		starts[i] = start{off, uint32(i)}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(x.Offset(b), x.Offset(a)) })
+	out, end := make([]int64, x.N), size-sha1.Size
+	for _, i := range order {
+		out[i] = end - x.Offset(i)
+		end = x.Offset(i)
 	}
-	slices.SortFunc(starts, func(a, b start) int { return cmp.Compare(a.off, b.off) })
-	starts = append(starts, start{off: size - int64(len(gitfmt.Hash{}))})
-	out := PackLengths{Short: make([]uint16, x.N)}
-	for k, s := range starts[:x.N] {
-		out.Set(s.i, starts[k+1].off-s.off)
-	}
-	return out, nil
+	return out
 }
-
-// PackLengths is how many bytes objects take, by position: two bytes each, and
-// more for the few that are long.
-type PackLengths struct {
-	Short []uint16 // 0: long has it
-	long  map[uint32]int64
-}
-
-func (l *PackLengths) Set(i uint32, n int64) {
-	if 0 < n && n <= math.MaxUint16 {
-		l.Short[i] = uint16(n)
-		return
-	}
-	if l.long == nil {
-		l.long = make(map[uint32]int64)
-	}
-	l.long[i] = n
-}
-
-func (l *PackLengths) Of(i int) int64 {
-	if n := l.Short[i]; n > 0 {
-		return int64(n)
-	}
-	return l.long[uint32(i)]
-}
-
-func (x *index) Close() { x.Src.Close() }
 
 // IndexBytes returns how long the pack's index is.
-func (p *Pack) IndexBytes() int64 { return p.index.Size }
+func (x *index) IndexBytes() int64 { return int64(len(x.data)) }

@@ -33,24 +33,19 @@ type Pack struct {
 	err     error // why f never will be
 
 	measured sync.Once
-	lengths  PackLengths
-	badEnds  error // why there are none
+	lengths  []int64
 }
 
 // OpenPack opens an index, checks it, and that the pack it belongs to is
 // beside it, whole as far as its end shows. The pack itself is opened for
 // reading at first use.
 func OpenPack(idxPath string) (*Pack, error) {
-	x, err := OpenPackIndex(idxPath, SmallPack)
+	x, err := OpenPackIndex(idxPath)
 	if err != nil {
 		return nil, err
 	}
 	p := &Pack{index: x, Name: fsys.Base(idxPath), Path: strings.TrimSuffix(idxPath, ".idx") + ".pack"}
-	if err := p.checkEnd(); err != nil {
-		x.Close()
-		return nil, err
-	}
-	return p, nil
+	return p, p.checkEnd()
 }
 
 // checkEnd compares the pack's checksum, its last bytes, with the index's.
@@ -120,48 +115,25 @@ func (p *Pack) Entry(h gitfmt.Hash) (Entry, bool) {
 	if !ok {
 		return Entry{}, false
 	}
-	off, err := p.Offset(i)
-	if err != nil {
-		return Entry{}, false
-	}
-	crc, err := p.Crc(i)
-	if err != nil {
-		return Entry{}, false
-	}
-	size, err := p.length(i)
-	return Entry{gitfmt.PackItem{Hash: h, Off: off, Crc: crc}, size}, err == nil
-}
-
-// length is how many bytes the i-th object takes.
-func (p *Pack) length(i int) (int64, error) {
 	size, err := p.Size()
 	if err != nil {
-		return 0, err
+		return Entry{}, false
 	}
-	p.measured.Do(func() { p.lengths, p.badEnds = p.index.Lengths(size) })
-	if p.badEnds != nil {
-		return 0, fmt.Errorf("read %s: %w", p.Name, p.badEnds)
-	}
-	return p.lengths.Of(i), nil
+	p.measured.Do(func() { p.lengths = p.Lengths(size) })
+	return Entry{p.item(i), p.lengths[i]}, true
 }
 
 // Entries returns all objects, in the order they are in the pack.
 func (p *Pack) Entries() ([]Entry, error) {
-	items, err := p.Items()
-	if err != nil {
-		return nil, err
-	}
 	size, err := p.Size()
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(items, func(a, b gitfmt.PackItem) int { return cmp.Compare(a.Off, b.Off) })
-	out := make([]Entry, len(items))
-	end := size - int64(len(gitfmt.Hash{}))
-	for i := len(items) - 1; i >= 0; i-- {
-		out[i] = Entry{items[i], end - items[i].Off}
-		end = items[i].Off
+	out := make([]Entry, p.N)
+	for i, n := range p.Lengths(size) {
+		out[i] = Entry{p.item(i), n}
 	}
+	slices.SortFunc(out, func(a, b Entry) int { return cmp.Compare(a.Off, b.Off) })
 	return out, nil
 }
 
@@ -271,7 +243,6 @@ func (p *Pack) Close() {
 	if f := p.f.Load(); f != nil {
 		f.Close()
 	}
-	p.index.Close()
 }
 
 // objectSize is an object's length: a header's, or the one a difference ends in.

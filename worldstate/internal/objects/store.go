@@ -37,12 +37,11 @@ type Store struct {
 	names     []string // of packs, sorted; nil: to be listed
 	large     []*Pack  // the largest first
 	small     map[gitfmt.Hash]place
-	Loose     bool // there are loose objects
-	listed    dirStamp
-	retired   []*Pack // gone, but maybe still being read; closed when no operation runs
+	Loose     bool           // there are loose objects
+	listed    [2]fsys.Source // the directories that objects come and go in
+	retired   []*Pack        // gone, but maybe still being read; closed when no operation runs
 	git       *filesystem.Storage
 	lender    *Store // a user's repository that objects are borrowed from; nil mostly
-	marked    bool   // our packs have their .keep; see markPacks
 
 	damaged map[string]error      // packs that cannot be used, by the name of their index
 	rotten  map[rottenObject]bool // objects found damaged where a pack lists them
@@ -68,8 +67,8 @@ type place struct {
 	off  int64
 }
 
-// SmallPack: the objects of packs up to this many are kept in the map.
-const SmallPack = 512
+// smallPack: the objects of packs up to this many are kept in the map.
+const smallPack = 512
 
 // largeObjectBytes: above it go-git streams instead of holding an object.
 const largeObjectBytes = 4 << 20
@@ -290,7 +289,7 @@ func (s *Store) Close() {
 		s.lender.Close()
 		s.lender = nil
 	}
-	s.Packs, s.names, s.large, s.small, s.retired, s.listed = map[string]*Pack{}, nil, nil, nil, nil, dirStamp{}
+	s.Packs, s.names, s.large, s.small, s.retired, s.listed = map[string]*Pack{}, nil, nil, nil, nil, [2]fsys.Source{}
 }
 
 // StoreFault marks an error of the store, which ends the scan, apart from one
