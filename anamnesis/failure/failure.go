@@ -122,7 +122,7 @@ func clean(l string) string {
 	if i := strings.LastIndexByte(l, '\r'); i >= 0 {
 		l = l[i+1:]
 	}
-	if l != "" && (l[0] == '#' || l[0] == '2') {
+	if l != "" && strings.IndexByte("#2=I", l[0]) >= 0 {
 		l = logPrefix().ReplaceAllString(l, "")
 	}
 	return l
@@ -160,7 +160,7 @@ func (p *page) telling() Failure {
 		return f
 	}
 	at := p.where(f.Index)
-	f.Line, f.Place, f.Certain = p.unwrap(f.Index), at.String(), best >= certain
+	f.Line, f.Place, f.Certain = p.whole(f.Index), at.String(), best >= certain
 	f.Silent = best <= plain
 	f.Signature = signature(f.Line, at)
 	f.Index += p.skip
@@ -203,6 +203,9 @@ func evidence(l string) int {
 	if utf8.RuneCountInString(t) < minLineRunes || strings.Trim(t, "=-_*#~^.+| ") == "" {
 		return 0
 	}
+	if ruler().MatchString(t) {
+		return sums
+	}
 	switch {
 	case !saysError(t):
 		return plain
@@ -224,6 +227,28 @@ func evidence(l string) int {
 // no error of this run.
 func opens(l, t string) bool {
 	return strings.HasSuffix(t, "(") || strings.HasSuffix(t, "{") || strings.HasSuffix(t, ":") && strings.HasPrefix(l, "    ")
+}
+
+// whole returns a line, and what follows it where it only announces what went wrong:
+// one line after a colon, and all that Gomega says after "Expected".
+func (p *page) whole(i int) string {
+	line, more := p.unwrap(i), 0
+	switch {
+	case strings.HasSuffix(line, ":"):
+		more = 1
+	case line == "Expected":
+		more = 3
+	}
+	for _, l := range p.lines[i+1:] {
+		if more == 0 {
+			break
+		}
+		if l != "" {
+			line += " " + strings.TrimSpace(l)
+			more--
+		}
+	}
+	return line
 }
 
 // unwrap joins a line with those it was wrapped into: it fills the width of a

@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"unicode"
@@ -15,8 +16,11 @@ type variant struct {
 	example string
 }
 
-// hole stands for what varies.
-const hole = "#"
+// hole stands for what varies, such as a quoted value of longValueBytes.
+const (
+	hole           = "#"
+	longValueBytes = 40
+)
 
 // variants are applied in order. What names the trouble stays: the exception's
 // type, a missing module, a table, a symbol, an error's code.
@@ -37,7 +41,8 @@ var variants = []variant{
 	{re(`(?:[A-Za-z]:)?(?:[\w.@+~-]*[/\\])+([\w.@+-]*)`), "$1", "open '/a/b/c.txt' => open 'c.txt'"},
 	{re(`\b(?:tmp|temp)[\w-]{6,}`), hole, "tmpab12cd_x is gone => # is gone"},
 	{re(`\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b[0-9a-f]{12,64}\b`), hole, "commit bf3a1c9d00ee is gone => commit # is gone"},
-	{re(`'[^']{40,}'|"[^"]{40,}"`), hole, "'an output of the program that is quite long' is not 'a' => # is not 'a'"},
+	{re(`^fatal: \[\S+\]: (\w+)! .*"msg": "(.*?)".*`), "$1: $2", `fatal: [web]: FAILED! {"msg": "no such"} => FAILED: no such`},
+	{re(`'[^']{40,}'`), hole, "'an output of the program that is quite long' is not 'a' => # is not 'a'"},
 }
 
 var (
@@ -45,9 +50,12 @@ var (
 	// an error's code.
 	number = re(`(?i)(?:\b(?:errno|error|code|status|http)[ :(]{1,2})?\b(?:[a-z]+-?|_)?\d[\w.%]*`)
 	coded  = re(`(?i)^(?:errno|error|code|status|http)[ :(]|^(?:TS|[A-Z]|CS|LNK|MSB|NU|ORA-?|SC|RUF|ERR|HTTP)\d{3,5}$`)
+	quoted = re(`"[^"]*"`)
 	digits = re(`\d[\d.]*`)
 	listed = re(`#(?:[,:.;/ -]+#)+`)
-	kind   = re(`^(?:[\w.]+\.)?(\w+)\b:?`)
+	// compared matches what an assertion says whatever it compared.
+	compared = re("^error\\[E0308\\]: mismatched types$|^assertion `left .= right` failed|^Assertion with .= failed|strictly equal:|^Failed asserting that #|^Assert\\.\\w+\\(\\) Failure")
+	kind     = re(`^(?:[\w.]+\.)?(\w+)\b:?`)
 )
 
 // Normal takes what varies out of a line: directories, numbers, addresses,
@@ -56,6 +64,12 @@ func Normal(line string) string {
 	for _, v := range variants {
 		line = v.re().ReplaceAllString(line, v.with)
 	}
+	line = quoted().ReplaceAllStringFunc(line, func(s string) string {
+		if len(s) < longValueBytes+2 {
+			return s
+		}
+		return hole
+	})
 	line = number().ReplaceAllStringFunc(line, func(s string) string {
 		if coded().MatchString(s) || len(digits().FindString(s)) < 3 && !unicode.IsDigit(rune(s[0])) {
 			return s // a code, or a name such as utf8
@@ -89,6 +103,9 @@ func bare(n string) bool {
 	case "SyntaxError", "IndentationError", "TabError":
 		return true
 	}
+	if compared().MatchString(n) {
+		return true
+	}
 	letters := 0
 	for _, r := range n[len(m[0]):] {
 		if unicode.IsLetter(r) {
@@ -109,7 +126,7 @@ func (s spot) String() string {
 }
 
 var (
-	spots   = re(`([\w@~./\\-]+\.\w+|<string>)(?::\[?|\(|", line )(\d+)(?:.*, in (\w+))?`)
+	spots   = re(`(?:thread '([^']+)' panicked at )?([\w@~./\\-]+\.\w+|<string>)(?::\[?|\(|", line )(\d+)(?:.*, in (\w+))?`)
 	foreign = re(`site-packages|node_modules|/lib/python|<frozen|/usr/lib|node:internal|/unittest/|/rustc/|/usr/local/go|java\.base|importlib`)
 )
 
@@ -132,7 +149,7 @@ func (p *page) where(i int) spot {
 			continue
 		}
 		if m := spots().FindStringSubmatch(p.lines[k]); m != nil {
-			return spot{m[1], m[2], m[3]}
+			return spot{m[2], m[3], cmp.Or(m[4], m[1])}
 		}
 	}
 	return spot{}
