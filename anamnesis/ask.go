@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 )
 
@@ -26,8 +27,8 @@ type asker struct {
 
 // answer is what came out of asking, grounded and merged.
 type answer struct {
-	notes    Notes
-	cards    []cardDraft
+	notes    note.Notes
+	cards    []note.Card
 	proposed int // cards before grounding
 	used     int // pieces with a usable reply
 	unread   map[uint64]bool
@@ -145,26 +146,26 @@ func (a *asker) call(ctx context.Context, system, text string) (string, error) {
 // take decodes and grounds one reply and adds it to the answer. The error says
 // why the reply cannot be used.
 func (a *asker) take(out *answer, p piece, text string) error {
-	rep, err := decodeReply(text)
+	rep, err := note.Decode(text)
 	if err != nil {
 		return err
 	}
-	had := len(rep.cards)
+	had := len(rep.Cards)
 	out.proposed += had
 	dropped := a.ev.ground(&rep)
 	a.res.Dropped += dropped
-	if rep.notes.empty() && len(rep.cards) == 0 {
+	if rep.Notes.Empty() && len(rep.Cards) == 0 {
 		if dropped > 0 {
 			a.note(fmt.Sprintf("grounding rejected all %d statements of a reply", dropped))
 		}
 		return nil // an honest "nothing here" needs no repair
 	}
-	for i := range rep.cards {
-		rep.cards[i].tainted = p.tainted
+	for i := range rep.Cards {
+		rep.Cards[i].Tainted = p.tainted
 	}
 	out.used++
-	out.cards = append(out.cards, rep.cards...)
-	addNotes(&out.notes, rep.notes)
+	out.cards = append(out.cards, rep.Cards...)
+	addNotes(&out.notes, rep.Notes)
 	for _, rec := range p.recs {
 		delete(out.unread, rec.seq)
 		delete(out.unread, rec.end)
@@ -173,12 +174,12 @@ func (a *asker) take(out *answer, p piece, text string) error {
 }
 
 // addNotes appends statements that do not stand there yet.
-func addNotes(to *Notes, from Notes) {
-	add := func(list *[]Statement, more []Statement) {
+func addNotes(to *note.Notes, from note.Notes) {
+	add := func(list *[]note.Statement, more []note.Statement) {
 		for _, s := range more {
-			same := func(t Statement) bool { return strings.EqualFold(t.Text, s.Text) }
+			same := func(t note.Statement) bool { return strings.EqualFold(t.Text, s.Text) }
 			if i := slices.IndexFunc(*list, same); i >= 0 {
-				(*list)[i].Ops = sortedOps(append((*list)[i].Ops, s.Ops...))
+				(*list)[i].Ops = note.SortedOps(append((*list)[i].Ops, s.Ops...))
 				continue
 			}
 			*list = append(*list, s)
@@ -190,11 +191,11 @@ func addNotes(to *Notes, from Notes) {
 	add(&to.Untried, from.Untried)
 	add(&to.Advice, from.Advice)
 	for _, f := range from.Falsified {
-		same := func(g Falsified) bool {
+		same := func(g note.Falsified) bool {
 			return strings.EqualFold(g.Action, f.Action) && g.Error == f.Error && g.State == f.State
 		}
 		if i := slices.IndexFunc(to.Falsified, same); i >= 0 {
-			to.Falsified[i].Ops = sortedOps(append(to.Falsified[i].Ops, f.Ops...))
+			to.Falsified[i].Ops = note.SortedOps(append(to.Falsified[i].Ops, f.Ops...))
 			continue
 		}
 		to.Falsified = append(to.Falsified, f)
@@ -203,9 +204,9 @@ func addNotes(to *Notes, from Notes) {
 
 // finish limits the cards and says why the extractor stood in.
 func (a *asker) finish(out *answer, faults []string) {
-	var cards []cardDraft
+	var cards []note.Card
 	for _, c := range out.cards { // two pieces may show the same trouble
-		same := func(d cardDraft) bool { return strings.EqualFold(d.topic, c.topic) }
+		same := func(d note.Card) bool { return strings.EqualFold(d.Topic, c.Topic) }
 		if len(cards) < MaxCards && !slices.ContainsFunc(cards, same) {
 			cards = append(cards, c)
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"anamnesis/anamnesis/note"
 )
 
 type answers = []func(context.Context, string, string) (Completion, error)
@@ -134,7 +136,7 @@ func TestUnheardPieces(t *testing.T) {
 		}
 		for i := 4; i < 60; i += 5 {
 			unheard := slices.ContainsFunc(tt.unheard, func(part int) bool { return strings.Contains(m.asked[part], built(i)) })
-			if told := slices.ContainsFunc(res.Notes.Verified, func(s Statement) bool { return strings.Contains(s.Text, built(i)) }); told != unheard {
+			if told := slices.ContainsFunc(res.Notes.Verified, func(s note.Statement) bool { return strings.Contains(s.Text, built(i)) }); told != unheard {
 				t.Errorf("%s: the extractor tells of %q: %v", tt.name, built(i), told)
 			}
 		}

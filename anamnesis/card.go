@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
 	"anamnesis/knowledge_base/card"
@@ -30,21 +31,21 @@ const maxEvidenceRanges = 50
 // cards gives the drafts their ids and provenance. The ids come from the task,
 // the jump and the card's place, so that a repeated pass writes the same
 // cards again and not more of them.
-func cards(r *Request, drafts []cardDraft, writer, evidenceHash string) []*card.Card {
+func cards(r *Request, drafts []note.Card, writer, evidenceHash string) []*card.Card {
 	out := make([]*card.Card, 0, len(drafts))
 	for i, d := range drafts {
 		out = append(out, &card.Card{
-			Topic:      d.topic,
-			SourceTask: quote.Clip(quote.Squash(r.Task), maxTaskRunes),
+			Topic:      d.Topic,
+			SourceTask: quote.Clip(quote.Squash(r.Task), note.MaxTaskRunes),
 			ID:         card.NewID("pass", r.Task, strconv.FormatUint(r.JumpSeq, 10), strconv.Itoa(i)),
 			State:      card.Draft,
 			Created:    r.Now.UTC(),
 			Scope:      card.Scope{Repo: quote.Clip(quote.Squash(r.Repo), maxRepoRunes)},
 			Provenance: card.Provenance{
-				Task: quote.Clip(quote.Squash(r.Task), maxTaskRunes), JumpOp: r.JumpSeq, Ranges: cardRanges(r), Model: writer,
-				EvidenceHash: evidenceHash, Tainted: d.tainted, Shown: r.Shown,
+				Task: quote.Clip(quote.Squash(r.Task), note.MaxTaskRunes), JumpOp: r.JumpSeq, Ranges: cardRanges(r), Model: writer,
+				EvidenceHash: evidenceHash, Tainted: d.Tainted, Shown: r.Shown,
 			},
-			Issue: d.issue, Solution: d.solution, Constraint: d.constraint,
+			Issue: d.Issue, Solution: d.Solution, Constraint: d.Constraint,
 		})
 	}
 	return out
@@ -79,61 +80,61 @@ const givenUp = "The path was given up"
 
 // extractCard makes the one card of a pass without a model: what failed, with
 // the error a later task would search by.
-func extractCard(r *Request, n *Notes, recs []*record) cardDraft {
-	d := cardDraft{}
-	reason := quote.ClipMarked(quote.Squash(r.Reason), maxBulletRunes)
-	for _, f := range n.Falsified[:min(len(n.Falsified), maxCardBullets)] {
+func extractCard(r *Request, n *note.Notes, recs []*record) note.Card {
+	d := note.Card{}
+	reason := quote.ClipMarked(quote.Squash(r.Reason), note.MaxBulletRunes)
+	for _, f := range n.Falsified[:min(len(n.Falsified), note.MaxCardBullets)] {
 		issue := f.Action + " failed"
 		if f.Error != "" {
 			issue += ": " + f.Error
 		} else if f.Why != "" {
 			issue += " (" + f.Why + ")"
 		}
-		d.issue = append(d.issue, issue)
-		d.ops = append(d.ops, f.Ops...)
+		d.Issue = append(d.Issue, issue)
+		d.Ops = append(d.Ops, f.Ops...)
 	}
-	telling := slices.IndexFunc(n.Falsified, func(f Falsified) bool { return strings.ContainsFunc(f.Error, unicode.IsLetter) })
+	telling := slices.IndexFunc(n.Falsified, func(f note.Falsified) bool { return strings.ContainsFunc(f.Error, unicode.IsLetter) })
 	switch {
 	case telling >= 0:
-		d.topic = n.Falsified[telling].Error
+		d.Topic = n.Falsified[telling].Error
 	case len(n.Falsified) > 0:
-		d.topic = n.Falsified[0].Action
+		d.Topic = n.Falsified[0].Action
 	case reason != "":
-		d.topic = reason
+		d.Topic = reason
 	default:
-		d.topic = fmt.Sprintf("a path of task %s that was given up", quote.ClipMarked(quote.Squash(r.Task), maxTaskRunes))
+		d.Topic = fmt.Sprintf("a path of task %s that was given up", quote.ClipMarked(quote.Squash(r.Task), note.MaxTaskRunes))
 	}
-	d.topic = quote.ClipMarked(d.topic, maxExtractorTopic)
+	d.Topic = quote.ClipMarked(d.Topic, maxExtractorTopic)
 	if reason != "" {
-		d.solution = append(d.solution, givenUp+" for this reason: "+reason)
+		d.Solution = append(d.Solution, givenUp+" for this reason: "+reason)
 	} else {
-		d.solution = append(d.solution, givenUp+"; no solution was found on it.")
+		d.Solution = append(d.Solution, givenUp+"; no solution was found on it.")
 	}
 	for _, f := range n.Findings {
 		if strings.Contains(f.Text, "succeeded later ") {
-			d.solution = append(d.solution, f.Text)
-			d.ops = append(d.ops, f.Ops...)
+			d.Solution = append(d.Solution, f.Text)
+			d.Ops = append(d.Ops, f.Ops...)
 		}
-		if len(d.solution) == maxCardBullets {
+		if len(d.Solution) == note.MaxCardBullets {
 			break
 		}
 	}
-	if len(d.issue) == 0 {
-		d.issue = []string{plainIssue(n, d.topic)}
+	if len(d.Issue) == 0 {
+		d.Issue = []string{plainIssue(n, d.Topic)}
 	}
 	switch goal := quote.ClipMarked(quote.Squash(r.Goal), maxGoalRunes); {
 	case len(n.Falsified) > 0:
-		d.constraint = []string{quote.ClipMarked("Seen "+n.Falsified[0].State+"; where the files differ, the same action may succeed.", maxBulletRunes)}
+		d.Constraint = []string{quote.ClipMarked("Seen "+n.Falsified[0].State+"; where the files differ, the same action may succeed.", note.MaxBulletRunes)}
 		if began := beganWith(recs); began != "" {
-			d.constraint = append(d.constraint, fmt.Sprintf(beganForm, began))
+			d.Constraint = append(d.Constraint, fmt.Sprintf(beganForm, began))
 		}
 	case goal != "":
 		// Such a card rests on what the agent said, which names no place of its own.
-		d.constraint = []string{"Seen while working on this, where no call failed, and not known to hold anywhere else: " + goal}
+		d.Constraint = []string{"Seen while working on this, where no call failed, and not known to hold anywhere else: " + goal}
 	}
-	d.tainted = taintedBy(recs, d.ops)
+	d.Tainted = taintedBy(recs, d.Ops)
 	// Without a failed call it says what the agent said, which nothing bears out.
-	d.observed = len(n.Falsified) > 0
+	d.Observed = len(n.Falsified) > 0
 	return d
 }
 
@@ -165,8 +166,8 @@ func BeganWith(c *card.Card) (command string) {
 }
 
 // plainIssue says what a path without a failed call was about.
-func plainIssue(n *Notes, topic string) string {
-	for _, list := range [][]Statement{n.Findings, n.Causes, n.Verified} {
+func plainIssue(n *note.Notes, topic string) string {
+	for _, list := range [][]note.Statement{n.Findings, n.Causes, n.Verified} {
 		if len(list) > 0 {
 			return list[0].Text
 		}
@@ -189,5 +190,5 @@ func taintedBy(recs []*record, ops []uint64) bool {
 // Quotes reports whether command is how a card quotes the one of a call's arguments.
 func Quotes(command, args string) bool {
 	ran := shell.Command(args)
-	return command == CommandLine(ran) || command == quote.ClipMarked(quote.Squash(ran), maxActionRunes)
+	return command == CommandLine(ran) || command == quote.ClipMarked(quote.Squash(ran), note.MaxActionRunes)
 }

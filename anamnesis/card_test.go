@@ -54,8 +54,8 @@ func TestExtractedCard(t *testing.T) {
 	// The card rests on both calls, so text from outside in either taints it.
 	d := extractCard(&r, new(extract(&r, records(&r))), records(&r))
 	for _, seq := range []uint64{failed, ok} {
-		if !slices.Contains(d.ops, seq) {
-			t.Errorf("the card rests on %v, not on %d", d.ops, seq)
+		if !slices.Contains(d.Ops, seq) {
+			t.Errorf("the card rests on %v, not on %d", d.Ops, seq)
 		}
 	}
 }

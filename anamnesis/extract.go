@@ -8,16 +8,15 @@ import (
 	"strings"
 
 	"anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
 )
 
 // Limits of what the extractor looks at and says.
 const (
-	maxActionRunes    = 160 // of one action in a block
-	maxArgRunes       = 40  // of one further argument
-	maxStatePaths     = 4   // written paths named in a state
-	maxStateRunes     = 160
+	maxArgRunes       = 40 // of one further argument
+	maxStatePaths     = 4  // written paths named in a state
 	maxExtracted      = 40 // of one list
 	maxPathsNamed     = 8
 	maxPathBytes      = 120 // of one path named
@@ -26,16 +25,13 @@ const (
 	maxExtractorTopic = 110
 )
 
-// MaxErrorRunes is the length of a quoted error in a block, in characters.
-const MaxErrorRunes = 200
-
 // extract makes notes from the records alone: failed calls become falsified
 // paths with their errors verbatim, successes verified facts, files and the
 // agent's last words findings. The same records give the same notes.
-func extract(r *Request, recs []*record) Notes {
-	var n Notes
-	if reason := quote.ClipMarked(quote.Squash(r.Reason), maxStatementRunes); reason != "" {
-		n.Causes = append(n.Causes, Statement{Text: "reason given for going back: " + reason})
+func extract(r *Request, recs []*record) note.Notes {
+	var n note.Notes
+	if reason := quote.ClipMarked(quote.Squash(r.Reason), note.MaxStatementRunes); reason != "" {
+		n.Causes = append(n.Causes, note.Statement{Text: "reason given for going back: " + reason})
 	}
 	falsified, overcome := falsifiedPaths(recs)
 	n.Falsified = falsified
@@ -47,7 +43,7 @@ func extract(r *Request, recs []*record) Notes {
 	n.Findings = append(n.Findings, fileFindings(r, recs)...)
 	n.Verified = append(lookedUp(recs), successes(recs)...)
 	if len(falsified) > 0 {
-		n.Advice = append(n.Advice, Statement{
+		n.Advice = append(n.Advice, note.Statement{
 			Text: "cheapest next check, once what it depends on has changed: " + falsified[0].Action,
 			Ops:  falsified[0].Ops[len(falsified[0].Ops)-1:],
 		})
@@ -68,7 +64,7 @@ type attempts struct {
 // falsifiedPaths turns failed calls into falsified paths, most telling first.
 // A call that failed and later succeeded with the same arguments is no
 // falsified path: it is a finding that the change between made it work.
-func falsifiedPaths(recs []*record) (paths []Falsified, overcome []Statement) {
+func falsifiedPaths(recs []*record) (paths []note.Falsified, overcome []note.Statement) {
 	type key struct{ call, trouble string }
 	byKey := make(map[key]*attempts)
 	var order []*attempts
@@ -97,7 +93,7 @@ func falsifiedPaths(recs []*record) (paths []Falsified, overcome []Statement) {
 	slices.SortStableFunc(order, func(a, b *attempts) int { return cmp.Compare(b.weight(recs), a.weight(recs)) })
 	for _, f := range order {
 		if ok := lastOK[f.last.key()]; ok != nil && ok.seq > f.last.seq {
-			overcome = append(overcome, Statement{
+			overcome = append(overcome, note.Statement{
 				Text: fmt.Sprintf("%s failed %s and succeeded later %s", f.last.action(), f.last.state, ok.state),
 				Ops:  []uint64{f.last.end, ok.end},
 			})
@@ -121,10 +117,10 @@ func (f *attempts) weight(recs []*record) float64 {
 	return w + float64(f.last.seq-recs[0].seq)/float64(recs[len(recs)-1].end-recs[0].seq+1)
 }
 
-func (f *attempts) path() Falsified {
-	p := Falsified{
-		Action: f.last.action(), State: quote.ClipMarked(quote.Squash(strings.Join(f.states, "; ")), maxStateRunes), Error: f.error,
-		Confidence: ConfidenceHigh, Ops: f.ops,
+func (f *attempts) path() note.Falsified {
+	p := note.Falsified{
+		Action: f.last.action(), State: quote.ClipMarked(quote.Squash(strings.Join(f.states, "; ")), note.MaxStateRunes), Error: f.error,
+		Confidence: note.ConfidenceHigh, Ops: f.ops,
 	}
 	switch {
 	case f.last.exit != nil && *f.last.exit != 0:
@@ -139,7 +135,7 @@ func (f *attempts) path() Falsified {
 		p.Why += fmt.Sprintf(", %d times", f.times)
 	}
 	if f.error == "" {
-		p.Confidence = ConfidenceMedium // some commands exit above 0 to say "nothing found"
+		p.Confidence = note.ConfidenceMedium // some commands exit above 0 to say "nothing found"
 		p.Why += ", nothing printed"
 	}
 	return p
@@ -147,7 +143,7 @@ func (f *attempts) path() Falsified {
 
 // repeatedErrors names an error that different actions ran into: then the
 // cause lies deeper than any of them.
-func repeatedErrors(paths []Falsified) []Statement {
+func repeatedErrors(paths []note.Falsified) []note.Statement {
 	ops := make(map[string][]uint64)
 	actions := make(map[string]int)
 	var order []string
@@ -161,10 +157,10 @@ func repeatedErrors(paths []Falsified) []Statement {
 		actions[p.Error]++
 		ops[p.Error] = append(ops[p.Error], p.Ops...)
 	}
-	var out []Statement
+	var out []note.Statement
 	for _, e := range order {
 		if actions[e] > 1 {
-			out = append(out, Statement{Text: fmt.Sprintf("%d different actions met the same error: %s", actions[e], e), Ops: sortedOps(ops[e])})
+			out = append(out, note.Statement{Text: fmt.Sprintf("%d different actions met the same error: %s", actions[e], e), Ops: note.SortedOps(ops[e])})
 		}
 	}
 	return out
@@ -176,22 +172,22 @@ func quoteOf(f failure.Failure, outputs []string) string {
 	line := quote.Squash(f.Line)
 	for _, text := range outputs {
 		if strings.Contains(quote.Squash(text), line) {
-			return quote.Clip(line, MaxErrorRunes)
+			return quote.Clip(line, note.MaxErrorRunes)
 		}
 	}
 	lines := strings.Split(strings.Join(outputs, "\n"), "\n")
 	if f.Index < 0 || f.Index >= len(lines) {
 		return ""
 	}
-	return quote.Clip(quote.Squash(lines[f.Index]), MaxErrorRunes)
+	return quote.Clip(quote.Squash(lines[f.Index]), note.MaxErrorRunes)
 }
 
 // agentNotes takes the agent's own last words before it went back: what it
 // thought then is the best diagnosis there is without asking a model.
-func agentNotes(recs []*record, reason string) []Statement {
+func agentNotes(recs []*record, reason string) []note.Statement {
 	const most = 3
 	reason = quote.Squash(reason)
-	var out []Statement
+	var out []note.Statement
 	for _, rec := range slices.Backward(recs) {
 		text := ""
 		switch {
@@ -203,7 +199,7 @@ func agentNotes(recs []*record, reason string) []Statement {
 		if text = quote.Squash(text); text == "" || strings.Contains(reason, text) {
 			continue // the reason for going back is said already
 		}
-		out = append(out, Statement{Text: "the agent noted: " + quote.ClipMarked(text, maxNoteRunes), Ops: []uint64{rec.seq}})
+		out = append(out, note.Statement{Text: "the agent noted: " + quote.ClipMarked(text, maxNoteRunes), Ops: []uint64{rec.seq}})
 		if len(out) == most {
 			break
 		}
@@ -213,7 +209,7 @@ func agentNotes(recs []*record, reason string) []Statement {
 
 // noLessons counts, in one line, the calls that failed and say nothing of the
 // work, such as a search without hits or a timeout chosen too short.
-func noLessons(recs []*record) []Statement {
+func noLessons(recs []*record) []note.Statement {
 	count, lastOf := make(map[string]int), make(map[string]*record)
 	var ops []uint64
 	for _, rec := range recs {
@@ -234,21 +230,21 @@ func noLessons(recs []*record) []Statement {
 		}
 		parts = append(parts, part+lastOf[why].action())
 	}
-	return []Statement{{Text: quote.ClipMarked("failed and say nothing of the work – "+strings.Join(parts, "; "), maxStatementRunes), Ops: sortedOps(ops)}}
+	return []note.Statement{{Text: quote.ClipMarked("failed and say nothing of the work – "+strings.Join(parts, "; "), note.MaxStatementRunes), Ops: note.SortedOps(ops)}}
 }
 
 // unsettled lists calls that were refused or whose outcome nobody knows.
-func unsettled(recs []*record) []Statement {
-	var out []Statement
+func unsettled(recs []*record) []note.Statement {
+	var out []note.Statement
 	for _, rec := range recs {
 		if rec.kind != recCall || len(out) == maxExtracted {
 			continue
 		}
 		switch {
 		case rec.refused:
-			out = append(out, Statement{Text: "was refused and did not run: " + rec.action(), Ops: []uint64{rec.end}})
+			out = append(out, note.Statement{Text: "was refused and did not run: " + rec.action(), Ops: []uint64{rec.end}})
 		case rec.unknown && !isJump(rec.tool):
-			out = append(out, Statement{Text: "outcome unknown, it may have had its effect: " + rec.action(), Ops: []uint64{rec.end}})
+			out = append(out, note.Statement{Text: "outcome unknown, it may have had its effect: " + rec.action(), Ops: []uint64{rec.end}})
 		}
 	}
 	return out
@@ -260,12 +256,12 @@ func isJump(tool string) bool {
 
 // fileFindings says what was written (and is undone now, unless the span
 // stands) and what was read.
-func fileFindings(r *Request, recs []*record) []Statement {
+func fileFindings(r *Request, recs []*record) []note.Statement {
 	written := "files written on the discarded path: "
 	if r.Standing {
 		written = "files written: "
 	}
-	var out []Statement
+	var out []note.Statement
 	for _, kind := range []struct {
 		lead  string
 		paths func(*record) []string
@@ -291,7 +287,7 @@ func fileFindings(r *Request, recs []*record) []Statement {
 			if n > maxPathsNamed {
 				text += fmt.Sprintf(" and %d more", n-maxPathsNamed)
 			}
-			out = append(out, Statement{Text: quote.ClipMarked(text, maxStatementRunes), Ops: sortedOps(ops)})
+			out = append(out, note.Statement{Text: quote.ClipMarked(text, note.MaxStatementRunes), Ops: note.SortedOps(ops)})
 		}
 	}
 	return out
@@ -299,9 +295,9 @@ func fileFindings(r *Request, recs []*record) []Statement {
 
 // successes lists commands that succeeded, each once, last first. That a
 // command could look at something verifies nothing, so those are left out.
-func successes(recs []*record) []Statement {
+func successes(recs []*record) []note.Statement {
 	seen := make(map[string]bool)
-	var out []Statement
+	var out []note.Statement
 	for _, rec := range slices.Backward(recs) {
 		if !rec.ok() || rec.tool != shell.Tool || onlyLooks(rec.args) || seen[rec.key()] || len(out) == maxExtracted {
 			continue
@@ -311,7 +307,7 @@ func successes(recs []*record) []Statement {
 		if first := firstLine(rec.outputs()); first != "" {
 			text += fmt.Sprintf("; it printed “%s”", quote.ClipMarked(first, maxResultRunes))
 		}
-		out = append(out, Statement{Text: text, Ops: []uint64{rec.end}})
+		out = append(out, note.Statement{Text: text, Ops: []uint64{rec.end}})
 	}
 	return out
 }
@@ -331,18 +327,14 @@ func firstLine(texts []string) string {
 
 // carry takes over what an earlier block, itself discarded now, had falsified:
 // its own operations are no longer in the span.
-func carry(n *Notes, recs []*record) {
+func carry(n *note.Notes, recs []*record) {
 	for _, rec := range recs {
 		if rec.kind != recBlock {
 			continue
 		}
-		for _, f := range parseFalsified(rec.text) {
+		for _, f := range note.ParseFalsified(rec.text) {
 			f.Ops = []uint64{rec.seq}
 			n.Falsified = append(n.Falsified, f)
 		}
 	}
-}
-
-func sortedOps(ops []uint64) []uint64 {
-	return slices.Compact(slices.Sorted(slices.Values(ops)))
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 )
@@ -82,9 +83,9 @@ func (e *evidence) noLesson(ops []uint64) bool {
 
 // observed reports whether each issue and solution of a draft stands, word for word,
 // in what the calls it cites were asked and printed.
-func (e *evidence) observed(d cardDraft) bool {
+func (e *evidence) observed(d note.Card) bool {
 	var b strings.Builder
-	for _, seq := range d.ops {
+	for _, seq := range d.Ops {
 		if rec := e.records[seq]; rec != nil && rec.kind == recCall {
 			for _, s := range []string{rec.text, rec.stdout, rec.stderr, rec.args} {
 				b.WriteString(quote.Squash(s) + "\n")
@@ -92,7 +93,7 @@ func (e *evidence) observed(d cardDraft) bool {
 		}
 	}
 	text := b.String()
-	return !slices.ContainsFunc(slices.Concat(d.issue, d.solution), func(s string) bool {
+	return !slices.ContainsFunc(slices.Concat(d.Issue, d.Solution), func(s string) bool {
 		s = quote.Squash(s)
 		return utf8.RuneCountInString(s) < minQuoteRunes || !strings.Contains(text, s)
 	})
@@ -103,9 +104,9 @@ func (e *evidence) observed(d cardDraft) bool {
 // What claims to be known – findings, verified facts, cards – must cite
 // something; a verified fact must cite a call that succeeded, a falsified path
 // or a card one that holds a lesson.
-func (e *evidence) ground(r *reply) (dropped int) {
-	keep := func(list []Statement, ok func(Statement) bool) []Statement {
-		var out []Statement
+func (e *evidence) ground(r *note.Reply) (dropped int) {
+	keep := func(list []note.Statement, ok func(note.Statement) bool) []note.Statement {
+		var out []note.Statement
 		for _, s := range list {
 			if e.cited(s.Ops) && ok(s) {
 				out = append(out, s)
@@ -115,16 +116,16 @@ func (e *evidence) ground(r *reply) (dropped int) {
 		}
 		return out
 	}
-	free := func(Statement) bool { return true }
-	citing := func(s Statement) bool { return len(s.Ops) > 0 }
-	n := &r.notes
+	free := func(note.Statement) bool { return true }
+	citing := func(s note.Statement) bool { return len(s.Ops) > 0 }
+	n := &r.Notes
 	n.Causes = keep(n.Causes, free)
 	n.Findings = keep(n.Findings, citing)
-	n.Verified = keep(n.Verified, func(s Statement) bool { return e.succeeded(s.Ops) })
+	n.Verified = keep(n.Verified, func(s note.Statement) bool { return e.succeeded(s.Ops) })
 	n.Untried = keep(n.Untried, free)
 	n.Advice = keep(n.Advice, free)
 
-	var falsified []Falsified
+	var falsified []note.Falsified
 	for _, f := range n.Falsified {
 		if f.Action == "" || len(f.Ops) == 0 || !e.cited(f.Ops) || e.noLesson(f.Ops) || f.Error != "" && !e.quoted(f.Error) {
 			dropped++
@@ -134,14 +135,41 @@ func (e *evidence) ground(r *reply) (dropped int) {
 	}
 	n.Falsified = falsified
 
-	var cards []cardDraft
-	for _, c := range r.cards {
-		if c.topic == "" || len(c.issue)+len(c.solution) == 0 || len(c.ops) == 0 || !e.cited(c.ops) || e.noLesson(c.ops) {
+	var cards []note.Card
+	for _, c := range r.Cards {
+		if c.Topic == "" || len(c.Issue)+len(c.Solution) == 0 || len(c.Ops) == 0 || !e.cited(c.Ops) || e.noLesson(c.Ops) {
 			dropped++
 			continue
 		}
 		cards = append(cards, c)
 	}
-	r.cards = cards
+	r.Cards = cards
 	return dropped
+}
+
+// recallElsewhere says of each falsified path what the card that its result showed says
+// worked for other tasks.
+func recallElsewhere(n *note.Notes, recs []*record) {
+	for i, f := range n.Falsified {
+		for _, rec := range recs {
+			if rec.worked != "" && (slices.Contains(f.Ops, rec.end) || slices.Contains(f.Ops, rec.seq)) {
+				n.Falsified[i].Elsewhere = rec.worked
+			}
+		}
+	}
+}
+
+// maxWorked is how many things that worked elsewhere a block names of a card.
+const maxWorked = 2
+
+// workedElsewhere is what a card's solution names to be run or changed, in short.
+func workedElsewhere(c *op.CardRef) string {
+	tries := make([]string, 0, maxWorked)
+	for _, s := range c.Tries[:min(len(c.Tries), maxWorked)] {
+		tries = append(tries, quote.Squash(s))
+	}
+	if len(tries) == 0 {
+		return ""
+	}
+	return quote.ClipMarked(strings.Join(tries, "; "), note.MaxActionRunes) + " (lesson " + c.ID + ")"
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 
@@ -110,8 +111,8 @@ func TestBlockCap(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			if n := count(res.Block); n > BlockCap(r.EAS) {
-				rt.Fatalf("%s: %d tokens at EAS %d, the cap is %d:\n%s", name, n, r.EAS, BlockCap(r.EAS), res.Block)
+			if n := count(res.Block); n > note.BlockCap(r.EAS) {
+				rt.Fatalf("%s: %d tokens at EAS %d, the cap is %d:\n%s", name, n, r.EAS, note.BlockCap(r.EAS), res.Block)
 			}
 			if !strings.Contains(res.Block, "ops "+fmt.Sprint(r.Ranges[0].First)) {
 				rt.Fatalf("%s: the block does not point at its operations:\n%s", name, res.Block)
@@ -122,7 +123,7 @@ func TestBlockCap(t *testing.T) {
 
 func TestBlockCapFormula(t *testing.T) {
 	for eas, want := range map[int]int{1: 400, 4000: 400, 6400: 400, 6416: 401, 16000: 1000, 32000: 2000, 1_000_000: 2000} {
-		if got := BlockCap(eas); got != want {
+		if got := note.BlockCap(eas); got != want {
 			t.Errorf("BlockCap(%d) = %d, want %d", eas, got, want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 )
 
@@ -29,15 +30,15 @@ func investigationOf(rec *record) (investigation, bool) {
 
 // lookedUp gives what was investigated on the path, the newest first: it holds
 // whatever became of the files.
-func lookedUp(recs []*record) []Statement {
-	var out []Statement
+func lookedUp(recs []*record) []note.Statement {
+	var out []note.Statement
 	for _, rec := range slices.Backward(recs) {
 		v, ok := investigationOf(rec)
 		if !ok || !rec.ok() || len(out) == maxExtracted {
 			continue
 		}
 		text := fmt.Sprintf("investigated %s: %s", quote.Squash(v.Subject), quote.Squash(v.Findings))
-		out = append(out, Statement{Text: quote.ClipMarked(text, maxStatementRunes), Ops: []uint64{rec.end}})
+		out = append(out, note.Statement{Text: quote.ClipMarked(text, note.MaxStatementRunes), Ops: []uint64{rec.end}})
 	}
 	return out
 }

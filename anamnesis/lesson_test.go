@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/anamnesis/note"
 	"anamnesis/opstream/op"
 )
 
@@ -157,5 +158,24 @@ func TestModelWithoutLesson(t *testing.T) {
 		if asked != want || len(res.Cards) != want || (res.Dropped == 0) != (want == 1) {
 			t.Errorf("citing %s: %d paths, %d cards, %d dropped; want %d of each", cited, asked, len(res.Cards), res.Dropped, want)
 		}
+	}
+}
+
+// TestWorkedElsewhere: the card that a failed call's result showed leaves the context
+// with it; the block keeps what it says worked, and a later block takes that over.
+func TestWorkedElsewhere(t *testing.T) {
+	s := newSpan(7, 1)
+	exit := 1
+	s.add(&op.ToolCalled{Call: "a", Name: "Bash", Args: `{"command":"python3 -m pytest"}`})
+	s.add(&op.CardsRecalled{Why: "failure", Cards: []op.CardRef{{ID: "okyp24f7", Tries: []string{"bin/test sympy/core"}}}})
+	s.add(&op.ToolReturned{Call: "a", Name: "Bash", Text: "/usr/bin/python3: No module named pytest", Stderr: "/usr/bin/python3: No module named pytest", Exit: &exit, IsError: true})
+	r := s.request(4000)
+	res := pass(t, nil, r, nil)
+	const want = "  worked elsewhere: bin/test sympy/core (lesson okyp24f7)\n"
+	if !strings.Contains(res.Block, want) {
+		t.Fatalf("no %q in\n%s", want, res.Block)
+	}
+	if f := note.ParseFalsified(res.Block); len(f) != 1 || f[0].Elsewhere != "bin/test sympy/core (lesson okyp24f7)" {
+		t.Errorf("read back as %+v", f)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
 	"anamnesis/knowledge_base/card"
@@ -113,11 +114,11 @@ type Result struct {
 	Dropped     int             // statements that failed grounding
 	Calls       int             // model calls made
 	Usage       op.Usage
-	Notes       Notes       // everything the block was cut from
-	Falsified   []Falsified // Notes.Falsified
-	BlockLeft   int         // notes the block had no room for
-	Pieces      int         // pieces the evidence was shortened into; 0 without a model
-	Omitted     []uint64    // operations no piece had room for
+	Notes       note.Notes       // everything the block was cut from
+	Falsified   []note.Falsified // Notes.Falsified
+	BlockLeft   int              // notes the block had no room for
+	Pieces      int              // pieces the evidence was shortened into; 0 without a model
+	Omitted     []uint64         // operations no piece had room for
 }
 
 // ErrBadRequest is returned by Pass for a request that contradicts itself.
@@ -138,7 +139,7 @@ func Pass(ctx context.Context, m Model, r Request, o *Options) (Result, error) {
 	res := Result{Writer: WriterExtractor}
 	extracted := extract(&r, recs)
 	notes := extracted
-	var drafts []cardDraft
+	var drafts []note.Card
 	proposed := 0
 	if m != nil {
 		a := newAsker(m, &r, o, ev, &res)
@@ -152,13 +153,13 @@ func Pass(ctx context.Context, m Model, r Request, o *Options) (Result, error) {
 	}
 	lesson, noLesson := holdsLesson(&r, &notes, recs)
 	if len(drafts) == 0 && proposed == 0 && lesson {
-		drafts = []cardDraft{extractCard(&r, &extracted, recs)}
+		drafts = []note.Card{extractCard(&r, &extracted, recs)}
 	}
-	notes.recallElsewhere(recs)
+	recallElsewhere(&notes, recs)
 	res.Notes, res.Falsified = notes, notes.Falsified
-	limit := BlockCap(r.EAS)
+	limit := note.BlockCap(r.EAS)
 	if !r.Over {
-		res.Block, res.BlockLeft = renderBlock(&r, &notes, limit)
+		res.Block, res.BlockLeft = notes.Block(r.span(), lastTodos(r.Ops), limit, r.Count)
 		res.BlockTokens = r.Count(res.Block)
 	}
 	writer := WriterExtractor
@@ -167,7 +168,7 @@ func Pass(ctx context.Context, m Model, r Request, o *Options) (Result, error) {
 	}
 	res.Cards, res.Observed = cards(&r, drafts, writer, hashEvidence(recs)), make(map[string]bool)
 	for i, d := range drafts {
-		res.Observed[res.Cards[i].ID] = d.observed || ev.observed(d)
+		res.Observed[res.Cards[i].ID] = d.Observed || ev.observed(d)
 	}
 	switch {
 	case len(res.Cards) > 0:
@@ -186,7 +187,7 @@ const minReasonWords = 3
 // holdsLesson reports whether a path is worth a card, and why not: something
 // failed on it that can be learned from, or a reason that says something was
 // given for leaving it after something was done or found there.
-func holdsLesson(r *Request, n *Notes, recs []*record) (ok bool, why string) {
+func holdsLesson(r *Request, n *note.Notes, recs []*record) (ok bool, why string) {
 	learnable := func(rec *record) bool { return rec.failed() && rec.noLesson == "" }
 	if len(n.Falsified) > 0 || slices.ContainsFunc(recs, learnable) {
 		return true, ""
@@ -218,10 +219,15 @@ func countWords(text string) int {
 }
 
 func writerName(name string) string {
-	if s := quote.Clip(quote.Squash(name), maxTaskRunes); s != "" {
+	if s := quote.Clip(quote.Squash(name), note.MaxTaskRunes); s != "" {
 		return s
 	}
 	return WriterModel
+}
+
+// span returns what a block says of the request.
+func (r *Request) span() *note.Span {
+	return &note.Span{Task: r.Task, From: r.From, To: r.To, Attempt: r.Attempt, Standing: r.Standing, Left: r.Left, Ranges: r.Ranges}
 }
 
 // check finds what contradicts itself in a request.
@@ -263,7 +269,7 @@ func (r *Request) check() error {
 // merge puts the model's notes before the extractor's. Of the extractor's it
 // takes what the model left out: the failed calls it does not cite, the reason
 // for going back, and everything about the records no usable answer covers.
-func merge(model, extracted Notes, recs []*record, unread map[uint64]bool) Notes {
+func merge(model, extracted note.Notes, recs []*record, unread map[uint64]bool) note.Notes {
 	out := model
 	cited := make(map[uint64]bool)
 	byOp := make(map[uint64]*record)
@@ -277,7 +283,7 @@ func merge(model, extracted Notes, recs []*record, unread map[uint64]bool) Notes
 			if rec := byOp[seq]; rec != nil {
 				cited[rec.seq], cited[rec.end] = true, true
 				if rec.kind == recCall { // the state is ours to say, not the model's
-					f.State = quote.ClipMarked(quote.Squash(rec.state), maxStateRunes)
+					f.State = quote.ClipMarked(quote.Squash(rec.state), note.MaxStateRunes)
 				}
 			}
 		}
@@ -290,8 +296,8 @@ func merge(model, extracted Notes, recs []*record, unread map[uint64]bool) Notes
 	if len(extracted.Causes) > 0 {
 		out.Causes = append(out.Causes, extracted.Causes[0])
 	}
-	unheard := func(list []Statement) []Statement {
-		return slices.DeleteFunc(slices.Clone(list), func(s Statement) bool {
+	unheard := func(list []note.Statement) []note.Statement {
+		return slices.DeleteFunc(slices.Clone(list), func(s note.Statement) bool {
 			return !slices.ContainsFunc(s.Ops, func(seq uint64) bool { return unread[seq] })
 		})
 	}

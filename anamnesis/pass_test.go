@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 )
@@ -112,7 +113,7 @@ func TestFallback(t *testing.T) {
 		{"copies the block", answers{says(quote.BlockBegin + "\nTask x\n" + quote.BlockEnd)}, 2, WriterExtractor, "no JSON object"},
 		{"nothing to say", answers{says(`{"findings": []}`)}, 1, WriterExtractor, "nothing to say"},
 		{"all invented", answers{says(`{"findings": [{"text": "x", "ops": [1]}], "cards": [{"topic": "x", "issue": ["y"], "solution": [], "ops": [999]}]}`)}, 1, WriterExtractor, "grounding rejected all 2 statements"},
-		{"too long", answers{says(strings.Repeat("x", maxReplyBytes+1))}, 2, WriterExtractor, "the limit is"},
+		{"too long", answers{says(strings.Repeat("x", note.MaxReplyBytes+1))}, 2, WriterExtractor, "the limit is"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := &scripted{t: t, answers: tt.answers, limit: 16000, count: words}
@@ -278,7 +279,7 @@ func TestEarlierBlockIsCarried(t *testing.T) {
 	if !strings.Contains(res.Block, "No rule to make target") {
 		t.Errorf("the new failure is not there:\n%s", res.Block)
 	}
-	parsed := parseFalsified(first.Block)
+	parsed := note.ParseFalsified(first.Block)
 	if len(parsed) != len(first.Falsified) {
 		t.Fatalf("parsed %d falsified paths, the block has %d", len(parsed), len(first.Falsified))
 	}

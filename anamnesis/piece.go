@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
@@ -93,7 +94,7 @@ func dropUnimportant(recs []*record, texts map[*record]rendered, budget int) (ke
 		budget -= r.tokens
 		kept[rec] = r
 	}
-	return kept, sortedOps(omitted)
+	return kept, note.SortedOps(omitted)
 }
 
 // pack fills pieces in the order of the records.
@@ -124,7 +125,7 @@ func pack(recs []*record, shown map[*record]rendered, pieceTokens, most int, omi
 		p.tainted = p.tainted || rec.tainted
 		used += n
 	}
-	return out, sortedOps(omitted)
+	return out, note.SortedOps(omitted)
 }
 
 // weight ranks records for what a lesson can be drawn from.

@@ -2,9 +2,11 @@ package anamnesis
 
 import (
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"strings"
 
+	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 )
 
@@ -41,6 +43,9 @@ var repairPrompt string
 // maxRepairQuoteRunes is how much of an unusable reply the repair try shows.
 const maxRepairQuoteRunes = 200
 
+// maxReasonRunes is how much of the reason for going back a question quotes.
+const maxReasonRunes = 200
+
 // Fill puts values into a prompt, in pairs of a name and what stands for
 // {{name}}, and trims it. Values are not looked into again, so that
 // braces in evidence stay what they are.
@@ -65,7 +70,7 @@ func systemText(r *Request) string {
 
 // pieceText is the question about one piece.
 func pieceText(r *Request, evidence string, part, parts int) string {
-	reason := quote.ClipMarked(quote.Squash(r.Reason), maxReasonInBlock)
+	reason := quote.ClipMarked(quote.Squash(r.Reason), maxReasonRunes)
 	if reason == "" {
 		reason = "none given"
 	}
@@ -78,9 +83,9 @@ func pieceText(r *Request, evidence string, part, parts int) string {
 	}
 	return Fill(piecePrompt,
 		"situation", Fill(situation, "from", itoa(r.From), "to", itoa(r.To), "attempt", itoa(max(r.Attempt, 1)),
-			"reason", reason, "left", leftBefore(r)),
-		"task", quote.ClipMarked(quote.Squash(r.Task), maxTaskRunes), "part", itoa(part), "parts", itoa(parts),
-		"ops", rangeList(r.Ranges, maxRangesNamed), "evidence", strings.TrimRight(evidence, "\n"))
+			"reason", reason, "left", r.span().LeftBefore()),
+		"task", quote.ClipMarked(quote.Squash(r.Task), note.MaxTaskRunes), "part", itoa(part), "parts", itoa(parts),
+		"ops", note.RangeList(r.Ranges, note.MaxRangesNamed), "evidence", strings.TrimRight(evidence, "\n"))
 }
 
 // omittedLine tells the model what it is not shown.
@@ -88,9 +93,25 @@ func omittedLine(ops []uint64) string {
 	if len(ops) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Left out for want of room: %d operations (%s).\n", len(ops), opList(ops))
+	return fmt.Sprintf("Left out for want of room: %d operations (%s).\n", len(ops), note.OpList(ops))
 }
 
 func repairText(question, reply string, problem error) string {
 	return Fill(repairPrompt, "question", question, "problem", problem.Error(), "reply", quote.ClipMarked(quote.Squash(quote.Clip(reply, 4*maxRepairQuoteRunes)), maxRepairQuoteRunes))
+}
+
+// DecodeObject decodes a reply that is to be one JSON object, from its first
+// brace to its last. The error says in a line why it cannot be used.
+func DecodeObject(text string, maxBytes int, into any) error {
+	first, last := strings.IndexByte(text, '{'), strings.LastIndexByte(text, '}')
+	switch {
+	case len(text) > maxBytes:
+		return fmt.Errorf("the reply has %d bytes, at most %d are read", len(text), maxBytes)
+	case first < 0 || last < first:
+		return fmt.Errorf("the reply holds no JSON object: %q", quote.Clip(text, 100))
+	}
+	if err := json.Unmarshal([]byte(text[first:last+1]), into); err != nil {
+		return fmt.Errorf("the reply is not the JSON object asked for: %w", err)
+	}
+	return nil
 }

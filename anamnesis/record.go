@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
@@ -101,7 +102,7 @@ func (r *record) outputs() []string {
 
 // action is the call in one short line: the tool and what it was asked.
 func (r *record) action() string {
-	return quote.ClipMarked(quote.Squash(r.tool+": "+callSummary(r.args)), maxActionRunes)
+	return quote.ClipMarked(quote.Squash(r.tool+": "+callSummary(r.args)), note.MaxActionRunes)
 }
 
 // readFailure reads what a failed call printed. How a call ended stands in what

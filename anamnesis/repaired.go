@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	output "anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/repair"
 	"anamnesis/anamnesis/shell"
@@ -54,11 +55,11 @@ func Repairs(r *Request) []Repaired {
 	for _, p := range KeptRepairs(run) {
 		failed, fixed := of[p.Failed], of[p.Fixed]
 		d := repairDraft(r.local(p))
-		d.ops = append(failed.ops(), fixed.ops()...)
+		d.Ops = append(failed.ops(), fixed.ops()...)
 		for _, rec := range of[p.Failed : p.Fixed+1] {
-			d.tainted = d.tainted || rec.tainted
+			d.Tainted = d.Tainted || rec.tainted
 		}
-		c := cards(r, []cardDraft{d}, WriterExtractor, "")[0]
+		c := cards(r, []note.Card{d}, WriterExtractor, "")[0]
 		c.ID = card.NewID("repair", r.Task, strconv.FormatUint(failed.end, 10))
 		c.Provenance.JumpOp = 0
 		c.Provenance.Ranges = []card.Range{{First: failed.seq, Last: fixed.end}}
@@ -129,9 +130,9 @@ func KeptRepairs(run repair.Run) []repair.Pair {
 func RepairCard(p repair.Pair) *card.Card {
 	d := repairDraft(p)
 	return &card.Card{
-		ID: card.NewID("repair", p.Run, strconv.Itoa(p.Failed)), Topic: d.topic, SourceTask: p.Run, State: card.Draft, Scope: card.Scope{Repo: p.Repo},
+		ID: card.NewID("repair", p.Run, strconv.Itoa(p.Failed)), Topic: d.Topic, SourceTask: p.Run, State: card.Draft, Scope: card.Scope{Repo: p.Repo},
 		Provenance: card.Provenance{Ranges: []card.Range{{First: uint64(p.Failed), Last: uint64(p.Fixed)}}},
-		Issue:      d.issue, Solution: d.solution, Constraint: d.constraint,
+		Issue:      d.Issue, Solution: d.Solution, Constraint: d.Constraint,
 	}
 }
 
@@ -220,42 +221,42 @@ const (
 var placed = regexp.MustCompile(`^(.*) \(in ([^()]+)\)$`)
 
 // repairDraft words a pair: what failed, what put it right, and what limits that.
-func repairDraft(p repair.Pair) cardDraft {
-	line := quote.ClipMarked(quote.Squash(p.Failure.Line), MaxErrorRunes)
+func repairDraft(p repair.Pair) note.Card {
+	line := quote.ClipMarked(quote.Squash(p.Failure.Line), note.MaxErrorRunes)
 	command := CommandLine(p.Command)
-	d := cardDraft{topic: quote.ClipMarked(line, maxExtractorTopic)}
+	d := note.Card{Topic: quote.ClipMarked(line, maxExtractorTopic)}
 	if _, place, ok := strings.Cut(p.Failure.Signature, placeMark); ok {
 		line += fmt.Sprintf(placeForm, quote.Squash(place))
 	}
-	d.issue = []string{quote.ClipMarked("`"+command+"`"+failedMark+line, maxBulletRunes)}
-	if works := quote.ClipMarked(quote.Squash(p.Works), maxActionRunes); !repair.SameCommand(p.Works, p.Command) {
-		d.solution = append(d.solution, fmt.Sprintf(succeededForm, works))
+	d.Issue = []string{quote.ClipMarked("`"+command+"`"+failedMark+line, note.MaxBulletRunes)}
+	if works := quote.ClipMarked(quote.Squash(p.Works), note.MaxActionRunes); !repair.SameCommand(p.Works, p.Command) {
+		d.Solution = append(d.Solution, fmt.Sprintf(succeededForm, works))
 	}
 	for _, e := range p.Environment {
-		d.solution = append(d.solution, fmt.Sprintf(runBeforeForm, quote.ClipMarked(quote.Squash(e), maxActionRunes)))
+		d.Solution = append(d.Solution, fmt.Sprintf(runBeforeForm, quote.ClipMarked(quote.Squash(e), note.MaxActionRunes)))
 	}
 	for _, c := range p.Changes {
 		if c.Path == "" { // commands
 			for _, l := range c.Added {
-				d.solution = append(d.solution, fmt.Sprintf(editedForm, quote.ClipMarked(quote.Squash(l), maxActionRunes)))
+				d.Solution = append(d.Solution, fmt.Sprintf(editedForm, quote.ClipMarked(quote.Squash(l), note.MaxActionRunes)))
 			}
 			continue
 		}
-		d.solution = append(d.solution, fmt.Sprintf(changedForm, filepath.ToSlash(c.Path), diffStart+diffLines(c.Added)+diffEnd))
+		d.Solution = append(d.Solution, fmt.Sprintf(changedForm, filepath.ToSlash(c.Path), diffStart+diffLines(c.Added)+diffEnd))
 	}
-	d.solution = d.solution[:min(len(d.solution), maxCardBullets)]
+	d.Solution = d.Solution[:min(len(d.Solution), note.MaxCardBullets)]
 	if p.Why != "" {
-		d.solution = append(d.solution, fmt.Sprintf(whyForm, quote.Squash(p.Why)))
+		d.Solution = append(d.Solution, fmt.Sprintf(whyForm, quote.Squash(p.Why)))
 	}
 	if len(p.Versions) > 0 {
-		d.constraint = append(d.constraint, fmt.Sprintf(seenForm, quote.ClipMarked(quote.Squash(strings.Join(p.Versions, "; ")), maxBulletRunes)))
+		d.Constraint = append(d.Constraint, fmt.Sprintf(seenForm, quote.ClipMarked(quote.Squash(strings.Join(p.Versions, "; ")), note.MaxBulletRunes)))
 	}
 	said := []string{p.Command, p.Works} // a command that needed a change says nothing by having failed before it
 	for _, t := range p.Tried {
 		same := func(s string) bool { return repair.SameCommand(s, t.Command) }
 		if len(said) < 2+maxTried && !slices.ContainsFunc(said, same) {
 			said = append(said, t.Command)
-			d.constraint = append(d.constraint, fmt.Sprintf(triedForm, CommandLine(t.Command)))
+			d.Constraint = append(d.Constraint, fmt.Sprintf(triedForm, CommandLine(t.Command)))
 		}
 	}
 	return d
@@ -263,7 +264,7 @@ func repairDraft(p repair.Pair) cardDraft {
 
 // CommandLine is a command as a card quotes it.
 func CommandLine(command string) string {
-	return quote.ClipMarked(quote.Squash(repair.Essence(command)), maxActionRunes)
+	return quote.ClipMarked(quote.Squash(repair.Essence(command)), note.MaxActionRunes)
 }
 
 // diffLines is the lines of a change as a diff shows them, those that say little left

@@ -2,51 +2,15 @@ package anamnesis
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 )
-
-func TestDecodeReply(t *testing.T) {
-	for _, tt := range []struct {
-		name, text string
-		findings   int
-		fails      bool
-	}{
-		{"plain", `{"findings":[{"text":"a","ops":[1]}]}`, 1, false},
-		{"fenced", "```json\n{\"findings\":[{\"text\":\"a\",\"ops\":[1]}]}\n```", 1, false},
-		{"prose with braces around", `I think {so}: {"findings":[{"text":"a","ops":[1]}]} {done}`, 1, false},
-		{"a text for a statement", `{"findings":["a","b"]}`, 2, false},
-		{"null lists", `{"findings":null,"advice":[]}`, 0, false},
-		{"unknown fields", `{"findings":[{"text":"a","ops":[1],"x":1}],"y":2}`, 1, false},
-		{"empty text", `{"findings":[{"text":" ","ops":[1]}]}`, 0, false},
-		{"text is an object", `{"findings":[{"text":{"a":1}}]}`, 0, true},
-		{"list is an object", `{"findings":{"a":1}}`, 0, true},
-		{"half", `{"findings":[{"text":"a","ops":[1]}`, 0, true},
-		{"only an inner object", `"findings":[{"text":"a","ops":[1]}]`, 0, true},
-		{"a list", `[1,2]`, 0, true},
-		{"nothing", ``, 0, true},
-		{"deep", strings.Repeat(`{"a":`, 20_000), 0, true},
-	} {
-		rep, err := decodeReply(tt.text)
-		if (err != nil) != tt.fails || len(rep.notes.Findings) != tt.findings {
-			t.Errorf("%s: %d findings, %v; want %d, failing %v", tt.name, len(rep.notes.Findings), err, tt.findings, tt.fails)
-		}
-	}
-	rep, err := decodeReply(`{"falsified":[{"action":"a","confidence":0.9,"ops":["12","op 13","14-15","ops 16",17.0,"x",null,-1]}]}`)
-	if err != nil || !slices.Equal(rep.notes.Falsified[0].Ops, []uint64{0, 1, 12, 13, 14, 15, 16, 17}) || rep.notes.Falsified[0].Confidence != ConfidenceHigh {
-		t.Errorf("lenient numbers: %+v, %v", rep.notes.Falsified, err)
-	}
-	many := `{"findings":[` + strings.Repeat(`"x",`, 99) + `"x"]}`
-	if rep, err := decodeReply(many); err != nil || len(rep.notes.Findings) != maxReplyItems || rep.cut != 100-maxReplyItems {
-		t.Errorf("a long list: %d kept, %d cut, %v", len(rep.notes.Findings), rep.cut, err)
-	}
-}
 
 // TestSchema: what the model is told is valid JSON Schema and means what the
 // decoder reads.
@@ -69,7 +33,7 @@ func TestSchema(t *testing.T) {
 		t.Errorf("the tests' good reply does not fit the schema: %v", err)
 	}
 	for name := range s.Properties {
-		if rep, err := decodeReply(`{"` + name + `": []}`); err != nil || !rep.notes.empty() {
+		if rep, err := note.Decode(`{"` + name + `": []}`); err != nil || !rep.Notes.Empty() {
 			t.Errorf("the decoder does not know the schema's field %q: %v", name, err)
 		}
 	}
@@ -112,12 +76,12 @@ func TestGround(t *testing.T) {
 		{"card without a topic", `{"cards":[{"topic":"","issue":["i"],"solution":["s"],"ops":[19]}]}`, false},
 		{"card that says nothing", `{"cards":[{"topic":"t","issue":[],"solution":[],"constraint":["c"],"ops":[19]}]}`, false},
 	} {
-		rep, err := decodeReply(tt.reply)
+		rep, err := note.Decode(tt.reply)
 		if err != nil {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
 		dropped := ev.ground(&rep)
-		if kept := !rep.notes.empty() || len(rep.cards) > 0; kept != tt.kept || (dropped == 0) != tt.kept {
+		if kept := !rep.Notes.Empty() || len(rep.Cards) > 0; kept != tt.kept || (dropped == 0) != tt.kept {
 			t.Errorf("%s: kept %v, dropped %d; want kept %v", tt.name, kept, dropped, tt.kept)
 		}
 	}
@@ -132,7 +96,7 @@ func FuzzDecodeReply(f *testing.F) {
 	recs := records(&r)
 	ev := newEvidence(&r, recs)
 	f.Fuzz(func(t *testing.T, text string) {
-		rep, err := decodeReply(text)
+		rep, err := note.Decode(text)
 		if err != nil {
 			if s := err.Error(); s == "" || strings.Contains(s, "\n") {
 				t.Fatalf("error %q", s)
@@ -140,16 +104,16 @@ func FuzzDecodeReply(f *testing.F) {
 			return
 		}
 		ev.ground(&rep)
-		for _, fp := range rep.notes.Falsified {
-			if fp.Error != "" && !ev.quoted(fp.Error) || !ev.cited(fp.Ops) || utf8.RuneCountInString(fp.Error) > MaxErrorRunes {
+		for _, fp := range rep.Notes.Falsified {
+			if fp.Error != "" && !ev.quoted(fp.Error) || !ev.cited(fp.Ops) || utf8.RuneCountInString(fp.Error) > note.MaxErrorRunes {
 				t.Fatalf("ungrounded: %+v", fp)
 			}
 		}
-		block, _ := renderBlock(&r, &rep.notes, 400)
+		block, _ := rep.Notes.Block(r.span(), nil, 400, r.Count)
 		if words(block) > 400 || strings.Count(block, quote.BlockEnd) != 1 || strings.Count(block, quote.BlockBegin) != 1 {
 			t.Fatalf("block:\n%s", block)
 		}
-		for _, c := range cards(&r, rep.cards, "m", "h") {
+		for _, c := range cards(&r, rep.Cards, "m", "h") {
 			if err := c.Validate(); err != nil {
 				t.Fatalf("card: %v", err)
 			}

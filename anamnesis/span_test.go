@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream/op"
@@ -176,8 +177,8 @@ func pass(t testing.TB, m Model, r Request, o *Options) Result {
 // checkResult holds for every result of every pass.
 func checkResult(t testing.TB, r *Request, res *Result) {
 	t.Helper()
-	if n := r.Count(res.Block); n > BlockCap(r.EAS) || n != res.BlockTokens {
-		t.Errorf("the block has %d tokens, says %d, the cap is %d", n, res.BlockTokens, BlockCap(r.EAS))
+	if n := r.Count(res.Block); n > note.BlockCap(r.EAS) || n != res.BlockTokens {
+		t.Errorf("the block has %d tokens, says %d, the cap is %d", n, res.BlockTokens, note.BlockCap(r.EAS))
 	}
 	if !strings.HasPrefix(res.Block, quote.BlockBegin+"\n") || !strings.HasSuffix(res.Block, "\n"+quote.BlockEnd) {
 		t.Errorf("the block is not between its marks:\n%s", res.Block)

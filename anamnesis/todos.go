@@ -3,6 +3,7 @@ package anamnesis
 import (
 	"slices"
 
+	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 )
@@ -13,15 +14,15 @@ const maxTodoRunes = 160
 // lastTodos is the todo list that the span set last, as statements that rest on
 // the operation that set it. A list from before the span is not the span's to
 // tell: a jump brings it back.
-func lastTodos(ops []op.Op) []Statement {
+func lastTodos(ops []op.Op) []note.Statement {
 	for _, o := range slices.Backward(ops) {
 		b, ok := o.Body.(*op.TodosSet)
 		if !ok {
 			continue
 		}
-		var out []Statement
+		var out []note.Statement
 		for _, t := range b.Todos {
-			out = append(out, Statement{Text: quote.ClipMarked(quote.Squash(t.String()), maxTodoRunes)})
+			out = append(out, note.Statement{Text: quote.ClipMarked(quote.Squash(t.String()), maxTodoRunes)})
 		}
 		if len(out) > 0 {
 			out[0].Ops = []uint64{o.Seq}

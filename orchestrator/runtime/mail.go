@@ -1,18 +1,17 @@
 package runtime
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
-
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/note"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 )
 
 // A D-Mail replaces everything in the context after a checkpoint by a message that the agent
@@ -63,7 +62,7 @@ func (tl taskTimeline) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 	case strings.TrimSpace(m.Message) == "":
 		return nil, errors.New("the message is empty; it is all that remains of the steps after the checkpoint")
 	}
-	if n, most := tl.t.Journal.Count(m.Message), anamnesis.BlockCap(s.EAS); n > most {
+	if n, most := tl.t.Journal.Count(m.Message), note.BlockCap(s.EAS); n > most {
 		return nil, fmt.Errorf("the message has %d tokens and may have %d; say what matters in fewer words, write long texts to a file and name it", n, most)
 	}
 	return &op.JumpRequested{To: to, Reason: "D-Mail: " + notice.OneLine(m.Message, notice.MaxDelivered), Mail: &m}, nil

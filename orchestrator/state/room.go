@@ -1,13 +1,12 @@
 package state
 
 import (
-	"fmt"
-	"slices"
-
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/note"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/state/projection"
+	"fmt"
+	"slices"
 )
 
 // Limits of the context's size before old results are masked and old steps folded.
@@ -138,7 +137,7 @@ func (s *State) foldable(tokens int, hard bool) []int {
 	if first < 0 {
 		return nil
 	}
-	block := anamnesis.BlockCap(s.EAS)
+	block := note.BlockCap(s.EAS)
 	freed := -block
 	var steps []int
 	for id := first; id < end && freed < tokens; id++ {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream/op"
@@ -87,7 +88,7 @@ func Run(ctx context.Context, data string) (*Report, error) {
 
 func rowOf(ctx context.Context, name string, spans []*recorded, eas int, count func(string) int) (Row, error) {
 	row := Row{Name: name, EAS: eas, Spans: len(spans)}
-	limit := anamnesis.BlockCap(eas)
+	limit := note.BlockCap(eas)
 	for _, s := range spans {
 		ranges := []op.Range{{First: s.ops[0].Seq, Last: s.ops[len(s.ops)-1].Seq}}
 		res, err := anamnesis.Pass(ctx, nil, anamnesis.Request{

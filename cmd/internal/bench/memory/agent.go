@@ -1,6 +1,10 @@
 package memory
 
 import (
+	"anamnesis/anamnesis/note"
+	"anamnesis/cmd/internal/bench/depot"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,11 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"anamnesis/anamnesis"
-	"anamnesis/cmd/internal/bench/depot"
-	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/model"
 )
 
 // agent is the simulated model. It acts on nothing but the messages it is sent,
@@ -451,7 +450,7 @@ func (a *agent) mail(text string, msgs []model.Message, size int) string {
 		case factActive:
 			line = "Also: licence activated already."
 		}
-		if tokensOf(text+"\n"+line) > anamnesis.BlockCap(a.p.EAS) {
+		if tokensOf(text+"\n"+line) > note.BlockCap(a.p.EAS) {
 			break
 		}
 		text += "\n" + line

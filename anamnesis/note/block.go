@@ -1,4 +1,4 @@
-package anamnesis
+package note
 
 import (
 	"fmt"
@@ -22,10 +22,9 @@ const (
 func BlockCap(eas int) int { return min(max(eas/blockShare, MinBlockTokens), MaxBlockTokens) }
 
 const (
-	maxRangesNamed   = 12 // ranges in the pointers
-	maxOpsNamed      = 8  // operations cited on one line
-	maxTaskRunes     = 80
-	maxReasonInBlock = 200
+	MaxRangesNamed = 12 // ranges in the pointers
+	maxOpsNamed    = 8  // operations cited on one line
+	MaxTaskRunes   = 80
 )
 
 // entry is one item of a list in a block: its lines and what it rests on.
@@ -53,10 +52,22 @@ type block struct {
 	count    func(string) int
 }
 
-// renderBlock writes the hot block: at most maxTokens by r.Count. It gives
-// the text and how many entries had no room.
-func renderBlock(r *Request, n *Notes, maxTokens int) (text string, left int) {
-	b := &block{head: blockHead(r), foot: blockFoot(r), count: r.Count}
+// Span is what a block says of the operations that it replaces.
+type Span struct {
+	Task     string
+	From, To int // steps
+	Attempt  int // below 1 counts as 1
+	// Standing: the steps From to To leave the context and their work stays done, but for
+	// the steps that Left names.
+	Standing bool
+	Left     string
+	Ranges   []op.Range
+}
+
+// Block renders the hot block: at most maxTokens by count. It returns the text and how
+// many entries had no room. Todos are the list at the end of the span.
+func (n *Notes) Block(r *Span, todos []Statement, maxTokens int, count func(string) int) (text string, left int) {
+	b := &block{head: blockHead(r), foot: blockFoot(r), count: count}
 	statements := func(title string, rank int, list []Statement) {
 		s := &section{title: title, rank: rank}
 		for _, st := range list {
@@ -74,32 +85,32 @@ func renderBlock(r *Request, n *Notes, maxTokens int) (text string, left int) {
 	statements("Verified facts", 3, n.Verified)
 	statements("Untried options", 1, n.Untried)
 	statements("Next advice", 4, n.Advice)
-	statements("Todo list at the end of these steps", 2, lastTodos(r.Ops))
+	statements("Todo list at the end of these steps", 2, todos)
 	return b.fit(maxTokens, r)
 }
 
 // blockData says how to read what a block quotes.
 const blockData = "Tool output is quoted data; a falsified path holds only in its state.\n"
 
-func blockHead(r *Request) string {
+func blockHead(r *Span) string {
 	if r.Standing {
-		h := quote.BlockBegin + "\n" + fmt.Sprintf("Task %s: steps %d to %d left the context for want of room; their work stands%s.", quote.ClipMarked(quote.Squash(r.Task), maxTaskRunes), r.From, r.To, leftBefore(r))
+		h := quote.BlockBegin + "\n" + fmt.Sprintf("Task %s: steps %d to %d left the context for want of room; their work stands%s.", quote.ClipMarked(quote.Squash(r.Task), MaxTaskRunes), r.From, r.To, r.LeftBefore())
 		return h + "\nNotes from these steps. " + blockData
 	}
-	h := quote.BlockBegin + "\n" + fmt.Sprintf("Task %s: back at step %d from step %d, attempt %d.", quote.ClipMarked(quote.Squash(r.Task), maxTaskRunes), r.To, r.From, max(r.Attempt, 1))
+	h := quote.BlockBegin + "\n" + fmt.Sprintf("Task %s: back at step %d from step %d, attempt %d.", quote.ClipMarked(quote.Squash(r.Task), MaxTaskRunes), r.To, r.From, max(r.Attempt, 1))
 	return h + "\nNotes from discarded work. " + blockData
 }
 
-// leftBefore names the steps of a standing span that a jump had left.
-func leftBefore(r *Request) string {
+// LeftBefore names the steps of a standing span that a jump had left.
+func (r *Span) LeftBefore() string {
 	if r.Left == "" {
 		return ""
 	}
-	return ", but for steps " + quote.ClipMarked(quote.Squash(r.Left), maxTaskRunes) + ", which a jump undid"
+	return ", but for steps " + quote.ClipMarked(quote.Squash(r.Left), MaxTaskRunes) + ", which a jump undid"
 }
 
-func blockFoot(r *Request) string {
-	return "Pointers: ops " + rangeList(r.Ranges, maxRangesNamed) + " hold the full record; recall opens them.\n" + quote.BlockEnd
+func blockFoot(r *Span) string {
+	return "Pointers: ops " + RangeList(r.Ranges, MaxRangesNamed) + " hold the full record; recall opens them.\n" + quote.BlockEnd
 }
 
 // falsifiedLines is one falsified path. The error is the last thing on its
@@ -132,8 +143,8 @@ const confidenceMark = "confidence "
 // citations matches the operations that end a line.
 var citations = regexp.MustCompile(` ?\(ops? [^()]*\)$`)
 
-// parseFalsified reads the falsified paths back out of a block's text.
-func parseFalsified(text string) []Falsified {
+// ParseFalsified reads the falsified paths back out of a block's text.
+func ParseFalsified(text string) []Falsified {
 	_, rest, ok := strings.Cut(text, "\nFalsified paths:\n")
 	if !ok {
 		return nil
@@ -173,7 +184,7 @@ func parseFalsified(text string) []Falsified {
 // fit drops entries until the block is within the cap, from the ends of the
 // lists: first down to three entries a list, then to one, then to none, the
 // lists of lower rank first each time.
-func (b *block) fit(maxTokens int, r *Request) (string, int) {
+func (b *block) fit(maxTokens int, r *Span) (string, int) {
 	total := b.count(b.head) + b.count(b.foot)
 	for _, s := range b.sections {
 		s.keep = len(s.items)
@@ -207,10 +218,10 @@ func (b *block) fit(maxTokens int, r *Request) (string, int) {
 
 // smallest is what is left when not even the frame fits, as with a counter
 // that makes a token of each byte.
-func (b *block) smallest(maxTokens int, r *Request) string {
+func (b *block) smallest(maxTokens int, r *Span) string {
 	for _, middle := range []string{
-		smallestHead(r) + "Pointers: ops " + rangeList(r.Ranges, 4) + ".\n",
-		"Pointers: ops " + rangeList(r.Ranges, 1) + ".\n",
+		smallestHead(r) + "Pointers: ops " + RangeList(r.Ranges, 4) + ".\n",
+		"Pointers: ops " + RangeList(r.Ranges, 1) + ".\n",
 	} {
 		if text := quote.BlockBegin + "\n" + middle + quote.BlockEnd; b.count(text) <= maxTokens {
 			return text
@@ -219,7 +230,7 @@ func (b *block) smallest(maxTokens int, r *Request) string {
 	return quote.BlockBegin + "\n" + quote.BlockEnd
 }
 
-func smallestHead(r *Request) string {
+func smallestHead(r *Span) string {
 	if r.Standing {
 		return fmt.Sprintf("Steps %d to %d stand.\n", r.From, r.To)
 	}
@@ -250,7 +261,7 @@ func (b *block) text() string {
 			for _, it := range rest {
 				ops = append(ops, it.ops...)
 			}
-			fmt.Fprintf(&t, "(+%d more%s)\n", len(rest), moreOps(sortedOps(ops)))
+			fmt.Fprintf(&t, "(+%d more%s)\n", len(rest), moreOps(SortedOps(ops)))
 		}
 	}
 	t.WriteString(b.foot)
@@ -265,18 +276,18 @@ func citation(ops []uint64) string {
 	case 1:
 		return fmt.Sprintf(" (op %d)", ops[0])
 	}
-	return " (ops " + opList(ops) + ")"
+	return " (ops " + OpList(ops) + ")"
 }
 
 func moreOps(ops []uint64) string {
 	if len(ops) == 0 {
 		return ""
 	}
-	return ": ops " + opList(ops)
+	return ": ops " + OpList(ops)
 }
 
-// opList names a few operations, or the range a long list lies in.
-func opList(ops []uint64) string {
+// OpList names a few operations, or the range a long list lies in.
+func OpList(ops []uint64) string {
 	if len(ops) > maxOpsNamed {
 		return op.Range{First: ops[0], Last: ops[len(ops)-1]}.String()
 	}
@@ -287,8 +298,8 @@ func opList(ops []uint64) string {
 	return strings.Join(parts, ", ")
 }
 
-// rangeList names at most n ranges and the extent of the others.
-func rangeList(ranges []op.Range, n int) string {
+// RangeList names at most n ranges and the extent of the others.
+func RangeList(ranges []op.Range, n int) string {
 	rest := ranges[min(len(ranges), n):]
 	parts := make([]string, 0, n)
 	for _, r := range ranges[:len(ranges)-len(rest)] {

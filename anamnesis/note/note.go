@@ -1,15 +1,15 @@
-package anamnesis
+// Package note holds what a pass has to say of a span. It decodes notes from a model's
+// reply, renders them as a hot block and reads falsified paths back from one.
+package note
 
-import (
-	"slices"
-	"strings"
+import "slices"
 
-	"anamnesis/anamnesis/quote"
-	"anamnesis/opstream/op"
+// Limits of what a note says, in characters.
+const (
+	MaxActionRunes = 160 // of one action
+	MaxStateRunes  = 160
+	MaxErrorRunes  = 200 // of a quoted error
 )
-
-// maxWorked is how many things that worked elsewhere a block names of a card.
-const maxWorked = 2
 
 // Statement is one thing said about the span, with the operations it rests on.
 type Statement struct {
@@ -49,41 +49,23 @@ type Notes struct {
 	Advice    []Statement `json:"advice,omitempty"`
 }
 
-func (n *Notes) empty() bool {
+// Empty reports whether the notes say nothing.
+func (n *Notes) Empty() bool {
 	return len(n.Causes)+len(n.Falsified)+len(n.Findings)+len(n.Verified)+len(n.Untried)+len(n.Advice) == 0
 }
 
-// recallElsewhere says of each falsified path what the card that its result showed says
-// worked for other tasks.
-func (n *Notes) recallElsewhere(recs []*record) {
-	for i, f := range n.Falsified {
-		for _, rec := range recs {
-			if rec.worked != "" && (slices.Contains(f.Ops, rec.end) || slices.Contains(f.Ops, rec.seq)) {
-				n.Falsified[i].Elsewhere = rec.worked
-			}
-		}
-	}
+// Card is a card before it has an id.
+type Card struct {
+	Topic      string
+	Issue      []string
+	Solution   []string
+	Constraint []string
+	Ops        []uint64
+	Tainted    bool
+	Observed   bool // it says only what the records say
 }
 
-// workedElsewhere is what a card's solution names to be run or changed, in short.
-func workedElsewhere(c *op.CardRef) string {
-	tries := make([]string, 0, maxWorked)
-	for _, s := range c.Tries[:min(len(c.Tries), maxWorked)] {
-		tries = append(tries, quote.Squash(s))
-	}
-	if len(tries) == 0 {
-		return ""
-	}
-	return quote.ClipMarked(strings.Join(tries, "; "), maxActionRunes) + " (lesson " + c.ID + ")"
-}
-
-// cardDraft is a card before it has an id.
-type cardDraft struct {
-	topic      string
-	issue      []string
-	solution   []string
-	constraint []string
-	ops        []uint64
-	tainted    bool
-	observed   bool // it says only what the records say
+// SortedOps sorts operations and removes duplicates.
+func SortedOps(ops []uint64) []uint64 {
+	return slices.Compact(slices.Sorted(slices.Values(ops)))
 }

@@ -1,4 +1,4 @@
-package anamnesis
+package note
 
 import (
 	"bytes"
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -15,21 +14,21 @@ import (
 
 // Limits of a model's reply. What lies beyond is cut off and counted.
 const (
-	maxReplyBytes     = 256 << 10
+	MaxReplyBytes     = 256 << 10
 	maxReplyItems     = 40  // of one list
-	maxStatementRunes = 400 // of one text
+	MaxStatementRunes = 400 // of one text
 	maxWhyRunes       = 300
 	maxTopicRunes     = 120
-	maxBulletRunes    = 600
-	maxCardBullets    = 8  // of one kind
+	MaxBulletRunes    = 600
+	MaxCardBullets    = 8  // of one kind
 	maxCitedOps       = 64 // of one statement
 )
 
-// reply is a decoded answer, not yet checked against the span.
-type reply struct {
-	notes Notes
-	cards []cardDraft
-	cut   int // items beyond a limit
+// Reply is a decoded answer, not yet checked against the span.
+type Reply struct {
+	Notes Notes
+	Cards []Card
+	Cut   int // items beyond a limit
 }
 
 // replyJSON is the form the schema asks for. Models write numbers as text and
@@ -139,16 +138,16 @@ func opNumber(s string) uint64 {
 	return uint64(f)
 }
 
-// decodeReply finds and reads the JSON object of a model's reply. A code fence
+// Decode finds and reads the JSON object of a model's reply. A code fence
 // or words around the object are forgiven; half an object is not. The error
 // says what is wrong in words meant for the model.
-func decodeReply(text string) (reply, error) {
-	if len(text) > maxReplyBytes {
-		return reply{}, fmt.Errorf("it has %d bytes, the limit is %d", len(text), maxReplyBytes)
+func Decode(text string) (Reply, error) {
+	if len(text) > MaxReplyBytes {
+		return Reply{}, fmt.Errorf("it has %d bytes, the limit is %d", len(text), MaxReplyBytes)
 	}
 	start := strings.IndexByte(text, '{')
 	if start < 0 {
-		return reply{}, errors.New("it holds no JSON object")
+		return Reply{}, errors.New("it holds no JSON object")
 	}
 	var first error
 	for tries := 0; start >= 0 && tries < 8; tries++ { // prose before the object may hold braces, too
@@ -169,23 +168,7 @@ func decodeReply(text string) (reply, error) {
 		}
 		start += 1 + next
 	}
-	return reply{}, fmt.Errorf("it is not one JSON object of the schema: %s", quote.Clip(quote.Squash(first.Error()), 200))
-}
-
-// DecodeObject decodes a reply that is to be one JSON object, from its first
-// brace to its last. The error says in a line why it cannot be used.
-func DecodeObject(text string, maxBytes int, into any) error {
-	first, last := strings.IndexByte(text, '{'), strings.LastIndexByte(text, '}')
-	switch {
-	case len(text) > maxBytes:
-		return fmt.Errorf("the reply has %d bytes, at most %d are read", len(text), maxBytes)
-	case first < 0 || last < first:
-		return fmt.Errorf("the reply holds no JSON object: %q", quote.Clip(text, 100))
-	}
-	if err := json.Unmarshal([]byte(text[first:last+1]), into); err != nil {
-		return fmt.Errorf("the reply is not the JSON object asked for: %w", err)
-	}
-	return nil
+	return Reply{}, fmt.Errorf("it is not one JSON object of the schema: %s", quote.Clip(quote.Squash(first.Error()), 200))
 }
 
 // any reports whether the object has a field that could not be an inner
@@ -194,32 +177,32 @@ func (j *replyJSON) any() bool {
 	return j.Causes != nil || j.Falsified != nil || j.Findings != nil || j.Verified != nil || j.Untried != nil || j.Advice != nil || j.Cards != nil
 }
 
-func (j *replyJSON) reply() reply {
-	r := reply{}
-	r.notes = Notes{
+func (j *replyJSON) reply() Reply {
+	r := Reply{}
+	r.Notes = Notes{
 		Causes: r.statements(j.Causes), Findings: r.statements(j.Findings), Verified: r.statements(j.Verified),
 		Untried: r.statements(j.Untried), Advice: r.statements(j.Advice),
 	}
 	for i, f := range items(j.Falsified) {
 		if i == maxReplyItems {
-			r.cut += len(items(j.Falsified)) - i
+			r.Cut += len(items(j.Falsified)) - i
 			break
 		}
 		out := Falsified{
-			Action: quote.ClipMarked(quote.Squash(string(f.Action)), maxActionRunes), State: quote.ClipMarked(quote.Squash(string(f.State)), maxStateRunes),
+			Action: quote.ClipMarked(quote.Squash(string(f.Action)), MaxActionRunes), State: quote.ClipMarked(quote.Squash(string(f.State)), MaxStateRunes),
 			Error: quote.Clip(quote.Squash(string(f.Error)), MaxErrorRunes), Why: quote.ClipMarked(quote.Squash(string(f.Why)), maxWhyRunes),
 			Confidence: confidence(string(f.Confidence)), Ops: r.ops(f.Ops),
 		}
-		r.notes.Falsified = append(r.notes.Falsified, out)
+		r.Notes.Falsified = append(r.Notes.Falsified, out)
 	}
 	for i, c := range items(j.Cards) {
 		if i == maxReplyItems {
-			r.cut += len(items(j.Cards)) - i
+			r.Cut += len(items(j.Cards)) - i
 			break
 		}
-		r.cards = append(r.cards, cardDraft{
-			topic: quote.ClipMarked(quote.Squash(string(c.Topic)), maxTopicRunes), issue: r.bullets(c.Issue), solution: r.bullets(c.Solution),
-			constraint: r.bullets(c.Constraint), ops: r.ops(c.Ops),
+		r.Cards = append(r.Cards, Card{
+			Topic: quote.ClipMarked(quote.Squash(string(c.Topic)), maxTopicRunes), Issue: r.bullets(c.Issue), Solution: r.bullets(c.Solution),
+			Constraint: r.bullets(c.Constraint), Ops: r.ops(c.Ops),
 		})
 	}
 	return r
@@ -232,28 +215,28 @@ func items[T any](p *[]T) []T {
 	return *p
 }
 
-func (r *reply) statements(list *[]statementJSON) []Statement {
+func (r *Reply) statements(list *[]statementJSON) []Statement {
 	var out []Statement
 	for i, s := range items(list) {
 		if i == maxReplyItems {
-			r.cut += len(*list) - i
+			r.Cut += len(*list) - i
 			break
 		}
-		if text := quote.ClipMarked(quote.Squash(string(s.Text)), maxStatementRunes); text != "" {
+		if text := quote.ClipMarked(quote.Squash(string(s.Text)), MaxStatementRunes); text != "" {
 			out = append(out, Statement{Text: text, Ops: r.ops(s.Ops)})
 		}
 	}
 	return out
 }
 
-func (r *reply) bullets(list listJSON) []string {
+func (r *Reply) bullets(list listJSON) []string {
 	var out []string
 	for i, s := range list {
-		if i == maxCardBullets {
-			r.cut += len(list) - i
+		if i == MaxCardBullets {
+			r.Cut += len(list) - i
 			break
 		}
-		if text := quote.ClipMarked(quote.Squash(string(s)), maxBulletRunes); text != "" {
+		if text := quote.ClipMarked(quote.Squash(string(s)), MaxBulletRunes); text != "" {
 			out = append(out, text)
 		}
 	}
@@ -261,10 +244,10 @@ func (r *reply) bullets(list listJSON) []string {
 }
 
 // ops sorts the cited operations and removes what occurs twice.
-func (r *reply) ops(list opsJSON) []uint64 {
-	out := slices.Compact(slices.Sorted(slices.Values(list)))
+func (r *Reply) ops(list opsJSON) []uint64 {
+	out := SortedOps(list)
 	if len(out) > maxCitedOps {
-		r.cut += len(out) - maxCitedOps
+		r.Cut += len(out) - maxCitedOps
 		out = out[:maxCitedOps]
 	}
 	return out

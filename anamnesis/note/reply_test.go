@@ -1,0 +1,43 @@
+package note
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestDecode(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		findings   int
+		fails      bool
+	}{
+		{"plain", `{"findings":[{"text":"a","ops":[1]}]}`, 1, false},
+		{"fenced", "```json\n{\"findings\":[{\"text\":\"a\",\"ops\":[1]}]}\n```", 1, false},
+		{"prose with braces around", `I think {so}: {"findings":[{"text":"a","ops":[1]}]} {done}`, 1, false},
+		{"a text for a statement", `{"findings":["a","b"]}`, 2, false},
+		{"null lists", `{"findings":null,"advice":[]}`, 0, false},
+		{"unknown fields", `{"findings":[{"text":"a","ops":[1],"x":1}],"y":2}`, 1, false},
+		{"empty text", `{"findings":[{"text":" ","ops":[1]}]}`, 0, false},
+		{"text is an object", `{"findings":[{"text":{"a":1}}]}`, 0, true},
+		{"list is an object", `{"findings":{"a":1}}`, 0, true},
+		{"half", `{"findings":[{"text":"a","ops":[1]}`, 0, true},
+		{"only an inner object", `"findings":[{"text":"a","ops":[1]}]`, 0, true},
+		{"a list", `[1,2]`, 0, true},
+		{"nothing", ``, 0, true},
+		{"deep", strings.Repeat(`{"a":`, 20_000), 0, true},
+	} {
+		rep, err := Decode(tt.text)
+		if (err != nil) != tt.fails || len(rep.Notes.Findings) != tt.findings {
+			t.Errorf("%s: %d findings, %v; want %d, failing %v", tt.name, len(rep.Notes.Findings), err, tt.findings, tt.fails)
+		}
+	}
+	rep, err := Decode(`{"falsified":[{"action":"a","confidence":0.9,"ops":["12","op 13","14-15","ops 16",17.0,"x",null,-1]}]}`)
+	if err != nil || !slices.Equal(rep.Notes.Falsified[0].Ops, []uint64{0, 1, 12, 13, 14, 15, 16, 17}) || rep.Notes.Falsified[0].Confidence != ConfidenceHigh {
+		t.Errorf("lenient numbers: %+v, %v", rep.Notes.Falsified, err)
+	}
+	many := `{"findings":[` + strings.Repeat(`"x",`, 99) + `"x"]}`
+	if rep, err := Decode(many); err != nil || len(rep.Notes.Findings) != maxReplyItems || rep.Cut != 100-maxReplyItems {
+		t.Errorf("a long list: %d kept, %d cut, %v", len(rep.Notes.Findings), rep.Cut, err)
+	}
+}
