@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/tool/file"
 )
 
 // Calls that run at once may ask the user at once, whose answer for the whole
@@ -70,6 +72,31 @@ turns:
 	}
 	if st, err := taskdir.ReadState(h, "t"); err != nil || !slices.Equal(st.Allowed, []string{"Bash(ls *)"}) {
 		t.Errorf("a later process knows %v (%v), want the pattern", st, err)
+	}
+}
+
+// TestHopelessEdit: nobody is asked about an edit that cannot be made. It fails with the reason.
+func TestHopelessEdit(t *testing.T) {
+	var asked []string
+	o := Options{Approval: "ask", Editing: func(op.Call, []file.Change) {}, Approve: func(_ context.Context, q gate.Question) gate.Answer {
+		asked = append(asked, q.Args)
+		return gate.Answer{Allow: true}
+	}}
+	task, _ := newTask(t, `
+turns:
+  - calls: [{name: StrReplaceFile, arguments: {path: gone.txt, old: a, new: b}}]
+  - expect: [{on: result, contains: "gone.txt: does not exist"}, {on: result, contains: Nothing was written}]
+    calls: [{name: WriteFile, arguments: {path: f.txt, content: "a\n"}}]
+  - calls: [{name: StrReplaceFile, arguments: {path: f.txt, old: z, new: b}}]
+  - expect: [{on: result, contains: "old does not occur"}]
+    calls: [{name: StrReplaceFile, arguments: {path: f.txt, old: a, new: b}}]
+  - reply: done
+`, o)
+	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if len(asked) != 2 || !strings.Contains(asked[0], `"content"`) || !strings.Contains(asked[1], `"old":"a"`) {
+		t.Errorf("asked about %q, want the two edits that fit", asked)
 	}
 }
 

@@ -337,7 +337,9 @@ func (t *Task) runWithNote(ctx, keep context.Context, c op.Call, note string) er
 		return err
 	}
 	if spec.Edits && t.opts.Editing != nil {
-		t.previewEdit(env, c, args)
+		if err := t.previewEdit(env, c, args); err != nil {
+			tl, spec.ReadOnly = failing{tl, err}, true // changes nothing, so nobody is asked
+		}
 	}
 	v := t.gate.Approve(ctx, c, spec, args, env.Sandbox)
 	if v.Args != "" {
@@ -397,16 +399,28 @@ func (t *Task) callEnv(keep context.Context, c op.Call, root *os.Root) *tool.Env
 	return env
 }
 
-// previewEdit shows what a call is about to change, redacted.
-func (t *Task) previewEdit(env *tool.Env, c op.Call, args json.RawMessage) {
-	changes, ok := file.Preview(env, c.Name, args)
-	if !ok {
-		return
+// previewEdit shows what a call is about to change, redacted. The error is why the call
+// cannot be made.
+func (t *Task) previewEdit(env *tool.Env, c op.Call, args json.RawMessage) error {
+	changes, err := file.Preview(env, c.Name, args)
+	if err != nil || len(changes) == 0 {
+		return err
 	}
 	for i := range changes {
 		changes[i].Before, changes[i].After = t.Journal.RedactText(changes[i].Before), t.Journal.RedactText(changes[i].After)
 	}
 	t.opts.Editing(c, changes)
+	return nil
+}
+
+// failing is a tool whose call fails, whatever has become of the files since err was found.
+type failing struct {
+	tool.Tool
+	err error
+}
+
+func (f failing) Call(context.Context, *tool.Env, json.RawMessage) (tool.Result, error) {
+	return tool.Errorf("%s: %v. Nothing was written.", f.Spec().Name, f.err), nil
 }
 
 // finishCall records a call's result. repeats is the earlier result of the same call, 0 if

@@ -15,19 +15,18 @@ type Change struct {
 	New           bool // there is no such file yet
 }
 
-// Preview returns what a call of one of this package's tools would change. ok is
-// false where it cannot be said: the tool is another, or the call would fail.
-func Preview(env *tool.Env, name string, args json.RawMessage) (changes []Change, ok bool) {
-	var err error
+// Preview returns what a call of one of this package's tools would change; none of a call of
+// another tool. The error is why the call would fail and change nothing.
+func Preview(env *tool.Env, name string, args json.RawMessage) (changes []Change, err error) {
 	switch name {
 	case "WriteFile":
-		changes, err = previewWrite(env, args)
+		return previewWrite(env, args)
 	case "StrReplaceFile":
-		changes, err = previewReplace(env, args)
+		return previewReplace(env, args)
 	case "PatchFile":
-		changes, err = previewPatch(env, args)
+		return previewPatch(env, args)
 	}
-	return changes, err == nil && len(changes) > 0
+	return nil, nil
 }
 
 func previewWrite(env *tool.Env, args json.RawMessage) ([]Change, error) {
@@ -36,6 +35,9 @@ func previewWrite(env *tool.Env, args json.RawMessage) ([]Change, error) {
 		return nil, err
 	}
 	before, rel, err := current(env, a.Path)
+	if err != nil && before != nil && a.Mode != "append" {
+		return nil, nil // a file that cannot be shown can be replaced
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +68,10 @@ func previewReplace(env *tool.Env, args json.RawMessage) ([]Change, error) {
 		return nil, missing(rel)
 	}
 	after, _, err := apply(*before, wanted)
-	return []Change{{Path: rel, Before: *before, After: after}}, err
+	if err != nil {
+		return nil, &tool.PathError{Path: rel, Reason: err.Error()}
+	}
+	return []Change{{Path: rel, Before: *before, After: after}}, nil
 }
 
 func previewPatch(env *tool.Env, args json.RawMessage) ([]Change, error) {
@@ -84,16 +89,22 @@ func previewPatch(env *tool.Env, args json.RawMessage) ([]Change, error) {
 		if err != nil {
 			return nil, err
 		}
-		if (before == nil) != (c.kind == add) {
+		switch {
+		case before == nil && c.kind != add:
 			return nil, missing(rel)
+		case before != nil && c.kind == add:
+			return nil, &tool.PathError{Path: rel, Reason: "exists already"}
 		}
 		change := Change{Path: rel, New: before == nil}
 		if before != nil {
 			change.Before = *before
 		}
 		doc, err := readDocument(change.Before).patch(c.hunks)
+		if err != nil && tool.SecretFile(rel, nil) {
+			err = errors.New("the patch does not fit") // the reason quotes the file
+		}
 		if err != nil {
-			return nil, err
+			return nil, &tool.PathError{Path: rel, Reason: err.Error()}
 		}
 		if change.After = doc.text(); c.kind == remove {
 			change.After = ""
@@ -106,7 +117,7 @@ func previewPatch(env *tool.Env, args json.RawMessage) ([]Change, error) {
 	return out, nil
 }
 
-// current is a file's content; nil: there is none. It makes no directory.
+// current is a file's content; nil: there is none, or it cannot be located. It makes no directory.
 func current(env *tool.Env, path string) (*string, string, error) {
 	rel, err := env.Resolve(path)
 	if err != nil {

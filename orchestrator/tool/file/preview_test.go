@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"anamnesis/orchestrator/tool"
@@ -31,9 +32,9 @@ func TestPreview(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		changes, ok := file.Preview(env, c.tool.Spec().Name, args)
-		if !ok || len(changes) != 1 || changes[0].Path != c.path || changes[0].New != c.new {
-			t.Errorf("%s %s: %+v, %v", c.tool.Spec().Name, args, changes, ok)
+		changes, err := file.Preview(env, c.tool.Spec().Name, args)
+		if err != nil || len(changes) != 1 || changes[0].Path != c.path || changes[0].New != c.new {
+			t.Errorf("%s %s: %+v, %v", c.tool.Spec().Name, args, changes, err)
 			continue
 		}
 		if _, err := os.Stat(filepath.Join(env.Dir, "sub")); err == nil {
@@ -47,8 +48,39 @@ func TestPreview(t *testing.T) {
 			t.Errorf("%s: foresaw %q, became %q (%v)", args, changes[0].After, after, err)
 		}
 	}
-	env := plain(t)
-	if changes, ok := file.Preview(env, "StrReplaceFile", json.RawMessage(`{"path":"gone","old":"a","new":"b"}`)); ok {
-		t.Errorf("a call that fails has a preview: %+v", changes)
+}
+
+// TestPreviewFails: a preview fails exactly where the call does, and says why.
+func TestPreviewFails(t *testing.T) {
+	for _, c := range []struct {
+		tool tool.Tool
+		args map[string]any
+		want string
+	}{
+		{file.StrReplaceFile(nil), map[string]any{"path": "gone", "old": "a", "new": "b"}, "gone: does not exist"},
+		{file.StrReplaceFile(nil), map[string]any{"path": "f", "old": "z", "new": "b"}, "f: old does not occur"},
+		{file.StrReplaceFile(nil), map[string]any{"path": "../f", "old": "z", "new": "b"}, "../f"},
+		{file.WriteFile(nil), map[string]any{"path": ".", "content": "b"}, "is a directory"},
+		{file.WriteFile(nil), map[string]any{"path": "large", "content": "b", "mode": "append"}, "large: is "},
+		{file.WriteFile(nil), map[string]any{"path": "large", "content": "b"}, ""},
+		{file.PatchFile(nil), map[string]any{"patch": "--- f\n+++ f\n@@ -1,2 +1,2 @@\n a\n-z\n+B\n"}, "f: hunk 1"},
+		{file.PatchFile(nil), map[string]any{"patch": "*** Begin Patch\n*** Add File: f\n+x\n*** End Patch"}, "f: exists already"},
+		{file.PatchFile(nil), map[string]any{"patch": "--- .env\n+++ .env\n@@ -1,2 +1,2 @@\n KEY=secret\n-z\n+B\n"}, ".env: the patch does not fit"},
+	} {
+		env := plain(t)
+		put(t, env, "f", "a\nb\n")
+		put(t, env, ".env", "KEY=secret\nb\n")
+		put(t, env, "large", strings.Repeat("0123456789abcdef", file.MaxEditBytes/16+1))
+		args, err := json.Marshal(c.args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes, err := file.Preview(env, c.tool.Spec().Name, args)
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "KEY")) || len(changes) > 0 {
+			t.Errorf("%s %s: %v, %v; want %q", c.tool.Spec().Name, args, changes, err, c.want)
+		}
+		if res := call(t, env, c.tool, c.args); res.IsError != (c.want != "") {
+			t.Errorf("%s %s: the call says %q", c.tool.Spec().Name, args, res.Text)
+		}
 	}
 }
