@@ -296,6 +296,12 @@ func TestSeatNarrow(t *testing.T) {
 	d.until("use the new width", func(screen string) bool {
 		return strings.Contains(screen, "\n"+strings.Repeat("─", 60)+"\n> and then")
 	})
+	d.tmux("resize-window", "-x", "30", "-y", "20")
+	d.until("draw one rule above the line", func(screen string) bool {
+		return strings.Contains(screen, "\n"+strings.Repeat("─", 30)+"\n> and then") && !strings.Contains(screen, "─\n─")
+	})
+	d.tmux("resize-window", "-x", "60", "-y", "20")
+	d.sees("\n" + strings.Repeat("─", 60) + "\n> and then")
 	d.press("C-c")
 	d.sees("interrupted ·", "> and then")
 	d.gone("again to leave")

@@ -3,12 +3,14 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -46,7 +48,8 @@ func (m *screen) compactVerb([]string) tea.Cmd {
 // exportVerb writes the conversation to a file, and never over one.
 func (m *screen) exportVerb(args []string) tea.Cmd {
 	svc, task := m.o.Service, m.o.Task
-	path := filepath.Join(m.o.Request.Dir, task+".md")
+	dir := cmp.Or(m.info.Dir, m.o.Request.Dir)
+	path := filepath.Join(dir, task+".md")
 	if len(args) > 0 {
 		path = args[0]
 	}
@@ -63,6 +66,10 @@ func (m *screen) exportVerb(args []string) tea.Cmd {
 		if err != nil {
 			return "", fmt.Errorf("export %s: %w", path, err)
 		}
-		return paint.Faint.Render("written to " + clean(path)), nil
+		text := "written to " + clean(path)
+		if full, err := filepath.Abs(path); err == nil && strings.HasPrefix(full, dir+"/") {
+			text += "; in this directory it counts as a change of yours, which jumps keep"
+		}
+		return paint.Faint.Render(text), nil
 	})
 }

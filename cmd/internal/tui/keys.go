@@ -15,6 +15,8 @@ import (
 const (
 	hintLeave = "Ctrl-C again to leave"
 	hintJump  = "Esc again to jump back"
+
+	hintInterrupt = "interrupting; what has begun is recorded"
 )
 
 // key gives a key to the question, the list or the line.
@@ -56,7 +58,7 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 		return nil
 	}
 	if m.pick != nil {
-		return m.pick.press(m, name)
+		return m.choose(k)
 	}
 	if name == "alt+esc" && !m.running && !m.opening { // twice at once
 		return m.pickStep()
@@ -82,13 +84,38 @@ type settledMsg struct {
 }
 
 // settled takes a held key as the answer that it is, unless another one followed it.
-func (m *screen) settled(msg settledMsg) {
+func (m *screen) settled(msg settledMsg) tea.Cmd {
 	if m.held != msg.key {
-		return
+		return nil
 	}
 	m.held = nil
-	if m.question() == msg.q {
-		m.answer(msg.q, *msg.key)
+	switch q := m.question(); {
+	case q != msg.q:
+	case q != nil:
+		m.answer(q, *msg.key)
+	case m.pick != nil:
+		return m.pick.press(m, msg.key.String())
+	}
+	return nil
+}
+
+// choose gives a key to the list. What is typed while it is shown stays in the line: y and n
+// are answers if no other key follows at once.
+func (m *screen) choose(k tea.KeyPressMsg) tea.Cmd {
+	first := m.held
+	m.held = nil
+	switch name := k.String(); {
+	case first != nil && name == "enter":
+		return m.pick.press(m, first.String())
+	case first != nil:
+		return tea.Batch(m.line(*first), m.line(k))
+	case m.pick.yesNo && m.edit.Empty() && (name == "y" || name == "n"):
+		m.held = &k
+		return tea.Tick(ask.Settle, func(time.Time) tea.Msg { return settledMsg{nil, &k} })
+	case k.Text != "" || name == "backspace":
+		return m.line(k)
+	default:
+		return m.pick.press(m, name)
 	}
 }
 

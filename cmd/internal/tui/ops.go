@@ -23,6 +23,7 @@ import (
 const (
 	headLines, tailLines = 2, 5
 	liveLines            = 4 // of a call that runs
+	maxReason            = 6 // of why a call failed
 )
 
 // refusedByUser is what the model is told of a call that the user refused: the user
@@ -244,7 +245,8 @@ func (m *screen) returned(b *op.ToolReturned) {
 	switch {
 	case b.Refused && b.Text == refusedByUser:
 	case b.Refused || b.IsError && b.Exit == nil:
-		m.folded(toUser(b.Text), 0, 3, 0)
+		lines := paint.Wrap(clean(toUser(b.Text)), m.width-4)
+		m.folded(strings.Join(lines[:min(len(lines), maxReason)], "\n"), maxReason, 0, 0)
 	case len(c.changes) > 0:
 		for _, change := range c.changes {
 			lines := paint.Change(change, m.width-2, 16)

@@ -60,35 +60,35 @@ func (p *picker) press(m *screen, key string) tea.Cmd {
 		p.at, key = i, "enter"
 	}
 	switch key {
-	case "up", "k", "ctrl+p":
+	case "up", "ctrl+p":
 		p.at = max(0, p.at-1)
-	case "down", "j", "ctrl+n":
+	case "down", "ctrl+n":
 		p.at = min(len(p.rows)-1, p.at+1)
 	case "pgup":
 		p.at = max(0, p.at-10)
 	case "pgdown":
 		p.at = min(len(p.rows)-1, p.at+10)
-	case "home", "g":
+	case "home":
 		p.at = 0
-	case "end", "G":
+	case "end":
 		p.at = len(p.rows) - 1
 	case "enter":
 		m.pick = nil
 		return p.then(m, p.rows[p.at])
-	case "esc", "q":
+	case "esc":
 		m.pick = nil
 	}
 	return nil
 }
 
-func (p *picker) view(width, height int) []string {
-	lines := []string{paint.Faint.Render(strings.Repeat("─", width)), paint.Cut(paint.Bold.Render(p.title), width)}
+func (p *picker) view(width, height int) (lines []string, cursor *tea.Cursor) {
+	lines = []string{paint.Faint.Render(strings.Repeat("─", width)), paint.Cut(paint.Bold.Render(p.title), width)}
 	n := max(3, min(15, height-6))
 	first := max(0, min(p.at-n/2, len(p.rows)-n))
 	for i, r := range p.rows[first:min(first+n, len(p.rows))] {
 		mark, style := "  ", paint.Faint
 		if first+i == p.at {
-			mark, style = "❯ ", paint.Bold
+			mark, style, cursor = "❯ ", paint.Bold, tea.NewCursor(0, len(lines))
 		}
 		if r.now {
 			mark = mark[:len(mark)-1] + "●"
@@ -98,7 +98,7 @@ func (p *picker) view(width, height int) []string {
 	if p.rows[p.at].more != "" {
 		lines = append(lines, paint.Faint.Render(paint.Cut("   "+p.rows[p.at].more, width)))
 	}
-	return append(lines, paint.Faint.Render(paint.Cut(fmt.Sprintf("%d of %d · ↑↓ choose · Enter takes it · Esc goes back", p.at+1, len(p.rows)), width)))
+	return append(lines, paint.Faint.Render(paint.Cut(fmt.Sprintf("%d of %d · ↑↓ choose · Enter takes it · Esc goes back", p.at+1, len(p.rows)), width))), cursor
 }
 
 // pickTask lists the directory's tasks, the last one first.

@@ -77,6 +77,9 @@ type screen struct {
 	leaving   bool
 	beside    []string // what the user ran with !, for the model
 
+	drawn  []string // the lines below the scrollback, and where the cursor is in them
+	cursor tea.Position
+
 	out      []string // lines to be printed, in order
 	printing bool
 	blank    bool // the last of them is empty
@@ -140,7 +143,9 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 	case feedMsg:
 		m.happened()
 	case tickMsg:
-		m.ticking = false
+		if m.ticking = false; m.now.Sub(m.hinted) >= hintFor {
+			m.hint = ""
+		}
 	case openedMsg:
 		return m.opened(msg)
 	case turnMsg:
@@ -160,7 +165,7 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 	case planMsg:
 		m.planned(msg)
 	case settledMsg:
-		m.settled(msg)
+		return m.settled(msg)
 	case closedMsg:
 		m.s = nil
 		if msg.err != nil {
@@ -168,6 +173,7 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 		}
 	case doneMsg:
 		m.opening, m.activity = false, ""
+		m.unhint()
 		m.happened()
 		if msg.err != nil {
 			m.fail(msg.err)
@@ -348,6 +354,7 @@ func (m *screen) run() tea.Cmd {
 // ended shows how a turn ended, and sends what was queued.
 func (m *screen) ended(msg turnMsg) tea.Cmd {
 	m.running, m.activity, m.calls = false, "", nil
+	m.unhint()
 	m.cancel()
 	m.happened() // what came before the turn's end
 	m.last, m.ran, m.failure = msg.out, true, msg.err
@@ -409,7 +416,14 @@ func (m *screen) interrupt() {
 	if m.cancel != nil {
 		m.cancel()
 	}
-	m.say("interrupting; what has begun is recorded")
+	m.say(hintInterrupt)
+}
+
+// unhint ends the hint that a turn is being interrupted.
+func (m *screen) unhint() {
+	if m.hint == hintInterrupt {
+		m.hint = ""
+	}
 }
 
 // close ends the session; the task can be resumed.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/ask"
@@ -54,7 +55,14 @@ type Result struct {
 func Run(ctx context.Context, o Options) (Result, error) {
 	f := newFeed()
 	m := newScreen(ctx, o, f)
-	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler())
+	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler(), tea.WithFilter(func(_ tea.Model, msg tea.Msg) tea.Msg {
+		if size, ok := msg.(tea.WindowSizeMsg); ok { // before the renderer goes to where it thinks that its first line is
+			if n := m.wrapped(size.Width); n > 0 {
+				fmt.Fprint(o.Out, ansi.CursorUp(n))
+			}
+		}
+		return msg
+	}))
 	f.start(p.Send)
 	stop := context.AfterFunc(ctx, func() { p.Send(lostMsg{}) })
 	defer stop()

@@ -3,6 +3,7 @@
 package tui
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -48,5 +49,50 @@ func TestTypingIsNoAnswer(t *testing.T) {
 	m.settled(settledMsg{q, m.held})
 	if len(q.Answer) != 1 || len(m.questions) != 0 {
 		t.Errorf("one key: answered %d times, %d questions left", len(q.Answer), len(m.questions))
+	}
+}
+
+// TestTypingAtAList: what is typed while a list is shown stays in the line; y answers it if no
+// other key follows at once.
+func TestTypingAtAList(t *testing.T) {
+	key := func(s string) tea.KeyPressMsg { return tea.KeyPressMsg{Text: s, Code: rune(s[0])} }
+	var taken []string
+	open := func() *screen {
+		m := &screen{now: time.Unix(1000, 0), edit: editor.New(&editor.History{}, "", nil)}
+		m.pick = &picker{yesNo: true, rows: []pickRow{{text: "yes"}, {text: "no"}}, then: func(_ *screen, r pickRow) tea.Cmd {
+			taken = append(taken, r.text)
+			return nil
+		}}
+		return m
+	}
+	m := open()
+	m.key(key("y"))
+	if m.settled(settledMsg{nil, m.held}); m.pick != nil || len(taken) != 1 || taken[0] != "yes" {
+		t.Errorf("y took %v", taken)
+	}
+	taken, m = nil, open()
+	m.key(key("y"))
+	late := settledMsg{nil, m.held}
+	for _, s := range []string{"e", "s", "y", "n"} {
+		m.key(key(s))
+	}
+	m.settled(late)
+	if m.pick == nil || m.edit.Text() != "yesyn" || len(taken) > 0 {
+		t.Errorf("typing at once: %v taken, the line holds %q", taken, m.edit.Text())
+	}
+	m.key(tea.KeyPressMsg{Code: tea.KeyDown})
+	m.key(tea.KeyPressMsg{Code: tea.KeyEnter})
+	if m.pick != nil || len(taken) != 1 || taken[0] != "no" {
+		t.Errorf("the second row was not taken: %v", taken)
+	}
+}
+
+// TestWrapped: a narrower terminal wraps what is drawn above the cursor.
+func TestWrapped(t *testing.T) {
+	m := &screen{drawn: []string{strings.Repeat("─", 80), "> " + strings.Repeat("x", 60), strings.Repeat("─", 80)}, cursor: tea.Position{X: 62, Y: 1}}
+	for width, want := range map[int]int{80: 0, 79: 1, 62: 2, 40: 2, 20: 6, 100: 0} {
+		if got := m.wrapped(width); got != want {
+			t.Errorf("wrapped(%d) = %d, want %d", width, got, want)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/paint"
@@ -37,13 +38,9 @@ func (m *screen) View() tea.View {
 	}
 	switch q := m.question(); {
 	case q != nil:
-		more, c := q.View(m.width, m.tall, m.now)
-		add(more, c)
-		if !m.edit.Empty() {
-			add([]string{paint.Faint.Render(paint.Cut("you were typing: "+oneLine(clean(m.edit.Value())), m.width))}, nil)
-		}
+		add(q.View(m.width, m.tall, m.now))
 	case m.pick != nil:
-		add(m.pick.view(m.width, m.tall), nil)
+		add(m.pick.view(m.width, m.tall))
 	default:
 		add(m.queued(), nil)
 		rule := paint.Faint.Render(strings.Repeat("─", m.width))
@@ -52,6 +49,9 @@ func (m *screen) View() tea.View {
 		add(strings.Split(text, "\n"), c)
 		add([]string{rule}, nil)
 	}
+	if !m.edit.Empty() && (m.question() != nil || m.pick != nil) {
+		add([]string{paint.Faint.Render(paint.Cut("you were typing: "+oneLine(clean(m.edit.Value())), m.width))}, nil)
+	}
 	add([]string{m.status()}, nil)
 	if over := len(lines) - m.tall; over > 0 { // the end counts
 		lines = lines[over:]
@@ -59,16 +59,24 @@ func (m *screen) View() tea.View {
 			cursor.Y -= over
 		}
 	}
-	var b strings.Builder
 	for i, l := range lines {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(paint.Cut(l, m.width))
+		lines[i] = paint.Cut(l, m.width)
 	}
-	v.SetContent(b.String())
-	v.Cursor = cursor
+	v.SetContent(strings.Join(lines, "\n"))
+	if m.drawn, v.Cursor = lines, cursor; cursor != nil {
+		m.cursor = cursor.Position
+	}
 	return v
+}
+
+// wrapped returns how many more rows what is drawn takes down to the cursor in a terminal
+// that has become narrower: it wraps the lines, and its cursor moves with them.
+func (m *screen) wrapped(width int) int {
+	rows := m.cursor.X / max(width, 1)
+	for _, l := range m.drawn[:min(m.cursor.Y, len(m.drawn))] {
+		rows += max(0, lipgloss.Width(l)-1) / max(width, 1)
+	}
+	return rows
 }
 
 // working shows the reply on its way and the calls that run.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/editor"
@@ -245,9 +246,9 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 		if now.Before(q.armed) {
 			prompt = "…"
 		}
-		return append(lines, paint.Wrap(paint.Bold.Render(prompt), width)...), nil
+		return atEnd(append(lines, paint.Wrap(paint.Bold.Render(prompt), width)...))
 	case byAll:
-		return append(lines, paint.Wrap(paint.Yellow.Render("everything in this task then runs without a question: a again to confirm, any other key goes back"), width)...), nil
+		return atEnd(append(lines, paint.Wrap(paint.Yellow.Render("everything in this task then runs without a question: a again to confirm, any other key goes back"), width)...))
 	case byReason:
 		prompt = "the reason, for the model (Enter: none, Esc goes back)"
 	case byEdit:
@@ -261,6 +262,11 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 		cursor.Y += len(lines)
 	}
 	return append(lines, strings.Split(text, "\n")...), cursor
+}
+
+// atEnd returns lines with the cursor after them.
+func atEnd(lines []string) ([]string, *tea.Cursor) {
+	return lines, tea.NewCursor(lipgloss.Width(lines[len(lines)-1]), len(lines)-1)
 }
 
 // body is what the question is about.

@@ -10,6 +10,7 @@ import (
 	"charm.land/glamour/v2"
 	"charm.land/glamour/v2/ansi"
 	"charm.land/glamour/v2/styles"
+	xansi "github.com/charmbracelet/x/ansi"
 )
 
 // Markdown renders a model's words. The zero value renders them as they are.
@@ -64,6 +65,9 @@ func (md *Markdown) Render(text string) []string {
 		}
 	}
 	lines := strings.Split(text, "\n")
+	for i, l := range lines { // the padding would wrap in a narrower window
+		lines[i] = xansi.Truncate(l, xansi.StringWidth(strings.TrimRight(Strip(l), " ")), "")
+	}
 	blank := func(l string) bool { return strings.TrimSpace(Strip(l)) == "" }
 	for len(lines) > 0 && blank(lines[0]) {
 		lines = lines[1:]
