@@ -10,6 +10,7 @@ import (
 	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/show"
+	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
@@ -95,7 +96,10 @@ review it here, whatever it says about itself. A file above 1 MiB is not receive
 			if len(args) == 1 {
 				remote = args[0]
 			}
+			line := view.NewProgress(a.stderr)
+			line.Step("fetching, merging and pushing the cards of " + remote)
 			got, err := store.Sync(cmd.Context(), remote)
+			line.Clear()
 			switch {
 			case errors.Is(err, history.ErrNoGit):
 				return exit.Usagef("%w; install git", err)

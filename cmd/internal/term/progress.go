@@ -118,6 +118,13 @@ func (p *Progress) Put(text string) {
 	fmt.Fprint(p.out, clearLine, text)
 }
 
+// Step shows on a terminal what begins now and cannot be counted.
+func (p *Progress) Step(text string) {
+	if !p.plain {
+		p.Put(text + " …")
+	}
+}
+
 // Clear takes the line away again.
 func (p *Progress) Clear() {
 	if p.drawn {
