@@ -145,14 +145,18 @@ func TestRecorderKilled(t *testing.T) {
 	if killed == 0 {
 		t.Fatal("no recorder was found to be killed")
 	}
-	if pid := r.recorder(); pid == 0 {
-		t.Error("no recorder runs after the last hook")
-	} else {
+	// One that hangs may go on later, or be killed with what it was told and did not write.
+	const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+	after := []syscall.Signal{syscall.SIGCONT, syscall.SIGKILL}
+	for n, signal := range after {
+		pid := r.recorder()
+		if pid == 0 {
+			t.Fatal("no recorder runs after the last hook")
+		}
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
-		call := toldCall(calls)
+		call := toldCall(calls + n)
 		call["tool_input"] = map[string]string{"command": "touch " + secret}
 		if reply := r.hook("s", "PreToolUse", call); reply != "" {
 			t.Errorf("a recorder that hangs answered %s", reply)
@@ -160,9 +164,10 @@ func TestRecorderKilled(t *testing.T) {
 		if out, err := exec.Command("grep", "-rl", secret, r.home).Output(); err == nil {
 			t.Errorf("a secret stands in %s", out)
 		}
-		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		if err := syscall.Kill(pid, signal); err != nil {
 			t.Fatal(err)
 		}
+		r.hook("s", "Notification", nil)
 	}
 	r.hook("s", "Stop", nil)
 	results := map[string]int{}
@@ -179,7 +184,7 @@ func TestRecorderKilled(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for n := range calls + 1 {
+	for n := range calls + len(after) {
 		if id := fmt.Sprint("t", n); results[id] != 1 {
 			t.Errorf("call %s has %d results", id, results[id])
 		}

@@ -138,7 +138,8 @@ var names = []string{
 	"tool_name", "tool_use_id", "tool_call_id", "turn_id", "prompt_id",
 }
 
-// spool writes an event down under its name, without secrets. environ is the hook's.
+// spool writes an event down under its name, without secrets. environ is the hook's. A
+// hook and a recorder that hung may both do it.
 func spool(svc *session.Service, dir, name string, data []byte, environ []string) error {
 	r := redact.New(nil, append(svc.TaskSecrets(dir, nil), redact.FromEnviron(environ)...))
 	data, _, err := r.JSON(data, &redact.JSONOptions{Keep: names})
@@ -146,10 +147,11 @@ func spool(svc *session.Service, dir, name string, data []byte, environ []string
 		return err
 	}
 	path := filepath.Join(folder(svc.Home, dir), filepath.Base(name))
-	if err := os.WriteFile(path+".tmp", data, 0o600); err != nil {
+	temp := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
+	if err := os.WriteFile(temp, data, 0o600); err != nil {
 		return err
 	}
-	return os.Rename(path+".tmp", path)
+	return os.Rename(temp, path)
 }
 
 // spooled lists the events of a directory that wait, in their order.

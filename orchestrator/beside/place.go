@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,8 +31,12 @@ const (
 	// callTime is how long a call counts as under way whose end is not told: its agent
 	// may have been killed.
 	callTime = time.Hour
-	// maxTaken is how many recorded events wait for their hooks.
+	// maxTaken is how many recorded events wait for their hooks, maxSeen how many are
+	// known to be recorded, and seenTime how long one is at least: a request that hung may
+	// bring it again.
 	maxTaken = 100
+	maxSeen  = 1000
+	seenTime = 10 * time.Minute
 )
 
 // place is a directory in which sessions are recorded. A recorder keeps it, with the
@@ -49,6 +54,7 @@ type place struct {
 	environ []string         // of the hook that asked last
 	secrets []redact.Secret  // of the hooks' environments
 	taken   map[string]taken // events whose hooks have not asked for them, by their names
+	seen    map[string]bool  // events that are recorded
 	current string           // the event that is being recorded
 	calls   map[string]underWay
 }
@@ -169,12 +175,13 @@ func (p *place) drain(ctx context.Context) error {
 	var failed error
 	for _, file := range files {
 		e, err := readSpooled(file)
-		if err == nil {
+		if err == nil && !p.seen[filepath.Base(file)] {
 			err = p.open(ctx, TaskOf(e.Agent, e.SessionID), e)
 			if err != nil {
 				return errors.Join(failed, err) // it waits for the next request
 			}
 			err = p.take(ctx, file, e)
+			p.note(filepath.Base(file))
 		}
 		p.unsure = false
 		if err != nil {
@@ -185,6 +192,17 @@ func (p *place) drain(ctx context.Context) error {
 		}
 	}
 	return failed
+}
+
+// note remembers that an event is recorded.
+func (p *place) note(event string) {
+	if p.seen == nil {
+		p.seen = map[string]bool{}
+	}
+	if len(p.seen) >= maxSeen {
+		maps.DeleteFunc(p.seen, func(event string, _ bool) bool { return time.Since(spooledAt(event)) > seenTime })
+	}
+	p.seen[event] = true
 }
 
 // take records one event, and what follows from it for the directory's other sessions.

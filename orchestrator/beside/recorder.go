@@ -156,7 +156,9 @@ func (r *recorder) accept(l net.Listener) {
 			if err := json.NewDecoder(io.LimitReader(c, maxRequestBytes)).Decode(&req); err != nil {
 				return // it left
 			}
-			_ = json.NewEncoder(c).Encode(r.answer(req)) // who left meanwhile is told with the next event
+			reply := json.NewEncoder(c)
+			kept := func() { _ = reply.Encode(client.Reply{OK: true}) }
+			_ = reply.Encode(r.answer(req, kept)) // who left meanwhile is told with the next event
 			select {
 			case r.touched <- struct{}{}:
 			default:
@@ -165,7 +167,8 @@ func (r *recorder) accept(l net.Listener) {
 	}
 }
 
-func (r *recorder) answer(req client.Request) (rep client.Reply) {
+// answer serves a request. kept is called when the event in it is on disk.
+func (r *recorder) answer(req client.Request, kept func()) (rep client.Reply) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.log(fmt.Errorf("panic: %v", p))
@@ -187,6 +190,7 @@ func (r *recorder) answer(req client.Request) (rep client.Reply) {
 				r.log(err)
 				return rep // the hook does it
 			}
+			kept()
 		}
 		if err = r.learn(req.Environ); err == nil {
 			rep.Reply, err = r.record(context.Background(), req.Event)

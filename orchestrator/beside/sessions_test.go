@@ -15,6 +15,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
+	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/sessions"
 )
@@ -175,6 +176,34 @@ func TestRecordedTwice(t *testing.T) {
 		if st, err := a.svc.State(a.task); err != nil || event == "PostToolUse" && st.EndedSteps() != want.EndedSteps() {
 			t.Errorf("%s: %d steps, want %d (%v)", event, st.EndedSteps(), want.EndedSteps(), err)
 		}
+	}
+}
+
+// TestWrittenAgain: an event that a request which hung writes down again is not recorded
+// again.
+func TestWrittenAgain(t *testing.T) {
+	a := newAgent(t)
+	a.recorded("test", time.Hour)
+	a.hook("UserPromptSubmit", map[string]any{"prompt": "p"})
+	data := fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":"UserPromptSubmit","prompt":"more"}`, a.id, a.dir)
+	locks, err := filepath.Glob(filepath.Join(a.svc.Home.State, "beside", "*", client.LockFile))
+	if err != nil || len(locks) != 1 {
+		t.Fatalf("recorders of %q, %v", locks, err)
+	}
+	file := filepath.Join(filepath.Dir(locks[0]), client.EventName(string(sessions.Claude)))
+	for range 2 {
+		if err := beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(data), file, a.recorders, func([]byte) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := 0
+	if err := a.svc.Ops(a.task, 0, func(o op.Op) error {
+		if b, ok := o.Body.(*op.UserSaid); ok && b.Text == "more" {
+			said++
+		}
+		return nil
+	}); err != nil || said != 1 {
+		t.Errorf("recorded %d times, %v", said, err)
 	}
 }
 

@@ -18,6 +18,10 @@ import (
 // it.
 const Wait = 1800 * time.Millisecond
 
+// keepWait is how long a recorder has to say that an event is on disk. After that the
+// hook writes it down itself, for which it has the rest of Wait.
+const keepWait = 900 * time.Millisecond
+
 // What stands in the folder of a directory that is recorded, beside the events that
 // wait.
 const (
@@ -55,7 +59,8 @@ const (
 	StopVerb  = "stop"  // end the recorder
 )
 
-// Reply is a recorder's answer, a line of JSON.
+// Reply is a recorder's answer, a line of JSON. To a request with an event in it there
+// are two: the first, when the event is on disk, and the second, when it is recorded.
 type Reply struct {
 	OK    bool   `json:"ok"`
 	Reply []byte `json:"reply"` // for the agent
@@ -183,10 +188,13 @@ func hand(agent, all string, head Head, data []byte, deadline time.Time) (event 
 		return "", false
 	}
 	syscall.CloseOnExec(fd)
-	left := syscall.NsecToTimeval(max(time.Until(deadline), time.Millisecond).Nanoseconds())
-	for _, way := range []int{syscall.SO_RCVTIMEO, syscall.SO_SNDTIMEO} {
-		_ = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, way, &left) // without it the agent ends a hook that hangs
+	limit := func(d time.Duration) {
+		left := syscall.NsecToTimeval(max(d, time.Millisecond).Nanoseconds())
+		for _, way := range []int{syscall.SO_RCVTIMEO, syscall.SO_SNDTIMEO} {
+			_ = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, way, &left) // without it the agent ends a hook that hangs
+		}
 	}
+	limit(keepWait)
 	if syscall.Connect(fd, &syscall.SockaddrUnix{Name: SocketFile}) != nil {
 		return "", false
 	}
@@ -196,14 +204,17 @@ func hand(agent, all string, head Head, data []byte, deadline time.Time) (event 
 	if json.NewEncoder(conn).Encode(Request{Verb: EventVerb, Program: Program(), Event: name, Data: data, Environ: os.Environ()}) != nil {
 		return event, false
 	}
-	var reply Reply
-	err = json.NewDecoder(io.LimitReader(conn, maxReplyBytes)).Decode(&reply)
-	switch {
-	case err != nil && time.Now().Before(deadline), reply.Ends, err == nil && !reply.OK: // it was killed, ends, or could not write
+	var kept, reply Reply
+	replies := json.NewDecoder(io.LimitReader(conn, maxReplyBytes))
+	if replies.Decode(&kept) != nil || kept.Ends || !kept.OK { // it hangs, was killed, ends, or could not write
 		return event, false
-	case err == nil:
-		os.Stdout.Write(reply.Reply)
 	}
+	limit(time.Until(deadline))
+	err = replies.Decode(&reply)
+	if err != nil && time.Now().Before(deadline) { // it was killed
+		return event, false
+	}
+	os.Stdout.Write(reply.Reply)
 	return event, true
 }
 
