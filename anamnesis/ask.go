@@ -9,13 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/anamnesis/consult"
 	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 )
 
 // asker asks a model about the pieces of a span, within the limits.
 type asker struct {
-	m        Model
+	m        consult.Model
 	r        *Request
 	ev       *evidence
 	res      *Result // calls, usage, dropped and fallback are kept here
@@ -34,7 +35,7 @@ type answer struct {
 	unread   map[uint64]bool
 }
 
-func newAsker(m Model, r *Request, o *Options, ev *evidence, res *Result) *asker {
+func newAsker(m consult.Model, r *Request, o *Options, ev *evidence, res *Result) *asker {
 	if o == nil {
 		o = &Options{}
 	}

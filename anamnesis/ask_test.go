@@ -8,10 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/anamnesis/consult"
 	"anamnesis/anamnesis/note"
 )
 
-type answers = []func(context.Context, string, string) (Completion, error)
+type answers = []func(context.Context, string, string) (consult.Completion, error)
 
 // inPieces is a span of several pieces at an EAS of 4,000, and how many: sixty
 // calls that fail, each with an error of its own, and twelve that succeed.

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"anamnesis/anamnesis/consult"
 	"anamnesis/opstream/op"
 )
 
@@ -33,14 +34,14 @@ func longSpan() *span {
 }
 
 // spends answers with what a call of it costs and takes.
-func spends(text string, takes time.Duration) func(context.Context, string, string) (Completion, error) {
-	return func(ctx context.Context, system, question string) (Completion, error) {
+func spends(text string, takes time.Duration) func(context.Context, string, string) (consult.Completion, error) {
+	return func(ctx context.Context, system, question string) (consult.Completion, error) {
 		select {
 		case <-time.After(takes):
 		case <-ctx.Done():
-			return Completion{}, ctx.Err()
+			return consult.Completion{}, ctx.Err()
 		}
-		return Completion{Text: text, Usage: op.Usage{Prompt: words(system) + words(question), Completion: 300}}, nil
+		return consult.Completion{Text: text, Usage: op.Usage{Prompt: words(system) + words(question), Completion: 300}}, nil
 	}
 }
 
@@ -51,7 +52,7 @@ func TestPassCaps(t *testing.T) {
 	good := `{"failure_causes":[],"falsified":[],"findings":[],"verified":[],"untried":[],"advice":[{"text":"read the Makefile","ops":[]}],"cards":[]}`
 	tests := []struct {
 		name   string
-		answer func(context.Context, string, string) (Completion, error)
+		answer func(context.Context, string, string) (consult.Completion, error)
 		o      Options
 		calls  int // at most
 		usage  int // at most, tokens; 0: what the calls may cost
@@ -69,7 +70,7 @@ func TestPassCaps(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := &scripted{t: t, answers: []func(context.Context, string, string) (Completion, error){tt.answer}, limit: capsEAS, count: words}
+				m := &scripted{t: t, answers: []func(context.Context, string, string) (consult.Completion, error){tt.answer}, limit: capsEAS, count: words}
 				r := s.request(capsEAS)
 				begun := time.Now()
 				res := pass(t, m, r, &tt.o)

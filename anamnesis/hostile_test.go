@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"anamnesis/anamnesis/consult"
 	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
@@ -51,7 +52,7 @@ func TestHostileSpans(t *testing.T) {
 			s.save(text, text)
 			r := s.request(eas)
 			r.Count, r.Reason, r.Task = count, text, "t"+text
-			m := &scripted{t: t, answers: []func(context.Context, string, string) (Completion, error){says(text)}, limit: eas, count: count}
+			m := &scripted{t: t, answers: []func(context.Context, string, string) (consult.Completion, error){says(text)}, limit: eas, count: count}
 			res := pass(t, m, r, nil)
 			if eas == 4000 {
 				pass(t, nil, r, nil)

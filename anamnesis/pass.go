@@ -10,25 +10,13 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"anamnesis/anamnesis/consult"
 	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 )
-
-// Model is what a pass asks: a system text and a text in, a text out. An
-// implementation returns promptly when ctx ends. Retries on faults of the
-// network are its own affair; Pass asks again only to have an answer repaired.
-type Model interface {
-	Complete(ctx context.Context, system, text string) (Completion, error)
-}
-
-// Completion is a model's answer.
-type Completion struct {
-	Text  string
-	Usage op.Usage // as the provider counts; zero when it does not say
-}
 
 // Request is what a pass is to turn into memory.
 type Request struct {
@@ -130,7 +118,7 @@ var ErrBadRequest = errors.New("bad request")
 // missing and Result.Fallback says why. That holds for an ended ctx, too. The
 // only errors are those of a broken request, wrapping ErrBadRequest. Without a
 // model, equal requests give equal results, byte for byte.
-func Pass(ctx context.Context, m Model, r Request, o *Options) (Result, error) {
+func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, error) {
 	if err := r.check(); err != nil {
 		return Result{}, fmt.Errorf("anamnesis pass for task %q: %w: %w", r.Task, ErrBadRequest, err)
 	}

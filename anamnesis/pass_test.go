@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"anamnesis/anamnesis/consult"
 	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
@@ -71,7 +72,7 @@ func TestPassWithoutModel(t *testing.T) {
 }
 
 func TestPassWithModel(t *testing.T) {
-	m := &scripted{t: t, answers: []func(context.Context, string, string) (Completion, error){says(goodReply)}, limit: 16000, count: words}
+	m := &scripted{t: t, answers: []func(context.Context, string, string) (consult.Completion, error){says(goodReply)}, limit: 16000, count: words}
 	res := pass(t, m, story().request(16000), nil)
 	golden(t, "prompt_system.txt", m.system+"\n")
 	golden(t, "prompt_piece.txt", m.asked[0]+"\n")
@@ -138,7 +139,7 @@ func TestFallback(t *testing.T) {
 
 func TestTimeouts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &scripted{t: t, answers: []func(context.Context, string, string) (Completion, error){hangs}}
+		m := &scripted{t: t, answers: []func(context.Context, string, string) (consult.Completion, error){hangs}}
 		start := time.Now()
 		res := pass(t, m, story().request(16000), nil)
 		if took := time.Since(start); took != DefaultCallTimeout || !strings.Contains(res.Fallback, "deadline") {
@@ -153,7 +154,7 @@ func TestTimeouts(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	m := &scripted{t: t, answers: []func(context.Context, string, string) (Completion, error){says(goodReply)}}
+	m := &scripted{t: t, answers: []func(context.Context, string, string) (consult.Completion, error){says(goodReply)}}
 	res, err := Pass(ctx, m, story().request(16000), nil)
 	if err != nil || res.Calls != 0 || res.Block == "" || !strings.Contains(res.Fallback, "canceled") {
 		t.Errorf("an ended context: %v, %d calls, fallback %q", err, res.Calls, res.Fallback)
@@ -176,7 +177,7 @@ func TestLimits(t *testing.T) {
 		{"cost", `{"advice": [{"text": "x", "ops": []}]}`, &Options{MaxUsageTokens: 200}, 2, "240 of 200 tokens used"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m := &scripted{t: t, answers: []func(context.Context, string, string) (Completion, error){says(tt.reply)}, limit: 4000, count: words}
+			m := &scripted{t: t, answers: []func(context.Context, string, string) (consult.Completion, error){says(tt.reply)}, limit: 4000, count: words}
 			res := pass(t, m, r, tt.o)
 			if res.Calls != tt.calls || len(m.asked) != tt.calls || !strings.Contains(res.Fallback, tt.say) {
 				t.Errorf("%d calls, fallback %q; want %d, %q", res.Calls, res.Fallback, tt.calls, tt.say)
@@ -215,7 +216,7 @@ func TestPiecesCost(t *testing.T) {
 
 // TestSmallSpan: an EAS with no room for a question is not asked to read one.
 func TestSmallSpan(t *testing.T) {
-	m := &scripted{t: t, answers: []func(context.Context, string, string) (Completion, error){says(goodReply)}}
+	m := &scripted{t: t, answers: []func(context.Context, string, string) (consult.Completion, error){says(goodReply)}}
 	res := pass(t, m, story().request(500), nil)
 	if res.Calls != 0 || !strings.Contains(res.Fallback, "EAS of 500 tokens") {
 		t.Errorf("%d calls, fallback %q", res.Calls, res.Fallback)
@@ -307,7 +308,7 @@ func manyFailures(n int) *span {
 func TestStandingPass(t *testing.T) {
 	r := story().request(16000)
 	r.Standing, r.Left, r.From, r.To, r.Reason = true, "3-4", 1, 9, ""
-	m := &scripted{t: t, answers: []func(context.Context, string, string) (Completion, error){says(`{"advice":[]}`), says("no")}, limit: 16000, count: words}
+	m := &scripted{t: t, answers: []func(context.Context, string, string) (consult.Completion, error){says(`{"advice":[]}`), says("no")}, limit: 16000, count: words}
 	res := pass(t, m, r, nil)
 	golden(t, "standing_system.txt", m.system+"\n")
 	golden(t, "standing_piece.txt", m.asked[0]+"\n")

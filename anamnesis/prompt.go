@@ -2,10 +2,10 @@ package anamnesis
 
 import (
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"strings"
 
+	"anamnesis/anamnesis/consult"
 	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 )
@@ -46,16 +46,6 @@ const maxRepairQuoteRunes = 200
 // maxReasonRunes is how much of the reason for going back a question quotes.
 const maxReasonRunes = 200
 
-// Fill puts values into a prompt, in pairs of a name and what stands for
-// {{name}}, and trims it. Values are not looked into again, so that
-// braces in evidence stay what they are.
-func Fill(prompt string, pairs ...string) string {
-	for i := 0; i < len(pairs); i += 2 {
-		pairs[i] = "{{" + pairs[i] + "}}"
-	}
-	return strings.TrimSpace(strings.NewReplacer(pairs...).Replace(prompt))
-}
-
 // systemText tells the model what it is to do, and why.
 func systemText(r *Request) string {
 	occasion := occasionJump
@@ -65,7 +55,7 @@ func systemText(r *Request) string {
 	case r.Standing:
 		occasion = occasionWindow
 	}
-	return Fill(systemPrompt, "occasion", strings.TrimSpace(occasion), "schema", strings.TrimSpace(schemaText))
+	return consult.Fill(systemPrompt, "occasion", strings.TrimSpace(occasion), "schema", strings.TrimSpace(schemaText))
 }
 
 // pieceText is the question about one piece.
@@ -81,8 +71,8 @@ func pieceText(r *Request, evidence string, part, parts int) string {
 	case r.Standing:
 		situation = situationWindow
 	}
-	return Fill(piecePrompt,
-		"situation", Fill(situation, "from", itoa(r.From), "to", itoa(r.To), "attempt", itoa(max(r.Attempt, 1)),
+	return consult.Fill(piecePrompt,
+		"situation", consult.Fill(situation, "from", itoa(r.From), "to", itoa(r.To), "attempt", itoa(max(r.Attempt, 1)),
 			"reason", reason, "left", r.span().LeftBefore()),
 		"task", quote.ClipMarked(quote.Squash(r.Task), note.MaxTaskRunes), "part", itoa(part), "parts", itoa(parts),
 		"ops", note.RangeList(r.Ranges, note.MaxRangesNamed), "evidence", strings.TrimRight(evidence, "\n"))
@@ -97,21 +87,5 @@ func omittedLine(ops []uint64) string {
 }
 
 func repairText(question, reply string, problem error) string {
-	return Fill(repairPrompt, "question", question, "problem", problem.Error(), "reply", quote.ClipMarked(quote.Squash(quote.Clip(reply, 4*maxRepairQuoteRunes)), maxRepairQuoteRunes))
-}
-
-// DecodeObject decodes a reply that is to be one JSON object, from its first
-// brace to its last. The error says in a line why it cannot be used.
-func DecodeObject(text string, maxBytes int, into any) error {
-	first, last := strings.IndexByte(text, '{'), strings.LastIndexByte(text, '}')
-	switch {
-	case len(text) > maxBytes:
-		return fmt.Errorf("the reply has %d bytes, at most %d are read", len(text), maxBytes)
-	case first < 0 || last < first:
-		return fmt.Errorf("the reply holds no JSON object: %q", quote.Clip(text, 100))
-	}
-	if err := json.Unmarshal([]byte(text[first:last+1]), into); err != nil {
-		return fmt.Errorf("the reply is not the JSON object asked for: %w", err)
-	}
-	return nil
+	return consult.Fill(repairPrompt, "question", question, "problem", problem.Error(), "reply", quote.ClipMarked(quote.Squash(quote.Clip(reply, 4*maxRepairQuoteRunes)), maxRepairQuoteRunes))
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"anamnesis/anamnesis/consult"
 	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/tokens"
@@ -129,14 +130,14 @@ func o200k(t testing.TB) func(string) int {
 // scripted is a model that answers from a list; a nil answer repeats the last.
 type scripted struct {
 	t       testing.TB
-	answers []func(ctx context.Context, system, text string) (Completion, error)
+	answers []func(ctx context.Context, system, text string) (consult.Completion, error)
 	asked   []string
 	system  string
 	limit   int // tokens a question may have, system text included; 0: no check
 	count   func(string) int
 }
 
-func (m *scripted) Complete(ctx context.Context, system, text string) (Completion, error) {
+func (m *scripted) Complete(ctx context.Context, system, text string) (consult.Completion, error) {
 	m.system = system
 	m.asked = append(m.asked, text)
 	if m.limit > 0 {
@@ -148,23 +149,23 @@ func (m *scripted) Complete(ctx context.Context, system, text string) (Completio
 	return m.answers[i](ctx, system, text)
 }
 
-func says(text string) func(context.Context, string, string) (Completion, error) {
-	return func(context.Context, string, string) (Completion, error) {
-		return Completion{Text: text, Usage: op.Usage{Prompt: 100, Completion: 20}}, nil
+func says(text string) func(context.Context, string, string) (consult.Completion, error) {
+	return func(context.Context, string, string) (consult.Completion, error) {
+		return consult.Completion{Text: text, Usage: op.Usage{Prompt: 100, Completion: 20}}, nil
 	}
 }
 
-func fails(err error) func(context.Context, string, string) (Completion, error) {
-	return func(context.Context, string, string) (Completion, error) { return Completion{}, err }
+func fails(err error) func(context.Context, string, string) (consult.Completion, error) {
+	return func(context.Context, string, string) (consult.Completion, error) { return consult.Completion{}, err }
 }
 
 // hangs answers only when its context ends.
-func hangs(ctx context.Context, _, _ string) (Completion, error) {
+func hangs(ctx context.Context, _, _ string) (consult.Completion, error) {
 	<-ctx.Done()
-	return Completion{}, ctx.Err()
+	return consult.Completion{}, ctx.Err()
 }
 
-func pass(t testing.TB, m Model, r Request, o *Options) Result {
+func pass(t testing.TB, m consult.Model, r Request, o *Options) Result {
 	t.Helper()
 	res, err := Pass(t.Context(), m, r, o)
 	if err != nil {

@@ -1,6 +1,9 @@
 package dream
 
 import (
+	"anamnesis/anamnesis/consult"
+	"anamnesis/anamnesis/quote"
+	"anamnesis/knowledge_base/card"
 	"context"
 	_ "embed"
 	"errors"
@@ -9,10 +12,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"anamnesis/anamnesis"
-	"anamnesis/anamnesis/quote"
-	"anamnesis/knowledge_base/card"
 )
 
 //go:embed prompt/system.md
@@ -33,8 +32,8 @@ const (
 
 // Writer writes proposals. The zero value writes them by the template.
 type Writer struct {
-	Model anamnesis.Model // nil: the template
-	Name  string          // of the model, for the card's provenance
+	Model consult.Model // nil: the template
+	Name  string        // of the model, for the card's provenance
 }
 
 // Proposal is a general card for a group, to be stored as a draft.
@@ -102,13 +101,13 @@ type statement struct {
 }
 
 func (w Writer) ask(ctx context.Context, g Group, now time.Time) (*Proposal, error) {
-	system := anamnesis.Fill(systemPrompt, "schema", strings.TrimSpace(schemaText))
+	system := consult.Fill(systemPrompt, "schema", strings.TrimSpace(schemaText))
 	reply, err := w.Model.Complete(ctx, system, promptText(g))
 	if err != nil {
 		return nil, fmt.Errorf("the model failed: %w", err)
 	}
 	var a answer
-	if err := anamnesis.DecodeObject(reply.Text, maxReplyBytes, &a); err != nil {
+	if err := consult.Object(reply.Text, maxReplyBytes, &a); err != nil {
 		return nil, err
 	}
 	switch {
@@ -145,7 +144,7 @@ func promptText(g Group) string {
 		}
 		b.WriteString("\n")
 	}
-	return anamnesis.Fill(groupPrompt, "cards", strings.TrimSpace(b.String()))
+	return consult.Fill(groupPrompt, "cards", strings.TrimSpace(b.String()))
 }
 
 // take fills the card with what of the answer its instances bear out.

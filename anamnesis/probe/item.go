@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"anamnesis/anamnesis/consult"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/binary"
@@ -10,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"anamnesis/anamnesis"
 )
 
 //go:embed prompt/system.md
@@ -70,7 +69,7 @@ func Build(seed uint64, t Trial, count func(string) int) Item {
 	rng := rand.New(rand.NewPCG(binary.LittleEndian.Uint64(sum[:8]), binary.LittleEndian.Uint64(sum[8:16])))
 	q := compose(rng, t.Family)
 	frame := func(text string) string {
-		return anamnesis.Fill(questionPrompt, "text", text, "question", q.question, "kind", template(string(t.Family)+".kind"))
+		return consult.Fill(questionPrompt, "text", text, "question", q.question, "kind", template(string(t.Family)+".kind"))
 	}
 	system := strings.TrimSpace(systemPrompt)
 	used := count(system) + count(frame(""))
@@ -167,7 +166,7 @@ func latent(rng *rand.Rand) question {
 	var q question
 	asked := rng.IntN(people)
 	for i, at := range rng.Perm(len(facts))[:people] {
-		q.needles = append(q.needles, anamnesis.Fill(facts[at].Clue, "name", names[i]))
+		q.needles = append(q.needles, consult.Fill(facts[at].Clue, "name", names[i]))
 		if i == asked {
 			q.question = template("latent.question", "question", facts[at].Question)
 		}
@@ -287,7 +286,7 @@ func template(name string, pairs ...string) string {
 	if !ok {
 		panic("probe: needles.txt has no " + name)
 	}
-	return anamnesis.Fill(text, pairs...)
+	return consult.Fill(text, pairs...)
 }
 
 var (

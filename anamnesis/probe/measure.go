@@ -1,6 +1,8 @@
 package probe
 
 import (
+	"anamnesis/anamnesis/consult"
+	"anamnesis/opstream/op"
 	"cmp"
 	"context"
 	"errors"
@@ -8,9 +10,6 @@ import (
 	"math"
 	"slices"
 	"sync"
-
-	"anamnesis/anamnesis"
-	"anamnesis/opstream/op"
 )
 
 // The lengths and counts of a measurement.
@@ -210,7 +209,7 @@ func (c *Cost) take(calls, tokens int) bool {
 // Run measures a model. Where it stops early – ctx ended, a limit (ErrLimit),
 // a fault of the model – the result so far comes with the error, and a run
 // with the same options and record goes on from there.
-func Run(ctx context.Context, m anamnesis.Model, o Options) (Result, error) {
+func Run(ctx context.Context, m consult.Model, o Options) (Result, error) {
 	return measure(ctx, &o, func(ctx context.Context, t Trial) (Outcome, error) {
 		it := Build(o.Seed, t, o.Count)
 		c, err := m.Complete(ctx, it.System, it.Text)

@@ -1,6 +1,11 @@
 package probe_test
 
 import (
+	"anamnesis/anamnesis/attention"
+	"anamnesis/anamnesis/consult"
+	"anamnesis/anamnesis/probe"
+	"anamnesis/anamnesis/probe/probetest"
+	"anamnesis/opstream/op"
 	"context"
 	"errors"
 	"fmt"
@@ -14,12 +19,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"anamnesis/anamnesis"
-	"anamnesis/anamnesis/attention"
-	"anamnesis/anamnesis/probe"
-	"anamnesis/anamnesis/probe/probetest"
-	"anamnesis/opstream/op"
 )
 
 // coin answers trials by a probability, the same trial always alike.
@@ -240,12 +239,12 @@ type refusing struct {
 	err   error
 }
 
-func (r refusing) Complete(_ context.Context, _, text string) (anamnesis.Completion, error) {
+func (r refusing) Complete(_ context.Context, _, text string) (consult.Completion, error) {
 	if r.count(text) > 1100 {
-		return anamnesis.Completion{}, fmt.Errorf("told: %w", r.err)
+		return consult.Completion{}, fmt.Errorf("told: %w", r.err)
 	}
 	answer, err := probetest.Solve(text)
-	return anamnesis.Completion{Text: answer, Usage: op.Usage{Prompt: 1}}, err
+	return consult.Completion{Text: answer, Usage: op.Usage{Prompt: 1}}, err
 }
 
 // TestStopAndResume stops a run by each of its limits, by its context and by

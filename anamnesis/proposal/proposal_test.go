@@ -1,6 +1,9 @@
 package proposal
 
 import (
+	"anamnesis/anamnesis/attention"
+	"anamnesis/anamnesis/consult"
+	"anamnesis/opstream/op"
 	"context"
 	"errors"
 	"flag"
@@ -11,10 +14,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"anamnesis/anamnesis"
-	"anamnesis/anamnesis/attention"
-	"anamnesis/opstream/op"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -167,11 +166,11 @@ type says struct {
 	got  *string
 }
 
-func (s says) Complete(_ context.Context, system, text string) (anamnesis.Completion, error) {
+func (s says) Complete(_ context.Context, system, text string) (consult.Completion, error) {
 	if s.got != nil {
 		*s.got = "== system\n" + system + "\n== text\n" + text + "\n"
 	}
-	return anamnesis.Completion{Text: s.text}, s.err
+	return consult.Completion{Text: s.text}, s.err
 }
 
 // TestWord: the model's order and words are taken, its figures are not.

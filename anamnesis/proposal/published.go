@@ -1,6 +1,9 @@
 package proposal
 
 import (
+	"anamnesis/anamnesis/attention"
+	"anamnesis/anamnesis/consult"
+	"anamnesis/anamnesis/quote"
 	"context"
 	_ "embed"
 	"fmt"
@@ -9,10 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"anamnesis/anamnesis"
-	"anamnesis/anamnesis/attention"
-	"anamnesis/anamnesis/quote"
 )
 
 //go:embed prompt/figures_system.md
@@ -45,7 +44,7 @@ type Figure struct {
 // ReadFigures has a model look for figures about another in pages. What it gives
 // is taken only where its quote stands in the page, names the model and holds
 // the length; the notes say what was not taken.
-func ReadFigures(ctx context.Context, m anamnesis.Model, name string, pages []Page) (found []Figure, notes []string, err error) {
+func ReadFigures(ctx context.Context, m consult.Model, name string, pages []Page) (found []Figure, notes []string, err error) {
 	shown := make([]Page, 0, MaxPages)
 	for _, p := range pages[:min(len(pages), MaxPages)] {
 		text := []rune(quote.Squash(p.Title + ": " + p.Text))
@@ -61,7 +60,7 @@ func ReadFigures(ctx context.Context, m anamnesis.Model, name string, pages []Pa
 			Quote, Benchmark string
 		}
 	}
-	if err := anamnesis.DecodeObject(c.Text, maxReplyBytes, &reply); err != nil {
+	if err := consult.Object(c.Text, maxReplyBytes, &reply); err != nil {
 		return nil, nil, fmt.Errorf("read what was found about %s: %w", name, err)
 	}
 	for _, r := range reply.Figures {
@@ -89,7 +88,7 @@ func figuresText(name string, pages []Page) string {
 	for i, p := range pages {
 		fmt.Fprintf(&b, "Text %d, %s\n| %s\n\n", i+1, p.URL, p.Text)
 	}
-	return anamnesis.Fill(figuresPrompt, "model", quote.Squash(name), "texts", strings.TrimSpace(b.String()))
+	return consult.Fill(figuresPrompt, "model", quote.Squash(name), "texts", strings.TrimSpace(b.String()))
 }
 
 // fault says why a figure does not rest on a text, or "".

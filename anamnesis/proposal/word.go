@@ -1,15 +1,14 @@
 package proposal
 
 import (
+	"anamnesis/anamnesis/consult"
+	"anamnesis/anamnesis/quote"
 	"context"
 	_ "embed"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
-
-	"anamnesis/anamnesis"
-	"anamnesis/anamnesis/quote"
 )
 
 //go:embed prompt/system.md
@@ -34,7 +33,7 @@ func promptText(ps []Proposal) string {
 		}
 		b.WriteString("\n")
 	}
-	return anamnesis.Fill(proposalsPrompt, "proposals", strings.TrimSpace(b.String()))
+	return consult.Fill(proposalsPrompt, "proposals", strings.TrimSpace(b.String()))
 }
 
 // Word has a model put proposals into words and into an order. What it says is
@@ -42,7 +41,7 @@ func promptText(ps []Proposal) string {
 // evidence does not have; the notes say what was not taken. Proposals it does
 // not name keep their order behind the others. On an error the proposals are
 // as they were.
-func Word(ctx context.Context, m anamnesis.Model, ps []Proposal) (worded []Proposal, notes []string, err error) {
+func Word(ctx context.Context, m consult.Model, ps []Proposal) (worded []Proposal, notes []string, err error) {
 	shown := ps[:min(len(ps), maxWorded)]
 	if len(shown) < len(ps) {
 		notes = append(notes, fmt.Sprintf("%d of %d proposals were not shown to the model", len(ps)-len(shown), len(ps)))
@@ -54,7 +53,7 @@ func Word(ctx context.Context, m anamnesis.Model, ps []Proposal) (worded []Propo
 	var reply struct {
 		Proposals []struct{ ID, Rationale string }
 	}
-	if err := anamnesis.DecodeObject(c.Text, maxReplyBytes, &reply); err != nil {
+	if err := consult.Object(c.Text, maxReplyBytes, &reply); err != nil {
 		return ps, notes, fmt.Errorf("word the proposals: %w", err)
 	}
 	rest := slices.Clone(ps)

@@ -1,6 +1,13 @@
 package eas
 
 import (
+	"anamnesis/anamnesis/attention"
+	"anamnesis/anamnesis/consult"
+	"anamnesis/anamnesis/probe"
+	"anamnesis/anamnesis/tokens"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/taskdir"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -13,14 +20,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"anamnesis/anamnesis"
-	"anamnesis/anamnesis/attention"
-	"anamnesis/anamnesis/probe"
-	"anamnesis/anamnesis/tokens"
-	"anamnesis/orchestrator/model"
-	"anamnesis/orchestrator/session"
-	"anamnesis/orchestrator/taskdir"
 )
 
 // probesDir is where outcomes and results are kept.
@@ -116,15 +115,15 @@ type TextModel struct {
 }
 
 // Complete implements anamnesis.Model.
-func (t TextModel) Complete(ctx context.Context, system, text string) (anamnesis.Completion, error) {
+func (t TextModel) Complete(ctx context.Context, system, text string) (consult.Completion, error) {
 	reply, err := t.Model.Ask(ctx, model.Request{
 		Purpose: t.Purpose, MaxTokens: t.ReplyTokens,
 		Messages: []model.Message{{Role: model.RoleSystem, Text: system}, {Role: model.RoleUser, Text: text}},
 	}, nil)
 	if f := model.AsFault(err); f != nil && f.Kind == model.FaultOverflow {
-		return anamnesis.Completion{}, fmt.Errorf("%w: %w", probe.ErrTooLong, err)
+		return consult.Completion{}, fmt.Errorf("%w: %w", probe.ErrTooLong, err)
 	}
-	c := anamnesis.Completion{Text: reply.Text, Usage: reply.Usage}
+	c := consult.Completion{Text: reply.Text, Usage: reply.Usage}
 	if err == nil && reply.Finish == "length" {
 		return c, probe.ErrCut
 	}

@@ -1,15 +1,14 @@
 package memory
 
 import (
+	"anamnesis/anamnesis/consult"
+	"anamnesis/opstream"
+	"anamnesis/opstream/op"
 	"context"
 	"errors"
 	"slices"
 	"strings"
 	"time"
-
-	"anamnesis/anamnesis"
-	"anamnesis/opstream"
-	"anamnesis/opstream/op"
 )
 
 // What the pass at a task's end may cost: nobody waits for more than its cards.
@@ -29,7 +28,7 @@ const maxFinalReasons = 5
 func (m *Memory) Learn(ctx, keep context.Context) error {
 	begun := m.State().Learning
 	done := &op.PassDone{Trigger: op.TriggerEnd}
-	var asks anamnesis.Model = passModel{m}
+	var asks consult.Model = passModel{m}
 	if begun != nil {
 		asks, done.Fallback = nil, "the program stopped while the model was asked; it is not asked again"
 	} else {
@@ -52,7 +51,7 @@ func (m *Memory) Learn(ctx, keep context.Context) error {
 }
 
 // readLeft runs the pass over ranges of steps that were left.
-func (m *Memory) readLeft(ctx, keep context.Context, asks anamnesis.Model, ranges []op.Range, done *op.PassDone) error {
+func (m *Memory) readLeft(ctx, keep context.Context, asks consult.Model, ranges []op.Range, done *op.PassDone) error {
 	req := m.passRequest(ranges[len(ranges)-1], nil)
 	req.Ranges, req.Over = ranges, true
 	var reasons []string

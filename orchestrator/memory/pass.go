@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/consult"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
@@ -69,7 +70,7 @@ func (m *Memory) passRequest(r op.Range, ops []op.Op) anamnesis.Request {
 // runPass makes a pass and records it. Cards are durable before the operation
 // that names them. done says what the pass is for; the rest is filled in. If
 // asks is nil, no model is asked.
-func (m *Memory) runPass(ctx, keep context.Context, asks anamnesis.Model, req anamnesis.Request, done *op.PassDone) error {
+func (m *Memory) runPass(ctx, keep context.Context, asks consult.Model, req anamnesis.Request, done *op.PassDone) error {
 	r := req.Ranges[len(req.Ranges)-1]
 	var err error
 	if req.Tainted, err = m.taintedBefore(r.First); err != nil {
@@ -142,18 +143,18 @@ type passModel struct{ m *Memory }
 
 // Complete asks for one text. The turn counts passes, so that a recording
 // finds its place.
-func (p passModel) Complete(ctx context.Context, system, text string) (anamnesis.Completion, error) {
+func (p passModel) Complete(ctx context.Context, system, text string) (consult.Completion, error) {
 	if p.m.o.Model == nil {
-		return anamnesis.Completion{}, errors.New("no model is configured")
+		return consult.Completion{}, errors.New("no model is configured")
 	}
 	reply, err := p.m.o.Model.Ask(ctx, model.Request{
 		Purpose: model.PurposePass, Turn: p.m.State().Totals.Passes,
 		Messages: []model.Message{{Role: model.RoleSystem, Text: system}, {Role: model.RoleUser, Text: text}},
 	}, nil)
 	if err != nil {
-		return anamnesis.Completion{}, err
+		return consult.Completion{}, err
 	}
-	return anamnesis.Completion{Text: reply.Text, Usage: reply.Usage}, nil
+	return consult.Completion{Text: reply.Text, Usage: reply.Usage}, nil
 }
 
 // FoldOldest runs a pass over the oldest steps, whether or not a jump has left

@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/consult"
 	"anamnesis/anamnesis/quote"
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
 //go:embed prompt/system.md
@@ -45,7 +44,7 @@ type Strategy struct {
 }
 
 func systemText() string {
-	return anamnesis.Fill(systemPrompt, "schema", strings.TrimSpace(schemaText))
+	return consult.Fill(systemPrompt, "schema", strings.TrimSpace(schemaText))
 }
 
 func askText(r Request) string {
@@ -53,14 +52,14 @@ func askText(r Request) string {
 	for i, why := range r.Reasons {
 		reasons[i] = "| " + clip(why, maxReasonRunes)
 	}
-	return anamnesis.Fill(askPrompt,
+	return consult.Fill(askPrompt,
 		"task", clip(r.Task, maxReasonRunes), "goal", "| "+strings.ReplaceAll(quote.ClipMarked(r.Goal, maxGoalRunes), "\n", "\n| "),
 		"to", fmt.Sprint(r.To), "jumps", fmt.Sprint(r.Jumps), "reasons", strings.Join(reasons, "\n"),
 		"outline", strings.TrimRight(r.Outline, "\n"), "looks", fmt.Sprint(MaxLooks))
 }
 
 func repairText(problem error) string {
-	return anamnesis.Fill(repairPrompt, "problem", clip(problem.Error(), maxProblemRunes))
+	return consult.Fill(repairPrompt, "problem", clip(problem.Error(), maxProblemRunes))
 }
 
 // parse reads an answer: the first JSON object in it, by the schema. Texts and

@@ -4,6 +4,9 @@
 package probetest
 
 import (
+	"anamnesis/anamnesis/consult"
+	"anamnesis/anamnesis/probe"
+	"anamnesis/opstream/op"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -12,10 +15,6 @@ import (
 	"math"
 	"regexp"
 	"strings"
-
-	"anamnesis/anamnesis"
-	"anamnesis/anamnesis/probe"
-	"anamnesis/opstream/op"
 )
 
 // Curve is how the share of right answers falls with the length: Base over
@@ -44,20 +43,20 @@ type Model struct {
 }
 
 // Complete implements anamnesis.Model.
-func (m Model) Complete(ctx context.Context, system, text string) (anamnesis.Completion, error) {
+func (m Model) Complete(ctx context.Context, system, text string) (consult.Completion, error) {
 	if err := ctx.Err(); err != nil {
-		return anamnesis.Completion{}, err
+		return consult.Completion{}, err
 	}
 	tokens := m.Count(system) + m.Count(text)
 	answer, err := Solve(text)
 	if err != nil {
-		return anamnesis.Completion{}, err
+		return consult.Completion{}, err
 	}
 	sum := sha256.Sum256([]byte(text))
 	if drawn := float64(binary.LittleEndian.Uint32(sum[:4])) / math.MaxUint32; drawn >= m.Share(tokens) {
 		answer = "I do not find it in the text."
 	}
-	return anamnesis.Completion{Text: "ANSWER: " + answer, Usage: op.Usage{Prompt: tokens, Completion: 8}}, nil
+	return consult.Completion{Text: "ANSWER: " + answer, Usage: op.Usage{Prompt: tokens, Completion: 8}}, nil
 }
 
 var (
