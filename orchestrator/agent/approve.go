@@ -17,8 +17,8 @@ import (
 // trustKind is the kind of an approval of a project's agent.
 const trustKind = "agent"
 
-// approval names what the project brought as a user approves it: every file
-// the spec is made of, by its content.
+// approval describes what the project brought, as a user approves it: every file of the spec,
+// by its content.
 func (l *Loaded) approval() consent.Approval {
 	h := sha256.New()
 	for _, f := range l.brought {
@@ -27,7 +27,7 @@ func (l *Loaded) approval() consent.Approval {
 	return consent.Approval{Kind: trustKind, Name: l.brought[0].path, Dir: l.project, Hash: hex.EncodeToString(h.Sum(nil))}
 }
 
-// Text shows the files that the project brought for the spec; empty: none.
+// Text shows the files of the spec that the project brought; empty: none.
 func (l *Loaded) Text() string {
 	var sb strings.Builder
 	for _, f := range l.brought {
@@ -36,9 +36,8 @@ func (l *Loaded) Text() string {
 	return sb.String()
 }
 
-// Allow reports whether the spec may be used: nothing of it came with the
-// project, or a user approved all of that as it is now, or says yes; see
-// guard.Trust.Allow.
+// Allow reports whether the spec may be used: none of it came with the project, or a user
+// approved all of that with its present content, or says yes; see consent.Trust.Allow.
 func (l *Loaded) Allow(ctx context.Context, trust *consent.Trust, ask func(ctx context.Context, question string) bool) (bool, error) {
 	if len(l.brought) == 0 {
 		return true, nil
@@ -48,7 +47,7 @@ func (l *Loaded) Allow(ctx context.Context, trust *consent.Trust, ask func(ctx c
 	})
 }
 
-// Approve records that a user approved what the project brought as it is.
+// Approve records that a user approved the present content of what the project brought.
 func (l *Loaded) Approve(trust *consent.Trust) error {
 	if len(l.brought) == 0 {
 		return nil

@@ -67,13 +67,13 @@ func keys() []string {
 		keyGuarded, keyRules, keyApproval, keySandbox, keyReadOnly}
 }
 
-// reference names another file or spec, at its line.
+// reference is a mention of another file or spec, with its line.
 type reference struct {
 	text, description string
 	line              int
 }
 
-// layer is one file of a chain: what it says itself.
+// layer is one file of a chain, without what it extends.
 type layer struct {
 	spec      Spec
 	line      map[string]int // of the keys that are in the file
@@ -84,7 +84,7 @@ type layer struct {
 
 func (l *layer) has(key string) bool { return l.line[key] > 0 }
 
-// decoder reads one file. tools are the names that exist; nil: not checked.
+// decoder reads one file. tools are the known tools; nil: names are not checked.
 type decoder struct {
 	file  string
 	tools []string
@@ -351,8 +351,8 @@ func (d decoder) rules(s *Spec, n *yaml.Node) error {
 	return nil
 }
 
-// checkTool refuses a tool that does not exist, and a pattern that fits none.
-// What MCP servers bring is not known before they run.
+// checkTool rejects a tool that does not exist, and a pattern that matches none. The tools of
+// MCP servers are unknown before the servers run.
 func (d decoder) checkTool(name string) error {
 	if _, err := path.Match(name, ""); err != nil {
 		return fmt.Errorf("%q is no pattern: %w", name, err)
@@ -366,8 +366,8 @@ func (d decoder) checkTool(name string) error {
 	return fmt.Errorf("unknown tool %q; there are %s, and %s… of MCP servers", name, strings.Join(d.tools, ", "), tool.MCPPrefix)
 }
 
-// ParseGuarded reads what needs an investigation first: a tool's name, or
-// Bash:COMMAND, in which * is any text.
+// ParseGuarded reads which calls need an investigation first: a tool's name, or Bash:COMMAND,
+// in which * matches any text.
 func ParseGuarded(text string) (op.CallPattern, error) {
 	name, command, _ := strings.Cut(text, ":")
 	if name == "" || strings.ContainsAny(name, " \t") || command != "" && name != "Bash" {

@@ -27,12 +27,12 @@ const suffix = ".yaml"
 // ErrUnknown: there is no agent of that name.
 var ErrUnknown = errors.New("no such agent")
 
-// Scope says who brought a file.
+// Scope is where a file comes from.
 type Scope string
 
 // The scopes, from the nearest to the farthest.
 const (
-	ScopeProject  Scope = "project"  // stands in the project's directory
+	ScopeProject  Scope = "project"  // in the project's directory
 	ScopeUser     Scope = "user"     // any other file
 	ScopeEmbedded Scope = "embedded" // came with the program
 )
@@ -40,7 +40,7 @@ const (
 // embeddedPrefix begins the names of files that came with the program.
 const embeddedPrefix = "embedded:"
 
-// place is where a file stands: path is absolute, or relative to agents/.
+// place is a file's location: path is absolute, or relative to agents/.
 type place struct {
 	scope Scope
 	path  string
@@ -53,10 +53,10 @@ func (p place) String() string {
 	return p.path
 }
 
-// name is what the file's name calls an agent.
+// name returns the agent's name that the file's name implies.
 func (p place) name() string { return strings.TrimSuffix(filepath.Base(p.path), suffix) }
 
-// find returns the place of what a user named.
+// find returns the place of an agent that a user named.
 func (l *Loader) find(ref string) (place, error) {
 	if at, ok := ownFile(ref); ok {
 		return at, nil
@@ -84,7 +84,7 @@ func ownFile(ref string) (place, bool) {
 	return place{ScopeEmbedded, file}, ok
 }
 
-// isPath reports whether a reference is a file's and no agent's name.
+// isPath reports whether a reference names a file rather than an agent.
 func isPath(ref string) bool {
 	return strings.HasPrefix(ref, embeddedPrefix) || strings.ContainsRune(ref, '/') || strings.HasSuffix(ref, suffix)
 }
@@ -98,13 +98,13 @@ func (l *Loader) placeOf(abs string) place {
 	return place{ScopeUser, abs}
 }
 
-// scopes lists the places in which a name is looked for, from one on.
+// scopes lists where a name is looked for, beginning with one scope.
 func scopes(from Scope) []Scope {
 	all := []Scope{ScopeProject, ScopeUser, ScopeEmbedded}
 	return all[slices.Index(all, from):]
 }
 
-// folder is where a scope keeps its specs; empty: nowhere.
+// folder returns where a scope keeps its specs; empty: nowhere.
 func (l *Loader) folder(s Scope) string {
 	switch {
 	case s == ScopeProject && l.opts.Project != "":
@@ -148,14 +148,14 @@ type Entry struct {
 	From  string // its file, or embedded:NAME.yaml
 }
 
-// Find says which spec a name or a file means, without reading it.
+// Find resolves a name or a file to a spec without reading it.
 func (l *Loader) Find(ref string) (Entry, error) {
 	at, err := l.find(ref)
 	return Entry{at.name(), at.scope, at.String()}, err
 }
 
-// List returns the agents that can be named, sorted; of several of one name the
-// one that counts.
+// List returns the agents that can be named, sorted. Of several with one name it has the
+// nearest.
 func (l *Loader) List() ([]Entry, error) {
 	var out []Entry
 	seen := make(map[string]bool)

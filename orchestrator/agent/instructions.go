@@ -31,26 +31,24 @@ const (
 	maxFittings        = 16 // tries at making them fit
 )
 
-// instructionNames are the files that may hold a directory's instructions: the
-// first that is there counts.
+// instructionNames are the files that may hold a directory's instructions; the first that
+// exists is used.
 func instructionNames() []string { return []string{"AGENTS.md", "CLAUDE.md"} }
 
-// Instructions are what a repository tells agents.
+// Instructions are a repository's instructions for agents.
 type Instructions struct {
-	// Text is what the model is shown, with the files' paths; empty where there
-	// is nothing.
+	// Text is what the model is shown, with the files' paths; empty if there are none.
 	Text string
-	// Files are what was found, from the repository's root down to the directory.
+	// Files are the files found, from the repository's root down to the directory.
 	Files []op.SourceFile
 	// Faults are one line for each file that could not be read.
 	Faults []string
 }
 
-// ReadInstructions gathers AGENTS.md, or CLAUDE.md where there is none, of a
-// directory and those above it up to the repository's root. They are given from
-// the root down; the nearest get room first. The text is at most
-// MaxInstructionBytes, and at most maxTokens as count says, where count is not
-// nil. What is left out is said in the text.
+// ReadInstructions collects AGENTS.md, or else CLAUDE.md, of a directory and those above it up
+// to the repository's root. The text lists them from the root down; the nearest get room
+// first. The text is at most MaxInstructionBytes, and, if count is not nil, at most maxTokens
+// as count says. It names what it omits.
 func ReadInstructions(dir string, maxTokens int, count func(string) int) Instructions {
 	var out Instructions
 	var texts []string
@@ -79,8 +77,8 @@ func ReadInstructions(dir string, maxTokens int, count func(string) int) Instruc
 	return out
 }
 
-// dirsDown lists a directory and those above it, the repository's root first.
-// Without a repository it is the directory alone.
+// dirsDown lists a directory and its parents, the repository's root first. Without a
+// repository it is the directory alone.
 func dirsDown(dir string) []string {
 	var dirs []string
 	for d := dir; len(dirs) < maxInstructionDirs; d = filepath.Dir(d) {
@@ -96,8 +94,8 @@ func dirsDown(dir string) []string {
 	return []string{dir}
 }
 
-// readInstructions reads one directory's file; a link that leads out of the
-// directory is not followed. No path: there is none.
+// readInstructions reads one directory's file. It follows no link out of the directory. An
+// empty path means that there is no file.
 func readInstructions(dir string) (text string, file op.SourceFile, fault string) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -118,14 +116,14 @@ func readInstructions(dir string) (text string, file op.SourceFile, fault string
 			return "", file, fmt.Sprintf("%s: %s", path, readFault(err))
 		}
 		sum := sha256.Sum256(data)
-		text = handout.Strip(strings.ToValidUTF8(string(data), "\uFFFD")) // its cards are recalled
+		text = handout.Strip(strings.ToValidUTF8(string(data), "\uFFFD")) // its cards are recalled separately
 		text = strings.TrimSpace(text)
 		return text, op.SourceFile{Path: path, Hash: hex.EncodeToString(sum[:]), Bytes: len(data)}, ""
 	}
 	return "", file, ""
 }
 
-// renderInstructions shows files within a number of bytes of theirs.
+// renderInstructions shows files within limit bytes.
 func renderInstructions(files []op.SourceFile, texts []string, limit int) string {
 	parts := make([]string, len(files))
 	for i := len(files) - 1; i >= 0; i-- { // the nearest first
@@ -161,8 +159,8 @@ const (
 	maxListedLen = 120 // bytes of a name
 )
 
-// Listing shows what is in a directory, one name a line, directories with a
-// slash. Names are shown in a way that cannot be taken for anything else.
+// Listing lists a directory, one name a line, directories with a slash. Names are quoted so
+// that none can pass for other text.
 func Listing(dir string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -16,14 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options say where specs are looked for.
+// Options set where specs are looked for.
 type Options struct {
-	// Project is the directory an agent works in, absolute and without links;
-	// empty: there is none.
+	// Project is the directory an agent works in, absolute and without links; empty: none.
 	Project string
 	// User is the folder of the user's own specs; it need not exist.
 	User string
-	// Tools are the names of the tools there are; nil: names are not checked.
+	// Tools are the names of the known tools; nil: names are not checked.
 	Tools []string
 }
 
@@ -39,7 +38,7 @@ func NewLoader(o *Options) *Loader {
 	return l
 }
 
-// Loaded is a spec with where it comes from.
+// Loaded is a spec and its origin.
 type Loaded struct {
 	Spec  Spec
 	Scope Scope
@@ -48,22 +47,21 @@ type Loaded struct {
 	brought []broughtFile // what of it the project brings, in the order it was read
 }
 
-// broughtFile is a file of a project that a spec is made of.
+// broughtFile is a file of a spec that the project brought.
 type broughtFile struct {
 	path string // relative to the project
 	data []byte
 }
 
-// loading is one call of Load: the files it read.
+// loading is the state of one call of Load: the files it read.
 type loading struct {
 	*Loader
 	out *Loaded
 }
 
-// Load resolves the spec of a name, or of a file where ref holds a slash or
-// ends in .yaml; embedded:NAME is the program's own of a name that another
-// has taken. Errors are ErrUnknown, *Error for a fault in a file, or those
-// of reading.
+// Load resolves the spec of a name, or of a file if ref has a slash or ends in .yaml.
+// embedded:NAME is the program's own, even if another has the same name. Errors are
+// ErrUnknown, *Error for a fault in a file, or those of reading.
 func (l *Loader) Load(ref string) (*Loaded, error) {
 	at, err := l.find(ref)
 	if err != nil {
@@ -82,8 +80,8 @@ func (l *Loader) load(at place) (*Loaded, error) {
 	return in.out, nil
 }
 
-// refer finds what a file refers to. Its own name means the next agent of that
-// name, so that a spec can extend the one it takes the place of.
+// refer resolves what a file refers to. Its own name means the next agent of that name, so
+// that a spec can extend the one it replaces.
 func (in loading) refer(from place, ref string) (place, error) {
 	if isPath(ref) {
 		return in.beside(from, ref)
@@ -95,8 +93,8 @@ func (in loading) refer(from place, ref string) (place, error) {
 	return in.named(ref, scope)
 }
 
-// beside returns the place of a path that a file names, relative to it. The
-// program's own files are for everyone.
+// beside returns the place of a path that a file names, relative to it. Every file may name
+// the embedded ones.
 func (in loading) beside(from place, ref string) (place, error) {
 	if at, ok := ownFile(ref); ok {
 		return at, nil
@@ -114,7 +112,7 @@ func (in loading) beside(from place, ref string) (place, error) {
 	return place{}, fmt.Errorf("%s lies outside the project: a project's agent may name its own files only", ref)
 }
 
-// read returns a file's bytes, and keeps them where the project brought it.
+// read returns a file's bytes, and remembers a file that the project brought.
 func (in loading) read(at place, most int64) ([]byte, error) {
 	switch at.scope {
 	case ScopeEmbedded:
@@ -163,7 +161,7 @@ func readRegular(f *os.File, most int64) ([]byte, error) {
 	return data, err
 }
 
-// resolve reads a spec with what it extends, its prompt and its subagents.
+// resolve reads a spec, what it extends, its prompt and its subagents.
 func (in loading) resolve(at place, subagents bool) (Spec, error) {
 	chain, err := in.chain(at)
 	if err != nil {
@@ -188,7 +186,7 @@ func (in loading) resolve(at place, subagents bool) (Spec, error) {
 	return spec, hash(&spec)
 }
 
-// link is a layer with where it stands.
+// link is a layer and its place.
 type link struct {
 	*layer
 	at place
@@ -233,7 +231,7 @@ func (in loading) chain(at place) ([]link, error) {
 	}
 }
 
-// readFault says why a file could not be read, without its path.
+// readFault returns why a file could not be read, without its path.
 func readFault(err error) string {
 	var path *fs.PathError
 	if errors.Is(err, fs.ErrNotExist) {

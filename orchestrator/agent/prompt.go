@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Vars are what the program itself fills into prompts.
+// Vars are the values that the program fills into prompts.
 type Vars struct {
 	Now time.Time // ${DATE}: its day
 	Dir string    // ${WORK_DIR}
@@ -20,7 +20,7 @@ type Vars struct {
 	Instructions string
 }
 
-// builtinArgs are the names that Vars fill in.
+// builtinArgs are the names of Vars' values.
 func builtinArgs() []string { return []string{"DATE", "WORK_DIR", "WORK_DIR_LS", "AGENTS_MD"} }
 
 // placeholder is ${NAME}; $${NAME} stands for the text ${NAME}.

@@ -17,11 +17,11 @@ import (
 // Spec is a resolved spec, as a task records it.
 type Spec = op.Agent
 
-// Default is the name of the agent that runs when none is named.
+// Default is the agent that runs if none is named.
 const Default = "default"
 
-// Offers reports whether an agent is offered a tool of some name; looks says
-// that the tool changes nothing here.
+// Offers reports whether an agent is offered the tool of a name; looks reports that the tool
+// changes nothing here.
 func Offers(s *Spec, name string, looks bool) bool {
 	fits := func(pattern string) bool { return matches(pattern, name) }
 	switch {
@@ -31,14 +31,14 @@ func Offers(s *Spec, name string, looks bool) bool {
 	return len(s.Tools) == 0 || slices.ContainsFunc(s.Tools, fits)
 }
 
-// matches compares a tool's name with a name or a pattern.
+// matches reports whether a tool's name fits a name or a pattern.
 func matches(pattern, name string) bool {
 	ok, err := path.Match(pattern, name)
 	return err == nil && ok
 }
 
-// over puts what a file says over what it extends. A list takes the place of
-// the inherited one; arguments and rules are joined.
+// over applies a file's layer to what it extends. A list replaces the inherited one; arguments
+// and rules are joined.
 func (l *layer) over(base Spec) Spec {
 	out, own := base, l.spec
 	for key, set := range map[string]func(){
@@ -68,7 +68,7 @@ func (l *layer) over(base Spec) Spec {
 	return out
 }
 
-// hash fills in the hash of everything a spec says, its subagents' included.
+// hash fills in the hash of the whole spec, including its subagents'.
 func hash(s *Spec) error {
 	bare := *s
 	bare.From, bare.Hash, bare.Subagents = "", "", slices.Clone(s.Subagents)

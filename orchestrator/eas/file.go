@@ -1,6 +1,6 @@
-// Package eas keeps what a home knows of effective attention spans beside the
-// table: results of probes, published figures, and the proposals and decisions
-// about changes of the table.
+// Package eas stores a home's evidence about effective attention spans beside the table:
+// results of probes, published figures, and the proposals and decisions about changes of the
+// table.
 package eas
 
 import (
@@ -16,14 +16,14 @@ import (
 	"anamnesis/orchestrator/session"
 )
 
-// PutRow writes one row into an overlay, under a lock and atomically. A shared file
-// is readable for everybody.
+// PutRow writes one row into an overlay, under a lock and atomically. A shared file is
+// readable by all users.
 func PutRow(path string, r attention.Row, shared bool) error {
 	dirMode, fileMode := fs.FileMode(0o700), fs.FileMode(0o600)
 	if shared {
 		dirMode, fileMode = 0o755, 0o644
 	}
-	// A link keeps its place: what it points to is written.
+	// A link stays: its target is written.
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
@@ -37,9 +37,9 @@ func PutRow(path string, r attention.Row, shared bool) error {
 	})
 }
 
-// editFile replaces a file with what edit returns; edit reads the file itself. The
-// folder is locked meanwhile. A reader sees the old file or the new one, also after
-// a crash. Missing folders are made; an existing file keeps its mode.
+// editFile replaces a file with the result of edit, which reads the file itself. The folder is
+// locked meanwhile. A reader sees the old file or the new one, even after a crash. Missing
+// folders are made; an existing file keeps its mode.
 func editFile(path string, dirMode, fileMode fs.FileMode, edit func() ([]byte, error)) (err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, dirMode); err != nil {
@@ -49,7 +49,7 @@ func editFile(path string, dirMode, fileMode fs.FileMode, edit func() ([]byte, e
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	defer folder.Close() // and with it the lock
+	defer folder.Close() // releases the lock
 	for {
 		if err = unix.Flock(int(folder.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
 			break

@@ -27,7 +27,7 @@ func probesDir(h taskdir.Home) string { return filepath.Join(h.State, "probes") 
 
 var notInFileName = regexp.MustCompile(`[^a-z0-9._-]+`)
 
-// ProbeRecord is the file in which the outcomes of a model's run are recorded.
+// ProbeRecord returns the file of a model's recorded outcomes.
 func ProbeRecord(h taskdir.Home, model string, seed uint64) string {
 	return filepath.Join(probesDir(h), probeName(model, seed)+".jsonl")
 }
@@ -43,7 +43,7 @@ func Families(names []string) (out []probe.Family, err error) {
 	return out, nil
 }
 
-// CheckProbe refuses numbers that no probe can have.
+// CheckProbe rejects numbers that no probe can have.
 func CheckProbe(o probe.Options) error {
 	for _, n := range []struct {
 		flag         string
@@ -59,9 +59,9 @@ func CheckProbe(o probe.Options) error {
 	return nil
 }
 
-// OpenProbe prepares the measuring of a model: the counting of its tokens, and the record of
-// outcomes, whose path it returns: file, or one in the state home. fresh removes an earlier
-// record. The caller closes o.Record.
+// OpenProbe prepares a probe of a model: the token counter, and the record of outcomes, whose
+// path it returns: file, or one in the state home. fresh removes an earlier record. The caller
+// closes o.Record.
 func OpenProbe(h taskdir.Home, model string, span attention.Span, o *probe.Options, file string, fresh bool) (path string, err error) {
 	if o.Window == 0 {
 		return "", session.Usagef("eas probe: the table does not know the window of %s: add --window", span.Model)
@@ -84,14 +84,14 @@ func OpenProbe(h taskdir.Home, model string, span attention.Span, o *probe.Optio
 	return path, err
 }
 
-// probeName is the file name, without its ending, of a model's run.
+// probeName returns the file name, without its ending, of a model's run.
 func probeName(model string, seed uint64) string {
 	sum := sha256.Sum256([]byte(model))
 	plain := strings.Trim(notInFileName.ReplaceAllString(strings.ToLower(filepath.Base(model)), "_"), "._")
 	return fmt.Sprintf("%.40s-%x-%d", plain, sum[:4], seed)
 }
 
-// ProbeReport is what a probe measured, and what its result file holds.
+// ProbeReport is the content of a probe's result file.
 type ProbeReport struct {
 	Result   probe.Result   `json:"result"`
 	Row      *attention.Row `json:"row"`      // nil: the run is not done
@@ -101,7 +101,7 @@ type ProbeReport struct {
 	Written  string         `json:"written,omitempty"` // the overlay
 }
 
-// saveResult keeps a finished result, the newest of a model and seed.
+// saveResult stores a finished result, the newest of a model and seed.
 func saveResult(h taskdir.Home, rep ProbeReport) error {
 	path := filepath.Join(probesDir(h), probeName(rep.Result.Model, rep.Result.Seed)+".result.json")
 	return editFile(path, 0o700, 0o600, func() ([]byte, error) { return json.MarshalIndent(rep, "", "  ") })

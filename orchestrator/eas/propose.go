@@ -19,9 +19,9 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// Propose returns the proposals that are not decided, how many there are in all, and notes
-// for the user. names are models for which published figures are searched first. reader reads
-// those and words the proposals; if nil, neither is done.
+// Propose returns the open proposals, how many there are in all, and notes for the user. names
+// are models for which it first searches published figures. reader reads those and words the
+// proposals; if nil, neither happens.
 func Propose(ctx context.Context, svc *session.Service, builtin []byte, evidence string, names []string, reader func() (model.Model, error)) (open []proposal.Proposal, all int, notes []string, err error) {
 	if len(names) > 0 {
 		if reader == nil {
@@ -50,9 +50,9 @@ func Propose(ctx context.Context, svc *session.Service, builtin []byte, evidence
 	return open, len(found), notes, nil
 }
 
-// Gather makes the proposals that the evidence of a home speaks for: probes, tasks,
-// the built-in table, published figures, and the table in the file evidence, which
-// may be empty. What cannot be read is left out; the notes name it.
+// Gather returns the proposals that the evidence of a home supports: probes, tasks, the
+// built-in table, published figures, and the table in the file evidence, which may be empty.
+// The notes name what it could not read.
 func Gather(ctx context.Context, svc *session.Service, builtin []byte, evidence string) (found []proposal.Proposal, notes []string, err error) {
 	h := svc.Home
 	table, err := session.LoadEAS(builtin, h.EASOverlay(), session.EASProjectFile("."))
@@ -145,8 +145,8 @@ func readHistory(ctx context.Context, h taskdir.Home) (*proposal.History, []stri
 	return hist, notes, nil
 }
 
-// Word lets a model word and order the proposals. A model that fails changes
-// nothing; the notes report it.
+// Word lets a model word and order the proposals. If the model fails, nothing changes; the
+// notes report it.
 func Word(ctx context.Context, reader func() (model.Model, error), open []proposal.Proposal) ([]proposal.Proposal, []string, error) {
 	m, err := reader()
 	if err != nil {
@@ -174,8 +174,8 @@ func Decided(h taskdir.Home) (proposal.Decisions, error) {
 	return d, nil
 }
 
-// Decide carries one decision out. An accepted row is written first, so that a
-// remembered acceptance is in the table.
+// Decide executes one decision. It writes an accepted row first, so that a recorded acceptance
+// is in the table.
 func Decide(h taskdir.Home, p proposal.Proposal, decision string) error {
 	now := time.Now().UTC()
 	if decision == proposal.Accepted {
@@ -199,7 +199,7 @@ type Choice struct {
 	Decision string
 }
 
-// Choose finds the open proposals that are named by their ids. An unknown id is an error.
+// Choose returns the open proposals that ids name. An unknown id is an error.
 func Choose(open []proposal.Proposal, accept, reject []string) ([]Choice, error) {
 	var todo []Choice
 	for i, id := range slices.Concat(accept, reject) {

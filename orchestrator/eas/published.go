@@ -23,11 +23,10 @@ import (
 // Limits of a search.
 const (
 	maxSearched  = 8 // models at once
-	maxPagesRead = 3 // pages fetched about a model; of the others the engine's extract is read
+	maxPagesRead = 3 // pages fetched about a model; for the others the engine's extract is used
 )
 
-// publishedFile keeps what searches found, for the runs of `eas reflect` in which
-// it is decided.
+// publishedFile stores what searches found, until `eas reflect` decides on it.
 func publishedFile(h taskdir.Home) string { return filepath.Join(h.State, "eas-published.json") }
 
 func readPublished(h taskdir.Home) ([]proposal.Figure, error) {
@@ -54,9 +53,8 @@ func publishedProposals(h taskdir.Home, t *attention.Table) ([]proposal.Proposal
 	return found, notes, nil
 }
 
-// Search searches for what was published about models and keeps it. A search, a
-// page or an answer that fails leaves what was kept of its model; the notes report
-// it.
+// Search searches for published figures of models and stores them. If a search, a page or an
+// answer fails, the stored figures of its model stay; the notes report it.
 func Search(ctx context.Context, svc *session.Service, names []string, reader func() (model.Model, error)) ([]string, error) {
 	h := svc.Home
 	o, err := svc.Web()
@@ -123,7 +121,7 @@ func findPages(ctx context.Context, o *web.Options, name string) (pages []propos
 	return pages, notes, nil
 }
 
-// keepPublished puts what was found about a model in the place of what was kept.
+// keepPublished replaces the stored figures of a model.
 func keepPublished(h taskdir.Home, name string, found []proposal.Figure) error {
 	return editFile(publishedFile(h), 0o700, 0o600, func() ([]byte, error) {
 		kept, err := readPublished(h)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Report keeps a finished result for the proposals, and with accept writes its row into
+// Report stores a finished result for the proposals. With accept it also writes its row into
 // the user's overlay.
 func Report(h taskdir.Home, s attention.Span, record string, res probe.Result, accept bool) (ProbeReport, error) {
 	rep := ProbeReport{Result: res, At: time.Now().UTC(), Record: record}
@@ -33,7 +33,7 @@ func Report(h taskdir.Home, s attention.Span, record string, res probe.Result, a
 	return rep, nil
 }
 
-// Million is a number of tokens for people.
+// Million formats a number of tokens for users.
 func Million(n int) string {
 	if n < 1_000_000 {
 		return fmt.Sprint(n)
@@ -41,8 +41,8 @@ func Million(n int) string {
 	return fmt.Sprintf("%.1f million", float64(n)/1e6)
 }
 
-// Text is the report for people: what was asked as comments, and the row. reply is the
-// number of tokens that a reply could take.
+// Text formats the report for users: the questions as comments, and the row. reply is the
+// limit of a reply in tokens.
 func (rep ProbeReport) Text(reply int) string {
 	w, res := new(strings.Builder), rep.Result
 	for _, b := range res.Bases {
@@ -121,7 +121,7 @@ func EncodingNote(model, encoding string) string {
 	return encoding + ", an estimate: the model's own tokenizer is not public or not built in"
 }
 
-// CostText says what a run can cost. name is the model's, as it is shown.
+// CostText describes the possible cost of a run. name is the model's display name.
 func CostText(name, lookup, encoding string, o probe.Options) string {
 	c, lengths := o.Cost(), o.Lengths()
 	calls, most := c.Calls, c.Tokens

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// NewRow is what a user says of a model. Window and Encoding come from the table where
-// they are not given.
+// NewRow is a row that a user enters. If empty, Window and Encoding come from the table.
 type NewRow struct {
 	Model                  string
 	EAS                    int
@@ -62,7 +61,7 @@ func (n NewRow) Row(t *attention.Table) (attention.Row, error) {
 	return r, nil
 }
 
-// ChangeText says in a few words how a row's number differs from the built-in.
+// ChangeText describes in a few words how a row's number differs from the built-in.
 func ChangeText(c attention.Change) string {
 	var text string
 	switch {

@@ -20,8 +20,8 @@ import (
 // Question is a call that waits for the user's approval.
 type Question struct {
 	op.Call
-	Why  string // a guard.Decision's By: the mode or the rule that asks
-	Note string // what became of an earlier answer
+	Why  string // the mode or the rule that asks, as in Decision.By
+	Note string // about an earlier answer
 	// Like are rules that would allow this call and others like it; see Answer.Like.
 	Like []approval.Rule
 }
@@ -32,20 +32,20 @@ type Answer struct {
 	ForTask  bool   // and everything else in this task, too
 	Same     bool   // and exactly this again in this task
 	Like     bool   // and what the question's Like allows in this task, unless a rule asks or refuses
-	Args     string // what the user put in place of the arguments; decided anew, whatever Allow says
-	Feedback string // a word to the model; it survives any jump
+	Args     string // the arguments as the user edited them; then decided anew, regardless of Allow
+	Feedback string // words to the model; they survive jumps
 }
 
-// verdict is what became of a call before it runs.
+// verdict is the decision on a call before it runs.
 type verdict struct {
 	Run    bool
-	Why    string // of a refusal: what the model is shown
-	Args   string // the user's, in place of the call's; everything is decided anew with them
+	Why    string // of a refusal: shown to the model
+	Args   string // as edited by the user; everything is decided anew with them
 	Record []op.Body
 }
 
-// Approve lets a call run or not, and returns what there is to record of it. The
-// user's word with a refusal is recorded as theirs and survives any jump.
+// Approve decides whether a call may run, and returns the operations to record. The user's
+// words with a refusal are recorded as theirs and survive jumps.
 func (g *Gate) Approve(ctx context.Context, c op.Call, spec tool.Spec, args json.RawMessage, box *guard.Sandbox) (v verdict) {
 	refuse := func(why string, d *op.ApprovalDecided) verdict {
 		d.Call, d.Decision = c.ID, "refuse"
@@ -105,15 +105,15 @@ func (g *Gate) Approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 	return v
 }
 
-// Mode is the approval mode as it is now, and what a parent decides above it: an
-// answer for the whole task changes both, while other calls of its reply run.
+// Mode returns the current approval mode, and the parent's decision function. An answer for
+// the whole task changes both, while other calls of its reply run.
 func (g *Gate) Mode() (approval.Mode, func(approval.Facts) approval.Decision) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.o.Mode, g.o.Above
 }
 
-// Rules are the standing answers that hold for the task in this process.
+// Rules returns the rules that apply to the task in this process.
 func (g *Gate) Rules() ([]approval.Rule, error) {
 	out := slices.Clone(g.o.Rules)
 	add := func(from string, allow, ask, deny []string) error {
@@ -141,7 +141,7 @@ func (g *Gate) Rules() ([]approval.Rule, error) {
 	return out, nil
 }
 
-// textArg is an argument that is a text; empty where a call has none.
+// textArg returns an argument that is a text, empty if there is none.
 func textArg(args json.RawMessage, name string) string {
 	var values map[string]json.RawMessage
 	var text string
@@ -151,8 +151,8 @@ func textArg(args json.RawMessage, name string) string {
 	return text
 }
 
-// approvedSame reports whether a user approved exactly this for the whole task,
-// with a call of this reply, perhaps.
+// approvedSame reports whether a user approved exactly this call for the whole task, possibly
+// with a call of this reply.
 func (g *Gate) approvedSame(print string) bool {
 	known := false
 	g.Journal.Look(func(_ journal.Public, queue []op.Op) {
@@ -164,8 +164,8 @@ func (g *Gate) approvedSame(print string) bool {
 	return known
 }
 
-// approvedLike reports whether rules that a user gave with an answer for the whole task
-// allow a call, with a call of this reply, perhaps.
+// approvedLike reports whether rules that a user gave for the whole task allow a call,
+// possibly with a call of this reply.
 func (g *Gate) approvedLike(f approval.Facts) bool {
 	var texts []string
 	g.Journal.Look(func(_ journal.Public, queue []op.Op) {
@@ -180,15 +180,15 @@ func (g *Gate) approvedLike(f approval.Facts) bool {
 	return err == nil && len(rules) > 0 && approval.Decide(approval.ModeDeny, f, rules).Verdict == approval.Allow
 }
 
-// asksFor reports whether a call sets an argument that is true or false.
+// asksFor reports whether a boolean argument of a call is true.
 func asksFor(args json.RawMessage, name string) bool {
 	var values map[string]json.RawMessage
 	return name != "" && json.Unmarshal(args, &values) == nil && string(values[name]) == "true"
 }
 
-// askApproval puts a call of a tool, or what it asks for beside, before the user.
-// What the user sees is what runs: where the print of the call is another after
-// the answer, a script has been exchanged meanwhile, and it does not run.
+// askApproval asks the user about a call of a tool, or about a further request of it. Exactly
+// what the user sees runs: if the call's print differs after the answer, a script was
+// exchanged meanwhile, and the call does not run.
 func (g *Gate) askApproval(ctx context.Context, tool string, q Question, print func(op.Call) string) verdict {
 	c := q.Call
 	refused := &op.ApprovalDecided{Call: c.ID, Decision: "refuse"}
@@ -235,8 +235,8 @@ func (g *Gate) askApproval(ctx context.Context, tool string, q Question, print f
 	return v
 }
 
-// answerFor asks until the answer is one: arguments that the user put in place of
-// a call's must be valid and others than the call's.
+// answerFor asks until the answer is usable: edited arguments must be valid and differ from
+// the call's.
 func (g *Gate) answerFor(ctx context.Context, tool string, q Question) Answer {
 	g.o.Asking.Lock()
 	defer g.o.Asking.Unlock()

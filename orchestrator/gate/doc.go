@@ -1,3 +1,3 @@
-// Package gate decides which calls of the agent run: standing rules and the user's
-// approval, research that has to come first, and calls that were made before.
+// Package gate decides which calls of the agent run: by rules and the user's approval, by
+// research that must come first, and by earlier calls.
 package gate

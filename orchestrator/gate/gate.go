@@ -14,17 +14,17 @@ import (
 // byRepeat is the decision that refuses a call which ran twice.
 const byRepeat = "guard:repeat"
 
-// Options say what decides on calls beside what the task's stream holds.
+// Options are what decides on calls beside the task's stream.
 type Options struct {
-	Tools   func() *tool.Registry                        // those that are offered now
+	Tools   func() *tool.Registry                        // the ones offered now
 	Approve func(ctx context.Context, q Question) Answer // if nil, calls that need approval are refused
 	Asking  *sync.Mutex                                  // held while the user is asked
-	Rules   []approval.Rule                              // standing answers beside the task's own
+	Rules   []approval.Rule                              // beside the task's own
 	Mode    approval.Mode
-	// Above is what the task that began this one would decide of a call; nil where
-	// none did, or a user allowed everything.
+	// Above is the decision on a call by the task that began this one; nil if there is none,
+	// or a user allowed everything.
 	Above func(approval.Facts) approval.Decision
-	// Polling lists calls that may be repeated in an unchanged world.
+	// Polling lists calls that may repeat in an unchanged world.
 	Polling []loop.Pattern
 	// RunUndone lets a call that a jump has undone run in the same state of the files.
 	RunUndone bool
@@ -32,9 +32,8 @@ type Options struct {
 	KnownModel func(name string) bool
 }
 
-// Gate decides which calls run: rules and the user's approval, research that has to
-// come first, and calls that were made before. Its methods may be called by calls that
-// run at once.
+// Gate decides which calls run: by rules and the user's approval, by research that must come
+// first, and by earlier calls. Concurrent calls may use its methods.
 type Gate struct {
 	*journal.Ledger
 	place *workspace.Place

@@ -12,24 +12,23 @@ import (
 	"strings"
 )
 
-// repeat is what is known of a call's earlier runs in the same world.
+// repeat describes a call's earlier runs in the same world.
 type repeat struct {
 	times int    // how often it was made before
 	Last  uint64 // the last one's result; 0: it is a call of the same reply
-	state string // how that ended
-	row   int    // how often it was made in a row before, in whatever worlds
+	state string // how that run ended
+	row   int    // how often it was made in a row before, in any world
 }
 
-// WeighCall says in which world a call would run and what it may change
-// beside it, and how often the same was done already. Nothing is counted for
-// calls that wait for something outside, and for those whose world is not
-// known, since an earlier call of the same reply may have changed it.
+// WeighCall returns in which world a call would run, what it may change beside the world, and
+// how often it ran before. It counts nothing for calls that wait for something outside, and
+// for calls in an unknown world, since an earlier call of the same reply may have changed it.
 func (g *Gate) WeighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 	call := loop.Call{Tool: c.Name, Args: c.Args}
 	if g.exempt(c, spec) {
 		return call, repeat{}
 	}
-	// An edit shows in the world id, or endStep notices that it does not.
+	// An edit changes the world id, or endStep notices that it does not.
 	call.Effects = !spec.ReadOnly && !spec.Edits && !shell.Local(notice.BashCommand(c.Name, c.Args), g.place.Dir)
 	r := repeat{row: g.inARow(c)}
 	for _, before := range g.State().Reply.Calls {
@@ -62,8 +61,8 @@ func (g *Gate) WeighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 	return call, r
 }
 
-// inARow is how often a call was made in a row before it. Of the calls before it
-// in its reply the state may not know yet.
+// inARow returns how often a call was made in a row before it. The state may lack earlier
+// calls of its reply.
 func (g *Gate) inARow(c op.Call) int {
 	s := g.State().Streak
 	for _, before := range g.State().Reply.Calls {
@@ -80,13 +79,12 @@ func (g *Gate) inARow(c op.Call) int {
 	return 0
 }
 
-// exempt reports whether a call is made again and again on purpose, or has a
-// guard of its own.
+// exempt reports whether a call may repeat on purpose, or has its own guard.
 func (g *Gate) exempt(c op.Call, spec tool.Spec) bool {
 	if spec.Rewinds || spec.Repeats {
 		return true
 	}
-	if spec.Delegates && textArg([]byte(c.Args), "resume") != "" { // it is not where it was
+	if spec.Delegates && textArg([]byte(c.Args), "resume") != "" { // a resumed subagent has progressed
 		return true
 	}
 	return slices.ContainsFunc(g.o.Polling, func(p loop.Pattern) bool { return p.Match(c.Name, c.Args) })
@@ -94,7 +92,7 @@ func (g *Gate) exempt(c op.Call, spec tool.Spec) bool {
 
 func (r repeat) blocked() bool { return r.times+1 >= loop.BlockAt || r.streak() }
 
-// streak reports whether it is for its number in a row that a call is blocked.
+// streak reports whether a call is blocked for its repetitions in a row.
 func (r repeat) streak() bool { return r.times+1 < loop.BlockAt && r.row+1 >= loop.StreakBlockAt }
 
 // where names the earlier result.
@@ -105,7 +103,7 @@ func (r repeat) where() string {
 	return fmt.Sprintf("and its result is op %d (%s)", r.Last, r.state)
 }
 
-// refusal tells the model why a call was not run, and what can be done.
+// refusal returns the result of a call that was not run: why, and the alternatives.
 func (r repeat) refusal(name string) string {
 	if r.streak() {
 		return fmt.Sprintf("Not run: this same %s call was made %d times in a row. It runs again after any other call: look at what it has changed, or change the arguments.", name, min(r.row, loop.StreakBlockAt-1))
@@ -117,7 +115,7 @@ func (r repeat) refusal(name string) string {
 	return text + " It runs again once the files have changed. Otherwise change the arguments, look at something else, or jump to another step; to wait for something outside, sleep first in the same command."
 }
 
-// Remind adds a line to the second result.
+// Remind adds a reminder to the second result.
 func (r repeat) Remind(text string) string {
 	switch {
 	case loop.RemindsStreak(r.row + 1):
@@ -128,8 +126,8 @@ func (r repeat) Remind(text string) string {
 	return strings.TrimRight(text, "\n") + fmt.Sprintf(notice.ReminderLead+" was made before in this state of the files, %s. A third time it is not run.", r.where())
 }
 
-// Held returns what is recorded of a call that does not run because it ran twice or a
-// jump has undone it; nil: it may run.
+// Held returns the record of a call that does not run because it ran twice or a jump has
+// undone it; nil: it may run.
 func (g *Gate) Held(c op.Call, call loop.Call, again repeat) []op.Body {
 	refused := func(by, text string, seq uint64) []op.Body {
 		return []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: by}, &op.ToolReturned{

@@ -15,18 +15,18 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// investigateTool is the tool that records research; where a task has no such
-// tool nothing is held back for want of it.
+// investigateTool is the tool that records research. Without it no call is held back for
+// missing research.
 const investigateTool = "investigate"
 
-// Limits of what is looked at for research.
+// Limits of searches for research.
 const (
 	maxLookedBack = 256 // operations before a result, for its call; and before now, for results to cite
 	maxCitable    = 5   // results named as such
 )
 
-// researched splits what a call is about into what was looked up, with the
-// records, and what was not.
+// researched splits the subjects of a call into researched ones, with the records, and the
+// others.
 func (g *Gate) researched(c op.Call) (done []string, records []uint64, missing []research.Subject) {
 	if g.State().Opened.NoResearch {
 		return nil, nil, nil
@@ -49,7 +49,7 @@ func (g *Gate) researched(c op.Call) (done []string, records []uint64, missing [
 	return done, records, missing
 }
 
-// researchNow is what was looked up so far, by the calls of this reply, too.
+// researchNow returns what was researched so far, including by the calls of this reply.
 func (g *Gate) researchNow() state.Research {
 	var r state.Research
 	g.Journal.Look(func(_ journal.Public, queue []op.Op) {
@@ -83,7 +83,7 @@ func (g *Gate) worldNames(text string) bool {
 	return err == nil && research.Names(root.FS(), text)
 }
 
-// researchRefusal tells the model what to look up, and how.
+// researchRefusal returns the result of a call that lacks research: what to research, and how.
 func (g *Gate) researchRefusal(name string, missing []research.Subject) string {
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "%s was not run: research first. This call is about something new to this task:", name)
@@ -101,11 +101,11 @@ func (g *Gate) researchRefusal(name string, missing []research.Subject) string {
 	return sb.String()
 }
 
-// citable names results of a range that can be cited, the last ones.
+// citable lists the last results of a range that can be cited.
 func (g *Gate) citable(r op.Range) []string {
 	ops, err := g.Ops(r)
 	if err != nil {
-		return nil // the list is a help and not a promise
+		return nil // the list is optional
 	}
 	var out []string
 	for i, o := range ops {
@@ -118,8 +118,8 @@ func (g *Gate) citable(r op.Range) []string {
 	return out[max(0, len(out)-maxCitable):]
 }
 
-// look returns the arguments of a call that succeeded and only looked, or says
-// why it did not. before are the operations before its result.
+// look returns the arguments of a call that succeeded and only read, or why it did not. before
+// are the operations before its result.
 func (g *Gate) look(b *op.ToolReturned, before []op.Op) (args, why string) {
 	spec, _ := g.o.Tools().Spec(b.Name)
 	switch {
@@ -146,7 +146,7 @@ func (g *Gate) look(b *op.ToolReturned, before []op.Op) (args, why string) {
 	return "", "may have done more than look"
 }
 
-// Cite implements tool.Evidence: it finds the first of some operations that is a look.
+// Cite implements tool.Evidence: it returns the first of some operations that can be evidence.
 func (g *Gate) Cite(cites []uint64) (uint64, error) {
 	last, _ := g.Journal.Log().Last()
 	var faults []string
@@ -178,8 +178,7 @@ func (g *Gate) Cite(cites []uint64) (uint64, error) {
 	return 0, fmt.Errorf("%s There is none yet: look first", text)
 }
 
-// CiteLine tells the model the numbers of a step's looks while something is to
-// be looked up.
+// CiteLine lists the operations of a step that can be cited while research is missing.
 func (g *Gate) CiteLine(id int) string {
 	st := g.State().Steps.At(id)
 	if len(g.State().Research.Wanted) == 0 || st.First == 0 {

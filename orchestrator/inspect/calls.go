@@ -9,9 +9,9 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// RecordedCalls reads the calls of a stream in dir, a task's folder, for
-// loop.Detect: what the model asked for, in its order, whether it ran or was
-// refused, wherever the task jumped meanwhile, and which of them jumped back.
+// RecordedCalls reads the calls of a stream in dir, a task's folder, for loop.Detect: in the
+// model's order, whether they ran or were refused, across jumps, and which of them jumped
+// back.
 func RecordedCalls(dir string) ([]loop.Recorded, error) {
 	r, err := opstream.OpenReader(dir, nil)
 	if err != nil {
@@ -46,7 +46,7 @@ func RecordedCalls(dir string) ([]loop.Recorded, error) {
 			c := &calls[i]
 			c.Result, c.Failed = notice.WithoutReminder(b), b.IsError || b.Exit != nil && *b.Exit != 0
 			if earlier, known := results[b.Repeats]; known && b.Refused {
-				c.World = calls[earlier].World // the guard found it to be the same
+				c.World = calls[earlier].World // as the guard found
 			}
 		}
 		return nil
@@ -54,16 +54,15 @@ func RecordedCalls(dir string) ([]loop.Recorded, error) {
 	return calls, err
 }
 
-// asked is the jump or D-Mail of the agent that waits in a recorded stream.
+// asked is the agent's pending jump or D-Mail in a recorded stream.
 type asked struct {
 	calls map[string]int // the model's calls by id, the last of each
-	call  int            // index of the call that asked for it; -1 where nothing waits
+	call  int            // index of the call that requested it; -1 if none is pending
 	seq   uint64
 }
 
-// back records an operation, and returns the jump back that it says was made, or
-// was held back by the loop guard, which looks at no other jumps. It is nil for
-// forward jumps and those of a user.
+// back applies an operation. It returns the jump back that the operation completed, or that
+// the loop guard held back. It is nil for forward jumps and those of a user.
 func (a *asked) back(o op.Op) *loop.Back {
 	switch b := o.Body.(type) {
 	case *op.JumpRequested:

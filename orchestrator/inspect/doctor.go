@@ -22,7 +22,7 @@ import (
 	"anamnesis/worldstate"
 )
 
-// Finding is one thing a task's examination found.
+// Finding is one result of a task's examination.
 type Finding struct {
 	Severity opstream.Severity `json:"severity"`
 	Where    string            `json:"where"` // a file, a commit, an operation
@@ -31,8 +31,8 @@ type Finding struct {
 
 func (f Finding) String() string { return fmt.Sprintf("%s: %s: %s", f.Severity, f.Where, f.Why) }
 
-// Diagnosis is what Examine found. A task without findings of severity corrupt
-// or torn is whole.
+// Diagnosis is the result of Examine. A task without findings of severity corrupt or torn is
+// whole.
 type Diagnosis struct {
 	Task     string    `json:"task"`
 	Ops      uint64    `json:"ops"`     // verified records
@@ -40,7 +40,7 @@ type Diagnosis struct {
 	Commits  int       `json:"commits"` // distinct ones named by operations
 	Findings []Finding `json:"findings"`
 	Omitted  int       `json:"omitted,omitempty"` // findings beyond MaxFindings
-	// NotExamined is why nothing else is known; who examines several says it here.
+	// NotExamined is why the task was not examined; callers that examine several set it.
 	NotExamined string `json:"not_examined,omitempty"`
 }
 
@@ -55,7 +55,7 @@ func (d *Diagnosis) Has(s opstream.Severity) bool {
 func (d *Diagnosis) add(s opstream.Severity, where, format string, args ...any) {
 	if len(d.Findings) == MaxFindings {
 		d.Omitted++
-		if s == opstream.SeverityCorrupt && !d.Has(s) { // the worst stays visible
+		if s == opstream.SeverityCorrupt && !d.Has(s) { // keep the worst visible
 			d.Findings[MaxFindings-1] = Finding{s, where, fmt.Sprintf(format, args...)}
 		}
 		return
@@ -63,7 +63,7 @@ func (d *Diagnosis) add(s opstream.Severity, where, format string, args ...any) 
 	d.Findings = append(d.Findings, Finding{s, where, fmt.Sprintf(format, args...)})
 }
 
-// examination is what Examine gathers on its way.
+// examination is the state of Examine.
 type examination struct {
 	Diagnosis
 	h      taskdir.Home
@@ -76,12 +76,11 @@ type examination struct {
 	marked bool // an operation holds a marker
 }
 
-// Examine verifies everything a task rests on: each line, its place in the
-// chain and its blob; that the operations fold; that the commits of the world
-// they name are there and intact; that the stream still holds the operation
-// each commit says it was made after, which shows an end that was lost; and the
-// vault. It changes nothing and works on a running task. The error says that
-// it could not look: ErrNoTask, or ctx's.
+// Examine verifies everything a task depends on: each line, its place in the chain and its
+// blob; that the operations fold; that the commits of the world they name exist and are
+// intact; that the stream holds the operation each commit says it was made after, which
+// detects a lost end; and the vault. It changes nothing and works on a running task. An error
+// means that it could not examine: ErrNoTask, or ctx's.
 func Examine(ctx context.Context, h taskdir.Home, id string) (Diagnosis, error) {
 	if err := taskdir.CheckTaskID(id); err != nil {
 		return Diagnosis{}, err
@@ -105,8 +104,8 @@ func Examine(ctx context.Context, h taskdir.Home, id string) (Diagnosis, error) 
 	}
 	defer r.Close()
 	x.readOpened(r)
-	// The world before the stream: what a running task does meanwhile is then
-	// in the stream, if anywhere.
+	// The world is opened before the stream: commits that a running task adds meanwhile are
+	// then in the stream.
 	world, commits, err := x.openWorld(ctx)
 	if err != nil {
 		return Diagnosis{}, err
@@ -130,7 +129,7 @@ func Examine(ctx context.Context, h taskdir.Home, id string) (Diagnosis, error) 
 func (x *examination) readOpened(r *opstream.Reader) {
 	rec, err := r.Get(1)
 	if err != nil {
-		return // the stream's own examination says why
+		return // the examination of the stream reports why
 	}
 	if o, err := taskdir.Decode(rec); err == nil {
 		x.opened, _ = o.Body.(*op.TaskOpened)
@@ -138,14 +137,14 @@ func (x *examination) readOpened(r *opstream.Reader) {
 	}
 }
 
-// openWorld opens the task's store for reading, and lists its commits. Without
-// a store there is no world; that is a finding when operations name commits.
+// openWorld opens the task's store for reading, and lists its commits. A missing store is a
+// finding if operations name commits.
 func (x *examination) openWorld(ctx context.Context) (*worldstate.World, []worldstate.Commit, error) {
 	if x.opened == nil {
 		return nil, nil, nil
 	}
 	if _, err := os.Stat(filepath.Join(x.opened.Store, "HEAD")); errors.Is(err, os.ErrNotExist) {
-		return nil, nil, nil // opening it would make one
+		return nil, nil, nil // opening it would create one
 	} else if err != nil {
 		return nil, nil, fmt.Errorf("examine %s: %w", x.id, err)
 	}
@@ -209,7 +208,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 	fold, foldedTo := x.checkpoint()
 	for rec, err := range r.Since(0) {
 		if err != nil {
-			break // Verify has said why
+			break // Verify reported why
 		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("examine %s: %w", x.id, ctx.Err())
@@ -245,31 +244,31 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 func (x *examination) checkpoint() (fold []byte, seq uint64) {
 	r, err := taskdir.OpenStream(x.h, x.id, &opstream.Options{Checkpoint: state.FoldVersion})
 	if err != nil {
-		return nil, 0 // the stream's own examination says why
+		return nil, 0 // the examination of the stream reports why
 	}
 	defer r.Close()
-	if err := r.CheckpointRefused(); errors.Is(err, opstream.ErrFoldVersion) { // any other is told by opstream.Verify
+	if err := r.CheckpointRefused(); errors.Is(err, opstream.ErrFoldVersion) { // opstream.Verify reports any other
 		x.add(opstream.SeverityNotice, x.h.Task(x.id), "%v; the next command on the task folds the whole stream", err)
 	}
 	fold, seq, _ = r.Folded()
 	return fold, seq
 }
 
-// Holds reports whether a written state is st.
+// Holds reports whether an encoded state equals st.
 func Holds(fold []byte, st *state.State) bool {
 	data, err := state.Marshal(st)
 	return err == nil && state.SameSnapshot(fold, data)
 }
 
-// storeOfLost returns a world's store with snapshots of a task whose stream says
-// nothing, not even where its world is; empty when there is none.
+// storeOfLost returns a world's store with snapshots of a task whose stream is unreadable,
+// including its directory; empty if there is none.
 func (x *examination) storeOfLost() string {
 	stores, err := x.h.Stores()
 	if err != nil {
 		return "" // then there is nothing to find
 	}
 	for _, store := range stores {
-		// One that cannot be read is another task's trouble.
+		// An unreadable store belongs to another task's examination.
 		if has, err := worldstate.HasTask(store, x.id); err == nil && has {
 			return store
 		}
@@ -277,7 +276,7 @@ func (x *examination) storeOfLost() string {
 	return ""
 }
 
-// names notes the commits an operation names.
+// names records the commits an operation names.
 func (x *examination) names(o op.Op) {
 	var ids []string
 	switch b := o.Body.(type) {
@@ -302,8 +301,8 @@ func (x *examination) names(o op.Op) {
 	}
 }
 
-// commits checks the commits that operations name. When the store is whole,
-// those its history lists are; any other is read by itself.
+// commits checks the commits that operations name. If the store is whole, its history covers
+// them; others are read one by one.
 func (x *examination) commits(ctx context.Context, w *worldstate.World, listed []worldstate.Commit) error {
 	x.Commits = len(x.named)
 	report, err := w.Verify(ctx)
@@ -341,8 +340,8 @@ func (x *examination) commits(ctx context.Context, w *worldstate.World, listed [
 // maxNamedBy is how many operations a finding about a commit lists.
 const maxNamedBy = 5
 
-// madeAfter reads which operation a commit was made after: its trailer
-// Anamnesis-Op. False for a commit of another task, or without the trailer.
+// madeAfter returns the operation a commit was made after, from its trailer Anamnesis-Op. It
+// returns false for a commit of another task, or without the trailer.
 func madeAfter(c worldstate.Commit, task string) (seq uint64, hash string, ok bool) {
 	for _, t := range c.Trailers {
 		switch t[0] {
@@ -359,9 +358,8 @@ func madeAfter(c worldstate.Commit, task string) (seq uint64, hash string, ok bo
 	return seq, hash, ok
 }
 
-// ours tells this task's commits from those of an earlier task of its name: they
-// were made since it began, or they stand on one the stream agrees with, for
-// clocks go back.
+// ours separates this task's commits from those of an earlier task of its name: they were made
+// since it began, or descend from one that the stream confirms, since clocks may go back.
 func (x *examination) ours(commits []worldstate.Commit) map[worldstate.ID]bool {
 	ours := map[worldstate.ID]bool{}
 	for _, c := range slices.Backward(commits) { // parents before their children
@@ -372,8 +370,8 @@ func (x *examination) ours(commits []worldstate.Commit) map[worldstate.ID]bool {
 	return ours
 }
 
-// ends compares the stream with what the commits say of it. A commit is made
-// after its operation is durable, so a stream that lacks it has lost it.
+// ends compares the stream with the commits. A commit is made after its operation is durable,
+// so a stream without that operation has lost it.
 func (x *examination) ends(commits []worldstate.Commit) {
 	if len(x.named) > 0 && x.opened != nil && commits == nil && !x.Has(opstream.SeverityCorrupt) {
 		x.add(opstream.SeverityCorrupt, x.opened.Store, "the world's store is gone or empty, and operations name %d of its commits", len(x.named))

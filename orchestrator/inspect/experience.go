@@ -6,8 +6,7 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// Experienced reads a task's operations for what the counters of its cards
-// need.
+// Experienced reads a task's operations for the counters of its cards.
 func Experienced(h taskdir.Home, id string) (*experience.Log, error) {
 	e := new(experience.Log)
 	err := taskdir.EachOp(h, id, func(o op.Op) error {

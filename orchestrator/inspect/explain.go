@@ -16,7 +16,7 @@ import (
 // maxExplained is how much of a message's text an explanation quotes, in bytes.
 const maxExplained = 100
 
-// Explanation says why a task's context looks as it does.
+// Explanation lists a task's context with the reasons.
 type Explanation struct {
 	Task     string             `json:"task"`
 	Step     int                `json:"step"`            // the last step that had ended
@@ -37,16 +37,16 @@ type ExplainedMessage struct {
 	Parts  []ExplainedPart `json:"parts"` // what it is made of; more than one where user messages merge
 }
 
-// ExplainedPart is a message, or a part of one, with where it comes from.
+// ExplainedPart is a message, or a part of one, with its origin.
 type ExplainedPart struct {
-	Op     uint64  `json:"op"`             // 0: of no operation, an outcome that nobody knows
+	Op     uint64  `json:"op"`             // 0: of no operation, an unknown outcome
 	Mark   uint64  `json:"mark,omitempty"` // the world.saved whose step mark ends it
 	Kind   op.Kind `json:"kind"`
 	Step   int     `json:"step"`
 	Tokens int     `json:"tokens"`
 	Text   string  `json:"text"` // its beginning, on one line
-	// Why says by which rule it stands here as it does; empty where it is simply
-	// what was said and done.
+	// Why is the rule by which it is in this form; empty if it is simply what was said and
+	// done.
 	Why string `json:"why,omitempty"`
 }
 
@@ -57,12 +57,12 @@ type ExplainedChange struct {
 	Rule  string     `json:"rule"`            // why
 	Out   []op.Range `json:"out,omitempty"`   // operations that left the context
 	Saved int        `json:"saved"`           // tokens that became free
-	In    bool       `json:"in"`              // what it put in their place still stands
+	In    bool       `json:"in"`              // its replacement is still in the context
 	After uint64     `json:"after,omitempty"` // the later operation that removed that
 }
 
-// Explain folds a task's stream and explains the context, as it stands now, or
-// with step at or above 0 as it stood when that step had ended.
+// Explain folds a task's stream and explains the present context, or, with step at or above 0,
+// the context at the end of that step.
 func Explain(h taskdir.Home, id string, step int) (Explanation, error) {
 	x := explainer{sources: make(map[uint64]source)}
 	err := taskdir.EachOp(h, id, func(o op.Op) error {
@@ -87,9 +87,8 @@ func Explain(h taskdir.Home, id string, step int) (Explanation, error) {
 	return x.explanation(), nil
 }
 
-// ExplainAt explains the context as it stood when op seq had been recorded, and
-// gives its messages in full, one for each of the explanation. A seq past the
-// end is an ErrNoOp.
+// ExplainAt explains the context as it was after op seq, and returns its messages in full, one
+// for each of the explanation. A seq past the end is an ErrNoOp.
 func ExplainAt(h taskdir.Home, id string, seq uint64) (Explanation, []model.Message, error) {
 	x := explainer{sources: make(map[uint64]source)}
 	err := taskdir.EachOp(h, id, func(o op.Op) error {
@@ -113,7 +112,7 @@ func ExplainAt(h taskdir.Home, id string, seq uint64) (Explanation, []model.Mess
 // errExplained ends a walk over the operations: the rest came later.
 var errExplained = errors.New("explained")
 
-// explainer gathers what an explanation needs beside the state.
+// explainer collects what an explanation needs beside the state.
 type explainer struct {
 	state   state.State
 	sources map[uint64]source // what may be in the context
@@ -122,12 +121,12 @@ type explainer struct {
 	onPath  []bool            // steps, when it is explained
 }
 
-// source is the kept part of an operation: not its texts, which may be large.
+// source is the kept part of an operation, without its possibly large texts.
 type source struct {
 	kind  op.Kind
 	bytes int    // of a result
 	rule  string // by which it is in the context
-	words string // the same of the user's words that it carries over
+	words string // the rule of the user's words that it carries over
 }
 
 func sourceOf(o op.Op) source {
@@ -181,9 +180,9 @@ func (x *explainer) add(o op.Op) error {
 		x.changes = append(x.changes, c)
 		x.replaced(o.Seq)
 	case *op.JumpDropped:
-		x.waiting = nil // nothing stands for these
+		x.waiting = nil // they replace nothing
 	case *op.JumpIntended, *op.MailDelivered:
-		if len(x.waiting) == 1 { // exactly: of the span, the user's words may stay
+		if len(x.waiting) == 1 { // exactly: the user's words of the span may stay
 			x.waiting[0].Saved = before - x.state.ContextTokens()
 		}
 		x.changes = append(x.changes, x.waiting...)
@@ -200,7 +199,7 @@ func (x *explainer) add(o op.Op) error {
 	return nil
 }
 
-// replaced notes which blocks and D-Mails op seq took out of the context.
+// replaced records which blocks and D-Mails op seq removed from the context.
 func (x *explainer) replaced(seq uint64) {
 	stands := make(map[uint64]bool)
 	for _, e := range x.state.Context().Entries {
@@ -284,7 +283,7 @@ func (x *explainer) part(e projection.Entry) ExplainedPart {
 	}
 }
 
-// why names the rule by which an entry stands as it does.
+// why returns the rule by which an entry is in its present form.
 func (x *explainer) why(e projection.Entry) string {
 	src := x.sources[e.Seq]
 	switch {

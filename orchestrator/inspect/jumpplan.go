@@ -16,37 +16,36 @@ import (
 	"anamnesis/worldstate"
 )
 
-// A JumpPlan is what a jump would do, were it made now.
+// JumpPlan is what a jump would do now.
 type JumpPlan struct {
 	From      int        `json:"from"`
 	To        int        `json:"to"`
 	Backward  bool       `json:"backward"`
 	Discarded []op.Range `json:"discarded"` // operations that would be left
 	Tokens    int        `json:"tokens"`    // of these
-	// EAS is the span of the task's model, which Raw is held against: the tokens of all
-	// discarded operations that would be in the context as they are, without a
-	// pass. Passes are those that would be made, one a span; none: Raw is let stand.
+	// EAS is the span of the task's model. It is compared with Raw, the tokens of all
+	// discarded operations that would be in the context without a pass. Passes are those that
+	// the jump would make, one a span; if none, Raw stays.
 	EAS     int                 `json:"eas"`
 	Raw     int                 `json:"raw_tokens"`
 	Passes  []state.PlannedPass `json:"passes"`
 	Running bool                `json:"running"` // it would wait for the present step's end
-	// UnderWay is a step that would end first, and would be left, too; what changed
-	// since the last one ended is its doing. 0: none.
+	// UnderWay is a step that would end first and be left, too; changes since the last step's
+	// end are its own. 0: none.
 	UnderWay int `json:"under_way,omitempty"`
-	// Damaged says which line of the stream is damaged and was replaced by what a
-	// snapshot's name says; empty: none.
+	// Damaged describes a damaged line of the stream that the name of a snapshot replaced;
+	// empty: none.
 	Damaged string `json:"damaged,omitempty"`
-	// DirGone: the world's directory is gone; the jump would make it again and
-	// write every file of the target.
+	// DirGone: the world's directory is gone; the jump would recreate it and write every file
+	// of the target.
 	DirGone bool            `json:"dir_gone,omitempty"`
 	World   worldstate.Plan `json:"world"`
 }
 
-// PlanJump says what a user's jump would do and does none of it. Of the request
-// it heeds To, Fold and Overwrite.
-// Errors: ErrNoTask, ErrNoStep, ErrNoDirectory, ErrNotJumped, ErrPending while a jump that was
-// begun is not finished, those of worldstate's Plan, and where the store lacks
-// anything of the target what the jump itself would say, a worldstate.ErrCorrupt.
+// PlanJump returns what a user's jump would do. It uses To, Fold and Overwrite of the request.
+// Errors: ErrNoTask, ErrNoStep, ErrNoDirectory, ErrNotJumped, ErrPending while an earlier jump
+// is not finished, those of worldstate's Plan, and a worldstate.ErrCorrupt if the store lacks
+// anything of the target.
 func PlanJump(ctx context.Context, h taskdir.Home, task string, j op.JumpRequested) (JumpPlan, error) {
 	to := j.To
 	st, err := taskdir.ReadState(h, task)
@@ -72,7 +71,7 @@ func PlanJump(ctx context.Context, h taskdir.Home, task string, j op.JumpRequest
 	if p.DirGone, err = workspace.DirGone(task, st.Opened.Dir); err != nil {
 		return JumpPlan{}, err
 	}
-	if _, err := os.Stat(filepath.Join(st.Opened.Store, "HEAD")); err != nil { // opening it would make one
+	if _, err := os.Stat(filepath.Join(st.Opened.Store, "HEAD")); err != nil { // opening it would create one
 		return JumpPlan{}, workspace.NotRestorable(to, fmt.Errorf("%w: %w", worldstate.ErrCorrupt, err))
 	}
 	w, err := worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: task, Home: h.User, Exclude: h.Roots(), StoreOnly: p.DirGone, FileLimitBytes: h.FileLimitBytes})
@@ -85,7 +84,7 @@ func PlanJump(ctx context.Context, h taskdir.Home, task string, j op.JumpRequest
 		return JumpPlan{}, err
 	}
 	p.Damaged = overcome
-	// As the jump will: a plan reads no file of the target.
+	// The jump also checks this: a plan reads no file of the target.
 	if err := w.Has(ctx, ends[1]); err != nil {
 		return JumpPlan{}, workspace.NotRestorable(to, err)
 	}
@@ -100,11 +99,11 @@ func PlanJump(ctx context.Context, h taskdir.Home, task string, j op.JumpRequest
 	return p, err
 }
 
-// planFiles plans what a jump would do to the files between two commits. With stepRuns, what
-// changed since the first is the doing of the step that runs.
+// planFiles plans what a jump would do to the files between two commits. With stepRuns,
+// changes since the first belong to the running step.
 func planFiles(ctx context.Context, h taskdir.Home, st *state.State, w *worldstate.World, j op.JumpRequested, ends []worldstate.ID, stepRuns bool) (worldstate.Plan, error) {
 	base := worldstate.ID(cmp.Or(st.Now.Commit, string(ends[0])))
-	// Without a snapshot of its own nothing in a step counts as the user's.
+	// Without a snapshot of its own, no change in a step counts as the user's.
 	o := worldstate.PlanOptions{Base: base, OverwriteEdits: j.Overwrite || base == "" || stepRuns}
 	var err error
 	if !j.Overwrite {
@@ -128,8 +127,8 @@ func planFiles(ctx context.Context, h taskdir.Home, st *state.State, w *worldsta
 	return plan, nil
 }
 
-// PlanRestore plans what RestoreWorld would do to the files of a task that is not
-// open. World is the task's, and the commit is what name resolves to there.
+// PlanRestore plans what RestoreWorld would do to the files of a task that is not open. world
+// is the task's, and the commit is what name resolves to there.
 func PlanRestore(ctx context.Context, h taskdir.Home, task string, world *worldstate.World, commit worldstate.ID, name string, o worldstate.PlanOptions) (worldstate.Plan, error) {
 	st, err := taskdir.ReadState(h, task)
 	if err != nil {
@@ -141,7 +140,7 @@ func PlanRestore(ctx context.Context, h taskdir.Home, task string, world *worlds
 	}
 	o.Base = worldstate.ID(cmp.Or(st.Now.Commit, string(here[0])))
 	if !o.OverwriteEdits {
-		commits, _, _ := workspace.Commits(h, task, st, world) // an unreadable step is not the one that is meant
+		commits, _, _ := workspace.Commits(h, task, st, world) // an unreadable step is not the one meant
 		step := workspace.StepWith(len(commits), strings.TrimPrefix(name, task+"@"), func(id int) bool { return commits[id] == commit })
 		if o.Edits, err = workspace.EditsIn(h, st, step); err != nil {
 			return worldstate.Plan{}, err

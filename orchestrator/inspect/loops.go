@@ -13,13 +13,13 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// argError is what is wrong with an argument. It is a loop.ErrRecording.
+// argError is the error of an argument. It is a loop.ErrRecording.
 type argError string
 
 func (e argError) Error() string        { return string(e) }
 func (e argError) Is(target error) bool { return target == loop.ErrRecording }
 
-// Loops is what the loop detector says of one run.
+// Loops is the loop detector's result for one run.
 type Loops struct {
 	File     string         `json:"file"`
 	Run      string         `json:"run"`
@@ -28,15 +28,15 @@ type Loops struct {
 	Seqs     []uint64       `json:"ops,omitempty"` // operations of the first finding's calls, of a task
 }
 
-// LoopReport is what the detector says of several runs.
+// LoopReport is the detector's result for several runs.
 type LoopReport struct {
 	Runs    []Loops  `json:"runs"`
 	NoCalls []string `json:"no_calls"` // arguments of which no call could be read; not among the runs
 	Flagged int      `json:"flagged"`
 }
 
-// FindLoops looks for loops in what each argument names: a task, a task's folder, or a
-// file of recorded runs.
+// FindLoops looks for loops in each argument: a task, a task's folder, or a file of recorded
+// runs.
 func FindLoops(h taskdir.Home, args []string) (LoopReport, error) {
 	report := LoopReport{Runs: []Loops{}, NoCalls: []string{}}
 	for _, arg := range args {
@@ -83,8 +83,8 @@ func readLoops(h taskdir.Home, arg string) ([]Loops, error) {
 	return []Loops{row}, nil
 }
 
-// streamHint says what to name in place of the folder of a task's stream, or of a file
-// in it; empty for any other folder. The folder may be named by ".".
+// streamHint returns what to name instead of the folder of a task's stream, or of a file in
+// it; empty for any other folder. The folder may be named by ".".
 func streamHint(dir string) string {
 	ops, err := filepath.Abs(dir)
 	if err != nil || filepath.Base(ops) != "ops" {

@@ -10,10 +10,10 @@ import (
 	"anamnesis/orchestrator/tool/search"
 )
 
-// Machine is what this machine has to hold commands in with, and what Grep uses of it.
+// Machine is what this machine offers to confine commands, and whether Grep uses ripgrep.
 type Machine struct {
 	Sandbox   string   `json:"sandbox"`
-	Missing   []string `json:"missing"`              // what it does not hold in, a sentence each
+	Missing   []string `json:"missing"`              // what it cannot confine, a sentence each
 	Ripgrep   string   `json:"ripgrep,omitempty"`    // the rg program that Grep uses
 	NoRipgrep string   `json:"no_ripgrep,omitempty"` // why it uses none
 }

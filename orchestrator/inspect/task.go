@@ -7,17 +7,17 @@ import (
 	"fmt"
 )
 
-// Task is a task as it stands.
+// Task describes a task's present state.
 type Task struct {
 	taskdir.Summary
 	Agent  string    `json:"agent,omitempty"`
 	Model  string    `json:"model"`
-	Step   int       `json:"step"` // that the files stand at
+	Step   int       `json:"step"` // the files are those of this step
 	Tokens op.Usage  `json:"tokens"`
 	Todos  []op.Todo `json:"todos,omitempty"`
 	Jobs   []Job     `json:"jobs,omitempty"` // background commands that have not ended
-	// Subagents are those the task began, the oldest first; Begun, of a subagent,
-	// is what began it.
+	// Subagents are those the task began, oldest first. Begun, of a subagent, is what began
+	// it.
 	Subagents []Subagent `json:"subagents,omitempty"`
 	Begun     *op.Parent `json:"begun,omitempty"`
 	Answer    string     `json:"answer,omitempty"`
@@ -27,7 +27,7 @@ type Task struct {
 type Job struct {
 	ID      string `json:"id"`
 	Command string `json:"command"`
-	Step    int    `json:"step"` // it was begun in
+	Step    int    `json:"step"` // in which it began
 }
 
 // Subagent is one subagent of a task.
@@ -35,13 +35,13 @@ type Subagent struct {
 	Task        string `json:"task"`
 	Agent       string `json:"agent"`
 	Description string `json:"description"`
-	Step        int    `json:"step"`  // it was begun in
+	Step        int    `json:"step"`  // in which it began
 	State       string `json:"state"` // working, or how its last turn ended
 	Dir         string `json:"dir,omitempty"`
-	Left        bool   `json:"left,omitempty"` // a jump left the step it was begun in
+	Left        bool   `json:"left,omitempty"` // a jump left the step in which it began
 }
 
-// Describe reads a task as it stands.
+// Describe reads a task's present state.
 func Describe(h taskdir.Home, id string) (Task, error) {
 	st, err := taskdir.ReadState(h, id)
 	if err != nil {
@@ -54,7 +54,7 @@ func Describe(h taskdir.Home, id string) (Task, error) {
 	for _, j := range st.Jobs {
 		v.Jobs = append(v.Jobs, Job{ID: j.Job, Command: j.Command, Step: j.Step})
 	}
-	if who := st.Opened.Agent; who != nil { // nil in tasks of before specs
+	if who := st.Opened.Agent; who != nil { // nil in tasks older than specs
 		v.Agent = who.Name
 	}
 	for _, c := range st.Subagents {

@@ -14,8 +14,8 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// earlierJobs reads what the stream says of the commands that earlier processes
-// began, the oldest first. They have ended: with their process at the latest.
+// earlierJobs reads the commands of earlier processes from the stream, oldest first. They have
+// ended, with their process at the latest.
 func earlierJobs(h taskdir.Home, task string, upTo int) ([]tool.Job, error) {
 	var list []tool.Job
 	at := make(map[string]int)
@@ -40,8 +40,8 @@ func earlierJobs(h taskdir.Home, task string, upTo int) ([]tool.Job, error) {
 	return list, nil
 }
 
-// past returns the earlier jobs with what is kept of their output. They are read
-// from the stream once.
+// past returns the earlier jobs and the size of their kept output. They are read from the
+// stream once.
 func (js *Jobs) past() ([]*job, error) {
 	js.pastMu.Lock()
 	defer js.pastMu.Unlock()

@@ -1,5 +1,5 @@
-// Package jobs runs the background commands of a task: it keeps their output in files,
-// records when they began and ended, and answers for those of earlier processes.
+// Package jobs runs the background commands of a task. It keeps their output in files, records
+// when they began and ended, and answers for those of earlier processes.
 package jobs
 
 import (
@@ -50,16 +50,16 @@ type Jobs struct {
 	earlier []*job // of earlier processes; nil: not read yet
 }
 
-// Options say whose jobs they are.
+// Options configure a task's jobs.
 type Options struct {
 	Task   string
 	Home   taskdir.Home
 	Dir    string                                     // of the files of output
-	Before int                                        // the highest number that an earlier process gave out
+	Before int                                        // the highest number used by an earlier process
 	Post   func(ctx context.Context, b op.Body) error // records an operation
 }
 
-// New returns the jobs of a task, of which this process runs none yet.
+// New returns the jobs of a task, none of which runs yet.
 func New(o Options) *Jobs { return &Jobs{o: o, n: o.Before} }
 
 // job is one command. Its fields are guarded by jobs.mu.
@@ -68,7 +68,7 @@ type job struct {
 	file    *os.File
 	dropped int64
 	stop    context.CancelFunc
-	why     string        // who ended it, if somebody did
+	why     string        // why it was ended, if it was
 	done    chan struct{} // closed when nothing of it is alive and its end is recorded
 }
 
@@ -104,7 +104,7 @@ func (js *Jobs) Begin(s tool.JobStart) (string, error) {
 	return j.ID, nil
 }
 
-// forget takes out a job that did not begin.
+// forget removes a job that did not begin.
 func (js *Jobs) forget(j *job) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -113,7 +113,7 @@ func (js *Jobs) forget(j *job) {
 	js.list = slices.DeleteFunc(js.list, func(o *job) bool { return o == j })
 }
 
-// enter makes a job, before it runs.
+// enter adds a job, before it runs.
 func (js *Jobs) enter(s tool.JobStart) (*job, context.Context, error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -144,8 +144,8 @@ func (js *Jobs) enter(s tool.JobStart) (*job, context.Context, error) {
 	return j, ctx, nil
 }
 
-// leave records how a job ended. A task that was closed meanwhile records it
-// when it is opened again.
+// leave records how a job ended. If the task was closed meanwhile, its next opening records
+// it.
 func (js *Jobs) leave(ctx context.Context, j *job, end tool.JobEnd) {
 	js.mu.Lock()
 	j.stop()
@@ -200,7 +200,7 @@ func (w jobWriter) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// Begun is the highest number given out.
+// Begun returns the highest number used.
 func (js *Jobs) Begun() int {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -223,8 +223,7 @@ func (js *Jobs) own(id string) (*job, bool) {
 	return js.list[i], true
 }
 
-// find returns a job of this process or, where there is none, of an earlier one.
-// js.mu is held.
+// find returns a job of this process, or else of an earlier one. The caller holds js.mu.
 func (js *Jobs) find(id string) (*job, error) {
 	past, err := js.past()
 	if err != nil {
@@ -278,7 +277,7 @@ func (js *Jobs) Output(id string, from int64, n int) (tool.JobOutput, error) {
 	return tool.JobOutput{Job: j.Job, Text: string(data), From: from, Next: from + int64(len(data)), Dropped: j.dropped}, nil
 }
 
-// readFull reads as much as there is.
+// readFull fills data as far as possible.
 func readFull(f *os.File, data []byte, from int64) error {
 	if _, err := f.ReadAt(data, from); err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -333,8 +332,8 @@ func (js *Jobs) end(why string, list ...*job) {
 	}
 }
 
-// EndByJump ends a job of this process, which a jump leaves, and waits until nothing of it
-// is alive. It reports whether the job is one of this process.
+// EndByJump ends a job of this process that a jump leaves, and waits for its processes. It
+// reports whether the job is one of this process.
 func (js *Jobs) EndByJump(id string) bool {
 	j, ours := js.own(id)
 	if ours {
@@ -343,7 +342,7 @@ func (js *Jobs) EndByJump(id string) bool {
 	return ours
 }
 
-// Close ends every job, for good.
+// Close ends every job.
 func (js *Jobs) Close() error {
 	js.mu.Lock()
 	js.shut = true

@@ -17,7 +17,7 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// Options say how a journal records. All but Event and Files are needed.
+// Options configure a journal. All but Event and Files are required.
 type Options struct {
 	Stream  opstream.Options
 	Mark    string // the word of the task's marks
@@ -29,9 +29,9 @@ type Options struct {
 	Event   func(op.Op)              // sees every operation once it is durable, in order
 }
 
-// Journal is the one way into a task's stream. What it records is signed, without
-// secrets and durable before anybody sees it. Any goroutine may post; the goroutine
-// that owns the state folds what was posted, in Settle.
+// Journal is the only way into a task's stream. What it records is signed, redacted and
+// durable before anybody sees it. Any goroutine may post; the goroutine that owns the state
+// folds what was posted, in Settle.
 type Journal struct {
 	o        Options
 	log      *opstream.Log
@@ -46,8 +46,8 @@ type Journal struct {
 	public Public
 }
 
-// Public is what goroutines that do not own the state may know of it. It is as it
-// was when the state was last settled, and with what PostWith changed since.
+// Public is what goroutines that do not own the state may read of it. It is the state as last
+// settled, with the changes by PostWith since.
 type Public struct {
 	Scheduled string    // what is pending, in words; empty: nothing
 	Marked    int       // checkpoints of the tool dmail
@@ -81,10 +81,10 @@ func (j *Journal) Close() error {
 	return errors.Join(j.log.Close(), j.vault.Close())
 }
 
-// Log is the stream, for reading.
+// Log returns the stream, for reading.
 func (j *Journal) Log() *opstream.Log { return j.log }
 
-// Redactor finds and marks the task's secrets.
+// Redactor returns the task's redactor.
 func (j *Journal) Redactor() *redact.Redactor { return j.redactor }
 
 // Post makes operations durable, in one write.
@@ -93,7 +93,7 @@ func (j *Journal) Post(ctx context.Context, bodies ...op.Body) error {
 	return err
 }
 
-// PostSeq is Post; it returns the number of the last operation.
+// PostSeq is Post; it returns the seq of the last operation.
 func (j *Journal) PostSeq(ctx context.Context, bodies ...op.Body) (uint64, error) {
 	entries, bodies, err := j.encode(bodies...)
 	if err != nil {
@@ -107,8 +107,8 @@ func (j *Journal) PostSeq(ctx context.Context, bodies ...op.Body) (uint64, error
 	return j.last, nil
 }
 
-// PostWith makes an operation durable that depends on what was published. Make may
-// change that, so that of two callers the second one sees what the first one did.
+// PostWith makes an operation durable that depends on what was published. make may change
+// that, so that a later caller sees the change.
 func (j *Journal) PostWith(ctx context.Context, make func(p *Public) (op.Body, error)) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -125,8 +125,8 @@ func (j *Journal) PostWith(ctx context.Context, make func(p *Public) (op.Body, e
 	return j.appendLocked(ctx, entries, bodies...)
 }
 
-// Look shows what was published, and the operations that are not folded yet. Neither
-// changes meanwhile, nor does the state.
+// Look shows what was published, and the operations that are not folded yet. Neither they nor
+// the state change meanwhile.
 func (j *Journal) Look(see func(p Public, queue []op.Op)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -152,7 +152,7 @@ func (j *Journal) Settle(s *state.State, fold func(op.Op) error) error {
 	return nil
 }
 
-// Scheduled names a request for a jump or a D-Mail.
+// Scheduled describes a request for a jump or a D-Mail.
 func Scheduled(j *op.JumpRequested) string {
 	if j.Mail != nil {
 		return "a message"
@@ -160,8 +160,8 @@ func Scheduled(j *op.JumpRequested) string {
 	return "a jump"
 }
 
-// sign puts the task's word into the marks of a body and takes it out of results.
-// Text of files is left as it is, so that an edit matches it.
+// sign adds the task's word to the marks of a body and removes it from results. It does not
+// change texts of files, so that edits match them.
 func (j *Journal) sign(b op.Body) {
 	texts := func(in ...*string) {
 		for _, text := range in {
@@ -197,9 +197,8 @@ func (j *Journal) sign(b op.Body) {
 	}
 }
 
-// encode makes stream entries of operations, and returns them as they are
-// recorded: without secrets. Everything that is folded, shown or sent comes
-// from what it returns.
+// encode makes stream entries of operations, and returns the operations as recorded: redacted.
+// Everything that is folded, shown or sent comes from its result.
 func (j *Journal) encode(bodies ...op.Body) ([]opstream.Entry, []op.Body, error) {
 	entries, redacted := make([]opstream.Entry, len(bodies)), make([]op.Body, len(bodies))
 	for i, b := range bodies {
@@ -214,9 +213,8 @@ func (j *Journal) encode(bodies ...op.Body) ([]opstream.Entry, []op.Body, error)
 	return entries, redacted, nil
 }
 
-// maxCounted is how many bytes of one operation are counted; the rest of a
-// monstrous one is taken to be like its beginning. Counting runs at about
-// 1 MB/s, and the user may be waiting for the turn to end.
+// maxCounted is how many bytes of one operation are counted; the rest is assumed to be alike.
+// Counting runs at about 1 MB/s, and the user may be waiting for the turn to end.
 const maxCounted = 1 << 20
 
 // Count returns the tokens of a text.
@@ -249,7 +247,7 @@ func (j *Journal) appendLocked(ctx context.Context, entries []opstream.Entry, bo
 		if j.o.Event != nil {
 			j.o.Event(o)
 		}
-		if k, ok := b.(*op.OutputKept); ok { // what a call prints must not wait in memory; Fold does not look at it
+		if k, ok := b.(*op.OutputKept); ok { // output must not wait in memory; Fold ignores it
 			o.Body = &op.OutputKept{Call: k.Call, Part: k.Part, From: k.From}
 		}
 		j.queue = append(j.queue, o)
@@ -260,8 +258,7 @@ func (j *Journal) appendLocked(ctx context.Context, entries []opstream.Entry, bo
 	return nil
 }
 
-// logOwnLocked queues the lines that the log wrote by itself before seq: it
-// seals the stream when nothing was appended for a while.
+// logOwnLocked queues the lines that the log itself wrote before seq, such as seals.
 func (j *Journal) logOwnLocked(seq uint64) error {
 	for missed := j.last + 1; missed < seq; missed++ {
 		rec, err := j.log.Get(missed)

@@ -24,14 +24,14 @@ type Ledger struct {
 	Journal *Journal
 	Counter *tokens.Counter
 	Now     func() time.Time
-	// snapshotEvery is how many operations the stream grows by, at least, until its
-	// fold is written again; 0: DefaultSnapshotEvery.
+	// snapshotEvery is how many operations the stream must grow by before its fold is written
+	// again; 0: DefaultSnapshotEvery.
 	snapshotEvery uint64
 
 	state     state.State
 	unusable  bool   // a fold failed
 	snapshot  uint64 // seq of the last operation in a snapshot of the index
-	takenOver uint64 // the last operation when this process took the task over
+	takenOver uint64 // the last operation when this process opened the task
 }
 
 // OpenLedger opens a task's stream and folds what it holds.
@@ -47,16 +47,15 @@ func OpenLedger(h taskdir.Home, id string, counter *tokens.Counter, snapshotEver
 	return l, nil
 }
 
-// Advanced reports whether every operation was folded, and any since this process took
-// the task over.
+// Advanced reports whether every operation was folded, and any since this process opened the
+// task.
 func (l *Ledger) Advanced() bool { return !l.unusable && l.state.Last != l.takenOver }
 
-// CheckpointRefused says why the checkpoint beside the stream was not used when
-// the task was opened and the whole stream was folded; nil when it was, or there
-// was none.
+// CheckpointRefused returns why the snapshot beside the stream was not used and the whole
+// stream was folded. It is nil if it was used, or none exists.
 func (l *Ledger) CheckpointRefused() error { return l.Journal.Log().CheckpointRefused() }
 
-// catchUp folds the stream as it is on disk, from its checkpoint on.
+// catchUp folds the stream on disk, from its snapshot on.
 func (l *Ledger) catchUp() error {
 	l.state = *state.FromSnapshot(l.Journal.Log())
 	l.snapshot = l.state.Last
@@ -68,7 +67,7 @@ func (l *Ledger) catchUp() error {
 	return l.Journal.Settle(&l.state, l.fold)
 }
 
-// fold takes one operation into the task's state.
+// fold applies one operation to the task's state.
 func (l *Ledger) fold(o op.Op) error {
 	err := state.Fold(&l.state, o)
 	l.unusable = l.unusable || err != nil
@@ -78,9 +77,8 @@ func (l *Ledger) fold(o op.Op) error {
 // State returns the folded state. It may be read while Run is not running.
 func (l *Ledger) State() *state.State { return &l.state }
 
-// Unanswered folds what was asked for since Run returned and reports whether
-// there are words to answer or a jump to make. It may be called while Run is
-// not running.
+// Unanswered folds what was requested since Run returned, and reports whether there are words
+// to answer or a jump to perform. It may be called while Run is not running.
 func (l *Ledger) Unanswered() bool {
 	return l.Settle() == nil && (l.state.Turn.Open || l.state.Pending != nil)
 }
@@ -91,8 +89,8 @@ func (l *Ledger) Say(ctx context.Context, text string, source op.Source) error {
 	return l.Journal.Post(ctx, &op.UserSaid{Text: text, Source: source})
 }
 
-// Jump schedules a jump for a user: it is made when the present step is complete. Of j,
-// To, Reason, Fold and Overwrite count.
+// Jump schedules a user's jump for the end of the step under way. It uses To, Reason, Fold and
+// Overwrite of j.
 func (l *Ledger) Jump(ctx context.Context, j op.JumpRequested) error {
 	var p Public
 	l.Journal.Look(func(now Public, _ []op.Op) { p = now })
@@ -102,8 +100,8 @@ func (l *Ledger) Jump(ctx context.Context, j op.JumpRequested) error {
 	return l.Schedule(ctx, &op.JumpRequested{To: j.To, Reason: j.Reason, By: state.ByUser, Fold: j.Fold, Overwrite: j.Overwrite})
 }
 
-// Serve obeys the commands that other processes send to the task, until stop is
-// called; stop returns when the last is answered.
+// Serve executes the commands that other processes send to the task, until stop is called;
+// stop returns when the last is answered.
 func (l *Ledger) Serve(ctx context.Context, h taskdir.Home) (stop func(), err error) {
 	return taskdir.Serve(h, l.ID, func(c taskdir.Command) error {
 		switch c.Verb {
@@ -116,8 +114,7 @@ func (l *Ledger) Serve(ctx context.Context, h taskdir.Home) (stop func(), err er
 	})
 }
 
-// Resume records that this process continues the task, with a user's
-// words if there are any.
+// Resume records that this process continues the task, with a user's words if there are any.
 func (l *Ledger) Resume(ctx context.Context, message string, to *op.TaskResumed) error {
 	bodies := []op.Body{to}
 	if message != "" {
@@ -154,14 +151,14 @@ func (l *Ledger) Ops(r op.Range) ([]op.Op, error) {
 			return nil, err
 		}
 		if out = append(out, o); rec.Seq == r.Last {
-			break // the line after it is not asked for, and may be damaged
+			break // the next line is not requested, and may be damaged
 		}
 	}
 	return out, nil
 }
 
-// StepEndedAt is when a step's checkpoint was recorded. Where that line is damaged
-// it is when the one before it was: it lists rather too much than too little.
+// StepEndedAt returns when a step's checkpoint was recorded. If that line is damaged, it
+// returns the time of the line before: it errs on the earlier side.
 func (l *Ledger) StepEndedAt(id int) (time.Time, error) {
 	st := l.state.Steps.At(id)
 	ops, err := l.Ops(op.Range{First: st.Last, Last: st.Last})
@@ -197,8 +194,7 @@ func (l *Ledger) Record(ctx context.Context, bodies ...op.Body) error {
 // Settle folds what was posted. Only the goroutine that runs the task may call it.
 func (l *Ledger) Settle() error { return l.Journal.Settle(&l.state, l.fold) }
 
-// KeptOf lists the operations of the reply under way that hold what a call
-// printed.
+// KeptOf lists the operations of the reply under way that hold a call's output.
 func (l *Ledger) KeptOf(call string) ([]uint64, error) {
 	var out []uint64
 	for seq := l.state.Reply.Seq + 1; seq <= l.state.Last; seq++ {
@@ -220,8 +216,8 @@ func (l *Ledger) KeptOf(call string) ([]uint64, error) {
 	return out, nil
 }
 
-// CurrentTodos returns the list in force, with what calls of the present reply
-// have set. It may be called from any goroutine.
+// CurrentTodos returns the list in force, including changes by calls of the reply under way.
+// It may be called from any goroutine.
 func (l *Ledger) CurrentTodos() []op.Todo {
 	var todos []op.Todo
 	l.Journal.Look(func(p Public, queue []op.Op) {
@@ -235,7 +231,7 @@ func (l *Ledger) CurrentTodos() []op.Todo {
 	return slices.Clone(todos)
 }
 
-// CalledAt is the operation that began a call of the present reply.
+// CalledAt returns the operation that began a call of the reply under way.
 func (l *Ledger) CalledAt(call string) uint64 {
 	seq := uint64(0)
 	l.Journal.Look(func(_ Public, queue []op.Op) {
@@ -248,14 +244,12 @@ func (l *Ledger) CalledAt(call string) uint64 {
 	return seq
 }
 
-// DefaultSnapshotEvery is how many operations a stream grows by, at least,
-// until its fold is written down again: fewer are folded in less time than a
-// checkpoint is written.
+// DefaultSnapshotEvery is how many operations a stream must grow by before its fold is written
+// again: folding fewer takes less time than writing a snapshot.
 const DefaultSnapshotEvery = 512
 
-// snapshotShare bounds what checkpoints cost a running task: the stream has
-// grown by this part of its length, so that what is written in all stays in
-// proportion to the stream.
+// snapshotShare bounds the cost of snapshots in a running task: the stream must have grown by
+// this part of its length, so that the total written is proportional to the stream.
 const snapshotShare = 16
 
 // SnapshotStep writes a snapshot while the task runs, if it is due.
@@ -263,8 +257,8 @@ func (l *Ledger) SnapshotStep() {
 	l.writeSnapshot(max(l.snapshotDue(), l.state.Last/snapshotShare))
 }
 
-// SnapshotClose writes a snapshot at the end, if it is due or the one beside the
-// stream was refused, as it would be at every opening.
+// SnapshotClose writes a snapshot at the end, if it is due or the existing one was refused, as
+// it would be at every opening.
 func (l *Ledger) SnapshotClose() {
 	due := l.snapshotDue()
 	if l.Journal.Log().CheckpointRefused() != nil {
@@ -275,9 +269,9 @@ func (l *Ledger) SnapshotClose() {
 
 func (l *Ledger) snapshotDue() uint64 { return cmp.Or(l.snapshotEvery, DefaultSnapshotEvery) }
 
-// writeSnapshot writes the folded state beside the stream, if that grew by due
-// operations. It is derived: if it cannot be written, the next opening takes longer,
-// and the next one that is due tries again.
+// writeSnapshot writes the folded state beside the stream, if the stream grew by due
+// operations. The snapshot is derived: if it cannot be written, the next opening takes longer,
+// and the next due snapshot tries again.
 func (l *Ledger) writeSnapshot(due uint64) {
 	if l.unusable || l.state.Last-l.snapshot < due {
 		return

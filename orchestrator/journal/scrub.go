@@ -9,11 +9,10 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// Scrubber redacts the operations that another program has recorded in a
-// stream, as a Task does its own. Markers are made with the key of the vault
-// beside the stream, so that equal secrets have equal markers whoever records
-// them; where there is no vault one is made. It belongs to who holds the
-// stream's lock, and to one goroutine.
+// Scrubber redacts operations that another program recorded, as a task redacts its own. Its
+// markers use the key of the vault beside the stream, which it creates if there is none, so
+// that equal secrets have equal markers. It belongs to the holder of the stream's lock, and to
+// one goroutine.
 type Scrubber struct {
 	vault    *Vault
 	learned  redact.Learned
@@ -33,10 +32,9 @@ func OpenScrubber(dir string, secrets []redact.Secret) (*Scrubber, error) {
 	return s, nil
 }
 
-// Body returns an operation's body with markers in the place of its secrets,
-// which the vault knows to come from no file. Every string may hold one, names
-// and keys included. What is no JSON comes back as it is: the stream refuses it
-// and says why.
+// Body returns an operation's body with its secrets replaced by markers, without a file of
+// origin in the vault. It examines every string, including names and keys. What is not JSON is
+// returned unchanged: the stream rejects it with the reason.
 func (s *Scrubber) Body(body []byte) ([]byte, error) {
 	var addErr error
 	out, _, err := s.redactor.JSON(body, &redact.JSONOptions{Nested: []string{"args"}, Found: func(_ []string, f redact.Found) {
@@ -51,5 +49,5 @@ func (s *Scrubber) Body(body []byte) ([]byte, error) {
 	return out, nil
 }
 
-// Close ends the hold on the vault.
+// Close closes the vault.
 func (s *Scrubber) Close() error { return s.vault.Close() }

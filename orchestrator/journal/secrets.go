@@ -22,15 +22,13 @@ const (
 	maxOriginBytes = 32 << 20 // bytes read of each
 )
 
-// keptNames are the fields that are names and ids, which the program itself
-// goes by: nothing in them is redacted. The names and ids of calls are not among
-// them, a model may write anything there.
+// keptNames are the fields that hold names and ids of the program: they are not redacted. The
+// names and ids of calls are not among them, since a model may write anything there.
 const keptNames = "task dir store model eas_from encoding approval kb program source kind hash boot_id " +
 	"decision by commit tree from_commit to_commit base finish trigger writer base64"
 
-// redactBody returns an operation as it is recorded, shown and sent: secrets
-// replaced by markers. What the markers stand for is durable in the vault when
-// it returns.
+// redactBody returns an operation as it is recorded, shown and sent: with markers in place of
+// secrets. The vault durably holds the values of the markers when it returns.
 func (j *Journal) redactBody(b op.Body) (op.Body, []byte, error) {
 	data, err := op.Encode(b)
 	if err != nil {
@@ -57,9 +55,8 @@ func (j *Journal) redactBody(b op.Body) (op.Body, []byte, error) {
 	return redacted, data, nil
 }
 
-// keepOrigins records in the vault where the secrets of an operation came
-// from: the files a tool read, as far as they hold them, and, for what the
-// model itself wrote into a file's text, that file.
+// keepOrigins records in the vault where the secrets of an operation came from: the files a
+// tool read that hold them, and the file into whose text the model wrote them.
 func (j *Journal) keepOrigins(b op.Body, found []redact.Found) error {
 	if j.o.Files == nil {
 		return j.keepMarkers(found)
@@ -70,7 +67,7 @@ func (j *Journal) keepOrigins(b op.Body, found []redact.Found) error {
 	switch b := b.(type) {
 	case *op.ToolReturned:
 		if len(b.Reads) > 0 && redact.HasMarker(b.Text) {
-			// A file may hold what only looks like a marker. It stands for itself.
+			// A file may hold text that looks like a marker. It is kept as that text.
 			for _, m := range redact.Markers(b.Text) {
 				found = append(found, redact.Found{Marker: m, Bytes: m})
 			}
@@ -92,8 +89,8 @@ func (j *Journal) keepOrigins(b op.Body, found []redact.Found) error {
 	return j.keepMarkers(found)
 }
 
-// KeepFound records where the secrets came from that a tool found itself: the
-// files it read, as far as they hold them.
+// KeepFound records the origin of secrets that a tool itself found: the files it read that
+// hold them.
 func (j *Journal) KeepFound(files []string, found []redact.Found) error {
 	if len(found) == 0 {
 		return nil
@@ -104,8 +101,7 @@ func (j *Journal) KeepFound(files []string, found []redact.Found) error {
 	return j.keepMarkers(found)
 }
 
-// keepMarkers records that markers are this task's, wherever their secrets came
-// from.
+// keepMarkers records that markers are this task's, whatever the origin of their secrets.
 func (j *Journal) keepMarkers(found []redact.Found) error {
 	for _, f := range found {
 		if f.Marker == f.Bytes {
@@ -127,7 +123,7 @@ func (j *Journal) keepRead(files []string, found []redact.Found) error {
 	for _, name := range notice.FirstN(files, maxOriginFiles) {
 		f, err := root.Open(name)
 		if err != nil {
-			continue // gone by now: what it held cannot be put back
+			continue // gone by now: its secrets cannot be restored into it
 		}
 		data, err := io.ReadAll(io.LimitReader(f, maxOriginBytes))
 		f.Close()
@@ -146,7 +142,7 @@ func (j *Journal) keepRead(files []string, found []redact.Found) error {
 	return nil
 }
 
-// keepWritten keeps the secrets a model wrote itself into a file's text.
+// keepWritten keeps the secrets that a model wrote into a file's text.
 func (j *Journal) keepWritten(c op.Call) error {
 	var args struct {
 		Path string `json:"path"`
@@ -170,10 +166,9 @@ func (j *Journal) keepWritten(c op.Call) error {
 	return errors.Join(err, keepErr)
 }
 
-// UnredactArgs returns the arguments a tool is run with: in the texts of a tool that
-// edits a file, markers become what they stand for in that file. A marker that
-// does not belong there, or one for a tool that acts in another way, is refused
-// with a *tool.CallError, before anything is done.
+// UnredactArgs returns the arguments a tool is run with. In the texts of a tool that edits a
+// file, markers are replaced by their values from that file. A marker of another file, or for
+// another kind of tool, is refused with a *tool.CallError, before anything is done.
 func (j *Journal) UnredactArgs(env *tool.Env, spec tool.Spec, args json.RawMessage) (json.RawMessage, error) {
 	if spec.ReadOnly || !redact.HasMarker(string(args)) {
 		return args, nil
@@ -205,7 +200,7 @@ func (j *Journal) UnredactArgs(env *tool.Env, spec tool.Spec, args json.RawMessa
 	restored := eachText(fields, func(s string) string {
 		return redact.ReplaceMarkers(s, func(m string) string {
 			secret, err := j.vault.Lookup(m, file)
-			if err == nil && !utf8.ValidString(secret) { // arguments are JSON, which cannot carry it
+			if err == nil && !utf8.ValidString(secret) { // arguments are JSON, which cannot hold it
 				err = fmt.Errorf("%s stands for bytes that are not UTF-8; change the lines around it with StrReplaceFile, and leave its own out", m)
 			}
 			if err != nil {
@@ -242,13 +237,13 @@ func eachText(v any, change func(string) string) any {
 	return v
 }
 
-// RedactText is for what is shown and not recorded.
+// RedactText redacts a text that is shown and not recorded.
 func (j *Journal) RedactText(s string) string {
 	out, _ := j.redactor.Text(s)
 	return out
 }
 
-// RedactFault returns a model's fault as it may be shown.
+// RedactFault redacts a model's fault.
 func (j *Journal) RedactFault(f *model.Fault) *model.Fault {
 	shown := *f
 	shown.Partial = j.RedactText(f.Partial)
@@ -260,8 +255,8 @@ func (j *Journal) RedactFault(f *model.Fault) *model.Fault {
 	return &shown
 }
 
-// Deltas redacts a reply while it arrives. The last words are held back
-// until it is clear that they are no secret; end gives them out.
+// Deltas redacts a reply while it arrives. It holds back the last words until they cannot be
+// part of a secret; end releases them.
 func (j *Journal) Deltas(show func(model.Delta)) (on func(model.Delta), end func()) {
 	if show == nil {
 		return nil, func() {}
@@ -288,7 +283,7 @@ func (j *Journal) Deltas(show func(model.Delta)) (on func(model.Delta), end func
 	}, end
 }
 
-// deltaText makes a writer of a function.
+// deltaText is a writer that calls a function.
 type deltaText func(string)
 
 func (f deltaText) Write(p []byte) (int, error) {

@@ -16,12 +16,11 @@ import (
 	"anamnesis/orchestrator/redact"
 )
 
-// Vault is the one file of a task that holds secrets: what each marker stands
-// for in each file of the world it was found in, so that a file tool can put
-// it back there; and the values that are known since a pattern recognised them.
-// Of another secret that was found elsewhere only the marker is kept.
-// The first line holds the key of the markers' hashes, each other line one
-// entry. Entries are durable when add returns. It is safe for concurrent use.
+// Vault is the one file of a task that holds secrets. It holds the value of each marker for
+// each file of the world it was found in, so that a file tool can restore it there, and the
+// values that are known since a pattern recognised them. Of a secret found elsewhere it keeps
+// the marker only. The first line holds the key of the markers' hashes, each other line one
+// entry. Entries are durable when Add returns. It is safe for concurrent use.
 type Vault struct {
 	Key []byte
 
@@ -31,10 +30,10 @@ type Vault struct {
 	broken  error // a write failed and could not be taken back
 	Entries map[string][]VaultEntry
 	Learned []redact.Secret // in the order of their lines
-	shared  int             // so many of the family's are in learned, or need not be
+	shared  int             // how many of the family's values were handled
 }
 
-// VaultEntry is a line of the file. An empty File is elsewhere.
+// VaultEntry is a line of the file. An empty File means elsewhere.
 type VaultEntry struct {
 	Marker string `json:"marker"`
 	File   string `json:"file,omitempty"`
@@ -49,15 +48,15 @@ type vaultHead struct {
 	Key []byte `json:"key"`
 }
 
-// learnedMarker is the marker of entries that hold a known value: an older
-// program takes them for entries of a marker it never meets.
+// learnedMarker is the marker of entries that hold a known value: older programs take them for
+// entries of a marker that never occurs.
 const learnedMarker = "learned"
 
-// maxVaultBytes bounds the file: past it secrets are redacted and not kept.
+// maxVaultBytes bounds the file: beyond it secrets are redacted and their values not kept.
 const maxVaultBytes = 64 << 20
 
-// OpenVault opens a task's vault and makes one where there is none. What a
-// crash left of a last line is cut off: no operation names it yet.
+// OpenVault opens a task's vault and creates it if there is none. It cuts off an incomplete
+// last line: no operation names it yet.
 func OpenVault(path string) (_ *Vault, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -142,7 +141,7 @@ func (v *Vault) keep(e VaultEntry) {
 	v.Entries[e.Marker] = append(v.Entries[e.Marker], e)
 }
 
-// put sets what the entry holds.
+// put sets the entry's value.
 func (e *VaultEntry) put(secret string) {
 	if utf8.ValidString(secret) {
 		e.Text = secret
@@ -151,7 +150,7 @@ func (e *VaultEntry) put(secret string) {
 	}
 }
 
-// secretBytes is what the marker stands for.
+// secretBytes returns the entry's value.
 func (e *VaultEntry) secretBytes() string {
 	if e.Bytes != nil {
 		return string(e.Bytes)
@@ -159,7 +158,7 @@ func (e *VaultEntry) secretBytes() string {
 	return e.Text
 }
 
-// Add records what a marker stands for in a file; an empty file is elsewhere.
+// Add records the value of a marker in a file; an empty file means elsewhere.
 func (v *Vault) Add(marker, file, secret string) error {
 	e := VaultEntry{Marker: marker, File: file}
 	if file != "" {
@@ -180,8 +179,8 @@ func (v *Vault) Add(marker, file, secret string) error {
 	return nil
 }
 
-// write appends a line durably; v.mu is held or v is not shared yet. A line
-// that failed is taken back.
+// write appends a line durably; v.mu is held or v is not shared yet. A line that failed is
+// removed.
 func (v *Vault) write(line any) error {
 	if v.broken != nil {
 		return v.broken
@@ -204,8 +203,8 @@ func (v *Vault) write(line any) error {
 	return nil
 }
 
-// Lookup returns what a marker stands for in a file. The error says why it
-// cannot be put there; it is for the model.
+// Lookup returns the value of a marker in a file. The error, written for the model, says why
+// it cannot be used there.
 func (v *Vault) Lookup(marker, file string) (string, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

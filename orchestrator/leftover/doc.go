@@ -1,3 +1,3 @@
-// Package leftover closes what a process that died left open in a task: processes that
-// still run, calls without a result, background commands and subagents.
+// Package leftover closes what a crashed process left open in a task: running processes, calls
+// without a result, background commands and subagents.
 package leftover

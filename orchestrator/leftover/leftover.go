@@ -25,23 +25,22 @@ import (
 // reasonLost ends a subagent whose program died.
 const reasonLost = "lost"
 
-// Leftovers closes what an earlier process of a task left open: processes that still
-// run, calls without a result, background commands and subagents. Nothing is run a
-// second time.
+// Leftovers closes what an earlier process of a task left open: running processes, calls
+// without a result, background commands and subagents. Nothing runs a second time.
 type Leftovers struct {
 	*journal.Ledger
 	place  *workspace.Place
 	atWork func(task string) bool // reports whether this process runs a subagent
 }
 
-// New returns the leftovers of a task in a place. AtWork reports whether this
-// process runs a subagent.
+// New returns the leftovers of a task in a place. atWork reports whether this process runs a
+// subagent.
 func New(p *workspace.Place, atWork func(task string) bool) *Leftovers {
 	return &Leftovers{Ledger: p.Ledger, place: p, atWork: atWork}
 }
 
-// EndProcesses ends what still runs, of the task and of its subagents, so that the
-// world can be looked at.
+// EndProcesses ends processes of the task and of its subagents that still run, so that the
+// world can be read.
 func (l *Leftovers) EndProcesses() error {
 	return errors.Join(endLeftovers(l.State()), l.endSubagentLeftovers())
 }
@@ -57,8 +56,8 @@ func (l *Leftovers) CloseSubagents(ctx context.Context) error {
 	return errors.Join(l.adoptSubagents(ctx), l.closeLostSubagents(ctx))
 }
 
-// endSubagentLeftovers ends what the commands of subagents left running when the
-// program died, and removes what their calls left half written.
+// endSubagentLeftovers ends processes that the commands of subagents left running, and removes
+// files that their calls left half written.
 func (l *Leftovers) endSubagentLeftovers() error {
 	root, err := l.place.Root()
 	if err != nil {
@@ -76,7 +75,7 @@ func (l *Leftovers) endSubagentLeftovers() error {
 			return fmt.Errorf("subagent %s: %w", c.Task, err)
 		}
 		if c.Dir != "" {
-			continue // nobody works there until it is resumed
+			continue // it is not in use until it is resumed
 		}
 		for _, open := range st.OpenCalls() {
 			if err := file.RemoveLeftover(root, open.Call); err != nil {
@@ -87,14 +86,14 @@ func (l *Leftovers) endSubagentLeftovers() error {
 	return nil
 }
 
-// maxSubagentsSought is among how many names the subagent of a call is looked
-// for that did not come to record it.
+// maxSubagentsSought is how many names are tried to find the subagent of a call that was not
+// recorded.
 const maxSubagentsSought = 256
 
-// adoptSubagents finds the subagents of calls that a dead process began, and
-// died before it recorded that they had begun.
+// adoptSubagents finds the subagents of calls whose process died before it recorded their
+// beginning.
 func (l *Leftovers) adoptSubagents(ctx context.Context) error {
-	first := 1 // one of the same reply may have a higher number, and be known
+	first := 1 // one of the same reply with a higher number may be recorded
 	if r := l.State().Reply; r != nil {
 		first = max(1, len(l.State().Subagents)+1-len(r.Calls))
 	}
@@ -165,8 +164,8 @@ func endLeftovers(s *state.State) error {
 	return nil
 }
 
-// CloseUnknown ends what a dead process left running and records that the
-// outcome of its calls is unknown. Nothing is run a second time.
+// CloseUnknown ends processes that a crashed process left running and records that the outcome
+// of its calls is unknown. Nothing runs a second time.
 func (l *Leftovers) CloseUnknown(ctx context.Context, calls []state.CallState) error {
 	if err := endLeftovers(l.State()); err != nil {
 		return err
@@ -197,8 +196,8 @@ func (l *Leftovers) CloseUnknown(ctx context.Context, calls []state.CallState) e
 	return nil
 }
 
-// recordedEffect is the result of a call whose only effect is an operation,
-// where that is recorded; empty otherwise.
+// recordedEffect returns the result of a call whose only effect is an operation, if that was
+// recorded; empty otherwise.
 func recordedEffect(s *state.State, call string) string {
 	if p := s.Pending; p != nil && p.Call == call {
 		if p.Mail != nil {
@@ -214,8 +213,7 @@ func recordedEffect(s *state.State, call string) string {
 	return ""
 }
 
-// EndJobs ends what runs in the background and was begun in one of some steps,
-// and returns it by name.
+// EndJobs ends the background commands that began in some steps, and returns their names.
 func (l *Leftovers) EndJobs(ctx context.Context, steps []int) ([]string, error) {
 	var names []string
 	for _, r := range slices.Clone(l.State().Jobs) {
@@ -226,15 +224,15 @@ func (l *Leftovers) EndJobs(ctx context.Context, steps []int) ([]string, error) 
 		if l.place.Jobs.EndByJump(r.Job) {
 			continue
 		}
-		if err := l.closeLostJob(ctx, r, ""); err != nil { // a user jumps in a dead process's place
+		if err := l.closeLostJob(ctx, r, ""); err != nil { // a user's jump may follow a crashed process
 			return nil, err
 		}
 	}
 	return names, l.Settle()
 }
 
-// CloseLostJobs records the end of background commands that an earlier process
-// began: they ended with it.
+// CloseLostJobs records the end of background commands that an earlier process began: they
+// ended with it.
 func (l *Leftovers) CloseLostJobs(ctx context.Context) error {
 	for _, r := range slices.Clone(l.State().Jobs) {
 		if l.place.Jobs.Owns(r.Job) {
@@ -248,8 +246,8 @@ func (l *Leftovers) CloseLostJobs(ctx context.Context) error {
 	return nil
 }
 
-// closeLostJob ends what is left of a background command of an earlier process
-// and records it. The notice tells the model; empty: something else does.
+// closeLostJob ends what is left of a background command of an earlier process and records it.
+// notice is shown to the model, if not empty.
 func (l *Leftovers) closeLostJob(ctx context.Context, r state.RunningJob, notice string) error {
 	if err := guard.EndLeftover(op.ToolStarted{Call: r.Call, PID: r.PID, StartTime: r.StartTime, BootID: r.BootID}); err != nil {
 		return fmt.Errorf("end the background task %s: %w", r.Job, err)

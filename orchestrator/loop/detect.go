@@ -30,26 +30,26 @@ const (
 	staleWindow  = 10
 )
 
-// Recorded is one call of a recorded run, with what came of it.
+// Recorded is one call of a recorded run, and its outcome.
 type Recorded struct {
 	Tool   string
 	Args   string
 	Result string
 	Failed bool
-	// World names the state the call ran in; empty where it is not known: then
-	// nothing is said about the same world.
+	// World identifies the state the call ran in; empty if unknown: then the rules about the
+	// same world do not apply.
 	World   string
 	Effects bool   // see Call
-	Seq     uint64 // of the operation, where the run is one of ours
-	// Back is the jump back that the agent made with this call; nil for other
-	// calls, forward jumps, and jumps that were refused.
+	Seq     uint64 // of the operation, in a run of this program
+	// Back is the jump back that the agent made with this call; nil for other calls, forward
+	// jumps, and refused jumps.
 	Back *Back
 }
 
 // Back is a jump of the agent to an earlier step of the path it was on.
 type Back struct {
 	To  int
-	Seq uint64 // of the jump's operation, where the run is one of ours
+	Seq uint64 // of the jump's operation, in a run of this program
 }
 
 // Finding is one loop in a run.
@@ -61,7 +61,7 @@ type Finding struct {
 	Text  string `json:"text"`
 }
 
-// run is a recorded run made comparable.
+// run is a recorded run prepared for comparisons.
 type run struct {
 	calls  []Recorded
 	action []string // tool and canonical arguments
@@ -78,8 +78,8 @@ func newRun(calls []Recorded) *run {
 	return r
 }
 
-// Detect finds the loops of a recorded run, in the order in which they show.
-// Each rule reports a loop once, however long it continues. It is pure.
+// Detect finds the loops of a recorded run, in order of appearance. Each rule reports a loop
+// once, however long it continues. It is pure.
 func Detect(calls []Recorded) []Finding {
 	r := newRun(calls)
 	var out []Finding
@@ -92,7 +92,7 @@ func Detect(calls []Recorded) []Finding {
 	return out
 }
 
-// streaks finds the same call made several times in a row.
+// streaks finds the same call repeated in a row.
 func (r *run) streaks() []Finding {
 	var out []Finding
 	n := 0
@@ -132,7 +132,7 @@ func (r *run) repeats() []Finding {
 	return out
 }
 
-// cycles finds several calls that come again and again in the same order.
+// cycles finds sequences of calls that repeat in the same order.
 func (r *run) cycles() []Finding {
 	var out []Finding
 	for length := 2; length <= maxCycle; length++ {
@@ -152,8 +152,8 @@ func (r *run) cycles() []Finding {
 	return out
 }
 
-// shorter reports whether the cycle of a length that ends at call i is one
-// call made again and again, which is a streak.
+// shorter reports whether the cycle of a length that ends at call i repeats a single call,
+// which is a streak.
 func (r *run) shorter(i, length int) bool {
 	for k := i - length + 1; k < i; k++ {
 		if r.action[k] != r.action[i] {
@@ -163,7 +163,7 @@ func (r *run) shorter(i, length int) bool {
 	return true
 }
 
-// stale finds calls that keep returning the same, among the last few.
+// stale finds calls that keep returning the same among the last few.
 func (r *run) stale() []Finding {
 	var out []Finding
 	reported := make(map[string]int) // by call: where it was reported last
@@ -185,7 +185,7 @@ func (r *run) stale() []Finding {
 	return out
 }
 
-// jumps finds steps the agent went back to again and again.
+// jumps finds steps the agent repeatedly went back to.
 func (r *run) jumps() []Finding {
 	var out []Finding
 	back := make(map[int][]int) // calls by the step they went back to
@@ -202,7 +202,7 @@ func (r *run) jumps() []Finding {
 	return out
 }
 
-// jumpOps names the operations of some calls' jumps, where they are known.
+// jumpOps names the operations of some calls' jumps, if known.
 func (r *run) jumpOps(calls []int) string {
 	var seqs []string
 	for _, n := range calls {

@@ -1,5 +1,4 @@
-// Package loop finds an agent going round in a record of its calls: the same
-// call made again in a world that has not changed, and cycles of calls. Its
-// functions are pure. The orchestrator keeps a [Tally] in its state and asks it
-// before each call; [Detect] looks at a whole recorded run.
+// Package loop finds loops in a record of an agent's calls: the same call repeated in an
+// unchanged world, and cycles of calls. Its functions are pure. The orchestrator keeps a
+// [Tally] in its state and asks it before each call; [Detect] examines a whole recorded run.
 package loop

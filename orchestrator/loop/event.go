@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 )
 
-// event is one event of OpenHands: an action, or what was observed of it. Its
-// runtime names both by a text and numbers them; its SDK says the kind of an event,
-// and an action is then the call's arguments.
+// event is one event of OpenHands: an action or an observation. Its runtime names both by a
+// text and numbers them; its SDK states the kind of an event, and an action is then the call's
+// arguments.
 type event struct {
 	ID          json.RawMessage `json:"id"`
 	Source      string          `json:"source"`
@@ -27,9 +27,8 @@ type event struct {
 	RejectionReason string `json:"rejection_reason"`
 }
 
-// pair books an action and what was observed of it, as histories of before had
-// them, and reports whether the text is such a pair. There an action without a
-// source is the agent's.
+// pair records an action and its observation, as older histories have them, and reports
+// whether the text is such a pair. There an action without a source is the agent's.
 func (r *recorder) pair(raw json.RawMessage) bool {
 	var both []json.RawMessage
 	if !bytes.HasPrefix(raw, []byte("[")) || json.Unmarshal(raw, &both) != nil || len(both) != 2 {
@@ -39,8 +38,8 @@ func (r *recorder) pair(raw json.RawMessage) bool {
 	return action || observation
 }
 
-// event books a call or the result of one, and reports whether the text is an event
-// of the agent's work. An event that names no source is of the one given.
+// event records a call or its result, and reports whether the text is an event of the agent's
+// work. An event without a source has the one given.
 func (r *recorder) event(raw json.RawMessage, source string) bool {
 	var e event
 	if !bytes.HasPrefix(raw, []byte("{")) || !fits(raw, &e) {
@@ -57,7 +56,7 @@ func (r *recorder) event(raw json.RawMessage, source string) bool {
 	case "null", "message", "finish", "system", "recall", "change_agent_state": // no calls
 		return true
 	case "think":
-		return r.action(e, name, string(e.Args)) // the thought is what it is called with
+		return r.action(e, name, string(e.Args)) // the thought is its argument
 	default:
 		return r.action(e, name, without(e.Args, "thought"))
 	}
@@ -68,7 +67,7 @@ func (r *recorder) event(raw json.RawMessage, source string) bool {
 	return false
 }
 
-// action books what the agent did. A user's own action is no call.
+// action records what the agent did. A user's own action is not a call.
 func (r *recorder) action(e event, name, args string) bool {
 	if e.Source != "agent" {
 		return false
@@ -110,8 +109,7 @@ func (r *recorder) eventOfKind(e event) bool {
 	return true
 }
 
-// nameOf is the text that names an action or an observation; empty for anything
-// else.
+// nameOf returns the text that names an action or an observation; empty for other values.
 func nameOf(raw json.RawMessage) string {
 	var name string
 	if json.Unmarshal(raw, &name) != nil {
@@ -120,7 +118,7 @@ func nameOf(raw json.RawMessage) string {
 	return name
 }
 
-// without is a JSON object less one field; anything else as it is.
+// without returns a JSON object without one field; other values unchanged.
 func without(raw json.RawMessage, field string) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// message is one chat message, or one item of a conversation, in the forms that
-// recordings have: OpenAI's with tool_calls, or with the one function_call of
-// before, the items of its responses, Anthropic's blocks, Gemini's parts, and parts
-// named toolCall. Ollama's have no ids, and arguments that are no text. What has no
-// role may be one of OpenHands' events, see event.
+// message is one chat message, or one item of a conversation, in the forms that recordings
+// have: OpenAI's with tool_calls or the older function_call, the items of its responses,
+// Anthropic's blocks, Gemini's parts, and parts named toolCall. Ollama's have no ids, and
+// arguments that are not text. A message without a role may be one of OpenHands' events, see
+// event.
 type message struct {
 	Role      string          `json:"role"`
 	Content   json.RawMessage `json:"content"`
@@ -33,7 +33,7 @@ type message struct {
 	calledByName
 }
 
-// calledByName is a called function. In a result the name says what is answered.
+// calledByName is a called function. In a result it names the call that is answered.
 type calledByName struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
@@ -64,7 +64,7 @@ type contentPart struct {
 	} `json:"functionResponse"`
 }
 
-// message books one message. What is no message is left out.
+// message records one message. It ignores other values.
 func (r *recorder) message(raw json.RawMessage) {
 	if r.pair(raw) {
 		r.seen++
@@ -95,16 +95,15 @@ func (r *recorder) message(raw json.RawMessage) {
 	}
 }
 
-// fits reads a JSON text, and reports whether it is one. A field that means
-// something else here, and is of another type, is left as it was.
+// fits decodes a JSON text, and reports whether it is one. A field of another type than
+// expected stays unchanged.
 func fits(raw json.RawMessage, into any) bool {
 	err := json.Unmarshal(raw, into)
 	var other *json.UnmarshalTypeError
 	return err == nil || errors.As(err, &other)
 }
 
-// item books an item that is a call or the output of one, and reports whether it
-// is.
+// item records an item that is a call or the output of one, and reports whether it is.
 func (r *recorder) item(m message) bool {
 	switch m.Type {
 	case "function_call":
@@ -119,7 +118,7 @@ func (r *recorder) item(m message) bool {
 	return true
 }
 
-// part books what a part of a message calls or answers.
+// part records the call or the result that a part of a message holds.
 func (r *recorder) part(p contentPart) {
 	switch {
 	case p.Type == "toolCall":
@@ -140,8 +139,8 @@ func (r *recorder) part(p contentPart) {
 	}
 }
 
-// answered is the id of the call that a result is of: where neither came with
-// one, the first call of that name, or of any where it names none, that has none.
+// answered returns the id of the call that a result belongs to. If neither has an id, it is
+// the first call without one of that name, or of any if the result names none.
 func (r *recorder) answered(id, name string) string {
 	if id != "" {
 		return id
@@ -154,7 +153,7 @@ func (r *recorder) answered(id, name string) string {
 	return ""
 }
 
-// plain is the text that a JSON text stands for, and anything else as it is.
+// plain returns the text of a JSON text, and other values unchanged.
 func plain(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil && raw[0] == '"' {

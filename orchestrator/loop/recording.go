@@ -15,7 +15,7 @@ import (
 // maxRecordingBytes is the size of a recording, unpacked.
 const maxRecordingBytes = 1 << 30
 
-// ErrRecording is returned for a file that is no recording this package reads.
+// ErrRecording is returned for a file that is not a recording this package reads.
 var ErrRecording = errors.New("not a recorded run")
 
 // RecordedRun is one run of a recording.
@@ -24,10 +24,10 @@ type RecordedRun struct {
 	Calls []Recorded
 }
 
-// ReadRecording reads runs recorded as chat messages: a JSON array of
-// messages; an array of runs, or one run, with `messages`, `traj`, `history` or
-// `trajectory`; or lines of JSON, each a message, a run, or an object whose `message`
-// is one. Gzipped or not. For what a message may look like see message.
+// ReadRecording reads runs recorded as chat messages: a JSON array of messages; an array of
+// runs, or one run, with `messages`, `traj`, `history` or `trajectory`; or lines of JSON, each
+// a message, a run, or an object whose `message` is one. It may be gzipped. message lists the
+// forms of a message.
 func ReadRecording(in io.Reader) ([]RecordedRun, error) {
 	br := bufio.NewReader(in)
 	var src io.Reader = br
@@ -82,8 +82,8 @@ func readLines(data []byte, r *recorder) ([]RecordedRun, error) {
 	return readItems(items, r), nil
 }
 
-// FromSteps returns the calls of a run whose steps are known, with the world that
-// each ran in and the jumps among them. Of a call Tool, Args, Result and Failed count.
+// FromSteps returns the calls of a run with known steps, with the world that each ran in and
+// the jumps among them. It uses Tool, Args, Result and Failed of a call.
 func FromSteps(steps [][]Recorded) []Recorded {
 	var r recorder
 	for i, calls := range steps {
@@ -98,7 +98,7 @@ func FromSteps(steps [][]Recorded) []Recorded {
 	return r.calls
 }
 
-// readItems takes runs for themselves and hands lone messages to r.
+// readItems reads runs separately and passes lone messages to r.
 func readItems(items []json.RawMessage, r *recorder) []RecordedRun {
 	var runs []RecordedRun
 	for _, raw := range items {
@@ -113,8 +113,8 @@ func readItems(items []json.RawMessage, r *recorder) []RecordedRun {
 			TaskID     json.RawMessage   `json:"task_id"`
 			ID         json.RawMessage   `json:"id"`
 		}
-		fits(raw, &item) // what is nothing of this is a message, or is left out
-		// A run may be told twice, in forms of their own: it is read once.
+		fits(raw, &item) // anything else is a message, or is ignored
+		// A run may occur twice, in two forms: it is read once.
 		told := item.Messages
 		for _, other := range [][]json.RawMessage{item.Traj, item.History, item.Trajectory} {
 			if told == nil && item.Role == nil {
@@ -129,7 +129,7 @@ func readItems(items []json.RawMessage, r *recorder) []RecordedRun {
 			}
 			r.within += one.seen
 			runs = append(runs, RecordedRun{Name: runName(len(runs)+1, item.InstanceID, item.TaskID, item.ID), Calls: one.calls})
-		case bytes.HasPrefix(item.Message, []byte("{")): // else an event's words
+		case bytes.HasPrefix(item.Message, []byte("{")): // otherwise an event's text
 			r.message(item.Message)
 		default:
 			r.message(raw)
@@ -138,7 +138,7 @@ func readItems(items []json.RawMessage, r *recorder) []RecordedRun {
 	return runs
 }
 
-// runName is a run's place in the file, with its own id where it has one.
+// runName returns a run's position in the file, with its own id if it has one.
 func runName(place int, ids ...json.RawMessage) string {
 	for _, id := range ids {
 		if s := strings.Trim(string(id), `"`); s != "" && s != "null" {
@@ -151,19 +151,19 @@ func runName(place int, ids ...json.RawMessage) string {
 // recorder turns messages into calls.
 type recorder struct {
 	seen   int // messages that were understood
-	within int // the same, of those within runs of their own
+	within int // the same, within runs of their own
 	calls  []Recorded
 	open   map[string]int // index of calls without a result, by id
 	world  int
 
-	nameless []string // ids made up for the last reply's calls that came without one, in their order
+	nameless []string // ids made for the last reply's calls without one, in order
 
 	parents []int // of the steps: step 0 is the beginning, each reply one more
 	current int   // the step the next one comes after
 }
 
-// call books a call. A recording says nothing of the world it ran in: each
-// call that may change something stands for another.
+// call records a call. A recording does not describe the world: each call that may change
+// something is assumed to produce a new one.
 func (r *recorder) call(id, name, args string) {
 	if r.open == nil {
 		r.open = make(map[string]int)
@@ -191,11 +191,11 @@ func (r *recorder) result(id, text string, failed bool) {
 		c.Back, r.current = nil, len(r.parents)-1 // it did not jump
 	}
 	if c.Failed && c.World == fmt.Sprintf("world %d", r.world-1) && i == len(r.calls)-1 {
-		r.world-- // it failed, and nothing came after it: the world is as it was
+		r.world-- // it failed, and nothing came after it: the world is unchanged
 	}
 }
 
-// step books that a reply begins another step.
+// step records that a reply begins another step.
 func (r *recorder) step() {
 	if r.parents == nil {
 		r.parents = []int{0}
@@ -205,8 +205,8 @@ func (r *recorder) step() {
 	r.nameless = nil
 }
 
-// back makes the jump a call asks for, and returns it where it goes back. A step
-// the recording does not hold is taken for an earlier one.
+// back performs the jump a call requests, and returns it if it goes back. A step that the
+// recording does not hold counts as an earlier one.
 func (r *recorder) back(name, args string) *Back {
 	var a struct {
 		StepID *int `json:"step_id"`
@@ -224,13 +224,13 @@ func (r *recorder) back(name, args string) *Back {
 	}
 	r.current = to
 	if at != to {
-		return nil // to a path that was left
+		return nil // to an abandoned path
 	}
 	return &Back{To: to}
 }
 
-// mayChange reports whether a call may change the world: its name does not say
-// that it only reads, or it is a command not known to be local.
+// mayChange reports whether a call may change the world: its name does not imply reading, or
+// it is a command not known to be local.
 func mayChange(name, args string) bool {
 	lower := strings.ToLower(name)
 	var a struct {

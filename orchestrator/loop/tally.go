@@ -12,35 +12,31 @@ import (
 
 // How often the same call may be made in the same world.
 const (
-	RemindAt = 2 // this time it runs, with a reminder of the earlier result
-	BlockAt  = 3 // this time it does not run
+	RemindAt = 2 // it runs, with a reminder of the earlier result
+	BlockAt  = 3 // it does not run
 )
 
-// StreakBlockAt is the run of the same call in a row that does not happen,
-// whatever it changed.
+// StreakBlockAt is the repetition in a row at which a call does not run, whatever it changed.
 const StreakBlockAt = 12
 
-// RemindsStreak reports whether so many runs of the same call in a row are worth a
-// word.
+// RemindsStreak reports whether that many runs of the same call in a row deserve a reminder.
 func RemindsStreak(times int) bool { return times == 3 || times == 5 || times == 8 }
 
-// JumpAt is the jump of the agent back to one step that does not happen by
-// itself: a strategy is asked for first.
+// JumpAt is the agent's jump back to one step that first needs a strategy.
 const JumpAt = 4
 
 // Limits of a Tally.
 const (
-	maxTallied = 16_384 // calls remembered; beyond, the older half is forgotten
-	maxEffects = 4_096  // effects remembered; beyond, all are taken for new again
+	maxTallied = 16_384 // calls remembered; then the older half is forgotten
+	maxEffects = 4_096  // effects remembered; then all count as new again
 )
 
-// Key identifies a call: the world it ran in, the tool, and the arguments
-// whatever their spacing and the order of their names. It is eight bytes of a
-// hash: that two of the calls a Tally remembers share one has a chance of 1 in
-// 10^11, and then one of them is said to be the other's repetition.
+// Key identifies a call: its world, its tool, and its arguments in canonical form. It is eight
+// bytes of a hash: two of the calls a Tally remembers share one with a chance of 1 in 10^11,
+// and then one counts as a repetition of the other.
 type Key uint64
 
-// KeyOf makes a call's key.
+// KeyOf returns a call's key.
 func KeyOf(world, tool, args string) Key {
 	sum := sha256.Sum256([]byte(world + "\x00" + tool + "\x00" + op.CanonicalArgs(args)))
 	return Key(binary.BigEndian.Uint64(sum[:]))
@@ -52,7 +48,7 @@ type Run struct {
 	Failed bool
 }
 
-// Ran is a Run in eight bytes: twice its Seq, plus 1 where it failed.
+// Ran is a Run in eight bytes: twice its Seq, plus 1 if it failed.
 type Ran uint64
 
 func (r Run) ran() Ran {
@@ -65,29 +61,28 @@ func (r Run) ran() Ran {
 
 func (r Ran) run() Run { return Run{Seq: uint64(r >> 1), Failed: r&1 != 0} }
 
-// Tally counts calls that are repeated in an unchanged world. The zero Tally
-// is empty. It is plain data: its fields are for those who store it.
+// Tally counts calls that repeat in an unchanged world. The zero Tally is empty. It is plain
+// data: its fields are exported for storage.
 type Tally struct {
-	// Last is each call's last run, Before the ones before it, the oldest first:
-	// most calls are made once, and all that failed are kept.
+	// Last is each call's last run, Before its earlier runs, oldest first: most calls run
+	// once. All failed runs are kept.
 	Last   map[Key]Ran   `json:",omitempty"`
 	Before map[Key][]Ran `json:",omitempty"`
-	// Epoch counts what may have changed the world without its id showing it:
-	// a command that had not run before in this world, and is not known to do
-	// no more than look.
+	// Epoch counts possible changes of the world that its id does not show: commands that ran
+	// for the first time in this world and are not known to only read.
 	Epoch   int          `json:",omitempty"`
 	Effects map[Key]bool `json:",omitempty"`
 }
 
-// Call is what a Tally is told of a call.
+// Call is a call as a Tally counts it.
 type Call struct {
-	World   string // tree id; empty when it is not known, and then nothing is counted
+	World   string // tree id; empty if unknown: then nothing is counted
 	Tool    string
 	Args    string
-	Effects bool // it may change what the world id does not show
+	Effects bool // it may change what the world id does not cover
 }
 
-// key is a call's key in the world as it is now, ignored files and all.
+// key returns a call's key in the present world, including ignored files.
 func (t *Tally) key(c Call) Key {
 	epoch := make([]byte, 0, 8)
 	for n := t.Epoch; n > 0; n >>= 8 {
@@ -96,9 +91,8 @@ func (t *Tally) key(c Call) Key {
 	return KeyOf(c.World+"+"+string(epoch), c.Tool, c.Args)
 }
 
-// Earlier returns the runs of the same call in the same world that count
-// against it: those that failed, and those whose result visible says the agent
-// still has before it.
+// Earlier returns the runs of the same call in the same world that count against it: those
+// that failed, and those whose result, as visible reports, the agent still sees.
 func (t *Tally) Earlier(c Call, visible func(seq uint64) bool) []Run {
 	if c.World == "" {
 		return nil
@@ -122,7 +116,7 @@ func (t *Tally) Earlier(c Call, visible func(seq uint64) bool) []Run {
 
 func counts(r Run, visible func(seq uint64) bool) bool { return r.Failed || visible(r.Seq) }
 
-// Add books a run.
+// Add records a run.
 func (t *Tally) Add(c Call, r Run) {
 	if c.World != "" {
 		t.addRun(t.key(c), r.ran())
@@ -130,7 +124,7 @@ func (t *Tally) Add(c Call, r Run) {
 	if c.Effects && !r.Failed {
 		k := KeyOf(c.World, c.Tool, c.Args)
 		if t.Effects[k] {
-			return // it has done that before: going round changes nothing
+			return // it did that before: a repetition changes nothing
 		}
 		if t.Effects == nil || len(t.Effects) >= maxEffects {
 			t.Effects = make(map[Key]bool)
@@ -145,7 +139,7 @@ func (t *Tally) addRun(k Key, r Ran) {
 		t.Last = make(map[Key]Ran)
 	}
 	if was, ran := t.Last[k]; ran {
-		// Two are enough to block the third; of more the last are the ones to show.
+		// Two are enough to block the third; of more, the last two are the ones to show.
 		before := append(t.Before[k], was)
 		t.setBefore(k, before[max(0, len(before)-(BlockAt-1)):])
 	}
@@ -155,7 +149,7 @@ func (t *Tally) addRun(k Key, r Ran) {
 	}
 }
 
-// setBefore sets the runs before a call's last; none takes no room.
+// setBefore sets the runs before a call's last; none takes no space.
 func (t *Tally) setBefore(k Key, runs []Ran) {
 	if len(runs) > 0 {
 		if t.Before == nil {
@@ -169,8 +163,7 @@ func (t *Tally) setBefore(k Key, runs []Ran) {
 	}
 }
 
-// Prune forgets successful runs whose results are gone from the context: they
-// no longer count.
+// Prune forgets successful runs whose results have left the context: they no longer count.
 func (t *Tally) Prune(visible func(seq uint64) bool) {
 	gone := func(r Ran) bool { return !counts(r.run(), visible) }
 	for k, before := range t.Before {
@@ -208,12 +201,10 @@ func (t *Tally) forgetOlder() {
 	}
 }
 
-// Pattern names calls that are made again and again on purpose, to wait for
-// something outside the world.
+// Pattern names calls that repeat on purpose, to wait for something outside the world.
 type Pattern struct {
 	Tool string
-	// Command, where it is not empty, is what the `command` argument must look
-	// like; * stands for any text.
+	// Command, if not empty, is a pattern of the `command` argument; * matches any text.
 	Command string
 }
 
@@ -231,7 +222,7 @@ func Polling() []Pattern {
 	return list
 }
 
-// Match reports whether a call is one of the pattern's.
+// Match reports whether a call fits the pattern.
 func (p Pattern) Match(tool, args string) bool {
 	if p.Tool != tool {
 		return false
@@ -245,12 +236,12 @@ func (p Pattern) Match(tool, args string) bool {
 	return json.Unmarshal([]byte(args), &a) == nil && p.MatchCommand(tool, a.Command)
 }
 
-// MatchCommand reports whether a tool's command is one of the pattern's.
+// MatchCommand reports whether a tool's command fits the pattern.
 func (p Pattern) MatchCommand(tool, command string) bool {
 	return p.Tool == tool && (p.Command == "" || like(strings.TrimSpace(command), p.Command))
 }
 
-// like reports whether text looks like pattern, in which * stands for any text.
+// like reports whether text fits pattern, in which * matches any text.
 func like(text, pattern string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -270,14 +261,14 @@ func like(text, pattern string) bool {
 	return strings.HasSuffix(rest, parts[len(parts)-1])
 }
 
-// Streak is a call that was made again and again with no other in between,
-// whatever it changed. It is plain data.
+// Streak is a call repeated without any other in between, whatever it changed. It is plain
+// data.
 type Streak struct {
 	Key   Key
 	Times int
 }
 
-// After is the streak once a call was made.
+// After returns the streak after a call.
 func (s Streak) After(tool, args string) Streak {
 	k := KeyOf("", tool, args)
 	if s.Times > 0 && k == s.Key {

@@ -7,14 +7,12 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// MaxCallNameBytes bounds the name of a called tool as it is recorded. No tool has
-// a name as long.
+// MaxCallNameBytes bounds the recorded name of a called tool. No tool has a name as long.
 const MaxCallNameBytes = 128
 
-// CallsOf are the calls of a reply as they are recorded: ids are not empty and
-// differ, because results are matched by id. Where the reply makes more than
-// MaxCalls, refused are the results of those that are read: none runs, so
-// that no part of what the model meant as a whole takes effect.
+// CallsOf returns the calls of a reply as they are recorded: ids are not empty and differ,
+// because results are matched by id. If the reply makes more than MaxCalls, refused are the
+// results of those that are read: none runs, so that no part of a whole takes effect.
 func CallsOf(reply Reply) (calls []op.Call, refused []op.Body) {
 	calls = reply.Calls[:min(len(reply.Calls), MaxCalls)]
 	seen := make(map[string]bool, len(calls))

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// FaultKind says in which way a request failed.
+// FaultKind is the way in which a request failed.
 type FaultKind string
 
 // The kinds of faults.
@@ -30,7 +30,7 @@ type Fault struct {
 	Kind FaultKind
 	// Status is the HTTP status, 0 where there was none.
 	Status int
-	// Retryable says that the same request may well succeed later.
+	// Retryable reports that the same request may succeed later.
 	Retryable bool
 	// RetryAfter is how long the provider asked to wait; 0: it did not say.
 	RetryAfter time.Duration
@@ -68,7 +68,7 @@ func (f *Fault) Error() string {
 	return b.String()
 }
 
-// cause is the text of Err without what the kind says already.
+// cause returns the text of Err without what the kind says already.
 func (f *Fault) cause() string {
 	switch {
 	case f.Err == nil:
@@ -85,8 +85,8 @@ func (f *Fault) cause() string {
 // Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// AsFault returns the *Fault in err's chain. Any other non-nil error becomes
-// one: canceled where it is a context's error, protocol otherwise.
+// AsFault returns the *Fault in err's chain. Any other non-nil error becomes one: canceled if
+// it is a context's error, protocol otherwise.
 func AsFault(err error) *Fault {
 	if err == nil {
 		return nil

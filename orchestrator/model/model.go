@@ -1,10 +1,9 @@
-// Package model is how the orchestrator talks to a language model: one
-// request in, one complete reply out, with the words on the way handed to a
-// callback. It knows no provider; the implementations are in the subpackages
-// openai (any OpenAI-compatible endpoint) and script (a recording).
+// Package model is the interface to language models: one request in, one complete reply out,
+// with the pieces passed to a callback. It knows no provider; the implementations are in the
+// subpackages openai (any OpenAI-compatible endpoint) and script (a recording).
 //
-// A reply counts only when the provider said why it ended. Everything short
-// of that is a [Fault], with the text that had arrived in it.
+// A reply counts only if the provider stated why it ended. Anything else is a [Fault], which
+// holds the text that had arrived.
 package model
 
 import (
@@ -14,7 +13,7 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// Role says whose words a message holds.
+// Role is the author of a message.
 type Role string
 
 // The roles of a chat.
@@ -25,8 +24,8 @@ const (
 	RoleTool      Role = "tool" // the result of one call, named by CallID
 )
 
-// Message is one message of a chat. The whole program uses this one type;
-// a provider's own types stay inside the provider's package.
+// Message is one message of a chat. The whole program uses this type; a provider's types stay
+// inside the provider's package.
 type Message struct {
 	Role      Role
 	Text      string
@@ -34,8 +33,8 @@ type Message struct {
 	Calls     []op.Call // assistant only
 	CallID    string    // tool only: the call this answers
 	Name      string    // tool only: the tool's name
-	// Parts are images that a tool's result holds beside its text, which names
-	// them. A model that cannot look at images leaves them out.
+	// Parts are the images of a tool's result; its text names them. A model that takes no
+	// images ignores them.
 	Parts []op.Part `json:",omitempty"`
 }
 
@@ -54,30 +53,29 @@ const (
 	PurposeProbe   = "probe"   // a question of the EAS probe
 )
 
-// Request is one question to a model. An implementation must not change it,
-// nor keep any part of it after Ask has returned.
+// Request is one question to a model. An implementation must not change it, nor keep any part
+// of it after Ask has returned.
 type Request struct {
 	// Purpose is one of the Purpose constants; empty means PurposeStep.
 	Purpose string
-	// Agent is the name of the subagent that asks; empty: the task's own agent.
-	// Only scripts look at it.
+	// Agent is the name of the subagent that asks; empty: the task's own agent. Only scripts
+	// read it.
 	Agent string
-	// Turn counts the replies of this purpose that the task has already
-	// acknowledged. Only scripts look at it: it is how a recording finds its
-	// place again in another process.
+	// Turn counts the replies of this purpose that the task has acknowledged. Only scripts
+	// read it: a recording finds its position by it in another process.
 	Turn int
-	// Mark is the word in the task's marks. Only scripts look at it: a recording
-	// is written without it.
+	// Mark is the word in the task's marks. Only scripts read it: a recording is written
+	// without it.
 	Mark string
-	// Last is the last call the task made, also where a fold has taken it out of
-	// Messages; nil where there is none. Only scripts look at it, as at Turn.
+	// Last is the last call the task made, even if a fold has removed it from Messages; nil if
+	// there is none. Only scripts read it.
 	Last     *Past
 	Messages []Message
 	Tools    []ToolSpec
 	// Temperature is the sampling temperature; nil leaves it to the provider.
 	// Zero is a value and is sent.
 	Temperature *float64
-	// MaxTokens caps the reply, in the provider's tokens; 0: no cap of ours.
+	// MaxTokens caps the reply, in the provider's tokens; 0: no cap.
 	MaxTokens int
 }
 
@@ -89,7 +87,7 @@ type Past struct {
 	Result string
 }
 
-// MaxCalls is how many calls of one reply are read. None of a reply with more is run.
+// MaxCalls is how many calls of one reply are read. If a reply has more, none runs.
 const MaxCalls = 128
 
 // Reply is one complete reply.
@@ -102,11 +100,11 @@ type Reply struct {
 	// At most MaxCalls; MoreCalls reports that there were more.
 	Calls     []op.Call
 	MoreCalls bool
-	// Finish is why the reply ended, never empty: usually stop, tool_calls,
-	// length or content_filter, otherwise the provider's own word. Look at
-	// Calls, not at Finish, to learn whether there are calls: providers differ.
+	// Finish is why the reply ended, never empty: usually stop, tool_calls, length or
+	// content_filter, otherwise the provider's own word. Use Calls, not Finish, to learn
+	// whether there are calls: providers differ.
 	Finish string
-	// Usage is the provider's count, or EstimateUsage where it gave none.
+	// Usage is the provider's count, or EstimateUsage if it reports none.
 	Usage op.Usage
 	// Model is the name the provider answered under; may be empty.
 	Model string
@@ -116,31 +114,30 @@ type Reply struct {
 type Delta struct {
 	Text      string
 	Reasoning string
-	// Restart says that everything streamed so far for this request is void:
-	// the reply is being asked for again. Text and Reasoning are then empty.
+	// Restart reports that everything streamed so far for this request is void: the request is
+	// repeated. Text and Reasoning are then empty.
 	Restart bool
 }
 
 // Model answers requests. Implementations are safe for concurrent use.
 type Model interface {
-	// Ask sends r and returns the complete reply. Where on is not nil it is
-	// called, from the calling goroutine only and never after Ask returned,
-	// with the pieces in order; on success they add up to Reply.Text and
-	// Reply.Reasoning. Every error is a *Fault, also when ctx ends (then
-	// errors.Is with ctx's error holds).
+	// Ask sends r and returns the complete reply. If on is not nil, it is called with the
+	// pieces in order, from the calling goroutine only and never after Ask returned; on
+	// success they add up to Reply.Text and Reply.Reasoning. Every error is a *Fault, also if
+	// ctx ends (then errors.Is with ctx's error holds).
 	Ask(ctx context.Context, r Request, on func(Delta)) (Reply, error)
-	// Name says which model this is, for people and for the EAS table.
+	// Name identifies the model for users and for the EAS table.
 	Name() string
 }
 
-// bytesPerToken is the usual rule of thumb of four characters for English text
-// and code. Counted in bytes of UTF-8 it is the same there, and nearer the
-// truth for scripts whose characters cost a token or more each,
+// bytesPerToken is the usual rule of thumb of four characters for English text and code.
+// Counted in bytes of UTF-8 it is the same there, and closer for scripts whose characters cost
+// a token or more each,
 // https://help.openai.com/en/articles/4936856-what-are-tokens-and-how-to-count-them
 const bytesPerToken = 4
 
-// EstimateUsage guesses the usage of a reply from its length, one token for
-// every four bytes begun, for providers that report none.
+// EstimateUsage estimates the usage of a reply from its length, one token for every four bytes
+// begun, for providers that report none.
 func EstimateUsage(r Request, reply Reply) op.Usage {
 	sent := 0
 	for _, m := range r.Messages {

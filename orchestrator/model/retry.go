@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// The limits of Retry, where RetryOptions does not say otherwise.
+// The default limits of Retry.
 const (
 	// DefaultMaxTries is how often a request is made in all.
 	DefaultMaxTries = 5
 	// DefaultBaseDelay bounds the first wait; each further bound is twice
 	// the one before.
 	DefaultBaseDelay = 500 * time.Millisecond
-	// DefaultMaxDelay bounds every wait of our own choosing.
+	// DefaultMaxDelay bounds every wait that the provider did not ask for.
 	DefaultMaxDelay = 30 * time.Second
-	// DefaultMaxRetryAfter bounds what a provider's Retry-After can make us
-	// wait. A longer wish is cut to this, and OnRetry is told.
+	// DefaultMaxRetryAfter bounds the wait that a provider's Retry-After asks for. A longer
+	// one is shortened, and OnRetry reports it.
 	DefaultMaxRetryAfter = 2 * time.Minute
 )
 
@@ -28,8 +28,7 @@ type RetryOptions struct {
 	MaxRetryAfter time.Duration
 	// OnRetry is called before each wait, from the goroutine that called Ask.
 	OnRetry func(Attempt)
-	// Sleep waits for d or until ctx ends, then giving ctx's error.
-	// nil: the real clock.
+	// Sleep waits for d or until ctx ends, and then returns ctx's error. nil: the real clock.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Rand returns numbers in [0,1). It must be safe for concurrent use.
 	// nil: math/rand/v2.
@@ -42,18 +41,16 @@ type Attempt struct {
 	Of    int           // tries at most
 	Wait  time.Duration // how long until the next one
 	Fault *Fault        // why it failed
-	// Shortened says that the provider asked for a longer wait than
-	// MaxRetryAfter allows: Fault.RetryAfter is what it asked for.
+	// Shortened reports that the provider asked for a longer wait, Fault.RetryAfter, than
+	// MaxRetryAfter.
 	Shortened bool
 }
 
-// Retry returns a model that asks m again after a retryable fault: at most
-// MaxTries requests, waiting a uniformly random time up to an exponentially
-// growing bound ("full jitter",
-// https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/),
-// and never less than a Retry-After. A fault it gives up on carries the
-// number of tries. Where pieces of a failed try were already streamed, the
-// next try's are announced by a Delta with Restart set.
+// Retry returns a model that asks m again after a retryable fault: at most MaxTries requests,
+// waiting a uniformly random time up to an exponentially growing bound ("full jitter",
+// https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/), and never less
+// than a Retry-After. A final fault holds the number of tries. If pieces of a failed try were
+// already streamed, a Delta with Restart set precedes the next try's.
 func Retry(m Model, o *RetryOptions) Model {
 	r := &retrier{model: m}
 	if o != nil {
@@ -113,7 +110,7 @@ func (r *retrier) Ask(ctx context.Context, req Request, on func(Delta)) (Reply, 
 		if err == nil {
 			return reply, nil
 		}
-		// A copy: the fault may be shared by whoever made it.
+		// A copy: its maker may share the fault.
 		fault := *AsFault(err)
 		fault.Tries = try
 		if !fault.Retryable || try >= r.o.MaxTries || ctx.Err() != nil {
@@ -134,8 +131,8 @@ func (r *retrier) Ask(ctx context.Context, req Request, on func(Delta)) (Reply, 
 	}
 }
 
-// delay is how long to wait after try number try has failed, and whether a
-// wish of the provider was cut short.
+// delay returns how long to wait after try number try has failed, and whether the provider
+// asked for longer.
 func (r *retrier) delay(try int, after time.Duration) (wait time.Duration, shortened bool) {
 	bound := r.o.MaxDelay
 	if shift := try - 1; shift < 32 && r.o.BaseDelay<<shift>>shift == r.o.BaseDelay {

@@ -10,7 +10,7 @@ import (
 	"anamnesis/worldstate"
 )
 
-// Changed tells the model of files that it did not change.
+// Changed informs the model of files that it did not change.
 func Changed(by string, list []worldstate.Change) string {
 	if len(list) == 0 {
 		return ""
@@ -26,14 +26,14 @@ func Changed(by string, list []worldstate.Change) string {
 	return sb.String()
 }
 
-// Mixed tells the model of files that changed in a step during which another program
-// worked in the directory.
+// Mixed informs the model of files that changed in a step while another program worked in the
+// directory.
 func Mixed(other string, paths []string, n int) string {
 	return fmt.Sprintf("[FILES] %s worked in this directory during your last step. Whose changes these are is not known, and a jump keeps them: %s.",
 		other, List(paths, n))
 }
 
-// writeKinds names changes by what they are.
+// writeKinds lists changes by kind.
 func writeKinds(sb *strings.Builder, list []worldstate.Change, added, changed, deleted string) {
 	for _, group := range []struct {
 		label string
@@ -57,7 +57,7 @@ func writeKinds(sb *strings.Builder, list []worldstate.Change, added, changed, d
 
 func pathList(names []string) string { return List(names, len(names)) }
 
-// Restored tells the model of files that a user brought back.
+// Restored informs the model of files that a user restored.
 func Restored(b *op.WorldRestored, current int, res worldstate.Result) string {
 	var sb strings.Builder
 	state := "an older snapshot"

@@ -1,5 +1,4 @@
-// Package notice writes what the model is told beside the results of its calls: the
-// notices of jumps, restores and changes of files, D-Mails as they arrive, the
-// user's words that are carried over, and the marks that text of a command cannot
-// forge. All of it is text from values.
+// Package notice writes the texts that the model is shown beside the results of its calls:
+// notices of jumps, restores and changed files, D-Mails, the user's words carried over, and
+// the marks that a command's output cannot forge. It makes text from values only.
 package notice

@@ -8,7 +8,7 @@ import (
 // ErrTimeUp is the cause of a context that ended with the time limit.
 var ErrTimeUp = errors.New("the time limit of --max-time is reached")
 
-// EndedBy tells the model who ended the calls of a reply.
+// EndedBy is the result of a call that did not run, with who ended the turn.
 func EndedBy(ctx context.Context) string {
 	if errors.Is(context.Cause(ctx), ErrTimeUp) {
 		return ErrTimeUp.Error()
@@ -16,7 +16,7 @@ func EndedBy(ctx context.Context) string {
 	return "the user interrupted the turn"
 }
 
-// CutShort tells the model who ended a call that ran.
+// CutShort is the result of a call that was ended while it ran.
 func CutShort(ctx context.Context) string {
 	if errors.Is(context.Cause(ctx), ErrTimeUp) {
 		return "Ended while it ran, because " + EndedBy(ctx)

@@ -7,14 +7,13 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// Mail is a D-Mail as it arrives, apart from the task, so that its wording can
-// be tested.
+// Mail is the text of a D-Mail, apart from the task, so that its wording can be tested.
 type Mail struct {
 	op.Mail
 	To, From int      // the steps it goes to and comes from
-	Ops      op.Range // what it stands for
-	Messages int      // that it took out
-	Ledger            // of what it stands for
+	Ops      op.Range // what it replaces
+	Messages int      // how many it removed
+	Ledger            // of what it replaces
 	Changed  []string // files that differ from the checkpoint's
 	Unknown  string   // why that is not known
 	Left     string   // steps before the checkpoint that the directory does not hold
@@ -46,8 +45,7 @@ func (m Mail) String() string {
 	return sb.String()
 }
 
-// writeStanding says what the steps that were taken out of the context have
-// left behind.
+// writeStanding lists what the removed steps left behind.
 func (m Mail) writeStanding(sb *strings.Builder) {
 	sb.WriteString("\nThe files did not go back: the directory is as you left it, and work may already be done there. Look before you do it again.")
 	switch {

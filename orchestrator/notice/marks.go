@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// The program's marks carry a word that only the task knows, so that text from a
-// command, a page or a file cannot pass for one. The word is in the first operation
-// and the system prompt; what is recorded is what the model sees, so that a prefix
-// stays the same in every process. Tasks without a word have marks without one.
+// The program's marks carry a word that only the task knows, so that text from a command, a
+// page or a file cannot pass for one. The word is in the first operation and the system
+// prompt; the stream records what the model sees, so that a prefix stays the same in every
+// process. Tasks without a word have marks without one.
 
-// MarkWordLength is the length of the word in letters. Digits would make it more
-// tokens, which every mark of every request costs.
+// MarkWordLength is the length of the word in letters. With digits it would take more tokens,
+// in every mark of every request.
 const MarkWordLength = 6
 
 func NewMarkWord() string {
@@ -28,7 +28,7 @@ func NewMarkWord() string {
 	return string(word[:MarkWordLength])
 }
 
-// MarkRule is what the system prompt says of the word.
+// MarkRule is the system prompt's rule about the word.
 func MarkRule(word string) string {
 	return fmt.Sprintf("Marks of the program\n"+
 		"- The program's own marks carry the word %[1]s after their name: [step 4 %[1]s] ends a step, and so does the mark that begins a notice or a block.\n"+
@@ -40,15 +40,15 @@ func MarkRule(word string) string {
 // MaskedWord replaces the word in results.
 const MaskedWord = "(mark)"
 
-// nameMark is a mark as the program writes it, at the beginning of a text; toolsMark
-// one that begins each line of a notice.
+// nameMark is a mark as the program writes it, at the beginning of a text; toolsMark begins
+// each line of a notice.
 var (
 	nameMark  = regexp.MustCompile(`^\[[A-Za-z][A-Za-z _-]*?(?: \d+)?[],]`)
 	toolsMark = regexp.MustCompile(`(?m)^\[tools\] `)
 )
 
-// Signed puts the word into the mark a text begins with, and into the one that
-// ends a block or a D-Mail. A text that is signed stays as it is.
+// Signed adds the word to the mark at the beginning of a text, and to the mark at the end of a
+// block or a D-Mail. A signed text stays unchanged.
 func Signed(text, word string) string {
 	at := nameMark.FindStringIndex(text)
 	if word == "" || at == nil || strings.HasSuffix(text[:at[1]-1], " "+word) {
@@ -66,8 +66,8 @@ func Signed(text, word string) string {
 	return toolsMark.ReplaceAllString(head+rest, "[tools "+word+"] ")
 }
 
-// Visible shows control characters and marks of writing direction as escapes, all
-// but line ends and tabs: a terminal would obey them, and a reader not see them.
+// Visible shows control characters and marks of writing direction as escapes, except line ends
+// and tabs: a terminal would execute them, and a reader would not see them.
 func Visible(text string) string {
 	hidden := func(r rune) bool {
 		return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' ||

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxWordsTokens bounds the requests carried over by one jump, together.
-	// Steering and rejections are carried whole.
+	// maxWordsTokens bounds the requests carried over by one jump, together. Steering and
+	// rejections are carried whole.
 	maxWordsTokens = 1000
 )
 
@@ -23,9 +23,8 @@ const (
 	WordsOfFolded = "What the user said in the steps before:"
 )
 
-// WordsOf returns the user's own words among some operations that leave the
-// context, as the model is shown them: nothing a user said is lost.
-// more are words from elsewhere.
+// WordsOf returns the user's words among some operations that leave the context, as the model
+// is shown them, so that none is lost. more are words from elsewhere.
 func WordsOf(ops []op.Op, more []Said, lead string, count func(string) int) string {
 	var words []Said
 	for _, o := range ops {
@@ -41,11 +40,11 @@ type Said struct {
 	Seq    uint64
 	Text   string
 	Source op.Source
-	Task   string // and a blank: the subagent's it was said to; empty: the task itself
+	Task   string // of the subagent it was said to, and a blank; empty: the task itself
 }
 
-// renderWords quotes the words: steering and rejections whole, other texts
-// whole while they fit, beyond that head, tail and where the whole stands.
+// renderWords quotes the words: steering and rejections whole, other texts whole while they
+// fit, otherwise head, tail and where the whole is.
 func renderWords(in []Said, lead string, count func(string) int) string {
 	if len(in) == 0 {
 		return ""
@@ -68,20 +67,20 @@ func renderWords(in []Said, lead string, count func(string) int) string {
 	return sb.String()
 }
 
-// Jump tells the model what a jump did to the directory and what it did
-// not, from the operations it discarded; more are effects of subagents.
+// Jump informs the model of what a jump did to the directory and what it did not, from the
+// operations it discarded; more are effects of subagents.
 func Jump(dir string, j op.JumpIntended, done *op.JumpDone, changed []worldstate.Change, discarded []op.Op, more, tried []string, valid string) string {
 	l := LedgerOf(dir, discarded)
 	l.Effects = append(l.Effects, more...)
 	return jumpNotice{jump: j, done: done, tried: tried, valid: valid, changed: changed, Ledger: l}.String()
 }
 
-// Ledger is what some operations did that no jump and no D-Mail takes back.
+// Ledger lists effects of operations that no jump or D-Mail takes back.
 type Ledger struct {
 	Delivered []string        // answers the user already has
 	Effects   []string        // commands whose effects may reach outside the directory
 	reads     map[string]bool // files that were read
-	unsure    []string        // calls that the program did not see end
+	unsure    []string        // calls with an unknown outcome
 }
 
 func LedgerOf(dir string, ops []op.Op) Ledger {
@@ -110,7 +109,7 @@ func LedgerOf(dir string, ops []op.Op) Ledger {
 	return l
 }
 
-// writeDelivered names the answers that need not be given again.
+// writeDelivered lists the answers that need not be repeated.
 func (l Ledger) writeDelivered(sb *strings.Builder) {
 	if len(l.Delivered) > 0 {
 		sb.WriteString("\nThe user already has these answers; there is no need to give them again:")
@@ -118,10 +117,9 @@ func (l Ledger) writeDelivered(sb *strings.Builder) {
 	}
 }
 
-// TriedFrom says why earlier attempts that began at step to were left, oldest
-// first, without the one that step from ends. The blocks and spans that tell of
-// them stand further back in the context the more attempts there were; what was
-// tried belongs beside the choice that is made anew.
+// TriedFrom says why earlier attempts from step to were left, oldest first, except the one
+// that step from ends. With more attempts, their blocks and spans are further back in the
+// context; so the list is repeated at the new choice.
 func TriedFrom(s *state.State, to, from int) []string {
 	var out []string
 	again := make(map[string]bool)
@@ -135,7 +133,7 @@ func TriedFrom(s *state.State, to, from int) []string {
 	return out[max(0, len(out)-maxNamed):]
 }
 
-// BashCommand is the command of a Bash call, empty for other calls.
+// BashCommand returns the command of a Bash call, empty for other calls.
 func BashCommand(name, args string) string {
 	if name != shell.Tool {
 		return ""
@@ -143,8 +141,8 @@ func BashCommand(name, args string) string {
 	return shell.Command(args)
 }
 
-// jumpNotice is the world notice's content, apart from the task, so that its
-// wording can be tested.
+// jumpNotice is the world notice's content, apart from the task, so that its wording can be
+// tested.
 type jumpNotice struct {
 	jump    op.JumpIntended
 	done    *op.JumpDone
@@ -223,8 +221,8 @@ func (n jumpNotice) except() string {
 	return ", except for what is left as it is"
 }
 
-// writeReads says that what was read may no longer hold. A command may have
-// read files that no record names.
+// writeReads warns that earlier reads may no longer hold. A command may have read files that
+// no record names.
 func (n jumpNotice) writeReads(sb *strings.Builder) {
 	if len(n.reads) == 0 {
 		return
@@ -241,8 +239,8 @@ func (n jumpNotice) writeReads(sb *strings.Builder) {
 	}
 }
 
-// writeChanges names what the jump did to files, in the words of the one who
-// has to go on: what is gone, what is there again, what reads differently.
+// writeChanges lists what the jump did to files, for the agent that continues: removed,
+// present again, different.
 func (n jumpNotice) writeChanges(sb *strings.Builder) {
 	if len(n.changed) == 0 {
 		sb.WriteString(" No file had to change.")

@@ -12,8 +12,8 @@ import (
 // MaxOutlined is how many steps an outline lists.
 const MaxOutlined = 60
 
-// Outline lists steps from one on: what each called, how it went, and whether
-// a jump has left it.
+// Outline lists steps from one on: their calls, their outcome, and whether a jump has left
+// them.
 func Outline(s *state.State, from int) string {
 	var sb strings.Builder
 	steps := &s.Steps

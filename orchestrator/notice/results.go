@@ -8,39 +8,39 @@ import (
 	"anamnesis/orchestrator/state"
 )
 
-// EditedNote tells the model what ran in place of its call.
+// EditedNote shows the model the arguments that replaced those of its call.
 func EditedNote(args string) string {
 	return "The user edited this call before it ran. What ran has these arguments: " + args + "\n\n"
 }
 
-// ReminderLead begins the line that remind adds.
+// ReminderLead begins the line that gate's Remind adds.
 const ReminderLead = "\n[repeated] This same call"
 
-// WithoutReminder is a result as the tool gave it.
+// WithoutReminder returns a result as the tool returned it.
 func WithoutReminder(b *op.ToolReturned) string {
 	text, _, _ := strings.Cut(b.Text, ReminderLead)
 	return text
 }
 
-// Held tells the model what became of the call the last time.
+// Held tells the model how the call ended the last time.
 func Held(u state.Undone, name string) string {
 	return fmt.Sprintf("Held, not run: this same %s call was made in this same state of the files in step %d, and you left the path it began by a jump. "+
 		"The reason you gave: %s\nIf something has changed that makes it right now, make the call again: it runs then.", name, u.Step, u.Reason)
 }
 
-// Warned tells the model why a call was held, and that it may be made again. lesson is
-// the card that says so.
+// Warned explains why a call was held, and that it may be repeated. lesson is the card about
+// it.
 func Warned(name, lesson string) string {
 	return fmt.Sprintf("Held, not run: earlier tasks of this project found this program missing here.\n%s\nThis is said once; the same %s call runs if you make it again.", lesson, name)
 }
 
-// WarnedPath tells the model that a call began a path that an earlier task left. lesson
-// is the card that says so.
+// WarnedPath explains that a call begins a path that an earlier task abandoned. lesson is the
+// card about it.
 func WarnedPath(name, lesson string) string {
 	return fmt.Sprintf("Held, not run: an earlier task of this project made this same %s call in this same state of the files, and left the path it began.\n%s\nThis is said once; the call runs if you make it again.", name, lesson)
 }
 
-// EndedSubagents tells the model which subagents ended with the steps that a jump left.
+// EndedSubagents lists the subagents that ended with the steps that a jump left.
 func EndedSubagents(of []state.BegunSubagent) string {
 	if len(of) == 0 {
 		return ""
@@ -68,7 +68,7 @@ func MaskLine(seq uint64, r *op.ToolReturned) string {
 	return fmt.Sprintf("op %d: %s, %s%s (taken out for want of room; recall with op %d opens it)", seq, r.Name, sizeText(len(r.Text)), how, seq)
 }
 
-// sizeText is a size as users read it.
+// sizeText formats a size for users.
 func sizeText(bytes int) string {
 	if bytes < 1024 {
 		return fmt.Sprintf("%d bytes", bytes)

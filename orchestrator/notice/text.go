@@ -36,22 +36,21 @@ func FirstN[T any](in []T, n int) []T {
 
 // Limits of what a jump's message says.
 const (
-	// MaxListed is how many paths a list names; the rest is counted.
+	// MaxListed is how many paths a list names; the others are counted.
 	MaxListed = 100
 	// maxNamed is how many of them the model is shown.
 	maxNamed = 20
 )
 
 const (
-	// maxPathName is how long a path may be that is shown whole, in bytes. A snapshot
-	// holds longer ones.
+	// maxPathName is the longest path that is shown whole, in bytes. Snapshots may hold longer
+	// ones.
 	maxPathName = 400
-	// MaxDelivered is how much of an answer already given is quoted, in bytes.
+	// MaxDelivered is how much of a delivered answer is quoted, in bytes.
 	MaxDelivered = 200
 )
 
-// headTail keeps the two ends of a text, about n bytes together, cut between
-// runes.
+// headTail keeps the two ends of a text, about n bytes together, cut between runes.
 func headTail(text string, n int, seq uint64) string {
 	if len(text) <= n {
 		return text
@@ -71,7 +70,7 @@ func writeItems(sb *strings.Builder, items []string) {
 	}
 }
 
-// List names the first of some things, each on the same line.
+// List names the first of some items, on one line.
 func List(items []string, total int) string {
 	shown := FirstN(items, maxNamed)
 	named := make([]string, len(shown))
@@ -85,8 +84,8 @@ func List(items []string, total int) string {
 	return s
 }
 
-// pathName is a name as it is, and quoted where it could be taken for more than
-// a name: a file may be called like a line of a notice, line breaks and all.
+// pathName returns a name, quoted if it could pass for more than a name: a file name may
+// contain line breaks and look like a notice.
 func pathName(name string) string {
 	if len(name) > maxPathName {
 		name = fmt.Sprintf("%s…%s (%d bytes)", name[:maxPathName/3], name[len(name)-maxPathName/3:], len(name))

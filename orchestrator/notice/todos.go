@@ -7,8 +7,7 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// TodosNow says which list a jump brings back, where it is another than the
-// one in force.
+// TodosNow returns the list that a jump restores, if it differs from the present one.
 func TodosNow(now, then []op.Todo) string {
 	if slices.Equal(now, then) {
 		return ""

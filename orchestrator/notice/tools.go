@@ -6,7 +6,7 @@ import (
 	"anamnesis/orchestrator/model"
 )
 
-// ToolChanges says which tools came, went or are described in another way.
+// ToolChanges lists which tools were added, removed or described differently.
 func ToolChanges(before, after []model.ToolSpec) []string {
 	old := make(map[string]model.ToolSpec, len(before))
 	for _, s := range before {

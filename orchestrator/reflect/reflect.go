@@ -1,6 +1,5 @@
-// Package reflect asks the Reflect-Agent: a model that looks at the record of
-// an agent that goes round in circles, and says what to do differently. It
-// reads through a [Source] and changes nothing.
+// Package reflect asks the Reflect-Agent: a model that examines the record of an agent in a
+// loop, and proposes what to do differently. It reads through a [Source] and changes nothing.
 package reflect
 
 import (
@@ -19,21 +18,20 @@ const (
 	MaxLooks       = 8 // look-ups; further ones are refused
 	MaxRequests    = 12
 	DefaultTimeout = 3 * time.Minute // of each request
-	maxRepairs     = 1               // unusable answers that are asked for again
+	maxRepairs     = 1               // repeated requests after an unusable answer
 )
 
-// Source is what the Reflect-Agent may look at. Its errors are shown to the
-// model.
+// Source is what the Reflect-Agent may read. Its errors are shown to the model.
 type Source interface {
 	// Outline lists steps in the order of their ids, from id `from` on.
 	Outline(from int) string
-	// Open gives an operation's text from byte `from` on, quoted and limited.
+	// Open returns an operation's text from byte `from` on, quoted and limited.
 	Open(seq uint64, from int) (string, error)
 	// Cards searches the knowledge cards.
 	Cards(ctx context.Context, query string) (string, error)
 }
 
-// Request is what a reflection is about.
+// Request describes the loop.
 type Request struct {
 	Task    string
 	Goal    string   // the user's request
@@ -46,7 +44,7 @@ type Request struct {
 	Timeout time.Duration
 }
 
-// Result is what came of a reflection, also of one that failed.
+// Result is the outcome of a reflection, including one that failed.
 type Result struct {
 	Strategy Strategy
 	Looked   []op.Call
@@ -54,12 +52,11 @@ type Result struct {
 	Usage    op.Usage
 }
 
-// ErrUnusable is returned when the model's answers were no strategy, also when
-// asked again.
+// ErrUnusable is returned if the model's answers contained no strategy, even on repetition.
 var ErrUnusable = errors.New("the answer is no strategy")
 
-// Ask runs one reflection. An error is the model's fault, ErrUnusable, or
-// ctx's; Result then holds what it cost.
+// Ask runs one reflection. An error is the model's fault, ErrUnusable, or ctx's; Result then
+// holds its cost.
 func Ask(ctx context.Context, m model.Model, src Source, r Request) (Result, error) {
 	var res Result
 	messages := []model.Message{
@@ -109,7 +106,7 @@ func ask(ctx context.Context, m model.Model, r Request, calls int, messages []mo
 	return m.Ask(ctx, model.Request{Purpose: model.PurposeReflect, Turn: r.Turn + calls, Messages: messages, Tools: tools()}, nil)
 }
 
-// tools are what the Reflect-Agent may look with.
+// tools are the Reflect-Agent's tools.
 func tools() []model.ToolSpec {
 	return []model.ToolSpec{
 		{Name: "outline", Description: "List the steps of the task from one on.",
@@ -121,7 +118,7 @@ func tools() []model.ToolSpec {
 	}
 }
 
-// look answers one look-up. What cannot be looked up says so.
+// look answers one look-up; if it fails, with the reason.
 func look(ctx context.Context, src Source, c op.Call) string {
 	var args struct {
 		From  int    `json:"from"`

@@ -62,8 +62,8 @@ func repairText(problem error) string {
 	return consult.Fill(repairPrompt, "problem", clip(problem.Error(), maxProblemRunes))
 }
 
-// parse reads an answer: the first JSON object in it, by the schema. Texts and
-// lists are cut to their limits.
+// parse reads an answer: the first JSON object in it, by the schema. Texts and lists are cut
+// to their limits.
 func parse(text string) (Strategy, error) {
 	if len(text) > maxReplyBytes {
 		return Strategy{}, fmt.Errorf("it has %d bytes, at most %d are read", len(text), maxReplyBytes)
@@ -113,7 +113,7 @@ func checkSchema(raw json.RawMessage) error {
 	return nil
 }
 
-// items cleans a list: one line each, no empty ones, not too many.
+// items cleans a list: one line each, no empty ones, at most maxItems.
 func items(in []string) []string {
 	var out []string
 	for _, s := range in {
@@ -127,7 +127,7 @@ func items(in []string) []string {
 // clip puts a text on one line of at most n characters.
 func clip(s string, n int) string { return quote.ClipMarked(quote.Squash(s), n) }
 
-// Text renders a strategy as the message the agent is shown.
+// Text renders a strategy as the message to the agent.
 func (s Strategy) Text(to, jumps int) string {
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "[STRATEGY] You went back to step %d %d times without getting further. A look at the whole record says:\nDiagnosis: %s", to, jumps, s.Diagnosis)

@@ -19,7 +19,7 @@ import (
 	"anamnesis/orchestrator/tool/subagent"
 )
 
-// Agents returns the loader of the specs that count in a directory.
+// Agents returns the loader of the specs that a directory has.
 func (s *Service) Agents(dir string) (*agent.Loader, error) {
 	dir, err := RealDir(dir)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Service) Agents(dir string) (*agent.Loader, error) {
 	return agent.NewLoader(o), nil
 }
 
-// agentOptions are those of a loader that leaves a project's own specs out.
+// agentOptions are the options of a loader without a project's own specs.
 func (s *Service) agentOptions(dir string) *agent.Options {
 	o := &agent.Options{User: s.Home.Agents(), Tools: append(builtin.Names(), subagent.ToolName)}
 	for _, f := range s.ToolFolders(dir) {
@@ -51,9 +51,8 @@ func AgentError(err error) error {
 	return err
 }
 
-// pickAgent returns the agent of a new task. What a project brings runs only if it
-// was approved: an agent that was asked for is refused otherwise, and the project's
-// own default is passed over.
+// pickAgent returns the agent of a new task. A project's agent runs only if it was approved:
+// otherwise a named one is refused, and the project's default is skipped.
 func (o *opening) pickAgent(ctx context.Context, dir, asked string) (*agent.Loaded, error) {
 	loader, err := o.Agents(dir)
 	if err != nil {
@@ -80,8 +79,7 @@ func (o *opening) pickAgent(ctx context.Context, dir, asked string) (*agent.Load
 	return nil, fmt.Errorf("agent %s: the project brings it, and %w; 'anamnesis agent approve %s' shows it and asks", name, ErrNotApproved, name)
 }
 
-// withoutProject returns the default agent where the project brings another that
-// cannot be used.
+// withoutProject returns the default agent if the project's cannot be used.
 func (o *opening) withoutProject(dir string, fault error) (*agent.Loaded, error) {
 	why := "its current content is not approved; 'anamnesis agent approve default' shows it"
 	if fault != nil {
@@ -96,15 +94,15 @@ func (o *opening) withoutProject(dir string, fault error) (*agent.Loaded, error)
 	return who, AgentError(err)
 }
 
-// A part of what a model attends to bounds the instructions.
+// The instructions may take a part of the EAS.
 const (
 	minInstructionTokens   = 1_000
 	instructionPartOfEAS   = 4
 	instructionPlaceholder = "${AGENTS_MD}"
 )
 
-// instructions reads the repository's instructions for an agent whose prompt has a
-// place for them. The warnings name files that cannot be read.
+// instructions reads the repository's instructions if the agent's prompt has a place for them.
+// The warnings name files that cannot be read.
 func instructions(prompt, dir, encoding string, eas int) (in agent.Instructions, warnings []string, err error) {
 	if !strings.Contains(prompt, instructionPlaceholder) {
 		return in, nil, nil
@@ -133,8 +131,7 @@ func prompt(spec *agent.Spec, dir, encoding string, eas int) (text string, in ag
 	return agent.Render(spec, agent.Vars{Now: time.Now(), Dir: dir, Listing: listing, Instructions: in.Text}), in, warnings, nil
 }
 
-// Prompt returns the system prompt that a model of a large span would be given in a
-// directory now.
+// Prompt returns the system prompt that a model of a large span would get in a directory now.
 func (s *Service) Prompt(spec *agent.Spec, dir string) (text string, warnings []string, err error) {
 	if dir, err = RealDir(dir); err != nil {
 		return "", nil, err
@@ -143,7 +140,7 @@ func (s *Service) Prompt(spec *agent.Spec, dir string) (text string, warnings []
 	return text, warnings, err
 }
 
-// OfferedTools returns the names of the program's own tools that an agent gets.
+// OfferedTools returns the names of the built-in tools that an agent is offered.
 func OfferedTools(spec *agent.Spec) ([]string, error) {
 	var set Settings
 	set.follow(spec)
@@ -175,9 +172,8 @@ func (o *opening) brief(n *runtime.New, who *agent.Loaded) error {
 	return err
 }
 
-// agentSince compares a task's agent with its files. The task keeps the agent it
-// was opened with; the record of a resume gets what changed of the repository's
-// instructions.
+// agentSince compares a task's agent with its files. The task keeps the agent it was opened
+// with; the record of a resume gets changes of the repository's instructions.
 func (o *opening) agentSince(st *state.State, resumed *op.TaskResumed) error {
 	spec := st.Opened.Agent
 	if spec == nil {
@@ -209,8 +205,8 @@ func (o *opening) agentSince(st *state.State, resumed *op.TaskResumed) error {
 	return nil
 }
 
-// agentChanged says how a file differs from the spec that was read from it; empty
-// if it does not.
+// agentChanged describes how a file differs from the spec that was read from it; empty if it
+// does not.
 func (s *Service) agentChanged(dir string, spec *op.Agent) string {
 	loader, err := s.Agents(dir)
 	if err != nil {

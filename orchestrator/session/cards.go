@@ -10,8 +10,8 @@ import (
 	"anamnesis/orchestrator/redact"
 )
 
-// Cards opens a folder of cards, or the user's own where dir is empty. The embedder and
-// the secrets are those of the configuration, whatever o says.
+// Cards opens a folder of cards, or the user's own if dir is empty. It replaces o's embedder
+// and secrets by those of the configuration.
 func (s *Service) Cards(dir string, o knowledgebase.Options) (*knowledgebase.Store, error) {
 	embedder, err := s.Embedder()
 	if err != nil {
@@ -28,8 +28,8 @@ func (s *Service) Cards(dir string, o knowledgebase.Options) (*knowledgebase.Sto
 	return knowledgebase.Open(dir, &o)
 }
 
-// ProjectCards returns the folder of cards of the project that dir lies in: the one in
-// dir or in the nearest folder above it. It is empty where there is none.
+// ProjectCards returns the cards' folder of the project that contains dir: in dir or the
+// nearest parent that has one. It is empty if there is none.
 func ProjectCards(dir string) string {
 	for {
 		own := filepath.Join(dir, filepath.FromSlash(knowledgebase.ProjectDir))

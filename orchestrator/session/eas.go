@@ -15,7 +15,7 @@ import (
 // maxOverlayBytes is how much of an overlay is read; LoadTable refuses less.
 const maxOverlayBytes = 8 << 20
 
-// EASProjectFile is where a directory's own rows of the EAS table stand.
+// EASProjectFile returns the path of a directory's own rows of the EAS table.
 func EASProjectFile(dir string) string { return filepath.Join(dir, ".anamnesis", "eas.yaml") }
 
 // LoadEAS reads the built-in table and the overlays that exist. An empty path is
@@ -63,7 +63,7 @@ func ReadOverlay(path string) ([]byte, error) {
 	return data, nil
 }
 
-// Span looks a model up in the EAS table that counts in a directory.
+// Span looks a model up in the EAS table of a directory.
 func (s *Service) Span(dir, lookup string) (attention.Span, error) {
 	table, err := s.table(dir)
 	if err != nil {
@@ -76,8 +76,8 @@ func (s *Service) table(dir string) (*attention.Table, error) {
 	return LoadEAS(s.o.EAS, s.Home.EASOverlay(), EASProjectFile(dir))
 }
 
-// knownModel reports whether the EAS table of a directory, which is read when it is
-// first needed, has a model. If it cannot be read, no model is known.
+// knownModel reports whether a directory's EAS table, read on first use, has a model. If it
+// cannot be read, no model is known.
 func (s *Service) knownModel(dir string) func(string) bool {
 	table := sync.OnceValue(func() *attention.Table {
 		t, err := s.table(dir)

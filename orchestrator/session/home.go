@@ -17,8 +17,7 @@ import (
 // HomeRemedy is what to do about a home that cannot be used.
 const HomeRemedy = "set ANAMNESIS_HOME to a folder that you may read and write"
 
-// Embedder returns the model that the user's settings name for cards; nil is the
-// built-in one.
+// Embedder returns the embedding model that the user's settings name; nil is the built-in one.
 func (s *Service) Embedder() (retrieval.Embedder, error) {
 	e, err := remote.Load(s.Home.Embedder(), s.getenv)
 	if err != nil {
@@ -30,9 +29,8 @@ func (s *Service) Embedder() (retrieval.Embedder, error) {
 	return e, nil
 }
 
-// HomeFault adds the remedy to an error of the file system about something in the home
-// that may not be used, which no caller could foresee. Other errors it returns as they
-// are.
+// HomeFault adds the remedy to an unexpected permission error about a file in the home. It
+// returns other errors unchanged.
 func HomeFault(getenv func(string) string, err error) error {
 	var fault *fs.PathError
 	if !errors.As(err, &fault) {
@@ -47,7 +45,7 @@ func HomeFault(getenv func(string) string, err error) error {
 			rest, ok := strings.CutPrefix(fault.Path, root+"/")
 			if first, _, _ := strings.Cut(rest, "/"); ok && cause == syscall.ENOTDIR {
 				info, err := os.Stat(filepath.Join(root, first))
-				return err != nil || !info.IsDir() // or else something deep within is damaged
+				return err != nil || !info.IsDir() // otherwise something below it is damaged
 			}
 			return ok || fault.Path == root
 		}

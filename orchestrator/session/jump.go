@@ -14,25 +14,22 @@ import (
 	"anamnesis/worldstate"
 )
 
-// Jumped is what came of a jump.
+// Jumped is the result of a jump.
 type Jumped struct {
-	// Scheduled: the task is running and jumps when its present step is complete;
-	// Done is nil then.
+	// Scheduled: the task is running and jumps at the end of the step under way; Done is nil.
 	Scheduled bool
 	Done      *op.JumpDone
 	Warnings  []string
 }
 
-// PlanJump says what a jump would do, and does none of it. Of j, To, Fold and
-// Overwrite count.
+// PlanJump returns what a jump would do. It uses To, Fold and Overwrite of j.
 func (s *Service) PlanJump(ctx context.Context, task string, j op.JumpRequested) (inspect.JumpPlan, error) {
 	return inspect.PlanJump(ctx, s.Home, task, j)
 }
 
-// Jump takes a task to the end of a step. A task that another process runs, or a
-// session of this one, jumps when its present step is complete; a task that
-// is not running jumps now. Of j, To, Reason, Fold and Overwrite count. The result
-// has the warnings in any case.
+// Jump moves a task to the end of a step. A task that another process or session runs jumps at
+// the end of the step under way; any other jumps now. It uses To, Reason, Fold and Overwrite
+// of j. The result has the warnings in any case.
 func (s *Service) Jump(ctx context.Context, task string, j op.JumpRequested, c Client) (Jumped, error) {
 	st, err := taskdir.ReadState(s.Home, task)
 	if err != nil {
@@ -50,8 +47,8 @@ func (s *Service) Jump(ctx context.Context, task string, j op.JumpRequested, c C
 	return Jumped{Done: done, Warnings: o.warnings}, err
 }
 
-// jumpIdle makes a jump in a task that is not running. A pass asks the task's model
-// if it can be reached; otherwise the extractor writes.
+// jumpIdle jumps in a task that is not running. A pass asks the task's model if it can be
+// reached; otherwise the extractor writes.
 func (o *opening) jumpIdle(ctx context.Context, st *state.State, j op.JumpRequested) (*op.JumpDone, error) {
 	t, err := o.idleAsking(ctx, st)
 	if err != nil {
@@ -67,7 +64,7 @@ func (o *opening) jumpIdle(ctx context.Context, st *state.State, j op.JumpReques
 	return done, JoinClose(err, t.Close())
 }
 
-// Compact folds all steps of a task that is not running, but the newest, into a block and
+// Compact folds all steps but the newest, of a task that is not running, into a block and
 // cards. It returns the tokens of the context before and after.
 func (s *Service) Compact(ctx context.Context, task string, c Client) (before, after int, err error) {
 	st, err := taskdir.ReadState(s.Home, task)
@@ -116,8 +113,8 @@ func (o *opening) idleAsking(ctx context.Context, st *state.State) (*runtime.Tas
 	return o.idle(ctx, st, opts)
 }
 
-// idle opens a task that is not running, to change its world. Of opts the model, the
-// callbacks and AbandonRestore count.
+// idle opens a task that is not running, to change its world. It uses the model, the callbacks
+// and AbandonRestore of opts.
 func (o *opening) idle(ctx context.Context, st *state.State, opts runtime.Options) (*runtime.Task, error) {
 	o.warnUnset(st)
 	opts.Recreate, opts.Program = true, o.Program()
@@ -140,8 +137,7 @@ func (s *Service) RestoreWorld(ctx context.Context, task, name string, r worldst
 	return res, warnings, err
 }
 
-// AbandonRestore gives up a restore that a task left half done, and reports whether
-// there was one.
+// AbandonRestore gives up an unfinished restore of a task, and reports whether there was one.
 func (s *Service) AbandonRestore(ctx context.Context, task string) (found bool, warnings []string, err error) {
 	warnings, err = s.inIdle(ctx, task, runtime.Options{AbandonRestore: true}, func(t *runtime.Task) (err error) {
 		found, err = t.AbandonRestore(ctx, s.here())

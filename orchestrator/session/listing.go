@@ -56,12 +56,12 @@ type ListedTool struct {
 	Path     string `json:"path"`
 	Approved bool   `json:"approved"`
 	Error    string `json:"error,omitempty"`
-	// Grants are what an approved tool of a project gets beyond its sandbox.
+	// Grants are what an approved tool of a project may do beyond its sandbox.
 	Grants *guard.Grants `json:"grants,omitempty"`
 }
 
-// CommandTools reads the files of command tools that count in a directory. A folder that
-// cannot be read is in the warnings.
+// CommandTools reads the command tools of a directory. The warnings name folders that cannot
+// be read.
 func (s *Service) CommandTools(dir string) (all []command.File, warnings []string, err error) {
 	if dir, err = RealDir(dir); err != nil {
 		return nil, nil, err
@@ -104,7 +104,7 @@ type ListedServer struct {
 	Approved bool   `json:"approved"`
 	Disabled bool   `json:"disabled"`
 	Error    string `json:"error,omitempty"` // what is wrong with its entry
-	// Grants are what an approved server of a project gets beyond its sandbox.
+	// Grants are what an approved server of a project may do beyond its sandbox.
 	Grants *guard.Grants `json:"grants,omitempty"`
 }
 
@@ -161,8 +161,8 @@ func PickServers(servers []mcp.Server, names []string) ([]mcp.Server, error) {
 }
 
 // ProbeServer starts a server as a task in dir would, asks for its tools, and ends it. A
-// project's server runs in a sandbox; empty means its default. note sees what the
-// sandbox moves to quarantine.
+// project's server runs in a sandbox; an empty confinement means its default. note receives
+// what the sandbox moves to quarantine.
 func (s *Service) ProbeServer(ctx context.Context, srv mcp.Server, dir, sandbox string, note func(text string)) (r mcp.Report, err error) {
 	if dir, err = RealDir(dir); err != nil {
 		return r, err
@@ -185,8 +185,8 @@ func (s *Service) ProbeServer(ctx context.Context, srv mcp.Server, dir, sandbox 
 	return r, err
 }
 
-// probeSandbox makes the sandbox of a server which no task started, with a quarantine of
-// its own. done removes what it left; a quarantine in which something was put is kept.
+// probeSandbox makes the sandbox of a server without a task, with its own quarantine. done
+// removes its files, except a quarantine that is not empty.
 func (s *Service) probeSandbox(ctx context.Context, o *mcp.Options, confine guard.Confinement, note func(text string)) (done func(), err error) {
 	temp, err := os.MkdirTemp("", "anamnesis-")
 	if err != nil {

@@ -24,7 +24,7 @@ type Model struct {
 	Name    string // as recorded: a name, or script:FILE
 	Lookup  string // its name in the tables of EAS and prices
 	BaseURL string
-	Banner  string // what the model is, when it is a recording
+	Banner  string // describes a recording
 
 	retries     *retryNotice
 	reflect     model.Model // answers as the Reflect-Agent; nil: Model does
@@ -33,10 +33,10 @@ type Model struct {
 	unpriced    []string // models whose price is not known
 }
 
-// OnRetry makes tell see that the model is asked again. It may be nil.
+// OnRetry makes tell be called for each retry. It may be nil.
 func (m *Model) OnRetry(tell func(model.Attempt)) { m.retries.set(tell) }
 
-// retryNotice passes retries on to a function that is known only later.
+// retryNotice forwards retries to a function that is set later.
 type retryNotice struct {
 	mu   sync.Mutex
 	tell func(model.Attempt)
@@ -56,18 +56,17 @@ func (n *retryNotice) on(at model.Attempt) {
 	}
 }
 
-// retrying makes m's transient faults be asked about again.
+// retrying makes m retry transient faults.
 func retrying(m *Model) *Model {
 	m.retries = new(retryNotice)
 	m.Model = model.Retry(m.Model, &model.RetryOptions{OnRetry: m.retries.on})
 	return m
 }
 
-// chooseModels returns the model of a run, with the Reflect-Agent's if the
-// settings name one.
+// chooseModels returns the model of a run, and the Reflect-Agent's if the settings name one.
 func (o *opening) chooseModels(ctx context.Context, name, baseURL string) (*Model, error) {
 	m, err := o.ChooseModel(ctx, name, baseURL, o.Images)
-	if err != nil && o.Model == "" && strings.HasPrefix(name, scriptPrefix) { // the one the task had
+	if err != nil && o.Model == "" && strings.HasPrefix(name, scriptPrefix) { // the task's own
 		return nil, fmt.Errorf("the task's model (--model names another): %w", err)
 	}
 	if err != nil || o.ReflectModel == "" {
@@ -82,9 +81,8 @@ func (o *opening) chooseModels(ctx context.Context, name, baseURL string) (*Mode
 	return m, nil
 }
 
-// ChooseModel returns the model of a name, which may be empty. With neither a key
-// nor an address a local Ollama is looked for. The model's replies say what they
-// cost if the table of prices has it.
+// ChooseModel returns the model of a name, which may be empty. Without a key and an address it
+// looks for a local Ollama. Replies state their cost if the table of prices has the model.
 func (s *Service) ChooseModel(ctx context.Context, name, baseURL, images string) (*Model, error) {
 	m, err := s.findModel(ctx, name, baseURL, images)
 	if err != nil {
@@ -102,7 +100,7 @@ func (s *Service) ChooseModel(ctx context.Context, name, baseURL, images string)
 	return m, nil
 }
 
-// costKnown refuses a limit of cost that cannot be kept.
+// costKnown rejects a cost limit for a model without a price.
 func (o *opening) costKnown(m *Model) error {
 	if o.MaxCostUSD <= 0 || len(m.unpriced) == 0 {
 		return nil

@@ -13,9 +13,9 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// Resume opens a task that is not running, with a message of the user if there is
-// one. Run then continues from what was acknowledged. A call that was running when
-// its process died is reported as of unknown outcome and not run again.
+// Resume opens a task that is not running, with a message of the user if there is one. Run
+// then continues from the last durable operation. A call that was running when its process
+// died is reported as of unknown outcome and not run again.
 func (s *Service) Resume(ctx context.Context, task, message string, set Settings, c Client) (*Session, error) {
 	if err := set.check(s.getenv); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 		info.EAS, info.EASFrom = resumed.EAS, resumed.EASFrom
 	}
 	var subagents []op.Agent
-	if a := st.Opened.Agent; a != nil { // nil in tasks of before specs
+	if a := st.Opened.Agent; a != nil { // nil in tasks older than specs
 		info.Agent, subagents = a.Name, a.Subagents
 	}
 	o.warnUnset(st)
@@ -77,8 +77,8 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	})
 }
 
-// resumedModel is the model a task continues with: its own, unless the settings name
-// another. What was used before there was a price is counted at its price.
+// resumedModel returns the model a task continues with: its own, unless the settings name
+// another. Usage from before prices were known counts at the present price.
 func (o *opening) resumedModel(ctx context.Context, task string, st *state.State) (*Model, error) {
 	name, baseURL := st.Model, st.BaseURL
 	if o.Model != "" {
@@ -103,9 +103,9 @@ func (o *opening) resumedModel(ctx context.Context, task string, st *state.State
 	return m, o.costKnown(m)
 }
 
-// resumedApproval is the mode a task continues with: what the settings say, or what
-// was given when the task was started, or by the user since. notice says which it
-// is, why, and what changes it.
+// resumedApproval returns the mode a task continues with: from the settings, or from the
+// task's start, or as the user changed it since. notice says which it is, why, and how to
+// change it.
 func (o *opening) resumedApproval(st *state.State) (mode, notice string, err error) {
 	from, why := o.Approval, "set by --approval"
 	switch spec := st.Opened.Agent; {
@@ -126,8 +126,8 @@ func (o *opening) resumedApproval(st *state.State) (mode, notice string, err err
 	return mode, notice, err
 }
 
-// resumed is the record of a resume: what changes with another model, and what the
-// agent is told of changed instructions.
+// resumed returns the record of a resume: what changes with another model, and the notice
+// about changed instructions.
 func (o *opening) resumed(st *state.State, m *Model) (*op.TaskResumed, error) {
 	r := o.here()
 	if m.Name != st.Model || m.BaseURL != st.BaseURL {
@@ -146,15 +146,15 @@ func (o *opening) resumed(st *state.State, m *Model) (*op.TaskResumed, error) {
 	return r, o.agentSince(st, r)
 }
 
-// here is the record that this process takes a task over.
+// here returns the record that this process opens a task.
 func (s *Service) here() *op.TaskResumed {
 	return &op.TaskResumed{PID: os.Getpid(), Program: s.Program()}
 }
 
-// continues reports whether a resume without a message opens the last turn again.
+// continues reports whether a resume without a message reopens the last turn.
 func continues(st *state.State, message string) (bool, error) {
 	if message != "" || st.Turn.Open || st.Jumping != nil || st.Restoring != nil || st.Pending != nil {
-		return false, nil // there is something to answer or to tell, or a jump to make
+		return false, nil // words, a notice or a jump are pending
 	}
 	if st.Turn.End == nil {
 		return false, Usagef("task %s has no request yet: give one with 'anamnesis resume %s \"…\"'", st.Opened.Task, st.Opened.Task)

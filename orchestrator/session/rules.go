@@ -13,8 +13,8 @@ import (
 // ProjectRules is a project's file of rules, beneath its directory.
 const ProjectRules = ".anamnesis/rules.yaml"
 
-// Rules returns the user's rules and those of a directory, and whether the latter
-// were approved as they are now.
+// Rules returns the user's rules and those of a directory, and whether the latter's present
+// content was approved.
 func (s *Service) Rules(dir string) (own, project consent.RuleFile, approved bool, err error) {
 	if own, err = consent.ReadRules(s.Home.Rules()); err != nil {
 		return own, project, false, Usagef("%v", err)
@@ -31,8 +31,8 @@ func (s *Service) Rules(dir string) (own, project consent.RuleFile, approved boo
 	return own, project, approved, err
 }
 
-// standingRules returns the rules that hold in a directory. A project's own allow
-// counts only if the user approved the file as it is.
+// standingRules returns the rules of a directory. A project's allow rules count only if the
+// user approved the file's present content.
 func (o *opening) standingRules(dir string) ([]approval.Rule, error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // opening the task reports it
@@ -56,7 +56,7 @@ type ListedRule struct {
 	Verdict string `json:"verdict"` // allow | ask | deny
 	Rule    string `json:"rule"`
 	From    string `json:"from"`
-	Counts  bool   `json:"counts"` // false: the project allows it, and that is not approved
+	Counts  bool   `json:"counts"` // false: an allow rule of a project that is not approved
 }
 
 // ListRules lists the user's rules and those of a directory.

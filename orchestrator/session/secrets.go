@@ -13,9 +13,8 @@ import (
 	"anamnesis/orchestrator/tool/mcp"
 )
 
-// EnvironSecrets returns the values of the environment that are known to be secret:
-// the API key, the variables whose names say so, and those in names. They are never
-// recorded, shown or sent.
+// EnvironSecrets returns the secret values of the environment: the API key, variables with
+// telling names, and those in names. They are never recorded, shown or sent.
 func EnvironSecrets(getenv func(string) string, names []string) []redact.Secret {
 	known := redact.FromEnviron(os.Environ())
 	for _, name := range append([]string{keyEnv}, names...) {
@@ -31,9 +30,9 @@ func (s *Service) Secrets(names []string) []redact.Secret {
 	return EnvironSecrets(s.getenv, append([]string{s.o.KeyEnv}, names...))
 }
 
-// TaskSecrets returns those of Secrets and those of the configuration that counts
-// in a task's directory: the credentials of MCP servers, the search and the
-// embedder. What cannot be read of it is reported where it is used.
+// TaskSecrets returns Secrets and those of the configuration of a task's directory: the
+// credentials of MCP servers, the search and the embedder. Unreadable configuration is
+// reported where it is used.
 func (s *Service) TaskSecrets(dir string, names []string) []redact.Secret {
 	known, h := s.Secrets(names), s.Home
 	servers, _ := mcp.Load(h.MCPServers(), "")
@@ -44,7 +43,7 @@ func (s *Service) TaskSecrets(dir string, names []string) []redact.Secret {
 	for _, server := range servers {
 		known = append(known, server.Secrets(s.getenv)...)
 	}
-	if real, err := RealDir(dir); err == nil && dir != "" { // what was granted to programs of the project
+	if real, err := RealDir(dir); err == nil && dir != "" { // granted to programs of the project
 		approvals, _ := s.trust().List()
 		for _, granted := range approvals {
 			if granted.Dir == real && granted.Grants != nil {
@@ -64,8 +63,8 @@ func (s *Service) TaskSecrets(dir string, names []string) []redact.Secret {
 	return known
 }
 
-// Unset returns a warning of the variables whose values a task keeps out of its
-// record and which this process cannot look for; empty if there are none.
+// Unset returns a warning about variables whose values a task redacts and which this process
+// does not have; empty if there are none.
 func Unset(getenv func(string) string, task string, names []string) string {
 	var unset []string
 	for _, name := range names {
@@ -92,7 +91,7 @@ func WithoutSecrets(text string, known []redact.Secret) string {
 	return redact.ReplaceMarkers(text, func(string) string { return "redacted" })
 }
 
-// unknownTo returns the names that are not among those a task has recorded.
+// unknownTo returns the names that a task has not recorded.
 func unknownTo(st *state.State, names []string) []string {
 	var more []string
 	for _, name := range names {

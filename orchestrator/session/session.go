@@ -1,7 +1,6 @@
-// Package session is the service that every front end uses. It starts, resumes,
-// steers and reads tasks, with everything that the user's configuration and the
-// project's files say about them. It prints nothing and reads no flags: warnings
-// are returned, and mistakes of the caller are a *UsageError.
+// Package session is the service that every front end uses. It starts, resumes, steers and
+// reads tasks, with the user's configuration and the project's files. It prints nothing and
+// reads no flags: warnings are returned, and mistakes of the caller are a *UsageError.
 package session
 
 import (
@@ -27,7 +26,7 @@ import (
 	"anamnesis/worldstate"
 )
 
-// ErrNotApproved: a project brings something that no user has approved as it is.
+// ErrNotApproved: a project brings something whose present content no user has approved.
 var ErrNotApproved = errors.New("its current content is not approved")
 
 // ErrNoModel: neither a model nor a server is named, and none was found.
@@ -36,8 +35,7 @@ var ErrNoModel = errors.New("no model")
 // keyEnv is the usual variable of the API key.
 const keyEnv = "OPENAI_API_KEY"
 
-// UsageError is a mistake in what the caller asked for or configured. Its text
-// names the remedy.
+// UsageError is a mistake in the caller's request or configuration. Its text names the remedy.
 type UsageError struct{ Err error }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
@@ -93,39 +91,37 @@ func (s *Service) Program() string { return "anamnesis " + s.o.Version }
 
 func (s *Service) trust() *consent.Trust { return consent.OpenTrust(s.Home.Approvals()) }
 
-// Client is a front end's side of a task. Each function may be nil. The functions
-// may be called from any goroutine, and must not call the session.
+// Client is a front end's callbacks for a task. Each may be nil. They may be called from any
+// goroutine, and must not call the session.
 type Client struct {
-	// Started sees what is about to run, before the first operation.
+	// Started is called with what is about to run, before the first operation.
 	Started func(Info)
-	// Op sees each operation once it is durable, in order.
+	// Op is called with each operation once it is durable, in order.
 	Op func(op.Op)
-	// Delta sees a piece of a reply while it arrives.
+	// Delta is called with a piece of a reply as it arrives.
 	Delta func(model.Delta)
-	// Progress sees how far a running call is.
+	// Progress is called with the progress that a running call reports.
 	Progress func(c op.Call, text string)
-	// Output sees what a running command prints.
+	// Output is called with what a running command prints.
 	Output func(c op.Call, p []byte)
-	// Editing sees what a call is about to change, before Approve is asked about it.
+	// Editing is called with what a call is about to change, before Approve.
 	Editing func(c op.Call, changes []file.Change)
-	// Queued is called before each request of the agent. It returns what the user has to
-	// say with it, and forgets it.
+	// Queued is called before each request of the agent. It returns what the user has to say
+	// with it, and forgets it.
 	Queued func() string
-	// Passing sees that a pass is about to ask the model.
+	// Passing is called when a pass is about to ask the model.
 	Passing func(op.PassBegun)
-	// Retry sees that the model is asked again.
+	// Retry is called when the model is asked again.
 	Retry func(model.Attempt)
-	// Scan sees how far a scan of the directory is.
+	// Scan is called with the progress of a scan of the directory.
 	Scan func(worldstate.Progress)
-	// Note sees a warning of something that happens while the session runs.
+	// Note is called with warnings while the session runs.
 	Note func(text string)
-	// Approve answers whether a call may run. If nil, calls that need approval are
-	// refused.
+	// Approve decides whether a call may run. If nil, calls that need approval are refused.
 	Approve func(ctx context.Context, q gate.Question) gate.Answer
 	// Ask answers a question of the program or the model; false means no answer.
 	Ask func(ctx context.Context, question string) (string, bool)
-	// Trust answers whether the user approves something that a project brings. If
-	// nil, it is not used.
+	// Trust decides whether to use something that a project brings. If nil, it is not used.
 	Trust func(ctx context.Context, question string) bool
 }
 
@@ -144,8 +140,8 @@ type Info struct {
 	EAS      int    `json:"eas"`
 	EASFrom  string `json:"eas_from"`
 	Approval string `json:"approval"`
-	Notice   string `json:"notice,omitempty"` // why the approval mode is what it is
-	Banner   string `json:"banner,omitempty"` // what the model is, when it is a recording
+	Notice   string `json:"notice,omitempty"` // the reason of the approval mode
+	Banner   string `json:"banner,omitempty"` // describes a recording
 
 	Warnings []string `json:"-"` // found before the task was opened
 }
@@ -159,11 +155,11 @@ type Session struct {
 	task   *runtime.Task
 	home   taskdir.Home
 	client Client
-	done   func() // ends what serves the task's tools
+	done   func() // closes the sources of the task's tools
 }
 
-// Run runs the agent until its turn ends. While it runs, other processes reach
-// the task through its socket.
+// Run runs the agent until its turn ends. Meanwhile, other processes reach the task through
+// its socket.
 func (s *Session) Run(ctx context.Context) (runtime.Outcome, error) {
 	var last runtime.Outcome
 	for {
@@ -202,8 +198,8 @@ func (s *Session) Request(ctx context.Context, text string) error {
 	return s.task.Say(ctx, text, op.SourceRequest)
 }
 
-// Jump schedules a jump for the end of the present step. Of j, To, Reason, Fold
-// and Overwrite count.
+// Jump schedules a jump for the end of the step under way. It uses To, Reason, Fold and
+// Overwrite of j.
 func (s *Session) Jump(ctx context.Context, j op.JumpRequested) error {
 	return s.task.Jump(ctx, j)
 }
@@ -236,7 +232,7 @@ func JoinClose(err, closed error) error {
 	return errors.Join(err, closed)
 }
 
-// Say returns a message to a running task.
+// Say sends a message to a running task.
 func (s *Service) Say(ctx context.Context, task, text string) error {
 	if text == "" {
 		return Usagef("the text is empty: say something")
@@ -251,8 +247,7 @@ func (s *Service) Say(ctx context.Context, task, text string) error {
 	return err
 }
 
-// Tasks lists the tasks, those of subagents included, the one written last at the
-// end.
+// Tasks lists the tasks, including subagents', the one written last at the end.
 func (s *Service) Tasks() ([]taskdir.Summary, error) { return taskdir.Summaries(s.Home) }
 
 // LastTask returns the task written last in a directory. It may be a recorded session
@@ -297,7 +292,7 @@ func (s *Service) Ops(task string, after uint64, visit func(op.Op) error) error 
 	return taskdir.EachOpSince(s.Home, task, after, visit)
 }
 
-// Explain says why the context looked as it did after an operation, and returns it.
+// Explain returns the context as it was after an operation, with the reasons.
 func (s *Service) Explain(task string, seq uint64) (inspect.Explanation, []model.Message, error) {
 	return inspect.ExplainAt(s.Home, task, seq)
 }
@@ -307,13 +302,13 @@ func (s *Service) World(st *state.State) (*worldstate.World, error) {
 	return worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: st.Opened.Task, Home: s.Home.User, StoreOnly: true})
 }
 
-// Follow reads the operations of a task while they are written.
+// Follow opens a task's operations for reading as they are written.
 func (s *Service) Follow(task string) (*taskdir.Follower, error) {
 	return taskdir.Follow(s.Home, task)
 }
 
-// RealDir returns a directory's absolute path without links: what a project's
-// approvals go by.
+// RealDir returns a directory's absolute path without links, by which a project's approvals
+// are stored.
 func RealDir(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err == nil {

@@ -14,8 +14,7 @@ import (
 	"anamnesis/orchestrator/tool/mcp"
 )
 
-// addSources returns a task the tools that come and go in its directory. done ends
-// what serves them.
+// addSources gives a task the sources of tools of its directory. done closes them.
 func (o *opening) addSources(ctx context.Context, dir string, opts *runtime.Options) (done func(), err error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return func() {}, nil // opening the task says what to do
@@ -46,15 +45,15 @@ func (o *opening) addSources(ctx context.Context, dir string, opts *runtime.Opti
 	return set.Close, nil
 }
 
-// ToolFolders returns the folders of command tools that count in a directory. The
-// user's own come first: no project's tool can take their names.
+// ToolFolders returns the folders of command tools of a directory, the user's own first: no
+// project's tool can take their names.
 func (s *Service) ToolFolders(dir string) []command.Folder {
 	return []command.Folder{{Path: s.Home.Tools()}, {Path: filepath.Join(dir, command.ProjectDir), Project: dir}}
 }
 
-// MCPServers returns the servers that are configured for a directory: the user's
-// own, and the project's that have another name. A project's file that cannot be
-// read costs its own servers only; the warnings report it.
+// MCPServers returns the servers that are configured for a directory: the user's own, and
+// those of the project with other names. An unreadable file of a project only omits its
+// servers; the warnings report it.
 func (s *Service) MCPServers(dir string) (servers []mcp.Server, warnings []string, err error) {
 	if servers, err = mcp.Load(s.Home.MCPServers(), ""); err != nil {
 		return nil, nil, Usagef("%v", err)

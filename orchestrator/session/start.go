@@ -26,8 +26,8 @@ import (
 	"anamnesis/worldstate"
 )
 
-// Settings hold for one run of a task. The zero value means the defaults, or what
-// the task and its agent say.
+// Settings apply to one run of a task. The zero value means the defaults, or what the task and
+// its agent specify.
 type Settings struct {
 	Model, BaseURL string // a name or script:FILE; an OpenAI-compatible server
 	ReflectModel   string // asked when the agent repeats itself; empty: Model
@@ -41,7 +41,7 @@ type Settings struct {
 	MaxTime    time.Duration
 
 	AllowSecrets []string      // patterns of secret files that the agent may read
-	Redact       []string      // variables whose values are kept out of everything
+	Redact       []string      // variables whose values are never recorded, shown or sent
 	ToolsWait    time.Duration // how long the first step waits for MCP servers
 	Servers      []mcp.Server  // MCP servers beside those that are configured
 	NoLessons    bool          // see runtime.Options
@@ -54,8 +54,8 @@ type Settings struct {
 // Request is a new task.
 type Request struct {
 	Settings
-	// Default holds where neither Settings nor the agent says otherwise. Of it, Model,
-	// Approval and Sandbox count.
+	// Default applies if neither Settings nor the agent decides. It uses Model, Approval and
+	// Sandbox.
 	Default Settings
 	Dir     string
 	Text    string
@@ -72,10 +72,10 @@ type Request struct {
 	NoResearch  bool             // see runtime.New
 	Guarded     []op.CallPattern // beside those of the agent
 	NoFinalPass bool
-	Experiment  bool // each unreviewed card is kept from a random tenth of such tasks
+	Experiment  bool // see op.TaskOpened
 }
 
-// check refuses settings that cannot be meant.
+// check rejects settings that make no sense.
 func (s *Settings) check(getenv func(string) string) error {
 	if _, err := builtin.OptIn(s.tools...); err != nil {
 		return Usagef("--tools: %v", err)
@@ -91,8 +91,8 @@ func (s *Settings) check(getenv func(string) string) error {
 	return nil
 }
 
-// Check refuses a request that cannot be meant, before anything is asked or
-// opened. It makes the paths of Writable absolute.
+// Check rejects a request that makes no sense, before anything is asked or opened. It makes
+// the paths of Writable absolute.
 func (s *Service) Check(r *Request) error {
 	r.tools = r.Tools
 	if err := r.check(s.getenv); err != nil {
@@ -111,7 +111,7 @@ func (s *Service) Check(r *Request) error {
 	return nil
 }
 
-// opening is a task on its way to being opened.
+// opening is the state of opening a task.
 type opening struct {
 	*Service
 	Settings
@@ -167,8 +167,8 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 	}, func() (*runtime.Task, error) { return runtime.Create(ctx, s.Home, n, opts) })
 }
 
-// hold announces a task, opens it and makes a session of it. done is called when
-// the session ends, or here if there is none.
+// hold announces a task, opens it and makes a session of it. done is called when the session
+// ends, or at once if there is none.
 func (o *opening) hold(ctx context.Context, m *Model, done func(), info Info, open func() (*runtime.Task, error)) (*Session, error) {
 	info.Model, info.Banner, info.Warnings = m.Name, m.Banner, o.warnings
 	if o.client.Started != nil {
@@ -189,14 +189,14 @@ func (o *opening) hold(ctx context.Context, m *Model, done func(), info Info, op
 	return s, nil
 }
 
-// refused warns of the reason why a task took longer to open than it should have.
+// refused warns if opening the task took longer because its snapshot was not used.
 func (o *opening) refused(t *runtime.Task) {
 	if err := t.CheckpointRefused(); err != nil {
 		o.warn("%s; the whole stream was folded instead", oneLine(err.Error()))
 	}
 }
 
-// sandbox warns of what the task's sandbox cannot hold in on this machine.
+// sandbox warns of what the task's sandbox cannot confine on this machine.
 func (o *opening) sandbox(ctx context.Context, t *runtime.Task) error {
 	box, err := t.Sandbox(ctx)
 	if ctx.Err() != nil {
@@ -213,7 +213,7 @@ func (o *opening) sandbox(ctx context.Context, t *runtime.Task) error {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// newTask fills in what a task is made of.
+// newTask fills in a new task.
 func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error) {
 	span, err := o.Span(r.Dir, m.Lookup)
 	if err != nil {
@@ -254,8 +254,8 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 	return n, nil
 }
 
-// spanTooLarge reports that a task's EAS does not fit its window, and which of the
-// two the request can change.
+// spanTooLarge returns the error of an EAS that exceeds the window, and names which of the two
+// the request can change.
 func (r *Request) spanTooLarge(n *runtime.New) error {
 	window := fmt.Sprintf("the window of %d tokens the EAS table has", n.Window)
 	if r.Window > 0 {
@@ -286,7 +286,7 @@ func (o *opening) approvalMode(name string) (mode, notice string, err error) {
 	return string(approval.ModeDeny), "approval mode is deny: there is no terminal to ask at; --approval edits or --approval auto lets calls run", nil
 }
 
-// follow takes over from a spec what the settings leave open.
+// follow takes what the settings leave open from a spec.
 func (s *Settings) follow(spec *agent.Spec) {
 	if s.Model == "" {
 		s.Model = spec.Model
@@ -304,9 +304,8 @@ func (s *Settings) follow(spec *agent.Spec) {
 	}
 }
 
-// surroundings are a task's options in this process, with what its directory has
-// for it: rules, subagents, and tools that come and go. done ends what serves
-// those. The values of the variables in names are known to be secret.
+// surroundings returns a task's options in this process, with its directory's rules, subagents
+// and sources of tools. done closes the sources. names are variables with secret values.
 func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approval string, subagents []op.Agent, names []string) (opts runtime.Options, done func(), err error) {
 	fail := func(err error) (runtime.Options, func(), error) { return runtime.Options{}, nil, err }
 	more, err := builtin.OptIn(o.tools...)

@@ -13,8 +13,7 @@ import (
 	"anamnesis/orchestrator/tool/subagent"
 )
 
-// addSubagents returns a task the agents its own agent may hand work to, and the
-// tool for it.
+// addSubagents gives a task its agent's subagents, and the tool for them.
 func (o *opening) addSubagents(ctx context.Context, dir string, specs []op.Agent, opts *runtime.Options) error {
 	if len(specs) == 0 {
 		return nil
@@ -41,8 +40,8 @@ func (o *opening) addSubagents(ctx context.Context, dir string, specs []op.Agent
 	return errors.Join(errs...)
 }
 
-// subagentPrompt is the system prompt of a subagent in a directory. What cannot be
-// read there is left out.
+// subagentPrompt returns the system prompt of a subagent in a directory. It omits what cannot
+// be read there.
 func (o *opening) subagentPrompt(spec *agent.Spec, dir string) string {
 	text, _, faults, err := prompt(spec, dir, tokens.Fallback, subagentInstructionEAS)
 	for _, fault := range faults {
@@ -58,7 +57,7 @@ func (o *opening) subagentPrompt(spec *agent.Spec, dir string) string {
 // subagentInstructionEAS bounds a subagent's instructions: its work is short.
 const subagentInstructionEAS = 16_000
 
-// subagentModel is the model that a subagent's spec names.
+// subagentModel returns the model that a subagent's spec names.
 func (o *opening) subagentModel(ctx context.Context, dir string, spec op.Agent) (*runtime.SubagentModel, error) {
 	m, err := o.ChooseModel(ctx, spec.Model, o.BaseURL, "")
 	if err != nil {

@@ -21,8 +21,7 @@ type webFile struct {
 	} `yaml:"search"`
 }
 
-// Web reads the user's settings of the network tools; without a file they are the
-// defaults.
+// Web reads the user's settings of the network tools; without a file they are the defaults.
 func (s *Service) Web() (web.Options, error) {
 	h := s.Home
 	o := web.Options{Program: "anamnesis/" + s.o.Version}

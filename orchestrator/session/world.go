@@ -16,12 +16,12 @@ import (
 	"anamnesis/worldstate"
 )
 
-// Place names a world: by a task, by its directory, or by its store. What is empty
-// follows from the rest.
+// Place names a world: by a task, its directory, or its store. Empty fields are derived from
+// the others.
 type Place struct{ Dir, Store, Task string }
 
-// Open opens the world. Where live is true, the verb changes or judges the directory: a
-// task's must exist then, and the caller recovers the world. home is not asked where the
+// Open opens the world. live means that the caller changes or examines the directory: a task's
+// directory must then exist, and the caller recovers the world. home is not called if the
 // store is named.
 func (p Place) Open(home func() (taskdir.Home, error), live bool, o worldstate.Options) (*worldstate.World, error) {
 	dir, store, err := p.find(home, &o)
@@ -39,9 +39,8 @@ func (p Place) Open(home func() (taskdir.Home, error), live bool, o worldstate.O
 	return worldstate.Open(dir, store, &o)
 }
 
-// find returns the directory and the store that are meant. A task that was run here
-// knows both, and what of the program's own is never in its world; so does the
-// directory that a task works in.
+// find returns the directory and the store. A task that ran here knows both, and which of the
+// program's own folders are never in its world; so does a directory that a task works in.
 func (p Place) find(home func() (taskdir.Home, error), o *worldstate.Options) (dir, store string, err error) {
 	if p.Store != "" {
 		return cmp.Or(p.Dir, "."), p.Store, nil
@@ -62,8 +61,8 @@ func (p Place) find(home func() (taskdir.Home, error), o *worldstate.Options) (d
 	return cmp.Or(p.Dir, st.Opened.Dir), st.Opened.Store, nil
 }
 
-// storeAround finds the directory that a task works in, and its store: dir itself, or,
-// where none is named, the present one or the nearest above it.
+// storeAround finds a directory that a task works in, and its store: dir itself, or, if it is
+// empty, the present directory or its nearest parent.
 func storeAround(h taskdir.Home, dir string) (world, store string, err error) {
 	at, err := filepath.Abs(dir)
 	if err == nil {
@@ -87,8 +86,8 @@ func storeAround(h taskdir.Home, dir string) (world, store string, err error) {
 	}
 }
 
-// IsTask reports whether a task's own directory and store are meant, whichever of them
-// are named. If not, the task's name is one that the store has for a row of snapshots.
+// IsTask reports whether the place is a task's own directory and store, whichever of them are
+// named. If not, Task is a name that the store has for a series of snapshots.
 func (p Place) IsTask(home func() (taskdir.Home, error)) bool {
 	if p.Task == "" || p.Dir == "" && p.Store == "" {
 		return p.Task != ""
@@ -110,8 +109,8 @@ func samePlace(a, b string) bool {
 // manualTask is the task of snapshots that a user saves by hand.
 const manualTask = "cli"
 
-// CollectGarbage collects the store of a place, or every store of the home. each sees the
-// report of one store after the other.
+// CollectGarbage collects the store of a place, or every store of the home. each receives the
+// report of each store.
 func (s *Service) CollectGarbage(ctx context.Context, p Place, all bool, o worldstate.GCOptions, each func(worldstate.GCReport)) error {
 	stores := []string{p.Store}
 	var err error
@@ -141,8 +140,8 @@ func (s *Service) CollectGarbage(ctx context.Context, p Place, all bool, o world
 	return nil
 }
 
-// namedSteps are the snapshots that tasks' streams name. A stream that cannot be read
-// names nothing beyond its refs, which keep its steps as well.
+// namedSteps returns the snapshots that tasks' streams name. Of an unreadable stream, the refs
+// keep the steps.
 func (s *Service) namedSteps(tasks []string, store string) []worldstate.ID {
 	var ids []worldstate.ID
 	for _, task := range tasks {
@@ -150,14 +149,14 @@ func (s *Service) namedSteps(tasks []string, store string) []worldstate.ID {
 		if err != nil || st.Opened.Store != store {
 			continue
 		}
-		named, _, _ := workspace.Commits(s.Home, task, st, nil) // those that can be read
+		named, _, _ := workspace.Commits(s.Home, task, st, nil) // only the readable ones
 		ids = append(ids, slices.DeleteFunc(named, func(id worldstate.ID) bool { return id == "" })...)
 	}
 	return ids
 }
 
 // StepWorlds opens the snapshots of a task and returns those that some steps ended with.
-// overcome is damage of the stream that the store made up for. The caller closes the
+// overcome describes damage of the stream that the store made up for. The caller closes the
 // world.
 func (s *Service) StepWorlds(task string, steps ...int) (w *worldstate.World, ends []worldstate.ID, overcome string, err error) {
 	st, err := taskdir.ReadState(s.Home, task)
@@ -182,9 +181,9 @@ func (s *Service) StepWorlds(task string, steps ...int) (w *worldstate.World, en
 	return w, ends, overcome, nil
 }
 
-// Changes compares two snapshots, within some paths if any are given. similar is how
-// alike a renamed file must be, in percent; 0: renames are not looked for. uncompared
-// counts the paths that were matched by their hash alone.
+// Changes compares two snapshots, within some paths if any are given. similar is the
+// similarity of renamed files in percent; 0: renames are not looked for. uncompared counts the
+// paths that were matched by their hash alone.
 func Changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, similar int, paths []string) (changes []worldstate.Change, uncompared int, err error) {
 	if slices.Contains(paths, "") {
 		return nil, 0, Usagef("an empty path; \".\" is everything")
@@ -201,7 +200,7 @@ func Changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, s
 	return w.Renames(ctx, changes, &worldstate.RenameOptions{SimilarityPercent: similar})
 }
 
-// beneath reports whether a changed path is one of these or lies beneath one.
+// beneath reports whether a changed path is one of roots or below one.
 func beneath(path string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool {
 		root = strings.Trim(strings.TrimPrefix(root, "./"), "/")

@@ -9,10 +9,10 @@ import (
 	"anamnesis/orchestrator/redact"
 )
 
-// CardRedaction takes secrets out of cards. The markers are made with a key that
-// is kept beside the tasks, made when the first secret is found; where it cannot
-// be kept they are this process's own. What is recognised is added to learned and
-// found in other forms from then on; nil: it is not.
+// CardRedaction returns a function that redacts cards. Its markers use a key beside the tasks,
+// made when the first secret is found; if it cannot be stored, the markers are valid in this
+// process only. Recognised secrets are added to learned, if it is not nil, and then found in
+// other forms as well.
 func (h Home) CardRedaction(secrets []redact.Secret, learned *redact.Learned) func(text string) (redacted string, markers []string) {
 	found := redact.NewLearning(nil, secrets, learned)
 	keyed := sync.OnceValue(func() *redact.Redactor { return redact.NewLearning(h.cardKey(), secrets, learned) })

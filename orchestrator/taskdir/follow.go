@@ -9,20 +9,19 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// Follower reads a task's operations while they are written, by whichever
-// process. It holds nothing of the task and changes nothing. Its methods must
-// not be called at the same time.
+// Follower reads a task's operations while any process writes them. It holds nothing of the
+// task and changes nothing. Its methods must not be called concurrently.
 type Follower struct {
 	home Home
 	id   string
 	r    *opstream.Reader
-	tail opstream.Record // the last line given; Seq 0 before the first
+	tail opstream.Record // the last line visited; Seq 0 before the first
 }
 
 // Line is one line of a task's stream as it is recorded.
 type Line struct {
 	op.Op
-	Name string // its kind, also where this program does not know it and the body is nil
+	Name string // its kind; if this program does not know it, the body is nil
 	JSON []byte // the body, compact
 	Err  error  // why its body could not be read
 }
@@ -39,12 +38,11 @@ func Follow(h Home, id string) (*Follower, error) {
 // Close ends the reading.
 func (f *Follower) Close() error { return f.r.Close() }
 
-// Next visits what was written since the last call, in order, each operation
-// once. Lines that were given and then withdrawn by their writer, which a
-// crash before they were durable does, have others in their place: then
-// restart is called, and all operations are visited again from the first. An
-// error of visit, and damage in the stream, end it; the next call continues after
-// the last operation that was visited without one.
+// Next visits what was written since the last call, in order, each operation once. If the
+// writer withdrew visited lines, as after a crash before they were durable, restart is called,
+// and all operations are visited again from the first. An error of visit, and damage in the
+// stream, end it; the next call continues after the last operation that was visited without
+// one.
 func (f *Follower) Next(restart func(), visit func(op.Op) error) error {
 	whole, err := f.advance(visit)
 	if whole || err != nil {
@@ -61,14 +59,13 @@ func (f *Follower) Next(restart func(), visit func(op.Op) error) error {
 	return err
 }
 
-// advance visits what is new. whole is false where the last line that was given
-// is no longer what it was.
+// advance visits what is new. whole is false if the last visited line has changed.
 func (f *Follower) advance(visit func(op.Op) error) (whole bool, err error) {
 	checked := f.tail.Seq == 0
 	for rec, err := range f.r.Since(max(f.tail.Seq, 1) - 1) {
 		switch {
 		case err != nil && !checked && rec.Seq == 0:
-			return false, nil // Read anew, it says what is wrong where it is
+			return false, nil // reading anew reports the damage at its place
 		case err != nil:
 			return true, err
 		case !checked:
@@ -90,15 +87,13 @@ func (f *Follower) advance(visit func(op.Op) error) (whole bool, err error) {
 	return checked, nil
 }
 
-// sameLine reports whether two records are of one line: what a line says, and
-// what stands before it.
+// sameLine reports whether two records are the same line with the same predecessor.
 func sameLine(a, b opstream.Record) bool {
 	return a.Seq == b.Seq && a.Prev == b.Prev && a.Kind == b.Kind && a.Step == b.Step && a.Tok == b.Tok && a.Time.Equal(b.Time) && bytes.Equal(a.Body, b.Body)
 }
 
-// Lines returns at most limit lines after a seq, as they are recorded. One
-// whose body is lost, or fits no operation of its kind, says so. Damage of the
-// stream itself ends the list, and is the error.
+// Lines returns at most limit lines after a seq. A line whose body is lost, or does not fit
+// its kind, has Err. Damage of the stream itself ends the list, and is the error.
 func (f *Follower) Lines(after uint64, limit int) ([]Line, error) {
 	var out []Line
 	for rec, err := range f.r.Since(after) {

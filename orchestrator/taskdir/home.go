@@ -100,28 +100,27 @@ func findPlaces(getenv func(string) string) (Home, error) {
 // Task is the folder of one task's stream.
 func (h Home) Task(id string) string { return filepath.Join(h.State, "tasks", id) }
 
-// Vault is the file of a task that holds what the markers in its stream stand
-// for.
+// Vault is the file with the values of the markers in a task's stream.
 func (h Home) Vault(id string) string { return filepath.Join(h.Task(id), VaultName) }
 
 // Cache is where commands in a sandbox keep the caches of their build tools.
 func (h Home) Cache() string { return filepath.Join(h.State, "cache") }
 
-// Projects is where programs that projects bring keep caches and home
-// directories of their own; see guard.Sandbox.ForProject.
+// Projects is where programs that projects bring keep caches and their own home directories;
+// see guard.Sandbox.ForProject.
 func (h Home) Projects() string { return filepath.Join(h.State, "projects") }
 
-// Temp is what a task's commands have as /tmp.
+// Temp is /tmp of a task's commands.
 func (h Home) Temp(id string) string { return filepath.Join(h.Task(id), "tmp") }
 
-// Quarantine is where what a task's commands left for git to run is moved to.
+// Quarantine is where files of a task's commands that git would run are moved to.
 func (h Home) Quarantine(id string) string { return filepath.Join(h.Task(id), "quarantine") }
 
 // Socket is where a live task listens.
 func (h Home) Socket(id string) string { return filepath.Join(h.Task(id), "live.sock") }
 
-// Store is the bare repository that holds the snapshots of a directory. Tasks
-// on one directory share it, and so share what did not change.
+// Store is the bare repository with the snapshots of a directory. Tasks on one directory share
+// it, and so share unchanged objects.
 func (h Home) Store(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return filepath.Join(h.State, worldsDir, hex.EncodeToString(sum[:8])+".git")
@@ -151,8 +150,7 @@ func (h Home) KnowledgeBase() string { return filepath.Join(h.Data, "knowledge_b
 // EASOverlay is the user's own EAS table.
 func (h Home) EASOverlay() string { return filepath.Join(h.Config, "eas.yaml") }
 
-// Embedder is the file that says which model embeds cards, where that is not
-// the built-in one.
+// Embedder is the file that names the embedding model, if it is not the built-in one.
 func (h Home) Embedder() string { return filepath.Join(h.Config, "embedder.yaml") }
 
 // MCPServers is the user's own list of MCP servers.
@@ -170,11 +168,10 @@ func (h Home) Prices() string { return filepath.Join(h.Config, "prices.yaml") }
 // Web is the user's configuration of the network tools.
 func (h Home) Web() string { return filepath.Join(h.Config, "web.yaml") }
 
-// Rules is the user's own file of standing answers.
+// Rules is the user's own file of rules.
 func (h Home) Rules() string { return filepath.Join(h.Config, "rules.yaml") }
 
-// Approvals is the file that holds what was approved of what repositories
-// bring.
+// Approvals is the file of approvals of what repositories bring.
 func (h Home) Approvals() string { return filepath.Join(h.State, "approvals.json") }
 
 // Roots are the folders that are never part of a world.
@@ -202,14 +199,13 @@ func (h Home) Tasks() ([]string, error) {
 	return ids, nil
 }
 
-// HasTask reports whether there is a task of an id now, and where that cannot be
-// found out that there is.
+// HasTask reports whether a task exists. If that cannot be determined, it reports true.
 func (h Home) HasTask(id string) bool {
 	_, err := os.Lstat(h.Task(id))
 	return !errors.Is(err, os.ErrNotExist)
 }
 
-// NoTask says that there is no task of an id. Its folder may be there all the same.
+// NoTask returns the error for a task that does not exist. Its folder may exist.
 func (h Home) NoTask(id string) error {
 	if h.HasTask(id) {
 		return fmt.Errorf("%w: %s: there is no stream in %s; 'anamnesis doctor %s' looks for one that is lost", ErrNoTask, id, h.Task(id), id)
@@ -219,7 +215,7 @@ func (h Home) NoTask(id string) error {
 
 var taskID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$`)
 
-// CheckTaskID reports whether a name can be a task's id: it is also a folder
+// CheckTaskID returns an error for a name that cannot be a task's id, which is also a folder
 // and part of a git ref.
 func CheckTaskID(id string) error {
 	if !taskID.MatchString(id) || strings.Contains(id, "..") || strings.HasSuffix(id, ".") || strings.HasSuffix(id, ".lock") {
@@ -230,8 +226,8 @@ func CheckTaskID(id string) error {
 
 var nonWord = regexp.MustCompile(`[^a-z0-9]+`)
 
-// NewTaskID makes a free id from a request: task_N_first_words, the N-th that a
-// user began, or a later one.
+// NewTaskID makes a free id from a request: task_N_first_words, with the next free N among the
+// user's tasks.
 func NewTaskID(h Home, request string) (string, error) {
 	ids, err := h.Tasks()
 	if err != nil {
@@ -257,13 +253,13 @@ func NewTaskID(h Home, request string) (string, error) {
 	}
 }
 
-// OutsideHome refuses a world in which the program's own state lies: a jump
-// would take that back, too. Around the state is fine: it is left out.
+// OutsideHome rejects a world inside the program's state: a jump would revert the state, too.
+// A world around the state is fine: it excludes the state.
 func OutsideHome(h Home, dir string) error {
 	for _, root := range h.Roots() {
 		real, err := filepath.EvalSymlinks(root)
 		if err != nil {
-			continue // there is none yet
+			continue // it does not exist yet
 		}
 		if dir == real || strings.HasPrefix(dir, real+string(filepath.Separator)) {
 			return fmt.Errorf("world %s: %w: it lies in %s, where the program keeps its own state; use another --dir", dir, worldstate.ErrRefused, real)
@@ -295,8 +291,8 @@ func WorldDir(dir string) (string, error) {
 // VaultName is the file's name, beside the stream.
 const VaultName = "vault.jsonl"
 
-// SubagentID names the n-th subagent's task of a task.
+// SubagentID returns the id of the n-th subagent's task.
 func SubagentID(parent string, n int) string {
-	const most = 74 // bytes of the parent's, so that all is a task's name
+	const most = 74 // bytes of the parent's id, so that the whole is a valid id
 	return fmt.Sprintf("%s.%d", strings.TrimRight(parent[:min(len(parent), most)], "."), n)
 }

@@ -14,25 +14,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LiveDir is this process's hold on a world's directory: one live task works
-// in a directory, nested directories included. Every live task keeps an
-// flocked file in the state home that names the directory by device and inode,
-// so that links and bind mounts do not hide it; a dead process's file is not
-// locked and does not count.
+// LiveDir is this process's hold on a world's directory: one live task works in a directory,
+// including nested ones. Every live task keeps a flocked file in the state home that names the
+// directory by device and inode, so that links and bind mounts do not hide it. A dead
+// process's file is not locked and does not count.
 type LiveDir struct {
 	file *os.File
 	path string
 }
 
-// liveRecord is what the file says.
+// liveRecord is the file's content.
 type liveRecord struct {
-	Task string `json:"task"` // of a subagent: its parent, which is what users know and steer
+	Task string `json:"task"` // of a subagent: its parent, which users steer
 	Dir  string `json:"dir"`
 	PID  int    `json:"pid"`
 	Dev  uint64 `json:"dev"`
 	Ino  uint64 `json:"ino"`
-	// Socket is where a process that keeps the task open between other programs' calls
-	// is asked to close it; empty: it works.
+	// Socket is where a process that only keeps the task open is asked to close it; empty: the
+	// task is at work.
 	Socket string `json:"socket,omitempty"`
 }
 
@@ -58,8 +57,8 @@ func (e *BusyError) Error() string {
 // Is makes a BusyError an ErrBusy.
 func (e *BusyError) Is(target error) bool { return target == ErrBusy }
 
-// CheckFree returns a BusyError where a task is at work in a directory, above it
-// or below it. Tasks of a home that this user cannot read are not looked for.
+// CheckFree returns a BusyError if a task is at work in a directory, above it or below it. It
+// skips tasks of a home that this user cannot read.
 func (h Home) CheckFree(dir string) error {
 	_, err := yielded(func() (*LiveDir, error) { return nil, h.checkFree(dir) })
 	return err
@@ -82,8 +81,8 @@ func (h Home) checkFree(dir string) error {
 	return checkHolds(live, dir, chain, false)
 }
 
-// HoldDir takes the hold, or says who has it. parent is the task whose subagent
-// this is, which works beside the other tasks of its process; else empty.
+// HoldDir takes the hold, or returns who has it. parent is the parent's id for a subagent,
+// which works beside the other tasks of its process; otherwise empty.
 func HoldDir(h Home, dir, task, parent string) (*LiveDir, error) {
 	if err := CheckTaskID(task); err != nil {
 		return nil, err
@@ -94,11 +93,11 @@ func HoldDir(h Home, dir, task, parent string) (*LiveDir, error) {
 // CloseVerb asks a process that keeps a task open to close it.
 const CloseVerb = "close"
 
-// yieldTime is how long a process that keeps a task open is waited for.
+// yieldTime is how long to wait for a process that keeps a task open.
 const yieldTime = 10 * time.Second
 
-// yielded takes a hold. Where a process has it that only keeps a task open, that
-// process is asked to close the task first.
+// yielded takes a hold. If a process that only keeps a task open has it, that process is first
+// asked to close the task.
 func yielded(hold func() (*LiveDir, error)) (*LiveDir, error) {
 	live, err := hold()
 	var busy *BusyError
@@ -114,8 +113,8 @@ func yielded(hold func() (*LiveDir, error)) (*LiveDir, error) {
 	return hold()
 }
 
-// KeptOpen records that the hold's process only keeps the task open, and closes it
-// when it is asked to on a socket: see CloseVerb.
+// KeptOpen records that the hold's process only keeps the task open and listens on socket for
+// CloseVerb.
 func (l *LiveDir) KeptOpen(socket string) error {
 	gate, err := lockFile(filepath.Join(filepath.Dir(l.path), "gate"), true)
 	if err != nil {
@@ -173,10 +172,10 @@ func holdDir(h Home, dir, task, parent string) (*LiveDir, error) {
 	return l, nil
 }
 
-// A process that was killed while it started a command leaves a child that has
-// all its files, its locks too, until it notices.
+// A process that was killed while it started a command leaves a child that briefly has all its
+// files, including its locks.
 const (
-	deadHoldTime  = 5 * time.Second // how long such a child is waited for
+	deadHoldTime  = 5 * time.Second // how long to wait for such a child
 	deadHoldPause = 5 * time.Millisecond
 )
 
@@ -193,10 +192,10 @@ func lockHold(path string) (*os.File, error) {
 	}
 }
 
-// checkHolds looks for a live task in dir, above it or below it; with
-// otherProcess for one of another process.
+// checkHolds looks for a live task in dir, above it or below it; with otherProcess, only for
+// one of another process.
 func checkHolds(live, dir string, chain []inode, otherProcess bool) error {
-	files, err := os.ReadDir(live) // no pattern: the path is the user's, and may hold a bracket
+	files, err := os.ReadDir(live) // no pattern: the user's path may have a bracket
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -206,7 +205,7 @@ func checkHolds(live, dir string, chain []inode, otherProcess bool) error {
 			continue
 		}
 		f, err := lockHold(path)
-		if err == nil { // nobody holds it: its process is gone
+		if err == nil { // unlocked: its process is gone
 			os.Remove(path)
 			f.Close()
 			continue
@@ -245,7 +244,7 @@ func Live(h Home, task string) int {
 	if _, err := os.Stat(path); err != nil {
 		return 0
 	}
-	// The gate keeps this look from being taken for a hold.
+	// The gate keeps this check from being mistaken for a hold.
 	gate, err := lockFile(filepath.Join(h.State, "live", "gate"), true)
 	if err != nil {
 		return 0

@@ -6,17 +6,15 @@ import (
 	"anamnesis/orchestrator/state"
 )
 
-// Owner is what a stream says of the task it belongs to. The zero Owner is no
-// task of this program.
+// Owner identifies the task of a stream. The zero Owner is no task of this program.
 type Owner struct {
 	Task   string   // its id
 	Dir    string   // where it works
-	Redact []string // variables whose values are kept out of its record
+	Redact []string // variables whose values are not recorded
 }
 
-// StreamOwner reads whose stream is in dir. It takes no lock, and reads
-// what a checkpoint does not hold. Beside an error stands what was read before
-// it.
+// StreamOwner reads whose stream is in dir. It takes no lock, and reads only what a snapshot
+// does not hold. With an error it returns what was read before it.
 func StreamOwner(dir string) (Owner, error) {
 	r, err := opstream.OpenReader(dir, &opstream.Options{Checkpoint: state.FoldVersion})
 	if err != nil {
@@ -30,7 +28,7 @@ func StreamOwner(dir string) (Owner, error) {
 		case rec.Seq == 1 && kind != op.KindTaskOpened:
 			return o, nil
 		case kind != op.KindTaskOpened && kind != op.KindTaskResumed && rec.Seq != 0:
-			continue // a damaged blob of another kind says nothing of this
+			continue // a damaged blob of another kind does not matter
 		}
 		if err != nil {
 			return o, err

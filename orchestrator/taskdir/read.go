@@ -31,15 +31,15 @@ func EachDecoded(records iter.Seq2[opstream.Record, error], visit func(op.Op) er
 	return nil
 }
 
-// ErrSubagent: the task is a subagent's, and only its parent continues it.
+// ErrSubagent: the task is a subagent's, and only its parent can continue it.
 var ErrSubagent = errors.New("a subagent's task")
 
-// ErrImported: the task was read from another agent's session file. It has no
-// snapshots, and nothing continues it.
+// ErrImported: the task was read from another agent's session file. It has no snapshots and
+// cannot be continued.
 var ErrImported = errors.New("an imported session")
 
-// CheckParent refuses a subagent's task with ErrSubagent, and names its parent. An
-// imported task is refused with ErrImported.
+// CheckParent returns ErrSubagent, naming the parent, for a subagent's task, and ErrImported
+// for an imported one.
 func CheckParent(st *state.State) error {
 	if o := st.Opened.Origin; o.Imported() {
 		return fmt.Errorf("%w: %s was read from %s, a session of %s, and can only be read; 'anamnesis timeline %s' shows it", ErrImported, st.Opened.Task, o.File, o.Agent, st.Opened.Task)
@@ -68,8 +68,8 @@ var (
 	ErrNotLive = errors.New("task is not running")
 )
 
-// Decode returns a stream record its body. Kinds of newer programs keep their
-// place in the order and say nothing.
+// Decode returns the operation of a stream record. Kinds of newer programs keep their place in
+// the order and have no body.
 func Decode(rec opstream.Record) (op.Op, error) {
 	b, err := op.Decode(op.Kind(rec.Kind), rec.Body)
 	if err != nil && !errors.Is(err, op.ErrUnknownKind) {
@@ -78,8 +78,7 @@ func Decode(rec opstream.Record) (op.Op, error) {
 	return op.Op{Seq: rec.Seq, Step: rec.Step, Tok: rec.Tok, Time: rec.Time, Body: b}, nil
 }
 
-// ReadState folds a task's stream without holding the task: it works on a
-// live task, too.
+// ReadState folds a task's stream without holding the task; the task may be live.
 func ReadState(h Home, id string) (*state.State, error) {
 	r, err := OpenStream(h, id, &opstream.Options{Checkpoint: state.FoldVersion})
 	if err != nil {
@@ -99,7 +98,7 @@ func ReadState(h Home, id string) (*state.State, error) {
 
 func EmptyStream(id string) error { return fmt.Errorf("%w: %s has an empty stream", ErrNoTask, id) }
 
-// WithRemedy adds to what is said of a damaged stream what to do.
+// WithRemedy adds the remedy to an error about a damaged stream.
 func WithRemedy(id string, err error) error {
 	if errors.Is(err, opstream.ErrCorrupt) {
 		return fmt.Errorf("%w; 'anamnesis doctor %s' says what is whole, and copies it", err, id)
@@ -112,8 +111,8 @@ func EachOp(h Home, id string, visit func(op.Op) error) error {
 	return WithRemedy(id, eachOp(h, id, 0, nil, visit))
 }
 
-// EachOpSince visits those after a seq. What the task's checkpoint covers is
-// not verified again, so that a few operations of a long task cost little.
+// EachOpSince visits the operations after a seq. What the task's snapshot covers is not
+// verified again, so that a few operations of a long task cost little.
 func EachOpSince(h Home, id string, after uint64, visit func(op.Op) error) error {
 	return eachOp(h, id, after, &opstream.Options{Checkpoint: state.FoldVersion}, visit)
 }

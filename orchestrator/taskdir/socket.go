@@ -16,8 +16,8 @@ import (
 	"anamnesis/orchestrator/state"
 )
 
-// A live task listens on a Unix socket in its folder. One connection carries
-// one request and one reply, each a line of JSON.
+// A live task listens on a Unix socket in its folder. One connection carries one request and
+// one reply, each a line of JSON.
 
 // Command is a request to a live task.
 type Command struct {
@@ -42,7 +42,7 @@ const (
 	commandTimeout  = 10 * time.Second
 )
 
-// RemoteError is what a live task answered to a command it refused.
+// RemoteError is a live task's reply to a command it refused.
 type RemoteError struct {
 	Text string
 	why  error // ErrNoStep, ErrPending or nil
@@ -57,8 +57,8 @@ func whys() map[string]error {
 	return map[string]error{"no_step": state.ErrNoStep, "pending": ErrPending}
 }
 
-// Serve passes the commands for a task to obey, until stop is called; stop returns
-// when the last is answered.
+// Serve passes the commands for a task to obey, until stop is called; stop returns when the
+// last is answered.
 func Serve(h Home, task string, obey func(Command) error) (stop func(), err error) {
 	l, err := Listen(h.Socket(task))
 	if err != nil {
@@ -70,7 +70,7 @@ func Serve(h Home, task string, obey func(Command) error) (stop func(), err erro
 		for {
 			c, err := l.Accept()
 			if err != nil {
-				return // closed by stop; without a socket the task runs all the same
+				return // closed by stop; the task also runs without a socket
 			}
 			open.Store(c, true)
 			wg.Go(func() {
@@ -82,7 +82,7 @@ func Serve(h Home, task string, obey func(Command) error) (stop func(), err erro
 	return func() {
 		l.Close()
 		open.Range(func(c, _ any) bool {
-			_ = c.(net.Conn).SetReadDeadline(time.Now()) // who said nothing yet is not waited for
+			_ = c.(net.Conn).SetReadDeadline(time.Now()) // do not wait for clients that sent nothing yet
 			return true
 		})
 		wg.Wait()
@@ -92,7 +92,7 @@ func Serve(h Home, task string, obey func(Command) error) (stop func(), err erro
 
 func serveOne(c net.Conn, obey func(Command) error) {
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(commandTimeout)) // a connection without deadlines answers all the same
+	_ = c.SetDeadline(time.Now().Add(commandTimeout)) // a connection without deadlines also works
 	var cmd Command
 	reply := commandReply{OK: true}
 	line, err := bufio.NewReader(io.LimitReader(c, maxCommandBytes)).ReadBytes('\n')
@@ -110,11 +110,11 @@ func serveOne(c net.Conn, obey func(Command) error) {
 			}
 		}
 	}
-	_ = json.NewEncoder(c).Encode(reply) // the caller has gone: what was said stays recorded
+	_ = json.NewEncoder(c).Encode(reply) // the caller may have gone; the command is recorded
 }
 
-// Send returns a command to a live task. ErrNotLive says that none is running,
-// *RemoteError what the task answered.
+// Send sends a command to a live task. ErrNotLive means that none is running, *RemoteError is
+// the task's refusal.
 func Send(ctx context.Context, h Home, task string, cmd Command) error {
 	var reply commandReply
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
@@ -123,7 +123,7 @@ func Send(ctx context.Context, h Home, task string, cmd Command) error {
 	if errors.Is(err, ErrNotLive) {
 		return fmt.Errorf("%w: %s", ErrNotLive, task)
 	}
-	if err != nil { // a task that is held up takes the command when it continues
+	if err != nil { // a blocked task takes the command when it continues
 		return fmt.Errorf("task %s did not answer; it may have taken it, or take it yet: 'anamnesis timeline %s' shows that (%w)", task, task, err)
 	}
 	if !reply.OK {
@@ -132,8 +132,8 @@ func Send(ctx context.Context, h Home, task string, cmd Command) error {
 	return nil
 }
 
-// Exchange sends a request to whoever listens on a socket, and reads the reply, each a
-// line of JSON. ErrNotLive says that nobody listens. It returns when ctx ends.
+// Exchange sends a request to a socket and reads the reply, each a line of JSON. ErrNotLive
+// means that no process listens. It returns when ctx ends.
 func Exchange(ctx context.Context, socket string, request, reply any) error {
 	c, err := dial(ctx, socket)
 	if err != nil {
@@ -147,11 +147,11 @@ func Exchange(ctx context.Context, socket string, request, reply any) error {
 	return json.NewDecoder(io.LimitReader(c, maxCommandBytes)).Decode(reply)
 }
 
-// Listen and dial reach a socket whose path may be longer than the 107 bytes
-// a Unix address holds, through a descriptor of its folder.
+// Listen and dial use a descriptor of the socket's folder, since the path may be longer than
+// the 107 bytes a Unix address holds.
 func Listen(path string) (*net.UnixListener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err // the task's lock is ours: a socket here is a dead process's
+		return nil, err // this process has the task's lock: a socket here is a dead process's
 	}
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {

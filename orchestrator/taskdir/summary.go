@@ -10,7 +10,7 @@ import (
 	"anamnesis/orchestrator/state"
 )
 
-// Summary says how one task is, on a line of a list of tasks.
+// Summary describes one task, for a list of tasks.
 type Summary struct {
 	ID    string `json:"id"`
 	Dir   string `json:"dir"`
@@ -19,22 +19,22 @@ type Summary struct {
 	Steps int    `json:"steps"`
 	Ops   uint64 `json:"ops"`
 	Jumps int    `json:"jumps"`
-	// USD is what the task cost, its subagents included; Unpriced are the tokens of
-	// which that does not say anything, because no price was known.
+	// USD is the task's cost, including its subagents; Unpriced are the tokens that it does
+	// not cover, because no price was known.
 	USD      float64   `json:"usd"`
 	Unpriced int       `json:"unpriced_tokens"`
 	Changed  time.Time `json:"changed"`
 	Request  string    `json:"request"`
 	Parent   string    `json:"parent,omitempty"` // of a subagent: the task whose agent began it
-	// Agent is another agent whose session the task was recorded from; Imported says
-	// that it was read from a session file.
+	// Agent is another agent whose session the task was recorded from; Imported reports that
+	// it was read from a session file.
 	Agent    string `json:"agent,omitempty"`
 	Imported bool   `json:"imported,omitempty"`
 	Error    string `json:"error,omitempty"` // why it is unreadable
 }
 
-// Summaries reads every task, the one that was written last at the end. A task
-// that cannot be read is listed as such.
+// Summaries reads every task, the one written last at the end. A task that cannot be read is
+// listed as such.
 func Summaries(h Home) ([]Summary, error) {
 	ids, err := h.Tasks()
 	if err != nil {
@@ -53,7 +53,7 @@ func Summaries(h Home) ([]Summary, error) {
 	return list, nil
 }
 
-// Summarize says how a task is whose state was read.
+// Summarize describes a task whose state was read.
 func Summarize(h Home, id string, st *state.State) Summary {
 	pid := Live(h, id)
 	origin, last := st.Opened.Origin, changed(h, id)
@@ -71,12 +71,12 @@ func Summarize(h Home, id string, st *state.State) Summary {
 	}
 }
 
-// Changed is when a task's stream was last written; where there is none, when its
-// folder was.
+// changed returns when a task's stream was last written; without a stream, when its folder
+// was.
 func changed(h Home, id string) time.Time {
 	var last time.Time
 	dir := filepath.Join(h.Task(id), "ops")
-	files, err := fs.Glob(os.DirFS(dir), "*.jsonl") // the folder's own path may have a bracket in it
+	files, err := fs.Glob(os.DirFS(dir), "*.jsonl") // the folder's path may have a bracket
 	if err != nil {
 		return last
 	}

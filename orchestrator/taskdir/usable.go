@@ -12,9 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Usable returns why a folder, or the nearest one above it that exists, cannot
-// hold the program's files. A folder that exists need not be writable: some callers
-// only read.
+// Usable returns why a folder, or its nearest existing parent, cannot hold the program's
+// files. An existing folder need not be writable: some callers only read.
 func Usable(root string) error {
 	if !utf8.ValidString(root) {
 		return errors.New("its path is not UTF-8 text")
@@ -44,7 +43,7 @@ func Usable(root string) error {
 	}
 }
 
-// plainCause is an error of the system without the call and the path.
+// plainCause returns an error of the system without the call and the path.
 func plainCause(err error) string {
 	var no syscall.Errno
 	switch {

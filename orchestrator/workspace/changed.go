@@ -11,11 +11,11 @@ import (
 	"anamnesis/worldstate"
 )
 
-// ErrUnsaved: the world could not be looked at.
+// ErrUnsaved: the world could not be saved.
 var ErrUnsaved = errors.New("the world as it is now cannot be saved")
 
-// present returns the last snapshot of the world, a step's or not; no commit where
-// the current step has none.
+// present returns the last snapshot of the world, a step's or not; no commit if the current
+// step has none.
 func (p *Place) present() (SavedWorld, error) {
 	if n := p.State().Now; n.Commit != "" {
 		return SavedWorld{Step: p.State().Current, Commit: worldstate.ID(n.Commit), Tree: n.Tree}, nil
@@ -23,7 +23,7 @@ func (p *Place) present() (SavedWorld, error) {
 	return p.WorldOf(p.State().Current)
 }
 
-// SeeNow is see from the state as it is folded, and folds what was seen.
+// SeeNow is see with the folded state, and folds what was posted.
 func (p *Place) SeeNow(ctx context.Context) (worldstate.Snapshot, error) {
 	var err error
 	if p.seen, err = p.present(); err != nil {
@@ -36,7 +36,7 @@ func (p *Place) SeeNow(ctx context.Context) (worldstate.Snapshot, error) {
 	return snap, p.Settle()
 }
 
-// changer says who made the changes that a look at the directory finds.
+// changer is the author of the changes that a look at the directory finds.
 type changer int
 
 const (
@@ -44,7 +44,7 @@ const (
 	byCalls                 // the calls of the step under way
 )
 
-// see saves the world as it is and posts what changed since p.seen, as made by by.
+// see saves the present world and posts what changed since p.seen, as made by by.
 func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error) {
 	was := p.seen
 	parent := was.Commit
@@ -81,7 +81,7 @@ func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error
 	return snap, p.postChange(ctx, b)
 }
 
-// author says whose a change is that no call of this task made.
+// author returns whose a change is that no call of this task made.
 func (p *Place) author() string {
 	if p.State().AuthorUnknown() || p.Jobs != nil && p.Jobs.Begun() > p.State().JobsBegun {
 		return state.ChangedUnknown
@@ -89,8 +89,8 @@ func (p *Place) author() string {
 	return state.ChangedByUser
 }
 
-// changeOf describes the change between two snapshots, without what equals a third,
-// or, where that is given.
+// changeOf describes the change between two snapshots, without what equals a third one, if
+// given.
 func (p *Place) changeOf(ctx context.Context, by string, was, or worldstate.ID, snap worldstate.Snapshot) (*op.WorldChanged, error) {
 	b := &op.WorldChanged{By: by, From: string(was), Or: string(or), To: string(snap.ID), Tree: snap.Tree}
 	if by == state.ChangedByAgent {
@@ -110,13 +110,12 @@ func (p *Place) changeOf(ctx context.Context, by string, was, or worldstate.ID, 
 	return b, nil
 }
 
-// changedMeanwhile describes what somebody else changed while a jump or a restore
-// moved the files from source to target, maybe in a process that died: the paths
-// that stand as in neither. Nil: there are none. The model is told by the end of the
-// jump or the restore.
+// changedMeanwhile describes what others changed while a jump or a restore moved the files
+// from source to target, possibly in an earlier process: the paths that equal neither. It
+// returns nil if there are none. The notice of the jump or the restore informs the model.
 func (p *Place) changedMeanwhile(ctx context.Context, source, target worldstate.ID, snap worldstate.Snapshot) (*op.WorldChanged, error) {
 	if Lost(snap) {
-		return nil, nil // a directory that is gone is nobody's deletion of each of its files
+		return nil, nil // a missing directory is not a deletion of each of its files
 	}
 	by := p.author()
 	if p.Abandon {
@@ -130,8 +129,8 @@ func (p *Place) changedMeanwhile(ctx context.Context, source, target worldstate.
 	return b, nil
 }
 
-// postChange posts a change, of a subagent in the task's own directory to the
-// task that began it, too: whose jumps go back behind it.
+// postChange posts a change. A change by a subagent in the task's own directory is also posted
+// to the task that began it, whose jumps may go back further.
 func (p *Place) postChange(ctx context.Context, b *op.WorldChanged) error {
 	if above := p.Changed; above != nil && b.By != state.ChangedByAgent {
 		told := *b
@@ -143,8 +142,8 @@ func (p *Place) postChange(ctx context.Context, b *op.WorldChanged) error {
 	return p.Journal.Post(ctx, b)
 }
 
-// quiet returns the change that a step without a call that may write did not make;
-// nil where the snapshot it ends with is its own.
+// quiet returns the change that a step without writing calls did not make; nil if the snapshot
+// it ends with is its own.
 func (p *Place) quiet(ctx context.Context, snap worldstate.Snapshot) (*op.WorldChanged, error) {
 	if p.State().Dirty || p.seen.Commit == "" || p.seen.Tree == snap.Tree || snap.ParentLost != "" || Lost(snap) {
 		return nil, nil
@@ -162,14 +161,14 @@ func (p *Place) BeginCalls(ctx context.Context, writes bool) error {
 	switch {
 	case writes:
 		return p.beforeWrite(ctx)
-	case p.dirty: // calls before a crash; what these wait for is not theirs
+	case p.dirty: // calls from before a crash; changes during their wait are not theirs
 		return p.BeforeWait(ctx)
 	}
 	return nil
 }
 
-// beforeWrite looks at the world, before a call that may write, where no such call
-// ran since the last look.
+// beforeWrite looks at the world before a call that may write, unless such a call ran since
+// the last look.
 func (p *Place) beforeWrite(ctx context.Context) error {
 	if p.dirty || p.looked {
 		return nil
@@ -178,15 +177,15 @@ func (p *Place) beforeWrite(ctx context.Context) error {
 	return p.trySee(ctx, byOthers)
 }
 
-// BeginWrite looks at the world before a call that may write, and notes that it runs.
+// BeginWrite looks at the world before a call that may write, and records that it runs.
 func (p *Place) BeginWrite(ctx context.Context) error {
 	err := p.beforeWrite(ctx)
 	p.dirty = p.dirty || err == nil
 	return err
 }
 
-// ChangedSinceLast records what changed since the task worked last, as made by its
-// calls, and returns it. Most of it is the task's that began this one.
+// ChangedSinceLast records what changed since the task last worked, as made by its calls, and
+// returns it. Most of it is from the task that began this one.
 func (p *Place) ChangedSinceLast(ctx context.Context) ([]worldstate.Change, error) {
 	var err error
 	if p.seen, err = p.present(); err != nil || p.seen.Commit == "" {
@@ -200,8 +199,8 @@ func (p *Place) ChangedSinceLast(ctx context.Context) ([]worldstate.Change, erro
 	return p.World.Diff(ctx, last, now.ID)
 }
 
-// BeforeWait keeps what the calls so far have changed apart from what the user
-// changes while they are asked.
+// BeforeWait records the changes by the calls so far, so that changes during a question count
+// as the user's.
 func (p *Place) BeforeWait(ctx context.Context) error {
 	if !p.dirty {
 		if p.looked {
@@ -213,8 +212,8 @@ func (p *Place) BeforeWait(ctx context.Context) error {
 	return p.trySee(ctx, byCalls)
 }
 
-// trySee is see where the task continues although the world cannot be saved: the end
-// of the step reports it.
+// trySee is see for cases in which the task continues even if the world cannot be saved: the
+// end of the step reports it.
 func (p *Place) trySee(ctx context.Context, by changer) error {
 	_, err := p.see(ctx, by)
 	if errors.Is(err, ErrUnsaved) {
@@ -223,5 +222,5 @@ func (p *Place) trySee(ctx context.Context, by changer) error {
 	return err
 }
 
-// SeenTree returns the tree of the last snapshot; empty where there is none.
+// SeenTree returns the tree of the last snapshot, empty if there is none.
 func (p *Place) SeenTree() string { return p.seen.Tree }

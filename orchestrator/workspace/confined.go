@@ -12,16 +12,15 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// protectedNames are what commands do not write in the world: the user's files for
-// this program, and gitNames what git runs for the user where no quarantine
-// watches over that.
+// protectedNames are what commands cannot write in the world: the user's files for this
+// program. gitNames are what git runs for the user, without a quarantine.
 const (
 	protectedNames = ".anamnesis"
 	gitNames       = ".git/hooks .git/config"
 )
 
-// NewSandbox makes the sandbox of commands in a world, of which the options name
-// the world, what may be written beside it and the place of temporary files.
+// NewSandbox makes the sandbox of commands in a world. The options name the world, what may be
+// written beside it, and the place of temporary files.
 func NewSandbox(ctx context.Context, h taskdir.Home, o guard.SandboxOptions) (*guard.Sandbox, error) {
 	names := protectedNames
 	if o.Quarantine == "" {
@@ -38,8 +37,7 @@ func NewSandbox(ctx context.Context, h taskdir.Home, o guard.SandboxOptions) (*g
 	return guard.NewSandbox(ctx, o)
 }
 
-// places makes the directories of a sandbox, and names all of them without
-// links.
+// places makes the directories of a sandbox, and replaces their names by paths without links.
 func places(h taskdir.Home, o *guard.SandboxOptions) error {
 	var err error
 	if o.Cache, err = madeDir(h.Cache()); err != nil {
@@ -69,10 +67,10 @@ func places(h taskdir.Home, o *guard.SandboxOptions) error {
 	return nil
 }
 
-// homesOfUsers are where systems keep the directories of users.
+// homesOfUsers are where systems keep users' directories.
 const homesOfUsers = "/home /root /run/user /var/home"
 
-// userDirs are the directories of users that programs of projects see nothing of.
+// userDirs are users' directories, which programs of projects cannot see.
 func userDirs(h taskdir.Home) []string {
 	dirs := strings.Fields(homesOfUsers)
 	if u, err := user.Current(); err == nil {

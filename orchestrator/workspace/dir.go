@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// WantDir says where a task's directory is not there and how to have it again.
-// Errors: ErrNoDirectory.
+// WantDir returns an error if a task's directory is missing, with the remedy. Errors:
+// ErrNoDirectory.
 func WantDir(task, dir string) error {
 	gone, err := DirGone(task, dir)
 	if err == nil && gone {
@@ -16,8 +16,8 @@ func WantDir(task, dir string) error {
 	return err
 }
 
-// DirGone reports whether a task's directory is gone, so that it can be made
-// again. ErrNoDirectory says what is in its place.
+// DirGone reports whether a task's directory is missing and can be recreated. ErrNoDirectory
+// says what is at its place.
 func DirGone(task, dir string) (bool, error) {
 	info, err := os.Stat(dir)
 	if err == nil && info.IsDir() {
@@ -36,10 +36,10 @@ func DirGone(task, dir string) (bool, error) {
 	return false, fmt.Errorf("%w: task %s works in %s, where %s", ErrNoDirectory, task, dir, what)
 }
 
-// RecreateDir makes a world's directory when it is gone.
+// RecreateDir makes a world's directory if it is missing.
 func RecreateDir(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		return nil // whatever is there is looked at when it is opened
+		return nil // opening checks what is there
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("the world's directory is gone and cannot be made again: %w", err)

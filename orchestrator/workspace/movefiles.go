@@ -16,8 +16,8 @@ import (
 	"anamnesis/worldstate"
 )
 
-// Restorable says why the world of a step cannot be brought back, with
-// worldstate.ErrCorrupt where the store lacks what the stream names.
+// Restorable returns why the world of a step cannot be restored: worldstate.ErrCorrupt if the
+// store lacks what the stream names.
 func (p *Place) Restorable(ctx context.Context, step int) error {
 	w, err := p.WorldOf(step)
 	if err == nil {
@@ -28,14 +28,13 @@ func (p *Place) Restorable(ctx context.Context, step int) error {
 
 // RestorePlan is how a jump restores the files.
 type RestorePlan struct {
-	Source worldstate.Snapshot // the world it was made for
-	Base   worldstate.ID       // what differs from it is the user's
+	Source worldstate.Snapshot // the world it starts from
+	Base   worldstate.ID       // changes since then are the user's
 	Plan   worldstate.Plan
 }
 
-// PlanRestore makes the present world durable and plans how a jump continues from it.
-// No file is moved. If the world is still the one that an earlier plan was made for,
-// it returns that.
+// PlanRestore makes the present world durable and plans a jump's restore from it. No file is
+// moved. If the world is still the one that an earlier plan starts from, it returns that plan.
 func (p *Place) PlanRestore(ctx context.Context, j *state.Pending, earlier *RestorePlan) (*RestorePlan, error) {
 	from, err := p.present()
 	if err != nil {
@@ -52,11 +51,10 @@ func (p *Place) PlanRestore(ctx context.Context, j *state.Pending, earlier *Rest
 	if earlier != nil && earlier.Source.ID == w.Source.ID {
 		return earlier, nil
 	}
-	// What the user changed is theirs and stays: up to here by its operations, from
-	// here on by the base.
+	// The user's changes stay: up to here by their operations, from here on by the base.
 	w.Base = w.Source.ID
 	if (w.Source.ParentLost != "" || Lost(w.Source)) && from.Commit != "" {
-		w.Base = from.Commit // it could not be told what is theirs, or nothing is
+		w.Base = from.Commit // it is unknown what is the user's, or nothing is
 	}
 	o := worldstate.PlanOptions{Base: w.Base, OverwriteEdits: j.Overwrite}
 	if o.Edits, err = p.kept(j.To, j.Overwrite); err != nil {
@@ -103,13 +101,13 @@ type moved struct {
 	Theirs  *op.WorldChanged    // what the user changed since the jump's intent; nil: nothing
 }
 
-// CarryOut moves the files of a jump whose intent is recorded. Planned is the plan that
-// the intent names; if nil, a process that died recorded the intent, and it is planned
-// anew. If the restore is abandoned, no file is moved.
+// CarryOut moves the files of a jump whose intent is recorded. planned is the plan that the
+// intent names; if nil, another process recorded the intent, and a new plan is made. If the
+// restore is abandoned, no file is moved.
 func (p *Place) CarryOut(ctx context.Context, j *state.Jumping, planned *RestorePlan) (m moved, err error) {
 	if p.Abandon {
 		m.Kept = p.leaveFiles(ctx, j)
-		m.After, m.Theirs, _ = p.afterJump(ctx, j, m.Kept) // maybe nothing can be saved either
+		m.After, m.Theirs, _ = p.afterJump(ctx, j, m.Kept) // perhaps nothing can be saved
 		return m, nil
 	}
 	if m.Kept, err = p.moveFiles(ctx, j, planned); err != nil {
@@ -122,12 +120,11 @@ func (p *Place) CarryOut(ctx context.Context, j *state.Jumping, planned *Restore
 	return m, err
 }
 
-// maxJumpRestores is how often one jump plans and restores anew when the world
-// changes under it. After that the task stops with a report.
+// maxJumpRestores is how often one jump plans and restores again when the world changes
+// meanwhile. Then the task stops with a report.
 const maxJumpRestores = 2
 
-// moveFiles brings the files to the target of a jump, and returns what stays
-// otherwise than there.
+// moveFiles restores the files of a jump's target, and returns what stays different.
 func (p *Place) moveFiles(ctx context.Context, j *state.Jumping, planned *RestorePlan) ([]worldstate.Skip, error) {
 	if planned != nil && planned.Plan.Hash != j.Plan {
 		return nil, fmt.Errorf("restore the world of step %d: the plan made is not the one intended", j.To)
@@ -140,7 +137,7 @@ func (p *Place) moveFiles(ctx context.Context, j *state.Jumping, planned *Restor
 			}
 		}
 		skipped, kept := planned.Source.Skipped, planned.Plan.Keep
-		if !planned.Plan.Empty() { // else an earlier process had restored it
+		if !planned.Plan.Empty() { // otherwise an earlier process restored it
 			var res worldstate.Result
 			if res, err = p.World.Restore(ctx, planned.Plan); err == nil {
 				err = p.World.Settle() // the end of a jump is recorded when it is durable
@@ -157,7 +154,7 @@ func (p *Place) moveFiles(ctx context.Context, j *state.Jumping, planned *Restor
 	}
 }
 
-// planMove plans, for an intent that is recorded, from the world as it is now.
+// planMove plans from the present world for a recorded intent.
 func (p *Place) planMove(ctx context.Context, j *state.Jumping) (*RestorePlan, error) {
 	var o worldstate.PlanOptions // j.Overwrite covers what is in j.FromCommit
 	var err error
@@ -179,8 +176,8 @@ func (p *Place) planMove(ctx context.Context, j *state.Jumping) (*RestorePlan, e
 	return w, nil
 }
 
-// afterJump saves the world as a jump left it, where that is not the target, and
-// returns what the user has changed since the jump's intent.
+// afterJump saves the world after a jump if it differs from the target, and returns what the
+// user has changed since the jump's intent.
 func (p *Place) afterJump(ctx context.Context, j *state.Jumping, kept []worldstate.Skip) (SavedWorld, *op.WorldChanged, error) {
 	after := SavedWorld{Step: j.To, Commit: worldstate.ID(j.ToCommit)}
 	if len(kept) == 0 {
@@ -203,8 +200,8 @@ func (p *Place) afterJump(ctx context.Context, j *state.Jumping, kept []worldsta
 // keptAbandoned is why a path stays that a jump would have changed.
 const keptAbandoned = "the restore was abandoned"
 
-// leaveFiles returns what of the directory is not as a jump's target has it, where
-// the jump ends without touching a file. An error does not keep it from ending.
+// leaveFiles returns what of the directory differs from a jump's target, if the jump ends
+// without touching a file. An error does not keep the jump from ending.
 func (p *Place) leaveFiles(ctx context.Context, j *state.Jumping) []worldstate.Skip {
 	plan, err := p.World.Plan(ctx, worldstate.ID(j.ToCommit), &worldstate.PlanOptions{OverwriteEdits: true})
 	if err != nil {
@@ -217,9 +214,9 @@ func (p *Place) leaveFiles(ctx context.Context, j *state.Jumping) []worldstate.S
 	return kept
 }
 
-// changedBy lists the paths that a jump changed, computed from the commits before
-// and after it, so that a jump finished after a crash reports what the whole jump did
-// and not only its last part. What stays, and was not brought back, is not among them.
+// changedBy lists the paths that a jump changed, computed from the commits before and after
+// it, so that a jump finished after a crash reports all its changes. Paths that were not
+// restored are omitted.
 func (p *Place) changedBy(ctx context.Context, j *state.Jumping, after worldstate.ID, kept []worldstate.Skip) ([]worldstate.Change, error) {
 	changes, err := p.World.Diff(ctx, worldstate.ID(j.FromCommit), after)
 	if err != nil {
@@ -232,9 +229,8 @@ func (p *Place) changedBy(ctx context.Context, j *state.Jumping, after worldstat
 	return slices.DeleteFunc(changes, func(c worldstate.Change) bool { return stays[c.Path] }), nil
 }
 
-// RestoreFiles brings the files back to a snapshot for a user, and records it: the
-// intent before the first file is moved, the result after the last. If nothing is to be
-// moved, nothing is recorded.
+// RestoreFiles restores a snapshot's files for a user, and records it: the intent before the
+// first file is moved, the result after the last. If nothing moves, nothing is recorded.
 func (p *Place) RestoreFiles(ctx context.Context, id worldstate.ID, name string, o worldstate.RestoreOptions) (worldstate.Result, error) {
 	keep := context.WithoutCancel(ctx)
 	step := p.StepAt(id, name)
@@ -256,7 +252,7 @@ func (p *Place) RestoreFiles(ctx context.Context, id worldstate.ID, name string,
 		return res, err
 	}
 	if err != nil {
-		if told := p.TellRestore(keep); !errors.Is(told, worldstate.ErrUnfinished) { // else who recovers it tells
+		if told := p.TellRestore(keep); !errors.Is(told, worldstate.ErrUnfinished) { // otherwise recovery reports it
 			err = errors.Join(err, told)
 		}
 		return res, err
@@ -267,7 +263,7 @@ func (p *Place) RestoreFiles(ctx context.Context, id worldstate.ID, name string,
 	return res, p.recordRestored(keep, r, b, res.Kept)
 }
 
-// keepEdits has a restore keep what the user changed after the step, up to here by
+// keepEdits makes a restore keep what the user changed after the step, up to here by
 // operations and from here on by the base.
 func (p *Place) keepEdits(ctx context.Context, step int, o *worldstate.RestoreOptions) error {
 	was, err := p.present()
@@ -285,10 +281,9 @@ func (p *Place) keepEdits(ctx context.Context, step int, o *worldstate.RestoreOp
 	return err
 }
 
-// recordRestored records the end of a restore, with the world it left: what comes
-// after counts as a change. Paths that the user chose are theirs from now on, and so
-// is what they changed meanwhile. Where the world cannot be saved, it counts from the
-// snapshot before.
+// recordRestored records the end of a restore and the world after it: later differences count
+// as changes. Paths that the user chose, and what they changed meanwhile, are theirs from now
+// on. If the world cannot be saved, the snapshot before is the base.
 func (p *Place) recordRestored(ctx context.Context, r *op.RestoreIntended, b *op.WorldRestored, kept []worldstate.Skip) error {
 	s, err := p.World.Save(ctx, worldstate.SaveOptions{
 		Message: "after the user restored files", Parent: worldstate.ID(r.FromCommit), Ref: fmt.Sprintf("restored-%d", p.State().Last),
@@ -301,7 +296,7 @@ func (p *Place) recordRestored(ctx context.Context, r *op.RestoreIntended, b *op
 	switch {
 	case len(r.Paths) > 0 && !r.Lost:
 		if theirs, err = p.changeOf(ctx, state.ChangedByUser, worldstate.ID(r.FromCommit), "", s); err == nil {
-			theirs.Notice = "" // b tells
+			theirs.Notice = "" // b informs the model
 		}
 	case b.Interrupted || slices.ContainsFunc(kept, worldstate.Skip.Fresh):
 		theirs, err = p.changedMeanwhile(ctx, worldstate.ID(r.FromCommit), worldstate.ID(r.ToCommit), s)
@@ -317,9 +312,8 @@ func resultOf(r *op.RestoreIntended) *op.WorldRestored {
 	return &op.WorldRestored{From: r.FromCommit, To: r.ToCommit, ToStep: r.ToStep, Paths: r.Paths, By: r.By}
 }
 
-// TellRestore ends a restore that has an intent and no result by what is found:
-// how the files differ from the world before it, which includes what anybody
-// changed since. No file is moved.
+// TellRestore ends a restore that has an intent and no result, by comparing the files with the
+// world before it, which includes all changes since. No file is moved.
 func (p *Place) TellRestore(ctx context.Context) error {
 	r := p.State().Restoring
 	back, err := p.World.Plan(ctx, worldstate.ID(r.FromCommit), &worldstate.PlanOptions{Paths: r.Paths, OverwriteEdits: true})
@@ -327,7 +321,7 @@ func (p *Place) TellRestore(ctx context.Context) error {
 		return fmt.Errorf("look what became of the restore to %.12s: %w", r.ToCommit, err)
 	}
 	res := worldstate.Result{Written: back.Delete}
-	for _, path := range back.Write { // what the world before has otherwise
+	for _, path := range back.Write { // what differs from the world before
 		if _, err := p.root.Lstat(filepath.FromSlash(strings.TrimSuffix(path, "/"))); errors.Is(err, fs.ErrNotExist) {
 			res.Deleted = append(res.Deleted, path)
 		} else {
@@ -338,8 +332,8 @@ func (p *Place) TellRestore(ctx context.Context) error {
 	b := resultOf(r)
 	b.Written, b.Deleted, b.Interrupted, b.Abandoned = len(res.Written), len(res.Deleted), true, p.Abandon
 	switch {
-	case errors.Is(err, worldstate.ErrNoPath): // in neither world: nothing came of it
-	case err != nil: // the store is damaged; the task goes on
+	case errors.Is(err, worldstate.ErrNoPath): // in neither world: it had no effect
+	case err != nil: // the store is damaged; the task continues
 		b.Notice = notice.Restored(b, p.State().Current, res) + fmt.Sprintf("\nWhat it changed could not be found out: %v.", err)
 	case b.Written+b.Deleted > 0:
 		b.Notice = notice.Restored(b, p.State().Current, res)
@@ -347,9 +341,9 @@ func (p *Place) TellRestore(ctx context.Context) error {
 	return p.recordRestored(ctx, r, b, nil)
 }
 
-// StepAt returns the step that ended with a commit. Without a step number in the
-// name, it is the last such step, since a step that changed nothing has the commit
-// before it. It returns -1 if no step did, as far as that can be read.
+// StepAt returns the step that ended with a commit. Without a step number in the name, it is
+// the last such step, since a step that changed nothing has the previous commit. It returns -1
+// if there is none, as far as that can be read.
 func (p *Place) StepAt(commit worldstate.ID, name string) int {
 	return StepWith(p.State().Steps.Len(), strings.TrimPrefix(name, p.ID+"@"), func(id int) bool {
 		w, err := p.WorldOf(id)

@@ -14,29 +14,29 @@ import (
 	"anamnesis/worldstate"
 )
 
-// Place is a task's directory and what is known of it. Except for Root, only the
-// goroutine that runs the task uses it, or calls that run one after another.
+// Place is a task's directory and its recorded state. Except for Root, only the goroutine that
+// runs the task uses it, or calls that run one after another.
 type Place struct {
 	*journal.Ledger // of the task
 	Dir             string
 	World           *worldstate.World
-	Jobs            *jobs.Jobs // what runs in the directory beside the calls; nil until the task is open
-	// Abandon ends a jump or a restore that was interrupted with the files as they are.
+	Jobs            *jobs.Jobs // background commands; nil until the task is open
+	// Abandon ends an interrupted jump or restore with the present files.
 	Abandon bool
-	// Changed passes a change on to the task that began this one in the same directory;
-	// nil where none did.
+	// Changed passes a change on to the task that began this one in the same directory; nil if
+	// there is none.
 	Changed func(ctx context.Context, b *op.WorldChanged) error
 
-	// Disturbed is called after the save that ends a step. A by that is not empty names
-	// another program that may have changed files in this step; late says that the
-	// step's own agent did not wait for the save. nil: neither ever.
+	// Disturbed is called after the save that ends a step. by, if not empty, names another
+	// program that may have changed files in this step; late reports that the step's own agent
+	// did not wait for the save. nil: neither ever happens.
 	Disturbed func() (by string, late bool)
 
 	staysOpen bool       // World stays open
 	rootMu    sync.Mutex // guards root
 	root      *os.Root   // of the directory; see Root
 	damaged   string     // see Damaged
-	here      SavedWorld // of the current step, once it was asked for
+	here      SavedWorld // of the current step, once needed
 
 	// Of the calls under way; see changed.go.
 	seen          SavedWorld // the last snapshot
@@ -44,8 +44,8 @@ type Place struct {
 	partial       []string   // what the step under way had changed by then
 }
 
-// OpenPlace opens a directory and the store of its snapshots. Kept is a World of the
-// directory that stays open when the place is closed; if nil, the place opens its own.
+// OpenPlace opens a directory and the store of its snapshots. kept is a World of the directory
+// that stays open when the place is closed; if nil, the place opens its own.
 func OpenPlace(dir, store string, o *worldstate.Options, kept *worldstate.World) (*Place, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -71,9 +71,8 @@ func (p *Place) Close() error {
 	return errors.Join(p.World.Close(), p.root.Close())
 }
 
-// Root is the world's directory for the file tools. A command may have
-// replaced the directory; then it is opened anew. While there is none, the tools
-// find nothing in the old one.
+// Root returns the world's directory for the file tools. If a command replaced the directory,
+// it is opened again. While there is none, the tools find nothing in the old one.
 func (p *Place) Root() (*os.Root, error) {
 	p.rootMu.Lock()
 	defer p.rootMu.Unlock()
@@ -93,7 +92,7 @@ func (p *Place) Root() (*os.Root, error) {
 	return root, old.Close()
 }
 
-// Fork makes a copy of the world as it is now, for a subagent.
+// Fork copies the present world for a subagent.
 func (p *Place) Fork(ctx context.Context, id string) (dir string, err error) {
 	now, err := p.present()
 	if err != nil {

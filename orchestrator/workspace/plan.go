@@ -17,7 +17,7 @@ import (
 	"anamnesis/worldstate"
 )
 
-// EditsAfter reads what ChangesAfter names.
+// EditsAfter reads the changes that ChangesAfter names.
 func EditsAfter(s *state.State, stream interface {
 	Get(seq uint64) (opstream.Record, error)
 }, step int) ([]worldstate.Edit, error) {
@@ -40,7 +40,7 @@ func EditsAfter(s *state.State, stream interface {
 	return out, nil
 }
 
-// InBoth returns the changes of a whose path b names, too.
+// InBoth returns the changes of a whose path b also names.
 func InBoth(a, b []worldstate.Change) []worldstate.Change {
 	named := make(map[string]bool, len(b))
 	for _, c := range b {
@@ -49,7 +49,7 @@ func InBoth(a, b []worldstate.Change) []worldstate.Change {
 	return slices.DeleteFunc(a, func(c worldstate.Change) bool { return !named[strings.TrimSuffix(c.Path, "/")] })
 }
 
-// NotRestorable says what the store lacks of a step's world; nil for nil.
+// NotRestorable returns the error of a step whose world the store lacks; nil for nil.
 func NotRestorable(step int, err error) error {
 	if err == nil {
 		return nil
@@ -57,7 +57,7 @@ func NotRestorable(step int, err error) error {
 	return fmt.Errorf("the world of step %d cannot be restored: %w", step, AsDamage(err))
 }
 
-// AsDamage makes it damage that a store does not know a snapshot the stream names.
+// AsDamage makes an unknown snapshot that the stream names an error of damage.
 func AsDamage(err error) error {
 	if errors.Is(err, worldstate.ErrUnknown) {
 		return fmt.Errorf("%w: %w", worldstate.ErrCorrupt, err)
@@ -65,12 +65,11 @@ func AsDamage(err error) error {
 	return err
 }
 
-// Lost reports whether a world was found empty. That is nobody's edit: the
-// directory was removed, or put back without its files, and a jump brings them
-// again.
+// Lost reports whether a world was found empty. That is not a user's edit: the directory was
+// removed, or recreated without its files, and a jump restores them.
 func Lost(s worldstate.Snapshot) bool { return s.Files == 0 }
 
-// BaseOf is the snapshot since which a change counts as the user's.
+// BaseOf returns the snapshot since which a change counts as the user's.
 func BaseOf(j *state.Jumping) worldstate.ID {
 	if j.Overwrite {
 		return worldstate.ID(j.FromCommit)
@@ -92,8 +91,8 @@ func Unreadable(kept, skipped []worldstate.Skip) []worldstate.Skip {
 	return kept
 }
 
-// EditsIn is EditsAfter for a task that is not open, with what changed since its
-// last snapshot: a jump or a restore records that first.
+// EditsIn is EditsAfter for a task that is not open, with what changed since its last
+// snapshot: a jump or a restore records that first.
 func EditsIn(h taskdir.Home, s *state.State, step int) ([]worldstate.Edit, error) {
 	r, err := taskdir.OpenStream(h, s.Opened.Task, &opstream.Options{Checkpoint: state.FoldVersion})
 	if err != nil {
@@ -104,8 +103,8 @@ func EditsIn(h taskdir.Home, s *state.State, step int) ([]worldstate.Edit, error
 	return append(edits, worldstate.Edit{Unknown: s.AuthorUnknown()}), err
 }
 
-// PlanSince plans. If the store has lost the base, it plans from the newest whole one
-// of those before it; if there is none, every path that differs from the target stays.
+// PlanSince plans. If the store has lost the base, it plans from the newest whole snapshot
+// before it; if there is none, every path that differs from the target stays.
 func PlanSince(ctx context.Context, w *worldstate.World, target worldstate.ID, o worldstate.PlanOptions, before iter.Seq[worldstate.ID]) (worldstate.Plan, error) {
 	plan, err := w.Plan(ctx, target, &o)
 	lost := plan.BaseLost
@@ -121,7 +120,7 @@ func PlanSince(ctx context.Context, w *worldstate.World, target worldstate.ID, o
 	return plan, err
 }
 
-// StepWith is stepAt over n steps; is reports whether a step ended with the commit.
+// StepWith is StepAt over n steps; is reports whether a step ended with the commit.
 func StepWith(n int, name string, is func(id int) bool) int {
 	if id, err := strconv.Atoi(name); err == nil && id >= 0 && id < n && is(id) {
 		return id

@@ -16,24 +16,22 @@ import (
 	"anamnesis/worldstate"
 )
 
-// SavedWorld is what a step ended with. A State does not keep it: it is in
-// the stream, in the step's last operation, and is read from there. Where that
-// line is damaged, the snapshot that carries the step's name is the same.
+// SavedWorld is what a step ended with. State does not hold it: it is read from the step's
+// last operation. If that line is damaged, the snapshot with the step's name replaces it.
 type SavedWorld struct {
 	Step   int
 	Commit worldstate.ID // empty: no checkpoint
 	Tree   string
 }
 
-// WorldByName returns what a step ended with from the name that its snapshot carries,
-// where the stream's line that says so is damaged. A step that changed no file has no
-// snapshot of its name. A snapshot of another tree than the fold knows of is not
-// believed.
+// WorldByName returns what a step ended with from the name of its snapshot, if the stream's
+// line is damaged. A step that changed no file has no snapshot of its name. A snapshot whose
+// tree differs from the fold's is ignored.
 func WorldByName(w *worldstate.World, task string, s *state.State, id int, damage error) (SavedWorld, bool) {
 	if w == nil || !errors.Is(damage, opstream.ErrCorrupt) {
 		return SavedWorld{}, false
 	}
-	ctx := context.Background() // a look into the store waits for nobody
+	ctx := context.Background() // reading the store does not block
 	commit, err := w.Resolve(ctx, fmt.Sprintf("%s@%d", task, id))
 	if err != nil {
 		return SavedWorld{}, false
@@ -50,13 +48,13 @@ type sequence interface {
 	Since(after uint64) iter.Seq2[opstream.Record, error]
 }
 
-// ReadableFor says what is damaged of that which a jump has to read; nil for nothing.
-// Where a pass is made this is all that came before, too, since a pass asks where a
-// text came from; known is up to where that was asked already.
+// ReadableFor returns what is damaged of the operations a jump must read; nil for none. A jump
+// with a pass must read everything before, since a pass asks where a text came from; known is
+// up to where that was checked already.
 func ReadableFor(s *state.State, stream sequence, j op.JumpRequested, known uint64) error {
 	discarded := s.Discarded(j.To)
 	ranges := s.Steps.Ranges(discarded)
-	if j.Mail == nil { // a mail is no pass
+	if j.Mail == nil { // a D-Mail makes no pass
 		for _, p := range s.PlannedPasses(j.To, discarded, j.Fold) {
 			ranges = append(ranges, op.Range{First: min(known+1, p.Ops.First), Last: p.Ops.Last})
 		}
@@ -101,8 +99,8 @@ func WorldAt(stream interface {
 }
 
 // Resolve returns the snapshot that a name on a command line means: STEP of the task,
-// TASK@STEP, or what worldstate.World.Resolve takes. A step is looked up in its task's
-// stream first, since a step that changed no file has no snapshot of its own.
+// TASK@STEP, or what worldstate.World.Resolve takes. A step is looked up in its task's stream
+// first, since a step that changed no file has no snapshot of its own.
 func Resolve(ctx context.Context, h taskdir.Home, w *worldstate.World, task, name string) (worldstate.ID, error) {
 	step := name
 	if owner, rest, named := strings.Cut(name, "@"); named {
@@ -127,7 +125,7 @@ func sameStore(store string, w *worldstate.World) bool {
 	return err == nil && real == w.Store()
 }
 
-// Leavable is readable for a task that is not open.
+// Leavable is ReadableFor for a task that is not open.
 func Leavable(h taskdir.Home, s *state.State, j op.JumpRequested) error {
 	r, err := taskdir.OpenStream(h, s.Opened.Task, &opstream.Options{Checkpoint: state.FoldVersion})
 	if err != nil {
@@ -137,12 +135,11 @@ func Leavable(h taskdir.Home, s *state.State, j op.JumpRequested) error {
 	return ReadableFor(s, r, j, 0)
 }
 
-// Commits returns the snapshots that some steps of a task ended with, in the order
-// of the ids; empty ones for those without a checkpoint. The State is that of the
-// task's stream. Without ids it gives those of all steps. Where the stream's line is
-// damaged the snapshots of the task's world say it, unless that is nil; overcome is the
-// first such damage, or empty. Those that cannot be had are empty, too, and err is that of the
-// first.
+// Commits returns the snapshots that some steps of a task ended with, in the order of the ids;
+// empty ones for those without a checkpoint. The State is that of the task's stream. Without
+// ids it returns those of all steps. If a line of the stream is damaged, the snapshots of the
+// task's world replace it, unless world is nil; overcome describes the first such damage.
+// Unreadable ones are empty, and err is the first of their errors.
 func Commits(h taskdir.Home, task string, s *state.State, world *worldstate.World, ids ...int) (commits []worldstate.ID, overcome string, err error) {
 	r, err := taskdir.OpenStream(h, task, &opstream.Options{Checkpoint: state.FoldVersion})
 	if err != nil {

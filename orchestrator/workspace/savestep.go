@@ -12,9 +12,9 @@ import (
 	"anamnesis/worldstate"
 )
 
-// SaveStep ends the step under way with a checkpoint. Mark is what the model sees at
-// the end of the step. A world that cannot be saved does not stop the agent: the step
-// has no checkpoint, and the mark says so.
+// SaveStep ends the step under way with a checkpoint. mark is what the model sees at the end
+// of the step. If the world cannot be saved, the agent continues: the step has no checkpoint,
+// and the mark says so.
 func (p *Place) SaveStep(ctx context.Context, mark string) error {
 	id := p.State().NextStep()
 	parent := p.State().Current
@@ -38,7 +38,7 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 	}
 	snap, err := p.World.Save(ctx, save)
 	if errors.Is(err, worldstate.ErrUnknown) || errors.Is(err, worldstate.ErrCorrupt) {
-		save.Parent = "" // the parent is lost: a checkpoint without history beats none
+		save.Parent = "" // the parent is lost: save a checkpoint without history
 		snap, err = p.World.Save(ctx, save)
 	}
 	b := &op.WorldSaved{Parent: parent, Mark: mark}
@@ -77,11 +77,11 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 	return p.Record(ctx, b)
 }
 
-// errLate: the snapshot may hold what the agent did after the step.
+// errLate: the snapshot may hold changes from after the step.
 var errLate = errors.New("the agent went on before the directory was saved")
 
-// saveMixed records the end of a step in which another program may have changed files,
-// too. Whose a change is cannot be told, so that jumps keep all of them.
+// saveMixed records the end of a step in which another program may also have changed files.
+// The authors are unknown, so that jumps keep all changes.
 func (p *Place) saveMixed(ctx context.Context, b *op.WorldSaved, snap worldstate.Snapshot, other string) error {
 	if p.seen.Commit == "" || snap.ParentLost != "" || Lost(snap) { // there is nothing to compare with
 		b.Commit, b.Tree, b.Error = "", "", "mixed with changes of "+other

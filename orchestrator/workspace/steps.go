@@ -4,7 +4,7 @@ import (
 	"anamnesis/worldstate"
 )
 
-// WorldOf returns what a step ended with; of one that has not ended, nothing.
+// WorldOf returns what a step ended with; the zero value if it has not ended.
 func (p *Place) WorldOf(id int) (SavedWorld, error) {
 	if p.here.Step == id && p.here.Commit != "" {
 		return p.here, nil
@@ -20,12 +20,12 @@ func (p *Place) WorldOf(id int) (SavedWorld, error) {
 	return w, err
 }
 
-// Damaged is the last damage of the stream that was overcome: a snapshot of the
-// store says what a line does not; empty: there was none.
+// Damaged describes the last damage of the stream that a snapshot of the store made up for;
+// empty: none.
 func (p *Place) Damaged() string { return p.damaged }
 
-// CommitAt is the commit of a step, or of its nearest ancestor that has one;
-// empty where none has.
+// CommitAt returns the commit of a step, or of its nearest ancestor that has one; empty if
+// none has.
 func (p *Place) CommitAt(id int) (worldstate.ID, error) {
 	if id < 0 || id >= p.State().Steps.Len() {
 		return "", nil

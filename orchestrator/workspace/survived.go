@@ -22,17 +22,16 @@ const (
 	maxGitLogs    = 200      // branches whose reflogs are read
 )
 
-// survived is what is not part of a world, and so outlives every jump: what
-// changed of it since a step had ended. It is told by time stamps and reflogs
-// and only ever read.
+// survived lists what is not part of a world, and so outlives every jump, if it changed since
+// a step had ended. It is detected by time stamps and reflogs and only ever read.
 type survived struct {
 	Ignored []string // Ignored roots and files that changed, sorted
-	same    []string // Ignored roots that at their top did not
+	same    []string // Ignored roots whose top did not change
 	Git     []string // moves of HEAD and of branches, in words
 	Partial bool     // there was more to look at than the limit
 }
 
-// SurvivedSince looks at what no world holds.
+// SurvivedSince examines what no snapshot holds.
 func SurvivedSince(dir string, since time.Time) survived {
 	var s survived
 	var chain ignore.Chain
@@ -43,7 +42,7 @@ func SurvivedSince(dir string, since time.Time) survived {
 	}
 	left := notice.MaxSurvivedLooked
 	s.walk(dir, "", chain, since, &left)
-	// First what shows at the top of each, then what lies deeper.
+	// First the top of each, then what is deeper.
 	for _, p := range s.same {
 		if changedBeneath(filepath.Join(dir, filepath.FromSlash(p)), since, &left) {
 			s.Ignored = append(s.Ignored, p)
@@ -54,8 +53,8 @@ func SurvivedSince(dir string, since time.Time) survived {
 	return s
 }
 
-// outerRules are the ignore rules that stand outside of a world: the
-// repository's own, and those of the folders from its top down to the world.
+// outerRules are the ignore rules outside a world: the repository's own, and those of the
+// folders from its top down to the world.
 func outerRules(dir, top, common string) ignore.Chain {
 	var chain ignore.Chain
 	names := []string{filepath.Join(common, "info", "exclude")}
@@ -83,7 +82,7 @@ func outerRules(dir, top, common string) ignore.Chain {
 	return chain
 }
 
-// commonDir is where a worktree's repository keeps what all worktrees share.
+// commonDir returns where a worktree's repository keeps what all worktrees share.
 func commonDir(gitDir string) string {
 	data, ok := readSome(filepath.Join(gitDir, "commondir"), maxIgnoreFile)
 	common := strings.TrimSpace(string(data))
@@ -96,7 +95,7 @@ func commonDir(gitDir string) string {
 	return filepath.Join(gitDir, common)
 }
 
-// walk looks for ignored entries beneath a directory that is not.
+// walk looks for ignored entries in a directory that is not ignored.
 func (s *survived) walk(root, rel string, chain ignore.Chain, since time.Time, left *int) {
 	full := filepath.Join(root, filepath.FromSlash(rel))
 	if data, ok := readSome(filepath.Join(full, ".gitignore"), maxIgnoreFile); ok {
@@ -104,7 +103,7 @@ func (s *survived) walk(root, rel string, chain ignore.Chain, since time.Time, l
 	}
 	entries, err := os.ReadDir(full)
 	if err != nil {
-		return // what cannot be read is not ours to report here
+		return // unreadable paths are reported elsewhere
 	}
 	for _, e := range entries {
 		if *left--; *left < 0 {
@@ -125,8 +124,8 @@ func (s *survived) walk(root, rel string, chain ignore.Chain, since time.Time, l
 	}
 }
 
-// changedSince reports whether an ignored file, or a directory or something
-// directly in it, has a later time stamp.
+// changedSince reports whether an ignored file, or a directory or a direct entry of it, has a
+// later time stamp.
 func changedSince(name string, isDir bool, since time.Time, left *int) bool {
 	info, err := os.Lstat(name)
 	if err != nil {
@@ -159,7 +158,7 @@ func changedBeneath(name string, since time.Time, left *int) bool {
 	found := false
 	_ = filepath.WalkDir(name, func(_ string, e os.DirEntry, err error) error {
 		if err != nil {
-			return nil // what cannot be read is not ours to report here
+			return nil // unreadable paths are reported elsewhere
 		}
 		if *left--; *left < 0 {
 			return filepath.SkipAll
@@ -199,9 +198,9 @@ func findGit(dir string) (gitDir, top string) {
 	}
 }
 
-// gitMoves reads from the reflogs how HEAD and branches moved since. Git
-// writes whole seconds: a move in the very second in which the step ended is
-// taken for the step's own, as a commit at its end is.
+// gitMoves reads from the reflogs how HEAD and branches moved since. Git writes whole seconds:
+// a move in the second in which the step ended counts as the step's own, as a commit at its
+// end does.
 func gitMoves(gitDir, common string, since time.Time) []string {
 	var out []string
 	if m := reflogMove(filepath.Join(gitDir, "logs", "HEAD"), since); m != "" {
@@ -226,7 +225,7 @@ func gitMoves(gitDir, common string, since time.Time) []string {
 	return out
 }
 
-// reflogMove says in words how one reference moved since; empty: not at all.
+// reflogMove describes how one reference moved since; empty: not at all.
 func reflogMove(name string, since time.Time) string {
 	data, ok := readEnd(name, maxReflogRead)
 	if !ok {
@@ -257,7 +256,7 @@ func reflogMove(name string, since time.Time) string {
 	return fmt.Sprintf("moved from %.8s to %.8s (%s)", from, to, notice.OneLine(last, notice.MaxDelivered))
 }
 
-// readSome reads the beginning of a file. false: there is none.
+// readSome reads the beginning of a file. It returns false if there is none.
 func readSome(name string, limit int64) ([]byte, bool) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package modeltest is the conformance test of model.Model: what every
-// implementation, recorded or real, must do alike.
+// Package modeltest is the conformance test of model.Model, for every implementation.
 package modeltest
 
 import (
@@ -15,17 +14,17 @@ import (
 	"anamnesis/orchestrator/model"
 )
 
-// Situation is what the model under test meets, each time it is asked.
+// Situation is what the model under test meets each time it is asked.
 type Situation string
 
-// The situations. What Text, Thought and the calls are is fixed below.
+// The situations. Text, Thought and the calls are defined below.
 const (
 	Speaks    Situation = "speaks"    // replies Text with Thought, usage Used
 	Calls     Situation = "calls"     // calls Bash with {"command":"ls"} and ReadFile with {"path":"a.go"}
 	Breaks    Situation = "breaks"    // the reply is cut after PartialText
 	Busy      Situation = "busy"      // status 429, Retry-After 7s
 	Overflows Situation = "overflows" // the request does not fit the window
-	Hangs     Situation = "hangs"     // nothing comes until the request is given up
+	Hangs     Situation = "hangs"     // nothing comes until the request is cancelled
 )
 
 // What the model under test says.
@@ -41,10 +40,10 @@ func Used() op.Usage { return op.Usage{Prompt: 120, Cached: 100, Completion: 20,
 // RetryAfter is what the situation Busy asks for.
 const RetryAfter = 7 * time.Second
 
-// patience bounds the wait for what must come promptly.
+// patience bounds the wait for what must happen promptly.
 const patience = 20 * time.Second
 
-// Run tests the models that make gives, one for each situation.
+// Run tests the models that make returns, one for each situation.
 func Run(t *testing.T, make func(t *testing.T, s Situation) model.Model) {
 	t.Run("speaks", func(t *testing.T) { speaks(t, make(t, Speaks)) })
 	t.Run("calls", func(t *testing.T) { calls(t, make(t, Calls)) })
@@ -75,7 +74,7 @@ func Run(t *testing.T, make func(t *testing.T, s Situation) model.Model) {
 	t.Run("canceled while it hangs", func(t *testing.T) { canceledWhileHanging(t, make(t, Hangs)) })
 }
 
-// Question is the request every situation is met with.
+// Question is the request in every situation.
 func Question() model.Request {
 	zero := 0.0
 	return model.Request{

@@ -12,7 +12,7 @@ import (
 	"anamnesis/orchestrator/model"
 )
 
-// assembly puts a reply together from its chunks.
+// assembly builds a reply from its chunks.
 type assembly struct {
 	on        func(model.Delta)
 	text      strings.Builder
@@ -28,7 +28,7 @@ type assembly struct {
 
 // partialCall is a tool call whose pieces are still arriving.
 type partialCall struct {
-	index int // the provider's, -1 where it gave none
+	index int // the provider's, -1 if it sent none
 	id    string
 	name  string
 	args  strings.Builder
@@ -41,7 +41,7 @@ func newAssembly(on func(model.Delta)) *assembly {
 	return &assembly{on: on}
 }
 
-// add takes one chunk, and the `reasoning` that stood in it.
+// add applies one chunk and its `reasoning`.
 func (a *assembly) add(chunk gopenai.ChatCompletionStreamResponse, reasoning string) error {
 	if chunk.Model != "" {
 		a.model = chunk.Model
@@ -53,7 +53,7 @@ func (a *assembly) add(chunk gopenai.ChatCompletionStreamResponse, reasoning str
 	}
 	for _, choice := range chunk.Choices {
 		if choice.Index != 0 {
-			continue // we ask for one choice
+			continue // only one choice is requested
 		}
 		if err := a.addChoice(choice, reasoning); err != nil {
 			return err
@@ -67,7 +67,7 @@ func (a *assembly) addChoice(choice gopenai.ChatCompletionStreamChoice, reasonin
 	if d.ReasoningContent != "" {
 		reasoning = d.ReasoningContent // some send the same under both names
 	}
-	// A refusal is what the model has to say.
+	// A refusal is shown as the model's text.
 	if piece := (model.Delta{Text: d.Content + d.Refusal, Reasoning: reasoning}); piece != (model.Delta{}) {
 		a.text.WriteString(piece.Text)
 		a.reasoning.WriteString(piece.Reasoning)
@@ -93,10 +93,9 @@ func (a *assembly) addChoice(choice gopenai.ChatCompletionStreamChoice, reasonin
 	return nil
 }
 
-// addCall finds the call a piece belongs to. Pieces name it by index; where
-// there is none (Gemini), or where every call of a reply has the same one, a
-// new id begins a new call.
-// What follows the first call that is too many is not kept: none of the calls runs.
+// addCall finds the call a piece belongs to. Pieces name it by index; without one (Gemini), or
+// if every call of a reply has the same one, a new id begins a new call. After the first
+// excess call nothing is kept: none of the calls runs.
 func (a *assembly) addCall(piece gopenai.ToolCall) {
 	if a.more {
 		return
@@ -159,11 +158,11 @@ func (a *assembly) reply(r model.Request) model.Reply {
 	return out
 }
 
-// finished returns the calls with ids that are unique in the reply and among
-// the calls the request shows: some servers count from call_0 in every reply,
-// some send no id at all. A repeated id gets the first free of the endings
-// _2, _3, …; a missing one, or one longer than MaxIDBytes, is made up at random, so that it cannot meet one
-// in a part of the history the request no longer shows.
+// finished returns the calls with ids that are unique in the reply and among the calls the
+// request shows: some servers count from call_0 in every reply, some send no id at all. A
+// repeated id gets the first free of the endings _2, _3, …; a missing one, or one longer than
+// MaxIDBytes, becomes random, so that it cannot equal one in a part of the history the request
+// no longer shows.
 func (a *assembly) finished(r model.Request) []op.Call {
 	if len(a.calls) == 0 {
 		return nil
@@ -186,7 +185,7 @@ func (a *assembly) finished(r model.Request) []op.Call {
 		taken[id] = true
 		args := c.args.String()
 		if strings.TrimSpace(args) == "" {
-			args = "{}" // how many write a call without arguments
+			args = "{}" // a usual form of a call without arguments
 		}
 		out = append(out, op.Call{ID: id, Name: c.name, Args: args})
 	}

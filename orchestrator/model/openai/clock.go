@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// timeoutError says which of the named limits ran out.
+// timeoutError names the limit that was exceeded.
 type timeoutError struct {
 	what  string
 	limit time.Duration
@@ -15,8 +15,8 @@ type timeoutError struct {
 
 func (e *timeoutError) Error() string { return fmt.Sprintf("%s within %v", e.what, e.limit) }
 
-// clock ends a request's context when nothing has come for too long. Its
-// methods may be called from any goroutine.
+// clock ends a request's context if nothing arrives for too long. Its methods may be called
+// from any goroutine.
 type clock struct {
 	cancel context.CancelCauseFunc
 	total  *time.Timer
@@ -25,11 +25,10 @@ type clock struct {
 	timer   *time.Timer
 	idle    time.Duration // 0 once in the trailer
 	last    time.Duration // the limit of the trailer
-	waiting *timeoutError // the limit the timer stands for
+	waiting *timeoutError // the limit the timer runs for
 }
 
-// startClock returns the context a request runs under. The clock lives as long
-// as the call that started it, which stops it.
+// startClock returns the context of a request. The caller stops the clock.
 func startClock(parent context.Context, o Options, trailer time.Duration) (context.Context, *clock) {
 	ctx, cancel := context.WithCancelCause(parent)
 	c := &clock{cancel: cancel, idle: o.IdleTimeout, last: trailer}
@@ -47,18 +46,18 @@ func (c *clock) expire() {
 	c.cancel(c.waiting)
 }
 
-// progress says that bytes came.
+// progress records that bytes arrived.
 func (c *clock) progress() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.idle == 0 {
-		return // in the trailer, whose limit is for the whole of it
+		return // the trailer has one limit for its whole length
 	}
 	c.waiting = &timeoutError{"nothing more of the reply came", c.idle}
 	c.timer.Reset(c.idle)
 }
 
-// trailer says that the finish reason came.
+// trailer records that the finish reason arrived.
 func (c *clock) trailer() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,37 +21,37 @@ var (
 // doneMark ends a stream.
 const doneMark = "[DONE]"
 
-// maxLeadingSpace bounds the white space before a reply. Some gateways send
-// some to keep the connection open while the model reads.
+// maxLeadingSpace bounds the white space before a reply. Some gateways send it to keep the
+// connection open while the model reads.
 const maxLeadingSpace = 1 << 20
 
-// events reads a response's body and hands go-openai a stream it cannot
-// misread: one line `data: {…}` for each event and nothing else. Comments,
-// names, ids and empty lines are dropped; a web page, an error in the
-// stream, broken JSON and passed limits become a *model.Fault from Read; a
-// body that is one whole chat completion becomes a stream of one event.
+// events reads a response's body and returns a stream that go-openai cannot misread: one line
+// `data: {…}` for each event and nothing else. Comments, names, ids and empty lines are
+// dropped; a web page, an error in the stream, broken JSON and exceeded limits become a
+// *model.Fault from Read; a body that is one whole chat completion becomes a stream of one
+// event.
 //
-// It also keeps what go-openai's types have no field for, so it must be read
-// by the goroutine that calls takeReasoning.
+// It also keeps what go-openai's types have no field for, so the goroutine that calls
+// takeReasoning must be the one that reads it.
 type events struct {
 	body io.ReadCloser
 	r    *bufio.Reader
 
 	begun     bool
-	out       []byte   // what Read has still to give
+	out       []byte   // not read yet
 	event     []byte   // data lines of the event being read
 	read      int      // bytes taken from the body
-	err       error    // once set, what Read gives after out
+	err       error    // once set, Read returns it after out
 	failed    bool     // err is the provider's own report of a failure
-	reasoning []string // the `reasoning` of each event given and not yet taken
+	reasoning []string // the `reasoning` of each event read and not yet taken
 }
 
 func newEvents(body io.ReadCloser, clock *clock) *events {
 	return &events{body: body, r: bufio.NewReaderSize(&pulse{body, clock}, 64<<10)}
 }
 
-// pulse tells the clock of every byte that comes, comments included: a
-// gateway sends them to say that the model is still at work.
+// pulse reports every byte to the clock, including comments: gateways send them to show that
+// the model is still working.
 type pulse struct {
 	r     io.Reader
 	clock *clock
@@ -68,8 +68,8 @@ func (p *pulse) Read(b []byte) (int, error) {
 // Close implements io.Closer.
 func (e *events) Close() error { return e.body.Close() }
 
-// Read implements io.Reader. It gives at most one event at a time, so that no
-// event waits for the one after it.
+// Read implements io.Reader. It returns at most one event at a time, so that no event waits
+// for the next.
 func (e *events) Read(p []byte) (int, error) {
 	for len(e.out) == 0 && e.err == nil {
 		if !e.begun {
@@ -86,7 +86,7 @@ func (e *events) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// takeReasoning returns the `reasoning` of the earliest event not yet asked for.
+// takeReasoning returns the `reasoning` of the earliest event not yet taken.
 func (e *events) takeReasoning() string {
 	if len(e.reasoning) == 0 {
 		return ""
@@ -96,8 +96,8 @@ func (e *events) takeReasoning() string {
 	return s
 }
 
-// begin looks at the first byte that is not white space. It tells more than
-// the content type does, which servers and proxies get wrong.
+// begin examines the first byte that is not white space. It is more reliable than the content
+// type, which servers and proxies get wrong.
 func (e *events) begin() error {
 	e.begun = true
 	if bom, err := e.r.Peek(3); err == nil && string(bom) == "\ufeff" {
@@ -127,11 +127,10 @@ func (e *events) begin() error {
 	}
 }
 
-// next reads one line and emits the event it completes. Lines that are not
-// data mean nothing to us. An event ends with an empty line, but one whose
-// first line is complete is emitted at once: some servers end events with one
-// newline in place of two. (Only the first line is tried, so that an event of
-// a million lines costs no more than its length.)
+// next reads one line and emits the event it completes. It ignores lines that are not data. An
+// event ends with an empty line, but one whose first line is complete is emitted at once: some
+// servers end events with one newline instead of two. Only the first line is tried, so that an
+// event of a million lines costs no more than its length.
 func (e *events) next() error {
 	line, err := e.line()
 	if err != nil && len(line) == 0 {
@@ -205,7 +204,7 @@ func (e *events) line() ([]byte, error) {
 	}
 }
 
-// sideData is what we read of an event ourselves.
+// sideData is what this package itself reads of an event.
 type sideData struct {
 	Error   json.RawMessage `json:"error"`
 	Object  string          `json:"object"`
@@ -219,14 +218,14 @@ type sideDelta struct {
 	Reasoning json.RawMessage `json:"reasoning"`
 }
 
-// emit hands one complete event on.
+// emit passes one complete event on.
 func (e *events) emit(event []byte) error {
 	if string(event) == doneMark {
 		e.out = append(e.out, "data: "+doneMark+"\n\n"...)
 		return nil
 	}
 	var side sideData
-	// A field of an unexpected type is go-openai's to complain about.
+	// go-openai reports a field of an unexpected type.
 	_ = json.Unmarshal(event, &side)
 	if p := parseProblem(event); p.found && (present(side.Error) || side.Object == "error" || len(side.Choices) == 0 && p.bare) {
 		e.failed = true
@@ -305,8 +304,8 @@ func badEvent(event []byte) error {
 	return &model.Fault{Kind: model.FaultProtocol, Retryable: true, Err: fmt.Errorf("an event of the stream is not a JSON object: %s", excerpt(event))}
 }
 
-// cutOr returns the fault for a body that could not be read further. A clean
-// end stays io.EOF: whether it is a cut depends on what came before.
+// cutOr returns the fault for a body that could not be read further. A clean end stays io.EOF:
+// whether it is a cut depends on what came before.
 func cutOr(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.EOF

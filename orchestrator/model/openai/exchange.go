@@ -15,10 +15,9 @@ import (
 	"anamnesis/orchestrator/model"
 )
 
-// exchange carries one request and its response. It stands between go-openai
-// and the network as its HTTPDoer, because that library drops the headers of
-// an error response, cannot send some values, and takes every kind of broken
-// stream for a clean end.
+// exchange carries one request and its response. It is go-openai's HTTPDoer, because that
+// library drops the headers of an error response, cannot send some values, and mistakes every
+// kind of broken stream for a clean end.
 type exchange struct {
 	client  *Client
 	request model.Request
@@ -27,8 +26,8 @@ type exchange struct {
 	events  *events // set once a response with a 2xx status has come
 }
 
-// refused reports that go-openai would not make this request at all: it
-// knows of some models what their endpoint does not serve.
+// refused reports that go-openai rejected the request itself, since it knows that the model's
+// endpoint does not support it.
 func (x *exchange) refused() bool { return !x.sent }
 
 // Do sends the request. A status outside 2xx is returned as a *model.Fault;
@@ -69,15 +68,15 @@ func (x *exchange) rewrite(req *http.Request) error {
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	req.ContentLength = int64(len(body))
-	req.Header.Del("Connection") // a connection that is kept needs no word for it
+	req.Header.Del("Connection") // connections are kept by default
 	if x.client.o.UserAgent != "" {
 		req.Header.Set("User-Agent", x.client.o.UserAgent)
 	}
 	return nil
 }
 
-// networkError says what failed without the URL, in which a proxy's password
-// or a redirect's token could stand.
+// networkError returns an error without the URL, which may hold a proxy's password or a
+// redirect's token.
 func networkError(req *http.Request, err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -105,9 +104,8 @@ func statusFault(resp *http.Response) *model.Fault {
 	return f
 }
 
-// retryAfter reads how long a response asks to wait, 0 where it does not say:
-// retry-after-ms (OpenAI, Azure), or Retry-After in seconds or as a date
-// (RFC 9110, section 10.2.3).
+// retryAfter returns how long a response asks to wait, 0 if it does not say: retry-after-ms
+// (OpenAI, Azure), or Retry-After in seconds or as a date (RFC 9110, section 10.2.3).
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	// maxWish keeps a nonsensical number from overflowing a Duration.
 	const maxWish = 24 * time.Hour
@@ -131,9 +129,8 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// explain returns the fault behind an error of go-openai, of the network or of
-// our own reader. The end of the context comes first: it shows as all sorts
-// of other errors.
+// explain returns the fault behind an error of go-openai, of the network or of this package's
+// reader. The end of the context is checked first, since it causes many other errors.
 func (c *Client) explain(caller, ctx context.Context, err error) *model.Fault {
 	if end := caller.Err(); end != nil {
 		if cause := context.Cause(caller); !errors.Is(cause, end) {

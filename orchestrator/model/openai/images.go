@@ -11,21 +11,22 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// Images says whether images are sent.
+// Images sets whether images are sent.
 type Images string
 
 // When images are sent.
 const (
-	ImagesAuto  Images = ""      // when the model's name is one that is known to take them
+	ImagesAuto  Images = ""      // if the model is known to take them
 	ImagesSend  Images = "send"  // always
-	ImagesNever Images = "never" // what the result's text says of them has to do
+	ImagesNever Images = "never" // the result's text has to suffice
 )
 
-// seeing matches the names of model families that take images. An endpoint
-// refuses the whole request over an image its model does not take, so a family
-// stands here only where its makers say so:
-// https://platform.openai.com/docs/models, https://docs.claude.com/en/docs/about-claude/models/overview,
-// https://ai.google.dev/gemini-api/docs/models, https://docs.mistral.ai/getting-started/models/models_overview/,
+// seeing matches the names of model families that take images. An endpoint refuses a whole
+// request over an image its model does not take, so a family is listed only if its makers
+// document it: https://platform.openai.com/docs/models,
+// https://docs.claude.com/en/docs/about-claude/models/overview,
+// https://ai.google.dev/gemini-api/docs/models,
+// https://docs.mistral.ai/getting-started/models/models_overview/,
 // https://ollama.com/search?c=vision
 const seeing = `^(gpt-4o|gpt-4\.1|gpt-4-turbo|gpt-5|gpt-6|o1($|-20)|o3($|-20|-pro)|o4-mini|chatgpt-4o|claude-|gemini-|gemma-?3|pixtral|mistral-(small|medium)-3|` +
 	`llama-?(3\.2-vision|4)|llava|bakllava|minicpm-v|qwen[0-9.]*-?vl|qwen3\.5|moondream|internvl|glm-4\.[0-9]v|kimi-k2\.5|kimi-vl|grok-4)`
@@ -42,9 +43,9 @@ func (c *Client) sees() bool {
 	return regexp.MustCompile(seeing).MatchString(name)
 }
 
-// gallery collects the images of tool results. Their role can hold text only,
-// so the images follow all the results of a reply, in a message of the user's
-// role that says whose they are, or before the words that are there anyway.
+// gallery collects the images of tool results. Tool messages can hold text only, so the images
+// follow all the results of a reply, in a user message that names their origin, or before the
+// user's words.
 type gallery struct {
 	parts []gopenai.ChatMessagePart
 }
@@ -63,8 +64,8 @@ func (g *gallery) add(tool, call string, parts []op.Part) {
 	}
 }
 
-// show returns the message with the images and the words that follow them, and
-// empties the gallery. ok is false where there are none.
+// show returns the message with the images and the words that follow them, and empties the
+// gallery. ok is false if there are none.
 func (g *gallery) show(words string) (m gopenai.ChatCompletionMessage, ok bool) {
 	if len(g.parts) == 0 {
 		return m, false

@@ -11,16 +11,15 @@ import (
 // What Detect looks for.
 const (
 	ollamaAddress = "http://127.0.0.1:11434"
-	// DetectTimeout bounds the whole of Detect: without a server there the
-	// user should not notice that it was looked for.
+	// DetectTimeout bounds the whole of Detect: without a server, users should not notice the
+	// search.
 	DetectTimeout = 500 * time.Millisecond
 	maxListBytes  = 1 << 20
 )
 
-// Detect looks for an Ollama on this machine. It returns the base URL for
-// Options and the names of the models it has, in Ollama's order (last changed
-// first), possibly none. Whatever goes wrong means that there is no Ollama:
-// ok is false and nothing else is said.
+// Detect looks for an Ollama on this machine. It returns the base URL for Options and the
+// names of its models, in Ollama's order (last changed first), possibly none. On any failure
+// ok is false.
 func Detect(ctx context.Context) (baseURL string, models []string, ok bool) {
 	return detect(ctx, ollamaAddress)
 }
@@ -32,7 +31,7 @@ func detect(ctx context.Context, address string) (string, []string, bool) {
 	if err != nil {
 		return "", nil, false
 	}
-	// No proxy: this machine is meant, and no other.
+	// No proxy: only this machine is meant.
 	transport := &http.Transport{DisableKeepAlives: true}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package openai asks any endpoint that speaks OpenAI's chat completions, as
-// a model.Model. It is the only room that knows go-openai, and it does not
-// trust that library's reading of a stream: every exchange goes through a
-// transport of our own (exchange.go, events.go) that sees the bytes first.
+// Package openai asks any endpoint with OpenAI's chat completions, as a model.Model. It is the
+// only package that uses go-openai, and it does not rely on that library's reading of a
+// stream: every exchange uses a transport of this package (exchange.go, events.go) that reads
+// the bytes first.
 package openai
 
 import (
@@ -30,8 +30,8 @@ const (
 	DefaultIdleTimeout = 2 * time.Minute
 	// DefaultTotalTimeout bounds a whole request.
 	DefaultTotalTimeout = 30 * time.Minute
-	// TrailerTimeout bounds the wait for the usage chunk, and for the end of
-	// the stream, once the finish reason has come. The reply counts without.
+	// TrailerTimeout bounds the wait for the usage chunk, and for the end of the stream, after
+	// the finish reason. The reply counts without them.
 	TrailerTimeout = 5 * time.Second
 	// MaxReplyBytes bounds what is read of one reply, as it is on the wire.
 	MaxReplyBytes = 64 << 20
@@ -43,11 +43,11 @@ const (
 	MaxIDBytes = 256
 )
 
-// ErrOptions is in the chain of every error New returns: the configuration
-// is wrong, and nothing was sent.
+// ErrOptions is in the chain of every error of New: the configuration is wrong, and nothing
+// was sent.
 var ErrOptions = errors.New("invalid model configuration")
 
-// Options say which model to ask, and where.
+// Options select the model and its endpoint.
 type Options struct {
 	// BaseURL is the API's root, such as https://api.openai.com/v1; empty
 	// means DefaultBaseURL. A trailing /chat/completions is cut off.
@@ -57,16 +57,16 @@ type Options struct {
 	Key string
 	// Model is the model's name as the endpoint knows it. Required.
 	Model string
-	// HTTPClient makes the connections; nil means one of our own. Its
-	// Timeout, if any, applies on top of the limits below.
+	// HTTPClient makes the connections; nil means a default one. Its Timeout, if any, applies
+	// on top of the limits below.
 	HTTPClient *http.Client
-	// UserAgent is sent where not empty.
+	// UserAgent is sent if not empty.
 	UserAgent string
 	// SendReasoning sends earlier replies' reasoning back, as
 	// reasoning_content. Some models want it between tool calls, other
 	// endpoints refuse the field.
 	SendReasoning bool
-	// Images says whether the images of tool results are sent.
+	// Images sets whether the images of tool results are sent.
 	Images Images
 
 	FirstByteTimeout time.Duration // 0: DefaultFirstByteTimeout
@@ -119,8 +119,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// parseBaseURL never repeats its operand in an error: people paste keys into
-// URLs.
+// parseBaseURL never repeats its operand in an error: users paste keys into URLs.
 func parseBaseURL(s string) (*url.URL, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
@@ -178,8 +177,8 @@ func (c *Client) Ask(ctx context.Context, r model.Request, on func(model.Delta))
 	for !a.over {
 		chunk, err := stream.Recv()
 		if err != nil {
-			// What comes after the finish reason is a trailer, and may be
-			// missing; an error the provider reports there is still one.
+			// After the finish reason comes a trailer, which may be missing; an error that the
+			// provider reports there counts.
 			if a.finish != "" && !x.events.failed {
 				break
 			}
@@ -195,7 +194,7 @@ func (c *Client) Ask(ctx context.Context, r model.Request, on func(model.Delta))
 	return a.reply(r), nil
 }
 
-// settle turns whatever ended an exchange into the Fault the caller gets.
+// settle turns the end of an exchange into the caller's Fault.
 func (c *Client) settle(caller, ctx context.Context, err error, partial string) error {
 	f := c.explain(caller, ctx, err)
 	f.Partial = partial

@@ -14,10 +14,10 @@ import (
 	"anamnesis/orchestrator/model"
 )
 
-// problem is a provider's report of a failure, in any of the forms they use.
+// problem is a provider's report of a failure, in any of its forms.
 type problem struct {
 	found   bool
-	bare    bool // stands by itself, without an "error" around it
+	bare    bool // not inside an "error"
 	status  int  // HTTP status, or the one an error in a stream names
 	kind    string
 	code    string
@@ -36,7 +36,7 @@ type problemJSON struct {
 	Status  json.RawMessage `json:"status"`
 }
 
-// parseProblem never fails: what it cannot read becomes the message.
+// parseProblem never fails: what it cannot parse becomes the message.
 func parseProblem(body []byte) problem {
 	body = bytes.TrimSpace(body)
 	var list []json.RawMessage
@@ -83,7 +83,7 @@ func (j problemJSON) read() problem {
 	return p
 }
 
-// text returns a JSON string's content, or other JSON as it stands, shortened.
+// text returns a JSON string's content, or other JSON unchanged, shortened.
 func text(raw json.RawMessage) string {
 	if len(raw) == 0 || string(raw) == "null" {
 		return ""
@@ -98,7 +98,7 @@ func text(raw json.RawMessage) string {
 // excerptLength bounds what an error quotes of a response, in bytes.
 const excerptLength = 500
 
-// excerpt makes bytes of unknown origin fit to be in one line of an error.
+// excerpt makes arbitrary bytes fit into one line of an error.
 func excerpt(b []byte) string {
 	cut := false
 	if len(b) > excerptLength {
@@ -136,7 +136,7 @@ func plainText(body []byte) string {
 	return excerpt(body)
 }
 
-// fault says what a problem means for the request.
+// fault returns the consequence of a problem for the request.
 func (p problem) fault() *model.Fault {
 	f := &model.Fault{Kind: model.FaultHTTP, Status: p.status, Err: errors.New(p.message)}
 	switch {
@@ -173,15 +173,15 @@ func (p problem) oneOf(names ...string) bool {
 	return false
 }
 
-// overflow recognises a request that is larger than the model's window. There
-// is no common code for it; the phrases are those of the providers named.
+// overflow recognises a request that exceeds the model's window. There is no common code for
+// it; the phrases are those of the named providers.
 func (p problem) overflow() bool {
 	switch p.status {
 	case http.StatusRequestEntityTooLarge:
 		return true
 	case 0, http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusInternalServerError:
 	default:
-		return false // a 429 over tokens per minute passes by itself
+		return false // a 429 over tokens per minute is transient
 	}
 	if p.oneOf("context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "model_context_window_exceeded", "1261") {
 		return true
@@ -218,11 +218,11 @@ func (p problem) overflow() bool {
 	return false
 }
 
-// shortestKey is the length from which on a key is replaced in error texts;
-// a shorter one is a placeholder for a server that wants none.
+// shortestKey is the shortest key that is replaced in error texts; a shorter one is a
+// placeholder for a server without keys.
 const shortestKey = 4
 
-// scrub keeps the key out of an error's text: some endpoints repeat it.
+// scrub removes the key from an error's text: some endpoints repeat it.
 func (c *Client) scrub(err error) error {
 	key := c.o.Key
 	if err == nil || len(key) < shortestKey || !strings.Contains(err.Error(), key) {

@@ -12,8 +12,7 @@ import (
 	"anamnesis/orchestrator/model"
 )
 
-// request translates into go-openai's request. What that type cannot say is
-// put in by patch.
+// request translates into go-openai's request. patch adds what that type cannot express.
 func (c *Client) request(r model.Request) (gopenai.ChatCompletionRequest, error) {
 	out := gopenai.ChatCompletionRequest{
 		Model:         c.o.Model,
@@ -88,10 +87,10 @@ func (c *Client) message(m model.Message) gopenai.ChatCompletionMessage {
 	return out
 }
 
-// sendableArgs returns arguments an endpoint accepts in a history. Several of
-// them (Ollama, vLLM's templates, gateways to other APIs) parse them and
-// refuse the whole request over one malformed call of an earlier reply,
-// which would end the task. The model still sees what it wrote.
+// sendableArgs returns arguments an endpoint accepts in a history. Several (Ollama, vLLM's
+// templates, gateways to other APIs) parse them and refuse a whole request over one malformed
+// call of an earlier reply, which would end the task. The result still shows the model what it
+// wrote.
 func sendableArgs(call op.Call) string {
 	if call.ValidArgs() {
 		return call.Args
@@ -110,8 +109,8 @@ func sendableArgs(call op.Call) string {
 // https://platform.openai.com/docs/api-reference/chat/create
 const maxNameLength = 64
 
-// sendableName returns a function name an endpoint accepts in a history: a
-// model can invent one that its own endpoint then refuses.
+// sendableName returns a function name an endpoint accepts in a history: a model can invent
+// one that its own endpoint refuses.
 func sendableName(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {
@@ -126,9 +125,9 @@ func sendableName(name string) string {
 	return clean[:min(len(clean), maxNameLength)]
 }
 
-// reasoningFamily reports whether a model is one of OpenAI's that take
-// max_completion_tokens in place of max_tokens and only their own
-// temperature. Gateways put the vendor before the name.
+// reasoningFamily reports whether a model is one of OpenAI's that take max_completion_tokens
+// instead of max_tokens and only their own temperature. Gateways put the vendor before the
+// name.
 func reasoningFamily(name string) bool {
 	name = name[strings.LastIndexByte(name, '/')+1:]
 	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
@@ -139,10 +138,9 @@ func reasoningFamily(name string) bool {
 	return false
 }
 
-// patch puts into an encoded request what go-openai leaves out: a content key
-// in every message (an empty tool result would have none, which endpoints
-// refuse), the temperature, where zero is a value, too, and the cap under the
-// name this model knows.
+// patch adds to an encoded request what go-openai leaves out: a content key in every message
+// (an empty tool result would have none, which endpoints refuse), the temperature, for which
+// zero is a value, and the cap under the name this model knows.
 func (c *Client) patch(body []byte, r model.Request) ([]byte, error) {
 	var top map[string]json.RawMessage
 	if err := json.Unmarshal(body, &top); err != nil {

@@ -1,5 +1,5 @@
-// Package price says what models cost: a table by model names, and a model
-// that counts the cost of its replies.
+// Package price holds the prices of models: a table by model names, and a model that counts
+// the cost of its replies.
 package price
 
 import (
@@ -9,10 +9,10 @@ import (
 	"anamnesis/orchestrator/model"
 )
 
-// perTokens is what prices are for: so many tokens.
+// perTokens is the number of tokens that prices refer to.
 const perTokens = 1_000_000
 
-// Price is what a model costs, in US dollars for a million tokens.
+// Price is a model's price, in US dollars for a million tokens.
 type Price struct {
 	Input  float64 // of a prompt
 	Cached float64 // of the part of a prompt that the provider had in its cache
@@ -20,19 +20,18 @@ type Price struct {
 	Source string  // where the numbers come from
 }
 
-// Of is what a reply cost, in US dollars.
+// Of returns the cost of a reply, in US dollars.
 func (p Price) Of(u op.Usage) float64 {
 	fresh := max(u.Prompt-u.Cached, 0)
 	return (float64(fresh)*p.Input + float64(u.Prompt-fresh)*p.Cached + float64(u.Completion)*p.Output) / perTokens
 }
 
-// Most is what tokens of an unknown kind cost at most, in US dollars.
+// Most returns the maximal cost of tokens of an unknown kind, in US dollars.
 func (p Price) Most(tokens int) float64 {
 	return float64(tokens) * max(p.Input, p.Cached, p.Output) / perTokens
 }
 
-// Model returns a model whose replies say what they cost. It is as safe for
-// concurrent use as m.
+// Model returns a model whose replies state their cost. It is as safe for concurrent use as m.
 func Model(m model.Model, p Price) model.Model { return priced{m, p} }
 
 type priced struct {

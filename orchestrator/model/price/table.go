@@ -28,7 +28,7 @@ const (
 	tableVersion  = 1
 )
 
-// row is a row as it is written.
+// row is a row of the file.
 type row struct {
 	Pattern string   `yaml:"pattern"`
 	Input   *float64 `yaml:"input"`
@@ -43,8 +43,8 @@ type Table struct {
 	layers [][]row // the overlay first
 }
 
-// Load reads the built-in table and an overlay, a file that need not exist.
-// What is wrong with it is an error that names the file and the row.
+// Load reads the built-in table and an overlay, a file that need not exist. An error names the
+// file and the row.
 func Load(overlay string) (*Table, error) {
 	own, err := parse("prices.yaml", builtin)
 	if err != nil {
@@ -129,7 +129,7 @@ func (r *row) check() error {
 	return nil
 }
 
-// literal counts the characters of a pattern that stand for themselves.
+// literal counts the literal characters of a pattern.
 func (r *row) literal() int {
 	n := 0
 	for _, c := range r.Pattern {
@@ -140,8 +140,8 @@ func (r *row) literal() int {
 	return n
 }
 
-// Lookup returns the price of a model, by its whole name or by what follows the
-// last slash in it; false where it is not known.
+// Lookup returns the price of a model, by its whole name or by what follows its last slash;
+// false if unknown.
 func (t *Table) Lookup(name string) (Price, bool) {
 	name = strings.ToLower(name)
 	names := []string{name}

@@ -11,8 +11,8 @@ import (
 	"anamnesis/orchestrator/model"
 )
 
-// capture takes a piece of what was sent for use in the answer: numbers of
-// operations, for example, which differ from run to run.
+// capture extracts a piece of the request for use in the answer: numbers of operations, for
+// example, which differ from run to run.
 type capture struct {
 	line int
 	name string
@@ -51,8 +51,8 @@ func (r *reader) captures(n *yaml.Node) []capture {
 	return out
 }
 
-// fill puts what the captures find in the request, the last match of each, in
-// the place of {{name}} in the answer's text and arguments.
+// fill replaces {{name}} in the answer's text and arguments by what the captures find in the
+// request, the last match of each.
 func (a answer) fill(r model.Request) (answer, *Mismatch) {
 	if len(a.captures) == 0 {
 		return a, nil

@@ -9,7 +9,7 @@ import (
 	"anamnesis/orchestrator/model"
 )
 
-// scope is the part of a request that a condition looks at.
+// scope is the part of a request that a condition examines.
 type scope string
 
 const (
@@ -20,8 +20,8 @@ const (
 	scopeResult scope = "result"     // the last tool result
 )
 
-// texts returns the texts a scope stands for: what the model would see of each
-// message, that is its text and then each call on a line of its own.
+// texts returns the texts of a scope: of each message its text and then each call on a line of
+// its own.
 func (s scope) texts(r model.Request) []string {
 	switch s {
 	case scopeLast:
@@ -58,7 +58,7 @@ func visible(m model.Message) string {
 	return strings.Join(lines, "\n")
 }
 
-// lastResult is the text of the last tool message, empty where there is none.
+// lastResult returns the text of the last tool message, empty if there is none.
 func lastResult(r model.Request) string {
 	for _, m := range slices.Backward(r.Messages) {
 		if m.Role == model.RoleTool {
@@ -68,8 +68,8 @@ func lastResult(r model.Request) string {
 	return ""
 }
 
-// condition is a set of demands on the texts of one scope; all must hold. The
-// zero condition always holds.
+// condition is a set of demands on the texts of one scope; all must hold. The zero condition
+// always holds.
 type condition struct {
 	line     int
 	on       scope
@@ -88,8 +88,8 @@ func (c condition) holds(r model.Request) bool {
 	return want == ""
 }
 
-// failure returns the first demand that is not met, and what was there; both
-// are empty when all are.
+// failure returns the first demand that is not met, and what was there; both are empty if all
+// are.
 func (c condition) failure(r model.Request) (want, got string) {
 	if len(c.contains)+len(c.lacks)+len(c.matches) > 0 {
 		texts := c.on.texts(r)
@@ -130,7 +130,7 @@ func toolNames(r model.Request) []string {
 // sampleChars is how many characters of a request an error shows.
 const sampleChars = 300
 
-// sample shows the end of what was looked at: that is the newest.
+// sample shows the end of the examined text, which is the newest.
 func sample(r model.Request, texts []string) string {
 	if len(texts) == 0 {
 		return fmt.Sprintf("%d messages, none of that kind", len(r.Messages))

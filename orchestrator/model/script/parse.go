@@ -54,7 +54,7 @@ func loopsIn(items []item) bool {
 	return slices.ContainsFunc(items, func(it item) bool { return it.loop })
 }
 
-// subagents reads what subagents say.
+// subagents reads the replies of subagents.
 func (r *reader) subagents(n *yaml.Node, file string) []subagent {
 	var out []subagent
 	r.list(n, "`subagents`", func(n *yaml.Node) {
@@ -104,8 +104,8 @@ func (r *reader) loop(n *yaml.Node) item {
 		r.fail(n.Line, "a loop needs `turns`")
 		return it
 	}
-	// Whether the loop continues is read from the result of its last turn,
-	// which is found by the id of its call.
+	// The result of a loop's last turn decides whether the loop continues. It is found by the
+	// id of its call.
 	last := it.turns[len(it.turns)-1]
 	for _, c := range last.choices {
 		if len(c.answer.calls) == 0 {
@@ -178,7 +178,7 @@ func (r *reader) rules(n *yaml.Node, name string) []rule {
 	return out
 }
 
-// answerFields are the keys an answer is made of.
+// answerFields are the keys of an answer.
 func (r *reader) answerFields(a *answer) map[string]func(*yaml.Node) {
 	return map[string]func(*yaml.Node){
 		"reply":     func(n *yaml.Node) { a.text = r.str(n, "`reply`") },
@@ -197,8 +197,7 @@ func (r *reader) answerFields(a *answer) map[string]func(*yaml.Node) {
 	}
 }
 
-// checkAnswer refuses an answer that says nothing at all, and calls that
-// share an id.
+// checkAnswer rejects an empty answer, and calls that share an id.
 func (r *reader) checkAnswer(a answer) {
 	if a.text == "" && len(a.calls) == 0 && a.fault == nil {
 		r.fail(a.line, "an answer needs `reply`, `calls` or `fault`")
@@ -285,7 +284,7 @@ func (r *reader) expectations(n *yaml.Node) []expectation {
 	return out
 }
 
-// condition reads demands; on is the scope where the file names none.
+// condition reads demands; on is the default scope.
 func (r *reader) condition(n *yaml.Node, what string, on scope, allowed map[scope]bool, tools bool) condition {
 	c := condition{line: n.Line, on: on}
 	fields := map[string]func(*yaml.Node){

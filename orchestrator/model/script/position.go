@@ -18,9 +18,9 @@ type item struct {
 	max   int       // rounds
 }
 
-// position is a place in a script. A script that has no loop is at item T
-// when T replies are acknowledged; a loop makes the place depend on the
-// results the agent met, so the ids of the calls say where each reply stood.
+// position is a place in a script. A script without loops is at item T when T replies are
+// acknowledged; a loop makes the place depend on the results, so the ids of the calls encode
+// the place of each reply.
 type position struct {
 	item  int
 	round int
@@ -38,8 +38,8 @@ func (m *Model) valid(p position) bool {
 	return p.inner >= 0 && p.inner < len(it.turns) && p.round >= 0 && p.round < max(it.max, 1)
 }
 
-// callPrefix begins the ids of the calls made on a turn at a position:
-// call_<turn>_<item> and, in a loop, -<round>-<inner>.
+// callPrefix begins the ids of the calls made on a turn at a position: call_<turn>_<item> and,
+// in a loop, -<round>-<inner>.
 func callPrefix(turn int, p position) string {
 	s := fmt.Sprintf("call_%d_%d", turn, p.item)
 	if p.round != 0 || p.inner != 0 {
@@ -48,7 +48,7 @@ func callPrefix(turn int, p position) string {
 	return s
 }
 
-// parseCallID reads what callPrefix wrote.
+// parseCallID parses an id with callPrefix.
 func parseCallID(id string) (turn int, p position, ok bool) {
 	parts := strings.Split(id, "_")
 	if len(parts) != 4 || parts[0] != "call" {
@@ -99,7 +99,7 @@ func (m *Model) traces(r model.Request) []trace {
 		}
 	}
 	if l := r.Last; l != nil && l.Turn < r.Turn {
-		// A fold may have taken the last call out of the messages.
+		// A fold may have removed the last call from the messages.
 		gone := !slices.ContainsFunc(out, func(t trace) bool { return t.turn == l.Turn })
 		if _, at, ok := parseCallID(l.CallID); ok && gone && m.valid(at) {
 			out = append(out, trace{turn: l.Turn, at: at, result: l.Result, done: l.Done})
@@ -109,12 +109,10 @@ func (m *Model) traces(r model.Request) []trace {
 	return out
 }
 
-// locate finds the position of r's turn. It begins at the latest earlier turn
-// whose position is known, from an id in the messages or, failing that, from
-// this process's own memory, and walks on. Where the walk comes to the end of
-// a loop's round whose result is in no message any more, it cannot know
-// whether the loop continues, and says so in place of guessing. It is called
-// with mu held.
+// locate finds the position of r's turn. It begins at the latest earlier turn with a known
+// position, from an id in the messages or from this process's memory, and walks on. If no
+// message holds the result of a loop's round any more, it returns an error, since it cannot
+// know whether the loop continues. The caller holds mu.
 func (m *Model) locate(r model.Request) (position, error) {
 	if r.Turn < 0 {
 		return position{}, m.lost(r, 1, "a turn from 0 on", strconv.Itoa(r.Turn))
@@ -152,7 +150,7 @@ func (m *Model) locate(r model.Request) (position, error) {
 	return at, nil
 }
 
-// after returns the position that follows at, which was turn's.
+// after returns the position after at, which was turn's.
 func (m *Model) after(r model.Request, at position, turn int, t trace) (position, error) {
 	it := m.items[at.item]
 	switch {
@@ -174,7 +172,7 @@ func (m *Model) after(r model.Request, at position, turn int, t trace) (position
 	return position{item: at.item + 1}, nil
 }
 
-// resultOnly is a request in which only a result can be looked at.
+// resultOnly is a request that holds only a result.
 func resultOnly(text string) model.Request {
 	return model.Request{Messages: []model.Message{{Role: model.RoleTool, Text: text}}}
 }

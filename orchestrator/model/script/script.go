@@ -1,8 +1,7 @@
-// Package script is a model whose words are written down beforehand: a YAML
-// file of turns, each with what it expects to be sent and what it then
-// replies. It serves demos and tests, says at every start that it is a
-// recording, and fails where the request is not the one it was written for,
-// so that what plays it is tested, too. docs/reference/script-model.md is the format.
+// Package script is a model with prepared replies: a YAML file of turns, each with the
+// expected request and the reply. It serves demos and tests, states at every start that it is
+// a recording, and fails if a request differs from the expected one.
+// docs/reference/script-model.md is the format.
 package script
 
 import (
@@ -25,18 +24,18 @@ import (
 const (
 	// MaxFileBytes bounds a script's size.
 	MaxFileBytes = 4 << 20
-	// DefaultRounds is how often a loop is played where it has no max.
+	// DefaultRounds is how often a loop runs without a max.
 	DefaultRounds = 100
 	// MaxRounds bounds a loop's max.
 	MaxRounds = 10_000
 	// MaxDelay bounds a fault's delay and a fault's retry_after.
 	MaxDelay = time.Hour
-	// MaxFaultTimes bounds how many tries of a turn one fault spoils.
+	// MaxFaultTimes bounds how many tries of a turn one fault affects.
 	MaxFaultTimes = 1000
 )
 
-// Model plays one script. It is safe for concurrent use, but the turns of
-// one Model belong to one task: load the file again for another.
+// Model plays one script. It is safe for concurrent use, but the turns of one Model belong to
+// one task: load the file again for another.
 type Model struct {
 	file  string // as given to Load, or the name given to Parse
 	name  string
@@ -56,7 +55,7 @@ type Model struct {
 
 var _ model.Model = (*Model)(nil)
 
-// subagent is what one subagent says, in each of its tasks.
+// subagent is the turns of one subagent, in each of its tasks.
 type subagent struct {
 	agent string
 	when  condition
@@ -67,8 +66,8 @@ func newModel(file string) *Model {
 	return &Model{file: file, fired: make(map[string]int), seen: make(map[int]position)}
 }
 
-// Load reads a script. An unreadable file gives the system's error, a wrong
-// one a *SyntaxError.
+// Load reads a script. An unreadable file returns the system's error, a malformed one a
+// *SyntaxError.
 func Load(path string) (*Model, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -85,15 +84,14 @@ func Load(path string) (*Model, error) {
 // Parse reads a script from memory. Its errors name it "script".
 func Parse(data []byte) (*Model, error) { return parse("script", data) }
 
-// Name says which script this is: script: and the name it gives itself, or
-// its file's name.
+// Name identifies the script: script: and its name, or its file's name.
 func (m *Model) Name() string { return "script:" + m.title() }
 
-// EASModel is the name of the model whose effective attention span is to be
-// assumed, as the script's `model` says; empty where it says nothing.
+// EASModel returns the name of the model whose effective attention span is assumed, from the
+// script's `model`; empty if it has none.
 func (m *Model) EASModel() string { return m.eas }
 
-// Banner is the line that tells a user that no model is at work.
+// Banner returns the line that informs a user that no model is used.
 func (m *Model) Banner() string {
 	return fmt.Sprintf("This is a recording: the model's words come from the script %q (%s). The rest of the program is at work for real.", m.title(), m.file)
 }
@@ -106,15 +104,15 @@ func (m *Model) title() string {
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 
-// Mismatch says that a script was sent something it was not written for. It
-// is the cause of a model.Fault of kind script, which is never retryable.
+// Mismatch reports an unexpected request. It is the cause of a model.Fault of kind script,
+// which is never retryable.
 type Mismatch struct {
 	File     string
-	Line     int    // of what was expected
+	Line     int    // of the expectation
 	Purpose  string // of the request
 	Turn     int    // the request's, from 0
 	Expected string
-	Got      string // what was there instead, shortened; may be empty
+	Got      string // the actual text, shortened; may be empty
 }
 
 func (e *Mismatch) Error() string {
@@ -160,8 +158,8 @@ func (m *Model) Ask(ctx context.Context, r model.Request, on func(model.Delta)) 
 	return m.play(ctx, r, cue, on)
 }
 
-// askSubagent has the first entry answer that is for the agent and whose
-// condition holds. Its turns are counted in the subagent's own task.
+// askSubagent has the first entry for the agent whose condition holds answer. Its turns are
+// counted in the subagent's own task.
 func (m *Model) askSubagent(ctx context.Context, r model.Request, on func(model.Delta)) (model.Reply, error) {
 	for _, s := range m.subagents {
 		if s.agent == r.Agent && s.when.holds(r) {
@@ -174,7 +172,7 @@ func (m *Model) askSubagent(ctx context.Context, r model.Request, on func(model.
 		Expected: "an entry of `subagents` to match", Got: fmt.Sprintf("the subagent %q and %d entries", r.Agent, len(m.subagents))}}
 }
 
-// cue is what a request has been matched to.
+// cue is the answer that matches a request.
 type cue struct {
 	expect []expectation
 	answer answer
@@ -182,7 +180,7 @@ type cue struct {
 	calls  string // prefix of the ids of its calls
 }
 
-// find picks the answer to r.
+// find selects the answer to r.
 func (m *Model) find(r model.Request) (cue, error) {
 	switch r.Purpose {
 	case model.PurposeStep:
@@ -247,7 +245,7 @@ func (c cue) check(r model.Request) *Mismatch {
 	return nil
 }
 
-// play returns the answer, or the fault that stands before it.
+// play returns the answer, or the fault before it.
 func (m *Model) play(ctx context.Context, r model.Request, c cue, on func(model.Delta)) (model.Reply, error) {
 	if on == nil {
 		on = func(model.Delta) {}
@@ -276,7 +274,7 @@ func (m *Model) play(ctx context.Context, r model.Request, c cue, on func(model.
 	return reply, nil
 }
 
-// fire reports whether the fault at place still has tries to spoil.
+// fire reports whether the fault at place still affects a try.
 func (m *Model) fire(place string, times int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -305,7 +303,7 @@ func wait(ctx context.Context, d time.Duration) error {
 // pieceLength is how many characters a script streams at a time.
 const pieceLength = 40
 
-// stream hands text on in pieces, as a model would.
+// stream passes text on in pieces, as a model would.
 func stream(text string, give func(string)) {
 	for text != "" {
 		piece := firstChars(text, pieceLength)
@@ -325,7 +323,7 @@ func firstChars(s string, n int) string {
 	return s
 }
 
-// answer is what a turn, an alternative or a rule replies.
+// answer is the reply of a turn, an alternative or a rule.
 type answer struct {
 	line      int
 	text      string
@@ -340,12 +338,12 @@ type answer struct {
 // call is one tool call of an answer.
 type call struct {
 	line int
-	id   string // empty: made from the turn and the position
+	id   string // empty: derived from the turn and the position
 	name string
 	args string
 }
 
-// reply makes the reply an answer stands for.
+// reply returns the reply of an answer.
 func (a answer) reply(r model.Request, prefix, name string) model.Reply {
 	out := model.Reply{Text: a.text, Reasoning: a.reasoning, Finish: a.finish, Model: name}
 	for i, c := range a.calls {
@@ -369,17 +367,17 @@ func (a answer) reply(r model.Request, prefix, name string) model.Reply {
 	return out
 }
 
-// fault is what spoils the first tries of a turn.
+// fault is a fault of the first tries of a turn.
 type fault struct {
 	times      int
 	status     int
 	retryAfter time.Duration
 	body       string
-	cut        *int // characters that still come
+	cut        *int // characters that still arrive
 	delay      time.Duration
 }
 
-// http returns the fault an endpoint's error status would be.
+// http returns the fault of an endpoint's error status.
 func (f *fault) http() *model.Fault {
 	out := &model.Fault{Kind: model.FaultHTTP, Status: f.status, RetryAfter: f.retryAfter, Tries: 1, Err: errors.New(f.body)}
 	switch {

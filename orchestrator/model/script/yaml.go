@@ -14,7 +14,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 )
 
-// SyntaxError says what is wrong in a script, and where.
+// SyntaxError is a fault in a script, with its line.
 type SyntaxError struct {
 	File string
 	Line int // from 1
@@ -23,8 +23,8 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.What) }
 
-// reader turns YAML nodes into values. It keeps the first error and does
-// nothing sensible after it, so that its callers need not ask after each step.
+// reader turns YAML nodes into values. It keeps the first error; its results after that are
+// meaningless, so that callers need not check each step.
 type reader struct {
 	file string
 	err  *SyntaxError
@@ -59,8 +59,8 @@ func (r *reader) document(data []byte) *yaml.Node {
 	return doc.Content[0]
 }
 
-// plain reports whether n is a node we take. Aliases are refused: they hide
-// what a turn says from who reads it, and can make a small file huge.
+// plain reports whether n is a supported node. Aliases are refused: they hide what a turn says
+// from readers, and can make a small file huge.
 func (r *reader) plain(n *yaml.Node) bool {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
 		r.fail(n.Line, "anchors and aliases are not supported in a script")
@@ -119,8 +119,8 @@ func (r *reader) list(n *yaml.Node, what string, each func(*yaml.Node)) {
 	}
 }
 
-// str reads a text. Numbers and the like are refused: 1.10 would be read as
-// something else than it looks.
+// str reads a text. It rejects numbers and the like: 1.10 would be read as another value than
+// it shows.
 func (r *reader) str(n *yaml.Node, what string) string {
 	if !r.plain(n) {
 		return ""
@@ -271,7 +271,7 @@ func (r *reader) scalar(b *bytes.Buffer, n *yaml.Node, what string) {
 		}
 		b.WriteString(strconv.FormatBool(v))
 	case "!!int":
-		if json.Valid([]byte(n.Value)) { // as written, however many digits
+		if json.Valid([]byte(n.Value)) { // as written, with all digits
 			b.WriteString(n.Value)
 			return
 		}
