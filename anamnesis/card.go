@@ -1,6 +1,7 @@
 package anamnesis
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -96,7 +97,7 @@ func extractCard(r *Request, n *note.Notes, recs []*record) note.Card {
 	telling := slices.IndexFunc(n.Falsified, func(f note.Falsified) bool { return strings.ContainsFunc(f.Error, unicode.IsLetter) })
 	switch {
 	case telling >= 0:
-		d.Topic = n.Falsified[telling].Error
+		d.Topic = cmp.Or(n.Falsified[telling].Topic, n.Falsified[telling].Error)
 	case len(n.Falsified) > 0:
 		d.Topic = n.Falsified[0].Action
 	case reason != "":

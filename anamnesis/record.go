@@ -58,6 +58,7 @@ type record struct {
 	// Failed calls only.
 	quoted   string // the telling line, as a block quotes it
 	trouble  string // its signature
+	topic    string // what failed and where, as a card's topic says it
 	place    string // where it happened, where the output names a place
 	noLesson string // why there is nothing to learn from it; empty: there is
 	worked   string // for other tasks, as the card says that its result showed
@@ -114,7 +115,7 @@ func (r *record) readFailure() {
 		o.Exit, o.HasExit = *r.exit, true
 	}
 	f, _ := failure.Read(o)
-	r.quoted, r.trouble, r.place = quoteOf(f, outputs), f.Signature, f.Place
+	r.quoted, r.trouble, r.place, r.topic = quoteOf(f, outputs), f.Signature, f.Place, quote.Squash(f.Topic())
 	if r.text != "" {
 		o.Text = r.text
 	}

@@ -99,11 +99,14 @@ func (r *Request) local(p repair.Pair) repair.Pair {
 	for i, e := range p.Environment {
 		p.Environment[i] = in(e)
 	}
-	for i := range p.Tried {
-		p.Tried[i].Command = in(p.Tried[i].Command)
-	}
 	for i := range p.Changes {
 		p.Changes[i].Path = in(p.Changes[i].Path)
+	}
+	for i, t := range p.Tried {
+		p.Tried[i].Command, p.Tried[i].Changes = in(t.Command), slices.Clone(t.Changes)
+		for k := range t.Changes {
+			p.Tried[i].Changes[k].Path = in(t.Changes[k].Path)
+		}
 	}
 	helper := func(c repair.Change) bool { return path.IsAbs(c.Path) && !strings.Contains(p.Command, c.Path) }
 	if !slices.ContainsFunc(p.Changes, func(c repair.Change) bool { return !helper(c) }) {
@@ -114,12 +117,12 @@ func (r *Request) local(p repair.Pair) repair.Pair {
 }
 
 // KeptRepairs returns the repairs of a run that become cards. A failure of which no
-// line tells is none of them, and neither is a command that succeeded without any
-// change.
+// line tells is none of them, and neither is a command that succeeded without a
+// difference that is known.
 func KeptRepairs(run repair.Run) []repair.Pair {
 	var out []repair.Pair
 	for _, p := range repair.Pairs(run) {
-		if p.Failure.Line != "" && !p.Failure.Silent && p.Changed() && len(out) < maxRepairCards {
+		if p.Failure.Line != "" && !p.Failure.Silent && p.Tells() && len(out) < maxRepairCards {
 			out = append(out, p)
 		}
 	}
@@ -166,13 +169,16 @@ func writtenBy(rec *record) []repair.Change {
 		edit
 		Content string
 		Edit    json.RawMessage
+		Edits   json.RawMessage
 	}
 	if json.Unmarshal([]byte(rec.args), &args) != nil {
 		return out
 	}
 	edits := []edit{args.edit}
-	if json.Unmarshal(args.Edit, &edits) != nil {
-		_ = json.Unmarshal(args.Edit, &edits[0]) // a call without an edit adds its content alone
+	for _, given := range []json.RawMessage{args.Edit, args.Edits} {
+		if json.Unmarshal(given, &edits) != nil {
+			_ = json.Unmarshal(given, &edits[0]) // a call without an edit adds its content alone
+		}
 	}
 	text, whole := args.Content, true
 	for _, e := range edits {
@@ -198,8 +204,8 @@ func writtenBy(rec *record) []repair.Change {
 }
 
 // heading matches lines of a file that say little of a change: comments, imports,
-// brackets alone.
-var heading = regexp.MustCompile(`^\s*(//|#|/?\*|--|package\b|import\b|from\s+\S+\s+import\b|use\b|"[^"]*"[,;]?\s*$|[\W_]*$)`)
+// prints, brackets alone.
+var heading = regexp.MustCompile(`^\s*((print|console\.log|fmt\.Print\w*)\(|//|#|/?\*|--|package\b|import\b|from\s+\S+\s+import\b|use\b|"[^"]*"[,;]?\s*$|[\W_]*$)`)
 
 // The forms of a repair card's bullets. [PairOf] reads what repairDraft writes.
 const (
@@ -210,7 +216,7 @@ const (
 	editedForm    = "Edited: `%s`"
 	whyForm       = "Reason, in the agent's words: %s"
 	seenForm      = "Seen with %s"
-	triedForm     = "Tried before without success: `%s`"
+	triedForm     = "Tried without success: %s"
 	lineMark      = " ⏎ " // between the changed lines of cards written before these were a block
 	diffStart     = "\n```diff\n"
 	diffEnd       = "\n```"
@@ -224,7 +230,7 @@ var placed = regexp.MustCompile(`^(.*) \(in ([^()]+)\)$`)
 func repairDraft(p repair.Pair) note.Card {
 	line := quote.ClipMarked(quote.Squash(p.Failure.Line), note.MaxErrorRunes)
 	command := CommandLine(p.Command)
-	d := note.Card{Topic: quote.ClipMarked(line, maxExtractorTopic)}
+	d := note.Card{Topic: quote.ClipMarked(quote.Squash(p.Failure.Topic()), maxExtractorTopic)}
 	if _, place, ok := strings.Cut(p.Failure.Signature, placeMark); ok {
 		line += fmt.Sprintf(placeForm, quote.Squash(place))
 	}
@@ -235,7 +241,7 @@ func repairDraft(p repair.Pair) note.Card {
 	for _, e := range p.Environment {
 		d.Solution = append(d.Solution, fmt.Sprintf(runBeforeForm, quote.ClipMarked(quote.Squash(e), note.MaxActionRunes)))
 	}
-	for _, c := range p.Changes {
+	for _, c := range joined(p.Changes) {
 		if c.Path == "" { // commands
 			for _, l := range c.Added {
 				d.Solution = append(d.Solution, fmt.Sprintf(editedForm, quote.ClipMarked(quote.Squash(l), note.MaxActionRunes)))
@@ -245,33 +251,43 @@ func repairDraft(p repair.Pair) note.Card {
 		d.Solution = append(d.Solution, fmt.Sprintf(changedForm, filepath.ToSlash(c.Path), diffStart+diffLines(c.Added)+diffEnd))
 	}
 	d.Solution = d.Solution[:min(len(d.Solution), note.MaxCardBullets)]
-	if p.Why != "" {
+	if p.Explained() {
 		d.Solution = append(d.Solution, fmt.Sprintf(whyForm, quote.Squash(p.Why)))
 	}
 	if len(p.Versions) > 0 {
 		d.Constraint = append(d.Constraint, fmt.Sprintf(seenForm, quote.ClipMarked(quote.Squash(strings.Join(p.Versions, "; ")), note.MaxBulletRunes)))
 	}
-	said := []string{p.Command, p.Works} // a command that needed a change says nothing by having failed before it
+	var said []string
 	for _, t := range p.Tried {
-		same := func(s string) bool { return repair.SameCommand(s, t.Command) }
-		if len(said) < 2+maxTried && !slices.ContainsFunc(said, same) {
-			said = append(said, t.Command)
-			d.Constraint = append(d.Constraint, fmt.Sprintf(triedForm, CommandLine(t.Command)))
+		if what := triedIn(&p, t); what != "" && len(said) < maxTried && !slices.Contains(said, what) {
+			said = append(said, what)
+			d.Constraint = append(d.Constraint, fmt.Sprintf(triedForm, what))
 		}
 	}
 	return d
 }
 
-// CommandLine is a command as a card quotes it.
-func CommandLine(command string) string {
-	return quote.ClipMarked(quote.Squash(repair.Essence(command)), note.MaxActionRunes)
+// joined is the first changes, those of one file together, each line once, and of each
+// change no more lines than a solution quotes.
+func joined(changes []repair.Change) (out []repair.Change) {
+	for _, c := range changes[:min(len(changes), note.MaxCardBullets)] {
+		i := slices.IndexFunc(out, func(o repair.Change) bool { return o.Path == c.Path })
+		if i < 0 {
+			i, out = len(out), append(out, repair.Change{Path: c.Path})
+		}
+		for _, l := range telling(c.Added) {
+			if !slices.Contains(out[i].Added, l) {
+				out[i].Added = append(out[i].Added, l)
+			}
+		}
+	}
+	return out
 }
 
-// diffLines is the lines of a change as a diff shows them, those that say little left
-// out first.
-func diffLines(added []string) string {
+// telling is the lines of a change that a solution quotes: those that say little go first.
+func telling(added []string) []string {
 	left := len(added) - maxRepairLines
-	for _, weak := range []bool{true, false} { // what goes, the weak ones first
+	for _, weak := range []bool{true, false} {
 		var lines []string
 		for _, l := range added {
 			if left > 0 && heading.MatchString(l) == weak {
@@ -282,6 +298,49 @@ func diffLines(added []string) string {
 		}
 		added = lines
 	}
+	return added
+}
+
+// triedIn is what an attempt did that did not help, in short: what it changed, the
+// commands it ran for it, or, where the repair is another way of calling, the way that it
+// called. Empty: it only ran the check again.
+func triedIn(p *repair.Pair, t repair.Attempt) string {
+	var parts []string
+	for _, c := range joined(t.Changes) {
+		lines := slices.DeleteFunc(slices.Clone(c.Added), heading.MatchString)
+		if len(lines) == 0 {
+			continue
+		}
+		line := quote.Squash(lines[0])
+		if old, now, ok := repair.CutChanged(lines[0]); ok {
+			line = quote.ClipMarked(quote.Squash(old), maxLineRunes/2) + "` → `" + quote.ClipMarked(quote.Squash(now), maxLineRunes/2)
+		}
+		what := "`" + quote.ClipMarked(line, maxLineRunes) + "`"
+		if c.Path != "" {
+			what = "in " + filepath.ToSlash(c.Path) + ", " + what
+		}
+		if more := len(lines) - 1; more > 0 {
+			what += fmt.Sprintf(" and %d more of its lines", more)
+		}
+		parts = append(parts, what)
+	}
+	for _, e := range t.Environment {
+		parts = append(parts, "`"+quote.ClipMarked(quote.Squash(e), note.MaxActionRunes)+"`")
+	}
+	same := func(c string) bool { return repair.SameCommand(c, t.Command) }
+	if calls := len(p.Changes)+len(p.Environment) == 0; parts == nil && calls && !same(p.Command) && !same(p.Works) {
+		parts = []string{"`" + CommandLine(t.Command) + "`"}
+	}
+	return quote.ClipMarked(strings.Join(parts, "; "), note.MaxBulletRunes)
+}
+
+// CommandLine is a command as a card quotes it.
+func CommandLine(command string) string {
+	return quote.ClipMarked(quote.Squash(repair.Essence(command)), note.MaxActionRunes)
+}
+
+// diffLines is the lines of a change as a diff shows them.
+func diffLines(added []string) string {
 	var out []string
 	for _, l := range added {
 		if old, now, ok := repair.CutChanged(l); ok {
@@ -372,15 +431,6 @@ func PairOf(c *card.Card) (p repair.Pair, ok bool) {
 			p.Changes = append(p.Changes, repair.Change{Added: []string{a}})
 		case !strings.HasPrefix(s, givenUp):
 			p.Changes = append(p.Changes, repair.Change{Added: []string{s}})
-		}
-	}
-	for _, s := range c.Constraint {
-		var a string
-		switch {
-		case scan(s, seenForm, &a):
-			p.Versions = append(p.Versions, a)
-		case scan(s, triedForm, &a):
-			p.Tried = append(p.Tried, repair.Attempt{Command: a})
 		}
 	}
 	p.Other = repair.OtherProgram(p.Command, p.Works)

@@ -43,7 +43,7 @@ func TestRepairs(t *testing.T) {
 }
 
 // TestRepairSaysWhatToDo: a card names files by their place in the world and commands
-// without what prepares them; an attempt that is the command itself says nothing.
+// without what prepares them; the command itself, and with another flag, is no attempt.
 func TestRepairSaysWhatToDo(t *testing.T) {
 	s := newSpan(1, 1)
 	const run = "cd /work/dir/web && npm test -- sum"
@@ -60,8 +60,7 @@ func TestRepairSaysWhatToDo(t *testing.T) {
 	c := found[0].Card
 	got := strings.Join(append(append(c.Issue, c.Solution...), c.Constraint...), "\n")
 	want := "`npm test -- sum` failed: Error: Cannot find module './kahan'\n" +
-		"Changed in web/kahan.js:\n```diff\n+exports.sum = kahan\n```\n" +
-		"Tried before without success: `npm test -- sum --bail`"
+		"Changed in web/kahan.js:\n```diff\n+exports.sum = kahan\n```"
 	if got != want {
 		t.Errorf("the card says\n%s\nwant\n%s", got, want)
 	}
@@ -70,6 +69,54 @@ func TestRepairSaysWhatToDo(t *testing.T) {
 	}
 	if !Quotes("npm test -- sum", `{"command":"`+run+`"}`) || Quotes("npm test -- sum", `{"command":"npm test -- sum | tail"}`) {
 		t.Error("the quoted command is not known again, or another is taken for it")
+	}
+}
+
+// TestRepairNamesAttempts: what was changed without success is named by what it was, whether
+// a jump took it back or not, and is no part of the solution; a command that succeeds as
+// it is after it failed teaches nothing.
+func TestRepairNamesAttempts(t *testing.T) {
+	s := newSpan(1, 1)
+	check := func(exit int) {
+		out := "ok\n"
+		if exit > 0 {
+			out = "--- FAIL: TestLarge (0.00s)\n    ledger_test.go:35: 131 of 240 bookings are wrong\n"
+		}
+		s.bash("go test ./...", exit, out, "")
+		s.save("t", "ledger.go")
+	}
+	edit := func(old, now string) {
+		args := fmt.Sprintf(`{"path":"ledger.go","edits":[{"old":%q,"new":%q}]}`, old, now)
+		s.call("StrReplaceFile", args, op.ToolReturned{Text: "replaced", Writes: []string{"ledger.go"}})
+	}
+	check(1)
+	edit("total += f", "total = round(total + f)")
+	check(1)
+	s.bash("pip install money", 0, "", "")
+	check(1)
+	left := s.step - 1
+	edit("var total float64", "var total kahan")
+	check(1)
+	s.add(&op.JumpDone{From: s.step - 1, To: left})
+	edit("var total float64", "var total int64")
+	check(0)
+	s.bash("sphinx-build out", 1, "", "error: the reference is lost\n")
+	s.bash("sphinx-build out2", 1, "", "error: the reference is lost\n")
+	s.bash("sphinx-build out2", 0, "", "")
+	r := s.request(8000)
+	found := Repairs(&r)
+	if len(found) != 1 {
+		t.Fatalf("%d repairs", len(found))
+	}
+	c := found[0].Card
+	got := strings.Join(append(append([]string{c.Topic}, c.Solution...), c.Constraint...), "\n")
+	want := "TestLarge in ledger_test.go: 131 of 240 bookings are wrong\n" +
+		"Changed in ledger.go:\n```diff\n-var total float64\n+var total int64\n```\n" +
+		"Tried without success: in ledger.go, `total += f` → `total = round(total + f)`\n" +
+		"Tried without success: `pip install money`\n" +
+		"Tried without success: in ledger.go, `var total float64` → `var total kahan`"
+	if got != want {
+		t.Errorf("the card says\n%s\nwant\n%s", got, want)
 	}
 }
 

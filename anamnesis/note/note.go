@@ -37,6 +37,8 @@ type Falsified struct {
 	Elsewhere  string     `json:"elsewhere,omitempty"` // what worked for other tasks, by the card that was shown
 	Confidence Confidence `json:"confidence"`
 	Ops        []uint64   `json:"ops"`
+
+	Topic string `json:"-"` // what failed and where; empty where no record says so
 }
 
 // Notes is everything a pass has to say, before it is cut to a block.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"anamnesis/anamnesis/failure"
 )
@@ -63,9 +64,12 @@ type known struct {
 	terms  []string // the failed call, as near calls are compared
 }
 
-// Attempt is a failing call between a failure and its repair.
+// Attempt is a failing call between a failure and its repair, and what was done for it
+// that did not help.
 type Attempt struct {
 	Command, Signature string
+	Changes            []Change
+	Environment        []string
 }
 
 // unstarted recognises failures of a program that never came to its work.
@@ -144,29 +148,41 @@ func (w *walk) inChain(i int) bool {
 func (w *walk) pair(i int) (Pair, bool) {
 	calls := w.run.Calls
 	p := Pair{Run: w.run.ID, Repo: w.run.Repo, Failed: i, Failure: *w.failed[i], Command: calls[i].Command, Fixed: -1}
-	var changes []Change
+	var changes, left []Change // left: of the paths that a jump left
 	for j := i + 1; j < min(len(calls), i+1+window); j++ {
-		changes = overwrite(changes, w.changes[j])
+		if calls[j].Undone {
+			left = overwrite(left, w.changes[j])
+		} else {
+			changes = overwrite(changes, w.changes[j])
+		}
 		if w.failed[j] == nil {
 			p.Environment = append(p.Environment, environmentOf(calls[j].Command)...)
 		}
 		if versionAsked().MatchString(calls[j].Command) && w.failed[j] == nil {
-			p.Versions = append(p.Versions, firstLine(calls[j].Text))
+			p.Versions = append(p.Versions, versionIn(calls[j])...)
 		}
 		if !w.same(i, j) {
 			continue
 		}
 		if w.failed[j] != nil {
-			p.Tried = append(p.Tried, Attempt{calls[j].Command, w.failed[j].Signature})
-			if w.failed[j].Signature == p.Failure.Signature { // what was changed so far did not help
+			tried := Attempt{Command: calls[j].Command, Signature: w.failed[j].Signature}
+			if calls[j].Undone || tried.Signature == p.Failure.Signature {
+				tried.Changes, left = left, nil
+			}
+			if tried.Signature == p.Failure.Signature { // what was changed so far did not help
+				tried.Changes, tried.Environment = append(tried.Changes, changes...), p.Environment
 				changes, p.Environment = nil, nil
 			}
+			p.Tried = append(p.Tried, tried)
 			continue
 		}
 		if calls[j].Undone && !SameCommand(calls[j].Command, p.Command) {
 			continue
 		}
 		p.Fixed, p.Works = j, calls[j].Command
+		if calls[j].Undone { // it worked on a path that was left
+			changes = slices.Concat(left, changes)
+		}
 		break
 	}
 	if p.Fixed < 0 || w.undone(p) {
@@ -212,6 +228,16 @@ func (w *walk) undone(p Pair) bool {
 func (p *Pair) Changed() bool {
 	return len(p.Changes)+len(p.Environment) > 0 || !p.sameCommand()
 }
+
+// Tells reports whether the pair says what made the difference: more than that the
+// command succeeded, or that one did which had failed before.
+func (p *Pair) Tells() bool {
+	again := slices.ContainsFunc(p.Tried, func(t Attempt) bool { return SameCommand(t.Command, p.Works) })
+	return p.Changed() && !(again && len(p.Changes)+len(p.Environment) == 0)
+}
+
+// Explained reports whether the agent's words are about the repair.
+func (p *Pair) Explained() bool { return p.Why != "" && newKnown(*p).about(p.Why) }
 
 func (p *Pair) sameCommand() bool { return SameCommand(p.Works, p.Command) }
 
@@ -287,9 +313,17 @@ func environmentOf(command string) (out []string) {
 	return out
 }
 
-func firstLine(s string) string {
-	l, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return firstBytes(l, 80)
+// versionIn is what a call that asked for a version printed, with the command where it
+// does not say of what.
+func versionIn(c Call) []string {
+	l, _, _ := strings.Cut(strings.TrimSpace(c.Text), "\n")
+	switch {
+	case !strings.ContainsAny(l, "0123456789"):
+		return nil
+	case !strings.ContainsFunc(l, unicode.IsLetter):
+		l += " by " + Essence(c.Command)
+	}
+	return []string{firstBytes(l, 80)}
 }
 
 // firstBytes cuts s to n bytes, at the end of a character.
