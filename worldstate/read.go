@@ -8,6 +8,7 @@ import (
 	"io"
 	"path"
 
+	"anamnesis/worldstate/ignore"
 	"anamnesis/worldstate/internal/diff"
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
@@ -191,3 +192,8 @@ func Fits(path string) bool { return tree.Fits(path) }
 // Of a remote on this machine, of a repository without one and of a plain
 // directory it is the last part of the path. "" where that says nothing.
 func RepositoryName(dir string) string { return usergit.RepositoryName(dir) }
+
+// GitAround returns, of the git repository around a directory, its git directory, the
+// one that all its worktrees share, and the ignore rules from outside of dir that hold in
+// it. Without a repository both are empty, and there are no rules.
+func GitAround(dir string) (gitDir, common string, outer ignore.Chain) { return usergit.Around(dir) }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"anamnesis/orchestrator/notice"
+	"anamnesis/worldstate"
 	"anamnesis/worldstate/ignore"
 )
 
@@ -34,11 +35,9 @@ type survived struct {
 // SurvivedSince examines what no snapshot holds.
 func SurvivedSince(dir string, since time.Time) survived {
 	var s survived
-	var chain ignore.Chain
-	if gitDir, top := findGit(dir); gitDir != "" {
-		common := commonDir(gitDir)
+	gitDir, common, chain := worldstate.GitAround(dir)
+	if gitDir != "" {
 		s.Git = gitMoves(gitDir, common, since)
-		chain = outerRules(dir, top, common)
 	}
 	left := notice.MaxSurvivedLooked
 	s.walk(dir, "", chain, since, &left)
@@ -53,52 +52,10 @@ func SurvivedSince(dir string, since time.Time) survived {
 	return s
 }
 
-// outerRules are the ignore rules outside a world: the repository's own, and those of the
-// folders from its top down to the world.
-func outerRules(dir, top, common string) ignore.Chain {
-	var chain ignore.Chain
-	names := []string{filepath.Join(common, "info", "exclude")}
-	ats := []string{top}
-	for at := filepath.Dir(dir); at != top && len(at) > len(top); at = filepath.Dir(at) {
-		ats = slices.Insert(ats, 1, at)
-	}
-	if dir != top {
-		for _, at := range ats {
-			names = append(names, filepath.Join(at, ".gitignore"))
-		}
-		ats = append([]string{top}, ats...)
-	}
-	for i, name := range names {
-		data, ok := readSome(name, maxIgnoreFile)
-		rel, err := filepath.Rel(ats[i], dir)
-		if !ok || err != nil {
-			continue
-		}
-		if rel == "." {
-			rel = ""
-		}
-		chain = chain.With(ignore.Parse("", filepath.ToSlash(rel), data))
-	}
-	return chain
-}
-
-// commonDir returns where a worktree's repository keeps what all worktrees share.
-func commonDir(gitDir string) string {
-	data, ok := readSome(filepath.Join(gitDir, "commondir"), maxIgnoreFile)
-	common := strings.TrimSpace(string(data))
-	switch {
-	case !ok || common == "":
-		return gitDir
-	case filepath.IsAbs(common):
-		return common
-	}
-	return filepath.Join(gitDir, common)
-}
-
 // walk looks for ignored entries in a directory that is not ignored.
 func (s *survived) walk(root, rel string, chain ignore.Chain, since time.Time, left *int) {
 	full := filepath.Join(root, filepath.FromSlash(rel))
-	if data, ok := readSome(filepath.Join(full, ".gitignore"), maxIgnoreFile); ok {
+	if data, ok := readEnd(filepath.Join(full, ".gitignore"), maxIgnoreFile); ok {
 		chain = chain.With(ignore.Parse(rel, "", data))
 	}
 	entries, err := os.ReadDir(full)
@@ -172,32 +129,6 @@ func changedBeneath(name string, since time.Time, left *int) bool {
 	return found
 }
 
-// findGit finds the git directory of the repository a directory lies in, and
-// that repository's top.
-func findGit(dir string) (gitDir, top string) {
-	for at := dir; ; at = filepath.Dir(at) {
-		name := filepath.Join(at, ".git")
-		info, err := os.Stat(name)
-		switch {
-		case err == nil && info.IsDir():
-			return name, at
-		case err == nil:
-			data, ok := readSome(name, maxIgnoreFile)
-			target, found := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
-			if !ok || !found {
-				return "", ""
-			}
-			if !filepath.IsAbs(target) {
-				target = filepath.Join(at, target)
-			}
-			return target, at
-		}
-		if at == filepath.Dir(at) {
-			return "", ""
-		}
-	}
-}
-
 // gitMoves reads from the reflogs how HEAD and branches moved since. Git writes whole seconds:
 // a move in the second in which the step ended counts as the step's own, as a commit at its
 // end does.
@@ -256,21 +187,7 @@ func reflogMove(name string, since time.Time) string {
 	return fmt.Sprintf("moved from %.8s to %.8s (%s)", from, to, notice.OneLine(last, notice.MaxDelivered))
 }
 
-// readSome reads the beginning of a file. It returns false if there is none.
-func readSome(name string, limit int64) ([]byte, bool) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, false
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, false
-	}
-	data, err := io.ReadAll(io.LimitReader(f, limit))
-	return data, err == nil
-}
-
-// readEnd reads the last bytes of a file.
+// readEnd reads the last bytes of a regular file.
 func readEnd(name string, limit int64) ([]byte, bool) {
 	f, err := os.Open(name)
 	if err != nil {

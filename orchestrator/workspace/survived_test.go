@@ -58,24 +58,6 @@ func TestSurvivedSince(t *testing.T) {
 	}
 }
 
-// TestFindGit follows a worktree's file, and does without a repository.
-func TestFindGit(t *testing.T) {
-	root := t.TempDir()
-	write(t, filepath.Join(root, "main", ".git", "worktrees", "w", "HEAD"), "ref: refs/heads/w\n")
-	write(t, filepath.Join(root, "w", ".git"), "gitdir: ../main/.git/worktrees/w\n")
-	write(t, filepath.Join(root, "main", ".git", "worktrees", "w", "commondir"), "../..\n")
-	if got := commonDir(filepath.Join(root, "main", ".git", "worktrees", "w")); got != filepath.Join(root, "main", ".git") {
-		t.Errorf("commonDir = %q", got)
-	}
-	write(t, filepath.Join(root, "odd", ".git"), "nothing known\n")
-	if git, top := findGit(filepath.Join(root, "w")); git != filepath.Join(root, "main", ".git", "worktrees", "w") || top != filepath.Join(root, "w") {
-		t.Errorf("findGit = %q, %q", git, top)
-	}
-	if git, _ := findGit(filepath.Join(root, "odd")); git != "" {
-		t.Errorf("findGit = %q for a file that names no directory", git)
-	}
-}
-
 func write(t *testing.T, name, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {

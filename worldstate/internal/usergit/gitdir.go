@@ -105,6 +105,16 @@ func readRepository(world string) *Repository {
 	return r
 }
 
+// Around returns the git directory of the repository that a directory lies in, the
+// common one, and the rules from outside that hold in it.
+func Around(dir string) (gitDir, common string, outer ignore.Chain) {
+	r := readRepository(dir)
+	if r.Objects == nil {
+		return "", "", nil
+	}
+	return filepath.Dir(r.Objects.index), r.Objects.common, r.Outer
+}
+
 func newRepository() *Repository {
 	return &Repository{Tracked: map[string]bool{}, Above: map[string]bool{}}
 }

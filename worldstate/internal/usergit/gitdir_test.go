@@ -1,0 +1,36 @@
+package usergit
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestAround follows a worktree's file, takes the rules above a directory, and does
+// without a repository.
+func TestAround(t *testing.T) {
+	root := t.TempDir()
+	own := filepath.Join(root, "main", ".git", "worktrees", "w")
+	for name, text := range map[string]string{
+		"main/.git/worktrees/w/HEAD": "ref: refs/heads/w\n", "main/.git/worktrees/w/commondir": "../..\n", "main/.git/info/exclude": "*.tmp\n",
+		"w/.git": "gitdir: ../main/.git/worktrees/w\n", "w/.gitignore": "/sub/out\n", "w/sub/file": "", "odd/.git": "nothing known\n",
+	} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gitDir, common, outer := Around(filepath.Join(root, "w", "sub"))
+	if gitDir != own || common != filepath.Join(root, "main", ".git") {
+		t.Errorf("%q, %q", gitDir, common)
+	}
+	if !outer.Ignored("a.tmp", false) || !outer.Ignored("out", true) || outer.Ignored("file", false) {
+		t.Errorf("the rules are %v", outer)
+	}
+	if gitDir, _, outer := Around(filepath.Join(root, "odd")); gitDir != "" || len(outer) > 0 {
+		t.Errorf("%q, %v of a file that names no directory", gitDir, outer)
+	}
+}
