@@ -137,10 +137,11 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.
 	if err := w.checkNoJournal(); err != nil {
 		return Snapshot{}, nil, err
 	}
-	if o.Ref != "" && !refs.ValidPart(o.Ref) {
-		return Snapshot{}, nil, fmt.Errorf("save: ref %q: %w: letters, digits, dot, dash and underscore only", o.Ref, ErrBadName)
+	err := gitfmt.CheckTrailers(o.Trailers)
+	if err == nil && o.Ref != "" {
+		err = checkName("ref", o.Ref)
 	}
-	if err := gitfmt.CheckTrailers(o.Trailers); err != nil {
+	if err != nil {
 		return Snapshot{}, nil, fmt.Errorf("save: %w", err)
 	}
 	parent, lost, err := w.parent(o.Parent)

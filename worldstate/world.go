@@ -167,8 +167,8 @@ func (w *World) defaults() error {
 	if w.opts.Task == "" {
 		w.opts.Task = defaultTask
 	}
-	if !refs.ValidPart(w.opts.Task) {
-		return fmt.Errorf("task %q: %w: letters, digits, dot, dash and underscore only", w.opts.Task, ErrBadName)
+	if err := checkName("task", w.opts.Task); err != nil {
+		return err
 	}
 	if w.opts.LockWait <= 0 {
 		w.opts.LockWait = DefaultLockWait
@@ -188,11 +188,19 @@ func (w *World) defaults() error {
 	return nil
 }
 
+// checkName refuses the name of a task or a step that no ref can have.
+func checkName(what, name string) error {
+	if refs.ValidPart(name) {
+		return nil
+	}
+	return fmt.Errorf("%s %q: %w: letters, digits, dot, dash and underscore only", what, name, ErrBadName)
+}
+
 // SetTask changes the task that later snapshots are named for, of a World that stays
 // open from one task to the next.
 func (w *World) SetTask(task string) error {
-	if !refs.ValidPart(task) {
-		return fmt.Errorf("task %q: %w: letters, digits, dot, dash and underscore only", task, ErrBadName)
+	if err := checkName("task", task); err != nil {
+		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -60,26 +60,11 @@ type cache struct {
 	checked bool // by the operation under way
 	source  fsys.Source
 	packed  map[string]gitfmt.Hash // packed-refs
-	loose   looseRefs
+	loose   map[string]gitfmt.Hash // refs in files of their own; zero for what is no id
+	dirs    []fsys.Source          // the directories of loose: setting one puts a new file there
 	old     oldLog                 // of a store in an earlier format
 	all     map[string]gitfmt.Hash // nil: nothing was read
 }
-
-// looseRefs are the refs in files of their own, and the directories they are in:
-// setting one puts a new file there.
-type looseRefs struct {
-	byName map[string]looseRef
-	dirs   []fsys.Source
-}
-
-// looseRef is a ref in a file of its own. The value is zero for one that is no id:
-// a symbolic ref, or what a power cut left.
-type looseRef struct {
-	file  fsys.Source
-	value gitfmt.Hash
-}
-
-func (l looseRef) same(o looseRef) bool { return l.value == o.value }
 
 func (s *Store) PackedPath() string { return filepath.Join(s.Dir, "packed-refs") }
 
@@ -133,7 +118,7 @@ func (s *Store) read() error {
 			return err
 		}
 	}
-	if c.loose, err = s.readLoose(nil); err != nil {
+	if c.loose, c.dirs, err = s.readLoose(); err != nil {
 		return err
 	}
 	c.source = fsys.LookAt(s.PackedPath())
@@ -148,13 +133,13 @@ func (s *Store) read() error {
 // merge sets all from what was read. A loose ref wins over a packed one, as in git.
 func (c *cache) merge() {
 	c.all = maps.Clone(c.packed)
-	for name, l := range c.loose.byName {
-		if !l.value.IsZero() {
-			c.all[name] = l.value
+	for name, h := range c.loose {
+		if !h.IsZero() {
+			c.all[name] = h
 		}
 	}
 	for name := range c.old.values {
-		if h := c.old.resolve(name, c.packed[name], c.loose.byName[name].value); h.IsZero() {
+		if h := c.old.resolve(name, c.packed[name], c.loose[name]); h.IsZero() {
 			delete(c.all, name)
 		} else {
 			c.all[name] = h
@@ -166,46 +151,42 @@ func (c *cache) merge() {
 func (s *Store) sameLoose() (bool, error) {
 	c := &s.cache
 	moved := func(d fsys.Source) bool { return !d.Current() }
-	if !slices.ContainsFunc(c.loose.dirs, moved) {
+	if !slices.ContainsFunc(c.dirs, moved) {
 		return true, nil
 	}
-	now, err := s.readLoose(c.loose.byName)
-	if err != nil || !maps.EqualFunc(now.byName, c.loose.byName, looseRef.same) {
+	now, dirs, err := s.readLoose()
+	if err != nil || !maps.Equal(now, c.loose) {
 		return false, err
 	}
-	c.loose = now
+	c.dirs = dirs
 	return true, nil
 }
 
-// readLoose reads the loose refs, but for those whose files are as known.
-func (s *Store) readLoose(known map[string]looseRef) (looseRefs, error) {
-	out := looseRefs{byName: make(map[string]looseRef, len(known))}
-	err := filepath.WalkDir(filepath.Join(s.Dir, "refs"), func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			out.dirs = append(out.dirs, fsys.LookAt(path))
-			return nil
-		}
-		if err != nil || !d.Type().IsRegular() {
-			if errors.Is(err, os.ErrNotExist) {
-				return nil // packed meanwhile
-			}
+// readLoose reads the loose refs, and lists their directories.
+func (s *Store) readLoose() (refs map[string]gitfmt.Hash, dirs []fsys.Source, err error) {
+	refs = make(map[string]gitfmt.Hash)
+	err = filepath.WalkDir(filepath.Join(s.Dir, "refs"), func(path string, d os.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return nil // packed meanwhile
+		case err != nil:
 			return err
-		}
-		name := filepath.ToSlash(strings.TrimPrefix(path, s.Dir+string(filepath.Separator)))
-		l, ok := known[name]
-		if now := fsys.LookAt(path); !ok || !l.file.Same(now) {
-			l = looseRef{file: now}
-			if l.value, err = readLooseRef(path); errors.Is(err, os.ErrNotExist) {
+		case d.IsDir():
+			dirs = append(dirs, fsys.LookAt(path))
+		case d.Type().IsRegular():
+			h, err := readLooseRef(path)
+			if errors.Is(err, os.ErrNotExist) {
 				return nil
 			}
+			refs[filepath.ToSlash(strings.TrimPrefix(path, s.Dir+string(filepath.Separator)))] = h
+			return err
 		}
-		out.byName[name] = l
-		return err
+		return nil
 	})
 	if err != nil {
-		return looseRefs{}, fmt.Errorf("read refs: %w", err)
+		err = fmt.Errorf("read refs: %w", err)
 	}
-	return out, nil
+	return refs, dirs, err
 }
 
 // readLooseRef returns what a loose ref's file says, zero where that is no id.
@@ -255,7 +236,7 @@ func (s *Store) update(set map[string]gitfmt.Hash) error {
 			if all[name] == h {
 				continue
 			}
-			_, file := s.cache.loose.byName[name]
+			_, file := s.cache.loose[name]
 			changed, loose = true, loose || file
 			if next[name] = h; h.IsZero() {
 				delete(next, name)
@@ -295,17 +276,17 @@ func (s *Store) bringOver(set map[string]gitfmt.Hash) error {
 			delete(next, name)
 		}
 	}
-	loose, old := s.cache.loose.byName, s.cache.old.values
+	loose, old := s.cache.loose, s.cache.old.values
 	if done, err := s.write(next); !done || err != nil {
 		return err
 	}
 	dirs := make(map[string]bool)
-	for name, l := range loose {
-		if _, logged := old[name]; !moves(name) || l.value.IsZero() && !logged {
+	for name, h := range loose {
+		if _, logged := old[name]; !moves(name) || h.IsZero() && !logged {
 			continue
 		}
 		path := filepath.Join(s.Dir, filepath.FromSlash(name))
-		if now, err := readLooseRef(path); err == nil && now != l.value {
+		if now, err := readLooseRef(path); err == nil && now != h {
 			continue // git has set it since
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -118,8 +118,8 @@ func TestRefsLikeGit(t *testing.T) {
 		}
 	}
 	s.check(t, "at the end", want)
-	if loose, err := s.readLoose(nil); err != nil || len(loose.byName) > 0 {
-		t.Errorf("%d loose refs, %v", len(loose.byName), err)
+	if loose, _, err := s.readLoose(); err != nil || len(loose) > 0 {
+		t.Errorf("%d loose refs, %v", len(loose), err)
 	}
 }
 

@@ -13,28 +13,19 @@ import (
 
 // Sync makes the run durable.
 func (x *Executor) Sync() error {
-	if !x.syncEach && fsys.SyncsTrees {
+	switch {
+	case x.syncEach:
+		return x.syncAll(x.unsynced, x.touched)
+	case fsys.SyncsTrees:
 		return fsys.SyncTree(x.root)
 	}
-	if !x.syncEach {
-		return x.SyncActions()
-	}
-	for _, path := range x.unsynced {
-		if err := x.syncFile(path); err != nil {
-			return fmt.Errorf("sync %s: %w", shortPath(path), err)
-		}
-	}
-	for path := range x.touched {
-		if err := x.syncDir(path); err != nil {
-			return fmt.Errorf("sync %s: %w", shortPath(path), err)
-		}
-	}
-	return nil
+	return x.SyncActions()
 }
 
 // SyncActions makes every path of the actions durable, whichever run wrote it:
 // for systems on which no call does that for a whole file system.
 func (x *Executor) SyncActions() error {
+	var files []string
 	dirs := make(map[string]bool)
 	for _, a := range x.actions {
 		dirs[fsys.Dir(a.Path)] = true
@@ -42,9 +33,16 @@ func (x *Executor) SyncActions() error {
 		case tree.KindDir:
 			dirs[a.Path] = true
 		case tree.KindFile:
-			if err := x.syncFile(a.Path); err != nil {
-				return fmt.Errorf("sync %s: %w", shortPath(a.Path), err)
-			}
+			files = append(files, a.Path)
+		}
+	}
+	return x.syncAll(files, dirs)
+}
+
+func (x *Executor) syncAll(files []string, dirs map[string]bool) error {
+	for _, path := range files {
+		if err := x.syncFile(path); err != nil {
+			return fmt.Errorf("sync %s: %w", shortPath(path), err)
 		}
 	}
 	for path := range dirs {

@@ -24,10 +24,8 @@ func (s *scanner) content(dirfd int, name, parent string, before fsys.Stamp) (gi
 		return gitfmt.Hash{}, fsys.Sight{}, err
 	}
 	defer unix.Close(fd)
-	if s.fault != nil {
-		if err := s.fault("read", fsys.Join(parent, name)); err != nil {
-			return gitfmt.Hash{}, fsys.Sight{}, err
-		}
+	if err := s.seam("read", parent, name); err != nil {
+		return gitfmt.Hash{}, fsys.Sight{}, err
 	}
 	begin := time.Now()
 	var h gitfmt.Hash
@@ -41,15 +39,10 @@ func (s *scanner) content(dirfd int, name, parent string, before fsys.Stamp) (gi
 	}
 	after, err := fsys.Fstat(fd)
 	if err == nil {
-		var fault error
-		if s.fault != nil {
-			fault = s.fault("reread", fsys.Join(parent, name))
-		}
-		if fault != nil {
-			err = fault
-		} else if !after.SameContent(before) {
-			err = objects.ErrContentChanged
-		}
+		err = s.seam("reread", parent, name)
+	}
+	if err == nil && !after.SameContent(before) {
+		err = objects.ErrContentChanged
 	}
 	return h, fsys.Sight{Stamp: after, Racy: fsys.Racy(after, begin)}, err
 }

@@ -239,11 +239,11 @@ func (s *scanner) fail(err error) {
 func (s *scanner) stopped() bool { return s.stop.Load() || s.ctx.Err() != nil }
 
 // seam is where a test makes an operation fail; nil outside tests.
-func (s *scanner) seam(op, path string) error {
+func (s *scanner) seam(op, parent, name string) error {
 	if s.fault == nil {
 		return nil
 	}
-	return s.fault(op, path)
+	return s.fault(op, fsys.Join(parent, name))
 }
 
 // saw counts a file for the user who waits.

@@ -127,7 +127,7 @@ func (v *visit) unreadable(err error) {
 
 // look goes through the names that must be looked at.
 func (v *visit) look() error {
-	if err := v.s.seam("readdir", v.path); err != nil {
+	if err := v.s.seam("readdir", "", v.path); err != nil {
 		return err
 	}
 	if v.prev == nil {
