@@ -16,6 +16,7 @@ import (
 
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/knowledge_base/internal/folder"
 )
 
 const (
@@ -100,7 +101,7 @@ func (s *Store) carryOut(ch Change, todo []planned) error {
 		}
 		f := intentFile{Path: filepath.ToSlash(rel), Data: string(p.data)}
 		if p.old != nil {
-			f.Before = hex.EncodeToString(p.old.sum[:])
+			f.Before = hex.EncodeToString(p.old.Sum[:])
 			if err := s.keepReplaced(p.old); err != nil {
 				return err
 			}
@@ -127,7 +128,7 @@ func (s *Store) carryOut(ch Change, todo []planned) error {
 	}
 	s.histErr = s.commitIntent(&in)
 	for i, p := range todo {
-		if st := s.cards[p.ID]; in.Files[i].committed && st != nil && st.sum == sha256.Sum256(p.data) {
+		if st := s.cards[p.ID]; in.Files[i].committed && st != nil && st.Sum == sha256.Sum256(p.data) {
 			s.setCommitted(st, true)
 		}
 	}
@@ -163,7 +164,7 @@ func (s *Store) takeBack(todo []planned, intentPath string) error {
 			continue // not written
 		}
 		if p.old != nil {
-			err = disk.WriteAtomic(s.opts.fs, p.Path, p.old.card().Source())
+			err = disk.WriteAtomic(s.opts.fs, p.Path, p.old.Card().Source())
 		} else {
 			err = os.Remove(p.Path)
 		}
@@ -283,7 +284,7 @@ func (s *Store) intents() ([]intent, error) {
 // others within the folder.
 func (in *intent) safe() bool {
 	return !slices.ContainsFunc(in.Files, func(f intentFile) bool {
-		return !isCardFile(f.Path) && (in.Theirs == "" && in.Mark == "" || !filepath.IsLocal(f.Path) || strings.HasPrefix(f.Path, "."))
+		return !folder.IsCardFile(f.Path) && (in.Theirs == "" && in.Mark == "" || !filepath.IsLocal(f.Path) || strings.HasPrefix(f.Path, "."))
 	})
 }
 

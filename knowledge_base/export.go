@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/internal/folder"
 )
 
 // ErrNotEmpty is returned by [Store.Export] for a folder that holds something.
@@ -74,7 +75,7 @@ func (s *Store) exportCard(to string, e *Entry) error {
 	month := filepath.Join(to, filepath.Base(filepath.Dir(e.Path)))
 	if len(markers) > 0 {
 		s.notice("card %s: %s in the export; the folder still has it: rotate it, and run 'anamnesis kb redact'", e.ID, replaced(markers))
-		e.Topic, e.Path = c.Topic, filepath.Join(month, fileName(c.Topic, c.ID))
+		e.Topic, e.Path = c.Topic, filepath.Join(month, folder.FileName(c.Topic, c.ID))
 	}
 	if err := os.MkdirAll(month, 0o755); err != nil {
 		return err

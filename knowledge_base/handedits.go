@@ -14,11 +14,12 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/knowledge_base/internal/folder"
 )
 
 // commitHandEdits commits what people changed with an editor.
 func (s *Store) commitHandEdits() error {
-	files, err := s.cardFiles()
+	files, err := s.folder.Names()
 	if err != nil {
 		return err
 	}
@@ -29,7 +30,7 @@ func (s *Store) commitHandEdits() error {
 	if head != "" && head == s.clean && s.allCommitted(len(files)) {
 		return nil
 	}
-	edits, err := s.repo.Uncommitted(files, isCardFile, card.MaxBytes)
+	edits, err := s.repo.Uncommitted(files, folder.IsCardFile, card.MaxBytes)
 	if err != nil {
 		return err
 	}
@@ -96,8 +97,8 @@ func (s *Store) noteHandReviews(edits map[string][]byte) error {
 func (s *Store) handReviews() error {
 	edits := make(map[string][]byte)
 	for _, st := range s.cards {
-		if st.claimed && !s.arrived[st.lesson.String()] {
-			edits[st.path()] = unpack(st.whole).Source()
+		if st.Claimed && !s.arrived[st.Lesson.String()] {
+			edits[st.Path()] = folder.Unpack(st.Whole).Source()
 		}
 	}
 	if len(edits) == 0 || s.opts.NoHistory {
@@ -159,7 +160,7 @@ func (s *Store) allCommitted(files int) bool {
 		}
 	}()
 	for _, st := range s.cards {
-		dir := st.dir.Value()
+		dir := st.Dir()
 		if folders[dir] == nil {
 			f, err := os.Open(dir)
 			if err != nil {
@@ -167,11 +168,11 @@ func (s *Store) allCommitted(files int) bool {
 			}
 			folders[dir] = f
 		}
-		if !st.committed {
+		if !st.Committed {
 			return false
 		}
-		now, err := disk.MarksAt(int(folders[dir].Fd()), st.base(), s.opts.clock())
-		if (err != nil || !st.marks.Vouch(now)) && !s.unchanged(st) {
+		now, err := disk.MarksAt(int(folders[dir].Fd()), st.Base(), s.opts.clock())
+		if (err != nil || !st.Marks.Vouch(now)) && !s.unchanged(st) {
 			return false
 		}
 	}
@@ -180,20 +181,20 @@ func (s *Store) allCommitted(files int) bool {
 
 // unchanged reports whether a card's file still holds what it held when it was
 // read or written.
-func (s *Store) unchanged(st *stored) bool {
-	before, err := disk.MarksOf(st.path(), s.opts.clock())
-	if err != nil || st.marks.Vouch(before) {
+func (s *Store) unchanged(st *folder.File) bool {
+	before, err := disk.MarksOf(st.Path(), s.opts.clock())
+	if err != nil || st.Marks.Vouch(before) {
 		return err == nil
 	}
 	if !before.Regular || before.Size > card.MaxBytes {
 		return false // no card any more, and reading it may take for ever
 	}
-	if sum, err := sumOf(st.path()); err != nil || sum != hex.EncodeToString(st.sum[:]) {
+	if sum, err := sumOf(st.Path()); err != nil || sum != hex.EncodeToString(st.Sum[:]) {
 		return false
 	}
-	if after, err := disk.MarksOf(st.path(), s.opts.clock()); err == nil && before.Vouch(after) {
+	if after, err := disk.MarksOf(st.Path(), s.opts.clock()); err == nil && before.Vouch(after) {
 		with := *st
-		with.marks = before // so that it is not read the next time
+		with.Marks = before // so that it is not read the next time
 		s.cards[st.ID] = &with
 	}
 	return true
@@ -205,16 +206,16 @@ func (s *Store) unchanged(st *stored) bool {
 func (s *Store) noteCommitted(head string) {
 	s.clean = head
 	for _, st := range s.cards {
-		now, err := disk.MarksOf(st.path(), s.opts.clock())
-		if same := err == nil && st.marks.Vouch(now); same != st.committed {
+		now, err := disk.MarksOf(st.Path(), s.opts.clock())
+		if same := err == nil && st.Marks.Vouch(now); same != st.Committed {
 			s.setCommitted(st, same)
 		}
 	}
 }
 
 // setCommitted replaces the card by one with the mark: readers may hold it.
-func (s *Store) setCommitted(st *stored, committed bool) {
+func (s *Store) setCommitted(st *folder.File, committed bool) {
 	with := *st
-	with.committed = committed
+	with.Committed = committed
 	s.cards[st.ID] = &with
 }

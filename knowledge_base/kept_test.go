@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/knowledge_base/internal/folder"
 )
 
 // aged opens a folder an hour later: the marks of its files prove what they hold.
@@ -36,14 +37,14 @@ func shippedFolder(t testing.TB, dir string) (paths []string) {
 	if err := os.MkdirAll(month, disk.DirMode); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 2 * keptFew {
+	for i := range 2 * folder.KeptFew {
 		c := newCard(fmt.Sprintf("k%03d", i), fmt.Sprintf("topic: %d \"quoted\"", i), fmt.Sprintf("a lesson, number %d", i), "and\n\n```\nmore\n```")
 		c.Tags, c.Contradicts, c.Generalizes = []string{"tag", fmt.Sprint(i)}, []string{"k000"}, []string{"k001"}
 		c.Provenance = card.Provenance{Task: "t", JumpOp: uint64(i), Ranges: []card.Range{{First: 1, Last: uint64(i) + 1}}, Tainted: i%2 == 0}
 		if i%3 == 0 {
 			c.State, c.VerifiedAt = card.Reviewed, &day
 		}
-		paths = append(paths, filepath.Join(month, fileName(c.Topic, c.ID)))
+		paths = append(paths, filepath.Join(month, folder.FileName(c.Topic, c.ID)))
 		if err := os.WriteFile(paths[i], c.Markdown(), disk.FileMode); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +57,7 @@ func TestKeptCardsAreThoseOfTheFiles(t *testing.T) {
 	dir := t.TempDir()
 	shippedFolder(t, dir)
 	read := aged(t, dir, nil)
-	kept := read.keptCards()
+	kept := read.folder.Kept()
 	if len(kept) != len(read.cards) {
 		t.Fatalf("%d of %d cards are kept", len(kept), len(read.cards))
 	}
@@ -69,8 +70,8 @@ func TestKeptCardsAreThoseOfTheFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(st.card().Markdown()) != string(text) {
-			t.Errorf("%s: kept as %q", path, st.card().Markdown())
+		if string(st.Card().Markdown()) != string(text) {
+			t.Errorf("%s: kept as %q", path, st.Card().Markdown())
 		}
 	}
 }
@@ -124,7 +125,7 @@ func TestChangesByHandAreSeen(t *testing.T) {
 func TestYoungFilesAreNotKept(t *testing.T) {
 	dir := t.TempDir()
 	paths := shippedFolder(t, dir)
-	if kept := openStore(t, dir).keptCards(); len(kept) != 0 {
+	if kept := openStore(t, dir).folder.Kept(); len(kept) != 0 {
 		t.Errorf("%d files of just now are kept", len(kept))
 	}
 	aged(t, dir, nil).Close()
@@ -141,11 +142,11 @@ func TestKeptFileIsWrittenForMany(t *testing.T) {
 	dir := t.TempDir()
 	paths := shippedFolder(t, dir)
 	aged(t, dir, nil).Close()
-	path := filepath.Join(dir, indexDir, keptFile)
+	path := filepath.Join(dir, indexDir, "cards.bin")
 	for _, step := range []struct {
 		touch   int
 		written bool
-	}{{1, false}, {keptFew, true}} {
+	}{{1, false}, {folder.KeptFew, true}} {
 		before, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)
@@ -187,7 +188,7 @@ func TestKeptReviewsAreClaims(t *testing.T) {
 	if got := state(s, "k003"); got != card.Draft {
 		t.Errorf("as shipped it is %s", got)
 	}
-	c := s.cards["k003"].card()
+	c := s.cards["k003"].Card()
 	c.State = card.Reviewed
 	if err := s.noteReviews([]planned{{card: c}}); err != nil {
 		t.Fatal(err)
@@ -199,7 +200,7 @@ func TestKeptReviewsAreClaims(t *testing.T) {
 	if got := state(s, "k006"); got != card.Draft {
 		t.Errorf("another one is %s", got)
 	}
-	if kept := s.keptCards(); len(kept) != 2*keptFew {
+	if kept := s.folder.Kept(); len(kept) != 2*folder.KeptFew {
 		t.Errorf("%d cards are kept", len(kept))
 	}
 }

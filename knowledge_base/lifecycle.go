@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/internal/folder"
 )
 
 // Act is what a user decides about a card.
@@ -94,7 +95,7 @@ func (s *Store) decided(d Decision, id string) (*card.Card, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.Act, err)
 	}
-	if mark, given := d.Seen[id]; given && mark != fingerprint(sha256.Sum256(c.Source())) {
+	if mark, given := d.Seen[id]; given && mark != folder.Fingerprint(sha256.Sum256(c.Source())) {
 		return nil, &ConflictError{id, s.pathOf(c, nil), "the card has changed since; look at it again"}
 	}
 	return c, nil
@@ -275,5 +276,5 @@ func (s *Store) Text(id string) (text []byte, fingerprint string, err error) {
 	if st == nil {
 		return nil, "", fmt.Errorf("card %q: %w", id, ErrNotFound)
 	}
-	return st.card().Markdown(), st.fingerprint(), nil
+	return st.Card().Markdown(), st.Fingerprint(), nil
 }

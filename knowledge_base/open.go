@@ -14,6 +14,7 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/knowledge_base/internal/folder"
 )
 
 // Open opens the knowledge base in dir, creating it 0700 where it is absent,
@@ -36,6 +37,7 @@ func Open(dir string, o *Options) (*Store, error) {
 	if dir == "" {
 		return nil, errors.New("open knowledge base: no directory given")
 	}
+	s.folder = &folder.Folder{Dir: dir, Index: filepath.Join(dir, indexDir), Clock: s.opts.clock}
 	own := s.opts.reviews == ""
 	if own {
 		s.opts.reviews = filepath.Join(dir, ownReviewsFile)
@@ -56,19 +58,19 @@ func Open(dir string, o *Options) (*Store, error) {
 		return nil, fmt.Errorf("open knowledge base: %w", err)
 	}
 	if s.opts.Watch { // before the files are read: nothing is missed
-		months, err := s.months()
+		months, err := s.folder.Months()
 		if err != nil {
 			return nil, fmt.Errorf("open knowledge base: %w", err)
 		}
-		s.watch = startWatch(dir, months)
+		s.watch = folder.StartWatch(dir, months)
 	}
-	err = s.load(context.Background(), s.keptCards())
+	err = s.load(context.Background(), s.folder.Kept())
 	if err == nil {
 		err = s.handReviews()
 	}
 	if err != nil {
 		if s.watch != nil {
-			err = errors.Join(err, s.watch.close())
+			err = errors.Join(err, s.watch.Close())
 		}
 		return nil, fmt.Errorf("open knowledge base %s: %w", dir, err)
 	}
@@ -103,14 +105,14 @@ func (s *Store) beginReviews(older bool) error {
 	}
 	var lines []reviewed
 	if older {
-		paths, _, err := s.cardPaths()
+		paths, _, err := s.folder.Paths()
 		if err != nil {
 			return err
 		}
 		for _, path := range paths {
-			st, err := readCardFile(path, s.opts.clock)
+			st, err := s.folder.Read(path)
 			if err == nil && (st.State == card.Reviewed || st.VerifiedAt != nil) {
-				lines = append(lines, reviewed{1, st.lesson.String(), s.opts.Now().UTC(), st.Topic})
+				lines = append(lines, reviewed{1, st.Lesson.String(), s.opts.Now().UTC(), st.Topic})
 			}
 		}
 	}
@@ -146,7 +148,7 @@ func (s *Store) prepare() error {
 			return err
 		}
 	}
-	months, err := s.months()
+	months, err := s.folder.Months()
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/retrieval"
 )
 
@@ -31,7 +32,7 @@ func cardFolder(b *testing.B, n int) (string, *retrieval.Set) {
 		d := set.Docs[i%len(set.Docs)]
 		c := newCard(fmt.Sprintf("c%06d", i), fmt.Sprintf("%s %d", d.Title, i), d.Text, set.Docs[(i*7+i/len(set.Docs))%len(set.Docs)].Title)
 		c.Created = day.Add(time.Duration(i) * time.Second)
-		if err := os.WriteFile(filepath.Join(month, fileName(c.Topic, c.ID)), c.Markdown(), disk.FileMode); err != nil {
+		if err := os.WriteFile(filepath.Join(month, folder.FileName(c.Topic, c.ID)), c.Markdown(), disk.FileMode); err != nil {
 			b.Fatal(err)
 		}
 	}

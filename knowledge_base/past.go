@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"anamnesis/knowledge_base/history"
+	"anamnesis/knowledge_base/internal/folder"
 )
 
 // History returns the commits that changed a card, newest first; none where the
@@ -21,9 +22,9 @@ func (s *Store) History(ctx context.Context, id string) ([]history.Revision, err
 		return nil, ErrClosed
 	}
 	st := s.cards[id]
-	match := func(path string) bool { return isCardFile(path) && strings.HasSuffix(path, "-"+id+".md") }
+	match := func(path string) bool { return folder.IsCardFile(path) && strings.HasSuffix(path, "-"+id+".md") }
 	if st != nil {
-		rel, err := filepath.Rel(s.dir, st.path())
+		rel, err := filepath.Rel(s.dir, st.Path())
 		if err != nil {
 			return nil, fmt.Errorf("history of card %s: %w", id, err)
 		}

@@ -173,7 +173,7 @@ func TestRemovalSeenBeforeIsCommitted(t *testing.T) {
 	if err := os.Remove(first); err != nil {
 		t.Fatal(err)
 	}
-	s.watch.note("")
+	s.watch.Note("")
 	if _, err := s.Search(t.Context(), Query{Text: "topic"}); err != nil {
 		t.Fatal(err)
 	}

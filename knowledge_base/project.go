@@ -16,6 +16,7 @@ import (
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/retrieval"
 )
 
@@ -97,7 +98,7 @@ func (s *Store) noteArrived(in *intent) error {
 	var lines []reviewed
 	for _, f := range in.Files {
 		c, err := card.Parse([]byte(f.Data))
-		if err != nil || f.Gone || !isCardFile(f.Path) || s.trusted[c.Hash()] || s.arrived[c.Hash()] || s.lessonHere(c) {
+		if err != nil || f.Gone || !folder.IsCardFile(f.Path) || s.trusted[c.Hash()] || s.arrived[c.Hash()] || s.lessonHere(c) {
 			continue
 		}
 		lines = append(lines, reviewed{2, c.Hash(), s.opts.Now().UTC(), c.Topic})
@@ -108,8 +109,8 @@ func (s *Store) noteArrived(in *intent) error {
 
 // lessonHere reports whether a card says here what c says.
 func (s *Store) lessonHere(c *card.Card) bool {
-	st := s.cards[s.lessons[lessonOf(c).mark()]]
-	return st != nil && st.lesson == lessonOf(c)
+	st := s.cards[s.lessons[folder.LessonOf(c).Mark()]]
+	return st != nil && st.Lesson == folder.LessonOf(c)
 }
 
 // note appends to the list, durably.
@@ -139,16 +140,16 @@ func (s *Store) note(lines []reviewed) error {
 // judge takes what a card claims about itself for what it is here: reviewed, and
 // when, counts if it was reviewed on this machine, and what arrived from
 // elsewhere is outside text until then.
-func (s *Store) judge(st *stored) *stored {
-	hash := st.lesson.String()
-	claimed := (st.claimed || st.State == card.Reviewed || st.VerifiedAt != nil) && !s.trusted[hash]
+func (s *Store) judge(st *folder.File) *folder.File {
+	hash := st.Lesson.String()
+	claimed := (st.Claimed || st.State == card.Reviewed || st.VerifiedAt != nil) && !s.trusted[hash]
 	outside := s.arrived[hash] && !s.trusted[hash]
-	if claimed == st.claimed && outside == st.outside {
+	if claimed == st.Claimed && outside == st.Outside {
 		return st
 	}
 	judged := *st
-	judged.Head = unpack(st.whole).Head()
-	judged.claimed, judged.outside = claimed, outside
+	judged.Head = folder.Unpack(st.Whole).Head()
+	judged.Claimed, judged.Outside = claimed, outside
 	if claimed {
 		judged.VerifiedAt = nil
 		if judged.State == card.Reviewed {
@@ -236,7 +237,7 @@ func (s *Store) beside(h Hit, id string, q Query) (Hit, bool) {
 	if st == nil || !shownTo(&st.Head, q) {
 		return Hit{}, false
 	}
-	return Hit{Card: st.card(), Score: h.Score, Evidence: h.Evidence, Expired: st.Expired(s.opts.Now()), Path: st.path()}, true
+	return Hit{Card: st.Card(), Score: h.Score, Evidence: h.Evidence, Expired: st.Expired(s.opts.Now()), Path: st.Path()}, true
 }
 
 // best returns the layer whose first hit has the most evidence.

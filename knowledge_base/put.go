@@ -11,11 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/knowledge_base/internal/folder"
 )
 
 // Actor says who wants a change; the history names them as its author.
@@ -149,7 +148,7 @@ func (s *Store) complete(cards []*card.Card) ([]*card.Card, error) {
 type planned struct {
 	Stored
 	card *card.Card
-	old  *stored // what is there
+	old  *folder.File // what is there
 	data []byte
 }
 
@@ -162,21 +161,21 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 	}
 	var was *card.Card
 	if old != nil {
-		was = old.card()
+		was = old.Card()
 	}
 	if err := verify(c, was, ch, s.opts.Now()); err != nil {
 		return p, err
 	}
 	if was != nil && was.State != c.State && bytes.Equal(was.Source(), c.Markdown()) {
 		// A claim of the project's made good: the same bytes count as more now.
-		p.Path, p.old, p.data = old.path(), old, c.Markdown()
+		p.Path, p.old, p.data = old.Path(), old, c.Markdown()
 		return p, nil
 	}
 	if mark, given := ch.Over[c.ID]; given {
-		if old == nil || old.fingerprint() != mark {
+		if old == nil || old.Fingerprint() != mark {
 			return p, &ConflictError{c.ID, s.pathOf(c, old), "the card has changed since; look at it again"}
 		}
-		if p.Path, p.old = old.path(), old; !bytes.Equal(was.Source(), c.Markdown()) {
+		if p.Path, p.old = old.Path(), old; !bytes.Equal(was.Source(), c.Markdown()) {
 			p.data = c.Markdown()
 		}
 		return p, nil
@@ -187,7 +186,7 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 			return p, err
 		}
 		if twin != nil {
-			p.ID, p.Path, p.Rediscovered = twin.ID, twin.path(), true
+			p.ID, p.Path, p.Rediscovered = twin.ID, twin.Path(), true
 			return p, nil
 		}
 		p.Path, p.Created = s.pathOf(c, nil), true
@@ -197,7 +196,7 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 		p.data = c.Markdown()
 		return p, nil
 	}
-	p.Path, p.old = old.path(), old
+	p.Path, p.old = old.Path(), old
 	data := c.Markdown()
 	write, err := s.mayReplace(old, was, c, data)
 	if err != nil || !write {
@@ -209,23 +208,23 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 }
 
 // pathOf returns where a card stands, or will.
-func (s *Store) pathOf(c *card.Card, old *stored) string {
+func (s *Store) pathOf(c *card.Card, old *folder.File) string {
 	if old != nil {
-		return old.path()
+		return old.Path()
 	}
-	return filepath.Join(s.dir, c.Created.UTC().Format("2006-01"), fileName(c.Topic, c.ID))
+	return filepath.Join(s.dir, c.Created.UTC().Format("2006-01"), folder.FileName(c.Topic, c.ID))
 }
 
 // twin returns another card that says exactly what c says, nil when there is
 // none. A card that other tasks may not see yet is no twin of one they may.
-func (s *Store) twin(c *card.Card) (*stored, error) {
-	says := lessonOf(c)
-	id, ok := s.lessons[says.mark()]
+func (s *Store) twin(c *card.Card) (*folder.File, error) {
+	says := folder.LessonOf(c)
+	id, ok := s.lessons[says.Mark()]
 	if !ok {
 		return nil, nil
 	}
 	st, err := s.current(id)
-	if err != nil || st == nil || st.lesson != says || hidden(&st.Head) && !hidden(new(c.Head())) {
+	if err != nil || st == nil || st.Lesson != says || hidden(&st.Head) && !hidden(new(c.Head())) {
 		return nil, err
 	}
 	return st, nil
@@ -239,17 +238,17 @@ func hidden(c *card.Head) bool {
 
 // current reads the card of that id from disk, where another process or a
 // user may have changed it since; nil when there is none.
-func (s *Store) current(id string) (*stored, error) {
+func (s *Store) current(id string) (*folder.File, error) {
 	if st := s.cards[id]; st != nil {
-		now, err := s.readCard(st.path())
+		now, err := s.readCard(st.Path())
 		switch {
 		case err == nil && now.ID == id:
 			return now, nil
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return nil, &ConflictError{id, st.path(), fmt.Sprintf("the file there cannot be read as a card: %v", err)}
+			return nil, &ConflictError{id, st.Path(), fmt.Sprintf("the file there cannot be read as a card: %v", err)}
 		}
 	}
-	files, err := s.cardFiles()
+	files, err := s.folder.Names()
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +269,7 @@ func (s *Store) current(id string) (*stored, error) {
 }
 
 // mayReplace decides what Apply's contract says about a card that is there.
-func (s *Store) mayReplace(old *stored, was, c *card.Card, data []byte) (bool, error) {
+func (s *Store) mayReplace(old *folder.File, was, c *card.Card, data []byte) (bool, error) {
 	src := was.Source()
 	fromHere := c.ParsedID() == c.ID && s.cards[c.ID] != nil
 	switch {
@@ -278,18 +277,18 @@ func (s *Store) mayReplace(old *stored, was, c *card.Card, data []byte) (bool, e
 		return false, nil
 	case fromHere && bytes.Equal(c.Source(), src):
 		return true, nil
-	case fromHere && sha256.Sum256(c.Source()) == s.cards[c.ID].sum:
-		return false, &ConflictError{c.ID, old.path(), "the file was changed meanwhile; read it again"}
-	case old.lesson == lessonOf(c):
+	case fromHere && sha256.Sum256(c.Source()) == s.cards[c.ID].Sum:
+		return false, &ConflictError{c.ID, old.Path(), "the file was changed meanwhile; read it again"}
+	case old.Lesson == folder.LessonOf(c):
 		return false, nil
 	case old.State != card.Draft:
-		return false, &ConflictError{c.ID, old.path(), fmt.Sprintf("the card there is %s and says something else; edit that file", old.State)}
+		return false, &ConflictError{c.ID, old.Path(), fmt.Sprintf("the card there is %s and says something else; edit that file", old.State)}
 	}
 	return true, nil
 }
 
 // keepReplaced keeps the former text of a draft in a store without a history.
-func (s *Store) keepReplaced(old *stored) error {
+func (s *Store) keepReplaced(old *folder.File) error {
 	if !s.opts.NoHistory {
 		return nil
 	}
@@ -297,8 +296,8 @@ func (s *Store) keepReplaced(old *stored) error {
 	if err := disk.MakeDir(s.opts.fs, dir); err != nil {
 		return err
 	}
-	keep := filepath.Join(dir, fmt.Sprintf("%s.%x.md", old.ID, old.sum[:6]))
-	return disk.WriteAtomic(s.opts.fs, keep, old.card().Source())
+	keep := filepath.Join(dir, fmt.Sprintf("%s.%x.md", old.ID, old.Sum[:6]))
+	return disk.WriteAtomic(s.opts.fs, keep, old.Card().Source())
 }
 
 // take makes what was written the cards in memory.
@@ -308,34 +307,7 @@ func (s *Store) take(todo []planned) error {
 		if err != nil {
 			return err // Validate has read it back before
 		}
-		s.remember(s.judge(newStored(kept, p.Path, p.data)))
+		s.remember(s.judge(folder.NewFile(kept, p.Path, p.data)))
 	}
 	return nil
-}
-
-// fileName returns <slug>-<id>.md. It is asked for each card at each look at the
-// folder.
-func fileName(topic, id string) string {
-	name := make([]byte, 0, slugBytes+len("-.md")+len(id))
-	dash := false
-	for _, r := range topic {
-		r = unicode.ToLower(r)
-		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-			dash = len(name) > 0
-			continue
-		}
-		if len(name)+utf8.RuneLen(r) >= slugBytes {
-			break
-		}
-		if dash {
-			name = append(name, '-')
-			dash = false
-		}
-		name = utf8.AppendRune(name, r)
-	}
-	if len(name) == 0 {
-		name = append(name, "card"...)
-	}
-	name = append(append(name, '-'), id...)
-	return string(append(name, ".md"...))
 }

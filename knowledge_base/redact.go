@@ -89,8 +89,8 @@ func (s *Store) redactChange(ch *Change, cards []*card.Card) error {
 		}
 		// What stands behind its fields is another text now: it still replaces the
 		// file it was read from.
-		if st := s.cards[c.ID]; st != nil && clean.ParsedID() != "" && fileSum(c.Source()) == fmt.Sprintf("%x", st.sum) && ch.Over[c.ID] == "" {
-			over := map[string]string{c.ID: st.fingerprint()}
+		if st := s.cards[c.ID]; st != nil && clean.ParsedID() != "" && fileSum(c.Source()) == fmt.Sprintf("%x", st.Sum) && ch.Over[c.ID] == "" {
+			over := map[string]string{c.ID: st.Fingerprint()}
 			maps.Copy(over, ch.Over)
 			ch.Over = over
 		}

@@ -20,6 +20,7 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/knowledge_base/internal/folder"
 )
 
 // Secrets is what a folder and its history hold of secrets, and what became of it.
@@ -120,7 +121,7 @@ func (b *scrubber) Name(p string) (string, []string) {
 // Blob implements [history.Scrub]. A card's own name follows its topic.
 func (b *scrubber) Blob(p string, data []byte) ([]byte, []string) {
 	text, kinds := b.Text(string(data))
-	if len(kinds) == 0 || !isCardFile(p) && p != "" {
+	if len(kinds) == 0 || !folder.IsCardFile(p) && p != "" {
 		return []byte(text), kinds
 	}
 	was, err := card.Parse(data)
@@ -140,7 +141,7 @@ func (b *scrubber) Blob(p string, data []byte) ([]byte, []string) {
 	if err != nil {
 		return []byte(text), kinds
 	}
-	if old, now := fileName(was.Topic, was.ID), fileName(clean.Topic, clean.ID); p != "" && path.Base(p) == old && now != old {
+	if old, now := folder.FileName(was.Topic, was.ID), folder.FileName(clean.Topic, clean.ID); p != "" && path.Base(p) == old && now != old {
 		b.names[p] = now
 		b.learn(old, now)
 	}
@@ -223,7 +224,7 @@ func (s *Store) findSecrets(ctx context.Context) (*Secrets, *scrubber, []intentF
 
 // secretFiles plans what the folder's files become.
 func (s *Store) secretFiles(repo *history.Repo, b *scrubber, out *Secrets) ([]intentFile, error) {
-	paths, err := s.cardFiles()
+	paths, err := s.folder.Names()
 	if err != nil {
 		return nil, err
 	}
@@ -352,7 +353,7 @@ func (s *Store) noteScrubbed(files []intentFile) error {
 	var lines []reviewed
 	was := make(map[string]*card.Card)
 	for _, st := range s.cards {
-		was[hex.EncodeToString(st.sum[:])] = unpack(st.whole)
+		was[hex.EncodeToString(st.Sum[:])] = folder.Unpack(st.Whole)
 	}
 	for i, f := range files {
 		before := f.Before

@@ -10,6 +10,7 @@ import (
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/retrieval"
 )
 
@@ -171,7 +172,7 @@ func (s *Store) dropIndex() {
 
 // enter makes the index hold a card, or not when its state keeps it from being
 // found.
-func enter(x *retrieval.Index, st *stored) {
+func enter(x *retrieval.Index, st *folder.File) {
 	if findable(st.State) {
 		x.Put(document(st))
 	} else {
@@ -182,19 +183,9 @@ func enter(x *retrieval.Index, st *stored) {
 func findable(state card.State) bool { return state != card.Retired && state != card.Superseded }
 
 // document returns what a card is found by.
-func document(st *stored) retrieval.Document {
-	whole := st.whole
-	return retrieval.Document{ID: st.ID, Created: st.Created, Hash: st.text, Text: func() string { return findableText(unpack(whole)) }}
-}
-
-// findableText is topic, bullets, tags, and scope.
-func findableText(c *card.Card) string {
-	parts := []string{c.Topic}
-	for _, text := range c.Bullets() {
-		parts = append(parts, text)
-	}
-	parts = append(parts, strings.Join(c.Tags, " "), c.Scope.Language, c.Scope.Tool)
-	return strings.Join(parts, "\n")
+func document(st *folder.File) retrieval.Document {
+	whole := st.Whole
+	return retrieval.Document{ID: st.ID, Created: st.Created, Hash: st.Text, Text: func() string { return folder.FindableText(folder.Unpack(whole)) }}
 }
 
 func (s *Store) ids() []string {
@@ -228,8 +219,8 @@ func (s *Store) noteVectors(err error) {
 func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 	now := s.opts.Now()
 	if st := s.cards[strings.TrimSpace(q.Text)]; st != nil && shownTo(&st.Head, q) {
-		return []Hit{{Card: st.card(), Score: 1, Evidence: retrieval.Evidence{Matched: 1, Strength: idStrength, Cosine: 1},
-			Expired: st.Expired(now), Path: st.path()}}, nil
+		return []Hit{{Card: st.Card(), Score: 1, Evidence: retrieval.Evidence{Matched: 1, Strength: idStrength, Cosine: 1},
+			Expired: st.Expired(now), Path: st.Path()}}, nil
 	}
 	if q.Withheld && !s.withholds(q) {
 		return nil, nil
@@ -251,7 +242,7 @@ func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 	hits := make([]Hit, 0, len(found))
 	for _, f := range found {
 		st := s.cards[f.ID]
-		hits = append(hits, Hit{Card: st.card(), Score: f.Score, Evidence: f.Evidence, Expired: st.Expired(now), Path: st.path(), Also: f.Also})
+		hits = append(hits, Hit{Card: st.Card(), Score: f.Score, Evidence: f.Evidence, Expired: st.Expired(now), Path: st.Path(), Also: f.Also})
 	}
 	return hits, nil
 }

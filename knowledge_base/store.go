@@ -3,22 +3,18 @@ package knowledgebase
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unique"
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/knowledge_base/usage"
 )
@@ -29,7 +25,6 @@ const MaxCards = 1_000_000
 const (
 	indexDir    = ".index"
 	replacedDir = ".replaced"
-	slugBytes   = 96
 )
 
 var (
@@ -110,18 +105,16 @@ type Entry struct {
 }
 
 // BrokenCard is a file in the store that cannot be used. It is left as it is.
-type BrokenCard struct {
-	Path string
-	Err  error // a *[card.Error] where the text is to blame
-}
+type BrokenCard = folder.Broken
 
 // Store is an open knowledge base. Its methods may be called concurrently.
 // Changes made to the folder by others are seen after [Store.Rebuild], or at
 // once with [Options.Watch].
 type Store struct {
-	dir   string
-	opts  Options
-	watch *watch // nil: nobody asked for it
+	dir    string
+	opts   Options
+	folder *folder.Folder
+	watch  *folder.Watch // nil: nobody asked for it
 
 	mu     sync.RWMutex
 	closed bool
@@ -134,162 +127,17 @@ type Store struct {
 	vecErr  atomic.Pointer[error] // why there are no vectors
 }
 
-// stored is a card with its file. It is never changed, only replaced.
-type stored struct {
-	card.Head                       // as the card counts here
-	whole     card.Packed           // as the file says it
-	dir       unique.Handle[string] // of the file, which many have
-	name      string                // of the file; "" is the one that fileName gives it
-	lesson    lesson
-	sum       [sha256.Size]byte // of the file
-	text      [sha256.Size]byte // of what the card is found by
-	marks     disk.Marks        // of the file that was read; none of what was written here
-	claimed   bool              // the file says reviewed, and that does not count here
-	outside   bool              // the card arrived from elsewhere, and was not reviewed here
-	committed bool              // the commit Store.clean holds the file as it is here
-}
-
-// newStored is a card parsed from src.
-func newStored(c *card.Card, path string, src []byte) *stored {
-	st := &stored{Head: c.Head(), whole: c.Pack(), lesson: lessonOf(c), sum: sha256.Sum256(src), text: sha256.Sum256([]byte(findableText(c)))}
-	st.stand(path)
-	return st
-}
-
-// stand notes where the card's file is.
-func (st *stored) stand(path string) {
-	dir, name := filepath.Split(path)
-	st.dir, st.name = unique.Make(dir), ""
-	if name != fileName(st.Topic, st.ID) {
-		st.name = strings.Clone(name)
-	}
-}
-
-// path is where the card's file is.
-func (st *stored) path() string { return st.dir.Value() + st.base() }
-
-// base is the file's name in its folder.
-func (st *stored) base() string {
-	if st.name == "" {
-		return fileName(st.Topic, st.ID)
-	}
-	return st.name
-}
-
-// lesson names what a card says: the bytes of its [card.Card.Hash].
-type lesson [sha256.Size]byte
-
-func lessonOf(c *card.Card) (l lesson) {
-	if n, err := hex.Decode(l[:], []byte(c.Hash())); err != nil || n != len(l) {
-		panic("knowledge base: a card's hash is no SHA-256 in hex")
-	}
-	return l
-}
-
-func (l lesson) String() string { return hex.EncodeToString(l[:]) }
-
-// mark is enough of a lesson to look cards up by: who finds one compares the
-// whole.
-func (l lesson) mark() lessonMark { return lessonMark(l[:8]) }
-
-type lessonMark [8]byte
-
-// card returns the card as it counts here, for the caller to change.
-func (st *stored) card() *card.Card {
-	c := unpack(st.whole)
-	c.State = st.State
-	if st.claimed {
-		c.VerifiedAt = nil
-	}
-	if st.outside {
-		c.Provenance.Tainted = true
-	}
-	return c
-}
-
-// unpack returns a card that was packed here.
-func unpack(p card.Packed) *card.Card {
-	c, ok := p.Card()
-	if !ok {
-		panic("knowledge base: a card in memory cannot be read")
-	}
-	return c
-}
-
-// fingerprint is how people and other programs name the file's bytes.
-func (st *stored) fingerprint() string { return fingerprint(st.sum) }
-
-// fingerprint names a file's bytes by their sum.
-func fingerprint(sum [sha256.Size]byte) string { return hex.EncodeToString(sum[:8]) }
-
 func (s *Store) lockPath() string { return filepath.Join(s.dir, indexDir, "lock") }
 
-// isMonth reports whether a folder's name is a year and a month.
-func isMonth(name string) bool {
-	if len(name) != len("2006-01") || name[4] != '-' {
-		return false
-	}
-	for i, c := range []byte(name) {
-		if i != 4 && (c < '0' || c > '9') {
-			return false
-		}
-	}
-	return true
-}
-
-// months lists the folders that hold cards, sorted.
-func (s *Store) months() ([]string, error) {
-	entries, err := os.ReadDir(s.dir)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, e := range entries {
-		if e.IsDir() && isMonth(e.Name()) {
-			out = append(out, e.Name())
-		}
-	}
-	return out, nil
-}
-
-// isCardFile reports whether a path within the folder, with slashes, is a
-// card's. It is asked of every file at every change.
-func isCardFile(path string) bool {
-	month, name, ok := strings.Cut(path, "/")
-	return ok && isMonth(month) && !strings.Contains(name, "/") && !strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".md")
-}
-
-// cardFiles lists the paths of all cards within the folder, with slashes,
-// sorted.
-func (s *Store) cardFiles() ([]string, error) {
-	months, err := s.months()
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, m := range months {
-		entries, err := os.ReadDir(filepath.Join(s.dir, m))
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
-			if name := m + "/" + e.Name(); isCardFile(name) {
-				out = append(out, name)
-			}
-		}
-	}
-	return out, nil
-}
-
 // remember makes st the card of its id in memory.
-func (s *Store) remember(st *stored) {
+func (s *Store) remember(st *folder.File) {
 	id := st.ID
-	path := st.path()
-	if was := s.cards[id]; was != nil && was.sum == st.sum && was.path() == path && was.State == st.State {
+	path := st.Path()
+	if was := s.cards[id]; was != nil && was.Sum == st.Sum && was.Path() == path && was.State == st.State {
 		return
 	}
 	s.cards[id] = st
-	s.lessons[st.lesson.mark()] = id
+	s.lessons[st.Lesson.Mark()] = id
 	s.noteAgainst(&st.Head)
 	s.broken = slices.DeleteFunc(s.broken, func(b BrokenCard) bool { return b.Path == path })
 	if s.index != nil {
@@ -311,7 +159,7 @@ func (s *Store) Get(id string) (*card.Card, error) {
 	if st == nil {
 		return nil, fmt.Errorf("card %q: %w", id, ErrNotFound)
 	}
-	return st.card(), nil
+	return st.Card(), nil
 }
 
 // Opposing returns the ids of the cards that contradict the card id, whichever of
@@ -332,7 +180,7 @@ func (s *Store) List() []Entry {
 	for id, st := range s.cards {
 		links := st.Links()
 		out = append(out, Entry{ID: id, Topic: st.Topic, State: st.State, Task: st.SourceTask, Created: st.Created,
-			Tainted: st.Tainted, Expired: st.Expired(now), Path: st.path(), Fingerprint: st.fingerprint(),
+			Tainted: st.Tainted, Expired: st.Expired(now), Path: st.Path(), Fingerprint: st.Fingerprint(),
 			Contradicts: s.opposing(id), Supersedes: slices.Clone(links.Supersedes), Generalizes: slices.Clone(links.Generalizes), VerifiedAt: st.VerifiedAt, Counts: s.usage.Of(id)})
 	}
 	slices.SortFunc(out, func(a, b Entry) int {
@@ -356,7 +204,7 @@ func (s *Store) Rebuild(ctx context.Context) error {
 	if s.closed {
 		return ErrClosed
 	}
-	if err := s.forgetCards(); err != nil {
+	if err := s.folder.Forget(); err != nil {
 		return fmt.Errorf("rebuild knowledge base %s: %w", s.dir, err)
 	}
 	if err := s.load(ctx, nil); err != nil {
@@ -378,5 +226,5 @@ func (s *Store) Close() error {
 	if s.watch == nil {
 		return nil
 	}
-	return s.watch.close()
+	return s.watch.Close()
 }

@@ -13,6 +13,7 @@ import (
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/knowledge_base/internal/folder"
 )
 
 func TestPutLayout(t *testing.T) {
@@ -353,7 +354,7 @@ func TestIsCardFile(t *testing.T) {
 		"2026-11/md": false, "2026-11/a/b.md": false, "2026-1/a.md": false, "2026-111/a.md": false, "2026/11/a.md": false, "2o26-11/a.md": false,
 		"a.md": false, "/2026-11/a.md": false, "./2026-11/a.md": false, "2026-11//a.md": false,
 	} {
-		if got := isCardFile(path); got != want {
+		if got := folder.IsCardFile(path); got != want {
 			t.Errorf("isCardFile(%q) = %t", path, got)
 		}
 	}

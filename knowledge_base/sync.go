@@ -11,6 +11,7 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/knowledge_base/internal/folder"
 )
 
 // maxPushes is how often a sync fetches again because the remote went on
@@ -188,7 +189,7 @@ func (s *Store) mergeSide(side history.Side, in *intent, out *Synced) error {
 		s.tellDraft(side, out)
 		write(side.Path, side.Ours, side.Theirs)
 		out.Taken = append(out.Taken, side.Path)
-	case !isCardFile(side.Path):
+	case !folder.IsCardFile(side.Path):
 		return fmt.Errorf("%s: %w", side.Path, ErrBothChanged)
 	case side.Theirs == nil: // changed here, removed there: it stays
 	case side.Ours == nil: // removed here, changed there: it comes back
@@ -228,7 +229,7 @@ func (s *Store) mergeCard(side history.Side, write func(path string, before, dat
 	if err := twin.Validate(); err != nil {
 		return fmt.Errorf("%s: the remote's version: %w", side.Path, err)
 	}
-	write(filepath.ToSlash(filepath.Join(filepath.Dir(side.Path), fileName(twin.Topic, twin.ID))), nil, twin.Markdown())
+	write(filepath.ToSlash(filepath.Join(filepath.Dir(side.Path), folder.FileName(twin.Topic, twin.ID))), nil, twin.Markdown())
 	out.Conflicts = append(out.Conflicts, ours.ID)
 	return nil
 }

@@ -31,7 +31,7 @@ func (s *Store) visible(q Query) (out []*card.Card) {
 	defer s.mu.RUnlock()
 	for _, st := range s.cards {
 		if shownTo(&st.Head, q) {
-			out = append(out, st.card())
+			out = append(out, st.Card())
 		}
 	}
 	return out

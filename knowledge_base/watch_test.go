@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"anamnesis/knowledge_base/internal/folder"
 )
 
 // eventually waits until what a watched folder tells has arrived.
@@ -33,10 +35,10 @@ func TestWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		if polling {
-			if err := s.watch.close(); err != nil {
+			if err := s.watch.Close(); err != nil {
 				t.Fatal(err)
 			}
-			s.watch = new(watch)
+			s.watch = new(folder.Watch)
 		}
 		found := func(query string) string {
 			hits, err := s.Search(t.Context(), Query{Text: query})
@@ -86,7 +88,7 @@ func TestWatchKnowsItsOwnWrites(t *testing.T) {
 	ours := func(path string) (is bool) {
 		seen := make(map[string]bool)
 		eventually(t, "a write of "+path, func() bool {
-			names, all := s.watch.changed()
+			names, all := s.watch.Changed()
 			if all {
 				t.Fatal("anything may have changed")
 			}

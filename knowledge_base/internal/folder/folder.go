@@ -1,0 +1,208 @@
+package folder
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/internal/disk"
+)
+
+const (
+	// readers is how many files are read at once: a slow disk answers several
+	// requests in the time of one.
+	readers = 8
+	// readRun is how many files a reader takes at a time, at most: mostly they are
+	// only looked at, which takes less than passing each one on.
+	readRun = 32
+)
+
+// Folder is a folder of cards: <Dir>/<yyyy-mm>/*.md.
+type Folder struct {
+	Dir   string
+	Index string           // the folder of what is derived
+	Clock func() time.Time // what the age of files is measured by
+}
+
+// Broken is a file or folder that cannot be read.
+type Broken struct {
+	Path string
+	Err  error // a *[card.Error] where the text is to blame
+}
+
+// Read is what became of one file.
+type Read struct {
+	File *File
+	Err  error
+}
+
+// IsMonth reports whether a folder's name is a year and a month.
+func IsMonth(name string) bool {
+	if len(name) != len("2006-01") || name[4] != '-' {
+		return false
+	}
+	for i, c := range []byte(name) {
+		if i != 4 && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// Months lists the folders that hold cards, sorted.
+func (f *Folder) Months() ([]string, error) {
+	entries, err := os.ReadDir(f.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range entries {
+		if e.IsDir() && IsMonth(e.Name()) {
+			out = append(out, e.Name())
+		}
+	}
+	return out, nil
+}
+
+// IsCardFile reports whether a path within the folder, with slashes, is a
+// card's. It is asked of every file at every change.
+func IsCardFile(path string) bool {
+	month, name, ok := strings.Cut(path, "/")
+	return ok && IsMonth(month) && !strings.Contains(name, "/") && !strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".md")
+}
+
+// Paths lists the files that hold cards, sorted, and the months that cannot be listed.
+func (f *Folder) Paths() (paths []string, broken []Broken, err error) {
+	paths, broken, err = f.list()
+	for i, name := range paths {
+		paths[i] = filepath.Join(f.Dir, filepath.FromSlash(name))
+	}
+	return paths, broken, err
+}
+
+// Names is Paths as names within the folder, with slashes. A month that cannot be listed is
+// an error.
+func (f *Folder) Names() ([]string, error) {
+	names, broken, err := f.list()
+	if len(broken) > 0 {
+		return nil, broken[0].Err
+	}
+	return names, err
+}
+
+func (f *Folder) list() (names []string, broken []Broken, err error) {
+	months, err := f.Months()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, m := range months {
+		entries, err := os.ReadDir(filepath.Join(f.Dir, m))
+		if err != nil {
+			broken = append(broken, Broken{filepath.Join(f.Dir, m), err})
+			continue
+		}
+		for _, e := range entries {
+			if name := m + "/" + e.Name(); IsCardFile(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names, broken, nil
+}
+
+// ReadAll reads files, several at once, but for those that are as known, which is by path. It
+// reports to progress, if that is given, how many it has read, and of how many.
+func (f *Folder) ReadAll(ctx context.Context, paths []string, known map[string]*File, progress func(read, of int)) ([]Read, error) {
+	out := make([]Read, len(paths))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	done := make(chan int, readers)
+	run := min(max(len(paths)/(2*readers), 1), readRun)
+	for range min(readers, len(paths)) {
+		wg.Go(func() {
+			for from := int(next.Add(int64(run))) - run; from < len(paths) && ctx.Err() == nil; from = int(next.Add(int64(run))) - run {
+				to := min(from+run, len(paths))
+				for i := from; i < to; i++ {
+					out[i].File, out[i].Err = f.readNow(paths[i], known[paths[i]])
+				}
+				done <- to - from
+			}
+		})
+	}
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	n := 0
+	for some := range done {
+		for range some {
+			if n++; progress != nil {
+				progress(n, len(paths))
+			}
+		}
+	}
+	return out, ctx.Err()
+}
+
+// readNow reads a card's file unless the one known is what it holds.
+func (f *Folder) readNow(path string, known *File) (*File, error) {
+	if known != nil {
+		if now, err := disk.MarksOf(path, f.Clock()); err == nil && known.Marks.Vouch(now) {
+			return known, nil
+		}
+	}
+	st, err := f.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	if known != nil && known.Sum == st.Sum {
+		same := *known // one text in memory is enough: the index asks for that one
+		same.Marks = st.Marks
+		st = &same
+	}
+	return st, nil
+}
+
+// Read reads one regular file of bounded size, as the file says it.
+func (f *Folder) Read(path string) (*File, error) {
+	before, err := disk.MarksOf(path, f.Clock())
+	if err != nil {
+		return nil, err
+	}
+	if !before.Regular {
+		return nil, fmt.Errorf("read %s: not a regular file", path)
+	}
+	src, err := readBounded(path)
+	if err != nil {
+		return nil, err
+	}
+	c, err := card.Parse(src)
+	if err != nil {
+		return nil, err
+	}
+	if c.ID == "" {
+		return nil, card.Errorf(2, "id is missing; add 'id: %s'", card.NewID("file", string(src)))
+	}
+	st := NewFile(c, path, src)
+	// The marks say what was read only if they are the same before and after.
+	if after, err := disk.MarksOf(path, f.Clock()); err == nil && before.Vouch(after) {
+		st.Marks = before
+	}
+	return st, nil
+}
+
+func readBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, card.MaxBytes+1))
+}

@@ -1,0 +1,115 @@
+package folder
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"unique"
+
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/knowledge_base/sealed"
+)
+
+// What reading the cards gave is kept in .index, so that opening the folder
+// looks at each file's marks and reads those that changed. A file of it that
+// is absent, damaged or of another version is as good as none, and one that
+// cannot be written is not missed.
+const (
+	keptFile = "cards.bin"
+	// KeptFew: the file is written when at least so many cards, and one in keptSlack, are
+	// not in it as they are: for fewer it costs more than it spares.
+	KeptFew   = 64
+	keptSlack = 20
+)
+
+func keptMagic() string { return fmt.Sprintf("anamnesis cards 4.%d\n", card.RecordVersion) }
+
+func (f *Folder) keptPath() string { return filepath.Join(f.Index, keptFile) }
+
+// Kept returns what is kept, by path, as the files say it.
+func (f *Folder) Kept() map[string]*File {
+	r, ok := sealed.Open(f.keptPath(), keptMagic())
+	if !ok {
+		return nil
+	}
+	n := r.Count()
+	out, texts := make(map[string]*File, n), make(map[string]string)
+	for range n {
+		path := filepath.Join(f.Dir, filepath.FromSlash(r.Text()))
+		st := &File{Marks: disk.ReadMarks(r)}
+		copy(st.Sum[:], r.Bytes(len(st.Sum)))
+		copy(st.Lesson[:], r.Bytes(len(st.Lesson)))
+		copy(st.Text[:], r.Bytes(len(st.Text)))
+		st.Head = card.ReadHead(r, texts)
+		st.name = string(r.Bytes(r.Count()))
+		st.Whole = slices.Clone(card.Packed(r.Bytes(r.Count())))
+		if !r.OK() {
+			return nil
+		}
+		dir, _ := filepath.Split(path)
+		st.dir = unique.Make(dir)
+		out[path] = st
+	}
+	return out
+}
+
+// Keep writes what was read, where enough of it is not among what was
+// kept already: differ cards are not, or are no more. Files that may change yet
+// without a mark of it are left out.
+func (f *Folder) Keep(fsys disk.FS, cards map[string]*File, differ int) {
+	if differ < KeptFew || differ*keptSlack < len(cards) {
+		return
+	}
+	byPath := make(map[string]*File, len(cards))
+	for _, st := range cards {
+		if st.Marks.Settled {
+			byPath[st.Path()] = st
+		}
+	}
+	w := sealed.NewWriter(keptMagic())
+	w.Uint(uint64(len(byPath)))
+	for _, path := range slices.Sorted(maps.Keys(byPath)) {
+		if !keepCard(w, f.Dir, path, byPath[path]) {
+			return
+		}
+	}
+	if data, err := w.Seal(); err == nil {
+		_ = disk.WriteAtomic(fsys, f.keptPath(), data) // without it the next opening reads more
+	}
+}
+
+// Forget removes what is kept.
+func (f *Folder) Forget() error {
+	if err := os.Remove(f.keptPath()); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// keepCard adds one card as its file says it.
+func keepCard(w *sealed.Writer, dir, path string, st *File) bool {
+	path, err := filepath.Rel(dir, path)
+	if err != nil {
+		return false
+	}
+	w.Text(filepath.ToSlash(path))
+	st.Marks.Write(w)
+	w.Bytes(st.Sum[:])
+	w.Bytes(st.Lesson[:])
+	w.Bytes(st.Text[:])
+	head := st.Head
+	if st.Claimed || st.Outside { // it counts as something else here
+		head = Unpack(st.Whole).Head()
+	}
+	head.WriteRecord(w)
+	w.Uint(uint64(len(st.name)))
+	w.Bytes([]byte(st.name))
+	w.Uint(uint64(len(st.Whole)))
+	w.Bytes(st.Whole)
+	return true
+}
