@@ -9,13 +9,13 @@ import (
 )
 
 // The names that are kept from commands beside those whose values are redacted
-// ([redact.SecretName]), compared in upper case. A name is dropped when it equals, begins with, ends with or contains one of these, or has
-// one of secretWords between underscores.
+// ([redact.SecretName]), compared in upper case. A name is dropped if it equals, begins with,
+// ends with or contains one of these, or has one of secretWords between underscores.
 //
-// Dropped, too: any variable whose value has the form of a known secret, is a URL with a password in it
-// (DATABASE_URL, a proxy with credentials) or says that a password follows
-// (Server=x;Password=y), and what would run code before
-// the command does (BASH_ENV, ENV, exported shell functions).
+// Also dropped are variables whose value has the form of a known secret, is a URL with a
+// password (DATABASE_URL, a proxy with credentials) or contains a password
+// (Server=x;Password=y), and variables that run code before the command does (BASH_ENV, ENV,
+// exported shell functions).
 const (
 	secretWords = "TOKENS COOKIE COOKIES WEBHOOK"
 	secretNames = "MYSQL_PWD NETRC SSH_AUTH_SOCK SSH_ASKPASS GIT_ASKPASS GPG_AGENT_INFO " +
@@ -27,21 +27,21 @@ const (
 	secretParts    = "API_KEY APIKEY SECRET PASSWORD PASSWD PASSPHRASE CREDENTIAL PRIVATE_KEY ACCESS_KEY ACCESS_TOKEN AUTH_TOKEN API_TOKEN"
 )
 
-// gitConfigCount begins the variable that says how many others configure git.
+// gitConfigCount begins the variable with the number of git's configuration variables.
 const gitConfigCount = "GIT_CONFIG_COUNT="
 
-// harmless are names a rule above would catch although they hold no secret.
+// harmless are names a rule above would match although they hold no secret.
 const harmless = "OLDPWD"
 
-// fixed are the variables every command gets: no pager, no colours, no
-// editor and no question waits for somebody who is not there.
+// fixed are variables of every command: no pager, no colours, no editor and no question that
+// waits for a user.
 const fixed = "PAGER=cat GIT_PAGER=cat MANPAGER=cat SYSTEMD_PAGER=cat LESS=FRX " +
 	"TERM=dumb NO_COLOR=1 GIT_EDITOR=true GIT_TERMINAL_PROMPT=0 DEBIAN_FRONTEND=noninteractive " +
 	"PIP_NO_INPUT=1 NPM_CONFIG_YES=true"
 
-// Environ returns the environment a command gets from the program's own: the
-// variables without secrets, plus those that keep a command from waiting for a
-// user. Dropped holds the names that were left out, sorted; no value.
+// Environ returns a command's environment, made from the program's own: the variables without
+// secrets, plus those that keep a command from waiting for a user. dropped lists the names
+// that were left out, sorted, without values.
 func Environ(env []string) (kept, dropped []string) {
 	set := strings.Fields(fixed)
 	overridden := make(map[string]bool, len(set))
@@ -65,7 +65,7 @@ func Environ(env []string) (kept, dropped []string) {
 		}
 	}
 	if slices.ContainsFunc(dropped, func(name string) bool { return strings.HasPrefix(name, "GIT_CONFIG_VALUE_") }) {
-		// git refuses to work when one of the values that this one counts is not there.
+		// git fails if one of the counted variables is missing.
 		kept = slices.DeleteFunc(kept, func(kv string) bool { return strings.HasPrefix(kv, gitConfigCount) })
 		dropped = append(dropped, strings.TrimSuffix(gitConfigCount, "="))
 	}
@@ -73,14 +73,14 @@ func Environ(env []string) (kept, dropped []string) {
 	return append(kept, set...), slices.Compact(dropped)
 }
 
-// holdsSecret reports whether a value has the form of a secret, such as a
-// provider's key, whatever its variable is called.
+// holdsSecret reports whether a value has the form of a secret, such as a provider's key,
+// under any variable name.
 func holdsSecret(r *redact.Redactor, value string) bool {
 	_, found := r.Text(value)
 	return len(found) > 0
 }
 
-// secretName reports whether a variable's name says that it holds a secret.
+// secretName reports whether a variable's name implies a secret.
 func secretName(name string) bool {
 	upper := strings.ToUpper(name)
 	if slices.Contains(strings.Fields(harmless), upper) {

@@ -14,12 +14,11 @@ import (
 	"anamnesis/orchestrator/redact"
 )
 
-// Grants are what a user lets a program of a project have beyond the sandbox
-// that all of them run in. They are kept with the approval, never in the
-// project's own files.
+// Grants are a user's permissions for a program of a project beyond the sandbox of such
+// programs. They are stored with the approval, never in the project's files.
 type Grants struct {
-	// Network is the network as a whole, this machine's loopback included: a
-	// list of hosts could not be enforced.
+	// Network is the whole network, including this machine's loopback: a list of hosts could
+	// not be enforced.
 	Network bool     `json:"network,omitempty"`
 	Read    []string `json:"read,omitempty"`    // directories and files outside the world
 	Write   []string `json:"write,omitempty"`   // directories outside the world
@@ -27,8 +26,8 @@ type Grants struct {
 	Sockets []string `json:"sockets,omitempty"` // paths of Unix sockets
 }
 
-// Resolve checks the grants and returns them with absolute paths without links,
-// as they are recorded.
+// Resolve checks the grants and returns them in the recorded form: absolute paths without
+// links.
 func (g Grants) Resolve() (Grants, error) {
 	out := Grants{Network: g.Network, Env: slices.Clone(g.Env)}
 	for _, list := range []struct {
@@ -67,7 +66,7 @@ func (g Grants) Resolve() (Grants, error) {
 	return out, nil
 }
 
-// Lines says what the grants give, one line each; none: nothing.
+// Lines describes the grants, one line each; none: nothing.
 func (g Grants) Lines() []string {
 	var out []string
 	if g.Network {
@@ -84,8 +83,8 @@ func (g Grants) Lines() []string {
 	return out
 }
 
-// Beyond says how a project's program is held in and what it gets beyond that,
-// for the user who is to approve it. more are further lines.
+// Beyond describes the confinement of a project's program and its grants, for the user who is
+// to approve it. more are further lines.
 func (g Grants) Beyond(more []string) string {
 	lines := append(g.Lines(), more...)
 	text := "It runs in a sandbox: it reads and writes the project as Bash does, with no network, nothing of your home and a cache of its own."
@@ -104,13 +103,13 @@ func (g Grants) Secrets(getenv func(string) string) []redact.Secret {
 	return out
 }
 
-// runDirs is where services keep their sockets.
+// runDirs are where services keep their sockets.
 const runDirs = "/run /var/run"
 
-// ForProject is the same sandbox for a program that a project brings: without
-// the network, the user's home and what was hidden before, with a cache and a
-// home directory of its own under the given name, and with what was granted.
-// A nil one stays nil. The error says what this machine cannot hold back.
+// ForProject returns the sandbox for a program that a project brings: without the network, the
+// user's home and the hidden directories, with a cache and a home directory of its own under
+// the given name, and with its grants. A nil one stays nil. The error names what this machine
+// cannot confine.
 func (s *Sandbox) ForProject(g Grants, name string) (*Sandbox, error) {
 	if s == nil {
 		return nil, nil
@@ -143,7 +142,7 @@ func (s *Sandbox) ForProject(g Grants, name string) (*Sandbox, error) {
 	}
 	o.Writable = slices.Concat(s.o.Writable, g.Write)
 	o.Readable, o.Sockets = slices.Clone(g.Read), g.Sockets
-	if with.unix { // what is not granted is out of sight; see the names of hosts with the network
+	if with.unix { // hide what is not granted
 		for dir := range strings.FieldsSeq(runDirs) {
 			if real, err := filepath.EvalSymlinks(dir); err == nil {
 				hide(real)
@@ -161,19 +160,17 @@ func (s *Sandbox) ForProject(g Grants, name string) (*Sandbox, error) {
 	return &with, nil
 }
 
-// plainVariables are what a project's program gets of the user's environment
-// without being granted it, LC_* besides.
-// networkVariables come with the network: proxies, where they hold no password,
-// and which certificates count.
+// plainVariables are what a project's program gets of the user's environment without a grant,
+// beside LC_*. networkVariables come with the network: proxies without a password, and
+// certificates.
 const (
 	plainVariables   = "PATH LANG LANGUAGE TZ SHELL USER LOGNAME"
 	networkVariables = "HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE CURL_CA_BUNDLE"
 )
 
-// ProjectEnviron is the environment of a project's program: the variables that
-// every command gets, those that say no more than where and in which language
-// it runs, and the granted ones.
-// Without a sandbox it is that of a command, with the granted ones.
+// ProjectEnviron returns the environment of a project's program: the variables of every
+// command, harmless ones about place and language, and the granted ones. Without a sandbox it
+// is that of a command and the granted ones.
 func (s *Sandbox) ProjectEnviron(env []string, g Grants) []string {
 	kept, _ := Environ(env)
 	fixed := strings.Fields(fixed)

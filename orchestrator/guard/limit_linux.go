@@ -29,8 +29,8 @@ const (
 
 func processLimit() int { return processBase + processesPerCPU*runtime.NumCPU() }
 
-// groupPrefix begins the names of our control groups; the id of the process that
-// made one follows.
+// groupPrefix begins the names of this program's control groups; the id of the process that
+// made the group follows.
 const groupPrefix = "anamnesis-"
 
 // pidsGroup is a control group that limits the processes of one command. A nil
@@ -39,9 +39,8 @@ type pidsGroup struct{ dir string }
 
 var groups atomic.Int64 // made by this process
 
-// newPidsGroup makes a control group where this user may: of the pids controller
-// of version 1, or in a delegated part of the tree of version 2. It returns nil
-// where there is none.
+// newPidsGroup makes a control group if this user may: of the pids controller of version 1, or
+// in a delegated part of the tree of version 2. Otherwise it returns nil.
 func newPidsGroup(limit int) *pidsGroup {
 	parent, err := groupParent()
 	if err != nil || parent == "" {
@@ -58,8 +57,8 @@ func newPidsGroup(limit int) *pidsGroup {
 	return g
 }
 
-// groupParent is the directory in which control groups with a limit of processes
-// can be made.
+// groupParent returns the directory in which control groups with a limit of processes can be
+// made.
 func groupParent() (string, error) {
 	data, err := readSmall("/proc/self/cgroup")
 	if err != nil {
@@ -83,8 +82,8 @@ func groupParent() (string, error) {
 			if f[1] != "" {
 				return own, nil
 			}
-			// A group of version 2 with processes in it has no groups with limits in it,
-			// unless it is the root.
+			// A group of version 2 that has processes has no subgroups with limits, unless it
+			// is the root.
 			for _, dir := range []string{own, filepath.Dir(own)} {
 				control, err := readSmall(filepath.Join(dir, "cgroup.subtree_control"))
 				if err == nil && slices.Contains(strings.Fields(string(control)), "pids") {
@@ -114,11 +113,11 @@ func (g *pidsGroup) add(pid int) error {
 // close keeps the group's processes from starting others.
 func (g *pidsGroup) close() {
 	if g != nil {
-		_ = g.write("pids.max", 0) // who kills them looks for new ones all the same
+		_ = g.write("pids.max", 0) // the caller looks for new ones in any case
 	}
 }
 
-// remove removes the group. One with a process in it stays, for sweepGroups.
+// remove removes the group. sweepGroups later removes one that still has a process.
 func (g *pidsGroup) remove() {
 	if g != nil {
 		_ = os.Remove(g.dir)
@@ -140,9 +139,9 @@ func sweepGroups() {
 	}
 }
 
-// userLimit is what RLIMIT_NPROC is to be so that a command has at most limit
-// processes. Since Linux 5.14 those of a user namespace are counted by
-// themselves; else all of the user's count.
+// userLimit returns the RLIMIT_NPROC with which a command has at most limit processes. Since
+// Linux 5.14 those of a user namespace are counted separately; otherwise all of the user's
+// count.
 func userLimit(limit int, ownNamespace bool) int {
 	if ownNamespace && kernelFrom(5, 14) {
 		return limit
@@ -164,7 +163,7 @@ func userLimit(limit int, ownNamespace bool) int {
 	return limit
 }
 
-// kernelFrom reports whether this kernel is of a version or a later one.
+// kernelFrom reports whether this kernel has at least a version.
 func kernelFrom(major, minor int) bool {
 	var name unix.Utsname
 	var a, b int
@@ -177,9 +176,9 @@ func kernelFrom(major, minor int) bool {
 	return a > major || a == major && b >= minor
 }
 
-// limitProcesses sets RLIMIT_NPROC of the supervisor, which its command inherits.
-// The kernel does not hold root to it. The supervisor counts itself, and a Go
-// program that cannot start a thread ends: so it starts the ones it needs before.
+// limitProcesses sets RLIMIT_NPROC of the supervisor, which its command inherits. It does not
+// bind root. The supervisor counts itself, and a Go program that cannot start a thread ends:
+// so it starts the ones it needs before.
 func limitProcesses(n int) error {
 	if n <= 0 {
 		return nil

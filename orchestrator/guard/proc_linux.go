@@ -34,8 +34,8 @@ type proc struct {
 // dead reports whether the process has ended and only waits to be reaped.
 func (p proc) dead() bool { return p.state == 'Z' || p.state == 'X' }
 
-// readProc reads one process. A process that is gone gives an error that is
-// os.ErrNotExist or unix.ESRCH.
+// readProc reads one process. The error for a process that is gone is os.ErrNotExist or
+// unix.ESRCH.
 func readProc(pid int) (proc, error) {
 	data, err := readSmall(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -72,8 +72,7 @@ func parseStat(data []byte) (proc, error) {
 	return proc{pid: pid, ppid: ppid, start: start, state: f[0][0], comm: string(data[open+1 : end])}, nil
 }
 
-// processes lists every process there is. Those that end meanwhile are left
-// out.
+// processes lists all processes. It omits those that end meanwhile.
 func processes() ([]proc, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -106,7 +105,7 @@ func descendants(root int) ([]proc, error) {
 	return below(all, root), nil
 }
 
-// below picks the living processes below root from all there are.
+// below selects the living processes below root.
 func below(all []proc, root int) []proc {
 	children := make(map[int][]proc)
 	for _, p := range all {
@@ -129,9 +128,8 @@ func below(all []proc, root int) []proc {
 	return found
 }
 
-// ofRun lists the living processes of a run: those below its supervisor, if
-// that is alive, and those that carry its mark. The supervisor itself is not
-// among them.
+// ofRun lists the living processes of a run: those below its supervisor, if that is alive, and
+// those that have its RunVariable. It omits the supervisor itself.
 func ofRun(s op.ToolStarted) ([]proc, error) {
 	all, err := processes()
 	if err != nil {
@@ -144,8 +142,8 @@ func ofRun(s op.ToolStarted) ([]proc, error) {
 	return found, nil
 }
 
-// carrying picks the living processes in whose environment RunVariable has
-// this value. Environments that may not be read belong to others.
+// carrying selects the living processes whose environment has RunVariable with this value.
+// Unreadable environments belong to other users.
 func carrying(all []proc, run string) []proc {
 	want := []byte(RunVariable + "=" + run)
 	var found []proc
@@ -164,8 +162,8 @@ func carrying(all []proc, run string) []proc {
 	return found
 }
 
-// send sends a signal to exactly this process, never to a later one that got
-// its number. A process that is gone is no error.
+// send sends a signal to exactly this process, never to a later one with its id. A process
+// that is gone is not an error.
 func (p proc) send(sig unix.Signal) error {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
@@ -189,7 +187,7 @@ func (p proc) send(sig unix.Signal) error {
 	return nil
 }
 
-// shown returns processes as a user reads them, at most maxProcessesNamed.
+// shown returns processes in the form for users, at most maxProcessesNamed.
 func shown(procs []proc) []Process {
 	var list []Process
 	for _, p := range procs[:min(len(procs), maxProcessesNamed)] {
@@ -198,7 +196,7 @@ func shown(procs []proc) []Process {
 	return list
 }
 
-// name is the process's command line on one line, or its short name.
+// name returns the process's command line on one line, or its short name.
 func (p proc) name() string {
 	data, err := readSmall(fmt.Sprintf("/proc/%d/cmdline", p.pid))
 	line := strings.TrimSpace(string(bytes.ReplaceAll(data, []byte{0}, []byte{' '})))
@@ -217,7 +215,7 @@ func (p proc) name() string {
 	return string(runes)
 }
 
-// bootID names this boot of the machine; empty where the kernel does not say.
+// bootID identifies this boot of the machine; empty if unknown.
 func bootID() string {
 	data, err := readSmall("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -226,17 +224,16 @@ func bootID() string {
 	return strings.TrimSpace(string(data))
 }
 
-// runValue is the value of RunVariable for the command under a supervisor.
+// runValue returns the value of RunVariable for the command under a supervisor.
 func runValue(s op.ToolStarted) string {
 	boot, _, _ := strings.Cut(s.BootID, "-")
 	return fmt.Sprintf("%d-%d-%s", s.PID, s.StartTime, boot)
 }
 
-// EndLeftover ends what a call left running when this program died: the
-// supervisor that s names, if it is still that process, everything below it,
-// and everything that carries the run's mark. It returns a living supervisor
-// killTime to do it by itself. It returns nil when nothing is left, also when the
-// machine was started anew since; the error names what could not be ended.
+// EndLeftover ends what a call left running when this program died: the supervisor that s
+// names, if it is still that process, everything below it, and everything with the run's
+// RunVariable. It gives a living supervisor killTime to do so itself. It returns nil if
+// nothing is left, also after a reboot; the error names what could not be ended.
 func EndLeftover(s op.ToolStarted) error {
 	if s.PID <= 1 || s.BootID == "" || s.BootID != bootID() {
 		return nil
@@ -269,11 +266,11 @@ func EndLeftover(s op.ToolStarted) error {
 	return nil
 }
 
-// killPause lies between two rounds of killAll.
+// killPause is the pause between two rounds of killAll.
 const killPause = 4 * time.Millisecond
 
-// killAll sends SIGKILL to what find gives until it gives nothing, for at
-// most limit, and returns what is alive then.
+// killAll sends SIGKILL to the processes that find returns until it returns none, for at most
+// limit, and returns those still alive.
 func killAll(find func() ([]proc, error), limit time.Duration) ([]proc, error) {
 	for deadline := time.Now().Add(limit); ; {
 		found, err := find()
@@ -290,7 +287,7 @@ func killAll(find func() ([]proc, error), limit time.Duration) ([]proc, error) {
 	}
 }
 
-// readSmall reads a file of /proc, at most maxProcBytes of it.
+// readSmall reads at most maxProcBytes of a file of /proc.
 func readSmall(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -11,23 +11,21 @@ import (
 	"anamnesis/orchestrator/guard/quarantine"
 )
 
-// Confinement says how much of the machine a command may change.
+// Confinement is how much of the machine a command may change.
 type Confinement string
 
 // The confinements.
 const (
-	// ConfineWorld lets a command write beneath the world's directory, into
-	// private caches and into a private /tmp, and nowhere else. There is no
-	// network but its own loopback, unless it was asked for.
+	// ConfineWorld lets a command write only in the world's directory, in private caches and
+	// in a private /tmp. It has no network but its own loopback, unless it was asked for.
 	ConfineWorld Confinement = "world"
-	// ConfineReadOnly is the same, and the world cannot be written either.
+	// ConfineReadOnly is ConfineWorld with a read-only world.
 	ConfineReadOnly Confinement = "read-only"
-	// ConfineOff lets a command do what the program itself may.
+	// ConfineOff gives a command the program's own permissions.
 	ConfineOff Confinement = "off"
 )
 
-// ParseConfinement reads a confinement's name. The error lists the names there
-// are.
+// ParseConfinement reads a confinement's name. The error lists the valid names.
 func ParseConfinement(s string) (Confinement, error) {
 	switch c := Confinement(s); c {
 	case ConfineWorld, ConfineReadOnly, ConfineOff:
@@ -36,38 +34,35 @@ func ParseConfinement(s string) (Confinement, error) {
 	return "", fmt.Errorf("sandbox %q: want world, read-only or off", s)
 }
 
-// SandboxOptions say what a sandbox is to hold in and what to let through.
-// Directories are absolute and hold no links.
+// SandboxOptions configure a sandbox. Directories are absolute and without links.
 type SandboxOptions struct {
 	Confine Confinement // "": ConfineWorld
 	// World is the directory commands work in.
 	World string
 	// Writable are further directories commands may write.
 	Writable []string
-	// Protected are files and directories within the world that stay read-only
-	// where they are there when a command starts, unless they lie in one of Writable.
+	// Protected are files and directories within the world that stay read-only if they exist
+	// when a command starts, unless they are in one of Writable.
 	Protected []string
-	// Hidden are directories commands see nothing of: the program's own state.
+	// Hidden are directories that commands cannot see: the program's own state.
 	Hidden []string
-	// Cache is where the private caches are kept, Temp what commands have as
-	// /tmp. Both are made when they are needed; either may lie in a hidden
-	// directory.
+	// Cache is where the private caches are, Temp is the commands' /tmp. Both are created on
+	// first use; either may be in a hidden directory.
 	Cache, Temp string
-	// Quarantine is where files in the world are moved to with which a command
-	// could make git run programs outside the sandbox; empty: they stay.
+	// Quarantine is where files in the world are moved with which a command could make git run
+	// programs outside the sandbox; empty: they stay.
 	Quarantine string
-	// Readable are directories and files that commands see, read-only, although
-	// they lie in a hidden directory. Sockets are Unix sockets that they see
-	// although they lie in one.
+	// Readable are directories and files that commands see, read-only, although they are in a
+	// hidden directory. Sockets are Unix sockets that they see although they are in one.
 	Readable, Sockets []string
-	// Homes are the directories that only ForProject hides: those of users.
-	// Projects is where it keeps private caches.
+	// Homes are users' directories, which only ForProject hides. Projects is where it keeps
+	// private caches.
 	Homes    []string
 	Projects string
 }
 
-// Sandbox holds commands in. A nil Sandbox lets them do everything. It is
-// constant and safe for concurrent use.
+// Sandbox confines commands. A nil Sandbox confines nothing. It is constant and safe for
+// concurrent use.
 type Sandbox struct {
 	o     SandboxOptions
 	parts confine.Parts
@@ -78,8 +73,7 @@ type Sandbox struct {
 	procs int                    // processes and threads that a command has at most
 }
 
-// missing says what a sandbox of these parts does not hold in, one sentence
-// each.
+// missing lists what a sandbox of these parts cannot confine, one sentence each.
 func missing(p confine.Parts) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -105,8 +99,8 @@ func missing(p confine.Parts) []string {
 	return out
 }
 
-// Missing says what the sandbox cannot hold in on this machine, one sentence
-// each; nothing for a nil one.
+// Missing lists what the sandbox cannot confine on this machine, one sentence each; nothing
+// for a nil one.
 func (s *Sandbox) Missing() []string {
 	if s == nil {
 		return nil
@@ -122,8 +116,8 @@ func (s *Sandbox) Missing() []string {
 	return out
 }
 
-// Earlier says what was quarantined of a command whose program died; usually
-// empty. The next command's Outcome says it, too.
+// Earlier reports what was quarantined of a command whose program died; usually empty. The
+// next command's Outcome reports it, too.
 func (s *Sandbox) Earlier() string {
 	if s == nil || s.git == nil {
 		return ""
@@ -131,8 +125,8 @@ func (s *Sandbox) Earlier() string {
 	return s.git.Earlier()
 }
 
-// Exposes lists the hidden directories that commands read all the same, because
-// this system has neither namespaces nor Landlock.
+// Exposes lists the hidden directories that commands can read, because this system has neither
+// namespaces nor Landlock.
 func (s *Sandbox) Exposes() []string {
 	if s == nil || s.parts.Namespaces || s.parts.Landlock > 0 {
 		return nil
@@ -140,7 +134,7 @@ func (s *Sandbox) Exposes() []string {
 	return confine.Existing(s.o.Hidden)
 }
 
-// String names the parts that are in force, for people.
+// String names the active parts, for users.
 func (s *Sandbox) String() string {
 	if s == nil {
 		return "off"
@@ -164,8 +158,7 @@ func (s *Sandbox) String() string {
 	return string(s.o.Confine) + " (" + strings.Join(with, ", ") + ")"
 }
 
-// HoldsNetwork says whether commands are without a network unless WithNetwork
-// gives them one.
+// HoldsNetwork reports whether commands are without a network unless WithNetwork permits it.
 func (s *Sandbox) HoldsNetwork() bool {
 	return s != nil && !s.net && (s.parts.Namespaces || s.parts.Seccomp)
 }
@@ -174,7 +167,7 @@ func (s *Sandbox) HoldsNetwork() bool {
 // of other programs.
 func (s *Sandbox) Isolates() bool { return s.HoldsNetwork() && s.parts.Seccomp && !s.unix }
 
-// WithNetwork is the same sandbox with the network, Unix sockets included.
+// WithNetwork returns the same sandbox with the network, including Unix sockets.
 func (s *Sandbox) WithNetwork() *Sandbox {
 	if s == nil {
 		return nil
@@ -184,7 +177,7 @@ func (s *Sandbox) WithNetwork() *Sandbox {
 	return &with
 }
 
-// ReadOnly is the same sandbox with a world that cannot be written.
+// ReadOnly returns the same sandbox with a read-only world.
 func (s *Sandbox) ReadOnly() *Sandbox {
 	if s == nil {
 		return nil
@@ -194,7 +187,7 @@ func (s *Sandbox) ReadOnly() *Sandbox {
 	return &with
 }
 
-// Hides reports whether commands see nothing of a path, given without links.
+// Hides reports whether a path, given without links, is hidden from commands.
 func (s *Sandbox) Hides(path string) bool {
 	if s == nil || !s.parts.Namespaces && s.parts.Landlock == 0 {
 		return false
@@ -233,10 +226,9 @@ func (s *Sandbox) ready() error {
 const privateCaches = "XDG_CACHE_HOME=xdg GOCACHE=go-build GOMODCACHE=go-mod npm_config_cache=npm " +
 	"YARN_CACHE_FOLDER=yarn PIP_CACHE_DIR=pip UV_CACHE_DIR=uv CARGO_HOME=cargo GRADLE_USER_HOME=gradle"
 
-// Environ points an environment's caches and temporary files at directories
-// that commands may write. A cache that lies in a writable directory already
-// stays. The user's own Go modules are read as a proxy, so that they need no
-// network.
+// Environ points an environment's caches and temporary files at directories that commands may
+// write. A cache in a writable directory stays. The user's own Go modules are read as a proxy,
+// so that they need no network.
 func (s *Sandbox) Environ(env []string) []string {
 	if s == nil {
 		return env
@@ -287,7 +279,7 @@ func (s *Sandbox) Environ(env []string) []string {
 	return out
 }
 
-// cacheOf is where a cache is, also when its variable leaves it to the default.
+// cacheOf returns where a cache is, set or by default.
 func cacheOf(name string, value func(string) string) string {
 	v := value(name)
 	switch {
@@ -305,7 +297,7 @@ func cacheOf(name string, value func(string) string) string {
 	return ""
 }
 
-// goModules is where the user's Go modules are kept; empty when unknown.
+// goModules returns where the user's Go modules are; empty if unknown.
 func goModules(value func(string) string) string {
 	if dir := value("GOMODCACHE"); dir != "" {
 		return dir

@@ -15,9 +15,8 @@ import (
 	"anamnesis/orchestrator/guard/quarantine"
 )
 
-// NewSandbox finds out what this kernel has to hold commands in with, by
-// trying it: at most three processes are started and ended. ConfineOff gives
-// nil. What is missing is no error: Missing says it.
+// NewSandbox determines what this kernel offers by trying it: it starts and ends at most three
+// processes. ConfineOff returns nil. Missing parts are not an error; see Missing.
 func NewSandbox(ctx context.Context, o SandboxOptions) (*Sandbox, error) {
 	switch o.Confine {
 	case ConfineOff:
@@ -89,8 +88,8 @@ func (s *Sandbox) spec() *confine.Spec {
 	}
 }
 
-// attr is how a supervisor in this sandbox is started: in namespaces of its
-// own, where it may mount things, and in which it is the first process.
+// attr returns how a supervisor in this sandbox is started: in its own namespaces, where it
+// may mount, and in which it is the first process.
 func (s *Sandbox) attr() (*syscall.SysProcAttr, error) {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if s == nil || !s.parts.Namespaces {
@@ -103,11 +102,11 @@ func (s *Sandbox) attr() (*syscall.SysProcAttr, error) {
 	if !s.net {
 		attr.Cloneflags |= unix.CLONE_NEWNET
 	}
-	// Nobody becomes somebody else. An ordinary user may name himself only; root
-	// keeps every user it knows, or files of others were nobody's.
+	// Ids are mapped to themselves. An ordinary user may map only his own; root maps every
+	// user it knows, so that files keep their owners.
 	if os.Geteuid() != 0 {
-		// Who is not root inside would lose in the exec what he has got as the first of
-		// the namespaces.
+		// A user other than root would lose, in the exec, the capabilities of the first
+		// process of the namespaces.
 		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_SYS_RESOURCE}
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
@@ -143,8 +142,8 @@ func sameIDs(file string) ([]syscall.SysProcIDMap, error) {
 	return out, nil
 }
 
-// Look quarantines what a command that still runs has left so far, and returns what
-// was; empty: nothing.
+// Look quarantines what a running command has left so far, and returns a report; empty:
+// nothing.
 func (s *Sandbox) Look() string {
 	if s == nil || s.git == nil || s.o.Confine == ConfineReadOnly {
 		return ""
@@ -152,8 +151,8 @@ func (s *Sandbox) Look() string {
 	return s.git.Look()
 }
 
-// guarded is the sandbox for one command, and what to call when nothing of it is
-// alive any more.
+// guarded returns the sandbox for one command, and the function to call when no process of it
+// is alive any more.
 func (s *Sandbox) guarded() (*Sandbox, func() string, error) {
 	none := func() string { return "" }
 	if s == nil || s.git == nil || s.o.Confine == ConfineReadOnly {

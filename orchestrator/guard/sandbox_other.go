@@ -4,8 +4,8 @@ package guard
 
 import "context"
 
-// NewSandbox returns a sandbox that holds nothing in: this platform has no parts
-// for one. ConfineOff returns nil.
+// NewSandbox returns a sandbox that confines nothing: this platform has no parts for one.
+// ConfineOff returns nil.
 func NewSandbox(_ context.Context, o SandboxOptions) (*Sandbox, error) {
 	if o.Confine == ConfineOff {
 		return nil, nil
@@ -16,5 +16,5 @@ func NewSandbox(_ context.Context, o SandboxOptions) (*Sandbox, error) {
 	return &Sandbox{o: o}, nil
 }
 
-// Look finds nothing here.
+// Look finds nothing on this platform.
 func (s *Sandbox) Look() string { return "" }

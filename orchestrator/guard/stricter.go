@@ -2,8 +2,7 @@ package guard
 
 import "slices"
 
-// StricterConfinement is the one of two confinements that lets a command change
-// less; an empty one is ConfineWorld.
+// StricterConfinement returns the stricter of two confinements; an empty one is ConfineWorld.
 func StricterConfinement(a, b Confinement) Confinement {
 	list := []Confinement{ConfineOff, ConfineWorld, ConfineReadOnly}
 	at := func(c Confinement) int {

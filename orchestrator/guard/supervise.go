@@ -9,24 +9,23 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// The times of a command's end. The sum of those after the limit stays under a
-// second, so that Run returns within a second of it.
+// The times of a command's end. Those after the limit add up to less than a second, so that
+// Run returns within a second of it.
 const (
-	// lingerTime is given to what outlives the command by itself, such as the
-	// tee of a process substitution, before it is called left over.
+	// lingerTime is how long processes that outlive the command, such as the tee of a process
+	// substitution, may take to end by themselves.
 	lingerTime = 100 * time.Millisecond
-	// busyTime is what it is given while it is at work and the limit is not
-	// reached.
+	// busyTime is how long they may take while they are at work and the limit is not reached.
 	busyTime = 2 * time.Second
-	// graceTime lies between SIGTERM and SIGKILL.
+	// graceTime is the time between SIGTERM and SIGKILL.
 	graceTime = 200 * time.Millisecond
-	// killTime bounds the rounds of SIGKILL; what is alive then (a process in
-	// uninterruptible sleep, or of another user) is reported.
+	// killTime bounds the rounds of SIGKILL. Processes that survive (in uninterruptible sleep,
+	// or of another user) are reported.
 	killTime = 300 * time.Millisecond
 	// backstopTime after the limit, Run stops waiting for its supervisor and
 	// ends the tree itself.
 	backstopTime = 600 * time.Millisecond
-	// drainTime is how long Run reads on after everything has ended.
+	// drainTime is how long Run continues to read after everything has ended.
 	drainTime = 150 * time.Millisecond
 	// readyTime bounds the supervisor's own start.
 	readyTime = 20 * time.Second
@@ -41,29 +40,27 @@ const maxProcessesNamed = 20
 const (
 	// supervisorName is the supervisor's argv[0].
 	supervisorName = "anamnesis-supervisor"
-	// supervisorMark is set in the supervisor's own environment, so that a
-	// program that forgot to call SuperviseMain notices instead of starting
-	// itself for ever.
+	// supervisorMark is set in the supervisor's own environment, so that a program that does
+	// not call SuperviseMain notices instead of starting itself endlessly.
 	supervisorMark = "ANAMNESIS_SUPERVISOR"
 )
 
-// RunVariable is set in the environment of every command to a value that
-// names its run. It finds the command's processes when their supervisor was
-// killed.
+// RunVariable is set in the environment of every command to a value that identifies its run.
+// It finds the command's processes if their supervisor was killed.
 const RunVariable = "ANAMNESIS_RUN"
 
 // ErrUnsupported is returned by Run where commands cannot be supervised.
 var ErrUnsupported = errors.New("commands cannot be run on this platform")
 
-// StartError says that the system would not start the command: its directory
-// or program is not there, its arguments are too long.
+// StartError reports that the system would not start the command: its directory or program is
+// missing, its arguments are too long.
 type StartError struct {
 	Reason string
 }
 
 func (e *StartError) Error() string { return e.Reason }
 
-// Stream tells a command's two outputs apart.
+// Stream distinguishes a command's two outputs.
 type Stream int
 
 // The streams.
@@ -78,18 +75,18 @@ type Command struct {
 	Args []string // argv, with the program's name first
 	Dir  string   // working directory, absolute
 	Env  []string // the whole environment; see Environ
-	// Stdin is what the command reads; nil: nothing. Run closes it once the
-	// command holds it, so that who writes to its other end sees it leave.
+	// Stdin is what the command reads; nil: nothing. Run closes it once the command has it, so
+	// that a writer at its other end notices when the command ends.
 	Stdin *os.File
 	// Timeout ends the command; above zero, at most MaxTimeout.
 	Timeout time.Duration
-	// Sandbox holds the command in; nil: nothing does.
+	// Sandbox confines the command; nil: nothing does.
 	Sandbox *Sandbox
-	// Call is the id of the tool call, given on in op.ToolStarted.
+	// Call is the id of the tool call, passed on in op.ToolStarted.
 	Call string
-	// Output gets what the command writes, in arrival order, one call at a
-	// time; p is only valid during the call. Two writes that are waiting at the
-	// same moment on different streams have no order between them.
+	// Output receives what the command writes, in arrival order, one call at a time; p is only
+	// valid during the call. Two writes that wait at the same moment on different streams have
+	// no order.
 	Output func(s Stream, p []byte)
 	// Started, if set, is called with the supervisor's identity before the
 	// command begins; an error keeps it from running.
@@ -108,16 +105,16 @@ func (p Process) String() string { return fmt.Sprintf("%d %s", p.PID, p.Name) }
 type Outcome struct {
 	// Exit is the exit code; 128+n when signal n ended the command.
 	Exit int
-	// TimedOut and Canceled say who ended it, if it did not end by itself.
+	// TimedOut and Canceled report why it was ended, if it was.
 	TimedOut, Canceled bool
-	// Left lists processes that were alive when the command had ended and were
-	// ended, too: at most 20. NLeft counts them all.
+	// Left lists processes that were alive when the command had ended and were ended, too: at
+	// most 20. NLeft counts them all.
 	Left  []Process
 	NLeft int
 	// Alive lists processes that could not be ended.
 	Alive []Process
-	// Cut says that the end of the output may be missing: something still had
-	// it open when Run stopped to read.
+	// Cut reports that the end of the output may be missing: a process still had it open when
+	// Run stopped reading.
 	Cut bool
 	// Note is a remark for the model about an unusual end; usually empty.
 	Note string

@@ -21,8 +21,7 @@ import (
 // outputBlock is how much of an output is read at once, in bytes.
 const outputBlock = 64 << 10
 
-// maxDrainBytes bounds what is read of an output after the time for it: the
-// largest pipe.
+// maxDrainBytes bounds what is read of an output after drainTime: the largest pipe.
 const maxDrainBytes = 1 << 20
 
 // maxReportBytes bounds the supervisor's report.
@@ -31,13 +30,13 @@ const maxReportBytes = 1 << 20
 // Missing lists what this platform lacks, one sentence each.
 func Missing() []string { return nil }
 
-// Run runs a command under a supervisor and returns when nothing it started
-// is alive (Outcome.Alive lists exceptions). It returns within a second of
-// the timeout, and of ctx's end.
+// Run runs a command under a supervisor and returns when no process it started is alive
+// (Outcome.Alive lists exceptions). It returns within a second of the timeout, and of ctx's
+// end.
 //
-// The error is ctx's when ctx ended, with an Outcome that says how far it
-// came; a *StartError when the system would not start the command; otherwise
-// it says what failed here. A command that fails is no error. Run may be called concurrently.
+// The error is ctx's if ctx ended, with an Outcome of what happened until then; a *StartError
+// if the system would not start the command; otherwise an internal failure. A command that
+// fails is not an error. Run may be called concurrently.
 func Run(ctx context.Context, c Command) (Outcome, error) {
 	box, end, err := c.Sandbox.guarded()
 	if err != nil {
@@ -52,7 +51,7 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 	return o, err
 }
 
-// run is Run in a world whose git directories are watched over.
+// run is Run in a world whose git directories are guarded.
 func run(ctx context.Context, c Command) (Outcome, error) {
 	if c.Stdin != nil {
 		defer c.Stdin.Close()
@@ -92,8 +91,8 @@ func run(ctx context.Context, c Command) (Outcome, error) {
 	var readers sync.WaitGroup
 	s.forward(&readers, c.Output)
 	r, err := s.wait(ctx, c.Timeout)
-	// Everything that could write has ended; what it wrote is in the pipes. Only
-	// what could not be ended keeps them from ending, too.
+	// Everything that could write has ended; what it wrote is in the pipes. Only processes
+	// that could not be ended keep the pipes open.
 	end := time.Now().Add(drainTime)
 	_ = s.stdout.SetReadDeadline(end)
 	_ = s.stderr.SetReadDeadline(end)
@@ -118,14 +117,13 @@ type supervisor struct {
 	stdout, stderr *os.File    // read
 	cut            atomic.Bool // one of them was not read to its end
 	once           sync.Once
-	exited         chan struct{} // closed when the process was waited for
+	exited         chan struct{} // closed when the process was reaped
 	group          *pidsGroup
 	namespace      bool // it is the first process of a PID namespace
 }
 
-// startSupervisor starts this program again as a supervisor, in the namespaces
-// of a sandbox if there is one, with the standard input that its command
-// inherits.
+// startSupervisor starts this program again as a supervisor, in the namespaces of a sandbox if
+// there is one, with the standard input that its command inherits.
 func startSupervisor(box *Sandbox, stdin *os.File) (_ *supervisor, err error) {
 	attr, err := box.attr()
 	if err != nil {
@@ -186,7 +184,7 @@ func startSupervisor(box *Sandbox, stdin *os.File) (_ *supervisor, err error) {
 	return s, nil
 }
 
-// prepare hands the request over and waits until the supervisor is ready.
+// prepare sends the request and waits until the supervisor is ready.
 func (s *supervisor) prepare(c Command) error {
 	line, err := request{
 		Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Sandbox.Environ(c.Env), Timeout: c.Timeout,
@@ -212,7 +210,7 @@ func (s *supervisor) prepare(c Command) error {
 	return nil
 }
 
-// id names the supervisor as the operation stream records it.
+// id identifies the supervisor as the operation stream records it.
 func (s *supervisor) id(call string) op.ToolStarted {
 	return op.ToolStarted{Call: call, PID: s.cmd.Process.Pid, StartTime: s.start, BootID: bootID()}
 }
@@ -244,9 +242,9 @@ func (s *supervisor) forward(wg *sync.WaitGroup, output func(Stream, []byte)) {
 	wg.Go(func() { read(Stderr, s.stderr) })
 }
 
-// drained reads what is in a pipe without waiting for more, when the time to
-// wait is over: a reader that came late, on a busy machine, loses nothing. It
-// reports whether the pipe has ended.
+// drained reads what is in a pipe without waiting for more, after the time for reading is
+// over, so that a late reader on a busy machine loses nothing. It reports whether the pipe has
+// ended.
 func drained(f *os.File, emit func([]byte)) bool {
 	if f.SetReadDeadline(time.Time{}) != nil {
 		return false
@@ -277,8 +275,8 @@ func drained(f *os.File, emit func([]byte)) bool {
 	return false
 }
 
-// wait lets the command begin and waits for the report, or, when the
-// supervisor is stuck or was killed, ends the tree itself.
+// wait lets the command begin and waits for the report. If the supervisor is stuck or was
+// killed, it ends the process tree itself.
 func (s *supervisor) wait(ctx context.Context, timeout time.Duration) (Outcome, error) {
 	if _, err := s.control.Write([]byte{goByte}); err != nil && ctx.Err() == nil {
 		return Outcome{}, fmt.Errorf("let the command begin: %w", err)
@@ -311,7 +309,7 @@ func (s *supervisor) wait(ctx context.Context, timeout time.Duration) (Outcome, 
 	}
 }
 
-// rescue ends the tree of a supervisor that did not report.
+// rescue ends the process tree of a supervisor that did not report.
 func (s *supervisor) rescue(ctx context.Context, timedOut bool) (Outcome, error) {
 	id := s.id("")
 	o := Outcome{Exit: 128 + int(unix.SIGKILL), TimedOut: timedOut, Canceled: ctx.Err() != nil}
@@ -345,8 +343,8 @@ func (s *supervisor) abandon() {
 	s.kill()
 }
 
-// close frees the pipes and waits for the supervisor, which has nothing left
-// to do; one that does not leave is killed.
+// close frees the pipes and waits for the supervisor, which should end; if it does not, it is
+// killed.
 func (s *supervisor) close() {
 	s.stop()
 	select {

@@ -26,12 +26,11 @@ func Missing() []string {
 // SuperviseMain does nothing here: there is no supervisor on this platform.
 func SuperviseMain() {}
 
-// EndLeftover does nothing here: processes cannot be identified across a
-// crash.
+// EndLeftover does nothing on this platform: processes cannot be identified across a crash.
 func EndLeftover(op.ToolStarted) error { return nil }
 
-// Run runs a command and ends its process group when it is over; see Missing
-// for what Linux has beyond that. Errors and results are as on Linux.
+// Run runs a command and ends its process group when it is over; Missing lists what Linux has
+// beyond that. Errors and results are as on Linux.
 func Run(ctx context.Context, c Command) (Outcome, error) {
 	if c.Stdin != nil {
 		defer c.Stdin.Close()
@@ -87,7 +86,7 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 	return o, nil
 }
 
-// serial hands two outputs on, one call at a time.
+// serial passes two outputs on, one call at a time.
 type serial struct {
 	mu     sync.Mutex
 	output func(Stream, []byte)

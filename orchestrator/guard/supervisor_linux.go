@@ -30,7 +30,7 @@ const (
 // goByte on the control pipe lets the command begin.
 const goByte = 'g'
 
-// request is what the supervisor is told, in one line.
+// request is the supervisor's input, in one line.
 type request struct {
 	Path    string
 	Args    []string
@@ -41,8 +41,8 @@ type request struct {
 	Confine *confine.Spec // if nil, the command is not confined
 }
 
-// line encodes a request. JSON would change paths that are not UTF-8, and the
-// sandbox would then hide and protect other paths than those meant.
+// line encodes a request. JSON would change paths that are not UTF-8, and the sandbox would
+// then hide and protect other paths than intended.
 func (r request) line() ([]byte, error) {
 	var sb bytes.Buffer
 	if err := gob.NewEncoder(&sb).Encode(r); err != nil {
@@ -60,8 +60,7 @@ func readRequest(line []byte) (r request, err error) {
 	return r, err
 }
 
-// report is what the supervisor says: a first line with Ready, a last one
-// with the outcome.
+// report is the supervisor's output: a first line with Ready, a last one with the outcome.
 type report struct {
 	Ready    bool      `json:"ready,omitempty"`
 	Exit     int       `json:"exit"`
@@ -73,26 +72,25 @@ type report struct {
 	Error    string    `json:"error,omitempty"` // the command could not be started
 }
 
-// SuperviseMain turns this process into a supervisor if Run started it as
-// one, and does not return then. Call it before anything else in main, and in
-// TestMain of every test that runs commands.
+// SuperviseMain turns this process into a supervisor if Run started it as one, and then does
+// not return. Call it before anything else in main, and in TestMain of every test that runs
+// commands.
 func SuperviseMain() {
 	if len(os.Args) != 1 || os.Args[0] != supervisorName || os.Getenv(supervisorMark) == "" {
 		return
 	}
-	// The thread that starts the command must outlive it: its death would be
-	// taken for the parent's.
+	// The thread that starts the command must outlive it: otherwise the command would get the
+	// signal of its parent's death.
 	runtime.LockOSThread()
 	os.Exit(supervise())
 }
 
-// supervise runs one command and returns the supervisor's own exit code, which
-// nobody looks at.
+// supervise runs one command and returns the supervisor's own exit code, which is not used.
 func supervise() int {
 	unix.CloseOnExec(controlFD)
 	unix.CloseOnExec(reportFD)
-	// Nor does the command inherit what somebody left open above us; a kernel
-	// without close_range leaves it as it is.
+	// The command must not inherit descriptors left open above these; a kernel without
+	// close_range leaves them open.
 	_ = unix.CloseRange(controlFD, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	control := bufio.NewReader(os.NewFile(controlFD, "control"))
 	out := json.NewEncoder(os.NewFile(reportFD, "report"))
@@ -136,7 +134,7 @@ func supervise() int {
 		return fail(err)
 	}
 	ended := watch(pid, r.Timeout, stop)
-	// Nothing writes any more but what could not be ended: the outputs end with
+	// Nothing writes any more except processes that could not be ended: the outputs end with
 	// the report, not with this process.
 	_ = unix.Close(1)
 	_ = unix.Close(2)
@@ -144,9 +142,8 @@ func supervise() int {
 	return 0
 }
 
-// watchSignals turns a SIGTERM, and the parent's death, into stop. The other
-// signals of a terminal are caught and dropped: ignoring them would be
-// inherited by the command.
+// watchSignals turns a SIGTERM, and the parent's death, into stop. The other signals of a
+// terminal are caught and dropped: the command would inherit ignored ones.
 func watchSignals(stop chan struct{}) {
 	parent := os.Getppid()
 	sigs := make(chan os.Signal, 8)
@@ -183,15 +180,15 @@ func start(r request) (int, error) {
 	return pid, nil
 }
 
-// ended is what the reaper sees.
+// ended is what the reaper reports.
 type ended struct {
 	exit  int
 	empty bool // and no other process of the tree is left
 }
 
-// reap waits for every process of the tree. It says on first when the command
-// has ended, and closes empty when the last process has: this process adopts
-// whatever loses its parent, so having no child means that nothing is alive.
+// reap waits for every process of the tree. It sends on first when the command has ended, and
+// closes empty when the last process has: this process adopts orphans, so having no child
+// means that nothing is alive.
 func reap(pid int, first chan<- ended, empty chan<- struct{}) {
 	defer close(empty)
 	exit, done := 0, false
@@ -228,8 +225,8 @@ func exitCode(ws unix.WaitStatus) int {
 	return ws.ExitStatus()
 }
 
-// watch waits for the command, its limit or the order to stop, ends
-// everything, and says how it went.
+// watch waits for the command, its limit or the order to stop, ends everything, and reports
+// the outcome.
 func watch(pid int, timeout time.Duration, stop <-chan struct{}) report {
 	first, empty := make(chan ended, 1), make(chan struct{})
 	go reap(pid, first, empty)
@@ -263,10 +260,9 @@ func watch(pid int, timeout time.Duration, stop <-chan struct{}) report {
 	return r
 }
 
-// linger waits for what the command left behind to end by itself: lingerTime,
-// and up to busyTime while some of it is at work, which on a busy machine may
-// not have come to run at all. The stop order and the limit are heard. It gives
-// what is left, and whether nothing is.
+// linger waits for what the command left behind to end by itself: lingerTime, and up to
+// busyTime while some of it is at work, since on a busy machine it may not have run yet. The
+// stop order and the limit end it early. It returns what is left, and whether nothing is.
 func linger(empty, stop <-chan struct{}, limit <-chan time.Time) (left []proc, over bool) {
 	atWork := func(p proc) bool { return p.state == 'R' || p.state == 'D' }
 	for rest := busyTime; ; rest -= lingerTime {
@@ -287,8 +283,8 @@ func linger(empty, stop <-chan struct{}, limit <-chan time.Time) (left []proc, o
 	}
 }
 
-// tearDown ends every descendant, politely first, and returns those that
-// could not be ended.
+// tearDown ends every descendant, with SIGTERM first, and returns those that could not be
+// ended.
 func tearDown(empty <-chan struct{}) []proc {
 	me := os.Getpid()
 	alive, _ := descendants(me)
@@ -300,10 +296,10 @@ func tearDown(empty <-chan struct{}) []proc {
 		return nil
 	case <-time.After(graceTime):
 	}
-	// Only the kernel's word that no child is left counts as done: a scan can
-	// miss a process that was born while it ran.
+	// Only the kernel's report that no child is left counts: a scan can miss a process that
+	// was started meanwhile.
 	for deadline := time.Now().Add(killTime); ; {
-		if me == 1 { // of its namespace: this reaches all of it at once
+		if me == 1 { // of its namespace: this signals all of it at once
 			_ = unix.Kill(-1, unix.SIGKILL)
 		}
 		alive, _ = descendants(me)

@@ -1,21 +1,21 @@
-// Package approval decides which calls may run: by the mode, the rules of the user and of
-// the project, and what a command line is known to do. It runs nothing.
+// Package approval decides which calls may run: by the mode, the rules of the user and of the
+// project, and the known effects of a command line. It runs nothing.
 package approval
 
 import "fmt"
 
-// Mode says what happens to a call that could change something.
+// Mode decides on calls that could change something.
 type Mode string
 
 // The approval modes.
 const (
 	ModeAsk   Mode = "ask"   // a user decides each call
-	ModeEdits Mode = "edits" // file edits run, everything else is asked about
+	ModeEdits Mode = "edits" // file edits run, other calls are asked about
 	ModeAuto  Mode = "auto"  // everything runs
 	ModeDeny  Mode = "deny"  // nothing runs that could change something
 )
 
-// ParseMode reads a mode's name. The error lists the names there are.
+// ParseMode reads a mode's name. The error lists the valid names.
 func ParseMode(s string) (Mode, error) {
 	switch m := Mode(s); m {
 	case ModeAsk, ModeEdits, ModeAuto, ModeDeny:
@@ -24,17 +24,16 @@ func ParseMode(s string) (Mode, error) {
 	return "", fmt.Errorf("approval mode %q: want ask, edits, auto or deny", s)
 }
 
-// Facts is what a decision looks at: a call's tool and what the tool declares
-// about itself.
+// Facts is the input of a decision: a call's tool and what its spec declares.
 type Facts struct {
 	Tool     string // the tool's name
 	ReadOnly bool   // it changes nothing by itself
 	Edits    bool   // it changes files of the world and nothing else
-	Command  string // the command line it would run; empty where it runs none
+	Command  string // the command line it would run; empty: none
 }
 
-// Network is the name under which modes and rules decide on a command's access
-// to the network, where a sandbox holds it back.
+// Network is the name by which modes and rules decide on a command's access to the network, if
+// a sandbox denies it.
 const Network = "Network"
 
 // Verdict is the outcome of a decision.
@@ -47,25 +46,23 @@ const (
 	Refuse Verdict = "refuse"
 )
 
-// Decision says whether a call may run, and who says so.
+// Decision is whether a call may run, and the reason.
 type Decision struct {
 	Verdict Verdict
 	// By is "mode:deny", "rule:Bash", or "read-only".
 	By string
-	// Text is what the model is told about a refusal, and a user is asked
-	// otherwise; empty for Allow.
+	// Text explains a refusal to the model, or is the question to the user; empty for Allow.
 	Text string
 }
 
-// Decide is pure. The strictest rule that matches wins over any mode; a tool
-// no rule names is allowed when it is read-only, whatever the mode; the mode
-// decides the rest. An unknown mode or verdict refuses.
+// Decide is pure. The strictest rule that matches wins over any mode; a read-only tool that no
+// rule names is allowed in any mode; the mode decides the rest. An unknown mode or verdict
+// refuses.
 //
-// Rules about commands look at each command of a line, wherever in it it
-// stands. A line is allowed by them when every one of its commands is, and
-// nothing in it is out of sight; it is refused when one command is, and asked
-// about when one may be. What rules cannot see through is never allowed by them,
-// and asked about even in mode auto where a rule refuses or asks.
+// Rules about commands examine each command of a line. They allow a line if they allow every
+// one of its commands, and nothing in it is hidden; they refuse it if they refuse one command,
+// and ask if one may need asking. What rules cannot see through is never allowed by them, and
+// asked about even in mode auto if a rule refuses or asks.
 func Decide(mode Mode, f Facts, rules []Rule) Decision {
 	if f.Command != "" {
 		if d, ok := decideCommand(f, rules); ok {

@@ -7,9 +7,9 @@ import (
 	"anamnesis/orchestrator/guard/command"
 )
 
-// launchers start a program, or run a text, that stands somewhere among their
-// words: on this machine, in a container or on another machine. Where exactly is
-// theirs to say, so what is found there may be a command and may be none.
+// launchers start a program, or run a text, given among their arguments: on this machine, in a
+// container or on another machine. Their option syntax decides where, so any of their words
+// may begin a command.
 const launchers = "setarch i386 i686 x86_64 uname26 prlimit numactl runcon bwrap firejail dbus-run-session dbus-launch xvfb-run start-stop-daemon " +
 	"valgrind perf hyperfine entr screen tmux direnv rlwrap socat nc ncat netcat zip split sqlite3 psql mysql mariadb dc newgrp ifne mispipe pee " +
 	"fakechroot proot cgexec cpulimit torsocks torify tsocks proxychains proxychains4 eatmydata faketime catchsegv sem logsave " +
@@ -22,8 +22,8 @@ func launches(s command.Simple) bool {
 	return slices.Contains(strings.Fields(launchers), program) || strings.HasPrefix(program, "ld-") || program == "ld.so"
 }
 
-// mayLaunch reports whether a rule is about a command that a launcher may start:
-// its words from any of them on, or what is in one of them.
+// mayLaunch reports whether a rule is about a command that a launcher may start: its words
+// from any of them on, or the text of one.
 func mayLaunch(rule Rule, s command.Simple) bool {
 	if !launches(s) {
 		return false

@@ -8,33 +8,31 @@ import (
 	"anamnesis/orchestrator/guard/command"
 )
 
-// alwaysAsked are the programs that run what their arguments say, or change
-// what later words of the line mean: no rule about commands allows them.
+// alwaysAsked are the programs that run their arguments, or change the meaning of later words
+// of the line: no rule about commands allows them.
 const alwaysAsked = "eval sudo su doas pkexec runuser source . exec trap alias unalias enable hash shopt set bind complete compgen " +
 	"read mapfile readarray getopts declare typeset local export readonly let unset wait coproc watch script parallel chroot unshare nsenter " +
 	"busybox toybox setpriv capsh gdb strace ltrace flock ed ex vi vim nvim emacs expect at batch crontab systemd-run"
 
-// shells run their standard input, or what follows -c.
+// shells run their standard input, or the text after -c.
 const shells = "sh bash rbash dash posh zsh ksh mksh ash yash fish csh tcsh pwsh nu elvish xonsh"
 
 // interpreters run their standard input, or a text among their arguments.
 const interpreters = "python pypy perl ruby node nodejs deno bun php lua luajit Rscript osascript tclsh tsx ts-node julia groovy guile racket elixir"
 
-// isShell reports whether a program is a shell, whatever version its name ends in:
-// ksh93.
+// IsShell reports whether a program is a shell, with any version suffix: ksh93.
 func IsShell(program string) bool {
 	return slices.Contains(strings.Fields(shells), strings.TrimRight(program, "0123456789.-"))
 }
 
-// interprets reports whether a program is an interpreter, whatever version its
-// name ends in: python3.12, perl5.36.
+// Interprets reports whether a program is an interpreter, with any version suffix: python3.12,
+// perl5.36.
 func Interprets(program string) bool {
 	return slices.Contains(strings.Fields(interpreters), strings.TrimRight(program, "0123456789.-"))
 }
 
-// risky returns the arguments with which a program runs other programs, or
-// writes where its other arguments do not say: as they begin, "!" for those that
-// stand alone. nil: none is known.
+// risky returns the options with which a program runs other programs, or writes to places that
+// its other arguments do not show: prefixes, or with "!" whole words. nil: none is known.
 func risky(program string) []string {
 	switch program {
 	case "git":
@@ -74,16 +72,15 @@ func risky(program string) []string {
 	return nil
 }
 
-// plainSed is a script that only prints or deletes; plainFlags are those of an
-// s command that neither run nor write.
+// plainSed is a script that only prints or deletes; plainFlags are those of an s command that
+// neither runs nor writes.
 var (
 	plainSed   = regexp.MustCompile(`^[0-9,$!]*[pdq=]?$`)
 	plainFlags = regexp.MustCompile(`^[gpiIM0-9]*$`)
 )
 
-// replaces reports whether a sed script is one s command and nothing else: what
-// stands behind its third delimiter, the first that no backslash escapes, are flags
-// that only replace.
+// replaces reports whether a sed script is a single s command: after its third delimiter, the
+// first that no backslash escapes, are only flags that replace.
 func replaces(script string) bool {
 	if len(script) < 2 || script[0] != 's' || !strings.ContainsRune("/#,|", rune(script[1])) || strings.ContainsAny(script, "\n;{}") {
 		return false
@@ -102,7 +99,7 @@ func replaces(script string) bool {
 	return false
 }
 
-// opaque says why a command may do more than it shows; empty when not.
+// opaque returns why a command may do more than it shows, empty if it does not.
 func opaque(s command.Simple) string {
 	for _, r := range s.Redirects {
 		if strings.HasPrefix(r.File.Text, "/dev/tcp/") || strings.HasPrefix(r.File.Text, "/dev/udp/") {
@@ -151,8 +148,8 @@ func opaque(s command.Simple) string {
 	return ""
 }
 
-// begins reports whether a word is an option: with a value joined to it, among
-// other short ones, or, of a long one, shortened.
+// begins reports whether a word is an option: with a joined value, among other short ones, or,
+// of a long one, shortened.
 func begins(word, option string) bool {
 	switch {
 	case strings.HasPrefix(word, option):
@@ -166,8 +163,8 @@ func begins(word, option string) bool {
 	return false
 }
 
-// shellReads: a script file that is named is what its name says, everything
-// else a text that rules about commands were not asked for.
+// shellReads returns why what a shell reads is hidden. A named script file is judged by its
+// name; rules about commands do not cover other texts.
 func shellReads(s command.Simple) string {
 	args := s.Args()
 	if len(args) == 0 || strings.HasPrefix(args[0].Text, "-") || strings.HasPrefix(args[0].Text, "+") || args[0].Dynamic {
@@ -192,7 +189,7 @@ func interpreterReads(s command.Simple) string {
 	return ""
 }
 
-// sedScript looks at what could be sed's script.
+// sedScript judges a word that may be sed's script.
 func sedScript(s command.Simple, dynamic bool) string {
 	if dynamic {
 		return "sed's script is only known when it runs"
@@ -213,15 +210,14 @@ func sedScript(s command.Simple, dynamic bool) string {
 	return ""
 }
 
-// harmless variables change a program's words, not what it does.
+// harmlessVariables change the output of a program, not its effects.
 const harmlessVariables = "LANG LC_ALL LC_CTYPE LC_MESSAGES TZ NO_COLOR FORCE_COLOR COLUMNS CI GOOS GOARCH CGO_ENABLED"
 
 func isHarmless(a command.Assign) bool {
 	return slices.Contains(strings.Fields(harmlessVariables), a.Name) && !a.Value.Dynamic
 }
 
-// free commands need no rule: they change nothing but the shell's directory, to
-// one below.
+// free commands need no rule: they change nothing but the shell's directory, to one below.
 func free(s command.Simple) bool {
 	plain := !slices.ContainsFunc(s.Args(), func(w command.Word) bool { return w.Dynamic })
 	switch s.Words[0].Text {
@@ -237,8 +233,8 @@ func free(s command.Simple) bool {
 	return false
 }
 
-// fed says why words that xargs reads may become more than arguments of what it
-// runs: programs, scripts or options that run programs. at is where xargs stands.
+// fed returns why words that xargs reads may become more than arguments of what it runs:
+// programs, scripts or options that run programs. at is the index of xargs.
 func fed(commands []command.Simple, at int) string {
 	own := commands[at].Args()
 	via, i := "xargs", at+1
@@ -279,8 +275,8 @@ var replaceOption = regexp.MustCompile(`^(?:-[a-zA-Z0-9]*?[Ii]|--rep[a-z]*=?)(.*
 // wrappers run a command and do nothing else.
 const wrappers = "timeout nice nohup time stdbuf ionice setsid env command builtin xargs"
 
-// wraps reports whether a command does nothing but run the next one: without
-// options of its own that could say otherwise.
+// wraps reports whether a command only runs the next one, without own options that change
+// that.
 func wraps(s, next command.Simple) bool {
 	if s.Program() != s.Words[0].Text || next.Via != s.Program() || !slices.Contains(strings.Fields(wrappers), s.Program()) || len(next.Words) == 0 {
 		return false

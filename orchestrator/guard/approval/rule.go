@@ -8,23 +8,21 @@ import (
 	"strings"
 )
 
-// Rule is a user's standing answer for some tools, or for some commands of a
-// tool that runs commands.
+// Rule is a user's verdict on some tools, or on some commands of a tool that runs commands.
 type Rule struct {
 	// Tool is a tool's name or a shell pattern over names, as in path.Match:
 	// "Bash", "mcp__github__*".
 	Tool string
-	// Command is a pattern over commands; empty: the rule is about every call of
-	// the tool. Its words are compared one by one: * and ? stand for characters of a
-	// word, a last word * for any words or none. "> FILE" is about writing files
-	// by redirection.
+	// Command is a pattern for commands; empty: the rule is about every call of the tool. Its
+	// words are compared one by one: * and ? match characters of a word, a last word * any
+	// words or none. "> FILE" is about writing files by redirection.
 	Command string
 	Verdict Verdict
-	// From says where the rule stands, for people; may be empty.
+	// From is where the rule is written, for users; may be empty.
 	From string
 }
 
-// String is the rule as it is written.
+// String returns the rule as it is written.
 func (r Rule) String() string {
 	if r.Command == "" {
 		return r.Tool
@@ -60,7 +58,7 @@ func ParseRules(texts []string, v Verdict, from string) ([]Rule, error) {
 // commandTool is the tool whose calls are commands.
 const commandTool = "Bash"
 
-// ruleText takes a rule apart: Tool or Tool(command).
+// ruleText matches a rule: Tool or Tool(command).
 var ruleText = regexp.MustCompile(`(?s)^([A-Za-z0-9_*?\[\]-]{1,80})(?:\((.*)\))?$`)
 
 // ParseRule reads a rule such as Bash(git diff *), WriteFile or mcp__github__*.
@@ -82,8 +80,8 @@ func ParseRule(text string, v Verdict) (Rule, error) {
 	return r, nil
 }
 
-// about reports whether a rule is about a tool. A rule whose pattern is
-// malformed is about the tool of exactly that name only.
+// about reports whether a rule is about a tool. A malformed pattern matches the tool of
+// exactly that name only.
 func (r Rule) about(tool string) bool {
 	match, err := path.Match(r.Tool, tool)
 	if err != nil {
@@ -116,13 +114,12 @@ func strictest(rules []Rule, match func(Rule) bool) (Rule, bool) {
 	return best, found
 }
 
-// Tightening keeps the rules that allow nothing: what a project may bring
-// without anybody's word.
+// Tightening returns the rules that allow nothing: a project may bring them without approval.
 func Tightening(rules []Rule) []Rule {
 	return slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return r.Verdict == Allow })
 }
 
-// glob compares a word with a pattern in which * and ? stand for characters.
+// glob compares a word with a pattern in which * and ? match characters.
 func glob(pattern, word string) bool {
 	p := []rune(pattern)
 	w := []rune(word)

@@ -11,12 +11,12 @@ import (
 // reading is a command line as rules see it.
 type reading struct {
 	commands []command.Simple
-	// opaque says why the line may do more than its commands show; empty when it
-	// does not. Nothing that is opaque is allowed by a rule about commands.
+	// opaque is why the line may do more than its commands show, empty if it does not. A rule
+	// about commands never allows an opaque line.
 	opaque string
 }
 
-// read takes a command line apart.
+// read parses a command line.
 func read(line string) reading {
 	commands, err := command.Parse(line)
 	r := reading{commands: commands, opaque: command.Hidden(line)}
@@ -34,8 +34,8 @@ func read(line string) reading {
 	return r
 }
 
-// decideCommand is what rules say of a command line. It returns false where they
-// leave the answer to the mode.
+// decideCommand returns the decision of the rules on a command line. It returns false if they
+// leave it to the mode.
 func decideCommand(f Facts, rules []Rule) (Decision, bool) {
 	rules = slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return !r.about(f.Tool) })
 	if len(rules) == 0 {
@@ -57,7 +57,7 @@ func decideCommand(f Facts, rules []Rule) (Decision, bool) {
 		if !found && r.opaque != "" {
 			return Decision{Verdict: Ask, By: "opaque", Text: "Allow " + f.Tool + "? Its rules cannot look into it: " + r.opaque + "."}, true
 		}
-		hit.Verdict = Ask // it may be what the rule is about, and may be not
+		hit.Verdict = Ask // the rule may or may not apply
 	}
 	if found {
 		return ruled(hit, f), true
@@ -71,8 +71,8 @@ func decideCommand(f Facts, rules []Rule) (Decision, bool) {
 	return Decision{}, false
 }
 
-// covered reports whether every command of a line is allowed by a rule, and
-// names the first of those.
+// covered reports whether rules allow every command of a line, and returns the name of the
+// first of those.
 func covered(r reading, rules []Rule) (by string, ok bool) {
 	if r.opaque != "" {
 		return "", false
@@ -103,7 +103,7 @@ func covered(r reading, rules []Rule) (by string, ok bool) {
 	return by, by != ""
 }
 
-// allowing finds the rule that allows a command.
+// allowing returns the rule that allows a command.
 func allowing(rules []Rule, words []command.Word) (Rule, bool) {
 	i := slices.IndexFunc(rules, func(r Rule) bool { return fits(strings.Fields(r.Command), words) })
 	if i < 0 {
@@ -112,8 +112,8 @@ func allowing(rules []Rule, words []command.Word) (Rule, bool) {
 	return rules[i], true
 }
 
-// fits compares a command's words with a pattern's, for a rule that allows: a
-// word that only running the line would tell fits a last * only.
+// fits compares a command's words with a pattern's, for a rule that allows. A word that is
+// known only at run time fits a last * only.
 func fits(pattern []string, words []command.Word) bool {
 	for i, p := range pattern {
 		if i > 0 && p == "*" && i == len(pattern)-1 {
@@ -126,14 +126,13 @@ func fits(pattern []string, words []command.Word) bool {
 	return len(words) == len(pattern) || len(pattern) == 1 && pattern[0] == "*"
 }
 
-// climbs reports whether a word is a path with .. in it: build/* does not mean
-// build/../src.
+// climbs reports whether a word is a path with .. in it: build/* does not match build/../src.
 func climbs(word string) bool {
 	return slices.Contains(strings.Split(word, "/"), "..")
 }
 
-// redirectCovered reports whether a redirection needs no rule, or has one.
-// Reading a file is allowed to who may read any: args.
+// redirectCovered reports whether a redirection needs no rule, or has one. Reading a file is
+// allowed if args may name any file.
 func redirectCovered(r command.Redirect, rules []Rule, args bool) bool {
 	if strings.HasPrefix(r.Op, "<<") || duplicates(r) {
 		return true
@@ -159,9 +158,9 @@ func duplicates(r command.Redirect) bool {
 	return (r.Op == ">&" || r.Op == "<&") && !r.File.Dynamic && strings.Trim(r.File.Text, "0123456789-") == "" && r.File.Text != ""
 }
 
-// names reports whether a rule that refuses or asks is about a command: its
-// program under any path, its words with options between them. With maybe, words
-// that only running the line would tell fit anything.
+// names reports whether a rule that refuses or asks is about a command: its program under any
+// path, its words with options between them. With maybe, words known only at run time fit
+// anything.
 func names(rule Rule, s command.Simple, maybe bool) bool {
 	pattern := strings.Fields(rule.Command)
 	if len(pattern) == 0 {

@@ -2,8 +2,7 @@ package approval
 
 import "slices"
 
-// StricterMode is the one of two modes that lets less run without a user; an empty mode
-// is no limit.
+// StricterMode returns the stricter of two modes; an empty mode is no limit.
 func StricterMode(a, b Mode) Mode {
 	list := []Mode{ModeAuto, ModeEdits, ModeAsk, ModeDeny}
 	if at := max(slices.Index(list, a), slices.Index(list, b)); at >= 0 {
@@ -12,8 +11,8 @@ func StricterMode(a, b Mode) Mode {
 	return a
 }
 
-// StricterDecision is the one of two decisions on a call that lets less run; the first
-// where they are equal.
+// StricterDecision returns the stricter of two decisions on a call; the first if they are
+// equal.
 func StricterDecision(a, b Decision) Decision {
 	if b.Verdict.rank() > a.Verdict.rank() {
 		return b

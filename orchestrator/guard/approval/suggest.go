@@ -8,29 +8,29 @@ import (
 	"anamnesis/orchestrator/guard/command"
 )
 
-// maxSuggested is how many rules are suggested for one line: more are not read.
+// maxSuggested is how many rules are suggested for one line: users would not read more.
 const maxSuggested = 3
 
-// Programs by how much of a command says what is done. A program that is in no list
-// has no suggestion: each of its arguments may matter.
+// Programs by how many of a command's words determine its effect. A program in no list has no
+// suggestion: each of its arguments may matter.
 const (
-	// readers only look, whatever their arguments.
+	// readers only read, whatever their arguments.
 	readers = "ls cat head tail wc grep egrep fgrep rg find sort cut diff cmp stat du df ps which jq nl basename dirname realpath sed tr od sha256sum md5sum"
-	// checkers take files and options, and do one thing.
+	// checkers take files and options, and have one effect.
 	checkers = "pytest jest vitest mocha rspec phpunit ctest tox tsc eslint prettier ruff mypy flake8 black gofmt goimports staticcheck golangci-lint shellcheck rustfmt ninja"
-	// families name what they do with their first argument.
+	// families name their effect by the first argument.
 	families = "go git npm pnpm yarn cargo make gmake just rake gradle mvn dotnet mix bundle poetry uv pip pip3 docker podman kubectl terraform gh brew apt"
-	// deeper are commands of a family that name it with one more.
+	// deeper are commands of a family that name it by one more.
 	deeper = "npm run,pnpm run,yarn run,docker compose,podman compose,uv run,poetry run,bundle exec,gh pr,gh issue,gh run,git stash,git worktree,uv pip"
 )
 
-// namesWork matches a word that names what is done: a subcommand, a target, a script.
+// namesWork matches a word that names the effect: a subcommand, a target, a script.
 var namesWork = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
 
-// Suggest returns rules that allow a call and others like it: of a command line one for
-// each of its programs, with the words that name the work and any that follow (go test *);
-// of a call without one the tool. None is returned where no such rule would let the call
-// run, or where it would say more than a user can judge at a glance.
+// Suggest returns rules that allow a call and similar ones: for a command line one for each of
+// its programs, with the words that name the effect and any that follow (go test *); for other
+// calls the tool. It returns none if no such rule would let the call run, or if a user could
+// not judge it at a glance.
 func Suggest(f Facts) []Rule {
 	if f.Tool == Network {
 		return nil
@@ -72,7 +72,7 @@ func suggestCommand(line string) []Rule {
 	return rules
 }
 
-// patternOf returns a pattern for a command and others like it; empty: there is none.
+// patternOf returns a pattern for a command and similar ones; empty: there is none.
 func patternOf(s command.Simple) string {
 	words := make([]string, 0, 4)
 	for _, w := range s.Words[:min(len(s.Words), 4)] {

@@ -1,6 +1,5 @@
-// Package command reads shell command lines: which programs would run, with
-// which words, in which order, without running any of them. Rules about
-// commands are asked of what it returns, never of the text.
+// Package command parses shell command lines: which programs would run, with which words, in
+// which order, without running any. Rules about commands use its result, never the text.
 package command
 
 import (
@@ -23,16 +22,16 @@ const (
 // ErrTooLarge is returned for a line beyond a limit.
 var ErrTooLarge = errors.New("command line is too large to be read")
 
-// ErrSyntax is returned for a line that is no shell script.
+// ErrSyntax is returned for a line that is not a shell script.
 var ErrSyntax = errors.New("not a shell command")
 
 // Word is one word of a command.
 type Word struct {
-	// Text is the word as the program would get it: without quotes and
-	// escapes. What is Dynamic in it stands as it was written.
+	// Text is the word as the program would get it: without quotes and escapes. Dynamic parts
+	// are unchanged.
 	Text string
-	// Dynamic says that only running the line tells what the word is: it holds
-	// a variable, a substitution, a file name pattern, braces or a tilde.
+	// Dynamic reports that the word is known only at run time: it holds a variable, a
+	// substitution, a file name pattern, braces or a tilde.
 	Dynamic bool
 }
 
@@ -55,18 +54,17 @@ func (r Redirect) Writes() bool {
 
 // Simple is one command: a program with its words.
 type Simple struct {
-	// Words are the program and its arguments; none where there are only
-	// assignments or redirections.
+	// Words are the program and its arguments; none if there are only assignments or
+	// redirections.
 	Words     []Word
 	Assigns   []Assign
 	Redirects []Redirect
-	// Via names the program that runs this one: sudo, env, bash, find. Empty:
-	// the shell itself does.
+	// Via is the program that runs this one: sudo, env, bash, find. Empty: the shell itself.
 	Via string
 }
 
-// Program is the base name of the program; empty where there is none, or where
-// only running the line would tell.
+// Program returns the base name of the program; empty if there is none or it is known only at
+// run time.
 func (s Simple) Program() string {
 	if len(s.Words) == 0 || s.Words[0].Dynamic {
 		return ""
@@ -86,14 +84,13 @@ func (s Simple) String() string {
 	return strings.Join(words, " ")
 }
 
-// Parse lists the simple commands of a line in the order they are written:
-// those behind ; && || | & and on further lines, in substitutions, subshells,
-// loops and functions. A command that another one runs (sudo, env, xargs,
-// bash -c, eval, find -exec and the like) follows it, with Via saying so. A
-// script that only running the line would tell is one dynamic word.
+// Parse lists the simple commands of a line in the order they are written: those after ; && ||
+// | & and on further lines, in substitutions, subshells, loops and functions. A command that
+// another one runs (sudo, env, xargs, bash -c, eval, find -exec and the like) follows it, with
+// Via set. A script known only at run time is one dynamic word.
 //
-// With an error come the commands before the fault: a shell would run them.
-// It wraps ErrSyntax or ErrTooLarge.
+// An error comes with the commands before the fault: a shell would run them. It wraps
+// ErrSyntax or ErrTooLarge.
 func Parse(line string) ([]Simple, error) {
 	p := &parser{}
 	err := p.script(line, "", 0)
@@ -115,8 +112,7 @@ func (p *parser) script(text, via string, depth int) error {
 		return fmt.Errorf("%w: more than %d commands run one another", ErrTooLarge, MaxDepth)
 	}
 	sh := syntax.NewParser(syntax.Variant(syntax.LangBash))
-	// The sequence gives a fault again after it was told to stop: it is read to
-	// its end.
+	// The sequence repeats a fault after it was stopped: read it to its end.
 	var fault error
 	for st, err := range sh.StmtsSeq(strings.NewReader(text)) {
 		switch {
@@ -133,7 +129,7 @@ func (p *parser) script(text, via string, depth int) error {
 	return fault
 }
 
-// statement books a statement's commands, and those within it.
+// statement adds a statement's commands, and those within it.
 func (p *parser) statement(st *syntax.Stmt, text, via string, depth int) {
 	syntax.Walk(st, func(n syntax.Node) bool {
 		st, ok := n.(*syntax.Stmt)
@@ -161,7 +157,7 @@ func (p *parser) statement(st *syntax.Stmt, text, via string, depth int) {
 	})
 }
 
-// add books a command, and the one it runs.
+// add adds a command, and the one it runs.
 func (p *parser) add(s Simple, depth int) {
 	if len(p.out) == MaxCommands {
 		p.err = fmt.Errorf("%w: more than %d commands", ErrTooLarge, MaxCommands)
@@ -212,8 +208,7 @@ func redirect(r *syntax.Redirect, text string) Redirect {
 	return out
 }
 
-// word reads a word part by part: what is plain becomes what it means, what is
-// not stays as it was written.
+// word reads a word part by part: plain parts become their values, others stay as written.
 func word(w *syntax.Word, text string) Word {
 	var out Word
 	var sb strings.Builder
@@ -244,7 +239,7 @@ func parts(sb *strings.Builder, out *Word, in []syntax.WordPart, text string, qu
 	}
 }
 
-// source is a part of a line as it was written.
+// source returns a part of a line as it was written.
 func source(n syntax.Node, text string) string {
 	from, to := n.Pos().Offset(), n.End().Offset()
 	if from > to || to > uint(len(text)) {
@@ -253,7 +248,7 @@ func source(n syntax.Node, text string) string {
 	return text[from:to]
 }
 
-// unescape returns an unquoted or double-quoted literal its meaning.
+// unescape returns the value of an unquoted or double-quoted literal.
 func unescape(lit *syntax.Lit, quoted bool) string {
 	if !strings.Contains(lit.Value, `\`) {
 		return lit.Value
@@ -273,18 +268,18 @@ func unescape(lit *syntax.Lit, quoted bool) string {
 	return sb.String()
 }
 
-// literal is what a quoted part without anything dynamic means. Its configuration is its
-// own: the library fills one of the package where there is none, without a lock.
+// literal returns the value of a quoted part without anything dynamic. It uses its own
+// configuration: without one, the library initialises a package variable without a lock.
 func literal(part syntax.WordPart) string {
 	s, err := expand.Literal(new(expand.Config), &syntax.Word{Parts: []syntax.WordPart{part}})
 	if err != nil {
-		return "" // it asks the configuration, and a plain part does not
+		return "" // only a dynamic part needs the configuration
 	}
 	return s
 }
 
-// pattern reports whether a shell would look for files that fit an unquoted
-// literal, or make several words of it.
+// pattern reports whether a shell would expand an unquoted literal to file names, or to
+// several words.
 func pattern(s string) bool {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {

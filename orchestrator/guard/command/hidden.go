@@ -9,15 +9,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// loopName is a name that a loop may give its variable without changing what
-// programs do: those that do are in capitals, or hold an underscore.
+// loopName matches a loop variable that does not change what programs do: variables that do
+// are in capitals, or have an underscore.
 var loopName = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
 
-// Hidden says why what Parse returns is not all that a line may do, in a few
-// words; empty when it is. Only what is known to run nothing but the commands it
-// holds counts as plain: functions, which give names a new meaning, arithmetic and
-// tests, which run what is in an index of a variable's value, and expansions
-// that evaluate or assign are not.
+// Hidden returns, in a few words, why a line may do more than Parse's result, empty if it does
+// not. Only what certainly runs no more than the commands it holds counts as plain. Not plain
+// are functions, which redefine names; arithmetic and tests, which run the index of a
+// variable's value; and expansions that evaluate or assign.
 func Hidden(line string) string {
 	if at := strings.IndexFunc(line, func(r rune) bool { return r != '\n' && r != '\t' && unicode.IsControl(r) }); at >= 0 {
 		return "a control character"

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// running is what a command runs: words, or a script in shell.
+// running is what a command runs: words, or a shell script.
 type running struct {
 	words   []Word
 	assigns []Assign
 	script  *Word
 }
 
-// runner says how a program names the command it runs.
+// runner describes how a program takes the command it runs.
 type runner struct {
 	valued     string // its short options that take the next word
 	valuedLong string // its long ones, separated by blanks
@@ -61,7 +61,7 @@ func runnerOf(program string) (runner, bool) {
 	return runner{}, false
 }
 
-// runs finds the command that a command runs, where it runs one.
+// runs returns the command that a command runs, if any.
 func runs(s Simple) running {
 	program, args := s.Program(), s.Args()
 	switch program {
@@ -82,7 +82,7 @@ func runs(s Simple) running {
 		return running{}
 	}
 	if program == "command" && len(args) > 0 && (args[0].Text == "-v" || args[0].Text == "-V") {
-		return running{} // it only asks
+		return running{} // it only queries
 	}
 	if program == "env" {
 		if script := optionValue(args, "S", "split-string"); script != nil {
@@ -114,14 +114,14 @@ func (r runner) command(args []Word) running {
 			return out
 		case strings.HasPrefix(w, "--") && len(w) > 2:
 			if slices.ContainsFunc(strings.Fields(r.valuedLong), func(option string) bool { return strings.HasPrefix(option, w[2:]) }) {
-				i++ // also where it is shortened
+				i++ // also if it is shortened
 			}
 		case strings.HasPrefix(w, "-") && len(w) > 1:
 			// -u name and -iu name take the next word, -uname does not.
 			if strings.IndexAny(w[1:], r.valued) == len(w)-2 {
 				i++
 			}
-		case w == "-" && r.assigns: // env's short word for -i
+		case w == "-" && r.assigns: // env's abbreviation of -i
 		case r.assigns && assignment(w) >= 0:
 			at := assignment(w)
 			out.assigns = append(out.assigns, Assign{Name: w[:at], Value: Word{Text: w[at+1:], Dynamic: args[i].Dynamic}})
@@ -135,7 +135,7 @@ func (r runner) command(args []Word) running {
 	return out
 }
 
-// assignment is where the = of NAME=VALUE stands, -1 where a word is none.
+// assignment returns the index of the = in NAME=VALUE, -1 if there is none.
 func assignment(w string) int {
 	at := strings.IndexByte(w, '=')
 	if at <= 0 || strings.Trim(w[:at], "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") != "" || strings.IndexByte("0123456789", w[0]) >= 0 {
@@ -144,8 +144,8 @@ func assignment(w string) int {
 	return at
 }
 
-// shellScript is what a shell is given to run: behind -c, or as its standard
-// input in the line itself. A script file is not read.
+// shellScript returns what a shell runs: the text after -c, or its standard input if the line
+// has it. A script file is not read.
 func shellScript(s Simple) *Word {
 	args := s.Args()
 	for i := 0; i < len(args); i++ {
@@ -179,8 +179,7 @@ func shellScript(s Simple) *Word {
 	return nil
 }
 
-// optionValue is the value of a short or long option; nil where it is not
-// given.
+// optionValue returns the value of a short or long option, nil if it is absent.
 func optionValue(args []Word, short, long string) *Word {
 	for i, w := range args {
 		if value, ok := strings.CutPrefix(w.Text, "--"+long+"="); ok {
@@ -194,7 +193,7 @@ func optionValue(args []Word, short, long string) *Word {
 	return nil
 }
 
-// findExec is the command that find runs.
+// findExec returns the command that find runs.
 func findExec(args []Word) []Word {
 	at := slices.IndexFunc(args, func(w Word) bool {
 		return slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, w.Text)

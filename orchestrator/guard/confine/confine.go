@@ -1,6 +1,6 @@
 // Package confine puts a thread, and what it starts, into a sandbox made of what the kernel
-// has: mounts in namespaces, Landlock, a filter of system calls, fewer capabilities. Package
-// guard decides what is confined, and starts the processes.
+// offers: mounts in namespaces, Landlock, a filter of system calls, fewer capabilities.
+// Package guard decides what is confined, and starts the processes.
 package confine
 
 import (
@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Parts are what a kernel has of all that a sandbox is made of.
+// Parts are the parts of a sandbox that a kernel supports.
 type Parts struct {
 	Namespaces bool `json:"namespaces,omitempty"` // user, mount, network and IPC
 	PIDs       bool `json:"pids,omitempty"`       // a PID namespace with a /proc of its own
@@ -17,21 +17,21 @@ type Parts struct {
 	Seccomp    bool `json:"seccomp,omitempty"`    // a filter of system calls
 }
 
-// LandlockSignals is the first version of Landlock that keeps signals in.
+// LandlockSignals is the first version of Landlock that confines signals.
 const LandlockSignals = 6
 
 // Spec is the sandbox of one command. Paths are absolute.
 type Spec struct {
 	Parts     Parts
 	World     string
-	ReadOnly  bool // the world is
+	ReadOnly  bool // the world is read-only
 	Writable  []string
-	Protected []string // read-only although they are in the world
+	Protected []string // read-only, in the world
 	Hidden    []string
 	Cache     string
 	Temp      string // becomes /tmp and /var/tmp
 	Network   bool
-	Readable  []string // although they are hidden
+	Readable  []string // visible, in a hidden directory
 	Sockets   []string // likewise
 	Unix      bool     // Unix sockets may be opened
 	Processes int      // RLIMIT_NPROC; 0: unchanged
@@ -45,7 +45,7 @@ func Existing(paths []string) []string {
 	})
 }
 
-// realPath returns a path without links, or unchanged where it does not exist.
+// realPath returns a path without links, or unchanged if it does not exist.
 func realPath(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real

@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Enter puts the calling thread, and what it starts from now on, into the sandbox. The
-// thread must be locked. Only this one thread is confined: it is the one that starts the
-// command. Nothing here asks other threads for anything, because that hangs a program built
-// with cgo that is the first of its namespace.
+// Enter puts the calling thread, and what it starts from now on, into the sandbox. The thread
+// must be locked. Only this one thread, which starts the command, is confined. Enter never
+// involves other threads, because that hangs a cgo program that is the first process of its
+// namespace.
 //
-// The command must reach neither the supervisor's other threads nor the memory they share
-// with this one. This thread has no more rights than the command, which could trace it and
-// write code for all of them; a process that is not dumpable is traced and read by none
-// without CAP_SYS_PTRACE. See ptrace(2).
+// The command must reach neither the supervisor's other threads nor the memory they share with
+// this one. This thread has no more rights than the command, which could trace it and write
+// code for all of them; a process that is not dumpable cannot be traced or read without
+// CAP_SYS_PTRACE. See ptrace(2).
 func Enter(c *Spec) error {
 	if c == nil || c.Parts == (Parts{}) {
 		return nil
@@ -71,8 +71,8 @@ func loopback() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
-// keptCapabilities are what root keeps inside: to handle files and processes,
-// its own and other users', as package managers do. An ordinary user has none.
+// keptCapabilities are what root keeps inside: to handle its own and other users' files and
+// processes, as package managers do. An ordinary user has none.
 func keptCapabilities() uint32 {
 	var kept uint32
 	for _, c := range []uint{
@@ -84,9 +84,9 @@ func keptCapabilities() uint32 {
 	return kept
 }
 
-// dropCapabilities takes from the thread what it mounted with, or what root has
-// where there are no namespaces, for good. Who may not lower the bound of
-// capabilities gets none back all the same: new privileges are barred later.
+// dropCapabilities permanently drops the thread's capabilities to mount, or root's own without
+// namespaces. A thread that may not lower the bounding set regains none either: new privileges
+// are denied later.
 func dropCapabilities() error {
 	var kept uint32
 	if os.Geteuid() == 0 {
@@ -100,7 +100,7 @@ func dropCapabilities() error {
 			return err
 		}
 	}
-	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) // none are set where there are none
+	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) // fails only if there are none
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	data := [2]unix.CapUserData{{Effective: kept, Permitted: kept}}
 	return unix.Capset(&header, &data[0])

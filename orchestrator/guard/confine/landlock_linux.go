@@ -14,7 +14,7 @@ import (
 	"anamnesis/orchestrator/guard/quarantine"
 )
 
-// What Landlock is asked to hold back, by the version that brought it.
+// The rights that Landlock handles, by the version that introduced them.
 const (
 	landlockRead  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE
 	landlockWrite = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
@@ -27,7 +27,7 @@ const (
 	landlockOfFiles = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | landlockTruncate
 )
 
-// LandlockVersion returns the version of this kernel's Landlock; 0: it has none.
+// LandlockVersion returns the version of this kernel's Landlock; 0: none.
 func LandlockVersion() int {
 	const createVersion = 1
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, createVersion)
@@ -37,9 +37,9 @@ func LandlockVersion() int {
 	return int(v)
 }
 
-// landlock confines the calling thread: it may read everything that is not hidden, write
-// where the sandbox allows it, and signal only what it started. With namespaces, the mounts
-// have hidden what is hidden.
+// landlock confines the calling thread: it may read everything that is not hidden, write where
+// the sandbox allows it, and signal only what it started. With namespaces, mounts have already
+// covered hidden directories.
 func landlock(c *Spec) error {
 	write := uint64(landlockWrite)
 	if c.Parts.Landlock >= 2 {
@@ -78,10 +78,10 @@ func landlock(c *Spec) error {
 	return nil
 }
 
-// landlockPlaces are the files and directories a command may read and those it
-// may write. A rule holds for all that lies beneath a directory, so where no
-// mounts cover the hidden directories, the rules are written around them: also
-// in a world that contains one. Cache and Temp are allowed although they are hidden.
+// landlockPlaces returns the files and directories a command may read and those it may write.
+// A rule applies to everything beneath a directory, so without mounts over the hidden
+// directories the rules exclude them by listing their siblings, even in a world that contains
+// one. Cache and Temp are allowed although they are hidden.
 func landlockPlaces(c *Spec) (readable, writable []string, err error) {
 	may := slices.Clone(c.Writable)
 	if !c.ReadOnly {
@@ -107,8 +107,8 @@ func landlockPlaces(c *Spec) (readable, writable []string, err error) {
 	return readable, Existing(slices.Concat(writable, own, strings.Fields(devicesKept))), nil
 }
 
-// landlockAllow adds a rule: these rights beneath a path. One that is gone, or
-// may not be opened, needs none.
+// landlockAllow adds a rule: these rights beneath a path. A path that is gone, or may not be
+// opened, needs none.
 func landlockAllow(rules int, path string, rights uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -142,8 +142,8 @@ func inside(paths []string, dir string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return p == dir || !quarantine.Within(p, dir) })
 }
 
-// allBut lists what there is beneath a directory besides some directories: the
-// directory itself, or its entries where one of those lies within it.
+// allBut covers a directory without some directories: it returns the directory itself, or its
+// entries if one of those is within it.
 func allBut(dir string, but []string) []string {
 	if slices.ContainsFunc(but, func(b string) bool { return quarantine.Within(dir, realPath(b)) }) {
 		return nil

@@ -57,9 +57,9 @@ func unescapeMount(s string) string {
 	return s
 }
 
-// withOtherNames adds to directories every other path under which a mount
-// shows them, or a part of them: a bind mount, a second mount of the device, a
-// mount beneath one of them that is also mounted elsewhere. A path that keep
+// withOtherNames adds every other path under which a mount shows the directories, or parts of
+// them: a bind mount, a second mount of the device, a mount beneath one of them that is also
+// mounted elsewhere. It omits paths that contain keep.
 // lies in is left out.
 func withOtherNames(dirs []string, keep string) ([]string, error) {
 	dirs = Existing(dirs)
@@ -70,7 +70,7 @@ func withOtherNames(dirs []string, keep string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var trees []Mount // device and root of what is to be hidden
+	var trees []Mount // device and root of the hidden directories
 	for _, dir := range dirs {
 		id, err := mountOf(dir)
 		if err != nil {
@@ -100,7 +100,7 @@ func withOtherNames(dirs []string, keep string) ([]string, error) {
 				rel, _ := filepath.Rel(m.Root, t.Root)
 				name = filepath.Join(m.Place, rel)
 			}
-			// Another mount may cover this one; then the name is not the tree's.
+			// Another mount may cover this one; then the name leads elsewhere.
 			if id, err := mountOf(name); name == "" || err != nil || id != m.id {
 				continue
 			}
@@ -112,7 +112,7 @@ func withOtherNames(dirs []string, keep string) ([]string, error) {
 	return out, nil
 }
 
-// mountOf is the id of the mount that a path lies in.
+// mountOf returns the id of the mount that a path is in.
 func mountOf(path string) (uint64, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_MNT_ID, &st); err != nil {

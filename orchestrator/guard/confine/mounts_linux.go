@@ -13,8 +13,8 @@ import (
 	"anamnesis/orchestrator/guard/quarantine"
 )
 
-// graft is a piece of the file tree, held by a descriptor before the tree is
-// changed and put at its place afterwards.
+// graft is a piece of the file tree, held by a descriptor before the tree is changed and
+// attached at its place afterwards.
 type graft struct {
 	path string
 	fd   int
@@ -28,7 +28,7 @@ func takeGraft(path string) (graft, error) {
 	return graft{path, fd}, nil
 }
 
-// put attaches the piece at its path, which it makes where the tree is new.
+// put attaches the piece at its path, which it creates in a new tree.
 func (g graft) put() error {
 	info, err := os.Lstat(g.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -45,7 +45,7 @@ func (g graft) put() error {
 	return unix.Close(g.fd)
 }
 
-// makeRoom makes what the piece is mounted on: a directory, or an empty file.
+// makeRoom creates what the piece is mounted on: a directory, or an empty file.
 func (g graft) makeRoom() error {
 	var st unix.Stat_t
 	if err := unix.Fstat(g.fd, &st); err != nil {
@@ -60,10 +60,10 @@ func (g graft) makeRoom() error {
 	return os.WriteFile(g.path, nil, 0o600)
 }
 
-// mounts builds the file tree a command sees: everything read-only and without devices, our
-// own state not at all, a private /tmp, and the places it may write.
+// mounts builds the file tree of a command: everything read-only and without devices, the
+// program's state hidden, a private /tmp, and the places it may write.
 func mounts(c *Spec) error {
-	// Changes of ours stay here, and later ones outside do not come in.
+	// Mounts here do not propagate outside, nor later ones outside to here.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("part from the mounts outside: %w", err)
 	}
@@ -111,7 +111,7 @@ func mounts(c *Spec) error {
 	return nil
 }
 
-// pieces are what the command sees of the tree as it was before.
+// pieces are the kept pieces of the earlier tree.
 type pieces struct {
 	readable, open, devices, protected []graft
 	late                               []graft // in a hidden directory that is covered last
@@ -140,7 +140,7 @@ func hold(c *Spec) (p pieces, err error) {
 	return p, nil
 }
 
-// shown puts the pieces that are not late at their places, each with its rights.
+// shown attaches the pieces that are not late, each with its rights.
 func (p pieces) shown(c *Spec) error {
 	if err := putReadOnly(p.readable); err != nil {
 		return err
@@ -159,8 +159,8 @@ func (p pieces) shown(c *Spec) error {
 	return putReadOnly(p.protected)
 }
 
-// protected returns what stays read-only in the world. Of a link, its target is protected
-// where that is in the world.
+// protected returns what stays read-only in the world. For a link it protects the target, if
+// that is in the world.
 func (c *Spec) protected() []string {
 	var out []string
 	for _, p := range Existing(c.Protected) {
@@ -173,9 +173,9 @@ func (c *Spec) protected() []string {
 	return slices.Compact(out)
 }
 
-// pinned are the directories in the world that hold protected files, those
-// around others first. Each becomes a mount of its own: a command that
-// could rename it would put another in its place. A work tree, whose .git is a file, stays as it is.
+// pinned are the directories in the world that hold protected files, outer ones first. Each
+// becomes a mount of its own: a command could otherwise rename it and put another in its
+// place. A work tree, whose .git is a file, stays unchanged.
 func pinned(world string, protected []string) []string {
 	var out []string
 	for _, p := range protected {
@@ -187,11 +187,11 @@ func pinned(world string, protected []string) []string {
 	return slices.Compact(out)
 }
 
-// devicesKept are the devices that are none of a machine's parts.
+// devicesKept are the devices without access to hardware.
 const devicesKept = "/dev/null /dev/zero /dev/full /dev/random /dev/urandom"
 
-// putAll attaches pieces; but for the kept devices themselves, neither devices
-// nor set-user-id programs work in them.
+// putAll attaches pieces. Except for the kept devices, neither devices nor set-user-id
+// programs work in them.
 func putAll(all []graft) error {
 	for _, g := range all {
 		if err := g.put(); err != nil {
@@ -219,8 +219,8 @@ func putReadOnly(all []graft) error {
 	return nil
 }
 
-// privateTemp mounts directories for temporary files of the command's own, and returns
-// them. One that contains the world is left alone.
+// privateTemp mounts the command's own directories for temporary files, and returns them. It
+// leaves a directory that contains the world unchanged.
 func privateTemp(c *Spec) ([]string, error) {
 	var made []string
 	var pieces []graft
@@ -228,7 +228,7 @@ func privateTemp(c *Spec) ([]string, error) {
 		if c.Temp == "" || quarantine.Within(dir, c.World) || slices.ContainsFunc(c.Writable, func(w string) bool { return quarantine.Within(dir, w) }) {
 			continue
 		}
-		g, err := takeGraft(c.Temp) // before one of them covers it
+		g, err := takeGraft(c.Temp) // before a mount covers it
 		if err != nil {
 			return nil, err
 		}
@@ -247,21 +247,21 @@ func privateTemp(c *Spec) ([]string, error) {
 	return made, nil
 }
 
-// kernelMounts shows the command its own processes and terminals only. It must come before
-// the tree is made read-only: the settings under /proc/sys are the machine's, also for root
-// in a namespace.
+// kernelMounts shows the command its own processes and terminals only. Call it before the tree
+// is made read-only: the settings under /proc/sys belong to the machine, even for root in a
+// namespace.
 func kernelMounts(c *Spec) error {
 	if c.Parts.PIDs {
 		if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 			return fmt.Errorf("mount /proc: %w", err)
 		}
-		// A user namespace of its own would give a command every capability there:
-		// nothing that leads out, but much more of the kernel to be attacked.
+		// In a user namespace of its own a command would have every capability. None leads
+		// outside, but they expose much more of the kernel to attacks.
 		if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("bar further user namespaces: %w", err)
 		}
 	}
-	// The terminals of others are writable for who owns them: cover them.
+	// Other terminals are writable for their owner: cover them.
 	for _, dir := range Existing([]string{"/dev/pts"}) {
 		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0555"); err != nil {
 			return fmt.Errorf("cover %s: %w", dir, err)
@@ -270,11 +270,11 @@ func kernelMounts(c *Spec) error {
 	return nil
 }
 
-// hidden returns the directories to be hidden: those around something that is
-// shown, which are covered before that is put in its place, and the rest.
+// hidden returns the directories to hide: those that contain something shown, which are
+// covered before that is attached, and the rest.
 func (c *Spec) hidden() (around, rest []string) {
 	shown := slices.Concat(c.Writable, c.Readable, c.Sockets, []string{c.World})
-	for _, dir := range slices.Sorted(slices.Values(c.Hidden)) { // what lies around comes first
+	for _, dir := range slices.Sorted(slices.Values(c.Hidden)) { // outer ones first
 		if slices.ContainsFunc(shown, func(p string) bool { return p != dir && quarantine.Within(p, dir) }) {
 			around = append(around, dir)
 		} else {
@@ -284,8 +284,8 @@ func (c *Spec) hidden() (around, rest []string) {
 	return around, rest
 }
 
-// cover hides directories behind empty ones, which can still be written, and returns those
-// that exist: a directory in a covered one does not any more.
+// cover hides directories behind empty, writable ones, and returns those that exist: a
+// directory inside a covered one no longer does.
 func cover(dirs []string) ([]string, error) {
 	var covered []string
 	for _, dir := range dirs {

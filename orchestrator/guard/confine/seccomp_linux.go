@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where a filter finds the parts of a system call: struct seccomp_data.
+// The offsets of a system call's fields for a filter: struct seccomp_data.
 const (
 	seccompNumber   = 0
 	seccompArch     = 4
 	seccompFirstArg = 16
 )
 
-// Codes of the filter's machine.
+// The instruction codes of a filter.
 const (
 	loadWord   = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 	jumpEqual  = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
@@ -24,7 +24,7 @@ const (
 	returnWord = unix.BPF_RET | unix.BPF_K
 )
 
-// The kernel's numbers that x/sys does not name.
+// Kernel constants that x/sys lacks.
 const (
 	x32Bit       = 0x40000000
 	sockTypeMask = 0xf
@@ -41,11 +41,10 @@ func nativeArch() (uint32, bool) {
 	return 0, false
 }
 
-// filterSystemCalls bars the calling thread from what neither namespaces nor
-// Landlock hold back: sockets to whatever is neither IP nor, with the network,
-// Unix; pairs of datagram sockets, which can be sent from to any address;
-// io_uring, which opens sockets unseen by filters; and the kernel's keys, which
-// are the user's. Calls of another architecture fail as a whole.
+// filterSystemCalls denies the calling thread what neither namespaces nor Landlock confine:
+// sockets other than IP and, with the network, Unix; pairs of datagram sockets, which can send
+// to any address; io_uring, which opens sockets unseen by filters; and the kernel's keyrings,
+// which belong to the user. All calls of another architecture fail.
 func filterSystemCalls(c *Spec) error {
 	arch, ok := nativeArch()
 	if !ok {
@@ -69,7 +68,7 @@ func families(c *Spec) []uint32 {
 	return out
 }
 
-// socketFilter writes the filter: each test is followed by what it decides.
+// socketFilter writes the filter: each test is followed by its decision.
 func socketFilter(arch uint32, allowed []uint32) []unix.SockFilter {
 	refuse := func(errno unix.Errno) unix.SockFilter {
 		return unix.SockFilter{Code: returnWord, K: unix.SECCOMP_RET_ERRNO | uint32(errno)}

@@ -15,13 +15,12 @@ import (
 	"anamnesis/orchestrator/guard/command"
 )
 
-// maxScriptBytes is how much of a script a fingerprint takes in; of a longer
-// one, the rest is not vouched for.
+// maxScriptBytes is how much of a script a fingerprint covers.
 const maxScriptBytes = 16 << 20
 
-// Fingerprint names what a user approves: the tool, its arguments byte for
-// byte, and the bytes of the scripts that its command line names. Two calls with
-// the same one run the same. Scripts are looked for from dir.
+// Fingerprint identifies what a user approves: the tool, its arguments byte for byte, and the
+// bytes of the scripts that its command line names, relative to dir. Two calls with the same
+// one run the same.
 func Fingerprint(tool, args, line, dir string) string {
 	h := sha256.New()
 	part := func(s string) {
@@ -33,7 +32,7 @@ func Fingerprint(tool, args, line, dir string) string {
 	for _, script := range scripts(line, dir) {
 		part(script)
 		sum := sha256.New()
-		if f, err := os.OpenFile(script, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil { // a FIFO is not waited for
+		if f, err := os.OpenFile(script, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil { // do not wait for a FIFO
 			if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 				if _, err := io.Copy(sum, io.LimitReader(f, maxScriptBytes)); err != nil && !errors.Is(err, os.ErrNotExist) {
 					part(err.Error())
@@ -46,13 +45,13 @@ func Fingerprint(tool, args, line, dir string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// scripts lists the files of a line that are run by name: programs given with a
-// path, and the first file a shell or an interpreter gets.
+// scripts lists the files that a line runs by name: programs given with a path, and the first
+// file of a shell or an interpreter.
 func scripts(line, dir string) []string {
 	if line == "" {
 		return nil
 	}
-	commands, _ := command.Parse(line) // what can be read of it
+	commands, _ := command.Parse(line) // what can be parsed
 	var out []string
 	add := func(w command.Word) {
 		path := w.Text

@@ -17,8 +17,8 @@ import (
 	"anamnesis/orchestrator/guard/quarantine"
 )
 
-// EnvironOutside is an environment whose PATH leads nowhere in a directory:
-// what an agent may write there is not run for its name.
+// EnvironOutside returns an environment whose PATH has no directory within dir: files that an
+// agent may write there are not run by name.
 func EnvironOutside(env []string, dir string) []string {
 	out := slices.Clone(env)
 	for i, kv := range out {
@@ -29,7 +29,7 @@ func EnvironOutside(env []string, dir string) []string {
 	return out
 }
 
-// PathOf is the PATH of an environment: the last one that is given.
+// PathOf returns the PATH of an environment: the last one.
 func PathOf(env []string) string {
 	for _, kv := range slices.Backward(env) {
 		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
@@ -39,16 +39,15 @@ func PathOf(env []string) string {
 	return ""
 }
 
-// pathOutside returns the entries of a PATH that are absolute and do not lie in a
-// directory, by a link neither.
+// pathOutside returns the absolute entries of a PATH that are outside a directory, links
+// included.
 func pathOutside(path, dir string) []string {
 	return slices.DeleteFunc(filepath.SplitList(path), func(entry string) bool {
 		return !filepath.IsAbs(entry) || inWorld(entry, dir)
 	})
 }
 
-// inWorld reports whether a path lies in a directory, by its name or by what it
-// leads to.
+// inWorld reports whether a path is in a directory, by its name or its target.
 func inWorld(path, dir string) bool {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -62,9 +61,9 @@ func leadsInto(path, dir string) bool {
 	return err == nil && quarantine.Within(real, dir)
 }
 
-// FindProgram returns the path of a program as a shell in dir would, but for one
-// that is found by its name alone: that never lies in dir, nor leads there, nor
-// is hidden by the sandbox. path is a PATH; hides may be nil.
+// FindProgram returns the path of a program as a shell in dir would find it. A program found
+// by its bare name is never in dir, by name or by link, nor hidden by the sandbox. path is a
+// PATH; hides may be nil.
 func FindProgram(name, dir, path string, hides func(path string) bool) (string, error) {
 	if hides == nil {
 		hides = func(string) bool { return false }
@@ -104,12 +103,11 @@ const (
 	maxShebangBytes = 4_096 // of a script's first line
 )
 
-// HashPrograms adds to a hash what is in the files of a directory that a
-// command runs or names, so that an approval of the command covers them: files
-// among its words and in texts for a shell, what npx and the like find in
-// node_modules, and the interpreters that scripts name. A program in the
-// directory is never found by its name alone; see FindProgram. path is a PATH.
-// What these programs load in turn is not covered.
+// HashPrograms adds to a hash the files of a directory that a command runs or names, so that
+// an approval of the command covers them: files among its words and in texts for a shell, what
+// npx and the like find in node_modules, and the interpreters that scripts name. A program in
+// the directory is never found by its bare name; see FindProgram. path is a PATH. It does not
+// cover what these programs load in turn.
 func HashPrograms(h io.Writer, dir string, words []string, path string) error {
 	seen := make(map[string]bool)
 	for _, file := range namedFiles(dir, words) {
@@ -160,10 +158,10 @@ func namedFiles(dir string, words []string) []string {
 	return append(out, scripts(strings.Join(line, " "), dir)...)
 }
 
-// interpreterOf returns the program that runs a script, by its first line; empty
-// for what is no script, and where no such program is found.
+// interpreterOf returns the program that runs a script, from its first line; empty if it is
+// not a script or the program is not found.
 func interpreterOf(file, dir, path string) string {
-	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO is not waited for
+	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0) // do not wait for a FIFO
 	if err != nil {
 		return ""
 	}

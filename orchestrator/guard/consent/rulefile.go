@@ -29,8 +29,8 @@ type RuleFile struct {
 	Hash  string          // SHA-256 of its bytes, hex; empty: there is no file
 }
 
-// ReadRules reads a file of rules; one that is not there has none. Unknown
-// keys and rules that cannot be read are errors that name the file.
+// ReadRules reads a file of rules; a missing file has none. Unknown keys and malformed rules
+// are errors that name the file.
 func ReadRules(path string) (RuleFile, error) {
 	f := RuleFile{Path: path}
 	data, err := readUpTo(path, maxRulesBytes)
@@ -66,14 +66,14 @@ func ReadRules(path string) (RuleFile, error) {
 	return f, nil
 }
 
-// Approval names a project's file of rules as a user approves it: by its
-// content, for its directory.
+// Approval describes a project's file of rules as a user approves it: its content, for its
+// directory.
 func (f RuleFile) Approval(dir string) Approval {
 	return Approval{Kind: "rules", Name: "rules.yaml", Dir: dir, Hash: f.Hash}
 }
 
 func readUpTo(path string, most int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO is refused, not waited for
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // reject a FIFO without waiting
 	if err != nil {
 		return nil, err
 	}

@@ -24,16 +24,15 @@ import (
 // maxTrustBytes bounds the file of approvals.
 const maxTrustBytes = 16 << 20
 
-// Approval is a user's yes to something a repository brings that would be
-// run: a server's command, a tool made of one. It holds for exactly the content
-// that was seen.
+// Approval is a user's approval of something a repository brings to be run: a server's
+// command, a tool made of one. It holds for exactly that content.
 type Approval struct {
-	Kind string    `json:"kind"` // what it is: mcp-command, mcp-tools, command-tool
-	Name string    `json:"name"` // for people
+	Kind string    `json:"kind"` // mcp-command, mcp-tools, command-tool, …
+	Name string    `json:"name"` // for users
 	Dir  string    `json:"dir"`  // the directory that brought it
 	Hash string    `json:"hash"` // SHA-256 of the content, hex
 	At   time.Time `json:"at"`
-	// Grants are what it gets beyond the sandbox that a project's programs run in.
+	// Grants are its permissions beyond the sandbox that a project's programs run in.
 	Grants *guard.Grants `json:"grants,omitempty"`
 }
 
@@ -41,24 +40,24 @@ func (a Approval) same(b Approval) bool {
 	return a.Kind == b.Kind && a.Name == b.Name && a.Dir == b.Dir
 }
 
-// Place names the private cache of what was approved: the same for every content.
+// Place returns the name of the private cache of what was approved, the same for every
+// content.
 func (a Approval) Place() string {
 	sum := sha256.Sum256([]byte(a.Kind + "\x00" + a.Dir + "\x00" + a.Name))
 	return hex.EncodeToString(sum[:8])
 }
 
-// Trust is the file in the user's own state that holds approvals. Nothing a
-// repository holds can change it. Its methods may be called concurrently, by
-// several processes, too.
+// Trust is the file with approvals in the user's own state. A repository cannot change it. Its
+// methods may be called concurrently, even by several processes.
 type Trust struct {
 	path string
 }
 
-// OpenTrust names the file; it need not be there yet.
+// OpenTrust names the file, which need not exist.
 func OpenTrust(path string) *Trust { return &Trust{path} }
 
-// Approved reports whether this content was approved. A file that cannot be
-// read approves nothing, and is an error.
+// Approved reports whether this content was approved. A file that cannot be read approves
+// nothing, and is an error.
 func (t *Trust) Approved(a Approval) (bool, error) {
 	_, ok, err := t.Granted(a)
 	return ok, err
@@ -80,9 +79,8 @@ func (t *Trust) Granted(a Approval) (guard.Grants, bool, error) {
 	return *all[i].Grants, true, nil
 }
 
-// Allow reports whether this content may be used: it was approved, or the user
-// who is asked says yes now, which is recorded. ask is nil where there is no user.
-// A nil Trust allows nothing.
+// Allow reports whether this content may be used: it was approved, or the user says yes now,
+// which is recorded. ask is nil without a user. A nil Trust allows nothing.
 func (t *Trust) Allow(ctx context.Context, a Approval, ask func(ctx context.Context, question string) bool, question func() string) (bool, error) {
 	if t == nil {
 		return false, nil
@@ -123,8 +121,8 @@ func (t *Trust) List() ([]Approval, error) {
 	return all, nil
 }
 
-// Approve records an approval. It takes the place of an earlier one of the
-// same kind, name and directory.
+// Approve records an approval. It replaces an earlier one of the same kind, name and
+// directory.
 func (t *Trust) Approve(a Approval) error {
 	return t.change(func(all []Approval) []Approval {
 		all = slices.DeleteFunc(all, a.same)
@@ -132,7 +130,7 @@ func (t *Trust) Approve(a Approval) error {
 	})
 }
 
-// Revoke takes back the approvals of a kind, name and directory.
+// Revoke removes the approvals of a kind, name and directory.
 func (t *Trust) Revoke(a Approval) error {
 	return t.change(func(all []Approval) []Approval { return slices.DeleteFunc(all, a.same) })
 }

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// inertKeys are the settings of git that neither run a program nor lead git to
-// other files. "*" stands for a subsection. Everything else counts as one that does.
+// inertKeys are the settings of git that neither run a program nor lead git to other files.
+// "*" matches a subsection. Every other setting counts as dangerous.
 const inertKeys = `
 core.repositoryformatversion core.filemode core.bare core.logallrefupdates core.ignorecase core.precomposeunicode core.symlinks
 core.autocrlf core.eol core.safecrlf core.sharedrepository core.longpaths core.abbrev core.compression core.loosecompression
@@ -32,8 +32,7 @@ submodule.active submodule.recurse submodule.fetchjobs submodule.*.url submodule
 submodule.*.fetchrecursesubmodules submodule.*.update submodule.alternatelocation submodule.alternateerrorstrategy
 lfs.repositoryformatversion`
 
-// inertSections are sections whose settings are all inert where they have no
-// subsection.
+// inertSections are sections whose settings are all inert if they have no subsection.
 const inertSections = "advice color column"
 
 var (
@@ -44,11 +43,10 @@ var (
 	gitTransport = lazy(`^[A-Za-z0-9.+_-]*::`)
 )
 
-// inert splits a configuration of git into the lines that stay and the
-// settings that do not. It takes what git itself writes: a section or a setting
-// a line. What it cannot read, or what a setting that it cannot read may go on
-// to, does not stay. A trusted line stays whatever it says, in its section, as
-// long as it leads where it led.
+// inert splits a configuration of git into the lines that stay and the settings that do not.
+// It understands what git itself writes: a section or a setting a line. A line that it cannot
+// parse, or that may continue such a line, does not stay. A trusted line stays in its section,
+// as long as it leads where it led.
 func (p configPlace) inert(text string) (kept string, dropped []string) {
 	var out strings.Builder
 	section, sub, readable := "", "", true
@@ -71,7 +69,7 @@ func (p configPlace) inert(text string) (kept string, dropped []string) {
 		switch {
 		case m == nil || odd || strings.Count(bare, `"`)%2 != 0:
 			if strings.HasPrefix(strings.TrimSpace(bare), "[") {
-				readable = false // whose settings follow is not known
+				readable = false // the section of the following settings is unknown
 			}
 			dropped = append(dropped, firstRunes(strings.TrimSpace(bare)))
 		case readable && p.trusts(section, sub, m, bare), readable && p.inertSetting(section, sub, strings.ToLower(m[1]), strings.TrimSpace(m[2])):
@@ -87,8 +85,8 @@ func (p configPlace) inert(text string) (kept string, dropped []string) {
 	return out.String(), dropped
 }
 
-// freeText are the inert settings whose value is a text for people, which git
-// writes in quotes and with escapes.
+// freeText are the inert settings with a free text, which git writes in quotes and with
+// escapes.
 const freeText = "user.name user.email author.name author.email committer.name committer.email branch.*.description core.commentchar"
 
 func (p configPlace) inertSetting(section, sub, key, value string) bool {
@@ -96,8 +94,7 @@ func (p configPlace) inertSetting(section, sub, key, value string) bool {
 	if slices.Contains(strings.Fields(freeText), name) {
 		return true
 	}
-	// What git reads differs from what is written where there are quotes,
-	// escapes and comments.
+	// Quotes, escapes and comments make the value differ from its text.
 	if strings.ContainsAny(value, "\"\\#;") || strings.HasPrefix(value, "!") || gitTransport().MatchString(value) {
 		return false
 	}
@@ -105,7 +102,7 @@ func (p configPlace) inertSetting(section, sub, key, value string) bool {
 	case name == "core.worktree":
 		return to != "" && Within(to, p.world) && isDir(to)
 	case p.inOwn(to, value):
-		return false // whose hooks no one looks at
+		return false // with hooks that are not examined
 	case name == "submodule.*.update":
 		return slices.Contains([]string{"checkout", "rebase", "merge", "none"}, value)
 	}
@@ -119,7 +116,7 @@ func settingName(section, sub, key string) string {
 	return section + "." + key
 }
 
-// configLines are the settings of a configuration that somebody else wrote.
+// configLines are the settings of a configuration of another author.
 func configLines(text string) map[string]bool {
 	lines := map[string]bool{}
 	section, sub := "", ""

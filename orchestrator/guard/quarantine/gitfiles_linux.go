@@ -17,36 +17,35 @@ import (
 )
 
 const (
-	// maxGitFileBytes is how much is read of one file. A larger one is known by
-	// its inode and times.
+	// maxGitFileBytes is how much of one file is read. A larger one is identified by its inode
+	// and times.
 	maxGitFileBytes = 1 << 20
-	// maxGitDirs bounds the directories that are looked through.
+	// maxGitDirs bounds the directories that are scanned.
 	maxGitDirs = 500_000
 )
 
-// gitFile is a file with which git can be made to run a program: a
-// configuration, a hook, or one that leads to another git directory.
+// gitFile is a file with which git can be made to run a program: a configuration, a hook, or
+// one that leads to another git directory.
 type gitFile struct {
 	Kind  string `json:"kind"` // file, link or other
-	Sum   string `json:"sum"`  // of what it holds, or leads to
+	Sum   string `json:"sum"`  // of its content, or of its target
 	Inode string `json:"inode"`
 	Links uint64 `json:"links"`
 	Text  string `json:"text,omitempty"` // of a file, up to maxGitFileBytes; of a link, where it leads
 	Large bool   `json:"large,omitempty"`
-	// Leads is where it leads git to, without links: of a link or a file that
-	// names a git directory a path, of a configuration see configLeads.
+	// Leads is where it leads git, without links: for a link or a file that names a git
+	// directory a path, for a configuration see configLeads.
 	Leads string `json:"leads,omitempty"`
 }
 
-// gitTree is what a world has of git: its git directories and their files of
-// this kind, by their path in the world.
+// gitTree lists a world's git directories and their gitFiles, by their path in the world.
 type gitTree struct {
 	Dirs  map[string]string  `json:"dirs"`            // with their inode
 	Heads map[string]bool    `json:"heads,omitempty"` // those of Dirs that have a HEAD
 	Files map[string]gitFile `json:"files"`
 }
 
-// gitScan looks through a world.
+// gitScan is one scan of a world.
 type gitScan struct {
 	world       string
 	own         []string // the program's directories, some of which commands write
@@ -54,21 +53,20 @@ type gitScan struct {
 	tree        gitTree
 	limit, seen int
 	began       time.Time
-	known, read map[string]plainDir // of the scan before, and of this one
+	known, read map[string]plainDir // of the previous scan, and of this one
 }
 
-// plainDir is the kept part of a directory that is none of git's, so that a scan
-// reads only those that have changed.
+// plainDir caches a directory that is not git's, so that a scan reads only changed ones.
 type plainDir struct {
 	stamp stamp
 	git   string   // the outermost git directory around it; empty: none
 	dirs  []string // its directories
-	links []string // what it has of the name .git that is none, and links
+	links []string // entries named .git that are no directory, and links
 }
 
-// stamp tells whether a directory has changed. The kernel sets the time of
-// change, and it may set the same one twice in a moment: one that is younger
-// than settleTime when the directory is read is not relied on.
+// stamp shows whether a directory has changed. The kernel may set the same time of change
+// twice in a moment: a time younger than settleTime when the directory is read is not relied
+// on.
 type stamp struct {
 	dev, ino     uint64
 	mtime, ctime unix.Timespec
@@ -76,9 +74,9 @@ type stamp struct {
 
 const settleTime = 2 * time.Second
 
-// scanGit lists the git directories of a world: those named .git, and others
-// that git takes for one, such as bare repositories. It takes and returns what it
-// has read of the other directories.
+// scanGit lists the git directories of a world: those named .git, and others that git
+// recognises, such as bare repositories. It takes and returns the cache of the other
+// directories.
 func scanGit(world string, own []string, known map[string]plainDir, limit int) (gitTree, map[string]plainDir, error) {
 	s := gitScan{limit: limit, world: world, own: own, began: time.Now(), known: known, read: map[string]plainDir{}, tree: gitTree{Dirs: map[string]string{}, Files: map[string]gitFile{}}}
 	for _, dir := range own {
@@ -90,7 +88,7 @@ func scanGit(world string, own []string, known map[string]plainDir, limit int) (
 	return s.tree, s.read, err
 }
 
-// isName compares file names as a file system may that does not tell cases apart.
+// isName compares file names as a case-insensitive file system may.
 func isName(e fs.DirEntry, name string) bool { return strings.EqualFold(e.Name(), name) }
 
 func (s *gitScan) walk(rel, git string) error {
@@ -119,12 +117,12 @@ func (s *gitScan) walk(rel, git string) error {
 	return nil
 }
 
-// list returns the names in a directory that count, and notes the files of a git
-// directory, which is always read.
+// list returns the relevant names in a directory, and records the files of a git directory,
+// which is always read.
 func (s *gitScan) list(rel, abs, git string) plainDir {
 	var st unix.Stat_t
 	if unix.Lstat(abs, &st) != nil {
-		return plainDir{} // it went away
+		return plainDir{} // it is gone
 	}
 	now := stamp{uint64(st.Dev), st.Ino, st.Mtim, st.Ctim}
 	if d, ok := s.known[rel]; ok && d.stamp == now && d.git == git {
@@ -151,8 +149,8 @@ func (s *gitScan) list(rel, abs, git string) plainDir {
 	return d
 }
 
-// isGitDir reports whether git could take a directory for a git directory. An
-// unfinished one of another name than .git is none yet.
+// isGitDir reports whether git could recognise a directory as a git directory. An incomplete
+// one with another name than .git is not one yet.
 func isGitDir(rel string, entries []fs.DirEntry) bool {
 	has := func(name string) bool {
 		return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return isName(e, name) })
@@ -160,7 +158,7 @@ func isGitDir(rel string, entries []fs.DirEntry) bool {
 	return strings.EqualFold(filepath.Base(rel), ".git") || has("HEAD") && (has("objects") && has("refs") || has("commondir"))
 }
 
-// gitDir notes the files of one git directory.
+// gitDir records the files of one git directory.
 func (s *gitScan) gitDir(rel, abs, inode string, entries []fs.DirEntry) {
 	s.tree.Dirs[rel] = inode
 	for _, e := range entries {
@@ -184,9 +182,9 @@ func (s *gitScan) gitDir(rel, abs, inode string, entries []fs.DirEntry) {
 	}
 }
 
-// listDir lists a directory. One that is gone is empty, and one that is too deep
-// for a path, because git finds nothing there either. One that its owner may not
-// read is opened to be read: git finds a repository in it all the same.
+// listDir lists a directory. One that is gone, or too deep for a path, is empty, because git
+// finds nothing there either. One that its owner may not read is made readable: git finds a
+// repository in it all the same.
 func listDir(abs string) []fs.DirEntry {
 	open := func() (int, error) {
 		return unix.Open(abs, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -208,7 +206,7 @@ func listDir(abs string) []fs.DirEntry {
 
 func inode(st *unix.Stat_t) string { return fmt.Sprintf("%d:%d", st.Dev, st.Ino) }
 
-// add notes one file as it is. One that is gone is none.
+// add records a file. One that is gone is omitted.
 func (s *gitScan) add(rel string) {
 	abs := filepath.Join(s.world, rel)
 	if slices.ContainsFunc(s.skip, func(dir string) bool { return Within(abs, dir) }) {
@@ -224,7 +222,7 @@ func (s *gitScan) add(rel string) {
 		f.Kind = "link"
 		f.Text, _ = os.Readlink(abs)
 		f.Leads = followLinks(abs)
-	case unix.S_IFDIR: // git reads and runs none
+	case unix.S_IFDIR: // git neither reads nor runs it
 		return
 	case unix.S_IFREG:
 		f.Kind = "file"
@@ -240,14 +238,14 @@ func (s *gitScan) add(rel string) {
 	case isConfig(rel) && f.Kind == "file":
 		f.Leads = configLeads(f.Text, filepath.Dir(abs))
 	}
-	what += " " + f.Leads // which may change while the file does not
+	what += " " + f.Leads // the target may change while the file does not
 	sum := sha256.Sum256([]byte(what))
 	f.Sum = hex.EncodeToString(sum[:])
 	s.tree.Files[rel] = f
 }
 
-// readGitFile reads a file; large: it is known by its inode and times. So is one
-// that cannot be read, which git cannot either.
+// readGitFile reads a file; large reports that it is identified by its inode and times. So is
+// an unreadable one, which git cannot read either.
 func readGitFile(abs string, st *unix.Stat_t) (text string, large bool) {
 	if st.Size > maxGitFileBytes {
 		return "", true
@@ -271,8 +269,8 @@ func leads(rel string) bool {
 	return strings.EqualFold(base, ".git") || strings.EqualFold(base, "commondir")
 }
 
-// leadsTo is the directory, without links, that such a file leads to; empty
-// where there is none.
+// leadsTo returns the directory, without links, that such a file leads to; empty if there is
+// none.
 func leadsTo(world, rel string, f gitFile) string {
 	to := filepath.Join(world, rel)
 	if f.Kind == "file" {
@@ -284,7 +282,7 @@ func leadsTo(world, rel string, f gitFile) string {
 			}
 		}
 		if to = text; !filepath.IsAbs(to) {
-			to = filepath.Dir(filepath.Join(world, rel)) + "/" + text // a link on the way counts before ".."
+			to = filepath.Dir(filepath.Join(world, rel)) + "/" + text // links are resolved before ".."
 		}
 	}
 	real, err := filepath.EvalSymlinks(to)

@@ -9,24 +9,23 @@ import (
 	"strings"
 )
 
-// configPlace is what decides whether a configuration of git is inert, apart
-// from its text.
+// configPlace is what decides, beside its text, whether a configuration of git is inert.
 type configPlace struct {
-	dir     string // the git directory it lies in
+	dir     string // the git directory that contains it
 	world   string
 	own     []string        // the program's directories, where commands may have a repository with hooks
-	trusted map[string]bool // the settings that somebody else wrote; see configLines
+	trusted map[string]bool // the settings of another author; see configLines
 	led     string          // where those led; see configLeads
 }
 
-// trusts reports whether somebody else wrote a line, which still leads where it led.
+// trusts reports whether another author wrote a line, and it still leads where it led.
 func (p configPlace) trusts(section, sub string, m []string, line string) bool {
 	to := leadEntry(settingName(section, sub, strings.ToLower(m[1])), strings.TrimSpace(m[2]), p.dir)
 	return p.trusted[configLine(section, sub, line)] && strings.Contains(p.led, to)
 }
 
-// configLeads tells where a configuration leads git to: an entry for each
-// setting that names a path.
+// configLeads returns where a configuration leads git: an entry for each setting that names a
+// path.
 func configLeads(text, dir string) string {
 	var out strings.Builder
 	section, sub := "", ""
@@ -48,8 +47,8 @@ func leadEntry(name, value, dir string) string {
 	return ""
 }
 
-// leadsByConfig is the path, without links, that a setting of a git directory
-// leads git to; empty where it leads to none.
+// leadsByConfig returns the path, without links, to which a setting of a git directory leads
+// git; empty if none.
 func leadsByConfig(name, value, dir string) string {
 	switch name {
 	case "core.worktree":
@@ -68,13 +67,13 @@ func leadsByConfig(name, value, dir string) string {
 		return ""
 	}
 	if !filepath.IsAbs(value) {
-		value = dir + "/" + value // a link on the way counts before ".."
+		value = dir + "/" + value // links are resolved before ".."
 	}
 	return followLinks(value)
 }
 
-// inOwn reports whether a path, or a relative one from any directory above, lies
-// in one of the program's directories.
+// inOwn reports whether a path, or a relative one from any parent directory, is in one of the
+// program's directories.
 func (p configPlace) inOwn(to, value string) bool {
 	own := func(path string) bool {
 		return slices.ContainsFunc(p.own, func(dir string) bool { return Within(path, dir) })
@@ -102,8 +101,8 @@ func isDir(path string) bool {
 // maxLinks is how many links the kernel follows in one path.
 const maxLinks = 40
 
-// followLinks follows all links of an absolute path, component by component. From
-// where nothing is, the names count as they are; empty: the links never end.
+// followLinks resolves all links of an absolute path, component by component. Names that do
+// not exist are kept; empty: a cycle of links.
 func followLinks(path string) string {
 	real, rest, links := "/", strings.Split(path, "/"), 0
 	for len(rest) > 0 {
@@ -139,9 +138,9 @@ func isConfig(rel string) bool {
 	return base == "config" || base == "config.worktree"
 }
 
-// gitStateDirs are the directories of a git directory whose files git runs, or
-// which tell it what to run: its hooks, the state of an operation that stopped,
-// and addresses of remotes in their old form.
+// gitStateDirs are the directories of a git directory whose files git runs, or which determine
+// what it runs: its hooks, the state of an interrupted operation, and addresses of remotes in
+// their old form.
 var gitStateDirs = []string{"hooks", "rebase-merge", "rebase-apply", "sequencer", "remotes", "branches"}
 
 // isStateFile reports whether a file lies in one of gitStateDirs.
@@ -150,7 +149,7 @@ func isStateFile(rel string) bool {
 }
 
 var (
-	// inertStates are the files of a stopped operation that name no program.
+	// inertStates are the files of an interrupted operation that name no program.
 	inertStates = lazy(`^(abort-safety|allow_rerere_autoupdate|amend|amend-type|applying|author-script|autostash|cdate_is_adate|current-fixups|` +
 		`current-commit|dirtyindex|drop_redundant_commits|end|final-commit|git-rebase-todo\.backup\.lock|gpg_sign_opt|head|head-name|ignore_date|info|interactive|keep|` +
 		`keep_redundant_commits|last|message|message-fixup|message-squash|messageid|msg|msgnum|next|no-reschedule-failed-exec|onto|orig-head|original-commit|` +
@@ -162,8 +161,8 @@ var (
 	inertApply = lazy(`^\s*('(-C[0-9]+|-p[0-9]+|--reject|--ignore-whitespace|--ignore-space-change|--whitespace=[a-z-]+|--(directory|exclude|include)=[^']*)'\s*)*$`)
 )
 
-// inertState reports whether a file of a stopped operation, or of
-// gitStateDirs, makes git run nothing. What it was before counts as the user's.
+// inertState reports whether a file of an interrupted operation, or of gitStateDirs, makes git
+// run nothing. Its earlier content counts as the user's.
 func inertState(base, text, before string) bool {
 	old := strings.Split(before, "\n")
 	lines := func(inert func(string) bool) bool {
@@ -188,7 +187,7 @@ func runsInRebase(line string) bool {
 	return word == "x" || word == "exec"
 }
 
-// Within reports whether a path is dir or lies beneath it.
+// Within reports whether a path is dir or beneath it.
 func Within(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return dir != "" && err == nil && filepath.IsLocal(rel)

@@ -10,18 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// linkCounts reports whether git could be made to run a program by a link. In a
-// git directory every link can: git writes by it where it leads, and takes a
-// directory for its own; only a reference may be one. Elsewhere a link can that
-// leads into one of the program's directories, which commands write and nobody
-// looks through, where git finds a repository.
+// linkCounts reports whether a link could make git run a program. In a git directory every
+// link can: git writes through it, and takes a directory for its own; only a reference may be
+// one. Elsewhere a link can if it leads into one of the program's directories, which commands
+// write and which are not scanned, where git finds a repository.
 func (s *gitScan) linkCounts(rel, git string) bool {
 	abs := filepath.Join(s.world, rel)
 	if git != "" {
 		to, err := os.Readlink(abs)
 		return err == nil && (!strings.HasPrefix(to, "refs/") || strings.Contains(to, ".."))
 	}
-	fd, err := unix.Open(abs, unix.O_PATH|unix.O_CLOEXEC, 0) // it follows all links, and costs little
+	fd, err := unix.Open(abs, unix.O_PATH|unix.O_CLOEXEC, 0) // follows all links at little cost
 	if err != nil {
 		return false
 	}
@@ -33,8 +32,8 @@ func (s *gitScan) linkCounts(rel, git string) bool {
 	return slices.ContainsFunc(s.own, func(dir string) bool { return Within(real, dir) }) && (isInRepository(real) || s.holdsRepository(real))
 }
 
-// isInRepository reports whether git finds a git directory at a path without
-// links, or above it.
+// isInRepository reports whether git finds a git directory at a path without links, or above
+// it.
 func isInRepository(real string) bool {
 	for dir := real; ; dir = filepath.Dir(dir) {
 		if isRepository(dir) {
@@ -56,8 +55,8 @@ func isRepository(dir string) bool {
 	return isGitDir(dir, entries)
 }
 
-// holdsRepository reports whether there is a git directory below a path. Beyond
-// the limit there may be one.
+// holdsRepository reports whether there may be a git directory below a path. Beyond the limit
+// it reports true.
 func (s *gitScan) holdsRepository(dir string) bool {
 	if s.seen++; s.seen > s.limit {
 		return true

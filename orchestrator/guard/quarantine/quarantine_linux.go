@@ -14,50 +14,49 @@ import (
 	"time"
 )
 
-// Quarantine keeps git in a world from running, outside of the sandbox, what
-// commands wrote. What there is of gitFile when a command starts is read-only for
-// it; what is new or changed when it ends is moved into a directory of the
-// program's state, but for settings that are inert.
+// Quarantine keeps git in a world from running, outside the sandbox, what commands wrote. The
+// gitFiles that exist when a command starts are read-only for it; new or changed ones are
+// moved, when it ends, into a directory of the program's state, except for inert settings.
 //
-// While commands overlap, the tree before the first of them is what their ends
-// are compared with. A task whose process died is compared when it continues.
+// While commands overlap, the tree before the first of them is the base for comparison. A task
+// whose process died is compared when it continues.
 type Quarantine struct {
 	dir      string // where files are moved to; its record lies in it
 	world    string
 	skip     []string // the program's own directories
-	writable []string // where commands may do as they like
+	writable []string // where commands may write freely
 
 	mu      sync.Mutex
 	known   map[string]plainDir
 	limit   int // of directories
 	running int
 	record  gitRecord
-	lost    bool // record.Before is of a process that died, or of a command whose files were not all looked at
+	lost    bool // record.Before is of a process that died, or of a command whose files were not all examined
 	earlier string
 }
 
-// gitRecord is what is kept between commands, and processes.
+// gitRecord is stored between commands, and processes.
 type gitRecord struct {
-	// Own are the git directories, with their inode, and the files that lead to
-	// one, which this task's commands made. They stay writable while they are inert.
+	// Own are the git directories, with their inode, and the files that lead to one, which
+	// this task's commands made. They stay writable while they are inert.
 	Own map[string]string `json:"own,omitempty"`
-	// Before is the tree before the commands that run; nil: none runs.
+	// Before is the tree before the running commands; nil: none runs.
 	Before *gitTree `json:"before,omitempty"`
 }
 
 // maxQuarantineLines bounds the files that a report names.
 const maxQuarantineLines = 10
 
-// Options say what is kept where.
+// Options configure a Quarantine.
 type Options struct {
 	Dir      string // where files are moved to
 	World    string
 	Skip     []string // directories of the world that are the program's own
-	Writable []string // where commands may do as they like
+	Writable []string // where commands may write freely
 }
 
-// Open reads what there is of an earlier process and, if that died
-// while a command ran, looks at what the command left.
+// Open reads the record of an earlier process and, if that died while a command ran, examines
+// what the command left.
 func Open(o Options) (*Quarantine, error) {
 	q := &Quarantine{limit: maxGitDirs, dir: o.Dir, world: o.World, skip: o.Skip, writable: o.Writable}
 	data, err := os.ReadFile(q.file())
@@ -65,7 +64,7 @@ func Open(o Options) (*Quarantine, error) {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return nil, fmt.Errorf("read what git directories there were: %w", err)
-	case json.Unmarshal(data, &q.record) != nil: // half written: nothing is known, nothing is writable
+	case json.Unmarshal(data, &q.record) != nil: // half written: nothing is known, so nothing is writable
 		q.record = gitRecord{}
 	}
 	if q.record.Own == nil {
@@ -73,7 +72,7 @@ func Open(o Options) (*Quarantine, error) {
 	}
 	if q.lost = q.record.Before != nil; q.lost {
 		q.earlier = q.check()
-		q.lost = true // until a command begins: something of the other process may write on
+		q.lost = true // until a command begins: a process of the earlier one may still write
 	}
 	return q, nil
 }
@@ -112,7 +111,7 @@ func (q *Quarantine) Begin() ([]string, error) {
 	return q.closed(), nil
 }
 
-// End is called when nothing of a command is alive any more and returns what was
+// End is called when no process of a command is alive any more. It returns what was
 // quarantined, for the user and the model.
 func (q *Quarantine) End() string {
 	q.mu.Lock()
@@ -128,7 +127,7 @@ func (q *Quarantine) End() string {
 	return note
 }
 
-// JoinNotes joins the notes that say something.
+// JoinNotes joins the notes that are not empty.
 func JoinNotes(notes ...string) string {
 	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "]\n[")
 }
@@ -172,7 +171,7 @@ func (q *Quarantine) closed() []string {
 	return out
 }
 
-// gitDirOf is the git directory that a file of it lies in.
+// gitDirOf returns the git directory that contains a file.
 func gitDirOf(rel string) string {
 	dir := filepath.Dir(rel)
 	if slices.Contains(gitStateDirs, strings.ToLower(filepath.Base(dir))) {
@@ -181,8 +180,8 @@ func gitDirOf(rel string) string {
 	return dir
 }
 
-// forgetOwn leaves out what is the task's own no more: what went away, and what
-// the user has set up since in a way that is not inert.
+// forgetOwn drops from Own what is gone, and what the user has since changed in a way that is
+// not inert.
 func (q *Quarantine) forgetOwn(now gitTree) {
 	for rel, inode := range q.record.Own {
 		f, isFile := now.Files[rel]
@@ -198,15 +197,14 @@ func (q *Quarantine) forgetOwn(now gitTree) {
 	}
 }
 
-// verdict is what becomes of a file.
+// verdict is the decision on a file.
 type verdict struct {
 	move    bool
-	kept    string   // what takes its place; empty: nothing
-	dropped []string // of a configuration: what does not stay
+	kept    string   // its replacement; empty: none
+	dropped []string // of a configuration: what is removed
 }
 
-// judge says what becomes of a new or changed file. What it was before counts as
-// the user's.
+// judge decides on a new or changed file. Its earlier content counts as the user's.
 func (q *Quarantine) judge(now gitTree, rel string, f, was gitFile) verdict {
 	base := strings.ToLower(filepath.Base(rel))
 	before := was.Text
@@ -231,13 +229,13 @@ func (q *Quarantine) judge(now gitTree, rel string, f, was gitFile) verdict {
 	return verdict{move: true, kept: before}
 }
 
-// check compares the world with the tree before and quarantines what is new or
-// changed. It returns a report; empty: nothing was.
+// check compares the world with the tree before and quarantines what is new or changed. It
+// returns a report; empty: nothing was.
 func (q *Quarantine) check() string {
-	now, err := q.scan() // what was found counts also where not all was
+	now, err := q.scan() // a partial result also counts
 	q.lost = err != nil
 	before := q.record.Before
-	moved := map[string]string{} // what was there, by its inode
+	moved := map[string]string{} // earlier files, by inode
 	for rel, f := range before.Files {
 		moved[f.Inode+filepath.Base(rel)] = f.Sum
 	}
@@ -261,7 +259,7 @@ func (q *Quarantine) check() string {
 			lines = append(lines, line)
 			continue
 		}
-		if f.Links > 1 && f.Kind == "file" { // who writes it by its other name would not be seen
+		if f.Links > 1 && f.Kind == "file" { // writes through its other name would go unnoticed
 			if err := q.replace(rel, f.Text); err != nil {
 				lines = append(lines, fmt.Sprintf("%s has another name and could not be parted from it: %v; do not use git there", rel, err))
 			}
@@ -286,8 +284,8 @@ func (q *Quarantine) check() string {
 	return JoinNotes(lines...)
 }
 
-// lostRepositories reports repositories that were there before the task and are no
-// longer where they were. Snapshots do not hold .git, so no jump brings one back.
+// lostRepositories reports repositories that existed before the task and are missing.
+// Snapshots do not hold .git, so no jump restores one.
 func (q *Quarantine) lostRepositories(before, now gitTree) []string {
 	var lines []string
 	for _, rel := range slices.Sorted(maps.Keys(before.Heads)) {
@@ -316,8 +314,8 @@ func (q *Quarantine) isWritable(rel string) bool {
 	return slices.ContainsFunc(q.writable, func(dir string) bool { return Within(abs, dir) })
 }
 
-// move takes a file out of the world and says so. into is the directory for all
-// that one command leaves; it is made when it is needed.
+// move moves a file out of the world and reports it. into is the directory for everything one
+// command leaves; it is created on first use.
 func (q *Quarantine) move(rel string, v verdict, into *string) (string, error) {
 	if *into == "" {
 		var err error
@@ -326,13 +324,13 @@ func (q *Quarantine) move(rel string, v verdict, into *string) (string, error) {
 		}
 	}
 	to := filepath.Join(*into, rel)
-	root, err := os.OpenRoot(q.world) // no link leads out of it, whoever swaps one in
+	root, err := os.OpenRoot(q.world) // no link leads out of it, even one swapped in meanwhile
 	if err != nil {
 		return "", err
 	}
 	defer root.Close()
 	beside := ""
-	if v.kept != "" || v.dropped != nil { // written before the other is taken away
+	if v.kept != "" || v.dropped != nil { // written before the old one is removed
 		if beside, err = writeBeside(root, rel, v.kept); err != nil {
 			beside = ""
 		}
@@ -342,7 +340,7 @@ func (q *Quarantine) move(rel string, v verdict, into *string) (string, error) {
 	if err == nil {
 		err = takeOut(root, rel, to)
 	}
-	if err != nil { // no room for it, or too long a path: where it is, under a name that git does not know
+	if err != nil { // no space, or too long a path: keep it there, under a name that git ignores
 		if to, err = disarm(root, rel); err != nil {
 			return "", err
 		}
@@ -386,8 +384,8 @@ func firstLine(s string) string {
 	}, s)
 }
 
-// Look quarantines what a command that still runs has left so far, and returns what
-// was; empty: nothing.
+// Look quarantines what a running command has left so far, and returns a report; empty:
+// nothing.
 func (q *Quarantine) Look() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -402,5 +400,5 @@ func (q *Quarantine) Look() string {
 	return note
 }
 
-// Earlier says what was quarantined of a command whose program died; empty: nothing.
+// Earlier reports what was quarantined of a command whose program died; empty: nothing.
 func (q *Quarantine) Earlier() string { return q.earlier }

@@ -2,8 +2,8 @@
 
 package quarantine
 
-// Quarantine is never made here: commands without a sandbox do what they like.
+// Quarantine is never made on this platform: there is no sandbox to escape.
 type Quarantine struct{}
 
-// Earlier is empty here.
+// Earlier is empty on this platform.
 func (*Quarantine) Earlier() string { return "" }

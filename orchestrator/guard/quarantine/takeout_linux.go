@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// replace returns a file another inode.
+// replace replaces a file by one with a text and another inode.
 func (q *Quarantine) replace(rel, text string) error {
 	root, err := os.OpenRoot(q.world)
 	if err != nil {
@@ -22,7 +22,7 @@ func (q *Quarantine) replace(rel, text string) error {
 	return writeNew(root, rel, text)
 }
 
-// writeNew returns a file a new text and another inode.
+// writeNew writes a file with a new text and another inode.
 func writeNew(root *os.Root, rel, text string) error {
 	beside, err := writeBeside(root, rel, text)
 	if err != nil {
@@ -33,7 +33,7 @@ func writeNew(root *os.Root, rel, text string) error {
 
 const besidePrefix = "quarantined-"
 
-// besideName is a name in a file's directory that no command could foresee.
+// besideName returns a random name in a file's directory, which no command can predict.
 func besideName(rel string) string {
 	return filepath.Join(filepath.Dir(rel), besidePrefix+rand.Text())
 }
@@ -59,8 +59,8 @@ func writeBeside(root *os.Root, rel, text string) (string, error) {
 	return beside, err
 }
 
-// disarm renames a file that cannot be taken away, or else removes it, as it does
-// a link. It returns the new name; empty: removed.
+// disarm renames a file that cannot be moved away, or else removes it, as it does a link. It
+// returns the new name; empty: removed.
 func disarm(root *os.Root, rel string) (string, error) {
 	beside := besideName(rel)
 	if info, err := root.Lstat(rel); err == nil && info.Mode().Type() != fs.ModeSymlink {
@@ -71,7 +71,7 @@ func disarm(root *os.Root, rel string) (string, error) {
 	return "", withRights(root, rel, func() error { return root.Remove(rel) })
 }
 
-// takeOut moves a file, or a link as it is, to a path outside the root.
+// takeOut moves a file or a link to a path outside the root.
 func takeOut(root *os.Root, rel, to string) error {
 	return withRights(root, rel, func() error {
 		dir, err := root.Open(filepath.Dir(rel))
@@ -95,7 +95,7 @@ func takeOut(root *os.Root, rel, to string) error {
 	})
 }
 
-// copyOut copies a regular file; nothing else holds anything.
+// copyOut copies a regular file; others have no content.
 func copyOut(root *os.Root, rel, to string) error {
 	info, err := root.Lstat(rel)
 	if err != nil || !info.Mode().IsRegular() {
@@ -123,15 +123,15 @@ func copyOut(root *os.Root, rel, to string) error {
 	return err
 }
 
-// withRights does something in a file's directory, also where a command has
-// taken its owner's rights to it or to one around it.
+// withRights calls do with rights to a file's directory, even if a command removed the owner's
+// rights to it or to a parent.
 func withRights(root *os.Root, rel string, do func() error) error {
 	err := do()
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	dir := ""
-	for name := range strings.SplitSeq(filepath.Dir(rel), "/") { // from above: each is needed to reach the next
+	for name := range strings.SplitSeq(filepath.Dir(rel), "/") { // from the top: each is needed to reach the next
 		dir = filepath.Join(dir, name)
 		info, err := root.Lstat(dir)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 const (
 	maxWorldFiles = 5_000    // files
 	maxWorldBytes = 64 << 20 // bytes of all
-	maxWorldFile  = 1 << 20  // of one: larger ones are passed over
+	maxWorldFile  = 1 << 20  // of one: larger ones are skipped
 )
 
 // ListsPackage reports whether package.json of a directory names an npm package, or
@@ -33,14 +33,14 @@ func ListsPackage(root *os.Root, name string) bool {
 
 var errFound = errors.New("found")
 
-// Names reports whether a file of a tree holds a text, in any case. It reads a bounded
-// part of a large tree.
+// Names reports whether a file of a tree contains a text, in any case. It reads a bounded part
+// of a large tree.
 func Names(tree fs.FS, text string) bool {
 	want := []byte(strings.ToLower(text))
 	files, left := 0, int64(maxWorldBytes)
 	err := fs.WalkDir(tree, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // what cannot be read names nothing
+			return nil // skip unreadable files
 		}
 		if d.IsDir() && (path == ".git/objects" || d.Name() == "node_modules") {
 			return fs.SkipDir

@@ -8,11 +8,11 @@ import (
 	"anamnesis/orchestrator/guard/command"
 )
 
-// address finds the host of an address with a scheme, behind a user's name.
+// address finds the host of an address with a scheme, after an optional user name.
 var address = regexp.MustCompile(`(?i)\b(?:https?|git|ssh|ftps?|sftp|wss?|rsync|svn)(?:\+[a-z]+)?://(?:[^\s/@'"<>]*@)?(\[[0-9a-f:]+\]|[a-z0-9._-]+)`)
 
-// remote finds the host of [user@]host:path, as scp, rsync and git write it;
-// a path before the colon is none.
+// remote finds the host of [user@]host:path, as scp, rsync and git write it, but not after a
+// path.
 var remote = regexp.MustCompile(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9.-]+):`)
 
 // userAt finds the host of user@host, with or without a path.
@@ -21,8 +21,7 @@ var userAt = regexp.MustCompile(`^[A-Za-z0-9._-]+@([A-Za-z0-9.-]+)(?::.*)?$`)
 // bareHost is a host, or an address without its scheme.
 var bareHost = regexp.MustCompile(`^([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}|\d+\.\d+\.\d+\.\d+)(?::\d+)?(?:[/?#].*)?$`)
 
-// HostsIn lists the hosts of the addresses in a text, lower case, each once for
-// every time it occurs.
+// HostsIn lists the hosts of the addresses in a text, lower case, once for every occurrence.
 func HostsIn(text string) []string {
 	var out []string
 	for _, m := range address.FindAllStringSubmatch(text, -1) {
@@ -31,14 +30,14 @@ func HostsIn(text string) []string {
 	return out
 }
 
-// caller is how a program is told what to reach.
+// caller describes how a program takes the hosts to reach.
 type caller struct {
 	short  string // its short options that take a value
 	long   string // its long ones, separated by blanks
-	bare   bool   // a host may stand as a word of its own
+	bare   bool   // a host may be a word of its own
 	user   bool   // user@host names one
 	remote bool   // host:path does
-	first  bool   // only the first word does: of what follows only addresses
+	first  bool   // only the first word does; later words only as addresses
 }
 
 const (
@@ -49,7 +48,7 @@ const (
 		"--directory-prefix --timeout --tries --wait --load-cookies --save-cookies --ca-certificate --certificate --private-key --user --password --accept --reject --referer"
 )
 
-// callerOf returns the programs that use the network for what they are given.
+// callerOf returns the programs that use the network for their arguments.
 func callerOf(program string) (caller, bool) {
 	switch program {
 	case "curl":
@@ -76,8 +75,8 @@ func callerOf(program string) (caller, bool) {
 	return caller{}, false
 }
 
-// takes reports whether an option's value is the next word: of a cluster of
-// short ones (-sSLo) the first that takes a value has the rest for it.
+// takes reports whether an option's value is the next word: in a cluster of short ones (-sSLo)
+// the first that takes a value has the rest as its value.
 func (c caller) takes(w string) bool {
 	if strings.HasPrefix(w, "--") || !strings.HasPrefix(w, "-") {
 		return oneOf(c.long, w)
@@ -86,8 +85,7 @@ func (c caller) takes(w string) bool {
 	return at >= 0 && at == len(w)-2
 }
 
-// hosts finds what a command reaches. Only programs that use the network for
-// what they are given are asked.
+// hosts finds what a command reaches, for programs that use the network for their arguments.
 func (f *finder) hosts(s command.Simple) {
 	program := s.Program()
 	c, ok := callerOf(program)
@@ -102,7 +100,7 @@ func (f *finder) hosts(s command.Simple) {
 		c.user = true
 		c.remote = oneOf("clone remote submodule ls-remote", sub) // elsewhere a:b may be two branches
 	}
-	values, named := false, false // the word before takes a value; the one word that names a host was seen
+	values, named := false, false // the previous word takes a value; the one word that names a host was seen
 	for _, w := range s.Args() {
 		value := values || named
 		values = c.takes(w.Text)
@@ -113,7 +111,7 @@ func (f *finder) hosts(s command.Simple) {
 	}
 }
 
-// gitSub is the subcommand of a git command.
+// gitSub returns the subcommand of a git command.
 func gitSub(args []command.Word) string {
 	for i := 0; i < len(args); i++ {
 		switch w := args[i].Text; {

@@ -8,8 +8,7 @@ import (
 	"anamnesis/orchestrator/guard/command"
 )
 
-// Looks reports whether a shell call is known to do no more than look, so that
-// its result can be cited. Whatever is unclear does not.
+// Looks reports whether a shell call certainly only reads, so that its result can be cited.
 func Looks(args string) bool {
 	var a struct {
 		Command string `json:"command"`

@@ -7,20 +7,18 @@ import (
 	"anamnesis/orchestrator/guard/command"
 )
 
-// modelName is what names of language models look like: a family and what
-// tells its members apart.
+// modelName matches names of language models: a family and what distinguishes its members.
 var modelName = regexp.MustCompile(`(?i)^(?:[a-z0-9_.-]+/)*(?:(?:gpt|chatgpt|claude|gemini|gemma|llama|codellama|qwen|qwq|deepseek|mistral|mixtral|magistral|codestral|devstral|grok|kimi|glm|minimax|command-r|phi|nova|jamba|yi)[-_.:]?[a-z0-9][a-z0-9._:-]*|o[1-9](?:-[a-z0-9-]+)?)$`)
 
-// modelField is a value that a file or an argument gives to a model's name, in
-// quotes, or without them as in YAML and in a list of variables. Such a one has
-// a hyphen: in a program it would be a name of the program's own.
+// modelField matches the value of a field for a model's name, in quotes, or without them as in
+// YAML and in a list of variables. An unquoted one has a hyphen: without it, it could be a
+// program's identifier.
 var modelField = regexp.MustCompile(`(?i)(?:\b|_)model(?:[_-]?(?:name|id))?["']?\s*[:=]\s*(?:["']([A-Za-z0-9._:/-]+)["']|([A-Za-z][A-Za-z0-9._:/]*-[A-Za-z0-9._:/-]+))`)
 
-// maxModelText is how much of a text is looked at for models.
+// maxModelText is how much of a text is searched for models.
 const maxModelText = 256 << 10
 
-// models finds the models a command names, in options, in variables, and in
-// what it sends.
+// models finds the models a command names, in options, in variables, and in what it sends.
 func (f *finder) models(s command.Simple) {
 	for _, a := range s.Assigns {
 		if strings.HasSuffix(strings.ToUpper(a.Name), "MODEL") {
@@ -45,8 +43,7 @@ func (f *finder) models(s command.Simple) {
 	}
 }
 
-// modelsIn finds the models that a text sets and the text before it did not
-// name.
+// modelsIn finds the models that a text sets and that before did not name.
 func (f *finder) modelsIn(text, before string) {
 	text = text[:min(len(text), maxModelText)]
 	for _, m := range modelField.FindAllStringSubmatch(text, -1) {

@@ -8,14 +8,14 @@ import (
 	"anamnesis/orchestrator/guard/command"
 )
 
-// manager is how a package manager is told to bring a package.
+// manager describes how a package manager takes the packages to install.
 type manager struct {
 	name string // the kind of package: npm, pip, go, cargo, apt …
-	subs string // its subcommands that install what they are given, separated by blanks; empty: the program itself does
+	subs string // its subcommands that install their arguments, separated by blanks; empty: the program itself does
 	// valued are options that take the next word, separated by blanks.
 	valued string
-	// listed are options whose value is a file of packages, or that make the
-	// words no packages: what the world lists is not new.
+	// listed are options whose value is a file of packages, or which make the words not
+	// packages: packages that the world lists are not new.
 	listed string
 	with   string // only the value of this option is a package
 	single bool   // only the first word is a package, the rest belongs to it
@@ -95,9 +95,8 @@ func otherManagers(program string) []manager {
 	return nil
 }
 
-// packages finds what a command installs by name. What the world's own files
-// list (npm ci, pip install -r) and what lies in the world (pip install .) is
-// nothing new.
+// packages finds what a command installs by name. Packages that the world's files list (npm
+// ci, pip install -r) or that are in the world (pip install .) are not new.
 func (f *finder) packages(s command.Simple) {
 	program, args := installer(s)
 	for _, m := range managers(program) {
@@ -113,12 +112,11 @@ func (f *finder) packages(s command.Simple) {
 	}
 }
 
-// python names the interpreter, and pip, of some version.
+// python matches the interpreter, and pip, of any version.
 var python = regexp.MustCompile(`^(python|pip)[0-9]*(?:\.[0-9]+)*$`)
 
-// installer is the program that a command installs with and its words: of
-// python -m pip it is pip, and a choice of toolchain or of a place is in no
-// subcommand's way.
+// installer returns the program that a command installs with and its words: for python -m pip
+// it is pip. It removes a choice of toolchain or directory before the subcommand.
 func installer(s command.Simple) (string, []command.Word) {
 	program, args := s.Program(), s.Args()
 	m := python.FindStringSubmatch(program)
@@ -144,7 +142,7 @@ func installer(s command.Simple) (string, []command.Word) {
 	return program, args
 }
 
-// after returns the words behind the subcommand that installs.
+// after returns the words after the subcommand that installs.
 func (m manager) after(args []command.Word) ([]command.Word, bool) {
 	if m.subs == "" {
 		return args, true
@@ -169,7 +167,7 @@ func (m manager) after(args []command.Word) ([]command.Word, bool) {
 	return rest, true
 }
 
-// words leaves out options and what belongs to them.
+// words removes options and their values.
 func (m manager) words(args []command.Word) []string {
 	var out []string
 	for i := 0; i < len(args); i++ {
@@ -198,17 +196,17 @@ func (m manager) words(args []command.Word) []string {
 	return out
 }
 
-// packageName is a word's package without its version; empty where the word
-// names something of the world.
+// packageName returns a word's package without its version; empty if the word names something
+// of the world.
 func (m manager) packageName(w string) string {
 	if w == "" || strings.HasPrefix(w, ".") || strings.HasPrefix(w, "/") || strings.HasPrefix(w, "~") || strings.HasPrefix(w, "file:") {
 		return ""
 	}
 	if strings.Contains(w, "://") {
-		return w // an address: its host is looked at as well
+		return w // an address: its host is also a subject
 	}
 	if m.name != "go" && archive.MatchString(w) {
-		return "" // a file, whether or not it is there yet
+		return "" // a file, even if it does not exist yet
 	}
 	switch m.name {
 	case "pip":
@@ -236,7 +234,7 @@ func (m manager) packageName(w string) string {
 	return w
 }
 
-// archive is a package as a file.
+// archive matches a package file.
 var archive = regexp.MustCompile(`\.(?:whl|tgz|tar\.(?:gz|bz2|xz)|zip|deb|rpm|apk|gem|conda)$`)
 
 // oneOf reports whether a word is in a list separated by blanks.

@@ -1,10 +1,10 @@
-// Package research says what a call is about that should be looked up before
-// it is made: a package it installs, a host it reaches, a model it names. It
-// decides nothing; the orchestrator asks the agent to investigate first.
+// Package research finds the subjects of a call that should be researched before it runs: a
+// package it installs, a host it reaches, a model it names. It decides nothing; the gate asks
+// the agent to investigate first.
 //
-// This is a habit, not a wall: a command that hides what it does (a variable
-// as the program's name, a script file, another language) is not recognised.
-// What must not happen at all is for approvals and the sandbox.
+// This is an aid, not a barrier: a command that hides what it does (a variable as the
+// program's name, a script file, another language) is not recognised. Approvals and the
+// sandbox prevent what must not happen.
 package research
 
 import (
@@ -16,7 +16,7 @@ import (
 	"anamnesis/orchestrator/loop"
 )
 
-// Kind says what a subject is.
+// Kind is the kind of a subject.
 type Kind string
 
 // The kinds.
@@ -27,17 +27,17 @@ const (
 	Pattern Kind = "pattern" // a call that the task's own patterns name
 )
 
-// Subject is one thing to look up first.
+// Subject is one thing to research first.
 type Subject struct {
 	Kind Kind
-	// ID names it: npm:left-pad, host:example.com, model:gpt-9, or a pattern as
+	// ID identifies it: npm:left-pad, host:example.com, model:gpt-9, or a pattern as
 	// Tool:command.
 	ID string
 	// Look is a command that looks it up and changes nothing; may be empty.
 	Look string
 }
 
-// String is the subject in words.
+// String describes the subject.
 func (s Subject) String() string {
 	switch s.Kind {
 	case Package:
@@ -51,7 +51,7 @@ func (s Subject) String() string {
 	return "calls that look like " + s.ID
 }
 
-// Bare is a subject's ID without its kind, as people write it.
+// Bare returns a subject's ID without its kind, as users write it.
 func Bare(id string) string {
 	if _, name, ok := strings.Cut(id, ":"); ok {
 		return name
@@ -59,29 +59,28 @@ func Bare(id string) string {
 	return id
 }
 
-// Normal is the form in which two spellings of a subject are the same.
+// Normal returns the canonical form of a subject's spelling.
 func Normal(subject string) string {
 	return strings.ToLower(strings.Join(strings.Fields(subject), " "))
 }
 
-// Rules say which calls are about something to look up.
+// Rules decide which calls have subjects to research.
 type Rules struct {
-	// Patterns are calls that are to be looked up, beside the built-in kinds.
+	// Patterns are calls to research, beside the built-in kinds.
 	Patterns []loop.Pattern
-	// KnownHost and KnownModel say what needs no looking up; nil: nothing is
-	// known.
+	// KnownHost and KnownModel report what needs no research; nil: nothing is known.
 	KnownHost  func(host string) bool
 	KnownModel func(name string) bool
-	// Listed says that the world's files list a package of a kind, so that
-	// running it (npx) brings nothing new; nil: nothing is listed.
+	// Listed reports that the world's files list a package of a kind, so that running it (npx)
+	// brings nothing new; nil: nothing is listed.
 	Listed func(kind, name string) bool
 }
 
-// maxSubjects bounds what one call can be about.
+// maxSubjects bounds the subjects of one call.
 const maxSubjects = 20
 
-// Subjects returns what a call is about that has to be looked up, each once, in
-// the order of the call. args is the call's JSON.
+// Subjects returns what a call needs researched, each once, in the order of the call. args is
+// the call's JSON.
 func (r Rules) Subjects(tool, args string) []Subject {
 	f := finder{rules: r}
 	type edit struct {
@@ -95,10 +94,10 @@ func (r Rules) Subjects(tool, args string) []Subject {
 		Edit  json.RawMessage `json:"edit"` // one, or a list
 		Edits []edit          `json:"edits"`
 	}
-	_ = json.Unmarshal([]byte(args), &a) // another tool's arguments: its patterns are all there is
+	_ = json.Unmarshal([]byte(args), &a) // another tool's arguments: only patterns apply
 	var simple []command.Simple
 	if tool == "Bash" {
-		// A line with a fault is asked about as far as a shell would run it.
+		// A malformed line is examined as far as a shell would run it.
 		simple, _ = command.Parse(a.Command)
 	}
 	for _, p := range r.Patterns {
