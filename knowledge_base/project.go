@@ -17,6 +17,7 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/knowledge_base/recalled"
 	"anamnesis/knowledge_base/retrieval"
 )
 
@@ -164,8 +165,8 @@ func (s *Store) judge(st *folder.File) *folder.File {
 type Layers []*Store
 
 // found is the hits of all layers.
-func (l Layers) found(ctx context.Context, q Query) ([]Hit, error) {
-	found := make([][]Hit, len(l))
+func (l Layers) found(ctx context.Context, q Query) ([]recalled.Hit, error) {
+	found := make([][]recalled.Hit, len(l))
 	total := 0
 	for i, s := range l {
 		var err error
@@ -175,7 +176,7 @@ func (l Layers) found(ctx context.Context, q Query) ([]Hit, error) {
 		total += len(found[i])
 	}
 	most := cmp.Or(q.K, retrieval.DefaultK)
-	out := make([]Hit, 0, min(most, total))
+	out := make([]recalled.Hit, 0, min(most, total))
 	seen := make(map[string]bool)
 	for range total {
 		i := best(found)
@@ -192,12 +193,12 @@ func (l Layers) found(ctx context.Context, q Query) ([]Hit, error) {
 
 // withOpposing puts behind each hit the cards that contradict it, so that nobody
 // is shown one side only. They count beyond the hits asked for.
-func (l Layers) withOpposing(hits []Hit, q Query) []Hit {
+func (l Layers) withOpposing(hits []recalled.Hit, q Query) []recalled.Hit {
 	shown := make(map[string]bool)
 	for _, h := range hits {
 		shown[h.Card.ID] = true
 	}
-	var out []Hit
+	var out []recalled.Hit
 	for _, h := range hits {
 		h.Contradicts = l.opposing(h.Card.ID)
 		out = append(out, h)
@@ -230,18 +231,18 @@ func (l Layers) opposing(id string) (out []string) {
 }
 
 // beside returns a card to be shown with a hit that it contradicts.
-func (s *Store) beside(h Hit, id string, q Query) (Hit, bool) {
+func (s *Store) beside(h recalled.Hit, id string, q Query) (recalled.Hit, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	st := s.cards[id]
 	if st == nil || !shownTo(&st.Head, q) {
-		return Hit{}, false
+		return recalled.Hit{}, false
 	}
-	return Hit{Card: st.Card(), Score: h.Score, Evidence: h.Evidence, Expired: st.Expired(s.opts.Now()), Path: st.Path()}, true
+	return recalled.Hit{Card: st.Card(), Score: h.Score, Evidence: h.Evidence, Expired: st.Expired(s.opts.Now()), Path: st.Path()}, true
 }
 
 // best returns the layer whose first hit has the most evidence.
-func best(found [][]Hit) int {
+func best(found [][]recalled.Hit) int {
 	at, most := -1, 0.0
 	for i, hits := range found {
 		if len(hits) == 0 {

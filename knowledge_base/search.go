@@ -11,6 +11,7 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/knowledge_base/recalled"
 	"anamnesis/knowledge_base/retrieval"
 )
 
@@ -31,7 +32,7 @@ type Query struct {
 	Withheld bool
 	// Trust says how far a card may be believed and whether this search may find it;
 	// nil: drafts are hypotheses, and found.
-	Trust func(c *card.Card) Trust
+	Trust func(c *card.Card) recalled.Trust
 	// MinEvidence is the [retrieval.Evidence.Strength] below which a card is not
 	// shown; 0 is [retrieval.DefaultMinEvidence], a negative value shows
 	// everything found.
@@ -43,36 +44,18 @@ type Query struct {
 	without map[string]bool // cards that are not to be found
 }
 
-// Hit is one card found. Score orders the hits of one search and means
-// nothing between searches.
-type Hit struct {
-	Card     *card.Card         `json:"card"`
-	Score    float64            `json:"score"`
-	Evidence retrieval.Evidence `json:"evidence"`
-	Expired  bool               `json:"expired"`
-	Path     string             `json:"path"`
-	Trust    Trust              `json:"trust"`
-	// Contradicts are the ids of the cards that contradict this one, whichever
-	// of the two says so.
-	Contradicts []string `json:"contradicts,omitempty"`
-	// Also are the ids of cards that say nearly the same, less well found.
-	Also []string `json:"also,omitempty"`
-	// Brief: [Pack] quotes the topic only.
-	Brief bool `json:"-"`
-}
-
 // Search returns the cards that matter for the query, best first, ties by id. A
 // query that is a card's id gives that card alone.
 // It gives none when nothing in the store accounts for enough of the query.
 // Retired and superseded cards are never found. A card that contradicts a hit
 // stands behind it, beyond K. When the vectors cannot be
 // computed the other legs answer alone and [Store.VectorError] tells why.
-func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
+func (s *Store) Search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 	return Layers{s}.Search(ctx, q)
 }
 
 // found is the hits of this folder alone.
-func (s *Store) found(ctx context.Context, q Query) (hits []Hit, err error) {
+func (s *Store) found(ctx context.Context, q Query) (hits []recalled.Hit, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
@@ -216,10 +199,10 @@ func (s *Store) noteVectors(err error) {
 }
 
 // search answers from the built index under a lock.
-func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
+func (s *Store) search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 	now := s.opts.Now()
 	if st := s.cards[strings.TrimSpace(q.Text)]; st != nil && shownTo(&st.Head, q) {
-		return []Hit{{Card: st.Card(), Score: 1, Evidence: retrieval.Evidence{Matched: 1, Strength: idStrength, Cosine: 1},
+		return []recalled.Hit{{Card: st.Card(), Score: 1, Evidence: retrieval.Evidence{Matched: 1, Strength: idStrength, Cosine: 1},
 			Expired: st.Expired(now), Path: st.Path()}}, nil
 	}
 	if q.Withheld && !s.withholds(q) {
@@ -239,10 +222,10 @@ func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 	if vecErr != nil || !s.index.Stale() {
 		s.noteVectors(vecErr)
 	}
-	hits := make([]Hit, 0, len(found))
+	hits := make([]recalled.Hit, 0, len(found))
 	for _, f := range found {
 		st := s.cards[f.ID]
-		hits = append(hits, Hit{Card: st.Card(), Score: f.Score, Evidence: f.Evidence, Expired: st.Expired(now), Path: st.Path(), Also: f.Also})
+		hits = append(hits, recalled.Hit{Card: st.Card(), Score: f.Score, Evidence: f.Evidence, Expired: st.Expired(now), Path: st.Path(), Also: f.Also})
 	}
 	return hits, nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/recalled"
 	"anamnesis/knowledge_base/retrieval"
 )
 
@@ -60,7 +61,7 @@ func smallStore(t testing.TB, dir string) (*Store, *retrieval.Set) {
 	return s, set
 }
 
-func ids(hits []Hit) []string {
+func ids(hits []recalled.Hit) []string {
 	var out []string
 	for _, h := range hits {
 		out = append(out, h.Card.ID)
@@ -354,7 +355,7 @@ func TestContradictionBothWays(t *testing.T) {
 				t.Errorf("%q: %s names %v, want %s", asked, h.Card.ID, h.Contradicts, other)
 			}
 		}
-		if text, _ := Pack(hits, 1000, func(string) int { return 0 }); strings.Count(text, " · contradicts k") != 2 {
+		if text, _ := recalled.Pack(hits, 1000, func(string) int { return 0 }); strings.Count(text, " · contradicts k") != 2 {
 			t.Errorf("%q: the model reads\n%s", asked, text)
 		}
 		for _, e := range s.List() {

@@ -7,6 +7,7 @@ import (
 
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/recalled"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/session"
@@ -62,7 +63,7 @@ func Recall(ctx context.Context, svc *session.Service, dir string, q knowledgeba
 	if err != nil {
 		return "", err
 	}
-	text, _ := knowledgebase.Pack(hits, size/bytesPerToken, func(s string) int { return len(s)/bytesPerToken + 1 })
+	text, _ := recalled.Pack(hits, size/bytesPerToken, func(s string) int { return len(s)/bytesPerToken + 1 })
 	if text == "" {
 		return "No card fits.", nil
 	}

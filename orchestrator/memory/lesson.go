@@ -12,6 +12,7 @@ import (
 	"anamnesis/anamnesis/repair"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/recalled"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/tool"
@@ -106,7 +107,7 @@ func (l *lessons) met(sign string) []string {
 // ref names the card that an answer rests on.
 func (l *lessons) ref(m *Memory, c repair.Card) op.CardRef {
 	from := l.card(c)
-	return m.cardRef(knowledgebase.Hit{Card: from, Score: c.Confidence, Trust: m.trust(from)})
+	return m.cardRef(recalled.Hit{Card: from, Score: c.Confidence, Trust: m.trust(from)})
 }
 
 // once reports whether a card was not shown on a result before.
@@ -169,7 +170,7 @@ func (m *Memory) Warning(c op.Call, world string) (string, *op.CardsRecalled) {
 	}
 	found, ok := m.lessons.of(m).Warn(m.State().Opened.Repo, command, lessonTokens, m.Counter.Count, func(p *repair.Pair) bool {
 		from := m.card(p.Card)
-		return from != nil && m.trust(from).Rung != knowledgebase.Hypothesis
+		return from != nil && m.trust(from).Rung != recalled.Hypothesis
 	})
 	held := func(id string) bool {
 		return slices.ContainsFunc(e.Shown, func(s experience.Showing) bool { return s.Held && s.Card == id })
@@ -188,12 +189,12 @@ func (m *Memory) Warning(c op.Call, world string) (string, *op.CardsRecalled) {
 // warnPath is warning for a call that began a path of an earlier task.
 func (m *Memory) warnPath(name, command, world string, held func(id string) bool) (string, *op.CardsRecalled) {
 	for _, from := range slices.Backward(m.lessons.pathsFrom(anamnesis.CommandLine(command))) {
-		h := knowledgebase.Hit{Card: from, Trust: m.trust(from)}
-		if e := m.evidence(from); world == "" || e.began != world || held(from.ID) || h.Trust.Rung == knowledgebase.Hypothesis || h.Trust.Withheld || m.experiment(from) {
+		h := recalled.Hit{Card: from, Trust: m.trust(from)}
+		if e := m.evidence(from); world == "" || e.began != world || held(from.ID) || h.Trust.Rung == recalled.Hypothesis || h.Trust.Withheld || m.experiment(from) {
 			continue
 		}
 		rec := &op.CardsRecalled{Query: command, Why: recallWarning, Cards: []op.CardRef{m.cardRef(h)}}
-		return notice.WarnedPath(name, strings.Join(knowledgebase.Quote(h), "\n")), rec
+		return notice.WarnedPath(name, strings.Join(recalled.Quote(h), "\n")), rec
 	}
 	return "", nil
 }
@@ -202,7 +203,7 @@ func (m *Memory) warnPath(name, command, world string, held func(id string) bool
 // believed. Where the task has met its error itself, sign, it is the second that did.
 // What the experiment withholds is noted in rec.
 func (m *Memory) believe(r *repair.Card, sign string, rec *op.CardsRecalled) bool {
-	h := knowledgebase.Hit{Card: m.lessons.card(*r)}
+	h := recalled.Hit{Card: m.lessons.card(*r)}
 	h.Trust = m.trust(h.Card)
 	if slices.ContainsFunc(h.Card.Issue, func(issue string) bool { return errorOf(issue) == sign }) {
 		h.Trust = m.trustWhenMet(h.Card)

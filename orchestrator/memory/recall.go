@@ -10,6 +10,7 @@ import (
 	"anamnesis/anamnesis/failure"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/recalled"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
 )
@@ -49,11 +50,11 @@ func (m *Memory) Recall(ctx context.Context, why string) error {
 func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op.CardsRecalled, error) {
 	rec := &op.CardsRecalled{Query: strings.Join(parts, "\n"), Why: why, Cards: []op.CardRef{}}
 	// What the experiment withholds is noted.
-	trust := func(c *card.Card) knowledgebase.Trust {
+	trust := func(c *card.Card) recalled.Trust {
 		tr := m.trust(c)
 		if !tr.Withheld && m.experiment(c) {
 			if !slices.ContainsFunc(rec.Withheld, func(r op.CardRef) bool { return r.ID == c.ID }) {
-				rec.Withheld = append(rec.Withheld, m.cardRef(knowledgebase.Hit{Card: c, Trust: tr}))
+				rec.Withheld = append(rec.Withheld, m.cardRef(recalled.Hit{Card: c, Trust: tr}))
 			}
 			tr.Withheld = true
 		}
@@ -78,12 +79,12 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 	}
 	if why == recallJump {
 		// What this task learned stands in its blocks already.
-		hits = slices.DeleteFunc(hits, func(h knowledgebase.Hit) bool { return h.Card.SourceTask == m.ID })
+		hits = slices.DeleteFunc(hits, func(h recalled.Hit) bool { return h.Card.SourceTask == m.ID })
 	}
 	hits = eachOnce(hits)
 	hits = eachOnce(m.withLike(hits[:min(recallCards, len(hits))], trust))
 	budget := max(minRecallTokens, m.State().EAS/recallShare)
-	text, used := knowledgebase.Pack(hits, budget, m.Counter.Count)
+	text, used := recalled.Pack(hits, budget, m.Counter.Count)
 	for _, h := range used {
 		rec.Cards = append(rec.Cards, m.cardRef(h))
 	}
@@ -95,7 +96,7 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 
 // withLike adds, briefly, the cards that nearly repeat one of the hits: cards about
 // several failures of one kind differ in a word.
-func (m *Memory) withLike(hits []knowledgebase.Hit, trust func(*card.Card) knowledgebase.Trust) []knowledgebase.Hit {
+func (m *Memory) withLike(hits []recalled.Hit, trust func(*card.Card) recalled.Trust) []recalled.Hit {
 	seen := make(map[string]bool)
 	for _, h := range hits {
 		seen[h.Card.ID] = true
@@ -107,7 +108,7 @@ func (m *Memory) withLike(hits []knowledgebase.Hit, trust func(*card.Card) knowl
 				continue
 			}
 			seen[id] = true
-			if like := (knowledgebase.Hit{Card: c, Score: h.Score, Trust: trust(c), Brief: true}); !like.Trust.Withheld {
+			if like := (recalled.Hit{Card: c, Score: h.Score, Trust: trust(c), Brief: true}); !like.Trust.Withheld {
 				hits = append(hits, like)
 			}
 		}
@@ -117,9 +118,9 @@ func (m *Memory) withLike(hits []knowledgebase.Hit, trust func(*card.Card) knowl
 
 // eachOnce keeps one of the cards with one topic: the first of those that may be
 // believed most. Tasks that met one failure leave a card each.
-func eachOnce(hits []knowledgebase.Hit) []knowledgebase.Hit {
+func eachOnce(hits []recalled.Hit) []recalled.Hit {
 	at := make(map[string]int)
-	var out []knowledgebase.Hit
+	var out []recalled.Hit
 	for _, h := range hits {
 		key := h.Card.Scope.Repo + "\n" + failure.Normal(h.Card.Topic)
 		i, said := at[key]
@@ -127,7 +128,7 @@ func eachOnce(hits []knowledgebase.Hit) []knowledgebase.Hit {
 		case !said:
 			at[key] = len(out)
 			out = append(out, h)
-		case out[i].Trust.Rung == knowledgebase.Hypothesis && h.Trust.Rung != knowledgebase.Hypothesis:
+		case out[i].Trust.Rung == recalled.Hypothesis && h.Trust.Rung != recalled.Hypothesis:
 			h.Brief = out[i].Brief
 			out[i] = h
 		}
@@ -138,7 +139,7 @@ func eachOnce(hits []knowledgebase.Hit) []knowledgebase.Hit {
 // searchParts searches for each part of the situation by itself: a card about
 // the error need not account for the words of the request. The last part is also
 // searched for among the cards in about, if there are any.
-func (m *Memory) searchParts(ctx context.Context, parts []string, about map[string]bool, trust func(*card.Card) knowledgebase.Trust) ([]knowledgebase.Hit, error) {
+func (m *Memory) searchParts(ctx context.Context, parts []string, about map[string]bool, trust func(*card.Card) recalled.Trust) ([]recalled.Hit, error) {
 	var queries []knowledgebase.Query
 	for _, part := range parts {
 		queries = append(queries, knowledgebase.Query{Text: part})
@@ -146,7 +147,7 @@ func (m *Memory) searchParts(ctx context.Context, parts []string, about map[stri
 	if len(about) > 0 {
 		queries = append(queries, knowledgebase.Query{Text: parts[len(parts)-1], Among: about, MinEvidence: projectEvidence})
 	}
-	var answers [][]knowledgebase.Hit
+	var answers [][]recalled.Hit
 	for _, q := range queries {
 		q.K, q.Task, q.Trust = recallCards, m.ID, trust
 		hits, err := m.layers.Search(ctx, q)
@@ -160,8 +161,8 @@ func (m *Memory) searchParts(ctx context.Context, parts []string, about map[stri
 
 // interleave returns the first of each answer, then the second of each, and so
 // on, every card once.
-func interleave(answers [][]knowledgebase.Hit) []knowledgebase.Hit {
-	var out []knowledgebase.Hit
+func interleave(answers [][]recalled.Hit) []recalled.Hit {
+	var out []recalled.Hit
 	seen := make(map[string]bool)
 	for i := range recallCards {
 		for _, hits := range answers {

@@ -10,6 +10,7 @@ import (
 
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/recalled"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/journal"
@@ -89,7 +90,7 @@ func TestSituations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := slices.IndexFunc(hits[:min(len(hits), recallCards)], func(h knowledgebase.Hit) bool { return h.Card.ID == r.Want })
+		at := slices.IndexFunc(hits[:min(len(hits), recallCards)], func(h recalled.Hit) bool { return h.Card.ID == r.Want })
 		switch {
 		case at < 0:
 			t.Logf("%s is not found by %q", r.Want, parts)

@@ -13,6 +13,7 @@ import (
 	"anamnesis/anamnesis/experience"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/recalled"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/taskdir"
@@ -45,7 +46,7 @@ func evidenceOf(h taskdir.Home, c *card.Card) (e evidence) {
 	for _, r := range p.Ranges {
 		first, last = min(first, r.First), max(last, r.Last)
 	}
-	lesson, check := c.Hash(), knowledgebase.CheckOf(c)
+	lesson, check := c.Hash(), recalled.CheckOf(c)
 	var ops []op.Op
 	err := taskdir.EachOpSince(h, p.Task, max(first, 1)-1, func(o op.Op) error {
 		if slices.ContainsFunc(p.Ranges, func(r card.Range) bool { return r.First <= o.Seq && o.Seq <= r.Last }) {
@@ -80,23 +81,23 @@ func evidenceOf(h taskdir.Home, c *card.Card) (e evidence) {
 }
 
 // TrustOf says how far a card may be believed on this machine. n are its counters.
-func TrustOf(h taskdir.Home, c *card.Card, n usage.Counts) knowledgebase.Trust {
+func TrustOf(h taskdir.Home, c *card.Card, n usage.Counts) recalled.Trust {
 	e := evidenceOf(h, c)
 	return e.trust(c, n)
 }
 
-func (e *evidence) trust(c *card.Card, n usage.Counts) knowledgebase.Trust {
-	tr := knowledgebase.Trust{Rung: knowledgebase.Hypothesis, Met: n.Met, Contradicted: n.Refuted}
+func (e *evidence) trust(c *card.Card, n usage.Counts) recalled.Trust {
+	tr := recalled.Trust{Rung: recalled.Hypothesis, Met: n.Met, Contradicted: n.Refuted}
 	if e.derived && e.ran {
-		tr.Check = knowledgebase.CheckOf(c)
+		tr.Check = recalled.CheckOf(c)
 	}
 	switch {
 	case c.State == card.Reviewed:
-		tr.Rung = knowledgebase.ReviewedRung
+		tr.Rung = recalled.ReviewedRung
 	case tr.Contradicted:
 		tr.Withheld = true
 	case e.verifies():
-		tr.Rung = knowledgebase.Verified
+		tr.Rung = recalled.Verified
 	default:
 		tr.Withheld = n.Met == 0
 	}
@@ -118,7 +119,7 @@ func (m *Memory) evidence(c *card.Card) evidence {
 
 // trust says how far a card may be believed by this task, which sees its own cards
 // whatever they rest on.
-func (m *Memory) trust(c *card.Card) knowledgebase.Trust {
+func (m *Memory) trust(c *card.Card) recalled.Trust {
 	e := m.evidence(c)
 	tr := e.trust(c, m.cards.Counts(c.ID))
 	tr.Withheld = tr.Withheld && c.SourceTask != m.ID
@@ -127,19 +128,19 @@ func (m *Memory) trust(c *card.Card) knowledgebase.Trust {
 
 // trustWhenMet is trust for a card whose error this task has just met: the task is
 // the second that saw it.
-func (m *Memory) trustWhenMet(c *card.Card) knowledgebase.Trust {
+func (m *Memory) trustWhenMet(c *card.Card) recalled.Trust {
 	tr := m.trust(c)
 	tr.Withheld = tr.Withheld && tr.Contradicted
-	if tr.Rung == knowledgebase.Hypothesis && c.SourceTask != m.ID {
+	if tr.Rung == recalled.Hypothesis && c.SourceTask != m.ID {
 		tr.Met = max(tr.Met, 1)
 	}
 	return tr
 }
 
 // cardRef names a card that is shown, with what it says that the task can bear out.
-func (m *Memory) cardRef(h knowledgebase.Hit) op.CardRef {
+func (m *Memory) cardRef(h recalled.Hit) op.CardRef {
 	c := h.Card
-	ref := op.CardRef{ID: c.ID, Topic: c.Topic, State: string(c.State), Score: h.Score, Rung: string(h.Trust.Rung), Check: knowledgebase.CheckOf(c)}
+	ref := op.CardRef{ID: c.ID, Topic: c.Topic, State: string(c.State), Score: h.Score, Rung: string(h.Trust.Rung), Check: recalled.CheckOf(c)}
 	if len(c.Issue) > 0 {
 		ref.Error = errorOf(c.Issue[0])
 	}

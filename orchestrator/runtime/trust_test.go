@@ -10,6 +10,7 @@ import (
 
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/recalled"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/memory"
@@ -105,7 +106,7 @@ func cardOf(t *testing.T, task *Task, id string) (c *card.Card, err error) {
 func TestEvidenceIsDerived(t *testing.T) {
 	h := trustHome(t)
 	play(t, h, "one", repaired, New{})
-	if got := memory.TrustOf(h, learned(t, h), usage.Counts{}); got.Rung != knowledgebase.Verified || got.Check != "cat answer.txt" {
+	if got := memory.TrustOf(h, learned(t, h), usage.Counts{}); got.Rung != recalled.Verified || got.Check != "cat answer.txt" {
 		t.Fatalf("the card of a repair is %+v", got)
 	}
 	for name, forge := range map[string]func(*card.Card){
@@ -120,21 +121,21 @@ func TestEvidenceIsDerived(t *testing.T) {
 	} {
 		c := learned(t, h)
 		forge(c)
-		if got := memory.TrustOf(h, c, usage.Counts{}); got.Rung != knowledgebase.Hypothesis || !got.Withheld {
+		if got := memory.TrustOf(h, c, usage.Counts{}); got.Rung != recalled.Hypothesis || !got.Withheld {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	c := learned(t, h)
-	if got := memory.TrustOf(h, c, usage.Counts{Contradicted: 1, Refuted: true}); got.Rung != knowledgebase.Hypothesis || !got.Withheld {
+	if got := memory.TrustOf(h, c, usage.Counts{Contradicted: 1, Refuted: true}); got.Rung != recalled.Hypothesis || !got.Withheld {
 		t.Errorf("contradicted: %+v", got)
 	}
 	if err := os.RemoveAll(h.Task("one")); err != nil {
 		t.Fatal(err)
 	}
-	if got := memory.TrustOf(h, c, usage.Counts{}); got.Rung != knowledgebase.Hypothesis {
+	if got := memory.TrustOf(h, c, usage.Counts{}); got.Rung != recalled.Hypothesis {
 		t.Errorf("its stream is gone: %+v", got)
 	}
-	if c.State = card.Reviewed; memory.TrustOf(h, c, usage.Counts{}).Rung != knowledgebase.ReviewedRung {
+	if c.State = card.Reviewed; memory.TrustOf(h, c, usage.Counts{}).Rung != recalled.ReviewedRung {
 		t.Error("a review does not need the stream")
 	}
 }
@@ -149,7 +150,7 @@ func hypothesis(id, errorLine string) *card.Card {
 
 const missing = "cat: answer.txt: No such file or directory"
 
-func recalled(ops []op.Op, why string) (out []*op.CardsRecalled) {
+func recalledOps(ops []op.Op, why string) (out []*op.CardsRecalled) {
 	for _, o := range ops {
 		if b, ok := o.Body.(*op.CardsRecalled); ok && b.Why == why {
 			out = append(out, b)
@@ -174,13 +175,13 @@ func TestHypothesisWaitsForASecondTask(t *testing.T) {
 		}
 	})
 	asks := func(id string) []*op.CardsRecalled {
-		return recalled(play(t, h, id, "turns:\n  - calls: [{name: recall, arguments: {query: \""+missing+"\"}}]\n  - reply: Done.\n", New{}), "asked")
+		return recalledOps(play(t, h, id, "turns:\n  - calls: [{name: recall, arguments: {query: \""+missing+"\"}}]\n  - reply: Done.\n", New{}), "asked")
 	}
 	if got := asks("a"); len(got) != 1 || len(got[0].Cards) != 0 {
 		t.Fatalf("two cards bear each other out: %+v", got)
 	}
 	failing := "turns:\n  - calls: [{name: Bash, arguments: {command: \"cat answer.txt\"}}]\n  - calls: [{name: Bash, arguments: {command: \"cat ./answer.txt\"}}]\n  - reply: Done.\n"
-	got := recalled(play(t, h, "b", failing, New{}), "failure")
+	got := recalledOps(play(t, h, "b", failing, New{}), "failure")
 	if len(got) == 0 || len(got[0].Met) != 2 {
 		t.Fatalf("on the failing result: %+v", *got[0])
 	}
@@ -277,7 +278,7 @@ func TestCardExperiment(t *testing.T) {
 	for !memory.WithheldByExperiment(&op.TaskOpened{Task: id, Experiment: true}, learned(t, h)) {
 		id += "i"
 	}
-	got := recalled(play(t, h, id, "turns:\n  - calls: [{name: Bash, arguments: {command: \"cat answer.txt\"}}]\n  - reply: Done.\n", New{Experiment: true}), "failure")
+	got := recalledOps(play(t, h, id, "turns:\n  - calls: [{name: Bash, arguments: {command: \"cat answer.txt\"}}]\n  - reply: Done.\n", New{Experiment: true}), "failure")
 	if len(got) != 1 || len(got[0].Cards) != 0 || len(got[0].Withheld) != 1 {
 		t.Errorf("withheld from %s: %+v", id, *got[0])
 	}

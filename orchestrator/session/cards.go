@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/recalled"
 	"anamnesis/orchestrator/redact"
 )
 
@@ -46,7 +47,7 @@ func ProjectCards(dir string) string {
 
 // Recall searches the user's cards and those of the project in dir, which may be
 // empty.
-func (s *Service) Recall(ctx context.Context, dir string, q knowledgebase.Query) ([]knowledgebase.Hit, error) {
+func (s *Service) Recall(ctx context.Context, dir string, q knowledgebase.Query) ([]recalled.Hit, error) {
 	var layers knowledgebase.Layers
 	defer func() {
 		for _, l := range layers {

@@ -7,6 +7,7 @@ import (
 
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/recalled"
 	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -74,8 +75,8 @@ func Broken(store *knowledgebase.Store) []Unreadable {
 
 // TrustForUser returns how far a card may be believed on this machine. A user is shown what is
 // withheld from tasks.
-func TrustForUser(h taskdir.Home, store *knowledgebase.Store) func(c *card.Card) knowledgebase.Trust {
-	return func(c *card.Card) knowledgebase.Trust {
+func TrustForUser(h taskdir.Home, store *knowledgebase.Store) func(c *card.Card) recalled.Trust {
+	return func(c *card.Card) recalled.Trust {
 		tr := memory.TrustOf(h, c, store.Counts(c.ID))
 		tr.Withheld = false
 		return tr

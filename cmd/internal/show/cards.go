@@ -9,6 +9,7 @@ import (
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
+	"anamnesis/knowledge_base/recalled"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/knowledge_base/review"
 	"anamnesis/knowledge_base/usage"
@@ -20,7 +21,7 @@ import (
 	"strings"
 )
 
-func (o *Printer) Hits(hits []knowledgebase.Hit) {
+func (o *Printer) Hits(hits []recalled.Hit) {
 	if len(hits) == 0 {
 		o.Println("no card says enough about this")
 	}
@@ -314,7 +315,7 @@ func (o *Printer) Imported(got cardfile.Imported) {
 
 // Found lists the hits of a search, and how many drafts are withheld, which the command
 // again shows.
-func (o *Printer) Found(hits []knowledgebase.Hit, q knowledgebase.Query, withheld int, again string) {
+func (o *Printer) Found(hits []recalled.Hit, q knowledgebase.Query, withheld int, again string) {
 	o.Hits(hits)
 	if !q.Withheld && withheld > 0 {
 		o.Printf("%s withheld until reviewed; '%s --withheld -- %s' shows them\n", Counted(withheld, "draft"), again, ShellWord(card.OneLine(q.Text)))

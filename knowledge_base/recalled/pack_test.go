@@ -1,10 +1,11 @@
-package knowledgebase
+package recalled
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
@@ -30,8 +31,14 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
+func newCard(id, topic string, issue ...string) *card.Card {
+	return &card.Card{ID: id, Topic: topic, SourceTask: "task_1", State: card.Draft, Created: day(), Issue: issue}
+}
+
+func day() time.Time { return time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC) }
+
 func packHits(t *testing.T) []Hit {
-	src, err := os.ReadFile("card/testdata/card.md")
+	src, err := os.ReadFile("../card/testdata/card.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +52,7 @@ func packHits(t *testing.T) []Hit {
 	b.Provenance.Tainted = true
 	b.SourceTask = ""
 	c := newCard("c3", "an old one", "gone")
-	expired := day.AddDate(0, 0, -1)
+	expired := day().AddDate(0, 0, -1)
 	c.Expires = &expired
 	return []Hit{{Card: a, Contradicts: a.Contradicts, Trust: Trust{Rung: ReviewedRung}}, {Card: b, Trust: Trust{Rung: Verified}}, {Card: c, Trust: Trust{Met: 1, Check: "go test ./..."}, Expired: true, Contradicts: []string{"b2"}}}
 }

@@ -1,4 +1,4 @@
-package knowledgebase
+package recalled
 
 import (
 	"cmp"
@@ -75,7 +75,7 @@ func heading(h Hit) string {
 	return "[" + plain(strings.Join(about, " · ")) + "]"
 }
 
-// quote returns a card's lines: its heading, then its text with every line behind
+// Quote returns a card's lines: its heading, then its text with every line behind
 // "> ", so that no card can pass for anything else.
 func Quote(h Hit) []string {
 	c := h.Card
