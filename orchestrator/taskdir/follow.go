@@ -21,9 +21,10 @@ type Follower struct {
 // Line is one line of a task's stream as it is recorded.
 type Line struct {
 	op.Op
-	Name string // its kind; if this program does not know it, the body is nil
-	JSON []byte // the body, compact
-	Err  error  // why its body could not be read
+	Name    string // its kind; if this program does not know it, the body is nil
+	JSON    []byte // the body, compact
+	Durable bool   // false: its writer may yet withdraw it; a template of the page reads it
+	Err     error  // why its body could not be read
 }
 
 // Follow opens a task's stream. A task that is not there is an ErrNoTask.
@@ -124,7 +125,7 @@ func (f *Follower) Line(seq uint64) (Line, error) {
 var ErrNoOp = errors.New("no such operation")
 
 func line(rec opstream.Record, lost error) Line {
-	l := Line{Name: rec.Kind, JSON: rec.Body, Err: lost}
+	l := Line{Name: rec.Kind, JSON: rec.Body, Durable: rec.Durable, Err: lost}
 	l.Op = op.Op{Seq: rec.Seq, Step: rec.Step, Tok: rec.Tok, Time: rec.Time}
 	if lost == nil {
 		var o op.Op
