@@ -148,6 +148,9 @@ func (s *Server) cardView(ctx context.Context, id string, from origin) (*cardVie
 		return nil, err
 	}
 	v.Against = s.against(c, &v.Near)
+	v.Notes = slices.DeleteFunc(v.Notes, func(note string) bool { // it is decided beside the other card
+		return slices.ContainsFunc(v.Against, func(a versionCard) bool { return strings.HasPrefix(note, "contradicts "+a.Near.ID+" ") })
+	})
 	gone := c.State == card.Retired || c.State == card.Superseded
 	v.Can = map[string]bool{string(knowledgebase.Approve): !gone, string(knowledgebase.Reject): c.State == card.Draft,
 		string(knowledgebase.Retire): c.State == card.Reviewed, string(knowledgebase.Restore): gone, string(knowledgebase.Supersede): !gone}

@@ -12,6 +12,7 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/renderer"
+	gmhtml "github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/util"
 
 	"anamnesis/cmd/internal/term"
@@ -32,11 +33,11 @@ const headingShift = 2
 // gives holds nothing that loads, runs or sends: HTML in the text is shown as
 // text, an image is its description and address, and only http and https
 // addresses are links, with the address beside them, so that none says it leads
-// elsewhere. rendered is false for a text that is only quoted for its length.
+// elsewhere. Lines end where they end in the text. rendered is false for a text that is only quoted for its length.
 func Render(src []byte) (out template.HTML, rendered bool) {
 	var b bytes.Buffer
 	if len(src) <= MaxBytes {
-		md := goldmark.New(goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(inert{}, 1))))
+		md := goldmark.New(goldmark.WithRendererOptions(gmhtml.WithHardWraps(), renderer.WithNodeRenderers(util.Prioritized(inert{}, 1))))
 		if err := md.Convert(src, &b); err == nil {
 			// term.Clean comes last: an entity of the text may have become a character
 			// that turns the text around.

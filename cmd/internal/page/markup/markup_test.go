@@ -102,6 +102,7 @@ func FuzzMarkdownIsInert(f *testing.F) {
 func TestMarkdown(t *testing.T) {
 	for _, tt := range []struct{ src, want string }{
 		{"- **Issue**: use `go test`", "<ul>\n<li><strong>Issue</strong> use <code>go test</code></li>\n</ul>\n"},
+		{"- **Solution**: run\n  go vet\n  go test", "<ul>\n<li><strong>Solution</strong> run<br>\ngo vet<br>\ngo test</li>\n</ul>\n"},
 		{"- **Solution**: a ⏎ <b>", "<ul>\n<li><strong>Solution</strong> a<br>&lt;b&gt;</li>\n</ul>\n"},
 		{"# One", "<h3>One</h3>\n"},
 		{"[docs](https://example.com/a?b=1&c=2)", `<p><a href="https://example.com/a?b=1&amp;c=2" rel="noreferrer noopener nofollow">docs</a> (https://example.com/a?b=1&amp;c=2)</p>` + "\n"},
