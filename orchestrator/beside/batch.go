@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 )
@@ -132,7 +133,7 @@ func (b Batch) String() string {
 			}
 		}
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%s: %s in %s, %s", agent, count(n, "session", "sessions"), count(len(dirs), "directory", "directories"), count(steps, "new step", "new steps")))
+			parts = append(parts, fmt.Sprintf("%s: %s in %s, %s", agent, quote.Number(n, "session"), quote.Number(len(dirs), "directory"), quote.Number(steps, "new step")))
 		}
 	}
 	parts = append(parts, fmt.Sprintf("imported before: %d", b.Known))
@@ -143,13 +144,6 @@ func (b Batch) String() string {
 		parts = append(parts, fmt.Sprintf("cannot be read: %d", skipped))
 	}
 	return strings.Join(parts, "; ")
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 // Report is what an import did.
@@ -164,7 +158,7 @@ func (r Report) String() string {
 	for _, s := range r.Sessions {
 		steps, cards, known = steps+s.Steps, cards+s.Cards, known+s.Known
 	}
-	return fmt.Sprintf("%s of %s imported, %s, %d seen again", count(steps, "step", "steps"), count(len(r.Sessions), "session", "sessions"), count(cards, "new card", "new cards"), known)
+	return fmt.Sprintf("%s of %s imported, %s, %d seen again", quote.Number(steps, "step"), quote.Number(len(r.Sessions), "session"), quote.Number(cards, "new card"), known)
 }
 
 // Take imports a batch. progress sees how many sessions were taken.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
@@ -148,7 +149,7 @@ func sourceOf(o op.Op) source {
 		src.rule = fmt.Sprintf("the notice of the jump from step %d to step %d", b.From, b.To)
 		src.words = fmt.Sprintf("the user's words from the steps that the jump from step %d to step %d left, carried over", b.From, b.To)
 	case *op.CardsRecalled:
-		src.rule = fmt.Sprintf("%d card(s) recalled (%s)", len(b.Cards), b.Why)
+		src.rule = fmt.Sprintf("%s recalled (%s)", quote.Number(len(b.Cards), "card"), b.Why)
 	case *op.StrategyGiven:
 		src.rule = fmt.Sprintf("the Reflect-Agent's answer to one jump too many back to step %d", b.To)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/experience"
+	"anamnesis/anamnesis/quote"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/recalled"
@@ -249,7 +250,7 @@ func (m *Memory) retireContradicted(e *experience.Log) error {
 	if len(ch.Cards) == 0 {
 		return nil
 	}
-	ch.Message = fmt.Sprintf("Retire %d card(s) that task %s contradicted", len(ch.Cards), m.ID)
+	ch.Message = fmt.Sprintf("Retire %s that task %s contradicted", quote.Number(len(ch.Cards), "card"), m.ID)
 	if _, err := m.cards.Apply(context.Background(), ch); err != nil {
 		return fmt.Errorf("retire contradicted cards: %w", err)
 	}

@@ -38,6 +38,9 @@ func TestRepairCompletesCard(t *testing.T) {
 	if err != nil || !slices.Equal(c.Supersedes, pass.Cards) || !slices.ContainsFunc(c.Solution, func(s string) bool { return s == "Changed in answer.txt:\n```diff\n+42\n```" }) {
 		t.Errorf("%+v, %v", c, err)
 	}
+	if n := task.State().Totals.CardsWritten; n != 1 {
+		t.Errorf("%d cards written; the pass's is superseded", n)
+	}
 	if task.State().FailedAt > 0 && task.State().Worked {
 		t.Error("the same would be searched for again")
 	}

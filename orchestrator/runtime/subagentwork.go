@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
@@ -145,9 +146,9 @@ func (w *working) writePatch(ctx context.Context, sb *strings.Builder) {
 	case len(changes) == 0:
 		sb.WriteString(" It changed no file there.")
 	case patch.Len() > maxSubagentPatch:
-		fmt.Fprintf(sb, " Its changes to %d file(s) are too long to be shown (%d bytes of patch): %s.", len(changes), patch.Len(), notice.List(notice.Paths(changes), len(changes)))
+		fmt.Fprintf(sb, " Its changes to %s are too long to be shown (%d bytes of patch): %s.", quote.Number(len(changes), "file"), patch.Len(), notice.List(notice.Paths(changes), len(changes)))
 	default:
-		fmt.Fprintf(sb, " Its changes to %d file(s), which PatchFile takes:\n%s", len(changes), patch.String())
+		fmt.Fprintf(sb, " Its changes to %s, which PatchFile takes:\n%s", quote.Number(len(changes), "file"), patch.String())
 	}
 }
 

@@ -106,6 +106,7 @@ func (s *State) apply(o op.Op) error {
 	case *op.RepairsFound:
 		s.FailedAt, s.Worked = 0, false
 		s.Turn.Learned = append(s.Turn.Learned, b.Cards...)
+		s.Totals.CardsWritten += len(b.Cards) - len(b.Superseded)
 	case *op.StrategyGiven, *op.ReflectFailed:
 		s.reflected(o)
 	case *op.TurnEnded:

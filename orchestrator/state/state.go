@@ -158,7 +158,7 @@ type Totals struct {
 	Jumps         int
 	Mails         int // D-Mails that moved no files; the others are jumps
 	Blocks        int
-	CardsWritten  int
+	CardsWritten  int // but for those that a repair's card superseded
 	CardsRecalled int
 	Reflections   int // model replies in reflections
 	Usage         op.Usage

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream/op"
@@ -37,8 +38,8 @@ type Figures struct {
 }
 
 func (f Figures) String() string {
-	s := fmt.Sprintf("%s: %d steps, %d ops, %d model calls, %d jump(s), %d card(s) written, %d recalled",
-		f.ID, f.Steps, f.Ops, f.ModelCalls, f.Jumps, f.CardsWritten, f.CardsRecalled)
+	s := fmt.Sprintf("%s: %s, %s, %s, %s, %s written, %d recalled", f.ID, quote.Number(f.Steps, "step"), quote.Number(int(f.Ops), "op"),
+		quote.Number(f.ModelCalls, "model call"), quote.Number(f.Jumps, "jump"), quote.Number(f.CardsWritten, "card"), f.CardsRecalled)
 	if f.Blocks > 0 {
 		s += fmt.Sprintf(",\n  %d discarded tokens became a block of %d (EAS %d)", f.DiscardedTokens, f.BlockTokens, f.EAS)
 	}

@@ -4,6 +4,7 @@ package show
 
 import (
 	"anamnesis/anamnesis/dream"
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/cardfile"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
@@ -116,10 +117,10 @@ func (o *Printer) Secrets(found *knowledgebase.Secrets) {
 		o.Printf("file     %s: %s\n", cardfile.Shown(p.Path), strings.Join(p.Kinds, ", "))
 	}
 	for _, p := range found.History {
-		where := Counted(p.Commits, "commit")
+		where := quote.Number(p.Commits, "commit")
 		switch {
 		case p.Path == history.Unreachable:
-			where = Counted(p.Commits, "object")
+			where = quote.Number(p.Commits, "object")
 		case p.Commits == 0:
 			where = "staged"
 		}
@@ -135,9 +136,9 @@ func (o *Printer) Removed(store *knowledgebase.Store, found *knowledgebase.Secre
 	text := "no secrets found"
 	switch {
 	case found.Done:
-		text = fmt.Sprintf("removed from %s; %d of %s replaced; rotate each secret: it was stored in the clear", Counted(len(found.Files), "file"), found.Changed, Counted(found.Commits, "commit"))
+		text = fmt.Sprintf("removed from %s; %d of %s replaced; rotate each secret: it was stored in the clear", quote.Number(len(found.Files), "file"), found.Changed, quote.Number(found.Commits, "commit"))
 	case found.Any():
-		text = fmt.Sprintf("nothing was changed: 'anamnesis kb redact --yes' removes them and replaces %d of %s", found.Changed, Counted(found.Commits, "commit"))
+		text = fmt.Sprintf("nothing was changed: 'anamnesis kb redact --yes' removes them and replaces %d of %s", found.Changed, quote.Number(found.Commits, "commit"))
 	}
 	o.Println(text)
 	if !found.Done {
@@ -159,14 +160,6 @@ func PushCommand(store *knowledgebase.Store, remote, branch string) string {
 		dir = abs
 	}
 	return fmt.Sprintf("git -C %s push --force %s %s", ShellWord(dir), ShellWord(cmp.Or(remote, "ADDRESS")), ShellWord(cmp.Or(branch, "main")))
-}
-
-// Counted returns "1 file", "2 files".
-func Counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // ShellWord quotes a word for a shell where that is needed.
@@ -318,6 +311,6 @@ func (o *Printer) Imported(got cardfile.Imported) {
 func (o *Printer) Found(hits []recalled.Hit, q knowledgebase.Query, withheld int, again string) {
 	o.Hits(hits)
 	if !q.Withheld && withheld > 0 {
-		o.Printf("%s withheld until reviewed; '%s --withheld -- %s' shows them\n", Counted(withheld, "draft"), again, ShellWord(card.OneLine(q.Text)))
+		o.Printf("%s withheld until reviewed; '%s --withheld -- %s' shows them\n", quote.Number(withheld, "draft"), again, ShellWord(card.OneLine(q.Text)))
 	}
 }

@@ -3,6 +3,7 @@
 package show
 
 import (
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/settings"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
@@ -21,7 +22,7 @@ func (o *Printer) ServerReport(s mcp.Server, r mcp.Report) {
 	if info == "" {
 		info = "a server that does not name itself"
 	}
-	o.Printf("%s: %s, %d tool(s)\n", s.Name, view.Clean(info), len(r.Tools))
+	o.Printf("%s: %s, %s\n", s.Name, view.Clean(info), quote.Number(len(r.Tools), "tool"))
 	for _, t := range r.Tools {
 		o.Println(view.Clean(t.String()))
 	}

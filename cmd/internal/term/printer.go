@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
@@ -214,7 +215,7 @@ func (p *textPrinter) saved(step int, b *op.WorldSaved) {
 	case b.Error != "":
 		p.line("! step %d has no checkpoint: %s", step, b.Error)
 	case !b.Complete:
-		p.line("● step %d saved without %d path(s): %s", step, len(b.Skipped), skippedText(b.Skipped))
+		p.line("● step %d saved without %s: %s", step, quote.Number(len(b.Skipped), "path"), skippedText(b.Skipped))
 	default:
 		p.line("● step %d", step)
 	}
@@ -246,7 +247,7 @@ func (p *textPrinter) End(out runtime.Outcome, st *state.State) {
 		fmt.Fprintln(p.answer, strings.TrimRight(Clean(out.Answer), "\n"))
 	}
 	if n := len(out.Learned); n > 0 {
-		p.line("✦ %s learned: %s", timeline.Count(n, "card"), strings.Join(out.Learned, ", "))
+		p.line("✦ %s learned: %s", quote.Number(n, "card"), strings.Join(out.Learned, ", "))
 	}
 }
 

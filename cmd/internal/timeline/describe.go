@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/tool"
 )
@@ -125,7 +126,7 @@ func describeMemory(o op.Op) string {
 	case *op.MailDelivered:
 		return fmt.Sprintf("D-Mail from step %d to checkpoint %d, no file moved", b.From, b.To)
 	case *op.PassBegun:
-		return fmt.Sprintf("%d span(s) of paths that were left", len(b.Ranges))
+		return quote.Number(len(b.Ranges), "span") + " of paths that were left"
 	case *op.PassDone:
 		return passText(b, o.Tok)
 	case *op.RepairsFound:
@@ -162,7 +163,7 @@ func recallText(b *op.CardsRecalled) string {
 	for _, c := range b.Cards {
 		topics = append(topics, c.Topic)
 	}
-	return fmt.Sprintf("recalled %s: %s", Count(len(b.Cards), "card"), strings.Join(topics, "; "))
+	return fmt.Sprintf("recalled %s: %s", quote.Number(len(b.Cards), "card"), strings.Join(topics, "; "))
 }
 
 func replyText(b *op.ModelReplied, dir string) string {
@@ -197,16 +198,8 @@ func resultText(b *op.ToolReturned) string {
 	return CallText(b)
 }
 
-// Count is a number with its noun.
-func Count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // Files is a number of files.
-func Files(n int) string { return Count(n, "file") }
+func Files(n int) string { return quote.Number(n, "file") }
 
 func savedText(b *op.WorldSaved) string {
 	switch {
@@ -239,7 +232,7 @@ func maskedText(b *op.ContextMasked) string {
 	if b.Why == "overflow" {
 		why = "the provider refused them"
 	}
-	return fmt.Sprintf("%d result(s) masked: the context had %d tokens (%s), now %d", len(b.Results), b.Before, why, b.After)
+	return fmt.Sprintf("%s masked: the context had %d tokens (%s), now %d", quote.Number(len(b.Results), "result"), b.Before, why, b.After)
 }
 
 func passText(b *op.PassDone, blockTokens int) string {
@@ -285,9 +278,12 @@ func passText(b *op.PassDone, blockTokens int) string {
 
 // repairsText says what a search for repairs at a turn's end wrote.
 func repairsText(b *op.RepairsFound) string {
-	text := fmt.Sprintf("%s that worked later: %s", Count(b.Pairs, "failed command"), Count(len(b.Cards), "card"))
+	text := fmt.Sprintf("%s that worked later: %s", quote.Number(b.Pairs, "failed command"), quote.Number(len(b.Cards), "card"))
 	if len(b.Cards) > 0 {
 		text += " " + strings.Join(b.Cards, " ")
+	}
+	if len(b.Superseded) > 0 {
+		text += ", completes " + strings.Join(b.Superseded, " ")
 	}
 	if len(b.NotWritten) > 0 {
 		text += "; not written: " + strings.Join(b.NotWritten, "; ")

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
@@ -171,7 +172,7 @@ func (m *screen) jumped(o op.Op, b *op.JumpDone) {
 	m.event(o, paint.Yellow.Render)
 	for i, path := range b.Reverted {
 		if i == maxNamed {
-			m.print(fmt.Sprintf("  and %s", paint.Plural(b.NReverted-i, "more file")))
+			m.print(fmt.Sprintf("  and %s", quote.Number(b.NReverted-i, "more file")))
 			break
 		}
 		m.print("  " + paint.Faint.Render("back: ") + clean(path))
@@ -273,7 +274,7 @@ func (m *screen) folded(text string, head, tail, gone int) {
 	for i, l := range lines {
 		if len(lines) > head+tail+1 && i >= head && i < len(lines)-tail {
 			if i == head {
-				m.print(paint.Faint.Render(fmt.Sprintf("  │ … %s, %s in all; /out shows it", paint.Plural(len(lines)-head-tail, "line"), paint.Size(len(text)+gone))))
+				m.print(paint.Faint.Render(fmt.Sprintf("  │ … %s, %s in all; /out shows it", quote.Number(len(lines)-head-tail, "line"), paint.Size(len(text)+gone))))
 			}
 			continue
 		}
@@ -323,5 +324,5 @@ func scanText(p worldstate.Progress) string {
 	if p.Done || p.Files == 0 {
 		return ""
 	}
-	return fmt.Sprintf("reading the directory: %s", paint.Plural(p.Files, "file"))
+	return fmt.Sprintf("reading the directory: %s", quote.Number(p.Files, "file"))
 }

@@ -11,6 +11,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
@@ -164,7 +165,7 @@ func (m *screen) pickStep() tea.Cmd {
 			}
 			what := ""
 			if r.Changed > 0 {
-				what = paint.Plural(r.Changed, "file")
+				what = quote.Number(r.Changed, "file")
 			}
 			text := fmt.Sprintf("step %-3d %-8s %s", r.Step, what, oneLine(clean(r.Text)))
 			if !r.OnPath {

@@ -16,6 +16,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/cmd/internal/tui/paint"
@@ -183,7 +184,7 @@ func (m *screen) withTask(read func() (string, error)) tea.Cmd {
 			return errorMsg{err}
 		}
 		if lines := strings.Split(text, "\n"); len(lines) > maxPrintedLines {
-			text = strings.Join(lines[:maxPrintedLines], "\n") + paint.Faint.Render(fmt.Sprintf("\n… %s", paint.Plural(len(lines)-maxPrintedLines, "more line")))
+			text = strings.Join(lines[:maxPrintedLines], "\n") + paint.Faint.Render(fmt.Sprintf("\n… %s", quote.Number(len(lines)-maxPrintedLines, "more line")))
 		}
 		return textMsg{text}
 	}
@@ -335,7 +336,7 @@ func (m *screen) whyVerb(args []string) tea.Cmd {
 			return "", err
 		}
 		lines := []string{
-			fmt.Sprintf("%s tokens in %s; EAS %s", paint.Count(x.Tokens), paint.Plural(len(x.Messages), "message"), paint.Count(x.EAS)),
+			fmt.Sprintf("%s tokens in %s; EAS %s", paint.Count(x.Tokens), quote.Number(len(x.Messages), "message"), paint.Count(x.EAS)),
 			paint.Faint.Render("    role      tokens  operation: text"),
 		}
 		for i, msg := range x.Messages {

@@ -12,6 +12,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
@@ -161,7 +162,7 @@ func (m *screen) status() string {
 	}
 	parts = append(parts, fmt.Sprintf("step %d", m.st.Current))
 	if n := m.st.Totals.Jumps; n > 0 {
-		parts = append(parts, paint.Plural(n, "jump"))
+		parts = append(parts, quote.Number(n, "jump"))
 	}
 	if narrow { // what changes while working matters more than the model's name
 		parts = parts[1:]
@@ -223,7 +224,7 @@ func (m *screen) outcome(msg turnMsg) {
 		m.print(paint.Red.Render(clean(text)))
 	}
 	if n := len(msg.out.Learned); n > 0 {
-		m.print(paint.Cyan.Render(fmt.Sprintf("✦ %s written: %s", paint.Plural(n, "card"), strings.Join(msg.out.Learned, ", "))))
+		m.print(paint.Cyan.Render(fmt.Sprintf("✦ %s written: %s", quote.Number(n, "card"), strings.Join(msg.out.Learned, ", "))))
 	}
 }
 
@@ -235,7 +236,7 @@ func (m *screen) summary(s stepsMsg) {
 		if more := s.changed - len(s.names); more > 0 {
 			names += fmt.Sprintf(" and %d more", more)
 		}
-		parts = append(parts, fmt.Sprintf("%s changed: %s", paint.Plural(s.changed, "file"), clean(names)))
+		parts = append(parts, fmt.Sprintf("%s changed: %s", quote.Number(s.changed, "file"), clean(names)))
 	}
 	parts = append(parts, m.turn.tests...)
 	u, was := m.st.Totals.Usage, m.turn.usage
@@ -246,7 +247,7 @@ func (m *screen) summary(s stepsMsg) {
 		parts = append(parts, state.Dollars(usd))
 	}
 	if n := m.st.Totals.CardsWritten - m.turn.cards; n > 0 {
-		parts = append(parts, paint.Plural(n, "card"))
+		parts = append(parts, quote.Number(n, "card"))
 	}
 	if d := s.took.Round(time.Second); d >= time.Second {
 		parts = append(parts, d.String())

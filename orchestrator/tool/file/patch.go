@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -97,7 +98,7 @@ func patched(all []*planned) tool.Result {
 		lines = append(lines, fmt.Sprintf("%s %s; hunks: %d; size: %d%s", verb, rel, len(p.hunks), len(p.after), p.target.linkNote()))
 	}
 	r.Text = strings.Join(lines, "\n")
-	r.Display = fmt.Sprintf("%d file(s)", len(all))
+	r.Display = quote.Number(len(all), "file")
 	return r
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/tool"
@@ -234,7 +235,7 @@ func (o *outputs) result(end guard.Outcome, timeout time.Duration) tool.Result {
 	}
 	if end.NLeft > 0 {
 		notes = append(notes, fmt.Sprintf("%s still ran in the background when the command ended and %s ended: %s",
-			count(end.NLeft, "process", "processes"), were(end.NLeft), list(end.Left, end.NLeft)))
+			quote.Number(end.NLeft, "process"), were(end.NLeft), list(end.Left, end.NLeft)))
 	}
 	if len(end.Alive) > 0 {
 		notes = append(notes, "could not be ended and still runs: "+list(end.Alive, len(end.Alive)))
@@ -263,13 +264,6 @@ func list(procs []guard.Process, n int) string {
 		text += fmt.Sprintf("; and %d more", n-len(procs))
 	}
 	return text
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 func were(n int) string {

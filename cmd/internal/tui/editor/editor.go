@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/paint"
 
@@ -104,7 +105,7 @@ func (e *Editor) Paste(text string) {
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 	if rows := strings.Count(text, "\n") + 1; rows > pasteRows || len([]rune(text)) > pasteRunes {
 		e.pasted = append(e.pasted, text)
-		text = fmt.Sprintf("[paste %d: %s]", len(e.pasted), paint.Plural(rows, "line"))
+		text = fmt.Sprintf("[paste %d: %s]", len(e.pasted), quote.Number(rows, "line"))
 	}
 	e.area.InsertString(text)
 	e.offer()

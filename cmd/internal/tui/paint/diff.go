@@ -8,6 +8,7 @@ import (
 
 	"github.com/sergi/go-diff/diffmatchpatch"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/tool/file"
 )
@@ -102,7 +103,7 @@ func Change(c file.Change, width, limit int) (lines []string) {
 					rest++
 				}
 			}
-			return append(lines, Faint.Render(fmt.Sprintf("%*s … %s", digits, "", Plural(rest, "more line"))))
+			return append(lines, Faint.Render(fmt.Sprintf("%*s … %s", digits, "", quote.Number(rest, "more line"))))
 		}
 		if gap && len(lines) > 1 {
 			lines = append(lines, Faint.Render(fmt.Sprintf("%*s ⋮", digits, "")))

@@ -55,11 +55,3 @@ func Count(n int) string {
 	}
 	return fmt.Sprintf("%dk", n/1000)
 }
-
-// Plural is a number with its noun.
-func Plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
