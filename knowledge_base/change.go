@@ -4,80 +4,23 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"time"
 
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/internal/disk"
-	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/knowledge_base/internal/intent"
 )
 
-const (
-	// changePrefix names a change that is being written: found after a crash,
-	// it is carried to its end.
-	changePrefix = "change-"
-	// writtenPrefix names one whose files are written and whose commit the
-	// history could not take yet.
-	writtenPrefix = "written-"
-
-	// MaxChangeBytes is how many bytes of cards one change may write.
-	MaxChangeBytes = 64 << 20
-	// maxWaiting is how many changes may wait for their commit; beyond it the
-	// oldest will be committed as edits by hand.
-	maxWaiting = 1000
-)
+// MaxChangeBytes is how many bytes of cards one change may write.
+const MaxChangeBytes = 64 << 20
 
 // programName is whom the program's commits are by.
 func programName() history.Person {
 	return history.Person{Name: "anamnesis", Email: "anamnesis@localhost"}
-}
-
-// intent is a change as it stands on disk while it is being made.
-type intent struct {
-	V       int            `json:"v"`
-	Message string         `json:"message"`
-	Author  history.Person `json:"author"`
-	At      time.Time      `json:"at"`
-	Files   []intentFile   `json:"files"`
-	// Of a sync: the remote's commit, and whether the branch only moves to it.
-	Theirs  string `json:"theirs,omitempty"`
-	Forward bool   `json:"forward,omitempty"`
-	// Of a redaction: the mark of the rewritten history it belongs to. Without that
-	// it is not carried out.
-	Mark string `json:"mark,omitempty"`
-
-	path string // where it stands
-}
-
-// intentFile is one file of it. Cards are UTF-8, so their bytes are text.
-type intentFile struct {
-	Path   string `json:"path"`   // with slashes, within the folder
-	Before string `json:"before"` // SHA-256 of what is replaced; "" for a new file
-	Data   string `json:"data"`
-	Gone   bool   `json:"gone,omitempty"` // the file is removed instead
-	Blob   string `json:"blob,omitempty"` // the file is left out: its id; nothing is written
-
-	committed bool // the current commit holds Data
-}
-
-// sum is what the file's sum is once the intent is carried out.
-func (f *intentFile) sum() string {
-	if f.Gone {
-		return ""
-	}
-	return fileSum([]byte(f.Data))
-}
-
-func fileSum(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }
 
 // carryOut writes a planned change. Both locks are held, and the folder is
@@ -86,7 +29,8 @@ func (s *Store) carryOut(ch Change, todo []planned) error {
 	if len(todo) == 0 {
 		return nil
 	}
-	in := intent{V: 1, Message: ch.Message, Author: programName(), At: s.opts.Now().UTC()}
+	in := intent.New(s.folder.Index, s.opts.Now())
+	in.Message, in.Author = ch.Message, programName()
 	if ch.By == Person {
 		in.Author = s.person()
 	}
@@ -99,7 +43,7 @@ func (s *Store) carryOut(ch Change, todo []planned) error {
 		if err != nil {
 			return err
 		}
-		f := intentFile{Path: filepath.ToSlash(rel), Data: string(p.data)}
+		f := intent.File{Path: filepath.ToSlash(rel), Data: string(p.data)}
 		if p.old != nil {
 			f.Before = hex.EncodeToString(p.old.Sum[:])
 			if err := s.keepReplaced(p.old); err != nil {
@@ -116,31 +60,22 @@ func (s *Store) carryOut(ch Change, todo []planned) error {
 			return fmt.Errorf("note the review: %w", err)
 		}
 	}
-	in.path = filepath.Join(s.dir, indexDir, fmt.Sprintf("%s%020d.json", changePrefix, in.At.UnixNano()))
-	if err := s.writeIntent(&in); err != nil {
+	if err := in.Write(s.opts.fs); err != nil {
 		return err
 	}
 	if err := s.writeFiles(todo); err != nil {
-		return errors.Join(err, s.takeBack(todo, in.path))
+		return errors.Join(err, s.takeBack(todo, in.Path))
 	}
 	if err := s.take(todo); err != nil {
 		return err
 	}
 	s.histErr = s.commitIntent(&in)
 	for i, p := range todo {
-		if st := s.cards[p.ID]; in.Files[i].committed && st != nil && st.Sum == sha256.Sum256(p.data) {
+		if st := s.cards[p.ID]; in.Files[i].Committed && st != nil && st.Sum == sha256.Sum256(p.data) {
 			s.setCommitted(st, true)
 		}
 	}
 	return nil
-}
-
-func (s *Store) writeIntent(in *intent) error {
-	data, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
-	return disk.WriteAtomic(s.opts.fs, in.path, data)
 }
 
 func (s *Store) writeFiles(todo []planned) error {
@@ -219,6 +154,15 @@ func (s *Store) openHistory() (err error) {
 	return err
 }
 
+// finish carries an intent out and takes in what that wrote.
+func (s *Store) finish(in *intent.Intent) error {
+	return in.Finish(s.opts.fs, s.dir, func(path string) {
+		if st, err := s.readCard(path); err == nil && s.cards != nil {
+			s.remember(st)
+		}
+	})
+}
+
 // endPending carries the changes of dead writers to their end and commits
 // what waits for it.
 func (s *Store) endPending() error {
@@ -226,7 +170,7 @@ func (s *Store) endPending() error {
 	if err := history.Settle(s.dir); err != nil {
 		return err
 	}
-	pending, err := s.intents()
+	pending, err := intent.Pending(s.folder.Index)
 	if err != nil {
 		return err
 	}
@@ -250,98 +194,14 @@ func (s *Store) endPending() error {
 	return nil
 }
 
-// intents reads what is under way, oldest first. One that cannot be read is
-// set aside.
-func (s *Store) intents() ([]intent, error) {
-	entries, err := os.ReadDir(filepath.Join(s.dir, indexDir))
-	if err != nil {
-		return nil, err
-	}
-	var out []intent
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), changePrefix) && !strings.HasPrefix(e.Name(), writtenPrefix) {
-			continue
-		}
-		path := filepath.Join(s.dir, indexDir, e.Name())
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		in := intent{path: path}
-		if err := json.Unmarshal(data, &in); err != nil || in.V != 1 || !in.safe() {
-			if err := os.Rename(path, filepath.Join(s.dir, indexDir, "unreadable-"+e.Name())); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		out = append(out, in)
-	}
-	slices.SortFunc(out, func(a, b intent) int { return a.At.Compare(b.At) })
-	return out, nil
-}
-
-// safe reports whether the intent names card files only; a sync's may name
-// others within the folder.
-func (in *intent) safe() bool {
-	return !slices.ContainsFunc(in.Files, func(f intentFile) bool {
-		return !folder.IsCardFile(f.Path) && (in.Theirs == "" && in.Mark == "" || !filepath.IsLocal(f.Path) || strings.HasPrefix(f.Path, "."))
-	})
-}
-
-// finish writes what a dead writer did not come to. A file that holds neither
-// what was there nor what was to be is somebody's own: it stays.
-func (s *Store) finish(in *intent) error {
-	if strings.HasPrefix(filepath.Base(in.path), writtenPrefix) {
-		return nil
-	}
-	for _, f := range in.Files {
-		if f.Blob != "" {
-			continue
-		}
-		path := filepath.Join(s.dir, filepath.FromSlash(f.Path))
-		sum, err := sumOf(path)
-		if err != nil {
-			return err
-		}
-		if sum != f.Before || sum == f.sum() {
-			continue
-		}
-		if f.Gone {
-			if err := os.Remove(path); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := disk.MakeDir(s.opts.fs, filepath.Dir(path)); err != nil {
-			return err
-		}
-		if err := disk.WriteAtomic(s.opts.fs, path, []byte(f.Data)); err != nil {
-			return err
-		}
-		if st, err := s.readCard(path); err == nil && s.cards != nil {
-			s.remember(st)
-		}
-	}
-	return nil
-}
-
-// sumOf is a file's sum, "" where there is none.
-func sumOf(path string) (string, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return fileSum(data), err
-}
-
 // commitIntent commits the files that hold what the intent says and forgets
 // the intent; when the history cannot take it now, it waits.
-func (s *Store) commitIntent(in *intent) error {
+func (s *Store) commitIntent(in *intent.Intent) error {
 	if s.opts.NoHistory {
-		return os.Remove(in.path)
+		return os.Remove(in.Path)
 	}
 	if s.repo == nil {
-		return s.wait(in, s.histErr)
+		return in.Wait(s.histErr)
 	}
 	files, leftOut := make(map[string][]byte), make(map[string]string)
 	for i := range in.Files {
@@ -350,25 +210,25 @@ func (s *Store) commitIntent(in *intent) error {
 			leftOut[f.Path] = f.Blob
 			continue
 		}
-		now, err := sumOf(filepath.Join(s.dir, filepath.FromSlash(f.Path)))
+		now, err := intent.SumOf(filepath.Join(s.dir, filepath.FromSlash(f.Path)))
 		switch {
-		case err != nil || now != f.sum():
+		case err != nil || now != f.Sum():
 		case f.Gone:
 			files[f.Path] = nil
 		default:
-			files[f.Path], f.committed = []byte(f.Data), true
+			files[f.Path], f.Committed = []byte(f.Data), true
 		}
 	}
 	if err := s.commitFiles(in, files, leftOut); err != nil {
 		for i := range in.Files {
-			in.Files[i].committed = false
+			in.Files[i].Committed = false
 		}
-		return s.wait(in, err)
+		return in.Wait(err)
 	}
-	return os.Remove(in.path)
+	return os.Remove(in.Path)
 }
 
-func (s *Store) commitFiles(in *intent, files map[string][]byte, leftOut map[string]string) error {
+func (s *Store) commitFiles(in *intent.Intent, files map[string][]byte, leftOut map[string]string) error {
 	c := history.Commit{Message: in.Message, Author: in.Author, By: programName(), At: in.At, Files: files, LeftOut: leftOut}
 	switch {
 	case in.Forward:
@@ -390,22 +250,6 @@ func (s *Store) commitFiles(in *intent, files map[string][]byte, leftOut map[str
 	}
 	s.clean = id
 	return nil
-}
-
-// wait keeps the intent for a commit later.
-func (s *Store) wait(in *intent, why error) error {
-	name := filepath.Base(in.path)
-	if strings.HasPrefix(name, writtenPrefix) {
-		return why
-	}
-	dir := filepath.Join(s.dir, indexDir)
-	waiting, err := fs.Glob(os.DirFS(dir), writtenPrefix+"*")
-	if err == nil && len(waiting) >= maxWaiting {
-		slices.Sort(waiting)
-		err = os.Remove(filepath.Join(dir, waiting[0]))
-	}
-	to := filepath.Join(dir, writtenPrefix+strings.TrimPrefix(name, changePrefix))
-	return errors.Join(why, err, os.Rename(in.path, to))
 }
 
 // HistoryError tells why the last change, or what people changed before it,

@@ -15,6 +15,7 @@ import (
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/knowledge_base/internal/intent"
 )
 
 // commitHandEdits commits what people changed with an editor.
@@ -189,7 +190,7 @@ func (s *Store) unchanged(st *folder.File) bool {
 	if !before.Regular || before.Size > card.MaxBytes {
 		return false // no card any more, and reading it may take for ever
 	}
-	if sum, err := sumOf(st.Path()); err != nil || sum != hex.EncodeToString(st.Sum[:]) {
+	if sum, err := intent.SumOf(st.Path()); err != nil || sum != hex.EncodeToString(st.Sum[:]) {
 		return false
 	}
 	if after, err := disk.MarksOf(st.Path(), s.opts.clock()); err == nil && before.Vouch(after) {

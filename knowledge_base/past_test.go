@@ -271,7 +271,7 @@ func TestForgottenIntentIsCommitted(t *testing.T) {
 	if s.HistoryError() == nil {
 		t.Fatal("git is not busy")
 	}
-	waiting, err := filepath.Glob(filepath.Join(dir, indexDir, writtenPrefix+"*"))
+	waiting, err := filepath.Glob(filepath.Join(dir, indexDir, "written-*"))
 	if err != nil || len(waiting) != 1 {
 		t.Fatal(waiting, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/knowledge_base/internal/intent"
 	"anamnesis/knowledge_base/recalled"
 	"anamnesis/knowledge_base/retrieval"
 )
@@ -95,7 +96,7 @@ func (s *Store) noteReviews(todo []planned) error {
 
 // noteArrived writes down which lessons a sync brings: until they are reviewed
 // here they count as outside text.
-func (s *Store) noteArrived(in *intent) error {
+func (s *Store) noteArrived(in *intent.Intent) error {
 	var lines []reviewed
 	for _, f := range in.Files {
 		c, err := card.Parse([]byte(f.Data))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/internal/intent"
 )
 
 // redactText returns a text without its secrets.
@@ -89,7 +90,7 @@ func (s *Store) redactChange(ch *Change, cards []*card.Card) error {
 		}
 		// What stands behind its fields is another text now: it still replaces the
 		// file it was read from.
-		if st := s.cards[c.ID]; st != nil && clean.ParsedID() != "" && fileSum(c.Source()) == fmt.Sprintf("%x", st.Sum) && ch.Over[c.ID] == "" {
+		if st := s.cards[c.ID]; st != nil && clean.ParsedID() != "" && intent.Sum(c.Source()) == fmt.Sprintf("%x", st.Sum) && ch.Over[c.ID] == "" {
 			over := map[string]string{c.ID: st.Fingerprint()}
 			maps.Copy(over, ch.Over)
 			ch.Over = over

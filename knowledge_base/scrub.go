@@ -21,6 +21,7 @@ import (
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/knowledge_base/internal/intent"
 )
 
 // Secrets is what a folder and its history hold of secrets, and what became of it.
@@ -182,7 +183,7 @@ func (s *Store) FindSecrets(ctx context.Context) (*Secrets, error) {
 }
 
 // findSecrets looks twice: what is recognised late stands earlier, too.
-func (s *Store) findSecrets(ctx context.Context) (*Secrets, *scrubber, []intentFile, error) {
+func (s *Store) findSecrets(ctx context.Context) (*Secrets, *scrubber, []intent.File, error) {
 	if s.closed {
 		return nil, nil, nil, ErrClosed
 	}
@@ -198,7 +199,7 @@ func (s *Store) findSecrets(ctx context.Context) (*Secrets, *scrubber, []intentF
 		}
 	}
 	var out *Secrets
-	var files []intentFile
+	var files []intent.File
 	for range 2 {
 		out = &Secrets{Files: []history.Place{}, History: []history.Place{}, Unread: []string{}, Remotes: []string{}}
 		if repo != nil {
@@ -223,7 +224,7 @@ func (s *Store) findSecrets(ctx context.Context) (*Secrets, *scrubber, []intentF
 }
 
 // secretFiles plans what the folder's files become.
-func (s *Store) secretFiles(repo *history.Repo, b *scrubber, out *Secrets) ([]intentFile, error) {
+func (s *Store) secretFiles(repo *history.Repo, b *scrubber, out *Secrets) ([]intent.File, error) {
 	paths, err := s.folder.Names()
 	if err != nil {
 		return nil, err
@@ -236,7 +237,7 @@ func (s *Store) secretFiles(repo *history.Repo, b *scrubber, out *Secrets) ([]in
 		paths = append(paths, tracked...)
 	}
 	slices.Sort(paths)
-	var files []intentFile
+	var files []intent.File
 	for _, p := range slices.Compact(paths) {
 		full := filepath.Join(s.dir, filepath.FromSlash(p))
 		info, err := os.Lstat(full)
@@ -266,13 +267,13 @@ func (s *Store) secretFiles(repo *history.Repo, b *scrubber, out *Secrets) ([]in
 		slices.Sort(kinds)
 		out.Files = append(out.Files, history.Place{Path: to, Kinds: slices.Compact(kinds)})
 		if to == p {
-			files = append(files, intentFile{Path: p, Before: fileSum(data), Data: string(clean)})
+			files = append(files, intent.File{Path: p, Before: intent.Sum(data), Data: string(clean)})
 			continue
 		}
 		if _, err := os.Lstat(filepath.Join(s.dir, filepath.FromSlash(to))); err == nil {
 			return nil, &ConflictError{"of " + to, filepath.Join(s.dir, filepath.FromSlash(to)), "a file of that name is there; move it away"}
 		}
-		files = append(files, intentFile{Path: to, Data: string(clean)}, intentFile{Path: p, Before: fileSum(data), Gone: true})
+		files = append(files, intent.File{Path: to, Data: string(clean)}, intent.File{Path: p, Before: intent.Sum(data), Gone: true})
 	}
 	return files, nil
 }
@@ -311,14 +312,14 @@ func (s *Store) RemoveSecrets(ctx context.Context) (*Secrets, error) {
 	return out, s.histErr
 }
 
-func (s *Store) removeSecrets(ctx context.Context, b *scrubber, files []intentFile) error {
-	in := intent{V: 1, Author: programName(), At: s.opts.Now().UTC(), Files: files, Mark: "rewrite-" + rand.Text()}
-	in.path = filepath.Join(s.dir, indexDir, fmt.Sprintf("%s%020d.json", changePrefix, in.At.UnixNano()))
+func (s *Store) removeSecrets(ctx context.Context, b *scrubber, files []intent.File) error {
+	in := intent.New(s.folder.Index, s.opts.Now())
+	in.Author, in.Files, in.Mark = programName(), files, "rewrite-"+rand.Text()
 	if err := s.noteScrubbed(files); err != nil {
 		return err
 	}
 	if s.opts.NoHistory { // nothing decides but the intent itself
-		if err := s.writeIntent(&in); err != nil {
+		if err := in.Write(s.opts.fs); err != nil {
 			return err
 		}
 	} else {
@@ -326,7 +327,7 @@ func (s *Store) removeSecrets(ctx context.Context, b *scrubber, files []intentFi
 		if err != nil {
 			return err
 		}
-		if err := s.writeIntent(&in); err != nil {
+		if err := in.Write(s.opts.fs); err != nil {
 			rw.Drop()
 			return err
 		}
@@ -349,7 +350,7 @@ func (s *Store) removeSecrets(ctx context.Context, b *scrubber, files []intentFi
 
 // noteScrubbed notes what is reviewed here, and what arrived from elsewhere, under
 // what it says without its secrets. A note without its card harms nothing.
-func (s *Store) noteScrubbed(files []intentFile) error {
+func (s *Store) noteScrubbed(files []intent.File) error {
 	var lines []reviewed
 	was := make(map[string]*card.Card)
 	for _, st := range s.cards {
@@ -377,7 +378,7 @@ func (s *Store) noteScrubbed(files []intentFile) error {
 
 // endRedactions ends what a dead process began, if its history took the place of
 // the old one, and drops it otherwise. It returns the other changes.
-func (s *Store) endRedactions(pending []intent) (rest []intent, err error) {
+func (s *Store) endRedactions(pending []intent.Intent) (rest []intent.Intent, err error) {
 	for _, in := range pending {
 		if in.Mark == "" {
 			rest = append(rest, in)
@@ -390,7 +391,7 @@ func (s *Store) endRedactions(pending []intent) (rest []intent, err error) {
 			}
 		}
 		if !begun {
-			err = os.Remove(in.path)
+			err = os.Remove(in.Path)
 		} else {
 			err = s.endRedaction(&in, s.scrubber())
 		}
@@ -403,7 +404,7 @@ func (s *Store) endRedactions(pending []intent) (rest []intent, err error) {
 
 // endRedaction writes the files and takes the secrets out of what is kept beside
 // them. It can be repeated.
-func (s *Store) endRedaction(in *intent, b *scrubber) error {
+func (s *Store) endRedaction(in *intent.Intent, b *scrubber) error {
 	if err := s.finish(in); err != nil {
 		return err
 	}
@@ -428,14 +429,14 @@ func (s *Store) endRedaction(in *intent, b *scrubber) error {
 	}
 	for _, e := range entries {
 		full := filepath.Join(s.dir, indexDir, e.Name())
-		if e.Name() == ".gitignore" || full == s.lockPath() || full == in.path {
+		if e.Name() == ".gitignore" || full == s.lockPath() || full == in.Path {
 			continue
 		}
 		if err := os.RemoveAll(full); err != nil {
 			return err
 		}
 	}
-	return os.Remove(in.path)
+	return os.Remove(in.Path)
 }
 
 // scrubList takes secrets out of a file that is kept beside the cards, line by

@@ -12,6 +12,7 @@ import (
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/knowledge_base/internal/intent"
 )
 
 // maxPushes is how often a sync fetches again because the remote went on
@@ -111,7 +112,8 @@ func (s *Store) takeIn(ctx context.Context, theirs string, out *Synced) error {
 	if err != nil || m.UpToDate {
 		return err
 	}
-	in := intent{V: 1, Author: s.person(), At: s.opts.Now().UTC(), Theirs: theirs, Forward: m.Forward}
+	in := intent.New(s.folder.Index, s.opts.Now())
+	in.Author, in.Theirs, in.Forward = s.person(), theirs, m.Forward
 	for _, side := range m.Changed {
 		if reserved(side.Path) {
 			return fmt.Errorf("%s: %w", side.Path, ErrReserved)
@@ -128,8 +130,7 @@ func (s *Store) takeIn(ctx context.Context, theirs string, out *Synced) error {
 	if n := len(out.Conflicts); n > 0 {
 		in.Message += fmt.Sprintf("\n\nChanged on both sides, to be reviewed: %s", strings.Join(out.Conflicts, " "))
 	}
-	in.path = filepath.Join(s.dir, indexDir, fmt.Sprintf("%s%020d.json", changePrefix, in.At.UnixNano()))
-	if err := s.writeIntent(&in); err != nil {
+	if err := in.Write(s.opts.fs); err != nil {
 		return err
 	}
 	if err := s.finish(&in); err != nil {
@@ -143,7 +144,7 @@ func (s *Store) takeIn(ctx context.Context, theirs string, out *Synced) error {
 
 // redactSide takes the secrets out of what a remote brings. The commits that it
 // brings hold them still.
-func (s *Store) redactSide(side *history.Side, in *intent) {
+func (s *Store) redactSide(side *history.Side, in *intent.Intent) {
 	if s.opts.Redact == nil || side.Theirs == nil || side.OursBlob == side.TheirsBlob {
 		return
 	}
@@ -162,12 +163,12 @@ func (s *Store) redactSide(side *history.Side, in *intent) {
 }
 
 // mergeSide decides about one file that changed there.
-func (s *Store) mergeSide(side history.Side, in *intent, out *Synced) error {
+func (s *Store) mergeSide(side history.Side, in *intent.Intent, out *Synced) error {
 	same := func(a, b []byte) bool { return (a == nil) == (b == nil) && string(a) == string(b) }
 	write := func(path string, before, data []byte) {
-		f := intentFile{Path: path, Data: string(data), Gone: data == nil}
+		f := intent.File{Path: path, Data: string(data), Gone: data == nil}
 		if before != nil {
-			f.Before = fileSum(before)
+			f.Before = intent.Sum(before)
 		}
 		in.Files = append(in.Files, f)
 	}
@@ -179,7 +180,7 @@ func (s *Store) mergeSide(side history.Side, in *intent, out *Synced) error {
 			in.Forward = false
 			return nil
 		}
-		in.Files = append(in.Files, intentFile{Path: side.Path, Blob: side.TheirsBlob})
+		in.Files = append(in.Files, intent.File{Path: side.Path, Blob: side.TheirsBlob})
 	case side.OursLeft && side.OursBlob == side.BaseBlob:
 		write(side.Path, nil, side.Theirs)
 		out.Taken = append(out.Taken, side.Path)
@@ -208,7 +209,7 @@ func (s *Store) mergeCard(side history.Side, write func(path string, before, dat
 	ours, oursErr := card.Parse(side.Ours)
 	if err != nil || oursErr != nil {
 		// Not to be read as a card: kept beside as it is, and listed as such.
-		path := strings.TrimSuffix(side.Path, ".md") + "-theirs-" + fileSum(side.Theirs)[:8] + ".md"
+		path := strings.TrimSuffix(side.Path, ".md") + "-theirs-" + intent.Sum(side.Theirs)[:8] + ".md"
 		write(path, nil, side.Theirs)
 		out.Conflicts = append(out.Conflicts, side.Path)
 		return nil

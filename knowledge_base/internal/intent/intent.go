@@ -1,0 +1,189 @@
+// Package intent writes down what a change does to the files of the folder before it is
+// made, so that after a crash it is carried out whole.
+package intent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"anamnesis/knowledge_base/history"
+	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/knowledge_base/internal/folder"
+)
+
+const (
+	// changePrefix names a change that is being written: found after a crash,
+	// it is carried to its end.
+	changePrefix = "change-"
+	// writtenPrefix names one whose files are written and whose commit the
+	// history could not take yet.
+	writtenPrefix = "written-"
+	// maxWaiting is how many changes may wait for their commit; beyond it the
+	// oldest will be committed as edits by hand.
+	maxWaiting = 1000
+)
+
+// Intent is a change as it stands on disk while it is being made.
+type Intent struct {
+	V       int            `json:"v"`
+	Message string         `json:"message"`
+	Author  history.Person `json:"author"`
+	At      time.Time      `json:"at"`
+	Files   []File         `json:"files"`
+	// Of a sync: the remote's commit, and whether the branch only moves to it.
+	Theirs  string `json:"theirs,omitempty"`
+	Forward bool   `json:"forward,omitempty"`
+	// Of a redaction: the mark of the rewritten history it belongs to. Without that
+	// it is not carried out.
+	Mark string `json:"mark,omitempty"`
+
+	Path string `json:"-"` // where it stands
+}
+
+// File is one file of it. Cards are UTF-8, so their bytes are text.
+type File struct {
+	Path   string `json:"path"`   // with slashes, within the folder
+	Before string `json:"before"` // SHA-256 of what is replaced; "" for a new file
+	Data   string `json:"data"`
+	Gone   bool   `json:"gone,omitempty"` // the file is removed instead
+	Blob   string `json:"blob,omitempty"` // the file is left out: its id; nothing is written
+
+	Committed bool `json:"-"` // the current commit holds Data
+}
+
+// Sum is the file's sum once the intent is carried out.
+func (f *File) Sum() string {
+	if f.Gone {
+		return ""
+	}
+	return Sum([]byte(f.Data))
+}
+
+// Sum returns the SHA-256 of a file in hex.
+func Sum(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// New returns an intent of a moment, to be stored in the folder index.
+func New(index string, at time.Time) Intent {
+	at = at.UTC()
+	return Intent{V: 1, At: at, Path: filepath.Join(index, fmt.Sprintf("%s%020d.json", changePrefix, at.UnixNano()))}
+}
+
+// Write stores the intent, durably.
+func (in *Intent) Write(fsys disk.FS) error {
+	data, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	return disk.WriteAtomic(fsys, in.Path, data)
+}
+
+// Pending reads the intents in the folder index, oldest first. One that cannot be read is
+// set aside.
+func Pending(index string) ([]Intent, error) {
+	entries, err := os.ReadDir(index)
+	if err != nil {
+		return nil, err
+	}
+	var out []Intent
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), changePrefix) && !strings.HasPrefix(e.Name(), writtenPrefix) {
+			continue
+		}
+		path := filepath.Join(index, e.Name())
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		in := Intent{Path: path}
+		if err := json.Unmarshal(data, &in); err != nil || in.V != 1 || !in.safe() {
+			if err := os.Rename(path, filepath.Join(index, "unreadable-"+e.Name())); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		out = append(out, in)
+	}
+	slices.SortFunc(out, func(a, b Intent) int { return a.At.Compare(b.At) })
+	return out, nil
+}
+
+// safe reports whether the intent names card files only; a sync's may name
+// others within the folder.
+func (in *Intent) safe() bool {
+	return !slices.ContainsFunc(in.Files, func(f File) bool {
+		return !folder.IsCardFile(f.Path) && (in.Theirs == "" && in.Mark == "" || !filepath.IsLocal(f.Path) || strings.HasPrefix(f.Path, "."))
+	})
+}
+
+// Finish writes what a dead writer did not come to, in the folder dir, and reports the path of
+// each file that it wrote. A file that holds neither what was there nor what was to be
+// belongs to somebody else: it stays.
+func (in *Intent) Finish(fsys disk.FS, dir string, wrote func(path string)) error {
+	if strings.HasPrefix(filepath.Base(in.Path), writtenPrefix) {
+		return nil
+	}
+	for _, f := range in.Files {
+		if f.Blob != "" {
+			continue
+		}
+		path := filepath.Join(dir, filepath.FromSlash(f.Path))
+		sum, err := SumOf(path)
+		if err != nil {
+			return err
+		}
+		if sum != f.Before || sum == f.Sum() {
+			continue
+		}
+		if f.Gone {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := disk.MakeDir(fsys, filepath.Dir(path)); err != nil {
+			return err
+		}
+		if err := disk.WriteAtomic(fsys, path, []byte(f.Data)); err != nil {
+			return err
+		}
+		wrote(path)
+	}
+	return nil
+}
+
+// SumOf is a file's sum, "" where there is none.
+func SumOf(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return Sum(data), err
+}
+
+// Wait keeps the intent for a commit later; why is returned.
+func (in *Intent) Wait(why error) error {
+	name := filepath.Base(in.Path)
+	if strings.HasPrefix(name, writtenPrefix) {
+		return why
+	}
+	dir := filepath.Dir(in.Path)
+	waiting, err := fs.Glob(os.DirFS(dir), writtenPrefix+"*")
+	if err == nil && len(waiting) >= maxWaiting {
+		slices.Sort(waiting)
+		err = os.Remove(filepath.Join(dir, waiting[0]))
+	}
+	to := filepath.Join(dir, writtenPrefix+strings.TrimPrefix(name, changePrefix))
+	return errors.Join(why, err, os.Rename(in.Path, to))
+}
