@@ -46,13 +46,13 @@ func decode(text string) (any, error) {
 	return v, nil
 }
 
-// around is the text near a byte offset.
+// around returns the text near a byte offset.
 func around(text string, at int) string {
 	const reach = 12
 	return strings.ToValidUTF8(text[max(0, min(at, len(text))-reach):min(len(text), at+reach)], "")
 }
 
-// encode writes decoded arguments again, whole numbers as integers.
+// encode encodes decoded arguments, whole numbers as integers.
 func encode(v any) (json.RawMessage, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -81,9 +81,9 @@ func wholeNumbers(v any) any {
 	return v
 }
 
-// check compares a value with the parts of a schema that tools use and says
-// each fault as one sentence. The library, whose messages are meant for
-// programmers, checks everything again.
+// check compares a value with the parts of a schema that tools use and describes each fault in
+// one sentence. The library, whose messages are meant for programmers, checks everything
+// again.
 func check(s *jsonschema.Schema, v any, at string) []string {
 	if s == nil {
 		return nil
@@ -127,8 +127,8 @@ func check(s *jsonschema.Schema, v any, at string) []string {
 	return faults
 }
 
-// meant is the alternative of a schema that a value was meant for: the first of
-// its type, or else the first.
+// meant returns the alternative of a schema that a value was meant for: the first of its type,
+// or else the first.
 func meant(s *jsonschema.Schema, v any) *jsonschema.Schema {
 	for _, alternative := range s.AnyOf {
 		if alternative.Type != "" && fits(alternative.Type, v) {
@@ -180,7 +180,7 @@ func fits(typ string, v any) bool {
 	return kindOf(v) == article(typ)
 }
 
-// kindOf names a decoded JSON value's type for people.
+// kindOf names a decoded JSON value's type for users.
 func kindOf(v any) string {
 	switch v.(type) {
 	case nil:
@@ -207,7 +207,7 @@ func article(typ string) string {
 	return "a " + typ
 }
 
-// hint helps with the mistake models make most: a value wrapped in a string.
+// hint helps with the most frequent mistake of models: a value wrapped in a string.
 func hint(typ string, v any) string {
 	text, ok := v.(string)
 	if !ok || typ == "string" {
@@ -229,7 +229,7 @@ func bounds(s *jsonschema.Schema) string {
 	return "at most " + plain(*s.Maximum)
 }
 
-// plain writes a number without an exponent.
+// plain formats a number without an exponent.
 func plain(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 func listed(values []any) string {
@@ -240,7 +240,7 @@ func listed(values []any) string {
 	return strings.Join(out, ", ")
 }
 
-// compact is a value as short JSON.
+// compact formats a value as short JSON.
 func compact(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -249,7 +249,7 @@ func compact(v any) string {
 	return shorten(string(data), displayRunes)
 }
 
-// outline is a schema in one line: {"path": string, "mode"?: "overwrite"|"append"}.
+// outline formats a schema in one line: {"path": string, "mode"?: "overwrite"|"append"}.
 func outline(s *jsonschema.Schema) string {
 	names := s.PropertyOrder
 	if len(names) == 0 {
@@ -289,7 +289,7 @@ func shape(p *jsonschema.Schema) string {
 	return p.Type
 }
 
-// Nearest returns the name most like the one given; empty if none is like it.
+// Nearest returns the name most similar to the given one; empty if none is similar.
 func Nearest(name string, names []string) string {
 	fold := func(s string) string {
 		return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(s))
@@ -313,7 +313,7 @@ func Nearest(name string, names []string) string {
 	return best
 }
 
-// distance is the Levenshtein distance in bytes.
+// distance returns the Levenshtein distance in bytes.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -13,11 +13,10 @@ import (
 // displayRunes is the length of a display argument.
 const displayRunes = 50
 
-// Display shows a call to people: the tool's name and its most telling
-// argument, escaped and shortened in the middle to 50 characters. Arguments
-// that are half-streamed or malformed show what can be read of them. Absolute
-// paths within dir, the world's directory, are shown relative to it; an empty dir
-// leaves them.
+// Display formats a call for users: the tool's name and its main argument, escaped and
+// shortened in the middle to 50 characters. Of incomplete or malformed arguments it shows what
+// can be read. Absolute paths within dir, the world's directory, are shown relative to it; an
+// empty dir keeps them.
 func Display(call op.Call, dir string) string {
 	name := shorten(escape(call.Name), displayRunes)
 	arg, ok := "", false
@@ -32,12 +31,11 @@ func Display(call op.Call, dir string) string {
 	return name + "(" + shorten(escape(relative(arg, dir)), displayRunes) + ")"
 }
 
-// beside are the characters that may stand directly before or after a path in a
-// command line.
+// beside are the characters that may directly precede or follow a path in a command line.
 const beside = " \t\n\"'`=:,;|&<>(){}[]"
 
-// relative writes the paths in a text that begin with dir relative to it, and dir
-// itself as a dot.
+// relative replaces paths in a text that begin with dir by relative ones, and dir itself by a
+// dot.
 func relative(text, dir string) string {
 	dir = strings.TrimRight(dir, "/")
 	if dir == "" {
@@ -55,7 +53,7 @@ func relative(text, dir string) string {
 		ends := rest == "" || strings.ContainsRune(beside, rune(rest[0]))
 		switch {
 		case start > 0 && !strings.ContainsRune(beside, rune(text[start-1])), // within another path
-			!ends && len(rest) == len(text)-end: // a name that goes on
+			!ends && len(rest) == len(text)-end: // a longer name
 			b.WriteString(text[at:end])
 			at = end
 			continue
@@ -68,7 +66,8 @@ func relative(text, dir string) string {
 	}
 }
 
-// displayKeys are the arguments worth showing, the best first.
+// displayKeys are the arguments worth showing, the best first. Recorded calls are displayed
+// without a registry, so they are listed here by name.
 func displayKeys(name string) []string {
 	switch name {
 	case "Bash":
@@ -110,8 +109,7 @@ func argument(args, key string) (string, bool) {
 	return cutArgument(args, key)
 }
 
-// cutArgument reads tokens as far as they go; the last string may lack its
-// end.
+// cutArgument reads tokens as far as possible; the last string may lack its end.
 func cutArgument(args, key string) (string, bool) {
 	dec := json.NewDecoder(strings.NewReader(args))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
@@ -147,7 +145,7 @@ func cutString(rest string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	// An escape may be cut, too: drop bytes until what is there is a string.
+	// An escape may be cut, too: drop bytes until the rest is a string.
 	const longestEscape = len(`\ud83d\ude0`)
 	for n := range min(longestEscape, len(rest)) + 1 {
 		var text string
@@ -158,14 +156,13 @@ func cutString(rest string) (string, bool) {
 	return "", false
 }
 
-// escape makes text safe for a terminal and one line: what does not print,
-// direction marks among it, is written as an escape.
+// escape makes text safe for a terminal and one line: unprintable characters, including
+// direction marks, become escapes.
 func escape(s string) string { return escapeBut(s, "") }
 
-// Visible returns a text from elsewhere, such as a server's description of its
-// tools, as a user and a model can both see it: what is hidden (tag
-// characters, zero-width and direction marks, terminal escapes) is written as
-// an escape. Lines and tabs stay.
+// Visible returns a foreign text, such as a server's description of its tools, with hidden
+// characters (tag characters, zero-width and direction marks, terminal escapes) as escapes. It
+// keeps lines and tabs.
 func Visible(s string) string { return escapeBut(s, "\n\t") }
 
 func escapeBut(s, plain string) string {
@@ -193,7 +190,7 @@ func escapeBut(s, plain string) string {
 	return b.String()
 }
 
-// shorten cuts the middle out of a text of more than n runes.
+// shorten removes the middle of a text of more than n runes.
 func shorten(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s

@@ -8,19 +8,18 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// Jobs are the commands of a task that outlive their call. A Tool gets them in
-// its Env. Errors are shown to the model.
+// Jobs are the background commands of a task. A Tool gets them in its Env. Errors are shown to
+// the model.
 type Jobs interface {
-	// Begin starts a job and returns its id when it runs. It is ended with the
-	// task's process, by a jump to before its beginning, or by Stop.
+	// Begin starts a job and returns its id when it runs. A job ends with the task's process,
+	// by a jump to before its beginning, or by Stop.
 	Begin(j JobStart) (id string, err error)
-	// List returns the jobs of the task, the oldest first, those of earlier processes
-	// among them.
+	// List returns the jobs of the task, oldest first, including those of earlier processes.
 	List() ([]Job, error)
-	// Output reads a job's output from byte from on, at most n bytes; a negative
-	// from counts from the end.
+	// Output reads a job's output from byte from on, at most n bytes; a negative from counts
+	// from the end.
 	Output(id string, from int64, n int) (JobOutput, error)
-	// Wait returns when the job has ended, limit is over, or ctx ends.
+	// Wait returns when the job has ended, limit has passed, or ctx ends.
 	Wait(ctx context.Context, id string, limit time.Duration) error
 	// Stop ends a job and everything it started.
 	Stop(id string) (Job, error)
@@ -29,7 +28,7 @@ type Jobs interface {
 // JobStart is what Begin starts.
 type JobStart struct {
 	Call    string
-	Command string // for people
+	Command string // for users
 	Timeout time.Duration
 	// Run runs the command until its end or ctx's. It calls started before the
 	// command begins, and writes the output to out, redacted.
@@ -40,8 +39,8 @@ type JobStart struct {
 type JobEnd struct {
 	Exit     int
 	TimedOut bool
-	Note     string // what else there is to say; may be empty
-	Network  bool   // the output holds text from outside; not known, and not set, for commands
+	Note     string // a further remark; may be empty
+	Network  bool   // the output holds text from outside; unknown, and not set, for commands
 }
 
 // Job is one job.
@@ -58,6 +57,6 @@ type Job struct {
 type JobOutput struct {
 	Job        Job
 	Text       string
-	From, Next int64 // the bytes it is of
-	Dropped    int64 // bytes at the end that were not kept
+	From, Next int64 // its byte range
+	Dropped    int64 // bytes at the end that were dropped
 }

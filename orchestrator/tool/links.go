@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// linkSearch bounds the search for a file's other names. A file whose names were
-// not all found by then is refused.
+// linkSearch bounds the search for a file's other names. A file with names not found by then
+// is refused.
 const linkSearch = 700 * time.Millisecond
 
 // StrayRefusal is why a file with a name elsewhere is refused.
 const StrayRefusal = "has another name (hard link) that was not found in the world, so it may be somebody else's file; " +
 	"a copy of it can be used, or the directory of its other names allowed (--writable DIR)"
 
-// inode is what a file's names have in common.
+// inode identifies a file under all its names.
 type inode struct{ dev, ino uint64 }
 
-// Links is the number of names a file has, as far as it is known.
+// Links returns the number of a file's names, as far as known.
 func Links(info fs.FileInfo) uint64 {
 	_, n := identity(info)
 	return n
 }
 
-// Stray says of each file whether it has a name (hard link) that lies neither in
-// the world nor in a directory of Beside: such a file is not the world's alone. It takes linkSearch at most, and no time where every file
-// has one name. What cannot be told is said to be stray.
+// Stray reports for each file whether it has a name (hard link) outside the world and the
+// directories of Beside: such a file is not the world's alone. It takes linkSearch at most,
+// and no time if every file has one name. Unknown counts as stray.
 func (e *Env) Stray(files ...fs.FileInfo) []bool {
 	out := make([]bool, len(files))
 	missing := make(map[inode]int)
@@ -50,8 +50,8 @@ func (e *Env) Stray(files ...fs.FileInfo) []bool {
 	return out
 }
 
-// findNames takes from what is missing of each file the names found below the
-// places, and stops when nothing is missing.
+// findNames subtracts the names found below the places from missing, and stops when nothing is
+// missing.
 func findNames(ctx context.Context, places []string, missing map[inode]int) {
 	names := make(map[string]inode)
 	left := 0
@@ -59,7 +59,7 @@ func findNames(ctx context.Context, places []string, missing map[inode]int) {
 		left += n
 	}
 	for _, place := range places {
-		// A part that cannot be read has no names to offer.
+		// Skip an unreadable part.
 		_ = filepath.WalkDir(place, func(path string, d fs.DirEntry, err error) error {
 			switch {
 			case ctx.Err() != nil || left == 0:
@@ -80,8 +80,7 @@ func findNames(ctx context.Context, places []string, missing map[inode]int) {
 			return nil
 		})
 	}
-	// A directory that is moved during the walk is met twice: only names that
-	// stand now count.
+	// A directory that is moved during the walk is visited twice: only present names count.
 	for path, id := range names {
 		info, err := os.Lstat(path)
 		if err != nil {

@@ -7,23 +7,22 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// Mailbox is what the D-Mail tools may ask of the task they are part of.
+// Mailbox is the interface of the D-Mail tools to their task.
 type Mailbox interface {
-	// CheckMail returns the request by which a D-Mail is sent. The error is shown
-	// to the model and says what is wrong with it.
+	// CheckMail returns the request that sends a D-Mail. The error explains to the model what
+	// is wrong with it.
 	CheckMail(m op.Mail) (*op.JumpRequested, error)
-	// MarkCheckpoint numbers the end of the present step, for
-	// the call of that id. A *CallError is shown to the model; any other error
-	// is the program's own.
+	// MarkCheckpoint numbers the end of the step under way, for the call with that id. A
+	// *CallError is shown to the model; any other error is internal.
 	MarkCheckpoint(ctx context.Context, call string) (number int, err error)
 }
 
-// MailUnsent is the result of a call that sends a D-Mail. When the D-Mail goes
-// out the result leaves the context with everything else after its checkpoint,
-// so whoever reads it reads of one that did not.
+// MailUnsent is the result of a call that sends a D-Mail. When the D-Mail is delivered, the
+// result leaves the context with everything else after its checkpoint; so a model that reads
+// it did not send one.
 const MailUnsent = "If you can read this, the D-Mail was not sent: the step it belongs to was cut short, or what came next says why."
 
-// CheckpointCreated is the result of a call that numbers the end of its step.
+// CheckpointCreated returns the result of a call that numbers the end of its step.
 func CheckpointCreated(number int) string {
 	return fmt.Sprintf("Checkpoint %d created: it is the end of this step. checkpoint_count: %d.", number, number+1)
 }

@@ -15,8 +15,8 @@ import (
 // maxLinks bounds the symbolic links followed for one path.
 const maxLinks = 40
 
-// PathError says why a path a model named is refused. Its text is for the
-// model: what is wrong and what would be right.
+// PathError is why a path from the model is refused. Its text tells the model what is wrong
+// and what is right.
 type PathError struct {
 	Path   string // as the model named it
 	Reason string
@@ -27,7 +27,7 @@ func (e *PathError) Error() string { return fmt.Sprintf("%s: %s", quotePath(e.Pa
 // maxShownPath is how much of a path a refusal repeats, in bytes.
 const maxShownPath = 400
 
-// quotePath shows a path plainly, or quoted where that would be unclear.
+// quotePath shows a path plainly, or quoted if that would be unclear.
 func quotePath(p string) string {
 	if len(p) > maxShownPath {
 		p = strings.ToValidUTF8(p[:maxShownPath], "") + "…"
@@ -40,9 +40,9 @@ func quotePath(p string) string {
 
 const outside = "leads out of the world; paths are relative to the world's directory"
 
-// Rel returns a named path relative to the world, slash-separated and clean. An
-// absolute path inside Dir is understood. It looks at the text only: whether a
-// symbolic link leads out is Resolve's to say. The error is a *PathError.
+// Rel returns a path relative to the world, slash-separated and clean. It accepts an absolute
+// path inside Dir. It examines the text only: Resolve checks symbolic links. The error is a
+// *PathError.
 func (e *Env) Rel(name string) (string, error) {
 	refuse := func(reason string) (string, error) { return "", &PathError{name, reason} }
 	switch {
@@ -69,8 +69,8 @@ func (e *Env) Rel(name string) (string, error) {
 	return rel, nil
 }
 
-// inside makes an absolute path relative to the world, whose directory may be
-// named through symbolic links.
+// inside makes an absolute path relative to the world, whose directory may be named through
+// symbolic links.
 func (e *Env) inside(name string) (string, bool) {
 	dirs := []string{e.Dir}
 	if real, err := filepath.EvalSymlinks(e.Dir); err == nil && real != e.Dir {
@@ -85,9 +85,9 @@ func (e *Env) inside(name string) (string, bool) {
 	return "", false
 }
 
-// Resolve follows every symbolic link of a named path and returns the path of
-// what it means, without links, relative to the world. What does not exist
-// is left as it is named. The error is a *PathError, or the system's.
+// Resolve follows every symbolic link of a path and returns the target's path, without links,
+// relative to the world. Missing components stay as named. The error is a *PathError, or the
+// system's.
 func (e *Env) Resolve(name string) (string, error) {
 	rel, err := e.Rel(name)
 	if err != nil {
@@ -142,9 +142,9 @@ func (e *Env) Resolve(name string) (string, error) {
 	return done, nil
 }
 
-// Protected says why a tool may not write to a resolved path; empty when it
-// may. Version control's own files and the program's state are protected, at
-// any depth and in any spelling a case-blind file system would take for them.
+// Protected returns why a tool may not write to a resolved path; empty if it may. Version
+// control's own files and the program's state are protected, at any depth and in any spelling
+// that a case-insensitive file system accepts.
 func Protected(rel string) string {
 	for part := range strings.SplitSeq(rel, "/") {
 		switch {
@@ -157,10 +157,10 @@ func Protected(rel string) string {
 	return ""
 }
 
-// OpenDir opens a resolved directory, creating what is missing if make is set.
-// It steps into one component at a time and checks that each is the directory
-// of that name and not a symbolic link somebody put there meanwhile, so that
-// what is done in the result is done at this very path. The caller closes it.
+// OpenDir opens a resolved directory, creating what is missing if create is set. It opens one
+// component at a time and checks that each is the directory of that name and not a symbolic
+// link put there meanwhile, so that operations in the result affect exactly this path. The
+// caller closes it.
 func (e *Env) OpenDir(rel string, create bool) (*os.Root, error) {
 	dir, err := e.Root.OpenRoot(".")
 	if err != nil {
@@ -213,7 +213,7 @@ func changed(rel string) error {
 	return &PathError{rel, "was changed by something else while it was used; try again"}
 }
 
-// systemError makes a system's error about a path a plain *PathError.
+// systemError turns a system's error about a path into a plain *PathError.
 func systemError(name string, err error) error {
 	var perr *fs.PathError
 	reason := err.Error()

@@ -7,13 +7,12 @@ import (
 	"anamnesis/orchestrator/redact"
 )
 
-// maxSecretsFound bounds the secrets of one call that are told apart. Those
-// beyond are redacted, and their markers cannot be put back.
+// maxSecretsFound bounds the secrets of one call that get markers of their own. Those beyond
+// are redacted, but cannot be restored.
 const maxSecretsFound = 1024
 
-// Redaction replaces the secrets in what one call brought, before any of it is
-// left out: a secret that a cut went through would not be recognised any more.
-// It is not safe for concurrent use.
+// Redaction replaces the secrets in one call's output, before any of it is cut: a secret that
+// a cut goes through would not be recognised any more. It is not safe for concurrent use.
 type Redaction struct {
 	redactor *redact.Redactor
 	found    []redact.Found
@@ -35,8 +34,7 @@ func (d *Redaction) add(f redact.Found) {
 	}
 }
 
-// Text returns a text with markers in the place of its secrets. It has as many
-// lines as before.
+// Text returns a text with markers in place of its secrets. It keeps the number of lines.
 func (d *Redaction) Text(s string) string {
 	out, found := d.redactor.Text(s)
 	for _, f := range found {
@@ -45,7 +43,7 @@ func (d *Redaction) Text(s string) string {
 	return out
 }
 
-// Writer redacts what comes in pieces, in front of w.
+// Writer redacts a stream and writes it to w.
 func (d *Redaction) Writer(w io.Writer) *redact.Writer {
 	out := d.redactor.NewWriter(w)
 	out.Found = d.add

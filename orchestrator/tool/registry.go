@@ -16,8 +16,8 @@ import (
 // MaxArgsBytes bounds a call's arguments.
 const MaxArgsBytes = 8 << 20
 
-// Registry is a fixed set of tools; the zero Registry has none. It is safe for concurrent use. Tools that
-// come and go make a new one: see With.
+// Registry is a fixed set of tools; the zero Registry has none. It is safe for concurrent use.
+// Changed tools need a new one: see With.
 type Registry struct {
 	order  []Spec
 	byName map[string]entry
@@ -41,9 +41,9 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 	return r, nil
 }
 
-// With returns a registry that has more tools after its own. One that cannot be
-// registered, because a name is taken already for instance, is left out, with
-// an error that says why: a tool that comes later shadows none that is there.
+// With returns a registry that has more tools after its own. A tool that cannot be registered,
+// for example because its name is taken, is omitted with an error: a later tool never shadows
+// an earlier one.
 func (r *Registry) With(tools ...Tool) (*Registry, []error) {
 	more := &Registry{order: slices.Clone(r.order), byName: make(map[string]entry, len(r.byName)+len(tools))}
 	maps.Copy(more.byName, r.byName)
@@ -116,8 +116,8 @@ func (r *Registry) Spec(name string) (Spec, bool) {
 	return e.spec, ok
 }
 
-// CallError is a call that cannot be run as it was made. Its text is what the
-// model is shown.
+// CallError is a call with unusable arguments or an unknown tool. Its text is shown to the
+// model.
 type CallError struct {
 	Tool string // as the model named it
 	Text string
@@ -125,10 +125,9 @@ type CallError struct {
 
 func (e *CallError) Error() string { return e.Text }
 
-// Validate finds a call's tool and checks its arguments. It returns them in
-// a canonical form: exactly what was checked, duplicate keys resolved to the
-// last, whole numbers written as integers. No arguments at all mean {}. The
-// error is a *CallError.
+// Validate finds a call's tool and checks its arguments. It returns them in a canonical form:
+// exactly what was checked, duplicate keys resolved to the last, whole numbers written as
+// integers. Missing arguments mean {}. The error is a *CallError.
 func (r *Registry) Validate(call op.Call) (Tool, json.RawMessage, error) {
 	e, ok := r.byName[call.Name]
 	if !ok {
@@ -152,8 +151,7 @@ func (r *Registry) Validate(call op.Call) (Tool, json.RawMessage, error) {
 	if faults := check(e.spec.Schema, args, ""); len(faults) > 0 {
 		return refuse("%s Expected: %s", strings.Join(faults[:min(len(faults), maxFaults)], " "), outline(e.spec.Schema))
 	}
-	// The library has the last word: what the friendlier check does not know
-	// is still checked.
+	// The library checks what the friendlier check does not know.
 	if err := e.schema.Validate(args); err != nil {
 		return refuse("the arguments do not fit the schema: %v. Expected: %s", err, outline(e.spec.Schema))
 	}
@@ -164,8 +162,8 @@ func (r *Registry) Validate(call op.Call) (Tool, json.RawMessage, error) {
 	return e.tool, canonical, nil
 }
 
-// ErrorResult is the result of a call that Validate or an approval turned
-// down. It returns false for an error that is not about the call.
+// ErrorResult returns the result of a call that Validate or an approval rejected. It returns
+// false for an error that is not about the call.
 func ErrorResult(err error) (Result, bool) {
 	var call *CallError
 	var p *PathError
@@ -175,8 +173,7 @@ func ErrorResult(err error) (Result, bool) {
 	return Result{}, false
 }
 
-// unknown says that there is no such tool, which it might have been, and which
-// there are.
+// unknown explains that a tool does not exist, and lists the similar one and all.
 func (r *Registry) unknown(name string) string {
 	var names []string
 	for _, s := range r.order {

@@ -14,13 +14,13 @@ type Param struct {
 	Schema   *jsonschema.Schema
 }
 
-// Params is the schema of a tool's arguments: an object of these parameters,
-// in this order, and no others.
+// Params returns the schema of a tool's arguments: an object of these parameters, in this
+// order, and no others.
 func Params(params ...Param) *jsonschema.Schema {
 	s := &jsonschema.Schema{
 		Type:       "object",
 		Properties: make(map[string]*jsonschema.Schema, len(params)),
-		// The schema that nothing fits.
+		// The schema that matches nothing.
 		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
 	}
 	for _, p := range params {
@@ -64,8 +64,8 @@ func Int(description string, lo, hi int) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "integer", Description: description, Minimum: &low, Maximum: &high}
 }
 
-// Decode reads validated arguments into a tool's own struct. Its error is the
-// program's own: schema and struct disagree.
+// Decode decodes validated arguments into a tool's own struct. Its error is internal: schema
+// and struct disagree.
 func Decode[T any](args json.RawMessage) (T, error) {
 	var v T
 	if err := json.Unmarshal(args, &v); err != nil {

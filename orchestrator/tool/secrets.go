@@ -7,8 +7,8 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// The names of files that hold secrets, in lower case. Samples of them
-// (.env.example and the like) do not.
+// The names of files that hold secrets, in lower case. Samples (.env.example and the like) do
+// not.
 const (
 	secretFiles = ".netrc _netrc .pgpass .git-credentials .npmrc .pypirc .htpasswd .vault-token credentials.json " +
 		"service-account.json id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk id_ed25519_sk"
@@ -18,9 +18,9 @@ const (
 	copyExts   = ".bak .old .orig .save .swp .backup .copy"
 )
 
-// SecretFile reports whether a path looks like a file of secrets: .env files,
-// keys, stored passwords, and copies that are called so. It goes by the name alone. Paths that match one of
-// the doublestar patterns in allow are let through.
+// SecretFile reports whether a path looks like a file of secrets: .env files, keys, stored
+// passwords, and copies of them, by name alone. Paths that match one of the doublestar
+// patterns in allow do not count.
 func SecretFile(rel string, allow []string) bool {
 	for _, pattern := range allow {
 		if ok, err := doublestar.Match(pattern, rel); err == nil && ok {
@@ -55,5 +55,5 @@ func SecretFile(rel string, allow []string) bool {
 	return false
 }
 
-// SecretRefusal is what the model is told about such a file.
+// SecretRefusal is the model's result for such a file.
 const SecretRefusal = "looks like a file of secrets and is not shown; if the task needs it, a user can allow it with --allow-secrets PATTERN"

@@ -1,4 +1,4 @@
-// Package builtin lists the tools that come with the program.
+// Package builtin lists the built-in tools.
 package builtin
 
 import (
@@ -16,14 +16,13 @@ import (
 	"anamnesis/orchestrator/tool/web"
 )
 
-// Options configure the tools, each room by its own section; zero values mean
-// the defaults.
+// Options configure the tools, one section a package; zero values mean the defaults.
 type Options struct {
 	Shell  shell.Options
 	File   file.Options
 	Search search.Options
 	Web    web.Options
-	// Agents are those that work can be handed to; none: no Task.
+	// Agents are those that work can be handed to; without any there is no Task.
 	Agents []subagent.Agent
 }
 
@@ -61,13 +60,13 @@ func Tools(o *Options) []tool.Tool {
 	return tools
 }
 
-// asked are the tools that an agent has only where they are asked for.
+// asked are the tools that an agent has only if its spec names them.
 func asked() []tool.Tool { return []tool.Tool{timeline.SendDMail(), timeline.DMail()} }
 
-// OptInNames lists the names that OptIn knows.
+// OptInNames lists the names of the opt-in tools.
 func OptInNames() []string { return names(asked()) }
 
-// Names lists every tool there can be, whatever is configured.
+// Names lists all built-in tools, in any configuration.
 func Names() []string {
 	return slices.Concat(names(Tools(nil)), []string{web.SearchName}, OptInNames())
 }
@@ -80,8 +79,8 @@ func names(tools []tool.Tool) []string {
 	return out
 }
 
-// OptIn returns the tools of some names that an agent has only where they are
-// asked for. A name that is none of theirs is an error that lists them.
+// OptIn returns the opt-in tools of some names. An unknown name is an error that lists the
+// known ones.
 func OptIn(names ...string) ([]tool.Tool, error) {
 	all := asked()
 	var out []tool.Tool

@@ -17,13 +17,13 @@ import (
 	"anamnesis/orchestrator/tool/shell"
 )
 
-// remembered is a tool made of a file.
+// remembered is a tool made from a file.
 type remembered struct {
 	definition
 	spec    tool.Spec
 	timeout time.Duration
-	// granted returns what a project's tool gets beyond its sandbox, and whether it
-	// is approved as it is now; nil for a user's own tool.
+	// granted returns a project's tool's grants, and whether its present content is approved;
+	// nil for a user's own tool.
 	granted func() (guard.Grants, bool)
 	place   string // the name of its private cache
 }
@@ -31,9 +31,9 @@ type remembered struct {
 // Spec implements tool.Tool.
 func (r *remembered) Spec() tool.Spec { return r.spec }
 
-// surroundings returns what holds the tool in, and its environment: of the task's
-// sandbox, or of that of a project's programs, or of none where a user's own file
-// says so. A tool that changes nothing cannot.
+// surroundings returns the tool's sandbox and environment: the task's sandbox, that of a
+// project's programs, or none if a user's own file says so. A tool that changes nothing always
+// has a sandbox.
 func (r *remembered) surroundings(env *tool.Env, g guard.Grants) (box *guard.Sandbox, environ []string, err error) {
 	if environ = env.Environ; environ == nil {
 		environ = os.Environ()
@@ -56,8 +56,7 @@ func (r *remembered) surroundings(env *tool.Env, g guard.Grants) (box *guard.San
 	return box, consent.EnvironOutside(environ, env.Dir), nil
 }
 
-// Call implements tool.Tool. What the command prints is the result; JSON comes
-// without spare space.
+// Call implements tool.Tool. The command's output is the result; JSON is compacted.
 func (r *remembered) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
 	var grants guard.Grants
 	if r.granted != nil {

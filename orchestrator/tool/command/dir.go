@@ -21,34 +21,34 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// ProjectDir is where a project keeps its tools, in its own root.
+// ProjectDir is where a project keeps its tools.
 const ProjectDir = ".anamnesis/tools"
 
 // maxFiles bounds the tools of one folder.
 const maxFiles = 200
 
-// confinedMark is part of the hash of a project's tool, which runs in a sandbox of
-// its own: what was approved before there was one is asked about again.
+// confinedMark is part of the hash of a project's tool, which runs in its own sandbox:
+// approvals from before there was one must be renewed.
 const confinedMark = "in a sandbox, 1\n"
 
 // trustKind is the kind of an approval of a project's tool.
 const trustKind = "command-tool"
 
-// Folder is where files of tools stand.
+// Folder is a folder of tool files.
 type Folder struct {
 	Path string
-	// Project is the directory whose own folder it is: its tools are offered
-	// when they were approved. Empty for the user's.
+	// Project is the directory whose folder it is: its tools need approval. Empty for the
+	// user's.
 	Project string
 }
 
 // File is one file of a folder.
 type File struct {
 	Path string
-	Tool string // the name it is to have
-	Text string // what is in it
-	Err  error  // why it is no tool
-	// Grants are what Approve gives a project's tool beyond its sandbox.
+	Tool string // the tool's name
+	Text string // its content
+	Err  error  // why it is not a tool
+	// Grants are the permissions beyond its sandbox that Approve gives a project's tool.
 	Grants guard.Grants
 
 	folder Folder
@@ -56,8 +56,8 @@ type File struct {
 	hash   string
 }
 
-// Read returns a folder's files, sorted by name. A folder that is not there has
-// none. Files that are no tools are among them, with the reason.
+// Read returns a folder's files, sorted by name. A missing folder has none. Files that are not
+// tools are included, with the reason.
 func (f Folder) Read() ([]File, error) {
 	entries, err := os.ReadDir(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -132,20 +132,20 @@ func (f *File) approval() consent.Approval {
 	return consent.Approval{Kind: trustKind, Name: f.Tool, Dir: f.folder.Project, Hash: f.hash}
 }
 
-// grants are what approving the file gives: what was asked for beside it, and the
-// network where the file says that it needs it.
+// grants are the permissions that approving the file gives: those requested with the approval,
+// and the network if the file needs it.
 func (f *File) grants() *guard.Grants {
 	g := f.Grants
 	g.Network = g.Network || f.tool.Network
 	return &g
 }
 
-// Beyond says how a project's tool is held in and what approving it gives beyond
-// that, for the user who is to approve it.
+// Beyond describes the confinement of a project's tool and its grants, for the user who is to
+// approve it.
 func (f *File) Beyond() string { return f.grants().Beyond(nil) }
 
-// approve has a project's tool look for its approval at each call: as it was when
-// it was offered, and with what is granted then.
+// approve makes a project's tool check its approval at each call: for the content that was
+// offered, with the present grants.
 func (f *File) approve(trust *consent.Trust) {
 	if f.folder.Project == "" {
 		return
@@ -163,8 +163,8 @@ func (f *File) approve(trust *consent.Trust) {
 	}
 }
 
-// Allow reports whether the tool may be used: it is the user's own, or was
-// approved as it is now, or the user says yes; see guard.Trust.Allow.
+// Allow reports whether the tool may be used: it is the user's own, its present content was
+// approved, or the user says yes; see consent.Trust.Allow.
 func (f *File) Allow(ctx context.Context, trust *consent.Trust, ask func(ctx context.Context, question string) bool) (bool, error) {
 	if f.folder.Project == "" {
 		return true, nil
@@ -176,24 +176,24 @@ func (f *File) Allow(ctx context.Context, trust *consent.Trust, ask func(ctx con
 	})
 }
 
-// Revoke takes the approval of a project's tool back.
+// Revoke removes the approval of a project's tool.
 func (f *File) Revoke(trust *consent.Trust) error { return trust.Revoke(f.approval()) }
 
-// Granted returns what an approved tool of a project gets beyond its sandbox.
+// Granted returns an approved tool's grants.
 func (f *File) Granted(trust *consent.Trust) (guard.Grants, error) {
 	g, _, err := trust.Granted(f.approval())
 	return g, err
 }
 
-// Approve records that a user approved the tool as it is.
+// Approve records that a user approved the tool's present content.
 func (f *File) Approve(trust *consent.Trust) error {
 	a := f.approval()
 	a.At, a.Grants = time.Now().UTC(), f.grants()
 	return trust.Approve(a)
 }
 
-// Source offers the tools of some folders. It is a tool.Source; Tools belongs to
-// one goroutine.
+// Source offers the tools of some folders. It is a tool.Source; Tools belongs to one
+// goroutine.
 type Source struct {
 	Folders []Folder
 	Trust   *consent.Trust
@@ -202,7 +202,7 @@ type Source struct {
 
 	version uint64
 	offered []string          // hashes of the tools offered
-	said    map[string]string // what was said of each file
+	said    map[string]string // the last news of each file
 	refused map[string]bool   // hashes the user said no to
 }
 

@@ -28,7 +28,7 @@ const (
 	maxTimeoutSeconds     = 3_600
 )
 
-// definition is a file as it is written.
+// definition is the content of a file.
 type definition struct {
 	Name        string         `yaml:"name"` // if given, the file's own
 	Description string         `yaml:"description"`
@@ -40,7 +40,7 @@ type definition struct {
 	Sandbox     string         `yaml:"sandbox"` // "off", or none: the task's
 }
 
-// parse reads a file of a tool's name.
+// parse reads the file of a tool's name.
 func parse(name string, data []byte) (*remembered, error) {
 	var d definition
 	if err := yaml.Load(data, &d, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil && !userfile.Empty(err) {
@@ -62,7 +62,7 @@ func parse(name string, data []byte) (*remembered, error) {
 	switch {
 	case d.Name != "" && d.Name != name:
 		return nil, fmt.Errorf("name %q: the file is called %s.yaml", d.Name, name)
-	case strings.HasPrefix(name, tool.MCPPrefix): // else a rule about a server's tools would be about this one
+	case strings.HasPrefix(name, tool.MCPPrefix): // otherwise a rule about a server's tools would match this one
 		return nil, fmt.Errorf("name %q: names with %s are those of MCP servers' tools", name, tool.MCPPrefix)
 	case strings.TrimSpace(d.Description) == "":
 		return nil, errors.New("description: say what the tool does, the model goes by it")
@@ -87,10 +87,10 @@ func parse(name string, data []byte) (*remembered, error) {
 	return r, nil
 }
 
-// placeholder stands for an argument: {{name}}.
+// placeholder matches an argument: {{name}}.
 var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}`)
 
-// checkWords finds words that could not be filled in.
+// checkWords finds words that cannot be filled in.
 func checkWords(words []string, schema *jsonschema.Schema) error {
 	if strings.Contains(words[0], "{{") || strings.TrimSpace(words[0]) == "" {
 		return errors.New("command: the program is the file's choice, not an argument's")
@@ -106,8 +106,8 @@ func checkWords(words []string, schema *jsonschema.Schema) error {
 	return nil
 }
 
-// fill puts arguments into the words. A word whose argument is missing is left
-// out; one that is nothing but a list becomes a word for each of its items.
+// fill puts arguments into the words. A word whose argument is missing is omitted; one that is
+// only a list becomes a word for each of its items.
 func fill(words []string, args map[string]any) []string {
 	var out []string
 	for _, w := range words {
@@ -132,7 +132,7 @@ func fill(words []string, args map[string]any) []string {
 	return out
 }
 
-// word is an argument as a word: a text as it is, anything else as JSON.
+// word returns an argument as a word: a text unchanged, anything else as JSON.
 func word(v any) string {
 	if s, ok := v.(string); ok {
 		return s

@@ -12,9 +12,8 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// RemoveLeftover removes what a file tool's call left half written when the
-// program was killed: files of our own naming beside the files it was to write.
-// A call of another tool leaves nothing.
+// RemoveLeftover removes the temporary files of a file tool's call when the program was killed
+// in the middle of it. A call of another tool leaves none.
 func RemoveLeftover(root *os.Root, c op.Call) error {
 	env := &tool.Env{Root: root, Dir: root.Name()}
 	var errs []error
@@ -26,7 +25,7 @@ func RemoveLeftover(root *os.Root, c op.Call) error {
 		dir := path.Dir(rel)
 		entries, err := fs.ReadDir(root.FS(), dir)
 		if err != nil {
-			continue // no such folder in the world: nothing was begun there
+			continue // no such folder in the world: nothing was written there
 		}
 		for _, e := range entries {
 			if e.Type().IsRegular() && strings.HasPrefix(e.Name(), tempPrefix) {

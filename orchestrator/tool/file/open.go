@@ -1,6 +1,6 @@
-// Package file holds the tools that read and change single files: ReadFile,
-// WriteFile, StrReplaceFile. They work inside the world only, through os.Root;
-// see tool.Env.Resolve and tool.Env.OpenDir for the path rules.
+// Package file has the tools that read and change single files: ReadFile, WriteFile,
+// StrReplaceFile, Patch. They work inside the world only, through os.Root; see
+// tool.Env.Resolve and tool.Env.OpenDir for the path rules.
 package file
 
 import (
@@ -20,8 +20,8 @@ import (
 
 // Options configure the file tools. The zero value means the defaults.
 type Options struct {
-	// AllowSecrets are doublestar patterns over paths relative to the world:
-	// files that look like secrets and may be read all the same.
+	// AllowSecrets are doublestar patterns over paths relative to the world: files that look
+	// like secrets and may be read.
 	AllowSecrets []string
 }
 
@@ -30,8 +30,8 @@ const (
 	MaxLines     = 1_000     // lines one ReadFile shows
 	MaxBytes     = 100 << 10 // bytes one ReadFile shows
 	MaxLineRunes = 2_000     // characters shown of a line
-	// MaxReadBytes is the largest file ReadFile looks into, and
-	// MaxEditBytes the largest that is changed or appended to.
+	// MaxReadBytes is the largest file ReadFile reads, and MaxEditBytes the largest that is
+	// changed or appended to.
 	MaxReadBytes = 256 << 20
 	MaxEditBytes = 32 << 20
 )
@@ -39,8 +39,8 @@ const (
 // binaryProbe is how many bytes decide whether a file is binary, as in git.
 const binaryProbe = 8000
 
-// target is a resolved file with its directory held open, so that what is
-// done to dir and base is done at exactly this path.
+// target is a resolved file with its directory held open, so that operations on dir and base
+// affect exactly this path.
 type target struct {
 	rel  string // relative to the world, links resolved
 	base string
@@ -50,8 +50,8 @@ type target struct {
 
 func (t *target) close() { t.dir.Close() }
 
-// locate resolves a path and opens its directory. Whatever is there must be a
-// regular file whose names all lie in the world. The error is for the model.
+// locate resolves a path and opens its directory. An existing file must be a regular one whose
+// names are all in the world. The error is for the model.
 func locate(env *tool.Env, name string, create bool) (*target, error) {
 	rel, err := env.Resolve(name)
 	if err != nil {
@@ -85,7 +85,7 @@ func locate(env *tool.Env, name string, create bool) (*target, error) {
 	return t, nil
 }
 
-// notRegular says what a file is that no tool opens.
+// notRegular names the kind of a file that no tool opens.
 func notRegular(m fs.FileMode) string {
 	switch {
 	case m.IsRegular():
@@ -104,7 +104,7 @@ func notRegular(m fs.FileMode) string {
 	return "is not a regular file"
 }
 
-// fault makes a system's error one about this file.
+// fault turns a system's error into one about this file.
 func (t *target) fault(err error) error {
 	var perr *fs.PathError
 	switch {
@@ -116,8 +116,8 @@ func (t *target) fault(err error) error {
 	return &tool.PathError{Path: t.rel, Reason: err.Error()}
 }
 
-// open opens the file for reading. It must still be the one that was looked
-// at; opening never waits, whatever is there by now.
+// open opens the file for reading. It must still be the located one; opening never blocks,
+// even if the file was replaced.
 func (t *target) open() (*os.File, error) {
 	f, err := t.dir.OpenFile(t.base, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -131,7 +131,7 @@ func (t *target) open() (*os.File, error) {
 	return f, nil
 }
 
-// readAll reads a file that is to be changed, at most MaxEditBytes.
+// readAll reads a file for a change, at most MaxEditBytes.
 func (t *target) readAll() ([]byte, error) {
 	if t.info.Size() > MaxEditBytes {
 		return nil, &tool.PathError{Path: t.rel, Reason: fmt.Sprintf("is %d bytes, files over %d are not changed by this tool; use Bash", t.info.Size(), MaxEditBytes)}
@@ -151,13 +151,12 @@ func (t *target) readAll() ([]byte, error) {
 	return data, nil
 }
 
-// missing is the error for a file that is not there.
+// missing returns the error for a file that does not exist.
 func missing(rel string) error {
 	return &tool.PathError{Path: rel, Reason: "does not exist; use Glob to find files"}
 }
 
-// binaryKind names the kind of a binary file by its first bytes; empty for
-// text.
+// binaryKind names the kind of a binary file by its first bytes; empty for text.
 func binaryKind(head []byte) string {
 	if bytes.IndexByte(head[:min(len(head), binaryProbe)], 0) < 0 && !bytes.HasPrefix(head, []byte("%PDF-")) {
 		return ""
@@ -166,7 +165,7 @@ func binaryKind(head []byte) string {
 	return kind
 }
 
-// result turns an error into what the model is shown.
+// result turns an error into the model's result.
 func result(verb string, err error) tool.Result {
 	return tool.Errorf("%s: %v.", verb, err)
 }

@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// keepOwner does nothing where files have no Unix owner.
+// keepOwner does nothing if files have no Unix owner.
 func keepOwner(*os.File, fs.FileInfo) {}

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// keepOwner returns f the owner of the file it replaces, where that may be done
-// and is needed. A failure leaves it with ours, as any editor would.
+// keepOwner gives f the owner of the file it replaces, if necessary and permitted. If that
+// fails, the new owner stays, as with any editor.
 func keepOwner(f *os.File, old fs.FileInfo) {
 	st, ok := old.Sys().(*syscall.Stat_t)
 	if ok && (int(st.Uid) != os.Geteuid() || int(st.Gid) != os.Getegid()) {

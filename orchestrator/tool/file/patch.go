@@ -12,9 +12,8 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// PatchFile is the tool that applies a patch to one or several files, all of it
-// or nothing. What a patch keeps and what it does not name is not touched, byte
-// for byte.
+// PatchFile is the tool that applies a patch to one or several files, completely or not at
+// all. It does not change bytes that the patch keeps or does not name.
 func PatchFile(o *Options) tool.Tool {
 	p := patchFile{}
 	if o != nil {
@@ -79,7 +78,7 @@ func (f patchFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage
 	return patched(all), nil
 }
 
-// patched says what was done.
+// patched describes what was done.
 func patched(all []*planned) tool.Result {
 	var lines []string
 	var r tool.Result
@@ -102,11 +101,11 @@ func patched(all []*planned) tool.Result {
 	return r
 }
 
-// planned is a change with everything that is needed to make it.
+// planned is a change and what is needed to make it.
 type planned struct {
 	change
 	target *target
-	dest   *target // where it is moved to; nil: it stays
+	dest   *target // where it is moved; nil: it stays
 	before string
 	after  string
 	begun  bool
@@ -120,8 +119,8 @@ func (p *planned) close() {
 	}
 }
 
-// plan finds a change's files and works out what will be in them. A file of
-// secrets keeps a name that says so, and no error quotes its lines.
+// plan locates a change's files and computes their new content. A renamed file of secrets must
+// still look like one, and no error quotes its lines.
 func (f patchFile) plan(env *tool.Env, c change) (*planned, error) {
 	t, err := locateWritable(env, c.path, c.kind == add)
 	if err != nil {
@@ -170,7 +169,7 @@ func (f patchFile) plan(env *tool.Env, c change) (*planned, error) {
 	return p, nil
 }
 
-// unique refuses a patch that names a file twice.
+// unique rejects a patch that names a file twice.
 func (p *planned) unique(named map[string]bool) error {
 	for _, t := range []*target{p.target, p.dest} {
 		if t == nil {
@@ -202,7 +201,7 @@ func (p *planned) write() error {
 	return p.target.replace([]byte(p.after))
 }
 
-// remove deletes the file, which must be as it was when it was located.
+// remove deletes the file, which must be unchanged since it was located.
 func (t *target) remove() error {
 	if err := t.unchanged(); err != nil {
 		return t.fault(err)
@@ -213,8 +212,8 @@ func (t *target) remove() error {
 	return nil
 }
 
-// undo returns the files that were written their old content back, the last one
-// first, and says how that went.
+// undo restores the old content of the files that were written, the last one first, and
+// reports the outcome.
 func undo(env *tool.Env, all []*planned) string {
 	var errs []error
 	for i := len(all) - 1; i >= 0; i-- {
@@ -233,8 +232,8 @@ func undo(env *tool.Env, all []*planned) string {
 	return "What had been written was taken back."
 }
 
-// backTo makes a file what it was, unless somebody else has changed it since.
-// was is nil where there was none.
+// backTo restores a file unless another process has changed it since. was is nil if there was
+// none.
 func backTo(env *tool.Env, rel string, was fs.FileInfo, before, ours string) error {
 	existed := was != nil
 	t, err := locateWritable(env, rel, existed)

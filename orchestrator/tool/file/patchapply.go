@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// document is a file's text by lines, byte for byte: a line holds everything up
-// to its newline, a carriage return too.
+// document is a file's text by lines, byte for byte: a line holds everything up to its
+// newline, including a carriage return.
 type document struct {
 	lines []string
 	eol   bool // the last line ends with a newline
@@ -33,9 +33,9 @@ func (d document) text() string {
 	return text
 }
 
-// patch makes all hunks of a change, in order. A hunk's lines must occur exactly
-// once, after the place of the hunk before; where they occur more often, also
-// before it, the line number or the heading must name one of the places exactly.
+// patch applies all hunks of a change, in order. A hunk's lines must occur exactly once after
+// the place of the hunk before; if they occur more often, also before it, the line number or
+// the heading must name one of the places exactly.
 func (d document) patch(hunks []hunk) (document, error) {
 	var out []string
 	eol := d.eol
@@ -62,9 +62,8 @@ func (d document) patch(hunks []hunk) (document, error) {
 	return document{append(out, d.lines[from:]...), eol}, nil
 }
 
-// fresh returns the lines a hunk leaves at its place: the file's own where they
-// are kept, new ones with a carriage return where the lines around have one and
-// the patch has none.
+// fresh returns the new lines at a hunk's place: kept lines as in the file, new ones with a
+// carriage return if the surrounding lines have one and the patch has none.
 func (d document) fresh(h hunk, at int) []string {
 	crlf := false
 	for i, l := range h.old() {
@@ -92,7 +91,7 @@ func (d document) fresh(h hunk, at int) []string {
 // maxPlacesNamed bounds the places an error lists.
 const maxPlacesNamed = 10
 
-// find returns the index at which a hunk's old lines stand.
+// find returns the index of a hunk's old lines.
 func (d document) find(h hunk, from int) (int, error) {
 	old := h.old()
 	if len(old) == 0 {
@@ -165,7 +164,7 @@ func (d document) matches(old []patchLine, at int) bool {
 	return true
 }
 
-// absent says why old lines are not found: how far the best place agrees.
+// absent explains why old lines are not found: how far the best place agrees.
 func (d document) absent(old []patchLine, from int) error {
 	best, agree := -1, 0
 	for at := range d.lines {

@@ -14,11 +14,11 @@ const (
 	maxPatchHunks = 2_000
 )
 
-// change is what a patch does to one file.
+// change is a patch's change of one file.
 type change struct {
 	kind  changeKind
-	path  string // of the file as it is
-	to    string // its new name; empty: it keeps it
+	path  string // the file's present path
+	to    string // its new path; empty: unchanged
 	hunks []hunk
 }
 
@@ -33,22 +33,22 @@ const (
 // hunk is one place of a change.
 type hunk struct {
 	at      int    // the patch's own line, for errors
-	line    int    // where the old lines begin, from 1; 0: the patch does not say
-	count   int    // how many old lines it says there are
-	heading string // a line that stands somewhere above, of the Begin Patch form
+	line    int    // where the old lines begin, from 1; 0: unknown
+	count   int    // its stated number of old lines
+	heading string // a line somewhere above, of the Begin Patch form
 	atEnd   bool   // the old lines are the file's last
 	lines   []patchLine
 }
 
-// patchLine is one line of a hunk: kept (' '), taken out ('-') or put in ('+').
+// patchLine is one line of a hunk: kept (' '), removed ('-') or added ('+').
 type patchLine struct {
 	op    byte
 	text  string
 	noEOL bool // no newline follows it in the file
-	bare  bool // an empty line without even the space that says it is kept
+	bare  bool // an empty line without the space of a kept one
 }
 
-// old returns the lines a hunk expects, and fresh those it leaves.
+// old returns the lines a hunk expects, and fresh its result.
 func (h hunk) old() []patchLine   { return h.side('-') }
 func (h hunk) fresh() []patchLine { return h.side('+') }
 
@@ -62,7 +62,7 @@ func (h hunk) side(op byte) []patchLine {
 	return out
 }
 
-// parsePatch reads either form.
+// parsePatch parses either form.
 func parsePatch(text string) ([]change, error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	p := &patchParser{lines: lines}
@@ -100,14 +100,14 @@ func (p *patchParser) finish(err error) ([]change, error) {
 	return p.changes, nil
 }
 
-// isHeader reports whether the lines from i on name a file: a line that is
-// taken out may begin with "-- ", too.
+// isHeader reports whether the lines from i on name a file: a removed line may also begin with
+// "-- ".
 func (p *patchParser) isHeader(i int) bool {
 	return i+1 < len(p.lines) && strings.HasPrefix(p.lines[i], "--- ") && strings.HasPrefix(p.lines[i+1], "+++ ") &&
 		(i+2 >= len(p.lines) || strings.HasPrefix(p.lines[i+2], "@@") || p.lines[i+2] == "")
 }
 
-// unified reads a unified diff, git's own headers included.
+// unified parses a unified diff, including git's headers.
 func (p *patchParser) unified() error {
 	var from, to string // by git's lines
 	for p.at < len(p.lines) {
@@ -203,7 +203,7 @@ func hunkHeader(l string) (hunk, error) {
 	return h, nil
 }
 
-// body reads a hunk's lines up to where end says that something else begins.
+// body reads a hunk's lines until end reports that something else begins.
 func (p *patchParser) body(h *hunk, end func(i int) bool) {
 	old := 0
 	for ; p.at < len(p.lines) && !end(p.at); p.at++ {
@@ -232,7 +232,7 @@ func (p *patchParser) body(h *hunk, end func(i int) bool) {
 	}
 }
 
-// begin reads what follows *** Begin Patch.
+// begin parses the lines after *** Begin Patch.
 func (p *patchParser) begin() error {
 	for p.at < len(p.lines) {
 		l := strings.TrimRight(p.lines[p.at], "\r ")

@@ -8,15 +8,15 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// Change is what a call would do to one file.
+// Change is a call's change of one file.
 type Change struct {
 	Path          string
 	Before, After string
 	New           bool // there is no such file yet
 }
 
-// Preview returns what a call of one of this package's tools would change; none of a call of
-// another tool. The error is why the call would fail and change nothing.
+// Preview returns what a call of one of this package's tools would change; nothing for a call
+// of another tool. The error is why the call would fail and change nothing.
 func Preview(env *tool.Env, name string, args json.RawMessage) (changes []Change, err error) {
 	switch name {
 	case "WriteFile":
@@ -117,7 +117,8 @@ func previewPatch(env *tool.Env, args json.RawMessage) ([]Change, error) {
 	return out, nil
 }
 
-// current is a file's content; nil: there is none, or it cannot be located. It makes no directory.
+// current returns a file's content; nil: it does not exist, or cannot be located. It creates
+// no directory.
 func current(env *tool.Env, path string) (*string, string, error) {
 	rel, err := env.Resolve(path)
 	if err != nil {

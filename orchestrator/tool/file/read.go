@@ -44,7 +44,7 @@ func (readFile) Spec() tool.Spec {
 	}
 }
 
-// window is what was asked for.
+// window is the requested part.
 type window struct {
 	first int // line number from 1; negative from the end
 	lines int
@@ -106,23 +106,23 @@ func (r readFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage)
 	return res, nil
 }
 
-// page is the part of a file that is shown.
+// page is the shown part of a file.
 type page struct {
 	binary  string // kind of a binary file; nothing else is set then
 	total   int    // lines of the file
 	first   int    // number of the first line shown
 	shown   int    // lines shown
 	text    strings.Builder
-	long    []int // numbers of the lines that were cut
+	long    []int // numbers of shortened lines
 	cut     int64 // bytes cut from them
-	full    bool  // the byte limit ended it
+	full    bool  // it ends at the byte limit
 	crlf    int   // lines of the page that end in CRLF
 	invalid bool  // the page has bytes that are not UTF-8
 	noEnd   bool  // the file's last line has no newline
 }
 
-// readPage counts the file's lines, then reads those asked for. Lines before
-// them are redacted with them: a key may have begun there.
+// readPage counts the file's lines, then reads the requested ones. Earlier lines are redacted
+// with them: a key may begin there.
 func readPage(ctx context.Context, f *os.File, w window, secrets *tool.Redaction) (*page, error) {
 	p := &page{}
 	if err := p.count(ctx, f); err != nil || p.binary != "" {
@@ -152,7 +152,7 @@ func readPage(ctx context.Context, f *os.File, w window, secrets *tool.Redaction
 	return p, nil
 }
 
-// count looks at the whole file once: its kind and number of lines.
+// count reads the whole file once for its kind and number of lines.
 func (p *page) count(ctx context.Context, f *os.File) error {
 	buf := make([]byte, 256<<10)
 	var last byte = '\n'
@@ -183,8 +183,8 @@ func (p *page) count(ctx context.Context, f *os.File) error {
 	return ctx.Err()
 }
 
-// readLine reads one line without its newline, in bounded memory: left counts
-// the bytes of a very long line that were not kept. With skip it keeps none.
+// readLine reads one line without its newline, in bounded memory: left counts the dropped
+// bytes of a very long line. With skip it keeps none.
 func readLine(r *bufio.Reader, skip bool) (line []byte, left int64, err error) {
 	const most = MaxLineRunes * utf8.UTFMax
 	for {
@@ -202,7 +202,7 @@ func readLine(r *bufio.Reader, skip bool) (line []byte, left int64, err error) {
 	}
 }
 
-// add shows one line if there is room for it.
+// add shows one line if it fits.
 func (p *page) add(number int, line []byte, left int64) {
 	if left == 0 && bytes.HasSuffix(line, []byte{'\r'}) {
 		line = line[:len(line)-1]
@@ -216,7 +216,7 @@ func (p *page) add(number int, line []byte, left int64) {
 	left += int64(len(line) - at)
 	text := string(line[:at])
 	if !utf8.ValidString(text) {
-		// A character that the cut split is no fault of the file.
+		// A character split by the cut is not the file's fault.
 		p.invalid = p.invalid || left == 0
 		text = strings.ToValidUTF8(text, "\uFFFD")
 	}
@@ -236,7 +236,7 @@ func (p *page) add(number int, line []byte, left int64) {
 	p.shown++
 }
 
-// result is the page with a last line that says what it is a part of.
+// result returns the page with a last line that describes its place in the file.
 func (p *page) result() tool.Result {
 	next := p.first + p.shown
 	more := p.shown > 0 && next <= p.total

@@ -16,11 +16,11 @@ import (
 // MaxEdits bounds the edits of one StrReplaceFile.
 const MaxEdits = 200
 
-// maxLinesNamed bounds the places an answer lists.
+// maxLinesNamed bounds the places a result lists.
 const maxLinesNamed = 20
 
-// StrReplaceFile is the tool that replaces exact text in a file. Bytes that are
-// not part of a match are never touched, whatever their encoding.
+// StrReplaceFile is the tool that replaces exact text in a file. Bytes outside matches are
+// never changed, in any encoding.
 func StrReplaceFile(o *Options) tool.Tool { return replaceFile{} }
 
 type replaceFile struct{}
@@ -77,7 +77,7 @@ func (e *edits) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &(*e)[0])
 }
 
-// replaceArgs are the three ways to say what is to be replaced.
+// replaceArgs are the three forms of the arguments.
 type replaceArgs struct {
 	Path       string  `json:"path"`
 	Edit       edits   `json:"edit"`
@@ -87,8 +87,7 @@ type replaceArgs struct {
 	ReplaceAll bool    `json:"replace_all"`
 }
 
-// all returns the edits. The error is for the model: there are none, or there are
-// some in two places.
+// all returns the edits. The error, for the model: there are none, or in two forms.
 func (a replaceArgs) all() (edits, error) {
 	single := a.Old != nil || a.New != nil || a.ReplaceAll
 	ways := 0
@@ -145,8 +144,8 @@ func (replaceFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage
 	return r, nil
 }
 
-// apply makes the edits in order and counts the replacements. The error names
-// the edit and says what to do about it.
+// apply makes the edits in order and counts the replacements. The error names the edit and the
+// remedy.
 func apply(text string, edits []edit) (string, int, error) {
 	total := 0
 	for i, e := range edits {
@@ -193,8 +192,7 @@ func places(text, old string) string {
 	}
 }
 
-// whyNot looks for the usual reasons why a text is not found: line endings,
-// white space.
+// whyNot looks for the usual reasons why a text is not found: line endings, white space.
 func whyNot(text, old string) string {
 	if strings.Contains(text, "\r\n") && !strings.Contains(old, "\r") &&
 		strings.Contains(text, strings.ReplaceAll(old, "\n", "\r\n")) {

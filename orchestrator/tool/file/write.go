@@ -14,12 +14,12 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// tempPrefix begins the name of a file that is being written. One is only
-// left behind when the program is killed in the middle of a write.
+// tempPrefix begins the name of a file that is being written. It is left behind only if the
+// program is killed in the middle of a write.
 const tempPrefix = ".anamnesis-tmp-"
 
-// WriteFile is the tool that writes a whole file or adds to its end. The file
-// is replaced in one step: whoever reads it sees the old or the new content.
+// WriteFile is the tool that writes a whole file or appends to it. The file is replaced
+// atomically: readers see the old or the new content.
 func WriteFile(o *Options) tool.Tool { return writeFile{} }
 
 type writeFile struct{}
@@ -93,7 +93,7 @@ func locateWritable(env *tool.Env, name string, create bool) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The path may lead elsewhere by now than it did above.
+	// The path may lead elsewhere by now.
 	if reason := tool.Protected(t.rel); reason != "" {
 		t.close()
 		return nil, &tool.PathError{Path: name, Reason: reason}
@@ -105,9 +105,8 @@ func locateWritable(env *tool.Env, name string, create bool) (*target, error) {
 	return t, nil
 }
 
-// replace returns the file a new content in one step: a new file beside it,
-// synced, takes its name. Mode and, where possible, owner stay. The file must
-// still be as it was when it was located.
+// replace replaces the file's content atomically: a new, synced file takes its name. Mode and,
+// if possible, owner stay. The file must be unchanged since it was located.
 func (t *target) replace(data []byte) (err error) {
 	temp := tempPrefix + ulid.Make().String()
 	perm := fs.FileMode(0o666)
@@ -121,7 +120,7 @@ func (t *target) replace(data []byte) (err error) {
 	defer func() {
 		if err != nil {
 			f.Close()
-			_ = t.dir.Remove(temp) // the first error is the one to report
+			_ = t.dir.Remove(temp) // report the first error
 			err = t.fault(err)
 		}
 	}()
@@ -147,7 +146,7 @@ func (t *target) replace(data []byte) (err error) {
 	return t.dir.Rename(temp, t.base)
 }
 
-// unchanged checks that the file is what it was when it was located.
+// unchanged checks that the file is as it was when it was located.
 func (t *target) unchanged() error {
 	now, err := t.dir.Lstat(t.base)
 	switch {
@@ -160,7 +159,7 @@ func (t *target) unchanged() error {
 	return errors.New("was changed by something else meanwhile; nothing was written, read it again")
 }
 
-// linkNote says that a hard link was broken: only this name changed.
+// linkNote reports a broken hard link: only this name changed.
 func (t *target) linkNote() string {
 	if t.info == nil {
 		return ""
@@ -171,5 +170,5 @@ func (t *target) linkNote() string {
 	return ""
 }
 
-// lineOf is the number of the line that byte offset at lies in.
+// lineOf returns the number of the line at byte offset at.
 func lineOf(text string, at int) int { return 1 + strings.Count(text[:at], "\n") }

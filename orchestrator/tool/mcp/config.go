@@ -28,7 +28,7 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// ProjectFile is where a repository names its servers, in its own root.
+// ProjectFile is where a repository lists its servers.
 const ProjectFile = ".mcp.json"
 
 // Limits of a configuration.
@@ -37,7 +37,7 @@ const (
 	maxServers     = 64
 )
 
-// The times a server is given, unless its configuration says otherwise.
+// The default time limits of a server.
 const (
 	DefaultStartTimeout = 30 * time.Second
 	DefaultCallTimeout  = 60 * time.Second
@@ -47,38 +47,36 @@ const (
 // ErrNoServer: no server of that name is configured.
 var ErrNoServer = errors.New("no such MCP server")
 
-// Server is how one server is reached: a command, or an address.
+// Server describes how one server is reached: a command, or an address.
 type Server struct {
 	Name string `json:"-"`
-	// Type is stdio or http; empty: whichever Command and URL say.
+	// Type is stdio or http; empty: derived from Command and URL.
 	Type    string            `json:"type,omitempty"`
 	Command string            `json:"command,omitempty"`
 	Args    []string          `json:"args,omitempty"`
-	Env     map[string]string `json:"env,omitempty"` // ${NAME} stands for the program's own variable
+	Env     map[string]string `json:"env,omitempty"` // ${NAME} is the program's own variable
 	URL     string            `json:"url,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"` // ${NAME}, too
 	// Disabled servers are listed and not started.
 	Disabled bool `json:"disabled,omitempty"`
-	// ReadOnlyTools are the server's own names of tools that change nothing:
-	// they need no approval. What a server itself says about that is not
-	// believed.
+	// ReadOnlyTools are the server's own names of tools that change nothing: they need no
+	// approval. A server's own claim about that is ignored.
 	ReadOnlyTools       []string `json:"readOnlyTools,omitempty"`
 	StartTimeoutSeconds int      `json:"startTimeoutSeconds,omitempty"`
 	CallTimeoutSeconds  int      `json:"callTimeoutSeconds,omitempty"`
 
-	// Project is the directory whose .mcp.json names the server; empty: the
-	// user's own configuration does.
+	// Project is the directory whose .mcp.json lists the server; empty: the user's own
+	// configuration does.
 	Project string `json:"-"`
-	// Grants are what a project's server gets beyond the sandbox it runs in, as
-	// approved. No file of the project can say them.
+	// Grants are a project's server's approved permissions beyond its sandbox. No file of the
+	// project can set them.
 	Grants guard.Grants `json:"-"`
-	// Fault says what is wrong with the entry; the server is not started, and
-	// what else the file names is not concerned. Nil: nothing.
+	// Fault is what is wrong with the entry; the server is not started, but others of the file
+	// are. Nil: nothing.
 	Fault error `json:"-"`
 }
 
-// configFile is the form that other programs use, too; what is not known here
-// is theirs and stays.
+// configFile is the format that other programs use, too; unknown fields stay unchanged.
 type configFile struct {
 	Servers map[string]json.RawMessage `json:"mcpServers"`
 }
@@ -87,9 +85,8 @@ const configRemedy = `write {"mcpServers": {"NAME": {"command": …}}}`
 
 var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$`)
 
-// Load reads the servers of a file, sorted by name. A file that is not there
-// has none; an entry that is wrong has a Fault. project is the directory whose
-// own file it is, empty for the user's.
+// Load reads the servers of a file, sorted by name. A missing file has none; a malformed entry
+// has a Fault. project is the directory whose own file it is, empty for the user's.
 func Load(path, project string) ([]Server, error) {
 	data, err := readConfig(path)
 	if err != nil || len(bytes.TrimSpace(data)) == 0 {
@@ -121,7 +118,7 @@ func Load(path, project string) ([]Server, error) {
 }
 
 func readConfig(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO is refused, not waited for
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // reject a FIFO without waiting
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -142,15 +139,15 @@ func readConfig(path string) ([]byte, error) {
 	return data, nil
 }
 
-// Check says what is wrong with a server's configuration.
+// Check returns what is wrong with a server's configuration.
 func (s Server) Check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("server %q: %s", s.Name, fmt.Sprintf(format, args...))
 	}
 	switch {
 	case !serverName.MatchString(s.Name) || strings.Contains(toolWord(s.Name)+"_", "__"):
-		// Otherwise its tools' names could begin like another server's, and
-		// fit a rule about that one's.
+		// Otherwise its tools' names could begin like another server's, and match a rule about
+		// that one.
 		return bad("a name has 1 to 32 letters, digits, '_', '-' and '.', no two of '_' and '.' side by side, and neither at its end")
 	case s.Command == "" && s.URL == "":
 		return bad("neither command nor url says how to reach it")
@@ -172,12 +169,10 @@ func (s Server) Check() error {
 	return nil
 }
 
-// confined reports whether the server is a program that runs in a sandbox: a
-// project's.
+// confined reports whether the server is a project's program, which runs in a sandbox.
 func (s Server) confined() bool { return s.Project != "" && s.URL == "" }
 
-// Variables are the user's variables that the configuration puts into what is
-// run, sorted: ${NAME}.
+// Variables lists the user's variables that the configuration inserts, sorted: ${NAME}.
 func (s Server) Variables() []string {
 	texts := append(slices.Collect(maps.Values(s.Env)), s.Args...)
 	texts = append(append(texts, slices.Collect(maps.Values(s.Headers))...), s.Command, s.URL)
@@ -189,8 +184,8 @@ func (s Server) Variables() []string {
 	return slices.Compact(out)
 }
 
-// Beyond says how a project's server is held in and what it gets beyond that,
-// for the user who is to approve it.
+// Beyond describes the confinement of a project's server and its grants, for the user who is
+// to approve it.
 func (s Server) Beyond() string {
 	if !s.confined() {
 		return "No program of it runs here."
@@ -212,9 +207,8 @@ func (s Server) kind() string {
 	return "stdio"
 }
 
-// How says how a server is reached, on one line, as a user is to see it
-// before approving it: variables unexpanded, values of literal secrets too, for
-// they are in the file already.
+// How describes on one line how a server is reached, for the user who is to approve it:
+// variables unexpanded, literal secrets included, since the file has them already.
 func (s Server) How() string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(s.Env)) {
@@ -250,12 +244,12 @@ func (s Server) callTimeout() time.Duration {
 	return DefaultCallTimeout
 }
 
-// confinedMark begins the hash of a server that runs in a sandbox: what was
-// approved before there was one is asked about again.
+// confinedMark begins the hash of a server that runs in a sandbox: approvals from before there
+// was one must be renewed.
 const confinedMark = "in a sandbox, 1\n"
 
-// hash names everything that decides what is run: the configuration, the
-// directory, and the programs of that directory that the command runs or names.
+// hash covers everything that decides what is run: the configuration, the directory, and the
+// programs of that directory that the command runs or names.
 func (s Server) hash() (string, error) {
 	h := sha256.New()
 	if s.confined() {
@@ -276,8 +270,7 @@ func (s Server) hash() (string, error) {
 
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
 
-// expand puts variables in place: ${NAME}, or ${NAME:-default}. A name that is
-// not set is an error.
+// expand replaces variables: ${NAME}, or ${NAME:-default}. An unset name is an error.
 func expand(text string, getenv func(string) string) (string, error) {
 	var missing error
 	out := variable.ReplaceAllStringFunc(text, func(m string) string {
@@ -306,8 +299,7 @@ func expandAll(in map[string]string, getenv func(string) string) (map[string]str
 	return out, nil
 }
 
-// Put writes a server into a user's file, in the place of one of that name.
-// What else is in the file stays.
+// Put writes a server into a user's file, replacing one of that name. Other content stays.
 func Put(path string, s Server) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -322,7 +314,7 @@ func Put(path string, s Server) error {
 	})
 }
 
-// Remove takes a server out of a user's file. ErrNoServer: it was not there.
+// Remove removes a server from a user's file. ErrNoServer: there was none.
 func Remove(path, name string) error {
 	return edit(path, func(servers map[string]json.RawMessage) error {
 		if _, ok := servers[name]; !ok {

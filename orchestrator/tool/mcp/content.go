@@ -23,9 +23,8 @@ const (
 	MaxPartBytes   = 5 << 20 // of each
 )
 
-// result makes a tool's result of a server's: texts as they are, everything
-// else named in its place and, where it is small enough, kept as a part. Secrets are
-// replaced before anything is cut.
+// result converts a server's result: texts unchanged, other content named in its place and, if
+// small enough, kept as a part. Secrets are replaced before anything is cut.
 func result(r *sdk.CallToolResult, secrets *tool.Redaction) tool.Result {
 	b := resultBuilder{secrets: secrets}
 	for _, c := range r.Content {
@@ -84,8 +83,8 @@ func (b *resultBuilder) resource(r *sdk.ResourceContents) {
 	}
 }
 
-// withoutSecrets returns a file's bytes as they may be kept: of a text, secrets
-// are replaced. A text says that it is one, or is UTF-8.
+// withoutSecrets returns a file's bytes with secrets of a text replaced. A text is declared as
+// one, or is UTF-8.
 func (b *resultBuilder) withoutSecrets(mimeType string, data []byte) []byte {
 	if len(data) > MaxPartBytes || !strings.HasPrefix(strings.ToLower(mimeType), "text/") && !utf8.Valid(data) {
 		return data
@@ -93,7 +92,7 @@ func (b *resultBuilder) withoutSecrets(mimeType string, data []byte) []byte {
 	return []byte(b.secrets.Text(string(data)))
 }
 
-// part keeps bytes that are no text. An image is what its bytes say it is.
+// part keeps bytes that are not text. The bytes decide whether it is an image.
 func (b *resultBuilder) part(kind op.PartKind, mimeType, name string, data []byte) {
 	if kind == op.PartImage {
 		if sniffed := http.DetectContentType(data); strings.HasPrefix(sniffed, "image/") {
@@ -119,7 +118,7 @@ func (b *resultBuilder) part(kind op.PartKind, mimeType, name string, data []byt
 	}
 }
 
-// words joins what is not empty, each on one line and visible.
+// words joins non-empty parts, each on one line and visible.
 func words(parts ...string) string {
 	var out []string
 	for _, p := range parts {
@@ -130,7 +129,7 @@ func words(parts ...string) string {
 	return strings.Join(out, ", ")
 }
 
-// maxWordRunes bounds a name or an address that a server gives.
+// maxWordRunes bounds a name or an address from a server.
 const maxWordRunes = 300
 
 func oneLine(s string) string {
@@ -141,8 +140,8 @@ func oneLine(s string) string {
 	return s
 }
 
-// headAndTail shortens a text to n characters, and says in its middle what is
-// left out. cut counts the bytes.
+// headAndTail shortens a text to n characters, and describes in its middle what is omitted.
+// cut counts the bytes.
 func headAndTail(s string, n int) (text string, cut int64) {
 	if len(s) <= n || utf8.RuneCountInString(s) <= n {
 		return s, 0

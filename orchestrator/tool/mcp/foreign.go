@@ -20,13 +20,12 @@ const maxMessageBytes = 16 << 20
 // than maxMessageBytes.
 var errMessageTooLong = errors.New("the server sent a message of more than 16 MiB")
 
-// knownContent are the kinds of content the library reads. It refuses a whole
-// result over one item of another kind, so such an item is made a text before
-// the library sees it.
+// knownContent are the kinds of content the library reads. It rejects a whole result over one
+// item of another kind, so such an item is converted to text first.
 const knownContent = "text image audio resource_link resource"
 
-// rewrite returns a message in which content of unknown kinds is a text that
-// names the kind. Whatever is not such a message comes back as it is.
+// rewrite returns a message in which content of unknown kinds is a text that names the kind.
+// Other messages are returned unchanged.
 func rewrite(line []byte) []byte {
 	data := line
 	var lead []byte
@@ -79,7 +78,7 @@ func knownKind(kind string) bool {
 	return false
 }
 
-// unknownKind is the placeholder for content of a kind that is not known here.
+// unknownKind returns the placeholder for content of an unknown kind.
 func unknownKind(kind string, size int) string {
 	return fmt.Sprintf("[content of the unknown kind %.40q, %d bytes, is not shown]", kind, size)
 }
@@ -93,14 +92,13 @@ func mustJSON(v any) json.RawMessage {
 	return data
 }
 
-// rewriting reads messages, a line each, or one that is the whole text, and
-// gives them rewritten.
+// rewriting reads messages, one a line, or a single message, and returns them rewritten.
 type rewriting struct {
 	from  *bufio.Reader
 	close io.Closer
 	whole bool // the text is one message
-	// stray gets lines that are no messages, which many programs print on their
-	// standard output all the same; nil: they pass.
+	// stray receives lines that are not messages, which many programs print on their standard
+	// output; nil: they pass.
 	stray func(line []byte)
 	ready []byte
 	err   error
@@ -164,9 +162,8 @@ func (r *rewriting) Close() error { return r.close.Close() }
 // maxRedirects bounds the redirects of one request.
 const maxRedirects = 5
 
-// sameOrigin lets a request be sent on within its host only: what it holds,
-// the headers of the configuration among it, is for the server that a user
-// named. The same host over https is no worse.
+// sameOrigin lets a request be redirected within its host only: its content, including the
+// configured headers, is for the server that a user named. https instead of http is allowed.
 func sameOrigin(to *http.Request, via []*http.Request) error {
 	from := via[0].URL
 	switch {
@@ -178,13 +175,12 @@ func sameOrigin(to *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// redirectError is a redirect that is not followed: the server answered.
+// redirectError is a redirect that is not followed: the server did answer.
 type redirectError struct{ what string }
 
 func (e *redirectError) Error() string { return e.what }
 
-// carrier carries a server's HTTP requests: with its headers, and with its
-// answers rewritten.
+// carrier sends a server's HTTP requests with its headers, and rewrites the answers.
 type carrier struct {
 	headers map[string]string
 	through http.RoundTripper

@@ -12,7 +12,7 @@ import (
 	"anamnesis/orchestrator/guard/consent"
 )
 
-// Report is what a server says of itself.
+// Report is a server's description of itself.
 type Report struct {
 	Info  string     `json:"info"` // its name and version; may be empty
 	Tools []ToolInfo `json:"tools"`
@@ -27,7 +27,7 @@ type ToolInfo struct {
 	Parameters  string `json:"parameters,omitempty"` // JSON Schema; empty: it has none
 }
 
-// String is the tool as a user who is to approve it sees it.
+// String formats the tool for the user who is to approve it.
 func (t ToolInfo) String() string {
 	text := fmt.Sprintf("  %s: %s", t.Name, strings.ReplaceAll(t.Description, "\n", "\n    "))
 	if t.Parameters != "" {
@@ -36,8 +36,8 @@ func (t ToolInfo) String() string {
 	return text
 }
 
-// Probe starts a server, or reaches it, asks what it offers and ends it. The
-// caller has made sure that it may be started; see Approved.
+// Probe starts or reaches a server, asks what it offers and ends it. The caller has checked
+// that it may be started; see Approved.
 func Probe(ctx context.Context, s Server, o Options) (Report, error) {
 	o = o.withDefaults()
 	ses, err := connect(ctx, s, &o, events{changed: func() {}, progress: func(any, string) {}})
@@ -52,8 +52,8 @@ func Probe(ctx context.Context, s Server, o Options) (Report, error) {
 	return Report{Info: ses.info(), hash: hashTools(tools), Tools: describe(s, tools)}, nil
 }
 
-// Approved reports whether a server may be started: it is the user's own, or
-// its command was approved as it is now.
+// Approved reports whether a server may be started: it is the user's own, or its present
+// command was approved.
 func Approved(s Server, trust *consent.Trust) (bool, error) {
 	if s.Project == "" {
 		return true, nil
@@ -65,7 +65,7 @@ func Approved(s Server, trust *consent.Trust) (bool, error) {
 	return err == nil, err
 }
 
-// Granted returns an approved server with what was granted to it.
+// Granted returns an approved server with its grants.
 func Granted(s Server, trust *consent.Trust) (Server, error) {
 	if s.Project == "" {
 		return s, nil
@@ -74,8 +74,7 @@ func Granted(s Server, trust *consent.Trust) (Server, error) {
 	return s, err
 }
 
-// ApproveCommand records that a user approved how a server is started, and its
-// grants.
+// ApproveCommand records that a user approved how a server is started, and its grants.
 func ApproveCommand(s Server, trust *consent.Trust) error {
 	hash, err := s.hash()
 	if err != nil {
@@ -86,12 +85,12 @@ func ApproveCommand(s Server, trust *consent.Trust) error {
 	return trust.Approve(a)
 }
 
-// ApproveTools records that a user approved what a server says of its tools.
+// ApproveTools records that a user approved a server's descriptions of its tools.
 func ApproveTools(s Server, r Report, trust *consent.Trust) error {
 	return trust.Approve(consent.Approval{Kind: trustTools, Name: s.Name, Dir: s.Project, Hash: r.hash, At: time.Now().UTC()})
 }
 
-// Revoke takes both approvals back.
+// Revoke removes both approvals.
 func Revoke(s Server, trust *consent.Trust) error {
 	for _, kind := range []string{trustCommand, trustTools} {
 		if err := trust.Revoke(consent.Approval{Kind: kind, Name: s.Name, Dir: s.Project}); err != nil {

@@ -18,7 +18,7 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// Limits of what a server says of a tool.
+// Limits of a server's description of a tool.
 const (
 	maxDescriptionRunes = 8_000
 	maxSchemaBytes      = 64 << 10
@@ -30,10 +30,10 @@ type remote struct {
 	of    *server
 	name  string // the server's own
 	spec  tool.Spec
-	again bool // calling it twice does no more than once
+	again bool // calling it twice has the effect of calling it once
 }
 
-// newRemote makes a tool under a name that is not taken.
+// newRemote makes a tool under a free name.
 func newRemote(of *server, t *sdk.Tool, taken map[string]bool) *remote {
 	r := &remote{of: of, name: t.Name}
 	r.spec = tool.Spec{
@@ -46,7 +46,7 @@ func newRemote(of *server, t *sdk.Tool, taken map[string]bool) *remote {
 	}
 	schema, err := schemaOf(t.InputSchema)
 	if err != nil {
-		// The server still checks what it gets.
+		// The server still checks its arguments.
 		schema = &jsonschema.Schema{Type: "object"}
 		r.spec.Description = strings.TrimSpace(fmt.Sprintf("%s\n(Its parameters are not known here: %s.)", r.spec.Description, oneLine(err.Error())))
 	}
@@ -74,7 +74,7 @@ func (r *remote) Call(ctx context.Context, env *tool.Env, args json.RawMessage) 
 	return res, err
 }
 
-// toolWord is a text in the characters a tool's name may have.
+// toolWord replaces characters that a tool's name may not have.
 func toolWord(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c < utf8.RuneSelf && (c == '_' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z') {
@@ -84,8 +84,8 @@ func toolWord(s string) string {
 	}, s)
 }
 
-// remoteName is mcp__SERVER__TOOL in the characters a name may have. One that
-// would be too long, or is taken, ends with a part of its hash.
+// remoteName returns mcp__SERVER__TOOL in valid characters. A name that is too long, or taken,
+// ends with a part of its hash.
 func remoteName(server Server, name string, taken map[string]bool) string {
 	full := server.ToolPrefix() + toolWord(name)
 	if len(full) <= tool.MaxNameBytes && !taken[full] {
@@ -96,8 +96,7 @@ func remoteName(server Server, name string, taken map[string]bool) string {
 	return full[:min(len(full), tool.MaxNameBytes-len(end))] + end
 }
 
-// schemaOf reads a server's schema of a tool's arguments, with every text in
-// it visible.
+// schemaOf reads a server's schema of a tool's arguments, and makes every text in it visible.
 func schemaOf(in any) (*jsonschema.Schema, error) {
 	fields, ok := in.(map[string]any)
 	if !ok {
@@ -132,9 +131,9 @@ func schemaOf(in any) (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-// visibleTexts returns a copy of a decoded JSON value in which the texts under
-// description and title hide nothing. Names, patterns and values are what
-// arguments are checked against, and stay.
+// visibleTexts returns a copy of a decoded JSON value in which the texts under description and
+// title are visible. Names, patterns and values, which arguments are checked against, stay
+// unchanged.
 func visibleTexts(v any, depth int) (any, error) {
 	if depth == 0 {
 		return nil, fmt.Errorf("the schema is nested more than %d deep", maxSchemaDepth)
@@ -166,14 +165,13 @@ func visibleTexts(v any, depth int) (any, error) {
 	return v, nil
 }
 
-// shown is a text of a server as model and user see it.
+// shown returns a server's text as model and user see it.
 func shown(s string) string {
 	text, _ := headAndTail(strings.TrimSpace(tool.Visible(s)), maxDescriptionRunes)
 	return text
 }
 
-// describe shows a user what a server says of its tools: all that the model
-// would be told.
+// describe shows a user all of a server's descriptions that the model would see.
 func describe(s Server, tools []*sdk.Tool) []ToolInfo {
 	out := []ToolInfo{}
 	for _, t := range tools {

@@ -6,9 +6,9 @@ import (
 	"anamnesis/orchestrator/redact"
 )
 
-// Secrets returns what a server is reached with and nobody else is to see: the
-// values of its variables and headers, what its address holds, and the values
-// of the variables of getenv that it names. What looks like no secret is left
+// Secrets returns the secret values that reach a server: those of its variables and headers,
+// those in its address, and those of the variables of getenv that it names. It omits values
+// that do not look secret; see redact.FromSetting. An unset variable has none.
 // out; see redact.FromSetting. A variable that is not set has none.
 func (s Server) Secrets(getenv func(string) string) []redact.Secret {
 	var out []redact.Secret

@@ -22,8 +22,8 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// maxCallTime bounds a call whose server keeps reporting progress, which otherwise
-// begins its time limit anew.
+// maxCallTime bounds a call whose server keeps reporting progress, which otherwise restarts
+// its time limit.
 const maxCallTime = 30 * time.Minute
 
 // server is one configured server and the connection to it, if there is one.
@@ -31,19 +31,19 @@ type server struct {
 	Server
 	o *Options
 
-	// connecting is held while a connection is made, so that calls that find it
-	// broken make one together.
+	// connecting is held while a connection is made, so that concurrent calls make one
+	// together.
 	connecting sync.Mutex
 
 	mu       sync.Mutex
 	ses      *session
 	tools    []*sdk.Tool
-	said     string        // hash of what it says of its tools
-	stale    bool          // it said that its tools changed
+	said     string        // hash of its tools' descriptions
+	stale    bool          // it reported that its tools changed
 	failed   error         // why it has no tools
 	version  uint64        // changes with tools and failed
 	ended    bool          // Close was called
-	longest  time.Duration // that a call may take; 0: maxCallTime
+	longest  time.Duration // the longest call; 0: maxCallTime
 	calls    uint64
 	progress map[string]func(string) // of running calls, by token
 }
@@ -63,7 +63,7 @@ func (s *server) fail(err error) {
 	s.version++
 }
 
-// connected returns a connection, making one where there is none.
+// connected returns a connection, and makes one if there is none.
 func (s *server) connected(ctx context.Context) (*session, error) {
 	s.connecting.Lock()
 	defer s.connecting.Unlock()
@@ -78,7 +78,7 @@ func (s *server) connected(ctx context.Context) (*session, error) {
 	case ses != nil:
 		ses.end()
 	}
-	cfg, err := Granted(s.Server, s.o.Trust) // as it is now, also when it is started again
+	cfg, err := Granted(s.Server, s.o.Trust) // its present content, also when it is restarted
 	if err != nil {
 		return nil, err
 	}
@@ -109,12 +109,12 @@ func (s *server) offer(tools []*sdk.Tool) {
 	s.version++
 }
 
-// hashTools names what a server says of its tools.
+// hashTools hashes a server's descriptions of its tools.
 func hashTools(tools []*sdk.Tool) string {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
 	for _, t := range tools {
-		// What cannot be encoded came as JSON, so this cannot fail.
+		// It was decoded from JSON, so encoding cannot fail.
 		_ = enc.Encode([]any{t.Name, t.Title, t.Description, t.InputSchema, t.Annotations})
 	}
 	return hex.EncodeToString(h.Sum(nil))
@@ -126,7 +126,7 @@ func (s *server) changed() {
 	s.stale = true
 }
 
-// refresh lists the tools again when the server said that they changed.
+// refresh lists the tools again if the server reported a change.
 func (s *server) refresh(ctx context.Context) {
 	s.mu.Lock()
 	ses, stale := s.ses, s.stale
@@ -141,7 +141,7 @@ func (s *server) refresh(ctx context.Context) {
 			s.fail(err)
 		}
 		if errors.Is(err, errSlow) {
-			ses.end() // or each of its announcements would hold a step up as long
+			ses.end() // otherwise each of its reports would delay a step as long
 		}
 		return
 	}
@@ -197,14 +197,14 @@ func (s *server) await(show func(string)) (token string, forget func()) {
 type request struct {
 	tool  string // the server's own name
 	args  json.RawMessage
-	again bool // making it twice does no more than once
+	again bool // calling it twice has the effect of calling it once
 	env   *tool.Env
 }
 
-// call makes a request. A connection that turns out to be broken before the call
-// was sent is made anew, once. One that breaks during the call is, too, but the
-// call is made a second time only where that can do no harm, or where it was not
-// sent: otherwise its outcome is unknown, and the model is told.
+// call makes a request. If the connection turns out to be broken before the call was sent, it
+// is made again, once. If it breaks during the call, the connection is also made again, but
+// the call is repeated only if that is harmless, or if it was not sent: otherwise its outcome
+// is unknown, and the result says so.
 func (s *server) call(ctx context.Context, r request) (tool.Result, error) {
 	ses, err := s.usable(ctx)
 	if err != nil {
@@ -238,8 +238,8 @@ func (s *server) call(ctx context.Context, r request) (tool.Result, error) {
 	return s.outcome(ctx, r, res, err)
 }
 
-// reason is why a connection was lost, without the address, which the user
-// configured and which may hold a key.
+// reason returns why a connection was lost, without the address, which the user configured and
+// which may hold a key.
 func reason(err error) error {
 	var request *url.Error
 	if errors.As(err, &request) {
@@ -248,7 +248,7 @@ func reason(err error) error {
 	return err
 }
 
-// unknown says that the connection broke during a call.
+// unknown returns the result of a call whose connection broke.
 func (s *server) unknown(why error, now string) tool.Result {
 	return tool.Errorf("Outcome unknown: the connection to the MCP server %s was lost during the call (%s). It may have taken effect, in part or in full. %s",
 		s.Name, oneLine(why.Error()), now)
@@ -267,7 +267,7 @@ func (s *server) usable(ctx context.Context) (*session, error) {
 	return s.connected(ctx)
 }
 
-// answers reports whether the server is there. A slow server counts as there.
+// answers reports whether the server responds. A slow server counts as responding.
 func (s *server) answers(ctx context.Context, ses *session) bool {
 	ping, cancel := context.WithTimeout(ctx, s.o.PingTimeout)
 	defer cancel()
@@ -275,9 +275,9 @@ func (s *server) answers(ctx context.Context, ses *session) bool {
 	return err == nil || ping.Err() != nil || !lost(err)
 }
 
-// lost reports whether a call failed because of the connection, and not
-// because the server said so or time was up. The library has an error of a
-// server's for an HTTP request that got no answer, too, as if it had not arrived.
+// lost reports whether a call failed because of the connection, and not by the server's answer
+// or a timeout. For an HTTP request without an answer the library returns a server's error, as
+// if it had not arrived.
 func lost(err error) bool {
 	var answered *jsonrpc.Error
 	var redirected *redirectError
@@ -293,14 +293,13 @@ func lost(err error) bool {
 	return !errors.As(err, &answered)
 }
 
-// unsent reports whether a call failed before there was a connection to send it
-// over.
+// unsent reports whether a call failed before there was a connection to send it over.
 func unsent(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// once makes one call, within its time limit. Progress begins the limit anew.
+// once makes one call, within its time limit. Progress restarts the limit.
 func (s *server) once(ctx context.Context, ses *session, r request) (*sdk.CallToolResult, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -327,7 +326,7 @@ func (s *server) once(ctx context.Context, ses *session, r request) (*sdk.CallTo
 	return res, err
 }
 
-// outcome makes a result of what the server said.
+// outcome converts the server's answer into a result.
 func (s *server) outcome(ctx context.Context, r request, got *sdk.CallToolResult, err error) (tool.Result, error) {
 	switch {
 	case err == nil && got.NeedsInput():
@@ -348,7 +347,7 @@ func (s *server) outcome(ctx context.Context, r request, got *sdk.CallToolResult
 	return res, nil
 }
 
-// maxErrorRunes bounds the text of a server's refusal.
+// maxErrorRunes bounds the text of a server's error.
 const maxErrorRunes = 4_000
 
 func network(r tool.Result) tool.Result {
@@ -356,7 +355,7 @@ func network(r tool.Result) tool.Result {
 	return r
 }
 
-// broken says that there is no connection.
+// broken returns the result without a connection.
 func (s *server) broken(ctx context.Context, err error) (tool.Result, error) {
 	if ctx.Err() != nil {
 		return tool.Result{}, fmt.Errorf("call MCP server %s: %w", s.Name, context.Cause(ctx))

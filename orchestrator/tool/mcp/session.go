@@ -20,13 +20,13 @@ const maxTools = 1_000
 type session struct {
 	cs     *sdk.ClientSession
 	proc   *process           // nil: reached over HTTP
-	stop   context.CancelFunc // ends what the connection still does
+	stop   context.CancelFunc // cancels the connection's work
 	closed chan struct{}      // closed when the connection has ended
 	once   sync.Once
 }
 
-// events are what a server says by itself. They are called from the
-// connection's goroutine and must not wait for it.
+// events are a server's notifications. They are called from the connection's goroutine and
+// must not block it.
 type events struct {
 	changed  func()
 	progress func(token any, text string)
@@ -35,12 +35,12 @@ type events struct {
 // errSlow: the server did not answer in time.
 var errSlow = errors.New("it did not answer in time")
 
-// errLong: it did not, although it reported progress.
+// errLong: it did not answer, although it reported progress.
 var errLong = fmt.Errorf("%w, whatever progress it reported", errSlow)
 
-// connect starts a server or reaches it, and shakes hands, within its start
-// timeout. The connection outlives ctx. Where a project's server does not start,
-// the error says that more can be granted.
+// connect starts or reaches a server, and shakes hands, within its start timeout. The
+// connection outlives ctx. If a project's server does not start, the error mentions further
+// grants.
 func connect(ctx context.Context, s Server, o *Options, on events) (*session, error) {
 	ses, err := begin(ctx, s, o, on)
 	if err != nil && ctx.Err() == nil && s.confined() && o.Sandbox != nil {
@@ -62,8 +62,8 @@ func begin(ctx context.Context, s Server, o *Options, on events) (*session, erro
 		return nil, err
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "anamnesis", Version: o.Program}, &sdk.ClientOptions{
-		Capabilities: &sdk.ClientCapabilities{}, // no roots, no sampling: a server gets what it is called with
-		// A call is made once: who is asked back says so; see server.outcome.
+		Capabilities: &sdk.ClientCapabilities{}, // no roots, no sampling: a server gets only the arguments of calls
+		// A call is made once: a question back is reported; see server.outcome.
 		MultiRoundTrip:         &sdk.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { on.changed() },
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
@@ -79,7 +79,7 @@ func begin(ctx context.Context, s Server, o *Options, on events) (*session, erro
 		stop(err)
 		if ses.proc != nil {
 			ses.proc.close()
-			if cause == nil { // it left by itself, and may have said why
+			if cause == nil { // it ended by itself, and may have printed why
 				err = fmt.Errorf("%s (%w)", ses.proc.why(), err)
 			}
 			err = fmt.Errorf("%w%s", err, ses.proc.aside())
@@ -87,14 +87,14 @@ func begin(ctx context.Context, s Server, o *Options, on events) (*session, erro
 		return nil, err
 	}
 	ses.cs = cs
-	go func() { // ends with the connection, which end waits for
+	go func() { // ends with the connection; end waits for it
 		_ = cs.Wait()
 		close(ses.closed)
 	}()
 	return ses, nil
 }
 
-// transport starts what the connection runs over.
+// transport starts the connection's transport.
 func (ses *session) transport(ctx context.Context, s Server, o *Options) (sdk.Transport, error) {
 	if s.URL == "" {
 		p, err := startProcess(ctx, s, o)
@@ -124,7 +124,7 @@ func (ses *session) transport(ctx context.Context, s Server, o *Options) (sdk.Tr
 // end ends the connection and the process behind it.
 func (ses *session) end() {
 	ses.once.Do(func() {
-		if ses.proc != nil { // its input ends first: the polite way to say so
+		if ses.proc != nil { // closing its input asks it to exit
 			ses.proc.close()
 		}
 		_ = ses.cs.Close()
@@ -162,7 +162,7 @@ func (ses *session) tools(ctx context.Context, limit time.Duration) ([]*sdk.Tool
 	return all, nil
 }
 
-// info names the server as it names itself; it need not.
+// info returns the server's own name and version, if given.
 func (ses *session) info() string {
 	r := ses.cs.InitializeResult()
 	if r == nil || r.ServerInfo == nil {

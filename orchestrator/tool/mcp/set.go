@@ -23,27 +23,25 @@ const DefaultFirstWait = 10 * time.Second
 // DefaultPingTimeout is how long a server may take to answer the ping before a call.
 const DefaultPingTimeout = 5 * time.Second
 
-// Options are the surroundings of servers in this process.
+// Options are the environment of servers in this process.
 type Options struct {
 	Dir     string              // where commands run: the world, absolute
 	Getenv  func(string) string // for ${NAME}; nil: os.Getenv
 	Environ []string            // what commands get, before secrets are removed; nil: the program's own
-	Program string              // this program's version, told to servers
+	Program string              // this program's version, sent to servers
 	// FirstWait is how long the first call of Tools waits; 0: DefaultFirstWait.
 	FirstWait time.Duration
-	// PingTimeout is how long a server may take to answer the ping before a call. A
-	// server that takes longer is called all the same. 0: DefaultPingTimeout.
+	// PingTimeout is how long a server may take to answer the ping before a call. A slower
+	// server is called anyway. 0: DefaultPingTimeout.
 	PingTimeout time.Duration
-	// Trust holds what was approved. Ask puts a question to the user, who
-	// answers yes or no; nil: there is no user, and what is not approved is not
-	// used.
+	// Trust holds the approvals. Ask asks the user a yes-or-no question; nil: there is no
+	// user, and what is not approved is not used.
 	Trust *consent.Trust
 	Ask   func(ctx context.Context, question string) bool
-	// Sandbox is what the sandbox of a project's servers is made of; nil: they run
-	// without one. A Set gets it from Hold.
+	// Sandbox is the base of the sandboxes of a project's servers; nil: they run without one.
+	// A Set gets it from Hold.
 	Sandbox *guard.Sandbox
-	// Note is told what was taken from the world when a project's server ended;
-	// nil: nobody is.
+	// Note, if not nil, receives what was quarantined when a project's server ended.
 	Note func(text string)
 }
 
@@ -66,10 +64,10 @@ func (o Options) withDefaults() Options {
 // The kinds of approvals.
 const (
 	trustCommand = "mcp-command" // what is run, or reached
-	trustTools   = "mcp-tools"   // what it says of its tools
+	trustTools   = "mcp-tools"   // its descriptions of its tools
 )
 
-// errUnapproved: nobody approved the server as it is.
+// errUnapproved: the server's present content is not approved.
 var errUnapproved = errors.New("its current content is not approved")
 
 // unapproved is errUnapproved with the command that approves.
@@ -77,34 +75,34 @@ func (s Server) unapproved() error {
 	return fmt.Errorf("%w; 'anamnesis mcp approve %s' shows what it is and asks", errUnapproved, s.Name)
 }
 
-// Set is the servers of one task. It is a tool.Source; Tools belongs to one
-// goroutine, the tools it gives may be called concurrently.
+// Set is the servers of one task. It is a tool.Source; Tools belongs to one goroutine, its
+// tools may be called concurrently.
 type Set struct {
 	o       Options
 	servers []*member
 	starts  sync.WaitGroup
 	started chan struct{} // closed when every first start has ended
-	held    chan struct{} // closed when Hold gave the sandbox
+	held    chan struct{} // closed when Hold was called
 	hold    sync.Once
 	cancel  context.CancelFunc
 	waited  bool
 	offer   tool.Offer
 }
 
-// member is a server with what the set has said of it.
+// member is a server and the set's last news of it.
 type member struct {
 	server
-	idle    bool   // not to be started: disabled, wrong or not approved
+	idle    bool   // not started: disabled, faulty or not approved
 	ready   bool   // its first start has ended, well or not; guarded by server.mu
-	news    string // the last that was said of it
+	news    string // the last news of it
 	seen    uint64 // the version in the set's offer
 	allowed string // hash of the tools that were approved in this process
 	refused string // and of those that were not
 }
 
-// Open starts the servers, all at once, and does not wait for them. A project's
-// server is started only when its command is approved, or the user says yes
-// now, and when Hold gave its sandbox. Close must be called.
+// Open starts the servers concurrently and does not wait for them. A project's server is
+// started only if its command is approved, or the user says yes now, and after Hold. Close
+// must be called.
 func Open(ctx context.Context, servers []Server, o Options) *Set {
 	set := &Set{o: o.withDefaults(), started: make(chan struct{}), held: make(chan struct{})}
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -150,7 +148,7 @@ func (s *Set) Hold(box *guard.Sandbox) {
 	})
 }
 
-// Close ends every server and returns when nothing of them is alive.
+// Close ends every server and waits for their processes.
 func (s *Set) Close() {
 	s.cancel()
 	<-s.started
@@ -176,13 +174,13 @@ func (s *Set) admit(ctx context.Context, cfg Server) error {
 	})
 }
 
-// approval is that of how a project's server is started.
+// approval describes how a project's server is started.
 func (s Server) approval(hash string) consent.Approval {
 	return consent.Approval{Kind: trustCommand, Name: s.Name, Dir: s.Project, Hash: hash}
 }
 
-// admit takes what was granted to a project's server with its approval, or says
-// that its current content is not approved.
+// admit takes a project's server's grants from its approval, or returns that its present
+// content is not approved.
 func (s *Server) admit(trust *consent.Trust) error {
 	hash, err := s.hash()
 	if err != nil {
@@ -246,8 +244,8 @@ func (s *Set) Tools(ctx context.Context) tool.Offer {
 	return out
 }
 
-// look says what there is to say of a server: nothing where all is well. It
-// has the user asked about tools that are described in a new way.
+// look returns the news of a server, empty if all is well. It asks the user about changed
+// descriptions of tools.
 func (s *Set) look(ctx context.Context, m *member) string {
 	m.mu.Lock()
 	failed, ready, hash, tools := m.failed, m.ready || m.idle, m.said, m.tools

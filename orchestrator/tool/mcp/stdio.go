@@ -18,17 +18,16 @@ import (
 )
 
 const (
-	// closeTime is what a server is given to leave by itself when its input
-	// has ended; then it is ended.
+	// closeTime is how long a server may take to exit when its input has ended; then it is
+	// ended.
 	closeTime = time.Second
-	// stderrBytes is how much of the end of a server's stderr is kept, for the
-	// line that says why it is gone.
+	// stderrBytes is how much of the end of a server's stderr is kept, to explain why it
+	// ended.
 	stderrBytes = 2_000
 )
 
-// process is a server that was started here, under the supervisor that ends
-// everything it starts in turn. It is a reader of its output and a writer to
-// its input.
+// process is a started server, under the supervisor that ends everything it starts. It is a
+// reader of its output and a writer to its input.
 type process struct {
 	stdin  *os.File
 	out    *io.PipeReader
@@ -37,12 +36,11 @@ type process struct {
 
 	mu      sync.Mutex
 	errText []byte // the end of its stderr
-	stray   string // the last line of its output that was no message
+	stray   string // the last line of its output that was not a message
 	end     string // how it ended, in words; valid when done is closed
 }
 
-// startProcess starts a server. It lives until close, or its own end; ctx
-// carries values only.
+// startProcess starts a server. It runs until close, or its own end; ctx carries values only.
 func startProcess(ctx context.Context, s Server, o *Options) (*process, error) {
 	args := make([]string, 0, len(s.Args)+1)
 	for _, a := range append([]string{s.Command}, s.Args...) {
@@ -77,7 +75,7 @@ func startProcess(ctx context.Context, s Server, o *Options) (*process, error) {
 			Path: path, Args: args, Dir: o.Dir, Env: env, Stdin: theirs, Timeout: guard.MaxTimeout, Sandbox: box,
 			Output: func(s guard.Stream, b []byte) {
 				if s == guard.Stdout {
-					_, _ = w.Write(b) // an error: nobody reads any more
+					_, _ = w.Write(b) // an error means that the reader is gone
 					return
 				}
 				p.keep(b)
@@ -87,14 +85,14 @@ func startProcess(ctx context.Context, s Server, o *Options) (*process, error) {
 		if out.Note != "" && o.Note != nil {
 			o.Note(fmt.Sprintf("MCP server %s: %s", s.Name, out.Note))
 		}
-		close(p.done) // before the output ends: who sees that asks why
+		close(p.done) // before the output ends: its reader then asks why
 		w.Close()
 	}()
 	return p, nil
 }
 
-// surroundings returns the environment of a server and what holds it in. own are
-// the variables of its configuration.
+// surroundings returns the environment of a server and its sandbox. own are the variables of
+// its configuration.
 func surroundings(s Server, own map[string]string, o *Options) (env []string, box *guard.Sandbox, err error) {
 	if s.confined() {
 		if box, err = o.Sandbox.ForProject(s.Grants, s.approval("").Place()); err != nil {
@@ -120,7 +118,7 @@ func (p *process) keep(b []byte) {
 	}
 }
 
-// keepStray remembers a line of the output that is no message.
+// keepStray remembers a line of the output that is not a message.
 func (p *process) keepStray(line []byte) {
 	text := strings.TrimSpace(strings.ToValidUTF8(string(line[:min(len(line), stderrBytes)]), ""))
 	p.mu.Lock()
@@ -130,7 +128,7 @@ func (p *process) keepStray(line []byte) {
 	}
 }
 
-// aside says what the process wrote in the place of messages; empty: nothing.
+// aside returns what the process printed instead of messages; empty: nothing.
 func (p *process) aside() string {
 	if p == nil {
 		return ""
@@ -163,7 +161,7 @@ func (p *process) ended(out guard.Outcome, err error) {
 	p.end = end
 }
 
-// why says how the process ended; empty while it runs.
+// why returns how the process ended; empty while it runs.
 func (p *process) why() string {
 	select {
 	case <-p.done:
@@ -175,8 +173,7 @@ func (p *process) why() string {
 	}
 }
 
-// close lets the server leave, ends it where it does not, and returns when
-// nothing of it is alive.
+// close lets the server exit, ends it if it does not, and waits for its processes.
 func (p *process) close() {
 	p.stdin.Close()
 	p.out.Close()
@@ -188,12 +185,12 @@ func (p *process) close() {
 	}
 }
 
-// input is the end of the process's standard input that is written to.
+// input is the writing end of the process's standard input.
 type input struct{ f *os.File }
 
 func (i input) Write(b []byte) (int, error) { return i.f.Write(b) }
 
-// Close ends the input; the process notices and leaves.
+// Close closes the input; the process then exits.
 func (i input) Close() error {
 	if err := i.f.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return err

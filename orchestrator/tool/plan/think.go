@@ -1,4 +1,4 @@
-// Package plan holds the tools an agent orders its thoughts with.
+// Package plan has the tools for an agent's own planning: thoughts, todos and questions.
 package plan
 
 import (
@@ -8,8 +8,7 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// Think is the tool that does nothing: the thought is recorded by being an
-// argument of the call.
+// Think is the tool that does nothing: the thought is recorded as an argument of the call.
 func Think() tool.Tool { return think{} }
 
 type think struct{}

@@ -18,8 +18,8 @@ const (
 	maxTodoRunes = 500 // of a title
 )
 
-// SetTodoList is the tool that keeps the agent's todo list. The list is part of
-// the task's record: a jump brings it back as it was.
+// SetTodoList is the tool that sets the agent's todo list. The list is part of the task's
+// record: a jump restores it.
 func SetTodoList() tool.Tool { return setTodoList{} }
 
 type setTodoList struct{}
@@ -69,7 +69,7 @@ func (setTodoList) Call(ctx context.Context, env *tool.Env, args json.RawMessage
 	return r, nil
 }
 
-// listed is the list as the agent is shown it.
+// listed formats the list for the agent.
 func listed(list []op.Todo) string {
 	if len(list) == 0 {
 		return "The todo list is empty."

@@ -85,7 +85,7 @@ func (g glob) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	return r, nil
 }
 
-// failed sorts a walk's failure: the model's to act on, or the program's.
+// failed separates a walk's failure: for the model, or internal.
 func failed(ctx context.Context, verb string, err error) (tool.Result, error) {
 	if ctx.Err() != nil {
 		return tool.Result{}, err
@@ -97,7 +97,7 @@ func failed(ctx context.Context, verb string, err error) (tool.Result, error) {
 	return tool.Errorf("%s: %v.", verb, err), nil
 }
 
-// below is a path relative to the directory that is searched.
+// below returns a path relative to the searched directory.
 func below(dir, rel string) string {
 	if dir == "." {
 		return rel
@@ -108,8 +108,8 @@ func below(dir, rel string) string {
 	return strings.TrimPrefix(rel, dir+"/")
 }
 
-// matcher is the function of a glob pattern. One without a slash matches the
-// last name of a path.
+// matcher returns the function of a glob pattern. A pattern without a slash matches the last
+// name of a path.
 func matcher(pattern string) (func(string) bool, error) {
 	pattern = strings.TrimPrefix(pattern, "./")
 	switch {

@@ -27,9 +27,8 @@ const maxContext = 50
 // maxMatches bounds the matching lines kept of one search, in content mode.
 const maxMatches = 100_000
 
-// Grep is the tool that searches text files with a regular expression.
-// Where ripgrep is installed, it tells which files need no reading; the results
-// are the same without it.
+// Grep is the tool that searches text files with a regular expression. If ripgrep is
+// installed, it finds files that need no reading; the results are the same without it.
 func Grep(o *Options) tool.Tool {
 	return grep{o.orDefaults(), accelerator{find: findRipgrep, from: ripgrepFrom}}
 }
@@ -66,7 +65,7 @@ func (g grep) Spec() tool.Spec {
 	}
 }
 
-// query is what Grep was asked.
+// query is the arguments of Grep.
 type query struct {
 	Pattern        string `json:"pattern"`
 	Path           string `json:"path"`
@@ -152,7 +151,7 @@ type scan struct {
 	query query
 	allow []string
 	rg    accelerator
-	want  texts // what matches hold
+	want  texts // texts that matches contain
 
 	env     *tool.Env
 	hits    []hit
@@ -199,7 +198,7 @@ func (s *scan) files(ctx context.Context, env *tool.Env, files []found) error {
 	return nil
 }
 
-// readable leaves out the files that may not be read, and notes them.
+// readable drops the files that may not be read, and counts them.
 func (s *scan) readable(files []found) []found {
 	infos := make([]fs.FileInfo, len(files))
 	for i, f := range files {
@@ -220,7 +219,7 @@ func (s *scan) readable(files []found) []found {
 	return kept
 }
 
-// binary reports whether data is no text, by its first 8,000 bytes as in git.
+// binary reports whether data is binary, by its first 8,000 bytes as in git.
 func binary(data []byte) bool {
 	const probe = 8000
 	return bytes.IndexByte(data[:min(len(data), probe)], 0) >= 0
@@ -246,7 +245,7 @@ func (s *scan) matching(ctx context.Context, data []byte) ([]int, error) {
 	return lines, nil
 }
 
-// result shows the hits in the mode that was asked for.
+// result shows the hits in the requested mode.
 func (s *scan) result(notes []string) tool.Result {
 	var text, note string
 	var reads []string
@@ -306,9 +305,9 @@ type place struct {
 	line int
 }
 
-// content shows the matching lines as path:number:text, lines around them as
-// path-number-text, and reads the files again for it: nothing but line
-// numbers was kept. A file is redacted as a whole, before its lines are cut.
+// content shows the matching lines as path:number:text, lines around them as path-number-text.
+// It reads the files again, since only line numbers were kept. A file is redacted as a whole,
+// before its lines are cut.
 func (s *scan) content(secrets *tool.Redaction) (text, note string, reads []string) {
 	var all []place
 	for _, h := range s.hits {
@@ -346,7 +345,7 @@ func (s *scan) content(secrets *tool.Redaction) (text, note string, reads []stri
 func (s *scan) before() int { return first(s.query.Before, s.query.Context, s.query.Around) }
 func (s *scan) after() int  { return first(s.query.After, s.query.Context, s.query.Around) }
 
-// first is the first number that was given.
+// first returns the first given number.
 func first(values ...*int) int {
 	for _, v := range values {
 		if v != nil {
@@ -356,8 +355,8 @@ func first(values ...*int) int {
 	return 0
 }
 
-// show writes the wanted lines of a file and those around them; false when
-// the output is full.
+// show writes the wanted lines of a file and those around them. It returns false if the output
+// is full.
 func (s *scan) show(b *strings.Builder, rel string, lines []string, wanted map[int]bool) bool {
 	before, after := s.before(), s.after()
 	near := make(map[int]bool, len(wanted))
@@ -387,7 +386,7 @@ func (s *scan) show(b *strings.Builder, rel string, lines []string, wanted map[i
 	return true
 }
 
-// shown is a line as it is shown: valid text of at most MaxLineRunes.
+// shown returns a line as valid text of at most MaxLineRunes.
 func shown(line string) string {
 	line = strings.TrimSuffix(line, "\r")
 	if utf8.RuneCountInString(line) > MaxLineRunes {

@@ -6,19 +6,18 @@ import (
 )
 
 const (
-	// minText is the length in bytes of the shortest text worth asking for:
-	// nearly every file holds all shorter ones.
+	// minText is the length in bytes of the shortest useful text: nearly every file contains
+	// all shorter ones.
 	minText = 3
-	// maxTextBytes cuts a text that is asked for: what holds all of it holds its
-	// beginning.
+	// maxTextBytes shortens a required text: a file with the whole has its beginning.
 	maxTextBytes = 64
-	// maxTexts bounds the texts that are asked for at once.
+	// maxTexts bounds the required texts.
 	maxTexts = 16
 )
 
-// texts are plain ASCII, without control characters, of which every match of
-// an expression holds at least one as it stands or, where fold is set, in
-// another case. None: nothing is known.
+// texts are plain ASCII texts, without control characters, of which every match of an
+// expression contains at least one, verbatim or, if fold is set, in another case. None:
+// unknown.
 type texts struct {
 	any  []string
 	fold bool
@@ -45,13 +44,13 @@ func required(expr string) texts {
 // parts are the texts of one part of an expression.
 type parts struct {
 	any   []string
-	whole bool // what the part matches is one of them, nothing more
+	whole bool // the part matches exactly one of them
 }
 
 // nothing is the part that matches the empty text.
 func nothing() parts { return parts{any: []string{""}, whole: true} }
 
-// shortest is the length of the shortest text, 0 where there is none.
+// shortest returns the length of the shortest text, 0 if there is none.
 func (p parts) shortest() int {
 	if len(p.any) == 0 {
 		return 0
@@ -59,7 +58,7 @@ func (p parts) shortest() int {
 	return len(slices.MinFunc(p.any, func(a, b string) int { return len(a) - len(b) }))
 }
 
-// or is the part that tells more.
+// or returns the more selective part.
 func (p parts) or(q parts) parts {
 	if q.shortest() > p.shortest() {
 		return q
@@ -67,7 +66,7 @@ func (p parts) or(q parts) parts {
 	return p
 }
 
-// then is p followed by q, both whole; false where these are too many texts.
+// then returns p followed by q, both whole; false if these are too many texts.
 func (p parts) then(q parts) (parts, bool) {
 	if len(p.any)*len(q.any) > maxTexts {
 		return parts{}, false
@@ -81,8 +80,8 @@ func (p parts) then(q parts) (parts, bool) {
 	return all, true
 }
 
-// partsOf returns the texts of an expression, and sets fold where one of them
-// may be in another case.
+// partsOf returns the texts of an expression, and sets fold if one of them may be in another
+// case.
 func partsOf(re *syntax.Regexp, fold *bool) parts {
 	switch re.Op {
 	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText,
@@ -113,8 +112,7 @@ func partsOf(re *syntax.Regexp, fold *bool) parts {
 	return parts{}
 }
 
-// alternatives are the texts of all of them; nothing is known where one has
-// none.
+// alternatives returns the texts of all alternatives; none if one has none.
 func alternatives(subs []*syntax.Regexp, fold *bool) parts {
 	all := parts{whole: true}
 	for _, sub := range subs {
@@ -128,7 +126,7 @@ func alternatives(subs []*syntax.Regexp, fold *bool) parts {
 	return all
 }
 
-// sequence are the texts of the run of neighbours that tells most.
+// sequence returns the texts of the most selective run of neighbours.
 func sequence(subs []*syntax.Regexp, fold *bool) parts {
 	best, run, whole := parts{}, nothing(), true
 	for _, sub := range subs {
@@ -152,12 +150,11 @@ func sequence(subs []*syntax.Regexp, fold *bool) parts {
 	return parts{any: best.any}
 }
 
-// plainText reports whether a character means the same in every encoding of a
-// file that is searched as bytes.
+// plainText reports whether a character has the same byte in every encoding of a searched
+// file.
 func plainText(r rune) bool { return r >= ' ' && r <= '~' }
 
-// literal is the whole text if it is plain, the longest plain part of it
-// otherwise.
+// literal returns the whole text if it is plain, otherwise its longest plain part.
 func literal(text []rune) parts {
 	longest, from := "", 0
 	for i := 0; i <= len(text); i++ {
@@ -175,7 +172,7 @@ func literal(text []rune) parts {
 	return parts{any: []string{longest}, whole: len(longest) == len(text)}
 }
 
-// class are the characters of a small class, given as pairs of bounds.
+// class returns the characters of a small class, given as pairs of bounds.
 func class(ranges []rune) parts {
 	p := parts{whole: true}
 	for i := 0; i+1 < len(ranges); i += 2 {

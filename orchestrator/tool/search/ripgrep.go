@@ -18,32 +18,30 @@ import (
 )
 
 const (
-	// ripgrepFrom is the number of files from which on ripgrep is asked. Starting
-	// it under the supervisor costs what reading 300 to 600 files of 8 KB costs
-	// where the expression is a plain text, and 100 where case is ignored
-	// (BenchmarkRipgrepFrom).
+	// ripgrepFrom is the number of files from which on ripgrep is used. Starting it under the
+	// supervisor costs as much as reading 300 to 600 files of 8 KB for a plain text, and 100
+	// if case is ignored (BenchmarkRipgrepFrom).
 	ripgrepFrom = 500
-	// ripgrepTimeout bounds all runs of ripgrep in one search. What it has not
-	// said by then is found without it.
+	// ripgrepTimeout bounds all runs of ripgrep in one search. The scan finds the rest.
 	ripgrepTimeout = 10 * time.Second
-	// maxBatchBytes bounds the names that one run is given, and so what it
-	// prints: some 5,000 files, well below what a system takes as arguments.
+	// maxBatchBytes bounds the names for one run, and so its output: some 5,000 files, well
+	// below a system's limit of arguments.
 	maxBatchBytes = 256 << 10
 )
 
-// accelerator is how Grep uses ripgrep. Only tests change it.
+// accelerator configures how Grep uses ripgrep. Only tests change it.
 type accelerator struct {
 	find func(*tool.Env) (string, error) // the rg program
 	from int                             // files from which on it is used
-	wait bool                            // for all it says, before the first file is read
+	wait bool                            // for its whole output, before the first file is read
 }
 
-// errNoRipgrep says that there is no rg program.
+// errNoRipgrep: there is no rg program.
 var errNoRipgrep = errors.New("ripgrep (rg) is not on the PATH")
 
-// findRipgrep returns the rg program that a search in the world of env may use,
-// as an absolute path without links. One that the agent's commands could have
-// written is passed over: it could hide what it likes.
+// findRipgrep returns the rg program for a search in the world of env, as an absolute path
+// without links. It skips one that the agent's commands could have written: it could hide
+// matches.
 func findRipgrep(env *tool.Env) (string, error) {
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		if !filepath.IsAbs(dir) {
@@ -60,7 +58,7 @@ func findRipgrep(env *tool.Env) (string, error) {
 	return "", errNoRipgrep
 }
 
-// withinReach reports whether a path lies where commands write.
+// withinReach reports whether commands may write to a path.
 func withinReach(env *tool.Env, path string) bool {
 	for _, dir := range append([]string{env.Dir}, env.Beside...) {
 		if dir == "" {
@@ -76,9 +74,9 @@ func withinReach(env *tool.Env, path string) bool {
 	return false
 }
 
-// CheckRipgrep returns the rg program that Grep uses. It asks the program what
-// Grep asks, held in by box as there; an error says why it is not used. The
-// results of Grep are the same with and without it.
+// CheckRipgrep returns the rg program that Grep uses. It runs the program as Grep does,
+// confined by box; an error says why it is not used. The results of Grep are the same with and
+// without it.
 func CheckRipgrep(ctx context.Context, box *guard.Sandbox, dir string) (string, error) {
 	rg, err := findRipgrep(&tool.Env{})
 	if err != nil {
@@ -100,19 +98,17 @@ func CheckRipgrep(ctx context.Context, box *guard.Sandbox, dir string) (string, 
 	return rg, nil
 }
 
-// prefilter is ripgrep at work beside a search: it looks for texts without
-// which no line matches. It rules files out and decides nothing else: which
-// files count and which lines match stays with the walk and the scan, so that
-// the results are the same without it. Nothing waits for it: it begins with
-// the files that the scan comes to last, and a file the scan comes to first is
-// read as without it.
+// prefilter runs ripgrep beside a search: it looks for texts without which no line matches. It
+// only rules files out: the walk decides which files count, and the scan which lines match, so
+// that the results are the same without it. Nothing waits for it: it begins with the files
+// that the scan reads last, and the scan reads a file that it has not reached.
 type prefilter struct {
 	cancel context.CancelFunc
 	done   chan struct{}
-	out    []atomic.Bool // by the places of the files: no line matches
+	out    []atomic.Bool // by index of the file: no line matches
 }
 
-// start sets ripgrep on the files of a search; nil where it would not help.
+// start runs ripgrep on the files of a search; nil if it would not help.
 func (a accelerator) start(ctx context.Context, env *tool.Env, want texts, files []found) *prefilter {
 	if len(want.any) == 0 || len(files) < a.from || !sameDirectory(env) {
 		return nil
@@ -143,7 +139,7 @@ func sameDirectory(env *tool.Env) bool {
 	return err == nil && os.SameFile(byPath, held)
 }
 
-// stop ends the run; nothing of it is left afterwards. p may be nil.
+// stop ends the run and its processes. p may be nil.
 func (p *prefilter) stop() {
 	if p != nil {
 		p.cancel()
@@ -151,12 +147,12 @@ func (p *prefilter) stop() {
 	}
 }
 
-// rulesOut reports whether no line of the i-th file can match, as far as is
-// known by now. p may be nil.
+// rulesOut reports whether it is known by now that no line of the i-th file matches. p may be
+// nil.
 func (p *prefilter) rulesOut(i int) bool { return p != nil && p.out[i].Load() }
 
-// run asks about the files batch by batch, the last ones first. Of a batch in
-// which anything was odd, one unreadable file, nothing is known.
+// run examines the files batch by batch, the last ones first. It ignores the result of a batch
+// with any oddity, such as an unreadable file.
 func (p *prefilter) run(ctx context.Context, l lookup, files []found) {
 	for end := len(files); end > 0 && ctx.Err() == nil; {
 		var names []string
@@ -184,30 +180,29 @@ func (p *prefilter) run(ctx context.Context, l lookup, files []found) {
 	}
 }
 
-// askable reports whether ripgrep is asked about a file. One over the limit is
-// reported by its reader, and a name that is no UTF-8 does not reach a command
-// as it is.
+// askable reports whether ripgrep examines a file. Its reader reports one over the limit, and
+// a name that is not UTF-8 does not reach a command unchanged.
 func askable(f found) bool { return f.info.Size() <= MaxFileBytes && utf8.ValidString(f.rel) }
 
-// lookup is what ripgrep is asked.
+// lookup is a question to ripgrep.
 type lookup struct {
 	rg, world string // absolute paths
 	box       *guard.Sandbox
 	want      texts
 }
 
-// errNotRun says that the program could not be run, or not to its end.
+// errNotRun: the program could not be run, or not to its end.
 var errNotRun = errors.New("ripgrep was not run")
 
-// holding returns those of the files that hold one of the texts. The error says
-// that ripgrep did anything but name them.
+// holding returns the files that contain one of the texts. It returns an error if ripgrep did
+// anything but name them.
 func (l lookup) holding(ctx context.Context, names []string) (map[string]bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var out bytes.Buffer
 	odd := false
 	done, err := guard.Run(ctx, guard.Command{
-		Path: l.rg, Args: l.args(names), Dir: l.world, Env: []string{}, // it needs nothing, secrets least of all
+		Path: l.rg, Args: l.args(names), Dir: l.world, Env: []string{}, // it needs no environment, and no secrets
 		Timeout: ripgrepTimeout, Sandbox: l.box,
 		Output: func(s guard.Stream, data []byte) {
 			if s != guard.Stdout || out.Len()+len(data) > maxBatchBytes {
@@ -235,9 +230,9 @@ func (l lookup) holding(ctx context.Context, names []string) (map[string]bool, e
 	return holds, err
 }
 
-// args is the command line. The files are read as the bytes they are, each of
-// those named and no other: nothing is left to ripgrep's configuration, its
-// ignore rules, its idea of binary files and of encodings.
+// args returns the command line. It makes ripgrep read exactly the named files as bytes,
+// regardless of its configuration, its ignore rules, and its detection of binary files and
+// encodings.
 func (l lookup) args(names []string) []string {
 	args := []string{"rg", "--no-config", "--no-messages", "--no-mmap", "--text", "--encoding", "none", "--no-ignore", "--hidden",
 		"--fixed-strings", "--files-with-matches", "--null"}

@@ -1,15 +1,13 @@
-// Package search holds the tools that find files and text: Glob and Grep.
+// Package search has the tools that find files and text: Glob and Grep.
 //
-// Both walk the world without following symbolic links. They leave out what
-// .gitignore files and .git/info/exclude name, and, unless include_ignored is
-// set, node_modules; .git and .anamnesis are always left out. The results are
-// the same everywhere: ripgrep, where it is installed, only tells Grep which
-// files it need not read.
+// Both walk the world without following symbolic links. They omit what .gitignore files and
+// .git/info/exclude name, and, unless include_ignored is set, node_modules; they always omit
+// .git and .anamnesis. The results are the same everywhere: ripgrep, if installed, only finds
+// files that Grep need not read.
 //
-// Glob does without. On the Go source tree, 11,500 files, it takes 56 ms.
-// `rg --files` takes 35 ms and returns no times, `rg --sortr modified` takes 45
-// ms, both after about 10 ms to be started, and neither knows our ignore rules
-// (BenchmarkGlob).
+// Glob does not use ripgrep. On the Go source tree, 11,500 files, it takes 56 ms. `rg --files`
+// takes 35 ms and returns no times, `rg --sortr modified` takes 45 ms, both after about 10 ms
+// to start, and neither has these ignore rules (BenchmarkGlob).
 package search
 
 import (
@@ -46,8 +44,8 @@ const (
 type Options struct {
 	TimeoutSeconds int
 	MaxFiles       int
-	// AllowSecrets are doublestar patterns of files that look like secrets and
-	// may be searched all the same.
+	// AllowSecrets are doublestar patterns of files that look like secrets and may be
+	// searched.
 	AllowSecrets []string
 }
 
@@ -65,7 +63,7 @@ func (o *Options) orDefaults() Options {
 	return v
 }
 
-// errEnough ends a walk that reached its limit of files.
+// errEnough ends a walk at its limit of files.
 var errEnough = errors.New("limit of files reached")
 
 // found is a regular file of the walk.
@@ -99,7 +97,7 @@ func (w *walker) walk(ctx context.Context, rel string) error {
 	}
 	var rules ignore.Chain
 	if !w.ignored {
-		// The rules of the directories above hold here, too.
+		// The rules of the parent directories apply, too.
 		rules = w.rules(nil, ".git/info/exclude", ".")
 		above := "."
 		if rel != "." {
@@ -166,8 +164,7 @@ func (w *walker) skip(e fs.DirEntry, name string, rules ignore.Chain) bool {
 	return !w.ignored && rules.Ignored(name, e.IsDir())
 }
 
-// rules adds the patterns of an ignore file, if there is one, which hold
-// beneath the directory rel.
+// rules adds the patterns of an ignore file, if it exists, for the directory rel.
 func (w *walker) rules(above ignore.Chain, name, rel string) ignore.Chain {
 	data, err := readRegular(w.root, name, MaxIgnoreBytes)
 	if err != nil {
@@ -182,8 +179,8 @@ func (w *walker) rules(above ignore.Chain, name, rel string) ignore.Chain {
 // errLarge says that a file is over the limit.
 var errLarge = errors.New("file too large")
 
-// readRegular reads a regular file whole, never waiting for one that is
-// something else by now.
+// readRegular reads a whole regular file, and never blocks on one that was replaced by
+// something else.
 func readRegular(root *os.Root, name string, limit int64) ([]byte, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -203,7 +200,7 @@ func readRegular(root *os.Root, name string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// newestFirst sorts files by time, the newest first, then by path.
+// newestFirst sorts files by time, newest first, then by path.
 func newestFirst(files []found) {
 	slices.SortFunc(files, func(a, b found) int {
 		if c := b.info.ModTime().Compare(a.info.ModTime()); c != 0 {
@@ -213,8 +210,8 @@ func newestFirst(files []found) {
 	})
 }
 
-// start resolves the place to search and bounds the time. A result that is not
-// nil is for the model: the search cannot begin.
+// start resolves the place to search and bounds the time. A non-nil result is for the model:
+// the search cannot begin.
 func start(ctx context.Context, env *tool.Env, verb, name string, seconds int) (string, context.Context, context.CancelFunc, *tool.Result) {
 	if name == "" {
 		name = "."
@@ -234,7 +231,7 @@ func start(ctx context.Context, env *tool.Env, verb, name string, seconds int) (
 	return rel, limited, cancel, nil
 }
 
-// pageOf cuts results to those asked for and says which they are.
+// pageOf returns the requested results and a note about which they are.
 func pageOf[T any](all []T, offset, limit int) (part []T, note string) {
 	from := min(offset, len(all))
 	to := min(len(all), from+limit)
@@ -251,8 +248,7 @@ func pageOf[T any](all []T, offset, limit int) (part []T, note string) {
 	return all[from:to], note
 }
 
-// ending is why a walk ended early, in words for the model; failed reports an
-// error that is not such an end.
+// ending returns why a walk ended early, for the model; failed reports any other error.
 func (w *walker) ending(ctx context.Context, err error, seconds int) (notes []string, failed error) {
 	switch {
 	case ctx.Err() != nil:
@@ -270,7 +266,7 @@ func (w *walker) ending(ctx context.Context, err error, seconds int) (notes []st
 	return notes, nil
 }
 
-// withNotes ends a text with its notes in brackets.
+// withNotes appends notes in brackets to a text.
 func withNotes(text string, notes []string) string {
 	for _, n := range notes {
 		text += "[" + n + "]\n"

@@ -15,9 +15,9 @@ import (
 
 // The limits of background commands.
 const (
-	MaxBackgroundSeconds = 86_400 // the longest, and what they get if nothing is said
+	MaxBackgroundSeconds = 86_400 // the longest, and the default
 	maxWaitSeconds       = 60     // that TaskOutput waits
-	defaultOutputBytes   = 20_000 // that TaskOutput shows if nothing is said
+	defaultOutputBytes   = 20_000 // that TaskOutput shows by default
 	maxOutputBytes       = 100_000
 )
 
@@ -32,7 +32,7 @@ func (b bash) begin(env *tool.Env, e Exec, command string) tool.Result {
 			redacted := env.Redaction().Writer(out)
 			defer redacted.Close()
 			c.Started = started
-			c.Output = func(_ guard.Stream, p []byte) { // what cannot be kept is counted
+			c.Output = func(_ guard.Stream, p []byte) { // bytes that cannot be kept are counted
 				_, _ = redacted.Write(p)
 				_ = redacted.Lines() // TaskOutput may be waiting for them
 			}
@@ -48,10 +48,10 @@ func (b bash) begin(env *tool.Env, e Exec, command string) tool.Result {
 	return r
 }
 
-// notRun is the exit code of a command that did not run, as a shell gives it.
+// notRun is a shell's exit code for a command that did not run.
 const notRun = 126
 
-// jobEnd is how a command in the background ended.
+// jobEnd returns how a background command ended.
 func jobEnd(o guard.Outcome, err error, stopped bool) tool.JobEnd {
 	end := tool.JobEnd{Exit: o.Exit, TimedOut: o.TimedOut, Note: o.Note}
 	if len(o.Alive) > 0 {
@@ -63,8 +63,7 @@ func jobEnd(o guard.Outcome, err error, stopped bool) tool.JobEnd {
 	return end
 }
 
-// TaskList, TaskOutput and TaskStop are the tools for commands that Bash runs in
-// the background.
+// TaskList, TaskOutput and TaskStop are the tools for background commands of Bash.
 func TaskList() tool.Tool { return taskList{} }
 
 type taskList struct{}
@@ -94,7 +93,7 @@ func (taskList) Call(ctx context.Context, env *tool.Env, _ json.RawMessage) (too
 
 func noJobs() tool.Result { return tool.Errorf("There are no background commands here.") }
 
-// state says how a job is.
+// state describes a job's state.
 func state(j tool.Job) string {
 	text := map[string]string{
 		"": "runs", "exit": "ended", "timeout": "ended, because its time was up", "stopped": "was ended by TaskStop",

@@ -1,4 +1,4 @@
-// Package shell holds the tool that runs commands.
+// Package shell has the tools that run commands: Bash, and those for its background commands.
 package shell
 
 import (
@@ -23,7 +23,7 @@ const (
 	MaxTimeoutSeconds     = 300
 	MaxOutputRunes        = 50_000 // characters of output kept, half head, half tail
 	MaxLineRunes          = 2_000  // characters kept of a line
-	// MaxCommandBytes is what Linux takes as one argument, less its end mark.
+	// MaxCommandBytes is Linux's limit of one argument, less its end mark.
 	MaxCommandBytes = 128<<10 - 1
 )
 
@@ -34,11 +34,10 @@ type Options struct {
 	MaxLineRunes          int
 }
 
-// Bash is the tool that runs a shell command. Each runs in a fresh shell in
-// the world's directory, with nothing on its standard input, an environment
-// without secrets, under a supervisor that ends everything it started when it
-// is over (package guard). A non-nil error comes with a Result that holds the
-// output so far.
+// Bash is the tool that runs a shell command. Each runs in a fresh shell in the world's
+// directory, with an empty standard input and an environment without secrets, under a
+// supervisor that ends everything it started (package guard). A non-nil error comes with a
+// Result that holds the output so far.
 func Bash(o *Options) tool.Tool {
 	b := bash{}
 	if o != nil {
@@ -110,7 +109,7 @@ func (b bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	return b.run(ctx, env, e)
 }
 
-// findShell returns bash, or sh where there is none.
+// findShell returns bash, or else sh.
 func findShell() (string, error) {
 	for _, name := range []string{"bash", "sh"} {
 		if p, err := exec.LookPath(name); err == nil {
@@ -120,18 +119,17 @@ func findShell() (string, error) {
 	return "", errors.New("neither bash nor sh is installed")
 }
 
-// elsewhere is said where the middle of one output by itself is cut.
+// elsewhere explains a cut in the middle of one separate output.
 const elsewhere = "both outputs together are in the result's text"
 
-// outputs keeps the two outputs apart and together, redacted before anything of
-// them is left out.
+// outputs keeps the two outputs, separately and together, redacted before anything is cut.
 type outputs struct {
 	stdout, stderr, merged *clip
-	kept                   *kept // of what is merged
+	kept                   *kept // of the merged output
 	secrets                *tool.Redaction
 	streams                map[guard.Stream]*stream
 	last                   guard.Stream // that wrote last
-	// live are for a user who watches: they get each line once it is complete.
+	// live are the writers for a user who watches: they get each line once it is complete.
 	live map[guard.Stream]*redact.Writer
 }
 
@@ -158,8 +156,7 @@ type watched func(p []byte)
 
 func (w watched) Write(p []byte) (int, error) { w(p); return len(p), nil }
 
-// take is a guard.Command's Output. Where the other stream wrote last, its lines
-// come first.
+// take is a guard.Command's Output. If the other stream wrote last, its held lines come first.
 func (o *outputs) take(s guard.Stream, p []byte) {
 	if s != o.last {
 		_ = o.streams[o.last].redacted.Lines() // a stream never fails
@@ -172,8 +169,7 @@ func (o *outputs) take(s guard.Stream, p []byte) {
 	}
 }
 
-// stream is one output on its way into the clips. It gets what is redacted and
-// never fails.
+// stream redacts one output for the clips. Its writes never fail.
 type stream struct {
 	redacted *redact.Writer
 	clips    []*clip
@@ -200,14 +196,14 @@ func (s *stream) end() {
 	s.whole.held = nil
 }
 
-// configRefused is what git says when the sandbox refuses a write of a configuration.
+// configRefused matches git's message when the sandbox refuses a write of a configuration.
 var configRefused = regexp.MustCompile(`could not (write|lock) config file .*: (Device or resource busy|Read-only file system|Permission denied)`)
 
-// result is what the model is shown: the output, then one line in brackets
-// for everything else that must be known.
+// result returns the model's result: the output, then one line in brackets with everything
+// else.
 func (o *outputs) result(end guard.Outcome, timeout time.Duration) tool.Result {
 	for s, other := range o.streams {
-		if s != o.last { // what it holds came before
+		if s != o.last { // its held bytes are older
 			other.end()
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// clip keeps the head and the tail of an output in bounded memory. Lines
-// longer than its limit lose their end. The zero value is not usable; see
-// newClip. Not safe for concurrent use.
+// clip keeps the head and the tail of an output in bounded memory. It cuts the end of lines
+// longer than its limit. The zero value is not usable; see newClip. Not safe for concurrent
+// use.
 type clip struct {
 	headRunes, tailRunes int // budgets
 	lineRunes            int
@@ -21,7 +21,7 @@ type clip struct {
 	passed int64
 
 	seen             int64 // bytes taken before what is being taken
-	headEnd, lineEnd int64 // where the head ends and the first long line is cut, in what is taken; -1: nowhere
+	headEnd, lineEnd int64 // byte offsets of the end of the head and of the first cut in a long line; -1: none
 
 	inLine  int   // runes of the current line already kept
 	lineCut int64 // bytes of the current line left out
@@ -54,7 +54,7 @@ func (c *clip) Write(p []byte) {
 	}
 }
 
-// part takes some of a line.
+// part takes part of a line.
 func (c *clip) part(line []byte) {
 	if room := c.lineRunes - c.inLine; len(line) > room {
 		// Possibly too long: count exactly.
@@ -76,7 +76,7 @@ func (c *clip) part(line []byte) {
 	c.keep(line)
 }
 
-// endLine says at the end of a line how much of it was left out.
+// endLine notes at the end of a line how much of it was cut.
 func (c *clip) endLine() {
 	if c.lineCut == 0 {
 		return
@@ -101,7 +101,7 @@ func (c *clip) keep(p []byte) {
 		}
 		c.head = append(c.head, p[:at]...)
 		if c.full = c.headN >= c.headRunes; c.full {
-			c.headEnd = c.seen // the line it ends in is kept from here on
+			c.headEnd = c.seen // the line it ends in is kept from here
 		}
 		p = p[at:]
 	}
@@ -122,9 +122,8 @@ func (c *clip) isMiddleCut() bool {
 	return c.passed > int64(len(c.tail)) || utf8.RuneCount(c.tail) > c.tailRunes
 }
 
-// text returns what was kept, with the cut said in its place, and how many bytes
-// of output are left out. how says how to see the middle, where it is left out.
-// It ends the output.
+// text returns the kept output, with a note at the cut, and how many bytes are omitted. how
+// says how to see the omitted middle. It ends the output.
 func (c *clip) text(how string) (string, int64) {
 	c.endLine()
 	tail := c.tail
@@ -151,8 +150,8 @@ func (c *clip) text(how string) (string, int64) {
 
 func valid(p []byte) string { return strings.ToValidUTF8(string(p), "\uFFFD") }
 
-// whole hands on a stream's bytes without splitting characters: an unfinished
-// one at the end waits for the next piece.
+// whole passes on a stream's bytes without splitting characters: an incomplete one at the end
+// waits for the next piece.
 type whole struct {
 	held []byte
 }

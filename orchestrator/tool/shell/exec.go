@@ -21,16 +21,15 @@ type Exec struct {
 	Network bool // the call asked for the network, and it was approved
 }
 
-// Run runs a program for a tool as Bash runs a command: in the world's
-// directory, with an environment without secrets, supervised, its output
-// redacted and shortened by the options. The result is the output with a
-// closing line that says how it ended. A non-nil error comes with a Result that
-// holds the output so far.
+// Run runs a program for a tool as Bash runs a command: in the world's directory, with an
+// environment without secrets, supervised, its output redacted and shortened by the options.
+// The result is the output and a closing line about its end. A non-nil error comes with a
+// Result that holds the output so far.
 func Run(ctx context.Context, env *tool.Env, o *Options, e Exec) (tool.Result, error) {
 	return Bash(o).(bash).run(ctx, env, e)
 }
 
-// command is what the guard is to run.
+// command returns the guard's command.
 func (b bash) command(env *tool.Env, e Exec) guard.Command {
 	kept := e.Env
 	if kept == nil {

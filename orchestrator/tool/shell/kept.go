@@ -10,14 +10,13 @@ import (
 
 // The limits of the kept part of an output that is too long to be shown.
 const (
-	MaxKeptBytes  = 16 << 20 // of one output, from its beginning; a task's stream holds it for good
-	keptPartBytes = 1 << 20  // of it in one operation: what is held in memory
+	MaxKeptBytes  = 16 << 20 // of one output, from its beginning; stored in the task's stream
+	keptPartBytes = 1 << 20  // of it in one operation and in memory
 )
 
-// kept hands an output on to the task in parts, so that the agent can open what
-// its result leaves out. A part is handed on as soon as it is full, and the last
-// one at the end; an output that is shown whole is not kept. Not safe for
-// concurrent use.
+// kept records an output in parts, so that the agent can open what its result omits. A full
+// part is recorded at once, the last one at the end; an output that is shown whole is not
+// recorded. Not safe for concurrent use.
 type kept struct {
 	record func(part int, from int64, text string) (uint64, error) // nil: nothing is kept
 	shown  *clip                                                   // of the same output
@@ -75,7 +74,7 @@ func partEnd(p []byte) int {
 	return len(p)
 }
 
-// hand records the first n bytes of what is held.
+// hand records the first n held bytes.
 func (k *kept) hand(n int) {
 	if k.err == nil {
 		var seq uint64
@@ -95,15 +94,15 @@ func (k *kept) hand(n int) {
 	k.buf = k.buf[:copy(k.buf, k.buf[n:])]
 }
 
-// find notes the place of a byte of the output, when it is in the part of n bytes
-// that is handed on.
+// find records the place of a byte of the output, if it is in the part of n bytes being
+// recorded.
 func (k *kept) find(p *place, at int64, seq uint64, n int) {
 	if at -= k.from; 0 <= at && at < int64(n) {
 		*p = place{seq, len(valid(k.buf[:at]))}
 	}
 }
 
-// end hands on the rest of an output of which something is cut.
+// end records the rest of an output that was cut.
 func (k *kept) end() {
 	if len(k.buf) > 0 && (k.shown.isCut() || len(k.ops) > 0) {
 		k.hand(len(k.buf))
@@ -111,7 +110,7 @@ func (k *kept) end() {
 	k.buf = nil
 }
 
-// how says how to open what is cut at a place.
+// how describes how to open the omitted text at a place.
 func (k *kept) how(p place) string {
 	switch {
 	case k.record == nil:

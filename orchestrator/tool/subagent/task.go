@@ -1,4 +1,4 @@
-// Package subagent holds the tool that hands work to another agent.
+// Package subagent has the tool that hands work to another agent.
 package subagent
 
 import (
@@ -20,15 +20,14 @@ const ToolName = "Task"
 // MaxBackground is how long a subagent may work in the background.
 const MaxBackground = 24 * time.Hour
 
-// Agent is one that work can be handed to.
+// Agent is an agent that work can be handed to.
 type Agent struct {
 	Name        string
 	Description string // what it is for
 	ReadOnly    bool   // it changes nothing
 }
 
-// Task is the tool that hands work to one of some agents. There must be one at
-// least.
+// Task is the tool that hands work to one of some agents, at least one.
 func Task(agents []Agent) tool.Tool { return task{slices.Clone(agents)} }
 
 type task struct{ agents []Agent }
@@ -43,7 +42,7 @@ type Args struct {
 	Background  bool   `json:"run_in_background"`
 }
 
-// fork is the isolation of an agent that works in a directory of its own.
+// fork is the isolation of an agent in a directory of its own.
 const fork = "fork"
 
 func (t task) Spec() tool.Spec {
@@ -74,7 +73,7 @@ func (t task) Spec() tool.Spec {
 	}
 }
 
-// SpecFor implements tool.Varying: a subagent that only looks changes nothing.
+// SpecFor implements tool.Varying: a subagent that only reads changes nothing.
 func (t task) SpecFor(args json.RawMessage) tool.Spec {
 	s := t.Spec()
 	if a, err := tool.Decode[Args](args); err == nil {
@@ -139,7 +138,7 @@ func begin(ctx context.Context, env *tool.Env, a Args, sub tool.Subagent) (tool.
 		}
 		redacted := env.Redaction().Writer(out)
 		defer redacted.Close()
-		_, err = io.WriteString(redacted, end.Text) // what cannot be kept is counted
+		_, err = io.WriteString(redacted, end.Text) // bytes that cannot be kept are counted
 		o := tool.JobEnd{TimedOut: limited.Err() != nil && ctx.Err() == nil, Network: end.Network}
 		if end.IsError {
 			o.Exit = 1
@@ -149,7 +148,7 @@ func begin(ctx context.Context, env *tool.Env, a Args, sub tool.Subagent) (tool.
 	id, err := env.Jobs.Begin(tool.JobStart{
 		Call: env.Call, Command: fmt.Sprintf("%s %s: %s", ToolName, a.Subagent, a.Description), Timeout: MaxBackground, Run: work,
 	})
-	if err != nil { // it has begun: that it did not get on is recorded
+	if err != nil { // it has begun: its failure is recorded
 		over, cancel := context.WithCancel(ctx)
 		cancel()
 		_, failed := sub.Work(over)

@@ -17,15 +17,15 @@ var sendDMailText string
 //go:embed prompt/dmail.md
 var dmailText string
 
-// SendDMail is the tool that replaces what came after a step's end in the
-// context by a message, as Kimi CLI's tool of that name does.
+// SendDMail is the tool that replaces the context after a step's end by a message, as Kimi
+// CLI's tool of that name does.
 func SendDMail() tool.Tool { return sendDMail{} }
 
-// DMail is the tool that does the same with checkpoints it numbers itself, as
-// Chimera's tool of that name does.
+// DMail is the tool that does the same with checkpoints that it numbers itself, as Chimera's
+// tool of that name does.
 func DMail() tool.Tool { return dmail{} }
 
-// brief is what a user is shown of a D-Mail.
+// brief is a D-Mail's display to a user.
 const brief = "El Psy Kongroo"
 
 const (
@@ -62,8 +62,7 @@ func (sendDMail) Call(ctx context.Context, env *tool.Env, args json.RawMessage) 
 	return send(ctx, env, "SendDMail", op.Mail{Checkpoint: a.Checkpoint, Message: a.Message, RestoreFiles: a.RestoreFiles})
 }
 
-// send asks for a D-Mail. Nothing is sent before all calls of the reply are
-// recorded.
+// send requests a D-Mail. Nothing is sent before all calls of the reply are recorded.
 func send(ctx context.Context, env *tool.Env, name string, m op.Mail) (tool.Result, error) {
 	if env.Mailbox == nil {
 		return tool.Errorf(outsideTask, name), nil

@@ -14,8 +14,8 @@ import (
 // MaxCites is how many operations one investigation cites.
 const MaxCites = 20
 
-// Investigate is the tool that records what was found out about a subject. It
-// looks nothing up itself: it cites results the task already has.
+// Investigate is the tool that records findings about a subject. It searches nothing itself:
+// it cites results the task already has.
 func Investigate() tool.Tool { return investigate{} }
 
 type investigate struct{}

@@ -1,5 +1,5 @@
-// Package timeline holds the tools an agent moves in its own past with:
-// jump_to_step and recall.
+// Package timeline has the tools by which an agent moves in its own past: jump_to_step,
+// recall, investigate and the D-Mails.
 package timeline
 
 import (
@@ -12,11 +12,11 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// JumpToStep is the tool that schedules a jump. It moves nothing by itself:
-// the orchestrator makes the jump when every call of the reply is recorded.
+// JumpToStep is the tool that schedules a jump. The task jumps when every call of the reply is
+// recorded.
 func JumpToStep() tool.Tool { return jump{} }
 
-// RecallName is what the model calls Recall by.
+// RecallName is the name of Recall's tool.
 const RecallName = "recall"
 
 // Recall is the tool that searches the knowledge cards and opens operations

@@ -28,15 +28,15 @@ import (
 
 // The limits of FetchURL.
 const (
-	FetchTimeout   = 30 * time.Second // for all of it, redirects too
+	FetchTimeout   = 30 * time.Second // in all, including redirects
 	MaxBodyBytes   = 5 << 20          // of a page, unpacked
 	MaxRedirects   = 5
 	MaxResultRunes = 50_000 // shown at once; start continues
 	maxURLBytes    = 8_000
 )
 
-// Options configure the tools. The zero value allows public addresses only and
-// has no search engine.
+// Options configure the tools. The zero value allows public addresses only and has no search
+// engine.
 type Options struct {
 	// Allow are addresses that may be reached although they are not public.
 	Allow []netip.Prefix
@@ -110,8 +110,8 @@ func (f fetch) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (t
 	return r, nil
 }
 
-// Read returns the main text of a page, for the program itself. The same addresses
-// are out of reach as for FetchURL.
+// Read returns the main text of a page, for the program itself. The same addresses are blocked
+// as for FetchURL.
 func Read(ctx context.Context, o *Options, address string) (string, error) {
 	target, err := checkURL(address)
 	if err != nil {
@@ -134,7 +134,7 @@ func network(r tool.Result) tool.Result {
 	return r
 }
 
-// checkURL reads an address that is to be fetched.
+// checkURL parses an address to fetch.
 func checkURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
@@ -150,7 +150,7 @@ func checkURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// short is an address as it is shown.
+// short formats an address for display.
 func short(u *url.URL) string {
 	s := u.Redacted()
 	if len(s) > 200 {
@@ -159,7 +159,7 @@ func short(u *url.URL) string {
 	return tool.Visible(s)
 }
 
-// plainError leaves out what the HTTP client puts in front of each error.
+// plainError removes the HTTP client's prefix from an error.
 func plainError(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -168,7 +168,7 @@ func plainError(err error) error {
 	return err
 }
 
-// page is what a server answered.
+// page is a server's answer.
 type page struct {
 	from   *url.URL // after redirects
 	status int
@@ -177,8 +177,8 @@ type page struct {
 	body   []byte
 }
 
-// get fetches a page. Every connection, after every redirect and whatever a name
-// stands for by then, is checked where it is made.
+// get fetches a page. Every connection is checked when it is made, after redirects and name
+// resolution.
 func (f fetch) get(ctx context.Context, u *url.URL) (*page, error) {
 	dialer := &net.Dialer{ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		ap, err := netip.ParseAddrPort(address)
@@ -188,8 +188,8 @@ func (f fetch) get(ctx context.Context, u *url.URL) (*page, error) {
 		return checkAddress(ap.Addr(), f.Allow)
 	}}
 	through := &http.Transport{
-		DialContext: dialer.DialContext, // and no proxy: it would do the dialling
-		// Bounds for servers that dawdle; the body is bounded where it is read.
+		DialContext: dialer.DialContext, // no proxy: it would make the connection
+		// Limits for slow servers; the body is limited where it is read.
 		ResponseHeaderTimeout: FetchTimeout, TLSHandshakeTimeout: FetchTimeout, MaxResponseHeaderBytes: 1 << 20,
 		DisableKeepAlives: true,
 	}
@@ -216,7 +216,7 @@ func (f fetch) get(ctx context.Context, u *url.URL) (*page, error) {
 	if p.kind, _, err = mime.ParseMediaType(p.header); err != nil {
 		p.kind = ""
 	}
-	// The transport unpacks gzip: what is bounded is what comes out.
+	// The transport unpacks gzip: the limit applies to the unpacked bytes.
 	p.body, err = io.ReadAll(io.LimitReader(res.Body, MaxBodyBytes+1))
 	if err != nil {
 		return nil, err
@@ -230,7 +230,7 @@ func (f fetch) get(ctx context.Context, u *url.URL) (*page, error) {
 	return p, nil
 }
 
-// text is what can be read of a page: markdown of HTML, other texts as they are.
+// text returns the readable text of a page: HTML as markdown, other texts unchanged.
 func (p *page) text(whole bool) (string, error) {
 	texts := strings.HasPrefix(p.kind, "text/") || strings.HasSuffix(p.kind, "json") || strings.HasSuffix(p.kind, "xml") ||
 		strings.HasSuffix(p.kind, "yaml") || strings.HasSuffix(p.kind, "javascript")
@@ -251,8 +251,8 @@ func (p *page) text(whole bool) (string, error) {
 	return p.markdown(decoded, whole)
 }
 
-// markdown makes text of HTML. The parser refuses elements nested more than 512
-// deep, so what goes down the tree by recursion is safe.
+// markdown converts HTML. The parser rejects elements nested more than 512 deep, so recursion
+// down the tree is safe.
 func (p *page) markdown(text []byte, whole bool) (string, error) {
 	doc, err := html.Parse(bytes.NewReader(text))
 	if err != nil {
@@ -261,7 +261,7 @@ func (p *page) markdown(text []byte, whole bool) (string, error) {
 	title := ""
 	node := doc
 	if !whole {
-		// It works on a copy of its own, so that the whole page is there still.
+		// It works on a copy, so the whole page is still available.
 		if a, err := readability.FromReader(bytes.NewReader(text), p.from); err == nil && a.Node != nil {
 			title, node = strings.TrimSpace(a.Title()), a.Node
 		}
@@ -277,8 +277,7 @@ func (p *page) markdown(text []byte, whole bool) (string, error) {
 	return md, nil
 }
 
-// window returns the part of a text that is shown, with a first line that says
-// what it is.
+// window returns the shown part of a text, with a first line that describes it.
 func window(text string, start int, p *page) string {
 	runes := []rune(text)
 	from := min(start, len(runes))

@@ -18,12 +18,11 @@ import (
 // Search is a search engine a user configured. The zero value is none.
 type Search struct {
 	Engine string // searxng, brave or tavily; empty: none
-	URL    string // required for searxng; else the engine's own if not given
+	URL    string // required for searxng; otherwise the engine's own by default
 	Key    string // for brave and tavily
 }
 
-// SearchName is the tool's name; there is no such tool where no search engine is
-// configured.
+// SearchName is the tool's name; the tool exists only if a search engine is configured.
 const SearchName = "SearchWeb"
 
 // The limits of SearchWeb.
@@ -36,10 +35,10 @@ const (
 	braveURL          = "https://api.search.brave.com/res/v1/web/search" // https://api-dashboard.search.brave.com/app/documentation/web-search/get-started
 	tavilyURL         = "https://api.tavily.com/search"                  // https://docs.tavily.com/documentation/api-reference/endpoint/search
 	engines           = "searxng, brave, tavily"
-	maxSearchRefusals = 300 // bytes shown of what an engine says to a refusal
+	maxSearchRefusals = 300 // bytes shown of an engine's refusal
 )
 
-// Check says what is missing of a configuration.
+// Check returns what a configuration lacks.
 func (s Search) Check() error {
 	switch s.Engine {
 	case "":
@@ -63,8 +62,7 @@ func (s Search) Check() error {
 	return nil
 }
 
-// SearchWeb is the tool that asks a search engine; ok is false where none is
-// configured.
+// SearchWeb is the tool that asks a search engine; ok is false if none is configured.
 func SearchWeb(o *Options) (t tool.Tool, ok bool) {
 	if o == nil || o.Search.Engine == "" {
 		return nil, false
@@ -96,7 +94,7 @@ type hit struct {
 // Hit is one result of a search.
 type Hit struct{ Title, URL, Extract string }
 
-// Find asks the search engine that is configured, for the program itself.
+// Find asks the configured search engine, for the program itself.
 func Find(ctx context.Context, o *Options, query string, limit int) ([]Hit, error) {
 	if o.Search.Engine == "" {
 		return nil, errors.New("no search engine is configured")
@@ -155,8 +153,7 @@ func (s search) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (
 	return r, nil
 }
 
-// ask puts a query to the engine. The address is the user's own, so it may be
-// a local one.
+// ask sends a query to the engine. The address is the user's own, so it may be a local one.
 func (s search) ask(ctx context.Context, query string, limit int) ([]hit, error) {
 	req, err := s.request(ctx, query, limit)
 	if err != nil {
