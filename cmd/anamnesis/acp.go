@@ -53,7 +53,8 @@ func (a *app) acpProxyCommand() *cobra.Command {
 		Short: "Record an agent's sessions in an editor, and offer them jumps and cards",
 		Long: `Start COMMAND, an agent that speaks the Agent Client Protocol on standard input and output, and
 forward messages between it and the editor. Configure this command in the editor in place of the
-agent. Each call becomes an operation and each step a snapshot. Cards are added to prompts.
+agent. Each call becomes an operation and each step a snapshot. Cards are added to prompts, and the
+MCP server to sessions whose agent does not have it.
 /jump STEP, /timeline and /cards TEXT are answered here. Unknown messages are forwarded byte for
 byte. A session that the agent's own hooks record is only forwarded.`,
 		Args: cobra.MinimumNArgs(1),
@@ -62,7 +63,11 @@ byte. A session that the agent's own hooks record is only forwarded.`,
 			if err != nil {
 				return err
 			}
-			err = acp.Run(cmd.Context(), svc, a.recorders(svc), args, a.stdin, a.stdout, a.stderr)
+			p, err := a.places()
+			if err != nil {
+				return err
+			}
+			err = acp.Run(cmd.Context(), svc, a.recorders(svc), p, args, a.stdin, a.stdout, a.stderr)
 			if ended := new(exec.ExitError); errors.As(err, &ended) {
 				return exit.With(max(ended.ExitCode(), 1), err)
 			}

@@ -85,8 +85,8 @@ func (a *app) doctorAgents(ctx context.Context, h taskdir.Home) {
 			}
 		}
 	}
-	if _, err := os.Lstat(beside.Paused(h)); err == nil {
-		say("other agents are not recorded: 'anamnesis pause --end' ends the pause")
+	for _, line := range beside.Stopped(h, ".") {
+		say("%s", line)
 	}
 	if n, last := beside.Errors(h); n > 0 {
 		say("other agents: %d errors of hooks in %s, the last: %s", n, beside.Log(h), last)

@@ -72,8 +72,7 @@ func (a *app) installVerb(use, short, long string, plan func(*install.Places, se
 			}
 			a.showInstall(changes)
 			if verb == "install" {
-				a.printf("recorded: each call with its result, and after each step what changed in the directory, in %s; it stays until you delete it,\n"+
-					"and 'anamnesis world gc' packs it; environments are not recorded, and secrets are redacted first\n", p.State)
+				a.println(p.Stored())
 			}
 			if f.dryRun {
 				return nil

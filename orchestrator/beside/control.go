@@ -62,6 +62,18 @@ func Errors(h taskdir.Home) (n int, last string) {
 	return len(lines), lines[len(lines)-1]
 }
 
+// Stopped says what keeps other agents from being recorded in a directory, a line each.
+func Stopped(h taskdir.Home, dir string) (lines []string) {
+	if _, err := os.Lstat(Paused(h)); err == nil {
+		lines = append(lines, "other agents are not recorded: 'anamnesis pause --end' ends the pause")
+	}
+	file := filepath.Join(root(h, "", client.Head{Cwd: dir}), client.OffFile)
+	if _, err := os.Lstat(file); err == nil {
+		lines = append(lines, "other agents are not recorded in this directory: delete "+file+" to end that")
+	}
+	return lines
+}
+
 func off(h taskdir.Home, dir string) bool {
 	for _, path := range []string{filepath.Join(dir, client.OffFile), Paused(h)} {
 		if _, err := os.Lstat(path); err == nil {

@@ -13,8 +13,11 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"slices"
+	"strings"
 	"sync"
 
+	"anamnesis/cmd/internal/install"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/session"
@@ -26,6 +29,8 @@ type Proxy struct {
 	recorders *beside.Recorders
 	editor    *lines
 	agent     *lines
+	program   string // of the MCP server for the agent's sessions; empty: it has one
+	data      string // ANAMNESIS_HOME, where it is set
 
 	mu        sync.Mutex
 	asked     map[string]request  // by the editor, which the agent has not answered
@@ -35,7 +40,11 @@ type Proxy struct {
 }
 
 // request is a request under way, and what it is about.
-type request struct{ method, session, cwd, terminal string }
+type request struct {
+	method, session, cwd, terminal string
+
+	write map[string]any // the call that a file is written in, where the agent told of none
+}
 
 // terminal is what the editor said of one that it runs for the agent.
 type terminal struct {
@@ -65,8 +74,9 @@ func (l *lines) send(v any) error {
 }
 
 // Run starts the agent's command and forwards until the agent ends. The editor's end of
-// input is the agent's. Events are recorded by recorders, or here if it is nil.
-func Run(ctx context.Context, svc *session.Service, recorders *beside.Recorders, command []string, in io.Reader, out, stderr io.Writer) error {
+// input is the agent's. Events are recorded by recorders, or here if it is nil. The agent's
+// sessions get this program's MCP server, unless the configuration of the agent names it.
+func Run(ctx context.Context, svc *session.Service, recorders *beside.Recorders, places *install.Places, command []string, in io.Reader, out, stderr io.Writer) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stderr = stderr
 	stdin, err := cmd.StdinPipe()
@@ -83,6 +93,9 @@ func Run(ctx context.Context, svc *session.Service, recorders *beside.Recorders,
 	p := &Proxy{
 		svc: svc, recorders: recorders, editor: &lines{w: out}, agent: &lines{w: stdin},
 		asked: map[string]request{}, served: map[string]request{}, sessions: map[string]*chat{}, terminals: map[string]terminal{},
+	}
+	if !places.Serves(command) {
+		p.program, p.data = places.Program, places.Data
 	}
 	go func() { // ends with the editor's input, which may outlive the agent
 		_ = each(in, func(line []byte) error { return p.fromEditor(ctx, line) })
@@ -118,6 +131,7 @@ type message struct {
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
 	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
 }
 
 func (m *message) isRequest() bool  { return m.Method != "" && m.ID != nil }
@@ -127,6 +141,8 @@ func (m *message) isResponse() bool { return m.Method == "" && m.ID != nil }
 type params struct {
 	SessionID  string    `json:"sessionId"`
 	Cwd        string    `json:"cwd"`
+	Path       string    `json:"path"`    // of fs/write_text_file
+	Content    string    `json:"content"` // of fs/write_text_file
 	Prompt     []content `json:"prompt"`
 	Update     *update   `json:"update"`
 	ToolCall   *update   `json:"toolCall"` // of session/request_permission
@@ -162,12 +178,17 @@ func (p *Proxy) fromEditor(ctx context.Context, line []byte) error {
 		switch m.Method {
 		case "session/load", "session/resume":
 			p.begin(q.SessionID, q.Cwd)
+			line = p.withServer(line, q.Cwd)
+		case "session/new", "session/fork":
+			line = p.withServer(line, q.Cwd)
 		case "session/prompt":
 			return p.prompt(ctx, line, &m, &q)
 		}
 	case m.isResponse():
 		p.mu.Lock()
-		if r, ok := p.served[string(m.ID)]; ok && r.terminal != "" && json.Unmarshal(m.Result, &q) == nil {
+		r := p.served[string(m.ID)]
+		delete(p.served, string(m.ID))
+		if r.terminal != "" && json.Unmarshal(m.Result, &q) == nil {
 			t := p.terminals[r.terminal]
 			if q.Output != nil {
 				t.output = *q.Output
@@ -177,8 +198,10 @@ func (p *Proxy) fromEditor(ctx context.Context, line []byte) error {
 			}
 			p.terminals[r.terminal] = t
 		}
-		delete(p.served, string(m.ID))
 		p.mu.Unlock()
+		if c := p.chat(r.session); c != nil && r.write != nil {
+			c.wrote(ctx, r.write, string(m.Error))
+		}
 	}
 	return p.agent.write(line)
 }
@@ -206,32 +229,74 @@ func (p *Proxy) prompt(ctx context.Context, line []byte, m *message, q *params) 
 		return errors.Join(p.say(q.SessionID, answer), p.editor.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": map[string]string{"stopReason": "end_turn"}}))
 	}
 	if added := c.event(ctx, "UserPromptSubmit", map[string]any{"prompt": text}); added != "" {
-		if more, ok := withText(line, added); ok {
-			line = more
-		}
+		line = withText(line, added)
 	}
 	return p.agent.write(line)
 }
 
-// withText adds a text before a prompt. Every other field keeps its bytes.
-func withText(line []byte, text string) ([]byte, bool) {
-	var m, q map[string]json.RawMessage
-	var blocks []json.RawMessage
-	if json.Unmarshal(line, &m) != nil || json.Unmarshal(m["params"], &q) != nil || json.Unmarshal(q["prompt"], &blocks) != nil {
-		return nil, false
+// within changes a list inside a message, which is made where there is none. Every other
+// field keeps its value. A message to whose list nothing was added, or of another form, is
+// returned as it is.
+func within(line []byte, path []string, change func(list []json.RawMessage) []json.RawMessage) []byte {
+	objects, raw := make([]map[string]json.RawMessage, len(path)), json.RawMessage(line)
+	for i, name := range path {
+		if json.Unmarshal(raw, &objects[i]) != nil || objects[i] == nil {
+			return line
+		}
+		raw = objects[i][name]
 	}
-	block, err := json.Marshal(map[string]string{"type": "text", "text": text})
-	if err == nil {
-		q["prompt"], err = json.Marshal(append([]json.RawMessage{block}, blocks...))
+	var list []json.RawMessage
+	if len(raw) > 0 && json.Unmarshal(raw, &list) != nil {
+		return line
 	}
-	if err == nil {
-		m["params"], err = json.Marshal(q)
+	changed := change(list)
+	if len(changed) == len(list) {
+		return line
 	}
-	if err != nil {
-		return nil, false
+	raw = marshal(changed)
+	for i, name := range slices.Backward(path) {
+		objects[i][name] = raw
+		raw = marshal(objects[i])
 	}
-	out, err := json.Marshal(m)
-	return append(out, '\n'), err == nil
+	return append(raw, '\n')
+}
+
+// marshal encodes what cannot fail to be encoded.
+func marshal(v any) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic("acp: " + err.Error()) // of maps, lists and texts
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// withText adds a text before a prompt.
+func withText(line []byte, text string) []byte {
+	return within(line, []string{"params", "prompt"}, func(list []json.RawMessage) []json.RawMessage {
+		return append([]json.RawMessage{marshal(map[string]string{"type": "text", "text": text})}, list...)
+	})
+}
+
+// withServer adds this program's MCP server to a session, unless it has one of its name.
+func (p *Proxy) withServer(line []byte, cwd string) []byte {
+	if p.program == "" {
+		return line
+	}
+	return within(line, []string{"params", "mcpServers"}, func(list []json.RawMessage) []json.RawMessage {
+		for _, server := range list {
+			var s struct{ Name string }
+			if json.Unmarshal(server, &s) == nil && s.Name == "anamnesis" {
+				return list
+			}
+		}
+		env := []map[string]string{}
+		if p.data != "" {
+			env = append(env, map[string]string{"name": "ANAMNESIS_HOME", "value": p.data})
+		}
+		return append(list, marshal(map[string]any{"name": "anamnesis", "command": p.program, "args": []string{"mcp", "serve", "--dir", cwd}, "env": env}))
+	})
 }
 
 // say shows a text as the agent's.
@@ -264,12 +329,18 @@ func (p *Proxy) fromAgent(ctx context.Context, line []byte) error {
 		}
 	case json.Unmarshal(m.Params, &q) != nil:
 	case m.isRequest():
-		p.mu.Lock()
-		p.served[string(m.ID)] = request{method: m.Method, session: q.SessionID, terminal: q.TerminalID}
-		p.mu.Unlock()
-		if c := p.chat(q.SessionID); c != nil && m.Method == "session/request_permission" && q.ToolCall != nil {
+		r := request{method: m.Method, session: q.SessionID, terminal: q.TerminalID}
+		c := p.chat(q.SessionID)
+		switch {
+		case c == nil:
+		case m.Method == "session/request_permission" && q.ToolCall != nil:
 			c.take(ctx, q.ToolCall, true)
+		case m.Method == "fs/write_text_file":
+			r.write = c.writes(ctx, "fs_"+strings.Trim(string(m.ID), `"`), q.Path, q.Content)
 		}
+		p.mu.Lock()
+		p.served[string(m.ID)] = r
+		p.mu.Unlock()
 	case m.Method == "session/update" && q.Update != nil:
 		return p.update(ctx, line, &q)
 	}
@@ -279,9 +350,7 @@ func (p *Proxy) fromAgent(ctx context.Context, line []byte) error {
 // update forwards a session's update and records it.
 func (p *Proxy) update(ctx context.Context, line []byte, q *params) error {
 	if q.Update.Kind == "available_commands_update" {
-		if more, ok := withCommands(line); ok {
-			line = more
-		}
+		line = withCommands(line)
 	}
 	err := p.editor.write(line)
 	if c := p.chat(q.SessionID); c != nil {
@@ -291,35 +360,18 @@ func (p *Proxy) update(ctx context.Context, line []byte, q *params) error {
 }
 
 // withCommands adds the proxy's commands to those of the agent.
-func withCommands(line []byte) ([]byte, bool) {
-	var m, q, u map[string]json.RawMessage
-	var list []json.RawMessage
-	if json.Unmarshal(line, &m) != nil || json.Unmarshal(m["params"], &q) != nil || json.Unmarshal(q["update"], &u) != nil || json.Unmarshal(u["availableCommands"], &list) != nil {
-		return nil, false
-	}
-	for _, v := range verbs {
-		if bytes.Contains(u["availableCommands"], []byte(`"name":"`+v.name+`"`)) {
-			continue // the agent has one of that name: it is its own
+func withCommands(line []byte) []byte {
+	return within(line, []string{"params", "update", "availableCommands"}, func(list []json.RawMessage) []json.RawMessage {
+		for _, v := range verbs {
+			if slices.ContainsFunc(list, func(c json.RawMessage) bool { return bytes.Contains(c, []byte(`"name":"`+v.name+`"`)) }) {
+				continue // the agent has one of that name: it is its own
+			}
+			c := map[string]any{"name": v.name, "description": v.about}
+			if v.hint != "" {
+				c["input"] = map[string]string{"hint": v.hint}
+			}
+			list = append(list, marshal(c))
 		}
-		c := map[string]any{"name": v.name, "description": v.about}
-		if v.hint != "" {
-			c["input"] = map[string]string{"hint": v.hint}
-		}
-		data, err := json.Marshal(c)
-		if err != nil {
-			return nil, false
-		}
-		list = append(list, data)
-	}
-	var err error
-	if u["availableCommands"], err = json.Marshal(list); err == nil {
-		if q["update"], err = json.Marshal(u); err == nil {
-			m["params"], err = json.Marshal(q)
-		}
-	}
-	if err != nil {
-		return nil, false
-	}
-	out, err := json.Marshal(m)
-	return append(out, '\n'), err == nil
+		return list
+	})
 }

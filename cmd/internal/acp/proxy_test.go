@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	assets "anamnesis"
+	"anamnesis/cmd/internal/install"
 	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/session"
@@ -59,6 +60,12 @@ func agent(file string) {
 			update(`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"plan","description":"Plan."}]}`)
 			say("%s", odd)
 		case "session/prompt":
+			if strings.Contains(in.Text(), "Write it.") {
+				say(`{"jsonrpc":"2.0","id":"w1","method":"fs/write_text_file","params":{"sessionId":"s-1","path":%q,"content":"made"}}`, filepath.Join(dir, "made"))
+				in.Scan() // the editor wrote it
+				say(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}`, m.ID)
+				continue
+			}
 			say(`{"jsonrpc":"2.0","id":"p1","method":"session/request_permission","params":{"sessionId":"s-1","toolCall":{"toolCallId":"c1","title":"rm -r lib","kind":"execute"}}}`)
 			if !in.Scan() { // the permission
 				return
@@ -100,48 +107,81 @@ func (e *editor) until(text string) string {
 	return ""
 }
 
-func TestProxy(t *testing.T) {
+// proxied is an editor that has begun a session with an agent through the proxy.
+type proxied struct {
+	*editor
+	svc       *session.Service
+	dir, file string // the world, and what the agent got
+	begun     string // what it said first
+	close     func() // ends the editor's input, and waits for the proxy
+}
+
+func (p *proxied) put(name, text string) {
+	p.Helper()
+	path := filepath.Join(p.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		p.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		p.Fatal(err)
+	}
+}
+
+func (p *proxied) holds(name, want string) {
+	p.Helper()
+	if data, err := os.ReadFile(filepath.Join(p.dir, name)); string(data) != want {
+		p.Errorf("%s holds %q, %v", name, data, err)
+	}
+}
+
+// ask is a prompt.
+const ask = `{"jsonrpc":"2.0","id":%d,"method":"session/prompt","params":{"sessionId":"s-1","prompt":[{"type":"text","text":%q}]}}`
+
+func start(t *testing.T) *proxied {
+	t.Helper()
 	home, dir := t.TempDir(), t.TempDir()
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	put := func(name, text string) {
-		t.Helper()
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put("lib/x", "kept")
 	env := map[string]string{"HOME": home, "ANAMNESIS_HOME": filepath.Join(home, ".anamnesis")}
-	svc, err := session.New(session.Options{Getenv: func(name string) string { return env[name] }, Version: "test", EAS: assets.EAS})
+	getenv := func(name string) string { return env[name] }
+	svc, err := session.New(session.Options{Getenv: getenv, Version: "test", EAS: assets.EAS})
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(home, "got")
-	t.Setenv(gotVariable, file)
+	p := &proxied{svc: svc, dir: dir, file: filepath.Join(home, "got")}
+	t.Setenv(gotVariable, p.file)
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe()
 	ended := make(chan error, 1)
+	places := &install.Places{Home: home, State: svc.Home.State, Data: env["ANAMNESIS_HOME"], Program: "/bin/anamnesis", Getenv: getenv}
 	go func() {
-		ended <- Run(t.Context(), svc, nil, []string{os.Args[0]}, inRead, outWrite, os.Stderr)
+		ended <- Run(t.Context(), svc, nil, places, []string{os.Args[0]}, inRead, outWrite, os.Stderr)
 		outWrite.Close()
 	}()
-	e := &editor{t, inWrite, bufio.NewScanner(outRead)}
-
-	e.say("%s", odd)
-	e.say(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":%q,"mcpServers":[]}}`, dir)
-	begun := e.until("_vendor/status")
-	for _, want := range []string{`"name":"plan"`, `"name":"jump"`, `"name":"timeline"`, `"name":"cards"`, odd + "\n"} {
-		if !strings.Contains(begun, want) {
-			t.Errorf("the session begins without %s: %s", want, begun)
+	p.editor = &editor{t, inWrite, bufio.NewScanner(outRead)}
+	p.close = func() {
+		t.Helper()
+		inWrite.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	}
-	ask := `{"jsonrpc":"2.0","id":%d,"method":"session/prompt","params":{"sessionId":"s-1","prompt":[{"type":"text","text":%q}]}}`
+	p.put("lib/x", "kept")
+	p.say("%s", odd)
+	p.say(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":%q,"mcpServers":[]}}`, dir)
+	p.begun = p.until("_vendor/status")
+	return p
+}
+
+func TestProxy(t *testing.T) {
+	e := start(t)
+	for _, want := range []string{`"name":"plan"`, `"name":"jump"`, `"name":"timeline"`, `"name":"cards"`, odd + "\n"} {
+		if !strings.Contains(e.begun, want) {
+			t.Errorf("the session begins without %s: %s", want, e.begun)
+		}
+	}
 	e.say(ask, 2, "Clean up.")
 	e.until("session/request_permission")
 	e.say(`{"jsonrpc":"2.0","id":"p1","result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`)
@@ -150,16 +190,13 @@ func TestProxy(t *testing.T) {
 	if text := e.until(`"id":3,`); !strings.Contains(text, "● 1  Bash") {
 		t.Errorf("timeline: %s", text)
 	}
-	put("mine", "the user's")
+	e.put("mine", "the user's")
 	e.say(ask, 4, "/jump 0 lib is needed")
 	if text := e.until(`"id":4,`); !strings.Contains(text, "end of step 0") {
 		t.Errorf("jump: %s", text)
 	}
-	for name, want := range map[string]string{"lib/x": "kept", "mine": "the user's"} {
-		if data, err := os.ReadFile(filepath.Join(dir, name)); string(data) != want {
-			t.Errorf("%s holds %q, %v", name, data, err)
-		}
-	}
+	e.holds("lib/x", "kept")
+	e.holds("mine", "the user's")
 	e.say(ask, 5, "/jump nowhere")
 	if text := e.until(`"id":5,`); !strings.Contains(text, "name a step") {
 		t.Errorf("a wrong jump: %s", text)
@@ -171,15 +208,16 @@ func TestProxy(t *testing.T) {
 	e.until("session/request_permission")
 	e.say(`{"jsonrpc":"2.0","id":"p1","result":{"outcome":{"outcome":"cancelled"}}}`)
 	e.until(`"id":7,`)
-	inWrite.Close()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	data, err := os.ReadFile(file)
+	e.close()
+	data, err := os.ReadFile(e.file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := strings.Split(string(data), "\n")
+	server := fmt.Sprintf(`"mcpServers":[{"args":["mcp","serve","--dir",%q],"command":"/bin/anamnesis","env":[{"name":"ANAMNESIS_HOME","value":%q}],"name":"anamnesis"}]`, e.dir, e.svc.Home.State)
+	if !strings.Contains(got[1], server) {
+		t.Errorf("the session begins with %s, want %s", got[1], server)
+	}
 	if got[0] != odd || !strings.Contains(string(data), `"outcome":"cancelled"`) {
 		t.Errorf("the agent got %s", data)
 	}
@@ -191,9 +229,52 @@ func TestProxy(t *testing.T) {
 			t.Errorf("the agent is not told of the jump: %s", line)
 		}
 	}
-	st, err := svc.State(beside.TaskOf(beside.ACP, "s-1"))
+	st, err := e.svc.State(beside.TaskOf(beside.ACP, "s-1"))
 	if err != nil || st.Turn.End == nil || st.EndedSteps() != 4 {
 		t.Errorf("%d steps, ended %v, %v", st.EndedSteps(), st.Turn.End, err)
+	}
+}
+
+// TestWritesFile: a file that the agent has the editor write is the agent's change, also
+// if it told of no call; what the user changed before is theirs.
+func TestWritesFile(t *testing.T) {
+	e := start(t)
+	e.put("mine", "the user's")
+	e.say(ask, 2, "Write it.")
+	e.until("fs/write_text_file")
+	e.put("made", "made")
+	e.say(`{"jsonrpc":"2.0","id":"w1","result":{}}`)
+	e.until(`"id":2,`)
+	e.say(ask, 3, "/timeline")
+	if text := e.until(`"id":3,`); !strings.Contains(text, "● 1  WriteFile(made)") {
+		t.Errorf("timeline: %s", text)
+	}
+	e.say(ask, 4, "/jump 0 not asked for")
+	e.until(`"id":4,`)
+	e.holds("made", "")
+	e.holds("mine", "the user's")
+	e.close()
+}
+
+// TestUnchanged: what the proxy has nothing to add to is forwarded byte for byte.
+func TestUnchanged(t *testing.T) {
+	p := &Proxy{program: "/bin/anamnesis"}
+	for _, line := range []string{
+		`{ "id":1, "method":"session/new", "params":{"cwd":"/p", "mcpServers":[ {"name":"anamnesis", "command":"mine"} ]} }` + "\n",
+		`{"id":1,"method":"session/new","params":{"cwd":"/p","mcpServers":{"a":1}}}` + "\n",
+		`{"id":1,"method":"session/new","params":[]}` + "\n",
+		`{"id":1,"method":"session/new"}` + "\n",
+	} {
+		if got := p.withServer([]byte(line), "/p"); string(got) != line {
+			t.Errorf("%s became %s", line, got)
+		}
+	}
+	const own = `{"method":"session/update", "params":{"update":{"availableCommands":[{"name":"jump"},{"name":"timeline"},{"name":"cards"}]}}}` + "\n"
+	if got := withCommands([]byte(own)); string(got) != own {
+		t.Errorf("%s became %s", own, got)
+	}
+	if got := new(Proxy).withServer([]byte(`{"params":{}}`), "/p"); string(got) != `{"params":{}}` {
+		t.Errorf("an agent that has the server gets %s", got)
 	}
 }
 

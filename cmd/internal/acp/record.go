@@ -31,6 +31,7 @@ type toolCall struct {
 	paths             []string
 	diff              *content
 	begun             bool
+	wrote             bool // through the editor
 }
 
 // update is an update of a session, or the call that a permission is asked for.
@@ -169,6 +170,7 @@ func (c *chat) take(ctx context.Context, u *update, asks bool) {
 		return
 	}
 	e := t.event(u.ToolCallID)
+	e["writes"] = e["writes"] == true || t.wrote
 	text, exit := c.p.result(u)
 	switch {
 	case exit != nil && *exit != 0:
@@ -185,6 +187,47 @@ func (c *chat) take(ctx context.Context, u *update, asks bool) {
 		name = "PostToolUseFailure"
 	}
 	c.tell(ctx, name, e)
+}
+
+// writes takes in that the agent has the editor write a file. That belongs to the call
+// which is under way. Of a call that was only announced it is the beginning. Where there is
+// none, the writing is a call of its own, which is returned.
+func (c *chat) writes(ctx context.Context, id, path, text string) (own map[string]any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	announced := ""
+	for id, t := range c.calls {
+		switch {
+		case t.own():
+		case t.begun:
+			t.wrote = true
+			return nil
+		case announced == "" || t.kind == "edit":
+			announced = id
+		}
+	}
+	e := map[string]any{"tool_use_id": id, "tool_name": "Write", "tool_input": map[string]string{"path": path, "content": text}, "writes": true}
+	if t := c.calls[announced]; t == nil {
+		own = e
+	} else {
+		t.begun, t.wrote = true, true
+		e = t.event(announced)
+		e["writes"] = true
+	}
+	c.text = ""
+	c.tell(ctx, "PreToolUse", e)
+	return own
+}
+
+// wrote takes in the editor's answer to a writing that is a call of its own.
+func (c *chat) wrote(ctx context.Context, e map[string]any, failed string) {
+	if failed != "" {
+		e["error"] = failed
+		c.event(ctx, "PostToolUseFailure", e)
+		return
+	}
+	e["tool_response"] = "The editor has written it."
+	c.event(ctx, "PostToolUse", e)
 }
 
 // merge takes over what an update says of a call.
@@ -231,6 +274,9 @@ func (t *toolCall) mcp() (in mcpInput, ok bool) {
 // own reports whether the call is of this program's MCP server.
 func (t *toolCall) own() bool {
 	in, ok := t.mcp()
+	if tool, of := strings.CutSuffix(t.title, " (anamnesis MCP Server)"); of && sessions.IsOwnTool("anamnesis_"+tool) {
+		return true // as Gemini CLI names them
+	}
 	return sessions.IsOwnTool(t.name) || sessions.IsOwnTool(t.title) || ok && sessions.IsOwnTool("mcp__"+in.Server+"__"+in.Tool)
 }
 

@@ -119,7 +119,7 @@ func players() []player {
 		read: one(named("read", "filePath")), edit: three(named("edit", "filePath", "oldString", "newString")),
 		jump: tool("anamnesis_jump_to_step"), steps: usualSteps,
 	}, {
-		agent: sessions.Gemini, program: "gemini", acp: []string{"gemini", "--acp"},
+		agent: sessions.Gemini, program: "gemini", acp: []string{"gemini", "--acp", "--skip-trust"},
 		config: func(string) map[string]string {
 			return map[string]string{".gemini/settings.json": `{"security": {"auth": {"selectedType": "gemini-api-key"}}, "telemetry": {"enabled": false}, "privacy": {"usageStatisticsEnabled": false}}`}
 		},
@@ -331,8 +331,8 @@ func built(t *testing.T) string {
 }
 
 // TestEditor has acpx, an editor without a screen, work with each agent through the
-// proxy, with nothing installed: the steps are recorded, and a jump of the user's
-// returns what they changed.
+// proxy, with nothing installed: the steps are recorded, the agent jumps by the MCP server
+// that its session was given, and a jump of the user's returns what the steps changed.
 func TestEditor(t *testing.T) {
 	programs := agentsPrograms(t)
 	if !*nightly {
@@ -346,12 +346,21 @@ func TestEditor(t *testing.T) {
 			s := newStage(t, p, programs, bin, filepath.Join(t.TempDir(), "state"), m.URL)
 			s.project()
 			s.p.agent = beside.ACP
-			m.script = append(s.script()[:4], reply{text: "It does not work."})
+			m.script = s.script()
+			want, files := usualSteps, map[string]string{"answer.txt": "right\n", "lib/data.txt": "data\n", "notes.txt": "the user's\n"}
+			if p.agent == sessions.Codex { // in an editor it has its model review such a call, which the script does not play
+				m.script, want, files = append(m.script[:4], reply{text: "It does not work."}), append(slices.Clone(usualSteps[:4]), "answer"), nil
+			}
 			command := bin + " acp proxy -- " + filepath.Join(programs, p.acp[0]) + " " + strings.Join(p.acp[1:], " ")
 			s.out = s.run(s.world, p.env(m.URL), filepath.Join(programs, "acpx"), "--agent", command, "--cwd", s.world, "--approve-all", "--format", "json", "exec", "Make 'sh check.sh' pass.")
 			task := s.task()
-			if got, want := s.steps(task), append(slices.Clone(usualSteps[:4]), "answer"); !slices.Equal(got, want) {
+			if got := s.steps(task); !slices.Equal(got, want) {
 				t.Errorf("steps %q, want %q", got, want)
+			}
+			for name, want := range files {
+				if text := get(t, filepath.Join(s.world, name)); text != want {
+					t.Errorf("%s holds %q, want %q", name, text, want)
+				}
 			}
 			put(t, filepath.Join(s.world, "notes.txt"), "the user's\n")
 			s.anamnesis("jump", task, "2", "--reason", "the cleaning deleted what the check needs")

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,13 +55,32 @@ func (p *Places) Examine(ctx context.Context, agent sessions.Agent) (line string
 	return fmt.Sprintf("%s: %s", agent, strings.Join(say, "; ")), true
 }
 
-// version is what the agent's program says of itself.
+// version is what the agent's program says of itself. Further programs of that name on
+// PATH are named, too: an editor or another shell may start them.
 func (p *Places) version(ctx context.Context, agent sessions.Agent) string {
 	name := programs[agent]
-	path, err := find(name, p.Getenv("PATH"))
-	if err != nil {
-		return name + " is not on PATH"
+	var seen, say []string
+	for _, dir := range filepath.SplitList(p.Getenv("PATH")) {
+		path, err := find(name, dir)
+		if err != nil {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil || slices.Contains(seen, real) {
+			continue
+		}
+		seen, say = append(seen, real), append(say, versionOf(ctx, path))
 	}
+	switch len(say) {
+	case 0:
+		return name + " is not on PATH"
+	case 1:
+		return say[0]
+	}
+	return fmt.Sprintf("%d programs called %s are on PATH, and the first is used: %s", len(say), name, strings.Join(say, ", "))
+}
+
+func versionOf(ctx context.Context, path string) string {
 	ctx, cancel := context.WithTimeout(ctx, versionTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "--version")

@@ -69,6 +69,19 @@ func (p *Places) script() string {
 		"[ -n \"$reply\" ] && printf '%s' \"$reply\"\nexit 0\n"
 }
 
+// Stored says what a recording stores, where, how long, and how large it may get.
+func (p *Places) Stored() string {
+	limit := "no size limit; ANAMNESIS_STORE_LIMIT=2G, where the agent is started, sets one"
+	if set := p.Getenv("ANAMNESIS_STORE_LIMIT"); set != "" && set != "none" {
+		limit = "at most " + set + " (ANAMNESIS_STORE_LIMIT), where that is set when the agent is started"
+	}
+	return "what is stored: each call with its result, and after each step what changed in the directory; no environment; secrets are redacted first\n" +
+		"where: " + p.State + ", readable by you alone\n" +
+		"how long: until you delete it, 'anamnesis uninstall AGENT --purge'; 'anamnesis world gc' packs it\n" +
+		"how large: the snapshots of one directory have " + limit + "\n" +
+		"at the limit steps are recorded without a checkpoint, and the timeline says so"
+}
+
 // Plan returns the files that an installation changes; none where it is complete.
 func (p *Places) Plan(agent sessions.Agent) ([]File, error) {
 	var files []File

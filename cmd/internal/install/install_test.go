@@ -306,6 +306,14 @@ func TestExamine(t *testing.T) {
 	if err := os.Chmod(filepath.Join(bin, "claude"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	want(sessions.Claude, "claude-code: "+filepath.Join(bin, "claude")+" (2.1.330)")
+	older, again := t.TempDir(), t.TempDir()
+	put(t, filepath.Join(older, "claude"), "#!/bin/sh\necho 1.0.9\n")
+	if err := errors.Join(os.Chmod(filepath.Join(older, "claude"), 0o700), os.Symlink(filepath.Join(bin, "claude"), filepath.Join(again, "claude"))); err != nil {
+		t.Fatal(err)
+	}
+	p.Getenv = func(name string) string { return map[string]string{"PATH": bin + ":" + again + ":" + older}[name] }
+	want(sessions.Claude, "2 programs called claude are on PATH, and the first is used: "+filepath.Join(bin, "claude")+" (2.1.330), "+filepath.Join(older, "claude")+" (1.0.9)")
 	put(t, filepath.Join(p.Root, "etc/claude-code/managed-settings.json"), `{"allowManagedHooksOnly": true}`)
 	put(t, p.wrapper(), "other")
 	want(sessions.Claude, "(2.1.330)", "anamnesis, "+filepath.Join(bin, "claude"), "managed hooks only", "run 'anamnesis install claude-code'")

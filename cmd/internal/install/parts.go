@@ -81,6 +81,23 @@ func (p *Places) Found(agent sessions.Agent) bool {
 	return err == nil && info.IsDir()
 }
 
+// Serves reports whether the configuration of the agent that a command starts names this
+// program's MCP server.
+func (p *Places) Serves(command []string) bool {
+	for agent, name := range programs {
+		if !strings.Contains(strings.Join(command, " "), name) {
+			continue
+		}
+		for _, part := range p.parts(agent) {
+			data, err := os.ReadFile(part.path)
+			if err == nil && (has(data, serverPath(agent)+"/anamnesis") || bytes.Contains(data, []byte("[mcp_servers.anamnesis]"))) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // parts lists the files of an installation.
 func (p *Places) parts(agent sessions.Agent) []part {
 	dir := p.dir(agent)
