@@ -47,12 +47,9 @@ const (
 // see saves the present world and posts what changed since p.seen, as made by by.
 func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error) {
 	was := p.seen
-	parent := was.Commit
-	if parent == "" {
-		var err error
-		if parent, err = p.CommitAt(p.State().Current); err != nil {
-			return worldstate.Snapshot{}, err
-		}
+	parent, err := p.commitOf(was)
+	if err != nil {
+		return worldstate.Snapshot{}, err
 	}
 	message := "changed outside the agent's calls"
 	if by == byCalls {
@@ -202,13 +199,11 @@ func (p *Place) ChangedSinceLast(ctx context.Context) ([]worldstate.Change, erro
 // BeforeWait records the changes by the calls so far, so that changes during a question count
 // as the user's.
 func (p *Place) BeforeWait(ctx context.Context) error {
-	if !p.dirty {
-		if p.looked {
-			p.looked = false
-		}
+	wrote := p.dirty
+	p.dirty, p.looked = false, false
+	if !wrote {
 		return nil
 	}
-	p.dirty, p.looked = false, false
 	return p.trySee(ctx, byCalls)
 }
 

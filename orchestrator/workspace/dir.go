@@ -47,7 +47,5 @@ func RecreateDir(dir string) error {
 	return nil
 }
 
-var (
-	// ErrNoDirectory: the task's directory is gone.
-	ErrNoDirectory = errors.New("no such directory")
-)
+// ErrNoDirectory: the task's directory is gone.
+var ErrNoDirectory = errors.New("no such directory")

@@ -98,11 +98,9 @@ func (p *Place) Fork(ctx context.Context, id string) (dir string, err error) {
 	if err != nil {
 		return "", err
 	}
-	parent := now.Commit
-	if parent == "" {
-		if parent, err = p.CommitAt(now.Step); err != nil {
-			return "", err
-		}
+	parent, err := p.commitOf(now)
+	if err != nil {
+		return "", err
 	}
 	snap, err := p.World.Save(ctx, worldstate.SaveOptions{
 		Message: "what " + id + " begins with", Parent: parent, Ref: "fork-" + id,

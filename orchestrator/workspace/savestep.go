@@ -24,12 +24,11 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 			return err
 		}
 	}
-	before, partial := p.seen.Commit, p.partial
+	partial := p.partial
 	p.partial = nil
-	if before == "" {
-		if before, err = p.CommitAt(parent); err != nil {
-			return err
-		}
+	before, err := p.commitOf(p.seen)
+	if err != nil {
+		return err
 	}
 	seq, hash := p.Journal.Log().Last()
 	save := worldstate.SaveOptions{

@@ -1,8 +1,6 @@
 package workspace
 
-import (
-	"anamnesis/worldstate"
-)
+import "anamnesis/worldstate"
 
 // WorldOf returns what a step ended with; the zero value if it has not ended.
 func (p *Place) WorldOf(id int) (SavedWorld, error) {
@@ -35,4 +33,13 @@ func (p *Place) CommitAt(id int) (worldstate.ID, error) {
 	}
 	w, err := p.WorldOf(id)
 	return w.Commit, err
+}
+
+// commitOf returns the commit of the last snapshot, or that of the current step's nearest
+// ancestor that has one.
+func (p *Place) commitOf(last SavedWorld) (worldstate.ID, error) {
+	if last.Commit != "" {
+		return last.Commit, nil
+	}
+	return p.CommitAt(p.State().Current)
 }

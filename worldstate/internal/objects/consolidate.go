@@ -113,7 +113,7 @@ func (s *Store) copyPack(out *Writer, p *Pack) (copied bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if ok, err := p.copies(items); !ok {
+	if ok, err := p.isPlain(items); !ok {
 		return false, err
 	}
 	buf := s.Buffer()

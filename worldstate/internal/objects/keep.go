@@ -1,7 +1,6 @@
 package objects
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -107,28 +106,12 @@ func (s *Store) markOldPacks() error {
 	return fsys.WriteFormat(s.Dir, keepFormat)
 }
 
-// copies reports whether all objects of a pack can be copied one by one into another
-// pack: none is a difference by offset, and what each difference starts from is in
-// the pack as well.
-func (p *Pack) copies(items []Entry) (bool, error) {
-	f, err := p.file()
-	if err != nil {
-		return false, err
-	}
+// isPlain reports whether a pack holds no differences, which cannot be copied one by one
+// into another pack.
+func (p *Pack) isPlain(items []Entry) (bool, error) {
 	for _, it := range items {
-		kind, err := p.KindAt(it.Off)
-		if err != nil || kind == gitfmt.OffsetDelta {
+		if kind, err := p.KindAt(it.Off); err != nil || kind >= gitfmt.OffsetDelta {
 			return false, err
-		}
-		if kind != gitfmt.RefDelta {
-			continue
-		}
-		h, err := gitfmt.ReadHeader(bufio.NewReaderSize(io.NewSectionReader(f, it.Off, 64), 64))
-		if err != nil {
-			return false, fmt.Errorf("read %s at %d: %w", p.Path, it.Off, err)
-		}
-		if _, ok := p.Find(h.Base); !ok {
-			return false, nil
 		}
 	}
 	return true, nil

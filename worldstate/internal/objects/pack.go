@@ -230,14 +230,8 @@ func (p *Writer) size() int64 {
 	if len(p.Items) == 0 {
 		return 0
 	}
-	far := 0
-	for _, it := range p.Items {
-		if it.Off >= 1<<31 {
-			far++
-		}
-	}
-	index := IndexEntries + 28*len(p.Items) + 8*far + IndexEnd
-	return p.Off + int64(sha1.Size+index+len(KeepWord)+1)
+	index := gitfmt.EncodePackIndex(p.Items, gitfmt.Hash{})
+	return p.Off + int64(sha1.Size+len(index)+len(KeepWord)+1)
 }
 
 // Abort removes what was written. Harmless after finish.

@@ -325,13 +325,13 @@ func (e *LimitError) Is(target error) bool { return target == ErrFull }
 // Publish finishes a pack and lists it, unless the packs would take more than
 // limitBytes; 0 means no limit.
 func (s *Store) Publish(pack *Writer, limitBytes int64) error {
-	if n := pack.size(); limitBytes > 0 && n > 0 {
+	if limitBytes > 0 {
 		have, err := s.SizeBytes()
 		if err != nil {
 			return err
 		}
-		if need := have + n; need > limitBytes {
-			return &LimitError{Store: s.Dir, LimitBytes: limitBytes, NeedBytes: need}
+		if n := pack.size(); n > 0 && have+n > limitBytes {
+			return &LimitError{Store: s.Dir, LimitBytes: limitBytes, NeedBytes: have + n}
 		}
 	}
 	idx, err := pack.Finish()

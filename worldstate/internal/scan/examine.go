@@ -330,7 +330,7 @@ func (v *visit) readRulesFile() {
 		return
 	}
 	if st.Size > tree.MaxIgnoreBytes {
-		v.seen.RulesNote = tooLongRules()
+		v.seen.RulesNote = fmt.Sprintf("over %d bytes: its rules were not read", tree.MaxIgnoreBytes)
 		return
 	}
 	fd, err := fsys.Openat(v.fd, ".gitignore", fsys.FileFlags, 0)

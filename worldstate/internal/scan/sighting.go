@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"fmt"
 	"sort"
 
 	"anamnesis/worldstate/internal/fsys"
@@ -127,9 +126,4 @@ func markLinks(n *tree.Node, inodes map[uint64]bool, m *mark) (found bool) {
 		}
 	}
 	return found
-}
-
-// tooLongRules is the note on an ignore file that was not read.
-func tooLongRules() string {
-	return fmt.Sprintf("over %d bytes: its rules were not read", tree.MaxIgnoreBytes)
 }

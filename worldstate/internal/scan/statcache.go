@@ -31,8 +31,6 @@ import (
 // CacheMagic begins a cache file and names its version.
 const CacheMagic = "anamnesis-statcache 3\n"
 
-const ()
-
 // Knowledge is a listing all of whose content the store holds, as a scan saw
 // it, and the rules it was scanned under.
 type Knowledge struct {

@@ -3,6 +3,7 @@ package scan
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -90,13 +91,7 @@ func (m *mark) covers(path string) bool {
 		if _, rules := m.names[".gitignore"]; rules {
 			return true
 		}
-		name, rest := path, ""
-		for i := range len(path) {
-			if path[i] == '/' {
-				name, rest = path[:i], path[i+1:]
-				break
-			}
-		}
+		name, rest, _ := strings.Cut(path, "/")
 		if _, ok := m.names[name]; ok {
 			return true
 		}
@@ -141,10 +136,8 @@ type watching struct {
 	Events, Overflows int
 }
 
-// The reasons for not watching.
-var (
-	ErrTooManyDirs = errors.New("too many directories to watch")
-)
+// ErrTooManyDirs is a reason for not watching.
+var ErrTooManyDirs = errors.New("too many directories to watch")
 
 func newWatching(root int, dir string) *watching {
 	t := &watching{Limit: maxWatches, Lost: true}
@@ -353,12 +346,8 @@ func (t *watching) begin(saving bool) *mark {
 	if saving {
 		t.Saves++
 	}
-	if !t.on() || t.Lost {
-		t.whole()
-		return nil
-	}
-	if saving && t.due() {
-		t.whole()
+	if due := t.Saves >= CheckSaves || time.Since(t.since) >= checkAfter; !t.on() || t.Lost || saving && due {
+		t.Epoch++
 		return nil
 	}
 	return t.pending
@@ -375,13 +364,6 @@ func (t *watching) askMounts() {
 	}
 	t.Lost = t.Lost || changed
 }
-
-func (t *watching) due() bool {
-	return t.Saves >= CheckSaves || time.Since(t.since) >= checkAfter
-}
-
-// whole begins a scan of everything.
-func (t *watching) whole() { t.Epoch++ }
 
 // learnt forgets what a scan took in that is the ground of the next one.
 func (t *watching) learnt(sc *Scanned) {
@@ -431,13 +413,7 @@ func unwatchable(l *tree.Listing, path string) bool {
 		if n.Seen == nil || n.Seen.Foreign || n.Seen.Fault != "" {
 			return true
 		}
-		name, rest := path, ""
-		for i := range len(path) {
-			if path[i] == '/' {
-				name, rest = path[:i], path[i+1:]
-				break
-			}
-		}
+		name, rest, _ := strings.Cut(path, "/")
 		i := n.Index(name)
 		switch {
 		case i < 0:

@@ -58,7 +58,7 @@ func TrackedPaths(path string, data []byte, look func(string)) ([]string, error)
 	return out, nil
 }
 
-// matches reports whether a file is as it was when git read it. written is
+// indexMatches reports whether a file is as it was when git read it. written is
 // when the index was: a change in the same tick or later shows in no stamp, and
 // git itself would read the file again.
 func indexMatches(e *gitfmt.IndexEntry, st fsys.Stamp, written time.Time) bool {
