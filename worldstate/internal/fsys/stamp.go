@@ -30,7 +30,7 @@ func (s *Source) Same(now Source) bool {
 
 func (s Source) SameAs(now Source) bool { return s.Same(now) }
 
-// SourceAt is lookAt, but of a directory only its being there counts.
+// SourceAt is LookAt, but of a directory only its being there counts.
 func SourceAt(path string) Source {
 	s := LookAt(path)
 	if st := s.Sight.Stamp; st.IsDir() {

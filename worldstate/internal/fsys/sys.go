@@ -67,7 +67,7 @@ func OpenBeneath(rootfd int, rel string) (int, error) {
 	return at, nil
 }
 
-// openStepwise is openBeneath by one openat a component.
+// openStepwise is OpenBeneath by one openat a component.
 func openStepwise(rootfd int, rel string) (int, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	fd, err := Openat(rootfd, ".", flags, 0)
@@ -120,7 +120,7 @@ func Readlinkat(dirfd int, name string) ([]byte, error) {
 	return nil, fmt.Errorf("link target over %d bytes", maxLinkBytes)
 }
 
-// renameChecked is renameNoReplace in two steps. What appears between them is
+// renameChecked is RenameNoReplace in two steps. What appears between them is
 // replaced only if it is an empty directory.
 func renameChecked(dirfd int, from, to string) error {
 	if _, err := Lstatat(dirfd, to); err == nil {

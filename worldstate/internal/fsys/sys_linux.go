@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openPart is openBeneath for a path of less than PATH_MAX.
+// openPart is OpenBeneath for a path of less than PATH_MAX.
 func openPart(rootfd int, rel string) (int, error) {
 	how := &unix.OpenHow{
 		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
@@ -28,7 +28,7 @@ func openPart(rootfd int, rel string) (int, error) {
 	}
 }
 
-// SyncsTrees reports that syncTree makes a whole file system durable.
+// SyncsTrees reports that SyncTree makes a whole file system durable.
 const SyncsTrees = true
 
 // Fsync returns when what was written to fd is durable.
@@ -48,7 +48,7 @@ func OpenHandle(dirfd int, name string) (int, error) {
 	return Openat(dirfd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }
 
-// ChmodHandle is fchmod for what openHandle opened, which must not be a link.
+// ChmodHandle is fchmod for what OpenHandle opened, which must not be a link.
 func ChmodHandle(fd int, perm uint32) error {
 	err := unix.Fchmodat(fd, "", perm, unix.AT_EMPTY_PATH)
 	if IsErrno(err, unix.ENOSYS, unix.EOPNOTSUPP, unix.EINVAL, unix.EPERM) { // before Linux 6.6, or a sandbox's filter
@@ -57,10 +57,10 @@ func ChmodHandle(fd int, perm uint32) error {
 	return err
 }
 
-// ChmodUnopened: openHandle needs no permission, so its error is returned.
+// ChmodUnopened: OpenHandle needs no permission, so its error is returned.
 func ChmodUnopened(_ int, _ string, st Stamp, _ uint32, err error) (Stamp, error) { return st, err }
 
-// ChownHandle is fchown for what openHandle, or anybody, opened.
+// ChownHandle is fchown, also for what OpenHandle opened.
 func ChownHandle(fd, uid, gid int) error { return unix.Fchownat(fd, "", uid, gid, unix.AT_EMPTY_PATH) }
 
 // RenameNoReplace renames within a directory; EEXIST where the new name exists.

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openPart is openBeneath for a path of less than PATH_MAX.
+// openPart is OpenBeneath for a path of less than PATH_MAX.
 func openPart(rootfd int, rel string) (int, error) { return openStepwise(rootfd, rel) }
 
-// SyncsTrees reports that syncTree makes a whole file system durable. Without
+// SyncsTrees reports that SyncTree makes a whole file system durable. Without
 // syncfs nothing does: sync(2) only begins to write.
 const SyncsTrees = false
 
@@ -20,7 +20,7 @@ func SyncTree(fd int) error { return Fsync(fd) }
 // none can be opened.
 func OpenHandle(dirfd int, name string) (int, error) { return Openat(dirfd, name, FileFlags, 0) }
 
-// ChmodUnopened changes the mode of what openHandle may not open, by its name: of
+// ChmodUnopened changes the mode of what OpenHandle may not open, by its name: of
 // a link that was put there meanwhile the link's own mode changes.
 func ChmodUnopened(dirfd int, name string, st Stamp, perm uint32, err error) (Stamp, error) {
 	if !IsErrno(err, unix.EACCES) {
@@ -32,10 +32,10 @@ func ChmodUnopened(dirfd int, name string, st Stamp, perm uint32, err error) (St
 	return Lstatat(dirfd, name)
 }
 
-// ChmodHandle is fchmod for what openHandle opened.
+// ChmodHandle is fchmod for what OpenHandle opened.
 func ChmodHandle(fd int, perm uint32) error { return unix.Fchmod(fd, perm) }
 
-// ChownHandle is fchown for what openHandle, or anybody, opened.
+// ChownHandle is fchown, also for what OpenHandle opened.
 func ChownHandle(fd, uid, gid int) error { return unix.Fchown(fd, uid, gid) }
 
 // RenameNoReplace renames within a directory; EEXIST where the new name exists.

@@ -44,7 +44,7 @@ func DecodeIndex(data []byte) ([]IndexEntry, error) {
 	return list, err
 }
 
-// ParseIndex is decodeIndex for an index that may be split: link is the extension
+// ParseIndex is DecodeIndex for an index that may be split: link is the extension
 // that names the rest, nil where there is none.
 func ParseIndex(data []byte) (out []IndexEntry, link []byte, err error) {
 	if len(data) < indexHead+sha1.Size || string(data[:4]) != "DIRC" {

@@ -152,8 +152,8 @@ const (
 type PackHeader struct {
 	Kind ObjectType
 	Size int64 // of the object; of the difference for a delta
-	Base Hash  // of a refDelta
-	Back int64 // of an offsetDelta
+	Base Hash  // of a RefDelta
+	Back int64 // of an OffsetDelta
 }
 
 // ReadHeader reads an object's header from a pack.

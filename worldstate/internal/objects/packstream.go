@@ -28,8 +28,8 @@ var ErrContentChanged = errors.New("changed while being read")
 // AddStream stores a large blob of size bytes straight from r. want is its id;
 // the zero id stands for one not known yet. It returns the id. When r does not
 // hold exactly what want and size promise, the pack is as before and the error
-// is errContentChanged; an error of r's is returned as it is, one of the pack's as
-// a *storeFault.
+// is ErrContentChanged; an error of r's is returned as it is, one of the pack's as
+// a *StoreFault.
 func (p *Writer) AddStream(want gitfmt.Hash, size int64, r io.Reader) (gitfmt.Hash, error) {
 	if !want.IsZero() && p.Holds(want) {
 		return want, nil

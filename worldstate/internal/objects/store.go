@@ -188,13 +188,13 @@ var (
 	ErrWrongType = errors.New("another type of object")
 )
 
-// ReadUpTo is read for objects of at most so many bytes; a larger one's error
-// is errTooLarge.
+// ReadUpTo is Read for objects of at most so many bytes; a larger one's error
+// is ErrTooLarge.
 func (s *Store) ReadUpTo(h gitfmt.Hash, want gitfmt.ObjectType, path string, most int64) (data []byte, err error) {
 	return s.ReadInto(nil, h, want, path, most)
 }
 
-// ReadInto is readUpTo into buf, where the object finds room there.
+// ReadInto is ReadUpTo into buf, where the object finds room there.
 func (s *Store) ReadInto(buf []byte, h gitfmt.Hash, want gitfmt.ObjectType, path string, most int64) (data []byte, err error) {
 	err = s.Retry(h, func() error {
 		data, err = s.readOnce(buf, h, want, path, most)
@@ -232,7 +232,7 @@ func (s *Store) readOnce(buf []byte, h gitfmt.Hash, want gitfmt.ObjectType, path
 	return data, nil
 }
 
-// Probe finds out whether an object can be had, at less cost than check: the
+// Probe finds out whether an object can be had, at less cost than Check: the
 // checksum that its pack's index holds of its bytes as stored must be right.
 // What is stored as a difference, or loose, is read and hashed.
 func (s *Store) Probe(h gitfmt.Hash, want gitfmt.ObjectType, path string) error {
@@ -252,8 +252,8 @@ func (s *Store) probeOnce(h gitfmt.Hash, want gitfmt.ObjectType, path string) er
 	return nil
 }
 
-// Check reads an object for nothing but its being intact in some pack. After
-// it copyTo reads that copy.
+// Check reads an object to see that it is intact in some pack. After it CopyTo reads
+// that copy.
 func (s *Store) Check(h gitfmt.Hash, want gitfmt.ObjectType, path string) error {
 	return s.Retry(h, func() error {
 		_, err := s.CopyTo(h, want, path, io.Discard)

@@ -121,7 +121,7 @@ func (x *Executor) seam(op, path string) error {
 // ErrInTheWay: an ancestor of the path is not a directory.
 var ErrInTheWay = errors.New("something that is no directory is in the way")
 
-// Look returns the state of a path now. A FIFO and the like is errInTheWay.
+// Look returns the state of a path now. A FIFO and the like is ErrInTheWay.
 func (x *Executor) Look(path string) (tree.State, fsys.Stamp, error) {
 	fd, err := fsys.OpenBeneath(x.root, fsys.Dir(path))
 	switch {

@@ -23,7 +23,7 @@ import (
 //
 // A kill may leave such a file with the bytes of both ends. Since both are in
 // the store, recovery distinguishes this from a user's edit: every byte of a half
-// write is, at its place, the one end's or the other's (halfWrite). Anything
+// write is, at its place, the one end's or the other's (HalfWrite). Anything
 // else stays as it is and is listed. A power cut may also leave a file that was
 // renamed into place without all of its bytes: the beginning of its new
 // content, with zeros for what did not reach the disk. The journal's boot id

@@ -214,7 +214,7 @@ func parseAction(line string) (Action, error) {
 	return Action{path, before, after}, err
 }
 
-// ParseState reads what state.String wrote.
+// ParseState reads what State.String wrote.
 func ParseState(s string) (tree.State, error) {
 	bad := fmt.Errorf("bad state %q", s)
 	if s == "-" {

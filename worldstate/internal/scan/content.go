@@ -14,7 +14,7 @@ import (
 )
 
 // content returns a file's hash and its stamp meanwhile. Where that is not as
-// before, what a look just now saw, the error is errContentChanged.
+// before, what a look just now saw, the error is ErrContentChanged.
 func (s *scanner) content(dirfd int, name, parent string, before fsys.Stamp) (gitfmt.Hash, fsys.Sight, error) {
 	if !before.IsRegular() {
 		return gitfmt.Hash{}, fsys.Sight{}, objects.ErrContentChanged

@@ -70,7 +70,7 @@ type Tracker struct {
 
 	knows *Knowledge          // the world as last known; nil: not read from disk yet
 	repo  *usergit.Repository // what the user's repository last said
-	Watch *watching           // nil without trackOptions.Watch, and before the first scan
+	Watch *watching           // nil without Options.Watch, and before the first scan
 }
 
 // New returns a tracker that knows nothing yet.

@@ -16,7 +16,7 @@ import (
 type Listing struct{ Root *Node }
 
 // Node is one directory of a listing with all that lies beneath. It is made by
-// seal and not changed afterwards, held apart.
+// Seal and not changed afterwards, Held apart.
 type Node struct {
 	Items []Item      // by name
 	Tree  gitfmt.Hash // the git tree, without a manifest; zero where nothing is captured beneath
@@ -97,7 +97,7 @@ func Seal(items []Item, s *Sighting) *Node {
 	return n
 }
 
-// SealAs is seal where the git tree's id is known.
+// SealAs is Seal where the git tree's id is known.
 func SealAs(tree gitfmt.Hash, items []Item, s *Sighting) *Node {
 	n := &Node{Tree: tree, Items: items, Seen: s}
 	for i := range items {

@@ -38,9 +38,9 @@ func (n *Node) Other(name string) *Other {
 // node is sealed.
 type Sighting struct {
 	Dir    fsys.Sight   // the directory itself, before its names were read
-	Items  []fsys.Sight // beside node.items
+	Items  []fsys.Sight // beside Node.Items
 	Others []Other      // by name
-	// Rules are the directory's own .gitignore, as it was at ruleSight.
+	// Rules are the directory's own .gitignore, as it was at RuleSight.
 	Rules     ignore.Rules
 	RuleSight fsys.Sight
 	Frozen    bool // the rules' file is not part of the snapshot itself

@@ -25,7 +25,7 @@ func Root(l *Listing) (id gitfmt.Hash, root, manifest []byte) {
 	return gitfmt.HashObject(gitfmt.TreeObject, root), root, manifest
 }
 
-// ID is worldTree without the objects.
+// ID is Root without the objects.
 func ID(l *Listing) gitfmt.Hash {
 	id, _, _ := Root(l)
 	return id

@@ -26,7 +26,7 @@ type Repository struct {
 	Objects *userObjects    // what a first save may borrow from; nil without a repository
 	Sources []fsys.Source   // what all this was read from
 	// Nested are the repositories found inside, by their directories; see
-	// Nested.go.
+	// nested.go.
 	Nested map[string]*Repository
 }
 

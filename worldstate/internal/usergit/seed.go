@@ -21,7 +21,7 @@ import (
 // every file: the repository's index says which blob a file was under which
 // stat, and its object store has that blob. The blob is borrowed: the snapshot
 // names it, our store lists theirs as an alternate, as git itself does for
-// shared clones, and it is copied soon (borrow.go), since their gc may drop it.
+// shared clones, and it is copied soon (objects/borrow.go), since their gc may drop it.
 // The repository is only read.
 //
 // A blob is not always what is in the file: line endings, ident and filters
