@@ -302,14 +302,3 @@ func FuzzIndex(f *testing.F) {
 		}
 	})
 }
-
-func FuzzDelta(f *testing.F) {
-	f.Add([]byte("hello"), []byte("\x05\x05\x90\x05"))
-	f.Add([]byte("hello"), []byte("\x05\x03\x03abc"))
-	f.Fuzz(func(t *testing.T, before, delta []byte) {
-		out, err := gitfmt.ApplyDelta(before, delta)
-		if err == nil && len(out) > 1<<20 && len(delta) < 10 {
-			t.Fatal("grown out of nothing")
-		}
-	})
-}

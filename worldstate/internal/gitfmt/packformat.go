@@ -15,62 +15,6 @@ import (
 // memory. git makes none of objects above 512 MiB.
 const MaxDeltaBytes = 1 << 30
 
-var ErrBadDelta = errors.New("a damaged difference")
-
-// ApplyDelta makes an object of another one and git's description of the
-// difference: the two sizes, then instructions to copy from the other object
-// or to insert.
-func ApplyDelta(before, delta []byte) ([]byte, error) {
-	size := func() (int64, bool) {
-		v, n := binary.Uvarint(delta)
-		if n <= 0 || v > MaxDeltaBytes {
-			return 0, false
-		}
-		delta = delta[n:]
-		return int64(v), true
-	}
-	from, ok1 := size()
-	to, ok2 := size()
-	if !ok1 || !ok2 || from != int64(len(before)) {
-		return nil, ErrBadDelta
-	}
-	out := make([]byte, 0, to)
-	for len(delta) > 0 {
-		c := delta[0]
-		delta = delta[1:]
-		if c&0x80 == 0 {
-			n := int(c)
-			if n == 0 || n > len(delta) {
-				return nil, ErrBadDelta
-			}
-			out, delta = append(out, delta[:n]...), delta[n:]
-			continue
-		}
-		var field [7]byte // four of the offset, three of the size, the low ones first
-		for i := range field {
-			if c&(1<<i) != 0 {
-				if len(delta) == 0 {
-					return nil, ErrBadDelta
-				}
-				field[i], delta = delta[0], delta[1:]
-			}
-		}
-		off := int64(binary.LittleEndian.Uint32(field[:4]))
-		n := int64(field[4]) | int64(field[5])<<8 | int64(field[6])<<16
-		if n == 0 {
-			n = 0x10000
-		}
-		if off+n > int64(len(before)) || int64(len(out))+n > to {
-			return nil, ErrBadDelta
-		}
-		out = append(out, before[off:off+n]...)
-	}
-	if int64(len(out)) != to {
-		return nil, ErrBadDelta
-	}
-	return out, nil
-}
-
 type PackItem struct {
 	Hash Hash
 	Off  int64

@@ -1,9 +1,12 @@
 package objects
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 
 	"anamnesis/worldstate/internal/gitfmt"
 )
@@ -60,6 +63,25 @@ func (s *Store) undelta(p *Pack, off int64, chain int, in reach) (gitfmt.ObjectT
 	if err != nil {
 		return 0, nil, err
 	}
-	out, err := gitfmt.ApplyDelta(before, data)
+	out, err := applyDelta(before, data)
 	return t, out, err
+}
+
+// applyDelta makes an object of another one and git's description of the difference.
+func applyDelta(before, delta []byte) ([]byte, error) {
+	if _, err := deltaSize(delta); err != nil {
+		return nil, err
+	}
+	return packfile.PatchDelta(before, delta)
+}
+
+// deltaSize returns how long the object is that a difference ends in, from its beginning:
+// the lengths of both objects.
+func deltaSize(delta []byte) (int64, error) {
+	_, from := binary.Uvarint(delta)
+	size, to := binary.Uvarint(delta[max(from, 0):])
+	if from <= 0 || to <= 0 || size > gitfmt.MaxDeltaBytes {
+		return 0, packfile.ErrInvalidDelta
+	}
+	return int64(size), nil
 }

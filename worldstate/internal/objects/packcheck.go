@@ -46,7 +46,7 @@ func (p *Writer) AddDelta(h, other gitfmt.Hash, before, data []byte) (bool, erro
 	if len(delta) > len(data)*2/3 {
 		return false, nil
 	}
-	if back, err := gitfmt.ApplyDelta(before, delta); err != nil || !bytes.Equal(back, data) {
+	if back, err := applyDelta(before, delta); err != nil || !bytes.Equal(back, data) {
 		return false, nil // the library's mistake costs space, not bytes
 	}
 	head := append(gitfmt.PackEntryHeader(gitfmt.RefDelta, int64(len(delta))), other[:]...)

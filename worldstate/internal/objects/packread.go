@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -269,13 +268,5 @@ func (p *Pack) objectSize(off int64, pool *sync.Pool) (int64, error) {
 	if n, err = io.ReadFull(r, head[:]); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return 0, fmt.Errorf("read %s: %w", p.Path, err)
 	}
-	_, k := binary.Uvarint(head[:n])
-	if k <= 0 {
-		return 0, gitfmt.ErrBadDelta
-	}
-	size, k := binary.Uvarint(head[k:n])
-	if k <= 0 || size > gitfmt.MaxDeltaBytes {
-		return 0, gitfmt.ErrBadDelta
-	}
-	return int64(size), nil
+	return deltaSize(head[:n])
 }
