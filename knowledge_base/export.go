@@ -13,6 +13,7 @@ import (
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/knowledge_base/internal/secrets"
 )
 
 // ErrNotEmpty is returned by [Store.Export] for a folder that holds something.
@@ -68,13 +69,13 @@ func (s *Store) exportCard(to string, e *Entry) error {
 	if err != nil {
 		return err
 	}
-	c, markers, err := s.redactCard(c)
+	c, markers, err := s.redact().Card(c)
 	if err != nil {
 		return err
 	}
 	month := filepath.Join(to, filepath.Base(filepath.Dir(e.Path)))
 	if len(markers) > 0 {
-		s.notice("card %s: %s in the export; the folder still has it: rotate it, and run 'anamnesis kb redact'", e.ID, replaced(markers))
+		s.notice("card %s: %s in the export; the folder still has it: rotate it, and run 'anamnesis kb redact'", e.ID, secrets.Replaced(markers))
 		e.Topic, e.Path = c.Topic, filepath.Join(month, folder.FileName(c.Topic, c.ID))
 	}
 	if err := os.MkdirAll(month, 0o755); err != nil {

@@ -130,10 +130,10 @@ func (s *Store) handReviews() error {
 func (s *Store) leaveSecrets(edits map[string][]byte) (found bool) {
 	for path, data := range edits {
 		var markers []string
-		if s.redactText(path+"\n"+string(data), &markers); len(markers) > 0 {
+		if s.redact().Text(path+"\n"+string(data), &markers); len(markers) > 0 {
 			delete(edits, path)
 			found = true
-			s.notice("%s holds a secret (%s) and is kept out of the history; take it out of the file, or run 'anamnesis kb redact'", s.redactText(path, &markers), markers[0])
+			s.notice("%s holds a secret (%s) and is kept out of the history; take it out of the file, or run 'anamnesis kb redact'", s.redact().Text(path, &markers), markers[0])
 		}
 	}
 	return found

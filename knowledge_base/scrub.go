@@ -1,27 +1,22 @@
 package knowledgebase
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/internal/intent"
+	"anamnesis/knowledge_base/internal/secrets"
 )
 
 // Secrets is what a folder and its history hold of secrets, and what became of it.
@@ -57,119 +52,6 @@ func (s *Store) Branch() string {
 // Any reports whether there is a secret.
 func (s *Secrets) Any() bool { return len(s.Files)+len(s.History) > 0 }
 
-// scrubber gives texts, files and names of the folder without secrets. What it
-// has met once it knows in other places: it is to see everything before anything
-// is written.
-type scrubber struct {
-	s     *Store
-	names map[string]string // path to the new last part of it
-	swaps map[string]string // ids and names that hold a secret, to what they become
-	swap  *strings.Replacer // of swaps; nil: to be made
-}
-
-func (s *Store) scrubber() *scrubber {
-	return &scrubber{s: s, names: map[string]string{}, swaps: map[string]string{}}
-}
-
-func (b *scrubber) learn(was, is string) {
-	if was != is && b.swaps[was] == "" {
-		b.swaps[was], b.swap = is, nil
-	}
-}
-
-// Text implements [history.Scrub].
-func (b *scrubber) Text(text string) (string, []string) {
-	if b.swap == nil {
-		words := make([]string, 0, len(b.swaps))
-		for was := range b.swaps {
-			words = append(words, was)
-		}
-		slices.SortFunc(words, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
-		var pairs []string
-		for _, was := range words {
-			pairs = append(pairs, was, b.swaps[was])
-		}
-		b.swap = strings.NewReplacer(pairs...)
-	}
-	var kinds []string
-	swapped := b.swap.Replace(text)
-	if swapped != text {
-		kinds = append(kinds, "name")
-	}
-	var markers []string
-	out := b.s.redactText(swapped, &markers)
-	return out, append(kinds, kindsOf(markers)...)
-}
-
-// Name implements [history.Scrub].
-func (b *scrubber) Name(p string) (string, []string) {
-	base := path.Base(p)
-	if is, ok := b.names[p]; ok {
-		return is, []string{"name"}
-	}
-	var markers []string
-	out := b.s.redactText(base, &markers)
-	if len(markers) == 0 {
-		return base, nil
-	}
-	// A marker's brackets and colons are not for file names.
-	out = strings.NewReplacer("[redacted:", "redacted-", ":", "-", "]", "").Replace(out)
-	b.names[p] = out
-	b.learn(base, out)
-	return out, kindsOf(markers)
-}
-
-// Blob implements [history.Scrub]. A card's own name follows its topic.
-func (b *scrubber) Blob(p string, data []byte) ([]byte, []string) {
-	text, kinds := b.Text(string(data))
-	if len(kinds) == 0 || !folder.IsCardFile(p) && p != "" {
-		return []byte(text), kinds
-	}
-	was, err := card.Parse(data)
-	if err != nil {
-		return []byte(text), kinds
-	}
-	var markers []string
-	if b.s.redactText(was.ID, &markers); len(markers) > 0 {
-		b.learn(was.ID, card.NewID("redacted", was.ID))
-	}
-	b.Text("") // makes the replacer
-	c, err := card.Parse([]byte(b.swap.Replace(string(data))))
-	if err != nil {
-		return []byte(text), kinds
-	}
-	clean, _, err := b.s.redactCard(c)
-	if err != nil {
-		return []byte(text), kinds
-	}
-	if old, now := folder.FileName(was.Topic, was.ID), folder.FileName(clean.Topic, clean.ID); p != "" && path.Base(p) == old && now != old {
-		b.names[p] = now
-		b.learn(old, now)
-	}
-	return clean.Markdown(), kinds
-}
-
-// path returns what a path is called afterwards.
-func (b *scrubber) path(p string) string {
-	var parts []string
-	for at := p; at != "." && at != "/"; at = path.Dir(at) {
-		base, _ := b.Name(at)
-		parts = append(parts, base)
-	}
-	slices.Reverse(parts)
-	return strings.Join(parts, "/")
-}
-
-// kindsOf returns the kinds that markers name.
-func kindsOf(markers []string) (kinds []string) {
-	for _, m := range markers {
-		parts := strings.Split(strings.Trim(m, "[]"), ":")
-		kinds = append(kinds, parts[min(1, len(parts)-1)])
-	}
-	slices.Sort(kinds)
-	return slices.Compact(kinds)
-}
-
 // FindSecrets looks for secrets in the folder's files and in its history, and
 // changes nothing.
 func (s *Store) FindSecrets(ctx context.Context) (*Secrets, error) {
@@ -183,14 +65,14 @@ func (s *Store) FindSecrets(ctx context.Context) (*Secrets, error) {
 }
 
 // findSecrets looks twice: what is recognised late stands earlier, too.
-func (s *Store) findSecrets(ctx context.Context) (*Secrets, *scrubber, []intent.File, error) {
+func (s *Store) findSecrets(ctx context.Context) (*Secrets, *secrets.Scrubber, []intent.File, error) {
 	if s.closed {
 		return nil, nil, nil, ErrClosed
 	}
 	if s.opts.Redact == nil {
 		return nil, nil, nil, errors.New("no redaction is set")
 	}
-	b := s.scrubber()
+	b := secrets.NewScrubber(s.opts.Redact)
 	var repo *history.Repo
 	var err error
 	if !s.opts.NoHistory {
@@ -210,9 +92,19 @@ func (s *Store) findSecrets(ctx context.Context) (*Secrets, *scrubber, []intent.
 			out.History, out.Commits, out.Changed = append(out.History, survey.Places...), survey.Commits, survey.Changed
 			out.Unread = append(out.Unread, survey.Unread...)
 		}
-		if files, err = s.secretFiles(repo, b, out); err != nil {
+		paths, err := s.trackedFiles(repo)
+		if err != nil {
 			return nil, nil, nil, err
 		}
+		plan, err := b.Plan(s.dir, paths)
+		var taken *secrets.TakenError
+		if errors.As(err, &taken) {
+			err = &ConflictError{"of " + taken.Name, taken.Path, "a file of that name is there; move it away"}
+		}
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		out.Files, out.Unread, files = append(out.Files, plan.Places...), append(out.Unread, plan.Unread...), plan.Files
 	}
 	if repo == nil || out.Changed == 0 {
 		return out, b, files, nil
@@ -223,59 +115,14 @@ func (s *Store) findSecrets(ctx context.Context) (*Secrets, *scrubber, []intent.
 	return out, b, files, err
 }
 
-// secretFiles plans what the folder's files become.
-func (s *Store) secretFiles(repo *history.Repo, b *scrubber, out *Secrets) ([]intent.File, error) {
+// trackedFiles lists the cards and the files in the repository, if there is one.
+func (s *Store) trackedFiles(repo *history.Repo) ([]string, error) {
 	paths, err := s.folder.Names()
-	if err != nil {
-		return nil, err
+	if err != nil || repo == nil {
+		return paths, err
 	}
-	if repo != nil {
-		tracked, err := repo.Tracked()
-		if err != nil {
-			return nil, err
-		}
-		paths = append(paths, tracked...)
-	}
-	slices.Sort(paths)
-	var files []intent.File
-	for _, p := range slices.Compact(paths) {
-		full := filepath.Join(s.dir, filepath.FromSlash(p))
-		info, err := os.Lstat(full)
-		if err != nil || !info.Mode().IsRegular() || strings.HasPrefix(p, ".") {
-			continue
-		}
-		if info.Size() > card.MaxBytes && info.Size() > history.MaxBlobBytes {
-			out.Unread = append(out.Unread, b.path(p))
-			continue
-		}
-		data, err := os.ReadFile(full)
-		if err != nil {
-			return nil, err
-		}
-		clean, kinds := b.Blob(p, data)
-		to := b.path(p)
-		if to != p {
-			kinds = append(kinds, "name")
-		}
-		if len(kinds) == 0 {
-			continue
-		}
-		if !utf8.Valid(clean) {
-			out.Unread = append(out.Unread, to)
-			continue
-		}
-		slices.Sort(kinds)
-		out.Files = append(out.Files, history.Place{Path: to, Kinds: slices.Compact(kinds)})
-		if to == p {
-			files = append(files, intent.File{Path: p, Before: intent.Sum(data), Data: string(clean)})
-			continue
-		}
-		if _, err := os.Lstat(filepath.Join(s.dir, filepath.FromSlash(to))); err == nil {
-			return nil, &ConflictError{"of " + to, filepath.Join(s.dir, filepath.FromSlash(to)), "a file of that name is there; move it away"}
-		}
-		files = append(files, intent.File{Path: to, Data: string(clean)}, intent.File{Path: p, Before: intent.Sum(data), Gone: true})
-	}
-	return files, nil
+	tracked, err := repo.Tracked()
+	return append(paths, tracked...), err
 }
 
 // RemoveSecrets takes secrets out of the folder's files and rewrites the history
@@ -312,7 +159,7 @@ func (s *Store) RemoveSecrets(ctx context.Context) (*Secrets, error) {
 	return out, s.histErr
 }
 
-func (s *Store) removeSecrets(ctx context.Context, b *scrubber, files []intent.File) error {
+func (s *Store) removeSecrets(ctx context.Context, b *secrets.Scrubber, files []intent.File) error {
 	in := intent.New(s.folder.Index, s.opts.Now())
 	in.Author, in.Files, in.Mark = programName(), files, "rewrite-"+rand.Text()
 	if err := s.noteScrubbed(files); err != nil {
@@ -393,7 +240,7 @@ func (s *Store) endRedactions(pending []intent.Intent) (rest []intent.Intent, er
 		if !begun {
 			err = os.Remove(in.Path)
 		} else {
-			err = s.endRedaction(&in, s.scrubber())
+			err = s.endRedaction(&in, secrets.NewScrubber(s.opts.Redact))
 		}
 		if err != nil {
 			return nil, err
@@ -404,13 +251,13 @@ func (s *Store) endRedactions(pending []intent.Intent) (rest []intent.Intent, er
 
 // endRedaction writes the files and takes the secrets out of what is kept beside
 // them. It can be repeated.
-func (s *Store) endRedaction(in *intent.Intent, b *scrubber) error {
+func (s *Store) endRedaction(in *intent.Intent, b *secrets.Scrubber) error {
 	if err := s.finish(in); err != nil {
 		return err
 	}
 	for i := 1; i < len(in.Files); i++ {
 		if f := in.Files[i]; f.Gone {
-			b.learn(path.Base(f.Path), path.Base(in.Files[i-1].Path))
+			b.Learn(path.Base(f.Path), path.Base(in.Files[i-1].Path))
 		}
 	}
 	lists := []string{s.opts.reviews, s.usagePath()}
@@ -418,7 +265,7 @@ func (s *Store) endRedaction(in *intent.Intent, b *scrubber) error {
 		lists = append(lists, kept...)
 	}
 	for _, list := range lists {
-		if err := s.scrubList(list, b); err != nil {
+		if err := b.List(s.opts.fs, list); err != nil {
 			return err
 		}
 	}
@@ -437,28 +284,4 @@ func (s *Store) endRedaction(in *intent.Intent, b *scrubber) error {
 		}
 	}
 	return os.Remove(in.Path)
-}
-
-// scrubList takes secrets out of a file that is kept beside the cards, line by
-// line; one of JSON stays JSON.
-func (s *Store) scrubList(list string, b *scrubber) error {
-	data, err := os.ReadFile(list)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	var out bytes.Buffer
-	for line := range strings.Lines(string(data)) {
-		clean, kinds := b.Text(line)
-		if strings.HasSuffix(list, ".jsonl") && len(kinds) > 0 && !json.Valid([]byte(clean)) {
-			continue
-		}
-		out.WriteString(clean)
-	}
-	if bytes.Equal(out.Bytes(), data) {
-		return nil
-	}
-	return disk.WriteAtomic(s.opts.fs, list, out.Bytes())
 }

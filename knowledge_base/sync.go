@@ -13,6 +13,7 @@ import (
 	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/internal/intent"
+	"anamnesis/knowledge_base/internal/secrets"
 )
 
 // maxPushes is how often a sync fetches again because the remote went on
@@ -148,9 +149,9 @@ func (s *Store) redactSide(side *history.Side, in *intent.Intent) {
 	if s.opts.Redact == nil || side.Theirs == nil || side.OursBlob == side.TheirsBlob {
 		return
 	}
-	b := s.scrubber()
+	b := secrets.NewScrubber(s.opts.Redact)
 	b.Blob(side.Path, side.Theirs)
-	to := b.path(side.Path)
+	to := b.Path(side.Path)
 	clean, kinds := b.Blob(side.Path, side.Theirs)
 	if len(kinds) == 0 && to == side.Path {
 		return
