@@ -6,12 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/taskdir"
-	"anamnesis/orchestrator/tool/file"
 )
 
 // Calls that run at once may ask the user at once, whose answer for the whole
@@ -78,7 +76,7 @@ turns:
 // TestHopelessEdit: nobody is asked about an edit that cannot be made. It fails with the reason.
 func TestHopelessEdit(t *testing.T) {
 	var asked []string
-	o := Options{Approval: "ask", Editing: func(op.Call, []file.Change) {}, Approve: func(_ context.Context, q gate.Question) gate.Answer {
+	o := Options{Approval: "ask", Approve: func(_ context.Context, q gate.Question) gate.Answer {
 		asked = append(asked, q.Args)
 		return gate.Answer{Allow: true}
 	}}

@@ -336,7 +336,7 @@ func (t *Task) runWithNote(ctx, keep context.Context, c op.Call, note string) er
 	if env.Sandbox, err = t.sandboxFor(ctx, spec); err != nil {
 		return err
 	}
-	if spec.Edits && t.opts.Editing != nil {
+	if spec.Edits && t.opts.Approve != nil {
 		if err := t.previewEdit(env, c, args); err != nil {
 			tl, spec.ReadOnly = failing{tl, err}, true // changes nothing, so nobody is asked
 		}
@@ -403,7 +403,7 @@ func (t *Task) callEnv(keep context.Context, c op.Call, root *os.Root) *tool.Env
 // cannot be made.
 func (t *Task) previewEdit(env *tool.Env, c op.Call, args json.RawMessage) error {
 	changes, err := file.Preview(env, c.Name, args)
-	if err != nil || len(changes) == 0 {
+	if err != nil || len(changes) == 0 || t.opts.Editing == nil {
 		return err
 	}
 	for i := range changes {
