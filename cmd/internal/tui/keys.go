@@ -50,6 +50,10 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 			q.PutOff(m.now)
 			return tea.Batch(m.line(*first), m.line(k))
 		}
+		if !q.Takes(k) { // typing, and what follows is, too
+			q.PutOff(m.now)
+			return m.line(k)
+		}
 		if q.LetsRun(k) {
 			m.held = &k
 			return tea.Tick(ask.Settle, func(time.Time) tea.Msg { return settledMsg{q, &k} })

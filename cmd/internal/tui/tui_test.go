@@ -45,6 +45,14 @@ func TestTypingIsNoAnswer(t *testing.T) {
 	}
 
 	m, q = open()
+	for _, s := range []string{"g", "o", " ", "o", "n"} { // the first letter is no answer, so none is
+		m.key(key(s))
+	}
+	if len(q.Answer) != 0 || m.edit.Text() != "go on" {
+		t.Errorf("words: answered %d times, the line holds %q", len(q.Answer), m.edit.Text())
+	}
+
+	m, q = open()
 	m.key(key("y"))
 	m.settled(settledMsg{q, m.held})
 	if len(q.Answer) != 1 || len(m.questions) != 0 {

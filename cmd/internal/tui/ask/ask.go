@@ -100,6 +100,11 @@ func (q *Question) LetsRun(k tea.KeyPressMsg) bool {
 	return q.Kind == OfCall && q.at == byKey && slices.Contains([]string{"y", "t", "p"}, strings.ToLower(k.Text))
 }
 
+// Takes reports whether a key belongs to the question: a letter that is no answer does not.
+func (q *Question) Takes(k tea.KeyPressMsg) bool {
+	return q.at != byKey || k.Text == "" || strings.Contains("ytpane?", strings.ToLower(k.Text))
+}
+
 // Interruptible reports whether Esc ends the turn, and not only what is being entered.
 func (q *Question) Interruptible() bool { return q.at == byKey || q.at == byLine }
 
