@@ -29,6 +29,9 @@ func Purge(ctx context.Context, svc *session.Service, list []taskdir.Summary) er
 	stores := map[string]bool{} // that another task uses
 	for _, t := range list {
 		stores[h.Store(t.Dir)] = false
+		if st, err := svc.State(t.ID); err == nil && st.Opened.Origin != nil { // else its directory is looked up anew
+			_ = os.Remove(client.Session(all(h), t.Agent, st.Opened.Origin.Session))
+		}
 		if err := errors.Join(os.RemoveAll(h.Task(t.ID)), os.RemoveAll(knownFile(h, t.ID))); err != nil {
 			return err
 		}

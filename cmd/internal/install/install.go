@@ -228,7 +228,7 @@ func (p *Places) Install(agent sessions.Agent, files []File) error {
 	}
 	for _, f := range files {
 		if err := write(f.Path, f.After, 0o600); err != nil {
-			return err
+			return fmt.Errorf("%w; make it writable and install again, or 'anamnesis uninstall %s' takes back what was written", err, agent)
 		}
 	}
 	return nil
@@ -277,6 +277,9 @@ func (p *Places) PlanRemoval(agent sessions.Agent) ([]File, error) {
 				return nil, fmt.Errorf("%s: %w: %w", f.Path, ErrConfig, err)
 			}
 			change.Existed, change.After = true, string(after)
+		}
+		if change.Existed && change.Before == change.After {
+			continue // an installation that failed did not reach it, or the user took our entries out
 		}
 		out = append(out, change)
 	}
@@ -376,9 +379,16 @@ func write(path, text string, mode fs.FileMode) error {
 		return err
 	}
 	temp := path + ".anamnesis.tmp"
-	if err := os.WriteFile(temp, []byte(text), mode); err != nil {
-		_ = os.Remove(temp) // it may not be there
-		return err
+	err := os.WriteFile(temp, []byte(text), mode)
+	if err == nil {
+		err = os.Rename(temp, path)
 	}
-	return os.Rename(temp, path)
+	if err == nil {
+		return nil
+	}
+	_ = os.Remove(temp) // it may not be there
+	if cause := errors.Unwrap(err); cause != nil {
+		err = cause
+	}
+	return fmt.Errorf("cannot write %s: %w", path, err)
 }

@@ -275,6 +275,34 @@ func TestWrapper(t *testing.T) {
 	}
 }
 
+// TestUnwritable: an installation that cannot write a file names it and the way back,
+// which leaves the file alone.
+func TestUnwritable(t *testing.T) {
+	p := places(t)
+	settings := filepath.Join(p.Home, ".claude", "settings.json")
+	put(t, settings, "{}\n")
+	if err := os.Mkdir(settings+".anamnesis.tmp", 0o700); err != nil { // root may write anywhere else
+		t.Fatal(err)
+	}
+	files, err := p.Plan(sessions.Claude)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = p.Install(sessions.Claude, files)
+	if err == nil || !strings.Contains(err.Error(), "cannot write "+settings+": is a directory; make it writable") {
+		t.Errorf("%v", err)
+	}
+	if files, err = p.PlanRemoval(sessions.Claude); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Uninstall(sessions.Claude, files); err != nil {
+		t.Error(err)
+	}
+	if text := get(t, settings); text != "{}\n" || exists(p.wrapper()) {
+		t.Errorf("%s holds %q", settings, text)
+	}
+}
+
 // hookLimit matches what each agent is told to end a hook after.
 var hookLimit = regexp.MustCompile(`"timeout": 2(000)?\b|(?m)^timeout = 2$|SECONDS = 2\b`)
 
