@@ -13,6 +13,7 @@ import (
 	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
+	"anamnesis/anamnesis/wording"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 )
@@ -76,9 +77,6 @@ func hashEvidence(recs []*record) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// givenUp begins the solution of a card that knows none.
-const givenUp = "The path was given up"
-
 // extractCard makes the one card of a pass without a model: what failed, with
 // the error a later task would search by.
 func extractCard(r *Request, n *note.Notes, recs []*record) note.Card {
@@ -105,11 +103,11 @@ func extractCard(r *Request, n *note.Notes, recs []*record) note.Card {
 	default:
 		d.Topic = fmt.Sprintf("a path of task %s that was given up", quote.ClipMarked(quote.Squash(r.Task), note.MaxTaskRunes))
 	}
-	d.Topic = quote.ClipMarked(d.Topic, maxExtractorTopic)
+	d.Topic = quote.ClipMarked(d.Topic, wording.MaxTopicRunes)
 	if reason != "" {
-		d.Solution = append(d.Solution, givenUp+" for this reason: "+reason)
+		d.Solution = append(d.Solution, wording.GivenUp+" for this reason: "+reason)
 	} else {
-		d.Solution = append(d.Solution, givenUp+"; no solution was found on it.")
+		d.Solution = append(d.Solution, wording.GivenUp+"; no solution was found on it.")
 	}
 	for _, f := range n.Findings {
 		if strings.Contains(f.Text, "succeeded later ") {
@@ -127,7 +125,7 @@ func extractCard(r *Request, n *note.Notes, recs []*record) note.Card {
 	case len(n.Falsified) > 0:
 		d.Constraint = []string{quote.ClipMarked("Seen "+n.Falsified[0].State+"; where the files differ, the same action may succeed.", note.MaxBulletRunes)}
 		if began := beganWith(recs); began != "" {
-			d.Constraint = append(d.Constraint, fmt.Sprintf(beganForm, began))
+			d.Constraint = append(d.Constraint, fmt.Sprintf(wording.BeganForm, began))
 		}
 	case goal != "":
 		// Such a card rests on what the agent said, which names no place of its own.
@@ -139,9 +137,6 @@ func extractCard(r *Request, n *note.Notes, recs []*record) note.Card {
 	return d
 }
 
-// beganForm says how the path of a card began.
-const beganForm = "The path that failed began with: `%s`"
-
 // beganWith is the command of the path that changed the files first, if a card can quote
 // it whole.
 func beganWith(recs []*record) string {
@@ -149,19 +144,8 @@ func beganWith(recs []*record) string {
 	if i < 0 || recs[i].tool != shell.Tool {
 		return ""
 	}
-	if line := CommandLine(shell.Command(recs[i].args)); !strings.HasSuffix(line, "…") && !strings.Contains(line, "`") {
+	if line := wording.CommandLine(shell.Command(recs[i].args)); !strings.HasSuffix(line, "…") && !strings.Contains(line, "`") {
 		return line
-	}
-	return ""
-}
-
-// BeganWith returns the command with which the path began that a card says failed;
-// empty where it names none.
-func BeganWith(c *card.Card) (command string) {
-	for _, s := range c.Constraint {
-		if scan(s, beganForm, &command) {
-			return command
-		}
 	}
 	return ""
 }
@@ -186,10 +170,4 @@ func taintedBy(recs []*record, ops []uint64) bool {
 		}
 	}
 	return false
-}
-
-// Quotes reports whether command is how a card quotes the one of a call's arguments.
-func Quotes(command, args string) bool {
-	ran := shell.Command(args)
-	return command == CommandLine(ran) || command == quote.ClipMarked(quote.Squash(ran), note.MaxActionRunes)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/anamnesis/wording"
 	"anamnesis/opstream/op"
 )
 
@@ -43,7 +44,7 @@ func TestExtractedCard(t *testing.T) {
 	r = s.request(4000)
 	r.Reason = ""
 	topic, _, solution = extracted(t, r)
-	if rest, cut := strings.CutSuffix(topic, "…"); !cut || !strings.HasPrefix(long, rest) || len([]rune(topic)) > maxExtractorTopic {
+	if rest, cut := strings.CutSuffix(topic, "…"); !cut || !strings.HasPrefix(long, rest) || len([]rune(topic)) > wording.MaxTopicRunes {
 		t.Errorf("topic %q", topic)
 	}
 	if len(solution) != 2 || solution[0] != "The path was given up; no solution was found on it." || !strings.Contains(solution[1], "Bash: go vet ./... failed after step ") ||

@@ -15,14 +15,13 @@ import (
 
 // Limits of what the extractor looks at and says.
 const (
-	maxArgRunes       = 40 // of one further argument
-	maxStatePaths     = 4  // written paths named in a state
-	maxExtracted      = 40 // of one list
-	maxPathsNamed     = 8
-	maxPathBytes      = 120 // of one path named
-	maxNoteRunes      = 280 // of the agent's own words
-	maxResultRunes    = 100 // of a successful call's first line
-	maxExtractorTopic = 110
+	maxArgRunes    = 40 // of one further argument
+	maxStatePaths  = 4  // written paths named in a state
+	maxExtracted   = 40 // of one list
+	maxPathsNamed  = 8
+	maxPathBytes   = 120 // of one path named
+	maxNoteRunes   = 280 // of the agent's own words
+	maxResultRunes = 100 // of a successful call's first line
 )
 
 // extract makes notes from the records alone: failed calls become falsified

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/anamnesis/wording"
 	"anamnesis/opstream/op"
 )
 
@@ -64,10 +65,10 @@ func TestRepairSaysWhatToDo(t *testing.T) {
 	if got != want {
 		t.Errorf("the card says\n%s\nwant\n%s", got, want)
 	}
-	if p, ok := PairOf(c); !ok || p.Changes[0].Path != "web/kahan.js" {
+	if p, ok := wording.PairOf(c); !ok || p.Changes[0].Path != "web/kahan.js" {
 		t.Errorf("read back as %+v", p)
 	}
-	if !Quotes("npm test -- sum", `{"command":"`+run+`"}`) || Quotes("npm test -- sum", `{"command":"npm test -- sum | tail"}`) {
+	if !wording.Quotes("npm test -- sum", `{"command":"`+run+`"}`) || wording.Quotes("npm test -- sum", `{"command":"npm test -- sum | tail"}`) {
 		t.Error("the quoted command is not known again, or another is taken for it")
 	}
 }

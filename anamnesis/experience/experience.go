@@ -3,16 +3,15 @@
 package experience
 
 import (
-	"regexp"
-	"slices"
-
-	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
+	"anamnesis/anamnesis/wording"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream/op"
+	"regexp"
+	"slices"
 )
 
 // Log holds what the counters of a task's cards need: which cards the task was shown,
@@ -101,7 +100,7 @@ func (e *Log) Add(o *op.Op) {
 			if e.calls == nil {
 				e.calls = make(map[string]openCall)
 			}
-			e.calls[b.Call] = openCall{quote.Squash(command), b.World, anamnesis.CommandLine(command), o.Seq}
+			e.calls[b.Call] = openCall{quote.Squash(command), b.World, wording.CommandLine(command), o.Seq}
 		}
 	case *op.ToolReturned:
 		call, ok := e.calls[b.Call]

@@ -1,21 +1,20 @@
 package memory
 
 import (
-	"encoding/json"
-	"slices"
-	"strings"
-	"sync"
-
-	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/experience"
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/repair"
+	"anamnesis/anamnesis/wording"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/recalled"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/tool"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
 )
 
 // What lessons may take of the context, in tokens.
@@ -59,14 +58,14 @@ func (l *lessons) of(m *Memory) *repair.Memory {
 		}
 		if repo := m.State().Opened.Repo; repo != "" && c.Scope.Repo == repo {
 			l.own[c.ID] = true
-			if command := anamnesis.BeganWith(c); command != "" {
+			if command := wording.BeganWith(c); command != "" {
 				l.began[command] = append(l.began[command], c)
 			}
 		}
 		for _, issue := range c.Issue {
 			l.about[errorOf(issue)] = append(l.about[errorOf(issue)], c.ID)
 		}
-		if p, ok := anamnesis.PairOf(c); ok {
+		if p, ok := wording.PairOf(c); ok {
 			l.memory.Add(p)
 			l.cards[c.ID] = c
 		}
@@ -188,7 +187,7 @@ func (m *Memory) Warning(c op.Call, world string) (string, *op.CardsRecalled) {
 
 // warnPath is warning for a call that began a path of an earlier task.
 func (m *Memory) warnPath(name, command, world string, held func(id string) bool) (string, *op.CardsRecalled) {
-	for _, from := range slices.Backward(m.lessons.pathsFrom(anamnesis.CommandLine(command))) {
+	for _, from := range slices.Backward(m.lessons.pathsFrom(wording.CommandLine(command))) {
 		h := recalled.Hit{Card: from, Trust: m.trust(from)}
 		if e := m.evidence(from); world == "" || e.began != world || held(from.ID) || h.Trust.Rung == recalled.Hypothesis || h.Trust.Withheld || m.experiment(from) {
 			continue

@@ -12,6 +12,7 @@ import (
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/experience"
 	"anamnesis/anamnesis/quote"
+	"anamnesis/anamnesis/wording"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/recalled"
@@ -68,13 +69,13 @@ func evidenceOf(h taskdir.Home, c *card.Card) (e evidence) {
 		return evidence{} // a stream that is not here, or cannot be read, bears out nothing
 	}
 	e.derived = len(ops) > 0 && anamnesis.EvidenceHash(ops) == p.EvidenceHash
-	began := anamnesis.BeganWith(c)
+	began := wording.BeganWith(c)
 	for _, o := range ops {
 		b, ok := o.Body.(*op.ToolCalled)
-		if ok && began != "" && e.began == "" && anamnesis.Quotes(began, b.Args) {
+		if ok && began != "" && e.began == "" && wording.Quotes(began, b.Args) {
 			e.began = b.World
 		}
-		if ok && check != "" && anamnesis.Quotes(check, b.Args) {
+		if ok && check != "" && wording.Quotes(check, b.Args) {
 			e.ran, e.world = true, b.World
 		}
 	}
@@ -149,7 +150,7 @@ func (m *Memory) cardRef(h recalled.Hit) op.CardRef {
 		ref.World = e.world
 	}
 	for _, s := range c.Solution {
-		ref.Tries = append(ref.Tries, anamnesis.Tries(s)...)
+		ref.Tries = append(ref.Tries, wording.Tries(s)...)
 	}
 	return ref
 }

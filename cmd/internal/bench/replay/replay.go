@@ -15,6 +15,7 @@ import (
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/repair"
 	"anamnesis/anamnesis/tokens"
+	"anamnesis/anamnesis/wording"
 )
 
 // Budgets of what is shown, in tokens.
@@ -164,7 +165,7 @@ func (p *play) newArms() []*arm {
 // learn makes the cards that the product makes of a run, and remembers what these say.
 func (p *play) learn(r *recorded, _ []*Question) {
 	for _, pair := range anamnesis.KeptRepairs(r.Run) {
-		if of, ok := anamnesis.PairOf(anamnesis.RepairCard(pair)); ok {
+		if of, ok := wording.PairOf(wording.Card(pair)); ok {
 			p.memory.Add(of)
 		}
 	}

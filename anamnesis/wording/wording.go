@@ -1,0 +1,310 @@
+// Package wording writes the cards that no model writes, and reads them back.
+package wording
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	output "anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/note"
+	"anamnesis/anamnesis/quote"
+	"anamnesis/anamnesis/repair"
+	"anamnesis/anamnesis/shell"
+	"anamnesis/knowledge_base/card"
+)
+
+// Limits of what such a card says.
+const (
+	MaxTopicRunes  = 110
+	maxRepairLines = 8 // of one change that a solution quotes
+	maxLineRunes   = 200
+	maxTried       = 3 // attempts that failed
+)
+
+// Card is the card of a repair outside of any task.
+func Card(p repair.Pair) *card.Card {
+	d := Repair(p)
+	return &card.Card{
+		ID: card.NewID("repair", p.Run, strconv.Itoa(p.Failed)), Topic: d.Topic, SourceTask: p.Run, State: card.Draft, Scope: card.Scope{Repo: p.Repo},
+		Provenance: card.Provenance{Ranges: []card.Range{{First: uint64(p.Failed), Last: uint64(p.Fixed)}}},
+		Issue:      d.Issue, Solution: d.Solution, Constraint: d.Constraint,
+	}
+}
+
+// GivenUp begins the solution of a card that knows none.
+const GivenUp = "The path was given up"
+
+// BeganForm says how the path of a card began.
+const BeganForm = "The path that failed began with: `%s`"
+
+// BeganWith returns the command with which the path began that a card says failed;
+// empty where it names none.
+func BeganWith(c *card.Card) (command string) {
+	for _, s := range c.Constraint {
+		if scan(s, BeganForm, &command) {
+			return command
+		}
+	}
+	return ""
+}
+
+// Quotes reports whether command is how a card quotes the one of a call's arguments.
+func Quotes(command, args string) bool {
+	ran := shell.Command(args)
+	return command == CommandLine(ran) || command == quote.ClipMarked(quote.Squash(ran), note.MaxActionRunes)
+}
+
+// heading matches lines of a file that say little of a change: comments, imports,
+// prints, brackets alone.
+var heading = regexp.MustCompile(`^\s*((print|console\.log|fmt\.Print\w*)\(|//|#|/?\*|--|package\b|import\b|from\s+\S+\s+import\b|use\b|"[^"]*"[,;]?\s*$|[\W_]*$)`)
+
+// The forms of a repair card's bullets. [PairOf] reads what Repair writes.
+const (
+	failedMark    = " failed: "
+	succeededForm = "`%s` succeeded."
+	runBeforeForm = "Run before: `%s`"
+	changedForm   = "Changed in %s:%s"
+	editedForm    = "Edited: `%s`"
+	whyForm       = "Reason, in the agent's words: %s"
+	seenForm      = "Seen with %s"
+	triedForm     = "Tried without success: %s"
+	lineMark      = " ⏎ " // between the changed lines of cards written before these were a block
+	diffStart     = "\n```diff\n"
+	diffEnd       = "\n```"
+	placeMark     = " @ " // in a signature, where the line names only the kind of failure
+	placeForm     = " (in %s)"
+)
+
+var placed = regexp.MustCompile(`^(.*) \(in ([^()]+)\)$`)
+
+// Repair words a pair: what failed, what put it right, and what limits that.
+func Repair(p repair.Pair) note.Card {
+	line := quote.ClipMarked(quote.Squash(p.Failure.Line), note.MaxErrorRunes)
+	command := CommandLine(p.Command)
+	d := note.Card{Topic: quote.ClipMarked(quote.Squash(p.Failure.Topic()), MaxTopicRunes)}
+	if _, place, ok := strings.Cut(p.Failure.Signature, placeMark); ok {
+		line += fmt.Sprintf(placeForm, quote.Squash(place))
+	}
+	d.Issue = []string{quote.ClipMarked("`"+command+"`"+failedMark+line, note.MaxBulletRunes)}
+	if works := quote.ClipMarked(quote.Squash(p.Works), note.MaxActionRunes); !repair.SameCommand(p.Works, p.Command) {
+		d.Solution = append(d.Solution, fmt.Sprintf(succeededForm, works))
+	}
+	for _, e := range p.Environment {
+		d.Solution = append(d.Solution, fmt.Sprintf(runBeforeForm, quote.ClipMarked(quote.Squash(e), note.MaxActionRunes)))
+	}
+	for _, c := range joined(p.Changes) {
+		if c.Path == "" { // commands
+			for _, l := range c.Added {
+				d.Solution = append(d.Solution, fmt.Sprintf(editedForm, quote.ClipMarked(quote.Squash(l), note.MaxActionRunes)))
+			}
+			continue
+		}
+		d.Solution = append(d.Solution, fmt.Sprintf(changedForm, filepath.ToSlash(c.Path), diffStart+diffLines(c.Added)+diffEnd))
+	}
+	d.Solution = d.Solution[:min(len(d.Solution), note.MaxCardBullets)]
+	if p.Explained() {
+		d.Solution = append(d.Solution, fmt.Sprintf(whyForm, quote.Squash(p.Why)))
+	}
+	if len(p.Versions) > 0 {
+		d.Constraint = append(d.Constraint, fmt.Sprintf(seenForm, quote.ClipMarked(quote.Squash(strings.Join(p.Versions, "; ")), note.MaxBulletRunes)))
+	}
+	var said []string
+	for _, t := range p.Tried {
+		if what := triedIn(&p, t); what != "" && len(said) < maxTried && !slices.Contains(said, what) {
+			said = append(said, what)
+			d.Constraint = append(d.Constraint, fmt.Sprintf(triedForm, what))
+		}
+	}
+	return d
+}
+
+// joined is the first changes, those of one file together, each line once, and of each
+// change no more lines than a solution quotes.
+func joined(changes []repair.Change) (out []repair.Change) {
+	for _, c := range changes[:min(len(changes), note.MaxCardBullets)] {
+		i := slices.IndexFunc(out, func(o repair.Change) bool { return o.Path == c.Path })
+		if i < 0 {
+			i, out = len(out), append(out, repair.Change{Path: c.Path})
+		}
+		for _, l := range telling(c.Added) {
+			if !slices.Contains(out[i].Added, l) {
+				out[i].Added = append(out[i].Added, l)
+			}
+		}
+	}
+	return out
+}
+
+// telling is the lines of a change that a solution quotes: those that say little go first.
+func telling(added []string) []string {
+	left := len(added) - maxRepairLines
+	for _, weak := range []bool{true, false} {
+		var lines []string
+		for _, l := range added {
+			if left > 0 && heading.MatchString(l) == weak {
+				left--
+				continue
+			}
+			lines = append(lines, l)
+		}
+		added = lines
+	}
+	return added
+}
+
+// triedIn is what an attempt did that did not help, in short: what it changed, the
+// commands it ran for it, or, where the repair is another way of calling, the way that it
+// called. Empty: it only ran the check again.
+func triedIn(p *repair.Pair, t repair.Attempt) string {
+	var parts []string
+	for _, c := range joined(t.Changes) {
+		lines := slices.DeleteFunc(slices.Clone(c.Added), heading.MatchString)
+		if len(lines) == 0 {
+			continue
+		}
+		line := quote.Squash(lines[0])
+		if old, now, ok := repair.CutChanged(lines[0]); ok {
+			line = quote.ClipMarked(quote.Squash(old), maxLineRunes/2) + "` → `" + quote.ClipMarked(quote.Squash(now), maxLineRunes/2)
+		}
+		what := "`" + quote.ClipMarked(line, maxLineRunes) + "`"
+		if c.Path != "" {
+			what = "in " + filepath.ToSlash(c.Path) + ", " + what
+		}
+		if more := len(lines) - 1; more > 0 {
+			what += fmt.Sprintf(" and %d more of its lines", more)
+		}
+		parts = append(parts, what)
+	}
+	for _, e := range t.Environment {
+		parts = append(parts, "`"+quote.ClipMarked(quote.Squash(e), note.MaxActionRunes)+"`")
+	}
+	same := func(c string) bool { return repair.SameCommand(c, t.Command) }
+	if calls := len(p.Changes)+len(p.Environment) == 0; parts == nil && calls && !same(p.Command) && !same(p.Works) {
+		parts = []string{"`" + CommandLine(t.Command) + "`"}
+	}
+	return quote.ClipMarked(strings.Join(parts, "; "), note.MaxBulletRunes)
+}
+
+// CommandLine is a command as a card quotes it.
+func CommandLine(command string) string {
+	return quote.ClipMarked(quote.Squash(repair.Essence(command)), note.MaxActionRunes)
+}
+
+// diffLines is the lines of a change as a diff shows them.
+func diffLines(added []string) string {
+	var out []string
+	for _, l := range added {
+		if old, now, ok := repair.CutChanged(l); ok {
+			out = append(out, "-"+codeLine(old))
+			l = now
+		}
+		out = append(out, "+"+codeLine(l))
+	}
+	return strings.Join(out, "\n")
+}
+
+// codeLine is a line of code as a card quotes it, with its indentation.
+func codeLine(l string) string {
+	code := strings.TrimLeft(l, " \t")
+	indent := strings.ReplaceAll(l[:len(l)-len(code)], "\t", "    ")
+	return indent + quote.ClipMarked(quote.Squash(code), maxLineRunes)
+}
+
+// addedIn reads back what diffLines wrote.
+func addedIn(diff string) (added []string) {
+	old := ""
+	for l := range strings.SplitSeq(diff, "\n") {
+		switch {
+		case strings.HasPrefix(l, "-"):
+			old = l[1:]
+		case strings.HasPrefix(l, "+") && old != "":
+			added, old = append(added, repair.ChangedLine(old, l[1:])), ""
+		case strings.HasPrefix(l, "+"):
+			added = append(added, l[1:])
+		}
+	}
+	return added
+}
+
+// tried finds what a solution names to be run or changed.
+var tried = regexp.MustCompile("`([^`]+)`|^Changed in ([^:]+):")
+
+// Tries returns what a solution names to be run or changed; neither the lines of a
+// change nor a reason name any.
+func Tries(solution string) (out []string) {
+	var why string
+	if scan(solution, whyForm, &why) {
+		return nil
+	}
+	head, _, _ := strings.Cut(solution, "\n")
+	for _, m := range tried.FindAllStringSubmatch(head, -1) {
+		out = append(out, m[1]+m[2])
+	}
+	return out
+}
+
+// PairOf reads a repair back from a card: one whose issue quotes the error of a
+// command that failed and that says what to do about it. Cards that a model or a user
+// wrote are read the same, each solution as a line.
+func PairOf(c *card.Card) (p repair.Pair, ok bool) {
+	for _, issue := range c.Issue {
+		command, line, is := strings.Cut(issue, failedMark)
+		if is && line != "" {
+			p.Command, p.Failure = strings.Trim(command, "`"), output.Failure{Line: line, Signature: output.Normal(line)}
+			if m := placed.FindStringSubmatch(line); m != nil {
+				p.Failure.Line, p.Failure.Signature = m[1], output.Normal(m[1])+placeMark+m[2]
+			}
+			break
+		}
+	}
+	p.Run, p.Repo, p.Card, p.Trusted, p.Works = c.SourceTask, c.Scope.Repo, c.ID, c.State == card.Reviewed, p.Command
+	if r := c.Provenance.Ranges; len(r) > 0 {
+		p.Failed, p.Fixed = int(r[0].First), int(r[len(r)-1].Last)
+	}
+	for _, s := range c.Solution {
+		var a, b string
+		switch {
+		case scan(s, succeededForm, &a):
+			p.Works = a
+		case scan(s, runBeforeForm, &a):
+			p.Environment = append(p.Environment, a)
+		case scan(s, changedForm, &a, &b):
+			c := repair.Change{Path: a}
+			if diff, ok := strings.CutPrefix(b, diffStart); ok {
+				c.Added = addedIn(strings.TrimSuffix(diff, diffEnd))
+			} else {
+				c.Added = strings.Split(strings.TrimSpace(b), lineMark)
+			}
+			p.Changes = append(p.Changes, c)
+		case scan(s, whyForm, &a):
+			p.Why = a
+		case scan(s, editedForm, &a):
+			p.Changes = append(p.Changes, repair.Change{Added: []string{a}})
+		case !strings.HasPrefix(s, GivenUp):
+			p.Changes = append(p.Changes, repair.Change{Added: []string{s}})
+		}
+	}
+	p.Other = repair.OtherProgram(p.Command, p.Works)
+	return p, p.Failure.Line != "" && p.Changed()
+}
+
+// scan reads what form was filled with. Each but the last value ends where the text
+// that follows it in the form first occurs.
+func scan(s, form string, values ...*string) bool {
+	parts := strings.Split(form, "%s")
+	s, ok := strings.CutPrefix(s, parts[0])
+	if !ok {
+		return false
+	}
+	for i, v := range values[:len(values)-1] {
+		if *v, s, ok = strings.Cut(s, parts[i+1]); !ok {
+			return false
+		}
+	}
+	*values[len(values)-1], ok = strings.CutSuffix(s, parts[len(values)])
+	return ok
+}
