@@ -31,15 +31,14 @@ func (a *app) handOut(ctx context.Context, args []string, store *knowledgebase.S
 		stores = append(stores, project)
 	}
 	h, err := cardfile.PlanHandout(stores, own, f.skill, args)
-	if err != nil {
-		return err
-	}
-	if !a.json {
+	if h != nil && !a.json {
 		for _, c := range h.Changes {
 			a.printf("%s", view.Clean(show.LineDiff(c.Path, c.Before, c.Now)))
 		}
 	}
 	switch {
+	case err != nil:
+		return err
 	case f.check && len(h.Changes) > 0:
 		return fmt.Errorf("%s differs from the cards: 'anamnesis kb export' without --check writes it", h.Target)
 	case !f.check && len(h.Changes) > 0 && !f.yes:

@@ -18,7 +18,8 @@ type Change struct {
 }
 
 // PlanSection returns how the file of instructions differs from the cards, nil if it
-// does not, and how many of the cards it then holds.
+// does not, and how many of the cards it then holds. With ErrEdited it returns what would
+// be lost.
 func PlanSection(path string, cards []*card.Card) ([]Change, int, error) {
 	before, err := read(path)
 	if err != nil {
@@ -27,7 +28,8 @@ func PlanSection(path string, cards []*card.Card) ([]Change, int, error) {
 	section, held := Section(cards)
 	now, err := Splice([]byte(before), section)
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s: its section was %w", path, err)
+		now = marked.ReplaceAllLiteral([]byte(before), []byte(section))
+		return []Change{{path, before, string(now)}}, 0, fmt.Errorf("%s: its section was %w", path, err)
 	}
 	if string(now) == before {
 		return nil, held, nil
@@ -66,7 +68,7 @@ func PlanSkill(folder string, cards []*card.Card) (out []Change, held int, err e
 		case now == before:
 		case before != "" && !Unchanged(before) && now == "" && name != "SKILL.md": // a user's own
 		case before != "" && !Unchanged(before):
-			return nil, 0, fmt.Errorf("%s: %w", path, ErrEdited)
+			return []Change{{path, before, now}}, 0, fmt.Errorf("%s: %w", path, ErrEdited)
 		default:
 			out = append(out, Change{path, before, now})
 		}

@@ -27,7 +27,8 @@ type Handout struct {
 
 // PlanHandout plans to write the reviewed cards of the present directory's project, from
 // some stores, into a section of AGENTS.md or a skill. own is the project's own folder of
-// cards. args may name another target.
+// cards. args may name another target. Where a user changed what was written, the error
+// comes with the changes that it keeps from being made.
 func PlanHandout(stores []*knowledgebase.Store, own string, skill bool, args []string) (*Handout, error) {
 	dir, err := session.RealDir(".")
 	if err != nil {
@@ -49,7 +50,7 @@ func PlanHandout(stores []*knowledgebase.Store, own string, skill bool, args []s
 	h := &Handout{Target: target, Reviewed: len(cards), Changed: []string{}}
 	h.Changes, h.Cards, err = plan(target, cards)
 	if errors.Is(err, handout.ErrEdited) {
-		return nil, exit.With(exit.Refused, fmt.Errorf("%w; take your words out of the marks, or remove the marks and what they hold, and export again", err))
+		return h, exit.With(exit.Refused, fmt.Errorf("%w; take your words out of the marks, or remove the marks and what they hold, and export again", err))
 	}
 	for _, c := range h.Changes {
 		h.Changed = append(h.Changed, c.Path)

@@ -2,6 +2,7 @@ package install
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -13,6 +14,8 @@ import (
 
 	"anamnesis/orchestrator/sessions"
 )
+
+var update = flag.Bool("update", false, "write the golden file anew")
 
 func places(t *testing.T) *Places {
 	home := t.TempDir()
@@ -217,6 +220,38 @@ func TestSkill(t *testing.T) {
 		if !strings.Contains(body, "`"+tool) {
 			t.Errorf("%s is not named", tool)
 		}
+	}
+}
+
+// TestInstalled compares what is installed for each agent with testdata/installed.txtar:
+// what agents read of this program changes only on purpose. -update writes it anew.
+func TestInstalled(t *testing.T) {
+	p := places(t)
+	p.State = filepath.Join(p.Home, "state")
+	const golden = "testdata/installed.txtar"
+	var b strings.Builder
+	seen := map[string]string{}
+	for _, agent := range Agents() {
+		files, err := p.Plan(agent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			text := strings.ReplaceAll(f.After, p.Home, "$HOME")
+			name := string(agent) + strings.TrimPrefix(f.Path, p.Home)
+			if as := seen[text]; as != "" {
+				text = "as " + as + "\n"
+			} else {
+				seen[text] = name
+			}
+			fmt.Fprintf(&b, "-- %s --\n%s", name, text)
+		}
+	}
+	if *update {
+		put(t, golden, b.String())
+	}
+	if got, want := b.String(), get(t, golden); got != want {
+		t.Errorf("what is installed differs from %s; if that is meant, write it anew with -update:\n%s", golden, got)
 	}
 }
 
