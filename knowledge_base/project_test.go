@@ -46,9 +46,7 @@ func TestShippedReviewIsAClaim(t *testing.T) {
 	if got := state(s); got != card.Draft {
 		t.Fatalf("as shipped it is %s", got)
 	}
-	if _, err := s.Decide(t.Context(), Decision{Act: Approve, IDs: []string{"k1"}}); err != nil {
-		t.Fatal(err)
-	}
+	turn(t, s, "k1", card.Reviewed)
 	if got := state(s); got != card.Reviewed {
 		t.Errorf("reviewed here it is %s", got)
 	}
@@ -82,9 +80,7 @@ func TestLayers(t *testing.T) {
 	mustPut(t, near, newCard("k9", "the gate of merv", "the gate of merv is shut"))
 	mustPut(t, global, newCard("k3", "the well of bukhara", "the well of bukhara is dry"))
 	mustPut(t, near, newCard("k3", "the well of bukhara", "the well of bukhara is dry, we thought"))
-	if _, err := near.Decide(t.Context(), Decision{Act: Retire, IDs: []string{"k3"}}); err != nil {
-		t.Fatal(err)
-	}
+	turn(t, near, "k3", card.Retired)
 	l := Layers{near, global}
 	for query, want := range map[string]string{"samarkand road": "samarkand road here", "gate of merv": "the gate of merv", "well of bukhara": ""} {
 		hits, err := l.Search(t.Context(), Query{Text: query})

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/internal/disk"
@@ -212,8 +213,16 @@ func (s *Store) pathOf(c *card.Card, old *folder.File) string {
 	if old != nil {
 		return old.Path()
 	}
+	return s.PathOf(c)
+}
+
+// PathOf returns the path that the file of a new card gets.
+func (s *Store) PathOf(c *card.Card) string {
 	return filepath.Join(s.dir, c.Created.UTC().Format("2006-01"), folder.FileName(c.Topic, c.ID))
 }
+
+// Now is the time by the store's clock.
+func (s *Store) Now() time.Time { return s.opts.Now() }
 
 // twin returns another card that says exactly what c says, nil when there is
 // none. A card that other tasks may not see yet is no twin of one they may.

@@ -4,6 +4,7 @@ import (
 	"anamnesis/anamnesis/consult"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/review"
 	"context"
 	"errors"
 	"flag"
@@ -91,7 +92,7 @@ func TestFind(t *testing.T) {
 		}
 	}
 	again("proposed")
-	if _, err := s.Decide(t.Context(), knowledgebase.Decision{Act: knowledgebase.Reject, IDs: []string{p.Card.ID}}); err != nil {
+	if _, err := review.Decide(t.Context(), s, review.Decision{Act: review.Reject, IDs: []string{p.Card.ID}}); err != nil {
 		t.Fatal(err)
 	}
 	again("turned down")
@@ -146,7 +147,7 @@ func TestDraft(t *testing.T) {
 	if n := shown(t, s, query); n != 2 {
 		t.Errorf("%d cards shown while the general one waits", n)
 	}
-	if _, err := s.Decide(t.Context(), knowledgebase.Decision{Act: knowledgebase.Approve, IDs: []string{p.Card.ID}}); err != nil {
+	if _, err := review.Decide(t.Context(), s, review.Decision{Act: review.Approve, IDs: []string{p.Card.ID}}); err != nil {
 		t.Fatal(err)
 	}
 	if n := shown(t, s, query); n != 3 {

@@ -10,6 +10,7 @@ import (
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/review"
 
 	"github.com/spf13/cobra"
 )
@@ -17,16 +18,16 @@ import (
 // kbDecideCommands are the verbs by which a user decides about cards.
 func (a *app) kbDecideCommands(dir *string) []*cobra.Command {
 	return []*cobra.Command{
-		a.kbDecideCommand(dir, knowledgebase.Approve, "approve ID…", "Mark cards as reviewed by you, now"),
-		a.kbDecideCommand(dir, knowledgebase.Reject, "reject ID…", "Reject drafts: they stay in the folder and are never recalled"),
-		a.kbDecideCommand(dir, knowledgebase.Retire, "retire ID…", "Retire cards: they stay in the folder and are never recalled"),
-		a.kbDecideCommand(dir, knowledgebase.Restore, "restore ID…", "Restore retired or superseded cards"),
+		a.kbDecideCommand(dir, review.Approve, "approve ID…", "Mark cards as reviewed by you, now"),
+		a.kbDecideCommand(dir, review.Reject, "reject ID…", "Reject drafts: they stay in the folder and are never recalled"),
+		a.kbDecideCommand(dir, review.Retire, "retire ID…", "Retire cards: they stay in the folder and are never recalled"),
+		a.kbDecideCommand(dir, review.Restore, "restore ID…", "Restore retired or superseded cards"),
 		a.kbSupersedeCommand(dir),
 	}
 }
 
-func (a *app) kbDecideCommand(dir *string, act knowledgebase.Act, use, short string) *cobra.Command {
-	d := knowledgebase.Decision{Act: act}
+func (a *app) kbDecideCommand(dir *string, act review.Act, use, short string) *cobra.Command {
+	d := review.Decision{Act: act}
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: short,
@@ -42,7 +43,7 @@ func (a *app) kbDecideCommand(dir *string, act knowledgebase.Act, use, short str
 }
 
 func (a *app) kbSupersedeCommand(dir *string) *cobra.Command {
-	d := knowledgebase.Decision{Act: knowledgebase.Supersede}
+	d := review.Decision{Act: review.Supersede}
 	cmd := &cobra.Command{
 		Use:   "supersede OLD… NEW",
 		Short: "Replace cards by one card",
@@ -57,7 +58,7 @@ func (a *app) kbSupersedeCommand(dir *string) *cobra.Command {
 	return cmd
 }
 
-func (a *app) kbDecide(ctx context.Context, dir string, d knowledgebase.Decision) error {
+func (a *app) kbDecide(ctx context.Context, dir string, d review.Decision) error {
 	store, err := a.openKB(dir, false, knowledgebase.Options{})
 	if err != nil {
 		return err
@@ -66,7 +67,7 @@ func (a *app) kbDecide(ctx context.Context, dir string, d knowledgebase.Decision
 	if err := names.Decided(store, &d); err != nil {
 		return err
 	}
-	stored, err := store.Decide(ctx, d)
+	stored, err := review.Decide(ctx, store, d)
 	if err != nil {
 		return err
 	}

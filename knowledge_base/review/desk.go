@@ -59,19 +59,19 @@ func NewDesk(store *knowledgebase.Store) *Desk {
 
 // Decide is [knowledgebase.Store.Decide] of a decision that can be taken back.
 // It is about one card; d.Seen must say what was read.
-func (d *Desk) Decide(ctx context.Context, dec knowledgebase.Decision) (Done, error) {
+func (d *Desk) Decide(ctx context.Context, dec Decision) (Done, error) {
 	if len(dec.IDs) != 1 || dec.Seen[dec.IDs[0]] == "" {
 		return Done{}, fmt.Errorf("%s: want one card and the fingerprint of what was read", dec.Act)
 	}
 	touched := slices.Clone(dec.IDs)
 	switch dec.Act {
-	case knowledgebase.Supersede:
+	case Supersede:
 		touched = append(touched, dec.By)
-	case knowledgebase.Restore:
+	case Restore:
 		touched = append(touched, d.store.SupersededBy(dec.IDs[0])...)
 	}
 	return d.act(touched, pastTense(dec.Act), func() error {
-		_, err := d.store.Decide(ctx, dec)
+		_, err := Decide(ctx, d.store, dec)
 		return err
 	})
 }
@@ -84,15 +84,15 @@ func (d *Desk) Edit(ctx context.Context, id, fingerprint string, text []byte) (D
 	})
 }
 
-func pastTense(a knowledgebase.Act) string {
+func pastTense(a Act) string {
 	switch a {
-	case knowledgebase.Approve:
+	case Approve:
 		return "Approved"
-	case knowledgebase.Reject:
+	case Reject:
 		return "Rejected"
-	case knowledgebase.Retire:
+	case Retire:
 		return "Retired"
-	case knowledgebase.Restore:
+	case Restore:
 		return "Restored"
 	}
 	return "Superseded"

@@ -14,8 +14,8 @@ import (
 )
 
 // decideOn is a decision about what the card says now.
-func decideOn(t *testing.T, s *knowledgebase.Store, act knowledgebase.Act, id, by string) knowledgebase.Decision {
-	d := knowledgebase.Decision{Act: act, IDs: []string{id}, By: by, Seen: map[string]string{}}
+func decideOn(t *testing.T, s *knowledgebase.Store, act Act, id, by string) Decision {
+	d := Decision{Act: act, IDs: []string{id}, By: by, Seen: map[string]string{}}
 	for _, seen := range []string{id, by} {
 		if seen == "" {
 			continue
@@ -39,11 +39,11 @@ func undoLast(t *testing.T, desk *Desk) (Done, error) {
 func TestDeskUndoesWhatWasShown(t *testing.T) {
 	s := store(t, draft("k1", "one"), draft("k2", "two"))
 	desk := NewDesk(s)
-	shown, err := desk.Decide(t.Context(), decideOn(t, s, knowledgebase.Approve, "k1", ""))
+	shown, err := desk.Decide(t.Context(), decideOn(t, s, Approve, "k1", ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := desk.Decide(t.Context(), decideOn(t, s, knowledgebase.Reject, "k2", "")); err != nil {
+	if _, err := desk.Decide(t.Context(), decideOn(t, s, Reject, "k2", "")); err != nil {
 		t.Fatal(err)
 	}
 	var later *LaterError
@@ -111,16 +111,16 @@ func undoAll(t *testing.T, random *rand.Rand) {
 	}
 	desk := NewDesk(s)
 	states := []map[string]string{texts(t, s)}
-	acts := []knowledgebase.Act{knowledgebase.Approve, knowledgebase.Reject, knowledgebase.Retire, knowledgebase.Restore, knowledgebase.Supersede}
+	acts := []Act{Approve, Reject, Retire, Restore, Supersede}
 	others := map[string]string{"k1": "k2", "k2": "k3", "k3": "k1"}
 	for range 10 {
 		id, by := []string{"k1", "k2", "k3"}[random.IntN(3)], ""
 		act := acts[random.IntN(len(acts))]
-		if act == knowledgebase.Supersede {
+		if act == Supersede {
 			by = others[id]
 		}
 		_, err := desk.Decide(t.Context(), decideOn(t, s, act, id, by))
-		var state *knowledgebase.StateError
+		var state *StateError
 		if errors.As(err, &state) {
 			continue
 		}
@@ -150,8 +150,8 @@ func undoAll(t *testing.T, random *rand.Rand) {
 func TestDeskStale(t *testing.T) {
 	s := store(t, draft("k1", "one"), draft("k2", "two"))
 	desk := NewDesk(s)
-	read := decideOn(t, s, knowledgebase.Approve, "k1", "")
-	both := decideOn(t, s, knowledgebase.Supersede, "k2", "k1")
+	read := decideOn(t, s, Approve, "k1", "")
+	both := decideOn(t, s, Supersede, "k2", "k1")
 	text, mark, err := s.Text("k1")
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestDeskStale(t *testing.T) {
 		t.Fatal(err)
 	}
 	var conflict *knowledgebase.ConflictError
-	for _, stale := range []knowledgebase.Decision{read, both} {
+	for _, stale := range []Decision{read, both} {
 		if _, err := desk.Decide(t.Context(), stale); !errors.As(err, &conflict) {
 			t.Errorf("%s of a text nobody sees any more: %v", stale.Act, err)
 		}
@@ -169,11 +169,11 @@ func TestDeskStale(t *testing.T) {
 	if _, err := desk.Edit(t.Context(), "k1", mark, text); !errors.As(err, &conflict) {
 		t.Errorf("an edit over another: %v", err)
 	}
-	if _, err := desk.Decide(t.Context(), knowledgebase.Decision{Act: knowledgebase.Approve, IDs: []string{"k1"}}); err == nil {
+	if _, err := desk.Decide(t.Context(), Decision{Act: Approve, IDs: []string{"k1"}}); err == nil {
 		t.Error("decided about a card nobody says to have read")
 	}
 
-	done, err := desk.Decide(t.Context(), decideOn(t, s, knowledgebase.Reject, "k2", ""))
+	done, err := desk.Decide(t.Context(), decideOn(t, s, Reject, "k2", ""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func TestApplyNothing(t *testing.T) {
 func TestApplyStale(t *testing.T) {
 	s := store(t, draft("k1", "one"), draft("k2", "two"))
 	doc := strings.ReplaceAll(queue(t, s), "state: draft", "state: reviewed")
-	if _, err := s.Decide(t.Context(), knowledgebase.Decision{Act: knowledgebase.Reject, IDs: []string{"k2"}}); err != nil {
+	if _, err := Decide(t.Context(), s, Decision{Act: Reject, IDs: []string{"k2"}}); err != nil {
 		t.Fatal(err)
 	}
 	var stale *StaleError
@@ -118,7 +118,7 @@ func TestApplyErrors(t *testing.T) {
 // where it did not stand in the text.
 func TestApplyMerge(t *testing.T) {
 	s := store(t, draft("k1", "one"), draft("k2", "two"))
-	if _, err := s.Decide(t.Context(), knowledgebase.Decision{Act: knowledgebase.Approve, IDs: []string{"k2"}}); err != nil {
+	if _, err := Decide(t.Context(), s, Decision{Act: Approve, IDs: []string{"k2"}}); err != nil {
 		t.Fatal(err)
 	}
 	doc := strings.Replace(queue(t, s), "id: k1", "id: k1\nsupersedes: [k2]", 1)

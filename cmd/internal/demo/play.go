@@ -12,6 +12,7 @@ import (
 	"anamnesis/anamnesis/quote"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/review"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
@@ -116,7 +117,7 @@ func (p *Player) run(ctx context.Context, d Task) error {
 // review approves the cards that the task's passes wrote, as a user would with 'kb
 // approve': a card in a model's words is not shown to other tasks before.
 func (p *Player) review(ctx context.Context, task string) error {
-	d := knowledgebase.Decision{Act: knowledgebase.Approve}
+	d := review.Decision{Act: review.Approve}
 	err := p.Service.Ops(task, 0, func(o op.Op) error {
 		if b, ok := o.Body.(*op.PassDone); ok {
 			d.IDs = append(d.IDs, b.Cards...)
@@ -130,7 +131,7 @@ func (p *Player) review(ctx context.Context, task string) error {
 	if err != nil {
 		return err
 	}
-	_, err = store.Decide(ctx, d)
+	_, err = review.Decide(ctx, store, d)
 	fmt.Fprintf(p.Say, "\na user reads the card and approves it: anamnesis kb approve %s\n", strings.Join(d.IDs, " "))
 	return errors.Join(err, store.Close())
 }

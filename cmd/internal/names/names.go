@@ -12,6 +12,7 @@ import (
 
 	"anamnesis/cmd/internal/exit"
 	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/review"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/command"
@@ -100,7 +101,7 @@ func Snapshots(ctx context.Context, home func() (taskdir.Home, error), w *worlds
 
 // Decided replaces beginnings of ids in a decision by the whole ids, and refuses one that is
 // named twice.
-func Decided(store *knowledgebase.Store, d *knowledgebase.Decision) error {
+func Decided(store *knowledgebase.Store, d *review.Decision) error {
 	for i, id := range d.IDs {
 		if slices.Contains(d.IDs[:i], id) || id == d.By {
 			return session.Usagef("kb %s: %s is named twice", d.Act, id)

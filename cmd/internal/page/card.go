@@ -152,8 +152,8 @@ func (s *Server) cardView(ctx context.Context, id string, from origin) (*cardVie
 		return slices.ContainsFunc(v.Against, func(a versionCard) bool { return strings.HasPrefix(note, "contradicts "+a.Near.ID+" ") })
 	})
 	gone := c.State == card.Retired || c.State == card.Superseded
-	v.Can = map[string]bool{string(knowledgebase.Approve): !gone, string(knowledgebase.Reject): c.State == card.Draft,
-		string(knowledgebase.Retire): c.State == card.Reviewed, string(knowledgebase.Restore): gone, string(knowledgebase.Supersede): !gone}
+	v.Can = map[string]bool{string(review.Approve): !gone, string(review.Reject): c.State == card.Draft,
+		string(review.Retire): c.State == card.Reviewed, string(review.Restore): gone, string(review.Supersede): !gone}
 	v.Keys = []key{{"a", "approve"}, {"r", "reject"}, {"e", "edit"}, {"u", "undo"}, {"h", "history"}, {"/", "search"}}
 	if len(v.Against) > 0 {
 		v.Keys = append(v.Keys, key{"m", "keep it, not the other"}, key{"o", "keep the other"})

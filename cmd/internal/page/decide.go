@@ -41,11 +41,11 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 	id, f := r.PathValue("card"), r.PostForm
 	from := originOf(f.Get("from"))
 	next := after(id, from, placeOf(id, review.Waiting(s.store)))
-	d := knowledgebase.Decision{Act: knowledgebase.Act(f.Get("act")), IDs: []string{id},
+	d := review.Decision{Act: review.Act(f.Get("act")), IDs: []string{id},
 		Reason: f.Get("reason"), Seen: map[string]string{id: f.Get("seen")}}
 	switch d.Act {
-	case knowledgebase.Approve, knowledgebase.Reject, knowledgebase.Retire, knowledgebase.Restore:
-	case knowledgebase.Supersede:
+	case review.Approve, review.Reject, review.Retire, review.Restore:
+	case review.Supersede:
 		d.By = strings.TrimSpace(f.Get("by"))
 		if d.By == id {
 			return refuse(http.StatusBadRequest, "A card cannot take its own place.")
@@ -65,14 +65,14 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 	}
 	done, err := s.desk.Decide(r.Context(), d)
 	var conflict *knowledgebase.ConflictError
-	var state *knowledgebase.StateError
+	var state *review.StateError
 	switch {
 	case errors.As(err, &conflict):
 		return s.showCard(w, r, http.StatusConflict, from,
 			fmt.Sprintf("Nothing was decided: card %s has changed since. This is its current text.", conflict.ID))
 	case errors.As(err, &state):
 		return s.showCard(w, r, http.StatusConflict, from, "Nothing was decided. "+state.Error())
-	case errors.Is(err, knowledgebase.ErrNotFound) && d.Act == knowledgebase.Supersede:
+	case errors.Is(err, knowledgebase.ErrNotFound) && d.Act == review.Supersede:
 		return s.showCard(w, r, http.StatusUnprocessableEntity, from, fmt.Sprintf("Nothing was decided: there is no card %q.", d.By))
 	case err != nil:
 		return err

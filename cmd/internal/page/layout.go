@@ -169,7 +169,7 @@ func failCode(err error) int {
 	var r *refusal
 	var tooLarge *http.MaxBytesError
 	var conflict *knowledgebase.ConflictError
-	var standing *knowledgebase.StateError
+	var standing *review.StateError
 	switch {
 	case errors.As(err, &r):
 		return r.code
