@@ -118,11 +118,7 @@ func (c *ctxWriter) Write(b []byte) (int, error) {
 
 // lookup loads a snapshot's listing and cleans a path that must be in it.
 func (w *World) lookup(id ID, name string) (*tree.Listing, string, error) {
-	c, err := w.byID(id)
-	if err != nil {
-		return nil, "", err
-	}
-	list, err := w.tree(c.Tree)
+	list, err := w.listing(id)
 	if err != nil {
 		return nil, "", err
 	}

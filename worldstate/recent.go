@@ -48,8 +48,8 @@ func (w *World) recall(h gitfmt.Hash) *tree.Listing {
 	return r.list
 }
 
-// toldTree returns the world id of a listing used lately, without encoding it.
-func (w *World) toldTree(l *tree.Listing) (tree gitfmt.Hash, told bool) {
+// recentID returns the world id of a listing used lately, without encoding it.
+func (w *World) recentID(l *tree.Listing) (tree gitfmt.Hash, known bool) {
 	for i := range w.recent {
 		if w.recent[i].list.Root == l.Root {
 			return w.recent[i].tree, true
@@ -60,7 +60,7 @@ func (w *World) toldTree(l *tree.Listing) (tree gitfmt.Hash, told bool) {
 
 // treeOf returns a listing's world id.
 func (w *World) treeOf(l *tree.Listing) gitfmt.Hash {
-	if tree, told := w.toldTree(l); told {
+	if tree, known := w.recentID(l); known {
 		return tree
 	}
 	return tree.ID(l)

@@ -258,9 +258,7 @@ func (w *World) headAfter(p *Plan, target *gitfmt.Commit, source gitfmt.Hash) (g
 	c := *b
 	c.Tree, c.Parents, c.Time, c.Trailers = tree, []gitfmt.Hash{source}, w.opts.Now(), nil
 	c.Message = fmt.Sprintf("base after restoring %d paths of %s", len(p.Actions), gitfmt.Short(p.Target))
-	data := c.Encode()
-	c.Id = gitfmt.HashObject(gitfmt.CommitObject, data)
-	if err := pack.Add(c.Id, gitfmt.CommitObject, data); err != nil {
+	if err := addCommit(pack, &c); err != nil {
 		return gitfmt.Hash{}, fmt.Errorf("restore: %w", err)
 	}
 	return c.Id, w.objects.Publish(pack, w.opts.SizeLimitBytes)

@@ -228,9 +228,7 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 		}
 		snap.Changed = len(snap.ChangedPaths)
 		c.Message = gitfmt.CleanMessage(o.Message)
-		data := c.Encode()
-		c.Id = gitfmt.HashObject(gitfmt.CommitObject, data)
-		if err := pack.Add(c.Id, gitfmt.CommitObject, data); err != nil {
+		if err := addCommit(pack, c); err != nil {
 			return Snapshot{}, fmt.Errorf("save commit: %w", err)
 		}
 	}
@@ -262,6 +260,13 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 	return snap, nil
 }
 
+// addCommit writes a snapshot's commit, and sets its id.
+func addCommit(pack *objects.Writer, c *gitfmt.Commit) error {
+	data := c.Encode()
+	c.Id = gitfmt.HashObject(gitfmt.CommitObject, data)
+	return pack.Add(c.Id, gitfmt.CommitObject, data)
+}
+
 // moveTip adds to an update the ref of a step. That of the parent goes: it is reachable
 // from the new snapshot then, and its trailer holds its name. A step that changed nothing
 // gets none, unless one of its name, left by a stream that was lost, names another.
@@ -285,7 +290,7 @@ func (w *World) moveTip(set map[string]gitfmt.Hash, parent, c *gitfmt.Commit) er
 
 // storeTrees returns a listing's world id and stores the trees the store lacks.
 func (w *World) storeTrees(l *tree.Listing, pack *objects.Writer) (gitfmt.Hash, error) {
-	if tree, told := w.toldTree(l); told && w.objects.Owns(tree) {
+	if tree, known := w.recentID(l); known && w.objects.Owns(tree) {
 		return tree, nil
 	}
 	return tree.Build(l, func(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error {

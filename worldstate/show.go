@@ -52,11 +52,7 @@ func (w *World) Diff(ctx context.Context, a, b ID) ([]Change, error) {
 		if id == "" {
 			continue
 		}
-		c, err := w.byID(id)
-		if err == nil {
-			lists[i], err = w.tree(c.Tree)
-		}
-		if err != nil {
+		if lists[i], err = w.listing(id); err != nil {
 			return nil, fmt.Errorf("diff: %w", err)
 		}
 	}

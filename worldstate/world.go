@@ -57,7 +57,7 @@ type Options struct {
 	Progress func(Progress)
 	// Watch lets the World learn of changes between its operations, where
 	// the system can (Linux, on a local file system), so that a save costs
-	// what changed instead of what there is. It takes a watch and about a KiB
+	// what changed and not what the directory holds. It takes a watch and about a KiB
 	// of the kernel's memory for each directory, and is for a World that
 	// stays open: the first save scans all the same. See Watching, and the
 	// package's blind spots.

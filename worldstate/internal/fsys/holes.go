@@ -90,7 +90,7 @@ type HoleReader struct {
 	off   int64
 	until int64 // the end of the hole or of the data at off
 	hole  bool
-	Told  func(n int64)
+	Count func(n int64)
 }
 
 func (h *HoleReader) Read(b []byte) (int, error) {
@@ -118,7 +118,7 @@ func (h *HoleReader) Read(b []byte) (int, error) {
 		}
 	}
 	h.off += int64(n)
-	h.Told(int64(n))
+	h.Count(int64(n))
 	return n, err
 }
 

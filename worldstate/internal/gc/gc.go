@@ -3,6 +3,7 @@
 package gc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -287,18 +288,13 @@ func (g *collector) newestFirst(dead map[string][]string, refs map[string]gitfmt
 	for task, names := range dead {
 		tasks = append(tasks, task)
 		for _, name := range names {
-			if data, err := g.s.Read(refs[name], gitfmt.CommitObject, name); err == nil {
-				if c, err := gitfmt.DecodeCommit(refs[name], data); err == nil && c.Time.After(newest[task]) {
-					newest[task] = c.Time
-				}
+			if c, err := g.s.Commit(refs[name]); err == nil && c.Time.After(newest[task]) {
+				newest[task] = c.Time
 			}
 		}
 	}
 	slices.SortFunc(tasks, func(a, b string) int {
-		if c := newest[b].Compare(newest[a]); c != 0 {
-			return c
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(newest[b].Compare(newest[a]), strings.Compare(a, b))
 	})
 	return tasks
 }
@@ -339,20 +335,13 @@ func (g *collector) keep(ctx context.Context, roots []gitfmt.Hash) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		data, err := g.s.Read(h, gitfmt.CommitObject, "snapshot")
+		c, err := g.s.Commit(h)
 		if errors.Is(err, objects.ErrWrongType) {
 			if queue, err = g.aside(ctx, h, queue); err != nil {
 				return err
 			}
 			continue
 		}
-		if g.passes(err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		c, err := gitfmt.DecodeCommit(h, data)
 		if g.passes(err) {
 			continue
 		}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -127,19 +126,13 @@ func (g *collector) write(ctx context.Context) (*objects.Writer, error) {
 		}
 	}
 	group, gctx := errgroup.WithContext(ctx)
-	var next atomic.Int64
-	for range runtime.GOMAXPROCS(0) {
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for _, l := range todo.lines.list {
 		group.Go(func() error {
-			for gctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= len(todo.lines.list) {
-					return nil
-				}
-				if err := g.line(out, todo.lines.list[i]); err != nil {
-					return err
-				}
+			if gctx.Err() != nil {
+				return gctx.Err()
 			}
-			return gctx.Err()
+			return g.line(out, l)
 		})
 	}
 	if err := group.Wait(); err != nil {

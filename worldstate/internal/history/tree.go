@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"anamnesis/worldstate/internal/fsys"
@@ -30,7 +29,10 @@ func (v *Visitor) walk(ctx context.Context, s *objects.Store, h gitfmt.Hash, pat
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	items, err := readTree(s, h, path, depth)
+	items, err := s.Tree(h, path)
+	if err == nil && depth > gitfmt.MaxTreeDepth {
+		err = fmt.Errorf("tree %s: %w: nested too deep", h, gitfmt.ErrCorrupt)
+	}
 	if err != nil && v.Failed != nil {
 		return v.Failed(h, path, err)
 	}
@@ -54,19 +56,4 @@ func (v *Visitor) walk(ctx context.Context, s *objects.Store, h gitfmt.Hash, pat
 		}
 	}
 	return nil
-}
-
-func readTree(s *objects.Store, h gitfmt.Hash, path string, depth int) ([]gitfmt.TreeItem, error) {
-	data, err := s.Read(h, gitfmt.TreeObject, path)
-	if err != nil {
-		return nil, err
-	}
-	items, err := gitfmt.DecodeTree(data)
-	if err == nil && depth > gitfmt.MaxTreeDepth {
-		err = errors.New("nested too deep")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("tree %s: %w: %w", h, gitfmt.ErrCorrupt, err)
-	}
-	return items, nil
 }

@@ -2,6 +2,7 @@ package objects
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -47,35 +48,22 @@ func IsOurKeep(path string) (bool, error) {
 
 // OurPacks returns our packs, the smallest first.
 func (s *Store) OurPacks() ([]*Pack, error) {
-	s.mu.RLock()
-	all := make([]*Pack, 0, len(s.Packs))
-	for _, p := range s.Packs {
-		all = append(all, p)
-	}
-	s.mu.RUnlock()
 	var out []*Pack
-	for _, p := range all {
+	for _, p := range s.Without(nil) {
 		ours, err := IsOurKeep(p.Beside(KeepExt))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
+		if ours {
+			_, err = p.Size()
+		}
+		switch {
+		case errors.Is(err, os.ErrNotExist): // it was removed, and its index before it
+		case err != nil:
 			return nil, fmt.Errorf("read store: %w", err)
+		case ours:
+			out = append(out, p)
 		}
-		if !ours {
-			continue
-		}
-		_, err = p.Size()
-		if errors.Is(err, os.ErrNotExist) { // it was removed, and its index before it
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("size of pack: %w", err)
-		}
-		out = append(out, p)
 	}
 	slices.SortFunc(out, func(a, b *Pack) int {
-		if a.bytes != b.bytes {
-			return int(max(min(a.bytes-b.bytes, 1), -1))
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(cmp.Compare(a.bytes, b.bytes), strings.Compare(a.Name, b.Name))
 	})
 	return out, nil
 }

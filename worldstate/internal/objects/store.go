@@ -359,3 +359,16 @@ func (s *Store) Commit(h gitfmt.Hash) (*gitfmt.Commit, error) {
 	}
 	return gitfmt.DecodeCommit(h, data)
 }
+
+// Tree reads a git tree, which is at a path.
+func (s *Store) Tree(h gitfmt.Hash, path string) ([]gitfmt.TreeItem, error) {
+	data, err := s.Read(h, gitfmt.TreeObject, path)
+	if err != nil {
+		return nil, err
+	}
+	items, err := gitfmt.DecodeTree(data)
+	if err != nil {
+		return nil, fmt.Errorf("tree %s: %w: %w", h, gitfmt.ErrCorrupt, err)
+	}
+	return items, nil
+}

@@ -47,7 +47,7 @@ func (p *planner) checkPaths() error {
 	for _, root := range p.Options.Paths {
 		_, skipped := under(p.Target.Skips, root)
 		if p.Now.At(root).Absent() && p.Want.At(root).Absent() && p.Base.At(root).Absent() && !skipped && !p.notSeen(root) {
-			return fmt.Errorf("plan: %w: %q stands neither in the world nor in snapshot %s", ErrNoPath, root, gitfmt.Short(gitfmt.ID(p.Target.Id.String())))
+			return fmt.Errorf("plan: %w: %q is neither in the world nor in snapshot %s", ErrNoPath, root, gitfmt.Short(gitfmt.ID(p.Target.Id.String())))
 		}
 	}
 	return nil

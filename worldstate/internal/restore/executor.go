@@ -6,6 +6,7 @@ import (
 	"crypto/sha1"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"sync"
@@ -182,10 +183,10 @@ func (x *Executor) hashAt(dirfd int, name string, size int64) (gitfmt.Hash, erro
 	}
 }
 
-// stands returns the state of a path, and whether it is as wanted. A file is
+// compareNow returns the state of a path, and whether it is as wanted. A file is
 // read for it: a stamp does not show an edit in the clock tick of the scan,
 // nor of a write through a memory map whose page was written before.
-func (x *Executor) stands(dirfd int, path string, want tree.State) (now tree.State, st fsys.Stamp, same bool, err error) {
+func (x *Executor) compareNow(dirfd int, path string, want tree.State) (now tree.State, st fsys.Stamp, same bool, err error) {
 	now, st, err = x.lookIn(dirfd, fsys.Base(path))
 	if errors.Is(err, ErrInTheWay) {
 		return tree.State{}, st, false, nil
@@ -352,7 +353,7 @@ func (x *Executor) remove(_ int, a Action) error {
 		return err
 	}
 	defer fsys.CloseFD(fd)
-	now, _, same, err := x.stands(fd, a.Path, a.Before)
+	now, _, same, err := x.compareNow(fd, a.Path, a.Before)
 	if err != nil || now.Absent() && !same {
 		return err
 	}
@@ -437,12 +438,7 @@ func (x *Executor) chmodDir(_ int, a Action) error {
 
 // closeDirs restores the modes of directories that were opened for writing.
 func (x *Executor) closeDirs() error {
-	paths := make([]string, 0, len(x.opened))
-	for path := range x.opened {
-		paths = append(paths, path)
-	}
-	sort.Sort(sort.Reverse(sort.StringSlice(paths)))
-	for _, path := range paths {
+	for _, path := range slices.Backward(slices.Sorted(maps.Keys(x.opened))) {
 		fd, err := fsys.OpenBeneath(x.root, path)
 		if fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
 			continue

@@ -131,9 +131,9 @@ func (x *Executor) writeAt(fd int, path string, data []byte, off int64) error {
 	return nil
 }
 
-// ours reports whether what is at a path, neither end's, is what a killed
+// isHalfWritten reports whether what is at a path, neither end's, is what a killed
 // restore leaves in the middle of one file.
-func (x *Executor) ours(dirfd int, a Action, now tree.State) (bool, error) {
+func (x *Executor) isHalfWritten(dirfd int, a Action, now tree.State) (bool, error) {
 	if now.Kind != tree.KindFile || a.After.Kind != tree.KindFile || a.Before.Kind != tree.KindFile && !x.cut {
 		return false, nil
 	}

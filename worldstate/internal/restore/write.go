@@ -32,7 +32,7 @@ func (x *Executor) write(i int, a Action) error {
 		return nil
 	}
 	defer fsys.CloseFD(fd)
-	now, st, same, err := x.stands(fd, a.Path, a.Before)
+	now, st, same, err := x.compareNow(fd, a.Path, a.Before)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (x *Executor) write(i int, a Action) error {
 	}
 	gone := now.Absent() && (a.After.IsDir() != a.Before.IsDir() || a.Before.Absent())
 	if !same && !gone && x.resumed {
-		same, err = x.ours(fd, a, now)
+		same, err = x.isHalfWritten(fd, a, now)
 		if err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func (x *Executor) writeTemp(fd int, temp string, a Action, old fsys.Stamp) (mad
 	if err == nil {
 		made, err = fsys.Fstat(n)
 	}
-	if err == nil && (x.syncEach || size > InPlaceBytes) { // a larger one cannot be distinguished from another program's, see ours
+	if err == nil && (x.syncEach || size > InPlaceBytes) { // a larger one cannot be distinguished from another program's, see isHalfWritten
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {
@@ -226,7 +226,7 @@ func (x *Executor) Compare(actions []Action) error {
 		if listed[a.Path] {
 			return nil
 		}
-		same, err := x.standsDone(a)
+		same, err := x.isDone(a)
 		if err != nil {
 			return &RestoreError{Path: a.Path, Err: err}
 		}
@@ -237,7 +237,7 @@ func (x *Executor) Compare(actions []Action) error {
 	})
 }
 
-func (x *Executor) standsDone(a Action) (bool, error) {
+func (x *Executor) isDone(a Action) (bool, error) {
 	fd, ok, err := x.parent(a.Path)
 	if err != nil || !ok {
 		return a.After.Absent(), err

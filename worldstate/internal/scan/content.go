@@ -129,11 +129,11 @@ func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
 	read := s.reading(size)
 	defer read(-size) // it is counted as a whole when it is done
 	if s.pack != nil && s.objects.Empty() {
-		return s.pack.AddStream(gitfmt.Hash{}, size, &fsys.HoleReader{Ctx: s.ctx, F: f, Told: read})
+		return s.pack.AddStream(gitfmt.Hash{}, size, &fsys.HoleReader{Ctx: s.ctx, F: f, Count: read})
 	}
 	sum := sha1.New()
 	sum.Write(gitfmt.AppendHead(nil, gitfmt.BlobObject, size))
-	n, err := io.Copy(sum, io.LimitReader(&fsys.HoleReader{Ctx: s.ctx, F: f, Told: read}, size+1))
+	n, err := io.Copy(sum, io.LimitReader(&fsys.HoleReader{Ctx: s.ctx, F: f, Count: read}, size+1))
 	if err != nil {
 		return gitfmt.Hash{}, err
 	}
@@ -148,7 +148,7 @@ func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
 	if s.objects.HasIntact(h) {
 		return h, nil
 	}
-	return s.pack.AddStream(h, size, &fsys.HoleReader{Ctx: s.ctx, F: f, Told: func(int64) { read(0) }})
+	return s.pack.AddStream(h, size, &fsys.HoleReader{Ctx: s.ctx, F: f, Count: func(int64) { read(0) }})
 }
 
 // reading counts the bytes of a file that is being read for those who wait. What

@@ -110,7 +110,7 @@ func (w *Tracker) watchRoot(root *fsys.Root) error {
 		if err != nil || w.Watch.of(now) {
 			return err
 		}
-		w.Watch.end("another directory stands at its path")
+		w.Watch.end("another directory is at its path")
 		w.Watch = nil
 	}
 	if w.Watch != nil {
@@ -145,7 +145,7 @@ func (w *Tracker) checkWatcher(known *Knowledge, sc *Scanned) {
 		return
 	}
 	if path := w.Watch.missed(known.Root, sc.Root); path != "" {
-		w.Watch.end(fmt.Sprintf("a change of %q was not told", path))
+		w.Watch.end(fmt.Sprintf("no event reported a change of %q", path))
 		sc.Notes = append(sc.Notes, gitfmt.Skip{Path: path, Reason: "the watcher missed its change and is off from now on: the world is scanned"})
 	}
 }

@@ -133,14 +133,14 @@ func (v *visit) look() error {
 	if v.prev == nil {
 		v.mark = nil
 	}
-	told := v.listen()
+	reported := v.listen()
 	v.now = time.Now()
 	st, err := fsys.Fstat(v.fd)
 	if err != nil {
 		return err
 	}
 	v.seen = tree.Sighting{Dir: fsys.Sight{Stamp: st, Racy: fsys.Racy(st, v.now)}}
-	v.seen.Foreign = !told || st.Dev != v.s.device
+	v.seen.Foreign = !reported || st.Dev != v.s.device
 	if v.prev != nil && (v.prev.Seen == nil || v.prev.Seen.Fault != "") {
 		v.prev, v.same, v.mark = nil, false, nil
 	}

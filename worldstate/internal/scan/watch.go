@@ -13,7 +13,7 @@ import (
 )
 
 // A watcher reports between two scans which names have changed, so that a save
-// costs what changed and not what there is. It is a hint with rules:
+// costs what changed and not what the directory holds. It is a hint with rules:
 //
 //   - A directory is watched before its names are read, so that what changes
 //     while a scan runs is reported at the next one.
@@ -26,7 +26,7 @@ import (
 //   - A file system mounted or unmounted inside causes no event either. The list
 //     of mounts says so, and the next scan looks at everything.
 //   - Every checkSaves saves, or checkAfter, a save scans everything and
-//     compares. A change that no event told of ends the watching for good.
+//     compares. A change that no event reported ends the watching for good.
 //
 // Where it cannot be had (no inotify, a network file system, more directories
 // than the limit) worlds are scanned as without it.

@@ -132,7 +132,7 @@ func (n *Node) encode(extra *gitfmt.TreeItem) []byte {
 // alike in like, a listing at hand or nil, are taken from there unread.
 func Load(s *objects.Store, root gitfmt.Hash, like *Listing) (*Listing, error) {
 	t := treeLoader{s: s, m: &manifest{usual: gitModes()}}
-	items, err := t.read(root, "the world's root tree")
+	items, err := s.Tree(root, "the world's root tree")
 	if err != nil {
 		return nil, err
 	}
@@ -172,18 +172,6 @@ type treeLoader struct {
 	empty  map[string][]string // directory → empty ones in it
 	said   map[string]bool     // directories above a line of the manifest
 	placed int                 // of the manifest's empty directories
-}
-
-func (t *treeLoader) read(h gitfmt.Hash, path string) ([]gitfmt.TreeItem, error) {
-	data, err := t.s.Read(h, gitfmt.TreeObject, path)
-	if err != nil {
-		return nil, err
-	}
-	items, err := gitfmt.DecodeTree(data)
-	if err != nil {
-		return nil, fmt.Errorf("tree %s: %w: %w", h, gitfmt.ErrCorrupt, err)
-	}
-	return items, nil
 }
 
 // index prepares the manifest for looking up by directory.
@@ -281,7 +269,7 @@ func (t *treeLoader) item(path, stored string, raw gitfmt.TreeItem, near *Node, 
 			}
 		}
 	}
-	list, err := t.read(raw.Hash, p)
+	list, err := t.s.Tree(raw.Hash, p)
 	if err == nil {
 		it.Sub, err = t.node(p, storedPath, list, beside, depth+1)
 	}
