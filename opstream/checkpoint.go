@@ -124,7 +124,7 @@ func (v *verifier) lookAtCheckpoint() {
 			severity = SeverityNotice
 		}
 		v.report.add(Finding{Severity: severity, File: path, Seq: last, Why: fmt.Sprintf(
-			"it stands for operations up to seq %d, which were durable, and the stream ends with %d: its end was lost, or this is an older copy of it", c.Cur.Seq, last)})
+			"it covers operations up to seq %d, which were durable, and the stream ends with %d: its end was lost, or this is an older copy of it", c.Cur.Seq, last)})
 		return
 	}
 	if err == nil {

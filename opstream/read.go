@@ -17,8 +17,8 @@ import (
 const (
 	// readBatch is how many references are taken under one lock.
 	readBatch = 256
-	// rereadTries is how often a reader looks again at bytes that seem
-	// corrupt before it says so: a live writer may have been changing them.
+	// rereadTries is how often a reader reads bytes again that seem corrupt before it reports
+	// them: a live writer may be changing them.
 	rereadTries = 3
 )
 
@@ -37,8 +37,8 @@ func recordAt(r *segments.Reader, ref segments.Ref, durable bool) (Record, error
 	return rec, err
 }
 
-// Reader reads a stream, while it is being written or not. It takes no lock
-// and changes nothing. Its methods may be called concurrently.
+// Reader reads a stream, even while it is written. It takes no lock and changes nothing. Its
+// methods may be called concurrently.
 type Reader struct {
 	opts    Options
 	dir     string
@@ -51,9 +51,8 @@ type Reader struct {
 	rolls  []uint64       // for each withdrawal of lines: the last seq that stayed
 }
 
-// OpenReader opens the stream in dir for reading. It fails with ErrNotFound
-// when there is none; a damaged one opens, yields its good prefix and then the
-// error.
+// OpenReader opens the stream in dir for reading. It fails with ErrNotFound if there is none;
+// a damaged stream yields its good prefix and then the error.
 func OpenReader(dir string, o *Options) (*Reader, error) {
 	opts := o.withDefaults()
 	if _, _, err := segments.List(opts.FS, dir); err != nil {
@@ -134,8 +133,8 @@ func (r *Reader) rewind() error {
 	return r.scan.Rewind(min(r.scan.Cur.Ack, r.scan.Cur.Seq))
 }
 
-// relook reads the lines nothing vouches for once more, and notes when the
-// writer had withdrawn some.
+// relook reads again the lines that nothing vouches for, and records whether the writer had
+// withdrawn some.
 func (r *Reader) relook(st *segments.Stop) (*segments.Stop, error) {
 	old := r.scan.Cur
 	if err := r.rewind(); err != nil {
@@ -156,8 +155,8 @@ func (r *Reader) relook(st *segments.Stop) (*segments.Stop, error) {
 	return st, nil
 }
 
-// Last returns the seq and hash of the last line that can be read now, durable
-// or not, and the error that ends the readable prefix, if any.
+// Last returns the seq and hash of the last readable line, durable or not, and the error that
+// ends the readable prefix, if any.
 func (r *Reader) Last() (seq uint64, hash [16]byte, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,9 +164,9 @@ func (r *Reader) Last() (seq uint64, hash [16]byte, err error) {
 	return r.scan.Cur.Seq, r.scan.Cur.Hash, err
 }
 
-// Torn says where bytes after the last good line are no line:
-// the damaged end of a crashed writer, or a write under way. Nil when there
-// are none. It tells of the last look that Since, Get, Last or Follow made.
+// Torn returns the place of torn bytes after the last good line: the damaged end of a crashed
+// writer, or a write in progress. It is nil if there are none. It describes the last look of
+// Since, Get, Last or Follow.
 func (r *Reader) Torn() *Torn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -202,10 +201,9 @@ func refsAfter(s *segments.Scanner, after, limit uint64) (refs []segments.Ref, a
 	return refs, s.Cur.Ack
 }
 
-// Since returns the records after a seq that can be read now, in order. An
-// error of one record's blob comes with that record, without body, and the
-// sequence may be continued; any other error ends it. A torn tail is no
-// error: see Torn.
+// Since returns the records after a seq that can be read now, in order. An error of one
+// record's blob comes with that record, without body, and the sequence may be continued; any
+// other error ends it. A torn tail is not an error: see Torn.
 func (r *Reader) Since(after uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		r.mu.Lock()
@@ -221,9 +219,8 @@ func (r *Reader) Since(after uint64) iter.Seq2[Record, error] {
 	}
 }
 
-// emit yields the records after a seq up to limit. It returns the last seq
-// yielded, how many withdrawals it knows of, and whether the consumer wants
-// more.
+// emit yields the records after a seq up to limit. It returns the last seq yielded, how many
+// withdrawals it knows of, and whether the consumer wants more.
 func (r *Reader) emit(files *segments.Reader, after, limit uint64, yield func(Record, error) bool) (uint64, int, bool) {
 	for {
 		r.mu.Lock()
@@ -271,11 +268,10 @@ func (r *Reader) Get(seq uint64) (Record, error) {
 	return recordAt(&files, ref, seq <= ack)
 }
 
-// Follow returns the records after a seq, then each new one as it is written,
-// until ctx ends (which is no error), the reader is closed, or an error. Each
-// record comes once; one that came with Durable false and was then withdrawn
-// by its writer is followed by the one that took its place, with the same
-// Seq.
+// Follow returns the records after a seq, then each new one as it is written, until ctx ends
+// (which is not an error), the reader is closed, or an error occurs. Each record comes once;
+// one that came with Durable false and was then withdrawn by its writer is followed by its
+// replacement, with the same Seq.
 func (r *Reader) Follow(ctx context.Context, after uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		files := segments.Reader{FS: r.opts.FS, Dir: r.dir, Chained: r.resumed.Seq}

@@ -17,14 +17,12 @@ import (
 const (
 	tornPrefix = "torn-"
 	tornSuffix = ".bin"
-	// tornHashBytes is how much of the torn bytes' SHA-256 their file's name
-	// holds.
+	// tornHashBytes is how much of the torn bytes' SHA-256 is in their file's name.
 	tornHashBytes = 4
 )
 
-// recover verifies the stream and makes its end one that can be appended to,
-// by the rules of the package's documentation. Every step may be repeated: a
-// crash within leaves a state from which the next recovery ends the same.
+// recover verifies the stream and repairs its end by the rules of the package's documentation.
+// Every step may be repeated: after a crash, the next recovery ends the same.
 func (l *Log) recover() error {
 	st, err := l.scan.Advance()
 	if err != nil {
@@ -58,9 +56,9 @@ func (l *Log) recover() error {
 	return l.noteTorn(rewritten)
 }
 
-// setAside copies the torn bytes to a file of their own, makes that durable,
-// and cuts them off. They are at most a batch where a crash left them, and at
-// most a segment whatever did, so they are read in one piece.
+// setAside copies the torn bytes to a file of their own, makes that durable, and cuts them
+// off. They are at most a batch after a crash, and at most a segment otherwise, so they are
+// read in one piece.
 func (l *Log) setAside(st *segments.Stop) error {
 	size, err := l.file.Size()
 	if err != nil {
@@ -84,11 +82,10 @@ func (l *Log) setAside(st *segments.Stop) error {
 	return nil
 }
 
-// rewriteUnacknowledged writes the good lines that nothing vouches for once
-// more, with the same bytes, and syncs the segment: after a sync that failed,
-// the kernel may hold pages that are clean and yet not on the disk. It gives
-// their number. They are all in the last segment, whose existence vouches for
-// every line before it.
+// rewriteUnacknowledged writes the good lines that nothing vouches for again, with the same
+// bytes, and syncs the segment: after a failed sync, the kernel may hold clean pages that are
+// not on the disk. It returns their number. They are all in the last segment, whose existence
+// vouches for every earlier line.
 func (l *Log) rewriteUnacknowledged() (int, error) {
 	cur := &l.scan.Cur
 	first := max(cur.Ack+1, cur.Seg())

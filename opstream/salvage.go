@@ -13,16 +13,15 @@ import (
 	"anamnesis/opstream/internal/wire"
 )
 
-// Salvaged says what Salvage copied.
+// Salvaged is the result of Salvage.
 type Salvaged struct {
 	Records uint64 `json:"records"` // the last one's seq, too
 	Bytes   int64  `json:"bytes"`   // of lines, with newlines
 	Blobs   int    `json:"blobs"`
 	// Why is what ended the readable prefix; empty when everything was read.
 	Why string `json:"why,omitempty"`
-	// BehindRecords is how many lines behind the damage can be read and were not
-	// copied, since what stood before them is not known; Behind is where the
-	// first MaxStretches runs of them are.
+	// BehindRecords is how many readable lines behind the damage were not copied, since the
+	// lines before them are unknown; Behind is where the first MaxStretches runs of them are.
 	BehindRecords uint64    `json:"behind_records,omitempty"`
 	Behind        []Stretch `json:"behind,omitempty"`
 }
@@ -44,15 +43,14 @@ const partSuffix = ".part"
 // errSalvageEnds ends a scan at a line whose blob cannot be read.
 var errSalvageEnds = errors.New("the readable prefix ends")
 
-// Salvage copies the records of the stream in dir that can be read, from the
-// first up to the first damage, into a new stream in the directory to, which
-// must not exist and not lie in dir. Lines are copied as they are, so that
-// their hashes stay; a record whose blob is damaged ends the prefix, too, and so
-// do bytes that cannot be read. The old stream is only read.
+// Salvage copies the readable records of the stream in dir, from the first up to the first
+// damage, into a new stream in the directory to, which must not exist or be in dir. Lines are
+// copied unchanged, so that their hashes stay; a damaged blob or unreadable bytes also end the
+// prefix. The old stream is only read.
 //
-// The copy is made under the name to + ".part" and durable when it gets its own:
-// a directory of the name to is whole, whatever ends Salvage. What an interrupted
-// one left means nothing and is not touched by the next, which is refused.
+// The copy is made under the name to + ".part" and renamed when it is durable: a directory of
+// the name to is always complete. Salvage refuses to run if an interrupted copy exists, and
+// does not touch it.
 func Salvage(ctx context.Context, dir, to string) (Salvaged, error) {
 	return salvage(ctx, disk.OS{}, dir, filepath.Clean(to))
 }
@@ -115,8 +113,8 @@ func salvage(ctx context.Context, fsys disk.FS, dir, to string) (Salvaged, error
 	return out, nil
 }
 
-// lookBehind finds the lines that can be read behind the damage a cursor stands
-// before. Bytes that cannot be read end the search.
+// lookBehind finds the readable lines behind the damage at a cursor. Unreadable bytes end the
+// search.
 func (out *Salvaged) lookBehind(ctx context.Context, fsys disk.FS, dir string, cur segments.Cursor) error {
 	v := verifier{fs: fsys, dir: dir, scan: segments.Scanner{FS: fsys, Dir: dir}}
 	v.scan.Visit = func(*wire.Envelope, int64, int) error {
@@ -209,7 +207,7 @@ func copyPrefix(fsys disk.FS, dir, to string, cur *segments.Cursor, blobs map[st
 			if size, err = segments.FileSize(fsys, segments.Path(dir, seg)); err != nil {
 				return err
 			}
-		} else if size == 0 { // nothing of it could be read
+		} else if size == 0 { // none of it was readable
 			break
 		}
 		if err := copyFile(fsys, segments.Path(dir, seg), segments.Path(to, seg), size); err != nil {

@@ -19,26 +19,26 @@ import (
 const (
 	// MaxFindings is how many findings a report lists; the rest are counted.
 	MaxFindings = 1000
-	// verifyCtxEvery is how many lines pass between two looks at ctx.
+	// verifyCtxEvery is how many lines are read between two checks of ctx.
 	verifyCtxEvery = 1024
 )
 
-// Severity says what a finding means for the stream.
+// Severity is what a finding means for the stream.
 type Severity string
 
 // The severities.
 const (
-	// SeverityCorrupt: acknowledged bytes are damaged, and no writer opens it; or
-	// they are gone, cleanly at a line's end.
+	// SeverityCorrupt: acknowledged bytes are damaged, and no writer opens the stream; or they
+	// are missing, from a line's end on.
 	SeverityCorrupt Severity = "corrupt"
 	// SeverityTorn: the end is damaged where nothing vouches for it. The next
 	// writer sets it aside. It may have been acknowledged in the last moment.
 	SeverityTorn Severity = "torn"
-	// SeverityNotice: worth knowing, and no damage.
+	// SeverityNotice: information without damage.
 	SeverityNotice Severity = "notice"
 )
 
-// Finding is one thing Verify found.
+// Finding is one result of Verify.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	File     string   `json:"file"`
@@ -54,7 +54,7 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s at byte %d (seq %d): %s", f.Severity, f.File, f.Offset, f.Seq, f.Why)
 }
 
-// Report is what Verify found.
+// Report is the result of Verify.
 type Report struct {
 	Records  uint64 `json:"records"`   // verified lines
 	Segments int    `json:"segments"`  // files
@@ -79,7 +79,7 @@ func (r *Report) Has(s Severity) bool {
 func (r *Report) add(f Finding) {
 	if len(r.Findings) == MaxFindings {
 		r.Omitted++
-		// The worst stays visible, whatever came first.
+		// Keep the worst visible.
 		if f.Severity == SeverityCorrupt && !r.Has(SeverityCorrupt) {
 			r.Findings[MaxFindings-1] = f
 		}
@@ -88,10 +88,9 @@ func (r *Report) add(f Finding) {
 	r.Findings = append(r.Findings, f)
 }
 
-// Verify reads the whole stream in dir: form, checksum, seq, chain and ack of
-// every line, the JSON of every body, every blob. Damage is in the report; the
-// error says that the work could not be done (ErrNotFound when there is no
-// stream). It takes no lock and changes nothing.
+// Verify reads the whole stream in dir: form, checksum, seq, chain and ack of every line, the
+// JSON of every body, every blob. The report lists damage; the error means that it could not
+// be examined (ErrNotFound if there is no stream). It takes no lock and changes nothing.
 func Verify(ctx context.Context, dir string) (Report, error) {
 	return verify(ctx, disk.OS{}, dir)
 }
@@ -114,11 +113,11 @@ type verifier struct {
 	dir    string
 	scan   segments.Scanner
 	report Report
-	blobs  map[string]bool // hashes of the blobs that were looked at
+	blobs  map[string]bool // hashes of the examined blobs
 	seen   uint64
-	// lastAck is the ack of the line before: acks never go back.
+	// lastAck is the ack of the previous line: acks never decrease.
 	lastAck uint64
-	// checkpoint is what stood beside the stream when it began.
+	// checkpoint is the checkpoint at the beginning of the examination.
 	checkpoint    *segments.Checkpoint
 	checkpointErr error
 }
@@ -131,7 +130,7 @@ func (v *verifier) run(ctx context.Context) error {
 	v.report.Findings = []Finding{}
 	v.report.Segments = len(segs)
 	v.report.Writer = disk.WriterOf(v.dir)
-	// Before the lines: what a running writer adds meanwhile is no lost end.
+	// Before the lines: what a running writer adds meanwhile is not a lost end.
 	v.checkpoint, v.checkpointErr = segments.ReadCheckpoint(v.fs, v.dir)
 	for _, name := range others {
 		v.note(filepath.Join(v.dir, segments.OpsDirName, name), "no segment; left alone")
@@ -159,8 +158,8 @@ func (v *verifier) run(ctx context.Context) error {
 	return v.leftovers()
 }
 
-// stretch verifies up to the end or the next damage; more says that there is
-// a readable line behind the damage.
+// stretch verifies up to the end or the next damage; more reports a readable line behind the
+// damage.
 func (v *verifier) stretch() (more bool, err error) {
 	st, err := v.scan.Advance()
 	for try := 1; err == nil && st != nil && v.report.Writer != 0 && try < rereadTries; try++ {
@@ -188,8 +187,7 @@ func (v *verifier) stretch() (more bool, err error) {
 	return more, v.cannotRead(err)
 }
 
-// cannotRead makes a finding of an error that says that bytes cannot be read,
-// and returns any other.
+// cannotRead makes a finding of an error about unreadable bytes, and returns any other.
 func (v *verifier) cannotRead(err error) error {
 	if err == nil || !disk.Unreadable(err) {
 		return err
@@ -201,7 +199,7 @@ func (v *verifier) cannotRead(err error) error {
 	return nil
 }
 
-// resync puts the cursor before the first readable line behind a stop.
+// resync moves the cursor before the first readable line behind a stop.
 func (v *verifier) resync(st *segments.Stop) (bool, error) {
 	segs, _, err := segments.List(v.fs, v.dir)
 	if err != nil {
@@ -252,7 +250,7 @@ func (v *verifier) firstLine(seg uint64, off int64, seq uint64) (*wire.Envelope,
 	}
 }
 
-// line looks at what a verified line holds.
+// line examines the content of a verified line.
 func (v *verifier) line(e *wire.Envelope, off int64, size int) error {
 	v.report.Records++
 	v.report.Bytes += int64(size) + 1
@@ -289,8 +287,8 @@ func (v *verifier) line(e *wire.Envelope, off int64, size int) error {
 	return err
 }
 
-// leftovers notes what is beside the stream: blobs no line names, files a
-// crash left half written, torn tails set aside.
+// leftovers reports what is beside the stream: blobs no line names, half-written files of a
+// crash, torn tails that were set aside.
 func (v *verifier) leftovers() error {
 	v.lookAtCheckpoint()
 	root := filepath.Join(v.dir, segments.BlobsDirName)

@@ -13,7 +13,8 @@ import (
 	"anamnesis/orchestrator/session"
 )
 
-// acpCommand is our own agent in an editor, and the proxy between an editor and another.
+// acpCommand is this program's agent in an editor, and the proxy between an editor and another
+// agent.
 func (a *app) acpCommand() *cobra.Command {
 	var r session.Request
 	cmd := &cobra.Command{

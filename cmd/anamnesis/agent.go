@@ -18,10 +18,10 @@ import (
 // version is recorded in every stream the program writes.
 const version = "0.1.0"
 
-// service is what the verbs use: the program's state in this process's home.
+// service returns the program's state in this process's home, for verbs.
 func (a *app) service() (*session.Service, error) { return a.serviceKeyed("") }
 
-// serviceKeyed is a service whose API key is in a variable of the environment.
+// serviceKeyed returns a service whose API key is in another variable of the environment.
 func (a *app) serviceKeyed(keyEnv string) (*session.Service, error) {
 	return session.New(session.Options{Getenv: a.getenv, Version: version, EAS: assets.EAS, KeyEnv: keyEnv, Adjust: func(o *runtime.Options) {
 		o.World.Hook = a.worldHook
@@ -31,7 +31,7 @@ func (a *app) serviceKeyed(keyEnv string) (*session.Service, error) {
 	}})
 }
 
-// home is where this process keeps everything.
+// home returns where this process keeps its files.
 func (a *app) home() (taskdir.Home, error) {
 	s, err := a.service()
 	if err != nil {
@@ -40,8 +40,8 @@ func (a *app) home() (taskdir.Home, error) {
 	return s.Home, nil
 }
 
-// chooseModel returns a model for a verb, and says so if it is a recording. What is
-// empty comes from the settings.
+// chooseModel returns a model for a verb, and announces a recording. Empty arguments are
+// replaced by the settings.
 func (a *app) chooseModel(ctx context.Context, name, baseURL string) (*session.Model, error) {
 	svc, set, err := a.configured(".")
 	if err != nil {
@@ -54,8 +54,8 @@ func (a *app) chooseModel(ctx context.Context, name, baseURL string) (*session.M
 	return m, err
 }
 
-// streamSecrets are the known secrets of a stream's owner, without a home those of
-// the environment.
+// streamSecrets returns the known secrets of a stream's owner; without a home those of the
+// environment.
 func (a *app) streamSecrets(o taskdir.Owner) []redact.Secret {
 	svc, err := a.service()
 	if err != nil {
@@ -64,7 +64,7 @@ func (a *app) streamSecrets(o taskdir.Owner) []redact.Secret {
 	return svc.TaskSecrets(o.Dir, o.Redact)
 }
 
-// tty is this process's terminal.
+// tty returns this process's terminal.
 func (a *app) tty() *console.Console {
 	if a.console == nil {
 		a.console = &console.Console{In: a.stdin, Out: a.stdout, Err: a.stderr, Getenv: a.getenv}

@@ -15,8 +15,7 @@ import (
 	"anamnesis/orchestrator/tool/mcp"
 )
 
-// agentFlags are the request of run, of which resume has the settings, and how its
-// course is shown.
+// agentFlags are the flags of run, which resume shares in part, and of the output.
 type agentFlags struct {
 	session.Request
 	output           string
@@ -68,7 +67,7 @@ func (f *agentFlags) read(given func(flag string) bool, lasting *taskFlags) erro
 	return lasting.set(&f.Request)
 }
 
-// check refuses values that no flag can mean, and reads the rules. given reports whether a
+// check rejects values that no flag can have, and parses the rules. given reports whether a
 // flag was set.
 func (f *agentFlags) check(given func(flag string) bool) error {
 	if f.output != "text" && f.output != "stream-json" {

@@ -14,7 +14,7 @@ import (
 	"anamnesis/orchestrator/session"
 )
 
-// configured returns the service and the settings that count in a directory.
+// configured returns the service and the settings of a directory.
 func (a *app) configured(dir string) (*session.Service, *settings.Settings, error) {
 	h, err := a.home()
 	if err != nil {
@@ -79,7 +79,7 @@ type pending struct {
 	approval       consent.Approval
 }
 
-// approveCommand approves what find returns, once the user has seen it.
+// approveCommand approves what find returns, after the user has seen it.
 func (a *app) approveCommand(short string, find func() (pending, error)) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{

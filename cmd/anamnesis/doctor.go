@@ -65,7 +65,7 @@ damaged task is not changed, and the vault is not copied.`,
 	return a.jsonFlag(cmd, "one JSON object a task")
 }
 
-// doctorMachine prints what this machine has for tasks.
+// doctorMachine prints what this machine offers for tasks.
 func (a *app) doctorMachine(ctx context.Context) error {
 	d, err := inspect.ExamineMachine(ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func (a *app) doctorMachine(ctx context.Context) error {
 	return a.show(d, func() { a.out().Machine(d) })
 }
 
-// doctorAgents prints what concerns the recording of other agents, a line each.
+// doctorAgents prints findings about the recording of other agents, a line each.
 func (a *app) doctorAgents(ctx context.Context, h taskdir.Home) {
 	say := func(format string, args ...any) { a.println(view.Line(fmt.Sprintf(format, args...), 500)) }
 	if p, err := a.places(); err == nil {
@@ -96,8 +96,8 @@ func (a *app) doctorAgents(ctx context.Context, h taskdir.Home) {
 	}
 }
 
-// doctorSurroundings prints what the state folder and this directory rest on that
-// recording does not work well on.
+// doctorSurroundings prints properties of the file systems of the state folder and this
+// directory that recording does not work well on.
 func (a *app) doctorSurroundings(state string, say func(string, ...any)) {
 	text := func(path string) string {
 		data, _ := os.ReadFile(path) // there is none on macOS
@@ -123,8 +123,8 @@ func (a *app) doctorSurroundings(state string, say func(string, ...any)) {
 	}
 }
 
-// doctor examines the named tasks, or all. Of all, one that cannot be examined
-// keeps none of the others from it.
+// doctor examines the named tasks, or all. When it examines all, one that cannot be examined
+// does not stop it.
 func (a *app) doctor(ctx context.Context, h taskdir.Home, named []string) error {
 	ids := named
 	if len(named) == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Bounds of how many groups one dream looks at.
+// Limits of the groups that one dream examines.
 const (
 	defaultDreams = 20
 	maxDreams     = 1000
@@ -70,8 +70,7 @@ that model.`,
 	return a.jsonFlag(cmd, "one JSON object")
 }
 
-// dreamWriter is what writes the proposals: the model that is named, or the
-// template.
+// dreamWriter returns the writer of the proposals: the named model, or the template.
 func (a *app) dreamWriter(ctx context.Context, f dreamFlags) (dream.Writer, error) {
 	if f.model == "" {
 		return dream.Writer{}, nil

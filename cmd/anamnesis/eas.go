@@ -95,8 +95,8 @@ func (a *app) tokensCommand() *cobra.Command {
 	return a.jsonFlag(cmd, "one JSON object")
 }
 
-// easTable is the table in effect here: the built-in one, the user's over
-// it, the project's over that.
+// easTable returns the table in effect here: the built-in one, overlaid by the user's,
+// overlaid by the project's.
 func (a *app) easTable() (*attention.Table, error) {
 	own, err := a.easUserFile()
 	if err != nil {
@@ -105,8 +105,8 @@ func (a *app) easTable() (*attention.Table, error) {
 	return session.LoadEAS(assets.EAS, own, session.EASProjectFile("."))
 }
 
-// easUserFile is where a user's own rows stand. It is empty where no home is
-// named: the built-in table serves without one.
+// easUserFile returns the file of the user's own rows. It is empty if no home is set: the
+// built-in table works without one.
 func (a *app) easUserFile() (string, error) {
 	if a.getenv("ANAMNESIS_HOME") == "" && a.getenv("HOME") == "" {
 		return "", nil
@@ -115,7 +115,7 @@ func (a *app) easUserFile() (string, error) {
 	return h.EASOverlay(), err
 }
 
-// easUserName is what output calls that file.
+// easUserName returns that file's name for output.
 func (a *app) easUserName() string {
 	own, err := a.easUserFile()
 	if err != nil || own == "" {

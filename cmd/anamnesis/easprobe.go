@@ -98,7 +98,7 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 	return console.ProbeError(ctx, failed)
 }
 
-// agreeToCost says what the run can cost and has it agreed to.
+// agreeToCost shows the possible cost of the run and asks the user to agree.
 func (a *app) agreeToCost(ctx context.Context, f probeFlags, m *session.Model, s attention.Span) error {
 	fmt.Fprint(a.stderr, eas.CostText(view.Line(m.Name, a.width()), m.Lookup, s.Encoding, f.Options))
 	if f.yes {

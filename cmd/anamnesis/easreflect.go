@@ -94,8 +94,8 @@ func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
 	return a.decideByAsking(ctx, h, open)
 }
 
-// readerOf returns the model that reads what a search found, and words proposals; of
-// a recording it says that it is one.
+// readerOf returns the model that reads what a search found, and words proposals; it announces
+// a recording.
 func (a *app) readerOf(ctx context.Context, f reflectFlags) (model.Model, error) {
 	m, err := a.chooseModel(ctx, f.model, f.baseURL)
 	if err != nil {
@@ -104,7 +104,7 @@ func (a *app) readerOf(ctx context.Context, f reflectFlags) (model.Model, error)
 	return m.Model, nil
 }
 
-// decide carries one decision out and reports it.
+// decide executes one decision and reports it.
 func (a *app) decide(h taskdir.Home, p proposal.Proposal, decision string) error {
 	if err := eas.Decide(h, p, decision); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (a *app) decide(h taskdir.Home, p proposal.Proposal, decision string) error
 	return nil
 }
 
-// decideByAsking asks the user at the terminal about each.
+// decideByAsking asks the user at the terminal about each proposal.
 func (a *app) decideByAsking(ctx context.Context, h taskdir.Home, open []proposal.Proposal) error {
 	for i, p := range open {
 		a.out().Proposal(p)

@@ -50,7 +50,7 @@ func (a *app) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// show prints v as JSON where --json is given, and otherwise as text prints it.
+// show prints v as JSON with --json, and otherwise as text.
 func (a *app) show(v any, text func()) error {
 	if a.json {
 		return a.printJSON(v)
@@ -59,7 +59,7 @@ func (a *app) show(v any, text func()) error {
 	return nil
 }
 
-// out is what prints to this process's output.
+// out returns the printer of this process's output.
 func (a *app) out() *show.Printer {
 	if a.printer.Out == nil {
 		a.printer = show.Printer{Out: a.stdout, Err: a.stderr, Width: a.width()}

@@ -24,11 +24,11 @@ import (
 	"anamnesis/orchestrator/sessions"
 )
 
-// hookWork is how long a hook may record where it cannot reach a recorder.
+// hookWork is how long a hook may record if it cannot reach a recorder.
 const hookWork = 10 * time.Minute
 
-// hookCommand is what the wrapper in an agent's configuration runs. It never fails
-// towards the agent: standard error is empty, and standard output empty or one reply.
+// hookCommand is what the wrapper in an agent's configuration runs. It never fails towards the
+// agent: standard error is empty, and standard output is empty or one reply.
 func (a *app) hookCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "hook AGENT",
@@ -81,7 +81,7 @@ func (a *app) hook(ctx context.Context, args []string) {
 	}
 }
 
-// recorders starts recorders that are this program.
+// recorders returns the recorders, which this program starts.
 func (a *app) recorders(svc *session.Service) *beside.Recorders {
 	return &beside.Recorders{Program: client.Program(), Start: func(dir string, lock *os.File) error { return a.startRecorder(svc, dir, lock) }}
 }
@@ -89,11 +89,11 @@ func (a *app) recorders(svc *session.Service) *beside.Recorders {
 // recorderVerb is the hidden command that is a recorder.
 const recorderVerb = "recorder"
 
-// lockFD is where a recorder has the lock that it was started with.
+// lockFD is the descriptor of the lock that a recorder inherits.
 const lockFD = 3
 
-// startRecorder starts the recorder of a directory in a session of its own. It has
-// none of this process's files but the lock, and no output.
+// startRecorder starts the recorder of a directory in its own session. It inherits no files of
+// this process but the lock, and has no output.
 func (a *app) startRecorder(svc *session.Service, dir string, lock *os.File) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -129,7 +129,7 @@ func (a *app) recorderCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) error {
-			// Where it was not started by a hook, the descriptor is another file or none.
+			// If a hook did not start it, the descriptor is another file or none.
 			if err := unix.Flock(lockFD, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 				return errors.New("a recorder is started by hooks")
 			}

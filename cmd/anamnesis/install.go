@@ -41,7 +41,7 @@ our entries are removed. Recorders stop. Recordings stay; --purge lists the reco
 the agent and deletes them with their snapshots. Cards stay.`, (*install.Places).PlanRemoval, (*install.Places).Uninstall)
 }
 
-// installChange is what an installation changes for one agent.
+// installChange is the change of an installation for one agent.
 type installChange struct {
 	agent sessions.Agent
 	files []install.File
@@ -109,7 +109,7 @@ func (a *app) installVerb(use, short, long string, plan func(*install.Places, se
 	return cmd
 }
 
-// planInstall returns what changes for each of some agents, those without a change left out.
+// planInstall returns the changes for some agents, without those that need none.
 func (a *app) planInstall(p *install.Places, agents []sessions.Agent, purge bool, plan func(*install.Places, sessions.Agent) ([]install.File, error)) ([]installChange, error) {
 	var changes []installChange
 	for _, agent := range agents {
@@ -164,7 +164,7 @@ func (a *app) purge(ctx context.Context, list []taskdir.Summary) error {
 	return beside.Purge(ctx, svc, list)
 }
 
-// stopRecorders ends the recorders when a verb takes an agent out.
+// stopRecorders ends the recorders when a verb removes an agent.
 func (a *app) stopRecorders(ctx context.Context, verb string) error {
 	if verb != "uninstall" {
 		return nil
@@ -177,7 +177,7 @@ func (a *app) stopRecorders(ctx context.Context, verb string) error {
 	return err
 }
 
-// places are those of this user and this program.
+// places returns the places of this user and this program.
 func (a *app) places() (*install.Places, error) {
 	h, err := a.home()
 	if err != nil {

@@ -35,8 +35,8 @@ func (a *app) kbCommand() *cobra.Command {
 	return cmd
 }
 
-// chooseKB adds to a command and those below it the flags that name a
-// knowledge base; what they name is in dir when the command runs.
+// chooseKB adds to a command and its subcommands the flags that name a knowledge base; the
+// result is in dir when the command runs.
 func chooseKB(cmd *cobra.Command, dir *string) {
 	var project bool
 	cmd.PersistentFlags().BoolVar(&project, "project", false, "the cards of the project you are in: "+knowledgebase.ProjectDir)
@@ -55,8 +55,8 @@ func chooseKB(cmd *cobra.Command, dir *string) {
 	cmd.PersistentFlags().StringVar(dir, "kb", "", "the knowledge base's directory (default: the one of the program's state)")
 }
 
-// openKB opens the knowledge base the command line means and warns of files in it that
-// are not readable as cards.
+// openKB opens the knowledge base of the command line and warns of files in it that are not
+// readable as cards.
 func (a *app) openKB(dir string, create bool, o knowledgebase.Options) (*knowledgebase.Store, error) {
 	svc, err := a.service()
 	if err != nil {
@@ -79,8 +79,7 @@ func (a *app) openKB(dir string, create bool, o knowledgebase.Options) (*knowled
 	return store, nil
 }
 
-// projectKB is the folder of the cards of the project one is in; "" where there is
-// none.
+// projectKB returns the card folder of the present project, or "".
 func projectKB() string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -89,8 +88,7 @@ func projectKB() string {
 	return session.ProjectCards(dir)
 }
 
-// withKB is what a verb does with the knowledge base that the command line
-// means, which is open meanwhile.
+// withKB calls do with the opened knowledge base of the command line.
 func (a *app) withKB(dir *string, create bool, do func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		store, err := a.openKB(*dir, create, knowledgebase.Options{})
@@ -113,7 +111,7 @@ func (a *app) onCard(dir *string, do func(cmd *cobra.Command, id string, store *
 	})
 }
 
-// desk is where the user's files and editor are.
+// desk returns the user's files and editor.
 func (a *app) desk() cardfile.Desk {
 	return cardfile.Desk{Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Getenv: a.getenv, Terminal: a.interactive()}
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// reviewAtOnce is how many cards one review shows unless told otherwise:
-// what one reads over coffee.
+// reviewAtOnce is the default number of cards in one review, a short reading.
 const reviewAtOnce = 20
 
 type reviewFlags struct {
@@ -82,7 +81,7 @@ func (a *app) kbReview(ctx context.Context, store *knowledgebase.Store, f review
 	return a.applyReview(ctx, store, d, doc)
 }
 
-// applyReview carries the text out. Where it cannot, the text is kept.
+// applyReview applies the text. If that fails, the text stays in its file.
 func (a *app) applyReview(ctx context.Context, store *knowledgebase.Store, d cardfile.Draft, doc []byte) error {
 	out, err := review.Apply(ctx, store, doc)
 	if err != nil {

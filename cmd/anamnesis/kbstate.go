@@ -83,7 +83,7 @@ func (a *app) kbDecide(ctx context.Context, dir string, d review.Decision) error
 	})
 }
 
-// warnHistory tells when a change is not in the history yet.
+// warnHistory warns if a change is not in the history yet.
 func (a *app) warnHistory(store *knowledgebase.Store) {
 	if err := store.HistoryError(); err != nil {
 		a.notef("written, and not in the folder's history yet: %s", show.OneLine(err.Error()))

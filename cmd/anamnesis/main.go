@@ -27,8 +27,7 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// app is what every verb gets: the process's surroundings, so that no verb
-// touches a global.
+// app is the environment of every verb, so that no verb uses a global.
 type app struct {
 	stdin   io.Reader
 	stdout  io.Writer
@@ -55,9 +54,8 @@ func newApp() *app {
 
 // main runs one command line and returns the exit code.
 func (a *app) main(args []string) int {
-	// The first Ctrl-C, or the loss of the terminal, ends the turn with everything
-	// recorded; the second, no longer caught, ends the process at once. Both can be
-	// resumed.
+	// The first Ctrl-C, or the loss of the terminal, ends the turn with everything recorded;
+	// the second, no longer caught, ends the process at once. Both can be resumed.
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // not under nohup
 		signals = append(signals, syscall.SIGHUP)
@@ -111,9 +109,8 @@ func (a *app) rootCommand() *cobra.Command {
 	return root
 }
 
-// complete fills in what most commands share: without a rule of its own a command
-// takes no arguments, a family of commands shows its help, and arguments that do not
-// fit are usage errors.
+// complete sets what most commands share: without a rule of its own a command takes no
+// arguments, a family of commands shows its help, and wrong arguments are usage errors.
 func complete(cmd *cobra.Command) {
 	if cmd.RunE == nil {
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -127,8 +124,8 @@ func complete(cmd *cobra.Command) {
 	}
 }
 
-// onTask makes a command one on a task, which may be left out, with at least and at most
-// so many more arguments.
+// onTask makes a command one on a task, which may be omitted, with a range of further
+// arguments.
 func (a *app) onTask(cmd *cobra.Command, least, most int, do func(cmd *cobra.Command, svc *session.Service, task string, rest []string) error) *cobra.Command {
 	cmd.Args = cobra.RangeArgs(least, most+1)
 	cmd.RunE = a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) error {
@@ -153,7 +150,7 @@ func (a *app) versionCommand() *cobra.Command {
 	return a.jsonFlag(cmd, "one JSON object")
 }
 
-// withHome and withService are what a verb does with the program's state.
+// withHome and withService call a verb's function with the program's state.
 func (a *app) withHome(do func(*cobra.Command, []string, taskdir.Home) error) func(*cobra.Command, []string) error {
 	return a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) error {
 		return do(cmd, args, svc.Home)

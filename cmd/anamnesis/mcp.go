@@ -128,7 +128,7 @@ func (a *app) mcpListCommand(dir *string) *cobra.Command {
 	return a.jsonFlag(cmd, "one JSON array")
 }
 
-// grantFlags are the flags of what a program of a project gets beyond its sandbox.
+// grantFlags are the flags for the permissions of a project's program beyond its sandbox.
 func grantFlags(cmd *cobra.Command, g *guard.Grants) {
 	fl := cmd.Flags()
 	fl.BoolVar(&g.Network, "network", false, "grant the network, all of it: hosts cannot be told apart")
@@ -138,7 +138,7 @@ func grantFlags(cmd *cobra.Command, g *guard.Grants) {
 	fl.StringArrayVar(&g.Sockets, "socket", nil, "grant a Unix socket, by its path (repeatable)")
 }
 
-// resolveGrants checks the grants that were asked for: they are for what is named.
+// resolveGrants checks the requested grants, which need named programs.
 func resolveGrants(g guard.Grants, names []string) (guard.Grants, error) {
 	if len(names) == 0 && len(g.Lines()) > 0 {
 		return g, exit.Usagef("say what the grants are for: NAME is missing")
@@ -287,8 +287,7 @@ in a sandbox. The flags below grant more, and replace earlier grants.`,
 	return cmd
 }
 
-// mcpApprove asks twice: before the command runs, and about what the server
-// then says of its tools.
+// mcpApprove asks twice: before the command runs, and about the server's descriptions.
 func (a *app) mcpApprove(ctx context.Context, svc *session.Service, s mcp.Server, dir, sandbox string, yes bool) error {
 	a.printf("%s would be started like this:\n  %s\n%s\n", s.Name, view.Clean(s.How()), view.Clean(s.Beyond()))
 	if err := a.tty().Confirm(ctx, "MCP server "+s.Name, "Start it?", yes); err != nil {

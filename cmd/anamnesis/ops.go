@@ -120,7 +120,7 @@ func (a *app) opsCatCommand() *cobra.Command {
 	})
 }
 
-// tellTorn says that a reader stopped before a stream's end.
+// tellTorn reports that a reader stopped before a stream's end.
 func (a *app) tellTorn(torn *opstream.Torn) {
 	if torn != nil {
 		a.notef("the end is torn, or being written: %s", torn)

@@ -68,7 +68,7 @@ func (a *app) sit(root *cobra.Command) {
 	}
 }
 
-// sitPlain runs one turn where the terminal cannot be drawn on.
+// sitPlain runs one turn if the terminal cannot be drawn on.
 func (a *app) sitPlain(ctx context.Context, f agentFlags, last bool) error {
 	if last {
 		var message []string
@@ -116,7 +116,7 @@ func (a *app) draw(ctx context.Context, svc *session.Service, set *settings.Sett
 	return nil
 }
 
-// drawOffered shows the session with the model that the user takes of what was found.
+// drawOffered shows the session with the model that the user chooses of those found.
 func (a *app) drawOffered(ctx context.Context, set *settings.Settings, f agentFlags, o tui.Options) error {
 	if taken, err := a.tty().Welcome(ctx, set); !taken {
 		return err

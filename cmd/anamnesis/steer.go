@@ -74,7 +74,7 @@ what was reverted and learned; without a terminal the commands are printed.`,
 	return cmd
 }
 
-// jumpOn makes a jump and continues in a copy of the agent's session that ends there.
+// jumpOn jumps and continues in a copy of the agent's session that ends there.
 func (a *app) jumpOn(ctx context.Context, svc *session.Service, task string, j op.JumpRequested) error {
 	at, err := beside.ContinueAt(svc, task, j.To, a.getenv)
 	if err != nil {
@@ -94,7 +94,7 @@ func (a *app) jumpOn(ctx context.Context, svc *session.Service, task string, j o
 	return a.tty().Continue(ctx, at, prompt)
 }
 
-// showJump says what a jump would do.
+// showJump prints what a jump would do.
 func (a *app) showJump(ctx context.Context, svc *session.Service, task string, j op.JumpRequested) error {
 	p, err := svc.PlanJump(ctx, task, j)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"anamnesis/orchestrator/session"
 )
 
-// taskFlags are those of a new task that its first operation records.
+// taskFlags are the flags of a new task that its first operation records.
 type taskFlags struct {
 	noResearch  bool
 	guarded     []string
@@ -25,7 +25,7 @@ func (r *taskFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&r.guarded, "research-first", nil, "further calls that need an investigation: a tool, or Bash:COMMAND where * is any text (repeatable)")
 }
 
-// set fills in what the flags say.
+// set fills in the flags' values.
 func (r *taskFlags) set(q *session.Request) error {
 	q.NoResearch, q.NoFinalPass, q.Experiment = r.noResearch, r.noFinalPass, r.experiment
 	if r.noResearch && len(r.guarded) > 0 {

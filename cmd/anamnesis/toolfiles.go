@@ -31,7 +31,7 @@ approved its current content, and runs in a sandbox with what you granted.`,
 	return cmd
 }
 
-// toolFiles reads the files that count in a directory.
+// toolFiles reads the tool files of a directory.
 func (a *app) toolFiles(dir string) ([]command.File, *consent.Trust, error) {
 	svc, err := a.service()
 	if err != nil {

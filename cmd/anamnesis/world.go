@@ -40,8 +40,8 @@ the bytes.`,
 	return cmd
 }
 
-// withWorld opens the world that is meant and first finishes what an interrupted restore
-// left, if the verb changes or judges the tree.
+// withWorld opens the world and, if the verb changes or examines the directory, first finishes
+// an interrupted restore.
 func (a *app) withWorld(ctx context.Context, f *session.Place, recover bool, run func(*worldstate.World) error) error {
 	o := worldstate.Options{Home: a.getenv("HOME"), Hook: a.worldHook, Progress: view.NewProgress(a.stderr).Scan}
 	var err error
@@ -63,7 +63,7 @@ func (a *app) withWorld(ctx context.Context, f *session.Place, recover bool, run
 	return run(w)
 }
 
-// resolve returns the snapshots that are named on a command line.
+// resolve returns the snapshots named on a command line.
 func (a *app) resolve(ctx context.Context, f *session.Place, w *worldstate.World, list []string) ([]worldstate.ID, error) {
 	return names.Snapshots(ctx, a.home, w, f.Task, list)
 }
@@ -129,7 +129,7 @@ func (a *app) worldPlan(f *session.Place) *cobra.Command {
 	return cmd
 }
 
-// plannedRestore plans as 'world restore' with the same flags would.
+// plannedRestore plans like 'world restore' with the same flags.
 func (a *app) plannedRestore(ctx context.Context, f *session.Place, w *worldstate.World, id worldstate.ID, name string, o worldstate.PlanOptions) (worldstate.Plan, error) {
 	if !f.IsTask(a.home) {
 		return w.Plan(ctx, id, &o)
@@ -193,7 +193,7 @@ and everything below.`,
 	return cmd
 }
 
-// allEdited is what follows from a lost base.
+// allEdited is the consequence of a lost base.
 const allEdited = "every path that differs from the target counts as edited and is kept; --overwrite restores it"
 
 func (a *app) printRestored(res worldstate.Result) error {

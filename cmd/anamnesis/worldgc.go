@@ -12,7 +12,7 @@ import (
 	"anamnesis/worldstate"
 )
 
-// worldGC is the verb that makes stores small.
+// worldGC is the verb that reduces stores.
 func (a *app) worldGC(f *session.Place) *cobra.Command {
 	var o worldstate.GCOptions
 	var all bool

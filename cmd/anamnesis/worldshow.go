@@ -53,7 +53,7 @@ func (a *app) worldLog(f *session.Place) *cobra.Command {
 	return cmd
 }
 
-// diffFlags are what decides how two snapshots are compared and shown.
+// diffFlags determine how two snapshots are compared and shown.
 type diffFlags struct {
 	patch     bool
 	noRenames bool

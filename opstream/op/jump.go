@@ -6,14 +6,14 @@ type JumpRequested struct {
 	Reason string `json:"reason"`
 	By     string `json:"by"` // agent | person
 	Call   string `json:"call,omitempty"`
-	Fold   bool   `json:"fold,omitempty"` // a user forces the anamnesis pass
+	Fold   bool   `json:"fold,omitempty"` // the user forces the anamnesis pass
 	// Overwrite reverts a user's edits, too; they are saved all the same.
 	Overwrite bool `json:"overwrite,omitempty"`
 	// Mail is the D-Mail this is the request of; nil for other jumps.
 	Mail *Mail `json:"mail,omitempty"`
 }
 
-// JumpDropped says that a scheduled jump was not made, and why.
+// JumpDropped records that a scheduled jump was not performed, and why.
 type JumpDropped struct {
 	To  int    `json:"to"`
 	Why string `json:"why"`
@@ -28,16 +28,15 @@ type JumpIntended struct {
 	Discarded  []Range `json:"discarded"`
 	Tokens     int     `json:"tokens"`
 	FromCommit string  `json:"from_commit"` // the world just before
-	Base       string  `json:"base"`        // what a user changed since this commit is kept
+	Base       string  `json:"base"`        // changes by a user since this commit stay
 	Overwrite  bool    `json:"overwrite,omitempty"`
 	ToCommit   string  `json:"to_commit"`
 	Plan       string  `json:"plan"` // plan hash
-	// Jobs are the background commands that were ended, begun in a step that
-	// is left.
+	// Jobs are the background commands that were ended: their steps were left.
 	Jobs     []string `json:"jobs,omitempty"`
 	Backward bool     `json:"backward"`
-	// Conflicts are paths, at most 100 of NConflicts, that the agent changed after
-	// the user had: the jump brings the user's version back.
+	// Conflicts are paths, at most 100 of NConflicts, that the agent changed after the user:
+	// the jump restores the user's version.
 	Conflicts  []string `json:"conflicts,omitempty"`
 	NConflicts int      `json:"n_conflicts,omitempty"`
 }
@@ -53,20 +52,20 @@ type JumpDone struct {
 	Kept      []Skipped `json:"kept,omitempty"` // at most 100
 	NKept     int       `json:"n_kept,omitempty"`
 	Saved     string    `json:"saved,omitempty"` // commit of the world just before
-	// Abandoned: the files were left as they were found.
+	// Abandoned: the files stayed as they were found.
 	Abandoned bool `json:"abandoned,omitempty"`
-	// Base is the commit of the world after the jump, where it is another than that
-	// of step To, and Tree its world id.
+	// Base is the commit of the world after the jump if it differs from step To's, and Tree
+	// its world id.
 	Base string `json:"base,omitempty"`
 	Tree string `json:"tree,omitempty"`
 	// Conflicts: see JumpIntended.
 	Conflicts  []string `json:"conflicts,omitempty"`
 	NConflicts int      `json:"n_conflicts,omitempty"`
-	// Ignored and Git are what no world holds and what changed there since the
-	// step To had ended: ignored files and folders, moves of HEAD and branches.
+	// Ignored and Git are changes since the end of step To that no snapshot holds: ignored
+	// files and folders, moves of HEAD and branches.
 	Ignored  []string `json:"ignored,omitempty"`
 	Git      []string `json:"git,omitempty"`
-	Unseen   bool     `json:"unseen,omitempty"` // there was more to look at for Ignored than the limit
+	Unseen   bool     `json:"unseen,omitempty"` // the search for Ignored reached its limit
 	Words    string   `json:"words,omitempty"`  // the user's own words from the span
 	Notice   string   `json:"notice"`           // the world notice
 	Backward bool     `json:"backward"`

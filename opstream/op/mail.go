@@ -1,24 +1,23 @@
 package op
 
-// Mail is what a D-Mail consists of: a message by which the agent replaces
-// everything in its context that came after a checkpoint.
+// Mail is a D-Mail: a message by which the agent replaces everything in its context after a
+// checkpoint.
 type Mail struct {
-	// Checkpoint is the number as the sender gave it: a step, or where Numbered
-	// is set, the number of a CheckpointMarked.
+	// Checkpoint is the sender's number: a step, or, if Numbered is set, the number of a
+	// CheckpointMarked.
 	Checkpoint int    `json:"checkpoint"`
 	Numbered   bool   `json:"numbered,omitempty"`
 	Message    string `json:"message"`
-	// RestoreFiles makes it a full jump: files go back, too, and the next step
-	// continues the checkpoint's. Otherwise neither the world nor the current
-	// step moves.
+	// RestoreFiles makes it a full jump: files are restored, too, and the next step continues
+	// the checkpoint's. Otherwise neither the world nor the current step changes.
 	RestoreFiles bool `json:"restore_files,omitempty"`
 }
 
-// CheckpointMarked gives the end of the step under way a number of its own,
-// for the tool dmail. Numbers begin at 0, have no gaps and are not used again.
+// CheckpointMarked numbers the end of the step under way, for the tool dmail. Numbers begin at
+// 0, have no gaps and are not reused.
 type CheckpointMarked struct {
 	Checkpoint int    `json:"checkpoint"`
-	Call       string `json:"call"` // id of the call that asked for it
+	Call       string `json:"call"` // id of the call that marked it
 }
 
 // MailDelivered ends a D-Mail that moved no file. The pass made for it takes

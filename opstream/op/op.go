@@ -1,6 +1,5 @@
-// Package op is the vocabulary of the operation stream: the kinds of
-// operations and their bodies, as pure data. Every room of the program reads
-// these; the log that stores them does not look into them.
+// Package op is the vocabulary of the operation stream: the kinds of operations and their
+// bodies, as pure data. All packages read these; the log does not interpret them.
 //
 // Bodies are JSON objects. Fields may be added, never renamed or removed, and
 // a reader ignores fields and kinds it does not know: a stream written by a
@@ -98,8 +97,8 @@ func (r Range) String() string {
 // It is not corruption: the stream may have been written by a newer program.
 var ErrUnknownKind = errors.New("unknown operation kind")
 
-// Decode parses the JSON body of an operation of kind k. Unknown kinds give
-// ErrUnknownKind, anything else that does not fit an error naming the kind.
+// Decode parses the JSON body of an operation of kind k. Unknown kinds return ErrUnknownKind,
+// other mismatches an error naming the kind.
 func Decode(k Kind, body []byte) (Body, error) {
 	typ, known := bodyTypes()[k]
 	if !known {
@@ -121,8 +120,8 @@ func Encode(b Body) ([]byte, error) {
 	return data, nil
 }
 
-// Bodies returns an empty body of each kind. It is the one list of the kinds there
-// are: what handles kinds is tested against it.
+// Bodies returns an empty body of each kind. It is the only list of kinds: tests check every
+// handler of kinds against it.
 func Bodies() []Body {
 	return []Body{
 		new(TaskOpened), new(TaskResumed), new(UserSaid), new(CardsRecalled), new(ModelAsked),

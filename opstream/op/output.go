@@ -1,8 +1,8 @@
 package op
 
-// OutputKept is a part of a command's output that the result of the call leaves
-// out, redacted as what is shown. The parts of one output stand in the stream
-// before the result that names them; where none does, the program died before.
+// OutputKept is a part of a command's output that the call's result omits, redacted like the
+// result. The parts precede the result that names them; without a result, the program died
+// before.
 type OutputKept struct {
 	Call string `json:"call"` // the call that ran the command
 	Part int    `json:"part"` // from 1

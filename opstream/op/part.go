@@ -10,8 +10,7 @@ const (
 	PartBlob  PartKind = "blob" // bytes of another kind
 )
 
-// Part is something in a result that is not text. The result's text names it at
-// its place.
+// Part is a non-text part of a result. The result's text names it at its place.
 type Part struct {
 	Kind   PartKind `json:"kind"`
 	MIME   string   `json:"mime"`

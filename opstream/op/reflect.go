@@ -1,16 +1,15 @@
 package op
 
-// ReflectAsked is the intent to ask the Reflect-Agent: the agent wants to go
-// back to one step once more, and the times before did not help.
+// ReflectAsked is the intent to ask the Reflect-Agent: the agent wants to jump back to one
+// step again, after several jumps there.
 type ReflectAsked struct {
-	To    int    `json:"to"`    // the step the agent keeps going back to
+	To    int    `json:"to"`    // the step of the repeated jumps
 	Jumps int    `json:"jumps"` // how often it went there since the count began
 	Model string `json:"model"`
 }
 
-// StrategyGiven is the Reflect-Agent's answer. With a plan it restarts the
-// count of jumps to that step, and the jump goes on; with a question alone a
-// user has to answer first.
+// StrategyGiven is the Reflect-Agent's answer. A plan restarts the count of jumps to that
+// step, and the jump continues; with a question alone, a user must answer first.
 type StrategyGiven struct {
 	To        int      `json:"to"`
 	Diagnosis string   `json:"diagnosis"`
@@ -24,8 +23,8 @@ type StrategyGiven struct {
 	Millis    int64    `json:"ms"`
 }
 
-// ReflectFailed says that there is no strategy: the model was down, or its
-// answers could not be used.
+// ReflectFailed records that there is no strategy: the model failed, or its answers were
+// unusable.
 type ReflectFailed struct {
 	To     int    `json:"to"`
 	Why    string `json:"why"`

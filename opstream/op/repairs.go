@@ -1,7 +1,6 @@
 package op
 
-// RepairsFound records that the operations of a range were searched for failed
-// commands that succeeded later, when a turn ended.
+// RepairsFound records a search, at a turn's end, for failed commands that later succeeded.
 type RepairsFound struct {
 	Range      Range    `json:"range"`
 	Pairs      int      `json:"pairs"`

@@ -1,7 +1,7 @@
 package op
 
-// ResearchDone says what the agent found out about a subject before it
-// acted on it, and from which operations of this task.
+// ResearchDone records what the agent found out about a subject before acting on it, and from
+// which operations of this task.
 type ResearchDone struct {
 	Call     string   `json:"call"`    // call id
 	Subject  string   `json:"subject"` // such as npm:left-pad, host:example.com, model:gpt-9
@@ -11,8 +11,8 @@ type ResearchDone struct {
 	Look     uint64   `json:"look"` // the cited result that counts: a call that succeeded and only looked
 }
 
-// CallPattern names calls by their tool and, for commands, by what they look
-// like; * stands for any text.
+// CallPattern matches calls by their tool and, for commands, by a pattern in which * matches
+// any text.
 type CallPattern struct {
 	Tool    string `json:"tool"`
 	Command string `json:"command,omitempty"`

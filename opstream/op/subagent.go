@@ -1,34 +1,32 @@
 package op
 
-// Parent says which task a subagent's task is a part of. It stands in the
-// subagent's first operation.
+// Parent identifies the task that a subagent's task belongs to. It is in the subagent's first
+// operation.
 type Parent struct {
 	Task     string `json:"task"`
 	Op       uint64 `json:"op"`   // the tool.called that began it
 	Call     string `json:"call"` // and its call id
 	Agent    string `json:"agent"`
 	ReadOnly bool   `json:"read_only,omitempty"`
-	// Fork says that the subagent works in a directory of its own, which was made
-	// of the parent's world.
+	// Fork: the subagent works in its own directory, a copy of the parent's world.
 	Fork bool `json:"fork,omitempty"`
 }
 
-// SubagentStarted says that a subagent is at work on a call. Its task has begun.
+// SubagentStarted records that a subagent works on a call. Its task has begun.
 type SubagentStarted struct {
 	Call        string `json:"call"`
 	Task        string `json:"task"` // the subagent's
 	Agent       string `json:"agent"`
 	Description string `json:"description,omitempty"`
 	Resumed     bool   `json:"resumed,omitempty"` // it had worked before
-	Dir         string `json:"dir,omitempty"`     // of its own, where it has one
-	// Before is what it had used of the model until then.
+	Dir         string `json:"dir,omitempty"`     // its own, if it has one
+	// Before is its model usage until then.
 	Before Usage `json:"before"`
-	// From is the last operation of its task then; 0: it had none.
+	// From is the last operation of its task at that time; 0: none.
 	From uint64 `json:"from,omitempty"`
 }
 
-// SubagentEnded says how a subagent's turn ended. Its task stays and can be
-// gone on with.
+// SubagentEnded records how a subagent's turn ended. Its task stays and can be resumed.
 type SubagentEnded struct {
 	Call string `json:"call"`
 	Task string `json:"task"`

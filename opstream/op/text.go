@@ -2,8 +2,7 @@ package op
 
 import "strings"
 
-// ProjectedText is the text of an operation as the model would see it: what
-// its tok field counts.
+// ProjectedText returns an operation's text as the model sees it, which its tok field counts.
 func ProjectedText(b Body) string {
 	switch b := b.(type) {
 	case *TaskOpened:

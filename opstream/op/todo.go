@@ -19,8 +19,8 @@ const (
 	TodoDone       = "done"
 )
 
-// TodosSet replaces the agent's todo list; no items clear it. A jump brings
-// back the list as it was at its target, without an operation of its own.
+// TodosSet replaces the agent's todo list; no items clear it. A jump restores the list of its
+// target without another operation.
 type TodosSet struct {
 	Call  string `json:"call"` // call id
 	Todos []Todo `json:"todos,omitempty"`
@@ -33,7 +33,7 @@ func (t Todo) String() string {
 	return fmt.Sprintf("[%s] %s", t.Status, strings.Join(strings.Fields(t.Title), " "))
 }
 
-// TodosSummary says in a few words how far a list has come.
+// TodosSummary returns a list's progress in a few words.
 func TodosSummary(list []Todo) string {
 	if len(list) == 0 {
 		return "no items"

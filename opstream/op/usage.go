@@ -6,19 +6,19 @@ type Usage struct {
 	Cached     int `json:"cached,omitempty"` // of Prompt
 	Completion int `json:"completion"`
 	Reasoning  int `json:"reasoning,omitempty"` // of Completion
-	// USD is what Priced of the tokens cost, in US dollars, by the prices known when
-	// they were used; the price of the others is not known.
+	// USD is the cost of Priced of the tokens, in US dollars, by the prices known at the time;
+	// the price of the others is unknown.
 	USD    float64 `json:"usd,omitempty"`
 	Priced int     `json:"priced,omitempty"`
 }
 
-// Tokens are all of them, prompts and replies together.
+// Tokens returns the sum of prompts and replies.
 func (u Usage) Tokens() int { return u.Prompt + u.Completion }
 
-// Unpriced are the tokens whose price was not known.
+// Unpriced returns the number of tokens without a known price.
 func (u Usage) Unpriced() int { return u.Tokens() - u.Priced }
 
-// Plus is what was used together.
+// Plus returns the sum.
 func (u Usage) Plus(v Usage) Usage {
 	return Usage{
 		Prompt: u.Prompt + v.Prompt, Cached: u.Cached + v.Cached, Completion: u.Completion + v.Completion, Reasoning: u.Reasoning + v.Reasoning,
@@ -26,7 +26,7 @@ func (u Usage) Plus(v Usage) Usage {
 	}
 }
 
-// Minus is what was used between an earlier count and this one.
+// Minus returns the usage since an earlier count.
 func (u Usage) Minus(v Usage) Usage {
 	return Usage{
 		Prompt: u.Prompt - v.Prompt, Cached: u.Cached - v.Cached, Completion: u.Completion - v.Completion, Reasoning: u.Reasoning - v.Reasoning,

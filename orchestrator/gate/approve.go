@@ -199,7 +199,7 @@ func (g *Gate) askApproval(ctx context.Context, tool string, q Question, print f
 	}
 	if g.o.Approve == nil {
 		refused.By = "nobody"
-		return no("Refused: this call needs a user's approval and nobody is there to give it.")
+		return no("Refused: this call needs a user's approval and no user is present to give it.")
 	}
 	if err := g.place.BeforeWait(context.WithoutCancel(ctx)); err != nil {
 		return no(fmt.Sprintf("%s was not run: %v.", c.Name, err))

@@ -229,7 +229,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 		}
 		x.names(o)
 		if rec.Seq == foldedTo && folding && !Holds(fold, st) {
-			x.add(opstream.SeverityCorrupt, x.h.Task(x.id), "its checkpoint says something else than the %d operations it stands for; delete checkpoint.bin there, it is derived", foldedTo)
+			x.add(opstream.SeverityCorrupt, x.h.Task(x.id), "its checkpoint differs from the %d operations it covers; delete checkpoint.bin there, it is derived", foldedTo)
 		}
 	}
 	seq, hash, _ := r.Last()

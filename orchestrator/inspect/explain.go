@@ -143,7 +143,7 @@ func sourceOf(o op.Op) source {
 			out = append(out, r.String())
 		}
 		ranges := strings.Join(out, ", ")
-		src.rule = fmt.Sprintf("stands for ops %s: %s", ranges, passRule(b))
+		src.rule = fmt.Sprintf("replaces ops %s: %s", ranges, passRule(b))
 		src.words = fmt.Sprintf("the user's words from ops %s, carried over", ranges)
 	case *op.JumpDone:
 		src.rule = fmt.Sprintf("the notice of the jump from step %d to step %d", b.From, b.To)

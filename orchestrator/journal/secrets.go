@@ -177,7 +177,7 @@ func (j *Journal) UnredactArgs(env *tool.Env, spec tool.Spec, args json.RawMessa
 		return &tool.CallError{Tool: spec.Name, Text: fmt.Sprintf("%s was not run: ", spec.Name) + fmt.Sprintf(format, a...)}
 	}
 	if !spec.Edits {
-		return nil, refuse("its arguments hold %s, which stands for a secret that is not shown. A value reaches a command through its environment or a file it reads itself, never through its arguments.",
+		return nil, refuse("its arguments hold %s, a marker of a secret that is not shown. A value reaches a command through its environment or a file it reads itself, never through its arguments.",
 			redact.Markers(string(args))[0])
 	}
 	var fields map[string]any
@@ -186,7 +186,7 @@ func (j *Journal) UnredactArgs(env *tool.Env, spec tool.Spec, args json.RawMessa
 	}
 	path, _ := fields["path"].(string)
 	if path == "" {
-		return nil, refuse("its arguments hold %s, which stands for a secret that is not shown. WriteFile and StrReplaceFile put it back.", redact.Markers(string(args))[0])
+		return nil, refuse("its arguments hold %s, a marker of a secret that is not shown. WriteFile and StrReplaceFile put it back.", redact.Markers(string(args))[0])
 	}
 	if redact.HasMarker(path) {
 		return nil, refuse("a path cannot hold a marker of a secret.")
@@ -201,7 +201,7 @@ func (j *Journal) UnredactArgs(env *tool.Env, spec tool.Spec, args json.RawMessa
 		return redact.ReplaceMarkers(s, func(m string) string {
 			secret, err := j.vault.Lookup(m, file)
 			if err == nil && !utf8.ValidString(secret) { // arguments are JSON, which cannot hold it
-				err = fmt.Errorf("%s stands for bytes that are not UTF-8; change the lines around it with StrReplaceFile, and leave its own out", m)
+				err = fmt.Errorf("%s is the marker of bytes that are not UTF-8; change the lines around it with StrReplaceFile, and leave its own out", m)
 			}
 			if err != nil {
 				unknown = append(unknown, err.Error())

@@ -224,7 +224,7 @@ func (v *Vault) Lookup(marker, file string) (string, error) {
 	case len(here) == 1:
 		return here[0].secretBytes(), nil
 	case len(here) > 1:
-		return "", fmt.Errorf("%s stands for several values in %s", marker, file)
+		return "", fmt.Errorf("%s is the marker of several values in %s", marker, file)
 	case from != "":
 		return "", fmt.Errorf("%s comes from %s and can be put back only there", marker, from)
 	}

@@ -146,7 +146,7 @@ func (l *Leftovers) closeLostSubagents(ctx context.Context) error {
 func lostWith(s *state.State, call string) string {
 	for _, c := range s.Subagents {
 		if c.Call == call && c.Reason == reasonLost {
-			return fmt.Sprintf(" The subagent %s (%s) was at work on it. Its record is whole: Task with resume %q goes on with it.", c.Task, c.Agent, c.Task)
+			return fmt.Sprintf(" The subagent %s (%s) was at work on it. Its record is whole: Task with resume %q continues it.", c.Task, c.Agent, c.Task)
 		}
 	}
 	return ""

@@ -27,7 +27,7 @@ func (m Mail) String() string {
 	if m.Numbered {
 		which += fmt.Sprintf(", the end of step %d", m.To)
 	}
-	fmt.Fprintf(&sb, "You wrote this in step %d and sent it to %s. It stands for the %d messages that came in between; "+
+	fmt.Fprintf(&sb, "You wrote this in step %d and sent it to %s. It replaces the %d messages that came in between; "+
 		"they are ops %s, and recall with an op number opens one again. The user was not shown this D-Mail: go on with their request.",
 		m.From, which, m.Messages, m.Ops)
 	if m.RestoreFiles {

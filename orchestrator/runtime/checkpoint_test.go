@@ -79,7 +79,7 @@ func TestCheckpointOfUnusableState(t *testing.T) {
 	}
 }
 
-// TestExamineCheckpoint: one that says something else than the operations is
+// TestExamineCheckpoint: one that differs from the operations is
 // found out.
 func TestExamineCheckpoint(t *testing.T) {
 	task, h := newTask(t, doctorScript, Options{SnapshotEvery: 1})

@@ -81,7 +81,7 @@ func (w *working) tell(ctx context.Context, out Outcome, b *op.SubagentEnded) to
 		w.writePatch(ctx, &sb)
 	}
 	steps := fmt.Sprintf("%s, %d steps, %d tokens", out.Reason, b.Steps, b.Usage.Prompt+b.Usage.Completion)
-	fmt.Fprintf(&sb, "\n[subagent %s (%s): %s; resume %q goes on with it]", w.id, w.spec.Spec.Name, steps, w.id)
+	fmt.Fprintf(&sb, "\n[subagent %s (%s): %s; resume %q continues it]", w.id, w.spec.Spec.Name, steps, w.id)
 	end.Text, end.Display = strings.TrimLeft(sb.String(), "\n"), steps
 	ops, err := w.child.Ops(op.Range{First: w.from + 1, Last: w.child.State().Last})
 	end.Network = err != nil || lookedOutside(w.child.Dir, ops)

@@ -1,8 +1,7 @@
 //go:build unix
 
-// Package cardfile takes cards from files and from a user's editor into a folder of
-// cards. What a user wrote is kept until it is stored, so that no error costs them their
-// text.
+// Package cardfile adds cards from files and from a user's editor to a folder of cards. A
+// user's text stays in its file until it is stored, so that no error loses it.
 package cardfile
 
 import (
@@ -29,10 +28,10 @@ type Desk struct {
 	Terminal       bool // a user is there to edit
 }
 
-// Shown is a path on one line, with nothing that acts on a terminal.
+// Shown returns a path on one line, safe for a terminal.
 func Shown(path string) string { return view.Clean(card.OneLine(path)) }
 
-// Fault writes path:line: what for a card's fault.
+// Fault formats a card's fault as path:line: text.
 func Fault(path string, err error) string {
 	path = Shown(path)
 	var fault *card.Error
@@ -45,8 +44,8 @@ func Fault(path string, err error) string {
 	return fmt.Sprintf("%s: %s", path, fault.What)
 }
 
-// Read reads a file, or standard input for "-": at most one byte more than allowed, so
-// that a huge file is refused without being read whole.
+// Read reads a file, or standard input for "-": at most one byte more than allowed, so that a
+// huge file is rejected without being read whole.
 func (d Desk) Read(file string, most int) ([]byte, error) {
 	r := d.Stdin
 	if file != "-" {
@@ -69,15 +68,14 @@ type Draft struct {
 	dir  string // made for it; "" where the file is the user's own
 }
 
-// Drop removes a text that is stored.
+// Drop removes a stored text.
 func (d Draft) Drop() {
 	if d.dir != "" {
 		_ = os.RemoveAll(d.dir) // in the system's folder for such files
 	}
 }
 
-// Kept names the text beside what was wrong with it, and what to do with it; then has a
-// %s for its path.
+// Kept adds to an error where the text is and what to do with it; then has a %s for its path.
 func (d Draft) Kept(err error, then string) error {
 	if fault := (*card.Error)(nil); errors.As(err, &fault) {
 		err = session.Usagef("%s", Fault(d.Path, fault))
@@ -119,18 +117,18 @@ func (d Desk) Edit(ctx context.Context, name string, text []byte) (Draft, []byte
 	return draft, changed, err
 }
 
-// Added is a file's card as it was stored.
+// Added is a file's stored card.
 type Added struct {
 	ID      string `json:"id"`
 	Path    string `json:"path"`
 	Created bool   `json:"created"`
-	// Rediscovered: the card of this id says the same already.
+	// Rediscovered: the card with this id has the same content.
 	Rediscovered bool   `json:"rediscovered,omitempty"`
 	File         string `json:"file"`
 }
 
-// Add adds the cards of files: all in one commit where nothing is in the way of any, and
-// otherwise each by itself.
+// Add adds the cards of files: all in one commit if none has a problem, and otherwise each by
+// itself.
 func (d Desk) Add(ctx context.Context, store *knowledgebase.Store, files []string) (added []Added, failed []error) {
 	var cards []*card.Card
 	var from []string
@@ -174,7 +172,7 @@ func addError(file string, err error) error {
 	return err
 }
 
-// parse reads a card; one without an id gets one made from its text.
+// parse reads a card; one without an id gets one derived from its text.
 func (d Desk) parse(file string) (*card.Card, error) {
 	src, err := d.Read(file, card.MaxBytes)
 	if err != nil {
@@ -190,7 +188,7 @@ func (d Desk) parse(file string) (*card.Card, error) {
 	return c, nil
 }
 
-// Template is what 'kb new' opens.
+// Template is the initial text of 'kb new'.
 const Template = `---
 type: knowledge_card
 topic: TOPIC

@@ -12,7 +12,7 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// Collect returns the cards of some stores, each id once and without secrets. Those of the
+// Collect returns the cards of some stores, each id once and without secrets. Those in the
 // folder own are about the project repo.
 func Collect(stores []*knowledgebase.Store, own, repo string) ([]*card.Card, error) {
 	var out []*card.Card
@@ -37,7 +37,7 @@ func Collect(stores []*knowledgebase.Store, own, repo string) ([]*card.Card, err
 	return out, nil
 }
 
-// Decided is a card as a decision left it.
+// Decided is a card after a decision.
 type Decided struct {
 	ID    string `json:"id"`
 	State string `json:"state"`
@@ -45,7 +45,7 @@ type Decided struct {
 	Path  string `json:"path"`
 }
 
-// Now returns stored cards as they are now.
+// Now returns the present versions of stored cards.
 func Now(store *knowledgebase.Store, stored []knowledgebase.Stored) ([]Decided, error) {
 	out := []Decided{}
 	for _, st := range stored {
@@ -58,13 +58,13 @@ func Now(store *knowledgebase.Store, stored []knowledgebase.Stored) ([]Decided, 
 	return out, nil
 }
 
-// Unreadable is a file that is no readable card.
+// Unreadable is a file that is not a readable card.
 type Unreadable struct {
 	Path  string `json:"path"`
 	Error string `json:"error"`
 }
 
-// Broken lists the files of a store that are no readable cards.
+// Broken lists the files of a store that are not readable cards.
 func Broken(store *knowledgebase.Store) []Unreadable {
 	out := []Unreadable{}
 	for _, b := range store.Broken() {
@@ -73,8 +73,8 @@ func Broken(store *knowledgebase.Store) []Unreadable {
 	return out
 }
 
-// TrustForUser returns how far a card may be believed on this machine. A user is shown what is
-// withheld from tasks.
+// TrustForUser returns how far a card can be trusted on this machine. A user is also shown
+// what is withheld from tasks.
 func TrustForUser(h taskdir.Home, store *knowledgebase.Store) func(c *card.Card) recalled.Trust {
 	return func(c *card.Card) recalled.Trust {
 		tr := memory.TrustOf(h, c, store.Counts(c.ID))

@@ -17,7 +17,7 @@ import (
 
 // Handout is the change of files for agents that run no hook.
 type Handout struct {
-	Cards   int      `json:"cards"` // that the files hold
+	Cards   int      `json:"cards"` // in the files
 	Changed []string `json:"changed"`
 
 	Target   string           `json:"-"`
@@ -58,7 +58,7 @@ func PlanHandout(stores []*knowledgebase.Store, own string, skill bool, args []s
 	return h, err
 }
 
-// Apply carries the changes out.
+// Apply writes the changes.
 func (h *Handout) Apply() error {
 	for _, c := range h.Changes {
 		if err := c.Apply(); err != nil {

@@ -15,7 +15,7 @@ import (
 	"anamnesis/orchestrator/session"
 )
 
-// Imported is what an import did.
+// Imported is the result of an import.
 type Imported struct {
 	Added     []string        `json:"added"`
 	There     int             `json:"there_already"`
@@ -23,7 +23,7 @@ type Imported struct {
 	Skipped   []notes.Skipped `json:"skipped"`
 }
 
-// Import makes drafts of what is written at some paths, each path as one change.
+// Import makes drafts of the notes at some paths, each path as one change.
 func Import(ctx context.Context, store *knowledgebase.Store, paths []string) (Imported, error) {
 	got := Imported{Added: []string{}, Conflicts: []string{}, Skipped: []notes.Skipped{}}
 	for _, path := range paths {

@@ -12,8 +12,8 @@ import (
 	"anamnesis/knowledge_base/review"
 )
 
-// RefusedReview returns the error of a review's text that cannot be carried out, with the
-// place in it and the file that keeps it.
+// RefusedReview returns the error of a review's text that cannot be applied, with the place in
+// it and the file that holds it.
 func (d Draft) RefusedReview(err error) error {
 	var text *review.TextError
 	var syntax *review.SyntaxError

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package console is the terminal of a command that runs once: it asks the user, announces
-// a task and shows its course, and turns its end into an exit code.
+// Package console is the terminal of a command that runs once: it asks the user, announces a
+// task and shows its progress, and turns its end into an exit code.
 package console
 
 import (
@@ -20,8 +20,7 @@ import (
 	view "anamnesis/cmd/internal/term"
 )
 
-// Console is the process's standard streams. Its methods must not be called at the same
-// time.
+// Console is the process's standard streams. Its methods must not be called concurrently.
 type Console struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -39,11 +38,11 @@ func (c *Console) Drawable() bool {
 	return c.Interactive() && c.Getenv("ANAMNESIS_PLAIN") == "" && name != "" && name != "dumb" && view.IsTerminal(c.Out)
 }
 
-// Styled is standard output with colours, where the terminal shows them and NO_COLOR is not
+// Styled returns standard output with colours, if the terminal shows them and NO_COLOR is not
 // set.
 func (c *Console) Styled() io.Writer { return colorprofile.NewWriter(c.Out, os.Environ()) }
 
-// Width is the terminal's, or what fits most screens and logs.
+// Width returns the terminal's width, or one that fits most screens and logs.
 func (c *Console) Width() int {
 	for _, w := range []io.Writer{c.Out, c.Err} {
 		if f, ok := w.(*os.File); ok {
@@ -74,13 +73,13 @@ func (c *Console) Ask(ctx context.Context, question string) (string, error) {
 	}
 }
 
-// Yes reports whether an answer is a yes.
+// Yes reports whether an answer is yes.
 func Yes(answer string) bool {
 	return strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes")
 }
 
-// Agree asks the user a question. Without a terminal it returns unasked; any answer but yes
-// is an error that says what was refused.
+// Agree asks the user a question. Without a terminal it returns unasked; any answer but yes is
+// an error that names what was refused.
 func (c *Console) Agree(ctx context.Context, question string, unasked error, refused string) error {
 	if !c.Interactive() {
 		return unasked

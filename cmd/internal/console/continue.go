@@ -14,9 +14,8 @@ import (
 	"anamnesis/orchestrator/beside"
 )
 
-// Continue copies another agent's session up to a step and replaces this process by the
-// agent in the copy, whose first message is prompt. Without a terminal it prints the
-// commands.
+// Continue copies another agent's session up to a step and replaces this process by the agent
+// in the copy, with prompt as its first message. Without a terminal it prints the commands.
 func (c *Console) Continue(ctx context.Context, at beside.Continuation, prompt string) error {
 	copies, opens := at.Commands(prompt)
 	program, err := exec.LookPath(copies[0])

@@ -14,7 +14,7 @@ import (
 	"fmt"
 )
 
-// Probe measures a model, with a line that shows the progress.
+// Probe measures a model and shows the progress on one line.
 func (c *Console) Probe(ctx context.Context, m *session.Model, o probe.Options, notef func(format string, args ...any)) (probe.Result, error) {
 	show := func(probe.Progress) {}
 	if view.IsTerminal(c.Err) {
@@ -22,7 +22,7 @@ func (c *Console) Probe(ctx context.Context, m *session.Model, o probe.Options, 
 		defer p.Clear()
 		show = func(at probe.Progress) {
 			text := view.Line(eas.ProbeBar(at), c.Width()-1)
-			if at.Done == at.Most { // the end of a phase is always seen
+			if at.Done == at.Most { // always show the end of a phase
 				p.Put(text)
 				return
 			}
@@ -36,7 +36,7 @@ func (c *Console) Probe(ctx context.Context, m *session.Model, o probe.Options, 
 	return probe.Run(ctx, eas.TextModel{Model: m.Model, Purpose: model.PurposeProbe, ReplyTokens: o.ReplyTokens}, o)
 }
 
-// ProbeError returns the error of a probe that ended before its end, with its exit code.
+// ProbeError returns the error of an interrupted probe, with its exit code.
 func ProbeError(ctx context.Context, failed error) error {
 	again := "the same command continues from what was measured"
 	var fault *model.Fault

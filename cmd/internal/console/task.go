@@ -17,13 +17,13 @@ import (
 	"anamnesis/orchestrator/session"
 )
 
-// Show says how the course of a task is shown.
+// Show configures how a task is shown.
 type Show struct {
 	JSON  bool // lines of JSON
 	Quiet bool // the answer only
 }
 
-// Keys returns what a user types at a terminal that is not drawn on. It is nil without a
+// Keys returns the lines a user types at a terminal that is not drawn on. It is nil without a
 // terminal.
 func (c *Console) Keys() *view.Lines {
 	if !c.Interactive() {
@@ -32,8 +32,8 @@ func (c *Console) Keys() *view.Lines {
 	return view.NewLines(c.In, c.Err)
 }
 
-// Client is the terminal's side of a task. show makes the printer when the task is known. If
-// keys is nil, the user is not asked.
+// Client returns the terminal's callbacks for a task. show makes the printer when the task is
+// known. If keys is nil, the user is not asked.
 func (c *Console) Client(keys *view.Lines, warn func(texts ...string), show func(session.Info) view.Printer) session.Client {
 	var p view.Printer
 	client := session.Client{
@@ -52,7 +52,7 @@ func (c *Console) Client(keys *view.Lines, warn func(texts ...string), show func
 	return client
 }
 
-// Announce says what is about to run, and returns the printer that shows it.
+// Announce prints what is about to run, and returns the printer that shows it.
 func (c *Console) Announce(how Show, s session.Info, warn func(texts ...string)) view.Printer {
 	warn(s.Warnings...)
 	if s.Notice != "" {
@@ -85,8 +85,7 @@ func (c *Console) Announce(how Show, s session.Info, warn func(texts ...string))
 	return view.NewText(answer, c.Err, c.Width(), s.Dir)
 }
 
-// Ended returns the end of a turn as an error with its exit code; nil where the turn is
-// done.
+// Ended returns the end of a turn as an error with its exit code; nil if the turn is done.
 func Ended(task string, out runtime.Outcome) error {
 	again := fmt.Sprintf("'anamnesis resume %s' continues it", task)
 	var fault *model.Fault

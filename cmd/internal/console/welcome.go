@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// Welcome tells a user without a model what to do. A model that was found on this machine can
-// be taken at once, and is then written to the user's configuration.
+// Welcome explains to a user without a model what to do. A model found on this machine can be
+// used at once, and is then written to the user's configuration.
 func (c *Console) Welcome(ctx context.Context, set *settings.Settings) (taken bool, err error) {
 	offers := settings.Offers(ctx, c.Getenv, settings.LocalServers())
 	fmt.Fprint(c.Err, settings.Welcome(offers, set.UserFile))

@@ -1,6 +1,5 @@
-// Package demo holds what `anamnesis demo` plays: two small real Go modules
-// with the same trap, and the model's words for each. Nothing else of the demo
-// is recorded.
+// Package demo has the data of `anamnesis demo`: two small real Go modules with the same trap,
+// and the model's replies for each. Nothing else of the demo is recorded.
 package demo
 
 import (
@@ -15,22 +14,21 @@ import (
 //go:embed one.txtar two.txtar one.yaml two.yaml
 var files embed.FS
 
-// EAS is the attention span the demo's recording stands for, in tokens: small,
-// so that a short wrong path is already more than it.
+// EAS is the attention span of the demo's recorded model, in tokens: small, so that even a
+// short wrong path exceeds it.
 const EAS = 4000
 
-// Request is what both tasks are asked.
+// Request is the request of both tasks.
 const Request = "The tests of this module fail: it adds up large amounts of money and is wrong by a cent. Make them pass without changing the tests."
 
 // Task is one task of the demo, laid out in a folder.
 type Task struct {
 	ID     string
 	Dir    string // the module: the task's world
-	Script string // the model's words
+	Script string // the model's replies
 }
 
-// Lay writes the two modules and the two scripts below dir and returns the
-// tasks in order.
+// Lay writes the two modules and the two scripts below dir and returns the tasks in order.
 func Lay(dir string) ([]Task, error) {
 	var tasks []Task
 	for _, t := range []struct{ id, name, module string }{

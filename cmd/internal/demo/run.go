@@ -13,9 +13,9 @@ import (
 	"anamnesis/orchestrator/session"
 )
 
-// Result is what a demo did.
+// Result is the result of a demo.
 type Result struct {
-	Recording bool      `json:"recording"` // the model's words are recorded
+	Recording bool      `json:"recording"` // the model's replies are recorded
 	Dir       string    `json:"dir"`
 	Kept      bool      `json:"kept"`
 	Tasks     []Figures `json:"tasks"`
@@ -25,8 +25,8 @@ type Result struct {
 	drawn []timeline.Timeline
 }
 
-// Run plays the demo below dir, which must be new or empty. Without dir it is played in a
-// temporary directory, which is removed.
+// Run plays the demo below dir, which must be new or empty. Without dir it uses a temporary
+// directory, which it removes.
 func (p *Player) Run(ctx context.Context, dir, userHome string) (res Result, err error) {
 	if _, err := exec.LookPath("go"); err != nil {
 		return res, session.Usagef("the demo runs real Go tests: install Go and put it in PATH")
@@ -70,7 +70,7 @@ func (r *Result) Print(out io.Writer, width int) {
 	}
 }
 
-// emptyDir returns the directory the demo works in, which it makes.
+// emptyDir creates and returns the directory the demo works in.
 func emptyDir(dir string) (string, error) {
 	if dir == "" {
 		dir, err := os.MkdirTemp("", "anamnesis-demo-")

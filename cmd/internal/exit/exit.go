@@ -62,13 +62,13 @@ func (e *Shown) Unwrap() error { return e.Err }
 // Seen returns an error that is not printed again.
 func Seen(err error) error { return &Shown{err} }
 
-// Usagef returns an error in what the user asked for.
+// Usagef returns an error about the user's request.
 func Usagef(format string, args ...any) error {
 	return &Error{Usage, fmt.Errorf(format, args...)}
 }
 
-// Code is the one place where errors become exit codes. A room's typed
-// errors are listed here once; everything else is a plain failure.
+// Code is the one place where errors become exit codes. Typed errors of other packages are
+// listed here once; everything else is a plain failure.
 func Code(err error) int {
 	var e *Error
 	if errors.As(err, &e) {
@@ -96,7 +96,7 @@ func Code(err error) int {
 			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName, loop.ErrRecording, inspect.ErrNoOp,
 		}},
 		{Limit, []error{worldstate.ErrFull, probe.ErrLimit}},
-		{Interrupted, []error{context.Canceled}}, // before there was a turn to end
+		{Interrupted, []error{context.Canceled}}, // before a turn began
 	} {
 		for _, target := range c.errs {
 			if errors.Is(err, target) {
@@ -107,7 +107,7 @@ func Code(err error) int {
 	return Failed
 }
 
-// WithoutSignal is the text of an error that a signal caused, which is said once.
+// WithoutSignal returns the text of a signal's error without repeating the signal.
 func WithoutSignal(text string) string {
 	parts := slices.DeleteFunc(strings.Split(text, ": "), func(part string) bool { return part == context.Canceled.Error() })
 	return strings.Join(append([]string{"interrupted"}, parts...), ": ")

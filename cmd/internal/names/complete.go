@@ -16,17 +16,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// maxOffered is how many names a completion offers, the newest tasks and steps among them.
+// maxOffered is how many names a completion offers, the newest tasks and steps first.
 const maxOffered = 200
 
-// Source is what completions are made from.
+// Source is the source of completions.
 type Source struct {
 	Service func() (*session.Service, error)
 	Models  func() []string
 }
 
-// Complete adds to each command below root the completion of its arguments, by the words
-// that its usage line has for them, and of its flags.
+// Complete adds to each command below root the completion of its arguments, by the words of
+// its usage line, and of its flags.
 func (s Source) Complete(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		s.Complete(cmd)
@@ -44,7 +44,7 @@ func (s Source) Complete(root *cobra.Command) {
 		if root.Flags().Lookup(flag) != nil {
 			_ = root.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 				return offer(), cobra.ShellCompDirectiveNoFileComp
-			}) // it fails only where the flag has one already
+			}) // fails only if the flag has one already
 		}
 	}
 }
@@ -55,7 +55,7 @@ func placeholders(use string) []string {
 	return words[min(1, len(words)):]
 }
 
-// arguments offers what may stand after some arguments.
+// arguments offers completions after some arguments.
 func (s Source) arguments(words, args []string, parent *cobra.Command) ([]cobra.Completion, cobra.ShellCompDirective) {
 	at := len(args)
 	if last := len(words) - 1; at > last {
@@ -88,12 +88,12 @@ func (s Source) arguments(words, args []string, parent *cobra.Command) ([]cobra.
 
 func isStep(word string) bool { return word == "STEP" || word == "A" || word == "B" }
 
-// about is a name with what a shell may show beside it.
+// about returns a name with a description for the shell.
 func about(name, text string) string {
 	return cobra.CompletionWithDesc(name, term.Line(text, 60))
 }
 
-// tasks offers tasks, the newest first; none where they cannot be read.
+// tasks offers tasks, the newest first; none if they cannot be read.
 func (s Source) tasks() []string {
 	svc, err := s.Service()
 	if err != nil {
@@ -112,8 +112,8 @@ func (s Source) tasks() []string {
 	return out
 }
 
-// steps offers the steps of a task, the newest first; of the directory's last one where
-// no task is named.
+// steps offers the steps of a task, the newest first; without a task those of the directory's
+// last one.
 func (s Source) steps(task string) []string {
 	svc, err := s.Service()
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package names finds what an argument of the command line names: a task or a card by
-// the beginning of its name, or the task last worked on where none is named. It offers
-// the same names to the completion of shells.
+// Package names resolves arguments of the command line: a task or a card by the beginning of
+// its name, or the last task if none is named. It offers the same names for shell completion.
 package names
 
 import (
@@ -20,11 +19,11 @@ import (
 	"anamnesis/worldstate"
 )
 
-// maxFits is how many names that begin alike an error lists.
+// maxFits is how many similar names an error lists.
 const maxFits = 5
 
-// Task returns the task of a name, or the only one whose name begins so. A name that no
-// task has is returned as it is: whoever looks for it says so.
+// Task returns the task of a name, or the only one whose name begins so. It returns an unknown
+// name unchanged: its user reports it.
 func Task(h taskdir.Home, name string) (string, error) {
 	if taskdir.CheckTaskID(name) == nil && h.HasTask(name) {
 		return name, nil
@@ -66,8 +65,8 @@ func ToResume(svc *session.Service, dir string, args []string) (id, message stri
 	return id, message, err
 }
 
-// ToolFiles returns the files of the named tools, or of all. One that cannot be read is an error
-// where it is named, and otherwise left out.
+// ToolFiles returns the files of the named tools, or of all. A file that cannot be read is an
+// error if it is named, and otherwise omitted.
 func ToolFiles(files []command.File, named []string) ([]command.File, error) {
 	for _, name := range named {
 		i := slices.IndexFunc(files, func(f command.File) bool { return f.Tool == name })
@@ -83,8 +82,8 @@ func ToolFiles(files []command.File, named []string) ([]command.File, error) {
 	}), nil
 }
 
-// Snapshots returns the snapshots that are named. Without a home, steps are looked up in the
-// store alone.
+// Snapshots returns the named snapshots. Without a home, steps are looked up in the store
+// only.
 func Snapshots(ctx context.Context, home func() (taskdir.Home, error), w *worldstate.World, task string, names []string) ([]worldstate.ID, error) {
 	h, err := home()
 	if err != nil {
@@ -99,7 +98,7 @@ func Snapshots(ctx context.Context, home func() (taskdir.Home, error), w *worlds
 	return ids, nil
 }
 
-// Decided replaces beginnings of ids in a decision by the whole ids, and refuses one that is
+// Decided replaces beginnings of ids in a decision by the whole ids, and rejects one that is
 // named twice.
 func Decided(store *knowledgebase.Store, d *review.Decision) error {
 	for i, id := range d.IDs {
@@ -136,9 +135,9 @@ func pick(what, name string, all []string) (string, error) {
 	return "", exit.Usagef("%s %q could be %s; name more of it", what, name, strings.Join(fits, ", "))
 }
 
-// OnTask splits arguments into a task and at least, at most, so many others. The name may
-// be left out: then it is the task that last worked in the current directory. A first
-// argument that can be either is the task, unless it is a number that no task is called.
+// OnTask splits arguments into a task and a range of others. Without a name, it is the task
+// that last worked in the current directory. A first argument that can be either is the task,
+// unless it is a number that is not a task's id.
 func OnTask(svc *session.Service, args []string, least, most int) (task string, rest []string, err error) {
 	named := len(args) > most
 	if !named && len(args) > least {

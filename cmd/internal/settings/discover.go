@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Limits of looking for a server.
+// Limits of the search for a server.
 const (
 	probeTimeout = 400 * time.Millisecond
 	maxListBytes = 1 << 20
@@ -54,21 +54,19 @@ func providers() []provider {
 	}
 }
 
-// Offer is a way to a model that was found on this machine: a key in the environment, or
-// a local server.
+// Offer is a model found on this machine: a key in the environment, or a local server.
 type Offer struct {
 	What  string
 	lines []string // of config.yaml that use it; none: it has no model yet
 }
 
-// NeedsModel reports whether the model's name is not known.
+// NeedsModel reports whether the model's name is unknown.
 func (o Offer) NeedsModel() bool { return len(o.lines) > 0 && o.lines[0] == unnamed }
 
-// unnamed stands where the user has to name a model.
+// unnamed is the line in which the user must name a model.
 const unnamed = "model: NAME"
 
-// Offers returns what was found in the environment, and of the local servers those that
-// answer.
+// Offers returns what was found in the environment, and the local servers that answer.
 func Offers(ctx context.Context, getenv func(string) string, servers []Server) []Offer {
 	var out []Offer
 	for _, p := range providers() {
@@ -97,8 +95,8 @@ func Offers(ctx context.Context, getenv func(string) string, servers []Server) [
 	return out
 }
 
-// Welcome says what a user without a model can do, with the lines of config.yaml that use
-// each offer.
+// Welcome explains what a user without a model can do, with the lines of config.yaml for each
+// offer.
 func Welcome(offers []Offer, userFile string) string {
 	if len(offers) == 0 {
 		return fmt.Sprintf("No model is configured, and neither an API key nor a local server was found.\n\n"+
@@ -117,8 +115,8 @@ func Welcome(offers []Offer, userFile string) string {
 		"  'anamnesis config' shows all settings; 'anamnesis demo' needs no model.\n", userFile, b.String())
 }
 
-// Save writes the lines that use the offer to a configuration file that does not exist
-// yet. model is used where the offer names none.
+// Save writes the lines of the offer to a new configuration file. model is used if the offer
+// names none.
 func (o Offer) Save(path, model string) error {
 	lines := slices.Clone(o.lines)
 	if len(lines) == 0 {
@@ -144,7 +142,7 @@ func (o Offer) Save(path, model string) error {
 	return errors.Join(err, f.Close())
 }
 
-// askServers returns the models of each server, at once; nil: it does not answer.
+// askServers returns the models of each server; nil: it does not answer.
 func askServers(ctx context.Context, servers []Server) [][]string {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -162,7 +160,7 @@ func listModels(ctx context.Context, address string) []string {
 	if err != nil {
 		return nil
 	}
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req) // no proxy: this machine is meant
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req) // no proxy: only this machine is meant
 	if err != nil {
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 	"anamnesis/orchestrator/session"
 )
 
-// CheckFlags refuses values that a flag cannot have. given reports whether a flag was set: a
-// limit of 0 is not "no limit".
+// CheckFlags rejects values that a flag cannot have. given reports whether a flag was set: a
+// limit of 0 does not mean "no limit".
 func CheckFlags(f *session.Request, given func(flag string) bool) error {
 	switch {
 	case f.MaxSteps < 0 || f.MaxSteps == 0 && given("max-steps"):

@@ -1,5 +1,5 @@
-// Package settings reads the user's and a project's config.yaml and the environment,
-// and reports which value of each setting counts and where it comes from.
+// Package settings reads the user's and a project's config.yaml and the environment, and
+// reports the value of each setting that applies, with its origin.
 package settings
 
 import (
@@ -41,8 +41,8 @@ const OriginDefault = "default"
 // key is one setting.
 type key struct {
 	name    string
-	standin string // another variable of the environment that is read after the program's own
-	initial string // what holds where nothing is set; empty: see about
+	standin string // another environment variable, with priority over the program's own
+	initial string // the default; empty: see about
 	about   string
 	check   func(string) error
 	// tightens reports whether next is at least as strict as now, which may be empty.
@@ -70,7 +70,7 @@ func keys() []key {
 	}
 }
 
-// Env is the variable of the environment that sets a key.
+// Env returns the environment variable that sets a key.
 func Env(key string) string { return "ANAMNESIS_" + strings.ToUpper(key) }
 
 func number(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
@@ -109,28 +109,28 @@ func inOrder(names ...string) func(next, now string) bool {
 	}
 }
 
-// Value is what counts for one key.
+// Value is the value of one key.
 type Value struct {
 	Key    string `json:"key"`
 	Text   string `json:"value"`
 	Origin string `json:"origin"`
-	// Ignored is what the project's file says and does not count before an approval.
+	// Ignored is the project's value if it needs an approval.
 	Ignored string `json:"ignored,omitempty"`
 	About   string `json:"about"`
 }
 
-// Settings are the values that count in a directory.
+// Settings are the values for a directory.
 type Settings struct {
 	Values []Value
-	// Project is the approval that the project's file needs; without a Hash there is
-	// no file. Approved reports whether the user gave it.
+	// Project is the approval that the project's file needs; without a Hash there is no file.
+	// Approved reports whether the user gave it.
 	Project  consent.Approval
 	Approved bool
 	UserFile string
 }
 
-// Load reads the settings that count in a directory. A directory that does not exist
-// has no file; opening the task reports it.
+// Load reads the settings of a directory. A missing directory has no file; opening the task
+// reports it.
 func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, error) {
 	s := &Settings{UserFile: filepath.Join(h.Config, "config.yaml")}
 	user, _, err := readFile(s.UserFile)
@@ -163,7 +163,7 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 				v.Ignored = text
 			}
 		}
-		for _, name := range []string{k.standin, Env(k.name)} { // the last one that is set counts
+		for _, name := range []string{k.standin, Env(k.name)} { // the last one set wins
 			text := getenv(name)
 			if name == "" || text == "" {
 				continue
@@ -178,8 +178,7 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 	return s, nil
 }
 
-// Warning says that the project's file holds what does not count; empty if it holds
-// nothing of the kind.
+// Warning describes ignored values of the project's file; empty if there are none.
 func (s *Settings) Warning() string {
 	var names []string
 	for _, v := range s.Values {
@@ -193,12 +192,12 @@ func (s *Settings) Warning() string {
 	return fmt.Sprintf("%s sets %s, which does not count before you approve it; 'anamnesis config approve' shows it", ProjectFile, strings.Join(names, ", "))
 }
 
-// value returns what counts for a key.
+// value returns the value of a key.
 func (s *Settings) value(name string) Value {
 	return s.Values[slices.IndexFunc(s.Values, func(v Value) bool { return v.Key == name })]
 }
 
-// Text is the value of a key, empty where it is set nowhere.
+// Text returns the value of a key, empty if it is set nowhere.
 func (s *Settings) Text(name string) string {
 	if v := s.value(name); v.Origin != OriginDefault {
 		return v.Text
@@ -206,13 +205,13 @@ func (s *Settings) Text(name string) string {
 	return ""
 }
 
-// KeyEnv names the variable that holds the API key.
+// KeyEnv returns the name of the variable with the API key.
 func (s *Settings) KeyEnv() string { return s.value("key_env").Text }
 
-// Theme is the terminal's colours: auto, dark, light or none.
+// Theme returns the terminal's colours: auto, dark, light or none.
 func (s *Settings) Theme() string { return s.value("theme").Text }
 
-// Limits fills in what a run may use where its flags leave it open.
+// Limits fills in limits of a run that its flags leave open.
 func (s *Settings) Limits(set *session.Settings) {
 	fill(&set.MaxSteps, s.Text("max_steps"), strconv.Atoi)
 	fill(&set.MaxTokens, s.Text("max_tokens"), strconv.Atoi)
@@ -220,8 +219,8 @@ func (s *Settings) Limits(set *session.Settings) {
 	fill(&set.MaxTime, s.Text("max_time"), time.ParseDuration)
 }
 
-// Request fills in what a new task's flags leave open. A variable of the environment
-// wins over the task's agent, and the agent over a file.
+// Request fills in what a new task's flags leave open. An environment variable wins over the
+// task's agent, and the agent over a file.
 func (s *Settings) Request(r *session.Request) {
 	s.Limits(&r.Settings)
 	if text := s.Text("eas"); text != "" && r.EAS == 0 {
@@ -254,8 +253,8 @@ func fill[N comparable](to *N, text string, parse func(string) (N, error)) {
 	}
 }
 
-// readFile returns the values of a configuration file and the hash of its bytes; both
-// are empty where there is no file.
+// readFile returns the values of a configuration file and the hash of its bytes; both are
+// empty if there is no file.
 func readFile(path string) (values map[string]string, hash string, err error) {
 	data, err := readRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -292,7 +291,7 @@ func readFile(path string) (values map[string]string, hash string, err error) {
 
 // readRegular reads a file of at most maxFileBytes.
 func readRegular(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO is refused, not waited for
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // reject a FIFO without waiting
 	if err != nil {
 		return nil, plain(err)
 	}
@@ -307,7 +306,7 @@ func readRegular(path string) ([]byte, error) {
 	return data, plain(err)
 }
 
-// plain is an error without the call and the path.
+// plain returns an error without the call and the path.
 func plain(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {

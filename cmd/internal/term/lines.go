@@ -134,9 +134,9 @@ const (
   t  run this call, and exactly the same one again in this task without a question
   p  run this call, and others that fit the pattern in this task, without a question
   a  run everything in this task without a question; asks once more
-  n  do not run it; a reason after it is told to the model
+  n  do not run it; a reason after it is sent to the model
   e  edit the command, or the arguments; what comes of it is shown and asked about again
-  Any other line is kept and said to the agent. Ctrl-C ends the turn.`
+  Any other line is sent to the agent. Ctrl-C ends the turn.`
 	allPrompt  = "  everything in this task then runs without a question; a again to confirm: "
 	editPrompt = "  what to run in its place (empty goes back): "
 )

@@ -94,7 +94,7 @@ func (r *Recorder) Flush() error {
 	return nil
 }
 
-// Break makes every write and flush from now on fail with EIO; reading goes on.
+// Break makes every write and flush from now on fail with EIO; reading still works.
 func (r *Recorder) Break() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

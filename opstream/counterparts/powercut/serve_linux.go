@@ -13,10 +13,9 @@ import (
 // imageName is the one file of the FUSE file system.
 const imageName = "disk.img"
 
-// Serve mounts a file system at dir whose one file is the recorded disk, and
-// gives that file's path and what unmounts it. The process that serves must not
-// itself use what stands on the file: killed in the middle, it would wait for
-// itself.
+// Serve mounts a file system at dir whose one file is the recorded disk. It returns that
+// file's path and a function that unmounts it. The serving process must not itself use
+// anything on the file: if killed, it would wait for itself.
 func Serve(dir string, r *Recorder) (path string, unmount func() error, err error) {
 	server, err := fs.Mount(dir, &rootNode{r: r}, &fs.Options{
 		MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "powercut", Name: "powercut"},

@@ -109,7 +109,7 @@ func (r *reader) loop(n *yaml.Node) item {
 	last := it.turns[len(it.turns)-1]
 	for _, c := range last.choices {
 		if len(c.answer.calls) == 0 {
-			r.fail(c.answer.line, "the last turn of a loop must make a call: its result decides whether the loop goes on")
+			r.fail(c.answer.line, "the last turn of a loop must make a call: its result decides whether the loop continues")
 		}
 		for _, call := range c.answer.calls {
 			if call.id != "" {

@@ -231,7 +231,7 @@ func (s *Source) Tools(ctx context.Context) tool.Offer {
 				tell(f.Path, fmt.Sprintf("The tool %s is left out: %v.", f.Tool, err))
 				continue
 			} else if !ok {
-				tell(f.Path, fmt.Sprintf("The tool %s is left out: 'anamnesis tools approve %s' shows it as it is now and asks; nobody approved that (%s).", f.Tool, f.Tool, f.Path))
+				tell(f.Path, fmt.Sprintf("The tool %s is left out: 'anamnesis tools approve %s' shows it as it is now and asks; no user has approved that (%s).", f.Tool, f.Tool, f.Path))
 				continue
 			}
 			f.approve(s.Trust)

@@ -102,7 +102,7 @@ func (d document) find(h hunk, from int) (int, error) {
 			at, err := d.below(h.heading, from)
 			return at, err
 		}
-		return 0, errors.New("it only puts lines in and says nothing that stands around them: add lines that are kept")
+		return 0, errors.New("it only adds lines, without lines around them: add lines that are kept")
 	}
 	start := 0
 	if h.heading != "" {

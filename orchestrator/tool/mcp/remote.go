@@ -100,7 +100,7 @@ func remoteName(server Server, name string, taken map[string]bool) string {
 func schemaOf(in any) (*jsonschema.Schema, error) {
 	fields, ok := in.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("the server gives no schema")
+		return nil, fmt.Errorf("the server sent no schema")
 	}
 	visible, err := visibleTexts(fields, maxSchemaDepth)
 	if err != nil {

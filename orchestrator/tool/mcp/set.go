@@ -280,7 +280,7 @@ func (s *Set) look(ctx context.Context, m *member) string {
 		}
 		m.refused, m.allowed = hash, ""
 	}
-	return fmt.Sprintf("The tools of the MCP server %s are left out: nobody approved what it now says of them; 'anamnesis mcp approve %s' shows it and asks.", m.Name, m.Name)
+	return fmt.Sprintf("The tools of the MCP server %s are left out: no user has approved what it now says of them; 'anamnesis mcp approve %s' shows it and asks.", m.Name, m.Name)
 }
 
 // all makes the tools of every server, in the servers' order.

@@ -32,7 +32,7 @@ func TestToolBounds(t *testing.T) {
 		schema any
 		want   string
 	}{
-		"none":              {nil, "the server gives no schema"},
+		"none":              {nil, "the server sent no schema"},
 		"of a list":         {map[string]any{"type": "array"}, "the schema is not of an object"},
 		"too large":         {object(map[string]any{"title": strings.Repeat("x", maxDescriptionRunes), "required": many("r", 10_000)}), "at most 65536 are read"},
 		"too deep":          {object(map[string]any{"default": deep}), "nested more than 64 deep"},

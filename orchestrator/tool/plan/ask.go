@@ -25,7 +25,7 @@ func (askUser) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "AskUser",
 		Description: "Ask the user a question that only they can answer, with choices if you like. Ask rarely: look first. " +
-			"Where nobody is there, you are told so and decide yourself.",
+			"If no user is present, the result says so and you decide yourself.",
 		Schema: tool.Params(
 			tool.Param{Name: "question", Required: true, Schema: tool.Text("The question, with what one must know to answer it.")},
 			tool.Param{Name: "choices", Schema: &jsonschema.Schema{
@@ -49,7 +49,7 @@ func (askUser) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (t
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("ask the user: %w", ctx.Err())
 	case env.Ask == nil:
-		return tool.Errorf("Nobody is there to answer. Decide yourself what serves the request best, and say in your answer what you assumed."), nil
+		return tool.Errorf("No user is present to answer. Decide yourself what serves the request best, and say in your answer what you assumed."), nil
 	}
 	question := a.Question
 	for i, c := range a.Choices {

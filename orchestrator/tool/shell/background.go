@@ -165,7 +165,7 @@ func (taskOutput) Call(ctx context.Context, env *tool.Env, args json.RawMessage)
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	notes := []string{fmt.Sprintf("%s %s", a.TaskID, state(out.Job)), fmt.Sprintf("bytes %d to %d shown; from %d goes on", out.From, out.Next, out.Next)}
+	notes := []string{fmt.Sprintf("%s %s", a.TaskID, state(out.Job)), fmt.Sprintf("bytes %d to %d shown; from %d continues", out.From, out.Next, out.Next)}
 	if out.Dropped > 0 {
 		notes = append(notes, fmt.Sprintf("the last %d bytes were not kept", out.Dropped))
 	}

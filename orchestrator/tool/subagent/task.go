@@ -57,15 +57,15 @@ func (t task) Spec() tool.Spec {
 	}
 	return tool.Spec{
 		Name: ToolName,
-		Description: "Hand a piece of work to a subagent: an agent with a context of its own, which knows only the prompt and gives back only its last message. " +
+		Description: "Hand a piece of work to a subagent: an agent with a context of its own, which knows only the prompt and returns only its last message. " +
 			"Use it for searches and for parts that need much reading, so that your own context stays small. Several that only look may work at once: call them in one reply. " +
 			"It works in your directory, or with isolation fork in a copy, whose changes come back as a patch. Its calls are approved as yours are. " +
-			"The result names its task; resume goes on with that one, unless a jump has left the step that began it.\nThe subagents:\n" + strings.Join(lines, "\n"),
+			"The result names its task; resume continues that one, unless a jump has left the step that began it.\nThe subagents:\n" + strings.Join(lines, "\n"),
 		Schema: tool.Params(
 			tool.Param{Name: "subagent", Required: true, Schema: tool.OneOf("Which one.", names...)},
 			tool.Param{Name: "description", Required: true, Schema: tool.Text("The work in three to five words, for people.")},
 			tool.Param{Name: "prompt", Required: true, Schema: tool.Text("What it is to do, with all it must know, and what it is to answer.")},
-			tool.Param{Name: "resume", Schema: tool.Text("The task of a subagent that worked before: it goes on, and still knows what it did.")},
+			tool.Param{Name: "resume", Schema: tool.Text("The task of a subagent that worked before: it continues, and still knows what it did.")},
 			tool.Param{Name: "isolation", Schema: tool.OneOf("fork: it works in a copy of the directory. Not with resume.", fork)},
 			tool.Param{Name: "run_in_background", Schema: tool.Bool("Return at once and let it work: only for those that only look or work in a fork. TaskOutput shows its answer, TaskStop ends it.")},
 		),
@@ -96,7 +96,7 @@ func (t task) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	case env.Subagents == nil:
 		return tool.Errorf("Task was not run: this call is not part of a task that has subagents."), nil
 	case a.Isolation == fork && a.Resume != "":
-		return tool.Errorf("Task was not run: resume goes on where the subagent was, give no isolation with it."), nil
+		return tool.Errorf("Task was not run: resume continues where the subagent was; omit isolation."), nil
 	}
 	start := tool.SubagentStart{
 		Call: env.Call, Agent: a.Subagent, Description: a.Description, Prompt: a.Prompt, Resume: a.Resume, Fork: a.Isolation == fork,

@@ -29,7 +29,7 @@ func DMail() tool.Tool { return dmail{} }
 const brief = "El Psy Kongroo"
 
 const (
-	messageText = "What you will see instead of those steps: what you did and learned, what stands in the directory, what comes next."
+	messageText = "What you will see instead of those steps: what you did and learned, what is in the directory, what comes next."
 	restoreText = "Take the directory back to the checkpoint, too. Default: false."
 )
 

@@ -29,8 +29,8 @@ func (investigate) Spec() tool.Spec {
 	}
 	return tool.Spec{
 		Name: "investigate",
-		Description: "Record what you found out about something new before you act on it. Installing a package, reaching a new host and using a model name " +
-			"nobody knows need such a record: look first (files, search, recall, a command that only looks), then record it here. It looks nothing up by itself.",
+		Description: "Record what you found out about something new before you act on it. Installing a package, reaching a new host and using an unknown " +
+			"model name need such a record: look first (files, search, recall, a command that only looks), then record it here. It looks nothing up by itself.",
 		Schema: tool.Params(
 			tool.Param{Name: "subject", Required: true, Schema: tool.Text("What it is about, as the refusal named it: npm:left-pad, host:example.com, model:NAME.")},
 			tool.Param{Name: "question", Required: true, Schema: tool.Text("What you wanted to know.")},

@@ -34,7 +34,7 @@ func (jump) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "jump_to_step",
 		Description: "Return to the end of an earlier step, or of a later one on another branch: the files go back to how they " +
-			"were then, your memory of what happened since is kept, shortened if it is long. Use it when the present path is " +
+			"were then, your memory of what happened since stays, shortened if it is long. Use it when the present path is " +
 			"wrong or has become muddled. The jump is made after all calls of this reply have finished.",
 		Schema: tool.Params(
 			tool.Param{Name: "step_id", Required: true, Schema: tool.Int("The step to return to: N of a [step N] mark, 0 for the task's beginning.", 0, maxStep)},

@@ -284,7 +284,7 @@ func window(text string, start int, p *page) string {
 	to := min(from+MaxResultRunes, len(runes))
 	lead := fmt.Sprintf("[%s: status %d, %s, characters %d to %d of %d", short(p.from), p.status, p.kind, from, to, len(runes))
 	if to < len(runes) {
-		lead += fmt.Sprintf("; start %d goes on", to)
+		lead += fmt.Sprintf("; start %d continues", to)
 	}
 	return lead + "]\n" + string(runes[from:to])
 }

@@ -76,7 +76,7 @@ func TestFetch(t *testing.T) {
 		"/binary":  {[]string{"image/png", "no text"}, nil, true},
 		"/big":     {[]string{"more than 5242880 bytes"}, nil, true},
 		"/bomb":    {[]string{"more than 5242880 bytes"}, nil, true},
-		"/many":    {[]string{"characters 0 to 50000 of 50010; start 50000 goes on"}, nil, false},
+		"/many":    {[]string{"characters 0 to 50000 of 50010; start 50000 continues"}, nil, false},
 		"/deep":    {[]string{"exceeds 512"}, nil, true},
 		"/loop":    {[]string{"more than 5 redirects"}, nil, true},
 		"/none":    {[]string{"status 404"}, nil, true},

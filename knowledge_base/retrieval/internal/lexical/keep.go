@@ -19,8 +19,8 @@ func (x *Index[K]) Keep(w *sealed.Writer) {
 	w.Bytes(x.Settled.Packed)
 }
 
-// Take reads what keep wrote into an empty index of n slots; places are where
-// the texts are now, -1 for nowhere.
+// Take reads what keep wrote into an empty index of n slots. places maps the stored texts to
+// their present slots; -1 means that a text is gone.
 func (x *Index[K]) Take(r *sealed.Reader, places []int32, n int) {
 	x.Lengths = make([]int32, n)
 	for _, slot := range places {
