@@ -94,7 +94,7 @@ func TestExamineCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, err := inspect.Examine(t.Context(), h, "t")
-	if err != nil || !d.Has(opstream.SeverityCorrupt) || !strings.Contains(d.Findings[0].Why, "its checkpoint says something else") {
+	if err != nil || !d.Has(opstream.SeverityCorrupt) || !strings.Contains(d.Findings[0].Why, "its checkpoint differs from") {
 		t.Errorf("diagnosis %+v, %v", d, err)
 	}
 }
