@@ -120,8 +120,8 @@ func (s *Service) findModel(ctx context.Context, name, baseURL, images string) (
 	if key == "" && baseURL == "" {
 		url, names, ok := openai.Detect(ctx)
 		if !ok || (name == "" && len(names) == 0) {
-			return nil, Usagef("%w: set OPENAI_API_KEY, or OPENAI_BASE_URL (--base-url) for any OpenAI-compatible server, and name the model with --model;\n"+
-				"or start Ollama on 127.0.0.1:11434 with a model pulled. 'anamnesis demo' needs neither.", ErrNoModel)
+			return nil, Usagef("%w: set OPENAI_API_KEY, or OPENAI_BASE_URL (--base-url) for another server, and name the model with --model; "+
+				"or start Ollama with a model pulled; 'anamnesis demo' needs neither", ErrNoModel)
 		}
 		baseURL = url
 		if name == "" {

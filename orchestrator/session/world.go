@@ -64,10 +64,7 @@ func (p Place) find(home func() (taskdir.Home, error), o *worldstate.Options) (d
 // storeAround finds a directory that a task works in, and its store: dir itself, or, if it is
 // empty, the present directory or its nearest parent.
 func storeAround(h taskdir.Home, dir string) (world, store string, err error) {
-	at, err := filepath.Abs(dir)
-	if err == nil {
-		at, err = filepath.EvalSymlinks(at)
-	}
+	at, err := RealDir(dir)
 	if err != nil {
 		return "", "", err
 	}
