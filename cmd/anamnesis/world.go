@@ -11,6 +11,7 @@ import (
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/names"
 	view "anamnesis/cmd/internal/term"
+	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
@@ -161,7 +162,7 @@ and everything below.`,
 				if err != nil {
 					return err
 				}
-				res, warnings, err := svc.RestoreWorld(cmd.Context(), f.Task, args[0], o)
+				res, warnings, err := beside.Restore(cmd.Context(), svc, f.Task, args[0], o)
 				if a.warn(warnings...); err != nil {
 					return err
 				}

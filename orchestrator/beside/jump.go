@@ -7,6 +7,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
+	"anamnesis/worldstate"
 )
 
 // Checkpoint saves the world of a recorded session as a step of its own.
@@ -26,19 +27,42 @@ func Checkpoint(ctx context.Context, svc *session.Service, task, note string) (s
 // Jump makes a jump in a session that another agent works in. It is refused with
 // ErrCallOpen while a session of the directory has a call under way.
 func Jump(ctx context.Context, svc *session.Service, task string, j op.JumpRequested) (session.Jumped, error) {
-	p, end, err := atRest(ctx, svc, task)
+	end, err := noCall(ctx, svc, task)
 	if err != nil {
 		return session.Jumped{}, err
 	}
 	defer end()
-	calls, err := callsUnderWay(svc.Home, p.dir)
-	if err != nil {
-		return session.Jumped{}, err
-	}
-	for other, c := range calls {
-		return session.Jumped{}, fmt.Errorf("%w: %s of %s; jump when it has returned", runtime.ErrCallOpen, c.Call, other)
-	}
 	return svc.Jump(ctx, task, j, session.Client{})
+}
+
+// Restore restores files of a task alone. In a session that another agent works in it is
+// refused as a jump is.
+func Restore(ctx context.Context, svc *session.Service, task, name string, o worldstate.RestoreOptions) (worldstate.Result, []string, error) {
+	if st, err := svc.State(task); err == nil && st.Opened.Origin != nil && !st.Opened.Origin.Imported() {
+		end, err := noCall(ctx, svc, task)
+		if err != nil {
+			return worldstate.Result{}, nil, err
+		}
+		defer end()
+	}
+	return svc.RestoreWorld(ctx, task, name, o)
+}
+
+// noCall is atRest where no session of the directory has a call under way.
+func noCall(ctx context.Context, svc *session.Service, task string) (end func(), err error) {
+	p, end, err := atRest(ctx, svc, task)
+	if err != nil {
+		return nil, err
+	}
+	calls, err := callsUnderWay(svc.Home, p.dir)
+	for other, c := range calls {
+		err = fmt.Errorf("%w: %s of %s; go back when it has returned", runtime.ErrCallOpen, c.Call, other)
+	}
+	if err != nil {
+		end()
+		return nil, err
+	}
+	return end, nil
 }
 
 // atRest records the events of a session's directory that wait, and keeps others from

@@ -19,6 +19,7 @@ import (
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
+	"anamnesis/worldstate"
 )
 
 func TestMain(m *testing.M) {
@@ -132,6 +133,9 @@ func testRecorder(a *agent) {
 	a.write("mine", "the user's")
 	if told := a.hook("PreToolUse", bash("t3", "echo three > a.go")); !strings.Contains(told, "mine") {
 		t.Errorf("the user's edit is told as %q", told)
+	}
+	if _, _, err := beside.Restore(t.Context(), a.svc, a.task, "1", worldstate.RestoreOptions{}); !errors.Is(err, runtime.ErrCallOpen) {
+		t.Errorf("restored while a call is open: %v", err)
 	}
 	if _, err := beside.Jump(t.Context(), a.svc, a.task, op.JumpRequested{To: 1, Reason: "r"}); !errors.Is(err, runtime.ErrCallOpen) {
 		t.Errorf("a jump while a call is open: %v", err)

@@ -74,9 +74,8 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 	}
 	task := st.Opened.Task
 	j := op.JumpRequested{To: in.Step, Reason: in.Reason}
+	last, outside := st.Last, st.Opened.Origin != nil && !st.Opened.Origin.Imported()
 	switch {
-	case in.Reason == "" && !in.DryRun:
-		return "", errors.New("reason is empty: say what was wrong with the path you leave")
 	case in.DryRun:
 		plan, err := s.svc.PlanJump(ctx, task, j)
 		if err != nil {
@@ -85,19 +84,19 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 		var b bytes.Buffer
 		(&show.Printer{Out: &b, Err: &b, Width: width}).JumpPlan(task, plan)
 		return ansi.Strip(b.String()), nil
+	case in.Reason == "":
+		return "", errors.New("reason is empty: say what was wrong with the path you leave")
+	case outside && beside.Planning(s.svc.Home, task):
+		return "", errors.New("the agent is in plan mode: only dry_run is possible")
 	case len(in.Paths) > 0:
-		res, warnings, err := s.svc.RestoreWorld(ctx, task, fmt.Sprint(in.Step), worldstate.RestoreOptions{PlanOptions: worldstate.PlanOptions{Paths: in.Paths}})
+		res, warnings, err := beside.Restore(ctx, s.svc, task, fmt.Sprint(in.Step), worldstate.RestoreOptions{PlanOptions: worldstate.PlanOptions{Paths: in.Paths}})
 		if err != nil {
 			return strings.Join(warnings, "\n"), s.remedy(err, task, in.Step)
 		}
 		return fmt.Sprintf("Restored as at the end of step %d: %s. Read these files again before you edit them.", in.Step, paths(res)), nil
 	}
-	last := st.Last
 	jump := func() (session.Jumped, error) { return s.svc.Jump(ctx, task, j, session.Client{}) }
-	if o := st.Opened.Origin; o != nil && !o.Imported() {
-		if beside.Planning(s.svc.Home, task) {
-			return "", errors.New("the agent is in plan mode: only dry_run is possible")
-		}
+	if outside {
 		jump = func() (session.Jumped, error) { return beside.Jump(ctx, s.svc, task, j) }
 	}
 	res, err := jump()
