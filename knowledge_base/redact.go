@@ -11,10 +11,10 @@ import (
 
 func (s *Store) redact() secrets.Redactor { return s.opts.Redact }
 
-// Redacted returns a card as it would be stored: without its secrets.
-func (s *Store) Redacted(c *card.Card) (*card.Card, error) {
-	c, _, err := s.redact().Card(c)
-	return c, err
+// Redacted returns a card as it would be stored: without its secrets, with the markers that
+// replaced them.
+func (s *Store) Redacted(c *card.Card) (clean *card.Card, markers []string, err error) {
+	return s.redact().Card(c)
 }
 
 // redactChange takes the secrets out of a change that is about to be made, and
@@ -46,12 +46,13 @@ func (s *Store) redactChange(ch *Change, cards []*card.Card) error {
 			ch.Over = over
 		}
 		cards[i] = clean
-		s.notice("card %s: %s", c.ID, secrets.Replaced(markers))
+		s.Notice("card %s: %s", c.ID, secrets.Replaced(markers))
 	}
 	return nil
 }
 
-func (s *Store) notice(format string, args ...any) {
+// Notice calls [Options.Notice] with a line.
+func (s *Store) Notice(format string, args ...any) {
 	if s.opts.Notice != nil {
 		s.opts.Notice(card.OneLine(fmt.Sprintf(format, args...)))
 	}

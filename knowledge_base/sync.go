@@ -1,19 +1,17 @@
 package knowledgebase
 
 import (
+	"anamnesis/knowledge_base/history"
+	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/knowledge_base/internal/intent"
+	"anamnesis/knowledge_base/internal/merge"
+	"anamnesis/knowledge_base/internal/secrets"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"anamnesis/knowledge_base/card"
-	"anamnesis/knowledge_base/history"
-	"anamnesis/knowledge_base/internal/disk"
-	"anamnesis/knowledge_base/internal/folder"
-	"anamnesis/knowledge_base/internal/intent"
-	"anamnesis/knowledge_base/internal/secrets"
 )
 
 // maxPushes is how often a sync fetches again because the remote went on
@@ -22,15 +20,12 @@ const maxPushes = 3
 
 // ErrBothChanged is returned by [Store.Sync] for a file that is no card and
 // was changed on both sides: merging it is a user's.
-var ErrBothChanged = errors.New("changed on both sides, and no card: merge it with git")
+var ErrBothChanged = merge.ErrBothChanged
 
 // Synced is what a sync did.
 type Synced struct {
-	Taken     []string `json:"taken"`     // paths that came from the remote
-	Conflicts []string `json:"conflicts"` // ids of cards changed on both sides; the other version stands beside, in review
-	LeftOut   []string `json:"left_out"`  // paths of files above [history.MaxBlobBytes], which did not arrive
-	Drafts    []string `json:"drafts"`    // ids of cards that were reviewed here and that the remote changed
-	Pushed    bool     `json:"pushed"`
+	merge.Taken
+	Pushed bool `json:"pushed"`
 }
 
 // ErrReserved is returned by [Store.Sync] for a remote that brings a file that
@@ -54,7 +49,7 @@ func reserved(path string) bool {
 // version becomes a draft beside it that contradicts it. remote is a name or
 // an address, as for git.
 func (s *Store) Sync(ctx context.Context, remote string) (*Synced, error) {
-	out := &Synced{Taken: []string{}, Conflicts: []string{}, LeftOut: []string{}, Drafts: []string{}}
+	out := &Synced{Taken: merge.None()}
 	for try := 1; ; try++ {
 		err := s.syncOnce(ctx, remote, out)
 		if err == nil {
@@ -120,7 +115,7 @@ func (s *Store) takeIn(ctx context.Context, theirs string, out *Synced) error {
 			return fmt.Errorf("%s: %w", side.Path, ErrReserved)
 		}
 		s.redactSide(&side, &in)
-		if err := s.mergeSide(side, &in, out); err != nil {
+		if err := merge.Side(side, &in, &out.Taken, s.trusted); err != nil {
 			return err
 		}
 	}
@@ -156,95 +151,9 @@ func (s *Store) redactSide(side *history.Side, in *intent.Intent) {
 	if len(kinds) == 0 && to == side.Path {
 		return
 	}
-	s.notice("%s: the remote brings a secret (%s), replaced in the file; the remote's commits hold it: rotate it, and run 'anamnesis kb redact'", to, strings.Join(kinds, ", "))
+	s.Notice("%s: the remote brings a secret (%s), replaced in the file; the remote's commits hold it: rotate it, and run 'anamnesis kb redact'", to, strings.Join(kinds, ", "))
 	in.Forward, side.Theirs = false, clean
 	if to != side.Path {
 		*side = history.Side{Path: to, Theirs: clean, TheirsBlob: side.TheirsBlob}
-	}
-}
-
-// mergeSide decides about one file that changed there.
-func (s *Store) mergeSide(side history.Side, in *intent.Intent, out *Synced) error {
-	same := func(a, b []byte) bool { return (a == nil) == (b == nil) && string(a) == string(b) }
-	write := func(path string, before, data []byte) {
-		f := intent.File{Path: path, Data: string(data), Gone: data == nil}
-		if before != nil {
-			f.Before = intent.Sum(before)
-		}
-		in.Files = append(in.Files, f)
-	}
-	switch {
-	case side.OursBlob == side.TheirsBlob:
-	case side.TheirsLeft:
-		out.LeftOut = append(out.LeftOut, side.Path)
-		if side.OursBlob != "" || side.BaseBlob != "" { // what is here stays
-			in.Forward = false
-			return nil
-		}
-		in.Files = append(in.Files, intent.File{Path: side.Path, Blob: side.TheirsBlob})
-	case side.OursLeft && side.OursBlob == side.BaseBlob:
-		write(side.Path, nil, side.Theirs)
-		out.Taken = append(out.Taken, side.Path)
-	case side.OursLeft: // changed here: it stays
-	case same(side.Ours, side.Theirs):
-	case same(side.Ours, side.Base):
-		s.tellDraft(side, out)
-		write(side.Path, side.Ours, side.Theirs)
-		out.Taken = append(out.Taken, side.Path)
-	case !folder.IsCardFile(side.Path):
-		return fmt.Errorf("%s: %w", side.Path, ErrBothChanged)
-	case side.Theirs == nil: // changed here, removed there: it stays
-	case side.Ours == nil: // removed here, changed there: it comes back
-		write(side.Path, nil, side.Theirs)
-		out.Taken = append(out.Taken, side.Path)
-	default:
-		return s.mergeCard(side, write, out)
-	}
-	return nil
-}
-
-// mergeCard has both versions of a card stand side by side. Where they say
-// the same lesson, ours stays if it was reviewed here, else the one verified last.
-func (s *Store) mergeCard(side history.Side, write func(path string, before, data []byte), out *Synced) error {
-	theirs, err := card.Parse(side.Theirs)
-	ours, oursErr := card.Parse(side.Ours)
-	if err != nil || oursErr != nil {
-		// Not to be read as a card: kept beside as it is, and listed as such.
-		path := strings.TrimSuffix(side.Path, ".md") + "-theirs-" + intent.Sum(side.Theirs)[:8] + ".md"
-		write(path, nil, side.Theirs)
-		out.Conflicts = append(out.Conflicts, side.Path)
-		return nil
-	}
-	if theirs.Hash() == ours.Hash() {
-		if !s.trusted[ours.Hash()] && theirs.VerifiedAt != nil && (ours.VerifiedAt == nil || theirs.VerifiedAt.After(*ours.VerifiedAt)) {
-			write(side.Path, side.Ours, side.Theirs)
-			out.Taken = append(out.Taken, side.Path)
-		}
-		return nil
-	}
-	twin := theirs.Clone()
-	twin.ID = card.NewID("sync", ours.ID, theirs.Hash())
-	twin.State, twin.VerifiedAt = card.Draft, nil
-	if !slices.Contains(twin.Contradicts, ours.ID) {
-		twin.Contradicts = append(twin.Contradicts, ours.ID)
-	}
-	if err := twin.Validate(); err != nil {
-		return fmt.Errorf("%s: the remote's version: %w", side.Path, err)
-	}
-	write(filepath.ToSlash(filepath.Join(filepath.Dir(side.Path), folder.FileName(twin.Topic, twin.ID))), nil, twin.Markdown())
-	out.Conflicts = append(out.Conflicts, ours.ID)
-	return nil
-}
-
-// tellDraft notes a card that counted as reviewed here and that the remote's
-// version makes something else.
-func (s *Store) tellDraft(side history.Side, out *Synced) {
-	ours, err := card.Parse(side.Ours)
-	if err != nil || ours.State != card.Reviewed || !s.trusted[ours.Hash()] {
-		return
-	}
-	theirs, err := card.Parse(side.Theirs)
-	if err != nil || theirs.Hash() != ours.Hash() || theirs.State != card.Reviewed {
-		out.Drafts = append(out.Drafts, ours.ID)
 	}
 }

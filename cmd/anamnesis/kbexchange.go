@@ -13,6 +13,7 @@ import (
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/handout"
 	"anamnesis/knowledge_base/history"
 
 	"github.com/spf13/cobra"
@@ -62,8 +63,8 @@ was edited by hand is not overwritten.`,
 			if drafts {
 				states = append(states, card.Draft)
 			}
-			n, err := store.Export(cmd.Context(), args[0], states)
-			if errors.Is(err, knowledgebase.ErrNotEmpty) {
+			n, err := handout.Export(cmd.Context(), store, args[0], states)
+			if errors.Is(err, handout.ErrNotEmpty) {
 				return exit.With(exit.Refused, fmt.Errorf("%w; name a new one", err))
 			}
 			if err != nil {

@@ -22,7 +22,7 @@ func Collect(stores []*knowledgebase.Store, own, repo string) ([]*card.Card, err
 			if err != nil {
 				return nil, err
 			}
-			if c, err = s.Redacted(c); err != nil {
+			if c, _, err = s.Redacted(c); err != nil {
 				return nil, err
 			}
 			if s.Dir() == own {

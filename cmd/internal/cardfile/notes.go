@@ -47,7 +47,7 @@ func (got *Imported) take(ctx context.Context, store *knowledgebase.Store, path 
 	for _, c := range cards {
 		clean, faulty := c, c.Validate()
 		if faulty == nil {
-			clean, faulty = store.Redacted(c)
+			clean, _, faulty = store.Redacted(c)
 		}
 		switch old, err := store.Get(c.ID); {
 		case faulty != nil:

@@ -256,7 +256,7 @@ func (o *Printer) Synced(got *knowledgebase.Synced) {
 	if got.Pushed {
 		pushed = "pushed"
 	}
-	o.Printf("%d files taken in, %d conflicts, %s\n", len(got.Taken), len(got.Conflicts), pushed)
+	o.Printf("%d files taken in, %d conflicts, %s\n", len(got.Paths), len(got.Conflicts), pushed)
 }
 
 // Reviewed says what a review did.

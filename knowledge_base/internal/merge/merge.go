@@ -1,0 +1,120 @@
+// Package merge decides, file by file, what of a fetched commit is taken in. Nothing of
+// either side is lost.
+package merge
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/history"
+	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/knowledge_base/internal/intent"
+)
+
+// ErrBothChanged is returned for a file that is no card and was changed on both sides:
+// merging it is a user's.
+var ErrBothChanged = errors.New("changed on both sides, and no card: merge it with git")
+
+// Taken is what was decided.
+type Taken struct {
+	Paths     []string `json:"taken"`     // that came from the remote
+	Conflicts []string `json:"conflicts"` // ids of cards changed on both sides; the other version is a draft beside it
+	LeftOut   []string `json:"left_out"`  // paths of files above [history.MaxBlobBytes], which did not arrive
+	Drafts    []string `json:"drafts"`    // ids of cards that were reviewed here and that the remote changed
+}
+
+// None returns empty lists.
+func None() Taken {
+	return Taken{Paths: []string{}, Conflicts: []string{}, LeftOut: []string{}, Drafts: []string{}}
+}
+
+// Side decides about one file that changed there: in becomes what is to be written, and out
+// what was decided. Trusted are the lessons that were reviewed here.
+func Side(side history.Side, in *intent.Intent, out *Taken, trusted map[string]bool) error {
+	same := func(a, b []byte) bool { return (a == nil) == (b == nil) && string(a) == string(b) }
+	write := func(path string, before, data []byte) {
+		f := intent.File{Path: path, Data: string(data), Gone: data == nil}
+		if before != nil {
+			f.Before = intent.Sum(before)
+		}
+		in.Files = append(in.Files, f)
+	}
+	switch {
+	case side.OursBlob == side.TheirsBlob:
+	case side.TheirsLeft:
+		out.LeftOut = append(out.LeftOut, side.Path)
+		if side.OursBlob != "" || side.BaseBlob != "" { // what is here stays
+			in.Forward = false
+			return nil
+		}
+		in.Files = append(in.Files, intent.File{Path: side.Path, Blob: side.TheirsBlob})
+	case side.OursLeft && side.OursBlob == side.BaseBlob:
+		write(side.Path, nil, side.Theirs)
+		out.Paths = append(out.Paths, side.Path)
+	case side.OursLeft: // changed here: it stays
+	case same(side.Ours, side.Theirs):
+	case same(side.Ours, side.Base):
+		tellDraft(side, out, trusted)
+		write(side.Path, side.Ours, side.Theirs)
+		out.Paths = append(out.Paths, side.Path)
+	case !folder.IsCardFile(side.Path):
+		return fmt.Errorf("%s: %w", side.Path, ErrBothChanged)
+	case side.Theirs == nil: // changed here, removed there: it stays
+	case side.Ours == nil: // removed here, changed there: it comes back
+		write(side.Path, nil, side.Theirs)
+		out.Paths = append(out.Paths, side.Path)
+	default:
+		return cards(side, write, out, trusted)
+	}
+	return nil
+}
+
+// cards lets both versions of a card exist side by side. Where they say
+// the same lesson, ours stays if it was reviewed here, else the one verified last.
+func cards(side history.Side, write func(path string, before, data []byte), out *Taken, trusted map[string]bool) error {
+	theirs, err := card.Parse(side.Theirs)
+	ours, oursErr := card.Parse(side.Ours)
+	if err != nil || oursErr != nil {
+		// Not to be read as a card: kept beside as it is, and listed as such.
+		path := strings.TrimSuffix(side.Path, ".md") + "-theirs-" + intent.Sum(side.Theirs)[:8] + ".md"
+		write(path, nil, side.Theirs)
+		out.Conflicts = append(out.Conflicts, side.Path)
+		return nil
+	}
+	if theirs.Hash() == ours.Hash() {
+		if !trusted[ours.Hash()] && theirs.VerifiedAt != nil && (ours.VerifiedAt == nil || theirs.VerifiedAt.After(*ours.VerifiedAt)) {
+			write(side.Path, side.Ours, side.Theirs)
+			out.Paths = append(out.Paths, side.Path)
+		}
+		return nil
+	}
+	twin := theirs.Clone()
+	twin.ID = card.NewID("sync", ours.ID, theirs.Hash())
+	twin.State, twin.VerifiedAt = card.Draft, nil
+	if !slices.Contains(twin.Contradicts, ours.ID) {
+		twin.Contradicts = append(twin.Contradicts, ours.ID)
+	}
+	if err := twin.Validate(); err != nil {
+		return fmt.Errorf("%s: the remote's version: %w", side.Path, err)
+	}
+	write(filepath.ToSlash(filepath.Join(filepath.Dir(side.Path), folder.FileName(twin.Topic, twin.ID))), nil, twin.Markdown())
+	out.Conflicts = append(out.Conflicts, ours.ID)
+	return nil
+}
+
+// tellDraft notes a card that counted as reviewed here and that the remote's
+// version makes something else.
+func tellDraft(side history.Side, out *Taken, trusted map[string]bool) {
+	ours, err := card.Parse(side.Ours)
+	if err != nil || ours.State != card.Reviewed || !trusted[ours.Hash()] {
+		return
+	}
+	theirs, err := card.Parse(side.Theirs)
+	if err != nil || theirs.Hash() != ours.Hash() || theirs.State != card.Reviewed {
+		out.Drafts = append(out.Drafts, ours.ID)
+	}
+}
