@@ -1,0 +1,85 @@
+package picture
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"anamnesis/cmd/internal/timeline"
+)
+
+// leftBehind is a task that went from step 3 back to step 1 and on.
+var leftBehind = timeline.Tree{
+	Nodes: []timeline.Node{
+		{Step: 0, ParentRow: -1, OnPath: true},
+		{Step: 1, Parent: 0, ParentRow: 0, OnPath: true},
+		{Step: 2, Parent: 1, ParentRow: 1, Lane: 1, LeftBy: "wrong path"},
+		{Step: 3, Parent: 2, ParentRow: 2, Lane: 1, Failed: 1, Folded: true, Marks: []timeline.Mark{{Kind: timeline.RowPass, Seq: 9, Block: true, Cards: []string{"c1"}}}},
+		{Step: 4, Parent: 1, ParentRow: 1, OnPath: true, Current: true},
+	},
+	Arcs:  []timeline.Arc{{Jump: timeline.Jump{From: 3, To: 1, Backward: true}, FromRow: 3, ToRow: 1}},
+	Lanes: 2, Current: 4,
+}
+
+// TestItems: each branch is a list within the entry it begins at, all are closed in the end.
+func TestItems(t *testing.T) {
+	items, open := Items(leftBehind.Nodes)
+	var got strings.Builder
+	for _, it := range items {
+		if it.Opens {
+			got.WriteString("(")
+		}
+		fmt.Fprint(&got, it.Step)
+		got.WriteString(strings.Repeat(")", len(it.Shuts)))
+	}
+	got.WriteString(strings.Repeat(")", len(open)))
+	if want := "01(23)4"; got.String() != want {
+		t.Errorf("nested as %s, want %s", got.String(), want)
+	}
+	if b := items[2].Branch; b != "Branch from step 1, left: wrong path" {
+		t.Errorf("the branch is called %q", b)
+	}
+	if s := strings.Join(items[3].Signs, " "); s != "left folded 1 failed" {
+		t.Errorf("step 3 has the signs %q", s)
+	}
+	if m := items[3].Made; len(m) != 1 || m[0].Sign+" "+m[0].Short != "◆ block, 1 ✦" || m[0].Text != "; card c1" {
+		t.Errorf("step 3 has the marks %+v", m)
+	}
+}
+
+// TestDraw: a part of the tree has the steps shown, the lines to them, and the jumps that
+// touch it; what leads out of it ends at its edge.
+func TestDraw(t *testing.T) {
+	d := Draw(leftBehind, 0, 5)
+	if len(d.Nodes) != 5 || len(d.Edges) != 4 || len(d.Arcs) != 1 || d.Hidden != 0 || d.Arcs[0].Head == "" || d.Arcs[0].Forward {
+		t.Errorf("the whole tree: %+v", d)
+	}
+	if !d.Edges[1].Left || d.Edges[3].Left || d.Nodes[3].Class != "dot left failed" || d.Nodes[4].Class != "dot here" || d.Nodes[2].X <= d.Nodes[1].X {
+		t.Errorf("what was left is not set apart: %+v", d)
+	}
+	d = Draw(leftBehind, 2, 2)
+	if len(d.Nodes) != 2 || len(d.Arcs) != 1 || d.Arcs[0].Head != "" || d.Height != 2*rowHeight {
+		t.Errorf("rows 2 and 3: %+v", d)
+	}
+	if d = Draw(leftBehind, 4, 1); len(d.Arcs) != 0 || d.Hidden != 1 {
+		t.Errorf("a row that no jump touches: %+v", d)
+	}
+}
+
+// TestChartOf: the span and the jumps are labelled, and a window far above is not drawn.
+func TestChartOf(t *testing.T) {
+	requests := []timeline.Request{{Seq: 2, Tokens: 1000, EAS: 4000}, {Seq: 5, Tokens: 9000, EAS: 4000}, {Seq: 9, Tokens: 2000, EAS: 4000, Window: 128000}}
+	c := ChartOf(requests, []timeline.Row{
+		{Kind: timeline.RowPass, First: 6, Block: true},
+		{Kind: timeline.RowJump, First: 7, Jump: &timeline.Jump{From: 3, To: 1}},
+	})
+	if c.Peak != 9000 || c.Share != 50 || c.EASLabel.Text != "EAS 4000" || c.Window != "" || !strings.HasSuffix(c.Label, "a window of 128000; 1 marks of jumps and blocks") {
+		t.Errorf("%+v", c)
+	}
+	if len(c.Marks) != 1 || c.Marks[0].Text != "↩ jump to 1, block" || c.Marks[0].X <= chartWidth/2 {
+		t.Errorf("the jump and its block: %+v", c.Marks)
+	}
+	if c = ChartOf(nil, nil); c.Label != "The model was not asked yet." {
+		t.Errorf("without requests: %q", c.Label)
+	}
+}
