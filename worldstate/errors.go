@@ -18,7 +18,7 @@ var (
 	// snapshot. Nothing was touched.
 	ErrRefused = gitfmt.ErrRefused
 	// ErrNoDirectory: the world's directory is not there, or is none.
-	ErrNoDirectory = errors.New("no such directory")
+	ErrNoDirectory = gitfmt.ErrNoDirectory
 	// ErrStale: the world or its snapshots no longer match the plan. Nothing
 	// was touched; plan again.
 	ErrStale = errors.New("the plan is stale")

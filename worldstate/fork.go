@@ -4,10 +4,7 @@ package worldstate
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/restore"
@@ -54,43 +51,15 @@ func (w *World) fork(ctx context.Context, id ID, target string) (f Forked, err e
 	if err != nil {
 		return f, err
 	}
-	parent, name, err := w.forkPlace(target)
+	dir, err := restore.Fork(ctx, w.effects(), target, list, []restore.Outside{{Dir: w.dir, What: "the world"}, {Dir: w.store, What: "the store"}})
 	if err != nil {
 		return f, err
 	}
-	if err := restore.Fork(ctx, w.effects(), parent, name, list); err != nil {
-		if errors.Is(err, os.ErrExist) {
-			err = fmt.Errorf("%w: %s has appeared meanwhile", ErrRefused, filepath.Join(parent, name))
-		}
-		return f, err
-	}
-	f = Forked{ID: id, Dir: filepath.Join(parent, name), Tree: c.Tree.String(), Files: list.Files(), Missing: c.Skips}
+	f = Forked{ID: id, Dir: dir, Tree: c.Tree.String(), Files: list.Files(), Missing: c.Skips}
 	if f.Missing == nil {
 		f.Missing = []Skip{}
 	}
 	return f, nil
-}
-
-// forkPlace checks a fork's target and returns its parent and last name.
-func (w *World) forkPlace(target string) (parent, name string, err error) {
-	abs, err := filepath.Abs(target)
-	if err != nil {
-		return "", "", err
-	}
-	if parent, err = filepath.EvalSymlinks(filepath.Dir(abs)); err != nil {
-		return "", "", fmt.Errorf("%w: %w", ErrNoDirectory, err)
-	}
-	name = filepath.Base(abs)
-	place := filepath.Join(parent, name)
-	if _, err := os.Lstat(place); !errors.Is(err, os.ErrNotExist) {
-		return "", "", fmt.Errorf("%w: %s exists; name a directory that does not", ErrRefused, place)
-	}
-	for _, no := range []struct{ dir, what string }{{w.dir, "the world"}, {w.store, "the store"}} {
-		if rel, err := filepath.Rel(no.dir, place); err == nil && filepath.IsLocal(rel) {
-			return "", "", fmt.Errorf("%w: %s lies inside %s %s; name a place outside", ErrRefused, place, no.what, no.dir)
-		}
-	}
-	return parent, name, nil
 }
 
 type plainForked Forked

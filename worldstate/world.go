@@ -233,51 +233,19 @@ func (w *World) lockStore(ctx context.Context, wait time.Duration) error {
 	return err
 }
 
-// realDir returns a directory's one absolute path.
-func realDir(dir string) (string, error) {
-	abs, err := filepath.Abs(dir)
-	if err == nil {
-		abs, err = filepath.EvalSymlinks(abs)
-	}
-	if err != nil {
-		return "", err
-	}
-	info, err := os.Stat(abs)
-	if err != nil {
-		return "", err
-	}
-	if !info.IsDir() {
-		return "", &os.PathError{Op: "open", Path: abs, Err: unix.ENOTDIR}
-	}
-	return abs, nil
-}
-
 // place finds the world's directory.
 func (w *World) place(dir string) (err error) {
 	if w.opts.StoreOnly {
-		w.dir, err = wouldBe(dir)
+		w.dir, err = fsys.RealPath(dir)
 		return err
 	}
-	if w.dir, err = realDir(dir); err != nil {
+	if w.dir, err = fsys.RealDir(dir); err != nil {
 		if errors.Is(err, os.ErrNotExist) || fsys.IsErrno(err, unix.ENOTDIR) {
 			err = fmt.Errorf("%w: %w", ErrNoDirectory, err)
 		}
 		return err
 	}
 	return w.checkDir()
-}
-
-// wouldBe returns a directory's one absolute path, were it there.
-func wouldBe(dir string) (string, error) {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	for at, rest := abs, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
-		if real, err := filepath.EvalSymlinks(at); err == nil || at == "/" {
-			return filepath.Join(real, rest), err
-		}
-	}
 }
 
 // checkDir refuses directories that must never be rewound.

@@ -4,6 +4,7 @@ package fsys
 
 import (
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -54,5 +55,37 @@ func (r *Root) Close() {
 	if r.Fd >= 0 {
 		CloseFD(r.Fd)
 		r.Fd = -1
+	}
+}
+
+// RealDir returns a directory's one absolute path.
+func RealDir(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(abs)
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() {
+		return "", &os.PathError{Op: "open", Path: abs, Err: unix.ENOTDIR}
+	}
+	return abs, nil
+}
+
+// RealPath returns a directory's one absolute path, also where it is not there.
+func RealPath(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	for at, rest := abs, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
+		if real, err := filepath.EvalSymlinks(at); err == nil || at == "/" {
+			return filepath.Join(real, rest), err
+		}
 	}
 }

@@ -32,6 +32,9 @@ var ErrCorrupt = errors.New("corrupt store")
 // ErrRefused: what was asked is refused on principle, and nothing was touched.
 var ErrRefused = errors.New("refused")
 
+// ErrNoDirectory: a directory is not there, or is none.
+var ErrNoDirectory = errors.New("no such directory")
+
 // ObjectType is a git object's type, with its number in a pack.
 type ObjectType byte
 

@@ -13,13 +13,50 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/tree"
 )
 
-// Fork makes the directory name in parent of a listing. It is built beside and renamed,
-// so that it is there whole or not at all; os.ErrExist says that name was there. What
-// killed forks left in parent is removed first.
-func Fork(ctx context.Context, env Effects, parent, name string, list *tree.Listing) error {
+// Outside is a directory that a fork must not lie in, and what it is.
+type Outside struct{ Dir, What string }
+
+// Fork makes the directory target of a listing, and returns its one absolute path. It is
+// built beside and renamed, so that it is there whole or not at all. What killed forks
+// left in target's parent is removed first. ErrRefused where target is there, or lies in
+// a directory that it must not lie in; ErrNoDirectory where its parent is not there.
+func Fork(ctx context.Context, env Effects, target string, list *tree.Listing, not []Outside) (dir string, err error) {
+	if dir, err = forkPlace(target, not); err != nil {
+		return "", err
+	}
+	if err = forkAt(ctx, env, filepath.Dir(dir), filepath.Base(dir), list); errors.Is(err, os.ErrExist) {
+		err = fmt.Errorf("%w: %s has appeared meanwhile", gitfmt.ErrRefused, dir)
+	}
+	return dir, err
+}
+
+// forkPlace checks a fork's target and returns its one absolute path.
+func forkPlace(target string, not []Outside) (string, error) {
+	abs, err := filepath.Abs(target)
+	if err != nil {
+		return "", err
+	}
+	parent, err := filepath.EvalSymlinks(filepath.Dir(abs))
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", gitfmt.ErrNoDirectory, err)
+	}
+	place := filepath.Join(parent, filepath.Base(abs))
+	if _, err := os.Lstat(place); !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("%w: %s exists; name a directory that does not", gitfmt.ErrRefused, place)
+	}
+	for _, no := range not {
+		if rel, err := filepath.Rel(no.Dir, place); err == nil && filepath.IsLocal(rel) {
+			return "", fmt.Errorf("%w: %s lies inside %s %s; name a place outside", gitfmt.ErrRefused, place, no.What, no.Dir)
+		}
+	}
+	return place, nil
+}
+
+func forkAt(ctx context.Context, env Effects, parent, name string, list *tree.Listing) error {
 	pfd, err := fsys.Openat(unix.AT_FDCWD, parent, fsys.DirFlags, 0)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: parent, Err: err}
