@@ -52,7 +52,7 @@ func (d *simDisk) clone() *simDisk {
 }
 
 // TestCheckpoint closes, and resumes at any earlier record: the stream reads
-// the same as when all of it was verified, and goes on the same.
+// the same as when all of it was verified, and continues the same.
 func TestCheckpoint(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := newDiskWithDir()

@@ -14,7 +14,7 @@ import (
 )
 
 // TestDiskFull fails writes part-way, as a full disk does: nothing of them
-// stays, the caller is told, and the log goes on when there is room.
+// stays, the caller is told, and the log continues when there is room.
 func TestDiskFull(t *testing.T) {
 	for part := range 120 {
 		d := newDiskWithDir()
@@ -47,7 +47,7 @@ func TestDiskFull(t *testing.T) {
 }
 
 // TestFailedSync fails each kind of sync: the writer stops for good, what was
-// acknowledged can be read, and opening again goes on.
+// acknowledged can be read, and opening again continues.
 func TestFailedSync(t *testing.T) {
 	tests := []struct {
 		name string

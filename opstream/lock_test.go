@@ -12,7 +12,7 @@ import (
 	"anamnesis/opstream/internal/disk"
 )
 
-// startWriter starts a process that appends to the stream for ever, and waits
+// startWriter starts a process that appends to the stream forever, and waits
 // until it is the writer.
 func startWriter(t *testing.T, dir string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()

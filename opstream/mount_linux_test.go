@@ -27,7 +27,7 @@ const insideMount = "OPSTREAM_TEST_INSIDE_MOUNT"
 // mounted runs the calling test again in a child process with a mount namespace
 // of its own, which ends with the child, and there mounts and returns a directory.
 // Elsewhere, and in the parent, ok is false. Where nobody may mount, the same is
-// done on a file system that stands in for it.
+// done on a file system that replaces it.
 func mounted(t *testing.T, mount func(t *testing.T, dir string) error, instead func(*quotaFS)) (dir string, ok bool) {
 	t.Helper()
 	if os.Getenv(insideMount) != "" {
@@ -115,7 +115,7 @@ func TestFullExt4(t *testing.T) {
 }
 
 // fullDisk fills a file system again and again, and frees it: a refused append
-// leaves no part of a line, and the log goes on when there is room.
+// leaves no part of a line, and the log continues when there is room.
 func fullDisk(t *testing.T, disk smallDisk) {
 	dir, fsys := disk.place()
 	o := &Options{SegmentSizeBytes: 64 << 10, SealAfter: -1, FS: fsys}

@@ -21,7 +21,7 @@ type smallDisk interface {
 	free(t *testing.T)
 }
 
-// quotaFS stands in for a small disk where nobody may mount one: the operating
+// quotaFS replaces a small disk where nobody may mount one: the operating
 // system's file system, of which files may take so much more room. It can be
 // read-only.
 type quotaFS struct {

@@ -305,8 +305,8 @@ func (f pausingFile) Truncate(size int64) error {
 	return f.File.Truncate(size)
 }
 
-// TestCorruptPrefix holds that readers give what stands before the damage,
-// and that Verify goes on behind it.
+// TestCorruptPrefix holds that readers give what precedes the damage,
+// and that Verify continues behind it.
 func TestCorruptPrefix(t *testing.T) {
 	d := newDiskWithDir()
 	o := diskOptions(d)

@@ -39,7 +39,7 @@ func TestRewrite(t *testing.T) {
 }
 
 // TestMissingSegments removes each segment in turn: a missing one before the
-// last is corruption, whatever stands in the others.
+// last is corruption, with anything in the others.
 func TestMissingSegments(t *testing.T) {
 	for gone := range 4 {
 		d := newDiskWithDir()

@@ -28,8 +28,8 @@ func memoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "memory",
 		Short: "Measure what a memory is worth to an agent that goes back",
-		Long: "A simulated agent repairs simulated projects on the real orchestrator; only the way its context is kept differs\n" +
-			"between the arms. No network, no model; the same seed gives the same tables. docs/design/bench-memory.md says how to read them.\n" +
+		Long: "A simulated agent repairs simulated projects on the real orchestrator; only the management of its context differs\n" +
+			"between the arms. No network, no model; the same seed makes the same tables. docs/design/bench-memory.md says how to read them.\n" +
 			"With --model, a real model plays four small worlds and twelve pairs of repositories instead, with and without the memory. It\n" +
 			"may cost --max-cost; the same command continues an interrupted run.\n" +
 			"Arms: " + strings.Join(arms, ", ") + ".\nParts: " + strings.Join(memory.Parts(), ", ") + ".",

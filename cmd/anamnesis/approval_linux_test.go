@@ -110,7 +110,7 @@ func TestAskOnce(t *testing.T) {
 	p.types("y")
 	ask("sh do.sh second", "t")
 	ask("touch between", "y")
-	// The fourth call is the second again: nobody is asked.
+	// The fourth call is the second again: no user is asked.
 	ask("touch evil", "y")
 	ask("sh do.sh second", "n no more of that")
 	code, rest := p.ends()
@@ -124,7 +124,7 @@ func TestAskOnce(t *testing.T) {
 
 // TestAskLines: only one of the letters is an answer; another line, typed before the
 // question or at it, is not lost but said to the agent. An edited call is shown and
-// asked about again, and the model is told what ran.
+// asked about again, and the model is shown what ran.
 func TestAskLines(t *testing.T) {
 	dir := layAsked(t, `turns:
   - calls: [{name: Bash, arguments: {command: "touch first"}}]

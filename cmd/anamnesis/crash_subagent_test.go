@@ -20,7 +20,7 @@ import (
 // killed at.
 const subagentKills = 14
 
-// subagentWords is a task that hands a part to a subagent, and goes on with that
+// subagentWords is a task that hands a part to a subagent, and continues with that
 // one, or with another, where it does not know what became of it.
 const subagentWords = `turns:
   - calls: [{name: Task, arguments: {subagent: coder, description: write b, prompt: Write it.}}]
@@ -42,7 +42,7 @@ subagents:
 `
 
 // TestCrashInSubagent kills a task after appends, its own and its subagent's.
-// Resumed, it knows the subagent by its name and goes on with it; no call is run
+// Resumed, it knows the subagent by its name and continues it; no call is run
 // twice, and both records are whole.
 func TestCrashInSubagent(t *testing.T) {
 	heavy(t)

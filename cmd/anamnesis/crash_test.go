@@ -91,7 +91,7 @@ func heavy(t testing.TB) {
 }
 
 // TestCrashStory kills a running demo after appends and inside restores. Each
-// time the task is resumed, goes on from what was acknowledged, and ends with
+// time the task is resumed, continues from what was acknowledged, and ends with
 // passing tests and a verified stream.
 func TestCrashStory(t *testing.T) {
 	heavy(t)
@@ -296,7 +296,7 @@ func crashInJump(t *testing.T, kill string, removed bool) {
 
 // TestCrashInRestore kills a user's restore of the files after appends and
 // inside the restore. A resume tells what became of it, once: the files are all
-// those of the target, which the model is told, or all those from before.
+// those of the target, which the model is shown, or all those from before.
 func TestCrashInRestore(t *testing.T) {
 	heavy(t)
 	for _, kill := range []string{"append:1", "append:2", "append:3", "restore:1", "restore:4", "restore:6", "restore:8", "restore:10", "restore:12", "restore:13"} {

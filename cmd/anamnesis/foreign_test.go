@@ -81,7 +81,7 @@ func TestForeignServer(t *testing.T) {
 	if err != nil || len(files) != 1 || files[0].Name() != "right.txt" {
 		t.Errorf("the world holds %v, %v; want right.txt alone", files, err)
 	}
-	// The task goes on after the server has answered everything it knows.
+	// The task continues after the server has answered everything it knows.
 	out, err = program(t.Context(), []string{"ANAMNESIS_HOME=" + home}, "timeline", "foreign")
 	if err != nil || !strings.Contains(out, "jump 2 → 0") {
 		t.Errorf("timeline: %v\n%s", err, out)

@@ -91,7 +91,7 @@ func (r *running) commandGone(t *testing.T) bool {
 	return true
 }
 
-// resumes checks that the task goes on and that nothing ran twice or at all
+// resumes checks that the task continues and that nothing ran twice or at all
 // that was not begun.
 func (r *running) resumes(t *testing.T) {
 	t.Helper()
@@ -124,7 +124,7 @@ func TestInterrupt(t *testing.T) {
 }
 
 // TestLeaveAtOnce: a process that dies in the middle of a command leaves no
-// command behind, and the task goes on.
+// command behind, and the task continues.
 func TestLeaveAtOnce(t *testing.T) {
 	r := startRun(t)
 	if err := r.cmd.Process.Kill(); err != nil {

@@ -54,7 +54,7 @@ func sayer(t *testing.T, words string) string {
 }
 
 // TestReadmeWalk is a newcomer's walk: every command of README.md is run, from the clone
-// to the page, with the program that the README installs. A local server stands in for
+// to the page, with the program that the README installs. A local server replaces
 // the model; this repository for the address that it is cloned from.
 func TestReadmeWalk(t *testing.T) {
 	heavy(t)

@@ -108,7 +108,7 @@ func toldCall(n int) map[string]any {
 	return map[string]any{"tool_name": "Bash", "tool_use_id": fmt.Sprint("t", n), "tool_input": map[string]string{"command": "touch a"}, "tool_response": map[string]any{"stdout": ""}}
 }
 
-// TestRecorderKilled: whenever the recorder is killed, or hangs, the agent goes on, and
+// TestRecorderKilled: whenever the recorder is killed, or hangs, the agent continues, and
 // each call it told of is recorded once.
 func TestRecorderKilled(t *testing.T) {
 	heavy(t)

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// startServe runs `anamnesis serve` over what stands in home and returns the
+// startServe runs `anamnesis serve` over what is in home and returns the
 // address it prints. The server is asked to end with the test, and must.
 func startServe(t *testing.T, home string, args ...string) string {
 	t.Helper()

@@ -53,7 +53,7 @@ func killedAt(t testing.TB, cmd *exec.Cmd, n int) (status syscall.WaitStatus, se
 }
 
 // haltedAt is killedAt for a command whose thread stands still at that call
-// while do runs, and which then goes on.
+// while do runs, and which then continues.
 func haltedAt(t testing.TB, cmd *exec.Cmd, n int, do func()) (last string) {
 	t.Helper()
 	k := tracer{at: n}

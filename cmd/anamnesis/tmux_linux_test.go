@@ -190,7 +190,7 @@ const (
 )
 
 // TestSeat plays a session: a request, an approval with a diff, words while the agent
-// works, a refusal with words, a jump by the list, and another process that goes on.
+// works, a refusal with words, a jump by the list, and another process that continues.
 func TestSeat(t *testing.T) {
 	d := onScreen(t, 80, 30, `turns:
   - reply: "I shall write **parse.go**.\n\n1. write\n2. test\n"

@@ -149,7 +149,7 @@ func (a *app) worldRestore(f *session.Place) *cobra.Command {
 		Use:   "restore ID [PATH…]",
 		Short: "Save the directory, then restore a snapshot",
 		Long: `Save the directory, then restore a snapshot under the same lock. With --task, the restore is
-recorded in the task, which stays at its step, and the model is told with the next request.
+recorded in the task, which stays at its step, and the next request informs the model.
 Edits since the last snapshot are kept unless --overwrite is given. Ignored files are never
 changed. In a directory without any file, as after rm -rf, nothing counts as edited and the
 whole snapshot is restored. PATHs are relative to the directory and restrict the restore to them

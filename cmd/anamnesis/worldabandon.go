@@ -17,7 +17,7 @@ func (a *app) worldAbandon(f *session.Place) *cobra.Command {
 
 No file is written or deleted: some are as in the snapshot, the others as before. Both versions
 are in the store, and saves, restores and jumps work again. With --task, a jump of the task that
-had begun ends at its step, and the model is told which files differ from that step.`,
+had begun ends at its step, and the next request shows the model which files differ from it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.IsTask(a.home) {
 				svc, err := a.service()

@@ -212,7 +212,7 @@ func benchBody(n int) []byte {
 	return fmt.Appendf(nil, `{"n":%09d,"text":"%s"}`, 100_000_000+n, strings.Repeat("x", 999))
 }
 
-// TestStores holds that each store gives back what was appended to it: what is
+// TestStores holds that each store returns what was appended to it: what is
 // measured below does its work.
 func TestStores(t *testing.T) {
 	for _, m := range makers() {

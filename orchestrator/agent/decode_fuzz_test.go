@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// FuzzDecode: whatever stands in a file, the answer is a layer or one line with
+// FuzzDecode: with anything in a file, the answer is a layer or one line with
 // the file's name; what was read can be resolved and hashed.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{

@@ -168,7 +168,7 @@ func TestQuarantineWorktreeMoves(t *testing.T) {
 	}
 }
 
-// TestQuarantineKeepsWork: what commands do with git goes on working, and nothing
+// TestQuarantineKeepsWork: what commands do with git keeps working, and nothing
 // of it is quarantined.
 func TestQuarantineKeepsWork(t *testing.T) {
 	b := gitBox(t, SandboxOptions{})
@@ -228,7 +228,7 @@ func TestLostRepository(t *testing.T) {
 }
 
 // TestQuarantineAfterDeath: what a command left whose program died is found when
-// the task goes on.
+// the task continues.
 func TestQuarantineAfterDeath(t *testing.T) {
 	b := gitBox(t, SandboxOptions{})
 	if _, err := b.git.Begin(); err != nil { // a command begins, and never ends

@@ -223,7 +223,7 @@ func tree(t *testing.T, base string) string {
 	return string(out)
 }
 
-// outsider is a listener that nobody must reach.
+// outsider is a listener that no command may reach.
 type outsider struct {
 	net.Listener
 	address string

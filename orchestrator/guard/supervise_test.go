@@ -70,7 +70,7 @@ var shapes = []struct{ name, text string }{
 	{"fork chain", `f() { $LONG & ( f2 ) & }; f2() { $LONG & }; f`},
 }
 
-// long is a command line that runs for ever and that no other process has.
+// long is a command line that runs forever and that no other process has.
 func long(t *testing.T) string {
 	t.Helper()
 	seconds := 1_000_000 + os.Getpid()%1000*1000 + int(sequence(t))

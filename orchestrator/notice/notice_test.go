@@ -13,7 +13,7 @@ import (
 // countWords stands for a tokenizer where only sizes matter.
 func countWords(s string) int { return len(strings.Fields(s)) }
 
-// TestNoticeWording holds what the model is told after jumps: these texts are
+// TestNoticeWording holds what the model is shown after jumps: these texts are
 // product.
 func TestNoticeWording(t *testing.T) {
 	discarded := optest.Parse(t, `

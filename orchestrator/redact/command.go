@@ -33,8 +33,8 @@ func curl(s string, from, to int) (match, bool) {
 	return match{from: from, open: at == len(s)}, false
 }
 
-// userOption is the length of an option that takes USER:PASSWORD, with what
-// stands before its value; 0 for none.
+// userOption returns the length of an option that takes USER:PASSWORD, including what precedes
+// its value; 0 for none.
 func userOption(s string, at int) int {
 	for _, long := range []string{"--user", "--proxy-user"} {
 		if strings.HasPrefix(s[at:], long) {
@@ -82,9 +82,8 @@ func userPassword(s string, from, at int) (match, bool) {
 	return match{start: begin, end: begin + n, from: from, kind: "password", rank: rankNamed, open: open}, true
 }
 
-// option matches the value of --password VALUE, where the keyword ends the
-// option's name. Words and names of files stand behind such options in texts,
-// so a value must hold more than letters.
+// option matches the value of --password VALUE, if the keyword ends the option's name. In
+// texts, words and names of files follow such options, so a value must hold more than letters.
 func option(s string, begin, to int, kind string) (match, bool) {
 	at := to + spaces(s, to)
 	if at == to {

@@ -6,11 +6,10 @@
 // of the secret and six hex digits of a keyed hash of it, so that equal
 // secrets stay recognisable and the secret cannot be guessed from the marker.
 //
-// Two things are found, in one pass of an Aho-Corasick automaton: values that
-// are known to be secret (see Secret, Learned), wherever they stand: as they
-// are, escaped, in base64 or hex, and keywords, each of which gates a pattern: the keys of well-known
-// providers, Bearer and Basic credentials, passwords in URLs, the lines of PEM
-// private keys, and values whose name says what they are (DB_PASSWORD=…,
-// "api_key": "…"). Nothing else is touched: no hashes, UUIDs or encoded
+// Two things are found, in one pass of an Aho-Corasick automaton: values that are known to be
+// secret (see Secret, Learned), plain, escaped, in base64 or in hex; and keywords, each of
+// which triggers a pattern: the keys of well-known providers, Bearer and Basic credentials,
+// passwords in URLs, the lines of PEM private keys, and values whose name says what they are
+// (DB_PASSWORD=…, "api_key": "…"). Nothing else is changed: no hashes, UUIDs or encoded
 // images. A marker is never redacted again.
 package redact

@@ -36,8 +36,7 @@ func (t *table) escaped(ms []match, s string) []match {
 	}
 }
 
-// nextByte returns where c stands next from byte at on; the text's end where it
-// does not.
+// nextByte returns where c next occurs from byte at on; the text's end if it does not.
 func nextByte(s string, at int, c byte) int {
 	if i := strings.IndexByte(s[at:], c); i >= 0 {
 		return at + i
@@ -79,8 +78,8 @@ func (t *table) knownIn(s string) (ms []match) {
 	return ms
 }
 
-// unescape returns a text without its escapes, and where each of its bytes, and
-// its end, stood before.
+// unescape returns a text without its escapes, and the original offset of each of its bytes
+// and of its end.
 func unescape(s string) (string, []int) {
 	out, at := make([]byte, 0, len(s)), make([]int, 0, len(s)+1)
 	for i := 0; i < len(s); {

@@ -8,22 +8,20 @@ import (
 	"strings"
 )
 
-// anchorBytes is how much of a form the automaton looks for; the rest is
-// compared where that stands. So the automaton grows by a few states a form,
-// however long the form is.
+// anchorBytes is how much of a form the automaton looks for; the rest is compared at the
+// match. So the automaton grows by a few states a form, however long the form is.
 const anchorBytes = 8
 
 // form is one way a known value may appear in a text.
 type form struct {
-	secret Secret // what it stands for
+	secret Secret // the secret that it encodes
 	text   string
 	word   string // the part the automaton looks for
 	at     int    // where word begins in text
-	// encoded forms are base64 or hex: line ends may stand within them.
+	// encoded forms are base64 or hex: line ends may occur within them.
 	encoded bool
 	fold    bool // hex, in either case
-	// before and behind say that the character beside the form holds some bits
-	// of the value, too.
+	// before and behind report that the adjacent character also holds some bits of the value.
 	before, behind bool
 }
 
@@ -122,9 +120,8 @@ func randomParts(v string) []string {
 // maxPrefixBytes is the longest word a key begins with: "sandbox", "api03".
 const maxPrefixBytes = 10
 
-// match adds the known value that the form stands for where its word ends at
-// byte end. Of one over several lines each line becomes a match of its own, so
-// that a text keeps its lines.
+// match adds the known value of the form if its word ends at byte end. A value over several
+// lines becomes a match for each line, so that a text keeps its lines.
 func (f *form) match(ms []match, s string, end int) []match {
 	at := end - len(f.word)
 	from, to := at-f.at, at-f.at+len(f.text)
@@ -153,8 +150,8 @@ func (f *form) match(ms []match, s string, end int) []match {
 	return ms
 }
 
-// within returns where an encoded form stands whose word begins at byte at, with
-// the characters beside it that hold some of its bits; 0, 0 where it does not.
+// within returns the range of an encoded form whose word begins at byte at, including adjacent
+// characters that hold some of its bits; 0, 0 if it does not match.
 func (f *form) within(s string, at int) (from, to int) {
 	same := func(a, b byte) bool { return a == b || f.fold && lower(a) == b }
 	from, to = at, at

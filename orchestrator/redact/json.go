@@ -20,21 +20,20 @@ type JSONOptions struct {
 	// OwnKeys says that the keys outside of nested JSON are the caller's own
 	// names: no secret is looked for in them.
 	OwnKeys bool
-	// Nested are the keys whose strings hold JSON themselves, where they are
-	// valid JSON; their strings are redacted as what they stand for.
+	// Nested are the keys whose strings hold JSON themselves, if they are valid JSON; their
+	// strings are redacted by their decoded values.
 	Nested []string
 	// Valid says that the text is known to be JSON, because the caller made it:
 	// it is not checked again.
 	Valid bool
-	// Found, when set, is told of each secret and of the keys that lead to it,
-	// the outermost first. Elements of arrays have no key of their own.
+	// Found, when set, is called with each secret and the keys that lead to it, outermost
+	// first. Elements of arrays have no key of their own.
 	Found func(path []string, f Found)
 }
 
-// JSON replaces the secrets in the strings of a JSON text, keys included, each
-// as what it stands for and not as it is escaped; a string is secret, too, when
-// its key's name says so ("api_key": "…"). Bytes outside of secrets stay as they
-// are. The error says that the text is not JSON.
+// JSON replaces the secrets in the strings of a JSON text, including keys, by their decoded
+// values; a string is also secret if its key's name says so ("api_key": "…"). Bytes outside
+// secrets stay unchanged. The error means that the text is not JSON.
 func (r *Redactor) JSON(data []byte, o *JSONOptions) (out []byte, changed bool, err error) {
 	if o == nil {
 		o = &JSONOptions{}
@@ -44,7 +43,7 @@ func (r *Redactor) JSON(data []byte, o *JSONOptions) (out []byte, changed bool, 
 	}
 	w := jsonWalk{r: r, o: o, in: string(data)}
 	w.value(0)
-	if r.stale() { // what was learned may stand before it in another form
+	if r.stale() { // what was learned may occur before it in another form
 		w = jsonWalk{r: r, o: o, in: w.in}
 		w.value(0)
 	}
@@ -110,8 +109,8 @@ func (w *jsonWalk) value(depth int) {
 	}
 }
 
-// number puts a marker, as a string, in the place of a number that is a known
-// value. The caller's own numbers are what they are.
+// number replaces a number that is a known value by a marker, as a string. The caller's own
+// numbers stay.
 func (w *jsonWalk) number(from, to int) {
 	if to-from < MinKnownBytes || w.deep == 0 && w.o.OwnKeys {
 		return
@@ -188,8 +187,8 @@ func (w *jsonWalk) str(from, to int) {
 	w.mark(from, to, text, w.r.findNamed(key, text))
 }
 
-// mark puts markers in the place of what was found in the string in[from:to],
-// which stands for text.
+// mark replaces what was found in the string in[from:to], whose decoded value is text, by
+// markers.
 func (w *jsonWalk) mark(from, to int, text string, ms []match) {
 	pos := jsontext.Offsets(w.in[from+1 : to-1])
 	for _, m := range ms {

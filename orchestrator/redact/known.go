@@ -18,10 +18,9 @@ const secretWords = "TOKEN PASS PASSWD PASSWORD JWT APIKEY API_KEY ACCESS_KEY SE
 // ("postgres", "changeme"), and words are in every text.
 const minWordBytes = 16
 
-// FromEnviron returns the secrets among the variables of an environment
-// (NAME=value): those whose names say so, and the passwords in URLs. Values
-// that are no secrets are left out: paths, plain words, anything shorter than
-// MinKnownBytes.
+// FromEnviron returns the secrets among the variables of an environment (NAME=value): those
+// with telling names, and the passwords in URLs. It omits values that are not secrets: paths,
+// plain words, anything shorter than MinKnownBytes.
 func FromEnviron(environ []string) []Secret {
 	var out []Secret
 	for _, kv := range environ {
@@ -71,9 +70,8 @@ func urlPassword(name, value string) (Secret, bool) {
 	return Secret{Kind: kindName(name) + "-password", Value: p}, true
 }
 
-// withLines adds to the values that have several lines each of their lines that
-// is a secret by itself: in a listing numbers stand before them, and they may
-// end in CRLF.
+// withLines adds, for values of several lines, each line that is a secret by itself: in a
+// listing numbers precede the lines, and they may end in CRLF.
 func withLines(known []Secret) []Secret {
 	out := slices.Clone(known)
 	for _, s := range known {
@@ -89,7 +87,7 @@ func withLines(known []Secret) []Secret {
 	return out
 }
 
-// jsonEscape returns a value as it stands between the quotes of a JSON string.
+// jsonEscape returns a value as it is written between the quotes of a JSON string.
 func jsonEscape(s string, html bool) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)

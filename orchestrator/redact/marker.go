@@ -9,8 +9,8 @@ const (
 	maxKindBytes    = 48
 )
 
-// Markers lists the markers in a text, each once, in their order. Whether a
-// marker stands for anything is for the caller to know.
+// Markers lists the markers in a text, each once, in order. The caller knows whether a marker
+// has a value.
 func Markers(s string) []string {
 	var out []string
 	seen := map[string]bool{}

@@ -138,8 +138,8 @@ func quotes(s string, at int) int {
 	return 0
 }
 
-// separator is the length of what stands between a name and its value: = or
-// :, also := and =>, and no comparison.
+// separator returns the length of what is between a name and its value: = or :, also := and
+// =>, but no comparison.
 func separator(s string, at int) int {
 	rest := s[at:]
 	switch {

@@ -88,8 +88,9 @@ func (c *charset) run(s string, at int) int {
 	return n
 }
 
-// wordStarts reports whether a word begins at byte at: no letter, digit or
-// underscore stands before it, but for the end of an escape (\n, \u0026).
+// wordStarts reports whether a word begins at byte at: no letter, digit or underscore precedes
+// it, except the end of an escape (
+// , \u0026).
 func wordStarts(s string, at int) bool {
 	if at == 0 {
 		return true
@@ -100,8 +101,8 @@ func wordStarts(s string, at int) bool {
 	return escapeLen(s, at) > 0
 }
 
-// escapeLen is the length of the JSON escape that ends at byte at and stands
-// for no letter or digit; 0 for none.
+// escapeLen returns the length of the JSON escape that ends at byte at and is not a letter or
+// digit; 0 for none.
 func escapeLen(s string, at int) int {
 	if at >= 2 && s[at-2] == '\\' && strings.IndexByte("nrtbf", s[at-1]) >= 0 {
 		return 2
@@ -184,8 +185,8 @@ func tokenByte(c byte) bool {
 	return isAlnum(c) || strings.IndexByte("-._~+/=", c) >= 0
 }
 
-// spaces is how many blanks stand at at, at most a few: more than that is a
-// table or a drawing.
+// spaces returns how many blanks are at at, at most a few: more than that is a table or a
+// drawing.
 func spaces(s string, at int) int {
 	n := 0
 	for at+n < len(s) && n <= maxBlanks && (s[at+n] == ' ' || s[at+n] == '\t') {

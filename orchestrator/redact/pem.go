@@ -5,8 +5,7 @@ import "strings"
 const (
 	pemBegin = "-----begin " // lower case, as keywords are
 	pemEnd   = "-----END"
-	// maxPEMLabel is the longest label: what stands between BEGIN and the
-	// dashes.
+	// maxPEMLabel is the longest label, between BEGIN and the dashes.
 	maxPEMLabel = 40
 	// minPEMRun is the shortest run of base64 that is taken for a line of a
 	// key when it is not the last.
@@ -26,11 +25,10 @@ func keyBegins(s string, at int) (body int, ok bool) {
 	return at + end + len("-----"), true
 }
 
-// keyLines adds a match for each line of a private key's body, which begins at
-// byte at. A line is redacted by itself, so that numbered lines, quoted ones
-// and those of a diff keep their places. It gives where the body ends, and
-// whether the text ended first. A line that no key holds ends it, too. within
-// says that lines of the key came before.
+// keyLines adds a match for each line of a private key's body, which begins at byte at. A line
+// is redacted by itself, so that numbered lines, quoted ones and those of a diff keep their
+// places. It returns where the body ends, and whether the text ended first. A line that cannot
+// be part of a key also ends it. within reports that lines of the key came before.
 func keyLines(ms []match, s string, at int, within bool) (out []match, end int, more bool) {
 	for at < len(s) {
 		lineEnd, next := lineBreak(s, at)
@@ -43,7 +41,7 @@ func keyLines(ms []match, s string, at int, within bool) (out []match, end int, 
 			return ms, at, false
 		case keyHeader(line):
 		default:
-			// The last short line of a key stands before its end.
+			// The last short line of a key precedes its end.
 			after, _ := lineBreak(s, next)
 			last := strings.Contains(s[next:after], pemEnd)
 			n := len(ms)

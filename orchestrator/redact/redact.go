@@ -29,12 +29,12 @@ type Secret struct {
 
 // Found is one secret that was replaced.
 type Found struct {
-	Marker string // what is in its place
-	Bytes  string // what stood there
+	Marker string // its replacement
+	Bytes  string // the replaced bytes
 }
 
-// Redactor finds secrets. It is safe for concurrent use, and immutable but for
-// what it learns. A nil one finds nothing.
+// Redactor finds secrets. It is safe for concurrent use, and immutable except for what it
+// learns. A nil one finds nothing.
 type Redactor struct {
 	key     []byte
 	rules   []rule
@@ -43,7 +43,7 @@ type Redactor struct {
 	current atomic.Pointer[table]
 }
 
-// table is what is looked for at a time.
+// table is the words and forms of one search.
 type table struct {
 	words   *automaton.Automaton
 	rules   int    // so many of the words are keywords
@@ -55,8 +55,8 @@ type table struct {
 // secret. Known values shorter than MinKnownBytes are left out.
 func New(key []byte, known []Secret) *Redactor { return NewLearning(key, known, nil) }
 
-// NewLearning makes a Redactor that adds to learned what it recognises by a
-// pattern, and finds what is in there, whoever added it.
+// NewLearning makes a Redactor that adds to learned what it recognises by a pattern, and finds
+// everything in learned.
 func NewLearning(key []byte, known []Secret, learned *Learned) *Redactor {
 	return &Redactor{key: slices.Clone(key), rules: rules(), known: slices.Clone(known), learned: learned}
 }
@@ -114,7 +114,7 @@ type match struct {
 	// value is what is hashed: the bytes of the match, or, of a known secret,
 	// the value itself, however it was escaped.
 	value string
-	rank  int // of several with the same bytes the lowest gives the kind
+	rank  int // of several with the same bytes the lowest decides the kind
 	// open says that more text may make it longer, or make one of what is none:
 	// its name begins at from.
 	open bool
@@ -128,12 +128,11 @@ const (
 	rankNamed
 )
 
-// Text replaces the secrets in a text and says which they were, in their
-// order. A text without any comes back as it is. A line stays a line: no marker
-// stands for a line's end.
+// Text replaces the secrets in a text and returns them in order. A text without any is
+// returned unchanged. A line stays a line: no marker replaces a line's end.
 func (r *Redactor) Text(s string) (string, []Found) {
 	ms, _ := r.find(s, false)
-	if r.stale() { // what was learned may stand before it in another form
+	if r.stale() { // what was learned may occur before it in another form
 		ms, _ = r.find(s, false)
 	}
 	if len(ms) == 0 {
@@ -266,7 +265,7 @@ func merge(s string, ms []match) []match {
 	return out
 }
 
-// marker is what stands for a match.
+// marker returns the marker of a match.
 func (r *Redactor) marker(m match) string {
 	h := hmac.New(sha256.New, r.key)
 	h.Write([]byte(m.value))

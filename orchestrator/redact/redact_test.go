@@ -79,7 +79,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestUntouched: what stands in code and logs every day.
+// TestUntouched: everyday text of code and logs.
 func TestUntouched(t *testing.T) {
 	for _, in := range []string{
 		"commit 70ce245f0d1c2b3a49586776655443322110ffee",

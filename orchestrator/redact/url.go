@@ -47,9 +47,9 @@ func urlUser(s string, from, to int) (match, bool) {
 	return m, true
 }
 
-// userInfo finds the colon before a URL's password and the @ behind it; -1 for
-// what there is not. A password may hold a slash, a question mark or a number
-// sign where it cannot be taken for a path: no port stands before it.
+// userInfo finds the colon before a URL's password and the @ after it; -1 for a missing one. A
+// password may hold a slash, a question mark or a number sign if it cannot be a path: no port
+// precedes it.
 func userInfo(s string, to int) (colon, at int) {
 	colon, at = -1, -1
 	first := -1 // @, with or without a colon before it
@@ -96,8 +96,8 @@ func finish(s string, colon, first, at int) (int, int) {
 	return -1, -1
 }
 
-// placeholder reports whether a value only stands for a secret: a variable, a
-// word that says so, dots and stars.
+// placeholder reports whether a value is a placeholder for a secret: a variable, a telling
+// word, dots and stars.
 func placeholder(v string) bool {
 	if strings.Trim(v, "*.xX-_#?•…") == "" {
 		return true
@@ -121,9 +121,9 @@ func placeholder(v string) bool {
 	return false
 }
 
-// variable reports whether what stands behind a dollar sign is a variable, a
-// command or a parameter: $NAME, $name, $name->field, ${…}, $(…), $1. A name in
-// lower case with a number in it is none: it is a password's beginning.
+// variable reports whether the text after a dollar sign is a variable, a command or a
+// parameter: $NAME, $name, $name->field, ${…}, $(…), $1. A name in lower case with a number in
+// it is not: it is a password's beginning.
 func variable(v string) bool {
 	n, digits, lowers := 0, 0, 0
 	for n < len(v) && (isAlnum(v[n]) || v[n] == '_') {

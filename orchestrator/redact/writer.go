@@ -20,7 +20,7 @@ const (
 // as no secret is longer than half of MaxHeldBytes. It is not safe for
 // concurrent use.
 type Writer struct {
-	// Found, when set before the first Write, is told of each secret.
+	// Found, when set before the first Write, is called with each secret.
 	Found func(Found)
 
 	r     *Redactor

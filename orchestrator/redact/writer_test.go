@@ -57,7 +57,7 @@ func TestWriterHoldsLittle(t *testing.T) {
 }
 
 // TestWriterWithinAWord: a word that is longer than what may be held is written
-// in parts, and a secret in it is in one of them, wherever it stands.
+// in parts, and a secret in it is in one of them, at any place.
 func TestWriterWithinAWord(t *testing.T) {
 	known := strings.Repeat("Kn0wn-", 20)
 	r := New(testKey(), []Secret{{"known", known}})
@@ -97,7 +97,7 @@ func TestWriterHoldsAnOpenQuote(t *testing.T) {
 }
 
 // TestWriterLines: whole lines are given out when they are asked for, and a key
-// goes on behind them.
+// continues behind them.
 func TestWriterLines(t *testing.T) {
 	var out bytes.Buffer
 	var found []string

@@ -73,7 +73,7 @@ turns:
 	}
 }
 
-// TestHopelessEdit: nobody is asked about an edit that cannot be made. It fails with the reason.
+// TestHopelessEdit: no user is asked about an edit that cannot be made. It fails with the reason.
 func TestHopelessEdit(t *testing.T) {
 	var asked []string
 	o := Options{Approval: "ask", Approve: func(_ context.Context, q gate.Question) gate.Answer {

@@ -10,8 +10,8 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// A reply of more calls than are read runs none of them, and the model is told why
-// in the first result; the turn goes on and the record can be read again.
+// A reply of more calls than are read runs none of them, and the model is shown why
+// in the first result; the turn continues and the record can be read again.
 func TestTooManyCalls(t *testing.T) {
 	var words strings.Builder
 	words.WriteString("turns:\n  - calls:\n")

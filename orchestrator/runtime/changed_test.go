@@ -27,7 +27,7 @@ func writeFile(t *testing.T, dir, name, content string) {
 	}
 }
 
-// filesOf reads what stands in a directory.
+// filesOf reads what is in a directory.
 func filesOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := make(map[string]string)

@@ -10,7 +10,7 @@ import (
 )
 
 // TestFamilyCounts: what each of a family is told the others have used adds up
-// to the whole, before and after a subagent's end, and when one goes on.
+// to the whole, before and after a subagent's end, and when one continues.
 func TestFamilyCounts(t *testing.T) {
 	f := newFamily(time.Now())
 	f.tell("t", state.Used{Tokens: 100, Steps: 2}, nil)

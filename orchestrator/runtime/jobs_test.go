@@ -99,7 +99,7 @@ func TestJobOutput(t *testing.T) {
 	}
 }
 
-// What an earlier process began is booked as ended, once, and the model is told.
+// What an earlier process began is booked as ended, once, and the model is shown.
 func TestLostJobs(t *testing.T) {
 	task, _ := newTask(t, "turns: []", Options{})
 	if err := task.Record(t.Context(), &op.JobStarted{Job: "bg_9", Command: "serve"}); err != nil {

@@ -131,7 +131,7 @@ func TestMailOfCancelledStep(t *testing.T) {
 }
 
 // TestMailIDsGoOn: no D-Mail or jump makes a step's or a checkpoint's number come
-// again, and the turn's budget goes on as well.
+// again, and the turn's budget continues as well.
 func TestMailIDsGoOn(t *testing.T) {
 	task := mailed(t, `turns:
   - calls: [{name: dmail, arguments: {action: checkpoint}}]

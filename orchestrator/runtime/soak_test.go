@@ -41,7 +41,7 @@ const (
 	soakHeapBytes = 330
 )
 
-// soakTask is a model that edits and reads files for ever, and goes back to
+// soakTask is a model that edits and reads files forever, and goes back to
 // where its last stretch began every soakJumpEvery steps.
 type soakTask struct {
 	task         *Task

@@ -63,7 +63,7 @@ func newTask(t testing.TB, words string, opts Options, more ...string) (*Task, t
 
 // TestLogLinesOfItsOwn lets the log seal itself in the middle of a turn, as it
 // does when a model thinks for long: the seal takes a place in the order, and
-// the task goes on.
+// the task continues.
 func TestLogLinesOfItsOwn(t *testing.T) {
 	var task *Task
 	first := true
@@ -129,7 +129,7 @@ func TestInterruptedStep(t *testing.T) {
 	if err := optest.CheckChat(st.Projection()); err != nil {
 		t.Error(err)
 	}
-	// The task goes on in the same process, too.
+	// The task continues in the same process, too.
 	if err := task.Resume(t.Context(), "Go on.", &op.TaskResumed{}); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestRejectionSurvives(t *testing.T) {
 }
 
 // TestJumpToLostWorld takes away what a checkpoint needs: the jump is not
-// made, the model is told why, and nothing else is lost.
+// made, the model is shown why, and nothing else is lost.
 func TestJumpToLostWorld(t *testing.T) {
 	task, h := newTask(t, `turns:
   - calls:

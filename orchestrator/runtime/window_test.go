@@ -200,7 +200,7 @@ func newMeteredTask(t *testing.T, m model.Model, n New) (*Task, taskdir.Home) {
 }
 
 // TestOverflowGoesOn: a provider that refuses a request for its length gets a
-// shorter one, and the turn goes on.
+// shorter one, and the turn continues.
 func TestOverflowGoesOn(t *testing.T) {
 	task, _ := newTask(t, `turns:
   - calls: [{name: Bash, arguments: {command: "seq 1 3000"}}]

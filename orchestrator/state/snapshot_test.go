@@ -20,7 +20,7 @@ import (
 )
 
 // TestStateComesBack folds a random stream, writes the state down at some
-// operation and goes on from what is read back: both states are the same in
+// operation and continues from what is read back: both states are the same in
 // every field, then and at the end.
 func TestStateComesBack(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

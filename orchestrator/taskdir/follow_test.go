@@ -213,7 +213,7 @@ func TestFollowerLines(t *testing.T) {
 	}
 }
 
-// TestFollowerDamage: what stands before the damage is given, and the error says
+// TestFollowerDamage: what precedes the damage is given, and the error says
 // where it is, each time.
 func TestFollowerDamage(t *testing.T) {
 	s, h := newSaidStream(t), new(heard)

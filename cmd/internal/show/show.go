@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package show writes what verbs print: values of the rooms below, as text for people.
+// Package show writes what verbs print: values of other packages, as text for users.
 package show
 
 import (

@@ -68,8 +68,8 @@ func (l *Lines) steer(text string) {
 	}
 }
 
-// Steer has lines that answer no question go to say, those typed before included;
-// nil: they wait again.
+// Steer sends lines that answer no question to say, including those typed before; nil: they
+// wait again.
 func (l *Lines) Steer(say func(string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +107,7 @@ func (l *Lines) line(ctx context.Context, prompt string) (text string, ok bool) 
 // waited for already.
 func head(question string) string { return "\n? " + question + "\n" }
 
-// Like names the rules that the answer p gives the task; empty: there are none.
+// Like lists the rules that the answer p gives the task; empty: none.
 func Like(q gate.Question) string {
 	var names []string
 	for _, r := range q.Like {
@@ -141,8 +141,8 @@ const (
 	editPrompt = "  what to run in its place (empty goes back): "
 )
 
-// Approve asks the user about one call. Without an answer the call is refused. A line
-// that is no answer is not lost: it goes to the agent.
+// Approve asks the user about one call. Without an answer the call is refused. A line that is
+// not an answer goes to the agent.
 func (l *Lines) Approve(ctx context.Context, about gate.Question) gate.Answer {
 	shown := Line(about.Name, 80) + "\n" + Clean(PrettyArgs(about.Args))
 	if about.Note != "" {
@@ -207,7 +207,7 @@ func (l *Lines) edited(ctx context.Context, args string) (string, bool) {
 	return op.CanonicalArgs(string(data)), err == nil
 }
 
-// Ask puts a question of the program or the model to the user; false means no answer.
+// Ask asks the user a question of the program or the model; false means no answer.
 func (l *Lines) Ask(ctx context.Context, question string) (string, bool) {
 	l.asking.Lock()
 	defer l.asking.Unlock()

@@ -1,8 +1,8 @@
 package timeline
 
-// Thin returns at most limit requests that stand for all: where there are more,
-// each is the largest of its share, so that no peak is lost, and the first and
-// the last are kept. It returns the list itself where that is short enough.
+// Thin returns at most limit requests that represent all: if there are more, each is the
+// largest of its share, so that no peak is lost, and the first and the last are kept. It
+// returns the list itself if that is short enough.
 func Thin(requests []Request, limit int) []Request {
 	n := len(requests)
 	if n <= limit || limit < 3 {

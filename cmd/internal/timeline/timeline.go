@@ -29,7 +29,7 @@ type Timeline struct {
 	Requests []Request `json:"requests"`
 }
 
-// RowKind says what a row of the timeline stands for.
+// RowKind is the kind of a row of the timeline.
 type RowKind string
 
 // The kinds of rows.
@@ -49,10 +49,10 @@ const (
 // Row is one line of the timeline, in the order of the operations.
 type Row struct {
 	Kind   RowKind  `json:"kind"`
-	First  uint64   `json:"first"` // operations it stands for
+	First  uint64   `json:"first"` // its operations
 	Last   uint64   `json:"last"`
 	Step   int      `json:"step"`
-	At     int      `json:"at"` // the step the task stood at when it was made
+	At     int      `json:"at"` // the current step when it was made
 	Parent int      `json:"parent"`
 	OnPath bool     `json:"on_path"` // the step belongs to the current path
 	Folded bool     `json:"folded"`
@@ -100,8 +100,8 @@ type Builder struct {
 	intended *op.JumpIntended
 }
 
-// State is the task after the operations added so far, without its context. It is shared:
-// it must not be changed, and is valid until the next Add.
+// State returns the task's state after the operations added so far, without its context. It is
+// shared: it must not be changed, and is valid until the next Add.
 func (b *Builder) State() *state.State {
 	if b.state == nil {
 		b.state = state.NewOutline()
@@ -112,12 +112,12 @@ func (b *Builder) State() *state.State {
 // Rows counts the rows that the operations added so far have made.
 func (b *Builder) Rows() int { return len(b.rows) }
 
-// Requests are what the model was asked so far. The list is shared: it must not
-// be changed.
+// Requests returns the requests to the model so far. The list is shared: it must not be
+// changed.
 func (b *Builder) Requests() []Request { return b.requests }
 
-// Add takes the next operation. After an error, which says that it cannot
-// follow those before it, the Builder must not be used.
+// Add applies the next operation. After an error, which means that it cannot follow the
+// earlier ones, the Builder must not be used.
 func (b *Builder) Add(o op.Op) error {
 	at := b.State().Current
 	if err := state.Fold(b.state, o); err != nil {
@@ -160,11 +160,11 @@ func (b *Builder) Add(o op.Op) error {
 	return nil
 }
 
-// event adds the row of what is made beside the steps, where it has one.
+// event adds the row of something beside the steps, if it has one.
 func (b *Builder) event(row Row, o op.Op) {
 	switch body := o.Body.(type) {
 	case *op.UserSaid:
-		if o.Seq > 2 { // the request: the beginning stands for it
+		if o.Seq > 2 { // the request belongs to the beginning
 			b.add(row, RowWords, o)
 		}
 	case *op.CardsRecalled:
@@ -204,7 +204,7 @@ func (b *Builder) add(row Row, kind RowKind, o op.Op) {
 	}
 }
 
-// step is the row of a step that has ended with a snapshot.
+// step returns the row of a step that has ended with a snapshot.
 func (b *Builder) step(o op.Op, body *op.WorldSaved) Row {
 	s := b.state.Steps.At(o.Step)
 	text := strings.Join(b.calls, ", ")
@@ -227,8 +227,8 @@ func (b *Builder) step(o op.Op, body *op.WorldSaved) Row {
 		Changed: body.NChanged, Paths: body.Changed[:min(len(body.Changed), maxNamedChanges)]}
 }
 
-// withdraw marks passes that were made for a jump that was not made: nothing
-// stands in the context for them. A pass for want of room needs no jump.
+// withdraw marks passes of a jump that was not performed: the context has nothing from them. A
+// pass for want of room needs no jump.
 func withdraw(rows []Row) {
 	for i := range rows {
 		if r := &rows[i]; r.Kind == RowPass && !r.room {
@@ -256,11 +256,10 @@ func (b *Builder) Timeline() Timeline {
 	return tl
 }
 
-// live tells, by step, which are on the current path.
+// live reports, by step, which are on the current path.
 func (b *Builder) live() []bool { return b.State().Steps.PathSet(b.State().Current) }
 
-// LastJump returns the row of the last jump that was made, and those of the passes made
-// for it.
+// LastJump returns the row of the last performed jump, and those of its passes.
 func (b *Builder) LastJump() (jump Row, passes []Row, ok bool) {
 	for i := len(b.rows) - 1; i >= 0; i-- {
 		if b.rows[i].Kind != RowJump || b.rows[i].Jump == nil {
@@ -275,8 +274,8 @@ func (b *Builder) LastJump() (jump Row, passes []Row, ok bool) {
 	return Row{}, nil, false
 }
 
-// Marks returns the rows of what changed the context's size at once: jumps that were made,
-// blocks, maskings and D-Mails.
+// Marks returns the rows of what changed the context's size at once: performed jumps, blocks,
+// maskings and D-Mails.
 func (b *Builder) Marks() (out []Row) {
 	for _, r := range b.rows {
 		if r.Kind == RowJump && r.Jump != nil || r.Kind == RowPass && r.Block || r.Kind == RowMask || r.Kind == RowMail {
@@ -295,10 +294,10 @@ func (b *Builder) UnderWay() (steps.Step, bool) {
 	return steps.Step{}, false
 }
 
-// CallText is a call's tool and how it ended.
+// CallText returns a call's tool and how it ended.
 func CallText(b *op.ToolReturned) string { return b.Name + CallEnd(b) }
 
-// CallEnd is how a call ended where it did not succeed, in parentheses.
+// CallEnd returns how a call ended if it did not succeed, in parentheses.
 func CallEnd(b *op.ToolReturned) string {
 	switch {
 	case b.Unknown:
@@ -313,8 +312,8 @@ func CallEnd(b *op.ToolReturned) string {
 	return ""
 }
 
-// Left tells, by its id, a step that a jump left: what was done there is no
-// longer in the files. It holds until the next Add.
+// Left returns a function that reports whether a jump left a step, so that its changes are no
+// longer in the files. It is valid until the next Add.
 func (b *Builder) Left() func(step int) bool {
 	live := b.live()
 	return func(step int) bool { return step < len(live) && !live[step] && b.state.Steps.Ended(step) }

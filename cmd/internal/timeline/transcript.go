@@ -13,8 +13,8 @@ import (
 // maxTranscriptLines is how much of a call's result a transcript holds, from its end.
 const maxTranscriptLines = 40
 
-// Transcript writes a task's conversation as markdown, in the order in which it was
-// recorded: what jumps left is in it.
+// Transcript writes a task's conversation as markdown, in the recorded order, including what
+// jumps left.
 type Transcript struct {
 	out   *bufio.Writer
 	dir   string

@@ -7,15 +7,14 @@ import (
 	"anamnesis/orchestrator/state/steps"
 )
 
-// Tree is the tree of steps laid out in rows, one step a row, parents above
-// their children. At each step the branches that were left stand first, each in
-// one piece and one lane further out; the step's own line goes on below them.
-// So no line crosses another.
+// Tree is the tree of steps laid out in rows, one step a row, parents above their children. At
+// each step the abandoned branches come first, each in one piece and one lane further out; the
+// step's own line continues below them. So no line crosses another.
 type Tree struct {
 	Nodes   []Node // by row
 	Arcs    []Arc  // the jumps, in order
 	Lanes   int    // how many lanes there are
-	Current int    // the row of the step the task stands at; -1 in an empty tree
+	Current int    // the row of the current step; -1 in an empty tree
 }
 
 // Node is one step in the tree.
@@ -25,8 +24,8 @@ type Node struct {
 	ParentRow int // -1 for step 0
 	Lane      int // 0 for the current path: how many times its line left another
 	OnPath    bool
-	Folded    bool // an anamnesis pass stands in its place
-	Current   bool // the task stands here
+	Folded    bool // an anamnesis pass replaced it
+	Current   bool // the current step
 	UnderWay  bool // has not ended
 	First     uint64
 	Last      uint64 // its operations
@@ -35,7 +34,7 @@ type Node struct {
 	Commit    string // empty: no checkpoint
 	Text      string // its calls
 	LeftBy    string // why it was left, where a jump left it
-	Marks     []Mark // what was made when the task stood here, in order
+	Marks     []Mark // what was made while it was current, in order
 }
 
 // Mark is something that was made beside the steps.
@@ -90,7 +89,7 @@ func (b *Builder) Tree() Tree {
 	return t
 }
 
-// place puts a row of the timeline at its step.
+// place adds a row of the timeline to its step.
 func (t *Tree) place(r Row, rows []int) {
 	if r.Step >= len(rows) && r.Kind == RowStep || r.At >= len(rows) {
 		return
@@ -118,9 +117,9 @@ func (b *Builder) node(id int, live []bool) Node {
 // placed is a step and its lane.
 type placed struct{ step, lane int }
 
-// order returns the first steps, as many as live tells of, by their rows. The
-// line through a step goes on with its child on the current path, off that path
-// with its newest child; a step that the task has jumped back to may have no
+// order returns the first steps, as many as live has, in the order of their rows. The line
+// through a step continues with its child on the current path, or off that path with its
+// newest child; a step that the task has jumped back to may have no such child.
 // such child.
 func order(steps *steps.Tree, live []bool) []placed {
 	children := make([][]int, len(live))
@@ -151,9 +150,9 @@ func order(steps *steps.Tree, live []bool) []placed {
 	return out
 }
 
-// Window cuts the tree to at most limit rows from row first on, or, with first
-// below 0, to those that hold the current step and as much as there is of what
-// came last. It returns the row the window begins with.
+// Window cuts the tree to at most limit rows from row first on, or, with first below 0, to
+// those with the current step and as many as possible of the last ones. It returns the first
+// row of the window.
 func (t Tree) Window(first, limit int) (nodes []Node, from int) {
 	last := max(len(t.Nodes)-limit, 0)
 	if first < 0 {

@@ -12,7 +12,7 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// story feeds a Builder: each word is a step that goes on from where the task
+// story feeds a Builder: each word is a step that continues from where the task
 // stands, or "N>" a jump back to step N.
 func story(t testing.TB, words string) *Builder {
 	t.Helper()

@@ -16,7 +16,7 @@ func resum(line []byte) []byte {
 	return fmt.Appendf(bytes.Clone(line[:n]), `,"crc":"%08x"}`, crc32.Checksum(line[:n], CRCTable()))
 }
 
-// TestLineGolden fixes the format's bytes for ever.
+// TestLineGolden fixes the format's bytes forever.
 func TestLineGolden(t *testing.T) {
 	e := Envelope{
 		Seq: 12, Ack: 10, TS: AppendTime(nil, time.Date(2026, 1, 2, 3, 4, 5, 6789000, time.UTC)),

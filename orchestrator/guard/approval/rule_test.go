@@ -104,7 +104,7 @@ func TestCommandAttacks(t *testing.T) {
 	}
 }
 
-// TestCommandRefused: a rule that refuses finds its command wherever it stands;
+// TestCommandRefused: a rule that refuses finds its command at any place;
 // where it cannot be seen whether it is there, somebody is asked, also in mode
 // auto.
 func TestCommandRefused(t *testing.T) {

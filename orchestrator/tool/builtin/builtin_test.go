@@ -50,7 +50,7 @@ func TestOptIn(t *testing.T) {
 	}
 }
 
-// TestSchemas compares what the model is told with files in testdata; set
+// TestSchemas compares what the model is shown with files in testdata; set
 // UPDATE_GOLDEN to write them anew.
 func TestSchemas(t *testing.T) {
 	schemas(t, builtin.Tools(nil), "tools.json")

@@ -91,7 +91,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// Progress does not hold a call open for ever.
+// Progress does not hold a call open forever.
 func TestLongestCall(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{}, fake(t, "f", "ok"))

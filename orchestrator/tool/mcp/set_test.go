@@ -152,7 +152,7 @@ func TestLinesThatAreNoMessages(t *testing.T) {
 	}
 }
 
-// A server that is still starting does not hold the first step up for ever.
+// A server that is still starting does not hold the first step up forever.
 func TestFirstWait(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{FirstWait: time.Millisecond}, fake(t, "h", "hang"))
@@ -332,7 +332,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// An approval covers what stands in the project's own files that are run, and
+// An approval covers what is in the project's own files that are run, and
 // a user who is there is asked.
 func TestTrustAsks(t *testing.T) {
 	t.Parallel()

@@ -273,7 +273,7 @@ func (r *Row) figures(took []time.Duration) {
 
 // memory is the resident size of the recorder; 0 where none has a task open.
 func (p *project) memory() int64 {
-	entries, _ := os.ReadDir(filepath.Join(p.home(), "live")) // none: nothing is told
+	entries, _ := os.ReadDir(filepath.Join(p.home(), "live")) // none: report nothing
 	for _, e := range entries {
 		var live struct {
 			PID    int    `json:"pid"`

@@ -15,8 +15,8 @@ import (
 	"sync"
 )
 
-// agent is the simulated model. It acts on nothing but the messages it is sent,
-// seen through its arm's view.
+// agent is the simulated model. It acts only on the messages it is sent, seen through its
+// arm's view.
 type agent struct {
 	p   *Params
 	arm *Arm
@@ -39,7 +39,7 @@ type agent struct {
 	}
 }
 
-// reading is what a message says, whatever its position.
+// reading is the parsed content of a message, independent of its position.
 type reading struct {
 	tokens int
 	facts  []fact
@@ -51,7 +51,7 @@ type reading struct {
 	jumpFrom, jumpTo string
 }
 
-// said identifies what a message says.
+// said identifies a message's content.
 type said struct {
 	role       model.Role
 	text, args string

@@ -1,6 +1,6 @@
-// Package memory measures what a memory is worth to an agent that goes
-// back: the same simulated agent repairs the same simulated projects, and only
-// the way its context is kept differs between the arms.
+// Package memory measures what a memory is worth to an agent that goes back: the same
+// simulated agent repairs the same simulated projects, and only the management of its context
+// differs between the arms.
 //
 // World B is a real directory whose repair is a sequence of decisions. A
 // decision's wrong options are dead ends that show only after some steps (5 to

@@ -66,7 +66,8 @@ func (st *stage) play(ctx context.Context, p *Params, arm *Arm, pz *depot.Puzzle
 	if err != nil {
 		return Metrics{}, err
 	}
-	// The other arms have no rule, no pass, no masking of ours and no guard but the hold.
+	// The other arms have no rule, no pass, no masking by the product and no guard but the
+	// hold.
 	eas, window, polling := never, 0, []loop.Pattern{{Tool: bashTool}}
 	if arm.Pass {
 		eas, window = p.EAS, p.Window

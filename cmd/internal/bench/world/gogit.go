@@ -16,9 +16,9 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
-// goGit is go-git's Worktree, which is used here, and nowhere else in the program,
-// as what is measured: package worldstate does not use it. Its reset deletes what is ignored, so a tree with
-// ignored files is not the same afterwards, for anybody.
+// goGit is go-git's Worktree. Only this benchmark uses it: package worldstate does not. Its
+// reset deletes ignored files, so a tree with ignored files differs afterwards, for every
+// subject.
 type goGit struct {
 	dir, repo string
 	r         *gogit.Repository

@@ -16,8 +16,7 @@ import (
 	"anamnesis/worldstate"
 )
 
-// ours is the package used in process, its store open all the time, as in a
-// running task.
+// ours is package worldstate in process, its store open all the time, as in a running task.
 type ours struct {
 	who        info
 	store, dir string
@@ -81,7 +80,7 @@ func (o *ours) close() {
 	o.w, o.last = nil, worldstate.Snapshot{}
 }
 
-// program is our binary, one process a command.
+// program is this program's binary, one process a command.
 type program struct {
 	binary, store, dir string
 	peak               int64 // of memory, in bytes, of any process so far

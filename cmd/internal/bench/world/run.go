@@ -205,9 +205,8 @@ func (r *runner) rows(ctx context.Context, top string, out *Report) error {
 	return nil
 }
 
-// memory lets a process of ours do a first save. It comes before everything
-// else: the kernel counts what the parent held at the fork as the child's, and
-// this process is still small.
+// memory makes a process of this program do a first save. It comes first: the kernel counts
+// the parent's memory at the fork as the child's, and this process is still small.
 func (r *runner) memory(ctx context.Context, out *Report) error {
 	for _, s := range r.subjects {
 		p, ok := s.(*program)

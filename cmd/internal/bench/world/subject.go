@@ -37,7 +37,7 @@ type info struct {
 const (
 	nameScan     = "scan"      // ours in process, the store open
 	nameWatch    = "watch"     // the same with the watcher
-	nameProgram  = "cli"       // a process of ours each time
+	nameProgram  = "cli"       // a process of this program each time
 	nameGit      = "git"       // shadow git add -A && git write-tree; git read-tree --reset -u
 	nameReset    = "git-reset" // git reset --hard instead
 	nameFsync    = "git-fsync" // with core.fsync=all

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// tree is the copy everybody works on.
+// tree is the copy all subjects work on.
 type tree struct {
 	root  string
 	count int // of files and links
