@@ -158,7 +158,7 @@ func TestTools(t *testing.T) {
 		t.Errorf("jump: %v %s", bad, text)
 	}
 	p.holds(t, "one")
-	if text, bad := call(t, cs, "jump_to_step", map[string]any{"step": 2, "reason": "r", "paths": []string{"a"}}); bad || !strings.Contains(text, "a") {
+	if text, bad := call(t, cs, "jump_to_step", map[string]any{"step": 2, "reason": "r", "paths": []string{"a"}}); bad || !strings.Contains(text, "end of step 2: a. Read") {
 		t.Errorf("paths: %v %s", bad, text)
 	}
 	p.holds(t, "two")

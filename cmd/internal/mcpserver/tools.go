@@ -114,7 +114,7 @@ func paths(res worldstate.Result) string {
 	if len(names) == 0 {
 		return "nothing, the files were so already"
 	}
-	return notice.List(names, notice.MaxListed)
+	return notice.List(names, len(names))
 }
 
 // remedy adds to a refusal that protects edits what the user can do. The agent has no
