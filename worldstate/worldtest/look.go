@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package worldtest looks at directories by the plainest means there are. It is
 // for tests, and shares no code with what they test.
 package worldtest

@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package plan decides what a restore does to each path of a world. It reads the
 // world and its snapshots, and changes nothing.
 package plan
