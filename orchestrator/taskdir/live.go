@@ -66,7 +66,7 @@ func (h Home) CheckFree(dir string) error {
 
 func (h Home) checkFree(dir string) error {
 	live := filepath.Join(h.State, "live")
-	gate, err := lockFile(filepath.Join(live, "gate"), true)
+	gate, err := lockFile(filepath.Join(live, "gate"), unix.LOCK_EX)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
 		return nil
 	}
@@ -116,7 +116,7 @@ func yielded(hold func() (*LiveDir, error)) (*LiveDir, error) {
 // KeptOpen records that the hold's process only keeps the task open and listens on socket for
 // CloseVerb.
 func (l *LiveDir) KeptOpen(socket string) error {
-	gate, err := lockFile(filepath.Join(filepath.Dir(l.path), "gate"), true)
+	gate, err := lockFile(filepath.Join(filepath.Dir(l.path), "gate"), unix.LOCK_EX)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func holdDir(h Home, dir, task, parent string) (*LiveDir, error) {
 		return nil, fmt.Errorf("hold %s: %w", dir, err)
 	}
 	// One gate for all, so that two tasks cannot check at the same time.
-	gate, err := lockFile(filepath.Join(live, "gate"), true)
+	gate, err := lockFile(filepath.Join(live, "gate"), unix.LOCK_EX)
 	if err != nil {
 		return nil, fmt.Errorf("hold %s: %w", dir, err)
 	}
@@ -182,7 +182,7 @@ const (
 // lockHold takes the lock of a hold without waiting for a living holder.
 func lockHold(path string) (*os.File, error) {
 	for deadline := time.Now().Add(deadHoldTime); ; time.Sleep(deadHoldPause) {
-		f, err := lockFile(path, false)
+		f, err := lockFile(path, unix.LOCK_EX|unix.LOCK_NB)
 		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
 			return f, err
 		}
@@ -245,12 +245,12 @@ func Live(h Home, task string) int {
 		return 0
 	}
 	// The gate keeps this check from being mistaken for a hold.
-	gate, err := lockFile(filepath.Join(h.State, "live", "gate"), true)
+	gate, err := lockFile(filepath.Join(h.State, "live", "gate"), unix.LOCK_EX)
 	if err != nil {
 		return 0
 	}
 	defer gate.Close()
-	f, err := lockFile(path, false)
+	f, err := lockFile(path, unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil {
 		f.Close()
 		return 0
@@ -266,15 +266,11 @@ func readLive(path string) liveRecord {
 	return rec
 }
 
-// lockFile opens a file and locks it, waiting for the lock or not.
-func lockFile(path string, wait bool) (*os.File, error) {
+// lockFile opens a file and locks it; how is that of flock(2).
+func lockFile(path string, how int) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
-	}
-	how := unix.LOCK_EX
-	if !wait {
-		how |= unix.LOCK_NB
 	}
 	for {
 		err = unix.Flock(int(f.Fd()), how)

@@ -194,7 +194,7 @@ func TestFindHome(t *testing.T) {
 // still has it; who comes meanwhile waits for that, and not for a living one.
 func TestHoldOfDead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.json")
-	held, err := lockFile(path, false)
+	held, err := lockFile(path, unix.LOCK_EX|unix.LOCK_NB)
 	if err != nil {
 		t.Fatal(err)
 	}

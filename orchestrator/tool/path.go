@@ -157,11 +157,20 @@ func Protected(rel string) string {
 	return ""
 }
 
-// OpenDir opens a resolved directory, creating what is missing if create is set. It opens one
+// Parents is what happens to missing directories of a path.
+type Parents bool
+
+// The two kinds of Parents.
+const (
+	MustExist Parents = false
+	Created   Parents = true
+)
+
+// OpenDir opens a resolved directory, creating what is missing if parents says so. It opens one
 // component at a time and checks that each is the directory of that name and not a symbolic
 // link put there meanwhile, so that operations in the result affect exactly this path. The
 // caller closes it.
-func (e *Env) OpenDir(rel string, create bool) (*os.Root, error) {
+func (e *Env) OpenDir(rel string, parents Parents) (*os.Root, error) {
 	dir, err := e.Root.OpenRoot(".")
 	if err != nil {
 		return nil, systemError(rel, err)
@@ -170,7 +179,7 @@ func (e *Env) OpenDir(rel string, create bool) (*os.Root, error) {
 		return dir, nil
 	}
 	for part := range strings.SplitSeq(rel, "/") {
-		next, err := stepInto(dir, rel, part, create)
+		next, err := stepInto(dir, rel, part, parents)
 		dir.Close()
 		if err != nil {
 			return nil, err
@@ -180,9 +189,9 @@ func (e *Env) OpenDir(rel string, create bool) (*os.Root, error) {
 	return dir, nil
 }
 
-func stepInto(dir *os.Root, rel, part string, create bool) (*os.Root, error) {
+func stepInto(dir *os.Root, rel, part string, parents Parents) (*os.Root, error) {
 	info, err := dir.Lstat(part)
-	if errors.Is(err, fs.ErrNotExist) && create {
+	if errors.Is(err, fs.ErrNotExist) && parents == Created {
 		if err := dir.Mkdir(part, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, systemError(rel, err)
 		}

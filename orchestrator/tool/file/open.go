@@ -52,7 +52,7 @@ func (t *target) close() { t.dir.Close() }
 
 // locate resolves a path and opens its directory. An existing file must be a regular one whose
 // names are all in the world. The error is for the model.
-func locate(env *tool.Env, name string, create bool) (*target, error) {
+func locate(env *tool.Env, name string, parents tool.Parents) (*target, error) {
 	rel, err := env.Resolve(name)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func locate(env *tool.Env, name string, create bool) (*target, error) {
 	if strings.HasSuffix(name, "/") || rel == "." {
 		return nil, &tool.PathError{Path: name, Reason: "is a directory, not a file"}
 	}
-	dir, err := env.OpenDir(path.Dir(rel), create)
+	dir, err := env.OpenDir(path.Dir(rel), parents)
 	if err != nil {
 		return nil, err
 	}

@@ -122,7 +122,7 @@ func (p *planned) close() {
 // plan locates a change's files and computes their new content. A renamed file of secrets must
 // still look like one, and no error quotes its lines.
 func (f patchFile) plan(env *tool.Env, c change) (*planned, error) {
-	t, err := locateWritable(env, c.path, c.kind == add)
+	t, err := locateWritable(env, c.path, tool.Parents(c.kind == add))
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (f patchFile) plan(env *tool.Env, c change) (*planned, error) {
 		p.before = string(data)
 	}
 	if c.to != "" {
-		if p.dest, err = locateWritable(env, c.to, true); err != nil {
+		if p.dest, err = locateWritable(env, c.to, tool.Created); err != nil {
 			return p, err
 		}
 		if p.dest.info != nil {
@@ -236,7 +236,7 @@ func undo(env *tool.Env, all []*planned) string {
 // none.
 func backTo(env *tool.Env, rel string, was fs.FileInfo, before, ours string) error {
 	existed := was != nil
-	t, err := locateWritable(env, rel, existed)
+	t, err := locateWritable(env, rel, tool.Parents(existed))
 	if err != nil {
 		return err
 	}

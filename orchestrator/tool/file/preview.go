@@ -127,7 +127,7 @@ func current(env *tool.Env, path string) (*string, string, error) {
 	if _, err := env.Root.Lstat(rel); errors.Is(err, fs.ErrNotExist) {
 		return nil, rel, nil
 	}
-	t, err := locateWritable(env, path, false)
+	t, err := locateWritable(env, path, tool.MustExist)
 	if err != nil {
 		return nil, rel, err
 	}

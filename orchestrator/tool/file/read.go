@@ -72,7 +72,7 @@ func (r readFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage)
 			w.lines = min(*n, MaxLines)
 		}
 	}
-	t, err := locate(env, a.Path, false)
+	t, err := locate(env, a.Path, tool.MustExist)
 	if err != nil {
 		return result("ReadFile", err), nil
 	}

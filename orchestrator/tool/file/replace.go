@@ -119,7 +119,7 @@ func (replaceFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage
 	if err != nil {
 		return tool.Errorf("StrReplaceFile was not run: %v.", err), nil
 	}
-	t, err := locateWritable(env, a.Path, false)
+	t, err := locateWritable(env, a.Path, tool.MustExist)
 	if err != nil {
 		return result("StrReplaceFile", err), nil
 	}

@@ -52,7 +52,7 @@ func (writeFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage) 
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, fmt.Errorf("write %s: %w", a.Path, err)
 	}
-	t, err := locateWritable(env, a.Path, true)
+	t, err := locateWritable(env, a.Path, tool.Created)
 	if err != nil {
 		return result("WriteFile", err), nil
 	}
@@ -81,7 +81,7 @@ func (writeFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage) 
 }
 
 // locateWritable is locate for a file that is to be written.
-func locateWritable(env *tool.Env, name string, create bool) (*target, error) {
+func locateWritable(env *tool.Env, name string, parents tool.Parents) (*target, error) {
 	rel, err := env.Resolve(name)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func locateWritable(env *tool.Env, name string, create bool) (*target, error) {
 	if reason := tool.Protected(rel); reason != "" {
 		return nil, &tool.PathError{Path: name, Reason: reason}
 	}
-	t, err := locate(env, name, create)
+	t, err := locate(env, name, parents)
 	if err != nil {
 		return nil, err
 	}
