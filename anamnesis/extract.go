@@ -29,7 +29,7 @@ const (
 // agent's last words findings. The same records give the same notes.
 func extract(r *Request, recs []*record) note.Notes {
 	var n note.Notes
-	if reason := quote.ClipMarked(quote.Squash(r.Reason), note.MaxStatementRunes); reason != "" {
+	if reason := quote.ClipMarked(quote.Squash(r.Reason), note.MaxStatementRunes); reason != "" && !r.Told {
 		n.Causes = append(n.Causes, note.Statement{Text: "reason given for going back: " + reason})
 	}
 	falsified, overcome := falsifiedPaths(recs)

@@ -25,6 +25,7 @@ type Request struct {
 	From    int    // the step the agent goes back from
 	To      int    // the step it goes back to
 	Reason  string // as the agent or the user gave it
+	Told    bool   // the model reads Reason beside the block
 	Goal    string // what the user asked for; named by a card that has no failed call to name
 	Attempt int    // which attempt at To's continuation this starts; below 1 counts as 1
 

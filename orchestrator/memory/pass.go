@@ -53,6 +53,7 @@ func (m *Memory) pass(ctx, keep context.Context, j *state.Pending, span []int, t
 	req.Attempt = len(m.State().BackwardJumps(first.Parent)) + 1
 	if last.ID == m.State().Current { // this jump leaves it; an earlier one left the others
 		req.To, req.Reason, req.Attempt = j.To, j.Reason, len(m.State().BackwardJumps(j.To))+1
+		req.Told = true // by the notice of the jump
 	}
 	return m.runPass(ctx, keep, passModel{m}, req, &op.PassDone{Trigger: trigger})
 }

@@ -97,8 +97,8 @@ jump.done 4 {"from":3,"to":2}
 const bigCommand = `{name: Bash, arguments: {command: "seq 1 3000; exit 1"}}`
 
 // TestTwoLinesOneJump jumps back over two lines of states at once: each gets a
-// block at its place with its own reason, also when the process dies between
-// the passes.
+// block at its place, that of the earlier jump with its own reason (the notice says
+// this one's), also when the process dies between the passes.
 func TestTwoLinesOneJump(t *testing.T) {
 	words := `turns:
   - calls: [{name: WriteFile, arguments: {path: a, content: one}}]
@@ -113,12 +113,13 @@ func TestTwoLinesOneJump(t *testing.T) {
 `
 	for _, killed := range []bool{false, true} {
 		var opts Options
-		passes := 0
+		passes, blocks := 0, ""
 		task, h := newTask(t, words, opts)
 		// The first jump stays raw, so that the second folds both lines.
 		task.State().EAS = 1 << 20
 		task.opts.Event = func(o op.Op) {
-			if _, ok := o.Body.(*op.PassDone); ok {
+			if b, ok := o.Body.(*op.PassDone); ok {
+				blocks += b.Block
 				if passes++; passes == 1 && killed {
 					panic(errKilled)
 				}
@@ -144,6 +145,9 @@ func TestTwoLinesOneJump(t *testing.T) {
 			if err := again.Close(); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if !strings.Contains(blocks, "first reason") || strings.Contains(blocks, "second reason") {
+			t.Errorf("killed %v: the blocks say\n%s", killed, blocks)
 		}
 		if out.Answer != "Done." || task.State().Totals.Blocks != 2 || passes != 2 {
 			t.Errorf("killed %v: %+v, %d blocks, %d passes; want two of each", killed, out, task.State().Totals.Blocks, passes)
