@@ -284,7 +284,7 @@ func PairOf(c *card.Card) (p repair.Pair, ok bool) {
 			p.Why = a
 		case scan(s, editedForm, &a):
 			p.Changes = append(p.Changes, repair.Change{Added: []string{a}})
-		case !strings.HasPrefix(s, GivenUp):
+		case !strings.HasPrefix(s, GivenUp) && !strings.HasPrefix(s, card.ModelSays):
 			p.Changes = append(p.Changes, repair.Change{Added: []string{s}})
 		}
 	}

@@ -279,6 +279,9 @@ func (c *Card) ParsedID() string {
 	return c.origin.id
 }
 
+// ModelSays begins a bullet that a model wrote on a card of which the rest is recorded.
+const ModelSays = "In the model's words: "
+
 // Bullets returns the label and text of each bullet: the issues, then the
 // solutions, then the constraints. Line ends are line feeds.
 func (c *Card) Bullets() iter.Seq2[string, string] {

@@ -6,14 +6,15 @@ import (
 	"slices"
 
 	"anamnesis/anamnesis"
+	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 )
 
 // LearnRepairs writes a card for each command that failed and later succeeded, at a
-// turn's end. A card that a pass wrote for one such failure alone, when the path was
-// left and nothing had worked yet, is superseded. The cards are durable before the
+// turn's end. It completes the card that a pass wrote of the same failure, when the path
+// was left and nothing had worked yet, and supersedes it. The cards are durable before the
 // operation that names them, and their ids are the same after a crash in between.
 func (m *Memory) LearnRepairs(keep context.Context) error {
 	found := &op.RepairsFound{Range: op.Range{First: m.State().FailedAt, Last: m.State().Last}, Cards: []string{}}
@@ -31,31 +32,71 @@ func (m *Memory) LearnRepairs(keep context.Context) error {
 	}
 	repaired := anamnesis.Repairs(&req)
 	found.Pairs = len(repaired)
-	var cards []*card.Card
+	var cards, left []*card.Card
 	for _, r := range repaired {
-		if old := m.provisional(ops, r.Failed); old != nil {
-			r.Card.Supersedes = []string{old.ID}
-			found.Superseded = append(found.Superseded, old.ID)
+		if old := m.provisional(ops, r, len(repaired) == 1); old != nil {
+			complete(r.Card, old, old.Provenance.Model != anamnesis.WriterExtractor)
+			found.Superseded, left = append(found.Superseded, old.ID), append(left, old)
 		}
 		cards = append(cards, r.Card)
 	}
 	found.Cards, found.NotWritten = m.putCards(keep, cards)
+	for _, old := range left {
+		old.State = card.Superseded
+	}
+	if len(left) > 0 {
+		if _, err := m.cards.Apply(keep, knowledgebase.Change{Cards: left, Message: "Supersede the cards that repairs complete"}); err != nil {
+			found.NotWritten = append(found.NotWritten, err.Error())
+		}
+	}
 	found.Observed = m.observed(cards, nil)
 	return m.Record(keep, found)
 }
 
-// provisional returns the unreviewed card that the extractor wrote about one failure
-// alone, that of operation seq, or nil.
-func (m *Memory) provisional(ops []op.Op, seq uint64) *card.Card {
+// provisional returns the unreviewed card of the one pass that read a path between the
+// failure and its repair, if it is about the same failure, or nil. The extractor's is if
+// it quotes that failure alone; of a model's, where no other repair may be meant.
+func (m *Memory) provisional(ops []op.Op, r anamnesis.Repaired, only bool) *card.Card {
+	span := r.Card.Provenance.Ranges[0]
 	for i := range ops {
 		b, ok := ops[i].Body.(*op.PassDone)
-		if !ok || b.Writer != anamnesis.WriterExtractor || len(b.Cards) != 1 ||
-			!slices.ContainsFunc(b.Ranges, func(r op.Range) bool { return r.Contains(seq) }) {
+		if !ok || len(b.Cards) != 1 || !slices.ContainsFunc(b.Ranges, func(r op.Range) bool { return r.First <= span.Last && span.First <= r.Last }) {
 			continue
 		}
-		if c, err := m.cards.Get(b.Cards[0]); err == nil && c.State == card.Draft && len(c.Issue) == 1 {
+		c, err := m.cards.Get(b.Cards[0])
+		again := err == nil && slices.Contains(m.cards.SupersededBy(c.ID), r.Card.ID) // after a crash in between
+		if err != nil || c.State != card.Draft && !again {
+			continue
+		}
+		if b.Writer == anamnesis.WriterExtractor {
+			failed := slices.ContainsFunc(b.Ranges, func(p op.Range) bool { return p.Contains(r.Failed) })
+			if len(c.Issue) == 1 && (failed || errorOf(c.Issue[0]) == errorOf(r.Card.Issue[0])) {
+				return c
+			}
+		} else if only {
 			return c
 		}
 	}
 	return nil
+}
+
+// complete has a repair's card take the place of a provisional one. What a model wrote
+// there comes along, marked: no record bears it out.
+func complete(c, old *card.Card, byModel bool) {
+	c.Supersedes, c.Provenance.JumpOp = []string{old.ID}, old.Provenance.JumpOp
+	if !byModel {
+		return
+	}
+	for i, s := range old.Issue {
+		if i == 0 {
+			s = old.Topic + ": " + s
+		}
+		c.Issue = append(c.Issue, card.ModelSays+s)
+	}
+	for _, s := range old.Solution {
+		c.Solution = append(c.Solution, card.ModelSays+s)
+	}
+	for _, s := range old.Constraint {
+		c.Constraint = append(c.Constraint, card.ModelSays+s)
+	}
 }

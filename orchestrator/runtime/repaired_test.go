@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 )
 
@@ -37,6 +38,9 @@ func TestRepairCompletesCard(t *testing.T) {
 	c, err := cardOf(t, task, found[0].Cards[0])
 	if err != nil || !slices.Equal(c.Supersedes, pass.Cards) || !slices.ContainsFunc(c.Solution, func(s string) bool { return s == "Changed in answer.txt:\n```diff\n+42\n```" }) {
 		t.Errorf("%+v, %v", c, err)
+	}
+	if old, err := cardOf(t, task, pass.Cards[0]); err != nil || old.State != card.Superseded {
+		t.Errorf("the pass's card: %+v, %v", old, err)
 	}
 	if n := task.State().Totals.CardsWritten; n != 1 {
 		t.Errorf("%d cards written; the pass's is superseded", n)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"anamnesis/anamnesis/quote"
@@ -114,13 +115,16 @@ func (p *Player) run(ctx context.Context, d Task) error {
 	return session.JoinClose(err, t.Close())
 }
 
-// review approves the cards that the task's passes wrote, as a user would with 'kb
+// review approves the cards that the task left, as a user would with 'kb
 // approve': a card in a model's words is not shown to other tasks before.
 func (p *Player) review(ctx context.Context, task string) error {
 	d := review.Decision{Act: review.Approve}
 	err := p.Service.Ops(task, 0, func(o op.Op) error {
-		if b, ok := o.Body.(*op.PassDone); ok {
+		switch b := o.Body.(type) {
+		case *op.PassDone:
 			d.IDs = append(d.IDs, b.Cards...)
+		case *op.RepairsFound:
+			d.IDs = slices.DeleteFunc(append(d.IDs, b.Cards...), func(id string) bool { return slices.Contains(b.Superseded, id) })
 		}
 		return nil
 	})
