@@ -3,15 +3,12 @@ package knowledgebase
 import (
 	"bufio"
 	"bytes"
-	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"anamnesis/knowledge_base/card"
@@ -19,8 +16,13 @@ import (
 	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/internal/intent"
 	"anamnesis/knowledge_base/recalled"
-	"anamnesis/knowledge_base/retrieval"
 )
+
+// Query is one search.
+type Query = recalled.Query
+
+// Layers are several folders searched as one.
+type Layers = recalled.Layers[*Store]
 
 // ProjectDir is where a project's own cards stand, beneath its directory.
 const ProjectDir = ".anamnesis/knowledge_base"
@@ -32,10 +34,6 @@ const reviewsFile = "project_reviews.jsonl"
 // ownReviewsFile lists, beside the cards, the lessons of the folder itself that
 // were reviewed on this machine, and those that arrived from elsewhere.
 const ownReviewsFile = "reviews.jsonl"
-
-// nearer is what a project's own cards gain over global ones: enough to
-// settle a tie.
-const nearer = 1.05
 
 // ForProject returns the options for a project's own cards. They lie in the
 // project's repository, so they get none of their own. global is the folder of
@@ -160,112 +158,4 @@ func (s *Store) judge(st *folder.File) *folder.File {
 	}
 	judged.Tainted = judged.Tainted || outside
 	return &judged
-}
-
-// Layers are several folders searched as one, the nearest first.
-type Layers []*Store
-
-// found is the hits of all layers.
-func (l Layers) found(ctx context.Context, q Query) ([]recalled.Hit, error) {
-	found := make([][]recalled.Hit, len(l))
-	total := 0
-	for i, s := range l {
-		var err error
-		if found[i], err = s.found(ctx, q); err != nil {
-			return nil, err
-		}
-		total += len(found[i])
-	}
-	most := cmp.Or(q.K, retrieval.DefaultK)
-	out := make([]recalled.Hit, 0, min(most, total))
-	seen := make(map[string]bool)
-	for range total {
-		i := best(found)
-		h := found[i][0]
-		found[i] = found[i][1:]
-		if len(out) == most || seen[h.Card.ID] || seen[h.Card.Hash()] || l[:i].holds(h.Card.ID) {
-			continue
-		}
-		seen[h.Card.ID], seen[h.Card.Hash()] = true, true
-		out = append(out, h)
-	}
-	return l.withOpposing(out, q), nil
-}
-
-// withOpposing puts behind each hit the cards that contradict it, so that nobody
-// is shown one side only. They count beyond the hits asked for.
-func (l Layers) withOpposing(hits []recalled.Hit, q Query) []recalled.Hit {
-	shown := make(map[string]bool)
-	for _, h := range hits {
-		shown[h.Card.ID] = true
-	}
-	var out []recalled.Hit
-	for _, h := range hits {
-		h.Contradicts = l.opposing(h.Card.ID)
-		out = append(out, h)
-		for _, id := range h.Contradicts {
-			if shown[id] {
-				continue
-			}
-			for _, s := range l {
-				if other, ok := s.beside(h, id, q); ok {
-					other.Contradicts = l.opposing(id)
-					shown[id], out = true, append(out, other)
-					break
-				}
-			}
-		}
-	}
-	return out
-}
-
-// opposing returns the ids that contradict one, in any layer.
-func (l Layers) opposing(id string) (out []string) {
-	for _, s := range l {
-		for _, other := range s.Opposing(id) {
-			if !slices.Contains(out, other) {
-				out = append(out, other)
-			}
-		}
-	}
-	return out
-}
-
-// beside returns a card to be shown with a hit that it contradicts.
-func (s *Store) beside(h recalled.Hit, id string, q Query) (recalled.Hit, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	st := s.cards[id]
-	if st == nil || !shownTo(&st.Head, q) {
-		return recalled.Hit{}, false
-	}
-	return recalled.Hit{Card: st.Card(), Score: h.Score, Evidence: h.Evidence, Expired: st.Expired(s.opts.Now()), Path: st.Path()}, true
-}
-
-// best returns the layer whose first hit has the most evidence.
-func best(found [][]recalled.Hit) int {
-	at, most := -1, 0.0
-	for i, hits := range found {
-		if len(hits) == 0 {
-			continue
-		}
-		weight := hits[0].Evidence.Strength
-		if i < len(found)-1 {
-			weight *= nearer
-		}
-		if at < 0 || weight > most {
-			at, most = i, weight
-		}
-	}
-	return at
-}
-
-// holds reports whether a layer has a card of that id, found or not: a card
-// retired nearby is not to come back from afar.
-func (l Layers) holds(id string) bool {
-	return slices.ContainsFunc(l, func(s *Store) bool {
-		s.mu.RLock()
-		defer s.mu.RUnlock()
-		return s.cards[id] != nil
-	})
 }

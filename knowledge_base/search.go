@@ -19,31 +19,6 @@ import (
 // can give.
 const idStrength = 100
 
-// Query is one search. The zero value of each field is its default.
-type Query struct {
-	Text string
-	K    int // how many hits at most; 0 is [retrieval.DefaultK]
-	// Task is the task that asks. Its own tainted cards are shown to it;
-	// those of other tasks only after a user has reviewed them.
-	Task         string
-	ReviewedOnly bool // no drafts
-	// Withheld searches what is kept from this query instead: the drafts that
-	// it would be shown if they were reviewed.
-	Withheld bool
-	// Trust says how far a card may be believed and whether this search may find it;
-	// nil: drafts are hypotheses, and found.
-	Trust func(c *card.Card) recalled.Trust
-	// MinEvidence is the [retrieval.Evidence.Strength] below which a card is not
-	// shown; 0 is [retrieval.DefaultMinEvidence], a negative value shows
-	// everything found.
-	MinEvidence float64
-
-	// Among names the only cards that may be found; nil: all.
-	Among map[string]bool
-
-	without map[string]bool // cards that are not to be found
-}
-
 // Search returns the cards that matter for the query, best first, ties by id. A
 // query that is a card's id gives that card alone.
 // It gives none when nothing in the store accounts for enough of the query.
@@ -54,8 +29,8 @@ func (s *Store) Search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 	return Layers{s}.Search(ctx, q)
 }
 
-// found is the hits of this folder alone.
-func (s *Store) found(ctx context.Context, q Query) (hits []recalled.Hit, err error) {
+// Found returns the hits of this folder alone; Search calls it.
+func (s *Store) Found(ctx context.Context, q Query) (hits []recalled.Hit, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
@@ -242,7 +217,7 @@ func (s *Store) withholds(q Query) bool {
 
 // shownTo applies the rules of state and taint.
 func shownTo(c *card.Head, q Query) bool {
-	if q.without[c.ID] || q.Among != nil && !q.Among[c.ID] {
+	if q.Without[c.ID] || q.Among != nil && !q.Among[c.ID] {
 		return false
 	}
 	switch c.State {
@@ -256,3 +231,34 @@ func shownTo(c *card.Head, q Query) bool {
 }
 
 func ownTask(c *card.Head) string { return cmp.Or(c.Task, c.SourceTask) }
+
+// Beside returns a card to be shown with a hit that it contradicts.
+func (s *Store) Beside(h recalled.Hit, id string, q Query) (recalled.Hit, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	st := s.cards[id]
+	if st == nil || !shownTo(&st.Head, q) {
+		return recalled.Hit{}, false
+	}
+	return recalled.Hit{Card: st.Card(), Score: h.Score, Evidence: h.Evidence, Expired: st.Expired(s.opts.Now()), Path: st.Path()}, true
+}
+
+// Holds reports whether the folder has a card of that id.
+func (s *Store) Holds(id string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.cards[id] != nil
+}
+
+// Visible returns the cards that q's task may be shown.
+func (s *Store) Visible(q Query) (out []*card.Card) {
+	_ = s.freshen() // what cannot be looked at is as it was; a search says why
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, st := range s.cards {
+		if shownTo(&st.Head, q) {
+			out = append(out, st.Card())
+		}
+	}
+	return out
+}

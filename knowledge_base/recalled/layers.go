@@ -1,0 +1,205 @@
+package recalled
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/retrieval"
+)
+
+// nearer is what a project's own cards gain over global ones: enough to
+// settle a tie.
+const nearer = 1.05
+
+// Query is one search. The zero value of each field is its default.
+type Query struct {
+	Text string
+	K    int // how many hits at most; 0 is [retrieval.DefaultK]
+	// Task is the task that asks. Its own tainted cards are shown to it;
+	// those of other tasks only after a user has reviewed them.
+	Task         string
+	ReviewedOnly bool // no drafts
+	// Withheld searches what is kept from this query instead: the drafts that
+	// it would be shown if they were reviewed.
+	Withheld bool
+	// Trust says how far a card may be believed and whether this search may find it;
+	// nil: drafts are hypotheses, and found.
+	Trust func(c *card.Card) Trust
+	// MinEvidence is the [retrieval.Evidence.Strength] below which a card is not
+	// shown; 0 is [retrieval.DefaultMinEvidence], a negative value shows
+	// everything found.
+	MinEvidence float64
+
+	// Among names the only cards that may be found; nil: all.
+	Among map[string]bool
+
+	Without map[string]bool // cards that are not to be found; set by [Layers.Search]
+}
+
+// Source is a folder of cards.
+type Source interface {
+	// Found returns the hits of a search in this folder alone.
+	Found(ctx context.Context, q Query) ([]Hit, error)
+	// Beside returns the card id, to be shown with a hit that it contradicts, if q may find it.
+	Beside(h Hit, id string, q Query) (Hit, bool)
+	// Opposing returns the ids of the cards that contradict a card.
+	Opposing(id string) []string
+	// Holds reports whether the folder has a card of that id.
+	Holds(id string) bool
+	// Visible returns the cards that q's task may be shown.
+	Visible(q Query) []*card.Card
+}
+
+// Layers are several folders searched as one, the nearest first.
+type Layers[S Source] []S
+
+// found is the hits of all layers.
+func (l Layers[S]) found(ctx context.Context, q Query) ([]Hit, error) {
+	found := make([][]Hit, len(l))
+	total := 0
+	for i, s := range l {
+		var err error
+		if found[i], err = s.Found(ctx, q); err != nil {
+			return nil, err
+		}
+		total += len(found[i])
+	}
+	most := cmp.Or(q.K, retrieval.DefaultK)
+	out := make([]Hit, 0, min(most, total))
+	seen := make(map[string]bool)
+	for range total {
+		i := best(found)
+		h := found[i][0]
+		found[i] = found[i][1:]
+		if len(out) == most || seen[h.Card.ID] || seen[h.Card.Hash()] || l[:i].holds(h.Card.ID) {
+			continue
+		}
+		seen[h.Card.ID], seen[h.Card.Hash()] = true, true
+		out = append(out, h)
+	}
+	return l.withOpposing(out, q), nil
+}
+
+// withOpposing puts behind each hit the cards that contradict it, so that nobody
+// is shown one side only. They count beyond the hits asked for.
+func (l Layers[S]) withOpposing(hits []Hit, q Query) []Hit {
+	shown := make(map[string]bool)
+	for _, h := range hits {
+		shown[h.Card.ID] = true
+	}
+	var out []Hit
+	for _, h := range hits {
+		h.Contradicts = l.opposing(h.Card.ID)
+		out = append(out, h)
+		for _, id := range h.Contradicts {
+			if shown[id] {
+				continue
+			}
+			for _, s := range l {
+				if other, ok := s.Beside(h, id, q); ok {
+					other.Contradicts = l.opposing(id)
+					shown[id], out = true, append(out, other)
+					break
+				}
+			}
+		}
+	}
+	return out
+}
+
+// opposing returns the ids that contradict one, in any layer.
+func (l Layers[S]) opposing(id string) (out []string) {
+	for _, s := range l {
+		for _, other := range s.Opposing(id) {
+			if !slices.Contains(out, other) {
+				out = append(out, other)
+			}
+		}
+	}
+	return out
+}
+
+// best returns the layer whose first hit has the most evidence.
+func best(found [][]Hit) int {
+	at, most := -1, 0.0
+	for i, hits := range found {
+		if len(hits) == 0 {
+			continue
+		}
+		weight := hits[0].Evidence.Strength
+		if i < len(found)-1 {
+			weight *= nearer
+		}
+		if at < 0 || weight > most {
+			at, most = i, weight
+		}
+	}
+	return at
+}
+
+// holds reports whether a layer has a card of that id, found or not: a card
+// that is retired in a near folder must not come back from another.
+func (l Layers[S]) holds(id string) bool {
+	return slices.ContainsFunc(l, func(s S) bool { return s.Holds(id) })
+}
+
+// maxWithheld is how many rounds of cards that may not be believed one search
+// removes before it answers with what is left.
+const maxWithheld = 8
+
+// Search searches all of the layers. Of cards with one id, or
+// with one lesson, the nearest is found. Each layer's hits stay in their order;
+// between layers their evidence decides, which is not normalised, and the
+// nearest wins a tie. A card that [Query.Trust] withholds takes no part: the
+// others are found as if it were not stored.
+func (l Layers[S]) Search(ctx context.Context, q Query) ([]Hit, error) {
+	q.Without = make(map[string]bool)
+	for round := 0; ; round++ {
+		hits, err := l.found(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		n := len(hits)
+		for i := range hits { // outside the stores' locks: Trust may ask them
+			hits[i].Trust = q.trust(hits[i].Card)
+		}
+		hits = slices.DeleteFunc(hits, func(h Hit) bool {
+			q.Without[h.Card.ID] = h.Trust.Withheld
+			return h.Trust.Withheld
+		})
+		if len(hits) == n || round == maxWithheld {
+			return hits, nil
+		}
+	}
+}
+
+// trust is how far a card may be believed in this search.
+func (q *Query) trust(c *card.Card) Trust {
+	switch {
+	case q.Trust != nil:
+		return q.Trust(c)
+	case c.State == card.Reviewed:
+		return Trust{Rung: ReviewedRung}
+	}
+	return Trust{Rung: Hypothesis}
+}
+
+// Visible returns the cards that q's task may be shown, oldest first. Of cards with one
+// id the nearest layer's is returned.
+func (l Layers[S]) Visible(q Query) []*card.Card {
+	var out []*card.Card
+	seen := make(map[string]bool)
+	for _, s := range l {
+		for _, c := range s.Visible(q) {
+			if !seen[c.ID] {
+				seen[c.ID], out = true, append(out, c)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *card.Card) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	})
+	return out
+}
