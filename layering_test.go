@@ -30,7 +30,7 @@ var floors = []struct {
 	packages   []string
 }{
 	{"opstream", "opstream/jsontext", []string{"disk", "wire", "segments"}},
-	{"knowledge_base", "knowledge_base/sealed knowledge_base/card knowledge_base/history", []string{"disk", "folder", "intent", "secrets", "merge"}},
+	{"knowledge_base", "knowledge_base/sealed knowledge_base/card knowledge_base/history knowledge_base/retrieval", []string{"disk", "folder", "reviews", "index", "intent", "secrets", "merge"}},
 	{"knowledge_base/history", "", []string{"gitdir"}},
 	{"orchestrator/redact", "", []string{"automaton"}},
 	{"knowledge_base/retrieval", "knowledge_base/sealed", []string{"lexical", "vectors"}},

@@ -18,32 +18,6 @@
 // of its own; there <dir>/.replaced keeps the former text of drafts that a
 // repeated pass wrote anew.
 //
-//	---
-//	type: knowledge_card
-//	topic: go test caches results
-//	source_task: task_12
-//	id: 4yq2m5pkd3c7xw6a
-//	state: draft
-//	created: 2026-01-31T10:00:00Z
-//	scope:
-//	  language: go
-//	provenance:
-//	  task: task_12
-//	  jump_op: 48
-//	  ranges: [12-47]
-//	  model: extractor
-//	  tainted: false
-//	tags: [testing]
-//	---
-//
-//	- **Issue**: a test that reads a file keeps passing after …
-//	- **Solution**: run with -count=1
-//	- **Constraint**: only for tests that …
-//
-// type, topic and source_task come first, in this order. There may be as many
-// bullets as needed. Keys, comments and prose the program does not know
-// survive its edits.
-//
 // # Retrieval
 //
 // How cards are found is package retrieval's. This package adds what only it

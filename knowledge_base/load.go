@@ -7,6 +7,7 @@ import (
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/knowledge_base/internal/reviews"
 	"anamnesis/knowledge_base/usage"
 )
 
@@ -57,7 +58,7 @@ func (s *Store) load(ctx context.Context, known map[string]*folder.File) error {
 		return err
 	}
 	s.folder.Keep(s.opts.fs, now.cards, differ)
-	s.dropIndex()
+	s.index.Drop()
 	s.contents = now
 	return nil
 }
@@ -66,7 +67,7 @@ func (s *Store) load(ctx context.Context, known map[string]*folder.File) error {
 // is how many of the settled ones are not known as they are, and how many of the known
 // are no more.
 func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out contents, differ int, err error) {
-	trusted, arrived, err := readReviews(s.opts.reviews)
+	trusted, arrived, err := reviews.Read(s.opts.reviews)
 	if err != nil {
 		return out, 0, err
 	}

@@ -1,9 +1,7 @@
 package knowledgebase
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +13,9 @@ import (
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/knowledge_base/internal/index"
+	"anamnesis/knowledge_base/internal/reviews"
+	"anamnesis/knowledge_base/retrieval"
 )
 
 // Open opens the knowledge base in dir, creating it 0700 where it is absent,
@@ -38,6 +39,10 @@ func Open(dir string, o *Options) (*Store, error) {
 		return nil, errors.New("open knowledge base: no directory given")
 	}
 	s.folder = &folder.Folder{Dir: dir, Index: filepath.Join(dir, indexDir), Clock: s.opts.clock}
+	s.index = index.New(retrieval.Options{
+		Embedder: s.opts.Embedder, VectorWait: s.opts.VectorWait, Now: s.opts.Now, Dir: s.folder.Index,
+		WriteFile: func(path string, data []byte) error { return disk.WriteAtomic(s.opts.fs, path, data) },
+	})
 	own := s.opts.reviews == ""
 	if own {
 		s.opts.reviews = filepath.Join(dir, ownReviewsFile)
@@ -103,7 +108,7 @@ func (s *Store) beginReviews(older bool) error {
 	if err := disk.MakeDir(s.opts.fs, s.dir); err != nil {
 		return err
 	}
-	var lines []reviewed
+	var lines []reviews.Line
 	if older {
 		paths, _, err := s.folder.Paths()
 		if err != nil {
@@ -112,19 +117,11 @@ func (s *Store) beginReviews(older bool) error {
 		for _, path := range paths {
 			st, err := s.folder.Read(path)
 			if err == nil && (st.State == card.Reviewed || st.VerifiedAt != nil) {
-				lines = append(lines, reviewed{1, st.Lesson.String(), s.opts.Now().UTC(), st.Topic})
+				lines = append(lines, reviews.Line{V: reviews.Reviewed, Hash: st.Lesson.String(), At: s.opts.Now().UTC(), Topic: st.Topic})
 			}
 		}
 	}
-	var b bytes.Buffer
-	for _, r := range lines {
-		line, err := json.Marshal(r)
-		if err != nil {
-			return err
-		}
-		b.WriteString(string(line) + "\n")
-	}
-	return disk.WriteAtomic(s.opts.fs, s.opts.reviews, b.Bytes())
+	return reviews.Begin(s.opts.fs, s.opts.reviews, lines)
 }
 
 // prepare makes the folders and sweeps what dead writers left.

@@ -1,20 +1,12 @@
 package knowledgebase
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"time"
 
 	"anamnesis/knowledge_base/card"
-	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/internal/intent"
+	"anamnesis/knowledge_base/internal/reviews"
 	"anamnesis/knowledge_base/recalled"
 )
 
@@ -47,94 +39,38 @@ func (o Options) ForProject(global string) *Options {
 	return &o
 }
 
-// reviewed is one line of the list.
-type reviewed struct {
-	V     int       `json:"v"`    // 1: a review; 2: the lesson arrived from elsewhere
-	Hash  string    `json:"hash"` // card.Card.Hash
-	At    time.Time `json:"at"`
-	Topic string    `json:"topic"`
-}
-
-// readReviews returns the hashes of the lessons reviewed here, and of those that
-// arrived from elsewhere. A line that a crash tore is no review.
-func readReviews(path string) (out, arrived map[string]bool, err error) {
-	out, arrived = make(map[string]bool), make(map[string]bool)
-	data, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("read reviews: %w", err)
-	}
-	sc := bufio.NewScanner(bytes.NewReader(data))
-	for sc.Scan() {
-		var r reviewed
-		switch err := json.Unmarshal(sc.Bytes(), &r); {
-		case err == nil && r.V == 1:
-			out[r.Hash] = true
-		case err == nil && r.V == 2:
-			arrived[r.Hash] = true
-		}
-	}
-	if err := sc.Err(); err != nil {
-		return nil, nil, fmt.Errorf("read reviews %s: %w", path, err)
-	}
-	return out, arrived, nil
-}
-
 // noteReviews writes down what the change reviews, before its files: a note
 // without its card harms nothing.
 func (s *Store) noteReviews(todo []planned) error {
-	var lines []reviewed
+	var lines []reviews.Line
 	for _, p := range todo {
 		if p.card.State == card.Reviewed {
-			lines = append(lines, reviewed{1, p.card.Hash(), s.opts.Now().UTC(), p.card.Topic})
+			lines = append(lines, reviews.Line{V: reviews.Reviewed, Hash: p.card.Hash(), At: s.opts.Now().UTC(), Topic: p.card.Topic})
 			s.trusted[p.card.Hash()] = true
 		}
 	}
-	return s.note(lines)
+	return reviews.Append(s.opts.fs, s.opts.reviews, lines)
 }
 
 // noteArrived writes down which lessons a sync brings: until they are reviewed
 // here they count as outside text.
 func (s *Store) noteArrived(in *intent.Intent) error {
-	var lines []reviewed
+	var lines []reviews.Line
 	for _, f := range in.Files {
 		c, err := card.Parse([]byte(f.Data))
 		if err != nil || f.Gone || !folder.IsCardFile(f.Path) || s.trusted[c.Hash()] || s.arrived[c.Hash()] || s.lessonHere(c) {
 			continue
 		}
-		lines = append(lines, reviewed{2, c.Hash(), s.opts.Now().UTC(), c.Topic})
+		lines = append(lines, reviews.Line{V: reviews.Arrived, Hash: c.Hash(), At: s.opts.Now().UTC(), Topic: c.Topic})
 		s.arrived[c.Hash()] = true
 	}
-	return s.note(lines)
+	return reviews.Append(s.opts.fs, s.opts.reviews, lines)
 }
 
 // lessonHere reports whether a card says here what c says.
 func (s *Store) lessonHere(c *card.Card) bool {
 	st := s.cards[s.lessons[folder.LessonOf(c).Mark()]]
 	return st != nil && st.Lesson == folder.LessonOf(c)
-}
-
-// note appends to the list, durably.
-func (s *Store) note(lines []reviewed) error {
-	if len(lines) == 0 {
-		return nil
-	}
-	var b bytes.Buffer
-	for _, r := range lines {
-		line, err := json.Marshal(r)
-		if err != nil {
-			return err
-		}
-		b.WriteString("\n" + string(line) + "\n") // an empty line ends what was torn before
-	}
-	if err := disk.MakeDir(s.opts.fs, filepath.Dir(s.opts.reviews)); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(s.opts.reviews, os.O_APPEND|os.O_WRONLY|os.O_CREATE, disk.FileMode)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b.Bytes())
-	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // judge takes what a card claims about itself for what it is here: reviewed, and

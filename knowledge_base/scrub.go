@@ -16,6 +16,7 @@ import (
 	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/internal/intent"
+	"anamnesis/knowledge_base/internal/reviews"
 	"anamnesis/knowledge_base/internal/secrets"
 )
 
@@ -198,7 +199,7 @@ func (s *Store) removeSecrets(ctx context.Context, b *secrets.Scrubber, files []
 // noteScrubbed notes what is reviewed here, and what arrived from elsewhere, under
 // what it says without its secrets. A note without its card harms nothing.
 func (s *Store) noteScrubbed(files []intent.File) error {
-	var lines []reviewed
+	var lines []reviews.Line
 	was := make(map[string]*card.Card)
 	for _, st := range s.cards {
 		was[hex.EncodeToString(st.Sum[:])] = folder.Unpack(st.Whole)
@@ -213,14 +214,14 @@ func (s *Store) noteScrubbed(files []intent.File) error {
 		if old == nil || err != nil || f.Gone {
 			continue
 		}
-		for v, listed := range map[int]map[string]bool{1: s.trusted, 2: s.arrived} {
+		for v, listed := range map[int]map[string]bool{reviews.Reviewed: s.trusted, reviews.Arrived: s.arrived} {
 			if listed[old.Hash()] && !listed[c.Hash()] {
-				lines = append(lines, reviewed{v, c.Hash(), s.opts.Now().UTC(), c.Topic})
+				lines = append(lines, reviews.Line{V: v, Hash: c.Hash(), At: s.opts.Now().UTC(), Topic: c.Topic})
 				listed[c.Hash()] = true
 			}
 		}
 	}
-	return s.note(lines)
+	return reviews.Append(s.opts.fs, s.opts.reviews, lines)
 }
 
 // endRedactions ends what a dead process began, if its history took the place of

@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"anamnesis/knowledge_base/card"
-	"anamnesis/knowledge_base/internal/disk"
-	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/recalled"
 	"anamnesis/knowledge_base/retrieval"
 )
@@ -57,7 +54,7 @@ func (s *Store) Near(ctx context.Context, id string) ([]retrieval.Neighbour, err
 // them, and have none.
 func (s *Store) Nearest(ctx context.Context, id string, k int) (near []retrieval.Neighbour, err error) {
 	err = s.withIndex(ctx, func() (err error) {
-		near, _, err = s.index.Near(ctx, id, k)
+		near, err = s.index.Near(ctx, id, k)
 		return err
 	})
 	return near, err
@@ -69,7 +66,7 @@ func (s *Store) withIndex(ctx context.Context, do func() error) error {
 		return err
 	}
 	s.mu.RLock()
-	if !s.closed && s.index != nil && !s.index.Stale() {
+	if !s.closed && s.index.Ready() {
 		defer s.mu.RUnlock()
 		return do()
 	}
@@ -79,99 +76,16 @@ func (s *Store) withIndex(ctx context.Context, do func() error) error {
 	if s.closed {
 		return ErrClosed
 	}
-	if err := s.buildIndex(ctx, false); err != nil {
+	if err := s.index.Fit(ctx, s.cards, false); err != nil {
 		return fmt.Errorf("search: %w", err)
 	}
 	return do()
 }
 
-// buildIndex makes the index fit the cards, from nothing when anew is set.
-// Trouble with the vectors is noted, not returned. The write lock is held.
-func (s *Store) buildIndex(ctx context.Context, anew bool) error {
-	x := s.index
-	if anew || x == nil {
-		x = retrieval.New(&retrieval.Options{
-			Embedder: s.opts.Embedder, VectorWait: s.opts.VectorWait, Now: s.opts.Now, Dir: filepath.Join(s.dir, indexDir),
-			WriteFile: func(path string, data []byte) error { return disk.WriteAtomic(s.opts.fs, path, data) },
-		})
-		s.dropIndex()
-		if anew {
-			if err := x.ForgetVectors(); err != nil {
-				return fmt.Errorf("clear index: %w", err)
-			}
-		}
-		var docs []retrieval.Document
-		for _, id := range s.ids() {
-			if st := s.cards[id]; findable(st.State) {
-				docs = append(docs, document(st))
-			}
-		}
-		if err := x.Fill(ctx, docs); err != nil {
-			return err
-		}
-		s.index = x
-	}
-	refresh := x.Refresh
-	if anew {
-		refresh = x.Await
-	}
-	s.noteVectors(refresh(ctx))
-	return ctx.Err()
-}
-
-// dropIndex lets the index go; the next search builds one. The write lock is
-// held.
-func (s *Store) dropIndex() {
-	if s.index != nil {
-		s.index.Close()
-		s.index = nil
-	}
-}
-
-// enter makes the index hold a card, or not when its state keeps it from being
-// found.
-func enter(x *retrieval.Index, st *folder.File) {
-	if findable(st.State) {
-		x.Put(document(st))
-	} else {
-		x.Remove(st.ID)
-	}
-}
-
-func findable(state card.State) bool { return state != card.Retired && state != card.Superseded }
-
-// document returns what a card is found by.
-func document(st *folder.File) retrieval.Document {
-	whole := st.Whole
-	return retrieval.Document{ID: st.ID, Created: st.Created, Hash: st.Text, Text: func() string { return folder.FindableText(folder.Unpack(whole)) }}
-}
-
-func (s *Store) ids() []string {
-	ids := make([]string, 0, len(s.cards))
-	for id := range s.cards {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
-}
-
 // VectorError tells why the last search or rebuild had no vectors, or not all
 // of them; nil when it had them. [retrieval.ErrBuilding] is no fault: they are
 // being made.
-func (s *Store) VectorError() error {
-	if err := s.vecErr.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
-func (s *Store) noteVectors(err error) {
-	if err == nil {
-		s.vecErr.Store(nil)
-		return
-	}
-	s.vecErr.Store(&err)
-}
+func (s *Store) VectorError() error { return s.index.VectorError() }
 
 // search answers from the built index under a lock.
 func (s *Store) search(ctx context.Context, q Query) ([]recalled.Hit, error) {
@@ -183,7 +97,7 @@ func (s *Store) search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 	if q.Withheld && !s.withholds(q) {
 		return nil, nil
 	}
-	found, vecErr, err := s.index.Search(ctx, retrieval.Query{
+	found, err := s.index.Search(ctx, retrieval.Query{
 		Text: q.Text, K: q.K, MinEvidence: q.MinEvidence,
 		Allowed: func(id string) bool {
 			st := s.cards[id]
@@ -193,9 +107,6 @@ func (s *Store) search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 	})
 	if err != nil {
 		return nil, err
-	}
-	if vecErr != nil || !s.index.Stale() {
-		s.noteVectors(vecErr)
 	}
 	hits := make([]recalled.Hit, 0, len(found))
 	for _, f := range found {

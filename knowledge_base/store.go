@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/knowledge_base/internal/index"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/knowledge_base/usage"
 )
@@ -119,12 +119,11 @@ type Store struct {
 	mu     sync.RWMutex
 	closed bool
 	contents
-	repo    *history.Repo         // nil before the first change
-	histErr error                 // why the history lacks something
-	clean   string                // the commit that stored.committed speaks of; "" for none
-	looked  bool                  // this process has looked for changes by hand before
-	index   *retrieval.Index      // nil: to be built before the next search
-	vecErr  atomic.Pointer[error] // why there are no vectors
+	repo    *history.Repo // nil before the first change
+	histErr error         // why the history lacks something
+	clean   string        // the commit that stored.committed speaks of; "" for none
+	looked  bool          // this process has looked for changes by hand before
+	index   *index.Index
 }
 
 func (s *Store) lockPath() string { return filepath.Join(s.dir, indexDir, "lock") }
@@ -140,9 +139,7 @@ func (s *Store) remember(st *folder.File) {
 	s.lessons[st.Lesson.Mark()] = id
 	s.noteAgainst(&st.Head)
 	s.broken = slices.DeleteFunc(s.broken, func(b BrokenCard) bool { return b.Path == path })
-	if s.index != nil {
-		enter(s.index, st)
-	}
+	s.index.Enter(st)
 }
 
 // Get returns a copy of the card with that id, to read or to edit and [Store.Put].
@@ -210,7 +207,7 @@ func (s *Store) Rebuild(ctx context.Context) error {
 	if err := s.load(ctx, nil); err != nil {
 		return fmt.Errorf("rebuild knowledge base %s: %w", s.dir, err)
 	}
-	if err := s.buildIndex(ctx, true); err != nil {
+	if err := s.index.Fit(ctx, s.cards, true); err != nil {
 		return fmt.Errorf("rebuild knowledge base %s: %w", s.dir, err)
 	}
 	return nil
@@ -220,7 +217,7 @@ func (s *Store) Rebuild(ctx context.Context) error {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	s.dropIndex()
+	s.index.Drop()
 	s.contents = contents{}
 	s.mu.Unlock()
 	if s.watch == nil {

@@ -82,15 +82,11 @@ func (s *Store) refresh() error {
 			continue
 		}
 		s.clean = "" // that commit has it still, and the cards that are left do not say so
-		if s.index != nil {
-			s.index.Remove(id)
-		}
+		s.index.Remove(id)
 	}
-	if s.index != nil {
-		for id, st := range now.cards {
-			if s.cards[id] == nil || s.cards[id].Sum != st.Sum {
-				enter(s.index, st)
-			}
+	for id, st := range now.cards {
+		if s.cards[id] == nil || s.cards[id].Sum != st.Sum {
+			s.index.Enter(st)
 		}
 	}
 	s.contents = now

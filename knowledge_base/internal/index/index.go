@@ -1,0 +1,123 @@
+// Package index keeps an index that fits the cards of a folder.
+package index
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/knowledge_base/retrieval"
+)
+
+// Index finds cards once it was built. Its methods, but for VectorError, are called under
+// the store's lock.
+type Index struct {
+	o     retrieval.Options
+	built *retrieval.Index      // nil: to be built before the next search
+	err   atomic.Pointer[error] // why there are no vectors
+}
+
+// New returns an index that is not built.
+func New(o retrieval.Options) *Index { return &Index{o: o} }
+
+// Ready reports whether the index fits the cards.
+func (x *Index) Ready() bool { return x.built != nil && !x.built.Stale() }
+
+// Fit makes the index fit the cards, from nothing if anew is set. It records trouble with
+// the vectors and does not return it. The write lock is held.
+func (x *Index) Fit(ctx context.Context, cards map[string]*folder.File, anew bool) error {
+	if anew || x.built == nil {
+		built := retrieval.New(&x.o)
+		x.Drop()
+		if anew {
+			if err := built.ForgetVectors(); err != nil {
+				return fmt.Errorf("clear index: %w", err)
+			}
+		}
+		var docs []retrieval.Document
+		for _, id := range slices.Sorted(maps.Keys(cards)) {
+			if st := cards[id]; findable(st.State) {
+				docs = append(docs, document(st))
+			}
+		}
+		if err := built.Fill(ctx, docs); err != nil {
+			return err
+		}
+		x.built = built
+	}
+	refresh := x.built.Refresh
+	if anew {
+		refresh = x.built.Await
+	}
+	x.note(refresh(ctx))
+	return ctx.Err()
+}
+
+// Drop lets the index go; the next search builds one. The write lock is held.
+func (x *Index) Drop() {
+	if x.built != nil {
+		x.built.Close()
+		x.built = nil
+	}
+}
+
+// Enter makes the index hold a card, or not if the card's state keeps it from being found.
+func (x *Index) Enter(st *folder.File) {
+	switch {
+	case x.built == nil:
+	case findable(st.State):
+		x.built.Put(document(st))
+	default:
+		x.built.Remove(st.ID)
+	}
+}
+
+// Remove makes the index forget a card.
+func (x *Index) Remove(id string) {
+	if x.built != nil {
+		x.built.Remove(id)
+	}
+}
+
+// Near returns the k cards that resemble the card id most.
+func (x *Index) Near(ctx context.Context, id string, k int) ([]retrieval.Neighbour, error) {
+	near, _, err := x.built.Near(ctx, id, k)
+	return near, err
+}
+
+// Search searches the built index.
+func (x *Index) Search(ctx context.Context, q retrieval.Query) ([]retrieval.Found, error) {
+	found, vecErr, err := x.built.Search(ctx, q)
+	if err == nil && (vecErr != nil || !x.built.Stale()) {
+		x.note(vecErr)
+	}
+	return found, err
+}
+
+// VectorError tells why the last search or Fit had no vectors, or not all of them.
+func (x *Index) VectorError() error {
+	if err := x.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (x *Index) note(err error) {
+	if err == nil {
+		x.err.Store(nil)
+		return
+	}
+	x.err.Store(&err)
+}
+
+func findable(state card.State) bool { return state != card.Retired && state != card.Superseded }
+
+// document returns what a card is found by.
+func document(st *folder.File) retrieval.Document {
+	whole := st.Whole
+	return retrieval.Document{ID: st.ID, Created: st.Created, Hash: st.Text, Text: func() string { return folder.FindableText(folder.Unpack(whole)) }}
+}
