@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os/exec"
 
 	"github.com/spf13/cobra"
@@ -70,10 +71,7 @@ byte. A session that the agent's own hooks record is only forwarded.`,
 			}
 			err = acp.Run(cmd.Context(), svc, a.recorders(svc), p, args, a.stdin, a.stdout, a.stderr)
 			if ended := new(exec.ExitError); errors.As(err, &ended) {
-				return exit.With(max(ended.ExitCode(), 1), err)
-			}
-			if missing := new(exec.Error); errors.As(err, &missing) {
-				return exit.Usagef("acp proxy: the agent's command cannot be started: %w; install it, or name its path", missing)
+				return exit.With(max(ended.ExitCode(), 1), fmt.Errorf("acp proxy: %s ended: %w", args[0], err))
 			}
 			return err
 		},

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/install"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
@@ -88,7 +89,7 @@ func Run(ctx context.Context, svc *session.Service, recorders *beside.Recorders,
 		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return err
+		return exit.Usagef("acp proxy: the agent's command cannot be started: %w; install it, or name its path", err)
 	}
 	p := &Proxy{
 		svc: svc, recorders: recorders, editor: &lines{w: out}, agent: &lines{w: stdin},

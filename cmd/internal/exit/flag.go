@@ -54,7 +54,7 @@ func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 func example(command string, operands []string) string {
 	values := map[string]string{
 		"STEP": "3", "A": "2", "B": "5", "TEXT": "try the other parser", "REQUEST": "fix the failing test", "QUERY": "rounding", "MODEL": "gpt-5",
-		"FILE": "notes.md", "COMMAND": "claude-code-acp", "PATH": "cards/", "DIR": "../copy", "NAME": "tracker", "ID": "i77t2zsh", "OLD": "i77t2zsh", "NEW": "p3wq9xk2",
+		"FILE": "notes.md", "COMMAND": "-- opencode acp", "PATH": "cards/", "DIR": "../copy", "NAME": "tracker", "ID": "i77t2zsh", "OLD": "i77t2zsh", "NEW": "p3wq9xk2",
 	}
 	if strings.Contains(command, " world ") { // a snapshot, not a card
 		values["ID"], values["A"], values["B"] = "4f0c2aa", "4f0c2aa", "@"

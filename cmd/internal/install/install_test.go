@@ -156,7 +156,14 @@ func TestEveryAgent(t *testing.T) {
 			if p.Found(agent) != (configured && agent != sessions.Codex) {
 				t.Errorf("%s is found: %v", agent, p.Found(agent))
 			}
+			command := []string{"/opt/node", "/opt/" + programs[agent] + "-acp"}
+			if p.Serves(command) {
+				t.Errorf("%s has the MCP server before it is installed", agent)
+			}
 			p.do(t, agent)
+			if !p.Serves(command) || p.Serves([]string{"emacs"}) {
+				t.Errorf("%s does not have the MCP server", agent)
+			}
 		}
 		opencode := filepath.Join(p.Home, ".config", "opencode", "opencode.json")
 		if configured {
