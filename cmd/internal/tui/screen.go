@@ -110,6 +110,7 @@ func (m *screen) Init() tea.Cmd {
 	}
 	switch {
 	case m.o.Pick:
+		m.greet()
 		cmds = append(cmds, m.pickTask())
 	case m.o.Task != "" || m.o.Text != "":
 		m.said(m.o.Text)
