@@ -338,7 +338,7 @@ func (t *Task) runWithNote(ctx, keep context.Context, c op.Call, note string) er
 	}
 	if spec.Edits && t.opts.Approve != nil {
 		if err := t.previewEdit(env, c, args); err != nil {
-			tl, spec.ReadOnly = failing{tl, err}, true // changes nothing, so nobody is asked
+			tl, spec.ReadOnly = failing{tl, err}, true // changes nothing, so no approval is needed
 		}
 	}
 	v := t.gate.Approve(ctx, c, spec, args, env.Sandbox)
