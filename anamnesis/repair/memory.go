@@ -60,7 +60,8 @@ func newSignature(f failure.Failure) signature {
 	return s
 }
 
-// functionWords say nothing about a repair; comments are full of them.
+// functionWords say nothing about a repair; comments are full of them. The list has no
+// other source: it was written here for comments in English and has no Chinese words.
 var functionWords = nameSet("the an of to in is it we be if by as at on or and but not this that with for from so let can will just need needs since there then than are was use using used don doesn ll here have has had its also any some all into like more now one only other our should which would you your try expect however because actually")
 
 var word = lazy(`[A-Za-z_][A-Za-z0-9_]*|\B--?[A-Za-z][\w-]*`)

@@ -236,9 +236,6 @@ func (p *Pair) Tells() bool {
 	return p.Changed() && !(again && len(p.Changes)+len(p.Environment) == 0)
 }
 
-// Explained reports whether the agent's words are about the repair.
-func (p *Pair) Explained() bool { return p.Why != "" && newKnown(*p).about(p.Why) }
-
 func (p *Pair) sameCommand() bool { return SameCommand(p.Works, p.Command) }
 
 func newKnown(p Pair) *known {

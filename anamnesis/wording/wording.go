@@ -106,7 +106,7 @@ func Repair(p repair.Pair) note.Card {
 		d.Solution = append(d.Solution, fmt.Sprintf(changedForm, filepath.ToSlash(c.Path), diffStart+diffLines(c.Added)+diffEnd))
 	}
 	d.Solution = d.Solution[:min(len(d.Solution), note.MaxCardBullets)]
-	if p.Explained() {
+	if p.Why != "" {
 		d.Solution = append(d.Solution, fmt.Sprintf(whyForm, quote.Squash(p.Why)))
 	}
 	if len(p.Versions) > 0 {
