@@ -164,6 +164,9 @@ func TestCheckpointBitRot(t *testing.T) {
 		try(fmt.Sprintf("length %d", i), good[:i])
 	}
 	try("one more byte", append(slices.Clone(good), 0))
+	earlier := bytes.Replace(good[:len(good)-sha256.Size], []byte(`{"v":2,`), []byte(`{"v":1,`), 1)
+	sum := sha256.Sum256(earlier)
+	try("an earlier version", append(earlier, sum[:]...))
 }
 
 // TestCheckpointOfAnother holds that a checkpoint is used for the stream it was
