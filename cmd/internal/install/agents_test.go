@@ -495,12 +495,12 @@ func (s *stage) jsonOf(v any, args []string) {
 	}
 }
 
-// reaches approves the card that was written of the agent's session, and has another
+// reaches approves the draft that was written of the agent's session, and has another
 // agent fail in the same way: it is shown the card.
 func (s *stage) reaches(next player) {
 	s.Helper()
 	var kb struct{ Cards []struct{ ID string } }
-	s.json(&kb, "kb", "list")
+	s.json(&kb, "kb", "list", "--state", "draft")
 	cards := kb.Cards
 	if len(cards) == 0 {
 		s.Fatal("no card was written")
