@@ -133,7 +133,7 @@ func (s *Store) leaveSecrets(edits map[string][]byte) (found bool) {
 		if s.redact().Text(path+"\n"+string(data), &markers); len(markers) > 0 {
 			delete(edits, path)
 			found = true
-			s.Notice("%s holds a secret (%s) and is kept out of the history; take it out of the file, or run 'anamnesis kb redact'", s.redact().Text(path, &markers), markers[0])
+			s.Notice("%s holds a secret (%s) and was not added to the history; take it out of the file, or run 'anamnesis kb redact'", s.redact().Text(path, &markers), markers[0])
 		}
 	}
 	return found

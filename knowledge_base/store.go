@@ -114,7 +114,7 @@ type Store struct {
 	dir    string
 	opts   Options
 	folder *folder.Folder
-	watch  *folder.Watch // nil: nobody asked for it
+	watch  *folder.Watch // nil if the store was opened without it
 
 	mu     sync.RWMutex
 	closed bool

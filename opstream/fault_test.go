@@ -14,7 +14,7 @@ import (
 )
 
 // TestDiskFull fails writes part-way, as a full disk does: nothing of them
-// stays, the caller is told, and the log continues when there is room.
+// stays, the caller gets an error, and the log continues when there is room.
 func TestDiskFull(t *testing.T) {
 	for part := range 120 {
 		d := newDiskWithDir()

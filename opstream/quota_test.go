@@ -21,9 +21,8 @@ type smallDisk interface {
 	free(t *testing.T)
 }
 
-// quotaFS replaces a small disk where nobody may mount one: the operating
-// system's file system, of which files may take so much more room. It can be
-// read-only.
+// quotaFS is the operating system's file system with a limit on the bytes that are
+// written, in place of a small disk that only root could mount. It can be read-only.
 type quotaFS struct {
 	disk.OS
 	dir string

@@ -148,8 +148,8 @@ func TestMergeAfterRot(t *testing.T) {
 	}
 }
 
-// TestGCKeepsWhatIsNamed: what a stream names and the store holds is kept; what was
-// lost before is passed over.
+// TestGCKeepsWhatIsNamed: gc keeps snapshots that a stream names, and skips those
+// that the store had lost before.
 func TestGCKeepsWhatIsNamed(t *testing.T) {
 	b := newBench(t, nil)
 	b.packOf("large ", 600)

@@ -53,7 +53,7 @@ var (
 	quoted = re(`"[^"]*"`)
 	digits = re(`\d[\d.]*`)
 	listed = re(`#(?:[,:.;/ -]+#)+`)
-	// compared matches what an assertion says whatever it compared.
+	// compared matches assertion messages that do not name what was compared.
 	compared = re("^error\\[E0308\\]: mismatched types$|^assertion `left .= right` failed|^Assertion with .= failed|strictly equal:|^Failed asserting that #|^Assert\\.\\w+\\(\\) Failure")
 	kind     = re(`^(?:[\w.]+\.)?(\w+)\b:?`)
 )

@@ -68,7 +68,7 @@ func TestLocal(t *testing.T) {
 		}
 	}
 	if Local("cat /home/me/work/a", "") {
-		t.Error("an absolute path counts as inside a directory nobody named")
+		t.Error("an absolute path counts as inside a directory that was not named")
 	}
 }
 

@@ -38,6 +38,9 @@ func (a *app) configCommand() *cobra.Command {
 			"A project's file may make approval, sandbox and limits stricter. Its other values for these, the server's address and\n" +
 			"the key are used only after you approved the file's current content.",
 		RunE: func(*cobra.Command, []string) error {
+			if _, err := session.RealDir(dir); err != nil {
+				return err
+			}
 			_, set, err := a.configured(dir)
 			if err != nil {
 				return err

@@ -194,7 +194,7 @@ func (a *app) places() (*install.Places, error) {
 func (a *app) installAgents(p *install.Places, args []string, all bool) (agents []sessions.Agent, err error) {
 	switch {
 	case all == (len(args) > 0):
-		return nil, exit.Usagef("name one agent, or --all: %s", install.Names())
+		return nil, exit.Usagef("name one agent, or --all: %s", sessions.Names())
 	case all:
 		for _, agent := range install.Agents() {
 			if p.Found(agent) {
@@ -206,7 +206,7 @@ func (a *app) installAgents(p *install.Places, args []string, all bool) (agents 
 		}
 		return agents, nil
 	case !slices.Contains(install.Agents(), sessions.Agent(args[0])):
-		return nil, exit.Usagef("%s: not an agent; known are %s", args[0], install.Names())
+		return nil, exit.Usagef("%s: not an agent; known are %s", args[0], sessions.Names())
 	}
 	agent := sessions.Agent(args[0])
 	if !p.Found(agent) {

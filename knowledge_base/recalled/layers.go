@@ -21,8 +21,8 @@ type Query struct {
 	// those of other tasks only after a user has reviewed them.
 	Task         string
 	ReviewedOnly bool // no drafts
-	// Withheld searches what is kept from this query instead: the drafts that
-	// it would be shown if they were reviewed.
+	// Withheld searches the drafts that this query would find if they were
+	// reviewed, and nothing else.
 	Withheld bool
 	// Trust says how far a card may be believed and whether this search may find it;
 	// nil: drafts are hypotheses, and found.
@@ -82,8 +82,8 @@ func (l Layers[S]) found(ctx context.Context, q Query) ([]Hit, error) {
 	return l.withOpposing(out, q), nil
 }
 
-// withOpposing puts behind each hit the cards that contradict it, so that nobody
-// is shown one side only. They count beyond the hits asked for.
+// withOpposing adds after each hit the cards that contradict it, so that both sides
+// are shown. They do not count against the number of hits requested.
 func (l Layers[S]) withOpposing(hits []Hit, q Query) []Hit {
 	shown := make(map[string]bool)
 	for _, h := range hits {

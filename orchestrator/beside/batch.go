@@ -55,7 +55,7 @@ func FindSessions(args []string, all bool, getenv func(string) string) (src Sess
 			return src, session.Usagef("%v", err)
 		}
 		if _, err := os.Stat(arg); errors.Is(err, fs.ErrNotExist) {
-			return src, session.Usagef("%s: no such file, and no agent; known are %v", arg, sessions.Agents())
+			return src, session.Usagef("%s: no such file, and no agent; known are %s", arg, sessions.Names())
 		}
 		src.Named = append(src.Named, arg)
 		err = filepath.WalkDir(arg, func(path string, d fs.DirEntry, err error) error {

@@ -158,7 +158,7 @@ func (r *recorder) accept(l net.Listener) {
 			}
 			reply := json.NewEncoder(c)
 			kept := func() { _ = reply.Encode(client.Reply{OK: true}) }
-			_ = reply.Encode(r.answer(req, kept)) // who left meanwhile is told with the next event
+			_ = reply.Encode(r.answer(req, kept)) // a client that left gets the answer with its next event
 			select {
 			case r.touched <- struct{}{}:
 			default:

@@ -232,7 +232,7 @@ func runValue(s op.ToolStarted) string {
 
 // EndLeftover ends what a call left running when this program died: the supervisor that s
 // names, if it is still that process, everything below it, and everything with the run's
-// RunVariable. It gives a living supervisor killTime to do so itself. It returns nil if
+// RunVariable. A living supervisor has killTime to do so itself. It returns nil if
 // nothing is left, also after a reboot; the error names what could not be ended.
 func EndLeftover(s op.ToolStarted) error {
 	if s.PID <= 1 || s.BootID == "" || s.BootID != bootID() {

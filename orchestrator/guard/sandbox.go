@@ -21,7 +21,7 @@ const (
 	ConfineWorld Confinement = "world"
 	// ConfineReadOnly is ConfineWorld with a read-only world.
 	ConfineReadOnly Confinement = "read-only"
-	// ConfineOff gives a command the program's own permissions.
+	// ConfineOff runs a command with the program's own permissions.
 	ConfineOff Confinement = "off"
 )
 

@@ -67,7 +67,7 @@ func (j *Journal) keepOrigins(b op.Body, found []redact.Found) error {
 	switch b := b.(type) {
 	case *op.ToolReturned:
 		if len(b.Reads) > 0 && redact.HasMarker(b.Text) {
-			// A file may hold text that looks like a marker. It is kept as that text.
+			// A file may hold text that looks like a marker. It stays text.
 			for _, m := range redact.Markers(b.Text) {
 				found = append(found, redact.Found{Marker: m, Bytes: m})
 			}

@@ -7,7 +7,7 @@ import (
 )
 
 // trace reads a run: a letter a call, each with the same arguments and result
-// at any place; a digit before it gives another result, ! makes it fail,
+// at any place; a digit before it means another result, ! makes it fail,
 // * means that the world changes after it.
 func trace(text string) []Recorded {
 	var out []Recorded

@@ -16,7 +16,7 @@ const (
 	BlockAt  = 3 // it does not run
 )
 
-// StreakBlockAt is the repetition in a row at which a call does not run, whatever it changed.
+// StreakBlockAt is the repetition in a row at which a call does not run, even if it changed the world.
 const StreakBlockAt = 12
 
 // RemindsStreak reports whether that many runs of the same call in a row deserve a reminder.
@@ -261,8 +261,8 @@ func like(text, pattern string) bool {
 	return strings.HasSuffix(rest, parts[len(parts)-1])
 }
 
-// Streak is a call repeated without any other in between, whatever it changed. It is plain
-// data.
+// Streak is a call repeated without any other in between, even if it changed the world. It is
+// plain data.
 type Streak struct {
 	Key   Key
 	Times int

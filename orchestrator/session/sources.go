@@ -14,7 +14,7 @@ import (
 	"anamnesis/orchestrator/tool/mcp"
 )
 
-// addSources gives a task the sources of tools of its directory. done closes them.
+// addSources adds the sources of tools of a task's directory. done closes them.
 func (o *opening) addSources(ctx context.Context, dir string, opts *runtime.Options) (done func(), err error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return func() {}, nil // opening the task says what to do

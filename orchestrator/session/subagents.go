@@ -13,7 +13,7 @@ import (
 	"anamnesis/orchestrator/tool/subagent"
 )
 
-// addSubagents gives a task its agent's subagents, and the tool for them.
+// addSubagents adds the subagents of a task's agent, and the tool that runs them.
 func (o *opening) addSubagents(ctx context.Context, dir string, specs []op.Agent, opts *runtime.Options) error {
 	if len(specs) == 0 {
 		return nil

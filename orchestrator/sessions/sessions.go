@@ -39,6 +39,15 @@ const (
 // Agents lists the agents.
 func Agents() []Agent { return []Agent{Claude, Codex, OpenCode, Gemini, Kimi} }
 
+// Names lists the agents, for messages.
+func Names() string {
+	var names []string
+	for _, a := range Agents() {
+		names = append(names, string(a))
+	}
+	return strings.Join(names, ", ")
+}
+
 var (
 	// ErrNotSession is returned for a file that no reader recognises.
 	ErrNotSession = errors.New("not a session file of Claude Code, Codex, opencode, Gemini CLI or Kimi Code")

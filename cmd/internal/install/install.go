@@ -64,7 +64,7 @@ func (p *Places) script() string {
 	if p.Data != "" {
 		env = "ANAMNESIS_HOME=" + Quote(p.Data) + "; export ANAMNESIS_HOME\n"
 	}
-	return "#!/bin/sh\n# Written by 'anamnesis install'. Whatever happens here, the agent goes on.\n" + env +
+	return "#!/bin/sh\n# Written by 'anamnesis install'. It always exits with 0, so that the agent continues.\n" + env +
 		"exec 3<&0\nreply=$(" + Quote(p.Program) + " hook \"$1\" " + Quote(filepath.Join(p.State, "beside")) + " <&3 2>/dev/null &)\n" +
 		"[ -n \"$reply\" ] && printf '%s' \"$reply\"\nexit 0\n"
 }

@@ -37,15 +37,6 @@ var (
 // Agents lists those that can be installed for.
 func Agents() []sessions.Agent { return sessions.Agents() }
 
-// Names lists the agents, for messages.
-func Names() string {
-	var names []string
-	for _, a := range Agents() {
-		names = append(names, string(a))
-	}
-	return strings.Join(names, ", ")
-}
-
 // part is what an installation does to one file. put is nil for a file of our own.
 type part struct {
 	path string

@@ -107,7 +107,7 @@ func (l *Lines) line(ctx context.Context, prompt string) (text string, ok bool) 
 // waited for already.
 func head(question string) string { return "\n? " + question + "\n" }
 
-// Like lists the rules that the answer p gives the task; empty: none.
+// Like lists the rules that the answer p adds to the task; if empty, none.
 func Like(q gate.Question) string {
 	var names []string
 	for _, r := range q.Like {

@@ -103,7 +103,7 @@ func (m *screen) settled(msg settledMsg) tea.Cmd {
 	return nil
 }
 
-// choose gives a key to the list. What is typed while it is shown stays in the line: y and n
+// choose handles a key while the list is shown. Typed text stays in the line: y and n
 // are answers if no other key follows at once.
 func (m *screen) choose(k tea.KeyPressMsg) tea.Cmd {
 	first := m.held

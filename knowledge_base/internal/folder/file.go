@@ -23,7 +23,7 @@ type File struct {
 	card.Head                       // as the card counts here
 	Whole     card.Packed           // as the file says it
 	dir       unique.Handle[string] // of the file, which many have
-	name      string                // of the file; "" is the one that FileName gives it
+	name      string                // of the file; if "", FileName chooses it
 	Lesson    Lesson
 	Sum       [sha256.Size]byte // of the file
 	Text      [sha256.Size]byte // of what the card is found by

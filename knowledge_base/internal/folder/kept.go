@@ -15,10 +15,9 @@ import (
 	"anamnesis/knowledge_base/sealed"
 )
 
-// What reading the cards gave is kept in .index, so that opening the folder
-// looks at each file's marks and reads those that changed. A file of it that
-// is absent, damaged or of another version is as good as none, and one that
-// cannot be written is not missed.
+// The cards as they were read are cached in .index, so that opening the folder
+// reads only the files that changed since. A cache file that is absent, damaged
+// or of another version is ignored, and so is a failure to write one.
 const (
 	keptFile = "cards.bin"
 	// KeptFew: the file is written when at least so many cards, and one in keptSlack, are
@@ -31,7 +30,7 @@ func keptMagic() string { return fmt.Sprintf("anamnesis cards 4.%d\n", card.Reco
 
 func (f *Folder) keptPath() string { return filepath.Join(f.Index, keptFile) }
 
-// Kept returns what is kept, by path, as the files say it.
+// Kept returns the cached cards by path.
 func (f *Folder) Kept() map[string]*File {
 	r, ok := sealed.Open(f.keptPath(), keptMagic())
 	if !ok {
@@ -83,7 +82,7 @@ func (f *Folder) Keep(fsys disk.FS, cards map[string]*File, differ int) {
 	}
 }
 
-// Forget removes what is kept.
+// Forget removes the cache.
 func (f *Folder) Forget() error {
 	if err := os.Remove(f.keptPath()); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -95,7 +95,7 @@ func (a *assembly) addChoice(choice gopenai.ChatCompletionStreamChoice, reasonin
 
 // addCall finds the call a piece belongs to. Pieces name it by index; without one (Gemini), or
 // if every call of a reply has the same one, a new id begins a new call. After the first
-// excess call nothing is kept: none of the calls runs.
+// excess call all calls are dropped: none runs.
 func (a *assembly) addCall(piece gopenai.ToolCall) {
 	if a.more {
 		return

@@ -48,7 +48,7 @@ type File struct {
 	Tool string // the tool's name
 	Text string // its content
 	Err  error  // why it is not a tool
-	// Grants are the permissions beyond its sandbox that Approve gives a project's tool.
+	// Grants are the permissions beyond its sandbox that Approve grants a project's tool.
 	Grants guard.Grants
 
 	folder Folder
@@ -132,7 +132,7 @@ func (f *File) approval() consent.Approval {
 	return consent.Approval{Kind: trustKind, Name: f.Tool, Dir: f.folder.Project, Hash: f.hash}
 }
 
-// grants are the permissions that approving the file gives: those requested with the approval,
+// grants are the permissions that approving the file grants: those requested with the approval,
 // and the network if the file needs it.
 func (f *File) grants() *guard.Grants {
 	g := f.Grants

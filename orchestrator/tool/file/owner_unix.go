@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// keepOwner gives f the owner of the file it replaces, if necessary and permitted. If that
+// keepOwner sets f's owner to that of the file it replaces, if necessary and permitted. If that
 // fails, the new owner stays, as with any editor.
 func keepOwner(f *os.File, old fs.FileInfo) {
 	st, ok := old.Sys().(*syscall.Stat_t)

@@ -21,7 +21,7 @@ const (
 	// closeTime is how long a server may take to exit when its input has ended; then it is
 	// ended.
 	closeTime = time.Second
-	// stderrBytes is how much of the end of a server's stderr is kept, to explain why it
+	// stderrBytes is how much of the end of a server's stderr is stored to explain why it
 	// ended.
 	stderrBytes = 2_000
 )

@@ -101,7 +101,7 @@ func (c *clip) keep(p []byte) {
 		}
 		c.head = append(c.head, p[:at]...)
 		if c.full = c.headN >= c.headRunes; c.full {
-			c.headEnd = c.seen // the line it ends in is kept from here
+			c.headEnd = c.seen // the line it ends in is stored from here
 		}
 		p = p[at:]
 	}

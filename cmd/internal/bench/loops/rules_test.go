@@ -14,7 +14,7 @@ import (
 )
 
 // read reads a run: a letter a call, each with the same arguments and result
-// at any place; a digit before it gives another result, ! makes it fail,
+// at any place; a digit before it means another result, ! makes it fail,
 // * means that the world changes after it.
 func read(text string) []loop.Recorded {
 	var out []loop.Recorded

@@ -1,14 +1,14 @@
 // Written by 'anamnesis install opencode'; 'anamnesis uninstall opencode' removes it.
 // It reports the session's events to the recorder, adds its replies to the context, and
 // leaves out of each request the messages of steps that a jump has left. Whatever fails
-// here, opencode goes on.
+// here, opencode continues.
 import { spawn } from "node:child_process"
 
 const HOOK = "@HOOK@"
 const OWN = /^anamnesis_(timeline|jump_to_step|checkpoint|diff|recall|remember|show_operation)$/
 const SECONDS = 2
 
-// run gives one event to the hook, and returns what it printed.
+// run sends one event to the hook and returns what it printed.
 function run(event) {
   return new Promise((resolve) => {
     try {
@@ -46,7 +46,7 @@ export const Anamnesis = async ({ directory }) => {
   const left = new Map() // by session: the calls of steps that were left
   const said = new Map() // by session: the last answer
   const waiting = new Map() // by session: a reply for which there was no place yet
-  let queue = Promise.resolve() // events are told one after the other
+  let queue = Promise.resolve() // events are sent one after the other
 
   const send = (sessionID, name, more) => {
     const told = queue.then(() => run({ session_id: sessionID, cwd: directory, hook_event_name: name, ...more }))
