@@ -4,6 +4,7 @@
 package failure
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -166,6 +167,7 @@ func (p *page) telling() Failure {
 	f.Line, f.Place, f.Certain = p.whole(f.Index), at.String(), best >= certain
 	f.In, f.Test, f.Source = at.in, p.testNear(f.Index), p.failedLine(f.Index)
 	f.Silent = best <= plain
+	at.in = cmp.Or(at.in, f.Test)
 	f.Signature = signature(f.Line, at)
 	f.Index += p.skip
 	return f

@@ -1,7 +1,6 @@
 package failure
 
 import (
-	"cmp"
 	"regexp"
 	"strings"
 	"unicode"
@@ -126,7 +125,7 @@ func (s spot) String() string {
 }
 
 var (
-	spots   = re(`(?:thread '([^']+)' panicked at )?([\w@~./\\-]+\.\w+|<string>)(?::\[?|\(|", line )(\d+)(?:.*, in (\w+))?`)
+	spots   = re(`([\w@~./\\-]+\.\w+|<string>)(?::\[?|\(|", line )(\d+)(?:.*, in (\w+))?`)
 	foreign = re(`site-packages|node_modules|/lib/python|<frozen|/usr/lib|node:internal|/unittest/|/rustc/|/usr/local/go|java\.base|importlib`)
 )
 
@@ -149,7 +148,7 @@ func (p *page) where(i int) spot {
 			continue
 		}
 		if m := spots().FindStringSubmatch(p.lines[k]); m != nil {
-			return spot{m[2], m[3], cmp.Or(m[4], m[1])}
+			return spot{m[1], m[2], m[3]}
 		}
 	}
 	return spot{}
