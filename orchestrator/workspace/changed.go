@@ -176,6 +176,8 @@ func (p *Place) beforeWrite(ctx context.Context) error {
 
 // BeginWrite looks at the world before a call that may write, and records that it runs.
 func (p *Place) BeginWrite(ctx context.Context) error {
+	p.calls.Lock()
+	defer p.calls.Unlock()
 	err := p.beforeWrite(ctx)
 	p.dirty = p.dirty || err == nil
 	return err
@@ -199,6 +201,8 @@ func (p *Place) ChangedSinceLast(ctx context.Context) ([]worldstate.Change, erro
 // BeforeWait records the changes by the calls so far, so that changes during a question count
 // as the user's.
 func (p *Place) BeforeWait(ctx context.Context) error {
+	p.calls.Lock()
+	defer p.calls.Unlock()
 	wrote := p.dirty
 	p.dirty, p.looked = false, false
 	if !wrote {

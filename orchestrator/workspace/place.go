@@ -41,7 +41,11 @@ type Place struct {
 	// Of the calls under way; see changed.go.
 	seen          SavedWorld // the last snapshot
 	dirty, looked bool       // a call that may write ran since; no call ran since it was taken
-	partial       []string   // what the step under way had changed by then
+
+	// calls guards the fields above while calls of a reply run: several may ask the user at
+	// the same time.
+	calls   sync.Mutex
+	partial []string // what the step under way had changed by then
 }
 
 // OpenPlace opens a directory and the store of its snapshots. kept is a World of the directory
