@@ -30,9 +30,8 @@ const maxRepoRunes = 120
 // maxEvidenceRanges bounds the ranges a card names; more become one extent.
 const maxEvidenceRanges = 50
 
-// cards gives the drafts their ids and provenance. The ids come from the task,
-// the jump and the card's place, so that a repeated pass writes the same
-// cards again and not more of them.
+// cards makes cards of the drafts, with ids and provenance. An id derives from the
+// task, the jump and the card's index, so that a repeated pass writes the same cards.
 func cards(r *Request, drafts []note.Card, writer, evidenceHash string) []*card.Card {
 	out := make([]*card.Card, 0, len(drafts))
 	for i, d := range drafts {

@@ -1,4 +1,4 @@
-// Package anamnesis decides what to remember when a future is thrown away.
+// Package anamnesis decides what to remember of a discarded span of operations.
 //
 // Two things live here:
 //
@@ -13,6 +13,6 @@
 // writes block and card from the operations alone, so a jump never leaves the
 // agent without its memory.
 //
-// What tools printed is evidence and only ever quoted: nothing in it is taken
-// as an instruction by the code, and the model is told the same.
+// The output of tools is evidence and is only quoted. The code takes nothing in it as
+// an instruction, and the prompt tells the model the same.
 package anamnesis

@@ -28,8 +28,8 @@ func investigationOf(rec *record) (investigation, bool) {
 	return v, true
 }
 
-// lookedUp gives what was investigated on the path, the newest first: it holds
-// whatever became of the files.
+// lookedUp returns what was investigated on the path, newest first. Findings stay
+// valid whatever happens to the files.
 func lookedUp(recs []*record) []note.Statement {
 	var out []note.Statement
 	for _, rec := range slices.Backward(recs) {

@@ -29,8 +29,8 @@ type Request struct {
 	Goal    string // what the user asked for; named by a card that has no failed call to name
 	Attempt int    // which attempt at To's continuation this starts; below 1 counts as 1
 
-	// Standing reports that nobody goes back: the steps From (the first) to To
-	// (the last) leave the context for want of room, and their work stays done.
+	// Standing means that there is no jump: the steps From (the first) to To (the
+	// last) leave the context for lack of room, and their work stays done.
 	Standing bool
 	// Left names the steps among them that a jump had left before, such as
 	// "3-5, 9"; empty: none.
@@ -40,7 +40,7 @@ type Request struct {
 	// the last one ending with the step From: cards are made and no block.
 	Over bool
 
-	// Starts are the steps that each of Ranges goes on from; -1: the range before.
+	// Starts are the steps that each of Ranges continues; -1: the range before.
 	Starts []int
 	// WorldDir is the world's directory, absolute. It tells files outside the
 	// world from those inside where a command names them absolutely.
@@ -113,12 +113,11 @@ type Result struct {
 // ErrBadRequest is returned by Pass for a request that contradicts itself.
 var ErrBadRequest = errors.New("bad request")
 
-// Pass turns discarded operations into a hot block and cards. It asks m, or
-// nobody when m is nil; whatever the model does – refuse, time out, answer
-// prose or half an object, invent errors – the extractor stands in for what is
-// missing and Result.Fallback says why. That holds for an ended ctx, too. The
-// only errors are those of a broken request, wrapping ErrBadRequest. Without a
-// model, equal requests give equal results, byte for byte.
+// Pass turns discarded operations into a hot block and cards. If m is nil, no model
+// is asked. Where the model refuses, times out, answers with prose or half an object,
+// or invents errors, the extractor supplies what is missing and Result.Fallback says
+// why; likewise if ctx has ended. Every error wraps ErrBadRequest. Without a model,
+// equal requests return equal results, byte for byte.
 func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, error) {
 	if err := r.check(); err != nil {
 		return Result{}, fmt.Errorf("anamnesis pass for task %q: %w: %w", r.Task, ErrBadRequest, err)

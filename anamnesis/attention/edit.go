@@ -16,13 +16,12 @@ import (
 const overlayHead = "# Effective attention spans of your own: rows that go over the built-in table.\n" +
 	"# 'anamnesis eas list' shows its fields, docs/guides/eas.md says what they mean.\n"
 
-// PutRow gives the bytes of an overlay with r in it: the row with the same
-// pattern is changed where it stands, and otherwise r is added at the end.
-// Comments, layout and fields of one's own (x-…) stay byte for byte; only
-// where the place of a value cannot be told (a text over several lines, rows
-// within brackets) the file is written anew with its comments, order and
-// fields. Origin and Line of r are not used. A wrong overlay, or a row that
-// LoadTable would refuse, gives a *TableError.
+// PutRow returns the bytes of an overlay with r in it. It changes the row with the
+// same pattern in place, or adds r at the end. Comments, layout and custom fields
+// (x-…) stay byte for byte. Only if the place of a value cannot be found (a text over
+// several lines, rows within brackets) the file is rewritten with its comments, order
+// and fields. Origin and Line of r are not used. PutRow returns a *TableError for an
+// invalid overlay and for a row that LoadTable would refuse.
 func PutRow(o Overlay, r Row) ([]byte, error) {
 	f := tableFile{o.Name}
 	r.Source, r.By = quote.Squash(r.Source), quote.Squash(r.By)

@@ -157,7 +157,7 @@ func (f tableFile) rows(list *yaml.Node) ([]Row, error) {
 		}
 		key := strings.ToLower(r.Pattern)
 		if line, dup := seen[key]; dup {
-			return nil, f.fail(r.Line, "keep one of the two", "pattern %q stands in line %d already", r.Pattern, line)
+			return nil, f.fail(r.Line, "keep one of the two", "pattern %q is in line %d already", r.Pattern, line)
 		}
 		seen[key] = r.Line
 		rows = append(rows, r)

@@ -22,7 +22,7 @@ const (
 	ConfidenceHigh   Confidence = "high"   // a published benchmark of this model, its own rule
 	ConfidenceMedium Confidence = "medium" // benchmarks that disagree, or few items
 	ConfidenceLow    Confidence = "low"    // one weak source, or taken from a sibling
-	ConfidenceNone   Confidence = "none"   // a default: nobody has measured it
+	ConfidenceNone   Confidence = "none"   // a default, not measured
 )
 
 // Row is one line of the table.
@@ -142,7 +142,7 @@ func (t *Table) Changes(base *Table) []Change {
 	return changes
 }
 
-// Row gives the row with exactly this pattern, letter case aside, or nil.
+// Row returns the row with exactly this pattern, ignoring letter case, or nil.
 func (t *Table) Row(pattern string) *Row {
 	for _, r := range t.rows {
 		if strings.EqualFold(r.Pattern, pattern) {

@@ -34,9 +34,8 @@ type entry struct {
 	cost  int
 }
 
-// section is one list of a block. The lists stand in the block in this order;
-// when the cap is tight they lose entries from their ends, those with the
-// lowest rank first.
+// section is one list of a block, in the block's order. If the block exceeds its cap,
+// the lists lose entries from their ends, lowest rank first.
 type section struct {
 	title string
 	rank  int // higher is kept longer

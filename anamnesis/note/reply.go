@@ -108,8 +108,7 @@ func (l *listJSON) UnmarshalJSON(data []byte) error {
 }
 
 // opsJSON is a list of operation numbers: 12, "12", "op 12" or "12-14" (its
-// ends). What is no number cites nothing, it is kept as 0 so that grounding
-// rejects it.
+// ends). An entry that is no number becomes 0, which grounding rejects.
 type opsJSON []uint64
 
 // UnmarshalJSON implements json.Unmarshaler.

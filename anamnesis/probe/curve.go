@@ -12,7 +12,7 @@ import (
 // logits an octave; the steep ones stand for models that just cut a text off.
 const (
 	spanShare    = 0.85 // of base, at the span
-	octaveParts  = 4    // spans are told apart by a quarter of an octave
+	octaveParts  = 4    // resolution of spans: a quarter of an octave
 	octavesBelow = 2    // before BaseLength, so far
 	surest       = 1e-3 // no share of right answers is nearer to 0 or 1
 	spanPoint    = 0.55 // of the probability lies below the span that is said
@@ -28,9 +28,9 @@ const (
 // weighedSlope is a slope in logits an octave and what it counts beforehand.
 type weighedSlope struct{ slope, weight float64 }
 
-// curveSlopes are those a model may have. The median of NoLiMa's curves is 0.64:
-// the four slopes below it count more than the others together, and the grid goes on
-// below the slowest of those curves, which else would be taken for a steeper one,
+// curveSlopes are the slopes a model may have. The median of NoLiMa's curves is 0.64.
+// The four slopes below it weigh more than the others together, and the grid extends
+// below the slowest of those curves, which would otherwise be fitted by a steeper one
 // with too much confidence.
 func curveSlopes() []weighedSlope {
 	return []weighedSlope{{0.25, 4}, {0.32, 4}, {0.4, 4}, {0.55, 4}, {0.75, 2}, {1, 2}, {1.4, 2}, {2.2, 1}, {4, 1}, {8, 1}}
@@ -50,8 +50,8 @@ func (e estimate) length() int { return int(math.Round(BaseLength*math.Exp2(e.oc
 // octaves is the logarithm of a length over BaseLength.
 func octaves(length int) float64 { return math.Log2(float64(length) / BaseLength) }
 
-// fit gives the point spanPoint of the spans that curves through the scores may
-// have, each curve weighed by how well it explains them and by its slope. It is a
+// fit returns the quantile spanPoint of the spans of all curves through the scores,
+// each curve weighted by how well it explains them and by its slope. It is a
 // little over the median, for a bisection that stopped low by luck saw nothing of
 // what lies above, and more runs were too small than too large. The base
 // is one of the unknowns: over 1,000 tokens a model of a small span already
@@ -139,9 +139,8 @@ func (r *run) settle(ctx context.Context) error {
 	}
 }
 
-// longestAnswered is the longest length of which a question was answered
-// right, BaseLength at least: whatever a curve through the scores says, nobody
-// has seen the model read more.
+// longestAnswered returns the longest length at which a question was answered
+// correctly, and at least BaseLength. Beyond it a fitted curve has no evidence.
 func (r *run) longestAnswered() int {
 	longest := BaseLength
 	for _, t := range r.res.Tests {
@@ -152,9 +151,9 @@ func (r *run) longestAnswered() int {
 	return longest
 }
 
-// below gives the test of the length nearest to guardBelow under an estimate
-// that may still have items, and takes a round of them out of what is left; nil
-// where there is no such length or not so much left.
+// below returns the test at the length nearest to guardBelow under an estimate that
+// may still get items, and subtracts a round of items from left. It returns nil if
+// there is no such length or too little is left.
 func (r *run) below(lengths []int, e estimate, left *Cost) *Test {
 	if len(lengths) < 2 {
 		return nil

@@ -32,7 +32,7 @@ func pick(rng *rand.Rand, section string) string {
 	return list[rng.IntN(len(list))]
 }
 
-// pickSome gives n different words of a section, which must have as many.
+// pickSome returns n different words of a section, which must have at least n.
 func pickSome(rng *rand.Rand, section string, n int) []string {
 	list := words()[section]
 	out := make([]string, n)

@@ -106,7 +106,7 @@ func hide(rng *rand.Rand, text [][]string, needles []string) {
 		places[i] = rng.IntN(len(text))
 	}
 	slices.Sort(places)
-	for i := len(needles) - 1; i >= 0; { // from behind, so that order within a paragraph is kept
+	for i := len(needles) - 1; i >= 0; { // backwards, so that the order within a paragraph stays
 		at := places[i]
 		first := i
 		for first > 0 && places[first-1] == at {
@@ -120,7 +120,7 @@ func hide(rng *rand.Rand, text [][]string, needles []string) {
 
 // question is what an item hides and asks.
 type question struct {
-	needles  []string // in the order in which they stand in the text
+	needles  []string // in the order of the text
 	question string
 	answer   string
 	decoys   []string
@@ -228,7 +228,7 @@ func split(all []string, asked int) (answer string, others []string) {
 	return all[asked], slices.Concat(all[:asked], all[asked+1:])
 }
 
-// numbers gives n different numbers of seven digits.
+// numbers returns n different numbers of seven digits.
 func numbers(rng *rand.Rand, n int) []string {
 	var out []string
 	for len(out) < n {
@@ -239,7 +239,7 @@ func numbers(rng *rand.Rand, n int) []string {
 	return out
 }
 
-// registers gives n different names of five letters.
+// registers returns n different names of five letters.
 func registers(rng *rand.Rand, n int) []string {
 	const letters = "BCDFGHJKLMNPQRSTVWXZ"
 	var out []string
@@ -294,10 +294,9 @@ var (
 	separated  = regexp.MustCompile(`(\d)[,.\x{202f}\x{a0} ](\d{3})\b`)
 )
 
-// Right reports whether a reply gives the item's answer and no other the text
-// holds. What counts is what follows the last "ANSWER:", or the whole reply
-// where there is none; letter case and the dots or commas of thousands do not
-// matter.
+// Right reports whether a reply contains the item's answer and no other answer that
+// occurs in the text. Only the part after the last "ANSWER:" counts, or the whole
+// reply if there is none. Letter case and thousands separators are ignored.
 func (it Item) Right(reply string) bool {
 	if at := answerMark.FindAllStringIndex(reply, -1); at != nil {
 		reply = reply[at[len(at)-1][1]:]

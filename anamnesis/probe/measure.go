@@ -169,7 +169,7 @@ type Cost struct {
 }
 
 // Cost adds up the base, the most expensive way through the bisection and the
-// items after it, at the longest length that below gives.
+// items after it, at the longest length that below returns.
 func (o *Options) Cost() Cost {
 	base := BaseItems * len(o.families())
 	c := Cost{base, base * (BaseLength + o.replyTokens())}
@@ -206,9 +206,9 @@ func (c *Cost) take(calls, tokens int) bool {
 	return true
 }
 
-// Run measures a model. Where it stops early – ctx ended, a limit (ErrLimit),
-// a fault of the model – the result so far comes with the error, and a run
-// with the same options and record goes on from there.
+// Run measures a model. If it stops early (ctx ended, ErrLimit, an error of the
+// model), it returns the result so far with the error, and a run with the same
+// options and record continues from there.
 func Run(ctx context.Context, m consult.Model, o Options) (Result, error) {
 	return measure(ctx, &o, func(ctx context.Context, t Trial) (Outcome, error) {
 		it := Build(o.Seed, t, o.Count)

@@ -17,9 +17,9 @@ const recordVersion = 1
 // maxRecordLine bounds one line of a record, in bytes.
 const maxRecordLine = 64 << 10
 
-// Record keeps the outcomes of a run in a file, a line of JSON each, so that a
-// run that was stopped goes on without asking anything twice. A last line
-// that a crash left half written is cut off. One process has a record open at
+// Record writes the outcomes of a run to a file, one JSON line each, so that a
+// stopped run continues without asking anything twice. A last line that a crash
+// left incomplete is cut off. One process has a record open at
 // a time; the nil Record keeps nothing.
 type Record struct {
 	f        *os.File

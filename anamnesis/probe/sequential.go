@@ -4,7 +4,7 @@ import "math"
 
 // The sequential test, as the design sets it.
 const (
-	passShare = 0.90 // hypothesis 1: so much of the base score is kept
+	passShare = 0.90 // hypothesis 1: this share of the base score remains
 	failShare = 0.75 // hypothesis 0: so much
 	errorRate = 0.10 // of either kind: α = β
 	minItems  = 8    // at a length, before anything is decided
@@ -41,7 +41,7 @@ func (s *sequential) decided() (done, sure bool) {
 // passes is the hypothesis the test leans to.
 func (s *sequential) passes() bool { return s.sum() > 0 }
 
-// Wilson gives the 95% score interval of a share of right answers, 0 to 1
+// Wilson returns the 95% score interval of a share of right answers, 0 to 1
 // when n is 0.
 func Wilson(right, n int) (low, high float64) {
 	if n <= 0 {

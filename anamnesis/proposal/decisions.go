@@ -42,7 +42,7 @@ func ParseDecisions(data []byte) (Decisions, error) {
 	return d, nil
 }
 
-// Encode gives the file's bytes.
+// Encode returns the content of the decisions file.
 func (d Decisions) Encode() ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -60,7 +60,7 @@ func (d Decisions) With(p Proposal, decision string, at time.Time) Decisions {
 	return d
 }
 
-// Open gives the proposals nothing was decided about.
+// Open returns the proposals without a decision.
 func (d Decisions) Open(ps []Proposal) []Proposal {
 	decided := make(map[string]bool)
 	for _, one := range d.lines {

@@ -37,13 +37,13 @@ type Figure struct {
 	Model     string `json:"model"`
 	Tokens    int    `json:"tokens"`
 	Benchmark string `json:"benchmark"`
-	Quote     string `json:"quote"` // stands in the page, names the model and the length
+	Quote     string `json:"quote"` // occurs in the page, names the model and the length
 	URL       string `json:"url"`
 }
 
-// ReadFigures has a model look for figures about another in pages. What it gives
-// is taken only where its quote stands in the page, names the model and holds
-// the length; the notes say what was not taken.
+// ReadFigures asks a model for figures about another model in pages. A figure counts
+// only if its quote occurs in the page and names the model and the length. The notes
+// say which figures were rejected and why.
 func ReadFigures(ctx context.Context, m consult.Model, name string, pages []Page) (found []Figure, notes []string, err error) {
 	shown := make([]Page, 0, MaxPages)
 	for _, p := range pages[:min(len(pages), MaxPages)] {
@@ -95,7 +95,7 @@ func figuresText(name string, pages []Page) string {
 func (f Figure) fault(text string) string {
 	switch {
 	case f.Quote == "" || !strings.Contains(text, f.Quote):
-		return "its quote does not stand in the text"
+		return "its quote does not occur in the text"
 	case utf8.RuneCountInString(f.Quote) > maxQuoteRunes:
 		return fmt.Sprintf("its quote has more than %d characters", maxQuoteRunes)
 	case !names(f.Quote, f.Model):
@@ -176,8 +176,8 @@ func FromPublished(figures []Figure, t *attention.Table) (out []Proposal, notes 
 	return out, notes
 }
 
-// LinesAbout gives the lines of a text that name a model, with the lines beside
-// them, and the head of the table a line stands in.
+// LinesAbout returns the lines of a text that name a model, with the lines next to
+// them and, for a line of a table, the table's head.
 func LinesAbout(text, model string) string {
 	lines := strings.Split(text, "\n")
 	keep := make(map[int]bool)

@@ -100,7 +100,7 @@ func TestReadFigures(t *testing.T) {
 	if len(found) != 3 || found[0] != (Figure{"m-1", 16000, "B", "m-1 | | 16K", "https://a.example/x"}) {
 		t.Errorf("%+v", found)
 	}
-	if got := strings.Join(notes, "\n"); strings.Count(got, "does not stand in the text") != 2 || strings.Count(got, "no such text") != 2 {
+	if got := strings.Join(notes, "\n"); strings.Count(got, "does not occur in the text") != 2 || strings.Count(got, "no such text") != 2 {
 		t.Errorf("notes %s", got)
 	}
 	if n := len([]rune(asked)); n > MaxPages*(maxPageRunes+100)+len(figuresSystem)+200 {

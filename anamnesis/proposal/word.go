@@ -19,7 +19,7 @@ var proposalsPrompt string
 
 const (
 	maxWorded         = 40  // proposals shown to a model at once, the first ones
-	maxRationaleRunes = 400 // a rationale that is kept
+	maxRationaleRunes = 400 // longest rationale
 	maxReplyBytes     = 256 << 10
 )
 
@@ -79,7 +79,7 @@ func Word(ctx context.Context, m consult.Model, ps []Proposal) (worded []Proposa
 
 var number = regexp.MustCompile(`\d[\d.,]*`)
 
-// ungrounded gives a number of a text that a proposal does not have, or "".
+// ungrounded returns a number of a text that does not occur in the proposal, or "".
 func ungrounded(p Proposal, text string) string {
 	has := strings.Join(p.Evidence, "\n") + fmt.Sprintf("\n%d\n%d\n%s", p.Was.EAS, p.Row.EAS, p.Row.Pattern)
 	known := make(map[string]bool)

@@ -36,8 +36,8 @@ func EncodingFor(model string) string {
 	return enc
 }
 
-// Exact reports whether EncodingFor gives the model's own encoding. Where it
-// is false, counts are estimates.
+// Exact reports whether EncodingFor returns the model's own encoding. If not, counts
+// are estimates.
 func Exact(model string) bool {
 	_, ok := lookup(model)
 	return ok

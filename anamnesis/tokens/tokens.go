@@ -53,9 +53,8 @@ const estimatedBytes = 4
 // Known reports whether name is one of Encodings. It loads nothing.
 func Known(name string) bool { return slices.Contains(Encodings(), name) }
 
-// ForEncoding returns the counter of an encoding. The vocabulary is read once
-// a process, at the first call that asks for it (a few hundred milliseconds).
-// An unknown name gives ErrUnknownEncoding.
+// ForEncoding returns the counter of an encoding, or ErrUnknownEncoding. The first
+// call for an encoding reads its vocabulary, which takes a few hundred milliseconds.
 func ForEncoding(name string) (*Counter, error) {
 	var c *Counter
 	var err error
@@ -101,8 +100,8 @@ func load(name string) func() (*Counter, error) {
 // Encoding is the counter's encoding name.
 func (c *Counter) Encoding() string { return c.name }
 
-// Count returns the number of tokens of text. Time is linear in the length of
-// the text, whatever it is. Bytes that are not UTF-8 count as the replacement
+// Count returns the number of tokens of text. Its time is linear in the length of any
+// text. Bytes that are not UTF-8 count as the replacement
 // character.
 func (c *Counter) Count(text string) int {
 	if c.enc == nil {

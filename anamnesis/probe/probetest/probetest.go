@@ -93,7 +93,7 @@ func Solve(prompt string) (string, error) {
 	return "", fmt.Errorf("probetest: cannot answer %.200q", question)
 }
 
-// find gives the group of the nth match, from 0.
+// find returns the group of the nth match, counted from 0.
 func find(text, pattern string, nth int) (string, error) {
 	all := regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1)
 	if nth >= len(all) {
