@@ -151,7 +151,7 @@ func TestWrongTables(t *testing.T) {
 		{"list for a value", strings.Replace(good, "source: test", "source: [a]", 1), 3, "not a plain value"},
 		{"unknown field", strings.Replace(good, "by: test", "by: test, colour: red", 1), 3, "unknown field"},
 		{"field twice", strings.Replace(good, "by: test", "by: test, by: me", 1), 3, "twice"},
-		{"pattern twice", good + good, 4, "stands in line 3 already"},
+		{"pattern twice", good + good, 4, "is in line 3 already"},
 		{"pattern with a space", row("a b", "10"), 3, "bad pattern"},
 		{"open brace", row("a{b", "10"), 3, "bad pattern"},
 		{"nested braces", row("a{b{c}}", "10"), 3, "bad pattern"},
