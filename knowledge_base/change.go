@@ -110,7 +110,7 @@ func (s *Store) takeBack(todo []planned, intentPath string) error {
 	return os.Remove(intentPath)
 }
 
-// describe is the message of a change nobody worded.
+// describe returns the commit message of a change that has none.
 func describe(todo []planned) string {
 	var list []string
 	verb := ""
@@ -134,9 +134,9 @@ func describe(todo []planned) string {
 	return fmt.Sprintf("%s %d cards\n\n- %s", verb, len(list), strings.Join(list, "\n- "))
 }
 
-// settle ends what dead writers left, and commits what people changed. It
-// holds both locks. Only trouble with the files is an error; that of the
-// history is kept for [Store.HistoryError].
+// settle completes changes that a dead writer left, and commits edits by hand. The
+// caller holds both locks. Only failures of the files are returned; one of the history
+// is reported by [Store.HistoryError].
 func (s *Store) settle() error {
 	if err := s.endPending(); err != nil || s.opts.NoHistory || s.histErr != nil {
 		return err

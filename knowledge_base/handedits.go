@@ -107,7 +107,7 @@ func (s *Store) handReviews() error {
 	}
 	repo, err := history.Open(s.dir)
 	if err != nil {
-		return nil // without a history nobody can tell
+		return nil // without a history there is nothing to compare with
 	}
 	head, err := repo.Head()
 	if err != nil || head == "" {
@@ -188,7 +188,7 @@ func (s *Store) unchanged(st *folder.File) bool {
 		return err == nil
 	}
 	if !before.Regular || before.Size > card.MaxBytes {
-		return false // no card any more, and reading it may take for ever
+		return false // no card any more, and reading it may never end
 	}
 	if sum, err := intent.SumOf(st.Path()); err != nil || sum != hex.EncodeToString(st.Sum[:]) {
 		return false

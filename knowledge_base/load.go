@@ -49,9 +49,9 @@ func (c *contents) opposing(id string) []string {
 	return append(out, others...)
 }
 
-// load reads the files into memory, but for those that are as they are in known,
-// which is by path; the caller holds no lock that readers could be waiting for,
-// or the write lock. What was read is kept for the next opening.
+// load reads the files into memory, except those unchanged since known, which is keyed
+// by path. The caller holds the write lock, or no lock that readers wait for. What was
+// read is stored in the index folder for the next opening.
 func (s *Store) load(ctx context.Context, known map[string]*folder.File) error {
 	now, differ, err := s.scan(ctx, known)
 	if err != nil {
@@ -63,9 +63,9 @@ func (s *Store) load(ctx context.Context, known map[string]*folder.File) error {
 	return nil
 }
 
-// scan reads the folder. Files that are as known, by path, are not read again; differ
-// is how many of the settled ones are not known as they are, and how many of the known
-// are no more.
+// scan reads the folder, except files unchanged since known, which is keyed by path.
+// differ counts the settled files that are new or changed, and the known ones that are
+// gone.
 func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out contents, differ int, err error) {
 	trusted, arrived, err := reviews.Read(s.opts.reviews)
 	if err != nil {

@@ -39,8 +39,8 @@ type Change struct {
 	// replace. Such a card replaces that file whatever state it has reached,
 	// and is a *[ConflictError] where the file is another by now.
 	Over map[string]string
-	// TakesBack says that a user gives the cards texts that they had: no
-	// review is made by that, and none is dated.
+	// TakesBack means that a user restores earlier texts of the cards. That is no
+	// review and sets no date.
 	TakesBack bool
 }
 
@@ -81,8 +81,8 @@ func (s *Store) Put(ctx context.Context, c *card.Card) (path string, created boo
 //     has reviewed or retired.
 //
 // A card that cannot be stored is a *[card.Error]. Zero Created and State are
-// filled in the stored copies; the given cards are not changed. That the
-// history could not take the change is told by [Store.HistoryError].
+// filled in the stored copies; the given cards are not changed. If the change could not
+// be committed to the history, [Store.HistoryError] returns why.
 func (s *Store) Apply(ctx context.Context, ch Change) ([]Stored, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("put card: %w", err)
@@ -208,7 +208,7 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 	return p, nil
 }
 
-// pathOf returns where a card stands, or will.
+// pathOf returns the path of a card's file, which need not exist yet.
 func (s *Store) pathOf(c *card.Card, old *folder.File) string {
 	if old != nil {
 		return old.Path()

@@ -65,7 +65,7 @@ func (s *Store) FindSecrets(ctx context.Context) (*Secrets, error) {
 	return found, nil
 }
 
-// findSecrets looks twice: what is recognised late stands earlier, too.
+// findSecrets searches twice, because a value recognised late may also occur earlier.
 func (s *Store) findSecrets(ctx context.Context) (*Secrets, *secrets.Scrubber, []intent.File, error) {
 	if s.closed {
 		return nil, nil, nil, ErrClosed
@@ -250,7 +250,7 @@ func (s *Store) endRedactions(pending []intent.Intent) (rest []intent.Intent, er
 	return rest, nil
 }
 
-// endRedaction writes the files and takes the secrets out of what is kept beside
+// endRedaction writes the files and removes the secrets from what is derived from
 // them. It can be repeated.
 func (s *Store) endRedaction(in *intent.Intent, b *secrets.Scrubber) error {
 	if err := s.finish(in); err != nil {

@@ -17,11 +17,10 @@ import (
 const idStrength = 100
 
 // Search returns the cards that matter for the query, best first, ties by id. A
-// query that is a card's id gives that card alone.
-// It gives none when nothing in the store accounts for enough of the query.
-// Retired and superseded cards are never found. A card that contradicts a hit
-// stands behind it, beyond K. When the vectors cannot be
-// computed the other legs answer alone and [Store.VectorError] tells why.
+// query that is a card's id returns that card alone. If no card accounts for enough of
+// the query, none is returned. Retired and superseded cards are never found. A card
+// that contradicts a hit follows it, beyond K. If the vectors cannot be computed, the
+// other legs answer alone and [Store.VectorError] says why.
 func (s *Store) Search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 	return Layers{s}.Search(ctx, q)
 }
@@ -38,7 +37,7 @@ func (s *Store) Found(ctx context.Context, q Query) (hits []recalled.Hit, err er
 	return hits, err
 }
 
-// maxNear is how many resembling cards are told of one.
+// maxNear is how many similar cards Near returns.
 const maxNear = 3
 
 // Near returns the cards that probably say the same as the card id, in other
@@ -82,9 +81,8 @@ func (s *Store) withIndex(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// VectorError tells why the last search or rebuild had no vectors, or not all
-// of them; nil when it had them. [retrieval.ErrBuilding] is no fault: they are
-// being made.
+// VectorError returns why the last search or rebuild lacked vectors, or nil. With
+// [retrieval.ErrBuilding] they are still being computed.
 func (s *Store) VectorError() error { return s.index.VectorError() }
 
 // search answers from the built index under a lock.

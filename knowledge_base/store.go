@@ -59,9 +59,9 @@ type Options struct {
 	// NoHistory is for a folder that lies in another repository: it gets no
 	// git repository of its own.
 	NoHistory bool
-	// Progress, where it is given, is told how many of the cards' files have
-	// been read while the folder is opened or read anew, and of how many; calls
-	// come one at a time, the last with read equal to of.
+	// Progress, if not nil, receives how many of the cards' files have been read
+	// while the folder is opened or read again. Calls come one at a time, the last
+	// with read equal to of.
 	Progress func(read, of int)
 	// Person is whom reviews and edits by hand are by in the history; zero
 	// is who git says sits here.
@@ -71,12 +71,12 @@ type Options struct {
 	// folders, the files' marks are looked at before each answer instead.
 	Watch bool
 
-	// Redact gives a text with markers in the place of its secrets, and the
-	// markers; nil: texts are stored as they are. Every card passes through it on
-	// its way in, and into an export.
+	// Redact returns a text with markers in place of its secrets, and the markers.
+	// If nil, texts are stored as they are. Every card passes through it when it is
+	// stored and when it is exported.
 	Redact func(text string) (redacted string, markers []string)
-	// Notice, where it is given, is told in one line what was changed in what
-	// came in, or left out of it.
+	// Notice, if not nil, receives one line about each change to, or omission from,
+	// cards that arrive.
 	Notice func(line string)
 
 	usage, reviews string // where they are kept; "" is beside the cards

@@ -44,9 +44,9 @@ func reserved(path string) bool {
 		slices.ContainsFunc([]string{usageFile, reviewsFile, ownReviewsFile}, func(name string) bool { return strings.EqualFold(first, name) })
 }
 
-// Sync takes in what a git remote has, gives it what is here, and loses
-// neither: a card changed on both sides stays as it is here, and the remote's
-// version becomes a draft beside it that contradicts it. remote is a name or
+// Sync merges the cards of a git remote and pushes the result. A card changed on both
+// sides keeps the local version, and the remote's version becomes a draft that
+// contradicts it. remote is a name or
 // an address, as for git.
 func (s *Store) Sync(ctx context.Context, remote string) (*Synced, error) {
 	out := &Synced{Taken: merge.None()}

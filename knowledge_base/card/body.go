@@ -70,7 +70,7 @@ func parseBody(body []byte, firstLine int) ([]bulletItem, error) {
 				continue
 			}
 			it := bulletItem{kind: label, start: lineOf(from)}
-			// The label stands on the marker's own line, or it is prose.
+			// A label must be on the marker's own line; otherwise it is prose.
 			it.marker = strings.TrimSpace(strings.TrimRight(string(body[starts[it.start]:from]), "*_"))
 			if it.marker == "" {
 				continue
@@ -86,9 +86,9 @@ func parseBody(body []byte, firstLine int) ([]bulletItem, error) {
 	return items, nil
 }
 
-// markdownParser returns CommonMark's block structure only. Labels are read
-// from their line, and everything else of a text is kept as it is, so there
-// is no use for inline syntax, which takes quadratic time on hostile text.
+// markdownParser returns a parser of CommonMark's block structure only. Labels are read
+// from their line and all other text stays unchanged, so inline syntax, which takes
+// quadratic time on hostile text, is not needed.
 func markdownParser() parser.Parser {
 	return goldmark.New(goldmark.WithParser(parser.NewParser(
 		parser.WithBlockParsers(
@@ -270,7 +270,7 @@ func renderBullet(k bulletKind, text, marker, eol string) string {
 }
 
 // startsBlock tells whether a text's first line is a list, fence, quote,
-// heading or table, which goes on a line of its own to be one.
+// heading or table, which needs a line of its own.
 func startsBlock(l string) bool {
 	for _, p := range []string{"```", "~~~", "- ", "* ", "+ ", "> ", "# ", "## ", "### ", "|"} {
 		if strings.HasPrefix(l, p) {

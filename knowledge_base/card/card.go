@@ -35,7 +35,7 @@ const Type = "knowledge_card"
 // ListMark is the first line of a file that lists cards and is none.
 const ListMark = "<!-- a list of knowledge cards -->"
 
-// State is where a card stands in its life.
+// State is the stage of a card's life.
 type State string
 
 // The states. Draft and reviewed cards are recalled; retired and superseded
@@ -170,7 +170,7 @@ func Parse(src []byte) (*Card, error) {
 	return &c, nil
 }
 
-// parse takes a text apart. What it gives holds on to src.
+// parse splits a text into its parts, which share src's memory.
 func parse(src []byte) (*parsed, error) {
 	var p parsed
 	var err error
@@ -197,8 +197,8 @@ func parse(src []byte) (*parsed, error) {
 	return &p, nil
 }
 
-// shareText has the card's texts stand in src where they occur in it, so that
-// a card in memory takes little more than its file.
+// shareText makes the card's texts substrings of src where they occur in it, so that a
+// card in memory takes little more than its file.
 func (c *Card) shareText(src string) {
 	share := func(s *string) {
 		if i := strings.Index(src, *s); i >= 0 {
@@ -301,7 +301,7 @@ func (c *Card) Expired(now time.Time) bool { return c.Expires != nil && now.Afte
 
 // Markdown returns the card's text form. For a parsed card whose fields are
 // unchanged it is byte for byte what was parsed; for an edited one every
-// line outside the edited fields is kept: unknown keys, comments, prose.
+// line outside the edited fields stays: unknown keys, comments, prose.
 func (c *Card) Markdown() []byte {
 	if c.origin == nil {
 		return c.render()
@@ -318,7 +318,7 @@ func (c *Card) Markdown() []byte {
 	return slices.Concat(front, body)
 }
 
-// Body returns the text form's markdown: what stands behind the front matter.
+// Body returns the text form's markdown after the front matter.
 func (c *Card) Body() []byte {
 	src := c.Markdown()
 	_, body, err := splitFrontMatter(src)

@@ -12,8 +12,8 @@ import (
 	"anamnesis/knowledge_base/sealed"
 )
 
-// Head is what is asked of many cards at once: to list, to rank, and to tell
-// who may see them. It holds on to nothing of the card.
+// Head is the part of a card that listing, ranking and access checks need. It shares no
+// memory with the card.
 type Head struct {
 	ID, Topic, SourceTask string
 	State                 State
@@ -140,7 +140,7 @@ func (c *Card) Pack() Packed {
 	return slices.Clone(packing().Encode(nil, w.Unsealed()))
 }
 
-// Card returns the card; false where the bytes are not what [Card.Pack] gave.
+// Card returns the card, or false if the bytes do not come from [Card.Pack].
 func (p Packed) Card() (*Card, bool) {
 	raw, err := packing().Decode(nil, p)
 	if err != nil {

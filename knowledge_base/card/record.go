@@ -7,14 +7,12 @@ import (
 	"anamnesis/knowledge_base/sealed"
 )
 
-// RecordVersion names the form of records and what [Parse] makes of a text:
-// records kept under another one are worth nothing. A test tells when it must
-// be raised.
+// RecordVersion is the version of records and of how [Parse] reads a text. Records of
+// another version are ignored. A test fails when it must be raised.
 const RecordVersion = 2
 
-// WriteRecord adds to w what reading the card's text gave, so that
-// [ReadRecord] gives the card again without parsing. The card must come from
-// [Parse] and be unchanged.
+// WriteRecord adds the parsed card to w, so that [ReadRecord] returns it without
+// parsing. The card must come from [Parse] and be unchanged.
 func (c *Card) WriteRecord(w *sealed.Writer) {
 	src := c.origin.src
 	w.Text(src)
@@ -43,8 +41,8 @@ func (c *Card) WriteRecord(w *sealed.Writer) {
 	}
 }
 
-// ReadRecord reads a card that [Card.WriteRecord] wrote; what it gives is good
-// if the reader is OK afterwards.
+// ReadRecord reads a card that [Card.WriteRecord] wrote. The card is valid only if the
+// reader is OK afterwards.
 func ReadRecord(r *sealed.Reader) *Card {
 	src := r.Text()
 	c := &Card{origin: &origin{src: src}}

@@ -23,8 +23,8 @@ const (
 	// lockWait bounds the wait for a git command that holds the index.
 	lockWait = 5 * time.Second
 	lockTick = 20 * time.Millisecond
-	// lockName is our end of a lock: index.lock is a second name of it, so
-	// that a lock left by a dead process of ours differs from git's.
+	// lockName is this program's name of a lock, and index.lock a second link to it,
+	// so that a lock left by a dead process of this program differs from git's.
 	lockName = "anamnesis.lock"
 )
 
@@ -65,8 +65,8 @@ func (r *Repo) lock() (release func(), err error) {
 	}, nil
 }
 
-// dropDeadLock removes a lock of ours. The caller is the only process of ours
-// that writes, so whoever made it is dead.
+// dropDeadLock removes a lock of this program. The caller is its only writing process,
+// so the process that made the lock is dead.
 func (r *Repo) dropDeadLock(ours, theirs string) error {
 	a, err := os.Lstat(ours)
 	if errors.Is(err, fs.ErrNotExist) {

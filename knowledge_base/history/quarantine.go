@@ -29,7 +29,7 @@ const (
 	// of each git process.
 	maxReceivedBytes  = 1 << 30
 	maxGitMemoryBytes = 2 << 30
-	// maxObjects and maxKeptBytes bound what is kept of a fetch; maxTreeBytes is
+	// maxObjects and maxKeptBytes bound what a fetch may bring in; maxTreeBytes is
 	// the longest tree, commit or tag.
 	maxObjects   = 1 << 20
 	maxKeptBytes = 512 << 20
@@ -255,7 +255,7 @@ func (q *quarantine) refuseReplaced(ctx context.Context, in string) error {
 	return nil
 }
 
-// total counts what is kept.
+// total counts what is taken in.
 type total struct{ objects, bytes int }
 
 // add reads the lines "id type size" and adds the ids to be kept.

@@ -15,7 +15,7 @@ import (
 	"anamnesis/knowledge_base/history/internal/gitdir"
 )
 
-// fetchedRefs is where a remote's branch is kept between fetching and merging.
+// fetchedRefs holds a remote's branch between fetching and merging.
 const fetchedRefs = "refs/anamnesis/fetched/"
 
 var (
@@ -103,8 +103,8 @@ type Side struct {
 
 // Merge is how a fetched commit relates to the current one.
 type Merge struct {
-	UpToDate bool   // nothing of theirs is missing here
-	Forward  bool   // nothing of ours is missing there
+	UpToDate bool   // the remote has nothing that is missing here
+	Forward  bool   // nothing local is missing at the remote
 	Changed  []Side // the files in which theirs differs from the base
 }
 

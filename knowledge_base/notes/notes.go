@@ -32,9 +32,8 @@ type Skipped struct {
 
 // Read returns the cards of a file, or of all markdown files beneath a folder,
 // in the order of their paths; hidden folders, node_modules and links out of the folder are passed by.
-// All of them are drafts that no other task is shown before a user has
-// reviewed them. Their ids come from where they stand, so that reading again
-// gives the same cards.
+// All of them are drafts, not shown to other tasks before a user has reviewed them.
+// Their ids derive from file and place, so that reading again returns the same cards.
 func Read(ctx context.Context, root string, now time.Time) (cards []*card.Card, skipped []Skipped, err error) {
 	abs, err := filepath.Abs(root)
 	if err != nil {
@@ -78,8 +77,8 @@ func Read(ctx context.Context, root string, now time.Time) (cards []*card.Card, 
 	return cards, skipped, nil
 }
 
-// leadsOut reports a link in a folder to what stands elsewhere: a folder that
-// others made must not bring a user's own files among the cards.
+// leadsOut reports whether path is a link to a target outside folder: a folder made by
+// others must not turn a user's own files into cards.
 func leadsOut(folder, path string, d fs.DirEntry) bool {
 	if d.Type()&fs.ModeSymlink == 0 {
 		return false
@@ -129,7 +128,7 @@ func readFile(path string, now time.Time) ([]*card.Card, string) {
 	return cards, ""
 }
 
-// foreign makes another's card a draft of ours.
+// foreign returns an imported card as a local draft.
 func foreign(c *card.Card, path string) *card.Card {
 	c = c.Clone()
 	if c.ID == "" {
@@ -218,7 +217,7 @@ func (s *splitter) endBullet() {
 	s.bullet = nil
 }
 
-// maxNameRunes is how much of a lesson's first line stands in its card's topic.
+// maxNameRunes bounds the part of a lesson's first line in its card's topic.
 const maxNameRunes = 80
 
 // endSection makes a card of each lesson gathered: what it says first, behind

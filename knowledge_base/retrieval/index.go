@@ -37,8 +37,8 @@ type Options struct {
 	// Embedder makes the vectors; nil is the built-in one, which needs no
 	// network and learns from the documents themselves.
 	Embedder Embedder
-	// Dir is where vectors are kept, so that they need not be made again; "" is
-	// nowhere. What is there can be deleted at any time.
+	// Dir is the folder in which vectors are stored; "" stores none. Its files can be
+	// deleted at any time.
 	Dir string
 	// WriteFile replaces a file, or leaves the former one as it is. It must be
 	// given with Dir.
@@ -60,7 +60,7 @@ type Index struct {
 	grams *lexical.Index[uint64]
 	vecs  *vectors.Leg // nil: the built-in embedder
 	vectors.Latent
-	cache *vectors.Cache // nil: nothing is kept
+	cache *vectors.Cache // nil: nothing is stored on disk
 	stale bool
 	spare sync.Pool // of *scratch
 
@@ -91,7 +91,7 @@ func New(o *Options) *Index {
 	return x
 }
 
-// Stale tells whether there were changes that [Index.Refresh] has not seen.
+// Stale reports whether documents changed since the last [Index.Refresh].
 func (x *Index) Stale() bool {
 	if x.vecs != nil {
 		return x.vecs.Stale
@@ -107,7 +107,7 @@ func (x *Index) changed() {
 	}
 }
 
-// ForgetVectors removes what is kept on disk.
+// ForgetVectors removes the vectors stored on disk.
 func (x *Index) ForgetVectors() error {
 	x.Close()
 	if x.cache == nil {
@@ -159,7 +159,7 @@ func (x *Index) addGrams(slot int, text string) {
 	x.grams.Add(slot, func(emit func(uint64)) { lexical.Grams(text, emit) })
 }
 
-// Put enters a document in the place of the one with its id.
+// Put adds a document, replacing the one with its id.
 func (x *Index) Put(doc Document) {
 	x.Remove(doc.ID)
 	slot := len(x.docs)
@@ -177,7 +177,7 @@ func (x *Index) Put(doc Document) {
 	x.changed()
 }
 
-// Remove takes a document out; without it nothing happens.
+// Remove removes a document, if there is one with that id.
 func (x *Index) Remove(id string) {
 	slot, ok := x.slots[id]
 	if !ok {
@@ -227,8 +227,7 @@ func (x *Index) refresh(ctx context.Context, patient bool) error {
 	return err
 }
 
-// Close ends the work in the background and waits for it. What was made of the
-// vectors is kept.
+// Close ends the background work and waits for it. Vectors computed so far are stored.
 func (x *Index) Close() {
 	if x.vecs != nil {
 		x.vecs.Close()

@@ -9,9 +9,9 @@ import (
 	"anamnesis/knowledge_base/sealed"
 )
 
-// The inverted indexes are kept beside the vectors: making them takes some
-// ten times as long as reading them. They are taken apart into documents by id
-// and hash of the text, so that those that changed are left out and made anew.
+// The inverted indexes are stored beside the vectors: building them takes about ten
+// times as long as reading them. The file lists its documents by id and hash of the
+// text, so that changed ones are left out and indexed again.
 const (
 	// lexicalMagic names the form of the file and what words and grams make of a
 	// text; a test tells when its number must be raised.
@@ -23,9 +23,9 @@ const (
 	lexicalSlack = 20
 )
 
-// fillLexical enters all documents into the empty inverted indexes, from what
-// is kept where it can. It returns the slots left to be entered, and how many
-// documents that are kept are no more.
+// fillLexical fills the empty inverted indexes from the stored file as far as that is
+// current. It returns the slots that remain to be indexed, and how many stored
+// documents no longer exist.
 func (x *Index) fillLexical(c *vectors.Cache) (missing []int, gone int) {
 	if c != nil {
 		if r, ok := sealed.Open(filepath.Join(c.Dir, lexicalFile), lexicalMagic); ok {
@@ -68,9 +68,8 @@ func (x *Index) takeLexical(r *sealed.Reader) (missing []int, gone int, ok bool)
 	return missing, gone, r.OK()
 }
 
-// keepLexical writes the inverted indexes, which hold all documents, where
-// enough of them differ from what is kept. Without it the next Fill takes
-// longer.
+// keepLexical stores the inverted indexes, which hold all documents, if enough of them
+// differ from the stored file. A failed write only makes the next Fill slower.
 func (x *Index) keepLexical(c *vectors.Cache, differ int) {
 	if c == nil || differ < lexicalFew || differ*lexicalSlack < len(x.docs) {
 		return

@@ -175,12 +175,11 @@ func (d *Desk) Last() (Done, bool) {
 	return d.done[len(d.done)-1].Done, true
 }
 
-// Undo returns the cards of the last act that was not taken back the texts they
-// had, in one commit. Seq is that act's number, as whoever asks was shown it by
-// [Desk.Last]: where another act came after it, nothing is taken back, and the
-// error is a *[LaterError]. A card that somebody changed since is a
-// *[knowledgebase.ConflictError]: then that act stands for good, and the next
-// Undo is about the one before it.
+// Undo restores the cards of the last act that was not yet undone, in one commit. seq
+// is that act's number as returned by [Desk.Last]. If another act came after it,
+// nothing is undone and the error is a *[LaterError]. If one of its cards was changed
+// since, the error is a *[knowledgebase.ConflictError]; that act then cannot be undone,
+// and the next Undo applies to the one before it.
 func (d *Desk) Undo(ctx context.Context, seq int) (Done, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

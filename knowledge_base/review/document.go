@@ -1,6 +1,6 @@
 // Package review turns the cards that wait for a user into one text and
-// back. In that text each card stands as it is; what it says when the user
-// has finished is what they want it to be.
+// back. The text holds each card unchanged; the user edits it, and the edited text
+// is what the cards become.
 //
 //	=== [7f3a90] card 4yq2m5pkd3c7xw6a 9f0c12ab34cd56ef
 //	%% what a reader should know of it, not part of the card
@@ -81,8 +81,7 @@ func Compose(items []Item) []byte {
 	return b.Bytes()
 }
 
-// normal is a card's text as it stands in the document: it ends with one line
-// break.
+// normal returns a card's text for the document, ending with one line break.
 func normal(text []byte) []byte {
 	return append(bytes.TrimRight(bytes.Clone(text), " \t\r\n"), '\n')
 }

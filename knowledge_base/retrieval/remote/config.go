@@ -34,8 +34,8 @@ type config struct {
 //	card_prefix: "search_document: "
 //	query_prefix: "search_query: "
 //
-// The key stands in the environment, not in the file; a variable that is named
-// and empty is an error.
+// The key is in the environment, not in the file. A variable that is named and empty
+// is an error.
 func Load(path string, getenv func(string) string) (*Embedder, error) {
 	fi, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -205,7 +205,7 @@ func (e *Embedder) ask(ctx context.Context, limit time.Duration, input []string)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		// Where nobody listens, nobody will in a second.
+		// A refused connection is not retried: it will be refused in a second, too.
 		return nil, &fault{url: e.url, what: err.Error(), passing: !errors.Is(err, syscall.ECONNREFUSED)}
 	}
 	defer resp.Body.Close()
@@ -262,7 +262,7 @@ func vectors(data []byte, n int) ([][]float32, error) {
 		return nil, errors.New("reply has null in an embedding")
 	}
 	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf("reply is not what an embedding endpoint gives: %w", err)
+		return nil, fmt.Errorf("reply is not an embedding endpoint's: %w", err)
 	}
 	out := r.Embeddings
 	if len(r.Data) > 0 {
@@ -288,6 +288,6 @@ func vectors(data []byte, n int) ([][]float32, error) {
 	return out, nil
 }
 
-// Credentials returns what the endpoint is reached with and nobody else is to
-// see: its key, empty for none, and its address, which may hold a password.
+// Credentials returns the endpoint's secrets: its key, "" for none, and its address,
+// which may hold a password.
 func (e *Embedder) Credentials() (key, address string) { return e.o.Key, e.o.URL }

@@ -127,7 +127,7 @@ func TestRetries(t *testing.T) {
 
 func TestBadReplies(t *testing.T) {
 	for _, tt := range []struct{ reply, want string }{
-		{`<html>`, "not what an embedding endpoint gives"},
+		{`<html>`, "not an embedding endpoint's"},
 		{`{}`, "0 embeddings for 2 texts"},
 		{`{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}`, "embedding for text 0"},
 		{`{"data":[{"index":5,"embedding":[1]}]}`, "embedding for text 5"},

@@ -11,7 +11,7 @@ const (
 	// nothing and are left out of the word leg. Their 4-grams still count.
 	maxTokenRunes = 64
 	// MaxIndexedRunes bounds what is indexed of one card and read of one
-	// query; the rest is kept and shown but not found.
+	// query; the rest is stored and shown but not found.
 	MaxIndexedRunes = 64 << 10
 	gramSize        = 4
 )

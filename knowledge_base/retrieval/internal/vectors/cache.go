@@ -133,7 +133,7 @@ func (c *Cache) load(fp string) {
 		return
 	}
 	now := time.Now()
-	_ = os.Chtimes(c.vectorsPath(fp), now, now) // the model used last is kept the longest
+	_ = os.Chtimes(c.vectorsPath(fp), now, now) // the model used last is removed last
 	dims := r.Int()
 	for n := r.Int(); n > 0 && r.OK(); n-- {
 		var h [sha256.Size]byte
