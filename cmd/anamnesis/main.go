@@ -10,8 +10,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -54,14 +52,7 @@ func newApp() *app {
 
 // main runs one command line and returns the exit code.
 func (a *app) main(args []string) int {
-	// The first Ctrl-C, or the loss of the terminal, ends the turn with everything recorded;
-	// the second, no longer caught, ends the process at once. Both can be resumed.
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // not under nohup
-		signals = append(signals, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
-	context.AfterFunc(ctx, stop)
+	ctx, stop := console.UntilSignal(context.Background())
 	defer stop()
 	root := a.rootCommand()
 	root.SetArgs(args)

@@ -42,15 +42,36 @@ func onScreen(t *testing.T, cols, rows int, words string) *drawn {
 	if err := os.Chmod(filepath.Join(dir, "anamnesis"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("tmux", "-S", d.socket, "-f", "/dev/null", "new-session", "-d", "-x", fmt.Sprint(cols), "-y", fmt.Sprint(rows), "sh")
-	cmd.Dir = filepath.Join(dir, "w")
-	cmd.Env = append(os.Environ(), "HOME="+dir, "ANAMNESIS_HOME="+filepath.Join(dir, "home"), "PS1=$ ", "ENV=", "LC_ALL=C.UTF-8", "ANAMNESIS_THEME=dark",
-		"PATH="+dir+":"+os.Getenv("PATH"), "SHELL=/bin/sh", "TMUX=", "OPENAI_API_KEY=", "OPENAI_BASE_URL=")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("tmux: %v\n%s", err, out)
-	}
+	d.open(cols, rows)
 	t.Cleanup(func() { _ = exec.Command("tmux", "-S", d.socket, "kill-server").Run() })
 	return d
+}
+
+// open makes the screen, with a shell.
+func (d *drawn) open(cols, rows int) {
+	d.t.Helper()
+	cmd := exec.Command("tmux", "-S", d.socket, "-f", "/dev/null", "new-session", "-d", "-x", fmt.Sprint(cols), "-y", fmt.Sprint(rows), "sh")
+	cmd.Dir = filepath.Join(d.dir, "w")
+	cmd.Env = append(os.Environ(), "HOME="+d.dir, "ANAMNESIS_HOME="+filepath.Join(d.dir, "home"), "PS1=$ ", "ENV=", "LC_ALL=C.UTF-8", "ANAMNESIS_THEME=dark",
+		"PATH="+d.dir+":"+os.Getenv("PATH"), "SHELL=/bin/sh", "TMUX=", "OPENAI_API_KEY=", "OPENAI_BASE_URL=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		d.t.Fatalf("tmux: %v\n%s", err, out)
+	}
+}
+
+// lose ends the screen as a terminal ends that is closed.
+func (d *drawn) lose() {
+	d.t.Helper()
+	server := "/proc/" + strings.TrimSpace(d.tmux("display-message", "-p", "#{pid}"))
+	d.tmux("kill-server")
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-tick.C {
+		if stat, err := os.ReadFile(server + "/stat"); err != nil || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+	}
+	d.t.Fatal("tmux did not end")
 }
 
 func (d *drawn) write(name, text string) {
@@ -329,6 +350,35 @@ func TestSeatNarrow(t *testing.T) {
 	d.sees("/help · @file")
 	d.press("Up")
 	d.sees("> kept")
+}
+
+// TestSeatLost: a terminal that is lost finishes the call that runs and begins no other;
+// what was typed is kept, and -c goes on.
+func TestSeatLost(t *testing.T) {
+	heavy(t)
+	d := onScreen(t, 80, 24, `turns:
+  - calls:
+      - {name: Bash, arguments: {command: "echo begun; `+holdOn+`; sleep 0.5; echo whole > whole"}}
+      - {name: Bash, arguments: {command: "touch second"}}
+  - expect: [{on: last, contains: "Not run: the user's terminal was lost."}]
+    reply: It is done.
+`)
+	d.types("anamnesis --no-final-pass --approval auto --model script:../words.yaml 'do it'\n")
+	d.sees("│ begun")
+	d.types("half a line")
+	d.sees("> half a line")
+	d.lose()
+	d.write("w/go", "")
+	d.open(80, 24)
+	d.types("until anamnesis tasks | grep interrupted; do sleep 0.1; done\n")
+	d.sees("interrupted   ")
+	if !inWorld(d.dir, "whole") || inWorld(d.dir, "second") {
+		t.Error("the call that ran was not finished, or another was begun")
+	}
+	d.types("clear; anamnesis -c\n")
+	d.sees("continues at step 1", "It is done.", "\n>")
+	d.press("Up")
+	d.sees("> half a line")
 }
 
 // TestSeatUndo: /compact folds a long step into a block, /why lists the block, and /undo

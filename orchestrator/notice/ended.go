@@ -8,10 +8,14 @@ import (
 // ErrTimeUp is the cause of a context that ended with the time limit.
 var ErrTimeUp = errors.New("the time limit of --max-time is reached")
 
+// ErrLost is the cause of a context that ended because the user's terminal is gone. A call that
+// runs and may change something is finished; nothing else is begun.
+var ErrLost = errors.New("the user's terminal was lost")
+
 // EndedBy is the result of a call that did not run, with who ended the turn.
 func EndedBy(ctx context.Context) string {
-	if errors.Is(context.Cause(ctx), ErrTimeUp) {
-		return ErrTimeUp.Error()
+	if cause := context.Cause(ctx); errors.Is(cause, ErrTimeUp) || errors.Is(cause, ErrLost) {
+		return cause.Error()
 	}
 	return "the user interrupted the turn"
 }

@@ -19,6 +19,7 @@ import (
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
+	"anamnesis/orchestrator/tool/subagent"
 	"anamnesis/orchestrator/tool/timeline"
 	"anamnesis/orchestrator/workspace"
 )
@@ -360,14 +361,19 @@ func (t *Task) runWithNote(ctx, keep context.Context, c op.Call, note string) er
 	if err := t.Journal.Post(keep, append(v.Record, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: call.World, Effects: call.Effects, Changes: !spec.ReadOnly})...); err != nil {
 		return err
 	}
+	calling, end := ctx, func() {}
+	if !spec.ReadOnly && c.Name != subagent.ToolName { // a subagent finishes its own calls
+		calling, end = finishing(ctx)
+	}
+	defer end()
 	start := t.Now()
-	res, err := tl.Call(ctx, env, args)
+	res, err := tl.Call(calling, env, args)
 	if err != nil {
-		if ctx.Err() == nil {
+		if calling.Err() == nil {
 			return fmt.Errorf("tool %s: %w", c.Name, err)
 		}
 		res.IsError = true
-		res.Text = strings.TrimSpace(res.Text + "\n" + notice.CutShort(ctx) + ": it may have taken effect in part.")
+		res.Text = strings.TrimSpace(res.Text + "\n" + notice.CutShort(calling) + ": it may have taken effect in part.")
 	}
 	res.Text = note + again.Remind(res.Text)
 	return t.finishCall(keep, c, res, again.Last, t.Now().Sub(start))
@@ -461,6 +467,20 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 func (t *Task) saveWorld(ctx context.Context) error {
 	id := t.State().NextStep()
 	return t.SaveStep(ctx, t.stepMark(id)+t.gate.CiteLine(id))
+}
+
+// finishing returns a context that ends with ctx, but not if the terminal was lost.
+func finishing(ctx context.Context) (context.Context, func()) {
+	calling, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); !errors.Is(cause, notice.ErrLost) {
+			cancel(cause)
+		}
+	})
+	return calling, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // withinTime returns a context that ends when this process's time is used up.

@@ -85,6 +85,36 @@ func (f *feed) forget(call string) {
 	delete(f.tails, call)
 }
 
+// turns counts what runs in the task, so that leaving can wait for it.
+type turns struct {
+	mu   sync.Mutex
+	left bool
+	n    sync.WaitGroup
+}
+
+// running returns a command that leave waits for. After leave it does nothing.
+func (t *turns) running(do tea.Cmd) tea.Cmd {
+	return func() tea.Msg {
+		t.mu.Lock()
+		if t.left {
+			t.mu.Unlock()
+			return nil
+		}
+		t.n.Add(1)
+		t.mu.Unlock()
+		defer t.n.Done()
+		return do()
+	}
+}
+
+// leave waits until nothing runs, and keeps anything else from running.
+func (t *turns) leave() {
+	t.mu.Lock()
+	t.left = true
+	t.mu.Unlock()
+	t.n.Wait()
+}
+
 // outbox holds the messages that the user has queued. The task takes them with its next
 // request; until then they can be taken back.
 type outbox struct {

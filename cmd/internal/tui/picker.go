@@ -274,13 +274,13 @@ func (m *screen) jump(to int) tea.Cmd {
 	m.turn = turn{from: to, usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten}
 	runCtx, cancel := context.WithCancel(ctx)
 	m.cancel = cancel
-	return func() tea.Msg {
+	return m.turns.running(func() tea.Msg {
 		if err := s.Jump(runCtx, j); err != nil {
 			return turnMsg{err: err}
 		}
 		out, err := s.Run(runCtx)
 		return turnMsg{out, err}
-	}
+	})
 }
 
 // doneMsg says that what the user asked for beside a turn has been done, or why not.

@@ -54,6 +54,7 @@ type screen struct {
 	begun   time.Time
 	asking  string // the request a task is being opened with
 	turn    turn
+	turns   turns
 	last    runtime.Outcome
 	ran     bool
 	failure error
@@ -297,14 +298,14 @@ func (m *screen) begin(text string) tea.Cmd {
 	svc, c, task := m.o.Service, m.client(), m.o.Task
 	r, set := m.o.Request, m.o.Settings
 	r.Text = text
-	return func() tea.Msg {
+	return m.turns.running(func() tea.Msg {
 		if task == "" {
 			s, err := svc.Start(ctx, r, c)
 			return openedMsg{s, err}
 		}
 		s, err := svc.Resume(ctx, task, text, set, c)
 		return openedMsg{s, err}
-	}
+	})
 }
 
 // started shows what runs now.
@@ -346,10 +347,10 @@ func (m *screen) run() tea.Cmd {
 		cancel()
 	}
 	s := m.s
-	return func() tea.Msg {
+	return m.turns.running(func() tea.Msg {
 		out, err := s.Run(ctx)
 		return turnMsg{out, err}
-	}
+	})
 }
 
 // ended shows how a turn ended, and sends what was queued.
@@ -403,13 +404,13 @@ func (m *screen) send(text string) tea.Cmd {
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.cancel = cancel
 	s := m.s
-	return func() tea.Msg {
+	return m.turns.running(func() tea.Msg {
 		if err := s.Request(ctx, text); err != nil {
 			return turnMsg{err: err}
 		}
 		out, err := s.Run(ctx)
 		return turnMsg{out, err}
-	}
+	})
 }
 
 // interrupt ends the turn.
@@ -440,11 +441,12 @@ func (m *screen) close() tea.Cmd {
 func (m *screen) quit() tea.Cmd {
 	m.leaving = true
 	if m.running || m.opening {
-		m.cancel()
+		if m.ctx.Err() == nil { // otherwise its own cause ends the turn
+			m.cancel()
+		}
 		return nil
 	}
-	if text := joined(m.queue.take(), m.edit.Text()); text != "" {
-		m.edit.Remember(text)
+	if text := m.unsent(); text != "" {
 		m.print(paint.Faint.Render("not sent, kept in the history: ") + clean(text))
 	}
 	if m.s != nil && !m.o.Once {
@@ -459,6 +461,15 @@ func (m *screen) quit() tea.Cmd {
 		return tea.Quit
 	}
 	return tea.Sequence(tea.Println(b.String()), tea.Quit)
+}
+
+// unsent puts what was typed and not sent into the history, and returns it.
+func (m *screen) unsent() string {
+	text := joined(m.queue.take(), m.edit.Text())
+	if text != "" {
+		m.edit.Remember(text)
+	}
+	return text
 }
 
 // leave closes the session after the program has ended.

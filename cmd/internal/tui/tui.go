@@ -21,6 +21,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
@@ -51,8 +52,11 @@ type Result struct {
 	Err  error           // of the last turn, or why it could not begin
 }
 
-// Run shows the session until the user leaves or ctx ends.
+// Run shows the session until the user leaves or ctx ends. If the terminal is lost, the turn
+// ends when the call that runs is finished.
 func Run(ctx context.Context, o Options) (Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	f := newFeed()
 	m := newScreen(ctx, o, f)
 	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler(), tea.WithFilter(func(_ tea.Model, msg tea.Msg) tea.Msg {
@@ -68,8 +72,17 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	defer stop()
 	_, err := p.Run()
 	f.stop()
+	lost := err != nil && !errors.Is(err, tea.ErrInterrupted)
+	if lost {
+		cancel(notice.ErrLost)
+		m.turns.leave()
+		m.unsent()
+	}
 	r := m.leave()
-	if errors.Is(err, tea.ErrInterrupted) {
+	switch {
+	case lost:
+		err = fmt.Errorf("%w: 'anamnesis -c' continues the task: %w", notice.ErrLost, context.Canceled)
+	case err != nil:
 		err = fmt.Errorf("left before what was running had ended: 'anamnesis -c' continues the task: %w", context.Canceled)
 	}
 	return r, err
