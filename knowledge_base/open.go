@@ -43,6 +43,8 @@ func Open(dir string, o *Options) (*Store, error) {
 		Embedder: s.opts.Embedder, VectorWait: s.opts.VectorWait, Now: s.opts.Now, Dir: s.folder.Index,
 		WriteFile: func(path string, data []byte) error { return disk.WriteAtomic(s.opts.fs, path, data) },
 	})
+	kept := make(chan map[string]*folder.File, 1)
+	go func() { kept <- s.folder.Kept() }() // meanwhile the folder is prepared
 	own := s.opts.reviews == ""
 	if own {
 		s.opts.reviews = filepath.Join(dir, ownReviewsFile)
@@ -69,7 +71,7 @@ func Open(dir string, o *Options) (*Store, error) {
 		}
 		s.watch = folder.StartWatch(dir, months)
 	}
-	err = s.load(context.Background(), s.folder.Kept())
+	err = s.load(context.Background(), <-kept)
 	if err == nil {
 		err = s.handReviews()
 	}

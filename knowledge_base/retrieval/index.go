@@ -125,8 +125,11 @@ func (x *Index) Fill(ctx context.Context, docs []Document) error {
 		x.docs[i] = d
 	}
 	x.changed()
-	missing, gone := x.fillLexical(x.cache)
 	var wg sync.WaitGroup
+	if x.vecs == nil {
+		wg.Go(func() { _ = x.refresh(ctx, false) }) // after an error the index stays stale
+	}
+	missing, gone := x.fillLexical(x.cache)
 	each := func(do func(slot int, text string)) {
 		wg.Go(func() {
 			for i := 0; i < len(missing) && ctx.Err() == nil; i++ {
@@ -221,6 +224,9 @@ func (x *Index) Await(ctx context.Context) error { return x.refresh(ctx, true) }
 func (x *Index) refresh(ctx context.Context, patient bool) error {
 	if x.vecs != nil {
 		return x.vecs.Refresh(ctx, x.live, patient)
+	}
+	if !x.stale {
+		return nil
 	}
 	err := x.Learn(ctx, x.live(), x.cache)
 	x.stale = err != nil

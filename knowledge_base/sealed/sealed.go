@@ -1,14 +1,14 @@
-// Package sealed reads and writes small binary files that are derived from
-// others and can be made again: each ends with the SHA-256 of the rest, so that
-// one that is torn, damaged or of another kind is as good as none.
+// Package sealed reads and writes binary files that are derived from others and can be
+// made again. Each ends with the CRC-32C of the rest; a file that is torn, damaged or of
+// another kind is ignored.
 package sealed
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math"
 	"os"
@@ -62,13 +62,14 @@ func (w *Writer) Unsealed() []byte { return w.b.Bytes() }
 
 // Seal ends the file and returns its bytes; the writer is of no more use.
 func (w *Writer) Seal() ([]byte, error) {
-	sum := sha256.Sum256(w.b.Bytes())
-	w.b.Write(sum[:])
+	w.b.Write(binary.LittleEndian.AppendUint32(nil, checksum(w.b.Bytes())))
 	if n := w.b.Len(); n > MaxBytes {
 		return nil, fmt.Errorf("%d bytes: %w", n, ErrTooLong)
 	}
 	return w.b.Bytes(), nil
 }
+
+func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
 // Reader takes apart what [Writer] put together. After something that cannot
 // be, everything reads as zero and [Reader.OK] is false.
@@ -97,11 +98,11 @@ func Open(path, magic string) (*Reader, bool) {
 
 // Parse is [Open] for bytes, which the reader keeps.
 func Parse(b []byte, magic string) (*Reader, bool) {
-	if len(b) < sha256.Size {
+	if len(b) < crc32.Size {
 		return nil, false
 	}
-	b, sum := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
-	if got := sha256.Sum256(b); !bytes.Equal(got[:], sum) {
+	b, sum := b[:len(b)-crc32.Size], b[len(b)-crc32.Size:]
+	if checksum(b) != binary.LittleEndian.Uint32(sum) {
 		return nil, false
 	}
 	r := &Reader{b: b}
@@ -182,7 +183,8 @@ func (r *Reader) Floats(n int) []float32 {
 	}
 	out := make([]float32, n)
 	for i := range out {
-		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b))
+		b = b[4:]
 	}
 	return out
 }
