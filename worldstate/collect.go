@@ -20,8 +20,10 @@ type GCReport = gc.Report
 
 // GC puts what is needed of the packs that saves made into one pack, as differences
 // where that is shorter, and removes the rest of them. Needed is what refs, unfinished
-// restores and o name, and what a user's git names in HEADs, reflogs and the indexes of
-// worktrees. Packs that are not ours, and loose objects, are left alone. Others may
+// restores and o name. A store that a user's git works in (worktrees, reflogs, an index, a
+// detached HEAD) is refused: ErrRefused. Packs that are not ours are left alone, loose
+// objects are not looked at, and a user's ref to what is in no pack ends the collection.
+// Others may
 // save and restore meanwhile: the store's lock is held while it looks what is
 // there and while it switches over, which takes as long as reading what was saved
 // in between. That is in a pack of its own. One collection runs at a time.

@@ -111,9 +111,8 @@
 // ours are put together as they are.
 // GC makes one pack of all that is needed of our packs, older versions of a path as
 // differences to newer ones; measured, that is about what `git gc` makes of the
-// same history. Needed is also what a user's git names in the store: refs, HEADs,
-// reflogs, indexes of worktrees. What git has derived from the packs goes with any of
-// them: multi-pack-index, commit-graph. Options.SizeLimitBytes refuses a save that would
+// same history. What git has derived from the packs goes with any of them:
+// multi-pack-index, commit-graph. Options.SizeLimitBytes refuses a save that would
 // pass it (*LimitError) and never removes anything; GCOptions.MaxBytes removes the
 // snapshots of tasks that no longer exist, the oldest first.
 //
@@ -137,7 +136,7 @@
 // snapshot holds. Between the last look at a path and the rename over it, or its
 // removal, lie some microseconds in which a change is lost. A link put there in
 // that time is not followed: modes and owners change through a descriptor. What a
-// save finds loose in the store, or in a pack that git made, it does not write again,
+// save finds in a pack that git made it does not write again,
 // and a `git gc --prune=now` in the moment before the ref is set may take it away. The
 // next save has no parent then (Snapshot.ParentLost).
 //

@@ -302,3 +302,24 @@ func FuzzIndex(f *testing.F) {
 		}
 	})
 }
+
+// TestSeedBesideLost: what was borrowed is copied beside another
+// directory's snapshot that is lost.
+func TestSeedBesideLost(t *testing.T) {
+	b := newBench(t, nil)
+	b.write("f", "committed")
+	b.repositoryOf()
+	b.w.adopts = &adopting{done: make(chan struct{})} // so that nothing is copied yet
+	id := b.save().ID
+	other := &bench{TB: t, dir: t.TempDir(), store: b.store}
+	other.open(nil)
+	other.w.adopts = b.w.adopts
+	b.lose(b.packsOf(func() { other.save() }))
+	close(b.w.adopts.done)
+	b.w.adopts, other.w.adopts = nil, nil
+	b.save()
+	b.waitAdopted()
+	b.must(os.RemoveAll(b.path(".git")))
+	b.open(nil)
+	b.must(b.w.Has(b.Context(), id))
+}

@@ -21,9 +21,9 @@ func (a *app) worldGC(f *session.Place) *cobra.Command {
 		Short: "Pack a store, and remove what no step needs",
 		Long: `Pack a store, and remove what no step needs.
 
-Snapshots named by a step of an existing task or by your own save are kept, and so is what git
-reaches in the store: refs, HEADs, reflogs, worktrees. Packs and loose objects of git's are not
-touched. --max-bytes removes snapshots of deleted tasks, the oldest first, until the store fits.
+Snapshots named by a step of an existing task, by your own save or by a branch of yours are kept.
+Packs and loose objects of git's are not touched. A store with worktrees, reflogs, an index or a
+detached HEAD, or with a tag or branch whose objects are in no pack, is refused with the remedy. --max-bytes removes snapshots of deleted tasks, the oldest first, until the store fits.
 Tasks may run at the same time: they wait only while the packs are exchanged.
 
 If an object is missing or damaged, the command fails before anything is removed.`,

@@ -1,12 +1,14 @@
 package gc
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -38,11 +40,13 @@ type Report struct {
 
 // Run runs one collection. unfinished returns what interrupted restores name.
 func Run(ctx context.Context, store string, opts Options, unfinished func() ([]gitfmt.Hash, error)) (Report, error) {
-	turn, err := takeTurn(ctx, store, opts)
-	if err != nil {
-		return Report{}, err
+	if !opts.DryRun {
+		turn, err := fsys.AcquireLock(ctx, store, fsys.CollectLock, opts.LockWait)
+		if err != nil {
+			return Report{}, err
+		}
+		defer turn.Release()
 	}
-	defer turn.Release()
 	s := objects.New(store)
 	defer s.Close()
 	named := &refs.Store{Dir: store}
@@ -54,22 +58,6 @@ func Run(ctx context.Context, store string, opts Options, unfinished func() ([]g
 	return g.report, nil
 }
 
-// takeTurn takes the collections' lock; a dry run does not write into it.
-func takeTurn(ctx context.Context, store string, o Options) (*fsys.Lock, error) {
-	if !o.DryRun {
-		return fsys.AcquireLock(ctx, store, fsys.CollectLock, o.LockWait)
-	}
-	turn := fsys.NewLock(store, fsys.CollectLock, fsys.Once)
-	there, err := fsys.Exists(turn.Path)
-	if there && err == nil { // else no collection has run yet
-		err = turn.Take(ctx, o.LockWait)
-	}
-	if err != nil {
-		return nil, turn.Fail(err)
-	}
-	return turn, nil
-}
-
 // collector is one collection.
 type collector struct {
 	s          *objects.Store
@@ -78,18 +66,15 @@ type collector struct {
 	o          Options
 	report     Report
 
-	refs   map[string]gitfmt.Hash // as they were when it was last looked
-	named  []gitfmt.Hash          // what journals and o name, likewise
-	users  []gitfmt.Hash          // what a user's git names beside refs, likewise
-	old    []*objects.Pack        // our packs as they were just before; a later one's ref may not have been there
-	others []*objects.Pack        // those that are not ours, likewise
-	gone   map[string]gitfmt.Hash // refs to be removed, with zero ids
+	refs  map[string]gitfmt.Hash // as they were when it was last looked
+	named []gitfmt.Hash          // what journals and o name, likewise
+	old   []*objects.Pack        // our packs as they were just before; a later one's ref may not have been there
+	gone  map[string]gitfmt.Hash // refs to be removed, with zero ids
 
-	seen  map[gitfmt.Hash]bool // objects that are kept: true for those that go into the new pack
-	lax   bool                 // what cannot be read is passed over: git does not need it either
+	seen  map[gitfmt.Hash]bool // objects that are kept
 	but   map[gitfmt.Hash]bool // objects not to be counted again
 	bytes int64                // what they take now
-	todo  batch                // those that none of our packs holds yet
+	todo  batch                // those that are not written yet
 }
 
 // batch is objects to be written into one pack.
@@ -131,10 +116,6 @@ func (g *collector) run(ctx context.Context) error {
 		return err
 	}
 	g.report.BytesAfter = g.report.BytesBefore
-	for _, p := range g.others {
-		size, _ := p.Size() // it may be gone
-		g.bytes += size + p.IndexBytes()
-	}
 	if err := g.choose(ctx); err != nil {
 		return err
 	}
@@ -159,6 +140,9 @@ func (g *collector) beginWriting() error {
 
 // look finds out what is named. The store's lock is held, unless it is a dry run.
 func (g *collector) look() (refs map[string]gitfmt.Hash, named []gitfmt.Hash, err error) {
+	if err := workedIn(g.s.Dir); err != nil {
+		return nil, nil, err
+	}
 	if err := g.s.Refresh(); err != nil {
 		return nil, nil, err
 	}
@@ -166,16 +150,49 @@ func (g *collector) look() (refs map[string]gitfmt.Hash, named []gitfmt.Hash, er
 	if g.old, err = g.s.OurPacks(); err != nil {
 		return nil, nil, err
 	}
-	g.others = g.s.Without(g.old)
 	g.refStore.Begin()
 	if refs, err = g.refStore.All(); err != nil {
 		return nil, nil, err
 	}
-	if named, err = g.roots(); err != nil {
-		return nil, nil, err
-	}
-	g.users, err = userRoots(g.s)
+	named, err = g.roots()
 	return maps.Clone(refs), named, err
+}
+
+// workedIn refuses a store that a user's git works in: its HEADs, indexes and reflogs
+// name objects that no ref names.
+func workedIn(store string) error {
+	for _, name := range []string{"worktrees", "logs", "index"} {
+		path := filepath.Join(store, name)
+		if there, err := fsys.Exists(path); err != nil {
+			return err
+		} else if there {
+			return fmt.Errorf("%w: git keeps work of its own in the store, and %s may name what would be removed; remove that first", gitfmt.ErrRefused, path)
+		}
+	}
+	head, err := os.ReadFile(filepath.Join(store, "HEAD"))
+	if err == nil && !bytes.HasPrefix(head, []byte("ref: ")) {
+		err = fmt.Errorf("%w: HEAD names a commit; 'git --git-dir=%s symbolic-ref HEAD %s' puts it back", gitfmt.ErrRefused, store, refs.Latest)
+	}
+	return err
+}
+
+// blame adds to an error that ends a collection which ref leads to the object, and
+// what helps.
+func (g *collector) blame(err error) error {
+	var m *gitfmt.MissingObjectError
+	if !errors.As(err, &m) || fsys.Exhausted(m.Err) {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.refs)) {
+		if g.refs[name].String() != m.Object {
+			continue
+		}
+		if refs.IsOurs(name) {
+			return fmt.Errorf("%w; %s names it; only a backup of %s can bring it back, and nothing is collected until then", err, name, g.s.Dir)
+		}
+		return fmt.Errorf("%w; %s names it, which is no snapshot in a pack; 'git --git-dir=%s update-ref -d %s' removes that ref", err, name, g.s.Dir, name)
+	}
+	return fmt.Errorf("%w; 'anamnesis world verify' names all that is damaged, and 'git --git-dir=%s repack -d' packs what is yours", err, g.s.Dir)
 }
 
 // choose finds out what is kept: first what must be, then the tasks that are
@@ -207,9 +224,6 @@ func (g *collector) choose(ctx context.Context) error {
 		roots = append(roots, places...)
 	}
 	if err := g.keep(ctx, roots); err != nil {
-		return err
-	}
-	if err := g.keepUsers(ctx); err != nil {
 		return err
 	}
 	g.gone = make(map[string]gitfmt.Hash)
@@ -248,9 +262,7 @@ func (g *collector) catchUp(ctx context.Context) (int64, error) {
 	}
 	g.refs = refs
 	before := g.bytes
-	if err = g.keep(ctx, named); err == nil {
-		err = g.keepUsers(ctx)
-	}
+	err = g.keep(ctx, named)
 	return g.bytes - before, err
 }
 
@@ -304,7 +316,7 @@ func (g *collector) tryTask(ctx context.Context, task string, names []string, re
 		roots = append(roots, refs[name])
 	}
 	if g.o.MaxBytes > 0 {
-		more := collector{s: g.s, old: g.old, others: g.others, seen: make(map[gitfmt.Hash]bool), but: g.seen}
+		more := collector{s: g.s, seen: make(map[gitfmt.Hash]bool), but: g.seen}
 		err := more.keep(ctx, roots)
 		if err != nil && !errors.Is(err, gitfmt.ErrCorrupt) {
 			return err
@@ -334,22 +346,12 @@ func (g *collector) keep(ctx context.Context, roots []gitfmt.Hash) error {
 			return err
 		}
 		c, err := g.s.Commit(h)
-		if errors.Is(err, objects.ErrWrongType) {
-			if queue, err = g.aside(ctx, h, queue); err != nil {
-				return err
-			}
-			continue
-		}
-		if g.passes(err) {
-			continue
-		}
 		if err != nil {
 			return err
 		}
 		g.report.Snapshots++
-		if g.add(h) {
-			g.todo.commits = append(g.todo.commits, h)
-		}
+		g.add(h)
+		g.todo.commits = append(g.todo.commits, h)
 		found = append(found, c)
 		queue = append(queue[:len(queue):len(queue)], c.Parents...)
 	}
@@ -365,42 +367,12 @@ func (g *collector) keep(ctx context.Context, roots []gitfmt.Hash) error {
 	return nil
 }
 
-// aside adds what a user's ref leads to that is no snapshot, and to the queue
-// what that leads to.
-func (g *collector) aside(ctx context.Context, h gitfmt.Hash, queue []gitfmt.Hash) ([]gitfmt.Hash, error) {
-	a, err := history.ReadAside(g.s, h, "a ref")
-	switch {
-	case g.passes(err):
-		return queue, nil
-	case err != nil:
-		return nil, err
-	case a.Kind == gitfmt.TreeObject:
-		return queue, g.tree(ctx, h)
-	case a.Kind == gitfmt.TagObject:
-		queue = append(queue[:len(queue):len(queue)], a.Next)
-	}
-	if g.add(h) {
-		g.todo.lines.add(a.Kind, "ref:"+h.String(), h) // by itself: no path has a line of that name
-	}
-	return queue, nil
-}
+func (g *collector) known(h gitfmt.Hash) bool { return g.seen[h] || g.but[h] }
 
-func (g *collector) known(h gitfmt.Hash) bool {
-	_, ok := g.seen[h]
-	return ok || g.but[h]
-}
-
-// add takes an object for needed, and reports whether it goes into the new pack: one
-// of our packs holds it, or none of the store. What is elsewhere stays there.
-func (g *collector) add(h gitfmt.Hash) bool {
-	carried := true
-	if len(g.others) > 0 || g.s.Loose {
-		carried = objects.Holds(g.old, h) || !objects.Holds(g.others, h) && !g.s.LooseHas(h)
-	}
-	if g.seen[h] = carried; carried {
-		g.bytes += g.s.StoredBytes(h)
-	}
-	return carried
+// add takes an object for needed. It goes into the new pack, whichever has it now.
+func (g *collector) add(h gitfmt.Hash) {
+	g.seen[h] = true
+	g.bytes += g.s.StoredBytes(h)
 }
 
 // tree adds a tree and all beneath it.
@@ -408,21 +380,15 @@ func (g *collector) tree(ctx context.Context, h gitfmt.Hash) error {
 	return history.Walk(ctx, g.s, h, history.Visitor{
 		Enter: func(h gitfmt.Hash) bool { return !g.known(h) },
 		Tree: func(h gitfmt.Hash, path string) {
-			if g.add(h) {
-				g.todo.lines.add(gitfmt.TreeObject, path, h)
-			}
+			g.add(h)
+			g.todo.lines.add(gitfmt.TreeObject, path, h)
 		},
 		Blob: func(h gitfmt.Hash, path string) error {
-			if !g.known(h) && !(g.lax && !g.s.Has(h)) && g.add(h) {
+			if !g.known(h) {
+				g.add(h)
 				g.todo.lines.add(gitfmt.BlobObject, path, h)
 			}
 			return nil
-		},
-		Failed: func(_ gitfmt.Hash, _ string, err error) error {
-			if g.passes(err) {
-				return nil
-			}
-			return err
 		},
 	})
 }
@@ -440,8 +406,7 @@ type Options struct {
 	// as many are kept, the newest first, as fit. 0: no cap, all are kept. What
 	// the worlds are known at stays as long as there is a snapshot to restore.
 	MaxBytes int64
-	// DryRun finds out and writes nothing. It waits for a collection, and no save waits
-	// for it.
+	// DryRun finds out and writes nothing. Nobody waits for it.
 	DryRun bool
 	// LockWait is how long to wait for another process. Default DefaultLockWait.
 	LockWait time.Duration

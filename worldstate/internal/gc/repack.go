@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -159,10 +158,7 @@ func (g *collector) switchOver(packs []*objects.Writer) error {
 		return err
 	}
 	g.o.Hook("refs-written")
-	if err := removeCommitGraph(g.s.Dir); err != nil {
-		return err
-	}
-	if err := g.s.RemovePacks(g.leaving(), names, g.o.Hook); err != nil {
+	if err := g.s.RemovePacks(g.old, names, g.o.Hook); err != nil {
 		return err
 	}
 	if err := os.Remove(g.s.AlternatesPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -175,41 +171,6 @@ func (g *collector) switchOver(packs []*objects.Writer) error {
 	g.report.BytesAfter, err = g.s.SizeBytes()
 	g.report.Over = g.o.MaxBytes > 0 && g.report.BytesAfter > g.o.MaxBytes
 	return err
-}
-
-// removeCommitGraph removes what git may have noted of all commits (git gc, git
-// commit-graph write), durably: git fsck and the next git gc take the store for
-// damaged where it names one that is gone. Git does without, and writes it anew.
-func removeCommitGraph(store string) error {
-	for _, name := range []string{"commit-graph", "commit-graphs/commit-graph-chain"} {
-		path := filepath.Join(store, "objects", "info", name)
-		err := os.Remove(path)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			err = fsys.SyncDir(filepath.Dir(path))
-		}
-		if err != nil {
-			return fmt.Errorf("remove commit-graph: %w", err)
-		}
-	}
-	return nil
-}
-
-// leaving returns our packs that go: all that is needed of them is in the new ones.
-// An object that was seen in another program's pack, and has come into one of ours
-// since, holds that back until the next time.
-func (g *collector) leaving() (packs []*objects.Pack) {
-	for _, p := range g.old {
-		if !slices.ContainsFunc(p.Items(), func(it gitfmt.PackItem) bool {
-			carried, needed := g.seen[it.Hash]
-			return needed && !carried
-		}) {
-			packs = append(packs, p)
-		}
-	}
-	return packs
 }
 
 // line writes the versions of one path.

@@ -56,6 +56,9 @@ func Verify(ctx context.Context, s *objects.Store, named *refs.Store, hook func(
 		return Health{}, false, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		if !refs.IsOurs(name) {
+			continue // what only it leads to is the user's, and may be in no pack
+		}
 		if err := v.commits(byName[name], name); err != nil {
 			return Health{}, false, err
 		}
@@ -197,12 +200,6 @@ func (v *verifier) commits(h gitfmt.Hash, ref string) error {
 		}
 		v.at = gitfmt.ID(h.String())
 		c, err := v.s.Commit(h)
-		if errors.Is(err, objects.ErrWrongType) && !refs.IsOurs(ref) {
-			if queue, err = v.aside(h, ref, queue); err != nil {
-				return err
-			}
-			continue
-		}
 		v.r.Commits++
 		if err != nil {
 			if err := v.problem(h, ref, err); err != nil {
@@ -224,27 +221,6 @@ func (v *verifier) commits(h gitfmt.Hash, ref string) error {
 		}
 	}
 	return nil
-}
-
-// aside looks at what a user's ref leads to that is no snapshot, and adds to the
-// queue what that leads to.
-func (v *verifier) aside(h gitfmt.Hash, ref string, queue []gitfmt.Hash) ([]gitfmt.Hash, error) {
-	a, err := history.ReadAside(v.s, h, ref)
-	switch {
-	case err != nil:
-	case a.Kind == gitfmt.TagObject:
-		return append(queue, a.Next), nil
-	case a.Kind == gitfmt.TreeObject:
-		v.r.Objects-- // it is counted there
-		delete(v.seen, h)
-		return queue, v.tree(h)
-	default:
-		err = v.s.Check(h, a.Kind, ref)
-	}
-	if err != nil {
-		err = v.problem(h, ref, err)
-	}
-	return queue, err
 }
 
 // tree checks a tree and all beneath it.

@@ -23,20 +23,15 @@ func Log(ctx context.Context, s *objects.Store, byName map[string]gitfmt.Hash, c
 	children := make(map[gitfmt.Hash]int)
 	var queue []gitfmt.Hash
 	for ref, h := range byName {
-		ok, err := chosen(ref), error(nil)
-		if ok && !refs.IsOurs(ref) {
-			named := h
-			h, ok, err = FollowTags(s, h, ref)
-			if errors.Is(err, gitfmt.ErrCorrupt) { // what is not theirs can be read all the same
-				all[named], err = &gitfmt.Commit{Id: named, Missing: BrokenRef(s, ref, err)}, nil
+		if !chosen(ref) {
+			continue
+		}
+		if !refs.IsOurs(ref) { // a user's tag, say, or commits of theirs that are in no pack
+			if _, err := s.Commit(h); errors.Is(err, gitfmt.ErrCorrupt) {
+				continue
 			}
 		}
-		if err != nil {
-			return nil, fmt.Errorf("log: %w", err)
-		}
-		if ok {
-			queue = append(queue, h)
-		}
+		queue = append(queue, h)
 	}
 	for searched := false; len(queue) > 0; {
 		h := queue[len(queue)-1]

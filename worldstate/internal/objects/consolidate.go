@@ -26,8 +26,6 @@ const (
 	// together is left alone, so that what was saved first is not copied
 	// again and again.
 	packGrowth = 2
-	// multiIndex begins the names of what git keeps over several packs.
-	multiIndex = "multi-pack-index"
 )
 
 // SmallPacks says how many packs, from the small end, are to be put together:
@@ -134,7 +132,7 @@ func (s *Store) RemovePacks(packs []*Pack, but []string, hook func(string)) erro
 	for _, p := range packs {
 		gone[p.Name] = !slices.Contains(but, p.Name) // else it was just made, and took the name of one that had been removed
 	}
-	if err := s.removeMultiIndexes(hook); err != nil {
+	if err := s.removeDerived(hook); err != nil {
 		return err
 	}
 	for _, p := range packs {
@@ -157,30 +155,34 @@ func (s *Store) RemovePacks(packs []*Pack, but []string, hook func(string)) erro
 	return fsys.SyncDir(s.PackDir())
 }
 
-// removeMultiIndexes removes what a user's git may have written over several packs (git
-// multi-pack-index write, git maintenance): git takes the store for damaged where it
-// names a pack that is gone. It is gone durably before any pack goes, the index itself
-// first. Git reads the packs' own indexes without it, and can write it anew.
-func (s *Store) removeMultiIndexes(hook func(string)) error {
-	list, err := os.ReadDir(s.PackDir())
-	if err != nil {
-		return fmt.Errorf("remove multi-pack-index: %w", err)
-	}
-	removed := false
-	for _, e := range list {
-		if !strings.HasPrefix(e.Name(), multiIndex) || e.Name() == multiIndex+".lock" { // of a git that writes one
-			continue
+// removeDerived removes, durably, what a user's git may have written over several packs
+// or noted of all commits (git gc, git maintenance): git takes the store for damaged
+// where it names what is gone. Git does without it, and can write it anew.
+func (s *Store) removeDerived(hook func(string)) error {
+	for in, prefix := range map[string]string{"pack": "multi-pack-index", "info": "commit-graph"} {
+		dir := filepath.Join(s.Dir, "objects", in)
+		list, err := os.ReadDir(dir) // the index itself comes first
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove %s: %w", prefix, err)
 		}
-		if err := os.RemoveAll(filepath.Join(s.PackDir(), e.Name())); err != nil {
-			return fmt.Errorf("remove multi-pack-index: %w", err)
+		removed := false
+		for _, e := range list {
+			if !strings.HasPrefix(e.Name(), prefix) || strings.HasSuffix(e.Name(), ".lock") { // of a git that writes one
+				continue
+			}
+			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+				return fmt.Errorf("remove %s: %w", prefix, err)
+			}
+			hook(prefix + "-removed")
+			removed = true
 		}
-		hook("multi-pack-index-removed")
-		removed = true
+		if removed {
+			if err := fsys.SyncDir(dir); err != nil {
+				return err
+			}
+		}
 	}
-	if !removed {
-		return nil
-	}
-	return fsys.SyncDir(s.PackDir())
+	return nil
 }
 
 // Sweep removes the temporary files killed processes left, and marks the packs of an
@@ -202,10 +204,9 @@ func (s *Store) Sweep() {
 	if there, err := fsys.Exists(s.CollectDir()); !there || err != nil {
 		return
 	}
-	turn := fsys.NewLock(s.Dir, fsys.CollectLock, fsys.Once)
-	defer turn.Close()
-	if turn.Take(context.Background(), 0) == nil { // else a collection runs
+	if turn, err := fsys.AcquireLock(context.Background(), s.Dir, fsys.CollectLock, 0); err == nil { // else a collection runs
 		_ = os.RemoveAll(s.CollectDir())
+		turn.Release()
 	}
 }
 

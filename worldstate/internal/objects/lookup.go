@@ -23,8 +23,7 @@ func (s *Store) Refresh() error {
 		p.Close()
 	}
 	s.retired = nil
-	now := [2]fsys.Source{fsys.LookAt(s.PackDir() + "/."), fsys.LookAt(s.Dir + "/objects/.")}
-	if !s.listed[0].Same(now[0]) || !s.listed[1].Same(now[1]) {
+	if now := fsys.LookAt(s.PackDir() + "/."); !s.listed.Same(now) {
 		if err := s.list(); err != nil {
 			return err
 		}
@@ -41,15 +40,6 @@ const GitTempPack = ".tmp-"
 // damaged counts as absent: a save writes what it held anew, as far as the
 // world still has it, and what needs the rest is refused by name.
 func (s *Store) list() error {
-	s.git = nil
-	s.Loose = false
-	dirs, err := os.ReadDir(filepath.Join(s.Dir, "objects"))
-	if err != nil {
-		return fmt.Errorf("read store: %w", err)
-	}
-	for _, d := range dirs {
-		s.Loose = s.Loose || len(d.Name()) == 2
-	}
 	list, err := os.ReadDir(s.PackDir())
 	if err != nil {
 		return fmt.Errorf("read store: %w", err)
@@ -145,7 +135,7 @@ func (s *Store) HasIntact(h gitfmt.Hash) bool {
 	for {
 		p, it := s.Locate(h)
 		if p == nil {
-			return s.LooseHas(h) // what is borrowed is not ours: with the bytes at hand it becomes so
+			return false // what is borrowed is not ours: with the bytes at hand it becomes so
 		}
 		if _, err := p.Intact(it, nil, *buf); err == nil {
 			return true
@@ -194,7 +184,7 @@ func (s *Store) Published(idxPath string) error {
 func (s *Store) Empty() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return len(s.Packs) == 0 && !s.Loose
+	return len(s.Packs) == 0
 }
 
 // PackNames lists the packs, the stat cache's ground to trust that an object
@@ -259,14 +249,6 @@ func (s *Store) Without(some []*Pack) []*Pack {
 	return out
 }
 
-// Holds reports whether one of some packs lists an object.
-func Holds(packs []*Pack, h gitfmt.Hash) bool {
-	return slices.ContainsFunc(packs, func(p *Pack) bool {
-		_, ok := p.Find(h)
-		return ok
-	})
-}
-
 // Retry does f, which reads an object, again for as long as it finds a
 // damaged copy and there is another one.
 func (s *Store) Retry(h gitfmt.Hash, f func() error) error {
@@ -281,30 +263,12 @@ func (s *Store) Retry(h gitfmt.Hash, f func() error) error {
 // Has reports whether the store, or what it borrows from, lists the object; it
 // does not read it.
 func (s *Store) Has(h gitfmt.Hash) bool {
-	if s.Owns(h) {
-		return true
-	}
 	lender := s.Lending()
-	return lender != nil && lender.Packed(h) // what is loose there may not be durable
+	return s.Owns(h) || lender != nil && lender.Owns(h)
 }
 
 // Owns reports whether the store itself lists an object.
-func (s *Store) Owns(h gitfmt.Hash) bool { return s.Packed(h) || s.LooseHas(h) }
-
-func (s *Store) Packed(h gitfmt.Hash) bool {
+func (s *Store) Owns(h gitfmt.Hash) bool {
 	p, _ := s.Lookup(h)
 	return p != nil
-}
-
-// LooseHas reports whether git made a file of an object.
-func (s *Store) LooseHas(h gitfmt.Hash) bool {
-	s.mu.RLock()
-	loose := s.Loose
-	s.mu.RUnlock()
-	if !loose {
-		return false
-	}
-	id := h.String()
-	_, err := os.Stat(filepath.Join(s.Dir, "objects", id[:2], id[2:]))
-	return err == nil
 }

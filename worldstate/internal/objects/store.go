@@ -11,18 +11,12 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/go-git/go-billy/v5/osfs"
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
-	"github.com/go-git/go-git/v5/storage/filesystem"
-
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// Store is the bare repository's objects. Packs are read directly, loose
-// objects (which only git itself makes) through go-git, one at a time. Safe
-// for concurrent use.
+// Store is the objects in the bare repository's packs. Loose objects, which only git
+// itself makes, are the user's, and not read. Safe for concurrent use.
 //
 // A look-up costs the same however many packs there are: objects of small packs
 // are in one map, and only packs of more than smallPack objects, of which
@@ -32,16 +26,14 @@ type Store struct {
 	MaxPacks  int // 0: the default; tests want less
 	inflaters sync.Pool
 	Buffers   sync.Pool    // of *[]byte
-	mu        sync.RWMutex // guards what follows and, held for writing, every call of git
+	mu        sync.RWMutex // guards what follows
 	Packs     map[string]*Pack
 	names     []string // of packs, sorted; nil: to be listed
 	large     []*Pack  // the largest first
 	small     map[gitfmt.Hash]place
-	Loose     bool           // there are loose objects
-	listed    [2]fsys.Source // the directories that objects come and go in
-	retired   []*Pack        // gone, but maybe still being read; closed when no operation runs
-	git       *filesystem.Storage
-	lender    *Store // a user's repository that objects are borrowed from; nil mostly
+	listed    fsys.Source // the directory that packs come and go in
+	retired   []*Pack     // gone, but maybe still being read; closed when no operation runs
+	lender    *Store      // a user's repository that objects are borrowed from; nil mostly
 
 	damaged map[string]error      // packs that cannot be used, by the name of their index
 	rotten  map[rottenObject]bool // objects found damaged where a pack lists them
@@ -70,23 +62,11 @@ type place struct {
 // smallPack: the objects of packs up to this many are kept in the map.
 const smallPack = 512
 
-// largeObjectBytes: above it go-git streams instead of holding an object.
-const largeObjectBytes = 4 << 20
-
 func New(dir string) *Store {
 	return &Store{Dir: dir, Packs: make(map[string]*Pack), small: make(map[gitfmt.Hash]place), rotten: make(map[rottenObject]bool)}
 }
 
 func (s *Store) PackDir() string { return filepath.Join(s.Dir, "objects", "pack") }
-
-// gitStorage is go-git's view of the same repository; s.mu is held.
-func (s *Store) gitStorage() *filesystem.Storage {
-	if s.git == nil {
-		s.git = filesystem.NewStorageWithOptions(osfs.New(s.Dir), cache.NewObjectLRU(cache.MiByte),
-			filesystem.Options{LargeObjectThreshold: largeObjectBytes})
-	}
-	return s.git
-}
 
 var ErrNoObject = errors.New("not in the store")
 
@@ -99,7 +79,7 @@ func (s *Store) Open(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, er
 		return t, size, r, err
 	}
 	lender := s.Lending()
-	if lender != nil && lender.Packed(h) {
+	if lender != nil && lender.Owns(h) {
 		return lender.Open(h)
 	}
 	s.mu.Lock()
@@ -113,39 +93,23 @@ func (s *Store) Open(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, er
 	}
 	t, size, r, err = s.openListed(h)
 	if lender != nil && errors.Is(err, ErrNoObject) {
-		return lender.Open(h) // it may be loose there by now, or in another pack
+		return lender.Open(h) // it may be in another pack by now
 	}
 	return t, size, r, err
 }
 
 func (s *Store) openListed(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, error) {
 	p, off := s.Lookup(h)
-	if p != nil {
-		head, r, err := p.open(off, &s.inflaters)
-		if err != nil || head.Kind < gitfmt.OffsetDelta {
-			return head.Kind, head.Size, r, err
-		}
-		r.Close()
-		t, data, err := s.undelta(p, off, 0, anyPack)
-		return t, int64(len(data)), io.NopCloser(bytes.NewReader(data)), err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.Loose {
+	if p == nil {
 		return 0, 0, nil, ErrNoObject
 	}
-	obj, err := s.gitStorage().EncodedObject(plumbing.AnyObject, plumbing.Hash(h))
-	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		return 0, 0, nil, ErrNoObject
+	head, r, err := p.open(off, &s.inflaters)
+	if err != nil || head.Kind < gitfmt.OffsetDelta {
+		return head.Kind, head.Size, r, err
 	}
-	if err != nil {
-		return 0, 0, nil, err
-	}
-	r, err := obj.Reader()
-	if err != nil {
-		return 0, 0, nil, err
-	}
-	return gitfmt.ObjectType(obj.Type()), obj.Size(), r, nil
+	r.Close()
+	t, data, err := s.undelta(p, off, 0, anyPack)
+	return t, int64(len(data)), io.NopCloser(bytes.NewReader(data)), err
 }
 
 var errWrongHash = errors.New("its bytes do not have its hash")
@@ -234,7 +198,7 @@ func (s *Store) readOnce(buf []byte, h gitfmt.Hash, want gitfmt.ObjectType, path
 
 // Probe finds out whether an object can be had, at less cost than Check: the
 // checksum that its pack's index holds of its bytes as stored must be right.
-// What is stored as a difference, or loose, is read and hashed.
+// What is stored as a difference is read and hashed.
 func (s *Store) Probe(h gitfmt.Hash, want gitfmt.ObjectType, path string) error {
 	return s.Retry(h, func() error { return s.probeOnce(h, want, path) })
 }
@@ -289,7 +253,7 @@ func (s *Store) Close() {
 		s.lender.Close()
 		s.lender = nil
 	}
-	s.Packs, s.names, s.large, s.small, s.retired, s.listed = map[string]*Pack{}, nil, nil, nil, nil, [2]fsys.Source{}
+	s.Packs, s.names, s.large, s.small, s.retired, s.listed = map[string]*Pack{}, nil, nil, nil, nil, fsys.Source{}
 }
 
 // StoreFault marks an error of the store, which ends the scan, apart from one
