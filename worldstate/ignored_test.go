@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"anamnesis/worldstate/internal/gitfmt"
@@ -121,4 +122,22 @@ func TestNestedRepositories(t *testing.T) {
 		t.Errorf("other/.git: %v, kept %v", err, res.Kept)
 	}
 	b.fsck()
+}
+
+// TestSplitIndex: what a split index lists is not read. The snapshot says so, and how the
+// index is joined; then what it lists is held although it is ignored.
+func TestSplitIndex(t *testing.T) {
+	b := newBench(t, nil)
+	worldtest.Git(t, b.dir, "init", "-q")
+	b.write("in.log", "1")
+	worldtest.Git(t, b.dir, "add", "in.log")
+	worldtest.Git(t, b.dir, "update-index", "--split-index")
+	b.write(".gitignore", "*.log\n")
+	s := b.save()
+	if len(s.Notes) != 1 || s.Notes[0].Path != ".git/index" || !strings.HasSuffix(s.Notes[0].Reason, "it is split; 'git update-index --no-split-index' joins it") {
+		t.Errorf("notes are %+v", s.Notes)
+	}
+	b.holdsPaths("a split index", s.ID, map[string]bool{"in.log": false})
+	worldtest.Git(t, b.dir, "update-index", "--no-split-index")
+	b.holdsPaths("joined", b.save().ID, map[string]bool{"in.log": true})
 }

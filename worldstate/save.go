@@ -2,7 +2,6 @@ package worldstate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -142,10 +141,6 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.
 	if err != nil {
 		return Snapshot{}, nil, fmt.Errorf("save: %w", err)
 	}
-	parent, lost, err := w.parent(o.Parent)
-	if err != nil {
-		return Snapshot{}, nil, fmt.Errorf("save: parent: %w", err)
-	}
 	root := fsys.RootAt(w.dir)
 	defer root.Close()
 	pack := objects.NewWriter(w.objects.PackDir(), w.opts.Hook, &w.packs)
@@ -154,12 +149,11 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.
 	if err != nil {
 		return Snapshot{}, nil, err
 	}
-	snap, err := w.record(sc, pack, parent, o)
-	var m *unreadableParent
-	if errors.As(err, &m) && errors.Is(err, gitfmt.ErrCorrupt) {
-		lost = lostLine(ID(parent.Id.String()), m.err)
-		snap, err = w.record(sc, pack, nil, o)
+	parent, lost, err := w.parent(o.Parent)
+	if err != nil {
+		return Snapshot{}, nil, fmt.Errorf("save: parent: %w", err)
 	}
+	snap, err := w.record(sc, pack, parent, o)
 	if err != nil {
 		return Snapshot{}, nil, err
 	}
@@ -177,7 +171,8 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.
 }
 
 // parent is byID, from memory for the snapshot this World saved last; nil for no
-// id, and for one that the store has lost, which the line describes.
+// id, and for one that the store has lost or of which it cannot list the files, which
+// the line describes.
 func (w *World) parent(id ID) (c *gitfmt.Commit, lost string, err error) {
 	if id == "" {
 		return nil, "", nil
@@ -185,17 +180,14 @@ func (w *World) parent(id ID) (c *gitfmt.Commit, lost string, err error) {
 	if h, ok := gitfmt.ParseHash(string(id)); ok && w.saved != nil && w.saved.Id == h && w.objects.Has(h) {
 		return w.saved, "", nil
 	}
-	if c, err = w.byID(id); isGone(id, err) {
+	if c, err = w.byID(id); err == nil {
+		_, err = w.tree(c.Tree)
+	}
+	if isGone(id, err) {
 		return nil, lostLine(id, err), nil
 	}
 	return c, "", err
 }
-
-// unreadableParent: the files of a save's parent cannot be listed.
-type unreadableParent struct{ err error }
-
-func (e *unreadableParent) Error() string { return e.err.Error() }
-func (e *unreadableParent) Unwrap() error { return e.err }
 
 // record turns a scan into a snapshot: trees, commit, pack, refs, in this
 // order, each durable before the next.
@@ -305,7 +297,7 @@ func (w *World) changedSince(parent *gitfmt.Commit, now *tree.Listing) ([]string
 	if parent != nil {
 		var err error
 		if before, err = w.tree(parent.Tree); err != nil {
-			return nil, &unreadableParent{fmt.Errorf("save: parent %s: %w", parent.Id, err)}
+			return nil, fmt.Errorf("save: parent %s: %w", parent.Id, err)
 		}
 	}
 	return tree.ChangedPaths(before, now), nil

@@ -14,47 +14,39 @@ type Report = gc.Health
 // A Problem is one thing that is gone or rotten, and one snapshot that needs it.
 type Problem = gc.Problem
 
-// verifyTries is how often Verify looks at a store in which packs or refs came or went
-// while it looked, the last time with the store's lock.
-const verifyTries = 4
-
-// Verify reads and hashes every object of the store's packs, and all that any ref
-// reaches, of all tasks and worlds. What is damaged is in the Report; the error is for
-// what kept it from looking at all. It holds no lock: where it found damage and the
-// store was changed meanwhile, a collection of another process for instance, it looks
-// again. After it found damage, a save writes anew what has rotted and still is in
-// the world.
+// Verify reads and hashes every object of the store's packs, and all that our refs
+// reach, of all tasks and worlds. What is damaged is in the Report; the error is for
+// what kept it from looking at all. It holds no lock; where it found damage, it looks
+// again with the store's lock, since a collection of another process may have removed
+// what it missed. After it found damage, a save writes anew what has rotted and still is
+// in the world.
 func (w *World) Verify(ctx context.Context) (Report, error) {
-	for try, as := 1, reading; ; try++ {
-		if try == verifyTries {
-			as = changing
-		}
-		r, moved, err := w.verifyOnce(ctx, as)
-		if err != nil || !moved {
-			return r, err
-		}
+	r, err := w.verify(ctx, reading)
+	if err != nil || r.OK && len(r.DamagedCopies) == 0 {
+		return r, err
 	}
+	return w.verify(ctx, changing)
 }
 
-// verifyOnce looks once; moved reports whether the store was changed meanwhile.
-func (w *World) verifyOnce(ctx context.Context, as access) (r Report, moved bool, err error) {
+// verify looks once.
+func (w *World) verify(ctx context.Context, as access) (Report, error) {
 	end, err := w.begin(ctx, as)
 	if err != nil {
-		return Report{}, false, err
+		return Report{}, err
 	}
 	defer end()
-	r, moved, err = gc.Verify(ctx, w.objects, w.refs, w.opts.Hook)
+	r, err := gc.Verify(ctx, w.objects, w.refs, w.opts.Hook)
 	if err != nil {
-		return Report{}, false, err
+		return Report{}, err
 	}
 	r.Unfinished = errors.Is(w.checkNoJournal(), ErrUnfinished)
-	if moved || r.OK && len(r.DamagedCopies) == 0 {
-		return r, moved, nil
+	if as == reading || r.OK && len(r.DamagedCopies) == 0 {
+		return r, nil
 	}
 	// What is known of files rests on the store: the next save reads them
 	// all, and writes anew what has rotted here and still is there.
 	if err := w.track.Forget(); err != nil {
-		return r, false, fmt.Errorf("verify: %w", err)
+		return r, fmt.Errorf("verify: %w", err)
 	}
-	return r, false, nil
+	return r, nil
 }

@@ -154,7 +154,7 @@ func Open(dir, store string, o *Options) (*World, error) {
 	sum := sha256.Sum256([]byte(w.dir))
 	w.key = hex.EncodeToString(sum[:8])
 	w.objects, w.refs, w.journal = objects.New(w.store), &refs.Store{Dir: w.store}, restore.JournalOf(w.store, w.key)
-	w.lock = fsys.NewLock(w.store, fsys.WriterLock, fsys.Often)
+	w.lock = fsys.NewLock(w.store, fsys.WriterLock)
 	w.track = scan.New(w.dir, filepath.Join(w.store, fsys.StateDir, "statcache-"+w.key), w.objects, excluded, scan.Options{
 		Hook: w.opts.Hook, FileLimitBytes: w.opts.FileLimitBytes, Progress: w.opts.Progress, Watch: w.opts.Watch,
 	})

@@ -23,8 +23,9 @@ func (a *app) worldGC(f *session.Place) *cobra.Command {
 
 Snapshots named by a step of an existing task, by your own save or by a branch of yours are kept.
 Packs and loose objects of git's are not touched. A store with worktrees, reflogs, an index or a
-detached HEAD, or with a tag or branch whose objects are in no pack, is refused with the remedy. --max-bytes removes snapshots of deleted tasks, the oldest first, until the store fits.
-Tasks may run at the same time: they wait only while the packs are exchanged.
+detached HEAD, or with a tag or branch whose objects are in no pack, is refused with the remedy.
+--max-bytes removes snapshots of deleted tasks, the oldest first, until the store fits. Tasks may
+run at the same time: they wait only while the packs are exchanged.
 
 If an object is missing or damaged, the command fails before anything is removed.`,
 		RunE: a.withService(func(cmd *cobra.Command, _ []string, svc *session.Service) error {

@@ -30,9 +30,8 @@ const (
 type Lock struct {
 	store string
 	Path  string
-	hold  Holding
-	fd    int   // -1: not open
-	file  Stamp // of fd: only its inode and device
+	fd    int // -1: not open
+	file  Stamp
 	Own   []byte
 }
 
@@ -50,21 +49,11 @@ const (
 	// changed the store, and sweep it where they find one.
 	LockIdle  = '-'
 	lockMarks = "-*+"
-	// lockOpens bounds how often the lock's file is opened anew because another
-	// one is at its path by now.
-	lockOpens = 8
 )
 
-// Holding says what becomes of a lock's file when the lock is released.
-type Holding int
-
-const (
-	Once  Holding = iota // it is closed
-	Often                // it stays open for the next time
-)
-
-func NewLock(store, name string, hold Holding) *Lock {
-	return &Lock{store: store, Path: filepath.Join(store, StateDir, name), hold: hold, fd: -1}
+// NewLock returns a lock that nobody holds yet.
+func NewLock(store, name string) *Lock {
+	return &Lock{store: store, Path: filepath.Join(store, StateDir, name), fd: -1}
 }
 
 // TryFlock takes the lock of an open file unless another process holds it.
@@ -72,26 +61,21 @@ func TryFlock(fd int) error {
 	return Retry(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 }
 
-// AcquireLock takes one of a store's locks once.
+// AcquireLock takes one of a store's locks for one time: Close frees it.
 func AcquireLock(ctx context.Context, store, name string, wait time.Duration) (*Lock, error) {
-	l := NewLock(store, name, Once)
+	l := NewLock(store, name)
 	return l, l.Acquire(ctx, wait)
 }
 
 // Acquire takes the lock, or says who has it.
 func (l *Lock) Acquire(ctx context.Context, wait time.Duration) error {
-	err := l.Take(ctx, wait)
+	err := l.take(ctx, wait)
 	if err == nil {
 		err = l.sign()
 	}
-	if err != nil {
-		return l.Fail(err)
+	if err == nil {
+		return nil
 	}
-	return nil
-}
-
-// Fail frees what is held of the lock.
-func (l *Lock) Fail(err error) error {
 	l.Close()
 	if !errors.As(err, new(*LockedError)) {
 		err = fmt.Errorf("lock store %s: %w", l.store, err)
@@ -99,67 +83,36 @@ func (l *Lock) Fail(err error) error {
 	return err
 }
 
-// open opens the lock's file, unless it is open.
-func (l *Lock) open() error {
+// take waits for the lock on the file that is at its path; where that was replaced
+// since it was opened, on the new one.
+func (l *Lock) take(ctx context.Context, wait time.Duration) error {
 	if l.fd >= 0 {
-		return nil
+		if now, err := Lstatat(unix.AT_FDCWD, l.Path); err != nil || now.Ino != l.file.Ino || now.Dev != l.file.Dev {
+			l.Close()
+		}
 	}
-	fd, err := Openat(unix.AT_FDCWD, l.Path, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return err
-	}
-	l.fd = fd
-	l.file, err = Fstat(fd)
-	return err
-}
-
-// Take waits for the lock on the file that is at its path.
-func (l *Lock) Take(ctx context.Context, wait time.Duration) error {
-	for range lockOpens {
-		if err := l.open(); err != nil {
+	if l.fd < 0 {
+		fd, err := Openat(unix.AT_FDCWD, l.Path, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+		if err != nil {
 			return err
 		}
-		if err := l.wait(ctx, wait); err != nil {
+		l.fd = fd
+		if l.file, err = Fstat(fd); err != nil {
 			return err
 		}
-		now, err := Lstatat(unix.AT_FDCWD, l.Path)
-		if err == nil && now.Ino == l.file.Ino && now.Dev == l.file.Dev {
-			return nil
-		}
-		if err != nil && !errors.Is(err, unix.ENOENT) {
-			return err
-		}
-		l.Close()
 	}
-	return errors.New("its file is replaced again and again")
-}
-
-// wait waits until the lock is free and takes it.
-func (l *Lock) wait(ctx context.Context, most time.Duration) error {
-	free := func() (bool, error) {
+	for deadline := time.Now().Add(wait); ; {
 		err := TryFlock(l.fd)
-		if err == unix.EWOULDBLOCK {
-			return false, nil
-		}
-		return err == nil, err
-	}
-	if ok, err := free(); ok || err != nil {
-		return err
-	}
-	deadline := time.NewTimer(most)
-	defer deadline.Stop()
-	tick := time.NewTicker(lockPoll)
-	defer tick.Stop()
-	for {
-		if ok, err := free(); ok || err != nil {
+		if err != unix.EWOULDBLOCK {
 			return err
+		}
+		if !time.Now().Before(deadline) {
+			return &LockedError{Store: l.store, Holder: l.holder(), Waited: wait.String()}
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(lockPoll):
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-deadline.C:
-			return &LockedError{Store: l.store, Holder: l.holder(), Waited: most.String()}
 		}
 	}
 }
@@ -203,8 +156,9 @@ func (l *Lock) holder() string {
 	return "process " + fields[0]
 }
 
+// Release frees the lock. Its file stays open for the next time.
 func (l *Lock) Release() {
-	if l.hold == Once || unix.Flock(l.fd, unix.LOCK_UN) != nil {
+	if unix.Flock(l.fd, unix.LOCK_UN) != nil {
 		l.Close()
 	}
 }

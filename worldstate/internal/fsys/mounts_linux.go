@@ -1,12 +1,10 @@
 package fsys
 
 import (
-	"bufio"
-	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -63,42 +61,17 @@ func (m *mounts) changed() (bool, error) {
 	return !same, nil
 }
 
-// read lists the mounts at the directory or beneath: number, device and place.
+// read lists the mounts at the directory or beneath. In the file spaces, tabs, newlines
+// and backslashes of a place are a backslash and three octal digits.
 func (m *mounts) read() ([]string, error) {
-	if _, err := m.file.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
+	data, err := io.ReadAll(io.NewSectionReader(m.file, 0, math.MaxInt64))
+	dir := strings.TrimSuffix(strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace(m.dir), "/")
 	var list []string
-	sc := bufio.NewScanner(m.file)
-	sc.Buffer(nil, maxMountLine)
-	for sc.Scan() {
-		f := strings.Fields(sc.Text()) // number, parent, device, root, place, …
-		if len(f) < 5 {
-			return nil, fmt.Errorf("%s: bad line %q", mountsFile, sc.Text())
-		}
-		if place := unescapeMount(f[4]); place == m.dir || strings.HasPrefix(place, strings.TrimSuffix(m.dir, "/")+"/") {
-			list = append(list, f[0]+" "+f[2]+" "+place)
+	for line := range strings.Lines(string(data)) {
+		f := strings.Fields(line) // number, parent, device, root, place, …
+		if len(f) >= 5 && (f[4] == dir || strings.HasPrefix(f[4], dir+"/")) {
+			list = append(list, f[0]+" "+f[2]+" "+f[4])
 		}
 	}
-	return list, sc.Err()
-}
-
-// maxMountLine bounds a line: an overlay names all its layers in it.
-const maxMountLine = 1 << 20
-
-// unescapeMount restores the spaces, tabs, newlines and backslashes of a mount point,
-// which are written as a backslash and three octal digits.
-func unescapeMount(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if c, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(c))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
+	return list, err
 }

@@ -31,38 +31,13 @@ func OpenFile(path string) (*os.File, error) {
 	return f, err
 }
 
-// pathMax is PATH_MAX of Linux, the NUL at the end included: no system call takes
-// a longer path.
-const pathMax = 4096
-
 // OpenBeneath opens the directory rel (or "" for the root itself) beneath the
-// directory rootfd, following no symbolic link on the way. A path of any length
-// is opened, a long one in parts.
+// directory rootfd, following no symbolic link on the way.
 func OpenBeneath(rootfd int, rel string) (int, error) {
 	if rel == "" {
 		rel = "."
 	}
-	if len(rel) < pathMax {
-		return openPart(rootfd, rel)
-	}
-	at := rootfd
-	for rel != "" {
-		part := rel
-		if len(rel) >= pathMax {
-			if part = Dir(rel[:pathMax]); part == "" {
-				part, _, _ = strings.Cut(rel, "/") // the kernel refuses the name
-			}
-		}
-		fd, err := openPart(at, part)
-		if at != rootfd {
-			unix.Close(at)
-		}
-		if err != nil {
-			return -1, err
-		}
-		at, rel = fd, strings.TrimPrefix(rel[len(part):], "/")
-	}
-	return at, nil
+	return openPart(rootfd, rel)
 }
 
 // openStepwise is OpenBeneath by one openat a component.
@@ -211,28 +186,6 @@ func SyncPath(path string) error {
 const FileFlags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 
 func CloseFD(fd int) { unix.Close(fd) }
-
-// LinkOrCopy adds a name, which must not exist yet, to a small file. Where the
-// file system has no second names, it makes a copy.
-func LinkOrCopy(from, to string) error {
-	err := os.Link(from, to)
-	if !IsErrno(err, unix.EPERM, unix.EOPNOTSUPP, unix.ENOSYS, unix.EMLINK, unix.EXDEV) {
-		return err
-	}
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err != nil {
-		err = errors.Join(err, os.Remove(to))
-	}
-	return err
-}
 
 // NonceDigits is the length of a restore's nonce, in hex digits.
 const NonceDigits = 16

@@ -6,9 +6,3 @@ import "golang.org/x/sys/unix"
 
 // Fsync returns when what was written to fd is durable.
 func Fsync(fd int) error { return Retry(func() error { return unix.Fsync(fd) }) }
-
-// The values of whence for lseek: the next data, the next hole.
-const (
-	seekData = 3
-	seekHole = 4
-)

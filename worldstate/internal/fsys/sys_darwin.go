@@ -15,9 +15,3 @@ func Fsync(fd int) error {
 	}
 	return err
 }
-
-// The values of whence for lseek: the next data, the next hole.
-const (
-	seekData = 4
-	seekHole = 3
-)

@@ -81,9 +81,3 @@ var BootID = sync.OnceValue(func() string {
 	}
 	return strings.TrimSpace(string(b))
 })
-
-// The values of whence for lseek: the next data, the next hole.
-const (
-	seekData = 3
-	seekHole = 4
-)

@@ -45,7 +45,7 @@ func Run(ctx context.Context, store string, opts Options, unfinished func() ([]g
 		if err != nil {
 			return Report{}, err
 		}
-		defer turn.Release()
+		defer turn.Close()
 	}
 	s := objects.New(store)
 	defer s.Close()
@@ -89,7 +89,7 @@ func (g *collector) locked(ctx context.Context, part func() error) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Release()
+	defer lock.Close()
 	return part()
 }
 

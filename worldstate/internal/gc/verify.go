@@ -41,41 +41,29 @@ type Problem struct {
 	Error    string    `json:"error"`
 }
 
-// Verify looks at a store once; moved reports that damage was found and the store
-// was changed meanwhile.
-func Verify(ctx context.Context, s *objects.Store, named *refs.Store, hook func(string)) (r Health, moved bool, err error) {
+// Verify looks at a store once. Where it is changed meanwhile, what went may be named.
+func Verify(ctx context.Context, s *objects.Store, named *refs.Store, hook func(string)) (Health, error) {
 	byName, err := named.All()
 	if err != nil {
-		return Health{}, false, err
+		return Health{}, err
 	}
-	packs, damaged := s.PackNames(), damagedPacks(s)
+	r := Health{Problems: damagedPacks(s), Refs: len(byName)}
 	hook("verify-listed")
-	r = Health{Problems: damaged, Refs: len(byName)}
 	v := verifier{s: s, ctx: ctx, r: &r, seen: make(map[gitfmt.Hash]bool), intact: make(map[gitfmt.Hash]gitfmt.ObjectType)}
 	if err := v.packs(); err != nil {
-		return Health{}, false, err
+		return Health{}, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		if !refs.IsOurs(name) {
 			continue // what only it leads to is the user's, and may be in no pack
 		}
 		if err := v.commits(byName[name], name); err != nil {
-			return Health{}, false, err
+			return Health{}, err
 		}
 	}
 	v.others()
-	if r.OK = len(r.Problems) == 0; r.OK && len(r.DamagedCopies) == 0 {
-		return r, false, nil
-	}
-	named.Begin()
-	now, err := named.All()
-	if err != nil {
-		return r, false, err
-	}
-	if err := s.Relist(); err != nil {
-		return r, false, err
-	}
-	return r, !maps.Equal(byName, now) || !slices.Equal(packs, s.PackNames()) || !slices.Equal(damaged, damagedPacks(s)), nil
+	r.OK = len(r.Problems) == 0
+	return r, nil
 }
 
 // damagedPacks lists the packs that cannot be used.

@@ -36,51 +36,41 @@ var ErrIndex = errors.New("not an index this program can read")
 
 // DecodeIndex reads a git index of version 2, 3 or 4. One that is split, or of
 // a repository with other ids than SHA-1's, is an error.
-func DecodeIndex(data []byte) ([]IndexEntry, error) {
-	list, link, err := ParseIndex(data)
-	if err == nil && link != nil {
-		return nil, fmt.Errorf("%w: it is split", ErrIndex)
-	}
-	return list, err
-}
-
-// ParseIndex is DecodeIndex for an index that may be split: link is the extension
-// that names the rest, nil where there is none.
-func ParseIndex(data []byte) (out []IndexEntry, link []byte, err error) {
+func DecodeIndex(data []byte) (out []IndexEntry, err error) {
 	if len(data) < indexHead+sha1.Size || string(data[:4]) != "DIRC" {
-		return nil, nil, ErrIndex
+		return nil, ErrIndex
 	}
 	body, sum := data[:len(data)-sha1.Size], data[len(data)-sha1.Size:]
 	if got := sha1.Sum(body); !bytes.Equal(got[:], sum) && !bytes.Equal(sum, make([]byte, sha1.Size)) { // zeros: index.skipHash
-		return nil, nil, fmt.Errorf("%w: bad checksum", ErrIndex)
+		return nil, fmt.Errorf("%w: bad checksum", ErrIndex)
 	}
 	version, count := binary.BigEndian.Uint32(data[4:]), binary.BigEndian.Uint32(data[8:])
 	if version < 2 || version > 4 || int64(count) > int64(len(body))/IndexFixed {
-		return nil, nil, fmt.Errorf("%w: version %d, %d entries", ErrIndex, version, count)
+		return nil, fmt.Errorf("%w: version %d, %d entries", ErrIndex, version, count)
 	}
 	d := indexDecoder{b: body[indexHead:], version: version}
 	out = make([]IndexEntry, 0, count)
 	for range count {
 		e, ok := d.entry()
 		if !ok {
-			return nil, nil, fmt.Errorf("%w: cut short", ErrIndex)
+			return nil, fmt.Errorf("%w: cut short", ErrIndex)
 		}
 		out = append(out, e)
 	}
 	for len(d.b) >= 8 { // extensions: those in capitals may be left unread
 		name, size := string(d.b[:4]), binary.BigEndian.Uint32(d.b[4:])
 		if int64(size) > int64(len(d.b)-8) {
-			return nil, nil, fmt.Errorf("%w: cut short", ErrIndex)
+			return nil, fmt.Errorf("%w: cut short", ErrIndex)
 		}
 		switch {
 		case name == "link":
-			link = d.b[8 : 8+size]
+			return nil, fmt.Errorf("%w: it is split; 'git update-index --no-split-index' joins it", ErrIndex)
 		case name[0] < 'A' || name[0] > 'Z':
-			return nil, nil, fmt.Errorf("%w: extension %q", ErrIndex, name)
+			return nil, fmt.Errorf("%w: extension %q", ErrIndex, name)
 		}
 		d.b = d.b[8+size:]
 	}
-	return out, link, nil
+	return out, nil
 }
 
 type indexDecoder struct {
@@ -148,59 +138,4 @@ func indexVarint(b []byte) (v uint64, n int) {
 		v = (v + 1) << 7
 	}
 	return 0, 0
-}
-
-// EwahBits reads the bitmap that b begins with, of n bits at most, as git's
-// documentation of bitmaps describes it: words of 64 bits, each a marker of a run
-// of equal words followed by words as they are. No b is an empty bitmap.
-func EwahBits(b []byte, n int) (bits []bool, ok bool) {
-	bits = make([]bool, n)
-	if len(b) == 0 {
-		return bits, true
-	}
-	const head, wordBytes, wordBits = 8, 8, 64
-	if len(b) < head {
-		return nil, false
-	}
-	words := int64(binary.BigEndian.Uint32(b[4:]))
-	if words > int64(len(b)-head)/wordBytes {
-		return nil, false
-	}
-	word := func(i int64) uint64 { return binary.BigEndian.Uint64(b[head+i*wordBytes:]) }
-	at := int64(0)
-	put := func(w uint64) bool {
-		for i := range wordBits {
-			if w>>i&1 == 0 {
-				continue
-			}
-			if at+int64(i) >= int64(n) {
-				return false
-			}
-			bits[at+int64(i)] = true
-		}
-		at += wordBits
-		return true
-	}
-	for i := int64(0); i < words; {
-		marker := word(i)
-		run, literal := int64(marker>>1&(1<<32-1)), int64(marker>>33)
-		i++
-		if literal > words-i || run > int64(n)/wordBits+1 {
-			return nil, false
-		}
-		for range run {
-			if marker&1 == 0 {
-				at += wordBits
-			} else if !put(^uint64(0)) {
-				return nil, false
-			}
-		}
-		for range literal {
-			if !put(word(i)) {
-				return nil, false
-			}
-			i++
-		}
-	}
-	return bits, true
 }

@@ -206,7 +206,7 @@ func (s *Store) Sweep() {
 	}
 	if turn, err := fsys.AcquireLock(context.Background(), s.Dir, fsys.CollectLock, 0); err == nil { // else a collection runs
 		_ = os.RemoveAll(s.CollectDir())
-		turn.Release()
+		turn.Close()
 	}
 }
 

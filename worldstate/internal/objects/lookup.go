@@ -76,13 +76,6 @@ func (s *Store) list() error {
 	return nil
 }
 
-// Relist reads the directory of packs again.
-func (s *Store) Relist() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.list()
-}
-
 // DamagedPacks returns why each pack that cannot be used is damaged, by the name of
 // its index.
 func (s *Store) DamagedPacks() map[string]error {

@@ -345,51 +345,36 @@ const (
 	// packedTick is how often it is looked for.
 	packedWait = 10 * time.Second
 	packedTick = 20 * time.Millisecond
-	// ourLock is what git's lock of packed-refs holds while it is ours; git's own is
-	// empty. The store's lock is held, so the process that left ours there is dead.
-	ourLock = "anamnesis\n"
+	// ourLock is where git's lock of packed-refs links to while it is ours. The store's
+	// lock is held, so the process that left ours there is dead.
+	ourLock = "anamnesis"
 )
 
-// lockPacked takes git's lock of packed-refs by linking a file with ourLock in it to
-// the lock's name, so that the lock never exists without its content. The file is
-// written once for each store.
+// lockPacked takes git's lock of packed-refs: a symbolic link, so that the lock never
+// exists without saying whose it is.
 func (s *Store) lockPacked() (release func(), err error) {
-	path, ours := s.PackedPath()+".lock", filepath.Join(s.Dir, fsys.StateDir, "packed-refs.lock")
-	if there, err := fsys.Exists(ours); err != nil {
-		return nil, err
-	} else if !there {
-		if err := fsys.WriteFileDurably(ours, []byte(ourLock)); err != nil {
-			return nil, err
-		}
-	}
-	end := time.Now().Add(packedWait)
-	for {
-		err := fsys.LinkOrCopy(ours, path)
-		if err == nil {
+	path := s.PackedPath() + ".lock"
+	for end := time.Now().Add(packedWait); ; time.Sleep(packedTick) {
+		s.Sweep()
+		err := os.Symlink(ourLock, path)
+		switch {
+		case err == nil:
 			return func() { _ = os.Remove(path) }, nil
-		}
-		if !errors.Is(err, os.ErrExist) {
+		case !errors.Is(err, os.ErrExist):
 			return nil, fmt.Errorf("lock packed-refs: %w", err)
-		}
-		if s.dropDeadLock() {
-			continue
-		}
-		if time.Now().After(end) {
+		case time.Now().After(end):
 			return nil, fmt.Errorf("%w: a git command holds %s; if none is running, remove that file", fsys.ErrLocked, path)
 		}
-		time.Sleep(packedTick)
 	}
 }
 
-// Sweep removes what a killed process left. The store's lock is held.
-func (s *Store) Sweep() { s.dropDeadLock() }
-
-// dropDeadLock removes git's lock of packed-refs if a process that was killed has left
-// it there as ours: git removes no ref meanwhile.
-func (s *Store) dropDeadLock() (dropped bool) {
+// Sweep removes git's lock of packed-refs if a process that was killed has left it
+// there as ours. The store's lock is held.
+func (s *Store) Sweep() {
 	path := s.PackedPath() + ".lock"
-	data, err := os.ReadFile(path)
-	return err == nil && string(data) == ourLock && os.Remove(path) == nil
+	if to, err := os.Readlink(path); err == nil && to == ourLock {
+		_ = os.Remove(path)
+	}
 }
 
 // ValidPart reports whether a task or step may be part of a ref's name:

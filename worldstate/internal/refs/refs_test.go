@@ -218,19 +218,22 @@ func TestGitHoldsPackedRefs(t *testing.T) {
 // TestSweepDropsDeadLock: a lock of packed-refs that a killed process has left as ours
 // goes with the next sweep, and with the next update. Git's stays.
 func TestSweepDropsDeadLock(t *testing.T) {
-	for there, stays := range map[string]bool{ourLock: false, "": true} {
+	for stays, leave := range map[bool]func(path string) error{
+		false: func(path string) error { return os.Symlink(ourLock, path) },
+		true:  func(path string) error { return os.WriteFile(path, nil, 0o600) },
+	} {
 		s := emptyStore(t)
 		path := s.PackedPath() + ".lock"
-		if err := os.WriteFile(path, []byte(there), 0o600); err != nil {
+		if err := leave(path); err != nil {
 			t.Fatal(err)
 		}
 		s.Sweep()
-		if _, err := os.Stat(path); (err == nil) != stays {
-			t.Errorf("a lock holding %q: %v; want that it stays %v", there, err, stays)
+		if _, err := os.Lstat(path); (err == nil) != stays {
+			t.Errorf("%v; want that it stays %v", err, stays)
 		}
 	}
 	s := emptyStore(t)
-	if err := os.WriteFile(s.PackedPath()+".lock", []byte(ourLock), 0o600); err != nil {
+	if err := os.Symlink(ourLock, s.PackedPath()+".lock"); err != nil {
 		t.Fatal(err)
 	}
 	s.must(t, map[string]gitfmt.Hash{Latest: refID(1)})

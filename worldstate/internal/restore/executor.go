@@ -45,15 +45,12 @@ type Executor struct {
 	cut     bool         // and the machine with it
 	stop    func() error // asked before every action; nil: a restore, once begun, is finished
 
-	actions  []Action // of the last run
-	syncEach bool     // few actions: each file and directory is synced on its own
-	unsynced []string // files changed in place
+	actions []Action // of the last run
 
-	mu      sync.Mutex
-	touched map[string]bool // directories whose entries or modes changed
-	Kept    []gitfmt.Skip
-	opened  map[string]uint32     // directories made writable for the time being, with their own modes
-	done    map[string]fsys.Stamp // the stamp of a path right after its action
+	mu     sync.Mutex
+	Kept   []gitfmt.Skip
+	opened map[string]uint32     // directories made writable for the time being, with their own modes
+	done   map[string]fsys.Stamp // the stamp of a path right after its action
 
 	seams sync.Mutex // one hook or fault at a time
 	steps atomic.Int64
@@ -192,20 +189,6 @@ func (x *Executor) compareNow(dirfd int, path string, want tree.State) (now tree
 	return now, st, now == want, err
 }
 
-// touch: a directory's entries or its mode changed and are to be synced.
-func (x *Executor) touch(dir string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.touched[dir] = true
-}
-
-// changed: a file that stays got other bytes or another mode, to be synced.
-func (x *Executor) changed(path string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.unsynced = append(x.unsynced, path)
-}
-
 func (x *Executor) keep(path string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -216,7 +199,6 @@ func (x *Executor) keep(path string) {
 // directories, parents first; then files and links; then directories' modes.
 func (x *Executor) Run(actions []Action) error {
 	x.opened, x.actions = make(map[string]uint32), actions
-	x.syncEach, x.touched, x.unsynced = len(actions) <= maxSyncEach && !x.resumed, make(map[string]bool), nil
 	var gone, dirs, files []Action
 	for _, a := range actions {
 		if !a.Before.Absent() && (a.After.Absent() || a.Before.IsDir() != a.After.IsDir()) {
@@ -361,7 +343,6 @@ func (x *Executor) remove(_ int, a Action) error {
 		}
 		return nil
 	}
-	x.touch(fsys.Dir(a.Path))
 	flags := 0
 	if now.IsDir() {
 		flags = unix.AT_REMOVEDIR
@@ -398,8 +379,6 @@ func (x *Executor) mkdir(_ int, a Action) error {
 	case !errors.Is(err, unix.ENOENT):
 		return err
 	}
-	x.touch(fsys.Dir(a.Path))
-	x.touch(a.Path)
 	err = x.writable(fd, a.Path, func() error { return unix.Mkdirat(fd, fsys.Base(a.Path), a.After.Perm|0o700) })
 	if err == nil {
 		x.ownMade(fd, fsys.Base(a.Path), fsys.Stamp{})
@@ -423,7 +402,6 @@ func (x *Executor) chmodDir(_ int, a Action) error {
 	if st.Mode&0o777 == a.After.Perm {
 		return nil
 	}
-	x.touch(a.Path)
 	if err := x.seam("chmod looked", a.Path); err != nil {
 		return err
 	}

@@ -99,7 +99,6 @@ func (x *Executor) fill(fd int, a Action, old fsys.Stamp, data []byte) error {
 	}
 	st, err := fsys.Fstat(fd)
 	if err == nil {
-		x.changed(a.Path)
 		x.wrote(a.Path, st)
 	}
 	return err

@@ -9,19 +9,16 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// Sync makes the run durable.
+// Sync makes the run durable: every path of the actions, or where these are many, or
+// may have been done by another run, and the system can, the file system.
 func (x *Executor) Sync() error {
-	switch {
-	case x.syncEach:
-		return x.syncAll(x.unsynced, x.touched)
-	case fsys.SyncsTrees:
+	if fsys.SyncsTrees && (x.resumed || len(x.actions) > maxSyncEach) {
 		return fsys.SyncTree(x.root)
 	}
 	return x.SyncActions()
 }
 
-// SyncActions makes every path of the actions durable, whichever run wrote it:
-// for systems on which no call does that for a whole file system.
+// SyncActions makes every path of the actions durable, whichever run wrote it.
 func (x *Executor) SyncActions() error {
 	var files []string
 	dirs := make(map[string]bool)
@@ -34,10 +31,6 @@ func (x *Executor) SyncActions() error {
 			files = append(files, a.Path)
 		}
 	}
-	return x.syncAll(files, dirs)
-}
-
-func (x *Executor) syncAll(files []string, dirs map[string]bool) error {
 	for _, path := range files {
 		if err := x.syncFile(path); err != nil {
 			return fmt.Errorf("sync %s: %w", shortPath(path), err)

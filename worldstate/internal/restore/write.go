@@ -57,7 +57,6 @@ func (x *Executor) write(i int, a Action) error {
 			return err
 		}
 	}
-	x.touch(fsys.Dir(a.Path))
 	var made fsys.Stamp
 	err = x.writable(fd, a.Path, func() (err error) {
 		made, err = x.replace(fd, x.tempName(i), a, st)
@@ -86,7 +85,6 @@ func (x *Executor) chmodFile(fd int, a Action, st fsys.Stamp) error {
 		return err
 	}
 	x.wrote(a.Path, now)
-	x.changed(a.Path)
 	return nil
 }
 
@@ -160,7 +158,7 @@ func (x *Executor) writeTemp(fd int, temp string, a Action, old fsys.Stamp) (mad
 	if err == nil {
 		made, err = fsys.Fstat(n)
 	}
-	if err == nil && (x.syncEach || size > InPlaceBytes) { // a larger one cannot be distinguished from another program's, see isHalfWritten
+	if err == nil && size > InPlaceBytes { // a larger one cannot be distinguished from another program's, see isHalfWritten
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {
@@ -273,7 +271,6 @@ func (x *Executor) SweepTemps(actions []Action) {
 
 // Tidy removes what a restore that is given up left of its own.
 func (x *Executor) Tidy(j *Journal) {
-	x.touched = make(map[string]bool)
 	x.SweepTemps(j.Actions)
 	for _, a := range j.Actions {
 		if a.Before == a.After { // see Guarded

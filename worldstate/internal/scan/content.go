@@ -1,8 +1,10 @@
 package scan
 
 import (
+	"context"
 	"crypto/sha1"
 	"io"
+	"math"
 	"os"
 	"time"
 
@@ -129,11 +131,11 @@ func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
 	read := s.reading(size)
 	defer read(-size) // it is counted as a whole when it is done
 	if s.pack != nil && s.objects.Empty() {
-		return s.pack.AddStream(gitfmt.Hash{}, size, &fsys.HoleReader{Ctx: s.ctx, F: f, Count: read})
+		return s.pack.AddStream(gitfmt.Hash{}, size, s.reader(f, read))
 	}
 	sum := sha1.New()
 	sum.Write(gitfmt.AppendHead(nil, gitfmt.BlobObject, size))
-	n, err := io.Copy(sum, io.LimitReader(&fsys.HoleReader{Ctx: s.ctx, F: f, Count: read}, size+1))
+	n, err := io.Copy(sum, io.LimitReader(s.reader(f, read), size+1))
 	if err != nil {
 		return gitfmt.Hash{}, err
 	}
@@ -148,7 +150,28 @@ func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
 	if s.objects.HasIntact(h) {
 		return h, nil
 	}
-	return s.pack.AddStream(h, size, &fsys.HoleReader{Ctx: s.ctx, F: f, Count: func(int64) { read(0) }})
+	return s.pack.AddStream(h, size, s.reader(f, func(int64) { read(0) }))
+}
+
+// reader reads a file from its beginning, reports how far it is, and stops when the
+// scan's context ends.
+func (s *scanner) reader(f *os.File, count func(int64)) io.Reader {
+	return &fileReader{s.ctx, io.NewSectionReader(f, 0, math.MaxInt64), count}
+}
+
+type fileReader struct {
+	ctx   context.Context
+	file  *io.SectionReader
+	count func(int64)
+}
+
+func (r *fileReader) Read(b []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := r.file.Read(b)
+	r.count(int64(n))
+	return n, err
 }
 
 // reading counts the bytes of a file that is being read for those who wait. What

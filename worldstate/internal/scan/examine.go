@@ -128,10 +128,6 @@ func (v *visit) descend(name string, at int, st fsys.Stamp, onlyTracked bool) {
 		}
 	}
 	c.left.Store(1)
-	if c.deep > concurrentDepth {
-		v.later = append(v.later, c)
-		return
-	}
 	if c.open() {
 		v.s.do(c.run)
 	}
@@ -211,17 +207,12 @@ func (v *visit) file(name string, at int, o *tree.Other, st fsys.Stamp) {
 		return
 	}
 	v.left.Add(1)
-	read := func() {
+	v.s.do(func() {
 		defer v.leave()
 		if !v.s.stopped() && !v.seeded(name, st) {
 			v.readFile(name, at, o, st)
 		}
-	}
-	if v.deep >= concurrentDepth { // v may be closed for a directory in it
-		read()
-		return
-	}
-	v.s.do(read)
+	})
 }
 
 // seeded takes a file's content from the user's repository, where that is

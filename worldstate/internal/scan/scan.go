@@ -18,10 +18,6 @@ const (
 	scanWorkers = 16
 	// readTries bounds reading a file that keeps changing.
 	readTries = 3
-	// concurrentDepth: directories deeper than this are visited one at a time, and
-	// their parents are closed meanwhile, so that the open files are bounded by
-	// scanWorkers times this however deep the tree is.
-	concurrentDepth = 24
 )
 
 // tooLarge says why a file is left out; "" where it is not.
@@ -120,7 +116,6 @@ type scanner struct {
 	limit    int64  // of a file's bytes; negative: none
 	device   uint64 // of the root
 	dir      string // of the root
-	rootfd   int
 
 	slots   chan struct{}
 	wg      sync.WaitGroup
@@ -218,7 +213,7 @@ func (s *scanner) walk(root *fsys.Root, v *visit) error {
 	if err != nil {
 		return err
 	}
-	v.fd, s.rootfd = fd, root.Fd
+	v.fd = fd
 	if st, err := fsys.Fstat(fd); err == nil {
 		s.device = st.Dev
 	}

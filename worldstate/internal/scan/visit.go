@@ -45,7 +45,6 @@ type visit struct {
 	mu    sync.Mutex
 	edits []edit
 	fault string
-	later []*visit // directories in it, where it is deeper than concurrentDepth
 }
 
 // run looks at the directory whose descriptor v.fd is.
@@ -58,41 +57,6 @@ func (v *visit) run() {
 	if err := v.look(); err != nil {
 		v.unreadable(err)
 	}
-	v.goDeeper()
-}
-
-// goDeeper visits the directories in a deep one, one after the other. The
-// directory itself is closed meanwhile, and found again by its path.
-func (v *visit) goDeeper() {
-	for i, c := range v.later {
-		if v.fd < 0 && !v.reopen() {
-			for _, c := range v.later[i:] {
-				c.fault = objects.ErrContentChanged.Error()
-				c.leave()
-			}
-			return
-		}
-		if !c.open() {
-			continue
-		}
-		fsys.CloseFD(v.fd)
-		v.fd = -1
-		c.run()
-	}
-}
-
-// reopen opens the directory again; false where another is at its path now.
-func (v *visit) reopen() bool {
-	fd, err := fsys.OpenBeneath(v.s.rootfd, v.path)
-	if err != nil {
-		return false
-	}
-	if st, err := fsys.Fstat(fd); err != nil || st.Ino != v.st.Ino || st.Dev != v.st.Dev {
-		fsys.CloseFD(fd)
-		return false
-	}
-	v.fd = fd
-	return true
 }
 
 // leave ends one thing the visit waits for; the last one ends the visit.

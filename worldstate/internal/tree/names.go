@@ -87,15 +87,14 @@ func StoredName(name string) string {
 	return b.String()
 }
 
-// What is left out of a snapshot for its place. Longer paths than a system call
-// takes are walked and restored in parts; these limits keep what a snapshot and a
-// journal hold of each path within bounds, and a tree less deep than git's own
-// limit (core.maxTreeDepth, 2048 by default).
+// What is left out of a snapshot for its place: what no system call takes as one path,
+// or git as one tree (core.maxTreeDepth, 2048 by default).
 const (
 	// MaxDepth is how many components a path in a snapshot has at most.
 	MaxDepth = 1024
-	// MaxPathBytes is how long a path in a snapshot is at most.
-	MaxPathBytes = 32 << 10
+	// MaxPathBytes is how long a path in a snapshot is at most: PATH_MAX of Linux
+	// without the NUL at the end.
+	MaxPathBytes = 4095
 	// MaxNameBytes is NAME_MAX: a directory has room for a longer name, or is
 	// left out as a whole.
 	MaxNameBytes = 255

@@ -208,15 +208,16 @@ func (r *Repository) readIndex(path, up string) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	var list []string
+	var list []gitfmt.IndexEntry
 	if err == nil {
-		list, err = TrackedPaths(path, data, r.look)
+		list, err = gitfmt.DecodeIndex(data)
 	}
 	if err != nil {
 		r.note(".git/index", err)
 		return
 	}
-	for _, p := range list {
+	for i := range list {
+		p := list[i].Path
 		if up != "" {
 			var inside bool
 			if p, inside = strings.CutPrefix(p, up+"/"); !inside {

@@ -155,3 +155,14 @@ func (s *Seed) Blob(path string, st fsys.Stamp) (gitfmt.Hash, bool) {
 	size, ok := s.Objects.PackedSize(e.Hash)
 	return e.Hash, ok && size == st.Size
 }
+
+// indexMatches reports whether a file is as it was when git read it. written is
+// when the index was: a change in the same tick or later shows in no stamp, and
+// git itself would read the file again.
+func indexMatches(e *gitfmt.IndexEntry, st fsys.Stamp, written time.Time) bool {
+	mtime := time.Unix(int64(e.MtimeSec), int64(e.MtimeNsec))
+	return e.Stage == 0 && !e.AssumeValid && !e.SkipTree && !e.IntentToAdd && st.IsRegular() &&
+		e.Mode&^0o777 == 0o100000 && (e.MtimeNsec != 0 || e.CtimeNsec != 0) && mtime.Before(written) &&
+		uint32(st.Size) == e.Size && uint32(st.Ino) == e.Ino &&
+		st.Mtime == mtime.UnixNano() && st.Ctime == time.Unix(int64(e.CtimeSec), int64(e.CtimeNsec)).UnixNano()
+}
