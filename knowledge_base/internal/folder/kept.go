@@ -46,7 +46,7 @@ func (f *Folder) Kept() map[string]*File {
 		copy(st.Text[:], r.Bytes(len(st.Text)))
 		st.Head = card.ReadHead(r, texts)
 		st.name = string(r.Bytes(r.Count()))
-		st.Whole = slices.Clone(card.Packed(r.Bytes(r.Count())))
+		st.Whole = card.Packed(r.Bytes(r.Count())) // the file's memory: nearly all of it is in use
 		if !r.OK() {
 			return nil
 		}
