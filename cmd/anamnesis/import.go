@@ -20,13 +20,13 @@ func (a *app) importCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [AGENT] [PATH…]",
 		Short: "Read past sessions of Claude Code, Codex, opencode, Gemini CLI and Kimi Code",
-		Long: `Import past sessions of other coding agents. Each becomes a readable task without snapshots, and
-each command that failed and later succeeded becomes a draft card. AGENT is claude-code, codex,
-opencode, gemini or kimi (default: all). Without PATH, sessions that began in this directory are
-read; --all reads those of every directory. PATH is a session file or a folder of such files;
-for opencode, the output of 'opencode export ID'. Counts are shown first, and nothing is written
-before you agree (--yes). Importing again adds only new content. Secrets are redacted before
-anything is written.`,
+		Long: `Import past sessions of other coding agents. Each becomes a task that can be read, with the file
+versions that the agent kept as snapshots, and each command that failed and later succeeded
+becomes a draft card. AGENT is claude-code, codex, opencode, gemini or kimi (default: all).
+Without PATH, sessions that began in this directory are read; --all reads those of every
+directory. PATH is a session file or a folder of such files; for opencode, the output of
+'opencode export ID'. Counts are shown first, and nothing is written before you agree (--yes).
+Importing again adds only new content. Secrets are redacted before anything is written.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.importSessions(cmd.Context(), args, f) },
 	}

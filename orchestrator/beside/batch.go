@@ -1,6 +1,7 @@
 package beside
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,11 +21,14 @@ type Sessions struct {
 	Paths []string
 	Named []string // by the user, themselves or by their folder
 	Here  string   // the directory in which a session must have begun; empty: any
+
+	stores string // of opencode's snapshots
 }
 
 // FindSessions lists the files that arguments name: an agent, and files or folders. all
 // means the sessions of every directory.
 func FindSessions(args []string, all bool, getenv func(string) string) (src Sessions, err error) {
+	src.stores = filepath.Join(cmp.Or(getenv("XDG_DATA_HOME"), filepath.Join(getenv("HOME"), ".local", "share")), "opencode", "snapshot")
 	agents := sessions.Agents()
 	if len(args) > 0 && slices.Contains(agents, sessions.Agent(args[0])) {
 		agents, args = []sessions.Agent{sessions.Agent(args[0])}, args[1:]
@@ -92,6 +96,7 @@ type SessionFile struct {
 // many have been read.
 func (im *Importer) Examine(ctx context.Context, src Sessions, progress func(done, all int)) (Batch, error) {
 	b := Batch{Skipped: []string{}}
+	im.stores = src.stores
 	for i, path := range src.Paths {
 		if err := ctx.Err(); err != nil {
 			return b, err

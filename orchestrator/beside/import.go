@@ -18,6 +18,7 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/beside/kept"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/session"
@@ -61,6 +62,8 @@ type Importer struct {
 	cards *knowledgebase.Store
 	count map[string]*tokens.Counter // by encoding
 	seen  map[string]string          // the session that a call was first met in, by the call's id
+
+	stores string // of opencode's snapshots
 }
 
 // NewImporter opens the user's cards. The caller closes the importer.
@@ -112,6 +115,14 @@ func splitGrown(s *sessions.Session, st *state.State) {
 				s.Steps[k].Parent++
 			}
 		}
+		moved := map[int]sessions.Kept{}
+		for k, files := range s.Kept {
+			if k >= i {
+				k++
+			}
+			moved[k] = files
+		}
+		s.Kept = moved
 	}
 }
 
@@ -125,11 +136,11 @@ func (im *Importer) Import(ctx context.Context, s *sessions.Session, file string
 		done.Had = len(s.Steps)
 		return done, err
 	}
-	w, err := im.open(s, file)
+	w, err := im.open(ctx, s, file)
 	if err != nil {
 		return done, err
 	}
-	defer func() { err = session.JoinClose(err, w.journal.Close()) }()
+	defer func() { err = session.JoinClose(err, errors.Join(w.journal.Close(), w.kept.Close())) }()
 	if done.Had, err = w.check(s); err != nil {
 		return done, fmt.Errorf("%s: %w", file, err)
 	}
@@ -150,6 +161,7 @@ func (im *Importer) Import(ctx context.Context, s *sessions.Session, file string
 type stream struct {
 	journal *journal.Journal
 	state   *state.State
+	kept    *kept.Keeper
 }
 
 // fold takes in what was posted.
@@ -165,7 +177,7 @@ func (w *stream) post(ctx context.Context, bodies ...op.Body) error {
 	return w.fold()
 }
 
-func (im *Importer) open(s *sessions.Session, file string) (*stream, error) {
+func (im *Importer) open(ctx context.Context, s *sessions.Session, file string) (*stream, error) {
 	h, task := im.svc.Home, TaskOf(s.Agent, s.ID)
 	span, err := im.svc.Span(s.Dir, cmp.Or(s.Model, "unknown"))
 	if err != nil {
@@ -185,20 +197,20 @@ func (im *Importer) open(s *sessions.Session, file string) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &stream{journal: j, state: state.FromSnapshot(j.Log())}
+	w := &stream{journal: j, state: state.FromSnapshot(j.Log()), kept: kept.New(h, s, task, im.stores)}
 	err = taskdir.EachDecoded(j.Log().Since(w.state.Last), func(o op.Op) error { return state.Fold(w.state, o) })
 	if err == nil {
 		err = w.fold()
 	}
 	if err == nil && w.state.Last == 0 {
-		err = w.begin(s, file, &op.TaskOpened{
-			Task: task, Dir: s.Dir, Repo: repoOf(s.Dir), Store: h.Store(s.Dir), Model: s.Model, EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised,
+		err = w.begin(ctx, s, file, &op.TaskOpened{
+			Task: task, Dir: s.Dir, Repo: repoOf(s.Dir), Store: h.Store(kept.Folder(h, task)), Model: s.Model, EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised,
 			Encoding: span.Encoding, KB: h.KnowledgeBase(), Program: im.svc.Program(),
 			Origin: &op.Origin{Agent: string(s.Agent), Session: s.ID, File: file, Version: s.Version, Began: s.Start},
 		})
 	}
 	if err != nil {
-		return nil, errors.Join(err, j.Close())
+		return nil, errors.Join(err, j.Close(), w.kept.Close())
 	}
 	return w, nil
 }
@@ -212,11 +224,14 @@ func repoOf(dir string) string {
 }
 
 // begin records the session's beginning: step 0.
-func (w *stream) begin(s *sessions.Session, file string, opened *op.TaskOpened) error {
+func (w *stream) begin(ctx context.Context, s *sessions.Session, file string, opened *op.TaskOpened) error {
 	said := strings.Join(s.Steps[0].Said, "\n\n")
-	return w.post(context.Background(), opened,
-		&op.UserSaid{Text: cmp.Or(said, "(the session names no request)"), Source: op.SourceRequest},
-		&op.WorldSaved{Error: noSnapshot, Mark: "[step 0]"})
+	saved := &op.WorldSaved{Error: noSnapshot, Mark: "[step 0]"}
+	if err := w.kept.Save(ctx, -1, saved); err != nil {
+		return err
+	}
+	return w.post(context.WithoutCancel(ctx), opened,
+		&op.UserSaid{Text: cmp.Or(said, "(the session names no request)"), Source: op.SourceRequest}, saved)
 }
 
 // check compares the session with what was imported of it, and returns how many of
@@ -260,8 +275,11 @@ func (w *stream) step(ctx context.Context, s *sessions.Session, i int) error {
 	}
 	bodies = append(bodies, &op.ModelAsked{LastSeq: w.state.Last + uint64(len(bodies)), Tokens: st.Usage.Prompt}, reply)
 	bodies = append(bodies, results...)
-	bodies = append(bodies, &op.WorldSaved{Parent: st.Parent + 1, Error: noSnapshot, Mark: fmt.Sprintf("[step %d]", i+1)})
-	return w.post(ctx, bodies...)
+	saved := &op.WorldSaved{Parent: st.Parent + 1, Error: noSnapshot, Mark: fmt.Sprintf("[step %d]", i+1)}
+	if err := w.kept.Save(ctx, i, saved); err != nil {
+		return err
+	}
+	return w.post(ctx, append(bodies, saved)...)
 }
 
 func called(id string, c *sessions.Call) *op.ToolCalled {

@@ -151,7 +151,7 @@ func (x *examination) openWorld(ctx context.Context) (*worldstate.World, []world
 	gone, err := workspace.DirGone(x.id, x.opened.Dir)
 	if err != nil {
 		x.add(opstream.SeverityNotice, x.opened.Dir, "%v", err)
-	} else if gone {
+	} else if gone && !x.opened.Origin.Imported() {
 		x.add(opstream.SeverityNotice, x.opened.Dir, "the task's directory is gone; 'anamnesis jump %s STEP' recreates it", x.id)
 	}
 	gone = gone || err != nil

@@ -55,6 +55,9 @@ func PlanJump(ctx context.Context, h taskdir.Home, task string, j op.JumpRequest
 	if err := st.CanJump(to); err != nil {
 		return JumpPlan{}, err
 	}
+	if st.Opened.Origin.Imported() {
+		return JumpPlan{}, taskdir.CheckParent(st)
+	}
 	if st.Jumping != nil {
 		return JumpPlan{}, fmt.Errorf("a jump is %w: that to step %d was interrupted; resume the task, or jump: either finishes it first", taskdir.ErrPending, st.Jumping.To)
 	}

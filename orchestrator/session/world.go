@@ -24,7 +24,7 @@ type Place struct{ Dir, Store, Task string }
 // directory must then exist, and the caller recovers the world. home is not called if the
 // store is named.
 func (p Place) Open(home func() (taskdir.Home, error), live bool, o worldstate.Options) (*worldstate.World, error) {
-	dir, store, err := p.find(home, &o)
+	dir, store, err := p.find(home, live, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (p Place) Open(home func() (taskdir.Home, error), live bool, o worldstate.O
 
 // find returns the directory and the store. A task that ran here knows both, and which of the
 // program's own folders are never in its world; so does a directory that a task works in.
-func (p Place) find(home func() (taskdir.Home, error), o *worldstate.Options) (dir, store string, err error) {
+func (p Place) find(home func() (taskdir.Home, error), live bool, o *worldstate.Options) (dir, store string, err error) {
 	if p.Store != "" {
 		return cmp.Or(p.Dir, "."), p.Store, nil
 	}
@@ -57,6 +57,9 @@ func (p Place) find(home func() (taskdir.Home, error), o *worldstate.Options) (d
 	st, err := taskdir.ReadState(h, p.Task)
 	if err != nil {
 		return "", "", err
+	}
+	if live && st.Opened.Origin.Imported() { // its snapshots are of another folder
+		return "", "", taskdir.CheckParent(st)
 	}
 	return cmp.Or(p.Dir, st.Opened.Dir), st.Opened.Store, nil
 }
@@ -116,7 +119,7 @@ func (s *Service) CollectGarbage(ctx context.Context, p Place, all bool, o world
 	case all:
 		stores, err = s.Home.Stores()
 	default:
-		_, stores[0], err = p.find(func() (taskdir.Home, error) { return s.Home, nil }, new(worldstate.Options))
+		_, stores[0], err = p.find(func() (taskdir.Home, error) { return s.Home, nil }, false, new(worldstate.Options))
 	}
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package sessions
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,9 +55,26 @@ type claudeReader struct {
 	said   map[string]string // words of the user, by line
 	reply  map[string]int    // steps by message id
 	main   bool              // a line that is no subagent's was seen
+	kept   []claudeKept
 }
 
-func readClaude(data []byte) (*Session, error) {
+// claudeKept is a line about copies of files, which are in ~/.claude/file-history/SESSION: of
+// all files as they were at a message of the user's, or of one more that was edited since.
+type claudeKept struct {
+	MessageID string `json:"messageId"`
+	Snapshot  struct {
+		Backups map[string]claudeBackup `json:"trackedFileBackups"`
+	} `json:"snapshot"`
+	Of     string       `json:"snapshotMessageId"`
+	Path   string       `json:"trackingPath"`
+	Backup claudeBackup `json:"backup"`
+}
+
+type claudeBackup struct {
+	Name string `json:"backupFileName"` // empty: there was no file
+}
+
+func readClaude(path string, data []byte) (*Session, error) {
 	r := claudeReader{s: &Session{Agent: Claude}, parent: map[string]string{}, step: map[string]int{}, said: map[string]string{}, reply: map[string]int{}}
 	var side []claudeLine
 	err := eachLine(data, func(raw []byte) error {
@@ -69,6 +87,12 @@ func readClaude(data []byte) (*Session, error) {
 		}
 		switch kind.Type { // others say nothing of the work, and may have any form
 		case "user", "assistant", "system", "attachment":
+		case "file-history-snapshot", "file-history-delta":
+			var k claudeKept
+			if json.Unmarshal(raw, &k) == nil {
+				r.kept = append(r.kept, k)
+			}
+			return nil
 		default:
 			return nil
 		}
@@ -94,6 +118,7 @@ func readClaude(data []byte) (*Session, error) {
 				r.s.Subagents++
 			}
 		}
+		r.takeKept(filepath.Join(filepath.Dir(path), "..", "..", "file-history", filepath.Base(r.s.ID)))
 		return r.s, nil
 	}
 	for i := range side { // a subagent's own file
@@ -105,6 +130,26 @@ func readClaude(data []byte) (*Session, error) {
 		}
 	}
 	return r.s, nil
+}
+
+// takeKept takes over the copies of files: they are as of the step before a message.
+func (r *claudeReader) takeKept(dir string) {
+	for _, k := range r.kept {
+		if k.Of != "" {
+			k.MessageID, k.Snapshot.Backups = k.Of, map[string]claudeBackup{k.Path: k.Backup}
+		}
+		if _, known := r.parent[k.MessageID]; !known {
+			continue
+		}
+		step, _ := r.above(k.MessageID)
+		for name, b := range k.Snapshot.Backups {
+			from := ""
+			if b.Name != "" {
+				from = filepath.Join(dir, filepath.Base(b.Name))
+			}
+			r.s.keep(step, name, from)
+		}
+	}
 }
 
 func (r *claudeReader) line(l *claudeLine) error {

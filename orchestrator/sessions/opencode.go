@@ -11,6 +11,7 @@ import (
 type openCodeExport struct {
 	Info struct {
 		ID        string `json:"id"`
+		ProjectID string `json:"projectID"`
 		ParentID  string `json:"parentID"`
 		Directory string `json:"directory"`
 		Version   string `json:"version"`
@@ -40,6 +41,7 @@ type openCodeExport struct {
 
 type openCodePart struct {
 	Type      string `json:"type"`
+	Snapshot  string `json:"snapshot"` // a git tree
 	Text      string `json:"text"`
 	Synthetic bool   `json:"synthetic"`
 	Ignored   bool   `json:"ignored"`
@@ -67,7 +69,7 @@ func readOpenCode(data []byte) (*Session, error) {
 	if err := major(OpenCode, e.Info.Version, "1"); err != nil {
 		return nil, err
 	}
-	s := &Session{Agent: OpenCode, ID: e.Info.ID, Parent: e.Info.ParentID, Dir: e.Info.Directory, Version: e.Info.Version, Start: time.UnixMilli(e.Info.Time.Created).UTC()}
+	s := &Session{Agent: OpenCode, ID: e.Info.ID, Parent: e.Info.ParentID, Dir: e.Info.Directory, Version: e.Info.Version, Project: e.Info.ProjectID, Kept: map[int]Kept{}, Start: time.UnixMilli(e.Info.Time.Created).UTC()}
 	var said []string
 	for i := range e.Messages {
 		m := &e.Messages[i]
@@ -86,6 +88,11 @@ func readOpenCode(data []byte) (*Session, error) {
 		for _, p := range m.Parts {
 			if err := st.openCodePart(&p); err != nil {
 				return nil, err
+			}
+			if at := len(s.Steps) - 1; p.Type == "step-finish" && p.Snapshot != "" {
+				s.Kept[at] = Kept{Tree: p.Snapshot}
+			} else if p.Type == "step-start" && at == 0 && p.Snapshot != "" && s.Kept[-1].Tree == "" {
+				s.Kept[-1] = Kept{Tree: p.Snapshot}
 			}
 		}
 	}

@@ -74,6 +74,34 @@ type Session struct {
 	// Subagents counts the messages of subagents among the session's own. They are
 	// left out.
 	Subagents int
+	// Kept says what the agent itself kept of files, by the index of the step that had just
+	// ended; -1: when the session began.
+	Kept    map[int]Kept
+	Project string // opencode's id of the project, by which its snapshots are found
+}
+
+// Kept is what an agent kept of files at one moment.
+type Kept struct {
+	// Files are copies, by the path in the session's directory. Where none can be read, the
+	// file was not there, or is not known.
+	Files map[string]string
+	Tree  string // opencode: the git tree of all files, in its snapshots
+}
+
+// keep notes a copy of a file as it was when step i had ended. Files outside the session's
+// directory are left out.
+func (s *Session) keep(i int, path, from string) {
+	path = inside(s.Dir, path)
+	if !filepath.IsLocal(path) {
+		return
+	}
+	if s.Kept == nil {
+		s.Kept = map[int]Kept{}
+	}
+	if s.Kept[i].Files == nil {
+		s.Kept[i] = Kept{Files: map[string]string{}}
+	}
+	s.Kept[i].Files[filepath.ToSlash(filepath.Clean(path))] = from
 }
 
 // Step is one reply of the model, and what came of its calls.
@@ -197,7 +225,7 @@ func parse(path string, data []byte) (*Session, error) {
 		case h.Type == "" && h.SessionID != "" && h.StartTime != "":
 			return readGemini(path, data)
 		case h.SessionID != "" && h.Type != "":
-			return readClaude(data)
+			return readClaude(path, data)
 		}
 	}
 	return nil, ErrNotSession

@@ -42,7 +42,7 @@ var ErrImported = errors.New("an imported session")
 // for an imported one.
 func CheckParent(st *state.State) error {
 	if o := st.Opened.Origin; o.Imported() {
-		return fmt.Errorf("%w: %s was read from %s, a session of %s, and can only be read; 'anamnesis timeline %s' shows it", ErrImported, st.Opened.Task, o.File, o.Agent, st.Opened.Task)
+		return fmt.Errorf("%[1]w: %[2]s was read from %[3]s, a session of %[4]s, and can only be read; 'anamnesis timeline %[2]s' shows it, 'anamnesis world show --task %[2]s STEP:FILE' a file that the agent kept", ErrImported, st.Opened.Task, o.File, o.Agent)
 	}
 	if p := st.Opened.Parent; p != nil {
 		return fmt.Errorf("%w: %s was begun by the agent of task %s, which continues it: 'anamnesis resume %s'", ErrSubagent, st.Opened.Task, p.Task, p.Task)

@@ -212,11 +212,13 @@ func (b *Builder) step(o op.Op, body *op.WorldSaved) Row {
 		text = "beginning"
 	}
 	switch {
+	case body.Error == "" && b.state.Opened.Origin.Imported():
+		text += " (files kept by the agent)"
 	case body.Error == "":
 	case !b.state.Opened.Origin.Imported():
 		text += " (no checkpoint: " + body.Error + ")"
 	case o.Step == 0:
-		text += " (imported: no step has a checkpoint)"
+		text += " (imported: no checkpoint where a step names none)"
 	}
 	if body.Mixed != "" {
 		text += " (mixed with changes of " + body.Mixed + ", which jumps keep)"

@@ -1,0 +1,80 @@
+package worldstate
+
+import (
+	"fmt"
+	"io/fs"
+
+	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
+)
+
+// Repository reads a git repository that another program keeps. It writes nothing there
+// and runs no git.
+type Repository struct{ objects *objects.Store }
+
+// RepositoryFile is a file or a link of a tree: the object with its bytes, and its mode.
+type RepositoryFile struct {
+	Object string
+	Mode   fs.FileMode
+}
+
+// OpenRepository opens the repository whose git directory is dir. The caller closes it.
+func OpenRepository(dir string) (*Repository, error) {
+	r := &Repository{objects.New(dir)}
+	if err := r.objects.Refresh(); err != nil {
+		r.Close()
+		return nil, fmt.Errorf("open repository %s: %w", dir, err)
+	}
+	return r, nil
+}
+
+// Close frees the repository's files.
+func (r *Repository) Close() { r.objects.Close() }
+
+// Files lists what is below a tree, by path. Submodules are left out.
+func (r *Repository) Files(tree string) (map[string]RepositoryFile, error) {
+	files := map[string]RepositoryFile{}
+	root, ok := gitfmt.ParseHash(tree)
+	if !ok {
+		return nil, fmt.Errorf("tree %q: %w", tree, ErrUnknown)
+	}
+	return files, r.add(files, root, "", 0)
+}
+
+// maxTreeDepth bounds the directories inside one another.
+const maxTreeDepth = 1000
+
+func (r *Repository) add(files map[string]RepositoryFile, tree gitfmt.Hash, below string, depth int) error {
+	items, err := r.objects.Tree(tree, below)
+	if err != nil {
+		return err
+	}
+	if depth > maxTreeDepth {
+		return fmt.Errorf("tree %s: %w: more than %d directories deep", tree, gitfmt.ErrCorrupt, maxTreeDepth)
+	}
+	for _, it := range items {
+		var mode fs.FileMode = 0o644
+		switch it.Mode {
+		case gitfmt.TreeMode:
+			if err := r.add(files, it.Hash, below+it.Name+"/", depth+1); err != nil {
+				return err
+			}
+			continue
+		case "100644", "100664":
+		case "100755":
+			mode = 0o755
+		case "120000":
+			mode = fs.ModeSymlink
+		default:
+			continue
+		}
+		files[below+it.Name] = RepositoryFile{it.Hash.String(), mode}
+	}
+	return nil
+}
+
+// Read returns the bytes of a file, or where a link leads. Errors: *MissingObjectError.
+func (r *Repository) Read(f RepositoryFile) ([]byte, error) {
+	h, _ := gitfmt.ParseHash(f.Object)
+	return r.objects.Read(h, gitfmt.BlobObject, f.Object)
+}
