@@ -71,6 +71,21 @@ func expandBraces(pattern string) ([]string, error) {
 	return out, nil
 }
 
+// Names returns the names that a pattern of a table spells out: its alternatives without a * at
+// the end. An alternative with another *, or that ends in a separator, spells out none.
+func Names(pattern string) (names []string) {
+	plain, err := expandBraces(pattern)
+	if err != nil {
+		return nil
+	}
+	for _, p := range plain {
+		if p = strings.TrimSuffix(p, "*"); p != "" && !strings.Contains(p, "*") && !strings.ContainsAny(p[len(p)-1:], "-.:") {
+			names = append(names, p)
+		}
+	}
+	return names
+}
+
 func appendEach(heads, tails []string) []string {
 	out := make([]string, 0, len(heads)*len(tails))
 	for _, head := range heads {

@@ -52,11 +52,16 @@ func (d *drawn) open(cols, rows int) {
 	d.t.Helper()
 	cmd := exec.Command("tmux", "-S", d.socket, "-f", "/dev/null", "new-session", "-d", "-x", fmt.Sprint(cols), "-y", fmt.Sprint(rows), "sh")
 	cmd.Dir = filepath.Join(d.dir, "w")
-	cmd.Env = append(os.Environ(), "HOME="+d.dir, "ANAMNESIS_HOME="+filepath.Join(d.dir, "home"), "PS1=$ ", "ENV=", "LC_ALL=C.UTF-8", "ANAMNESIS_THEME=dark",
-		"PATH="+d.dir+":"+os.Getenv("PATH"), "SHELL=/bin/sh", "TMUX=", "OPENAI_API_KEY=", "OPENAI_BASE_URL=")
+	cmd.Env = d.env()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		d.t.Fatalf("tmux: %v\n%s", err, out)
 	}
+}
+
+// env is the environment of the screen's shell.
+func (d *drawn) env() []string {
+	return append(os.Environ(), "HOME="+d.dir, "ANAMNESIS_HOME="+filepath.Join(d.dir, "home"), "PS1=$ ", "ENV=", "LC_ALL=C.UTF-8", "ANAMNESIS_THEME=dark",
+		"PATH="+d.dir+":"+os.Getenv("PATH"), "SHELL=/bin/sh", "TMUX=", "OPENAI_API_KEY=", "OPENAI_BASE_URL=")
 }
 
 // lose ends the screen as a terminal ends that is closed.

@@ -170,7 +170,8 @@ func Command(out io.Writer) *cobra.Command {
 		Short: "Print a shell's completion script: tasks, steps, cards, models and flags",
 		Long: "Print a script that completes commands, flags, and the names of tasks, steps, cards and models.\n" +
 			"bash: source <(anamnesis completion bash)    zsh: source <(anamnesis completion zsh)\n" +
-			"fish: anamnesis completion fish | source     in the shell's start-up file, for every new shell.",
+			"fish: anamnesis completion fish | source     in the shell's start-up file, for every new shell.\n" +
+			"bash needs the package bash-completion, zsh 'autoload -U compinit && compinit' before this line.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch root := cmd.Root(); args[0] {
@@ -186,7 +187,7 @@ func Command(out io.Writer) *cobra.Command {
 	}
 }
 
-// Models returns the models that a table names without a wildcard.
+// Models returns the models that a table spells out.
 func Models(read func() (*attention.Table, error)) []string {
 	t, err := read()
 	if err != nil {
@@ -194,12 +195,8 @@ func Models(read func() (*attention.Table, error)) []string {
 	}
 	var names []string
 	for _, r := range t.Rows() {
-		head, braces, _ := strings.Cut(r.Pattern, "{") // gpt-4{,-0613}
-		for end := range strings.SplitSeq(strings.TrimSuffix(braces, "}"), ",") {
-			if name := head + end; !strings.ContainsAny(name, "*{}") {
-				names = append(names, name)
-			}
-		}
+		names = append(names, attention.Names(r.Pattern)...)
 	}
-	return names
+	slices.Sort(names)
+	return slices.Compact(names)
 }

@@ -225,6 +225,9 @@ func (m *screen) returned(b *op.ToolReturned) {
 		if *b.Exit != 0 {
 			dot = paint.Red.Render("●")
 		}
+		if m := timedOut.FindStringSubmatch(b.Text); m != nil {
+			how = m[1]
+		}
 	case b.IsError:
 		dot, how = paint.Red.Render("●"), "failed"
 	}
@@ -289,6 +292,9 @@ func toUser(text string) string {
 
 // closing matches the lines that close a command's result for the model.
 var closing = regexp.MustCompile(`^\[(exit -?\d+|interrupted: .*|timed out .*|no output)\]$`)
+
+// timedOut matches the closing line of a command that ran for too long.
+var timedOut = regexp.MustCompile(`(?:^|\n)\[(?:[^\]\n]*; )?(timed out after [^\]\n;:]+)[^\]\n]*\]\s*$`)
 
 // outputOf is a command's output without the lines that close it.
 func outputOf(text string) string {

@@ -240,18 +240,17 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 	prompt := ""
 	switch q.at {
 	case byKey:
-		prompt = "y once · t this in the task · "
+		answers := []string{"y once", "t this in the task", "a everything", "n no", "e edit", "? help"}
 		if like := term.Like(q.Call); like != "" {
-			prompt += "p " + like + " · "
+			answers = slices.Insert(answers, 2, "p "+like)
 		}
-		prompt += "a everything · n no · e edit · ? help"
 		if q.Kind == OfTrust {
-			prompt = "y approve · n not"
+			answers = []string{"y approve", "n not"}
 		}
 		if now.Before(q.armed) {
-			prompt = "…"
+			answers = []string{"…"}
 		}
-		return atEnd(append(lines, paint.Wrap(paint.Bold.Render(prompt), width)...))
+		return atEnd(append(lines, offered(answers, width)...))
 	case byAll:
 		return atEnd(append(lines, paint.Wrap(paint.Yellow.Render("everything in this task then runs without a question: a again to confirm, any other key goes back"), width)...))
 	case byReason:
@@ -267,6 +266,24 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 		cursor.Y += len(lines)
 	}
 	return append(lines, strings.Split(text, "\n")...), cursor
+}
+
+// offered lays out answers, each whole on one line, with its key set off.
+func offered(answers []string, width int) (lines []string) {
+	line := ""
+	for _, a := range answers {
+		key, what, _ := strings.Cut(a, " ")
+		a = strings.TrimSuffix(paint.Bold.Render(key)+" "+what, " ")
+		switch next := line + paint.Faint.Render(" · ") + a; {
+		case line == "":
+			line = a
+		case lipgloss.Width(next) <= width:
+			line = next
+		default:
+			lines, line = append(lines, line), a
+		}
+	}
+	return slices.Concat(lines, paint.Wrap(line, width))
 }
 
 // atEnd returns lines with the cursor after them.
