@@ -22,6 +22,8 @@ const (
 	maxPathBytes   = 120 // of one path named
 	maxNoteRunes   = 280 // of the agent's own words
 	maxResultRunes = 100 // of a successful call's first line
+
+	leftBecause = "left because: "
 )
 
 // extract makes notes from the records alone: failed calls become falsified
@@ -37,6 +39,7 @@ func extract(r *Request, recs []*record) note.Notes {
 	n.Causes = append(n.Causes, repeatedErrors(falsified)...)
 	n.Findings = append(n.Findings, overcome...)
 	n.Findings = append(n.Findings, agentNotes(recs, r.Reason)...)
+	n.Findings = append(n.Findings, hints(recs)...)
 	n.Findings = append(n.Findings, noLessons(recs)...)
 	n.Findings = append(n.Findings, unsettled(recs)...)
 	n.Findings = append(n.Findings, fileFindings(r, recs)...)
@@ -48,6 +51,12 @@ func extract(r *Request, recs []*record) note.Notes {
 		})
 	}
 	carry(&n, recs)
+	if r.Standing {
+		n.Places, n.Effects = places(r, recs), effects(r, recs)
+		n.Findings = slices.DeleteFunc(n.Findings, func(s note.Statement) bool { // said there
+			return len(s.Ops) == 1 && slices.ContainsFunc(n.Places, func(p note.Statement) bool { return slices.Equal(p.Ops, s.Ops) })
+		})
+	}
 	return n
 }
 
@@ -132,6 +141,9 @@ func (f *attempts) path() note.Falsified {
 	}
 	if f.times > 1 {
 		p.Why += fmt.Sprintf(", %d times", f.times)
+	}
+	if f.last.left != "" {
+		p.Why += "; " + leftBecause + f.last.left
 	}
 	if f.error == "" {
 		p.Confidence = note.ConfidenceMedium // some commands exit above 0 to say "nothing found"
@@ -293,12 +305,13 @@ func fileFindings(r *Request, recs []*record) []note.Statement {
 }
 
 // successes lists commands that succeeded, each once, last first. That a
-// command could look at something verifies nothing, so those are left out.
+// command could look at something verifies nothing, so those are left out. Of calls that
+// differ in numbers only, all but the latest few come at the end.
 func successes(recs []*record) []note.Statement {
-	seen := make(map[string]bool)
-	var out []note.Statement
+	seen, like := make(map[string]bool), make(map[string]int)
+	var out, more []note.Statement
 	for _, rec := range slices.Backward(recs) {
-		if !rec.ok() || rec.tool != shell.Tool || onlyLooks(rec.args) || seen[rec.key()] || len(out) == maxExtracted {
+		if !rec.ok() || rec.tool != shell.Tool || onlyLooks(rec.args) || seen[rec.key()] || len(out)+len(more) == maxExtracted {
 			continue
 		}
 		seen[rec.key()] = true
@@ -306,9 +319,13 @@ func successes(recs []*record) []note.Statement {
 		if first := firstLine(rec.outputs()); first != "" {
 			text += fmt.Sprintf("; it printed “%s”", quote.ClipMarked(first, maxResultRunes))
 		}
+		if like[rec.shape()]++; like[rec.shape()] > maxLikeSuccess {
+			more = append(more, note.Statement{Text: text, Ops: []uint64{rec.end}})
+			continue
+		}
 		out = append(out, note.Statement{Text: text, Ops: []uint64{rec.end}})
 	}
-	return out
+	return append(out, more...)
 }
 
 func onlyLooks(args string) bool { return shell.LooksOnly(shell.Command(args)) }
@@ -331,8 +348,11 @@ func carry(n *note.Notes, recs []*record) {
 		if rec.kind != recBlock {
 			continue
 		}
-		for _, f := range note.ParseFalsified(rec.text) {
+		for i, f := range note.ParseFalsified(rec.text) {
 			f.Ops = []uint64{rec.seq}
+			if i == 0 && rec.left != "" && !strings.Contains(f.Why, leftBecause) {
+				f.Why = strings.TrimPrefix(f.Why+"; "+leftBecause+rec.left, "; ")
+			}
 			n.Falsified = append(n.Falsified, f)
 		}
 	}

@@ -36,6 +36,11 @@ type Request struct {
 	// "3-5, 9"; empty: none.
 	Left string
 
+	// Live are the steps on the current path, each with the one before it, and Effects the
+	// commands among the operations whose effects no jump undoes. Both of a standing span.
+	Live    map[int]int
+	Effects []string
+
 	// Over says that the task is finished and the ranges are paths it had left,
 	// the last one ending with the step From: cards are made and no block.
 	Over bool
@@ -259,6 +264,7 @@ func (r *Request) check() error {
 // for going back, and everything about the records no usable answer covers.
 func merge(model, extracted note.Notes, recs []*record, unread map[uint64]bool) note.Notes {
 	out := model
+	out.Places, out.Effects = extracted.Places, extracted.Effects
 	cited := make(map[uint64]bool)
 	byOp := make(map[uint64]*record)
 	for _, rec := range recs {

@@ -139,7 +139,7 @@ func (r *record) weight() int {
 		return 7
 	case r.unknown || r.refused:
 		return 6
-	case r.kind == recReply:
+	case r.kind == recReply, r.kind == recLeft:
 		return 5
 	case r.kind == recFault:
 		return 4
@@ -165,6 +165,8 @@ func (r *record) render(size int, count func(string) int) string {
 		fmt.Fprintf(&head, "op %s, step %d: a model request failed", ops, r.step)
 	case recBlock:
 		fmt.Fprintf(&head, "op %s, step %d: notes of an earlier jump", ops, r.step)
+	case recLeft:
+		fmt.Fprintf(&head, "op %s, step %d: the agent left this path", ops, r.step)
 	case recNote:
 		fmt.Fprintf(&head, "op %s, step %d: the program noted", ops, r.step)
 	default:

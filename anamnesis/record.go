@@ -24,6 +24,7 @@ const (
 	recFault                   // a model request that failed
 	recBlock                   // an earlier pass's block, itself discarded now
 	recNote                    // a notice, a dropped jump, recalled cards
+	recLeft                    // a jump back
 )
 
 // record is one thing that happened in the span, in a structured form that
@@ -61,6 +62,7 @@ type record struct {
 	topic    string // what failed and where, as a card's topic says it
 	place    string // where it happened, where the output names a place
 	noLesson string // why there is nothing to learn from it; empty: there is
+	left     string // why the path that it ended was left; of a block, too
 	worked   string // for other tasks, as the card says that its result showed
 }
 
@@ -154,6 +156,11 @@ func records(r *Request) []*record {
 			rec.readFailure()
 		}
 	}
+	for i, rec := range c.out {
+		if rec.kind == recLeft {
+			leaves(c.out[:i], rec.text)
+		}
+	}
 	return c.out
 }
 
@@ -205,6 +212,10 @@ func (c *recorder) add(o *op.Op) {
 		c.saved(o.Step, b)
 	case *op.WorldChanged:
 		c.edit(b.Changed)
+	case *op.JumpIntended:
+		if b.Backward && b.Reason != "" {
+			c.push(&record{kind: recLeft, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Reason})
+		}
 	case *op.JumpDone:
 		c.begin(b.To)
 	case *op.WorldRestored:

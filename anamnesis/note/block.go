@@ -80,6 +80,8 @@ func (n *Notes) Block(r *Span, todos []Statement, maxTokens int, count func(stri
 		paths.items = append(paths.items, entry{lines: falsifiedLines(f), ops: f.Ops})
 	}
 	b.sections = append(b.sections, paths)
+	statements(PlacesTitle, 5, n.Places)
+	statements(EffectsTitle, 5, n.Effects)
 	statements("Key findings", 2, n.Findings)
 	statements("Verified facts", 3, n.Verified)
 	statements("Untried options", 1, n.Untried)
@@ -135,6 +137,29 @@ func falsifiedLines(f Falsified) string {
 		fmt.Fprintf(&b, "  why: %s\n", strings.TrimSpace(why))
 	}
 	return b.String()
+}
+
+// Titles of lists that [ParseList] reads back.
+const (
+	PlacesTitle  = "Steps to go back to, and what you said next"
+	EffectsTitle = "Not undone by a jump, where these commands reached beyond the directory"
+)
+
+// ParseList reads the entries of a list back out of a block's text, without citations.
+func ParseList(text, title string) []string {
+	_, rest, ok := strings.Cut(text, "\n"+title+":\n")
+	if !ok {
+		return nil
+	}
+	var out []string
+	for line := range strings.SplitSeq(rest, "\n") {
+		entry, ok := strings.CutPrefix(line, "- ")
+		if !ok {
+			break
+		}
+		out = append(out, citations.ReplaceAllString(entry, ""))
+	}
+	return out
 }
 
 const confidenceMark = "confidence "

@@ -49,6 +49,11 @@ type Notes struct {
 	Verified  []Statement `json:"verified,omitempty"`
 	Untried   []Statement `json:"untried,omitempty"`
 	Advice    []Statement `json:"advice,omitempty"`
+
+	// Of steps that leave the context while their work stands: where the model can go back
+	// to, and what no jump undoes.
+	Places  []Statement `json:"-"`
+	Effects []Statement `json:"-"`
 }
 
 // Empty reports whether the notes say nothing.

@@ -167,9 +167,10 @@ func (m *Memory) FoldOldest(ctx, keep context.Context, act state.Action) error {
 	if err != nil {
 		return err
 	}
+	effects := notice.LedgerOf(m.dir, ops).Effects
 	// What an earlier pass stands for is in its block.
 	ops = slices.DeleteFunc(ops, func(o op.Op) bool {
-		return m.State().Steps.Folded(o.Step) && o.Kind() != op.KindPassDone
+		return m.State().Steps.Folded(o.Step) && o.Kind() != op.KindPassDone && o.Kind() != op.KindJumpIntended
 	})
 	var words []op.Op
 	on := m.State().Steps.PathSet(m.State().Current)
@@ -181,7 +182,13 @@ func (m *Memory) FoldOldest(ctx, keep context.Context, act state.Action) error {
 	}
 	req := m.passRequest(r, ops)
 	req.From, req.To, req.Starts = first.ID, last.ID, []int{first.Parent}
-	req.Standing, req.Left = true, m.leftOf(act.Steps)
+	req.Standing, req.Left, req.Effects = true, m.leftOf(act.Steps), effects
+	req.Live = make(map[int]int, len(on))
+	for id, live := range on {
+		if live {
+			req.Live[id] = m.State().Steps.Parent(id)
+		}
+	}
 	return m.runPass(ctx, keep, passModel{m}, req, &op.PassDone{Trigger: op.TriggerWindow, Words: notice.WordsOf(words, nil, notice.WordsOfFolded, m.Counter.Count), Target: act.Target})
 }
 

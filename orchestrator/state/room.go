@@ -18,6 +18,13 @@ const (
 	minMaskedTokens  = 64     // a smaller result stays: the line that masks it is hardly shorter
 	keptSteps        = 2      // the newest steps are not folded
 	maxOverflows     = 4      // requests in a row that do not fit before the turn ends
+
+	// What steps leave in the context is folded when it is more than the EAS, but not below
+	// this, nor below so many steps of the task's mean size: then about 26 of 28 tokens sent
+	// repeat the request before.
+	minSpanTokens     = 16_000
+	foldSteps         = 28
+	spanTargetPercent = 10 // of that limit: what stays of the newest steps
 )
 
 // Pressure is the state of making the context smaller.
@@ -58,6 +65,9 @@ func (s *State) masked(b *op.ContextMasked) {
 // oldest first, in one batch; if that is not enough, the oldest steps are folded. ok is false
 // if the model can be asked.
 func nextForRoom(s *State, lim Limits) (act Action, ok bool) {
+	if steps := s.beyondSpan(); len(steps) > 0 {
+		return Action{Kind: ActFoldOldest, Steps: steps, Reason: "span"}, true
+	}
 	// What every request has beside the context leaves less for it, but at least half.
 	tokens, whole := s.ContextTokens(), LimitFor(s.Window, s.EAS)
 	limit := max(whole-lim.ToolTokens, whole/2)
@@ -91,6 +101,33 @@ func nextForRoom(s *State, lim Limits) (act Action, ok bool) {
 			Detail: "the request does not fit the model's context window, and nothing in it can be masked or folded"}, true
 	}
 	return Action{}, false
+}
+
+// beyondSpan returns the steps to fold because what steps have left in the context, discarded
+// ones included, is more than the model attends to. They go in one batch, so that the context
+// is short for long after and its prefix is seldom sent anew.
+func (s *State) beyondSpan() []int {
+	limit := s.SpanLimit()
+	if s.ContextTokens()-s.context.SystemTok <= limit {
+		return nil
+	}
+	tokens := 0
+	for _, e := range s.context.Entries {
+		if e.Kind != projection.EntryWords && e.Step > 0 {
+			tokens += e.Tok
+		}
+	}
+	if tokens <= limit {
+		return nil
+	}
+	return s.foldable(tokens-limit*spanTargetPercent/100, false)
+}
+
+// SpanLimit returns how many tokens the steps of the task may leave in the context before the
+// oldest are folded.
+func (s *State) SpanLimit() int {
+	mean := s.Tokens(op.Range{First: 1, Last: s.Last}) / max(s.NextStep()-1, 1)
+	return max(s.EAS, minSpanTokens, foldSteps*mean)
 }
 
 // maskable returns the results whose masking frees that many tokens, oldest first, or all

@@ -92,3 +92,36 @@ func TestNextForRoom(t *testing.T) {
 		})
 	}
 }
+
+// TestSpanLimit: what steps have left in the context is folded beyond the EAS, but not below
+// a floor, nor below what many steps of the task's size take; a few steps at the end and the
+// user's words stay.
+func TestSpanLimit(t *testing.T) {
+	stream := func(eas, steps, size int) *State {
+		var sb strings.Builder
+		fmt.Fprintf(&sb, "task.opened 0 {\"task\":\"t\",\"window\":400000,\"eas\":%d}\nuser.said 0 {\"text\":\"Go.\",\"source\":\"request\"}\ncards.recalled 0 {\"why\":\"start\"}\nworld.saved 0 {\"commit\":\"c0\"}\n", eas)
+		for i := range steps {
+			seq, id := 5+5*i, i+1
+			fmt.Fprintf(&sb, "model.asked %d {\"last_seq\":%d}\nmodel.replied %d {\"text\":\"A.\",\"calls\":[{\"id\":\"a\",\"name\":\"Bash\",\"args\":\"{}\"}],\"finish\":\"tool_calls\"}\ntool.called %d {\"call\":\"a\",\"name\":\"Bash\"}\n", id, seq-1, id, id)
+			fmt.Fprintf(&sb, "tool.returned %d {\"call\":\"a\",\"name\":\"Bash\",\"text\":%q}\nworld.saved %d {\"parent\":%d,\"commit\":\"c\",\"mark\":\"[step %d]\"}\n", id, strings.Repeat("x", size), id, i, id)
+		}
+		return optest.Fold(t, Fold, optest.Parse(t, sb.String()))
+	}
+	for _, tt := range []struct {
+		name             string
+		eas, steps, size int
+		want             ActionKind
+		folded           int
+	}{
+		{"below the floor", 4_000, 30, 450, ActAsk, 0},
+		{"above the floor", 4_000, 40, 450, ActFoldOldest, 38},
+		{"below the EAS", 64_000, 40, 450, ActAsk, 0},
+		{"few steps, but large ones", 4_000, 20, 1_500, ActAsk, 0},
+	} {
+		s := stream(tt.eas, tt.steps, tt.size)
+		got := Next(s, Limits{})
+		if got.Kind != tt.want || len(got.Steps) != tt.folded || tt.folded > 0 && got.Steps[0] != 1 {
+			t.Errorf("%s: Next = %+v at %d tokens, limit %d; want kind %d, %d steps", tt.name, got, s.ContextTokens(), s.SpanLimit(), tt.want, tt.folded)
+		}
+	}
+}

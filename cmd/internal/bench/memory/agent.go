@@ -46,7 +46,7 @@ type reading struct {
 	mark   string // of its last step mark
 	next   string // its last "next:" line
 	state  string
-	try    []string
+	tries  [][]string // what it says of decisions: step, decision, state
 	// The ends of its last jump.
 	jumpFrom, jumpTo string
 }
@@ -171,7 +171,9 @@ func (a *agent) read(m model.Message) *reading {
 		r.jumpFrom, r.jumpTo = all[len(all)-1][1], all[len(all)-1][2]
 	}
 	if m.Role == model.RoleAssistant {
-		r.try = a.g.try.FindStringSubmatch(m.Text)
+		r.tries = a.g.try.FindAllStringSubmatch(m.Text, 1)
+	} else {
+		r.tries = a.g.place.FindAllStringSubmatch(m.Text, -1)
 	}
 	a.parsed[key] = r
 	return r
@@ -461,8 +463,11 @@ func (a *agent) mail(text string, msgs []model.Message, size int) string {
 // stepOf is the step at which a decision was open, 0 where nothing says so.
 func (a *agent) stepOf(msgs []model.Message, decision, state string) int {
 	for _, m := range slices.Backward(msgs) {
-		if t := a.read(m).try; t != nil && t[2] == decision && t[3] == state {
+		for _, t := range slices.Backward(a.read(m).tries) {
 			var n int
+			if t[2] != decision || t[3] != state {
+				continue
+			}
 			if _, err := fmt.Sscan(t[1], &n); err == nil {
 				return n
 			}

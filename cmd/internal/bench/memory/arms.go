@@ -198,7 +198,7 @@ func compact(a *agent, msgs []model.Message) []model.Message {
 	a.m.PassTokens += size + tokensOf(text)
 	summary := []model.Message{{Role: model.RoleUser, Text: text}}
 	for _, m := range out {
-		if a.read(m).try != nil {
+		if m.Role == model.RoleAssistant && len(a.read(m).tries) > 0 {
 			said, _, _ := strings.Cut(m.Text, "\n")
 			summary = append(summary, model.Message{Role: model.RoleAssistant, Text: said})
 		}

@@ -39,6 +39,7 @@ func (f *fact) key() string {
 type grammar struct {
 	refused, hint, active *regexp.Regexp
 	next, mark, jump, try *regexp.Regexp
+	place                 *regexp.Regexp // its words on a decision, in a block's list of steps
 	card, dated, project  *regexp.Regexp
 	worked                *regexp.Regexp
 }
@@ -58,6 +59,7 @@ func newGrammar() *grammar {
 		project: regexp.MustCompile(`\bproject (depot-[0-9a-f]{4})`),
 		worked:  regexp.MustCompile("(?m)^(?:> Solution: `|  run: )npm test choose (\\w+) (\\w+)"),
 		try:     regexp.MustCompile(`^At step (\d+), decision (\w+) with (.+): trying`),
+		place:   regexp.MustCompile(`(?m)^- step \d+: At step (\d+), decision (\w+) with (.+): trying`),
 	}
 }
 

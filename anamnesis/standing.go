@@ -1,0 +1,122 @@
+package anamnesis
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"anamnesis/anamnesis/note"
+	"anamnesis/anamnesis/quote"
+	"anamnesis/anamnesis/shell"
+)
+
+// Limits of what a block for standing steps says beside its notes.
+const (
+	maxPlaces      = 6   // steps to go back to
+	maxPlaceRunes  = 120 // of what was said at one
+	maxEffects     = 6   // commands that reached beyond the directory
+	maxHints       = 4   // lines of advice that commands printed
+	maxLeftRunes   = 160 // of the reason for leaving a path
+	maxLikeSuccess = 3   // successes of one shape before the others
+)
+
+// places lists the steps that the model can go back to in order to decide anew, and what it
+// said next: its own words have left the context. Those of earlier blocks are kept while
+// their step is on the current path.
+func places(r *Request, recs []*record) []note.Statement {
+	var out []note.Statement
+	add := func(step int, text string, ops []uint64) {
+		s := note.Statement{Text: fmt.Sprintf("step %d: %s", step, text), Ops: ops}
+		if !slices.ContainsFunc(out, func(o note.Statement) bool { return o.Text == s.Text }) {
+			out = append(out, s)
+		}
+	}
+	for _, rec := range recs {
+		switch rec.kind {
+		case recBlock:
+			for _, p := range note.ParseList(rec.text, note.PlacesTitle) {
+				var step int
+				if _, err := fmt.Sscanf(p, "step %d:", &step); err == nil && r.onPath(step) {
+					_, text, _ := strings.Cut(p, ": ")
+					add(step, text, nil)
+				}
+			}
+		case recReply:
+			if from, ok := r.Live[rec.step]; ok {
+				add(from, quote.ClipMarked(firstLine([]string{rec.text}), maxPlaceRunes), []uint64{rec.seq})
+			}
+		}
+	}
+	return out[max(0, len(out)-maxPlaces):]
+}
+
+// onPath reports whether a step is on the current path.
+func (r *Request) onPath(step int) bool {
+	_, ok := r.Live[step]
+	return ok || step == 0
+}
+
+// effects lists the commands that no jump undoes, those of earlier blocks included.
+func effects(r *Request, recs []*record) []note.Statement {
+	var all []string
+	for _, rec := range recs {
+		if rec.kind == recBlock {
+			all = append(all, note.ParseList(rec.text, note.EffectsTitle)...)
+		}
+	}
+	var out []note.Statement
+	command := func(s string) string {
+		_, c, _ := strings.Cut(s, ": ")
+		return c
+	}
+	for _, e := range append(all, r.Effects...) {
+		if !slices.ContainsFunc(out, func(o note.Statement) bool { return command(o.Text) == command(e) }) {
+			out = append(out, note.Statement{Text: e})
+		}
+	}
+	return out[max(0, len(out)-maxEffects):]
+}
+
+// hint matches a line by which a command advises its user.
+var hint = regexp.MustCompile(`(?im)^\W*(?:hint|help|tip|advice|suggestion): (\S.*)$`)
+
+// hints quotes the advice that commands printed, the latest last.
+func hints(recs []*record) []note.Statement {
+	var out []note.Statement
+	for _, rec := range recs {
+		if !rec.ran() || rec.tool != shell.Tool {
+			continue
+		}
+		for _, text := range rec.outputs() {
+			for _, m := range hint.FindAllString(text, maxHints) {
+				s := note.Statement{Text: rec.action() + " printed: " + quote.Clip(quote.Squash(m), note.MaxErrorRunes), Ops: []uint64{rec.end}}
+				out = append(out, s)
+			}
+		}
+	}
+	return out[max(0, len(out)-maxHints):]
+}
+
+// digits matches what differs between commands of one shape.
+var digits = regexp.MustCompile(`\d+`)
+
+// shape is what calls share that differ in numbers only.
+func (r *record) shape() string { return digits.ReplaceAllString(r.key(), "#") }
+
+// leaves gives the failure that ended a path the reason for leaving it: the last one before
+// the jump, or the first path of the block that was made for it.
+func leaves(recs []*record, reason string) {
+	reason = quote.ClipMarked(quote.Squash(reason), maxLeftRunes)
+	for _, rec := range slices.Backward(recs) {
+		switch {
+		case rec.kind == recLeft:
+			return // of the jump before
+		case rec.kind == recBlock, rec.failed() && rec.noLesson == "":
+			if rec.left == "" {
+				rec.left = reason
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package anamnesis
+
+import (
+	"strings"
+	"testing"
+
+	"anamnesis/opstream/op"
+)
+
+// TestStandingBlock: a block for steps whose work stands says where the model can go back
+// to, what no jump undoes, why paths were left and what commands advised; the next such
+// block says it again, but for places that the task has left since.
+func TestStandingBlock(t *testing.T) {
+	s := newSpan(12, 3)
+	s.say("I try redis first.\nIt is fast.")
+	s.bash("make cache", 1, "hint: use one of lru or redis\n", "cache.c:3: redis is refused\n")
+	s.save("22")
+	s.call("jump_to_step", `{"step_id":2,"reason":"refused"}`, op.ToolReturned{Text: "scheduled"})
+	s.add(&op.JumpIntended{From: 4, To: 2, Backward: true, Reason: "redis is refused without a server"})
+	s.add(&op.JumpDone{From: 4, To: 2})
+	s.save("33")
+	s.say("I try lru now.")
+	s.bash("git push origin main", 0, "pushed\n", "")
+	s.save("44")
+	r := s.request(16000)
+	r.Reason = ""
+	r.Standing, r.Live, r.Effects = true, map[int]int{1: 0, 2: 1, 5: 2}, []string{"op 30: git push origin main"}
+	first := pass(t, nil, r, nil).Block
+	for _, want := range []string{
+		"  why: exit code 1; left because: redis is refused without a server (op 14)\n",
+		"Steps to go back to, and what you said next:\n- step 2: I try lru now. (op 21)\nNot undone by a jump, where these commands reached beyond the directory:\n- op 30: git push origin main\n",
+		"- Bash: make cache printed: hint: use one of lru or redis (op 14)\n",
+	} {
+		if !strings.Contains(first, want) {
+			t.Errorf("no %q in\n%s", want, first)
+		}
+	}
+	again := newSpan(60, 6)
+	again.add(&op.PassDone{Block: first})
+	again.say("On with it.")
+	again.bash("make all", 0, "", "")
+	again.save("55")
+	r = again.request(16000)
+	r.Standing, r.Live, r.Effects = true, map[int]int{2: 0, 5: 2, 6: 5}, []string{"op 62: git push origin main", "op 63: npm publish"}
+	second := pass(t, nil, r, nil).Block
+	for _, want := range []string{
+		"left because: redis is refused without a server",
+		"- step 2: I try lru now.\n- step 5: On with it. (op 61)\n",
+		"- op 30: git push origin main\n- op 63: npm publish\n",
+	} {
+		if !strings.Contains(second, want) {
+			t.Errorf("no %q in\n%s", want, second)
+		}
+	}
+	r.Live = map[int]int{6: 5}
+	if left := pass(t, nil, r, nil).Block; strings.Contains(left, "I try lru now") {
+		t.Errorf("a place that the task has left is offered:\n%s", left)
+	}
+}
+
+// TestLeftBlock: where a pass was made for a jump, the block is given the reason.
+func TestLeftBlock(t *testing.T) {
+	block := pass(t, nil, story().request(16000), nil).Block
+	s := newSpan(60, 6)
+	s.add(&op.PassDone{Block: block})
+	s.add(&op.JumpIntended{From: 6, To: 2, Backward: true, Reason: "the file is generated"})
+	s.add(&op.JumpDone{From: 6, To: 2})
+	s.save("55")
+	r := s.request(16000)
+	r.Standing = true
+	got := pass(t, nil, r, nil).Block
+	if want := "why: exit code 1, 2 times; left because: the file is generated"; strings.Count(got, want) != 1 {
+		t.Errorf("no %q in\n%s", want, got)
+	}
+}
