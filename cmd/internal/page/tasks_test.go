@@ -228,7 +228,7 @@ func TestTimelinePage(t *testing.T) {
 	if strings.Contains(page, "<style") || strings.Contains(page, " style=") || strings.Contains(page, " on") && strings.Contains(page, "onclick") {
 		t.Error("a style or a script stands in the page")
 	}
-	wantIn(t, "the list of tasks", s.get(t, "/tasks"), `href="/tasks/task_1"`, "3 steps · 22 operations · 1 jump")
+	wantIn(t, "the list of tasks", s.get(t, "/tasks"), `href="/tasks/task_1"`, "3 steps · 22 operations · 1 jump", " · /")
 	wantIn(t, "the step", s.get(t, "/tasks/task_1/steps/2"), "Left: it was wrong", "not in", "any more", `/tasks/task_1/ops/9`, `/tasks/task_1/ops/16`)
 	wantIn(t, "the operation", s.get(t, "/tasks/task_1/ops/7"), "tool.returned", "first", `/tasks/task_1/ops/7/context`)
 	part := s.get(t, "/tasks/task_1/ops/7", asPart)
