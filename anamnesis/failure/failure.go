@@ -50,7 +50,6 @@ type Failure struct {
 func Read(o Output) (Failure, bool) {
 	p := parse(o)
 	f := p.telling()
-	f.Silent = f.Silent && !complaint(f.Line, o.Command)
 	switch {
 	case o.Error || o.HasExit && o.Exit != 0:
 		return f, true
@@ -59,7 +58,7 @@ func Read(o Output) (Failure, bool) {
 	case p.exit >= 0:
 		return f, p.exit != 0
 	}
-	return f, f.Certain || p.ended(false) != "" || p.complains(o.Command)
+	return f, f.Certain || p.ended(false) != "" || p.complains()
 }
 
 // started finds the programs that a shell line starts.
@@ -67,17 +66,15 @@ var started = re(`(?:^|[|;&(\n]|\b(?:exec|xargs|sudo|do|then) |-exec )\s*([\w./+
 
 // complains reports whether the output begins as programs begin a complaint: with the
 // name of one that the command starts, or of its shell.
-func (p *page) complains(command string) bool {
+func (p *page) complains() bool {
 	i := slices.IndexFunc(p.lines, func(l string) bool { return l != "" })
-	return i >= 0 && complaint(p.lines[i], command)
+	return i >= 0 && p.complaint(p.lines[i])
 }
 
-func complaint(line, command string) bool {
+func (p *page) complaint(line string) bool {
 	name, _, ok := strings.Cut(line, ": ")
 	name = name[strings.LastIndexByte(name, '/')+1:]
-	return ok && (name == "bash" || name == "sh" || slices.ContainsFunc(started().FindAllStringSubmatch(command, -1), func(m []string) bool {
-		return m[1][strings.LastIndexByte(m[1], '/')+1:] == name
-	}))
+	return ok && slices.Contains(p.started, name)
 }
 
 // page is an output in lines, as it is read.
@@ -85,6 +82,8 @@ type page struct {
 	lines []string // without colour, prefixes and the space at their ends
 	skip  int      // lines before the first of them
 	exit  int      // as a harness wrote it into the text; -1: it did not
+
+	started []string // the programs that the command starts, by base name, and shells
 }
 
 func parse(o Output) *page {
@@ -92,7 +91,10 @@ func parse(o Output) *page {
 	if o.Stderr != "" {
 		text = strings.TrimSuffix(text, "\n") + "\n" + o.Stderr
 	}
-	p := &page{exit: -1}
+	p := &page{exit: -1, started: []string{"bash", "sh"}}
+	for _, m := range started().FindAllStringSubmatch(o.Command, -1) {
+		p.started = append(p.started, m[1][strings.LastIndexByte(m[1], '/')+1:])
+	}
 	if cut := len(text) - maxScanBytes; cut > 0 {
 		if end := strings.IndexByte(text[cut:], '\n'); end >= 0 {
 			cut += end + 1
@@ -122,7 +124,7 @@ func clean(l string) string {
 	if strings.IndexByte(l, 0x1b) >= 0 {
 		l = escape().ReplaceAllString(l, "")
 	}
-	l = strings.TrimRight(l, " \t\r")
+	l = strings.TrimRight(strings.ReplaceAll(l, "\u00a0", " "), " \t\r")
 	if i := strings.LastIndexByte(l, '\r'); i >= 0 {
 		l = l[i+1:]
 	}
@@ -154,6 +156,9 @@ func (p *page) telling() Failure {
 			score = r.weight
 		default:
 			score = evidence(l)
+			if score == plain && p.complaint(l) && !doing().MatchString(l) {
+				score = named
+			}
 		}
 		last := score == plain || r != nil && r.how >= last
 		if score > best || score == best && score > 0 && last {
@@ -209,17 +214,20 @@ func evidence(l string) int {
 	if utf8.RuneCountInString(t) < minLineRunes || strings.Trim(t, "=-_*#~^.+| ") == "" {
 		return 0
 	}
-	if ruler().MatchString(t) {
+	if ruler().MatchString(t) || aside().MatchString(t) {
 		return sums
 	}
+	clear := fails().MatchString(t) || answer().MatchString(t)
 	switch {
-	case !saysError(t):
+	case !clear && !saysError(t):
 		return plain
 	case quiet().MatchString(t):
 		return sums
+	case clear:
+		return certain
 	case code().MatchString(t):
 		return plain + 1
-	case label().MatchString(t), answer().MatchString(t):
+	case label().MatchString(t):
 		return certain
 	case opens(l, t):
 		return plain + 1

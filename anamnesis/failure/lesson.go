@@ -21,9 +21,9 @@ func Lesson(o Output) (ok bool, reason string) {
 		return false, "refused"
 	case end != "":
 		return false, end
-	case exit == 130:
+	case exit == 130, exit == 143:
 		return false, "aborted"
-	case exit == 124 && slices.Contains(names, "timeout"):
+	case (exit == 124 || exit == 137) && slices.Contains(names, "timeout"):
 		return false, "timeout"
 	case exit == 1 && slices.ContainsFunc(names, asks) && p.saysNo(o.Command, names[len(names)-1]):
 		return false, "no hit"

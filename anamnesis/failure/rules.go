@@ -51,8 +51,6 @@ var rules = []rule{
 	{perhaps, first, "::", re(`^(?:FAILED|ERROR) \S+::\S.* - `), "src/a.py:77: in check\n    error: 3\n=== short test summary info ===\n»FAILED a.py::test_a - Assertion..."},
 	{tells, first, ": ", re(`^\s*(?:- |\S+:\d+:\d+: )[A-Z]{1,3}\d{3,4}:? \S`), "»a.py:3:1: F401 'os' imported but unused\na.py:9:1: W291 trailing space"},
 
-	{certain, first, "No module", re(`: No module named \S+$`), "»/usr/bin/python3: No module named pytest\nerrors: see above"},
-
 	// Go.
 	{exactly, first, "panic: ", re(`^\s*panic: `), "--- FAIL: TestA (0.00s)\n    a_test.go:9: wrong\n»panic: index out of range [5] with length 3 [recovered]"},
 	{exactly, first, "DATA RACE", re(`^WARNING: DATA RACE`), "»WARNING: DATA RACE\n  a.count()\nerror: 1 race"},
@@ -66,39 +64,33 @@ var rules = []rule{
 
 	// Java and its build tools.
 	{exactly, last, "Caused by: ", re(`^\s*Caused by: `), "Exception in thread \"main\" java.lang.Error: boot\n\tat a.B.main(B.java:3)\n»Caused by: java.io.IOException: no disk\n\tat a.C.read(C.java:9)"},
-	{tells, first, ".kt", re(`^e: \S+\.kts?`), "error: gradle\n»e: file:///a/B.kt:14:9 Unresolved reference: c"},
 	{sums, first, "ailed", re(`^FAILURE: Build failed|^Execution failed for task|^> .*; see the .* output`), "FAILURE: Build failed with an exception.\n* Where: build.gradle\n»* it is gone"},
 
 	// C, C++ and what links and builds them.
 	{perhaps, next, "Undefined symbols", re(`^Undefined symbols for architecture`), "Undefined symbols for architecture arm64:\n»  \"_f\", referenced from:\nclang: error: linker command failed with exit code 1"},
-	{sums, first, ": ", re(`^collect2: error|^clang\S*: error: linker|^(?:make|gmake|ninja)\S*: (?:\*\*\* \[|build stopped)|^FAILED: `), "make: *** [Makefile:2: all] Error 1\n»the tool is lost"},
+	{sums, first, ": ", re(`^collect2: |^clang\S*: error: linker|^(?:make|gmake|ninja)\S*: (?:\*\*\* \[|build stopped)|^FAILED: `), "make: *** [Makefile:2: all] Error 1\n»the tool is lost"},
 	{tells, next, ": Failure", re(`^\S+:\d+: Failure$`), "a_test.cc:9: Failure\n»Value of: f(\"error: a\")\n[  FAILED  ] A.B (0 ms)"},
 	{sums, first, "Test ", re(`^\s*\d+/\d+ Test +#\d+: `), "1/1 Test #1: cart ....***Failed  0.01 sec\n»cart: expected 21 got 19"},
-	{drop, first, "Memcheck,", re(`^Memcheck, `), "==8== Memcheck, a memory error detector\n»==8== Invalid write of size 4"},
 	{perhaps, next, "CMake Error", re(`^CMake Error\b.*:$`), "CMake Error at CMakeLists.txt:3 (find_package):\n»  By not providing \"FindA.cmake\" in CMAKE_MODULE_PATH\n\n-- Configuring incomplete, errors occurred!"},
 	{tells, first, "what():", re(`^\s*what\(\):`), "error: before\nterminate called after throwing an instance of 'E'\n»  what():  no such file"},
 
 	// JavaScript and TypeScript.
-	{sums, first, "● ", re(`^\s*● `), "  ● Test suite failed to run\n\n»    Cannot find module './a' from 'a.test.js'"},
-	{tells, first, "expect(", re(`^\s*(?:Error: )?expect\(.*\)`), "  ● sums › adds\n\n»    expect(received).toBe(expected)\n\n    Expected: 4\n    Error: 3"},
 	{certain, first, "npm ", re(`^npm (?:ERR!|error) code E[A-KM-Z]`), "added 1\n»npm error code EUSAGE\nnpm error path /a\nit is gone"},
 	{sums, first, "npm ", re(`^npm (?:ERR!|error)(?:$|\s+(?:code|errno|syscall|path|command|workspace|location|signal|cwd|dest|A complete log|Lifecycle|Exit status|Test failed|This is probably))`), "npm error code 2\n»the server is lost\nnpm error path /a"},
 	{perhaps, first, "npm ", re(`^npm (?:ERR!|error)\s`), "error: npm\n»npm error Missing script: \"chek\"\nnpm error A complete log of this run is there"},
 	{tells, first, "ERR_PNPM", re(`^\W*ERR_PNPM_`), "error: pnpm\n» ERR_PNPM_NO_MATCHING_VERSION  No matching version for a@9"},
+	{tells, next, "ERROR in ", re(`^ERROR in \S+(?: \d+:\d+)?$`), "ERROR in ./src/a.js 1:9\n»Module parse failed: a token (1:9)\nwebpack compiled with 1 error"},
 	{drop, first, "ebugger", re(`^Debugger attached\.|^Waiting for the debugger`), "»it is gone\nWaiting for the debugger to disconnect..."},
 
 	// Shells and small programs.
 	{drop, first, "grep: ", re(`^grep: .*: binary file matches$`), "»a.c: it is here\ngrep: a.pyc: binary file matches"},
-	{drop, first, "find: possible", re(`^find: possible unquoted`), "»find: the pattern is odd\nfind: possible unquoted pattern after predicate `-name'?"},
-	{drop, first, "--help", re(`^Try '.*--help`), "»cp: a and b are one file\nTry 'cp --help' for more information."},
 
 	// Git.
 	{sums, first, "fatal: Could", re(`^fatal: Could not read from remote`), "»git@a.org: Permission denied (publickey).\nfatal: Could not read from remote repository."},
 	{tells, first, "rejected]", re(`^ ! \[(?:remote )?rejected\]`), "To x:y\n» ! [rejected]  main -> main (fetch first)\nerror: failed to push some refs to 'x:y'"},
-	{tells, first, "CONFLICT", re(`^CONFLICT \(`), "error: merging\n»CONFLICT (content): Merge conflict in a.go\nAutomatic merge failed; fix conflicts and then commit the result."},
+	{tells, first, "", re(`^(?:CONFLICT|KONFLIKT|CONFLIT|冲突|コンフリクト) ?[(（]`), "error: merging\n»CONFLICT (content): Merge conflict in a.go\nAutomatic merge failed; fix conflicts and then commit the result."},
 
 	// Package managers and containers.
-	{sums, first, "did not ", re(`^(?:ERROR: )?(?:failed to solve|process).*did not complete successfully`), "ERROR: failed to solve: process \"/bin/sh -c npm ci\" did not complete successfully: exit code: 1\n»the registry is down"},
 	{sums, first, "returned a non-zero", re(`^The command .* returned a non-zero code: \d+$`), "»write /a: the disk is full\nThe command '/bin/sh -c make' returned a non-zero code: 2"},
 	{tells, first, "rror ", re(`^(?:\w+: )?Error (?:response )?from (?:daemon|server)\b`), "error: docker\n»Error response from daemon: pull access is off"},
 
@@ -108,34 +100,41 @@ var rules = []rule{
 	// Other languages and frameworks.
 	{tells, first, ".lua:", re(`^lua\S*: \S+\.lua:\d+: `), "»lua: a.lua:3: attempt to index a nil value\nstack traceback:\n\ta.lua:3: in main chunk"},
 	{sums, first, "[FAILED] [", re(`^\W*\[FAILED\] \[`), "• [FAILED] [0.001 seconds]\n»  Expected\n      <int>: 3"},
+	{tells, next, "}>:", re(`^\s*\{\w+\}>:$`), "Unhandled TYPE-ERROR in thread #<RUNNING\n   {1001348003}>:\n»  The value 3 is no list"},
 	{perhaps, next, "aborted!", re(`^\w+ aborted!$`), "rails aborted!\n»ActiveRecord::PendingMigrationError:\nerror: a"},
 	{perhaps, next, "Description:", re(`^Description:$`), "ERROR 1 --- [main] o.s.b.d.Reporter :\n\nDescription:\n\n»Port 80 was already in use."},
 	{tells, next, "Error Message:", re(`^\s*Error Message:$`), "  Failed A.B [12 ms]\n  Error Message:\n»   it was 3\n  error: a"},
 
 	// What wraps any of them.
-	{exactly, last, "imed out", re(`^\[?(?:The (?:last )?command .*|Command )?(?:has )?[tT]imed out\b`), "[!] internal error: x\n»Command timed out"},
-	{exactly, last, "TIMED OUT", re(`^EXECUTION TIMED OUT`), "[!] internal error: x\n»EXECUTION TIMED OUT"},
-	{perhaps, next, ":", re(`(?i)^\W{0,3}(?:\w+ )?(?:errors?|exception|failure)(?: occurred| during \w+)?:$`), "warning: failed to error: x\nSphinx error:\n»Builder name HTML is not there"},
+	{exactly, last, "", re(`(?i)^\[?(?:The (?:last )?command .*|Command |EXECUTION )?(?:has )?timed out\b`), "[!] internal error: x\n»Command timed out"},
+	{perhaps, next, ":", re(`(?i)^\W{0,3}(?:\w+ )?(?:errors?|exception|failure)(?: occurred| during \w+)?:(?: [|>]-)?$`), "warning: failed to error: x\nSphinx error:\n»Builder name HTML is not there"},
 	{certain, first, "E", re(`^(?:\w+\.)*\w+(?:Error|Exception)$`), "»asyncio.exceptions.TimeoutError\nthe task failed"},
 	{drop, first, ">", re(`^</?\w+>$`), "»it is gone\n</output>"},
 	{drop, first, "[no output]", re(`^\[no output\]$`), "»it is gone\n[no output]"},
-	{sums, first, "xit", re(`(?i)^(?:\S+: )?(?:error:? )?[^:]{0,60}\bexit(?:ed)?(?: with)?(?: non-zero)?(?: status| code)*:? ?\d+\W*$`), "error: script exited with code 2\n»the lamp is out"},
-	{sums, first, "ail", re(`^(?:\W*|There w\w+ )\d+ (?:tests? )?(?:failed|failing|failures?)\b`), "There was 1 failure:\n»it was 3"},
+	{sums, first, "", re(`(?i)^(?:\S+: )?(?:error:? )?[^:]{0,60}\b(?:exit|exited|returned)(?: with)?(?: non-zero)?(?: status| code)*:? ?\d+\W*$`), "error: script exited with code 2\n»the lamp is out"},
+	{sums, first, "", re(`(?i)^(?:[\w ()]+: )?(?:Error is not recoverable: |execution of \S+ |BEGIN failed--)?(?:compilation )?(?:exiting|aborting|aborted|terminated)\b`), "»gzip: stdin: not in gzip format\ntar: Error is not recoverable: exiting now"},
+	{sums, first, "ail", re(`^(?:\W*|There w\w+ |\d+% tests passed, |(?:Test Suites|Test Files|Tests):? +)\d+ (?:tests? )?(?:failed|failing|failures?)\b`), "There was 1 failure:\n»it was 3"},
 	{sums, first, "rror", re(`^\W*(?:Found )?\d+ (?:errors?\b|problems? \()`), "Found 3 errors in a.ts\n»it was 3"},
 }
 
 var (
-	escape    = re(`\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]`)
-	logPrefix = re(`^==\d+== |^INTERNALERROR> |^#\d+ (?:\d+\.\d+ )?|^\d{4}-\d\d-\d\dT[\d:.]+Z `)
+	escape    = re(`\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()].|\x1b[@-Z\\-_]`)
+	logPrefix = re(`^==\d+==\s?|^INTERNALERROR> |^#\d+ (?:\d+\.\d+ )?|^\d{4}-\d\d-\d\dT[\d:.]+Z `)
 	status    = re(`^(?:<returncode>(\d+)</returncode>|\[exit (\d+)\]|(?:Command|Process) exited with code (\d+)|Exit code:? (\d+))$`)
 
 	place = re(`[\w@~./\\-]+\.\w+(?::\d+|\(\d+|:\[\d+|", line \d+)`)
-	label = re(`(?i)^(?:\S+:\s+|\S+ - )*\W{0,4}(?:\w+ )?(?:[\w.]*(?:error|exception)(?: (?:executing|running|while|during|in|at|near)\b[^:]{1,40})?|fatal|panic|fail(?:ed|ure)?|错误|异常)\s*(?:\[\w+\]|\([^)]*\)|[A-Z]*\d+)?\s*[:：]`)
+	label = re(`(?i)^(?:\S+:\s+|\S+ - |[^\s(]+\(\d+(?:, ?\d+)?\):?\s+)*\W{0,4}(?:\w+ ){0,2}(?:[\w.]*(?:error|exception|rejection)(?: (?:executing|running|while|during|in|at|near)\b[^:]{1,40})?|fatal|panic|fail(?:ed|ure)?|(?:致命)?错误|异常|エラー|fehler|erreur|errore|ошибка)\s*(?:\[\w+\]|\([^)]*\)|[A-Z]*\d+)?\s*[:：]`)
 	// answer matches what a program says in the words of the operating system or the shell.
-	answer = re(`(?i)^(?:[^\s:]+: )+.*(?:No such file or directory|not found|Permission denied|Is a directory|Not a directory|File exists|not permitted|Connection refused|Invalid argument|Read-only file system|No space left on device|没有那个文件或目录|权限不够|未找到命令)(?: \(\d+\)|\))?$`)
-	quiet  = re(`(?i)^(?:\S+:\s+)*\W{0,3}(?:\w*warning|warn|deprecat\w+|note|hint|info|debug)\b|\b(?:0|no) (?:errors?|failures?|failed)\b`)
+	answer = re(`(?i)^(?:[^\s:]+: )+.*(?:No such file or directory|not found|Permission denied|Is a directory|Not a directory|File exists|not permitted|Connection refused|Invalid argument|Read-only file system|No space left on device|Bad Request|Forbidden|Unauthorized|Internal Server Error|Service Unavailable|Aucun fichier ou dossier de ce type|Datei oder Verzeichnis nicht gefunden|そのようなファイルやディレクトリはありません|没有那个文件或目录|权限不够|未找到命令)(?: \(\d+\)|\))?$`)
+	quiet  = re(`(?i)^(?:\S+:\s+|\d+:\d+\s+)*\W{0,3}(?:usage:|(?:\w*warning|warn|deprecat\w+|note|hint|info|debug)\b)|\b(?:0|no) (?:errors?|failures?|failed)\b`)
+	// fails matches a sentence that begins with what could not be done or found.
+	fails = re(`(?i)^(?:[\w./@-]+: )*(?:cannot|can't|could(?: not|n't)|failed to|unable to|invalid|unknown|unrecognized|unsupported|missing|illegal|no (?:\S+ ){1,6}(?:found|match(?:es|ed)?|named|specified|given))\b|^e: |^\*\* \(\w|^\d+:\d+\s+error\b|\((?:\w+::)*\w*(?:Error|Exception)\)$`)
+	// aside matches what to do about a failure, a frame of a stack, and a place alone.
+	aside = re(`^\(?(?:To|If you|Use|Run|Try|[Ss]ee|Please|When you|You can|Did you mean|The most similar|For more|For a full|A (?:full|complete) log|Hint)\b|^at .*(?::\d+\)?|\))$|^(?:file://|node:)?[\w@~./\\-]+(?::\d+)+$`)
+	// doing matches what a program says of its work.
+	doing = re(`^[^:]+: (?:\w+ing|Removing)\b`)
 	// ruler matches a heading between two rulers.
-	ruler = re(`^(?:[=_*-]{4}|══).*(?:[=_*-]{4}|══)$`)
+	ruler = re(`^(?:[=_*-]{3}|══).*(?:[=_*-]{3}|══)$`)
 	// labelled matches a line that a program begins with a word of its own.
 	labelled = re(`^\w[\w-]{1,20}: `)
 	code     = re(`^(?:raise|return|except|assert|print|if|throw|catch|import|from|def|func|class)\b|^>\s|^\d+\s*[:|]\s`)

@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -101,6 +102,9 @@ func TestLesson(t *testing.T) {
 		{Output{Command: "shop add", Text: "Invalid arguments for add", HasExit: true, Exit: 1}, ""},
 		{Output{Command: "sleep 900", Text: "^C", HasExit: true, Exit: 130}, "aborted"},
 		{Output{Command: "timeout 5 ./serve", HasExit: true, Exit: 124}, "timeout"},
+		{Output{Command: "timeout -s KILL 5 ./serve", HasExit: true, Exit: 137}, "timeout"},
+		{Output{Command: "./serve", Text: "Terminated", HasExit: true, Exit: 143}, "aborted"},
+		{Output{Command: "./serve", Text: "Killed", HasExit: true, Exit: 137}, ""},
 		{Output{Command: "go vet ./... && grep a f", Text: "a.go:3:2: undefined: b", HasExit: true, Exit: 1}, ""},
 		{Output{Command: "./check && grep a f", Text: "4 of 5 pass", HasExit: true, Exit: 1}, ""},
 		{Output{Command: "diff want got", Text: "1c1\n< a\n---\n> b", HasExit: true, Exit: 1}, ""},
@@ -115,7 +119,7 @@ func TestLesson(t *testing.T) {
 	}
 }
 
-// TestOutputs: of each made-up output the marked line tells; outputs of one
+// TestOutputs: of each output the marked line tells; outputs of one
 // trouble have one signature and no two troubles share one.
 func TestOutputs(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/outputs.txt")
@@ -126,7 +130,12 @@ func TestOutputs(t *testing.T) {
 	signatures := make(map[string]string)
 	for _, f := range archive.Files {
 		text, want := example(string(f.Data))
-		got, ok := Read(Output{Text: text, Error: true})
+		command := ""
+		if strings.HasPrefix(text, "$ ") {
+			command, text, _ = strings.Cut(text[2:], "\n")
+			want--
+		}
+		got, ok := Read(Output{Command: command, Text: text, Error: true})
 		if !ok || got.Index != want {
 			t.Errorf("%s: line %d %q tells, want %d", f.Name, got.Index, got.Line, want)
 			continue
@@ -139,6 +148,28 @@ func TestOutputs(t *testing.T) {
 			t.Errorf("%s has %q and %q", name, other, got.Signature)
 		}
 		troubles[got.Signature], signatures[name] = name, got.Signature
+	}
+}
+
+// TestElsewhere: on another machine, in another folder, at other lines and times, a trouble
+// has the same signature.
+func TestElsewhere(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/outputs.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := regexp.MustCompile(`(?:\.\w+[:(]|, line )\d+(?:[:,]\d+)?|0x[0-9a-f]{4,}|/tmp/cc\w+\.o|\d\d:\d\d:\d\d`)
+	for _, f := range archive.Files {
+		here, _ := example(string(f.Data))
+		there := strings.NewReplacer("/home/a/", "/builds/ci-42/ann.lee/").Replace(here)
+		there = places.ReplaceAllStringFunc(there, func(s string) string {
+			return strings.NewReplacer("1", "4", "2", "7", "3", "1", "9", "6").Replace(s)
+		})
+		a, _ := Read(Output{Text: here, Error: true})
+		b, _ := Read(Output{Text: there, Error: true})
+		if a.Signature != b.Signature {
+			t.Errorf("%s: %q here, %q there", f.Name, a.Signature, b.Signature)
+		}
 	}
 }
 

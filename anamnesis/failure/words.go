@@ -29,7 +29,7 @@ func saysError(line string) bool {
 		if isErrorWord(word) || isErrorPair(before, gap, word) || strings.HasPrefix(lowerStart(line[start:i]), "assert") {
 			return true
 		}
-		if i < len(line) && line[i] == ':' && (strings.HasSuffix(word, "error") || strings.HasSuffix(word, "exception")) {
+		if i < len(line) && (line[i] == ':' || strings.HasPrefix(line[i:], " [")) && (strings.HasSuffix(word, "error") || strings.HasSuffix(word, "exception") || strings.HasSuffix(word, "rejection")) {
 			return true // TypeError:
 		}
 		before, gap = word, 0
@@ -40,7 +40,7 @@ func saysError(line string) bool {
 	if ascii {
 		return false
 	}
-	for _, w := range []string{"错误", "失败", "异常", "找不到", "没有", "无法", "未找到", "不存在", "不允许", "不够", "拒绝", "未定义", "缺少"} {
+	for _, w := range []string{"错误", "失败", "异常", "找不到", "没有", "无法", "未找到", "不存在", "不允许", "不够", "拒绝", "未定义", "缺少", "未声明", "冲突", "エラー", "失敗", "ありません", "できません", "échec", "unmöglich", "ошибк", "не удалось"} {
 		if strings.Contains(line, w) {
 			return true
 		}
@@ -60,7 +60,10 @@ func isErrorWord(word string) bool {
 	switch word {
 	case "error", "errors", "fail", "failed", "failure", "fatal", "panic", "exception", "traceback", "undefined", "cannot",
 		"denied", "refused", "unknown", "invalid", "unexpected", "expected", "missing", "mismatch", "conflict", "unable",
-		"abort", "aborted", "timeout", "timedout", "want", "segmentation", "unresolved", "undeclared":
+		"abort", "aborted", "timeout", "timedout", "want", "segmentation", "unresolved", "undeclared", "fehler", "erreur", "impossible", "introuvable",
+		"unhandled", "uncaught", "terminating", "killed", "crashed", "illegal", "unbound", "unsupported", "unrecognized", "rejected", "violation",
+		"violates", "unterminated", "mismatched", "incompatible", "ambiguous", "forbidden", "unauthorized", "unreachable", "exceeded", "exceeds",
+		"overflow", "corrupt", "malformed":
 		return true
 	}
 	return false
@@ -78,7 +81,12 @@ func isErrorPair(before string, gap byte, word string) bool {
 	case "could":
 		return word == "not"
 	case "not":
-		return word == "found"
+		switch word {
+		case "found", "exist", "exists", "allowed", "supported", "permitted", "recognized", "defined", "installed", "available":
+			return true
+		}
+	case "t":
+		return word == "exist"
 	case "no":
 		return word == "such"
 	case "time", "timed":

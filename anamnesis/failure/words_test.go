@@ -9,7 +9,7 @@ import (
 )
 
 // errorLine says the same as saysError, readably and slowly.
-var errorLine = regexp.MustCompile(`(?i)\b(error|errors|fail|failed|failure|fatal|panic|exception|traceback|undefined|cannot|can't|could not|not found|no such|denied|refused|unknown|invalid|unexpected|expected|missing|mismatch|conflict|unable|abort(ed)?|timed? ?out|want|assert\w*|segmentation|unresolved|undeclared)\b|错误|失败|异常|找不到|没有|无法|未找到|不存在|不允许|不够|拒绝|未定义|缺少|^E\s|Error:|Exception:`)
+var errorLine = regexp.MustCompile(`(?i)\b(error|errors|fail|failed|failure|fatal|panic|exception|traceback|undefined|cannot|can't|could not|not (found|exists?|allowed|supported|permitted|recognized|defined|installed|available)|t exist|no such|denied|refused|unknown|invalid|unexpected|expected|missing|mismatch|conflict|unable|abort(ed)?|timed? ?out|want|assert\w*|segmentation|unresolved|undeclared|fehler|erreur|impossible|introuvable|unhandled|uncaught|terminating|killed|crashed|illegal|unbound|unsupported|unrecognized|rejected|violation|violates|unterminated|mismatched|incompatible|ambiguous|forbidden|unauthorized|unreachable|exceeded|exceeds|overflow|corrupt|malformed)\b|错误|失败|异常|找不到|没有|无法|未找到|不存在|不允许|不够|拒绝|未定义|缺少|未声明|冲突|エラー|失敗|ありません|できません|échec|unmöglich|ошибк|не удалось|^E\s|(Error|Exception|Rejection)(:| \[)`)
 
 func TestSaysError(t *testing.T) {
 	for _, line := range []string{
@@ -22,7 +22,7 @@ func TestSaysError(t *testing.T) {
 	}
 	words := strings.Fields(`error errors fail failed failure fatal panic exception traceback undefined cannot can't can t could not found no such
 		denied refused unknown invalid unexpected expected missing mismatch conflict unable abort aborted time timed out timeout timedout want
-		assert segmentation unresolved undeclared E a.go x 12 错误 失败 异常 找不到 无法 缺少 é _ Supersegmentation`)
+		assert segmentation unresolved undeclared not exist allowed t Rejection fehler 未声明 E a.go x 12 错误 失败 异常 找不到 无法 缺少 é _ Supersegmentation`)
 	rapid.Check(t, func(t *rapid.T) {
 		var b strings.Builder
 		for range rapid.IntRange(1, 6).Draw(t, "n") {
@@ -31,7 +31,7 @@ func TestSaysError(t *testing.T) {
 				w = strings.ToUpper(w)
 			}
 			b.WriteString(w)
-			b.WriteString(rapid.SampledFrom([]string{" ", "", "'", ":", "(", "_", ".", "  ", "1", "x"}).Draw(t, "between"))
+			b.WriteString(rapid.SampledFrom([]string{" ", "", "'", ":", "(", "_", ".", "  ", "1", "x", " ["}).Draw(t, "between"))
 		}
 		checkSays(t, b.String())
 	})
