@@ -73,7 +73,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetErr(a.stderr)
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return exit.Flag(cmd.CommandPath(), err)
+		return exit.Flag(cmd, err)
 	})
 	families := []struct {
 		title    string

@@ -14,7 +14,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"anamnesis/opstream"
+	"anamnesis/orchestrator/tool"
 )
+
+// minNearFlag is the length from which an unknown flag is compared with those there are:
+// everything is near a shorter one.
+const minNearFlag = 5
 
 // optional matches the parts of a usage line that may be left out.
 var optional = regexp.MustCompile(`\[[^]]*\]|--[a-z]+ [A-Z]+|-- `)
@@ -69,11 +74,19 @@ func example(command string, operands []string) string {
 
 // Flag returns the error of a flag that could not be read: for a bad number, what is wanted
 // instead of how it was parsed. A negative number in an argument's place looks like a flag.
-func Flag(command string, err error) error {
+func Flag(cmd *cobra.Command, err error) error {
+	command := cmd.CommandPath()
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
 		if n := unknown.GetSpecifiedShortnames(); n != "" && strings.Trim(n, "0123456789") == "" {
 			return Usagef("-%s: no number below 0 is wanted here; see '%s --help'", n, command)
+		}
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if name := unknown.GetSpecifiedName(); len(name) >= minNearFlag {
+			if near := tool.Nearest(name, names); near != "" {
+				return Usagef("%v; did you mean --%s? see '%s --help'", err, near, command)
+			}
 		}
 	}
 	var value *pflag.InvalidValueError
