@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/install"
 	"anamnesis/cmd/internal/show"
@@ -140,7 +141,7 @@ func (a *app) showInstall(changes []installChange) {
 			a.printf("%s", view.Clean(show.LineDiff(file.Path, file.Before, file.After)))
 		}
 		for _, t := range c.purge {
-			a.println(view.Line(fmt.Sprintf("delete %s, %d steps in %s: %s", t.ID, t.Steps, t.Dir, t.Request), 200))
+			a.println(view.Line(fmt.Sprintf("delete %s, %s in %s: %s", t.ID, quote.Number(t.Steps, "step"), t.Dir, t.Request), 200))
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -18,6 +19,10 @@ import (
 
 // maxLineBytes is the size of a message that is read.
 const maxLineBytes = 16 << 20
+
+// answerTime is how long the answers to what was asked are waited for when the input has
+// ended. Of a request that was cancelled there is none.
+const answerTime = 5 * time.Second
 
 // lines is the client's side of the server: one message a line. The library ends a
 // connection at the first line that it cannot decode. Read passes on only lines that are
@@ -27,8 +32,10 @@ type lines struct {
 	close func() error
 	line  []byte // what of the present line was not passed on yet
 
-	mu  sync.Mutex
-	out io.WriteCloser
+	mu       sync.Mutex
+	out      io.WriteCloser
+	asked    int           // requests that are not answered
+	answered chan struct{} // one was, after the input had ended
 }
 
 func (l *lines) Read(p []byte) (int, error) {
@@ -36,6 +43,7 @@ func (l *lines) Read(p []byte) (int, error) {
 		line, long, err := l.next()
 		if len(bytes.TrimSpace(line)) == 0 && !long {
 			if err != nil {
+				l.finish()
 				return 0, err
 			}
 			continue
@@ -46,6 +54,7 @@ func (l *lines) Read(p []byte) (int, error) {
 			}
 			continue
 		}
+		l.count(line, 1, true)
 		l.line = append(bytes.TrimSpace(line), '\n')
 	}
 	n := copy(p, l.line)
@@ -68,8 +77,43 @@ func (l *lines) next() (line []byte, long bool, err error) {
 
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
+	n, err := l.out.Write(p)
+	l.mu.Unlock()
+	l.count(p, -1, false)
+	return n, err
+}
+
+// count notes a request that was read, or an answer that was written.
+func (l *lines) count(line []byte, n int, request bool) {
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Method *string         `json:"method"`
+	}
+	if json.Unmarshal(line, &m) != nil || len(m.ID) == 0 || string(m.ID) == "null" || (m.Method != nil) != request {
+		return
+	}
+	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.out.Write(p)
+	l.asked += n
+	if l.asked <= 0 && l.answered != nil {
+		close(l.answered)
+		l.answered = nil
+	}
+}
+
+// finish waits for the answers: the library gives none after the input's end.
+func (l *lines) finish() {
+	l.mu.Lock()
+	done := make(chan struct{})
+	if l.answered = done; l.asked <= 0 {
+		close(done)
+		l.answered = nil
+	}
+	l.mu.Unlock()
+	select {
+	case <-done:
+	case <-time.After(answerTime):
+	}
 }
 
 func (l *lines) Close() error { return errors.Join(l.close(), l.out.Close()) }

@@ -151,6 +151,31 @@ func TestBadLines(t *testing.T) {
 	}
 }
 
+// TestInputEnds: what was asked before the input ended is answered.
+func TestInputEnds(t *testing.T) {
+	p := newPlace(t)
+	in := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"recall","arguments":{"query":"x"}}}
+{"jsonrpc":"2.0","id":"a","method":"nothing"}
+{"jsonrpc":"2.0","id":3,"method":"tools/list"}
+`
+	var out output
+	err := mcpserver.New(p.svc, p.dir, func(name string) string { return p.env[name] }).Run(t.Context(), io.NopCloser(strings.NewReader(in)), &out, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"1", "2", `"a"`, "3"} {
+		if n := strings.Count(out.String(), `"id":`+id+`,`); n != 1 {
+			t.Errorf("%d answers to %s in:\n%s", n, id, out.String())
+		}
+	}
+}
+
+type output struct{ strings.Builder }
+
+func (*output) Close() error { return nil }
+
 // programs returns the folder of the inspector and the conformance suite, which
 // .ci/nightly installs.
 func programs(t *testing.T) string {
