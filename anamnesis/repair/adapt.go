@@ -2,34 +2,39 @@ package repair
 
 import (
 	"regexp"
+	"slices"
 	"strings"
-
-	"anamnesis/anamnesis/failure"
+	"unicode"
 )
 
-// adapt returns what puts the lines of an earlier repair in terms of a failed call: the
-// names that the two failures differ in, and the files that both calls were given.
-// It reports whether it changed the line.
-func adapt(f failure.Failure, command string, s signature) func(*known, line) (string, bool) {
-	asked := mainOf(actions(command))
-	return func(k *known, l line) (string, bool) {
-		text := l.text
-		if l.kind == worked && k.Other && len(k.args) > 0 && len(asked.args) > 0 {
-			text = replaceArgs(text, k.args, asked.args)
+// inTermsOf returns the matches with the lines of their repairs in terms of a failed call:
+// with the names that the two failures differ in, and the files that both calls were given.
+func inTermsOf(found []match, failed Call, line string, s signature) []match {
+	asked, out := mainOf(actions(failed.Command)), failed.Text+failed.Stderr
+	adapted := make([]match, 0, len(found))
+	for _, p := range found {
+		var names [][2]string
+		if s.loose == p.sig.loose {
+			names = renamed(p.Failure.Line, line)
 		}
-		if s.loose == k.sig.loose && (l.kind == worked || l.kind == before) {
-			for _, r := range renamed(k.Failure.Line, f.Line) {
-				text = replaceName(text, r[0], r[1])
+		k := *p.known
+		k.lines = slices.Clone(k.lines)
+		for i, l := range k.lines {
+			text := l.text
+			if l.kind == worked && k.Other && len(k.args) > 0 && len(asked.args) > 0 {
+				text = replaceArgs(text, k.args, asked.args)
+			}
+			for _, r := range names {
+				text = replaceName(text, r[0], r[1], out, l.kind == edited)
+			}
+			if text != l.text {
+				k.lines[i].text, k.lines[i].words, k.lines[i].adapted = text, Words(text), true
 			}
 		}
-		if old, now, ok := CutChanged(text); ok && l.kind == edited {
-			return "- " + strings.TrimSpace(old) + "\n+ " + strings.TrimSpace(now), false
-		}
-		if l.kind == edited {
-			return "+ " + text, false
-		}
-		return text, text != l.text
+		k.words = newWords(k.lines, wordSet(k.Command+"\n"+k.Failure.Line))
+		adapted = append(adapted, match{&k, p.fit, p.near})
 	}
+	return adapted
 }
 
 // replaceArgs puts the files of one call in the place of those of another, where they
@@ -41,22 +46,56 @@ func replaceArgs(text string, old, now []string) string {
 	return text
 }
 
-// renamed returns the names that two failures' lines differ in, quoted in both.
+// renamed returns the names that two failures' lines differ in, each whole and, where it
+// is of several parts, its last part.
 func renamed(old, now string) (out [][2]string) {
-	a, b := quoted().FindAllString(old, -1), quoted().FindAllString(now, -1)
+	a, b := strings.Fields(old), strings.Fields(now)
 	if len(a) != len(b) {
 		return nil
 	}
 	for i := range a {
-		if x, y := a[i][1:len(a[i])-1], b[i][1:len(b[i])-1]; x != y && nameLike().MatchString(x) && nameLike().MatchString(y) {
-			out = append(out, [2]string{x, y})
+		x, y := strings.Trim(a[i], marks), strings.Trim(b[i], marks)
+		if x == y || !nameLike().MatchString(x) || !nameLike().MatchString(y) {
+			continue
+		}
+		out = append(out, [2]string{x, y})
+		if p, q := lastPart().FindString(x), lastPart().FindString(y); len(p) > 3 && len(q) > 3 && p != q {
+			out = append(out, [2]string{p[1:], q[1:]})
 		}
 	}
 	return out
 }
 
-var nameLike = lazy(`^[\w./-]{2,}$`)
+// marks surround a name in a failure's line.
+const marks = "'\"`()[]{},;:"
 
-func replaceName(text, old, now string) string {
-	return regexp.MustCompile(`(^|\W)`+regexp.QuoteMeta(old)+`(\W|$)`).ReplaceAllString(text, "${1}"+strings.ReplaceAll(now, "$", "$$")+"${2}")
+var (
+	plain    = lazy(`^[a-z]+$`)
+	lastPart = lazy(`_[A-Za-z0-9]+$`)
+	nameLike = lazy(`^[A-Za-z_][\w./-]+$`)
+)
+
+// replaceName puts a name in the place of another, spelled as the output spells it or, if
+// it does not, with the other's capital. A plain word of code stays.
+func replaceName(text, old, now, output string, code bool) string {
+	if !strings.Contains(strings.ToLower(text), strings.ToLower(old)) {
+		return text
+	}
+	return regexp.MustCompile(`(?i)\b`+regexp.QuoteMeta(old)+`\b`).ReplaceAllStringFunc(text, func(was string) string {
+		if code && plain().MatchString(was) {
+			return was
+		}
+		if was == old {
+			return now
+		}
+		for _, as := range regexp.MustCompile(`(?i)\b`+regexp.QuoteMeta(now)+`\b`).FindAllString(output, -1) {
+			if as != now {
+				return as
+			}
+		}
+		if unicode.IsUpper(rune(was[0])) {
+			return strings.ToUpper(now[:1]) + now[1:]
+		}
+		return now
+	})
 }

@@ -10,7 +10,6 @@ import (
 // Limits of what is shown.
 const (
 	maxCards      = 3 // foreseen
-	maxCardLines  = 8
 	maxLineBytes  = 200
 	maxIssueBytes = 120
 )
@@ -28,43 +27,65 @@ type Card struct {
 	Near       bool     // it quotes the repairs of the nearest calls, whose failures are others
 }
 
-// newCard takes the lines of a draft, in order, that the budget holds, and the reason of
-// the repair that it rests on: the one that the first line is from. change puts a line in
-// terms of the failed call.
-func newCard(d draft, found []match, change func(*known, line) (string, bool), budget int, count func(string) int) Card {
+// newCard takes the lines of a draft that the budget holds, and the reason of the repair
+// that it rests on.
+func newCard(d draft, found []match, budget int, count func(string) int) Card {
 	from := found[0].known
-	if len(d.from) > 0 {
-		from = d.from[0]
+	if len(d) > 0 {
+		from = d[0].from
 	}
 	c := Card{From: &from.Pair, Issue: firstBytes(from.Failure.Line, maxIssueBytes), Of: neighbours, Held: neighbours} // as long as they can become
+	var in draft
+	said := map[string]bool{}
+	for _, l := range d {
+		key := strings.TrimSpace(l.text)
+		if said[key] {
+			continue
+		}
+		said[key] = true
+		with := append(slices.Clone(in), l)
+		if next := c.with(with.inOrder()); count(next.String()) <= budget {
+			c, in = next, with
+		}
+		if from.Why != "" && c.Why == "" && from.about(from.Why) {
+			if next := c; len(in) > 0 {
+				if next.Why = from.Why; count(next.String()) <= budget {
+					c = next
+				}
+			}
+		}
+	}
+	return c
+}
+
+// with is the card with these lines.
+func (c Card) with(d draft) Card {
 	type place struct {
 		from *known
 		file string
 	}
 	var in place
-	for i, l := range d.lines {
-		with := c
-		with.Solution = slices.Clone(c.Solution)
-		at, other := place{d.from[i], l.file}, ""
-		if at.from != from {
+	c.Solution, c.adapted = nil, false
+	for _, l := range d {
+		at, other := place{l.from, l.file}, ""
+		if &at.from.Pair != c.From {
 			other = "or " // what another task did
 		}
-		text, adapted := change(at.from, l)
-		with.adapted = c.adapted || adapted
+		c.adapted = c.adapted || l.adapted
+		text := l.text
 		if l.kind != edited {
 			at.file, text = "", other+string(l.kind)+text
 		} else if at != in {
-			with.Solution = append(with.Solution, other+"in "+path.Base(l.file)+":")
+			c.Solution = append(c.Solution, other+"in "+path.Base(l.file)+":")
 		}
-		with.Solution = append(with.Solution, strings.Split(text, "\n")...)
-		if count(with.String()) <= budget {
-			c, in = with, at
+		if old, now, ok := CutChanged(text); ok && l.kind == edited {
+			c.Solution, text = append(c.Solution, "- "+strings.TrimSpace(old)), strings.TrimSpace(now)
 		}
-	}
-	if with := c; len(c.Solution) > 0 && from.Why != "" && from.about(from.Why) {
-		if with.Why = from.Why; count(with.String()) <= budget {
-			c = with
+		if l.kind == edited {
+			text = "+ " + text
 		}
+		c.Solution = append(c.Solution, text)
+		in = at
 	}
 	return c
 }

@@ -29,19 +29,22 @@ func TestCardText(t *testing.T) {
 		want  string
 	}{
 		{"changed lines", []Run{noTable(1, "invoice = Ledger(7)"), noTable(2, "kahan = Rounding()"), noTable(3, "cent = Cent()")},
-			call("python3 repro.py", "OperationalError: no such table: shop_basket", 1), `[lesson  · UNVERIFIED, repairs 1 of 3 such failures] OperationalError: no such table: shop_item3
+			call("python3 repro.py", "OperationalError: no such table: shop_basket", 1), `[lesson  · UNVERIFIED, repairs 3 of 3 such failures] OperationalError: no such table: shop_item3
 That agent's words: The script never creates its tables. I create them by hand.
-Repaired before by:
+Repaired before by, with the names of this call:
   in repro.py:
   + cent = Cent()
   + with app.tables() as tables:
-  +     tables.create(Item3)
+  +     tables.create(Basket)
   or in repro.py:
-  + kahan = Rounding()
-  +     tables.create(Item2)
-  or in repro.py:
-  + invoice = Ledger(7)
-  +     tables.create(Item1)`},
+  + kahan = Rounding()`},
+		{"a name as the output spells it", []Run{noTable(1, "")},
+			call("python3 repro.py", "    BASKet.save()\nOperationalError: no such table: shop_basket", 1), `[lesson  · UNVERIFIED, one such failure] OperationalError: no such table: shop_item1
+That agent's words: The script never creates its tables. I create them by hand.
+Repaired before by, with the names of this call:
+  in repro.py:
+  + with app.tables() as tables:
+  +     tables.create(BASKet)`},
 		{"another way of calling, with the files of the failed call", []Run{missingPytest("shop", "bin/test", 0)},
 			call("python -m pytest ledger/tests/test_x.py ledger/tests/test_y.py", "/usr/bin/python: No module named pytest", 1),
 			`[lesson  · UNVERIFIED, one such failure] /usr/bin/python: No module named pytest

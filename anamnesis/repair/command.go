@@ -38,6 +38,7 @@ func nameSet(names string) map[string]bool {
 var (
 	interpreter = lazy(`^(python|pypy|node|ruby|perl|php|deno|bun|ts-node|bash|sh|zsh)[\d.]*$`)
 	assignment  = lazy(`^[A-Za-z_]\w*=`)
+	query       = lazy(`(?i)^\s*(select|insert\s+into|update\s+\S+\s+set|delete\s+from|with\s+\w+\s+as)\s`)
 	nodeID      = lazy(`(::.*|:\d+)$`)
 )
 
@@ -45,6 +46,11 @@ var (
 // only filter another's output.
 func actions(command string) []action {
 	var out []action
+	if query().MatchString(command) {
+		if a, ok := newAction(strings.Join(strings.Fields(command), " ")); ok {
+			return []action{a}
+		}
+	}
 	body, _ := splitHeredocs(command)
 	for _, part := range splitCommands(body) {
 		if !part.piped {

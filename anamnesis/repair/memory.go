@@ -13,22 +13,24 @@ import (
 // How a recall matches and when it answers. The values were chosen on the
 // choose half of the recorded runs; see docs/design/replay.md.
 const (
-	looseMatch   = 0.6 // of signatures that differ in names only
-	wordMatch    = 0.8 // times the share of words that two signatures have in common
-	otherRepo    = 0.3 // a pair of another repository counts for this much
-	otherProgram = 0.8
-	minMatch     = 0.3
-	neighbours   = 25   // pairs that one answer is drawn from
-	backOff      = 0.15 // the fit of a repair of another failure of the same kind of command
-	maxBackOff   = 60   // such repairs, the latest
-	covers       = 0.45 // of a pair's words: an answer that says these would have repaired it
-	minHeld      = 0.15 // share of the pairs that the answer would have repaired
-	lineCost     = 8    // tokens that a line costs beside its own
-	leastGain    = 0.02 // of the best line's: a line that adds less is left out
+	looseMatch    = 0.6 // of signatures that differ in names only
+	wordMatch     = 0.8 // times the share of words that two signatures have in common
+	otherRepo     = 0.3 // a pair of another repository counts for this much
+	otherProgram  = 0.8
+	minMatch      = 0.3
+	kinFit        = 0.15 // a repair of another failure of the same kind of command
+	maxKin        = 40
+	neighbours    = 25   // pairs that one answer is drawn from
+	coversCommand = 0.6  // of the words of the command that worked: an answer that says these would have repaired it
+	covers        = 0.4  // of the words of what was done before it
+	callShare     = 0.3  // of two failures' likeness: the words of their commands
+	minHeld       = 0.15 // share of the pairs that the answer would have repaired
+	sureHeld      = 0.25 // below it, an answer is doubtful
+	doubtRight    = 0.3  // share of earlier doubtful answers that told the repair
 )
 
 // What is assumed of an answer before it is compared with any pair, worth one
-// pair of full fit: nothing known, one pair of the very signature, one that
+// pair of full fit: nothing known, one pair of the very signature or with the names of the failed call, one that
 // is another way of calling, and one that a user reviewed.
 const (
 	priorHeld   = 0.3
@@ -104,12 +106,13 @@ type Memory struct {
 	byRepo   map[string][]*known
 	words    map[string]int // pairs whose repair has the word
 	sigWords map[string]int
-	near     map[nearKey]trials
+	near     record // of answers by the nearest calls
+	doubtful record // of answers that few of the pairs bear out
 }
 
 // NewMemory returns a memory that knows nothing.
 func NewMemory() *Memory {
-	return &Memory{byRepo: map[string][]*known{}, words: map[string]int{}, sigWords: map[string]int{}, near: map[nearKey]trials{}}
+	return &Memory{byRepo: map[string][]*known{}, words: map[string]int{}, sigWords: map[string]int{}, near: record{}, doubtful: record{}}
 }
 
 // Len returns how many repairs are known.
@@ -139,11 +142,12 @@ func (m *Memory) weight(df map[string]int, w string) float64 {
 // match is an earlier pair and how well its failure fits, up to 1.
 type match struct {
 	*known
-	fit float64
+	fit  float64
+	near float64 // fit, by the calls' words too
 }
 
 // matches returns the pairs whose failures fit best.
-func (m *Memory) matches(repo, family string, s signature) []match {
+func (m *Memory) matches(repo, family string, asked []string, s signature) []match {
 	var out []match
 	for _, p := range m.pairs {
 		fit := wordMatch * m.shared(s.words, p.sig.words)
@@ -163,14 +167,14 @@ func (m *Memory) matches(repo, family string, s signature) []match {
 			fit *= otherProgram
 		}
 		if fit >= minMatch {
-			out = append(out, match{p, fit})
+			out = append(out, match{p, fit, fit * (1 - callShare + callShare*m.shared(asked, p.asked))})
 		}
 	}
 	if own := slices.DeleteFunc(slices.Clone(out), func(p match) bool { return p.Repo != repo }); len(own) > 0 {
 		out = own
 	}
 	slices.Reverse(out) // of equal fit, the latest
-	slices.SortStableFunc(out, func(a, b match) int { return cmp.Compare(b.fit, a.fit) })
+	slices.SortStableFunc(out, func(a, b match) int { return cmp.Compare(b.near, a.near) })
 	return first(out, neighbours)
 }
 
@@ -199,40 +203,34 @@ func (m *Memory) shared(a, b []string) float64 {
 func (m *Memory) Recall(repo string, failed Call, budget int, count func(string) int) (Card, bool) {
 	f, _ := failure.Read(failed.Output)
 	family, s, shown := mainOf(actions(failed.Command)).family(), newSignature(f), screen(failed)
-	change := adapt(f, failed.Command, s)
-	if card, ok := m.recallSame(repo, family, s, shown, change, budget, count); ok {
+	same := inTermsOf(m.matches(repo, family, Words(firstBytes(failed.Command, nearCommand)), s), failed, f.Line, s)
+	if card, ok := m.recallSame(nearKey{repo, family}, same, m.kin(same, repo, family), shown, budget, count); ok {
 		return card, true
 	}
-	return m.recallNear(nearKey{repo, family}, terms(failed.Command, s), change, budget, count)
+	near := inTermsOf(m.nearest(repo, terms(failed.Command, s)), failed, f.Line, s)
+	return m.recallNear(nearKey{repo, family}, near, budget, count)
 }
 
 // recallSame answers by the repairs of failures of the same kind.
-func (m *Memory) recallSame(repo, family string, s signature, shown map[string]bool, change func(*known, line) (string, bool), budget int, count func(string) int) (Card, bool) {
-	found := m.matches(repo, family, s)
+func (m *Memory) recallSame(key nearKey, found, kin []match, shown map[string]bool, budget int, count func(string) int) (Card, bool) {
 	if len(found) == 0 {
 		return Card{}, false
 	}
 	confidence, held := m.confidence(found, shown, budget)
-	if confidence < minHeld {
+	if confidence < minHeld || confidence < sureHeld && m.doubtful.share(key) < doubtRight {
 		return Card{}, false
 	}
-	card := newCard(m.draft(m.withFamily(found, repo, family), shown), found, change, budget, count)
+	card := newCard(m.draft(found, kin, shown), found, budget, count)
 	card.Confidence, card.Held, card.Of = confidence, held, len(found)
 	return card, len(card.Solution) > 0
 }
 
-// withFamily adds the repairs of other failures of the same kind of command in the
-// repository.
-func (m *Memory) withFamily(found []match, repo, family string) []match {
-	out := slices.Clone(found)
-	n := 0
+// kin lists the latest repairs of the same kind of command in the repository whose command
+// had other arguments than the one that failed.
+func (m *Memory) kin(found []match, repo, family string) (out []match) {
 	for _, p := range slices.Backward(m.byRepo[repo]) {
-		if p.family != family || n == maxBackOff {
-			continue
-		}
-		n++
-		if !slices.ContainsFunc(found, func(f match) bool { return f.known == p }) {
-			out = append(out, match{known: p, fit: backOff})
+		if p.family == family && !p.Other && len(out) < maxKin && !slices.ContainsFunc(found, func(f match) bool { return f.Run == p.Run && f.Failed == p.Failed }) && !p.otherFile() {
+			out = append(out, match{p, kinFit, kinFit})
 		}
 	}
 	return out
@@ -245,13 +243,15 @@ func (m *Memory) confidence(found []match, shown map[string]bool, budget int) (c
 	for i, p := range found {
 		others := slices.Concat(found[:i], found[i+1:])
 		all += p.fit
-		if len(others) > 0 && m.repairs(m.draft(others, shown).said(budget), p.known, shown) {
+		if len(others) > 0 && m.repairs(m.draft(others, nil, shown).said(budget), p.known, shown) {
 			right += p.fit
 			held++
 		}
 	}
 	prior := priorHeld
-	if len(found) == 1 && found[0].fit == 1 {
+	adapted := slices.ContainsFunc(found[0].lines, func(l line) bool { return l.adapted })
+	exact := found[0].fit == 1 || found[0].fit == otherRepo // of another repository no other match is kept
+	if len(found) == 1 && (exact || adapted) {
 		switch {
 		case found[0].Trusted:
 			prior = trustedHeld
@@ -265,125 +265,30 @@ func (m *Memory) confidence(found []match, shown map[string]bool, budget int) (c
 }
 
 // repairs reports whether an answer that says these words would have repaired
-// an earlier failure.
+// an earlier failure: most words of the command that worked, or many of what was done
+// before it.
 func (m *Memory) repairs(said map[string]bool, p *known, shown map[string]bool) bool {
-	var got, all float64
-	for _, w := range p.words {
-		if shown[w] {
-			continue
-		}
-		all += m.weight(m.words, w)
-		if said[w] {
-			got += m.weight(m.words, w)
-		}
-	}
-	return all > 0 && got >= covers*all
-}
-
-// draft is the lines that the pairs' repairs have in common, best first.
-type draft struct {
-	lines []line
-	from  []*known // of each line
-}
-
-// bytesPerToken is about what a token of such lines is long.
-const bytesPerToken = 3.5
-
-// said is the words of the lines that a budget of tokens holds.
-func (d draft) said(budget int) map[string]bool {
-	said := map[string]bool{}
-	left := float64(budget) * bytesPerToken * 0.7 // a card's frame takes the rest
-	for _, l := range d.lines {
-		if left -= float64(len(l.text)); left < 0 {
-			break
-		}
-		for _, w := range l.words {
-			said[w] = true
-		}
-	}
-	return said
-}
-
-// draft picks lines one after another, each for the words that most of the pairs'
-// repairs hold and no line before it said.
-func (m *Memory) draft(found []match, shown map[string]bool) draft {
-	var all float64
-	share := map[string]float64{} // of the pairs, by fit, whose repair holds a word
-	for _, p := range found {
-		all += p.fit
-		for _, w := range p.words {
-			if !shown[w] {
-				share[w] += p.fit
-			}
-		}
-	}
-	for w := range share {
-		share[w] /= all
-	}
-	var rest []candidate
+	var got, all [2]float64
+	var n [2]int
 	seen := map[string]bool{}
-	for _, p := range found {
-		for i, l := range p.lines {
-			if key := strings.TrimSpace(l.text); !seen[key] {
-				seen[key] = true
-				rest = append(rest, candidate{l, p.known, i})
+	for _, l := range p.lines {
+		for _, w := range l.words {
+			if shown[w] || seen[w] || !slices.Contains(p.words, w) {
+				continue
+			}
+			seen[w] = true
+			of := 1
+			if l.kind == worked {
+				of = 0
+			}
+			all[of] += m.weight(m.words, w)
+			if said[w] {
+				got[of] += m.weight(m.words, w)
+				n[of]++
 			}
 		}
 	}
-	rate := func(c candidate) (g float64) {
-		for _, w := range c.words {
-			if s := share[w]; s > 0 {
-				g += s * m.weight(m.words, w)
-			}
-		}
-		return g / (lineCost + float64(len(c.text))/4)
-	}
-	var lines []candidate
-	top := 0.0
-	for len(rest) > 0 && len(lines) < maxCardLines {
-		best, bestRate := -1, 0.0
-		for i, c := range rest {
-			if r := rate(c); r > bestRate {
-				best, bestRate = i, r
-			}
-		}
-		top = max(top, bestRate)
-		if best < 0 || bestRate < leastGain*top {
-			break
-		}
-		c := rest[best]
-		rest = slices.Delete(rest, best, best+1)
-		lines = append(lines, c)
-		for _, w := range c.words {
-			share[w] = 0
-		}
-	}
-	return newDraft(lines)
-}
-
-// candidate is the line of a repair, and its place there.
-type candidate struct {
-	line
-	from *known
-	at   int
-}
-
-// newDraft puts the lines of a repair in their order there, the best repair first.
-func newDraft(lines []candidate) draft {
-	var order []*known
-	for _, c := range lines {
-		if !slices.Contains(order, c.from) {
-			order = append(order, c.from)
-		}
-	}
-	slices.SortStableFunc(lines, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.from), slices.Index(order, b.from)), cmp.Compare(a.at, b.at))
-	})
-	var d draft
-	for _, c := range lines {
-		d.lines, d.from = append(d.lines, c.line), append(d.from, c.from)
-	}
-	return d
+	return all[0] > 0 && got[0] >= coversCommand*all[0] || all[1] > 0 && got[1] >= covers*all[1] && (n[1] > 1 || got[1] == all[1])
 }
 
 // Warn returns the card about a program that a command of this repository starts and
@@ -395,13 +300,14 @@ func (m *Memory) Warn(repo, command string, budget int, count func(string) int, 
 	for _, p := range slices.Backward(m.byRepo[repo]) {
 		if p.Other && p.family == family && missing().MatchString(p.Failure.Line) &&
 			slices.Contains(Words(p.Failure.Line), strings.ToLower(family)) && believed(&p.Pair) && len(found) < neighbours {
-			found = append(found, match{known: p, fit: 1})
+			found = append(found, match{p, 1, 1})
 		}
 	}
 	if len(found) == 0 {
 		return Card{}, false
 	}
-	card := newCard(m.draft(found, wordSet(command)), found, adapt(failure.Failure{}, command, signature{}), budget, count)
+	found = inTermsOf(found, Call{Output: failure.Output{Command: command}}, "", signature{})
+	card := newCard(m.draft(found, nil, wordSet(command)), found, budget, count)
 	card.Held, card.Of = len(found), len(found)
 	return card, len(card.Solution) > 0
 }
@@ -416,7 +322,7 @@ func (m *Memory) Foresee(repo string, budget int, count func(string) int) []Card
 		if p.Other {
 			key = strings.Fields(p.Works)[0]
 		}
-		groups[key] = append(groups[key], match{known: p, fit: 1})
+		groups[key] = append(groups[key], match{p, 1, 1})
 		if runs[key] == nil {
 			runs[key] = map[string]bool{}
 		}
@@ -433,7 +339,7 @@ func (m *Memory) Foresee(repo string, budget int, count func(string) int) []Card
 		}
 		slices.Reverse(found)
 		found = first(found, neighbours)
-		card := newCard(m.draft(found, nil), found, adapt(failure.Failure{}, "", signature{}), budget/maxCards, count)
+		card := newCard(m.draft(found, nil, nil), found, budget/maxCards, count)
 		card.Held, card.Of = len(found), len(found)
 		if len(card.Solution) > 0 {
 			out = append(out, card)

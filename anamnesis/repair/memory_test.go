@@ -104,3 +104,42 @@ func TestNearest(t *testing.T) {
 		t.Errorf("another repository: %s", c)
 	}
 }
+
+// TestDoubtful: what one pair of a failure with other words says is shown once such answers
+// were right for this kind of command.
+func TestDoubtful(t *testing.T) {
+	trouble := func(group, i int, repaired string) Run {
+		g, n := strings.Repeat(string(rune('a'+group)), 3), strings.Repeat(string(rune('q'+i)), 4)
+		return Run{ID: g + n, Repo: "shop", Calls: []Call{
+			call("buildit "+g, "error: "+g+"link "+g+"symbol "+g+"table "+n, 1),
+			call(repaired, "", 0),
+			call("buildit "+g, "ok", 0),
+		}}
+	}
+	for _, tt := range []struct {
+		name  string
+		again func(group int) string // what repairs a group's second failure
+		want  bool
+	}{
+		{"as before", func(group int) string { return fmt.Sprint("export LEDGER_", string(rune('A'+group)), "=gold") }, true},
+		{"otherwise", func(group int) string { return fmt.Sprint("mkdir -p kahan/", string(rune('A'+group)), "silver") }, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := NewMemory()
+			learn := func(r Run) {
+				for _, p := range Pairs(r) {
+					m.Add(p)
+				}
+			}
+			for group := range 7 {
+				asked := trouble(group, 1, tt.again(group))
+				learn(trouble(group, 0, fmt.Sprint("export LEDGER_", string(rune('A'+group)), "=gold")))
+				c, ok := m.Recall("shop", asked.Calls[0], 200, bytesOverFour)
+				if want := tt.want && group == 6; group == 0 && ok || group == 6 && ok != want {
+					t.Errorf("group %d: got %v, %+v", group, ok, c)
+				}
+				learn(asked)
+			}
+		})
+	}
+}

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// Where no failure of the same kind tells enough, the nearest calls of the repository may
-// still tell. How often they did is known by kind of command: each repair that comes in,
-// and that failures of its kind would not have told, is first asked of those before it.
+// Where failures of the same kind tell little, an answer drawn from them may be right still,
+// and so may the nearest calls of the repository. How often each was is known by kind of
+// command: a repair that comes in, and that those before it would not have told for sure, is
+// first asked of them.
 // The values were chosen on the choose half of the recorded runs and on InterCode; see
 // docs/design/replay.md.
 const (
@@ -28,11 +29,31 @@ const (
 // nearKey is a kind of command in a repository.
 type nearKey struct{ repo, family string }
 
-// trials is how often the nearest calls told a repair.
+// record is how often answers of one sort told a repair.
+type record map[nearKey]trials
+
 type trials struct{ right, all int }
 
-func (t trials) share() float64 {
-	return (float64(t.right) + nearPrior*nearWeight) / float64(t.all+nearWeight)
+func (r record) add(key nearKey, right bool) {
+	for _, k := range []nearKey{key, {family: key.family}} {
+		t := r[k]
+		t.all++
+		if right {
+			t.right++
+		}
+		r[k] = t
+	}
+}
+
+// share is the share that told a repair: of the kind of command in the repository, and,
+// as long as few were asked there, of that kind in all.
+func (r record) share(key nearKey) float64 {
+	everywhere := r[nearKey{family: key.family}].smoothed(nearPrior)
+	return r[key].smoothed(everywhere)
+}
+
+func (t trials) smoothed(prior float64) float64 {
+	return (float64(t.right) + prior*nearWeight) / float64(t.all+nearWeight)
 }
 
 // terms is what a failed call is compared by.
@@ -71,7 +92,7 @@ func (m *Memory) nearest(repo string, asked []string) []match {
 			}
 		}
 		if score > 0 {
-			out = append(out, match{known: p, fit: score})
+			out = append(out, match{p, score, score})
 		}
 	}
 	slices.Reverse(out)
@@ -84,10 +105,10 @@ func quote(found []match) draft {
 	var d draft
 	said := map[string]bool{}
 	for _, p := range found {
-		for _, l := range p.lines {
-			if l.kind == worked && !p.otherFile() && !said[l.text] && len(d.lines) < maxCardLines {
-				said[l.text] = true
-				d.lines, d.from = append(d.lines, l), append(d.from, p.known)
+		for _, c := range candidates(p.known) {
+			if c.kind == worked && !p.otherFile() && !said[c.text] {
+				said[c.text] = true
+				d = append(d, c)
 			}
 		}
 	}
@@ -107,34 +128,33 @@ func (k *known) otherFile() bool {
 	return true
 }
 
-// try asks a repair that comes in of those before it.
+// try asks a repair that comes in of those before it, where these would not answer for sure.
 func (m *Memory) try(k *known) {
 	shown := wordSet(k.Command + "\n" + k.Failure.Line)
-	if found := m.matches(k.Repo, k.family, k.sig); len(found) > 0 {
-		if c, _ := m.confidence(found, shown, nearBudget); c >= minHeld {
-			return
-		}
+	key, found, of := nearKey{k.Repo, k.family}, m.matches(k.Repo, k.family, k.asked, k.sig), m.near
+	c := 0.0
+	if len(found) > 0 {
+		c, _ = m.confidence(found, shown, nearBudget)
 	}
-	key := nearKey{k.Repo, k.family}
-	t := m.near[key]
-	t.all++
-	if found := m.nearest(k.Repo, k.terms); len(found) > 0 && m.repairs(quote(found).said(nearBudget), k, shown) {
-		t.right++
+	var d draft
+	switch {
+	case c >= sureHeld:
+		return
+	case c >= minHeld:
+		d, of = m.draft(found, m.kin(found, k.Repo, k.family), shown), m.doubtful
+	default:
+		d = quote(m.nearest(k.Repo, k.terms))
 	}
-	m.near[key] = t
+	of.add(key, m.repairs(d.said(nearBudget), k, shown))
 }
 
 // recallNear answers by the nearest calls.
-func (m *Memory) recallNear(key nearKey, asked []string, change func(*known, line) (string, bool), budget int, count func(string) int) (Card, bool) {
-	t := m.near[key]
-	if t.all < nearTrials || t.share() < nearRight {
+func (m *Memory) recallNear(key nearKey, found []match, budget int, count func(string) int) (Card, bool) {
+	share := m.near.share(key)
+	if len(found) == 0 || m.near[key].all < nearTrials || share < nearRight {
 		return Card{}, false
 	}
-	found := m.nearest(key.repo, asked)
-	if len(found) == 0 {
-		return Card{}, false
-	}
-	card := newCard(quote(found), found, change, budget, count)
-	card.Confidence, card.Near = t.share(), true
+	card := newCard(quote(found), found, budget, count)
+	card.Confidence, card.Near = share, true
 	return card, len(card.Solution) > 0
 }

@@ -61,6 +61,7 @@ type known struct {
 	lines  []line
 	words  []string // of the lines, but for those that the failure showed
 	sig    signature
+	asked  []string // the words of the failed command
 	terms  []string // the failed call, as near calls are compared
 }
 
@@ -196,22 +197,39 @@ func (w *walk) pair(i int) (Pair, bool) {
 	if !p.Other { // another way of calling needs no change of files
 		p.Changes = cutDelta(changes, p.Command+"\n"+calls[i].Text+calls[i].Stderr)
 	}
-	p.Why = w.reason(i, p.Fixed)
 	p.Environment = first(unique(p.Environment), 4)
 	p.Versions = first(unique(p.Versions), 2)
+	p.Why = w.reason(&p)
 	return p, true
 }
 
-// reason returns the words with which the agent made the last change before the call
-// that succeeded, or that call where nothing was changed.
-func (w *walk) reason(failed, fixed int) string {
-	for j := fixed; j > failed; j-- {
-		changed := len(w.changes[j])+len(environmentOf(w.run.Calls[j].Command)) > 0
-		if said := reasonIn(w.run.Calls[j].Said); changed && said != "" {
-			return said
+// reason returns the words with which the agent made the changes before the call that
+// succeeded, those that name most of the failure and of what put it right. Of equals, the
+// latest.
+func (w *walk) reason(p *Pair) string {
+	k := newKnown(*p)
+	about := wordSet(p.Failure.Line)
+	for _, l := range k.lines {
+		for _, word := range l.words {
+			about[word] = true
 		}
 	}
-	return reasonIn(w.run.Calls[fixed].Said)
+	best, most := "", 1 // one word in common is none
+	for j := p.Fixed; j > p.Failed; j-- {
+		if j < p.Fixed && len(w.changes[j])+len(environmentOf(w.run.Calls[j].Command)) == 0 {
+			continue
+		}
+		said, n := reasonIn(w.run.Calls[j].Said), 0
+		for _, word := range Words(said) {
+			if about[word] {
+				n++
+			}
+		}
+		if n > most {
+			best, most = said, n
+		}
+	}
+	return best
 }
 
 // undone reports whether the command that worked failed again the same way.
@@ -241,7 +259,7 @@ func (p *Pair) sameCommand() bool { return SameCommand(p.Works, p.Command) }
 func newKnown(p Pair) *known {
 	asked := mainOf(actions(p.Command))
 	k := &known{Pair: p, sig: newSignature(p.Failure), family: asked.family(), args: asked.args}
-	k.terms = terms(p.Command, k.sig)
+	k.terms, k.asked = terms(p.Command, k.sig), Words(firstBytes(p.Command, nearCommand))
 	said := map[string]bool{}
 	say := func(as kind, file, text string) {
 		text = firstBytes(strings.TrimRight(text, " \t"), maxLineBytes)
@@ -250,7 +268,7 @@ func newKnown(p Pair) *known {
 		}
 		if key := strings.TrimSpace(text); !said[key] {
 			said[key] = true
-			k.lines = append(k.lines, line{as, file, text, Words(text)})
+			k.lines = append(k.lines, line{kind: as, file: file, text: text, words: Words(text)})
 		}
 	}
 	if !p.sameCommand() && (p.Other || len(p.Changes) == 0) { // after a change, its other arguments say nothing
@@ -270,17 +288,22 @@ func newKnown(p Pair) *known {
 			}
 		}
 	}
-	shown := wordSet(p.Command + "\n" + p.Failure.Line)
+	k.words = newWords(k.lines, wordSet(p.Command+"\n"+p.Failure.Line))
+	return k
+}
+
+// newWords returns the words of lines that are not shown.
+func newWords(lines []line, shown map[string]bool) (out []string) {
 	seen := map[string]bool{}
-	for _, l := range k.lines {
+	for _, l := range lines {
 		for _, w := range l.words {
 			if !shown[w] && !seen[w] {
 				seen[w] = true
-				k.words = append(k.words, w)
+				out = append(out, w)
 			}
 		}
 	}
-	return k
+	return out
 }
 
 // kind is how a line of a repair is introduced.
@@ -295,9 +318,10 @@ const (
 // line is one line of a repair.
 type line struct {
 	kind
-	file  string // of an edited line, where it is known
-	text  string
-	words []string
+	file    string // of an edited line, where it is known
+	text    string
+	words   []string
+	adapted bool // to the names of another call
 }
 
 func environmentOf(command string) (out []string) {

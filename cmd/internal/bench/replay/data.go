@@ -126,14 +126,13 @@ func decodeRun(line []byte) (*recorded, error) {
 		Started  string `json:"started"`
 		Order    int    `json:"x_order"`
 		Messages []struct {
-			Role       string `json:"role"`
-			Content    string `json:"content"`
-			ToolCallID string `json:"tool_call_id"`
+			Role       string          `json:"role"`
+			Content    json.RawMessage `json:"content"`
+			ToolCallID string          `json:"tool_call_id"`
 			ToolCalls  []struct {
 				ID       string `json:"id"`
 				Function struct {
-					Name      string `json:"name"`
-					Arguments string `json:"arguments"`
+					Arguments json.RawMessage `json:"arguments"`
 				} `json:"function"`
 			} `json:"tool_calls"`
 		} `json:"messages"`
@@ -144,26 +143,69 @@ func decodeRun(line []byte) (*recorded, error) {
 	r := &recorded{Run: repair.Run{ID: in.ID, Repo: in.Repo}, started: in.Started, order: in.Order}
 	pending, said := map[string]string{}, map[string]string{} // commands and the words with them, by call
 	for _, m := range in.Messages {
+		content := textOf(m.Content)
 		switch {
 		case m.Role == "user" && r.Request == "":
-			r.Request = m.Content
+			r.Request = content
 		case m.Role == "tool":
-			r.Calls = append(r.Calls, repair.Call{Output: output(pending[m.ToolCallID], m.Content), Said: said[m.ToolCallID]})
+			r.Calls = append(r.Calls, repair.Call{Output: output(pending[m.ToolCallID], content), Said: said[m.ToolCallID]})
 		}
 		for _, c := range m.ToolCalls {
-			var args struct {
-				Command string `json:"command"`
-			}
-			if err := json.Unmarshal([]byte(c.Function.Arguments), &args); err != nil {
-				return nil, fmt.Errorf("arguments of call %s: %w", c.ID, err)
-			}
-			pending[c.ID], said[c.ID] = args.Command, m.Content
+			pending[c.ID], said[c.ID] = commandOf(c.Function.Arguments), content
 		}
 	}
 	return r, nil
 }
 
+// textOf is a message's content: a string, or a list of parts that hold text.
+func textOf(content json.RawMessage) string {
+	var text string
+	if json.Unmarshal(content, &text) == nil {
+		return text
+	}
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(content, &parts) != nil {
+		return ""
+	}
+	texts := make([]string, 0, len(parts))
+	for _, p := range parts {
+		texts = append(texts, p.Text)
+	}
+	return strings.Join(texts, "\n")
+}
+
+// commandOf is the command in a call's arguments, which are an object or its text: under
+// the names that shells' tools give it, a text or a list of words. A call without one has
+// no command.
+func commandOf(arguments json.RawMessage) string {
+	var text string
+	if json.Unmarshal(arguments, &text) == nil {
+		arguments = json.RawMessage(text)
+	}
+	args := map[string]json.RawMessage{}
+	if json.Unmarshal(arguments, &args) != nil {
+		return text
+	}
+	for _, name := range []string{"command", "cmd", "code", "script", "query", "sql", "input"} {
+		var command string
+		var words []string
+		if json.Unmarshal(args[name], &command) == nil {
+			return command
+		} else if json.Unmarshal(args[name], &words) == nil {
+			if n := len(words); n > 2 && shellOption.MatchString(words[n-2]) {
+				return words[n-1]
+			}
+			return strings.Join(words, " ")
+		}
+	}
+	return ""
+}
+
 var (
+	shellOption = regexp.MustCompile(`^-\w*c$`) // the next word is a command
+
 	returnCode = regexp.MustCompile(`^\s*<returncode>(-?\d+)</returncode>\s*`)
 	envelope   = regexp.MustCompile(`(?s)^(?:<warning>.*?</warning>)?\s*<output(?:_head)?>\n?(.*?)\n?</output(?:_tail)?>\s*$`)
 )

@@ -1,0 +1,254 @@
+package repair
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// What an answer is made of. The values were chosen on the choose half of the recorded
+// runs; see docs/design/replay.md.
+const (
+	maxLines  = 12
+	maxAdded  = 4    // lines of other repairs than the one that leads
+	ownShare  = 0.5  // of such a line's new words, by weight: as many must be in two tasks' repairs
+	leastGain = 0.03 // of a line that is picked
+	lineCost  = 8    // tokens that a line costs beside its own
+	tokenSize = 3.5  // bytes, about
+)
+
+// candidate is the line of a repair, and its place there.
+type candidate struct {
+	line
+	from *known
+	at   int
+}
+
+// draft is the lines of an answer, those first that it must not lack. One repair leads;
+// the others add what several of them hold.
+type draft []candidate
+
+// shares is how much of the pairs' repairs, by fit, holds each word that the failed call
+// does not show, and in how many tasks.
+type shares struct {
+	of    map[string]float64
+	tasks map[string]map[string]bool
+}
+
+func newShares(found []match, shown map[string]bool) shares {
+	s := shares{map[string]float64{}, map[string]map[string]bool{}}
+	var all float64
+	for _, p := range found {
+		all += p.near
+		for _, w := range p.words {
+			if shown[w] {
+				continue
+			}
+			if s.tasks[w] == nil {
+				s.tasks[w] = map[string]bool{}
+			}
+			s.of[w] += p.near
+			s.tasks[w][p.Run] = true
+		}
+	}
+	for w := range s.of {
+		s.of[w] /= all
+	}
+	return s
+}
+
+// lead is the pair whose repair is most like the others': it says most of what they say,
+// and least beside it.
+func (m *Memory) lead(found []match, s shares) *known {
+	var all float64
+	for w, share := range s.of {
+		all += share * m.weight(m.words, w)
+	}
+	var best *known
+	top := -1.0
+	for _, p := range found {
+		var said, agreed float64
+		for _, w := range p.words {
+			if share := s.of[w]; share > 0 {
+				said += m.weight(m.words, w)
+				agreed += share * m.weight(m.words, w)
+			}
+		}
+		if like := p.near * agreed * agreed / ((said + 1e-9) * (said + all + 1e-9)); like > top {
+			best, top = p.known, like
+		}
+	}
+	return best
+}
+
+// draft composes an answer from the pairs' repairs: the lines of the one that leads which
+// others agree on, what the others agree on beside it, the rest of the one that leads, and
+// then commands that worked, those of kin too, and one other repair.
+func (m *Memory) draft(found, kin []match, shown map[string]bool) draft {
+	c := composing{m: m, shares: newShares(found, shown), said: map[string]bool{}}
+	lead := m.lead(found, c.shares)
+	own := candidates(lead)
+	own = c.pick(own, maxLines)
+	own = c.take(own, func(l candidate) bool { return c.agreed(l) && !comment().MatchString(l.text) })
+	var others []candidate
+	for _, p := range found {
+		if p.known != lead {
+			others = append(others, candidates(p.known)...)
+		}
+	}
+	others = c.pick(others, maxAdded)
+	own = c.take(own, func(l candidate) bool { return !comment().MatchString(l.text) })
+	c.alone, c.of = true, newShares(slices.Concat(found, kin), shown).of
+	others = slices.DeleteFunc(others, func(l candidate) bool { return l.kind != worked && l.kind != before })
+	c.pick(append(others, commands(kin)...), maxLines)
+	c.take(own, func(candidate) bool { return true })
+	c.takeSecond(found, lead)
+	return c.draft
+}
+
+// takeSecond adds what the repair says that is most like the others in what is not said yet.
+func (c *composing) takeSecond(found []match, lead *known) {
+	left := slices.DeleteFunc(slices.Clone(found), func(p match) bool { return p.known == lead })
+	if len(left) == 0 || len(c.draft) >= maxLines {
+		return
+	}
+	unsaid := shares{maps.Clone(c.of), c.tasks}
+	maps.DeleteFunc(unsaid.of, func(w string, _ float64) bool { return c.said[w] })
+	c.take(candidates(c.m.lead(left, unsaid)), func(l candidate) bool {
+		return !comment().MatchString(l.text) && slices.ContainsFunc(l.words, func(w string) bool { return c.of[w] > 0 && !c.said[w] })
+	})
+}
+
+var comment = lazy(`^\s*(#|//|/?\*|--\s|<!--)`)
+
+// composing is a draft and what it says so far.
+type composing struct {
+	draft
+	m *Memory
+	shares
+	said  map[string]bool
+	alone bool // what one task alone says counts
+}
+
+// gain is what a line adds of what several tasks say, for its length; 0 where most of
+// what it adds is one task's own.
+func (c *composing) gain(l candidate) float64 {
+	var worth, agreed, all float64
+	for _, w := range l.words {
+		if c.of[w] == 0 || c.said[w] {
+			continue
+		}
+		weight := c.m.weight(c.m.words, w)
+		all += weight
+		if c.alone || len(c.tasks[w]) > 1 {
+			agreed += weight
+			worth += c.of[w] * weight
+		}
+	}
+	if agreed < ownShare*all {
+		return 0
+	}
+	return worth / (lineCost + float64(len(l.text))/4)
+}
+
+// pick adds the lines that gain most, one after another, and returns the rest.
+func (c *composing) pick(from []candidate, most int) []candidate {
+	for ; most > 0 && len(c.draft) < maxLines; most-- {
+		best, top := -1, 0.0
+		if !c.alone {
+			top = leastGain
+		}
+		for i, l := range from {
+			if g := c.gain(l); g > top {
+				best, top = i, g
+			}
+		}
+		if best < 0 {
+			break
+		}
+		c.add(from[best])
+		from = slices.Delete(from, best, best+1)
+	}
+	return from
+}
+
+// take adds the lines that are wanted, in their order, and returns the rest.
+func (c *composing) take(from []candidate, wanted func(candidate) bool) (rest []candidate) {
+	for _, l := range from {
+		if len(c.draft) < maxLines && wanted(l) {
+			c.add(l)
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	return rest
+}
+
+func (c *composing) add(l candidate) {
+	c.draft = append(c.draft, l)
+	for _, w := range l.words {
+		c.said[w] = true
+	}
+}
+
+// agreed reports whether a line says what is said already, in the words of several tasks.
+func (c *composing) agreed(l candidate) bool {
+	several := false
+	for _, w := range l.words {
+		if c.of[w] > 0 && !c.said[w] {
+			return false
+		}
+		several = several || len(c.tasks[w]) > 1
+	}
+	return several
+}
+
+// commands lists the commands that worked.
+func commands(found []match) (out []candidate) {
+	for _, p := range found {
+		for _, l := range candidates(p.known) {
+			if l.kind == worked {
+				out = append(out, l)
+			}
+		}
+	}
+	return out
+}
+
+func candidates(k *known) (out []candidate) {
+	for i, l := range k.lines {
+		out = append(out, candidate{l, k, i})
+	}
+	return out
+}
+
+// said is the words of the lines that a budget of tokens holds.
+func (d draft) said(budget int) map[string]bool {
+	said := map[string]bool{}
+	left := float64(budget) * tokenSize * 0.7 // a card's frame takes the rest
+	for _, c := range d {
+		if left -= float64(len(c.text)); left < 0 {
+			break
+		}
+		for _, w := range c.words {
+			said[w] = true
+		}
+	}
+	return said
+}
+
+// inOrder puts the lines of each repair in their order there, the repair of the first
+// line first.
+func (d draft) inOrder() draft {
+	var order []*known
+	for _, c := range d {
+		if !slices.Contains(order, c.from) {
+			order = append(order, c.from)
+		}
+	}
+	out := slices.Clone(d)
+	slices.SortStableFunc(out, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, a.from), slices.Index(order, b.from)), cmp.Compare(a.at, b.at))
+	})
+	return out
+}
