@@ -19,7 +19,7 @@ func worldCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "world",
 		Short: "Measure saving and restoring a directory beside git",
-		Long: "Copies the directory and lets this program, git, the git commands of other agents, and go-git's Worktree\n" +
+		Long: "Copies the directory and lets this program, git, and the git commands of other agents\n" +
 			"save and restore the copy in turn. The directory itself is only read.\n" +
 			"Rows: " + strings.Join(world.Rows(), ", ") + ".\nSubjects: " + strings.Join(world.Subjects(), ", ") + ".",
 		Args: cobra.NoArgs,

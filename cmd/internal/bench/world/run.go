@@ -1,10 +1,9 @@
 //go:build unix
 
 // Package world measures package worldstate beside what a user would use
-// instead: a shadow git repository, the ways other agents drive one, and
-// go-git's Worktree. All of them save and restore one copy of a directory, in
-// turn and in the same run, so that a busy machine is busy for all of them.
-// The directory itself is only read.
+// instead: a shadow git repository, and the ways other agents drive one. All of them
+// save and restore one copy of a directory, in turn and in the same run, so that a busy
+// machine is busy for all of them. The directory itself is only read.
 package world
 
 import (

@@ -44,12 +44,11 @@ const (
 	nameOpencode = "opencode"
 	nameGemini   = "gemini"
 	nameRoo      = "roo"
-	nameGoGit    = "go-git"
 )
 
 // Subjects lists the names Options.Against takes.
 func Subjects() []string {
-	return []string{nameScan, nameWatch, nameProgram, nameGit, nameReset, nameFsync, nameOpencode, nameGemini, nameRoo, nameGoGit}
+	return []string{nameScan, nameWatch, nameProgram, nameGit, nameReset, nameFsync, nameOpencode, nameGemini, nameRoo}
 }
 
 // newSubjects makes all subjects, with their stores under top.
@@ -68,7 +67,6 @@ func newSubjects(top, tree, binary string) []subject {
 		}}},
 		&gemini{shadow{who: info{name: nameGemini}, repo: at(nameGemini), work: tree, config: []string{"commit.gpgsign=false"}}},
 		&roo{shadow{who: info{name: nameRoo}, repo: at(nameRoo), work: tree, config: []string{"commit.gpgSign=false"}}},
-		&goGit{dir: tree, repo: at(nameGoGit)},
 	}
 	if binary != "" {
 		list = append(list, &program{binary: binary, store: at(nameProgram), dir: tree})
