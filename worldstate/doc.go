@@ -16,10 +16,8 @@
 // tree's id is therefore the world's id.
 //
 // Where the user has a git repository, the first save takes from its index which blob
-// each file is, and reads only what git itself would read; see usergit/seed.go. Such
-// blobs are borrowed until they are copied, which begins at once; Close waits for the
-// piece being copied and the next save continues. Until then Snapshot.Borrowed is true,
-// and Verify names what the user's own `git gc` has dropped.
+// each file is, reads only what git itself would read, and copies the blobs from there as
+// they are; see usergit/seed.go.
 //
 // What git ignores is left out, unless the user's index tracks it: by .gitignore files,
 // those above the world included, and info/exclude, not by the user's global excludes; in

@@ -45,9 +45,6 @@ type Snapshot struct {
 	// Notes lists what is held, but not in full (setuid bits), and git files
 	// that could not be understood.
 	Notes []Skip `json:"notes,omitempty"`
-	// Borrowed: some bytes are still only in the user's own git repository,
-	// durable there; they are being copied.
-	Borrowed bool `json:"borrowed,omitempty"`
 	// ParentLost: the store has lost Parent, as this line says, and the snapshot
 	// has none.
 	ParentLost string `json:"parent_lost,omitempty"`
@@ -141,7 +138,10 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.
 	if err != nil {
 		return Snapshot{}, nil, fmt.Errorf("save: %w", err)
 	}
-	root := fsys.RootAt(w.dir)
+	root, err := fsys.OpenRoot(w.dir)
+	if err != nil {
+		return Snapshot{}, nil, err
+	}
 	defer root.Close()
 	pack := objects.NewWriter(w.objects.PackDir(), w.opts.Hook, &w.packs)
 	defer pack.Abort()
@@ -160,9 +160,6 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.
 	snap.ParentLost = lost
 	if err := w.track.Learn(sc); err != nil { // the snapshot is made; only the next process is slower
 		snap.Notes = append(snap.Notes, Skip{Path: w.track.Cache, Reason: "stat cache not written: " + usergit.Reason(err)})
-	}
-	if snap.Borrowed = w.objects.Lending() != nil; snap.Borrowed {
-		w.adoptLater()
 	}
 	if err := w.objects.Consolidate(ctx, &w.packs, w.opts.Hook); err != nil { // the same
 		snap.Notes = append(snap.Notes, Skip{Path: w.store, Reason: "packs not put together: " + usergit.Reason(err)})
@@ -280,11 +277,11 @@ func (w *World) moveTip(set map[string]gitfmt.Hash, parent, c *gitfmt.Commit) er
 
 // storeTrees returns a listing's world id and stores the trees the store lacks.
 func (w *World) storeTrees(l *tree.Listing, pack *objects.Writer) (gitfmt.Hash, error) {
-	if tree, known := w.recentID(l); known && w.objects.Owns(tree) {
+	if tree, known := w.recentID(l); known && w.objects.Has(tree) {
 		return tree, nil
 	}
 	return tree.Build(l, func(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error {
-		if w.objects.Owns(h) {
+		if w.objects.Has(h) {
 			return nil
 		}
 		return pack.Add(h, t, data)

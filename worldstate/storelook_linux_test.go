@@ -40,7 +40,6 @@ func TestStoreChanged(t *testing.T) {
 		"packs go":                                packsGo,
 		"git packs anew":                          gitPacksAnew,
 		"a restore was interrupted":               restoreInterrupted,
-		"objects are borrowed":                    objectsBorrowed,
 		"a file system is mounted over its packs": packsMountedOver,
 		"another store stands there":              anotherStore,
 	} {
@@ -124,17 +123,6 @@ func restoreInterrupted(b *bench, _ Snapshot) {
 		b.Errorf("got %v", err)
 	}
 	b.must(os.Remove(b.w.journal.Path))
-}
-
-func objectsBorrowed(b *bench, _ Snapshot) {
-	b.must(os.WriteFile(b.w.objects.AlternatesPath(), []byte(b.store+"-lender/objects\n"), 0o600))
-	b.must(os.MkdirAll(b.store+"-lender/objects/pack", 0o700))
-	for range 3 {
-		if _, err := b.w.Last(b.Context()); err != nil || b.w.objects.Lending() == nil {
-			b.Fatalf("borrowed from nobody: %v", err)
-		}
-	}
-	b.must(os.Remove(b.w.objects.AlternatesPath()))
 }
 
 func packsMountedOver(b *bench, last Snapshot) {

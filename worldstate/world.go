@@ -103,7 +103,6 @@ type World struct {
 	policies  []recentPolicy // the rules last used, newest last
 	saved     *gitfmt.Commit // the last save's
 	unsettled error          // why the last restore is not known to be durable
-	adopts    *adopting      // the copying of borrowed objects; nil when none was started
 }
 
 // Open opens the store for the world at dir and makes the bare repository on
@@ -273,7 +272,6 @@ func (w *World) exclude(excluded map[string]bool, abs string) {
 // keeps what was learnt of the world for the next one who opens it; an error is
 // about these alone. The World must not be used afterwards.
 func (w *World) Close() error {
-	w.endAdopting()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := errors.Join(w.unsettled, w.closeCache())

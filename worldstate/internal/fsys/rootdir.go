@@ -7,46 +7,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Root is the world's directory during one operation. It is opened when
-// there is something to look at in it.
+// Root is the world's directory during one operation.
 type Root struct {
-	path string
-	Fd   int // -1: not open
+	Fd int // -1: closed
 }
-
-// RootAt returns the directory at path, not opened yet.
-func RootAt(path string) *Root { return &Root{path, -1} }
 
 // OpenRoot opens the directory at path for one operation.
 func OpenRoot(path string) (*Root, error) {
-	r := RootAt(path)
-	return r, r.Open()
-}
-
-func (r *Root) Open() error {
-	if r.Fd >= 0 {
-		return nil
-	}
-	fd, err := unix.Open(r.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return &os.PathError{Op: "open world", Path: r.path, Err: err}
+		return nil, &os.PathError{Op: "open world", Path: path, Err: err}
 	}
-	r.Fd = fd
-	return nil
-}
-
-// Stamp looks at the directory that is open, or is at the path.
-func (r *Root) Stamp() (Stamp, error) {
-	if r.Fd < 0 {
-		st, err := Lstatat(unix.AT_FDCWD, r.path)
-		if err == nil && st.IsDir() {
-			return st, nil
-		}
-		if err := r.Open(); err != nil {
-			return Stamp{}, err
-		}
-	}
-	return Fstat(r.Fd)
+	return &Root{fd}, nil
 }
 
 func (r *Root) Close() {

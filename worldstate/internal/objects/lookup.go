@@ -29,7 +29,34 @@ func (s *Store) Refresh() error {
 		}
 		s.listed = now
 	}
-	return s.followAlternates()
+	return nil
+}
+
+// AlternatesPath is the file in which git looks for further objects. Stores of older
+// programs may borrow from a user's repository by it; a collection copies what is needed.
+func (s *Store) AlternatesPath() string {
+	return filepath.Join(s.Dir, "objects", "info", "alternates")
+}
+
+// packPaths lists the indexes of the packs in the store, and in what it borrows from.
+func (s *Store) packPaths() (paths []string, err error) {
+	dirs := []string{s.PackDir()}
+	if data, err := os.ReadFile(s.AlternatesPath()); err == nil {
+		dir, _, _ := strings.Cut(string(data), "\n")
+		dirs = append(dirs, filepath.Join(dir, "pack"))
+	}
+	for i, dir := range dirs {
+		list, err := os.ReadDir(dir)
+		if err != nil && i == 0 {
+			return nil, fmt.Errorf("read store: %w", err)
+		}
+		for _, e := range list {
+			if strings.HasSuffix(e.Name(), ".idx") && !strings.HasPrefix(e.Name(), GitTempPack) {
+				paths = append(paths, filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	return paths, nil
 }
 
 // GitTempPack begins the names of packs that a git repack has written and not yet
@@ -40,23 +67,20 @@ const GitTempPack = ".tmp-"
 // damaged counts as absent: a save writes what it held anew, as far as the
 // world still has it, and what needs the rest is refused by name.
 func (s *Store) list() error {
-	list, err := os.ReadDir(s.PackDir())
+	list, err := s.packPaths()
 	if err != nil {
-		return fmt.Errorf("read store: %w", err)
+		return err
 	}
 	there := make(map[string]bool, len(list))
 	s.damaged = make(map[string]error)
 	var came []*Pack
-	for _, e := range list {
-		name := e.Name()
-		if !strings.HasSuffix(name, ".idx") || strings.HasPrefix(name, GitTempPack) {
-			continue
-		}
+	for _, path := range list {
+		name := fsys.Base(path)
 		there[name] = true
 		if s.Packs[name] != nil {
 			continue
 		}
-		p, err := OpenPack(filepath.Join(s.PackDir(), name))
+		p, err := OpenPack(path)
 		if fsys.Exhausted(err) {
 			for _, p := range came {
 				p.Close()
@@ -128,7 +152,7 @@ func (s *Store) HasIntact(h gitfmt.Hash) bool {
 	for {
 		p, it := s.Locate(h)
 		if p == nil {
-			return false // what is borrowed is not ours: with the bytes at hand it becomes so
+			return false
 		}
 		if _, err := p.Intact(it, nil, *buf); err == nil {
 			return true
@@ -184,16 +208,11 @@ func (s *Store) Empty() bool {
 // it names is stored. The list is not to be changed.
 func (s *Store) PackNames() []string {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.names == nil {
 		s.names = slices.Sorted(maps.Keys(s.Packs))
 	}
-	names, lender := s.names, s.lender
-	s.mu.Unlock()
-	if lender != nil {
-		names = slices.Concat(names, lender.PackNames())
-		slices.Sort(names)
-	}
-	return names
+	return s.names
 }
 
 // Lookup returns the pack that holds an object, nil when none does.
@@ -253,15 +272,8 @@ func (s *Store) Retry(h gitfmt.Hash, f func() error) error {
 	}
 }
 
-// Has reports whether the store, or what it borrows from, lists the object; it
-// does not read it.
+// Has reports whether the store lists the object; it does not read it.
 func (s *Store) Has(h gitfmt.Hash) bool {
-	lender := s.Lending()
-	return s.Owns(h) || lender != nil && lender.Owns(h)
-}
-
-// Owns reports whether the store itself lists an object.
-func (s *Store) Owns(h gitfmt.Hash) bool {
 	p, _ := s.Lookup(h)
 	return p != nil
 }

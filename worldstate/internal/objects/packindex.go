@@ -117,20 +117,18 @@ func (x *index) Items() []gitfmt.PackItem {
 	return out
 }
 
-// Lengths returns how many bytes each object takes in a pack of so many.
-func (x *index) Lengths(size int64) []int64 {
-	order := make([]int, x.N)
+// Measure returns the objects' numbers in the order in which they are in a pack of so
+// many bytes, and by number how many bytes each takes there.
+func (x *index) Measure(size int64) (order []int, sizes []int64) {
+	order, sizes = make([]int, x.N), make([]int64, x.N)
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(x.Offset(b), x.Offset(a)) })
-	out, end := make([]int64, x.N), size-sha1.Size
-	for _, i := range order {
-		out[i] = end - x.Offset(i)
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(x.Offset(a), x.Offset(b)) })
+	end := size - sha1.Size
+	for _, i := range slices.Backward(order) {
+		sizes[i] = end - x.Offset(i)
 		end = x.Offset(i)
 	}
-	return out
+	return order, sizes
 }
-
-// IndexBytes returns how long the pack's index is.
-func (x *index) IndexBytes() int64 { return int64(len(x.data)) }

@@ -32,7 +32,8 @@ type Pack struct {
 	err     error // why f never will be
 
 	measured sync.Once
-	lengths  []int64
+	order    []int   // the objects' numbers by offset
+	sizes    []int64 // by number
 }
 
 // OpenPack opens an index, checks it, and that the pack it belongs to is
@@ -114,25 +115,42 @@ func (p *Pack) Entry(h gitfmt.Hash) (Entry, bool) {
 	if !ok {
 		return Entry{}, false
 	}
-	size, err := p.Size()
-	if err != nil {
+	if err := p.measure(); err != nil {
 		return Entry{}, false
 	}
-	p.measured.Do(func() { p.lengths = p.Lengths(size) })
-	return Entry{p.item(i), p.lengths[i]}, true
+	return Entry{p.item(i), p.sizes[i]}, true
+}
+
+// measure finds out where objects end.
+func (p *Pack) measure() error {
+	size, err := p.Size()
+	if err == nil {
+		p.measured.Do(func() { p.order, p.sizes = p.Measure(size) })
+	}
+	return err
+}
+
+// idAt returns the object that begins at an offset.
+func (p *Pack) idAt(off int64) (gitfmt.Hash, bool) {
+	if p.measure() != nil {
+		return gitfmt.Hash{}, false
+	}
+	n, ok := slices.BinarySearchFunc(p.order, off, func(i int, off int64) int { return cmp.Compare(p.Offset(i), off) })
+	if !ok {
+		return gitfmt.Hash{}, false
+	}
+	return p.id(p.order[n]), true
 }
 
 // Entries returns all objects, in the order they are in the pack.
 func (p *Pack) Entries() ([]Entry, error) {
-	size, err := p.Size()
-	if err != nil {
+	if err := p.measure(); err != nil {
 		return nil, err
 	}
-	out := make([]Entry, p.N)
-	for i, n := range p.Lengths(size) {
-		out[i] = Entry{p.item(i), n}
+	out := make([]Entry, 0, p.N)
+	for _, i := range p.order {
+		out = append(out, Entry{p.item(i), p.sizes[i]})
 	}
-	slices.SortFunc(out, func(a, b Entry) int { return cmp.Compare(a.Off, b.Off) })
 	return out, nil
 }
 

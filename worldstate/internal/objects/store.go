@@ -33,7 +33,6 @@ type Store struct {
 	small     map[gitfmt.Hash]place
 	listed    fsys.Source // the directory that packs come and go in
 	retired   []*Pack     // gone, but maybe still being read; closed when no operation runs
-	lender    *Store      // a user's repository that objects are borrowed from; nil mostly
 
 	damaged map[string]error      // packs that cannot be used, by the name of their index
 	rotten  map[rottenObject]bool // objects found damaged where a pack lists them
@@ -78,10 +77,6 @@ func (s *Store) Open(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, er
 	if !errors.Is(err, ErrNoObject) && !errors.Is(err, os.ErrNotExist) {
 		return t, size, r, err
 	}
-	lender := s.Lending()
-	if lender != nil && lender.Owns(h) {
-		return lender.Open(h)
-	}
 	s.mu.Lock()
 	lerr := s.list()
 	s.mu.Unlock()
@@ -91,11 +86,7 @@ func (s *Store) Open(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, er
 	if lerr != nil {
 		return 0, 0, nil, err
 	}
-	t, size, r, err = s.openListed(h)
-	if lender != nil && errors.Is(err, ErrNoObject) {
-		return lender.Open(h) // it may be in another pack by now
-	}
-	return t, size, r, err
+	return s.openListed(h)
 }
 
 func (s *Store) openListed(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, error) {
@@ -248,10 +239,6 @@ func (s *Store) Close() {
 	}
 	for _, p := range s.retired {
 		p.Close()
-	}
-	if s.lender != nil {
-		s.lender.Close()
-		s.lender = nil
 	}
 	s.Packs, s.names, s.large, s.small, s.retired, s.listed = map[string]*Pack{}, nil, nil, nil, nil, fsys.Source{}
 }

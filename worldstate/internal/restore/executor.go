@@ -238,34 +238,19 @@ func (x *Executor) writeAll(files []Action) error {
 // AtOnce calls do for every number below n, in order, from several goroutines
 // where there are many. After the first failure no further one is started.
 func AtOnce(n int, do func(i int) error) error {
-	workers := min(restoreWorkers, n/maxSyncEach)
-	if workers < 2 {
-		workers = 1
-	}
-	var next atomic.Int64
-	var failed atomic.Bool
-	work := func() error {
-		for !failed.Load() {
-			i := int(next.Add(1)) - 1
-			if i >= n {
-				return nil
-			}
-			if err := do(i); err != nil {
-				failed.Store(true)
-				return err
-			}
-		}
-		return nil
-	}
 	var group errgroup.Group
-	for range workers - 1 {
-		group.Go(work)
+	group.SetLimit(max(1, min(restoreWorkers, n/maxSyncEach)))
+	var failed atomic.Bool
+	for i := 0; i < n && !failed.Load(); i++ {
+		group.Go(func() error {
+			err := do(i)
+			if err != nil {
+				failed.Store(true)
+			}
+			return err
+		})
 	}
-	err := work()
-	if werr := group.Wait(); err == nil {
-		err = werr
-	}
-	return err
+	return group.Wait()
 }
 
 func (x *Executor) each(what string, list []Action, do func(i int, a Action) error) error {

@@ -114,7 +114,7 @@ func (s *scanner) keep(h gitfmt.Hash, data []byte) error {
 
 // miss counts a blob that only a scan that stores would have stored.
 func (s *scanner) miss(h gitfmt.Hash) {
-	if !s.objects.Owns(h) {
+	if !s.objects.Has(h) {
 		s.unheld.Add(1)
 	}
 }

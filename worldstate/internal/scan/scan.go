@@ -154,7 +154,7 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 		s.watch = w.Watch
 	}
 	if pack != nil && known == nil {
-		s.seed = repo.Objects.Load(w.objects.Lending())
+		s.seed = repo.Objects.Load()
 		defer s.seed.Close()
 	}
 	s.done.Known = len(repo.Tracked)
@@ -177,10 +177,6 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 	}
 	if s.err == nil {
 		s.err = ctx.Err()
-	}
-	if s.err == nil && s.seed.Lent() {
-		s.err = w.objects.Borrow(s.seed.Objects)
-		w.opts.Hook("borrowed")
 	}
 	if s.err != nil {
 		return nil, fmt.Errorf("scan %s: %w", w.dir, s.err)
@@ -206,9 +202,6 @@ func (w *Tracker) unchanged(ctx context.Context, root *tree.Node, repo *usergit.
 
 // walk visits the root directory and all beneath.
 func (s *scanner) walk(root *fsys.Root, v *visit) error {
-	if err := root.Open(); err != nil {
-		return err
-	}
 	fd, err := fsys.Openat(root.Fd, ".", fsys.DirFlags, 0)
 	if err != nil {
 		return err

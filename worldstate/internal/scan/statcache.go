@@ -106,21 +106,17 @@ func (w *Tracker) watchRoot(root *fsys.Root) error {
 		return nil
 	}
 	if w.Watch.on() {
-		now, err := root.Stamp()
+		now, err := fsys.Fstat(root.Fd)
 		if err != nil || w.Watch.of(now) {
 			return err
 		}
 		w.Watch.end("another directory is at its path")
 		w.Watch = nil
 	}
-	if w.Watch != nil {
-		return nil
-	}
-	err := root.Open()
-	if err == nil {
+	if w.Watch == nil {
 		w.Watch = newWatching(root.Fd, w.dir)
 	}
-	return err
+	return nil
 }
 
 // seeLinks looks again where a scan by marks found a file that now has more

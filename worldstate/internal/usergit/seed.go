@@ -2,12 +2,9 @@ package usergit
 
 import (
 	"bytes"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"anamnesis/worldstate/internal/fsys"
@@ -17,10 +14,8 @@ import (
 
 // Seeding. Where the user has a git repository, a first save need not read
 // every file: the repository's index says which blob a file was under which
-// stat, and its object store has that blob. The blob is borrowed: the snapshot
-// names it, our store lists theirs as an alternate, as git itself does for
-// shared clones, and it is copied soon (objects/borrow.go), since their gc may drop it.
-// The repository is only read.
+// stat, and its packs have that blob, compressed. It is copied as it is. The repository
+// is only read.
 //
 // A blob is not always what is in the file: line endings, ident and filters
 // change it on the way. So a blob is trusted for a file only where git itself
@@ -34,11 +29,7 @@ type Seed struct {
 	entries map[string]*gitfmt.IndexEntry // by path in the world
 	written time.Time                     // of the index
 	Objects *objects.Store
-	Used    atomic.Bool // some file's bytes are nowhere else
 }
-
-// Lent reports whether the scan rests on it.
-func (s *Seed) Lent() bool { return s != nil && s.Used.Load() }
 
 func (s *Seed) Close() {
 	if s != nil {
@@ -52,10 +43,9 @@ type userObjects struct {
 	common, index, top, up string
 }
 
-// Load returns what the repository offers; nil when that is nothing, or another
-// one lends already.
-func (u *userObjects) Load(lender *objects.Store) *Seed {
-	if u == nil || lender != nil && lender.Dir != u.common || !filepath.IsAbs(u.common) || strings.ContainsAny(u.common, "\n\"#") {
+// Load returns what the repository offers; nil when that is nothing.
+func (u *userObjects) Load() *Seed {
+	if u == nil {
 		return nil
 	}
 	info, err := os.Stat(u.index)
@@ -69,9 +59,6 @@ func (u *userObjects) Load(lender *objects.Store) *Seed {
 	list, err := gitfmt.DecodeIndex(data)
 	if err != nil {
 		return nil
-	}
-	if _, err := os.Stat(filepath.Join(u.common, "objects", "info", "alternates")); !errors.Is(err, fs.ErrNotExist) {
-		return nil // theirs may vanish behind both our backs
 	}
 	if u.converts(list) {
 		return nil
@@ -143,7 +130,8 @@ func mentions(path string, words ...string) bool {
 	return false
 }
 
-// Blob returns the blob a file is known to hold, without a look at its bytes.
+// Blob returns the blob that a file holds, without a look at its bytes, if the blob is
+// as long as the file.
 func (s *Seed) Blob(path string, st fsys.Stamp) (gitfmt.Hash, bool) {
 	if s == nil {
 		return gitfmt.Hash{}, false
@@ -152,8 +140,7 @@ func (s *Seed) Blob(path string, st fsys.Stamp) (gitfmt.Hash, bool) {
 	if e == nil || !indexMatches(e, st, s.written) {
 		return gitfmt.Hash{}, false
 	}
-	size, ok := s.Objects.PackedSize(e.Hash)
-	return e.Hash, ok && size == st.Size
+	return e.Hash, true
 }
 
 // indexMatches reports whether a file is as it was when git read it. written is
