@@ -21,6 +21,7 @@ type RepositoryFile struct {
 // OpenRepository opens the repository whose git directory is dir. The caller closes it.
 func OpenRepository(dir string) (*Repository, error) {
 	r := &Repository{objects.New(dir)}
+	r.objects.Loose = true
 	if err := r.objects.Refresh(); err != nil {
 		r.Close()
 		return nil, fmt.Errorf("open repository %s: %w", dir, err)

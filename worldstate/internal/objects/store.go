@@ -15,15 +15,16 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// Store is the objects in the bare repository's packs. Loose objects, which only git
-// itself makes, are the user's, and not read. Safe for concurrent use.
+// Store is the objects in the bare repository's packs. In a store of ours loose objects,
+// which only git itself makes, are the user's, and not read. Safe for concurrent use.
 //
 // A look-up costs the same however many packs there are: objects of small packs
 // are in one map, and only packs of more than smallPack objects, of which
 // consolidation leaves few, are asked one by one.
 type Store struct {
 	Dir       string
-	MaxPacks  int // 0: the default; tests want less
+	Loose     bool // another program's repository: loose objects are read as well
+	MaxPacks  int  // 0: the default; tests want less
 	inflaters sync.Pool
 	Buffers   sync.Pool    // of *[]byte
 	mu        sync.RWMutex // guards what follows
@@ -91,6 +92,9 @@ func (s *Store) Open(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, er
 
 func (s *Store) openListed(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, error) {
 	p, off := s.Lookup(h)
+	if p == nil && s.Loose {
+		return s.openLoose(h)
+	}
 	if p == nil {
 		return 0, 0, nil, ErrNoObject
 	}

@@ -1,0 +1,49 @@
+package objects
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/klauspost/compress/zlib"
+
+	"anamnesis/worldstate/internal/gitfmt"
+)
+
+// openLoose begins to read an object that git keeps in a file of its own.
+func (s *Store) openLoose(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, error) {
+	id := h.String()
+	f, err := os.Open(filepath.Join(s.Dir, "objects", id[:2], id[2:]))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, 0, nil, ErrNoObject
+	}
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	z, err := zlib.NewReader(f)
+	if err != nil {
+		f.Close()
+		return 0, 0, nil, fmt.Errorf("read %s: %w", f.Name(), err)
+	}
+	in := bufio.NewReader(z)
+	head, err := in.ReadString(0)
+	var size int64
+	for t := gitfmt.CommitObject; err == nil && t <= gitfmt.TagObject; t++ {
+		if rest, ok := strings.CutPrefix(head, t.String()+" "); ok {
+			if _, err = fmt.Sscan(strings.TrimSuffix(rest, "\x00"), &size); err == nil {
+				return t, size, looseReader{in, f}, nil
+			}
+		}
+	}
+	f.Close()
+	return 0, 0, nil, fmt.Errorf("read %s: no object of git's", f.Name())
+}
+
+type looseReader struct {
+	io.Reader
+	io.Closer
+}
