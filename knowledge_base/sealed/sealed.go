@@ -90,6 +90,7 @@ func Open(path, magic string) (*Reader, bool) {
 		return nil, false
 	}
 	b := make([]byte, info.Size())
+	useHugePages(b)
 	if _, err := io.ReadFull(f, b); err != nil {
 		return nil, false
 	}
@@ -182,6 +183,7 @@ func (r *Reader) Floats(n int) []float32 {
 		return nil
 	}
 	out := make([]float32, n)
+	useHugePages(out)
 	for i := range out {
 		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b))
 		b = b[4:]
