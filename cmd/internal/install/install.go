@@ -16,6 +16,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/sessions"
 )
 
@@ -58,7 +59,10 @@ func (p *Places) Command(agent sessions.Agent) string {
 func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // script is the wrapper. It ends when the program has answered, which may work on, and
-// with 0 whatever became of it.
+// with 0 whatever became of it. What has not the form of a reply, such as the output of
+// another program in its place, is dropped: JSON, and for Kimi Code a text that begins
+// as ours do. The agent's own limit ends a program that hangs: a second process that
+// waited for it would take half as long again as the hook.
 func (p *Places) script() string {
 	env := ""
 	if p.Data != "" {
@@ -66,7 +70,7 @@ func (p *Places) script() string {
 	}
 	return "#!/bin/sh\n# Written by 'anamnesis install'. It always exits with 0, so that the agent continues.\n" + env +
 		"exec 3<&0\nreply=$(" + Quote(p.Program) + " hook \"$1\" " + Quote(filepath.Join(p.State, "beside")) + " <&3 2>/dev/null &)\n" +
-		"[ -n \"$reply\" ] && printf '%s' \"$reply\"\nexit 0\n"
+		"case $reply in '{\"'*'}') [ \"$1\" != kimi ] ;; [\\[\\<]* | " + Quote(notice.WordsOfLeft) + "*) [ \"$1\" = kimi ] ;; *) false ;; esac && printf '%s' \"$reply\"\nexit 0\n"
 }
 
 // Stored says what a recording stores, where, how long, and how large it may get.

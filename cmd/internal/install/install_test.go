@@ -276,17 +276,23 @@ func TestBadConfig(t *testing.T) {
 }
 
 // TestWrapper: whatever becomes of the program, the wrapper ends with 0, says nothing
-// on standard error, and on standard output what the program answered. An agent ends a
-// hook that hangs.
+// on standard error, and on standard output what the program answered, if that has the
+// form of a reply to this agent. An agent ends a hook that hangs.
 func TestWrapper(t *testing.T) {
 	for _, agent := range Agents() {
 		p := places(t)
 		p.Program = filepath.Join(t.TempDir(), "program")
 		p.do(t, agent)
+		reply, none := `{"hookSpecificOutput":{"additionalContext":"it's \\n\\\\ %s"}}`, `{"hook`
+		if agent == sessions.Kimi {
+			reply, none = "[WORLD] it's\n\\n %s <b>", `{"hookSpecificOutput":{}}`
+		}
 		for name, tt := range map[string]struct{ script, want string }{
 			"deleted":            {"", ""},
-			"a reply":            {"#!/bin/sh\ncat\n", "in"},
-			"works on":           {"#!/bin/sh\necho -n r; exec >&-; sleep 600 &\n", "r"},
+			"a reply":            {"#!/bin/sh\ncat\n", reply},
+			"works on":           {"#!/bin/sh\ncat; exec >&-; sleep 600 &\n", reply},
+			"another program":    {"#!/bin/sh\necho 'usage: anamnesis [A]: {\"a\"}'\n", ""},
+			"half a reply":       {"#!/bin/sh\necho -n '" + none + "'\n", ""},
 			"panics":             {"#!/bin/sh\necho goroutine >&2; exit 2\n", ""},
 			"is killed":          {"#!/bin/sh\nkill -9 $$\n", ""},
 			"knows no verb":      {"#!/bin/sh\necho unknown command >&2; exit 1\n", ""},
@@ -299,7 +305,7 @@ func TestWrapper(t *testing.T) {
 				}
 			}
 			cmd := exec.Command("sh", "-c", p.Command(agent))
-			cmd.Stdin = strings.NewReader("in")
+			cmd.Stdin = strings.NewReader(reply)
 			var stderr strings.Builder
 			cmd.Stderr = &stderr
 			out, err := cmd.Output()
