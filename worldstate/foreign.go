@@ -32,7 +32,9 @@ func OpenRepository(dir string) (*Repository, error) {
 // Close frees the repository's files.
 func (r *Repository) Close() { r.objects.Close() }
 
-// Files lists what is below a tree, by path. Submodules are left out.
+// Files lists what is below a tree, by path. Submodules are left out. Errors:
+// ErrUnknown, *MissingObjectError, and one for a tree of more files or levels than any
+// directory has.
 func (r *Repository) Files(tree string) (map[string]RepositoryFile, error) {
 	files := map[string]RepositoryFile{}
 	root, ok := gitfmt.ParseHash(tree)
@@ -42,16 +44,17 @@ func (r *Repository) Files(tree string) (map[string]RepositoryFile, error) {
 	return files, r.add(files, root, "", 0)
 }
 
-// maxTreeDepth bounds the directories inside one another.
-const maxTreeDepth = 1000
+// maxTreeFiles bounds the files of a tree: a few trees that hold one another many times over
+// name more than memory can list.
+const maxTreeFiles = 1 << 19
 
 func (r *Repository) add(files map[string]RepositoryFile, tree gitfmt.Hash, below string, depth int) error {
 	items, err := r.objects.Tree(tree, below)
 	if err != nil {
 		return err
 	}
-	if depth > maxTreeDepth {
-		return fmt.Errorf("tree %s: %w: more than %d directories deep", tree, gitfmt.ErrCorrupt, maxTreeDepth)
+	if len(files)+len(items) > maxTreeFiles || depth > gitfmt.MaxTreeDepth {
+		return fmt.Errorf("tree %s: %w: more than %d files or %d levels", tree, gitfmt.ErrCorrupt, maxTreeFiles, gitfmt.MaxTreeDepth)
 	}
 	for _, it := range items {
 		var mode fs.FileMode = 0o644

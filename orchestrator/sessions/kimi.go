@@ -141,10 +141,11 @@ func (s *Session) kimiKept(l *kimiLine, agent string, turns []int, current int) 
 		at = turns[len(turns)-1]
 	}
 	for name, e := range l.Entries {
+		from := "" // also where the key leads out of the agent's folder
 		if filepath.IsLocal(e.Key) {
-			e.Key = filepath.Join(agent, e.Key)
+			from = filepath.Join(agent, e.Key)
 		}
-		s.keep(at, name, e.Key)
+		s.keep(at, name, from)
 	}
 }
 

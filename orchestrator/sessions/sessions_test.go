@@ -84,7 +84,7 @@ func TestRead(t *testing.T) {
 }
 
 // TestKeptFiles: copies that Kimi made of files belong to the step before the turn that
-// edits them, or to the turn's last one.
+// edits them, or to the turn's last one. What lies outside its folder is no copy.
 func TestKeptFiles(t *testing.T) {
 	s, err := sessions.Read(filepath.Join("testdata", filepath.FromSlash(samples[sessions.Kimi].path)))
 	if err != nil {
@@ -93,7 +93,7 @@ func TestKeptFiles(t *testing.T) {
 	folder := filepath.Join("testdata", "kimi", "session_k", "agents", "main", "file-history")
 	want := map[int]sessions.Kept{
 		0: {Files: map[string]string{"a.go": filepath.Join(folder, "a@v1"), "b.go": ""}},
-		3: {Files: map[string]string{"a.go": filepath.Join(folder, "a@v2")}},
+		3: {Files: map[string]string{"a.go": filepath.Join(folder, "a@v2"), "c.go": "", "d.go": ""}},
 	}
 	if !reflect.DeepEqual(s.Kept, want) {
 		t.Errorf("kept %v, want %v", s.Kept, want)

@@ -118,7 +118,7 @@ func (k *Keeper) files(i int) (map[string]version, error) {
 	}
 	for name, from := range kept.Files {
 		delete(known, name)
-		if info, err := os.Stat(from); err == nil && info.Mode().IsRegular() {
+		if info, err := os.Lstat(from); err == nil && info.Mode().IsRegular() {
 			known[name] = version{copy: from}
 		} else if from != "" {
 			k.gone = true

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/klauspost/compress/zlib"
@@ -30,13 +31,12 @@ func (s *Store) openLoose(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadClose
 		return 0, 0, nil, fmt.Errorf("read %s: %w", f.Name(), err)
 	}
 	in := bufio.NewReader(z)
-	head, err := in.ReadString(0)
-	var size int64
-	for t := gitfmt.CommitObject; err == nil && t <= gitfmt.TagObject; t++ {
-		if rest, ok := strings.CutPrefix(head, t.String()+" "); ok {
-			if _, err = fmt.Sscan(strings.TrimSuffix(rest, "\x00"), &size); err == nil {
-				return t, size, looseReader{in, f}, nil
-			}
+	head, err := in.ReadSlice(0) // an error where it is longer than the buffer
+	kind, length, _ := strings.Cut(strings.TrimSuffix(string(head), "\x00"), " ")
+	size, serr := strconv.ParseUint(length, 10, 63)
+	for t := gitfmt.CommitObject; err == nil && serr == nil && t <= gitfmt.TagObject; t++ {
+		if kind == t.String() {
+			return t, int64(size), looseReader{in, f}, nil
 		}
 	}
 	f.Close()
