@@ -112,6 +112,30 @@ func TestGemini(t *testing.T) {
 	}
 }
 
+// TestCompaction: after a compaction what followed from the last jump is told again,
+// and nothing where there was none.
+func TestCompaction(t *testing.T) {
+	s := newSpeaker(t, sessions.Claude)
+	compact := `{"hook_event_name":"SessionStart","source":"compact"}`
+	s.event(`{"hook_event_name":"UserPromptSubmit","prompt":"Make it pass."}`)
+	s.event(`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"make"},"tool_use_id":"c1"}`)
+	s.write("a", "wrong")
+	s.event(`{"hook_event_name":"PostToolUse","tool_name":"Bash","tool_input":{"command":"make"},"tool_use_id":"c1","tool_response":{"stdout":""}}`)
+	s.event(`{"hook_event_name":"Stop","last_assistant_message":"Done."}`)
+	if reply := s.event(compact); reply != "" {
+		t.Errorf("before a jump: %s", reply)
+	}
+	if _, err := beside.Jump(t.Context(), s.svc, s.task, op.JumpRequested{To: 0, Reason: "a was wrong"}); err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range []string{`{"hook_event_name":"UserPromptSubmit","prompt":"Go on."}`, `{"hook_event_name":"SessionStart","source":"resume"}`, compact, compact} {
+		reply := s.event(e)
+		if told := strings.Count(reply, "a was wrong"); (told == 1) != (i != 1) || i == 1 && reply != "" {
+			t.Errorf("%s: %s", e, reply)
+		}
+	}
+}
+
 // TestKimi: its prompts are lists, its errors objects, and what it is told is plain text.
 func TestKimi(t *testing.T) {
 	s := newSpeaker(t, sessions.Kimi)

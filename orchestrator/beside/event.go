@@ -19,7 +19,8 @@ type event struct {
 	TranscriptPath string          `json:"transcript_path"`
 	Cwd            string          `json:"cwd"`
 	Name           string          `json:"hook_event_name"`
-	Native         string          `json:"-"` // its name at the agent
+	Native         string          `json:"-"`      // its name at the agent
+	Source         string          `json:"source"` // of SessionStart: "compact" after a compaction
 	PermissionMode string          `json:"permission_mode"`
 	Model          string          `json:"model"`
 	Prompt         string          `json:"prompt"`

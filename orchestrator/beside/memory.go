@@ -39,6 +39,19 @@ func Told(svc *session.Service, task string, after uint64) (string, error) {
 	return forOthers(text), err
 }
 
+// beforeLastJump returns the operation from which on the last jump is told, or after where
+// that is earlier, or there was no jump.
+func beforeLastJump(svc *session.Service, task string, after uint64) (uint64, error) {
+	last := after
+	err := svc.Ops(task, 0, func(o op.Op) error {
+		if _, ok := o.Body.(*op.JumpRequested); ok {
+			last = o.Seq
+		}
+		return nil
+	})
+	return min(after, last), err
+}
+
 // forOthers writes what our own agent is told for an agent whose context is not ours:
 // it has other tools, and no discarded steps stand in it.
 func forOthers(text string) string {

@@ -131,7 +131,13 @@ func (p *place) record(ctx context.Context, event string) (reply []byte, err err
 		return nil, err
 	}
 	k := told(p.svc.Home, task)
-	news, err := runtime.Outside{Task: p.task}.News(k.Seq)
+	after := k.Seq
+	if e.Source == "compact" { // the context has lost what it was told
+		if after, err = beforeLastJump(p.svc, task, after); err != nil {
+			return nil, err
+		}
+	}
+	news, err := runtime.Outside{Task: p.task}.News(after)
 	if err != nil {
 		return nil, err
 	}
