@@ -69,8 +69,8 @@ func (p *Places) script() string {
 		env = "ANAMNESIS_HOME=" + Quote(p.Data) + "; export ANAMNESIS_HOME\n"
 	}
 	return "#!/bin/sh\n# Written by 'anamnesis install'. It always exits with 0, so that the agent continues.\n" + env +
-		"exec 3<&0\nreply=$(" + Quote(p.Program) + " hook \"$1\" " + Quote(filepath.Join(p.State, "beside")) + " <&3 2>/dev/null &)\n" +
-		"case $reply in '{\"'*'}') [ \"$1\" != kimi ] ;; [\\[\\<]* | " + Quote(notice.WordsOfLeft) + "*) [ \"$1\" = kimi ] ;; *) false ;; esac && printf '%s' \"$reply\"\nexit 0\n"
+		"reply=$(exec 2>/dev/null 3<&0; " + Quote(p.Program) + " hook \"$1\" " + Quote(filepath.Join(p.State, "beside")) + " <&3 &)\n" +
+		"case $reply in '{\"'*'}') [ \"$1\" != kimi ] ;; [\\[\\<]* | " + Quote(notice.WordsOfLeft) + "*) [ \"$1\" = kimi ] ;; *) false ;; esac && printf '%s' \"$reply\" 2>/dev/null\nexit 0\n"
 }
 
 // Stored says what a recording stores, where, how long, and how large it may get.

@@ -313,6 +313,10 @@ func TestWrapper(t *testing.T) {
 				t.Errorf("%s, %s: %q, %v, %q", agent, name, out, err, stderr.String())
 			}
 		}
+		cmd := exec.Command("sh", "-c", p.Command(agent)+" <&- >&-")
+		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("%s, nothing open: %q, %v", agent, out, err)
+		}
 		limits := 0
 		for _, part := range p.parts(agent) {
 			limits += len(hookLimit.FindAllString(get(t, part.path), -1))
