@@ -11,6 +11,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/tool/spelling"
 )
 
 // MaxArgsBytes bounds a call's arguments.
@@ -180,7 +181,7 @@ func (r *Registry) unknown(name string) string {
 		names = append(names, s.Name)
 	}
 	text := fmt.Sprintf("There is no tool %.64q.", name)
-	if near := Nearest(name, names); near != "" {
+	if near := spelling.Nearest(name, names); near != "" {
 		text += fmt.Sprintf(" Did you mean %s?", near)
 	}
 	return text + " The tools are: " + strings.Join(names, ", ") + "."

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"anamnesis/opstream"
-	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/spelling"
 )
 
 // minNearFlag is the length from which an unknown flag is compared with those there are:
@@ -39,7 +39,7 @@ func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 		most := len(required) + strings.Count(operands, "[") // few commands have optional flags there
 		switch {
 		case cmd.HasSubCommands() && n > 0:
-			cmd.SuggestionsMinimumDistance = 2
+			cmd.SuggestionsMinimumDistance = min(2, len(args[0])/2) // everything is near a short word
 			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 				return Usagef("%sunknown command %q; did you mean %s?", name, args[0], strings.Join(near, " or "))
 			} else if !cmd.HasParent() {
@@ -84,7 +84,7 @@ func Flag(cmd *cobra.Command, err error) error {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		if name := unknown.GetSpecifiedName(); len(name) >= minNearFlag {
-			if near := tool.Nearest(name, names); near != "" {
+			if near := spelling.Nearest(name, names); near != "" {
 				return Usagef("%v; did you mean --%s? see '%s --help'", err, near, command)
 			}
 		}

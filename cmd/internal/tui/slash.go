@@ -24,7 +24,7 @@ import (
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
-	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/spelling"
 	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
@@ -94,7 +94,7 @@ func (m *screen) command(line string) tea.Cmd {
 				names = append(names, v.name)
 			}
 			text = clean(words[0]) + " could be " + strings.Join(names, ", ")
-		} else if near := tool.Nearest(words[0], verbNames()); near != "" {
+		} else if near := spelling.Nearest(words[0], verbNames()); near != "" {
 			text += "; did you mean " + near + "?"
 		}
 		m.print(paint.Yellow.Render("! ") + text + paint.Faint.Render(" · /help lists the commands"))
