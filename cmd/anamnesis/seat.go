@@ -36,13 +36,14 @@ func (a *app) sit(root *cobra.Command) {
 		"On a terminal, 'anamnesis' opens a session in the directory, and 'anamnesis \"REQUEST\"' starts one with a request.\n" +
 		"It stays after an answer. The verbs below are for scripts, and for looking at what was recorded."
 	root.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 1 && strings.ContainsAny(args[0], " \t\n") || len(args) == 0 {
+		if len(args) == 1 && (f.print || strings.ContainsAny(args[0], " \t\n")) || len(args) == 0 {
 			return nil
 		}
 		return fmt.Errorf("%q is no request", args[0]) // replaced by what complete adds
 	}
 	root.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 && !a.interactive() && !last && !pick {
+		script := f.print || f.output != "text"
+		if len(args) == 0 && !a.interactive() && !last && !pick && !script {
 			return cmd.Help()
 		}
 		if err := f.read(cmd.Flags().Changed, &lasting); err != nil {
@@ -51,8 +52,8 @@ func (a *app) sit(root *cobra.Command) {
 		if len(args) > 0 {
 			f.Text = args[0]
 		}
-		if !a.tty().Drawable() {
-			return a.sitPlain(cmd.Context(), f, last)
+		if script || !a.tty().Drawable() {
+			return a.sitPlain(cmd.Context(), f, last, pick)
 		}
 		svc, set, err := a.configured(f.Dir)
 		if err != nil {
@@ -69,7 +70,7 @@ func (a *app) sit(root *cobra.Command) {
 }
 
 // sitPlain runs one turn if the terminal cannot be drawn on.
-func (a *app) sitPlain(ctx context.Context, f agentFlags, last bool) error {
+func (a *app) sitPlain(ctx context.Context, f agentFlags, last, pick bool) error {
 	if last {
 		var message []string
 		if f.Text != "" {
@@ -77,8 +78,11 @@ func (a *app) sitPlain(ctx context.Context, f agentFlags, last bool) error {
 		}
 		return a.resume(ctx, f, message)
 	}
-	if f.Text == "" {
-		return exit.Usagef("this terminal cannot be drawn on: give the request as an argument, or 'anamnesis run \"…\"'")
+	switch {
+	case pick:
+		return exit.Usagef("-r needs a terminal that can be drawn on: 'anamnesis tasks' lists the tasks, 'anamnesis resume TASK' continues one")
+	case f.Text == "":
+		return exit.Usagef("no request: give it as an argument, as in 'anamnesis run \"…\"'; a session needs a terminal that can be drawn on")
 	}
 	return a.run(ctx, f)
 }

@@ -9,12 +9,14 @@ import (
 
 	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/tool/file"
 )
 
 // Show configures how a task is shown.
@@ -22,6 +24,12 @@ type Show struct {
 	JSON  bool // lines of JSON
 	Quiet bool // the answer only
 }
+
+// What is shown of an edit that is asked about.
+const (
+	maxEditColumns = 200
+	maxEditLines   = 100 // of one file
+)
 
 // Keys returns the lines a user types at a terminal that is not drawn on. It is nil without a
 // terminal.
@@ -48,6 +56,15 @@ func (c *Console) Client(keys *view.Lines, warn func(texts ...string), show func
 	}
 	if keys != nil {
 		client.Approve, client.Ask, client.Trust = keys.Approve, keys.Ask, keys.Trust
+		client.Editing = func(c op.Call, changes []file.Change) {
+			var lines []string
+			for _, change := range changes {
+				for _, l := range paint.Change(change, maxEditColumns, maxEditLines) {
+					lines = append(lines, paint.Strip(l))
+				}
+			}
+			keys.Editing(c.ID, lines)
+		}
 	}
 	return client
 }

@@ -5,6 +5,7 @@ package settings
 import (
 	"math"
 
+	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/model/openai"
 	"anamnesis/orchestrator/session"
 )
@@ -29,6 +30,11 @@ func CheckFlags(f *session.Request, given func(flag string) bool) error {
 		return session.Usagef("--eas %d: want a positive number of tokens, such as --eas 8000, or no --eas for the table's", f.EAS)
 	case f.Window <= 0 && given("window"):
 		return session.Usagef("--window %d: want a positive number of tokens, such as --window 128000, or no --window for the table's", f.Window)
+	}
+	if f.Approval != "" { // before a model is looked for
+		if _, err := approval.ParseMode(f.Approval); err != nil {
+			return session.Usagef("--approval: %v", err)
+		}
 	}
 	return nil
 }

@@ -30,7 +30,31 @@ type Lines struct {
 	say    func(string)
 	early  []string    // lines typed before there was a say
 	answer chan string // of the question that waits for a line; nil: none does
+	edit   edit
 	ended  chan struct{}
+}
+
+// edit is what a call is about to change in files, as lines.
+type edit struct {
+	call  string
+	lines []string
+}
+
+// Editing keeps what a call is about to change, for the question about it.
+func (l *Lines) Editing(call string, lines []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.edit = edit{call, lines}
+}
+
+// about describes a call: what it changes in files, or its arguments.
+func (l *Lines) about(c op.Call) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.edit.call == c.ID && len(l.edit.lines) > 0 {
+		return "  " + strings.Join(l.edit.lines, "\n  ")
+	}
+	return Clean(PrettyArgs(c.Args))
 }
 
 // NewLines reads in until it ends: a read cannot be called back.
@@ -144,7 +168,7 @@ const (
 // Approve asks the user about one call. Without an answer the call is refused. A line that is
 // not an answer goes to the agent.
 func (l *Lines) Approve(ctx context.Context, about gate.Question) gate.Answer {
-	shown := Line(about.Name, 80) + "\n" + Clean(PrettyArgs(about.Args))
+	shown := Line(about.Name, 80) + "\n" + l.about(about.Call)
 	if about.Note != "" {
 		shown += "\n  " + Clean(about.Note)
 	}
@@ -237,7 +261,7 @@ func PrettyArgs(args string) string {
 			if err != nil {
 				return "  " + args
 			}
-			text = string(data)
+			text = op.CanonicalArgs(string(data)) // as it was written: & is no \u0026
 		}
 		lines = append(lines, "  "+k+": "+strings.ReplaceAll(text, "\n", "\n    "))
 	}

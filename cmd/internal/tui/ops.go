@@ -221,12 +221,9 @@ func (m *screen) returned(b *op.ToolReturned) {
 	case b.Refused:
 		dot, how = paint.Yellow.Render("●"), "not run"
 	case b.Exit != nil:
-		how = strings.TrimSuffix(fmt.Sprintf("exit %d · %s", *b.Exit, how), " · ")
+		how = exited(b)
 		if *b.Exit != 0 {
 			dot = paint.Red.Render("●")
-		}
-		if m := timedOut.FindStringSubmatch(b.Text); m != nil {
-			how = m[1]
 		}
 	case b.IsError:
 		dot, how = paint.Red.Render("●"), "failed"
@@ -242,7 +239,8 @@ func (m *screen) returned(b *op.ToolReturned) {
 	if line := ask.Command(c.Args); b.Exit != nil && runsTests.MatchString(line) {
 		mark := "passed"
 		if *b.Exit != 0 {
-			mark = fmt.Sprintf("failed (exit %d)", *b.Exit)
+			why, _, _ := strings.Cut(exited(b), " · ")
+			mark = fmt.Sprintf("failed (%s)", why)
 		}
 		m.turn.tests = append(m.turn.tests, fmt.Sprintf("%s %s", runsTests.FindString(line), mark))
 	}
@@ -293,8 +291,15 @@ func toUser(text string) string {
 // closing matches the lines that close a command's result for the model.
 var closing = regexp.MustCompile(`^\[(exit -?\d+|interrupted: .*|timed out .*|no output)\]$`)
 
-// timedOut matches the closing line of a command that ran for too long.
-var timedOut = regexp.MustCompile(`(?:^|\n)\[(?:[^\]\n]*; )?(timed out after [^\]\n;:]+)[^\]\n]*\]\s*$`)
+// exited says how a command ended: its exit code and how long it ran, or after what time it
+// was ended.
+func exited(b *op.ToolReturned) string {
+	if strings.HasPrefix(b.Display, "timed out after ") {
+		how, _, _ := strings.Cut(b.Display, ":")
+		return how
+	}
+	return strings.TrimSuffix(fmt.Sprintf("exit %d · %s", *b.Exit, took(b.Millis)), " · ")
+}
 
 // outputOf is a command's output without the lines that close it.
 func outputOf(text string) string {

@@ -251,7 +251,7 @@ func (m *screen) planned(msg planMsg) {
 
 // jump takes the task to a step: now, or at the end of the step that runs.
 func (m *screen) jump(to int) tea.Cmd {
-	j := op.JumpRequested{To: to, Reason: "asked for at the terminal"}
+	j := op.JumpRequested{To: to} // no reason is known: none is made up for the cards
 	ctx, s := m.ctx, m.s
 	if m.running {
 		m.say(fmt.Sprintf("jumps to step %d when the present step is complete", to))

@@ -292,7 +292,7 @@ func (m *screen) plain() string {
 // begin opens the task, or a new one, with a request, and runs a turn.
 func (m *screen) begin(text string) tea.Cmd {
 	m.opening, m.begun, m.failure, m.asking = true, m.now, nil, text
-	m.activity = "opening"
+	m.activity, m.fresh = "opening", false
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.cancel = cancel
 	svc, c, task := m.o.Service, m.client(), m.o.Task
@@ -322,7 +322,7 @@ func (m *screen) opened(msg openedMsg) tea.Cmd {
 	if msg.err != nil {
 		m.failure = msg.err
 		m.cancel()
-		if m.happened(); m.fresh { // there is no such task
+		if m.happened(); m.fresh { // it was new, and there is no such task
 			m.o.Task = ""
 		}
 		m.fail(msg.err)
@@ -393,7 +393,7 @@ func joined(a, b string) string { return strings.TrimSpace(a + "\n\n" + b) }
 func (m *screen) send(text string) tea.Cmd {
 	m.said(text)
 	if len(m.beside) > 0 {
-		text = strings.Join(append(m.beside, text), "\n\n")
+		text = strings.Join(append([]string{text}, m.beside...), "\n\n")
 		m.beside = nil
 	}
 	if m.s == nil {

@@ -339,12 +339,16 @@ func (m *screen) whyVerb(args []string) tea.Cmd {
 			fmt.Sprintf("%s tokens in %s; EAS %s", paint.Count(x.Tokens), quote.Number(len(x.Messages), "message"), paint.Count(x.EAS)),
 			paint.Faint.Render("    role      tokens  operation: text"),
 		}
+		last := ""
 		for i, msg := range x.Messages {
 			for _, p := range msg.Parts {
 				lines = append(lines, paint.Cut(fmt.Sprintf("%3d %-9s %6d  %s: %s", i+1, msg.Role, p.Tokens, p.Kind, oneLine(clean(p.Text))), width))
-				if p.Why != "" {
-					lines = append(lines, paint.Faint.Render("      "+clean(p.Why)))
+				if p.Why != "" && p.Why != last { // a jump leaves many for one reason
+					for _, l := range paint.Wrap(clean(p.Why), max(width-6, 16)) {
+						lines = append(lines, paint.Faint.Render("      "+l))
+					}
 				}
+				last = p.Why
 			}
 		}
 		for _, c := range x.Changes {
@@ -375,6 +379,10 @@ func (m *screen) modelVerb(args []string) tea.Cmd {
 			name = m.o.Request.Model + m.o.Request.Default.Model
 		}
 		m.print("model " + paint.Bold.Render(clean(name)) + paint.Faint.Render(" · /model NAME changes it"))
+		return nil
+	}
+	if _, err := m.o.Service.ChooseModel(m.ctx, args[0], m.o.Request.BaseURL, ""); err != nil {
+		m.fail(err)
 		return nil
 	}
 	m.o.Request.Model, m.o.Settings.Model = args[0], args[0]

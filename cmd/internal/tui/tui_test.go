@@ -3,6 +3,7 @@
 package tui
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -11,16 +12,40 @@ import (
 
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/editor"
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate"
-	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/state"
 )
 
-// TestNearest: a name with a slip is recognised.
-func TestNearest(t *testing.T) {
-	for word, want := range map[string]string{"/jmp": "/jump", "/tiemline": "/timeline", "/xyzzy": "", "/hlep": "/help"} {
-		if got := tool.Nearest(word, verbNames()); got != want {
-			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
-		}
+// TestExited: a command that ran for too long says so, whatever it printed.
+func TestExited(t *testing.T) {
+	code := 143
+	b := &op.ToolReturned{Exit: &code, Millis: 60334, Text: "[timed out after 9s: no]\n[exit 143]"}
+	if got := exited(b); got != "exit 143 · 1m0s" {
+		t.Errorf("a command that printed our words: %q", got)
+	}
+	b.Display = "timed out after 1m0s: the command and everything it had started were ended"
+	if got := exited(b); got != "timed out after 1m0s" {
+		t.Errorf("a command that was ended: %q", got)
+	}
+}
+
+// TestOpeningFails: a task that could not be continued, by a wrong model for example, is
+// continued by the next request; one that did not begin is not.
+func TestOpeningFails(t *testing.T) {
+	m := &screen{ctx: t.Context(), feed: newFeed(), width: 80, st: new(state.State), edit: editor.New(&editor.History{}, "", nil)}
+	fail := func() {
+		m.opened(openedMsg{err: errors.New("no such model")})
+	}
+	m.o.Task, m.fresh = "task_1", true // as opened before, in this session
+	m.begin("go on")
+	if fail(); m.o.Task != "task_1" || m.edit.Text() != "go on" {
+		t.Errorf("the task is %q, the line holds %q", m.o.Task, m.edit.Text())
+	}
+	m.begin("go on")
+	m.o.Task, m.fresh = "task_2", true // as started in this opening
+	if fail(); m.o.Task != "" {
+		t.Errorf("a task that did not begin is kept: %q", m.o.Task)
 	}
 }
 
