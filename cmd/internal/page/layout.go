@@ -53,11 +53,20 @@ type pages struct {
 	parts *template.Template
 }
 
+// unlinked is what an operation says without the ids of cards, which links beside it name.
+func unlinked(text string, cards []string) string {
+	for _, id := range cards {
+		text = strings.ReplaceAll(strings.ReplaceAll(text, "\n→ card "+id, ""), " "+id, "")
+	}
+	return text
+}
+
 func parsePages() (*pages, error) {
 	base := template.New("layout.html").Option("missingkey=error").Funcs(template.FuncMap{
 		"clean":    term.Clean,
 		"line":     term.Line,
 		"meaning":  meaning,
+		"unlinked": unlinked,
 		"join":     func(s []string) string { return strings.Join(s, " · ") },
 		"pair":     func(a, b any) pair { return pair{a, b} },
 		"sections": sections,
@@ -196,7 +205,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if code == http.StatusInternalServerError {
 		title = "This cannot be shown" // a file, a disk or git was at fault, not this program
 	}
-	v := view{Title: title, Problem: term.Clean(err.Error())}
+	v := view{Title: title, Body: term.Clean(err.Error())}
 	if s.render(w, code, "problem", v) != nil {
 		http.Error(w, term.Clean(err.Error()), code)
 	}

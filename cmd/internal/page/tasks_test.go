@@ -126,6 +126,27 @@ func wantIn(t *testing.T, what, text string, parts ...string) {
 	}
 }
 
+// TestUnlinked: what an operation says does not name the cards that links beside it name.
+func TestUnlinked(t *testing.T) {
+	for text, want := range map[string]string{
+		"15151 tokens discarded\n→ card c1\n→ card c2\n→ no card: x":       "15151 tokens discarded\n→ no card: x",
+		"2 failed commands that worked later: 2 cards c1 c2, completes c3": "2 failed commands that worked later: 2 cards, completes c3",
+	} {
+		if got := unlinked(text, []string{"c1", "c2"}); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestProblemPage: a refusal has its title above what was refused.
+func TestProblemPage(t *testing.T) {
+	s := openSite(t)
+	got := s.ask(t, "GET", "/tasks/none", nil)
+	if _, after, ok := strings.Cut(got.text, "<h1>Not Found</h1>"); !ok || !strings.Contains(after, "no such task: none") {
+		t.Errorf("%d: %s", got.code, got.text)
+	}
+}
+
 // TestTaskAddresses: what is not there is said to be missing, and no address
 // leads out of the tasks.
 func TestTaskAddresses(t *testing.T) {

@@ -22,8 +22,9 @@ import (
 // quadratic time on hostile text, so a longer one is shown as it is written.
 const MaxBytes = 32 << 10
 
-// label is what begins a bullet of a card. It is shown as a heading, without its colon.
-var label = regexp.MustCompile(`(<li>(?:\s*<p>)?<strong>[^<]*</strong>):`)
+// label is what begins a bullet of a card. It is shown as a heading, without its colon, and
+// once above bullets of one label.
+var label = regexp.MustCompile(`(<li>(?:\s*<p>)?)(<strong>[^<]*</strong>):( ?)`)
 
 // headingShift is added to the level of a card's headings: the page's own
 // stand above them.
@@ -41,7 +42,15 @@ func Render(src []byte) (out template.HTML, rendered bool) {
 		if err := md.Convert(src, &b); err == nil {
 			// term.Clean comes last: an entity of the text may have become a character
 			// that turns the text around.
-			text := label.ReplaceAllString(term.Clean(b.String()), "$1")
+			last := ""
+			text := label.ReplaceAllStringFunc(term.Clean(b.String()), func(found string) string {
+				m := label.FindStringSubmatch(found)
+				if m[2] == last {
+					return m[1]
+				}
+				last = m[2]
+				return m[1] + m[2] + m[3]
+			})
 			return template.HTML(strings.ReplaceAll(text, " ⏎ ", "<br>")), true // the sign for a line break in a bullet
 		}
 		b.Reset()

@@ -104,6 +104,7 @@ func TestMarkdown(t *testing.T) {
 		{"- **Issue**: use `go test`", "<ul>\n<li><strong>Issue</strong> use <code>go test</code></li>\n</ul>\n"},
 		{"- **Solution**: run\n  go vet\n  go test", "<ul>\n<li><strong>Solution</strong> run<br>\ngo vet<br>\ngo test</li>\n</ul>\n"},
 		{"- **Solution**: a ⏎ <b>", "<ul>\n<li><strong>Solution</strong> a<br>&lt;b&gt;</li>\n</ul>\n"},
+		{"- **Solution**: a\n- **Solution**: b\n- **Constraint**: c", "<ul>\n<li><strong>Solution</strong> a</li>\n<li>b</li>\n<li><strong>Constraint</strong> c</li>\n</ul>\n"}, // one heading a label
 		{"# One", "<h3>One</h3>\n"},
 		{"[docs](https://example.com/a?b=1&c=2)", `<p><a href="https://example.com/a?b=1&amp;c=2" rel="noreferrer noopener nofollow">docs</a> (https://example.com/a?b=1&amp;c=2)</p>` + "\n"},
 		{"[docs](javascript:x)", "<p>docs (javascript:x)</p>\n"},
