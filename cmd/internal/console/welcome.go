@@ -19,7 +19,11 @@ func (c *Console) Welcome(ctx context.Context, set *settings.Settings) (taken bo
 	if len(offers) == 0 {
 		return false, noModel
 	}
-	text, err := c.Ask(ctx, fmt.Sprintf("\nUse which, 1 to %d? It is written to that file. Enter leaves: ", len(offers)))
+	question := fmt.Sprintf("Use which, 1 to %d? It is written to that file.", len(offers))
+	if len(offers) == 1 {
+		question = "Use it? 1 writes it to that file."
+	}
+	text, err := c.Ask(ctx, "\n"+question+" Enter leaves: ")
 	if err != nil || text == "" {
 		return false, noModel
 	}

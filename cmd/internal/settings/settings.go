@@ -264,11 +264,15 @@ func readFile(path string) (values map[string]string, hash string, err error) {
 		return nil, "", session.Usagef("configuration %s: %v; make it a readable file or remove it", path, err)
 	}
 	var nodes map[string]yaml.Node
-	remedy := "'anamnesis config' lists the keys"
+	known := keys()
+	var names []string
+	for _, k := range known {
+		names = append(names, k.name)
+	}
+	remedy := "the keys are " + strings.Join(names, ", ")
 	if err := userfile.Load(path, data, &nodes, remedy); err != nil {
 		return nil, "", session.Usagef("%v", err)
 	}
-	known := keys()
 	values = make(map[string]string)
 	byLine := slices.SortedFunc(maps.Keys(nodes), func(a, b string) int { return nodes[a].Line - nodes[b].Line })
 	for _, name := range byLine {
