@@ -114,7 +114,10 @@ func (r *Request) local(p repair.Pair) repair.Pair {
 func KeptRepairs(run repair.Run) []repair.Pair {
 	var out []repair.Pair
 	for _, p := range repair.Pairs(run) {
-		if p.Failure.Line != "" && !p.Failure.Silent && p.Tells() && len(out) < maxRepairCards {
+		said := func(o repair.Pair) bool { // the same trouble again, and no other repair
+			return o.Failure.Signature == p.Failure.Signature && (p.Fixed == o.Fixed || len(p.Changes) == 0 && slices.Equal(p.Environment, o.Environment))
+		}
+		if p.Failure.Line != "" && !p.Failure.Silent && p.Tells() && len(out) < maxRepairCards && !slices.ContainsFunc(out, said) {
 			out = append(out, p)
 		}
 	}
@@ -162,23 +165,15 @@ func writtenBy(rec *record) []repair.Change {
 			_ = json.Unmarshal(given, &edits[0]) // a call without an edit adds its content alone
 		}
 	}
-	text, whole := args.Content, true
-	for _, e := range edits {
-		whole = whole && e.Old == "" // a file that is written whole replaces nothing
-		if e.Old != "" && e.New != "" && !strings.Contains(e.Old+e.New, "\n") {
-			e.New = repair.ChangedLine(e.Old, e.New)
-		}
-		text += "\n" + e.New
-	}
+	lines, whole := strings.Split(args.Content, "\n"), true
 	change := repair.Change{Path: rec.writes[0]}
 	for _, e := range edits {
-		change.Removed = append(change.Removed, strings.Split(e.Old, "\n")...)
+		whole = whole && e.Old == "" // a file that is written whole replaces nothing
+		old, now := strings.Split(e.Old, "\n"), strings.Split(e.New, "\n")
+		change.Removed = append(change.Removed, old...)
+		lines = append(lines, repair.Rewritten(old, now)...)
 	}
-	for line := range strings.SplitSeq(text, "\n") {
-		if strings.TrimSpace(line) != "" {
-			change.Added = append(change.Added, line)
-		}
-	}
+	change.Added = slices.DeleteFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "" })
 	if whole {
 		change.Whole = change.Added
 	}

@@ -81,11 +81,14 @@ func (c Card) with(d draft) Card {
 		if old, now, ok := CutChanged(text); ok && l.kind == edited {
 			c.Solution, text = append(c.Solution, "- "+strings.TrimSpace(old)), strings.TrimSpace(now)
 		}
+		in = at
 		if l.kind == edited {
+			if text == "" { // a line that was taken out
+				continue
+			}
 			text = "+ " + text
 		}
 		c.Solution = append(c.Solution, text)
-		in = at
 	}
 	return c
 }

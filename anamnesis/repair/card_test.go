@@ -2,6 +2,7 @@ package repair
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -35,9 +36,7 @@ Repaired before by, with the names of this call:
   in repro.py:
   + cent = Cent()
   + with app.tables() as tables:
-  +     tables.create(Basket)
-  or in repro.py:
-  + kahan = Rounding()`},
+  +     tables.create(Basket)`},
 		{"a name as the output spells it", []Run{noTable(1, "")},
 			call("python3 repro.py", "    BASKet.save()\nOperationalError: no such table: shop_basket", 1), `[lesson  · UNVERIFIED, one such failure] OperationalError: no such table: shop_item1
 That agent's words: The script never creates its tables. I create them by hand.
@@ -84,13 +83,20 @@ Repaired before by, with the names of this call:
 // TestSedChange: what an edit by sed says that it changed.
 func TestSedChange(t *testing.T) {
 	for command, want := range map[string]string{
-		`sed -i 's/a.b/c.d/' x.py`:             "x.py: a.b → c.d",
-		`sed -i "12s/'r'/'r', 'utf-8'/" x.py`:  "x.py: 'r' → 'r', 'utf-8'",
-		`sed -i '72a\    return total' sum.py`: "sum.py: return total",
-		`sed -i '12d' x.py`:                    ": sed -i '12d' x.py",
+		`sed -i 's/a.b/c.d/' x.py`:                                        "x.py: a.b → c.d",
+		`sed -i "12s/'r'/'r', 'utf-8'/" x.py`:                             "x.py: 'r' → 'r', 'utf-8'",
+		`sed -i '72a\    return total' sum.py`:                            "sum.py: return total",
+		`sed -i '12d' x.py`:                                               ": ",
+		`sed -i "s/open(p, 'r')/open(p, 'r', encoding='utf-8')/" x.py`:    "x.py: open(p, 'r') → open(p, 'r', encoding='utf-8')",
+		`sed -i 's/total != \[\]/total == []/' x.py`:                      "x.py: total != [] → total == []",
+		`sed -i "s/'NAME': 'm',/'NAME': 'm',\n    KEY='secret',/" x.py`:   "x.py:     KEY='secret',",
+		`sed -i 's/lines\x27: 10-11/lines\x27: 9-10/' x.py`:               "x.py: lines': 10-11 → lines': 9-10",
+		`sed -i 's/return total.*/return total(a)/' x.py`:                 ": sed -i 's/return total.*/return total(a)/' x.py",
+		`sed -i 's/return total/return total/' x.py`:                      "x.py: ",
+		`sed -i '/def total/,/return/c\def total(a):\n    return 0' x.py`: "x.py: def total(a):|    return 0",
 	} {
 		c := sedChange(command)
-		if got := c.Path + ": " + joined([]line{{text: c.Added[0]}}); got != want {
+		if got := c.Path + ": " + strings.Join(c.Added, "|"); got != want {
 			t.Errorf("%s: got %q, want %q", command, got, want)
 		}
 	}
@@ -98,9 +104,11 @@ func TestSedChange(t *testing.T) {
 
 func TestReason(t *testing.T) {
 	for said, want := range map[string]string{
-		"THOUGHT: The table is missing. I create it.":     "The table is missing. I create it.",
-		"I run it:\n```sh\nrm -rf x. y\n```":              "",
-		"v1.2 is old. " + string(make([]byte, 300)) + ".": "v1.2 is old.",
+		"THOUGHT: The table is missing. I create it.":                            "The table is missing. I create it.",
+		"I run it:\n```sh\nrm -rf x. y\n```":                                     "",
+		"The table is missing. I will create it. Now the rest.":                  "The table is missing.",
+		"Okay, let me look. Is it there? It has no index. Let's add it:\n\nyes.": "It has no index.",
+		"v1.2 is old. " + string(make([]byte, 300)) + ".":                        "v1.2 is old.",
 	} {
 		if got := reasonIn(said); got != want {
 			t.Errorf("%q: got %q, want %q", said, got, want)

@@ -22,6 +22,7 @@ type action struct {
 var (
 	prepares       = nameSet("cd echo printf cat export set source . true sleep rm cp mv mkdir touch chmod tee sed")
 	readers        = nameSet("cat head tail less more nl grep egrep rg find ls sed awk git rm cp mv mkdir touch echo wc stat file which cd diff vi vim nano open edit")
+	says           = nameSet("echo printf yes")
 	wrappers       = nameSet("sudo time env nohup exec command xvfb-run stdbuf")
 	packageScripts = nameSet("npm yarn pnpm") // "run NAME" names what runs
 	verbs          = nameSet("git go npm yarn pnpm cargo docker kubectl pip pip3 apt apt-get mvn gradle make bundle dotnet poetry uv conda terraform manage.py django-admin")
@@ -53,10 +54,13 @@ func actions(command string) []action {
 	}
 	body, _ := splitHeredocs(command)
 	for _, part := range splitCommands(body) {
-		if !part.piped {
-			if a, ok := newAction(part.text); ok {
-				out = append(out, a)
-			}
+		a, ok := newAction(part.text)
+		switch n := len(out); {
+		case !ok:
+		case !part.piped:
+			out = append(out, a)
+		case n > 0 && says[out[n-1].program] && !readers[a.program] && !says[a.program]:
+			out[n-1] = a // it reads what the other only says
 		}
 	}
 	return out
@@ -103,7 +107,7 @@ func SameCommand(a, b string) bool { return bare(a) == bare(b) }
 
 // bare is what a shell line is about, without redirections and filters.
 func bare(command string) string {
-	if strings.Contains(command, "<<") {
+	if _, docs := splitHeredocs(command); slices.ContainsFunc(docs, func(d heredoc) bool { return d.file == "" }) {
 		return strings.Join(strings.Fields(command), " ")
 	}
 	return strings.Join(shellFields(mainOf(actions(command)).text), " ")
@@ -176,6 +180,9 @@ func near(a, b action, unstarted bool) bool {
 	if !strings.EqualFold(a.program, b.program) {
 		name, _, _ := strings.Cut(b.program, " ")
 		return unstarted && shared && !readers[name]
+	}
+	if !unstarted && !shared && len(a.paths) > 0 && len(b.paths) > 0 && testRunner().MatchString(a.program) {
+		return false // other tests
 	}
 	return a.script && b.script || shared || len(a.words)+len(b.words) == 0 || overlap(a.words, b.words) >= nearShare
 }
@@ -256,7 +263,9 @@ func shellFields(s string) []string {
 		case quote == 0 && (c == ' ' || c == '\t' || c == '\n'):
 			flush()
 		case c == '\\' && quote != '\'' && i+1 < len(s):
-			i++
+			if i++; quote == '"' && !strings.ContainsRune("$`\"\\\n", rune(s[i])) {
+				b.WriteByte(c) // within these quotes it hides few
+			}
 			b.WriteByte(s[i])
 			has = true
 		default:

@@ -12,7 +12,13 @@ const maxDeltaLines = 40
 type heredoc struct {
 	file  string
 	added bool // appended to the file
+	head  string
 	lines []string
+}
+
+// python reports whether the text is a program in Python that runs, or that a file keeps.
+func (d heredoc) python() bool {
+	return strings.HasSuffix(d.file, ".py") || d.file == "" && strings.Contains(d.head, "python")
 }
 
 var (
@@ -39,7 +45,7 @@ func splitHeredocs(command string) (rest string, docs []heredoc) {
 			end++
 		}
 		head := heredocStart().ReplaceAllString(lines[i], "")
-		d := heredoc{lines: lines[min(i+1, len(lines)):min(end, len(lines))]}
+		d := heredoc{head: head, lines: lines[min(i+1, len(lines)):min(end, len(lines))]}
 		if r := redirect().FindStringSubmatch(head); r != nil {
 			d.file, d.added = r[2], r[1] == ">>"
 		} else if r := teeFile().FindStringSubmatch(head); r != nil {
@@ -115,11 +121,18 @@ func (f files) edits(command string) []Change {
 	}
 	body, docs := splitHeredocs(command)
 	for _, d := range docs {
+		if d.python() {
+			if c := scripted(strings.Join(d.lines, "\n")); len(c.Added) > 0 {
+				out = append(out, c)
+			}
+		}
 		if d.file == "" {
 			continue
 		}
 		old := f[d.file]
-		added := slices.DeleteFunc(slices.Clone(d.lines), func(l string) bool { return strings.TrimSpace(l) == "" || slices.Contains(old, l) })
+		was := trimmed(old)
+		was[""] = true
+		added := slices.DeleteFunc(slices.Clone(d.lines), func(l string) bool { return was[strings.TrimSpace(l)] })
 		if d.added {
 			f[d.file] = append(slices.Clone(old), d.lines...)
 		} else {
@@ -136,7 +149,9 @@ func (f files) edits(command string) []Change {
 	for _, p := range splitCommands(body) {
 		switch {
 		case sedInPlace().MatchString(p.text):
-			out = append(out, sedChange(p.text))
+			if c := sedChange(p.text); len(c.Added) > 0 {
+				out = append(out, c)
+			}
 		default:
 			if m := echoed().FindStringSubmatch(p.text); m != nil {
 				out = append(out, Change{Path: m[5], Added: strings.Split(m[2], "\n")})
@@ -146,37 +161,21 @@ func (f files) edits(command string) []Change {
 	return out
 }
 
-var (
-	substitution = lazy(`^(?:[\d,$]*)?s([/|#,@])((?:\\.|[^\\])*?[^\\])?([/|#,@])((?:\\.|[^\\])*?)([/|#,@])[gI\d]*$`)
-	insertion    = lazy(`(?s)^[\d,$]*\s*[aic]\s*\\?\s*\n?(.*)$`)
-)
-
-// sedChange is what an edit by sed changed, where its script is one substitution or one
-// insertion; else its command.
-func sedChange(command string) Change {
-	fields := slices.DeleteFunc(shellFields(command)[1:], func(f string) bool { return strings.HasPrefix(f, "-") })
-	if len(fields) == 2 {
-		if m := substitution().FindStringSubmatch(fields[0]); m != nil && m[1] == m[3] && m[3] == m[5] {
-			plain := func(s string) string { return sedEscape().ReplaceAllString(s, "$1") }
-			return Change{Path: fields[1], Added: []string{ChangedLine(plain(m[2]), plain(m[4]))}, Removed: []string{m[2]}}
-		}
-		if m := insertion().FindStringSubmatch(fields[0]); m != nil {
-			return Change{Path: fields[1], Added: strings.Split(strings.ReplaceAll(m[1], `\n`, "\n"), "\n")}
-		}
-	}
-	return Change{Added: []string{command}}
-}
-
-var sedEscape = lazy(`\\([/.*\[\]$^&|#"'])`)
-
 // environment recognises commands that change what later commands find.
-var environment = lazy(`^(?:sudo\s+)?(?:(?:python[\d.]* -m )?pip[\d.]* (?:install|uninstall)|uv (?:pip|add|sync)|conda |poetry (?:add|install)|npm (?:i|install|ci)\b|yarn (?:add|install)|pnpm (?:add|i|install)|apt(?:-get)? |apk add|dnf |brew |go (?:get|install|mod)|cargo (?:add|install)|gem install|bundle|export |source |\. |ln |chmod |chown |mkdir |touch |createdb|git (?:submodule|config)|docker (?:pull|build)|systemctl |service |[A-Z_]+=)`)
+var environment = lazy(`^(?:sudo\s+)?(?:(?:python[\d.]* -m )?pip[\d.]* (?:install|uninstall)|uv (?:pip|add|sync)|conda |poetry (?:add|install)|npm (?:i|install|ci)\b|yarn (?:add|install)|pnpm (?:add|i|install)|apt(?:-get)? |apk add|dnf |brew |go (?:get|install|mod)|cargo (?:add|install)|gem install|bundle|export |source |\. |ln |chmod |chown |mkdir |touch |createdb|git (?:submodule|config)|docker (?:pull|build)|systemctl |service |[A-Z_]+=[^\s$]*$)`)
 
 var versionAsked = lazy(`(--version|\s-V\b|__version__|\bversion\b)`)
 
 // chatter recognises lines of an edit that say nothing a repair needs: output,
 // closing brackets, the marks of a long text.
 var chatter = lazy(`^\s*("""|'''|/\*+|\*+/?|print\(|console\.log|fmt\.Print|echo\b|pass$|[\])}]+[,;]?$)`)
+
+// chats reports whether a line says nothing that a repair needs. One that took the place
+// of another does.
+func chats(line string) bool {
+	_, _, changed := CutChanged(line)
+	return chatter().MatchString(line) && (!changed || strings.Contains(line, "DEBUG"))
+}
 
 var generated = lazy(`(^|/)(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|Cargo\.lock|go\.sum|poetry\.lock|uv\.lock|Gemfile\.lock|composer\.lock|dist/|build/|node_modules/|vendor/|__pycache__/)|\.(min\.js|map|snap|pb\.go)$`)
 
@@ -197,6 +196,9 @@ func cutDelta(changes []Change, named string) []Change {
 	left := maxDeltaLines
 	for _, c := range changes {
 		lines := slices.DeleteFunc(slices.Clone(c.Added), func(l string) bool { return strings.TrimSpace(l) == "" })
+		if !slices.ContainsFunc(lines, func(l string) bool { return !chats(l) }) {
+			continue
+		}
 		lines = lines[:min(left, len(lines))]
 		if left -= len(lines); len(lines) > 0 {
 			out = append(out, Change{Path: c.Path, Added: lines})

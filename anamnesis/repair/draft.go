@@ -82,8 +82,8 @@ func (m *Memory) lead(found []match, s shares) *known {
 }
 
 // draft composes an answer from the pairs' repairs: the lines of the one that leads which
-// others agree on, what the others agree on beside it, the rest of the one that leads, and
-// then commands that worked, those of kin too, and one other repair.
+// others agree on, the commands that others agree on beside it, the rest of the one that
+// leads, and then commands that worked, those of kin too, and those of one other repair.
 func (m *Memory) draft(found, kin []match, shown map[string]bool) draft {
 	c := composing{m: m, shares: newShares(found, shown), said: map[string]bool{}}
 	lead := m.lead(found, c.shares)
@@ -96,6 +96,7 @@ func (m *Memory) draft(found, kin []match, shown map[string]bool) draft {
 			others = append(others, candidates(p.known)...)
 		}
 	}
+	others = slices.DeleteFunc(others, func(l candidate) bool { return l.kind == edited }) // a line of another file helps no reader
 	others = c.pick(others, maxAdded)
 	own = c.take(own, func(l candidate) bool { return !comment().MatchString(l.text) })
 	c.alone, c.of = true, newShares(slices.Concat(found, kin), shown).of
@@ -115,7 +116,7 @@ func (c *composing) takeSecond(found []match, lead *known) {
 	unsaid := shares{maps.Clone(c.of), c.tasks}
 	maps.DeleteFunc(unsaid.of, func(w string, _ float64) bool { return c.said[w] })
 	c.take(candidates(c.m.lead(left, unsaid)), func(l candidate) bool {
-		return !comment().MatchString(l.text) && slices.ContainsFunc(l.words, func(w string) bool { return c.of[w] > 0 && !c.said[w] })
+		return l.kind != edited && slices.ContainsFunc(l.words, func(w string) bool { return c.of[w] > 0 && !c.said[w] })
 	})
 }
 

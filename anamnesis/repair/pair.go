@@ -74,7 +74,7 @@ type Attempt struct {
 }
 
 // unstarted recognises failures of a program that never came to its work.
-var unstarted = lazy(`(?i)command not found|no module named|not recognized as|cannot find module|executable file not found|no such file or directory|can't open file|unrecognized arguments|invalid option|unknown (command|option|flag)|usage:`)
+var unstarted = lazy(`(?i)command not found|no module named|not recognized as|cannot find module|executable file not found|no such file or directory|file or directory not found|can't open file|unrecognized arguments|invalid option|unknown (command|option|flag)|usage:`)
 
 // missing recognises those of them where the program itself is not there.
 var missing = lazy(`(?i)command not found|no module named|not recognized as|executable file not found`)
@@ -186,7 +186,7 @@ func (w *walk) pair(i int) (Pair, bool) {
 		}
 		break
 	}
-	if p.Fixed < 0 || w.undone(p) {
+	if p.Fixed < 0 || w.undone(p) || wroteMissing(p, changes) {
 		return Pair{}, false
 	}
 	at := slices.IndexFunc(w.all[p.Fixed], func(a action) bool {
@@ -195,9 +195,13 @@ func (w *walk) pair(i int) (Pair, bool) {
 	p.Other = !strings.EqualFold(w.all[p.Fixed][at].program, w.main[i].program)
 	p.Works = w.all[p.Fixed][at].text
 	if !p.Other { // another way of calling needs no change of files
-		p.Changes = cutDelta(changes, p.Command+"\n"+calls[i].Text+calls[i].Stderr)
+		p.Changes = cutDelta(w.notRun(changes, &p), p.Command+"\n"+calls[i].Text+calls[i].Stderr)
 	}
-	p.Environment = first(unique(p.Environment), 4)
+	p.Environment = slices.DeleteFunc(unique(p.Environment), func(e string) bool { return strings.Contains(p.Command, e) })
+	p.Environment = first(p.Environment, 4)
+	if !p.Other && len(p.Changes)+len(p.Environment) == 0 && w.again(p) {
+		return Pair{}, false
+	}
 	p.Versions = first(unique(p.Versions), 2)
 	p.Why = w.reason(&p)
 	return p, true
@@ -242,17 +246,69 @@ func (w *walk) undone(p Pair) bool {
 	return false
 }
 
+// again reports whether any later call failed the same way.
+func (w *walk) again(p Pair) bool {
+	return slices.ContainsFunc(w.failed[p.Fixed:], func(f *failure.Failure) bool { return f != nil && f.Signature == p.Failure.Signature })
+}
+
+// notRun is the changes without those of programs that the calls up to the repair ran, and
+// the failed call did not: they made an edit or asked something.
+func (w *walk) notRun(changes []Change, p *Pair) []Change {
+	ran := map[string]bool{}
+	for _, all := range w.all[p.Failed+1 : p.Fixed+1] {
+		for _, a := range all {
+			if a.script {
+				ran[a.program] = true
+			} else if testRunner().MatchString(a.program) && len(a.paths) == 1 {
+				ran[a.paths[0]] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool {
+		name := c.Path[strings.LastIndexByte(c.Path, '/')+1:]
+		return c.Whole != nil && ran[name] && !strings.Contains(p.Command, name)
+	})
+}
+
+var testRunner = lazy(`^(pytest|unittest|nose2?|jest|vitest|mocha)$`)
+
+// wroteMissing reports whether the failed command was to run a program or a test that was
+// not there, and the changes wrote it: the agent had only not written it yet.
+func wroteMissing(p Pair, changes []Change) bool {
+	return unstarted().MatchString(p.Failure.Line) && slices.ContainsFunc(changes, func(c Change) bool {
+		return c.Whole != nil && strings.Contains(p.Failure.Line, c.Path) && slices.ContainsFunc(programFiles(p.Command), func(f string) bool { return samePath(f, c.Path) })
+	})
+}
+
+// programFiles is the program, or the files of tests, that a command runs.
+func programFiles(command string) []string {
+	a := mainOf(actions(command))
+	switch {
+	case a.script:
+		return []string{a.program}
+	case testRunner().MatchString(a.program):
+		return a.args
+	}
+	return nil
+}
+
 // Changed reports whether the pair says anything beside that the command succeeded.
 func (p *Pair) Changed() bool {
 	return len(p.Changes)+len(p.Environment) > 0 || !p.sameCommand()
 }
 
 // Tells reports whether the pair says what made the difference: more than that the
-// command succeeded, or that one did which had failed before.
+// command succeeded, or that one did which had failed before. Where the agent
+// put in a line to print something and broke the file, nothing is told.
 func (p *Pair) Tells() bool {
+	if chats(p.Failure.Source) && brokenFile().MatchString(p.Failure.Line) {
+		return false
+	}
 	again := slices.ContainsFunc(p.Tried, func(t Attempt) bool { return SameCommand(t.Command, p.Works) })
 	return p.Changed() && !(again && len(p.Changes)+len(p.Environment) == 0)
 }
+
+var brokenFile = lazy(`\b(Indentation|Tab|Syntax)Error\b`)
 
 func (p *Pair) sameCommand() bool { return SameCommand(p.Works, p.Command) }
 
@@ -283,7 +339,7 @@ func newKnown(p Pair) *known {
 			as = ""
 		}
 		for _, l := range c.Added {
-			if !chatter().MatchString(l) {
+			if !chats(l) {
 				say(as, c.Path, l)
 			}
 		}

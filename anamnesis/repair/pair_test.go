@@ -58,6 +58,29 @@ func TestPairs(t *testing.T) {
 			{Output: failure.Output{Text: "ok"}, Changes: []Change{{Path: "sum.py", Added: []string{"return sum(map(Decimal, p))"}, Removed: []string{"  return round(sum(p), 2)"}}}},
 			call("python3 test_sum.py", "ok", 0),
 		}, "0>3: import math|return sum(map(Decimal, p))"},
+		{"a program that only made the edit", []Call{
+			noTable,
+			call("cat <<'EOF' > fix.py\np = 'app.py'\nold = \"\"\"def run():\n    start()\"\"\"\ns = open(p).read().replace(old, 'def run():\\n    tables()\\n    start()')\nopen(p, 'w').write(s)\nEOF\npython3 fix.py", "", 0),
+			call("python3 - <<'EOF'\np = 'app.py'\ns = open(p).read().replace('retries = 1', \"retries = 2\")\nopen(p, 'w').write(s)\nEOF", "", 0),
+			call("cat <<'EOF' > ask.py\nimport app\nassert app.tables\nEOF\npython3 ask.py", "", 0),
+			call("python3 repro.py", "ok", 0),
+		}, "0>4:     tables()|retries = 1 → retries = 2"},
+		{"only lines that print", []Call{
+			noTable, call("sed -i '7a print(\"here\")' app.py", "", 0), call("sed -i '7d' app.py", "", 0), call("python3 repro.py", "ok", 0),
+		}, "0>3: "},
+		{"a file that was not written yet", []Call{
+			call("python3 repro.py", "python3: can't open file 'repro.py': [Errno 2] No such file or directory", 2), write, call("python3 repro.py", "ok", 0),
+		}, ""},
+		{"what reads a line that is printed", []Call{
+			call("echo c | pytest test_sum.py", "E   AssertionError: 3", 1), call("pytest test_cent.py", "ok", 0), call("echo done", "done", 0),
+		}, ""},
+		{"a command of the line that failed", []Call{
+			call("mkdir -p out && cp dist/a.json out", "cp: dist/a.json: No such file or directory", 1), call("mkdir -p out && cp src/a.json out", "", 0),
+		}, "0>1: cp src/a.json out"},
+		{"other arguments, and the same failure again", []Call{
+			call("npx tsc --noEmit", "a.ts(3,1): error TS2304: Cannot find name 'sum'.", 2), call("npx tsc --noEmit src/b.ts", "", 0),
+			call("npm run check", "a.ts(3,1): error TS2304: Cannot find name 'sum'.", 2),
+		}, ""},
 		{"never repaired", []Call{noTable, call("ls", "repro.py", 0)}, ""},
 	}
 	for _, tt := range tests {
@@ -70,6 +93,19 @@ func TestPairs(t *testing.T) {
 				t.Errorf("got %q, want %q", s, tt.want)
 			}
 		})
+	}
+}
+
+// TestTells: a line that prints and broke the file tells nothing; one that could not print does.
+func TestTells(t *testing.T) {
+	for line, want := range map[string]bool{
+		"IndentationError: expected an indented block":       false,
+		"UnicodeEncodeError: 'ascii' codec can't encode 'é'": true,
+	} {
+		p := Pair{Command: "python3 a.py", Works: "python3 -X utf8 a.py", Failure: failure.Failure{Line: line, Source: "print(f'DEBUG: {a}')"}}
+		if p.Tells() != want {
+			t.Errorf("%s: %v", line, !want)
+		}
 	}
 }
 
@@ -106,6 +142,21 @@ func TestEssence(t *testing.T) {
 	} {
 		if got := Essence(command); got != want {
 			t.Errorf("%q: got %q, want %q", command, got, want)
+		}
+	}
+}
+
+func TestRewritten(t *testing.T) {
+	for _, tt := range []struct{ old, now, want string }{
+		{"a(\n  b,\n)", "a(\n  b,\n  c,\n)", "  c,"},
+		{"f(1)\ng(2)\nh(3)", "f(1)\ng(4)\nh(3)", "g(2) → g(4)"},
+		{"total = sum(p)", "p = clean(p)\ntotal = sum(p, 0)", "p = clean(p)|total = sum(p, 0)"},
+		{"say(red, text)", "say(blue, text)\nlog(it)", "say(red, text) → say(blue, text)|log(it)"},
+		{"keep\ngone", "keep", "gone → "},
+		{"same", "same", ""},
+	} {
+		if got := strings.Join(Rewritten(strings.Split(tt.old, "\n"), strings.Split(tt.now, "\n")), "|"); got != tt.want {
+			t.Errorf("%q to %q: got %q, want %q", tt.old, tt.now, got, tt.want)
 		}
 	}
 }

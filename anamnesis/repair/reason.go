@@ -13,16 +13,25 @@ var (
 	sentenceEnd = lazy(`[.!?](\s|$)|\n\n`)
 )
 
+// nextStep recognises sentences that say what the agent does next or asks itself.
+var nextStep = lazy(`^(?i:((okay|ok|so|now|then|next|first|and|but|ah|hmm|actually|wait)\b[,.:]? *)*(i'll|i can (re|now)|i will|i'm going|i am going|i'm guessing|let me|let's|let us|we'll|try to|verify|check|run ))|^(?i:wait|now)\b|^(to|and|or) |^\S+( \S+)?$|\?$|:$`)
+
 // reasonIn returns the first sentences of what an agent said, as many as maxReasonBytes
-// holds, or "" where there is none.
+// holds, or "" where there is none. Those about its next step are left out.
 func reasonIn(said string) string {
-	said = speechLabel().ReplaceAllString(strings.TrimSpace(codeBlock().ReplaceAllString(said, " ")), "")
-	end := 0
+	said = speechLabel().ReplaceAllString(strings.TrimSpace(codeBlock().ReplaceAllString(said, " \n\n")), "")
+	var kept []string
+	size, start := 0, 0
 	for _, at := range sentenceEnd().FindAllStringIndex(said, -1) {
-		if at[0]+1 > maxReasonBytes {
+		sentence := strings.Join(strings.Fields(said[start:at[0]+1]), " ")
+		start = at[1]
+		if sentence == "" || nextStep().MatchString(sentence) {
+			continue
+		}
+		if size += len(sentence) + 1; size > maxReasonBytes+1 {
 			break
 		}
-		end = at[0] + 1
+		kept = append(kept, sentence)
 	}
-	return strings.Join(strings.Fields(said[:end]), " ")
+	return strings.Join(kept, " ")
 }

@@ -20,6 +20,7 @@ import (
 // Limits of what such a card says.
 const (
 	MaxTopicRunes  = 110
+	maxChanges     = 3 // files whose changes a solution quotes
 	maxRepairLines = 8 // of one change that a solution quotes
 	maxLineRunes   = 200
 	maxTried       = 3 // attempts that failed
@@ -96,7 +97,7 @@ func Repair(p repair.Pair) note.Card {
 	for _, e := range p.Environment {
 		d.Solution = append(d.Solution, fmt.Sprintf(runBeforeForm, quote.ClipMarked(quote.Squash(e), note.MaxActionRunes)))
 	}
-	for _, c := range joined(p.Changes) {
+	for _, c := range shown(&p) {
 		if c.Path == "" { // commands
 			for _, l := range c.Added {
 				d.Solution = append(d.Solution, fmt.Sprintf(editedForm, quote.ClipMarked(quote.Squash(l), note.MaxActionRunes)))
@@ -122,15 +123,14 @@ func Repair(p repair.Pair) note.Card {
 	return d
 }
 
-// joined is the first changes, those of one file together, each line once, and of each
-// change no more lines than a solution quotes.
+// joined is the first changes, those of one file together, each line once.
 func joined(changes []repair.Change) (out []repair.Change) {
 	for _, c := range changes[:min(len(changes), note.MaxCardBullets)] {
 		i := slices.IndexFunc(out, func(o repair.Change) bool { return o.Path == c.Path })
 		if i < 0 {
 			i, out = len(out), append(out, repair.Change{Path: c.Path})
 		}
-		for _, l := range telling(c.Added) {
+		for _, l := range c.Added {
 			if !slices.Contains(out[i].Added, l) {
 				out[i].Added = append(out[i].Added, l)
 			}
@@ -139,21 +139,106 @@ func joined(changes []repair.Change) (out []repair.Change) {
 	return out
 }
 
-// telling is the lines of a change that a solution quotes: those that say little go first.
-func telling(added []string) []string {
-	left := len(added) - maxRepairLines
-	for _, weak := range []bool{true, false} {
-		var lines []string
-		for _, l := range added {
-			if left > 0 && heading.MatchString(l) == weak {
-				left--
-				continue
-			}
-			lines = append(lines, l)
-		}
-		added = lines
+// shown is the changes that a solution quotes, and of each the lines: without those that
+// say little, and without new tests, where others are left.
+func shown(p *repair.Pair) []repair.Change {
+	named := map[string]bool{}
+	for _, w := range repair.Words(p.Failure.Line + " " + p.Failure.Source + " " + p.Why) {
+		named[w] = true
 	}
-	return added
+	out := joined(p.Changes)
+	for _, weak := range []func([]string) []string{withoutTests, withoutHeadings} {
+		less := make([]repair.Change, 0, len(out))
+		for _, c := range out {
+			if c.Path == "" {
+				less = append(less, c)
+			} else if lines := weak(c.Added); len(lines) > 0 {
+				less = append(less, repair.Change{Path: c.Path, Added: lines})
+			}
+		}
+		if len(less) > 0 {
+			out = less
+		}
+	}
+	for i := range out {
+		out[i].Added = telling(out[i].Added, named)
+	}
+	return out[:min(len(out), maxChanges)]
+}
+
+var (
+	testStart = regexp.MustCompile(`^(\s*)(?:async )?(?:def test_\w*\(|func (?:Test|Fuzz|Benchmark)\w*\(|(?:it|test|describe)\(\s*["'\x60]|class Test\w*|fn test_\w*\()`)
+	decorator = regexp.MustCompile(`^\s*@`)
+)
+
+// withoutTests is the lines outside of new tests.
+func withoutTests(added []string) (out []string) {
+	inside, depth := false, 0
+	for _, l := range added {
+		if m := testStart.FindStringSubmatch(l); m != nil && (!inside || len(m[1]) <= depth) {
+			inside, depth = true, len(m[1])
+			continue
+		}
+		indent := len(l) - len(strings.TrimLeft(l, " \t"))
+		if inside && (indent > depth || strings.Trim(l, ")}]; \t,") == "") {
+			continue
+		}
+		if inside = false; !decorator.MatchString(l) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// withoutHeadings is the lines that say more; of imports, those of names that they use.
+func withoutHeadings(added []string) []string {
+	weak := func(l string) bool {
+		_, _, changed := repair.CutChanged(l)
+		return !changed && heading.MatchString(l)
+	}
+	used := map[string]bool{}
+	for _, l := range added {
+		if !weak(l) {
+			for _, w := range repair.Words(l) {
+				used[w] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(added), func(l string) bool {
+		imports := imported.FindStringSubmatch(l)
+		return weak(l) && (imports == nil || !slices.ContainsFunc(repair.Words(imports[1]), func(w string) bool { return used[w] }))
+	})
+}
+
+var imported = regexp.MustCompile(`^\s*(?:from\s+\S+\s+)?(?:import|use)\b(.*)`)
+
+// telling is the lines of a change that a solution quotes: as many in a row as it has
+// room for, those that name most of the failure and its reason. A line that took the
+// place of another counts as two.
+func telling(added []string, named map[string]bool) []string {
+	if len(added) <= maxRepairLines {
+		return added
+	}
+	score := func(lines []string) (n int) {
+		for _, l := range lines {
+			if _, _, changed := repair.CutChanged(l); changed {
+				n += 2
+			}
+			for _, w := range repair.Words(l) {
+				if named[w] {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	best, at := -1, 0
+	for i := range len(added) - maxRepairLines + 1 {
+		if n := score(added[i : i+maxRepairLines]); n > best {
+			best, at = n, i
+		}
+	}
+	return added[at : at+maxRepairLines]
 }
 
 // triedIn is what an attempt did that did not help, in short: what it changed, the
@@ -162,7 +247,7 @@ func telling(added []string) []string {
 func triedIn(p *repair.Pair, t repair.Attempt) string {
 	var parts []string
 	for _, c := range joined(t.Changes) {
-		lines := slices.DeleteFunc(slices.Clone(c.Added), heading.MatchString)
+		lines := withoutHeadings(c.Added)
 		if len(lines) == 0 {
 			continue
 		}
@@ -200,7 +285,9 @@ func diffLines(added []string) string {
 	for _, l := range added {
 		if old, now, ok := repair.CutChanged(l); ok {
 			out = append(out, "-"+codeLine(old))
-			l = now
+			if l = now; l == "" {
+				continue
+			}
 		}
 		out = append(out, "+"+codeLine(l))
 	}
@@ -220,12 +307,18 @@ func addedIn(diff string) (added []string) {
 	for l := range strings.SplitSeq(diff, "\n") {
 		switch {
 		case strings.HasPrefix(l, "-"):
+			if old != "" {
+				added = append(added, repair.ChangedLine(old, ""))
+			}
 			old = l[1:]
 		case strings.HasPrefix(l, "+") && old != "":
 			added, old = append(added, repair.ChangedLine(old, l[1:])), ""
 		case strings.HasPrefix(l, "+"):
 			added = append(added, l[1:])
 		}
+	}
+	if old != "" {
+		added = append(added, repair.ChangedLine(old, ""))
 	}
 	return added
 }

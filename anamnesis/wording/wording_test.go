@@ -1,0 +1,41 @@
+package wording
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/repair"
+)
+
+// TestShown: of what was changed a card quotes the lines that name the failure, no new tests
+// and no imports of what they do not use; and what it quotes is read back.
+func TestShown(t *testing.T) {
+	p := repair.Pair{
+		Command: "python3 repro.py", Works: "python3 repro.py",
+		Failure: failure.Failure{Line: "ValueError: no unit 'cent' in total"},
+		Changes: []repair.Change{
+			{Path: "sum.py", Added: []string{
+				"import os", "from units import cent", "a = 1", "b = 2", "c = 3", "d = 4", "e = 5", "f = 6", "g = 7", "h = 8",
+				"unit = cent(1)", "unit = mark(1) → total = unit", "gone → ",
+			}},
+			{Path: "test_sum.py", Added: []string{"def test_total():", "    assert total == 3", "", "rate = 2"}},
+			{Path: "test_new.py", Added: []string{"def test_cent():", "    assert cent == 3"}},
+		},
+	}
+	c := Card(p)
+	got := strings.Join(c.Solution, "\n")
+	want := "Changed in sum.py:\n```diff\n+d = 4\n+e = 5\n+f = 6\n+g = 7\n+h = 8\n+unit = cent(1)\n-unit = mark(1)\n+total = unit\n-gone\n```\n" +
+		"Changed in test_sum.py:\n```diff\n+rate = 2\n```"
+	if got != want {
+		t.Errorf("the card says\n%s\nwant\n%s", got, want)
+	}
+	back, ok := PairOf(c)
+	if !ok || !slices.Equal(back.Changes[0].Added[5:], p.Changes[0].Added[10:]) {
+		t.Errorf("read back as %q", back.Changes)
+	}
+	if got := withoutHeadings(p.Changes[0].Added)[0]; got != "from units import cent" {
+		t.Errorf("%q comes first", got)
+	}
+}
