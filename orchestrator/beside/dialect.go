@@ -119,7 +119,7 @@ func (e *event) match(open []op.Call) {
 // reply is the hook's answer that adds a text to the agent's context.
 func (e *event) reply(text string) []byte {
 	if e.Agent == sessions.Kimi {
-		return []byte(text) // its standard output reaches the model as it is
+		return []byte("<anamnesis>\n" + text + "\n</anamnesis>") // its standard output reaches the model as it is
 	}
 	out := map[string]any{"hookSpecificOutput": map[string]string{"hookEventName": e.Native, "additionalContext": text}}
 	data, err := json.Marshal(out)

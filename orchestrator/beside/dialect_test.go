@@ -157,7 +157,7 @@ func TestKimi(t *testing.T) {
 	if _, err := beside.Jump(t.Context(), s.svc, s.task, op.JumpRequested{To: 1, Reason: "it was right"}); err != nil {
 		t.Fatal(err)
 	}
-	if reply := s.event(`{"hook_event_name":"UserPromptSubmit","prompt":[{"type":"text","text":"Go on."}]}`); !strings.HasPrefix(reply, "[") || !strings.Contains(reply, "it was right") {
+	if reply := s.event(`{"hook_event_name":"UserPromptSubmit","prompt":[{"type":"text","text":"Go on."}]}`); !strings.HasPrefix(reply, "<anamnesis>\n[") || !strings.Contains(reply, "it was right") {
 		t.Errorf("reply %s", reply)
 	}
 }

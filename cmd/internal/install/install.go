@@ -16,7 +16,6 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/sessions"
 )
 
@@ -60,9 +59,9 @@ func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\'
 
 // script is the wrapper. It ends when the program has answered, which may work on, and
 // with 0 whatever became of it. What has not the form of a reply, such as the output of
-// another program in its place, is dropped: JSON, and for Kimi Code a text that begins
-// as ours do. The agent's own limit ends a program that hangs: a second process that
-// waited for it would take half as long again as the hook.
+// another program in its place, is dropped: JSON, and for Kimi Code a text in our
+// mark. The agent's own limit ends a program that hangs: a second process that waited for
+// it would take half as long again as the hook.
 func (p *Places) script() string {
 	env := ""
 	if p.Data != "" {
@@ -70,7 +69,7 @@ func (p *Places) script() string {
 	}
 	return "#!/bin/sh\n# Written by 'anamnesis install'. It always exits with 0, so that the agent continues.\n" + env +
 		"reply=$(exec 2>/dev/null 3<&0; " + Quote(p.Program) + " hook \"$1\" " + Quote(filepath.Join(p.State, "beside")) + " <&3 &)\n" +
-		"case $reply in '{\"'*'}') [ \"$1\" != kimi ] ;; [\\[\\<]* | " + Quote(notice.WordsOfLeft) + "*) [ \"$1\" = kimi ] ;; *) false ;; esac && printf '%s' \"$reply\" 2>/dev/null\nexit 0\n"
+		"case $reply in '{\"'*'}') [ \"$1\" != kimi ] ;; '<anamnesis>'*'</anamnesis>') [ \"$1\" = kimi ] ;; *) false ;; esac && printf '%s' \"$reply\" 2>/dev/null\nexit 0\n"
 }
 
 // Stored says what a recording stores, where, how long, and how large it may get.

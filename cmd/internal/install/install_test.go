@@ -285,7 +285,7 @@ func TestWrapper(t *testing.T) {
 		p.do(t, agent)
 		reply, none := `{"hookSpecificOutput":{"additionalContext":"it's \\n\\\\ %s"}}`, `{"hook`
 		if agent == sessions.Kimi {
-			reply, none = "[WORLD] it's\n\\n %s <b>", `{"hookSpecificOutput":{}}`
+			reply, none = "<anamnesis>\nit's\n\\n %s <b>\n</anamnesis>", `<anamnesis>`
 		}
 		for name, tt := range map[string]struct{ script, want string }{
 			"deleted":            {"", ""},
