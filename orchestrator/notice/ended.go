@@ -27,3 +27,18 @@ func CutShort(ctx context.Context) string {
 	}
 	return "Interrupted by the user while it ran"
 }
+
+// Finishing returns a context that ends with ctx, but not because of [ErrLost]. The caller
+// calls end when the work is done.
+func Finishing(ctx context.Context) (_ context.Context, end func()) {
+	calling, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); !errors.Is(cause, ErrLost) {
+			cancel(cause)
+		}
+	})
+	return calling, func() {
+		stop()
+		cancel(nil)
+	}
+}

@@ -361,19 +361,10 @@ func (t *Task) runWithNote(ctx, keep context.Context, c op.Call, note string) er
 	if err := t.Journal.Post(keep, append(v.Record, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: call.World, Effects: call.Effects, Changes: !spec.ReadOnly})...); err != nil {
 		return err
 	}
-	calling, end := ctx, func() {}
-	if !spec.ReadOnly && c.Name != subagent.ToolName { // a subagent finishes its own calls
-		calling, end = finishing(ctx)
-	}
-	defer end()
 	start := t.Now()
-	res, err := tl.Call(calling, env, args)
+	res, err := perform(ctx, tl, env, args, c.Name, spec)
 	if err != nil {
-		if calling.Err() == nil {
-			return fmt.Errorf("tool %s: %w", c.Name, err)
-		}
-		res.IsError = true
-		res.Text = strings.TrimSpace(res.Text + "\n" + notice.CutShort(calling) + ": it may have taken effect in part.")
+		return err
 	}
 	res.Text = note + again.Remind(res.Text)
 	return t.finishCall(keep, c, res, again.Last, t.Now().Sub(start))
@@ -469,18 +460,22 @@ func (t *Task) saveWorld(ctx context.Context) error {
 	return t.SaveStep(ctx, t.stepMark(id)+t.gate.CiteLine(id))
 }
 
-// finishing returns a context that ends with ctx, but not if the terminal was lost.
-func finishing(ctx context.Context) (context.Context, func()) {
-	calling, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		if cause := context.Cause(ctx); !errors.Is(cause, notice.ErrLost) {
-			cancel(cause)
-		}
-	})
-	return calling, func() {
-		stop()
-		cancel(nil)
+// perform calls a tool. A call that changes something is finished if the terminal was lost.
+func perform(ctx context.Context, tl tool.Tool, env *tool.Env, args json.RawMessage, name string, spec tool.Spec) (tool.Result, error) {
+	if !spec.ReadOnly && name != subagent.ToolName { // a subagent finishes its own calls
+		var end func()
+		ctx, end = notice.Finishing(ctx)
+		defer end()
 	}
+	res, err := tl.Call(ctx, env, args)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		return res, fmt.Errorf("tool %s: %w", name, err)
+	case err != nil:
+		res.IsError = true
+		res.Text = strings.TrimSpace(res.Text + "\n" + notice.CutShort(ctx) + ": it may have taken effect in part.")
+	}
+	return res, nil
 }
 
 // withinTime returns a context that ends when this process's time is used up.

@@ -12,9 +12,7 @@ import (
 type taskTimeline struct{ t *Task }
 
 // CheckJump returns why a jump to a step is impossible, if it is.
-func (tl taskTimeline) CheckJump(to int) error {
-	return tl.t.State().CanJump(to)
-}
+func (tl taskTimeline) CheckJump(to int) error { return tl.t.State().CanJump(to) }
 
 // Recall returns a recorded operation, or searches the cards.
 func (tl taskTimeline) Recall(ctx context.Context, what tool.Memory) (string, error) {
