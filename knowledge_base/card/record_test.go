@@ -14,13 +14,10 @@ func recorded(t testing.TB, c *Card) ([]byte, *Card) {
 	t.Helper()
 	w := new(sealed.Writer)
 	c.WriteRecord(w)
-	data, err := w.Seal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := w.Unsealed()
 	r := sealed.NewReader(data)
 	back := ReadRecord(r)
-	if !r.OK() || r.Left() != sha256.Size {
+	if !r.OK() || r.Left() != 0 {
 		t.Fatalf("ok %v, %d bytes left", r.OK(), r.Left())
 	}
 	return data, back
@@ -73,7 +70,7 @@ func TestRecordVersion(t *testing.T) {
 		h.Write(data)
 		h.Write(c.Pack())
 	}
-	const want = "2 550ff4b9a102e221"
+	const want = "2 f00d823244ad2880"
 	if got := fmt.Sprintf("%d %x", RecordVersion, h.Sum(nil)[:8]); got != want {
 		t.Errorf("version and sum are %q, were %q: raise RecordVersion", got, want)
 	}
