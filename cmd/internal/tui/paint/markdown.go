@@ -3,70 +3,48 @@
 package paint
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
-	"anamnesis/cmd/internal/term"
+	"charm.land/lipgloss/v2"
+	"charm.land/lipgloss/v2/table"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	extast "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 
-	"charm.land/glamour/v2"
-	"charm.land/glamour/v2/ansi"
-	"charm.land/glamour/v2/styles"
-	xansi "github.com/charmbracelet/x/ansi"
+	"anamnesis/cmd/internal/term"
 )
 
-// Markdown renders a model's words. The zero value renders them as they are.
+// Markdown renders a model's text. The zero value returns the lines as they are.
+//
+// It walks goldmark's tree itself. Glamour, which renders the same, loads every language and
+// style it knows before main: that was 40 of the 110 ms of processor time that each start of
+// the program took.
 type Markdown struct {
 	width int
-	theme string // dark, light or none
-	r     *glamour.TermRenderer
+	plain bool // without colours
 }
 
-// Fit makes a renderer for a width and a theme.
+// Fit sets the width and the theme: dark, light or none.
 func (md *Markdown) Fit(width int, theme string) {
-	if md.r != nil && md.width == width && md.theme == theme {
-		return
-	}
-	md.width, md.theme = width, theme
-	style := style(theme)
-	md.r, _ = glamour.NewTermRenderer(glamour.WithStyles(style), glamour.WithWordWrap(max(width-2, 10))) // nil: as it is
-}
-
-// style is a theme in the terminal's own colours, flush left; only code has others.
-func style(theme string) ansi.StyleConfig {
-	var s ansi.StyleConfig
-	switch theme {
-	case "light":
-		s = styles.LightStyleConfig
-	case "none":
-		s = styles.NoTTYStyleConfig
-	default:
-		s = styles.DarkStyleConfig
-	}
-	zero, yes := uint(0), true
-	s.Document.Margin, s.Document.BlockPrefix, s.Document.BlockSuffix, s.Document.Color = &zero, "", "", nil
-	s.CodeBlock.Margin = &zero
-	if theme != "none" {
-		blue := "4"
-		s.Heading.Color, s.Heading.Bold = &blue, &yes
-		s.H1 = ansi.StyleBlock{}
-		s.H1.Color, s.H1.Bold = &blue, &yes
-		s.Code.BackgroundColor, s.Code.Prefix, s.Code.Suffix = nil, "", ""
-		cyan := "6"
-		s.Code.Color = &cyan
-	}
-	return s
+	md.width, md.plain = width, theme == "none"
 }
 
 // Render returns lines without an empty one at either end.
-func (md *Markdown) Render(text string) []string {
-	text = term.Clean(text)
-	if md.r != nil {
-		if out, err := md.r.Render(text); err == nil {
-			text = out
-		}
-	}
-	lines := strings.Split(text, "\n")
-	for i, l := range lines { // the padding would wrap in a narrower window
-		lines[i] = xansi.Truncate(l, xansi.StringWidth(strings.TrimRight(Strip(l), " ")), "")
+func (md *Markdown) Render(src string) []string {
+	src = term.Clean(src)
+	var lines []string
+	if md.width == 0 {
+		lines = strings.Split(src, "\n")
+	} else {
+		r := renderer{[]byte(src), md.plain}
+		doc := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(r.src))
+		lines = r.blocks(doc, max(md.width-2, 10), true)
 	}
 	blank := func(l string) bool { return strings.TrimSpace(Strip(l)) == "" }
 	for len(lines) > 0 && blank(lines[0]) {
@@ -76,6 +54,221 @@ func (md *Markdown) Render(text string) []string {
 		lines = lines[:len(lines)-1]
 	}
 	return lines
+}
+
+// renderer makes lines for the terminal of a markdown tree.
+type renderer struct {
+	src   []byte
+	plain bool
+}
+
+var (
+	heading = Blue.Bold(true)
+	italic  = lipgloss.NewStyle().Italic(true)
+	struck  = ansi.NewStyle().Strikethrough(true) // a lipgloss style would style each letter alone
+	linked  = ansi.NewStyle().Underline(true)
+)
+
+func (r renderer) paint(s lipgloss.Style, text string) string {
+	if r.plain || text == "" {
+		return text
+	}
+	return s.Render(text)
+}
+
+func (r renderer) line(s ansi.Style, text string) string {
+	if r.plain || text == "" {
+		return text
+	}
+	return s.Styled(text)
+}
+
+// blocks renders the blocks in n, with an empty line between two if apart is true.
+func (r renderer) blocks(n ast.Node, width int, apart bool) (lines []string) {
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		block := r.block(c, max(width, 8))
+		if apart && len(lines) > 0 && len(block) > 0 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, block...)
+	}
+	return lines
+}
+
+func (r renderer) block(n ast.Node, width int) []string {
+	switch n := n.(type) {
+	case *ast.Heading:
+		mark := ""
+		if n.Level > 1 {
+			mark = strings.Repeat("#", n.Level) + " "
+		}
+		return wrapStyled(r.paint(heading, mark+Strip(r.inline(n))), width)
+	case *ast.Paragraph, *ast.TextBlock:
+		return wrapStyled(r.inline(n), width)
+	case *ast.Blockquote:
+		return prefix(r.blocks(n, width-2, true), r.paint(Faint, "│ "), r.paint(Faint, "│ "))
+	case *ast.List:
+		return r.list(n, width)
+	case *ast.FencedCodeBlock:
+		return r.code(n, string(n.Language(r.src)))
+	case *ast.CodeBlock:
+		return r.code(n, "")
+	case *ast.HTMLBlock:
+		lines := r.code(n, "")
+		if n.HasClosure() {
+			lines = append(lines, strings.TrimRight(string(n.ClosureLine.Value(r.src)), "\n"))
+		}
+		return lines
+	case *ast.ThematicBreak:
+		return []string{r.paint(Faint, strings.Repeat("─", min(width, 24)))}
+	case *extast.Table:
+		return r.table(n, width)
+	}
+	return r.blocks(n, width, true)
+}
+
+// list indents the lines of an item below its text.
+func (r renderer) list(n *ast.List, width int) (lines []string) {
+	number := n.Start
+	for item := n.FirstChild(); item != nil; item = item.NextSibling() {
+		mark := "• "
+		if n.IsOrdered() {
+			mark = fmt.Sprintf("%d%c ", number, n.Marker)
+			number++
+		}
+		if !n.IsTight && len(lines) > 0 {
+			lines = append(lines, "")
+		}
+		body := r.blocks(item, width-len([]rune(mark)), !n.IsTight)
+		lines = append(lines, prefix(body, mark, strings.Repeat(" ", len([]rune(mark))))...)
+	}
+	return lines
+}
+
+// code returns the lines of a block of code, which are not wrapped.
+func (r renderer) code(n ast.Node, language string) []string {
+	var sb strings.Builder
+	for i := range n.Lines().Len() {
+		at := n.Lines().At(i)
+		sb.Write(at.Value(r.src))
+	}
+	code := strings.ReplaceAll(strings.TrimRight(sb.String(), "\n"), "\t", "    ")
+	if r.plain {
+		return strings.Split(code, "\n")
+	}
+	return Code(code, language)
+}
+
+func (r renderer) table(n *extast.Table, width int) []string {
+	t := table.New().BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).StyleFunc(func(_, col int) lipgloss.Style {
+		align := lipgloss.Left
+		switch n.Alignments[col] {
+		case extast.AlignRight:
+			align = lipgloss.Right
+		case extast.AlignCenter:
+			align = lipgloss.Center
+		}
+		return lipgloss.NewStyle().Padding(0, 1).Align(align)
+	})
+	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
+		var cells []string
+		for c := row.FirstChild(); c != nil && len(cells) < len(n.Alignments); c = c.NextSibling() {
+			cells = append(cells, r.inline(c))
+		}
+		if row.Kind() == extast.KindTableHeader {
+			t.Headers(cells...)
+		} else {
+			t.Row(cells...)
+		}
+	}
+	out := t.Render()
+	if lipgloss.Width(out) > width {
+		out = t.Width(width).Render()
+	}
+	return strings.Split(out, "\n")
+}
+
+// inline renders the text in n. What an entity stands for is cleaned as well.
+func (r renderer) inline(n ast.Node) string {
+	var sb strings.Builder
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		switch c := c.(type) {
+		case *ast.Text:
+			value := c.Value(r.src)
+			if !c.IsRaw() {
+				value = util.UnescapePunctuations(util.ResolveEntityNames(util.ResolveNumericReferences(value)))
+			}
+			sb.WriteString(term.Clean(string(value)))
+			switch {
+			case c.HardLineBreak():
+				sb.WriteByte('\n')
+			case c.SoftLineBreak():
+				sb.WriteByte(' ')
+			}
+		case *ast.String:
+			sb.WriteString(term.Clean(string(c.Value)))
+		case *ast.CodeSpan:
+			sb.WriteString(r.paint(Cyan, r.inline(c)))
+		case *ast.Emphasis:
+			if c.Level > 1 {
+				sb.WriteString(r.paint(Bold, r.inline(c)))
+			} else {
+				sb.WriteString(r.paint(italic, r.inline(c)))
+			}
+		case *extast.Strikethrough:
+			sb.WriteString(r.line(struck, r.inline(c)))
+		case *extast.TaskCheckBox:
+			if c.IsChecked {
+				sb.WriteString("[✓] ")
+			} else {
+				sb.WriteString("[ ] ")
+			}
+		case *ast.Link:
+			sb.WriteString(r.address(r.inline(c), c.Destination))
+		case *ast.Image:
+			sb.WriteString(r.address("image: "+r.inline(c), c.Destination))
+		case *ast.AutoLink:
+			sb.WriteString(r.line(linked, string(c.Label(r.src))))
+		case *ast.RawHTML:
+			for i := range c.Segments.Len() {
+				at := c.Segments.At(i)
+				sb.Write(at.Value(r.src))
+			}
+		default:
+			sb.WriteString(r.inline(c))
+		}
+	}
+	return sb.String()
+}
+
+// address shows where a link leads, unless its text says so.
+func (r renderer) address(text string, destination []byte) string {
+	to := term.Clean(string(destination))
+	if to == "" || Strip(text) == to {
+		return r.line(linked, text)
+	}
+	return r.line(linked, text) + r.paint(Faint, " ("+to+")")
+}
+
+// wrapStyled wraps a styled text; each line begins and ends its own styles.
+func wrapStyled(s string, width int) []string {
+	return strings.Split(lipgloss.Wrap(s, width, ""), "\n")
+}
+
+// prefix puts first before the first line and rest before the others.
+func prefix(lines []string, first, rest string) []string {
+	if len(lines) == 0 {
+		return []string{strings.TrimRight(first, " ")}
+	}
+	out := slices.Clone(lines)
+	for i, l := range lines {
+		if i == 0 {
+			out[i] = first + l
+		} else {
+			out[i] = strings.TrimRight(rest+l, " ")
+		}
+	}
+	return out
 }
 
 // Settled returns how much of a growing markdown text will not be rendered in another

@@ -46,3 +46,43 @@ func TestShowChange(t *testing.T) {
 		t.Errorf("%q", cut)
 	}
 }
+
+// TestMarkdown: every block as it looks, without colours; nothing that the text spells as an
+// entity reaches the terminal as a control character.
+func TestMarkdown(t *testing.T) {
+	var md Markdown
+	md.Fit(42, "none")
+	for _, c := range []struct{ name, text, want string }{
+		{"inline", "# One `x`\n\n*a* **b** ~~c~~ `d`  \n[e](https://x.org/f) https://x.org/g &amp; \\*\n", "One x\n\na b c d\ne (https://x.org/f) https://x.org/g & *"},
+		{"lists", "- a first item that is longer than a line\n  - nested\n- [x] done\n\n9. nine\n10. ten\n", "• a first item that is longer than a\n  line\n  • nested\n• [✓] done\n\n9. nine\n10. ten"},
+		{"loose", "- a\n\n- b\n", "• a\n\n• b"},
+		{"quote and code", "> one\n>\n> two\n\n```go\nif a {\n\treturn\n}\n```\n", "│ one\n│\n│ two\n\nif a {\n    return\n}"},
+		{"table", "| a | b |\n|---|--:|\n| 1 | two |\n", " a │   b\n───┼─────\n 1 │ two"},
+		{"HTML", "a <b>c</b>\n\n<div>\nx\n</div>\n", "a <b>c</b>\n\n<div>\nx\n</div>"},
+		{"control", "&#27;[2J \x1b[2J [a](<x&#27;y>)", `\x1b[2J \x1b[2J a (x&#27;y)`},
+	} {
+		lines := md.Render(c.text)
+		for i := range lines {
+			lines[i] = strings.TrimRight(lines[i], " ")
+		}
+		if got := strings.Join(lines, "\n"); got != c.want {
+			t.Errorf("%s:\n%s\nwant\n%s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestCode: each line of a token that goes over lines has its own colour, and colours change
+// no letter.
+func TestCode(t *testing.T) {
+	for _, c := range []struct{ language, code, want string }{
+		{"go", "if x := 12 /* a\nb */ {", Blue.Render("if") + " x := " + Purple.Render("12") + " " + Faint.Render("/* a") + "\n" + Faint.Render("b */") + " {"},
+		{"SQL", "SELECT 'a' -- b", Blue.Render("SELECT") + " " + Green.Render("'a'") + " " + Faint.Render("-- b")},
+		{"sh", `echo "a\"b" # c`, `echo ` + Green.Render(`"a\"b"`) + " " + Faint.Render("# c")},
+		{"diff", "-a\n+b", Red.Render("-a") + "\n" + Green.Render("+b")},
+		{"brainfuck", "if 12", "if 12"},
+	} {
+		if got := strings.Join(Code(c.code, c.language), "\n"); got != c.want {
+			t.Errorf("%s: %q, want %q", c.language, got, c.want)
+		}
+	}
+}
