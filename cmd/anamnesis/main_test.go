@@ -3,10 +3,8 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -31,12 +29,6 @@ func TestScripts(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("no scripts found (err %v)", err)
-	}
-	if os.Getenv("ANAMNESIS_CI") == "heavy" { // the others ran before
-		scripts = slices.DeleteFunc(scripts, func(path string) bool {
-			data, err := os.ReadFile(path)
-			return err == nil && !bytes.HasPrefix(data, []byte("[!heavy]"))
-		})
 	}
 	forgetful, embeddings, engine := forgetfulServer(t), embedServer(t), searchServer(t)
 	testscript.Run(t, testscript.Params{

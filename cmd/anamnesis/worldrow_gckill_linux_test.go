@@ -46,7 +46,7 @@ func TestRow12KillGC(t *testing.T) {
 		t.Fatalf("the collection that nobody killed leaves %q", packs)
 	}
 	n, calls := 0, map[string]int{}
-	eachKill(total, killsOf(24, 300), func(at int) {
+	eachKill(total, killsOf(12, 300), func(at int) {
 		n++
 		more()
 		before := w.look()
@@ -96,7 +96,7 @@ func TestRow13SaveWhileCollecting(t *testing.T) {
 	more()
 	_, total, _ := killedAt(t, program.command("gc"), 0)
 	free, calls := 0, map[string]int{}
-	for at := range spread(total, 16) {
+	for at := range spread(total, 8) {
 		more()
 		last := haltedAt(t, program.command("gc"), at, func() {
 			if w.locked() {
