@@ -7,6 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/names"
 	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/sessions"
@@ -14,13 +15,14 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// find returns the task that a call is about: the one it names, if only by a beginning; the session whose id
-// the client sends, or whose environment the server was started with; or the only live
-// one of the directory. It never guesses: otherwise the error lists the tasks.
-func (s *Server) find(req *mcp.CallToolRequest, task string) (*state.State, error) {
+// find returns the task that a call is about: the one it names, if only by a beginning; the
+// session whose id the client sends, or whose environment the server was started with; if
+// there is no such id, the only live session of the directory. A call that changes nothing may
+// also be about the only session that worked there. Otherwise the error lists the tasks.
+func (s *Server) find(req *mcp.CallToolRequest, task string, changes bool) (*state.State, error) {
 	var err error
 	if task == "" {
-		task, err = s.ownTask(req)
+		task, err = s.ownTask(req, changes)
 	} else {
 		task, err = names.Task(s.svc.Home, task)
 	}
@@ -30,18 +32,15 @@ func (s *Server) find(req *mcp.CallToolRequest, task string) (*state.State, erro
 	return s.svc.State(task)
 }
 
-func (s *Server) ownTask(req *mcp.CallToolRequest) (string, error) {
-	if id := s.getenv("CLAUDE_CODE_SESSION_ID"); id != "" {
-		if task := beside.TaskOf(sessions.Claude, id); s.svc.Home.HasTask(task) {
-			return task, nil
+func (s *Server) ownTask(req *mcp.CallToolRequest, changes bool) (string, error) {
+	agent, id := sessions.Claude, s.getenv("CLAUDE_CODE_SESSION_ID")
+	if turn, ok := req.Params.Meta["x-codex-turn-metadata"].(map[string]any); ok {
+		if own, ok := turn["session_id"].(string); ok {
+			agent, id = sessions.Codex, own
 		}
 	}
-	if turn, ok := req.Params.Meta["x-codex-turn-metadata"].(map[string]any); ok {
-		if id, ok := turn["session_id"].(string); ok {
-			if task := beside.TaskOf(sessions.Codex, id); s.svc.Home.HasTask(task) {
-				return task, nil
-			}
-		}
+	if task := beside.TaskOf(agent, id); s.svc.Home.HasTask(task) {
+		return task, nil
 	}
 	all, err := s.svc.Tasks()
 	if err != nil {
@@ -53,6 +52,9 @@ func (s *Server) ownTask(req *mcp.CallToolRequest) (string, error) {
 			continue
 		}
 		here = append(here, t)
+		if id != "" && t.Agent != string(beside.ACP) {
+			continue // its id is another; what a proxy records may have one of the editor's
+		}
 		if t.State == "running" || t.Agent != "" && t.State == "interrupted" {
 			live = append(live, t)
 		}
@@ -60,15 +62,16 @@ func (s *Server) ownTask(req *mcp.CallToolRequest) (string, error) {
 	switch {
 	case len(live) == 1:
 		return live[0].ID, nil
-	case len(live) == 0 && len(here) == 1:
+	case len(live) == 0 && len(here) == 1 && id == "" && !changes:
 		return here[0].ID, nil
-	case len(here) == 0:
+	}
+	if len(here) == 0 {
 		return "", fmt.Errorf("no session is recorded in %s; name one with task", s.dir)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d sessions worked in %s; name one with task:", len(here), s.dir)
+	fmt.Fprintf(&b, "this session is not recorded, or it is not known which it is; name one of %s with task:", s.dir)
 	for _, t := range here[max(0, len(here)-20):] {
-		fmt.Fprintf(&b, "\n  %s (%s, %d steps): %.60s", t.ID, t.State, t.Steps, t.Request)
+		fmt.Fprintf(&b, "\n  %s (%s, %s): %.60s", t.ID, t.State, quote.Number(t.Steps, "step"), t.Request)
 	}
 	return "", fmt.Errorf("%s", b.String())
 }

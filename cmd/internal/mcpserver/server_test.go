@@ -134,10 +134,11 @@ func TestTools(t *testing.T) {
 		{"recall", map[string]any{"query": "cannot find module"}, []string{"No card fits"}, false},
 		{"remember", map[string]any{"lesson": "Run make gen first.", "evidence": "make: *** gen.go missing"}, []string{"Draft card"}, false},
 		{"remember", map[string]any{"lesson": "", "evidence": ""}, []string{"must not be empty"}, true},
-		{"checkpoint", map[string]any{"note": "n"}, []string{"is a checkpoint already"}, true},
+		{"checkpoint", map[string]any{"note": "n", "task": p.task}, []string{"is a checkpoint already"}, true},
 		{"jump_to_step", map[string]any{"step": 1, "reason": "r", "dry_run": true}, []string{"step 1", "a"}, false},
-		{"jump_to_step", map[string]any{"step": 1, "reason": ""}, []string{"reason is empty"}, true},
-		{"jump_to_step", map[string]any{"step": 7, "reason": "r"}, []string{"valid steps are"}, true},
+		{"jump_to_step", map[string]any{"step": 1, "reason": "", "task": p.task}, []string{"reason is empty"}, true},
+		{"jump_to_step", map[string]any{"step": 1, "reason": "nobody works in it"}, []string{"with task:", p.task + " (done, 3 steps)"}, true},
+		{"jump_to_step", map[string]any{"step": 7, "reason": "r", "task": p.task}, []string{"valid steps are"}, true},
 		{"timeline", map[string]any{"task": "absent"}, []string{"no such task"}, true},
 		{"timeline", map[string]any{"task": p.task[:len(p.task)-1]}, []string{p.task, "● 2  WriteFile"}, false},
 		{"diff", map[string]any{"from": 1.0, "to": 2, "paths": nil}, []string{"+two"}, false},
@@ -154,11 +155,11 @@ func TestTools(t *testing.T) {
 		}
 	}
 	p.holds(t, "two")
-	if text, bad := call(t, cs, "jump_to_step", map[string]any{"step": 1, "reason": "one was right"}); bad || !strings.Contains(text, "step 1") {
+	if text, bad := call(t, cs, "jump_to_step", map[string]any{"step": 1, "reason": "one was right", "task": p.task}); bad || !strings.Contains(text, "step 1") {
 		t.Errorf("jump: %v %s", bad, text)
 	}
 	p.holds(t, "one")
-	if text, bad := call(t, cs, "jump_to_step", map[string]any{"step": 2, "reason": "r", "paths": []string{"a"}}); bad || !strings.Contains(text, "end of step 2: a. Read") {
+	if text, bad := call(t, cs, "jump_to_step", map[string]any{"step": 2, "reason": "r", "paths": []string{"a"}, "task": p.task}); bad || !strings.Contains(text, "end of step 2: a. Read") {
 		t.Errorf("paths: %v %s", bad, text)
 	}
 	p.holds(t, "two")
@@ -172,7 +173,9 @@ func TestKeepsEdits(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.dir, "a"), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	call(t, cs, "jump_to_step", map[string]any{"step": 1, "reason": "r"})
+	if text, _ := call(t, cs, "jump_to_step", map[string]any{"step": 1, "reason": "r", "task": p.task}); !strings.Contains(text, "a") {
+		t.Errorf("the jump says %s", text)
+	}
 	p.holds(t, "mine")
 	list, err := cs.ListTools(t.Context(), nil)
 	if err != nil {
@@ -196,9 +199,14 @@ func TestKeepsEdits(t *testing.T) {
 }
 
 // TestNeverGuesses: of two sessions in the directory neither is taken, unless the
-// client says which it is.
+// client says which it is. No other session is taken for one that is not recorded.
 func TestNeverGuesses(t *testing.T) {
 	p := newPlace(t)
+	p.env["CLAUDE_CODE_SESSION_ID"] = "unknown"
+	if text, bad := call(t, p.connect(t), "timeline", nil); !bad || !strings.Contains(text, p.task) {
+		t.Errorf("a session that is not recorded: %s", text)
+	}
+	p.env["CLAUDE_CODE_SESSION_ID"] = ""
 	other := p.run(t)
 	cs := p.connect(t)
 	text, bad := call(t, cs, "jump_to_step", map[string]any{"step": 1, "reason": "r"})
@@ -206,10 +214,6 @@ func TestNeverGuesses(t *testing.T) {
 		t.Errorf("%v %s", bad, text)
 	}
 	p.holds(t, "two")
-	p.env["CLAUDE_CODE_SESSION_ID"] = "unknown"
-	if text, bad := call(t, p.connect(t), "timeline", nil); !bad {
-		t.Errorf("a session that is not recorded: %s", text)
-	}
 	s := &sessions.Session{Agent: sessions.Claude, ID: "s-1", Dir: p.dir, Steps: []sessions.Step{{Parent: -1, Text: "Done."}}}
 	im, err := beside.NewImporter(p.svc)
 	if err != nil {

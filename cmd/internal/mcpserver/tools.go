@@ -36,7 +36,7 @@ type ofTask struct {
 }
 
 func (s *Server) timeline(_ context.Context, req *mcp.CallToolRequest, in ofTask) (string, error) {
-	st, err := s.find(req, in.Task)
+	st, err := s.find(req, in.Task, false)
 	if err != nil {
 		return "", err
 	}
@@ -68,7 +68,7 @@ type jumpArgs struct {
 }
 
 func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs) (string, error) {
-	st, err := s.find(req, in.Task)
+	st, err := s.find(req, in.Task, !in.DryRun)
 	if err != nil {
 		return "", err
 	}
@@ -132,7 +132,7 @@ type checkpointArgs struct {
 }
 
 func (s *Server) checkpoint(ctx context.Context, req *mcp.CallToolRequest, in checkpointArgs) (string, error) {
-	st, err := s.find(req, in.Task)
+	st, err := s.find(req, in.Task, true)
 	if err != nil {
 		return "", err
 	}
@@ -154,7 +154,7 @@ type diffArgs struct {
 }
 
 func (s *Server) diff(ctx context.Context, req *mcp.CallToolRequest, in diffArgs) (string, error) {
-	st, err := s.find(req, in.Task)
+	st, err := s.find(req, in.Task, false)
 	if err != nil {
 		return "", err
 	}
@@ -218,7 +218,7 @@ const (
 
 func (s *Server) recall(ctx context.Context, req *mcp.CallToolRequest, in recallArgs) (string, error) {
 	dir, task := s.dir, ""
-	if st, err := s.find(req, in.Task); err == nil {
+	if st, err := s.find(req, in.Task, false); err == nil {
 		dir, task = st.Opened.Dir, st.Opened.Task
 	} else if in.Task != "" {
 		return "", err
@@ -245,7 +245,7 @@ func (s *Server) remember(ctx context.Context, req *mcp.CallToolRequest, in reme
 		Provenance: card.Provenance{Model: "agent", Tainted: true}, Tags: []string{"remembered"},
 	}
 	dir := s.dir
-	if st, err := s.find(req, in.Task); err == nil {
+	if st, err := s.find(req, in.Task, false); err == nil {
 		dir, c.SourceTask, c.Provenance.Task, c.Scope.Repo = st.Opened.Dir, st.Opened.Task, st.Opened.Task, st.Opened.Repo
 	} else if in.Task != "" {
 		return "", err
@@ -272,7 +272,7 @@ type showArgs struct {
 var errShown = errors.New("shown")
 
 func (s *Server) show(_ context.Context, req *mcp.CallToolRequest, in showArgs) (string, error) {
-	st, err := s.find(req, in.Task)
+	st, err := s.find(req, in.Task, false)
 	if err != nil {
 		return "", err
 	}
