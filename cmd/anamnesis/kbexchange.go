@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/show"
@@ -70,7 +71,7 @@ was edited by hand is not overwritten.`,
 			if err != nil {
 				return err
 			}
-			return a.show(map[string]any{"cards": n, "dir": args[0]}, func() { a.printf("%d cards in %s\n", n, cardfile.Shown(args[0])) })
+			return a.show(map[string]any{"cards": n, "dir": args[0]}, func() { a.printf("%s in %s\n", quote.Number(n, "card"), cardfile.Shown(args[0])) })
 		}),
 	}
 	a.jsonFlag(cmd, "one JSON object")

@@ -5,7 +5,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/show"
@@ -53,6 +55,9 @@ func (a *app) handOut(ctx context.Context, args []string, store *knowledgebase.S
 		}
 	}
 	return a.show(h, func() {
-		a.printf("%d of %d reviewed cards of this project in %s, %d files changed\n", h.Cards, h.Reviewed, h.Target, len(h.Changes))
+		if n := len(h.Tainted); n > 0 {
+			a.printf("left out: %s with evidence from outside the project: %s\n", quote.Number(n, "reviewed card"), strings.Join(h.Tainted, ", "))
+		}
+		a.printf("%d of %s of this project in %s, %s changed\n", h.Cards, quote.Number(h.Reviewed, "reviewed card"), h.Target, quote.Number(len(h.Changes), "file"))
 	})
 }

@@ -40,12 +40,20 @@ var (
 var ErrEdited = errors.New("changed by hand since it was written")
 
 // Select returns the cards that are handed out: reviewed, untainted, of the project
-// and not expired. The ones verified last come first.
-func Select(cards []*card.Card, repo string, now time.Time) []*card.Card {
-	out := slices.DeleteFunc(slices.Clone(cards), func(c *card.Card) bool {
+// and not expired. The ones verified last come first. tainted are the ids of those that only
+// their taint keeps out.
+func Select(cards []*card.Card, repo string, now time.Time) (out []*card.Card, tainted []string) {
+	for _, c := range cards {
 		expired := c.Expires != nil && c.Expires.Before(now)
-		return c.State != card.Reviewed || c.Provenance.Tainted || c.Scope.Repo != repo || expired
-	})
+		switch {
+		case c.State != card.Reviewed || c.Scope.Repo != repo || expired:
+		case c.Provenance.Tainted:
+			tainted = append(tainted, c.ID)
+		default:
+			out = append(out, c)
+		}
+	}
+	slices.Sort(tainted)
 	at := func(c *card.Card) time.Time {
 		if c.VerifiedAt != nil {
 			return *c.VerifiedAt
@@ -53,7 +61,7 @@ func Select(cards []*card.Card, repo string, now time.Time) []*card.Card {
 		return c.Created
 	}
 	slices.SortFunc(out, func(a, b *card.Card) int { return cmp.Or(at(b).Compare(at(a)), strings.Compare(a.ID, b.ID)) })
-	return out
+	return out, tainted
 }
 
 // mark wraps a text in marks that name its hash.

@@ -19,6 +19,7 @@ import (
 type Handout struct {
 	Cards   int      `json:"cards"` // in the files
 	Changed []string `json:"changed"`
+	Tainted []string `json:"tainted,omitempty"` // reviewed cards of the project that are left out
 
 	Target   string           `json:"-"`
 	Reviewed int              `json:"-"` // cards of the project
@@ -39,7 +40,7 @@ func PlanHandout(stores []*knowledgebase.Store, own string, skill bool, args []s
 	if err != nil {
 		return nil, err
 	}
-	cards = handout.Select(cards, repo, time.Now())
+	cards, tainted := handout.Select(cards, repo, time.Now())
 	plan, target := handout.PlanSection, "AGENTS.md"
 	if skill {
 		plan, target = handout.PlanSkill, filepath.Join(".agents", "skills")
@@ -47,7 +48,7 @@ func PlanHandout(stores []*knowledgebase.Store, own string, skill bool, args []s
 	if len(args) == 1 {
 		target = args[0]
 	}
-	h := &Handout{Target: target, Reviewed: len(cards), Changed: []string{}}
+	h := &Handout{Target: target, Reviewed: len(cards), Changed: []string{}, Tainted: tainted}
 	h.Changes, h.Cards, err = plan(target, cards)
 	if errors.Is(err, handout.ErrEdited) {
 		return h, exit.With(exit.Refused, fmt.Errorf("%w; take your words out of the marks, or remove the marks and what they hold, and export again", err))

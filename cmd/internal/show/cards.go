@@ -303,7 +303,7 @@ func (o *Printer) Imported(got cardfile.Imported) {
 	for _, id := range got.Conflicts {
 		o.Notef("%s says something else by now and was decided about: left as it is", id)
 	}
-	o.Printf("%d drafts added, %d there already; 'anamnesis kb review' shows them\n", len(got.Added), got.There)
+	o.Printf("%s added, %d there already; 'anamnesis kb review' shows them\n", quote.Number(len(got.Added), "draft"), got.There)
 }
 
 // Found lists the hits of a search, and how many drafts are withheld, which the command
