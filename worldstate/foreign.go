@@ -3,6 +3,7 @@ package worldstate
 import (
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
@@ -32,23 +33,23 @@ func OpenRepository(dir string) (*Repository, error) {
 // Close frees the repository's files.
 func (r *Repository) Close() { r.objects.Close() }
 
-// Files lists what is below a tree, by path. Submodules are left out. Errors:
-// ErrUnknown, *MissingObjectError, and one for a tree of more files or levels than any
-// directory has.
-func (r *Repository) Files(tree string) (map[string]RepositoryFile, error) {
+// Files lists the files of a tree whose path begins with within, which ends in a slash or is
+// empty. Submodules are left out. Errors: ErrUnknown, *MissingObjectError, and one for a tree
+// of more files or levels than any directory has.
+func (r *Repository) Files(tree, within string) (map[string]RepositoryFile, error) {
 	files := map[string]RepositoryFile{}
 	root, ok := gitfmt.ParseHash(tree)
 	if !ok {
 		return nil, fmt.Errorf("tree %q: %w", tree, ErrUnknown)
 	}
-	return files, r.add(files, root, "", 0)
+	return files, r.add(files, root, within, "", 0)
 }
 
 // maxTreeFiles bounds the files of a tree: a few trees that hold one another many times over
 // name more than memory can list.
 const maxTreeFiles = 1 << 19
 
-func (r *Repository) add(files map[string]RepositoryFile, tree gitfmt.Hash, below string, depth int) error {
+func (r *Repository) add(files map[string]RepositoryFile, tree gitfmt.Hash, within, below string, depth int) error {
 	items, err := r.objects.Tree(tree, below)
 	if err != nil {
 		return err
@@ -58,10 +59,13 @@ func (r *Repository) add(files map[string]RepositoryFile, tree gitfmt.Hash, belo
 	}
 	for _, it := range items {
 		var mode fs.FileMode = 0o644
+		path := below + it.Name
 		switch it.Mode {
 		case gitfmt.TreeMode:
-			if err := r.add(files, it.Hash, below+it.Name+"/", depth+1); err != nil {
-				return err
+			if path += "/"; strings.HasPrefix(path, within) || strings.HasPrefix(within, path) {
+				if err := r.add(files, it.Hash, within, path, depth+1); err != nil {
+					return err
+				}
 			}
 			continue
 		case "100644", "100664":
@@ -72,7 +76,9 @@ func (r *Repository) add(files map[string]RepositoryFile, tree gitfmt.Hash, belo
 		default:
 			continue
 		}
-		files[below+it.Name] = RepositoryFile{it.Hash.String(), mode}
+		if strings.HasPrefix(path, within) {
+			files[path] = RepositoryFile{it.Hash.String(), mode}
+		}
 	}
 	return nil
 }

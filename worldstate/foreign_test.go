@@ -60,7 +60,7 @@ func TestBadRepository(t *testing.T) {
 		data := gitfmt.EncodeTree(items, 0)
 		tree, mode = put(fmt.Sprintf("tree %d\x00%s", len(data), data)), gitfmt.TreeMode
 	}
-	if files, err := r.Files(tree.String()); !errors.Is(err, gitfmt.ErrCorrupt) {
+	if files, err := r.Files(tree.String(), ""); !errors.Is(err, gitfmt.ErrCorrupt) {
 		t.Errorf("%d files, %v", len(files), err)
 	}
 }

@@ -34,7 +34,21 @@ type Keeper struct {
 	root  *os.Root
 	has   map[string]version // what the folder holds
 	gone  bool               // a version of the present step could not be read
-	saved map[int]worldstate.ID
+	saved map[int]saved
+	last  state // of the step that was looked at last
+}
+
+// state is what is known of the files when a step had ended.
+type state struct {
+	step  int
+	files map[string]version
+	gone  bool // see Keeper.gone
+}
+
+// saved is the snapshot of a step.
+type saved struct {
+	worldstate.Snapshot
+	tree string // of the agent's repository
 }
 
 // version is one version of a file: a copy of the agent's, or an object of its repository.
@@ -49,7 +63,7 @@ func Folder(h taskdir.Home, task string) string { return filepath.Join(h.Task(ta
 
 // New returns the keeper of a session. The caller closes it. stores is opencode's folder of snapshots.
 func New(h taskdir.Home, s *sessions.Session, task, stores string) *Keeper {
-	k := &Keeper{s: s, task: task, h: h, has: map[string]version{}, saved: map[int]worldstate.ID{}}
+	k := &Keeper{s: s, task: task, h: h, has: map[string]version{}, saved: map[int]saved{}, last: state{step: -2}}
 	// A store belongs to the top of a repository, and is named by its path.
 	for top := s.Dir; s.Project != "" && stores != "" && filepath.IsLocal(s.Project); top = filepath.Dir(top) {
 		sum := sha1.Sum([]byte(top))
@@ -100,18 +114,20 @@ func (k *Keeper) files(i int) (map[string]version, error) {
 		if k.git == nil {
 			return nil, errors.New("its snapshots are gone")
 		}
-		files, err := k.git.Files(kept.Tree)
+		files, err := k.git.Files(kept.Tree, k.below)
 		for name, f := range files {
-			if name, in := strings.CutPrefix(name, k.below); in {
-				known[name] = version{object: f}
-			}
+			known[strings.TrimPrefix(name, k.below)] = version{object: f}
 		}
 		return known, err
 	}
 	if i >= 0 {
-		if last := k.before(k.s.Steps[i].Parent); last > -2 {
+		switch before := k.before(k.s.Steps[i].Parent); before {
+		case -2:
+		case k.last.step:
+			known, k.gone = maps.Clone(k.last.files), k.last.gone
+		default:
 			var err error
-			if known, err = k.files(last); err != nil {
+			if known, err = k.files(before); err != nil {
 				return nil, err
 			}
 		}
@@ -130,21 +146,40 @@ func (k *Keeper) files(i int) (map[string]version, error) {
 // Save takes a snapshot of what was kept at step i into b. What cannot be read is not in it;
 // where nothing was kept, b stays.
 func (k *Keeper) Save(ctx context.Context, i int, b *op.WorldSaved) error {
-	if _, ok := k.s.Kept[i]; !ok {
+	kept, ok := k.s.Kept[i]
+	if !ok {
 		return nil
 	}
+	var now saved // at first that of the step before
+	if i >= 0 {
+		now = k.saved[k.before(k.s.Steps[i].Parent)]
+	}
+	if kept.Tree == "" || kept.Tree != now.tree {
+		var err error
+		if now, err = k.save(ctx, i, now.ID); err != nil || now.ID == "" {
+			return err
+		}
+	}
+	k.saved[i] = now
+	b.Commit, b.Tree, b.Complete, b.Files, b.Error = string(now.ID), now.Tree, now.Complete, now.Files, ""
+	return nil
+}
+
+// save takes a snapshot of the files of step i; none if nothing is known of them.
+func (k *Keeper) save(ctx context.Context, i int, parent worldstate.ID) (now saved, err error) {
 	k.gone = false
 	want, err := k.files(i)
 	if err != nil || len(want) == 0 && len(k.has) == 0 {
-		return nil // the agent has removed them meanwhile, or there were none
+		return now, nil // the agent has removed them meanwhile, or there were none
 	}
+	k.last = state{i, want, k.gone}
 	if err := k.open(); err != nil {
-		return err
+		return now, err
 	}
 	for name := range k.has {
 		if _, ok := want[name]; !ok {
 			if err := k.remove(name); err != nil {
-				return err
+				return now, err
 			}
 		}
 	}
@@ -152,23 +187,16 @@ func (k *Keeper) Save(ctx context.Context, i int, b *op.WorldSaved) error {
 		if v := want[name]; v != k.has[name] {
 			if k.has[name] != (version{}) {
 				if err := k.remove(name); err != nil {
-					return err
+					return now, err
 				}
 			}
 			k.write(name, v)
 		}
 	}
-	parent := worldstate.ID("")
-	if i >= 0 {
-		parent = k.saved[k.before(k.s.Steps[i].Parent)]
-	}
-	snap, err := k.world.Save(ctx, worldstate.SaveOptions{Message: fmt.Sprintf("kept by %s", k.s.Agent), Parent: parent, Ref: fmt.Sprint(i + 1)})
-	if err != nil {
-		return err
-	}
-	k.saved[i] = snap.ID
-	b.Commit, b.Tree, b.Complete, b.Files, b.Error = string(snap.ID), snap.Tree, snap.Complete && !k.gone, snap.Files, ""
-	return nil
+	now.tree = k.s.Kept[i].Tree
+	now.Snapshot, err = k.world.Save(ctx, worldstate.SaveOptions{Message: fmt.Sprintf("kept by %s", k.s.Agent), Parent: parent, Ref: fmt.Sprint(i + 1)})
+	now.Complete = now.Complete && !k.gone
+	return now, err
 }
 
 func (k *Keeper) open() (err error) {
@@ -176,7 +204,7 @@ func (k *Keeper) open() (err error) {
 		return nil
 	}
 	dir := Folder(k.h, k.task)
-	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil { // of an import that was killed
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil { // left by an import that was killed
 		return err
 	}
 	if k.root, err = os.OpenRoot(dir); err == nil {
@@ -216,7 +244,7 @@ func (k *Keeper) write(name string, v version) {
 		err = k.root.Symlink(string(data), name)
 	} else if err == nil {
 		if err = k.root.WriteFile(name, data, v.object.Mode|0o600); err != nil {
-			_ = k.root.Remove(name) // half of it
+			_ = k.root.Remove(name) // partly written
 		}
 	}
 	if err != nil {
