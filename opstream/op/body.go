@@ -140,7 +140,7 @@ type CardsRecalled struct {
 	Query string    `json:"query"`
 	Cards []CardRef `json:"cards"`
 	Text  string    `json:"text"`            // what the model is shown; empty when nothing was found
-	Why   string    `json:"why"`             // start | jump | asked | failure | warning
+	Why   string    `json:"why"`             // start | prompt | jump | asked | failure | warning
 	Error string    `json:"error,omitempty"` // the knowledge base could not be searched
 	// Degraded says why the search used words only. It is set in the first record of that
 	// state.

@@ -76,7 +76,7 @@ func FindSessions(args []string, all bool, getenv func(string) string) (src Sess
 	return src, nil
 }
 
-// Batch is what an import would take in.
+// Batch is what an import would read.
 type Batch struct {
 	Todo      []SessionFile
 	Known     int      // sessions without anything new
@@ -84,7 +84,7 @@ type Batch struct {
 	Skipped   []string // files that cannot be read, and why
 }
 
-// SessionFile is a file with something new.
+// SessionFile is a session file with new steps.
 type SessionFile struct {
 	Path  string
 	agent sessions.Agent
@@ -92,8 +92,8 @@ type SessionFile struct {
 	steps int // new ones
 }
 
-// Examine reads the files and reports which of them hold something new. progress sees how
-// many have been read.
+// Examine reads the files and reports which of them hold something new. progress is called
+// with how many were read.
 func (im *Importer) Examine(ctx context.Context, src Sessions, progress func(done, all int)) (Batch, error) {
 	b := Batch{Skipped: []string{}}
 	im.stores = src.stores
@@ -104,7 +104,7 @@ func (im *Importer) Examine(ctx context.Context, src Sessions, progress func(don
 		progress(i, len(src.Paths))
 		s, err := sessions.Read(path)
 		if errors.Is(err, sessions.ErrLeftOut) || errors.Is(err, sessions.ErrNotSession) && !slices.Contains(src.Named, path) {
-			continue // no work in it, or another file in a folder
+			continue // it holds no work, or is no session
 		}
 		if err != nil {
 			b.Skipped = append(b.Skipped, err.Error())
@@ -127,7 +127,7 @@ func (im *Importer) Examine(ctx context.Context, src Sessions, progress func(don
 	return b, nil
 }
 
-// String says what the import would read.
+// String summarises what the import would read.
 func (b Batch) String() string {
 	var parts []string
 	for _, agent := range sessions.Agents() {
@@ -157,7 +157,7 @@ type Report struct {
 	Skipped  []string   `json:"skipped"` // files that were not read, and why
 }
 
-// String says what the import did.
+// String summarises the import.
 func (r Report) String() string {
 	steps, cards, known := 0, 0, 0
 	for _, s := range r.Sessions {
@@ -166,7 +166,7 @@ func (r Report) String() string {
 	return fmt.Sprintf("%s of %s imported, %s, %d seen again", quote.Number(steps, "step"), quote.Number(len(r.Sessions), "session"), quote.Number(cards, "new card"), known)
 }
 
-// Take imports a batch. progress sees how many sessions were taken.
+// Take imports a batch. progress is called with how many sessions were imported.
 func (im *Importer) Take(ctx context.Context, b Batch, progress func(done, all int)) (Report, error) {
 	r := Report{Sessions: []Imported{}, Skipped: b.Skipped}
 	for i, file := range b.Todo {

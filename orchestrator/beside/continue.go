@@ -17,17 +17,16 @@ import (
 	"anamnesis/orchestrator/sessions"
 )
 
-// Continuation is where a session of Claude Code goes on after a jump.
+// Continuation is the point at which a Claude Code session continues after a jump.
 type Continuation struct {
 	Session string // its id
-	Copy    string // the id of the copy that goes on
-	Message string // the last message of the agent that stays
-	Dir     string // in which the session was started
+	Copy    string // the id of the copy in which it continues
+	Message string // the agent's last message in the copy
+	Dir     string // the session's directory
 }
 
-// Commands are the command lines that go on there, in a copy of the session. Claude Code
-// cuts a session only where it prints: the first makes the copy and has the agent read
-// the prompt, the second opens it.
+// Commands returns two command lines. Claude Code cuts a session only in print mode: the
+// first makes the copy, with the prompt as its next message, and the second opens it.
 func (c Continuation) Commands(prompt string) (copies, opens []string) {
 	prompt += "\n\nCall no tool now. Reply in one line what you will do next."
 	return []string{"claude", "-p", "--resume", c.Session, "--resume-session-at", c.Message, "--fork-session", "--session-id", c.Copy, prompt},
@@ -45,7 +44,7 @@ type entry struct {
 	} `json:"message"`
 }
 
-// calls are the ids of the calls in a message, and of those it has results of.
+// calls returns the ids of the calls that a message makes, and of those whose results it holds.
 func (e *entry) calls() (begun, returned []string) {
 	var blocks []struct {
 		ID        string `json:"id"`
@@ -65,7 +64,7 @@ func (e *entry) calls() (begun, returned []string) {
 	return begun, returned
 }
 
-// ContinueAt returns where a session of Claude Code goes on after the end of a step.
+// ContinueAt returns the point at which a Claude Code session continues from the end of a step.
 func ContinueAt(svc *session.Service, task string, step int, getenv func(string) string) (c Continuation, err error) {
 	st, err := svc.State(task)
 	if err != nil {
@@ -79,7 +78,7 @@ func ContinueAt(svc *session.Service, task string, step int, getenv func(string)
 	if err != nil {
 		return c, err
 	}
-	for step > 0 && len(ids[step]) == 0 && step < st.Steps.Len() { // an answer follows the calls before it
+	for step > 0 && len(ids[step]) == 0 && step < st.Steps.Len() { // a step without calls follows those before it
 		step = st.Steps.Parent(step)
 	}
 	if len(ids[step]) == 0 {
@@ -120,9 +119,9 @@ func callsOf(svc *session.Service, task string) (map[int][]string, error) {
 	return ids, err
 }
 
-// lastMessage finds the message of the agent after which the results of some calls
-// stand: what it said next, up to its next call or the user's next words. If it said
-// nothing, it is the message of the calls.
+// lastMessage returns the id of the agent's last message about the results of some calls,
+// before its next call or the user's next words. If it said nothing about them, that is the
+// message that made the calls. dir is the session's directory.
 func lastMessage(data []byte, calls []string) (message, dir string) {
 	own := func(ids []string) bool {
 		return slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(calls, id) })

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -29,7 +30,7 @@ func Pause(h taskdir.Home, stop bool) error {
 	return os.WriteFile(Paused(h), nil, 0o600)
 }
 
-// Log is where hooks say what went wrong: their standard error must be empty.
+// Log is the file to which hooks write errors, since their standard error must be empty.
 func Log(h taskdir.Home) string { return filepath.Join(all(h), "errors.log") }
 
 // maxLogBytes is the size at which the log of errors begins anew.
@@ -42,7 +43,7 @@ func LogError(h taskdir.Home, what string, err error) {
 		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	}
 	if os.MkdirAll(filepath.Dir(Log(h)), 0o700) != nil {
-		return // there is nowhere to say it
+		return // the error cannot be reported
 	}
 	f, openErr := os.OpenFile(Log(h), flags, 0o600)
 	if openErr != nil {
@@ -52,24 +53,26 @@ func LogError(h taskdir.Home, what string, err error) {
 	fmt.Fprintf(f, "%s %s: %s\n", time.Now().UTC().Format(time.RFC3339), what, strings.Join(strings.Fields(err.Error()), " "))
 }
 
-// Errors returns how many errors the log of hooks holds, and the last one.
-func Errors(h taskdir.Home) (n int, last string) {
-	data, err := os.ReadFile(Log(h))
-	if err != nil {
-		return 0, ""
-	}
-	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
-	return len(lines), lines[len(lines)-1]
-}
-
-// Stopped says what keeps other agents from being recorded in a directory, a line each.
-func Stopped(h taskdir.Home, dir string) (lines []string) {
+// Findings lists what doctor says of recordings, a line each: why other agents are not
+// recorded in a directory, the last error of a hook, events that wait, and recorders that are
+// not of the running program (see client.Program).
+func Findings(h taskdir.Home, dir, program string) (lines []string) {
 	if _, err := os.Lstat(Paused(h)); err == nil {
 		lines = append(lines, "other agents are not recorded: 'anamnesis pause --end' ends the pause")
 	}
 	file := filepath.Join(root(h, "", client.Head{Cwd: dir}), client.OffFile)
 	if _, err := os.Lstat(file); err == nil {
 		lines = append(lines, "other agents are not recorded in this directory: delete "+file+" to end that")
+	}
+	if data, err := os.ReadFile(Log(h)); err == nil {
+		all := strings.Split(strings.TrimSpace(string(data)), "\n")
+		lines = append(lines, fmt.Sprintf("other agents: %s of hooks in %s, the last: %s", quote.Number(len(all), "error"), Log(h), all[len(all)-1]))
+	}
+	if n := waiting(h); n > 0 {
+		lines = append(lines, fmt.Sprintf("other agents: %s not recorded yet; the next hook in the same directory records what waits there", quote.Number(n, "event")))
+	}
+	if n := otherRecorders(h, program); n > 0 {
+		lines = append(lines, fmt.Sprintf("other agents: %s of another build of this program; the next hook in the same directory replaces it", quote.Number(n, "recorder")))
 	}
 	return lines
 }

@@ -18,8 +18,8 @@ func cutReply(svc *session.Service, task string) ([]byte, error) {
 	return json.Marshal(map[string][]string{"left": left})
 }
 
-// leftCalls returns the ids of the calls in steps that a jump has left. An agent that
-// can omits them, with their results, from its context.
+// leftCalls returns the ids of the calls in steps that a jump has discarded. The plugin of
+// opencode omits them, with their results, from the context.
 func leftCalls(svc *session.Service, task string) (calls []string, err error) {
 	st, err := svc.State(task)
 	if errors.Is(err, taskdir.ErrNoTask) {

@@ -34,7 +34,7 @@ const ACP sessions.Agent = "acp"
 // Recorded reports whether events of an agent can be recorded.
 func Recorded(agent sessions.Agent) bool { return len(contextual[agent]) > 0 }
 
-// foreign holds the fields that some agents have in another form.
+// foreign holds the fields that some agents send in another form.
 type foreign struct {
 	Prompt         json.RawMessage `json:"prompt"`
 	PromptResponse string          `json:"prompt_response"` // Gemini CLI
@@ -58,7 +58,7 @@ func decodeEvent(agent sessions.Agent, data []byte) (*event, error) {
 		}
 		delete(rest, "prompt")
 		delete(rest, "error")
-		data, _ = json.Marshal(rest) // it was JSON
+		data, _ = json.Marshal(rest) // decoded from JSON
 	}
 	if err := json.Unmarshal(data, e); err != nil {
 		return nil, err
@@ -105,8 +105,8 @@ func geminiCall(e *event) string {
 	return "gemini_" + hex.EncodeToString(sum[:6])
 }
 
-// match gives a result the id of the open call that it belongs to, where the agent's
-// hooks have none: the oldest one with the same tool and arguments.
+// match sets the id of a result of Gemini CLI, whose hooks have none, to that of the oldest
+// open call with the same tool and arguments.
 func (e *event) match(open []op.Call) {
 	if e.Agent != sessions.Gemini || e.Name != "PostToolUse" {
 		return
@@ -116,10 +116,10 @@ func (e *event) match(open []op.Call) {
 	}
 }
 
-// reply is the hook's answer that adds a text to the agent's context.
+// reply returns the hook's output that adds a text to the agent's context.
 func (e *event) reply(text string) []byte {
 	if e.Agent == sessions.Kimi {
-		return []byte("<anamnesis>\n" + text + "\n</anamnesis>") // its standard output reaches the model as it is
+		return []byte("<anamnesis>\n" + text + "\n</anamnesis>") // it passes standard output to the model unchanged
 	}
 	out := map[string]any{"hookSpecificOutput": map[string]string{"hookEventName": e.Native, "additionalContext": text}}
 	data, err := json.Marshal(out)

@@ -19,7 +19,7 @@ type event struct {
 	TranscriptPath string          `json:"transcript_path"`
 	Cwd            string          `json:"cwd"`
 	Name           string          `json:"hook_event_name"`
-	Native         string          `json:"-"`      // its name at the agent
+	Native         string          `json:"-"`      // the agent's name for it
 	Source         string          `json:"source"` // of SessionStart: "compact" after a compaction
 	PermissionMode string          `json:"permission_mode"`
 	Model          string          `json:"model"`
@@ -54,7 +54,7 @@ func (e *event) call(dir string) *sessions.Call {
 
 var exitLine = regexp.MustCompile(`^Exit code (\d+)\n?`)
 
-// result fills in how a call ended, where the event tells.
+// result sets how a call ended, if the event reports that.
 func (e *event) result(c *sessions.Call) {
 	exit := func(n int) { c.Exit = &n }
 	switch e.Name {
@@ -138,8 +138,8 @@ func inTranscript(path, call string, fits func(*rollout) bool) bool {
 	return false
 }
 
-// transcriptExit finds the exit code that Codex notes in its rollout, which its hooks
-// are not told.
+// transcriptExit returns the exit code of a call from Codex's rollout. Codex does not pass
+// it to hooks.
 func transcriptExit(path, call string) (exit int, ok bool) {
 	ok = inTranscript(path, call, func(l *rollout) bool {
 		if l.Payload.Item.ID != call || l.Payload.Item.ExitCode == nil {
@@ -151,8 +151,8 @@ func transcriptExit(path, call string) (exit int, ok bool) {
 	return exit, ok
 }
 
-// transcriptOutput finds the result of a call that Codex's hooks were not told of: one
-// that it rejected, or a patch.
+// transcriptOutput returns, from Codex's rollout, the result of a call after which Codex ran
+// no hook: a rejected call, or a patch.
 func transcriptOutput(path string, c op.Call) (done *sessions.Call, ok bool) {
 	done = &sessions.Call{ID: c.ID, Tool: c.Name, Args: c.Args}
 	ok = inTranscript(path, c.ID, func(l *rollout) bool {

@@ -22,11 +22,12 @@ import (
 // maxContextBytes is how much one hook adds to the agent's context.
 const maxContextBytes = 9_000
 
-// Hook records an event of another agent, which it reads from in. file names the event,
-// if client.Main gave it to a recorder, which may have written it down. The event is on
-// disk, redacted, before anything else, so that it is recorded whatever becomes of this
-// process: by the directory's recorder, which recorders starts if there is none, or here
-// if recorders is nil or cannot. The reply goes through answer, if there is one.
+// Hook records an event of another agent, which it reads from in. file is the event's name
+// if client.Main sent it to a recorder, which may have written it to disk. Hook first writes
+// the event to disk, redacted, so that it is recorded even if this process is killed. Then
+// the directory's recorder records it; recorders starts one if there is none. If recorders is
+// nil or cannot start one, Hook records the event itself. answer is called with the reply, if
+// there is one.
 func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io.Reader, file string, recorders *Recorders, answer func([]byte)) error {
 	h := svc.Home
 	if _, err := os.Lstat(file); file == "" || errors.Is(err, os.ErrNotExist) {
@@ -73,7 +74,7 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 	}
 	if errors.Is(err, errNoRecorder) {
 		p := &place{svc: svc, dir: dir, unsure: true}
-		reply, err = p.record(ctx, event)
+		return p.record(ctx, event, func(reply []byte) error { answer(reply); return nil })
 	}
 	if len(reply) > 0 {
 		answer(reply)
@@ -109,7 +110,7 @@ func root(h taskdir.Home, agent sessions.Agent, e client.Head) string {
 	}
 }
 
-// knowSession writes down where a session is recorded, for client.Main.
+// knowSession writes the folder and the directory of a session to a file for client.Main.
 func knowSession(h taskdir.Home, agent sessions.Agent, id, dir string) error {
 	name := client.Session(all(h), string(agent), id)
 	if _, err := os.Lstat(name); name == "" || err == nil {
@@ -124,22 +125,22 @@ func knowSession(h taskdir.Home, agent sessions.Agent, id, dir string) error {
 // all is the folder of all recordings.
 func all(h taskdir.Home) string { return filepath.Join(h.State, "beside") }
 
-// folder holds what concerns the recording of a directory: events that nobody has
-// recorded yet, the calls under way, the recorder's lock and socket.
+// folder returns the folder of a directory's recording: the waiting events, the open calls,
+// the recorder's lock and socket.
 func folder(h taskdir.Home, dir string) string { return folderOf(h, h.Store(dir)) }
 
 func folderOf(h taskdir.Home, store string) string {
 	return filepath.Join(all(h), strings.TrimSuffix(filepath.Base(store), ".git"))
 }
 
-// names are the fields of events that hold names, which are recorded as they are.
+// names are the fields of events that hold names. They are not redacted.
 var names = []string{
 	"session_id", "cwd", "transcript_path", "hook_event_name", "permission_mode", "model", "timestamp",
 	"tool_name", "tool_use_id", "tool_call_id", "turn_id", "prompt_id",
 }
 
-// spool writes an event down under its name, without secrets. environ is the hook's. A
-// hook and a recorder that hung may both do it.
+// spool writes an event to the file of its name, without secrets. environ is the hook's
+// environment. A hook and a recorder that hangs may both write the same event.
 func spool(svc *session.Service, dir, name string, data []byte, environ []string) error {
 	r := redact.New(nil, append(svc.TaskSecrets(dir, nil), redact.FromEnviron(environ)...))
 	data, _, err := r.JSON(data, &redact.JSONOptions{Keep: names})
@@ -154,7 +155,7 @@ func spool(svc *session.Service, dir, name string, data []byte, environ []string
 	return os.Rename(temp, path)
 }
 
-// spooled lists the events of a directory that wait, in their order.
+// spooled lists the waiting events of a directory in order.
 func spooled(h taskdir.Home, dir string) ([]string, error) {
 	entries, err := os.ReadDir(folder(h, dir))
 	if errors.Is(err, os.ErrNotExist) {
@@ -169,7 +170,7 @@ func spooled(h taskdir.Home, dir string) ([]string, error) {
 	return files, err
 }
 
-// spooledAt is when an event was written down.
+// spooledAt returns the time in an event's name.
 func spooledAt(file string) time.Time {
 	var ns int64
 	if _, err := fmt.Sscanf(filepath.Base(file), "%d-", &ns); err != nil {
@@ -178,7 +179,7 @@ func spooledAt(file string) time.Time {
 	return time.Unix(0, ns)
 }
 
-// readSpooled reads an event that was written down, of the agent that its name says.
+// readSpooled reads a waiting event. Its name says which agent it is of.
 func readSpooled(file string) (*event, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -188,11 +189,11 @@ func readSpooled(file string) (*event, error) {
 	return decodeEvent(sessions.Agent(parts[len(parts)-1]), data)
 }
 
-// known is what was told about a session and to its agent. It is advice: without it
-// the agent is told again.
+// known is what a session's agent was shown, and its mode. If it is lost, the agent is
+// shown the same again.
 type known struct {
-	Seq  uint64 `json:"seq"`  // the last operation that the agent was told of
-	Mode string `json:"mode"` // the agent's
+	Seq  uint64 `json:"seq"`  // the last operation that the agent was shown
+	Mode string `json:"mode"` // the agent's permission mode
 }
 
 func knownFile(h taskdir.Home, task string) string {
@@ -214,14 +215,14 @@ func save(h taskdir.Home, task string, k known) {
 	}
 }
 
-// Tell notes that the agent was told everything up to an operation.
+// Tell records that the agent was shown everything up to an operation.
 func Tell(h taskdir.Home, task string, seq uint64) {
 	k := told(h, task)
 	k.Seq = seq
 	save(h, task, k)
 }
 
-// Planning reports whether the agent of a session is in a mode that changes nothing.
+// Planning reports whether the agent of a session is in plan mode.
 func Planning(h taskdir.Home, task string) bool { return told(h, task).Mode == "plan" }
 
 // fit cuts a text to what one hook may add.

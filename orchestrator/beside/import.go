@@ -47,7 +47,7 @@ func TaskOf(agent sessions.Agent, id string) string {
 	return string(agent) + "_" + hex.EncodeToString(sum[:6])
 }
 
-// Imported says what an import did.
+// Imported is the result of importing a session.
 type Imported struct {
 	Task  string `json:"task"`
 	Steps int    `json:"steps"` // new ones
@@ -61,7 +61,6 @@ type Importer struct {
 	svc   *session.Service
 	cards *knowledgebase.Store
 	count map[string]*tokens.Counter // by encoding
-	seen  map[string]string          // the session that a call was first met in, by the call's id
 
 	stores string // of opencode's snapshots
 }
@@ -78,7 +77,7 @@ func NewImporter(svc *session.Service) (*Importer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Importer{svc: svc, cards: cards, count: map[string]*tokens.Counter{}, seen: map[string]string{}}, nil
+	return &Importer{svc: svc, cards: cards, count: map[string]*tokens.Counter{}}, nil
 }
 
 // Close closes the cards.
@@ -100,8 +99,8 @@ func (im *Importer) New(s *sessions.Session) (int, error) {
 	return max(0, len(s.Steps)-st.EndedSteps()), nil
 }
 
-// splitGrown makes a step of the calls that came to one after it was imported: the file
-// was being written.
+// splitGrown makes a step of the calls that were added to a step after it was imported,
+// because the file was being written.
 func splitGrown(s *sessions.Session, st *state.State) {
 	for i := 0; i < min(st.EndedSteps(), len(s.Steps)); i++ {
 		had, now := len(st.Steps.At(i+1).Calls), s.Steps[i].Calls
@@ -127,8 +126,8 @@ func splitGrown(s *sessions.Session, st *state.State) {
 }
 
 // Import adds what is new of a session to its stream, step by step, and writes the
-// cards of its repairs. A second import of the same session adds nothing; one that
-// was interrupted goes on where it ended.
+// cards of its repairs. A second import of the same session adds nothing; an interrupted
+// one is continued.
 func (im *Importer) Import(ctx context.Context, s *sessions.Session, file string) (done Imported, err error) {
 	done.Task = TaskOf(s.Agent, s.ID)
 	todo, err := im.New(s)
@@ -164,7 +163,7 @@ type stream struct {
 	kept    *kept.Keeper
 }
 
-// fold takes in what was posted.
+// fold folds the posted operations.
 func (w *stream) fold() error {
 	return w.journal.Settle(w.state, func(o op.Op) error { return state.Fold(w.state, o) })
 }

@@ -48,7 +48,7 @@ func Restore(ctx context.Context, svc *session.Service, task, name string, o wor
 	return svc.RestoreWorld(ctx, task, name, o)
 }
 
-// noCall is atRest where no session of the directory has a call under way.
+// noCall is atRest, and fails with ErrCallOpen while a session of the directory has an open call.
 func noCall(ctx context.Context, svc *session.Service, task string) (end func(), err error) {
 	p, end, err := atRest(ctx, svc, task)
 	if err != nil {
@@ -65,15 +65,15 @@ func noCall(ctx context.Context, svc *session.Service, task string) (end func(),
 	return end, nil
 }
 
-// atRest records the events of a session's directory that wait, and keeps others from
-// recording there until end is called.
+// atRest records the waiting events of a session's directory and locks the directory until
+// end is called.
 func atRest(ctx context.Context, svc *session.Service, task string) (p *place, end func(), err error) {
 	st, err := svc.State(task)
 	if err != nil {
 		return nil, nil, err
 	}
 	p = &place{svc: svc, dir: st.Opened.Dir, unsure: true}
-	if _, err := p.record(ctx, ""); err != nil {
+	if err := p.record(ctx, "", nil); err != nil {
 		return nil, nil, err
 	}
 	end, err = lockWorld(ctx, svc.Home, p.dir)

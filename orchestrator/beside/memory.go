@@ -13,8 +13,8 @@ import (
 	"anamnesis/orchestrator/session"
 )
 
-// Told returns what the agent is to be told of the last jump after an operation: the
-// blocks of its passes, the user's words from the steps that were left, and the notice.
+// Told returns the text about the last jump after an operation: the blocks of its passes,
+// the user's words from the discarded steps, and the notice. It counts as shown to the agent.
 func Told(svc *session.Service, task string, after uint64) (string, error) {
 	var parts []string
 	err := svc.Ops(task, after, func(o op.Op) error {
@@ -35,12 +35,12 @@ func Told(svc *session.Service, task string, after uint64) (string, error) {
 			text += p + "\n\n"
 		}
 	}
-	Tell(svc.Home, task, after) // no hook tells it again
+	Tell(svc.Home, task, after) // hooks do not repeat it
 	return forOthers(text), err
 }
 
-// beforeLastJump returns the operation from which on the last jump is told, or after where
-// that is earlier, or there was no jump.
+// beforeLastJump returns the operation that requested the last jump, or after if that is
+// earlier or there was no jump.
 func beforeLastJump(svc *session.Service, task string, after uint64) (uint64, error) {
 	last := after
 	err := svc.Ops(task, 0, func(o op.Op) error {
@@ -52,21 +52,21 @@ func beforeLastJump(svc *session.Service, task string, after uint64) (uint64, er
 	return min(after, last), err
 }
 
-// forOthers writes what our own agent is told for an agent whose context is not ours:
-// it has other tools, and no discarded steps stand in it.
+// forOthers adapts a text for our own agent to another one, which has other tools and whose
+// context does not mark discarded steps.
 func forOthers(text string) string {
 	return strings.TrimSpace(overMCP.Replace(discardedEnd.ReplaceAllString(text, "")))
 }
 
 var discardedEnd = regexp.MustCompile(`(?m)^\[END OF DISCARDED STEPS[^\]\n]*\]\n`)
 
-// overMCP names the tool that opens an operation as other agents have it.
+// overMCP replaces the tool that opens an operation by that of the MCP server.
 var overMCP = strings.NewReplacer(
 	"recall with an op number opens one again", "show_operation opens one again by its number",
 	"hold the full record; recall opens them", "hold the full record; show_operation opens them",
 )
 
-// bytesPerToken is how long a token is taken to be where no model's encoding is known.
+// bytesPerToken is the assumed length of a token where the model's encoding is unknown.
 const bytesPerToken = 4
 
 // Recall searches the cards that an agent in a directory may be shown, and quotes them

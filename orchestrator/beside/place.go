@@ -21,39 +21,40 @@ import (
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
 )
 
 const (
-	// lockPause is how often a directory's lock is asked for.
+	// lockPause is the time between two attempts to take a directory's lock.
 	lockPause = 2 * time.Millisecond
-	// callTime is how long a call counts as under way whose end is not told: its agent
-	// may have been killed.
+	// callTime is how long a call without a reported end counts as open: its agent may have
+	// been killed.
 	callTime = time.Hour
-	// maxTaken is how many recorded events wait for their hooks, maxSeen how many are
-	// known to be recorded, and seenTime how long one is at least: a request that hung may
-	// bring it again.
+	// maxTaken is how many recorded events are kept for their hooks, maxSeen how many names
+	// of recorded events are kept, and seenTime how long one is kept at least: a request that
+	// hung may send its event again.
 	maxTaken = 100
 	maxSeen  = 1000
 	seenTime = 10 * time.Minute
 )
 
-// place is a directory in which sessions are recorded. A recorder keeps it, with the
-// task last recorded and the world; others use it for one request.
+// place is a directory in which sessions are recorded. A recorder keeps it between requests,
+// with the last task and the world open; other processes use it for one request.
 type place struct {
 	svc    *session.Service
 	dir    string
-	socket string // of the recorder that keeps the place; empty: it is used once
-	unsure bool   // a process that died may have recorded the first event that waits
+	socket string // of the recorder; empty: for one request
+	unsure bool   // a process that died may have recorded the first waiting event
 
 	turn    sync.Mutex // held by the request that is served; taken before the directory's lock
 	mu      sync.Mutex // guards what follows; taken after the directory's lock
 	task    *runtime.Task
 	world   *worldstate.World
-	environ []string         // of the hook that asked last
+	environ []string         // of the last hook
 	secrets []redact.Secret  // of the hooks' environments
-	taken   map[string]taken // events whose hooks have not asked for them, by their names
+	taken   map[string]taken // recorded events whose hooks have not asked for the reply, by name
 	seen    map[string]bool  // events that are recorded
 	current string           // the event that is being recorded
 	calls   map[string]underWay
@@ -65,14 +66,14 @@ type taken struct {
 	lesson string // names a card about the error of a failed call
 }
 
-// underWay is a call of a session that may change files. Sessions' ids are the keys.
+// underWay is an open call that may change files.
 type underWay struct {
 	Call  string    `json:"call"`
 	Since time.Time `json:"since"`
-	Mixed string    `json:"mixed,omitempty"` // another session that had a call under way meanwhile
+	Mixed string    `json:"mixed,omitempty"` // another session that had a call open meanwhile
 }
 
-// lockWorld waits for the processes that record in a directory.
+// lockWorld takes the lock under which a directory is recorded.
 func lockWorld(ctx context.Context, h taskdir.Home, dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(folder(h, dir), 0o700); err != nil {
 		return nil, err
@@ -97,15 +98,16 @@ func lockWorld(ctx context.Context, h taskdir.Home, dir string) (unlock func(), 
 	}
 }
 
-// record records the events that wait, in their order, and returns the reply to the
-// hook of one of them. The directory's lock is taken before the place's: who holds it
-// may ask for the task to be closed.
-func (p *place) record(ctx context.Context, event string) (reply []byte, err error) {
+// record records the events that wait, in their order, and calls deliver with the reply to
+// the hook of one of them, if there is one. If deliver fails, the next reply repeats it. The
+// directory's lock is taken before the place's: the process that holds it may ask for the task
+// to be closed.
+func (p *place) record(ctx context.Context, event string, deliver func(reply []byte) error) (err error) {
 	p.turn.Lock()
 	defer p.turn.Unlock()
 	unlock, err := lockWorld(ctx, p.svc.Home, p.dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer unlock()
 	p.mu.Lock()
@@ -114,45 +116,44 @@ func (p *place) record(ctx context.Context, event string) (reply []byte, err err
 		if err != nil || p.socket == "" || p.task != nil && !p.task.State().Turn.Open {
 			err = session.JoinClose(err, p.closeTask())
 		}
-		if err != nil || p.socket == "" { // what is kept may be what failed
+		if err != nil || p.socket == "" { // the open world may be the cause
 			err = session.JoinClose(err, p.closeWorld())
 		}
 	}()
 	if err := p.drain(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	e, ok := p.taken[event]
 	delete(p.taken, event)
 	if !ok || !e.mayAdd() {
-		return nil, nil
+		return nil
 	}
 	task := TaskOf(e.Agent, e.SessionID)
 	if err := p.open(ctx, task, e.event); err != nil {
-		return nil, err
+		return err
 	}
 	k := told(p.svc.Home, task)
 	after := k.Seq
-	if e.Source == "compact" { // the context has lost what it was told
+	if e.Source == "compact" { // the context has lost what it was shown
 		if after, err = beforeLastJump(p.svc, task, after); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	news, err := runtime.Outside{Task: p.task}.News(after)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	if text := fit(forOthers(news + "\n\n" + e.lesson)); text != "" && deliver(e.reply(text)) != nil {
+		return nil
 	}
 	if last := p.task.State().Last; last != k.Seq {
 		k.Seq = last
 		save(p.svc.Home, task, k)
 	}
-	if text := fit(forOthers(news + "\n\n" + e.lesson)); text != "" {
-		return e.reply(text), nil
-	}
-	return nil, nil
+	return nil
 }
 
-// learn adds the secrets of a hook's environment to those that are kept out of every
-// record.
+// learn adds the secrets of a hook's environment to those that are redacted.
 func (p *place) learn(environ []string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,11 +166,11 @@ func (p *place) learn(environ []string) error {
 		return nil
 	}
 	p.secrets = append(p.secrets, more...)
-	return p.closeTask() // the next one knows them
+	return p.closeTask() // it is opened again with them
 }
 
-// drain records the events that wait. One that fails is reported and removed, so that it
-// does not stop what comes after it.
+// drain records the waiting events. One that fails is reported and removed, so that it does
+// not block later ones.
 func (p *place) drain(ctx context.Context) error {
 	files, err := spooled(p.svc.Home, p.dir)
 	if err != nil || len(files) == 0 {
@@ -184,7 +185,7 @@ func (p *place) drain(ctx context.Context) error {
 		if err == nil && !p.seen[filepath.Base(file)] {
 			err = p.open(ctx, TaskOf(e.Agent, e.SessionID), e)
 			if err != nil {
-				return errors.Join(failed, err) // it waits for the next request
+				return errors.Join(failed, err) // the next request tries again
 			}
 			err = p.take(ctx, file, e)
 			p.note(filepath.Base(file))
@@ -244,7 +245,7 @@ func (p *place) open(ctx context.Context, task string, e *event) error {
 		p.world, err = worldstate.Open(p.dir, h.Store(p.dir), &worldstate.Options{
 			Task: task, Home: h.User, Exclude: h.Roots(), Watch: true, FileLimitBytes: h.FileLimitBytes, SizeLimitBytes: h.StoreLimitBytes,
 		})
-		if err != nil && !errors.Is(err, worldstate.ErrNoDirectory) { // else the task makes it again
+		if err != nil && !errors.Is(err, worldstate.ErrNoDirectory) { // else OpenTask makes it again
 			return err
 		}
 	}
@@ -266,7 +267,7 @@ func (p *place) open(ctx context.Context, task string, e *event) error {
 		return err
 	}
 	p.task, err = runtime.Create(ctx, h, runtime.New{
-		ID: task, Dir: p.dir, Request: cmp.Or(e.Prompt, "(the session began without a prompt)"),
+		ID: task, Dir: p.dir, Request: cmp.Or(e.Prompt, state.NoPrompt),
 		Model: cmp.Or(e.Model, string(e.Agent)), EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised,
 		Encoding: tokens.Estimate, Approval: "deny", Origin: &op.Origin{Agent: string(e.Agent), Session: e.SessionID},
 	}, o)
@@ -291,7 +292,7 @@ func (p *place) closeWorld() error {
 	return w.Close()
 }
 
-// close lets go of everything that is kept.
+// close closes the task and the world.
 func (p *place) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -308,7 +309,7 @@ func callsUnderWay(h taskdir.Home, dir string) (map[string]underWay, error) {
 		return calls, nil
 	}
 	if err == nil && json.Unmarshal(data, &calls) != nil {
-		calls = map[string]underWay{} // cut by a full disk: as if none were told
+		calls = map[string]underWay{} // truncated on a full disk: no open call is known
 	}
 	for task, c := range calls {
 		if time.Since(c.Since) > callTime {
@@ -353,9 +354,9 @@ func (p *place) noteCalls() error {
 	return os.Rename(name+".tmp", name)
 }
 
-// disturbed says whether others may have changed files in the step that was just
-// saved: a session with a call under way, or one that did not wait for its hook. Late
-// says that the step's own session is such a one.
+// disturbed returns a session that may have changed files in the step just saved, because it
+// has a call open or did not wait for its hook. late reports that the step's own session did
+// not wait.
 func (p *place) disturbed() (by string, late bool) {
 	by = p.calls[p.task.ID].Mixed
 	for other := range p.calls {

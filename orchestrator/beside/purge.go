@@ -22,14 +22,14 @@ func SessionsOf(h taskdir.Home, agent sessions.Agent) ([]taskdir.Summary, error)
 	return slices.DeleteFunc(all, func(t taskdir.Summary) bool { return t.Agent != string(agent) || t.Imported }), err
 }
 
-// Purge deletes sessions with their snapshots. A store that no other task uses goes
-// whole; of another the sessions' own snapshots go. No recorder may run.
+// Purge deletes sessions with their snapshots: the whole store if no other task uses it,
+// else the sessions' own snapshots. No recorder may be running.
 func Purge(ctx context.Context, svc *session.Service, list []taskdir.Summary) error {
 	h := svc.Home
 	stores := map[string]bool{} // that another task uses
 	for _, t := range list {
 		stores[h.Store(t.Dir)] = false
-		if st, err := svc.State(t.ID); err == nil && st.Opened.Origin != nil { // else its directory is looked up anew
+		if st, err := svc.State(t.ID); err == nil && st.Opened.Origin != nil { // a later session of that id is looked up anew
 			_ = os.Remove(client.Session(all(h), t.Agent, st.Opened.Origin.Session))
 		}
 		if err := errors.Join(os.RemoveAll(h.Task(t.ID)), os.RemoveAll(knownFile(h, t.ID))); err != nil {
@@ -60,11 +60,11 @@ func Purge(ctx context.Context, svc *session.Service, list []taskdir.Summary) er
 	return nil
 }
 
-// waitingSince is the age at which an event counts as one that nobody records.
+// waitingSince is the age from which a waiting event is reported.
 const waitingSince = time.Minute
 
-// Waiting counts the events that have waited long to be recorded.
-func Waiting(h taskdir.Home) (n int) {
+// waiting counts the events that have waited for long.
+func waiting(h taskdir.Home) (n int) {
 	folders, _ := os.ReadDir(all(h)) // none: nothing waits
 	for _, f := range folders {
 		events, _ := os.ReadDir(filepath.Join(all(h), f.Name()))

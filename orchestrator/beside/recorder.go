@@ -27,9 +27,9 @@ import (
 const (
 	// IdleTime is how long a recorder waits for the next request.
 	IdleTime = 10 * time.Minute
-	// stopTime is how long a recorder that was asked to end is waited for.
+	// stopTime is how long StopRecorders waits for a recorder to end.
 	stopTime = time.Minute
-	// requestTime is how long a connection may take to say what it wants.
+	// requestTime is how long a connection may take to send its request.
 	requestTime = 5 * time.Second
 	// maxRequestBytes is how much of a request is read.
 	maxRequestBytes = 40 << 20
@@ -48,8 +48,8 @@ type Recorders struct {
 	Start func(dir string, lock *os.File) error
 }
 
-// ask hands an event to the directory's recorder, and returns the reply to its hook. A
-// recorder that does not answer before ctx ends has the event and goes on.
+// ask sends an event to the directory's recorder and returns the reply. If ctx ends first,
+// the recorder still records the event.
 func (r *Recorders) ask(ctx context.Context, h taskdir.Home, dir, event string) ([]byte, error) {
 	socket := filepath.Join(folder(h, dir), client.SocketFile)
 	for ctx.Err() == nil {
@@ -72,7 +72,7 @@ func (r *Recorders) ask(ctx context.Context, h taskdir.Home, dir, event string) 
 	return nil, nil
 }
 
-// start starts a recorder where none runs or begins to.
+// start starts a recorder unless one runs or is starting.
 func (r *Recorders) start(h taskdir.Home, dir string) error {
 	lock, err := tryLock(filepath.Join(folder(h, dir), client.LockFile))
 	if lock == nil || err != nil {
@@ -108,9 +108,8 @@ type recorder struct {
 	end     context.CancelFunc
 }
 
-// Record is a recorder: it records what hooks ask for until none has asked for idle,
-// it is told to stop, or a hook of another program asks. The caller holds the
-// recorder's lock.
+// Record runs a recorder: it serves hooks until none has asked for idle, a request stops it,
+// or a hook of another program asks. The caller holds the recorder's lock.
 func Record(ctx context.Context, svc *session.Service, dir, program string, idle time.Duration, log func(error)) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -118,6 +117,9 @@ func Record(ctx context.Context, svc *session.Service, dir, program string, idle
 	r := &recorder{
 		place:   place{svc: svc, dir: dir, socket: socket, unsure: true},
 		program: program, log: log, touched: make(chan struct{}, 1), end: end,
+	}
+	if err := os.WriteFile(filepath.Join(folder(svc.Home, dir), client.LockFile), []byte(program), 0o600); err != nil { // for otherRecorders
+		return err
 	}
 	l, err := taskdir.Listen(socket)
 	if err != nil {
@@ -138,7 +140,7 @@ func Record(ctx context.Context, svc *session.Service, dir, program string, idle
 	os.Remove(socket)
 	l.Close()
 	r.busy.Wait()
-	_, err = r.record(context.WithoutCancel(ctx), "") // of a hook that was killed before it asked
+	err = r.record(context.WithoutCancel(ctx), "", nil) // of a hook that was killed before it asked
 	return session.JoinClose(err, r.close())
 }
 
@@ -154,11 +156,10 @@ func (r *recorder) accept(l net.Listener) {
 			_ = c.SetReadDeadline(time.Now().Add(requestTime))
 			var req client.Request
 			if err := json.NewDecoder(io.LimitReader(c, maxRequestBytes)).Decode(&req); err != nil {
-				return // it left
+				return // the client has closed it
 			}
 			reply := json.NewEncoder(c)
-			kept := func() { _ = reply.Encode(client.Reply{OK: true}) }
-			_ = reply.Encode(r.answer(req, kept)) // a client that left gets the answer with its next event
+			r.answer(req, func(rep client.Reply) error { return reply.Encode(rep) })
 			select {
 			case r.touched <- struct{}{}:
 			default:
@@ -167,12 +168,16 @@ func (r *recorder) accept(l net.Listener) {
 	}
 }
 
-// answer serves a request. kept is called when the event in it is on disk.
-func (r *recorder) answer(req client.Request, kept func()) (rep client.Reply) {
+// answer serves a request. send fails where the client has left.
+func (r *recorder) answer(req client.Request, send func(client.Reply) error) {
+	rep, sent := client.Reply{}, false
 	defer func() {
 		if p := recover(); p != nil {
 			r.log(fmt.Errorf("panic: %v", p))
-			r.end() // what is kept may be half changed
+			r.end() // the state in memory may be inconsistent
+		}
+		if !sent {
+			_ = send(rep)
 		}
 	}()
 	var err error
@@ -188,12 +193,15 @@ func (r *recorder) answer(req client.Request, kept func()) (rep client.Reply) {
 		if len(req.Data) > 0 {
 			if err = spool(r.svc, r.dir, req.Event, req.Data, req.Environ); err != nil {
 				r.log(err)
-				return rep // the hook does it
+				return // the hook does it
 			}
-			kept()
+			_ = send(client.Reply{OK: true}) // the event is on disk
 		}
 		if err = r.learn(req.Environ); err == nil {
-			rep.Reply, err = r.record(context.Background(), req.Event)
+			err = r.record(context.Background(), req.Event, func(reply []byte) error {
+				sent = true
+				return send(client.Reply{OK: true, Reply: reply})
+			})
 		}
 	default:
 		err = fmt.Errorf("unknown request %q", req.Verb)
@@ -202,10 +210,9 @@ func (r *recorder) answer(req client.Request, kept func()) (rep client.Reply) {
 		r.log(err)
 	}
 	rep.OK = err == nil || req.Verb == client.EventVerb
-	return rep
 }
 
-// recording lists the folders of directories that have a recorder now.
+// recording lists the folders of directories that have a running recorder.
 func recording(h taskdir.Home) (folders []string, err error) {
 	entries, err := os.ReadDir(all(h))
 	if errors.Is(err, os.ErrNotExist) {
@@ -229,8 +236,19 @@ func recording(h taskdir.Home) (folders []string, err error) {
 	return folders, err
 }
 
-// StopRecorders ends the recorders of all directories, and returns how many there
-// were. What they were told is recorded first.
+// otherRecorders counts the recorders that are not of a program; see client.Program.
+func otherRecorders(h taskdir.Home, program string) (n int) {
+	folders, _ := recording(h) // unreadable: doctor reports the folder
+	for _, dir := range folders {
+		if of, err := os.ReadFile(filepath.Join(dir, client.LockFile)); err == nil && string(of) != program {
+			n++
+		}
+	}
+	return n
+}
+
+// StopRecorders ends the recorders of all directories and returns how many there were. They
+// record the waiting events first.
 func StopRecorders(ctx context.Context, h taskdir.Home) (n int, err error) {
 	folders, err := recording(h)
 	if err != nil {
@@ -240,7 +258,7 @@ func StopRecorders(ctx context.Context, h taskdir.Home) (n int, err error) {
 	defer cancel()
 	for _, dir := range folders {
 		var rep client.Reply
-		_ = taskdir.Exchange(ctx, filepath.Join(dir, client.SocketFile), client.Request{Verb: client.StopVerb}, &rep) // the lock says whether it ended
+		_ = taskdir.Exchange(ctx, filepath.Join(dir, client.SocketFile), client.Request{Verb: client.StopVerb}, &rep) // the lock shows whether it ended
 		for {
 			f, err := tryLock(filepath.Join(dir, client.LockFile))
 			if err != nil {

@@ -2,8 +2,10 @@ package beside_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/beside/client"
@@ -250,5 +256,72 @@ func TestOthersWork(t *testing.T) {
 	a.ok("t1", "touch a", func() { a.write("a", "a") })
 	if st, err := a.svc.State(a.task); err != nil || st.EndedSteps() != 1 {
 		t.Errorf("%d steps, %v", st.EndedSteps(), err)
+	}
+}
+
+// TestLostReply: what a hook left before it was told, the next one tells.
+func TestLostReply(t *testing.T) {
+	a := newAgent(t)
+	a.recorded("test", time.Hour)
+	a.hook("UserPromptSubmit", map[string]any{"prompt": "p"})
+	a.ok("t1", "touch a", func() { a.write("a", "a") })
+	if err := a.jump(0); err != nil {
+		t.Fatal(err)
+	}
+	sockets, err := filepath.Glob(filepath.Join(a.svc.Home.State, "beside", "*", client.SocketFile))
+	if err != nil || len(sockets) != 1 {
+		t.Fatalf("recorders of %q, %v", sockets, err)
+	}
+	dir, err := os.Open(filepath.Dir(sockets[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	lock, err := os.Open(filepath.Join(dir.Name(), "lock"))
+	if err == nil {
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX) // the recorder waits for it
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook, err := net.Dial("unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), client.SocketFile)) // an address holds few bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = fmt.Fprintf(hook, `{"verb":"event","program":"test","event":%q,"data":{"session_id":%q,"cwd":%q,"hook_event_name":"UserPromptSubmit","prompt":"more"}}`+"\n",
+		client.EventName(string(sessions.Claude)), a.id, a.dir)
+	if err := errors.Join(err, json.NewDecoder(hook).Decode(new(client.Reply)), hook.Close(), lock.Close()); err != nil { // it is on disk
+		t.Fatal(err)
+	}
+	if told := a.hook("PreToolUse", bash("t2", "touch a")); !strings.Contains(told, "step 0") {
+		t.Errorf("the next hook tells %q", told)
+	}
+}
+
+// TestPrompts: cards enter with the prompt that they fit, once; a session that begins
+// without a prompt has no words to look for.
+func TestPrompts(t *testing.T) {
+	a := newAgent(t)
+	store, err := knowledgebase.Open(a.svc.Home.KnowledgeBase(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = store.Apply(t.Context(), knowledgebase.Change{By: knowledgebase.Person, Cards: []*card.Card{
+		{ID: "hasp22222222222", Topic: "frobnicator lock", State: card.Reviewed, SourceTask: "t", Issue: []string{"the frobnicator is locked by a stale hasp"}, Solution: []string{"delete hasp.pid"}},
+		{ID: "none22222222222", Topic: "session", State: card.Reviewed, SourceTask: "t", Issue: []string{"the session began without a prompt"}, Solution: []string{"none"}},
+	}})
+	if err := errors.Join(err, store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if told := a.hook("SessionStart", nil); told != "" {
+		t.Errorf("at the start: %s", told)
+	}
+	const trouble = "The frobnicator is locked by a hasp."
+	for i, prompt := range []string{"Say hello.", trouble, trouble} {
+		told := a.hook("UserPromptSubmit", map[string]any{"prompt": prompt})
+		if (i == 1) != strings.Contains(told, "hasp22222222222") || i != 1 && told != "" {
+			t.Errorf("%d, %s: %q", i, prompt, told)
+		}
+		a.hook("Stop", nil)
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 
+	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/sessions"
 )
 
-// take records one event; again says that it may have been recorded before. The text
-// names a card about the error of a failed call.
+// take records one event. If again, it may have been recorded before. lesson names a card
+// about the error of a failed call.
 func take(ctx context.Context, task *runtime.Task, e *event, again bool) (lesson string, err error) {
 	t := runtime.Outside{Task: task}
 	if again {
@@ -21,7 +22,7 @@ func take(ctx context.Context, task *runtime.Task, e *event, again bool) (lesson
 	switch e.Name {
 	case "SessionStart":
 		if first {
-			return "", t.Unknown(ctx) // saves the beginning
+			return "", t.Unknown(ctx) // saves step 0
 		}
 	case "UserPromptSubmit":
 		if first && e.Prompt == task.State().Request {
@@ -30,10 +31,15 @@ func take(ctx context.Context, task *runtime.Task, e *event, again bool) (lesson
 		if err := t.Unknown(ctx); err != nil {
 			return "", err
 		}
-		if err := t.Said(ctx, e.Prompt); err != nil || e.Agent != ACP {
+		if err := t.Said(ctx, e.Prompt); err != nil {
 			return "", err
 		}
-		return "", t.Look(ctx) // before most of its calls there is no such moment
+		if e.Agent == ACP { // it reports most calls after they began
+			if err := t.Look(ctx); err != nil {
+				return "", err
+			}
+		}
+		return "", t.Recall(ctx, memory.RecallPrompt)
 	case "PreToolUse":
 		if err := closeUntold(ctx, t, e); err != nil {
 			return "", err
@@ -61,9 +67,9 @@ func take(ctx context.Context, task *runtime.Task, e *event, again bool) (lesson
 	return "", nil
 }
 
-// recorded reports whether the effect of an event is in the stream: of one that a
-// process recorded and did not live to remove. Beginnings and ends are recorded once
-// however often they are told.
+// recorded reports whether an event is in the stream already, because the process that
+// recorded it died before it removed the file. The others may be recorded again without
+// effect.
 func recorded(t runtime.Outside, e *event) (bool, error) {
 	switch e.Name {
 	case "UserPromptSubmit":
@@ -75,7 +81,7 @@ func recorded(t runtime.Outside, e *event) (bool, error) {
 	return false, nil
 }
 
-// closeUntold closes the calls whose result stands in Codex's rollout alone.
+// closeUntold closes calls whose result only Codex's rollout holds.
 func closeUntold(ctx context.Context, t runtime.Outside, e *event) error {
 	if e.Agent != sessions.Codex {
 		return nil
@@ -93,8 +99,8 @@ func closeUntold(ctx context.Context, t runtime.Outside, e *event) error {
 	return nil
 }
 
-// closeBatch records the calls of a batch that no other event told of: those that were
-// denied, and those that failed before they began.
+// closeBatch records the calls of a batch that no other event reported: denied calls, and
+// calls that failed before they began.
 func closeBatch(ctx context.Context, t runtime.Outside, e *event) error {
 	for _, b := range e.ToolCalls {
 		one := *e

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"anamnesis/anamnesis/experience"
 	"anamnesis/anamnesis/failure"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
@@ -30,17 +31,23 @@ const (
 	recallStart = "start"
 	recallJump  = "jump"
 	recallAsked = "asked"
+	// RecallPrompt is a recall for further words of the user. It leaves out the cards that the
+	// task was shown before.
+	RecallPrompt = "prompt"
 )
 
 // Recall looks for cards that fit the situation and records what was found,
-// also when that is nothing.
+// also when that is nothing, except for RecallPrompt.
 func (m *Memory) Recall(ctx context.Context, why string) error {
 	rec, err := m.findCards(ctx, m.State().Situation(why), why)
 	if err != nil {
 		return nil // interrupted: the recall stays due
 	}
-	if why == recallStart {
+	switch {
+	case why == recallStart:
 		m.foresee(rec)
+	case why == RecallPrompt && rec.Text == "" && rec.Error == "" && len(rec.Withheld) == 0:
+		return nil
 	}
 	return m.Record(context.WithoutCancel(ctx), rec)
 }
@@ -83,6 +90,15 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 	}
 	hits = eachOnce(hits)
 	hits = eachOnce(m.withLike(hits[:min(recallCards, len(hits))], trust))
+	if why == RecallPrompt {
+		e, err := m.experienced()
+		if err != nil {
+			return nil, err
+		}
+		hits = slices.DeleteFunc(hits, func(h recalled.Hit) bool {
+			return slices.ContainsFunc(e.Shown, func(s experience.Showing) bool { return s.Card == h.Card.ID })
+		})
+	}
 	budget := max(minRecallTokens, m.State().EAS/recallShare)
 	text, used := recalled.Pack(hits, budget, m.Counter.Count)
 	for _, h := range used {
@@ -144,7 +160,7 @@ func (m *Memory) searchParts(ctx context.Context, parts []string, about map[stri
 	for _, part := range parts {
 		queries = append(queries, knowledgebase.Query{Text: part})
 	}
-	if len(about) > 0 {
+	if len(about) > 0 && len(parts) > 0 {
 		queries = append(queries, knowledgebase.Query{Text: parts[len(parts)-1], Among: about, MinEvidence: projectEvidence})
 	}
 	var answers [][]recalled.Hit

@@ -48,10 +48,16 @@ func troubleOf(c *CallState, b *op.ToolReturned) Trouble {
 	}
 }
 
+// NoPrompt is the request of a session that began without one.
+const NoPrompt = "(the session began without a prompt)"
+
 // Situation returns the queries for a search of the cards, the most specific first.
-func (s *State) Situation(why string) []string {
-	if why != "jump" || s.LastTrouble.Error == "" {
-		return []string{s.Request}
+func (s *State) Situation(why string) (queries []string) {
+	if why == "jump" && s.LastTrouble.Error != "" {
+		queries = []string{s.LastTrouble.Error, s.LastTrouble.Error + "\n" + s.LastTrouble.About}
 	}
-	return []string{s.LastTrouble.Error, s.LastTrouble.Error + "\n" + s.LastTrouble.About, s.Request}
+	if s.Request != NoPrompt {
+		queries = append(queries, s.Request)
+	}
+	return queries
 }

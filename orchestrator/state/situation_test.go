@@ -30,4 +30,8 @@ func TestSituationParts(t *testing.T) {
 	if got := s.Situation("start"); !slices.Equal(got, []string{"mend it"}) {
 		t.Errorf("at the start: %q", got)
 	}
+	s.Request = NoPrompt
+	if got := s.Situation("start"); len(got) != 0 {
+		t.Errorf("without a prompt: %q", got)
+	}
 }

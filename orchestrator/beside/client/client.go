@@ -1,6 +1,6 @@
-// Package client is what a hook needs to hand an event to a recorder that runs. It
-// imports little, and nothing whose name is late in the alphabet, so that it is ready
-// long before the rest of the program: see cmd/internal/hookmain.
+// Package client sends a hook's event to a running recorder. It imports few packages, and
+// none whose path sorts late, so that it is initialised long before the rest of the program:
+// see cmd/internal/hookmain.
 package client
 
 import (
@@ -18,12 +18,11 @@ import (
 // it.
 const Wait = 1800 * time.Millisecond
 
-// keepWait is how long a recorder has to say that an event is on disk. After that the
-// hook writes it down itself, for which it has the rest of Wait.
+// keepWait is how long a hook waits for the recorder to confirm that the event is on disk.
+// After that the hook writes the event itself, in the rest of Wait.
 const keepWait = 900 * time.Millisecond
 
-// What stands in the folder of a directory that is recorded, beside the events that
-// wait.
+// Files in the folder of a recorded directory, beside the waiting events.
 const (
 	LockFile    = "recorder.lock" // locked by the recorder to its end
 	SocketFile  = "recorder.sock"
@@ -42,15 +41,15 @@ const (
 	maxReplyBytes = 1 << 20
 )
 
-// Request is what a recorder is asked, a line of JSON.
+// Request is a request to a recorder, a line of JSON.
 type Request struct {
 	Verb    string `json:"verb"`    // EventVerb, StopVerb, or that of taskdir.CloseVerb
 	Program string `json:"program"` // see Program
 	Event   string `json:"event"`   // the name of the hook's own
-	// Data is the event, which the recorder redacts and writes down under its name; empty:
-	// it waits under its name.
+	// Data is the event, which the recorder redacts and writes to the file of its name; empty:
+	// that file exists.
 	Data    json.RawMessage `json:"data,omitempty"`
-	Environ []string        `json:"environ"` // the hook's: its secrets are kept out of every record
+	Environ []string        `json:"environ"` // the hook's: its secrets are redacted
 }
 
 // The verbs.
@@ -141,10 +140,10 @@ func Owned(path string) error {
 	return nil
 }
 
-// Main is a hook from its start to its end, where a recorder of the session's directory
-// runs: anamnesis hook AGENT FOLDER, with the folder of all recordings. Otherwise the
-// program does what is left, with standard input as it was: Main returns, or, where a
-// recorder may have written the event down, starts the program with the event's name.
+// Main runs a whole hook, anamnesis hook AGENT FOLDER with the folder of all recordings, if
+// the session's directory has a running recorder. Otherwise it restores standard input and
+// returns, so that the program runs the hook; if a recorder may have written the event, it
+// starts the program anew with the event's name.
 func Main(args []string) {
 	if len(args) != 4 || args[1] != "hook" || !strings.HasPrefix(args[3], "/") || strings.HasSuffix(args[3], EventEnding) {
 		return
@@ -165,8 +164,8 @@ func Main(args []string) {
 	putBack(data)
 }
 
-// hand gives an event to the recorder and answers the agent. Where it cannot, it returns
-// the event's file, if the recorder may have written it.
+// hand sends an event to the recorder and answers the agent. If it cannot, it returns the
+// event's file if the recorder may have written it.
 func hand(agent, all string, head Head, data []byte, deadline time.Time) (event string, ends bool) {
 	known := Session(all, agent, head.SessionID)
 	text, err := os.ReadFile(known)
