@@ -18,6 +18,7 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream"
 	"anamnesis/orchestrator/beside"
+	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
@@ -79,20 +80,12 @@ func (a *app) doctorAgents(ctx context.Context, h taskdir.Home) {
 	say := func(format string, args ...any) { a.println(view.Line(fmt.Sprintf(format, args...), 500)) }
 	if p, err := a.places(); err == nil {
 		a.doctorSurroundings(p.State, say)
-		for _, agent := range install.Agents() {
-			if line, ok := p.Examine(ctx, agent); ok {
-				say("%s", line)
-			}
+		for _, line := range p.Findings(ctx) {
+			say("%s", line)
 		}
 	}
-	for _, line := range beside.Stopped(h, ".") {
+	for _, line := range beside.Findings(h, ".", client.Program()) {
 		say("%s", line)
-	}
-	if n, last := beside.Errors(h); n > 0 {
-		say("other agents: %d errors of hooks in %s, the last: %s", n, beside.Log(h), last)
-	}
-	if n := beside.Waiting(h); n > 0 {
-		say("other agents: %d events wait to be recorded; the next hook in their directories records them", n)
 	}
 }
 

@@ -93,7 +93,8 @@ func (a *app) installVerb(use, short, long string, plan func(*install.Places, se
 				if err := a.purge(cmd.Context(), c.purge); err != nil {
 					return err
 				}
-				a.printf("%sed for %s: it counts from the next session on\n", verb, c.agent)
+				then := map[string]string{"install": "recording begins with its next session", "uninstall": "its sessions are no longer recorded"}
+				a.printf("%sed for %s: %s\n", verb, c.agent, then[verb])
 				if c.agent == sessions.Codex && verb == "install" {
 					a.println("Codex runs hooks only once you trust them: start it and confirm them under /hooks")
 				}
@@ -136,8 +137,13 @@ func (a *app) planInstall(p *install.Places, agents []sessions.Agent, purge bool
 
 // showInstall prints the changes as diffs, and the sessions to delete.
 func (a *app) showInstall(changes []installChange) {
+	shown := map[string]bool{} // agents share the hooks' wrapper
 	for _, c := range changes {
 		for _, file := range c.files {
+			if shown[file.Path] {
+				continue
+			}
+			shown[file.Path] = true
 			a.printf("%s", view.Clean(show.LineDiff(file.Path, file.Before, file.After)))
 		}
 		for _, t := range c.purge {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"os/exec"
@@ -215,7 +216,7 @@ func (s *stage) project() {
 // run runs a program to its end, with nothing of the caller's environment but the path.
 func (s *stage) run(dir string, env []string, name string, args ...string) string {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), 90*time.Second) // also while cleaning up
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), 3*time.Minute) // also while cleaning up
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	// Codex uses no helper programs where its home lies below the folder for temporary files.
@@ -456,6 +457,46 @@ func TestAgents(t *testing.T) {
 			s.imports(len(p.steps))
 			s.reaches(all[(i+1)%len(all)])
 		})
+	}
+}
+
+// TestFaults: whatever becomes of this program after it was installed, each agent's real
+// program continues, and its model reads nothing of it.
+func TestFaults(t *testing.T) {
+	programs := agentsPrograms(t)
+	if !*nightly {
+		t.Skip("NOT RUN: .ci/nightly runs it, or -nightly")
+	}
+	bin := built(t)
+	for _, p := range players() {
+		for name, fault := range faults {
+			t.Run(string(p.agent)+"/"+name, func(t *testing.T) {
+				m := newModel(t, []reply{{text: "I write it.", calls: []call{p.bash("echo ran >ran.txt")}}, {text: "Done."}})
+				s := newStage(t, p, programs, filepath.Join(t.TempDir(), "anamnesis"), filepath.Join(t.TempDir(), "state"), m.URL)
+				if err := os.Link(bin, s.bin); err != nil {
+					t.Fatal(err)
+				}
+				s.install()
+				s.project()
+				broken(t, s.bin, fault)
+				t.Cleanup(func() { // before it is uninstalled
+					if err := errors.Join(os.RemoveAll(s.bin), os.Link(bin, s.bin)); err != nil {
+						t.Error(err)
+					}
+				})
+				begun := time.Now()
+				s.play(m.URL, "Write ran.txt.")
+				t.Logf("took %v", time.Since(begun).Round(time.Second))
+				if get(t, filepath.Join(s.world, "ran.txt")) != "ran\n" || len(m.requests) != 2 {
+					t.Errorf("the model was asked %d times; %s", len(m.requests), s.out)
+				}
+				for _, r := range m.requests {
+					if strings.Contains(r, "goroutine") || strings.Contains(r, "unknown command") {
+						t.Errorf("the model reads %s", r)
+					}
+				}
+			})
+		}
 	}
 }
 

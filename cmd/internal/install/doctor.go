@@ -25,9 +25,27 @@ var programs = map[sessions.Agent]string{
 	sessions.Claude: "claude", sessions.Codex: "codex", sessions.OpenCode: "opencode", sessions.Gemini: "gemini", sessions.Kimi: "kimi",
 }
 
+// made are the major versions of the agents that hooks, plugins and readers were made for.
+var made = map[sessions.Agent]string{sessions.Claude: "2", sessions.Codex: "0", sessions.OpenCode: "1", sessions.Gemini: "0", sessions.Kimi: "2"}
+
+var number = regexp.MustCompile(`\b(\d+)\.\d+\.\d+`)
+
 // desktopPath is what programs started from a desktop or over SSH have as PATH, where
 // nothing adds to it.
 const desktopPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// Findings lists what doctor says of the agents that something was installed for, a line each.
+func (p *Places) Findings(ctx context.Context) (lines []string) {
+	for _, agent := range Agents() {
+		if line, ok := p.Examine(ctx, agent); ok {
+			lines = append(lines, line)
+		}
+	}
+	if line := p.Unfound(); len(lines) > 0 && line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}
 
 // Examine says in one line what keeps an agent's sessions from being recorded, or that
 // nothing does. ok is false for an agent that nothing was installed for.
@@ -49,8 +67,8 @@ func (p *Places) Examine(ctx context.Context, agent sessions.Agent) (line string
 	if why := p.forbidden(agent); why != "" {
 		say = append(say, why)
 	}
-	if why := p.unfound(programs[agent]); why != "" {
-		say = append(say, why)
+	if at, err := find(programs[agent], p.Getenv("PATH")); err == nil && !slices.Contains(filepath.SplitList(desktopPath), filepath.Dir(at)) {
+		say = append(say, at+unfound)
 	}
 	return fmt.Sprintf("%s: %s", agent, strings.Join(say, "; ")), true
 }
@@ -71,13 +89,17 @@ func (p *Places) version(ctx context.Context, agent sessions.Agent) string {
 		}
 		seen, say = append(seen, real), append(say, versionOf(ctx, path))
 	}
-	switch len(say) {
-	case 0:
+	if len(say) == 0 {
 		return name + " is not on PATH"
-	case 1:
-		return say[0]
 	}
-	return fmt.Sprintf("%d programs called %s are on PATH, and the first is used: %s", len(say), name, strings.Join(say, ", "))
+	line := say[0]
+	if len(say) > 1 {
+		line = fmt.Sprintf("%d programs called %s are on PATH, and the first is used: %s", len(say), name, strings.Join(say, ", "))
+	}
+	if all := number.FindAllStringSubmatch(say[0], -1); len(all) > 0 && all[len(all)-1][1] != made[agent] { // its path may hold another
+		line += fmt.Sprintf("; this program was made for version %s: see whether 'anamnesis tasks' lists its next session", made[agent])
+	}
+	return line
 }
 
 func versionOf(ctx context.Context, path string) string {

@@ -134,7 +134,27 @@ func edit(before []byte, patches ...patch) ([]byte, error) {
 	if err := v.Patch(data); err != nil {
 		return nil, err
 	}
+	for _, p := range patches {
+		if p.Op == "add" {
+			ownLine(&v, p.Path)
+		}
+	}
 	return v.Pack(), nil
+}
+
+// ownLine puts a member that was added to an object on a line of its own.
+func ownLine(v *hujson.Value, path string) {
+	obj, ok := v.Find(path[:strings.LastIndex(path, "/")]).Value.(*hujson.Object)
+	if !ok {
+		return // an array
+	}
+	indent := "\n" + strings.Repeat("  ", strings.Count(path, "/"))
+	if m := &obj.Members[len(obj.Members)-1]; len(m.Name.BeforeExtra) == 0 { // no comment
+		m.Name.BeforeExtra = hujson.Extra(indent)
+	}
+	if len(obj.AfterExtra) == 0 {
+		obj.AfterExtra = hujson.Extra(strings.TrimSuffix(indent, "  "))
+	}
 }
 
 // has reports whether JSON has a value at a path.
@@ -367,7 +387,13 @@ func (p *Places) Uninstall(agent sessions.Agent, files []File) error {
 			}
 		}
 	}
-	return os.Remove(p.manifest(agent))
+	if err := os.Remove(p.manifest(agent)); err != nil || p.otherUses(agent) {
+		return err
+	}
+	if err := os.Remove(p.wrapper()); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // write replaces a file atomically. A link keeps its place, a file its mode.

@@ -2,7 +2,6 @@ package install
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,18 +90,14 @@ func (m *Machine) inContainer() bool {
 	return m.Container || slices.ContainsFunc([]string{"REMOTE_CONTAINERS", "CODESPACES", "DEVCONTAINER", "GITPOD_WORKSPACE_ID"}, func(name string) bool { return m.Getenv(name) != "" })
 }
 
-// unfound says which programs editors and SSH sessions do not find, whose PATH no shell
-// has extended.
-func (p *Places) unfound(program string) string {
-	var names []string
-	if _, err := find("anamnesis", desktopPath); err != nil {
-		names = append(names, p.Program)
-	}
-	if at, err := find(program, p.Getenv("PATH")); err == nil && !slices.Contains(filepath.SplitList(desktopPath), filepath.Dir(at)) {
-		names = append(names, at)
-	}
-	if len(names) == 0 {
+// unfound follows the path of a program that editors and SSH sessions do not find, since no
+// shell has extended their PATH.
+const unfound = ": editors started from a desktop, and SSH sessions, do not find this program by name; write its path in an editor's configuration"
+
+// Unfound says that this program is such a one; empty if it is not.
+func (p *Places) Unfound() string {
+	if _, err := find("anamnesis", desktopPath); err == nil {
 		return ""
 	}
-	return "editors started from a desktop, and SSH sessions, do not find these by name; write their paths in an editor's configuration: " + strings.Join(names, ", ")
+	return p.Program + unfound
 }
