@@ -156,7 +156,9 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 		Short: "Find the cards that matter for a question or an error message",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
-			q.Text = strings.Join(args, " ")
+			if q.Text = strings.TrimSpace(strings.Join(args, " ")); q.Text == "" {
+				return exit.Usagef("kb search: the query is empty; give a question or an error message")
+			}
 			if q.K < 1 || q.K > retrieval.MaxK {
 				return exit.Usagef("-k %d: 1 to %d cards can be asked for", q.K, retrieval.MaxK)
 			}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,6 +51,9 @@ func (d Desk) Read(file string, most int) ([]byte, error) {
 	r := d.Stdin
 	if file != "-" {
 		f, err := os.Open(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s does not exist; name a markdown file, or - for standard input", Shown(file))
+		}
 		if err != nil {
 			return nil, err
 		}

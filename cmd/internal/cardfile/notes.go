@@ -37,7 +37,7 @@ func Import(ctx context.Context, store *knowledgebase.Store, paths []string) (Im
 func (got *Imported) take(ctx context.Context, store *knowledgebase.Store, path string) error {
 	cards, skipped, err := notes.Read(ctx, path, time.Now())
 	if errors.Is(err, fs.ErrNotExist) {
-		return session.Usagef("kb import: %w", err)
+		return session.Usagef("kb import: %s does not exist; name a markdown file or a folder of them", Shown(path))
 	}
 	if err != nil {
 		return err

@@ -22,14 +22,14 @@ import (
 const (
 	// nearestCards is how many cards are shown beside one.
 	nearestCards = 5
-	// maxAgainst is how many cards that one contradicts are shown beside it; its
-	// facts name them all.
+	// maxAgainst is how many contradicting or similar cards are shown beside one; its
+	// facts name all.
 	maxAgainst = 3
 	// maxRevisions is how many changes of a card its history shows.
 	maxRevisions = 50
 )
 
-// origin is the page a decision was made on, which decides what comes next.
+// origin is the page of a decision. It determines the page that follows.
 type origin string
 
 const (
@@ -47,7 +47,7 @@ func originOf(s string) origin {
 func cardPath(id string) string   { return "/cards/" + url.PathEscape(id) }
 func reviewPath(id string) string { return "/review/" + url.PathEscape(id) }
 
-// path is the page of a card by the way one came.
+// path returns the card's page within the review or the list of cards.
 func (o origin) path(id string) string {
 	if o == fromReview {
 		return reviewPath(id)
@@ -63,20 +63,20 @@ type cardView struct {
 	From      origin
 	Place     queuePlace
 	HTML      template.HTML
-	Rendered  bool // false: the text is too long to be more than quoted
+	Rendered  bool // false: the text is too long and is quoted
 	Facts     []fact
 	Notes     []string
 	Uses      usage.Counts
 	Queue     []listedCard // the cards that wait next to it, in the review
 	Near      []nearCard
-	Against   []versionCard   // what it contradicts, to be read beside it
+	Against   []versionCard   // contradicting and similar cards, shown beside it
 	Can       map[string]bool // the acts that the card's state allows
 	Undo      *review.Done
 	Keys      []key
 }
 
-// actView is a button that decides about a card, mergeView one by which one of
-// two cards takes the other's place: turned, the one shown.
+// actView is a button that decides about a card. mergeView is one that replaces a card by
+// another: if Turned, Near by the card shown, otherwise the card shown by Near.
 type (
 	actView struct {
 		Card            *cardView
@@ -86,14 +86,15 @@ type (
 		Card   *cardView
 		Near   nearCard
 		Turned bool
-		At     int // among the cards beside the one shown; below 0: it is not there
+		At     int // index among the cards shown beside; below 0 if not among them
 	}
 )
 
-// fact is a line of a card's front matter, for people; Link may lead on.
+// fact is a line of a card's front matter in words. Link may be empty.
 type fact struct{ Name, Value, Link string }
 
-// versionCard is a card whose text is shown beside another's, to be decided between.
+// versionCard is a card whose text is shown beside another's, so that a user decides
+// between them.
 type versionCard struct {
 	Near nearCard
 	HTML template.HTML
@@ -108,7 +109,7 @@ type nearCard struct {
 	Opposed          bool // or the opposite
 }
 
-// showCard answers with a card's page. problem is said at its top.
+// showCard answers with a card's page, with problem at its top.
 func (s *Server) showCard(w http.ResponseWriter, r *http.Request, code int, from origin, problem string) error {
 	id := r.PathValue("card")
 	v, err := s.cardView(r.Context(), id, from)
@@ -148,7 +149,7 @@ func (s *Server) cardView(ctx context.Context, id string, from origin) (*cardVie
 		return nil, err
 	}
 	v.Against = s.against(c, &v.Near)
-	v.Notes = slices.DeleteFunc(v.Notes, func(note string) bool { // it is decided beside the other card
+	v.Notes = slices.DeleteFunc(v.Notes, func(note string) bool { // the other card is shown beside
 		return slices.ContainsFunc(v.Against, func(a versionCard) bool { return strings.HasPrefix(note, "contradicts "+a.Near.ID+" ") })
 	})
 	gone := c.State == card.Retired || c.State == card.Superseded
@@ -164,7 +165,7 @@ func (s *Server) cardView(ctx context.Context, id string, from origin) (*cardVie
 	return v, nil
 }
 
-// readCard returns a card as it counts here, with the fingerprint of that text.
+// readCard returns a card and the fingerprint of its text.
 func (s *Server) readCard(id string) (*card.Card, string, error) {
 	text, seen, err := s.store.Text(id)
 	if err != nil {
@@ -208,15 +209,15 @@ func (s *Server) facts(c *card.Card) []fact {
 	return facts
 }
 
-// against returns the cards that are read beside one: those that contradict it, such as
-// the own version of a card that was changed on both sides of a sync, and those of near
-// that probably say the same or the opposite, which it takes out of near.
+// against returns the cards to be shown beside one: those that contradict it, such as the
+// local version of a card that was changed on both sides of a sync, and those of near that
+// probably say the same or the opposite. It removes the latter from near.
 func (s *Server) against(c *card.Card, near *[]nearCard) []versionCard {
 	var out []versionCard
 	add := func(n nearCard) bool {
 		other, seen, err := s.readCard(n.ID)
 		if err != nil || len(out) == maxAgainst {
-			return false // its name is among the facts, or the nearest cards
+			return false // the facts or the nearest cards name it
 		}
 		n.Topic, n.State, n.Seen = other.Topic, other.State, seen
 		v := versionCard{Near: n}
@@ -259,7 +260,7 @@ func (s *Server) near(ctx context.Context, id string) ([]nearCard, error) {
 	return out, nil
 }
 
-// framed adds what was just done, as the address says, to a page.
+// framed adds the decision that the address names to a page.
 func (s *Server) framed(r *http.Request, v view) view {
 	seq, err := strconv.Atoi(r.URL.Query().Get("done"))
 	if err != nil {
@@ -274,8 +275,8 @@ func (s *Server) framed(r *http.Request, v view) view {
 	return v
 }
 
-// redirectDone leads to a page that says what was done. The address names it
-// by its number, so that no link can make a page say something else.
+// redirectDone redirects to a page that shows the decision. The address holds only its
+// number, so that a link cannot put other text on the page.
 func redirectDone(w http.ResponseWriter, r *http.Request, to string, done review.Done) error {
 	http.Redirect(w, r, to+"?done="+strconv.Itoa(done.Seq), http.StatusSeeOther)
 	return nil

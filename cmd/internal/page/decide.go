@@ -33,7 +33,7 @@ func readForm(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// decide carries a decision about one card out.
+// decide performs a decision about one card.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(w, r); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 		if seen := f.Get("by_seen"); seen != "" {
 			d.Seen[d.By] = seen
 		}
-		if f.Get("turned") != "" { // the card shown takes the other's place
+		if f.Get("turned") != "" { // the card shown replaces the other
 			d.IDs, d.By = []string{d.By}, id
 			next = from.path(id)
 		}
@@ -80,8 +80,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 	return redirectDone(w, r, next, done)
 }
 
-// after is the page that follows a decision: in the review the next card, so
-// that a queue is gone through by deciding.
+// after returns the page that follows a decision; in the review, the next card.
 func after(id string, from origin, place queuePlace) string {
 	switch {
 	case from == fromCard || place.At == 0:
@@ -92,18 +91,18 @@ func after(id string, from origin, place queuePlace) string {
 	return "/review"
 }
 
-// editView is what the page of a card's text shows.
+// editView is the page on which a card's text is edited.
 type editView struct {
 	ID, Topic string
 	From      origin
-	Back      string // the page one came from
+	Back      string // the page to return to
 	Seen      string
 	Whole     bool   // the file's text is edited, not topic and body
 	Text      string // the file's text
 	Body      string
 	Preview   template.HTML // the body as it will look
-	Odd       []string      // characters that are there and cannot be seen
-	Now       string        // what the card says now, where that is not what Text began with
+	Odd       []string      // invisible characters in the text
+	Now       string        // the card's present text, if it has changed since
 }
 
 func (s *Server) showEdit(w http.ResponseWriter, r *http.Request) error {
@@ -117,7 +116,7 @@ func (s *Server) showEdit(w http.ResponseWriter, r *http.Request) error {
 	return s.renderEdit(w, http.StatusOK, v, "")
 }
 
-// preview answers with a body as it will look.
+// preview answers with a rendered body.
 func (s *Server) preview(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(w, r); err != nil {
 		return err
@@ -144,17 +143,16 @@ func (s *Server) renderEdit(w http.ResponseWriter, code int, v editView, problem
 		v.Topic, v.Body = c.Topic, strings.TrimLeft(string(c.Body()), "\n")
 		v.Preview, _ = markup.Render(c.Body())
 	} else {
-		v.Whole = true // its parts cannot be told apart
+		v.Whole = true // topic and body cannot be separated
 	}
 	v.Back, v.Odd = v.From.path(v.ID), oddCharacters(v.Text)
 	return s.render(w, code, "edit", view{Title: "Edit: " + v.Topic, Section: "/cards", Body: v, Problem: problem})
 }
 
-// maxOdd is how many kinds of characters that cannot be seen are named.
+// maxOdd is how many kinds of invisible characters are named.
 const maxOdd = 8
 
-// oddCharacters names the characters of a text that a text field does not
-// show as what they are.
+// oddCharacters names the characters of a text that a text field does not show.
 func oddCharacters(text string) []string {
 	counts := make(map[rune]int)
 	var order []rune
@@ -176,8 +174,8 @@ func oddCharacters(text string) []string {
 	return out
 }
 
-// edit replaces a card's text. What cannot be stored stays in the form, with
-// what is wrong; where the card has changed since, both texts are shown.
+// edit replaces a card's text. A text that cannot be stored stays in the form, with the
+// fault. If the card has changed since, both texts are shown.
 func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(w, r); err != nil {
 		return err
@@ -189,7 +187,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 	}
 	breaks := strings.NewReplacer()
 	if !bytes.Contains(was, []byte("\r\n")) {
-		// Browsers send every line break of a text field as two characters.
+		// Browsers send each line break of a text field as CR LF.
 		breaks = strings.NewReplacer("\r\n", "\n")
 	}
 	if v.Whole = r.PostForm.Has("text"); v.Whole {
@@ -206,7 +204,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 		return s.renderEdit(w, http.StatusConflict, v, "Not saved: the card has changed since. Below are what it says now, and your text. "+
 			"Put into your text what should stay, and save again.")
 	case errors.As(err, &fault):
-		v.Whole = true // the fault names a line of the file
+		v.Whole = true // the fault's line number counts in the file
 		return s.renderEdit(w, http.StatusUnprocessableEntity, v, "Not saved: "+faultText(fault))
 	case err != nil:
 		return err

@@ -1,21 +1,20 @@
 // Package page is the local web page: the review of knowledge cards, and the
-// timeline of a task. HTML is made on the server; htmx, embedded, brings parts
-// of a page up to date. Everything but search as one types and the live
-// timeline works without script.
+// timeline of a task. The server renders HTML; htmx, embedded, updates parts
+// of a page. Everything but search as you type and the live timeline works
+// without scripts.
 //
-// # Who is let in
+// # Access
 //
-// The server listens on loopback addresses only. The address that is printed
-// holds a token, which is exchanged for a cookie; without it nothing but the
-// style sheet and the scripts is answered. A request must name the server's own
-// address as its Host, so that no foreign name that is made to resolve to this
-// machine reaches it, and one that changes something must come from a page of
-// the server's own, by its Origin.
+// The server listens on loopback addresses only. The printed address holds a
+// token, which is exchanged for a cookie; without the cookie, only the style
+// sheets and the scripts are served. A request's Host must be the server's own
+// address, so that a foreign name that resolves to this machine is refused. A
+// request that changes something must have the server's Origin.
 //
-// # What is shown
+// # Content
 //
-// All that a page shows comes from models, tools, files and people. Templates
-// escape it as HTML; term.Clean takes what could turn a text around or act on a
-// terminal it is copied to. No script and no style stands in a page, and the
-// content security policy lets none run.
+// A page shows text of models, tools, files and users. Templates escape it as
+// HTML; term.Clean removes characters that reverse a text or act on a terminal.
+// A page holds no inline script or style, and the content security policy
+// blocks them.
 package page

@@ -22,19 +22,19 @@ import (
 const (
 	// maxEvidenceOps is how many operations are shown beside a card.
 	maxEvidenceOps = 60
-	// maxEvidenceText is how much of one is shown, in bytes.
+	// maxEvidenceText is how much of each is shown, in bytes.
 	maxEvidenceText = 4 << 10
-	// maxJumpDistance is how many operations after a card's evidence the jump
-	// that left it is looked for.
+	// maxJumpDistance is how many operations after a card's evidence are searched for
+	// the jump that left it.
 	maxJumpDistance = 500
 )
 
-// evidenceView is what a card came from.
+// evidenceView shows what a card was made from.
 type evidenceView struct {
 	ID, Topic string
 	Task      string
 	TaskPath  string
-	None      string // why there is nothing to see
+	None      string // why there is no evidence
 	Ops       []evidenceOp
 	More      int // operations that are not shown
 	Jump      *jumpView
@@ -126,7 +126,7 @@ func (s *Server) evidence(r *http.Request, c *card.Card) evidenceView {
 	return v
 }
 
-// instead compares where a jump went with where the task's path ends, if that is after it.
+// instead compares the target of a jump with the end of the task's path, if that is later.
 func (s *Server) instead(ctx context.Context, v *evidenceView, st *state.State, jump *op.JumpIntended) {
 	if on := st.Steps.PathSet(st.Current); jump.To >= len(on) || !on[jump.To] || st.Current == jump.To {
 		return
@@ -159,7 +159,7 @@ func (s *Server) commits(task string, from, to int) (first, last string, err err
 	return first, last, nil
 }
 
-// errEnough ends a walk over operations.
+// errEnough stops a walk over operations.
 var errEnough = errors.New("enough")
 
 // gather collects the operations of the card's ranges and finds the jump that
@@ -194,8 +194,7 @@ func (s *Server) gather(v *evidenceView, p card.Provenance) (*op.JumpIntended, e
 	return jump, err
 }
 
-// tells reports an operation that says something a reader of evidence does not
-// find in the one beside it.
+// tells reports whether an operation adds something to those beside it.
 func tells(o op.Op) bool {
 	switch b := o.Body.(type) {
 	case nil, *op.ModelAsked, *op.ToolCalled, *op.ToolStarted, *op.LogSealed, *op.JumpRequested:

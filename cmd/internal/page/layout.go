@@ -25,18 +25,18 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// view is what the frame and a page's "main" are given.
+// view is the data of the frame and of a page's "main".
 type view struct {
 	Title   string // of the page, before the program's name
 	Section string // the entry of the navigation it belongs to
-	Done    string // what was just done, said to screen readers as well
-	Problem string // what was refused, and what to do; said at once
+	Done    string // the last decision, announced to screen readers
+	Problem string // what was refused, and the remedy; announced at once
 	Body    any    // the page's own
 	Script  string // a script of the page's own, under /static/; "" for none
 	Style   string // and a style sheet
 }
 
-// pair is what a part is given that needs two things.
+// pair is the data of a part that needs two values.
 type pair struct{ A, B any }
 
 // section is an entry of the navigation; Key is the single key that opens it.
@@ -53,7 +53,7 @@ type pages struct {
 	parts *template.Template
 }
 
-// unlinked is what an operation says without the ids of cards, which links beside it name.
+// unlinked removes the ids of cards from an operation's text; links beside it name them.
 func unlinked(text string, cards []string) string {
 	for _, id := range cards {
 		text = strings.ReplaceAll(strings.ReplaceAll(text, "\n→ card "+id, ""), " "+id, "")
@@ -97,12 +97,11 @@ func parsePages() (*pages, error) {
 		}
 		p.whole[name] = t
 	}
-	// html/template locks a set at its first execution: what is cloned is
-	// cloned by now.
+	// html/template locks a set at its first execution, so all clones are made here.
 	return p, nil
 }
 
-// meaning says what a state of a card or a task means, for the title of its chip.
+// meaning explains a state of a card or a task, for the title of its chip.
 func meaning(state any) string {
 	word := fmt.Sprint(state)
 	if _, ok := strings.CutSuffix(word, " failed"); ok {
@@ -136,14 +135,13 @@ func (s *Server) render(w http.ResponseWriter, code int, name string, v view) er
 	return write(w, code, t, "layout.html", v)
 }
 
-// renderPart answers with a piece of a page, defined under that name in
-// parts/, for htmx to put in.
+// renderPart answers with a part of a page, a template of parts/, that htmx inserts.
 func (s *Server) renderPart(w http.ResponseWriter, name string, data any) error {
 	return write(w, http.StatusOK, s.pages.parts, name, data)
 }
 
-// write executes a template whole before the first byte is sent, so that a
-// fault in it is an answer of its own.
+// write executes the whole template before it sends the first byte, so that a fault can
+// still be answered with an error.
 func write(w http.ResponseWriter, code int, t *template.Template, name string, data any) error {
 	var out bytes.Buffer
 	if err := t.ExecuteTemplate(&out, name, data); err != nil {
@@ -151,17 +149,17 @@ func write(w http.ResponseWriter, code int, t *template.Template, name string, d
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = out.WriteTo(w) // the reader has gone
+	_, _ = out.WriteTo(w) // the client has disconnected
 	return nil
 }
 
-// partOnly reports a request of htmx for a piece of a page.
+// partOnly reports whether htmx asks for a part of a page.
 func partOnly(r *http.Request) bool { return r.Header.Get("HX-Request") == "true" }
 
-// errNoPage: nothing is at that path.
+// errNoPage means that no page has that path.
 var errNoPage = errors.New("there is no such page here")
 
-// refusal is an answer other than 200 that a user can do something about.
+// refusal is an error with a status code and a remedy.
 type refusal struct {
 	code int
 	text string // one or two sentences: what, and the remedy
@@ -192,7 +190,7 @@ func failCode(err error) int {
 	return http.StatusInternalServerError
 }
 
-// fail answers with what went wrong.
+// fail answers with an error.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	code := failCode(err)
 	if partOnly(r) {
@@ -211,7 +209,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// turnAway answers someone without the cookie.
+// turnAway answers a request without the cookie.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, why string) {
 	if why == "" {
 		why = "This browser has not been let in yet."
@@ -225,7 +223,7 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, why string) {
 //go:embed static
 var static embed.FS
 
-// sendStatic answers with one of them. They contain no data of the user.
+// sendStatic answers with a static file. None contains user data.
 func (s *Server) sendStatic(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	data, err := static.ReadFile(path.Join("static", name))

@@ -9,22 +9,21 @@ import (
 	"anamnesis/cmd/internal/page/picture"
 )
 
-// A page that follows a task asks by what it has: nothing is answered while
-// nothing is new, and nothing is sent twice.
+// A page that follows a task names what it shows in each request. The answer holds only what
+// is new; without news it is empty.
 const (
 	liveEvery    = "1s" // while the task runs
-	restingEvery = "5s" // while nobody runs it; it may be resumed
+	restingEvery = "5s" // while no process runs it; it may be resumed
 )
 
-// liveView is what a page asks for next, and how often.
+// liveView is the address that a page polls, and how often.
 type liveView struct {
 	URL, Every        string
 	Ops               uint64
 	Steps, Step, Jump int
 }
 
-// live returns what a page asks for that shows what v says, and operations from
-// first on.
+// live returns what a page polls that shows v, and operations from first on.
 func (w *watch) live(v shown, first uint64, now standing) liveView {
 	st := w.builder.State()
 	q := url.Values{
@@ -33,7 +32,7 @@ func (w *watch) live(v shown, first uint64, now standing) liveView {
 		"state": {now.State},
 		"ended": {strconv.FormatBool(w.end != nil)},
 	}
-	if v.first == 0 { // the end is shown, and grows
+	if v.first == 0 { // the newest are shown
 		q.Set("first", strconv.FormatUint(first, 10))
 	} else {
 		q.Set("ops", strconv.FormatUint(v.first, 10))
@@ -51,24 +50,24 @@ func (w *watch) live(v shown, first uint64, now standing) liveView {
 	return l
 }
 
-// version says what the tree is drawn from.
+// version identifies the data that the tree is drawn from.
 func (w *watch) version() string {
 	st := w.builder.State()
 	return fmt.Sprintf("%d.%d.%d.%d", w.restarts, st.Steps.Len(), st.Current, w.builder.Rows())
 }
 
-// news is what a page that follows a task is sent.
+// news is the answer to a page that follows a task.
 type news struct {
 	Live     liveView
 	Standing *standing // nil: as before
 	Tree     *treeView // nil: as before
 	Chart    *picture.Chart
-	Whole    *opsView        // in the place of the operations shown
+	Whole    *opsView        // replaces the operations shown
 	Same     *picture.Group  // to add to the last step shown
 	More     []picture.Group // steps to add
 	Path     string
-	Range    *opsView // of which numbers those are
-	Auto     *detail  // what matters now; nil: as before
+	Range    *opsView // their numbers
+	Auto     *detail  // the current point; nil: as before
 }
 
 func (s *Server) showLive(w http.ResponseWriter, r *http.Request) error {
@@ -96,7 +95,7 @@ func (s *Server) showLive(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case t.taken(q.Get("tree"), after) || q.Get("ended") != ended:
 		t.mu.Unlock()
-		// What the page shows was taken back, or its end is another: all anew.
+		// What the page shows was withdrawn, or the stream's end has changed: reload.
 		w.Header().Set("HX-Refresh", "true")
 		return nil
 	case after == t.last && q.Get("state") == now.State:
@@ -122,15 +121,15 @@ func (s *Server) showLive(w http.ResponseWriter, r *http.Request) error {
 	return s.renderPart(w, "news", n)
 }
 
-// taken reports whether what a page was drawn from has been withdrawn since.
+// taken reports whether the operations that a page shows were withdrawn.
 func (w *watch) taken(version string, after uint64) bool {
 	var restarts int
 	_, err := fmt.Sscanf(version, "%d.", &restarts)
 	return err != nil || restarts != w.restarts || after > w.last
 }
 
-// news returns what came after an operation, for a page that shows the newest
-// from first on; with first 0 it shows older ones.
+// news returns what came after an operation, for a page that shows operations from first
+// on. If first is 0, the page shows older ones.
 func (w *watch) news(v shown, after, first uint64, version string) news {
 	n := news{Path: taskPath(w.id)}
 	if version != w.version() {
@@ -149,7 +148,7 @@ func (w *watch) news(v shown, after, first uint64, version string) news {
 	n.More = more.Groups
 	if l, err := w.follower.Line(after); err == nil && len(n.More) > 0 && after >= first && n.More[0].Step == l.Step {
 		n.Same, n.More = &n.More[0], n.More[1:]
-		// Its head is made from all of the step.
+		// Its heading needs all operations of the step.
 		if lines, err := w.follower.Lines(w.builder.State().Steps.At(l.Step).First-1, opsShown); err == nil {
 			if whole := picture.Groups(lines, w.builder); len(whole) > 0 && whole[0].Step == l.Step {
 				n.Same.What = whole[0].What

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -39,6 +40,22 @@ func TestOpensAtWhatMatters(t *testing.T) {
 	w.call("Bash", "on")
 	wantIn(t, "the chart", s.get(t, "/tasks/task_1"), `text-anchor="middle">↩ jump to 1, block</text>`, ">EAS 4000</text>")
 	wantIn(t, "the step", s.get(t, "/tasks/task_1/steps/2"), "What failed", "FAIL &lt;b&gt;</pre>")
+}
+
+// TestAfterTheTurn: what follows a turn's end belongs to no step; once the next request begins
+// the step, its answer stands for it.
+func TestAfterTheTurn(t *testing.T) {
+	s := openSite(t)
+	w := newTask(t, s, "task_1")
+	w.call("Bash", "x")
+	seq := w.add(&op.TurnEnded{Reason: "interrupted"})
+	wantIn(t, "the page", s.get(t, "/tasks/task_1"), `<span class="n">after step 1</span> <span class="what">interrupted</span>`)
+	if text := s.get(t, fmt.Sprintf("/tasks/task_1/ops/%d", seq)); strings.Contains(text, "/steps/2") || !strings.Contains(text, "after the last step") {
+		t.Errorf("the operation leads to a step that does not exist:\n%s", text)
+	}
+	w.add(&op.UserSaid{Text: "And now?", Source: op.SourceRequest}, &op.ModelAsked{LastSeq: seq + 1, Tokens: 9}, &op.ModelReplied{Text: "All is well.", Finish: "stop"})
+	w.save()
+	wantIn(t, "the page", s.get(t, "/tasks/task_1"), `<span class="n">step 2</span> <span class="what">All is well.</span>`)
 }
 
 // TestAutoFollows: what is shown of itself follows the task while a page has nothing else

@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// opTextBytes is how much of an operation's text one page shows, and of its
-	// body as it is recorded.
+	// opTextBytes is how much of an operation's text, and of its recorded body, one
+	// page shows.
 	opTextBytes = 64 << 10
 	// messagesShown is how many messages of a context one page shows,
 	// messageBytes how much of each, contextBytes how much of all.
@@ -45,7 +45,7 @@ type detail struct {
 	Context    *contextDetail
 }
 
-// jumpDetail is a jump as the moment it is: what went back, and what stays.
+// jumpDetail is a jump with what it reverted and what it kept.
 type jumpDetail struct {
 	timeline.Jump
 	Seq      uint64
@@ -55,8 +55,8 @@ type jumpDetail struct {
 	Passes   []timeline.Row
 }
 
-// auto is what matters of a task now: the step under way, or else the last jump, or the
-// last step. The caller holds mu.
+// auto returns what a task's page opens first: the step under way, else the last jump, else
+// the last step. The caller holds mu.
 func (w *watch) auto(live int) *detail {
 	d := &detail{Task: w.id, Path: taskPath(w.id)}
 	id := w.builder.State().Current
@@ -80,7 +80,7 @@ func (w *watch) auto(live int) *detail {
 	return d
 }
 
-// showDetail answers with what was opened: alone, or on a page of its own.
+// showDetail answers with a detail, as a part or as a page.
 func (s *Server) showDetail(w http.ResponseWriter, r *http.Request, d detail) error {
 	if partOnly(r) {
 		return s.renderPart(w, "detail", d)
@@ -98,13 +98,13 @@ type opDetail struct {
 	Next     uint64
 	HasStep  bool
 	Describe string
-	Subagent string // the task of the subagent it tells of
+	Subagent string // the subagent's task
 }
 
 // cutText is the beginning of a text.
 type cutText struct {
 	Text string
-	More int // bytes that are left out
+	More int // bytes left out
 }
 
 func cut(text string, limit int) cutText {
@@ -119,7 +119,7 @@ func cut(text string, limit int) cutText {
 func pathNumber(r *http.Request, name string) (uint64, error) {
 	n, err := strconv.ParseUint(r.PathValue(name), 10, 63)
 	if err != nil {
-		return 0, refuse(http.StatusNotFound, "%q is no number. Go back to the task.", r.PathValue(name))
+		return 0, refuse(http.StatusNotFound, "%q is not a number. Go back to the task.", r.PathValue(name))
 	}
 	return n, nil
 }
@@ -149,7 +149,7 @@ func (s *Server) opOf(r *http.Request) (task string, o *opDetail, err error) {
 	return t.id, o, err
 }
 
-// backTo is the part of the timeline around an operation.
+// backTo returns the address of the timeline around an operation.
 func backTo(path string, seq uint64) string {
 	return fmt.Sprintf("%s#op-%d", shown{first: max(seq, opsShown/2+1) - opsShown/2, row: -1}.query(path), seq)
 }
@@ -163,7 +163,7 @@ func (w *watch) op(seq uint64) (*opDetail, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w. 'anamnesis doctor %s' looks closer", err, w.id)
 	}
-	o := &opDetail{Line: l, Describe: timeline.Describe(l.Op, w.builder.State().Opened.Dir), HasStep: l.Step < w.builder.State().Steps.Len()}
+	o := &opDetail{Line: l, Describe: timeline.Describe(l.Op, w.builder.State().Opened.Dir), HasStep: l.Step < w.builder.Steps()}
 	if l.Err != nil {
 		o.Problem = l.Err.Error()
 	}
@@ -198,7 +198,7 @@ type stepDetail struct {
 
 	opened      op.TaskOpened
 	own, parent steps.Step
-	before      string // commit of the step it goes on from
+	before      string // commit of its parent
 }
 
 func (s *Server) showStep(w http.ResponseWriter, r *http.Request) error {
@@ -244,7 +244,7 @@ func (w *watch) step(id int) (*stepDetail, error) {
 func (w *watch) failed(n timeline.Node) (out []picture.Line) {
 	lines, err := w.follower.Lines(n.First-1, int(min(n.Last-n.First+1, opsShown)))
 	if err != nil {
-		return nil // the operations say so
+		return nil // the list of operations shows the fault
 	}
 	for _, l := range lines {
 		if o := picture.LineOf(l, false, w.builder.State().Opened.Dir); o.Output != "" {
@@ -265,8 +265,8 @@ func (d *stepDetail) compare(ctx context.Context, s *Server, task string) {
 	}
 }
 
-// incomparable says why there is nothing to compare; "" where there is. A store
-// that is gone is not made anew by looking for it.
+// incomparable returns why the step cannot be compared, or "". It does not create a missing
+// store.
 func (d *stepDetail) incomparable(task string) string {
 	held, err := worldstate.HasTask(d.opened.Store, task)
 	switch {
@@ -286,7 +286,7 @@ func (d *stepDetail) incomparable(task string) string {
 	return ""
 }
 
-// contextDetail is the context as the model saw it.
+// contextDetail is the context that the model saw.
 type contextDetail struct {
 	Seq, At       uint64 // the operation asked for; the last one the context holds
 	Sent          bool   // it was sent as it is shown
@@ -316,7 +316,7 @@ func (s *Server) showContext(w http.ResponseWriter, r *http.Request) error {
 	}
 	seq := o.Seq
 	c := &contextDetail{Seq: seq, At: seq}
-	// A request carries the context as it was just before.
+	// A request holds the context before it.
 	if asked, ok := o.Line.Body.(*op.ModelAsked); ok && asked.LastSeq > 0 && asked.LastSeq < seq {
 		c.At, c.Sent = asked.LastSeq, true
 	}

@@ -15,14 +15,14 @@ import (
 const (
 	// tasksShown is how many tasks one page lists.
 	tasksShown = 100
-	// opsShown is how many operations one page lists; a page that follows a
-	// task drops the oldest when twice as many stand there.
+	// opsShown is how many operations one page lists. A page that follows a task drops
+	// the oldest when it has twice as many.
 	opsShown = 200
 )
 
 // taskList is one page of the list of tasks.
 type taskList struct {
-	Tasks        []taskdir.Summary // the one written last first
+	Tasks        []taskdir.Summary // most recently written first
 	Total        int
 	First, Last  int // which of them, from 1
 	Newer, Older string
@@ -63,7 +63,7 @@ func (s *Server) showTasks(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, http.StatusOK, "tasks", view{Title: "Tasks", Section: "/tasks", Body: l})
 }
 
-// numberIn reads a number of the query; fallback where it is not given.
+// numberIn returns a number of the query, or fallback if it has none.
 func numberIn(r *http.Request, name string, fallback uint64) (uint64, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -71,7 +71,7 @@ func numberIn(r *http.Request, name string, fallback uint64) (uint64, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
-		return 0, refuse(http.StatusBadRequest, "%s=%q in the address is no number. Go back to the list of tasks.", name, text)
+		return 0, refuse(http.StatusBadRequest, "%s=%q in the address is not a number. Go back to the list of tasks.", name, text)
 	}
 	return n, nil
 }
@@ -87,10 +87,10 @@ type taskPage struct {
 	Chart                   picture.Chart
 	Ops                     opsView
 	Live                    liveView
-	Auto                    *detail // what matters now, opened at once; nil: nothing has happened
+	Auto                    *detail // the current point; nil before the first step
 }
 
-// standing is how the task is.
+// standing is the task's state.
 type standing struct {
 	State   string // a word
 	Text    string // a sentence
@@ -103,12 +103,12 @@ type opsView struct {
 	Groups        []picture.Group
 	First, Last   uint64 // the operations shown; 0 where there is none
 	Total         uint64
-	Newest        bool // the end is shown, and follows the task
+	Newest        bool // the end is shown and updated
 	Before, After string
 	Damage        string
 }
 
-// shown is what of a task a page shows, as its address says it.
+// shown is the part of a task that a page's address selects.
 type shown struct {
 	first uint64 // operation; 0: the newest
 	row   int    // of the tree; below 0: where the task stands
@@ -130,7 +130,7 @@ func shownBy(r *http.Request) (shown, error) {
 	return v, nil
 }
 
-// query returns the address of a page that shows something else of the task.
+// query returns the address of the page for this part.
 func (v shown) query(path string) string {
 	q := url.Values{}
 	if v.first > 0 {
@@ -151,7 +151,7 @@ func (s *Server) showTask(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := r.PathValue("task")
-	live := s.tasks.Live(id) // before the stream: what ends a turn is read then
+	live := s.tasks.Live(id) // before the stream, so that a turn's end is read
 	t, err := s.watches.look(id)
 	if err != nil {
 		return err
@@ -165,8 +165,7 @@ func (s *Server) showTask(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, http.StatusOK, "task", view{Title: p.ID, Section: "/tasks", Script: "timeline.js", Style: "timeline.css", Body: p})
 }
 
-// page returns what is shown of a task. live is the process that runs it, 0 for
-// none. The caller holds mu.
+// page returns a task's page. live is the process that runs it, or 0. The caller holds mu.
 func (w *watch) page(v shown, live int) taskPage {
 	st, path := w.builder.State(), taskPath(w.id)
 	p := taskPage{
@@ -215,7 +214,7 @@ func (w *watch) standing(live int) standing {
 	return s
 }
 
-// ops reads a part of the operation line.
+// ops returns a part of the operations.
 func (w *watch) ops(v shown, first uint64, limit int) opsView {
 	first = max(min(first, w.last), 1)
 	o := opsView{Path: taskPath(w.id), Total: w.last}
@@ -224,7 +223,7 @@ func (w *watch) ops(v shown, first uint64, limit int) opsView {
 		o.Damage = err.Error()
 	}
 	for i, l := range lines {
-		if l.Seq > w.last { // written since the rest of the page was read
+		if l.Seq > w.last { // written after the rest of the page was read
 			lines = lines[:i]
 			break
 		}

@@ -10,13 +10,12 @@ import (
 	"anamnesis/worldstate"
 )
 
-// treeView is a part of the tree of steps, as a drawing and as nested lists
-// that say the same.
+// treeView is a part of the tree of steps, as a drawing and as nested lists.
 type treeView struct {
 	picture.Drawing
 	Path          string
 	Items         []picture.Item
-	Ends          []struct{} // lists that end at the end of the part
+	Ends          []struct{} // lists that are open at the end of the part
 	First, Last   int        // rows shown, from 1
 	Total         int
 	Before, After string
@@ -39,8 +38,7 @@ func (w *watch) tree(v shown) treeView {
 	return t
 }
 
-// worldDiff compares two snapshots of a task's world. It takes no lock and
-// changes nothing.
+// worldDiff compares two snapshots of a task's world. It takes no lock and changes nothing.
 func (s *Server) worldDiff(ctx context.Context, st *state.State, from, to string) (patch.Diff, error) {
 	w, err := s.tasks.World(st)
 	if err != nil {

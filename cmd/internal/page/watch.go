@@ -11,32 +11,32 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// maxWatched is how many tasks are kept read, so that a page that follows one
-// reads only what is new. The one that was not asked for the longest goes.
+// maxWatched is how many tasks stay open, so that a page that follows one reads only what is
+// new. The least recently used one is closed.
 const maxWatched = 8
 
-// watches are the tasks that pages look at.
+// watches are the open tasks.
 type watches struct {
 	tasks listing
 	mu    sync.Mutex
-	open  []*watch // the one asked for last at the end
+	open  []*watch // least recently used first
 }
 
-// watch is one task as far as it was read. Who uses its fields holds mu.
+// watch is one open task. mu guards the fields below it.
 type watch struct {
 	tasks    listing
 	id       string
 	mu       sync.Mutex
 	follower *taskdir.Follower
 	builder  *timeline.Builder
-	restarts int    // how often what was read was taken back
+	restarts int    // how often operations were withdrawn
 	last     uint64 // the last operation that was added
-	end      error  // why nothing is read past it; nil at the end of a sound stream
+	end      error  // why reading stopped; nil at the end of a valid stream
 	closed   bool
 }
 
-// look returns a task with all that can be read of it now, locked: the caller
-// unlocks it. What is wrong with a stream is in its end, and no error.
+// look reads what is new of a task and returns it locked; the caller unlocks it. A fault of
+// the stream is in end and is not returned as an error.
 func (ws *watches) look(id string) (*watch, error) {
 	for {
 		w, err := ws.get(id)
@@ -44,7 +44,7 @@ func (ws *watches) look(id string) (*watch, error) {
 			return nil, err
 		}
 		w.mu.Lock()
-		if w.closed { // gone to make room, between the two locks
+		if w.closed { // closed between the two locks
 			w.mu.Unlock()
 			continue
 		}
@@ -56,16 +56,16 @@ func (ws *watches) look(id string) (*watch, error) {
 	}
 }
 
-// get finds the watch of a task, or makes it.
+// get returns the watch of a task, opening it if necessary.
 func (ws *watches) get(id string) (*watch, error) {
 	w, gone, err := ws.take(id)
 	if gone != nil {
-		gone.close() // may wait for a reader
+		gone.close() // waits for its users
 	}
 	return w, err
 }
 
-// take also returns the watch that has to make room.
+// take also returns the watch to be closed in its place.
 func (ws *watches) take(id string) (w, gone *watch, err error) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -94,11 +94,11 @@ func (w *watch) close() {
 	_ = w.follower.Close() // a reader: nothing is lost
 }
 
-// errImpossible is the end of a stream whose lines are sound and whose
-// operations cannot follow one another.
+// errImpossible means that the lines of a stream are valid but its operations contradict one
+// another.
 var errImpossible = errors.New("the operations cannot follow one another")
 
-// read takes in what is new.
+// read reads the new operations.
 func (w *watch) read() error {
 	if errors.Is(w.end, errImpossible) {
 		return w.end
@@ -107,7 +107,7 @@ func (w *watch) read() error {
 	if !errors.Is(err, errImpossible) {
 		return err
 	}
-	// The builder took half of an operation: it is made anew, up to there.
+	// The builder has applied half of an operation: rebuild it without that operation.
 	good := w.last
 	fresh := new(timeline.Builder)
 	f, again := w.tasks.Follow(w.id)
@@ -138,14 +138,13 @@ func (w *watch) add(o op.Op) error {
 	return nil
 }
 
-// broken reports whether the stream is one that no program continues.
+// broken reports whether the stream cannot be continued.
 func (w *watch) broken() bool {
 	var at *opstream.CorruptError
 	return errors.As(w.end, &at) || errors.Is(w.end, errImpossible)
 }
 
-// damage says what is wrong with a stream and what can be done; "" where it is
-// sound.
+// damage describes a stream's fault and the remedy; "" if it has none.
 func (w *watch) damage() string {
 	var at *opstream.CorruptError
 	switch {

@@ -20,7 +20,7 @@ import (
 const (
 	probeTimeout = 400 * time.Millisecond
 	maxListBytes = 1 << 20
-	shownModels  = 3
+	maxOffered   = 9 // models of one server
 )
 
 // Server is a program that serves models on this machine.
@@ -85,11 +85,12 @@ func Offers(ctx context.Context, getenv func(string) string, servers []Server) [
 		case len(models) == 0:
 			out = append(out, Offer{fmt.Sprintf("%s answers at %s and has no model yet", s.Name, s.Address), nil})
 		default:
-			text := strings.Join(models[:min(len(models), shownModels)], ", ")
-			if more := len(models) - shownModels; more > 0 {
-				text += fmt.Sprintf(" and %d more", more)
+			for _, name := range models[:min(len(models), maxOffered)] {
+				out = append(out, Offer{fmt.Sprintf("%s at %s: %s", s.Name, s.Address, name), []string{"model: " + name, "base_url: " + s.Address + "/v1"}})
 			}
-			out = append(out, Offer{fmt.Sprintf("%s answers at %s with %s", s.Name, s.Address, text), []string{"model: " + models[0], "base_url: " + s.Address + "/v1"}})
+			if more := len(models) - maxOffered; more > 0 {
+				out[len(out)-1].What += fmt.Sprintf(" (%d more are not listed)", more)
+			}
 		}
 	}
 	return out

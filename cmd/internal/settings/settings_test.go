@@ -147,14 +147,14 @@ func TestFaults(t *testing.T) {
 // TestWelcome: keys and servers that were found are named with the lines that use them.
 func TestWelcome(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(`{"data":[{"id":"m1"},{"id":"m2"},{"id":"m3"},{"id":"m4"}]}`))
+		_, _ = w.Write([]byte(`{"data":[{"id":"m1"},{"id":"m2"},{"id":"m3"},{"id":"m4"},{"id":"m5"},{"id":"m6"},{"id":"m7"},{"id":"m8"},{"id":"m9"},{"id":"m10"}]}`))
 	}))
 	defer srv.Close()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	env := map[string]string{"DEEPSEEK_API_KEY": "k"}
 	text := Welcome(Offers(t.Context(), func(n string) string { return env[n] }, []Server{{"Ollama", gone.URL}, {"vLLM", srv.URL}}), "/c.yaml")
-	for _, want := range []string{"$DEEPSEEK_API_KEY is set", "key_env: DEEPSEEK_API_KEY", "vLLM answers at " + srv.URL + " with m1, m2, m3 and 1 more", "base_url: " + srv.URL + "/v1", "anamnesis demo", "/c.yaml"} {
+	for _, want := range []string{"$DEEPSEEK_API_KEY is set", "key_env: DEEPSEEK_API_KEY", "2  vLLM at " + srv.URL + ": m1", "3  vLLM at " + srv.URL + ": m2\n       model: m2\n", ": m9 (1 more are not listed)", "base_url: " + srv.URL + "/v1", "anamnesis demo", "/c.yaml"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %q:\n%s", want, text)
 		}

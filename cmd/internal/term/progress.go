@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// progressAfter is how long a scan is silent: most end before.
+	// progressAfter is how long nothing is shown: most scans end earlier.
 	progressAfter = 400 * time.Millisecond
 	// progressEvery bounds how often the line is drawn.
 	progressEvery = 100 * time.Millisecond
-	// plainAfter and plainEvery are the same where there is no terminal, or
-	// something else is shown on it: each time is a line of its own.
+	// plainAfter and plainEvery are the same without a terminal, or if other output is
+	// shown on it: each time a new line is printed.
 	plainAfter = 10 * time.Second
 	plainEvery = 30 * time.Second
 	clearLine  = "\r\x1b[K"
 	barCells   = 20
 )
 
-// Progress is one line of a terminal that says how far something is. Its methods
-// must not be called at the same time.
+// Progress shows how far long work is, on one line of a terminal. Its methods must not be
+// called concurrently.
 type Progress struct {
 	out   io.Writer
 	now   func() time.Time
@@ -36,8 +36,8 @@ type Progress struct {
 	plain bool // lines that stay, few of them
 }
 
-// NewProgress returns a line on out: one that is drawn again and again on a
-// terminal, and a new line from time to time elsewhere.
+// NewProgress returns a line on out, which is redrawn on a terminal; elsewhere a new line is
+// printed at intervals.
 func NewProgress(out io.Writer) *Progress {
 	return &Progress{out: out, now: time.Now, plain: !IsTerminal(out)}
 }
@@ -48,14 +48,14 @@ func IsTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// TaskScan shows how far a task's scan is. Later scans come between what the task
-// prints, so that theirs are plain lines.
+// TaskScan shows how far a task's scan is. Later scans run between the task's output, so they
+// print plain lines.
 func (p *Progress) TaskScan(at worldstate.Progress) {
 	p.Scan(at)
 	p.plain = p.plain || at.Done
 }
 
-// Scan shows how far a scan is.
+// Scan shows the progress of a scan.
 func (p *Progress) Scan(at worldstate.Progress) {
 	if at.Done {
 		p.Clear()
@@ -71,10 +71,10 @@ func (p *Progress) Scan(at worldstate.Progress) {
 	})
 }
 
-// Cards shows how far the reading of a folder of cards is.
+// Cards shows how many cards of a folder were read.
 func (p *Progress) Cards(read, of int) { p.count(read, of, "cards") }
 
-// Sessions shows how far the reading of session files is.
+// Sessions shows how many session files were read.
 func (p *Progress) Sessions(read, of int) { p.count(read, of, "sessions") }
 
 func (p *Progress) count(read, of int, what string) {
@@ -86,14 +86,14 @@ func (p *Progress) count(read, of int, what string) {
 	p.Draw(func() string { return fmt.Sprintf("%s %d of %d %s read", bar(read, of), read, of, what) })
 }
 
-// bar is a share as a bar of barCells cells.
+// bar returns a bar of barCells cells.
 func bar(part, of int) string {
 	full := barCells * part / max(1, of)
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barCells-full) + "]"
 }
 
-// Draw shows a text in place of the one before, not too soon and not too often. It
-// is called for each file of a scan and formats the text only when it is shown.
+// Draw replaces the text shown, after progressAfter and once in progressEvery. It is called
+// for each file of a scan and calls text only to show it.
 func (p *Progress) Draw(text func() string) {
 	now := p.now()
 	if p.start.IsZero() {
@@ -102,7 +102,7 @@ func (p *Progress) Draw(text func() string) {
 	if p.plain {
 		if now.Sub(p.start) >= plainAfter && now.Sub(p.last) >= plainEvery {
 			p.last = now
-			fmt.Fprintf(p.out, "anamnesis: looking at the files: %s so far\n", text())
+			fmt.Fprintf(p.out, "anamnesis: reading: %s so far\n", text())
 		}
 		return
 	}
@@ -112,20 +112,20 @@ func (p *Progress) Draw(text func() string) {
 	p.Put(text())
 }
 
-// Put shows a text in place of the one before, whenever that was.
+// Put replaces the text shown at once.
 func (p *Progress) Put(text string) {
 	p.last, p.drawn = p.now(), true
 	fmt.Fprint(p.out, clearLine, text)
 }
 
-// Step shows on a terminal what begins now and cannot be counted.
+// Step shows on a terminal that work begins which cannot be counted.
 func (p *Progress) Step(text string) {
 	if !p.plain {
 		p.Put(text + " …")
 	}
 }
 
-// Clear takes the line away again.
+// Clear removes the line.
 func (p *Progress) Clear() {
 	if p.drawn {
 		fmt.Fprint(p.out, clearLine)

@@ -67,7 +67,7 @@ func TestPlainProgress(t *testing.T) {
 		}
 		p.Scan(worldstate.Progress{Done: true})
 		now = now.Add(time.Hour)
-		if got := strings.Count(out.String(), "\n"); got != want || want > 0 && !strings.HasPrefix(out.String(), "anamnesis: looking at the files: 10 files, 10.0 GiB so far\n") {
+		if got := strings.Count(out.String(), "\n"); got != want || want > 0 && !strings.HasPrefix(out.String(), "anamnesis: reading: 10 files, 10.0 GiB so far\n") {
 			t.Errorf("%d seconds: %d lines, want %d:\n%s", seconds, got, want, out.String())
 		}
 	}

@@ -296,6 +296,17 @@ func (b *Builder) UnderWay() (steps.Step, bool) {
 	return steps.Step{}, false
 }
 
+// Steps counts the steps that have begun. What follows a turn's end has the number of the
+// next step, which begins with the next request.
+func (b *Builder) Steps() int {
+	st := b.State()
+	n := st.Steps.Len()
+	if n > 0 && !st.Steps.Ended(n-1) && !st.Turn.Open {
+		n--
+	}
+	return n
+}
+
 // CallText returns a call's tool and how it ended.
 func CallText(b *op.ToolReturned) string { return b.Name + CallEnd(b) }
 

@@ -59,10 +59,7 @@ type Arc struct {
 func (b *Builder) Tree() Tree {
 	st := b.State()
 	t := Tree{Current: -1}
-	n := st.Steps.Len()
-	if _, open := b.UnderWay(); n > 0 && !st.Steps.Ended(n-1) && !open {
-		n-- // what follows a turn's end is no step
-	}
+	n := b.Steps()
 	if n == 0 {
 		return t
 	}
@@ -120,7 +117,6 @@ type placed struct{ step, lane int }
 // order returns the first steps, as many as live has, in the order of their rows. The line
 // through a step continues with its child on the current path, or off that path with its
 // newest child; a step that the task has jumped back to may have no such child.
-// such child.
 func order(steps *steps.Tree, live []bool) []placed {
 	children := make([][]int, len(live))
 	for id := 1; id < len(live); id++ {

@@ -13,10 +13,10 @@ import (
 // tailBytes is how much of a running command's output is kept to be shown.
 const tailBytes = 4 << 10
 
-// feed passes what happens in a task on to the screen, in order. A callback of the
-// task never waits for the screen for longer than it takes to append.
+// feed queues a task's events for the screen, in order. A callback of the task appends to
+// it and does not wait for the screen.
 type feed struct {
-	done chan struct{} // closed when nothing is shown any more
+	done chan struct{} // closed when the screen has ended
 
 	mu    sync.Mutex
 	queue []any
@@ -28,7 +28,7 @@ func newFeed() *feed {
 	return &feed{done: make(chan struct{}), wake: make(chan struct{}, 1), tails: make(map[string]string)}
 }
 
-// start tells send of what was added, until stop.
+// start sends a feedMsg after each addition, until stop.
 func (f *feed) start(send func(tea.Msg)) {
 	go func() {
 		for {
@@ -54,7 +54,7 @@ func (f *feed) add(m any) {
 	}
 }
 
-// take returns what was added since it was called last.
+// take returns what was added since the last call.
 func (f *feed) take() []any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,7 +63,7 @@ func (f *feed) take() []any {
 	return q
 }
 
-// print adds to a running call's output.
+// print appends to a running call's output.
 func (f *feed) print(call string, p []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,7 +85,7 @@ func (f *feed) forget(call string) {
 	delete(f.tails, call)
 }
 
-// turns counts what runs in the task, so that leaving can wait for it.
+// turns counts the commands that run in the task, so that leave can wait for them.
 type turns struct {
 	mu   sync.Mutex
 	left bool
@@ -107,7 +107,7 @@ func (t *turns) running(do tea.Cmd) tea.Cmd {
 	}
 }
 
-// leave waits until nothing runs, and keeps anything else from running.
+// leave waits until nothing runs. After it, running's commands do nothing.
 func (t *turns) leave() {
 	t.mu.Lock()
 	t.left = true

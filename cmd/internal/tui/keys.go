@@ -11,7 +11,7 @@ import (
 	"anamnesis/cmd/internal/tui/ask"
 )
 
-// The hints after which the same key counts twice.
+// Hints. While one of the first two is shown, the same key counts as the second press.
 const (
 	hintLeave = "Ctrl-C again to leave"
 	hintJump  = "Esc again to jump back"
@@ -19,7 +19,7 @@ const (
 	hintInterrupt = "interrupting; what has begun is recorded"
 )
 
-// key gives a key to the question, the list or the line.
+// key passes a key to the question, the list or the line.
 func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 	name := k.String()
 	again := m.hint != "" && m.now.Sub(m.hinted) < hintFor
@@ -50,7 +50,7 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 			q.PutOff(m.now)
 			return tea.Batch(m.line(*first), m.line(k))
 		}
-		if !q.Takes(k) { // typing, and what follows is, too
+		if !q.Takes(k) { // typing; the keys that follow are, too
 			q.PutOff(m.now)
 			return m.line(k)
 		}
@@ -81,13 +81,13 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 	return m.line(k)
 }
 
-// settledMsg says that no key followed one at once.
+// settledMsg reports that Settle has passed since a key was held.
 type settledMsg struct {
 	q   *ask.Question
 	key *tea.KeyPressMsg
 }
 
-// settled takes a held key as the answer that it is, unless another one followed it.
+// settled takes a held key as an answer unless another key has followed it.
 func (m *screen) settled(msg settledMsg) tea.Cmd {
 	if m.held != msg.key {
 		return nil
@@ -123,7 +123,7 @@ func (m *screen) choose(k tea.KeyPressMsg) tea.Cmd {
 	}
 }
 
-// answer gives a key to the question, and goes to the next one if it is answered.
+// answer passes a key to the question. If that answers it, the next question follows.
 func (m *screen) answer(q *ask.Question, k tea.KeyPressMsg) {
 	if q.Press(k) {
 		m.questions = m.questions[1:]
@@ -154,7 +154,7 @@ func (m *screen) ctrlC(again bool) tea.Cmd {
 	return nil
 }
 
-// line gives a key to the editor.
+// line passes a key to the editor.
 func (m *screen) line(k tea.KeyPressMsg) tea.Cmd {
 	switch k.String() {
 	case "enter":
@@ -175,7 +175,7 @@ func (m *screen) line(k tea.KeyPressMsg) tea.Cmd {
 	return cmd
 }
 
-// submit does what the line says: a command, a shell command, or a request.
+// submit runs the line: a command, a shell command, or a request.
 func (m *screen) submit() tea.Cmd {
 	text := m.edit.Take()
 	switch {

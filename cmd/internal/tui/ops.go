@@ -27,31 +27,31 @@ const (
 	maxReason            = 6 // of why a call failed
 )
 
-// refusedByUser is what the model is told of a call that the user refused: the user
-// knows it.
+// refusedByUser is the result of a call that the user refused without a reason. It is not
+// shown to the user.
 const refusedByUser = "Refused by the user." // tasks recorded earlier have "the person"
 
 // call is a call of the reply under way.
 type call struct {
 	op.Call
-	begun    time.Time // zero: it has not begun
+	begun    time.Time // zero if it has not begun
 	progress string
 	changes  []file.Change
 }
 
-// turn is what the user's last request has led to.
+// turn describes the turn of the user's last request.
 type turn struct {
 	from  int // the step it began at
 	usage op.Usage
 	cards int
-	tests []string // commands that test, with how they ended
+	tests []string // commands that run tests, with how they ended
 }
 
-// reply is a reply on its way.
+// reply is the reply being received.
 type reply struct {
-	text     string // what is not in the scrollback yet
+	text     string // not printed yet
 	thinking string
-	streamed bool // something of the reply under way was shown
+	streamed bool // part of this reply was printed
 }
 
 func (m *screen) call(id string) *call {
@@ -88,7 +88,7 @@ func (m *screen) delta(d model.Delta) {
 	m.settle(false)
 }
 
-// settle prints what of the reply is complete; all: everything.
+// settle prints the complete part of the reply; if all is set, all of it.
 func (m *screen) settle(all bool) {
 	n := paint.Settled(m.reply.text)
 	if all {
@@ -109,7 +109,7 @@ func (m *screen) settle(all bool) {
 // saw shows an operation that has become durable.
 func (m *screen) saw(o op.Op) {
 	if o.Seq > m.st.Last && state.Fold(m.st, o) != nil {
-		if st, err := m.o.Service.State(m.o.Task); err == nil { // something was missed
+		if st, err := m.o.Service.State(m.o.Task); err == nil { // an operation was missed
 			m.st = st
 		}
 	}
@@ -166,7 +166,7 @@ func (m *screen) event(o op.Op, style func(...string) string) {
 	}
 }
 
-// jumped shows a jump as the moment it is.
+// jumped shows a jump, set off by a rule.
 func (m *screen) jumped(o op.Op, b *op.JumpDone) {
 	m.print(paint.Yellow.Render(strings.Repeat("─", m.width)))
 	m.event(o, paint.Yellow.Render)
@@ -264,8 +264,8 @@ func (m *screen) returned(b *op.ToolReturned) {
 	}
 }
 
-// folded prints the beginning and the end of an output, and how much lies between; gone
-// bytes of it are not in text.
+// folded prints the beginning and the end of an output, and how much it leaves out. gone is
+// the number of bytes that text lacks.
 func (m *screen) folded(text string, head, tail, gone int) {
 	text = strings.TrimRight(text, "\n")
 	if text == "" {
@@ -283,7 +283,7 @@ func (m *screen) folded(text string, head, tail, gone int) {
 	}
 }
 
-// toUser returns a text that the program wrote for the model as the user is told it.
+// toUser rewords a text that the program wrote for the model, for the user.
 func toUser(text string) string {
 	return strings.NewReplacer("Not run: the user interrupted the turn.", "You interrupted the turn before it began.", "Interrupted by the user while it", "You interrupted it while it").Replace(text)
 }
@@ -291,8 +291,8 @@ func toUser(text string) string {
 // closing matches the lines that close a command's result for the model.
 var closing = regexp.MustCompile(`^\[(exit -?\d+|interrupted: .*|timed out .*|no output)\]$`)
 
-// exited says how a command ended: its exit code and how long it ran, or after what time it
-// was ended.
+// exited describes how a command ended: its exit code and duration, or the timeout that ended
+// it.
 func exited(b *op.ToolReturned) string {
 	if strings.HasPrefix(b.Display, "timed out after ") {
 		how, _, _ := strings.Cut(b.Display, ":")
@@ -307,7 +307,7 @@ func outputOf(text string) string {
 	return strings.Join(slices.DeleteFunc(lines, closing.MatchString), "\n")
 }
 
-// callText is a call on one line, its name set off.
+// callText returns a call as one line, its name in bold.
 func callText(c op.Call, dir string) string {
 	if line := ask.Command(c.Args); line != "" {
 		return paint.Bold.Render(clean(c.Name)) + " " + strings.Join(strings.Fields(clean(line)), " ")
@@ -319,7 +319,7 @@ func callText(c op.Call, dir string) string {
 	return paint.Bold.Render(name) + " " + strings.TrimSuffix(rest, ")")
 }
 
-// took says how long a call ran, where that is worth saying.
+// took returns how long a call ran; empty if it was short.
 func took(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	switch {

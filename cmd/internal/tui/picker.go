@@ -126,7 +126,7 @@ func (m *screen) pickTask() tea.Cmd {
 	}
 }
 
-// switchTo makes another task the one that the next request goes to.
+// switchTo selects the task that the next request continues.
 func (m *screen) switchTo(task string) tea.Cmd {
 	closing := m.close()
 	m.s = nil
@@ -206,7 +206,7 @@ func (m *screen) planJump(to int) tea.Cmd {
 	}
 }
 
-// planned shows what a jump would do and asks for it.
+// planned shows what a jump would do and asks whether to make it.
 func (m *screen) planned(msg planMsg) {
 	if msg.err != nil {
 		m.fail(msg.err)
@@ -249,9 +249,9 @@ func (m *screen) planned(msg planMsg) {
 	}}
 }
 
-// jump takes the task to a step: now, or at the end of the step that runs.
+// jump jumps to a step: now, or at the end of the running step.
 func (m *screen) jump(to int) tea.Cmd {
-	j := op.JumpRequested{To: to} // no reason is known: none is made up for the cards
+	j := op.JumpRequested{To: to} // without a reason: the cards must not quote an invented one
 	ctx, s := m.ctx, m.s
 	if m.running {
 		m.say(fmt.Sprintf("jumps to step %d when the present step is complete", to))
@@ -283,7 +283,7 @@ func (m *screen) jump(to int) tea.Cmd {
 	})
 }
 
-// doneMsg says that what the user asked for beside a turn has been done, or why not.
+// doneMsg is the result of a command that runs outside a turn.
 type doneMsg struct {
 	text string // to print; may be empty
 	err  error

@@ -18,6 +18,7 @@ import (
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/editor"
+	"anamnesis/cmd/internal/tui/frame"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
@@ -52,7 +53,7 @@ type screen struct {
 	running bool
 	cancel  context.CancelFunc
 	begun   time.Time
-	asking  string // the request a task is being opened with
+	asking  string // the request that opens the task
 	turn    turn
 	turns   turns
 	last    runtime.Outcome
@@ -70,7 +71,7 @@ type screen struct {
 	calls     []*call
 	events    bytes.Buffer // lines of the plain printer
 	printer   term.Printer
-	activity  string // what takes long now
+	activity  string // the operation that takes long now
 	hint      string
 	hinted    time.Time
 	now       time.Time
@@ -78,8 +79,7 @@ type screen struct {
 	leaving   bool
 	beside    []string // what the user ran with !, for the model
 
-	drawn  []string // the lines below the scrollback, and where the cursor is in them
-	cursor tea.Position
+	frame *frame.Frame
 
 	out      []string // lines to be printed, in order
 	printing bool
@@ -88,7 +88,7 @@ type screen struct {
 }
 
 func newScreen(ctx context.Context, o Options, f *feed) *screen {
-	m := &screen{o: o, ctx: ctx, feed: f, width: 80, tall: 24, now: time.Now(), st: new(state.State)}
+	m := &screen{o: o, ctx: ctx, feed: f, frame: &frame.Frame{File: o.Out}, width: 80, tall: 24, now: time.Now(), st: new(state.State)}
 	if cols, rows, err := xterm.GetSize(int(o.Out.Fd())); err == nil && cols > 0 {
 		m.width, m.tall = max(cols, 10), max(rows, 5)
 	}
@@ -188,7 +188,7 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// tick keeps the screen moving while something runs.
+// tick redraws the screen at intervals while something runs.
 func (m *screen) tick() tea.Cmd {
 	q := m.question()
 	if m.ticking || !(m.running || m.opening || m.hint != "" || q != nil && !q.Armed(m.now)) {
@@ -198,7 +198,7 @@ func (m *screen) tick() tea.Cmd {
 	return tea.Tick(tickEvery, func(t time.Time) tea.Msg { return tickMsg(t) })
 }
 
-// printedMsg says that lines stand in the scrollback.
+// printedMsg reports that lines are in the scrollback.
 type printedMsg struct{}
 
 // print puts lines into the scrollback, at most as wide as the terminal.
@@ -212,8 +212,8 @@ func (m *screen) print(text string) {
 	}
 }
 
-// flush prints what waits, a few lines at a time: more than the screen has room for
-// would push what is drawn below into the scrollback.
+// flush prints waiting lines, at most half a screen at a time: more would push the lines
+// drawn below into the scrollback.
 func (m *screen) flush() tea.Cmd {
 	if m.printing || len(m.out) == 0 {
 		return nil
@@ -227,7 +227,7 @@ func (m *screen) flush() tea.Cmd {
 	return tea.Sequence(tea.Println(b.String()), func() tea.Msg { return printedMsg{} })
 }
 
-// question is the one that waits for the user; nil: none does.
+// question returns the question that waits for the user, or nil.
 func (m *screen) question() *ask.Question {
 	if len(m.questions) == 0 {
 		return nil
@@ -235,7 +235,7 @@ func (m *screen) question() *ask.Question {
 	return m.questions[0]
 }
 
-// happened takes what the task did since.
+// happened handles the events in the feed.
 func (m *screen) happened() {
 	for _, e := range m.feed.take() {
 		switch e := e.(type) {
@@ -270,7 +270,7 @@ func (m *screen) happened() {
 	}
 }
 
-// asked prepares the question that is in front now.
+// asked prepares the question that is shown now.
 func (m *screen) asked() {
 	q := m.question()
 	if q == nil {
@@ -282,7 +282,7 @@ func (m *screen) asked() {
 	q.Open(m.now)
 }
 
-// plain returns what the plain printer has written since.
+// plain returns what the plain printer has written since the last call.
 func (m *screen) plain() string {
 	text := strings.TrimRight(m.events.String(), "\n")
 	m.events.Reset()
@@ -308,7 +308,7 @@ func (m *screen) begin(text string) tea.Cmd {
 	})
 }
 
-// started shows what runs now.
+// started shows the task that was opened.
 func (m *screen) started(e startedMsg) {
 	m.info, m.st, m.fresh = e.Info, e.st, e.st.Last == 0
 	m.o.Task = e.Task
@@ -322,7 +322,7 @@ func (m *screen) opened(msg openedMsg) tea.Cmd {
 	if msg.err != nil {
 		m.failure = msg.err
 		m.cancel()
-		if m.happened(); m.fresh { // it was new, and there is no such task
+		if m.happened(); m.fresh { // the task was new, so it does not exist
 			m.o.Task = ""
 		}
 		m.fail(msg.err)
@@ -358,7 +358,7 @@ func (m *screen) ended(msg turnMsg) tea.Cmd {
 	m.running, m.activity, m.calls = false, "", nil
 	m.unhint()
 	m.cancel()
-	m.happened() // what came before the turn's end
+	m.happened() // events that came before the turn's end
 	m.last, m.ran, m.failure = msg.out, true, msg.err
 	m.settle(true)
 	m.outcome(msg)
@@ -378,7 +378,7 @@ func (m *screen) ended(msg turnMsg) tea.Cmd {
 	return cmd
 }
 
-// giveBack puts a request that was not taken, and queued messages, back into the line.
+// giveBack puts a request that did not begin, and queued messages, back into the line.
 func (m *screen) giveBack(request string) {
 	if text := joined(request, m.queue.take()); text != "" {
 		m.edit.Set(joined(text, m.edit.Text()))
@@ -389,7 +389,7 @@ func (m *screen) giveBack(request string) {
 // joined returns two texts as paragraphs of one.
 func joined(a, b string) string { return strings.TrimSpace(a + "\n\n" + b) }
 
-// send gives the agent a request.
+// send starts a turn with a request.
 func (m *screen) send(text string) tea.Cmd {
 	m.said(text)
 	if len(m.beside) > 0 {
@@ -421,7 +421,7 @@ func (m *screen) interrupt() {
 	m.say(hintInterrupt)
 }
 
-// unhint ends the hint that a turn is being interrupted.
+// unhint removes the hint that a turn is being interrupted.
 func (m *screen) unhint() {
 	if m.hint == hintInterrupt {
 		m.hint = ""
@@ -463,7 +463,7 @@ func (m *screen) quit() tea.Cmd {
 	return tea.Sequence(tea.Println(b.String()), tea.Quit)
 }
 
-// unsent puts what was typed and not sent into the history, and returns it.
+// unsent adds text that was typed and not sent to the history, and returns it.
 func (m *screen) unsent() string {
 	text := joined(m.queue.take(), m.edit.Text())
 	if text != "" {

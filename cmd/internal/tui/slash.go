@@ -29,7 +29,7 @@ import (
 	"anamnesis/worldstate"
 )
 
-// Limits of what a command prints, and of what of a shell command goes to the model.
+// Limits of what a command prints, and of a shell command's output sent to the model.
 const (
 	maxPatchBytes   = 256 << 10
 	maxBesideRunes  = 4_000
@@ -73,7 +73,7 @@ func verbNames() []string {
 	return names
 }
 
-// command runs a slash command. A beginning that only one has stands for it.
+// command runs a slash command, which may be named by a unique prefix.
 func (m *screen) command(line string) tea.Cmd {
 	words := strings.Fields(line)
 	var fits []verb
@@ -172,7 +172,7 @@ func beforeChange(b *timeline.Builder, current int) int {
 	return b.State().Steps.Parent(current)
 }
 
-// withTask runs a command that reads the task, beside the screen.
+// withTask reads the task in the background and prints the result.
 func (m *screen) withTask(read func() (string, error)) tea.Cmd {
 	if m.o.Task == "" {
 		m.print(paint.Faint.Render("no task yet"))
@@ -343,7 +343,7 @@ func (m *screen) whyVerb(args []string) tea.Cmd {
 		for i, msg := range x.Messages {
 			for _, p := range msg.Parts {
 				lines = append(lines, paint.Cut(fmt.Sprintf("%3d %-9s %6d  %s: %s", i+1, msg.Role, p.Tokens, p.Kind, oneLine(clean(p.Text))), width))
-				if p.Why != "" && p.Why != last { // a jump leaves many for one reason
+				if p.Why != "" && p.Why != last { // a jump gives many messages one reason
 					for _, l := range paint.Wrap(clean(p.Why), max(width-6, 16)) {
 						lines = append(lines, paint.Faint.Render("      "+l))
 					}
@@ -438,14 +438,14 @@ func (m *screen) changes() tea.Cmd {
 	}
 }
 
-// shellMsg is what came of a command of the user's.
+// shellMsg is the result of the user's shell command.
 type shellMsg struct {
 	line, out string
 	err       error
 	took      time.Duration
 }
 
-// shell runs a command of the user's, as the user.
+// shell runs a shell command as the user.
 func (m *screen) shell(line string) tea.Cmd {
 	m.print(paint.Purple.Bold(true).Render("! ") + paint.Bold.Render(clean(line)))
 	m.say("runs: " + line)

@@ -1,9 +1,8 @@
 //go:build unix
 
-// Package tui is the interactive terminal: a session with a task that stays after an
-// answer. It draws below the terminal's own scrollback, into which everything that is
-// finished is printed. All state belongs to the program's one goroutine; the task's
-// callbacks reach it through a feed.
+// Package tui is the interactive terminal: a session that stays open after an answer. It
+// draws below the terminal's own scrollback and prints finished output into it. One goroutine
+// owns all state; the task's callbacks reach it through a feed.
 package tui
 
 import (
@@ -15,9 +14,11 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
+	xterm "golang.org/x/term"
 
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/ask"
+	"anamnesis/cmd/internal/tui/frame"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/model"
@@ -35,7 +36,7 @@ type Options struct {
 	Request session.Request // of new tasks
 	// Settings hold for a task that is resumed, beside its own.
 	Settings session.Settings
-	Task     string // to go on with; empty: the first request starts a new one
+	Task     string // to continue; if empty, the first request starts a new one
 	Text     string // the first request; with Task it may be empty
 	Once     bool   // the program ends with the first turn
 	Pick     bool   // begin with the list of tasks
@@ -53,17 +54,18 @@ type Result struct {
 }
 
 // Run shows the session until the user leaves or ctx ends. If the terminal is lost, the turn
-// ends when the call that runs is finished.
+// ends after the running call.
 func Run(ctx context.Context, o Options) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	f := newFeed()
 	m := newScreen(ctx, o, f)
-	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler(), tea.WithFilter(func(_ tea.Model, msg tea.Msg) tea.Msg {
-		if size, ok := msg.(tea.WindowSizeMsg); ok { // before the renderer goes to where it thinks that its first line is
-			if n := m.wrapped(size.Width); n > 0 {
-				fmt.Fprint(o.Out, ansi.CursorUp(n))
-			}
+	var p *tea.Program
+	var pace frame.Pace
+	p = tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(m.frame), tea.WithoutSignalHandler(), tea.WithFilter(func(_ tea.Model, msg tea.Msg) tea.Msg {
+		pace.Wake(p)
+		if size, ok := msg.(tea.WindowSizeMsg); ok {
+			return m.resized(size)
 		}
 		return msg
 	}))
@@ -88,7 +90,22 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	return r, err
 }
 
-// client is the terminal's side of a task.
+// resized returns the terminal's present size, which may have changed since the message was
+// sent, and moves the cursor to where the renderer expects it.
+func (m *screen) resized(size tea.WindowSizeMsg) tea.Msg {
+	if cols, rows, err := xterm.GetSize(int(m.o.Out.Fd())); err == nil && cols > 0 {
+		size.Width, size.Height = cols, rows
+	}
+	switch n := m.frame.Wrapped(size.Width); {
+	case n > 0:
+		fmt.Fprint(m.o.Out, ansi.CursorUp(n))
+	case n < 0:
+		fmt.Fprint(m.o.Out, ansi.CursorDown(-n))
+	}
+	return size
+}
+
+// client returns the callbacks that show a task on the screen.
 func (m *screen) client() session.Client {
 	f := m.feed
 	return session.Client{
@@ -124,8 +141,8 @@ func (m *screen) client() session.Client {
 	}
 }
 
-// put shows a question and waits for its answer. Without one, because the context or
-// the terminal is gone, ok is false.
+// put shows a question and waits for its answer. If the context or the terminal ends first,
+// ok is false.
 func (m *screen) put(ctx context.Context, q *ask.Question) (a gate.Answer, ok bool) {
 	q.Answer = make(chan gate.Answer, 1)
 	m.feed.add(q)
@@ -143,7 +160,7 @@ func (m *screen) put(ctx context.Context, q *ask.Question) (a gate.Answer, ok bo
 type (
 	startedMsg struct {
 		session.Info
-		st *state.State // before it goes on
+		st *state.State // before it continues
 	}
 	progressMsg struct{ call, text string }
 	editingMsg  struct {
@@ -174,5 +191,5 @@ type (
 	closedMsg struct{ err error }
 )
 
-// clean is a text that a terminal may show.
+// clean returns a text without what could act on a terminal.
 func clean(s string) string { return term.Clean(s) }

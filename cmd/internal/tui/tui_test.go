@@ -4,7 +4,6 @@ package tui
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -117,15 +116,5 @@ func TestTypingAtAList(t *testing.T) {
 	m.key(tea.KeyPressMsg{Code: tea.KeyEnter})
 	if m.pick != nil || len(taken) != 1 || taken[0] != "no" {
 		t.Errorf("the second row was not taken: %v", taken)
-	}
-}
-
-// TestWrapped: a narrower terminal wraps what is drawn above the cursor.
-func TestWrapped(t *testing.T) {
-	m := &screen{drawn: []string{strings.Repeat("─", 80), "> " + strings.Repeat("x", 60), strings.Repeat("─", 80)}, cursor: tea.Position{X: 62, Y: 1}}
-	for width, want := range map[int]int{80: 0, 79: 1, 62: 2, 40: 2, 20: 6, 100: 0} {
-		if got := m.wrapped(width); got != want {
-			t.Errorf("wrapped(%d) = %d, want %d", width, got, want)
-		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"charm.land/lipgloss/v2"
 
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/term"
@@ -19,11 +18,11 @@ import (
 	"anamnesis/orchestrator/state"
 )
 
-// spinner moves while something runs.
+// spinner are the frames shown while something runs.
 const spinner = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
-// View draws what is below the scrollback: what runs, the question, the line, and the
-// status.
+// View draws the lines below the scrollback: the running calls, the question or the line,
+// and the status.
 func (m *screen) View() tea.View {
 	var v tea.View
 	if m.leaving && !m.running && !m.opening {
@@ -54,7 +53,7 @@ func (m *screen) View() tea.View {
 		add([]string{paint.Faint.Render(paint.Cut("you were typing: "+oneLine(clean(m.edit.Value())), m.width))}, nil)
 	}
 	add([]string{m.status()}, nil)
-	if over := len(lines) - m.tall; over > 0 { // the end counts
+	if over := len(lines) - m.tall; over > 0 { // keep the end
 		lines = lines[over:]
 		if cursor != nil {
 			cursor.Y -= over
@@ -64,23 +63,13 @@ func (m *screen) View() tea.View {
 		lines[i] = paint.Cut(l, m.width)
 	}
 	v.SetContent(strings.Join(lines, "\n"))
-	if m.drawn, v.Cursor = lines, cursor; cursor != nil {
-		m.cursor = cursor.Position
+	if v.Cursor = cursor; cursor != nil {
+		m.frame.View(lines, cursor.Position)
 	}
 	return v
 }
 
-// wrapped returns how many more rows what is drawn takes down to the cursor in a terminal
-// that has become narrower: it wraps the lines, and its cursor moves with them.
-func (m *screen) wrapped(width int) int {
-	rows := m.cursor.X / max(width, 1)
-	for _, l := range m.drawn[:min(m.cursor.Y, len(m.drawn))] {
-		rows += max(0, lipgloss.Width(l)-1) / max(width, 1)
-	}
-	return rows
-}
-
-// working shows the reply on its way and the calls that run.
+// working returns the lines of the reply being received and of the running calls.
 func (m *screen) working() []string {
 	var lines []string
 	if strings.TrimSpace(m.reply.text) != "" {
@@ -102,7 +91,7 @@ func (m *screen) working() []string {
 		since := fmt.Sprintf("  %d s", int(m.now.Sub(c.begun).Seconds()))
 		lines = append(lines, paint.Cut(paint.Yellow.Render(frame)+" "+callText(c.Call, m.info.Dir), m.width-len(since))+paint.Faint.Render(since))
 		whole := m.feed.tail(c.ID)
-		whole = whole[:strings.LastIndexByte(whole, '\n')+1] // without a line on its way
+		whole = whole[:strings.LastIndexByte(whole, '\n')+1] // without an incomplete line
 		tail := strings.Split(strings.TrimRight(clean(whole), "\n"), "\n")
 		if c.progress != "" {
 			tail = append(tail, clean(c.progress))
@@ -126,7 +115,7 @@ func (m *screen) working() []string {
 	return lines
 }
 
-// queued shows the messages that wait.
+// queued returns the lines of the waiting messages.
 func (m *screen) queued() []string {
 	var lines []string
 	texts := m.queue.list()
@@ -164,7 +153,7 @@ func (m *screen) status() string {
 	if n := m.st.Totals.Jumps; n > 0 {
 		parts = append(parts, quote.Number(n, "jump"))
 	}
-	if narrow { // what changes while working matters more than the model's name
+	if narrow { // drop the model's name: it does not change
 		parts = parts[1:]
 	}
 	return paint.Faint.Render(paint.Cut(strings.Join(parts, " · "), m.width))
@@ -177,7 +166,7 @@ func (m *screen) approval() string {
 	return m.info.Approval
 }
 
-// modelName is a model's name in short.
+// modelName returns a model's short name.
 func modelName(name string) string {
 	if path, ok := strings.CutPrefix(name, "script:"); ok {
 		return "script:" + filepath.Base(path)
@@ -191,9 +180,9 @@ func (m *screen) greet() {
 	m.print(paint.Faint.Render("Type a request. /help lists commands, Esc interrupts, Esc twice jumps back."))
 }
 
-// heading says what runs, before the first answer.
+// heading prints the task and its settings before the first answer.
 func (m *screen) heading() {
-	if m.info.Banner != "" { // it names the recording by its whole path
+	if m.info.Banner != "" { // it holds the recording's whole path
 		path, _ := strings.CutPrefix(m.info.Model, "script:")
 		m.print(paint.Faint.Render(clean(strings.ReplaceAll(m.info.Banner, path, filepath.Base(path)))))
 	}
@@ -223,9 +212,6 @@ func (m *screen) outcome(msg turnMsg) {
 		}
 		m.print(paint.Red.Render(clean(text)))
 	}
-	if n := len(msg.out.Learned); n > 0 {
-		m.print(paint.Cyan.Render(fmt.Sprintf("✦ %s written: %s", quote.Number(n, "card"), strings.Join(msg.out.Learned, ", "))))
-	}
 }
 
 // summary closes a turn: what it changed, tested, cost and wrote.
@@ -247,7 +233,7 @@ func (m *screen) summary(s stepsMsg) {
 		parts = append(parts, state.Dollars(usd))
 	}
 	if n := m.st.Totals.CardsWritten - m.turn.cards; n > 0 {
-		parts = append(parts, quote.Number(n, "card"))
+		parts = append(parts, quote.Number(n, "card")+" written")
 	}
 	if d := s.took.Round(time.Second); d >= time.Second {
 		parts = append(parts, d.String())

@@ -1,5 +1,5 @@
-// Package door decides who may use a server of this machine: those who were given its
-// address with the token, from pages of its own.
+// Package door controls access to a server on this machine: a request needs the token of its
+// address, and a change must come from the server's own pages.
 package door
 
 import (
@@ -13,23 +13,23 @@ import (
 	"strings"
 )
 
-// secretBytes is how many random bytes the token and the cookie hold each.
+// secretBytes is the number of random bytes in the token and in the cookie.
 const secretBytes = 32
 
-// Policy is what a page may load and run: the server's own files, nothing
-// written into a page, nothing from elsewhere.
+// Policy is the content security policy: the server's own files, no inline scripts or styles,
+// nothing from elsewhere.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// Door decides who is let in.
+// Door checks requests.
 type Door struct {
-	hosts  []string // what a request may call the server, the first in its URL
+	hosts  []string // accepted Host values; the first is used in the URL
 	Token  string   // in the URL that is printed
-	ticket string   // in the cookie the token is exchanged for
-	cookie string   // its name; cookies know no ports, so it holds the port
+	ticket string   // the cookie's value
+	cookie string   // the cookie's name, which holds the port: cookies do not distinguish ports
 }
 
-// New makes the door of a server that is reached at addr.
+// New returns the door of a server at addr.
 func New(addr net.Addr) (*Door, error) {
 	_, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
@@ -53,10 +53,10 @@ func secret() string {
 // URL is the address to open, with the token.
 func (d *Door) URL() string { return "http://" + d.hosts[0] + "/?token=" + d.Token }
 
-// TurnAway answers a user without the cookie; why may be empty.
+// TurnAway answers a request without the cookie; why may be empty.
 type TurnAway func(w http.ResponseWriter, r *http.Request, why string)
 
-// Wrap puts the door before a handler.
+// Wrap returns a handler that checks requests before h.
 func (d *Door) Wrap(turnAway TurnAway, inside http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -66,10 +66,10 @@ func (d *Door) Wrap(turnAway TurnAway, inside http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		// Not no-referrer: that would have browsers send the Origin null.
+		// Not no-referrer: with that, browsers send the Origin null.
 		h.Set("Referrer-Policy", "same-origin")
 		if why := d.foreign(r); why != "" {
-			// Plain text: it is not for whom this server's pages are.
+			// Plain text: such a request does not come from this server's pages.
 			http.Error(w, why, http.StatusForbidden)
 			return
 		}
@@ -84,8 +84,7 @@ func (d *Door) Wrap(turnAway TurnAway, inside http.Handler) http.Handler {
 	})
 }
 
-// foreign says why a request is not one of a user at this machine who uses a
-// page of this server; "" when it may be.
+// foreign returns why a request does not come from this server's pages, or "".
 func (d *Door) foreign(r *http.Request) string {
 	if !slices.Contains(d.hosts, r.Host) {
 		return "this server is not called that: open the address that 'anamnesis serve' printed"
@@ -97,8 +96,8 @@ func (d *Door) foreign(r *http.Request) string {
 			return "a page of another origin may not do this"
 		}
 	}
-	// A link from elsewhere may be followed; other sites' pages may neither
-	// embed what is here nor learn that it is here.
+	// A link from elsewhere may be followed. Other sites' pages may neither embed this
+	// page nor detect it.
 	site, mode := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Sec-Fetch-Mode")
 	if (site == "cross-site" || site == "same-site") && (!reads(r) || mode != "navigate") {
 		return "a page of another site may not read this"
@@ -106,15 +105,15 @@ func (d *Door) foreign(r *http.Request) string {
 	return ""
 }
 
-// reads reports a method that changes nothing.
+// reads reports whether a method changes nothing.
 func reads(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead
 }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// known reports the cookie of someone who had the token. A server on another
-// port can give the browser cookies of the same name: those do not lock it out.
+// known reports whether a request has the right cookie. A server on another port can set
+// cookies of the same name; those are skipped.
 func (d *Door) known(r *http.Request) bool {
 	return slices.ContainsFunc(r.CookiesNamed(d.cookie), func(c *http.Cookie) bool { return same(c.Value, d.ticket) })
 }

@@ -1,4 +1,4 @@
-// Package markup makes HTML of markdown that anybody may have written.
+// Package markup renders untrusted markdown as HTML.
 package markup
 
 import (
@@ -18,30 +18,27 @@ import (
 	"anamnesis/cmd/internal/term"
 )
 
-// MaxBytes is how much text is rendered. Inline markdown can take
-// quadratic time on hostile text, so a longer one is shown as it is written.
+// MaxBytes is how much text is rendered. Inline markdown can take quadratic time on hostile
+// text, so a longer one is quoted.
 const MaxBytes = 32 << 10
 
-// label is what begins a bullet of a card. It is shown as a heading, without its colon, and
-// once above bullets of one label.
+// label matches the label of a card's bullet. It is shown as a heading, without its colon,
+// once above consecutive bullets of that label.
 var label = regexp.MustCompile(`(<li>(?:\s*<p>)?)(<strong>[^<]*</strong>):( ?)`)
 
-// headingShift is added to the level of a card's headings: the page's own
-// stand above them.
+// headingShift is added to the level of a card's headings, below the page's own.
 const headingShift = 2
 
-// Render makes HTML of markdown that anybody may have written. What it
-// gives holds nothing that loads, runs or sends: HTML in the text is shown as
-// text, an image is its description and address, and only http and https
-// addresses are links, with the address beside them, so that none says it leads
-// elsewhere. Lines end where they end in the text. rendered is false for a text that is only quoted for its length.
+// Render renders untrusted markdown. The result loads, runs and sends nothing: HTML is shown
+// as text, an image as its description and address, and only http and https addresses are
+// links, with the address beside them. Line breaks are kept. If the text is longer than
+// MaxBytes, it is quoted and rendered is false.
 func Render(src []byte) (out template.HTML, rendered bool) {
 	var b bytes.Buffer
 	if len(src) <= MaxBytes {
 		md := goldmark.New(goldmark.WithRendererOptions(gmhtml.WithHardWraps(), renderer.WithNodeRenderers(util.Prioritized(inert{}, 1))))
 		if err := md.Convert(src, &b); err == nil {
-			// term.Clean comes last: an entity of the text may have become a character
-			// that turns the text around.
+			// term.Clean comes last: an entity may have become a character that reverses text.
 			last := ""
 			text := label.ReplaceAllStringFunc(term.Clean(b.String()), func(found string) string {
 				m := label.FindStringSubmatch(found)
@@ -51,7 +48,7 @@ func Render(src []byte) (out template.HTML, rendered bool) {
 				last = m[2]
 				return m[1] + m[2] + m[3]
 			})
-			return template.HTML(strings.ReplaceAll(text, " ⏎ ", "<br>")), true // the sign for a line break in a bullet
+			return template.HTML(strings.ReplaceAll(text, " ⏎ ", "<br>")), true // stands for a line break in a bullet
 		}
 		b.Reset()
 	}
@@ -59,7 +56,7 @@ func Render(src []byte) (out template.HTML, rendered bool) {
 	return template.HTML(term.Clean(b.String())), false
 }
 
-// inert renders what goldmark itself would render as something that acts.
+// inert renders as text what goldmark would render as active HTML.
 type inert struct{}
 
 // RegisterFuncs is goldmark's interface.
@@ -103,8 +100,7 @@ func quoteInline(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.W
 	return ast.WalkSkipChildren, nil
 }
 
-// quoteImage shows what an image is described as, then where it would be
-// loaded from.
+// quoteImage renders an image's description and its address.
 func quoteImage(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	text := "[image: "
 	if !entering {
@@ -132,8 +128,8 @@ func autoLink(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.Walk
 	return ast.WalkContinue, err
 }
 
-// anchor writes the ends of a link around its text. An address that is no
-// link stands behind the text all the same.
+// anchor writes the tags of a link around its text. If the address may not be a link, it
+// follows the text.
 func anchor(w util.BufWriter, dest string, entering bool) error {
 	to, ok := external(dest)
 	text := ""
@@ -154,7 +150,7 @@ func openAnchor(to string) string {
 	return `<a href="` + html.EscapeString(to) + `" rel="noreferrer noopener nofollow">`
 }
 
-// external returns an address that a link may have: of the web, and whole.
+// external returns an address if a link may have it: a complete http or https URL.
 func external(dest string) (string, bool) {
 	u, err := url.Parse(strings.TrimSpace(dest))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {

@@ -18,23 +18,23 @@ type Diff struct {
 	Cut   bool // there was more than MaxBytes
 }
 
-// Line is a line of a diff. What it is stands in its first character, too:
-// colour is not the only sign.
+// Line is a line of a diff. Its first character also shows its kind, so that colour is not
+// the only sign.
 type Line struct {
 	Kind string // ins, del, at (a heading) or ""
 	Text string
 }
 
-// Read takes a unified diff apart.
+// Read splits a unified diff into lines.
 func Read(patch string) Diff {
 	d := Diff{Cut: len(patch) > MaxBytes}
 	patch = patch[:min(len(patch), MaxBytes)]
-	heading := true // until the first hunk, lines that begin with + or - name files
+	heading := true // before the first hunk, lines that begin with + or - name files
 	for line := range strings.Lines(patch) {
 		l := Line{Text: term.Clean(strings.TrimRight(line, "\r\n"))}
 		switch {
 		case heading && strings.HasPrefix(line, "index "):
-			continue // names of objects: nothing to read
+			continue // object names
 		case strings.HasPrefix(line, "@@"):
 			heading = false
 			l.Kind = "at"
@@ -56,8 +56,7 @@ func Read(patch string) Diff {
 // ErrFull ends a patch that is longer than a page shows.
 var ErrFull = errors.New("the page is full")
 
-// Buffer takes at most MaxBytes, and one byte more as the sign that
-// there are more.
+// Buffer accepts at most MaxBytes, and one byte more as a sign that there are more.
 type Buffer struct{ bytes.Buffer }
 
 func (b *Buffer) Write(p []byte) (int, error) {

@@ -11,14 +11,14 @@ import (
 	"anamnesis/cmd/internal/timeline"
 )
 
-// The tree of steps is drawn beside a list, a row of the one beside a row of
-// the other. Lengths are in pixels; rowHeight is that of .row in timeline.css.
+// The tree of steps is drawn beside a list, row by row. Lengths are in pixels; rowHeight is
+// that of .row in timeline.css.
 const (
 	rowHeight  = 32
 	laneWidth  = 18
 	nodeRadius = 6
-	// maxLanes is how many lanes are drawn apart; branches of branches beyond
-	// share the last. The list says of each where it begins.
+	// maxLanes is how many lanes are drawn; deeper branches share the last one. The list
+	// says where each begins.
 	maxLanes = 8
 	// arcGutter is the room for jumps beside the tree.
 	arcGutter = 44
@@ -38,27 +38,27 @@ type Drawing struct {
 	Hidden        int // jumps that are not drawn
 }
 
-// edge is the line from a step to one that goes on from it.
+// edge is the line from a step to a child.
 type edge struct {
 	D    string // of a path
 	Left bool   // to a step that was left
 }
 
-// arc is one jump, from right to left and back to the right.
+// arc is one jump.
 type arc struct {
 	D       string // of a path
-	Head    string // the points of its head; "" where it goes out of sight
+	Head    string // the points of its head; "" if it lies outside the drawing
 	Forward bool
 }
 
-// dot is the sign of one step.
+// dot is one step.
 type dot struct {
 	X, Y            int
 	Class           string
 	Folded, Current bool
 }
 
-// Draw draws the rows from one on, so many.
+// Draw draws a number of rows, beginning at row from.
 func Draw(tree timeline.Tree, from, rows int) Drawing {
 	d := Drawing{Width: arcGutter + min(max(tree.Lanes, 1), maxLanes)*laneWidth, Height: rows * rowHeight}
 	for row, n := range tree.Nodes {
@@ -87,11 +87,10 @@ func laneX(lane int) int { return arcGutter + min(lane, maxLanes-1)*laneWidth + 
 // rowY is the middle of a row.
 func rowY(row int) int { return row*rowHeight + rowHeight/2 }
 
-// within keeps a height inside of the Drawing: what goes on beyond is cut off
-// at its edge.
+// within limits a height to the drawing; lines beyond are cut off at its edge.
 func (d Drawing) within(y int) int { return min(max(y, 0), d.Height) }
 
-// edge goes down the parent's lane and turns to the child's.
+// edge returns the line down the parent's lane and over to the child's.
 func (d Drawing) edge(fromLane, fromRow, toLane, toRow int) string {
 	x, y := laneX(fromLane), d.within(rowY(fromRow)+nodeRadius)
 	toX, toY := laneX(toLane), rowY(toRow)
@@ -101,7 +100,7 @@ func (d Drawing) edge(fromLane, fromRow, toLane, toRow int) string {
 	return fmt.Sprintf("M%d %dV%dQ%d %d %d %d", x, y, toY-rowHeight/2, x, toY, toX-nodeRadius, toY)
 }
 
-// arc goes out to the left, further for a longer jump, and back to its target.
+// arc returns a curve on the left, wider for a longer jump.
 func (d Drawing) arc(fromLane, fromRow, toLane, toRow int, backward bool) arc {
 	const gap, head = nodeRadius + 3, 7
 	x, y := laneX(fromLane)-gap, d.within(rowY(fromRow))
@@ -136,28 +135,28 @@ const (
 	// chartHead is the room for the marks' labels, labelWidth that of one of them.
 	chartHead  = 20
 	labelWidth = 96
-	// chartPoints is how many requests the chart shows; of more, the largest of
-	// each share.
+	// chartPoints is how many requests the chart shows. Of more, it shows the largest of
+	// each interval.
 	chartPoints = 300
-	// windowRoom is how many times the rest of the chart the window may be high
-	// to be drawn in it.
+	// windowRoom is how many times as high as the rest of the chart the window may be to be
+	// drawn.
 	windowRoom = 3
 )
 
-// Chart is the size of what the model was sent, against its limits.
+// Chart shows the size of each request against the limits.
 type Chart struct {
 	Width, Height int
 	Tokens        string // of paths
 	EAS           string
-	Window        string // "" where it is unknown or far above
+	Window        string // "" if unknown or far above
 	Requests      int
 	Last          timeline.Request
 	Peak          int
-	Share         int // of the EAS that the last request took, percent
+	Share         int // of the EAS in the last request, percent
 	Label         string
 	EASLabel      chartLabel
 	WindowLabel   chartLabel
-	Marks         []chartMark // the jumps, blocks and maskings that made it smaller
+	Marks         []chartMark // jumps, blocks and maskings
 }
 
 // chartLabel names a line of the chart.
@@ -166,10 +165,10 @@ type chartLabel struct {
 	Text string
 }
 
-// chartMark is what was made between two requests.
+// chartMark is an event between two requests.
 type chartMark struct {
 	X     int
-	Text  string // empty where there is no room for it
+	Text  string // empty if there is no room
 	Title string
 }
 
@@ -213,8 +212,7 @@ func ChartOf(requests []timeline.Request, marks []timeline.Row) Chart {
 	return c
 }
 
-// marksAt places marks between the requests that are shown, with as many labels as
-// there is room for.
+// marksAt places marks between the requests shown, with as many labels as fit.
 func marksAt(shown []timeline.Request, rows []timeline.Row) (out []chartMark) {
 	from := -labelWidth
 	for _, r := range rows {
@@ -226,7 +224,7 @@ func marksAt(shown []timeline.Request, rows []timeline.Row) (out []chartMark) {
 		m := chartMark{X: (2*after - 1) * chartWidth / (2 * (len(shown) - 1)), Title: fmt.Sprintf("%s %s, op %d: %s", sign, short, r.First, r.Text)}
 		label := markLabel(r)
 		m.X = min(m.X, chartWidth-labelWidth/2)
-		if n := len(out); n > 0 && out[n-1].X == m.X { // one jump and its block
+		if n := len(out); n > 0 && out[n-1].X == m.X { // a jump and its block
 			out[n-1].Title += "\n" + m.Title
 			if was := out[n-1].Text; was != "" && !strings.Contains(was, label) {
 				out[n-1].Text = label + ", " + was

@@ -11,12 +11,13 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// Group are the operations of one step that are shown.
+// Group holds the operations of one step.
 type Group struct {
 	Step  int
-	What  string // its calls
+	Name  string
+	What  string // its calls, or else its answer
 	Signs []string
-	Open  bool // they are seen at once
+	Open  bool // unfolded
 	Left  bool // a jump left the step
 	Lines []Line
 }
@@ -29,19 +30,21 @@ type Line struct {
 	Time   string // of the day
 	Tokens int
 	Text   string
-	Faint  bool   // nothing that was said or done
+	Faint  bool   // bookkeeping, shown in grey
 	Left   bool   // of a step that a jump left
-	Output string // the end of what a command that failed printed
+	Output string // the end of a failed command's output
 }
 
-// Groups puts operations together by their steps.
+// Groups groups operations by step.
 func Groups(lines []taskdir.Line, b *timeline.Builder) []Group {
 	var out []Group
 	st, left := b.State(), b.Left()
 	for _, l := range lines {
 		if n := len(out); n == 0 || out[n-1].Step != l.Step {
-			g := Group{Step: l.Step, Left: left(l.Step)}
-			if l.Step < st.Steps.Len() {
+			g := Group{Step: l.Step, Name: fmt.Sprintf("step %d", l.Step), Left: left(l.Step)}
+			if l.Step >= b.Steps() {
+				g.Name = fmt.Sprintf("after step %d", l.Step-1)
+			} else {
 				if n := st.Steps.At(l.Step).Failed; n > 0 {
 					g.Signs = append(g.Signs, fmt.Sprintf("%d failed", n))
 				}
@@ -60,15 +63,17 @@ func Groups(lines []taskdir.Line, b *timeline.Builder) []Group {
 	return out
 }
 
-// whatOf says what was done in a step: its calls, or what else there is.
+// whatOf summarises a step: its calls, else its answer, else its first other operation.
 func whatOf(lines []Line) string {
 	var calls []string
-	said := ""
+	said, answered := "", false
 	for _, l := range lines {
 		switch {
 		case l.Kind == "tool.called":
 			calls = append(calls, l.Text)
-		case said == "" && !l.Faint && l.Kind != "task.opened":
+		case l.Kind == "model.replied":
+			said, answered = l.Text, true
+		case !answered && said == "" && !l.Faint && l.Kind != "task.opened":
 			said = l.Text
 		}
 	}
@@ -78,13 +83,13 @@ func whatOf(lines []Line) string {
 	return term.Line(said, TextColumns)
 }
 
-// What is shown at once of the output of a command that failed: its end.
+// Limits of a failed command's output as shown.
 const (
 	FailedLines = 12
 	failedBytes = 4 << 10
 )
 
-// FailedOutput is the end of what a failed call printed; empty for other operations.
+// FailedOutput returns the end of a failed call's output; empty for other operations.
 func FailedOutput(o op.Op) string {
 	b, ok := o.Body.(*op.ToolReturned)
 	if !ok || !b.IsError && (b.Exit == nil || *b.Exit == 0) {

@@ -11,38 +11,37 @@ import (
 const (
 	// TextColumns is how much of a text one line shows.
 	TextColumns = 120
-	// maxNesting is how deep the lists stand in one another; branches of branches
-	// beyond stand in the innermost.
+	// maxNesting is how deep lists are nested; deeper branches are in the innermost.
 	maxNesting = 16
-	// marksShown is how many marks stand at one step; its own page has all.
+	// marksShown is how many marks a step's row shows; its own page has all.
 	marksShown = 3
-	// markColumns is how much of a mark's text is said.
+	// markColumns is how much of a mark's text is shown.
 	markColumns = 160
 )
 
 // Item is one step in the nested lists.
 type Item struct {
 	timeline.Node
-	Opens   bool       // a list begins before it, within the entry above
-	Splits  bool       // another branch begins: one list ends, and one begins
-	Leaf    bool       // its entry ends with it
-	Shuts   []struct{} // and so many lists, each with the entry it stands in
-	Branch  string     // what the list that begins is called
+	Opens   bool       // a nested list begins before it
+	Splits  bool       // another branch begins: a list ends and one begins
+	Leaf    bool       // its entry has no nested list
+	Shuts   []struct{} // lists that end after it
+	Branch  string     // label of the list that begins
 	What    string
-	Signs   []string // how it stands, in words
+	Signs   []string // its state, in words
 	Made    []mark
-	MoreOps uint64 // the first of the marks that are not shown
+	MoreOps uint64 // the first mark that is not shown
 }
 
-// mark is something that was made at a step.
+// mark is an event at a step.
 type mark struct {
 	Seq         uint64
 	Sign, Short string
 	Text        string
 }
 
-// Items says where nested lists begin and end: a branch is a list within the
-// entry of the row it follows. It also returns the lists that are open at the end.
+// Items returns where nested lists begin and end: a branch is a list within the entry of the
+// row before it. It also returns the lists that are open at the end.
 func Items(nodes []timeline.Node) ([]Item, []struct{}) {
 	out := make([]Item, len(nodes))
 	depth := 0
@@ -72,8 +71,7 @@ func Items(nodes []timeline.Node) ([]Item, []struct{}) {
 	return out, make([]struct{}, depth)
 }
 
-// branches reports whether a row begins a branch: its parent, if that is shown,
-// stands in another lane.
+// branches reports whether a row begins a branch: its parent is in another lane or not shown.
 func branches(nodes []timeline.Node, row int) bool {
 	at := row - 1
 	for at >= 0 && nodes[at].Step != nodes[row].Parent {
@@ -90,7 +88,7 @@ func branchName(n timeline.Node) string {
 	return term.Line(name, markColumns)
 }
 
-// Signs are how a step stands, in words: what the Drawing shows by form.
+// Signs returns a step's state in words; the Drawing shows it by form.
 func Signs(n timeline.Node) []string {
 	var out []string
 	if n.Current {
@@ -111,8 +109,7 @@ func Signs(n timeline.Node) []string {
 	return out
 }
 
-// marksOf are what was made at a step, as much as there is room for, and the
-// operation of the first that is left out.
+// marksOf returns the first marks of a step, and the operation of the first one left out.
 func marksOf(n timeline.Node) (out []mark, more uint64) {
 	for _, m := range n.Marks {
 		sign, short := markSign(m)
@@ -134,8 +131,7 @@ func marksOf(n timeline.Node) (out []mark, more uint64) {
 	return out, 0
 }
 
-// markSign is a mark's sign and its shortest text; none for what the operations
-// tell better.
+// markSign returns a mark's sign and shortest text; none for marks that are not shown.
 func markSign(m timeline.Mark) (sign, short string) {
 	switch m.Kind {
 	case timeline.RowJump:

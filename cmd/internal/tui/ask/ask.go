@@ -23,8 +23,8 @@ import (
 	"anamnesis/orchestrator/tool/file"
 )
 
-// quiet is how long no key must have come before a question takes one: a user who
-// types when it appears must not answer it.
+// quiet is how long no key must have come before a question takes one, so that a user who is
+// typing when it appears does not answer it.
 const quiet = 400 * time.Millisecond
 
 // Settle is how long no other key must follow one that lets a call run: several at once
@@ -41,7 +41,7 @@ const (
 	OfTrust             // yes or no
 )
 
-// state is which part of a question is being answered.
+// state is the part of a question that is being answered.
 type state int
 
 const (
@@ -77,7 +77,7 @@ const approveHelp = `  y  run this call once
   e  edit the command or the arguments before it runs
   Esc or Ctrl-C ends the turn`
 
-// Open prepares a question that has come to the front.
+// Open prepares a question that is shown now.
 func (q *Question) Open(now time.Time) {
 	if !q.armed.IsZero() {
 		return
@@ -88,11 +88,11 @@ func (q *Question) Open(now time.Time) {
 	}
 }
 
-// Armed reports whether a key is an answer now. Keys that come before are typed into the
-// line, and put it off.
+// Armed reports whether a key is an answer now. Earlier keys are typed into the line and
+// delay it.
 func (q *Question) Armed(now time.Time) bool { return !now.Before(q.armed) }
 
-// PutOff makes the question wait until no key has come for a while.
+// PutOff delays the question until no key has come for a while.
 func (q *Question) PutOff(now time.Time) { q.armed = now.Add(quiet) }
 
 // LetsRun reports whether a key would let the call run at once.
@@ -117,7 +117,7 @@ func (q *Question) Paste(text string, now time.Time) bool {
 	return true
 }
 
-// ask goes on with a line.
+// ask continues with a line of text.
 func (q *Question) ask(at state, text string) {
 	q.at, q.note = at, ""
 	q.line = editor.New(&editor.History{}, "", nil)
@@ -201,7 +201,7 @@ func Command(args string) string {
 	var a struct {
 		Command string `json:"command"`
 	}
-	_ = json.Unmarshal([]byte(args), &a) // arguments of another form have none
+	_ = json.Unmarshal([]byte(args), &a) // other arguments have no command
 	return a.Command
 }
 
@@ -212,7 +212,7 @@ func (q *Question) editable() string {
 	return op.CanonicalArgs(q.Call.Args)
 }
 
-// edited returns the arguments with what the user made of them.
+// edited returns the arguments as the user edited them.
 func (q *Question) edited(text string) (string, error) {
 	if Command(q.Call.Args) == "" {
 		return text, nil
@@ -291,7 +291,7 @@ func atEnd(lines []string) ([]string, *tea.Cursor) {
 	return lines, tea.NewCursor(lipgloss.Width(lines[len(lines)-1]), len(lines)-1)
 }
 
-// body is what the question is about.
+// body returns the lines that show what the question is about.
 func (q *Question) body(width, height int) []string {
 	if q.Kind != OfCall {
 		return paint.Wrap(paint.Yellow.Render("? ")+term.Clean(q.Text), width)
@@ -326,7 +326,7 @@ func (q *Question) body(width, height int) []string {
 	return lines[:min(len(lines), max(8, height-6))]
 }
 
-// why says which programs a command line runs, and what asks about it.
+// why names the programs of a command line, and the mode or rule that asks.
 func why(line, by string) string {
 	var names []string
 	parsed, err := command.Parse(line)

@@ -66,7 +66,7 @@ func New(h *History, dir string, verbs []string) Editor {
 
 var pasteMark = regexp.MustCompile(`\[paste (\d+): [^\]]*\]`)
 
-// Text is what was typed, with what was pasted in its place.
+// Text returns the line with pasted texts in the place of their marks.
 func (e *Editor) Text() string {
 	return pasteMark.ReplaceAllStringFunc(e.area.Value(), func(mark string) string {
 		n, _ := strconv.Atoi(pasteMark.FindStringSubmatch(mark)[1])
@@ -80,7 +80,7 @@ func (e *Editor) Text() string {
 // Edit puts a text into the line as it is, however long.
 func (e *Editor) Edit(text string) { e.area.SetValue(text) }
 
-// Value is the line as it is shown, with marks for what was pasted.
+// Value returns the line as shown, with marks for pasted texts.
 func (e *Editor) Value() string { return e.area.Value() }
 
 // Set puts a text into the line, the cursor at its end.
@@ -111,7 +111,7 @@ func (e *Editor) Paste(text string) {
 	e.offer()
 }
 
-// Press handles a key. ok is false where the editor has no use for it.
+// Press handles a key. ok is false if the editor does not use it.
 func (e *Editor) Press(k tea.KeyPressMsg) (cmd tea.Cmd, ok bool) {
 	if len(e.offered) > 0 {
 		switch k.String() {
@@ -144,8 +144,7 @@ func (e *Editor) Press(k tea.KeyPressMsg) (cmd tea.Cmd, ok bool) {
 	return cmd, true
 }
 
-// Enter ends the row or takes the completion that is offered. It reports whether the
-// text is to be sent.
+// Enter ends the row or takes the offered completion. It reports whether to send the text.
 func (e *Editor) Enter() bool {
 	if rows := e.area.Value(); strings.HasSuffix(rows, `\`) { // a new row
 		e.area.SetValue(strings.TrimSuffix(rows, `\`) + "\n")
@@ -178,7 +177,7 @@ func (e *Editor) recall(step func(string) (string, bool)) bool {
 	return ok
 }
 
-// word is what stands before the cursor, back to a space, and the row's text up to it.
+// word returns the word before the cursor, and the row's text up to the cursor.
 func (e *Editor) word() (word, before string) {
 	rows := strings.Split(e.area.Value(), "\n")
 	if at := e.area.Line(); at < len(rows) {
@@ -207,7 +206,7 @@ func (e *Editor) offer() {
 	}
 }
 
-// complete puts the chosen completion in the place of the word.
+// complete replaces the word by the chosen completion.
 func (e *Editor) complete() {
 	word, _ := e.word()
 	choice := e.offered[e.chosen]
@@ -247,13 +246,13 @@ func (e *Editor) View(width int) (string, *tea.Cursor) {
 	return strings.Join(rows, "\n"), c
 }
 
-// listFiles lists the files beneath a directory, without those of version control and
-// of packages; at most maxListedFiles.
+// listFiles lists at most maxListedFiles files beneath a directory, without those of version
+// control and packages.
 func listFiles(dir string) []string {
 	files := []string{}
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // what cannot be read is not offered
+			return nil // unreadable: not offered
 		}
 		if name := d.Name(); d.IsDir() && path != dir && (name == ".git" || name == "node_modules" || name == "__pycache__") {
 			return filepath.SkipDir
@@ -269,7 +268,7 @@ func listFiles(dir string) []string {
 	return files
 }
 
-// match returns the names that hold a text, those whose last part begins with it first.
+// match returns the names that contain a text; those whose last part begins with it come first.
 func match(names []string, text string) []string {
 	text = strings.ToLower(text)
 	var out []string

@@ -14,7 +14,7 @@ import (
 // maxHistory is how many entries a directory's history keeps.
 const maxHistory = 500
 
-// History is what the user sent in a directory, one JSON string a line.
+// History holds the messages sent in a directory. Its file has one JSON string a line.
 type History struct {
 	path    string
 	entries []string
@@ -22,7 +22,7 @@ type History struct {
 	draft   string // what was being typed when the user went back
 }
 
-// OpenHistory reads the history of a directory. Where it cannot be read it is empty.
+// OpenHistory reads the history of a directory. If it cannot be read, it is empty.
 func OpenHistory(state, dir string) *History {
 	sum := sha256.Sum256([]byte(dir))
 	h := &History{path: filepath.Join(state, "history", hex.EncodeToString(sum[:8])+".jsonl")}
@@ -38,7 +38,7 @@ func OpenHistory(state, dir string) *History {
 	return h
 }
 
-// Add puts an entry at the end. What cannot be written is kept for this session.
+// Add appends an entry. If it cannot be written, it is kept for this session.
 func (h *History) Add(text string) {
 	if n := len(h.entries); text != "" && (n == 0 || h.entries[n-1] != text) {
 		h.entries = append(h.entries, text)
@@ -52,7 +52,7 @@ func (h *History) Add(text string) {
 	h.at, h.draft = len(h.entries), ""
 }
 
-// back returns the entry before; ok is false at the first one.
+// back returns the previous entry; ok is false at the first one.
 func (h *History) back(now string) (string, bool) {
 	if h.at == 0 {
 		return now, false
@@ -64,7 +64,7 @@ func (h *History) back(now string) (string, bool) {
 	return h.entries[h.at], true
 }
 
-// forth returns the entry after, and the draft behind the last one.
+// forth returns the next entry; after the last one, the draft.
 func (h *History) forth(now string) (string, bool) {
 	if h.at == len(h.entries) {
 		return now, false

@@ -23,7 +23,7 @@ var (
 	Purple = lipgloss.NewStyle().Foreground(lipgloss.Magenta)
 )
 
-// Strip is a text without styles.
+// Strip returns a text without styles.
 func Strip(s string) string { return ansi.Strip(s) }
 
 // Cut shortens a styled text to a width.
