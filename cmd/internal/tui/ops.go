@@ -44,6 +44,7 @@ type turn struct {
 	from  int // the step it began at
 	usage op.Usage
 	cards int
+	fault string   // of the model, as printed
 	tests []string // commands that run tests, with how they ended
 }
 
@@ -142,6 +143,9 @@ func (m *screen) saw(o op.Op) {
 		if b.Source == op.SourceSteer || b.Source == op.SourceRejection {
 			m.said(b.Text)
 		}
+	case *op.ModelFailed:
+		m.turn.fault = b.Error
+		m.event(o, paint.Red.Render)
 	case *op.JumpDone:
 		m.jumped(o, b)
 	case *op.CardsRecalled:

@@ -210,6 +210,9 @@ func (m *screen) outcome(msg turnMsg) {
 		} else if msg.out.Detail != "" {
 			text += ": " + msg.out.Detail
 		}
+		if m.turn.fault != "" && strings.HasSuffix(text, m.turn.fault) { // it was printed
+			text = msg.out.Reason
+		}
 		m.print(paint.Red.Render(clean(text)))
 	}
 }
