@@ -29,7 +29,10 @@ named by its headings and first words. Files that are cards are imported unchang
 shown an imported card before you reviewed it. Importing again adds only new content.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.withKB(dir, true, func(cmd *cobra.Command, paths []string, store *knowledgebase.Store) error {
+			line := view.NewProgress(a.stderr)
+			line.Step("making cards of " + cardfile.Shown(strings.Join(paths, ", ")))
 			got, err := cardfile.Import(cmd.Context(), store, paths)
+			line.Clear()
 			if err != nil {
 				return err
 			}

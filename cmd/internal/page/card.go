@@ -252,7 +252,7 @@ func (s *Server) near(ctx context.Context, id string) ([]nearCard, error) {
 		}
 		near := nearCard{ID: n.ID, Topic: c.Topic, State: c.State, Seen: seen, Same: n.Same(), Opposed: n.Opposed}
 		for label, text := range c.Bullets() {
-			near.First = label + ": " + text
+			near.First = label + ": " + strings.ReplaceAll(text, "`", "")
 			break
 		}
 		out = append(out, near)

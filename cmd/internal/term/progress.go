@@ -115,6 +115,11 @@ func (p *Progress) Draw(text func() string) {
 // Put replaces the text shown at once.
 func (p *Progress) Put(text string) {
 	p.last, p.drawn = p.now(), true
+	if f, ok := p.out.(*os.File); ok { // a line that wraps cannot be cleared
+		if cols, _, err := term.GetSize(int(f.Fd())); err == nil && cols > 1 {
+			text = Line(text, cols-1)
+		}
+	}
 	fmt.Fprint(p.out, clearLine, text)
 }
 

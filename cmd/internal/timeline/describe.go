@@ -271,7 +271,7 @@ func passText(b *op.PassDone, blockTokens int) string {
 		text += "\n→ no card: " + b.NoCards
 	}
 	if b.Fallback != "" {
-		text += "\n→ the extractor stood in: " + b.Fallback
+		text += "\n→ extractor used: " + b.Fallback
 	}
 	return text
 }

@@ -117,7 +117,8 @@ func (m *screen) pickTask() tea.Cmd {
 		rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool { return r.Dir != real || r.Parent != "" })
 		p := &picker{title: "Tasks of this directory", then: func(m *screen, r pickRow) tea.Cmd { return m.switchTo(r.id) }}
 		for _, r := range slices.Backward(rows) {
-			p.rows = append(p.rows, pickRow{id: r.ID, text: fmt.Sprintf("%s  %-11s %3d steps  %s", r.Changed.Local().Format("01-02 15:04"), r.State, r.Steps, oneLine(clean(r.Request)))})
+			request := oneLine(clean(r.Request))
+			p.rows = append(p.rows, pickRow{id: r.ID, more: request, text: fmt.Sprintf("%s  %-11s %3d steps  %s", r.Changed.Local().Format("01-02 15:04"), r.State, r.Steps, request)})
 		}
 		if len(p.rows) == 0 {
 			return textMsg{paint.Faint.Render("no task has worked in this directory yet")}
