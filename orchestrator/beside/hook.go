@@ -85,7 +85,7 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 func (e *event) mayAdd() bool { return slices.Contains(contextual[e.Agent], e.Name) }
 
 // root is the directory of a session's world: the one it began in, or the top of its
-// git repository.
+// git repository. A folder that users share, such as /tmp, is no project, whatever is in it.
 func root(h taskdir.Home, agent sessions.Agent, e client.Head) string {
 	if name := client.Session(all(h), string(agent), e.SessionID); name != "" {
 		text, err := os.ReadFile(name)
@@ -101,8 +101,11 @@ func root(h taskdir.Home, agent sessions.Agent, e client.Head) string {
 		return ""
 	}
 	for at := dir; ; at = filepath.Dir(at) {
-		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil && at != h.User {
-			return at
+		info, err := os.Stat(at)
+		if shared := err != nil || info.Mode()&os.ModeSticky != 0; !shared && at != h.User {
+			if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+				return at
+			}
 		}
 		if at == filepath.Dir(at) {
 			return dir

@@ -229,6 +229,23 @@ func TestOff(t *testing.T) {
 	}
 }
 
+// TestRoot: the world is the top of the repository that the session began in, and not a
+// folder that users share.
+func TestRoot(t *testing.T) {
+	for mode, want := range map[os.FileMode]string{0o755: "", 0o777 | os.ModeSticky: "sub"} {
+		a := newAgent(t)
+		top := a.dir
+		a.dir = filepath.Join(top, "sub")
+		if err := errors.Join(os.MkdirAll(filepath.Join(top, ".git"), 0o700), os.Mkdir(a.dir, 0o700), os.Chmod(top, mode)); err != nil {
+			t.Fatal(err)
+		}
+		a.hook("UserPromptSubmit", map[string]any{"prompt": "p"})
+		if st, err := a.svc.State(a.task); err != nil || st.Opened.Dir != filepath.Join(top, want) {
+			t.Errorf("%v: the world is %s, %v", mode, st.Opened.Dir, err)
+		}
+	}
+}
+
 // TestWaitsRedacted: an event that waits to be recorded holds no secret, neither one of
 // its hook's environment nor one that has a secret's form; names stay as they are.
 func TestWaitsRedacted(t *testing.T) {

@@ -500,6 +500,33 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestContinue: the commands that 'jump --continue' prints make a copy of a real session of
+// Claude Code without the steps that were left, in which its model reads of the jump.
+func TestContinue(t *testing.T) {
+	programs := agentsPrograms(t)
+	if !*nightly {
+		t.Skip("NOT RUN: .ci/nightly runs it, or -nightly")
+	}
+	m := newModel(t, nil)
+	s := newStage(t, players()[0], programs, built(t), filepath.Join(t.TempDir(), "state"), m.URL)
+	s.install()
+	s.project()
+	m.script = append(s.script()[:4], reply{text: "It does not work."}, reply{text: "I will change the answer."}, reply{text: "I go on."})
+	s.play(m.URL, "Make 'sh check.sh' pass.")
+	const reason = "the cleaning deleted what the check needs"
+	said := s.anamnesis("jump", s.task(), "2", "--reason", reason, "--continue")
+	commands := strings.TrimSpace(said[strings.Index(said, "cd '"):])
+	s.run(s.root, s.p.env(m.URL), "sh", "-c", commands+" -p 'And now?'") // without a terminal it is to print, too
+	if get(t, filepath.Join(s.world, "lib", "data.txt")) != "data\n" || len(m.requests) != 7 {
+		t.Fatalf("the model was asked %d times; %s", len(m.requests), commands)
+	}
+	for i, want := range []string{reason, "I will change the answer."} {
+		if r := m.requests[5+i]; !strings.Contains(r, want) || !strings.Contains(r, "Read the answer.") || strings.Contains(r, "Clean up.") {
+			t.Errorf("request %d of the copy: %.3000s", i, r)
+		}
+	}
+}
+
 // imports reads the agent's own session file into a new home: it has the steps that
 // were recorded, and the call of the jump.
 func (s *stage) imports(steps int) {
