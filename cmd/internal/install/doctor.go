@@ -97,7 +97,7 @@ func (p *Places) version(ctx context.Context, agent sessions.Agent) string {
 		line = fmt.Sprintf("%d programs called %s are on PATH, and the first is used: %s", len(say), name, strings.Join(say, ", "))
 	}
 	if all := number.FindAllStringSubmatch(say[0], -1); len(all) > 0 && all[len(all)-1][1] != made[agent] { // its path may hold another
-		line += fmt.Sprintf("; this program was made for version %s: see whether 'anamnesis tasks' lists its next session", made[agent])
+		line += fmt.Sprintf("; the hooks were made for version %s: check that 'anamnesis tasks' lists its next session", made[agent])
 	}
 	return line
 }

@@ -433,7 +433,7 @@ func TestExamine(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Getenv = func(name string) string { return map[string]string{"PATH": upgraded + ":" + bin}[name] }
-	want(sessions.Claude, "2 programs called claude", "made for version 2")
+	want(sessions.Claude, "2 programs called claude", "the hooks were made for version 2")
 	older, again := t.TempDir(), t.TempDir()
 	put(t, filepath.Join(older, "claude"), "#!/bin/sh\necho 1.0.9\n")
 	if err := errors.Join(os.Chmod(filepath.Join(older, "claude"), 0o700), os.Symlink(filepath.Join(bin, "claude"), filepath.Join(again, "claude"))); err != nil {

@@ -19,6 +19,10 @@ import (
 // hookSeconds is the time after which an agent ends a hook that hangs.
 const hookSeconds = 2
 
+// serverSeconds is the time after which Gemini CLI continues without an MCP server that does not
+// answer, also at its start; the default is 10 minutes. A jump in a large directory takes less.
+const serverSeconds = 60
+
 // events are the hooks of each agent. The plugin of opencode calls the wrapper itself.
 var events = map[sessions.Agent][]string{
 	sessions.Claude: {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Stop", "SessionEnd"},
@@ -163,6 +167,8 @@ func (p *Places) addServer(agent sessions.Agent, data []byte) ([]byte, error) {
 	switch agent {
 	case sessions.Claude:
 		server["type"] = "stdio"
+	case sessions.Gemini:
+		server["timeout"] = serverSeconds * 1000
 	case sessions.OpenCode:
 		server = map[string]any{"type": "local", "command": []string{p.Program, "mcp", "serve"}, "enabled": true}
 		env = "environment"
