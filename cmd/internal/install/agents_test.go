@@ -567,7 +567,7 @@ func (s *stage) jsonOf(v any, args []string) {
 }
 
 // reaches approves the draft that was written of the agent's session, and has another
-// agent fail in the same way: it is shown the card.
+// agent asked about the same error: its first request holds the card.
 func (s *stage) reaches(next player) {
 	s.Helper()
 	var kb struct{ Cards []struct{ ID string } }
@@ -585,8 +585,8 @@ func (s *stage) reaches(next player) {
 	other.project()
 	m.script = []reply{{text: "I look at the check.", calls: []call{next.bash("sh check.sh")}}, {text: "It fails."}}
 	other.play(m.URL, "Make 'sh check.sh' pass: AssertionError: want right")
-	if all := strings.Join(m.requests, "\n"); !slices.ContainsFunc(cards, func(c struct{ ID string }) bool { return strings.Contains(all, c.ID) }) {
-		s.Errorf("%s was not shown a card of %s:\n%.3000s", next.agent, s.p.agent, all)
+	if first := m.requests[0]; !slices.ContainsFunc(cards, func(c struct{ ID string }) bool { return strings.Contains(first, c.ID) }) {
+		s.Errorf("%s was not shown a card of %s:\n%.3000s", next.agent, s.p.agent, first)
 	}
 	other.task() // it was recorded
 }
