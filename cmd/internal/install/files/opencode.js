@@ -1,6 +1,6 @@
 // Written by 'anamnesis install opencode'; 'anamnesis uninstall opencode' removes it.
 // It reports the session's events to the recorder, adds its replies to the context, and
-// leaves out of each request the messages of steps that a jump has left. Whatever fails
+// omits from each request the messages of steps that a jump has discarded. If anything fails
 // here, opencode continues.
 import { spawn } from "node:child_process"
 
@@ -43,7 +43,7 @@ function parse(text) {
 }
 
 export const Anamnesis = async ({ directory }) => {
-  const left = new Map() // by session: the calls of steps that were left
+  const left = new Map() // by session: the calls of discarded steps
   const said = new Map() // by session: the last answer
   const waiting = new Map() // by session: a reply for which there was no place yet
   let queue = Promise.resolve() // events are sent one after the other
@@ -53,7 +53,7 @@ export const Anamnesis = async ({ directory }) => {
     queue = told.then(() => {})
     return told.then(parse)
   }
-  // tell returns what is to be added to the context. put adds it, and reports whether it could.
+  // tell reports an event. put adds the reply to the context and reports whether it could.
   const tell = async (sessionID, name, more, put = () => false) => {
     const reply = (await send(sessionID, name, more)).hookSpecificOutput?.additionalContext
     const text = [waiting.get(sessionID), reply].filter(Boolean).join("\n\n")
@@ -92,7 +92,7 @@ export const Anamnesis = async ({ directory }) => {
         output.output += "\n\n" + text
         return true
       })
-      if (news) await cut(input.sessionID) // it may tell of a jump
+      if (news) await cut(input.sessionID) // it may be about a jump
     },
     event: async ({ event }) => {
       const part = event.properties?.part
