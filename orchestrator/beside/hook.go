@@ -19,6 +19,10 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
+// startTime is what a hook may take of client.Wait until it has read its event: a reply that
+// comes after client.Wait would be lost.
+const startTime = 200 * time.Millisecond
+
 // maxContextBytes is how much one hook adds to the agent's context.
 const maxContextBytes = 9_000
 
@@ -68,7 +72,7 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 	event := filepath.Base(file)
 	reply, err := []byte(nil), errNoRecorder
 	if recorders != nil {
-		ctx, cancel := context.WithDeadline(ctx, spooledAt(event).Add(client.Wait))
+		ctx, cancel := context.WithDeadline(ctx, spooledAt(event).Add(client.Wait-startTime))
 		defer cancel()
 		reply, err = recorders.ask(ctx, h, dir, event)
 	}
