@@ -18,7 +18,7 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// site is a running server and a browser's memory of it.
+// site is a running server, with a browser's cookies for it.
 type site struct {
 	*httptest.Server
 	page   *Server
@@ -28,8 +28,8 @@ type site struct {
 	cookie *http.Cookie
 }
 
-// openSite starts a server over an empty knowledge base, lets the test in and
-// ends both with the test.
+// openSite starts a server over an empty knowledge base and gets its cookie. The server ends
+// with the test.
 func openSite(t testing.TB) *site {
 	t.Helper()
 	dir := t.TempDir()
@@ -65,7 +65,7 @@ func openSite(t testing.TB) *site {
 	return st
 }
 
-// answer is what came of a request.
+// answer is the answer to a request.
 type answer struct {
 	code    int
 	header  http.Header
@@ -73,8 +73,8 @@ type answer struct {
 	text    string
 }
 
-// ask sends a request as the site's own pages would, changed by edits. form
-// makes it a form's.
+// ask sends a request as the site's own pages would, changed by edits. With form it is a
+// form's.
 func (s *site) ask(t testing.TB, method, path string, form url.Values, edits ...func(*http.Request)) answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(form.Encode()))
@@ -195,8 +195,8 @@ func TestDoorCookie(t *testing.T) {
 	}
 }
 
-// Who is slow does not hold a connection for ever: a form whose text does not
-// come is cut, the cookie given or not.
+// A slow client does not hold a connection for ever: a form whose text does not arrive is
+// cut off, with or without the cookie.
 func TestSlowForm(t *testing.T) {
 	s := openSite(t)
 	l, err := Listen("127.0.0.1:0")

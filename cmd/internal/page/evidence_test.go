@@ -18,8 +18,8 @@ func (s *site) addEvidence(t *testing.T, id, task string, first, last uint64) {
 	}
 }
 
-// What a card came from is shown as it is, and does nothing; the jump is the
-// one that left those operations, whatever jumps come after.
+// The evidence of a card is shown as inert text. The jump shown is the one that left those
+// operations, whatever jumps come after.
 func TestEvidence(t *testing.T) {
 	s := openSite(t)
 	w := newTask(t, s, "work")
@@ -52,7 +52,7 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// A long span is shown as far as there is room, and says what is left out.
+// Of a long span the first operations are shown, and how many are left out.
 func TestEvidenceOfMany(t *testing.T) {
 	s := openSite(t)
 	w := newTask(t, s, "work")

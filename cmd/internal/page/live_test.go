@@ -16,7 +16,7 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// nextOf is what a page, or the answer to one that follows a task, asks next.
+// nextOf returns the address that a page, or an answer to its polling, polls next.
 func nextOf(t *testing.T, html string) string {
 	t.Helper()
 	m := regexp.MustCompile(`<div id="live" hx-get="([^"]+)" hx-trigger="every [15]s"`).FindStringSubmatch(html)
@@ -26,7 +26,7 @@ func nextOf(t *testing.T, html string) string {
 	return strings.ReplaceAll(m[1], "&amp;", "&")
 }
 
-// shownOps are the operations that stand in a page.
+// shownOps returns the operations in a page.
 func shownOps(html string) (seqs []string) {
 	for _, m := range regexp.MustCompile(`id="op-(\d+)"`).FindAllStringSubmatch(html, -1) {
 		seqs = append(seqs, m[1])
@@ -34,8 +34,8 @@ func shownOps(html string) (seqs []string) {
 	return seqs
 }
 
-// TestFollow: a page that follows a task is sent each operation once, the tree
-// when it has changed, and nothing while nothing is new.
+// TestFollow: a page that follows a task receives each operation once, the tree if it has
+// changed, and nothing while nothing is new.
 func TestFollow(t *testing.T) {
 	s := openSite(t)
 	w := newTask(t, s, "task_1")
@@ -77,8 +77,8 @@ func TestFollow(t *testing.T) {
 	wantIn(t, "the answer at the end", s.get(t, url, asPart), `id="standing" hx-swap-oob`, "Finished")
 }
 
-// TestFollowOlder: a page that shows older operations is told that there are
-// more, and gets none of them.
+// TestFollowOlder: a page that shows older operations receives the number of new ones, and
+// none of them.
 func TestFollowOlder(t *testing.T) {
 	s := openSite(t)
 	w := newTask(t, s, "task_1")
@@ -94,8 +94,8 @@ func TestFollowOlder(t *testing.T) {
 	wantIn(t, "the answer", news, "308 operations", "ops=1&amp;")
 }
 
-// TestFollowFarBehind: a page that is far behind, or has grown long, gets the
-// newest operations in the place of what it shows.
+// TestFollowFarBehind: in a page that is far behind, or has grown long, the newest operations
+// replace those shown.
 func TestFollowFarBehind(t *testing.T) {
 	s := openSite(t)
 	w := newTask(t, s, "task_1")
@@ -111,8 +111,8 @@ func TestFollowFarBehind(t *testing.T) {
 	wantIn(t, "the next question", nextOf(t, news), "first=254", "after=453")
 }
 
-// TestFollowTakenBack: where operations that a page shows were withdrawn, as by
-// a crash before they were durable, it is told to load again.
+// TestFollowTakenBack: if operations that a page shows were withdrawn, as by a crash before
+// they were durable, the page reloads.
 func TestFollowTakenBack(t *testing.T) {
 	s := openSite(t)
 	w := newTask(t, s, "task_1")
@@ -153,8 +153,8 @@ func (w *stream) spoil(seq int) {
 	}
 }
 
-// TestDamagedStream: a corrupt stream is shown up to the damage, with its place
-// and what can be done; the server and the other tasks stay.
+// TestDamagedStream: a corrupt stream is shown up to the damage, with its place and the
+// remedy. The server and the other tasks are not affected.
 func TestDamagedStream(t *testing.T) {
 	s := openSite(t)
 	newTask(t, s, "task_2")
@@ -184,8 +184,8 @@ func TestDamagedStream(t *testing.T) {
 	wantIn(t, "another task", s.get(t, "/tasks/task_2"), "Operations 1 to 3 of 3.")
 }
 
-// TestImpossibleStream: operations that cannot follow one another are shown up
-// to there, and looking again changes nothing.
+// TestImpossibleStream: operations are shown up to one that contradicts them, and reading
+// again changes nothing.
 func TestImpossibleStream(t *testing.T) {
 	s := openSite(t)
 	w := newTask(t, s, "task_1")
@@ -216,7 +216,7 @@ func TestEmptyStream(t *testing.T) {
 	wantIn(t, "the page", s.get(t, "/tasks/task_1"), "stream is empty", "No operation can be read.", "No step has begun.")
 }
 
-// TestManyTasks: more tasks than are kept read are all answered, each its own.
+// TestManyTasks: with more tasks than stay open, each page shows its own task.
 func TestManyTasks(t *testing.T) {
 	s := openSite(t)
 	for i := range 2 * maxWatched {
@@ -232,7 +232,7 @@ func TestManyTasks(t *testing.T) {
 	}
 }
 
-// fetch is get for a goroutine of a test's.
+// fetch is get for a test's goroutine.
 func (s *site) fetch(path string) (string, error) {
 	r, err := http.NewRequest("GET", s.URL+path, nil)
 	if err != nil {
@@ -251,9 +251,8 @@ func (s *site) fetch(path string) (string, error) {
 	return string(text), err
 }
 
-// TestManyReaders: pages, parts and what follows are read by several at once
-// while the task is written, and tasks are dropped to make room; each answer is
-// whole.
+// TestManyReaders: while a task is written, several clients read pages and parts at once, and
+// tasks are closed to make room. Each answer is complete.
 func TestManyReaders(t *testing.T) {
 	s := openSite(t)
 	w := newTask(t, s, "task_1")

@@ -58,8 +58,7 @@ func TestAfterTheTurn(t *testing.T) {
 	wantIn(t, "the page", s.get(t, "/tasks/task_1"), `<span class="n">step 2</span> <span class="what">All is well.</span>`)
 }
 
-// TestAutoFollows: what is shown of itself follows the task while a page has nothing else
-// open.
+// TestAutoFollows: the detail that a page opens by itself follows the task.
 func TestAutoFollows(t *testing.T) {
 	s := openSite(t)
 	w := newTask(t, s, "task_1")
@@ -71,8 +70,8 @@ func TestAutoFollows(t *testing.T) {
 	wantIn(t, "the news", s.get(t, url, asPart), `<div id="auto" hx-swap-oob="innerHTML"><h2 tabindex="-1" id="opened">The last jump</h2>`)
 }
 
-// TestDecideBetween: a card that contradicts another is decided about beside it, by one
-// form each way.
+// TestDecideBetween: a card is shown beside one that it contradicts, with one form to keep
+// each.
 func TestDecideBetween(t *testing.T) {
 	s := openSite(t)
 	s.addCard(t, "ours", "topic of ours")

@@ -124,8 +124,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// What somebody wrote into a card's file since is not taken back with a
-// decision before it.
+// Undoing a decision does not undo later edits of the card's file.
 func TestUndoOverAnother(t *testing.T) {
 	s := openSite(t)
 	s.addCard(t, "c1", "topic of c1")
@@ -168,7 +167,7 @@ func TestSupersede(t *testing.T) {
 	}
 }
 
-// A reason goes into the history, and the history's page shows it was done.
+// A reason is recorded in the history, and the history's page shows it.
 func TestReason(t *testing.T) {
 	s := openSite(t)
 	s.addCard(t, "c1", "one")
@@ -293,7 +292,7 @@ func TestCardsPages(t *testing.T) {
 	}
 }
 
-// A card that names operations of a task that is elsewhere says so.
+// A card whose task is not on this machine says so.
 func TestEvidenceElsewhere(t *testing.T) {
 	s := openSite(t)
 	s.addCard(t, "c1", "one")
@@ -313,7 +312,7 @@ func TestEvidenceElsewhere(t *testing.T) {
 	}
 }
 
-// What a card contradicts is read beside it, as inert as the card itself.
+// A contradicting card is shown beside a card, as inert as the card itself.
 func TestBothVersions(t *testing.T) {
 	s := openSite(t)
 	s.addCard(t, "ours", "topic of ours")
@@ -355,8 +354,8 @@ func TestQueueOfMany(t *testing.T) {
 	}
 }
 
-// TestEditFields: topic and body are edited as fields; the rest of the file stays as it
-// is, and what somebody else wrote meanwhile is not overwritten.
+// TestEditFields: topic and body are edited as fields. The rest of the file is unchanged, and
+// an edit made meanwhile is not overwritten.
 func TestEditFields(t *testing.T) {
 	s := openSite(t)
 	s.addCard(t, "c1", "old topic")

@@ -21,7 +21,7 @@ type stream struct {
 	parent int
 }
 
-// newTask begins a task under a site's home.
+// newTask begins a task in a site's home.
 func newTask(t testing.TB, s *site, id string) *stream {
 	t.Helper()
 	w := &stream{t: t, dir: s.home.Task(id)}
@@ -104,7 +104,7 @@ func (a answer) body() string {
 	return body
 }
 
-// get asks for a page that must be there.
+// get returns a page, which must exist.
 func (s *site) get(t testing.TB, path string, edits ...func(*http.Request)) string {
 	t.Helper()
 	got := s.ask(t, "GET", path, nil, edits...)
@@ -126,7 +126,7 @@ func wantIn(t *testing.T, what, text string, parts ...string) {
 	}
 }
 
-// TestUnlinked: what an operation says does not name the cards that links beside it name.
+// TestUnlinked: an operation's text does not name the cards that links beside it name.
 func TestUnlinked(t *testing.T) {
 	for text, want := range map[string]string{
 		"15151 tokens discarded\n→ card c1\n→ card c2\n→ no card: x":       "15151 tokens discarded\n→ no card: x",
@@ -147,8 +147,7 @@ func TestProblemPage(t *testing.T) {
 	}
 }
 
-// TestTaskAddresses: what is not there is said to be missing, and no address
-// leads out of the tasks.
+// TestTaskAddresses: a missing page is Not Found, and no address leads out of the tasks.
 func TestTaskAddresses(t *testing.T) {
 	s := openSite(t)
 	newTask(t, s, "task_1").call("Bash", "ok")
@@ -204,8 +203,7 @@ func TestTaskAddresses(t *testing.T) {
 	}
 }
 
-// The tasks of subagents stand in the list only for who asks, and lead back to
-// the task they are a part of.
+// Subagents' tasks are listed only on request, and link to their parent.
 func TestSubagentTasks(t *testing.T) {
 	s := openSite(t)
 	newTask(t, s, "whole").call("Bash", "ok")
@@ -258,8 +256,7 @@ func TestTimelinePage(t *testing.T) {
 	}
 }
 
-// TestContextPage: the context is the one of the operation, and a request's is
-// what it carried.
+// TestContextPage: the context shown is that of the operation; for a request, the one sent.
 func TestContextPage(t *testing.T) {
 	s := openSite(t)
 	w := newTask(t, s, "task_1")
@@ -274,11 +271,10 @@ func TestContextPage(t *testing.T) {
 	wantIn(t, "the context at the end", late, "As it stood after op 13.", "second", "▸ Bash")
 }
 
-// hostileText is a text that would act, if a page let it.
+// hostileText would act if a page did not escape it.
 const hostileText = "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31mred\x1b]0;title\a \u202Eevil\u2066 javascript:alert(3) {{.}} \"'><svg onload=alert(4)>"
 
-// TestHostileText: nothing a model, a tool or a user wrote acts, wherever a
-// page shows it.
+// TestHostileText: no text of a model, a tool or a user acts, wherever a page shows it.
 func TestHostileText(t *testing.T) {
 	s := openSite(t)
 	w := newTask(t, s, "task_1")

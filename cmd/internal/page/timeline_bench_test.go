@@ -9,8 +9,7 @@ import (
 )
 
 // BenchmarkTimeline opens the timeline of a task of 100 steps and of one of 10,000: on a
-// terminal, as a page from a server that has just been started, and as a page that is
-// loaded once more.
+// terminal, as a page of a server that has just started, and as a page that is reloaded.
 func BenchmarkTimeline(b *testing.B) {
 	for _, steps := range []int{100, 10_000} {
 		s := openSite(b)
@@ -39,7 +38,7 @@ func BenchmarkTimeline(b *testing.B) {
 	}
 }
 
-// forget drops what the server keeps of tasks that were looked at.
+// forget closes the server's open tasks.
 func (s *site) forget() {
 	ws := &s.page.watches
 	for _, w := range ws.open {

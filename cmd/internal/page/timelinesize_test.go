@@ -55,8 +55,8 @@ func (w *stream) long(ops int) {
 	}
 }
 
-// TestTenThousandOps: the page of a long task is small, says what it shows of
-// how much, and its links lead through all of it.
+// TestTenThousandOps: the page of a long task is small, names the part it shows, and its links
+// lead through all parts.
 func TestTenThousandOps(t *testing.T) {
 	s := openSite(t)
 	newTask(t, s, "task_1").long(10_000)
@@ -93,8 +93,8 @@ func TestTenThousandOps(t *testing.T) {
 	}
 }
 
-// TestLargeTexts: a huge operation and a huge message are shown in part, and how
-// much is left out is said.
+// TestLargeTexts: a huge operation and a huge message are shown in part, with the number of
+// bytes left out.
 func TestLargeTexts(t *testing.T) {
 	s := openSite(t)
 	w := newTask(t, s, "task_1")
@@ -108,9 +108,8 @@ func TestLargeTexts(t *testing.T) {
 	wantIn(t, "the context", s.get(t, "/tasks/task_1/ops/7/context"), "more bytes in the operation")
 }
 
-// TestNestedLists: whatever part of whatever tree is shown, its lists are
-// closed as they were opened, an entry stands in a list and a list in an entry,
-// and every step of the part is there once.
+// TestNestedLists: in any part of any tree, lists are closed in the order in which they were
+// opened, entries are in lists and lists in entries, and each step occurs once.
 func TestNestedLists(t *testing.T) {
 	p, err := parsePages()
 	if err != nil {

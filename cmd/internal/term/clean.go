@@ -1,6 +1,5 @@
-// Package term is what a terminal shows: a task's stream of events and its
-// timeline. Everything that came from a model, a tool or a file is escaped
-// before it is shown: it could hold control sequences.
+// Package term shows a task's events and its timeline on a terminal. Text of models, tools
+// and files may hold control sequences and is escaped first.
 package term
 
 import (
@@ -39,7 +38,7 @@ func Clean(s string) string {
 	return sb.String()
 }
 
-// hostile says which characters could change what a terminal shows.
+// hostile reports whether a character could change what a terminal shows.
 func hostile(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':

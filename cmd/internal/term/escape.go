@@ -8,14 +8,14 @@ import (
 // maxHeldBytes is how much of an unfinished line an Escaper holds back.
 const maxHeldBytes = 64 << 10
 
-// An Escaper writes text to a terminal through Clean, a line at a time. Close
-// writes what is left; it does not close the terminal.
+// An Escaper writes text to a terminal through Clean, a line at a time. Close writes the
+// rest; it does not close the terminal.
 type Escaper struct {
 	out  io.Writer
 	held []byte
 }
 
-// NewEscaper returns an Escaper in front of out. Its errors are out's.
+// NewEscaper returns an Escaper that writes to out and returns its errors.
 func NewEscaper(out io.Writer) *Escaper { return &Escaper{out: out} }
 
 func (e *Escaper) Write(p []byte) (int, error) {
@@ -39,5 +39,5 @@ func (e *Escaper) flush(n int) error {
 	return err
 }
 
-// Close shows the last line, if it had no end.
+// Close writes the last line if it did not end.
 func (e *Escaper) Close() error { return e.flush(len(e.held)) }

@@ -50,8 +50,8 @@ func Graph(nodes []Node, width int) []string {
 	return lines
 }
 
-// branchOrder returns the nodes' indices so that every branch is in one
-// piece: lanes then never cross, and a branch joins the lane to its left.
+// branchOrder returns the nodes' indices so that each branch is contiguous: lanes then never
+// cross, and a branch joins the lane to its left.
 func branchOrder(nodes []Node) []int {
 	index := make(map[string]int, len(nodes))
 	for i, n := range nodes {

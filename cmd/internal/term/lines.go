@@ -29,7 +29,7 @@ type Lines struct {
 	mu     sync.Mutex
 	say    func(string)
 	early  []string    // lines typed before there was a say
-	answer chan string // of the question that waits for a line; nil: none does
+	answer chan string // of the question that waits for a line, or nil
 	edit   edit
 	ended  chan struct{}
 }
@@ -40,7 +40,7 @@ type edit struct {
 	lines []string
 }
 
-// Editing keeps what a call is about to change, for the question about it.
+// Editing records what a call will change, for the question about it.
 func (l *Lines) Editing(call string, lines []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,7 +57,7 @@ func (l *Lines) about(c op.Call) string {
 	return Clean(PrettyArgs(c.Args))
 }
 
-// NewLines reads in until it ends: a read cannot be called back.
+// NewLines reads in until it ends: a read cannot be canceled.
 func NewLines(in io.Reader, out io.Writer) *Lines {
 	l := &Lines{out: out, ended: make(chan struct{})}
 	go l.read(in)
@@ -92,8 +92,8 @@ func (l *Lines) steer(text string) {
 	}
 }
 
-// Steer sends lines that answer no question to say, including those typed before; nil: they
-// wait again.
+// Steer passes lines that answer no question to say, including earlier ones. If say is nil,
+// they wait.
 func (l *Lines) Steer(say func(string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +106,7 @@ func (l *Lines) Steer(say func(string)) {
 	l.early = nil
 }
 
-// line asks for a line. ok is false when none comes any more.
+// line asks for a line. ok is false if ctx or the input ends first.
 func (l *Lines) line(ctx context.Context, prompt string) (text string, ok bool) {
 	to := make(chan string, 1)
 	l.mu.Lock()
@@ -127,8 +127,8 @@ func (l *Lines) line(ctx context.Context, prompt string) (text string, ok bool) 
 	return "", false
 }
 
-// head is how a question is shown. It is printed with its prompt, when its answer is
-// waited for already.
+// head formats a question. It is printed together with its prompt, so that an answer to it
+// cannot come too early.
 func head(question string) string { return "\n? " + question + "\n" }
 
 // Like lists the rules that the answer p adds to the task; if empty, none.
@@ -213,7 +213,7 @@ func (l *Lines) Approve(ctx context.Context, about gate.Question) gate.Answer {
 	}
 }
 
-// edited asks for a call's command, or its arguments as JSON where there is none.
+// edited asks for a call's command, or for its arguments as JSON if it has no command.
 func (l *Lines) edited(ctx context.Context, args string) (string, bool) {
 	text, ok := l.line(ctx, editPrompt)
 	if !ok || text == "" {

@@ -46,10 +46,9 @@ type textPrinter struct {
 	midLine  bool
 }
 
-// NewText shows a run as text: the agent's last answer on answer, everything
-// on progress, in lines of at most width columns. A nil answer says that
-// whoever reads progress has seen the answer go by. Paths within dir, the task's
-// directory, are shown relative to it.
+// NewText shows a run as text: the agent's last answer on answer, everything on progress, in
+// lines of at most width columns. If answer is nil, the answer is shown on progress only. Paths
+// within dir, the task's directory, are shown relative to it.
 func NewText(answer, progress io.Writer, width int, dir string) Printer {
 	return &textPrinter{answer: answer, progress: progress, width: width, dir: dir, calls: make(map[string]op.Call)}
 }
@@ -196,7 +195,7 @@ func (p *textPrinter) jumped(o op.Op) {
 
 func (p *textPrinter) returned(b *op.ToolReturned) {
 	call, ok := p.calls[b.Call]
-	if !ok { // made by an earlier process
+	if !ok { // called by an earlier process
 		call = op.Call{Name: b.Name}
 	}
 	how := b.Display
@@ -221,7 +220,7 @@ func (p *textPrinter) saved(step int, b *op.WorldSaved) {
 	}
 }
 
-// took says how long a call ran, where that is worth saying.
+// took returns how long a call ran; empty if it was short.
 func took(ms int64) string {
 	if ms < 100 {
 		return ""
@@ -270,7 +269,7 @@ func NewJSON(w io.Writer, start session.Info) Printer {
 	return p
 }
 
-// write drops what cannot be written: the run continues when nobody reads.
+// write ignores write errors: the run continues without a reader.
 func (p *jsonPrinter) write(v any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

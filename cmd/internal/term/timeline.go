@@ -83,7 +83,7 @@ func drawRow(tl timeline.Timeline, i, width int) string {
 	return strings.Join(lines, "\n")
 }
 
-// branches says that row i is the first step of an abandoned branch.
+// branches reports whether row i is the first step of an abandoned branch.
 func branches(tl timeline.Timeline, i int) bool {
 	for k := i - 1; k >= 0; k-- {
 		if tl.Rows[k].Kind == timeline.RowStep {
@@ -93,8 +93,8 @@ func branches(tl timeline.Timeline, i int) bool {
 	return false
 }
 
-// SideBySide sets two drawings beside each other, or one below the other
-// where the terminal is too narrow for both.
+// SideBySide places two drawings beside each other, or one below the other if the terminal is
+// too narrow.
 func SideBySide(width int, draw ...func(width int) string) string {
 	const gap, narrowest = 3, 40
 	each := (width - gap*(len(draw)-1)) / max(len(draw), 1)

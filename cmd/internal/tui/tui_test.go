@@ -16,7 +16,7 @@ import (
 	"anamnesis/orchestrator/state"
 )
 
-// TestExited: a command that ran for too long says so, whatever it printed.
+// TestExited: only a command that was ended by its timeout is shown so, whatever it printed.
 func TestExited(t *testing.T) {
 	code := 143
 	b := &op.ToolReturned{Exit: &code, Millis: 60334, Text: "[timed out after 9s: no]\n[exit 143]"}

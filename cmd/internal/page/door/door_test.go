@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestWrap: the token is exchanged once for a cookie, which opens the pages of this server's
-// own origin; nothing else does. Every answer has the policy.
+// TestWrap: the token is exchanged once for a cookie, and only that cookie opens pages, from
+// the server's own origin. Every answer has the policy.
 func TestWrap(t *testing.T) {
 	d, err := New(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"anamnesis/cmd/internal/term"
 )
 
-// allowed are the elements a card can bring about, with their attributes.
+// allowed are the elements that a card can produce, with their attributes.
 func allowed() map[string][]string {
 	out := map[string][]string{"a": {"href", "rel"}, "ol": {"start"}, "code": {"class"}}
 	for _, plain := range strings.Fields("html head body p ul li blockquote pre em strong hr br h3 h4 h5 h6") {
@@ -18,7 +18,7 @@ func allowed() map[string][]string {
 	return out
 }
 
-// inertFault says what is not inert in rendered HTML.
+// inertFault returns what is not inert in rendered HTML.
 func inertFault(t interface {
 	Helper()
 	Errorf(string, ...any)
@@ -56,7 +56,7 @@ func inertFault(t interface {
 	}
 }
 
-// hostile are texts that want something of their reader's browser.
+// hostile are texts that try to act in a browser.
 func hostile() []string {
 	return []string{
 		"<script>alert(1)</script>",

@@ -8,7 +8,7 @@ import (
 	"anamnesis/cmd/internal/timeline"
 )
 
-// leftBehind is a task that went from step 3 back to step 1 and on.
+// leftBehind is a task that jumped from step 3 back to step 1 and continued.
 var leftBehind = timeline.Tree{
 	Nodes: []timeline.Node{
 		{Step: 0, ParentRow: -1, OnPath: true},
@@ -21,7 +21,7 @@ var leftBehind = timeline.Tree{
 	Lanes: 2, Current: 4,
 }
 
-// TestItems: each branch is a list within the entry it begins at, all are closed in the end.
+// TestItems: each branch is a list within its entry, and all lists are closed.
 func TestItems(t *testing.T) {
 	items, open := Items(leftBehind.Nodes)
 	var got strings.Builder
@@ -48,7 +48,7 @@ func TestItems(t *testing.T) {
 }
 
 // TestDraw: a part of the tree has the steps shown, the lines to them, and the jumps that
-// touch it; what leads out of it ends at its edge.
+// touch it; lines that leave it end at its edge.
 func TestDraw(t *testing.T) {
 	d := Draw(leftBehind, 0, 5)
 	if len(d.Nodes) != 5 || len(d.Edges) != 4 || len(d.Arcs) != 1 || d.Hidden != 0 || d.Arcs[0].Head == "" || d.Arcs[0].Forward {

@@ -1,6 +1,6 @@
-// What every page can do by key, and what it says when the server is gone.
-// An element with data-key="x" is pressed by the key x, unless the user is
-// writing or has turned single keys off.
+// Keys of every page, and its message when the server does not answer.
+// The key x presses the element with data-key="x", unless the user is typing
+// or has turned single keys off.
 "use strict";
 (() => {
   const off = "anamnesis-keys-off";
@@ -18,7 +18,7 @@
   const writing = (e) => e.target instanceof Element &&
     e.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]") !== null;
 
-  let pressed = false; // one act a page: a key held down must not decide about the next card
+  let pressed = false; // one act a page: a key held down must not decide about the next card too
   document.addEventListener("keydown", (e) => {
     if (e.key === "Escape" && e.target instanceof HTMLElement && writing(e)) {
       e.target.blur();
@@ -26,7 +26,7 @@
     }
     if (e.ctrlKey || e.altKey || e.metaKey || e.repeat || writing(e)) return;
     if (box ? !box.checked : !keysOn()) return;
-    // The last: what a page itself offers comes after the frame.
+    // The last one: the page's own elements come after those of the frame.
     const target = [...document.querySelectorAll(`[data-key="${CSS.escape(e.key)}"]`)].at(-1);
     if (!target || target.disabled) return;
     e.preventDefault();
@@ -40,8 +40,8 @@
   });
   window.addEventListener("pageshow", () => { pressed = false; });
 
-  // What the server said of the page itself stays; what is said here of a part
-  // goes when a part comes.
+  // A problem of the page itself stays; one of a part is removed when a part
+  // arrives.
   let said = null;
   const say = (text) => {
     said?.remove();
@@ -54,13 +54,13 @@
   document.addEventListener("htmx:responseError", (e) => say(e.detail.xhr.responseText.slice(0, 500)));
   document.addEventListener("htmx:afterSwap", (e) => {
     const asker = e.detail.requestConfig && e.detail.requestConfig.elt;
-    if (asker && asker.id === "live") return; // what follows a task takes nothing back
+    if (asker && asker.id === "live") return; // polling removes no message
     said?.remove();
   });
 })();
 
-// In the form of a card's text Ctrl+Enter saves. What was written there is not
-// left behind without a question.
+// In the form of a card's text, Ctrl+Enter saves. The browser asks before
+// unsaved text is left.
 (() => {
   const form = document.getElementById("edit-form");
   if (!form) return;

@@ -1,6 +1,6 @@
-// The timeline by key: along a list with up, down, Home and End, along the
-// tree with left (the step it goes on from) and right (one that goes on from
-// it). What was opened takes the focus, Escape gives it back.
+// Keys of the timeline: up, down, Home and End move along a list, left (to the
+// parent) and right (to a child) along the tree. An opened detail takes the
+// focus; Escape returns it.
 "use strict";
 (() => {
   const lists = () => document.querySelectorAll("[data-arrows]");
@@ -8,14 +8,14 @@
   const shown = () => document.getElementById("detail");
   let opener = "";
 
-  // goBack leads to what it was opened from; where that is gone, to a list.
+  // goBack focuses the link that opened the detail, or else a list.
   const goBack = () => {
     const back = document.getElementById(opener) || document.querySelector("[data-arrows] a");
     if (back) back.focus();
   };
 
-  // Where a page is narrow, what was opened stands below all else, and a phone
-  // has no Escape.
+  // On a narrow page the detail is apart from its list, and a phone has no
+  // Escape key.
   const offerBack = (heading) => {
     const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Back " });
     button.append(Object.assign(document.createElement("kbd"), { textContent: "Esc" }));
@@ -23,7 +23,7 @@
     heading.after(button);
   };
 
-  // One link of a list is in the order of Tab; the arrows reach the others.
+  // One link of a list is in the tab order; arrow keys reach the others.
   const settle = () => lists().forEach((list) => {
     const links = linksOf(list);
     const focused = links.find((a) => a === document.activeElement);
@@ -77,7 +77,7 @@
 
   document.addEventListener("toggle", settle, true);
 
-  // A link to an operation opens the step that it stands in.
+  // A link to an operation unfolds its step.
   const reveal = () => {
     const at = document.getElementById(location.hash.slice(1));
     const step = at && at.closest("details");
@@ -99,7 +99,7 @@
     settle();
   });
 
-  // A server that is gone is not asked again and again.
+  // Stop polling when the server does not answer.
   const stop = (e) => {
     const live = document.getElementById("live");
     if (live && e.detail.elt === live) live.replaceWith(Object.assign(document.createElement("p"), {

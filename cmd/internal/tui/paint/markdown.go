@@ -56,7 +56,7 @@ func (md *Markdown) Render(src string) []string {
 	return lines
 }
 
-// renderer makes lines for the terminal of a markdown tree.
+// renderer renders a markdown tree as lines for the terminal.
 type renderer struct {
 	src   []byte
 	plain bool
@@ -188,7 +188,7 @@ func (r renderer) table(n *extast.Table, width int) []string {
 	return strings.Split(out, "\n")
 }
 
-// inline renders the text in n. What an entity stands for is cleaned as well.
+// inline renders the text in n, and cleans the characters that entities stand for.
 func (r renderer) inline(n ast.Node) string {
 	var sb strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -271,8 +271,8 @@ func prefix(lines []string, first, rest string) []string {
 	return out
 }
 
-// Settled returns how much of a growing markdown text will not be rendered in another
-// way by what follows: up to the last empty line outside a block of code and a list.
+// Settled returns the length of the part of a growing markdown text whose rendering later
+// text cannot change: up to the last empty line outside code blocks and lists.
 func Settled(text string) int {
 	at, fence, list, begin := 0, "", false, 0
 	for line := range strings.Lines(text) {
@@ -302,7 +302,7 @@ func Settled(text string) int {
 	return at
 }
 
-// isItem reports whether a line begins an item of a list.
+// isItem reports whether a line begins a list item.
 func isItem(line string) bool {
 	if len(line) > 1 && strings.ContainsRune("-*+", rune(line[0])) && line[1] == ' ' {
 		return true

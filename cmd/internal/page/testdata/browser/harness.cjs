@@ -28,9 +28,9 @@ class Story {
     this.faults = [];
   }
 
-  // open lets a fresh browser in, with a look, and gives its page. What no page
-  // may ever do is noted as a fault: a request elsewhere, a dialog, an error, a
-  // violation of the content security policy.
+  // open opens the site in a new browser context and returns its page. A request
+  // elsewhere, a dialog, an error and a violation of the content security policy
+  // are recorded as faults.
   async open(look = "light", options = {}) {
     const context = await this.browser.newContext({ ...looks[look], reducedMotion: "reduce", ...options });
     context.setDefaultTimeout(wait);
@@ -50,8 +50,8 @@ class Story {
 
   async goto(page, path) { await page.goto(this.origin + path); }
 
-  // accessible has axe-core look at the page as it is: no fault of WCAG 2.2 A
-  // and AA, and nothing wider than the window.
+  // accessible checks the page with axe-core (WCAG 2.2 A and AA), and that nothing
+  // is wider than the window.
   async accessible(page, what) {
     await page.evaluate(axeSource);
     const found = await page.evaluate(() => axe.run(document, {
