@@ -9,13 +9,13 @@ import (
 
 // inTermsOf returns the matches with the lines of their repairs in terms of a failed call:
 // with the names that the two failures differ in, and the files that both calls were given.
-func inTermsOf(found []match, failed Call, line string, s signature) []match {
+func inTermsOf(found []match, failed Call, said string, s signature) []match {
 	asked, out := mainOf(actions(failed.Command)), failed.Text+failed.Stderr
 	adapted := make([]match, 0, len(found))
 	for _, p := range found {
 		var names [][2]string
 		if s.loose == p.sig.loose {
-			names = renamed(p.Failure.Line, line)
+			names = renamed(p.Failure.Line, said)
 		}
 		k := *p.known
 		k.lines = slices.Clone(k.lines)
@@ -32,6 +32,12 @@ func inTermsOf(found []match, failed Call, line string, s signature) []match {
 			}
 		}
 		k.words = newWords(k.lines, wordSet(k.Command+"\n"+k.Failure.Line))
+		if len(names) > 0 && !slices.ContainsFunc(k.lines, func(l line) bool { return l.adapted }) { // it is about another name
+			if p.fit *= unadapted; p.fit < minMatch {
+				continue
+			}
+			p.near *= unadapted
+		}
 		adapted = append(adapted, match{&k, p.fit, p.near})
 	}
 	return adapted

@@ -18,15 +18,13 @@ const (
 	otherRepo     = 0.3 // a pair of another repository counts for this much
 	otherProgram  = 0.8
 	minMatch      = 0.3
+	unadapted     = 0.5  // of a fit, where the repair says nothing of the names that differ
 	kinFit        = 0.15 // a repair of another failure of the same kind of command
 	maxKin        = 40
-	neighbours    = 25   // pairs that one answer is drawn from
-	coversCommand = 0.6  // of the words of the command that worked: an answer that says these would have repaired it
-	covers        = 0.4  // of the words of what was done before it
-	callShare     = 0.3  // of two failures' likeness: the words of their commands
-	minHeld       = 0.15 // share of the pairs that the answer would have repaired
-	sureHeld      = 0.25 // below it, an answer is doubtful
-	doubtRight    = 0.3  // share of earlier doubtful answers that told the repair
+	neighbours    = 25  // pairs that one answer is drawn from
+	coversCommand = 0.6 // of the words of the command that worked: an answer that says these would have repaired it
+	covers        = 0.4 // of the words of what was done before it
+	callShare     = 0.3 // of two failures' likeness: the words of their commands
 )
 
 // What is assumed of an answer before it is compared with any pair, worth one
@@ -106,13 +104,12 @@ type Memory struct {
 	byRepo   map[string][]*known
 	words    map[string]int // pairs whose repair has the word
 	sigWords map[string]int
-	near     record // of answers by the nearest calls
-	doubtful record // of answers that few of the pairs bear out
+	record   record // of what answers were worth
 }
 
 // NewMemory returns a memory that knows nothing.
 func NewMemory() *Memory {
-	return &Memory{byRepo: map[string][]*known{}, words: map[string]int{}, sigWords: map[string]int{}, near: record{}, doubtful: record{}}
+	return &Memory{byRepo: map[string][]*known{}, words: map[string]int{}, sigWords: map[string]int{}, record: record{}}
 }
 
 // Len returns how many repairs are known.
@@ -147,30 +144,30 @@ type match struct {
 }
 
 // matches returns the pairs whose failures fit best.
-func (m *Memory) matches(repo, family string, asked []string, s signature) []match {
+func (m *Memory) matches(a *asking) []match {
 	var out []match
 	for _, p := range m.pairs {
-		fit := wordMatch * m.shared(s.words, p.sig.words)
+		fit := wordMatch * m.shared(a.sig.words, p.sig.words)
 		switch {
-		case s.exact != "" && s.exact == p.sig.exact:
+		case a.sig.exact != "" && a.sig.exact == p.sig.exact:
 			fit = 1
-		case s.loose == p.sig.loose:
+		case a.sig.loose == p.sig.loose, a.missing && p.missing && p.family == a.family:
 			fit = max(fit, looseMatch)
 		}
-		if p.Repo != repo {
+		if p.Repo != a.repo {
 			if p.Other && strings.Contains(strings.Fields(p.Works)[0], "/") {
 				continue // a program of that repository
 			}
 			fit *= otherRepo
 		}
-		if p.family != family {
+		if p.family != a.family {
 			fit *= otherProgram
 		}
 		if fit >= minMatch {
-			out = append(out, match{p, fit, fit * (1 - callShare + callShare*m.shared(asked, p.asked))})
+			out = append(out, match{p, fit, fit * (1 - callShare + callShare*m.shared(a.asked, p.asked))})
 		}
 	}
-	if own := slices.DeleteFunc(slices.Clone(out), func(p match) bool { return p.Repo != repo }); len(own) > 0 {
+	if own := slices.DeleteFunc(slices.Clone(out), func(p match) bool { return p.Repo != a.repo }); len(own) > 0 {
 		out = own
 	}
 	slices.Reverse(out) // of equal fit, the latest
@@ -202,34 +199,25 @@ func (m *Memory) shared(a, b []string) float64 {
 // would more likely mislead. budget is the card's length as count measures it.
 func (m *Memory) Recall(repo string, failed Call, budget int, count func(string) int) (Card, bool) {
 	f, _ := failure.Read(failed.Output)
-	family, s, shown := mainOf(actions(failed.Command)).family(), newSignature(f), screen(failed)
-	same := inTermsOf(m.matches(repo, family, Words(firstBytes(failed.Command, nearCommand)), s), failed, f.Line, s)
-	if card, ok := m.recallSame(nearKey{repo, family}, same, m.kin(same, repo, family), shown, budget, count); ok {
-		return card, true
+	a := newAsking(repo, failed.Command, f)
+	for _, of := range m.answers(&a, failed, f.Line, screen(failed), budget) {
+		if !m.shows(&a, &of) {
+			continue
+		}
+		card := newCard(of.draft, of.found, budget, count)
+		card.Confidence, card.Held, card.Of, card.Near = of.sure, of.held, len(of.found), of.like == nearby
+		if len(card.Solution) > 0 {
+			return card, true
+		}
 	}
-	near := inTermsOf(m.nearest(repo, terms(failed.Command, s)), failed, f.Line, s)
-	return m.recallNear(nearKey{repo, family}, near, budget, count)
-}
-
-// recallSame answers by the repairs of failures of the same kind.
-func (m *Memory) recallSame(key nearKey, found, kin []match, shown map[string]bool, budget int, count func(string) int) (Card, bool) {
-	if len(found) == 0 {
-		return Card{}, false
-	}
-	confidence, held := m.confidence(found, shown, budget)
-	if confidence < minHeld || confidence < sureHeld && m.doubtful.share(key) < doubtRight {
-		return Card{}, false
-	}
-	card := newCard(m.draft(found, kin, shown), found, budget, count)
-	card.Confidence, card.Held, card.Of = confidence, held, len(found)
-	return card, len(card.Solution) > 0
+	return Card{}, false
 }
 
 // kin lists the latest repairs of the same kind of command in the repository whose command
 // had other arguments than the one that failed.
-func (m *Memory) kin(found []match, repo, family string) (out []match) {
-	for _, p := range slices.Backward(m.byRepo[repo]) {
-		if p.family == family && !p.Other && len(out) < maxKin && !slices.ContainsFunc(found, func(f match) bool { return f.Run == p.Run && f.Failed == p.Failed }) && !p.otherFile() {
+func (m *Memory) kin(found []match, a *asking) (out []match) {
+	for _, p := range slices.Backward(m.byRepo[a.repo]) {
+		if p.family == a.family && !p.Other && len(out) < maxKin && !slices.ContainsFunc(found, func(f match) bool { return f.Run == p.Run && f.Failed == p.Failed }) && !p.otherFile() {
 			out = append(out, match{p, kinFit, kinFit})
 		}
 	}

@@ -29,6 +29,11 @@ func TestRecall(t *testing.T) {
 		{"seen once in the repository", []Run{missingPytest("shop", "bin/test", 0)}, asked, "run: bin/test ledger/tests/test_z.py"},
 		{"held several times", []Run{missingPytest("shop", "bin/test", 0), missingPytest("shop", "bin/test", 1), missingPytest("shop", "bin/test", 2)},
 			asked, "repairs 3 of 3 such failures"},
+		{"the missing program in other words", []Run{missingPytest("shop", "bin/test", 0)}, call("pytest ledger/tests/test_z.py", "bash: line 1: pytest: command not found", 127), "run: bin/test ledger/tests/test_z.py"},
+		{"another name, of which the repair says nothing", []Run{{ID: "task", Repo: "shop", Calls: []Call{
+			call("python3 repro.py", "NameError: name 'kahan_sum' is not defined", 1),
+			call("cat <<'EOF' > repro.py\nfrom ledger import rounding\nEOF\npython3 repro.py", "ok", 0),
+		}}}, call("make check", "NameError: name 'total_cents' is not defined", 1), ""},
 		{"a program of another repository", []Run{missingPytest("bank", "bin/test", 0)}, asked, ""},
 		{"another failure", []Run{missingPytest("shop", "bin/test", 0)}, call("make", "ld: undefined reference to kahan_sum", 2), ""},
 	}

@@ -5,65 +5,142 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"anamnesis/anamnesis/failure"
 )
 
-// Where failures of the same kind tell little, an answer drawn from them may be right still,
-// and so may the nearest calls of the repository. How often each was is known by kind of
-// command: a repair that comes in, and that those before it would not have told for sure, is
-// first asked of them.
+// A failure is answered by the repairs of failures of the same kind or, where such answers
+// were seldom right, by those of the nearest calls of the repository. A record says how
+// often each was: a repair that comes in is first asked of those before it.
 // The values were chosen on the choose half of the recorded runs and on InterCode; see
 // docs/design/replay.md.
 const (
-	nearCalls   = 3   // that one answer quotes
-	nearTrials  = 3   // earlier answers before any is shown
-	nearRight   = 0.2 // share of them that would have repaired
-	nearPrior   = 0.2 // that share before the first, worth so many trials:
-	nearWeight  = 3
-	nearBudget  = 200 // tokens of a trial's answer
-	nearCommand = 300 // bytes of a command that count
+	minSure     = 0.2  // of an answer that is shown
+	nearSure    = 0.15 // of one by the nearest calls
+	nearCalls   = 3    // that one answer quotes
+	nearLeast   = 5    // repairs of the repository before any is shown
+	nearPrior   = 0.2  // share of right answers by the nearest calls before the first, worth
+	priorWeight = 3    // so many trials
+	wordsPrior  = 0.5  // of what else is assumed, where the signatures have only words in common
+	nearBudget  = 200  // tokens of a trial's answer
+	nearCommand = 300  // bytes of a command that count
 
 	nearK1 = 1.2 // of BM25
 	nearB  = 0.75
 )
 
-// nearKey is a kind of command in a repository.
-type nearKey struct{ repo, family string }
+// asking is a failure as it is compared.
+type asking struct {
+	repo, family string
+	args         []string // files that the command was given
+	asked        []string // the words of the command
+	terms        []string // these, and twice those of the signature
+	sig          signature
+	missing      bool // the command's program was not there
+}
 
-// record is how often answers of one sort told a repair.
-type record map[nearKey]trials
+func newAsking(repo, command string, f failure.Failure) asking {
+	of, sig := mainOf(actions(command)), newSignature(f)
+	words := Words(firstBytes(command, nearCommand))
+	lacked := missing().MatchString(f.Line) && slices.Contains(Words(f.Line), strings.ToLower(of.family()))
+	return asking{repo, of.family(), of.args, words, slices.Concat(words, sig.words, sig.words), sig, lacked}
+}
+
+// answer is what may be shown for a failure.
+type answer struct {
+	draft
+	found []match
+	held  int
+	like  likeness
+	sure  float64 // share of right ones among such answers; before: what is assumed
+}
+
+// answers returns what the repairs of failures of the same kind say, and the nearest calls.
+func (m *Memory) answers(a *asking, failed Call, line string, shown map[string]bool, budget int) (out []answer) {
+	if found := inTermsOf(m.matches(a), failed, line, a.sig); len(found) > 0 {
+		c, held := m.confidence(found, shown, budget)
+		out = append(out, answer{draft: m.draft(found, m.kin(found, a), shown), found: found, held: held, like: found[0].like(a), sure: c})
+	}
+	if found := inTermsOf(m.nearest(a), failed, line, a.sig); len(found) > 0 {
+		out = append(out, answer{draft: quote(found), found: found, like: nearby, sure: nearPrior})
+	}
+	for i := range out {
+		if out[i].like == inWords {
+			out[i].sure *= wordsPrior
+		}
+		out[i].sure = m.record.share(a, &out[i])
+	}
+	return out
+}
+
+// record is how many answers of a sort told a repair.
+type record map[sort]trials
+
+// sort is a kind of answer, for a kind of command in a repository.
+type sort struct {
+	like         likeness
+	family, repo string
+}
+
+// likeness is what two failures have in common.
+type likeness int
+
+const (
+	nearby  likeness = iota // words of the calls
+	inWords                 // words of their signatures
+	loosely                 // their signatures but for names
+	exactly                 // their signatures
+)
+
+func (p *match) like(a *asking) likeness {
+	switch {
+	case a.sig.exact != "" && a.sig.exact == p.sig.exact:
+		return exactly
+	case a.sig.loose == p.sig.loose, a.missing && p.missing:
+		return loosely
+	}
+	return inWords
+}
 
 type trials struct{ right, all int }
 
-func (r record) add(key nearKey, right bool) {
-	for _, k := range []nearKey{key, {family: key.family}} {
-		t := r[k]
+// sorts lists those of an answer, each wider than the next.
+func sorts(a *asking, of *answer) []sort {
+	return []sort{{of.like, a.family, ""}, {of.like, a.family, a.repo}}
+}
+
+func (r record) add(a *asking, of *answer, right bool) {
+	for _, s := range sorts(a, of) {
+		t := r[s]
 		t.all++
 		if right {
 			t.right++
 		}
-		r[k] = t
+		r[s] = t
 	}
 }
 
-// share is the share that told a repair: of the kind of command in the repository, and,
-// as long as few were asked there, of that kind in all.
-func (r record) share(key nearKey) float64 {
-	everywhere := r[nearKey{family: key.family}].smoothed(nearPrior)
-	return r[key].smoothed(everywhere)
+// shows reports whether such an answer is right often enough.
+func (m *Memory) shows(a *asking, of *answer) bool {
+	if of.like == nearby {
+		return of.sure >= nearSure && len(m.byRepo[a.repo]) >= nearLeast
+	}
+	return of.sure >= minSure
 }
 
-func (t trials) smoothed(prior float64) float64 {
-	return (float64(t.right) + prior*nearWeight) / float64(t.all+nearWeight)
-}
-
-// terms is what a failed call is compared by.
-func terms(command string, sign signature) []string {
-	return slices.Concat(Words(firstBytes(command, nearCommand)), sign.words, sign.words)
+// share is the share of right answers of the narrowest sort, and, as long as few of it
+// were asked, of wider ones.
+func (r record) share(a *asking, of *answer) float64 {
+	share := of.sure
+	for _, s := range sorts(a, of) {
+		share = (float64(r[s].right) + share*priorWeight) / float64(r[s].all+priorWeight)
+	}
+	return share
 }
 
 // nearest returns the repository's pairs whose calls share most words with a failed one, by BM25.
-func (m *Memory) nearest(repo string, asked []string) []match {
-	same := m.byRepo[repo]
+func (m *Memory) nearest(a *asking) []match {
+	same := m.byRepo[a.repo]
 	if len(same) == 0 {
 		return nil
 	}
@@ -75,7 +152,7 @@ func (m *Memory) nearest(repo string, asked []string) []match {
 		}
 	}
 	n := float64(len(same))
-	want := slices.Compact(slices.Sorted(slices.Values(asked)))
+	want := slices.Compact(slices.Sorted(slices.Values(a.terms)))
 	var out []match
 	for _, p := range same {
 		score := 0.0
@@ -128,33 +205,11 @@ func (k *known) otherFile() bool {
 	return true
 }
 
-// try asks a repair that comes in of those before it, where these would not answer for sure.
+// try asks a repair that comes in of those before it.
 func (m *Memory) try(k *known) {
 	shown := wordSet(k.Command + "\n" + k.Failure.Line)
-	key, found, of := nearKey{k.Repo, k.family}, m.matches(k.Repo, k.family, k.asked, k.sig), m.near
-	c := 0.0
-	if len(found) > 0 {
-		c, _ = m.confidence(found, shown, nearBudget)
+	failed := Call{Output: failure.Output{Command: k.Command, Text: k.Failure.Line}}
+	for _, a := range m.answers(&k.asking, failed, k.Failure.Line, shown, nearBudget) {
+		m.record.add(&k.asking, &a, m.repairs(a.said(nearBudget), k, shown))
 	}
-	var d draft
-	switch {
-	case c >= sureHeld:
-		return
-	case c >= minHeld:
-		d, of = m.draft(found, m.kin(found, k.Repo, k.family), shown), m.doubtful
-	default:
-		d = quote(m.nearest(k.Repo, k.terms))
-	}
-	of.add(key, m.repairs(d.said(nearBudget), k, shown))
-}
-
-// recallNear answers by the nearest calls.
-func (m *Memory) recallNear(key nearKey, found []match, budget int, count func(string) int) (Card, bool) {
-	share := m.near.share(key)
-	if len(found) == 0 || m.near[key].all < nearTrials || share < nearRight {
-		return Card{}, false
-	}
-	card := newCard(quote(found), found, budget, count)
-	card.Confidence, card.Near = share, true
-	return card, len(card.Solution) > 0
 }

@@ -56,13 +56,9 @@ type Pair struct {
 // known is a pair with what a recall compares.
 type known struct {
 	Pair
-	family string
-	args   []string // files that the failed command was given
-	lines  []line
-	words  []string // of the lines, but for those that the failure showed
-	sig    signature
-	asked  []string // the words of the failed command
-	terms  []string // the failed call, as near calls are compared
+	asking
+	lines []line
+	words []string // of the lines, but for those that the failure showed
 }
 
 // Attempt is a failing call between a failure and its repair, and what was done for it
@@ -313,9 +309,7 @@ var brokenFile = lazy(`\b(Indentation|Tab|Syntax)Error\b`)
 func (p *Pair) sameCommand() bool { return SameCommand(p.Works, p.Command) }
 
 func newKnown(p Pair) *known {
-	asked := mainOf(actions(p.Command))
-	k := &known{Pair: p, sig: newSignature(p.Failure), family: asked.family(), args: asked.args}
-	k.terms, k.asked = terms(p.Command, k.sig), Words(firstBytes(p.Command, nearCommand))
+	k := &known{Pair: p, asking: newAsking(p.Repo, p.Command, p.Failure)}
 	said := map[string]bool{}
 	say := func(as kind, file, text string) {
 		text = firstBytes(strings.TrimRight(text, " \t"), maxLineBytes)
