@@ -15,22 +15,21 @@ import (
 // that any ref names.
 type GCOptions = gc.Options
 
-// A GCReport is what a collection did, or would do.
+// A GCReport is the result of a collection or of its dry run.
 type GCReport = gc.Report
 
-// GC puts what is needed of the packs that saves made into one pack, as differences
-// where that is shorter, and removes the rest of them. Needed is what refs, unfinished
-// restores and o name. A store that a user's git works in (worktrees, reflogs, an index, a
-// detached HEAD) is refused: ErrRefused. Packs that are not ours are left alone, loose
-// objects are not looked at, and a user's ref to what is in no pack ends the collection.
-// Others may
-// save and restore meanwhile: the store's lock is held while it looks what is
-// there and while it switches over, which takes as long as reading what was saved
-// in between. That is in a pack of its own. One collection runs at a time.
-// Killed anywhere, every snapshot that was to be kept is there, and the next
-// collection continues; what it wrote, the next holder of the lock removes. An
-// object that is needed and missing or damaged ends it before anything is
-// removed: *MissingObjectError.
+// GC writes one pack of all needed objects in the packs that saves made, with deltas where
+// these are shorter, and removes those packs. Needed is what refs, unfinished restores and o
+// name. Other packs and loose objects are not changed. ErrRefused: a user's git works in the
+// store (worktrees, reflogs, an index, a detached HEAD). A user's ref to an object in no pack
+// is an error.
+//
+// Other processes may save and restore meanwhile: the store's lock is held while GC reads the
+// refs and while it switches over, which takes as long as reading what was saved in between.
+// That goes into a pack of its own. One collection runs at a time. After a kill at any moment,
+// every snapshot to be kept exists; the next holder of the lock removes what was written, and
+// the next collection starts again. If a needed object is missing or damaged, GC ends before it
+// removes anything: *MissingObjectError.
 func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
 	var opts GCOptions
 	if o != nil {
@@ -45,7 +44,7 @@ func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
 	if there, err := fsys.Exists(filepath.Join(store, fsys.StateDir)); err != nil {
 		return gc.Report{}, fmt.Errorf("gc %s: %w", store, err)
 	} else if !there {
-		return gc.Report{}, fmt.Errorf("gc %s: %w: it is no store; name the bare repository that holds snapshots", store, ErrRefused)
+		return gc.Report{}, fmt.Errorf("gc %s: %w: not a store; name the bare repository that holds snapshots", store, ErrRefused)
 	}
 	return gc.Run(ctx, store, opts, func() ([]gitfmt.Hash, error) { return restore.JournalRoots(store) })
 }

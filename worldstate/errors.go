@@ -11,47 +11,45 @@ import (
 	"anamnesis/worldstate/internal/restore"
 )
 
-// The sentinels callers branch on, with errors.Is.
+// The sentinel errors, for errors.Is.
 var (
-	// ErrRefused: the directory or the restore is refused on principle: "/",
-	// the home directory, a store that holds its own world, another world's
-	// snapshot. Nothing was touched.
+	// ErrRefused: the directory or the restore is never permitted: "/", the home directory, a
+	// store that contains its own world, another world's snapshot. Nothing was changed.
 	ErrRefused = gitfmt.ErrRefused
-	// ErrNoDirectory: the world's directory is not there, or is none.
+	// ErrNoDirectory: there is no directory at the world's path.
 	ErrNoDirectory = gitfmt.ErrNoDirectory
-	// ErrStale: the world or its snapshots no longer match the plan. Nothing
-	// was touched; plan again.
+	// ErrStale: the world or its snapshots no longer match the plan. Nothing was changed; plan
+	// again.
 	ErrStale = errors.New("the plan is stale")
 	// ErrLocked: another process holds the store; see LockedError.
 	ErrLocked = fsys.ErrLocked
-	// ErrUnknown: no snapshot, or more than one, has this name.
+	// ErrUnknown: no snapshot has this name, or more than one has it.
 	ErrUnknown = refs.ErrUnknown
-	// ErrBadName: a task or a step has a name that no ref can have.
+	// ErrBadName: the name of a task or a step is not valid in a ref.
 	ErrBadName = refs.ErrBadName
-	// ErrNoPath: the snapshot, or the world, holds nothing at a path that was
-	// asked for.
+	// ErrNoPath: neither the snapshot nor the world has a requested path.
 	ErrNoPath = plan.ErrNoPath
 	// ErrUnfinished: a restore was interrupted and Recover has not run yet.
 	ErrUnfinished = errors.New("an interrupted restore must be recovered first")
 	// ErrFull: the store has reached Options.SizeLimitBytes; see LimitError.
 	ErrFull = objects.ErrFull
-	// ErrCorrupt: the store holds something this package did not write or
-	// that has rotted; MissingObjectError is one such.
+	// ErrCorrupt: the store holds damaged data, or data that this package did not write;
+	// MissingObjectError is such an error.
 	ErrCorrupt = gitfmt.ErrCorrupt
 )
 
-// A LockedError says which process holds the store.
+// A LockedError names the process that holds the store.
 type LockedError = fsys.LockedError
 
 // DefaultLockWait is how long an operation waits for another process.
 const DefaultLockWait = fsys.DefaultLockWait
 
-// A MissingObjectError names an object that is gone or rotten and the path
-// that needs it. It is found before the first byte of the world moves.
+// A MissingObjectError names an object that is missing or damaged and a path that needs it. It
+// is returned before a restore changes the first file.
 type MissingObjectError = gitfmt.MissingObjectError
 
-// A LimitError says that a save would have grown the store past its limit.
+// A LimitError reports that a save would have grown the store past its limit.
 type LimitError = objects.LimitError
 
-// A RestoreError is a restore that failed on the way, disk full for instance.
+// A RestoreError is a restore that failed partway, for instance because the disk was full.
 type RestoreError = restore.RestoreError

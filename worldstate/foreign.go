@@ -9,11 +9,11 @@ import (
 	"anamnesis/worldstate/internal/objects"
 )
 
-// Repository reads a git repository that another program keeps. It writes nothing there
-// and runs no git.
+// Repository reads the git repository of another program. It writes nothing and does not run
+// git.
 type Repository struct{ objects *objects.Store }
 
-// RepositoryFile is a file or a link of a tree: the object with its bytes, and its mode.
+// RepositoryFile is a file or a link in a tree: the id of its blob, and its mode.
 type RepositoryFile struct {
 	Object string
 	Mode   fs.FileMode
@@ -33,9 +33,9 @@ func OpenRepository(dir string) (*Repository, error) {
 // Close frees the repository's files.
 func (r *Repository) Close() { r.objects.Close() }
 
-// Files lists the files of a tree whose path begins with within, which ends in a slash or is
-// empty. Submodules are left out. Errors: ErrUnknown, *MissingObjectError, and one for a tree
-// of more files or levels than any directory has.
+// Files returns the files of a tree whose path begins with within, which ends in a slash or is
+// empty, without submodules. Errors: ErrUnknown, *MissingObjectError, and ErrCorrupt for a tree
+// with too many files or levels.
 func (r *Repository) Files(tree, within string) (map[string]RepositoryFile, error) {
 	files := map[string]RepositoryFile{}
 	root, ok := gitfmt.ParseHash(tree)
@@ -45,8 +45,8 @@ func (r *Repository) Files(tree, within string) (map[string]RepositoryFile, erro
 	return files, r.add(files, root, within, "", 0)
 }
 
-// maxTreeFiles bounds the files of a tree: a few trees that hold one another many times over
-// name more than memory can list.
+// maxTreeFiles bounds the files of a tree: a few trees that contain each other many times over
+// could name more than memory can hold.
 const maxTreeFiles = 1 << 19
 
 func (r *Repository) add(files map[string]RepositoryFile, tree gitfmt.Hash, within, below string, depth int) error {
@@ -83,7 +83,7 @@ func (r *Repository) add(files map[string]RepositoryFile, tree gitfmt.Hash, with
 	return nil
 }
 
-// Read returns the bytes of a file, or where a link leads. Errors: *MissingObjectError.
+// Read returns the bytes of a file, or the target of a link. Errors: *MissingObjectError.
 func (r *Repository) Read(f RepositoryFile) ([]byte, error) {
 	h, _ := gitfmt.ParseHash(f.Object)
 	return r.objects.Read(h, gitfmt.BlobObject, f.Object)

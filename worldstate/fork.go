@@ -8,25 +8,23 @@ import (
 	"anamnesis/worldstate/internal/restore"
 )
 
-// A Forked is a directory made of a snapshot.
+// A Forked is a directory that was created from a snapshot.
 type Forked struct {
 	ID    ID     `json:"id"`
 	Dir   string `json:"dir"` // absolute, without symbolic links
 	Tree  string `json:"tree"`
 	Files int    `json:"files"` // files and links
-	// Missing lists what was in the world and has no bytes in the snapshot.
+	// Missing lists paths of the world whose bytes the snapshot does not hold.
 	Missing []Skip `json:"missing"`
 }
 
-// Fork makes the directory target of a snapshot: bytes, modes, links and empty
-// directories as they were. It is built beside under a new name, made
-// durable, and renamed: target is there whole or not at all. What killed forks
-// left in target's parent is removed first. Whoever builds holds a lock on its
-// directory, so no fork under way is taken for a leftover.
+// Fork creates the directory target from a snapshot: bytes, modes, links and empty directories.
+// It builds it under a temporary name in target's parent, makes it durable, and renames it, so
+// that target exists completely or not at all. It first removes what killed forks left in the
+// parent. A running fork holds a lock on its directory and is not taken for a leftover.
 //
-// target must not exist, nor lie in this world or its store; its parent must
-// exist. ErrRefused otherwise, and where another process forks to the same target
-// and ends first. The new directory is a world of its own.
+// ErrRefused: target exists, its parent does not, or it is inside this world or its store; or
+// another process has forked to the same target. The new directory is a world of its own.
 func (w *World) Fork(ctx context.Context, id ID, target string) (Forked, error) {
 	end, err := w.begin(ctx, reading)
 	if err != nil {

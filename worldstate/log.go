@@ -21,16 +21,16 @@ type Commit struct {
 	Steps    []string    `json:"steps"` // names of this task's refs to it; with Options.AllTasks TASK@STEP
 	Complete bool        `json:"complete"`
 	Skipped  []Skip      `json:"skipped"`
-	Trailers [][2]string `json:"trailers,omitempty"` // the caller's own
-	// Current marks the snapshot this world was last known at.
+	Trailers [][2]string `json:"trailers,omitempty"` // those of SaveOptions
+	// Current marks the snapshot that this world was last known at.
 	Current bool `json:"current"`
-	// Missing: a ref or a snapshot names this one, and it is lost or damaged, for
-	// this reason. Of the other fields only ID, Steps and Current say something.
+	// Missing is why the snapshot is lost or damaged, although a ref or another snapshot names
+	// it. Of the other fields only ID, Steps and Current are then valid.
 	Missing string `json:"missing,omitempty"`
 }
 
-// Log lists the snapshots of this World's task and directory, or of all tasks, the
-// newest first; a parent never comes before its child.
+// Log returns the snapshots of this World's task and directory, or of all tasks, newest first;
+// a parent never precedes its child.
 func (w *World) Log(ctx context.Context) ([]Commit, error) {
 	end, err := w.begin(ctx, reading)
 	if err != nil {
@@ -56,8 +56,8 @@ func (w *World) Log(ctx context.Context) ([]Commit, error) {
 	return out, nil
 }
 
-// stepNames returns the steps of this World's task, or of all tasks, that refs name,
-// by snapshot.
+// stepNames returns, by snapshot, the steps that refs name, of this World's task or of all
+// tasks.
 func (w *World) stepNames(byName map[string]gitfmt.Hash) map[gitfmt.Hash][]string {
 	steps := make(map[gitfmt.Hash][]string)
 	for ref, h := range byName {
@@ -68,8 +68,8 @@ func (w *World) stepNames(byName map[string]gitfmt.Hash) map[gitfmt.Hash][]strin
 	return steps
 }
 
-// stepName returns how TASK@STEP is listed: by STEP alone if only one task's are, and
-// not at all if it is another's.
+// stepName returns TASK@STEP as Log lists it: STEP alone if only one task is listed, and "" for
+// a step of another task.
 func (w *World) stepName(step string) string {
 	if w.opts.AllTasks {
 		return step
@@ -81,7 +81,7 @@ func (w *World) stepName(step string) string {
 	return step
 }
 
-// listed is the public form of a commit.
+// listed returns the public form of a commit.
 func (w *World) listed(c *gitfmt.Commit, steps []string, current gitfmt.Hash) Commit {
 	if step := w.stepName(c.Step); step != "" && !slices.Contains(steps, step) {
 		steps = append(slices.Clone(steps), step)

@@ -55,7 +55,7 @@ func TestSnapshotLost(t *testing.T) {
 				b.must(b.w.Close())
 				b.open(&o)
 			}
-			if _, err := b.w.Plan(b.Context(), lost, nil); !errors.Is(err, gitfmt.ErrCorrupt) || !strings.Contains(err.Error(), "only a backup of it") {
+			if _, err := b.w.Plan(b.Context(), lost, nil); !errors.Is(err, gitfmt.ErrCorrupt) || !strings.Contains(err.Error(), "restore that snapshot from a backup") {
 				t.Errorf("a plan to what is lost: %v", err)
 			}
 			s := b.save()
@@ -168,7 +168,7 @@ func TestGCAfterLoss(t *testing.T) {
 	before := b.packs()
 	for _, o := range []*GCOptions{nil, {DryRun: true}} {
 		_, err := GC(b.Context(), b.store, o)
-		want := fmt.Sprintf("%scli/3 names it; only a backup of %s can bring it back, and nothing is collected until then", refs.TaskPrefix, b.store)
+		want := fmt.Sprintf("%scli/3 names it; restore it from a backup of %s; nothing is collected until then", refs.TaskPrefix, b.store)
 		if !errors.Is(err, gitfmt.ErrCorrupt) || !strings.HasSuffix(err.Error(), want) || b.packs() != before {
 			t.Fatalf("a collection: %v, want %q; %d packs, were %d", err, want, b.packs(), before)
 		}

@@ -101,8 +101,8 @@ func TestPackIndexDamaged(t *testing.T) {
 	unsorted := slices.Clone(body)
 	unsorted[8+3] = 2
 	for want, data := range map[string][]byte{
-		"not a version 2 index": body[:100], "its checksum": whole[:len(whole)-1], "cut short": summed(body[:objects.IndexEntries+2*sha1.Size]),
-		"beyond its end": summed(beyond), "unsorted": summed(unsorted),
+		"not a version 2 index": body[:100], "wrong checksum": whole[:len(whole)-1], "cut short": summed(body[:objects.IndexEntries+2*sha1.Size]),
+		"beyond its table": summed(beyond), "unsorted": summed(unsorted),
 	} {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)

@@ -13,17 +13,17 @@ import (
 // PlanOptions narrow a plan.
 type PlanOptions = plan.Options
 
-// A Plan is what a restore would do: a dry run. Directories end in a slash in all lists.
+// A Plan describes what a restore would do. In all lists directories end in a slash.
 type Plan = plan.Plan
 
-// An Edit is a change of the world that later restores keep: what differs between two
-// snapshots taken one after the other.
+// An Edit is a change of the world that later restores keep: the difference between two
+// successive snapshots.
 type Edit = plan.Edit
 
-// Plan works out what restoring target would do, and checks that every object
-// it needs is there and intact. Nothing is written. Errors: ErrUnknown,
-// ErrRefused for another world's snapshot, ErrNoPath for a path in
-// PlanOptions.Paths that is nowhere, *MissingObjectError, ErrUnfinished.
+// Plan computes what restoring target would do, and checks that the store holds every object it
+// needs, intact. It writes nothing. Errors: ErrUnknown, ErrRefused for another world's
+// snapshot, ErrNoPath for a path in PlanOptions.Paths that does not exist, *MissingObjectError,
+// ErrUnfinished.
 func (w *World) Plan(ctx context.Context, target ID, o *PlanOptions) (Plan, error) {
 	end, err := w.begin(ctx, reading)
 	if err != nil {
@@ -96,7 +96,7 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scan.Scanned, target
 	return p, err
 }
 
-// listing returns what a snapshot holds.
+// listing returns a snapshot's listing.
 func (w *World) listing(id ID) (*tree.Listing, error) {
 	c, err := w.byID(id)
 	if err != nil {

@@ -15,17 +15,16 @@ import (
 	"anamnesis/worldstate/internal/usergit"
 )
 
-// An Item is one path a snapshot holds.
+// An Item is one path of a snapshot.
 type Item struct {
 	Path string `json:"path"` // "" is the world itself
 	Side
 	SizeBytes int64 `json:"size"` // of a file's or link's bytes; 0 for a directory
 }
 
-// List returns what a snapshot holds at a path: of a directory its children,
-// sorted, of a file or link the item itself. path is relative to the world;
-// "" or "." is the world itself. Errors: ErrUnknown, ErrNoPath,
-// *MissingObjectError.
+// List returns what a snapshot holds at a path: the entries of a directory, sorted, or the item
+// itself for a file or link. path is relative to the world; "" or "." is the world itself.
+// Errors: ErrUnknown, ErrNoPath, *MissingObjectError.
 func (w *World) List(ctx context.Context, id ID, path string) ([]Item, error) {
 	end, err := w.begin(ctx, reading)
 	if err != nil {
@@ -57,8 +56,7 @@ func (w *World) List(ctx context.Context, id ID, path string) ([]Item, error) {
 	return out, nil
 }
 
-// Stat returns what is at one path of a snapshot; of a directory the item
-// itself and not what it holds. Errors as List.
+// Stat returns the item at one path of a snapshot, also for a directory. Errors as List.
 func (w *World) Stat(ctx context.Context, id ID, path string) (Item, error) {
 	end, err := w.begin(ctx, reading)
 	if err != nil {
@@ -79,8 +77,8 @@ func (w *World) Stat(ctx context.Context, id ID, path string) (Item, error) {
 	return item, nil
 }
 
-// Content writes a file's bytes, or a link's target, to out, after they were
-// read once and had their hash. A directory is ErrNoPath; other errors as List.
+// Content writes a file's bytes, or a link's target, to out, after it has read and verified
+// them once. The error for a directory is ErrNoPath; other errors as List.
 func (w *World) Content(ctx context.Context, id ID, path string, out io.Writer) error {
 	end, err := w.begin(ctx, reading)
 	if err != nil {
@@ -101,7 +99,7 @@ func (w *World) Content(ctx context.Context, id ID, path string, out io.Writer) 
 	return nil
 }
 
-// ctxWriter stops a long copy when its context ends.
+// ctxWriter fails when its context ends.
 type ctxWriter struct {
 	ctx context.Context
 	w   io.Writer
@@ -130,7 +128,7 @@ func (w *World) lookup(id ID, name string) (*tree.Listing, string, error) {
 	return list, clean, nil
 }
 
-// item reads an object's header for its size.
+// item returns the item of an entry. It reads the object's header for the size.
 func (w *World) item(e *tree.Entry) (Item, error) {
 	it := Item{Path: e.Path, Side: *diff.SideOf(e.State)}
 	if e.IsDir() {
@@ -145,7 +143,7 @@ func (w *World) item(e *tree.Entry) (Item, error) {
 	return it, nil
 }
 
-// Describe returns what Log lists of one snapshot.
+// Describe returns one snapshot as Log lists it.
 func (w *World) Describe(ctx context.Context, id ID) (Commit, error) {
 	end, err := w.begin(ctx, reading)
 	if err != nil {
@@ -168,26 +166,25 @@ type plainItem Item
 // MarshalJSON adds path_bytes where the path is not UTF-8.
 func (i Item) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainItem)(&i)) }
 
-// What is left out of a snapshot for its place.
+// Paths beyond these limits are left out of a snapshot.
 const (
-	// MaxDepth is how many components a path in a snapshot has at most.
+	// MaxDepth is the largest number of components of a path.
 	MaxDepth = tree.MaxDepth
-	// MaxPathBytes is how long a path in a snapshot is at most.
+	// MaxPathBytes is the longest path.
 	MaxPathBytes = tree.MaxPathBytes
 )
 
-// Fits reports whether a snapshot can hold a file at a path, which is relative to
-// the world, slash-separated and clean.
+// Fits reports whether a snapshot can hold a file at a path, which must be relative to the
+// world, slash-separated and clean.
 func Fits(path string) bool { return tree.Fits(path) }
 
-// RepositoryName names the project that dir belongs to, in a way that is the
-// same on other machines: host and path of the remote origin of the repository
-// around it, such as "github.com/owner/name", without user, password and port.
-// Of a remote on this machine, of a repository without one and of a plain
-// directory it is the last part of the path. "" where that says nothing.
+// RepositoryName names the project that dir belongs to, with the same result on other machines:
+// host and path of the repository's remote origin, such as "github.com/owner/name", without
+// user, password and port. For a local remote, a repository without a remote and a plain
+// directory it is the last part of the path, which may be "".
 func RepositoryName(dir string) string { return usergit.RepositoryName(dir) }
 
-// GitAround returns, of the git repository around a directory, its git directory, the
-// one that all its worktrees share, and the ignore rules from outside of dir that hold in
-// it. Without a repository both are empty, and there are no rules.
+// GitAround returns, for the git repository that contains dir, its git directory, the one that
+// all its worktrees share, and the ignore rules from outside dir that apply in it. Without a
+// repository all are empty.
 func GitAround(dir string) (gitDir, common string, outer ignore.Chain) { return usergit.Around(dir) }

@@ -7,7 +7,7 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// A World keeps the listings and the rules that it used last.
+// A World caches recently used listings and rules.
 
 type recentTree struct {
 	tree gitfmt.Hash
@@ -19,10 +19,10 @@ type recentPolicy struct {
 	policy *tree.Policy
 }
 
-// maxRecent bounds the listings, and the rules, kept in memory.
+// maxRecent bounds the listings, and the rules, in the cache.
 const maxRecent = 4
 
-// tree returns a tree's listing, from memory when it was used lately.
+// tree returns a tree's listing, from the cache if it was used recently.
 func (w *World) tree(h gitfmt.Hash) (*tree.Listing, error) {
 	if l := w.recall(h); l != nil {
 		return l, nil
@@ -35,7 +35,7 @@ func (w *World) tree(h gitfmt.Hash) (*tree.Listing, error) {
 	return l, nil
 }
 
-// recall returns a listing used lately, which thereby is the latest, or nil.
+// recall returns a cached listing and makes it the most recent; nil if it is not cached.
 func (w *World) recall(h gitfmt.Hash) *tree.Listing {
 	i := slices.IndexFunc(w.recent, func(r recentTree) bool { return r.tree == h })
 	if i < 0 {
@@ -46,7 +46,7 @@ func (w *World) recall(h gitfmt.Hash) *tree.Listing {
 	return r.list
 }
 
-// recentID returns the world id of a listing used lately, without encoding it.
+// recentID returns the world id of a cached listing without encoding it.
 func (w *World) recentID(l *tree.Listing) (tree gitfmt.Hash, known bool) {
 	for i := range w.recent {
 		if w.recent[i].list.Root == l.Root {
@@ -74,8 +74,7 @@ func (w *World) remember(h gitfmt.Hash, l *tree.Listing) {
 	w.recent = append(w.recent, recentTree{h, l})
 }
 
-// policyOf returns a snapshot's frozen ignore rules, from memory when they were
-// used lately.
+// policyOf returns a snapshot's frozen ignore rules, from the cache if they were used recently.
 func (w *World) policyOf(c *gitfmt.Commit, l *tree.Listing) (*tree.Policy, error) {
 	for _, r := range w.policies {
 		if r.of == c.Id {

@@ -11,18 +11,17 @@ import (
 	"anamnesis/worldstate/internal/restore"
 )
 
-// A Recovery is what Recover did about an interrupted restore.
+// A Recovery is the result of Recover or Abandon.
 type Recovery struct {
 	Source ID `json:"source"`
 	Target ID `json:"target"`
-	// Finished: the world is at the target. Otherwise it is at the source, or
-	// Dropped: its files were removed since, and it was left as it is, or
-	// Abandoned.
+	// Finished: the world is at the target. Otherwise it is at the source; or Dropped: its
+	// files were removed since, and nothing was changed; or Abandoned.
 	Finished  bool   `json:"finished"`
 	Dropped   bool   `json:"dropped,omitempty"`
 	Abandoned bool   `json:"abandoned,omitempty"`
 	Reason    string `json:"reason,omitempty"` // why it was rolled back
-	Kept      []Skip `json:"kept"`             // changed by another program since; left alone
+	Kept      []Skip `json:"kept"`             // changed by another program since, and kept
 }
 
 // checkNoJournal returns ErrUnfinished for an interrupted restore.
@@ -37,10 +36,9 @@ func (w *World) checkNoJournal() error {
 	return nil
 }
 
-// Recover finishes a restore that was interrupted, or rolls it back when it
-// cannot be finished. One whose files were all removed since is dropped. nil:
-// there was none. Call it before Save or Plan when they return ErrUnfinished;
-// every command of the program does.
+// Recover completes an interrupted restore, or rolls it back if it cannot be completed. It
+// drops a restore whose files were all removed since. It returns nil if there was none. Callers
+// must call it when Save or Plan returns ErrUnfinished.
 func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	end, err := w.begin(ctx, changing)
 	if err != nil {
@@ -60,7 +58,7 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	}
 	defer root.Close()
 	r := &Recovery{Source: ID(j.Source.String()), Target: ID(j.Target.String()), Kept: []Skip{}}
-	// A store that cannot say what was there leaves it to the executor.
+	// If the source cannot be read, the executor decides path by path.
 	if source, err := w.listing(r.Source); err == nil && restore.Swept(root.Fd, source, j.Actions) {
 		r.Dropped, w.unsettled = true, nil
 		return r, w.journal.Remove()
@@ -90,13 +88,12 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	return r, nil
 }
 
-// Abandon gives up an interrupted restore that Recover can neither finish nor roll
-// back. nil: there was none. No file of the world is written or deleted: some
-// paths are as the target has them, the others as the source does, and what
-// differs from the snapshot the world was last known at counts as edited from here
-// on. Both ends stay in the store. Only the restore's own half-written files are
-// removed, as far as they can be, and read-only directories that it had opened get
-// their modes back.
+// Abandon gives up an interrupted restore that Recover can neither complete nor roll back. It
+// returns nil if there was none. It writes and deletes no file of the world: some paths are as
+// in the target, the others as in the source, and from now on every difference to the snapshot
+// that the world was last known at counts as edited. Both ends stay in the store. Only the
+// restore's own temporary files are removed, as far as possible, and directories that it made
+// writable get their modes back.
 func (w *World) Abandon(ctx context.Context) (*Recovery, error) {
 	end, err := w.begin(ctx, changing)
 	if err != nil {
@@ -108,7 +105,7 @@ func (w *World) Abandon(ctx context.Context) (*Recovery, error) {
 		return nil, nil
 	}
 	r := &Recovery{Abandoned: true, Kept: []Skip{}}
-	if err == nil { // of one that cannot be read nothing is known
+	if err == nil { // nothing is known of a journal that cannot be read
 		r.Source, r.Target = ID(j.Source.String()), ID(j.Target.String())
 		if root, err := fsys.OpenRoot(w.dir); err == nil {
 			restore.New(w.effects(), root.Fd, j, restore.Resumed).Tidy(j)
@@ -119,7 +116,7 @@ func (w *World) Abandon(ctx context.Context) (*Recovery, error) {
 	return r, w.journal.Remove()
 }
 
-// stuck names the command that gives up an interrupted restore.
+// stuck adds to an error the command that gives up an interrupted restore.
 func (w *World) stuck(err error) error {
 	return fmt.Errorf("%w; remove the cause, or give the restore up and leave the files as they are: %s", err, w.abandonCommand())
 }
@@ -132,7 +129,7 @@ func (w *World) abandonCommand() string {
 	return "anamnesis world abandon " + task + "--dir " + shellWord(w.dir) + " --store " + shellWord(w.store)
 }
 
-// shellWord quotes a word for a shell, where it needs that.
+// shellWord quotes a word for a shell, if necessary.
 func shellWord(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%", r))

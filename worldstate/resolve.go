@@ -11,14 +11,14 @@ import (
 	"anamnesis/worldstate/internal/refs"
 )
 
-// minPrefix is the shortest prefix of an id that Resolve takes.
+// minPrefix is the shortest prefix of an id that Resolve accepts.
 const minPrefix = 7
 
-// Resolve returns the snapshot that a name means: a step of this World's task,
-// TASK@STEP for a step of any task in the store, "@" for the snapshot this world was
-// last known at, a full id, or a unique prefix of at least seven digits. The first
-// that fits wins. Otherwise ErrUnknown: so for a step that changed no file, whose
-// snapshot has the name of the step before.
+// Resolve returns the snapshot of a name: a step of this World's task, TASK@STEP for a step of
+// any task in the store, "@" for the snapshot that this world was last known at, a full id, or
+// a unique prefix of at least seven digits. The first match wins. Otherwise the error is
+// ErrUnknown; so it is for a step that changed no file, since the previous step has that
+// snapshot.
 func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
 	end, err := w.begin(ctx, reading)
 	if err != nil {
@@ -40,20 +40,20 @@ func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
 		if h, ok := byName[refs.WorldPrefix+w.key]; ok {
 			return ID(h.String()), nil
 		}
-		return "", fmt.Errorf("snapshot %q: %w: this directory has none yet", name, ErrUnknown)
+		return "", fmt.Errorf("snapshot %q: %w: this directory has no snapshot yet", name, ErrUnknown)
 	}
 	if h, ok := gitfmt.ParseHash(name); ok {
 		_, err := w.known(h)
 		return ID(name), err
 	}
 	if strings.HasPrefix(name, "@") {
-		return "", fmt.Errorf("snapshot %q: %w: no task is named before the @; a step is TASK@STEP or STEP", name, ErrUnknown)
+		return "", fmt.Errorf("snapshot %q: %w: the task before @ is missing; a step is TASK@STEP or STEP", name, ErrUnknown)
 	}
 	return w.search(ctx, byName, step, name)
 }
 
-// search looks through all snapshots for the one that was saved as a step, or else
-// for the one whose id begins with name.
+// search returns the snapshot that was saved as a step, or else the one whose id begins with
+// name.
 func (w *World) search(ctx context.Context, byName map[string]gitfmt.Hash, step, name string) (ID, error) {
 	commits, err := history.Log(ctx, w.objects, byName, func(string) bool { return true })
 	if err != nil {
@@ -68,7 +68,7 @@ func (w *World) search(ctx context.Context, byName map[string]gitfmt.Hash, step,
 			return ID(id), nil
 		}
 		if c.Missing != nil && broken == "" {
-			broken = fmt.Sprintf("; what could not be looked at: %v", c.Missing)
+			broken = fmt.Sprintf("; unreadable: %v", c.Missing)
 		}
 		if isPrefix && strings.HasPrefix(id, name) {
 			found = append(found, id)
@@ -77,14 +77,14 @@ func (w *World) search(ctx context.Context, byName map[string]gitfmt.Hash, step,
 	task, number, named := strings.Cut(name, "@")
 	switch {
 	case named:
-		return "", fmt.Errorf("snapshot %q: %w: task %q has no snapshot of step %q in this store; a step that changed no file has that of the step before%s", name, ErrUnknown, task, number, broken)
+		return "", fmt.Errorf("snapshot %q: %w: task %q has no snapshot of step %q in this store; a step that changed no file has the previous step's%s", name, ErrUnknown, task, number, broken)
 	case len(found) == 0:
-		return "", fmt.Errorf("snapshot %q: %w: no id begins so; a step is TASK@STEP, and 'anamnesis world log' lists them%s", name, ErrUnknown, broken)
+		return "", fmt.Errorf("snapshot %q: %w: no id has this prefix; a step is TASK@STEP, and 'anamnesis world log' lists them%s", name, ErrUnknown, broken)
 	case len(found) == 1:
 		return ID(found[0]), nil
 	}
 	sort.Strings(found)
-	return "", fmt.Errorf("snapshot %q: %w: it could be %s; give more digits", name, ErrUnknown, strings.Join(found, " or "))
+	return "", fmt.Errorf("snapshot %q: %w: ambiguous: %s; enter more digits", name, ErrUnknown, strings.Join(found, " or "))
 }
 
 // HasTask reports whether a store holds snapshots of a task. It only reads.

@@ -14,58 +14,56 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// A Result is what a restore did.
+// A Result is the result of a restore.
 type Result struct {
-	Source ID `json:"source"` // the world just before, saved
+	Source ID `json:"source"` // the saved world before the restore
 	Target ID `json:"target"`
-	// Written and Deleted are the plan's lists, without what was kept on the
-	// way. Never nil.
+	// Written and Deleted are the plan's lists, without paths kept during the restore. Never
+	// nil.
 	Written []string `json:"written"`
 	Deleted []string `json:"deleted"`
-	Kept    []Skip   `json:"kept"` // what does not match the target, and why
+	Kept    []Skip   `json:"kept"` // paths that do not match the target, and why
 	Tree    string   `json:"tree"` // the world id afterwards
-	// Exact reports whether the world now is the target in every path.
+	// Exact reports whether the world now equals the target in every path.
 	Exact    bool   `json:"exact"`
 	BaseLost string `json:"base_lost,omitempty"` // as the plan's
 }
 
-// RestoreOptions say how RestoreTo plans.
+// RestoreOptions are the options of RestoreTo.
 type RestoreOptions struct {
 	PlanOptions
-	// PlanHash, when given, must be the hash of the plan that results.
+	// PlanHash, if set, must be the hash of the resulting plan.
 	PlanHash string
 	// Message is the first line of the snapshot of the present world.
 	Message string
-	// Intend is called with a plan that moves something, when both its ends are
-	// durable and before the first byte moves; an error of its ends the restore.
-	// It must not use the World. nil: it is not called.
+	// Intend, if not nil, is called with a plan that changes something, when both its ends are
+	// durable and before the first change. Its error ends the restore. It must not use the
+	// World.
 	Intend func(Plan) error
 }
 
-// Restore applies a plan. First the present world is saved (no new snapshot
-// where it is held already) and the plan worked out again: another result is
-// ErrStale. Both ends are durable and read back before the first byte moves.
-// A failure on the way rolls back; see RestoreError. Killed anywhere, Recover
-// ends at the target or the source. A path that another program changes while
-// the restore runs is left and listed in Kept.
+// Restore carries out a plan. It saves the present world (without a new snapshot if one holds
+// it already) and computes the plan again; a different result is ErrStale. Both ends are
+// durable and read back before the first change. A failure partway is rolled back; see
+// RestoreError. After a kill, Recover ends at the target or the source. A path that another
+// program changes during the restore is kept and listed in Kept.
 //
-// It returns when every path is as planned and was checked again. What
-// makes that durable continues in the background: every other operation waits for it, and
-// so does Settle, which says whether it was done. Until then the journal is there,
-// so that after a power cut Recover ends at the target.
+// It returns when every path is as planned and was checked again. Making that durable continues
+// in the background: every other operation waits for it, and so does Settle, which reports
+// whether it succeeded. Until then the journal exists, so that after a power failure Recover
+// ends at the target.
 func (w *World) Restore(ctx context.Context, p Plan) (Result, error) {
 	if p.Hash == "" {
-		return Result{}, fmt.Errorf("restore: %w: it was not made by Plan", ErrStale)
+		return Result{}, fmt.Errorf("restore: %w: the plan was not made by Plan", ErrStale)
 	}
 	o := RestoreOptions{PlanOptions: p.Options, PlanHash: p.Hash, Message: "before restoring " + gitfmt.Short(p.Target)}
 	o.Base = p.Base
 	return w.restore(ctx, p.Target, o)
 }
 
-// RestoreTo saves the present world, plans and applies under one lock. What
-// was changed since the snapshot the world was last known at is kept, unless
-// OverwriteEdits; in either case it is in the snapshot Result.Source. It returns
-// when Restore does.
+// RestoreTo saves the present world, plans and restores under one lock. Changes since the
+// snapshot that the world was last known at are kept, unless OverwriteEdits is set; they are
+// always in the snapshot Result.Source. It returns when Restore does.
 func (w *World) RestoreTo(ctx context.Context, target ID, o RestoreOptions) (Result, error) {
 	if o.Message == "" {
 		o.Message = "before restoring " + gitfmt.Short(target)
@@ -93,15 +91,15 @@ func (w *World) restore(ctx context.Context, target ID, o RestoreOptions) (Resul
 	return res, nil
 }
 
-// Settle waits until the last restore is durable. An error says that it could
-// not be made so: its journal is still there, and Recover must be called.
+// Settle waits until the last restore is durable. An error means that this failed: the journal
+// still exists, and Recover must be called.
 func (w *World) Settle() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.unsettled
 }
 
-// effects is what an executor needs beside the directory.
+// effects returns the dependencies of an executor.
 func (w *World) effects() restore.Effects {
 	return restore.Effects{Objects: w.objects, Hook: w.opts.Hook, Fault: w.track.Fault, Heed: w.track.Heed, Piece: w.writePiece}
 }
@@ -144,7 +142,7 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 		return res, nil, fmt.Errorf("restore: %w: the world or its snapshots changed since plan %s (now %s); plan again", ErrStale, o.PlanHash, p.Hash)
 	}
 	p.Source = snap.ID
-	if p.Lost { // what comes after counts as an edit from here on
+	if p.Lost { // later changes count as edits
 		p.Base = snap.ID
 	}
 	res, settle, err = w.apply(ctx, root, &p, sc.Listing, c, source, o.Intend)
@@ -152,12 +150,12 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 	return res, settle, err
 }
 
-// apply does a plan under the journal, once intend has returned. settle, which closes root, makes it
-// durable; nil when it is.
+// apply carries out a plan under the journal, after intend has returned. settle makes it
+// durable and closes root; it is nil if nothing is left to do.
 func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, now *tree.Listing, target *gitfmt.Commit, source gitfmt.Hash, intend func(Plan) error) (res Result, settle func() error, err error) {
 	w.opts.Hook("planned")
 	if err := restore.ProbeAll(ctx, w.objects, p.Actions, restore.BeforeOf); err != nil {
-		return res, nil, fmt.Errorf("restore: the present world is not held: %w", err)
+		return res, nil, fmt.Errorf("restore: the present world is not saved: %w", err)
 	}
 	head, err := w.headAfter(p, target, source)
 	if err != nil {
@@ -202,7 +200,7 @@ func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, now *tree.L
 	}, nil
 }
 
-// rollBack undoes a restore that failed on the way.
+// rollBack undoes a restore that failed partway.
 func (w *World) rollBack(root *fsys.Root, j *restore.Journal, cause error) error {
 	var re *RestoreError
 	if !errors.As(cause, &re) {
@@ -223,10 +221,9 @@ func (w *World) rollBack(root *fsys.Root, j *restore.Journal, cause error) error
 	return re
 }
 
-// headAfter returns the snapshot the world will be known at after a plan: the
-// target for a whole restore; for a subset a snapshot made for it, which is
-// the base with the restored paths changed, so that what the user had
-// edited elsewhere still counts as an edit.
+// headAfter returns the snapshot that the world will be known at after a plan: the target of a
+// whole restore. For a subset it creates one, which is the base with the restored paths
+// changed, so that a user's edits elsewhere still count as edits.
 func (w *World) headAfter(p *Plan, target *gitfmt.Commit, source gitfmt.Hash) (gitfmt.Hash, error) {
 	if len(p.Options.Paths) == 0 {
 		return target.Id, nil
@@ -262,7 +259,7 @@ func (w *World) headAfter(p *Plan, target *gitfmt.Commit, source gitfmt.Hash) (g
 	return c.Id, w.objects.Publish(pack, w.opts.SizeLimitBytes)
 }
 
-// result says what came of a restore that is done and compared.
+// result returns the result of a completed restore.
 func (w *World) result(ctx context.Context, root *fsys.Root, j *restore.Journal, p *Plan, target *gitfmt.Commit, raced []Skip) (Result, error) {
 	res := Result{Source: ID(j.Source.String()), Target: ID(j.Target.String()), Written: []string{}, Deleted: []string{}, Kept: []Skip{}}
 	res.Kept = append(append(res.Kept, p.Keep...), raced...)
@@ -287,8 +284,7 @@ func (w *World) result(ctx context.Context, root *fsys.Root, j *restore.Journal,
 	return res, nil
 }
 
-// finish moves the world's ref after a restore that is durable and, after that,
-// removes the journal.
+// finish moves the world's ref after a durable restore and then removes the journal.
 func (w *World) finish(j *restore.Journal) error {
 	if err := w.refs.Update(map[string]gitfmt.Hash{refs.WorldPrefix + w.key: j.Head}); err != nil {
 		return err
@@ -303,19 +299,17 @@ func (w *World) finish(j *restore.Journal) error {
 	return nil
 }
 
-// treeAfter returns the world's id after a restore. Where the plan was for the
-// whole world and nothing was kept, every path was just compared or was as
-// the target has it: it is the target's. Otherwise the world is scanned, since
-// the rules that hold now may show and hide other paths than those before.
+// treeAfter returns the world's id after a restore. If the plan was for the whole world and
+// nothing was kept, every path was compared or equals the target's, so it is the target's id.
+// Otherwise the world is scanned, since the new rules may hide or show other paths.
 func (w *World) treeAfter(ctx context.Context, root *fsys.Root, p *Plan, target *gitfmt.Commit, clean bool) (gitfmt.Hash, error) {
 	if clean && len(p.Options.Paths) == 0 && !p.Overlaid {
 		return target.Tree, nil
 	}
-	// The world is restored; a cancelled context must not leave the journal
-	// in place for nothing.
+	// The world is restored; a cancelled context must not leave the journal.
 	sc, err := w.see(context.WithoutCancel(ctx), root, nil)
 	if err != nil {
-		return gitfmt.Hash{}, fmt.Errorf("restore: look again: %w", err)
+		return gitfmt.Hash{}, fmt.Errorf("restore: scan again: %w", err)
 	}
 	return w.treeOf(sc.Listing), nil
 }

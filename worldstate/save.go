@@ -15,21 +15,21 @@ import (
 	"anamnesis/worldstate/internal/usergit"
 )
 
-// SaveOptions say how a snapshot is recorded.
+// SaveOptions are the options of a save.
 type SaveOptions struct {
-	// Message is for people: its first line is what `git log --oneline` shows.
+	// Message is for users: its first line is what `git log --oneline` shows.
 	Message string
 	// Parent is the snapshot of the parent step; "" for the first one.
 	Parent ID
-	// Ref is the step's name. A new snapshot carries it in a trailer, and
-	// refs/anamnesis/<task>/<Ref> names it until a later one is saved from it. Where
+	// Ref is the step's name. A new snapshot records it in a trailer, and
+	// refs/anamnesis/<task>/<Ref> names the snapshot until a later one is saved from it. If
 	// nothing has changed since Parent, the parent keeps its own name. "": no name.
 	Ref string
 	// Trailers are appended to the message, one line each.
 	Trailers [][2]string
 
-	// beforeRestore: the snapshot gets a ref of its own if it is new, and what
-	// the world is known at stays, since the restore may still be refused.
+	// beforeRestore: a new snapshot gets a ref of its own, and the snapshot that the world is
+	// known at does not change, since the restore may still be refused.
 	beforeRestore bool
 }
 
@@ -37,30 +37,27 @@ type SaveOptions struct {
 type Snapshot struct {
 	ID   ID     `json:"id"`
 	Tree string `json:"tree"` // the world id: equal trees are equal worlds
-	// Complete is false when something could not be read; it is in Skipped.
+	// Complete is false if something could not be read; Skipped lists it.
 	Complete bool `json:"complete"`
-	// Skipped lists what has no bytes in the snapshot: FIFOs, sockets and
-	// devices, and what could not be read. Never nil.
+	// Skipped lists paths whose bytes are not in the snapshot: FIFOs, sockets and devices, and
+	// what could not be read. Never nil.
 	Skipped []Skip `json:"skipped"`
-	// Notes lists what is held, but not in full (setuid bits), and git files
-	// that could not be understood.
+	// Notes lists paths that are stored without some attribute (setuid bits), and git files
+	// that could not be read.
 	Notes []Skip `json:"notes,omitempty"`
-	// ParentLost: the store has lost Parent, as this line says, and the snapshot
-	// has none.
+	// ParentLost: the store has lost Parent, as this line says, and the snapshot has no parent.
 	ParentLost string `json:"parent_lost,omitempty"`
-	Files      int    `json:"files"` // files and links held
-	// Changed counts the paths that differ from the parent, directories
-	// apart. Everything, without a parent.
+	Files      int    `json:"files"` // files and links stored
+	// Changed counts the files and links that differ from the parent; without a parent, all.
 	Changed      int      `json:"changed"`
 	ChangedPaths []string `json:"-"`
 }
 
-// Save stores the world as it is and returns when that is durable. When
-// neither the tree nor anything else known of the world differs from Parent,
-// no new snapshot is made: the parent's id is returned and Changed is 0. A file that cannot be read makes the snapshot
-// incomplete, and where the store has lost Parent the snapshot has none
-// (Snapshot.ParentLost); neither is an error. Errors: ErrUnknown for a Parent that is no id, ErrUnfinished,
-// ErrLocked, ErrFull, or the disk's.
+// Save stores the present world and returns when that is durable. If neither the tree nor any
+// other recorded fact differs from Parent, no new snapshot is made: the parent's id is returned
+// and Changed is 0. A file that cannot be read makes the snapshot incomplete; if the store has
+// lost Parent, the snapshot has none (Snapshot.ParentLost). Neither is an error. Errors:
+// ErrUnknown for an invalid Parent, ErrUnfinished, ErrLocked, ErrFull, or the disk's.
 func (w *World) Save(ctx context.Context, o SaveOptions) (Snapshot, error) {
 	end, err := w.begin(ctx, changing)
 	if err != nil {
@@ -71,9 +68,8 @@ func (w *World) Save(ctx context.Context, o SaveOptions) (Snapshot, error) {
 	return snap, err
 }
 
-// SaveNext is Save with Parent the snapshot this world was last known at and
-// Ref the next free number of the task, under one lock. An unchanged world uses
-// up no number.
+// SaveNext is Save with the snapshot that this world was last known at as Parent and the next
+// free number of the task as Ref, under one lock. An unchanged world uses no number.
 func (w *World) SaveNext(ctx context.Context, message string) (Snapshot, error) {
 	end, err := w.begin(ctx, changing)
 	if err != nil {
@@ -88,7 +84,7 @@ func (w *World) SaveNext(ctx context.Context, message string) (Snapshot, error) 
 	return snap, err
 }
 
-// nextOptions returns the options of a save under the next number.
+// nextOptions returns the options of a save with the next number.
 func (w *World) nextOptions(message string) (SaveOptions, error) {
 	byName, err := w.refs.All()
 	if err != nil {
@@ -108,8 +104,8 @@ func (w *World) nextOptions(message string) (SaveOptions, error) {
 	return o, nil
 }
 
-// lastNumber returns the highest number of this World's task on the line of snapshots
-// that ends with one named by a step. Numbers rise along a line, so it is the first.
+// lastNumber returns the highest number of this World's task among a snapshot, which is named
+// by step, and its ancestors. Numbers increase along the line, so that it is the first found.
 func (w *World) lastNumber(step string, h gitfmt.Hash) int {
 	for {
 		if n, err := strconv.Atoi(step); err == nil {
@@ -126,7 +122,7 @@ func (w *World) lastNumber(step string, h gitfmt.Hash) int {
 	}
 }
 
-// saveLocked is Save with the lock held; it also returns the scan it rests on.
+// saveLocked is Save with the lock held; it also returns the scan.
 func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.Scanned, error) {
 	if err := w.checkNoJournal(); err != nil {
 		return Snapshot{}, nil, err
@@ -158,18 +154,17 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.
 		return Snapshot{}, nil, err
 	}
 	snap.ParentLost = lost
-	if err := w.track.Learn(sc); err != nil { // the snapshot is made; only the next process is slower
+	if err := w.track.Learn(sc); err != nil { // the snapshot is saved; only the next process is slower
 		snap.Notes = append(snap.Notes, Skip{Path: w.track.Cache, Reason: "stat cache not written: " + usergit.Reason(err)})
 	}
 	if err := w.objects.Consolidate(ctx, &w.packs, w.opts.Hook); err != nil { // the same
-		snap.Notes = append(snap.Notes, Skip{Path: w.store, Reason: "packs not put together: " + usergit.Reason(err)})
+		snap.Notes = append(snap.Notes, Skip{Path: w.store, Reason: "packs not merged: " + usergit.Reason(err)})
 	}
 	return snap, sc, nil
 }
 
-// parent is byID, from memory for the snapshot this World saved last; nil for no
-// id, and for one that the store has lost or of which it cannot list the files, which
-// the line describes.
+// parent returns the commit of an id, nil for "". If the store has lost it or cannot list its
+// files, lost describes that and the commit is nil.
 func (w *World) parent(id ID) (c *gitfmt.Commit, lost string, err error) {
 	if id == "" {
 		return nil, "", nil
@@ -186,8 +181,8 @@ func (w *World) parent(id ID) (c *gitfmt.Commit, lost string, err error) {
 	return c, "", err
 }
 
-// record turns a scan into a snapshot: trees, commit, pack, refs, in this
-// order, each durable before the next.
+// record makes a snapshot of a scan: trees, commit, pack, refs, in this order, each durable
+// before the next.
 func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Commit, o SaveOptions) (Snapshot, error) {
 	tree, err := w.storeTrees(sc.Listing, pack)
 	if err != nil {
@@ -226,7 +221,7 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 	if o.beforeRestore && parent != nil {
 		set = map[string]gitfmt.Hash{}
 		if c.Id != parent.Id {
-			set[refs.OfStep(w.opts.Task+"@before-"+c.Id.String()[:12])] = c.Id // so that git leaves it
+			set[refs.OfStep(w.opts.Task+"@before-"+c.Id.String()[:12])] = c.Id // so that git keeps it
 		}
 	}
 	if o.Ref != "" {
@@ -247,16 +242,16 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 	return snap, nil
 }
 
-// addCommit writes a snapshot's commit, and sets its id.
+// addCommit writes a snapshot's commit and sets its id.
 func addCommit(pack *objects.Writer, c *gitfmt.Commit) error {
 	data := c.Encode()
 	c.Id = gitfmt.HashObject(gitfmt.CommitObject, data)
 	return pack.Add(c.Id, gitfmt.CommitObject, data)
 }
 
-// moveTip adds to an update the ref of a step. That of the parent goes: it is reachable
-// from the new snapshot then, and its trailer holds its name. A step that changed nothing
-// gets none, unless one of its name, left by a stream that was lost, names another.
+// moveTip adds to an update the ref of a step and removes that of the parent, which is
+// reachable from the new snapshot; its trailer records its name. A step that changed nothing
+// gets no ref, unless a ref of its name, left by a lost stream, names another snapshot.
 func (w *World) moveTip(set map[string]gitfmt.Hash, parent, c *gitfmt.Commit) error {
 	byName, err := w.refs.All()
 	if err != nil {
@@ -275,7 +270,7 @@ func (w *World) moveTip(set map[string]gitfmt.Hash, parent, c *gitfmt.Commit) er
 	return nil
 }
 
-// storeTrees returns a listing's world id and stores the trees the store lacks.
+// storeTrees returns a listing's world id and stores the trees that the store lacks.
 func (w *World) storeTrees(l *tree.Listing, pack *objects.Writer) (gitfmt.Hash, error) {
 	if tree, known := w.recentID(l); known && w.objects.Has(tree) {
 		return tree, nil
@@ -288,7 +283,7 @@ func (w *World) storeTrees(l *tree.Listing, pack *objects.Writer) (gitfmt.Hash, 
 	})
 }
 
-// changedSince lists the files and links that differ from the parent.
+// changedSince returns the files and links that differ from the parent.
 func (w *World) changedSince(parent *gitfmt.Commit, now *tree.Listing) ([]string, error) {
 	before := tree.Empty()
 	if parent != nil {

@@ -9,14 +9,14 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// The types of what Diff, Renames and Patch say.
+// The types of Diff, Renames and Patch.
 type (
-	// A Change is one path that differs. Directories end in a slash and are
-	// listed only where an empty one or its mode is all that changed.
+	// A Change is one path that differs. Directories end in a slash. They are listed only if an
+	// empty one came or went, or if only the mode changed.
 	Change = diff.Change
 	// A Side is one end of a change.
 	Side = diff.Side
-	// ChangeKind says how a path differs.
+	// ChangeKind is how a path differs.
 	ChangeKind = diff.ChangeKind
 	// RenameOptions adjust Renames. The zero value, or nil, means the defaults.
 	RenameOptions = diff.RenameOptions
@@ -38,8 +38,7 @@ const (
 	DefaultRenameCandidates  = diff.DefaultRenameCandidates
 )
 
-// Diff lists the paths in which two snapshots differ, sorted. a may be "" for
-// an empty world.
+// Diff returns the paths in which two snapshots differ, sorted. a may be "" for an empty world.
 func (w *World) Diff(ctx context.Context, a, b ID) ([]Change, error) {
 	end, err := w.begin(ctx, reading)
 	if err != nil {
@@ -59,10 +58,9 @@ func (w *World) Diff(ctx context.Context, a, b ID) ([]Change, error) {
 	return diff.Between(lists[0], lists[1]), nil
 }
 
-// Patch writes changes, as Diff or Renames returned them, as a unified diff that
-// `git apply` takes. Files that are not text, or over 1 MiB, only as
-// differing; directories not at all. Names are quoted as git quotes them, the
-// content is as it is: escape it before a terminal.
+// Patch writes changes, as Diff or Renames returned them, as a unified diff that `git apply`
+// accepts. Files that are not text, or over 1 MiB, are only named; directories are left out.
+// Names are quoted as git quotes them; content is not escaped for a terminal.
 func (w *World) Patch(ctx context.Context, out io.Writer, changes []Change) error {
 	end, err := w.begin(ctx, reading)
 	if err != nil {
@@ -72,13 +70,12 @@ func (w *World) Patch(ctx context.Context, out io.Writer, changes []Change) erro
 	return diff.Patch(ctx, w.objects, out, changes)
 }
 
-// Renames pairs what a Diff lists as deleted with what it lists as added:
-// first files and links of the same content, then files that share at least
-// the given part of their bytes, counted in lines of at most 64 bytes as git
-// does. A pair becomes one Change of kind Renamed at the new path. Each path
-// is in one pair at most; the most similar go together, those of one name
-// first. uncompared is how many paths on either side were over the limit of
-// candidates, or too large, and matched by content hash alone.
+// Renames pairs deletions with additions: first files and links of the same content, then files
+// that share at least the given part of their bytes, counted in lines of at most 64 bytes as
+// git does. A pair becomes one Change of kind Renamed at the new path. Each path is in one pair
+// at most; the most similar are paired first, on equal similarity those of one name. uncompared
+// counts the paths over the limit of candidates, or too large, that were matched only by
+// content hash.
 func (w *World) Renames(ctx context.Context, changes []Change, o *RenameOptions) (out []Change, uncompared int, err error) {
 	end, err := w.begin(ctx, reading)
 	if err != nil {

@@ -7,19 +7,18 @@ import (
 	"fmt"
 )
 
-// A Report is what Verify found. OK means that every object that any ref needs, or
-// that any pack holds, has an intact copy, and that git can use each pack.
+// A Report is what Verify found. OK means that every object that a ref needs or a pack holds
+// has an intact copy, and that git can use each pack.
 type Report = gc.Health
 
-// A Problem is one thing that is gone or rotten, and one snapshot that needs it.
+// A Problem is one missing or damaged object and one snapshot that needs it.
 type Problem = gc.Problem
 
-// Verify reads and hashes every object of the store's packs, and all that our refs
-// reach, of all tasks and worlds. What is damaged is in the Report; the error is for
-// what kept it from looking at all. It holds no lock; where it found damage, it looks
-// again with the store's lock, since a collection of another process may have removed
-// what it missed. After it found damage, a save writes anew what has rotted and still is
-// in the world.
+// Verify reads and hashes every object of the store's packs, and everything that our refs
+// reach, of all tasks and worlds. The Report lists damage; the error means that the store could
+// not be read at all. It holds no lock. If it finds damage, it checks again under the store's
+// lock, since a collection of another process may have removed objects meanwhile. Afterwards a
+// save writes damaged objects again that are still in the world.
 func (w *World) Verify(ctx context.Context) (Report, error) {
 	r, err := w.verify(ctx, reading)
 	if err != nil || r.OK && len(r.DamagedCopies) == 0 {
@@ -28,7 +27,7 @@ func (w *World) Verify(ctx context.Context) (Report, error) {
 	return w.verify(ctx, changing)
 }
 
-// verify looks once.
+// verify checks once.
 func (w *World) verify(ctx context.Context, as access) (Report, error) {
 	end, err := w.begin(ctx, as)
 	if err != nil {
@@ -43,8 +42,8 @@ func (w *World) verify(ctx context.Context, as access) (Report, error) {
 	if as == reading || r.OK && len(r.DamagedCopies) == 0 {
 		return r, nil
 	}
-	// What is known of files rests on the store: the next save reads them
-	// all, and writes anew what has rotted here and still is there.
+	// The stat cache relies on the store: without it, the next save reads all files and writes
+	// damaged objects again.
 	if err := w.track.Forget(); err != nil {
 		return r, fmt.Errorf("verify: %w", err)
 	}

@@ -26,46 +26,44 @@ import (
 // ID names a snapshot: its commit's hash, 40 lower-case hex digits.
 type ID = gitfmt.ID
 
-// A Skip is a path and why its content is not held, or not touched.
+// A Skip is a path and the reason why its content is not stored or not changed.
 type Skip = gitfmt.Skip
 
-// Options adjust a World. The zero value, or nil, means the defaults.
+// Options configure a World. The zero value, or nil, means the defaults.
 type Options struct {
 	// Task is the namespace of the refs this World writes: refs/anamnesis/<Task>/….
 	// Default "cli".
 	Task string
 	// Home is refused as a world, as "/" is. Default: the user's home directory.
 	Home string
-	// Hook is called at every durable step of a save or restore, before and
-	// after, with the step's name. Tests kill the process in it. Called with
-	// the store's lock held; it must not use the World.
+	// Hook is called with the step's name before and after every durable step of a save or
+	// restore. Tests kill the process in it. It is called under the store's lock and must not
+	// use the World.
 	Hook func(point string)
-	// SizeLimitBytes caps what the store's packs take on disk; at it Save
-	// returns a *LimitError. 0: no cap.
+	// SizeLimitBytes caps the size of the store's packs on disk; beyond it Save returns a
+	// *LimitError. 0: no cap.
 	SizeLimitBytes int64
-	// FileLimitBytes is how large a file in a snapshot may be, its holes included. A
-	// larger one is left out and listed, which makes the snapshot incomplete; no
-	// restore writes or removes it. 0: DefaultFileLimitBytes; negative: no limit.
+	// FileLimitBytes is the largest size of a file in a snapshot, its holes included. A larger
+	// one is left out and listed, which makes the snapshot incomplete; no restore writes or
+	// removes it. 0: DefaultFileLimitBytes; negative: no limit.
 	FileLimitBytes int64
-	// Exclude lists absolute paths that are never part of the world, such as
-	// the program's own state where it lies inside. The store always is.
+	// Exclude lists absolute paths that are never part of the world, such as the program's own
+	// state if it is inside. The store is always excluded.
 	Exclude []string
-	// Progress is called with how far a scan is, at every file. Called from several
-	// goroutines, one at a time; it must return quickly.
+	// Progress is called with the progress of a scan at every file, from several goroutines,
+	// one at a time. It must return quickly.
 	Progress func(Progress)
-	// Watch lets the World learn of changes between its operations, where
-	// the system can (Linux, on a local file system), so that a save costs
-	// what changed and not what the directory holds. It takes a watch and about a KiB
-	// of the kernel's memory for each directory, and is for a World that
-	// stays open: the first save scans all the same. See Watching, and the
-	// package's blind spots.
+	// Watch makes the World learn of changes between its operations, if the system can report
+	// them (Linux, on a local file system), so that the cost of a save depends on the changes
+	// and not on the size of the directory. It takes a watch and about a KiB of the kernel's
+	// memory for each directory. It is for a World that stays open, since the first save always
+	// scans. See Watching and the blind spots in the package's documentation.
 	Watch bool
 	// AllTasks makes Log list the snapshots of every task in the store, their steps
 	// named TASK@STEP.
 	AllTasks bool
-	// StoreOnly: the directory is not looked at and need not be there, and no store is
-	// made: where there is none, Open returns ErrCorrupt. Only what reads snapshots may be
-	// asked of such a World.
+	// StoreOnly: the directory is not read and need not exist, and no store is created: without
+	// one, Open returns ErrCorrupt. Only operations that read snapshots may be called.
 	StoreOnly bool
 	// LockWait is how long to wait for another process. Default DefaultLockWait.
 	LockWait time.Duration
@@ -75,33 +73,33 @@ type Options struct {
 
 const defaultTask = "cli"
 
-// DefaultFileLimitBytes is the largest file in a snapshot where nothing else was
-// asked for: a GiB takes some seconds to read at each change.
+// DefaultFileLimitBytes is the default of Options.FileLimitBytes: a GiB takes some seconds to
+// read at each change.
 const DefaultFileLimitBytes = 1 << 30
 
-// Progress is how far a scan has come.
+// Progress is the progress of a scan.
 type Progress = scan.Progress
 
-// A World is one directory tree and the store of its snapshots. Its methods
-// are safe for concurrent use and run one after another; other processes are
-// kept out by the store's lock while anything is written.
+// A World is one directory tree and the store of its snapshots. Its methods are safe for
+// concurrent use and run one after another. The store's lock excludes other processes during
+// writes.
 type World struct {
 	dir, store string
-	key        string // names this directory in the store
+	key        string // identifies this directory in the store
 	opts       Options
 	objects    *objects.Store
 	track      *scan.Tracker
 	refs       *refs.Store
 	packs      objects.Pool
 	journal    restore.File
-	writePiece int // tests: stop after so many bytes of a file written in place
+	writePiece int // tests: the size of the pieces of a file written in place
 
 	mu        sync.Mutex
 	lock      *fsys.Lock
-	cleared   bool           // what killed processes left was removed
-	recent    []recentTree   // the listings last used, newest last
-	policies  []recentPolicy // the rules last used, newest last
-	saved     *gitfmt.Commit // the last save's
+	cleared   bool           // leftovers of killed processes were removed
+	recent    []recentTree   // recently used listings, newest last
+	policies  []recentPolicy // recently used rules, newest last
+	saved     *gitfmt.Commit // of the last save
 	unsettled error          // why the last restore is not known to be durable
 }
 
@@ -185,7 +183,7 @@ func (w *World) defaults() error {
 	return nil
 }
 
-// checkName refuses the name of a task or a step that no ref can have.
+// checkName refuses a name of a task or a step that is not valid in a ref.
 func checkName(what, name string) error {
 	if refs.ValidPart(name) {
 		return nil
@@ -193,8 +191,7 @@ func checkName(what, name string) error {
 	return fmt.Errorf("%s %q: %w: letters, digits, dot, dash and underscore only", what, name, ErrBadName)
 }
 
-// SetTask changes the task that later snapshots are named for, of a World that stays
-// open from one task to the next.
+// SetTask changes the task of later snapshots, for a World that is used by successive tasks.
 func (w *World) SetTask(task string) error {
 	if err := checkName("task", task); err != nil {
 		return err
@@ -205,8 +202,8 @@ func (w *World) SetTask(task string) error {
 	return nil
 }
 
-// create makes the repository under the store's lock. One that is there is only
-// looked at, so that reading needs no right to write.
+// create creates the repository under the store's lock. An existing one is not written, so that
+// reading needs no write permission.
 func (w *World) create() error {
 	if there, err := fsys.Exists(filepath.Join(w.store, "HEAD")); there || err != nil {
 		return err
@@ -218,8 +215,7 @@ func (w *World) create() error {
 	return refs.Create(w.store)
 }
 
-// lockStore takes the store's lock. The first time, it removes what killed processes
-// left in the store.
+// lockStore takes the store's lock. The first time, it removes leftovers of killed processes.
 func (w *World) lockStore(ctx context.Context, wait time.Duration) error {
 	err := w.lock.Acquire(ctx, wait)
 	if err == nil && !w.cleared {
@@ -230,7 +226,7 @@ func (w *World) lockStore(ctx context.Context, wait time.Duration) error {
 	return err
 }
 
-// place finds the world's directory.
+// place resolves the world's directory.
 func (w *World) place(dir string) (err error) {
 	if w.opts.StoreOnly {
 		w.dir, err = fsys.RealPath(dir)
@@ -245,7 +241,7 @@ func (w *World) place(dir string) (err error) {
 	return w.checkDir()
 }
 
-// checkDir refuses directories that must never be rewound.
+// checkDir refuses directories that must never be restored.
 func (w *World) checkDir() error {
 	here, err := os.Stat(w.dir)
 	if err != nil {
@@ -268,9 +264,8 @@ func (w *World) exclude(excluded map[string]bool, abs string) {
 	}
 }
 
-// Close waits until the last restore is durable, frees the store's files and
-// keeps what was learnt of the world for the next one who opens it; an error is
-// about these alone. The World must not be used afterwards.
+// Close waits until the last restore is durable, closes the store's files and writes the stat
+// cache; its error is about these alone. The World must not be used afterwards.
 func (w *World) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -282,20 +277,20 @@ func (w *World) Close() error {
 	return err
 }
 
-// closeCache writes the stat cache's file if it has fallen behind.
+// closeCache writes the stat cache if its file is behind.
 func (w *World) closeCache() error {
 	if !w.track.Behind() {
 		return nil
 	}
 	if err := w.lockStore(context.Background(), 0); err != nil {
-		return nil // the process that holds the lock writes what it knows
+		return nil // the process that holds the lock writes its own
 	}
 	defer w.lock.Release()
 	return w.track.StoreCache()
 }
 
-// see looks at the directory. Where a pack has gone since the last look, nothing in
-// memory counts as stored.
+// see scans the directory. If a pack was removed since the last scan, it drops what memory says
+// is stored.
 func (w *World) see(ctx context.Context, root *fsys.Root, pack *objects.Writer) (*scan.Scanned, error) {
 	sc, err := w.track.Look(ctx, root, pack)
 	if w.track.PackLost {
@@ -304,31 +299,30 @@ func (w *World) see(ctx context.Context, root *fsys.Root, pack *objects.Writer) 
 	return sc, err
 }
 
-// Watching reports whether the World learns of changes between its
-// operations, and if not, why not. With Options.Watch it is known after the
-// first Save or Plan.
+// Watching reports whether the World learns of changes between its operations, and if not, why.
+// With Options.Watch this is known after the first Save or Plan.
 func (w *World) Watching() (on bool, why string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.track.Watching()
 }
 
-// Dir is the world's directory, absolute, without symbolic links.
+// Dir returns the world's directory, absolute and without symbolic links.
 func (w *World) Dir() string { return w.dir }
 
-// Store is the store's directory, absolute, without symbolic links.
+// Store returns the store's directory, absolute and without symbolic links.
 func (w *World) Store() string { return w.store }
 
-// access is what an operation may do to the store.
+// access is whether an operation may change the store.
 type access int
 
 const (
-	reading  access = iota // nothing
-	changing               // change it
+	reading access = iota
+	changing
 )
 
-// begin serialises the World's operations and looks for new packs. Whoever is
-// not just reading holds the store's lock.
+// begin serialises the World's operations, takes the store's lock unless the operation only
+// reads, and looks for new packs.
 func (w *World) begin(ctx context.Context, as access) (end func(), err error) {
 	w.mu.Lock()
 	end = w.mu.Unlock
@@ -347,8 +341,8 @@ func (w *World) begin(ctx context.Context, as access) (end func(), err error) {
 	return end, nil
 }
 
-// Last returns the snapshot this world was last known at: the last save, or the
-// last restore's target. "" when there is none.
+// Last returns the snapshot that this world was last known at: that of the last save, or the
+// last restore's target. "" if there is none.
 func (w *World) Last(ctx context.Context) (ID, error) {
 	end, err := w.begin(ctx, reading)
 	if err != nil {
@@ -366,8 +360,8 @@ func (w *World) head() (gitfmt.Hash, error) {
 	return w.refs.Get(refs.WorldPrefix + w.key)
 }
 
-// known reads the commit an id names; ErrUnknown when the store has none. One
-// that a ref or another snapshot names and the store lacks is damage.
+// known reads the commit of an id. The error is ErrUnknown if the store has none, and
+// ErrCorrupt if a ref or another snapshot names it and the store lacks it.
 func (w *World) known(h gitfmt.Hash) (*gitfmt.Commit, error) {
 	c, err := w.objects.Commit(h)
 	if !errors.Is(err, objects.ErrNoObject) {
@@ -383,10 +377,10 @@ func (w *World) known(h gitfmt.Hash) (*gitfmt.Commit, error) {
 	}
 	for _, c := range named {
 		if c.Id == h {
-			return nil, fmt.Errorf("%w %s; only a backup of it can bring that snapshot back; 'anamnesis world log' lists what is left", err, w.store)
+			return nil, fmt.Errorf("%w %s; restore that snapshot from a backup of the store; 'anamnesis world log' lists the others", err, w.store)
 		}
 	}
-	return nil, fmt.Errorf("snapshot %s: %w: the store has none of this id", h, ErrUnknown)
+	return nil, fmt.Errorf("snapshot %s: %w: the store has no snapshot with this id", h, ErrUnknown)
 }
 
 func (w *World) byID(id ID) (*gitfmt.Commit, error) {
@@ -397,9 +391,9 @@ func (w *World) byID(id ID) (*gitfmt.Commit, error) {
 	return w.known(h)
 }
 
-// Has reports whether the store holds everything the snapshot needs, by
-// reading and hashing all of it; the error is a *MissingObjectError naming the
-// first that is gone or rotten, or ErrUnknown.
+// Has reports whether the store holds everything that the snapshot needs, by reading and
+// hashing all of it. The error is a *MissingObjectError naming the first missing or damaged
+// object, or ErrUnknown.
 func (w *World) Has(ctx context.Context, id ID) error {
 	end, err := w.begin(ctx, reading)
 	if err != nil {

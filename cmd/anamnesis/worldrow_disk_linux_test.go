@@ -73,7 +73,7 @@ func TestRow14DiskFull(t *testing.T) {
 			disk := smallDisk(t, "size=4m")
 			w, first := pressed(t, disk, t.TempDir())
 			fillTo(t, disk, left)
-			w.refusedWhole(first, []string{"no space left", "the world was put back as it was"}, func() { w.must(os.Remove(disk + "/filler")) })
+			w.refusedWhole(first, []string{"no space left", "the world was rolled back"}, func() { w.must(os.Remove(disk + "/filler")) })
 		})
 	}
 	t.Run("store", func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestRow14OutOfInodes(t *testing.T) {
 			free(spare)
 			back, err := w.save()
 			w.must(err)
-			w.refusedWhole(first, []string{"no space left", "the world was put back as it was"}, func() { free(len(fill)) })
+			w.refusedWhole(first, []string{"no space left", "the world was rolled back"}, func() { free(len(fill)) })
 			w.restored(back, noOptions)
 		})
 	}

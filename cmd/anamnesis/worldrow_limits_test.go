@@ -108,7 +108,7 @@ func TestRow14Ownership(t *testing.T) {
 	s.must(os.Chown(s.path("d/b"), 0, 0))
 	look := s.look()
 	_, err := s.restore(before.ID, noOptions)
-	s.refused(err, exit.Failed, "d/b", "permission denied", "the world was put back as it was")
+	s.refused(err, exit.Failed, "d/b", "permission denied", "the world was rolled back")
 	worldtest.Same(t, s.look().Whats(), look.Whats(), "a refused restore")
 	s.must(os.Chown(s.path("d"), stranger, stranger))
 	s.must(os.Chown(s.path("d/b"), stranger, stranger))

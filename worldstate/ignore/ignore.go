@@ -1,18 +1,17 @@
-// Package ignore says which paths git would ignore, from the content of ignore
-// files (.gitignore, info/exclude). It is pure: it reads no file and keeps no
-// state, its values may be used from several goroutines at once, and matching
-// never fails. A line that means nothing to git matches nothing.
+// Package ignore reports which paths git would ignore, given the content of ignore files
+// (.gitignore, info/exclude). It is pure: it reads no files and has no state, its values may be
+// used concurrently, and matching never fails. A line that has no meaning to git matches
+// nothing.
 //
-// The rules are git's: the last matching pattern of the deepest file that has
-// one decides, and nothing beneath an ignored directory can be brought back.
-// A [Chain] answers for one path at a time, so that its caller, who walks from
-// the top down, asks for a directory before what lies beneath it and does not
-// descend where that is ignored. Written from the gitignore manual page; the
-// tests of package worldstate hold it against git itself.
+// The rules are git's: the last matching pattern of the deepest file that has one decides, and
+// nothing beneath an ignored directory can be included again. A [Chain] decides one path at a
+// time: its caller walks from the top down, asks for a directory before its content, and does
+// not descend into one that is ignored. Written from the gitignore manual page; the tests of
+// package worldstate compare it with git.
 //
-// Paths are slash-separated and relative to one root, which is the same for all
-// rules of a chain. Two things are the caller's: names that are never looked at
-// (.git), and files that are tracked although a pattern matches them.
+// Paths are slash-separated and relative to one root, which is the same for all rules of a
+// chain. The caller handles names that are never looked at (.git) and files that are tracked
+// although a pattern matches them.
 package ignore
 
 import (
@@ -20,8 +19,8 @@ import (
 	"strings"
 )
 
-// Pattern is one line of an ignore file, made by [ParsePattern]. Patterns may
-// be compared with ==.
+// Pattern is one line of an ignore file, made by [ParsePattern]. Patterns are comparable with
+// ==.
 type Pattern struct {
 	text    string // without '!', a leading and a trailing slash
 	negated bool
@@ -29,7 +28,7 @@ type Pattern struct {
 	byName  bool // no slash inside: matches the last component alone
 }
 
-// String returns the pattern as a line that ParsePattern reads as the same one.
+// String returns the pattern as a line that ParsePattern parses to the same pattern.
 func (p Pattern) String() string {
 	s := p.text
 	if !p.byName {
@@ -42,23 +41,23 @@ func (p Pattern) String() string {
 		s += "/"
 	}
 	if strings.HasSuffix(s, "\r") {
-		s += "\r" // a line loses one
+		s += "\r" // ParsePattern strips one
 	}
 	return s
 }
 
 // Rules are the patterns of one ignore file, in its order.
 type Rules struct {
-	// Base is the directory the patterns apply beneath, "" for the root.
+	// Base is the directory that the patterns apply beneath, "" for the root.
 	Base string
-	// Up is, for a file that lies above the root, the way from its directory
-	// down to the root ("sub/dir"); Base is "" then. "" for any other file.
+	// Up is, for a file above the root, the path from its directory to the root ("sub/dir");
+	// Base is "" then. "" for any other file.
 	Up       string
 	Patterns []Pattern
 }
 
-// ParsePattern reads one line, without its newline. ok is false where the
-// line holds no pattern: a comment, or nothing.
+// ParsePattern parses one line without its newline. ok is false if the line has no pattern (a
+// comment, or blank).
 func ParsePattern(line string) (p Pattern, ok bool) {
 	line = strings.TrimSuffix(line, "\r")
 	if line == "" || line[0] == '#' {
@@ -106,8 +105,8 @@ func trimTrailingSpaces(line string) string {
 	return line[:end]
 }
 
-// Parse reads an ignore file's content; see [Rules] for base and up. Its cost
-// is linear in the content, which the caller bounds.
+// Parse parses an ignore file's content; see [Rules] for base and up. Its cost is linear in the
+// content, which the caller bounds.
 func Parse(base, up string, content []byte) Rules {
 	r := Rules{Base: base, Up: up}
 	content = bytes.TrimPrefix(content, []byte("\xef\xbb\xbf"))
@@ -119,8 +118,7 @@ func Parse(base, up string, content []byte) Rules {
 	return r
 }
 
-// match reports what these rules say of a path; of one that does not lie
-// beneath their base they say nothing.
+// match returns whether these rules ignore a path, and whether any of them matches it.
 func (r *Rules) match(path string, isDir bool) (ignored, decided bool) {
 	rel := path
 	if r.Base != "" {
@@ -150,13 +148,13 @@ func (r *Rules) match(path string, isDir bool) (ignored, decided bool) {
 	return false, false
 }
 
-// Chain is the rules that apply in a directory: info/exclude first, the
-// deepest file last. The nil chain ignores nothing. Chains share their
-// beginnings, so neither a chain nor its rules are ever changed in place.
+// Chain holds the rules that apply in a directory: info/exclude first, the deepest file last.
+// The nil chain ignores nothing. Chains share prefixes, so neither a chain nor its rules may be
+// changed in place.
 type Chain []*Rules
 
-// With returns the chain with one more file's rules, which decide before the
-// others. Rules without patterns change nothing. c stays as it is.
+// With returns the chain with the rules of one more file, which take precedence. The receiver
+// is not changed.
 func (c Chain) With(r Rules) Chain {
 	if len(r.Patterns) == 0 {
 		return c
@@ -166,8 +164,8 @@ func (c Chain) With(r Rules) Chain {
 	return append(next, &r)
 }
 
-// Ignored reports whether a path is ignored whose parents are known not to be.
-// A symbolic link, whatever it points at, is no directory.
+// Ignored reports whether a path is ignored. Its parents must not be. A symbolic link is not a
+// directory, whatever its target.
 func (c Chain) Ignored(path string, isDir bool) bool {
 	for i := len(c) - 1; i >= 0; i-- {
 		if ignored, decided := c[i].match(path, isDir); decided {

@@ -2,8 +2,8 @@ package ignore
 
 import "strings"
 
-// wildmatch matches a slash-separated name against a gitignore pattern: '*'
-// and '?' stop at slashes, "**" between slashes (or at an end) does not.
+// wildmatch matches a slash-separated name against a gitignore pattern: '*' and '?' do not
+// match a slash; "**" between slashes (or at an end) does.
 func wildmatch(pat, name string) bool {
 	m := wild{pat: pat, name: name}
 	if strings.Count(pat, "*") > 2 {
@@ -12,8 +12,8 @@ func wildmatch(pat, name string) bool {
 	return m.at(0, 0)
 }
 
-// wild is one match under way. failed remembers positions that lead nowhere,
-// so that many stars cost at most len(pat)*len(name).
+// wild is the state of one match. failed holds positions that do not match, so that many stars
+// cost at most len(pat)*len(name).
 type wild struct {
 	pat, name string
 	failed    map[[2]int]struct{}
@@ -79,7 +79,7 @@ func (m *wild) star(p, n int) bool {
 	ends := rest == "" || rest[0] == '/' || strings.HasPrefix(rest, `\/`)
 	deep := p-first > 1 && starts && ends
 	if deep && strings.HasPrefix(rest, "/") && m.at(p+1, n) {
-		return true // "**/" may stand for no directory at all
+		return true // "**/" also matches no directory
 	}
 	if rest == "" && deep {
 		return true
@@ -94,8 +94,8 @@ func (m *wild) star(p, n int) bool {
 	}
 }
 
-// matchClass matches one byte against the bracket expression at pat[p] and
-// returns the position after it. An unterminated or unknown class never matches.
+// matchClass matches one byte against the bracket expression at pat[p] and returns the position
+// after it. An unterminated or unknown class matches nothing.
 func matchClass(pat string, p int, c byte) (next int, ok bool) {
 	p++
 	negated := p < len(pat) && (pat[p] == '!' || pat[p] == '^')
@@ -118,7 +118,7 @@ func matchClass(pat string, p int, c byte) (next int, ok bool) {
 				return 0, false
 			}
 			name := pat[p+2 : p+2+end]
-			if !strings.HasSuffix(name, ":") { // "[[:abc]": a plain set after all
+			if !strings.HasSuffix(name, ":") { // "[[:abc]" is a plain set
 				matched = matched || c == '['
 				prev = '['
 				p++
@@ -159,7 +159,7 @@ func matchClass(pat string, p int, c byte) (next int, ok bool) {
 	}
 }
 
-// namedClass is a POSIX class in the C locale.
+// namedClass matches a POSIX class in the C locale.
 func namedClass(name string, c byte) (in, known bool) {
 	lower, upper, digit := c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9'
 	graph := c > ' ' && c < 0x7f

@@ -1,5 +1,4 @@
-// Package worldtest looks at directories by the plainest means there are. It is
-// for tests, and shares no code with what they test.
+// Package worldtest compares directories in tests. It shares no code with what it tests.
 package worldtest
 
 import (
@@ -27,7 +26,7 @@ func Heavy(t testing.TB) {
 	}
 }
 
-// Git runs the real git, and skips loudly where there is none (CI has it).
+// Git runs the real git. Without git it skips the test loudly, and fails it in CI.
 func Git(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -47,18 +46,18 @@ func Git(t testing.TB, dir string, args ...string) string {
 	return string(out)
 }
 
-// A Path is what is at one path.
+// A Path is the file, directory or link at one path.
 type Path struct {
 	What  string // "dir 755", "file 644 SHA256", "link TARGET", or another type
 	Inode uint64
 	Mtime int64 // in nanoseconds
 }
 
-// A Tree is a directory, itself not included, by relative path.
+// A Tree is the content of a directory by relative path.
 type Tree map[string]Path
 
-// TempDir is t.TempDir for a test that makes read-only directories: an ordinary
-// user could not remove what they hold.
+// TempDir is t.TempDir for a test that makes read-only directories, which an ordinary user
+// could not remove.
 func TempDir(t testing.TB) string {
 	t.Helper()
 	top := t.TempDir()
@@ -73,7 +72,7 @@ func TempDir(t testing.TB) string {
 	return top
 }
 
-// Look reads a directory. What vanishes meanwhile fails the test.
+// Look reads a directory. A file that vanishes meanwhile fails the test.
 func Look(t testing.TB, root string) Tree {
 	t.Helper()
 	out := Tree{}
@@ -123,7 +122,7 @@ func describe(path string, info fs.FileInfo) (string, error) {
 	return info.Mode().Type().String(), nil
 }
 
-// Whats is the tree without inodes and times.
+// Whats returns the tree without inodes and times.
 func (t Tree) Whats() map[string]string {
 	out := make(map[string]string, len(t))
 	for path, p := range t {
@@ -132,7 +131,7 @@ func (t Tree) Whats() map[string]string {
 	return out
 }
 
-// Without drops every path that has one of these names on it.
+// Without returns the paths that have none of these names in them.
 func Without(m map[string]string, names ...string) map[string]string {
 	out := make(map[string]string, len(m))
 	for path, what := range m {
@@ -143,10 +142,10 @@ func Without(m map[string]string, names ...string) map[string]string {
 	return out
 }
 
-// maxTold bounds the differences a failing test names.
+// maxTold bounds the differences that a failing test lists.
 const maxTold = 30
 
-// Differences says in which paths two trees differ, sorted; empty when in none.
+// Differences returns the paths in which two trees differ, sorted; empty if there are none.
 func Differences(got, want map[string]string) []string {
 	if maps.Equal(got, want) {
 		return nil
@@ -177,9 +176,8 @@ func Same(t testing.TB, got, want map[string]string, when string) {
 	}
 }
 
-// Untouched fails the test if a path that is not in moved has another inode,
-// time or content than before, or came or went. A directory's time may change
-// when something in it was moved.
+// Untouched fails the test if a path that is not in moved has another inode, time or content
+// than before, or came or went. A directory's time may change if something in it was moved.
 func Untouched(t testing.TB, before, after Tree, moved []string, when string) {
 	t.Helper()
 	touched, parents := map[string]bool{}, map[string]bool{}

@@ -1,3 +1,4 @@
+// Package diff compares two listings: the paths that differ, renames, and patches.
 package diff
 
 import (
@@ -20,14 +21,14 @@ const (
 	Renamed  ChangeKind = "renamed"  // from another path; only Renames makes one
 )
 
-// A Change is one path that differs. Directories end in a slash and are
-// listed only where an empty one or its mode is all that changed.
+// A Change is one path that differs. Directories end in a slash. They are listed only if an
+// empty one came or went, or if only the mode changed.
 type Change struct {
 	Path string     `json:"path"`
 	Kind ChangeKind `json:"kind"`
 	Old  *Side      `json:"old,omitempty"` // nil when added
 	New  *Side      `json:"new,omitempty"` // nil when deleted
-	// From is where a renamed path was, and Similarity how much of its bytes
+	// From is the previous path of a renamed file, and Similarity the share of its bytes that
 	// it kept, in percent.
 	From       string `json:"from,omitempty"`
 	Similarity int    `json:"similarity,omitempty"`
@@ -40,13 +41,13 @@ type Side struct {
 	Blob string `json:"blob,omitempty"` // the content's git id; none for a directory
 }
 
-// Between lists the paths in which two listings differ, sorted.
+// Between returns the paths in which two listings differ, sorted.
 func Between(a, b *tree.Listing) []Change {
 	full := [2]map[string]bool{parents(a), parents(b)}
 	changes := []Change{}
 	tree.Union(a, b, func(path string, from, to tree.State) {
 		if from == to || from.IsDir() && to.Absent() && full[0][path] || to.IsDir() && from.Absent() && full[1][path] {
-			return // a directory that came or went with what is in it
+			return // a directory that came or went with its content
 		}
 		c := Change{Path: path, Old: SideOf(from), New: SideOf(to)}
 		switch {
@@ -69,7 +70,7 @@ func Between(a, b *tree.Listing) []Change {
 	return changes
 }
 
-// parents is the set of directories with something in them.
+// parents returns the set of directories that are not empty.
 func parents(l *tree.Listing) map[string]bool {
 	set := make(map[string]bool)
 	for e := range l.All() {
@@ -78,7 +79,7 @@ func parents(l *tree.Listing) map[string]bool {
 	return set
 }
 
-// SideOf returns one end of a change, nil where there is nothing.
+// SideOf returns one end of a change, nil for an absent state.
 func SideOf(s tree.State) *Side {
 	switch s.Kind {
 	case tree.KindFile:

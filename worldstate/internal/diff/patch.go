@@ -22,13 +22,13 @@ import (
 const (
 	// maxPatchBytes: a larger file is shown as binary.
 	maxPatchBytes = 1 << 20
-	// patchTime bounds the line comparison of one file; past it the patch is
-	// right, but not the shortest.
+	// patchTime bounds the line comparison of one file; beyond it the patch is correct, but not
+	// minimal.
 	patchTime    = 2 * time.Second
 	contextLines = 3
 )
 
-// Patch writes changes as a unified diff that `git apply` takes.
+// Patch writes changes as a unified diff that `git apply` accepts.
 func Patch(ctx context.Context, s *objects.Store, out io.Writer, changes []Change) error {
 	for _, c := range changes {
 		for _, half := range halves(c) {
@@ -43,8 +43,7 @@ func Patch(ctx context.Context, s *objects.Store, out io.Writer, changes []Chang
 	return nil
 }
 
-// halves splits a change of type, which a patch shows as a deletion and an
-// addition.
+// halves splits a change of type into a deletion and an addition, as patches show it.
 func halves(c Change) []Change {
 	if c.Old == nil || c.New == nil || c.Old.Type == c.New.Type {
 		return []Change{c}
@@ -52,7 +51,7 @@ func halves(c Change) []Change {
 	return []Change{{Path: c.Path, Kind: Deleted, Old: c.Old}, {Path: c.Path, Kind: Added, New: c.New}}
 }
 
-// filePatch writes one file's part; nothing for a directory.
+// filePatch writes one file's part, nothing for a directory.
 func filePatch(store *objects.Store, out io.Writer, c Change) error {
 	path := strings.TrimSuffix(c.Path, "/")
 	var text [2]string
@@ -85,7 +84,7 @@ func filePatch(store *objects.Store, out io.Writer, c Change) error {
 	return err
 }
 
-// patchHeader is git's extended header.
+// patchHeader returns git's extended header.
 func patchHeader(c Change, path string, binary bool) string {
 	from := path
 	if c.From != "" {
@@ -130,7 +129,7 @@ func patchHeader(c Change, path string, binary bool) string {
 	return s.String()
 }
 
-// gitMode is the side's mode in a git tree.
+// gitMode returns the side's mode in a git tree.
 func (s *Side) gitMode() string {
 	if s.Type == "link" {
 		return "120000"
@@ -141,8 +140,8 @@ func (s *Side) gitMode() string {
 	return "100644"
 }
 
-// quoteGit quotes a path the way git does where it holds a quote, a backslash,
-// a control character or a byte over 0x7f.
+// quoteGit quotes a path as git does, if it has a quote, a backslash, a control character or a
+// byte over 0x7f.
 func quoteGit(path string) string {
 	var s strings.Builder
 	odd := false
@@ -167,8 +166,8 @@ func quoteGit(path string) string {
 	return `"` + s.String() + `"`
 }
 
-// encodeHunks returns the hunks of a unified diff. go-git's encoder makes them;
-// its header, which quotes no names, is cut off.
+// encodeHunks returns the hunks of a unified diff. It cuts off the header of go-git's encoder,
+// which quotes no names.
 func encodeHunks(from, to string) ([]byte, error) {
 	p := &patchFile{}
 	for _, d := range linediff.DoWithTimeout(from, to, patchTime) {
@@ -191,7 +190,7 @@ func encodeHunks(from, to string) ([]byte, error) {
 	return nil, nil
 }
 
-// patchFile and its parts are what go-git's encoder asks for.
+// patchFile and its parts implement the input of go-git's encoder.
 type patchFile struct{ chunks []gitdiff.Chunk }
 
 func (p *patchFile) FilePatches() []gitdiff.FilePatch { return []gitdiff.FilePatch{p} }
@@ -200,7 +199,7 @@ func (p *patchFile) IsBinary() bool                   { return false }
 func (p *patchFile) Chunks() []gitdiff.Chunk          { return p.chunks }
 func (p *patchFile) Files() (from, to gitdiff.File)   { return patchSide{}, patchSide{} }
 
-// patchSide stands in for both files of a header that is cut off.
+// patchSide is a placeholder for both files of the header that is cut off.
 type patchSide struct{}
 
 func (patchSide) Hash() plumbing.Hash     { return plumbing.ZeroHash }

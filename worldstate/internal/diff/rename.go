@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// DefaultSimilarityPercent is how much two files must share for one to be
-	// the other renamed; git's default, too.
+	// DefaultSimilarityPercent is the share of bytes that two files must have in common to
+	// count as a rename; it is git's default.
 	DefaultSimilarityPercent = 50
-	// DefaultRenameCandidates bounds the files on each side that are compared
-	// by content, as git's diff.renameLimit does.
+	// DefaultRenameCandidates bounds the files on each side that are compared by content, like
+	// git's diff.renameLimit.
 	DefaultRenameCandidates = 1000
-	// maxSimilarBytes: a larger file is matched by its hash alone.
+	// maxSimilarBytes: a larger file is matched only by its hash.
 	maxSimilarBytes = 8 << 20
-	// chunkBytes is where a line, or what a binary file has for one, is cut.
+	// chunkBytes is the longest part of a line that is compared as a whole.
 	chunkBytes = 64
-	// fullPercent is a rename without any change.
+	// fullPercent is the similarity of an unchanged file.
 	fullPercent = 100
 )
 
@@ -34,8 +34,7 @@ type RenameOptions struct {
 	Candidates        int // DefaultRenameCandidates
 }
 
-// Renames pairs deletions with additions. uncompared is how many were matched by
-// their hash alone.
+// Renames pairs deletions with additions. uncompared counts files matched only by their hash.
 func Renames(ctx context.Context, s *objects.Store, changes []Change, o *RenameOptions) (out []Change, uncompared int, err error) {
 	m := newRenameMatcher(changes, o)
 	m.exact()
@@ -45,12 +44,12 @@ func Renames(ctx context.Context, s *objects.Store, changes []Change, o *RenameO
 	return m.merged(), m.uncompared, nil
 }
 
-// renameMatcher pairs deletions with additions; both are indices of changes.
+// renameMatcher pairs deletions with additions; both are indexes of changes.
 //
-// go-git's DetectRenames (v5.19) is not used: it drops an added file from the changes
-// if two files with its content were deleted and no name is like its own, pairs no
-// executable that was also edited and no file whose mode changed, and pairs
-// differently from run to run where scores are equal. git does none of these.
+// go-git's DetectRenames (v5.19) is not used: it drops an added file from the changes if two
+// files with its content were deleted and no name is like its own, it pairs no executable that
+// was also edited and no file whose mode changed, and its result varies between runs if scores
+// are equal.
 type renameMatcher struct {
 	changes        []Change
 	minimum, limit int
@@ -79,7 +78,7 @@ func (m *renameMatcher) pair(deleted, added, score int) {
 	m.from[added], m.taken[deleted], m.score[added] = deleted, true, score
 }
 
-// side returns what a change took away or brought, nil for a directory.
+// side returns the deleted or added file of a change, nil for a directory.
 func (m *renameMatcher) side(i int) *Side {
 	c := m.changes[i]
 	s := c.New
@@ -92,7 +91,7 @@ func (m *renameMatcher) side(i int) *Side {
 	return s
 }
 
-// exact pairs equal contents, those whose last name is the same first.
+// exact pairs equal contents, those with the same last name first.
 func (m *renameMatcher) exact() {
 	gone := make(map[string][]int)
 	for i, c := range m.changes {
@@ -116,13 +115,13 @@ func (m *renameMatcher) exact() {
 	}
 }
 
-// profile is a file's bytes counted by chunk.
+// profile counts a file's bytes by chunk.
 type profile struct {
 	chunks map[uint64]int64
 	size   int64
 }
 
-// similar pairs what is left by content.
+// similar pairs the remaining files by content.
 func (m *renameMatcher) similar(ctx context.Context, s *objects.Store) error {
 	deleted, err := m.profiles(ctx, s, Deleted)
 	if err != nil {
@@ -167,7 +166,7 @@ func (m *renameMatcher) similar(ctx context.Context, s *objects.Store) error {
 	return nil
 }
 
-// profiles reads the files of one side that are not paired yet.
+// profiles reads the unpaired files of one side.
 func (m *renameMatcher) profiles(ctx context.Context, s *objects.Store, side ChangeKind) (map[int]profile, error) {
 	out := make(map[int]profile)
 	for i, c := range m.changes {
@@ -192,7 +191,7 @@ func (m *renameMatcher) profiles(ctx context.Context, s *objects.Store, side Cha
 		if err != nil {
 			return nil, err
 		}
-		if len(data) > 0 { // an empty file is like every other one
+		if len(data) > 0 { // empty files are all alike
 			out[i] = newProfile(m.seed, data)
 		}
 	}
@@ -215,8 +214,8 @@ func newProfile(seed maphash.Seed, data []byte) profile {
 	return p
 }
 
-// similarity is how much of the larger file both share, in percent; 0 where
-// the sizes alone forbid the minimum.
+// similarity returns the share of the larger file that both have in common, in percent; 0 if
+// the sizes alone exclude the minimum.
 func (p profile) similarity(o profile, minimum int) int {
 	larger := max(p.size, o.size)
 	if min(p.size, o.size)*fullPercent < larger*int64(minimum) {
@@ -229,7 +228,7 @@ func (p profile) similarity(o profile, minimum int) int {
 	return int(shared * fullPercent / larger)
 }
 
-// merged is the list with each pair as one change.
+// merged returns the changes with each pair as one.
 func (m *renameMatcher) merged() []Change {
 	out := make([]Change, 0, len(m.changes))
 	for i, c := range m.changes {

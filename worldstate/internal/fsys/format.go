@@ -11,7 +11,7 @@ import (
 
 // Format is the layout of a store, a number in the file FormatName of StateDir:
 //
-//	0  there is no such file; our packs may have no .keep
+//	0  the file does not exist; our packs may lack a .keep
 //	2  refs are in files of their own and in a log over packed-refs
 //	3  refs are in packed-refs
 const Format = 3
@@ -19,8 +19,7 @@ const Format = 3
 // FormatName is the file in StateDir that holds the store's format.
 const FormatName = "format"
 
-// ReadFormat returns a store's format. A format that this program does not know is
-// an error.
+// ReadFormat returns a store's format. A format later than Format is an error.
 func ReadFormat(store string) (int, error) {
 	path := filepath.Join(store, StateDir, FormatName)
 	data, err := os.ReadFile(path)

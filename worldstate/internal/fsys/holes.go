@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// holeBytes is the block of most file systems: fewer zeros are worth no hole.
+	// holeBytes is the block size of most file systems; a shorter run of zeros is written.
 	holeBytes = 4096
-	// minHoleBytes is how long a run of zeros must be that a file written in place
-	// would have filled.
+	// minHoleBytes is the run of zeros for which a file is written anew, with a hole, and not
+	// in place.
 	minHoleBytes = 64 << 10
 )
 
 var zeros = make([]byte, minHoleBytes) // read only
 
-// HasHole reports whether data has a run of zeros that is worth a hole.
+// HasHole reports whether data has a run of zeros of at least minHoleBytes.
 func HasHole(data []byte) bool {
 	for len(data) >= minHoleBytes {
 		if bytes.Equal(data[:minHoleBytes], zeros) {
@@ -26,12 +26,12 @@ func HasHole(data []byte) bool {
 	return false
 }
 
-// HoleWriter writes a new file from its beginning and leaves a hole where all that is
-// written at once is zeros. A file system without holes fills it.
+// HoleWriter writes a new file sequentially and leaves a hole for each write of zeros only. A
+// file system without holes fills it.
 type HoleWriter struct {
 	F   *os.File
-	off int64 // of what comes next
-	cut bool  // the file's end is not written yet
+	off int64 // of the next write
+	cut bool  // the file ends in a hole
 }
 
 func (h *HoleWriter) Write(b []byte) (int, error) {
@@ -44,7 +44,7 @@ func (h *HoleWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// End extends a file that ends in a hole to its length.
+// End extends a file that ends in a hole to its full length.
 func (h *HoleWriter) End() error {
 	if !h.cut {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StateDir is the directory in the bare repository for what git does not
-// know: the lock, journals and stat caches.
+// StateDir is the directory in the bare repository for data that git does not use: locks,
+// journals and stat caches.
 const StateDir = "anamnesis"
 
 const (
@@ -23,16 +23,15 @@ const (
 	lockPoll        = 20 * time.Millisecond
 )
 
-// Lock is one of the store's locks. The kernel frees it with its holder, so a
-// killed process leaves none; the text inside names the last holder to the loser. What
-// a killed process left in the store is removed by each World when it first takes the
-// lock.
+// Lock is one of the store's locks. The kernel releases it when its holder ends, so that a
+// killed process does not block the store. The file's text names the last holder, for the error
+// of a process that waits in vain.
 type Lock struct {
 	store string
 	Path  string
 	fd    int // -1: not open
 	file  Stamp
-	Own   []byte
+	Own   []byte // the text of this process
 }
 
 // The store's locks.
@@ -42,32 +41,31 @@ const (
 )
 
 const (
-	// LockText is the length of the lock's text, the same for every holder,
-	// so that none need be cut off.
+	// LockText is the length of the lock's text, which is the same for every holder.
 	LockText = 64
-	// LockIdle begins it. Older programs wrote another of lockMarks while they
-	// changed the store, and sweep it where they find one.
+	// LockIdle is the first byte of the text. Older programs write another of lockMarks while
+	// they change the store, and clean it up if they find one.
 	LockIdle  = '-'
 	lockMarks = "-*+"
 )
 
-// NewLock returns a lock that nobody holds yet.
+// NewLock returns a lock that is not held.
 func NewLock(store, name string) *Lock {
 	return &Lock{store: store, Path: filepath.Join(store, StateDir, name), fd: -1}
 }
 
-// TryFlock takes the lock of an open file unless another process holds it.
+// TryFlock locks an open file, unless another process holds the lock.
 func TryFlock(fd int) error {
 	return Retry(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 }
 
-// AcquireLock takes one of a store's locks for one time: Close frees it.
+// AcquireLock takes one of a store's locks once; Close releases it.
 func AcquireLock(ctx context.Context, store, name string, wait time.Duration) (*Lock, error) {
 	l := NewLock(store, name)
 	return l, l.Acquire(ctx, wait)
 }
 
-// Acquire takes the lock, or says who has it.
+// Acquire takes the lock. If it cannot within wait, the error names the holder.
 func (l *Lock) Acquire(ctx context.Context, wait time.Duration) error {
 	err := l.take(ctx, wait)
 	if err == nil {
@@ -83,8 +81,8 @@ func (l *Lock) Acquire(ctx context.Context, wait time.Duration) error {
 	return err
 }
 
-// take waits for the lock on the file that is at its path; where that was replaced
-// since it was opened, on the new one.
+// take waits for the lock of the file at its path. If that file was replaced since it was
+// opened, it locks the new one.
 func (l *Lock) take(ctx context.Context, wait time.Duration) error {
 	if l.fd >= 0 {
 		if now, err := Lstatat(unix.AT_FDCWD, l.Path); err != nil || now.Ino != l.file.Ino || now.Dev != l.file.Dev {
@@ -117,7 +115,7 @@ func (l *Lock) take(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// sign writes us into the lock, unless it names us.
+// sign writes this process into the lock's file, unless the file names it already.
 func (l *Lock) sign() error {
 	var left [2 * LockText]byte
 	n, _ := unix.Pread(l.fd, left[:], 0)
@@ -136,7 +134,7 @@ func (l *Lock) sign() error {
 	return err
 }
 
-// ownText is the lock's text once we have held it.
+// ownText returns the lock's text for this process.
 func ownText() []byte {
 	text := fmt.Appendf(nil, "%c%d %s", LockIdle, os.Getpid(), BootID())
 	for len(text) < LockText-1 {
@@ -145,7 +143,7 @@ func ownText() []byte {
 	return append(text[:LockText-1], '\n')
 }
 
-// holder names who wrote the lock file, if that was in this boot.
+// holder names the process that wrote the lock's file, if it did so since this boot.
 func (l *Lock) holder() string {
 	buf := make([]byte, 2*LockText)
 	n, _ := unix.Pread(l.fd, buf, 0)
@@ -156,14 +154,14 @@ func (l *Lock) holder() string {
 	return "process " + fields[0]
 }
 
-// Release frees the lock. Its file stays open for the next time.
+// Release frees the lock and keeps its file open for the next Acquire.
 func (l *Lock) Release() {
 	if unix.Flock(l.fd, unix.LOCK_UN) != nil {
 		l.Close()
 	}
 }
 
-// Close closes the lock's file, and frees the lock with it.
+// Close frees the lock and closes its file.
 func (l *Lock) Close() {
 	if l.fd >= 0 {
 		unix.Close(l.fd)
@@ -174,7 +172,7 @@ func (l *Lock) Close() {
 // ErrLocked: another process holds the store; see LockedError.
 var ErrLocked = errors.New("store is locked")
 
-// A LockedError says who holds the store.
+// A LockedError names the process that holds the store.
 type LockedError struct {
 	Store  string
 	Holder string // "process 123", or "an unknown process"

@@ -4,7 +4,7 @@ package fsys
 
 import "golang.org/x/sys/unix"
 
-// Lstatat looks at a name in a directory without following a link.
+// Lstatat returns the stamp of a name in a directory without following a link.
 func Lstatat(dirfd int, name string) (Stamp, error) {
 	var st unix.Stat_t
 	for {

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lstatRoom is enough for a name with the NUL at its end, and for most paths.
+// lstatRoom is enough for a name with its NUL, and for most paths.
 const lstatRoom = 256
 
-// Lstatat looks at a name in a directory without following a link. A scan spends
-// most of its time here; unlike unix.Fstatat it needs no memory but the stack's.
+// Lstatat returns the stamp of a name in a directory without following a link. A scan spends
+// most of its time here; unlike unix.Fstatat this allocates nothing.
 func Lstatat(dirfd int, name string) (Stamp, error) {
 	var st unix.Stat_t
 	if len(name) >= lstatRoom || strings.IndexByte(name, 0) >= 0 {

@@ -2,32 +2,32 @@ package fsys
 
 import "errors"
 
-// Event is one thing the kernel reported of a watched directory.
+// Event is one event that the kernel reported for a watched directory.
 type Event struct {
 	Wd       int32
-	Name     string // of what is in it; "": the directory itself
+	Name     string // the entry; "" for the directory itself
 	IsDir    bool
-	Came     bool // a name came up, by creation or by a move
+	Came     bool // the name appeared, by creation or by a move
 	MovedOut bool
-	Unknown  bool // wd is not watched any more
+	Unknown  bool // Wd is no longer watched
 	Overflow bool
-	Lost     bool // the directory, or its file system, went away under us
+	Lost     bool // the directory or its file system was removed
 }
 
-// Notifier is the operating system's part.
+// Notifier is the operating system's report of changes in directories.
 type Notifier interface {
-	// Watch begins to report changes in the directory of a descriptor, and
-	// returns the same number for the same directory.
+	// Watch starts to report changes in the directory that fd is. It returns the same number
+	// for the same directory.
 	Watch(fd int) (wd int32, err error)
 	Unwatch(wd int32)
-	// Read returns every event there is, and does not wait for more.
+	// Read calls each for every queued event and does not wait for more.
 	Read(each func(Event)) error
-	// Mounted reports whether, since it was last asked, a file system was
-	// Mounted or unmounted at the world's directory or beneath.
+	// Mounted reports whether, since the previous call, a file system was mounted or unmounted
+	// at the world's directory or beneath.
 	Mounted() (changed bool, err error)
 	Close()
 }
 
-var errRemote = errors.New("changes on a file system of this kind may come from elsewhere")
+var errRemote = errors.New("another machine may change a file system of this kind")
 
 var errWatchesSpent = errors.New("the system's limit of watches is reached")

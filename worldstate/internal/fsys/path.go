@@ -2,7 +2,7 @@ package fsys
 
 import "strings"
 
-// Dir is the parent of a path, "" for one at the top.
+// Dir returns the parent of a path, "" for one at the top.
 func Dir(path string) string {
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		return path[:i]
@@ -10,7 +10,7 @@ func Dir(path string) string {
 	return ""
 }
 
-// Base is a path's last component.
+// Base returns a path's last component.
 func Base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
 func Join(parent, name string) string {
@@ -20,13 +20,12 @@ func Join(parent, name string) string {
 	return parent + "/" + name
 }
 
-// Beneath reports whether path is root or lies under it.
+// Beneath reports whether path is root or inside it.
 func Beneath(path, root string) bool {
 	return root == "" || path == root || strings.HasPrefix(path, root) && path[len(root)] == '/'
 }
 
-// Ancestors calls f for each proper ancestor of path, the top one first,
-// until f returns false.
+// Ancestors calls f for each proper ancestor of path, the top one first, until f returns false.
 func Ancestors(path string, f func(dir string) bool) {
 	for i := 0; i < len(path); i++ {
 		if path[i] == '/' && !f(path[:i]) {
@@ -35,9 +34,8 @@ func Ancestors(path string, f func(dir string) bool) {
 	}
 }
 
-// ValidPath reports whether a path from outside (a tree, a manifest, a
-// journal, a caller) may name something in a world: relative, clean, and
-// never in a git directory.
+// ValidPath reports whether a path from outside (a tree, a manifest, a journal, a caller) may
+// name something in a world: relative, clean, and not in a git directory.
 func ValidPath(path string) bool {
 	if path == "" || strings.IndexByte(path, 0) >= 0 {
 		return false

@@ -28,7 +28,7 @@ func (r *Root) Close() {
 	}
 }
 
-// RealDir returns a directory's one absolute path.
+// RealDir returns a directory's absolute path without symbolic links.
 func RealDir(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err == nil {
@@ -47,7 +47,7 @@ func RealDir(dir string) (string, error) {
 	return abs, nil
 }
 
-// RealPath returns a directory's one absolute path, also where it is not there.
+// RealPath is RealDir for a path that need not exist.
 func RealPath(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Source is one path that was looked at, as it was before it was read.
+// Source is a path that something was read from, as it was before the read.
 type Source struct {
 	Path  string
-	Sight Sight // zero where nothing was
+	Sight Sight // zero if there was nothing
 }
 
 func LookAt(path string) Source {
@@ -21,7 +21,7 @@ func LookAt(path string) Source {
 	return s
 }
 
-// Current reports whether what was read of the path would be read again.
+// Current reports whether a new read of the path would return the same.
 func (s *Source) Current() bool { return s.Same(LookAt(s.Path)) }
 
 func (s *Source) Same(now Source) bool {
@@ -30,7 +30,7 @@ func (s *Source) Same(now Source) bool {
 
 func (s Source) SameAs(now Source) bool { return s.Same(now) }
 
-// SourceAt is LookAt, but of a directory only its being there counts.
+// SourceAt is LookAt, but for a directory only its identity counts, not its content.
 func SourceAt(path string) Source {
 	s := LookAt(path)
 	if st := s.Sight.Stamp; st.IsDir() {
@@ -39,34 +39,35 @@ func SourceAt(path string) Source {
 	return s
 }
 
-// Written looks at a file this process has just put in its place, under the
-// store's lock: the next to change it puts another there.
+// Written returns the source of a file that this process has just renamed into place under the
+// store's lock. It does not count as racy: a later change replaces the file.
 func Written(path string) Source {
 	s := LookAt(path)
 	s.Sight.Racy = false
 	return s
 }
 
-// Sight is one stat. racy: a later change might not show in it.
+// Sight is one stat of a path.
 type Sight struct {
 	Stamp
+	// Racy: a later change might not show in the stamp.
 	Racy bool
-	// OnlyTracked: of an ignored directory, kept for what the user's index
-	// tracks beneath.
+	// OnlyTracked: the directory is ignored, and kept for files in it that the user's index
+	// tracks.
 	OnlyTracked bool
 }
 
-// Sure reports that the file is as it was when s was taken.
+// Sure reports whether the file is certainly unchanged since s was taken.
 func (s *Sight) Sure(now Stamp) bool { return !s.Racy && s.SameContent(now) }
 
-// RacySlack covers the kernel's coarse clock (a tick, at most 10 ms).
+// RacySlack covers the granularity of the kernel's clock (a tick, at most 10 ms).
 const RacySlack = 100 * time.Millisecond
 
-// coarseSlack covers file systems with whole seconds (FAT counts two).
+// coarseSlack covers file systems that record whole seconds (FAT: two).
 const coarseSlack = 2100 * time.Millisecond
 
-// Racy reports whether a stamp is too young at the moment of reading for a
-// later change to be sure to show.
+// Racy reports whether a stamp is so recent at the moment of reading that a later change might
+// not show in it.
 func Racy(st Stamp, read time.Time) bool {
 	newest := max(st.Mtime, st.Ctime)
 	slack := RacySlack
@@ -76,8 +77,8 @@ func Racy(st Stamp, read time.Time) bool {
 	return newest+int64(slack) > read.UnixNano()
 }
 
-// Stamp is what stat returns of a file: two equal stamps, not racy, are the
-// same bytes.
+// Stamp is the part of a stat result that identifies a file's content: two equal stamps that
+// are not racy mean the same bytes.
 type Stamp struct {
 	Size, Mtime, Ctime int64 // bytes, ns, ns
 	Ino, Dev           uint64
@@ -92,7 +93,7 @@ func (s Stamp) IsRegular() bool { return s.Mode&unix.S_IFMT == unix.S_IFREG }
 
 func (s Stamp) IsLink() bool { return s.Mode&unix.S_IFMT == unix.S_IFLNK }
 
-// SameContent ignores what a link or a chmod elsewhere changes, but not ctime.
+// SameContent compares all but the number of links and the owner.
 func (s Stamp) SameContent(o Stamp) bool {
 	return s.Size == o.Size && s.Mtime == o.Mtime && s.Ctime == o.Ctime && s.Ino == o.Ino && s.Dev == o.Dev && s.Mode == o.Mode
 }

@@ -1,3 +1,6 @@
+// Package fsys is the file system as the packages of worldstate use it: stamps that show
+// whether a file changed, openat without symbolic links, durable writes, the store's locks and
+// format number, holes, and the notifier of changes. It knows nothing of git.
 package fsys
 
 import (
@@ -13,16 +16,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IsErrno reports whether an error is one of some numbers.
+// IsErrno reports whether err is one of the given error numbers.
 func IsErrno(err error, list ...unix.Errno) bool {
 	return slices.ContainsFunc(list, func(e unix.Errno) bool { return errors.Is(err, e) })
 }
 
-// Exhausted reports whether the system had no descriptor or no memory left for
-// us, which says nothing about what was to be read.
+// Exhausted reports whether the system was out of descriptors or memory. Such an error says
+// nothing about the file.
 func Exhausted(err error) bool { return IsErrno(err, unix.EMFILE, unix.ENFILE, unix.ENOMEM) }
 
-// OpenFile is os.Open; where too many files are open it says what to do.
+// OpenFile is os.Open; if too many files are open, the error names the remedy.
 func OpenFile(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if IsErrno(err, unix.EMFILE, unix.ENFILE) {
@@ -31,8 +34,8 @@ func OpenFile(path string) (*os.File, error) {
 	return f, err
 }
 
-// OpenBeneath opens the directory rel (or "" for the root itself) beneath the
-// directory rootfd, following no symbolic link on the way.
+// OpenBeneath opens the directory rel beneath the directory rootfd without following symbolic
+// links. An empty rel is rootfd itself.
 func OpenBeneath(rootfd int, rel string) (int, error) {
 	if rel == "" {
 		rel = "."
@@ -40,7 +43,7 @@ func OpenBeneath(rootfd int, rel string) (int, error) {
 	return openPart(rootfd, rel)
 }
 
-// openStepwise is OpenBeneath by one openat a component.
+// openStepwise is OpenBeneath with one openat call for each component.
 func openStepwise(rootfd int, rel string) (int, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	fd, err := Openat(rootfd, ".", flags, 0)
@@ -58,7 +61,7 @@ func openStepwise(rootfd int, rel string) (int, error) {
 	return fd, nil
 }
 
-// Retry calls f until no signal interrupts it.
+// Retry calls f until it is not interrupted by a signal.
 func Retry(f func() error) error {
 	for {
 		if err := f(); err != unix.EINTR {
@@ -93,8 +96,8 @@ func Readlinkat(dirfd int, name string) ([]byte, error) {
 	return nil, fmt.Errorf("link target over %d bytes", maxLinkBytes)
 }
 
-// renameChecked is RenameNoReplace in two steps. What appears between them is
-// replaced only if it is an empty directory.
+// renameChecked is RenameNoReplace in two steps. What is created between them is replaced only
+// if it is an empty directory.
 func renameChecked(dirfd int, from, to string) error {
 	if _, err := Lstatat(dirfd, to); err == nil {
 		return unix.EEXIST
@@ -102,8 +105,8 @@ func renameChecked(dirfd int, from, to string) error {
 	return unix.Renameat(dirfd, from, dirfd, to)
 }
 
-// WriteFileDurably replaces a file in one step and returns when the
-// new content and its name are durable.
+// WriteFileDurably replaces a file atomically and returns when the content and the name are
+// durable.
 func WriteFileDurably(path string, data []byte) error {
 	temp, err := WriteTemp(filepath.Dir(path), data)
 	if err == nil {
@@ -117,7 +120,7 @@ func WriteFileDurably(path string, data []byte) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// WriteTemp writes a file of the store, durably, under a temporary name in dir.
+// WriteTemp writes data durably to a new temporary file in dir.
 func WriteTemp(dir string, data []byte) (path string, err error) {
 	f, err := os.CreateTemp(dir, TempPrefix)
 	if err != nil {
@@ -133,9 +136,9 @@ func WriteTemp(dir string, data []byte) (path string, err error) {
 	return f.Name(), err
 }
 
-// TempPrefix begins the name of every temporary file in the store; old ones are
-// removed at the next save. It does not begin with "tmp_": files of that name a
-// git prune takes away while they are being written.
+// TempPrefix begins the name of every temporary file in the store. Leftovers are removed when a
+// World first takes the store's lock. The prefix is not "tmp_": git prune removes such files
+// while they are being written.
 const TempPrefix = "anamnesis_tmp_"
 
 func SyncDir(dir string) error {
@@ -150,7 +153,7 @@ func SyncDir(dir string) error {
 	return nil
 }
 
-// ReadNames reads a directory's names, sorted.
+// ReadNames returns a directory's names, sorted.
 func ReadNames(fd int) ([]string, error) {
 	buf := make([]byte, 16<<10)
 	var names []string
@@ -198,7 +201,7 @@ func NewNonce() string {
 
 const DirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 
-// Exists reports whether a file is there. That it cannot be looked at is the error.
+// Exists reports whether there is a file at path. The error is that it could not be looked up.
 func Exists(path string) (bool, error) {
 	_, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -2,9 +2,9 @@ package fsys
 
 import "golang.org/x/sys/unix"
 
-// Fsync returns when what was written to fd is durable. fsync(2) hands it to the
-// drive; only F_FULLFSYNC has the drive empty its cache. A file system without
-// that, such as SMB, has no more than fsync to offer.
+// Fsync returns when what was written to fd is durable. On macOS fsync(2) passes the data to
+// the drive; only F_FULLFSYNC also empties the drive's cache. On a file system without
+// F_FULLFSYNC, such as SMB, plain fsync is used.
 func Fsync(fd int) error {
 	err := Retry(func() error {
 		_, err := unix.FcntlInt(uintptr(fd), unix.F_FULLFSYNC, 0)

@@ -42,13 +42,13 @@ func SyncTree(fd int) error {
 	return nil
 }
 
-// OpenHandle opens a name, whatever is there, to ask about it and to change its
-// mode or owner; no permission on it is needed, and no link is followed.
+// OpenHandle opens a name without following links, to read its status or to change its mode or
+// owner. It needs no permission on the file.
 func OpenHandle(dirfd int, name string) (int, error) {
 	return Openat(dirfd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }
 
-// ChmodHandle is fchmod for what OpenHandle opened, which must not be a link.
+// ChmodHandle is fchmod for a descriptor of OpenHandle, which must not be a link.
 func ChmodHandle(fd int, perm uint32) error {
 	err := unix.Fchmodat(fd, "", perm, unix.AT_EMPTY_PATH)
 	if IsErrno(err, unix.ENOSYS, unix.EOPNOTSUPP, unix.EINVAL, unix.EPERM) { // before Linux 6.6, or a sandbox's filter
@@ -57,13 +57,13 @@ func ChmodHandle(fd int, perm uint32) error {
 	return err
 }
 
-// ChmodUnopened: OpenHandle needs no permission, so its error is returned.
+// ChmodUnopened returns err: OpenHandle needs no permission here, so there is no other way.
 func ChmodUnopened(_ int, _ string, st Stamp, _ uint32, err error) (Stamp, error) { return st, err }
 
-// ChownHandle is fchown, also for what OpenHandle opened.
+// ChownHandle is fchown; it also takes a descriptor of OpenHandle.
 func ChownHandle(fd, uid, gid int) error { return unix.Fchownat(fd, "", uid, gid, unix.AT_EMPTY_PATH) }
 
-// RenameNoReplace renames within a directory; EEXIST where the new name exists.
+// RenameNoReplace renames within a directory. The error is EEXIST if the new name exists.
 func RenameNoReplace(dirfd int, from, to string) error {
 	err := unix.Renameat2(dirfd, from, dirfd, to, unix.RENAME_NOREPLACE)
 	if IsErrno(err, unix.EINVAL, unix.ENOSYS) { // a file system without the flag
@@ -72,8 +72,8 @@ func RenameNoReplace(dirfd int, from, to string) error {
 	return err
 }
 
-// BootID names this boot of the machine, so that a pid from another one is
-// not taken for a live process.
+// BootID identifies this boot of the machine, so that a pid of an earlier boot is not taken for
+// a live process.
 var BootID = sync.OnceValue(func() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

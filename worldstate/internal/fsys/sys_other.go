@@ -9,19 +9,18 @@ import (
 // openPart is OpenBeneath for a path of less than PATH_MAX.
 func openPart(rootfd int, rel string) (int, error) { return openStepwise(rootfd, rel) }
 
-// SyncsTrees reports that SyncTree makes a whole file system durable. Without
-// syncfs nothing does: sync(2) only begins to write.
+// SyncsTrees reports whether SyncTree makes a whole file system durable. It does not here:
+// there is no syncfs, and sync(2) only starts to write.
 const SyncsTrees = false
 
-// SyncTree is never called here: every file and directory is synced on its own.
+// SyncTree is only a fallback here: files and directories are synced one by one.
 func SyncTree(fd int) error { return Fsync(fd) }
 
-// OpenHandle opens a name to change its mode or owner; no link is followed, and
-// none can be opened.
+// OpenHandle opens a name to change its mode or owner. It follows no link and cannot open one.
 func OpenHandle(dirfd int, name string) (int, error) { return Openat(dirfd, name, FileFlags, 0) }
 
-// ChmodUnopened changes the mode of what OpenHandle may not open, by its name: of
-// a link that was put there meanwhile the link's own mode changes.
+// ChmodUnopened changes the mode of a file that OpenHandle may not open, by name. If a link
+// replaced the file meanwhile, the link's own mode changes.
 func ChmodUnopened(dirfd int, name string, st Stamp, perm uint32, err error) (Stamp, error) {
 	if !IsErrno(err, unix.EACCES) {
 		return st, err
@@ -32,14 +31,14 @@ func ChmodUnopened(dirfd int, name string, st Stamp, perm uint32, err error) (St
 	return Lstatat(dirfd, name)
 }
 
-// ChmodHandle is fchmod for what OpenHandle opened.
+// ChmodHandle is fchmod for a descriptor of OpenHandle.
 func ChmodHandle(fd int, perm uint32) error { return unix.Fchmod(fd, perm) }
 
-// ChownHandle is fchown, also for what OpenHandle opened.
+// ChownHandle is fchown; it also takes a descriptor of OpenHandle.
 func ChownHandle(fd, uid, gid int) error { return unix.Fchown(fd, uid, gid) }
 
-// RenameNoReplace renames within a directory; EEXIST where the new name exists.
+// RenameNoReplace renames within a directory. The error is EEXIST if the new name exists.
 func RenameNoReplace(dirfd int, from, to string) error { return renameChecked(dirfd, from, to) }
 
-// BootID is unknown here: the lock's holder is named by its pid alone.
+// BootID is unknown here, so that a lock's holder is named by its pid alone.
 func BootID() string { return "" }

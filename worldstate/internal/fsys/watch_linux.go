@@ -11,19 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inotify is read when a scan begins, and not through a channel: after the
-// read that finds nothing every event of before has been seen.
+// inotify implements Notifier. It is read when a scan starts, not by a goroutine: once a read
+// returns nothing, every earlier event was seen.
 type inotify struct {
 	fd     int
 	buf    []byte
 	mounts *mounts
 }
 
-// Writes through a shared map are reported, if at all, when the file is closed.
+// Writes through a shared memory map are reported, if at all, when the file is closed.
 const inotifyMask = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CLOSE_WRITE |
 	unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_DELETE_SELF | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
 
-// localFileSystems are those on which every change is made by this kernel.
+// localFileSystem reports whether only this kernel changes a file system of this kind.
 func localFileSystem(kind int64) bool {
 	switch uint32(kind) {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.RAMFS_MAGIC,
@@ -58,8 +58,7 @@ func NewNotifier(root int, dir string) (Notifier, error) {
 	return &inotify{fd: fd, buf: make([]byte, 64<<10), mounts: m}, nil
 }
 
-// Watch names the directory by its descriptor, so that no path is resolved
-// again.
+// Watch names the directory by its descriptor, so that no path is resolved again.
 func (n *inotify) Watch(fd int) (int32, error) {
 	wd, err := unix.InotifyAddWatch(n.fd, "/proc/self/fd/"+strconv.Itoa(fd), inotifyMask)
 	if errors.Is(err, unix.ENOSPC) {
@@ -70,7 +69,7 @@ func (n *inotify) Watch(fd int) (int32, error) {
 
 const limitFile = "/proc/sys/fs/inotify/max_user_watches"
 
-// Unwatch may fail: the watch went with its directory.
+// Unwatch ignores an error: the watch ends with its directory.
 func (n *inotify) Unwatch(wd int32) { _, _ = unix.InotifyRmWatch(n.fd, uint32(wd)) }
 
 func (n *inotify) Mounted() (bool, error) { return n.mounts.changed() }

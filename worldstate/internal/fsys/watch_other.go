@@ -4,7 +4,7 @@ package fsys
 
 import "errors"
 
-var errNoNotifier = errors.New("this system does not tell of changes")
+var errNoNotifier = errors.New("this system reports no changes")
 
-// NewNotifier: only Linux has one so far; elsewhere worlds are scanned.
+// NewNotifier returns an error: only Linux has a notifier so far. Worlds are scanned elsewhere.
 func NewNotifier(int, string) (Notifier, error) { return nil, errNoNotifier }

@@ -1,3 +1,5 @@
+// Package gc collects a store (Run): one collection rewrites our packs as one, without objects
+// that are no longer needed. It also verifies stores (Verify).
 package gc
 
 import (
@@ -20,25 +22,25 @@ import (
 	"anamnesis/worldstate/internal/refs"
 )
 
-// A Report is what a collection did, or would do.
+// A Report is the result of a collection or of its dry run.
 type Report struct {
 	Store  string `json:"store"`
 	DryRun bool   `json:"dry_run,omitempty"`
-	// BytesBefore and BytesAfter are what the packs take on disk. After a dry
-	// run BytesAfter is an upper bound.
+	// BytesBefore and BytesAfter are the sizes of the packs on disk. After a dry run BytesAfter
+	// is an upper bound.
 	BytesBefore int64 `json:"bytes_before"`
 	BytesAfter  int64 `json:"bytes_after"`
 	Objects     int   `json:"objects"` // kept
 	Snapshots   int   `json:"snapshots"`
-	// Dropped are the tasks whose snapshots went, Kept those that no longer
-	// exist and stay all the same. Never nil.
+	// Dropped are the tasks whose snapshots were removed, Kept those that no longer exist and
+	// whose snapshots were kept. Never nil.
 	Dropped []string `json:"dropped"`
 	Kept    []string `json:"kept"`
-	// Over: what must be kept is more than MaxBytes.
+	// Over: what must be kept is larger than MaxBytes.
 	Over bool `json:"over,omitempty"`
 }
 
-// Run runs one collection. unfinished returns what interrupted restores name.
+// Run runs one collection. unfinished returns the snapshots that interrupted restores name.
 func Run(ctx context.Context, store string, opts Options, unfinished func() ([]gitfmt.Hash, error)) (Report, error) {
 	if !opts.DryRun {
 		turn, err := fsys.AcquireLock(ctx, store, fsys.CollectLock, opts.LockWait)
@@ -66,24 +68,24 @@ type collector struct {
 	o          Options
 	report     Report
 
-	refs  map[string]gitfmt.Hash // as they were when it was last looked
-	named []gitfmt.Hash          // what journals and o name, likewise
-	old   []*objects.Pack        // our packs as they were just before; a later one's ref may not have been there
+	refs  map[string]gitfmt.Hash // as last read
+	named []gitfmt.Hash          // the snapshots that journals and o name, as last read
+	old   []*objects.Pack        // our packs, listed before the refs: a later pack may lack its ref
 	gone  map[string]gitfmt.Hash // refs to be removed, with zero ids
 
 	seen  map[gitfmt.Hash]bool // objects that are kept
-	but   map[gitfmt.Hash]bool // objects not to be counted again
-	bytes int64                // what they take now
-	todo  batch                // those that are not written yet
+	but   map[gitfmt.Hash]bool // objects that are not counted
+	bytes int64                // their present size on disk
+	todo  batch                // those not yet written
 }
 
-// batch is objects to be written into one pack.
+// batch is the objects to be written into one pack.
 type batch struct {
 	commits []gitfmt.Hash
 	lines   lines
 }
 
-// locked takes the store's lock for one part of the collection.
+// locked runs one part of the collection under the store's lock.
 func (g *collector) locked(ctx context.Context, part func() error) error {
 	lock, err := fsys.AcquireLock(ctx, g.s.Dir, fsys.WriterLock, g.o.LockWait)
 	if err != nil {
@@ -129,8 +131,8 @@ func (g *collector) run(ctx context.Context) error {
 	return nil
 }
 
-// beginWriting makes the directory the packs are written in. What is in it was
-// left by a killed collection.
+// beginWriting creates the directory for new packs, without the leftovers of a killed
+// collection.
 func (g *collector) beginWriting() error {
 	if err := os.RemoveAll(g.s.CollectDir()); err != nil {
 		return err
@@ -138,7 +140,8 @@ func (g *collector) beginWriting() error {
 	return os.Mkdir(g.s.CollectDir(), 0o700)
 }
 
-// look finds out what is named. The store's lock is held, unless it is a dry run.
+// look reads the packs, the refs and the other roots. The caller holds the store's lock, except
+// in a dry run.
 func (g *collector) look() (refs map[string]gitfmt.Hash, named []gitfmt.Hash, err error) {
 	if err := workedIn(g.s.Dir); err != nil {
 		return nil, nil, err
@@ -146,7 +149,7 @@ func (g *collector) look() (refs map[string]gitfmt.Hash, named []gitfmt.Hash, er
 	if err := g.s.Refresh(); err != nil {
 		return nil, nil, err
 	}
-	// In this order: git push shows its pack, then the ref, and until then keeps the pack.
+	// Packs before refs: git push shows its pack, then sets the ref, and keeps the pack until then.
 	if g.old, err = g.s.OurPacks(); err != nil {
 		return nil, nil, err
 	}
@@ -158,26 +161,25 @@ func (g *collector) look() (refs map[string]gitfmt.Hash, named []gitfmt.Hash, er
 	return maps.Clone(refs), named, err
 }
 
-// workedIn refuses a store that a user's git works in: its HEADs, indexes and reflogs
-// name objects that no ref names.
+// workedIn refuses a store that a user's git works in: its HEADs, indexes and reflogs may name
+// objects that no ref reaches.
 func workedIn(store string) error {
 	for _, name := range []string{"worktrees", "logs", "index"} {
 		path := filepath.Join(store, name)
 		if there, err := fsys.Exists(path); err != nil {
 			return err
 		} else if there {
-			return fmt.Errorf("%w: git keeps work of its own in the store, and %s may name what would be removed; remove that first", gitfmt.ErrRefused, path)
+			return fmt.Errorf("%w: git works in the store, and %s may name objects that would be removed; remove it first", gitfmt.ErrRefused, path)
 		}
 	}
 	head, err := os.ReadFile(filepath.Join(store, "HEAD"))
 	if err == nil && !bytes.HasPrefix(head, []byte("ref: ")) {
-		err = fmt.Errorf("%w: HEAD names a commit; 'git --git-dir=%s symbolic-ref HEAD %s' puts it back", gitfmt.ErrRefused, store, refs.Latest)
+		err = fmt.Errorf("%w: HEAD names a commit; 'git --git-dir=%s symbolic-ref HEAD %s' restores it", gitfmt.ErrRefused, store, refs.Latest)
 	}
 	return err
 }
 
-// blame adds to an error that ends a collection which ref leads to the object, and
-// what helps.
+// blame adds to an error the ref that reaches the missing object, and the remedy.
 func (g *collector) blame(err error) error {
 	var m *gitfmt.MissingObjectError
 	if !errors.As(err, &m) || fsys.Exhausted(m.Err) {
@@ -188,20 +190,20 @@ func (g *collector) blame(err error) error {
 			continue
 		}
 		if refs.IsOurs(name) {
-			return fmt.Errorf("%w; %s names it; only a backup of %s can bring it back, and nothing is collected until then", err, name, g.s.Dir)
+			return fmt.Errorf("%w; %s names it; restore it from a backup of %s; nothing is collected until then", err, name, g.s.Dir)
 		}
-		return fmt.Errorf("%w; %s names it, which is no snapshot in a pack; 'git --git-dir=%s update-ref -d %s' removes that ref", err, name, g.s.Dir, name)
+		return fmt.Errorf("%w; %s names it, which is not a snapshot in a pack; 'git --git-dir=%s update-ref -d %s' removes that ref", err, name, g.s.Dir, name)
 	}
-	return fmt.Errorf("%w; 'anamnesis world verify' names all that is damaged, and 'git --git-dir=%s repack -d' packs what is yours", err, g.s.Dir)
+	return fmt.Errorf("%w; 'anamnesis world verify' lists all damage, and 'git --git-dir=%s repack -d' packs your own objects", err, g.s.Dir)
 }
 
-// choose finds out what is kept: first what must be, then the tasks that are
-// gone, the newest first, while they fit.
+// choose selects what is kept: first what must be, then the tasks that no longer exist, the
+// newest first, while they fit.
 func (g *collector) choose(ctx context.Context) error {
 	byName, roots := g.refs, slices.Clone(g.named)
 	dead := make(map[string][]string) // task → its refs
-	var shared []string               // the worlds' and the latest: theirs who made the snapshot
-	var places []gitfmt.Hash          // the worlds': how a restore recognises a user's edits
+	var shared []string               // refs of worlds, and the latest; they belong to the snapshot's task
+	var places []gitfmt.Hash          // targets of worlds' refs, by which a restore recognises a user's edits
 	for name, h := range byName {
 		task, _, isTask := strings.Cut(strings.TrimPrefix(name, refs.TaskPrefix), "/")
 		switch {
@@ -237,7 +239,7 @@ func (g *collector) choose(ctx context.Context) error {
 	for _, name := range shared {
 		needed := name != refs.Latest && len(g.seen) > 0 || len(g.report.Dropped) == 0
 		if !needed && !g.seen[byName[name]] {
-			g.gone[name] = gitfmt.Hash{} // only dropped tasks led to it
+			g.gone[name] = gitfmt.Hash{} // only dropped tasks reached it
 			continue
 		}
 		if err := g.keep(ctx, []gitfmt.Hash{byName[name]}); err != nil {
@@ -247,8 +249,8 @@ func (g *collector) choose(ctx context.Context) error {
 	return nil
 }
 
-// catchUp keeps what has come since the last look, and returns the bytes it
-// takes. A ref that was to go and has moved stays. The store's lock is held.
+// catchUp keeps what was added since the last look, and returns its size. A ref to be removed
+// that has moved is kept. The caller holds the store's lock.
 func (g *collector) catchUp(ctx context.Context) (int64, error) {
 	refs, named, err := g.look()
 	if err != nil {
@@ -266,7 +268,7 @@ func (g *collector) catchUp(ctx context.Context) (int64, error) {
 	return g.bytes - before, err
 }
 
-// roots are the snapshots named by something else than refs.
+// roots returns the snapshots that something else than a ref names.
 func (g *collector) roots() ([]gitfmt.Hash, error) {
 	roots, err := KeptRoots(g.s, g.o.Keep)
 	if err != nil {
@@ -276,7 +278,7 @@ func (g *collector) roots() ([]gitfmt.Hash, error) {
 	return append(roots, more...), err
 }
 
-// KeptRoots returns those of some snapshots that the store has.
+// KeptRoots returns those of the given snapshots that the store has.
 func KeptRoots(s *objects.Store, keep []gitfmt.ID) ([]gitfmt.Hash, error) {
 	var roots []gitfmt.Hash
 	for _, id := range keep {
@@ -286,7 +288,7 @@ func KeptRoots(s *objects.Store, keep []gitfmt.ID) ([]gitfmt.Hash, error) {
 		}
 		if s.Has(h) {
 			roots = append(roots, h)
-		} // else it was lost before
+		} // otherwise it was lost before
 	}
 	return roots, nil
 }
@@ -309,7 +311,7 @@ func (g *collector) newestFirst(dead map[string][]string, refs map[string]gitfmt
 	return tasks
 }
 
-// tryTask keeps a task that is gone if it fits, and otherwise drops it.
+// tryTask keeps a task that no longer exists if it fits, and otherwise drops it.
 func (g *collector) tryTask(ctx context.Context, task string, names []string, refs map[string]gitfmt.Hash) error {
 	var roots []gitfmt.Hash
 	for _, name := range names {
@@ -333,7 +335,7 @@ func (g *collector) tryTask(ctx context.Context, task string, names []string, re
 	return g.keep(ctx, roots)
 }
 
-// keep adds everything some snapshots and their ancestors need.
+// keep adds everything that some snapshots and their ancestors need.
 func (g *collector) keep(ctx context.Context, roots []gitfmt.Hash) error {
 	var found []*gitfmt.Commit
 	for queue := roots; len(queue) > 0; {
@@ -369,13 +371,13 @@ func (g *collector) keep(ctx context.Context, roots []gitfmt.Hash) error {
 
 func (g *collector) known(h gitfmt.Hash) bool { return g.seen[h] || g.but[h] }
 
-// add takes an object for needed. It goes into the new pack, whichever has it now.
+// add marks an object as needed, so that it is written into the new pack.
 func (g *collector) add(h gitfmt.Hash) {
 	g.seen[h] = true
 	g.bytes += g.s.StoredBytes(h)
 }
 
-// tree adds a tree and all beneath it.
+// tree adds a tree and everything beneath it.
 func (g *collector) tree(ctx context.Context, h gitfmt.Hash) error {
 	return history.Walk(ctx, g.s, h, history.Visitor{
 		Enter: func(h gitfmt.Hash) bool { return !g.known(h) },
@@ -393,24 +395,23 @@ func (g *collector) tree(ctx context.Context, h gitfmt.Hash) error {
 	})
 }
 
-// Options say what a collection keeps. The zero value keeps every snapshot
-// that any ref names.
+// Options select what a collection keeps. The zero value keeps every snapshot that a ref names.
 type Options struct {
-	// Live reports whether a task exists now; its snapshots are kept whatever
-	// their size. It is asked after they were looked for, of tasks that may have
-	// begun since GC was called. nil: all tasks exist.
+	// Live reports whether a task exists; its snapshots are kept whatever their size. It is
+	// called after the snapshots were listed, also for tasks that began after GC was called. If
+	// nil, all tasks exist.
 	Live func(task string) bool
 	// Keep are snapshots that something else than a ref names.
 	Keep []gitfmt.ID
-	// MaxBytes caps the store: of the tasks that do not exist any more, only
-	// as many are kept, the newest first, as fit. 0: no cap, all are kept. What
-	// the worlds are known at stays as long as there is a snapshot to restore.
+	// MaxBytes caps the store: of the tasks that no longer exist, only as many are kept, the
+	// newest first, as fit. 0: no cap, all are kept. The snapshots that worlds are known at are
+	// kept as long as there is a snapshot to restore.
 	MaxBytes int64
-	// DryRun finds out and writes nothing. Nobody waits for it.
+	// DryRun computes the report and writes nothing. It takes no lock.
 	DryRun bool
 	// LockWait is how long to wait for another process. Default DefaultLockWait.
 	LockWait time.Duration
-	// Hook is called at every durable step, as Options.Hook. At "gathered" the
+	// Hook is called at every durable step, as Options.Hook of a World. At "gathered" the
 	// store's lock is free.
 	Hook func(point string)
 }

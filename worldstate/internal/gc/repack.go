@@ -16,26 +16,23 @@ import (
 )
 
 const (
-	// GcLevel: a collection takes its time, and what it writes stays.
+	// GcLevel is the compression level: a collection may take its time, and its result is kept.
 	GcLevel = 9
-	// deltaChain is how many differences an old version may be away from one
-	// that is whole; git's own limit is 50.
+	// deltaChain bounds the length of a chain of deltas; git's own limit is 50.
 	deltaChain = 50
-	// deltaBytes: larger objects are not stored as differences, which are made
-	// in memory.
+	// deltaBytes: larger objects are not stored as deltas, which are made in memory.
 	deltaBytes = 4 << 20
 )
 
-// line is the versions of one path, the newest first. Each is a difference to
-// the one before, so that the newest, which a restore or a diff is most likely
-// to want, is whole.
+// line is the versions of one path, the newest first. Each is a delta to the previous, so that
+// the newest, which a restore or a diff is most likely to need, is whole.
 type line struct {
 	kind gitfmt.ObjectType
 	path string
 	ids  []gitfmt.Hash
 }
 
-// lines gathers the versions of every path.
+// lines collects the versions of every path.
 type lines struct {
 	list  []*line
 	index map[lineKey]*line
@@ -61,15 +58,14 @@ func (l *lines) add(kind gitfmt.ObjectType, path string, h gitfmt.Hash) {
 }
 
 const (
-	// CatchUpBytes: where more than so many bytes were saved while a collection
-	// wrote, it writes those, too, before it switches over, at most catchUps
-	// times; the rest is written with the store's lock held.
+	// CatchUpBytes: if more than this was saved while a collection wrote, it writes that, too,
+	// before it switches over, at most CatchUps times. The rest is written under the store's
+	// lock.
 	CatchUpBytes = 8 << 20
 	CatchUps     = 4
 )
 
-// repack writes what is kept, and switches over when nothing much has come
-// meanwhile.
+// repack writes what is kept, and switches over when little was added meanwhile.
 func (g *collector) repack(ctx context.Context) error {
 	var packs []*objects.Writer
 	defer func() {
@@ -107,8 +103,7 @@ func (g *collector) repack(ctx context.Context) error {
 	return nil
 }
 
-// write makes the pack of what is to be done, not yet visible; nil where that
-// is nothing.
+// write writes the pack of g.todo without making it visible; nil if there is nothing to write.
 func (g *collector) write(ctx context.Context) (*objects.Writer, error) {
 	todo := g.todo
 	g.todo = batch{}
@@ -138,9 +133,8 @@ func (g *collector) write(ctx context.Context) (*objects.Writer, error) {
 	return out, out.Ready()
 }
 
-// switchOver shows the new packs, then removes the refs that go, then the old
-// packs: at every moment, whatever a ref names is there. The store's lock is
-// held.
+// switchOver shows the new packs, then removes refs, then the old packs: at every moment all
+// objects that refs reach are there. The caller holds the store's lock.
 func (g *collector) switchOver(packs []*objects.Writer) error {
 	var names []string
 	for _, p := range packs {
@@ -162,7 +156,7 @@ func (g *collector) switchOver(packs []*objects.Writer) error {
 		return err
 	}
 	if err := os.Remove(g.s.AlternatesPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove alternates: %w", err) // nothing is borrowed any more
+		return fmt.Errorf("remove alternates: %w", err) // nothing is borrowed now
 	}
 	if err := fsys.SyncDir(filepath.Join(g.s.Dir, "objects", "info")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -175,7 +169,7 @@ func (g *collector) switchOver(packs []*objects.Writer) error {
 
 // line writes the versions of one path.
 func (g *collector) line(out *objects.Writer, l *line) error {
-	var last []byte // the version before, nil where there is none to start from
+	var last []byte // the previous version, nil if it cannot be a base
 	var lastID gitfmt.Hash
 	chain := 0
 	for _, h := range l.ids {
@@ -210,8 +204,8 @@ func (g *collector) line(out *objects.Writer, l *line) error {
 	return nil
 }
 
-// whole writes an object that is no difference, as it is where it is
-// compressed well already.
+// whole writes an object without a delta. If it is stored well compressed, its bytes are
+// copied.
 func (g *collector) whole(out *objects.Writer, t gitfmt.ObjectType, path string, h gitfmt.Hash) error {
 	if p, it := g.s.Locate(h); p != nil {
 		if tight, err := p.Tight(it.Off); err == nil && tight {
@@ -219,7 +213,7 @@ func (g *collector) whole(out *objects.Writer, t gitfmt.ObjectType, path string,
 			defer g.s.Buffers.Put(buf)
 			if out.CopyRaw(p, it, *buf) == nil {
 				return nil
-			} // damaged here: maybe not elsewhere
+			} // this copy is damaged
 		}
 	}
 	data, err := g.s.ReadUpTo(h, t, path, deltaBytes)

@@ -15,25 +15,25 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// A Report is what Verify found. OK means that every object that any ref needs, or
-// that any pack holds, has an intact copy, and that git can use each pack.
+// Health is what Verify found. OK means that every object that a ref needs or a pack holds has
+// an intact copy, and that git can use each pack.
 type Health struct {
 	OK       bool      `json:"ok"`
 	Refs     int       `json:"refs"`
 	Commits  int       `json:"commits"`
 	Objects  int       `json:"objects"` // read and hashed, commits included
 	Problems []Problem `json:"problems"`
-	// DamagedCopies are objects that are damaged in one pack and intact elsewhere, as
-	// after a save that wrote them anew. git fsck complains about them. A collection
-	// removes those in our packs.
+	// DamagedCopies are objects that are damaged in one pack and intact in another, as after a
+	// save that wrote them again. git fsck complains about them. A collection removes those in
+	// our packs.
 	DamagedCopies []Problem `json:"damaged_copies,omitempty"`
 	// Unfinished: an interrupted restore waits for Recover.
 	Unfinished bool `json:"unfinished"`
 }
 
-// A Problem is one thing that is gone or rotten, and one snapshot that needs it; where
-// none is known to need it, the pack it is in is Path. Where a pack as a whole is
-// damaged there is no Object.
+// A Problem is one missing or damaged object and one snapshot that needs it. If no snapshot is
+// known to need it, Path is the pack that holds it. If a whole pack is damaged, Object is
+// empty.
 type Problem struct {
 	Object   string    `json:"object"`
 	Path     string    `json:"path"`
@@ -41,7 +41,7 @@ type Problem struct {
 	Error    string    `json:"error"`
 }
 
-// Verify looks at a store once. Where it is changed meanwhile, what went may be named.
+// Verify checks a store once. If the store changes meanwhile, it may report removed objects.
 func Verify(ctx context.Context, s *objects.Store, named *refs.Store, hook func(string)) (Health, error) {
 	byName, err := named.All()
 	if err != nil {
@@ -55,7 +55,7 @@ func Verify(ctx context.Context, s *objects.Store, named *refs.Store, hook func(
 	}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		if !refs.IsOurs(name) {
-			continue // what only it leads to is the user's, and may be in no pack
+			continue // the user's objects may be in no pack
 		}
 		if err := v.commits(byName[name], name); err != nil {
 			return Health{}, err
@@ -82,21 +82,21 @@ type verifier struct {
 	ctx    context.Context
 	r      *Health
 	seen   map[gitfmt.Hash]bool
-	intact map[gitfmt.Hash]gitfmt.ObjectType // objects that a pack holds as it should
+	intact map[gitfmt.Hash]gitfmt.ObjectType // objects with an intact copy
 	broken []damage
 	at     gitfmt.ID
 }
 
-// damage is what is wrong with an object in a pack, or with the pack itself where the
-// object's id is zero.
+// damage is the damage of an object in a pack, or of the pack itself if the object's id is
+// zero.
 type damage struct {
 	pack   string
 	object gitfmt.Hash
 	err    error
 }
 
-// packs reads each pack from end to end, as git fsck does. What a difference starts
-// from must be in the same pack: git looks nowhere else.
+// packs reads each pack from end to end, as git fsck does. The base of a delta must be in the
+// same pack, since git looks only there.
 func (v *verifier) packs() error {
 	for _, p := range v.s.Without(nil) {
 		items, err := p.Entries()
@@ -115,7 +115,7 @@ func (v *verifier) packs() error {
 				v.broken, whole = append(v.broken, damage{p.Name, it.Hash, err}), false
 			}
 		}
-		if whole { // else the checksum is wrong for a reason that is known
+		if whole { // otherwise the checksum is wrong for a known reason
 			err = p.CheckSum()
 		}
 		if fsys.Exhausted(err) {
@@ -128,7 +128,7 @@ func (v *verifier) packs() error {
 	return nil
 }
 
-// others records what is wrong with packs beside what was found by the refs.
+// others adds the damage of packs to what the walk of the refs found.
 func (v *verifier) others() {
 	known := make(map[string]int, len(v.r.Problems))
 	for i, p := range v.r.Problems {
@@ -141,8 +141,8 @@ func (v *verifier) others() {
 		}
 		at, ok := known[p.Object]
 		switch {
-		case p.Object != "" && ok: // it is named with a snapshot that needs it
-			if q := &v.r.Problems[at]; q.Error == objects.ErrNoObject.Error() { // an earlier look has put the copy aside
+		case p.Object != "" && ok: // already reported with a snapshot that needs it
+			if q := &v.r.Problems[at]; q.Error == objects.ErrNoObject.Error() { // an earlier read has condemned the copy
 				q.Error = p.Error
 			}
 		case (v.intact[d.object] != 0 || v.seen[d.object]) && !errors.Is(d.err, objects.ErrNoBase):
@@ -153,8 +153,7 @@ func (v *verifier) others() {
 	}
 }
 
-// problem takes down what is wrong with an object. Too many open files are
-// nothing wrong with it, and end it all.
+// problem records a problem of an object. If too many files were open, it returns the error.
 func (v *verifier) problem(h gitfmt.Hash, path string, err error) error {
 	if fsys.Exhausted(err) {
 		return err
@@ -167,7 +166,7 @@ func (v *verifier) problem(h gitfmt.Hash, path string, err error) error {
 	return nil
 }
 
-// first reports whether the object was not looked at before.
+// first reports whether the object was not checked before, and marks it.
 func (v *verifier) first(h gitfmt.Hash) bool {
 	if v.seen[h] {
 		return false
@@ -200,7 +199,7 @@ func (v *verifier) commits(h gitfmt.Hash, ref string) error {
 		if err := v.tree(c.Tree); err != nil {
 			return err
 		}
-		if len(v.r.Problems) == before && c.World != "" { // all there; does it also read as a world?
+		if len(v.r.Problems) == before && c.World != "" { // complete; check that it also loads as a world
 			if _, err := tree.Load(v.s, c.Tree, nil); err != nil {
 				if err := v.problem(c.Tree, "", err); err != nil {
 					return err
@@ -211,7 +210,7 @@ func (v *verifier) commits(h gitfmt.Hash, ref string) error {
 	return nil
 }
 
-// tree checks a tree and all beneath it.
+// tree checks a tree and everything beneath it.
 func (v *verifier) tree(h gitfmt.Hash) error {
 	return history.Walk(v.ctx, v.s, h, history.Visitor{
 		Enter: v.first,

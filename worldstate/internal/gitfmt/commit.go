@@ -11,15 +11,14 @@ import (
 	"anamnesis/worldstate/ignore"
 )
 
-// A snapshot is a git commit whose message ends in trailers. Ours hold what
-// is true of the snapshot but not of the tree, so that the tree id stays the
-// world id:
+// A snapshot is a git commit whose message ends in trailers. Ours hold facts about the snapshot
+// that the tree does not, so that the tree's id is the world's id:
 //
-//	Anamnesis-World: 0123456789abcdef              which directory it was taken of
+//	Anamnesis-World: 0123456789abcdef              the directory, as a key
 //	Anamnesis-Step: task_1@12                      the step that it was saved as
-//	Anamnesis-Complete: false                      only when something could not be read
-//	Anamnesis-Skip: "run/x.sock" "socket"          what was there without its bytes held
-//	Anamnesis-Rule: "up" "base" "*.log"            an ignore rule that no file of the tree holds
+//	Anamnesis-Complete: false                      only if something could not be read
+//	Anamnesis-Skip: "run/x.sock" "socket"          a path whose bytes are not stored
+//	Anamnesis-Rule: "up" "base" "*.log"            an ignore rule that no file of the tree has
 const (
 	TrailerWorld    = "Anamnesis-World"
 	trailerStep     = "Anamnesis-Step"
@@ -28,12 +27,11 @@ const (
 	trailerRule     = "Anamnesis-Rule"
 )
 
-// identity is the author and committer of every snapshot: no configuration of
-// the user's is needed or read.
+// identity is the author and committer of every snapshot. The user's configuration is not read.
 const identity = "anamnesis <anamnesis@localhost>"
 
-// FrozenRule is one ignore file of which the tree has no copy: info/exclude, a
-// .gitignore above the world, one that ignores itself.
+// FrozenRule holds the rules of one ignore file that the tree does not contain: info/exclude, a
+// .gitignore above the world, or one that ignores itself.
 type FrozenRule struct {
 	Up, Base string
 	Patterns []ignore.Pattern
@@ -58,7 +56,7 @@ type Commit struct {
 	Message  string // without the trailers
 	Trailers [][2]string
 	World    string
-	Step     string // TASK@STEP; empty: it was saved under no name, or before names were recorded
+	Step     string // TASK@STEP; empty if it was saved without a name or by an early version
 	Partial  bool
 	Skips    []Skip
 	Rules    []FrozenRule
@@ -97,8 +95,8 @@ func (c *Commit) Encode() []byte {
 	return b.Bytes()
 }
 
-// CleanMessage makes any text a message: no NUL, no carriage return, never
-// empty, no blank ends.
+// CleanMessage makes a valid message of any text: without NUL and carriage returns, trimmed,
+// not empty.
 func CleanMessage(m string) string {
 	m = strings.ToValidUTF8(strings.NewReplacer("\x00", "", "\r", "").Replace(m), "?")
 	if m = strings.TrimSpace(m); m == "" {
@@ -107,7 +105,7 @@ func CleanMessage(m string) string {
 	return m
 }
 
-// CheckTrailers refuses keys and values a commit message cannot carry.
+// CheckTrailers refuses keys and values that a commit message cannot hold.
 func CheckTrailers(list [][2]string) error {
 	for _, t := range list {
 		key, value := t[0], t[1]
@@ -123,7 +121,7 @@ func CheckTrailers(list [][2]string) error {
 	return nil
 }
 
-// DecodeCommit reads a commit object that a save wrote.
+// DecodeCommit decodes a commit object.
 func DecodeCommit(id Hash, data []byte) (*Commit, error) {
 	bad := func(what string) error { return fmt.Errorf("commit %s: %w: %s", id, ErrCorrupt, what) }
 	c := &Commit{Id: id}
@@ -233,12 +231,13 @@ func unquoteFields(s string, n int) ([]string, error) {
 	return out, nil
 }
 
-// SameFacts reports whether two snapshots of one tree hold the same beside it.
+// SameFacts reports whether two snapshots of one tree agree in everything else that is recorded
+// of the world.
 func (c *Commit) SameFacts(o *Commit) bool {
 	if c.Tree == o.Tree && c.World == o.World && c.Partial == o.Partial && slices.Equal(c.Skips, o.Skips) && slices.EqualFunc(c.Rules, o.Rules, FrozenRule.same) {
 		return true
 	}
-	a, b := *c, *o // rules may be cut into pieces otherwise
+	a, b := *c, *o // the rules may be grouped differently
 	a.Message, b.Message, a.Trailers, b.Trailers = "", "", nil, nil
 	a.Step, b.Step = "", ""
 	a.Parents, b.Parents, a.Time, b.Time = nil, nil, time.Time{}, time.Time{}

@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// IndexEntry is one path of a user's git index: what is tracked, and which
-// blob a file was under which stat.
+// IndexEntry is one path of a user's git index: its blob, and the stat under which git read the
+// file.
 type IndexEntry struct {
 	Path                  string // relative to the top of the working tree
 	Hash                  Hash
@@ -21,7 +21,7 @@ type IndexEntry struct {
 	Stage                 int
 }
 
-// The index is read as git's own documentation (gitformat-index) describes it.
+// The format is described in git's documentation (gitformat-index).
 const (
 	indexHead        = 12 // "DIRC", version, number of entries
 	IndexFixed       = 62 // ten words of stat, the id, the flags
@@ -34,8 +34,8 @@ const (
 
 var ErrIndex = errors.New("not an index this program can read")
 
-// DecodeIndex reads a git index of version 2, 3 or 4. One that is split, or of
-// a repository with other ids than SHA-1's, is an error.
+// DecodeIndex decodes a git index of version 2, 3 or 4. A split index, or one of a repository
+// that does not use SHA-1, is an error.
 func DecodeIndex(data []byte) (out []IndexEntry, err error) {
 	if len(data) < indexHead+sha1.Size || string(data[:4]) != "DIRC" {
 		return nil, ErrIndex
@@ -57,7 +57,7 @@ func DecodeIndex(data []byte) (out []IndexEntry, err error) {
 		}
 		out = append(out, e)
 	}
-	for len(d.b) >= 8 { // extensions: those in capitals may be left unread
+	for len(d.b) >= 8 { // extensions: those in capitals are optional
 		name, size := string(d.b[:4]), binary.BigEndian.Uint32(d.b[4:])
 		if int64(size) > int64(len(d.b)-8) {
 			return nil, fmt.Errorf("%w: cut short", ErrIndex)
@@ -76,7 +76,7 @@ func DecodeIndex(data []byte) (out []IndexEntry, err error) {
 type indexDecoder struct {
 	b       []byte
 	version uint32
-	last    string // the path before
+	last    string // the previous path
 }
 
 func (d *indexDecoder) entry() (e IndexEntry, ok bool) {
@@ -125,8 +125,7 @@ func (d *indexDecoder) entry() (e IndexEntry, ok bool) {
 	return e, true
 }
 
-// indexVarint reads the number version 4 begins a path with; n is 0 when there
-// is none.
+// indexVarint decodes the number that begins a path in version 4; n is 0 if there is none.
 func indexVarint(b []byte) (v uint64, n int) {
 	for n < len(b) && n < 9 {
 		c := b[n]

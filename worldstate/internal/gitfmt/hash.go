@@ -1,3 +1,6 @@
+// Package gitfmt encodes and decodes git's formats and those of a snapshot: object ids, commits
+// with their trailers, trees, packs and their indexes, and a user's index. Its functions are
+// pure.
 package gitfmt
 
 import (
@@ -9,7 +12,7 @@ import (
 	"strings"
 )
 
-// Hash is a git object id (SHA-1), the only hash the store's format knows.
+// Hash is a git object id (SHA-1), the only one that the store's format has.
 type Hash [20]byte
 
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
@@ -25,14 +28,14 @@ func ParseHash(s string) (Hash, bool) {
 	return h, err == nil
 }
 
-// ErrCorrupt: the store holds something this package did not write or
-// that has rotted; MissingObjectError is one such.
+// ErrCorrupt: the store holds damaged data, or data that this package did not write;
+// MissingObjectError is such an error.
 var ErrCorrupt = errors.New("corrupt store")
 
-// ErrRefused: what was asked is refused on principle, and nothing was touched.
+// ErrRefused: the request is never carried out, and nothing was changed.
 var ErrRefused = errors.New("refused")
 
-// ErrNoDirectory: a directory is not there, or is none.
+// ErrNoDirectory: there is no directory at the path.
 var ErrNoDirectory = errors.New("no such directory")
 
 // ObjectType is a git object's type, with its number in a pack.
@@ -71,7 +74,7 @@ func HashObject(t ObjectType, data []byte) Hash {
 // HeaderRoom is enough for a type, a size and a NUL.
 const HeaderRoom = 32
 
-// AppendHead appends what git hashes before an object's bytes.
+// AppendHead appends the header that git hashes before an object's bytes.
 func AppendHead(out []byte, t ObjectType, size int64) []byte {
 	out = append(append(out, t.String()...), ' ')
 	return append(strconv.AppendInt(out, size, 10), 0)
@@ -80,5 +83,5 @@ func AppendHead(out []byte, t ObjectType, size int64) []byte {
 // ID names a snapshot: its commit's hash, 40 lower-case hex digits.
 type ID string
 
-// Short is an id as messages show it.
+// Short returns an id as messages show it.
 func Short(id ID) string { return string(id[:min(len(id), 12)]) }

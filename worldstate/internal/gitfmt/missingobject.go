@@ -6,11 +6,11 @@ import (
 	"anamnesis/worldstate/internal/fsys"
 )
 
-// A MissingObjectError names an object that is gone or rotten and the path
-// that needs it. It is found before the first byte of the world moves.
+// A MissingObjectError names an object that is missing or damaged and a path that needs it. It
+// is returned before a restore changes the first file.
 type MissingObjectError struct {
 	Object string // the object's hash, hex
-	Path   string // the path in the snapshot that needs it, or what it is
+	Path   string // the path in the snapshot that needs it, or a description of the object
 	Err    error  // why it cannot be read
 }
 
@@ -23,8 +23,8 @@ func (e *MissingObjectError) Error() string {
 
 func (e *MissingObjectError) Unwrap() error { return e.Err }
 
-// Is makes errors.Is(err, ErrCorrupt) true, unless too many files were open to
-// look.
+// Is makes errors.Is(err, ErrCorrupt) true, unless the object could not be opened because too
+// many files were open.
 func (e *MissingObjectError) Is(target error) bool {
 	return target == ErrCorrupt && !fsys.Exhausted(e.Err)
 }

@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// MarshalNames encodes plain, a pointer to a struct, and adds the bytes of names that
-// are not UTF-8; see "Names in JSON" in the package's documentation. It leaves <, >
-// and & to the encoder of the whole.
+// MarshalNames encodes plain, a pointer to a struct, and adds the bytes of names that are not
+// UTF-8; see "Names in JSON" in the documentation of worldstate. It does not escape <, > and &;
+// the encoder of the enclosing value does.
 func MarshalNames(plain any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -11,8 +11,8 @@ import (
 	"sort"
 )
 
-// MaxDeltaBytes bounds an object made of a difference: it is put together in
-// memory. git makes none of objects above 512 MiB.
+// MaxDeltaBytes bounds an object stored as a delta, which is rebuilt in memory. git makes no
+// deltas of objects above 512 MiB.
 const MaxDeltaBytes = 1 << 30
 
 type PackItem struct {
@@ -21,7 +21,7 @@ type PackItem struct {
 	Crc  uint32
 }
 
-// AppendRaw appends data as a zlib stream that compresses nothing.
+// AppendRaw appends data as a zlib stream of stored blocks, without compression.
 func AppendRaw(out, data []byte) []byte {
 	const most = 1<<16 - 1 // of a stored block
 	out = append(out, 0x78, 0x01)
@@ -39,7 +39,7 @@ func AppendRaw(out, data []byte) []byte {
 	return binary.BigEndian.AppendUint32(out, sum)
 }
 
-// PackEntryHeader is an object's type and size in a pack.
+// PackEntryHeader encodes an object's type and size as a pack stores them.
 func PackEntryHeader(t ObjectType, size int64) []byte {
 	b := byte(t)<<4 | byte(size&0x0f)
 	size >>= 4
@@ -52,7 +52,7 @@ func PackEntryHeader(t ObjectType, size int64) []byte {
 	return append(out, b)
 }
 
-// EncodePackIndex is a version 2 pack index.
+// EncodePackIndex encodes a version 2 pack index.
 func EncodePackIndex(items []PackItem, pack Hash) []byte {
 	sort.Slice(items, func(i, j int) bool { return bytes.Compare(items[i].Hash[:], items[j].Hash[:]) < 0 })
 	out := []byte("\xfftOc\x00\x00\x00\x02")
@@ -86,16 +86,16 @@ func EncodePackIndex(items []PackItem, pack Hash) []byte {
 	return append(out, sum[:]...)
 }
 
-// The types of objects stored as a difference to another one.
+// The types of objects that are stored as a delta to another one.
 const (
-	OffsetDelta ObjectType = 6 // the other is so many bytes before, in the same pack
-	RefDelta    ObjectType = 7 // the other is named
+	OffsetDelta ObjectType = 6 // the base precedes it in the same pack
+	RefDelta    ObjectType = 7 // the base is named by its id
 )
 
 // PackHeader is the header of one object in a pack.
 type PackHeader struct {
 	Kind ObjectType
-	Size int64 // of the object; of the difference for a delta
+	Size int64 // of the object; of the delta for a delta
 	Base Hash  // of a RefDelta
 	Back int64 // of an OffsetDelta
 }

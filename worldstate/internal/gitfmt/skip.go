@@ -1,6 +1,6 @@
 package gitfmt
 
-// A Skip is a path and why its content is not held, or not touched.
+// A Skip is a path and the reason why its content is not stored or not changed.
 type Skip struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
@@ -11,7 +11,7 @@ type plainSkip Skip
 // MarshalJSON adds path_bytes where the path is not UTF-8.
 func (s Skip) MarshalJSON() ([]byte, error) { return MarshalNames((*plainSkip)(&s)) }
 
-// The reasons a path is kept.
+// The reasons why a restore keeps a path.
 const (
 	KeepEdited     = "edited since the last snapshot"
 	KeepCreated    = "created since the last snapshot"
@@ -25,16 +25,15 @@ const (
 	KeepBlocked    = "something that stays is in the way"
 	KeepHolds      = "something in it stays"
 	KeepRaced      = "changed during the restore"
-	// Of PlanOptions.Edits.
+	// For paths of PlanOptions.Edits.
 	KeepMade     = "changed by the user after the target"
 	KeepConflict = "changed by the user after the target, and again since: the user's version stands"
 	KeepUnsure   = "changed after the target, by whom is not known"
 	KeepUnsure2  = "changed after the target, by whom is not known, and again since: the first version stands"
 )
 
-// Edited reports that a plan keeps the path because of what was done to it since
-// the last snapshot, or after the target: PlanOptions.OverwriteEdits would revert
-// that, without PlanOptions.Edits.
+// Edited reports whether a plan keeps the path because it was changed since the last snapshot
+// or after the target. PlanOptions.OverwriteEdits without PlanOptions.Edits would revert it.
 func (s Skip) Edited() bool {
 	switch s.Reason {
 	case KeepEdited, KeepCreated, KeepDeleted, KeepMade, KeepConflict, KeepUnsure, KeepUnsure2:
@@ -43,8 +42,8 @@ func (s Skip) Edited() bool {
 	return false
 }
 
-// Fresh reports that a path was changed after PlanOptions.Base, or while the
-// restore ran: no snapshot from before holds what is there.
+// Fresh reports whether a path was changed after PlanOptions.Base or during the restore, so
+// that no earlier snapshot holds its content.
 func (s Skip) Fresh() bool {
 	switch s.Reason {
 	case KeepEdited, KeepCreated, KeepDeleted, KeepRaced:
@@ -53,6 +52,6 @@ func (s Skip) Fresh() bool {
 	return false
 }
 
-// Again reports that a path was changed after an edit of PlanOptions.Edits, so that
-// the edit's version is brought back.
+// Again reports whether a path was changed after an edit of PlanOptions.Edits. The restore
+// brings the edit's version back.
 func (s Skip) Again() bool { return s.Reason == KeepConflict || s.Reason == KeepUnsure2 }

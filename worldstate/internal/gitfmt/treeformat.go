@@ -32,7 +32,7 @@ type TreeItem struct {
 
 const TreeMode = "40000"
 
-// treeOrder is git's order of the names in a tree.
+// treeOrder compares names as git orders them in a tree.
 func treeOrder(a, b TreeItem) int {
 	n := min(len(a.Name), len(b.Name))
 	if c := strings.Compare(a.Name[:n], b.Name[:n]); c != 0 {
@@ -67,8 +67,7 @@ func DecodeTree(data []byte) ([]TreeItem, error) {
 	return items, nil
 }
 
-// GitlinkMode is the mode of a submodule in a user's own commit: no object of this
-// store.
+// GitlinkMode is the mode of a submodule in a user's commit; its object is not in the store.
 const GitlinkMode = "160000"
 
 // MaxTreeDepth bounds the nesting of a tree read from a store.

@@ -1,5 +1,5 @@
-// Package history finds what refs lead to: the snapshots, newest first, and the objects
-// that they need.
+// Package history walks what refs reach: the snapshots, newest first, and the objects they
+// need.
 package history
 
 import (
@@ -14,10 +14,9 @@ import (
 	"anamnesis/worldstate/internal/refs"
 )
 
-// Log returns the commits that the chosen refs reach, children before parents,
-// the newest first where that leaves a choice. One that cannot be read has only its id
-// and Missing. What came before it is found by the steps that the store's snapshots
-// name.
+// Log returns the commits that the chosen refs reach, children before parents, otherwise the
+// newest first. A commit that cannot be read has only its id and Missing. Its ancestors are
+// then found by the step trailers of the commits in packs.
 func Log(ctx context.Context, s *objects.Store, byName map[string]gitfmt.Hash, chosen func(ref string) bool) ([]*gitfmt.Commit, error) {
 	all := make(map[gitfmt.Hash]*gitfmt.Commit)
 	children := make(map[gitfmt.Hash]int)
@@ -79,8 +78,8 @@ func Log(ctx context.Context, s *objects.Store, byName map[string]gitfmt.Hash, c
 	return out, nil
 }
 
-// stepped returns the snapshots in packs that were saved as steps whose refs are chosen.
-// A pack that cannot be read is left out.
+// stepped returns the commits in packs whose step has a chosen ref. It skips packs that cannot
+// be read.
 func stepped(s *objects.Store, chosen func(ref string) bool) []gitfmt.Hash {
 	var found []gitfmt.Hash
 	for _, p := range s.Without(nil) {
@@ -96,7 +95,7 @@ func stepped(s *objects.Store, chosen func(ref string) bool) []gitfmt.Hash {
 	return found
 }
 
-// commitHeap is a heap of commits, the newest first; of equal times the smaller id.
+// commitHeap is a heap of commits, the newest first; on equal times the smaller id.
 type commitHeap []*gitfmt.Commit
 
 func (q commitHeap) Len() int      { return len(q) }

@@ -9,15 +9,15 @@ import (
 	"anamnesis/worldstate/internal/objects"
 )
 
-// Visitor is what a walk of a git tree calls.
+// Visitor holds the callbacks of a walk of a git tree.
 type Visitor struct {
-	Enter  func(h gitfmt.Hash) bool                            // whether a tree is to be read
-	Tree   func(h gitfmt.Hash, path string)                    // a tree that was read; may be nil
-	Blob   func(h gitfmt.Hash, path string) error              // a file or a link
-	Failed func(h gitfmt.Hash, path string, cause error) error // a tree that cannot be read; nil: any ends the walk
+	Enter  func(h gitfmt.Hash) bool                            // reports whether to read the tree
+	Tree   func(h gitfmt.Hash, path string)                    // called for each tree that was read; may be nil
+	Blob   func(h gitfmt.Hash, path string) error              // called for each file and link
+	Failed func(h gitfmt.Hash, path string, cause error) error // called for a tree that cannot be read; if nil, such a tree ends the walk
 }
 
-// Walk visits a tree and all beneath it, parents first.
+// Walk visits a tree and everything beneath it, parents first.
 func Walk(ctx context.Context, s *objects.Store, h gitfmt.Hash, v Visitor) error {
 	return v.walk(ctx, s, h, "", 0)
 }

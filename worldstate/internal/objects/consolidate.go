@@ -12,25 +12,22 @@ import (
 	"anamnesis/worldstate/internal/fsys"
 )
 
-// Every save writes one pack. When there are more than maxPacks of ours, the small ones
-// are put together into one: their objects are copied as they are in the
-// packs, nothing is compressed again. The new pack and its index are durable
-// and in their places before the first old one goes, so a kill leaves, at
-// worst, objects that are stored twice, which the next round puts right. A process
-// that reads meanwhile has the old packs open, or looks again (open).
+// Every save writes one pack. If there are more than maxPacks of ours, the small ones are
+// merged into one: their objects are copied as they are stored, without compressing them again.
+// The new pack and its index are durable and in place before the first old one is removed, so
+// that a kill leaves at worst objects that are stored twice until the next merge. A process
+// that reads meanwhile has the old packs open, or looks up again (see Open).
 
 const (
-	// maxPacks is how many packs may be there before some are put together.
+	// maxPacks is the number of packs above which some are merged.
 	maxPacks = 50
-	// packGrowth: a pack at least so many times as large as all smaller ones
-	// together is left alone, so that what was saved first is not copied
-	// again and again.
+	// packGrowth: a pack at least this many times as large as all smaller ones together is not
+	// merged, so that the first saves are not copied again and again.
 	packGrowth = 2
 )
 
-// SmallPacks says how many packs, from the small end, are to be put together:
-// all up to the largest that is not packGrowth times what lies below it. sizes
-// are in bytes and ascend.
+// SmallPacks returns how many packs, from the smallest, to merge: all up to the largest that is
+// smaller than packGrowth times the sum below it. sizes are in bytes, ascending.
 func SmallPacks(sizes []int64) int {
 	n, sum := 0, int64(0)
 	for i, size := range sizes {
@@ -42,8 +39,7 @@ func SmallPacks(sizes []int64) int {
 	return n
 }
 
-// Consolidate puts small packs together where there are too many. The store's
-// lock is held.
+// Consolidate merges small packs if there are too many. The caller holds the store's lock.
 func (s *Store) Consolidate(ctx context.Context, pool *Pool, hook func(string)) error {
 	s.mu.RLock()
 	count := len(s.Packs)
@@ -68,9 +64,8 @@ func (s *Store) Consolidate(ctx context.Context, pool *Pool, hook func(string)) 
 	return s.Merge(ctx, packs[:SmallPacks(sizes)], pool, hook)
 }
 
-// Merge writes one pack of several and removes them. Nothing is removed when
-// an object's bytes are not as they were written. A pack that cannot be copied
-// object by object is left alone.
+// Merge writes several packs as one and removes them. If an object is damaged, it removes
+// nothing. A pack with deltas is left alone.
 func (s *Store) Merge(ctx context.Context, packs []*Pack, pool *Pool, hook func(string)) error {
 	if len(packs) < 2 {
 		return nil
@@ -104,8 +99,7 @@ func (s *Store) Merge(ctx context.Context, packs []*Pack, pool *Pool, hook func(
 	return s.RemovePacks(done, []string{fsys.Base(idx)}, hook)
 }
 
-// copyPack copies a pack's objects, in the order they are in it: all, or none
-// where one cannot be copied by itself.
+// copyPack copies all objects of a pack in its order, or none if it has deltas.
 func (s *Store) copyPack(out *Writer, p *Pack) (copied bool, err error) {
 	items, err := p.Entries()
 	if err != nil {
@@ -124,13 +118,13 @@ func (s *Store) copyPack(out *Writer, p *Pack) (copied bool, err error) {
 	return true, nil
 }
 
-// RemovePacks removes packs whose objects all are elsewhere, in the packs but:
-// the index first, since it is what says that a pack is there, and the .keep last,
-// since it says whose the rest is.
+// RemovePacks removes packs, except those in but; every object must be in another pack. It
+// removes the index first, by which git finds a pack, and the .keep last, which marks the files
+// as ours.
 func (s *Store) RemovePacks(packs []*Pack, but []string, hook func(string)) error {
 	gone := make(map[string]bool, len(packs))
 	for _, p := range packs {
-		gone[p.Name] = !slices.Contains(but, p.Name) // else it was just made, and took the name of one that had been removed
+		gone[p.Name] = !slices.Contains(but, p.Name) // but is a new pack that has the name of a removed one
 	}
 	if err := s.removeDerived(hook); err != nil {
 		return err
@@ -155,19 +149,19 @@ func (s *Store) RemovePacks(packs []*Pack, but []string, hook func(string)) erro
 	return fsys.SyncDir(s.PackDir())
 }
 
-// removeDerived removes, durably, what a user's git may have written over several packs
-// or noted of all commits (git gc, git maintenance): git takes the store for damaged
-// where it names what is gone. Git does without it, and can write it anew.
+// removeDerived durably removes files that git derives from several packs (git gc, git
+// maintenance). If they name a removed pack, git takes the store for damaged. git can write
+// them again.
 func (s *Store) removeDerived(hook func(string)) error {
 	for in, prefix := range map[string]string{"pack": "multi-pack-index", "info": "commit-graph"} {
 		dir := filepath.Join(s.Dir, "objects", in)
-		list, err := os.ReadDir(dir) // the index itself comes first
+		list, err := os.ReadDir(dir) // sorted, so that the index itself comes first
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("remove %s: %w", prefix, err)
 		}
 		removed := false
 		for _, e := range list {
-			if !strings.HasPrefix(e.Name(), prefix) || strings.HasSuffix(e.Name(), ".lock") { // of a git that writes one
+			if !strings.HasPrefix(e.Name(), prefix) || strings.HasSuffix(e.Name(), ".lock") { // of a running git
 				continue
 			}
 			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
@@ -185,13 +179,14 @@ func (s *Store) removeDerived(hook func(string)) error {
 	return nil
 }
 
-// Sweep removes the temporary files killed processes left, and marks the packs of an
-// old store. The store's lock is held, so no temporary file but a collection's is in use.
+// Sweep removes temporary files that killed processes left, and marks the packs of an old
+// store. The caller holds the store's lock, so that only a collection's temporary files can be
+// in use.
 func (s *Store) Sweep() {
 	for _, d := range []string{s.Dir, s.PackDir(), filepath.Join(s.Dir, fsys.StateDir)} {
 		list, err := os.ReadDir(d)
 		if err != nil {
-			continue // the operation itself will say so
+			continue // the operation reports it
 		}
 		for _, e := range list {
 			if strings.HasPrefix(e.Name(), fsys.TempPrefix) {
@@ -199,23 +194,22 @@ func (s *Store) Sweep() {
 			}
 		}
 	}
-	_ = s.sweepPacks()   // likewise
-	_ = s.markOldPacks() // those that it leaves count as the user's
+	_ = s.sweepPacks()   // the operation reports it
+	_ = s.markOldPacks() // unmarked packs count as the user's
 	if there, err := fsys.Exists(s.CollectDir()); !there || err != nil {
 		return
 	}
-	if turn, err := fsys.AcquireLock(context.Background(), s.Dir, fsys.CollectLock, 0); err == nil { // else a collection runs
+	if turn, err := fsys.AcquireLock(context.Background(), s.Dir, fsys.CollectLock, 0); err == nil { // otherwise a collection runs
 		_ = os.RemoveAll(s.CollectDir())
 		turn.Close()
 	}
 }
 
-// CollectDir is where a collection writes until it switches over.
+// CollectDir is the directory in which a collection writes its packs.
 func (s *Store) CollectDir() string { return filepath.Join(s.Dir, fsys.StateDir, "collecting") }
 
-// sweepPacks removes our packs without an index, and what was beside one
-// that is gone: what a kill between two removals, or between two renames, leaves.
-// The store's lock is held. A pack without our .keep is not ours to remove.
+// sweepPacks removes our packs that have no index, and files left beside them, as after a kill
+// between two removals or two renames. The caller holds the store's lock.
 func (s *Store) sweepPacks() error {
 	list, err := os.ReadDir(s.PackDir())
 	if err != nil {

@@ -11,14 +11,13 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// maxDeltaChain bounds how many differences an object may be made of; git's
-// own packs have at most 4,095.
+// maxDeltaChain bounds the length of a chain of deltas; git's packs have at most 4,095.
 const maxDeltaChain = 4095
 
-// ErrNoBase: git cannot read such a difference.
+// ErrNoBase: the base of a delta is in another pack, which git cannot read.
 var ErrNoBase = errors.New("which is not in the same pack")
 
-// reach says where what a difference starts from is looked for.
+// reach selects where the base of a delta is looked up.
 type reach int
 
 const (
@@ -26,7 +25,7 @@ const (
 	samePack       // as git does
 )
 
-// undelta returns a whole object of a pack that may be stored as a difference.
+// undelta reads a whole object of a pack and applies its deltas.
 func (s *Store) undelta(p *Pack, off int64, chain int, in reach) (gitfmt.ObjectType, []byte, error) {
 	h, r, err := p.open(off, &s.inflaters)
 	if err != nil {
@@ -34,7 +33,7 @@ func (s *Store) undelta(p *Pack, off int64, chain int, in reach) (gitfmt.ObjectT
 	}
 	defer r.Close()
 	if h.Size > gitfmt.MaxDeltaBytes || chain > maxDeltaChain {
-		return 0, nil, fmt.Errorf("an object of %d bytes, %d differences deep, is past what is read in memory", h.Size, chain)
+		return 0, nil, fmt.Errorf("an object of %d bytes, %d deltas deep, is too large to be read in memory", h.Size, chain)
 	}
 	data := make([]byte, h.Size)
 	if _, err := io.ReadFull(r, data); err != nil {
@@ -43,17 +42,17 @@ func (s *Store) undelta(p *Pack, off int64, chain int, in reach) (gitfmt.ObjectT
 	switch h.Kind {
 	case gitfmt.OffsetDelta:
 		if h.Back <= 0 || h.Back >= off {
-			return 0, nil, fmt.Errorf("read %s at %d: a difference to nothing", p.Path, off)
+			return 0, nil, fmt.Errorf("read %s at %d: a delta without a base", p.Path, off)
 		}
 		off -= h.Back
 	case gitfmt.RefDelta:
 		var ok bool
-		if off, ok = p.Find(h.Base); !ok { // a thin pack, which git cannot read
+		if off, ok = p.Find(h.Base); !ok { // a thin pack
 			if in == samePack {
-				return 0, nil, fmt.Errorf("a difference to %s, %w", h.Base, ErrNoBase)
+				return 0, nil, fmt.Errorf("a delta to %s, %w", h.Base, ErrNoBase)
 			}
 			if p, off = s.Lookup(h.Base); p == nil {
-				return 0, nil, fmt.Errorf("read %s: a difference to %s: %w", p.Path, h.Base, ErrNoObject)
+				return 0, nil, fmt.Errorf("read %s: a delta to %s: %w", p.Path, h.Base, ErrNoObject)
 			}
 		}
 	default:
@@ -67,7 +66,7 @@ func (s *Store) undelta(p *Pack, off int64, chain int, in reach) (gitfmt.ObjectT
 	return t, out, err
 }
 
-// applyDelta makes an object of another one and git's description of the difference.
+// applyDelta applies a delta to its base.
 func applyDelta(before, delta []byte) ([]byte, error) {
 	if _, err := deltaSize(delta); err != nil {
 		return nil, err
@@ -75,8 +74,7 @@ func applyDelta(before, delta []byte) ([]byte, error) {
 	return packfile.PatchDelta(before, delta)
 }
 
-// deltaSize returns how long the object is that a difference ends in, from its beginning:
-// the lengths of both objects.
+// deltaSize returns the length of the object that a delta produces, from the delta's header.
 func deltaSize(delta []byte) (int64, error) {
 	_, from := binary.Uvarint(delta)
 	size, to := binary.Uvarint(delta[max(from, 0):])

@@ -17,22 +17,21 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// Each of our packs has a .keep beside it that holds one word. git gc and git repack
-// leave a pack with a .keep alone; consolidations and collections change packs with
-// this .keep and nothing else: what a user pushed, fetched, repacked or keeps for
-// reasons of their own stays as it is, and so do loose objects.
+// Each of our packs has a .keep beside it that holds one word. git gc and git repack leave
+// packs with a .keep alone. Consolidations and collections change only packs with this .keep:
+// what a user pushed, fetched, repacked or keeps stays as it is, and so do loose objects.
 
 const (
 	KeepExt  = ".keep"
 	KeepWord = "anamnesis"
 )
 
-// keepFormat is the first format of stores in which each of our packs has a .keep.
+// keepFormat is the first store format in which each of our packs has a .keep.
 const keepFormat = 2
 
 func (p *Pack) Beside(ext string) string { return strings.TrimSuffix(p.Path, ".pack") + ext }
 
-// IsOurKeep reports whether a .keep is there and is that of one of our packs.
+// IsOurKeep reports whether the file is the .keep of one of our packs.
 func IsOurKeep(path string) (bool, error) {
 	var data []byte
 	f, err := fsys.OpenFile(path)
@@ -40,7 +39,7 @@ func IsOurKeep(path string) (bool, error) {
 		data, err = io.ReadAll(io.LimitReader(f, 2*int64(len(KeepWord))))
 		f.Close()
 	}
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) || fsys.IsErrno(err, unix.EISDIR) { // another user's git push writes its own
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) || fsys.IsErrno(err, unix.EISDIR) { // git push of another user writes its own
 		return false, nil
 	}
 	return string(bytes.TrimSpace(data)) == KeepWord, err
@@ -55,7 +54,7 @@ func (s *Store) OurPacks() ([]*Pack, error) {
 			_, err = p.Size()
 		}
 		switch {
-		case errors.Is(err, os.ErrNotExist): // it was removed, and its index before it
+		case errors.Is(err, os.ErrNotExist): // removed meanwhile
 		case err != nil:
 			return nil, fmt.Errorf("read store: %w", err)
 		case ours:
@@ -68,8 +67,8 @@ func (s *Store) OurPacks() ([]*Pack, error) {
 	return out, nil
 }
 
-// markOldPacks adds a .keep to each of our packs in a store from before these were
-// written, once. Git makes its packs read-only, so those that may be written are ours.
+// markOldPacks adds a .keep to each of our packs in a store of an earlier format, once. git
+// makes its packs read-only, so those that are writable are ours.
 func (s *Store) markOldPacks() error {
 	if format, err := fsys.ReadFormat(s.Dir); format >= keepFormat || err != nil {
 		return err
@@ -94,8 +93,8 @@ func (s *Store) markOldPacks() error {
 	return fsys.WriteFormat(s.Dir, keepFormat)
 }
 
-// isPlain reports whether a pack holds no differences, which cannot be copied one by one
-// into another pack.
+// isPlain reports whether a pack holds no deltas, which cannot be copied one by one to another
+// pack.
 func (p *Pack) isPlain(items []Entry) (bool, error) {
 	for _, it := range items {
 		if kind, err := p.KindAt(it.Off); err != nil || kind >= gitfmt.OffsetDelta {

@@ -14,8 +14,7 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// Refresh looks for packs that came or went. No other operation of the World
-// runs.
+// Refresh looks for new and removed packs. No other operation of the World may run.
 func (s *Store) Refresh() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,13 +31,14 @@ func (s *Store) Refresh() error {
 	return nil
 }
 
-// AlternatesPath is the file in which git looks for further objects. Stores of older
-// programs may borrow from a user's repository by it; a collection copies what is needed.
+// AlternatesPath is the file that names further object directories. Stores of older programs
+// may use it to borrow from a user's repository; a collection copies what is needed and removes
+// it.
 func (s *Store) AlternatesPath() string {
 	return filepath.Join(s.Dir, "objects", "info", "alternates")
 }
 
-// packPaths lists the indexes of the packs in the store, and in what it borrows from.
+// packPaths lists the pack indexes in the store, and in the repository that it borrows from.
 func (s *Store) packPaths() (paths []string, err error) {
 	dirs := []string{s.PackDir()}
 	if data, err := os.ReadFile(s.AlternatesPath()); err == nil {
@@ -59,13 +59,13 @@ func (s *Store) packPaths() (paths []string, err error) {
 	return paths, nil
 }
 
-// GitTempPack begins the names of packs that a git repack has written and not yet
-// put in their places. What they hold is in others until then.
+// GitTempPack begins the names of packs that git repack has written and not yet renamed. Their
+// objects are in other packs until then.
 const GitTempPack = ".tmp-"
 
-// list reads the directory of packs; s.mu is held for writing. A pack that is
-// damaged counts as absent: a save writes what it held anew, as far as the
-// world still has it, and what needs the rest is refused by name.
+// list reads the directory of packs; s.mu is held for writing. A damaged pack counts as absent:
+// a save writes its objects again if the world still has them, and an operation that needs any
+// other names it in an error.
 func (s *Store) list() error {
 	list, err := s.packPaths()
 	if err != nil {
@@ -100,15 +100,14 @@ func (s *Store) list() error {
 	return nil
 }
 
-// DamagedPacks returns why each pack that cannot be used is damaged, by the name of
-// its index.
+// DamagedPacks returns the damage of each pack that cannot be used, by the name of its index.
 func (s *Store) DamagedPacks() map[string]error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return maps.Clone(s.damaged)
 }
 
-// add takes a pack into the look-up; s.mu is held for writing.
+// add adds a pack to the lookup; s.mu is held for writing.
 func (s *Store) add(p *Pack) {
 	s.Packs[p.Name] = p
 	s.names = nil
@@ -124,8 +123,8 @@ func (s *Store) add(p *Pack) {
 	}
 }
 
-// condemn remembers that the copy of an object that Lookup returns is damaged,
-// and reports whether there is another one.
+// condemn marks the copy of an object that Lookup returns as damaged, and reports whether there
+// is another copy.
 func (s *Store) condemn(h gitfmt.Hash) bool {
 	p, _ := s.Lookup(h)
 	if p == nil {
@@ -144,8 +143,8 @@ func (s *Store) condemn(h gitfmt.Hash) bool {
 	return false
 }
 
-// HasIntact is owns for an object whose bytes are at hand: one that the store
-// lists and that has rotted there counts as absent, so that it is written anew.
+// HasIntact reports whether some pack holds an intact copy of an object. A damaged copy counts
+// as absent, so that a save writes the object again.
 func (s *Store) HasIntact(h gitfmt.Hash) bool {
 	buf := s.Buffer()
 	defer s.Buffers.Put(buf)
@@ -161,7 +160,7 @@ func (s *Store) HasIntact(h gitfmt.Hash) bool {
 	}
 }
 
-// drop takes packs out of the look-up; s.mu is held for writing.
+// drop removes packs from the lookup; s.mu is held for writing.
 func (s *Store) drop(gone func(*Pack) bool) {
 	before := len(s.Packs)
 	for name, p := range s.Packs {
@@ -181,7 +180,7 @@ func (s *Store) drop(gone func(*Pack) bool) {
 	}
 }
 
-// Published takes a pack just written into the look-up.
+// Published adds a pack that was just written to the lookup.
 func (s *Store) Published(idxPath string) error {
 	p, err := OpenPack(idxPath)
 	if err != nil {
@@ -190,22 +189,22 @@ func (s *Store) Published(idxPath string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.Packs[p.Name] != nil {
-		p.Close() // what it holds is listed already
+		p.Close() // it is listed already
 		return nil
 	}
 	s.add(p)
 	return nil
 }
 
-// Empty reports whether the store itself holds no object at all.
+// Empty reports whether the store has no packs.
 func (s *Store) Empty() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return len(s.Packs) == 0
 }
 
-// PackNames lists the packs, the stat cache's ground to trust that an object
-// it names is stored. The list is not to be changed.
+// PackNames returns the sorted names of the packs, by which the stat cache knows that its
+// objects are still stored. The caller must not change the list.
 func (s *Store) PackNames() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +214,7 @@ func (s *Store) PackNames() []string {
 	return s.names
 }
 
-// Lookup returns the pack that holds an object, nil when none does.
+// Lookup returns the pack that holds an object, nil if there is none.
 func (s *Store) Lookup(h gitfmt.Hash) (*Pack, int64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -230,8 +229,7 @@ func (s *Store) Lookup(h gitfmt.Hash) (*Pack, int64) {
 	return nil, 0
 }
 
-// Locate is lookup with the length and the checksum of the object's bytes in the
-// pack.
+// Locate is Lookup with the length and the checksum of the object's bytes in the pack.
 func (s *Store) Locate(h gitfmt.Hash) (*Pack, Entry) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -248,7 +246,7 @@ func (s *Store) Locate(h gitfmt.Hash) (*Pack, Entry) {
 	return nil, Entry{}
 }
 
-// Without returns the packs that are none of some.
+// Without returns the packs that are not in some.
 func (s *Store) Without(some []*Pack) []*Pack {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -261,8 +259,8 @@ func (s *Store) Without(some []*Pack) []*Pack {
 	return out
 }
 
-// Retry does f, which reads an object, again for as long as it finds a
-// damaged copy and there is another one.
+// Retry repeats f, which reads an object, while it finds a damaged copy and there is another
+// one.
 func (s *Store) Retry(h gitfmt.Hash, f func() error) error {
 	for {
 		err := f()
@@ -272,7 +270,7 @@ func (s *Store) Retry(h gitfmt.Hash, f func() error) error {
 	}
 }
 
-// Has reports whether the store lists the object; it does not read it.
+// Has reports whether a pack lists the object. It does not read it.
 func (s *Store) Has(h gitfmt.Hash) bool {
 	p, _ := s.Lookup(h)
 	return p != nil

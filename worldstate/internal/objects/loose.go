@@ -15,7 +15,7 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// openLoose begins to read an object that git keeps in a file of its own.
+// openLoose starts to read an object that git keeps in a file of its own.
 func (s *Store) openLoose(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, error) {
 	id := h.String()
 	f, err := os.Open(filepath.Join(s.Dir, "objects", id[:2], id[2:]))
@@ -31,7 +31,7 @@ func (s *Store) openLoose(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadClose
 		return 0, 0, nil, fmt.Errorf("read %s: %w", f.Name(), err)
 	}
 	in := bufio.NewReader(z)
-	head, err := in.ReadSlice(0) // an error where it is longer than the buffer
+	head, err := in.ReadSlice(0) // an error if it is longer than the buffer
 	kind, length, _ := strings.Cut(strings.TrimSuffix(string(head), "\x00"), " ")
 	size, serr := strconv.ParseUint(length, 10, 63)
 	for t := gitfmt.CommitObject; err == nil && serr == nil && t <= gitfmt.TagObject; t++ {
@@ -40,7 +40,7 @@ func (s *Store) openLoose(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadClose
 		}
 	}
 	f.Close()
-	return 0, 0, nil, fmt.Errorf("read %s: no object of git's", f.Name())
+	return 0, 0, nil, fmt.Errorf("read %s: not a git object", f.Name())
 }
 
 type looseReader struct {

@@ -20,19 +20,19 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// compressionLevel trades a few percent of size for most of the speed.
+// compressionLevel gives up a few percent of size for most of the speed.
 const compressionLevel = zlib.BestSpeed
 
-// RawBytes: a save stores objects up to so many bytes, and trees, which are
-// mostly ids, as they are: compressing one takes longer than reading its file,
-// for a fifth of a tree's bytes. GC compresses them.
+// RawBytes: a save stores objects up to this size, and trees, without compression. Compressing
+// one takes longer than reading its file, and saves only a fifth of a tree, which is mostly
+// ids. GC compresses them.
 const RawBytes = 2 << 10
 
-// Writer writes one pack: all objects of one save, undeltified, made
-// durable by one sync. Safe for concurrent use until finish.
+// Writer writes one pack: all objects of one save, made durable by one sync. Safe for
+// concurrent use until Finish or Ready.
 type Writer struct {
 	dir   string // objects/pack
-	Temp  string // where it is written; "": in dir
+	Temp  string // the directory for temporary files; "" for dir
 	hook  func(string)
 	pool  *Pool
 	Level int // 0: compressionLevel
@@ -42,26 +42,26 @@ type Writer struct {
 	Off   int64
 	Items []gitfmt.PackItem
 	seen  map[gitfmt.Hash]struct{}
-	large chan struct{} // held by those who compress a large blob
+	large chan struct{} // limits the large blobs compressed at once
 
-	sum   gitfmt.Hash // once it is ready
-	index string      // likewise: the index's temporary file
+	sum   gitfmt.Hash // set by Ready
+	index string      // set by Ready: the index's temporary file
 }
 
 const PackHeaderBytes = 12
 
-// Pool is what one pack after the other is written with. A small save would
-// otherwise spend most of its time on two megabytes of fresh memory.
+// Pool reuses the buffers and compressors of packs. A small save would otherwise spend most of
+// its time allocating two megabytes.
 type Pool struct{ compressors, buffers, entries sync.Pool }
 
-// packBufferBytes is how much of a pack is gathered before it is written.
+// packBufferBytes is the size of the write buffer of a pack.
 const packBufferBytes = 1 << 20
 
 func NewWriter(dir string, hook func(string), pool *Pool) *Writer {
 	return &Writer{dir: dir, hook: hook, pool: pool, large: make(chan struct{}, largeAtOnce)}
 }
 
-// buffer is a writer to f that gathers what is written.
+// buffer returns a buffered writer to f.
 func (p *Pool) buffer(f io.Writer) *bufio.Writer {
 	if w, ok := p.buffers.Get().(*bufio.Writer); ok {
 		w.Reset(f)
@@ -70,7 +70,7 @@ func (p *Pool) buffer(f io.Writer) *bufio.Writer {
 	return bufio.NewWriterSize(f, packBufferBytes)
 }
 
-// entry is an empty buffer for one compressed object.
+// entry returns an empty buffer for one compressed object.
 func (p *Pool) entry() *bytes.Buffer {
 	if b, ok := p.entries.Get().(*bytes.Buffer); ok {
 		b.Reset()
@@ -95,7 +95,7 @@ func (p *Writer) compressor(w io.Writer) *zlib.Writer {
 	return z
 }
 
-// Holds reports whether the pack has the object already.
+// Holds reports whether the pack already has the object.
 func (p *Writer) Holds(h gitfmt.Hash) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +103,7 @@ func (p *Writer) Holds(h gitfmt.Hash) bool {
 	return ok
 }
 
-// Add stores an object whose id the caller computed.
+// Add stores an object; h is its id.
 func (p *Writer) Add(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error {
 	if p.Holds(h) {
 		return nil
@@ -118,7 +118,7 @@ func (p *Writer) Add(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error {
 	return p.compress(h, buf, data)
 }
 
-// put stores an object's header and, compressed, what follows it.
+// put compresses and stores an object whose header is given.
 func (p *Writer) put(h gitfmt.Hash, head, data []byte) error {
 	buf := p.pool.entry()
 	defer p.pool.entries.Put(buf)
@@ -126,7 +126,7 @@ func (p *Writer) put(h gitfmt.Hash, head, data []byte) error {
 	return p.compress(h, buf, data)
 }
 
-// compress writes an entry whose header is in buf.
+// compress stores an entry whose header is in buf.
 func (p *Writer) compress(h gitfmt.Hash, buf *bytes.Buffer, data []byte) error {
 	z := p.compressor(buf)
 	_, err := z.Write(data)
@@ -140,7 +140,7 @@ func (p *Writer) compress(h gitfmt.Hash, buf *bytes.Buffer, data []byte) error {
 	return p.write(h, buf)
 }
 
-// write takes an entry into the pack.
+// write appends an entry to the pack.
 func (p *Writer) write(h gitfmt.Hash, buf *bytes.Buffer) error {
 	sum := crc32.ChecksumIEEE(buf.Bytes())
 	p.mu.Lock()
@@ -158,8 +158,8 @@ func (p *Writer) write(h gitfmt.Hash, buf *bytes.Buffer) error {
 	return nil
 }
 
-// CopyRaw stores an object as it is in another pack, and not at all where
-// its bytes are not as they were written there.
+// CopyRaw copies an object from another pack as it is stored. If its checksum is wrong, nothing
+// is stored.
 func (p *Writer) CopyRaw(from *Pack, it Entry, buf []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,9 +177,9 @@ func (p *Writer) CopyRaw(from *Pack, it Entry, buf []byte) error {
 	return nil
 }
 
-// CopyFrom stores a blob of so many bytes that another store has in a pack, as it is
-// there, and where that is a difference, what it starts from: git looks for that in the
-// same pack alone. Where the blob has another size, or is damaged, nothing of it is stored.
+// CopyFrom copies a blob of the given size from another store as it is packed there. If it is a
+// delta, its base is copied, too, since git looks for a base only in the same pack. If the blob
+// has another size or is damaged, nothing of it is stored.
 func (p *Writer) CopyFrom(s *Store, h gitfmt.Hash, size int64) error {
 	if p.Holds(h) {
 		return nil
@@ -187,7 +187,7 @@ func (p *Writer) CopyFrom(s *Store, h gitfmt.Hash, size int64) error {
 	return p.copyFrom(s, h, size, 0)
 }
 
-// copyFrom is CopyFrom; a negative size is any.
+// copyFrom is CopyFrom; a negative size permits any.
 func (p *Writer) copyFrom(s *Store, h gitfmt.Hash, size int64, chain int) error {
 	from, it := s.Locate(h)
 	if from == nil || chain > maxDeltaChain {
@@ -202,7 +202,7 @@ func (p *Writer) copyFrom(s *Store, h gitfmt.Hash, size int64, chain int) error 
 		return err
 	}
 	in := bytes.NewReader(raw.Bytes())
-	r := bufio.NewReaderSize(in, 32) // more than a header has
+	r := bufio.NewReaderSize(in, 32) // larger than any header
 	head, err := gitfmt.ReadHeader(r)
 	if err != nil {
 		return err
@@ -244,7 +244,7 @@ func (c *countWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// begin makes the file at the first object; p.mu is held.
+// begin creates the file at the first object; p.mu is held.
 func (p *Writer) begin() error {
 	if p.f != nil {
 		return nil
@@ -260,7 +260,7 @@ func (p *Writer) begin() error {
 	return nil
 }
 
-// truncate forgets what was written after the last recorded object.
+// truncate drops what was written after the last recorded object.
 func (p *Writer) truncate() error {
 	if err := p.w.Flush(); err != nil {
 		return err
@@ -278,8 +278,8 @@ func (p *Writer) record(h gitfmt.Hash, crc uint32, n int64) {
 	p.Off += n
 }
 
-// size is what the pack takes on disk once it is finished, its index and
-// .keep included, 0 while it holds nothing.
+// size returns the size of the finished pack on disk, with its index and .keep; 0 if it is
+// empty.
 func (p *Writer) size() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -290,7 +290,7 @@ func (p *Writer) size() int64 {
 	return p.Off + int64(sha1.Size+len(index)+len(KeepWord)+1)
 }
 
-// Abort removes what was written. Harmless after finish.
+// Abort removes what was written. It does nothing after Finish or Show.
 func (p *Writer) Abort() {
 	if p.f == nil {
 		return
@@ -300,13 +300,13 @@ func (p *Writer) Abort() {
 	if p.index != "" {
 		os.Remove(p.index)
 	}
-	p.w.Reset(nil) // the pool must not hold the file
+	p.w.Reset(nil) // release the file
 	p.pool.buffers.Put(p.w)
 	p.f, p.w = nil, nil
 }
 
-// Finish makes the pack durable and visible. It returns the index's path, ""
-// when there was nothing to write.
+// Finish makes the pack durable and visible. It returns the index's path, "" if the pack is
+// empty.
 func (p *Writer) Finish() (string, error) {
 	if err := p.Ready(); err != nil {
 		return "", err
@@ -314,8 +314,8 @@ func (p *Writer) Finish() (string, error) {
 	return p.Show()
 }
 
-// Ready makes the pack and its index durable under their temporary names.
-// Nothing can be added afterwards.
+// Ready makes the pack and its index durable under temporary names. Nothing can be added
+// afterwards.
 func (p *Writer) Ready() error {
 	if p.f == nil || p.index != "" {
 		return nil
@@ -325,7 +325,7 @@ func (p *Writer) Ready() error {
 		p.Abort()
 		return fmt.Errorf("finish pack: %w", err)
 	}
-	synced := make(chan error, 1) // together, so that they share the disk's waiting
+	synced := make(chan error, 1) // concurrently, so that both share the disk's latency
 	go func() { synced <- p.f.Sync() }()
 	p.index, err = fsys.WriteTemp(cmp.Or(p.Temp, p.dir), gitfmt.EncodePackIndex(p.Items, p.sum))
 	err = errors.Join(err, <-synced)
@@ -350,7 +350,7 @@ func (p *Writer) Show() (string, error) {
 	name := filepath.Join(p.dir, "pack-"+p.sum.String())
 	for _, ext := range []string{".pack", KeepExt} {
 		if _, err := os.Lstat(name + ext); err == nil {
-			// Who made the one of that name may be about to remove it.
+			// The process that made the existing one may be about to remove it.
 			name = filepath.Join(p.dir, "pack-"+gitfmt.HashObject(gitfmt.BlobObject, []byte(name+fsys.NewNonce())).String())
 			break
 		}
@@ -371,7 +371,7 @@ func (p *Writer) Show() (string, error) {
 	return name + ".idx", fsys.SyncDir(p.dir)
 }
 
-// seal writes the header's count and the trailing checksum; it does not sync.
+// seal writes the count into the header and the checksum at the end. It does not sync.
 func (p *Writer) seal() (gitfmt.Hash, error) {
 	var sum gitfmt.Hash
 	if err := p.w.Flush(); err != nil {

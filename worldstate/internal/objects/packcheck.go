@@ -11,14 +11,14 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// StoredBytes is what an object takes on disk, as far as that is known.
+// StoredBytes returns an object's size on disk, 0 if it is unknown.
 func (s *Store) StoredBytes(h gitfmt.Hash) int64 {
 	_, it := s.Locate(h)
 	return it.Size
 }
 
-// Tight reports whether an object is whole and was not compressed in a
-// hurry, which its zlib header shows.
+// Tight reports whether an object is stored whole and was compressed at a high level, which its
+// zlib header shows.
 func (p *Pack) Tight(off int64) (bool, error) {
 	f, err := p.file()
 	if err != nil {
@@ -39,21 +39,21 @@ func (p *Pack) Tight(off int64) (bool, error) {
 	return b[i+2]>>6 > 0, nil
 }
 
-// AddDelta stores an object as a difference to another one of the same pack;
-// false when that is not shorter by a third than the object itself.
+// AddDelta stores an object as a delta to another one of the same pack. It returns false if the
+// delta is longer than two thirds of the object.
 func (p *Writer) AddDelta(h, other gitfmt.Hash, before, data []byte) (bool, error) {
 	delta := packfile.DiffDelta(before, data)
 	if len(delta) > len(data)*2/3 {
 		return false, nil
 	}
 	if back, err := applyDelta(before, delta); err != nil || !bytes.Equal(back, data) {
-		return false, nil // the library's mistake costs space, not bytes
+		return false, nil // a bug in the library costs only space
 	}
 	head := append(gitfmt.PackEntryHeader(gitfmt.RefDelta, int64(len(delta))), other[:]...)
 	return true, p.put(h, head, delta)
 }
 
-// CheckSum compares all of a pack's bytes with the checksum at its end.
+// CheckSum verifies the checksum at the end of a pack.
 func (p *Pack) CheckSum() error {
 	f, err := p.file()
 	if err == nil {
@@ -67,13 +67,12 @@ func (p *Pack) CheckSum() error {
 		return fmt.Errorf("read %s: %w", p.Path, err)
 	}
 	if gitfmt.Hash(sum.Sum(nil)) != p.Pack {
-		return fmt.Errorf("pack %s: its bytes do not have its checksum", p.Path)
+		return fmt.Errorf("pack %s: wrong checksum", p.Path)
 	}
 	return nil
 }
 
-// CheckIn reads and hashes an object of a pack by what that pack holds alone, and returns
-// its type.
+// CheckIn reads and hashes an object using only its own pack, and returns its type.
 func (s *Store) CheckIn(p *Pack, it Entry) (gitfmt.ObjectType, error) {
 	head, r, err := p.open(it.Off, &s.inflaters)
 	if err != nil {

@@ -14,21 +14,21 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// index is a version 2 index of a pack, in memory: 28 bytes an object.
+// index is a version 2 pack index in memory: 28 bytes for each object.
 type index struct {
 	N    int         // objects
-	Pack gitfmt.Hash // the checksum of the pack it was made of
-	data []byte      // all of the file
+	Pack gitfmt.Hash // the pack's checksum
+	data []byte      // the whole file
 }
 
 const (
 	indexTables  = 8
 	IndexEntries = indexTables + 4*256
 	IndexEnd     = 2 * sha1.Size // the checksums of the pack and of the index
-	far          = 1 << 31       // offsets from here on are in a table of their own
+	far          = 1 << 31       // larger offsets are in a separate table
 )
 
-// OpenPackIndex reads an index and checks it.
+// OpenPackIndex reads and checks an index.
 func OpenPackIndex(path string) (*index, error) {
 	f, err := fsys.OpenFile(path)
 	if err != nil {
@@ -45,7 +45,7 @@ func OpenPackIndex(path string) (*index, error) {
 	}
 	body := data[:len(data)-sha1.Size]
 	if sum := sha1.Sum(body); !bytes.Equal(sum[:], data[len(body):]) {
-		return nil, bad("its bytes do not have its checksum")
+		return nil, bad("wrong checksum")
 	}
 	x := &index{data: data, Pack: gitfmt.Hash(data[len(data)-IndexEnd:][:sha1.Size])}
 	for b := range 256 {
@@ -60,22 +60,22 @@ func OpenPackIndex(path string) (*index, error) {
 	}
 	for i := range x.N {
 		if off := x.word(24*x.N + 4*i); off >= far && int(off-far) >= rest/8 {
-			return nil, bad("an offset beyond its end")
+			return nil, bad("an offset beyond its table")
 		}
 	}
 	return x, nil
 }
 
-// word reads a number at a distance from the first entry.
+// word returns the number at a distance from the first entry.
 func (x *index) word(at int) uint32 { return binary.BigEndian.Uint32(x.data[IndexEntries+at:]) }
 
-// upTo returns how many ids begin with at most a byte.
+// upTo returns how many ids begin with a byte of at most b.
 func (x *index) upTo(b int) int { return int(binary.BigEndian.Uint32(x.data[indexTables+4*b:])) }
 
 // id returns the i-th id.
 func (x *index) id(i int) gitfmt.Hash { return gitfmt.Hash(x.data[IndexEntries+20*i:][:20]) }
 
-// Position returns an object's place in the index.
+// Position returns an object's number in the index.
 func (x *index) Position(h gitfmt.Hash) (int, bool) {
 	lo := 0
 	if h[0] > 0 {
@@ -94,7 +94,7 @@ func (x *index) Find(h gitfmt.Hash) (int64, bool) {
 	return x.Offset(i), true
 }
 
-// Offset returns where in the pack the i-th object begins.
+// Offset returns the offset of the i-th object in the pack.
 func (x *index) Offset(i int) int64 {
 	off := x.word(24*x.N + 4*i)
 	if off < far {
@@ -108,7 +108,7 @@ func (x *index) item(i int) gitfmt.PackItem {
 	return gitfmt.PackItem{Hash: x.id(i), Off: x.Offset(i), Crc: x.word(20*x.N + 4*i)}
 }
 
-// Items returns all objects, in the order of their ids.
+// Items returns all objects, sorted by id.
 func (x *index) Items() []gitfmt.PackItem {
 	out := make([]gitfmt.PackItem, x.N)
 	for i := range out {
@@ -117,8 +117,8 @@ func (x *index) Items() []gitfmt.PackItem {
 	return out
 }
 
-// Measure returns the objects' numbers in the order in which they are in a pack of so
-// many bytes, and by number how many bytes each takes there.
+// Measure returns the numbers of the objects in the order of a pack of the given size, and the
+// size of each object by its number.
 func (x *index) Measure(size int64) (order []int, sizes []int64) {
 	order, sizes = make([]int, x.N), make([]int64, x.N)
 	for i := range order {

@@ -26,19 +26,18 @@ type Pack struct {
 	Name string // of the index, without its directory
 	Path string // of the .pack
 
-	opening sync.Mutex // guards the next two's making
+	opening sync.Mutex // held while the file is opened
 	f       atomic.Pointer[os.File]
-	bytes   int64 // once f is there
-	err     error // why f never will be
+	bytes   int64 // set with f
+	err     error // why f cannot be opened
 
 	measured sync.Once
 	order    []int   // the objects' numbers by offset
 	sizes    []int64 // by number
 }
 
-// OpenPack opens an index, checks it, and that the pack it belongs to is
-// beside it, whole as far as its end shows. The pack itself is opened for
-// reading at first use.
+// OpenPack opens and checks an index, and checks the end of its pack. The pack itself is opened
+// at first use.
 func OpenPack(idxPath string) (*Pack, error) {
 	x, err := OpenPackIndex(idxPath)
 	if err != nil {
@@ -64,13 +63,13 @@ func (p *Pack) checkEnd() error {
 		return fmt.Errorf("pack %s: cut short", p.Path)
 	}
 	if end != p.Pack {
-		return fmt.Errorf("pack %s: it does not end as its index says", p.Path)
+		return fmt.Errorf("pack %s: its checksum is not the one in its index", p.Path)
 	}
 	return nil
 }
 
-// file opens the pack at its first use. Where that fails it has failed for good,
-// unless too many files were open.
+// file opens the pack at its first use. A failure is permanent, unless too many files were
+// open.
 func (p *Pack) file() (*os.File, error) {
 	if f := p.f.Load(); f != nil {
 		return f, nil
@@ -96,20 +95,19 @@ func (p *Pack) file() (*os.File, error) {
 	return nil, err
 }
 
-// Size is what the pack takes on disk, without its index.
+// Size returns the pack's size on disk, without its index.
 func (p *Pack) Size() (int64, error) {
 	_, err := p.file()
 	return p.bytes, err
 }
 
-// Entry is an object in a pack, and how many bytes it takes there, its header
-// included.
+// Entry is an object in a pack with the size of its bytes there, its header included.
 type Entry struct {
 	gitfmt.PackItem
 	Size int64
 }
 
-// Entry returns what is known of an object.
+// Entry returns an object's entry.
 func (p *Pack) Entry(h gitfmt.Hash) (Entry, bool) {
 	i, ok := p.Position(h)
 	if !ok {
@@ -121,7 +119,7 @@ func (p *Pack) Entry(h gitfmt.Hash) (Entry, bool) {
 	return Entry{p.item(i), p.sizes[i]}, true
 }
 
-// measure finds out where objects end.
+// measure determines the sizes of the objects.
 func (p *Pack) measure() error {
 	size, err := p.Size()
 	if err == nil {
@@ -130,7 +128,7 @@ func (p *Pack) measure() error {
 	return err
 }
 
-// idAt returns the object that begins at an offset.
+// idAt returns the id of the object at an offset.
 func (p *Pack) idAt(off int64) (gitfmt.Hash, bool) {
 	if p.measure() != nil {
 		return gitfmt.Hash{}, false
@@ -142,7 +140,7 @@ func (p *Pack) idAt(off int64) (gitfmt.Hash, bool) {
 	return p.id(p.order[n]), true
 }
 
-// Entries returns all objects, in the order they are in the pack.
+// Entries returns all objects in the order of the pack.
 func (p *Pack) Entries() ([]Entry, error) {
 	if err := p.measure(); err != nil {
 		return nil, err
@@ -154,7 +152,7 @@ func (p *Pack) Entries() ([]Entry, error) {
 	return out, nil
 }
 
-// KindAt returns how the object at an offset is stored.
+// KindAt returns the type under which the object at an offset is stored.
 func (p *Pack) KindAt(off int64) (gitfmt.ObjectType, error) {
 	f, err := p.file()
 	if err != nil {
@@ -167,19 +165,18 @@ func (p *Pack) KindAt(off int64) (gitfmt.ObjectType, error) {
 	return gitfmt.ObjectType(b[0] >> 4 & 7), nil
 }
 
-// errChecksum: an object's bytes in the pack are not those its index was made
-// of.
-var errChecksum = errors.New("its bytes in the pack do not have their checksum")
+// errChecksum: an object's bytes in the pack do not match the index.
+var errChecksum = errors.New("its bytes in the pack have a wrong checksum")
 
-// Intact compares an object's bytes in the pack with the checksum its index
-// holds, and returns what they are. copyTo, when not nil, gets them on the way.
+// Intact verifies the checksum of an object's bytes in the pack and returns the stored type. If
+// copyTo is not nil, the bytes are also written there.
 func (p *Pack) Intact(it Entry, copyTo io.Writer, buf []byte) (gitfmt.ObjectType, error) {
 	f, err := p.file()
 	if err != nil {
 		return 0, err
 	}
 	if it.Size <= 0 {
-		return 0, fmt.Errorf("read %s: no object can stand at %d", p.Path, it.Off)
+		return 0, fmt.Errorf("read %s: no object can be at offset %d", p.Path, it.Off)
 	}
 	r := io.NewSectionReader(f, it.Off, it.Size)
 	var kind gitfmt.ObjectType
@@ -206,7 +203,7 @@ func (p *Pack) Intact(it Entry, copyTo io.Writer, buf []byte) (gitfmt.ObjectType
 	return kind, nil
 }
 
-// inflater decompresses one object. It goes back to its pool on Close.
+// inflater decompresses one object. Close returns it to its pool.
 type inflater struct {
 	pool *sync.Pool
 	in   *bufio.Reader
@@ -222,11 +219,10 @@ func (z *inflater) Close() error {
 	return err
 }
 
-// inflateBuffer is how much of a pack is read at once.
+// inflateBuffer is the read size.
 const inflateBuffer = 16 << 10
 
-// open begins to read the object at an offset; its header is what is
-// stored, a delta's as well.
+// open starts to read the object at an offset. The header is as stored, also that of a delta.
 func (p *Pack) open(off int64, pool *sync.Pool) (gitfmt.PackHeader, io.ReadCloser, error) {
 	f, err := p.file()
 	if err != nil {
@@ -262,7 +258,7 @@ func (p *Pack) Close() {
 	}
 }
 
-// objectSize is an object's length: a header's, or the one a difference ends in.
+// objectSize returns an object's length; for a delta that of its result.
 func (p *Pack) objectSize(off int64, pool *sync.Pool) (int64, error) {
 	f, err := p.file()
 	if err != nil {

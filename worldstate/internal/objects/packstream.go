@@ -13,23 +13,21 @@ import (
 )
 
 const (
-	// streamBytes: a large blob is compressed from memory, so that others can be written
-	// meanwhile, up to so many bytes. A larger one is compressed into the pack itself,
-	// while nothing else is written.
+	// streamBytes: a blob up to this size is compressed in memory, so that others can be
+	// written meanwhile. A larger one is compressed directly into the pack, which blocks other
+	// writes.
 	streamBytes = 4 << 20
-	// largeAtOnce bounds how many large blobs are compressed at once, and with
-	// it the memory for them.
+	// largeAtOnce bounds the large blobs compressed at once, and thereby memory.
 	largeAtOnce = 2
 )
 
-// ErrContentChanged: a stream did not hold the bytes its hash promised.
+// ErrContentChanged: a file changed while it was read.
 var ErrContentChanged = errors.New("changed while being read")
 
-// AddStream stores a large blob of size bytes straight from r. want is its id;
-// the zero id stands for one not known yet. It returns the id. When r does not
-// hold exactly what want and size promise, the pack is as before and the error
-// is ErrContentChanged; an error of r's is returned as it is, one of the pack's as
-// a *StoreFault.
+// AddStream stores a large blob of size bytes read from r and returns its id. want is the
+// expected id, or zero if it is not known. If r does not match want and size, the pack is
+// unchanged and the error is ErrContentChanged. An error of r is returned as it is, one of the
+// pack as a *StoreFault.
 func (p *Writer) AddStream(want gitfmt.Hash, size int64, r io.Reader) (gitfmt.Hash, error) {
 	if !want.IsZero() && p.Holds(want) {
 		return want, nil
@@ -59,7 +57,7 @@ func writeFault(err error) error {
 	return &StoreFault{fmt.Errorf("write pack: %w", err)}
 }
 
-// stream compresses a blob into the pack.
+// stream compresses a blob directly into the pack.
 func (p *Writer) stream(want gitfmt.Hash, size int64, src *failReader) (gitfmt.Hash, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +92,7 @@ func (p *Writer) stream(want gitfmt.Hash, size int64, src *failReader) (gitfmt.H
 	return h, err
 }
 
-// failReader distinguishes a reader's failure from the writer's.
+// failReader records a reader's failure, to tell it from the writer's.
 type failReader struct {
 	r   io.Reader
 	err error

@@ -1,3 +1,5 @@
+// Package objects stores git objects in packs: writing a pack, looking objects up, reading and
+// checking them, and merging small packs.
 package objects
 
 import (
@@ -15,28 +17,28 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// Store is the objects in the bare repository's packs. In a store of ours loose objects,
-// which only git itself makes, are the user's, and not read. Safe for concurrent use.
+// Store holds the objects in the packs of a bare repository. In a store of ours, loose objects
+// are the user's, since only git writes them, and are not read. Safe for concurrent use.
 //
-// A look-up costs the same however many packs there are: objects of small packs
-// are in one map, and only packs of more than smallPack objects, of which
-// consolidation leaves few, are asked one by one.
+// A lookup costs the same for any number of packs: objects of small packs are in one map, and
+// only packs of more than smallPack objects, of which merging leaves few, are searched one by
+// one.
 type Store struct {
 	Dir       string
-	Loose     bool // another program's repository: loose objects are read as well
-	MaxPacks  int  // 0: the default; tests want less
+	Loose     bool // read loose objects, too: another program's repository
+	MaxPacks  int  // 0 for maxPacks; set by tests
 	inflaters sync.Pool
 	Buffers   sync.Pool    // of *[]byte
 	mu        sync.RWMutex // guards what follows
 	Packs     map[string]*Pack
-	names     []string // of packs, sorted; nil: to be listed
-	large     []*Pack  // the largest first
+	names     []string // of Packs, sorted; nil if they must be listed again
+	large     []*Pack  // sorted, the largest first
 	small     map[gitfmt.Hash]place
-	listed    fsys.Source // the directory that packs come and go in
-	retired   []*Pack     // gone, but maybe still being read; closed when no operation runs
+	listed    fsys.Source // the packs' directory
+	retired   []*Pack     // removed, but perhaps being read; closed when no operation runs
 
 	damaged map[string]error      // packs that cannot be used, by the name of their index
-	rotten  map[rottenObject]bool // objects found damaged where a pack lists them
+	rotten  map[rottenObject]bool // damaged copies of objects
 }
 
 type rottenObject struct {
@@ -44,7 +46,7 @@ type rottenObject struct {
 	hash gitfmt.Hash
 }
 
-// Buffer returns one to copy with.
+// Buffer returns a buffer to copy with; the caller puts it back into Buffers.
 func (s *Store) Buffer() *[]byte {
 	if b, ok := s.Buffers.Get().(*[]byte); ok {
 		return b
@@ -53,13 +55,13 @@ func (s *Store) Buffer() *[]byte {
 	return &b
 }
 
-// place is where an object is.
+// place is the position of an object.
 type place struct {
 	pack *Pack
 	off  int64
 }
 
-// smallPack: the objects of packs up to this many are kept in the map.
+// smallPack is the largest number of objects of a pack that are kept in the map.
 const smallPack = 512
 
 func New(dir string) *Store {
@@ -70,9 +72,8 @@ func (s *Store) PackDir() string { return filepath.Join(s.Dir, "objects", "pack"
 
 var ErrNoObject = errors.New("not in the store")
 
-// Open begins to read an object; nothing is verified yet. Another process may
-// have put packs together since the last refresh: what is not where it was is
-// looked for once more.
+// Open starts to read an object without verifying it. Another process may have merged packs
+// since the last Refresh, so that an object that is not found is looked up once more.
 func (s *Store) Open(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, error) {
 	t, size, r, err := s.openListed(h)
 	if !errors.Is(err, ErrNoObject) && !errors.Is(err, os.ErrNotExist) {
@@ -109,9 +110,8 @@ func (s *Store) openListed(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadClos
 
 var errWrongHash = errors.New("its bytes do not have its hash")
 
-// CopyTo writes an object's bytes to w and then says whether they were intact:
-// on an error w holds rubbish. The error is a *MissingObjectError naming path,
-// except when w itself failed.
+// CopyTo writes an object's bytes to w and then verifies them: after an error, w holds invalid
+// data. The error is a *MissingObjectError naming path, unless w itself failed.
 func (s *Store) CopyTo(h gitfmt.Hash, want gitfmt.ObjectType, path string, w io.Writer) (int64, error) {
 	missing := func(err error) error { return &gitfmt.MissingObjectError{Object: h.String(), Path: path, Err: err} }
 	t, size, r, err := s.Open(h)
@@ -137,7 +137,7 @@ func (s *Store) CopyTo(h gitfmt.Hash, want gitfmt.ObjectType, path string, w io.
 	return n, nil
 }
 
-// Read returns a whole, verified object, from whichever pack has it intact.
+// Read returns a whole, verified object from any pack that holds an intact copy.
 func (s *Store) Read(h gitfmt.Hash, want gitfmt.ObjectType, path string) ([]byte, error) {
 	return s.ReadUpTo(h, want, path, gitfmt.MaxDeltaBytes)
 }
@@ -147,13 +147,13 @@ var (
 	ErrWrongType = errors.New("another type of object")
 )
 
-// ReadUpTo is Read for objects of at most so many bytes; a larger one's error
-// is ErrTooLarge.
+// ReadUpTo is Read for objects of at most the given size; the error for a larger one is
+// ErrTooLarge.
 func (s *Store) ReadUpTo(h gitfmt.Hash, want gitfmt.ObjectType, path string, most int64) (data []byte, err error) {
 	return s.ReadInto(nil, h, want, path, most)
 }
 
-// ReadInto is ReadUpTo into buf, where the object finds room there.
+// ReadInto is ReadUpTo into buf, if the object fits there.
 func (s *Store) ReadInto(buf []byte, h gitfmt.Hash, want gitfmt.ObjectType, path string, most int64) (data []byte, err error) {
 	err = s.Retry(h, func() error {
 		data, err = s.readOnce(buf, h, want, path, most)
@@ -182,7 +182,7 @@ func (s *Store) readOnce(buf []byte, h gitfmt.Hash, want gitfmt.ObjectType, path
 	if _, err := io.ReadFull(r, data); err != nil {
 		return nil, missing(err)
 	}
-	if n, err := r.Read(buf[size : size+1]); n != 0 || err != io.EOF { // the end's checksum is looked at here
+	if n, err := r.Read(buf[size : size+1]); n != 0 || err != io.EOF { // this read verifies the stream's checksum
 		return nil, missing(errWrongHash)
 	}
 	if gitfmt.HashObject(t, data) != h {
@@ -191,9 +191,8 @@ func (s *Store) readOnce(buf []byte, h gitfmt.Hash, want gitfmt.ObjectType, path
 	return data, nil
 }
 
-// Probe finds out whether an object can be had, at less cost than Check: the
-// checksum that its pack's index holds of its bytes as stored must be right.
-// What is stored as a difference is read and hashed.
+// Probe checks at less cost than Check that an object can be read: the bytes as stored must
+// have the checksum in the pack's index. An object stored as a delta is read and hashed.
 func (s *Store) Probe(h gitfmt.Hash, want gitfmt.ObjectType, path string) error {
 	return s.Retry(h, func() error { return s.probeOnce(h, want, path) })
 }
@@ -206,13 +205,12 @@ func (s *Store) probeOnce(h gitfmt.Hash, want gitfmt.ObjectType, path string) er
 	buf := s.Buffer()
 	defer s.Buffers.Put(buf)
 	if kind, err := p.Intact(it, nil, *buf); err != nil || kind != want {
-		return s.Check(h, want, path) // a pack that went, a difference, or damage, of the checksum maybe: it says which
+		return s.Check(h, want, path) // the pack was removed, the object is a delta, or it is damaged: Check finds out
 	}
 	return nil
 }
 
-// Check reads an object to see that it is intact in some pack. After it CopyTo reads
-// that copy.
+// Check verifies that some pack holds an intact copy. A CopyTo after it reads that copy.
 func (s *Store) Check(h gitfmt.Hash, want gitfmt.ObjectType, path string) error {
 	return s.Retry(h, func() error {
 		_, err := s.CopyTo(h, want, path, io.Discard)
@@ -220,7 +218,7 @@ func (s *Store) Check(h gitfmt.Hash, want gitfmt.ObjectType, path string) error 
 	})
 }
 
-// SizeBytes is what the packs take on disk, those still being written apart.
+// SizeBytes returns the size of the packs on disk, without those being written.
 func (s *Store) SizeBytes() (int64, error) {
 	list, err := os.ReadDir(s.PackDir())
 	if err != nil {
@@ -247,27 +245,26 @@ func (s *Store) Close() {
 	s.Packs, s.names, s.large, s.small, s.retired, s.listed = map[string]*Pack{}, nil, nil, nil, nil, fsys.Source{}
 }
 
-// StoreFault marks an error of the store, which ends the scan, apart from one
-// of the file, which is listed.
+// StoreFault is an error of the store, which ends a scan; an error of a file is only listed.
 type StoreFault struct{ Err error }
 
 func (e *StoreFault) Error() string { return e.Err.Error() }
 
 func (e *StoreFault) Unwrap() error { return e.Err }
 
-// WholeFileBytes: files up to it are read at once, larger ones streamed. With
-// scanWorkers at work it bounds the memory for contents.
+// WholeFileBytes is the largest file that is read at once; larger ones are streamed. Together
+// with the number of workers it bounds the memory for contents.
 const WholeFileBytes = 512 << 10
 
 // ErrFull: the store has reached Options.SizeLimitBytes; see LimitError.
 var ErrFull = errors.New("store is full")
 
-// A LimitError says that a save would have grown the store past its cap. The
-// store is as it was.
+// A LimitError reports that a save would have grown the store past its limit. The store is
+// unchanged.
 type LimitError struct {
 	Store      string
 	LimitBytes int64
-	NeedBytes  int64 // what the store would have held
+	NeedBytes  int64 // the size that the store would have had
 }
 
 func (e *LimitError) Error() string {
@@ -277,8 +274,8 @@ func (e *LimitError) Error() string {
 // Is makes errors.Is(err, ErrFull) true.
 func (e *LimitError) Is(target error) bool { return target == ErrFull }
 
-// Publish finishes a pack and lists it, unless the packs would take more than
-// limitBytes; 0 means no limit.
+// Publish finishes a pack and adds it to the lookup, unless the packs would exceed limitBytes;
+// 0 means no limit.
 func (s *Store) Publish(pack *Writer, limitBytes int64) error {
 	if limitBytes > 0 {
 		have, err := s.SizeBytes()
@@ -296,7 +293,7 @@ func (s *Store) Publish(pack *Writer, limitBytes int64) error {
 	return s.Published(idx)
 }
 
-// PackedSize is the length of a blob that is in a pack.
+// PackedSize returns the length of a blob in a pack.
 func (s *Store) PackedSize(h gitfmt.Hash) (int64, bool) {
 	p, off := s.Lookup(h)
 	if p == nil {
@@ -306,7 +303,7 @@ func (s *Store) PackedSize(h gitfmt.Hash) (int64, bool) {
 	return size, err == nil
 }
 
-// Commit reads a snapshot's commit.
+// Commit reads and decodes a commit.
 func (s *Store) Commit(h gitfmt.Hash) (*gitfmt.Commit, error) {
 	data, err := s.Read(h, gitfmt.CommitObject, "snapshot")
 	if err != nil {
@@ -315,7 +312,7 @@ func (s *Store) Commit(h gitfmt.Hash) (*gitfmt.Commit, error) {
 	return gitfmt.DecodeCommit(h, data)
 }
 
-// Tree reads a git tree, which is at a path.
+// Tree reads and decodes the git tree at a path.
 func (s *Store) Tree(h gitfmt.Hash, path string) ([]gitfmt.TreeItem, error) {
 	data, err := s.Read(h, gitfmt.TreeObject, path)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// hash covers all a plan would do and everything it rests on.
+// hash covers everything a plan would do and depends on.
 func (p *planner) hash(out *Plan) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "anamnesis-plan 1\n%s\n%s\n%q\n%t\n", p.World, p.Target.Tree, p.Options.Paths, p.Options.OverwriteEdits)
@@ -40,7 +40,7 @@ func (p *planner) selected(path string) bool {
 	return false
 }
 
-// checkPaths refuses a selected path that is nowhere: it is misspelt.
+// checkPaths refuses a selected path that exists in neither end: it is probably misspelt.
 func (p *planner) checkPaths() error {
 	for _, root := range p.Options.Paths {
 		_, skipped := under(p.Target.Skips, root)
@@ -61,7 +61,7 @@ func under(list []gitfmt.Skip, path string) (gitfmt.Skip, bool) {
 	return gitfmt.Skip{}, false
 }
 
-// editReason says what a user did to a path.
+// editReason returns the kind of a user's edit.
 func editReason(base, now tree.State) string {
 	switch {
 	case now.Absent():
@@ -107,13 +107,12 @@ func (p *planner) consider(path string, now, want tree.State) error {
 	return nil
 }
 
-// editedSinceBase reports whether a path is to stay because it was changed after
-// the base.
+// editedSinceBase reports whether a path is kept because it was changed after the base.
 func (p *planner) editedSinceBase(path string, now tree.State) bool {
 	return !p.Options.OverwriteEdits && p.Options.Base != "" && !p.lost && now != p.Base.At(path) && !p.notSeen(path)
 }
 
-// notSeen: the scan did not look at the path, so its absence is no edit.
+// notSeen reports whether the scan skipped the path, so that its absence is not an edit.
 func (p *planner) notSeen(path string) bool {
 	if _, skipped := under(p.Now.Skips, path); skipped {
 		return true
@@ -121,8 +120,8 @@ func (p *planner) notSeen(path string) bool {
 	return p.ignoredNow(path) || p.Track.IsExcluded(path)
 }
 
-// addParents plans the directories a planned file needs and the world lacks,
-// where the selection or an edit left them out.
+// addParents plans missing parent directories of planned files, which the selection or an edit
+// left out.
 func (p *planner) addParents() {
 	var missing []string
 	for path, a := range p.todo {
@@ -143,7 +142,7 @@ func (p *planner) addParents() {
 	}
 }
 
-// unblock drops writes beneath something that is no directory and stays.
+// unblock drops writes beneath something that is kept and is not a directory.
 func (p *planner) unblock() {
 	for path, a := range p.todo {
 		if a.After.Absent() {
@@ -167,8 +166,7 @@ func (p *planner) unblock() {
 	}
 }
 
-// dropOccupied takes back the removal of directories in which something
-// stays, and lists them.
+// dropOccupied drops the removal of directories in which something is kept, and lists them.
 func (p *planner) dropOccupied() {
 	occupied := make(map[string]bool)
 	mark := func(path string) {

@@ -15,14 +15,13 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// An Edit is a change of the world that later restores keep: what differs
-// between two snapshots taken one after the other. Paths are not listed; they
-// follow from the two trees. Without From and To it is what changed between
-// Options.Base and the world as it is, and comes last: where everything in the
-// world is an edit or older than Base, nothing else is kept for having changed since.
+// An Edit is a change of the world that later restores keep: the difference between two
+// successive snapshots. Its paths are not listed; they follow from the two trees. An Edit
+// without From and To is the difference between Options.Base and the present world, and must be
+// the last: nothing else is then kept for having changed since Base.
 type Edit struct {
 	From, To gitfmt.ID
-	// Or is a second snapshot before the change, "" for none: a path counts where To
+	// Or is a second snapshot before the change, or "". A path is part of the change if To
 	// differs from both. It is the target of a restore that was moving From there.
 	Or gitfmt.ID
 	// Unknown: it is not known who changed the world.
@@ -32,7 +31,7 @@ type Edit struct {
 // version is the last state in which an edit left a path.
 type version struct {
 	tree.State
-	from    *tree.Listing // that has it
+	from    *tree.Listing // contains it
 	edit    int           // index of the edit
 	unknown bool
 }
@@ -49,8 +48,7 @@ func (v version) reason(conflict bool) string {
 	return gitfmt.KeepMade
 }
 
-// versions returns, of every path that the edits touched, how the last of them
-// left it.
+// versions returns, for every path that the edits changed, its state after the last of them.
 func (p *planner) versions(ctx context.Context) (map[string]version, error) {
 	last := make(map[string]version)
 	for i, e := range p.Options.Edits {
@@ -77,8 +75,8 @@ func (p *planner) versions(ctx context.Context) (map[string]version, error) {
 	return last, nil
 }
 
-// unsaved adds what changed since the base to the versions, as if it had been saved
-// first. It does not where nothing of that counts as an edit.
+// unsaved adds the changes since the base to the versions, as if they were saved first, unless
+// they do not count as edits.
 func (p *planner) unsaved(last map[string]version, edit int, unknown bool) {
 	if p.Options.OverwriteEdits || p.Options.Base == "" || p.lost {
 		return
@@ -91,10 +89,10 @@ func (p *planner) unsaved(last map[string]version, edit int, unknown bool) {
 	p.Base = p.Now.Listing
 }
 
-// withVersions is a listing with the versions in place of its own states. What
-// exists keeps its parent directories, whichever program removed them; where a file of one
-// version is in the way of another's, the later edit wins. lost are the versions
-// that gave way, blocked the target's own paths that did.
+// withVersions returns a listing with the versions in place of its own states. An entry keeps
+// its parent directories, whoever removed them. If a file of one version conflicts with a path
+// of another, the later edit wins. lost are the versions that were dropped, blocked the
+// target's own paths that were.
 func withVersions(target *tree.Listing, last map[string]version) (want *tree.Listing, lost map[string]bool, blocked []string) {
 	entries, fixed := make(map[string]tree.Entry), make(map[string]bool)
 	for e := range target.All() {
@@ -108,7 +106,7 @@ func withVersions(target *tree.Listing, last map[string]version) (want *tree.Lis
 		if v.Absent() {
 			continue
 		}
-		free := !fixed[path] || v.IsDir() // else a later edit needs a directory here
+		free := !fixed[path] || v.IsDir() // otherwise a later edit needs a directory here
 		fsys.Ancestors(path, func(d string) bool {
 			free = free && (!fixed[d] || entries[d].IsDir())
 			return free
@@ -134,7 +132,7 @@ func withVersions(target *tree.Listing, last map[string]version) (want *tree.Lis
 		inTheWay := false
 		fsys.Ancestors(e.Path, func(d string) bool {
 			above, stands := entries[d]
-			if !stands { // an edit removed it, and not this in it
+			if !stands { // an edit removed it, but not its content
 				above = *target.Find(d)
 				entries[d], lost[d] = above, true
 			}
@@ -152,14 +150,14 @@ func withVersions(target *tree.Listing, last map[string]version) (want *tree.Lis
 	return tree.NewListing(out), lost, blocked
 }
 
-// latestFirst returns the paths in the order of the edits, the last edit's first.
+// latestFirst returns the paths ordered by edit, the last edit first.
 func latestFirst(last map[string]version) []string {
 	return slices.SortedFunc(maps.Keys(last), func(a, b string) int {
 		return cmp.Or(cmp.Compare(last[b].edit, last[a].edit), cmp.Compare(a, b))
 	})
 }
 
-// overlay puts the edits over what the plan wants, and lists them in kept.
+// overlay applies the edits to the planned listing, and lists them in kept.
 func (p *planner) overlay(ctx context.Context) error {
 	last, err := p.versions(ctx)
 	if err != nil {
@@ -183,10 +181,10 @@ func (p *planner) overlay(ctx context.Context) error {
 		now := p.Now.At(path)
 		edited := p.editedSinceBase(path, now)
 		if lost[path] || holdsAny(want, path) && bare.At(path).Absent() || v.Absent() && holdsAny(bare, path) || edited && now != v.State {
-			continue // what is in the directory is listed, or what was made of it since
+			continue // its content or its later change is listed instead
 		}
 		conflict := now != v.State && !p.lost
-		if conflict && p.ignoredNow(path) { // the scan passed over it
+		if conflict && p.ignoredNow(path) { // the scan skipped it
 			is, err := p.look(path)
 			conflict = err != nil || is != v.State
 		}
@@ -196,13 +194,13 @@ func (p *planner) overlay(ctx context.Context) error {
 		}
 	}
 	sort.Strings(p.conflicts)
-	if p.Policy, err = tree.LoadPolicy(p.Target, p.Want, p.readRules); err != nil { // an edit may be to rules
+	if p.Policy, err = tree.LoadPolicy(p.Target, p.Want, p.readRules); err != nil { // an edit may change ignore rules
 		return fmt.Errorf("plan %s: %w", p.Target.Id, err)
 	}
 	return nil
 }
 
-// readRules reads a .gitignore, in the world where the store does not hold it yet.
+// readRules reads a .gitignore, from the world if the store does not hold it yet.
 func (p *planner) readRules(e *tree.Entry) ([]byte, error) {
 	data, err := p.Objects.Read(e.Hash, gitfmt.BlobObject, e.Path)
 	if err == nil || p.Now.At(e.Path) != e.State {
@@ -222,7 +220,7 @@ func (p *planner) readRules(e *tree.Entry) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, tree.MaxIgnoreBytes+1))
 }
 
-// holdsAny reports whether a path is a directory with something in it.
+// holdsAny reports whether a path is a directory that is not empty.
 func holdsAny(l *tree.Listing, path string) bool {
 	n, i := l.Walk(path)
 	return i >= 0 && n.Items[i].Sub != nil && len(n.Items[i].Sub.Items) > 0

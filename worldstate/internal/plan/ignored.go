@@ -11,7 +11,7 @@ import (
 	"anamnesis/worldstate/internal/usergit"
 )
 
-// look returns the state of a path that the scan passed over.
+// look returns the state of a path that the scan skipped.
 func (p *planner) look(path string) (tree.State, error) {
 	now, _, err := restore.New(restore.Effects{Objects: p.Objects}, p.Root, &restore.Journal{}, restore.Fresh).Look(path)
 	return now, err
@@ -32,9 +32,9 @@ func (p *planner) ignoredNow(path string) bool {
 	return hit
 }
 
-// considerIgnored: the target holds a path that the present rules ignore, so
-// no snapshot of the present holds what is there. It is written only where
-// nothing is, and a directory that is there keeps its mode.
+// considerIgnored decides about a path of the target that the present rules ignore, so that no
+// snapshot of the present holds it. It is written only if there is nothing, and an existing
+// directory keeps its mode.
 func (p *planner) considerIgnored(path string, want tree.State) error {
 	now, err := p.look(path)
 	switch {
@@ -53,8 +53,7 @@ func (p *planner) considerIgnored(path string, want tree.State) error {
 	return nil
 }
 
-// holdsOther reports whether something is in a directory that is not
-// planned away.
+// holdsOther reports whether a directory contains something that is not planned to be removed.
 func (p *planner) holdsOther(path string) bool {
 	n, i := p.Now.Walk(path)
 	if i < 0 || n.Items[i].Sub == nil {
@@ -68,8 +67,8 @@ func (p *planner) holdsOther(path string) bool {
 	return false
 }
 
-// hasAlwaysIgnored reports whether a directory holds a .git or the like, which
-// scans pass over without a word.
+// hasAlwaysIgnored reports whether a directory contains a .git or .anamnesis, which scans skip
+// silently.
 func (p *planner) hasAlwaysIgnored(path string) bool {
 	fd, err := fsys.OpenBeneath(p.Root, path)
 	if err != nil {
@@ -84,8 +83,8 @@ func (p *planner) hasAlwaysIgnored(path string) bool {
 	return false
 }
 
-// noteIgnored lists what only the present rules ignore: it stays, and the
-// world will not be the target's to the last path.
+// noteIgnored lists paths that only the present rules ignore: they are kept, so that the world
+// will differ from the target.
 func (p *planner) noteIgnored() {
 	for _, r := range p.ignored {
 		if s := p.Want.At(r.Path); !s.Absent() && !s.IsDir() || !p.selected(r.Path) {

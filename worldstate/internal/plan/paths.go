@@ -9,12 +9,12 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// RelativePaths makes a caller's paths relative to the world at dir. None is the whole
-// world.
+// RelativePaths makes a caller's paths relative to the world at dir. An empty result means the
+// whole world.
 func RelativePaths(dir string, paths []string) ([]string, error) {
 	var out []string
 	for _, path := range paths {
-		if path == "" { // a variable that was not set must not mean the whole world
+		if path == "" { // an unset variable must not mean the whole world
 			return nil, fmt.Errorf("%w: an empty path; \".\" is the whole world", gitfmt.ErrRefused)
 		}
 		rel := filepath.Clean(path)

@@ -1,5 +1,5 @@
-// Package plan decides what a restore does to each path of a world. It reads the
-// world and its snapshots, and changes nothing.
+// Package plan decides what a restore does to each path of a world. It reads the world and its
+// snapshots, and changes nothing.
 package plan
 
 import (
@@ -15,62 +15,61 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// ErrNoPath: the snapshot, or the world, holds nothing at a path that was asked for.
+// ErrNoPath: neither the snapshot nor the world has a requested path.
 var ErrNoPath = errors.New("no such path")
 
 // Options narrow a plan.
 type Options struct {
-	// Paths restricts the plan to these paths and what lies beneath them;
-	// relative to the world. A World also takes absolute ones inside it. None: everything.
+	// Paths restricts the plan to these paths and everything beneath them; relative to the
+	// world. A World also takes absolute ones inside it. Empty means everything.
 	Paths []string
-	// OverwriteEdits also reverts what was changed since Base.
+	// OverwriteEdits also reverts changes since Base.
 	OverwriteEdits bool
-	// Base is the snapshot since which a change counts as a user's edit and
-	// is kept. "" is the snapshot this world was last known at (Last). Where no
-	// file is in the world nothing counts as one: see Plan.Lost.
+	// Base is the snapshot since which a change counts as a user's edit and is kept. "" means
+	// the snapshot this world was last known at (Last). If the world has no files, nothing
+	// counts as an edit: see Plan.Lost.
 	Base gitfmt.ID
-	// Edits are changes that were made after the target, the oldest first. Each
-	// path they touched is to be as the last of them left it, also where it was
-	// changed again since (Plan.Conflicts).
+	// Edits are changes made after the target, the oldest first. Each path that they changed is
+	// restored to its state after the last of them, even if it was changed again since
+	// (Plan.Conflicts).
 	Edits []Edit
 	// OtherWorld permits a target that was taken of another directory.
 	OtherWorld bool
 }
 
-// A Plan is what a restore would do: a dry run. A restore works it out again and takes
-// only one of the same hash. Directories end in a slash in all lists.
+// A Plan describes what a restore would do. A restore computes it again and requires the same
+// hash. In all lists directories end in a slash.
 type Plan struct {
 	Hash   string        `json:"plan"`
-	Source gitfmt.ID     `json:"source,omitempty"` // the snapshot that equals the present world, if there is one
+	Source gitfmt.ID     `json:"source,omitempty"` // the snapshot that equals the present world, if any
 	Target gitfmt.ID     `json:"target"`
 	Base   gitfmt.ID     `json:"base,omitempty"`
 	Write  []string      `json:"write"`  // created or changed
 	Delete []string      `json:"delete"` // removed
-	Keep   []gitfmt.Skip `json:"keep"`   // would differ from the target, and why each stays
-	// Conflicts are those of Keep that Options.Edits touched and that were
-	// changed again since, by any other program: as the edit left them they
-	// are afterwards.
+	Keep   []gitfmt.Skip `json:"keep"`   // will differ from the target, and why
+	// Conflicts are the paths of Keep that Options.Edits changed and that were changed again
+	// since. They are restored to the state after the edit.
 	Conflicts []string `json:"conflicts,omitempty"`
-	// Lost: the base has files and the world has none. The directory was removed
-	// as a whole, or emptied; nothing in it counts as a user's edit.
+	// Lost: the base has files and the world has none. The directory was removed or emptied as
+	// a whole; nothing in it counts as a user's edit.
 	Lost bool `json:"lost,omitempty"`
-	// BaseLost: the store has lost the base asked for, as this line says. Base is
-	// Target, and what differs from it counts as edited.
+	// BaseLost: the store has lost the requested base, as this line says. Base is Target, and
+	// everything that differs from it counts as edited.
 	BaseLost string `json:"base_lost,omitempty"`
 
-	// Skipped are paths of the world that no snapshot holds, and why. Each stays.
+	// Skipped are paths of the world that no snapshot holds, and why. Each is kept.
 	Skipped []gitfmt.Skip `json:"-"`
 
-	// What follows is for the package that carries the plan out.
+	// The following fields are for the package that carries out the plan.
 	Options  Options          `json:"-"`
 	Actions  []restore.Action `json:"-"`
-	Overlaid bool             `json:"-"` // Edits make the world another than the target
+	Overlaid bool             `json:"-"` // Edits make the result differ from the target
 }
 
-// Empty reports whether the plan moves nothing.
+// Empty reports whether the plan changes nothing.
 func (p *Plan) Empty() bool { return len(p.Actions) == 0 }
 
-// Input is what a plan rests on.
+// Input is what a plan depends on.
 type Input struct {
 	World    string // the key of the directory
 	Root     int    // the directory, open
@@ -83,11 +82,11 @@ type Input struct {
 	Base     *tree.Listing // of Options.Base
 	BaseLost string        // see Plan.BaseLost
 	Options  Options
-	// Listing returns what a snapshot holds.
+	// Listing returns a snapshot's listing.
 	Listing func(id gitfmt.ID) (*tree.Listing, error)
 }
 
-// planner works out one plan.
+// planner computes one plan.
 type planner struct {
 	Input
 	ignored []scan.IgnoredRoot // of Now
@@ -100,7 +99,7 @@ type planner struct {
 	kept map[string]string
 }
 
-// Make works out a plan, and finds out whether every object that it needs can be had.
+// Make computes a plan, and checks that the store can read every object it needs.
 func Make(ctx context.Context, in Input) (Plan, error) {
 	p := planner{Input: in, ignored: in.Now.Ignored(), todo: map[string]restore.Action{}, kept: map[string]string{}}
 	p.lost = p.Now.Files() == 0 && p.Base.Files() > 0
@@ -149,7 +148,7 @@ func Make(ctx context.Context, in Input) (Plan, error) {
 	return out, nil
 }
 
-// Shown is a path as lists show it: a directory ends in a slash.
+// Shown returns a path as lists show it: a directory ends in a slash.
 func Shown(path string, s tree.State) string {
 	if s.IsDir() {
 		return path + "/"

@@ -10,8 +10,8 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// repoConfig is the bare repository's configuration. Automatic maintenance is
-// off: nothing repacks behind a restore's back.
+// repoConfig is the bare repository's configuration. Automatic maintenance is off, so that
+// nothing repacks the store during a restore.
 const repoConfig = `[core]
 	repositoryformatversion = 0
 	filemode = true
@@ -23,8 +23,8 @@ const repoConfig = `[core]
 	auto = false
 `
 
-// Create makes the bare repository of a store where there is none. It is repeatable:
-// HEAD, which makes git see a repository, is written last.
+// Create makes a store's bare repository if there is none. It can be repeated: HEAD, by which
+// git recognises a repository, is written last.
 func Create(dir string) error {
 	head := filepath.Join(dir, "HEAD")
 	if there, err := fsys.Exists(head); there || err != nil {
@@ -47,7 +47,7 @@ func Create(dir string) error {
 	return nil
 }
 
-// CheckDir refuses to make a store of a directory that holds other things.
+// CheckDir refuses a directory that holds anything but a store.
 func CheckDir(dir string) error {
 	list, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(list) == 0 {
@@ -63,5 +63,5 @@ func CheckDir(dir string) error {
 	if there {
 		return nil
 	}
-	return fmt.Errorf("open store %s: %w: the directory holds something that is no store of this program; name an empty or new one", dir, gitfmt.ErrRefused)
+	return fmt.Errorf("open store %s: %w: the directory is not empty and is not a store of this program; name an empty or new one", dir, gitfmt.ErrRefused)
 }

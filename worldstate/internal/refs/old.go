@@ -15,24 +15,24 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// Before format 3, saves wrote refs to files of their own, not synced, and to a log
-// over packed-refs, synced: one line an update, `CRC NAME ID NAME ID …`, a zero ID for
-// a ref that was removed. Before what a ref is set to, a line may name what it was.
+// Before format 3, saves wrote refs to files of their own, not synced, and to a log over
+// packed-refs, synced. Each line of the log is one update: `CRC NAME ID NAME ID …`, with a zero
+// ID for a removed ref. A line may name a ref twice: its previous value, then its new one.
 
-// oldLog is what the log of an older store says.
+// oldLog is the decoded log of an older store.
 type oldLog struct {
 	source fsys.Source
 	values map[string][]gitfmt.Hash // by name, oldest first; never empty
-	based  map[string]bool          // names of which the log holds what packed-refs held
+	based  map[string]bool          // names whose previous value, from packed-refs, is in the log
 }
 
 func (s *Store) oldLogPath() string { return filepath.Join(s.Dir, fsys.StateDir, "refs.log") }
 
-// notice is what the log holds in the present format: no line of a log, so that
-// programs that read no later format than 2 refuse the store and print it.
+// notice is the log's content in the present format. It is not a valid line, so that programs
+// that read formats up to 2 refuse the store and print it.
 const notice = "This store has format 3. Use a newer version of anamnesis.\n\n"
 
-// Raise makes the store one of the present format. Its refs are in packed-refs.
+// Raise sets the store's format to the present one. Its refs are in packed-refs.
 func (s *Store) Raise() error {
 	if err := fsys.WriteFileDurably(s.oldLogPath(), []byte(notice)); err != nil {
 		return err
@@ -40,8 +40,7 @@ func (s *Store) Raise() error {
 	return fsys.WriteFormat(s.Dir, fsys.Format)
 }
 
-// readOldLog reads the log. A last line that is not whole is an update that a crash
-// cut short.
+// readOldLog reads the log. An incomplete last line is an update that a crash cut short.
 func readOldLog(path string) (oldLog, error) {
 	l := oldLog{source: fsys.LookAt(path), values: make(map[string][]gitfmt.Hash), based: make(map[string]bool)}
 	data, err := os.ReadFile(path)
@@ -61,7 +60,7 @@ func readOldLog(path string) (oldLog, error) {
 	return l, nil
 }
 
-// add takes one line, and reports whether it is one.
+// add adds one line, and reports whether it is valid.
 func (l *oldLog) add(line string) bool {
 	sum, rest, _ := strings.Cut(line, " ")
 	words := strings.Fields(rest)
@@ -79,8 +78,8 @@ func (l *oldLog) add(line string) bool {
 	return true
 }
 
-// resolve returns what holds of a ref in the log. A value that the log does not know
-// was set by a user's git and wins; any other is older than the log's last.
+// resolve returns the value of a ref that the log names. A value that the log lacks was set by
+// a user's git and wins. Any other value is older than the log's last.
 func (l *oldLog) resolve(name string, packed, loose gitfmt.Hash) gitfmt.Hash {
 	was := l.values[name]
 	last := was[len(was)-1]

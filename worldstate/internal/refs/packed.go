@@ -14,11 +14,11 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// packedHeader begins packed-refs as git writes it, but for "peeled": what a tag
-// leads to is not written, and git looks it up.
+// packedHeader begins packed-refs as git writes it, without "peeled": the targets of tags are
+// not written, and git looks them up.
 const packedHeader = "# pack-refs with: sorted \n"
 
-// encodePacked returns the text of a packed-refs file.
+// encodePacked encodes a packed-refs file.
 func encodePacked(refs map[string]gitfmt.Hash) []byte {
 	var b bytes.Buffer
 	b.WriteString(packedHeader)
@@ -28,8 +28,7 @@ func encodePacked(refs map[string]gitfmt.Hash) []byte {
 	return b.Bytes()
 }
 
-// readPacked reads a packed-refs file. Lines that name no ref are remarks and what
-// tags lead to.
+// readPacked reads a packed-refs file. It skips comments and the targets of tags.
 func readPacked(path string) (map[string]gitfmt.Hash, error) {
 	refs := make(map[string]gitfmt.Hash)
 	f, err := fsys.OpenFile(path)
@@ -44,7 +43,7 @@ func readPacked(path string) (map[string]gitfmt.Hash, error) {
 	for in := bufio.NewReader(f); ; lines++ {
 		line, err := in.ReadString('\n')
 		if line == "" && err != nil {
-			if lines == 0 { // git writes a first line in any case
+			if lines == 0 { // git always writes a first line
 				return nil, fmt.Errorf("read refs: %w: packed-refs is empty", gitfmt.ErrCorrupt)
 			}
 			return refs, nil

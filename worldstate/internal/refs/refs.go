@@ -1,6 +1,6 @@
-// Package refs keeps the refs of a store. Saves write them to packed-refs, whole, by
-// a rename under git's own lock. What a user's git sets in files of their own is read
-// as git reads it.
+// Package refs reads and writes the refs of a store. An update rewrites packed-refs as a whole
+// and renames it into place, under git's own lock. Refs that a user's git set in files of their
+// own are read as git reads them.
 package refs
 
 import (
@@ -18,28 +18,28 @@ import (
 )
 
 const (
-	// Latest is the branch that HEAD names: the snapshot saved last, of whatever
-	// world, so that plain `git log` shows something.
+	// Latest is the branch that HEAD names: the most recent snapshot of any world, so that
+	// plain `git log` shows something.
 	Latest = "refs/heads/latest"
-	// TaskPrefix begins refs/anamnesis/<task>/<step>. A task has a ref for each of
-	// its snapshots from which no later one was saved, not for every step.
+	// TaskPrefix begins refs/anamnesis/<task>/<step>. A task has a ref for each of its
+	// snapshots from which no later one was saved, not for every step.
 	TaskPrefix = "refs/anamnesis/"
-	// WorldPrefix begins one ref a world: the snapshot it was last known at.
+	// WorldPrefix begins one ref for each world: its last snapshot or restored target.
 	WorldPrefix = "refs/worlds/"
 )
 
-// IsOurs reports whether saves set a ref of this name. It names a snapshot then.
+// IsOurs reports whether saves set a ref of this name, so that it names a snapshot.
 func IsOurs(name string) bool {
 	return name == Latest || IsStep(name) || strings.HasPrefix(name, WorldPrefix)
 }
 
-// IsStep reports whether a name is that of a step's ref.
+// IsStep reports whether name is the ref of a step.
 func IsStep(name string) bool { return strings.HasPrefix(name, TaskPrefix) }
 
-// OfStep returns the ref of TASK@STEP, which a snapshot's trailer names.
+// OfStep returns the ref of TASK@STEP.
 func OfStep(step string) string { return TaskPrefix + strings.Replace(step, "@", "/", 1) }
 
-// Step returns TASK@STEP for the ref of a step, or empty.
+// Step returns TASK@STEP for the ref of a step, otherwise "".
 func Step(ref string) string {
 	step, ok := strings.CutPrefix(ref, TaskPrefix)
 	if !ok {
@@ -48,30 +48,30 @@ func Step(ref string) string {
 	return strings.Replace(step, "/", "@", 1)
 }
 
-// Store is the refs of one store. It is not safe for concurrent use.
+// Store reads and writes the refs of one store. It is not safe for concurrent use.
 type Store struct {
 	Dir    string
-	modern bool // the store has been seen in the present format
+	modern bool // the store has the present format
 	cache  cache
 }
 
-// cache is the refs as they were last read, and what they were read from.
+// cache holds the refs as last read, and the files they were read from.
 type cache struct {
-	checked bool // by the operation under way
+	checked bool // by the current operation
 	source  fsys.Source
 	packed  map[string]gitfmt.Hash // packed-refs
-	loose   map[string]gitfmt.Hash // refs in files of their own; zero for what is no id
-	dirs    []fsys.Source          // the directories of loose: setting one puts a new file there
+	loose   map[string]gitfmt.Hash // refs in files of their own; zero if a file holds no id
+	dirs    []fsys.Source          // the directories of loose, which change when a ref is set
 	old     oldLog                 // of a store in an earlier format
-	all     map[string]gitfmt.Hash // nil: nothing was read
+	all     map[string]gitfmt.Hash // nil if nothing was read
 }
 
 func (s *Store) PackedPath() string { return filepath.Join(s.Dir, "packed-refs") }
 
-// Begin makes the next look-up check whether refs have changed.
+// Begin makes the next lookup check whether refs have changed.
 func (s *Store) Begin() { s.cache.checked = false }
 
-// All returns all refs by name. The map must not be changed.
+// All returns all refs by name. The caller must not change the map.
 func (s *Store) All() (map[string]gitfmt.Hash, error) {
 	current, err := s.current()
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Store) Get(name string) (gitfmt.Hash, error) {
 	return all[name], err
 }
 
-// current reports whether the cache holds what would be read again.
+// current reports whether a new read would return what the cache holds.
 func (s *Store) current() (bool, error) {
 	c := &s.cache
 	if c.all == nil || c.checked {
@@ -105,8 +105,8 @@ func (s *Store) current() (bool, error) {
 	return s.sameLoose()
 }
 
-// read reads everything anew, in this order: what an update moves to packed-refs
-// meanwhile is there by the time that is read.
+// read reads all refs. Packed-refs is read last, so that a ref that an update moves there
+// meanwhile is not missed.
 func (s *Store) read() error {
 	format, err := fsys.ReadFormat(s.Dir)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Store) read() error {
 	return nil
 }
 
-// merge sets all from what was read. A loose ref wins over a packed one, as in git.
+// merge sets all from what was read. As in git, a loose ref wins over a packed one.
 func (c *cache) merge() {
 	c.all = maps.Clone(c.packed)
 	for name, h := range c.loose {
@@ -147,7 +147,7 @@ func (c *cache) merge() {
 	}
 }
 
-// sameLoose reports whether the loose refs are still those in the cache.
+// sameLoose reports whether the loose refs equal those in the cache.
 func (s *Store) sameLoose() (bool, error) {
 	c := &s.cache
 	moved := func(d fsys.Source) bool { return !d.Current() }
@@ -162,7 +162,7 @@ func (s *Store) sameLoose() (bool, error) {
 	return true, nil
 }
 
-// readLoose reads the loose refs, and lists their directories.
+// readLoose reads the loose refs and lists their directories.
 func (s *Store) readLoose() (refs map[string]gitfmt.Hash, dirs []fsys.Source, err error) {
 	refs = make(map[string]gitfmt.Hash)
 	err = filepath.WalkDir(filepath.Join(s.Dir, "refs"), func(path string, d os.DirEntry, err error) error {
@@ -189,7 +189,7 @@ func (s *Store) readLoose() (refs map[string]gitfmt.Hash, dirs []fsys.Source, er
 	return refs, dirs, err
 }
 
-// readLooseRef returns what a loose ref's file says, zero where that is no id.
+// readLooseRef returns the id in a loose ref's file, zero if it holds none.
 func readLooseRef(path string) (gitfmt.Hash, error) {
 	data, err := os.ReadFile(path)
 	h, _ := gitfmt.ParseHash(strings.TrimSpace(string(data)))
@@ -200,7 +200,7 @@ func readLooseRef(path string) (gitfmt.Hash, error) {
 func HasTask(store, task string) (bool, error) {
 	all, err := (&Store{Dir: store}).All()
 	if err != nil {
-		return false, fmt.Errorf("look into %s: %w", store, err)
+		return false, fmt.Errorf("read store %s: %w", store, err)
 	}
 	for name := range all {
 		if strings.HasPrefix(name, TaskPrefix+task+"/") {
@@ -210,12 +210,11 @@ func HasTask(store, task string) (bool, error) {
 	return false, nil
 }
 
-// updateTries bounds how often an update begins again because a user's git has
-// changed refs meanwhile.
+// updateTries bounds the attempts of an update while a user's git changes refs.
 const updateTries = 16
 
-// Update sets refs, all or none, durably; a zero id removes one. The store's lock is
-// held.
+// Update sets refs, all or none, durably; a zero id removes one. The caller holds the store's
+// lock.
 func (s *Store) Update(set map[string]gitfmt.Hash) error {
 	err := s.update(set)
 	if err != nil {
@@ -258,8 +257,8 @@ func (s *Store) update(set map[string]gitfmt.Hash) error {
 	return errors.New("a git command keeps changing them; try again when it is done")
 }
 
-// bringOver moves refs that are in files of their own, or in an older store's log, to
-// packed-refs, since the files would win over it: ours, and those to be set.
+// bringOver moves refs from files of their own, or from an older store's log, to packed-refs:
+// ours, and those to be set. Otherwise the files would win over packed-refs.
 func (s *Store) bringOver(set map[string]gitfmt.Hash) error {
 	moves := func(name string) bool {
 		_, is := set[name]
@@ -295,11 +294,11 @@ func (s *Store) bringOver(set map[string]gitfmt.Hash) error {
 		dirs[filepath.Dir(path)] = true
 	}
 	for dir := range dirs {
-		if err := fsys.SyncDir(dir); err != nil && !errors.Is(err, os.ErrNotExist) { // git removes what it emptied
+		if err := fsys.SyncDir(dir); err != nil && !errors.Is(err, os.ErrNotExist) { // git removes empty directories
 			return err
 		}
 		if filepath.Dir(dir) == filepath.Join(s.Dir, "refs", "anamnesis") {
-			_ = os.Remove(dir) // it stays while it holds something
+			_ = os.Remove(dir) // fails if it is not empty
 		}
 	}
 	s.cache = cache{}
@@ -309,8 +308,8 @@ func (s *Store) bringOver(set map[string]gitfmt.Hash) error {
 	return s.Raise()
 }
 
-// write puts a packed-refs file in place. It does nothing where a user's git has
-// changed refs since they were read.
+// write replaces packed-refs. It does nothing if a user's git has changed refs since they were
+// read.
 func (s *Store) write(next map[string]gitfmt.Hash) (done bool, err error) {
 	release, err := s.lockPacked()
 	if err != nil {
@@ -331,8 +330,8 @@ func (s *Store) write(next map[string]gitfmt.Hash) (done bool, err error) {
 	return true, nil
 }
 
-// unpackedSince reports whether packed-refs and the loose refs are those that were
-// read. Every program replaces packed-refs by another file, so its age does not matter.
+// unpackedSince reports whether packed-refs and the loose refs are unchanged since they were
+// read. Every program replaces packed-refs by another file, so a recent stamp is sure, too.
 func (s *Store) unpackedSince() (bool, error) {
 	if now := fsys.LookAt(s.PackedPath()); !s.cache.source.Sight.SameContent(now.Sight.Stamp) {
 		return false, nil
@@ -341,17 +340,17 @@ func (s *Store) unpackedSince() (bool, error) {
 }
 
 const (
-	// packedWait bounds the wait for a git command that changes packed-refs, and
-	// packedTick is how often it is looked for.
+	// packedWait bounds the wait for a git command that changes packed-refs; packedTick is the
+	// interval of the attempts.
 	packedWait = 10 * time.Second
 	packedTick = 20 * time.Millisecond
-	// ourLock is where git's lock of packed-refs links to while it is ours. The store's
-	// lock is held, so the process that left ours there is dead.
+	// ourLock is the target of git's lock file of packed-refs while this program holds it. The
+	// store's lock is held, so an existing link to it was left by a dead process.
 	ourLock = "anamnesis"
 )
 
-// lockPacked takes git's lock of packed-refs: a symbolic link, so that the lock never
-// exists without saying whose it is.
+// lockPacked takes git's lock of packed-refs. It is a symbolic link, so that the lock never
+// exists without naming its owner.
 func (s *Store) lockPacked() (release func(), err error) {
 	path := s.PackedPath() + ".lock"
 	for end := time.Now().Add(packedWait); ; time.Sleep(packedTick) {
@@ -368,8 +367,8 @@ func (s *Store) lockPacked() (release func(), err error) {
 	}
 }
 
-// Sweep removes git's lock of packed-refs if a process that was killed has left it
-// there as ours. The store's lock is held.
+// Sweep removes our lock of packed-refs that a killed process left. The caller holds the
+// store's lock.
 func (s *Store) Sweep() {
 	path := s.PackedPath() + ".lock"
 	if to, err := os.Readlink(path); err == nil && to == ourLock {
@@ -377,8 +376,8 @@ func (s *Store) Sweep() {
 	}
 }
 
-// ValidPart reports whether a task or step may be part of a ref's name:
-// letters, digits, dot, dash and underscore, not at either end a dot.
+// ValidPart reports whether a task or step may be part of a ref's name: letters, digits, dot,
+// dash and underscore, without a dot at either end.
 func ValidPart(s string) bool {
 	if s == "" || len(s) > 200 || s[0] == '.' || strings.HasSuffix(s, ".") || strings.HasSuffix(s, ".lock") || strings.Contains(s, "..") {
 		return false
@@ -395,5 +394,5 @@ func ValidPart(s string) bool {
 // ErrUnknown: no snapshot, or more than one, has this name.
 var ErrUnknown = errors.New("unknown snapshot")
 
-// ErrBadName: a task or a step has a name that no ref can have.
-var ErrBadName = errors.New("no usable name")
+// ErrBadName: the name of a task or a step is not valid in a ref.
+var ErrBadName = errors.New("invalid name")

@@ -19,11 +19,11 @@ type Action struct {
 	Before, After tree.State
 }
 
-// BeforeOf and AfterOf are the two ends of an action.
+// BeforeOf and AfterOf return the two states of an action.
 func BeforeOf(a Action) tree.State { return a.Before }
 func AfterOf(a Action) tree.State  { return a.After }
 
-// ProbeAll finds out whether one end of every action can be had.
+// ProbeAll checks that the store can read one end of every action.
 func ProbeAll(ctx context.Context, s *objects.Store, actions []Action, end func(a Action) tree.State) error {
 	return AtOnce(len(actions), func(i int) error {
 		if err := ctx.Err(); err != nil {
@@ -37,7 +37,7 @@ func ProbeAll(ctx context.Context, s *objects.Store, actions []Action, end func(
 	})
 }
 
-// Reversed turns actions round.
+// Reversed returns the actions with their states exchanged.
 func Reversed(actions []Action) []Action {
 	out := make([]Action, len(actions))
 	for i, a := range actions {
@@ -46,9 +46,8 @@ func Reversed(actions []Action) []Action {
 	return out
 }
 
-// Guarded adds to a plan's actions one that changes nothing for every read-only
-// directory that the restore must open for writing meanwhile, so that recovery, too,
-// knows which mode it has. now is the world as it is.
+// Guarded adds an action without a change for every read-only directory that the restore must
+// make writable for a time, so that recovery knows its mode. now is the present world.
 func Guarded(actions []Action, now *tree.Listing) []Action {
 	planned := make(map[string]bool, len(actions))
 	for _, a := range actions {
@@ -66,10 +65,9 @@ func Guarded(actions []Action, now *tree.Listing) []Action {
 	return out
 }
 
-// Swept reports whether what an interrupted restore worked on was removed since, as by
-// rm -rf of the directory: no file of either end is there, and something that the
-// restore at no time takes away is missing. A file that cannot be looked at counts as
-// there.
+// Swept reports whether the files of an interrupted restore were removed since, as by rm -rf of
+// the directory: no file of either end exists, and something is missing that the restore never
+// removes. A file that cannot be looked up counts as existing.
 func Swept(root int, source *tree.Listing, actions []Action) bool {
 	removed := make(map[string]bool) // at some time during the restore
 	for _, a := range actions {
@@ -98,7 +96,7 @@ func exists(root int, path string) bool {
 	return !fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR)
 }
 
-// Overlay is a listing with some paths' states replaced by another's.
+// Overlay returns a listing with some paths' states replaced by another's.
 func Overlay(from, want *tree.Listing, actions []Action) *tree.Listing {
 	over := make(map[string]tree.State, len(actions))
 	for _, a := range actions {
@@ -106,7 +104,7 @@ func Overlay(from, want *tree.Listing, actions []Action) *tree.Listing {
 		if a.After.Absent() {
 			continue
 		}
-		fsys.Ancestors(a.Path, func(d string) bool { // the base may lack a parent the present has
+		fsys.Ancestors(a.Path, func(d string) bool { // the base may lack a parent that the present has
 			if _, ok := over[d]; !ok && !from.At(d).IsDir() {
 				over[d] = want.At(d)
 			}
@@ -133,5 +131,5 @@ func Overlay(from, want *tree.Listing, actions []Action) *tree.Listing {
 			}
 		}
 	}
-	return tree.NewListing(out) // without what lost its parent
+	return tree.NewListing(out) // without entries whose parent was removed
 }

@@ -1,3 +1,6 @@
+// Package restore moves a world's directory from one snapshot to another: the journal that
+// makes this recoverable, the executor of its actions, and forks into new directories. It
+// decides nothing; see package plan.
 package restore
 
 import (
@@ -19,62 +22,59 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// Effects is what an executor needs beside the directory.
+// Effects are the dependencies of an executor apart from the directory.
 type Effects struct {
 	Objects *objects.Store
 	Hook    func(point string)
 	Fault   func(op, path string) error // tests: makes an operation fail
-	Heed    func()                      // reads the events of what was written
+	Heed    func()                      // reads the watcher's events
 	Piece   int                         // tests: stop after so many bytes of a file written in place
 }
 
-// Executor moves a world along a list of actions. Every step is idempotent: it
-// looks at the path first and does what is left to do, so that the same code
-// restores, finishes a killed restore, and (with the actions turned round)
-// rolls one back.
+// Executor carries out a list of actions. Every step is idempotent: it examines the path first
+// and does what is left to do. The same code restores, completes a killed restore, and (with
+// the actions reversed) rolls one back.
 //
-// A path is touched only when it is as the action expects. One that
-// is otherwise was changed by another program meanwhile; it is left and
-// listed. New content is written over the old in place, or beside and renamed
-// over; see inplace.go for which and why.
+// A path is changed only if it is in the expected state. Otherwise another program has changed
+// it meanwhile; it is left as it is and listed. New content is written over the old in place,
+// or to a new file that is renamed over it; inplace.go explains the choice.
 type Executor struct {
 	env     Effects
 	root    int
 	nonce   string
-	resumed bool         // a run before this one may have stopped anywhere
-	cut     bool         // and the machine with it
-	stop    func() error // asked before every action; nil: a restore, once begun, is finished
+	resumed bool         // an earlier run may have stopped anywhere
+	cut     bool         // the machine was restarted since that run
+	stop    func() error // called before every action; if nil, a restore is not interrupted
 
-	actions []Action // of the last run
+	actions []Action // of the last Run
 
 	mu     sync.Mutex
 	Kept   []gitfmt.Skip
-	opened map[string]uint32     // directories made writable for the time being, with their own modes
+	opened map[string]uint32     // original modes of directories made writable for a time
 	done   map[string]fsys.Stamp // the stamp of a path right after its action
 
-	seams sync.Mutex // one hook or fault at a time
+	seams sync.Mutex // held during a hook or fault
 	steps atomic.Int64
 }
 
 const (
-	// maxSyncEach: up to so many actions are synced one by one; above it one
-	// sync of the whole file system is cheaper, though it waits for
-	// everybody's writes.
+	// maxSyncEach: up to this many actions are synced one by one. For more, one sync of the
+	// whole file system is cheaper, though it waits for the writes of all programs.
 	maxSyncEach = 32
-	// restoreWorkers write files at once: inflating takes the processors, and
-	// files replaced by rename wait for the disk.
+	// restoreWorkers write files concurrently: decompression needs processors, and renamed
+	// files wait for the disk.
 	restoreWorkers = 4
-	// heedEvery: so often the events of what we write ourselves are read, so
-	// that the queue does not run over; a step makes at most a dozen.
+	// heedEvery: after this many steps the events of our own writes are read, so that the queue
+	// does not overflow. A step causes at most a dozen.
 	heedEvery = 1000
 )
 
-// Start says what an executor finds.
+// Start is the state of the directory before a run.
 type Start bool
 
 const (
-	Fresh   Start = false // nothing of the actions was done
-	Resumed Start = true  // the actions, or the other way round, may have been done in part
+	Fresh   Start = false // no action was done
+	Resumed Start = true  // the actions, or their reverse, may have been done in part
 )
 
 // New returns an executor of a journal's actions in the directory root.
@@ -86,8 +86,7 @@ func New(env Effects, root int, j *Journal, start Start) *Executor {
 	}
 }
 
-// Undo rolls back a restore that may have been done in part. What it did is not durable
-// until Sync.
+// Undo rolls back a restore that may have been done in part. The result is durable after Sync.
 func Undo(env Effects, root int, j *Journal) (*Executor, error) {
 	x := New(env, root, j, Resumed)
 	x.SweepTemps(j.Actions)
@@ -114,10 +113,12 @@ func (x *Executor) seam(op, path string) error {
 	return x.env.Fault(op, path)
 }
 
-// ErrInTheWay: an ancestor of the path is not a directory.
-var ErrInTheWay = errors.New("something that is no directory is in the way")
+// ErrInTheWay: the path, or an ancestor of it, is neither a file, a link nor a directory that
+// can be entered.
+var ErrInTheWay = errors.New("something that is not a directory is in the way")
 
-// Look returns the state of a path now. A FIFO and the like is ErrInTheWay.
+// Look returns the present state of a path. The error for a FIFO, socket or device is
+// ErrInTheWay.
 func (x *Executor) Look(path string) (tree.State, fsys.Stamp, error) {
 	fd, err := fsys.OpenBeneath(x.root, fsys.Dir(path))
 	switch {
@@ -153,7 +154,7 @@ func (x *Executor) lookIn(dirfd int, name string) (tree.State, fsys.Stamp, error
 	return tree.State{}, st, ErrInTheWay
 }
 
-// hashAt returns the blob id of a file that was seen to be so long.
+// hashAt returns the blob id of a file of the given size.
 func (x *Executor) hashAt(dirfd int, name string, size int64) (gitfmt.Hash, error) {
 	fd, err := fsys.Openat(dirfd, name, fsys.FileFlags, 0)
 	if err != nil {
@@ -178,9 +179,9 @@ func (x *Executor) hashAt(dirfd int, name string, size int64) (gitfmt.Hash, erro
 	}
 }
 
-// compareNow returns the state of a path, and whether it is as wanted. A file is
-// read for it: a stamp does not show an edit in the clock tick of the scan,
-// nor of a write through a memory map whose page was written before.
+// compareNow returns the present state of a path, and whether it is the wanted one. It reads a
+// file: a stamp does not show an edit in the clock tick of the scan, nor a write through a
+// memory map whose page was written before.
 func (x *Executor) compareNow(dirfd int, path string, want tree.State) (now tree.State, st fsys.Stamp, same bool, err error) {
 	now, st, err = x.lookIn(dirfd, fsys.Base(path))
 	if errors.Is(err, ErrInTheWay) {
@@ -195,8 +196,8 @@ func (x *Executor) keep(path string) {
 	x.Kept = append(x.Kept, gitfmt.Skip{Path: path, Reason: gitfmt.KeepRaced})
 }
 
-// Run does all actions: first what must go, children before parents; then new
-// directories, parents first; then files and links; then directories' modes.
+// Run carries out all actions: first removals, children before parents; then new directories,
+// parents first; then files and links; then the modes of directories.
 func (x *Executor) Run(actions []Action) error {
 	x.opened, x.actions = make(map[string]uint32), actions
 	var gone, dirs, files []Action
@@ -229,14 +230,13 @@ func (x *Executor) Run(actions []Action) error {
 	return x.closeDirs()
 }
 
-// writeAll writes the files, several at once where there are many. After the
-// first failure no further one is started.
+// writeAll writes the files, concurrently if there are many.
 func (x *Executor) writeAll(files []Action) error {
 	return AtOnce(len(files), func(i int) error { return x.step("write", i, files[i], x.write) })
 }
 
-// AtOnce calls do for every number below n, in order, from several goroutines
-// where there are many. After the first failure no further one is started.
+// AtOnce calls do for every number below n, from several goroutines if there are many. After
+// the first failure it starts no more.
 func AtOnce(n int, do func(i int) error) error {
 	var group errgroup.Group
 	group.SetLimit(max(1, min(restoreWorkers, n/maxSyncEach)))
@@ -277,8 +277,8 @@ func (x *Executor) step(what string, i int, a Action, do func(i int, a Action) e
 	return nil
 }
 
-// parent opens the directory a path lies in. ok is false when it is gone or
-// no directory any more: then the path was changed by another program.
+// parent opens the parent directory of a path. ok is false if it is missing or not a directory,
+// which means that another program has changed it.
 func (x *Executor) parent(path string) (fd int, ok bool, err error) {
 	fd, err = fsys.OpenBeneath(x.root, fsys.Dir(path))
 	if fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
@@ -287,8 +287,8 @@ func (x *Executor) parent(path string) (fd int, ok bool, err error) {
 	return fd, err == nil, err
 }
 
-// writable runs f and, where the directory forbids it and is ours to change,
-// once more with the directory opened for writing until the restore's end.
+// writable runs f. If the directory's mode forbids it and can be changed, it makes the
+// directory writable until the end of the restore and runs f again.
 func (x *Executor) writable(dirfd int, path string, f func() error) error {
 	err := f()
 	if !fsys.IsErrno(err, unix.EACCES, unix.EPERM) {
@@ -296,7 +296,7 @@ func (x *Executor) writable(dirfd int, path string, f func() error) error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if _, known := x.opened[fsys.Dir(path)]; known { // by another worker, between the two
+	if _, known := x.opened[fsys.Dir(path)]; known { // made writable by another worker meanwhile
 		return f()
 	}
 	st, serr := fsys.Fstat(dirfd)
@@ -310,8 +310,7 @@ func (x *Executor) writable(dirfd int, path string, f func() error) error {
 	return f()
 }
 
-// remove takes away what is at a path. A directory that is not empty
-// stays: what is in it was not planned.
+// remove removes a path. A directory that is not empty is kept: its content was not planned.
 func (x *Executor) remove(_ int, a Action) error {
 	fd, ok, err := x.parent(a.Path)
 	if err != nil || !ok {
@@ -343,7 +342,7 @@ func (x *Executor) remove(_ int, a Action) error {
 	return err
 }
 
-// mkdir makes a directory, open to us until chmodDir sets its mode.
+// mkdir creates a directory that the owner can write; chmodDir sets its mode.
 func (x *Executor) mkdir(_ int, a Action) error {
 	fd, ok, err := x.parent(a.Path)
 	if err != nil {
@@ -371,8 +370,8 @@ func (x *Executor) mkdir(_ int, a Action) error {
 	return err
 }
 
-// chmodDir sets a directory's mode; bits that are not kept in snapshots
-// (setgid) stay as they are.
+// chmodDir sets a directory's permissions and keeps the bits that snapshots do not record
+// (setgid).
 func (x *Executor) chmodDir(_ int, a Action) error {
 	fd, ok, err := x.parent(a.Path)
 	if err != nil || !ok {
@@ -381,7 +380,7 @@ func (x *Executor) chmodDir(_ int, a Action) error {
 	defer fsys.CloseFD(fd)
 	st, err := fsys.Lstatat(fd, fsys.Base(a.Path))
 	if err != nil || !st.IsDir() {
-		return nil // listed by mkdir, or gone since
+		return nil // listed by mkdir, or removed since
 	}
 	delete(x.opened, a.Path)
 	if st.Mode&0o777 == a.After.Perm {
@@ -397,7 +396,7 @@ func (x *Executor) chmodDir(_ int, a Action) error {
 	return err
 }
 
-// closeDirs restores the modes of directories that were opened for writing.
+// closeDirs restores the modes of directories that were made writable.
 func (x *Executor) closeDirs() error {
 	for _, path := range slices.Backward(slices.Sorted(maps.Keys(x.opened))) {
 		fd, err := fsys.OpenBeneath(x.root, path)

@@ -2,34 +2,34 @@ package restore
 
 import "fmt"
 
-// A RestoreError is a restore that failed on the way, disk full for instance.
-// When RolledBack is true the world is at its source again; otherwise the
-// journal is still there and Recover must be called once the cause is gone.
+// A RestoreError is a restore that failed partway, for instance because the disk was full. If
+// RolledBack is true, the world is at its source again. Otherwise the journal remains, and
+// Recover must be called once the cause is removed.
 type RestoreError struct {
 	Path       string
 	RolledBack bool
-	// Abandon is the command that gives the restore up, where it was not rolled
-	// back; see World.Abandon.
+	// Abandon is the command that gives up a restore that was not rolled back; see
+	// World.Abandon.
 	Abandon string
 	Err     error
 }
 
 func (e *RestoreError) Error() string {
-	state := "the world was put back as it was"
+	state := "the world was rolled back"
 	switch {
 	case e.RolledBack:
 	case e.Abandon != "":
-		state = "the world could not be put back either; remove the cause and run the command again to recover, or give the restore up: " + e.Abandon
-	default: // within another error, which says it
+		state = "the roll-back failed, too; remove the cause and run the command again to recover, or give the restore up: " + e.Abandon
+	default: // the enclosing error describes the state
 		return fmt.Sprintf("restore %s: %v", shortPath(e.Path), e.Err)
 	}
 	return fmt.Sprintf("restore %s: %v (%s)", shortPath(e.Path), e.Err, state)
 }
 
-// maxShownPath is how much of a path an error shows, in bytes.
+// maxShownPath bounds the part of a path that an error shows, in bytes.
 const maxShownPath = 240
 
-// shortPath is a path for an error's one line.
+// shortPath shortens a path for an error.
 func shortPath(path string) string {
 	if len(path) <= maxShownPath {
 		return path

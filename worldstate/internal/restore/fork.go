@@ -15,13 +15,13 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// Outside is a directory that a fork must not lie in, and what it is.
+// Outside is a directory that must not contain a fork, with its description.
 type Outside struct{ Dir, What string }
 
-// Fork makes the directory target of a listing, and returns its one absolute path. It is
-// built beside and renamed, so that it is there whole or not at all. What killed forks
-// left in target's parent is removed first. ErrRefused where target is there, or lies in
-// a directory that it must not lie in; ErrNoDirectory where its parent is not there.
+// Fork creates the directory target from a listing and returns its absolute path. It builds the
+// directory under a temporary name and renames it, so that target exists completely or not at
+// all. It first removes what killed forks left in target's parent. ErrRefused: target exists,
+// or is in one of the directories in not. ErrNoDirectory: its parent does not exist.
 func Fork(ctx context.Context, env Effects, target string, list *tree.Listing, not []Outside) (dir string, err error) {
 	if dir, err = forkPlace(target, not); err != nil {
 		return "", err
@@ -32,7 +32,7 @@ func Fork(ctx context.Context, env Effects, target string, list *tree.Listing, n
 	return dir, err
 }
 
-// forkPlace checks a fork's target and returns its one absolute path.
+// forkPlace checks a fork's target and returns its absolute path.
 func forkPlace(target string, not []Outside) (string, error) {
 	abs, err := filepath.Abs(target)
 	if err != nil {
@@ -48,7 +48,7 @@ func forkPlace(target string, not []Outside) (string, error) {
 	}
 	for _, no := range not {
 		if rel, err := filepath.Rel(no.Dir, place); err == nil && filepath.IsLocal(rel) {
-			return "", fmt.Errorf("%w: %s lies inside %s %s; name a place outside", gitfmt.ErrRefused, place, no.What, no.Dir)
+			return "", fmt.Errorf("%w: %s is inside %s %s; name a directory outside", gitfmt.ErrRefused, place, no.What, no.Dir)
 		}
 	}
 	return place, nil
@@ -90,7 +90,7 @@ func populate(ctx context.Context, env Effects, root int, list *tree.Listing) er
 	x := New(env, root, &Journal{Nonce: fsys.NewNonce()}, Fresh)
 	x.stop = ctx.Err
 	if err := x.Run(actions); err != nil {
-		var re *RestoreError // its words are a restore's
+		var re *RestoreError // its message is about a restore
 		if errors.As(err, &re) {
 			err = fmt.Errorf("write %q: %w", re.Path, re.Err)
 		}
@@ -103,22 +103,22 @@ func populate(ctx context.Context, env Effects, root int, list *tree.Listing) er
 }
 
 const (
-	// ForkPrefix begins the name of the directory a fork is built in, beside the one
-	// it becomes; a nonce follows. Whoever builds holds a lock on the directory.
+	// ForkPrefix begins the name of the directory in which a fork is built, beside its target;
+	// a nonce follows. The process that builds it holds a lock on it.
 	ForkPrefix = ".anamnesis-fork-"
-	// forkTries bounds making a directory that others take for a leftover before it
-	// is locked.
+	// forkTries bounds the attempts to create a directory before another fork removes it as a
+	// leftover.
 	forkTries = 16
 )
 
-// forkSite is the directory a fork is built in.
+// forkSite is the directory in which a fork is built.
 type forkSite struct {
 	path string // of the directory
 	temp string // its last name
 	fd   int
 }
 
-// beginFork makes a directory for a fork in parent, which pfd is, and locks it.
+// beginFork creates a fork's directory in parent, whose descriptor is pfd, and locks it.
 func beginFork(pfd int, parent string) (*forkSite, error) {
 	for range forkTries {
 		temp := ForkPrefix + fsys.NewNonce()
@@ -129,7 +129,7 @@ func beginFork(pfd int, parent string) (*forkSite, error) {
 		var err error
 		s.fd, err = fsys.Openat(pfd, temp, fsys.DirFlags, 0)
 		if errors.Is(err, unix.ENOENT) {
-			continue // taken for a leftover
+			continue // removed as a leftover
 		}
 		if err != nil {
 			s.undo()
@@ -137,23 +137,22 @@ func beginFork(pfd int, parent string) (*forkSite, error) {
 		}
 		locked := fsys.TryFlock(s.fd)
 		if _, err := fsys.Lstatat(pfd, temp); err == nil && locked != unix.EWOULDBLOCK {
-			return s, nil // a file system without such locks has no leftovers removed either
+			return s, nil // without such locks no leftovers are removed either
 		}
 		fsys.CloseFD(s.fd)
 	}
 	return nil, &os.PathError{Op: "lock", Path: parent, Err: unix.EWOULDBLOCK}
 }
 
-// undo removes what was built. What cannot be removed, the next fork tries again.
+// undo removes what was built. The next fork retries what cannot be removed.
 func (s *forkSite) undo() { _ = RemoveBuilt(s.path) }
 
-// end frees the site's lock.
+// end releases the lock.
 func (s *forkSite) end() { fsys.CloseFD(s.fd) }
 
-// clearForks removes what killed forks left in a directory: those of their names that
-// are not locked.
+// clearForks removes directories of killed forks, which are not locked.
 func clearForks(pfd int, parent string) {
-	names, _ := fsys.ReadNames(pfd) // the next fork looks again
+	names, _ := fsys.ReadNames(pfd) // the next fork retries
 	for _, name := range names {
 		if nonce, ok := strings.CutPrefix(name, ForkPrefix); !ok || len(nonce) != fsys.NonceDigits {
 			continue
@@ -169,15 +168,14 @@ func clearForks(pfd int, parent string) {
 	}
 }
 
-// RemoveBuilt removes a directory with everything in it, read-only
-// directories included.
+// RemoveBuilt removes a directory and everything in it, read-only directories included.
 func RemoveBuilt(path string) error {
 	openUp(unix.AT_FDCWD, path)
 	return os.RemoveAll(path)
 }
 
-// openUp makes a directory and all beneath writable, and follows no link. What it
-// cannot open is reported when it is removed.
+// openUp makes a directory and everything beneath writable, without following links. An error
+// shows when the directory is removed.
 func openUp(dirfd int, name string) {
 	st, err := fsys.Lstatat(dirfd, name)
 	if err != nil || !st.IsDir() {

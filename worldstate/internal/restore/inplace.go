@@ -13,42 +13,39 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// Writing in place. A file that only gets other bytes is written over, not
-// replaced: on ext4 a rename over a file that exists starts its write-back at
-// once (auto_da_alloc), as does truncating it first, and 1,000 files take 95
-// to 115 ms so, fallocate or not, but 13 ms in place. It also keeps the inode,
-// with its attributes, and a watcher's or an editor's hold on it.
+// Writing in place: a file that only gets other bytes is overwritten, not replaced. On ext4 a
+// rename over an existing file starts its write-back at once (auto_da_alloc), as does
+// truncating it first: 1,000 files then take 95 to 115 ms, with or without fallocate, but 13 ms
+// in place. It also keeps the inode with its attributes, and the watches and descriptors of
+// other programs.
 //
-// A kill may leave such a file with the bytes of both ends. Since both are in
-// the store, recovery distinguishes this from a user's edit: every byte of a half
-// write is, at its place, the one end's or the other's (HalfWrite). Anything
-// else stays as it is and is listed. A power cut may also leave a file that was
-// renamed into place without all of its bytes: the beginning of its new
-// content, with zeros for what did not reach the disk. The journal's boot id
-// shows that there may have been one.
+// A kill may leave such a file with bytes of both ends. Both are in the store, so that recovery
+// can tell this from a user's edit: each byte of a half-written file is, at its offset, that of
+// one end or the other (HalfWrite). Any other file is left as it is and listed. A power failure
+// may also leave a renamed file without all of its bytes: the beginning of the new content,
+// then zeros. The journal's boot id shows whether there may have been one.
 //
-// Replaced by rename all the same, so that a reader sees one end or the other:
-// files with another hard link, which keeps what it had; executable ones,
-// which a process may be running (a shell reads its script as it goes); large
-// ones, which would stay half-written for long; and what cannot be opened for
-// writing (permissions, text busy).
+// Some files are still replaced by rename, so that a reader sees one end or the other: files
+// with other hard links, which keep the old content; executable ones, which may be running (a
+// shell reads its script as it goes); large ones, which would be half-written for long; and
+// those that cannot be opened for writing (permissions, text busy).
 
-// InPlaceBytes: larger files are replaced; a smaller one's new bytes are in
-// memory, whole and verified, before the first of them is written.
+// InPlaceBytes: larger files are replaced. The new bytes of a smaller one are in memory and
+// verified before the first is written.
 const InPlaceBytes = 4 << 20
 
-// inPlace reports whether a file in the state now may be written over.
+// inPlace reports whether a file in the state now may be overwritten.
 func inPlace(now, after tree.State, st fsys.Stamp) bool {
 	return now.Kind == tree.KindFile && after.Kind == tree.KindFile && st.Nlink == 1 &&
 		(now.Perm|after.Perm)&0o111 == 0 && st.Size <= InPlaceBytes
 }
 
-// overwrite writes a's bytes over the file that st was taken of. done is false
-// when the file must be replaced instead; then nothing was touched.
+// overwrite writes the new bytes over the file with stamp st. done is false if the file must be
+// replaced instead; then nothing was changed.
 func (x *Executor) overwrite(dirfd int, a Action, st fsys.Stamp) (done bool, err error) {
 	buf := x.env.Objects.Buffer()
 	defer x.env.Objects.Buffers.Put(buf)
-	data, err := x.env.Objects.ReadInto(*buf, a.After.Hash, gitfmt.BlobObject, a.Path, InPlaceBytes) // verified before the first byte moves
+	data, err := x.env.Objects.ReadInto(*buf, a.After.Hash, gitfmt.BlobObject, a.Path, InPlaceBytes) // verified before the first byte is written
 	if errors.Is(err, objects.ErrTooLarge) {
 		return false, nil
 	}
@@ -60,7 +57,7 @@ func (x *Executor) overwrite(dirfd int, a Action, st fsys.Stamp) (done bool, err
 	}
 	fd, err := fsys.Openat(dirfd, fsys.Base(a.Path), unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return false, nil // the way by rename says what is wrong, if it is wrong there, too
+		return false, nil // replacing the file reports the cause if it persists
 	}
 	defer fsys.CloseFD(fd)
 	now, err := fsys.Fstat(fd)
@@ -74,9 +71,8 @@ func (x *Executor) overwrite(dirfd int, a Action, st fsys.Stamp) (done bool, err
 	return true, x.fill(fd, a, now, data)
 }
 
-// fill writes the new bytes to an open file. What lies beyond the old end is
-// written first: when the disk is full, that fails while the old bytes are
-// still whole, and is taken back.
+// fill writes the new bytes to an open file, those beyond the old end first: if the disk is
+// full, that fails while the old bytes are complete, and is undone.
 func (x *Executor) fill(fd int, a Action, old fsys.Stamp, data []byte) error {
 	inside := min(old.Size, int64(len(data)))
 	if err := x.writeAt(fd, a.Path, data[inside:], inside); err != nil {
@@ -104,8 +100,7 @@ func (x *Executor) fill(fd int, a Action, old fsys.Stamp, data []byte) error {
 	return err
 }
 
-// writeAt writes data at an offset, in pieces where a test wants to stop
-// between them.
+// writeAt writes data at an offset; tests split it into pieces.
 func (x *Executor) writeAt(fd int, path string, data []byte, off int64) error {
 	piece := len(data)
 	if x.env.Piece > 0 {
@@ -128,8 +123,8 @@ func (x *Executor) writeAt(fd int, path string, data []byte, off int64) error {
 	return nil
 }
 
-// isHalfWritten reports whether what is at a path, neither end's, is what a killed
-// restore leaves in the middle of one file.
+// isHalfWritten reports whether a path that is in neither end's state is what a killed restore
+// leaves in the middle of a file.
 func (x *Executor) isHalfWritten(dirfd int, a Action, now tree.State) (bool, error) {
 	if now.Kind != tree.KindFile || a.After.Kind != tree.KindFile || a.Before.Kind != tree.KindFile && !x.cut {
 		return false, nil
@@ -138,7 +133,7 @@ func (x *Executor) isHalfWritten(dirfd int, a Action, now tree.State) (bool, err
 		return false, nil
 	}
 	if now.Hash == a.Before.Hash || now.Hash == a.After.Hash {
-		return true, nil // only the permissions are left to do
+		return true, nil // only the permissions differ
 	}
 	var ends [2][]byte
 	for i, end := range []tree.State{a.Before, a.After} {
@@ -163,11 +158,10 @@ func (x *Executor) isHalfWritten(dirfd int, a Action, now tree.State) (bool, err
 	return err == nil && (a.Before.Kind == tree.KindFile && HalfWrite(data, ends[0], ends[1]) || x.cut && HalfWrite(data, nil, ends[1])), err
 }
 
-// HalfWrite reports whether data can be what is left of a file with the bytes
-// of one end while the other's are written over it, in whatever order they
-// reached the disk: its length is between the two, and every byte is the one's
-// or the other's at this place. An end is followed by zeros, which is what a
-// file grown but not yet filled holds.
+// HalfWrite reports whether data can be the state of a file with the content of one end while
+// the other's is written over it, in any order: its length is between the two, and each byte is
+// that of one end or the other at its offset. Beyond its end, an end counts as zeros, which is
+// what a file holds that was extended but not yet written.
 func HalfWrite(data, one, other []byte) bool {
 	if len(data) < min(len(one), len(other)) || len(data) > max(len(one), len(other)) {
 		return false

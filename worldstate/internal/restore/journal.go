@@ -17,17 +17,16 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// The journal is a restore's intent, made durable before the first byte moves
-// and removed after the last check. Text, one fact a line, the last line the
-// SHA-256 of all before it:
+// A Journal is a restore's intent, made durable before the first change and removed after the
+// last check. It is text, one fact a line; the last line is the SHA-256 of those before it:
 //
 //	anamnesis-journal 1
 //	world 0123456789abcdef
 //	source COMMIT
 //	target COMMIT
-//	head COMMIT              what the world's ref will name afterwards
+//	head COMMIT              the value of the world's ref after the restore
 //	nonce 0123456789abcdef   begins the names of temporary files
-//	boot ID                  of the machine's run, where that is known
+//	boot ID                  identifies the machine's boot, if that is known
 //	act BEFORE AFTER "path"
 //	sum HEX
 type Journal struct {
@@ -44,18 +43,18 @@ const (
 	JournalPrefix = "journal-"
 )
 
-// File is the place of one world's journal in a store.
+// File locates one world's journal in a store.
 type File struct {
 	Path  string
 	World string // its key
 }
 
-// JournalOf returns the place of a world's journal.
+// JournalOf returns the location of a world's journal.
 func JournalOf(store, world string) File {
 	return File{filepath.Join(store, fsys.StateDir, JournalPrefix+world), world}
 }
 
-// Exists reports whether there is a journal, which is a restore that was interrupted.
+// Exists reports whether there is a journal, and thus an interrupted restore.
 func (f File) Exists() (bool, error) {
 	_, err := fsys.Lstatat(unix.AT_FDCWD, f.Path)
 	if errors.Is(err, unix.ENOENT) {
@@ -77,7 +76,7 @@ func (f File) Read() (*Journal, error) {
 	}
 	j, err := DecodeJournal(data)
 	if err == nil && j.World != f.World {
-		err = errors.New("it is another world's")
+		err = errors.New("it belongs to another world")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read journal %s: %w: %w", f.Path, gitfmt.ErrCorrupt, err)
@@ -92,8 +91,8 @@ func (f File) Remove() error {
 	return fsys.SyncDir(filepath.Dir(f.Path))
 }
 
-// stateFiles lists the files in a store's StateDir whose names begin so. A pattern would
-// not do: the path is a user's, and may hold what patterns mean something by.
+// stateFiles lists the files in a store's StateDir whose names have a prefix. It uses no glob,
+// since the store's path may contain the characters of one.
 func stateFiles(store, prefix string) ([]string, error) {
 	dir := filepath.Join(store, fsys.StateDir)
 	list, err := os.ReadDir(dir)
@@ -106,11 +105,11 @@ func stateFiles(store, prefix string) ([]string, error) {
 	return out, err
 }
 
-// JournalRoots returns the snapshots that the journals in a store name.
+// JournalRoots returns the snapshots that a store's journals name.
 func JournalRoots(store string) ([]gitfmt.Hash, error) {
 	journals, err := stateFiles(store, JournalPrefix)
 	if err != nil {
-		return nil, fmt.Errorf("look for journals: %w", err)
+		return nil, fmt.Errorf("list journals: %w", err)
 	}
 	var roots []gitfmt.Hash
 	for _, path := range journals {
@@ -154,7 +153,7 @@ func DecodeJournal(data []byte) (*Journal, error) {
 	}
 	lines := strings.Split(strings.TrimSuffix(body, "\n"), "\n")
 	if len(lines) < 6 || lines[0] != journalMagic {
-		return nil, errors.New("not a journal this program knows")
+		return nil, errors.New("unknown format")
 	}
 	j := &Journal{}
 	var ids [3]gitfmt.Hash
@@ -212,7 +211,7 @@ func parseAction(line string) (Action, error) {
 	return Action{path, before, after}, err
 }
 
-// ParseState reads what State.String wrote.
+// ParseState parses the result of State.String.
 func ParseState(s string) (tree.State, error) {
 	bad := fmt.Errorf("bad state %q", s)
 	if s == "-" {

@@ -9,8 +9,8 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// Sync makes the run durable: every path of the actions, or where these are many, or
-// may have been done by another run, and the system can, the file system.
+// Sync makes the run durable. It syncs every path of the actions. If there are many, or another
+// run may have done some, it syncs the whole file system, if the platform supports that.
 func (x *Executor) Sync() error {
 	if fsys.SyncsTrees && (x.resumed || len(x.actions) > maxSyncEach) {
 		return fsys.SyncTree(x.root)
@@ -44,8 +44,8 @@ func (x *Executor) SyncActions() error {
 	return nil
 }
 
-// syncFile makes a file's content and mode durable. One that is gone was
-// changed by another program since.
+// syncFile makes a file's content and mode durable. A missing file was removed by another
+// program.
 func (x *Executor) syncFile(path string) error {
 	if err := x.seam("sync", path); err != nil {
 		return err
@@ -59,16 +59,15 @@ func (x *Executor) syncFile(path string) error {
 		fd, err = fsys.Openat(dirfd, fsys.Base(path), fsys.FileFlags, 0)
 		fsys.CloseFD(dirfd)
 	}
-	if err != nil { // not ours to read, or not there: the file system's sync has to do
+	if err != nil { // unreadable or missing: sync the file system instead
 		return fsys.SyncTree(x.root)
 	}
 	defer fsys.CloseFD(fd)
 	return fsys.Fsync(fd)
 }
 
-// syncDir makes a directory's names and mode durable. One that is gone was
-// removed in the same run; its parent is in the list. One we may not read is
-// left to the file system's sync.
+// syncDir makes a directory's names and mode durable. A missing directory was removed in the
+// same run; its parent is synced. For one that cannot be read the file system is synced.
 func (x *Executor) syncDir(path string) error {
 	if err := x.seam("sync", path); err != nil {
 		return err

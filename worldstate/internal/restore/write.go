@@ -13,13 +13,12 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// tempName is where the i-th file is written before it is renamed; recovery
-// knows the names again and removes what a kill left.
+// tempName returns the temporary name of the i-th file. Recovery derives the same names and
+// removes leftovers.
 func (x *Executor) tempName(i int) string { return ".anamnesis-" + x.nonce + "-" + strconv.Itoa(i) }
 
-// write puts a file or link in place: by chmod where only the permissions
-// differ, by writing over the old bytes where that is safe (inPlace), and by
-// writing beside and renaming over it everywhere else.
+// write writes a file or link: by chmod if only the permissions differ, over the old bytes if
+// that is safe (inPlace), otherwise to a new file that is renamed over it.
 func (x *Executor) write(i int, a Action) error {
 	fd, ok, err := x.parent(a.Path)
 	if err != nil {
@@ -50,7 +49,7 @@ func (x *Executor) write(i int, a Action) error {
 		return nil
 	}
 	if now.Kind == tree.KindFile && a.After.Kind == tree.KindFile && now.Hash == a.After.Hash && st.Nlink == 1 {
-		return x.chmodFile(fd, a, st) // the same bytes: the inode stays, unless it has another name, which keeps its mode
+		return x.chmodFile(fd, a, st) // same bytes: keep the inode, unless another hard link would change its mode
 	}
 	if inPlace(now, a.After, st) {
 		if done, err := x.overwrite(fd, a, st); done || err != nil {
@@ -71,7 +70,7 @@ func (x *Executor) write(i int, a Action) error {
 	return nil
 }
 
-// chmodFile sets the mode of the file that st was taken of.
+// chmodFile sets the mode of the file with stamp st.
 func (x *Executor) chmodFile(fd int, a Action, st fsys.Stamp) error {
 	if err := x.seam("chmod looked", a.Path); err != nil {
 		return err
@@ -88,9 +87,8 @@ func (x *Executor) chmodFile(fd int, a Action, st fsys.Stamp) error {
 	return nil
 }
 
-// ChmodAt sets the permissions of what is at a name, through a descriptor that
-// no link leads to. Where it is not what st was taken of the error is
-// errContentChanged. It returns the stamp afterwards.
+// ChmodAt sets the permissions of a name through a descriptor, without following a link. If the
+// file does not match st, the error is ErrContentChanged. It returns the new stamp.
 func ChmodAt(dirfd int, name string, st fsys.Stamp, perm uint32) (fsys.Stamp, error) {
 	fd, err := fsys.OpenHandle(dirfd, name)
 	if fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.ENXIO) {
@@ -113,8 +111,8 @@ func ChmodAt(dirfd int, name string, st fsys.Stamp, perm uint32) (fsys.Stamp, er
 	return fsys.Fstat(fd)
 }
 
-// replace writes the new content beside and renames it over. old is the stamp
-// of what was there, zero where nothing was; made is that of the new file.
+// replace writes the new content to a temporary file and renames it over the path. old is the
+// stamp of the previous file, zero if there was none; made is that of the new file.
 func (x *Executor) replace(fd int, temp string, a Action, old fsys.Stamp) (made fsys.Stamp, err error) {
 	if a.After.Kind == tree.KindLink {
 		var target []byte
@@ -158,7 +156,7 @@ func (x *Executor) writeTemp(fd int, temp string, a Action, old fsys.Stamp) (mad
 	if err == nil {
 		made, err = fsys.Fstat(n)
 	}
-	if err == nil && size > InPlaceBytes { // a larger one cannot be distinguished from another program's, see isHalfWritten
+	if err == nil && size > InPlaceBytes { // recovery cannot recognise a larger half-written file, see isHalfWritten
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {
@@ -167,8 +165,8 @@ func (x *Executor) writeTemp(fd int, temp string, a Action, old fsys.Stamp) (mad
 	return made, err
 }
 
-// own sets the owner of what was made, and is open as fd, to that of what was there, or
-// of the directory it lies in, where we may; where we may not, it is ours.
+// own sets the owner of the new file fd to that of the old one, or of its directory. Only root
+// can; for other users it does nothing.
 func (x *Executor) own(dirfd, fd int, old fsys.Stamp) {
 	if os.Geteuid() != 0 {
 		return
@@ -181,13 +179,13 @@ func (x *Executor) own(dirfd, fd int, old fsys.Stamp) {
 		old = parent
 	}
 	if old.Uid != 0 || old.Gid != 0 {
-		// A failure leaves root's file, with the right bytes and mode.
+		// After a failure the file belongs to root and has the right bytes and mode.
 		_ = fsys.ChownHandle(fd, int(old.Uid), int(old.Gid))
 	}
 }
 
-// ownMade is own for a link or a directory just made under a name. Anything else
-// that is there by now, or has another name, is not ours.
+// ownMade is own for a link or a directory that was just made under a name. It does nothing if
+// another program has replaced it or linked it.
 func (x *Executor) ownMade(dirfd int, name string, old fsys.Stamp) {
 	if os.Geteuid() != 0 {
 		return
@@ -202,16 +200,15 @@ func (x *Executor) ownMade(dirfd int, name string, old fsys.Stamp) {
 	}
 }
 
-// wrote remembers the stamp of a path right after its action, so that the last
-// look need not read it again.
+// wrote records the stamp of a path right after its action, so that Compare need not read it.
 func (x *Executor) wrote(path string, st fsys.Stamp) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.done[path] = st
 }
 
-// Compare looks at every path of the actions once more and lists those that
-// are not as they should be, apart from those listed already.
+// Compare examines every path of the actions again and lists those that are not in the planned
+// state, unless they are listed already.
 func (x *Executor) Compare(actions []Action) error {
 	listed := make(map[string]bool, len(x.Kept))
 	for _, k := range x.Kept {
@@ -251,7 +248,7 @@ func (x *Executor) isDone(a Action) (bool, error) {
 	return now == a.After, err
 }
 
-// SweepTemps removes the temporary files a killed run may have left.
+// SweepTemps removes temporary files of a killed run.
 func (x *Executor) SweepTemps(actions []Action) {
 	var files int
 	for _, list := range [][]Action{actions, Reversed(actions)} {
@@ -269,7 +266,8 @@ func (x *Executor) SweepTemps(actions []Action) {
 	}
 }
 
-// Tidy removes what a restore that is given up left of its own.
+// Tidy removes temporary files of an abandoned restore and restores the modes of directories
+// that it made writable.
 func (x *Executor) Tidy(j *Journal) {
 	x.SweepTemps(j.Actions)
 	for _, a := range j.Actions {

@@ -15,8 +15,8 @@ import (
 	"anamnesis/worldstate/internal/objects"
 )
 
-// content returns a file's hash and its stamp meanwhile. Where that is not as
-// before, what a look just now saw, the error is ErrContentChanged.
+// content returns a file's hash and its stamp after the read. If that stamp differs from
+// before, which the caller has just taken, the error is ErrContentChanged.
 func (s *scanner) content(dirfd int, name, parent string, before fsys.Stamp) (gitfmt.Hash, fsys.Sight, error) {
 	if !before.IsRegular() {
 		return gitfmt.Hash{}, fsys.Sight{}, objects.ErrContentChanged
@@ -49,7 +49,7 @@ func (s *scanner) content(dirfd int, name, parent string, before fsys.Stamp) (gi
 	return h, fsys.Sight{Stamp: after, Racy: fsys.Racy(after, begin)}, err
 }
 
-// fileBuffer holds one file's content, behind room for its git header.
+// fileBuffer holds one file's content, preceded by room for its git header.
 type fileBuffer struct{ b []byte }
 
 func (s *scanner) whole(fd int, size int64) (gitfmt.Hash, error) {
@@ -57,7 +57,7 @@ func (s *scanner) whole(fd int, size int64) (gitfmt.Hash, error) {
 	defer s.buffers.Put(buf)
 	data := buf.b[gitfmt.HeaderRoom : gitfmt.HeaderRoom+int(size)]
 	n := 0
-	for n < int(size) { // more than that shows in the stamp
+	for n < int(size) { // a longer file shows in the stamp
 		k, err := unix.Read(fd, data[n:])
 		if err == unix.EINTR {
 			continue
@@ -88,7 +88,7 @@ func (s *scanner) buffer(n int) *fileBuffer {
 	return buf
 }
 
-// hash returns the id of the blob of the first n bytes of content.
+// hash returns the blob id of the first n bytes of content.
 func (f *fileBuffer) hash(n int) gitfmt.Hash {
 	var head [gitfmt.HeaderRoom]byte
 	h := gitfmt.AppendHead(head[:0], gitfmt.BlobObject, int64(n))
@@ -97,7 +97,7 @@ func (f *fileBuffer) hash(n int) gitfmt.Hash {
 	return sha1.Sum(f.b[from : gitfmt.HeaderRoom+n])
 }
 
-// keep stores a blob where there is a pack and the store lacks it.
+// keep stores a blob if there is a pack and the store lacks the blob.
 func (s *scanner) keep(h gitfmt.Hash, data []byte) error {
 	if s.pack == nil {
 		s.miss(h)
@@ -112,15 +112,15 @@ func (s *scanner) keep(h gitfmt.Hash, data []byte) error {
 	return nil
 }
 
-// miss counts a blob that only a scan that stores would have stored.
+// miss counts a blob that the store lacks, in a scan that does not store.
 func (s *scanner) miss(h gitfmt.Hash) {
 	if !s.objects.Has(h) {
 		s.unheld.Add(1)
 	}
 }
 
-// stream hashes a large file, and reads it a second time to store it, unless the
-// store is empty and is sure to lack it.
+// stream hashes a large file, then reads it again to store it. If the store is empty, it hashes
+// and stores in one pass.
 func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
 	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
 	f := os.NewFile(uintptr(dup), name)
 	defer f.Close()
 	read := s.reading(size)
-	defer read(-size) // it is counted as a whole when it is done
+	defer read(-size) // the whole file is counted at its end
 	if s.pack != nil && s.objects.Empty() {
 		return s.pack.AddStream(gitfmt.Hash{}, size, s.reader(f, read))
 	}
@@ -153,7 +153,7 @@ func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
 	return s.pack.AddStream(h, size, s.reader(f, func(int64) { read(0) }))
 }
 
-// reader reads a file from its beginning, reports how far it is, and stops when the
+// reader reads a file from its beginning, reports the bytes read to count, and fails when the
 // scan's context ends.
 func (s *scanner) reader(f *os.File, count func(int64)) io.Reader {
 	return &fileReader{s.ctx, io.NewSectionReader(f, 0, math.MaxInt64), count}
@@ -174,8 +174,8 @@ func (r *fileReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// reading counts the bytes of a file that is being read for those who wait. What
-// is read twice counts once; a negative number takes back what was counted.
+// reading returns a function that adds to the progress while a file of the given size is read.
+// Bytes read twice count once; a negative number subtracts.
 func (s *scanner) reading(size int64) func(n int64) {
 	if s.progress == nil {
 		return func(int64) {}

@@ -17,8 +17,8 @@ import (
 	"anamnesis/worldstate/internal/usergit"
 )
 
-// examine looks at one name. at is its place among the items the directory
-// had, o what else it was; -1 and nil when it is new.
+// examine scans one name. at is its index among the directory's previous items and o its
+// previous Other; -1 and nil for a new name.
 func (v *visit) examine(name string, at int, o *tree.Other) {
 	if tree.AlwaysIgnored(name) || v.s.isExcluded(v.path, name) {
 		return
@@ -33,7 +33,7 @@ func (v *visit) examine(name string, at int, o *tree.Other) {
 	case v.same && at >= 0 && v.prev.Items[at].IsDir() == st.IsDir():
 		onlyTracked = v.prev.Seen.Items[at].OnlyTracked
 	case v.same && o != nil && o.Why == "" && o.IsDir == st.IsDir():
-		v.ignoredName(st) // still
+		v.ignoredName(st) // as before
 		return
 	default:
 		path := fsys.Join(v.path, name)
@@ -66,15 +66,15 @@ func (v *visit) examine(name string, at int, o *tree.Other) {
 	}
 }
 
-// ignoredName notes that an ignored name may be another one of a file that is
-// held, and under which that can be written.
+// ignoredName records that an ignored name may be another link of a file in the snapshot, which
+// can be changed through it.
 func (v *visit) ignoredName(st fsys.Stamp) {
 	if v.mark != nil && st.IsRegular() && st.Nlink > 1 {
 		v.s.linked(st.Ino)
 	}
 }
 
-// isExcluded asks for one of few paths, most of which have rare names.
+// isExcluded reports whether a path is excluded. There are few such paths.
 func (s *scanner) isExcluded(parent, name string) bool {
 	for path := range s.excluded {
 		if fsys.Base(path) == name && fsys.Dir(path) == parent {
@@ -84,8 +84,8 @@ func (s *scanner) isExcluded(parent, name string) bool {
 	return false
 }
 
-// unreadableName lists what could not be looked at or read. What has vanished
-// meanwhile is simply not there.
+// unreadableName records a name that could not be read. A name that has vanished is simply
+// absent.
 func (v *visit) unreadableName(name string, at int, o *tree.Other, err error) {
 	switch {
 	case errors.Is(err, unix.ENOENT):
@@ -101,7 +101,7 @@ func (v *visit) unreadableName(name string, at int, o *tree.Other, err error) {
 	}
 }
 
-// descend looks into a directory, as far as there is reason to.
+// descend starts the visit of a directory, unless marks say that nothing in it has changed.
 func (v *visit) descend(name string, at int, st fsys.Stamp, onlyTracked bool) {
 	c := &visit{
 		s: v.s, up: v, name: name, path: fsys.Join(v.path, name), deep: v.deep + 1, at: at, fd: -1,
@@ -121,9 +121,9 @@ func (v *visit) descend(name string, at int, st fsys.Stamp, onlyTracked bool) {
 		case old.Ino != st.Ino || old.Dev != st.Dev || c.prev.Seen == nil || c.prev.Seen.Foreign:
 		case c.prev.Unsure():
 			c.mark = &mark{}
-		default: // nothing has changed in it
+		default: // unchanged
 			v.child(c, c.prev)
-			v.left.Add(-1) // never the last: v itself looks
+			v.left.Add(-1) // never the last: v is still running
 			return
 		}
 	}
@@ -133,8 +133,7 @@ func (v *visit) descend(name string, at int, st fsys.Stamp, onlyTracked bool) {
 	}
 }
 
-// open opens the directory in the one above. Where it cannot be, that is noted
-// and the visit has ended.
+// open opens the directory in its parent. If that fails, it records why and ends the visit.
 func (v *visit) open() bool {
 	up := v.up
 	var err error
@@ -145,7 +144,7 @@ func (v *visit) open() bool {
 		if v.at >= 0 {
 			up.gone(v.name)
 		}
-		up.left.Add(-1) // never the last: up itself looks
+		up.left.Add(-1) // never the last: up is still running
 		return false
 	}
 	v.unreadable(err)
@@ -153,13 +152,13 @@ func (v *visit) open() bool {
 	return false
 }
 
-// tooDeep reports that what a directory in this one holds would have no place in
-// a snapshot.
+// tooDeep reports whether the content of a directory in this one is beyond the limits of a
+// snapshot.
 func (v *visit) tooDeep(name string) bool {
 	return v.deep+1 >= tree.MaxDepth || len(v.path)+1+len(name)+1+tree.MaxNameBytes > tree.MaxPathBytes
 }
 
-// child takes what became of a directory in v.
+// child records the result of a directory in v.
 func (v *visit) child(c *visit, n *tree.Node) {
 	s := tree.State{Kind: tree.KindDir, Perm: c.st.Mode & 0o777}
 	if c.at >= 0 {
@@ -179,7 +178,7 @@ func (v *visit) named(it tree.Item) tree.Item {
 	return it
 }
 
-// file looks at a file or a link.
+// file scans a file or a link.
 func (v *visit) file(name string, at int, o *tree.Other, st fsys.Stamp) {
 	if why := v.s.tooLarge(st); why != "" {
 		v.without(o, tree.Other{Name: name, Why: why})
@@ -215,8 +214,7 @@ func (v *visit) file(name string, at int, o *tree.Other, st fsys.Stamp) {
 	})
 }
 
-// seeded takes a file's content from the user's repository, where that is
-// known to hold it and can be copied from there.
+// seeded copies a file's content from the user's repository, if the seed has it.
 func (v *visit) seeded(name string, st fsys.Stamp) bool {
 	if v.s.seed == nil || st.Nlink > 1 {
 		return false
@@ -234,7 +232,7 @@ func (v *visit) seeded(name string, st fsys.Stamp) bool {
 	return true
 }
 
-// readFile reads a file whose stamp is as before, again if it changes meanwhile.
+// readFile reads a file, again if it changes meanwhile. before is its present stamp.
 func (v *visit) readFile(name string, at int, o *tree.Other, before fsys.Stamp) {
 	for try := 0; ; try++ {
 		h, st, err := v.s.content(v.fd, name, v.path, before)
@@ -271,7 +269,7 @@ func (s *scanner) linked(ino uint64) {
 	s.links[ino] = true
 }
 
-// rulesMarked: the directory's rules may have changed.
+// rulesMarked reports whether the directory's rules may have changed.
 func (v *visit) rulesMarked() bool {
 	for _, name := range []string{".gitignore", ".git"} {
 		_, named := v.mark.names[name]
@@ -283,21 +281,21 @@ func (v *visit) rulesMarked() bool {
 	return false
 }
 
-// keepRules takes the rules as they were.
+// keepRules reuses the previous rules.
 func (v *visit) keepRules() {
 	old := v.prev.Seen
 	v.seen.Rules, v.seen.RuleSight, v.seen.Frozen, v.seen.RulesNote = old.Rules, old.RuleSight, old.Frozen, old.RulesNote
 	v.chain = v.chain.With(old.Rules)
 }
 
-// readRules adds the directory's own .gitignore to the rules; has says whether
-// there is one.
+// readRules adds the directory's own rules to the chain. has reports whether there is a
+// .gitignore.
 func (v *visit) readRules(has bool) {
 	if has && !v.tracked {
 		v.readRulesFile()
 	}
 	own := v.ownExcludes()
-	if len(own) > 0 { // before those of the file, which decide
+	if len(own) > 0 { // first, since those of the file take precedence
 		v.seen.Rules = ignore.Rules{Base: v.path, Patterns: append(own, v.seen.Rules.Patterns...)}
 	}
 	if v.prev != nil && !slices.Equal(v.prev.Seen.Rules.Patterns, v.seen.Rules.Patterns) {

@@ -7,8 +7,8 @@ import (
 	"anamnesis/worldstate/internal/usergit"
 )
 
-// nestedAt returns the repository that has its top at a directory of the world. has
-// says whether a .git is there. changed: it came or went.
+// nestedAt returns the repository whose top is a directory of the world. has reports whether a
+// .git is there; changed, whether it came or went.
 func (s *scanner) nestedAt(path string, has bool) (r *usergit.Repository, changed bool) {
 	known := s.repo.Nested[path]
 	if has == (known != nil) {
@@ -30,10 +30,10 @@ func (s *scanner) nestedAt(path string, has bool) (r *usergit.Repository, change
 	return known, true
 }
 
-// enter takes in the repository whose top the directory is, if it is one.
+// enter sets the nearest repository, if the directory is the top of one.
 func (v *visit) enter(has bool) {
 	if v.up == nil {
-		return // the world's own
+		return // the world's root
 	}
 	was := v.s.repo.Nested[v.path] != nil || v.s.were[v.path] != nil
 	r, changed := v.s.nestedAt(v.path, has)
@@ -45,7 +45,7 @@ func (v *visit) enter(has bool) {
 	}
 }
 
-// ownExcludes are the patterns of the repository whose top the directory is.
+// ownExcludes returns the excludes of the repository whose top is this directory.
 func (v *visit) ownExcludes() []ignore.Pattern {
 	if v.nest == nil || v.nestAt != v.path {
 		return nil
@@ -53,12 +53,13 @@ func (v *visit) ownExcludes() []ignore.Pattern {
 	return v.nest.Excludes()
 }
 
-// tracks reports whether the user's index, or that of the nearest repository
-// inside, lists a path; above, whether it lists something beneath.
+// tracks reports whether the user's index, or that of the nearest nested repository, lists a
+// path.
 func (v *visit) tracks(path string) bool {
 	return v.s.repo.Tracked[path] || v.nest != nil && v.nest.Tracked[path[len(v.nestAt)+1:]]
 }
 
+// above reports whether such an index lists a path beneath.
 func (v *visit) above(path string) bool {
 	return v.s.repo.Above[path] || v.nest != nil && v.nest.Above[path[len(v.nestAt)+1:]]
 }

@@ -1,3 +1,6 @@
+// Package scan reads a world's directory into a listing and stores new content in a pack. A
+// Tracker keeps what is known between scans (the listing with its stat cache, the user's
+// repository, the watcher), so that a scan reads only what has changed.
 package scan
 
 import (
@@ -13,14 +16,14 @@ import (
 )
 
 const (
-	// scanWorkers walk and read at once; blocking reads of a cold cache want
-	// more than there are cores.
+	// scanWorkers walk and read concurrently. There are more than cores, since reads of a cold
+	// cache block.
 	scanWorkers = 16
-	// readTries bounds reading a file that keeps changing.
+	// readTries bounds the attempts to read a file that keeps changing.
 	readTries = 3
 )
 
-// tooLarge says why a file is left out; "" where it is not.
+// tooLarge returns the reason why a file is left out, "" if it is not.
 func (s *scanner) tooLarge(st fsys.Stamp) string {
 	if s.limit < 0 || st.Size <= s.limit || !st.IsRegular() {
 		return ""
@@ -28,23 +31,23 @@ func (s *scanner) tooLarge(st fsys.Stamp) string {
 	return fmt.Sprintf("%s%d bytes", ReasonTooLarge, s.limit)
 }
 
-// ReasonTooLarge begins the reason of a file over the limit.
+// ReasonTooLarge begins the reason of a skip for a file over the limit.
 const ReasonTooLarge = "larger than the limit of "
 
-// ReasonTooDeep says why a directory and what is in it are left out.
+// ReasonTooDeep is the reason of a skip for a directory whose content is left out.
 var ReasonTooDeep = fmt.Sprintf("nested too deeply: a snapshot holds paths of up to %d directories and %d bytes", tree.MaxDepth, tree.MaxPathBytes)
 
-// Progress is how far a scan has come.
+// Progress is the progress of a scan.
 type Progress struct {
 	Files int   // seen so far, links included
 	Bytes int64 // of these files
-	// Known is how many files the scan before saw; at the first one how many the
-	// user's git index lists, 0 without one.
+	// Known is the number of files that the previous scan saw; for the first one, of those in
+	// the user's git index, 0 without one.
 	Known int
-	Done  bool // the scan has ended; reported once, in any case
+	Done  bool // the scan has ended; always reported once
 }
 
-// Options are what a World's Options say of scans.
+// Options are the part of a World's Options that concerns scans.
 type Options struct {
 	Hook           func(point string)
 	FileLimitBytes int64 // negative: no limit
@@ -52,9 +55,8 @@ type Options struct {
 	Watch          bool
 }
 
-// Tracker owns what is known of one directory from one look to the next: its
-// listing, the rules of the user's repository, and what was watched since. Safe for
-// no concurrent use.
+// Tracker owns what is known of one directory between scans: its listing, the rules of the
+// user's repository, and the watcher. It is not safe for concurrent use, except Heed.
 type Tracker struct {
 	dir      string
 	Cache    string // the stat cache's file
@@ -62,19 +64,19 @@ type Tracker struct {
 	Excluded map[string]bool // relative paths
 	opts     Options
 	Fault    func(op, path string) error // tests: makes an operation fail
-	PackLost bool                        // a pack has gone since the last look
+	PackLost bool                        // a pack was removed since the previous scan
 
-	knows *Knowledge          // the world as last known; nil: not read from disk yet
-	repo  *usergit.Repository // what the user's repository last said
+	knows *Knowledge          // the world as last known; nil before it is read from disk
+	repo  *usergit.Repository // the user's repository as last read
 	Watch *watching           // nil without Options.Watch, and before the first scan
 }
 
-// New returns a tracker that knows nothing yet.
+// New returns a tracker without knowledge.
 func New(dir, cache string, s *objects.Store, excluded map[string]bool, o Options) *Tracker {
 	return &Tracker{dir: dir, Cache: cache, objects: s, Excluded: excluded, opts: o}
 }
 
-// Close ends the watching and drops what is known.
+// Close stops the watcher and drops what is known.
 func (w *Tracker) Close() {
 	if w.Watch.on() {
 		w.Watch.end("closed")
@@ -82,7 +84,7 @@ func (w *Tracker) Close() {
 	w.knows = nil
 }
 
-// Known returns the listing known to be stored, nil without one.
+// Known returns the listing whose content is stored, nil if there is none.
 func (w *Tracker) Known() *tree.Listing {
 	if w.knows == nil {
 		return nil
@@ -90,8 +92,7 @@ func (w *Tracker) Known() *tree.Listing {
 	return w.knows.listing()
 }
 
-// IsExcluded reports whether a path is, or lies in, one that is never part of the
-// world.
+// IsExcluded reports whether a path is, or is inside, one that is never part of the world.
 func (w *Tracker) IsExcluded(path string) bool {
 	if w.Excluded[path] {
 		return true
@@ -101,19 +102,19 @@ func (w *Tracker) IsExcluded(path string) bool {
 	return hit
 }
 
-// scanner walks a world, from what was known of it. With a pack it stores what
-// the store lacks, without one it only hashes.
+// scanner is one scan. With a pack it stores content that the store lacks; without one it only
+// hashes.
 type scanner struct {
 	ctx      context.Context
 	objects  *objects.Store
-	pack     *objects.Writer // nil: hash only
+	pack     *objects.Writer // if nil, content is only hashed
 	excluded map[string]bool
 	repo     *usergit.Repository
 	fault    func(op, path string) error
-	watch    *watching     // nil: changes are not reported
-	seed     *usergit.Seed // of a first save; nil mostly
+	watch    *watching     // nil if changes are not reported
+	seed     *usergit.Seed // for a first save, otherwise nil
 	progress func(Progress)
-	limit    int64  // of a file's bytes; negative: none
+	limit    int64  // of a file's bytes; none if negative
 	device   uint64 // of the root
 	dir      string // of the root
 
@@ -124,17 +125,17 @@ type scanner struct {
 	unheld  atomic.Int64
 	changed atomic.Int64
 	mu      sync.Mutex
-	links   map[uint64]bool                // inodes of files found to have several names, and not known to
-	nested  map[string]*usergit.Repository // repositories inside that were found, nil those that have gone
-	were    map[string]*usergit.Repository // those inside when what is known was seen
+	links   map[uint64]bool                // inodes of files newly found to have several names
+	nested  map[string]*usergit.Repository // repositories inside that were found; nil values for removed ones
+	were    map[string]*usergit.Repository // repositories inside at the previous scan
 	err     error
 	done    Progress
 	root    *tree.Node
 }
 
-// Scan looks at the world: at all of it, or at what marks say has changed since
-// known, which may be nil. The error is the context's, the root's or the
-// store's; what cannot be read inside is listed, not an error.
+// Scan scans the whole world, or only what marks say has changed since known, which may be nil.
+// The error is the context's, the root's or the store's. A path inside that cannot be read is
+// listed and is not an error.
 func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, marks *mark, pack *objects.Writer) (*Scanned, error) {
 	var inside *usergit.Repository
 	if known != nil {
@@ -187,7 +188,7 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 	return sc, nil
 }
 
-// unchanged is a scan that has nothing to look at.
+// unchanged returns the result of a scan without changes.
 func (w *Tracker) unchanged(ctx context.Context, root *tree.Node, repo *usergit.Repository) (*Scanned, error) {
 	if w.opts.Progress != nil {
 		w.opts.Progress(Progress{Known: root.Sum.Files, Done: true})
@@ -200,7 +201,7 @@ func (w *Tracker) unchanged(ctx context.Context, root *tree.Node, repo *usergit.
 	return sc, nil
 }
 
-// walk visits the root directory and all beneath.
+// walk visits the root directory and everything beneath.
 func (s *scanner) walk(root *fsys.Root, v *visit) error {
 	fd, err := fsys.Openat(root.Fd, ".", fsys.DirFlags, 0)
 	if err != nil {
@@ -226,7 +227,7 @@ func (s *scanner) fail(err error) {
 
 func (s *scanner) stopped() bool { return s.stop.Load() || s.ctx.Err() != nil }
 
-// seam is where a test makes an operation fail; nil outside tests.
+// seam lets a test make an operation fail.
 func (s *scanner) seam(op, parent, name string) error {
 	if s.fault == nil {
 		return nil
@@ -234,7 +235,7 @@ func (s *scanner) seam(op, parent, name string) error {
 	return s.fault(op, fsys.Join(parent, name))
 }
 
-// saw counts a file for the user who waits.
+// saw counts a file for the progress.
 func (s *scanner) saw(size int64) {
 	if s.progress == nil {
 		return
@@ -246,7 +247,7 @@ func (s *scanner) saw(size int64) {
 	s.progress(s.done)
 }
 
-// do runs f on a worker when one is free, otherwise here.
+// do runs f on a worker if one is free, otherwise in this goroutine.
 func (s *scanner) do(f func()) {
 	select {
 	case s.slots <- struct{}{}:

@@ -8,9 +8,9 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// edit is a name that is not as it was: an item, another thing, or gone.
+// edit is a name that differs from before: a new item, a new Other, or removed.
 type edit struct {
-	item  tree.Item // its kind is 0 where there is none
+	item  tree.Item // Kind is 0 if there is none
 	sight fsys.Sight
 	other tree.Other
 	gone  bool
@@ -29,17 +29,17 @@ func (v *visit) put(e edit) {
 	v.edits = append(v.edits, e)
 }
 
-// gone records that a name is not there any more.
+// gone records that a name was removed.
 func (v *visit) gone(name string) { v.put(edit{other: tree.Other{Name: name}, gone: true}) }
 
-// without records a name that is no part of the snapshot, if it was not so.
+// without records a name that is not in the snapshot, if that has changed.
 func (v *visit) without(was *tree.Other, o tree.Other) {
 	if was == nil || *was != o {
 		v.put(edit{other: o})
 	}
 }
 
-// end makes the directory's node. One that is as it was is prev itself.
+// end returns the directory's node, which is prev itself if nothing has changed.
 func (v *visit) end() *tree.Node {
 	n := v.prev
 	if v.fault != "" {
@@ -68,14 +68,14 @@ func (v *visit) end() *tree.Node {
 	return made
 }
 
-// kept is what the visit saw, apart from the visit: a node that pointed into it
-// would keep it, what was known before, and so every scan there was.
+// kept returns a copy of what the visit saw. A node that pointed into the visit would keep it
+// in memory, with the previous node, and so every earlier scan.
 func (v *visit) kept() *tree.Sighting {
 	seen := v.seen
 	return &seen
 }
 
-// apply merges the edits into what was known.
+// apply merges the edits into the previous items.
 func (v *visit) apply() []tree.Item {
 	slices.SortFunc(v.edits, func(a, b edit) int { return strings.Compare(a.name(), b.name()) })
 	var was []tree.Item

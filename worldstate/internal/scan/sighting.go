@@ -9,30 +9,29 @@ import (
 	"anamnesis/worldstate/internal/usergit"
 )
 
-// IgnoredRoot is a topmost path the rules leave out of a scan.
+// IgnoredRoot is a topmost path that the rules leave out of a scan.
 type IgnoredRoot struct {
 	Path  string
 	IsDir bool
 }
 
-// Scanned is one look at a world.
+// Scanned is the result of a scan.
 type Scanned struct {
 	*tree.Listing
 	repo    *usergit.Repository
-	Skips   []gitfmt.Skip // paths whose content is not held
-	Notes   []gitfmt.Skip // what is held, but not in full, and odd things met
+	Skips   []gitfmt.Skip // paths whose content is not stored
+	Notes   []gitfmt.Skip // paths stored without some attribute, and unusual findings
 	Partial bool          // some skip is more than a FIFO, socket or device
 	Frozen  []gitfmt.FrozenRule
-	// unheld counts files read whose bytes the store may lack: a scan that
-	// does not store.
+	// unheld counts files that the store may lack, of a scan that does not store.
 	unheld  int
-	changed int             // counts files looked at anew
-	whole   bool            // everything was looked at
-	links   map[uint64]bool // inodes newly known to have several names
-	drained int             // what the watcher had counted before
+	changed int             // counts files read
+	whole   bool            // everything was scanned
+	links   map[uint64]bool // inodes newly found to have several names
+	drained int             // the watcher's count before the scan
 }
 
-// gather collects what the nodes say beside their items.
+// gather collects skips, notes and frozen rules from the nodes.
 func (sc *Scanned) gather() {
 	for _, r := range sc.repo.Outer {
 		sc.Frozen = append(sc.Frozen, gitfmt.FrozenRule{Up: r.Up, Base: "", Patterns: r.Patterns})
@@ -81,7 +80,7 @@ func (sc *Scanned) gatherIn(n *tree.Node, path string) {
 	}
 }
 
-// Ignored lists the topmost ignored paths, sorted.
+// Ignored returns the topmost ignored paths, sorted.
 func (sc *Scanned) Ignored() []IgnoredRoot {
 	var out []IgnoredRoot
 	var walk func(n *tree.Node, path string)
@@ -105,8 +104,8 @@ func (sc *Scanned) Ignored() []IgnoredRoot {
 	return out
 }
 
-// markLinks marks the names of some inodes that were known to have one name.
-// A second one causes no event at the first, and neither do writes under it.
+// markLinks marks the names of inodes that were known to have one name. Another name causes no
+// event at the first, and neither does a write through it.
 func markLinks(n *tree.Node, inodes map[uint64]bool, m *mark) (found bool) {
 	if n.Seen == nil {
 		return false

@@ -19,25 +19,24 @@ import (
 	"anamnesis/worldstate/internal/usergit"
 )
 
-// The stat cache is what the last save knew of one world in one store: its
-// listing with the stat each hash was taken under. It is derived: any doubt (a
-// checksum, a version, another world, an object gone from the store) drops it
-// whole and costs a full read.
+// The stat cache records what the last save knew of one world in one store: its listing with
+// the stat of each hash. It is derived: in any doubt (a checksum, a version, another world, an
+// object missing from the store) it is dropped as a whole, which costs a full read.
 //
-// The racy rule: a file whose newest time stamp is not older than the moment
-// it was read by the clock's granularity could change again without a new
-// stamp; its stamp is marked, and the next scan reads it again.
+// The racy rule: if a file's newest time stamp is not older, by the granularity of the clock,
+// than the moment of its read, the file could change again without a new stamp. Such a stamp is
+// marked, and the next scan reads the file again.
 
 // CacheMagic begins a cache file and names its version.
 const CacheMagic = "anamnesis-statcache 3\n"
 
-// Knowledge is a listing all of whose content the store holds, as a scan saw
-// it, and the rules it was scanned under.
+// Knowledge is a listing whose content is all stored, as a scan saw it, and the rules of that
+// scan.
 type Knowledge struct {
 	Root  *tree.Node
 	Repo  *usergit.Repository
-	Packs []string // the store's, when it was last sure to hold everything
-	// unsaved counts the files looked at since the cache file was written.
+	Packs []string // the store's packs when it was last known to hold everything
+	// unsaved counts the files read since the cache file was written.
 	unsaved int
 }
 
@@ -48,10 +47,9 @@ func (k *Knowledge) listing() *tree.Listing {
 	return &tree.Listing{Root: k.Root}
 }
 
-// The cache file is rewritten at once, and not at Close, when so many files were
-// looked at anew that reading them again would cost a killed process's successor
-// more than a few rewritings: cacheEvery, and one in cacheShare, since the whole
-// file is written each time.
+// A save rewrites the cache file if at least cacheEvery files, and one in cacheShare, were read
+// since it was written; otherwise Close does. After a kill, the next process reads those files
+// again. The file is always written as a whole.
 const (
 	cacheEvery = 512
 	cacheShare = 8
@@ -66,7 +64,7 @@ func (w *Tracker) Forget() error {
 	return nil
 }
 
-// Look scans from what is known: everything, or what the watcher says changed.
+// Look scans everything, or what the watcher reports as changed.
 func (w *Tracker) Look(ctx context.Context, root *fsys.Root, pack *objects.Writer) (*Scanned, error) {
 	w.trust()
 	known := w.knows
@@ -99,8 +97,8 @@ func (w *Tracker) Look(ctx context.Context, root *fsys.Root, pack *objects.Write
 	return sc, nil
 }
 
-// watchRoot begins to watch the world, where that is asked for, and ends the
-// watching of a directory that is no longer at the world's path.
+// watchRoot starts the watcher if Options.Watch is set, and stops one of a directory that is no
+// longer at the world's path.
 func (w *Tracker) watchRoot(root *fsys.Root) error {
 	if !w.opts.Watch {
 		return nil
@@ -119,8 +117,7 @@ func (w *Tracker) watchRoot(root *fsys.Root) error {
 	return nil
 }
 
-// seeLinks looks again where a scan by marks found a file that now has more
-// names than were known.
+// seeLinks scans again if a scan by marks found files with more names than were known.
 func (w *Tracker) seeLinks(ctx context.Context, root *fsys.Root, sc *Scanned, pack *objects.Writer) (*Scanned, error) {
 	var marks mark
 	if !markLinks(sc.Root, sc.links, &marks) {
@@ -135,7 +132,7 @@ func (w *Tracker) seeLinks(ctx context.Context, root *fsys.Root, sc *Scanned, pa
 	return again, nil
 }
 
-// checkWatcher compares a whole scan with what the watcher has reported.
+// checkWatcher compares a whole scan with the watcher's reports.
 func (w *Tracker) checkWatcher(known *Knowledge, sc *Scanned) {
 	if known == nil || w.Watch.Lost || !known.Repo.SameRules(sc.repo) {
 		return
@@ -146,8 +143,8 @@ func (w *Tracker) checkWatcher(known *Knowledge, sc *Scanned) {
 	}
 }
 
-// trust reads the cache at first use, and drops what is known where the store
-// no longer has all of it.
+// trust reads the cache at first use, and drops what is known if the store no longer holds all
+// of it.
 func (w *Tracker) trust() {
 	if w.knows == nil {
 		w.knows = w.loadCache()
@@ -158,7 +155,7 @@ func (w *Tracker) trust() {
 	}
 	for _, name := range w.knows.Packs {
 		if _, still := slices.BinarySearch(packs, name); !still {
-			w.PackLost = true // the parent may have gone with it
+			w.PackLost = true // perhaps the one with the parent commit
 			if !hasAll(w.objects, w.knows.Root) {
 				w.knows = &Knowledge{}
 			}
@@ -168,8 +165,8 @@ func (w *Tracker) trust() {
 	w.knows.Packs = packs
 }
 
-// hasAll asks for every object of a listing, and forgets what was said of its
-// trees: they are asked for again when they are needed.
+// hasAll reports whether the store lists every object of a listing. It clears Held, so that
+// trees are looked up again when they are needed.
 func hasAll(s *objects.Store, n *tree.Node) bool {
 	n.Held = false
 	for i := range n.Items {
@@ -184,8 +181,7 @@ func hasAll(s *objects.Store, n *tree.Node) bool {
 	return true
 }
 
-// Learn takes a scan whose content has become durable for the next one to
-// start from.
+// Learn records a scan whose content is durable as the basis of the next one.
 func (w *Tracker) Learn(sc *Scanned) error {
 	sc.Root.Hold()
 	if w.Watch.on() {
@@ -199,10 +195,10 @@ func (w *Tracker) Learn(sc *Scanned) error {
 	return w.StoreCache()
 }
 
-// Behind reports whether the cache file lacks what a scan has learnt.
+// Behind reports whether the cache file lacks results of scans.
 func (w *Tracker) Behind() bool { return w.knows != nil && w.knows.unsaved > 0 }
 
-// loadCache reads the cache; an empty one when there is none to trust.
+// loadCache reads the cache. It is empty if there is no valid one.
 func (w *Tracker) loadCache() *Knowledge {
 	data, err := os.ReadFile(w.Cache)
 	if err != nil {
@@ -215,8 +211,8 @@ func (w *Tracker) loadCache() *Knowledge {
 	return k
 }
 
-// StoreCache replaces the cache file. It is not synced: a torn one fails its
-// checksum. The lock is held.
+// StoreCache replaces the cache file. The file is not synced: a torn one fails its checksum.
+// The caller holds the store's lock.
 func (w *Tracker) StoreCache() error {
 	tmp, err := os.CreateTemp(filepath.Dir(w.Cache), fsys.TempPrefix)
 	if err != nil {
@@ -236,9 +232,8 @@ func (w *Tracker) StoreCache() error {
 	return err
 }
 
-// cacheEncoder writes a cache file: the magic, the packs, the sources of the
-// rules, the root directory, and a checksum of it all. Numbers are varints,
-// strings have their length before them.
+// cacheEncoder encodes a cache file: the magic, the packs, the sources of the rules, the root
+// directory, and a checksum. Numbers are varints; strings are preceded by their length.
 type cacheEncoder struct{ b []byte }
 
 func EncodeCache(k *Knowledge) []byte {
@@ -336,7 +331,7 @@ func DecodeCache(data []byte) (*Knowledge, error) {
 	if crc32.Checksum(data[:n], crc32.MakeTable(crc32.Castagnoli)) != binary.BigEndian.Uint32(data[n:]) {
 		return nil, errBadCache
 	}
-	// One string for all names: they are cut out of it.
+	// All names are substrings of one string.
 	d := cacheDecoder{b: string(data[len(CacheMagic):n])}
 	k := &Knowledge{}
 	for range d.count() {
@@ -354,7 +349,7 @@ func DecodeCache(data []byte) (*Knowledge, error) {
 	return k, nil
 }
 
-// cacheDecoder reads fields until the first that does not fit.
+// cacheDecoder decodes fields until the first invalid one.
 type cacheDecoder struct {
 	b   string
 	bad bool
@@ -376,7 +371,7 @@ func (d *cacheDecoder) uint() uint64 {
 	return 0
 }
 
-// count reads a number of things to come, each at least one byte long.
+// count decodes the number of elements that follow, each at least one byte long.
 func (d *cacheDecoder) count() int {
 	v := d.uint()
 	if v > uint64(len(d.b)) {
@@ -406,7 +401,7 @@ func (d *cacheDecoder) flags() (a, b bool) {
 	return f[0]&1 != 0, f[0]&2 != 0
 }
 
-// sources reads of a repository what it was read from, and no more.
+// sources decodes the sources of a repository, which is all that the cache records of it.
 func (d *cacheDecoder) sources() *usergit.Repository {
 	r := &usergit.Repository{}
 	for range d.count() {

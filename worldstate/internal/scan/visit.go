@@ -16,29 +16,29 @@ import (
 	"anamnesis/worldstate/internal/usergit"
 )
 
-// visit is the look at one directory. It ends when every file in it is read
-// and every directory in it has ended; the last goroutine to finish a directory completes its
-// parent, so that none waits.
+// visit is the scan of one directory. It ends when all its files are read and the visits of all
+// its directories have ended. The last goroutine to finish a directory completes its parent, so
+// that none blocks.
 type visit struct {
 	s    *scanner
 	up   *visit
 	name string
 	path string
 	deep int        // components of path
-	at   int        // its place among the items of up.prev, -1 when it is new
+	at   int        // index among the items of up.prev, -1 for a new directory
 	st   fsys.Sight // from the directory above
 	fd   int
 
-	prev    *tree.Node          // what was known; nil: nothing
-	same    bool                // the rules in force are those prev was seen under
-	tracked bool                // the directory is ignored: only paths in the user's index count
-	nest    *usergit.Repository // the nearest one inside the world; nil: none
-	nestAt  string              // where its top is
-	isTop   bool                // the directory is or was the top of one
+	prev    *tree.Node          // the previous node, or nil
+	same    bool                // the rules are those of prev
+	tracked bool                // the directory is ignored, except paths in the user's index
+	nest    *usergit.Repository // the nearest repository inside the world, or nil
+	nestAt  string              // its top
+	isTop   bool                // the directory is or was the top of a repository
 	mark    *mark
 	chain   ignore.Chain
-	watched *watched      // nil: no event reports its changes
-	seen    tree.Sighting // of this time; items and others are prev's until end
+	watched *watched      // nil if no event reports its changes
+	seen    tree.Sighting // of this scan; items and others are set by end
 	now     time.Time
 
 	left  atomic.Int32
@@ -47,7 +47,7 @@ type visit struct {
 	fault string
 }
 
-// run looks at the directory whose descriptor v.fd is.
+// run scans the directory that v.fd is.
 func (v *visit) run() {
 	v.left.Store(1)
 	defer v.leave()
@@ -59,7 +59,7 @@ func (v *visit) run() {
 	}
 }
 
-// leave ends one thing the visit waits for; the last one ends the visit.
+// leave ends one of the things that the visit waits for; the last one ends the visit.
 func (v *visit) leave() {
 	for v != nil && v.left.Add(-1) == 0 {
 		if v.fd >= 0 {
@@ -75,7 +75,7 @@ func (v *visit) leave() {
 	}
 }
 
-// unreadable is what the whole directory comes to when it cannot be read.
+// unreadable records that the whole directory cannot be read.
 func (v *visit) unreadable(err error) {
 	switch {
 	case v.up == nil:
@@ -89,7 +89,7 @@ func (v *visit) unreadable(err error) {
 	}
 }
 
-// look goes through the names that must be looked at.
+// look scans the names that need it.
 func (v *visit) look() error {
 	if err := v.s.seam("readdir", "", v.path); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (v *visit) look() error {
 		v.mark = nil
 	}
 	if v.mark != nil {
-		// Only a whole look proves that the names are those of this moment.
+		// Only a whole scan proves that the names are complete.
 		v.seen.Dir, v.seen.Foreign = v.prev.Seen.Dir, v.prev.Seen.Foreign
 		v.enter(v.s.repo.Nested[v.path] != nil)
 		v.keepRules()
@@ -120,7 +120,7 @@ func (v *visit) look() error {
 		return nil
 	}
 	if v.prev != nil && v.prev.Seen.Dir.Sure(st) {
-		// Its names are those it had. The rules' file may have changed.
+		// The names are unchanged. The rules' file may have changed.
 		v.enter(v.s.repo.Nested[v.path] != nil)
 		v.readRules(v.prev.Item(".gitignore") != nil || v.prev.Other(".gitignore") != nil)
 		v.lookKnown()
@@ -138,8 +138,8 @@ func (v *visit) look() error {
 	return nil
 }
 
-// listen watches the directory, before it is read. It returns false if its changes
-// will not be reported, though they should be.
+// listen watches the directory before it is read. It returns false if changes should be
+// reported and will not be.
 func (v *visit) listen() bool {
 	t := v.s.watch
 	if t == nil {
@@ -153,7 +153,7 @@ func (v *visit) listen() bool {
 	var parent *watched
 	if v.up != nil {
 		if parent = v.up.watched; parent == nil {
-			return true // beneath a directory that is looked at every time
+			return true // beneath a directory that every scan reads
 		}
 		if v.watched = parent.kids[v.name]; v.watched != nil && v.mark != nil {
 			return true
@@ -167,7 +167,7 @@ func (v *visit) listen() bool {
 	return v.watched != nil || !t.on()
 }
 
-// lookKnown looks at the names the directory had.
+// lookKnown scans the previous names.
 func (v *visit) lookKnown() {
 	n := v.prev
 	for i := range n.Items {
@@ -180,7 +180,7 @@ func (v *visit) lookKnown() {
 	}
 }
 
-// lookNames looks at the names just read, which are sorted.
+// lookNames scans the names just read, which are sorted.
 func (v *visit) lookNames(names []string) {
 	i, j := 0, 0
 	var items []tree.Item
@@ -213,7 +213,7 @@ func (v *visit) lookNames(names []string) {
 	}
 }
 
-// lookMarked looks at the marked names, and at those no event reports.
+// lookMarked scans the marked names, and those that no event reports.
 func (v *visit) lookMarked() {
 	n := v.prev
 	look := func(name string) {

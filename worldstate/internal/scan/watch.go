@@ -12,39 +12,38 @@ import (
 	"anamnesis/worldstate/internal/usergit"
 )
 
-// A watcher reports between two scans which names have changed, so that a save
-// costs what changed and not what the directory holds. It is a hint with rules:
+// A watcher reports which names have changed between two scans, so that the cost of a save
+// depends on the changes and not on the size of the directory. Its rules:
 //
-//   - A directory is watched before its names are read, so that what changes
-//     while a scan runs is reported at the next one.
-//   - Events are read when a scan begins, never in between: what
-//     happened before that moment is in the queue. Where the queue ran over,
-//     or anything is odd, the next scan looks at everything.
-//   - A directory that is moved is forgotten, and scanned where it comes up.
-//   - What causes no event is looked at every time: files with several hard
-//     links, file systems mounted inside, what could not be read.
-//   - A file system mounted or unmounted inside causes no event either. The list
-//     of mounts says so, and the next scan looks at everything.
-//   - Every checkSaves saves, or checkAfter, a save scans everything and
-//     compares. A change that no event reported ends the watching for good.
+//   - A directory is watched before its names are read, so that a change during a
+//     scan is reported at the next one.
+//   - Events are read when a scan starts, never in between: every earlier change is
+//     in the queue. If the queue overflowed, or on any error, the next scan reads
+//     everything.
+//   - A directory that was moved is forgotten, and scanned at its new place.
+//   - What causes no event is scanned every time: files with several hard links,
+//     file systems mounted inside, paths that could not be read.
+//   - A file system mounted or unmounted inside causes no event either. The list of
+//     mounts shows it, and the next scan reads everything.
+//   - Every checkSaves saves, or checkAfter, a save scans everything and compares. A
+//     change that no event reported stops the watcher for good.
 //
-// Where it cannot be had (no inotify, a network file system, more directories
-// than the limit) worlds are scanned as without it.
+// Without inotify, on a network file system, or with more directories than the limit, worlds
+// are scanned as a whole.
 
 const (
-	// maxWatches bounds the directories watched. The kernel keeps about one
-	// KiB for each, and has a limit of its own for each user.
+	// maxWatches bounds the watched directories. The kernel keeps about one KiB for each, and
+	// has a limit of its own for each user.
 	maxWatches = 1 << 16
-	// maxMarks bounds the names remembered between two saves; past it the
-	// next one scans.
+	// maxMarks bounds the names remembered between two saves; beyond it the next scan reads
+	// everything.
 	maxMarks = 1 << 17
-	// CheckSaves and checkAfter say how often the watcher is checked.
+	// CheckSaves and checkAfter are the intervals at which the watcher is checked.
 	CheckSaves = 200
 	checkAfter = 10 * time.Minute
 )
 
-// mark says what of a directory must be looked at. The nil mark: everything in
-// it and beneath.
+// mark names the parts of a directory to scan. A nil mark means everything.
 type mark struct {
 	names map[string]struct{} // these names
 	subs  map[string]*mark    // directories in it that have marks
@@ -52,7 +51,7 @@ type mark struct {
 
 func (m *mark) empty() bool { return len(m.names) == 0 && len(m.subs) == 0 }
 
-// add marks a name; it reports whether it is a new one.
+// add marks a name, and reports whether it is new.
 func (m *mark) add(name string) bool {
 	if _, twice := m.names[name]; twice {
 		return false
@@ -72,7 +71,7 @@ func (m *mark) addAll(name string) {
 	m.subs[name] = nil
 }
 
-// sub returns the mark of a directory in it; nil when all of that is marked.
+// sub returns the mark of a directory in it, nil if all of that is marked.
 func (m *mark) sub(name string) *mark {
 	s, there := m.subs[name]
 	if !there {
@@ -84,8 +83,7 @@ func (m *mark) sub(name string) *mark {
 	return s
 }
 
-// covers reports whether a path, or a directory above it, or the rules of one,
-// are marked.
+// covers reports whether a path, a directory above it, or the rules of one are marked.
 func (m *mark) covers(path string) bool {
 	for m != nil {
 		if _, rules := m.names[".gitignore"]; rules {
@@ -104,18 +102,18 @@ func (m *mark) covers(path string) bool {
 	return true
 }
 
-// watched is a directory with a watch on it.
+// watched is a directory with a watch.
 type watched struct {
-	parent *watched // nil: the root, or forgotten
+	parent *watched // nil for the root and a forgotten directory
 	name   string
 	wd     int32
 	epoch  int // the last whole scan that saw it
 	kids   map[string]*watched
 }
 
-// watching is a World's watcher and what it has reported.
+// watching is a World's watcher with its reports.
 type watching struct {
-	reading sync.Mutex // several may drain at once; nothing else is concurrent with that
+	reading sync.Mutex // held by drain, which may run concurrently
 	n       fsys.Notifier
 	Limit   int
 	id      fsys.Stamp // of the root: only its inode and device
@@ -124,19 +122,18 @@ type watching struct {
 	Epoch   int
 	pending *mark
 	marks   int
-	drained int // counts the readings of events, for learn
-	// Lost: something happened that no event reports; the next scan looks at
-	// everything.
+	drained int // counts the calls of drain, for learnt
+	// Lost: events may be missing, so that the next scan reads everything.
 	Lost bool
 	// Saves and since count from the last whole scan.
 	Saves int
 	since time.Time
-	off   string // why watching has ended; "": it has not
-	// Events counts all read, overflows those the kernel dropped some at.
+	off   string // why the watcher has stopped, "" while it runs
+	// Events counts all events, Overflows the overflows of the kernel's queue.
 	Events, Overflows int
 }
 
-// ErrTooManyDirs is a reason for not watching.
+// ErrTooManyDirs is a reason why a watcher stopped.
 var ErrTooManyDirs = errors.New("too many directories to watch")
 
 func newWatching(root int, dir string) *watching {
@@ -158,7 +155,7 @@ func (t *watching) reset() {
 	t.pending, t.marks = &mark{}, 0
 }
 
-// end stops watching for good.
+// end stops the watcher for good.
 func (t *watching) end(why string) {
 	if t.off == "" {
 		t.off = why
@@ -170,21 +167,21 @@ func (t *watching) end(why string) {
 	t.reset()
 }
 
-// of reports whether it is the directory that is watched.
+// of reports whether root is the watched directory.
 func (t *watching) of(root fsys.Stamp) bool { return root.Ino == t.id.Ino && root.Dev == t.id.Dev }
 
-// on reports whether it watches.
+// on reports whether the watcher runs.
 func (t *watching) on() bool { return t != nil && t.off == "" }
 
-// Heed reads the events there are in the middle of an operation that makes
-// many. Safe for several goroutines of one operation.
+// Heed reads the queued events during an operation that causes many. Several goroutines of one
+// operation may call it.
 func (w *Tracker) Heed() {
 	if w.Watch != nil {
 		w.Watch.drain()
 	}
 }
 
-// drain reads the events there are.
+// drain reads the queued events.
 func (t *watching) drain() {
 	t.reading.Lock()
 	defer t.reading.Unlock()
@@ -217,7 +214,7 @@ func (t *watching) take(e fsys.Event) {
 		t.forget(d)
 		return
 	case e.Name == "":
-		return // its parent is reported, too
+		return // reported for its parent, too
 	}
 	m := t.markOf(d)
 	if m == nil {
@@ -250,7 +247,7 @@ func (t *watching) moved(d *watched, name string) {
 	}
 }
 
-// markOf returns a directory's mark; nil when it is marked as a whole.
+// markOf returns a directory's mark, nil if it is marked as a whole.
 func (t *watching) markOf(d *watched) *mark {
 	if d == t.root {
 		return t.pending
@@ -265,7 +262,7 @@ func (t *watching) markOf(d *watched) *mark {
 	return m.sub(d.name)
 }
 
-// unwatch drops a directory and all beneath that the kernel still reports.
+// unwatch drops a directory and everything beneath that the kernel still reports.
 func (t *watching) unwatch(d *watched) {
 	if d.wd >= 0 {
 		t.n.Unwatch(d.wd)
@@ -273,8 +270,7 @@ func (t *watching) unwatch(d *watched) {
 	t.forget(d)
 }
 
-// forget drops a directory that the kernel does not report any more, and unwatches all
-// beneath.
+// forget drops a directory that the kernel no longer reports, and unwatches everything beneath.
 func (t *watching) forget(d *watched) {
 	for _, kid := range d.kids {
 		t.unwatch(kid)
@@ -288,9 +284,8 @@ func (t *watching) forget(d *watched) {
 	d.parent, d.wd = nil, -1
 }
 
-// watch puts a watch on a directory just opened, whose names have not been
-// read yet. It returns nil where the directory must be looked at every time. The
-// scanner's mutex is held.
+// watch adds a watch to a directory that was just opened, before its names are read. It returns
+// nil if every scan must read the directory. The caller holds the scanner's mutex.
 func (t *watching) watch(parent *watched, name string, fd int, isRoot bool) *watched {
 	if !t.on() || parent == nil && !isRoot {
 		return nil
@@ -310,7 +305,7 @@ func (t *watching) watch(parent *watched, name string, fd int, isRoot bool) *wat
 		d.epoch = t.Epoch
 		return d
 	case d.epoch == t.Epoch:
-		return nil // one directory at two places: events of one of them are the other's
+		return nil // mounted twice: events name only one of the places
 	default:
 		t.forget(d) // it moved while it was not watched
 	}
@@ -330,7 +325,7 @@ func (t *watching) watch(parent *watched, name string, fd int, isRoot bool) *wat
 	return d
 }
 
-// prune forgets what the last whole scan did not come across.
+// prune forgets the directories that the last whole scan did not visit.
 func (t *watching) prune() {
 	for _, d := range t.dirs {
 		if d.epoch != t.Epoch && d.wd >= 0 && d != t.root {
@@ -353,7 +348,7 @@ func (t *watching) begin(saving bool) *mark {
 	return t.pending
 }
 
-// askMounts has the next scan look at everything where file systems came or went.
+// askMounts makes the next scan read everything if file systems were mounted or unmounted.
 func (t *watching) askMounts() {
 	if !t.on() {
 		return
@@ -365,10 +360,10 @@ func (t *watching) askMounts() {
 	t.Lost = t.Lost || changed
 }
 
-// learnt forgets what a scan took in that is the ground of the next one.
+// learnt clears the marks that a scan has covered.
 func (t *watching) learnt(sc *Scanned) {
 	if sc.whole {
-		// What was lost while it looked lies behind it.
+		// Events lost before the scan are covered; those lost during it are not.
 		t.Saves, t.since, t.Lost = 0, time.Now(), t.Lost && sc.drained != t.drained
 	}
 	if sc.drained == t.drained && !t.pending.empty() {
@@ -376,7 +371,7 @@ func (t *watching) learnt(sc *Scanned) {
 	}
 }
 
-// Watching reports whether the kernel tells of changes, and if not, why.
+// Watching reports whether the kernel reports changes, and if not, why.
 func (w *Tracker) Watching() (on bool, why string) {
 	switch {
 	case !w.opts.Watch:
@@ -387,8 +382,8 @@ func (w *Tracker) Watching() (on bool, why string) {
 	return w.Watch.on(), w.Watch.off
 }
 
-// missed returns a path that has changed since it was known, and of which no
-// event reported; "" when there is none. Called after a whole scan.
+// missed returns a path that changed without an event since it was known, "" if there is none.
+// It is called after a whole scan.
 func (t *watching) missed(known, now *tree.Node) string {
 	t.drain()
 	if !t.on() || t.Lost {
@@ -406,7 +401,7 @@ func (t *watching) missed(known, now *tree.Node) string {
 	return found
 }
 
-// unwatchable: the path is looked at every time, since no event reports it.
+// unwatchable reports whether every scan reads the path, since no event reports it.
 func unwatchable(l *tree.Listing, path string) bool {
 	n := l.Root
 	for {

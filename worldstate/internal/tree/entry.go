@@ -6,8 +6,7 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// Kind is what is at a path. Other things (FIFO, socket, device) have no
-// bytes and never become an entry.
+// Kind is the kind of an entry. FIFOs, sockets and devices have no bytes and are never entries.
 type Kind uint8
 
 const (
@@ -16,8 +15,8 @@ const (
 	KindDir
 )
 
-// State is what a snapshot holds of one path: equal states are the same
-// content with the same permissions.
+// State is what a snapshot records of one path: equal states are equal content with equal
+// permissions.
 type State struct {
 	Kind Kind
 	Perm uint32      // permission bits 0777; 0 for a link
@@ -40,7 +39,7 @@ func (s State) String() string {
 	return "-"
 }
 
-// gitMode is the mode of the state in a git tree.
+// gitMode returns the mode of the state in a git tree.
 func (s State) gitMode() string {
 	switch {
 	case s.Kind == KindDir:

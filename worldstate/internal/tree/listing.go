@@ -10,16 +10,15 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// Listing is a whole world: every path but the root, each directory with its
-// own entry. It is immutable; listings of worlds that are alike share the
-// nodes of the directories in which they are.
+// Listing is a whole world: every path except the root, each directory with its own entry. It
+// is immutable. Listings of similar worlds share the nodes of equal directories.
 type Listing struct{ Root *Node }
 
-// Node is one directory of a listing with all that lies beneath. It is made by
-// Seal and not changed afterwards, Held apart.
+// Node is one directory of a listing with everything beneath. Seal makes it; afterwards only
+// Held changes.
 type Node struct {
 	Items []Item      // by name
-	Tree  gitfmt.Hash // the git tree, without a manifest; zero where nothing is captured beneath
+	Tree  gitfmt.Hash // the git tree, without a manifest; zero if there are no files beneath
 	Sum   summary
 	Held  bool      // the store has the trees of everything beneath; guarded by World.mu
 	Seen  *Sighting // nil for a directory that no scan saw
@@ -29,17 +28,16 @@ type Node struct {
 type Item struct {
 	Name string
 	State
-	// Stored is the name in the git tree, when it is not the true one (see
-	// storedName).
+	// Stored is the name in the git tree, if it differs from Name (see StoredName).
 	Stored string
 	Size   int64 // of a file scanned; 0 when unknown
 	Sub    *Node // of a directory; never nil there
 }
 
-// summary counts what lies beneath a directory, itself left out.
+// summary counts what is beneath a directory, without the directory itself.
 type summary struct {
 	Files int     // files and links
-	odd   int     // names stored under others, and directories with nothing captured beneath
+	odd   int     // names with a Stored name, and directories without files beneath
 	modes []modeN // sorted
 	seenSummary
 }
@@ -51,7 +49,7 @@ type modeN struct {
 	n     int
 }
 
-// class is what has a usual mode of its own.
+// class is a group of entries that share a usual mode.
 type class uint8
 
 const (
@@ -61,7 +59,7 @@ const (
 	classes
 )
 
-// class is that of a file or directory; a link has none.
+// class returns the class of a file or directory; a link has none.
 func (s State) class() class {
 	switch {
 	case s.Kind == KindDir:
@@ -72,8 +70,8 @@ func (s State) class() class {
 	return classFile
 }
 
-// Entry is one path of a listing. Paths are relative to the world, with
-// slashes, their bytes as they are.
+// Entry is one path of a listing. Paths are relative to the world, slash-separated, and any
+// bytes.
 type Entry struct {
 	Path string
 	State
@@ -88,7 +86,7 @@ func storedBase(name, stored string) string {
 	return name
 }
 
-// Seal makes a node of items, which must be sorted by name and are kept.
+// Seal makes a node of items, which must be sorted by name. The node keeps them.
 func Seal(items []Item, s *Sighting) *Node {
 	n := SealAs(gitfmt.Hash{}, items, s)
 	if n.Sum.Files > 0 {
@@ -97,7 +95,7 @@ func Seal(items []Item, s *Sighting) *Node {
 	return n
 }
 
-// SealAs is Seal where the git tree's id is known.
+// SealAs is Seal for a known git tree id.
 func SealAs(tree gitfmt.Hash, items []Item, s *Sighting) *Node {
 	n := &Node{Tree: tree, Items: items, Seen: s}
 	for i := range items {
@@ -144,8 +142,8 @@ func (s *summary) count(m modeN) {
 	}
 }
 
-// plain reports whether everything beneath has the usual modes and needs no
-// line in a manifest: then the git tree says it all.
+// plain reports whether everything beneath has the usual modes and needs no line in a manifest,
+// so that the git tree is complete.
 func (s *summary) plain(u usualModes) bool {
 	if s.odd > 0 {
 		return false
@@ -158,8 +156,7 @@ func (s *summary) plain(u usualModes) bool {
 	return true
 }
 
-// sameAs reports that two directories are alike beneath, where that can be
-// known from their summaries. false: they may be.
+// sameAs reports whether two directories are certainly equal beneath, by their summaries.
 func (n *Node) sameAs(o *Node) bool {
 	if n == o {
 		return true
@@ -175,7 +172,7 @@ func (n *Node) sameAs(o *Node) bool {
 	return true
 }
 
-// Index returns a name's place in items, -1 when it is absent.
+// Index returns a name's index in Items, -1 if it is absent.
 func (n *Node) Index(name string) int {
 	i := sort.Search(len(n.Items), func(i int) bool { return n.Items[i].Name >= name })
 	if i < len(n.Items) && n.Items[i].Name == name {
@@ -184,7 +181,7 @@ func (n *Node) Index(name string) int {
 	return -1
 }
 
-// Item returns a name's item, nil when it is absent.
+// Item returns a name's item, nil if it is absent.
 func (n *Node) Item(name string) *Item {
 	if i := n.Index(name); i >= 0 {
 		return &n.Items[i]
@@ -192,7 +189,7 @@ func (n *Node) Item(name string) *Item {
 	return nil
 }
 
-// Walk returns the directory a path lies in and its place there, -1 when it is
+// Walk returns the directory that contains a path and the index there, -1 if the path is
 // absent.
 func (l *Listing) Walk(path string) (*Node, int) {
 	n := l.Root
@@ -209,7 +206,7 @@ func (l *Listing) Walk(path string) (*Node, int) {
 	}
 }
 
-// At returns the state of a path; the zero state when it is absent.
+// At returns the state of a path; the zero state if it is absent.
 func (l *Listing) At(path string) State {
 	if n, i := l.Walk(path); i >= 0 {
 		return n.Items[i].State
@@ -217,7 +214,7 @@ func (l *Listing) At(path string) State {
 	return State{}
 }
 
-// Find returns a path's entry, nil when it is absent.
+// Find returns a path's entry, nil if it is absent.
 func (l *Listing) Find(path string) *Entry {
 	n, i := l.Walk(path)
 	if i < 0 {
@@ -227,13 +224,13 @@ func (l *Listing) Find(path string) *Entry {
 	return &Entry{path, it.State, it.Size, it.Stored}
 }
 
-// Files counts what is not a directory.
+// Files counts the entries that are not directories.
 func (l *Listing) Files() int { return l.Root.Sum.Files }
 
-// Empty: nothing is in it.
+// Empty reports whether the listing has no entries.
 func (l *Listing) Empty() bool { return len(l.Root.Items) == 0 }
 
-// All returns every entry in the order of path bytes.
+// All returns every entry, sorted by path.
 func (l *Listing) All() iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
 		Merge("", nil, l.Root, func(path string, _, it *Item) bool {
@@ -244,8 +241,8 @@ func (l *Listing) All() iter.Seq[*Entry] {
 
 func Empty() *Listing { return &Listing{Seal(nil, nil)} }
 
-// NewListing makes a listing of entries in any order. Of a path that is
-// twice the last counts; what has no parent directory is left out.
+// NewListing makes a listing of entries in any order. If a path occurs twice, the last wins.
+// Entries without a parent directory are dropped.
 func NewListing(entries []Entry) *Listing {
 	at := make(map[string][]Item)
 	for _, e := range entries {
@@ -271,8 +268,8 @@ func NewListing(entries []Entry) *Listing {
 	return &Listing{build("")}
 }
 
-// ChangedPaths lists the files and links that differ, sorted, and the paths at which one
-// of two listings has a directory and the other something else.
+// ChangedPaths returns, sorted, the files and links that differ, and the paths at which one
+// listing has a directory and the other something else.
 func ChangedPaths(a, b *Listing) []string {
 	var paths []string
 	Union(a, b, func(path string, sa, sb State) {
@@ -284,9 +281,8 @@ func ChangedPaths(a, b *Listing) []string {
 	return paths
 }
 
-// Union calls f for the paths of a or b, in the order of path bytes, with the
-// state in each. It passes over what lies beneath directories that are alike,
-// so f hears of every path that differs, and of some that do not.
+// Union calls f for the paths of a or b, sorted, with the state in each. It skips what is
+// beneath equal directories: f is called for every path that differs and for some that do not.
 func Union(a, b *Listing, f func(path string, sa, sb State)) {
 	Merge("", a.Root, b.Root, func(path string, ia, ib *Item) bool {
 		var sa, sb State
@@ -301,16 +297,15 @@ func Union(a, b *Listing, f func(path string, sa, sb State)) {
 	})
 }
 
-// waiting is a directory whose own path was reported and whose content was not:
-// "a-b" comes between "a" and "a/b".
+// waiting is a directory whose path was reported and whose content was not: "a-b" is between
+// "a" and "a/b".
 type waiting struct {
 	path string
 	a, b *Node
 }
 
-// Merge walks two directories, either of which may be nil, in the order of
-// path bytes, until f says false. An item is nil where the path is absent. What
-// is alike in both is passed over.
+// Merge walks two directories, either of which may be nil, sorted by path, until f returns
+// false. An item is nil if the path is absent. Equal subtrees are skipped.
 func Merge(path string, a, b *Node, f func(path string, ia, ib *Item) bool) bool {
 	var as, bs []Item
 	if a != nil {
@@ -319,7 +314,7 @@ func Merge(path string, a, b *Node, f func(path string, ia, ib *Item) bool) bool
 	if b != nil {
 		bs = b.Items
 	}
-	var later []waiting // the one to be reported first is the last
+	var later []waiting // a stack: the next to report is the last
 	flush := func(before string) bool {
 		for len(later) > 0 {
 			w := later[len(later)-1]
@@ -364,7 +359,7 @@ func Merge(path string, a, b *Node, f func(path string, ia, ib *Item) bool) bool
 	return flush("")
 }
 
-// named returns the entries with a last name, in no order.
+// named returns the entries with the given last name, in no order.
 func (l *Listing) named(name string) iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) { l.Root.named("", name, yield) }
 }

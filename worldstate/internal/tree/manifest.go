@@ -22,7 +22,7 @@ import (
 // (0644, 0755, 0755) or another line is needed. Paths in mode and empty lines
 // are true paths; in name lines the stored path is wholly as stored.
 
-// manifest is a manifest decoded.
+// manifest is a decoded manifest.
 type manifest struct {
 	usual usualModes
 	Modes map[string]uint32 // true path → permissions
@@ -30,7 +30,7 @@ type manifest struct {
 	Names map[string]string // stored path → true name
 }
 
-// usualModes are the permissions of each class that need no word.
+// usualModes are the permissions of each class that need no line.
 type usualModes [classes]uint32
 
 func gitModes() usualModes {
@@ -44,7 +44,7 @@ func (u usualModes) of(s State) uint32 {
 	return u[s.class()]
 }
 
-// usual picks the most frequent mode of each class, the smaller one on a tie.
+// usual returns the most frequent mode of each class, the smaller one on a tie.
 func (s *summary) usual() usualModes {
 	u := gitModes()
 	var most [classes]int
@@ -56,8 +56,8 @@ func (s *summary) usual() usualModes {
 	return u
 }
 
-// encodeManifest returns a listing's manifest, nil when it needs none. It looks
-// only into directories that have something to say.
+// encodeManifest returns a listing's manifest, nil if it needs none. It skips directories that
+// need no line.
 func encodeManifest(l *Listing) []byte {
 	usual := l.Root.Sum.usual()
 	var lines []string
@@ -97,7 +97,7 @@ func encodeManifest(l *Listing) []byte {
 	return b.Bytes()
 }
 
-// DecodeManifest reads a manifest and refuses anything it does not know.
+// DecodeManifest decodes a manifest and refuses anything unknown.
 func DecodeManifest(data []byte) (*manifest, error) {
 	m := &manifest{Modes: map[string]uint32{}, empty: map[string]uint32{}, Names: map[string]string{}}
 	head, rest, ok := strings.Cut(string(data), "\n")
@@ -106,7 +106,7 @@ func DecodeManifest(data []byte) (*manifest, error) {
 		return nil, fmt.Errorf("manifest: bad first line")
 	}
 	if fields[1] != "1" {
-		return nil, fmt.Errorf("manifest: version %q is not known to this program", fields[1])
+		return nil, fmt.Errorf("manifest: unknown version %q", fields[1])
 	}
 	for i, f := range []struct {
 		key string
@@ -122,7 +122,7 @@ func DecodeManifest(data []byte) (*manifest, error) {
 	for n := 2; rest != ""; n++ {
 		var line string
 		if line, rest, ok = strings.Cut(rest, "\n"); !ok {
-			return nil, fmt.Errorf("manifest: line %d is cut", n)
+			return nil, fmt.Errorf("manifest: line %d is cut short", n)
 		}
 		if err := m.line(line); err != nil {
 			return nil, fmt.Errorf("manifest: line %d: %w", n, err)
@@ -167,7 +167,7 @@ func (m *manifest) line(line string) error {
 			return err
 		}
 		if !strings.HasPrefix(fsys.Base(stored), StoredPrefix) || !fsys.ValidName(name) {
-			return fmt.Errorf("%q cannot stand for %q", stored, name)
+			return fmt.Errorf("%q cannot be the stored name of %q", stored, name)
 		}
 		if _, twice := m.Names[stored]; twice {
 			return fmt.Errorf("%q occurs twice", stored)
@@ -186,7 +186,7 @@ func ParsePerm(s string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// UnquotePath reads one quoted path, which must be in the writer's own form.
+// UnquotePath decodes one quoted path, which must be quoted exactly as this package does.
 func UnquotePath(quoted string) (string, error) {
 	path, err := strconv.Unquote(quoted)
 	if err != nil || strconv.QuoteToASCII(path) != quoted {

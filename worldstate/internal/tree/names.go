@@ -7,17 +7,15 @@ import (
 	"anamnesis/worldstate/internal/fsys"
 )
 
-// ManifestName is the tree entry that holds what git trees cannot; a user's
-// own file of that name is stored under another (see hostileName).
+// ManifestName is the tree entry that records what git trees cannot hold. A user's file of that
+// name is stored under another one (see HostileName).
 const ManifestName = ".anamnesis-manifest"
 
-// StoredPrefix begins the names that are in a git tree for names git
-// forbids or reads for itself.
+// StoredPrefix begins the names that replace hostile names in a git tree.
 const StoredPrefix = ".anamnesis-name-"
 
-// HostileName reports whether git would refuse a name, would read the content
-// behind it as its own configuration, or would take it for its own. It
-// errs on the side of yes: a stored name costs one manifest line.
+// HostileName reports whether git would refuse a name, or would read the file as its own
+// configuration. A false positive costs one line in the manifest.
 func HostileName(parent, name string, s State, size int64) bool {
 	if parent == "" && name == ManifestName || strings.HasPrefix(name, StoredPrefix) || strings.Contains(name, `\`) {
 		return true
@@ -29,13 +27,13 @@ func HostileName(parent, name string, s State, size int64) bool {
 			return true
 		}
 	}
-	// Windows' short names: git~1, gitmod~1, gi7eba~1, maba30~1 and the like.
+	// Short names of Windows, such as git~1, gitmod~1, gi7eba~1 and maba30~1.
 	if i := strings.IndexByte(n, '~'); i >= 0 && i <= 8 && (strings.HasPrefix(n, "gi") || strings.HasPrefix(n, "ma")) {
 		return true
 	}
 	switch {
 	case strings.HasPrefix(n, ".gitmodules"):
-		return true // its content would be checked as a submodule list
+		return true // git would parse it as a submodule list
 	case strings.HasPrefix(n, ".gitattributes"):
 		return name != ".gitattributes" || s.Kind != KindFile || size > maxAttributesLine
 	case strings.HasPrefix(n, ".gitignore"), strings.HasPrefix(n, ".mailmap"):
@@ -44,11 +42,11 @@ func HostileName(parent, name string, s State, size int64) bool {
 	return false
 }
 
-// maxAttributesLine is shorter than git's longest line of a .gitattributes
-// file (2,048 bytes): a file under it cannot hold a longer line.
+// maxAttributesLine is below git's limit for a line of a .gitattributes file (2,048 bytes): a
+// smaller file cannot have a longer line.
 const maxAttributesLine = 2000
 
-// dropInvisible removes the code points HFS+ ignores in a name.
+// dropInvisible removes the code points that HFS+ ignores in a name.
 func dropInvisible(name string) string {
 	if isASCII(name) {
 		return name
@@ -71,8 +69,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// StoredName is a legal name, readable and the same for the same name, to
-// stand for a hostile one.
+// StoredName returns a legal, readable name for a hostile one; equal names give equal results.
 func StoredName(name string) string {
 	var b strings.Builder
 	b.WriteString(StoredPrefix)
@@ -87,21 +84,20 @@ func StoredName(name string) string {
 	return b.String()
 }
 
-// What is left out of a snapshot for its place: what no system call takes as one path,
-// or git as one tree (core.maxTreeDepth, 2048 by default).
+// Paths beyond these limits are left out of a snapshot: no system call takes them as one path,
+// or git refuses the tree (core.maxTreeDepth, 2048 by default).
 const (
-	// MaxDepth is how many components a path in a snapshot has at most.
+	// MaxDepth is the largest number of components of a path.
 	MaxDepth = 1024
-	// MaxPathBytes is how long a path in a snapshot is at most: PATH_MAX of Linux
-	// without the NUL at the end.
+	// MaxPathBytes is the longest path: PATH_MAX of Linux without the NUL.
 	MaxPathBytes = 4095
-	// MaxNameBytes is NAME_MAX: a directory has room for a longer name, or is
-	// left out as a whole.
+	// MaxNameBytes is NAME_MAX. A directory whose path leaves no room for such a name is left
+	// out as a whole.
 	MaxNameBytes = 255
 )
 
-// Fits reports whether a snapshot can hold a file at a path, which is relative to
-// the world, slash-separated and clean.
+// Fits reports whether a snapshot can hold a file at a path, which must be relative to the
+// world, slash-separated and clean.
 func Fits(path string) bool {
 	return strings.Count(path, "/") < MaxDepth && len(fsys.Dir(path))+1+MaxNameBytes <= MaxPathBytes
 }

@@ -6,14 +6,13 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// Policy is a snapshot's frozen rules: outer apply everywhere, files by the
-// directory that holds them.
+// Policy holds a snapshot's frozen ignore rules: outer apply everywhere, files by directory.
 type Policy struct {
 	outer ignore.Chain
 	files map[string]ignore.Rules
 }
 
-// Ignored asks for any path, its parents included.
+// Ignored reports whether a path or one of its parents is ignored.
 func (p *Policy) Ignored(path string, isDir bool) bool {
 	c := p.outer
 	if r, ok := p.files[""]; ok {
@@ -33,13 +32,13 @@ func (p *Policy) Ignored(path string, isDir bool) bool {
 	return hit || AlwaysIgnored(fsys.Base(path)) || c.Ignored(path, isDir)
 }
 
-// AlwaysIgnored are the names no snapshot ever holds, at any depth.
+// AlwaysIgnored reports whether no snapshot holds files of this name.
 func AlwaysIgnored(name string) bool { return name == ".git" || name == ".anamnesis" }
 
 func LoadPolicy(c *gitfmt.Commit, l *Listing, read func(*Entry) ([]byte, error)) (*Policy, error) {
 	p := &Policy{files: map[string]ignore.Rules{}}
 	for _, r := range c.Rules {
-		if r.Base == "" { // above the world, info/exclude, or its own root's, in this order
+		if r.Base == "" { // above the world, info/exclude, or the root's own, in this order
 			p.outer = p.outer.With(ignore.Rules{Up: r.Up, Patterns: r.Patterns})
 			continue
 		}
@@ -48,7 +47,7 @@ func LoadPolicy(c *gitfmt.Commit, l *Listing, read func(*Entry) ([]byte, error))
 	for e := range l.named(".gitignore") {
 		d := fsys.Dir(e.Path)
 		if _, frozen := p.files[d]; frozen || e.Kind != KindFile {
-			continue // frozen with the rules of a repository inside
+			continue // frozen with the rules of a nested repository
 		}
 		data, err := read(e)
 		if err != nil {

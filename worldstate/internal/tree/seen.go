@@ -10,18 +10,17 @@ import (
 	"anamnesis/worldstate/internal/fsys"
 )
 
-// The reasons a path is listed as skipped without making a snapshot partial:
-// there are no bytes to hold.
+// Reasons for a skip that does not make a snapshot partial: there are no bytes to store.
 const (
 	ReasonFIFO   = "fifo"
 	ReasonSocket = "socket"
 	ReasonDevice = "device"
 )
 
-// Unsure: it must be looked into even if no event reports a change.
+// Unsure reports whether the directory must be scanned even if no event reports a change.
 func (n *Node) Unsure() bool { return n.Sum.Unsure > 0 }
 
-// Other returns a name that is no item, nil when it is absent.
+// Other returns a name that is not an item, nil if it is absent.
 func (n *Node) Other(name string) *Other {
 	if n.Seen == nil {
 		return nil
@@ -33,38 +32,37 @@ func (n *Node) Other(name string) *Other {
 	return &n.Seen.Others[i]
 }
 
-// Sighting is what a scan saw of a directory beside what a listing holds: the
-// stat cache, and what has no place in a snapshot. It is not changed once its
-// node is sealed.
+// Sighting is what a scan saw of a directory in addition to its listing: the stat cache, and
+// names that are not in the snapshot. It is immutable once its node is sealed.
 type Sighting struct {
 	Dir    fsys.Sight   // the directory itself, before its names were read
-	Items  []fsys.Sight // beside Node.Items
-	Others []Other      // by name
-	// Rules are the directory's own .gitignore, as it was at RuleSight.
+	Items  []fsys.Sight // parallel to Node.Items
+	Others []Other      // sorted by name
+	// Rules are the directory's own .gitignore, read at RuleSight.
 	Rules     ignore.Rules
 	RuleSight fsys.Sight
-	Frozen    bool // the rules' file is not part of the snapshot itself
+	Frozen    bool // the rules' file is not in the snapshot
 	RulesNote string
 	Fault     string // why the directory could not be read
-	Foreign   bool   // no event reports changes here: another file system, or one directory at two places
+	Foreign   bool   // no event reports changes here: another file system, or a directory mounted twice
 }
 
-// Other is a name that is no part of the snapshot.
+// Other is a name that is not in the snapshot.
 type Other struct {
 	Name  string
-	Why   string // "": the rules ignore it
+	Why   string // "" if the rules ignore it
 	IsDir bool
 }
 
-// Bodiless reports a reason that makes no snapshot partial: there are no bytes.
+// Bodiless reports whether a skip for this reason does not make a snapshot partial.
 func Bodiless(why string) bool {
 	return why == ReasonFIFO || why == ReasonSocket || why == ReasonDevice
 }
 
-// seenSummary counts, of a directory and all beneath, what scans must know
-// without walking there.
+// seenSummary counts, for a directory and everything beneath, what a scan must know without
+// walking there.
 type seenSummary struct {
-	Unsure  int // to be looked at again even if no event reports a change
+	Unsure  int // must be scanned even if no event reports a change
 	Said    int // skips, notes and frozen rules
 	Ignored int
 }
@@ -75,14 +73,14 @@ func (s *seenSummary) add(o *seenSummary) {
 	s.Ignored += o.Ignored
 }
 
-// addSeen adds a node's own sighting; what lies beneath is counted already.
+// addSeen adds a node's own sighting; its directories are added already.
 func (s *seenSummary) addSeen(n *Node) {
 	if n.Seen == nil {
 		return
 	}
 	for i := range n.Seen.Items {
 		if n.Items[i].Kind == KindFile {
-			if n.Seen.Items[i].Nlink > 1 { // another name of it may lie outside
+			if n.Seen.Items[i].Nlink > 1 { // another link may be outside the world
 				s.Unsure++
 			}
 			if n.Seen.Items[i].Mode&SpecialBits != 0 {
@@ -113,5 +111,5 @@ func (s *seenSummary) addSeen(n *Node) {
 	}
 }
 
-// SpecialBits are those a snapshot does not keep.
+// SpecialBits are the mode bits that a snapshot does not keep.
 const SpecialBits = unix.S_ISUID | unix.S_ISGID | unix.S_ISVTX

@@ -1,3 +1,5 @@
+// Package tree represents a directory tree in memory (Listing) and converts it to and from git
+// trees and a manifest. It also holds the ignore rules frozen in a snapshot.
 package tree
 
 import (
@@ -14,8 +16,8 @@ import (
 	"anamnesis/worldstate/internal/objects"
 )
 
-// Root returns the world id of a listing with the root tree of that id, and
-// the manifest, nil when the listing needs none.
+// Root returns the world id of a listing, its root tree, and its manifest, nil if it needs
+// none.
 func Root(l *Listing) (id gitfmt.Hash, root, manifest []byte) {
 	var extra *gitfmt.TreeItem
 	if manifest = encodeManifest(l); manifest != nil {
@@ -25,16 +27,15 @@ func Root(l *Listing) (id gitfmt.Hash, root, manifest []byte) {
 	return gitfmt.HashObject(gitfmt.TreeObject, root), root, manifest
 }
 
-// ID is Root without the objects.
+// ID returns the world id of a listing.
 func ID(l *Listing) gitfmt.Hash {
 	id, _, _ := Root(l)
 	return id
 }
 
-// Build passes to put the git trees of a listing that the store is not known
-// to hold, several at once where there are many, and then the manifest and the
-// root. A directory with nothing captured in it has no tree of its own; the
-// manifest holds it.
+// Build passes to put the git trees of a listing that the store may lack, concurrently if there
+// are many, then the manifest and the root. A directory without files has no tree; the manifest
+// records it.
 func Build(l *Listing, put func(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error) (gitfmt.Hash, error) {
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -71,7 +72,7 @@ func Build(l *Listing, put func(h gitfmt.Hash, t gitfmt.ObjectType, data []byte)
 	return id, put(id, gitfmt.TreeObject, root)
 }
 
-// treeBatch is how many trees are worth handing to another goroutine.
+// treeBatch is the number of trees that one goroutine encodes.
 const treeBatch = 64
 
 // unheld returns the directories beneath n whose trees the store may lack.
@@ -92,7 +93,7 @@ func (n *Node) eachUnheld(yield func(*Node) bool) bool {
 	return true
 }
 
-// Hold marks that the store has all trees beneath, durably.
+// Hold marks that the store durably holds all trees beneath.
 func (n *Node) Hold() {
 	if n.Held {
 		return
@@ -105,8 +106,8 @@ func (n *Node) Hold() {
 	}
 }
 
-// encode returns the directory's git tree, with one more entry if extra is not
-// nil. Names are in git's order: a directory's as if it ended in a slash.
+// encode returns the directory's git tree, with one more entry if extra is not nil. Names are
+// in git's order: directories compare as if their names ended in a slash.
 func (n *Node) encode(extra *gitfmt.TreeItem) []byte {
 	list := make([]gitfmt.TreeItem, 0, len(n.Items)+1)
 	size := 0
@@ -127,9 +128,9 @@ func (n *Node) encode(extra *gitfmt.TreeItem) []byte {
 	return gitfmt.EncodeTree(list, size)
 }
 
-// Load reads a snapshot's whole listing, verifying every tree it reads.
-// What no save could have written is corruption. Directories that are
-// alike in like, a listing at hand or nil, are taken from there unread.
+// Load reads a snapshot's listing and verifies every tree it reads. A tree that no save could
+// have written is corruption. Directories equal to those in like, which may be nil, are taken
+// from there without reading them.
 func Load(s *objects.Store, root gitfmt.Hash, like *Listing) (*Listing, error) {
 	t := treeLoader{s: s, m: &manifest{usual: gitModes()}}
 	items, err := s.Tree(root, "the world's root tree")
@@ -165,16 +166,16 @@ func Load(s *objects.Store, root gitfmt.Hash, like *Listing) (*Listing, error) {
 	return &Listing{n}, nil
 }
 
-// treeLoader walks one snapshot's trees.
+// treeLoader loads one snapshot's trees.
 type treeLoader struct {
 	s      *objects.Store
 	m      *manifest
-	empty  map[string][]string // directory → empty ones in it
-	said   map[string]bool     // directories above a line of the manifest
-	placed int                 // of the manifest's empty directories
+	empty  map[string][]string // directory → the empty directories in it
+	said   map[string]bool     // ancestors of the manifest's paths
+	placed int                 // counts the manifest's empty directories found
 }
 
-// index prepares the manifest for looking up by directory.
+// index prepares the manifest for lookups by directory.
 func (t *treeLoader) index() {
 	t.empty, t.said = make(map[string][]string), make(map[string]bool)
 	note := func(path string) {
@@ -191,12 +192,12 @@ func (t *treeLoader) index() {
 	for path := range t.m.Modes {
 		note(path)
 	}
-	for stored := range t.m.Names { // stored paths: taken for true ones, that says too much at worst
+	for stored := range t.m.Names { // a stored path counts as a true one; at worst a directory is read in vain
 		note(stored)
 	}
 }
 
-// node makes a directory's node of its tree and its lines in the manifest.
+// node builds a directory's node from its tree and its lines in the manifest.
 func (t *treeLoader) node(path, stored string, list []gitfmt.TreeItem, near *Node, depth int) (*Node, error) {
 	items := make([]Item, 0, len(list)+len(t.empty[path]))
 	for _, raw := range list {
@@ -210,7 +211,7 @@ func (t *treeLoader) node(path, stored string, list []gitfmt.TreeItem, near *Nod
 		p := fsys.Join(path, name)
 		it := Item{Name: name, State: State{Kind: KindDir, Perm: t.m.empty[p]}}
 		t.placed++
-		// Standing in no tree, its stored name is in the manifest alone.
+		// It is in no tree, so that its stored name is only in the manifest.
 		if alt := StoredName(name); t.m.Names[fsys.Join(stored, alt)] == name {
 			it.Stored = alt
 		}

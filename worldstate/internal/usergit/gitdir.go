@@ -1,3 +1,5 @@
+// Package usergit reads a user's git repositories around and inside a world: ignore rules,
+// tracked files, and the blobs that a first save copies. It writes nothing there.
 package usergit
 
 import (
@@ -16,24 +18,22 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// Repository is what the user's own git repository around (or at) a world
-// says of its ignored files. It is only ever read.
+// Repository holds what the user's git repository around (or at) a world determines of a scan.
 type Repository struct {
 	Outer   ignore.Chain    // info/exclude, then .gitignore files above the world
-	Tracked map[string]bool // paths its index holds, relative to the world
-	Above   map[string]bool // the directories they lie in
+	Tracked map[string]bool // paths in its index, relative to the world
+	Above   map[string]bool // the ancestors of Tracked
 	Notes   []gitfmt.Skip   // what could not be read
-	Objects *userObjects    // what a first save may borrow from; nil without a repository
-	Sources []fsys.Source   // what all this was read from
-	// Nested are the repositories found inside, by their directories; see
-	// nested.go.
+	Objects *userObjects    // for the seed of a first save; nil without a repository
+	Sources []fsys.Source   // the files that all this was read from
+	// Nested are the repositories inside, by directory; see nested.go.
 	Nested map[string]*Repository
 }
 
-// look notes a source.
+// look adds a source.
 func (r *Repository) look(path string) { r.Sources = append(r.Sources, fsys.SourceAt(path)) }
 
-// current reports whether reading it all again would give the same.
+// current reports whether a new read would return the same.
 func (r *Repository) current() bool {
 	for i := range r.Sources {
 		if s := &r.Sources[i]; !s.Same(fsys.SourceAt(s.Path)) {
@@ -53,7 +53,7 @@ func (r *Repository) sameSources(o *Repository) bool {
 		maps.EqualFunc(r.Nested, o.Nested, (*Repository).sameSources)
 }
 
-// SameRules reports whether both leave out the same paths.
+// SameRules reports whether both repositories leave out the same paths.
 func (r *Repository) SameRules(o *Repository) bool {
 	if r == o || r.sameSources(o) {
 		return true
@@ -63,8 +63,8 @@ func (r *Repository) SameRules(o *Repository) bool {
 	}) && maps.EqualFunc(r.Nested, o.Nested, (*Repository).SameRules)
 }
 
-// Refresh returns what the user's repository around dir says now: was where nothing
-// it says that with has changed. known, or else was, names the repositories inside.
+// Refresh returns the present state of the user's repository around dir; if no source has
+// changed, that is was itself. was, or if it is nil known, names the repositories inside.
 func (was *Repository) Refresh(dir string, known *Repository) *Repository {
 	if was != nil && was.current() {
 		return was
@@ -78,7 +78,7 @@ func (was *Repository) Refresh(dir string, known *Repository) *Repository {
 	return now
 }
 
-// readRepository finds the repository a world lies in, if any.
+// readRepository reads the repository that contains a world, if any.
 func readRepository(world string) *Repository {
 	r := newRepository()
 	top := world
@@ -105,8 +105,8 @@ func readRepository(world string) *Repository {
 	return r
 }
 
-// Around returns the git directory of the repository that a directory lies in, the
-// common one, and the rules from outside that hold in it.
+// Around returns the git directory of the repository that contains dir, the directory that all
+// its worktrees share, and the rules from outside dir that apply in it.
 func Around(dir string) (gitDir, common string, outer ignore.Chain) {
 	r := readRepository(dir)
 	if r.Objects == nil {
@@ -119,8 +119,7 @@ func newRepository() *Repository {
 	return &Repository{Tracked: map[string]bool{}, Above: map[string]bool{}}
 }
 
-// readGit reads what the repository at top says; up is the way from there to the
-// world.
+// readGit reads the repository at top; up is the path from there to the world.
 func (r *Repository) readGit(top, up string) {
 	r.look(filepath.Join(top, ".git", "commondir"))
 	gitDir, common, err := gitDirs(top)
@@ -157,7 +156,7 @@ func (r *Repository) addRules(path, shown, up string) {
 	r.Outer = r.Outer.With(ignore.Parse("", up, data))
 }
 
-// readIgnoreFile reads a regular file; one that is not there is empty.
+// readIgnoreFile reads a regular file; one that does not exist is empty.
 func readIgnoreFile(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
@@ -172,8 +171,7 @@ func readIgnoreFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// gitDirs returns a working tree's git directory and the common one it shares
-// with linked worktrees.
+// gitDirs returns a working tree's git directory and the directory that linked worktrees share.
 func gitDirs(top string) (gitDir, common string, err error) {
 	gitDir = filepath.Join(top, ".git")
 	info, err := os.Stat(gitDir)
@@ -187,7 +185,7 @@ func gitDirs(top string) (gitDir, common string, err error) {
 		}
 		target, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
 		if !ok {
-			return "", "", errors.New("a .git file that names no directory")
+			return "", "", errors.New("the .git file names no directory")
 		}
 		if gitDir = target; !filepath.IsAbs(gitDir) {
 			gitDir = filepath.Join(top, target)
@@ -229,7 +227,7 @@ func (r *Repository) readIndex(path, up string) {
 	}
 }
 
-// Reason shortens a system error to what a user wants to know.
+// Reason returns the part of a system error that matters to a user.
 func Reason(err error) string {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

@@ -9,13 +9,12 @@ import (
 	"anamnesis/worldstate/ignore"
 )
 
-// Repositories inside a world have an info/exclude and an index of their own.
-// Git obeys these there, and so do scans: what the nearest repository's exclude
-// file names is ignored, and what its index lists is held all the same. A scan
-// finds them by their .git; from then on the files they say that with are looked
-// at before every scan, since no event reports them.
+// Repositories inside a world have their own info/exclude and index. As in git, a scan ignores
+// what the nearest repository's exclude file names, and keeps what its index lists. A scan
+// finds them by their .git. From then on their files are checked before every scan, since no
+// event reports a change of them.
 
-// ReadNested reads a repository inside the world; nil where none is there.
+// ReadNested reads the repository at a directory inside the world, nil if there is none.
 func ReadNested(dir string) *Repository {
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil {
 		return nil
@@ -26,7 +25,7 @@ func ReadNested(dir string) *Repository {
 	return r
 }
 
-// readAllNested reads the repositories known to be inside.
+// readAllNested reads the repositories at the given directories.
 func (r *Repository) readAllNested(world string, dirs []string) {
 	for _, d := range dirs {
 		if n := ReadNested(filepath.Join(world, d)); n != nil {
@@ -42,7 +41,7 @@ func (r *Repository) Nest(dir string, n *Repository) {
 	r.Nested[dir] = n
 }
 
-// NestedDirs lists where repositories are known to be inside, sorted.
+// NestedDirs returns the directories of the repositories inside, sorted.
 func (r *Repository) NestedDirs() []string {
 	if r == nil {
 		return nil
@@ -50,7 +49,7 @@ func (r *Repository) NestedDirs() []string {
 	return slices.Sorted(maps.Keys(r.Nested))
 }
 
-// Excludes are the patterns of a nested repository's info/exclude.
+// Excludes returns the patterns of a nested repository's info/exclude.
 func (r *Repository) Excludes() []ignore.Pattern {
 	var out []ignore.Pattern
 	if r != nil {
@@ -61,8 +60,8 @@ func (r *Repository) Excludes() []ignore.Pattern {
 	return out
 }
 
-// WithNested returns the repository with what a scan found inside, nil where one
-// has gone. The repository itself stays as it was: the scan may come to nothing.
+// WithNested returns a copy with the repositories that a scan found inside; a nil value removes
+// one. The receiver is not changed, since the scan may still fail.
 func (r *Repository) WithNested(found map[string]*Repository) *Repository {
 	if len(found) == 0 {
 		return r

@@ -10,11 +10,10 @@ import (
 	"github.com/go-git/go-git/v5/config"
 )
 
-// RepositoryName names the project that dir belongs to, in a way that is the
-// same on other machines: host and path of the remote origin of the repository
-// around it, such as "github.com/owner/name", without user, password and port.
-// Of a remote on this machine, of a repository without one and of a plain
-// directory it is the last part of the path. "" where that says nothing.
+// RepositoryName names the project that dir belongs to, with the same result on other machines:
+// host and path of the repository's remote origin, such as "github.com/owner/name", without
+// user, password and port. For a local remote, a repository without a remote and a plain
+// directory it is the last part of the path, which may be "".
 func RepositoryName(dir string) string {
 	for top := filepath.Clean(dir); ; top = filepath.Dir(top) {
 		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
@@ -29,8 +28,8 @@ func RepositoryName(dir string) string {
 	}
 }
 
-// originURL returns the URL of the remote origin of the repository at top, ""
-// where there is none that can be read.
+// originURL returns the URL of the remote origin of the repository at top, "" if it cannot be
+// read.
 func originURL(top string) string {
 	_, common, err := gitDirs(top)
 	if err != nil {
@@ -50,8 +49,8 @@ func originURL(top string) string {
 	return ""
 }
 
-// remoteName shortens a remote's URL. git takes three forms: with a scheme,
-// host:path as scp does, and a path of this machine.
+// remoteName shortens a remote's URL, which has one of three forms: with a scheme, host:path as
+// in scp, or a local path.
 func remoteName(remote string) string {
 	if u, err := url.Parse(remote); err == nil && u.Scheme != "" && strings.Contains(remote, "://") {
 		if u.Hostname() == "" {

@@ -12,19 +12,17 @@ import (
 	"anamnesis/worldstate/internal/objects"
 )
 
-// Seeding. Where the user has a git repository, a first save need not read
-// every file: the repository's index says which blob a file was under which
-// stat, and its packs have that blob, compressed. It is copied as it is. The repository
-// is only read.
+// Seeding: if the user has a git repository, a first save need not read every file. The
+// repository's index says which blob a file had under which stat, and its packs hold that blob,
+// compressed. The save copies it as it is.
 //
-// A blob is not always what is in the file: line endings, ident and filters
-// change it on the way. So a blob is trusted for a file only where git itself
-// would not read the file again, where the blob is as long as the file (every
-// change of line endings or of $Id$ changes the length), and where nothing
-// mentions filters or encodings, which may not. Anything odd (a split index, other
-// hashes, alternates of theirs, conflicts, files assumed unchanged) is read.
+// A blob may differ from its file: line endings, ident and filters convert it on checkout. So a
+// blob is trusted only if git itself would not read the file again, if the blob is as long as
+// the file (every conversion of line endings or of $Id$ changes the length), and if nothing
+// mentions filters or encodings, which may keep the length. In any unusual case (a split index,
+// other hashes, alternates, conflicts, files assumed unchanged) the file is read.
 
-// Seed is what a first save may take from the user's repository.
+// Seed holds what a first save may copy from the user's repository.
 type Seed struct {
 	entries map[string]*gitfmt.IndexEntry // by path in the world
 	written time.Time                     // of the index
@@ -37,13 +35,12 @@ func (s *Seed) Close() {
 	}
 }
 
-// userObjects is where a user's repository keeps its objects, and what it
-// takes to find what its index knows.
+// userObjects locates the objects and the index of a user's repository.
 type userObjects struct {
 	common, index, top, up string
 }
 
-// Load returns what the repository offers; nil when that is nothing.
+// Load returns the repository's seed, nil if it has none that can be used.
 func (u *userObjects) Load() *Seed {
 	if u == nil {
 		return nil
@@ -77,7 +74,7 @@ func (u *userObjects) Load() *Seed {
 	return s
 }
 
-// inside returns a path of the index as one of the world.
+// inside returns a path of the index relative to the world.
 func (u *userObjects) inside(path string) (string, bool) {
 	if u.up == "" {
 		return path, true
@@ -85,8 +82,8 @@ func (u *userObjects) inside(path string) (string, bool) {
 	return strings.CutPrefix(path, u.up+"/")
 }
 
-// converts reports whether a filter or an encoding may change what is between a file
-// and its blob, or whether that is unknown.
+// converts reports whether a filter or an encoding may convert files on checkout, or whether
+// that is unknown.
 func (u *userObjects) converts(list []gitfmt.IndexEntry) bool {
 	home, _ := os.UserHomeDir()
 	xdg := os.Getenv("XDG_CONFIG_HOME")
@@ -108,14 +105,14 @@ func (u *userObjects) converts(list []gitfmt.IndexEntry) bool {
 		filepath.Join(u.common, "config"), filepath.Join(u.common, "config.worktree"), filepath.Join(home, ".gitconfig"),
 		filepath.Join(xdg, "git", "config"), "/etc/gitconfig",
 	} {
-		if mentions(path, "attributesfile", "objectformat", "[include") { // what is included is not looked for
+		if mentions(path, "attributesfile", "objectformat", "[include") { // included files are not read
 			return true
 		}
 	}
 	return false
 }
 
-// mentions reports whether a file holds one of some words, or cannot be read.
+// mentions reports whether a file contains one of the words, or cannot be read.
 func mentions(path string, words ...string) bool {
 	data, err := readIgnoreFile(path)
 	if err != nil {
@@ -130,8 +127,7 @@ func mentions(path string, words ...string) bool {
 	return false
 }
 
-// Blob returns the blob that a file holds, without a look at its bytes, if the blob is
-// as long as the file.
+// Blob returns the blob of a file by the index, without reading the file.
 func (s *Seed) Blob(path string, st fsys.Stamp) (gitfmt.Hash, bool) {
 	if s == nil {
 		return gitfmt.Hash{}, false
@@ -143,9 +139,9 @@ func (s *Seed) Blob(path string, st fsys.Stamp) (gitfmt.Hash, bool) {
 	return e.Hash, true
 }
 
-// indexMatches reports whether a file is as it was when git read it. written is
-// when the index was: a change in the same tick or later shows in no stamp, and
-// git itself would read the file again.
+// indexMatches reports whether a file is unchanged since git read it. written is the index's
+// time: a change in the same tick or later does not show in the stamp, and git would read the
+// file again.
 func indexMatches(e *gitfmt.IndexEntry, st fsys.Stamp, written time.Time) bool {
 	mtime := time.Unix(int64(e.MtimeSec), int64(e.MtimeNsec))
 	return e.Stage == 0 && !e.AssumeValid && !e.SkipTree && !e.IntentToAdd && st.IsRegular() &&
