@@ -32,11 +32,8 @@ const (
 	Renamed  = diff.Renamed  // from another path; only Renames makes one
 )
 
-// The defaults of RenameOptions.
-const (
-	DefaultSimilarityPercent = diff.DefaultSimilarityPercent
-	DefaultRenameCandidates  = diff.DefaultRenameCandidates
-)
+// DefaultSimilarityPercent is the default of RenameOptions.
+const DefaultSimilarityPercent = diff.DefaultSimilarityPercent
 
 // Diff returns the paths in which two snapshots differ, sorted. a may be "" for an empty world.
 func (w *World) Diff(ctx context.Context, a, b ID) ([]Change, error) {

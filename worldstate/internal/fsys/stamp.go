@@ -22,13 +22,12 @@ func LookAt(path string) Source {
 }
 
 // Current reports whether a new read of the path would return the same.
-func (s *Source) Current() bool { return s.Same(LookAt(s.Path)) }
+func (s Source) Current() bool { return s.Same(LookAt(s.Path)) }
 
-func (s *Source) Same(now Source) bool {
+// Same reports whether neither the path nor its content differs.
+func (s Source) Same(now Source) bool {
 	return s.Path == now.Path && !s.Sight.Racy && s.Sight.SameContent(now.Sight.Stamp)
 }
-
-func (s Source) SameAs(now Source) bool { return s.Same(now) }
 
 // SourceAt is LookAt, but for a directory only its identity counts, not its content.
 func SourceAt(path string) Source {

@@ -173,19 +173,6 @@ func ReadNames(fd int) ([]string, error) {
 	}
 }
 
-// SyncPath makes a file durable that another program wrote.
-func SyncPath(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", path, err)
-	}
-	return nil
-}
-
 const FileFlags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 
 func CloseFD(fd int) { unix.Close(fd) }

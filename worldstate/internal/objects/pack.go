@@ -118,14 +118,6 @@ func (p *Writer) Add(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error {
 	return p.compress(h, buf, data)
 }
 
-// put compresses and stores an object whose header is given.
-func (p *Writer) put(h gitfmt.Hash, head, data []byte) error {
-	buf := p.pool.entry()
-	defer p.pool.entries.Put(buf)
-	buf.Write(head)
-	return p.compress(h, buf, data)
-}
-
 // compress stores an entry whose header is in buf.
 func (p *Writer) compress(h gitfmt.Hash, buf *bytes.Buffer, data []byte) error {
 	z := p.compressor(buf)

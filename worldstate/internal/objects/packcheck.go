@@ -49,8 +49,11 @@ func (p *Writer) AddDelta(h, other gitfmt.Hash, before, data []byte) (bool, erro
 	if back, err := applyDelta(before, delta); err != nil || !bytes.Equal(back, data) {
 		return false, nil // a bug in the library costs only space
 	}
-	head := append(gitfmt.PackEntryHeader(gitfmt.RefDelta, int64(len(delta))), other[:]...)
-	return true, p.put(h, head, delta)
+	buf := p.pool.entry()
+	defer p.pool.entries.Put(buf)
+	buf.Write(gitfmt.PackEntryHeader(gitfmt.RefDelta, int64(len(delta))))
+	buf.Write(other[:])
+	return true, p.compress(h, buf, delta)
 }
 
 // CheckSum verifies the checksum at the end of a pack.

@@ -99,24 +99,13 @@ func (f *fileBuffer) hash(n int) gitfmt.Hash {
 
 // keep stores a blob if there is a pack and the store lacks the blob.
 func (s *scanner) keep(h gitfmt.Hash, data []byte) error {
-	if s.pack == nil {
-		s.miss(h)
-		return nil
-	}
-	if s.objects.HasIntact(h) {
+	if s.pack == nil || s.objects.HasIntact(h) {
 		return nil
 	}
 	if err := s.pack.Add(h, gitfmt.BlobObject, data); err != nil {
 		return &objects.StoreFault{Err: err}
 	}
 	return nil
-}
-
-// miss counts a blob that the store lacks, in a scan that does not store.
-func (s *scanner) miss(h gitfmt.Hash) {
-	if !s.objects.Has(h) {
-		s.unheld.Add(1)
-	}
 }
 
 // stream hashes a large file, then reads it again to store it. If the store is empty, it hashes
@@ -143,11 +132,7 @@ func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
 		return gitfmt.Hash{}, objects.ErrContentChanged
 	}
 	h := gitfmt.Hash(sum.Sum(nil))
-	if s.pack == nil {
-		s.miss(h)
-		return h, nil
-	}
-	if s.objects.HasIntact(h) {
+	if s.pack == nil || s.objects.HasIntact(h) {
 		return h, nil
 	}
 	return s.pack.AddStream(h, size, s.reader(f, func(int64) { read(0) }))

@@ -86,10 +86,10 @@ func (w *Tracker) Close() {
 
 // Known returns the listing whose content is stored, nil if there is none.
 func (w *Tracker) Known() *tree.Listing {
-	if w.knows == nil {
+	if w.knows == nil || w.knows.Root == nil {
 		return nil
 	}
-	return w.knows.listing()
+	return &tree.Listing{Root: w.knows.Root}
 }
 
 // IsExcluded reports whether a path is, or is inside, one that is never part of the world.
@@ -122,7 +122,6 @@ type scanner struct {
 	wg      sync.WaitGroup
 	stop    atomic.Bool
 	buffers sync.Pool
-	unheld  atomic.Int64
 	changed atomic.Int64
 	mu      sync.Mutex
 	links   map[uint64]bool                // inodes of files newly found to have several names
@@ -183,7 +182,7 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 		return nil, fmt.Errorf("scan %s: %w", w.dir, s.err)
 	}
 	w.repo = repo.WithNested(s.nested)
-	sc := &Scanned{Listing: &tree.Listing{Root: s.root}, repo: w.repo, unheld: int(s.unheld.Load()), changed: int(s.changed.Load()), whole: whole, links: s.links}
+	sc := &Scanned{Listing: &tree.Listing{Root: s.root}, repo: w.repo, changed: int(s.changed.Load()), whole: whole, links: s.links}
 	sc.gather()
 	return sc, nil
 }

@@ -23,8 +23,6 @@ type Scanned struct {
 	Notes   []gitfmt.Skip // paths stored without some attribute, and unusual findings
 	Partial bool          // some skip is more than a FIFO, socket or device
 	Frozen  []gitfmt.FrozenRule
-	// unheld counts files that the store may lack, of a scan that does not store.
-	unheld  int
 	changed int             // counts files read
 	whole   bool            // everything was scanned
 	links   map[uint64]bool // inodes newly found to have several names

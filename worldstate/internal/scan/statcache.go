@@ -40,13 +40,6 @@ type Knowledge struct {
 	unsaved int
 }
 
-func (k *Knowledge) listing() *tree.Listing {
-	if k.Root == nil {
-		return nil
-	}
-	return &tree.Listing{Root: k.Root}
-}
-
 // A save rewrites the cache file if at least cacheEvery files, and one in cacheShare, were read
 // since it was written; otherwise Close does. After a kill, the next process reads those files
 // again. The file is always written as a whole.
@@ -128,7 +121,6 @@ func (w *Tracker) seeLinks(ctx context.Context, root *fsys.Root, sc *Scanned, pa
 		return nil, err
 	}
 	again.changed += sc.changed
-	again.unheld += sc.unheld
 	return again, nil
 }
 

@@ -49,7 +49,7 @@ func (r *Repository) current() bool {
 }
 
 func (r *Repository) sameSources(o *Repository) bool {
-	return slices.EqualFunc(r.Sources, o.Sources, fsys.Source.SameAs) &&
+	return slices.EqualFunc(r.Sources, o.Sources, fsys.Source.Same) &&
 		maps.EqualFunc(r.Nested, o.Nested, (*Repository).sameSources)
 }
 
