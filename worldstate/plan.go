@@ -38,7 +38,7 @@ func (w *World) Plan(ctx context.Context, target ID, o *PlanOptions) (Plan, erro
 		return Plan{}, err
 	}
 	defer root.Close()
-	sc, err := w.see(ctx, root, nil)
+	sc, err := w.scanDir(ctx, root, nil)
 	if err != nil {
 		return Plan{}, err
 	}

@@ -47,7 +47,7 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	defer end()
 	j, err := w.journal.Read()
 	if err != nil {
-		return nil, w.stuck(err)
+		return nil, w.withAbandonCommand(err)
 	}
 	if j == nil {
 		return nil, nil
@@ -59,7 +59,7 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	defer root.Close()
 	r := &Recovery{Source: ID(j.Source.String()), Target: ID(j.Target.String()), Kept: []Skip{}}
 	// If the source cannot be read, the executor decides path by path.
-	if source, err := w.listing(r.Source); err == nil && restore.Swept(root.Fd, source, j.Actions) {
+	if source, err := w.listing(r.Source); err == nil && restore.FilesRemoved(root.Fd, source, j.Actions) {
 		r.Dropped, w.unsettled = true, nil
 		return r, w.journal.Remove()
 	}
@@ -68,7 +68,7 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	if err := x.Run(j.Actions); err != nil {
 		var berr error
 		if x, berr = restore.Undo(w.effects(), root.Fd, j); berr != nil {
-			return nil, fmt.Errorf("recover %s: %w", w.dir, w.stuck(fmt.Errorf("%w; roll back: %w", err, berr)))
+			return nil, fmt.Errorf("recover %s: %w", w.dir, w.withAbandonCommand(fmt.Errorf("%w; roll back: %w", err, berr)))
 		}
 		r.Reason, j.Head = err.Error(), j.Source
 	} else {
@@ -76,7 +76,7 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	}
 	r.Kept = append(r.Kept, x.Kept...)
 	if err := x.Sync(); err != nil {
-		return nil, fmt.Errorf("recover %s: %w", w.dir, w.stuck(err))
+		return nil, fmt.Errorf("recover %s: %w", w.dir, w.withAbandonCommand(err))
 	}
 	if err := w.refs.Update(map[string]gitfmt.Hash{refs.WorldPrefix + w.key: j.Head}); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (w *World) Abandon(ctx context.Context) (*Recovery, error) {
 	if err == nil { // nothing is known of a journal that cannot be read
 		r.Source, r.Target = ID(j.Source.String()), ID(j.Target.String())
 		if root, err := fsys.OpenRoot(w.dir); err == nil {
-			restore.New(w.effects(), root.Fd, j, restore.Resumed).Tidy(j)
+			restore.New(w.effects(), root.Fd, j, restore.Resumed).CleanUp(j)
 			root.Close()
 		}
 	}
@@ -116,8 +116,8 @@ func (w *World) Abandon(ctx context.Context) (*Recovery, error) {
 	return r, w.journal.Remove()
 }
 
-// stuck adds to an error the command that gives up an interrupted restore.
-func (w *World) stuck(err error) error {
+// withAbandonCommand adds to an error the command that gives up an interrupted restore.
+func (w *World) withAbandonCommand(err error) error {
 	return fmt.Errorf("%w; remove the cause, or give the restore up and leave the files as they are: %s", err, w.abandonCommand())
 }
 

@@ -85,7 +85,7 @@ func (w *World) restore(ctx context.Context, target ID, o RestoreOptions) (Resul
 	go func() {
 		defer end()
 		if err := settle(); err != nil {
-			w.unsettled = fmt.Errorf("restore %s: make it durable: %w", target, w.stuck(err))
+			w.unsettled = fmt.Errorf("restore %s: make it durable: %w", target, w.withAbandonCommand(err))
 		}
 	}()
 	return res, nil
@@ -101,7 +101,7 @@ func (w *World) Settle() error {
 
 // effects returns the dependencies of an executor.
 func (w *World) effects() restore.Effects {
-	return restore.Effects{Objects: w.objects, Hook: w.opts.Hook, Fault: w.track.Fault, Heed: w.track.Heed, Piece: w.writePiece}
+	return restore.Effects{Objects: w.objects, Hook: w.opts.Hook, Fault: w.track.Fault, DrainEvents: w.track.DrainEvents, Piece: w.writePiece}
 }
 
 func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) (res Result, settle func() error, err error) {
@@ -168,7 +168,7 @@ func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, now *tree.L
 		}
 		return res, nil, err
 	}
-	j.Actions = restore.Guarded(p.Actions, now)
+	j.Actions = restore.WithReadOnlyDirs(p.Actions, now)
 	if intend != nil {
 		if err := intend(*p); err != nil {
 			return res, nil, err
@@ -307,7 +307,7 @@ func (w *World) treeAfter(ctx context.Context, root *fsys.Root, p *Plan, target 
 		return target.Tree, nil
 	}
 	// The world is restored; a cancelled context must not leave the journal.
-	sc, err := w.see(context.WithoutCancel(ctx), root, nil)
+	sc, err := w.scanDir(context.WithoutCancel(ctx), root, nil)
 	if err != nil {
 		return gitfmt.Hash{}, fmt.Errorf("restore: scan again: %w", err)
 	}

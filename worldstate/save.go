@@ -141,7 +141,7 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.
 	defer root.Close()
 	pack := objects.NewWriter(w.objects.PackDir(), w.opts.Hook, &w.packs)
 	defer pack.Abort()
-	sc, err := w.see(ctx, root, pack)
+	sc, err := w.scanDir(ctx, root, pack)
 	if err != nil {
 		return Snapshot{}, nil, err
 	}

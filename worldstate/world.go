@@ -289,9 +289,9 @@ func (w *World) closeCache() error {
 	return w.track.StoreCache()
 }
 
-// see scans the directory. If a pack was removed since the last scan, it drops what memory says
+// scanDir scans the directory. If a pack was removed since the last scan, it drops what memory says
 // is stored.
-func (w *World) see(ctx context.Context, root *fsys.Root, pack *objects.Writer) (*scan.Scanned, error) {
+func (w *World) scanDir(ctx context.Context, root *fsys.Root, pack *objects.Writer) (*scan.Scanned, error) {
 	sc, err := w.track.Look(ctx, root, pack)
 	if w.track.PackLost {
 		w.recent, w.saved, w.track.PackLost = nil, nil, false

@@ -55,7 +55,7 @@ func Run(ctx context.Context, store string, opts Options, unfinished func() ([]g
 	g := collector{s: s, refStore: named, unfinished: unfinished, o: opts, seen: make(map[gitfmt.Hash]bool)}
 	g.report = Report{Store: store, DryRun: opts.DryRun, Dropped: []string{}, Kept: []string{}}
 	if err := g.run(ctx); err != nil {
-		return Report{}, fmt.Errorf("gc %s: %w", store, g.blame(err))
+		return Report{}, fmt.Errorf("gc %s: %w", store, g.explainMissing(err))
 	}
 	return g.report, nil
 }
@@ -143,7 +143,7 @@ func (g *collector) beginWriting() error {
 // look reads the packs, the refs and the other roots. The caller holds the store's lock, except
 // in a dry run.
 func (g *collector) look() (refs map[string]gitfmt.Hash, named []gitfmt.Hash, err error) {
-	if err := workedIn(g.s.Dir); err != nil {
+	if err := refuseGitWork(g.s.Dir); err != nil {
 		return nil, nil, err
 	}
 	if err := g.s.Refresh(); err != nil {
@@ -161,9 +161,9 @@ func (g *collector) look() (refs map[string]gitfmt.Hash, named []gitfmt.Hash, er
 	return maps.Clone(refs), named, err
 }
 
-// workedIn refuses a store that a user's git works in: its HEADs, indexes and reflogs may name
+// refuseGitWork refuses a store that a user's git works in: its HEADs, indexes and reflogs may name
 // objects that no ref reaches.
-func workedIn(store string) error {
+func refuseGitWork(store string) error {
 	for _, name := range []string{"worktrees", "logs", "index"} {
 		path := filepath.Join(store, name)
 		if there, err := fsys.Exists(path); err != nil {
@@ -179,8 +179,8 @@ func workedIn(store string) error {
 	return err
 }
 
-// blame adds to an error the ref that reaches the missing object, and the remedy.
-func (g *collector) blame(err error) error {
+// explainMissing adds to an error the ref that reaches the missing object, and the remedy.
+func (g *collector) explainMissing(err error) error {
 	var m *gitfmt.MissingObjectError
 	if !errors.As(err, &m) || fsys.Exhausted(m.Err) {
 		return err

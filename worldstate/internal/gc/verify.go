@@ -142,7 +142,7 @@ func (v *verifier) others() {
 		at, ok := known[p.Object]
 		switch {
 		case p.Object != "" && ok: // already reported with a snapshot that needs it
-			if q := &v.r.Problems[at]; q.Error == objects.ErrNoObject.Error() { // an earlier read has condemned the copy
+			if q := &v.r.Problems[at]; q.Error == objects.ErrNoObject.Error() { // an earlier read has marked the copy
 				q.Error = p.Error
 			}
 		case (v.intact[d.object] != 0 || v.seen[d.object]) && !errors.Is(d.err, objects.ErrNoBase):

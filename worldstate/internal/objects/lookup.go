@@ -117,25 +117,25 @@ func (s *Store) add(p *Pack) {
 		return
 	}
 	for _, it := range p.Items() {
-		if !s.rotten[rottenObject{p, it.Hash}] {
+		if !s.damagedCopies[objectCopy{p, it.Hash}] {
 			s.small[it.Hash] = place{p, it.Off}
 		}
 	}
 }
 
-// condemn marks the copy of an object that Lookup returns as damaged, and reports whether there
+// markDamaged marks the copy of an object that Lookup returns as damaged, and reports whether there
 // is another copy.
-func (s *Store) condemn(h gitfmt.Hash) bool {
+func (s *Store) markDamaged(h gitfmt.Hash) bool {
 	p, _ := s.Lookup(h)
 	if p == nil {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rotten[rottenObject{p, h}] = true
+	s.damagedCopies[objectCopy{p, h}] = true
 	delete(s.small, h)
 	for _, p := range s.Packs {
-		if off, ok := p.Find(h); ok && !s.rotten[rottenObject{p, h}] {
+		if off, ok := p.Find(h); ok && !s.damagedCopies[objectCopy{p, h}] {
 			s.small[h] = place{p, off}
 			return true
 		}
@@ -156,7 +156,7 @@ func (s *Store) HasIntact(h gitfmt.Hash) bool {
 		if _, err := p.Intact(it, nil, *buf); err == nil {
 			return true
 		}
-		s.condemn(h)
+		s.markDamaged(h)
 	}
 }
 
@@ -222,7 +222,7 @@ func (s *Store) Lookup(h gitfmt.Hash) (*Pack, int64) {
 		return at.pack, at.off
 	}
 	for _, p := range s.large {
-		if off, ok := p.Find(h); ok && !s.rotten[rottenObject{p, h}] {
+		if off, ok := p.Find(h); ok && !s.damagedCopies[objectCopy{p, h}] {
 			return p, off
 		}
 	}
@@ -239,7 +239,7 @@ func (s *Store) Locate(h gitfmt.Hash) (*Pack, Entry) {
 		}
 	}
 	for _, p := range s.large {
-		if it, ok := p.Entry(h); ok && !s.rotten[rottenObject{p, h}] {
+		if it, ok := p.Entry(h); ok && !s.damagedCopies[objectCopy{p, h}] {
 			return p, it
 		}
 	}
@@ -264,7 +264,7 @@ func (s *Store) Without(some []*Pack) []*Pack {
 func (s *Store) Retry(h gitfmt.Hash, f func() error) error {
 	for {
 		err := f()
-		if !errors.Is(err, gitfmt.ErrCorrupt) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrWrongType) || !s.condemn(h) {
+		if !errors.Is(err, gitfmt.ErrCorrupt) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrWrongType) || !s.markDamaged(h) {
 			return err
 		}
 	}

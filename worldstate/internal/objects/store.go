@@ -37,11 +37,11 @@ type Store struct {
 	listed    fsys.Source // the packs' directory
 	retired   []*Pack     // removed, but perhaps being read; closed when no operation runs
 
-	damaged map[string]error      // packs that cannot be used, by the name of their index
-	rotten  map[rottenObject]bool // damaged copies of objects
+	damaged       map[string]error    // packs that cannot be used, by the name of their index
+	damagedCopies map[objectCopy]bool // damaged copies of objects
 }
 
-type rottenObject struct {
+type objectCopy struct {
 	pack *Pack
 	hash gitfmt.Hash
 }
@@ -65,7 +65,7 @@ type place struct {
 const smallPack = 512
 
 func New(dir string) *Store {
-	return &Store{Dir: dir, Packs: make(map[string]*Pack), small: make(map[gitfmt.Hash]place), rotten: make(map[rottenObject]bool)}
+	return &Store{Dir: dir, Packs: make(map[string]*Pack), small: make(map[gitfmt.Hash]place), damagedCopies: make(map[objectCopy]bool)}
 }
 
 func (s *Store) PackDir() string { return filepath.Join(s.Dir, "objects", "pack") }

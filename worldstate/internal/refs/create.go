@@ -38,7 +38,7 @@ func Create(dir string) error {
 	if err := fsys.WriteFileDurably(filepath.Join(dir, "config"), []byte(repoConfig)); err != nil {
 		return fmt.Errorf("create store: %w", err)
 	}
-	if err := (&Store{Dir: dir}).Raise(); err != nil {
+	if err := (&Store{Dir: dir}).UpgradeFormat(); err != nil {
 		return fmt.Errorf("create store: %w", err)
 	}
 	if err := fsys.WriteFileDurably(head, []byte("ref: "+Latest+"\n")); err != nil {

@@ -32,8 +32,8 @@ func (s *Store) oldLogPath() string { return filepath.Join(s.Dir, fsys.StateDir,
 // that read formats up to 2 refuse the store and print it.
 const notice = "This store has format 3. Use a newer version of anamnesis.\n\n"
 
-// Raise sets the store's format to the present one. Its refs are in packed-refs.
-func (s *Store) Raise() error {
+// UpgradeFormat sets the store's format to the present one. Its refs are in packed-refs.
+func (s *Store) UpgradeFormat() error {
 	if err := fsys.WriteFileDurably(s.oldLogPath(), []byte(notice)); err != nil {
 		return err
 	}

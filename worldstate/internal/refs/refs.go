@@ -245,7 +245,7 @@ func (s *Store) update(set map[string]gitfmt.Hash) error {
 			return nil
 		}
 		if loose {
-			if err := s.bringOver(set); err != nil {
+			if err := s.moveToPacked(set); err != nil {
 				return err
 			}
 			continue
@@ -257,9 +257,9 @@ func (s *Store) update(set map[string]gitfmt.Hash) error {
 	return errors.New("a git command keeps changing them; try again when it is done")
 }
 
-// bringOver moves refs from files of their own, or from an older store's log, to packed-refs:
+// moveToPacked moves refs from files of their own, or from an older store's log, to packed-refs:
 // ours, and those to be set. Otherwise the files would win over packed-refs.
-func (s *Store) bringOver(set map[string]gitfmt.Hash) error {
+func (s *Store) moveToPacked(set map[string]gitfmt.Hash) error {
 	moves := func(name string) bool {
 		_, is := set[name]
 		return is || IsOurs(name)
@@ -305,7 +305,7 @@ func (s *Store) bringOver(set map[string]gitfmt.Hash) error {
 	if s.modern {
 		return nil
 	}
-	return s.Raise()
+	return s.UpgradeFormat()
 }
 
 // write replaces packed-refs. It does nothing if a user's git has changed refs since they were

@@ -30,7 +30,7 @@ func emptyStore(t interface {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.WriteFile(filepath.Join(s.Dir, "HEAD"), []byte("ref: refs/heads/latest\n"), 0o600), s.Raise()); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(s.Dir, "HEAD"), []byte("ref: refs/heads/latest\n"), 0o600), s.UpgradeFormat()); err != nil {
 		t.Fatal(err)
 	}
 	return s

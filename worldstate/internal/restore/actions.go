@@ -46,9 +46,9 @@ func Reversed(actions []Action) []Action {
 	return out
 }
 
-// Guarded adds an action without a change for every read-only directory that the restore must
+// WithReadOnlyDirs adds an action without a change for every read-only directory that the restore must
 // make writable for a time, so that recovery knows its mode. now is the present world.
-func Guarded(actions []Action, now *tree.Listing) []Action {
+func WithReadOnlyDirs(actions []Action, now *tree.Listing) []Action {
 	planned := make(map[string]bool, len(actions))
 	for _, a := range actions {
 		planned[a.Path] = true
@@ -65,10 +65,10 @@ func Guarded(actions []Action, now *tree.Listing) []Action {
 	return out
 }
 
-// Swept reports whether the files of an interrupted restore were removed since, as by rm -rf of
+// FilesRemoved reports whether the files of an interrupted restore were removed since, as by rm -rf of
 // the directory: no file of either end exists, and something is missing that the restore never
 // removes. A file that cannot be looked up counts as existing.
-func Swept(root int, source *tree.Listing, actions []Action) bool {
+func FilesRemoved(root int, source *tree.Listing, actions []Action) bool {
 	removed := make(map[string]bool) // at some time during the restore
 	for _, a := range actions {
 		removed[a.Path] = a.After.Absent() || a.Before.IsDir() != a.After.IsDir()

@@ -24,11 +24,11 @@ import (
 
 // Effects are the dependencies of an executor apart from the directory.
 type Effects struct {
-	Objects *objects.Store
-	Hook    func(point string)
-	Fault   func(op, path string) error // tests: makes an operation fail
-	Heed    func()                      // reads the watcher's events
-	Piece   int                         // tests: stop after so many bytes of a file written in place
+	Objects     *objects.Store
+	Hook        func(point string)
+	Fault       func(op, path string) error // tests: makes an operation fail
+	DrainEvents func()                      // reads the watcher's events
+	Piece       int                         // tests: stop after so many bytes of a file written in place
 }
 
 // Executor carries out a list of actions. Every step is idempotent: it examines the path first
@@ -64,9 +64,9 @@ const (
 	// restoreWorkers write files concurrently: decompression needs processors, and renamed
 	// files wait for the disk.
 	restoreWorkers = 4
-	// heedEvery: after this many steps the events of our own writes are read, so that the queue
+	// drainEvery: after this many steps the events of our own writes are read, so that the queue
 	// does not overflow. A step causes at most a dozen.
-	heedEvery = 1000
+	drainEvery = 1000
 )
 
 // Start is the state of the directory before a run.
@@ -271,8 +271,8 @@ func (x *Executor) step(what string, i int, a Action, do func(i int, a Action) e
 		return &RestoreError{Path: a.Path, Err: fmt.Errorf("%s: %w", what, err)}
 	}
 	x.hook(what + " after")
-	if x.steps.Add(1)%heedEvery == 0 {
-		x.env.Heed()
+	if x.steps.Add(1)%drainEvery == 0 {
+		x.env.DrainEvents()
 	}
 	return nil
 }

@@ -170,13 +170,13 @@ func clearForks(pfd int, parent string) {
 
 // RemoveBuilt removes a directory and everything in it, read-only directories included.
 func RemoveBuilt(path string) error {
-	openUp(unix.AT_FDCWD, path)
+	makeWritable(unix.AT_FDCWD, path)
 	return os.RemoveAll(path)
 }
 
-// openUp makes a directory and everything beneath writable, without following links. An error
+// makeWritable makes a directory and everything beneath writable, without following links. An error
 // shows when the directory is removed.
-func openUp(dirfd int, name string) {
+func makeWritable(dirfd int, name string) {
 	st, err := fsys.Lstatat(dirfd, name)
 	if err != nil || !st.IsDir() {
 		return
@@ -191,6 +191,6 @@ func openUp(dirfd int, name string) {
 	defer fsys.CloseFD(fd)
 	names, _ := fsys.ReadNames(fd)
 	for _, n := range names {
-		openUp(fd, n)
+		makeWritable(fd, n)
 	}
 }

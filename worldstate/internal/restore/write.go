@@ -266,12 +266,12 @@ func (x *Executor) SweepTemps(actions []Action) {
 	}
 }
 
-// Tidy removes temporary files of an abandoned restore and restores the modes of directories
+// CleanUp removes temporary files of an abandoned restore and restores the modes of directories
 // that it made writable.
-func (x *Executor) Tidy(j *Journal) {
+func (x *Executor) CleanUp(j *Journal) {
 	x.SweepTemps(j.Actions)
 	for _, a := range j.Actions {
-		if a.Before == a.After { // see Guarded
+		if a.Before == a.After { // see WithReadOnlyDirs
 			_ = x.chmodDir(0, a)
 		}
 	}

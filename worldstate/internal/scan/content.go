@@ -117,7 +117,7 @@ func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
 	}
 	f := os.NewFile(uintptr(dup), name)
 	defer f.Close()
-	read := s.reading(size)
+	read := s.countBytes(size)
 	defer read(-size) // the whole file is counted at its end
 	if s.pack != nil && s.objects.Empty() {
 		return s.pack.AddStream(gitfmt.Hash{}, size, s.reader(f, read))
@@ -159,9 +159,9 @@ func (r *fileReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// reading returns a function that adds to the progress while a file of the given size is read.
+// countBytes returns a function that adds to the progress while a file of the given size is read.
 // Bytes read twice count once; a negative number subtracts.
-func (s *scanner) reading(size int64) func(n int64) {
+func (s *scanner) countBytes(size int64) func(n int64) {
 	if s.progress == nil {
 		return func(int64) {}
 	}

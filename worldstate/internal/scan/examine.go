@@ -46,23 +46,23 @@ func (v *visit) examine(name string, at int, o *tree.Other) {
 			onlyTracked = true
 		default:
 			v.ignoredName(st)
-			v.without(o, tree.Other{Name: name, IsDir: st.IsDir()})
+			v.leaveOut(o, tree.Other{Name: name, IsDir: st.IsDir()})
 			return
 		}
 	}
 	switch {
 	case st.IsDir() && v.tooDeep(name):
-		v.without(o, tree.Other{Name: name, Why: ReasonTooDeep, IsDir: true})
+		v.leaveOut(o, tree.Other{Name: name, Why: ReasonTooDeep, IsDir: true})
 	case st.IsDir():
 		v.descend(name, at, st, onlyTracked)
 	case st.IsRegular(), st.IsLink():
 		v.file(name, at, o, st)
 	case st.Mode&unix.S_IFMT == unix.S_IFIFO:
-		v.without(o, tree.Other{Name: name, Why: tree.ReasonFIFO})
+		v.leaveOut(o, tree.Other{Name: name, Why: tree.ReasonFIFO})
 	case st.Mode&unix.S_IFMT == unix.S_IFSOCK:
-		v.without(o, tree.Other{Name: name, Why: tree.ReasonSocket})
+		v.leaveOut(o, tree.Other{Name: name, Why: tree.ReasonSocket})
 	default:
-		v.without(o, tree.Other{Name: name, Why: tree.ReasonDevice})
+		v.leaveOut(o, tree.Other{Name: name, Why: tree.ReasonDevice})
 	}
 }
 
@@ -93,11 +93,11 @@ func (v *visit) unreadableName(name string, at int, o *tree.Other, err error) {
 			v.gone(name)
 		}
 	case fsys.IsErrno(err, unix.ENOTDIR, unix.ELOOP, unix.ENXIO):
-		v.without(o, tree.Other{Name: name, Why: objects.ErrContentChanged.Error()})
+		v.leaveOut(o, tree.Other{Name: name, Why: objects.ErrContentChanged.Error()})
 	case fsys.Exhausted(err):
 		v.s.fail(fmt.Errorf("%s: %w", fsys.Join(v.path, name), err))
 	default:
-		v.without(o, tree.Other{Name: name, Why: "unreadable: " + usergit.Reason(err)})
+		v.leaveOut(o, tree.Other{Name: name, Why: "unreadable: " + usergit.Reason(err)})
 	}
 }
 
@@ -181,11 +181,11 @@ func (v *visit) named(it tree.Item) tree.Item {
 // file scans a file or a link.
 func (v *visit) file(name string, at int, o *tree.Other, st fsys.Stamp) {
 	if why := v.s.tooLarge(st); why != "" {
-		v.without(o, tree.Other{Name: name, Why: why})
+		v.leaveOut(o, tree.Other{Name: name, Why: why})
 		return
 	}
 	if at >= 0 && v.prev.Seen.Items[at].Sure(st) && !v.prev.Items[at].IsDir() {
-		v.s.saw(st.Size)
+		v.s.countFile(st.Size)
 		return
 	}
 	v.s.changed.Add(1)
@@ -202,7 +202,7 @@ func (v *visit) file(name string, at int, o *tree.Other, st fsys.Stamp) {
 		}
 		it := tree.Item{Name: name, State: tree.State{Kind: tree.KindLink, Hash: h}, Size: int64(len(target))}
 		v.put(edit{item: v.named(it), sight: fsys.Sight{Stamp: st, Racy: fsys.Racy(st, v.now)}})
-		v.s.saw(it.Size)
+		v.s.countFile(it.Size)
 		return
 	}
 	v.left.Add(1)
@@ -228,7 +228,7 @@ func (v *visit) seeded(name string, st fsys.Stamp) bool {
 	}
 	it := tree.Item{Name: name, State: tree.State{Kind: tree.KindFile, Perm: st.Mode & 0o777, Hash: h}, Size: st.Size}
 	v.put(edit{item: v.named(it), sight: fsys.Sight{Stamp: st, Racy: fsys.Racy(st, v.now)}})
-	v.s.saw(it.Size)
+	v.s.countFile(it.Size)
 	return true
 }
 
@@ -243,14 +243,14 @@ func (v *visit) readFile(name string, at int, o *tree.Other, before fsys.Stamp) 
 				v.s.linked(st.Ino)
 			}
 			v.put(edit{item: v.named(it), sight: fsys.Sight{Stamp: st.Stamp, Racy: st.Racy}})
-			v.s.saw(it.Size)
+			v.s.countFile(it.Size)
 		case errors.Is(err, objects.ErrContentChanged) && try+1 < readTries:
 			if before, err = fsys.Lstatat(v.fd, name); err == nil {
 				continue
 			}
 			v.unreadableName(name, at, o, err)
 		case errors.Is(err, objects.ErrContentChanged):
-			v.without(o, tree.Other{Name: name, Why: objects.ErrContentChanged.Error()})
+			v.leaveOut(o, tree.Other{Name: name, Why: objects.ErrContentChanged.Error()})
 		case errors.As(err, new(*objects.StoreFault)):
 			v.s.fail(err)
 		default:

@@ -56,7 +56,7 @@ type Options struct {
 }
 
 // Tracker owns what is known of one directory between scans: its listing, the rules of the
-// user's repository, and the watcher. It is not safe for concurrent use, except Heed.
+// user's repository, and the watcher. It is not safe for concurrent use, except DrainEvents.
 type Tracker struct {
 	dir      string
 	Cache    string // the stat cache's file
@@ -234,8 +234,8 @@ func (s *scanner) seam(op, parent, name string) error {
 	return s.fault(op, fsys.Join(parent, name))
 }
 
-// saw counts a file for the progress.
-func (s *scanner) saw(size int64) {
+// countFile counts a file for the progress.
+func (s *scanner) countFile(size int64) {
 	if s.progress == nil {
 		return
 	}

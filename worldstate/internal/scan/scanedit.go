@@ -32,8 +32,8 @@ func (v *visit) put(e edit) {
 // gone records that a name was removed.
 func (v *visit) gone(name string) { v.put(edit{other: tree.Other{Name: name}, gone: true}) }
 
-// without records a name that is not in the snapshot, if that has changed.
-func (v *visit) without(was *tree.Other, o tree.Other) {
+// leaveOut records a name that is not in the snapshot, if that has changed.
+func (v *visit) leaveOut(was *tree.Other, o tree.Other) {
 	if was == nil || *was != o {
 		v.put(edit{other: o})
 	}
@@ -52,25 +52,25 @@ func (v *visit) end() *tree.Node {
 		}
 		c := *n
 		v.seen.Items, v.seen.Others = old.Items, old.Others
-		c.Seen = v.kept()
+		c.Seen = v.sighting()
 		if old.Frozen == v.seen.Frozen && old.RulesNote == v.seen.RulesNote && old.Foreign == v.seen.Foreign {
 			return &c
 		}
-		made := tree.Seal(n.Items, v.kept())
+		made := tree.Seal(n.Items, v.sighting())
 		made.Held = n.Held
 		return made
 	}
 	items := v.apply()
-	made := tree.Seal(items, v.kept())
+	made := tree.Seal(items, v.sighting())
 	if n != nil && n.Tree == made.Tree {
 		made.Held = n.Held
 	}
 	return made
 }
 
-// kept returns a copy of what the visit saw. A node that pointed into the visit would keep it
+// sighting returns a copy of what the visit saw. A node that pointed into the visit would keep it
 // in memory, with the previous node, and so every earlier scan.
-func (v *visit) kept() *tree.Sighting {
+func (v *visit) sighting() *tree.Sighting {
 	seen := v.seen
 	return &seen
 }

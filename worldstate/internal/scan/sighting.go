@@ -65,7 +65,7 @@ func (sc *Scanned) gatherIn(n *tree.Node, path string) {
 	for i := range n.Seen.Others {
 		if o := &n.Seen.Others[i]; o.Why != "" {
 			sc.Skips = append(sc.Skips, gitfmt.Skip{Path: fsys.Join(path, o.Name), Reason: o.Why})
-			sc.Partial = sc.Partial || !tree.Bodiless(o.Why)
+			sc.Partial = sc.Partial || !tree.HasNoBytes(o.Why)
 		}
 	}
 	for i := range n.Items {

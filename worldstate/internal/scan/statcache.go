@@ -59,7 +59,7 @@ func (w *Tracker) Forget() error {
 
 // Look scans everything, or what the watcher reports as changed.
 func (w *Tracker) Look(ctx context.Context, root *fsys.Root, pack *objects.Writer) (*Scanned, error) {
-	w.trust()
+	w.loadKnowledge()
 	known := w.knows
 	if known.Root == nil {
 		known = nil
@@ -135,9 +135,9 @@ func (w *Tracker) checkWatcher(known *Knowledge, sc *Scanned) {
 	}
 }
 
-// trust reads the cache at first use, and drops what is known if the store no longer holds all
+// loadKnowledge reads the cache at first use, and drops what is known if the store no longer holds all
 // of it.
-func (w *Tracker) trust() {
+func (w *Tracker) loadKnowledge() {
 	if w.knows == nil {
 		w.knows = w.loadCache()
 	}
@@ -177,7 +177,7 @@ func hasAll(s *objects.Store, n *tree.Node) bool {
 func (w *Tracker) Learn(sc *Scanned) error {
 	sc.Root.Hold()
 	if w.Watch.on() {
-		w.Watch.learnt(sc)
+		w.Watch.recordScan(sc)
 	}
 	k := w.knows
 	k.Root, k.Repo, k.Packs, k.unsaved = sc.Root, sc.repo, w.objects.PackNames(), k.unsaved+sc.changed

@@ -247,7 +247,7 @@ func (v *visit) lookMarked() {
 		}
 	}
 	for i := range n.Seen.Others {
-		if o := &n.Seen.Others[i]; o.Why != "" && !tree.Bodiless(o.Why) && !done(o.Name) {
+		if o := &n.Seen.Others[i]; o.Why != "" && !tree.HasNoBytes(o.Why) && !done(o.Name) {
 			look(o.Name)
 		}
 	}

@@ -122,7 +122,7 @@ type watching struct {
 	Epoch   int
 	pending *mark
 	marks   int
-	drained int // counts the calls of drain, for learnt
+	drained int // counts the calls of drain, for recordScan
 	// Lost: events may be missing, so that the next scan reads everything.
 	Lost bool
 	// Saves and since count from the last whole scan.
@@ -173,9 +173,9 @@ func (t *watching) of(root fsys.Stamp) bool { return root.Ino == t.id.Ino && roo
 // on reports whether the watcher runs.
 func (t *watching) on() bool { return t != nil && t.off == "" }
 
-// Heed reads the queued events during an operation that causes many. Several goroutines of one
+// DrainEvents reads the queued events during an operation that causes many. Several goroutines of one
 // operation may call it.
-func (w *Tracker) Heed() {
+func (w *Tracker) DrainEvents() {
 	if w.Watch != nil {
 		w.Watch.drain()
 	}
@@ -337,7 +337,7 @@ func (t *watching) prune() {
 // begin prepares a scan: it returns the marks to scan by, nil for everything.
 func (t *watching) begin(saving bool) *mark {
 	t.drain()
-	t.askMounts()
+	t.checkMounts()
 	if saving {
 		t.Saves++
 	}
@@ -348,8 +348,8 @@ func (t *watching) begin(saving bool) *mark {
 	return t.pending
 }
 
-// askMounts makes the next scan read everything if file systems were mounted or unmounted.
-func (t *watching) askMounts() {
+// checkMounts makes the next scan read everything if file systems were mounted or unmounted.
+func (t *watching) checkMounts() {
 	if !t.on() {
 		return
 	}
@@ -360,8 +360,8 @@ func (t *watching) askMounts() {
 	t.Lost = t.Lost || changed
 }
 
-// learnt clears the marks that a scan has covered.
-func (t *watching) learnt(sc *Scanned) {
+// recordScan clears the marks that a scan has covered.
+func (t *watching) recordScan(sc *Scanned) {
 	if sc.whole {
 		// Events lost before the scan are covered; those lost during it are not.
 		t.Saves, t.since, t.Lost = 0, time.Now(), t.Lost && sc.drained != t.drained
@@ -413,7 +413,7 @@ func unwatchable(l *tree.Listing, path string) bool {
 		switch {
 		case i < 0:
 			o := n.Other(name)
-			return o != nil && o.Why != "" && !tree.Bodiless(o.Why)
+			return o != nil && o.Why != "" && !tree.HasNoBytes(o.Why)
 		case n.Items[i].Kind != tree.KindDir:
 			return n.Items[i].Kind == tree.KindFile && n.Seen.Items[i].Nlink > 1
 		case rest == "":

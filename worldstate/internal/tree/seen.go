@@ -54,8 +54,8 @@ type Other struct {
 	IsDir bool
 }
 
-// Bodiless reports whether a skip for this reason does not make a snapshot partial.
-func Bodiless(why string) bool {
+// HasNoBytes reports whether a skip for this reason does not make a snapshot partial.
+func HasNoBytes(why string) bool {
 	return why == ReasonFIFO || why == ReasonSocket || why == ReasonDevice
 }
 
@@ -92,7 +92,7 @@ func (s *seenSummary) addSeen(n *Node) {
 		switch o := &n.Seen.Others[i]; {
 		case o.Why == "":
 			s.Ignored++
-		case Bodiless(o.Why):
+		case HasNoBytes(o.Why):
 			s.Said++
 		default:
 			s.Said++
