@@ -47,7 +47,7 @@ const (
 
 // Entry is one operation to append.
 type Entry struct {
-	// Kind names the operation: 1 to MaxKindBytes of a-z A-Z 0-9 . _ -
+	// Kind names the operation: 1 to MaxKindBytes characters of a-z A-Z 0-9 . _ -
 	Kind string
 	// Step and Tok are the caller's numbers, 0 to MaxNumber.
 	Step, Tok int
@@ -69,14 +69,13 @@ type Record struct {
 	Body []byte
 	// Prev is the hash of the line before; zeros before the first.
 	Prev [16]byte
-	// Durable says that the line is known to be on disk. A reader learns it
-	// from later lines, so the newest lines are not durable yet to it. A
-	// record that is not durable may still be withdrawn by the writer.
+	// Durable reports whether the line is known to be on disk. A reader learns it from later
+	// lines, so that the newest lines are not durable to it yet. The writer may still withdraw
+	// a record that is not durable.
 	Durable bool
 }
 
-// Options tune a writer or a reader. The zero value, and nil, mean the
-// defaults.
+// Options configure a writer or a reader. The zero value, and nil, mean the defaults.
 type Options struct {
 	// Wait is how long Open waits for another writer's lock; 0 fails at once.
 	Wait time.Duration
@@ -88,21 +87,19 @@ type Options struct {
 	SealAfter time.Duration
 	// PollInterval is how often Follow looks; 0 means DefaultPollInterval.
 	PollInterval time.Duration
-	// Checkpoint, when not empty, is the version of the fold whose checkpoint
-	// is used when there is one and it is this stream's; see Log.Checkpoint.
-	// The records before it are then verified when they are read, and by
-	// Verify, not by Open. Whatever is wrong with it, the whole stream is
-	// verified instead, as without; see Log.CheckpointRefused.
+	// Checkpoint, if not empty, is the version of the fold whose checkpoint is used, if there
+	// is one and it belongs to this stream; see Log.Checkpoint. The records before it are then
+	// verified when they are read, and by Verify, not by Open. If it cannot be used for any
+	// reason, the whole stream is verified; see Log.CheckpointRefused.
 	Checkpoint string
 	// FS is the file system, a seam for faults; nil means the operating
 	// system's. The lock is always the operating system's.
 	FS disk.FS
 	// Now is the clock of the lines' time stamps; nil means time.Now.
 	Now func() time.Time
-	// AfterAppend, when set, is called after each batch became durable and
-	// before its Appends return, with the batch's last seq; seals and
-	// recovery notes count as batches. Calls never overlap. It must not call
-	// the log.
+	// AfterAppend, if set, is called after each batch is durable and before its Appends return,
+	// with the batch's last seq; seals and recovery notes count as batches. Calls never
+	// overlap. It must not call the log.
 	AfterAppend func(lastSeq uint64)
 }
 
@@ -130,8 +127,7 @@ func (o *Options) withDefaults() Options {
 	return out
 }
 
-// The errors callers branch on; the typed errors below match them by
-// errors.Is.
+// The sentinel errors; the typed errors below match them with errors.Is.
 var (
 	// ErrLocked: another process writes this stream. See LockedError.
 	ErrLocked = disk.ErrLocked
@@ -159,7 +155,7 @@ var (
 	ErrClosed = errors.New("closed")
 )
 
-// Recovery says what Open repaired.
+// Recovery describes what Open repaired.
 type Recovery struct {
 	File      string `json:"file"`      // segment that was torn, relative to the stream's directory
 	Offset    int64  `json:"offset"`    // where the torn bytes began
@@ -172,8 +168,8 @@ type Recovery struct {
 type (
 	FS   = disk.FS
 	File = disk.File
-	// LockedError says who holds the writer's lock.
+	// LockedError names the holder of the writer's lock.
 	LockedError = disk.LockedError
-	// CorruptError says which acknowledged bytes are damaged, and how.
+	// CorruptError names the acknowledged bytes that are damaged, and how.
 	CorruptError = wire.CorruptError
 )

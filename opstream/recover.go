@@ -173,8 +173,8 @@ func (l *Log) notedTorn() (map[string]bool, error) {
 	return noted, nil
 }
 
-// tornName names the file of a torn tail by its place and its bytes, so that
-// setting the same tail aside twice makes the same file.
+// tornName names the file of a torn tail by its place and bytes, so that setting the same tail
+// aside twice writes the same file.
 func tornName(seg uint64, off int64, data []byte) string {
 	sum := sha256.Sum256(data)
 	return fmt.Sprintf("%s%0*d-%d-%s%s", tornPrefix, segments.Digits, seg, off,

@@ -160,7 +160,7 @@ func newPlace(dir, to string) error {
 		return fmt.Errorf("salvage to %s: %w: %w", to, wire.ErrInvalid, err)
 	}
 	if parent == from || strings.HasPrefix(parent, from+string(filepath.Separator)) {
-		return fmt.Errorf("salvage to %s: %w: it lies in the stream that is to be salvaged", to, wire.ErrInvalid)
+		return fmt.Errorf("salvage to %s: %w: it is inside the stream to be salvaged", to, wire.ErrInvalid)
 	}
 	if _, err := os.Lstat(to); !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("salvage to %s: %w: it exists; name a new directory", to, wire.ErrInvalid)

@@ -27,7 +27,7 @@ func memoryCommand() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "memory",
-		Short: "Measure what a memory is worth to an agent that goes back",
+		Short: "Measure the effect of a memory on an agent that jumps back",
 		Long: "A simulated agent repairs simulated projects on the real orchestrator; only the management of its context differs\n" +
 			"between the arms. No network, no model; the same seed makes the same tables. docs/design/bench-memory.md says how to read them.\n" +
 			"With --model, a real model plays four small worlds and twelve pairs of repositories instead, with and without the memory. It\n" +

@@ -46,7 +46,7 @@ func (a *app) easListCommand() *cobra.Command {
 func (a *app) easShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show MODEL",
-		Short: "Show what the table says about a model",
+		Short: "Show the table's row for a model",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if strings.TrimSpace(args[0]) == "" {

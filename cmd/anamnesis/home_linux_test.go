@@ -135,7 +135,7 @@ func TestImpossibleHome(t *testing.T) {
 		if err := os.Symlink("nothing/here", "link"); err != nil {
 			t.Fatal(err)
 		}
-		refusedHome(t, map[string]string{"ANAMNESIS_HOME": dir + "/link", "HOME": dir}, "the program's folder "+dir+"/link: "+dir+"/link is a link to nothing")
+		refusedHome(t, map[string]string{"ANAMNESIS_HOME": dir + "/link", "HOME": dir}, "the program's folder "+dir+"/link: "+dir+"/link is a dangling link")
 	})
 	t.Run("a link to itself", func(t *testing.T) {
 		if err := os.Symlink("round", "round"); err != nil {

@@ -141,7 +141,7 @@ func grantFlags(cmd *cobra.Command, g *guard.Grants) {
 // resolveGrants checks the requested grants, which need named programs.
 func resolveGrants(g guard.Grants, names []string) (guard.Grants, error) {
 	if len(names) == 0 && len(g.Lines()) > 0 {
-		return g, exit.Usagef("say what the grants are for: NAME is missing")
+		return g, exit.Usagef("the name of the server is missing")
 	}
 	out, err := g.Resolve()
 	if err != nil {

@@ -172,7 +172,7 @@ sets aside.`,
 		}
 		switch {
 		case r.Has(opstream.SeverityCorrupt):
-			return exit.With(exit.Corrupt, fmt.Errorf("%s is corrupt: acknowledged operations are damaged; 'anamnesis ops cat' prints what is whole", dir))
+			return exit.With(exit.Corrupt, fmt.Errorf("%s is corrupt: acknowledged operations are damaged; 'anamnesis ops cat' prints the intact part", dir))
 		case r.Has(opstream.SeverityTorn):
 			return exit.With(exit.Failed, fmt.Errorf("the end of %s is torn: the next writer sets the damaged bytes aside", dir))
 		}

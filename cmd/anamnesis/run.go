@@ -40,7 +40,7 @@ leaves at once. 'resume' continues.`,
 				args[0] = string(text)
 			}
 			if strings.TrimSpace(args[0]) == "" {
-				return exit.Usagef("the request is empty: say what is to be done")
+				return exit.Usagef("the request is empty")
 			}
 			if err := f.read(cmd.Flags().Changed, &lasting); err != nil {
 				return err

@@ -39,7 +39,7 @@ func (a *app) sit(root *cobra.Command) {
 		if len(args) == 1 && (f.print || strings.ContainsAny(args[0], " \t\n")) || len(args) == 0 {
 			return nil
 		}
-		return fmt.Errorf("%q is no request", args[0]) // replaced by what complete adds
+		return fmt.Errorf("%q is not a request", args[0]) // replaced by what complete adds
 	}
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		script := f.print || f.output != "text"

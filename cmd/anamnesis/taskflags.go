@@ -29,7 +29,7 @@ func (r *taskFlags) register(cmd *cobra.Command) {
 func (r *taskFlags) set(q *session.Request) error {
 	q.NoResearch, q.NoFinalPass, q.Experiment = r.noResearch, r.noFinalPass, r.experiment
 	if r.noResearch && len(r.guarded) > 0 {
-		return exit.Usagef("--research-first and --no-research-first contradict one another: give one of them")
+		return exit.Usagef("--research-first and --no-research-first exclude each other: give one of them")
 	}
 	for _, text := range r.guarded {
 		p, err := agent.ParseGuarded(text)

@@ -355,7 +355,7 @@ func (d decoder) rules(s *Spec, n *yaml.Node) error {
 // MCP servers are unknown before the servers run.
 func (d decoder) checkTool(name string) error {
 	if _, err := path.Match(name, ""); err != nil {
-		return fmt.Errorf("%q is no pattern: %w", name, err)
+		return fmt.Errorf("%q is not a valid pattern: %w", name, err)
 	}
 	if d.tools == nil || strings.HasPrefix(name, tool.MCPPrefix) {
 		return nil

@@ -18,7 +18,7 @@ import (
 //go:embed agents
 var embedded embed.FS
 
-// ProjectDir is where a project keeps its agents, in its own root.
+// ProjectDir is the folder of a project's agents, in the project's root.
 const ProjectDir = ".anamnesis/agents"
 
 // suffix ends the names of specs' files.
@@ -27,7 +27,7 @@ const suffix = ".yaml"
 // ErrUnknown: there is no agent of that name.
 var ErrUnknown = errors.New("no such agent")
 
-// Scope is where a file comes from.
+// Scope is the origin of a file.
 type Scope string
 
 // The scopes, from the nearest to the farthest.
@@ -74,8 +74,8 @@ func (l *Loader) find(ref string) (place, error) {
 	return l.placeOf(abs), nil
 }
 
-// ownFile returns the file that embedded:FILE names, .yaml where it has no ending;
-// false for any other reference.
+// ownFile returns the file of embedded:FILE, with .yaml if it has no ending,
+// and false for any other reference.
 func ownFile(ref string) (place, bool) {
 	file, ok := strings.CutPrefix(ref, embeddedPrefix)
 	if filepath.Ext(file) == "" {
@@ -98,13 +98,13 @@ func (l *Loader) placeOf(abs string) place {
 	return place{ScopeUser, abs}
 }
 
-// scopes lists where a name is looked for, beginning with one scope.
+// scopes returns the scopes in which a name is searched, beginning with one scope.
 func scopes(from Scope) []Scope {
 	all := []Scope{ScopeProject, ScopeUser, ScopeEmbedded}
 	return all[slices.Index(all, from):]
 }
 
-// folder returns where a scope keeps its specs; empty: nowhere.
+// folder returns the folder of a scope's specs; empty if it has none.
 func (l *Loader) folder(s Scope) string {
 	switch {
 	case s == ScopeProject && l.opts.Project != "":

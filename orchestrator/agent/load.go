@@ -29,7 +29,7 @@ type Options struct {
 // Loader finds and resolves specs.
 type Loader struct{ opts Options }
 
-// NewLoader makes a loader; nil options find only what came with the program.
+// NewLoader returns a loader; with nil options it finds only the embedded agents.
 func NewLoader(o *Options) *Loader {
 	l := new(Loader)
 	if o != nil {
@@ -109,7 +109,7 @@ func (in loading) beside(from place, ref string) (place, error) {
 	if to := in.placeOf(path); to.scope == ScopeProject || from.scope == ScopeUser {
 		return to, nil
 	}
-	return place{}, fmt.Errorf("%s lies outside the project: a project's agent may name its own files only", ref)
+	return place{}, fmt.Errorf("%s is outside the project: a project's agent may name only its own files", ref)
 }
 
 // read returns a file's bytes, and remembers a file that the project brought.

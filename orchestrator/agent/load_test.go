@@ -159,7 +159,7 @@ func TestFaults(t *testing.T) {
 		{"unknown tool", ok + "tools:\n  - ReadFile\n  - ReedFile\n", `user/a.yaml:4: tools: unknown tool "ReedFile"; there are Bash, ReadFile`},
 		{"unknown excluded tool", ok + "exclude_tools: [Teleport]\n", `user/a.yaml:2: exclude_tools: unknown tool "Teleport"`},
 		{"pattern of none", ok + "tools: ['Reed*']\n", `user/a.yaml:2: tools: unknown tool "Reed*"`},
-		{"no pattern", ok + "tools: ['[']\n", `user/a.yaml:2: tools: "[" is no pattern`},
+		{"no pattern", ok + "tools: ['[']\n", `user/a.yaml:2: tools: "[" is not a valid pattern`},
 		{"no tools", ok + "tools: []\n", "user/a.yaml:2: tools: name at least one"},
 		{"circle", "extends: b\n", "user/b.yaml:1: extends: a circle: a → b → a"},
 		{"circle by path", "extends: ./a.yaml\n", "user/a.yaml:1: extends: a circle: a → a"},

@@ -23,10 +23,10 @@ type Vars struct {
 // builtinArgs are the names of Vars' values.
 func builtinArgs() []string { return []string{"DATE", "WORK_DIR", "WORK_DIR_LS", "AGENTS_MD"} }
 
-// placeholder is ${NAME}; $${NAME} stands for the text ${NAME}.
+// placeholder is ${NAME}; $${NAME} is the literal text ${NAME}.
 var placeholder = regexp.MustCompile(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// checkPrompt finds names in a prompt that nothing stands for.
+// checkPrompt finds names in a prompt that have no value.
 func checkPrompt(file, text string, args map[string]string) error {
 	for _, m := range placeholder.FindAllStringSubmatchIndex(text, -1) {
 		name := text[m[2]:m[3]]

@@ -165,7 +165,7 @@ func decisionsFile(h taskdir.Home) string { return filepath.Join(h.State, "eas-d
 func Decided(h taskdir.Home) (proposal.Decisions, error) {
 	data, err := os.ReadFile(decisionsFile(h))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return proposal.Decisions{}, fmt.Errorf("read what was decided: %w", err)
+		return proposal.Decisions{}, fmt.Errorf("read earlier decisions: %w", err)
 	}
 	d, err := proposal.ParseDecisions(data)
 	if err != nil {

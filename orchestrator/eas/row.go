@@ -32,7 +32,7 @@ func (n NewRow) Row(t *attention.Table) (attention.Row, error) {
 	case n.EAS <= 0:
 		return refuse("--eas is %d, it must be above 0: a number of tokens, like --eas 8000", n.EAS)
 	case strings.TrimSpace(n.Source) == "":
-		return refuse("every row says where its number comes from: add --source")
+		return refuse("every row names the origin of its number: add --source")
 	case !slices.Contains([]attention.Confidence{attention.ConfidenceHigh, attention.ConfidenceMedium, attention.ConfidenceLow, attention.ConfidenceNone}, attention.Confidence(n.Confidence)):
 		return refuse("--confidence %q: use high, medium, low or none", n.Confidence)
 	}
@@ -56,7 +56,7 @@ func (n NewRow) Row(t *attention.Table) (attention.Row, error) {
 	case r.Window <= 0:
 		return refuse("--window is %d, it must be above 0", r.Window)
 	case r.EAS > r.Window:
-		return refuse("--eas %d is larger than the window of %d: a model cannot attend to more than it is given; lower --eas or give --window", r.EAS, r.Window)
+		return refuse("--eas %d is larger than the window of %d: a model cannot attend to more than its window; lower --eas or give --window", r.EAS, r.Window)
 	}
 	return r, nil
 }

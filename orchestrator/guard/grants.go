@@ -129,7 +129,7 @@ func (s *Sandbox) ForProject(g Grants, name string) (*Sandbox, error) {
 	granted := slices.Concat(g.Read, g.Write, g.Sockets)
 	for _, path := range granted {
 		if slices.ContainsFunc(s.o.Hidden, func(dir string) bool { return quarantine.Within(path, dir) }) {
-			return nil, fmt.Errorf("%s lies in the program's own state, which is never granted", path)
+			return nil, fmt.Errorf("%s is in the program's own state, which is never granted", path)
 		}
 	}
 	hide := func(dir string) {

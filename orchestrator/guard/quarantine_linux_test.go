@@ -217,7 +217,7 @@ func TestLostRepository(t *testing.T) {
 	b.plain(t, "git init -q gone; git init -q far/was")
 	for _, c := range []struct{ command, note string }{
 		{"git init -q own", ""},
-		{"rm -rf gone own", "the git repository gone/.git is gone, or has no HEAD"},
+		{"rm -rf gone own", "the git repository gone/.git is missing or has no HEAD"},
 		{"true", ""},
 		{"mv far near", "the git repository far/was/.git was moved to near/was/.git"},
 	} {

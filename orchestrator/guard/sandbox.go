@@ -153,7 +153,7 @@ func (s *Sandbox) String() string {
 		with = append(with, "seccomp")
 	}
 	if len(with) == 0 {
-		return string(s.o.Confine) + " (nothing to hold commands in with)"
+		return string(s.o.Confine) + " (no means to confine commands)"
 	}
 	return string(s.o.Confine) + " (" + strings.Join(with, ", ") + ")"
 }

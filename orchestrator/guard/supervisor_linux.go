@@ -206,7 +206,7 @@ func reap(pid int, first chan<- ended, empty chan<- struct{}) {
 				first <- ended{exit: exit, empty: true}
 			}
 			return
-		case got == 0: // others are alive: say so, and wait for them
+		case got == 0: // others are alive: report that and wait for them
 			if first != nil {
 				first <- ended{exit: exit}
 				first = nil

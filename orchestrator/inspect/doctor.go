@@ -94,9 +94,9 @@ func Examine(ctx context.Context, h taskdir.Home, id string) (Diagnosis, error) 
 		}
 		store := x.storeOfLost()
 		if store == "" {
-			return Diagnosis{}, fmt.Errorf("%w: %s: there is no stream in %s, and no snapshots are of a task of this name", taskdir.ErrNoTask, id, h.Task(id))
+			return Diagnosis{}, fmt.Errorf("%w: %s: there is no stream in %s, and no snapshots of a task with this name", taskdir.ErrNoTask, id, h.Task(id))
 		}
-		x.add(opstream.SeverityCorrupt, h.Task(id), "there is no stream in it, and %s holds snapshots of a task of this name: its operations are lost", store)
+		x.add(opstream.SeverityCorrupt, h.Task(id), "there is no stream in it, and %s holds snapshots of a task with this name: its operations are lost", store)
 		return x.Diagnosis, nil
 	}
 	if err != nil {
@@ -152,7 +152,7 @@ func (x *examination) openWorld(ctx context.Context) (*worldstate.World, []world
 	if err != nil {
 		x.add(opstream.SeverityNotice, x.opened.Dir, "%v", err)
 	} else if gone && !x.opened.Origin.Imported() {
-		x.add(opstream.SeverityNotice, x.opened.Dir, "the task's directory is gone; 'anamnesis jump %s STEP' recreates it", x.id)
+		x.add(opstream.SeverityNotice, x.opened.Dir, "the task's directory is missing; 'anamnesis jump %s STEP' recreates it", x.id)
 	}
 	gone = gone || err != nil
 	w, err := worldstate.Open(x.opened.Dir, x.opened.Store, &worldstate.Options{Task: x.id, Home: x.h.User, StoreOnly: gone, FileLimitBytes: x.h.FileLimitBytes})
@@ -177,7 +177,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 	}
 	x.Ops, x.Blobs = report.Records, report.Blobs
 	if report.Records > 0 && !report.Sealed && report.Writer == 0 && !report.Has(opstream.SeverityTorn) && taskdir.Live(x.h, x.id) == 0 {
-		x.add(opstream.SeverityNotice, x.h.Task(x.id), "the stream is not sealed: who wrote it was ended; it ends with op %d, and what was not acknowledged may be missing", report.LastSeq)
+		x.add(opstream.SeverityNotice, x.h.Task(x.id), "the stream is not sealed: its writer was killed; it ends with op %d, and operations that were not acknowledged may be missing", report.LastSeq)
 	}
 	for _, f := range report.Findings {
 		where := f.File
@@ -192,7 +192,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 		if report.Records == 0 && !report.Has(opstream.SeverityCorrupt) {
 			why = "the stream is empty: the task was never begun"
 			if store := x.storeOfLost(); store != "" {
-				x.add(opstream.SeverityCorrupt, x.h.Task(x.id), "the stream is empty, and %s holds snapshots of a task of this name: its operations are lost", store)
+				x.add(opstream.SeverityCorrupt, x.h.Task(x.id), "the stream is empty, and %s holds snapshots of a task with this name: its operations are lost", store)
 				return nil
 			}
 		}
@@ -374,7 +374,7 @@ func (x *examination) ours(commits []worldstate.Commit) map[worldstate.ID]bool {
 // so a stream without that operation has lost it.
 func (x *examination) ends(commits []worldstate.Commit) {
 	if len(x.named) > 0 && x.opened != nil && commits == nil && !x.Has(opstream.SeverityCorrupt) {
-		x.add(opstream.SeverityCorrupt, x.opened.Store, "the world's store is gone or empty, and operations name %d of its commits", len(x.named))
+		x.add(opstream.SeverityCorrupt, x.opened.Store, "the world's store is missing or empty, and operations name %d of its commits", len(x.named))
 	}
 	var lost, other []worldstate.Commit
 	var lastLost uint64
@@ -407,7 +407,7 @@ func (x *examination) vault() {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		if x.marked {
-			x.add(opstream.SeverityNotice, path, "the vault is gone: what the stream's markers stand for cannot be put back")
+			x.add(opstream.SeverityNotice, path, "the vault is missing: the stream's markers cannot be replaced by their values")
 		}
 		return
 	case err != nil:

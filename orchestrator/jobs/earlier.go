@@ -75,7 +75,7 @@ func (js *Jobs) past() ([]*job, error) {
 // output is the file of a job's output.
 func (js *Jobs) output(id string) string { return filepath.Join(js.o.Dir, id+".log") }
 
-// readOutput reads a piece of what a job printed. A job of an earlier process
+// readOutput reads a part of a job's output. A job of an earlier process
 // has no open file.
 func (js *Jobs) readOutput(j *job, data []byte, from int64) error {
 	if j.file != nil {

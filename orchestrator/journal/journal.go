@@ -30,7 +30,7 @@ type Options struct {
 }
 
 // Journal is the only way into a task's stream. What it records is signed, redacted and
-// durable before anybody sees it. Any goroutine may post; the goroutine that owns the state
+// durable before any reader sees it. Any goroutine may post; the goroutine that owns the state
 // folds what was posted, in Settle.
 type Journal struct {
 	o        Options
@@ -49,7 +49,7 @@ type Journal struct {
 // Public is what goroutines that do not own the state may read of it. It is the state as last
 // settled, with the changes by PostWith since.
 type Public struct {
-	Scheduled string    // what is pending, in words; empty: nothing
+	Scheduled string    // describes what is pending; empty if nothing is
 	Marked    int       // checkpoints of the tool dmail
 	Todos     []op.Todo // the todo list
 	Ended     int       // steps that have ended

@@ -97,14 +97,14 @@ func (v *Vault) Read(data []byte) error {
 		if n == 1 {
 			var head vaultHead
 			if err := json.Unmarshal(line, &head); err != nil || head.V != 1 || len(head.Key) != redact.KeyBytes {
-				return errors.New("its first line holds no key; move the file away, and markers made so far cannot be put back")
+				return errors.New("its first line has no key; if you move the file away, existing markers can no longer be replaced by their values")
 			}
 			v.Key = head.Key
 			continue
 		}
 		var e VaultEntry
 		if err := json.Unmarshal(line, &e); err != nil || e.Marker == "" {
-			return fmt.Errorf("line %d is damaged; remove it, and its marker cannot be put back", n)
+			return fmt.Errorf("line %d is damaged; if you remove it, its marker can no longer be replaced by its value", n)
 		}
 		v.keep(e)
 	}

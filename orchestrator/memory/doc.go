@@ -1,4 +1,3 @@
-// Package memory is what a task finds beside its context and what it leaves for other
-// tasks: the cards. It recalls them, says how far each may be believed, and runs the
-// passes that fold steps and write cards.
+// Package memory connects a task with the cards. It recalls cards, decides how far each may be
+// trusted, and runs the passes that fold steps and write new cards.
 package memory

@@ -10,16 +10,16 @@ import (
 	"fmt"
 )
 
-// CountCards tells the counters which cards the task was shown and, once a
-// turn was answered, how its last check ended. Whoever closes the task after a
-// crash tells what was missed: nothing counts twice.
+// CountCards adds to the counters which cards the task was shown and, once a turn was answered,
+// how its last check ended. After a crash, the next process that closes the task adds what is
+// missing; nothing counts twice.
 func (m *Memory) CountCards() error {
 	if !m.Advanced() || !m.State().Recalled {
 		return nil
 	}
 	e, err := m.experienced()
 	if errors.Is(err, opstream.ErrCorrupt) && m.State().Totals.CardsRecalled == 0 {
-		return nil // damage in a stream that showed no card is reported where it matters
+		return nil // no card was shown; damage is reported when it matters
 	}
 	if err != nil {
 		return fmt.Errorf("count the task's cards: %w", err)
@@ -34,7 +34,7 @@ func (m *Memory) CountCards() error {
 	return m.retireContradicted(e)
 }
 
-// experienced returns what the task's operations say of cards so far.
+// experienced returns what the task's operations show about cards so far.
 func (m *Memory) experienced() (*experience.Log, error) {
 	m.seenMu.Lock()
 	defer m.seenMu.Unlock()

@@ -11,20 +11,19 @@ import (
 	"time"
 )
 
-// What the pass at a task's end may cost: nobody waits for more than its cards.
+// Limits of the pass at a task's end, whose result is only cards.
 const (
 	finalPassCalls   = 4
 	finalPassTimeout = 2 * time.Minute
 )
 
-// maxFinalReasons is how many reasons for leaving a path it is told.
+// maxFinalReasons is how many reasons for leaving a path the pass receives.
 const maxFinalReasons = 5
 
-// Learn reads the paths the task has left and writes cards, before the turn
-// ends. The intent stands first: after a crash in between the model is not asked
-// a second time, and the extractor writes in its place. The cards' ids are the
-// same in either case. Where the stream is damaged in what has to be read for it
-// no card is written, and the turn ends all the same.
+// Learn reads the paths that the task has left and writes cards before the turn ends. It
+// records the intent first: after a crash in between, the extractor replaces the model, which
+// is not asked again. The ids of the cards are the same in either case. If the stream is
+// damaged where it must be read, no card is written and the turn still ends.
 func (m *Memory) Learn(ctx, keep context.Context) error {
 	begun := m.State().Learning
 	done := &op.PassDone{Trigger: op.TriggerEnd}
@@ -41,7 +40,7 @@ func (m *Memory) Learn(ctx, keep context.Context) error {
 		}
 	}
 	err := m.readLeft(ctx, keep, asks, begun.Ranges, done)
-	if errors.Is(err, opstream.ErrCorrupt) { // else no turn could ever end
+	if errors.Is(err, opstream.ErrCorrupt) { // otherwise no turn could ever end
 		return m.Record(keep, &op.PassDone{
 			Ranges: begun.Ranges, RangeTokens: m.State().RangeTokens(begun.Ranges), EAS: m.State().EAS, Trigger: op.TriggerEnd,
 			Cards: []string{}, NotWritten: []string{err.Error()},

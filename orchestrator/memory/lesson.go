@@ -17,21 +17,20 @@ import (
 	"sync"
 )
 
-// What lessons may take of the context, in tokens.
+// The size of lessons in the context, in tokens.
 const (
 	lessonTokens   = 200 // on a failed result
 	foreseenTokens = 300 // at the task's start
 )
 
-// The reasons of a card that was shown on a failed result, and before a call.
+// The reasons of recalls on a failed result, and before a call.
 const (
 	recallFailure = "failure"
 	recallWarning = "warning"
 )
 
-// lessons remembers the repairs that the cards of other tasks tell. The zero value is
-// ready for use. It is read once a turn; its methods may be called by several
-// goroutines.
+// lessons caches the repairs that cards of other tasks describe. The zero value is ready for
+// use. It is read once in a turn. Its methods may be called concurrently.
 type lessons struct {
 	mu     sync.Mutex
 	memory *repair.Memory
@@ -43,7 +42,7 @@ type lessons struct {
 	shown  map[string]bool         // ids of the cards that were shown on a result
 }
 
-// of returns the memory, anew in another turn.
+// of returns the cached repairs and reads them again in another turn.
 func (l *lessons) of(m *Memory) *repair.Memory {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +72,7 @@ func (l *lessons) of(m *Memory) *repair.Memory {
 	return l.memory
 }
 
-// project lists the cards of other tasks about the task's project.
+// project returns the ids of other tasks' cards about the task's project.
 func (l *lessons) project(m *Memory) map[string]bool {
 	l.of(m)
 	l.mu.Lock()
@@ -81,35 +80,35 @@ func (l *lessons) project(m *Memory) map[string]bool {
 	return l.own
 }
 
-// card is the card that an answer rests on.
+// card returns the card that an answer is based on.
 func (l *lessons) card(c repair.Card) *card.Card {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cards[c.From.Card]
 }
 
-// pathsFrom lists the cards about the task's project whose path began with a command,
-// the oldest first.
+// pathsFrom returns the cards about the task's project whose path began with a command, the
+// oldest first.
 func (l *lessons) pathsFrom(command string) []*card.Card {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.began[command]
 }
 
-// met lists the cards about an error.
+// met returns the ids of the cards about an error.
 func (l *lessons) met(sign string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.about[sign]
 }
 
-// ref names the card that an answer rests on.
+// ref returns a reference to the card that an answer is based on.
 func (l *lessons) ref(m *Memory, c repair.Card) op.CardRef {
 	from := l.card(c)
 	return m.cardRef(recalled.Hit{Card: from, Score: c.Confidence, Trust: m.trust(from)})
 }
 
-// once reports whether a card was not shown on a result before.
+// once reports whether a card has not been shown on a result before, and marks it.
 func (l *lessons) once(id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,9 +122,8 @@ func (l *lessons) once(id string) bool {
 	return true
 }
 
-// LessonOn returns what a failed command's result ends with where other tasks
-// repaired such a failure, and the record that it was shown. Each card is named once
-// a process.
+// LessonOn returns the text to append to a failed command's result if other tasks repaired such
+// a failure, and the record of it. A process names each card once.
 func (m *Memory) LessonOn(c op.Call, res *tool.Result) (string, *op.CardsRecalled) {
 	if res.Exit == nil || *res.Exit == 0 || m.o.NoLessons {
 		return "", nil
@@ -154,10 +152,10 @@ func (m *Memory) LessonOn(c op.Call, res *tool.Result) (string, *op.CardsRecalle
 	return text, rec
 }
 
-// Warning returns what a call is held with where a card that may be believed says that
-// its program is missing in this project, or that it began a path that failed in the
-// same state of the files, and the record of it; nil: the call runs. Each card holds one
-// call a task.
+// Warning returns the text with which a call is held, and the record of it, if a trusted card
+// states that the call's program is missing in this project, or that the call began a path that
+// failed in the same state of the files. If the record is nil, the call runs. Each card holds
+// one call in a task.
 func (m *Memory) Warning(c op.Call, world string) (string, *op.CardsRecalled) {
 	command := notice.BashCommand(c.Name, c.Args)
 	if command == "" || m.o.NoLessons || m.o.NoWarnings {
@@ -165,7 +163,7 @@ func (m *Memory) Warning(c op.Call, world string) (string, *op.CardsRecalled) {
 	}
 	e, err := m.experienced()
 	if err != nil {
-		return "", nil // the same stream ends the task where it is needed
+		return "", nil // the damage is reported when it matters
 	}
 	found, ok := m.lessons.of(m).Warn(m.State().Opened.Repo, command, lessonTokens, m.Counter.Count, func(p *repair.Pair) bool {
 		from := m.card(p.Card)
@@ -185,7 +183,7 @@ func (m *Memory) Warning(c op.Call, world string) (string, *op.CardsRecalled) {
 	return notice.Warned(c.Name, found.String()), rec
 }
 
-// warnPath is warning for a call that began a path of an earlier task.
+// warnPath is Warning for a call that began a path of an earlier task.
 func (m *Memory) warnPath(name, command, world string, held func(id string) bool) (string, *op.CardsRecalled) {
 	for _, from := range slices.Backward(m.lessons.pathsFrom(wording.CommandLine(command))) {
 		h := recalled.Hit{Card: from, Trust: m.trust(from)}
@@ -198,9 +196,9 @@ func (m *Memory) warnPath(name, command, world string, held func(id string) bool
 	return "", nil
 }
 
-// believe reports whether a repair may be shown, and has it say how far it may be
-// believed. Where the task has met its error itself, sign, it is the second that did.
-// What the experiment withholds is noted in rec.
+// believe reports whether a repair may be shown, and adds to it how far it may be trusted. A
+// task that has met the error itself (sign) counts as the second witness. Cards that the
+// experiment withholds are recorded in rec.
 func (m *Memory) believe(r *repair.Card, sign string, rec *op.CardsRecalled) bool {
 	h := recalled.Hit{Card: m.lessons.card(*r)}
 	h.Trust = m.trust(h.Card)
@@ -218,8 +216,8 @@ func (m *Memory) believe(r *repair.Card, sign string, rec *op.CardsRecalled) boo
 	return true
 }
 
-// errorOf is the normal form of the error that an issue quotes, or of the issue where
-// it quotes none.
+// errorOf returns the normal form of the error that an issue quotes, or of the issue if it
+// quotes none.
 func errorOf(issue string) string {
 	if _, line, ok := strings.Cut(issue, " failed: "); ok {
 		issue = line
@@ -227,8 +225,8 @@ func errorOf(issue string) string {
 	return failure.Normal(issue)
 }
 
-// foresee adds to a recall at the task's start what most tasks of the project had to
-// repair.
+// foresee adds to a recall at the task's start the repairs that most tasks of the project
+// needed.
 func (m *Memory) foresee(rec *op.CardsRecalled) {
 	if m.o.NoLessons {
 		return

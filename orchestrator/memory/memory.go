@@ -16,36 +16,35 @@ import (
 	"anamnesis/orchestrator/model"
 )
 
-// Options say how a task searches cards and writes them.
+// Options are the settings for searching and writing cards.
 type Options struct {
 	Model      model.Model        // reads spans; if nil, the extractor writes
 	Embedder   retrieval.Embedder // makes the vectors of the cards; if nil, the built-in one
 	NoLessons  bool               // no card is named on a failed result
-	NoWarnings bool               // no call is held for what a card says of it
+	NoWarnings bool               // no call is held because of a card
 	// Passing is called when a pass is about to ask the model, which may take minutes.
 	Passing func(op.PassBegun)
 }
 
-// Memory is what a task finds beside its context and what it leaves for other tasks:
-// the cards.
+// Memory is one task's access to the cards.
 type Memory struct {
 	*journal.Ledger // of the task
 	dir             string
 	o               Options
 
 	cards    *knowledgebase.Store
-	layers   knowledgebase.Layers // what is searched: the project's own cards, if it has any, and cards
+	layers   knowledgebase.Layers // searched: the project's own cards, if any, and cards
 	lessons  lessons              // what other tasks repaired
-	degraded string               // why the cards were last searched by words only, as it was told
+	degraded string               // why the last search used words only, as recorded
 	taint    *anamnesis.TaintLog  // nil until a pass needs it
 
 	seenMu     sync.Mutex // guards experience
 	experience experience.Log
-	trusted    sync.Map // what streams say of cards, by their texts
+	trusted    sync.Map // evidence by the text of a card
 }
 
-// Open opens the user's cards, where new ones are written, and the project's
-// own, where dir has any.
+// Open opens the user's cards, where new ones are written, and the project's own cards, if dir
+// has any.
 func Open(l *journal.Ledger, dir, global string, mo Options) (*Memory, error) {
 	m := &Memory{Ledger: l, dir: dir, o: mo}
 	o := knowledgebase.Options{Watch: true, Embedder: mo.Embedder, Redact: l.Journal.Redactor().Markers}
@@ -75,7 +74,7 @@ func (m *Memory) Close() error {
 	return errors.Join(errs...)
 }
 
-// TaintRead returns the last operation whose texts from outside the world are known.
+// TaintRead returns the last operation that was examined for texts from outside the world.
 func (m *Memory) TaintRead() uint64 {
 	if m.taint == nil {
 		return 0

@@ -18,12 +18,11 @@ import (
 	"anamnesis/orchestrator/state/projection"
 )
 
-// Passes runs the anamnesis pass over what the jump discards, when the rule
-// asks for it: when the jump's own span, or all discarded spans the context
-// still holds in full, are more than the model attends to. Each line of states
-// gets a block at its own place. A pass that an earlier process made for this jump is
-// not made again: until the jump's intent is recorded nothing is folded, so the same
-// spans are found.
+// Passes runs the anamnesis pass over the operations that a jump discards, if the rule requires
+// it: the jump's own span, or all discarded spans that the context still holds in full, exceed
+// the effective attention span. Each line of states gets a block at its own place. A pass that
+// an earlier process made for this jump is reused: nothing is folded before the jump's intent
+// is recorded, so the spans are the same.
 func (m *Memory) Passes(ctx, keep context.Context, j *state.Pending, discarded []int) error {
 	trigger, steps := m.State().PassFor(j.To, discarded, j.Fold)
 	if trigger == "" {
@@ -53,13 +52,13 @@ func (m *Memory) pass(ctx, keep context.Context, j *state.Pending, span []int, t
 	req.Attempt = len(m.State().BackwardJumps(first.Parent)) + 1
 	if last.ID == m.State().Current { // this jump leaves it; an earlier one left the others
 		req.To, req.Reason, req.Attempt = j.To, j.Reason, len(m.State().BackwardJumps(j.To))+1
-		req.Told = true // by the notice of the jump
+		req.Told = true // in the notice of the jump
 	}
 	return m.runPass(ctx, keep, passModel{m}, req, &op.PassDone{Trigger: trigger})
 }
 
-// passRequest is what every pass over a range is asked with. The range's end
-// identifies the pass: made again, it writes the same cards.
+// passRequest returns the part of a request that every pass over a range has. The range's end
+// identifies the pass: repeated, it writes the same cards.
 func (m *Memory) passRequest(r op.Range, ops []op.Op) anamnesis.Request {
 	return anamnesis.Request{
 		Task: m.ID, JumpSeq: r.Last, WorldDir: m.dir, Repo: m.State().Opened.Repo, Goal: m.State().Request,
@@ -68,9 +67,9 @@ func (m *Memory) passRequest(r op.Range, ops []op.Op) anamnesis.Request {
 	}
 }
 
-// runPass makes a pass and records it. Cards are durable before the operation
-// that names them. done says what the pass is for; the rest is filled in. If
-// asks is nil, no model is asked.
+// runPass runs a pass and records it. Its cards are durable before the operation that names
+// them. done contains the purpose of the pass; the rest is filled in. If asks is nil, no model
+// is asked.
 func (m *Memory) runPass(ctx, keep context.Context, asks consult.Model, req anamnesis.Request, done *op.PassDone) error {
 	r := req.Ranges[len(req.Ranges)-1]
 	var err error
@@ -98,8 +97,7 @@ func (m *Memory) runPass(ctx, keep context.Context, asks consult.Model, req anam
 	return m.Record(keep, done)
 }
 
-// taintedBefore lists the files that held text from outside the world before
-// op seq.
+// taintedBefore returns the files that held text from outside the world before op seq.
 func (m *Memory) taintedBefore(seq uint64) ([]string, error) {
 	if seq <= 1 {
 		return nil, nil
@@ -119,9 +117,9 @@ func (m *Memory) taintedBefore(seq uint64) ([]string, error) {
 	return m.taint.Before(seq), nil
 }
 
-// putCards writes cards. One that a user has reviewed since an earlier try of
-// the same pass is left as they want it; one that cannot be written is
-// reported and does not keep the jump from being made.
+// putCards writes cards. It does not change a card that a user has reviewed since an earlier
+// attempt of the same pass. A card that cannot be written is reported and does not stop the
+// jump.
 func (m *Memory) putCards(ctx context.Context, cards []*card.Card) (ids, notWritten []string) {
 	ids = []string{}
 	for _, c := range cards {
@@ -133,7 +131,7 @@ func (m *Memory) putCards(ctx context.Context, cards []*card.Card) (ids, notWrit
 		case err != nil:
 			notWritten = append(notWritten, fmt.Sprintf("%s: %v", c.ID, err))
 		case !slices.Contains(ids, stored[0].ID):
-			ids = append(ids, stored[0].ID) // where the lesson was known, the card that had it
+			ids = append(ids, stored[0].ID) // for a known lesson, the existing card
 		}
 	}
 	return ids, notWritten
@@ -142,8 +140,7 @@ func (m *Memory) putCards(ctx context.Context, cards []*card.Card) (ids, notWrit
 // passModel lets the anamnesis pass ask the task's own model.
 type passModel struct{ m *Memory }
 
-// Complete asks for one text. The turn counts passes, so that a recording
-// finds its place.
+// Complete asks for one text. The turn counts passes, so that a recording finds its place.
 func (p passModel) Complete(ctx context.Context, system, text string) (consult.Completion, error) {
 	if p.m.o.Model == nil {
 		return consult.Completion{}, errors.New("no model is configured")
@@ -158,8 +155,8 @@ func (p passModel) Complete(ctx context.Context, system, text string) (consult.C
 	return consult.Completion{Text: reply.Text, Usage: reply.Usage}, nil
 }
 
-// FoldOldest runs a pass over the oldest steps, whether or not a jump has left
-// them, and puts its block in their place. Their work stays done.
+// FoldOldest runs a pass over the oldest steps, left or not, and replaces them by its block.
+// The work of those steps remains in the world.
 func (m *Memory) FoldOldest(ctx, keep context.Context, act state.Action) error {
 	first, last := m.State().Steps.At(act.Steps[0]), m.State().Steps.At(act.Steps[len(act.Steps)-1])
 	r := op.Range{First: first.First, Last: last.Last}
@@ -168,14 +165,14 @@ func (m *Memory) FoldOldest(ctx, keep context.Context, act state.Action) error {
 		return err
 	}
 	effects := notice.LedgerOf(m.dir, ops).Effects
-	// What an earlier pass stands for is in its block.
+	// The block of an earlier pass already replaces these.
 	ops = slices.DeleteFunc(ops, func(o op.Op) bool {
 		return m.State().Steps.Folded(o.Step) && o.Kind() != op.KindPassDone && o.Kind() != op.KindJumpIntended
 	})
 	var words []op.Op
 	on := m.State().Steps.PathSet(m.State().Current)
 	for _, o := range ops {
-		// A jump has carried over what was said in the steps it left.
+		// A jump has already carried over the words of the steps it left.
 		if on[o.Step] {
 			words = append(words, o)
 		}
@@ -204,7 +201,7 @@ func (m *Memory) leftOf(steps []int) string {
 	return state.IDRanges(left)
 }
 
-// Mask records the masking of results, each with the line that takes its place.
+// Mask records the masking of results, each with the line that replaces it.
 func (m *Memory) Mask(ctx context.Context, act state.Action) error {
 	b := &op.ContextMasked{Before: m.State().ContextTokens(), Limit: act.Limit, Target: act.Target, Why: act.Reason}
 	b.After = b.Before

@@ -19,14 +19,14 @@ import (
 // Limits of recall.
 const (
 	minRecallTokens = 400     // a recall may always be this long
-	recallShare     = 8       // otherwise this part of the EAS
-	recallCards     = 5       // cards looked at
-	projectEvidence = 0.3     // of what another card needs: that a card is about the task's project says as much as a card found beside it
+	recallShare     = 8       // otherwise one part in so many of the EAS
+	recallCards     = 5       // cards found
+	projectEvidence = 0.3     // share of the usual threshold for a card about the task's project
 	minReopened     = 4_000   // bytes of an operation that recall shows at once, at least
 	maxReopened     = 100_000 // and at most; in between, a byte for each token of the EAS: about a quarter of it
 )
 
-// Recalls that are not made for a result.
+// Recalls that are not about a result.
 const (
 	recallStart = "start"
 	recallJump  = "jump"
@@ -36,8 +36,8 @@ const (
 	RecallPrompt = "prompt"
 )
 
-// Recall looks for cards that fit the situation and records what was found,
-// also when that is nothing, except for RecallPrompt.
+// Recall searches cards for the situation and records the result, even if it is empty, except
+// for RecallPrompt.
 func (m *Memory) Recall(ctx context.Context, why string) error {
 	rec, err := m.findCards(ctx, m.State().Situation(why), why)
 	if err != nil {
@@ -52,11 +52,11 @@ func (m *Memory) Recall(ctx context.Context, why string) error {
 	return m.Record(context.WithoutCancel(ctx), rec)
 }
 
-// findCards searches and renders. A knowledge base that cannot be searched
-// costs the recall and not the task; the only error is ctx's.
+// findCards searches and renders. If the knowledge base cannot be searched, the recall is empty
+// and the task continues; the only error is ctx's.
 func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op.CardsRecalled, error) {
 	rec := &op.CardsRecalled{Query: strings.Join(parts, "\n"), Why: why, Cards: []op.CardRef{}}
-	// What the experiment withholds is noted.
+	// Record the cards that the experiment withholds.
 	trust := func(c *card.Card) recalled.Trust {
 		tr := m.trust(c)
 		if !tr.Withheld && m.experiment(c) {
@@ -85,7 +85,7 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 		m.degraded, rec.Degraded = said, said
 	}
 	if why == recallJump {
-		// What this task learned stands in its blocks already.
+		// The task's own lessons are in its blocks.
 		hits = slices.DeleteFunc(hits, func(h recalled.Hit) bool { return h.Card.SourceTask == m.ID })
 	}
 	hits = eachOnce(hits)
@@ -110,8 +110,8 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 	return rec, nil
 }
 
-// withLike adds, briefly, the cards that nearly repeat one of the hits: cards about
-// several failures of one kind differ in a word.
+// withLike adds, briefly, the near-duplicates of the hits: cards about several failures of one
+// kind differ by a word.
 func (m *Memory) withLike(hits []recalled.Hit, trust func(*card.Card) recalled.Trust) []recalled.Hit {
 	seen := make(map[string]bool)
 	for _, h := range hits {
@@ -132,8 +132,8 @@ func (m *Memory) withLike(hits []recalled.Hit, trust func(*card.Card) recalled.T
 	return hits
 }
 
-// eachOnce keeps one of the cards with one topic: the first of those that may be
-// believed most. Tasks that met one failure leave a card each.
+// eachOnce keeps one card for each topic: the first of the most trusted. Tasks that met the
+// same failure leave a card each.
 func eachOnce(hits []recalled.Hit) []recalled.Hit {
 	at := make(map[string]int)
 	var out []recalled.Hit
@@ -152,9 +152,9 @@ func eachOnce(hits []recalled.Hit) []recalled.Hit {
 	return out
 }
 
-// searchParts searches for each part of the situation by itself: a card about
-// the error need not account for the words of the request. The last part is also
-// searched for among the cards in about, if there are any.
+// searchParts searches for each part of the situation separately, so that a card about the
+// error need not match the words of the request. The last part is also searched among the cards
+// in about, if any.
 func (m *Memory) searchParts(ctx context.Context, parts []string, about map[string]bool, trust func(*card.Card) recalled.Trust) ([]recalled.Hit, error) {
 	var queries []knowledgebase.Query
 	for _, part := range parts {
@@ -175,8 +175,8 @@ func (m *Memory) searchParts(ctx context.Context, parts []string, about map[stri
 	return interleave(answers), nil
 }
 
-// interleave returns the first of each answer, then the second of each, and so
-// on, every card once.
+// interleave returns the first of each answer, then the second of each, and so on, without
+// duplicates.
 func interleave(answers [][]recalled.Hit) []recalled.Hit {
 	var out []recalled.Hit
 	seen := make(map[string]bool)
@@ -191,8 +191,8 @@ func interleave(answers [][]recalled.Hit) []recalled.Hit {
 	return out
 }
 
-// Query searches the cards for a query of the model's, and returns what it is shown. The
-// record is returned with the error that the cards cannot be searched, too.
+// Query searches the cards for the model's query and returns the text it is shown. The record
+// is also returned with the error that the cards cannot be searched.
 func (m *Memory) Query(ctx context.Context, text string) (string, *op.CardsRecalled, error) {
 	rec, err := m.findCards(ctx, []string{text}, recallAsked)
 	switch {
@@ -206,10 +206,10 @@ func (m *Memory) Query(ctx context.Context, text string) (string, *op.CardsRecal
 	return rec.Text, rec, nil
 }
 
-// Reopen shows an operation again, as far as the model can attend to it.
+// Reopen returns a recorded operation, up to a size that the model can attend to.
 func (m *Memory) Reopen(seq uint64, from int) (string, error) {
 	if seq > m.State().Last {
-		return "", fmt.Errorf("there is no op %d; the last is op %d", seq, m.State().Last)
+		return "", fmt.Errorf("op %d does not exist; the last is op %d", seq, m.State().Last)
 	}
 	ops, err := m.Ops(op.Range{First: seq, Last: seq})
 	if err != nil {
@@ -218,12 +218,12 @@ func (m *Memory) Reopen(seq uint64, from int) (string, error) {
 	return reopened(ops[0], from, min(max(m.State().EAS, minReopened), maxReopened))
 }
 
-// reopened is an operation as recall shows it: quoted as data, from byte from
-// on, at most n bytes of it, cut between runes.
+// reopened returns an operation as recall shows it: quoted as data, from byte from, at most n
+// bytes, cut between runes.
 func reopened(o op.Op, from, n int) (string, error) {
 	text := state.OpText(o)
 	if from > len(text) {
-		return "", fmt.Errorf("op %d has %d bytes; from %d there is nothing", o.Seq, len(text), from)
+		return "", fmt.Errorf("op %d has only %d bytes, and from is %d", o.Seq, len(text), from)
 	}
 	for from < len(text) && !utf8.RuneStart(text[from]) {
 		from++
@@ -237,7 +237,7 @@ func reopened(o op.Op, from, n int) (string, error) {
 	if from > 0 || end < len(text) {
 		foot = fmt.Sprintf("\nThese are bytes %d to %d of %d", from, end, len(text))
 		if end < len(text) {
-			foot += fmt.Sprintf("; recall with op %d and from %d goes on", o.Seq, end)
+			foot += fmt.Sprintf("; recall with op %d and from %d returns the next part", o.Seq, end)
 		}
 		foot += "."
 	}

@@ -12,10 +12,10 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// LearnRepairs writes a card for each command that failed and later succeeded, at a
-// turn's end. It completes the card that a pass wrote of the same failure, when the path
-// was left and nothing had worked yet, and supersedes it. The cards are durable before the
-// operation that names them, and their ids are the same after a crash in between.
+// LearnRepairs writes, at a turn's end, a card for each command that failed and later
+// succeeded. If a pass wrote a provisional card about the same failure before anything had
+// worked, the new card completes and supersedes it. The cards are durable before the operation
+// that names them, and their ids are the same after a crash in between.
 func (m *Memory) LearnRepairs(keep context.Context) error {
 	found := &op.RepairsFound{Range: op.Range{First: m.State().FailedAt, Last: m.State().Last}, Cards: []string{}}
 	ops, err := m.Ops(found.Range)
@@ -53,9 +53,9 @@ func (m *Memory) LearnRepairs(keep context.Context) error {
 	return m.Record(keep, found)
 }
 
-// provisional returns the unreviewed card of the one pass that read a path between the
-// failure and its repair, if it is about the same failure, or nil. The extractor's is if
-// it quotes that failure alone; of a model's, where no other repair may be meant.
+// provisional returns the unreviewed card of the one pass that read a path between the failure
+// and its repair, if it is about the same failure; otherwise nil. A card of the extractor
+// qualifies if it quotes that failure alone, a model's if there is no other repair.
 func (m *Memory) provisional(ops []op.Op, r anamnesis.Repaired, only bool) *card.Card {
 	span := r.Card.Provenance.Ranges[0]
 	for i := range ops {
@@ -80,8 +80,8 @@ func (m *Memory) provisional(ops []op.Op, r anamnesis.Repaired, only bool) *card
 	return nil
 }
 
-// complete has a repair's card take the place of a provisional one. What a model wrote
-// there comes along, marked: no record bears it out.
+// complete replaces a provisional card by a repair's card. It copies the text that a model
+// wrote, marked as not confirmed by any record.
 func complete(c, old *card.Card, byModel bool) {
 	c.Supersedes, c.Provenance.JumpOp = []string{old.ID}, old.Provenance.JumpOp
 	if !byModel {

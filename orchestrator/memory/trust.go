@@ -21,21 +21,21 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// The ladder of belief: what a card claims of its evidence is derived again from the
-// streams of this machine. docs/guides/trust.md is its page.
+// The levels of trust: what a card claims is derived again from the streams of this machine.
+// See docs/guides/trust.md.
 
-// evidence is what a stream of this machine says of a card.
+// evidence is what a stream of this machine confirms of a card.
 type evidence struct {
-	derived  bool   // the evidence hash follows from the operations the card names
-	observed bool   // the operation that wrote the card says that it holds only what is recorded there
-	ran      bool   // the command the card says failed is among them
+	derived  bool   // the evidence hash matches the operations that the card names
+	observed bool   // the operation that wrote the card marks it as holding only recorded facts
+	ran      bool   // the card's failed command is among them
 	world    string // the tree it ran in
-	began    string // the tree in which the path that the card says failed began
+	began    string // the tree in which the card's failed path began
 }
 
 func (e *evidence) verifies() bool { return e.derived && e.observed }
 
-// errDerived ends a walk over a stream: the rest says nothing of the card.
+// errDerived ends a walk over a stream once the rest is irrelevant to the card.
 var errDerived = errors.New("derived")
 
 // evidenceOf derives a card's evidence from its task's stream.
@@ -66,7 +66,7 @@ func evidenceOf(h taskdir.Home, c *card.Card) (e evidence) {
 		return nil
 	})
 	if err != nil && !errors.Is(err, errDerived) {
-		return evidence{} // a stream that is not here, or cannot be read, bears out nothing
+		return evidence{} // a stream that is missing or cannot be read confirms nothing
 	}
 	e.derived = len(ops) > 0 && anamnesis.EvidenceHash(ops) == p.EvidenceHash
 	began := wording.BeganWith(c)
@@ -82,7 +82,7 @@ func evidenceOf(h taskdir.Home, c *card.Card) (e evidence) {
 	return e
 }
 
-// TrustOf says how far a card may be believed on this machine. n are its counters.
+// TrustOf returns how far a card may be trusted on this machine. n are its counters.
 func TrustOf(h taskdir.Home, c *card.Card, n usage.Counts) recalled.Trust {
 	e := evidenceOf(h, c)
 	return e.trust(c, n)
@@ -106,21 +106,21 @@ func (e *evidence) trust(c *card.Card, n usage.Counts) recalled.Trust {
 	return tr
 }
 
-// evidence is evidenceOf, once a process for each text of a card.
+// evidence is evidenceOf, cached by the text of the card.
 func (m *Memory) evidence(c *card.Card) evidence {
 	key := sha256.Sum256(c.Markdown())
 	if e, ok := m.trusted.Load(key); ok {
 		return e.(evidence)
 	}
 	e := evidenceOf(m.Home, c)
-	if e.verifies() || c.SourceTask != m.ID { // else its stream may say more yet
+	if e.verifies() || c.SourceTask != m.ID { // otherwise its stream is still growing
 		m.trusted.Store(key, e)
 	}
 	return e
 }
 
-// trust says how far a card may be believed by this task, which sees its own cards
-// whatever they rest on.
+// trust returns how far this task may trust a card. A task sees its own cards whatever their
+// evidence.
 func (m *Memory) trust(c *card.Card) recalled.Trust {
 	e := m.evidence(c)
 	tr := e.trust(c, m.cards.Counts(c.ID))
@@ -128,8 +128,8 @@ func (m *Memory) trust(c *card.Card) recalled.Trust {
 	return tr
 }
 
-// trustWhenMet is trust for a card whose error this task has just met: the task is
-// the second that saw it.
+// trustWhenMet is trust for a card whose error this task has just met, which makes the task the
+// second witness.
 func (m *Memory) trustWhenMet(c *card.Card) recalled.Trust {
 	tr := m.trust(c)
 	tr.Withheld = tr.Withheld && tr.Contradicted
@@ -139,7 +139,8 @@ func (m *Memory) trustWhenMet(c *card.Card) recalled.Trust {
 	return tr
 }
 
-// cardRef names a card that is shown, with what it says that the task can bear out.
+// cardRef returns a reference to a card that is shown, with its claims that the task can
+// confirm.
 func (m *Memory) cardRef(h recalled.Hit) op.CardRef {
 	c := h.Card
 	ref := op.CardRef{ID: c.ID, Topic: c.Topic, State: string(c.State), Score: h.Score, Rung: string(h.Trust.Rung), Check: recalled.CheckOf(c)}
@@ -155,16 +156,16 @@ func (m *Memory) cardRef(h recalled.Hit) op.CardRef {
 	return ref
 }
 
-// independent reports whether the task has been shown neither a card nor one whose
-// task had been shown it.
+// independent reports whether the task has been shown neither a card nor one whose task had
+// been shown it.
 func (m *Memory) independent(id string) bool { return !slices.Contains(m.lineage(), id) }
 
-// lineage lists the cards that the task has been shown, and those that their tasks
-// had been shown.
+// lineage returns the cards that the task has been shown, and those that their tasks had been
+// shown.
 func (m *Memory) lineage() []string {
 	e, err := m.experienced()
 	if err != nil {
-		return nil // the same stream ends the task where it is needed
+		return nil // the damage is reported when it matters
 	}
 	var out []string
 	add := func(id string) {
@@ -185,7 +186,7 @@ func (m *Memory) lineage() []string {
 	return out
 }
 
-// card finds a card in any layer; nil: it is gone.
+// card returns a card of any layer, nil if it was removed.
 func (m *Memory) card(id string) *card.Card {
 	for _, s := range m.layers {
 		if c, err := s.Get(id); err == nil {
@@ -195,13 +196,13 @@ func (m *Memory) card(id string) *card.Card {
 	return nil
 }
 
-// withheldOf is the share of tasks that the experiment keeps a card from: one in so many.
+// withheldOf: the experiment withholds a card from one task in so many.
 const withheldOf = 10
 
-// experiment reports whether the experiment keeps a card from this task.
+// experiment reports whether the experiment withholds a card from this task.
 func (m *Memory) experiment(c *card.Card) bool { return WithheldByExperiment(&m.State().Opened, c) }
 
-// WithheldByExperiment reports whether the experiment keeps a card from a task: an
+// WithheldByExperiment reports whether the experiment withholds a card from a task: an
 // unreviewed one, by a hash of both.
 func WithheldByExperiment(o *op.TaskOpened, c *card.Card) bool {
 	if !o.Experiment || c.State == card.Reviewed || c.SourceTask == o.Task {
@@ -211,8 +212,8 @@ func WithheldByExperiment(o *op.TaskOpened, c *card.Card) bool {
 	return binary.BigEndian.Uint64(sum[:8])%withheldOf == 0
 }
 
-// observed lists the hashes of the stored cards that say only what the stream records;
-// nil which: all of them do.
+// observed returns the hashes of the stored cards that state only recorded facts. If which is
+// nil, all do.
 func (m *Memory) observed(cards []*card.Card, which map[string]bool) (out []string) {
 	for _, c := range cards {
 		if which != nil && !which[c.ID] {
@@ -226,9 +227,9 @@ func (m *Memory) observed(cards []*card.Card, which map[string]bool) (out []stri
 	return out
 }
 
-// retireContradicted retires the hypotheses that this task contradicted, and those
-// drawn from tasks that had been shown them. What a stream bears out by itself is
-// withheld instead: it was true where it was seen.
+// retireContradicted retires the hypotheses that this task contradicted, and those drawn from
+// tasks that had been shown them. A card that a stream confirms is withheld instead: it was
+// true where it was observed.
 func (m *Memory) retireContradicted(e *experience.Log) error {
 	gone := make(map[string]bool)
 	for _, b := range e.Bore {
@@ -258,7 +259,7 @@ func (m *Memory) retireContradicted(e *experience.Log) error {
 	return nil
 }
 
-// hypothesis returns a draft that no stream of this machine bears out, or nil.
+// hypothesis returns a draft that no stream of this machine confirms, or nil.
 func (m *Memory) hypothesis(id string) *card.Card {
 	c, err := m.cards.Get(id)
 	if err != nil || c.State != card.Draft {

@@ -2,15 +2,15 @@ package redact
 
 import "strings"
 
-// maxCommandBytes is how far behind a command's name its options are looked at.
+// maxCommandBytes is how far after a command's name its options are searched.
 const maxCommandBytes = 512
 
-// minOptionBytes is the shortest password behind an option that names a user,
-// too: the form says enough.
+// minOptionBytes is the shortest password after an option that also names a user, whose form is
+// unambiguous.
 const minOptionBytes = 2
 
-// curl matches the password in curl … -u USER:PASSWORD, and behind the other
-// forms of that option, as far as the command goes.
+// curl matches the password in curl … -u USER:PASSWORD, and after the other forms of that
+// option, up to the end of the command.
 func curl(s string, from, to int) (match, bool) {
 	if !wordStarts(s, from) || to < len(s) && s[to] > ' ' {
 		return match{}, false

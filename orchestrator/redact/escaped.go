@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxEscapings is how often a text may have been escaped one over the other.
+// maxEscapings is how many times a text may have been escaped.
 const maxEscapings = 3
 
-// escaped adds the known values that are in a text with any of their
-// characters escaped: %2D, \u002d, \x2d.
+// escaped adds the known values in a text with any of their characters escaped: %2D, \u002d,
+// \x2d.
 func (t *table) escaped(ms []match, s string) []match {
 	percent, backslash := nextByte(s, 0, '%'), nextByte(s, 0, '\\')
 	for {
@@ -36,7 +36,7 @@ func (t *table) escaped(ms []match, s string) []match {
 	}
 }
 
-// nextByte returns where c next occurs from byte at on; the text's end if it does not.
+// nextByte returns the next offset of c at or after at, the text's length if there is none.
 func nextByte(s string, at int, c byte) int {
 	if i := strings.IndexByte(s[at:], c); i >= 0 {
 		return at + i
@@ -47,7 +47,7 @@ func nextByte(s string, at int, c byte) int {
 // escapedWord is escaped for one word, s[from:to].
 func (t *table) escapedWord(ms []match, s string, from, to int) []match {
 	text := s[from:to]
-	pos := make([]int, len(text)+1) // where each byte of text is in s
+	pos := make([]int, len(text)+1) // the offset in s of each byte of text
 	for i := range pos {
 		pos[i] = from + i
 	}
@@ -104,7 +104,7 @@ func unescape(s string) (string, []int) {
 	return string(out), append(at, len(s))
 }
 
-// escapeAt is the length of the escape a text begins with; 0 for none.
+// escapeAt returns the length of the escape that begins a text; 0 for none.
 func escapeAt(s string) int {
 	n := 0
 	switch {

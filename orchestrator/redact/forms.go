@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// anchorBytes is how much of a form the automaton looks for; the rest is compared at the
-// match. So the automaton grows by a few states a form, however long the form is.
+// anchorBytes is the part of a form that the automaton searches; the rest is compared at the
+// match. So the automaton grows by a few states for each form of any length.
 const anchorBytes = 8
 
 // form is one way a known value may appear in a text.
@@ -25,9 +25,9 @@ type form struct {
 	before, behind bool
 }
 
-// formsOf returns the forms of a value: as it is, escaped in JSON, in JSON within
-// JSON and in a URL, and, where its random part is long enough, in base64 and
-// hex. Other escapes are found by [table.escaped].
+// formsOf returns the forms of a value: plain, escaped in JSON, in JSON within JSON and in a
+// URL, and, if its random part is long enough, in base64 and hex. [table.escaped] finds other
+// escapes.
 func formsOf(s Secret) []form {
 	plain := []string{s.Value}
 	for _, escapeHTML := range []bool{false, true} {
@@ -36,11 +36,11 @@ func formsOf(s Secret) []form {
 	}
 	query := url.QueryEscape(s.Value)
 	plain = append(plain, query, url.PathEscape(s.Value))
-	// As other languages escape: a blank is %20, and some signs stay.
+	// Other languages escape a blank as %20 and leave some signs.
 	query = strings.ReplaceAll(query, "+", "%20")
 	plain = append(plain, query, strings.ReplaceAll(query, "%2F", "/"),
 		strings.NewReplacer("%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*").Replace(query))
-	whole, _ := unescape(s.Value) // where other characters of it were escaped as well
+	whole, _ := unescape(s.Value) // if other characters of it were escaped, too
 	parts := randomParts(s.Value)
 	plain = append(append(plain, whole), parts...)
 	plain = slices.DeleteFunc(plain, func(text string) bool { return len(text) < MinKnownBytes })
@@ -59,9 +59,9 @@ func formsOf(s Secret) []form {
 	return out
 }
 
-// encodedForms returns a value in hex and in base64, with both alphabets and at
-// each of the three places it can begin at in a group of three bytes. Only
-// characters that are the value's own are looked for.
+// encodedForms returns a value in hex and in base64, with both alphabets and at each of the
+// three offsets in a group of three bytes. Only characters that the value alone determines are
+// included.
 func encodedForms(s Secret, value string) []form {
 	out := anchored(form{secret: s, text: hex.EncodeToString([]byte(value)), fold: true})
 	for lead := range 3 {
@@ -78,8 +78,8 @@ func encodedForms(s Secret, value string) []form {
 	return out
 }
 
-// anchored returns an encoded form with its first bytes to look for, and once
-// more with the next ones: a line may end within either, not within both.
+// anchored returns an encoded form twice: with its first bytes as the word, and with the next
+// ones. A line may end within either, not within both.
 func anchored(f form) []form {
 	f.encoded = true
 	first, second := f, f
@@ -89,9 +89,8 @@ func anchored(f form) []form {
 	return []form{first, second}
 }
 
-// randomParts returns what a key is cut down to: it without the words it begins
-// with (sk-proj-, ghp_, AKIA), and the longest of its parts, where that is a
-// secret by itself.
+// randomParts returns the random parts of a key: the key without its prefixes (sk-proj-, ghp_,
+// AKIA), and the longest of its parts, if that is a secret on its own.
 func randomParts(v string) []string {
 	for _, p := range []string{"AKIA", "ASIA", "AIza"} {
 		if rest, ok := strings.CutPrefix(v, p); ok && learnable(rest) {
@@ -117,7 +116,7 @@ func randomParts(v string) []string {
 	return []string{v, longest}
 }
 
-// maxPrefixBytes is the longest word a key begins with: "sandbox", "api03".
+// maxPrefixBytes is the longest prefix of a key: "sandbox", "api03".
 const maxPrefixBytes = 10
 
 // match adds the known value of the form if its word ends at byte end. A value over several
@@ -195,8 +194,8 @@ func (f *form) within(s string, at int) (from, to int) {
 
 func base64Byte(c byte) bool { return isAlnum(c) || strings.IndexByte("+/-_", c) >= 0 }
 
-// breakBehind is the length of the line end at byte at, with the blanks that the
-// next line begins with; 0 for none.
+// breakBehind returns the length of the line end at byte at with the indentation of the next
+// line; 0 for none.
 func breakBehind(s string, at int) int {
 	n := 0
 	if at < len(s) && s[at] == '\r' {
@@ -223,8 +222,8 @@ func breakBefore(s string, at int) int {
 	return n
 }
 
-// sameForm compares a text with a form of the same length, the digits of a
-// percent sign without case.
+// sameForm compares a text with a form of the same length. The digits of a percent escape
+// compare without case.
 func sameForm(form, text string) bool {
 	if form == text {
 		return true

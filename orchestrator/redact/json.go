@@ -9,25 +9,23 @@ import (
 	"anamnesis/opstream/jsontext"
 )
 
-// maxNested is how deep JSON within JSON is followed.
+// maxNested is the deepest nesting of JSON within JSON that is followed.
 const maxNested = 4
 
-// JSONOptions say what the strings of a JSON text are.
+// JSONOptions describe the strings of a JSON text.
 type JSONOptions struct {
-	// Keep are the keys whose strings are left alone: names and ids. They do
-	// not count within nested JSON.
+	// Keep are the keys whose strings are not examined: names and ids. They do not apply to
+	// nested JSON.
 	Keep []string
-	// OwnKeys says that the keys outside of nested JSON are the caller's own
-	// names: no secret is looked for in them.
+	// OwnKeys: the keys outside of nested JSON are the caller's own names and are not examined.
 	OwnKeys bool
 	// Nested are the keys whose strings hold JSON themselves, if they are valid JSON; their
 	// strings are redacted by their decoded values.
 	Nested []string
-	// Valid says that the text is known to be JSON, because the caller made it:
-	// it is not checked again.
+	// Valid: the caller guarantees that the text is JSON, so that it is not checked.
 	Valid bool
-	// Found, when set, is called with each secret and the keys that lead to it, outermost
-	// first. Elements of arrays have no key of their own.
+	// Found, if set, is called with each secret and the keys that lead to it, outermost first.
+	// Elements of arrays have no key.
 	Found func(path []string, f Found)
 }
 
@@ -43,7 +41,7 @@ func (r *Redactor) JSON(data []byte, o *JSONOptions) (out []byte, changed bool, 
 	}
 	w := jsonWalk{r: r, o: o, in: string(data)}
 	w.value(0)
-	if r.stale() { // what was learned may occur before it in another form
+	if r.stale() { // a learned value may occur earlier in another form
 		w = jsonWalk{r: r, o: o, in: w.in}
 		w.value(0)
 	}
@@ -57,7 +55,7 @@ func (r *Redactor) JSON(data []byte, o *JSONOptions) (out []byte, changed bool, 
 	return w.out.Bytes(), true, nil
 }
 
-// jsonWalk goes through valid JSON.
+// jsonWalk walks valid JSON.
 type jsonWalk struct {
 	r    *Redactor
 	o    *JSONOptions
@@ -110,7 +108,7 @@ func (w *jsonWalk) value(depth int) {
 }
 
 // number replaces a number that is a known value by a marker, as a string. The caller's own
-// numbers stay.
+// numbers are not changed.
 func (w *jsonWalk) number(from, to int) {
 	if to-from < MinKnownBytes || w.deep == 0 && w.o.OwnKeys {
 		return
@@ -187,8 +185,7 @@ func (w *jsonWalk) str(from, to int) {
 	w.mark(from, to, text, w.r.findNamed(key, text))
 }
 
-// mark replaces what was found in the string in[from:to], whose decoded value is text, by
-// markers.
+// mark replaces the secrets in the string in[from:to], whose decoded value is text, by markers.
 func (w *jsonWalk) mark(from, to int, text string, ms []match) {
 	pos := jsontext.Offsets(w.in[from+1 : to-1])
 	for _, m := range ms {
@@ -199,8 +196,7 @@ func (w *jsonWalk) mark(from, to int, text string, ms []match) {
 	}
 }
 
-// findNamed returns the secrets of a text that is the value of a key, whose name
-// may say that it is one.
+// findNamed returns the secrets in the value of a key, whose name may mark it as secret.
 func (r *Redactor) findNamed(key, text string) []match {
 	if !namesSecret(key) {
 		ms, _ := r.find(text, false)
@@ -218,7 +214,7 @@ func (r *Redactor) findNamed(key, text string) []match {
 	return ms
 }
 
-// put writes what replaces in[from:to].
+// put replaces in[from:to] by text.
 func (w *jsonWalk) put(from, to int, text string) {
 	if w.done == 0 {
 		w.out.Grow(len(w.in) + len(text))

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// What a variable's name must end with to say that its value is secret.
+// secretEndings are the endings of the names of variables with secret values.
 const secretEndings = "PASSWORD PASSWD PASSPHRASE SECRET SECRETS TOKEN TOKENS API_KEY APIKEY API_KEYS ACCESS_KEY SECRET_KEY " +
 	"SECRET_KEY_BASE PRIVATE_KEY ENCRYPTION_KEY SIGNING_KEY MASTER_KEY AUTH_KEY CREDENTIALS _PAT _PWD DBPASS _AUTH _COOKIE"
 
-// What says it anywhere in a name, as words of their own: GITHUB_TOKEN_RO.
+// secretWords mark a name as secret anywhere in it, as separate words: GITHUB_TOKEN_RO.
 const secretWords = "TOKEN PASS PASSWD PASSWORD JWT APIKEY API_KEY ACCESS_KEY SECRET_KEY"
 
-// minWordBytes: a value of lower-case letters alone that is shorter is a word
-// ("postgres", "changeme"), and words are in every text.
+// minWordBytes: a shorter value of lower-case letters is an ordinary word ("postgres",
+// "changeme").
 const minWordBytes = 16
 
 // FromEnviron returns the secrets among the variables of an environment (NAME=value): those
@@ -37,7 +37,7 @@ func FromEnviron(environ []string) []Secret {
 	return out
 }
 
-// SecretName reports whether a variable's name says that its value is secret.
+// SecretName reports whether a variable's name marks its value as secret.
 func SecretName(name string) bool {
 	name = strings.ToUpper(name)
 	ends := func(e string) bool { return strings.HasSuffix(name, e) }
@@ -70,8 +70,8 @@ func urlPassword(name, value string) (Secret, bool) {
 	return Secret{Kind: kindName(name) + "-password", Value: p}, true
 }
 
-// withLines adds, for values of several lines, each line that is a secret by itself: in a
-// listing numbers precede the lines, and they may end in CRLF.
+// withLines adds, for values of several lines, each line that is a secret on its own: a listing
+// may number the lines and end them with CRLF.
 func withLines(known []Secret) []Secret {
 	out := slices.Clone(known)
 	for _, s := range known {
@@ -87,7 +87,7 @@ func withLines(known []Secret) []Secret {
 	return out
 }
 
-// jsonEscape returns a value as it is written between the quotes of a JSON string.
+// jsonEscape returns a value as it appears between the quotes of a JSON string.
 func jsonEscape(s string, html bool) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)

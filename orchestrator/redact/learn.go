@@ -8,32 +8,31 @@ import (
 	"sync"
 )
 
-// MaxLearned bounds the values that are learned: each costs the automaton some
-// hundred states. Those beyond are redacted where their pattern shows them, and
-// nowhere else.
+// MaxLearned bounds the learned values: each costs the automaton some hundred states. Further
+// ones are redacted only where their pattern matches.
 const MaxLearned = 256
 
 const (
-	// A learned value has at least minLearnedBytes, or minMixedBytes with lower
-	// case, upper case and digits.
+	// A learned value has at least minLearnedBytes, or minMixedBytes with lower case, upper
+	// case and digits.
 	minLearnedBytes = 16
 	minMixedBytes   = 12
-	// minEntropy is the least entropy of a learned value, in bits a byte
-	// (Shannon, over the value's own bytes): what gitleaks asks of most
-	// providers' keys and detect-secrets of hex.
+	// minEntropy is the least entropy of a learned value, in bits a byte (Shannon, over the
+	// value's own bytes): the threshold of gitleaks for most providers' keys and of
+	// detect-secrets for hex.
 	minEntropy = 3.0
 )
 
-// Learned are values that were recognised by a pattern and are known from then
-// on: they are found in every text, in any of the forms of a known value. Several
-// Redactors may share one. It is safe for concurrent use.
+// Learned are values that a pattern recognised. From then on they are known values and are
+// found in every text in any form. Several Redactors may share one. It is safe for concurrent
+// use.
 type Learned struct {
 	mu     sync.Mutex
 	values []Secret
 	full   bool
 }
 
-// Add adds values that are not among them; past [MaxLearned] none.
+// Add adds new values, at most up to [MaxLearned].
 func (l *Learned) Add(values ...Secret) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,8 +48,8 @@ func (l *Learned) Add(values ...Secret) {
 	}
 }
 
-// Values returns the values from the nth on, in the order they were added; full
-// says that there were more than [MaxLearned].
+// Values returns the values from the nth, in the order they were added. full reports whether
+// there were more than [MaxLearned].
 func (l *Learned) Values(n int) (values []Secret, full bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +65,7 @@ func (l *Learned) len() int {
 	return len(l.values)
 }
 
-// learn adds what patterns found, as far as it is no ordinary word.
+// learn adds the values that patterns found, unless they are ordinary words.
 func (l *Learned) learn(ms []match) {
 	if l == nil {
 		return
@@ -89,8 +88,8 @@ func (l *Learned) learn(ms []match) {
 	}
 }
 
-// learnable reports whether a value is long and random enough to be no ordinary
-// word, name or path.
+// learnable reports whether a value is long and random enough not to be an ordinary word, name
+// or path.
 func learnable(v string) bool {
 	if len(v) < minMixedBytes || !secretValue(v) || !random(v) || entropy(v) < minEntropy {
 		return false
@@ -99,7 +98,7 @@ func learnable(v string) bool {
 		strings.ContainsFunc(v, func(r rune) bool { return r < 0x80 && isLower(byte(r)) })
 }
 
-// entropy is a text's, in bits a byte.
+// entropy returns a text's entropy in bits a byte.
 func entropy(s string) float64 {
 	var counts [256]int
 	for i := range len(s) {

@@ -30,7 +30,7 @@ func HasMarker(s string) bool {
 	return found
 }
 
-// ReplaceMarkers returns the text with each marker replaced by what put says.
+// ReplaceMarkers returns the text with each marker replaced by the result of put.
 func ReplaceMarkers(s string, put func(marker string) string) string {
 	var out strings.Builder
 	at := 0
@@ -61,7 +61,7 @@ func eachMarker(s string, visit func(from, to int)) {
 	}
 }
 
-// markerLen is the length of the marker a text begins with; 0 for none.
+// markerLen returns the length of the marker that begins a text; 0 for none.
 func markerLen(s string) int {
 	rest, ok := strings.CutPrefix(s, markerBegin)
 	if !ok {
@@ -84,7 +84,7 @@ func markerLen(s string) int {
 	return len(markerBegin) + len(kind) + 1 + 2*markerHashBytes + 1
 }
 
-// kindName makes a marker's kind of any name.
+// kindName returns a valid kind of marker for any name.
 func kindName(name string) string {
 	var b strings.Builder
 	for i := range len(name) {

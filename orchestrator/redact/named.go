@@ -5,19 +5,19 @@ import "strings"
 // maxNameBytes bounds the name before a value.
 const maxNameBytes = 64
 
-// minNamedBytes are the shortest values by how sure their place makes one.
+// minNamedBytes are the shortest values, by the certainty of their context.
 const (
 	minShoutedBytes = 6 // DB_PASSWORD=…
 	minQuotedBytes  = 8 // password: "…"
 	minBareBytes    = 8 // password: …
 	minSpacedBytes  = 5 // DB_PASSWORD='… …'
 
-	minPathPartBytes = 16 // of a path, a part that may be drawn by chance
+	minPathPartBytes = 16 // a part of a path that may be random
 )
 
-// named matches the value of NAME=value, NAME: value and their quoted forms,
-// where the keyword ends the name. What is left alone: code (calls, names of
-// variables, types), numbers, words of a sentence, placeholders.
+// named matches the value of NAME=value, NAME: value and their quoted forms, if the keyword
+// ends the name. It skips code (calls, names of variables, types), numbers, words of a
+// sentence, and placeholders.
 func named(s string, from, to int, kind string) (match, bool) {
 	begin := from
 	for begin > 0 && from-begin < maxNameBytes && nameByte(s[begin-1]) && escapeLen(s, begin) == 0 {
@@ -46,7 +46,7 @@ func named(s string, from, to int, kind string) (match, bool) {
 	quote := quotes(s, at)
 	at += quote
 	n, open := 0, false
-	if shouted && tight && quote > 0 { // of a shell: blanks belong to it
+	if shouted && tight && quote > 0 { // a shell's value, which includes blanks
 		n, open = quotedValue(s, at, s[at-quote:at])
 	}
 	if n == 0 {
@@ -63,9 +63,8 @@ func named(s string, from, to int, kind string) (match, bool) {
 	return match{start: at, end: at + n, from: begin, kind: kind, rank: rankNamed, open: open}, true
 }
 
-// plainValue is the length of a value without blanks; 0 for one that is too
-// long. joined says that it may go on behind an ampersand: it is in no
-// query.
+// plainValue returns the length of a value without blanks; 0 if it is too long. joined: it may
+// continue after an ampersand, since it is not in a query.
 func plainValue(s string, at int, quoted, joined bool) int {
 	n := 0
 	for at+n < len(s) && n <= maxPasswordBytes && (valueByte(s, at+n, quoted) || joined && n > 0 && ampersand(s, at+n)) {
@@ -77,8 +76,8 @@ func plainValue(s string, at int, quoted, joined bool) int {
 	return n
 }
 
-// ampersand reports whether an ampersand belongs to the value it is in: it
-// neither joins commands nor begins the next NAME=.
+// ampersand reports whether an ampersand is part of a value: it neither joins commands nor
+// begins the next NAME=.
 func ampersand(s string, at int) bool {
 	if s[at] != '&' || s[at-1] == '&' || at+1 >= len(s) || s[at+1] <= ' ' || strings.IndexByte("&\"'`\\", s[at+1]) >= 0 {
 		return false
@@ -90,8 +89,8 @@ func ampersand(s string, at int) bool {
 	return end == at+1 || end >= len(s) || s[end] != '='
 }
 
-// quotedValue is the length of a value up to the quote that ends it, on the
-// same line; 0 for none. open says that the text ends before the quote comes.
+// quotedValue returns the length of a value up to its closing quote on the same line; 0 for
+// none. open reports whether the text ends before the quote.
 func quotedValue(s string, at int, quote string) (n int, open bool) {
 	for n <= maxPasswordBytes {
 		if at+n >= len(s) {
@@ -103,7 +102,7 @@ func quotedValue(s string, at int, quote string) (n int, open bool) {
 			return n, false
 		case c == '\n' || c == '\r' || strings.HasPrefix(rest, `\n`) || strings.HasPrefix(rest, `\r`):
 			return 0, false
-		case c == '\\' && quote == `"` && len(rest) > 1: // it keeps the quote behind it
+		case c == '\\' && quote == `"` && len(rest) > 1: // it escapes the next quote
 			n++
 		}
 		n++
@@ -126,7 +125,7 @@ func namesSecret(name string) bool {
 
 func nameByte(c byte) bool { return isAlnum(c) || c == '_' || c == '-' || c == '.' }
 
-// quotes is the length of one quote, with the backslashes that escape it.
+// quotes returns the length of one quote with the backslashes that escape it.
 func quotes(s string, at int) int {
 	n := 0
 	for at+n < len(s) && s[at+n] == '\\' && n < 4 {
@@ -138,8 +137,8 @@ func quotes(s string, at int) int {
 	return 0
 }
 
-// separator returns the length of what is between a name and its value: = or :, also := and
-// =>, but no comparison.
+// separator returns the length of the separator between a name and its value: =, :, := or =>,
+// but not a comparison.
 func separator(s string, at int) int {
 	rest := s[at:]
 	switch {
@@ -153,9 +152,9 @@ func separator(s string, at int) int {
 	return 0
 }
 
-// valueByte reports whether a value continues at a byte. A quoted one ends at
-// its quote, a bare one also at what separates values; a backslash belongs to
-// it unless it escapes a quote or white space.
+// valueByte reports whether a value continues at a byte. A quoted one ends at its quote, a bare
+// one also at a separator of values. A backslash is part of it unless it escapes a quote or
+// white space.
 func valueByte(s string, at int, quoted bool) bool {
 	c := s[at]
 	switch {
@@ -169,7 +168,7 @@ func valueByte(s string, at int, quoted bool) bool {
 	return strings.IndexByte("&,;<>|", c) < 0
 }
 
-// sentenceEnd takes off the punctuation behind a bare value.
+// sentenceEnd returns the length of a bare value without the punctuation at its end.
 func sentenceEnd(s string, at, n int) int {
 	for n > 0 && strings.IndexByte(".,:)]}", s[at+n-1]) >= 0 {
 		n--
@@ -177,7 +176,7 @@ func sentenceEnd(s string, at, n int) int {
 	return n
 }
 
-// follows is the byte behind a value, 0 at the end.
+// follows returns the byte after a value, 0 at the end.
 func follows(s string, at int) byte {
 	if at < len(s) {
 		return s[at]
@@ -185,12 +184,12 @@ func follows(s string, at int) byte {
 	return 0
 }
 
-// look is how a value appears in a text.
+// look is the context of a value in a text.
 type look struct {
 	next     byte // behind it; 0 at the end
 	quoted   bool // between quotes
 	shouted  bool // its name is in upper case, and joined to it as in a shell, or it is quoted
-	password bool // its name says password, and is joined to it
+	password bool // its name contains password, and is joined to it
 	key      bool // its name ends in SECRET_KEY
 }
 
@@ -226,12 +225,12 @@ func (l look) secret(v string) bool {
 	case l.shouted:
 		return len(v) >= minShoutedBytes && (digits+symbols > 0 || letters == len(v) || l.password || l.key && strings.Contains(v, "-"))
 	}
-	// Bare, with a name in lower case: code and prose look so, too.
+	// A bare value with a name in lower case is like code and prose.
 	return len(v) >= minBareBytes && letters > 0 && !dotted(v) && (digits >= 3 || digits > 0 && (mixed(v) || symbols > 0))
 }
 
-// pathLooking reports whether what begins with a slash is a path: its parts are
-// names, and not drawn by chance.
+// pathLooking reports whether a value that begins with a slash is a path: its parts are names
+// and not random.
 func pathLooking(v string) bool {
 	if strings.ContainsAny(v, "+=!$%^*~#@?") {
 		return false
@@ -248,7 +247,7 @@ func pathLooking(v string) bool {
 	return true
 }
 
-// dotted reports whether a value is names joined by dots, as code is.
+// dotted reports whether a value consists of names joined by dots, as code does.
 func dotted(v string) bool {
 	if !strings.Contains(v, ".") {
 		return false
@@ -266,8 +265,8 @@ func dotted(v string) bool {
 	return true
 }
 
-// mixed reports whether a value changes between letters and digits more often
-// than a name with a number in it does.
+// mixed reports whether a value changes between letters and digits more often than a name with
+// a number.
 func mixed(v string) bool {
 	changes := 0
 	for i := 1; i < len(v); i++ {

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// maxSecretBytes is the longest secret a pattern takes; of a longer one the
-// beginning is no secret of that kind.
+// maxSecretBytes is the longest secret that a pattern matches. The beginning of a longer value
+// is not a secret of that kind.
 const maxSecretBytes = 8 << 10
 
-// rule is a pattern and the keyword that must occur for it to be tried.
+// rule is a pattern with the keyword that triggers it.
 type rule struct {
 	keyword string // lower case
-	// match tries the pattern where the keyword stands, from from up to to.
+	// match tries the pattern at the keyword, which is s[from:to].
 	match func(s string, from, to int) (match, bool)
 	pem   bool // the keyword begins a private key; see pem.go
 }
 
-// rules are the patterns. The forms of keys are those their providers publish
-// for secret scanning.
+// rules returns the patterns. The forms of keys are those that providers publish for secret
+// scanning.
 func rules() []rule {
 	out := []rule{{keyword: pemBegin, pem: true}}
 	token := func(kind string, least int, chars string, keywords ...string) {
@@ -79,7 +79,7 @@ func newCharset(chars string) *charset {
 	return &c
 }
 
-// run is how many bytes of s, from at on, are in the set.
+// run returns how many bytes of s from at are in the set.
 func (c *charset) run(s string, at int) int {
 	n := 0
 	for at+n < len(s) && c[s[at+n]] {
@@ -113,8 +113,8 @@ func escapeLen(s string, at int) int {
 	return 0
 }
 
-// providerKey matches a keyword with its case, then at least so many bytes of
-// the set, which must look random: names of tests and classes do not.
+// providerKey matches a keyword, case-sensitively, followed by at least least bytes of the set
+// that look random, which names of tests and classes do not.
 func providerKey(s string, from, to int, keyword, kind string, least int, set *charset) (match, bool) {
 	if s[from:to] != keyword || !wordStarts(s, from) {
 		return match{}, false
@@ -137,8 +137,8 @@ func providerKey(s string, from, to int, keyword, kind string, least int, set *c
 	return match{start: from, end: to + n, from: from, kind: kind, rank: rankProvider}, true
 }
 
-// random reports whether a text looks drawn by chance: digits among letters,
-// and either both cases or many digits.
+// random reports whether a text looks random: digits among letters, and either both cases or
+// many digits.
 func random(s string) bool {
 	var upper, low, digit int
 	for i := range len(s) {
@@ -154,8 +154,8 @@ func random(s string) bool {
 	return digit > 0 && upper+low > 0 && (upper > 0 && low > 0 || digit >= 4 || low == 0)
 }
 
-// jwt matches a JSON web token: three base64url parts, the first two of which
-// begin as JSON objects do.
+// jwt matches a JSON web token: three base64url parts, the first two of which begin like JSON
+// objects.
 func jwt(s string, from, to int) (match, bool) {
 	if s[from:to] != "eyJ" || !wordStarts(s, from) {
 		return match{}, false
@@ -185,7 +185,7 @@ func tokenByte(c byte) bool {
 	return isAlnum(c) || strings.IndexByte("-._~+/=", c) >= 0
 }
 
-// spaces returns how many blanks are at at, at most a few: more than that is a table or a
+// spaces returns the number of blanks at an offset, up to a few: more indicate a table or a
 // drawing.
 func spaces(s string, at int) int {
 	n := 0
@@ -200,12 +200,14 @@ const maxBlanks = 8
 // minTokenBytes is the shortest credential of a header that names its scheme,
 // minBareTokenBytes of one that does not.
 const (
+	// minTokenBytes is the shortest credential of a header with a scheme, minBareTokenBytes of
+	// one without.
 	minTokenBytes     = 8
 	minBareTokenBytes = 16
 )
 
-// authorization matches what an Authorization header holds besides Bearer and
-// Basic: a scheme and a credential, or a credential alone.
+// authorization matches an Authorization header other than Bearer and Basic: a scheme and a
+// credential, or a credential alone.
 func authorization(s string, from, to int) (match, bool) {
 	at := to + quotes(s, to)
 	at += spaces(s, at)
@@ -238,8 +240,8 @@ func authorization(s string, from, to int) (match, bool) {
 	return match{start: at, end: at + n, from: from, kind: "authorization", rank: rankHeader}, true
 }
 
-// scrambled reports whether letters change from lower to upper case more often
-// than words written together do: one in five.
+// scrambled reports whether letters change from lower to upper case more often than in joined
+// words: one in five.
 func scrambled(s string) bool {
 	changes := 0
 	for i := 1; i < len(s); i++ {
@@ -250,8 +252,7 @@ func scrambled(s string) bool {
 	return 5*changes >= len(s)
 }
 
-// credential is the length of the token of a header that begins at at; 0 for
-// one that is too long.
+// credential returns the length of the token of a header at an offset; 0 if it is too long.
 func credential(s string, at int) int {
 	n := 0
 	for at+n < len(s) && n <= maxSecretBytes && tokenByte(s[at+n]) {
@@ -266,8 +267,8 @@ func credential(s string, at int) int {
 	return n
 }
 
-// bearer matches the token of a Bearer header. It must hold a digit, which
-// the words of a sentence do not.
+// bearer matches the token of a Bearer header. It must contain a digit, which words of a
+// sentence do not.
 func bearer(s string, from, to int) (match, bool) {
 	blank := spaces(s, to)
 	if blank == 0 || !wordStarts(s, from) {

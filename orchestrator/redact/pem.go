@@ -5,17 +5,16 @@ import "strings"
 const (
 	pemBegin = "-----begin " // lower case, as keywords are
 	pemEnd   = "-----END"
-	// maxPEMLabel is the longest label, between BEGIN and the dashes.
+	// maxPEMLabel is the longest label between BEGIN and the dashes.
 	maxPEMLabel = 40
-	// minPEMRun is the shortest run of base64 that is taken for a line of a
-	// key when it is not the last.
+	// minPEMRun is the shortest run of base64 that counts as a line of a key, except the last.
 	minPEMRun = 20
-	// maxPEMLine is the longest line of a key: a whole key may be in one.
+	// maxPEMLine is the longest line of a key, which may be a whole key.
 	maxPEMLine = 16 << 10
 )
 
-// keyBegins reports whether a private key begins here, at being just behind
-// the keyword, and where its body does.
+// keyBegins reports whether a private key begins at the keyword that ends at byte at, and
+// returns the offset of its body.
 func keyBegins(s string, at int) (body int, ok bool) {
 	label := s[at:min(len(s), at+maxPEMLabel)]
 	end := strings.Index(label, "-----")
@@ -46,7 +45,7 @@ func keyLines(ms []match, s string, at int, within bool) (out []match, end int, 
 			last := strings.Contains(s[next:after], pemEnd)
 			n := len(ms)
 			if ms = addKeyLine(ms, s, at, lineEnd, last || within && next == len(s)); len(ms) == n {
-				return ms, at, after == len(s) // what comes may yet make it one
+				return ms, at, after == len(s) // more text may complete it
 			}
 			within = true
 		}
@@ -55,8 +54,8 @@ func keyLines(ms []match, s string, at int, within bool) (out []match, end int, 
 	return ms, at, true
 }
 
-// lineBreak returns the end of the line that holds byte at, and where the next
-// begins. An escaped line break, \n or \r\n, is one, too.
+// lineBreak returns the end of the line that contains byte at, and the beginning of the next.
+// An escaped line break, \n or \r\n, counts, too.
 func lineBreak(s string, at int) (end, next int) {
 	for i := at; i < len(s); i++ {
 		switch {
@@ -75,15 +74,13 @@ func lineBreak(s string, at int) (end, next int) {
 	return len(s), len(s)
 }
 
-// keyHeader reports whether a line of a key holds no key: it is blank, or a
-// header of an encrypted one.
+// keyHeader reports whether a line inside a key is blank or a header of an encrypted key.
 func keyHeader(line string) bool {
 	rest := strings.TrimLeft(line, " \t\r0123456789:+|>#*\"'`,\\")
 	return rest == "" || strings.HasPrefix(rest, "Proc-Type:") || strings.HasPrefix(rest, "DEK-Info:")
 }
 
-// addKeyLine adds the base64 at a line's end. short says that there may be
-// little of it.
+// addKeyLine adds the base64 at a line's end. short permits a short run.
 func addKeyLine(ms []match, s string, from, to int, short bool) []match {
 	end := to
 	for end > from && strings.IndexByte(" \t\r\"'`,;+\\", s[end-1]) >= 0 {

@@ -12,17 +12,16 @@ import (
 )
 
 const (
-	// KeyBytes is the length of a good key: as many random bytes.
+	// KeyBytes is the number of random bytes of a good key.
 	KeyBytes = 32
-	// MinKnownBytes is the shortest known value that is looked for: shorter
-	// ones occur by chance.
+	// MinKnownBytes is the shortest known value that is searched: shorter ones occur by chance.
 	MinKnownBytes = 8
-	// maxKnownBytes is the longest form of a known value that is looked for.
+	// maxKnownBytes is the longest form of a known value that is searched.
 	maxKnownBytes = 4 << 10
 )
 
-// Secret is a value known to be secret, and what it is: a few words of a-z,
-// 0-9 and '-', such as openai-api-key.
+// Secret is a value known to be secret, with its kind: a few words of a-z, 0-9 and '-', such as
+// openai-api-key.
 type Secret struct {
 	Kind, Value string
 }
@@ -39,29 +38,29 @@ type Redactor struct {
 	key     []byte
 	rules   []rule
 	known   []Secret
-	learned *Learned // nil: nothing is learned
+	learned *Learned // if nil, nothing is learned
 	current atomic.Pointer[table]
 }
 
 // table is the words and forms of one search.
 type table struct {
 	words   *automaton.Automaton
-	rules   int    // so many of the words are keywords
+	rules   int    // number of words that are keywords
 	forms   []form // of the words after them
-	learned int    // so many values of Learned are in forms
+	learned int    // number of Learned's values in forms
 }
 
-// New makes a Redactor. The key makes its hashes: one key, one marker for a
-// secret. Known values shorter than MinKnownBytes are left out.
+// New returns a Redactor. The key keys its hashes: with one key, a secret has one marker. Known
+// values shorter than MinKnownBytes are ignored.
 func New(key []byte, known []Secret) *Redactor { return NewLearning(key, known, nil) }
 
-// NewLearning makes a Redactor that adds to learned what it recognises by a pattern, and finds
-// everything in learned.
+// NewLearning returns a Redactor that adds values recognised by a pattern to learned, and finds
+// all values in learned.
 func NewLearning(key []byte, known []Secret, learned *Learned) *Redactor {
 	return &Redactor{key: slices.Clone(key), rules: rules(), known: slices.Clone(known), learned: learned}
 }
 
-// table returns what is looked for now.
+// table returns the present table.
 func (r *Redactor) table() *table {
 	n := r.learned.len()
 	if t := r.current.Load(); t != nil && t.learned == n {
@@ -109,14 +108,12 @@ func lowerASCII(s string) string {
 // match is one secret in a text.
 type match struct {
 	start, end int
-	from       int // where what makes it a secret begins: its name, its header
+	from       int // the start of its context: its name or header
 	kind       string
-	// value is what is hashed: the bytes of the match, or, of a known secret,
-	// the value itself, however it was escaped.
+	// value is hashed: the bytes of the match or, for a known secret, the unescaped value.
 	value string
-	rank  int // of several with the same bytes the lowest decides the kind
-	// open says that more text may make it longer, or make one of what is none:
-	// its name begins at from.
+	rank  int // among matches of the same bytes, the lowest decides the kind
+	// open: more text may extend it, or make it a secret; its name begins at from.
 	open bool
 }
 
@@ -128,8 +125,8 @@ const (
 	rankNamed
 )
 
-// Text replaces the secrets in a text and returns them in order. A text without any is
-// returned unchanged. A line stays a line: no marker replaces a line's end.
+// Text replaces the secrets in a text and returns them in order. A text without secrets is
+// returned unchanged. No marker replaces a line's end.
 func (r *Redactor) Text(s string) (string, []Found) {
 	ms, _ := r.find(s, false)
 	if r.stale() { // what was learned may occur before it in another form
@@ -153,7 +150,7 @@ func (r *Redactor) Text(s string) (string, []Found) {
 	return out.String(), found
 }
 
-// Markers is Text with the markers alone of what was found, each once.
+// Markers is Text, but returns only the markers, each once.
 func (r *Redactor) Markers(s string) (redacted string, markers []string) {
 	redacted, found := r.Text(s)
 	for _, f := range found {
@@ -173,20 +170,20 @@ func (r *Redactor) stale() bool {
 	return t != nil && t.learned != r.learned.len()
 }
 
-// scanEnd is how a search ended, for who continues with the text behind it.
+// scanEnd is the state at the end of a search, for a caller that continues with more text.
 type scanEnd struct {
-	partial int  // length of the longest end that begins a word
+	partial int  // length of the longest suffix that begins a word
 	inKey   bool // within a private key
 	keyFrom int  // where the unfinished private key begins; -1 for none
-	open    int  // where the first name begins whose value has not ended; -1 for none
+	open    int  // offset of the first name whose value has not ended; -1 for none
 	keys    []span
 }
 
 // span is a private key with its first line.
 type span struct{ from, to int }
 
-// find returns the secrets of a text: sorted, not overlapping, not empty. inKey
-// says that the text begins within a private key.
+// find returns the secrets of a text: sorted, not overlapping, not empty. inKey: the text
+// begins inside a private key.
 func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
 	var ms []match
 	end := scanEnd{keyFrom: -1, open: -1}
@@ -234,8 +231,7 @@ func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
 	return ms, end
 }
 
-// merge sorts matches and makes one of those that overlap. Its bytes are all
-// of theirs, so that nothing of a secret is left over.
+// merge sorts matches and joins overlapping ones, whose bytes are all replaced.
 func merge(s string, ms []match) []match {
 	if len(ms) < 2 {
 		return ms

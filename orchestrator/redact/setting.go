@@ -6,13 +6,11 @@ import (
 	"strings"
 )
 
-// FromSetting returns the secrets in the value of a setting that may hold one: a
-// header, a variable that a program is started with, an address. Of "Bearer …"
-// it is what follows the scheme; of a URL its password, a token in the place
-// of its user, and the parts of its path and query that look drawn by chance
-// or are named as secrets. Left out are what FromEnviron leaves out and, unless
-// the setting's name says that it is secret, values that look like names
-// (acme-web, eu-west-1): they are in every text.
+// FromSetting returns the secrets in the value of a setting that may hold one: a header, a
+// variable of a program, an address. For "Bearer …" it returns the text after the scheme; for a
+// URL its password, a token in place of the user, and the parts of its path and query that look
+// random or have telling names. It omits what FromEnviron omits and, unless the setting has a
+// telling name, values that look like names (acme-web, eu-west-1).
 func FromSetting(name, value string) []Secret {
 	value = strings.TrimSpace(value)
 	if strings.Contains(value, "://") {
@@ -27,14 +25,13 @@ func FromSetting(name, value string) []Secret {
 	return []Secret{{Kind: kindName(name), Value: value}}
 }
 
-// secretSetting reports whether a setting's name says that it is secret.
+// secretSetting reports whether a setting's name marks its value as secret.
 func secretSetting(name string) bool {
 	name = strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 	return SecretName(name) || strings.HasSuffix(name, "KEY") || strings.HasSuffix(name, "AUTH") || slices.Contains([]string{"AUTHORIZATION", "COOKIE", "SIG", "SIGNATURE"}, name)
 }
 
-// nameLooking reports whether a value is words and short numbers, joined as in
-// a name.
+// nameLooking reports whether a value consists of words and short numbers, joined as in a name.
 func nameLooking(v string) bool {
 	for part := range strings.FieldsFuncSeq(v, func(r rune) bool { return strings.ContainsRune("-_. /:", r) }) {
 		if !isWord(part) && strings.Trim(part, "0123456789") != "" || len(part) >= minWordBytes {

@@ -10,14 +10,17 @@ import (
 // password, maxPasswordBytes the password. minUserTokenBytes is the shortest
 // user that is taken for a token.
 const (
+	// maxSchemeBytes and maxUserBytes bound the parts of a URL before its password,
+	// maxPasswordBytes the password. minUserTokenBytes is the shortest user that counts as a
+	// token.
 	maxSchemeBytes    = 24
 	maxUserBytes      = 256
 	maxPasswordBytes  = 512
 	minUserTokenBytes = 20
 )
 
-// urlUser matches the password in SCHEME://USER:PASSWORD@HOST, and a token in
-// the place of the user.
+// urlUser matches the password in SCHEME://USER:PASSWORD@HOST, and a token in place of the
+// user.
 func urlUser(s string, from, to int) (match, bool) {
 	scheme := 0
 	for scheme < from && scheme <= maxSchemeBytes && (isAlnum(s[from-1-scheme]) || strings.IndexByte("+-.", s[from-1-scheme]) >= 0) {
@@ -60,7 +63,7 @@ func userInfo(s string, to int) (colon, at int) {
 			r, size := utf8.DecodeRuneInString(s[i:])
 			port := colon >= 0 && strings.Trim(s[colon+1:i], "0123456789") == "" && i > colon+1
 			if first >= 0 || port || !unicode.IsOneOf([]*unicode.RangeTable{unicode.L, unicode.M, unicode.N}, r) {
-				return finish(s, colon, first, at) // the URL is over: prose continues without a blank
+				return finish(s, colon, first, at) // the URL has ended; prose follows without a blank
 			}
 			i += size - 1
 		case c <= ' ' || c == 0x7f || strings.IndexByte("\"'`<>\\|,()", c) >= 0, c == '[' && markerLen(s[i:]) > 0:
@@ -84,8 +87,8 @@ func userInfo(s string, to int) (colon, at int) {
 	return finish(s, colon, first, at)
 }
 
-// finish returns where a URL's user information ends: at the last @ behind the
-// colon, or at the only one.
+// finish returns the end of a URL's user information: at the last @ after the colon, or at the
+// only one.
 func finish(s string, colon, first, at int) (int, int) {
 	if at >= 0 && !strings.HasPrefix(s[at:], "@sha256:") { // no user: the digest of an image
 		return colon, at

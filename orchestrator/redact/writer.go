@@ -6,21 +6,19 @@ import (
 )
 
 const (
-	// MaxHeldBytes is the most a Writer holds back. A secret that is longer
-	// is not recognised.
+	// MaxHeldBytes is the most that a Writer holds back. A longer secret is not recognised.
 	MaxHeldBytes = 16 << 10
-	// heldFields is how many words at the end may yet turn out to belong to a
-	// secret: no pattern is made of more.
+	// heldFields is the number of words at the end that may still belong to a secret: no
+	// pattern has more.
 	heldFields = 5
 )
 
-// Writer redacts a text that comes in pieces. It writes what it is sure of and
-// holds back the last words, in which a secret may have begun. Whatever the
-// pieces, what it writes up to Close is what Text returns for the whole, as long
-// as no secret is longer than half of MaxHeldBytes. It is not safe for
+// Writer redacts a text that arrives in pieces. It writes the part that is certain and holds
+// back the last words, in which a secret may have begun. Up to Close it writes the same as Text
+// returns for the whole, if no secret is longer than half of MaxHeldBytes. It is not safe for
 // concurrent use.
 type Writer struct {
-	// Found, when set before the first Write, is called with each secret.
+	// Found, if set before the first Write, is called with each secret.
 	Found func(Found)
 
 	r     *Redactor
@@ -32,7 +30,7 @@ type Writer struct {
 // NewWriter returns a Writer in front of w.
 func (r *Redactor) NewWriter(w io.Writer) *Writer { return &Writer{r: r, w: w} }
 
-// Write takes the next piece. An error is w's.
+// Write redacts the next piece. An error is w's.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.held += string(p)
 	if err := w.flush(false); err != nil {
@@ -41,15 +39,15 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close writes what was held back. It does not close the writer behind.
+// Close writes what was held back. It does not close the underlying writer.
 func (w *Writer) Close() error {
 	err := w.flush(true)
 	w.inKey = false
 	return err
 }
 
-// Lines writes the whole lines that were held back, for a reader that waits for
-// them. Only a private key continues over their end.
+// Lines writes the held lines that are complete, for a reader that waits for them. Only a
+// private key continues after a line's end.
 func (w *Writer) Lines() error {
 	n := strings.LastIndexByte(w.held, '\n') + 1
 	rest := w.held[n:]
@@ -59,8 +57,7 @@ func (w *Writer) Lines() error {
 	return err
 }
 
-// flush writes the part of the held text in which every secret is known, or all
-// of it.
+// flush writes the part of the held text in which every secret is known, or all of it.
 func (w *Writer) flush(all bool) error {
 	ms, end := w.r.find(w.held, w.inKey)
 	cut := len(w.held)
@@ -91,15 +88,14 @@ func (w *Writer) flush(all bool) error {
 	return err
 }
 
-// safe returns how much of the held text can be written: up to the last words,
-// a known value that has begun, or a private key that has not ended, and never
-// within a secret.
+// safe returns how much of the held text can be written: up to the last words, the beginning of
+// a known value, or an unfinished private key, and never to within a secret.
 func (w *Writer) safe(ms []match, end scanEnd) int {
 	if len(w.held) > MaxHeldBytes {
-		// Somewhere within a word, or a key, but within no secret.
+		// Anywhere, but not inside a secret.
 		cut := before(len(w.held)-MaxHeldBytes/2, ms, nil)
 		if cut == 0 {
-			cut = len(w.held) // what is found is redacted, and the rest begins anew
+			cut = len(w.held) // redact what was found and start again with the rest
 		}
 		return cut
 	}
@@ -112,14 +108,14 @@ func (w *Writer) safe(ms []match, end scanEnd) int {
 	}
 	for again := true; again; {
 		was := cut
-		// Between words: what a word begins with decides what it is.
+		// Between words, since the beginning of a word decides what it is.
 		cut = before(wordBegin(w.held, cut), ms, end.keys)
 		again = cut != was
 	}
 	return cut
 }
 
-// before returns the last place up to cut that is within no secret and no key.
+// before returns the last offset up to cut that is not inside a secret or a key.
 func before(cut int, ms []match, keys []span) int {
 	for again := true; again; {
 		was := cut
@@ -138,7 +134,7 @@ func before(cut int, ms []match, keys []span) int {
 	return cut
 }
 
-// wordBegin returns where the word that holds byte at begins.
+// wordBegin returns the beginning of the word that contains byte at.
 func wordBegin(s string, at int) int {
 	for at > 0 && s[at-1] > ' ' {
 		at--
@@ -146,8 +142,8 @@ func wordBegin(s string, at int) int {
 	return at
 }
 
-// lastFields returns where the last n words of a text begin, the blanks between
-// them included; 0 when there are not more.
+// lastFields returns the beginning of the last n words of a text with the blanks between them;
+// 0 if there are not more.
 func lastFields(s string, n int) int {
 	i := len(s)
 	for range n {

@@ -53,7 +53,7 @@ type Result struct {
 }
 
 // ErrUnusable is returned if the model's answers contained no strategy, even on repetition.
-var ErrUnusable = errors.New("the answer is no strategy")
+var ErrUnusable = errors.New("the answer is not a strategy")
 
 // Ask runs one reflection. An error is the model's fault, ErrUnusable, or ctx's; Result then
 // holds its cost.

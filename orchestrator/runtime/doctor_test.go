@@ -130,11 +130,11 @@ func TestExamineFinds(t *testing.T) {
 	if err := os.WriteFile(h.Vault("t"), []byte("{}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	check("vault.jsonl: its first line holds no key")
+	check("vault.jsonl: its first line has no key")
 	if err := os.Remove(h.Vault("t")); err != nil {
 		t.Fatal(err)
 	}
-	check("notice: " + h.Vault("t") + ": the vault is gone")
+	check("notice: " + h.Vault("t") + ": the vault is missing")
 }
 
 // TestExamineAfterAClockJump: the clock goes back a day after the task began. A

@@ -136,7 +136,7 @@ func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Faul
 	case state.ActFoldOldest:
 		return nil, t.FoldOldest(ctx, keep, act)
 	}
-	return nil, fmt.Errorf("no way to perform action %d", act.Kind)
+	return nil, fmt.Errorf("unknown action %d", act.Kind)
 }
 
 // dropJump drops the pending jump and notifies the model.

@@ -59,7 +59,7 @@ func (ts taskSubagents) Begin(ctx context.Context, s tool.SubagentStart) (tool.S
 	t := ts.t
 	i := slices.IndexFunc(t.opts.Subagents, func(a Subagent) bool { return a.Spec.Name == s.Agent })
 	if i < 0 {
-		return nil, refused("there is no subagent %q", s.Agent)
+		return nil, refused("unknown subagent %q", s.Agent)
 	}
 	keep := context.WithoutCancel(ctx) // operations are recorded even after ctx ends
 	w := &working{t: t, start: s, spec: t.opts.Subagents[i]}
@@ -177,7 +177,7 @@ func (w *working) resume(ctx context.Context) error {
 	if w.child, err = OpenTask(ctx, t.Home, w.id, o); errors.Is(err, workspace.ErrNoDirectory) || errors.Is(err, taskdir.ErrNoTask) {
 		return refused("%v", err)
 	} else if err != nil {
-		return fmt.Errorf("go on with the subagent %s: %w", w.id, err)
+		return fmt.Errorf("continue the subagent %s: %w", w.id, err)
 	}
 	if err := w.goOn(ctx); err != nil {
 		return errors.Join(err, w.child.Close())
@@ -315,7 +315,7 @@ func (t *Task) subagentsIn(ops []op.Op) (effects []string, words []notice.Said) 
 			effects = append(effects, b.Task+" "+e)
 		}
 		if err != nil {
-			effects = append(effects, fmt.Sprintf("%s: what it did is not known: %v", b.Task, err))
+			effects = append(effects, fmt.Sprintf("%s: its effects are unknown: %v", b.Task, err))
 		}
 	}
 	return effects, words

@@ -209,7 +209,7 @@ func TestOverflowGoesOn(t *testing.T) {
   - expect:
       - {on: any, contains: "op 9: Bash, 14 KiB, exit 0 (taken out for want of room; recall with op 9 opens it)\n[step 1]"}
       - {on: all-joined, lacks: "2999"}
-      - {on: last, contains: ["| 2599\n", "bytes 4000 to 12000 of 13901", "from 12000 goes on"]}
+      - {on: last, contains: ["| 2599\n", "bytes 4000 to 12000 of 13901", "from 12000 returns the next part"]}
     reply: Done.
 `, Options{})
 	out, err := task.Run(t.Context())

@@ -28,7 +28,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 		return nil, err
 	}
 	if o := st.Opened.Origin; o != nil {
-		return nil, Usagef("task %s is a session of %s: go on with it there; 'anamnesis jump %s STEP' takes its files back", task, o.Agent, task)
+		return nil, Usagef("task %s is a session of %s: continue it there; 'anamnesis jump %s STEP' takes its files back", task, o.Agent, task)
 	}
 	goOn, err := continues(st, message)
 	if err != nil {
@@ -88,7 +88,7 @@ func (o *opening) resumedModel(ctx context.Context, task string, st *state.State
 		baseURL = o.BaseURL
 	}
 	if redact.HasMarker(baseURL) {
-		return nil, Usagef("task %s: the address of its model holds a password, which is not kept; give it again with --base-url", task)
+		return nil, Usagef("task %s: the address of its model contains a password, which is not stored; give it again with --base-url", task)
 	}
 	if o.ReflectModel == "" {
 		o.ReflectModel = st.Reflect

@@ -235,7 +235,7 @@ func JoinClose(err, closed error) error {
 // Say sends a message to a running task.
 func (s *Service) Say(ctx context.Context, task, text string) error {
 	if text == "" {
-		return Usagef("the text is empty: say something")
+		return Usagef("the text is empty")
 	}
 	if _, err := taskdir.ReadState(s.Home, task); err != nil {
 		return err

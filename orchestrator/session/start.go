@@ -85,7 +85,7 @@ func (s *Settings) check(getenv func(string) string) error {
 	}
 	for _, name := range s.Redact {
 		if n := len(getenv(name)); n < redact.MinKnownBytes {
-			return Usagef("--redact %s: the variable's value has %d bytes; from %d on it can be told from other text", name, n, redact.MinKnownBytes)
+			return Usagef("--redact %s: the variable's value has %d bytes; a secret has at least %d, so that it can be distinguished from other text", name, n, redact.MinKnownBytes)
 		}
 	}
 	return nil
@@ -206,7 +206,7 @@ func (o *opening) sandbox(ctx context.Context, t *runtime.Task) error {
 		o.warn("a command did not end before the program did; what it left: %s", oneLine(earlier))
 	}
 	for _, m := range box.Missing() {
-		o.warn("%s; --sandbox off says that this is known", m)
+		o.warn("%s; --sandbox off accepts this", m)
 	}
 	return err
 }
@@ -262,9 +262,9 @@ func (r *Request) spanTooLarge(n *runtime.New) error {
 		window = fmt.Sprintf("--window %d", n.Window)
 	}
 	if r.EAS > 0 {
-		return Usagef("--eas %d is larger than %s: a model cannot attend to more than it is given; lower --eas or give a larger --window", n.EAS, window)
+		return Usagef("--eas %d is larger than %s: a model cannot attend to more than its window; lower --eas or give a larger --window", n.EAS, window)
 	}
-	return Usagef("%s is smaller than the EAS of %d tokens (%s): a model cannot attend to more than it is given; give an --eas of at most %d or a larger --window", window, n.EAS, n.EASFrom, n.Window)
+	return Usagef("%s is smaller than the EAS of %d tokens (%s): a model cannot attend to more than its window; give an --eas of at most %d or a larger --window", window, n.EAS, n.EASFrom, n.Window)
 }
 
 // approvalMode resolves a mode. Without a user to ask, the default is deny.

@@ -32,7 +32,7 @@ func FromSnapshot(stream interface {
 var ErrSnapshot = errors.New("not a folded state")
 
 // foldedHead is the part of a folded state that does not grow with the stream: the context,
-// the turn under way, the figures. As JSON it keeps a nil apart from an empty list, so that a
+// the turn under way, the figures. In JSON it distinguishes a nil list from an empty one, so that a
 // state is read back unchanged.
 type foldedHead struct {
 	State   *State      // its exported fields, without Steps

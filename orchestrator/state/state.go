@@ -34,7 +34,7 @@ type State struct {
 	BaseURL string
 	Reflect string `json:",omitempty"` // in force now, see op.TaskOpened
 	EAS     int    // effective attention span, tokens; changes with the model
-	Window  int    // advertised window, or what an overflow taught of it, tokens; 0: unknown
+	Window  int    // advertised window, or the one that an overflow showed, tokens; 0 if unknown
 
 	// Redact names the variables whose values are kept out of the record.
 	Redact []string `json:",omitempty"`
@@ -140,7 +140,7 @@ type Pending struct {
 	Passes []projection.Pass // made for this jump; they take effect with it
 
 	// Of a jump that the loop guard holds back.
-	Question   string // what the Reflect-Agent wants a user to answer
+	Question   string // the Reflect-Agent's question to a user
 	NoStrategy string // why there is no strategy
 }
 

@@ -19,9 +19,9 @@ import (
 // worldsDir is the directory of the worlds' stores.
 const worldsDir = "worlds"
 
-// Home says where everything is kept. $ANAMNESIS_HOME moves all of it to one
-// place; without it the XDG base directories hold it. Directories are made
-// 0700, files 0600.
+// Home holds the paths of the program's files. $ANAMNESIS_HOME moves all of them to one
+// place; without it they are in the XDG base directories. Directories are created with mode
+// 0700, files with 0600.
 type Home struct {
 	User   string // the user's home directory: refused as a world
 	State  string // tasks, worlds, live tasks
@@ -81,7 +81,7 @@ func findPlaces(getenv func(string) string) (Home, error) {
 		return Home{User: user, State: abs, Data: abs, Config: abs}, nil
 	}
 	if user == "" {
-		return Home{}, errors.New("neither ANAMNESIS_HOME nor HOME is set: set one of them to say where tasks are kept")
+		return Home{}, errors.New("neither ANAMNESIS_HOME nor HOME is set: set one of them, so that tasks have a folder")
 	}
 	xdg := func(name, fallback string) string {
 		if dir := getenv(name); filepath.IsAbs(dir) {
@@ -208,7 +208,7 @@ func (h Home) HasTask(id string) bool {
 // NoTask returns the error for a task that does not exist. Its folder may exist.
 func (h Home) NoTask(id string) error {
 	if h.HasTask(id) {
-		return fmt.Errorf("%w: %s: there is no stream in %s; 'anamnesis doctor %s' looks for one that is lost", ErrNoTask, id, h.Task(id), id)
+		return fmt.Errorf("%w: %s: there is no stream in %s; 'anamnesis doctor %s' searches for a lost one", ErrNoTask, id, h.Task(id), id)
 	}
 	return fmt.Errorf("%w: %s; 'anamnesis tasks' lists them", ErrNoTask, id)
 }
@@ -262,7 +262,7 @@ func OutsideHome(h Home, dir string) error {
 			continue // it does not exist yet
 		}
 		if dir == real || strings.HasPrefix(dir, real+string(filepath.Separator)) {
-			return fmt.Errorf("world %s: %w: it lies in %s, where the program keeps its own state; use another --dir", dir, worldstate.ErrRefused, real)
+			return fmt.Errorf("world %s: %w: it is inside %s, where the program keeps its state; use another --dir", dir, worldstate.ErrRefused, real)
 		}
 	}
 	return nil

@@ -101,7 +101,7 @@ func EmptyStream(id string) error { return fmt.Errorf("%w: %s has an empty strea
 // WithRemedy adds the remedy to an error about a damaged stream.
 func WithRemedy(id string, err error) error {
 	if errors.Is(err, opstream.ErrCorrupt) {
-		return fmt.Errorf("%w; 'anamnesis doctor %s' says what is whole, and copies it", err, id)
+		return fmt.Errorf("%w; 'anamnesis doctor %s' lists what is intact, and copies it", err, id)
 	}
 	return err
 }

@@ -24,7 +24,7 @@ func Usable(root string) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at):
 			if _, err := os.Lstat(at); err == nil {
-				return fmt.Errorf("%s is a link to nothing", at)
+				return fmt.Errorf("%s is a dangling link", at)
 			}
 			continue
 		case errors.Is(err, syscall.ENOTDIR) && at != filepath.Dir(at):

@@ -55,7 +55,7 @@ func (e *Env) Rel(name string) (string, error) {
 	if filepath.IsAbs(name) {
 		inside, ok := e.inside(name)
 		if !ok {
-			return refuse("lies outside the world " + e.Dir + "; only files inside it can be used")
+			return refuse("is outside the world " + e.Dir + "; only files inside it can be used")
 		}
 		rel = inside
 	}

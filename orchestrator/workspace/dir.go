@@ -29,7 +29,7 @@ func DirGone(task, dir string) (bool, error) {
 	case errors.Is(absent, os.ErrNotExist):
 		return true, nil
 	case errors.Is(err, os.ErrNotExist):
-		what = "a link that leads nowhere is in the directory's place; remove the link, or put back what it leads to"
+		what = "a dangling link is in the directory's place; remove the link, or restore its target"
 	default:
 		return false, fmt.Errorf("%w: task %s works in %s: %w", ErrNoDirectory, task, dir, err)
 	}
@@ -42,7 +42,7 @@ func RecreateDir(dir string) error {
 		return nil // opening checks what is there
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("the world's directory is gone and cannot be made again: %w", err)
+		return fmt.Errorf("the world's directory is missing and cannot be recreated: %w", err)
 	}
 	return nil
 }

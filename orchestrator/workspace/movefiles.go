@@ -54,14 +54,14 @@ func (p *Place) PlanRestore(ctx context.Context, j *state.Pending, earlier *Rest
 	// The user's changes stay: up to here by their operations, from here on by the base.
 	w.Base = w.Source.ID
 	if (w.Source.ParentLost != "" || Lost(w.Source)) && from.Commit != "" {
-		w.Base = from.Commit // it is unknown what is the user's, or nothing is
+		w.Base = from.Commit // the user's changes are unknown, or there are none
 	}
 	o := worldstate.PlanOptions{Base: w.Base, OverwriteEdits: j.Overwrite}
 	if o.Edits, err = p.kept(j.To, j.Overwrite); err != nil {
 		return nil, err
 	}
 	if w.Plan, err = PlanSince(ctx, p.World, to.Commit, o, p.before); err != nil {
-		return nil, fmt.Errorf("the way to the world of step %d cannot be planned: %w", to.Step, err)
+		return nil, fmt.Errorf("the restore of step %d cannot be planned: %w", to.Step, err)
 	}
 	w.Base = cmp.Or(w.Plan.Base, w.Base)
 	if Lost(w.Source) { // for a process that finishes the jump

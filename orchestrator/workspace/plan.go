@@ -33,7 +33,7 @@ func EditsAfter(s *state.State, stream interface {
 		}
 		b, ok := o.Body.(*op.WorldChanged)
 		if !ok {
-			return nil, fmt.Errorf("%w: op %d is no change of the world", state.ErrStream, seq)
+			return nil, fmt.Errorf("%w: op %d is not a change of the world", state.ErrStream, seq)
 		}
 		out = append(out, worldstate.Edit{From: worldstate.ID(b.From), Or: worldstate.ID(b.Or), To: worldstate.ID(b.To), Unknown: b.By != state.ChangedByUser})
 	}

@@ -32,7 +32,7 @@ func (a *Agent) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResp
 	}
 	text := promptText(p.Prompt)
 	if strings.TrimSpace(text) == "" {
-		return sdk.PromptResponse{}, refused("the prompt is empty: say what is to be done")
+		return sdk.PromptResponse{}, refused("the prompt is empty")
 	}
 	s.turn.Lock() // a prompt before it was cancelled by this one, and ends
 	defer s.turn.Unlock()

@@ -109,7 +109,7 @@ func Stream(err error) error {
 	case errors.Is(err, opstream.ErrLocked):
 		code, remedy = Refused, "wait for it to end, or for longer with --wait"
 	case errors.Is(err, opstream.ErrCorrupt):
-		code, remedy = Corrupt, "'anamnesis ops verify' lists the damage, 'anamnesis ops cat' prints what is whole; nothing was changed"
+		code, remedy = Corrupt, "'anamnesis ops verify' lists the damage, 'anamnesis ops cat' prints the intact part; nothing was changed"
 	case errors.Is(err, opstream.ErrNotFound):
 		code, remedy = Usage, "check --dir; 'anamnesis ops append' makes a new stream"
 	case errors.Is(err, opstream.ErrVersion):

@@ -74,7 +74,7 @@ func ToolFiles(files []command.File, named []string) ([]command.File, error) {
 			return nil, session.Usagef("no tool %s; 'anamnesis tools list' shows them", name)
 		}
 		if f := files[i]; f.Err != nil {
-			return nil, session.Usagef("%s is no tool: %v", f.Path, f.Err)
+			return nil, session.Usagef("%s is not a tool: %v", f.Path, f.Err)
 		}
 	}
 	return slices.DeleteFunc(files, func(f command.File) bool {

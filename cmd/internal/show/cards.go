@@ -301,7 +301,7 @@ func (o *Printer) Imported(got cardfile.Imported) {
 		o.Notef("passed by: %s: %s", cardfile.Shown(s.Path), OneLine(s.Why))
 	}
 	for _, id := range got.Conflicts {
-		o.Notef("%s says something else by now and was decided about: left as it is", id)
+		o.Notef("%s was decided about and has changed since: left unchanged", id)
 	}
 	o.Printf("%s added, %d there already; 'anamnesis kb review' shows them\n", quote.Number(len(got.Added), "draft"), got.There)
 }

@@ -25,7 +25,7 @@ func (o *Printer) JumpPlan(task string, p inspect.JumpPlan) {
 	}
 	o.passes(p)
 	if p.DirGone {
-		o.Println("the directory is gone; the jump recreates it with every file of the step")
+		o.Println("the directory is missing; the jump recreates it with every file of the step")
 		return
 	}
 	o.Lost(p.World.BaseLost, "edits count since the newest whole step before it, else every path that differs is kept; --overwrite restores it")

@@ -70,7 +70,7 @@ func Describe(o op.Op, dir string) string {
 			case b.Notice == "":
 				return fmt.Sprintf("a restore of the files to step %d was interrupted, and no file was moved", b.ToStep)
 			case b.Written+b.Deleted == 0:
-				return fmt.Sprintf("a restore of the files to step %d was interrupted, and what it changed could not be found out", b.ToStep)
+				return fmt.Sprintf("a restore of the files to step %d was interrupted, and its changes are unknown", b.ToStep)
 			}
 			return fmt.Sprintf("a restore of the files to step %d was interrupted: %d written, %d deleted since", b.ToStep, b.Written, b.Deleted)
 		}

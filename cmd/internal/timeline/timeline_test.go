@@ -28,7 +28,7 @@ func TestDescribe(t *testing.T) {
 		{"a reply that calls", &op.ModelReplied{Text: "I look.", Calls: []op.Call{{Name: "ReadFile", Args: `{"path":"a.go"}`}}}, "I look. ▸ ReadFile(a.go)"},
 		{"an empty reply", &op.ModelReplied{Finish: "stop"}, "an empty reply (stop)"},
 		{"a restore without effect", &op.WorldRestored{ToStep: 1, Interrupted: true}, "a restore of the files to step 1 was interrupted, and no file was moved"},
-		{"a restore of unknown effect", &op.WorldRestored{ToStep: 1, Interrupted: true, Notice: "[WORLD]"}, "a restore of the files to step 1 was interrupted, and what it changed could not be found out"},
+		{"a restore of unknown effect", &op.WorldRestored{ToStep: 1, Interrupted: true, Notice: "[WORLD]"}, "a restore of the files to step 1 was interrupted, and its changes are unknown"},
 		{"words", &op.UserSaid{Source: op.SourceSteer, Text: "Mind\nthe tabs."}, "steer: Mind the tabs."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 // ErrLocked: another process writes this stream. See LockedError.
 var ErrLocked = errors.New("the stream has another writer")
 
-// LockedError says who holds the writer's lock.
+// LockedError names the holder of the writer's lock.
 type LockedError struct {
 	PID  int    // 0 if unknown
 	Path string // the lock file

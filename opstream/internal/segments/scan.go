@@ -148,7 +148,7 @@ func (s *Scanner) advanceSegment() (*Stop, error) {
 	}
 }
 
-// misfit says why a line does not follow the cursor; empty when it does.
+// misfit returns why a line does not follow the cursor; empty if it does.
 func (c *Cursor) misfit(e *wire.Envelope) string {
 	switch {
 	case e.Seq != c.Seq+1:

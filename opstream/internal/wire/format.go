@@ -34,7 +34,7 @@ var (
 	ErrInvalid = errors.New("invalid entry")
 )
 
-// CorruptError says which acknowledged bytes are damaged, and how.
+// CorruptError names the acknowledged bytes that are damaged, and how.
 type CorruptError struct {
 	File   string // the segment or blob
 	Offset int64  // where the bad line begins; 0 for a blob

@@ -232,7 +232,7 @@ func IsLowerHex(b []byte) bool {
 	return true
 }
 
-// notHex is what nibbles has for a byte that is no lower-case hex digit.
+// notHex is the entry of nibbles for a byte that is not a lower-case hex digit.
 const notHex = '\xff'
 
 // nibbles holds the value of each lower-case hex digit. A table avoids comparing with '9' and
@@ -244,8 +244,8 @@ const nibbles = notHex16 + notHex16 + notHex16 +
 
 const notHex16 = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
 
-// DecodeLowerHex decodes all of dst from as many pairs of digits; false when
-// one is none.
+// DecodeLowerHex decodes all of dst from pairs of digits. It returns false if a digit is
+// invalid.
 func DecodeLowerHex(dst, digits []byte) bool {
 	if len(digits) != 2*len(dst) {
 		return false

@@ -116,7 +116,7 @@ func opaque(s command.Simple) string {
 	dynamic := slices.ContainsFunc(s.Args(), func(w command.Word) bool { return w.Dynamic })
 	switch {
 	case slices.Contains(strings.Fields(alwaysAsked), program):
-		return program + " runs or changes what is not in sight"
+		return program + " runs or changes something that its text does not show"
 	case IsShell(program):
 		return shellReads(s)
 	case Interprets(program):
@@ -199,7 +199,7 @@ func sedScript(s command.Simple, dynamic bool) string {
 		switch {
 		case w.Text == "-n" || w.Text == "-E" || w.Text == "-r":
 		case strings.HasPrefix(w.Text, "-"):
-			return "sed " + w.Text + " takes or writes what is not in sight"
+			return "sed " + w.Text + " reads or writes something that its text does not show"
 		case scripts == 0:
 			scripts++
 			if !plainSed.MatchString(w.Text) && !replaces(w.Text) {

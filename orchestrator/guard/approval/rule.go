@@ -69,7 +69,7 @@ func ParseRule(text string, v Verdict) (Rule, error) {
 	}
 	r := Rule{Tool: m[1], Command: strings.Join(strings.Fields(m[2]), " "), Verdict: v}
 	if _, err := path.Match(r.Tool, ""); err != nil {
-		return Rule{}, fmt.Errorf("rule %q: the tool's name is no pattern: %w", text, err)
+		return Rule{}, fmt.Errorf("rule %q: the tool's name is not a valid pattern: %w", text, err)
 	}
 	if r.Command != "" && !r.about(commandTool) {
 		return Rule{}, fmt.Errorf("rule %q: only %s has commands; write %s for every call of the tool", text, commandTool, r.Tool)

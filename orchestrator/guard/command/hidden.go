@@ -26,7 +26,7 @@ func Hidden(line string) string {
 	}
 	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
 	if err != nil {
-		return "it is no shell command"
+		return "it is not a shell command"
 	}
 	why := ""
 	syntax.Walk(f, func(n syntax.Node) bool {

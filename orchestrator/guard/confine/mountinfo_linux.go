@@ -119,7 +119,7 @@ func mountOf(path string) (uint64, error) {
 		return 0, fmt.Errorf("find the mount of %s: %w", path, err)
 	}
 	if st.Mask&unix.STATX_MNT_ID == 0 { // before 5.8; mount_setattr needs 5.12, Landlock 5.13
-		return 0, fmt.Errorf("find the mount of %s: this kernel does not say", path)
+		return 0, fmt.Errorf("find the mount of %s: this kernel does not report it", path)
 	}
 	return st.Mnt_id, nil
 }

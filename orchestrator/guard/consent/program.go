@@ -73,7 +73,7 @@ func FindProgram(name, dir, path string, hides func(path string) bool) (string, 
 			name = filepath.Join(dir, name)
 		}
 		if real, err := filepath.EvalSymlinks(name); err == nil && hides(real) {
-			return "", fmt.Errorf("%s lies in %s, of which the sandbox shows nothing", name, filepath.Dir(real))
+			return "", fmt.Errorf("%s is in %s, which the sandbox hides", name, filepath.Dir(real))
 		}
 		return name, nil
 	}
@@ -91,7 +91,7 @@ func FindProgram(name, dir, path string, hides func(path string) bool) (string, 
 		return file, nil
 	}
 	if hidden != "" {
-		return "", fmt.Errorf("%s is installed in %s, of which the sandbox shows nothing; approve it with --read and the directory of that installation", name, hidden)
+		return "", fmt.Errorf("%s is installed in %s, which the sandbox hides; approve it with --read and the directory of that installation", name, hidden)
 	}
 	return "", fmt.Errorf("%s is not installed, or not in PATH", name)
 }

@@ -122,7 +122,7 @@ func (s *gitScan) walk(rel, git string) error {
 func (s *gitScan) list(rel, abs, git string) plainDir {
 	var st unix.Stat_t
 	if unix.Lstat(abs, &st) != nil {
-		return plainDir{} // it is gone
+		return plainDir{} // it was removed
 	}
 	now := stamp{uint64(st.Dev), st.Ino, st.Mtim, st.Ctim}
 	if d, ok := s.known[rel]; ok && d.stamp == now && d.git == git {

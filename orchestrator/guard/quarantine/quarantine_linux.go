@@ -299,7 +299,7 @@ func (q *Quarantine) lostRepositories(before, now gitTree) []string {
 			}
 		}
 		if at == "" {
-			lines = append(lines, fmt.Sprintf("the git repository %s is gone, or has no HEAD: snapshots do not hold it and no jump brings it back", rel))
+			lines = append(lines, fmt.Sprintf("the git repository %s is missing or has no HEAD: snapshots do not contain it, and no jump restores it", rel))
 		} else {
 			lines = append(lines, fmt.Sprintf("the git repository %s was moved to %s: a jump does not move it back", rel, at))
 		}
@@ -355,7 +355,7 @@ func (q *Quarantine) move(rel string, v verdict, into *string) (string, error) {
 		return fmt.Sprintf("quarantine: %s was removed, because git could run a program by it, outside the sandbox, and it could not be kept", firstLine(rel)), nil
 	}
 	if written != nil {
-		return fmt.Sprintf("quarantine: %s was taken away, and what it was before could not be written: %v; it is in %s, and what was taken away in %s", firstLine(rel), written, q.file(), shellQuote(to)), nil
+		return fmt.Sprintf("quarantine: %s was removed, and its earlier content could not be written: %v; that is in %s, and the removed file in %s", firstLine(rel), written, q.file(), shellQuote(to)), nil
 	}
 	what := "moved out of the directory, because git could run a program by it, outside the sandbox"
 	switch {

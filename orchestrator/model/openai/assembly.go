@@ -86,7 +86,7 @@ func (a *assembly) addChoice(choice gopenai.ChatCompletionStreamChoice, reasonin
 	case "error": // OpenRouter: the provider behind it failed
 		return &model.Fault{Kind: model.FaultHTTP, Retryable: true, Err: errors.New("the provider ended the reply with an error")}
 	case "model_context_window_exceeded": // Zhipu
-		return &model.Fault{Kind: model.FaultOverflow, Err: errors.New("the reply met the end of the context window")}
+		return &model.Fault{Kind: model.FaultOverflow, Err: errors.New("the reply reached the end of the context window")}
 	default:
 		a.finish = finish
 	}

@@ -35,7 +35,7 @@ func startClock(parent context.Context, o Options, trailer time.Duration) (conte
 	c.total = time.AfterFunc(o.TotalTimeout, func() {
 		cancel(&timeoutError{"the reply was not complete", o.TotalTimeout})
 	})
-	c.waiting = &timeoutError{"nothing of a reply came", o.FirstByteTimeout}
+	c.waiting = &timeoutError{"no part of a reply arrived", o.FirstByteTimeout}
 	c.timer = time.AfterFunc(o.FirstByteTimeout, c.expire)
 	return ctx, c
 }
@@ -53,7 +53,7 @@ func (c *clock) progress() {
 	if c.idle == 0 {
 		return // the trailer has one limit for its whole length
 	}
-	c.waiting = &timeoutError{"nothing more of the reply came", c.idle}
+	c.waiting = &timeoutError{"no further part of the reply arrived", c.idle}
 	c.timer.Reset(c.idle)
 }
 

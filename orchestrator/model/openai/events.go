@@ -14,7 +14,7 @@ import (
 var (
 	errCut     = errors.New("the stream ended without a finish reason")
 	errHTML    = errors.New("the endpoint answered with a web page; is the base URL right?")
-	errNoChat  = errors.New("the endpoint answered with something that is not a chat completion; is the base URL right?")
+	errNoChat  = errors.New("the endpoint's answer is not a chat completion; check the base URL")
 	errTooLong = fmt.Errorf("the reply is longer than %d MiB", MaxReplyBytes>>20)
 )
 

@@ -254,9 +254,9 @@ func TestTimeLimits(t *testing.T) {
 		partial string
 		says    string
 	}{
-		{"no header", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, func(o *Options) { o.FirstByteTimeout = short }, "", "nothing of a reply"},
-		{"no first byte", hang(""), func(o *Options) { o.FirstByteTimeout = short }, "", "nothing of a reply"},
-		{"silence", hang(content("half") + "\n\n"), func(o *Options) { o.IdleTimeout = short }, "half", "nothing more"},
+		{"no header", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, func(o *Options) { o.FirstByteTimeout = short }, "", "no part of a reply"},
+		{"no first byte", hang(""), func(o *Options) { o.FirstByteTimeout = short }, "", "no part of a reply"},
+		{"silence", hang(content("half") + "\n\n"), func(o *Options) { o.IdleTimeout = short }, "half", "no further part"},
 		{"in all", hang(content("half") + "\n\n"), func(o *Options) { o.TotalTimeout = 5 * short }, "half", "not complete"},
 	}
 	for _, tt := range tests {

@@ -121,7 +121,7 @@ func (r *row) check() error {
 		}
 	}
 	if strings.TrimSpace(r.Source) == "" {
-		return fmt.Errorf("%s: source: say where the numbers come from", r.Pattern)
+		return fmt.Errorf("%s: source is missing: name the origin of the numbers", r.Pattern)
 	}
 	if _, err := time.Parse(time.DateOnly, r.Updated); err != nil {
 		return fmt.Errorf("%s: updated %q: write it as yyyy-mm-dd", r.Pattern, r.Updated)

@@ -113,7 +113,7 @@ func (r *reader) loop(n *yaml.Node) item {
 		}
 		for _, call := range c.answer.calls {
 			if call.id != "" {
-				r.fail(call.line, "the calls of a loop's last turn must not have an `id`: the script's own tells where in the loop it stands")
+				r.fail(call.line, "the calls of a loop's last turn must not have an `id`: the script's own id shows the position in the loop")
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func (r *reader) turn(n *yaml.Node) turn {
 	r.mapping(n, "a turn", fields)
 	switch {
 	case len(t.choices) > 0 && answered:
-		r.fail(n.Line, "a turn has either an answer of its own or `choose`, not both")
+		r.fail(n.Line, "a turn has either an answer or `choose`, not both")
 	case len(t.choices) == 0:
 		r.checkAnswer(only)
 		t.choices = []choice{{answer: only}}

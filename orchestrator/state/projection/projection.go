@@ -62,7 +62,7 @@ const (
 	EntryPlain EntryKind = iota // a pass over its seq removes it
 	EntryBlock                  // blocks and strategies: only a pass for want of room removes them
 	EntryWords                  // words carried over: nothing removes them
-	EntryMail                   // D-Mails: a later one that reaches as far back removes them, and a pass for want of room
+	EntryMail                   // D-Mails: removed by a later one that reaches as far back, and by a pass for lack of room
 )
 
 // Entry is one message of the context and the operation it comes from. A snapshot of the index

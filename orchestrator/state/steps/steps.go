@@ -23,7 +23,7 @@ type Step struct {
 	Ended  bool   // its world.saved was recorded
 	// Saved: it has a checkpoint, whose commit and tree are in operation Last.
 	Saved        bool
-	World        Mark      // stands for its tree
+	World        Mark      // identifies its tree
 	NoCheckpoint string    `json:",omitempty"` // why it has no checkpoint
 	Folded       bool      // the block of an anamnesis pass replaces it in the context
 	Read         bool      // an anamnesis pass has read it

@@ -224,7 +224,7 @@ func (s *Source) Tools(ctx context.Context) tool.Offer {
 		}
 		for _, f := range files {
 			if f.Err != nil {
-				tell(f.Path, fmt.Sprintf("%s is no tool: %v.", f.Path, f.Err))
+				tell(f.Path, fmt.Sprintf("%s is not a tool: %v.", f.Path, f.Err))
 				continue
 			}
 			if ok, err := s.allow(ctx, &f); err != nil {

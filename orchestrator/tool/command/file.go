@@ -65,7 +65,7 @@ func parse(name string, data []byte) (*remembered, error) {
 	case strings.HasPrefix(name, tool.MCPPrefix): // otherwise a rule about a server's tools would match this one
 		return nil, fmt.Errorf("name %q: names with %s are those of MCP servers' tools", name, tool.MCPPrefix)
 	case strings.TrimSpace(d.Description) == "":
-		return nil, errors.New("description: say what the tool does, the model goes by it")
+		return nil, errors.New("description is missing: the model chooses tools by it")
 	case len(d.Command) == 0 || len(d.Command) > maxWords:
 		return nil, fmt.Errorf("command: want 1 to %d words, the program first", maxWords)
 	case d.Timeout < 0 || d.Timeout > maxTimeoutSeconds:

@@ -57,7 +57,7 @@ var patchCases = []patchCase{
 	{"no patch", "a\n", "replace a by b", "", "neither"},
 	{"no end", "a\n", begun + "-a\n+b", "", "End Patch is missing"},
 	{"odd line", "a\n", begun + "@@\nnonsense\n*** End Patch", "", "begins with a space"},
-	{"bad heading", "a\n", "--- f\n+++ f\n@@ one @@\n-a\n", "", "no heading of a hunk"},
+	{"bad heading", "a\n", "--- f\n+++ f\n@@ one @@\n-a\n", "", "not a heading of a hunk"},
 	{"twice", "a\nb\n", begun + "-a\n+A\n*** Update File: ./f\n-b\n+B\n*** End Patch", "", "named twice"},
 }
 

@@ -193,7 +193,7 @@ var hunkRange = regexp.MustCompile(`^@@ -(\d{1,9})(?:,(\d{1,9}))? \+\d{1,9}(?:,\
 func hunkHeader(l string) (hunk, error) {
 	m := hunkRange.FindStringSubmatch(l)
 	if m == nil {
-		return hunk{}, fmt.Errorf("%.60q is no heading of a hunk: want @@ -LINE,COUNT +LINE,COUNT @@", l)
+		return hunk{}, fmt.Errorf("%.60q is not a heading of a hunk: want @@ -LINE,COUNT +LINE,COUNT @@", l)
 	}
 	h := hunk{count: 1}
 	h.line, _ = strconv.Atoi(m[1]) // nine digits at most

@@ -150,7 +150,7 @@ func (s Server) Check() error {
 		// that one.
 		return bad("a name has 1 to 32 letters, digits, '_', '-' and '.', no two of '_' and '.' side by side, and neither at its end")
 	case s.Command == "" && s.URL == "":
-		return bad("neither command nor url says how to reach it")
+		return bad("neither command nor url is set")
 	case s.Command != "" && s.URL != "":
 		return bad("both command and url are given: one of them")
 	case s.Type != "" && s.Type != s.kind() && (s.Type != "streamable-http" || s.URL == ""):

@@ -147,7 +147,7 @@ func TestLinesThatAreNoMessages(t *testing.T) {
 	if res := call(t, tools["mcp__f__pid"], nil); res.IsError {
 		t.Errorf("a call: %+v", res)
 	}
-	if want := `it did not answer in time; its output has lines that are no messages, the last is "{debug: [1, 2]}"`; len(news) != 1 || !strings.Contains(news[0], want) {
+	if want := `it did not answer in time; its output has lines that are not messages, the last is "{debug: [1, 2]}"`; len(news) != 1 || !strings.Contains(news[0], want) {
 		t.Errorf("news %q, want %q", news, want)
 	}
 }

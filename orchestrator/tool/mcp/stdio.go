@@ -138,7 +138,7 @@ func (p *process) aside() string {
 	if p.stray == "" {
 		return ""
 	}
-	return fmt.Sprintf("; its output has lines that are no messages, the last is %q", oneLine(p.stray))
+	return fmt.Sprintf("; its output has lines that are not messages, the last is %q", oneLine(p.stray))
 }
 
 func (p *process) ended(out guard.Outcome, err error) {

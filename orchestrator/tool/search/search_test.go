@@ -131,7 +131,7 @@ func TestGrep(t *testing.T) {
 		{"none", map[string]any{"pattern": "nothing like it"}, "No line matches." + hidden, false},
 		{"bad expression", map[string]any{"pattern": "(?=x)"}, "Grep: the pattern is not a regular expression in RE2 syntax: error parsing regexp: invalid or unsupported Perl syntax: `(?=`.", true},
 		{"unbalanced", map[string]any{"pattern": "a)(b", "-i": true}, "Grep: the pattern is not a regular expression in RE2 syntax: error parsing regexp: unexpected ): `a)(b`.", true},
-		{"outside", map[string]any{"pattern": "x", "path": "/etc"}, "Grep: /etc: lies outside the world " + env.Dir + "; only files inside it can be used.", true},
+		{"outside", map[string]any{"pattern": "x", "path": "/etc"}, "Grep: /etc: is outside the world " + env.Dir + "; only files inside it can be used.", true},
 	}
 	for _, tt := range tests {
 		r := call(t, env, search.Grep(nil), tt.args)

@@ -141,7 +141,7 @@ func checkURL(s string) (*url.URL, error) {
 	case len(s) > maxURLBytes:
 		return nil, fmt.Errorf("the address has %d bytes, at most %d are possible", len(s), maxURLBytes)
 	case err != nil:
-		return nil, fmt.Errorf("%.100q is no address", s)
+		return nil, fmt.Errorf("%.100q is not an address", s)
 	case u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
 		return nil, fmt.Errorf("%.100q: want http:// or https:// and a host", s)
 	case u.User != nil:
@@ -235,7 +235,7 @@ func (p *page) text(whole bool) (string, error) {
 	texts := strings.HasPrefix(p.kind, "text/") || strings.HasSuffix(p.kind, "json") || strings.HasSuffix(p.kind, "xml") ||
 		strings.HasSuffix(p.kind, "yaml") || strings.HasSuffix(p.kind, "javascript")
 	if !texts {
-		return "", fmt.Errorf("it is %s (%d bytes), which is no text", tool.Visible(p.kind), len(p.body))
+		return "", fmt.Errorf("it is %s (%d bytes), not text", tool.Visible(p.kind), len(p.body))
 	}
 	in, err := charset.NewReader(bytes.NewReader(p.body), p.header)
 	if err != nil {

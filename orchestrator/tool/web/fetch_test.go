@@ -73,7 +73,7 @@ func TestFetch(t *testing.T) {
 		"/article": {[]string{"status 200", "# On memory", "remembered", "[link](" + s.URL + "/far)", "**bold**"}, []string{"Menu entry", "never shown"}, false},
 		"/latin":   {[]string{"café"}, nil, false},
 		"/json":    {[]string{`{"a": 1}`}, nil, false},
-		"/binary":  {[]string{"image/png", "no text"}, nil, true},
+		"/binary":  {[]string{"image/png", "not text"}, nil, true},
 		"/big":     {[]string{"more than 5242880 bytes"}, nil, true},
 		"/bomb":    {[]string{"more than 5242880 bytes"}, nil, true},
 		"/many":    {[]string{"characters 0 to 50000 of 50010; start 50000 continues"}, nil, false},

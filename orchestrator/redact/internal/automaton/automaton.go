@@ -10,10 +10,10 @@ type Automaton struct {
 	next   []int32 // state+class → state; a state is its row's offset
 	hits   int32   // states from here on end a word
 	ends   [][]int // by row, from hits on: the words that end there, longest first
-	depths []int   // by row: the length of the longest prefix of a word seen
+	depths []int   // by row: the length of the longest prefix of a word
 }
 
-// trie is what the automaton is built from.
+// trie is the input of an automaton.
 type trie struct {
 	child []map[uint8]int
 	fail  []int
@@ -21,7 +21,7 @@ type trie struct {
 	words [][]int
 }
 
-// New makes an automaton. A word is known by its index.
+// New makes an automaton. Words are identified by their index.
 func New(words []string) *Automaton {
 	a := &Automaton{}
 	a.classify(words)
@@ -63,9 +63,9 @@ func New(words []string) *Automaton {
 	return a
 }
 
-// Each calls visit for each word that ends in s, with the end's offset; of words with one
-// end the longest comes first. It returns the length of the longest prefix of a word with
-// which s ends.
+// Each calls visit for each word that ends in s, with the end's offset; of words with the same
+// end the longest comes first. It returns the length of the longest prefix of a word that ends
+// s.
 func (a *Automaton) Each(s string, visit func(word, end int)) (partial int) {
 	class, next, hits := &a.class, a.next, a.hits
 	state := int32(0)
