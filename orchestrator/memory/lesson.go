@@ -95,8 +95,8 @@ func (l *lessons) pathsFrom(command string) []*card.Card {
 	return l.began[command]
 }
 
-// met returns the ids of the cards about an error.
-func (l *lessons) met(sign string) []string {
+// cardsAbout returns the ids of the cards about an error.
+func (l *lessons) cardsAbout(sign string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.about[sign]
@@ -108,8 +108,8 @@ func (l *lessons) ref(m *Memory, c repair.Card) op.CardRef {
 	return m.cardRef(recalled.Hit{Card: from, Score: c.Confidence, Trust: m.trust(from)})
 }
 
-// once reports whether a card has not been shown on a result before, and marks it.
-func (l *lessons) once(id string) bool {
+// markShown marks a card as shown on a result, and reports whether it was not before.
+func (l *lessons) markShown(id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.shown[id] {
@@ -137,13 +137,13 @@ func (m *Memory) LessonOn(c op.Call, res *tool.Result) (string, *op.CardsRecalle
 	}
 	rec := &op.CardsRecalled{Query: f.Line, Why: recallFailure, Cards: []op.CardRef{}}
 	found, ok := m.lessons.of(m).Recall(m.State().Opened.Repo, repair.Call{Output: out}, lessonTokens, m.Counter.Count)
-	for _, id := range m.lessons.met(f.Signature) {
+	for _, id := range m.lessons.cardsAbout(f.Signature) {
 		if m.independent(id) {
 			rec.Met = append(rec.Met, id)
 		}
 	}
 	text := ""
-	if ok && m.believe(&found, f.Signature, rec) && m.lessons.once(found.From.Card) {
+	if ok && m.mayShow(&found, f.Signature, rec) && m.lessons.markShown(found.From.Card) {
 		text, rec.Cards = found.String(), []op.CardRef{m.lessons.ref(m, found)}
 	}
 	if text == "" && len(rec.Met)+len(rec.Withheld) == 0 {
@@ -176,7 +176,7 @@ func (m *Memory) Warning(c op.Call, world string) (string, *op.CardsRecalled) {
 		return m.warnPath(c.Name, command, world, held)
 	}
 	rec := &op.CardsRecalled{Query: command, Why: recallWarning, Cards: []op.CardRef{}}
-	if !m.believe(&found, "", rec) {
+	if !m.mayShow(&found, "", rec) {
 		return "", nil
 	}
 	rec.Cards = append(rec.Cards, m.lessons.ref(m, found))
@@ -196,10 +196,10 @@ func (m *Memory) warnPath(name, command, world string, held func(id string) bool
 	return "", nil
 }
 
-// believe reports whether a repair may be shown, and adds to it how far it may be trusted. A
+// mayShow reports whether a repair may be shown, and adds to it how far it may be trusted. A
 // task that has met the error itself (sign) counts as the second witness. Cards that the
 // experiment withholds are recorded in rec.
-func (m *Memory) believe(r *repair.Card, sign string, rec *op.CardsRecalled) bool {
+func (m *Memory) mayShow(r *repair.Card, sign string, rec *op.CardsRecalled) bool {
 	h := recalled.Hit{Card: m.lessons.card(*r)}
 	h.Trust = m.trust(h.Card)
 	if slices.ContainsFunc(h.Card.Issue, func(issue string) bool { return errorOf(issue) == sign }) {
@@ -225,15 +225,15 @@ func errorOf(issue string) string {
 	return failure.Normal(issue)
 }
 
-// foresee adds to a recall at the task's start the repairs that most tasks of the project
+// addExpected adds to a recall at the task's start the repairs that most tasks of the project
 // needed.
-func (m *Memory) foresee(rec *op.CardsRecalled) {
+func (m *Memory) addExpected(rec *op.CardsRecalled) {
 	if m.o.NoLessons {
 		return
 	}
 	var texts []string
 	for _, c := range m.lessons.of(m).Foresee(m.State().Opened.Repo, foreseenTokens, m.Counter.Count) {
-		if strings.Contains(rec.Text, c.From.Card) || !m.believe(&c, "", rec) {
+		if strings.Contains(rec.Text, c.From.Card) || !m.mayShow(&c, "", rec) {
 			continue
 		}
 		texts = append(texts, c.String())

@@ -45,7 +45,7 @@ func (m *Memory) Recall(ctx context.Context, why string) error {
 	}
 	switch {
 	case why == recallStart:
-		m.foresee(rec)
+		m.addExpected(rec)
 	case why == RecallPrompt && rec.Text == "" && rec.Error == "" && len(rec.Withheld) == 0:
 		return nil
 	}

@@ -13,22 +13,22 @@ import (
 type family struct {
 	begun time.Time
 	askMu sync.Mutex // held while the user is asked
-	// Learned are the secrets that one of them recognised.
+	// learned are the secrets that one of them recognised.
 	learned redact.Learned
 
 	mu     sync.Mutex
-	spent  map[string]state.Used // of each that is at work, by its task
-	before map[string]state.Used // what each of the subagents had used when it began
-	taken  map[string]bool       // tasks of subagents that are at work, or about to be
+	spent  map[string]state.Used // by task, of those at work
+	before map[string]state.Used // by task, the usage of a subagent before it began
+	taken  map[string]bool       // tasks of subagents that are at work or begin
 }
 
 func newFamily(now time.Time) *family {
 	return &family{begun: now, spent: make(map[string]state.Used), before: make(map[string]state.Used), taken: make(map[string]bool)}
 }
 
-// tell sets what a task has used. Subagents that ended are included in its figures and no
+// setUsed records the usage of a task. Subagents that ended are included in its figures and no
 // longer counted separately.
-func (f *family) tell(task string, now state.Used, subagents []state.BegunSubagent) {
+func (f *family) setUsed(task string, now state.Used, subagents []state.BegunSubagent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range subagents {
@@ -40,7 +40,7 @@ func (f *family) tell(task string, now state.Used, subagents []state.BegunSubage
 	f.spent[task] = now.Minus(f.before[task])
 }
 
-// others is what the rest of the family has used.
+// others returns the usage of the rest of the family.
 func (f *family) others(own state.Used) state.Used {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,8 +52,8 @@ func (f *family) others(own state.Used) state.Used {
 	return state.Used{Tokens: max(sum.Tokens, 0), Steps: max(sum.Steps, 0), USD: max(sum.USD, 0)}
 }
 
-// take reserves a subagent's task. It returns false if the subagent is at work already.
-func (f *family) take(task string) bool {
+// reserve reserves a subagent's task. It returns false if the subagent is at work already.
+func (f *family) reserve(task string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.taken[task] {
@@ -63,15 +63,15 @@ func (f *family) take(task string) bool {
 	return true
 }
 
-// leave records that a subagent is no longer at work.
-func (f *family) leave(task string) {
+// release records that a subagent is no longer at work.
+func (f *family) release(task string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.taken, task)
 }
 
-// joins records what a subagent had used before it begins.
-func (f *family) joins(task string, had state.Used) {
+// recordBefore records the earlier usage of a subagent that begins.
+func (f *family) recordBefore(task string, had state.Used) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.before[task] = had

@@ -13,11 +13,11 @@ import (
 // to the whole, before and after a subagent's end, and when one continues.
 func TestFamilyCounts(t *testing.T) {
 	f := newFamily(time.Now())
-	f.tell("t", state.Used{Tokens: 100, Steps: 2}, nil)
-	f.joins("t.1", state.Used{})
-	f.tell("t.1", state.Used{Tokens: 30, Steps: 1}, nil)
-	f.joins("t.2", state.Used{Tokens: 500, Steps: 9}) // it worked before, and that is in the 100
-	f.tell("t.2", state.Used{Tokens: 505, Steps: 10}, nil)
+	f.setUsed("t", state.Used{Tokens: 100, Steps: 2}, nil)
+	f.recordBefore("t.1", state.Used{})
+	f.setUsed("t.1", state.Used{Tokens: 30, Steps: 1}, nil)
+	f.recordBefore("t.2", state.Used{Tokens: 500, Steps: 9}) // it worked before, and that is in the 100
+	f.setUsed("t.2", state.Used{Tokens: 505, Steps: 10}, nil)
 	check := func(who string, own, want state.Used) {
 		t.Helper()
 		if got := f.others(own); got != want {
@@ -27,12 +27,12 @@ func TestFamilyCounts(t *testing.T) {
 	check("the task", state.Used{Tokens: 100, Steps: 2}, state.Used{Tokens: 35, Steps: 2})
 	check("t.1", state.Used{Tokens: 30, Steps: 1}, state.Used{Tokens: 105, Steps: 3})
 	check("t.2, which has used more than there is", state.Used{Tokens: 505, Steps: 10}, state.Used{})
-	f.tell("t", state.Used{Tokens: 130, Steps: 3}, []state.BegunSubagent{{Task: "t.1"}})
+	f.setUsed("t", state.Used{Tokens: 130, Steps: 3}, []state.BegunSubagent{{Task: "t.1"}})
 	check("the task, with what ended", state.Used{Tokens: 130, Steps: 3}, state.Used{Tokens: 5, Steps: 1})
-	if !f.take("t.3") || f.take("t.3") || !f.atWork("t.3") {
+	if !f.reserve("t.3") || f.reserve("t.3") || !f.atWork("t.3") {
 		t.Error("a subagent is taken twice, or not at all")
 	}
-	if f.leave("t.3"); f.atWork("t.3") || !f.take("t.3") {
+	if f.release("t.3"); f.atWork("t.3") || !f.reserve("t.3") {
 		t.Error("one that has left is still at work")
 	}
 }

@@ -35,7 +35,7 @@ type Subagent struct {
 	Model *SubagentModel
 }
 
-// SubagentModel is a model with what a stream records of it.
+// SubagentModel is a model with the facts that a stream records about it.
 type SubagentModel struct {
 	Model         model.Model
 	Name, BaseURL string
@@ -71,19 +71,19 @@ func (ts taskSubagents) Begin(ctx context.Context, s tool.SubagentStart) (tool.S
 	}
 	if err != nil {
 		if w.id != "" {
-			t.opts.family.leave(w.id)
+			t.opts.family.release(w.id)
 		}
 		return nil, err
 	}
 	st := w.child.State()
 	w.before, w.had, w.from = st.Totals.Usage, st.Spent(), st.Last
-	t.opts.family.joins(w.id, w.had)
+	t.opts.family.recordBefore(w.id, w.had)
 	started := &op.SubagentStarted{Call: s.Call, Task: w.id, Agent: s.Agent, Description: s.Description, Resumed: s.Resume != "", Before: w.before, From: w.from}
 	if w.child.Dir != t.Dir {
 		started.Dir = w.child.Dir
 	}
 	if err := t.Journal.Post(keep, started); err != nil {
-		t.opts.family.leave(w.id)
+		t.opts.family.release(w.id)
 		return nil, errors.Join(err, w.child.Close())
 	}
 	return w, nil
@@ -115,7 +115,7 @@ func (w *working) create(ctx context.Context) error {
 		Parent: &op.Parent{Task: t.ID, Op: t.CalledAt(s.Call), Call: s.Call, Agent: w.spec.Spec.Name, ReadOnly: w.spec.Spec.ReadOnly, Fork: s.Fork},
 	}
 	spec := w.spec.Spec
-	spec.Prompt = "" // System is what came of it
+	spec.Prompt = "" // System is the result
 	n.Agent = &spec
 	if w.spec.System != nil {
 		n.System = w.spec.System(dir)
@@ -140,7 +140,7 @@ func (w *working) name() error {
 	}
 	for n := first; n <= maxSubagents; n++ {
 		id := taskdir.SubagentID(w.t.ID, n)
-		if _, err := os.Lstat(w.t.Home.Task(id)); err == nil || !w.t.opts.family.take(id) {
+		if _, err := os.Lstat(w.t.Home.Task(id)); err == nil || !w.t.opts.family.reserve(id) {
 			continue
 		}
 		w.id = id
@@ -166,7 +166,7 @@ func (w *working) resume(ctx context.Context) error {
 		return refused("%s is the agent %s, not %s", c.Task, c.Agent, s.Agent)
 	case !t.State().Steps.OnPath(c.Step, t.State().Current) && c.Step != t.State().NextStep():
 		return refused("%s was begun in step %d, which a jump left, and ended with it; begin a new one", c.Task, c.Step)
-	case !t.opts.family.take(c.Task):
+	case !t.opts.family.reserve(c.Task):
 		return refused("%s is still at work", c.Task)
 	}
 	w.id = s.Resume
@@ -179,14 +179,14 @@ func (w *working) resume(ctx context.Context) error {
 	} else if err != nil {
 		return fmt.Errorf("continue the subagent %s: %w", w.id, err)
 	}
-	if err := w.goOn(ctx); err != nil {
+	if err := w.addWords(ctx); err != nil {
 		return errors.Join(err, w.child.Close())
 	}
 	return nil
 }
 
-// goOn records the new words, after a notice of what changed in the files meanwhile.
-func (w *working) goOn(ctx context.Context) error {
+// addWords records the new words, after a notice of what changed in the files meanwhile.
+func (w *working) addWords(ctx context.Context) error {
 	c := w.child
 	changes, err := c.ChangedSinceLast(ctx)
 	if err != nil {

@@ -46,21 +46,21 @@ func (w *working) Work(ctx context.Context) (tool.SubagentEnd, error) {
 	ended := &op.SubagentEnded{
 		Call: w.start.Call, Task: w.id, Reason: out.Reason, Usage: st.Totals.Usage.Minus(w.before), Steps: max(st.Spent().Steps-w.had.Steps, 0),
 	}
-	end := w.tell(keep, out, ended)
+	end := w.endOf(keep, out, ended)
 	if err := w.child.Close(); err != nil {
 		end.IsError = true
 		end.Text += fmt.Sprintf("\nIts record could not be closed: %v", err)
 	}
 	err = w.t.Journal.Post(keep, ended)
-	w.t.opts.family.leave(w.id)
+	w.t.opts.family.release(w.id)
 	if errors.Is(err, taskdir.ErrNotLive) { // the task was closed meanwhile: its next opening records it
 		err = nil
 	}
 	return end, err
 }
 
-// tell returns the result of the work, as the model sees it.
-func (w *working) tell(ctx context.Context, out Outcome, b *op.SubagentEnded) tool.SubagentEnd {
+// endOf returns the result of the work, as the model sees it.
+func (w *working) endOf(ctx context.Context, out Outcome, b *op.SubagentEnded) tool.SubagentEnd {
 	answer := strings.TrimSpace(out.Answer)
 	if w.child.State().Last == w.from || b.Usage == (op.Usage{}) {
 		answer = "" // it said nothing this time
@@ -71,7 +71,7 @@ func (w *working) tell(ctx context.Context, out Outcome, b *op.SubagentEnded) to
 	end := tool.SubagentEnd{IsError: out.Reason != "done"}
 	var sb strings.Builder
 	if end.IsError {
-		fmt.Fprintf(&sb, "The subagent did not finish: %s.", w.whyNot(out))
+		fmt.Fprintf(&sb, "The subagent did not finish: %s.", w.stopReason(out))
 		if answer != "" {
 			sb.WriteString(" Its last words:\n")
 		}
@@ -88,8 +88,8 @@ func (w *working) tell(ctx context.Context, out Outcome, b *op.SubagentEnded) to
 	return end
 }
 
-// whyNot returns why a subagent stopped.
-func (w *working) whyNot(out Outcome) string {
+// stopReason returns why a subagent stopped.
+func (w *working) stopReason(out Outcome) string {
 	switch {
 	case out.Reason == "interrupted":
 		return "it was interrupted"

@@ -59,7 +59,7 @@ type Options struct {
 	// NoLessons leaves the results of failed commands unchanged; otherwise a card about the
 	// same error is named there.
 	NoLessons bool
-	// NoWarnings lets a call run of which a card says that it fails in this project; otherwise
+	// NoWarnings lets a call run although a card states that it fails in this project; otherwise
 	// the call is held once.
 	NoWarnings bool
 	// Rules are the user's and the project's rules, beside those the task was opened with.
@@ -146,7 +146,7 @@ type Task struct {
 	left     *leftover.Leftovers
 	gate     *gate.Gate
 	live     *taskdir.LiveDir
-	recovery *worldstate.Recovery // what became of an interrupted restore; nil: there was none
+	recovery *worldstate.Recovery // the outcome of an interrupted restore, if any
 	made     bool                 // OpenTask made the directory again
 
 }
@@ -157,7 +157,7 @@ type toolset struct {
 	toolSpecs  []model.ToolSpec
 	toolTok    map[string]int // tokens of each of toolSpecs, by its text
 	toolTokens int            // and of all
-	spec       *op.Agent      // says which tools are offered; nil: all
+	spec       *op.Agent      // determines the offered tools; nil: all
 	asked      []string       // tools that are offered whatever spec says
 	offers     []uint64       // versions of the sources' tools in tools; nil: not asked yet
 }
@@ -177,7 +177,7 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 	if err := taskdir.OutsideHome(h, dir); err != nil {
 		return nil, err
 	}
-	// Slow work comes before the hold, so that whoever finds the hold finds the task.
+	// Slow work precedes the hold, so that a process that finds the hold finds the task.
 	counter, err := tokens.ForEncoding(n.Encoding)
 	if err != nil {
 		return nil, err
@@ -352,7 +352,7 @@ func (t *Task) Close() error {
 func (t *Task) limits() state.Limits {
 	l := t.opts.Limits
 	l.TimeUp = l.Time > 0 && t.Now().Sub(t.opts.family.begun) >= l.Time
-	t.opts.family.tell(t.ID, t.State().Spent(), t.State().Subagents)
+	t.opts.family.setUsed(t.ID, t.State().Spent(), t.State().Subagents)
 	l.Others = t.opts.family.others(t.State().Spent())
 	l.ToolTokens, l.User = t.toolTokens, t.opts.Ask != nil
 	return l
