@@ -77,7 +77,7 @@ func (a *app) configApproveCommand(dir *string) *cobra.Command {
 type pending struct {
 	svc            *session.Service
 	what, question string
-	lines          []string // what is approved
+	lines          []string // describe what is approved
 	done           bool     // it is approved already
 	approval       consent.Approval
 }

@@ -93,7 +93,7 @@ func (a *app) doctorAgents(ctx context.Context, h taskdir.Home) {
 // directory that recording does not work well on.
 func (a *app) doctorSurroundings(state string, say func(string, ...any)) {
 	text := func(path string) string {
-		data, _ := os.ReadFile(path) // there is none on macOS
+		data, _ := os.ReadFile(path) // it does not exist on macOS
 		return string(data)
 	}
 	real := func(path string) string {
@@ -135,7 +135,7 @@ func (a *app) doctor(ctx context.Context, h taskdir.Home, named []string) error 
 			return err
 		case err != nil:
 			d = inspect.Diagnosis{Task: id, Findings: []inspect.Finding{}, NotExamined: err.Error()}
-			if !errors.Is(err, taskdir.ErrNoTask) { // else it is a folder that is no task's
+			if !errors.Is(err, taskdir.ErrNoTask) { // otherwise the folder is not a task
 				failed = errors.Join(failed, err)
 			}
 		case d.Has(opstream.SeverityCorrupt):

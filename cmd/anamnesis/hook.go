@@ -52,7 +52,7 @@ func (a *app) hook(ctx context.Context, args []string) {
 	}
 	svc, err := a.service()
 	if err != nil {
-		return // there is nowhere to say it; doctor finds it
+		return // the error cannot be shown here; doctor finds it
 	}
 	// The wrapper waits for the end of standard output, not of this process.
 	var once sync.Once
@@ -119,7 +119,7 @@ func (a *app) startRecorder(svc *session.Service, dir string, lock *os.File) err
 	return cmd.Process.Release()
 }
 
-// recorderMemory is what a recorder's heap may take before the collector works harder.
+// recorderMemory is the size of a recorder's heap above which the collector works harder.
 const recorderMemory = 48 << 20
 
 func (a *app) recorderCommand() *cobra.Command {

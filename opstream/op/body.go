@@ -139,7 +139,7 @@ type CardRef struct {
 type CardsRecalled struct {
 	Query string    `json:"query"`
 	Cards []CardRef `json:"cards"`
-	Text  string    `json:"text"`            // what the model is shown; empty when nothing was found
+	Text  string    `json:"text"`            // the text for the model; empty if nothing was found
 	Why   string    `json:"why"`             // start | prompt | jump | asked | failure | warning
 	Error string    `json:"error,omitempty"` // the knowledge base could not be searched
 	// Degraded says why the search used words only. It is set in the first record of that
@@ -287,7 +287,7 @@ type WorldSaved struct {
 	NChanged int       `json:"n_changed"`
 	Mark     string    `json:"mark"`            // the step mark, as the model sees it
 	Error    string    `json:"error,omitempty"` // why there is no checkpoint
-	Lost     []string  `json:"lost,omitempty"`  // which earlier snapshots the store has lost, and why: the one before it among them
+	Lost     []string  `json:"lost,omitempty"`  // earlier snapshots that the store has lost, and why; the previous one is among them
 	// Mixed names another program that may also have changed files in this step. The
 	// WorldChanged before it has the changes.
 	Mixed string `json:"mixed,omitempty"`
@@ -371,7 +371,7 @@ type PassDone struct {
 	Words       string   `json:"words,omitempty"`       // triggers window and mail: the user's own words from the ranges
 	Target      int      `json:"target,omitempty"`      // trigger window: tokens the context is to come down to
 	Cards       []string `json:"cards"`                 // ids written
-	NotWritten  []string `json:"not_written,omitempty"` // cards that could not be, and why
+	NotWritten  []string `json:"not_written,omitempty"` // cards that could not be written, and why
 	Observed    []string `json:"observed,omitempty"`    // hashes of the cards' texts that say only what the ranges record
 	NoCards     string   `json:"no_cards,omitempty"`    // why there were none to write
 	Writer      string   `json:"writer"`                // model | extractor | mail

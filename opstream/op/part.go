@@ -1,6 +1,6 @@
 package op
 
-// PartKind says what a part of a result is.
+// PartKind is the kind of a part of a result.
 type PartKind string
 
 // The kinds of parts.

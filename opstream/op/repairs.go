@@ -6,7 +6,7 @@ type RepairsFound struct {
 	Pairs      int      `json:"pairs"`
 	Cards      []string `json:"cards"`                 // ids written
 	Observed   []string `json:"observed,omitempty"`    // hashes of their texts
-	NotWritten []string `json:"not_written,omitempty"` // cards that could not be, and why
+	NotWritten []string `json:"not_written,omitempty"` // cards that could not be written, and why
 	Superseded []string `json:"superseded,omitempty"`  // provisional cards that Cards complete
 }
 

@@ -17,7 +17,7 @@ import (
 // trustKind is the kind of an approval of a project's agent.
 const trustKind = "agent"
 
-// approval describes what the project brought, as a user approves it: every file of the spec,
+// approval describes the project's part, as a user approves it: every file of the spec,
 // by its content.
 func (l *Loaded) approval() consent.Approval {
 	h := sha256.New()

@@ -191,7 +191,7 @@ func (d decoder) texts(what string, n *yaml.Node, check func(text string) error)
 	return out, nil
 }
 
-// specName is what an agent may be called.
+// specName matches names of agents.
 var specName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$`)
 
 func checkName(name string) error {
@@ -266,7 +266,7 @@ func (d decoder) reference(key string, n *yaml.Node) (reference, error) {
 	return reference{text: text, line: n.Line}, err
 }
 
-// argName is what an argument of a prompt may be called.
+// argName matches names of arguments of a prompt.
 var argName = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,39}$`)
 
 func (d decoder) args(n *yaml.Node) (map[string]string, error) {

@@ -113,7 +113,7 @@ func ExactCount(model, encoding string) bool {
 	return tokens.Exact(model) && tokens.EncodingFor(model) == encoding
 }
 
-// EncodingNote says how a model's tokens are counted.
+// EncodingNote describes how a model's tokens are counted.
 func EncodingNote(model, encoding string) string {
 	if ExactCount(model, encoding) {
 		return encoding

@@ -113,7 +113,7 @@ func (g *pidsGroup) add(pid int) error {
 // close keeps the group's processes from starting others.
 func (g *pidsGroup) close() {
 	if g != nil {
-		_ = g.write("pids.max", 0) // the caller looks for new ones in any case
+		_ = g.write("pids.max", 0) // the caller always looks for new ones
 	}
 }
 

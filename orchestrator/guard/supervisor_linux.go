@@ -23,7 +23,7 @@ import (
 
 // The supervisor's two extra file descriptors.
 const (
-	controlFD = 3 // read: the request, the go byte, then the end that says stop
+	controlFD = 3 // read: the request, the go byte, then EOF, which means stop
 	reportFD  = 4 // write: ready, then the report
 )
 
@@ -105,7 +105,7 @@ func supervise() int {
 	watchSignals(stop)
 	line, err := control.ReadBytes('\n')
 	if err != nil {
-		return 1 // the parent is gone
+		return 1 // the parent has ended
 	}
 	r, err := readRequest(line)
 	if err != nil {

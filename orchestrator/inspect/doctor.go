@@ -71,7 +71,7 @@ type examination struct {
 	opened *op.TaskOpened
 	begun  time.Time           // of the first record
 	named  map[string][]string // commits, and the operations that name them
-	hashes map[uint64]string   // of the lines that commits speak of
+	hashes map[uint64]string   // of the lines that commits name
 	last   uint64
 	marked bool // an operation holds a marker
 }

@@ -168,7 +168,7 @@ func (x *explainer) add(o op.Op) error {
 		})
 	case *op.PassDone:
 		if b.Trigger == op.TriggerEnd {
-			break // cards only: the context stays as it is
+			break // cards only: the context does not change
 		}
 		c := ExplainedChange{Op: o.Seq, Kind: b.Kind(), Rule: passRule(b), Out: b.Ranges, Saved: b.RangeTokens - o.Tok, In: b.Block != ""}
 		if b.Trigger == op.TriggerWindow {

@@ -34,7 +34,7 @@ type Ledger struct {
 	takenOver uint64 // the last operation when this process opened the task
 }
 
-// OpenLedger opens a task's stream and folds what it holds.
+// OpenLedger opens and folds a task's stream.
 func OpenLedger(h taskdir.Home, id string, counter *tokens.Counter, snapshotEvery uint64, o Options) (*Ledger, error) {
 	j, err := Open(h.Task(id), h.Vault(id), o)
 	if err != nil {

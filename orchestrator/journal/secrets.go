@@ -157,7 +157,7 @@ func (j *Journal) keepWritten(c op.Call) error {
 	env := tool.Env{Root: root, Dir: j.o.Dir}
 	file, err := env.Resolve(args.Path)
 	if err != nil {
-		return nil // the tool will say so
+		return nil // the tool reports it
 	}
 	var keepErr error
 	_, _, err = j.redactor.JSON([]byte(c.Args), &redact.JSONOptions{Found: func(_ []string, f redact.Found) {

@@ -13,7 +13,7 @@ import (
 type New struct {
 	ID       string // see NewTaskID
 	Dir      string
-	Repo     string // see op.TaskOpened; empty: what worldstate.RepositoryName says of Dir
+	Repo     string // see op.TaskOpened; default: worldstate.RepositoryName of Dir
 	Request  string
 	Model    string
 	BaseURL  string

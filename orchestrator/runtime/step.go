@@ -24,7 +24,7 @@ import (
 	"anamnesis/orchestrator/workspace"
 )
 
-// byLesson is the decision that holds a call of which a card says that it fails in this
+// byLesson is the decision to hold a call because a card states that it fails in this
 // project.
 const byLesson = "guard:lesson"
 

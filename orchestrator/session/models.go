@@ -18,7 +18,7 @@ import (
 // scriptPrefix begins the name of a model that is a recording.
 const scriptPrefix = "script:"
 
-// Model is a model with what a stream records of it.
+// Model is a model with the facts that a stream records about it.
 type Model struct {
 	model.Model
 	Name    string // as recorded: a name, or script:FILE

@@ -17,7 +17,7 @@ import (
 // addSources adds the sources of tools of a task's directory. done closes them.
 func (o *opening) addSources(ctx context.Context, dir string, opts *runtime.Options) (done func(), err error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return func() {}, nil // opening the task says what to do
+		return func() {}, nil // opening the task reports it
 	}
 	dir, err = RealDir(dir)
 	if err != nil {

@@ -32,7 +32,7 @@ type Settings struct {
 	Model, BaseURL string // a name or script:FILE; an OpenAI-compatible server
 	ReflectModel   string // asked when the agent repeats itself; empty: Model
 	Images         string // see openai.Images
-	Approval       string // a approval.Mode; empty: ask where Client.Approve is set, else deny
+	Approval       string // an approval.Mode; empty: ask if Client.Approve is set, otherwise deny
 	Sandbox        string // a guard.Confinement
 
 	MaxSteps   int     // of a turn
@@ -286,7 +286,7 @@ func (o *opening) approvalMode(name string) (mode, notice string, err error) {
 	return string(approval.ModeDeny), "approval mode is deny: there is no terminal to ask at; --approval edits or --approval auto lets calls run", nil
 }
 
-// follow takes what the settings leave open from a spec.
+// follow sets from a spec what the settings leave open.
 func (s *Settings) follow(spec *agent.Spec) {
 	if s.Model == "" {
 		s.Model = spec.Model

@@ -28,7 +28,7 @@ func (p Place) Open(home func() (taskdir.Home, error), live bool, o worldstate.O
 	if err != nil {
 		return nil, err
 	}
-	if o.Task = p.Task; p.Task != "" && p.Dir == "" && p.Store == "" { // the task said where its directory was
+	if o.Task = p.Task; p.Task != "" && p.Dir == "" && p.Store == "" { // the task's record names its directory
 		if live {
 			if err := workspace.WantDir(p.Task, dir); err != nil {
 				return nil, err

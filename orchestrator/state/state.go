@@ -25,7 +25,7 @@ const (
 	ByUser  = "person"
 )
 
-// State is everything the loop knows of a task. It is a fold of the operation stream alone:
+// State is the loop's whole state of a task. It is a fold of the operation stream alone:
 // two processes that read the same operations have the same State. The zero State is that of
 // an empty stream.
 type State struct {

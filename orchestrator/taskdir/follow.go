@@ -66,7 +66,7 @@ func (f *Follower) advance(visit func(op.Op) error) (whole bool, err error) {
 	for rec, err := range f.r.Since(max(f.tail.Seq, 1) - 1) {
 		switch {
 		case err != nil && !checked && rec.Seq == 0:
-			return false, nil // reading anew reports the damage at its place
+			return false, nil // reading again reports the damage at its place
 		case err != nil:
 			return true, err
 		case !checked:

@@ -81,7 +81,7 @@ func (h Home) checkFree(dir string) error {
 	return checkHolds(live, dir, chain, false)
 }
 
-// HoldDir takes the hold, or returns who has it. parent is the parent's id for a subagent,
+// HoldDir takes the hold, or returns its holder. parent is the parent's id for a subagent,
 // which works beside the other tasks of its process; otherwise empty.
 func HoldDir(h Home, dir, task, parent string) (*LiveDir, error) {
 	if err := CheckTaskID(task); err != nil {
@@ -187,7 +187,7 @@ func lockHold(path string) (*os.File, error) {
 			return f, err
 		}
 		if pid := readLive(path).PID; pid == 0 || !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
-			return nil, err // at work, or about to say who it is
+			return nil, err // at work, or about to write its record
 		}
 	}
 }
@@ -205,7 +205,7 @@ func checkHolds(live, dir string, chain []inode, otherProcess bool) error {
 			continue
 		}
 		f, err := lockHold(path)
-		if err == nil { // unlocked: its process is gone
+		if err == nil { // unlocked: its process has ended
 			os.Remove(path)
 			f.Close()
 			continue

@@ -152,7 +152,7 @@ func (r *Registry) Validate(call op.Call) (Tool, json.RawMessage, error) {
 	if faults := check(e.spec.Schema, args, ""); len(faults) > 0 {
 		return refuse("%s Expected: %s", strings.Join(faults[:min(len(faults), maxFaults)], " "), outline(e.spec.Schema))
 	}
-	// The library checks what the friendlier check does not know.
+	// The library checks everything else.
 	if err := e.schema.Validate(args); err != nil {
 		return refuse("the arguments do not fit the schema: %v. Expected: %s", err, outline(e.spec.Schema))
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// The names of files that hold secrets, in lower case. Samples (.env.example and the like) do
+// The names of files that hold secrets, in lower case. Samples such as .env.example do
 // not.
 const (
 	secretFiles = ".netrc _netrc .pgpass .git-credentials .npmrc .pypirc .htpasswd .vault-token credentials.json " +

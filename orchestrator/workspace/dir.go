@@ -39,7 +39,7 @@ func DirGone(task, dir string) (bool, error) {
 // RecreateDir makes a world's directory if it is missing.
 func RecreateDir(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		return nil // opening checks what is there
+		return nil // opening checks it
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("the world's directory is missing and cannot be recreated: %w", err)
@@ -47,5 +47,5 @@ func RecreateDir(dir string) error {
 	return nil
 }
 
-// ErrNoDirectory: the task's directory is gone.
+// ErrNoDirectory: the task's directory does not exist.
 var ErrNoDirectory = errors.New("no such directory")

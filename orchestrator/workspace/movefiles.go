@@ -93,12 +93,12 @@ func (p *Place) saveSource(ctx context.Context, parent worldstate.ID, message st
 	})
 }
 
-// moved is what a jump did to the files.
+// moved is the result of a jump for the files.
 type moved struct {
 	After   SavedWorld          // the world as the jump left it
 	Kept    []worldstate.Skip   // paths that are not as the target has them
 	Changed []worldstate.Change // paths that the jump changed
-	Theirs  *op.WorldChanged    // what the user changed since the jump's intent; nil: nothing
+	Theirs  *op.WorldChanged    // the user's changes since the jump's intent; nil if none
 }
 
 // CarryOut moves the files of a jump whose intent is recorded. planned is the plan that the

@@ -16,7 +16,7 @@ import (
 	"anamnesis/worldstate"
 )
 
-// SavedWorld is what a step ended with. State does not hold it: it is read from the step's
+// SavedWorld is the world at the end of a step. State does not hold it: it is read from the step's
 // last operation. If that line is damaged, the snapshot with the step's name replaces it.
 type SavedWorld struct {
 	Step   int
@@ -24,7 +24,7 @@ type SavedWorld struct {
 	Tree   string
 }
 
-// WorldByName returns what a step ended with from the name of its snapshot, if the stream's
+// WorldByName returns the world at a step's end from the name of its snapshot, if the stream's
 // line is damaged. A step that changed no file has no snapshot of its name. A snapshot whose
 // tree differs from the fold's is ignored.
 func WorldByName(w *worldstate.World, task string, s *state.State, id int, damage error) (SavedWorld, bool) {
@@ -73,7 +73,7 @@ func ReadableFor(s *state.State, stream sequence, j op.JumpRequested, known uint
 	return nil
 }
 
-// WorldAt reads what a step ended with.
+// WorldAt reads the world at the end of a step.
 func WorldAt(stream interface {
 	Get(seq uint64) (opstream.Record, error)
 }, s *state.State, id int) (SavedWorld, error) {

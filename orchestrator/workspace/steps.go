@@ -2,7 +2,7 @@ package workspace
 
 import "anamnesis/worldstate"
 
-// WorldOf returns what a step ended with; the zero value if it has not ended.
+// WorldOf returns the world at the end of a step; the zero value if it has not ended.
 func (p *Place) WorldOf(id int) (SavedWorld, error) {
 	if p.here.Step == id && p.here.Commit != "" {
 		return p.here, nil

@@ -29,7 +29,7 @@ type survived struct {
 	Ignored []string // Ignored roots and files that changed, sorted
 	same    []string // Ignored roots whose top did not change
 	Git     []string // moves of HEAD and of branches, in words
-	Partial bool     // there was more to look at than the limit
+	Partial bool     // the search reached its limit
 }
 
 // SurvivedSince examines what no snapshot holds.
@@ -41,7 +41,7 @@ func SurvivedSince(dir string, since time.Time) survived {
 	}
 	left := notice.MaxSurvivedLooked
 	s.walk(dir, "", chain, since, &left)
-	// First the top of each, then what is deeper.
+	// First the top of each, then deeper levels.
 	for _, p := range s.same {
 		if changedBeneath(filepath.Join(dir, filepath.FromSlash(p)), since, &left) {
 			s.Ignored = append(s.Ignored, p)

@@ -27,8 +27,8 @@ func ParseMode(s string) (Mode, error) {
 // Facts is the input of a decision: a call's tool and what its spec declares.
 type Facts struct {
 	Tool     string // the tool's name
-	ReadOnly bool   // it changes nothing by itself
-	Edits    bool   // it changes files of the world and nothing else
+	ReadOnly bool   // the tool itself changes nothing
+	Edits    bool   // the tool changes only files of the world
 	Command  string // the command line it would run; empty: none
 }
 

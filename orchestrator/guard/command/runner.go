@@ -16,7 +16,7 @@ type running struct {
 type runner struct {
 	valued     string // its short options that take the next word
 	valuedLong string // its long ones, separated by blanks
-	skip       int    // words of its own before the command
+	skip       int    // its own words before the command
 	assigns    bool   // NAME=VALUE may come before it
 }
 

@@ -14,7 +14,7 @@ type configPlace struct {
 	dir     string // the git directory that contains it
 	world   string
 	own     []string        // the program's directories, where commands may have a repository with hooks
-	trusted map[string]bool // the settings of another author; see configLines
+	trusted map[string]bool // settings of another author; see configLines
 	led     string          // where those led; see configLeads
 }
 

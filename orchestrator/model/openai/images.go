@@ -31,7 +31,7 @@ const (
 const seeing = `^(gpt-4o|gpt-4\.1|gpt-4-turbo|gpt-5|gpt-6|o1($|-20)|o3($|-20|-pro)|o4-mini|chatgpt-4o|claude-|gemini-|gemma-?3|pixtral|mistral-(small|medium)-3|` +
 	`llama-?(3\.2-vision|4)|llava|bakllava|minicpm-v|qwen[0-9.]*-?vl|qwen3\.5|moondream|internvl|glm-4\.[0-9]v|kimi-k2\.5|kimi-vl|grok-4)`
 
-// sees reports whether images are sent to this model.
+// sees reports whether this model receives images.
 func (c *Client) sees() bool {
 	switch c.o.Images {
 	case ImagesSend:

@@ -84,7 +84,7 @@ type Client struct {
 
 var _ model.Model = (*Client)(nil)
 
-// New checks the options and makes a client. It sends nothing. Its errors
+// New checks the options and returns a client. It sends nothing. Its errors
 // are ErrOptions.
 func New(o Options) (*Client, error) {
 	o.Model = strings.TrimSpace(o.Model)

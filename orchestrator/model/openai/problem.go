@@ -74,7 +74,7 @@ func (j problemJSON) read() problem {
 		p.message = text(j.Detail)
 	}
 	if p.kind == "" {
-		p.kind = text(j.Status) // Gemini's RESOURCE_EXHAUSTED and the like
+		p.kind = text(j.Status) // such as Gemini's RESOURCE_EXHAUSTED
 	}
 	if n, err := strconv.Atoi(p.code); err == nil && n >= 400 && n <= 599 {
 		p.status = n

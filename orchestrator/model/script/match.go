@@ -82,7 +82,7 @@ type condition struct {
 // expectation is a condition whose failure stops the script.
 type expectation = condition
 
-// holds reports whether all demands are met.
+// holds reports whether all demands are satisfied.
 func (c condition) holds(r model.Request) bool {
 	want, _ := c.failure(r)
 	return want == ""

@@ -161,7 +161,7 @@ func (s *Tree) from(id int) iter.Seq2[int, Step] {
 	}
 }
 
-// unpack makes a step of its group's fields and its rest.
+// unpack assembles a step from its group's fields and its rest.
 func (s *Tree) unpack(id int, r *restOf) Step {
 	g, i := s.place(id)
 	if g.flags[i]&flagWide != 0 {

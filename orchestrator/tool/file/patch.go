@@ -78,7 +78,7 @@ func (f patchFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage
 	return patched(all), nil
 }
 
-// patched describes what was done.
+// patched describes the applied changes.
 func patched(all []*planned) tool.Result {
 	var lines []string
 	var r tool.Result
@@ -105,7 +105,7 @@ func patched(all []*planned) tool.Result {
 type planned struct {
 	change
 	target *target
-	dest   *target // where it is moved; nil: it stays
+	dest   *target // where it is moved to, or nil
 	before string
 	after  string
 	begun  bool

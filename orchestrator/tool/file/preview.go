@@ -12,7 +12,7 @@ import (
 type Change struct {
 	Path          string
 	Before, After string
-	New           bool // there is no such file yet
+	New           bool // the file does not exist yet
 }
 
 // Preview returns what a call of one of this package's tools would change; nothing for a call

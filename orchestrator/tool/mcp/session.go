@@ -79,7 +79,7 @@ func begin(ctx context.Context, s Server, o *Options, on events) (*session, erro
 		stop(err)
 		if ses.proc != nil {
 			ses.proc.close()
-			if cause == nil { // it ended by itself, and may have printed why
+			if cause == nil { // it ended, and may have printed why
 				err = fmt.Errorf("%s (%w)", ses.proc.why(), err)
 			}
 			err = fmt.Errorf("%w%s", err, ses.proc.aside())

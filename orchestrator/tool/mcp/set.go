@@ -63,7 +63,7 @@ func (o Options) withDefaults() Options {
 
 // The kinds of approvals.
 const (
-	trustCommand = "mcp-command" // what is run, or reached
+	trustCommand = "mcp-command" // its command or address
 	trustTools   = "mcp-tools"   // its descriptions of its tools
 )
 

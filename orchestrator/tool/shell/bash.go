@@ -189,7 +189,7 @@ func (s *stream) pass(p []byte) {
 	s.kept.Write(p)
 }
 
-// end passes on what was held back.
+// end writes the held part.
 func (s *stream) end() {
 	_ = s.redacted.Close() // see Write
 	s.pass(s.whole.held)

@@ -20,7 +20,7 @@ type clip struct {
 	full   bool   // head takes no more
 	passed int64
 
-	seen             int64 // bytes taken before what is being taken
+	seen             int64 // bytes taken before the present ones
 	headEnd, lineEnd int64 // byte offsets of the end of the head and of the first cut in a long line; -1: none
 
 	inLine  int   // runes of the current line already kept

@@ -22,7 +22,7 @@ type kept struct {
 	shown  *clip                                                   // of the same output
 	buf    []byte
 	from   int64    // bytes before buf
-	ops    []uint64 // that hold what came before buf
+	ops    []uint64 // that hold the output before buf
 	lost   int64    // bytes beyond the limit
 	err    error    // that ended the keeping
 

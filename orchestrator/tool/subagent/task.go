@@ -42,7 +42,7 @@ type Args struct {
 	Background  bool   `json:"run_in_background"`
 }
 
-// fork is the isolation of an agent in a directory of its own.
+// fork is the isolation of an agent in its own directory.
 const fork = "fork"
 
 func (t task) Spec() tool.Spec {

@@ -15,7 +15,7 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// Search is a search engine a user configured. The zero value is none.
+// Search is a search engine that a user configured, if not zero.
 type Search struct {
 	Engine string // searxng, brave or tavily; empty: none
 	URL    string // required for searxng; otherwise the engine's own by default
