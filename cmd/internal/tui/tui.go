@@ -18,7 +18,6 @@ import (
 
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/ask"
-	"anamnesis/cmd/internal/tui/frame"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/model"
@@ -60,10 +59,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	defer cancel(nil)
 	f := newFeed()
 	m := newScreen(ctx, o, f)
-	var p *tea.Program
-	var pace frame.Pace
-	p = tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(m.frame), tea.WithoutSignalHandler(), tea.WithFilter(func(_ tea.Model, msg tea.Msg) tea.Msg {
-		pace.Wake(p)
+	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(m.frame), tea.WithoutSignalHandler(), tea.WithFilter(func(_ tea.Model, msg tea.Msg) tea.Msg {
 		if size, ok := msg.(tea.WindowSizeMsg); ok {
 			return m.resized(size)
 		}

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package frame draws below a terminal's scrollback: Frame follows the drawn lines when the
-// terminal changes its width, Pace lets the renderer rest.
+// Package frame draws below a terminal's scrollback, and follows the drawn lines when the
+// terminal changes its width.
 package frame
 
 import (

@@ -4,11 +4,8 @@ package frame
 
 import (
 	"os"
-	"reflect"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -41,42 +38,4 @@ func TestWrapped(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestPace: while no message comes, the renderer's ticker slows down; a message speeds it up.
-func TestPace(t *testing.T) {
-	if f, ok := reflect.TypeFor[tea.Program]().FieldByName("ticker"); !ok || f.Type != reflect.TypeFor[*time.Ticker]() {
-		t.Fatal("a program has no such ticker: tickerOf finds none")
-	}
-	synctest.Test(t, func(t *testing.T) {
-		ticker := time.NewTicker(drawEvery)
-		defer ticker.Stop()
-		ticks := func(d time.Duration) (n int) {
-			for end := time.After(d); ; {
-				select {
-				case <-ticker.C:
-					n++
-				case <-end:
-					return n
-				}
-			}
-		}
-		var p Pace
-		p.wake(ticker)
-		if n := ticks(restAfter / 2); n < 29 {
-			t.Errorf("%d ticks in half a second after a message", n)
-		}
-		p.wake(ticker)
-		if n := ticks(restAfter - drawEvery); n < 57 {
-			t.Errorf("%d ticks in a second after another", n)
-		}
-		if n := ticks(10 * time.Second); n > 11 {
-			t.Errorf("%d ticks in ten idle seconds", n)
-		}
-		p.wake(ticker)
-		if n := ticks(restAfter / 2); n < 29 {
-			t.Errorf("%d ticks in half a second after rest", n)
-		}
-		ticks(10 * time.Second) // nothing is left running
-	})
 }
