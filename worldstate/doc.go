@@ -98,8 +98,8 @@
 //
 // A save adds one pack, with a .keep beside it that holds the word anamnesis. Because of it
 // git's own gc leaves the pack alone, and consolidations and collections recognise it as ours;
-// they change no other pack and no loose object. Above fifty packs, small ones of ours are
-// merged as they are. GC makes one pack of all needed objects in our packs, with older versions
+// they change no other pack and no loose object. Above fifty packs, the small ones that the
+// program wrote are merged as they are. GC makes one pack of all needed objects in our packs, with older versions
 // of a path as deltas to newer ones; measured, its size is about what `git gc` makes of the
 // same history. Removing a pack also removes what git derived from it: multi-pack-index,
 // commit-graph. Options.SizeLimitBytes refuses a save that would exceed it (*LimitError) and

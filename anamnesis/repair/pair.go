@@ -295,7 +295,7 @@ func (p *Pair) Changed() bool {
 
 // Tells reports whether the pair says what made the difference: more than that the
 // command succeeded, or that one did which had failed before. Where the agent
-// put in a line to print something and broke the file, nothing is told.
+// put in a line to print something and broke the file, it reports false.
 func (p *Pair) Tells() bool {
 	if chats(p.Failure.Source) && brokenFile().MatchString(p.Failure.Line) {
 		return false

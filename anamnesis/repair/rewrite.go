@@ -68,7 +68,7 @@ var (
 )
 
 // minChanged is how many bytes a substitution changes that tells something without the
-// line it stands in.
+// rest of its line.
 const minChanged = 6
 
 // sedChange is what an edit by sed changed, where its script is one substitution or one

@@ -34,7 +34,7 @@ In JSON, a name that is not UTF-8 has its exact bytes beside it, in base64: "pat
 the bytes.`,
 	}
 	cmd.PersistentFlags().StringVar(&f.Dir, "dir", "", "the directory (default: the current one, the nearest parent in which a task ran, or the task's)")
-	cmd.PersistentFlags().StringVar(&f.Store, "store", "", "the store: a bare git repository, created on first use (default: the task's, or the directory's)")
+	cmd.PersistentFlags().StringVar(&f.Store, "store", "", "the store: a bare git repository, created by the first save (default: the task's, or the directory's)")
 	cmd.PersistentFlags().StringVar(&f.Task, "task", "", "task to which step numbers refer")
 	cmd.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON object")
 	cmd.AddCommand(a.worldSave(f), a.worldPlan(f), a.worldRestore(f), a.worldLog(f), a.worldDiff(f), a.worldShow(f), a.worldFork(f), a.worldVerify(f), a.worldAbandon(f), a.worldGC(f))
@@ -75,6 +75,7 @@ func (a *app) worldSave(f *session.Place) *cobra.Command {
 		Use:   "save",
 		Short: "Save a snapshot of the directory",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.Begin = true
 			return a.withWorld(cmd.Context(), f, true, func(w *worldstate.World) error {
 				snap, err := w.SaveNext(cmd.Context(), message)
 				if err != nil {

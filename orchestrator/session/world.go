@@ -18,7 +18,10 @@ import (
 
 // Place names a world: by a task, its directory, or its store. Empty fields are derived from
 // the others.
-type Place struct{ Dir, Store, Task string }
+type Place struct {
+	Dir, Store, Task string
+	Begin            bool // a named store is created if it is absent
+}
 
 // Open opens the world. live means that the caller changes or examines the directory: a task's
 // directory must then exist, and the caller recovers the world. home is not called if the
@@ -27,6 +30,9 @@ func (p Place) Open(home func() (taskdir.Home, error), live bool, o worldstate.O
 	dir, store, err := p.find(home, live, &o)
 	if err != nil {
 		return nil, err
+	}
+	if _, err := os.Stat(store); p.Store != "" && !p.Begin && errors.Is(err, fs.ErrNotExist) {
+		return nil, Usagef("there is no store in %s; 'anamnesis world save --store %s' begins one", store, store)
 	}
 	if o.Task = p.Task; p.Task != "" && p.Dir == "" && p.Store == "" { // the task's record names its directory
 		if live {

@@ -12,7 +12,7 @@ import (
 	"anamnesis/worldstate/internal/fsys"
 )
 
-// Every save writes one pack. If there are more than maxPacks of ours, the small ones are
+// Every save writes one pack. If the program has written more than maxPacks, the small ones are
 // merged into one: their objects are copied as they are stored, without compressing them again.
 // The new pack and its index are durable and in place before the first old one is removed, so
 // that a kill leaves at worst objects that are stored twice until the next merge. A process

@@ -17,8 +17,8 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// Store holds the objects in the packs of a bare repository. In a store of ours, loose objects
-// are the user's, since only git writes them, and are not read. Safe for concurrent use.
+// Store holds the objects in the packs of a bare repository. In a store that the program
+// created, loose objects are the user's, since only git writes them, and are not read. Safe for concurrent use.
 //
 // A lookup costs the same for any number of packs: objects of small packs are in one map, and
 // only packs of more than smallPack objects, of which merging leaves few, are searched one by
