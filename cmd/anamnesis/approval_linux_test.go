@@ -184,6 +184,7 @@ func TestAskLines(t *testing.T) {
 // TestAskInterrupted: however a question ends, the turn ends as interrupted, and the
 // terminal has the modes it had.
 func TestAskInterrupted(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP) // under nohup the program would inherit that it is ignored

@@ -11,6 +11,7 @@ import (
 
 // TestCompletion: each shell, with its script, completes tasks, steps, models and cards.
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	d := onScreen(t, 100, 30, `turns: [{reply: Done.}]`)
 	d.write("card.md", "---\ntype: knowledge_card\ntopic: Paths in lexers\nsource_task: t\n---\n- **Issue**: lexers must keep paths whole.\n")

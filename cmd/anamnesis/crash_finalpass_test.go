@@ -34,6 +34,7 @@ const finalPassKills = 8
 // TestCrashInFinalPass kills a task at its end. Resumed, it has read what it
 // left exactly once, the model was asked at most once, and the card is there.
 func TestCrashInFinalPass(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	counts := filepath.Join(t.TempDir(), "counts")
 	want, writers := finalPassRun(t, "count:"+counts)

@@ -42,6 +42,7 @@ func guardedWords() string {
 // TestCrashInGuards kills a task after appends while it masks, folds, refuses
 // and reflects. Resumed, it ends; nothing is run twice, and there is one strategy.
 func TestCrashInGuards(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	dir := t.TempDir()
 	script := filepath.Join(dir, "words.yaml")

@@ -33,6 +33,7 @@ func mailWords() string {
 // same context, each D-Mail delivered once. The nightly run takes every append, and kills the
 // resume after its first append.
 func TestCrashInMail(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	script := filepath.Join(t.TempDir(), "words.yaml")
 	if err := os.WriteFile(script, []byte(mailWords()), 0o644); err != nil {

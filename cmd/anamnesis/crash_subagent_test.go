@@ -45,6 +45,7 @@ subagents:
 // Resumed, it knows the subagent by its name and continues it; no call is run
 // twice, and both records are whole.
 func TestCrashInSubagent(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	script := filepath.Join(t.TempDir(), "words.yaml")
 	if err := os.WriteFile(script, []byte(subagentWords), 0o644); err != nil {

@@ -94,6 +94,7 @@ func heavy(t testing.TB) {
 // time the task is resumed, continues from what was acknowledged, and ends with
 // passing tests and a verified stream.
 func TestCrashStory(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	runs := crashRuns
 	counts := filepath.Join(t.TempDir(), "counts")
@@ -238,6 +239,7 @@ func onceOnly(home, task string) error {
 // A resume without words finishes what had begun: the world is at the target,
 // or, when the jump had not become durable, where it was.
 func TestCrashInJump(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	kills := []string{"append:1", "append:2", "append:3", "append:4", "restore:1", "restore:3", "restore:5", "restore:7", "restore:9", "restore:10", "restore:11", "restore:12", "restore:14"}
 	for i, kill := range kills {
@@ -310,6 +312,7 @@ func crashInJump(t *testing.T, kill string, removed bool) {
 // inside the restore. A resume tells what became of it, once: the files are all
 // those of the target, which the model is shown, or all those from before.
 func TestCrashInRestore(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	for _, kill := range everyNth(2, []string{"append:1", "append:2", "append:3", "restore:1", "restore:4", "restore:6", "restore:8", "restore:10", "restore:12", "restore:13"}) {
 		t.Run(kill, func(t *testing.T) {

@@ -108,6 +108,7 @@ func (c interruptCase) start(t *testing.T) *running {
 // TestInterruptAnywhere: whatever a turn waits for, the first Ctrl-C ends it with
 // everything recorded and nothing left running. How long it took is logged.
 func TestInterruptAnywhere(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	for _, c := range interruptCases() {
 		t.Run(c.name, func(t *testing.T) {
@@ -153,6 +154,7 @@ func (r *running) recordedEnd(t *testing.T, id string) {
 // TestInterruptTwice: the second Ctrl-C ends the program at once, and the
 // commands with it; the task can be resumed, the subagent's record is whole.
 func TestInterruptTwice(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	c := interruptCases()[2]
 	c.words = strings.Replace(c.words, "echo $$", "trap '' TERM INT; echo $$", 1)

@@ -18,6 +18,7 @@ import (
 // TestPassCapsOfProgram lets the program leave 200k tokens behind with a model of
 // EAS 4k, which answers the pass with prose: at most 8 calls, then the extractor.
 func TestPassCapsOfProgram(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	const reads, tokens = 72, 200_000
 	dir := t.TempDir()

@@ -57,6 +57,7 @@ func sayer(t *testing.T, words string) string {
 // to the page, with the program that the README installs. A local server replaces
 // the model; this repository for the address that it is cloned from.
 func TestReadmeWalk(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	repo, err := filepath.Abs("../..")
 	if err != nil {

@@ -111,6 +111,7 @@ func toldCall(n int) map[string]any {
 // TestRecorderKilled: whenever the recorder is killed, or hangs, the agent continues, and
 // each call it told of is recorded once.
 func TestRecorderKilled(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	r := newRecorded(t)
 	r.hook("s", "UserPromptSubmit", map[string]any{"prompt": "Go."})
@@ -253,6 +254,7 @@ func TestManySessions(t *testing.T) {
 // TestHookStartsEarly: a hook that reaches a recorder ends before the large packages are
 // initialised; see cmd/internal/hookmain.
 func TestHookStartsEarly(t *testing.T) {
+	t.Parallel()
 	r := newRecorded(t)
 	r.hook("s", "UserPromptSubmit", map[string]any{"prompt": "Go."})
 	cmd := r.command("hook", "claude-code", filepath.Join(r.home, "beside"))

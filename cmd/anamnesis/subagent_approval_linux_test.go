@@ -9,6 +9,7 @@ import (
 // the word given with a no reaches the subagent, not its parent, until a jump
 // ends the subagent: the parent is told then.
 func TestAskForSubagent(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	dir := layAsked(t, `turns:
   - calls: [{name: Task, arguments: {subagent: coder, description: touch, prompt: Touch them.}}]

@@ -218,6 +218,7 @@ const (
 // TestSeat plays a session: a request, an approval with a diff, words while the agent
 // works, a refusal with words, a jump by the list, and another process that continues.
 func TestSeat(t *testing.T) {
+	t.Parallel()
 	d := onScreen(t, 80, 30, `turns:
   - reply: "I shall write **parse.go**.\n\n1. write\n2. test\n"
     calls: [{name: WriteFile, arguments: {path: parse.go, content: "package main\n\nfunc parse() int {\n\treturn 1\n}\n"}}]
@@ -304,6 +305,7 @@ func TestSeat(t *testing.T) {
 // TestSeatNarrow: 40 columns, a paste that stays one piece, another size, an interrupt
 // while a command runs, and a line that leaving does not lose.
 func TestSeatNarrow(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	d := onScreen(t, 40, 20, `turns:
   - calls: [{name: Bash, arguments: {command: "echo begun; `+holdOn+`"}}]
@@ -360,6 +362,7 @@ func TestSeatNarrow(t *testing.T) {
 // TestSeatLost: a terminal that is lost finishes the call that runs and begins no other;
 // what was typed is kept, and -c goes on.
 func TestSeatLost(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	d := onScreen(t, 80, 24, `turns:
   - calls:
@@ -389,6 +392,7 @@ func TestSeatLost(t *testing.T) {
 // TestSeatUndo: /compact folds a long step into a block, /why lists the block, and /undo
 // takes back the last change to files, not the answer after it.
 func TestSeatUndo(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	d := onScreen(t, 100, 40, `turns:
   - calls: [{name: Bash, arguments: {command: "seq 3000"}}]

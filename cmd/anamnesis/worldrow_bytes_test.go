@@ -18,6 +18,7 @@ import (
 // TestRow08Modes: permissions of files and directories, read-only ones
 // included, come back; setuid bits are dropped, and it is said.
 func TestRow08Modes(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	eachFace(t, func(w *rowWorld) {
 		modes := []fs.FileMode{0o600, 0o644, 0o640, 0o755, 0o700, 0o400, 0o444, 0o555, 0o000, 0o777}
@@ -62,6 +63,7 @@ func TestRow08Modes(t *testing.T) {
 // TestRow08ReadOnly is the same for a user who is not root: read-only
 // directories are opened for the restore's time and closed again.
 func TestRow08ReadOnly(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	w := strangersWorld(t)
 	mine := func(rels ...string) {
@@ -90,6 +92,7 @@ func TestRow08ReadOnly(t *testing.T) {
 // TestRow08Bytes: no attribute, filter, line ending or keyword changes a byte,
 // and nothing of the user's configuration runs.
 func TestRow08Bytes(t *testing.T) {
+	t.Parallel()
 	eachFace(t, func(w *rowWorld) {
 		ran := w.top + "/ran"
 		git(w, w.dir, "init", "-q")
@@ -129,6 +132,7 @@ func TestRow08Bytes(t *testing.T) {
 // TestRow09OthersAlone: one changed file is written and every other keeps its
 // inode and time (each restore checks that); what is there already is a notice.
 func TestRow09OthersAlone(t *testing.T) {
+	t.Parallel()
 	eachFace(t, func(w *rowWorld) {
 		for i := range 50 {
 			w.write(fmt.Sprintf("d%d/%d", i%5, i), "x")
@@ -159,6 +163,7 @@ func TestRow09OthersAlone(t *testing.T) {
 // TestRow09Empty: an empty world is a world, too: it is saved, and going back
 // to it removes only what a snapshot holds.
 func TestRow09Empty(t *testing.T) {
+	t.Parallel()
 	eachFace(t, func(w *rowWorld) {
 		first := w.saved()
 		if first.Files != 0 || !first.Complete {
@@ -179,6 +184,7 @@ func TestRow09Empty(t *testing.T) {
 // TestRow10PersonsEdits: what a user did since the last snapshot is found,
 // kept, and in any case saved first.
 func TestRow10PersonsEdits(t *testing.T) {
+	t.Parallel()
 	eachFace(t, func(w *rowWorld) {
 		for _, p := range []string{"agent", "edited", "gone", "typed", "d/in"} {
 			w.write(p, "1")
@@ -239,6 +245,7 @@ func (w *rowWorld) treeOf(id worldstate.ID) string {
 
 // TestRow10StalePlan: a plan that was seen and no longer holds moves nothing.
 func TestRow10StalePlan(t *testing.T) {
+	t.Parallel()
 	eachFace(t, func(w *rowWorld) {
 		w.write("a", "1")
 		first := w.saved()

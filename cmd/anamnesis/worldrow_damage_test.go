@@ -78,6 +78,7 @@ const inTheMiddle = "zeros in the middle"
 // refused before the first byte moves and names it; verify finds it; and a
 // save never claims to hold what it does not.
 func TestRow11Damage(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	for name, damage := range damages {
 		for layout, files := range map[string][]string{"flat": {"a", "b", "c"}, "deep": {"a", "b", "d/e"}} {
@@ -147,6 +148,7 @@ func (w *rowWorld) honestSave() {
 // TestRow11Healed: one rotten file whose bytes still stand in the world is
 // named, and after verify has found it the next save holds it again.
 func TestRow11Healed(t *testing.T) {
+	t.Parallel()
 	eachFace(t, func(w *rowWorld) {
 		for _, p := range []string{"a", "b", "c"} {
 			w.write(p, strings.Repeat(p, 999)+strings.Repeat("filler", 999))
@@ -197,6 +199,7 @@ func TestRow11Healed(t *testing.T) {
 
 // TestRow11Limit: at its cap a store takes no more, says so, and is as it was.
 func TestRow11Limit(t *testing.T) {
+	t.Parallel()
 	w := newRowWorld(t)
 	w.write("a", "1")
 	world := w.openPackage(&worldstate.Options{SizeLimitBytes: 4 << 10})

@@ -67,6 +67,7 @@ func (w *rowWorld) refusedWhole(first worldstate.Snapshot, words []string, relea
 // TestRow14DiskFull: the world's disk is full before a restore begins, and at
 // one place after the other in its middle; so is the store's.
 func TestRow14DiskFull(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	for _, left := range []int64{0, 40 << 10, 200 << 10, 500 << 10} {
 		t.Run(fmt.Sprintf("world/%d KiB left", left>>10), func(t *testing.T) {
@@ -115,6 +116,7 @@ func noise(seed int64, n int) []byte {
 
 // TestRow14OutOfInodes: there is room for the bytes and none for the files.
 func TestRow14OutOfInodes(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	disk := smallDisk(t, "size=16m,nr_inodes=80")
 	w, first := pressed(t, disk, t.TempDir())
@@ -147,6 +149,7 @@ func TestRow14OutOfInodes(t *testing.T) {
 // TestRow14ReadOnly: nothing can be written where the world is, or where the
 // store is.
 func TestRow14ReadOnly(t *testing.T) {
+	t.Parallel()
 	remount := func(t *testing.T, dir string, flags uintptr) {
 		t.Helper()
 		if err := unix.Mount("", dir, "", unix.MS_REMOUNT|flags, ""); err != nil {

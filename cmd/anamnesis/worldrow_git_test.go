@@ -18,6 +18,7 @@ import (
 // without, submodules and linked worktrees: their files are ordinary files,
 // whatever their .git is stays to the byte, and no snapshot is empty there.
 func TestRow03NestedRepositories(t *testing.T) {
+	t.Parallel()
 	eachFace(t, func(w *rowWorld) {
 		git(w, w.dir, "init", "-q", "-b", "main")
 		w.write("top", "1")
@@ -73,6 +74,7 @@ func TestRow03NestedRepositories(t *testing.T) {
 // stays through restores like any ignored file, and what it tracks all the same
 // is held and comes back.
 func TestRow03NestedExcludes(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	eachFace(t, func(w *rowWorld) {
 		w.write("lib/code", "1")
@@ -140,6 +142,7 @@ func gitFilesOf(tree worldtest.Tree, known map[string]string) map[string]string 
 // to the byte; what was staged stays staged, commits made between steps stay,
 // and the user's gc and ours do not know of each other.
 func TestRow04UserRepository(t *testing.T) {
+	t.Parallel()
 	eachFace(t, func(w *rowWorld) {
 		git(w, w.dir, "init", "-q", "-b", "main")
 		w.write("a", "1")
@@ -187,6 +190,7 @@ func TestRow04UserRepository(t *testing.T) {
 // TestRow04WithoutGit: no repository, no git program, no home, a broken
 // configuration or a broken .git change nothing of what a snapshot does.
 func TestRow04WithoutGit(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	broken := filepath.Join(t.TempDir(), "gitconfig")
 	if err := os.WriteFile(broken, []byte("[core\nworktree = /etc\n"), 0o600); err != nil {
@@ -235,6 +239,7 @@ func TestRow04WithoutGit(t *testing.T) {
 // TestRow11Worktrees: two worktrees of one repository, and two directories
 // with one store, never restore into each other unless they are told to.
 func TestRow11Worktrees(t *testing.T) {
+	t.Parallel()
 	eachFace(t, func(w *rowWorld) {
 		git(w, w.dir, "init", "-q", "-b", "main")
 		w.write("a", "main")

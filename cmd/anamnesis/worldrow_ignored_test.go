@@ -16,6 +16,7 @@ import (
 // TestRow01IgnoredSurvive: what is ignored at either end stays, whether the
 // rule stood at the snapshot or came after it, in whatever file rules stand.
 func TestRow01IgnoredSurvive(t *testing.T) {
+	t.Parallel()
 	eachFace(t, func(w *rowWorld) {
 		git(w, w.dir, "init", "-q")
 		w.write(".git/info/exclude", "excluded\n")
@@ -78,6 +79,7 @@ func (w *rowWorld) modes(when string, want map[string]os.FileMode) {
 // ignored at both ends or at one. What the user tracks in one is held, and the
 // mode of its directory with it.
 func TestRow01IgnoredModes(t *testing.T) {
+	t.Parallel()
 	eachFace(t, func(w *rowWorld) {
 		git(w, w.dir, "init", "-q")
 		w.write(".gitignore", "build/\ntracked/\n")
@@ -111,6 +113,7 @@ func TestRow01IgnoredModes(t *testing.T) {
 // TestRow02UntrackedOutput: what a script wrote and nobody tracked is gone
 // after a jump and comes back, to the byte. 1 GB in the nightly run.
 func TestRow02UntrackedOutput(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	size := int64(64 << 20)
 	if *nightly {

@@ -17,6 +17,7 @@ import (
 // TestRow14Refused: the root directory and the home directory are no worlds,
 // by whatever name.
 func TestRow14Refused(t *testing.T) {
+	t.Parallel()
 	w := newRowWorld(t)
 	w.must(os.Symlink(w.dir, w.top+"/link"))
 	for dir, word := range map[string]string{
@@ -38,6 +39,7 @@ func TestRow14Refused(t *testing.T) {
 // TestRow14ManyFiles: a directory of very many files is saved, thinned out
 // and comes back. 500,000 in the nightly run.
 func TestRow14ManyFiles(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	n := 20_000
 	if *nightly {
@@ -72,6 +74,7 @@ func TestRow14ManyFiles(t *testing.T) {
 // TestRow14Ownership: what root restores belongs to whom it belonged, and what
 // another user may not change is refused whole.
 func TestRow14Ownership(t *testing.T) {
+	t.Parallel()
 	need(t, os.Geteuid() == 0, "root, to change owners")
 	w := newRowWorld(t)
 	w.face = programFace{t: t, dir: w.dir, store: w.store}

@@ -22,6 +22,7 @@ import (
 // world, then all the same one, in one store. Nothing a save acknowledged is
 // lost, and every refusal is an honest one.
 func TestRow13EightProcesses(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	rounds := 3
 	if *nightly {
@@ -96,6 +97,7 @@ func saveAndRestore(w *rowWorld, f programFace, i, rounds int, saved chan<- worl
 // TestRow13Lock: a lock whose holder is gone is none, whatever its file says;
 // a live one is never stolen, and the loser is told whose it is.
 func TestRow13Lock(t *testing.T) {
+	t.Parallel()
 	w := newRowWorld(t)
 	w.write("a", "1")
 	program := programFace{t: t, dir: w.dir, store: w.store}

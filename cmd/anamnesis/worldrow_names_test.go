@@ -21,6 +21,7 @@ import (
 // TestRow05Names: names that git forbids, reads for itself, or that only
 // differ in case; whatever stood there as file, link or directory.
 func TestRow05Names(t *testing.T) {
+	t.Parallel()
 	names := []string{
 		"line\nfeed", "tab\t", `quo"te`, `back\slash`, "\xff\xfe\x80", "aux", "con.txt", "git~1", "GIT~2", ".git ", ".Git", ".gitmodules", ".gitattributes",
 		".anamnesis-manifest", ".anamnesis-name-x", "-rf", " ", "é", "e\u0301", "README", "readme", "ReadMe", "\x1b[31m", "%", "*", "..."}
@@ -69,6 +70,7 @@ func TestRow05Names(t *testing.T) {
 // TestRow06Special: a link is stored and never its target, hard links and
 // sparse files are bytes, and what has no bytes is listed and left alone.
 func TestRow06Special(t *testing.T) {
+	t.Parallel()
 	eachFace(t, func(w *rowWorld) {
 		secret := w.top + "/secret"
 		w.must(os.WriteFile(secret, []byte("do not store me anywhere"), 0o600))
@@ -150,6 +152,7 @@ func strangersWorld(t *testing.T) *rowWorld {
 // TestRow06Unreadable: what cannot be read is listed, the snapshot is partial
 // and says so, and nothing is deleted at or beneath it, then or later.
 func TestRow06Unreadable(t *testing.T) {
+	t.Parallel()
 	w := strangersWorld(t)
 	w.write("a", "1")
 	w.write("locked/in", "root's")
@@ -189,6 +192,7 @@ func TestRow06Unreadable(t *testing.T) {
 // TestRow07Noticed: a rewrite that keeps size and time, one in the very tick
 // of the snapshot, and one by a tool that sets times back.
 func TestRow07Noticed(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	eachFace(t, func(w *rowWorld) {
 		old := time.Now().Add(-time.Hour).Truncate(time.Second)
@@ -250,6 +254,7 @@ func oneMoment(content string) bool {
 // TestRow07WhileRead: a file that never holds still is either held as it stood
 // at one moment, or listed in a snapshot that says it is not complete.
 func TestRow07WhileRead(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	for _, size := range []int64{768 << 10, 8 << 20} { // read at once, and streamed
 		t.Run(fmt.Sprint(size>>10, " KiB"), func(t *testing.T) { neverStill(t, size) })

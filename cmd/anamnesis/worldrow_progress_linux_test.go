@@ -37,6 +37,7 @@ func slowDirectory(t *testing.T) (top string) {
 // it is, by a verb of world as well as at a task's beginning, and takes the line
 // away at its end.
 func TestRowSeenProgress(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	const words = "turns:\n  - reply: Done.\n"
 	for name, args := range map[string][]string{

@@ -60,6 +60,7 @@ func (w *rowWorld) sealedStands(when string) {
 // owner: it is listed, the snapshot is partial, and a restore of everything, of
 // what is around it, or of it alone, changes nothing at it or beneath.
 func TestRow06Sealed(t *testing.T) {
+	t.Parallel()
 	w, before, first, second := sealedWorld(t)
 	sealed := func(list []worldstate.Skip) bool {
 		return slices.ContainsFunc(list, func(s worldstate.Skip) bool {
@@ -101,6 +102,7 @@ func TestRow06Sealed(t *testing.T) {
 // TestRow06SealedSincePlan: a plan that was shown while the directory could be
 // read does not hold any more.
 func TestRow06SealedSincePlan(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	w, _, first, _ := sealedWorld(t)
 	w.must(os.Chmod(w.path("a/sealed"), 0o755))

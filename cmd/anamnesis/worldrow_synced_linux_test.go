@@ -47,6 +47,7 @@ func fileOf(t testing.TB, tid int, fd uint64) string {
 // index over several packs that a user's git wrote is synced. A power cut would
 // bring it back, naming packs that are gone, and git take the store for damaged.
 func TestRow12MultiIndexGoneForGood(t *testing.T) {
+	t.Parallel()
 	w, program, more, _, _ := gcWorld(t)
 	more()
 	packs := filepath.Join(w.store, "objects", "pack")

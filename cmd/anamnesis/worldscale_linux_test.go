@@ -23,6 +23,7 @@ const maxSaveMemory = 160 << 20
 // another as that one's, so a small one stands between (peakMain): the figure is
 // too large rather than too small.
 func TestWorldMemory(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	files := 4_000
 	if *nightly {
