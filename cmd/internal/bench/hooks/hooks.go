@@ -27,7 +27,7 @@ import (
 type Options struct {
 	Program string // path of the anamnesis program
 	Temp    string // where the projects go; empty: the system's
-	Calls   int    // calls of a row; cold starts a tenth of it
+	Calls   int    // calls of a row; over 65536 directories a quarter, cold start a tenth of it
 	Files   int    // of the project
 	Only    []string
 	Log     func(string)
@@ -41,6 +41,9 @@ const (
 
 // manyDirs is the number of directories above which a world is not watched.
 const manyDirs = 65_536
+
+// progressCalls is the number of calls between two lines of progress.
+const progressCalls = 50
 
 // The rows. In watched and many the recorder may watch the directory; in scanned the
 // system allows it no watch; for cold the recorder is ended before each call.
@@ -85,7 +88,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		if len(o.Only) > 0 && !slices.Contains(o.Only, name) {
 			continue
 		}
-		o.Log(name)
+		o.Log(name + ": directory and first save")
 		row, err := measure(ctx, o, name)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -232,11 +235,17 @@ func measure(ctx context.Context, o Options, name string) (row Row, err error) {
 		return row, err
 	}
 	calls := o.Calls
-	if name == Cold {
+	switch name {
+	case Many: // each hook scans all directories
+		calls = max(calls/4, 1)
+	case Cold:
 		calls = max(calls/10, 1)
 	}
 	var took []time.Duration
 	for i := range calls {
+		if i%progressCalls == 0 {
+			o.Log(fmt.Sprintf("%s: call %d of %d", name, i, calls))
+		}
 		if name == Cold {
 			if err := errors.Join(p.run(ctx, "pause"), p.run(ctx, "pause", "--end")); err != nil {
 				return row, err
