@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/cardfile"
@@ -37,6 +36,7 @@ func (a *app) handOut(ctx context.Context, args []string, store *knowledgebase.S
 		for _, c := range h.Changes {
 			a.printf("%s", view.Clean(show.LineDiff(c.Path, c.Before, c.Now)))
 		}
+		a.printf("%s", h.LeftOut())
 	}
 	switch {
 	case err != nil:
@@ -55,9 +55,6 @@ func (a *app) handOut(ctx context.Context, args []string, store *knowledgebase.S
 		}
 	}
 	return a.show(h, func() {
-		if n := len(h.Tainted); n > 0 {
-			a.printf("left out: %s with evidence from outside the project: %s\n", quote.Number(n, "reviewed card"), strings.Join(h.Tainted, ", "))
-		}
 		a.printf("%d of %s of this project in %s, %s changed\n", h.Cards, quote.Number(h.Reviewed, "reviewed card"), h.Target, quote.Number(len(h.Changes), "file"))
 	})
 }

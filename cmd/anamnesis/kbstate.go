@@ -39,6 +39,9 @@ func (a *app) kbDecideCommand(dir *string, act review.Act, use, short string) *c
 	}
 	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().StringVar(&d.Reason, "reason", "", "why, for the history")
+	if act == review.Approve {
+		cmd.Flags().BoolVar(&d.Untaint, "untaint", false, "you checked the text: export it, too, though its evidence came from outside the project")
+	}
 	return cmd
 }
 

@@ -41,12 +41,15 @@ var ErrEdited = errors.New("changed by hand since it was written")
 
 // Select returns the cards that are handed out: reviewed, untainted, of the project
 // and not expired. The ones verified last come first. tainted are the ids of those that only
-// their taint keeps out.
-func Select(cards []*card.Card, repo string, now time.Time) (out []*card.Card, tainted []string) {
+// their taint keeps out; drafts counts the project's drafts.
+func Select(cards []*card.Card, repo string, now time.Time) (out []*card.Card, tainted []string, drafts int) {
 	for _, c := range cards {
 		expired := c.Expires != nil && c.Expires.Before(now)
 		switch {
-		case c.State != card.Reviewed || c.Scope.Repo != repo || expired:
+		case c.Scope.Repo != repo || expired:
+		case c.State == card.Draft:
+			drafts++
+		case c.State != card.Reviewed:
 		case c.Provenance.Tainted:
 			tainted = append(tainted, c.ID)
 		default:
@@ -61,7 +64,7 @@ func Select(cards []*card.Card, repo string, now time.Time) (out []*card.Card, t
 		return c.Created
 	}
 	slices.SortFunc(out, func(a, b *card.Card) int { return cmp.Or(at(b).Compare(at(a)), strings.Compare(a.ID, b.ID)) })
-	return out, tainted
+	return out, tainted, drafts
 }
 
 // mark wraps a text in marks that name its hash.

@@ -32,9 +32,9 @@ func TestSelect(t *testing.T) {
 		spoil(c)
 		cards = append(cards, c)
 	}
-	got, tainted := Select(cards, "r", time.Unix(9, 0))
-	if len(got) != 2 || got[0].ID != "new" || got[1].ID != "old" || len(tainted) != 1 {
-		t.Errorf("selected %v, left out as tainted %v", got, tainted)
+	got, tainted, drafts := Select(cards, "r", time.Unix(9, 0))
+	if len(got) != 2 || got[0].ID != "new" || got[1].ID != "old" || len(tainted) != 1 || drafts != 1 {
+		t.Errorf("selected %v, left out as tainted %v, and %d drafts", got, tainted, drafts)
 	}
 }
 

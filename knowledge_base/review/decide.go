@@ -35,6 +35,9 @@ type Decision struct {
 	IDs    []string
 	By     string // for Supersede: the card that takes their place
 	Reason string // goes into the history
+	// Untaint removes the taint of the cards: the user has checked that their text holds nothing
+	// from outside the project.
+	Untaint bool
 	// Seen names, by id, the fingerprints of the texts that were decided on
 	// ([knowledgebase.Store.Text]). A card that says something else by now is not decided
 	// about: *[knowledgebase.ConflictError].
@@ -70,6 +73,7 @@ func Decide(ctx context.Context, s *knowledgebase.Store, d Decision) ([]knowledg
 		if err := turn(c, d.Act, s.Now()); err != nil {
 			return nil, err
 		}
+		c.Provenance.Tainted = c.Provenance.Tainted && !d.Untaint
 		ch.Cards = append(ch.Cards, c)
 	}
 	var err error

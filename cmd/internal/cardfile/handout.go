@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/exit"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/handout"
@@ -20,6 +22,7 @@ type Handout struct {
 	Cards   int      `json:"cards"` // in the files
 	Changed []string `json:"changed"`
 	Tainted []string `json:"tainted,omitempty"` // reviewed cards of the project that are left out
+	Drafts  int      `json:"drafts,omitempty"`  // of the project, which are left out
 
 	Target   string           `json:"-"`
 	Reviewed int              `json:"-"` // cards of the project
@@ -40,7 +43,7 @@ func PlanHandout(stores []*knowledgebase.Store, own string, skill bool, args []s
 	if err != nil {
 		return nil, err
 	}
-	cards, tainted := handout.Select(cards, repo, time.Now())
+	cards, tainted, drafts := handout.Select(cards, repo, time.Now())
 	plan, target := handout.PlanSection, "AGENTS.md"
 	if skill {
 		plan, target = handout.PlanSkill, filepath.Join(".agents", "skills")
@@ -48,7 +51,7 @@ func PlanHandout(stores []*knowledgebase.Store, own string, skill bool, args []s
 	if len(args) == 1 {
 		target = args[0]
 	}
-	h := &Handout{Target: target, Reviewed: len(cards), Changed: []string{}, Tainted: tainted}
+	h := &Handout{Target: target, Reviewed: len(cards), Changed: []string{}, Tainted: tainted, Drafts: drafts}
 	h.Changes, h.Cards, err = plan(target, cards)
 	if errors.Is(err, handout.ErrEdited) {
 		return h, exit.With(exit.Refused, fmt.Errorf("%w; take your words out of the marks, or remove the marks and what they hold, and export again", err))
@@ -57,6 +60,18 @@ func PlanHandout(stores []*knowledgebase.Store, own string, skill bool, args []s
 		h.Changed = append(h.Changed, c.Path)
 	}
 	return h, err
+}
+
+// LeftOut says in lines which cards of the project are left out, why, and what the user can do.
+func (h *Handout) LeftOut() (lines string) {
+	if h.Drafts > 0 {
+		lines = fmt.Sprintf("left out: %s; 'anamnesis kb review' decides about drafts\n", quote.Number(h.Drafts, "draft"))
+	}
+	if n := len(h.Tainted); n > 0 {
+		lines += fmt.Sprintf("left out: %s with evidence from outside the project; once you have checked the text: anamnesis kb approve --untaint %s\n",
+			quote.Number(n, "reviewed card"), strings.Join(h.Tainted, " "))
+	}
+	return lines
 }
 
 // Apply writes the changes.
