@@ -56,15 +56,15 @@ func (a *app) hook(ctx context.Context, args []string) {
 	}
 	// The wrapper waits for the end of standard output, not of this process.
 	var once sync.Once
-	answer := func(reply []byte) {
+	answer := func(reply []byte) error {
+		err := errors.New("the reply came after the agent had stopped waiting")
 		once.Do(func() {
-			if len(reply) > 0 {
-				a.stdout.Write(reply)
-			}
+			_, err = a.stdout.Write(reply)
 			if f, ok := a.stdout.(*os.File); ok {
 				f.Close()
 			}
 		})
+		return err
 	}
 	timer := time.AfterFunc(client.Wait, func() { answer(nil) })
 	defer timer.Stop()

@@ -31,8 +31,8 @@ const maxContextBytes = 9_000
 // the event to disk, redacted, so that it is recorded even if this process is killed. Then
 // the directory's recorder records it; recorders starts one if there is none. If recorders is
 // nil or cannot start one, Hook records the event itself. answer is called with the reply, if
-// there is one.
-func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io.Reader, file string, recorders *Recorders, answer func([]byte)) error {
+// there is one; if it fails because the agent no longer waits, the next reply repeats this one.
+func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io.Reader, file string, recorders *Recorders, answer func([]byte) error) error {
 	h := svc.Home
 	if _, err := os.Lstat(file); file == "" || errors.Is(err, os.ErrNotExist) {
 		data, head, err := client.Read(in)
@@ -40,13 +40,15 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 			return fmt.Errorf("event of %s: %w", agent, err)
 		}
 		dir := root(h, agent, head)
-		if dir == "" || dir == h.User || dir == "/" || off(h, dir) {
+		if dir == "" || off(h, dir) {
 			return nil
 		}
+		if dir == h.User || dir == "/" {
+			return errors.Join(knowSession(h, agent, head.SessionID, dir), importTurn(ctx, svc, agent, data, dir))
+		}
 		if head.Name == client.ContextCut {
-			reply, err := cutReply(svc, TaskOf(agent, head.SessionID))
-			answer(reply)
-			return err
+			reply, err := cutReply(svc, recordedIn(h, agent, head.SessionID, dir))
+			return errors.Join(err, answer(reply))
 		}
 		if err := os.MkdirAll(folder(h, dir), 0o700); err != nil {
 			return err
@@ -78,10 +80,10 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 	}
 	if errors.Is(err, errNoRecorder) {
 		p := &place{svc: svc, dir: dir, unsure: true}
-		return p.record(ctx, event, func(reply []byte) error { answer(reply); return nil })
+		return p.record(ctx, event, answer)
 	}
 	if len(reply) > 0 {
-		answer(reply)
+		err = errors.Join(err, answer(reply))
 	}
 	return err
 }
@@ -89,18 +91,15 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 func (e *event) mayAdd() bool { return slices.Contains(contextual[e.Agent], e.Name) }
 
 // root is the directory of a session's world: the one it began in, or the top of its
-// git repository. A folder that users share, such as /tmp, is no project, whatever is in it.
+// git repository. A folder that users share, such as /tmp, is no project, whatever is in it. If
+// that directory is gone and the session continues elsewhere, it was moved.
 func root(h taskdir.Home, agent sessions.Agent, e client.Head) string {
-	if name := client.Session(all(h), string(agent), e.SessionID); name != "" {
-		text, err := os.ReadFile(name)
-		if _, dir, ok := strings.Cut(string(text), "\n"); err == nil && ok {
-			return dir
+	dir, err := session.RealDir(e.Cwd)
+	if began := beganIn(h, agent, e.SessionID); began != "" {
+		if _, gone := os.Stat(began); err != nil || !errors.Is(gone, os.ErrNotExist) || strings.HasPrefix(began, dir+"/") {
+			return began
 		}
 	}
-	if st, err := taskdir.ReadState(h, TaskOf(agent, e.SessionID)); err == nil {
-		return st.Opened.Dir
-	}
-	dir, err := session.RealDir(e.Cwd)
 	if err != nil {
 		return ""
 	}
@@ -117,16 +116,53 @@ func root(h taskdir.Home, agent sessions.Agent, e client.Head) string {
 	}
 }
 
+// beganIn returns the directory that a session was last recorded in; empty if it never was.
+func beganIn(h taskdir.Home, agent sessions.Agent, id string) string {
+	if name := client.Session(all(h), string(agent), id); name != "" {
+		text, err := os.ReadFile(name)
+		if _, dir, ok := strings.Cut(string(text), "\n"); err == nil && ok {
+			return dir
+		}
+	}
+	if st, err := taskdir.ReadState(h, TaskOf(agent, id)); err == nil && !st.Opened.Origin.Imported() {
+		return st.Opened.Dir
+	}
+	return ""
+}
+
+// RecordedIn returns the task in which a session that works in cwd is, or would be, recorded.
+func RecordedIn(h taskdir.Home, agent sessions.Agent, id, cwd string) string {
+	return recordedIn(h, agent, id, root(h, agent, client.Head{SessionID: id, Cwd: cwd}))
+}
+
+// recordedIn is RecordedIn for the root of the session. The task has a number if the session
+// was imported before, or recorded in a directory that was moved.
+func recordedIn(h taskdir.Home, agent sessions.Agent, id, dir string) string {
+	task := TaskOf(agent, id)
+	for n := 2; ; n++ {
+		st, err := taskdir.ReadState(h, task)
+		if err != nil || st.Opened.Dir == dir && !st.Opened.Origin.Imported() {
+			return task
+		}
+		task = numbered(agent, id, n)
+	}
+}
+
+func numbered(agent sessions.Agent, id string, n int) string {
+	return fmt.Sprintf("%s_%d", TaskOf(agent, id), n)
+}
+
 // knowSession writes the folder and the directory of a session to a file for client.Main.
 func knowSession(h taskdir.Home, agent sessions.Agent, id, dir string) error {
 	name := client.Session(all(h), string(agent), id)
-	if _, err := os.Lstat(name); name == "" || err == nil {
+	text := folder(h, dir) + "\n" + dir
+	if had, err := os.ReadFile(name); name == "" || err == nil && string(had) == text {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(name, []byte(folder(h, dir)+"\n"+dir), 0o600)
+	return os.WriteFile(name, []byte(text), 0o600)
 }
 
 // all is the folder of all recordings.

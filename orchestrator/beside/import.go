@@ -92,7 +92,7 @@ func (im *Importer) New(s *sessions.Session) (int, error) {
 		return len(s.Steps), nil
 	case err != nil:
 		return 0, err
-	case !st.Opened.Origin.Imported():
+	case !st.Opened.Origin.Imported(), im.svc.Home.HasTask(numbered(s.Agent, s.ID, 2)):
 		return 0, nil
 	}
 	splitGrown(s, st)

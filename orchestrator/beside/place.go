@@ -52,18 +52,13 @@ type place struct {
 	mu      sync.Mutex // guards what follows; taken after the directory's lock
 	task    *runtime.Task
 	world   *worldstate.World
-	environ []string         // of the last hook
-	secrets []redact.Secret  // of the hooks' environments
-	taken   map[string]taken // recorded events whose hooks have not asked for the reply, by name
-	seen    map[string]bool  // events that are recorded
-	current string           // the event that is being recorded
+	environ []string          // of the last hook
+	secrets []redact.Secret   // of the hooks' environments
+	taken   map[string]*event // recorded events whose hooks have not asked for the reply, by name
+	seen    map[string]bool   // events that are recorded
+	tasks   map[string]string // what taskOf returned
+	current string            // the event that is being recorded
 	calls   map[string]underWay
-}
-
-// taken is an event that was recorded.
-type taken struct {
-	*event
-	lesson string // names a card about the error of a failed call
 }
 
 // underWay is an open call that may change files.
@@ -128,8 +123,8 @@ func (p *place) record(ctx context.Context, event string, deliver func(reply []b
 	if !ok || !e.mayAdd() {
 		return nil
 	}
-	task := TaskOf(e.Agent, e.SessionID)
-	if err := p.open(ctx, task, e.event); err != nil {
+	task := p.taskOf(e)
+	if err := p.open(ctx, task, e); err != nil {
 		return err
 	}
 	k := told(p.svc.Home, task)
@@ -143,7 +138,7 @@ func (p *place) record(ctx context.Context, event string, deliver func(reply []b
 	if err != nil {
 		return err
 	}
-	if text := fit(forOthers(news + "\n\n" + e.lesson)); text != "" && deliver(e.reply(text)) != nil {
+	if text := fit(forOthers(news)); text != "" && deliver(e.reply(text)) != nil {
 		return nil
 	}
 	if last := p.task.State().Last; last != k.Seq {
@@ -183,7 +178,7 @@ func (p *place) drain(ctx context.Context) error {
 	for _, file := range files {
 		e, err := readSpooled(file)
 		if err == nil && !p.seen[filepath.Base(file)] {
-			err = p.open(ctx, TaskOf(e.Agent, e.SessionID), e)
+			err = p.open(ctx, p.taskOf(e), e)
 			if err != nil {
 				return errors.Join(failed, err) // the next request tries again
 			}
@@ -216,19 +211,30 @@ func (p *place) note(event string) {
 func (p *place) take(ctx context.Context, file string, e *event) error {
 	p.current = file
 	task, h := p.task.ID, p.svc.Home
-	lesson, err := take(ctx, p.task, e, p.unsure)
-	if err != nil {
+	if err := take(ctx, p.task, e, p.unsure); err != nil {
 		return err
 	}
 	if p.taken == nil || len(p.taken) >= maxTaken {
-		p.taken = map[string]taken{}
+		p.taken = map[string]*event{}
 	}
-	p.taken[filepath.Base(file)] = taken{e, lesson}
+	p.taken[filepath.Base(file)] = e
 	if k := told(h, task); e.PermissionMode != "" && k.Mode != e.PermissionMode {
 		k.Mode = e.PermissionMode
 		save(h, task, k)
 	}
 	return p.noteCalls()
+}
+
+// taskOf returns the task in which an event is recorded.
+func (p *place) taskOf(e *event) string {
+	first := TaskOf(e.Agent, e.SessionID)
+	if p.tasks[first] == "" {
+		if p.tasks == nil {
+			p.tasks = map[string]string{}
+		}
+		p.tasks[first] = recordedIn(p.svc.Home, e.Agent, e.SessionID, p.dir)
+	}
+	return p.tasks[first]
 }
 
 // open opens a session's task, or makes it, unless it is open.
@@ -376,7 +382,7 @@ func (p *place) disturbed() (by string, late bool) {
 		if err != nil || e.Name != "PreToolUse" {
 			continue
 		}
-		if task := TaskOf(e.Agent, e.SessionID); task == p.task.ID {
+		if task := p.taskOf(e); task == p.task.ID {
 			late = true
 		} else {
 			by = cmp.Or(by, task)

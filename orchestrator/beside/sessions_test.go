@@ -1,6 +1,7 @@
 package beside_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -198,7 +199,7 @@ func TestWrittenAgain(t *testing.T) {
 	}
 	file := filepath.Join(filepath.Dir(locks[0]), client.EventName(string(sessions.Claude)))
 	for range 2 {
-		if err := beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(data), file, a.recorders, func([]byte) {}); err != nil {
+		if err := beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(data), file, a.recorders, func([]byte) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -323,5 +324,106 @@ func TestPrompts(t *testing.T) {
 			t.Errorf("%d, %s: %q", i, prompt, told)
 		}
 		a.hook("Stop", nil)
+	}
+}
+
+// TestLostLesson: a card about a failed call that came too late comes with the next event.
+func TestLostLesson(t *testing.T) {
+	a := newAgent(t)
+	fail := bash("t1", "go test ./...")
+	a.hook("UserPromptSubmit", map[string]any{"prompt": "Make it pass."})
+	a.hook("PreToolUse", fail)
+	fail["error"] = "Exit code 1\na_test.go:3: AssertionError: want 2"
+	a.hook("PostToolUseFailure", fail)
+	edit := map[string]any{"tool_name": "Edit", "tool_use_id": "t2", "tool_input": map[string]string{"file_path": "a.go", "old_string": "one", "new_string": "two"}}
+	a.write("a.go", "one")
+	a.hook("PreToolUse", edit)
+	a.write("a.go", "two")
+	edit["tool_response"] = "edited"
+	a.hook("PostToolUse", edit)
+	a.ok("t3", "go test ./...", func() {})
+	a.hook("Stop", nil)
+	b := a.session("s-2")
+	b.hook("PreToolUse", bash("t1", "go test ./..."))
+	fail["session_id"], fail["cwd"], fail["hook_event_name"] = b.id, b.dir, "PostToolUseFailure"
+	data, err := json.Marshal(fail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := ""
+	if err := beside.Hook(t.Context(), b.svc, sessions.Claude, bytes.NewReader(data), "", nil, func(reply []byte) error {
+		lost = string(reply)
+		return context.DeadlineExceeded
+	}); err != nil || !strings.Contains(lost, "want 2") {
+		t.Fatalf("the late reply is %q, %v", lost, err)
+	}
+	if told := b.hook("PreToolUse", bash("t2", "ls")); !strings.Contains(told, "want 2") {
+		t.Errorf("the next hook tells %q", told)
+	}
+	if told := b.hook("PreToolUse", bash("t3", "ls")); told != "" {
+		t.Errorf("once told, it is told again: %q", told)
+	}
+}
+
+// TestMoved: a session that continues in a directory that was moved is recorded there, in a
+// task of its own.
+func TestMoved(t *testing.T) {
+	a := newAgent(t)
+	a.recorded("test", time.Hour)
+	a.ok("t1", "touch a", func() { a.write("a", "a") })
+	a.hook("Stop", nil)
+	was := a.dir
+	a.dir = filepath.Join(filepath.Dir(was), "moved")
+	if err := os.Rename(was, a.dir); err != nil {
+		t.Fatal(err)
+	}
+	a.ok("t2", "touch b", func() { a.write("b", "b") })
+	st, err := a.svc.State(a.task + "_2")
+	if err != nil || st.Opened.Dir != a.dir || st.EndedSteps() != 1 {
+		t.Fatalf("recorded in the new place: %+v, %v", st, err)
+	}
+	if _, err := os.Stat(was); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the old place was made again: %v", err)
+	}
+}
+
+// TestImportedBefore: a session that was imported and continues under hooks is recorded in a
+// task of its own, and not imported again. One in the home directory is imported at the end
+// of its turns, since it has no world.
+func TestImportedBefore(t *testing.T) {
+	a := newAgent(t)
+	file := filepath.Join(t.TempDir(), "s-1.jsonl")
+	said := fmt.Sprintf(`{"type":"user","message":{"role":"user","content":"Go"},"uuid":"u1","cwd":%q,"sessionId":"s-1","version":"2.1.0"}
+{"parentUuid":"u1","type":"assistant","message":{"id":"m1","role":"assistant","model":"m","content":[{"type":"text","text":"Done."}]},"uuid":"s1","sessionId":"s-1","version":"2.1.0"}
+`, a.dir)
+	if err := os.WriteFile(file, []byte(said), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := newAgent(t)
+	b.dir = b.svc.Home.User
+	b.hook("Stop", map[string]any{"transcript_path": file})
+	if st, err := b.svc.State(b.task); err != nil || !st.Opened.Origin.Imported() || st.EndedSteps() != 1 {
+		t.Errorf("in the home directory: %+v, %v", st, err)
+	}
+	s, err := sessions.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	im, err := beside.NewImporter(a.svc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer im.Close()
+	if _, err := im.Import(t.Context(), s, file); err != nil {
+		t.Fatal(err)
+	}
+	a.recorded("test", time.Hour)
+	a.ok("t1", "touch a", func() { a.write("a", "a") })
+	if st, err := a.svc.State(a.task + "_2"); err != nil || st.Opened.Origin.Imported() || st.EndedSteps() != 1 {
+		t.Errorf("recorded: %+v, %v", st, err)
+	}
+	s.Steps = append(s.Steps, sessions.Step{Text: "More."})
+	if n, err := im.New(s); err != nil || n != 0 {
+		t.Errorf("%d steps would be imported, %v", n, err)
 	}
 }

@@ -9,45 +9,44 @@ import (
 	"anamnesis/orchestrator/sessions"
 )
 
-// take records one event. If again, it may have been recorded before. lesson names a card
-// about the error of a failed call.
-func take(ctx context.Context, task *runtime.Task, e *event, again bool) (lesson string, err error) {
+// take records one event. If again, it may have been recorded before.
+func take(ctx context.Context, task *runtime.Task, e *event, again bool) error {
 	t := runtime.Outside{Task: task}
 	if again {
 		if had, err := recorded(t, e); err != nil || had {
-			return "", errors.Join(err, t.Advance(ctx))
+			return errors.Join(err, t.Advance(ctx))
 		}
 	}
 	first := task.State().Last <= 2
 	switch e.Name {
 	case "SessionStart":
 		if first {
-			return "", t.Unknown(ctx) // saves step 0
+			return t.Unknown(ctx) // saves step 0
 		}
 	case "UserPromptSubmit":
 		if first && e.Prompt == task.State().Request {
-			return "", t.Unknown(ctx)
+			return t.Unknown(ctx)
 		}
 		if err := t.Unknown(ctx); err != nil {
-			return "", err
+			return err
 		}
 		if err := t.Said(ctx, e.Prompt); err != nil {
-			return "", err
+			return err
 		}
 		if e.Agent == ACP { // it reports most calls after they began
 			if err := t.Look(ctx); err != nil {
-				return "", err
+				return err
 			}
 		}
-		return "", t.Recall(ctx, memory.RecallPrompt)
+		return t.Recall(ctx, memory.RecallPrompt)
 	case "PreToolUse":
 		if err := closeUntold(ctx, t, e); err != nil {
-			return "", err
+			return err
 		}
 		if c := e.call(task.Dir); c != nil && e.Running {
-			return "", t.Began(ctx, callOf(c), e.Writes || writes(c))
+			return t.Began(ctx, callOf(c), e.Writes || writes(c))
 		} else if c != nil {
-			return "", t.Begin(ctx, callOf(c), e.Writes || writes(c))
+			return t.Begin(ctx, callOf(c), e.Writes || writes(c))
 		}
 	case "PostToolUse", "PostToolUseFailure":
 		e.match(t.Open())
@@ -55,16 +54,16 @@ func take(ctx context.Context, task *runtime.Task, e *event, again bool) (lesson
 			return t.Returned(ctx, callOf(c), e.Writes || writes(c), returned(c.ID, c))
 		}
 	case "PostToolBatch":
-		return "", closeBatch(ctx, t, e)
+		return closeBatch(ctx, t, e)
 	case "Stop":
 		if err := closeUntold(ctx, t, e); err != nil {
-			return "", err
+			return err
 		}
-		return "", t.Answered(ctx, e.LastAnswer)
+		return t.Answered(ctx, e.LastAnswer)
 	case "SessionEnd":
-		return "", t.Answered(ctx, "")
+		return t.Answered(ctx, "")
 	}
-	return "", nil
+	return nil
 }
 
 // recorded reports whether an event is in the stream already, because the process that
@@ -92,7 +91,7 @@ func closeUntold(ctx context.Context, t runtime.Outside, e *event) error {
 			continue
 		}
 		done.Normalise(t.Dir)
-		if _, err := t.Returned(ctx, c, false, returned(c.ID, done)); err != nil {
+		if err := t.Returned(ctx, c, false, returned(c.ID, done)); err != nil {
 			return err
 		}
 	}
@@ -115,7 +114,7 @@ func closeBatch(ctx context.Context, t runtime.Outside, e *event) error {
 			continue
 		}
 		c.Text, c.Done, c.Failed = sessions.Text(b.ToolResponse), true, true
-		if _, err := t.Returned(ctx, callOf(c), false, returned(c.ID, c)); err != nil {
+		if err := t.Returned(ctx, callOf(c), false, returned(c.ID, c)); err != nil {
 			return err
 		}
 	}

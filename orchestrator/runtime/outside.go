@@ -95,26 +95,23 @@ func (t Outside) begin(ctx context.Context, c op.Call, writes, look bool) error 
 }
 
 // Returned records a call's result, and ends the step if no other call is in progress. A
-// result of a call that never began also begins it. lesson names a card about the error, if
-// there is one.
-func (t Outside) Returned(ctx context.Context, c op.Call, writes bool, b *op.ToolReturned) (lesson string, err error) {
+// result of a call that never began also begins it. A card about the error, if there is one,
+// is recorded before the result.
+func (t Outside) Returned(ctx context.Context, c op.Call, writes bool, b *op.ToolReturned) error {
 	if !slices.ContainsFunc(t.Open(), func(o op.Call) bool { return o.ID == b.Call }) {
 		if err := t.Began(ctx, c, writes); err != nil {
-			return "", err
+			return err
 		}
 	}
-	lesson, shown := t.LessonOn(c, &tool.Result{Text: b.Text, Stdout: b.Text, IsError: b.IsError, Exit: b.Exit})
 	bodies := []op.Body{b}
-	if shown != nil {
+	if lesson, shown := t.LessonOn(c, &tool.Result{Text: b.Text, Stdout: b.Text, IsError: b.IsError, Exit: b.Exit}); shown != nil {
+		shown.Text = lesson
 		bodies = []op.Body{shown, b}
 	}
-	if err := t.Record(ctx, bodies...); err != nil {
-		return "", err
+	if err := t.Record(ctx, bodies...); err != nil || len(t.Open()) > 0 {
+		return err
 	}
-	if len(t.Open()) > 0 {
-		return lesson, nil
-	}
-	return lesson, t.Advance(ctx)
+	return t.Advance(ctx)
 }
 
 // Answered records the agent's last words of a turn, and ends the turn. It writes the cards of
@@ -189,9 +186,7 @@ func (t Outside) News(after uint64) (string, error) {
 	for _, o := range ops {
 		switch b := o.Body.(type) {
 		case *op.CardsRecalled:
-			if !b.InResult() {
-				parts = append(parts, b.Text)
-			}
+			parts = append(parts, b.Text)
 		case *op.PassDone:
 			parts = append(parts, b.Block)
 		case *op.JumpDone:

@@ -66,11 +66,11 @@ func (p *Proxy) begin(id, cwd string) {
 		return
 	}
 	for _, agent := range sessions.Agents() {
-		if p.svc.Home.HasTask(beside.TaskOf(agent, id)) {
+		if p.svc.Home.HasTask(beside.RecordedIn(p.svc.Home, agent, id, cwd)) {
 			return // the agent's own hooks record it
 		}
 	}
-	p.sessions[id] = &chat{p: p, id: id, cwd: cwd, task: beside.TaskOf(beside.ACP, id), calls: map[string]*toolCall{}}
+	p.sessions[id] = &chat{p: p, id: id, cwd: cwd, task: beside.RecordedIn(p.svc.Home, beside.ACP, id, cwd), calls: map[string]*toolCall{}}
 }
 
 func (p *Proxy) chat(id string) *chat {
@@ -109,13 +109,14 @@ func (c *chat) tell(ctx context.Context, name string, more map[string]any) strin
 	}
 	c.open = name != "Stop"
 	text := ""
-	err = beside.Hook(ctx, c.p.svc, beside.ACP, bytes.NewReader(data), "", c.p.recorders, func(reply []byte) {
+	err = beside.Hook(ctx, c.p.svc, beside.ACP, bytes.NewReader(data), "", c.p.recorders, func(reply []byte) error {
 		var r struct {
 			Out struct{ AdditionalContext string } `json:"hookSpecificOutput"`
 		}
 		if json.Unmarshal(reply, &r) == nil {
 			text = r.Out.AdditionalContext
 		}
+		return nil
 	})
 	if err != nil {
 		beside.LogError(c.p.svc.Home, string(beside.ACP), err)

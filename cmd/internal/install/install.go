@@ -379,7 +379,7 @@ func (p *Places) Uninstall(agent sessions.Agent, files []File) error {
 			err = os.Remove(f.Path)
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("%w; make it writable and uninstall again: what was removed stays removed, and the recordings stay", err)
 		}
 		for _, dir := range slices.Backward(f.Dirs) {
 			if os.Remove(dir) != nil {

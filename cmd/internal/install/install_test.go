@@ -370,15 +370,23 @@ func TestUnwritable(t *testing.T) {
 	p := places(t)
 	settings := filepath.Join(p.Home, ".claude", "settings.json")
 	put(t, settings, "{}\n")
-	if err := os.Mkdir(settings+".anamnesis.tmp", 0o700); err != nil { // root may write anywhere else
-		t.Fatal(err)
+	unwritable := func() {
+		if err := os.Mkdir(settings+".anamnesis.tmp", 0o700); err != nil { // root may write anywhere else
+			t.Fatal(err)
+		}
 	}
+	unwritable()
 	files, err := p.Plan(sessions.Claude)
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = p.Install(sessions.Claude, files)
-	if err == nil || !strings.Contains(err.Error(), "cannot write "+settings+": is a directory; make it writable") {
+	const want = ": is a directory; make it writable"
+	if err == nil || !strings.Contains(err.Error(), "cannot write "+settings+want) {
+		t.Errorf("%v", err)
+	}
+	unwritable()
+	if err := p.Uninstall(sessions.Claude, []File{{Path: settings, Existed: true}}); err == nil || !strings.Contains(err.Error(), settings+want+" and uninstall again") {
 		t.Errorf("%v", err)
 	}
 	if files, err = p.PlanRemoval(sessions.Claude); err != nil {

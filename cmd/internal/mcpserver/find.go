@@ -32,15 +32,21 @@ func (s *Server) find(req *mcp.CallToolRequest, task string, changes bool) (*sta
 	return s.svc.State(task)
 }
 
+// codexTurn is what Codex says of the turn that a call belongs to; nil from another client.
+func codexTurn(req *mcp.CallToolRequest) map[string]any {
+	turn, _ := req.Params.Meta["x-codex-turn-metadata"].(map[string]any)
+	return turn
+}
+
 func (s *Server) ownTask(req *mcp.CallToolRequest, changes bool) (string, error) {
 	agent, id := sessions.Claude, s.getenv("CLAUDE_CODE_SESSION_ID")
-	if turn, ok := req.Params.Meta["x-codex-turn-metadata"].(map[string]any); ok {
-		if own, ok := turn["session_id"].(string); ok {
-			agent, id = sessions.Codex, own
-		}
+	if own, ok := codexTurn(req)["session_id"].(string); ok {
+		agent, id = sessions.Codex, own
 	}
-	if task := beside.TaskOf(agent, id); s.svc.Home.HasTask(task) {
-		return task, nil
+	for _, task := range []string{beside.RecordedIn(s.svc.Home, agent, id, s.dir), beside.TaskOf(agent, id)} {
+		if s.svc.Home.HasTask(task) {
+			return task, nil
+		}
 	}
 	all, err := s.svc.Tasks()
 	if err != nil {

@@ -2,6 +2,7 @@ package mcpserver_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -230,5 +231,37 @@ func TestNeverGuesses(t *testing.T) {
 	}
 	if text, bad := call(t, cs, "jump_to_step", map[string]any{"step": 1, "reason": "r"}); !bad || !strings.Contains(text, "imported") {
 		t.Errorf("a jump in an imported session: %v %s", bad, text)
+	}
+}
+
+// TestReadOnly: an agent that may not write, because it plans or is in a sandbox, may only ask
+// what a jump would do.
+func TestReadOnly(t *testing.T) {
+	for _, tt := range []struct {
+		agent         sessions.Agent
+		mode, sandbox string
+	}{{sessions.Claude, "plan", ""}, {sessions.Codex, "default", "read-only"}} {
+		p := newPlace(t)
+		in := fmt.Sprintf(`{"session_id":"s-1","cwd":%q,"hook_event_name":"PostToolUse","tool_name":"Read","tool_use_id":"t","tool_input":{"file_path":"a"},"tool_response":"two","permission_mode":%q}`, p.dir, tt.mode)
+		if err := beside.Hook(t.Context(), p.svc, tt.agent, strings.NewReader(in), "", nil, func([]byte) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if tt.agent == sessions.Claude {
+			p.env["CLAUDE_CODE_SESSION_ID"] = "s-1"
+		}
+		cs := p.connect(t)
+		for _, dry := range []bool{false, true} {
+			q := &mcp.CallToolParams{Name: "jump_to_step", Arguments: map[string]any{"step": 0, "reason": "r", "dry_run": dry}}
+			if tt.sandbox != "" {
+				q.Meta = mcp.Meta{"x-codex-turn-metadata": map[string]any{"session_id": "s-1", "sandbox_mode": tt.sandbox}}
+			}
+			res, err := cs.CallTool(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := res.Content[0].(*mcp.TextContent).Text; res.IsError == dry || !dry && !strings.Contains(text, "only dry_run") {
+				t.Errorf("%s, dry run %v: %s", tt.agent, dry, text)
+			}
+		}
 	}
 }

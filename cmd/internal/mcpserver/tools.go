@@ -86,8 +86,8 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 		return ansi.Strip(b.String()), nil
 	case in.Reason == "":
 		return "", errors.New("reason is empty: say what was wrong with the path you leave")
-	case outside && beside.Planning(s.svc.Home, task):
-		return "", errors.New("the agent is in plan mode: only dry_run is possible")
+	case outside && (beside.Planning(s.svc.Home, task) || codexTurn(req)["sandbox_mode"] == "read-only"):
+		return "", errors.New("the agent is in plan mode or read-only: only dry_run is possible")
 	case len(in.Paths) > 0:
 		res, warnings, err := beside.Restore(ctx, s.svc, task, fmt.Sprint(in.Step), worldstate.RestoreOptions{PlanOptions: worldstate.PlanOptions{Paths: in.Paths}})
 		if err != nil {

@@ -178,6 +178,9 @@ func hand(agent, all string, head Head, data []byte, deadline time.Time) (event 
 			return "", true
 		}
 	}
+	if _, err := os.Lstat(dir); err != nil {
+		return "", false // it may have been moved
+	}
 	if Owned(folder+"/"+SocketFile) != nil || os.Chdir(folder) != nil {
 		return "", false
 	}

@@ -68,7 +68,7 @@ export const Anamnesis = async ({ directory }) => {
       const texts = output.parts.filter((p) => p.type === "text" && !p.synthetic)
       const prompt = texts.map((p) => p.text).join("\n")
       const last = texts.at(-1)
-      await tell(input.sessionID, "UserPromptSubmit", { prompt, model: input.model?.modelID }, (text) => {
+      await tell(input.sessionID, "UserPromptSubmit", { prompt, model: input.model?.modelID, permission_mode: input.agent === "plan" ? "plan" : "default" }, (text) => {
         if (last) output.parts.push({ ...last, id: last.id + "a", text, synthetic: true })
         return Boolean(last)
       })
