@@ -13,7 +13,7 @@ func Number(n int, noun string) string {
 	switch {
 	case strings.HasSuffix(noun, "s"):
 		noun += "es"
-	case strings.HasSuffix(noun, "ry"):
+	case strings.HasSuffix(noun, "ry"), strings.HasSuffix(noun, "ly"):
 		noun = strings.TrimSuffix(noun, "y") + "ies"
 	default:
 		noun += "s"

@@ -265,7 +265,7 @@ func TestSeat(t *testing.T) {
 	d.sees("Jump to the end of a step")
 	d.golden("steps")
 	d.press("End")
-	d.sees("❯  step 0")
+	d.sees("❯ ● 0")
 	d.press("Enter")
 	d.sees("Jump to step 0?")
 	d.golden("plan")
@@ -353,8 +353,8 @@ func TestSeatNarrow(t *testing.T) {
 	d.sees("> kept")
 	d.press("C-c", "C-c", "C-c")
 	d.sees("continues it\n$")
-	d.types("clear; anamnesis -c\n")
-	d.sees("/help · @file")
+	d.types("clear; anamnesis -c\n") // it was answered, so nothing runs
+	d.sees("Never said.", "auto · ")
 	d.press("Up")
 	d.sees("> kept")
 }

@@ -251,7 +251,8 @@ func (g *Gate) answerFor(ctx context.Context, tool string, q Question) Answer {
 			return a
 		}
 		if q.Note = "Nothing was edited."; err != nil {
-			q.Note = "Not taken: " + err.Error()
+			why, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), tool+" was not run: "), " Expected: ") // what follows is for the model
+			q.Note = "Not taken: " + why
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (c *Console) Announce(how Show, s session.Info, warn func(texts ...string))
 	if s.Agent != "" && s.Agent != agent.Default {
 		who = "agent " + s.Agent + " · "
 	}
-	fmt.Fprintln(c.Err, view.Line(fmt.Sprintf("task %s · %s%s · EAS %d (%s) · approval %s", s.Task, who, s.Model, s.EAS, s.EASFrom, s.Approval), c.Width()))
+	fmt.Fprintln(c.Err, view.Line(fmt.Sprintf("task %s · %s%s · EAS %d (%s) · approval %s", s.Task, who, view.ModelName(s.Model), s.EAS, s.EASFrom, s.Approval), c.Width()))
 	answer := c.Out
 	if view.IsTerminal(c.Out) && c.Interactive() {
 		answer = nil // the same screen shows the progress

@@ -57,6 +57,14 @@ func Line(s string, width int) string {
 	return runewidth.Truncate(s, width, "…")
 }
 
+// ModelName is a model's name; of a recording, the file's name without its folder.
+func ModelName(name string) string {
+	if path, ok := strings.CutPrefix(name, "script:"); ok {
+		name = "script:" + filepath.Base(path)
+	}
+	return Clean(name)
+}
+
 // ShortDir is a directory's absolute path, with the user's home as a tilde.
 func ShortDir(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {

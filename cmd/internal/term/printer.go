@@ -245,9 +245,6 @@ func (p *textPrinter) End(out runtime.Outcome, st *state.State) {
 	if out.Reason == "done" && p.answer != nil {
 		fmt.Fprintln(p.answer, strings.TrimRight(Clean(out.Answer), "\n"))
 	}
-	if n := len(out.Learned); n > 0 {
-		p.line("✦ %s learned: %s", quote.Number(n, "card"), strings.Join(out.Learned, ", "))
-	}
 }
 
 // jsonPrinter writes one JSON object a line.

@@ -16,6 +16,9 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
+// maxAnswerRunes is how much of an answer its step's row shows.
+const maxAnswerRunes = 80
+
 // Timeline is what `timeline --json` prints.
 type Timeline struct {
 	ID      string `json:"id"`
@@ -129,7 +132,7 @@ func (b *Builder) Add(o op.Op) error {
 		b.requests = append(b.requests, Request{Seq: o.Seq, Step: o.Step, Tokens: body.Tokens, EAS: b.state.EAS, Window: b.state.Window})
 	case *op.ModelReplied:
 		if len(body.Calls) == 0 {
-			b.calls = append(b.calls, "answer")
+			b.calls = append(b.calls, answer(body.Text))
 		}
 		b.shown = make(map[string]string, len(body.Calls))
 		for _, c := range body.Calls {
@@ -158,6 +161,18 @@ func (b *Builder) Add(o op.Op) error {
 		b.event(row, o)
 	}
 	return nil
+}
+
+// answer names an answer by its first words.
+func answer(text string) string {
+	words := []rune(oneLine(strings.NewReplacer("**", "", "`", "").Replace(text)))
+	if len(words) > maxAnswerRunes {
+		words = append(words[:maxAnswerRunes], '…')
+	}
+	if len(words) == 0 {
+		return "answer"
+	}
+	return `answer "` + string(words) + `"`
 }
 
 // event adds the row of something beside the steps, if it has one.
@@ -335,7 +350,7 @@ func (b *Builder) Left() func(step int) bool {
 // Read returns the timeline of a task.
 func Read(h taskdir.Home, id string) (Timeline, error) {
 	b := new(Builder)
-	err := taskdir.EachOp(h, id, b.Add)
+	err := taskdir.EachOpSince(h, id, 0, b.Add)
 	if err == nil && b.State().Last == 0 {
 		err = fmt.Errorf("%w: %s has an empty stream", taskdir.ErrNoTask, id)
 	}

@@ -3,8 +3,6 @@
 package tui
 
 import (
-	"slices"
-	"strings"
 	"sync"
 
 	tea "charm.land/bubbletea/v2"
@@ -113,45 +111,4 @@ func (t *turns) leave() {
 	t.left = true
 	t.mu.Unlock()
 	t.n.Wait()
-}
-
-// outbox holds the messages that the user has queued. The task takes them with its next
-// request; until then they can be taken back.
-type outbox struct {
-	mu    sync.Mutex
-	texts []string
-}
-
-func (b *outbox) add(text string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.texts = append(b.texts, text)
-}
-
-// list returns the messages, the oldest first.
-func (b *outbox) list() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.texts)
-}
-
-// last takes the newest message back.
-func (b *outbox) last() (text string, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	n := len(b.texts)
-	if n == 0 {
-		return "", false
-	}
-	text, b.texts = b.texts[n-1], b.texts[:n-1]
-	return text, true
-}
-
-// take returns all messages as one text and empties the outbox.
-func (b *outbox) take() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	text := strings.Join(b.texts, "\n\n")
-	b.texts = nil
-	return text
 }

@@ -164,7 +164,7 @@ func (m *screen) line(k tea.KeyPressMsg) tea.Cmd {
 		return m.submit()
 	case "up":
 		if m.edit.Empty() {
-			if text, ok := m.queue.last(); ok {
+			if text, ok := m.queue.Last(); ok {
 				m.edit.Set(text)
 				m.edit.Dismiss()
 				return nil
@@ -186,7 +186,7 @@ func (m *screen) submit() tea.Cmd {
 	case strings.HasPrefix(text, "!") && len(text) > 1:
 		return m.shell(strings.TrimSpace(text[1:]))
 	case m.running || m.opening:
-		m.queue.add(text)
+		m.queue.Add(text)
 		return nil
 	}
 	return m.send(text)

@@ -14,6 +14,7 @@ import (
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
@@ -181,7 +182,11 @@ func (m *screen) jumped(o op.Op, b *op.JumpDone) {
 		}
 		m.print("  " + paint.Faint.Render("back: ") + clean(path))
 	}
-	m.print(paint.Faint.Render("  cards and blocks stay; the steps that were left are in /timeline"))
+	stays := "the record of those steps, in the context as it was"
+	if b.Folded {
+		stays = "a block of what those steps showed"
+	}
+	m.print(paint.Faint.Render("  stays: ") + stays + paint.Faint.Render("; see /timeline"))
 	m.print("")
 }
 
@@ -289,6 +294,9 @@ func (m *screen) folded(text string, head, tail, gone int) {
 
 // toUser rewords a text that the program wrote for the model, for the user.
 func toUser(text string) string {
+	if strings.HasPrefix(text, strings.TrimSpace(notice.EditedNote(""))) { // the user knows
+		_, text, _ = strings.Cut(text, "\n\n")
+	}
 	return strings.NewReplacer("Not run: the user interrupted the turn.", "You interrupted the turn before it began.", "Interrupted by the user while it", "You interrupted it while it").Replace(text)
 }
 

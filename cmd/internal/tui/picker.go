@@ -38,7 +38,6 @@ type pickRow struct {
 	id   string // of a task
 	step int
 	more string // shown below the list while the row is chosen
-	now  bool   // where the task is
 }
 
 // Messages of lists.
@@ -91,20 +90,17 @@ func (p *picker) view(width, height int) (lines []string, cursor *tea.Cursor) {
 		if first+i == p.at {
 			mark, style, cursor = "❯ ", paint.Bold, tea.NewCursor(0, len(lines))
 		}
-		if r.now {
-			mark = mark[:len(mark)-1] + "●"
-		}
-		lines = append(lines, paint.Cut(style.Render(mark+" "+r.text), width))
+		lines = append(lines, paint.Cut(style.Render(mark+r.text), width))
 	}
 	if p.rows[p.at].more != "" {
-		lines = append(lines, paint.Faint.Render(paint.Cut("   "+p.rows[p.at].more, width)))
+		lines = append(lines, paint.Faint.Render(paint.Cut("  "+p.rows[p.at].more, width)))
 	}
 	return append(lines, paint.Faint.Render(paint.Cut(fmt.Sprintf("%d of %d · ↑↓ choose · Enter takes it · Esc goes back", p.at+1, len(p.rows)), width))), cursor
 }
 
 // pickTask lists the directory's tasks, the last one first.
 func (m *screen) pickTask() tea.Cmd {
-	svc, dir := m.o.Service, m.o.Request.Dir
+	svc, dir, here := m.o.Service, m.o.Request.Dir, m.o.Task
 	return func() tea.Msg {
 		rows, err := svc.Tasks()
 		if err != nil {
@@ -118,6 +114,9 @@ func (m *screen) pickTask() tea.Cmd {
 		p := &picker{title: "Tasks of this directory", then: func(m *screen, r pickRow) tea.Cmd { return m.switchTo(r.id) }}
 		for _, r := range slices.Backward(rows) {
 			request := oneLine(clean(r.Request))
+			if r.ID == here {
+				r.State = "this task"
+			}
 			p.rows = append(p.rows, pickRow{id: r.ID, more: request, text: fmt.Sprintf("%s  %-11s %3d steps  %s", r.Changed.Local().Format("01-02 15:04"), r.State, r.Steps, request)})
 		}
 		if len(p.rows) == 0 {
@@ -146,7 +145,8 @@ func (m *screen) switchTo(task string) tea.Cmd {
 	return closing
 }
 
-// pickStep lists the steps to jump to, the newest first, each with what was done in it.
+// pickStep shows the tree of steps to jump to, the current path's newest first, each with what
+// was done in it.
 func (m *screen) pickStep() tea.Cmd {
 	task, svc := m.o.Task, m.o.Service
 	if task == "" {
@@ -159,43 +159,75 @@ func (m *screen) pickStep() tea.Cmd {
 			return errorMsg{err}
 		}
 		p := &picker{title: "Jump to the end of a step: files go back, memory stays", then: func(m *screen, r pickRow) tea.Cmd { return m.planJump(r.step) }}
-		tl := b.Timeline()
-		for _, r := range slices.Backward(tl.Rows) {
-			if r.Kind != timeline.RowStep {
+		ended := make(map[int]timeline.Row)
+		for _, r := range b.Timeline().Rows {
+			if r.Kind == timeline.RowStep {
+				ended[r.Step] = r
+			}
+		}
+		tree := b.Tree()
+		for _, n := range slices.Backward(tree.Nodes) {
+			r, ok := ended[n.Step]
+			if !ok {
 				continue
 			}
 			what := ""
-			if r.Changed > 0 {
+			if r.Changed > 0 && n.Step > 0 {
 				what = quote.Number(r.Changed, "file")
 			}
-			text := fmt.Sprintf("step %-3d %-8s %s", r.Step, what, oneLine(clean(r.Text)))
-			if !r.OnPath {
-				text += "  (left)"
+			if n.Step == b.State().Steps.Parent(b.State().Current) {
+				p.at = len(p.rows)
 			}
-			p.rows = append(p.rows, pickRow{step: r.Step, text: text, more: changed(r), now: r.Step == tl.Current})
-			if r.Step == tl.Current {
-				p.at = min(len(p.rows), len(tl.Rows)-1)
-			}
+			begins := n.ParentRow >= 0 && tree.Nodes[n.ParentRow].Lane < n.Lane
+			p.rows = append(p.rows, pickRow{step: n.Step, text: fmt.Sprintf("%-*s %-3d %-8s %s", 2*min(tree.Lanes, 4)-1, glyph(n, begins), n.Step, what, oneLine(clean(r.Text))), more: about(n, r)})
 		}
-		if p.at = min(p.at, len(p.rows)-1); p.at < 0 {
+		if len(p.rows) == 0 {
 			return textMsg{paint.Faint.Render("no step has ended yet")}
 		}
 		return pickedMsg{p}
 	}
 }
 
-// changed names the files that a step changed.
-func changed(r timeline.Row) string {
-	text := strings.Join(r.Paths, ", ")
-	switch more := r.Changed - len(r.Paths); {
-	case r.Step == 0:
-		return ""
-	case r.Changed == 0:
-		return fmt.Sprintf("step %d changed no file", r.Step)
-	case more > 0:
-		text += fmt.Sprintf(" and %d more", more)
+// glyph draws a step in its lane. begins: it is the first step of a branch.
+func glyph(n timeline.Node, begins bool) string {
+	mark := "○"
+	switch {
+	case n.Current:
+		mark = "◉"
+	case n.OnPath:
+		mark = "●"
 	}
-	return fmt.Sprintf("step %d changed %s", r.Step, clean(text))
+	if begins {
+		return strings.Repeat("│ ", n.Lane-1) + "├─" + mark
+	}
+	return strings.Repeat("│ ", n.Lane) + mark
+}
+
+// about says where a step is, and names the files that it changed.
+func about(n timeline.Node, r timeline.Row) string {
+	text := "changed " + named(r.Paths, r.Changed)
+	if r.Changed == 0 {
+		text = "changed no file"
+	}
+	switch {
+	case n.Step == 0:
+		text = "the files as they were before the first change"
+	case n.Current:
+		text += " · the task is here"
+	case !n.OnPath:
+		text += " · left" + strings.TrimSuffix(": "+oneLine(clean(n.LeftBy)), ": ")
+	}
+	return text
+}
+
+// named lists the first of n paths.
+func named(paths []string, n int) string {
+	paths = paths[:min(len(paths), maxNamed)]
+	text := clean(strings.Join(paths, ", "))
+	if n > len(paths) {
+		text += fmt.Sprintf(" and %d more", n-len(paths))
+	}
+	return text
 }
 
 // planJump asks what a jump would do.
@@ -216,14 +248,9 @@ func (m *screen) planned(msg planMsg) {
 	p := msg.plan
 	m.print(paint.Yellow.Render(fmt.Sprintf("↩ from step %d to step %d would:", p.From, p.To)))
 	list := func(what string, paths []string) {
-		if len(paths) == 0 {
-			return
+		if len(paths) > 0 {
+			m.print(fmt.Sprintf("  %-8s %s", what, named(paths, len(paths))))
 		}
-		text := strings.Join(paths[:min(len(paths), maxNamed)], ", ")
-		if more := len(paths) - maxNamed; more > 0 {
-			text += fmt.Sprintf(" and %d more", more)
-		}
-		m.print(fmt.Sprintf("  %-8s %s", what, clean(text)))
 	}
 	list("write", p.World.Write)
 	list("delete", p.World.Delete)

@@ -49,6 +49,7 @@ type screen struct {
 	opening bool             // one is being opened
 	info    session.Info
 	fresh   bool         // the task was new when it was opened
+	known   bool         // the user has seen how it is opened next
 	st      *state.State // folded from what was seen
 	running bool
 	cancel  context.CancelFunc
@@ -62,7 +63,7 @@ type screen struct {
 
 	// What is shown.
 	edit      editor.Editor
-	queue     outbox // messages that wait for the next request
+	queue     editor.Outbox // messages that wait for the next request
 	questions []*ask.Question
 	held      *tea.KeyPressMsg // an answer, until no other key follows it at once
 	pick      *picker
@@ -100,7 +101,7 @@ func newScreen(ctx context.Context, o Options, f *feed) *screen {
 		m.theme, m.profile = "none", min(m.profile, colorprofile.ASCII)
 	}
 	m.printer = term.NewText(nil, &m.events, 4096, o.Request.Dir)
-	m.edit = editor.New(editor.OpenHistory(o.Service.Home.State, o.Request.Dir), o.Request.Dir, verbNames())
+	m.edit = editor.New(editor.OpenHistory(o.Service.Home.State, o.Request.Dir), o.Request.Dir, offered())
 	return m
 }
 
@@ -113,6 +114,9 @@ func (m *screen) Init() tea.Cmd {
 	case m.o.Pick:
 		m.greet()
 		cmds = append(cmds, m.pickTask())
+	case m.o.Text == "" && !m.o.Once && m.finished():
+		m.greet()
+		cmds = append(cmds, m.switchTo(m.o.Task))
 	case m.o.Task != "" || m.o.Text != "":
 		m.said(m.o.Text)
 		cmds = append(cmds, m.begin(m.o.Text))
@@ -120,6 +124,15 @@ func (m *screen) Init() tea.Cmd {
 		m.greet()
 	}
 	return tea.Batch(append(cmds, m.flush())...)
+}
+
+// finished reports whether the task to continue has answered, so that a request comes next.
+func (m *screen) finished() bool {
+	if m.o.Task == "" {
+		return false
+	}
+	st, err := m.o.Service.State(m.o.Task)
+	return err == nil && st.Standing(false) == "done"
 }
 
 func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -314,7 +327,10 @@ func (m *screen) started(e startedMsg) {
 	m.o.Task = e.Task
 	m.printer = term.NewText(nil, &m.events, 4096, e.Dir)
 	m.turn = turn{from: m.st.Current, usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten}
-	m.heading()
+	if !m.known {
+		m.heading()
+	}
+	m.known = false
 }
 
 func (m *screen) opened(msg openedMsg) tea.Cmd {
@@ -370,7 +386,7 @@ func (m *screen) ended(msg turnMsg) tea.Cmd {
 		cmd = m.close()
 	}
 	if msg.err == nil && (msg.out.Reason == "done" || msg.out.Reason == "idle") {
-		if text := m.queue.take(); text != "" {
+		if text := m.queue.Take(); text != "" {
 			return tea.Batch(cmd, m.send(text))
 		}
 	}
@@ -380,7 +396,7 @@ func (m *screen) ended(msg turnMsg) tea.Cmd {
 
 // giveBack puts a request that did not begin, and queued messages, back into the line.
 func (m *screen) giveBack(request string) {
-	if text := joined(request, m.queue.take()); text != "" {
+	if text := joined(request, m.queue.Take()); text != "" {
 		m.edit.Set(joined(text, m.edit.Text()))
 		m.edit.Dismiss()
 	}
@@ -465,7 +481,7 @@ func (m *screen) quit() tea.Cmd {
 
 // unsent adds text that was typed and not sent to the history, and returns it.
 func (m *screen) unsent() string {
-	text := joined(m.queue.take(), m.edit.Text())
+	text := joined(m.queue.Take(), m.edit.Text())
 	if text != "" {
 		m.edit.Remember(text)
 	}

@@ -19,6 +19,8 @@ import (
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
+	"anamnesis/cmd/internal/tui/ask"
+	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/approval"
@@ -65,36 +67,33 @@ func verbs() []verb {
 	}
 }
 
-func verbNames() []string {
-	var names []string
+func offered() (out []editor.Verb) {
 	for _, v := range verbs() {
-		names = append(names, v.name)
+		out = append(out, editor.Verb{Name: v.name, About: v.about})
 	}
-	return names
+	return out
 }
 
 // command runs a slash command, which may be named by a unique prefix.
 func (m *screen) command(line string) tea.Cmd {
 	words := strings.Fields(line)
 	var fits []verb
+	var names, could []string
 	for _, v := range verbs() {
 		if v.name == words[0] {
 			fits = []verb{v}
 			break
 		}
+		names = append(names, v.name)
 		if strings.HasPrefix(v.name, words[0]) {
-			fits = append(fits, v)
+			fits, could = append(fits, v), append(could, v.name)
 		}
 	}
 	if len(fits) != 1 {
 		text := fmt.Sprintf("%s is not a command", clean(words[0]))
 		if len(fits) > 1 {
-			var names []string
-			for _, v := range fits {
-				names = append(names, v.name)
-			}
-			text = clean(words[0]) + " could be " + strings.Join(names, ", ")
-		} else if near := spelling.Nearest(words[0], verbNames()); near != "" {
+			text = clean(words[0]) + " could be " + strings.Join(could, ", ")
+		} else if near := spelling.Nearest(words[0], names); near != "" {
 			text += "; did you mean " + near + "?"
 		}
 		m.print(paint.Yellow.Render("! ") + text + paint.Faint.Render(" · /help lists the commands"))
@@ -269,17 +268,20 @@ func (b *bounded) Write(p []byte) (int, error) {
 func (m *screen) outVerb([]string) tea.Cmd {
 	svc, task := m.o.Service, m.o.Task
 	return m.withTask(func() (string, error) {
-		text := ""
+		text := paint.Faint.Render("no command has run yet")
+		calls := make(map[string]string)
 		err := svc.Ops(task, 0, func(o op.Op) error {
-			if b, ok := o.Body.(*op.ToolReturned); ok && b.Exit != nil {
-				text = b.Text
+			switch b := o.Body.(type) {
+			case *op.ToolCalled:
+				calls[b.Call] = b.Args
+			case *op.ToolReturned:
+				if b.Exit != nil {
+					text = paint.Bold.Render("$ "+clean(ask.Command(calls[b.Call]))) + "\n" + toUser(outputOf(clean(b.Text))) + paint.Faint.Render("\n"+exited(b))
+				}
 			}
 			return nil
 		})
-		if text == "" {
-			text = "no command has run yet"
-		}
-		return clean(text), err
+		return text, err
 	})
 }
 
@@ -288,7 +290,9 @@ func (m *screen) todoVerb([]string) tea.Cmd {
 		m.print(paint.Faint.Render("the agent keeps no todo list"))
 		return nil
 	}
-	m.print(strings.Join(todoLines(m.st.Todos), "\n"))
+	for _, t := range m.st.Todos {
+		m.print("  " + clean(t.String()))
+	}
 	return nil
 }
 
@@ -360,21 +364,21 @@ func (m *screen) whyVerb(args []string) tea.Cmd {
 
 func (m *screen) costVerb([]string) tea.Cmd {
 	u := m.st.Totals.Usage
-	m.print(fmt.Sprintf("%s prompt (%s cached) · %s completion · %d replies", paint.Count(u.Prompt), paint.Count(u.Cached), paint.Count(u.Completion), m.st.Totals.Replies))
+	m.print(fmt.Sprintf("%s tokens sent (%s cached), %s received in %s", paint.Count(u.Prompt), paint.Count(u.Cached), paint.Count(u.Completion), quote.Number(m.st.Totals.Replies, "reply")))
 	switch {
 	case u.Unpriced() == 0 && u.USD > 0:
 		m.print(state.Dollars(u.USD))
 	case u.USD > 0:
 		m.print(state.Dollars(u.USD) + paint.Faint.Render(" for the tokens whose price is known"))
 	default:
-		m.print(paint.Faint.Render("no price is known for this model (docs/guides/costs.md)"))
+		m.print(paint.Faint.Render("no price is known for this model; prices.yaml can name one"))
 	}
 	return nil
 }
 
 func (m *screen) modelVerb(args []string) tea.Cmd {
 	if len(args) == 0 {
-		name := modelName(m.info.Model)
+		name := term.ModelName(m.info.Model)
 		if name == "" {
 			name = m.o.Request.Model + m.o.Request.Default.Model
 		}
@@ -403,6 +407,7 @@ func (m *screen) approvalVerb(args []string) tea.Cmd {
 	}
 	m.o.Request.Approval, m.o.Settings.Approval, m.info.Approval = string(mode), string(mode), string(mode)
 	m.print("approval " + paint.Bold.Render(string(mode)) + paint.Faint.Render(" from the next request on"))
+	m.known = m.s != nil
 	return m.reopen()
 }
 

@@ -14,7 +14,6 @@ import (
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/paint"
-	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
 )
 
@@ -118,7 +117,7 @@ func (m *screen) working() []string {
 // queued returns the lines of the waiting messages.
 func (m *screen) queued() []string {
 	var lines []string
-	texts := m.queue.list()
+	texts := m.queue.List()
 	for i, text := range texts {
 		how := ""
 		if i == len(texts)-1 {
@@ -137,7 +136,7 @@ func (m *screen) status() string {
 	if m.info.Task == "" {
 		return paint.Faint.Render(paint.Cut("/help · @file · !command · Ctrl-C twice leaves", m.width))
 	}
-	parts := []string{modelName(m.info.Model), m.approval()}
+	parts := []string{term.ModelName(m.info.Model), m.approval()}
 	narrow := m.width <= 60
 	tokens := m.st.ContextTokens()
 	if m.st.EAS > 0 {
@@ -151,6 +150,9 @@ func (m *screen) status() string {
 	}
 	parts = append(parts, fmt.Sprintf("step %d", m.st.Current))
 	if n := m.st.Totals.Jumps; n > 0 {
+		if from := m.branch(); from >= 0 {
+			parts[len(parts)-1] += fmt.Sprintf(", branch from %d", from)
+		}
 		parts = append(parts, quote.Number(n, "jump"))
 	}
 	if narrow { // drop the model's name: it does not change
@@ -159,19 +161,21 @@ func (m *screen) status() string {
 	return paint.Faint.Render(paint.Cut(strings.Join(parts, " · "), m.width))
 }
 
+// branch returns the step at which the current path last left another; below 0 if it is the first.
+func (m *screen) branch() int {
+	for id := range m.st.Steps.Back(m.st.Current) {
+		if from := m.st.Steps.Parent(id); id > 0 && from != id-1 {
+			return from
+		}
+	}
+	return -1
+}
+
 func (m *screen) approval() string {
 	if m.st.Approval != "" && m.st.Approval != m.st.Opened.Approval {
 		return m.st.Approval // the user allowed everything since
 	}
 	return m.info.Approval
-}
-
-// modelName returns a model's short name.
-func modelName(name string) string {
-	if path, ok := strings.CutPrefix(name, "script:"); ok {
-		return "script:" + filepath.Base(path)
-	}
-	return clean(name)
 }
 
 // greet introduces the program before there is a task.
@@ -189,7 +193,7 @@ func (m *screen) heading() {
 	for _, w := range m.info.Warnings {
 		m.print(paint.Yellow.Render("! " + clean(w)))
 	}
-	text := fmt.Sprintf("task %s · %s · EAS %d · approval %s · %s", m.info.Task, modelName(m.info.Model), m.info.EAS, m.info.Approval, term.ShortDir(m.info.Dir))
+	text := fmt.Sprintf("task %s · %s · EAS %d · approval %s · %s", m.info.Task, term.ModelName(m.info.Model), m.info.EAS, m.info.Approval, term.ShortDir(m.info.Dir))
 	m.print(paint.Faint.Render(text))
 	if !m.fresh {
 		m.print(paint.Faint.Render("continues at step " + fmt.Sprint(m.st.Current) + ": " + paint.Cut(oneLine(clean(m.st.Request)), m.width-30)))
@@ -221,11 +225,7 @@ func (m *screen) outcome(msg turnMsg) {
 func (m *screen) summary(s stepsMsg) {
 	var parts []string
 	if s.changed > 0 {
-		names := strings.Join(s.names, ", ")
-		if more := s.changed - len(s.names); more > 0 {
-			names += fmt.Sprintf(" and %d more", more)
-		}
-		parts = append(parts, fmt.Sprintf("%s changed: %s", quote.Number(s.changed, "file"), clean(names)))
+		parts = append(parts, fmt.Sprintf("%s changed: %s", quote.Number(s.changed, "file"), named(s.names, s.changed)))
 	}
 	parts = append(parts, m.turn.tests...)
 	u, was := m.st.Totals.Usage, m.turn.usage
@@ -248,11 +248,3 @@ func (m *screen) summary(s stepsMsg) {
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-func todoLines(todos []op.Todo) []string {
-	var out []string
-	for _, t := range todos {
-		out = append(out, "  "+clean(t.String()))
-	}
-	return out
-}

@@ -68,14 +68,13 @@ type Question struct {
 	note  string // why the last key was no answer
 }
 
-const approveHelp = `  y  run this call once
-  t  run this call, and exactly the same one again in this task, without a question
-  p  run this call, and others that fit the pattern in this task, without a question;
-     rules that ask or refuse still hold
-  a  run everything in this task without a question; asks once more
-  n  do not run it; you may say why, and the model is told
-  e  edit the command or the arguments before it runs
-  Esc or Ctrl-C ends the turn`
+const approveHelp = `y  run this call once
+t  run it, and exactly this call again in this task, without a question
+p  run it, and others that fit the pattern in this task, without a question; rules that ask or refuse still hold
+a  run everything in this task without a question; asks once more
+n  do not run it; you may give the model a reason
+e  edit the command or the arguments; you are asked again with the result
+Esc or Ctrl-C ends the turn`
 
 // Open prepares a question that is shown now.
 func (q *Question) Open(now time.Time) {
@@ -214,10 +213,13 @@ func (q *Question) editable() string {
 
 // edited returns the arguments as the user edited them.
 func (q *Question) edited(text string) (string, error) {
+	var args map[string]any
 	if Command(q.Call.Args) == "" {
+		if err := json.Unmarshal([]byte(text), &args); err != nil {
+			return "", fmt.Errorf("the arguments are not valid JSON: %w", err)
+		}
 		return text, nil
 	}
-	var args map[string]any
 	if err := json.Unmarshal([]byte(q.Call.Args), &args); err != nil {
 		return "", fmt.Errorf("the arguments cannot be edited: %w", err)
 	}
@@ -232,10 +234,14 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 	lines = append(lines, rule)
 	lines = append(lines, q.body(width, height)...)
 	if q.help {
-		lines = append(lines, paint.Wrap(approveHelp, width)...)
+		for l := range strings.SplitSeq(approveHelp, "\n") {
+			for i, part := range paint.Wrap(l, width-5) {
+				lines = append(lines, "  "+strings.Repeat(" ", 3*min(i, 1))+part)
+			}
+		}
 	}
 	if q.note != "" {
-		lines = append(lines, paint.Wrap(paint.Yellow.Render("  "+term.Clean(q.note)), width)...)
+		lines = append(lines, indented(q.note, width)...)
 	}
 	prompt := ""
 	switch q.at {
@@ -256,7 +262,7 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 	case byReason:
 		prompt = "the reason, for the model (Enter: none, Esc goes back)"
 	case byEdit:
-		prompt = "edit, Enter when done, Esc goes back"
+		prompt = "edit; Enter asks again with this, Esc goes back"
 	case byLine:
 		prompt = "your answer (empty ends the turn)"
 	}
@@ -266,6 +272,14 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 		cursor.Y += len(lines)
 	}
 	return append(lines, strings.Split(text, "\n")...), cursor
+}
+
+// indented wraps a remark about an answer.
+func indented(text string, width int) (lines []string) {
+	for _, l := range paint.Wrap(term.Clean(text), width-2) {
+		lines = append(lines, paint.Yellow.Render("  "+l))
+	}
+	return lines
 }
 
 // offered lays out answers, each whole on one line, with its key set off.
@@ -321,7 +335,7 @@ func (q *Question) body(width, height int) []string {
 		}
 	}
 	if q.Call.Note != "" {
-		lines = append(lines, paint.Wrap(paint.Yellow.Render("  "+term.Clean(q.Call.Note)), width)...)
+		lines = append(lines, indented(q.Call.Note, width)...)
 	}
 	return lines[:min(len(lines), max(8, height-6))]
 }

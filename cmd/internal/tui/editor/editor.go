@@ -29,7 +29,7 @@ const (
 	maxTypedRows  = 100_000
 	// A paste of more than this is shown as one piece.
 	pasteRows, pasteRunes = 5, 600
-	maxOffered            = 6 // completions shown at once
+	maxOffered            = 8 // completions shown at once
 	maxListedFiles        = 20_000
 )
 
@@ -43,11 +43,14 @@ type Editor struct {
 	files   []string // beneath dir; nil: not listed yet
 	offered []string // completions of the word before the cursor
 	chosen  int
-	verbs   []string // slash commands
+	verbs   []Verb
 }
 
+// Verb is a slash command to complete, with what it does.
+type Verb struct{ Name, About string }
+
 // New returns an editor for a directory, with the slash commands it completes.
-func New(h *History, dir string, verbs []string) Editor {
+func New(h *History, dir string, verbs []Verb) Editor {
 	a := textarea.New()
 	a.ShowLineNumbers, a.Prompt, a.Placeholder = false, "", ""
 	a.DynamicHeight, a.MinHeight, a.MaxHeight, a.MaxContentHeight, a.CharLimit = true, 1, maxEditorRows, maxTypedRows, 0
@@ -194,8 +197,8 @@ func (e *Editor) offer() {
 	switch {
 	case strings.HasPrefix(word, "/") && word == before && e.area.Line() == 0:
 		for _, v := range e.verbs {
-			if strings.HasPrefix(v, word) && v != word {
-				e.offered = append(e.offered, v)
+			if strings.HasPrefix(v.Name, word) && v.Name != word {
+				e.offered = append(e.offered, v.Name)
 			}
 		}
 	case strings.HasPrefix(word, "@"):
@@ -241,7 +244,13 @@ func (e *Editor) View(width int) (string, *tea.Cursor) {
 		if first+i == e.chosen {
 			style = paint.Cyan
 		}
+		if at := slices.IndexFunc(e.verbs, func(v Verb) bool { return v.Name == text }); at >= 0 {
+			text = fmt.Sprintf("%-11s %s", text, e.verbs[at].About)
+		}
 		rows = append(rows, style.Render(paint.Cut("    "+term.Clean(text), width)))
+	}
+	if more := len(e.offered) - first - maxOffered; more > 0 {
+		rows = append(rows, paint.Faint.Render(fmt.Sprintf("    ↓ %d more", more)))
 	}
 	return strings.Join(rows, "\n"), c
 }

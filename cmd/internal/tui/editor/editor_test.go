@@ -44,7 +44,7 @@ func TestEditor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e := New(OpenHistory(state, dir), dir, []string{"/jump", "/json"})
+	e := New(OpenHistory(state, dir), dir, []Verb{{"/jump", "go back"}, {"/json", "print"}})
 	long := strings.Repeat("a line\n", 20) + "end"
 	typeInto(&e, "see ")
 	e.Paste(long)
