@@ -30,8 +30,7 @@ shown an imported card before you reviewed it. Importing again adds only new con
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.withKB(dir, true, func(cmd *cobra.Command, paths []string, store *knowledgebase.Store) error {
 			line := view.NewProgress(a.stderr)
-			line.Step("making cards of " + cardfile.Shown(strings.Join(paths, ", ")))
-			got, err := cardfile.Import(cmd.Context(), store, paths)
+			got, err := cardfile.Import(cmd.Context(), store, paths, line.Step)
 			line.Clear()
 			if err != nil {
 				return err

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"time"
 
+	"anamnesis/anamnesis/quote"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/notes"
@@ -23,18 +24,20 @@ type Imported struct {
 	Skipped   []notes.Skipped `json:"skipped"`
 }
 
-// Import makes drafts of the notes at some paths, each path as one change.
-func Import(ctx context.Context, store *knowledgebase.Store, paths []string) (Imported, error) {
+// Import makes drafts of the notes at some paths, each path as one change. doing is called with
+// what begins.
+func Import(ctx context.Context, store *knowledgebase.Store, paths []string, doing func(string)) (Imported, error) {
 	got := Imported{Added: []string{}, Conflicts: []string{}, Skipped: []notes.Skipped{}}
 	for _, path := range paths {
-		if err := got.take(ctx, store, path); err != nil {
+		doing("reading " + Shown(path))
+		if err := got.take(ctx, store, path, doing); err != nil {
 			return got, err
 		}
 	}
 	return got, nil
 }
 
-func (got *Imported) take(ctx context.Context, store *knowledgebase.Store, path string) error {
+func (got *Imported) take(ctx context.Context, store *knowledgebase.Store, path string, doing func(string)) error {
 	cards, skipped, err := notes.Read(ctx, path, time.Now())
 	if errors.Is(err, fs.ErrNotExist) {
 		return session.Usagef("kb import: %s does not exist; name a markdown file or a folder of them", Shown(path))
@@ -63,6 +66,7 @@ func (got *Imported) take(ctx context.Context, store *knowledgebase.Store, path 
 	if len(fit) == 0 {
 		return nil
 	}
+	doing(fmt.Sprintf("writing %s from %s", quote.Number(len(fit), "card"), Shown(path)))
 	stored, err := store.Apply(ctx, knowledgebase.Change{By: knowledgebase.Person, Message: fmt.Sprintf("Import %d cards from %s", len(fit), card.OneLine(path)), Cards: fit})
 	if err != nil {
 		return err

@@ -54,8 +54,10 @@ func TestAfterTheTurn(t *testing.T) {
 		t.Errorf("the operation leads to a step that does not exist:\n%s", text)
 	}
 	w.add(&op.UserSaid{Text: "And now?", Source: op.SourceRequest}, &op.ModelAsked{LastSeq: seq + 1, Tokens: 9}, &op.ModelReplied{Text: "All is well.", Finish: "stop"})
-	w.save()
-	wantIn(t, "the page", s.get(t, "/tasks/task_1"), `<span class="n">step 2</span> <span class="what">All is well.</span>`)
+	for range 2 { // while the step is under way, and once it has ended
+		wantIn(t, "the page", s.get(t, "/tasks/task_1"), `<span class="n">step 2</span> <span class="what">All is well.</span>`)
+		w.save()
+	}
 }
 
 // TestAutoFollows: the detail that a page opens by itself follows the task.

@@ -326,7 +326,7 @@ func TestBothVersions(t *testing.T) {
 			t.Fatalf("%d\n%s", got.code, got.text)
 		}
 	}
-	wantIn(t, "the page of theirs", s.get(t, "/review/theirs"), `<h2 id="against-title">To be decided between</h2>`,
+	wantIn(t, "the page of theirs", s.get(t, "/review/theirs"), `<h2 id="against-title">Keep one of the two</h2>`,
 		`<a href="/cards/ours">topic of ours</a>`, "never on &lt;b&gt;BSD&lt;/b&gt;", "contradicts nobody, which is no card here")
 }
 

@@ -74,7 +74,7 @@ func (p *Progress) Scan(at worldstate.Progress) {
 // Cards shows how many cards of a folder were read.
 func (p *Progress) Cards(read, of int) { p.count(read, of, "cards") }
 
-// Sessions shows how many session files were read.
+// Sessions shows how many session files were read, or imported.
 func (p *Progress) Sessions(read, of int) { p.count(read, of, "sessions") }
 
 func (p *Progress) count(read, of int, what string) {
@@ -83,7 +83,7 @@ func (p *Progress) count(read, of int, what string) {
 		p.start = time.Time{}
 		return
 	}
-	p.Draw(func() string { return fmt.Sprintf("%s %d of %d %s read", bar(read, of), read, of, what) })
+	p.Draw(func() string { return fmt.Sprintf("%s %d of %d %s", bar(read, of), read, of, what) })
 }
 
 // bar returns a bar of barCells cells.

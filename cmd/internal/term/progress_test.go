@@ -47,8 +47,8 @@ func TestProgressOfCards(t *testing.T) {
 		p.Cards(i, 1000)
 		now = now.Add(time.Millisecond)
 	}
-	want := "\r\x1b[K[########............] 401 of 1000 cards read\r\x1b[K[##########..........] 501 of 1000 cards read\r"
-	if got := out.String(); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "cards read\r\x1b[K") {
+	want := "\r\x1b[K[########............] 401 of 1000 cards\r\x1b[K[##########..........] 501 of 1000 cards\r"
+	if got := out.String(); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "cards\r\x1b[K") {
 		t.Errorf("shown: %q", got)
 	}
 }
