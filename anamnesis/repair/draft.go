@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // What an answer is made of. The values were chosen on the choose half of the recorded
@@ -96,7 +97,9 @@ func (m *Memory) draft(found, kin []match, shown map[string]bool) draft {
 			others = append(others, candidates(p.known)...)
 		}
 	}
-	others = slices.DeleteFunc(others, func(l candidate) bool { return l.kind == edited }) // a line of another file helps no reader
+	others = slices.DeleteFunc(others, func(l candidate) bool {
+		return l.kind == edited && (comment().MatchString(l.text) || len(l.words) < 2 && strings.HasSuffix(l.text, ":")) // it says nothing alone
+	})
 	others = c.pick(others, maxAdded)
 	own = c.take(own, func(l candidate) bool { return !comment().MatchString(l.text) })
 	c.alone, c.of = true, newShares(slices.Concat(found, kin), shown).of

@@ -16,7 +16,7 @@ import (
 // docs/design/replay.md.
 const (
 	minSure     = 0.2  // of an answer that is shown
-	nearSure    = 0.15 // of one by the nearest calls
+	nearSure    = 0.18 // of one by the nearest calls
 	nearCalls   = 3    // that one answer quotes
 	nearLeast   = 5    // repairs of the repository before any is shown
 	nearPrior   = 0.2  // share of right answers by the nearest calls before the first, worth

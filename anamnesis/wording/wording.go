@@ -70,6 +70,7 @@ const (
 	runBeforeForm = "Run before: `%s`"
 	changedForm   = "Changed in %s:%s"
 	editedForm    = "Edited: `%s`"
+	restForm      = card.RestOf + "%s:%s"
 	whyForm       = "Reason, in the agent's words: %s"
 	seenForm      = "Seen with %s"
 	triedForm     = "Tried without success: %s"
@@ -109,6 +110,9 @@ func Repair(p repair.Pair) note.Card {
 	d.Solution = d.Solution[:min(len(d.Solution), note.MaxCardBullets)]
 	if p.Why != "" {
 		d.Solution = append(d.Solution, fmt.Sprintf(whyForm, quote.Squash(p.Why)))
+	}
+	for _, c := range rest(&p) {
+		d.Solution = append(d.Solution, fmt.Sprintf(restForm, filepath.ToSlash(c.Path), diffStart+diffLines(c.Added)+diffEnd))
 	}
 	if len(p.Versions) > 0 {
 		d.Constraint = append(d.Constraint, fmt.Sprintf(seenForm, quote.ClipMarked(quote.Squash(strings.Join(p.Versions, "; ")), note.MaxBulletRunes)))
@@ -164,6 +168,26 @@ func shown(p *repair.Pair) []repair.Change {
 		out[i].Added = telling(out[i].Added, named)
 	}
 	return out[:min(len(out), maxChanges)]
+}
+
+// rest is the lines of the changed files that shown leaves out, but for new tests.
+func rest(p *repair.Pair) (out []repair.Change) {
+	quoted := shown(p)
+	for _, c := range joined(p.Changes) {
+		if c.Path == "" {
+			continue
+		}
+		lines := withoutTests(c.Added)
+		for _, q := range quoted {
+			if q.Path == c.Path {
+				lines = slices.DeleteFunc(lines, func(l string) bool { return slices.Contains(q.Added, l) })
+			}
+		}
+		if len(lines) > 0 {
+			out = append(out, repair.Change{Path: c.Path, Added: lines})
+		}
+	}
+	return out
 }
 
 var (
@@ -373,6 +397,13 @@ func PairOf(c *card.Card) (p repair.Pair, ok bool) {
 				c.Added = strings.Split(strings.TrimSpace(b), lineMark)
 			}
 			p.Changes = append(p.Changes, c)
+		case scan(s, restForm, &a, &b):
+			lines := addedIn(strings.TrimSuffix(strings.TrimPrefix(b, diffStart), diffEnd))
+			if i := slices.IndexFunc(p.Changes, func(c repair.Change) bool { return c.Path == a }); i >= 0 {
+				p.Changes[i].Added = append(p.Changes[i].Added, lines...)
+			} else {
+				p.Changes = append(p.Changes, repair.Change{Path: a, Added: lines})
+			}
 		case scan(s, whyForm, &a):
 			p.Why = a
 		case scan(s, editedForm, &a):

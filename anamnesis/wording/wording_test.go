@@ -9,8 +9,8 @@ import (
 	"anamnesis/anamnesis/repair"
 )
 
-// TestShown: of what was changed a card quotes the lines that name the failure, no new tests
-// and no imports of what they do not use; and what it quotes is read back.
+// TestShown: of what was changed a card quotes first the lines that name the failure, no new tests
+// and no imports of what they do not use, and the rest last; all of it is read back.
 func TestShown(t *testing.T) {
 	p := repair.Pair{
 		Command: "python3 repro.py", Works: "python3 repro.py",
@@ -27,12 +27,13 @@ func TestShown(t *testing.T) {
 	c := Card(p)
 	got := strings.Join(c.Solution, "\n")
 	want := "Changed in sum.py:\n```diff\n+d = 4\n+e = 5\n+f = 6\n+g = 7\n+h = 8\n+unit = cent(1)\n-unit = mark(1)\n+total = unit\n-gone\n```\n" +
-		"Changed in test_sum.py:\n```diff\n+rate = 2\n```"
+		"Changed in test_sum.py:\n```diff\n+rate = 2\n```\n" +
+		"The rest of the change in sum.py:\n```diff\n+import os\n+from units import cent\n+a = 1\n+b = 2\n+c = 3\n```"
 	if got != want {
 		t.Errorf("the card says\n%s\nwant\n%s", got, want)
 	}
 	back, ok := PairOf(c)
-	if !ok || !slices.Equal(back.Changes[0].Added[5:], p.Changes[0].Added[10:]) {
+	if !ok || !slices.Equal(back.Changes[0].Added, slices.Concat(p.Changes[0].Added[5:], p.Changes[0].Added[:5])) {
 		t.Errorf("read back as %q", back.Changes)
 	}
 	if got := withoutHeadings(p.Changes[0].Added)[0]; got != "from units import cent" {

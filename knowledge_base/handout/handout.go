@@ -112,7 +112,7 @@ func lesson(c *card.Card) string {
 		issue = c.Issue[0]
 	}
 	if len(c.Solution) > 0 {
-		solution = " → " + strings.Join(c.Solution, "; ")
+		solution = " → " + strings.Join(slices.DeleteFunc(slices.Clone(c.Solution), card.IsRest), "; ")
 	}
 	return plain(issue + solution)
 }

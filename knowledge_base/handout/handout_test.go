@@ -14,7 +14,7 @@ func example(id string, at int) *card.Card {
 	when := time.Unix(int64(at), 0)
 	return &card.Card{
 		ID: id, Topic: "want 2", State: card.Reviewed, VerifiedAt: &when, Scope: card.Scope{Repo: "r"},
-		Issue: []string{"`go test ./...` failed: want 2"}, Solution: []string{"Changed in a.go: return 2 --> done"},
+		Issue: []string{"`go test ./...` failed: want 2"}, Solution: []string{"Changed in a.go: return 2 --> done", card.RestOf + "b.go: not handed out"},
 	}
 }
 
@@ -84,6 +84,12 @@ func TestSkill(t *testing.T) {
 	files, held := Skill([]*card.Card{example("a", 1), example("b", 2)})
 	if held != 2 || len(files) != 2 || !strings.Contains(files["references/go.md"], "want 2 (a)") {
 		t.Fatalf("%v", files)
+	}
+	section, _ := Section([]*card.Card{example("a", 1)})
+	for _, text := range []string{section, files["references/go.md"]} {
+		if strings.Contains(text, "not handed out") {
+			t.Errorf("the rest of a change is in\n%s", text)
+		}
 	}
 	for path, text := range files {
 		if !Unchanged(text) || Unchanged(text+"x") || Unchanged(strings.Replace(text, "want 2", "want 3", 1)) {

@@ -46,7 +46,7 @@ func Skill(cards []*card.Card) (files map[string]string, held int) {
 				name  string
 				lines []string
 			}{{"Issue", c.Issue}, {"Solution", c.Solution}, {"Constraint", c.Constraint}} {
-				for _, l := range part.lines {
+				for _, l := range slices.DeleteFunc(slices.Clone(part.lines), card.IsRest) {
 					fmt.Fprintf(&b, "- **%s**: %s\n", part.name, plain(l))
 				}
 			}

@@ -77,12 +77,12 @@ func heading(h Hit) string {
 
 // Quote returns a card's lines: its heading, then its text with every line behind
 // "> ", so that no card can pass for anything else. What a model says on a card that
-// records bear out is left out until a user has reviewed it.
+// records bear out is left out until a user has reviewed it, and the rest of a change always.
 func Quote(h Hit) []string {
 	c := h.Card
 	lines := []string{heading(h), "> " + plain(c.Topic)}
 	for label, text := range c.Bullets() {
-		if c.State != card.Reviewed && strings.HasPrefix(text, card.ModelSays) {
+		if card.IsRest(text) || c.State != card.Reviewed && strings.HasPrefix(text, card.ModelSays) {
 			continue
 		}
 		for i, l := range strings.Split(text, "\n") {

@@ -137,11 +137,13 @@ func FileName(topic, id string) string {
 	return string(append(name, ".md"...))
 }
 
-// FindableText is topic, bullets, tags, and scope.
+// FindableText returns topic, bullets but for the rest of a change, tags, and scope.
 func FindableText(c *card.Card) string {
 	parts := []string{c.Topic}
 	for _, text := range c.Bullets() {
-		parts = append(parts, text)
+		if !card.IsRest(text) {
+			parts = append(parts, text)
+		}
 	}
 	parts = append(parts, strings.Join(c.Tags, " "), c.Scope.Language, c.Scope.Tool)
 	return strings.Join(parts, "\n")
