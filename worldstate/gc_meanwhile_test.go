@@ -53,7 +53,7 @@ func TestGCMeanwhile(t *testing.T) {
 	b.save()
 	orphan := gitfmt.HashObject(gitfmt.BlobObject, []byte("no ref names it"))
 	report := b.during(GCOptions{}, func(int) {
-		if !b.w.objects.Has(orphan) {
+		if !b.w.objects.Owns(orphan) {
 			t.Fatal("the killed save left nothing: nothing was tested")
 		}
 		b.write("orphan", "no ref names it")

@@ -45,6 +45,9 @@ type Snapshot struct {
 	// Notes lists paths that are stored without some attribute (setuid bits), and git files
 	// that could not be read.
 	Notes []Skip `json:"notes,omitempty"`
+	// Borrowed reports whether some bytes are, durably, only in the user's own git repository.
+	// They are being copied.
+	Borrowed bool `json:"borrowed,omitempty"`
 	// ParentLost: the store has lost Parent, as this line says, and the snapshot has no parent.
 	ParentLost string `json:"parent_lost,omitempty"`
 	Files      int    `json:"files"` // files and links stored
@@ -156,6 +159,9 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.
 	snap.ParentLost = lost
 	if err := w.track.Learn(sc); err != nil { // the snapshot is saved; only the next process is slower
 		snap.Notes = append(snap.Notes, Skip{Path: w.track.Cache, Reason: "stat cache not written: " + usergit.Reason(err)})
+	}
+	if snap.Borrowed = w.objects.Lending() != nil; snap.Borrowed {
+		w.adoptLater()
 	}
 	if err := w.objects.Consolidate(ctx, &w.packs, w.opts.Hook); err != nil { // the same
 		snap.Notes = append(snap.Notes, Skip{Path: w.store, Reason: "packs not merged: " + usergit.Reason(err)})
@@ -272,11 +278,11 @@ func (w *World) moveTip(set map[string]gitfmt.Hash, parent, c *gitfmt.Commit) er
 
 // storeTrees returns a listing's world id and stores the trees that the store lacks.
 func (w *World) storeTrees(l *tree.Listing, pack *objects.Writer) (gitfmt.Hash, error) {
-	if tree, known := w.recentID(l); known && w.objects.Has(tree) {
+	if tree, known := w.recentID(l); known && w.objects.Owns(tree) {
 		return tree, nil
 	}
 	return tree.Build(l, func(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error {
-		if w.objects.Has(h) {
+		if w.objects.Owns(h) {
 			return nil
 		}
 		return pack.Add(h, t, data)

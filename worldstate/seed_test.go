@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,8 +74,19 @@ func (b *bench) plainTree() string {
 	return s.Tree
 }
 
+func (b *bench) waitAdopted() {
+	b.Helper()
+	if a := b.w.adopts; a != nil {
+		<-a.done
+	}
+	if b.w.objects.Lending() != nil {
+		b.Fatal("something is still borrowed")
+	}
+}
+
 // TestSeed: a first save beside a repository reads nothing that is committed,
-// is the snapshot it would be otherwise, and does not need the repository.
+// is the snapshot it would be otherwise, and needs the repository no more once
+// the copying has ended.
 func TestSeed(t *testing.T) {
 	for _, version := range []string{"2", "4"} {
 		t.Run("index version "+version, func(t *testing.T) {
@@ -94,7 +104,11 @@ func TestSeed(t *testing.T) {
 			if got := fmt.Sprint(read()); got != "[d1/f1 mine]" {
 				t.Errorf("read %s", got)
 			}
+			if !s.Borrowed {
+				t.Error("the snapshot does not say that it borrows")
+			}
 			b.w.track.Fault = nil
+			b.waitAdopted()
 			if tree := b.plainTree(); tree != s.Tree {
 				t.Errorf("tree %s, unseeded %s", s.Tree, tree)
 			}
@@ -104,7 +118,7 @@ func TestSeed(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.fsck()
-			if again := b.save(); again.Tree != s.Tree {
+			if again := b.save(); again.Borrowed || again.Tree != s.Tree {
 				t.Errorf("%+v", again)
 			}
 		})
@@ -197,95 +211,63 @@ func (b *bench) readsF() {
 	}
 }
 
-// TestSeedDifferences: what the user's packs hold as differences is copied with what they
-// start from, though the index names that no more.
-func TestSeedDifferences(t *testing.T) {
-	b := newBench(t, nil)
-	r := rand.New(rand.NewPCG(41, 42))
-	text := func(n int) string {
-		var lines strings.Builder
-		for range n {
-			fmt.Fprintf(&lines, "line %d\n", r.Uint64())
-		}
-		return lines.String()
-	}
-	common := text(300)
-	for i := range 20 {
-		b.write(fmt.Sprint("f", i), common+text(i))
-	}
-	b.write("gone", common+text(40))
-	worldtest.Git(t, b.dir, "init", "-q")
-	worldtest.Git(t, b.dir, "add", "-A")
-	worldtest.Git(t, b.dir, "commit", "-qm", "before")
-	b.must(os.Remove(b.path("gone")))
-	b.repositoryOf("repack.useDeltaBaseOffset=true")
-	read := b.reads()
-	files := b.packsOf(func() { b.save() })
-	if got := read(); len(got) != 0 {
-		t.Errorf("read %v", got)
-	}
-	count, _ := b.kinds(strings.TrimSuffix(files[0], filepath.Ext(files[0])))
-	if count[gitfmt.RefDelta] < 10 {
-		t.Errorf("the pack holds %v: nothing is tested", count)
-	}
-	b.w.track.Fault = nil
-	tree := b.plainTree()
-	b.must(os.RemoveAll(b.path(".git")))
-	b.open(nil)
-	s := b.save()
-	if b.must(b.w.Has(b.Context(), s.ID)); s.Tree != tree {
-		t.Errorf("tree %s, unseeded %s", s.Tree, tree)
-	}
-	b.fsck()
-	b.gc(nil)
-	b.must(b.w.Has(b.Context(), s.ID))
-	b.fsck()
-}
-
-// TestSeedDamaged: a file whose blob is damaged in the user's pack is read.
-func TestSeedDamaged(t *testing.T) {
+// TestSeedVanishes: what the user's gc drops before it was copied is named
+// by Verify, and the next save reads the file again.
+func TestSeedVanishes(t *testing.T) {
 	b := newBench(t, nil)
 	b.write("f", "hello")
 	b.write("g", "there")
 	b.repositoryOf()
-	packs, err := filepath.Glob(b.path(".git/objects/pack/pack-*.pack"))
+	b.w.adopts = &adopting{done: make(chan struct{})} // so that nothing is copied
+	first := b.save()
+	packs, err := filepath.Glob(b.path(".git/objects/pack/pack-*"))
 	b.must(err)
-	p, err := objects.OpenPack(strings.TrimSuffix(packs[0], ".pack") + ".idx")
+	for _, p := range packs {
+		b.must(os.Remove(p))
+	}
+	close(b.w.adopts.done)
+	b.w.adopts = nil
+	b.open(nil)
+	r, err := b.w.Verify(context.Background())
 	b.must(err)
-	defer p.Close()
-	off, _ := p.Find(gitfmt.HashObject(gitfmt.BlobObject, []byte("hello")))
-	b.must(os.Chmod(packs[0], 0o600))
-	b.spoil(packs[0], int(off)+4)
-	b.readsF()
-	b.hasAll([]ID{b.save().ID})
+	if r.OK || len(r.Problems) != 2 {
+		t.Errorf("%+v", r)
+	}
+	b.write("new", "so that there is something to save")
+	again := b.save()
+	if err := b.w.Has(context.Background(), again.ID); err != nil {
+		t.Error(err)
+	}
+	if err := b.w.Has(context.Background(), first.ID); err != nil {
+		t.Errorf("what was read again does not help the first snapshot: %v", err)
+	}
 }
 
-// TestBorrowed: of a store that an older program left while it borrowed from a user's
-// repository, snapshots are read, and a collection copies what they need.
-func TestBorrowed(t *testing.T) {
-	b := newBench(t, nil)
-	b.write("f", "hello")
-	b.repositoryOf()
-	id := b.save().ID
-	alternates := b.w.objects.AlternatesPath()
-	lent := b.path("lent/objects/pack")
-	b.must(os.MkdirAll(lent, 0o700))
-	mine, err := filepath.Glob(b.store + "/objects/pack/pack-*")
-	b.must(err)
-	for _, name := range mine {
-		b.must(os.Rename(name, filepath.Join(lent, filepath.Base(name))))
+// TestAdoptKilled kills the first save and the copying after it at every point:
+// the next process goes on.
+func TestAdoptKilled(t *testing.T) {
+	worldtest.Heavy(t)
+	for n := 0; ; n++ {
+		b := newBench(t, nil)
+		for i := range 10 {
+			b.write(fmt.Sprint("f", i), strings.Repeat(fmt.Sprint(i), 50))
+		}
+		b.repositoryOf()
+		if !b.killed("seed", "", n) {
+			if n < 9 {
+				t.Errorf("only %d points", n)
+			}
+			return
+		}
+		s := b.save()
+		b.waitAdopted()
+		b.must(os.RemoveAll(b.path(".git")))
+		b.open(nil)
+		if err := b.w.Has(context.Background(), s.ID); err != nil {
+			t.Fatalf("killed at %d: %v", n, err)
+		}
+		b.fsck()
 	}
-	b.must(os.WriteFile(alternates, []byte(b.path("lent/objects")+"\n"), 0o600))
-	b.open(nil)
-	b.must(b.w.Has(b.Context(), id))
-	b.gc(nil)
-	if _, err := os.Stat(alternates); !os.IsNotExist(err) {
-		t.Errorf("the store borrows still: %v", err)
-	}
-	b.must(os.RemoveAll(b.path("lent")))
-	b.open(nil)
-	b.must(b.w.Has(b.Context(), id))
-	b.fsck()
 }
 
 func FuzzIndex(f *testing.F) {
@@ -319,4 +301,25 @@ func FuzzIndex(f *testing.F) {
 			t.Fatal("more entries than bytes")
 		}
 	})
+}
+
+// TestSeedBesideLost: what was borrowed is copied beside another
+// directory's snapshot that is lost.
+func TestSeedBesideLost(t *testing.T) {
+	b := newBench(t, nil)
+	b.write("f", "committed")
+	b.repositoryOf()
+	b.w.adopts = &adopting{done: make(chan struct{})} // so that nothing is copied yet
+	id := b.save().ID
+	other := &bench{TB: t, dir: t.TempDir(), store: b.store}
+	other.open(nil)
+	other.w.adopts = b.w.adopts
+	b.lose(b.packsOf(func() { other.save() }))
+	close(b.w.adopts.done)
+	b.w.adopts, other.w.adopts = nil, nil
+	b.save()
+	b.waitAdopted()
+	b.must(os.RemoveAll(b.path(".git")))
+	b.open(nil)
+	b.must(b.w.Has(b.Context(), id))
 }

@@ -153,6 +153,19 @@ func SyncDir(dir string) error {
 	return nil
 }
 
+// SyncPath makes a file durable that another program wrote.
+func SyncPath(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
+	}
+	return nil
+}
+
 // ReadNames returns a directory's names, sorted.
 func ReadNames(fd int) ([]string, error) {
 	buf := make([]byte, 16<<10)

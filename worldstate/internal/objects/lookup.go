@@ -28,35 +28,7 @@ func (s *Store) Refresh() error {
 		}
 		s.listed = now
 	}
-	return nil
-}
-
-// AlternatesPath is the file that names further object directories. Stores of older programs
-// may use it to borrow from a user's repository; a collection copies what is needed and removes
-// it.
-func (s *Store) AlternatesPath() string {
-	return filepath.Join(s.Dir, "objects", "info", "alternates")
-}
-
-// packPaths lists the pack indexes in the store, and in the repository that it borrows from.
-func (s *Store) packPaths() (paths []string, err error) {
-	dirs := []string{s.PackDir()}
-	if data, err := os.ReadFile(s.AlternatesPath()); err == nil {
-		dir, _, _ := strings.Cut(string(data), "\n")
-		dirs = append(dirs, filepath.Join(dir, "pack"))
-	}
-	for i, dir := range dirs {
-		list, err := os.ReadDir(dir)
-		if err != nil && i == 0 {
-			return nil, fmt.Errorf("read store: %w", err)
-		}
-		for _, e := range list {
-			if strings.HasSuffix(e.Name(), ".idx") && !strings.HasPrefix(e.Name(), GitTempPack) {
-				paths = append(paths, filepath.Join(dir, e.Name()))
-			}
-		}
-	}
-	return paths, nil
+	return s.followAlternates()
 }
 
 // GitTempPack begins the names of packs that git repack has written and not yet renamed. Their
@@ -67,20 +39,23 @@ const GitTempPack = ".tmp-"
 // a save writes its objects again if the world still has them, and an operation that needs any
 // other names it in an error.
 func (s *Store) list() error {
-	list, err := s.packPaths()
+	list, err := os.ReadDir(s.PackDir())
 	if err != nil {
-		return err
+		return fmt.Errorf("read store: %w", err)
 	}
 	there := make(map[string]bool, len(list))
 	s.damaged = make(map[string]error)
 	var came []*Pack
-	for _, path := range list {
-		name := fsys.Base(path)
+	for _, e := range list {
+		name := e.Name()
+		if !strings.HasSuffix(name, ".idx") || strings.HasPrefix(name, GitTempPack) {
+			continue
+		}
 		there[name] = true
 		if s.Packs[name] != nil {
 			continue
 		}
-		p, err := OpenPack(path)
+		p, err := OpenPack(filepath.Join(s.PackDir(), name))
 		if fsys.Exhausted(err) {
 			for _, p := range came {
 				p.Close()
@@ -151,7 +126,7 @@ func (s *Store) HasIntact(h gitfmt.Hash) bool {
 	for {
 		p, it := s.Locate(h)
 		if p == nil {
-			return false
+			return false // a borrowed object is stored if its bytes are at hand
 		}
 		if _, err := p.Intact(it, nil, *buf); err == nil {
 			return true
@@ -207,11 +182,16 @@ func (s *Store) Empty() bool {
 // objects are still stored. The caller must not change the list.
 func (s *Store) PackNames() []string {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.names == nil {
 		s.names = slices.Sorted(maps.Keys(s.Packs))
 	}
-	return s.names
+	names, lender := s.names, s.lender
+	s.mu.Unlock()
+	if lender != nil {
+		names = slices.Concat(names, lender.PackNames())
+		slices.Sort(names)
+	}
+	return names
 }
 
 // Lookup returns the pack that holds an object, nil if there is none.
@@ -270,8 +250,15 @@ func (s *Store) Retry(h gitfmt.Hash, f func() error) error {
 	}
 }
 
-// Has reports whether a pack lists the object. It does not read it.
+// Has reports whether the store, or the repository that it borrows from, lists the object. It
+// does not read it.
 func (s *Store) Has(h gitfmt.Hash) bool {
+	lender := s.Lending()
+	return s.Owns(h) || lender != nil && lender.Owns(h)
+}
+
+// Owns reports whether the store itself lists an object.
+func (s *Store) Owns(h gitfmt.Hash) bool {
 	p, _ := s.Lookup(h)
 	return p != nil
 }

@@ -169,62 +169,6 @@ func (p *Writer) CopyRaw(from *Pack, it Entry, buf []byte) error {
 	return nil
 }
 
-// CopyFrom copies a blob of the given size from another store as it is packed there. If it is a
-// delta, its base is copied, too, since git looks for a base only in the same pack. If the blob
-// has another size or is damaged, nothing of it is stored.
-func (p *Writer) CopyFrom(s *Store, h gitfmt.Hash, size int64) error {
-	if p.Holds(h) {
-		return nil
-	}
-	return p.copyFrom(s, h, size, 0)
-}
-
-// copyFrom is CopyFrom; a negative size permits any.
-func (p *Writer) copyFrom(s *Store, h gitfmt.Hash, size int64, chain int) error {
-	from, it := s.Locate(h)
-	if from == nil || chain > maxDeltaChain {
-		return fmt.Errorf("copy object %s: %w", h, ErrNoObject)
-	}
-	scratch := s.Buffer()
-	defer s.Buffers.Put(scratch)
-	raw, buf := p.pool.entry(), p.pool.entry()
-	defer p.pool.entries.Put(raw)
-	defer p.pool.entries.Put(buf)
-	if _, err := from.Intact(it, raw, *scratch); err != nil {
-		return err
-	}
-	in := bytes.NewReader(raw.Bytes())
-	r := bufio.NewReaderSize(in, 32) // larger than any header
-	head, err := gitfmt.ReadHeader(r)
-	if err != nil {
-		return err
-	}
-	whole := head.Size
-	if head.Kind >= gitfmt.OffsetDelta {
-		if whole, err = from.objectSize(it.Off, &s.inflaters); err != nil {
-			return err
-		}
-	}
-	if size >= 0 && whole != size {
-		return fmt.Errorf("copy object %s: %d bytes, not %d", h, whole, size)
-	}
-	if head.Kind < gitfmt.OffsetDelta {
-		return p.write(h, raw)
-	}
-	if head.Kind == gitfmt.OffsetDelta {
-		head.Base, _ = from.idAt(it.Off - head.Back)
-	}
-	if !p.Holds(head.Base) {
-		if err := p.copyFrom(s, head.Base, -1, chain+1); err != nil {
-			return err
-		}
-	}
-	buf.Write(gitfmt.PackEntryHeader(gitfmt.RefDelta, head.Size))
-	buf.Write(head.Base[:])
-	buf.Write(raw.Bytes()[raw.Len()-in.Len()-r.Buffered():])
-	return p.write(h, buf)
-}
-
 type countWriter struct {
 	w io.Writer
 	n int64

@@ -117,18 +117,20 @@ func (x *index) Items() []gitfmt.PackItem {
 	return out
 }
 
-// Measure returns the numbers of the objects in the order of a pack of the given size, and the
-// size of each object by its number.
-func (x *index) Measure(size int64) (order []int, sizes []int64) {
-	order, sizes = make([]int, x.N), make([]int64, x.N)
+// Lengths returns the size of each object in a pack of the given size, by its number.
+func (x *index) Lengths(size int64) []int64 {
+	order := make([]int, x.N)
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(x.Offset(a), x.Offset(b)) })
-	end := size - sha1.Size
-	for _, i := range slices.Backward(order) {
-		sizes[i] = end - x.Offset(i)
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(x.Offset(b), x.Offset(a)) })
+	out, end := make([]int64, x.N), size-sha1.Size
+	for _, i := range order {
+		out[i] = end - x.Offset(i)
 		end = x.Offset(i)
 	}
-	return order, sizes
+	return out
 }
+
+// IndexBytes returns how long the pack's index is.
+func (x *index) IndexBytes() int64 { return int64(len(x.data)) }

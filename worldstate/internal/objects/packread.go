@@ -32,8 +32,7 @@ type Pack struct {
 	err     error // why f cannot be opened
 
 	measured sync.Once
-	order    []int   // the objects' numbers by offset
-	sizes    []int64 // by number
+	lengths  []int64
 }
 
 // OpenPack opens and checks an index, and checks the end of its pack. The pack itself is opened
@@ -113,42 +112,25 @@ func (p *Pack) Entry(h gitfmt.Hash) (Entry, bool) {
 	if !ok {
 		return Entry{}, false
 	}
-	if err := p.measure(); err != nil {
+	size, err := p.Size()
+	if err != nil {
 		return Entry{}, false
 	}
-	return Entry{p.item(i), p.sizes[i]}, true
-}
-
-// measure determines the sizes of the objects.
-func (p *Pack) measure() error {
-	size, err := p.Size()
-	if err == nil {
-		p.measured.Do(func() { p.order, p.sizes = p.Measure(size) })
-	}
-	return err
-}
-
-// idAt returns the id of the object at an offset.
-func (p *Pack) idAt(off int64) (gitfmt.Hash, bool) {
-	if p.measure() != nil {
-		return gitfmt.Hash{}, false
-	}
-	n, ok := slices.BinarySearchFunc(p.order, off, func(i int, off int64) int { return cmp.Compare(p.Offset(i), off) })
-	if !ok {
-		return gitfmt.Hash{}, false
-	}
-	return p.id(p.order[n]), true
+	p.measured.Do(func() { p.lengths = p.Lengths(size) })
+	return Entry{p.item(i), p.lengths[i]}, true
 }
 
 // Entries returns all objects in the order of the pack.
 func (p *Pack) Entries() ([]Entry, error) {
-	if err := p.measure(); err != nil {
+	size, err := p.Size()
+	if err != nil {
 		return nil, err
 	}
-	out := make([]Entry, 0, p.N)
-	for _, i := range p.order {
-		out = append(out, Entry{p.item(i), p.sizes[i]})
+	out := make([]Entry, p.N)
+	for i, n := range p.Lengths(size) {
+		out[i] = Entry{p.item(i), n}
 	}
+	slices.SortFunc(out, func(a, b Entry) int { return cmp.Compare(a.Off, b.Off) })
 	return out, nil
 }
 

@@ -75,7 +75,7 @@ func TestAddStream(t *testing.T) {
 					t.Errorf("what stands around it: %q, %v", back, err)
 				}
 			}
-			if has := s.Has(id); has != (c.err == nil) {
+			if has := s.Owns(id); has != (c.err == nil) {
 				t.Fatalf("the pack holds it: %t, want %t", has, c.err == nil)
 			}
 			if c.err == nil {

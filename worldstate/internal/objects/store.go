@@ -36,6 +36,7 @@ type Store struct {
 	small     map[gitfmt.Hash]place
 	listed    fsys.Source // the packs' directory
 	retired   []*Pack     // removed, but perhaps being read; closed when no operation runs
+	lender    *Store      // the user's repository that objects are borrowed from, or nil
 
 	damaged       map[string]error    // packs that cannot be used, by the name of their index
 	damagedCopies map[objectCopy]bool // damaged copies of objects
@@ -79,6 +80,10 @@ func (s *Store) Open(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, er
 	if !errors.Is(err, ErrNoObject) && !errors.Is(err, os.ErrNotExist) {
 		return t, size, r, err
 	}
+	lender := s.Lending()
+	if lender != nil && lender.Owns(h) {
+		return lender.Open(h)
+	}
 	s.mu.Lock()
 	lerr := s.list()
 	s.mu.Unlock()
@@ -88,7 +93,11 @@ func (s *Store) Open(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, er
 	if lerr != nil {
 		return 0, 0, nil, err
 	}
-	return s.openListed(h)
+	t, size, r, err = s.openListed(h)
+	if lender != nil && errors.Is(err, ErrNoObject) {
+		return lender.Open(h) // a repack may have moved it
+	}
+	return t, size, r, err
 }
 
 func (s *Store) openListed(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, error) {
@@ -241,6 +250,10 @@ func (s *Store) Close() {
 	}
 	for _, p := range s.retired {
 		p.Close()
+	}
+	if s.lender != nil {
+		s.lender.Close()
+		s.lender = nil
 	}
 	s.Packs, s.names, s.large, s.small, s.retired, s.listed = map[string]*Pack{}, nil, nil, nil, nil, fsys.Source{}
 }

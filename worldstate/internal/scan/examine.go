@@ -214,7 +214,7 @@ func (v *visit) file(name string, at int, o *tree.Other, st fsys.Stamp) {
 	})
 }
 
-// seeded copies a file's content from the user's repository, if the seed has it.
+// seeded takes a file's content from the user's repository, if the seed has it.
 func (v *visit) seeded(name string, st fsys.Stamp) bool {
 	if v.s.seed == nil || st.Nlink > 1 {
 		return false
@@ -223,8 +223,8 @@ func (v *visit) seeded(name string, st fsys.Stamp) bool {
 	if !ok {
 		return false
 	}
-	if size, has := v.s.objects.PackedSize(h); has && size != st.Size || !has && v.s.pack.CopyFrom(v.s.seed.Objects, h, st.Size) != nil {
-		return false
+	if !v.s.objects.Owns(h) {
+		v.s.seed.Used.Store(true)
 	}
 	it := tree.Item{Name: name, State: tree.State{Kind: tree.KindFile, Perm: st.Mode & 0o777, Hash: h}, Size: st.Size}
 	v.put(edit{item: v.named(it), sight: fsys.Sight{Stamp: st, Racy: fsys.Racy(st, v.now)}})

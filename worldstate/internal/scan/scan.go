@@ -154,7 +154,7 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 		s.watch = w.Watch
 	}
 	if pack != nil && known == nil {
-		s.seed = repo.Objects.Load()
+		s.seed = repo.Objects.Load(w.objects.Lending())
 		defer s.seed.Close()
 	}
 	s.done.Known = len(repo.Tracked)
@@ -177,6 +177,10 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 	}
 	if s.err == nil {
 		s.err = ctx.Err()
+	}
+	if s.err == nil && s.seed.Lent() {
+		s.err = w.objects.Borrow(s.seed.Objects)
+		w.opts.Hook("borrowed")
 	}
 	if s.err != nil {
 		return nil, fmt.Errorf("scan %s: %w", w.dir, s.err)

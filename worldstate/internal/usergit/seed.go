@@ -2,9 +2,12 @@ package usergit
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"anamnesis/worldstate/internal/fsys"
@@ -13,8 +16,10 @@ import (
 )
 
 // Seeding: if the user has a git repository, a first save need not read every file. The
-// repository's index says which blob a file had under which stat, and its packs hold that blob,
-// compressed. The save copies it as it is.
+// repository's index says which blob a file had under which stat, and its object store has that
+// blob. The snapshot refers to it there; the store lists the repository as an alternate, as git
+// does for shared clones. It is copied soon (objects/borrow.go), since a gc of the user's may
+// remove it. The repository is only read.
 //
 // A blob may differ from its file: line endings, ident and filters convert it on checkout. So a
 // blob is trusted only if git itself would not read the file again, if the blob is as long as
@@ -27,7 +32,11 @@ type Seed struct {
 	entries map[string]*gitfmt.IndexEntry // by path in the world
 	written time.Time                     // of the index
 	Objects *objects.Store
+	Used    atomic.Bool // the store lacks some file's bytes
 }
+
+// Lent reports whether the scan referred to the repository's objects.
+func (s *Seed) Lent() bool { return s != nil && s.Used.Load() }
 
 func (s *Seed) Close() {
 	if s != nil {
@@ -40,9 +49,10 @@ type userObjects struct {
 	common, index, top, up string
 }
 
-// Load returns the repository's seed, nil if it has none that can be used.
-func (u *userObjects) Load() *Seed {
-	if u == nil {
+// Load returns the repository's seed; nil if it has none that can be used, or if the store
+// borrows from another repository.
+func (u *userObjects) Load(lender *objects.Store) *Seed {
+	if u == nil || lender != nil && lender.Dir != u.common || !filepath.IsAbs(u.common) || strings.ContainsAny(u.common, "\n\"#") {
 		return nil
 	}
 	info, err := os.Stat(u.index)
@@ -56,6 +66,9 @@ func (u *userObjects) Load() *Seed {
 	list, err := gitfmt.DecodeIndex(data)
 	if err != nil {
 		return nil
+	}
+	if _, err := os.Stat(filepath.Join(u.common, "objects", "info", "alternates")); !errors.Is(err, fs.ErrNotExist) {
+		return nil // its objects may be in a third repository
 	}
 	if u.converts(list) {
 		return nil
@@ -136,7 +149,8 @@ func (s *Seed) Blob(path string, st fsys.Stamp) (gitfmt.Hash, bool) {
 	if e == nil || !indexMatches(e, st, s.written) {
 		return gitfmt.Hash{}, false
 	}
-	return e.Hash, true
+	size, ok := s.Objects.PackedSize(e.Hash)
+	return e.Hash, ok && size == st.Size
 }
 
 // indexMatches reports whether a file is unchanged since git read it. written is the index's
