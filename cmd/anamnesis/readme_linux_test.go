@@ -113,7 +113,7 @@ func TestReadmeWalk(t *testing.T) {
 			env = append(env, "OPENAI_API_KEY=none", "OPENAI_BASE_URL="+sayer(t, "Leap years are right now."))
 		},
 		"cd my/project": func(string) { dir = project },
-		"anamnesis --model gpt-5": func(line string) {
+		"anamnesis --model gpt-5 --eas 4000": func(line string) {
 			d.write("anamnesis", "#!/bin/sh\nexec "+filepath.Join(bin, "anamnesis")+" \"$@\"\n")
 			d.types("clear; cd ../my/project; export " + strings.Join(env[len(env)-2:], " ") + "; " + line + "\n")
 			d.sees("/help · @file")
@@ -146,5 +146,6 @@ func TestReadmeWalk(t *testing.T) {
 	wants("anamnesis run --model gpt-5 --eas 4000 --approval deny 'Once more.'", "Leap years are right now.")
 	wants("anamnesis resume 'And again.'", "Leap years are right now.")
 	wants("anamnesis jump 0 --dry-run", "step 0")
+	wants("anamnesis jump 0", "is at step 0")
 	wants("anamnesis doctor", "whole")
 }
