@@ -31,6 +31,9 @@ func (t *Transcript) Close() error { return t.out.Flush() }
 
 // Add writes one operation.
 func (t *Transcript) Add(o op.Op) error {
+	if b, ok := o.Body.(*op.CardsRecalled); ok && len(b.Cards) == 0 {
+		return nil
+	}
 	switch b := o.Body.(type) {
 	case *op.TaskOpened:
 		t.dir = b.Dir

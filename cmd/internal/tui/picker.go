@@ -283,7 +283,12 @@ func (m *screen) jump(to int) tea.Cmd {
 	ctx, s := m.ctx, m.s
 	if m.running {
 		m.say(fmt.Sprintf("jumps to step %d when the present step is complete", to))
-		return func() tea.Msg { return failed(s.Jump(ctx, j)) }
+		return func() tea.Msg {
+			if err := s.Jump(ctx, j); err != nil {
+				return errorMsg{err}
+			}
+			return nil
+		}
 	}
 	m.activity, m.begun = "jumping", m.now
 	if s == nil {
@@ -315,11 +320,4 @@ func (m *screen) jump(to int) tea.Cmd {
 type doneMsg struct {
 	text string // to print; may be empty
 	err  error
-}
-
-func failed(err error) tea.Msg {
-	if err == nil {
-		return nil
-	}
-	return errorMsg{err}
 }

@@ -22,6 +22,7 @@ import (
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/paint"
+	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/session"
@@ -299,7 +300,7 @@ func (m *screen) todoVerb([]string) tea.Cmd {
 func (m *screen) cardsVerb([]string) tea.Cmd {
 	svc, task := m.o.Service, m.o.Task
 	return m.withTask(func() (string, error) {
-		var lines []string
+		var lines, written []string
 		err := svc.Ops(task, 0, func(o op.Op) error {
 			switch b := o.Body.(type) {
 			case *op.CardsRecalled:
@@ -307,18 +308,27 @@ func (m *screen) cardsVerb([]string) tea.Cmd {
 					lines = append(lines, fmt.Sprintf("%s %s  %s", paint.Faint.Render("recalled"), clean(c.ID), clean(c.Topic)))
 				}
 			case *op.PassDone:
-				for _, id := range b.Cards {
-					lines = append(lines, paint.Cyan.Render("written  ")+clean(id))
-				}
+				written = append(written, b.Cards...)
 			case *op.RepairsFound:
-				for _, id := range b.Cards {
-					lines = append(lines, paint.Cyan.Render("written  ")+clean(id))
-				}
+				written = append(written, b.Cards...)
 			}
 			return nil
 		})
-		if len(lines) == 0 {
+		if len(lines)+len(written) == 0 {
 			return paint.Faint.Render("no card was recalled or written in this task"), err
+		}
+		store, unread := svc.Cards("", knowledgebase.Options{})
+		if unread == nil {
+			defer store.Close()
+		}
+		for _, id := range written {
+			line := paint.Cyan.Render("written  ") + clean(id)
+			if unread == nil {
+				if c, err := store.Get(id); err == nil {
+					line += fmt.Sprintf("  %s %s", clean(c.Topic), paint.Faint.Render("("+string(c.State)+")"))
+				}
+			}
+			lines = append(lines, line)
 		}
 		return strings.Join(append(lines, paint.Faint.Render("'anamnesis kb show ID' shows one, 'anamnesis kb review' reviews drafts")), "\n"), err
 	})
@@ -486,6 +496,5 @@ func (m *screen) shellEnded(msg shellMsg) {
 		shown += "\n[…]"
 	}
 	m.beside = append(m.beside, fmt.Sprintf("I ran `%s` (exit %d):\n```\n%s\n```", msg.line, exit, strings.TrimRight(shown, "\n")))
-	m.beside = slices.Clip(m.beside)
 	m.print(paint.Faint.Render("its output is sent with your next message"))
 }
