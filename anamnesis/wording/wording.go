@@ -265,6 +265,12 @@ func telling(added []string, named map[string]bool) []string {
 	return added[at : at+maxRepairLines]
 }
 
+// tells reports whether a line, or the one that took its place, is more than a heading.
+func tells(line string) bool {
+	old, now, changed := repair.CutChanged(line)
+	return !heading.MatchString(line) && (!changed || !heading.MatchString(old) || !heading.MatchString(now))
+}
+
 // triedIn is what an attempt did that did not help, in short: what it changed, the
 // commands it ran for it, or, where the repair is another way of calling, the way that it
 // called. Empty: it only ran the check again.
@@ -275,8 +281,9 @@ func triedIn(p *repair.Pair, t repair.Attempt) string {
 		if len(lines) == 0 {
 			continue
 		}
-		line := quote.Squash(lines[0])
-		if old, now, ok := repair.CutChanged(lines[0]); ok {
+		first := lines[max(0, slices.IndexFunc(lines, tells))]
+		line := quote.Squash(first)
+		if old, now, ok := repair.CutChanged(first); ok {
 			line = quote.ClipMarked(quote.Squash(old), maxLineRunes/2) + "` → `" + quote.ClipMarked(quote.Squash(now), maxLineRunes/2)
 		}
 		what := "`" + quote.ClipMarked(line, maxLineRunes) + "`"

@@ -23,6 +23,9 @@ func TestShown(t *testing.T) {
 			{Path: "test_sum.py", Added: []string{"def test_total():", "    assert total == 3", "", "rate = 2"}},
 			{Path: "test_new.py", Added: []string{"def test_cent():", "    assert cent == 3"}},
 		},
+		Tried: []repair.Attempt{{Command: "python3 repro.py", Changes: []repair.Change{
+			{Path: "sum.py", Added: []string{"import cent → from units import (", "unit = mark(2)"}},
+		}}},
 	}
 	c := Card(p)
 	got := strings.Join(c.Solution, "\n")
@@ -31,6 +34,9 @@ func TestShown(t *testing.T) {
 		"The rest of the change in sum.py:\n```diff\n+import os\n+from units import cent\n+a = 1\n+b = 2\n+c = 3\n```"
 	if got != want {
 		t.Errorf("the card says\n%s\nwant\n%s", got, want)
+	}
+	if want := []string{"Tried without success: in sum.py, `unit = mark(2)` and 1 more of its lines"}; !slices.Equal(c.Constraint, want) {
+		t.Errorf("constraints %q, want %q", c.Constraint, want)
 	}
 	back, ok := PairOf(c)
 	if !ok || !slices.Equal(back.Changes[0].Added, slices.Concat(p.Changes[0].Added[5:], p.Changes[0].Added[:5])) {

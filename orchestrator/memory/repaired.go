@@ -32,11 +32,17 @@ func (m *Memory) LearnRepairs(keep context.Context) error {
 	}
 	repaired := anamnesis.Repairs(&req)
 	found.Pairs = len(repaired)
+	fixed := make(map[string]bool)
+	for _, r := range repaired {
+		fixed[errorOf(r.Card.Issue[0])] = true
+	}
 	var cards, left []*card.Card
 	for _, r := range repaired {
-		if old := m.provisional(ops, r, len(repaired) == 1); old != nil {
+		if old := m.provisional(ops, r, fixed); old != nil {
 			complete(r.Card, old, old.Provenance.Model != anamnesis.WriterExtractor)
-			found.Superseded, left = append(found.Superseded, old.ID), append(left, old)
+			if !slices.Contains(found.Superseded, old.ID) {
+				found.Superseded, left = append(found.Superseded, old.ID), append(left, old)
+			}
 		}
 		cards = append(cards, r.Card)
 	}
@@ -53,28 +59,30 @@ func (m *Memory) LearnRepairs(keep context.Context) error {
 	return m.Record(keep, found)
 }
 
-// provisional returns the unreviewed card of the one pass that read a path between the failure
-// and its repair, if it is about the same failure; otherwise nil. A card of the extractor
-// qualifies if it quotes that failure alone, a model's if there is no other repair.
-func (m *Memory) provisional(ops []op.Op, r anamnesis.Repaired, only bool) *card.Card {
-	span := r.Card.Provenance.Ranges[0]
+// provisional returns the unreviewed card of a pass that read a path between the failure and
+// its repair, if the repair completes it; otherwise nil. A card of the extractor qualifies if it
+// quotes that failure and no error outside of fixed, a model's only card if there is no other
+// repair.
+func (m *Memory) provisional(ops []op.Op, r anamnesis.Repaired, fixed map[string]bool) *card.Card {
+	span, sign := r.Card.Provenance.Ranges[0], errorOf(r.Card.Issue[0])
 	for i := range ops {
 		b, ok := ops[i].Body.(*op.PassDone)
-		if !ok || len(b.Cards) != 1 || !slices.ContainsFunc(b.Ranges, func(r op.Range) bool { return r.First <= span.Last && span.First <= r.Last }) {
+		if !ok || !slices.ContainsFunc(b.Ranges, func(r op.Range) bool { return r.First <= span.Last && span.First <= r.Last }) {
 			continue
 		}
-		c, err := m.cards.Get(b.Cards[0])
-		again := err == nil && slices.Contains(m.cards.SupersededBy(c.ID), r.Card.ID) // after a crash in between
-		if err != nil || c.State != card.Draft && !again {
-			continue
-		}
-		if b.Writer == anamnesis.WriterExtractor {
-			failed := slices.ContainsFunc(b.Ranges, func(p op.Range) bool { return p.Contains(r.Failed) })
-			if len(c.Issue) == 1 && (failed || errorOf(c.Issue[0]) == errorOf(r.Card.Issue[0])) {
+		read := slices.ContainsFunc(b.Ranges, func(p op.Range) bool { return p.Contains(r.Failed) })
+		for _, id := range b.Cards {
+			c, err := m.cards.Get(id)
+			again := err == nil && slices.Contains(m.cards.SupersededBy(c.ID), r.Card.ID) // after a crash in between
+			if err != nil || c.State != card.Draft && !again {
+				continue
+			}
+			quotes := slices.ContainsFunc(c.Issue, func(s string) bool { return errorOf(s) == sign })
+			others := slices.ContainsFunc(c.Issue, func(s string) bool { return !fixed[errorOf(s)] })
+			alone := len(b.Cards) == 1 && len(c.Issue) == 1
+			if b.Writer == anamnesis.WriterExtractor && (quotes && !others || alone && read) || b.Writer != anamnesis.WriterExtractor && len(b.Cards) == 1 && len(fixed) == 1 {
 				return c
 			}
-		} else if only {
-			return c
 		}
 	}
 	return nil
