@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"anamnesis/cmd/internal/timeline"
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/opstream/op"
@@ -116,5 +117,24 @@ func TestTypingAtAList(t *testing.T) {
 	m.key(tea.KeyPressMsg{Code: tea.KeyEnter})
 	if m.pick != nil || len(taken) != 1 || taken[0] != "no" {
 		t.Errorf("the second row was not taken: %v", taken)
+	}
+}
+
+// TestGlyph: a step is drawn in its lane; the first step of a branch leaves the line it came from.
+func TestGlyph(t *testing.T) {
+	for _, c := range []struct {
+		node   timeline.Node
+		begins bool
+		want   string
+	}{
+		{timeline.Node{OnPath: true}, false, "●"},
+		{timeline.Node{OnPath: true, Current: true}, false, "◉"},
+		{timeline.Node{Lane: 1}, true, "├─○"},
+		{timeline.Node{Lane: 2}, false, "│ │ ○"},
+		{timeline.Node{Lane: 2}, true, "│ ├─○"},
+	} {
+		if got := glyph(c.node, c.begins); got != c.want {
+			t.Errorf("%+v, begins %v: %q, want %q", c.node, c.begins, got, c.want)
+		}
 	}
 }

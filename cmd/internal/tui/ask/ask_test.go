@@ -64,3 +64,21 @@ func TestQuestion(t *testing.T) {
 		}
 	}
 }
+
+// TestEditedArguments: arguments that are no JSON object stay in the line; others are the answer.
+func TestEditedArguments(t *testing.T) {
+	q := &Question{Kind: OfCall, Call: gate.Question{Call: op.Call{Name: "WriteFile", Args: `{"path":"a"}`}}, Answer: make(chan gate.Answer, 1)}
+	q.Open(time.Now())
+	for _, k := range press("e", "x", "enter") {
+		q.Press(k)
+	}
+	if len(q.Answer) != 0 || q.note == "" || q.line.Text() != `{"path":"a"}x` {
+		t.Fatalf("%d answers, the note is %q, the line %q", len(q.Answer), q.note, q.line.Text())
+	}
+	for _, k := range press("backspace", "enter") {
+		q.Press(k)
+	}
+	if len(q.Answer) != 1 || (<-q.Answer).Args != `{"path":"a"}` {
+		t.Error("valid arguments are no answer")
+	}
+}
