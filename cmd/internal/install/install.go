@@ -247,7 +247,7 @@ func (p *Places) Install(agent sessions.Agent, files []File) error {
 		return err
 	}
 	if err := write(p.manifest(agent), string(data), 0o600); err != nil {
-		return err
+		return fmt.Errorf("%w; make it writable and install again", err)
 	}
 	for _, f := range files {
 		if err := write(f.Path, f.After, 0o600); err != nil {

@@ -27,7 +27,7 @@ import (
 type Options struct {
 	Program string // path of the anamnesis program
 	Temp    string // where the projects go; empty: the system's
-	Calls   int    // calls of a row; over 65536 directories a quarter, cold start a tenth of it
+	Calls   int    // calls of a row; over 65536 directories and cold start a tenth of it
 	Files   int    // of the project
 	Only    []string
 	Log     func(string)
@@ -41,9 +41,6 @@ const (
 
 // manyDirs is the number of directories above which a world is not watched.
 const manyDirs = 65_536
-
-// progressCalls is the number of calls between two lines of progress.
-const progressCalls = 50
 
 // The rows. In watched and many the recorder may watch the directory; in scanned the
 // system allows it no watch; for cold the recorder is ended before each call.
@@ -235,15 +232,12 @@ func measure(ctx context.Context, o Options, name string) (row Row, err error) {
 		return row, err
 	}
 	calls := o.Calls
-	switch name {
-	case Many: // each hook scans all directories
-		calls = max(calls/4, 1)
-	case Cold:
+	if name == Many || name == Cold { // each hook scans all directories, or starts a recorder
 		calls = max(calls/10, 1)
 	}
 	var took []time.Duration
 	for i := range calls {
-		if i%progressCalls == 0 {
+		if i%max(calls/4, 1) == 0 {
 			o.Log(fmt.Sprintf("%s: call %d of %d", name, i, calls))
 		}
 		if name == Cold {
@@ -272,7 +266,7 @@ func measure(ctx context.Context, o Options, name string) (row Row, err error) {
 	}
 	row.Hooks, row.MemoryBytes = len(took), p.memory()
 	row.figures(took)
-	return row, nil
+	return row, p.settled(ctx) // a recorder that lags behind does not end in time
 }
 
 func (r *Row) figures(took []time.Duration) {
