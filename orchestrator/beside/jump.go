@@ -56,7 +56,7 @@ func noCall(ctx context.Context, svc *session.Service, task string) (end func(),
 	}
 	calls, err := callsUnderWay(svc.Home, p.dir)
 	for other, c := range calls {
-		err = fmt.Errorf("%w: %s of %s; go back when it has returned", runtime.ErrCallOpen, c.Call, other)
+		err = fmt.Errorf("%w: %s of %s; go back when it has returned; a call whose agent was killed counts for an hour", runtime.ErrCallOpen, c.Call, other)
 	}
 	if err != nil {
 		end()

@@ -71,6 +71,9 @@ func (m *Memory) passRequest(r op.Range, ops []op.Op) anamnesis.Request {
 // them. done contains the purpose of the pass; the rest is filled in. If asks is nil, no model
 // is asked.
 func (m *Memory) runPass(ctx, keep context.Context, asks consult.Model, req anamnesis.Request, done *op.PassDone) error {
+	if m.o.Model == nil { // beside another agent
+		asks = nil
+	}
 	r := req.Ranges[len(req.Ranges)-1]
 	var err error
 	if req.Tainted, err = m.taintedBefore(r.First); err != nil {
@@ -80,7 +83,7 @@ func (m *Memory) runPass(ctx, keep context.Context, asks consult.Model, req anam
 	if req.Over {
 		limits = &anamnesis.Options{MaxCalls: finalPassCalls, Timeout: finalPassTimeout}
 	}
-	if asks != nil && m.o.Model != nil && m.o.Passing != nil {
+	if asks != nil && m.o.Passing != nil {
 		m.o.Passing(op.PassBegun{Trigger: done.Trigger, Ranges: req.Ranges})
 	}
 	res, err := anamnesis.Pass(ctx, asks, req, limits)
@@ -142,9 +145,6 @@ type passModel struct{ m *Memory }
 
 // Complete asks for one text. The turn counts passes, so that a recording finds its place.
 func (p passModel) Complete(ctx context.Context, system, text string) (consult.Completion, error) {
-	if p.m.o.Model == nil {
-		return consult.Completion{}, errors.New("no model is configured")
-	}
 	reply, err := p.m.o.Model.Ask(ctx, model.Request{
 		Purpose: model.PurposePass, Turn: p.m.State().Totals.Passes,
 		Messages: []model.Message{{Role: model.RoleSystem, Text: system}, {Role: model.RoleUser, Text: text}},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -73,6 +74,9 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 		return "", err
 	}
 	task := st.Opened.Task
+	if in.Paths, err = inside(st.Opened.Dir, in.Paths); err != nil {
+		return "", err
+	}
 	j := op.JumpRequested{To: in.Step, Reason: in.Reason}
 	last, outside := st.Last, st.Opened.Origin != nil && !st.Opened.Origin.Imported()
 	switch {
@@ -158,6 +162,9 @@ func (s *Server) diff(ctx context.Context, req *mcp.CallToolRequest, in diffArgs
 	if err != nil {
 		return "", err
 	}
+	if in.Paths, err = inside(st.Opened.Dir, in.Paths); err != nil {
+		return "", err
+	}
 	for _, id := range []int{in.From, in.To} {
 		step, err := st.Checkpoint(id)
 		if err != nil {
@@ -191,11 +198,26 @@ func (s *Server) diff(ctx context.Context, req *mcp.CallToolRequest, in diffArgs
 	return b.String(), err
 }
 
+// inside returns paths relative to a session's directory. Agents name them in both ways.
+func inside(dir string, paths []string) (out []string, err error) {
+	for _, p := range paths {
+		rel := filepath.Clean(p)
+		if filepath.IsAbs(rel) {
+			rel, _ = filepath.Rel(dir, rel) // of two absolute paths
+		}
+		if !filepath.IsLocal(rel) {
+			return nil, fmt.Errorf("path %q is outside the session's directory %s", p, dir)
+		}
+		out = append(out, rel)
+	}
+	return out, nil
+}
+
 // within keeps the changes of some files and folders.
 func within(changes []worldstate.Change, paths []string) (out []worldstate.Change) {
 	for _, c := range changes {
 		for _, p := range paths {
-			if p = strings.TrimSuffix(p, "/"); c.Path == p || strings.HasPrefix(c.Path, p+"/") {
+			if p == "." || c.Path == p || strings.HasPrefix(c.Path, p+"/") {
 				out = append(out, c)
 				break
 			}
