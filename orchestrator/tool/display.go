@@ -70,6 +70,8 @@ func relative(text, dir string) string {
 // without a registry, so they are listed here by name.
 func displayKeys(name string) []string {
 	switch name {
+	case "AskUser":
+		return []string{"question"}
 	case "Bash":
 		return []string{"command"}
 	case "Glob", "Grep":

@@ -258,6 +258,8 @@ func (m *screen) returned(b *op.ToolReturned) {
 	case b.Refused || b.IsError && b.Exit == nil:
 		lines := paint.Wrap(clean(toUser(b.Text)), m.width-4)
 		m.folded(strings.Join(lines[:min(len(lines), maxReason)], "\n"), maxReason, 0, 0)
+	case b.Name == "AskUser":
+		m.folded(toUser(b.Text), maxReason, 0, 0)
 	case len(c.changes) > 0:
 		for _, change := range c.changes {
 			lines := paint.Change(change, m.width-2, 16)
@@ -297,7 +299,7 @@ func toUser(text string) string {
 	if strings.HasPrefix(text, strings.TrimSpace(notice.EditedNote(""))) { // the user knows
 		_, text, _ = strings.Cut(text, "\n\n")
 	}
-	return strings.NewReplacer("Not run: the user interrupted the turn.", "You interrupted the turn before it began.", "Interrupted by the user while it", "You interrupted it while it").Replace(text)
+	return strings.NewReplacer("Not run: the user interrupted the turn.", "You interrupted the turn before it began.", "Interrupted by the user while it", "You interrupted it while it", "The user chose ", "You chose ").Replace(text)
 }
 
 // closing matches the lines that close a command's result for the model.

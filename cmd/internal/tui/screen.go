@@ -128,9 +128,6 @@ func (m *screen) Init() tea.Cmd {
 
 // finished reports whether the task to continue has answered, so that a request comes next.
 func (m *screen) finished() bool {
-	if m.o.Task == "" {
-		return false
-	}
 	st, err := m.o.Service.State(m.o.Task)
 	return err == nil && st.Standing(false) == "done"
 }

@@ -241,7 +241,7 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 		}
 	}
 	if q.note != "" {
-		lines = append(lines, indented(q.note, width)...)
+		lines = append(lines, indented(paint.Yellow, q.note, width)...)
 	}
 	prompt := ""
 	switch q.at {
@@ -274,10 +274,10 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 	return append(lines, strings.Split(text, "\n")...), cursor
 }
 
-// indented wraps a remark about an answer.
-func indented(text string, width int) (lines []string) {
+// indented wraps a remark about a call or an answer.
+func indented(style lipgloss.Style, text string, width int) (lines []string) {
 	for _, l := range paint.Wrap(term.Clean(text), width-2) {
-		lines = append(lines, paint.Yellow.Render("  "+l))
+		lines = append(lines, style.Render("  "+l))
 	}
 	return lines
 }
@@ -328,14 +328,14 @@ func (q *Question) body(width, height int) []string {
 				lines, mark = append(lines, mark+part), "    "
 			}
 		}
-		lines = append(lines, paint.Wrap(paint.Faint.Render("  "+why(c, q.Call.Why)), width)...)
+		lines = append(lines, indented(paint.Faint, why(c, q.Call.Why), width)...)
 	default:
 		for _, l := range strings.Split(term.PrettyArgs(q.Call.Args), "\n") {
 			lines = append(lines, paint.Wrap(term.Clean(l), width)...)
 		}
 	}
 	if q.Call.Note != "" {
-		lines = append(lines, indented(q.Call.Note, width)...)
+		lines = append(lines, indented(paint.Yellow, q.Call.Note, width)...)
 	}
 	return lines[:min(len(lines), max(8, height-6))]
 }
