@@ -14,6 +14,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/paint"
@@ -311,6 +312,7 @@ func (q *Question) body(width, height int) []string {
 		return paint.Wrap(paint.Yellow.Render("? ")+term.Clean(q.Text), width)
 	}
 	lines := []string{paint.Cut(paint.Yellow.Render("? ")+paint.Bold.Render(term.Clean(q.Call.Name)), width)}
+	var remarks []string
 	switch c := Command(q.Call.Args); {
 	case len(q.Changes) > 0:
 		for _, change := range q.Changes {
@@ -328,16 +330,20 @@ func (q *Question) body(width, height int) []string {
 				lines, mark = append(lines, mark+part), "    "
 			}
 		}
-		lines = append(lines, indented(paint.Faint, why(c, q.Call.Why), width)...)
+		remarks = indented(paint.Faint, why(c, q.Call.Why), width)
 	default:
 		for _, l := range strings.Split(term.PrettyArgs(q.Call.Args), "\n") {
 			lines = append(lines, paint.Wrap(term.Clean(l), width)...)
 		}
 	}
 	if q.Call.Note != "" {
-		lines = append(lines, indented(paint.Yellow, q.Call.Note, width)...)
+		remarks = append(remarks, indented(paint.Yellow, q.Call.Note, width)...)
 	}
-	return lines[:min(len(lines), max(8, height-6))]
+	if room := max(4, height-6-len(remarks)); len(lines) > room {
+		rest := quote.Number(len(lines)-room+1, "more line")
+		lines = append(lines[:room-1], indented(paint.Yellow, "… "+rest+", not shown; e shows everything", width)...)
+	}
+	return append(lines, remarks...)
 }
 
 // why names the programs of a command line, and the mode or rule that asks.

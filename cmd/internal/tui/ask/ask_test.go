@@ -3,11 +3,13 @@
 package ask
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
+	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard/approval"
@@ -80,5 +82,15 @@ func TestEditedArguments(t *testing.T) {
 	}
 	if len(q.Answer) != 1 || (<-q.Answer).Args != `{"path":"a"}` {
 		t.Error("valid arguments are no answer")
+	}
+}
+
+// TestLongCommand: what does not fit is counted, and the reason to ask stays.
+func TestLongCommand(t *testing.T) {
+	q := &Question{Kind: OfCall, Call: gate.Question{Call: op.Call{Name: "Bash", Args: `{"command":"` + strings.Repeat(`echo a\n`, 40) + `rm -rf b"}`}, Why: "mode:ask"}}
+	lines, _ := q.View(60, 24, time.Now())
+	text := paint.Strip(strings.Join(lines, "\n"))
+	if !strings.Contains(text, "more lines, not shown; e shows everything\n  runs echo, rm · asked because approval is ask\n") || len(lines) > 22 {
+		t.Error(text)
 	}
 }

@@ -106,7 +106,7 @@ func (e *Editor) Empty() bool { return strings.TrimSpace(e.area.Value()) == "" }
 // Paste inserts a text as one piece: a long one is shown by a mark.
 func (e *Editor) Paste(text string) {
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
-	if rows := strings.Count(text, "\n") + 1; rows > pasteRows || len([]rune(text)) > pasteRunes {
+	if rows := strings.Count(strings.TrimSuffix(text, "\n"), "\n") + 1; rows > pasteRows || len([]rune(text)) > pasteRunes {
 		e.pasted = append(e.pasted, text)
 		text = fmt.Sprintf("[paste %d: %s]", len(e.pasted), quote.Number(rows, "line"))
 	}
@@ -214,7 +214,9 @@ func (e *Editor) complete() {
 	word, _ := e.word()
 	choice := e.offered[e.chosen]
 	if strings.HasPrefix(word, "@") {
-		choice = "@" + choice
+		if choice = "@" + choice; strings.ContainsAny(choice, " \t") {
+			choice = `@"` + choice[1:] + `"`
+		}
 	}
 	for range []rune(word) {
 		e.area, _ = e.area.Update(tea.KeyPressMsg{Code: tea.KeyBackspace})

@@ -36,7 +36,7 @@ func typeInto(e *Editor, keys ...string) {
 // through the history; files are completed.
 func TestEditor(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
-	for _, name := range []string{"parse.go", "cmd/parser.go", ".git/parse"} {
+	for _, name := range []string{"parse.go", "cmd/parser.go", ".git/parse", "my dir/a note"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestEditor(t *testing.T) {
 		}
 	}
 	e := New(OpenHistory(state, dir), dir, []Verb{{"/jump", "go back"}, {"/json", "print"}})
-	long := strings.Repeat("a line\n", 20) + "end"
+	long := strings.Repeat("a line\n", 20) + "end\n"
 	typeInto(&e, "see ")
 	e.Paste(long)
 	typeInto(&e, " now")
@@ -79,6 +79,11 @@ func TestEditor(t *testing.T) {
 	}
 	typeInto(&e, "down", "tab")
 	if got := e.Text(); got != "read @cmd/parser.go" && got != "read @cmd/parser.go " {
+		t.Errorf("completed to %q", got)
+	}
+	e.Set("")
+	typeInto(&e, "read @not", "tab")
+	if got := e.Text(); got != `read @"my dir/a note" ` {
 		t.Errorf("completed to %q", got)
 	}
 	e.Set("")

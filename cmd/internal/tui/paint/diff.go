@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/sergi/go-diff/diffmatchpatch"
 
 	"anamnesis/anamnesis/quote"
@@ -73,7 +74,7 @@ func Title(c file.Change) string {
 }
 
 // Change renders what a call changes in one file: a title, and the changed lines
-// with a few around them, at most limit.
+// with a few around them, at most limit. Long changed lines are wrapped, others cut.
 func Change(c file.Change, width, limit int) (lines []string) {
 	if len(c.Before)+len(c.After) > maxDiffBytes {
 		return []string{fmt.Sprintf("%s  %s → %s", Bold.Render(term.Clean(c.Path)), Size(len(c.Before)), Size(len(c.After)))}
@@ -96,7 +97,8 @@ func Change(c file.Change, width, limit int) (lines []string) {
 			gap = true
 			continue
 		}
-		if len(lines) > limit {
+		rows := l.render(digits, width, limit/2)
+		if len(lines)+len(rows) > limit+1 {
 			rest := 0
 			for _, more := range shown[i:] {
 				if more {
@@ -109,20 +111,27 @@ func Change(c file.Change, width, limit int) (lines []string) {
 			lines = append(lines, Faint.Render(fmt.Sprintf("%*s ⋮", digits, "")))
 		}
 		gap = false
-		lines = append(lines, Cut(l.render(digits), width))
+		lines = append(lines, rows...)
 	}
 	return lines
 }
 
-func (l diffLine) render(digits int) string {
+// render returns the line's rows. A changed one is wrapped, up to a number of rows.
+func (l diffLine) render(digits, width, most int) (rows []string) {
 	text := strings.ReplaceAll(term.Clean(l.text), "\t", "    ")
+	style, mark, n := Green, "+", l.after
 	switch {
-	case l.before == 0:
-		return Green.Render(fmt.Sprintf("%*d + %s", digits, l.after, text))
+	case l.before > 0 && l.after > 0:
+		return []string{Cut(Faint.Render(fmt.Sprintf("%*d  ", digits, n))+" "+text, width)}
 	case l.after == 0:
-		return Red.Render(fmt.Sprintf("%*d - %s", digits, l.before, text))
+		style, mark, n = Red, "-", l.before
 	}
-	return Faint.Render(fmt.Sprintf("%*d  ", digits, l.after)) + " " + text
+	head, room := fmt.Sprintf("%*d %s ", digits, n, mark), max(width-digits-3, 8)
+	for part := range strings.SplitSeq(ansi.Hardwrap(Cut(text, room*most), room, true), "\n") {
+		rows = append(rows, style.Render(head+part))
+		head = strings.Repeat(" ", digits+3)
+	}
+	return rows
 }
 
 // Patch colours a unified diff.

@@ -45,6 +45,10 @@ func TestShowChange(t *testing.T) {
 	if last := Strip(cut[len(cut)-1]); len(cut) != 7 || !strings.Contains(last, "45 more lines") {
 		t.Errorf("%q", cut)
 	}
+	long := Change(file.Change{Path: "x", After: strings.Repeat("0123456789", 7) + "END\n", New: true}, 30, 10)
+	if len(long) != 4 || !strings.HasSuffix(Strip(long[3]), "    234567890123456789END") {
+		t.Errorf("a long line is shown as %q", long)
+	}
 }
 
 // TestMarkdown: every block as it looks, without colours; nothing that the text spells as an
