@@ -82,7 +82,7 @@ func quoted(store *knowledgebase.Store, id string) []string {
 func Notes(store *knowledgebase.Store, e knowledgebase.Entry) []string {
 	out := []string{}
 	if e.Tainted && e.State == card.Draft {
-		out = append(out, "drawn from outside text: no other task is shown it before you approve it; with tainted: false, which says that you checked its text, 'kb export' takes it, too")
+		out = append(out, "drawn from outside text: no other task is shown it before you approve it; 'kb export' leaves it out until its header says tainted: false, which states that you checked the text")
 	}
 	if e.Expired {
 		out = append(out, "past its date: move expires, or retire it")

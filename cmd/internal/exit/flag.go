@@ -43,7 +43,7 @@ func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 				return Usagef("%sunknown command %q; did you mean %s?", name, args[0], strings.Join(near, " or "))
 			} else if !cmd.HasParent() {
-				return Usagef("unknown command %q; put a request in quotes, or use '%s run %s'; see '%s --help'", args[0], path, args[0], path)
+				return Usagef("unknown command %q; put a request of several words in quotes, or use '%s run %s'; see '%s --help'", args[0], path, args[0], path)
 			}
 			return Usagef("%sunknown command %q; see '%s --help'", name, args[0], path)
 		case n < len(required):

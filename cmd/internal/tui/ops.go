@@ -286,7 +286,7 @@ func (m *screen) folded(text string, head, tail, gone int) {
 	for i, l := range lines {
 		if len(lines) > head+tail+1 && i >= head && i < len(lines)-tail {
 			if i == head {
-				m.print(paint.Faint.Render(fmt.Sprintf("  │ … %s, %s in all; /out shows it", quote.Number(len(lines)-head-tail, "line"), paint.Size(len(text)+gone))))
+				m.print(paint.Faint.Render(fmt.Sprintf("  │ … %s, %s in all: /out", quote.Number(len(lines)-head-tail, "line"), paint.Size(len(text)+gone))))
 			}
 			continue
 		}
