@@ -11,6 +11,7 @@ import (
 type action struct {
 	program string
 	script  bool     // program is a file that an interpreter was given
+	inline  bool     // an interpreter runs a program that the command line holds
 	paths   []string // base names of the files that it is given
 	args    []string // those files as they are given
 	words   map[string]bool
@@ -131,6 +132,8 @@ func newAction(text string) (action, bool) {
 		switch {
 		case len(rest) > 1 && rest[0] == "-m":
 			a.program, rest = rest[1], rest[2:]
+		case len(rest) > 1 && (rest[0] == "-c" || rest[0] == "-e"):
+			a.inline = true
 		case len(rest) > 0 && !strings.HasPrefix(rest[0], "-"):
 			a.program, a.script, rest = path.Base(rest[0]), true, rest[1:]
 		}
@@ -168,6 +171,10 @@ func (a action) family() string {
 // in common where no file says that they are about the same.
 const nearShare = 0.1
 
+// inlineShare is the share of words that two programs in the command line must have in
+// common. Other programs there are mostly another question.
+const inlineShare = 0.6
+
 // OtherProgram reports whether two commands are about different programs.
 func OtherProgram(a, b string) bool {
 	return !strings.EqualFold(mainOf(actions(a)).program, mainOf(actions(b)).program)
@@ -180,6 +187,9 @@ func near(a, b action, unstarted bool) bool {
 	if !strings.EqualFold(a.program, b.program) {
 		name, _, _ := strings.Cut(b.program, " ")
 		return unstarted && shared && !readers[name]
+	}
+	if a.inline && b.inline {
+		return overlap(a.words, b.words) >= inlineShare
 	}
 	if !unstarted && !shared && len(a.paths) > 0 && len(b.paths) > 0 && testRunner().MatchString(a.program) {
 		return false // other tests

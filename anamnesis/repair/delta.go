@@ -164,6 +164,9 @@ func (f files) edits(command string) []Change {
 // environment recognises commands that change what later commands find.
 var environment = lazy(`^(?:sudo\s+)?(?:(?:python[\d.]* -m )?pip[\d.]* (?:install|uninstall)|uv (?:pip|add|sync)|conda |poetry (?:add|install)|npm (?:i|install|ci)\b|yarn (?:add|install)|pnpm (?:add|i|install)|apt(?:-get)? |apk add|dnf |brew |go (?:get|install|mod)|cargo (?:add|install)|gem install|bundle|export |source |\. |ln |chmod |chown |mkdir |touch |createdb|git (?:submodule|config)|docker (?:pull|build)|systemctl |service |[A-Z_]+=[^\s$]*$)`)
 
+// versionLike recognises a line that names a version.
+var versionLike = lazy(`\d\.\d|\bv\d|(?i:version)\W{1,3}\d`)
+
 var versionAsked = lazy(`(--version|\s-V\b|__version__|\bversion\b)`)
 
 // chatter recognises lines of an edit that say nothing a repair needs: output,

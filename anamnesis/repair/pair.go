@@ -389,7 +389,7 @@ func environmentOf(command string) (out []string) {
 func versionIn(c Call) []string {
 	l, _, _ := strings.Cut(strings.TrimSpace(c.Text), "\n")
 	switch {
-	case !strings.ContainsAny(l, "0123456789"):
+	case !versionLike().MatchString(l):
 		return nil
 	case !strings.ContainsFunc(l, unicode.IsLetter):
 		l += " by " + Essence(c.Command)

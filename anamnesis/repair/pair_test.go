@@ -81,6 +81,15 @@ func TestPairs(t *testing.T) {
 			call("npx tsc --noEmit", "a.ts(3,1): error TS2304: Cannot find name 'sum'.", 2), call("npx tsc --noEmit src/b.ts", "", 0),
 			call("npm run check", "a.ts(3,1): error TS2304: Cannot find name 'sum'.", 2),
 		}, ""},
+		{"another program in the command line", []Call{
+			call(`python3 -c "from ledger import parse; parse('cent')"`, "ValueError: no unit 'cent'", 1), call(`python3 -c "from ledger import units; print(units)"`, "[]", 0),
+		}, ""},
+		{"the same with another value", []Call{
+			call(`python3 -c "from ledger import parse; parse('cent', strict=True)"`, "ValueError: no unit 'cent'", 1), call(`python3 -c "from ledger import parse; parse('cent', strict=False)"`, "1", 0),
+		}, `0>1: python3 -c "from ledger import parse; parse('cent', strict=False)"`},
+		{"a line put at the file's top", []Call{
+			noTable, call("sed -i '1s/^/import tables\\n/' repro.py", "", 0), call("python3 repro.py", "ok", 0),
+		}, "0>2: import tables"},
 		{"never repaired", []Call{noTable, call("ls", "repro.py", 0)}, ""},
 	}
 	for _, tt := range tests {
@@ -93,6 +102,18 @@ func TestPairs(t *testing.T) {
 				t.Errorf("got %q, want %q", s, tt.want)
 			}
 		})
+	}
+}
+
+// TestVersionIn: what a command printed when asked for a version counts only if it names one.
+func TestVersionIn(t *testing.T) {
+	for said, want := range map[string]string{
+		"Python 3.9.20\n": "Python 3.9.20", "v20.1": "v20.1", "git version 2": "git version 2",
+		"3.1": "3.1 by tool --version", "<returncode>0</returncode>": "", "found 2 versions": "",
+	} {
+		if got := strings.Join(versionIn(call("tool --version", said, 0)), "|"); got != want {
+			t.Errorf("%q: %q, want %q", said, got, want)
+		}
 	}
 }
 

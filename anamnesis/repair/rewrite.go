@@ -120,6 +120,10 @@ func substituted(script string) (old, now string, ok bool) {
 		return sedEscape().ReplaceAllString(s, "$1")
 	}
 	old, now = strings.NewReplacer(`\x27`, "'", `\x22`, `"`).Replace(parts[0]), parts[1]
+	old = strings.TrimPrefix(old, "^")
+	if end := strings.TrimSuffix(old, "$"); !strings.HasSuffix(end, `\`) {
+		old = end
+	}
 	if sedPattern().MatchString(old) || backReference().MatchString(now) {
 		return "", "", false
 	}
