@@ -69,7 +69,7 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 	}
 	if name == "esc" && !m.edit.Offering() {
 		switch {
-		case m.running || m.opening:
+		case m.running || m.opening || m.stop != nil:
 			m.interrupt()
 		case again && hint == hintJump:
 			return m.pickStep()
@@ -140,7 +140,7 @@ func (m *screen) ctrlC(again bool) tea.Cmd {
 			return tea.Interrupt
 		}
 		return m.quit()
-	case m.running || m.opening:
+	case m.running || m.opening || m.stop != nil:
 		m.interrupt()
 		m.say(hintLeave)
 	case m.pick != nil:

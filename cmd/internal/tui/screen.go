@@ -79,6 +79,7 @@ type screen struct {
 	ticking   bool
 	leaving   bool
 	beside    []string // what the user ran with !, for the model
+	stop      func()   // ends what runs now with !; nil: nothing does
 
 	frame *frame.Frame
 
@@ -428,7 +429,9 @@ func (m *screen) send(text string) tea.Cmd {
 
 // interrupt ends the turn.
 func (m *screen) interrupt() {
-	if m.cancel != nil {
+	if m.stop != nil { // before the turn
+		m.stop()
+	} else if m.cancel != nil {
 		m.cancel()
 	}
 	m.say(hintInterrupt)

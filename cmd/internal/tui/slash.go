@@ -7,12 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -22,6 +20,7 @@ import (
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/paint"
+	"anamnesis/cmd/internal/tui/shell"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/approval"
@@ -457,35 +456,30 @@ func (m *screen) changes() tea.Cmd {
 type shellMsg struct {
 	line, out string
 	err       error
-	took      time.Duration
 }
 
 // shell runs a shell command as the user.
 func (m *screen) shell(line string) tea.Cmd {
 	m.print(paint.Purple.Bold(true).Render("! ") + paint.Bold.Render(clean(line)))
-	m.say("runs: " + line)
-	shell := os.Getenv("SHELL")
-	if shell == "" {
-		shell = "/bin/sh"
-	}
-	c := exec.CommandContext(m.ctx, shell, "-c", line)
-	c.Dir = m.o.Request.Dir
-	begun := m.now
+	m.say("runs: " + line + " · Esc ends it")
+	ctx, stop := context.WithCancel(m.ctx)
+	m.stop = stop
 	return func() tea.Msg {
-		out, err := c.CombinedOutput()
-		return shellMsg{line, string(out), err, time.Since(begun)}
+		defer stop()
+		out, err := shell.Run(ctx, m.o.Request.Dir, line)
+		return shellMsg{line, out, err}
 	}
 }
 
 func (m *screen) shellEnded(msg shellMsg) {
-	m.hint = ""
+	m.hint, m.stop = "", nil
 	m.folded(msg.out, 20, 20, 0)
 	exit := 0
 	var ended *exec.ExitError
 	switch {
 	case errors.As(msg.err, &ended):
 		exit = ended.ExitCode()
-		m.print(paint.Red.Render(fmt.Sprintf("exit %d", exit)))
+		m.print(paint.Red.Render(strings.Replace(ended.String(), "exit status", "exit", 1)))
 	case msg.err != nil:
 		m.fail(msg.err)
 		return
