@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"anamnesis/orchestrator/state"
@@ -32,6 +33,15 @@ type Summary struct {
 	Imported bool   `json:"imported,omitempty"`
 	Error    string `json:"error,omitempty"` // why it is unreadable
 }
+
+// Title returns the first paragraph of a request. What a user ran beside it follows in others.
+func Title(request string) string {
+	title, _, _ := strings.Cut(strings.TrimSpace(request), "\n\n")
+	return title
+}
+
+// Title returns the first paragraph of the task's request.
+func (s Summary) Title() string { return Title(s.Request) }
 
 // Summaries reads every task, the one written last at the end. A task that cannot be read is
 // listed as such.

@@ -106,7 +106,7 @@ func (s Source) tasks() []string {
 	var out []string
 	for _, r := range slices.Backward(rows) {
 		if r.Parent == "" && len(out) < maxOffered {
-			out = append(out, about(r.ID, r.Request))
+			out = append(out, about(r.ID, r.Title()))
 		}
 	}
 	return out

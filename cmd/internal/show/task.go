@@ -203,7 +203,6 @@ func (o *Printer) Proposal(p proposal.Proposal) {
 	}
 }
 
-// Tasks lists tasks.
 // maxDirColumns is how much of a directory's path a list shows, from its end.
 const maxDirColumns = 24
 
@@ -219,7 +218,10 @@ func dirColumn(dir string) string {
 	return string(r)
 }
 
-// Tasks lists tasks, one a line.
+// wideColumns is how wide a line must be to hold a task's directory and request, too.
+const wideColumns = 100
+
+// Tasks lists tasks, one a line; on a narrow terminal each on two.
 func (o *Printer) Tasks(rows []taskdir.Summary) {
 	if len(rows) == 0 {
 		o.Println("no tasks yet: 'anamnesis run \"…\"' starts one")
@@ -237,9 +239,17 @@ func (o *Printer) Tasks(rows []taskdir.Summary) {
 		case priced:
 			cost = fmt.Sprintf("%9s  ", "-")
 		}
-		text := fmt.Sprintf("%-28s %-12s %3d steps  %s%s  %-*s  %s", r.ID, r.State, r.Steps, cost, r.Changed.Local().Format("2006-01-02 15:04"), where, dirColumn(r.Dir), r.Request)
-		if r.Error != "" {
+		text := fmt.Sprintf("%-28s %-12s %3d steps  %s%s", r.ID, r.State, r.Steps, cost, r.Changed.Local().Format("2006-01-02 15:04"))
+		about := r.Title()
+		switch {
+		case r.Error != "":
 			text = fmt.Sprintf("%-28s %-12s 'anamnesis doctor %s' says more: %s", r.ID, r.State, r.ID, r.Error)
+		case o.Width < wideColumns:
+			o.Println(view.Line(text, o.Width))
+			o.Println("    " + view.Line(dirColumn(r.Dir)+"  "+about, o.Width-4))
+			continue
+		default:
+			text = fmt.Sprintf("%s  %-*s  %s", text, where, dirColumn(r.Dir), about)
 		}
 		o.Println(view.Line(text, o.Width))
 	}
