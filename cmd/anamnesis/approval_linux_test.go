@@ -168,7 +168,7 @@ func TestAskLines(t *testing.T) {
 	p.answers("e")
 	p.sees("empty goes back): ")
 	p.types("}")
-	p.sees("Not taken: WriteFile was not run: the arguments are not valid JSON")
+	p.sees("Not taken: the arguments are not valid JSON")
 	p.answers("a")
 	p.sees("a again to confirm")
 	p.types("a")
