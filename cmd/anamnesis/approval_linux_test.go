@@ -208,3 +208,38 @@ func TestAskInterrupted(t *testing.T) {
 		})
 	}
 }
+
+// TestPlainSession: where a terminal is not drawn on, a session stays after an answer, and the
+// user picks a task to continue.
+func TestPlainSession(t *testing.T) {
+	dir := layAsked(t, `turns:
+  - reply: One file is here.
+  - expect: [{on: any, contains: "And now?"}]
+    reply: Nothing changed.
+  - reply: Still nothing.
+`)
+	args := []string{"--dir", "w", "--model", "script:words.yaml"}
+	p := atTerminal(t, dir, args...)
+	p.sees("> ")
+	p.types("What is here?")
+	p.sees("One file is here.")
+	p.sees("> ")
+	p.types("And now?")
+	p.sees("Nothing changed.")
+	p.sees("> ")
+	p.types("")
+	if code, text := p.ends(); code != 0 {
+		t.Errorf("exit %d:\n%s", code, text)
+	}
+	p = atTerminal(t, dir, append(args, "-r")...)
+	p.sees("task to continue")
+	p.types("task_1")
+	p.sees("> ")
+	p.types("Are you sure?")
+	p.sees("Still nothing.")
+	p.sees("> ")
+	p.types("")
+	if code, text := p.ends(); code != 0 {
+		t.Errorf("exit %d:\n%s", code, text)
+	}
+}

@@ -141,12 +141,7 @@ func (a *app) seat(ctx context.Context, f agentFlags, open func(session.Client) 
 		})
 		defer keys.Steer(nil)
 	}
-	out, err := s.Run(ctx)
-	if err == nil {
-		p.End(out, s.State())
-		err = console.Ended(s.Task, out)
-	}
-	return session.JoinClose(err, s.Close())
+	return session.JoinClose(a.tty().Turns(ctx, s, p, a.stay), s.Close())
 }
 
 // warn prints warnings, one a line.

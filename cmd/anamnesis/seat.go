@@ -69,22 +69,29 @@ func (a *app) sit(root *cobra.Command) {
 	}
 }
 
-// sitPlain runs one turn if the terminal cannot be drawn on.
+// sitPlain is a session on a terminal that is not drawn on, or one turn without a terminal.
 func (a *app) sitPlain(ctx context.Context, f agentFlags, last, pick bool) error {
-	if last {
-		var message []string
-		if f.Text != "" {
-			message = []string{f.Text}
+	a.stay = a.interactive() && !f.print && f.output == "text"
+	if !a.stay && pick {
+		return exit.Usagef("-r needs a terminal: 'anamnesis tasks' lists the tasks, 'anamnesis resume TASK' continues one")
+	}
+	if !a.stay && !last && f.Text == "" {
+		return exit.Usagef("no request: give it as an argument, as in 'anamnesis run \"…\"'; a session needs a terminal")
+	}
+	task, text := "", f.Text
+	if a.stay {
+		svc, _, err := a.configured(f.Dir)
+		if err == nil {
+			task, text, err = a.tty().Open(ctx, svc, console.Opening{Dir: f.Dir, Text: text, Last: last, Pick: pick})
 		}
-		return a.resume(ctx, f, message)
+		if err != nil || task == "" && text == "" {
+			return err
+		}
 	}
-	switch {
-	case pick:
-		return exit.Usagef("-r needs a terminal that can be drawn on: 'anamnesis tasks' lists the tasks, 'anamnesis resume TASK' continues one")
-	case f.Text == "":
-		return exit.Usagef("no request: give it as an argument, as in 'anamnesis run \"…\"'; a session needs a terminal that can be drawn on")
+	if f.Text = text; task == "" && !last {
+		return a.run(ctx, f)
 	}
-	return a.run(ctx, f)
+	return a.resume(ctx, f, slices.DeleteFunc([]string{task, text}, func(s string) bool { return s == "" }))
 }
 
 // draw shows a session at the terminal.

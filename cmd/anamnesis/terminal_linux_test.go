@@ -111,6 +111,13 @@ func (p *terminal) sees(want string) string {
 		}
 		select {
 		case <-p.more:
+		case <-p.done:
+			p.mu.Lock()
+			ended := !strings.Contains(p.text, want)
+			p.mu.Unlock()
+			if ended {
+				p.t.Fatalf("ended before it showed %q:\n%s", want, shown)
+			}
 		case <-limit.C:
 			p.t.Fatalf("did not show %q within %v:\n%s", want, waitLimit, shown)
 		}

@@ -27,6 +27,7 @@ type Console struct {
 	Getenv   func(string) string
 
 	lines *bufio.Reader // over In, from the first question on
+	keys  *view.Lines   // the same, once Keys was called
 }
 
 // Interactive reports whether a user can be asked.
@@ -56,6 +57,13 @@ func (c *Console) Width() int {
 
 // Ask asks the user for a line. The end of input is an empty line.
 func (c *Console) Ask(ctx context.Context, question string) (string, error) {
+	if c.keys != nil {
+		text, ok := c.keys.Line(ctx, question)
+		if !ok && ctx.Err() != nil {
+			return "", exit.With(exit.Interrupted, errors.New("interrupted"))
+		}
+		return text, nil
+	}
 	fmt.Fprint(c.Err, question)
 	got := make(chan string, 1)
 	go func() { // ends with the line, or with the process: the read of a terminal cannot be canceled

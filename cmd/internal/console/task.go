@@ -31,13 +31,13 @@ const (
 	maxEditLines   = 100 // of one file
 )
 
-// Keys returns the lines a user types at a terminal that is not drawn on. It is nil without a
-// terminal.
+// Keys returns the lines a user types at a terminal that is not drawn on, the same each time. It
+// is nil without a terminal.
 func (c *Console) Keys() *view.Lines {
-	if !c.Interactive() {
-		return nil
+	if c.keys == nil && c.Interactive() {
+		c.keys = view.NewLines(c.In, c.Err)
 	}
-	return view.NewLines(c.In, c.Err)
+	return c.keys
 }
 
 // Client returns the terminal's callbacks for a task. show makes the printer when the task is

@@ -106,8 +106,8 @@ func (l *Lines) Steer(say func(string)) {
 	l.early = nil
 }
 
-// line asks for a line. ok is false if ctx or the input ends first.
-func (l *Lines) line(ctx context.Context, prompt string) (text string, ok bool) {
+// Line asks for a line. ok is false if ctx or the input ends first.
+func (l *Lines) Line(ctx context.Context, prompt string) (text string, ok bool) {
 	to := make(chan string, 1)
 	l.mu.Lock()
 	l.answer = to
@@ -176,7 +176,7 @@ func (l *Lines) Approve(ctx context.Context, about gate.Question) gate.Answer {
 	defer l.asking.Unlock()
 	keys := approvePrompt(about)
 	for prompt := head(shown) + keys; ; prompt = keys {
-		text, ok := l.line(ctx, prompt)
+		text, ok := l.Line(ctx, prompt)
 		if !ok {
 			return gate.Answer{}
 		}
@@ -192,7 +192,7 @@ func (l *Lines) Approve(ctx context.Context, about gate.Question) gate.Answer {
 			}
 			fmt.Fprintln(l.out, "  (no pattern fits this call)")
 		case "a":
-			if again, _ := l.line(ctx, allPrompt); strings.EqualFold(again, "a") {
+			if again, _ := l.Line(ctx, allPrompt); strings.EqualFold(again, "a") {
 				return gate.Answer{Allow: true, ForTask: true}
 			}
 		case "n":
@@ -215,7 +215,7 @@ func (l *Lines) Approve(ctx context.Context, about gate.Question) gate.Answer {
 
 // edited asks for a call's command, or for its arguments as JSON if it has no command.
 func (l *Lines) edited(ctx context.Context, args string) (string, bool) {
-	text, ok := l.line(ctx, editPrompt)
+	text, ok := l.Line(ctx, editPrompt)
 	if !ok || text == "" {
 		return "", false
 	}
@@ -235,7 +235,7 @@ func (l *Lines) edited(ctx context.Context, args string) (string, bool) {
 func (l *Lines) Ask(ctx context.Context, question string) (string, bool) {
 	l.asking.Lock()
 	defer l.asking.Unlock()
-	answer, _ := l.line(ctx, head(Clean(question))+"  your answer (empty ends the turn): ")
+	answer, _ := l.Line(ctx, head(Clean(question))+"  your answer (empty ends the turn): ")
 	return answer, answer != ""
 }
 
@@ -243,7 +243,7 @@ func (l *Lines) Ask(ctx context.Context, question string) (string, bool) {
 func (l *Lines) Trust(ctx context.Context, question string) bool {
 	l.asking.Lock()
 	defer l.asking.Unlock()
-	text, _ := l.line(ctx, head(Clean(question))+"  y approve · n not: ")
+	text, _ := l.Line(ctx, head(Clean(question))+"  y approve · n not: ")
 	return strings.EqualFold(text, "y")
 }
 

@@ -1,0 +1,100 @@
+//go:build unix
+
+package console
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"anamnesis/cmd/internal/show"
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/taskdir"
+)
+
+const prompt = "> "
+
+// Opening is what the user starts a session with, at a terminal that is not drawn on.
+type Opening struct {
+	Dir        string
+	Text       string // may be empty
+	Last, Pick bool   // continue the directory's latest task, or one that the user picks
+}
+
+// Open asks for what an opening lacks. A new task has no id. Without an id and a text the user
+// entered nothing.
+func (c *Console) Open(ctx context.Context, svc *session.Service, o Opening) (task, text string, err error) {
+	switch {
+	case o.Last:
+		task, err = svc.LastOwnTask(o.Dir)
+	case o.Pick:
+		task, err = c.pick(ctx, svc, o.Dir)
+	}
+	if err != nil || o.Text != "" || o.Pick && task == "" {
+		return task, o.Text, err
+	}
+	if task != "" {
+		if st, err := svc.State(task); err != nil || st.Turn.Open {
+			return task, "", err // it continues by itself
+		}
+	}
+	text, _ = c.Keys().Line(ctx, prompt)
+	if text == "" {
+		task = ""
+	}
+	return task, text, nil
+}
+
+// pick asks for a task of a directory, by its id or the beginning of it.
+func (c *Console) pick(ctx context.Context, svc *session.Service, dir string) (string, error) {
+	last, err := svc.LastOwnTask(dir) // its error names what to do without any
+	if err != nil {
+		return "", err
+	}
+	rows, err := svc.Tasks()
+	if err != nil {
+		return "", err
+	}
+	at := slices.IndexFunc(rows, func(r taskdir.Summary) bool { return r.ID == last })
+	where := rows[at].Dir
+	rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool { return r.Dir != where || r.Parent != "" || r.Agent != "" })
+	list := show.Printer{Out: c.Err, Err: c.Err, Width: c.Width()}
+	list.Tasks(rows)
+	name, _ := c.Keys().Line(ctx, "task to continue, or the beginning of its name: ")
+	rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool { return !strings.HasPrefix(r.ID, name) })
+	if name != "" && len(rows) != 1 {
+		return "", session.Usagef("%d tasks of this directory begin with %q", len(rows), name)
+	}
+	if name == "" {
+		return "", nil
+	}
+	return rows[0].ID, nil
+}
+
+// Turns runs a session's turn and returns how it ended. If stay is set, it then runs a turn for
+// each line that the user enters, until an empty one.
+func (c *Console) Turns(ctx context.Context, s *session.Session, p view.Printer, stay bool) error {
+	for {
+		out, err := s.Run(ctx)
+		if err != nil {
+			return err
+		}
+		p.End(out, s.State())
+		err = Ended(s.Task, out)
+		if !stay || ctx.Err() != nil {
+			return err
+		}
+		if err != nil {
+			show := show.Printer{Out: c.Err, Err: c.Err, Width: c.Width()}
+			show.Notef("%v", err)
+		}
+		text, _ := c.Keys().Line(ctx, prompt)
+		if text == "" {
+			return nil
+		}
+		if err := s.Request(ctx, text); err != nil {
+			return err
+		}
+	}
+}
