@@ -350,7 +350,7 @@ func (b *Builder) Left() func(step int) bool {
 // Read returns the timeline of a task.
 func Read(h taskdir.Home, id string) (Timeline, error) {
 	b := new(Builder)
-	err := taskdir.EachOpSince(h, id, 0, b.Add)
+	err := taskdir.EachOp(h, id, b.Add)
 	if err == nil && b.State().Last == 0 {
 		err = fmt.Errorf("%w: %s has an empty stream", taskdir.ErrNoTask, id)
 	}
