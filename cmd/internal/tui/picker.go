@@ -126,6 +126,12 @@ func (m *screen) pickTask() tea.Cmd {
 	}
 }
 
+// finished reports whether the task to continue has answered, so that a request comes next.
+func (m *screen) finished() bool {
+	st, err := m.o.Service.State(m.o.Task)
+	return err == nil && st.Standing(false) == "done"
+}
+
 // switchTo selects the task that the next request continues.
 func (m *screen) switchTo(task string) tea.Cmd {
 	closing := m.close()

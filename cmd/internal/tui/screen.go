@@ -84,13 +84,13 @@ type screen struct {
 	frame *frame.Frame
 
 	out      []string // lines to be printed, in order
-	printing bool
-	blank    bool // the last of them is empty
+	printing bool     // lines are being printed, or nothing is drawn yet
+	blank    bool     // the last of them is empty
 	profile  colorprofile.Profile
 }
 
 func newScreen(ctx context.Context, o Options, f *feed) *screen {
-	m := &screen{o: o, ctx: ctx, feed: f, frame: &frame.Frame{File: o.Out}, width: 80, tall: 24, now: time.Now(), st: new(state.State)}
+	m := &screen{o: o, ctx: ctx, feed: f, frame: frame.New(o.Out), width: 80, tall: 24, now: time.Now(), st: new(state.State), printing: true}
 	if cols, rows, err := xterm.GetSize(int(o.Out.Fd())); err == nil && cols > 0 {
 		m.width, m.tall = max(cols, 10), max(rows, 5)
 	}
@@ -124,13 +124,7 @@ func (m *screen) Init() tea.Cmd {
 	default:
 		m.greet()
 	}
-	return tea.Batch(append(cmds, m.flush())...)
-}
-
-// finished reports whether the task to continue has answered, so that a request comes next.
-func (m *screen) finished() bool {
-	st, err := m.o.Service.State(m.o.Task)
-	return err == nil && st.Standing(false) == "done"
+	return tea.Batch(append(cmds, func() tea.Msg { <-m.frame.Begun(); return printedMsg{} })...)
 }
 
 func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {

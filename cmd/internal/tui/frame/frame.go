@@ -7,10 +7,12 @@ package frame
 import (
 	"bytes"
 	"os"
+	"strings"
 	"sync"
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // Frame is a terminal as the output of a program. It records which lines the renderer has
@@ -21,7 +23,17 @@ type Frame struct {
 	mu    sync.Mutex
 	next  drawing // to be drawn
 	drawn drawing // on the screen
+	begun chan struct{}
+	once  sync.Once
 }
+
+// New returns a frame of a terminal on which nothing is drawn yet.
+func New(out *os.File) *Frame { return &Frame{File: out, begun: make(chan struct{})} }
+
+// Begun returns a channel that closes once the first lines are drawn. Until then the renderer
+// takes its lines to be as many as the terminal's, and what it inserts above them overwrites
+// rows of the user's.
+func (f *Frame) Begun() <-chan struct{} { return f.begun }
 
 // drawing is a number of lines by their widths, and the cursor in them.
 type drawing struct {
@@ -51,7 +63,11 @@ func (f *Frame) Write(p []byte) (int, error) {
 		f.drawn = f.next
 	}
 	f.mu.Unlock()
-	return f.File.Write(p)
+	n, err := f.File.Write(p)
+	if strings.TrimSpace(ansi.Strip(string(p))) != "" { // not only a question to the terminal
+		f.once.Do(func() { close(f.begun) })
+	}
+	return n, err
 }
 
 // Wrapped returns how many rows further down the cursor is than the renderer counts, once

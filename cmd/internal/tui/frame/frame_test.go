@@ -25,7 +25,7 @@ func TestWrapped(t *testing.T) {
 		{[]int{80}, []int{0}, false}, {[]int{79}, []int{1}, false}, {[]int{62}, []int{2}, false}, {[]int{40}, []int{2}, false}, {[]int{20}, []int{6}, false},
 		{[]int{100}, []int{0}, false}, {[]int{40, 20}, []int{2, 2}, false}, {[]int{40, 80}, []int{2, -1}, false}, {[]int{40, 20}, []int{0, 0}, true}, {[]int{30, 20}, []int{4, 0}, false},
 	} {
-		f := &Frame{File: null}
+		f := New(null)
 		f.View([]string{strings.Repeat("─", 80), "> " + strings.Repeat("x", 60), strings.Repeat("─", 80)}, tea.Position{X: 62, Y: 1})
 		_, _ = f.Write([]byte("drawn"))
 		if tt.above {
