@@ -2,6 +2,7 @@ package card
 
 import (
 	"bytes"
+	"iter"
 	"slices"
 	"strings"
 
@@ -355,4 +356,29 @@ func lastLine(s string) string {
 		return ""
 	}
 	return lines[len(lines)-1]
+}
+
+// ModelSays begins a bullet that a model wrote on a card of which the rest is recorded.
+const ModelSays = "In the model's words: "
+
+// RestOf begins a bullet with the lines of a change that the card's other bullets leave
+// out. Answers draw on it, and readers of the file may compare: searches do not read it, and
+// it is not shown to models.
+const RestOf = "The rest of the change in "
+
+// IsRest reports whether a bullet begins with [RestOf].
+func IsRest(bullet string) bool { return strings.HasPrefix(bullet, RestOf) }
+
+// Bullets returns the label and text of each bullet: the issues, then the
+// solutions, then the constraints. Line ends are line feeds.
+func (c *Card) Bullets() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, k := range bulletKinds() {
+			for _, text := range *k.list(c) {
+				if !yield(k.label, cleanBullet(text)) {
+					return
+				}
+			}
+		}
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -277,31 +276,6 @@ func (c *Card) ParsedID() string {
 		return ""
 	}
 	return c.origin.id
-}
-
-// ModelSays begins a bullet that a model wrote on a card of which the rest is recorded.
-const ModelSays = "In the model's words: "
-
-// RestOf begins a bullet with the lines of a change that the card's other bullets leave
-// out. It is kept for comparison and for readers of the file: searches do not read it, and
-// it is not shown to models.
-const RestOf = "The rest of the change in "
-
-// IsRest reports whether a bullet begins with [RestOf].
-func IsRest(bullet string) bool { return strings.HasPrefix(bullet, RestOf) }
-
-// Bullets returns the label and text of each bullet: the issues, then the
-// solutions, then the constraints. Line ends are line feeds.
-func (c *Card) Bullets() iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		for _, k := range bulletKinds() {
-			for _, text := range *k.list(c) {
-				if !yield(k.label, cleanBullet(text)) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // Expired reports whether the card's date of expiry has passed.
