@@ -219,27 +219,22 @@ func TestPlainSession(t *testing.T) {
   - reply: Still nothing.
 `)
 	args := []string{"--dir", "w", "--model", "script:words.yaml"}
-	p := atTerminal(t, dir, args...)
-	p.sees("> ")
-	p.types("What is here?")
-	p.sees("One file is here.")
-	p.sees("> ")
-	p.types("And now?")
-	p.sees("Nothing changed.")
-	p.sees("> ")
-	p.types("")
-	if code, text := p.ends(); code != 0 {
-		t.Errorf("exit %d:\n%s", code, text)
+	session := func(p *terminal, turns ...[2]string) {
+		t.Helper()
+		for _, turn := range turns {
+			p.sees("> ")
+			p.types(turn[0])
+			p.sees(turn[1])
+		}
+		p.sees("> ")
+		p.types("")
+		if code, text := p.ends(); code != 0 {
+			t.Errorf("exit %d:\n%s", code, text)
+		}
 	}
-	p = atTerminal(t, dir, append(args, "-r")...)
+	session(atTerminal(t, dir, args...), [2]string{"What is here?", "One file is here."}, [2]string{"And now?", "Nothing changed."})
+	p := atTerminal(t, dir, append(args, "-r")...)
 	p.sees("task to continue")
 	p.types("task_1")
-	p.sees("> ")
-	p.types("Are you sure?")
-	p.sees("Still nothing.")
-	p.sees("> ")
-	p.types("")
-	if code, text := p.ends(); code != 0 {
-		t.Errorf("exit %d:\n%s", code, text)
-	}
+	session(p, [2]string{"Are you sure?", "Still nothing."})
 }

@@ -5,8 +5,8 @@ package console
 import (
 	"context"
 	"slices"
-	"strings"
 
+	"anamnesis/cmd/internal/names"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/session"
@@ -62,14 +62,10 @@ func (c *Console) pick(ctx context.Context, svc *session.Service, dir string) (s
 	list := show.Printer{Out: c.Err, Err: c.Err, Width: c.Width()}
 	list.Tasks(rows)
 	name, _ := c.Keys().Line(ctx, "task to continue, or the beginning of its name: ")
-	rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool { return !strings.HasPrefix(r.ID, name) })
-	if name != "" && len(rows) != 1 {
-		return "", session.Usagef("%d tasks of this directory begin with %q", len(rows), name)
-	}
 	if name == "" {
 		return "", nil
 	}
-	return rows[0].ID, nil
+	return names.Task(svc.Home, name)
 }
 
 // Turns runs a session's turn and returns how it ended. If stay is set, it then runs a turn for
@@ -86,8 +82,7 @@ func (c *Console) Turns(ctx context.Context, s *session.Session, p view.Printer,
 			return err
 		}
 		if err != nil {
-			show := show.Printer{Out: c.Err, Err: c.Err, Width: c.Width()}
-			show.Notef("%v", err)
+			(&show.Printer{Out: c.Err, Err: c.Err, Width: c.Width()}).Notef("%v", err)
 		}
 		text, _ := c.Keys().Line(ctx, prompt)
 		if text == "" {
