@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flood prints about 5 MB a second.
-const flood = "while :; do yes 0123456789 | head -c 250000; sleep 0.05; done"
+// flood prints about 5 MB a second, for some minutes at most and while it is read.
+const flood = "i=0; while [ $i -lt 6000 ] && yes 0123456789 | head -c 250000; do i=$((i+1)); sleep 0.05; done"
 
 // BenchmarkKeyToScreen measures the time from a key to its letter on a terminal's other
 // end, while a command streams 5 MB a second: in a session, and beside it in bash's own
