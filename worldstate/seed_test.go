@@ -244,7 +244,7 @@ func TestSeedVanishes(t *testing.T) {
 }
 
 // TestAdoptKilled kills the first save and the copying after it at every point:
-// the next process goes on.
+// the next process continues.
 func TestAdoptKilled(t *testing.T) {
 	worldtest.Heavy(t)
 	for n := 0; ; n++ {

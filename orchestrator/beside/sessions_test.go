@@ -361,7 +361,7 @@ func TestLostLesson(t *testing.T) {
 		t.Errorf("the next hook tells %q", told)
 	}
 	if told := b.hook("PreToolUse", bash("t3", "ls")); told != "" {
-		t.Errorf("once told, it is told again: %q", told)
+		t.Errorf("delivered a second time: %q", told)
 	}
 }
 
