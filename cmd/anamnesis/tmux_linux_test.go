@@ -56,6 +56,7 @@ func (d *drawn) open(cols, rows int) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		d.t.Fatalf("tmux: %v\n%s", err, out)
 	}
+	d.until("show a prompt", func(screen string) bool { return strings.TrimSpace(screen) != "" })
 }
 
 // env is the environment of the screen's shell.
