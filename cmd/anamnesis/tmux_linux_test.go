@@ -277,7 +277,7 @@ func TestSeat(t *testing.T) {
 		t.Error("the file stands after the jump")
 	}
 	d.types("/compact\n")
-	d.sees("nothing to fold: the context")
+	d.sees("nothing to fold: a block would be longer")
 	d.types("/export ../talk.md\n")
 	d.sees("written to ../talk.md")
 	talk, err := os.ReadFile(filepath.Join(d.dir, "talk.md"))

@@ -231,7 +231,7 @@ func (m *Memory) Mask(ctx context.Context, act state.Action) error {
 }
 
 // ErrNothingToFold: the context holds no steps that are old and long enough to be folded.
-var ErrNothingToFold = errors.New("nothing to fold: the context holds no older steps that are longer than the block in their place would be")
+var ErrNothingToFold = errors.New("nothing to fold: a block would be longer than the older steps")
 
 // Compact folds all steps but the newest into a block, whatever the size of the context,
 // and returns the tokens of the context before and after. It must not be called while the

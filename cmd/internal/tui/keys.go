@@ -28,6 +28,8 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 	switch name {
 	case "ctrl+z":
 		return tea.Suspend
+	case "ctrl+l":
+		return tea.ClearScreen
 	case "ctrl+c":
 		return m.ctrlC(again && hint == hintLeave)
 	case "ctrl+d":

@@ -4,19 +4,16 @@ package tui
 
 import (
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/paint"
+	"anamnesis/cmd/internal/tui/result"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
-	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
-	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
 	"anamnesis/worldstate"
 )
@@ -206,9 +203,6 @@ func (m *screen) said(text string) {
 	m.print("")
 }
 
-// runsTests recognises commands that run tests.
-var runsTests = regexp.MustCompile(`\b(go test|pytest|(npm|yarn|pnpm|cargo|make|mvn|gradle|dotnet|mix|rake) (run )?test|jest|vitest|rspec|phpunit|ctest|tox)\b`)
-
 // returned shows how a call ended, with the lines of a diff or of its output.
 func (m *screen) returned(b *op.ToolReturned) {
 	c := m.call(b.Call)
@@ -223,14 +217,14 @@ func (m *screen) returned(b *op.ToolReturned) {
 	}
 	m.feed.forget(b.Call)
 	c.Name = b.Name
-	dot, how := paint.Green.Render("●"), took(b.Millis)
+	dot, how := paint.Green.Render("●"), result.Took(b.Millis)
 	switch {
 	case b.Unknown:
 		dot, how = paint.Yellow.Render("●"), "outcome unknown"
 	case b.Refused:
 		dot, how = paint.Yellow.Render("●"), "not run"
 	case b.Exit != nil:
-		how = exited(b)
+		how = result.Exited(b)
 		if *b.Exit != 0 {
 			dot = paint.Red.Render("●")
 		}
@@ -240,26 +234,26 @@ func (m *screen) returned(b *op.ToolReturned) {
 	if how != "" {
 		how = "  " + paint.Faint.Render(how)
 	}
-	what := callText(c.Call, m.info.Dir)
+	what := result.Call(c.Call, m.info.Dir)
 	if len(c.changes) == 1 && !b.Refused && !b.IsError {
-		what = paint.Bold.Render(clean(c.Name)) + " " + paint.Title(c.changes[0])
+		what = paint.Bold.Render(clean(c.Name)) + " " + paint.Title(c.changes[0], m.width-len(c.Name)-len(paint.Strip(how))-3)
 	}
 	m.print(paint.Cut(dot+" "+what, m.width-len(paint.Strip(how))) + how)
-	if line := ask.Command(c.Args); b.Exit != nil && runsTests.MatchString(line) {
+	if runner := result.Tests(ask.Command(c.Args)); b.Exit != nil && runner != "" {
 		mark := "passed"
 		if *b.Exit != 0 {
-			why, _, _ := strings.Cut(exited(b), " · ")
+			why, _, _ := strings.Cut(result.Exited(b), " · ")
 			mark = fmt.Sprintf("failed (%s)", why)
 		}
-		m.turn.tests = append(m.turn.tests, fmt.Sprintf("%s %s", runsTests.FindString(line), mark))
+		m.turn.tests = append(m.turn.tests, runner+" "+mark)
 	}
 	switch {
 	case b.Refused && b.Text == refusedByUser:
 	case b.Refused || b.IsError && b.Exit == nil:
-		lines := paint.Wrap(clean(toUser(b.Text)), m.width-4)
+		lines := paint.Wrap(clean(result.ToUser(b.Text)), m.width-4)
 		m.folded(strings.Join(lines[:min(len(lines), maxReason)], "\n"), maxReason, 0, 0)
 	case b.Name == "AskUser":
-		m.folded(toUser(b.Text), maxReason, 0, 0)
+		m.folded(result.ToUser(b.Text), maxReason, 0, 0)
 	case len(c.changes) > 0:
 		for _, change := range c.changes {
 			lines := paint.Change(change, m.width-2, 16)
@@ -271,7 +265,7 @@ func (m *screen) returned(b *op.ToolReturned) {
 			}
 		}
 	case b.Exit != nil:
-		m.folded(toUser(outputOf(b.Text)), headLines, tailLines, int(b.Cut))
+		m.folded(result.ToUser(result.Output(b.Text)), headLines, tailLines, int(b.Cut))
 	}
 }
 
@@ -292,57 +286,6 @@ func (m *screen) folded(text string, head, tail, gone int) {
 		}
 		m.print(paint.Faint.Render("  │ ") + paint.Cut(strings.ReplaceAll(l, "\t", "    "), m.width-4))
 	}
-}
-
-// toUser rewords a text that the program wrote for the model, for the user.
-func toUser(text string) string {
-	if strings.HasPrefix(text, strings.TrimSpace(notice.EditedNote(""))) { // the user knows
-		_, text, _ = strings.Cut(text, "\n\n")
-	}
-	return strings.NewReplacer("Not run: the user interrupted the turn.", "You interrupted the turn before it began.", "Interrupted by the user while it", "You interrupted it while it", "The user chose ", "You chose ").Replace(text)
-}
-
-// closing matches the lines that close a command's result for the model.
-var closing = regexp.MustCompile(`^\[(exit -?\d+|interrupted: .*|timed out .*|no output)\]$`)
-
-// exited describes how a command ended: its exit code and duration, or the timeout that ended
-// it.
-func exited(b *op.ToolReturned) string {
-	if strings.HasPrefix(b.Display, "timed out after ") {
-		how, _, _ := strings.Cut(b.Display, ":")
-		return how
-	}
-	return strings.TrimSuffix(fmt.Sprintf("exit %d · %s", *b.Exit, took(b.Millis)), " · ")
-}
-
-// outputOf is a command's output without the lines that close it.
-func outputOf(text string) string {
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	return strings.Join(slices.DeleteFunc(lines, closing.MatchString), "\n")
-}
-
-// callText returns a call as one line, its name in bold.
-func callText(c op.Call, dir string) string {
-	if line := ask.Command(c.Args); line != "" {
-		return paint.Bold.Render(clean(c.Name)) + " " + strings.Join(strings.Fields(clean(line)), " ")
-	}
-	name, rest, ok := strings.Cut(tool.Display(c, dir), "(")
-	if !ok {
-		return paint.Bold.Render(name)
-	}
-	return paint.Bold.Render(name) + " " + strings.TrimSuffix(rest, ")")
-}
-
-// took returns how long a call ran; empty if it was short.
-func took(ms int64) string {
-	d := time.Duration(ms) * time.Millisecond
-	switch {
-	case d < 100*time.Millisecond:
-		return ""
-	case d < time.Minute:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	}
-	return d.Round(time.Second).String()
 }
 
 func scanText(p worldstate.Progress) string {

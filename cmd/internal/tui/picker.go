@@ -3,6 +3,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -82,8 +83,16 @@ func (p *picker) press(m *screen, key string) tea.Cmd {
 }
 
 func (p *picker) view(width, height int) (lines []string, cursor *tea.Cursor) {
-	lines = []string{paint.Faint.Render(strings.Repeat("─", width)), paint.Cut(paint.Bold.Render(p.title), width)}
-	n := max(3, min(15, height-6))
+	lines = append([]string{paint.Faint.Render(strings.Repeat("─", width))}, paint.Wrap(paint.Bold.Render(p.title), width)...)
+	var end []string
+	if more := p.rows[p.at].more; more != "" {
+		text := paint.Wrap(more, width-2)
+		for _, l := range text[:min(len(text), 2)] {
+			end = append(end, "  "+l)
+		}
+	}
+	end = append(end, paint.Flow([]string{fmt.Sprintf("%d of %d", p.at+1, len(p.rows)), "↑↓ choose", "Enter takes it", "Esc goes back"}, width)...)
+	n := max(3, min(15, height-len(lines)-len(end)-3))
 	first := max(0, min(p.at-n/2, len(p.rows)-n))
 	for i, r := range p.rows[first:min(first+n, len(p.rows))] {
 		mark, style := "  ", paint.Faint
@@ -92,10 +101,10 @@ func (p *picker) view(width, height int) (lines []string, cursor *tea.Cursor) {
 		}
 		lines = append(lines, paint.Cut(style.Render(mark+r.text), width))
 	}
-	if p.rows[p.at].more != "" {
-		lines = append(lines, paint.Faint.Render(paint.Cut("  "+p.rows[p.at].more, width)))
+	for _, l := range end {
+		lines = append(lines, paint.Faint.Render(l))
 	}
-	return append(lines, paint.Faint.Render(paint.Cut(fmt.Sprintf("%d of %d · ↑↓ choose · Enter takes it · Esc goes back", p.at+1, len(p.rows)), width))), cursor
+	return lines, cursor
 }
 
 // pickTask lists the directory's tasks, the last one first.
@@ -139,7 +148,8 @@ func (m *screen) switchTo(task string) tea.Cmd {
 	m.o.Task = task
 	m.print("task " + paint.Bold.Render(task) + paint.Faint.Render(": the next request continues it"))
 	if st, err := m.o.Service.State(task); err == nil {
-		m.st, m.info = st, session.Info{Task: task, Dir: st.Opened.Dir, Model: st.Model, EAS: st.EAS, EASFrom: st.Opened.EASFrom, Approval: st.Approval}
+		m.st, m.info = st, session.Info{Task: task, Dir: st.Opened.Dir, Model: cmp.Or(m.o.Settings.Model, st.Model), EAS: st.EAS, EASFrom: st.Opened.EASFrom,
+			Approval: cmp.Or(m.o.Settings.Approval, st.Approval)}
 		if st.Request != "" {
 			m.print(paint.Faint.Render("last: ") + paint.Cut(oneLine(clean(st.Request)), m.width-8))
 		}

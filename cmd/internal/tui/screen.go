@@ -79,7 +79,8 @@ type screen struct {
 	ticking   bool
 	leaving   bool
 	beside    []string // what the user ran with !, for the model
-	stop      func()   // ends what runs now with !; nil: nothing does
+	mine      []*call  // what runs now with !, at most one
+	stop      func()   // ends it; nil: nothing runs
 
 	frame *frame.Frame
 
@@ -196,7 +197,7 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 // tick redraws the screen at intervals while something runs.
 func (m *screen) tick() tea.Cmd {
 	q := m.question()
-	if m.ticking || !(m.running || m.opening || m.hint != "" || q != nil && !q.Armed(m.now)) {
+	if m.ticking || !(m.running || m.opening || m.stop != nil || m.hint != "" || q != nil && !q.Armed(m.now)) {
 		return nil
 	}
 	m.ticking = true
@@ -220,7 +221,7 @@ func (m *screen) print(text string) {
 // flush prints waiting lines, at most half a screen at a time: more would push the lines
 // drawn below into the scrollback.
 func (m *screen) flush() tea.Cmd {
-	if m.printing || len(m.out) == 0 {
+	if m.printing || len(m.out) == 0 || m.resizing() {
 		return nil
 	}
 	m.printing = true

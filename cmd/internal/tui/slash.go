@@ -5,6 +5,7 @@ package tui
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/paint"
+	"anamnesis/cmd/internal/tui/result"
 	"anamnesis/cmd/internal/tui/shell"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream/op"
@@ -276,7 +278,7 @@ func (m *screen) outVerb([]string) tea.Cmd {
 				calls[b.Call] = b.Args
 			case *op.ToolReturned:
 				if b.Exit != nil {
-					text = paint.Bold.Render("$ "+clean(ask.Command(calls[b.Call]))) + "\n" + toUser(outputOf(clean(b.Text))) + paint.Faint.Render("\n"+exited(b))
+					text = paint.Bold.Render("$ "+clean(ask.Command(calls[b.Call]))) + "\n" + result.ToUser(result.Output(clean(b.Text))) + paint.Faint.Render("\n"+result.Exited(b))
 				}
 			}
 			return nil
@@ -291,7 +293,7 @@ func (m *screen) todoVerb([]string) tea.Cmd {
 		return nil
 	}
 	for _, t := range m.st.Todos {
-		m.print("  " + clean(t.String()))
+		m.print("  " + clean(strings.Replace(t.String(), "in_progress", "in progress", 1)))
 	}
 	return nil
 }
@@ -380,7 +382,7 @@ func (m *screen) costVerb([]string) tea.Cmd {
 	case u.USD > 0:
 		m.print(state.Dollars(u.USD) + paint.Faint.Render(" for the tokens whose price is known"))
 	default:
-		m.print(paint.Faint.Render("no price is known for this model; prices.yaml can name one"))
+		m.print(paint.Faint.Render("no price is known for this model; prices.yaml beside config.yaml can name one"))
 	}
 	return nil
 }
@@ -460,19 +462,29 @@ type shellMsg struct {
 
 // shell runs a shell command as the user.
 func (m *screen) shell(line string) tea.Cmd {
-	m.print(paint.Purple.Bold(true).Render("! ") + paint.Bold.Render(clean(line)))
-	m.say("runs: " + line + " · Esc ends it")
+	if m.stop != nil {
+		m.say("one command at a time; Esc ends the one that runs")
+		m.edit.Set("!" + line)
+		return nil
+	}
 	ctx, stop := context.WithCancel(m.ctx)
-	m.stop = stop
+	args, _ := json.Marshal(map[string]string{"command": line}) // a string never fails
+	m.stop, m.mine = stop, []*call{{Call: op.Call{ID: mine, Name: mine, Args: string(args)}, begun: m.now}}
+	dir, f := m.o.Request.Dir, m.feed
 	return func() tea.Msg {
 		defer stop()
-		out, err := shell.Run(ctx, m.o.Request.Dir, line)
+		out, err := shell.Run(ctx, dir, line, func(p []byte) { f.print(mine, p) })
 		return shellMsg{line, out, err}
 	}
 }
 
+// mine is the name of the user's own command beside the calls.
+const mine = "!"
+
 func (m *screen) shellEnded(msg shellMsg) {
-	m.hint, m.stop = "", nil
+	m.stop, m.mine = nil, nil
+	m.feed.forget(mine)
+	m.print(paint.Purple.Bold(true).Render("! ") + paint.Bold.Render(clean(msg.line)))
 	m.folded(msg.out, 20, 20, 0)
 	exit := 0
 	var ended *exec.ExitError

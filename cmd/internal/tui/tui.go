@@ -13,7 +13,6 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
 	xterm "golang.org/x/term"
 
 	"anamnesis/cmd/internal/term"
@@ -87,18 +86,19 @@ func Run(ctx context.Context, o Options) (Result, error) {
 }
 
 // resized returns the terminal's present size, which may have changed since the message was
-// sent, and moves the cursor to where the renderer expects it.
+// sent.
 func (m *screen) resized(size tea.WindowSizeMsg) tea.Msg {
 	if cols, rows, err := xterm.GetSize(int(m.o.Out.Fd())); err == nil && cols > 0 {
 		size.Width, size.Height = cols, rows
 	}
-	switch n := m.frame.Wrapped(size.Width); {
-	case n > 0:
-		fmt.Fprint(m.o.Out, ansi.CursorUp(n))
-	case n < 0:
-		fmt.Fprint(m.o.Out, ansi.CursorDown(-n))
-	}
 	return size
+}
+
+// resizing reports whether a message will say that the terminal has another width. What is
+// printed before would be inserted at the wrong place.
+func (m *screen) resizing() bool {
+	cols := m.frame.Width()
+	return cols > 0 && max(cols, 10) != m.width
 }
 
 // client returns the callbacks that show a task on the screen.

@@ -12,23 +12,9 @@ import (
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/editor"
-	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/state"
 )
-
-// TestExited: only a command that was ended by its timeout is shown so, whatever it printed.
-func TestExited(t *testing.T) {
-	code := 143
-	b := &op.ToolReturned{Exit: &code, Millis: 60334, Text: "[timed out after 9s: no]\n[exit 143]"}
-	if got := exited(b); got != "exit 143 · 1m0s" {
-		t.Errorf("a command that printed our words: %q", got)
-	}
-	b.Display = "timed out after 1m0s: the command and everything it had started were ended"
-	if got := exited(b); got != "timed out after 1m0s" {
-		t.Errorf("a command that was ended: %q", got)
-	}
-}
 
 // TestOpeningFails: a task that could not be continued, by a wrong model for example, is
 // continued by the next request; one that did not begin is not.

@@ -14,6 +14,7 @@ import (
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/paint"
+	"anamnesis/cmd/internal/tui/result"
 	"anamnesis/orchestrator/state"
 )
 
@@ -51,7 +52,7 @@ func (m *screen) View() tea.View {
 	if !m.edit.Empty() && (m.question() != nil || m.pick != nil) {
 		add([]string{paint.Faint.Render(paint.Cut("you were typing: "+oneLine(clean(m.edit.Value())), m.width))}, nil)
 	}
-	add([]string{m.status()}, nil)
+	add(m.status(), nil)
 	if over := len(lines) - m.tall; over > 0 { // keep the end
 		lines = lines[over:]
 		if cursor != nil {
@@ -82,13 +83,17 @@ func (m *screen) working() []string {
 	frames := []rune(spinner)
 	frame := string(frames[int(m.now.Sub(m.begun)/tickEvery)%len(frames)])
 	busy := false
-	for _, c := range m.calls {
+	for i, c := range slices.Concat(m.calls, m.mine) {
 		if c.begun.IsZero() || m.question() != nil {
 			continue
 		}
-		busy = true
 		since := fmt.Sprintf("  %d s", int(m.now.Sub(c.begun).Seconds()))
-		lines = append(lines, paint.Cut(paint.Yellow.Render(frame)+" "+callText(c.Call, m.info.Dir), m.width-len(since))+paint.Faint.Render(since))
+		if i < len(m.calls) {
+			busy = true
+		} else {
+			since += " · Esc ends it"
+		}
+		lines = append(lines, paint.Cut(paint.Yellow.Render(frame)+" "+result.Call(c.Call, m.info.Dir), m.width-len(since))+paint.Faint.Render(since))
 		whole := m.feed.tail(c.ID)
 		whole = whole[:strings.LastIndexByte(whole, '\n')+1] // without an incomplete line
 		tail := strings.Split(strings.TrimRight(clean(whole), "\n"), "\n")
@@ -128,13 +133,20 @@ func (m *screen) queued() []string {
 	return lines
 }
 
-// status is the last line.
-func (m *screen) status() string {
+// status is the last line, or lines.
+func (m *screen) status() (lines []string) {
 	if m.hint != "" && m.now.Sub(m.hinted) < hintFor {
-		return paint.Yellow.Render(paint.Cut(m.hint, m.width))
+		return paint.Wrap(paint.Yellow.Render(m.hint), m.width)
 	}
+	for _, l := range paint.Flow(m.standing(), m.width) {
+		lines = append(lines, paint.Faint.Render(l))
+	}
+	return lines
+}
+
+func (m *screen) standing() []string {
 	if m.info.Task == "" {
-		return paint.Faint.Render(paint.Cut("/help · @file · !command · Ctrl-C twice leaves", m.width))
+		return []string{"/help", "@file", "!command", "Ctrl-C twice leaves"}
 	}
 	parts := []string{term.ModelName(m.info.Model), m.approval()}
 	narrow := m.width <= 60
@@ -158,7 +170,7 @@ func (m *screen) status() string {
 	if narrow { // drop the model's name: it does not change
 		parts = parts[1:]
 	}
-	return paint.Faint.Render(paint.Cut(strings.Join(parts, " · "), m.width))
+	return parts
 }
 
 // branch returns the step at which the current path last left another; below 0 if it is the first.

@@ -284,21 +284,12 @@ func indented(style lipgloss.Style, text string, width int) (lines []string) {
 }
 
 // offered lays out answers, each whole on one line, with its key set off.
-func offered(answers []string, width int) (lines []string) {
-	line := ""
-	for _, a := range answers {
+func offered(answers []string, width int) []string {
+	for i, a := range answers {
 		key, what, _ := strings.Cut(a, " ")
-		a = strings.TrimSuffix(paint.Bold.Render(key)+" "+what, " ")
-		switch next := line + paint.Faint.Render(" · ") + a; {
-		case line == "":
-			line = a
-		case lipgloss.Width(next) <= width:
-			line = next
-		default:
-			lines, line = append(lines, line), a
-		}
+		answers[i] = strings.TrimSuffix(paint.Bold.Render(key)+" "+what, " ")
 	}
-	return slices.Concat(lines, paint.Wrap(line, width))
+	return paint.Flow(answers, width)
 }
 
 // atEnd returns lines with the cursor after them.

@@ -5,7 +5,6 @@
 package frame
 
 import (
-	"bytes"
 	"os"
 	"strings"
 	"sync"
@@ -13,16 +12,19 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
+	xterm "golang.org/x/term"
 )
 
 // Frame is a terminal as the output of a program. It records which lines the renderer has
-// drawn, since a narrower terminal wraps them, and its cursor moves with them.
+// drawn, since a narrower terminal wraps them, and moves the cursor back to where the renderer
+// expects it.
 type Frame struct {
 	*os.File
 
 	mu    sync.Mutex
 	next  drawing // to be drawn
 	drawn drawing // on the screen
+	width int     // of the terminal when that was drawn
 	begun chan struct{}
 	once  sync.Once
 }
@@ -35,16 +37,15 @@ func New(out *os.File) *Frame { return &Frame{File: out, begun: make(chan struct
 // rows of the user's.
 func (f *Frame) Begun() <-chan struct{} { return f.begun }
 
-// drawing is a number of lines by their widths, and the cursor in them.
+// drawing is a number of lines by their widths, and the cursor, row rows below the first one.
 type drawing struct {
-	widths    []int
-	line, col int
-	row       int // below the first one, as the renderer counts
+	widths   []int
+	row, col int
 }
 
 // View records the lines that the renderer draws next.
 func (f *Frame) View(lines []string, cursor tea.Position) {
-	d := drawing{line: min(cursor.Y, len(lines)), col: cursor.X, row: cursor.Y}
+	d := drawing{row: cursor.Y, col: cursor.X}
 	for _, l := range lines {
 		d.widths = append(d.widths, lipgloss.Width(l))
 	}
@@ -53,38 +54,79 @@ func (f *Frame) View(lines []string, cursor tea.Position) {
 	f.mu.Unlock()
 }
 
+// Width returns the terminal's present width, 0 if it is not known.
+func (f *Frame) Width() int {
+	cols, _, _ := xterm.GetSize(int(f.Fd()))
+	return max(cols, 0)
+}
+
+// eraseBelow does what [ansi.EraseScreenBelow] does at the beginning of a line, from the second
+// cell on: at the screen's first cell, tmux first copies the screen into the scrollback.
+const eraseBelow = ansi.EraseLineRight + "\x1b[C" + ansi.EraseScreenBelow + "\x1b[D"
+
 // Write passes on what the renderer writes: the lines of the last View, or, beginning with a
 // carriage return, lines above them, after which the cursor is at the first line.
 func (f *Frame) Write(p []byte) (int, error) {
-	f.mu.Lock()
-	if bytes.HasPrefix(p, []byte("\r")) {
-		f.drawn.line, f.drawn.col, f.drawn.row = 0, 0, 0
-	} else {
-		f.drawn = f.next
-	}
-	f.mu.Unlock()
-	n, err := f.File.Write(p)
-	if strings.TrimSpace(ansi.Strip(string(p))) != "" { // not only a question to the terminal
+	text := f.wrote(string(p), f.Width())
+	_, err := f.WriteString(text)
+	if strings.TrimSpace(ansi.Strip(text)) != "" { // not only a question to the terminal
 		f.once.Do(func() { close(f.begun) })
 	}
-	return n, err
+	return len(p), err
 }
 
-// Wrapped returns how many rows further down the cursor is than the renderer counts, once
-// the terminal has wrapped the lines to a width. The caller moves it up by so many.
-func (f *Frame) Wrapped(width int) (down int) {
+// wrote records a text of the renderer and returns it as it is to be written to a terminal of
+// the width: the cursor is moved to the row that the renderer expects, before and afterwards.
+func (f *Frame) wrote(p string, width int) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	d := &f.drawn
-	rows := func(line int) int { return 1 + max(0, d.widths[line]-1)/width }
-	row := d.col / width
-	for line := range d.line {
-		row += rows(line)
+	before, after := "", ""
+	if width > 0 && f.width > 0 && width != f.width {
+		before = down(-f.drawn.wrap(f.width, width))
 	}
-	left := d.row
-	for d.line = 0; d.line < len(d.widths) && left >= rows(d.line); d.line++ {
-		left -= rows(d.line)
+	f.width = width
+	if strings.HasPrefix(p, "\r") {
+		f.drawn.row, f.drawn.col = 0, 0
+	} else if f.drawn = f.next; width > 0 && strings.Contains(p, ansi.EraseScreenBelow) { // all lines are drawn
+		after = down(-f.drawn.over(width))
 	}
-	d.col = left*width + d.col%width
-	return row - d.row
+	return before + strings.ReplaceAll(p, ansi.EraseScreenBelow, eraseBelow) + after
+}
+
+// rows returns how many rows a line takes on a terminal.
+func rows(line, width int) int { return 1 + max(0, line-1)/width }
+
+// over returns how many rows the lines take beyond one each.
+func (d *drawing) over(width int) (n int) {
+	for _, w := range d.widths {
+		n += rows(w, width) - 1
+	}
+	return n
+}
+
+// wrap follows the cursor when the terminal wraps the lines to another width, and returns how
+// many rows further down it then is. The caller moves it up by so many.
+func (d *drawing) wrap(was, width int) (further int) {
+	line, row := 0, d.row
+	for ; line < len(d.widths)-1 && row >= rows(d.widths[line], was); line++ {
+		row -= rows(d.widths[line], was)
+	}
+	d.col += row * was
+	now := d.col / width
+	for _, w := range d.widths[:line] {
+		now += rows(w, width)
+	}
+	d.col %= width
+	return now - d.row
+}
+
+// down returns the sequence that moves the cursor down, or up if n is below 0.
+func down(n int) string {
+	switch {
+	case n > 0:
+		return ansi.CursorDown(n)
+	case n < 0:
+		return ansi.CursorUp(-n)
+	}
+	return ""
 }

@@ -3,21 +3,15 @@
 package frame
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
 )
 
-// TestWrapped: a narrower terminal wraps what was drawn above the cursor; what is not drawn yet
-// does not count.
-func TestWrapped(t *testing.T) {
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
+// TestWrap: a narrower terminal wraps what was drawn above the cursor, and the cursor moves with
+// it; what is not drawn yet does not count.
+func TestWrap(t *testing.T) {
 	for _, tt := range []struct {
 		widths, want []int
 		above        bool // lines were printed above since
@@ -25,17 +19,40 @@ func TestWrapped(t *testing.T) {
 		{[]int{80}, []int{0}, false}, {[]int{79}, []int{1}, false}, {[]int{62}, []int{2}, false}, {[]int{40}, []int{2}, false}, {[]int{20}, []int{6}, false},
 		{[]int{100}, []int{0}, false}, {[]int{40, 20}, []int{2, 2}, false}, {[]int{40, 80}, []int{2, -1}, false}, {[]int{40, 20}, []int{0, 0}, true}, {[]int{30, 20}, []int{4, 0}, false},
 	} {
-		f := New(null)
+		f := New(nil)
 		f.View([]string{strings.Repeat("─", 80), "> " + strings.Repeat("x", 60), strings.Repeat("─", 80)}, tea.Position{X: 62, Y: 1})
-		_, _ = f.Write([]byte("drawn"))
+		f.wrote("drawn", 80)
 		if tt.above {
-			_, _ = f.Write([]byte("\rprinted"))
+			f.wrote("\rprinted", 80)
 		}
 		f.View(make([]string, 9), tea.Position{Y: 8})
+		was := 80
 		for i, width := range tt.widths {
-			if got := f.Wrapped(width); got != tt.want[i] {
+			if got := f.drawn.wrap(was, width); got != tt.want[i] {
 				t.Errorf("widths %v: %d rows at %d, want %d", tt.widths, got, width, tt.want[i])
 			}
+			was = width
 		}
+	}
+}
+
+// TestDrawnNarrow: where the terminal is narrower than the renderer knows, the cursor is moved to
+// the row that the renderer expects, before and after it draws; nothing is erased from the
+// screen's first cell on.
+func TestDrawnNarrow(t *testing.T) {
+	f := New(nil)
+	rule := strings.Repeat("─", 80)
+	f.View([]string{rule, "> ", rule}, tea.Position{X: 2, Y: 1})
+	if got := f.wrote("\x1b[Jdrawn", 80); got != "\x1b[K\x1b[C\x1b[J\x1b[Ddrawn" {
+		t.Errorf("at its width: %q", got)
+	}
+	if got := f.wrote("x", 80); got != "x" {
+		t.Errorf("a part: %q", got)
+	}
+	if got := f.wrote("\x1b[Jdrawn", 40); !strings.HasPrefix(got, "\x1b[A\x1b[K") || !strings.HasSuffix(got, "drawn\x1b[2A") {
+		t.Errorf("narrower: %q", got)
+	}
+	if got := f.wrote("x", 40); got != "x" {
+		t.Errorf("a part: %q", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/sergi/go-diff/diffmatchpatch"
 
@@ -52,8 +53,9 @@ func lineDiff(before, after string) []diffLine {
 	return out
 }
 
-// Title names a file with the number of its lines that a call adds and removes.
-func Title(c file.Change) string {
+// Title names a file with the number of its lines that a call adds and removes. Where it is wider
+// than width, the path lacks its beginning.
+func Title(c file.Change, width int) string {
 	plus, minus := 0, 0
 	for _, l := range lineDiff(c.Before, c.After) {
 		if l.before == 0 {
@@ -70,7 +72,11 @@ func Title(c file.Change) string {
 	case c.After == "" && minus > 0:
 		what = " (emptied or deleted)"
 	}
-	return fmt.Sprintf("%s%s  %s %s", Bold.Render(term.Clean(c.Path)), what, Green.Render(fmt.Sprintf("+%d", plus)), Red.Render(fmt.Sprintf("-%d", minus)))
+	path, counts := term.Clean(c.Path), fmt.Sprintf("%s  %s %s", what, Green.Render(fmt.Sprintf("+%d", plus)), Red.Render(fmt.Sprintf("-%d", minus)))
+	if over := lipgloss.Width(path) + lipgloss.Width(counts) - width; over > 0 {
+		path = ansi.TruncateLeft(path, over+1, "…")
+	}
+	return Bold.Render(path) + counts
 }
 
 // Change renders what a call changes in one file: a title, and the changed lines
@@ -89,7 +95,7 @@ func Change(c file.Change, width, limit int) (lines []string) {
 			shown[k] = true
 		}
 	}
-	lines = append(lines, Title(c))
+	lines = append(lines, Title(c, width))
 	digits := len(fmt.Sprint(len(diff)))
 	gap := false
 	for i, l := range diff {

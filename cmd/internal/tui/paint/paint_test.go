@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"charm.land/lipgloss/v2"
+
 	"anamnesis/orchestrator/tool/file"
 )
 
@@ -88,5 +90,26 @@ func TestCode(t *testing.T) {
 		if got := strings.Join(Code(c.code, c.language), "\n"); got != c.want {
 			t.Errorf("%s: %q, want %q", c.language, got, c.want)
 		}
+	}
+}
+
+// TestWrap: a line is never wider than the width, so that nothing cuts off its last letter.
+func TestWrap(t *testing.T) {
+	for _, text := range []string{"go test ./nested/... -run X", Bold.Render("go test ./nested/...") + " -run X", Bold.Render("go test ./nested/... -run X")} {
+		lines := Wrap(text, 20)
+		if len(lines) != 2 || Strip(Cut(lines[0], 20)) != "go test ./nested/..." || Strip(lines[1]) != "-run X" {
+			t.Errorf("%q: %q", text, lines)
+		}
+	}
+}
+
+// TestTitleNarrow: the end of a path and the numbers of lines stay where the terminal is narrow.
+func TestTitleNarrow(t *testing.T) {
+	c := file.Change{Path: "internal/deeply/nested/parse.go", After: "a\nb\n", New: true}
+	if got := Strip(Title(c, 30)); lipgloss.Width(got) != 30 || !strings.HasSuffix(got, "parse.go (new)  +2 -0") {
+		t.Errorf("at 30 columns: %q", got)
+	}
+	if got := Strip(Title(c, 80)); got != "internal/deeply/nested/parse.go (new)  +2 -0" {
+		t.Errorf("at 80 columns: %q", got)
 	}
 }

@@ -31,7 +31,31 @@ func Cut(s string, width int) string { return ansi.Truncate(s, max(width, 1), "â
 
 // Wrap breaks a styled text into lines of at most width columns, at words where it can.
 func Wrap(s string, width int) []string {
-	return strings.Split(ansi.Wrap(strings.ReplaceAll(s, "\t", "    "), max(width, 8), ""), "\n")
+	width = max(width, 8)
+	lines := strings.Split(ansi.Wrap(strings.ReplaceAll(s, "\t", "    "), width, ""), "\n")
+	for i, l := range lines {
+		if lipgloss.Width(l) > width && strings.HasSuffix(Strip(l), " ") { // the space at which it was broken
+			lines[i] = ansi.Truncate(l, width, "")
+		}
+	}
+	return lines
+}
+
+// Flow lays out parts on lines of at most width columns, with dots between them. Each part is
+// whole on one line if it fits.
+func Flow(parts []string, width int) (lines []string) {
+	line := ""
+	for _, part := range parts {
+		switch next := line + Faint.Render(" Â· ") + part; {
+		case line == "":
+			line = part
+		case lipgloss.Width(next) <= width:
+			line = next
+		default:
+			lines, line = append(lines, line), part
+		}
+	}
+	return append(lines, Wrap(line, width)...)
 }
 
 // Size shows a number of bytes.

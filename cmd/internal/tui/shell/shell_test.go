@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -21,7 +22,7 @@ func TestRunCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := Run(ctx, filepath.Dir(held), "(sleep 1000; echo) > held; echo after")
+		_, err := Run(ctx, filepath.Dir(held), "(sleep 1000; echo) > held; echo after", func([]byte) {})
 		ended <- err
 	}()
 	f, err := os.Open(held) // waits for the writer
@@ -35,5 +36,36 @@ func TestRunCanceled(t *testing.T) {
 	}
 	if err := <-ended; err == nil {
 		t.Error("the command ended by itself")
+	}
+}
+
+// TestRunOutput: each piece is reported as it is written, and of a long output the two ends are
+// returned.
+func TestRunOutput(t *testing.T) {
+	t.Setenv("SHELL", "/bin/sh")
+	got := make(chan string, 1)
+	wait := filepath.Join(t.TempDir(), "go")
+	if err := syscall.Mkfifo(wait, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan string, 1)
+	go func() {
+		out, _ := Run(t.Context(), filepath.Dir(wait), "echo first; cat go; head -c 3000000 /dev/zero | tr '\\0' x; echo last", func(p []byte) {
+			select {
+			case got <- string(p):
+			default:
+			}
+		})
+		ended <- out
+	}()
+	if first := <-got; first != "first\n" { // while the command waits
+		t.Errorf("the first piece is %q", first)
+	}
+	if err := os.WriteFile(wait, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := <-ended
+	if !strings.HasPrefix(out, "first\nxx") || !strings.HasSuffix(out, "xlast\n") || !strings.Contains(out, " bytes …]") || len(out) > 3*endBytes+100 {
+		t.Errorf("%d bytes: %.20q … %q", len(out), out, out[max(0, len(out)-20):])
 	}
 }

@@ -1,0 +1,76 @@
+//go:build unix
+
+// Package result words calls and their results for the user.
+package result
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/tui/ask"
+	"anamnesis/cmd/internal/tui/paint"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/tool"
+)
+
+// runsTests recognises commands that run tests.
+var runsTests = regexp.MustCompile(`\b(go test|pytest|(npm|yarn|pnpm|cargo|make|mvn|gradle|dotnet|mix|rake) (run )?test|jest|vitest|rspec|phpunit|ctest|tox)\b`)
+
+// Tests returns the test runner that a command line calls; empty if it calls none.
+func Tests(line string) string { return runsTests.FindString(line) }
+
+// ToUser rewords a text that the program wrote for the model, for the user.
+func ToUser(text string) string {
+	if strings.HasPrefix(text, strings.TrimSpace(notice.EditedNote(""))) { // the user knows
+		_, text, _ = strings.Cut(text, "\n\n")
+	}
+	return strings.NewReplacer("Not run: the user interrupted the turn.", "You interrupted the turn before it began.", "Interrupted by the user while it", "You interrupted it while it", "The user chose ", "You chose ").Replace(text)
+}
+
+// closing matches the lines that close a command's result for the model.
+var closing = regexp.MustCompile(`^\[(exit -?\d+|interrupted: .*|timed out .*|no output)\]$`)
+
+// Exited describes how a command ended: its exit code and duration, or the timeout that ended
+// it.
+func Exited(b *op.ToolReturned) string {
+	if strings.HasPrefix(b.Display, "timed out after ") {
+		how, _, _ := strings.Cut(b.Display, ":")
+		return how
+	}
+	return strings.TrimSuffix(fmt.Sprintf("exit %d · %s", *b.Exit, Took(b.Millis)), " · ")
+}
+
+// Output is a command's output without the lines that close it.
+func Output(text string) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(slices.DeleteFunc(lines, closing.MatchString), "\n")
+}
+
+// Call returns a call as one line, its name in bold.
+func Call(c op.Call, dir string) string {
+	if line := ask.Command(c.Args); line != "" {
+		return paint.Bold.Render(term.Clean(c.Name)) + " " + strings.Join(strings.Fields(term.Clean(line)), " ")
+	}
+	name, rest, ok := strings.Cut(tool.Display(c, dir), "(")
+	if !ok {
+		return paint.Bold.Render(name)
+	}
+	return paint.Bold.Render(name) + " " + strings.TrimSuffix(rest, ")")
+}
+
+// Took returns how long a call ran; empty if it was short.
+func Took(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	switch {
+	case d < 100*time.Millisecond:
+		return ""
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
