@@ -117,6 +117,9 @@ func turn(c *card.Card, act Act, now time.Time) error {
 		}
 		at := now.UTC().Truncate(time.Second)
 		c.State, c.VerifiedAt = card.Reviewed, &at
+		if c.Expired(now) {
+			c.Expires = nil // it still holds
+		}
 	case Reject:
 		if c.State != card.Draft {
 			return no("only drafts are rejected; retire it instead")

@@ -57,10 +57,10 @@ func NewDesk(store *knowledgebase.Store) *Desk {
 	return &Desk{store: store, said: make(map[int]Done)}
 }
 
-// Decide is [knowledgebase.Store.Decide] of a decision that can be taken back.
-// It is about one card; d.Seen must say what was read.
+// Decide is [Decide] of a decision that can be taken back. It is about one card, or about
+// several that another supersedes; dec.Seen must say what was read of each.
 func (d *Desk) Decide(ctx context.Context, dec Decision) (Done, error) {
-	if len(dec.IDs) != 1 || dec.Seen[dec.IDs[0]] == "" {
+	if len(dec.IDs) == 0 || len(dec.IDs) > 1 && dec.Act != Supersede || slices.ContainsFunc(dec.IDs, func(id string) bool { return dec.Seen[id] == "" }) {
 		return Done{}, fmt.Errorf("%s: want one card and the fingerprint of what was read", dec.Act)
 	}
 	touched := slices.Clone(dec.IDs)
@@ -70,7 +70,11 @@ func (d *Desk) Decide(ctx context.Context, dec Decision) (Done, error) {
 	case Restore:
 		touched = append(touched, d.store.SupersededBy(dec.IDs[0])...)
 	}
-	return d.act(touched, pastTense(dec.Act), func() error {
+	verb := pastTense(dec.Act)
+	if n := len(dec.IDs); n > 1 {
+		verb = fmt.Sprintf("%s %d cards, the first", verb, n)
+	}
+	return d.act(touched, verb, func() error {
 		_, err := Decide(ctx, d.store, dec)
 		return err
 	})

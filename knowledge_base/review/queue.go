@@ -32,7 +32,10 @@ func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item
 		if err != nil {
 			return nil, 0, fmt.Errorf("review queue: %w", err)
 		}
-		it := Item{ID: e.ID, Fingerprint: fingerprint, Text: text, Notes: append(Notes(store, e), Uses(e.Counts)...)}
+		it := Item{ID: e.ID, Fingerprint: fingerprint, Text: text, Notes: Uses(e.Counts)}
+		for i, n := range Notes(store, e) {
+			it.Notes = slices.Insert(it.Notes, i, n.What+n.How)
+		}
 		for _, id := range e.Contradicts {
 			it.Notes = append(it.Notes, quoted(store, id)...)
 		}
@@ -77,25 +80,30 @@ func quoted(store *knowledgebase.Store, id string) []string {
 	return out
 }
 
+// Note is a fact about a card. What says it in plain words; How says by which line of the card's
+// text, or by which command, it is decided. Either may be empty.
+type Note struct{ What, How string }
+
 // Notes are what a reader should know of a card beside its text and beside the
-// cards it resembles, one line each.
-func Notes(store *knowledgebase.Store, e knowledgebase.Entry) []string {
-	out := []string{}
+// cards it resembles.
+func Notes(store *knowledgebase.Store, e knowledgebase.Entry) []Note {
+	var out []Note
 	if e.Tainted && e.State == card.Draft {
-		out = append(out, "drawn from outside text: no other task is shown it before you approve it; 'kb export' leaves it out until its header says tainted: false, which states that you checked the text")
+		out = append(out, Note{"drawn from outside text: no other task is shown it before you approve it, and exports leave it out",
+			"; 'tainted: false' in its header states that you checked the text, and exports take it then"})
 	}
 	if e.Expired {
-		out = append(out, "past its date: move expires, or retire it")
+		out = append(out, Note{"past its date: approve it again if it still holds, or retire it", " (here: delete the line expires, or write state: retired)"})
 	}
 	for _, id := range e.Contradicts {
-		out = append(out, fmt.Sprintf("contradicts %s – decide which holds: state: retired ends this one, 'anamnesis kb retire %s' the other", about(store, id), id))
+		out = append(out, Note{"contradicts " + about(store, id), fmt.Sprintf(" – decide which holds: state: retired ends this one, 'anamnesis kb retire %s' the other", id)})
 	}
 	if len(e.Generalizes) > 0 {
-		out = append(out, fmt.Sprintf("drawn from the %d cards below, which stay what they are; no task is shown it before you approve it", len(e.Generalizes)))
+		out = append(out, Note{What: fmt.Sprintf("drawn from the %d cards below, which stay what they are; no task is shown it before you approve it", len(e.Generalizes))})
 		for _, id := range e.Generalizes {
-			out = append(out, "instance "+about(store, id))
+			out = append(out, Note{What: "instance " + about(store, id)})
 		}
-		out = append(out, fmt.Sprintf("to have it take their place: supersedes: [%s]", strings.Join(e.Generalizes, ", ")))
+		out = append(out, Note{How: fmt.Sprintf("to have it take their place: supersedes: [%s]", strings.Join(e.Generalizes, ", "))})
 	}
 	return out
 }

@@ -70,6 +70,8 @@ type cardView struct {
 	Queue     []listedCard // the cards that wait next to it, in the review
 	Near      []nearCard
 	Against   []versionCard   // contradicting and similar cards, shown beside it
+	Instances []nearCard      // the cards that it was drawn from and may replace
+	Tainted   bool            // drawn from outside text
 	Can       map[string]bool // the acts that the card's state allows
 	Undo      *review.Done
 	Keys      []key
@@ -141,28 +143,59 @@ func (s *Server) cardView(ctx context.Context, id string, from origin) (*cardVie
 	}
 	for _, e := range s.store.List() {
 		if e.ID == id {
-			v.Notes, v.Uses = review.Notes(s.store, e), e.Counts
+			v.note(review.Notes(s.store, e))
+			v.Uses = e.Counts
 		}
 	}
 	v.Facts = s.facts(c)
 	if v.Near, err = s.near(ctx, id); err != nil {
 		return nil, err
 	}
-	v.Against = s.against(c, &v.Near)
-	v.Notes = slices.DeleteFunc(v.Notes, func(note string) bool { // the other card is shown beside
-		return slices.ContainsFunc(v.Against, func(a versionCard) bool { return strings.HasPrefix(note, "contradicts "+a.Near.ID+" ") })
+	if v.Instances, err = s.instances(c); err != nil {
+		return nil, err
+	}
+	v.Near = slices.DeleteFunc(v.Near, func(n nearCard) bool { return slices.Contains(c.Generalizes, n.ID) })
+	v.Against, v.Tainted = s.against(c, &v.Near), c.Provenance.Tainted
+	v.Notes = slices.DeleteFunc(v.Notes, func(note string) bool { // the other card is shown beside, or below
+		return strings.HasPrefix(note, "instance ") || slices.ContainsFunc(v.Against, func(a versionCard) bool { return strings.HasPrefix(note, "contradicts "+a.Near.ID+" ") })
 	})
 	gone := c.State == card.Retired || c.State == card.Superseded
 	v.Can = map[string]bool{string(review.Approve): !gone, string(review.Reject): c.State == card.Draft,
 		string(review.Retire): c.State == card.Reviewed, string(review.Restore): gone, string(review.Supersede): !gone}
 	v.Keys = []key{{"a", "approve"}, {"r", "reject"}, {"e", "edit"}, {"u", "undo"}, {"h", "history"}, {"/", "search"}}
 	if len(v.Against) > 0 {
-		v.Keys = append(v.Keys, key{"m", "keep it, not the other"}, key{"o", "keep the other"})
+		v.Keys = append(v.Keys, key{"m", "drop the other"}, key{"o", "keep the other"})
 	}
 	if from == fromReview {
 		v.Keys = append([]key{{"j", "next"}, {"k", "previous"}}, v.Keys...)
 	}
 	return v, nil
+}
+
+// note enters what a reader should know, in plain words.
+func (v *cardView) note(notes []review.Note) {
+	for _, n := range notes {
+		if n.What != "" {
+			v.Notes = append(v.Notes, n.What)
+		}
+	}
+}
+
+// instances returns the cards that one was drawn from and that it could replace.
+func (s *Server) instances(c *card.Card) (out []nearCard, err error) {
+	for _, id := range c.Generalizes {
+		other, seen, err := s.readCard(id)
+		if errors.Is(err, knowledgebase.ErrNotFound) {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		if other.State == card.Draft || other.State == card.Reviewed {
+			out = append(out, nearCard{ID: id, Topic: other.Topic, State: other.State, Seen: seen})
+		}
+	}
+	return out, nil
 }
 
 // readCard returns a card and the fingerprint of its text.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -42,7 +43,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 	from := originOf(f.Get("from"))
 	next := after(id, from, placeOf(id, review.Waiting(s.store)))
 	d := review.Decision{Act: review.Act(f.Get("act")), IDs: []string{id},
-		Reason: f.Get("reason"), Seen: map[string]string{id: f.Get("seen")}}
+		Reason: f.Get("reason"), Seen: map[string]string{id: f.Get("seen")}, Untaint: f.Get("untaint") != ""}
 	switch d.Act {
 	case review.Approve, review.Reject, review.Retire, review.Restore:
 	case review.Supersede:
@@ -50,17 +51,17 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 		if d.By == id {
 			return refuse(http.StatusBadRequest, "A card cannot take its own place.")
 		}
-		if seen := f.Get("by_seen"); seen != "" {
-			d.Seen[d.By] = seen
+		for i, seen := range f["by_seen"][:min(len(f["by_seen"]), len(f["by"]))] {
+			d.Seen[f["by"][i]] = seen
 		}
-		if f.Get("turned") != "" { // the card shown replaces the other
-			d.IDs, d.By = []string{d.By}, id
+		if f.Get("turned") != "" { // the card shown replaces the other, or the others
+			d.IDs, d.By = f["by"], id
 			next = from.path(id)
 		}
 	default:
 		return refuse(http.StatusBadRequest, "%q is not something to decide about a card.", d.Act)
 	}
-	if d.Seen[d.IDs[0]] == "" {
+	if len(d.IDs) == 0 || slices.ContainsFunc(d.IDs, func(id string) bool { return d.Seen[id] == "" }) {
 		return refuse(http.StatusBadRequest, "The form does not say which text of the card was read. Open the card's page.")
 	}
 	done, err := s.desk.Decide(r.Context(), d)

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -84,7 +85,7 @@ func TestDecideBetween(t *testing.T) {
 		t.Fatalf("%d\n%s", got.code, got.text)
 	}
 	page := s.get(t, "/review/theirs")
-	wantIn(t, "the page", page, `data-key="m">Keep the first card <kbd>m</kbd>`, `data-key="o">Keep this one <kbd>o</kbd>`)
+	wantIn(t, "the page", page, `data-key="m">Drop this one <kbd>m</kbd>`, `data-key="o">Keep this one <kbd>o</kbd>`)
 	bySeen := regexp.MustCompile(`name="by" value="ours"><input type="hidden" name="by_seen" value="([0-9a-f]+)"`).FindStringSubmatch(page)
 	if bySeen == nil {
 		t.Fatalf("no form names the other card:\n%s", page)
@@ -96,5 +97,48 @@ func TestDecideBetween(t *testing.T) {
 	}
 	if s.state(t, "ours") != "superseded" || s.state(t, "theirs") != "draft" {
 		t.Errorf("ours is %s and theirs %s", s.state(t, "ours"), s.state(t, "theirs"))
+	}
+}
+
+// TestDecideInstances: a card that was drawn from others takes the place of all of them by one
+// form, in plain words, and one act takes that back.
+func TestDecideInstances(t *testing.T) {
+	s := openSite(t)
+	s.addCard(t, "one", "topic of one")
+	s.addCard(t, "two", "topic of two")
+	s.addCard(t, "both", "topic of both")
+	text, seen := s.text(t, "both")
+	with := strings.Replace(text, "id: both\n", "id: both\ngeneralizes: [one, two]\nexpires: 2020-01-01T00:00:00Z\n", 1)
+	if got := s.ask(t, "POST", "/cards/both/edit", form("seen", seen, "text", with)); got.code != 303 {
+		t.Fatalf("%d\n%s", got.code, got.text)
+	}
+	page := s.get(t, "/review/both")
+	wantIn(t, "the page", page, "This card takes their place", "approve it again if it still holds")
+	for _, word := range []string{"supersedes:", "expires,", "state:", "kb retire"} {
+		if strings.Contains(page, word) {
+			t.Errorf("the page names %q", word)
+		}
+	}
+	_, seen = s.text(t, "both")
+	fields := url.Values{"act": {"supersede"}, "seen": {seen}, "from": {"review"}, "turned": {"yes"}}
+	for _, by := range regexp.MustCompile(`name="by" value="(\w+)"><input type="hidden" name="by_seen" value="([0-9a-f]+)"`).FindAllStringSubmatch(page, -1) {
+		if fields["by"] = append(fields["by"], by[1]); len(fields["by"]) == 2 { // the form comes first
+			fields["by_seen"] = append(fields["by_seen"], by[2])
+			break
+		}
+		fields["by_seen"] = append(fields["by_seen"], by[2])
+	}
+	if got := s.ask(t, "POST", "/cards/both/decide", fields); got.code != 303 {
+		t.Fatalf("%d\n%s", got.code, got.text)
+	}
+	if s.state(t, "one") != "superseded" || s.state(t, "two") != "superseded" {
+		t.Errorf("one is %s and two %s", s.state(t, "one"), s.state(t, "two"))
+	}
+	_, seen = s.text(t, "both")
+	if got := s.ask(t, "POST", "/cards/both/decide", form("act", "approve", "seen", seen, "from", "review")); got.code != 303 {
+		t.Fatalf("%d\n%s", got.code, got.text)
+	}
+	if text, _ := s.text(t, "both"); strings.Contains(text, "expires:") {
+		t.Errorf("the date of a card that was approved again stays:\n%s", text)
 	}
 }

@@ -62,6 +62,9 @@ run(async (story, args) => {
   await page.getByText("The card names no operations").waitFor();
   await story.accessible(page, "a card in review");
 
+  await page.keyboard.press("?");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "keys-on", "? does not lead to the list of keys");
+
   // Keys turned off do nothing; a key held down decides once.
   await page.getByLabel("Single keys").uncheck();
   await page.keyboard.press("a");
