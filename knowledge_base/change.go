@@ -79,12 +79,15 @@ func (s *Store) carryOut(ch Change, todo []planned) error {
 }
 
 func (s *Store) writeFiles(todo []planned) error {
-	for _, p := range todo {
+	for i, p := range todo {
 		if err := disk.MakeDir(s.opts.fs, filepath.Dir(p.Path)); err != nil {
 			return err
 		}
 		if err := disk.WriteAtomic(s.opts.fs, p.Path, p.data); err != nil {
 			return err
+		}
+		if s.opts.Progress != nil {
+			s.opts.Progress(i+1, len(todo))
 		}
 	}
 	return nil

@@ -60,9 +60,9 @@ type Options struct {
 	// git repository of its own.
 	NoHistory bool
 	// Progress, if not nil, receives how many of the cards' files have been read
-	// while the folder is opened or read again. Calls come one at a time, the last
-	// with read equal to of.
-	Progress func(read, of int)
+	// while the folder is opened or read again, or written by a change. Calls come
+	// one at a time, the last with done equal to of.
+	Progress func(done, of int)
 	// Person is whom reviews and edits by hand are by in the history; zero
 	// is who git says sits here.
 	Person history.Person
