@@ -232,7 +232,7 @@ func TestPlainSession(t *testing.T) {
 			t.Errorf("exit %d:\n%s", code, text)
 		}
 	}
-	session(atTerminal(t, dir, args...), [2]string{"What is here?", "One file is here."}, [2]string{"And now?", "Nothing changed."})
+	session(atTerminal(t, dir, args...), [2]string{"What is here?", "One file is here."}, [2]string{"/jump", "not sent: /jump"}, [2]string{"And now?", "Nothing changed."})
 	p := atTerminal(t, dir, append(args, "-r")...)
 	p.sees("task to continue")
 	p.types("task_1")

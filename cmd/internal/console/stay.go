@@ -5,6 +5,7 @@ package console
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"anamnesis/cmd/internal/names"
 	"anamnesis/cmd/internal/show"
@@ -39,11 +40,31 @@ func (c *Console) Open(ctx context.Context, svc *session.Service, o Opening) (ta
 			return task, "", err // it continues by itself
 		}
 	}
-	text, _ = c.Keys().Line(ctx, prompt)
-	if text == "" {
+	c.notef("type a message; an empty line ends the session")
+	if text = c.message(ctx); text == "" {
 		task = ""
 	}
 	return task, text, nil
+}
+
+// message asks for the next message, empty at the end. The commands of the session that is drawn
+// are no messages.
+func (c *Console) message(ctx context.Context) string {
+	for {
+		text, _ := c.Keys().Line(ctx, prompt)
+		word, _, _ := strings.Cut(text, " ")
+		switch {
+		case !strings.HasPrefix(word, "/") || strings.Contains(word[1:], "/"):
+			return text
+		case word == "/quit":
+			return ""
+		}
+		c.notef("not sent: %s is a command of a terminal that can be drawn on; 'anamnesis jump', 'timeline', 'diff', 'explain' and 'tasks' at another one do the same", word)
+	}
+}
+
+func (c *Console) notef(format string, args ...any) {
+	(&show.Printer{Out: c.Err, Err: c.Err, Width: c.Width()}).Notef(format, args...)
 }
 
 // pick asks for a task of a directory, by its id or the beginning of it.
@@ -82,9 +103,9 @@ func (c *Console) Turns(ctx context.Context, s *session.Session, p view.Printer,
 			return err
 		}
 		if err != nil {
-			(&show.Printer{Out: c.Err, Err: c.Err, Width: c.Width()}).Notef("%v", err)
+			c.notef("%v", err)
 		}
-		text, _ := c.Keys().Line(ctx, prompt)
+		text := c.message(ctx)
 		if text == "" {
 			return nil
 		}

@@ -27,6 +27,7 @@ import (
 	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/tool/spelling"
 )
 
 // ProjectFile is a project's configuration, beneath its directory.
@@ -279,6 +280,9 @@ func readFile(path string) (values map[string]string, hash string, err error) {
 		node := nodes[name]
 		i := slices.IndexFunc(known, func(k key) bool { return k.name == name })
 		if i < 0 {
+			if near := spelling.Nearest(name, names); near != "" {
+				remedy = "did you mean " + near + "? " + remedy
+			}
 			return nil, "", session.Usagef("%s:%d: unknown key %q; %s", path, node.Line, name, remedy)
 		}
 		if node.Kind != yaml.ScalarNode || node.Value == "" {
