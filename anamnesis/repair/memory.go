@@ -304,7 +304,8 @@ func (m *Memory) Warn(repo, command string, budget int, count func(string) int, 
 // before any is met.
 func (m *Memory) Foresee(repo string, budget int, count func(string) int) []Card {
 	groups := map[string][]match{}
-	runs := map[string]map[string]bool{}
+	runs, again := map[string]map[string]bool{}, map[string]int{}
+	met := func(key string) int { return len(runs[key]) + again[key] }
 	for _, p := range m.byRepo[repo] {
 		key := p.sig.loose
 		if p.Other {
@@ -314,16 +315,16 @@ func (m *Memory) Foresee(repo string, budget int, count func(string) int) []Card
 		if runs[key] == nil {
 			runs[key] = map[string]bool{}
 		}
-		runs[key][p.Run] = true
+		runs[key][p.Run], again[key] = true, again[key]+p.Again
 	}
 	keys := slices.SortedFunc(maps.Keys(groups), func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(runs[b]), len(runs[a])), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(met(b), met(a)), cmp.Compare(a, b))
 	})
 	var out []Card
 	for _, k := range first(keys, maxCards) {
 		found := groups[k]
-		if len(runs[k]) < 2 {
-			break // met once
+		if met(k) < 2 {
+			break
 		}
 		slices.Reverse(found)
 		found = first(found, neighbours)

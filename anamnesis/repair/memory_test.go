@@ -148,3 +148,17 @@ func TestDoubtful(t *testing.T) {
 		})
 	}
 }
+
+// TestForesee: a failure that two runs met is foreseen, also if one card describes both.
+func TestForesee(t *testing.T) {
+	for again, want := range []int{0, 1} {
+		m := NewMemory()
+		for _, p := range Pairs(noTable(1, "")) {
+			p.Again = again
+			m.Add(p)
+		}
+		if got := m.Foresee("shop", 300, bytesOverFour); len(got) != want {
+			t.Errorf("learned again %d times: %v", again, got)
+		}
+	}
+}
