@@ -114,12 +114,19 @@ func lesson(c *card.Card) string {
 	if len(c.Solution) > 0 {
 		solution = " → " + strings.Join(slices.DeleteFunc(slices.Clone(c.Solution), card.IsRest), "; ")
 	}
-	return plain(issue + solution)
+	return plain(fence.ReplaceAllString(issue+solution, ""))
 }
+
+var fence = regexp.MustCompile("(?m)^```.*$")
 
 // plain is a text on one line that cannot end a mark.
 func plain(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "-->", "-- >")
+}
+
+// lines are the lines of a text that cannot end a mark.
+func lines(text string) []string {
+	return strings.Split(strings.ReplaceAll(strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")), "-->", "-- >"), "\n")
 }
 
 func clip(text string, n int) string {

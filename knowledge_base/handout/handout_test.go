@@ -38,6 +38,19 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+// TestLines: a change keeps its lines in the skill, and its fence is left out of the section.
+func TestLines(t *testing.T) {
+	c := example("id", 1)
+	c.Solution = []string{"Changed in a.go:\n```diff\n-\treturn 1\n+\treturn 2\n```"}
+	if section, _ := Section([]*card.Card{c}); !strings.Contains(section, "want 2 → Changed in a.go: - return 1 + return 2 (id)\n") {
+		t.Error(section)
+	}
+	files, _ := Skill([]*card.Card{c})
+	if text := files["references/go.md"]; !strings.Contains(text, "- **Solution**: Changed in a.go:\n  ```diff\n  -\treturn 1\n  +\treturn 2\n  ```\n") {
+		t.Error(text)
+	}
+}
+
 // TestSection: the section fits its limits, replaces itself, leaves the rest of the
 // file as it is, and vanishes with its cards.
 func TestSection(t *testing.T) {

@@ -47,7 +47,7 @@ func Skill(cards []*card.Card) (files map[string]string, held int) {
 				lines []string
 			}{{"Issue", c.Issue}, {"Solution", c.Solution}, {"Constraint", c.Constraint}} {
 				for _, l := range slices.DeleteFunc(slices.Clone(part.lines), card.IsRest) {
-					fmt.Fprintf(&b, "- **%s**: %s\n", part.name, plain(l))
+					fmt.Fprintf(&b, "- **%s**: %s\n", part.name, strings.Join(lines(l), "\n  "))
 				}
 			}
 			names = append(names, plain(c.Topic))
