@@ -145,6 +145,9 @@ func testRecorder(a *agent) {
 	done := bash("t3", "echo three > a.go")
 	done["tool_response"] = map[string]any{"stdout": ""}
 	a.hook("PostToolUse", done)
+	if p, err := a.svc.PlanJump(t.Context(), a.task, op.JumpRequested{To: 1}); err != nil || p.Running || p.UnderWay != 0 {
+		t.Errorf("a dry run: %+v, %v", p, err)
+	}
 	if _, err := beside.Jump(t.Context(), a.svc, a.task, op.JumpRequested{To: 1, Reason: "lib is needed"}); err != nil {
 		t.Fatal(err)
 	}
