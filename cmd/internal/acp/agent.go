@@ -19,6 +19,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/mcp"
 )
 
@@ -155,6 +156,9 @@ func failed(err error) error {
 	return &sdk.RequestError{Code: -32603, Message: err.Error()}
 }
 
+// noResource is the protocol's code for a session that does not exist.
+const noResource = -32002
+
 func refused(format string, args ...any) error {
 	return &sdk.RequestError{Code: -32602, Message: fmt.Sprintf(format, args...)}
 }
@@ -250,6 +254,9 @@ func (a *Agent) take(ctx context.Context, id sdk.SessionId, dir string, list []s
 		return nil, nil, err
 	}
 	st, err := svc.State(string(id))
+	if errors.Is(err, taskdir.ErrNoTask) {
+		return nil, nil, &sdk.RequestError{Code: noResource, Message: err.Error()}
+	}
 	if err != nil {
 		return nil, nil, failed(err)
 	}
