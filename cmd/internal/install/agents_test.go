@@ -527,6 +527,44 @@ func TestContinue(t *testing.T) {
 	}
 }
 
+// TestPlan: in the plan mode of an agent, or without permission to write, its model may only ask
+// what a jump would do.
+func TestPlan(t *testing.T) {
+	programs := agentsPrograms(t)
+	if !*nightly {
+		t.Skip("NOT RUN: .ci/nightly runs it, or -nightly")
+	}
+	bin := built(t)
+	mode := map[sessions.Agent][]string{
+		sessions.Claude: {"--permission-mode", "plan"}, sessions.Codex: {"exec", "--sandbox", "read-only"}, sessions.OpenCode: {"run", "--agent", "plan"},
+	}
+	for _, p := range players() {
+		if mode[p.agent] == nil {
+			continue
+		}
+		t.Run(string(p.agent), func(t *testing.T) {
+			m := newModel(t, nil)
+			s := newStage(t, p, programs, bin, filepath.Join(t.TempDir(), "state"), m.URL)
+			s.p.args = append(slices.Clone(mode[p.agent]), slices.DeleteFunc(slices.Clone(p.args), func(a string) bool { return a == mode[p.agent][0] })...)
+			s.install()
+			s.project()
+			m.script = []reply{
+				{text: "Read the answer.", calls: []call{p.read(filepath.Join(s.world, "answer.txt"))}},
+				{text: "What would it do?", calls: []call{p.jump(object{"step": 0, "reason": "it is wrong", "dry_run": true})}, before: func() {
+					put(t, filepath.Join(s.world, "notes.txt"), "the user's\n")
+				}},
+				{text: "Do it.", calls: []call{p.jump(object{"step": 0, "reason": "it is wrong"})}},
+				{text: "It is not possible."},
+			}
+			s.play(m.URL, "Plan.")
+			const refusal = "only dry_run is possible"
+			if len(m.requests) != 4 || strings.Contains(m.requests[2], refusal) || !strings.Contains(m.requests[3], refusal) {
+				t.Errorf("the model was asked %d times:\n%s", len(m.requests), strings.Join(m.requests, "\n"))
+			}
+		})
+	}
+}
+
 // imports reads the agent's own session file into a new home: it has the steps that
 // were recorded, and the call of the jump.
 func (s *stage) imports(steps int) {
