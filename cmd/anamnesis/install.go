@@ -28,10 +28,10 @@ func (a *app) installCommand() *cobra.Command {
 	return a.installVerb("install [AGENT]", "Record the sessions of another agent, and offer it jumps and cards",
 		`Add hooks, the MCP server and a skill to the configuration of an agent: claude-code, codex,
 opencode, gemini or kimi. From then on each of its calls is recorded as an operation and each
-step as a snapshot in this program's state folder, with secrets redacted. Nothing leaves the
-machine. The change is shown first and made when you agree (--yes). Other entries and comments
-stay. 'uninstall' removes it. A file .anamnesis/off in a project, or 'anamnesis pause', stops
-the recording.`, (*install.Places).Plan, (*install.Places).Install)
+step as a snapshot in this program's state folder, with secrets redacted. Only passes send parts
+of it: to the model of your config.yaml, if that names one. The change is shown first and made
+when you agree (--yes). Other entries and comments stay. 'uninstall' removes it. A file
+.anamnesis/off in a project, or 'anamnesis pause', stops the recording.`, (*install.Places).Plan, (*install.Places).Install)
 }
 
 func (a *app) uninstallCommand() *cobra.Command {

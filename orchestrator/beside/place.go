@@ -18,6 +18,7 @@ import (
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside/client"
+	"anamnesis/orchestrator/beside/reader"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
@@ -59,6 +60,8 @@ type place struct {
 	tasks   map[string]string // what taskOf returned
 	current string            // the event that is being recorded
 	calls   map[string]underWay
+
+	reader reader.Reader // for the passes of a recorder
 }
 
 // underWay is an open call that may change files.
@@ -171,7 +174,7 @@ func (p *place) drain(ctx context.Context) error {
 	if err != nil || len(files) == 0 {
 		return err
 	}
-	if err := p.readCalls(); err != nil {
+	if p.calls, err = callsUnderWay(p.svc.Home, p.dir); err != nil {
 		return err
 	}
 	var failed error
@@ -257,6 +260,7 @@ func (p *place) open(ctx context.Context, task string, e *event) error {
 	}
 	o := runtime.Options{
 		NoWatch: true, Kept: p.world, Socket: p.socket, Disturbed: p.disturbed, Recreate: true,
+		Reader:  p.reader.Choose,
 		Program: svc.Program(), Secrets: append(svc.TaskSecrets(p.dir, nil), p.secrets...),
 	}
 	if embedder, err := svc.Embedder(); err == nil {
@@ -278,6 +282,19 @@ func (p *place) open(ctx context.Context, task string, e *event) error {
 		Encoding: tokens.Estimate, Approval: "deny", Origin: &op.Origin{Agent: string(e.Agent), Session: e.SessionID},
 	}, o)
 	return err
+}
+
+// waits reports whether an event waits after the one that is being recorded, except the end of
+// a session.
+func (p *place) waits() bool {
+	files, err := spooled(p.svc.Home, p.dir)
+	return err != nil || slices.ContainsFunc(files, func(file string) bool { return file > p.current && !ends(file) })
+}
+
+// ends reports whether a waiting event is the end of a session.
+func ends(file string) bool {
+	e, err := readSpooled(file)
+	return err == nil && e.Name == "SessionEnd"
 }
 
 func (p *place) closeTask() error {
@@ -323,11 +340,6 @@ func callsUnderWay(h taskdir.Home, dir string) (map[string]underWay, error) {
 		}
 	}
 	return calls, err
-}
-
-func (p *place) readCalls() (err error) {
-	p.calls, err = callsUnderWay(p.svc.Home, p.dir)
-	return err
 }
 
 // noteCalls writes down whether the open task has a call under way that may change

@@ -125,6 +125,7 @@ func Record(ctx context.Context, svc *session.Service, dir, program string, idle
 	if err != nil {
 		return err
 	}
+	r.reader.From, r.reader.Waits = svc.Reader(), r.waits
 	r.busy.Go(func() { r.accept(l) })
 	for waiting := true; waiting; {
 		timer := time.NewTimer(idle)
@@ -185,6 +186,7 @@ func (r *recorder) answer(req client.Request, send func(client.Reply) error) {
 	case req.Verb == client.StopVerb, req.Verb == client.EventVerb && req.Program != r.program:
 		rep.Ends = true
 		r.end()
+		r.reader.End()
 	case req.Verb == taskdir.CloseVerb:
 		r.mu.Lock()
 		err = r.closeTask()
@@ -196,6 +198,9 @@ func (r *recorder) answer(req client.Request, send func(client.Reply) error) {
 				return // the hook does it
 			}
 			_ = send(client.Reply{OK: true}) // the event is on disk
+		}
+		if !ends(filepath.Join(folder(r.svc.Home, r.dir), req.Event)) {
+			r.reader.End()
 		}
 		if err = r.learn(req.Environ); err == nil {
 			err = r.record(context.Background(), req.Event, func(reply []byte) error {

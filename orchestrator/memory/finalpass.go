@@ -27,7 +27,7 @@ const maxFinalReasons = 5
 func (m *Memory) Learn(ctx, keep context.Context) error {
 	begun := m.State().Learning
 	done := &op.PassDone{Trigger: op.TriggerEnd}
-	var asks consult.Model = passModel{m}
+	var asks consult.Model = passModel{m, m.o.Model}
 	if begun != nil {
 		asks, done.Fallback = nil, "the program stopped while the model was asked; it is not asked again"
 	} else {

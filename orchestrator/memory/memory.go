@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -18,13 +19,18 @@ import (
 
 // Options are the settings for searching and writing cards.
 type Options struct {
-	Model      model.Model        // reads spans; if nil, the extractor writes
+	Model      model.Model        // reads spans; if nil, Reader's does
+	Reader     Reader             // nil: without a Model the extractor writes
 	Embedder   retrieval.Embedder // makes the vectors of the cards; if nil, the built-in one
 	NoLessons  bool               // no card is named on a failed result
 	NoWarnings bool               // no call is held because of a card
 	// Passing is called when a pass is about to ask the model, which may take minutes.
 	Passing func(op.PassBegun)
 }
+
+// Reader chooses the model that reads the sessions of another agent, and returns its effective
+// attention span. It returns nil if no model is to be asked.
+type Reader func(ctx context.Context) (reads model.Model, eas int, err error)
 
 // Memory is one task's access to the cards.
 type Memory struct {

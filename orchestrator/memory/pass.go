@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/consult"
@@ -54,7 +55,7 @@ func (m *Memory) pass(ctx, keep context.Context, j *state.Pending, span []int, t
 		req.To, req.Reason, req.Attempt = j.To, j.Reason, len(m.State().BackwardJumps(j.To))+1
 		req.Told = true // in the notice of the jump
 	}
-	return m.runPass(ctx, keep, passModel{m}, req, &op.PassDone{Trigger: trigger})
+	return m.runPass(ctx, keep, passModel{m, m.o.Model}, req, &op.PassDone{Trigger: trigger})
 }
 
 // passRequest returns the part of a request that every pass over a range has. The range's end
@@ -71,17 +72,18 @@ func (m *Memory) passRequest(r op.Range, ops []op.Op) anamnesis.Request {
 // them. done contains the purpose of the pass; the rest is filled in. If asks is nil, no model
 // is asked.
 func (m *Memory) runPass(ctx, keep context.Context, asks consult.Model, req anamnesis.Request, done *op.PassDone) error {
-	if m.o.Model == nil { // beside another agent
-		asks = nil
+	var limits *anamnesis.Options
+	if req.Over {
+		limits = &anamnesis.Options{MaxCalls: finalPassCalls, Timeout: finalPassTimeout}
+	}
+	if m.o.Model == nil && asks != nil { // beside another agent
+		limits = &anamnesis.Options{MaxCalls: finalPassCalls, Timeout: besidePassTimeout}
+		asks = m.reader(ctx, &req, done)
 	}
 	r := req.Ranges[len(req.Ranges)-1]
 	var err error
 	if req.Tainted, err = m.taintedBefore(r.First); err != nil {
 		return err
-	}
-	var limits *anamnesis.Options
-	if req.Over {
-		limits = &anamnesis.Options{MaxCalls: finalPassCalls, Timeout: finalPassTimeout}
 	}
 	if asks != nil && m.o.Passing != nil {
 		m.o.Passing(op.PassBegun{Trigger: done.Trigger, Ranges: req.Ranges})
@@ -98,6 +100,25 @@ func (m *Memory) runPass(ctx, keep context.Context, asks consult.Model, req anam
 	done.Observed = m.observed(res.Cards, res.Observed)
 	done.Calls, done.Usage, done.Millis = res.Calls, res.Usage, m.Now().Sub(req.Now).Milliseconds()
 	return m.Record(keep, done)
+}
+
+// besidePassTimeout limits a pass beside another agent, whose hooks or whose call wait for it.
+const besidePassTimeout = 40 * time.Second
+
+// reader returns the model that reads the sessions of another agent; nil if none can be asked.
+func (m *Memory) reader(ctx context.Context, req *anamnesis.Request, done *op.PassDone) consult.Model {
+	if m.o.Reader == nil {
+		return nil
+	}
+	reads, eas, err := m.o.Reader(ctx)
+	if err != nil {
+		done.Fallback = err.Error()
+	}
+	if err != nil || reads == nil {
+		return nil
+	}
+	req.EAS, req.ModelName = min(req.EAS, eas), reads.Name()
+	return passModel{m, reads}
 }
 
 // taintedBefore returns the files that held text from outside the world before op seq.
@@ -140,12 +161,15 @@ func (m *Memory) putCards(ctx context.Context, cards []*card.Card) (ids, notWrit
 	return ids, notWritten
 }
 
-// passModel lets the anamnesis pass ask the task's own model.
-type passModel struct{ m *Memory }
+// passModel lets the anamnesis pass ask a model.
+type passModel struct {
+	m    *Memory
+	asks model.Model
+}
 
 // Complete asks for one text. The turn counts passes, so that a recording finds its place.
 func (p passModel) Complete(ctx context.Context, system, text string) (consult.Completion, error) {
-	reply, err := p.m.o.Model.Ask(ctx, model.Request{
+	reply, err := p.asks.Ask(ctx, model.Request{
 		Purpose: model.PurposePass, Turn: p.m.State().Totals.Passes,
 		Messages: []model.Message{{Role: model.RoleSystem, Text: system}, {Role: model.RoleUser, Text: text}},
 	}, nil)
@@ -186,7 +210,7 @@ func (m *Memory) FoldOldest(ctx, keep context.Context, act state.Action) error {
 			req.Live[id] = m.State().Steps.Parent(id)
 		}
 	}
-	return m.runPass(ctx, keep, passModel{m}, req, &op.PassDone{Trigger: op.TriggerWindow, Words: notice.WordsOf(words, nil, notice.WordsOfFolded, m.Counter.Count), Target: act.Target})
+	return m.runPass(ctx, keep, passModel{m, m.o.Model}, req, &op.PassDone{Trigger: op.TriggerWindow, Words: notice.WordsOf(words, nil, notice.WordsOfFolded, m.Counter.Count), Target: act.Target})
 }
 
 // leftOf names those of some steps that a jump has left.

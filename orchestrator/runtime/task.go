@@ -46,7 +46,8 @@ var (
 // Options are the environment of a task in this process. The zero value has no model and no
 // user to ask.
 type Options struct {
-	Model   model.Model // what answers; nil: the task can be looked at and jumped, not run
+	Model   model.Model   // what answers; nil: the task can be looked at and jumped, not run
+	Reader  memory.Reader // chooses what passes ask if Model is nil
 	Tools   *tool.Registry
 	Sources []tool.Source // tools that come and go, after Tools
 	// Embedder makes the vectors of the cards; nil: the built-in one.
@@ -293,7 +294,7 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 		return fmt.Errorf("recover the world: %w", err)
 	}
 	if t.Memory, err = memory.Open(t.Ledger, t.Dir, opened.KB, memory.Options{
-		Model: t.opts.Model, Embedder: t.opts.Embedder, NoLessons: t.opts.NoLessons, NoWarnings: t.opts.NoWarnings, Passing: t.opts.Passing,
+		Model: t.opts.Model, Reader: t.opts.Reader, Embedder: t.opts.Embedder, NoLessons: t.opts.NoLessons, NoWarnings: t.opts.NoWarnings, Passing: t.opts.Passing,
 	}); err != nil {
 		return err
 	}

@@ -91,6 +91,9 @@ func (s *Service) Compact(ctx context.Context, task string, c Client) (before, a
 
 // idleAsking opens a task that is not running, with its model if that can be reached.
 func (o *opening) idleAsking(ctx context.Context, st *state.State) (*runtime.Task, error) {
+	if st.Opened.Origin != nil { // its model is another agent's
+		return o.idle(ctx, st, runtime.Options{Reader: o.o.Reader})
+	}
 	info := Info{Task: st.Opened.Task, Dir: st.Opened.Dir, Model: st.Model}
 	opts := runtime.Options{Event: o.client.Op, Passing: o.client.Passing}
 	m, modelErr := o.ChooseModel(ctx, st.Model, st.BaseURL, "")

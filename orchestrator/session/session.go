@@ -18,6 +18,7 @@ import (
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
@@ -52,6 +53,7 @@ type Options struct {
 	Version string              // of the program; recorded in the tasks
 	EAS     []byte              // the built-in table of effective attention spans
 	KeyEnv  string              // the variable that holds the API key; empty: OPENAI_API_KEY
+	Reader  memory.Reader       // chooses what passes over sessions of other agents ask; nil: nothing
 	// Adjust, if not nil, changes the options of each task before it is opened.
 	Adjust func(*runtime.Options)
 }
@@ -85,6 +87,9 @@ func New(o Options) (*Service, error) {
 func (s *Service) At(h taskdir.Home) *Service { return &Service{Home: h, o: s.o} }
 
 func (s *Service) getenv(name string) string { return s.o.Getenv(name) }
+
+// Reader chooses what passes over sessions of other agents ask; nil: nothing.
+func (s *Service) Reader() memory.Reader { return s.o.Reader }
 
 // Program names the program and its version, as streams record it.
 func (s *Service) Program() string { return "anamnesis " + s.o.Version }

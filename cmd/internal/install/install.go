@@ -80,6 +80,7 @@ func (p *Places) Stored() string {
 	}
 	return "what is stored: each call with its result, and after each step what changed in the directory; no environment; secrets are redacted first\n" +
 		"where: " + p.State + ", readable by you alone\n" +
+		"what is sent: parts of a discarded path, to the model that your config.yaml names; nothing if it names none\n" +
 		"how long: until you delete it, 'anamnesis uninstall AGENT --purge'; 'anamnesis world gc' packs it\n" +
 		"how large: the snapshots of one directory have " + limit + "\n" +
 		"at the limit steps are recorded without a checkpoint, and the timeline says so"

@@ -186,3 +186,27 @@ func TestSaveOffer(t *testing.T) {
 		t.Errorf("a file that exists: %v", err)
 	}
 }
+
+// TestReader: passes over sessions of other agents ask the model of the user's file, at the
+// address in the file; what a project's .env may hold does not count.
+func TestReader(t *testing.T) {
+	for _, c := range []struct{ user, want string }{
+		{"", ""},
+		{"model: a\nbase_url: http://file/v1\nkey_env: MINE", "a"},
+		{"max_cost: 2", ""},
+	} {
+		p := newPlace(t, c.user, "", nil)
+		asked := map[string]bool{}
+		m, eas, err := Reader(func(name string) string {
+			asked[name] = true
+			return map[string]string{"ANAMNESIS_HOME": p.home.State, "ANAMNESIS_MODEL": "b", "OPENAI_BASE_URL": "http://env/v1", "MINE": "key"}[name]
+		})(t.Context())
+		if err != nil || (m != nil) != (c.want != "") || m != nil && (m.Name() != c.want || eas == 0 || !asked["MINE"]) || asked["OPENAI_BASE_URL"] {
+			t.Errorf("%q: %v, EAS %d, %v", c.user, m, eas, err)
+		}
+	}
+	p := newPlace(t, "modle: a", "", nil)
+	if m, _, err := Reader(func(name string) string { return map[string]string{"ANAMNESIS_HOME": p.home.State}[name] })(t.Context()); m != nil || err == nil {
+		t.Errorf("%v, %v", m, err)
+	}
+}

@@ -1,0 +1,45 @@
+package settings
+
+import (
+	"context"
+
+	assets "anamnesis"
+	"anamnesis/orchestrator/memory"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/session"
+)
+
+// Reader returns a function that chooses the model of passes over the sessions of other agents:
+// the one that the user's config.yaml names, on the server that it names. A project's file and
+// the environment do not count, since agents pass a project's .env on to hooks; only the API
+// key is in the environment.
+func Reader(getenv func(string) string) memory.Reader {
+	env := func(name string) string {
+		switch name {
+		case "OPENAI_BASE_URL", Env("model"), Env("base_url"), Env("key_env"):
+			return ""
+		}
+		return getenv(name)
+	}
+	return func(ctx context.Context) (model.Model, int, error) {
+		o := session.Options{Getenv: env, EAS: assets.EAS}
+		svc, err := session.New(o)
+		if err != nil {
+			return nil, 0, err
+		}
+		set, err := Load(svc.Home, svc.Home.Config, env) // no project's directory
+		if err != nil || set.Text("model") == "" {
+			return nil, 0, err
+		}
+		o.KeyEnv = set.KeyEnv()
+		if svc, err = session.New(o); err != nil {
+			return nil, 0, err
+		}
+		m, err := svc.ChooseModel(ctx, set.Text("model"), set.Text("base_url"), "")
+		if err != nil {
+			return nil, 0, err
+		}
+		span, err := svc.Span(svc.Home.Config, m.Lookup)
+		return m.Model, span.EAS, err
+	}
+}
