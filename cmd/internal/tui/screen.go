@@ -32,6 +32,7 @@ import (
 const (
 	tickEvery = 100 * time.Millisecond // while something runs
 	hintFor   = 2 * time.Second        // how long a second Esc or Ctrl-C counts as one
+	sizeFor   = 300 * time.Millisecond // how long nothing is printed after another width
 )
 
 // screen is the state of the terminal. Only the program's goroutine uses it, but for
@@ -75,6 +76,7 @@ type screen struct {
 	activity  string // the operation that takes long now
 	hint      string
 	hinted    time.Time
+	sized     time.Time // when the terminal had another width last
 	now       time.Time
 	ticking   bool
 	leaving   bool
@@ -137,7 +139,9 @@ func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (m *screen) handle(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		m.width, m.tall = max(msg.Width, 10), max(msg.Height, 5)
+		if m.tall = max(msg.Height, 5); max(msg.Width, 10) != m.width {
+			m.width, m.sized = max(msg.Width, 10), m.now
+		}
 	case tea.BackgroundColorMsg:
 		if m.theme = "light"; msg.IsDark() {
 			m.theme = "dark"
@@ -197,15 +201,12 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 // tick redraws the screen at intervals while something runs.
 func (m *screen) tick() tea.Cmd {
 	q := m.question()
-	if m.ticking || !(m.running || m.opening || m.stop != nil || m.hint != "" || q != nil && !q.Armed(m.now)) {
+	if m.ticking || !(m.running || m.opening || m.resizing() || m.stop != nil || m.hint != "" || q != nil && !q.Armed(m.now)) {
 		return nil
 	}
 	m.ticking = true
 	return tea.Tick(tickEvery, func(t time.Time) tea.Msg { return tickMsg(t) })
 }
-
-// printedMsg reports that lines are in the scrollback.
-type printedMsg struct{}
 
 // print puts lines into the scrollback, at most as wide as the terminal.
 func (m *screen) print(text string) {
@@ -395,9 +396,6 @@ func (m *screen) giveBack(request string) {
 	}
 }
 
-// joined returns two texts as paragraphs of one.
-func joined(a, b string) string { return strings.TrimSpace(a + "\n\n" + b) }
-
 // send starts a turn with a request.
 func (m *screen) send(text string) tea.Cmd {
 	m.said(text)
@@ -426,7 +424,9 @@ func (m *screen) send(text string) tea.Cmd {
 func (m *screen) interrupt() {
 	if m.stop != nil { // before the turn
 		m.stop()
-	} else if m.cancel != nil {
+		return
+	}
+	if m.cancel != nil {
 		m.cancel()
 	}
 	m.say(hintInterrupt)
@@ -491,8 +491,3 @@ func (m *screen) leave() Result {
 	}
 	return r
 }
-
-// say shows a hint for a moment.
-func (m *screen) say(text string) { m.hint, m.hinted = text, m.now }
-
-func (m *screen) fail(err error) { m.print(paint.Red.Render("! ") + clean(err.Error())) }

@@ -458,6 +458,7 @@ func (m *screen) changes() tea.Cmd {
 type shellMsg struct {
 	line, out string
 	err       error
+	stopped   bool // by the user
 }
 
 // shell runs a shell command as the user.
@@ -474,7 +475,7 @@ func (m *screen) shell(line string) tea.Cmd {
 	return func() tea.Msg {
 		defer stop()
 		out, err := shell.Run(ctx, dir, line, func(p []byte) { f.print(mine, p) })
-		return shellMsg{line, out, err}
+		return shellMsg{line, out, err, ctx.Err() != nil}
 	}
 }
 
@@ -490,8 +491,11 @@ func (m *screen) shellEnded(msg shellMsg) {
 	var ended *exec.ExitError
 	switch {
 	case errors.As(msg.err, &ended):
-		exit = ended.ExitCode()
-		m.print(paint.Red.Render(strings.Replace(ended.String(), "exit status", "exit", 1)))
+		how := strings.Replace(ended.String(), "exit status", "exit", 1)
+		if exit = ended.ExitCode(); msg.stopped {
+			how = "you ended it"
+		}
+		m.print(paint.Red.Render(how))
 	case msg.err != nil:
 		m.fail(msg.err)
 		return

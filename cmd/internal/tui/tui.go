@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -17,6 +18,7 @@ import (
 
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/ask"
+	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/model"
@@ -94,11 +96,12 @@ func (m *screen) resized(size tea.WindowSizeMsg) tea.Msg {
 	return size
 }
 
-// resizing reports whether a message will say that the terminal has another width. What is
-// printed before would be inserted at the wrong place.
+// resizing reports whether the terminal's width is changing. tmux wraps its lines up to a
+// quarter of a second before it reports a width, and what is printed then is inserted at the
+// wrong place.
 func (m *screen) resizing() bool {
 	cols := m.frame.Width()
-	return cols > 0 && max(cols, 10) != m.width
+	return m.now.Sub(m.sized) < sizeFor || cols > 0 && max(cols, 10) != m.width
 }
 
 // client returns the callbacks that show a task on the screen.
@@ -182,10 +185,19 @@ type (
 		out runtime.Outcome
 		err error
 	}
-	textMsg   struct{ text string } // to print
-	errorMsg  struct{ err error }
-	closedMsg struct{ err error }
+	textMsg    struct{ text string } // to print
+	printedMsg struct{}              // lines are in the scrollback
+	errorMsg   struct{ err error }
+	closedMsg  struct{ err error }
 )
 
 // clean returns a text without what could act on a terminal.
 func clean(s string) string { return term.Clean(s) }
+
+// say shows a hint for a moment.
+func (m *screen) say(text string) { m.hint, m.hinted = text, m.now }
+
+func (m *screen) fail(err error) { m.print(paint.Red.Render("! ") + clean(err.Error())) }
+
+// joined returns two texts as paragraphs of one.
+func joined(a, b string) string { return strings.TrimSpace(a + "\n\n" + b) }

@@ -3,6 +3,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/cmd/internal/tui/result"
+	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/state"
 )
 
@@ -59,8 +61,12 @@ func (m *screen) View() tea.View {
 			cursor.Y -= over
 		}
 	}
+	width := m.width
+	if m.now.Sub(m.sized) < sizeFor { // a terminal that becomes narrower still must not wrap them
+		width = min(width, 20)
+	}
 	for i, l := range lines {
-		lines[i] = paint.Cut(l, m.width)
+		lines[i] = paint.Cut(l, width)
 	}
 	v.SetContent(strings.Join(lines, "\n"))
 	if v.Cursor = cursor; cursor != nil {
@@ -187,7 +193,7 @@ func (m *screen) approval() string {
 	if m.st.Approval != "" && m.st.Approval != m.st.Opened.Approval {
 		return m.st.Approval // the user allowed everything since
 	}
-	return m.info.Approval
+	return cmp.Or(m.info.Approval, m.o.Request.Approval, m.o.Request.Default.Approval, string(approval.ModeAsk))
 }
 
 // greet introduces the program before there is a task.

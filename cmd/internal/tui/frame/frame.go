@@ -25,6 +25,7 @@ type Frame struct {
 	next  drawing // to be drawn
 	drawn drawing // on the screen
 	width int     // of the terminal when that was drawn
+	above bool    // the renderer takes the cursor to be at the first line
 	begun chan struct{}
 	once  sync.Once
 }
@@ -65,15 +66,18 @@ func (f *Frame) Width() int {
 const eraseBelow = ansi.EraseLineRight + "\x1b[C" + ansi.EraseScreenBelow + "\x1b[D"
 
 // Write passes on what the renderer writes: the lines of the last View, or, beginning with a
-// carriage return, lines above them, after which the cursor is at the first line.
+// carriage return, lines above them.
 func (f *Frame) Write(p []byte) (int, error) {
 	text := f.wrote(string(p), f.Width())
-	_, err := f.WriteString(text)
+	_, err := f.File.WriteString(text)
 	if strings.TrimSpace(ansi.Strip(text)) != "" { // not only a question to the terminal
 		f.once.Do(func() { close(f.begun) })
 	}
 	return len(p), err
 }
+
+// WriteString writes a text as Write does.
+func (f *Frame) WriteString(p string) (int, error) { return f.Write([]byte(p)) }
 
 // wrote records a text of the renderer and returns it as it is to be written to a terminal of
 // the width: the cursor is moved to the row that the renderer expects, before and afterwards.
@@ -85,8 +89,13 @@ func (f *Frame) wrote(p string, width int) string {
 		before = down(-f.drawn.wrap(f.width, width))
 	}
 	f.width = width
-	if strings.HasPrefix(p, "\r") {
-		f.drawn.row, f.drawn.col = 0, 0
+	if f.above {
+		before += "\r" + down(-f.drawn.row)
+	}
+	if f.above = strings.HasPrefix(p, "\r"); f.above { // it would leave the cursor at the first line
+		if after = down(f.drawn.row); f.drawn.col > 0 {
+			after += ansi.CursorForward(f.drawn.col)
+		}
 	} else if f.drawn = f.next; width > 0 && strings.Contains(p, ansi.EraseScreenBelow) { // all lines are drawn
 		after = down(-f.drawn.over(width))
 	}
