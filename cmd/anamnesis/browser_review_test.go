@@ -25,6 +25,7 @@ func writeCard(t *testing.T, home, id, topic, created, body string) {
 }
 
 func TestBrowserReview(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	subjects := strings.Fields("cache socket parser token branch commit index lock queue retry schema shell socket stream timer vector worker yaml zone merge")
 	for i, subject := range subjects {
@@ -67,6 +68,7 @@ func TestBrowserReview(t *testing.T) {
 // TestBrowserSearch is about the card that the demo's task has written, with
 // that task as its evidence.
 func TestBrowserSearch(t *testing.T) {
+	t.Parallel()
 	counterpart(t, "ANAMNESIS_BROWSER", "the npm packages playwright-core and axe-core")
 	dir := filepath.Join(t.TempDir(), "demo")
 	cmd := exec.Command(os.Args[0], "demo", "--dir", dir)
@@ -111,6 +113,7 @@ func TestBrowserSearch(t *testing.T) {
 }
 
 func TestBrowserHostileCard(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	writeCard(t, home, "hostile1", `"hostile <script>window.hostile=1</script> <img src=x onerror=window.hostile=1>"`, "2026-01-01T10:00:00Z",
 		`- **Issue**: <script>window.hostile=1</script> and <img src="https://evil.example/a.png" onerror="window.hostile=1">

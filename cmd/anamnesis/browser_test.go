@@ -49,5 +49,6 @@ func browse(t *testing.T, story, url string, args map[string]any) string {
 }
 
 func TestBrowserDoor(t *testing.T) {
+	t.Parallel()
 	browse(t, "door.cjs", startServe(t, t.TempDir()), nil)
 }

@@ -33,6 +33,7 @@ const timelineWords = `turns:
 
 // TestBrowserTimeline follows a task that runs, in the browser, to its end.
 func TestBrowserTimeline(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	home, world, words := filepath.Join(dir, "home"), filepath.Join(dir, "world"), filepath.Join(dir, "words.yaml")
 	if err := os.Mkdir(world, 0o700); err != nil {
