@@ -119,8 +119,9 @@ func (a *app) startRecorder(svc *session.Service, dir string, lock *os.File) err
 	return cmd.Process.Release()
 }
 
-// recorderMemory is the size of a recorder's heap above which the collector works harder.
-const recorderMemory = 48 << 20
+// recorderMemory is the size of a recorder's heap above which the collector works harder. It
+// must hold what a scan of 65,536 directories keeps; otherwise the collector runs all the time.
+const recorderMemory = 72 << 20
 
 func (a *app) recorderCommand() *cobra.Command {
 	return &cobra.Command{
