@@ -36,7 +36,7 @@ func (x *Index[K]) Take(r *sealed.Reader, places []int32, n int) {
 		}
 	}
 	kept := r.Bytes(r.Count())
-	w := tableWriter{table: table{Packed: make([]byte, 0, len(kept))}}
+	var w tableWriter
 	var list []posting
 	var packed []byte
 	found, moved := int64(0), false // not moved: the table is taken as it is, and the file's sum vouches for it
@@ -51,10 +51,11 @@ func (x *Index[K]) Take(r *sealed.Reader, places []int32, n int) {
 		if in.Bad {
 			r.Fail()
 		}
-		w.Packed = append(w.Packed, kept...)
+		w.Packed = kept[:len(kept):len(kept)]
 		x.Settled = w.done()
 		return
 	}
+	w.Packed = make([]byte, 0, len(kept))
 	for in.Next() {
 		var ok bool
 		if list, ok = takePostings(in.List, places, list[:0]); !ok || w.terms > 0 && bytes.Compare(in.Key, w.key) <= 0 {
