@@ -20,6 +20,7 @@ import (
 // expects it.
 type Frame struct {
 	*os.File
+	fixed bool // it does not wrap drawn lines to another width
 
 	mu    sync.Mutex
 	next  drawing // to be drawn
@@ -31,7 +32,15 @@ type Frame struct {
 }
 
 // New returns a frame of a terminal on which nothing is drawn yet.
-func New(out *os.File) *Frame { return &Frame{File: out, begun: make(chan struct{})} }
+func New(out *os.File) *Frame {
+	return &Frame{File: out, fixed: fixed(os.Getenv), begun: make(chan struct{})}
+}
+
+// fixed reports whether the terminal is xterm, which cuts its lines to another width, and not tmux
+// or screen in it.
+func fixed(getenv func(string) string) bool {
+	return getenv("XTERM_VERSION") != "" && getenv("TMUX")+getenv("STY") == ""
+}
 
 // Begun returns a channel that closes once the first lines are drawn. Until then the renderer
 // takes its lines to be as many as the terminal's, and what it inserts above them overwrites
@@ -85,7 +94,7 @@ func (f *Frame) wrote(p string, width int) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before, after := "", ""
-	if width > 0 && f.width > 0 && width != f.width {
+	if width > 0 && f.width > 0 && width != f.width && !f.fixed {
 		before = down(-f.drawn.wrap(f.width, width))
 	}
 	f.width = width

@@ -3,6 +3,7 @@
 package frame
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ func TestWrap(t *testing.T) {
 		{[]int{80}, []int{0}}, {[]int{79}, []int{1}}, {[]int{62}, []int{2}}, {[]int{40}, []int{2}}, {[]int{20}, []int{6}},
 		{[]int{100}, []int{0}}, {[]int{40, 20}, []int{2, 2}}, {[]int{40, 80}, []int{2, -1}}, {[]int{30, 20}, []int{4, 0}},
 	} {
-		f := New(nil)
+		f := &Frame{}
 		f.View([]string{strings.Repeat("─", 80), "> " + strings.Repeat("x", 60), strings.Repeat("─", 80)}, tea.Position{X: 62, Y: 1})
 		f.wrote("drawn", 80)
 		f.View(make([]string, 9), tea.Position{Y: 8})
@@ -36,7 +37,7 @@ func TestWrap(t *testing.T) {
 // the row that the renderer expects, before and after it draws; nothing is erased from the
 // screen's first cell on.
 func TestDrawnNarrow(t *testing.T) {
-	f := New(nil)
+	f := &Frame{}
 	rule := strings.Repeat("─", 80)
 	f.View([]string{rule, "> ", rule}, tea.Position{X: 2, Y: 1})
 	if got := f.wrote("\x1b[Jdrawn", 80); got != "\x1b[K\x1b[C\x1b[J\x1b[Ddrawn" {
@@ -55,5 +56,22 @@ func TestDrawnNarrow(t *testing.T) {
 	}
 	if got := f.wrote("x", 40); got != "\r\x1b[Ax" {
 		t.Errorf("a part: %q", got)
+	}
+}
+
+// TestDrawnFixed: a terminal that cuts its lines leaves the cursor in its row.
+func TestDrawnFixed(t *testing.T) {
+	for vars, want := range map[string]bool{"": false, "XTERM_VERSION": true, "XTERM_VERSION TMUX": false, "XTERM_VERSION STY": false} {
+		if fixed(func(name string) string {
+			return map[bool]string{true: "set"}[slices.Contains(strings.Fields(vars), name)]
+		}) != want {
+			t.Errorf("with %q: not %v", vars, want)
+		}
+	}
+	f := &Frame{fixed: true}
+	f.View([]string{strings.Repeat("─", 80), "> "}, tea.Position{X: 2, Y: 1})
+	f.wrote("drawn", 80)
+	if got := f.wrote("x", 40); got != "x" {
+		t.Errorf("narrower: %q", got)
 	}
 }
