@@ -127,7 +127,9 @@ func (m *screen) choose(k tea.KeyPressMsg) tea.Cmd {
 
 // answer passes a key to the question. If that answers it, the next question follows.
 func (m *screen) answer(q *ask.Question, k tea.KeyPressMsg) {
-	if q.Press(k) {
+	if whole := q.Whole(k); whole != nil {
+		m.print(strings.Join(whole, "\n"))
+	} else if q.Press(k) {
 		m.questions = m.questions[1:]
 		m.asked()
 	}

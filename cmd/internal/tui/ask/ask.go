@@ -67,6 +67,10 @@ type Question struct {
 	help  bool
 	line  editor.Editor
 	note  string // why the last key was no answer
+
+	whole []string // everything that it is about, for a width
+	wide  int
+	part  bool // the screen shows a part of it
 }
 
 const approveHelp = `y  run this call once
@@ -75,6 +79,7 @@ p  run it, and others that fit the pattern in this task, without a question; rul
 a  run everything in this task without a question; asks once more
 n  do not run it; you may give the model a reason
 e  edit the command or the arguments; you are asked again with the result
+v  print everything above the question, where only a part of it is shown
 Esc or Ctrl-C ends the turn`
 
 // Open prepares a question that is shown now.
@@ -102,7 +107,15 @@ func (q *Question) LetsRun(k tea.KeyPressMsg) bool {
 
 // Takes reports whether a key belongs to the question: a letter that is no answer does not.
 func (q *Question) Takes(k tea.KeyPressMsg) bool {
-	return q.at != byKey || k.Text == "" || strings.Contains("ytpane?", strings.ToLower(k.Text))
+	return q.at != byKey || k.Text == "" || strings.Contains("ytpane?", strings.ToLower(k.Text)) || q.Whole(k) != nil
+}
+
+// Whole returns everything that the question is about if a key asks for it.
+func (q *Question) Whole(k tea.KeyPressMsg) []string {
+	if q.at != byKey || !q.part || strings.ToLower(k.Text) != "v" {
+		return nil
+	}
+	return q.whole
 }
 
 // Interruptible reports whether Esc ends the turn, and not only what is being entered.
@@ -233,7 +246,12 @@ func (q *Question) edited(text string) (string, error) {
 func (q *Question) View(width, height int, now time.Time) (lines []string, cursor *tea.Cursor) {
 	rule := paint.Yellow.Render(strings.Repeat("─", max(width, 1)))
 	lines = append(lines, rule)
-	lines = append(lines, q.body(width, height)...)
+	shown := q.body(width, height)
+	if q.wide != width {
+		q.whole, q.wide = q.body(width, 1<<20), width
+	}
+	q.part = !slices.Equal(shown, q.whole)
+	lines = append(lines, shown...)
 	if q.help {
 		for l := range strings.SplitSeq(approveHelp, "\n") {
 			for i, part := range paint.Wrap(l, width-5) {
@@ -250,6 +268,9 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 		answers := []string{"y once", "t this in the task", "a everything", "n no", "e edit", "? help"}
 		if like := term.Like(q.Call); like != "" {
 			answers = slices.Insert(answers, 2, "p "+like)
+		}
+		if q.part {
+			answers = slices.Insert(answers, len(answers)-1, "v view all")
 		}
 		if q.Kind == OfTrust {
 			answers = []string{"y approve", "n not"}
@@ -303,11 +324,15 @@ func (q *Question) body(width, height int) []string {
 		return paint.Wrap(paint.Yellow.Render("? ")+term.Clean(q.Text), width)
 	}
 	lines := []string{paint.Cut(paint.Yellow.Render("? ")+paint.Bold.Render(term.Clean(q.Call.Name)), width)}
-	var remarks []string
+	var remarks, note []string
+	if q.Call.Note != "" {
+		note = indented(paint.Yellow, q.Call.Note, width)
+	}
 	switch c := Command(q.Call.Args); {
 	case len(q.Changes) > 0:
+		limit := min(height-10, (height-6-len(note))/len(q.Changes)-3) // it counts what it lacks
 		for _, change := range q.Changes {
-			for _, l := range paint.Change(change, width-2, max(6, min(paint.MaxDiffLines, height-10))) {
+			for _, l := range paint.Change(change, width-2, max(2, limit)) {
 				lines = append(lines, "  "+l)
 			}
 		}
@@ -327,12 +352,10 @@ func (q *Question) body(width, height int) []string {
 			lines = append(lines, paint.Wrap(term.Clean(l), width)...)
 		}
 	}
-	if q.Call.Note != "" {
-		remarks = append(remarks, indented(paint.Yellow, q.Call.Note, width)...)
-	}
+	remarks = append(remarks, note...)
 	if room := max(4, height-6-len(remarks)); len(lines) > room {
 		rest := quote.Number(len(lines)-room+1, "more line")
-		lines = append(lines[:room-1], indented(paint.Yellow, "… "+rest+", not shown; e shows everything", width)...)
+		lines = append(lines[:room-1], indented(paint.Yellow, "… "+rest+", not shown; v shows everything", width)...)
 	}
 	return append(lines, remarks...)
 }

@@ -3,6 +3,7 @@
 package ask
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/tool/file"
 )
 
 func press(keys ...string) (out []tea.KeyPressMsg) {
@@ -90,7 +92,29 @@ func TestLongCommand(t *testing.T) {
 	q := &Question{Kind: OfCall, Call: gate.Question{Call: op.Call{Name: "Bash", Args: `{"command":"` + strings.Repeat(`echo a\n`, 40) + `rm -rf b"}`}, Why: "mode:ask"}}
 	lines, _ := q.View(60, 24, time.Now())
 	text := paint.Strip(strings.Join(lines, "\n"))
-	if !strings.Contains(text, "more lines, not shown; e shows everything\n  runs echo, rm · asked because approval is ask\n") || len(lines) > 22 {
+	if !strings.Contains(text, "more lines, not shown; v shows everything\n  runs echo, rm · asked because approval is ask\n") || len(lines) > 22 {
 		t.Error(text)
+	}
+}
+
+// TestLongEdit: on a small screen, too, the count of the lines that are not shown is right, and v
+// shows all.
+func TestLongEdit(t *testing.T) {
+	text := strings.Repeat("a line that is longer than what fits in it\n", 300)
+	q := &Question{Kind: OfCall, Call: gate.Question{Call: op.Call{Name: "WriteFile", Args: `{"path":"a"}`}}, Changes: []file.Change{{Path: "a", After: text, New: true}}}
+	for _, size := range [][2]int{{40, 12}, {40, 24}, {100, 30}} {
+		lines, _ := q.View(size[0], size[1], time.Now())
+		shown := strings.Count(paint.Strip(strings.Join(lines, "\n")), "+ a line")
+		want := fmt.Sprintf("… %d more lines\n", 300-shown)
+		if got := paint.Strip(strings.Join(lines, "\n")); shown == 0 || !strings.Contains(got, want) || !strings.Contains(got, "v view all") {
+			t.Errorf("%d x %d lacks %q:\n%s", size[0], size[1], want, got)
+		}
+		if whole := strings.Join(q.Whole(press("v")[0]), "\n"); strings.Count(paint.Strip(whole), "+ a line") != 300 {
+			t.Errorf("v shows %d bytes", len(whole))
+		}
+	}
+	q = &Question{Kind: OfCall, Call: gate.Question{Call: op.Call{Name: "Bash", Args: `{"command":"ls"}`}}}
+	if q.View(40, 12, time.Now()); q.Takes(press("v")[0]) {
+		t.Error("v is an answer where all is shown")
 	}
 }

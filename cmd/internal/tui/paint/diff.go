@@ -18,7 +18,6 @@ import (
 // Limits of a diff on the screen.
 const (
 	contextLines = 2
-	MaxDiffLines = 40
 	maxDiffBytes = 1 << 20
 )
 
