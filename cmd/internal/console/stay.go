@@ -5,7 +5,6 @@ package console
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"anamnesis/cmd/internal/names"
 	"anamnesis/cmd/internal/show"
@@ -52,11 +51,11 @@ func (c *Console) Open(ctx context.Context, svc *session.Service, o Opening) (ta
 func (c *Console) message(ctx context.Context) string {
 	for {
 		text, _ := c.Keys().Line(ctx, prompt)
-		word, _, _ := strings.Cut(text, " ")
-		switch {
-		case !strings.HasPrefix(word, "/") || strings.Contains(word[1:], "/"):
+		word := view.Slash(text)
+		switch word {
+		case "":
 			return text
-		case word == "/quit":
+		case "/quit":
 			return ""
 		}
 		c.notef("not sent: %s is a command of a terminal that can be drawn on; 'anamnesis jump', 'timeline', 'diff', 'explain' and 'tasks' at another one do the same", word)

@@ -72,7 +72,9 @@ func (l *Lines) read(in io.Reader) {
 		text := strings.TrimSpace(s.Text())
 		l.mu.Lock()
 		if l.answer == nil {
-			l.steer(text)
+			if how := l.steer(text); Slash(text) != "" {
+				fmt.Fprintln(l.out, "  ("+how+")")
+			}
 		} else { // one line answers; the channel has room for it
 			l.answer <- text
 			l.answer = nil
@@ -81,15 +83,27 @@ func (l *Lines) read(in io.Reader) {
 	}
 }
 
-// steer passes a line on; the lock is held.
-func (l *Lines) steer(text string) {
+// steer passes a line on and describes that; the lock is held.
+func (l *Lines) steer(text string) string {
 	switch {
 	case text == "":
+	case Slash(text) != "":
+		return "not sent: " + Slash(text) + " is a command of a terminal that can be drawn on"
 	case l.say != nil:
 		l.say(text)
 	default:
 		l.early = append(l.early, text)
 	}
+	return "sent to the agent"
+}
+
+// Slash returns the command of the drawn session that a line calls, empty if it is a message.
+func Slash(text string) string {
+	word, _, _ := strings.Cut(text, " ")
+	if !strings.HasPrefix(word, "/") || strings.Contains(word[1:], "/") {
+		return ""
+	}
+	return word
 }
 
 // Steer passes lines that answer no question to say, including earlier ones. If say is nil,
@@ -205,9 +219,8 @@ func (l *Lines) Approve(ctx context.Context, about gate.Question) gate.Answer {
 			fmt.Fprintln(l.out, approveHelp)
 		case "":
 		default:
-			fmt.Fprintln(l.out, "  (not an answer; sent to the agent)")
 			l.mu.Lock()
-			l.steer(text)
+			fmt.Fprintln(l.out, "  (not an answer; "+l.steer(text)+")")
 			l.mu.Unlock()
 		}
 	}

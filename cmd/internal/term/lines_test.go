@@ -31,7 +31,7 @@ func TestLines(t *testing.T) {
 	in, out := io.Pipe()
 	said := make(chan string, 10)
 	l := NewLines(in, &asker{to: out, prompts: map[string]string{
-		"? help: ":            "y\nand use tabs\nat most four\n",
+		"? help: ":            "y\nand use tabs\n/jump 1\nat most four\n",
 		"ends the turn): ":    "the third\n",
 		"y approve · n not: ": "y\n",
 	}})
