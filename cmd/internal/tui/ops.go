@@ -239,10 +239,12 @@ func (m *screen) returned(b *op.ToolReturned) {
 		what = paint.Bold.Render(clean(c.Name)) + " " + paint.Title(c.changes[0], m.width-len(c.Name)-len(paint.Strip(how))-3)
 	}
 	m.print(paint.Cut(dot+" "+what, m.width-len(paint.Strip(how))) + how)
-	if runner := result.Tests(ask.Command(c.Args)); b.Exit != nil && runner != "" {
+	if runner, last := result.Tests(ask.Command(c.Args)); b.Exit != nil && runner != "" {
 		mark := "passed"
-		if *b.Exit != 0 {
-			why, _, _ := strings.Cut(result.Exited(b), " · ")
+		switch why, _, _ := strings.Cut(result.Exited(b), " · "); {
+		case !last:
+			mark = "ran"
+		case *b.Exit != 0:
 			mark = fmt.Sprintf("failed (%s)", why)
 		}
 		m.turn.tests = append(m.turn.tests, runner+" "+mark)
@@ -251,9 +253,9 @@ func (m *screen) returned(b *op.ToolReturned) {
 	case b.Refused && b.Text == refusedByUser:
 	case b.Refused || b.IsError && b.Exit == nil:
 		lines := paint.Wrap(clean(result.ToUser(b.Text)), m.width-4)
-		m.folded(strings.Join(lines[:min(len(lines), maxReason)], "\n"), maxReason, 0, 0)
+		m.folded(strings.Join(lines[:min(len(lines), maxReason)], "\n"), maxReason, 0, 0, "")
 	case b.Name == "AskUser":
-		m.folded(result.ToUser(b.Text), maxReason, 0, 0)
+		m.folded(result.ToUser(b.Text), maxReason, 0, 0, "")
 	case len(c.changes) > 0:
 		for _, change := range c.changes {
 			lines := paint.Change(change, m.width-2, 16)
@@ -265,13 +267,13 @@ func (m *screen) returned(b *op.ToolReturned) {
 			}
 		}
 	case b.Exit != nil:
-		m.folded(result.ToUser(result.Output(b.Text)), headLines, tailLines, int(b.Cut))
+		m.folded(result.ToUser(result.Output(b.Text)), headLines, tailLines, int(b.Cut), ": /out")
 	}
 }
 
 // folded prints the beginning and the end of an output, and how much it leaves out. gone is
-// the number of bytes that text lacks.
-func (m *screen) folded(text string, head, tail, gone int) {
+// the number of bytes that text lacks; whole says where all of it is.
+func (m *screen) folded(text string, head, tail, gone int, whole string) {
 	text = strings.TrimRight(text, "\n")
 	if text == "" {
 		return
@@ -280,7 +282,7 @@ func (m *screen) folded(text string, head, tail, gone int) {
 	for i, l := range lines {
 		if len(lines) > head+tail+1 && i >= head && i < len(lines)-tail {
 			if i == head {
-				m.print(paint.Faint.Render(fmt.Sprintf("  │ … %s, %s in all: /out", quote.Number(len(lines)-head-tail, "line"), paint.Size(len(text)+gone))))
+				m.print(paint.Faint.Render(fmt.Sprintf("  │ … %s, %s in all%s", quote.Number(len(lines)-head-tail, "line"), paint.Size(len(text)+gone), whole)))
 			}
 			continue
 		}

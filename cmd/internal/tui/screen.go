@@ -80,9 +80,8 @@ type screen struct {
 	now       time.Time
 	ticking   bool
 	leaving   bool
-	beside    []string // what the user ran with !, for the model
-	mine      []*call  // what runs now with !, at most one
-	stop      func()   // ends it; nil: nothing runs
+	mine      []*call // what runs now with !, at most one
+	stop      func()  // ends it; nil: nothing runs
 
 	frame *frame.Frame
 
@@ -399,10 +398,7 @@ func (m *screen) giveBack(request string) {
 // send starts a turn with a request.
 func (m *screen) send(text string) tea.Cmd {
 	m.said(text)
-	if len(m.beside) > 0 {
-		text = strings.Join(append([]string{text}, m.beside...), "\n\n")
-		m.beside = nil
-	}
+	text = m.queue.With(text)
 	if m.s == nil {
 		return m.begin(text)
 	}

@@ -486,25 +486,25 @@ func (m *screen) shellEnded(msg shellMsg) {
 	m.stop, m.mine = nil, nil
 	m.feed.forget(mine)
 	m.print(paint.Purple.Bold(true).Render("! ") + paint.Bold.Render(clean(msg.line)))
-	m.folded(msg.out, 20, 20, 0)
-	exit := 0
+	m.folded(msg.out, 20, 20, 0, "")
+	how := "exit 0"
 	var ended *exec.ExitError
 	switch {
 	case errors.As(msg.err, &ended):
-		how := strings.Replace(ended.String(), "exit status", "exit", 1)
-		if exit = ended.ExitCode(); msg.stopped {
-			how = "you ended it"
+		shown := strings.Replace(ended.String(), "exit status", "exit", 1)
+		if how = shown; msg.stopped {
+			how, shown = "I ended it", "you ended it"
 		}
-		m.print(paint.Red.Render(how))
+		m.print(paint.Red.Render(shown))
 	case msg.err != nil:
 		m.fail(msg.err)
 		return
 	}
 	text := []rune(msg.out)
-	shown := string(text[:min(len(text), maxBesideRunes)])
-	if len(text) > maxBesideRunes {
-		shown += "\n[…]"
+	shown := msg.out
+	if over := len(text) - maxBesideRunes; over > 0 { // a failure's cause is at either end
+		shown = fmt.Sprintf("%s\n[… %d characters …]\n%s", string(text[:maxBesideRunes/2]), over, string(text[maxBesideRunes/2+over:]))
 	}
-	m.beside = append(m.beside, fmt.Sprintf("I ran `%s` (exit %d):\n```\n%s\n```", msg.line, exit, strings.TrimRight(shown, "\n")))
+	m.queue.Attach(fmt.Sprintf("I ran `%s` (%s):\n```\n%s\n```", msg.line, how, strings.TrimRight(shown, "\n")))
 	m.print(paint.Faint.Render("its output is sent with your next message"))
 }

@@ -121,7 +121,7 @@ func (m *screen) client() session.Client {
 		Output:   func(c op.Call, p []byte) { f.print(c.ID, p) },
 		Editing:  func(c op.Call, changes []file.Change) { f.add(editingMsg{c.ID, changes}) },
 		Passing:  func(op.PassBegun) { f.add(noteMsg("asking the model what to keep of these steps")) },
-		Queued:   m.queue.Take,
+		Queued:   func() string { return m.queue.With(m.queue.Take()) },
 		Retry:    func(at model.Attempt) { f.add(retryMsg(at)) },
 		Scan:     func(p worldstate.Progress) { f.add(p) },
 		Note:     func(text string) { f.add(warnMsg(text)) },

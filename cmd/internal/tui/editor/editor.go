@@ -67,7 +67,11 @@ func New(h *History, dir string, verbs []Verb) Editor {
 	return Editor{area: a, history: h, dir: dir, verbs: verbs}
 }
 
-var pasteMark = regexp.MustCompile(`\[paste (\d+): [^\]]*\]`)
+// A mark is shown in the place of a pasted text; pasteEnd matches one at the end.
+var (
+	pasteMark = regexp.MustCompile(`\[paste (\d+): [^\]]*\]`)
+	pasteEnd  = regexp.MustCompile(pasteMark.String() + `$`)
+)
 
 // Text returns the line with pasted texts in the place of their marks.
 func (e *Editor) Text() string {
@@ -97,7 +101,7 @@ func (e *Editor) Take() string {
 	text := strings.TrimSpace(e.Text())
 	e.history.Add(text)
 	e.area.Reset()
-	e.pasted, e.offered = nil, nil
+	e.pasted, e.offered, e.files = nil, nil, nil // the agent may write files
 	return text
 }
 
@@ -140,6 +144,12 @@ func (e *Editor) Press(k tea.KeyPressMsg) (cmd tea.Cmd, ok bool) {
 	case "down", "ctrl+n":
 		if e.area.Line() == e.area.LineCount()-1 && e.area.LineInfo().RowOffset == e.area.LineInfo().Height-1 {
 			return nil, e.recall(e.history.forth)
+		}
+	case "backspace", "ctrl+h", "alt+backspace", "ctrl+w":
+		_, before := e.word()
+		if mark := pasteEnd.FindString(before); mark != "" { // what is left of a mark would be sent as it is
+			e.erase(mark)
+			return nil, true
 		}
 	}
 	e.area, cmd = e.area.Update(k)
@@ -218,11 +228,16 @@ func (e *Editor) complete() {
 			choice = `@"` + choice[1:] + `"`
 		}
 	}
-	for range []rune(word) {
-		e.area, _ = e.area.Update(tea.KeyPressMsg{Code: tea.KeyBackspace})
-	}
+	e.erase(word)
 	e.area.InsertString(choice + " ")
 	e.offered = nil
+}
+
+// erase removes the text before the cursor.
+func (e *Editor) erase(text string) {
+	for range []rune(text) {
+		e.area, _ = e.area.Update(tea.KeyPressMsg{Code: tea.KeyBackspace})
+	}
 }
 
 // View renders the line and what is offered below it.

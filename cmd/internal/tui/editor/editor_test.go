@@ -91,4 +91,33 @@ func TestEditor(t *testing.T) {
 	if !slices.Equal(e.offered, []string{"/jump", "/json"}) {
 		t.Errorf("offered %q", e.offered)
 	}
+	e.Set("see ")
+	e.Paste(long)
+	typeInto(&e, "backspace", "it")
+	if got := e.Take(); got != "see it" {
+		t.Errorf("a paste was erased to %q", got)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "later.go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if typeInto(&e, "@later"); !slices.Equal(e.offered, []string{"later.go"}) {
+		t.Errorf("offered %q", e.offered)
+	}
+}
+
+// TestOutbox: what is attached goes with the next message, and is not lost where there is none.
+func TestOutbox(t *testing.T) {
+	var b Outbox
+	b.Attach("output")
+	if got := b.With(b.Take()); got != "" {
+		t.Errorf("without a message: %q", got)
+	}
+	b.Add("one")
+	b.Add("two")
+	if got := b.With(b.Take()); got != "one\n\ntwo\n\noutput" {
+		t.Errorf("queued messages: %q", got)
+	}
+	if got := b.With("three"); got != "three" {
+		t.Errorf("the message after: %q", got)
+	}
 }

@@ -11,8 +11,9 @@ import (
 // Outbox holds the messages that the user has queued. The task takes them with its next
 // request; until then they can be taken back.
 type Outbox struct {
-	mu    sync.Mutex
-	texts []string
+	mu     sync.Mutex
+	texts  []string
+	beside []string // goes with the next message that is sent
 }
 
 // Add queues a message.
@@ -47,5 +48,25 @@ func (b *Outbox) Take() string {
 	defer b.mu.Unlock()
 	text := strings.Join(b.texts, "\n\n")
 	b.texts = nil
+	return text
+}
+
+// Attach adds a text to the next message that is sent.
+func (b *Outbox) Attach(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.beside = append(b.beside, text)
+}
+
+// With returns a message with the attached texts, which are then sent. Without a message it is
+// empty, and they stay.
+func (b *Outbox) With(text string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if text == "" {
+		return ""
+	}
+	text = strings.Join(append([]string{text}, b.beside...), "\n\n")
+	b.beside = nil
 	return text
 }

@@ -6,6 +6,7 @@ package shell
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,6 +27,9 @@ func Run(ctx context.Context, dir, line string, wrote func(p []byte)) (string, e
 	out := &output{wrote: wrote}
 	c.Stdout, c.Stderr = out, out
 	err := c.Run()
+	if errors.Is(err, exec.ErrWaitDelay) { // a process in the background has the output open
+		err = nil
+	}
 	return out.String(), err
 }
 

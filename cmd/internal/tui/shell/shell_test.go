@@ -69,3 +69,20 @@ func TestRunOutput(t *testing.T) {
 		t.Errorf("%d bytes: %.20q … %q", len(out), out, out[max(0, len(out)-20):])
 	}
 }
+
+// TestRunBackground: a process that a command leaves behind is no fault of the command.
+func TestRunBackground(t *testing.T) {
+	t.Setenv("SHELL", "/bin/sh")
+	held := filepath.Join(t.TempDir(), "held") // open until the test ends
+	if err := syscall.Mkfifo(held, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(held, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if out, err := Run(t.Context(), filepath.Dir(held), "cat held & echo begun", func([]byte) {}); out != "begun\n" || err != nil {
+		t.Errorf("%q, %v", out, err)
+	}
+}
