@@ -99,7 +99,7 @@ func Notes(store *knowledgebase.Store, e knowledgebase.Entry) []Note {
 		out = append(out, Note{"contradicts " + about(store, id), fmt.Sprintf(" – decide which holds: state: retired ends this one, 'anamnesis kb retire %s' the other", id)})
 	}
 	if len(e.Generalizes) > 0 {
-		out = append(out, Note{What: fmt.Sprintf("drawn from the %d cards below, which stay what they are; no task is shown it before you approve it", len(e.Generalizes))})
+		out = append(out, Note{What: fmt.Sprintf("drawn from %d cards, which stay as they are; no task is shown it before you approve it", len(e.Generalizes))})
 		for _, id := range e.Generalizes {
 			out = append(out, Note{What: "instance " + about(store, id)})
 		}

@@ -191,7 +191,7 @@ func (s *Server) instances(c *card.Card) (out []nearCard, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if other.State == card.Draft || other.State == card.Reviewed {
+		if current(other) {
 			out = append(out, nearCard{ID: id, Topic: other.Topic, State: other.State, Seen: seen})
 		}
 	}
@@ -249,8 +249,8 @@ func (s *Server) against(c *card.Card, near *[]nearCard) []versionCard {
 	var out []versionCard
 	add := func(n nearCard) bool {
 		other, seen, err := s.readCard(n.ID)
-		if err != nil || len(out) == maxAgainst {
-			return false // the facts or the nearest cards name it
+		if err != nil || len(out) == maxAgainst || !current(c) || !current(other) {
+			return false // the facts or the nearest cards name it, or it is decided
 		}
 		n.Topic, n.State, n.Seen = other.Topic, other.State, seen
 		v := versionCard{Near: n}
@@ -267,6 +267,9 @@ func (s *Server) against(c *card.Card, near *[]nearCard) []versionCard {
 	})
 	return out
 }
+
+// current reports whether a card is neither retired nor superseded.
+func current(c *card.Card) bool { return c.State == card.Draft || c.State == card.Reviewed }
 
 // near returns the cards that resemble one most.
 func (s *Server) near(ctx context.Context, id string) ([]nearCard, error) {

@@ -98,6 +98,9 @@ func TestDecideBetween(t *testing.T) {
 	if s.state(t, "ours") != "superseded" || s.state(t, "theirs") != "draft" {
 		t.Errorf("ours is %s and theirs %s", s.state(t, "ours"), s.state(t, "theirs"))
 	}
+	if page := s.get(t, "/review/theirs"); strings.Contains(page, "Keep one of the two") {
+		t.Error("the page asks again for what is decided")
+	}
 }
 
 // TestDecideInstances: a card that was drawn from others takes the place of all of them by one
