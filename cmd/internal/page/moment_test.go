@@ -73,24 +73,30 @@ func TestAutoFollows(t *testing.T) {
 	wantIn(t, "the news", s.get(t, url, asPart), `<div id="auto" hx-swap-oob="innerHTML"><h2 tabindex="-1" id="opened">The last jump</h2>`)
 }
 
+// addField adds lines to a card's header by the page's form.
+func (s *site) addField(t *testing.T, id, lines string) {
+	t.Helper()
+	text, seen := s.text(t, id)
+	with := strings.Replace(text, "id: "+id+"\n", "id: "+id+"\n"+lines, 1)
+	if got := s.ask(t, "POST", "/cards/"+id+"/edit", form("seen", seen, "text", with)); got.code != 303 {
+		t.Fatalf("%d\n%s", got.code, got.text)
+	}
+}
+
 // TestDecideBetween: a card is shown beside one that it contradicts, with one form to keep
 // each.
 func TestDecideBetween(t *testing.T) {
 	s := openSite(t)
 	s.addCard(t, "ours", "topic of ours")
 	s.addCard(t, "theirs", "topic of theirs")
-	text, seen := s.text(t, "theirs")
-	with := strings.Replace(text, "id: theirs\n", "id: theirs\ncontradicts: [ours]\n", 1)
-	if got := s.ask(t, "POST", "/cards/theirs/edit", form("seen", seen, "text", with)); got.code != 303 {
-		t.Fatalf("%d\n%s", got.code, got.text)
-	}
+	s.addField(t, "theirs", "contradicts: [ours]\n")
 	page := s.get(t, "/review/theirs")
 	wantIn(t, "the page", page, `data-key="m">Drop this one <kbd>m</kbd>`, `data-key="o">Keep this one <kbd>o</kbd>`)
 	bySeen := regexp.MustCompile(`name="by" value="ours"><input type="hidden" name="by_seen" value="([0-9a-f]+)"`).FindStringSubmatch(page)
 	if bySeen == nil {
 		t.Fatalf("no form names the other card:\n%s", page)
 	}
-	_, seen = s.text(t, "theirs")
+	_, seen := s.text(t, "theirs")
 	got := s.ask(t, "POST", "/cards/theirs/decide", form("act", "supersede", "seen", seen, "from", "review", "by", "ours", "by_seen", bySeen[1], "turned", "yes"))
 	if got.code != 303 || !strings.HasPrefix(got.header.Get("Location"), "/review/theirs") {
 		t.Fatalf("%d to %s\n%s", got.code, got.header.Get("Location"), got.text)
@@ -110,11 +116,7 @@ func TestDecideInstances(t *testing.T) {
 	s.addCard(t, "one", "topic of one")
 	s.addCard(t, "two", "topic of two")
 	s.addCard(t, "both", "topic of both")
-	text, seen := s.text(t, "both")
-	with := strings.Replace(text, "id: both\n", "id: both\ngeneralizes: [one, two]\nexpires: 2020-01-01T00:00:00Z\n", 1)
-	if got := s.ask(t, "POST", "/cards/both/edit", form("seen", seen, "text", with)); got.code != 303 {
-		t.Fatalf("%d\n%s", got.code, got.text)
-	}
+	s.addField(t, "both", "generalizes: [one, two]\nexpires: 2020-01-01T00:00:00Z\n")
 	page := s.get(t, "/review/both")
 	wantIn(t, "the page", page, "This card takes their place", "approve it again if it still holds")
 	for _, word := range []string{"supersedes:", "expires,", "state:", "kb retire"} {
@@ -122,7 +124,7 @@ func TestDecideInstances(t *testing.T) {
 			t.Errorf("the page names %q", word)
 		}
 	}
-	_, seen = s.text(t, "both")
+	_, seen := s.text(t, "both")
 	fields := url.Values{"act": {"supersede"}, "seen": {seen}, "from": {"review"}, "turned": {"yes"}}
 	for _, by := range regexp.MustCompile(`name="by" value="(\w+)"><input type="hidden" name="by_seen" value="([0-9a-f]+)"`).FindAllStringSubmatch(page, -1) {
 		if fields["by"] = append(fields["by"], by[1]); len(fields["by"]) == 2 { // the form comes first

@@ -5,10 +5,8 @@ package tui
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +20,6 @@ import (
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/cmd/internal/tui/result"
-	"anamnesis/cmd/internal/tui/shell"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/approval"
@@ -33,10 +30,9 @@ import (
 	"anamnesis/worldstate"
 )
 
-// Limits of what a command prints, and of a shell command's output sent to the model.
+// Limits of what a command prints.
 const (
 	maxPatchBytes   = 256 << 10
-	maxBesideRunes  = 4_000
 	maxPrintedLines = 400
 )
 
@@ -452,59 +448,4 @@ func (m *screen) changes() tea.Cmd {
 		}
 		return msg
 	}
-}
-
-// shellMsg is the result of the user's shell command.
-type shellMsg struct {
-	line, out string
-	err       error
-	stopped   bool // by the user
-}
-
-// shell runs a shell command as the user.
-func (m *screen) shell(line string) tea.Cmd {
-	if m.stop != nil {
-		m.say("one command at a time; Esc ends the one that runs")
-		m.edit.Set("!" + line)
-		return nil
-	}
-	ctx, stop := context.WithCancel(m.ctx)
-	args, _ := json.Marshal(map[string]string{"command": line}) // a string never fails
-	m.stop, m.mine = stop, []*call{{Call: op.Call{ID: mine, Name: mine, Args: string(args)}, begun: m.now}}
-	dir, f := m.o.Request.Dir, m.feed
-	return func() tea.Msg {
-		defer stop()
-		out, err := shell.Run(ctx, dir, line, func(p []byte) { f.print(mine, p) })
-		return shellMsg{line, out, err, ctx.Err() != nil}
-	}
-}
-
-// mine is the name of the user's own command beside the calls.
-const mine = "!"
-
-func (m *screen) shellEnded(msg shellMsg) {
-	m.stop, m.mine = nil, nil
-	m.feed.forget(mine)
-	m.print(paint.Purple.Bold(true).Render("! ") + paint.Bold.Render(clean(msg.line)))
-	m.folded(msg.out, 20, 20, 0, "")
-	how := "exit 0"
-	var ended *exec.ExitError
-	switch {
-	case errors.As(msg.err, &ended):
-		shown := strings.Replace(ended.String(), "exit status", "exit", 1)
-		if how = shown; msg.stopped {
-			how, shown = "I ended it", "you ended it"
-		}
-		m.print(paint.Red.Render(shown))
-	case msg.err != nil:
-		m.fail(msg.err)
-		return
-	}
-	text := []rune(msg.out)
-	shown := msg.out
-	if over := len(text) - maxBesideRunes; over > 0 { // a failure's cause is at either end
-		shown = fmt.Sprintf("%s\n[… %d characters …]\n%s", string(text[:maxBesideRunes/2]), over, string(text[maxBesideRunes/2+over:]))
-	}
-	m.queue.Attach(fmt.Sprintf("I ran `%s` (%s):\n```\n%s\n```", msg.line, how, strings.TrimRight(shown, "\n")))
-	m.print(paint.Faint.Render("its output is sent with your next message"))
 }

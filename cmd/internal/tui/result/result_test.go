@@ -8,7 +8,7 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// TestExited: only a command that was ended by its timeout is shown so, whatever it printed.
+// TestExited: a command is shown as ended by its timeout only if it was, also if its output says so.
 func TestExited(t *testing.T) {
 	code := 143
 	b := &op.ToolReturned{Exit: &code, Millis: 60334, Text: "[timed out after 9s: no]\n[exit 143]"}
