@@ -222,7 +222,7 @@ func (m *screen) returned(b *op.ToolReturned) {
 			break
 		}
 	}
-	m.feed.forget(b.Call)
+	m.feed.Forget(b.Call)
 	c.Name = b.Name
 	dot, how := paint.Green.Render("●"), result.Took(b.Millis)
 	switch {
@@ -324,7 +324,7 @@ func (m *screen) shell(line string) tea.Cmd {
 	dir, f := m.o.Request.Dir, m.feed
 	return func() tea.Msg {
 		defer stop()
-		out, err := shell.Run(ctx, dir, line, func(p []byte) { f.print(mine, p) })
+		out, err := shell.Run(ctx, dir, line, func(p []byte) { f.Print(mine, p) })
 		return shellMsg{line, out, err, ctx.Err() != nil}
 	}
 }
@@ -337,7 +337,7 @@ const maxBesideRunes = 4_000
 
 func (m *screen) shellEnded(msg shellMsg) {
 	m.stop, m.mine = nil, nil
-	m.feed.forget(mine)
+	m.feed.Forget(mine)
 	m.print(paint.Purple.Bold(true).Render("! ") + paint.Bold.Render(clean(msg.line)))
 	m.folded(msg.out, 20, 20, 0, "")
 	how := "exit 0"

@@ -323,7 +323,7 @@ func (m *screen) jump(to int) tea.Cmd {
 	m.turn = turn{from: to, usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten}
 	runCtx, cancel := context.WithCancel(ctx)
 	m.cancel = cancel
-	return m.turns.running(func() tea.Msg {
+	return m.turns.Running(func() tea.Msg {
 		if err := s.Jump(runCtx, j); err != nil {
 			return turnMsg{err: err}
 		}

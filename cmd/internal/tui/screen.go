@@ -18,6 +18,7 @@ import (
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/editor"
+	"anamnesis/cmd/internal/tui/feed"
 	"anamnesis/cmd/internal/tui/frame"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
@@ -40,7 +41,7 @@ const (
 type screen struct {
 	o     Options
 	ctx   context.Context
-	feed  *feed
+	feed  *feed.Feed
 	width int
 	tall  int
 	theme string
@@ -57,7 +58,7 @@ type screen struct {
 	begun   time.Time
 	asking  string // the request that opens the task
 	turn    turn
-	turns   turns
+	turns   feed.Turns
 	last    runtime.Outcome
 	ran     bool
 	failure error
@@ -91,7 +92,7 @@ type screen struct {
 	profile  colorprofile.Profile
 }
 
-func newScreen(ctx context.Context, o Options, f *feed) *screen {
+func newScreen(ctx context.Context, o Options, f *feed.Feed) *screen {
 	m := &screen{o: o, ctx: ctx, feed: f, frame: frame.New(o.Out), width: 80, tall: 24, now: time.Now(), st: new(state.State), printing: true}
 	if cols, rows, err := xterm.GetSize(int(o.Out.Fd())); err == nil && cols > 0 {
 		m.width, m.tall = max(cols, 10), max(rows, 5)
@@ -151,7 +152,7 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 		}
 	case tea.KeyPressMsg:
 		return m.key(msg)
-	case feedMsg:
+	case feed.Added:
 		m.happened()
 	case tickMsg:
 		if m.ticking = false; m.now.Sub(m.hinted) >= hintFor {
@@ -243,7 +244,7 @@ func (m *screen) question() *ask.Question {
 
 // happened handles the events in the feed.
 func (m *screen) happened() {
-	for _, e := range m.feed.take() {
+	for _, e := range m.feed.Take() {
 		switch e := e.(type) {
 		case op.Op:
 			m.saw(e)
@@ -304,7 +305,7 @@ func (m *screen) begin(text string) tea.Cmd {
 	svc, c, task := m.o.Service, m.client(), m.o.Task
 	r, set := m.o.Request, m.o.Settings
 	r.Text = text
-	return m.turns.running(func() tea.Msg {
+	return m.turns.Running(func() tea.Msg {
 		if task == "" {
 			s, err := svc.Start(ctx, r, c)
 			return openedMsg{s, err}
@@ -356,7 +357,7 @@ func (m *screen) run() tea.Cmd {
 		cancel()
 	}
 	s := m.s
-	return m.turns.running(func() tea.Msg {
+	return m.turns.Running(func() tea.Msg {
 		out, err := s.Run(ctx)
 		return turnMsg{out, err}
 	})
@@ -407,7 +408,7 @@ func (m *screen) send(text string) tea.Cmd {
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.cancel = cancel
 	s := m.s
-	return m.turns.running(func() tea.Msg {
+	return m.turns.Running(func() tea.Msg {
 		if err := s.Request(ctx, text); err != nil {
 			return turnMsg{err: err}
 		}

@@ -18,6 +18,7 @@ import (
 
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/ask"
+	"anamnesis/cmd/internal/tui/feed"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate"
@@ -58,7 +59,7 @@ type Result struct {
 func Run(ctx context.Context, o Options) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	f := newFeed()
+	f := feed.New()
 	m := newScreen(ctx, o, f)
 	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(m.frame), tea.WithoutSignalHandler(), tea.WithFilter(func(_ tea.Model, msg tea.Msg) tea.Msg {
 		if size, ok := msg.(tea.WindowSizeMsg); ok {
@@ -66,15 +67,15 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		}
 		return msg
 	}))
-	f.start(p.Send)
+	f.Start(p.Send)
 	stop := context.AfterFunc(ctx, func() { p.Send(lostMsg{}) })
 	defer stop()
 	_, err := p.Run()
-	f.stop()
+	f.Stop()
 	lost := err != nil && !errors.Is(err, tea.ErrInterrupted)
 	if lost {
 		cancel(notice.ErrLost)
-		m.turns.leave()
+		m.turns.Leave()
 		m.unsent()
 	}
 	r := m.leave()
@@ -113,18 +114,18 @@ func (m *screen) client() session.Client {
 			if err != nil { // a new task
 				st = new(state.State)
 			}
-			f.add(startedMsg{i, st})
+			f.Add(startedMsg{i, st})
 		},
-		Op:       func(o op.Op) { f.add(o) },
-		Delta:    func(d model.Delta) { f.add(d) },
-		Progress: func(c op.Call, text string) { f.add(progressMsg{c.ID, text}) },
-		Output:   func(c op.Call, p []byte) { f.print(c.ID, p) },
-		Editing:  func(c op.Call, changes []file.Change) { f.add(editingMsg{c.ID, changes}) },
-		Passing:  func(op.PassBegun) { f.add(noteMsg("asking the model what to keep of these steps")) },
+		Op:       func(o op.Op) { f.Add(o) },
+		Delta:    func(d model.Delta) { f.Add(d) },
+		Progress: func(c op.Call, text string) { f.Add(progressMsg{c.ID, text}) },
+		Output:   func(c op.Call, p []byte) { f.Print(c.ID, p) },
+		Editing:  func(c op.Call, changes []file.Change) { f.Add(editingMsg{c.ID, changes}) },
+		Passing:  func(op.PassBegun) { f.Add(noteMsg("asking the model what to keep of these steps")) },
 		Queued:   func() string { return m.queue.With(m.queue.Take()) },
-		Retry:    func(at model.Attempt) { f.add(retryMsg(at)) },
-		Scan:     func(p worldstate.Progress) { f.add(p) },
-		Note:     func(text string) { f.add(warnMsg(text)) },
+		Retry:    func(at model.Attempt) { f.Add(retryMsg(at)) },
+		Scan:     func(p worldstate.Progress) { f.Add(p) },
+		Note:     func(text string) { f.Add(warnMsg(text)) },
 		Approve: func(ctx context.Context, q gate.Question) gate.Answer {
 			a, _ := m.put(ctx, &ask.Question{Kind: ask.OfCall, Call: q})
 			return a
@@ -144,14 +145,14 @@ func (m *screen) client() session.Client {
 // ok is false.
 func (m *screen) put(ctx context.Context, q *ask.Question) (a gate.Answer, ok bool) {
 	q.Answer = make(chan gate.Answer, 1)
-	m.feed.add(q)
+	m.feed.Add(q)
 	select {
 	case a = <-q.Answer:
 		return a, true
 	case <-ctx.Done():
-	case <-m.feed.done:
+	case <-m.feed.Done():
 	}
-	m.feed.add(withdrawMsg{q})
+	m.feed.Add(withdrawMsg{q})
 	return gate.Answer{}, false
 }
 
@@ -174,7 +175,6 @@ type (
 
 // Messages of the program to itself.
 type (
-	feedMsg   struct{} // the feed holds something
 	lostMsg   struct{} // a signal, or the terminal is gone
 	tickMsg   time.Time
 	openedMsg struct {

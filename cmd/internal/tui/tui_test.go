@@ -12,6 +12,7 @@ import (
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/editor"
+	"anamnesis/cmd/internal/tui/feed"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/state"
 )
@@ -19,7 +20,7 @@ import (
 // TestOpeningFails: a task that could not be continued, by a wrong model for example, is
 // continued by the next request; one that did not begin is not.
 func TestOpeningFails(t *testing.T) {
-	m := &screen{ctx: t.Context(), feed: newFeed(), width: 80, st: new(state.State), edit: editor.New(&editor.History{}, "", nil)}
+	m := &screen{ctx: t.Context(), feed: feed.New(), width: 80, st: new(state.State), edit: editor.New(&editor.History{}, "", nil)}
 	fail := func() {
 		m.opened(openedMsg{err: errors.New("no such model")})
 	}

@@ -100,7 +100,7 @@ func (m *screen) working() []string {
 			since += " · Esc ends it"
 		}
 		lines = append(lines, paint.Cut(paint.Yellow.Render(frame)+" "+result.Call(c.Call, m.info.Dir), m.width-len(since))+paint.Faint.Render(since))
-		whole := m.feed.tail(c.ID)
+		whole := m.feed.Tail(c.ID)
 		whole = whole[:strings.LastIndexByte(whole, '\n')+1] // without an incomplete line
 		tail := strings.Split(strings.TrimRight(clean(whole), "\n"), "\n")
 		if c.progress != "" {
