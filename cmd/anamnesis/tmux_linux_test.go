@@ -304,13 +304,14 @@ func TestSeat(t *testing.T) {
 }
 
 // TestSeatNarrow: 40 columns, a paste that stays one piece, another size, an interrupt
-// while a command runs, and a line that leaving does not lose.
+// while a command runs, after which -c waits, and a line that leaving does not lose.
 func TestSeatNarrow(t *testing.T) {
 	t.Parallel()
 	heavy(t)
 	d := onScreen(t, 40, 20, `turns:
   - calls: [{name: Bash, arguments: {command: "echo begun; `+holdOn+`"}}]
-  - reply: Never said.
+  - expect: [{on: last, contains: "and then more!"}]
+    reply: Never said.
 `)
 	d.types("anamnesis --approval auto --model script:../words.yaml\n")
 	d.sees("/help · @file")
@@ -345,6 +346,10 @@ func TestSeatNarrow(t *testing.T) {
 	d.types(" more")
 	d.press("C-c")
 	d.sees("cleared")
+	d.press("C-c", "C-c")
+	d.sees("continues it\n$")
+	d.types("clear; anamnesis -c\n") // the user ended the turn, so nothing runs
+	d.sees("say: a pasted line", "│ begun", "interrupted ·", "\n>")
 	d.press("Up")
 	d.sees("> and then more")
 	d.types("!")

@@ -54,7 +54,7 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 		}
 		act := state.Next(t.State(), t.limits())
 		if ctx.Err() != nil && interruptible(act.Kind) {
-			return t.interrupted(keep)
+			return t.interrupted(ctx, keep)
 		}
 		switch act.Kind {
 		case state.ActIdle:
@@ -78,7 +78,7 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 		}
 		if fault != nil {
 			if ctx.Err() != nil {
-				return t.interrupted(keep)
+				return t.interrupted(ctx, keep)
 			}
 			if fault.Kind == model.FaultOverflow || t.limits().TimeUp {
 				continue // the context is made smaller, or the turn ends with the time
@@ -163,16 +163,17 @@ func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 	return Outcome{Reason: act.Reason, Detail: t.Journal.RedactText(act.Detail), Answer: t.State().Answer, Learned: t.State().Turn.Learned}, nil
 }
 
-// interrupted ends the turn at the user's request. A jump that the agent scheduled belongs to
-// the interrupted step and is dropped with it.
-func (t *Task) interrupted(ctx context.Context) (Outcome, error) {
+// interrupted ends the turn because ctx has ended. The turn stays open if the user's terminal was
+// lost: the next process continues it. A jump that the agent scheduled belongs to the interrupted
+// step and is dropped with it.
+func (t *Task) interrupted(ctx, keep context.Context) (Outcome, error) {
 	if p := t.State().Pending; p != nil && p.By == state.ByAgent {
-		if err := t.dropJump(ctx, "the step was interrupted"); err != nil {
+		if err := t.dropJump(keep, "the step was interrupted"); err != nil {
 			return Outcome{}, err
 		}
 	}
-	if t.State().Turn.Open {
-		if err := t.Record(ctx, &op.TurnEnded{Reason: "interrupted"}); err != nil {
+	if t.State().Turn.Open && !errors.Is(context.Cause(ctx), notice.ErrLost) {
+		if err := t.Record(keep, &op.TurnEnded{Reason: "interrupted"}); err != nil {
 			return Outcome{}, err
 		}
 	}

@@ -132,7 +132,7 @@ func (t *Task) answerOrStuck(ctx, keep context.Context, act state.Action) (answe
 		return answered, Outcome{}, err
 	}
 	if ctx.Err() != nil {
-		out, err = t.interrupted(keep)
+		out, err = t.interrupted(ctx, keep)
 		return false, out, err
 	}
 	out, err = t.endTurn(keep, act)

@@ -287,10 +287,15 @@ func (s *State) Standing(live bool) string {
 	switch {
 	case live:
 		return "running"
-	case !s.Turn.Open && s.Turn.End != nil && s.Jumping == nil && s.Restoring == nil && s.Pending == nil:
+	case s.Waits() && s.Turn.End != nil:
 		return s.Turn.End.Reason
 	}
 	return "interrupted"
+}
+
+// Waits reports whether nothing is to be done before the user's next request.
+func (s *State) Waits() bool {
+	return !s.Turn.Open && s.Jumping == nil && s.Restoring == nil && s.Pending == nil
 }
 
 var (

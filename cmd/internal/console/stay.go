@@ -35,7 +35,7 @@ func (c *Console) Open(ctx context.Context, svc *session.Service, o Opening) (ta
 		return task, o.Text, err
 	}
 	if task != "" {
-		if st, err := svc.State(task); err != nil || st.Turn.Open {
+		if st, err := svc.State(task); err != nil || !st.Waits() {
 			return task, "", err // it continues by itself
 		}
 	}

@@ -118,7 +118,7 @@ func meaning(state any) string {
 		"superseded":  "another card took its place",
 		"running":     "a process works on it now",
 		"done":        "the last turn ended with an answer",
-		"interrupted": "its process ended before the turn did; 'anamnesis resume' continues it",
+		"interrupted": "the last turn was stopped before an answer; 'anamnesis resume' continues it",
 		"failed":      "the last turn ended with an error",
 		"stuck":       "the agent kept jumping back to one step, and a user has to decide",
 		"limit":       "a limit such as --max-steps ended the turn",

@@ -13,16 +13,21 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"anamnesis/anamnesis/quote"
+	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
 
 // maxNamed is how many paths are named.
 const maxNamed = 8
+
+// maxReplayed is how many operations of the last turn are shown again.
+const maxReplayed = 400
 
 // picker is a list of which the user picks one.
 type picker struct {
@@ -135,10 +140,10 @@ func (m *screen) pickTask() tea.Cmd {
 	}
 }
 
-// finished reports whether the task to continue has answered, so that a request comes next.
-func (m *screen) finished() bool {
+// waits reports whether a request comes next in the task to continue.
+func (m *screen) waits() bool {
 	st, err := m.o.Service.State(m.o.Task)
-	return err == nil && st.Standing(false) == "done"
+	return err == nil && st.Waits()
 }
 
 // switchTo selects the task that the next request continues.
@@ -150,15 +155,39 @@ func (m *screen) switchTo(task string) tea.Cmd {
 	if st, err := m.o.Service.State(task); err == nil {
 		m.st, m.info = st, session.Info{Task: task, Dir: st.Opened.Dir, Model: cmp.Or(m.o.Settings.Model, st.Model), EAS: st.EAS, EASFrom: st.Opened.EASFrom,
 			Approval: cmp.Or(m.o.Settings.Approval, st.Approval)}
-		if st.Request != "" {
-			m.print(paint.Faint.Render("last: ") + paint.Cut(oneLine(clean(st.Request)), m.width-8))
-		}
-		if st.Answer != "" {
-			m.md.Fit(m.width, m.theme)
-			m.print(strings.Join(m.md.Render(st.Answer), "\n"))
-		}
+		m.replay()
 	}
 	return closing
+}
+
+// replay shows the last turn of the task as it was shown then.
+func (m *screen) replay() {
+	first := max(m.st.Last, maxReplayed) - maxReplayed
+	var ops []op.Op
+	err := m.o.Service.Ops(m.o.Task, first, func(o op.Op) error {
+		if b, ok := o.Body.(*op.UserSaid); ok && b.Source == op.SourceRequest {
+			first, ops = 0, nil
+		}
+		ops = append(ops, o)
+		return nil
+	})
+	if err != nil {
+		m.fail(err)
+	}
+	if first > 0 {
+		m.print(paint.Faint.Render("… /timeline lists what came before"))
+	}
+	m.printer = term.NewText(nil, &m.events, 4096, m.info.Dir)
+	for _, o := range ops {
+		if b, ok := o.Body.(*op.UserSaid); ok && b.Source == op.SourceRequest {
+			m.said(b.Text)
+		}
+		m.saw(o)
+	}
+	m.calls, m.turn, m.activity = nil, turn{}, ""
+	if end := m.st.Turn.End; end != nil && m.st.Waits() {
+		m.outcome(turnMsg{out: runtime.Outcome{Reason: end.Reason, Detail: end.Detail}})
+	}
 }
 
 // pickStep shows the tree of steps to jump to, the current path's newest first, each with what

@@ -118,7 +118,7 @@ func (m *screen) Init() tea.Cmd {
 	case m.o.Pick:
 		m.greet()
 		cmds = append(cmds, m.pickTask())
-	case m.o.Text == "" && !m.o.Once && m.finished():
+	case m.o.Text == "" && !m.o.Once && m.waits():
 		m.greet()
 		cmds = append(cmds, m.switchTo(m.o.Task))
 	case m.o.Task != "" || m.o.Text != "":
