@@ -12,6 +12,7 @@ import (
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/knowledge_base/retrieval/remote"
 	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/tool/web"
 )
 
 // HomeRemedy is what to do about a home that cannot be used.
@@ -27,6 +28,16 @@ func (s *Service) Embedder() (retrieval.Embedder, error) {
 		return nil, nil
 	}
 	return e, nil
+}
+
+// Web reads the user's settings of the network tools; without a file they are the defaults.
+func (s *Service) Web() (web.Options, error) {
+	o, err := web.Load(s.Home.Web(), s.getenv)
+	if err != nil {
+		return o, Usagef("%w", err)
+	}
+	o.Program = "anamnesis/" + s.o.Version
+	return o, nil
 }
 
 // HomeFault adds the remedy to an unexpected permission error about a file in the home. It
