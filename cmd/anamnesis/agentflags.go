@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/settings"
+	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
@@ -21,6 +22,7 @@ type agentFlags struct {
 	output           string
 	print            bool
 	allow, ask, deny []string // rules
+	guarded          []string
 }
 
 func (f *agentFlags) register(cmd *cobra.Command) {
@@ -57,14 +59,10 @@ func (f *agentFlags) registerNew(cmd *cobra.Command) {
 	fl.IntVar(&f.EAS, "eas", 0, "effective attention span in tokens (default: from the EAS table)")
 	fl.StringSliceVar(&f.Tools, "tools", nil, "additional tools: SendDMail, dmail")
 	fl.IntVar(&f.Window, "window", 0, "context window of the model in tokens (default: from the EAS table)")
-}
-
-// read checks the flags of a new task.
-func (f *agentFlags) read(given func(flag string) bool, lasting *taskFlags) error {
-	if err := f.check(given); err != nil {
-		return err
-	}
-	return lasting.set(&f.Request)
+	fl.BoolVar(&f.NoFinalPass, "no-final-pass", false, "do not look for lessons in discarded paths when the task ends")
+	fl.BoolVar(&f.Experiment, "card-experiment", false, "withhold each unreviewed card from a random tenth of such tasks; 'kb stats' compares them")
+	fl.BoolVar(&f.NoResearch, "no-research-first", false, "let calls about new packages, hosts and models run without an investigation")
+	fl.StringArrayVar(&f.guarded, "research-first", nil, "further calls that need an investigation: a tool, or Bash:COMMAND where * is any text (repeatable)")
 }
 
 // check rejects values that no flag can have, and parses the rules. given reports whether a
@@ -75,6 +73,16 @@ func (f *agentFlags) check(given func(flag string) bool) error {
 	}
 	if err := settings.CheckFlags(&f.Request, given); err != nil {
 		return err
+	}
+	if f.NoResearch && len(f.guarded) > 0 {
+		return exit.Usagef("--research-first and --no-research-first exclude each other: give one of them")
+	}
+	for _, text := range f.guarded {
+		p, err := agent.ParseGuarded(text)
+		if err != nil {
+			return exit.Usagef("--research-first %v", err)
+		}
+		f.Guarded = append(f.Guarded, p)
 	}
 	for _, list := range []struct {
 		flag    string

@@ -209,8 +209,20 @@ func TestAskInterrupted(t *testing.T) {
 	}
 }
 
-// TestPlainSession: where a terminal is not drawn on, a session stays after an answer, and the
-// user picks a task to continue.
+// runBeside runs another task in the directory of a session that waits for its user.
+func runBeside(t *testing.T, env []string, world string) {
+	t.Helper()
+	words := filepath.Join(filepath.Dir(world), "beside.yaml")
+	if err := os.WriteFile(words, []byte("turns: [{reply: Done beside it.}]\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := program(t.Context(), env, "run", "--dir", world, "--model", "script:"+words, "Look."); err != nil || !strings.Contains(out, "Done beside it.") {
+		t.Errorf("a task beside an idle session: %v\n%s", err, out)
+	}
+}
+
+// TestPlainSession: where a terminal is not drawn on, a session stays after an answer, lets
+// another task work meanwhile, and the user picks a task to continue.
 func TestPlainSession(t *testing.T) {
 	dir := layAsked(t, `turns:
   - reply: One file is here.
@@ -223,6 +235,9 @@ func TestPlainSession(t *testing.T) {
 		t.Helper()
 		for _, turn := range turns {
 			p.sees("> ")
+			if turn[0] == "And now?" {
+				runBeside(t, []string{"ANAMNESIS_HOME=" + filepath.Join(dir, ".home")}, filepath.Join(dir, "w"))
+			}
 			p.types(turn[0])
 			p.sees(turn[1])
 		}

@@ -23,7 +23,6 @@ const maxRequestBytes = 1 << 20
 
 func (a *app) runCommand() *cobra.Command {
 	var f agentFlags
-	var lasting taskFlags
 	cmd := &cobra.Command{
 		Use:   `run "REQUEST"`,
 		Short: "Run an agent on a request",
@@ -42,7 +41,7 @@ leaves at once. 'resume' continues.`,
 			if strings.TrimSpace(args[0]) == "" {
 				return exit.Usagef("the request is empty")
 			}
-			if err := f.read(cmd.Flags().Changed, &lasting); err != nil {
+			if err := f.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
 			f.Text = args[0]
@@ -51,7 +50,6 @@ leaves at once. 'resume' continues.`,
 	}
 	f.register(cmd)
 	f.registerNew(cmd)
-	lasting.register(cmd)
 	return cmd
 }
 
@@ -141,7 +139,11 @@ func (a *app) seat(ctx context.Context, f agentFlags, open func(session.Client) 
 		})
 		defer keys.Steer(nil)
 	}
-	return session.JoinClose(a.tty().Turns(ctx, s, p, a.stay), s.Close())
+	again, err := a.tty().Turns(ctx, s, p, a.stay)
+	if err = session.JoinClose(err, s.Close()); err == nil && again != "" {
+		return a.resume(ctx, f, []string{s.Task, again})
+	}
+	return err
 }
 
 // warn prints warnings, one a line.

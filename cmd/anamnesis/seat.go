@@ -23,11 +23,9 @@ import (
 // sit configures the verb without a name: a session at the terminal.
 func (a *app) sit(root *cobra.Command) {
 	var f agentFlags
-	var lasting taskFlags
 	var last, pick bool
 	f.register(root)
 	f.registerNew(root)
-	lasting.register(root)
 	root.Flags().VisitAll(func(fl *pflag.Flag) { fl.Hidden = !slices.Contains([]string{"model", "approval", "dir"}, fl.Name) })
 	root.Flags().BoolVarP(&last, "continue", "c", false, "continue the latest task of the directory")
 	root.Flags().BoolVarP(&pick, "resume", "r", false, "pick a task of the directory to continue")
@@ -46,7 +44,7 @@ func (a *app) sit(root *cobra.Command) {
 		if len(args) == 0 && !a.interactive() && !last && !pick && !script {
 			return cmd.Help()
 		}
-		if err := f.read(cmd.Flags().Changed, &lasting); err != nil {
+		if err := f.check(cmd.Flags().Changed); err != nil {
 			return err
 		}
 		if len(args) > 0 {

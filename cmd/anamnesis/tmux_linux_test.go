@@ -217,7 +217,8 @@ const (
 )
 
 // TestSeat plays a session: a request, an approval with a diff, words while the agent
-// works, a refusal with words, a jump by the list, and another process that continues.
+// works, a refusal with words, a jump by the list, another task while it waits, and another
+// process that continues.
 func TestSeat(t *testing.T) {
 	t.Parallel()
 	d := onScreen(t, 80, 30, `turns:
@@ -260,6 +261,7 @@ func TestSeat(t *testing.T) {
 	d.types("p") // and the command that fits it is not asked about
 	d.sees("It stays at 1.", "── 2 files changed: go, parse.go", "\n>")
 	d.golden("refused")
+	runBeside(t, d.env(), filepath.Join(d.dir, "w"))
 	d.press("Escape")
 	d.sees("Esc again to jump back")
 	d.press("Escape")

@@ -24,7 +24,7 @@ type Options struct {
 	// Above is the decision on a call by the task that began this one; nil if there is none,
 	// or a user allowed everything.
 	Above func(approval.Facts) approval.Decision
-	// Polling lists calls that may repeat in an unchanged world.
+	// Polling lists calls that may repeat in an unchanged world; nil: loop.Polling.
 	Polling []loop.Pattern
 	// RunUndone lets a call that a jump has undone run in the same state of the files.
 	RunUndone bool
@@ -42,4 +42,9 @@ type Gate struct {
 }
 
 // New returns the gate of a task in a place.
-func New(p *workspace.Place, o Options) *Gate { return &Gate{Ledger: p.Ledger, place: p, o: o} }
+func New(p *workspace.Place, o Options) *Gate {
+	if o.Polling == nil {
+		o.Polling = loop.Polling()
+	}
+	return &Gate{Ledger: p.Ledger, place: p, o: o}
+}

@@ -149,7 +149,6 @@ type Task struct {
 	live     *taskdir.LiveDir
 	recovery *worldstate.Recovery // the outcome of an interrupted restore, if any
 	made     bool                 // OpenTask made the directory again
-
 }
 
 // toolset is the tools the agent is offered. Run's goroutine changes it, between calls.
@@ -170,9 +169,8 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 	if err != nil {
 		return nil, err
 	}
-	named := n
-	named.Dir = dir
-	if err := named.CheckNames(o.Secrets); err != nil {
+	n.Dir = dir
+	if err := n.CheckNames(o.Secrets); err != nil {
 		return nil, err
 	}
 	if err := taskdir.OutsideHome(h, dir); err != nil {
@@ -260,10 +258,8 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 	if t.Place, err = workspace.OpenPlace(opened.Dir, opened.Store, &w, t.opts.Kept); err != nil {
 		return err
 	}
-	if t.opts.Socket != "" {
-		if err := t.live.KeptOpen(t.opts.Socket); err != nil {
-			return err
-		}
+	if err := t.live.KeptOpen(t.opts.Socket); err != nil {
+		return err
 	}
 	t.Abandon, t.Changed, t.Disturbed = t.opts.AbandonRestore, t.opts.changed, t.opts.Disturbed
 	stream := t.opts.Stream
@@ -309,15 +305,21 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 			return err
 		}
 	}
-	polling := t.opts.Polling
-	if polling == nil {
-		polling = loop.Polling()
-	}
 	t.gate = gate.New(t.Place, gate.Options{
-		Tools: func() *tool.Registry { return t.tools }, Approve: t.opts.Approve, Asking: &t.opts.family.askMu, Rules: t.opts.Rules, Polling: polling,
+		Tools: func() *tool.Registry { return t.tools }, Approve: t.opts.Approve, Asking: &t.opts.family.askMu, Rules: t.opts.Rules, Polling: t.opts.Polling,
 		Mode: approval.Mode(cmp.Or(t.opts.Approval, t.State().Approval, opened.Approval)), Above: t.opts.above, RunUndone: t.opts.RunUndone, KnownModel: t.opts.KnownModel,
 	})
 	return nil
+}
+
+// Offer is [taskdir.LiveDir.Offer], refused while a command runs in the background.
+func (t *Task) Offer(closed func() error) (take func() bool, err error) {
+	return t.live.Offer(func() error {
+		if len(t.State().Jobs) > 0 {
+			return taskdir.ErrBusy
+		}
+		return closed()
+	})
 }
 
 // Close releases the process's hold on the task and seals the stream; the task can be opened

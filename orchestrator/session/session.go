@@ -161,6 +161,9 @@ type Session struct {
 	home   taskdir.Home
 	client Client
 	done   func() // closes the sources of the task's tools
+
+	take  func() bool // ends an offer; nil: none is made
+	given bool        // another process has the directory
 }
 
 // Run runs the agent until its turn ends. Meanwhile, other processes reach the task through
@@ -218,8 +221,35 @@ func (s *Session) Compact(ctx context.Context) (before, after int, err error) {
 // State is the folded state. It must not be used while Run runs.
 func (s *Session) State() *state.State { return s.task.State() }
 
+// Offer closes the session if another process asks for the directory before the next call of
+// Take. A session with a command in the background stays open.
+func (s *Session) Offer() {
+	take, err := s.task.Offer(s.close)
+	if err != nil {
+		s.client.note(fmt.Sprintf("warning: %v; no other task can work in the directory until this session ends", err))
+		return
+	}
+	s.take = take
+}
+
+// Take ends an offer and reports whether the session is still open. If not, the task can be
+// resumed.
+func (s *Session) Take() bool {
+	if s.take != nil {
+		s.given, s.take = !s.take(), nil
+	}
+	return !s.given
+}
+
 // Close ends the session. The task can be resumed.
 func (s *Session) Close() error {
+	if !s.Take() {
+		return nil
+	}
+	return s.close()
+}
+
+func (s *Session) close() error {
 	err := s.task.Close()
 	s.done()
 	return err

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -124,6 +126,39 @@ func (l *LiveDir) KeptOpen(socket string) error {
 	rec := readLive(l.path)
 	rec.Socket = socket
 	return l.write(rec)
+}
+
+// Offer lets another process have the directory: if one asks for it, closed is called, which
+// closes the task. take ends the offer and reports whether the task is still open.
+func (l *LiveDir) Offer(closed func() error) (take func() bool, err error) {
+	var mu sync.Mutex
+	given := false
+	path := fmt.Sprintf("%s.%d.sock", strings.TrimSuffix(l.path, ".json"), os.Getpid())
+	stop, err := serve(path, func(c Command) error {
+		if c.Verb != CloseVerb {
+			return fmt.Errorf("unknown request %q", c.Verb)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if given {
+			return nil
+		}
+		err := closed()
+		given = !errors.Is(err, ErrBusy)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	take = func() bool {
+		stop()
+		return !given && l.KeptOpen("") == nil
+	}
+	if err := l.KeptOpen(path); err != nil {
+		take()
+		return nil, err
+	}
+	return take, nil
 }
 
 func (l *LiveDir) write(rec liveRecord) error {

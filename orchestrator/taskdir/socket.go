@@ -60,9 +60,13 @@ func whys() map[string]error {
 // Serve passes the commands for a task to obey, until stop is called; stop returns when the
 // last is answered.
 func Serve(h Home, task string, obey func(Command) error) (stop func(), err error) {
-	l, err := Listen(h.Socket(task))
+	return serve(h.Socket(task), obey)
+}
+
+func serve(path string, obey func(Command) error) (stop func(), err error) {
+	l, err := Listen(path)
 	if err != nil {
-		return nil, fmt.Errorf("listen for task %s: %w", task, err)
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
 	var wg sync.WaitGroup
 	var open sync.Map // connections whose command has not arrived yet
@@ -86,7 +90,7 @@ func Serve(h Home, task string, obey func(Command) error) (stop func(), err erro
 			return true
 		})
 		wg.Wait()
-		os.Remove(h.Socket(task))
+		os.Remove(path)
 	}, nil
 }
 

@@ -89,27 +89,29 @@ func (c *Console) pick(ctx context.Context, svc *session.Service, dir string) (s
 }
 
 // Turns runs a session's turn and returns how it ended. If stay is set, it then runs a turn for
-// each line that the user enters, until an empty one.
-func (c *Console) Turns(ctx context.Context, s *session.Session, p view.Printer, stay bool) error {
+// each line that the user enters, until an empty one. If another process has taken the directory
+// meanwhile, it returns the line; a session opened anew can send it.
+func (c *Console) Turns(ctx context.Context, s *session.Session, p view.Printer, stay bool) (again string, err error) {
 	for {
 		out, err := s.Run(ctx)
 		if err != nil {
-			return err
+			return "", err
 		}
 		p.End(out, s.State())
 		err = Ended(s.Task, out)
 		if !stay || ctx.Err() != nil {
-			return err
+			return "", err
 		}
 		if err != nil {
 			c.notef("%v", err)
 		}
+		s.Offer()
 		text := c.message(ctx)
-		if text == "" {
-			return nil
+		if text == "" || !s.Take() {
+			return text, nil
 		}
 		if err := s.Request(ctx, text); err != nil {
-			return err
+			return "", err
 		}
 	}
 }

@@ -27,7 +27,7 @@ func (m *screen) compactVerb([]string) tea.Cmd {
 	}
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.opening, m.activity, m.begun, m.cancel = true, "folding the older steps", m.now, cancel
-	svc, task, s, c := m.o.Service, m.o.Task, m.s, m.client()
+	svc, task, s, c := m.o.Service, m.o.Task, m.take(), m.client()
 	c.Started = nil
 	return func() tea.Msg {
 		defer cancel()
@@ -35,6 +35,7 @@ func (m *screen) compactVerb([]string) tea.Cmd {
 		var err error
 		if s != nil {
 			before, after, err = s.Compact(ctx)
+			s.Offer()
 		} else {
 			before, after, err = svc.Compact(ctx, task, c)
 		}

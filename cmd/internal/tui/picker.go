@@ -325,7 +325,7 @@ func (m *screen) planned(msg planMsg) {
 // jump jumps to a step: now, or at the end of the running step.
 func (m *screen) jump(to int) tea.Cmd {
 	j := op.JumpRequested{To: to} // without a reason: the cards must not quote an invented one
-	ctx, s := m.ctx, m.s
+	ctx, s := m.ctx, m.take()
 	if m.running {
 		m.say(fmt.Sprintf("jumps to step %d when the present step is complete", to))
 		return func() tea.Msg {

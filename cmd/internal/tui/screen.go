@@ -378,6 +378,8 @@ func (m *screen) ended(msg turnMsg) tea.Cmd {
 	cmd := m.changes()
 	if msg.err != nil {
 		cmd = m.close()
+	} else {
+		m.s.Offer()
 	}
 	if msg.err == nil && (msg.out.Reason == "done" || msg.out.Reason == "idle") {
 		if text := m.queue.Take(); text != "" {
@@ -396,11 +398,20 @@ func (m *screen) giveBack(request string) {
 	}
 }
 
+// take returns the session, whose directory no other process can have from now on; nil if there
+// is none, or another process has taken the directory.
+func (m *screen) take() *session.Session {
+	if m.s != nil && !m.running && !m.s.Take() {
+		m.s, m.known = nil, true
+	}
+	return m.s
+}
+
 // send starts a turn with a request.
 func (m *screen) send(text string) tea.Cmd {
 	m.said(text)
 	text = m.queue.With(text)
-	if m.s == nil {
+	if m.take() == nil {
 		return m.begin(text)
 	}
 	m.turn = turn{from: m.st.Current, usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten}
@@ -457,8 +468,12 @@ func (m *screen) quit() tea.Cmd {
 	if text := m.unsent(); text != "" {
 		m.print(paint.Faint.Render("not sent, kept in the history: ") + clean(text))
 	}
-	if m.s != nil && !m.o.Once {
-		m.print(paint.Faint.Render("task " + m.info.Task + " · 'anamnesis -c' continues it"))
+	if m.o.Task != "" && !m.o.Once {
+		again := "'anamnesis -c' continues it"
+		if last, err := m.o.Service.LastOwnTask(m.o.Request.Dir); err != nil || last != m.o.Task {
+			again = "'anamnesis -r' lists it"
+		}
+		m.print(paint.Faint.Render("task " + m.o.Task + " · " + again))
 	}
 	lines := m.out
 	m.out = nil
