@@ -251,8 +251,8 @@ func TestManySessions(t *testing.T) {
 	}
 }
 
-// TestHookStartsEarly: a hook that reaches a recorder ends before the large packages are
-// initialised; see cmd/internal/hookmain.
+// TestHookStartsEarly: a hook that reaches a recorder ends before packages are initialised
+// that it does not need; see cmd/internal/hookmain.
 func TestHookStartsEarly(t *testing.T) {
 	t.Parallel()
 	r := newRecorded(t)
@@ -261,7 +261,7 @@ func TestHookStartsEarly(t *testing.T) {
 	cmd.Env = append(cmd.Env, "GODEBUG=inittrace=1")
 	cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"session_id":"s","cwd":%q,"hook_event_name":"Notification"}`, r.dir))
 	out, err := cmd.CombinedOutput()
-	if trace := string(out); err != nil || !strings.Contains(trace, "init os ") || strings.Contains(trace, "init github.com/yuin/goldmark") {
+	if trace := string(out); err != nil || !strings.Contains(trace, "init os ") || strings.Contains(trace, "init encoding/json ") {
 		t.Errorf("%v\n%s", err, trace)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"anamnesis/orchestrator/beside/client"
+	"anamnesis/orchestrator/beside/message"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
@@ -35,7 +36,7 @@ const maxContextBytes = 9_000
 func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io.Reader, file string, recorders *Recorders, answer func([]byte) error) error {
 	h := svc.Home
 	if _, err := os.Lstat(file); file == "" || errors.Is(err, os.ErrNotExist) {
-		data, head, err := client.Read(in)
+		data, head, err := message.Read(in)
 		if err != nil {
 			return fmt.Errorf("event of %s: %w", agent, err)
 		}
@@ -70,7 +71,7 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 	if err != nil {
 		return err
 	}
-	dir := root(h, agent, client.Head{SessionID: e.SessionID, Cwd: e.Cwd})
+	dir := root(h, agent, message.Head{SessionID: e.SessionID, Cwd: e.Cwd})
 	event := filepath.Base(file)
 	reply, err := []byte(nil), errNoRecorder
 	if recorders != nil {
@@ -93,7 +94,7 @@ func (e *event) mayAdd() bool { return slices.Contains(contextual[e.Agent], e.Na
 // root is the directory of a session's world: the one it began in, or the top of its
 // git repository. A folder that users share, such as /tmp, is no project, whatever is in it. If
 // that directory is gone and the session continues elsewhere, it was moved.
-func root(h taskdir.Home, agent sessions.Agent, e client.Head) string {
+func root(h taskdir.Home, agent sessions.Agent, e message.Head) string {
 	dir, err := session.RealDir(e.Cwd)
 	if began := beganIn(h, agent, e.SessionID); began != "" {
 		if _, gone := os.Stat(began); err != nil || !errors.Is(gone, os.ErrNotExist) || strings.HasPrefix(began, dir+"/") {
@@ -132,7 +133,7 @@ func beganIn(h taskdir.Home, agent sessions.Agent, id string) string {
 
 // RecordedIn returns the task in which a session that works in cwd is, or would be, recorded.
 func RecordedIn(h taskdir.Home, agent sessions.Agent, id, cwd string) string {
-	return recordedIn(h, agent, id, root(h, agent, client.Head{SessionID: id, Cwd: cwd}))
+	return recordedIn(h, agent, id, root(h, agent, message.Head{SessionID: id, Cwd: cwd}))
 }
 
 // recordedIn is RecordedIn for the root of the session. The task has a number if the session

@@ -1,7 +1,8 @@
 // Package hookmain runs a hook before the packages of the program are initialised that a hook
-// does not need. Go initialises packages in the order of their import paths as their imports
-// allow; this one imports little, so it is among the first. With the whole program initialised
-// a hook took 36 ms of processor time, and an agent waits for two of them at each call.
+// does not need. Of the packages whose imports are initialised, Go takes the one whose path sorts
+// first; this one waits for package os alone. With the whole program initialised a hook took
+// 36 ms of processor time, with encoding/json and what sorts before it 5 ms more than now, and an
+// agent waits for two hooks at each call.
 package hookmain
 
 import (

@@ -57,19 +57,19 @@ func (p *Places) Command(agent sessions.Agent) string {
 // Quote writes a text as one word of a shell.
 func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// script is the wrapper. It ends when the program has answered, which may work on, and
-// with 0 whatever became of it. What has not the form of a reply, such as the output of
-// another program in its place, is dropped: JSON, and for Kimi Code a text in our
-// mark. The agent's own limit ends a program that hangs: a second process that waited for
-// it would take half as long again as the hook.
+// script is the wrapper. It ends when the program has answered, and with 0 whatever became of
+// the program; where there is more to do, a process that the program starts does it. A shell in
+// between would cost as much as the rest of the wrapper. What has not the form of a reply, such
+// as the output of another program in its place, is dropped: JSON, and for Kimi Code a text in
+// our mark. The agent's own limit ends a program that hangs.
 func (p *Places) script() string {
 	env := ""
 	if p.Data != "" {
 		env = "ANAMNESIS_HOME=" + Quote(p.Data) + "; export ANAMNESIS_HOME\n"
 	}
-	return "#!/bin/sh\n# Written by 'anamnesis install'. It always exits with 0, so that the agent continues.\n" + env +
-		"reply=$(exec 2>/dev/null 3<&0; " + Quote(p.Program) + " hook \"$1\" " + Quote(filepath.Join(p.State, "beside")) + " <&3 &)\n" +
-		"case $reply in '{\"'*'}') [ \"$1\" != kimi ] ;; '<anamnesis>'*'</anamnesis>') [ \"$1\" = kimi ] ;; *) false ;; esac && printf '%s' \"$reply\" 2>/dev/null\nexit 0\n"
+	return "#!/bin/sh\n# Written by 'anamnesis install'. It always exits with 0, so that the agent continues.\nexec 2>/dev/null\n" + env +
+		"reply=$(trap '' INT QUIT; exec " + Quote(p.Program) + " hook \"$1\" " + Quote(filepath.Join(p.State, "beside")) + ")\n" +
+		"case $reply in '{\"'*'}') [ \"$1\" != kimi ] ;; '<anamnesis>'*'</anamnesis>') [ \"$1\" = kimi ] ;; *) false ;; esac && printf '%s' \"$reply\"\nexit 0\n"
 }
 
 // Stored says what a recording stores, where, how long, and how large it may get.

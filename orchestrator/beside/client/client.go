@@ -1,15 +1,14 @@
-// Package client sends a hook's event to a running recorder. It imports few packages, and
-// none whose path sorts late, so that it is initialised long before the rest of the program:
-// see cmd/internal/hookmain.
+//go:build unix
+
+// Package client sends a hook's event to a running recorder. It imports little, so that it is
+// initialised long before the rest of the program, see cmd/internal/hookmain: encoding/json, fmt
+// and strings wait for many other packages.
 package client
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"os"
-	"strings"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -36,60 +35,17 @@ const (
 	PausedFile = "paused"
 )
 
-const (
-	maxEventBytes = 32 << 20
-	maxReplyBytes = 1 << 20
-)
+// MaxEventBytes is how much of an event is read.
+const MaxEventBytes = 32 << 20
 
-// Request is a request to a recorder, a line of JSON.
-type Request struct {
-	Verb    string `json:"verb"`    // EventVerb, StopVerb, or that of taskdir.CloseVerb
-	Program string `json:"program"` // see Program
-	Event   string `json:"event"`   // the name of the hook's own
-	// Data is the event, which the recorder redacts and writes to the file of its name; empty:
-	// that file exists.
-	Data    json.RawMessage `json:"data,omitempty"`
-	Environ []string        `json:"environ"` // the hook's: its secrets are redacted
-}
+const maxReplyBytes = 1 << 20
 
-// The verbs.
-const (
-	EventVerb = "event" // an event waits
-	StopVerb  = "stop"  // end the recorder
-)
-
-// Reply is a recorder's answer, a line of JSON. To a request with an event in it there
-// are two: the first, when the event is on disk, and the second, when it is recorded.
-type Reply struct {
-	OK    bool   `json:"ok"`
-	Reply []byte `json:"reply"` // for the agent
-	Ends  bool   `json:"ends"`  // the recorder is of another program, and ends
-}
+// EventVerb is the verb of a request that hands over an event.
+const EventVerb = "event"
 
 // ContextCut is the event by which the plugin of opencode asks which calls a jump has
 // left. It is answered and not recorded.
 const ContextCut = "ContextCut"
-
-// Head is what a hook reads of an event.
-type Head struct {
-	SessionID string `json:"session_id"`
-	Cwd       string `json:"cwd"`
-	Name      string `json:"hook_event_name"`
-}
-
-// Read reads an event from a hook's standard input.
-func Read(in io.Reader) (data []byte, head Head, err error) {
-	if data, err = io.ReadAll(io.LimitReader(in, maxEventBytes)); err != nil {
-		return nil, head, err
-	}
-	if err := json.Unmarshal(data, &head); err != nil {
-		return data, head, err
-	}
-	if head.SessionID == "" || head.Name == "" || head.Cwd == "" {
-		return data, head, errors.New("it names no session, event or directory")
-	}
-	return data, head, nil
-}
 
 // Session is the file that names the folder of a session and its directory; empty for a
 // session whose id cannot be part of a file's name. All is the folder of all recordings.
@@ -107,7 +63,11 @@ func Session(all, agent, id string) string {
 
 // EventName makes the name of an event's file. The names sort by time.
 func EventName(agent string) string {
-	return fmt.Sprintf("%020d-%d-%s%s", time.Now().UnixNano(), os.Getpid(), agent, EventEnding)
+	now := strconv.FormatInt(time.Now().UnixNano(), 10)
+	for len(now) < 20 {
+		now = "0" + now
+	}
+	return now + "-" + strconv.Itoa(os.Getpid()) + "-" + agent + EventEnding
 }
 
 // Program identifies the running program by its file.
@@ -124,64 +84,77 @@ func Program() string {
 	if st == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d:%d %d %d", st.Dev, st.Ino, st.Size, info.ModTime().UnixNano())
+	return strconv.FormatUint(uint64(st.Dev), 10) + ":" + strconv.FormatUint(st.Ino, 10) + " " +
+		strconv.FormatInt(st.Size, 10) + " " + strconv.FormatInt(info.ModTime().UnixNano(), 10)
 }
 
 // Owned checks that a socket is this user's alone.
 func Owned(path string) error {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return err
+	var st syscall.Stat_t
+	if err := syscall.Lstat(path, &st); err != nil {
+		return &os.PathError{Op: "lstat", Path: path, Err: err}
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || info.Mode().Type() != os.ModeSocket || info.Mode().Perm()&0o077 != 0 || int(st.Uid) != os.Getuid() {
-		return fmt.Errorf("%s is not a socket of this user alone", path)
+	if st.Mode&syscall.S_IFMT != syscall.S_IFSOCK || st.Mode&0o077 != 0 || int(st.Uid) != os.Getuid() {
+		return errors.New(path + " is not a socket of this user alone")
 	}
 	return nil
 }
 
 // Main runs a whole hook, anamnesis hook AGENT FOLDER with the folder of all recordings, if
-// the session's directory has a running recorder. Otherwise it restores standard input and
-// returns, so that the program runs the hook; if a recorder may have written the event, it
-// starts the program anew with the event's name.
+// the session's directory has a running recorder. Otherwise it starts the program anew, which
+// runs the hook: with the event's name, if a recorder may have written the event. An agent's
+// hook waits for what this process has left open, not for the process that it starts.
 func Main(args []string) {
-	if len(args) != 4 || args[1] != "hook" || !strings.HasPrefix(args[3], "/") || strings.HasSuffix(args[3], EventEnding) {
+	if len(args) != 4 || args[1] != "hook" || args[3] == "" || args[3][0] != '/' || hasEnding(args[3], EventEnding) {
 		return
 	}
 	deadline := time.Now().Add(Wait)
-	data, head, err := Read(os.Stdin)
-	if err == nil && head.Name != ContextCut {
-		if event, ends := hand(args[2], args[3], head, data, deadline); ends {
-			os.Exit(0)
-		} else if event != "" {
-			putBack(data)
-			if self, err := os.Executable(); err == nil {
-				_ = syscall.Exec(self, []string{args[0], "hook", args[2], event}, os.Environ())
-			}
+	again := []string{args[0], args[1], args[2]}
+	data, _ := readAll(0, MaxEventBytes) // what is cut is no event
+	if session, cwd, name := head(data); session != "" && cwd != "" && name != "" && name != ContextCut {
+		event, ends := hand(args[2], args[3], session, data, deadline)
+		if ends {
 			os.Exit(0)
 		}
+		if event != "" {
+			again = append(again, event)
+		}
 	}
-	putBack(data)
+	var p [2]int
+	if self, err := os.Executable(); err == nil && syscall.Pipe(p[:]) == nil {
+		syscall.CloseOnExec(p[1])
+		files := []uintptr{uintptr(p[0]), 1, 2}
+		if _, err := syscall.ForkExec(self, again, &syscall.ProcAttr{Env: os.Environ(), Files: files}); err == nil {
+			syscall.Close(p[0])
+			writeAll(p[1], data)
+		}
+	}
+	os.Exit(0)
 }
 
 // hand sends an event to the recorder and answers the agent. If it cannot, it returns the
 // event's file if the recorder may have written it.
-func hand(agent, all string, head Head, data []byte, deadline time.Time) (event string, ends bool) {
-	known := Session(all, agent, head.SessionID)
-	text, err := os.ReadFile(known)
-	if known == "" || err != nil {
+func hand(agent, all, session string, data []byte, deadline time.Time) (event string, ends bool) {
+	known := Session(all, agent, session)
+	folder, dir := "", ""
+	if fd, err := syscall.Open(known, syscall.O_RDONLY|syscall.O_CLOEXEC, 0); err == nil {
+		text, _ := readAll(fd, 1<<16)
+		syscall.Close(fd)
+		folder, dir = cut(string(text), '\n')
+	}
+	if dir == "" {
 		return "", false
 	}
-	folder, dir, _ := strings.Cut(string(text), "\n")
+	var st syscall.Stat_t
 	for _, off := range []string{dir + "/" + OffFile, all + "/" + PausedFile} {
-		if _, err := os.Lstat(off); err == nil {
+		if syscall.Lstat(off, &st) == nil {
 			return "", true
 		}
 	}
-	if _, err := os.Lstat(dir); err != nil {
+	if syscall.Lstat(dir, &st) != nil {
 		return "", false // it may have been moved
 	}
-	if Owned(folder+"/"+SocketFile) != nil || os.Chdir(folder) != nil {
+	if Owned(folder+"/"+SocketFile) != nil || syscall.Chdir(folder) != nil {
 		return "", false
 	}
 	// A relative name, since an address holds few bytes.
@@ -202,35 +175,18 @@ func hand(agent, all string, head Head, data []byte, deadline time.Time) (event 
 	}
 	name := EventName(agent)
 	event = folder + "/" + name
-	conn := os.NewFile(uintptr(fd), SocketFile)
-	if json.NewEncoder(conn).Encode(Request{Verb: EventVerb, Program: Program(), Event: name, Data: data, Environ: os.Environ()}) != nil {
+	if !writeAll(fd, request(name, data)) {
 		return event, false
 	}
-	var kept, reply Reply
-	replies := json.NewDecoder(io.LimitReader(conn, maxReplyBytes))
-	if replies.Decode(&kept) != nil || kept.Ends || !kept.OK { // it hangs, was killed, ends, or could not write
+	replies := replies{fd: fd}
+	if kept, ok := replies.next(); !ok || len(kept) > 0 { // it hangs, was killed, ends, or could not write
 		return event, false
 	}
 	limit(time.Until(deadline))
-	err = replies.Decode(&reply)
-	if err != nil && time.Now().Before(deadline) { // it was killed
+	reply, ok := replies.next()
+	if !ok && time.Now().Before(deadline) { // it was killed
 		return event, false
 	}
-	os.Stdout.Write(reply.Reply)
+	writeAll(1, reply)
 	return event, true
-}
-
-// putBack makes what was read the standard input again.
-func putBack(data []byte) {
-	f, err := os.CreateTemp("", "anamnesis-hook")
-	if err != nil {
-		return
-	}
-	os.Remove(f.Name())
-	if _, err := f.Write(data); err != nil {
-		return
-	}
-	if _, err := f.Seek(0, io.SeekStart); err == nil {
-		_ = dup2(int(f.Fd()), 0)
-	}
 }

@@ -177,7 +177,7 @@ func (p *project) hook(ctx context.Context, event string, more map[string]any) (
 	wrapper := filepath.Join(p.home(), "beside", "hook.sh")
 	if _, err := os.Stat(wrapper); err != nil { // of the program that does nothing
 		wrapper = filepath.Join(p.dir, "hook.sh")
-		if err := os.WriteFile(wrapper, []byte("exec 3<&0\nreply=$("+p.o.Program+" hook \"$1\" <&3 2>/dev/null &)\nexit 0\n"), 0o600); err != nil {
+		if err := os.WriteFile(wrapper, []byte("reply=$(exec 2>/dev/null; exec "+p.o.Program+" hook \"$1\")\nexit 0\n"), 0o600); err != nil {
 			return 0, err
 		}
 	}
