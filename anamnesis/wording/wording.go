@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	output "anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/note"
@@ -61,7 +62,7 @@ func Quotes(command, args string) bool {
 
 // heading matches lines of a file that say little of a change: comments, imports,
 // prints, brackets alone.
-var heading = regexp.MustCompile(`^\s*((print|console\.log|fmt\.Print\w*)\(|//|#|/?\*|--|package\b|import\b|from\s+\S+\s+import\b|use\b|"[^"]*"[,;]?\s*$|[\W_]*$)`)
+var heading = compiled(`^\s*((print|console\.log|fmt\.Print\w*)\(|//|#|/?\*|--|package\b|import\b|from\s+\S+\s+import\b|use\b|"[^"]*"[,;]?\s*$|[\W_]*$)`)
 
 // The forms of a repair card's bullets. [PairOf] reads what Repair writes.
 const (
@@ -81,7 +82,7 @@ const (
 	placeForm     = " (in %s)"
 )
 
-var placed = regexp.MustCompile(`^(.*) \(in ([^()]+)\)$`)
+var placed = compiled(`^(.*) \(in ([^()]+)\)$`)
 
 // Repair words a pair: what failed, what put it right, and what limits that.
 func Repair(p repair.Pair) note.Card {
@@ -191,15 +192,15 @@ func rest(p *repair.Pair) (out []repair.Change) {
 }
 
 var (
-	testStart = regexp.MustCompile(`^(\s*)(?:async )?(?:def test_\w*\(|func (?:Test|Fuzz|Benchmark)\w*\(|(?:it|test|describe)\(\s*["'\x60]|class Test\w*|fn test_\w*\()`)
-	decorator = regexp.MustCompile(`^\s*@`)
+	testStart = compiled(`^(\s*)(?:async )?(?:def test_\w*\(|func (?:Test|Fuzz|Benchmark)\w*\(|(?:it|test|describe)\(\s*["'\x60]|class Test\w*|fn test_\w*\()`)
+	decorator = compiled(`^\s*@`)
 )
 
 // withoutTests is the lines outside of new tests.
 func withoutTests(added []string) (out []string) {
 	inside, depth := false, 0
 	for _, l := range added {
-		if m := testStart.FindStringSubmatch(l); m != nil && (!inside || len(m[1]) <= depth) {
+		if m := testStart().FindStringSubmatch(l); m != nil && (!inside || len(m[1]) <= depth) {
 			inside, depth = true, len(m[1])
 			continue
 		}
@@ -207,7 +208,7 @@ func withoutTests(added []string) (out []string) {
 		if inside && (indent > depth || strings.Trim(l, ")}]; \t,") == "") {
 			continue
 		}
-		if inside = false; !decorator.MatchString(l) {
+		if inside = false; !decorator().MatchString(l) {
 			out = append(out, l)
 		}
 	}
@@ -218,7 +219,7 @@ func withoutTests(added []string) (out []string) {
 func withoutHeadings(added []string) []string {
 	weak := func(l string) bool {
 		_, _, changed := repair.CutChanged(l)
-		return !changed && heading.MatchString(l)
+		return !changed && heading().MatchString(l)
 	}
 	used := map[string]bool{}
 	for _, l := range added {
@@ -229,12 +230,12 @@ func withoutHeadings(added []string) []string {
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(added), func(l string) bool {
-		imports := imported.FindStringSubmatch(l)
+		imports := imported().FindStringSubmatch(l)
 		return weak(l) && (imports == nil || !slices.ContainsFunc(repair.Words(imports[1]), func(w string) bool { return used[w] }))
 	})
 }
 
-var imported = regexp.MustCompile(`^\s*(?:from\s+\S+\s+)?(?:import|use)\b(.*)`)
+var imported = compiled(`^\s*(?:from\s+\S+\s+)?(?:import|use)\b(.*)`)
 
 // telling is the lines of a change that a solution quotes: as many in a row as it has
 // room for, those that name most of the failure and its reason. A line that took the
@@ -268,7 +269,7 @@ func telling(added []string, named map[string]bool) []string {
 // tells reports whether a line, or the one that took its place, is more than a heading.
 func tells(line string) bool {
 	old, now, changed := repair.CutChanged(line)
-	return !heading.MatchString(line) && (!changed || !heading.MatchString(old) || !heading.MatchString(now))
+	return !heading().MatchString(line) && (!changed || !heading().MatchString(old) || !heading().MatchString(now))
 }
 
 // triedIn is what an attempt did that did not help, in short: what it changed, the
@@ -355,7 +356,7 @@ func addedIn(diff string) (added []string) {
 }
 
 // tried finds what a solution names to be run or changed.
-var tried = regexp.MustCompile("`([^`]+)`|^Changed in ([^:]+):")
+var tried = compiled("`([^`]+)`|^Changed in ([^:]+):")
 
 // Tries returns what a solution names to be run or changed; neither the lines of a
 // change nor a reason name any.
@@ -365,7 +366,7 @@ func Tries(solution string) (out []string) {
 		return nil
 	}
 	head, _, _ := strings.Cut(solution, "\n")
-	for _, m := range tried.FindAllStringSubmatch(head, -1) {
+	for _, m := range tried().FindAllStringSubmatch(head, -1) {
 		out = append(out, m[1]+m[2])
 	}
 	return out
@@ -379,7 +380,7 @@ func PairOf(c *card.Card) (p repair.Pair, ok bool) {
 		command, line, is := strings.Cut(issue, failedMark)
 		if is && line != "" {
 			p.Command, p.Failure = strings.Trim(command, "`"), output.Failure{Line: line, Signature: output.Normal(line)}
-			if m := placed.FindStringSubmatch(line); m != nil {
+			if m := placed().FindStringSubmatch(line); m != nil {
 				p.Failure.Line, p.Failure.Signature = m[1], output.Normal(m[1])+placeMark+m[2]
 			}
 			break
@@ -438,4 +439,9 @@ func scan(s, form string, values ...*string) bool {
 	}
 	*values[len(values)-1], ok = strings.CutSuffix(s, parts[len(values)])
 	return ok
+}
+
+// compiled compiles expr when it is first used: most runs of the program need none.
+func compiled(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

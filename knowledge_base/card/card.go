@@ -361,9 +361,9 @@ func NewID(parts ...string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(h.Sum(nil)[:10]))
 }
 
-var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-func validID(id string) bool { return idPattern.MatchString(id) }
+func validID(id string) bool { return len(id) <= 64 && idPattern.MatchString(id) }
 
 // Validate reports the first thing that keeps the card from being stored, as
 // a *[Error].

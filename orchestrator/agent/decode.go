@@ -192,10 +192,10 @@ func (d decoder) texts(what string, n *yaml.Node, check func(text string) error)
 }
 
 // specName matches names of agents.
-var specName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$`)
+var specName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
 
 func checkName(name string) error {
-	if !specName.MatchString(name) {
+	if len(name) > 40 || !specName.MatchString(name) {
 		return fmt.Errorf("%q: want 1 to 40 letters, digits, _ or -", name)
 	}
 	return nil
@@ -267,7 +267,7 @@ func (d decoder) reference(key string, n *yaml.Node) (reference, error) {
 }
 
 // argName matches names of arguments of a prompt.
-var argName = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,39}$`)
+var argName = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
 
 func (d decoder) args(n *yaml.Node) (map[string]string, error) {
 	fields, lines, err := d.mapping(n, nil)
@@ -277,7 +277,7 @@ func (d decoder) args(n *yaml.Node) (map[string]string, error) {
 	out := make(map[string]string, len(fields))
 	for name, v := range fields {
 		switch {
-		case !argName.MatchString(name):
+		case len(name) > 40 || !argName.MatchString(name):
 			return nil, d.fail(lines[name], "%s: %q: want capital letters, digits and _", keyArgs, name)
 		case slices.Contains(builtinArgs(), name):
 			return nil, d.fail(lines[name], "%s: %s is filled in by the program; take another name", keyArgs, name)

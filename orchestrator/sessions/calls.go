@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // The names of our own tools.
@@ -26,11 +27,11 @@ var toolNames = map[string]string{
 }
 
 // network matches tools whose results come from outside: the web and MCP servers.
-var network = regexp.MustCompile(`(?i)^(mcp_|web|google_web|fetch)`)
+var network = compiled(`(?i)^(mcp_|web|google_web|fetch)`)
 
 // ownTool matches the tools of this program's MCP server, by the names that the
 // agents give them.
-var ownTool = regexp.MustCompile(`^(mcp_+)?(plugin_)?(anamnesis_+)+(timeline|jump_to_step|checkpoint|diff|recall|remember|show_operation)$`)
+var ownTool = compiled(`^(mcp_+)?(plugin_)?(anamnesis_+)+(timeline|jump_to_step|checkpoint|diff|recall|remember|show_operation)$`)
 
 // args are the arguments of the usual tools of all agents.
 type args struct {
@@ -75,7 +76,7 @@ func (a *args) command() string {
 }
 
 // IsOwnTool reports whether a tool is one of this program's MCP server.
-func IsOwnTool(name string) bool { return ownTool.MatchString(name) }
+func IsOwnTool(name string) bool { return ownTool().MatchString(name) }
 
 // WithoutOwn returns a text without what this program showed the agent in it.
 func WithoutOwn(text string) string { return strings.TrimSpace(ownMarks(text)) }
@@ -85,11 +86,11 @@ func Text(raw json.RawMessage) string { return textOf(raw) }
 
 // Normalise puts a call into our own form. What is not understood stays as it is.
 func (c *Call) Normalise(dir string) {
-	if ownTool.MatchString(c.Tool) {
+	if ownTool().MatchString(c.Tool) {
 		c.Text, c.Network = "", false
 		return
 	}
-	c.Network = c.Network || network.MatchString(c.Tool)
+	c.Network = c.Network || network().MatchString(c.Tool)
 	c.Text = ownMarks(c.Text)
 	own := toolNames[strings.ToLower(c.Tool)]
 	var a args
@@ -101,7 +102,7 @@ func (c *Call) Normalise(dir string) {
 	switch own {
 	case bash:
 		command := a.command()
-		if patch := heredocPatch.FindStringSubmatch(command); patch != nil {
+		if patch := heredocPatch().FindStringSubmatch(command); patch != nil {
 			own, a.Input = replace, patch[1]
 			put = c.patched(dir, a.Input)
 		} else if command != "" {
@@ -152,7 +153,7 @@ func replaceArgs(path string, edits []edit) any {
 }
 
 // heredocPatch is Codex's apply_patch as a shell command.
-var heredocPatch = regexp.MustCompile(`(?s)^\s*apply_patch\s+<<-?\s*['"]?\w+['"]?\n(.*\*\*\* End Patch)`)
+var heredocPatch = compiled(`(?s)^\s*apply_patch\s+<<-?\s*['"]?\w+['"]?\n(.*\*\*\* End Patch)`)
 
 // patched reads a patch of Codex as replacements. Nil: not in one file.
 func (c *Call) patched(dir, patch string) any {
@@ -203,13 +204,13 @@ func inside(dir, path string) string {
 
 // Own texts that a session may hold: what this program showed the agent. It is left
 // out, so that nothing is learned from it again.
-var ownText = regexp.MustCompile(`(?s)<(recalled_cards|hook_context|anamnesis)\b[^>]*>.*?</(recalled_cards|hook_context|anamnesis)>\n?|<!-- anamnesis:begin.*?<!-- anamnesis:end[^>]*-->\n?|\[ANAMNESIS_BLOCK[^\]]*\].*?(\[/ANAMNESIS_BLOCK[^\]]*\]|$)`)
+var ownText = compiled(`(?s)<(recalled_cards|hook_context|anamnesis)\b[^>]*>.*?</(recalled_cards|hook_context|anamnesis)>\n?|<!-- anamnesis:begin.*?<!-- anamnesis:end[^>]*-->\n?|\[ANAMNESIS_BLOCK[^\]]*\].*?(\[/ANAMNESIS_BLOCK[^\]]*\]|$)`)
 
 func ownMarks(text string) string {
 	if !strings.ContainsAny(text, "<[") {
 		return text
 	}
-	return ownText.ReplaceAllString(text, "")
+	return ownText().ReplaceAllString(text, "")
 }
 
 // exitCode reads an exit code that a text names; nil if it names none.
@@ -266,4 +267,9 @@ func textOf(raw json.RawMessage) string {
 		}
 	}
 	return strings.Join(texts, "\n")
+}
+
+// compiled compiles expr when it is first used: most runs of the program need none.
+func compiled(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

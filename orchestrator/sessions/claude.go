@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -41,7 +40,7 @@ type claudeLine struct {
 }
 
 // claudeExit is how a failed command's result begins.
-var claudeExit = regexp.MustCompile(`^Exit code (\d+)\n?`)
+var claudeExit = compiled(`^Exit code (\d+)\n?`)
 
 // claudeNotes begin what the program wrote in the user's place.
 var claudeNotes = []string{"[Request interrupted", "<command-", "<local-command-", "<bash-", "Caveat: "}
@@ -214,8 +213,8 @@ func (r *claudeReader) result(l *claudeLine, b block) {
 	if c.Tool != bash || c.Refused {
 		return
 	}
-	if c.Exit = exitCode(claudeExit, c.Text); c.Exit != nil {
-		c.Text = claudeExit.ReplaceAllString(c.Text, "")
+	if c.Exit = exitCode(claudeExit(), c.Text); c.Exit != nil {
+		c.Text = claudeExit().ReplaceAllString(c.Text, "")
 		return
 	}
 	var out struct {

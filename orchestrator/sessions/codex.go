@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 )
 
@@ -47,9 +46,9 @@ type codexItem struct {
 }
 
 var (
-	codexExit   = regexp.MustCompile(`(?m)^(?:Process exited with code|Exit code:) (\d+)$`)
-	codexFrame  = regexp.MustCompile(`(?s)^(?:Chunk ID: |Wall time: |Exit code: ).*?^?Output:\n`)
-	codexDenied = regexp.MustCompile(`^(?:rejected by user|Automatic approval review|exec command rejected|exec_command failed)`)
+	codexExit   = compiled(`(?m)^(?:Process exited with code|Exit code:) (\d+)$`)
+	codexFrame  = compiled(`(?s)^(?:Chunk ID: |Wall time: |Exit code: ).*?^?Output:\n`)
+	codexDenied = compiled(`^(?:rejected by user|Automatic approval review|exec command rejected|exec_command failed)`)
 )
 
 // codexReader makes steps of a flat list: a call or a text that follows a result
@@ -196,10 +195,10 @@ func (r *codexReader) item(at string, p *codexItem) error {
 // CodexOutput takes over a call's output as a rollout has it.
 func (c *Call) CodexOutput(output json.RawMessage) {
 	c.Done, c.Text = true, codexText(output)
-	c.Exit = exitCode(codexExit, c.Text)
-	c.Text = codexFrame.ReplaceAllString(c.Text, "")
-	c.Text = codexFrame.ReplaceAllString(c.Text, "") // a patch's result has a frame within
-	c.Refused = codexDenied.MatchString(c.Text)
+	c.Exit = exitCode(codexExit(), c.Text)
+	c.Text = codexFrame().ReplaceAllString(c.Text, "")
+	c.Text = codexFrame().ReplaceAllString(c.Text, "") // a patch's result has a frame within
+	c.Refused = codexDenied().MatchString(c.Text)
 	c.Failed = c.Refused || c.Exit != nil && *c.Exit != 0 || strings.HasPrefix(c.Text, "apply_patch verification failed") || strings.HasPrefix(c.Text, "unsupported call")
 }
 

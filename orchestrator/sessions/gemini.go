@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -46,10 +45,10 @@ type geminiLine struct {
 }
 
 var (
-	geminiExit  = regexp.MustCompile(`(?m)^Exit Code: (\d+)$`)
-	geminiFrame = regexp.MustCompile(`(?m)^</?untrusted_context>\n?|^(?:Process Group PGID|Exit Code): \d+\n?|^Output: `)
-	geminiPlace = regexp.MustCompile(`(?s)^\s*<session_context>.*?\n- \*\*Workspace Directories:\*\*\n  - (/[^\n]*)`)
-	geminiNotes = regexp.MustCompile(`(?s)^\s*<(session_context|environment_context|state_snapshot)>`)
+	geminiExit  = compiled(`(?m)^Exit Code: (\d+)$`)
+	geminiFrame = compiled(`(?m)^</?untrusted_context>\n?|^(?:Process Group PGID|Exit Code): \d+\n?|^Output: `)
+	geminiPlace = compiled(`(?s)^\s*<session_context>.*?\n- \*\*Workspace Directories:\*\*\n  - (/[^\n]*)`)
+	geminiNotes = compiled(`(?s)^\s*<(session_context|environment_context|state_snapshot)>`)
 )
 
 // geminiReader keeps the messages in order. An id written again takes the place of
@@ -86,7 +85,7 @@ func readGemini(path string, data []byte) (*Session, error) {
 		r.s.Dir = string(bytes.TrimSpace(root))
 	}
 	for i := range r.messages {
-		if m := geminiPlace.FindStringSubmatch(textOf(r.messages[i].Content)); m != nil && r.s.Dir == "" {
+		if m := geminiPlace().FindStringSubmatch(textOf(r.messages[i].Content)); m != nil && r.s.Dir == "" {
 			r.s.Dir = m[1]
 		}
 	}
@@ -175,7 +174,7 @@ func (r *geminiReader) steps() error {
 		step[i] = before
 		switch m.Type {
 		case "user":
-			if text := ownMarks(textOf(m.Content)); strings.TrimSpace(text) != "" && !geminiNotes.MatchString(text) {
+			if text := ownMarks(textOf(m.Content)); strings.TrimSpace(text) != "" && !geminiNotes().MatchString(text) {
 				said = append(said, strings.TrimSpace(text))
 			}
 		case "gemini":
@@ -228,12 +227,12 @@ func (r *geminiReader) calls(st *Step, m *geminiMessage) {
 func (c *Call) geminiEnded(failed, ran bool) {
 	c.Failed = failed
 	if toolNames[strings.ToLower(c.Tool)] == bash && ran {
-		if c.Exit = exitCode(geminiExit, c.Text); c.Exit == nil { // named only where it is not 0
+		if c.Exit = exitCode(geminiExit(), c.Text); c.Exit == nil { // named only where it is not 0
 			c.Exit = exited(0)
 		}
 		c.Failed = *c.Exit != 0
 	}
-	c.Text = geminiFrame.ReplaceAllString(c.Text, "")
+	c.Text = geminiFrame().ReplaceAllString(c.Text, "")
 }
 
 // GeminiResponse takes over a result as Gemini's hooks have it.

@@ -213,12 +213,12 @@ func (h Home) NoTask(id string) error {
 	return fmt.Errorf("%w: %s; 'anamnesis tasks' lists them", ErrNoTask, id)
 }
 
-var taskID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$`)
+var taskID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
 // CheckTaskID returns an error for a name that cannot be a task's id, which is also a folder
 // and part of a git ref.
 func CheckTaskID(id string) error {
-	if !taskID.MatchString(id) || strings.Contains(id, "..") || strings.HasSuffix(id, ".") || strings.HasSuffix(id, ".lock") {
+	if len(id) > 80 || !taskID.MatchString(id) || strings.Contains(id, "..") || strings.HasSuffix(id, ".") || strings.HasSuffix(id, ".lock") {
 		return fmt.Errorf("%w: %q cannot be a task's name: letters, digits, '_', '-' and '.', at most 80", ErrNoTask, id)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"anamnesis/orchestrator/guard/command"
 )
@@ -75,8 +76,8 @@ func risky(program string) []string {
 // plainSed is a script that only prints or deletes; plainFlags are those of an s command that
 // neither runs nor writes.
 var (
-	plainSed   = regexp.MustCompile(`^[0-9,$!]*[pdq=]?$`)
-	plainFlags = regexp.MustCompile(`^[gpiIM0-9]*$`)
+	plainSed   = compiled(`^[0-9,$!]*[pdq=]?$`)
+	plainFlags = compiled(`^[gpiIM0-9]*$`)
 )
 
 // replaces reports whether a sed script is a single s command: after its third delimiter, the
@@ -92,7 +93,7 @@ func replaces(script string) bool {
 			i++
 		case script[1]:
 			if delimiters++; delimiters == 3 {
-				return plainFlags.MatchString(script[i+1:])
+				return plainFlags().MatchString(script[i+1:])
 			}
 		}
 	}
@@ -202,7 +203,7 @@ func sedScript(s command.Simple, dynamic bool) string {
 			return "sed " + w.Text + " reads or writes something that its text does not show"
 		case scripts == 0:
 			scripts++
-			if !plainSed.MatchString(w.Text) && !replaces(w.Text) {
+			if !plainSed().MatchString(w.Text) && !replaces(w.Text) {
 				return "sed's script may run or write"
 			}
 		}
@@ -257,7 +258,7 @@ func fed(commands []command.Simple, at int) string {
 	}
 	for i, w := range own {
 		text := ""
-		if m := replaceOption.FindStringSubmatch(w.Text); m == nil {
+		if m := replaceOption().FindStringSubmatch(w.Text); m == nil {
 			continue
 		} else if text = m[1]; text == "" && strings.HasSuffix(w.Text, "I") && i+1 < len(own) {
 			text = own[i+1].Text
@@ -270,7 +271,7 @@ func fed(commands []command.Simple, at int) string {
 }
 
 // replaceOption is an option of xargs that names the text to be replaced.
-var replaceOption = regexp.MustCompile(`^(?:-[a-zA-Z0-9]*?[Ii]|--rep[a-z]*=?)(.*)$`)
+var replaceOption = compiled(`^(?:-[a-zA-Z0-9]*?[Ii]|--rep[a-z]*=?)(.*)$`)
 
 // wrappers run a command and do nothing else.
 const wrappers = "timeout nice nohup time stdbuf ionice setsid env command builtin xargs"
@@ -283,4 +284,9 @@ func wraps(s, next command.Simple) bool {
 	}
 	own := s.Args()[:max(0, len(s.Args())-len(next.Words))]
 	return !slices.ContainsFunc(own, func(w command.Word) bool { return w.Dynamic || strings.HasPrefix(w.Text, "-") })
+}
+
+// compiled compiles expr when it is first used: most runs of the program need none.
+func compiled(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

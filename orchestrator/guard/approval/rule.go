@@ -3,7 +3,6 @@ package approval
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -59,11 +58,11 @@ func ParseRules(texts []string, v Verdict, from string) ([]Rule, error) {
 const commandTool = "Bash"
 
 // ruleText matches a rule: Tool or Tool(command).
-var ruleText = regexp.MustCompile(`(?s)^([A-Za-z0-9_*?\[\]-]{1,80})(?:\((.*)\))?$`)
+var ruleText = compiled(`(?s)^([A-Za-z0-9_*?\[\]-]{1,80})(?:\((.*)\))?$`)
 
 // ParseRule reads a rule such as Bash(git diff *), WriteFile or mcp__github__*.
 func ParseRule(text string, v Verdict) (Rule, error) {
-	m := ruleText.FindStringSubmatch(strings.TrimSpace(text))
+	m := ruleText().FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil {
 		return Rule{}, fmt.Errorf("rule %q: want a tool's name, or Tool(command), such as Bash(git diff *)", text)
 	}

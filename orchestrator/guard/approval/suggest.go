@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -25,7 +24,7 @@ const (
 )
 
 // namesWork matches a word that names the effect: a subcommand, a target, a script.
-var namesWork = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
+var namesWork = compiled(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
 
 // Suggest returns rules that allow a call and similar ones: for a command line one for each of
 // its programs, with the words that name the effect and any that follow (go test *); for other
@@ -102,7 +101,7 @@ func patternOf(s command.Simple) string {
 	}
 	for i, w := range words[:n] {
 		module := i == 1 && w == "-m"
-		if !namesWork.MatchString(w) && !module || i > 0 && (Interprets(w) || IsShell(w)) {
+		if !namesWork().MatchString(w) && !module || i > 0 && (Interprets(w) || IsShell(w)) {
 			return ""
 		}
 	}

@@ -4,27 +4,28 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"sync"
 
 	"anamnesis/orchestrator/guard/command"
 )
 
 // address finds the host of an address with a scheme, after an optional user name.
-var address = regexp.MustCompile(`(?i)\b(?:https?|git|ssh|ftps?|sftp|wss?|rsync|svn)(?:\+[a-z]+)?://(?:[^\s/@'"<>]*@)?(\[[0-9a-f:]+\]|[a-z0-9._-]+)`)
+var address = compiled(`(?i)\b(?:https?|git|ssh|ftps?|sftp|wss?|rsync|svn)(?:\+[a-z]+)?://(?:[^\s/@'"<>]*@)?(\[[0-9a-f:]+\]|[a-z0-9._-]+)`)
 
 // remote finds the host of [user@]host:path, as scp, rsync and git write it, but not after a
 // path.
-var remote = regexp.MustCompile(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9.-]+):`)
+var remote = compiled(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9.-]+):`)
 
 // userAt finds the host of user@host, with or without a path.
-var userAt = regexp.MustCompile(`^[A-Za-z0-9._-]+@([A-Za-z0-9.-]+)(?::.*)?$`)
+var userAt = compiled(`^[A-Za-z0-9._-]+@([A-Za-z0-9.-]+)(?::.*)?$`)
 
 // bareHost is a host, or an address without its scheme.
-var bareHost = regexp.MustCompile(`^([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}|\d+\.\d+\.\d+\.\d+)(?::\d+)?(?:[/?#].*)?$`)
+var bareHost = compiled(`^([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}|\d+\.\d+\.\d+\.\d+)(?::\d+)?(?:[/?#].*)?$`)
 
 // HostsIn lists the hosts of the addresses in a text, lower case, once for every occurrence.
 func HostsIn(text string) []string {
 	var out []string
-	for _, m := range address.FindAllStringSubmatch(text, -1) {
+	for _, m := range address().FindAllStringSubmatch(text, -1) {
 		out = append(out, strings.ToLower(strings.Trim(m[1], "[].")))
 	}
 	return out
@@ -128,13 +129,13 @@ func (c caller) hostsOf(w string, value bool) []string {
 	if hosts := HostsIn(w); len(hosts) > 0 || strings.HasPrefix(w, "-") || value {
 		return hosts
 	}
-	if m := userAt.FindStringSubmatch(w); c.user && m != nil {
+	if m := userAt().FindStringSubmatch(w); c.user && m != nil {
 		return []string{strings.ToLower(m[1])}
 	}
-	if m := remote.FindStringSubmatch(w); c.remote && m != nil {
+	if m := remote().FindStringSubmatch(w); c.remote && m != nil {
 		return []string{strings.ToLower(m[1])}
 	}
-	if m := bareHost.FindStringSubmatch(w); c.bare && m != nil {
+	if m := bareHost().FindStringSubmatch(w); c.bare && m != nil {
 		return []string{strings.ToLower(m[1])}
 	}
 	return nil
@@ -160,9 +161,14 @@ func local(host string) bool {
 func HostsNamed(text string) []string {
 	out := HostsIn(text)
 	for _, w := range strings.Fields(text) {
-		if m := bareHost.FindStringSubmatch(strings.Trim(w, `.,;:!?()[]"'<>`+"`")); m != nil {
+		if m := bareHost().FindStringSubmatch(strings.Trim(w, `.,;:!?()[]"'<>`+"`")); m != nil {
 			out = append(out, strings.ToLower(m[1]))
 		}
 	}
 	return out
+}
+
+// compiled compiles expr when it is first used: most runs of the program need none.
+func compiled(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

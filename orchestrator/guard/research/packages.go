@@ -1,7 +1,6 @@
 package research
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -113,13 +112,13 @@ func (f *finder) packages(s command.Simple) {
 }
 
 // python matches the interpreter, and pip, of any version.
-var python = regexp.MustCompile(`^(python|pip)[0-9]*(?:\.[0-9]+)*$`)
+var python = compiled(`^(python|pip)[0-9]*(?:\.[0-9]+)*$`)
 
 // installer returns the program that a command installs with and its words: for python -m pip
 // it is pip. It removes a choice of toolchain or directory before the subcommand.
 func installer(s command.Simple) (string, []command.Word) {
 	program, args := s.Program(), s.Args()
-	m := python.FindStringSubmatch(program)
+	m := python().FindStringSubmatch(program)
 	switch {
 	case m != nil && m[1] == "pip":
 		return "pip", args
@@ -205,7 +204,7 @@ func (m manager) packageName(w string) string {
 	if strings.Contains(w, "://") {
 		return w // an address: its host is also a subject
 	}
-	if m.name != "go" && archive.MatchString(w) {
+	if m.name != "go" && archive().MatchString(w) {
 		return "" // a file, even if it does not exist yet
 	}
 	switch m.name {
@@ -235,7 +234,7 @@ func (m manager) packageName(w string) string {
 }
 
 // archive matches a package file.
-var archive = regexp.MustCompile(`\.(?:whl|tgz|tar\.(?:gz|bz2|xz)|zip|deb|rpm|apk|gem|conda)$`)
+var archive = compiled(`\.(?:whl|tgz|tar\.(?:gz|bz2|xz)|zip|deb|rpm|apk|gem|conda)$`)
 
 // oneOf reports whether a word is in a list separated by blanks.
 func oneOf(list, word string) bool { return slices.Contains(strings.Fields(list), word) }

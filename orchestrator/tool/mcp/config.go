@@ -83,7 +83,7 @@ type configFile struct {
 
 const configRemedy = `write {"mcpServers": {"NAME": {"command": …}}}`
 
-var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$`)
+var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
 // Load reads the servers of a file, sorted by name. A missing file has none; a malformed entry
 // has a Fault. project is the directory whose own file it is, empty for the user's.
@@ -145,7 +145,7 @@ func (s Server) Check() error {
 		return fmt.Errorf("server %q: %s", s.Name, fmt.Sprintf(format, args...))
 	}
 	switch {
-	case !serverName.MatchString(s.Name) || strings.Contains(toolWord(s.Name)+"_", "__"):
+	case len(s.Name) > 32 || !serverName.MatchString(s.Name) || strings.Contains(toolWord(s.Name)+"_", "__"):
 		// Otherwise its tools' names could begin like another server's, and match a rule about
 		// that one.
 		return bad("a name has 1 to 32 letters, digits, '_', '-' and '.', no two of '_' and '.' side by side, and neither at its end")
