@@ -40,7 +40,7 @@ func inWorld(dir, name string) bool {
 func TestAskNetwork(t *testing.T) {
 	dir := layAsked(t, `turns:
   - calls:
-      - {name: Bash, arguments: {command: "touch first", network: true}}
+      - {name: Bash, arguments: {command: "touch first || curl https://mirror.example.org", network: true}}
   - calls:
       - {name: Bash, arguments: {command: "touch second", network: true}}
   - calls:
@@ -49,13 +49,16 @@ func TestAskNetwork(t *testing.T) {
       - {on: any, contains: "use the mirror"}
     reply: I saw the word.
 `)
-	p := runAsked(t, dir)
+	p := runAsked(t, dir, "--no-research-first")
 	for _, row := range []struct{ question, answer string }{
-		{"? Bash", "y"}, {"? Network", "y"},
+		{"  runs touch, curl · asked because approval is ask", "y"},
+		{"? Network access of a command", ""},
+		{"  it could reach every host · names the host mirror.example.org · asked because approval is ask", "y"},
 		{"? Bash", "y"}, {"? Network", "n use the mirror"},
 	} {
-		p.sees(row.question)
-		p.answers(row.answer)
+		if p.sees(row.question); row.answer != "" {
+			p.answers(row.answer)
+		}
 	}
 	p.sees("? Bash")
 	p.answers("y")

@@ -224,7 +224,9 @@ func TestSeat(t *testing.T) {
 	d := onScreen(t, 80, 30, `turns:
   - reply: "I shall write **parse.go**.\n\n1. write\n2. test\n"
     calls: [{name: WriteFile, arguments: {path: parse.go, content: "package main\n\nfunc parse() int {\n\treturn 1\n}\n"}}]
-  - calls: [{name: Bash, arguments: {command: "echo begun; `+holdOn+`; seq 40; exit 3"}}]
+  - calls:
+      - {name: Bash, arguments: {command: "printf 'a\\rb\\nbegun\\n..'; `+holdOn+`; seq 40; exit 3"}}
+      - {name: Bash, arguments: {command: "cd ."}}
   - expect: [{on: last, contains: mind the tests please}]
     calls: [{name: StrReplaceFile, arguments: {path: parse.go, old: return 1, new: return 2}}]
   - expect: [{on: any, contains: leave it at one}]
@@ -243,7 +245,7 @@ func TestSeat(t *testing.T) {
 	d.sees("? Bash", keysOffered)
 	d.golden("command")
 	d.types("y")
-	d.sees("│ begun")
+	d.sees("│ b\n", "│ begun", "│ ..")
 	d.types("mind the tests\n")
 	d.sees("queued: mind the tests")
 	d.golden("queued")
@@ -252,7 +254,9 @@ func TestSeat(t *testing.T) {
 	d.types(" please\n")
 	d.sees("queued: mind the tests please")
 	d.write("w/go", "")
-	d.sees("exit 3", "> mind the tests please", "? StrReplaceFile", keysOffered)
+	d.sees("exit 3", "$ cd .", "1 message queued", keysOffered)
+	d.types("y")
+	d.sees("> mind the tests please", "? StrReplaceFile", keysOffered)
 	d.types("n")
 	d.sees("the reason, for the model")
 	d.types("leave it at one\n")

@@ -3,6 +3,7 @@ package redact
 import (
 	"io"
 	"strings"
+	"unicode"
 )
 
 const (
@@ -24,6 +25,7 @@ type Writer struct {
 	r     *Redactor
 	w     io.Writer
 	held  string
+	shown int // bytes of held that Now has written
 	inKey bool
 }
 
@@ -48,8 +50,39 @@ func (w *Writer) Close() error {
 
 // Lines writes the held lines that are complete, for a reader that waits for them. Only a
 // private key continues after a line's end.
-func (w *Writer) Lines() error {
-	n := strings.LastIndexByte(w.held, '\n') + 1
+func (w *Writer) Lines() error { return w.end(strings.LastIndexByte(w.held, '\n') + 1) }
+
+// Now writes what a user who watches can be shown: complete lines, a carriage return ending one,
+// and of an incomplete line the complete words and a bar or dots at its end. Of a secret that
+// later words reveal, only what Now has not written is replaced.
+func (w *Writer) Now() error {
+	if err := w.end(strings.LastIndexAny(w.held, "\r\n") + 1); err != nil {
+		return err
+	}
+	ms, end := w.r.find(w.held, w.inKey)
+	n := len(w.held)
+	if word := wordBegin(w.held, n); strings.ContainsFunc(w.held[word:], func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+		n = word
+	}
+	n = min(n, len(w.held)-end.partial)
+	for _, at := range []int{end.keyFrom, end.open} {
+		if at >= 0 {
+			n = min(n, at)
+		}
+	}
+	if len(ms) > 0 {
+		n = min(n, ms[0].from)
+	}
+	if n = before(n, nil, end.keys); n <= w.shown || w.inKey {
+		return nil
+	}
+	_, err := io.WriteString(w.w, w.held[w.shown:n])
+	w.shown = n
+	return err
+}
+
+// end writes the first n held bytes as the end of a text.
+func (w *Writer) end(n int) error {
 	rest := w.held[n:]
 	w.held = w.held[:n]
 	err := w.flush(true)
@@ -77,12 +110,12 @@ func (w *Writer) flush(all bool) error {
 		if w.Found != nil {
 			w.Found(f)
 		}
-		out.WriteString(w.held[at:m.start])
+		out.WriteString(w.held[max(at, min(w.shown, m.start)):m.start])
 		out.WriteString(f.Marker)
 		at = m.end
 	}
-	out.WriteString(w.held[at:cut])
-	w.held = w.held[cut:]
+	out.WriteString(w.held[min(cut, max(at, w.shown)):cut])
+	w.held, w.shown = w.held[cut:], max(0, w.shown-cut)
 	w.inKey = end.inKey && end.keyFrom < cut
 	_, err := io.WriteString(w.w, out.String())
 	return err

@@ -33,6 +33,27 @@ func TestWriterGivesWhatTextGives(t *testing.T) {
 	})
 }
 
+// TestWriterNow: a user who watches sees an incomplete line, but no secret in it.
+func TestWriterNow(t *testing.T) {
+	r := New(testKey(), []Secret{{"known", "known value 42"}})
+	secret, _ := r.Text("known value 42")
+	for _, c := range []struct{ pieces, want []string }{
+		{[]string{"....", "..", " ok", "\n"}, []string{"....", "......", "...... ", "...... ok\n"}},
+		{[]string{"\rdone 1", "\rdone 2", "\n"}, []string{"\rdone ", "\rdone 1\rdone ", "\rdone 1\rdone 2\n"}},
+		{[]string{"a known ", "value", " 42", " b\n"}, []string{"a ", "a ", "a ", "a " + secret + " b\n"}},
+		{[]string{"go on? [y/N] ", "x y\n"}, []string{"go on? [y/N] ", "go on? [y/N] x y\n"}},
+	} {
+		var out bytes.Buffer
+		w := r.NewWriter(&out)
+		for i, p := range c.pieces {
+			_, err := w.Write([]byte(p))
+			if now := w.Now(); err != nil || now != nil || out.String() != c.want[i] {
+				t.Errorf("%q: after piece %d %q, want %q; %v %v", c.pieces, i, out.String(), c.want[i], err, now)
+			}
+		}
+	}
+}
+
 func TestWriterHoldsLittle(t *testing.T) {
 	var out bytes.Buffer
 	w := New(testKey(), nil).NewWriter(&out)

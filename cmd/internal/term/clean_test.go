@@ -25,6 +25,17 @@ func TestClean(t *testing.T) {
 	}
 }
 
+// TestOutput: a line that carriage returns overwrite shows its last state.
+func TestOutput(t *testing.T) {
+	for in, want := range map[string]string{
+		"a\r\nb\r\n": "a\nb\n", "1 %\r50 %\rdone\nnext": "done\nnext", "50 %\r": "50 %", "\x1b[2Kx": `\x1b[2Kx`, "plain": "plain",
+	} {
+		if got := Output(in); got != want {
+			t.Errorf("Output(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
 // FuzzClean: whatever comes in, nothing a terminal obeys comes out.
 func FuzzClean(f *testing.F) {
 	f.Add("\x1b[2J\u202e\xff")

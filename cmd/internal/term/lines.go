@@ -182,7 +182,10 @@ const (
 // Approve asks the user about one call. Without an answer the call is refused. A line that is
 // not an answer goes to the agent.
 func (l *Lines) Approve(ctx context.Context, about gate.Question) gate.Answer {
-	shown := Line(about.Name, 80) + "\n" + l.about(about.Call)
+	shown := Asks(about) + "\n" + l.about(about.Call)
+	if why := Why(about); why != "" {
+		shown += "\n  " + why
+	}
 	if about.Note != "" {
 		shown += "\n  " + Clean(about.Note)
 	}

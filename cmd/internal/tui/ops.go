@@ -14,7 +14,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"anamnesis/anamnesis/quote"
-	"anamnesis/cmd/internal/tui/ask"
+	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/cmd/internal/tui/result"
 	"anamnesis/cmd/internal/tui/shell"
@@ -246,7 +246,7 @@ func (m *screen) returned(b *op.ToolReturned) {
 		what = paint.Bold.Render(clean(c.Name)) + " " + paint.Title(c.changes[0], m.width-len(c.Name)-len(paint.Strip(how))-3)
 	}
 	m.print(paint.Cut(dot+" "+what, m.width-len(paint.Strip(how))) + how)
-	if runner, last := result.Tests(ask.Command(c.Args)); b.Exit != nil && runner != "" {
+	if runner, last := result.Tests(term.Command(c.Args)); b.Exit != nil && runner != "" {
 		mark := "passed"
 		switch why, _, _ := strings.Cut(result.Exited(b), " · "); {
 		case !last:
@@ -285,7 +285,7 @@ func (m *screen) folded(text string, head, tail, gone int, whole string) {
 	if text == "" {
 		return
 	}
-	lines := strings.Split(clean(text), "\n")
+	lines := strings.Split(term.Output(text), "\n")
 	for i, l := range lines {
 		if len(lines) > head+tail+1 && i >= head && i < len(lines)-tail {
 			if i == head {

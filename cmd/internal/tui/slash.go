@@ -16,7 +16,6 @@ import (
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
-	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/cmd/internal/tui/result"
@@ -274,7 +273,7 @@ func (m *screen) outVerb([]string) tea.Cmd {
 				calls[b.Call] = b.Args
 			case *op.ToolReturned:
 				if b.Exit != nil {
-					text = paint.Bold.Render("$ "+clean(ask.Command(calls[b.Call]))) + "\n" + result.ToUser(result.Output(clean(b.Text))) + paint.Faint.Render("\n"+result.Exited(b))
+					text = paint.Bold.Render("$ "+clean(term.Command(calls[b.Call]))) + "\n" + result.ToUser(result.Output(term.Output(b.Text))) + paint.Faint.Render("\n"+result.Exited(b))
 				}
 			}
 			return nil

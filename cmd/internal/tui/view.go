@@ -51,7 +51,11 @@ func (m *screen) View() tea.View {
 		add(strings.Split(text, "\n"), c)
 		add([]string{rule}, nil)
 	}
-	if !m.edit.Empty() && (m.question() != nil || m.pick != nil) {
+	asking := m.question() != nil || m.pick != nil
+	if n := len(m.queue.List()); n > 0 && asking {
+		add([]string{paint.Faint.Render(quote.Number(n, "message") + " queued")}, nil)
+	}
+	if asking && !m.edit.Empty() {
 		add([]string{paint.Faint.Render(paint.Cut("you were typing: "+oneLine(clean(m.edit.Value())), m.width))}, nil)
 	}
 	add(m.status(), nil)
@@ -101,8 +105,10 @@ func (m *screen) working() []string {
 		}
 		lines = append(lines, paint.Cut(paint.Yellow.Render(frame)+" "+result.Call(c.Call, m.info.Dir), m.width-len(since))+paint.Faint.Render(since))
 		whole := m.feed.Tail(c.ID)
-		whole = whole[:strings.LastIndexByte(whole, '\n')+1] // without an incomplete line
-		tail := strings.Split(strings.TrimRight(clean(whole), "\n"), "\n")
+		if at := strings.LastIndexAny(whole, "\r\n"); at >= 0 && whole[at] == '\r' { // the last state may be incomplete
+			whole = whole[:at]
+		}
+		tail := strings.Split(strings.TrimRight(term.Output(whole), "\n"), "\n")
 		if c.progress != "" {
 			tail = append(tail, clean(c.progress))
 		}

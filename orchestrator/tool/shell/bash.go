@@ -129,7 +129,7 @@ type outputs struct {
 	secrets                *tool.Redaction
 	streams                map[guard.Stream]*stream
 	last                   guard.Stream // that wrote last
-	// live are the writers for a user who watches: they get each line once it is complete.
+	// live are the writers for a user who watches: they get what is certain at once.
 	live map[guard.Stream]*redact.Writer
 }
 
@@ -165,7 +165,7 @@ func (o *outputs) take(s guard.Stream, p []byte) {
 	_, _ = o.streams[s].redacted.Write(p)
 	if w := o.live[s]; w != nil {
 		_, _ = w.Write(p) // a watched never fails
-		_ = w.Lines()
+		_ = w.Now()
 	}
 }
 

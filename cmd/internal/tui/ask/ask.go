@@ -20,7 +20,6 @@ import (
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate"
-	"anamnesis/orchestrator/guard/command"
 	"anamnesis/orchestrator/tool/file"
 )
 
@@ -209,17 +208,8 @@ func (q *Question) say(a gate.Answer) bool {
 	return true
 }
 
-// Command is a call's command line; empty where it has none.
-func Command(args string) string {
-	var a struct {
-		Command string `json:"command"`
-	}
-	_ = json.Unmarshal([]byte(args), &a) // other arguments have no command
-	return a.Command
-}
-
 func (q *Question) editable() string {
-	if c := Command(q.Call.Args); c != "" {
+	if c := term.Command(q.Call.Args); c != "" {
 		return c
 	}
 	return op.CanonicalArgs(q.Call.Args)
@@ -228,7 +218,7 @@ func (q *Question) editable() string {
 // edited returns the arguments as the user edited them.
 func (q *Question) edited(text string) (string, error) {
 	var args map[string]any
-	if Command(q.Call.Args) == "" {
+	if term.Command(q.Call.Args) == "" {
 		if err := json.Unmarshal([]byte(text), &args); err != nil {
 			return "", fmt.Errorf("the arguments are not valid JSON: %w", err)
 		}
@@ -323,12 +313,12 @@ func (q *Question) body(width, height int) []string {
 	if q.Kind != OfCall {
 		return paint.Wrap(paint.Yellow.Render("? ")+term.Clean(q.Text), width)
 	}
-	lines := []string{paint.Cut(paint.Yellow.Render("? ")+paint.Bold.Render(term.Clean(q.Call.Name)), width)}
-	var remarks, note []string
+	lines := []string{paint.Cut(paint.Yellow.Render("? ")+paint.Bold.Render(term.Asks(q.Call)), width)}
+	var note []string
 	if q.Call.Note != "" {
 		note = indented(paint.Yellow, q.Call.Note, width)
 	}
-	switch c := Command(q.Call.Args); {
+	switch c := term.Command(q.Call.Args); {
 	case len(q.Changes) > 0:
 		limit := min(height-10, (height-6-len(note))/len(q.Changes)-3) // it counts what it lacks
 		for _, change := range q.Changes {
@@ -346,40 +336,15 @@ func (q *Question) body(width, height int) []string {
 				lines, mark = append(lines, mark+part), "    "
 			}
 		}
-		remarks = indented(paint.Faint, why(c, q.Call.Why), width)
 	default:
 		for _, l := range strings.Split(term.PrettyArgs(q.Call.Args), "\n") {
 			lines = append(lines, paint.Wrap(term.Clean(l), width)...)
 		}
 	}
-	remarks = append(remarks, note...)
+	remarks := append(indented(paint.Faint, term.Why(q.Call), width), note...)
 	if room := max(4, height-6-len(remarks)); len(lines) > room {
 		rest := quote.Number(len(lines)-room+1, "more line")
 		lines = append(lines[:room-1], indented(paint.Yellow, "… "+rest+", not shown; v shows everything", width)...)
 	}
 	return append(lines, remarks...)
-}
-
-// why names the programs of a command line, and the mode or rule that asks.
-func why(line, by string) string {
-	var names []string
-	parsed, err := command.Parse(line)
-	for _, c := range parsed {
-		if len(c.Words) > 0 && !slices.Contains(names, c.Words[0].Text) {
-			names = append(names, c.Words[0].Text)
-		}
-	}
-	text := "runs " + strings.Join(names, ", ")
-	if hidden := command.Hidden(line); hidden != "" {
-		text = "cannot be read with certainty: " + hidden
-	} else if err != nil || len(names) == 0 {
-		text = "cannot be read as a command line"
-	}
-	switch kind, what, _ := strings.Cut(by, ":"); kind {
-	case "mode":
-		text += " · asked because approval is " + what
-	case "rule":
-		text += " · asked by the rule " + what
-	}
-	return term.Clean(text)
 }

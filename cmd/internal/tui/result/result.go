@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"anamnesis/cmd/internal/term"
-	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
@@ -60,7 +59,7 @@ func Output(text string) string {
 
 // Call returns a call as one line, its name in bold.
 func Call(c op.Call, dir string) string {
-	if line := ask.Command(c.Args); line != "" {
+	if line := term.Command(c.Args); line != "" {
 		return paint.Bold.Render(term.Clean(c.Name)) + " " + strings.Join(strings.Fields(term.Clean(line)), " ")
 	}
 	name, rest, ok := strings.Cut(tool.Display(c, dir), "(")

@@ -1,0 +1,69 @@
+package term
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"anamnesis/orchestrator/gate"
+	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/guard/command"
+	"anamnesis/orchestrator/guard/research"
+)
+
+// Asks names what a question about a call is about.
+func Asks(q gate.Question) string {
+	if q.Name == approval.Network {
+		return "Network access of a command"
+	}
+	return Line(q.Name, 80)
+}
+
+// Why returns what a call runs or reaches, and the mode or the rule that asks about it.
+func Why(q gate.Question) string {
+	var parts []string
+	line := Command(q.Args)
+	switch {
+	case q.Name == approval.Network:
+		parts = append(parts, "it could reach every host")
+		for _, s := range (research.Rules{}).Subjects("Bash", q.Args) {
+			parts = append(parts, "names "+s.String())
+		}
+	case line != "":
+		parts = append(parts, runs(line))
+	}
+	switch kind, what, _ := strings.Cut(q.Why, ":"); kind {
+	case "mode":
+		parts = append(parts, "asked because approval is "+what)
+	case "rule":
+		parts = append(parts, "asked by the rule "+what)
+	}
+	return Clean(strings.Join(parts, " · "))
+}
+
+// runs names the programs of a command line.
+func runs(line string) string {
+	var names []string
+	parsed, err := command.Parse(line)
+	for _, c := range parsed {
+		if len(c.Words) > 0 && !slices.Contains(names, c.Words[0].Text) {
+			names = append(names, c.Words[0].Text)
+		}
+	}
+	if hidden := command.Hidden(line); hidden != "" {
+		return "cannot be read with certainty: " + hidden
+	}
+	if err != nil || len(names) == 0 {
+		return "cannot be read as a command line"
+	}
+	return "runs " + strings.Join(names, ", ")
+}
+
+// Command is a call's command line; empty where it has none.
+func Command(args string) string {
+	var a struct {
+		Command string `json:"command"`
+	}
+	_ = json.Unmarshal([]byte(args), &a) // other arguments have no command
+	return a.Command
+}
