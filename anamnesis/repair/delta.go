@@ -161,6 +161,17 @@ func (f files) edits(command string) []Change {
 	return out
 }
 
+// printed adds the lines of a file that a call printed, so that a file written whole after
+// it counts with its new lines only.
+func (f files) printed(c Call) {
+	if m := printing().FindStringSubmatch(c.Command); m != nil {
+		f[m[1]] = append(slices.Clone(f[m[1]]), strings.Split(c.Text, "\n")...)
+	}
+}
+
+// printing recognises commands that print lines of one file.
+var printing = lazy(`^(?:cd \S+ && )?(?:cat|head|tail|sed -n)(?:\s+(?:-\w+|\d+|'[\d,$;p ]+'|"[\d,$;p ]+"|[\d,]+p))*\s+([\w./-]+)$`)
+
 // environment recognises commands that change what later commands find.
 var environment = lazy(`^(?:sudo\s+)?(?:(?:python[\d.]* -m )?pip[\d.]* (?:install|uninstall)|uv (?:pip|add|sync)|conda |poetry (?:add|install)|npm (?:i|install|ci)\b|yarn (?:add|install)|pnpm (?:add|i|install)|apt(?:-get)? |apk add|dnf |brew |go (?:get|install|mod)|cargo (?:add|install)|gem install|bundle|export |source |\. |ln |chmod |chown |mkdir |touch |createdb|git (?:submodule|config)|docker (?:pull|build)|systemctl |service |[A-Z_]+=[^\s$]*$)`)
 

@@ -119,6 +119,7 @@ func newWalk(r Run) *walk {
 		changes := c.Changes
 		if changes == nil {
 			changes = written.edits(c.Command)
+			written.printed(c)
 		}
 		w.changes = append(w.changes, changes)
 	}
@@ -183,7 +184,7 @@ func (w *walk) pair(i int) (Pair, bool) {
 		}
 		break
 	}
-	if p.Fixed < 0 || w.undone(p) || wroteMissing(p, changes) {
+	if p.Fixed < 0 || w.undone(p) || wroteMissing(p, changes) || w.slip(&p) {
 		return Pair{}, false
 	}
 	at := slices.IndexFunc(w.all[p.Fixed], func(a action) bool {
@@ -267,6 +268,33 @@ func (w *walk) notRun(changes []Change, p *Pair) []Change {
 	})
 }
 
+// slip reports whether the agent had just written what the interpreter or compiler could
+// not read, or had used a name that it had not defined: a typo holds no lesson.
+func (w *walk) slip(p *Pair) bool {
+	name := undefined().FindStringSubmatch(p.Failure.Line)
+	if name == nil && !unreadable().MatchString(p.Failure.Line) {
+		return false
+	}
+	file, _, _ := strings.Cut(p.Failure.Place, ":")
+	file = file[strings.LastIndexByte(file, '/')+1:]
+	uses := func(l string) bool { return name != nil && slices.Contains(word().FindAllString(l, -1), name[1]) }
+	if uses(p.Command) || name == nil && strings.HasPrefix(file, "<") {
+		return true // the command's own text
+	}
+	wrote := func(c Change) bool {
+		if name != nil {
+			return slices.ContainsFunc(c.Added, uses)
+		}
+		return file != "" && (strings.HasSuffix(c.Path, file) || c.Path == "" && strings.Contains(strings.Join(c.Added, "\n"), file))
+	}
+	return slices.ContainsFunc(w.changes[:p.Failed+1], func(made []Change) bool { return slices.ContainsFunc(made, wrote) })
+}
+
+var (
+	undefined  = lazy(`\bNameError: name '(\w+)' is not defined`)
+	unreadable = lazy(`\b(Indentation|Tab)Error\b|\bSyntaxError: (invalid (syntax|character|decimal)|(unexpected )?EOF|EOL|unterminated|unmatched|unexpected (indent|character)|expected|closing|f-string|.* was never closed)|\b(imported|declared) and not used\b`)
+)
+
 var testRunner = lazy(`^(pytest|unittest|nose2?|jest|vitest|mocha)$`)
 
 // wroteMissing reports whether the failed command was to run a program or a test that was
@@ -295,17 +323,26 @@ func (p *Pair) Changed() bool {
 }
 
 // Tells reports whether the pair says what made the difference: more than that the
-// command succeeded, or that one did which had failed before. Where the agent
-// put in a line to print something and broke the file, it reports false.
+// command succeeded, or that one did which had failed before, or that a test now expects
+// what it got. That a file to remove was gone already is no failure.
 func (p *Pair) Tells() bool {
-	if chats(p.Failure.Source) && brokenFile().MatchString(p.Failure.Line) {
+	if gone().MatchString(p.Failure.Line) && len(p.Environment) == 0 || !p.Other && len(p.Changes) > 0 && !slices.ContainsFunc(p.Changes, func(c Change) bool { return slices.ContainsFunc(c.Added, works) }) {
 		return false
 	}
 	again := slices.ContainsFunc(p.Tried, func(t Attempt) bool { return SameCommand(t.Command, p.Works) })
 	return p.Changed() && !(again && len(p.Changes)+len(p.Environment) == 0)
 }
 
-var brokenFile = lazy(`\b(Indentation|Tab|Syntax)Error\b`)
+// works reports whether a changed line may change what a program does: it is no assertion
+// of a test, no comment and no print.
+func works(l string) bool {
+	return !assertion().MatchString(l) && !comment().MatchString(l) && !chats(l)
+}
+
+var (
+	assertion = lazy(`^\s*(self\.)?(assert|expect)`)
+	gone      = lazy(`^(rm|rmdir|unlink): .*: No such file or directory$`)
+)
 
 func (p *Pair) sameCommand() bool { return SameCommand(p.Works, p.Command) }
 

@@ -90,6 +90,21 @@ func TestPairs(t *testing.T) {
 		{"a line put at the file's top", []Call{
 			noTable, call("sed -i '1s/^/import tables\\n/' repro.py", "", 0), call("python3 repro.py", "ok", 0),
 		}, "0>2: import tables"},
+		{"a typo in what was just written", []Call{
+			call("cat <<'EOF' > repro.py\nimport app\napp.setup(cent)\nEOF\npython3 repro.py", "NameError: name 'cent' is not defined", 1),
+			call("sed -i 's/import app/import app; cent = 2/' repro.py && python3 repro.py", "ok", 0),
+			call("sed -i '3a  x = 1' app.py", "", 0),
+			call("python3 repro.py", "  File \"/work/app.py\", line 4\n    x = 1\nIndentationError: unexpected indent", 1),
+			call("sed -i 's/^ x = 1$/x = 1/' app.py && python3 repro.py", "ok", 0),
+		}, ""},
+		{"a name that others left undefined", []Call{
+			call("python3 old.py", "NameError: name 'unicode' is not defined", 1),
+			call("sed -i 's/unicode(s)/str(s)/' old.py && python3 old.py", "ok", 0),
+		}, "0>1: unicode(s) → str(s)"},
+		{"a file that was printed before it was written whole", []Call{
+			call("cat app.py", "import db\n\ndef setup():\n    db.open()", 0), noTable,
+			call("cat <<'EOF' > app.py\nimport db\n\ndef setup():\n    db.open()\n    db.create_tables()\nEOF\npython3 repro.py", "ok", 0),
+		}, "1>2:     db.create_tables()"},
 		{"never repaired", []Call{noTable, call("ls", "repro.py", 0)}, ""},
 	}
 	for _, tt := range tests {
@@ -117,16 +132,21 @@ func TestVersionIn(t *testing.T) {
 	}
 }
 
-// TestTells: a line that prints and broke the file tells nothing; one that could not print does.
+// TestTells: a test that now expects what it got, and comments, tell nothing.
 func TestTells(t *testing.T) {
 	for line, want := range map[string]bool{
-		"IndentationError: expected an indented block":       false,
-		"UnicodeEncodeError: 'ascii' codec can't encode 'é'": true,
+		"    assert total(cart) == 3 → assert total(cart) == 2": false,
+		"# total is 2":          false,
+		"total = sum(cart) - 1": true,
 	} {
-		p := Pair{Command: "python3 a.py", Works: "python3 -X utf8 a.py", Failure: failure.Failure{Line: line, Source: "print(f'DEBUG: {a}')"}}
+		p := Pair{Command: "pytest a.py", Works: "pytest a.py", Changes: []Change{{Path: "a.py", Added: []string{line}}}}
 		if p.Tells() != want {
 			t.Errorf("%s: %v", line, !want)
 		}
+	}
+	p := Pair{Command: "rm a.py b.py", Works: "rm b.py", Failure: failure.Failure{Line: "rm: cannot remove 'a.py': No such file or directory"}}
+	if p.Tells() {
+		t.Error("a file that was gone already")
 	}
 }
 
