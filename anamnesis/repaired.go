@@ -139,6 +139,9 @@ func repairCall(rec *record) repair.Call {
 	if rec.tool != shell.Tool {
 		c.Command = ""
 		c.Changes = writtenBy(rec)
+		if len(rec.reads) == 1 && len(rec.writes) == 0 {
+			c.Read = rec.reads[0]
+		}
 	}
 	return c
 }

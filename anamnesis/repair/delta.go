@@ -109,12 +109,22 @@ func samePath(a, b string) bool {
 	return a == b || strings.HasSuffix(a, "/"+b) || strings.HasSuffix(b, "/"+a)
 }
 
-// files follows what a run's own commands wrote, so that a file written again
-// counts with its new lines only.
+// files holds the lines of files that a run wrote or printed.
 type files map[string][]string
 
+// wrote notes a change. Of a file written whole it keeps the lines that the file lacked.
+func (f files) wrote(c *Change) {
+	if c.Whole == nil {
+		f[c.Path] = slices.Concat(f[c.Path], c.Added)
+		return
+	}
+	had := trimmed(f[c.Path])
+	f[c.Path] = c.Whole
+	c.Added = slices.DeleteFunc(slices.Clone(c.Added), func(l string) bool { return had[strings.TrimSpace(l)] })
+}
+
 // edits returns what a command's text says that it changed.
-func (f files) edits(command string) []Change {
+func edits(command string) []Change {
 	var out []Change
 	if m := lineEditor().FindStringSubmatch(command); m != nil {
 		return []Change{{Added: strings.Split(m[1], "\n")}}
@@ -129,22 +139,11 @@ func (f files) edits(command string) []Change {
 		if d.file == "" {
 			continue
 		}
-		old := f[d.file]
-		was := trimmed(old)
-		was[""] = true
-		added := slices.DeleteFunc(slices.Clone(d.lines), func(l string) bool { return was[strings.TrimSpace(l)] })
-		if d.added {
-			f[d.file] = append(slices.Clone(old), d.lines...)
-		} else {
-			f[d.file] = d.lines
+		change := Change{Path: d.file, Added: d.lines}
+		if !d.added {
+			change.Whole = d.lines
 		}
-		if len(added) > 0 {
-			change := Change{Path: d.file, Added: added}
-			if !d.added {
-				change.Whole = d.lines
-			}
-			out = append(out, change)
-		}
+		out = append(out, change)
 	}
 	for _, p := range splitCommands(body) {
 		switch {
@@ -165,12 +164,18 @@ func (f files) edits(command string) []Change {
 // it counts with its new lines only.
 func (f files) printed(c Call) {
 	if m := printing().FindStringSubmatch(c.Command); m != nil {
-		f[m[1]] = append(slices.Clone(f[m[1]]), strings.Split(c.Text, "\n")...)
+		f[m[1]] = slices.Concat(f[m[1]], strings.Split(c.Text, "\n"))
+	}
+	if c.Read != "" {
+		f[c.Read] = slices.Concat(f[c.Read], strings.Split(numbered().ReplaceAllString(c.Text, ""), "\n"))
 	}
 }
 
-// printing recognises commands that print lines of one file.
-var printing = lazy(`^(?:cd \S+ && )?(?:cat|head|tail|sed -n)(?:\s+(?:-\w+|\d+|'[\d,$;p ]+'|"[\d,$;p ]+"|[\d,]+p))*\s+([\w./-]+)$`)
+var (
+	// printing recognises commands that print lines of one file.
+	printing = lazy(`^(?:cd \S+ && )?(?:cat|head|tail|sed -n)(?:\s+(?:-\w+|\d+|'[\d,$;p ]+'|"[\d,$;p ]+"|[\d,]+p))*\s+([\w./-]+)$`)
+	numbered = lazy(`(?m)^ *\d+(?:→|\t|[|:] ?)`) // lines, as file tools print them
+)
 
 // environment recognises commands that change what later commands find.
 var environment = lazy(`^(?:sudo\s+)?(?:(?:python[\d.]* -m )?pip[\d.]* (?:install|uninstall)|uv (?:pip|add|sync)|conda |poetry (?:add|install)|npm (?:i|install|ci)\b|yarn (?:add|install)|pnpm (?:add|i|install)|apt(?:-get)? |apk add|dnf |brew |go (?:get|install|mod)|cargo (?:add|install)|gem install|bundle|export |source |\. |ln |chmod |chown |mkdir |touch |createdb|git (?:submodule|config)|docker (?:pull|build)|systemctl |service |[A-Z_]+=[^\s$]*$)`)

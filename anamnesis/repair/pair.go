@@ -22,6 +22,7 @@ type Call struct {
 	// Changes is what the call changed, where a world was compared. If nil, the
 	// command's text is read for its edits.
 	Changes []Change
+	Read    string // the file that a file tool printed
 	// Undone: a jump left the path it was made on. A command that is only near the one
 	// that failed then put nothing right.
 	Undone bool
@@ -116,11 +117,14 @@ func newWalk(r Run) *walk {
 		w.failed = append(w.failed, failed)
 		w.main = append(w.main, mainOf(all))
 		w.all = append(w.all, all)
-		changes := c.Changes
+		changes := slices.Clone(c.Changes)
 		if changes == nil {
-			changes = written.edits(c.Command)
-			written.printed(c)
+			changes = edits(c.Command)
 		}
+		for k := range changes {
+			written.wrote(&changes[k])
+		}
+		written.printed(c)
 		w.changes = append(w.changes, changes)
 	}
 	return w

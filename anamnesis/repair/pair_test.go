@@ -105,6 +105,11 @@ func TestPairs(t *testing.T) {
 			call("cat app.py", "import db\n\ndef setup():\n    db.open()", 0), noTable,
 			call("cat <<'EOF' > app.py\nimport db\n\ndef setup():\n    db.open()\n    db.create_tables()\nEOF\npython3 repro.py", "ok", 0),
 		}, "1>2:     db.create_tables()"},
+		{"one that a file tool read and wrote", []Call{
+			{Output: failure.Output{Text: "     1→import db\n     2→\n     3→db.open()"}, Changes: []Change{}, Read: "app.py"}, noTable,
+			{Changes: []Change{{Path: "app.py", Added: []string{"import db", "db.open()", "db.create_tables()"}, Whole: []string{"import db", "db.open()", "db.create_tables()"}}}},
+			call("python3 repro.py", "ok", 0),
+		}, "1>3: db.create_tables()"},
 		{"never repaired", []Call{noTable, call("ls", "repro.py", 0)}, ""},
 	}
 	for _, tt := range tests {
