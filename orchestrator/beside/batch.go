@@ -22,6 +22,7 @@ type Sessions struct {
 	Named []string // by the user, themselves or by their folder
 	Here  string   // the directory in which a session must have begun; empty: any
 
+	usual  bool   // the user named no file
 	stores string // of opencode's snapshots
 }
 
@@ -50,7 +51,7 @@ func FindSessions(args []string, all bool, getenv func(string) string) (src Sess
 		if !all {
 			src.Here, err = session.RealDir(".")
 		}
-		src.Named = src.Paths
+		src.Named, src.usual = src.Paths, true
 		return src, err
 	}
 	for _, arg := range args {
@@ -81,6 +82,7 @@ type Batch struct {
 	Todo      []SessionFile
 	Known     int      // sessions without anything new
 	Elsewhere int      // sessions that began in other directories
+	Empty     int      // files without work
 	Skipped   []string // files that cannot be read, and why
 }
 
@@ -103,10 +105,13 @@ func (im *Importer) Examine(ctx context.Context, src Sessions, progress func(don
 		}
 		progress(i, len(src.Paths))
 		s, err := sessions.Read(path)
-		if errors.Is(err, sessions.ErrLeftOut) || errors.Is(err, sessions.ErrNotSession) && !slices.Contains(src.Named, path) {
-			continue // it holds no work, or is no session
-		}
-		if err != nil {
+		switch named := slices.Contains(src.Named, path); {
+		case errors.Is(err, sessions.ErrLeftOut) && (src.usual || !named):
+			b.Empty++
+			continue
+		case errors.Is(err, sessions.ErrNotSession) && !named:
+			continue
+		case err != nil:
 			b.Skipped = append(b.Skipped, err.Error())
 			continue
 		}
@@ -141,13 +146,15 @@ func (b Batch) String() string {
 			parts = append(parts, fmt.Sprintf("%s: %s in %s, %s", agent, quote.Number(n, "session"), quote.Number(len(dirs), "directory"), quote.Number(steps, "new step")))
 		}
 	}
+	add := func(n int, format string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf(format, n))
+		}
+	}
 	parts = append(parts, fmt.Sprintf("imported before: %d", b.Known))
-	if b.Elsewhere > 0 {
-		parts = append(parts, fmt.Sprintf("begun in other directories, or here before this one was moved: %d (--all reads them)", b.Elsewhere))
-	}
-	if skipped := len(b.Skipped); skipped > 0 {
-		parts = append(parts, fmt.Sprintf("cannot be read: %d", skipped))
-	}
+	add(b.Elsewhere, "begun in other directories, or here before this one was moved: %d (--all reads them)")
+	add(b.Empty, "without a reply of a model: %d")
+	add(len(b.Skipped), "not read: %d")
 	return strings.Join(parts, "; ")
 }
 

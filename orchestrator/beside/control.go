@@ -1,7 +1,6 @@
 package beside
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,10 +19,7 @@ func Paused(h taskdir.Home) string { return filepath.Join(all(h), client.PausedF
 // Pause stops all recording, or ends that.
 func Pause(h taskdir.Home, stop bool) error {
 	if !stop {
-		if err := os.Remove(Paused(h)); !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		return nil
+		return os.RemoveAll(Paused(h)) // there may be none
 	}
 	if err := os.MkdirAll(filepath.Dir(Paused(h)), 0o700); err != nil {
 		return err
@@ -43,12 +39,10 @@ func LogError(h taskdir.Home, what string, err error) {
 	if info, err := os.Stat(Log(h)); err == nil && info.Size() > maxLogBytes {
 		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	}
-	if os.MkdirAll(filepath.Dir(Log(h)), 0o700) != nil {
-		return // the error cannot be reported
-	}
+	_ = os.MkdirAll(filepath.Dir(Log(h)), 0o700) // without it there is no file, either
 	f, openErr := os.OpenFile(Log(h), flags, 0o600)
 	if openErr != nil {
-		return
+		return // the error cannot be reported
 	}
 	defer f.Close()
 	fmt.Fprintf(f, "%s %s: %s\n", time.Now().UTC().Format(time.RFC3339), what, strings.Join(strings.Fields(err.Error()), " "))

@@ -60,16 +60,13 @@ func Purge(ctx context.Context, svc *session.Service, list []taskdir.Summary) er
 	return nil
 }
 
-// waitingSince is the age from which a waiting event is reported.
-const waitingSince = time.Minute
-
-// waiting counts the events that have waited for long.
+// waiting counts the events that have waited for more than a minute.
 func waiting(h taskdir.Home) (n int) {
 	folders, _ := os.ReadDir(all(h)) // none: nothing waits
 	for _, f := range folders {
 		events, _ := os.ReadDir(filepath.Join(all(h), f.Name()))
 		for _, e := range events {
-			if strings.HasSuffix(e.Name(), client.EventEnding) && time.Since(spooledAt(e.Name())) > waitingSince {
+			if strings.HasSuffix(e.Name(), client.EventEnding) && time.Since(spooledAt(e.Name())) > time.Minute {
 				n++
 			}
 		}
