@@ -211,7 +211,11 @@ func (v *evidenceView) take(task string, o op.Op) {
 		return
 	}
 	text := strings.Trim(state.OpText(o), "\n")
-	line, _, _ := strings.Cut(timeline.Describe(o, ""), "\n")
+	said := timeline.Describe(o, "")
+	if strings.HasPrefix(text, "{") && strings.TrimSpace(op.ProjectedText(o.Body)) == "" { // as it is recorded
+		text = said
+	}
+	line, _, _ := strings.Cut(said, "\n")
 	e := evidenceOp{Seq: o.Seq, Step: o.Step, Kind: o.Body.Kind(), Line: line, Text: text, Path: opPath(task, o.Seq)}
 	e.Output = picture.FailedOutput(o)
 	if e.Cut = len(text) > maxEvidenceText; e.Cut {

@@ -28,6 +28,8 @@ func TestEvidence(t *testing.T) {
 	first++
 	w.call("Bash", "<script>alert(1)</script> \u202eevil \x1b[31m")
 	w.call("Bash", strings.Repeat("long ", maxEvidenceText))
+	w.add(&op.ApprovalDecided{Call: "c", Decision: "allow", By: "person", ForTask: true})
+	w.add(&op.TurnEnded{Reason: "limit", Detail: "no more steps"})
 	last, _ := w.log.Last()
 	w.add(&op.JumpIntended{From: 3, To: 1, Reason: "another span", By: "agent", Discarded: []op.Range{{First: 1, Last: 2}}})
 	w.add(&op.JumpIntended{From: 3, To: 1, Reason: "it <b>fails</b>", By: "agent", Discarded: []op.Range{{First: first, Last: last}},
@@ -38,8 +40,8 @@ func TestEvidence(t *testing.T) {
 
 	got := s.get(t, "/cards/c1/evidence")
 	wantIn(t, "the evidence", got, "&lt;script&gt;alert(1)", `\u202eevil \x1b[31m`, "it &lt;b&gt;fails&lt;/b&gt;", "From step 3 back to step 1", "by the agent",
-		`href="/tasks/work"`, fmt.Sprintf(`href="/tasks/work/ops/%d"`, first+1), "The rest: ", "The diff cannot be made")
-	for _, not := range []string{"<script>alert", "\u202e", "\x1b", "before the span", "another span", "a later one", "model.asked"} {
+		`href="/tasks/work"`, fmt.Sprintf(`href="/tasks/work/ops/%d"`, first+1), "The rest: ", ">allowed by the user, with every later call of the task</pre>", ">limit: no more steps</pre>", "The diff cannot be made")
+	for _, not := range []string{"<script>alert", "\u202e", "\x1b", "before the span", "another span", "a later one", "model.asked", "{&#34;"} {
 		if strings.Contains(got, not) {
 			t.Errorf("the evidence shows %q", not)
 		}

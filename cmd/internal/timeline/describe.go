@@ -1,12 +1,14 @@
 package timeline
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -53,7 +55,7 @@ func Describe(o op.Op, dir string) string {
 	case *op.SubagentEnded:
 		return fmt.Sprintf("subagent's task %s ended (%s) after %d steps", b.Task, b.Reason, b.Steps)
 	case *op.ApprovalDecided:
-		return oneLine(fmt.Sprintf("%s by %s %s%s", b.Decision, b.By, b.Feedback, b.Args))
+		return approvalText(b)
 	case *op.ResearchDone:
 		return "looked up " + oneLine(b.Subject)
 	case *op.TodosSet:
@@ -85,6 +87,36 @@ func Describe(o op.Op, dir string) string {
 		return "everything before is durable"
 	}
 	return describeMemory(o)
+}
+
+// approvalText says who decided what about a call.
+func approvalText(b *op.ApprovalDecided) string {
+	text := cmp.Or(map[string]string{"allow": "allowed", "refuse": "refused", "edit": "edited"}[b.Decision], "decided")
+	switch kind, what, _ := strings.Cut(b.By, ":"); {
+	case b.By == "":
+	case b.By == state.ByUser:
+		text += " by the user"
+	case b.By == "nobody":
+		text += ", since no user could be asked"
+	case kind == "mode":
+		text += ", since approval is " + what
+	case kind == "guard":
+		text += map[string]string{"changed": ", since a script that it runs was changed meanwhile", "undone": ", since a jump has undone the same call",
+			"research": ", by the rule to look up what is new", "lesson": ", since a card says that it fails", "repeat": ", since it repeats an earlier call"}[what]
+	default:
+		text += " by the " + strings.Replace(b.By, ":", " ", 1)
+	}
+	switch {
+	case b.ForTask:
+		text += ", with every later call of the task"
+	case b.Same:
+		text += ", and the same call again"
+	case len(b.Rules) > 0:
+		text += ", and " + strings.Join(b.Rules, ", ")
+	case len(b.Subjects) > 0:
+		text += " (" + strings.Join(b.Subjects, ", ") + ")"
+	}
+	return oneLine(strings.TrimSuffix(text+": "+b.Feedback+b.Args, ": "))
 }
 
 // changedText says who changed how many files.

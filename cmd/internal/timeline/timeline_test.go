@@ -29,6 +29,9 @@ func TestDescribe(t *testing.T) {
 		{"an empty reply", &op.ModelReplied{Finish: "stop"}, "an empty reply (stop)"},
 		{"a restore without effect", &op.WorldRestored{ToStep: 1, Interrupted: true}, "a restore of the files to step 1 was interrupted, and no file was moved"},
 		{"a restore of unknown effect", &op.WorldRestored{ToStep: 1, Interrupted: true, Notice: "[WORLD]"}, "a restore of the files to step 1 was interrupted, and its changes are unknown"},
+		{"an approval", &op.ApprovalDecided{Decision: "allow", By: "person", Rules: []string{"Bash(ls *)"}}, "allowed by the user, and Bash(ls *)"},
+		{"a refusal", &op.ApprovalDecided{Decision: "refuse", By: "mode:deny"}, "refused, since approval is deny"},
+		{"a refusal with words", &op.ApprovalDecided{Decision: "refuse", By: "person", Feedback: "use\nmake"}, "refused by the user: use make"},
 		{"words", &op.UserSaid{Source: op.SourceSteer, Text: "Mind\nthe tabs."}, "steer: Mind the tabs."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
