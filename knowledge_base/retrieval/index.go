@@ -119,21 +119,18 @@ func (x *Index) ForgetVectors() error {
 // Fill puts documents into an empty index, faster than one by one. Their ids
 // must differ. After an error, which is ctx's, the index is of no use.
 func (x *Index) Fill(ctx context.Context, docs []Document) error {
-	x.docs = make([]Document, len(docs))
-	for i, d := range docs {
-		x.slots[d.ID] = i
-		x.docs[i] = d
-	}
+	x.place(slices.Clone(docs))
 	x.changed()
 	var wg sync.WaitGroup
 	if x.vecs == nil {
-		wg.Go(func() { _ = x.refresh(ctx, false) }) // after an error the index stays stale
+		oldest := x.live()
+		wg.Go(func() { x.stale = x.Learn(ctx, oldest, x.cache) != nil })
 	}
 	missing, gone := x.fillLexical(x.cache)
 	each := func(do func(slot int, text string)) {
 		wg.Go(func() {
 			for i := 0; i < len(missing) && ctx.Err() == nil; i++ {
-				do(missing[i], docs[missing[i]].Text())
+				do(missing[i], x.docs[missing[i]].Text())
 			}
 		})
 	}
@@ -143,7 +140,7 @@ func (x *Index) Fill(ctx context.Context, docs []Document) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	x.keepLexical(x.cache, len(missing)+gone)
+	x.keepLexical(x.cache, len(missing), gone)
 	x.settle()
 	return nil
 }

@@ -1,6 +1,7 @@
 package retrieval
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"path/filepath"
 
@@ -15,10 +16,10 @@ import (
 const (
 	// lexicalMagic names the form of the file and what words and grams make of a
 	// text; a test tells when its number must be raised.
-	lexicalMagic = "anamnesis lexical 2\n"
-	lexicalFile  = "lexical-2.bin"
-	// The file is written when at least lexicalFew documents, and one in
-	// lexicalSlack, are not in it as they are.
+	lexicalMagic = "anamnesis lexical 3\n"
+	lexicalFile  = "lexical-3.bin"
+	// The file is written when a document of it is gone, or when at least lexicalFew
+	// documents, and one in lexicalSlack, are not in it.
 	lexicalFew   = 64
 	lexicalSlack = 20
 )
@@ -42,36 +43,47 @@ func (x *Index) fillLexical(c *vectors.Cache) (missing []int, gone int) {
 	return missing, 0
 }
 
-// takeLexical reads what [Index.keepLexical] wrote. When ok is false the
-// inverted indexes hold anything.
+// takeLexical reads what [Index.keepLexical] wrote. The documents take the slots that
+// they have in the file, so that its tables are used as they are unless one of them is
+// gone. When ok is false the inverted indexes hold anything.
 func (x *Index) takeLexical(r *sealed.Reader) (missing []int, gone int, ok bool) {
 	places := make([]int32, r.Count()) // by slot then: the slot now, or -1
 	has := make([]bool, len(x.docs))
+	docs := make([]Document, 0, len(x.docs))
 	for i := range places {
-		id := r.Text()
-		var hash [sha256.Size]byte
-		copy(hash[:], r.Bytes(len(hash)))
-		places[i] = -1
-		if slot, known := x.slots[id]; known && x.docs[slot].Hash == hash && !has[slot] {
-			places[i], has[slot] = int32(slot), true
+		slot, known := x.slots[string(r.Bytes(r.Int()))]
+		hash := r.Bytes(sha256.Size)
+		if places[i] = -1; known && bytes.Equal(x.docs[slot].Hash[:], hash) && !has[slot] {
+			places[i], has[slot] = int32(len(docs)), true
+			docs = append(docs, x.docs[slot])
 		} else {
 			gone++
 		}
 	}
-	for slot := range has {
+	for slot, d := range x.docs {
 		if !has[slot] {
-			missing = append(missing, slot)
+			missing = append(missing, len(docs))
+			docs = append(docs, d)
 		}
 	}
-	x.words.Take(r, places, len(x.docs))
-	x.grams.Take(r, places, len(x.docs))
+	x.place(docs)
+	x.words.Take(r, places, len(docs))
+	x.grams.Take(r, places, len(docs))
 	return missing, gone, r.OK()
 }
 
-// keepLexical stores the inverted indexes, which hold all documents, if enough of them
-// differ from the stored file. A failed write only makes the next Fill slower.
-func (x *Index) keepLexical(c *vectors.Cache, differ int) {
-	if c == nil || differ < lexicalFew || differ*lexicalSlack < len(x.docs) {
+// place gives each document the slot of its place in the list.
+func (x *Index) place(docs []Document) {
+	x.docs = docs
+	for i := range docs {
+		x.slots[docs[i].ID] = i
+	}
+}
+
+// keepLexical stores the inverted indexes, which hold all documents, if they differ enough
+// from the stored file. A failed write only makes the next Fill slower.
+func (x *Index) keepLexical(c *vectors.Cache, missing, gone int) {
+	if c == nil || gone == 0 && (missing < lexicalFew || missing*lexicalSlack < len(x.docs)) {
 		return
 	}
 	w := sealed.NewWriter(lexicalMagic)

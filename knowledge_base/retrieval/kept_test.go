@@ -82,15 +82,26 @@ func invertedTerms[K cmp.Ordered](t *testing.T, x *lexical.Index[K]) map[string]
 	return out
 }
 
-// lexicalContents says what an inverted index holds, wherever it holds it.
-func lexicalContents[K cmp.Ordered](t *testing.T, x *lexical.Index[K]) string {
+// lexicalContents says what an inverted index holds of each document, wherever it holds it.
+func lexicalContents[K cmp.Ordered](t *testing.T, docs []Document, x *lexical.Index[K]) string {
 	t.Helper()
-	return fmt.Sprint(x.Docs, x.Total, x.Lengths, invertedTerms(t, x))
+	lengths := map[string]int32{}
+	for slot, n := range x.Lengths {
+		lengths[docs[slot].ID] = n
+	}
+	terms := map[string]map[string]int32{}
+	for key, texts := range invertedTerms(t, x) {
+		terms[key] = map[string]int32{}
+		for slot, n := range texts {
+			terms[key][docs[slot].ID] = n
+		}
+	}
+	return fmt.Sprint(x.Docs, x.Total, lengths, terms)
 }
 
 func sameInverted(t *testing.T, what string, got, want *Index) {
 	t.Helper()
-	if lexicalContents(t, got.words) != lexicalContents(t, want.words) || lexicalContents(t, got.grams) != lexicalContents(t, want.grams) {
+	if lexicalContents(t, got.docs, got.words) != lexicalContents(t, want.docs, want.words) || lexicalContents(t, got.docs, got.grams) != lexicalContents(t, want.docs, want.grams) {
 		t.Errorf("%s: the inverted indexes hold something else", what)
 	}
 }
@@ -136,13 +147,10 @@ func TestKeptLexicalSparesTheRest(t *testing.T) {
 	docs[1], docs[9] = NewDocument(docs[1].ID, docs[1].Text()+" pipe"), NewDocument(docs[9].ID, "another text")
 	now := docs[:len(docs)-3]
 	x := New(&Options{Dir: dir, WriteFile: func(string, []byte) error { return os.ErrPermission }})
-	x.docs = make([]Document, len(now))
-	for i, d := range now {
-		x.slots[d.ID], x.docs[i] = i, d
-	}
+	x.place(slices.Clone(now))
 	missing, gone := x.fillLexical(x.cache)
-	if fmt.Sprint(missing) != "[1 9]" || gone != 5 {
-		t.Errorf("slots %v are missing and %d documents gone, want 1 and 9, and 5", missing, gone)
+	if len(missing) != 2 || x.docs[missing[0]].ID != docs[1].ID || x.docs[missing[1]].ID != docs[9].ID || gone != 5 {
+		t.Errorf("slots %v are missing and %d documents gone, want those of documents 1 and 9, and 5", missing, gone)
 	}
 }
 
@@ -198,7 +206,7 @@ func TestLexicalVersion(t *testing.T) {
 		lexical.Words(d.Text, func(w string) { io.WriteString(h, w+"\n") })
 		lexical.Grams(d.Text, func(g uint64) { fmt.Fprintln(h, g) })
 	}
-	const want = "anamnesis lexical 2\n lexical-2.bin 6587ee95ef31659b"
+	const want = "anamnesis lexical 3\n lexical-3.bin 6587ee95ef31659b"
 	if got := fmt.Sprintf("%s %s %x", lexicalMagic, lexicalFile, h.Sum(nil)[:8]); got != want {
 		t.Errorf("version and sum are %q, were %q", got, want)
 	}

@@ -2,109 +2,102 @@ package lexical
 
 import (
 	"bytes"
-	"cmp"
-	"slices"
 
 	"anamnesis/knowledge_base/sealed"
 )
 
-// Keep adds the inverted index to w: the length of each text, then the terms'
-// table as it is.
+// Keep adds the inverted index to w: the length of each text, then the terms' table as it
+// is, with the number of its terms and where its blocks begin.
 func (x *Index[K]) Keep(w *sealed.Writer) {
 	x.settleAll()
 	for _, n := range x.Lengths {
 		w.Uint(uint64(n))
 	}
-	w.Uint(uint64(len(x.Settled.Packed)))
-	w.Bytes(x.Settled.Packed)
+	t := &x.Settled
+	w.Uint(uint64(len(t.Packed)))
+	w.Bytes(t.Packed)
+	w.Uint(uint64(t.terms))
+	last := 0
+	for _, at := range t.blocks {
+		w.Uint(uint64(at - last))
+		last = at
+	}
 }
 
-// Take reads what keep wrote into an empty index of n slots. places maps the stored texts to
-// their present slots; -1 means that a text is gone.
+// Take reads what Keep wrote into an empty index of n slots. places maps the stored texts
+// to their present slots, in the same order; -1 means that a text is gone.
 func (x *Index[K]) Take(r *sealed.Reader, places []int32, n int) {
 	x.Lengths = make([]int32, n)
+	whole := true
 	for _, slot := range places {
 		length := r.Uint()
 		if length > 2*MaxIndexedRunes {
 			r.Fail()
 			return
 		}
-		if slot >= 0 {
-			x.Lengths[slot] = int32(length)
-			x.Docs++
-			x.Total += int64(length)
+		if slot < 0 {
+			whole = false
+			continue
 		}
+		x.Lengths[slot] = int32(length)
+		x.Docs++
+		x.Total += int64(length)
 	}
-	kept := r.Bytes(r.Count())
-	var w tableWriter
-	var list []posting
-	var packed []byte
-	found, moved := int64(0), false // not moved: the table is taken as it is, and the file's sum vouches for it
-	for was, slot := range places {
-		moved = moved || int(slot) != was
-	}
-	in := TableReader{All: kept}
-	if !moved {
-		for at := 0; in.Next(); at = in.at {
-			w.skip(at)
-		}
-		if in.Bad {
-			r.Fail()
-		}
-		w.Packed = kept[:len(kept):len(kept)]
-		x.Settled = w.done()
+	packed := r.Bytes(r.Count())
+	t := table{Packed: packed[:len(packed):len(packed)]}
+	terms := r.Uint()
+	if terms > uint64(len(packed)) {
+		r.Fail()
 		return
 	}
-	w.Packed = make([]byte, 0, len(kept))
-	for in.Next() {
-		var ok bool
-		if list, ok = takePostings(in.List, places, list[:0]); !ok || w.terms > 0 && bytes.Compare(in.Key, w.key) <= 0 {
+	t.terms = int(terms)
+	t.blocks = make([]int, (t.terms+tableBlock-1)/tableBlock)
+	at := uint64(0)
+	for i := range t.blocks {
+		if at += r.Uint(); at > uint64(len(packed)) {
 			r.Fail()
 			return
 		}
-		if len(list) == 0 {
-			continue
-		}
-		for _, at := range list {
-			found += int64(at.tf)
-		}
-		packed = repack(packed[:0], list)
-		w.add(in.Key, len(list), packed)
+		t.blocks[i] = int(at)
 	}
-	if in.Bad || found != x.Total {
+	switch {
+	case !r.OK():
+	case whole: // the file's sum vouches for it
+		x.Settled = t
+	case !x.takeRest(t.Packed, places):
 		r.Fail()
 	}
+}
+
+// takeRest takes the texts of a table that are not gone.
+func (x *Index[K]) takeRest(kept []byte, places []int32) bool {
+	w := tableWriter{table: table{Packed: make([]byte, 0, len(kept))}}
+	var packed []byte
+	found := int64(0)
+	in := TableReader{All: kept}
+	for in.Next() {
+		if w.terms > 0 && bytes.Compare(in.Key, w.key) <= 0 {
+			return false
+		}
+		p := newPacker(packed[:0])
+		c, last := ReadPostings(in.List), int32(-1)
+		for c.Next() {
+			if c.Slot <= last || int(c.Slot) >= len(places) || c.Tf <= 0 || c.Tf > 2*MaxIndexedRunes {
+				return false
+			}
+			last = c.Slot
+			if at := places[c.Slot]; at >= 0 {
+				p.enter(at, c.Tf)
+				found += int64(c.Tf)
+			}
+		}
+		if packed = p.done(); p.df > 0 {
+			w.add(in.Key, p.df, packed)
+		}
+		if c.bad {
+			return false
+		}
+	}
 	x.Settled = w.done()
-}
-
-func repack(into []byte, list []posting) []byte {
-	p := newPacker(into)
-	for _, at := range list {
-		p.enter(at.slot, at.tf)
-	}
-	return p.done()
-}
-
-// posting is one text of a term's postings.
-type posting struct{ slot, tf int32 }
-
-// takePostings reads one term's postings, with the texts where they are now.
-func takePostings(packed []byte, places []int32, into []posting) (list []posting, ok bool) {
-	list = into
-	sorted, last := true, int32(-1)
-	c := ReadPostings(packed)
-	for c.Next() {
-		if c.Slot <= last || int(c.Slot) >= len(places) || c.Tf <= 0 || c.Tf > 2*MaxIndexedRunes {
-			return nil, false
-		}
-		last = c.Slot
-		if at := places[c.Slot]; at >= 0 {
-			sorted = sorted && (len(list) == 0 || list[len(list)-1].slot < at)
-			list = append(list, posting{at, c.Tf})
-		}
-	}
-	if !sorted {
-		slices.SortFunc(list, func(a, b posting) int { return cmp.Compare(a.slot, b.slot) })
-	}
-	return list, !c.bad
+	return !in.Bad && found == x.Total
 }

@@ -62,14 +62,6 @@ func (w *tableWriter) add(key []byte, df int, packed []byte) {
 	w.terms++
 }
 
-// skip counts a term that is in the table's bytes already, at.
-func (w *tableWriter) skip(at int) {
-	if w.terms%tableBlock == 0 {
-		w.blocks = append(w.blocks, at)
-	}
-	w.terms++
-}
-
 // done returns the table in as much memory as it needs.
 func (w *tableWriter) done() table {
 	w.Packed, w.blocks = exact(w.Packed), exact(w.blocks)
