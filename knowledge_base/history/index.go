@@ -118,6 +118,9 @@ func (r *Repo) updateIndex(blobs map[string]plumbing.Hash, leftOut map[string]st
 		return err
 	}
 	idx.Entries = slices.DeleteFunc(idx.Entries, func(e *index.Entry) bool {
+		if r.unmarked[e.Name] { // of a copied folder, say
+			r.stat(e)
+		}
 		_, changed := blobs[e.Name]
 		_, left := leftOut[e.Name]
 		return changed || left
@@ -135,6 +138,7 @@ func (r *Repo) updateIndex(blobs map[string]plumbing.Hash, leftOut map[string]st
 		r.stat(e)
 		idx.Entries = append(idx.Entries, e)
 	}
+	r.unmarked = nil
 	idx.Cache, idx.ResolveUndo, idx.EndOfIndexEntry = nil, nil, nil // derived from the entries
 	var b bytes.Buffer
 	if err := index.NewEncoder(&b).Encode(idx); err != nil {

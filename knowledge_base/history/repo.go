@@ -66,8 +66,9 @@ type Repo struct {
 	st  *filesystem.Storage
 
 	// wrote is git's index as this process wrote it last, at wroteAt; nil: it did not.
-	wrote   *index.Index
-	wroteAt unix.Stat_t
+	wrote    *index.Index
+	unmarked map[string]bool // files that hold what the commit has, and whose marks the index lacks
+	wroteAt  unix.Stat_t
 }
 
 // Open opens the repository of a folder; [fs.ErrNotExist] when it has none.

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"anamnesis/knowledge_base/history/internal/gitdir"
 )
 
@@ -203,6 +205,31 @@ func TestUncommitted(t *testing.T) {
 	}
 	if _, has := got["gone"]; !has {
 		t.Error("a removed file was not seen")
+	}
+}
+
+// TestUncommittedOfCopy: the first commit in a copied folder gives the index the marks of
+// the copies, so that they are not read again.
+func TestUncommittedOfCopy(t *testing.T) {
+	r := newRepo(t)
+	path := filepath.Join(r.dir, "a")
+	for range 2 { // the second is the copy
+		if err := errors.Join(os.WriteFile(path+"~", []byte("1"), 0o600), os.Rename(path+"~", path)); err != nil {
+			t.Fatal(err)
+		}
+		if changed, err := r.Uncommitted([]string{"a"}, func(string) bool { return true }, 4); err != nil {
+			t.Fatal(changed, err)
+		}
+		commit(t, r, "one", map[string][]byte{"a": []byte("1")})
+	}
+	commit(t, r, "two", map[string][]byte{"b": []byte("2")})
+	known, _, err := r.marks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil || known["a"].Inode != uint32(st.Ino) {
+		t.Errorf("the index has inode %d, the file %d: %v", known["a"].Inode, st.Ino, err)
 	}
 }
 

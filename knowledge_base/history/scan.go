@@ -36,6 +36,7 @@ func (r *Repo) Uncommitted(files []string, tracked func(path string) bool, most 
 		return nil, err
 	}
 	changed := make(map[string][]byte)
+	r.unmarked = make(map[string]bool)
 	for _, path := range files {
 		id, has := held[path]
 		delete(held, path)
@@ -59,6 +60,8 @@ func (r *Repo) Uncommitted(files []string, tracked func(path string) bool, most 
 		}
 		if !has || plumbing.ComputeHash(plumbing.BlobObject, data) != id {
 			changed[path] = append([]byte{}, data...)
+		} else {
+			r.unmarked[path] = true
 		}
 	}
 	for path := range held {
