@@ -41,7 +41,7 @@ func TestReader(t *testing.T) {
 			home := filepath.Dir(a.svc.Home.State)
 			svc, err := session.New(session.Options{Getenv: func(name string) string {
 				return map[string]string{"HOME": home, "ANAMNESIS_HOME": a.svc.Home.State}[name]
-			}, EAS: assets.EAS, Reader: func(context.Context) (model.Model, int, error) { return m, 8000, nil }})
+			}, EAS: assets.EAS, Reader: func(context.Context, float64) (model.Model, int, error) { return m, 8000, nil }})
 			if err != nil {
 				t.Fatal(err)
 			}

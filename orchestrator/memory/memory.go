@@ -29,8 +29,9 @@ type Options struct {
 }
 
 // Reader chooses the model that reads the sessions of another agent, and returns its effective
-// attention span. It returns nil if no model is to be asked.
-type Reader func(ctx context.Context) (reads model.Model, eas int, err error)
+// attention span. spent is what passes over the session have cost in US dollars. It returns nil
+// if no model is to be asked, and an error if the session may cost no more.
+type Reader func(ctx context.Context, spent float64) (reads model.Model, eas int, err error)
 
 // Memory is one task's access to the cards.
 type Memory struct {

@@ -110,7 +110,7 @@ func (m *Memory) reader(ctx context.Context, req *anamnesis.Request, done *op.Pa
 	if m.o.Reader == nil {
 		return nil
 	}
-	reads, eas, err := m.o.Reader(ctx)
+	reads, eas, err := m.o.Reader(ctx, m.State().Spent().USD)
 	if err != nil {
 		done.Fallback = err.Error()
 	}

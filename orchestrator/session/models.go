@@ -100,6 +100,9 @@ func (s *Service) ChooseModel(ctx context.Context, name, baseURL, images string)
 	return m, nil
 }
 
+// Priced reports whether the table of prices has the model.
+func (m *Model) Priced() bool { return m.price != nil }
+
 // costKnown rejects a cost limit for a model without a price.
 func (o *opening) costKnown(m *Model) error {
 	if o.MaxCostUSD <= 0 || len(m.unpriced) == 0 {

@@ -2,26 +2,28 @@ package settings
 
 import (
 	"context"
+	"fmt"
 
 	assets "anamnesis"
 	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/state"
 )
 
 // Reader returns a function that chooses the model of passes over the sessions of other agents:
 // the one that the user's config.yaml names, on the server that it names. A project's file and
 // the environment do not count, since agents pass a project's .env on to hooks; only the API
-// key is in the environment.
+// key is in the environment. The file's max_cost limits what the passes over one session cost.
 func Reader(getenv func(string) string) memory.Reader {
 	env := func(name string) string {
 		switch name {
-		case "OPENAI_BASE_URL", Env("model"), Env("base_url"), Env("key_env"):
+		case "OPENAI_BASE_URL", Env("model"), Env("base_url"), Env("key_env"), Env("max_cost"):
 			return ""
 		}
 		return getenv(name)
 	}
-	return func(ctx context.Context) (model.Model, int, error) {
+	return func(ctx context.Context, spent float64) (model.Model, int, error) {
 		o := session.Options{Getenv: env, EAS: assets.EAS}
 		svc, err := session.New(o)
 		if err != nil {
@@ -38,6 +40,13 @@ func Reader(getenv func(string) string) memory.Reader {
 		m, err := svc.ChooseModel(ctx, set.Text("model"), set.Text("base_url"), "")
 		if err != nil {
 			return nil, 0, err
+		}
+		limits := session.Settings{}
+		if set.Limits(&limits); limits.MaxCostUSD > 0 && !m.Priced() {
+			return nil, 0, fmt.Errorf("max_cost: no price is known for %s; add a row to %s", m.Lookup, svc.Home.Prices())
+		}
+		if limits.MaxCostUSD > 0 && spent >= limits.MaxCostUSD {
+			return nil, 0, fmt.Errorf("passes over this session cost %s, and max_cost is %s", state.Dollars(spent), state.Dollars(limits.MaxCostUSD))
 		}
 		span, err := svc.Span(svc.Home.Config, m.Lookup)
 		return m.Model, span.EAS, err

@@ -188,25 +188,32 @@ func TestSaveOffer(t *testing.T) {
 }
 
 // TestReader: passes over sessions of other agents ask the model of the user's file, at the
-// address in the file; what a project's .env may hold does not count.
+// address in the file, for its max_cost; what a project's .env may hold does not count.
 func TestReader(t *testing.T) {
-	for _, c := range []struct{ user, want string }{
-		{"", ""},
-		{"model: a\nbase_url: http://file/v1\nkey_env: MINE", "a"},
-		{"max_cost: 2", ""},
+	for _, c := range []struct {
+		user, want, fault string
+		spent             float64
+	}{
+		{"", "", "", 0},
+		{"model: a\nbase_url: http://file/v1\nkey_env: MINE", "a", "", 9},
+		{"max_cost: 2", "", "", 0},
+		{"model: gpt-5\nbase_url: http://file/v1\nkey_env: MINE\nmax_cost: 2", "gpt-5", "", 1.9},
+		{"model: gpt-5\nbase_url: http://file/v1\nkey_env: MINE\nmax_cost: 2", "", "cost $2.00, and max_cost is $2.00", 2},
+		{"model: a\nbase_url: http://file/v1\nkey_env: MINE\nmax_cost: 2", "", "no price is known for a", 0},
 	} {
 		p := newPlace(t, c.user, "", nil)
 		asked := map[string]bool{}
 		m, eas, err := Reader(func(name string) string {
 			asked[name] = true
-			return map[string]string{"ANAMNESIS_HOME": p.home.State, "ANAMNESIS_MODEL": "b", "OPENAI_BASE_URL": "http://env/v1", "MINE": "key"}[name]
-		})(t.Context())
-		if err != nil || (m != nil) != (c.want != "") || m != nil && (m.Name() != c.want || eas == 0 || !asked["MINE"]) || asked["OPENAI_BASE_URL"] {
+			return map[string]string{"ANAMNESIS_HOME": p.home.State, "ANAMNESIS_MODEL": "b", "ANAMNESIS_MAX_COST": "100", "OPENAI_BASE_URL": "http://env/v1", "MINE": "key"}[name]
+		})(t.Context(), c.spent)
+		if (err != nil) != (c.fault != "") || err != nil && !strings.Contains(err.Error(), c.fault) ||
+			(m != nil) != (c.want != "") || m != nil && (m.Name() != c.want || eas == 0 || !asked["MINE"]) || asked["OPENAI_BASE_URL"] {
 			t.Errorf("%q: %v, EAS %d, %v", c.user, m, eas, err)
 		}
 	}
 	p := newPlace(t, "modle: a", "", nil)
-	if m, _, err := Reader(func(name string) string { return map[string]string{"ANAMNESIS_HOME": p.home.State}[name] })(t.Context()); m != nil || err == nil {
+	if m, _, err := Reader(func(name string) string { return map[string]string{"ANAMNESIS_HOME": p.home.State}[name] })(t.Context(), 0); m != nil || err == nil {
 		t.Errorf("%v, %v", m, err)
 	}
 }

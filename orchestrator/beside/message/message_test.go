@@ -77,7 +77,7 @@ func TestClient(t *testing.T) {
 				got <- req
 			}()
 			if out := hook(event); out != string(reply) {
-				t.Errorf("%.99s: %.99q, want %.99q", event, out, reply)
+				t.Fatalf("%.99s: %.99q, want %.99q", event, out, reply)
 			}
 			req := <-got
 			valid := []string{environ[0], strings.ToValidUTF8(environ[1], "\ufffd")}

@@ -20,11 +20,11 @@ type Reader struct {
 }
 
 // Choose returns a model that can be asked until End is called; nil if there is none.
-func (r *Reader) Choose(ctx context.Context) (model.Model, int, error) {
+func (r *Reader) Choose(ctx context.Context, spent float64) (model.Model, int, error) {
 	if r.From == nil {
 		return nil, 0, nil
 	}
-	m, eas, err := r.From(ctx)
+	m, eas, err := r.From(ctx, spent)
 	if m == nil || err != nil {
 		return nil, 0, err
 	}
