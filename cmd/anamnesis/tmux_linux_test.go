@@ -358,9 +358,13 @@ func TestSeatNarrow(t *testing.T) {
 	d.sees("say: a pasted line", "│ begun", "interrupted ·", "\n>")
 	d.press("Up")
 	d.sees("> and then more")
+	d.write("w/mine", "")
 	d.types("!")
 	d.press("Enter") // a request: it does not begin with the mark
-	d.sees("Never said.")
+	d.sees("the user changed 1 file: mine", "Never said.")
+	if screen := d.sees(" tokens\n"); strings.Contains(screen, "file changed: ") {
+		t.Errorf("the user's file counts to the turn:\n%s", screen)
+	}
 	d.types("kept")
 	d.sees("> kept")
 	d.press("C-c", "C-c", "C-c")

@@ -35,9 +35,11 @@ func (c *Console) Open(ctx context.Context, svc *session.Service, o Opening) (ta
 		return task, o.Text, err
 	}
 	if task != "" {
-		if st, err := svc.State(task); err != nil || !st.Waits() {
+		st, err := svc.State(task)
+		if err != nil || !st.Waits() {
 			return task, "", err // it continues by itself
 		}
+		c.notef("task %s: %s", task, view.Line(taskdir.Title(st.Request), c.Width()))
 	}
 	c.notef("type a message; an empty line ends the session")
 	if text = c.message(ctx); text == "" {

@@ -23,13 +23,15 @@ func (c *Console) Welcome(ctx context.Context, set *settings.Settings) (taken bo
 	if len(offers) == 1 {
 		question = "Use it? 1 writes it to that file."
 	}
-	text, err := c.Ask(ctx, "\n"+question+" Enter leaves: ")
-	if err != nil || text == "" {
-		return false, noModel
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > len(offers) {
-		return false, exit.Usagef("%q is not a number from 1 to %d; nothing was written", text, len(offers))
+	n := 0
+	for n < 1 || n > len(offers) {
+		text, err := c.Ask(ctx, "\n"+question+" Enter leaves: ")
+		if err != nil || text == "" {
+			return false, noModel
+		}
+		if n, err = strconv.Atoi(text); err != nil || n < 1 || n > len(offers) {
+			c.notef("%q is not a number from 1 to %d", text, len(offers))
+		}
 	}
 	offer, model := offers[n-1], ""
 	if offer.NeedsModel() {

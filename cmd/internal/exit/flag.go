@@ -17,8 +17,8 @@ import (
 	"anamnesis/orchestrator/tool/spelling"
 )
 
-// minNearFlag is the length from which an unknown flag is compared with those there are:
-// everything is near a shorter one.
+// minNearFlag is the length from which an unknown flag is compared with all flags: everything is
+// near a shorter one, which is compared with those of its first letter and length.
 const minNearFlag = 5
 
 // optional matches the parts of a usage line that may be left out.
@@ -82,8 +82,13 @@ func Flag(cmd *cobra.Command, err error) error {
 			return Usagef("-%s: no number below 0 is wanted here; see '%s --help'", n, command)
 		}
 		var names []string
-		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if name := unknown.GetSpecifiedName(); len(name) >= minNearFlag {
+		name := unknown.GetSpecifiedName()
+		if len(name) > 2 {
+			cmd.Flags().VisitAll(func(f *pflag.Flag) {
+				if far := len(f.Name) - len(name); len(name) >= minNearFlag || f.Name[0] == name[0] && far <= 1 && far >= -1 {
+					names = append(names, f.Name)
+				}
+			})
 			if near := spelling.Nearest(name, names); near != "" {
 				return Usagef("%v; did you mean --%s? see '%s --help'", err, near, command)
 			}

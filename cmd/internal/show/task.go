@@ -244,6 +244,11 @@ func (o *Printer) Tasks(rows []taskdir.Summary) {
 		switch {
 		case r.Error != "":
 			text = fmt.Sprintf("%-28s %-12s 'anamnesis doctor %s' says more: %s", r.ID, r.State, r.ID, r.Error)
+		case o.Width < len([]rune(text)):
+			o.Println(view.Line(r.ID, o.Width))
+			o.Println("  " + view.Line(fmt.Sprintf("%s · %d steps · %s%s", r.State, r.Steps, strings.TrimLeft(cost, " -"), r.Changed.Local().Format("2006-01-02")), o.Width-2))
+			o.Println("  " + view.Line(dirColumn(r.Dir)+"  "+about, o.Width-2))
+			continue
 		case o.Width < wideColumns:
 			o.Println(view.Line(text, o.Width))
 			o.Println("    " + view.Line(dirColumn(r.Dir)+"  "+about, o.Width-4))

@@ -1,9 +1,12 @@
 package term
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"anamnesis/orchestrator/model"
 )
 
 func TestClean(t *testing.T) {
@@ -33,6 +36,20 @@ func TestOutput(t *testing.T) {
 		if got := Output(in); got != want {
 			t.Errorf("Output(%q) = %q, want %q", in, got, want)
 		}
+	}
+}
+
+// TestRetry: the reason of several retries is printed once.
+func TestRetry(t *testing.T) {
+	var b strings.Builder
+	p := NewText(nil, &b, 200, "")
+	for try, text := range []string{1: "busy", 2: "busy", 3: "gone"} {
+		if try > 0 {
+			p.Retry(model.Attempt{Try: try, Of: 5, Fault: &model.Fault{Err: errors.New(text)}})
+		}
+	}
+	if got := b.String(); strings.Count(got, "busy") != 1 || !strings.Contains(got, "(try 3 of 5), for the same reason\n") || !strings.Contains(got, "gone") {
+		t.Error(got)
 	}
 }
 

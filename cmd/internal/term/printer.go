@@ -44,6 +44,7 @@ type textPrinter struct {
 	dir      string // the task's
 	calls    map[string]op.Call
 	midLine  bool
+	fault    string // of the last retry
 }
 
 // NewText shows a run as text: the agent's last answer on answer, everything on progress, in
@@ -85,7 +86,12 @@ func (p *textPrinter) Passing(b op.PassBegun) {
 func (p *textPrinter) Retry(at model.Attempt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.line("! asking again in %s (try %d of %d): %v", at.Wait.Round(100*time.Millisecond), at.Try+1, at.Of, at.Fault)
+	why := ": " + at.Fault.Error()
+	if at.Try > 1 && why == p.fault {
+		why = ", for the same reason"
+	}
+	p.fault = ": " + at.Fault.Error()
+	p.line("! asking again in %s (try %d of %d)%s", at.Wait.Round(100*time.Millisecond), at.Try+1, at.Of, why)
 }
 
 // line writes one line of progress on a line of its own.

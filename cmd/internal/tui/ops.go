@@ -46,7 +46,9 @@ type call struct {
 
 // turn describes the turn of the user's last request.
 type turn struct {
-	from  int // the step it began at
+	from  int           // the step it began at
+	base  worldstate.ID // the files before its first call, if the user had changed some
+	acted bool          // a call has begun
 	usage op.Usage
 	cards int
 	fault string   // of the model, as printed
@@ -137,13 +139,18 @@ func (m *screen) saw(o op.Op) {
 			m.calls = append(m.calls, c)
 		}
 		c.Name, c.Args, c.begun = b.Name, b.Args, m.now
-		m.activity = ""
+		m.activity, m.turn.acted = "", true
 	case *op.ToolReturned:
 		m.returned(b)
 	case *op.WorldSaved:
 		if b.Error != "" || !b.Complete || len(b.Lost) > 0 {
 			m.event(o, paint.Yellow.Render)
 		}
+	case *op.WorldChanged:
+		if !m.turn.acted {
+			m.turn.base = worldstate.ID(b.To)
+		}
+		m.event(o, paint.Faint.Render)
 	case *op.UserSaid:
 		if b.Source == op.SourceSteer || b.Source == op.SourceRejection {
 			m.said(b.Text)
@@ -358,6 +365,6 @@ func (m *screen) shellEnded(msg shellMsg) {
 	if over := len(text) - maxBesideRunes; over > 0 { // a failure's cause is at either end
 		shown = fmt.Sprintf("%s\n[… %d characters …]\n%s", string(text[:maxBesideRunes/2]), over, string(text[maxBesideRunes/2+over:]))
 	}
-	m.queue.Attach(fmt.Sprintf("I ran `%s` (%s):\n```\n%s\n```", msg.line, how, strings.TrimRight(shown, "\n")))
+	m.queue.Attach(msg.line, how, shown)
 	m.print(paint.Faint.Render("its output is sent with your next message"))
 }

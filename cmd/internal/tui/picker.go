@@ -15,6 +15,7 @@ import (
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
+	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/inspect"
@@ -127,7 +128,7 @@ func (m *screen) pickTask() tea.Cmd {
 		rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool { return r.Dir != real || r.Parent != "" })
 		p := &picker{title: "Tasks of this directory", then: func(m *screen, r pickRow) tea.Cmd { return m.switchTo(r.id) }}
 		for _, r := range slices.Backward(rows) {
-			request := oneLine(clean(r.Request))
+			request := oneLine(clean(r.Title()))
 			if r.ID == here {
 				r.State = "this task"
 			}
@@ -180,7 +181,7 @@ func (m *screen) replay() {
 	m.printer = term.NewText(nil, &m.events, 4096, m.info.Dir)
 	for _, o := range ops {
 		if b, ok := o.Body.(*op.UserSaid); ok && b.Source == op.SourceRequest {
-			m.said(b.Text)
+			m.said(editor.Typed(b.Text))
 		}
 		m.saw(o)
 	}
@@ -299,11 +300,13 @@ func (m *screen) planned(msg planMsg) {
 	}
 	list("write", p.World.Write)
 	list("delete", p.World.Delete)
-	var kept []string
-	for _, k := range p.World.Keep {
-		kept = append(kept, k.Path)
+	for i, k := range p.World.Keep {
+		if i == maxNamed {
+			m.print(fmt.Sprintf("  %-8s %s", "keep", quote.Number(len(p.World.Keep)-i, "more file")))
+			break
+		}
+		m.print(fmt.Sprintf("  %-8s %s", "keep", clean(k.Path)) + paint.Faint.Render(": "+clean(k.Reason)))
 	}
-	list("keep", kept)
 	list("conflict", p.World.Conflicts)
 	if p.World.Empty() {
 		m.print("  move no file")

@@ -4,6 +4,7 @@ package tui
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -195,8 +196,8 @@ func (m *screen) timelineVerb([]string) tea.Cmd {
 	})
 }
 
-// between compares the ends of two steps.
-func between(ctx context.Context, svc *session.Service, task string, from, to int) (w *worldstate.World, changes []worldstate.Change, err error) {
+// between compares the ends of two steps, or a snapshot, if it is not empty, and the second.
+func between(ctx context.Context, svc *session.Service, task string, base worldstate.ID, from, to int) (w *worldstate.World, changes []worldstate.Change, err error) {
 	st, err := svc.State(task)
 	if err != nil {
 		return nil, nil, err
@@ -213,7 +214,7 @@ func between(ctx context.Context, svc *session.Service, task string, from, to in
 	}
 	ends, _, err := workspace.Commits(svc.Home, task, st, w, from, to)
 	if err == nil {
-		changes, err = w.Diff(ctx, ends[0], ends[1])
+		changes, err = w.Diff(ctx, cmp.Or(base, ends[0]), ends[1])
 	}
 	if err != nil {
 		w.Close()
@@ -234,7 +235,7 @@ func (m *screen) diffVerb(args []string) tea.Cmd {
 	}
 	ctx, svc, task := m.ctx, m.o.Service, m.o.Task
 	return m.withTask(func() (string, error) {
-		w, changes, err := between(ctx, svc, task, steps[0], steps[1])
+		w, changes, err := between(ctx, svc, task, "", steps[0], steps[1])
 		if err != nil {
 			return "", err
 		}
@@ -433,11 +434,11 @@ func (m *screen) newVerb([]string) tea.Cmd {
 
 // changes finds what the turn changed in the directory.
 func (m *screen) changes() tea.Cmd {
-	ctx, svc, task, from, to := m.ctx, m.o.Service, m.o.Task, m.turn.from, m.st.Current
+	ctx, svc, task, base, from, to := m.ctx, m.o.Service, m.o.Task, m.turn.base, m.turn.from, m.st.Current
 	msg := stepsMsg{took: m.now.Sub(m.begun)}
 	return func() tea.Msg {
 		if from != to {
-			if w, changes, err := between(ctx, svc, task, from, to); err == nil {
+			if w, changes, err := between(ctx, svc, task, base, from, to); err == nil {
 				w.Close()
 				msg.changed = len(changes)
 				for _, c := range changes[:min(len(changes), maxNamed)] {

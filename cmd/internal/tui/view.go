@@ -18,6 +18,7 @@ import (
 	"anamnesis/cmd/internal/tui/result"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // spinner are the frames shown while something runs.
@@ -220,7 +221,7 @@ func (m *screen) heading() {
 	text := fmt.Sprintf("task %s · %s · EAS %d · approval %s · %s", m.info.Task, term.ModelName(m.info.Model), m.info.EAS, m.info.Approval, term.ShortDir(m.info.Dir))
 	m.print(paint.Faint.Render(text))
 	if !m.fresh {
-		m.print(paint.Faint.Render("continues at step " + fmt.Sprint(m.st.Current) + ": " + paint.Cut(oneLine(clean(m.st.Request)), m.width-30)))
+		m.print(paint.Faint.Render("continues at step " + fmt.Sprint(m.st.Current) + ": " + paint.Cut(oneLine(clean(taskdir.Title(m.st.Request))), m.width-30)))
 	}
 }
 

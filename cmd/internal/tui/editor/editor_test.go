@@ -108,13 +108,13 @@ func TestEditor(t *testing.T) {
 // TestOutbox: what is attached goes with the next message, and is not lost where there is none.
 func TestOutbox(t *testing.T) {
 	var b Outbox
-	b.Attach("output")
+	b.Attach("ls", "exit 0", "output\n")
 	if got := b.With(b.Take()); got != "" {
 		t.Errorf("without a message: %q", got)
 	}
 	b.Add("one")
 	b.Add("two")
-	if got := b.With(b.Take()); got != "one\n\ntwo\n\noutput" {
+	if got := b.With(b.Take()); got != "one\n\ntwo\n\nI ran `ls` (exit 0):\n```\noutput\n```" || Typed(got) != "one\n\ntwo" {
 		t.Errorf("queued messages: %q", got)
 	}
 	if got := b.With("three"); got != "three" {

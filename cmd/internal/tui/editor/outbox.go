@@ -3,6 +3,7 @@
 package editor
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -51,11 +52,21 @@ func (b *Outbox) Take() string {
 	return text
 }
 
-// Attach adds a text to the next message that is sent.
-func (b *Outbox) Attach(text string) {
+// ran begins what is sent about a command of the user.
+const ran = "I ran `"
+
+// Attach adds a command that the user ran, with how it ended and its output, to the next message
+// that is sent.
+func (b *Outbox) Attach(line, how, output string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.beside = append(b.beside, text)
+	b.beside = append(b.beside, fmt.Sprintf(ran+"%s` (%s):\n```\n%s\n```", line, how, strings.TrimRight(output, "\n")))
+}
+
+// Typed returns a sent message without the commands that were attached to it.
+func Typed(text string) string {
+	text, _, _ = strings.Cut(text, "\n\n"+ran)
+	return text
 }
 
 // With returns a message with the attached texts, which are then sent. Without a message it is
