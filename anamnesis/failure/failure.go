@@ -248,7 +248,7 @@ func opens(l, t string) bool {
 func (p *page) whole(i int) string {
 	line, more := p.unwrap(i), 0
 	switch {
-	case strings.HasSuffix(line, ":"):
+	case announces().MatchString(line):
 		more = 1
 	case line == "Expected":
 		more = 3
@@ -264,6 +264,8 @@ func (p *page) whole(i int) string {
 	}
 	return line
 }
+
+var announces = re(`:$|: error: \[GHC-\d+\]$`)
 
 // unwrap joins a line with those it was wrapped into: it fills the width of a
 // terminal, no other line is longer, and the next neither begins as it does nor

@@ -47,9 +47,13 @@ var rules = []rule{
 	// Python, pytest and unittest.
 	{drop, first, "Traceback (most", re(`^\W*(?:Exception Group )?Traceback \(most recent call last\):`), "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n»    x.y()"},
 	{exactly, last, "E ", re(`^E\s+(?:(?:\w+\.)*[A-Z]\w+(?:: |$)|assert |fixture '.*' not found)`), "    def test_a():\n>       f()\n»E       ValueError: no unit\n\na.py:4: ValueError: error\n=== short test summary info ===\nFAILED a.py::test_a - ValueError: no unit"},
+	{sums, first, "CellExecutionError", re(`CellExecutionError: An error occurred while`), "nbclient.exceptions.CellExecutionError: An error occurred while executing the following cell:\nx['a']\n»KeyError: 'a'"},
 	{tells, under, "", re(`^\s*(?:\w+\.)*[A-Z]\w*(?:: |$)`), "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    raise E\n»core.EmptySet\nerror: bye"},
 	{perhaps, first, "::", re(`^(?:FAILED|ERROR) \S+::\S.* - `), "src/a.py:77: in check\n    error: 3\n=== short test summary info ===\n»FAILED a.py::test_a - Assertion..."},
 	{tells, first, ": ", re(`^\s*(?:- |\S+:\d+:\d+: )[A-Z]{1,3}\d{3,4}:? \S`), "»a.py:3:1: F401 'os' imported but unused\na.py:9:1: W291 trailing space"},
+	{tells, first, "ould reformat", re(`^[Ww]ould reformat:? \S`), "»would reformat a.py\n1 file would be reformatted, 2 files would be left unchanged."},
+	{sums, first, "subprocess-exited", re(`^\W*error: subprocess-exited-with-error`), "error: subprocess-exited-with-error\nexit code: 1\n»Error: pg_config executable not found."},
+	{certain, first, "no tests ran", re(`^=+ no tests ran in `), "recwarn\n    It lists all warnings that a test expected.\n»=== no tests ran in 0.01s ==="},
 
 	// Go.
 	{exactly, first, "panic: ", re(`^\s*panic: `), "--- FAIL: TestA (0.00s)\n    a_test.go:9: wrong\n»panic: index out of range [5] with length 3 [recovered]"},
@@ -76,10 +80,11 @@ var rules = []rule{
 
 	// JavaScript and TypeScript.
 	{certain, first, "npm ", re(`^npm (?:ERR!|error) code E[A-KM-Z]`), "added 1\n»npm error code EUSAGE\nnpm error path /a\nit is gone"},
-	{sums, first, "npm ", re(`^npm (?:ERR!|error)(?:$|\s+(?:code|errno|syscall|path|command|workspace|location|signal|cwd|dest|A complete log|Lifecycle|Exit status|Test failed|This is probably))`), "npm error code 2\n»the server is lost\nnpm error path /a"},
+	{sums, first, "npm ", re(`^npm (?:ERR!|error)(?:$|\s+(?:code|errno|syscall|path|command|in workspace|at location|workspace|location|signal|cwd|dest|Error: command failed|A complete log|Lifecycle|Exit status|Test failed|This is probably))`), "npm error code 2\n»the server is lost\nnpm error path /a"},
 	{perhaps, first, "npm ", re(`^npm (?:ERR!|error)\s`), "error: npm\n»npm error Missing script: \"chek\"\nnpm error A complete log of this run is there"},
 	{tells, first, "ERR_PNPM", re(`^\W*ERR_PNPM_`), "error: pnpm\n» ERR_PNPM_NO_MATCHING_VERSION  No matching version for a@9"},
-	{tells, next, "ERROR in ", re(`^ERROR in \S+(?: \d+:\d+)?$`), "ERROR in ./src/a.js 1:9\n»Module parse failed: a token (1:9)\nwebpack compiled with 1 error"},
+	{tells, next, "ERROR in ", re(`^ERROR in \S+(?: \d+:\d+(?:-[\d:]+)?)?$`), "ERROR in ./src/a.js 1:9-40\n»Module parse failed: a token (1:9)\nwebpack compiled with 1 error"},
+	{sums, first, "Failed to compile", re(`^Failed to compile\.?$`), "Failed to compile.\n./a.tsx:3:9\n»it is gone"},
 	{drop, first, "ebugger", re(`^Debugger attached\.|^Waiting for the debugger`), "»it is gone\nWaiting for the debugger to disconnect..."},
 
 	// Shells and small programs.
@@ -98,6 +103,8 @@ var rules = []rule{
 	{tells, first, "ORA-", re(`^ORA-\d+: `), "ERROR at line 1:\n»ORA-00942: table or view does not exist\nerror: stop"},
 
 	// Other languages and frameworks.
+	{drop, first, "Pending: (", re(`^Pending: \(Failures listed here`), "Pending: (Failures listed here are expected)\n»it is gone"},
+	{tells, next, "Failure/Error:", re(`^\s*Failure/Error: `), "Failures:\n  Failure/Error: f(1)\n\n»  expected: 1\nerror: 1"},
 	{tells, first, ".lua:", re(`^lua\S*: \S+\.lua:\d+: `), "»lua: a.lua:3: attempt to index a nil value\nstack traceback:\n\ta.lua:3: in main chunk"},
 	{sums, first, "[FAILED] [", re(`^\W*\[FAILED\] \[`), "• [FAILED] [0.001 seconds]\n»  Expected\n      <int>: 3"},
 	{tells, next, "}>:", re(`^\s*\{\w+\}>:$`), "Unhandled TYPE-ERROR in thread #<RUNNING\n   {1001348003}>:\n»  The value 3 is no list"},

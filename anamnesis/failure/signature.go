@@ -26,6 +26,8 @@ const (
 var variants = []variant{
 	{re(`^(?:E\s+|[\W]*- )`), "", "E       KeyError: 'a' => KeyError: 'a'"},
 	{re(`^\{["']error["']: ["'](.*)["']\}$`), "$1", "{'error': 'it is gone'} => it is gone"},
+	{re(`: error: \[GHC-\d+\]`), ": error:", "a.hs:3:1: error: [GHC-1] no => a.hs:#: error: no"},
+	{re(`^npm ERR!`), "npm error", "npm ERR! code ENOENT => npm error code ENOENT"},
 	{re(`^vet: | \[recovered.*`), "", "panic: a is nil [recovered] => panic: a is nil"},
 	{re(`[:(]\d+[:,]\d+\)?(?: -|:) error (TS\d+)`), ":#: error $1", "a.ts(3,5): error TS2304: no 'f' => a.ts:#: error TS2304: no 'f'"},
 	{re(`^.*: -c: line \d+: `), "sh -c: ", "echo (: -c: line 1: unexpected end of file => sh -c: unexpected end of file"},
