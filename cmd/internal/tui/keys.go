@@ -106,7 +106,7 @@ func (m *screen) settled(msg settledMsg) tea.Cmd {
 }
 
 // choose handles a key while the list is shown. Typed text stays in the line: y and n
-// are answers if no other key follows at once.
+// are answers if no other key follows at once, and Enter after other text is no yes.
 func (m *screen) choose(k tea.KeyPressMsg) tea.Cmd {
 	first := m.held
 	m.held = nil
@@ -114,11 +114,15 @@ func (m *screen) choose(k tea.KeyPressMsg) tea.Cmd {
 	case first != nil && name == "enter":
 		return m.pick.press(m, first.String())
 	case first != nil:
+		m.pick.at = len(m.pick.rows) - 1
 		return tea.Batch(m.line(*first), m.line(k))
 	case m.pick.yesNo && m.edit.Empty() && (name == "y" || name == "n"):
 		m.held = &k
 		return tea.Tick(ask.Settle, func(time.Time) tea.Msg { return settledMsg{nil, &k} })
 	case k.Text != "" || name == "backspace":
+		if m.pick.yesNo {
+			m.pick.at = len(m.pick.rows) - 1
+		}
 		return m.line(k)
 	default:
 		return m.pick.press(m, name)
