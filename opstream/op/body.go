@@ -188,6 +188,10 @@ type ModelReplied struct {
 	Joins bool `json:"joins,omitempty"`
 }
 
+// FinishCheckpoint is the finish of a reply that is the note of a checkpoint, which the agent of a
+// recorded session asked for. It is no answer to the user.
+const FinishCheckpoint = "checkpoint"
+
 // ModelFailed ends a request that got no reply.
 type ModelFailed struct {
 	Error   string `json:"error"`

@@ -113,7 +113,7 @@ func TestGemini(t *testing.T) {
 }
 
 // TestCompaction: after a compaction what followed from the last jump is told again,
-// and nothing where there was none.
+// and nothing where there was none. A checkpoint's note is no answer that the user has.
 func TestCompaction(t *testing.T) {
 	s := newSpeaker(t, sessions.Claude)
 	compact := `{"hook_event_name":"SessionStart","source":"compact"}`
@@ -121,6 +121,9 @@ func TestCompaction(t *testing.T) {
 	s.event(`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"make"},"tool_use_id":"c1"}`)
 	s.write("a", "wrong")
 	s.event(`{"hook_event_name":"PostToolUse","tool_name":"Bash","tool_input":{"command":"make"},"tool_use_id":"c1","tool_response":{"stdout":""}}`)
+	if step, err := beside.Checkpoint(t.Context(), s.svc, s.task, "a is good"); err != nil || step != 2 {
+		t.Fatalf("checkpoint %d, %v", step, err)
+	}
 	s.event(`{"hook_event_name":"Stop","last_assistant_message":"Done."}`)
 	if reply := s.event(compact); reply != "" {
 		t.Errorf("before a jump: %s", reply)
@@ -130,7 +133,7 @@ func TestCompaction(t *testing.T) {
 	}
 	for i, e := range []string{`{"hook_event_name":"UserPromptSubmit","prompt":"Go on."}`, `{"hook_event_name":"SessionStart","source":"resume"}`, compact, compact} {
 		reply := s.event(e)
-		if told := strings.Count(reply, "a was wrong"); (told == 1) != (i != 1) || i == 1 && reply != "" {
+		if told := strings.Count(reply, "a was wrong"); (told == 1) != (i != 1) || i == 1 && reply != "" || strings.Contains(reply, "a is good") || strings.Contains(reply, "Done.") != (told == 1) {
 			t.Errorf("%s: %s", e, reply)
 		}
 	}

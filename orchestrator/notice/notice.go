@@ -89,7 +89,7 @@ func LedgerOf(dir string, ops []op.Op) Ledger {
 	for _, o := range ops {
 		switch b := o.Body.(type) {
 		case *op.ModelReplied:
-			if len(b.Calls) == 0 && strings.TrimSpace(b.Text) != "" {
+			if len(b.Calls) == 0 && strings.TrimSpace(b.Text) != "" && b.Finish != op.FinishCheckpoint {
 				l.Delivered = append(l.Delivered, fmt.Sprintf("op %d: %s", o.Seq, OneLine(b.Text, MaxDelivered)))
 			}
 		case *op.ToolCalled:

@@ -141,7 +141,7 @@ func (t Outside) Checkpoint(ctx context.Context, note string) (step int, err err
 	if len(t.Open()) > 0 {
 		return 0, fmt.Errorf("%w: %s", ErrCallOpen, t.Open()[0].Name)
 	}
-	if err := t.Record(ctx, &op.ModelAsked{LastSeq: t.State().Last}, &op.ModelReplied{Text: note, Finish: "stop"}); err != nil {
+	if err := t.Record(ctx, &op.ModelAsked{LastSeq: t.State().Last}, &op.ModelReplied{Text: note, Finish: op.FinishCheckpoint}); err != nil {
 		return 0, err
 	}
 	if err := t.saveWorld(ctx); err != nil {

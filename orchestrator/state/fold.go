@@ -211,8 +211,9 @@ func (s *State) reply(seq uint64, b *op.ModelReplied) {
 	}
 	s.Reply = r
 	s.Turn.LeftRead = false
-	s.Turn.Answered, s.Turn.Finish, s.Turn.Empty = len(b.Calls) == 0, b.Finish, strings.TrimSpace(b.Text) == ""
-	if b.Text != "" {
+	words := b.Finish != op.FinishCheckpoint // for the user
+	s.Turn.Answered, s.Turn.Finish, s.Turn.Empty = len(b.Calls) == 0 && words, b.Finish, strings.TrimSpace(b.Text) == ""
+	if b.Text != "" && words {
 		s.Answer = b.Text
 	}
 	if n := len(b.Calls); n > 0 {

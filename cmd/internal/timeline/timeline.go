@@ -132,7 +132,7 @@ func (b *Builder) Add(o op.Op) error {
 		b.requests = append(b.requests, Request{Seq: o.Seq, Step: o.Step, Tokens: body.Tokens, EAS: b.state.EAS, Window: b.state.Window})
 	case *op.ModelReplied:
 		if len(body.Calls) == 0 {
-			b.calls = append(b.calls, answer(body.Text))
+			b.calls = append(b.calls, answer(body))
 		}
 		b.shown = make(map[string]string, len(body.Calls))
 		for _, c := range body.Calls {
@@ -163,16 +163,20 @@ func (b *Builder) Add(o op.Op) error {
 	return nil
 }
 
-// answer names an answer by its first words.
-func answer(text string) string {
-	words := []rune(oneLine(strings.NewReplacer("**", "", "`", "").Replace(text)))
+// answer names an answer, or a checkpoint, by its first words.
+func answer(b *op.ModelReplied) string {
+	name := "answer"
+	if b.Finish == op.FinishCheckpoint {
+		name = "checkpoint"
+	}
+	words := []rune(oneLine(strings.NewReplacer("**", "", "`", "").Replace(b.Text)))
 	if len(words) > maxAnswerRunes {
 		words = append(words[:maxAnswerRunes], '…')
 	}
 	if len(words) == 0 {
-		return "answer"
+		return name
 	}
-	return `answer "` + string(words) + `"`
+	return name + ` "` + string(words) + `"`
 }
 
 // event adds the row of something beside the steps, if it has one.
