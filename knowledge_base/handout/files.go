@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"anamnesis/knowledge_base/card"
 )
@@ -84,14 +85,19 @@ func read(path string) (string, error) {
 	return string(data), err
 }
 
-// Apply makes a change, atomically. A link keeps its place, a file its mode.
+// Apply makes a change, atomically. A link keeps its place, a file its mode. The skill's folders
+// go with its last file.
 func (c Change) Apply() (err error) {
 	path := c.Path
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
 	if c.Now == "" {
-		return os.Remove(path)
+		err := os.Remove(path)
+		for dir := filepath.Dir(path); strings.Contains(dir, SkillName) && os.Remove(dir) == nil; {
+			dir = filepath.Dir(dir)
+		}
+		return err
 	}
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil {
