@@ -53,6 +53,7 @@ var rules = []rule{
 	{tells, first, ": ", re(`^\s*(?:- |\S+:\d+:\d+: )[A-Z]{1,3}\d{3,4}:? \S`), "»a.py:3:1: F401 'os' imported but unused\na.py:9:1: W291 trailing space"},
 	{tells, first, "ould reformat", re(`^[Ww]ould reformat:? \S`), "»would reformat a.py\n1 file would be reformatted, 2 files would be left unchanged."},
 	{sums, first, "subprocess-exited", re(`^\W*error: subprocess-exited-with-error`), "error: subprocess-exited-with-error\nexit code: 1\n»Error: pg_config executable not found."},
+	{sums, first, "collected", re(`^collected \d+ items? / \d+ error`), "collected 0 items / 1 error\n»'cent' is no marker of this project"},
 	{certain, first, "no tests ran", re(`^=+ no tests ran in `), "recwarn\n    It lists all warnings that a test expected.\n»=== no tests ran in 0.01s ==="},
 
 	// Go.

@@ -328,13 +328,25 @@ func (p *Pair) Changed() bool {
 
 // Tells reports whether the pair says what made the difference: more than that the
 // command succeeded, or that one did which had failed before, or that a test now expects
-// what it got. That a file to remove was gone already is no failure.
+// what it got. That a file to remove was gone already is no failure, and that another one
+// than the file that is not there can be read is no repair.
 func (p *Pair) Tells() bool {
-	if gone().MatchString(p.Failure.Line) && len(p.Environment) == 0 || !p.Other && len(p.Changes) > 0 && !slices.ContainsFunc(p.Changes, func(c Change) bool { return slices.ContainsFunc(c.Added, works) }) {
+	if gone().MatchString(p.Failure.Line) && len(p.Environment) == 0 || p.elsewhere() || !p.Other && len(p.Changes) > 0 && !slices.ContainsFunc(p.Changes, func(c Change) bool { return slices.ContainsFunc(c.Added, works) }) {
 		return false
 	}
 	again := slices.ContainsFunc(p.Tried, func(t Attempt) bool { return SameCommand(t.Command, p.Works) })
 	return p.Changed() && !(again && len(p.Changes)+len(p.Environment) == 0)
+}
+
+// elsewhere reports whether an agent looked for a file that is not there, and then only at
+// something else.
+func (p *Pair) elsewhere() bool {
+	m := absent().FindStringSubmatch(p.Failure.Line)
+	if m == nil || len(p.Changes)+len(p.Environment) > 0 {
+		return false
+	}
+	name, _, _ := strings.Cut(m[1][strings.LastIndexByte(m[1], '/')+1:], ".")
+	return name != "" && !strings.Contains(p.Works, name)
 }
 
 // works reports whether a changed line may change what a program does: it is no assertion
@@ -345,6 +357,7 @@ func works(l string) bool {
 
 var (
 	assertion = lazy(`^\s*(self\.)?(assert|expect)`)
+	absent    = lazy(`^(?:ls|cat|head|tail|find|stat|wc|grep|sed|tree|file): .*?([^\s':]+)'?: No such file or directory$`)
 	gone      = lazy(`^(rm|rmdir|unlink): .*: No such file or directory$`)
 )
 

@@ -153,6 +153,12 @@ func TestTells(t *testing.T) {
 	if p.Tells() {
 		t.Error("a file that was gone already")
 	}
+	for works, want := range map[string]bool{"ls tests/cart": false, "ls -la": false, "ls tests/totals_test": true, "find . -name 'totals*'": true} {
+		p := Pair{Command: "ls tests/totals", Works: works, Failure: failure.Failure{Line: "ls: cannot access 'tests/totals': No such file or directory"}}
+		if p.Tells() != want {
+			t.Errorf("%s: %v", works, !want)
+		}
+	}
 }
 
 func TestPairsKeepsFailedAttempts(t *testing.T) {
