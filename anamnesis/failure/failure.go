@@ -5,6 +5,7 @@ package failure
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,7 +157,7 @@ func (p *page) telling() Failure {
 			score = r.weight
 		default:
 			score = evidence(l)
-			if score == plain && p.complaint(l) && !doing().MatchString(l) {
+			if score == plain && p.complaint(l) && !doing().MatchString(l) && !quiet().MatchString(l) {
 				score = named
 			}
 		}
@@ -223,6 +224,8 @@ func evidence(l string) int {
 		return plain
 	case quiet().MatchString(t):
 		return sums
+	case begins(place(), t) && label().MatchString(t):
+		return certain + 1
 	case clear:
 		return certain
 	case code().MatchString(t):
@@ -235,6 +238,11 @@ func evidence(l string) int {
 		return named + 3
 	}
 	return named
+}
+
+func begins(re *regexp.Regexp, t string) bool {
+	at := re.FindStringIndex(t)
+	return at != nil && at[0] == 0
 }
 
 // opens reports whether a line opens a block of source: what it says of errors is

@@ -57,6 +57,7 @@ var rules = []rule{
 	{certain, first, "no tests ran", re(`^=+ no tests ran in `), "recwarn\n    It lists all warnings that a test expected.\n»=== no tests ran in 0.01s ==="},
 
 	// Go.
+	{drop, first, "[debug]", re(`^\S+\.go:\d+: \[debug\]`), "history.go:56: [debug] getting history\n»Error: UPGRADE FAILED: template: a.yaml:1:2: nil pointer"},
 	{exactly, first, "panic: ", re(`^\s*panic: `), "--- FAIL: TestA (0.00s)\n    a_test.go:9: wrong\n»panic: index out of range [5] with length 3 [recovered]"},
 	{exactly, first, "DATA RACE", re(`^WARNING: DATA RACE`), "»WARNING: DATA RACE\n  a.count()\nerror: 1 race"},
 	{tells, last, "_test.go:", re(`^\s+\w+_test\.go:\d+: \S`), "    a_test.go:8: failed carts 2\n»    a_test.go:9: it has 3\n--- FAIL: TestA (0.00s)"},
@@ -68,8 +69,9 @@ var rules = []rule{
 	{tells, first, "panicked at '", re(`panicked at '`), "error: the test did\n»thread 'main' panicked at 'left over', src/a.rs:4:5"},
 
 	// Java and its build tools.
+	{tells, next, "*** FAILED", re(`\*\*\* FAILED \*\*\*$`), "[info] - stacks two discounts *** FAILED ***\n»[info]   81 was not equal to 80 (A.scala:3)\n[error] Failed tests:\n[error] \ta.A"},
 	{exactly, last, "Caused by: ", re(`^\s*Caused by: `), "Exception in thread \"main\" java.lang.Error: boot\n\tat a.B.main(B.java:3)\n»Caused by: java.io.IOException: no disk\n\tat a.C.read(C.java:9)"},
-	{sums, first, "ailed", re(`^FAILURE: Build failed|^Execution failed for task|^> .*; see the .* output`), "FAILURE: Build failed with an exception.\n* Where: build.gradle\n»* it is gone"},
+	{sums, first, "ailed", re(`^FAILURE: Build failed|^\S*(?:TaskExecutionException: )?Execution failed for task|^> .*; see the .* output`), "FAILURE: Build failed with an exception.\n* Where: build.gradle\n»* it is gone"},
 
 	// C, C++ and what links and builds them.
 	{perhaps, next, "Undefined symbols", re(`^Undefined symbols for architecture`), "Undefined symbols for architecture arm64:\n»  \"_f\", referenced from:\nclang: error: linker command failed with exit code 1"},
@@ -80,12 +82,12 @@ var rules = []rule{
 	{tells, first, "what():", re(`^\s*what\(\):`), "error: before\nterminate called after throwing an instance of 'E'\n»  what():  no such file"},
 
 	// JavaScript and TypeScript.
+	{tells, first, "[ERROR] ", re(`^[X✘✖] \[ERROR\] \S`), "Application bundle generation failed. [6.7 seconds]\n»X [ERROR] NG8001: 'app-a' is not a known element:\n1. If 'app-a' is a component"},
 	{certain, first, "npm ", re(`^npm (?:ERR!|error) code E[A-KM-Z]`), "added 1\n»npm error code EUSAGE\nnpm error path /a\nit is gone"},
 	{sums, first, "npm ", re(`^npm (?:ERR!|error)(?:$|\s+(?:code|errno|syscall|path|command|in workspace|at location|workspace|location|signal|cwd|dest|Error: command failed|A complete log|Lifecycle|Exit status|Test failed|This is probably))`), "npm error code 2\n»the server is lost\nnpm error path /a"},
 	{perhaps, first, "npm ", re(`^npm (?:ERR!|error)\s`), "error: npm\n»npm error Missing script: \"chek\"\nnpm error A complete log of this run is there"},
 	{tells, first, "ERR_PNPM", re(`^\W*ERR_PNPM_`), "error: pnpm\n» ERR_PNPM_NO_MATCHING_VERSION  No matching version for a@9"},
 	{tells, next, "ERROR in ", re(`^ERROR in \S+(?: \d+:\d+(?:-[\d:]+)?)?$`), "ERROR in ./src/a.js 1:9-40\n»Module parse failed: a token (1:9)\nwebpack compiled with 1 error"},
-	{sums, first, "Failed to compile", re(`^Failed to compile\.?$`), "Failed to compile.\n./a.tsx:3:9\n»it is gone"},
 	{drop, first, "ebugger", re(`^Debugger attached\.|^Waiting for the debugger`), "»it is gone\nWaiting for the debugger to disconnect..."},
 
 	// Shells and small programs.
@@ -104,6 +106,14 @@ var rules = []rule{
 	{tells, first, "ORA-", re(`^ORA-\d+: `), "ERROR at line 1:\n»ORA-00942: table or view does not exist\nerror: stop"},
 
 	// Other languages and frameworks.
+	{tells, first, ": error ", re(`^\s*(?:\d+>)?\S.* ?: error [A-Z]+\d+: `), "    Failed to restore /a.csproj (in 1.4 sec).\n»    1>/a.csproj : error NU1102: Unable to find package B"},
+	{tells, first, "Failure", re(`^\s*Assert\.\w+\(\) Failure`), "无法还原。\n» Assert.Equal() Failure: Values differ\nExpected: 1"},
+	{drop, first, "(", re(`^\s*\S.* \((?:package|dart|file):\S+\)$`), "#0      fail (package:matcher/src/expect.dart:9:31)\n»it is gone"},
+	{tells, next, "was thrown", re(`^The following \w+ was thrown\b.*:$`), "The following TestFailure was thrown running a test:\n»  Which: means one was found\n00:03 +1 -1: test/a_test.dart: deletes a note [E]"},
+	{sums, first, "Failed to", re(`^Failed to (?:update packages|compile)\.?$`), "»it is gone\nFailed to update packages."},
+	{sums, first, "build finished", re(`^build finished with problems`), "»it is gone\nbuild finished with problems, 1 warning."},
+	{named, first, ": WARNING: ", re(`^\S+:\d+: WARNING: `), "»/a.md:41: WARNING: unknown document: 'b'\nwriting pages... done"},
+	{sums, first, "[S-", re(`^Error: \[S-\d+\]$`), "  1) A parses\n»       expected: Right 1\nError: [S-7282]"},
 	{drop, first, "Pending: (", re(`^Pending: \(Failures listed here`), "Pending: (Failures listed here are expected)\n»it is gone"},
 	{tells, next, "Failure/Error:", re(`^\s*Failure/Error: `), "Failures:\n  Failure/Error: f(1)\n\n»  expected: 1\nerror: 1"},
 	{tells, first, ".lua:", re(`^lua\S*: \S+\.lua:\d+: `), "»lua: a.lua:3: attempt to index a nil value\nstack traceback:\n\ta.lua:3: in main chunk"},
@@ -114,6 +124,8 @@ var rules = []rule{
 	{tells, next, "Error Message:", re(`^\s*Error Message:$`), "  Failed A.B [12 ms]\n  Error Message:\n»   it was 3\n  error: a"},
 
 	// What wraps any of them.
+	{sums, first, "..", re(`(?i)\.{4,} ?(?:[\d.]+ ?m?s )?FAIL(?:ED)?$`), "check for large files...........Failed\n»a.bin (8 MB) exceeds 500 KB."},
+	{drop, first, "- ", re(`^- (?:hook id|exit code|duration): `), "»it is gone\n- hook id: check-error"},
 	{exactly, last, "", re(`(?i)^\[?(?:The (?:last )?command .*|Command |EXECUTION )?(?:has )?timed out\b`), "[!] internal error: x\n»Command timed out"},
 	{perhaps, next, ":", re(`(?i)^\W{0,3}(?:\w+ )?(?:errors?|exception|failure)(?: occurred| during \w+)?:(?: [|>]-)?$`), "warning: failed to error: x\nSphinx error:\n»Builder name HTML is not there"},
 	{certain, first, "E", re(`^(?:\w+\.)*\w+(?:Error|Exception)$`), "»asyncio.exceptions.TimeoutError\nthe task failed"},
