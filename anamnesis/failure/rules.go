@@ -46,8 +46,10 @@ func re(expr string) func() *regexp.Regexp {
 var rules = []rule{
 	// Python, pytest and unittest.
 	{drop, first, "Traceback (most", re(`^\W*(?:Exception Group )?Traceback \(most recent call last\):`), "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n»    x.y()"},
+	{drop, first, "E ", re(`^E\s+(?:Calls|Actual|Expected|Left|Right|Full|Comparing)\b[^:]*:`), "»E   AssertionError: Expected 'send' to be called once. Called 2 times.\nE   Calls: [call('a@example.com')]"},
 	{exactly, last, "E ", re(`^E\s+(?:(?:\w+\.)*[A-Z]\w+(?:: |$)|assert |fixture '.*' not found)`), "    def test_a():\n>       f()\n»E       ValueError: no unit\n\na.py:4: ValueError: error\n=== short test summary info ===\nFAILED a.py::test_a - ValueError: no unit"},
 	{sums, first, "CellExecutionError", re(`CellExecutionError: An error occurred while`), "nbclient.exceptions.CellExecutionError: An error occurred while executing the following cell:\nx['a']\n»KeyError: 'a'"},
+	{sums, first, "CalledProcessError", re(`CalledProcessError: Command .* returned non-zero exit status \d+`), "»fatal: No names found, cannot describe anything.\nTraceback (most recent call last):\n  File \"a.py\", line 3, in f\n    run()\nsubprocess.CalledProcessError: Command '['git']' returned non-zero exit status 128."},
 	{tells, under, "", re(`^\s*(?:\w+\.)*[A-Z]\w*(?:: |$)`), "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    raise E\n»core.EmptySet\nerror: bye"},
 	{perhaps, first, "::", re(`^(?:FAILED|ERROR) \S+::\S.* - `), "src/a.py:77: in check\n    error: 3\n=== short test summary info ===\n»FAILED a.py::test_a - Assertion..."},
 	{tells, first, ": ", re(`^\s*(?:- |\S+:\d+:\d+: )[A-Z]{1,3}\d{3,4}:? \S`), "»a.py:3:1: F401 'os' imported but unused\na.py:9:1: W291 trailing space"},
@@ -71,7 +73,7 @@ var rules = []rule{
 	// Java and its build tools.
 	{tells, next, "*** FAILED", re(`\*\*\* FAILED \*\*\*$`), "[info] - stacks two discounts *** FAILED ***\n»[info]   81 was not equal to 80 (A.scala:3)\n[error] Failed tests:\n[error] \ta.A"},
 	{exactly, last, "Caused by: ", re(`^\s*Caused by: `), "Exception in thread \"main\" java.lang.Error: boot\n\tat a.B.main(B.java:3)\n»Caused by: java.io.IOException: no disk\n\tat a.C.read(C.java:9)"},
-	{sums, first, "ailed", re(`^FAILURE: Build failed|^\S*(?:TaskExecutionException: )?Execution failed for task|^> .*; see the .* output`), "FAILURE: Build failed with an exception.\n* Where: build.gradle\n»* it is gone"},
+	{sums, first, "", re(`^FAILURE: Build failed|^> Could not resolve all files for|^> Task \S+ FAILED$|^\S*(?:TaskExecutionException: )?Execution failed for task|^> .*; see the .* output`), "FAILURE: Build failed with an exception.\n* Where: build.gradle\n»* it is gone"},
 
 	// C, C++ and what links and builds them.
 	{perhaps, next, "Undefined symbols", re(`^Undefined symbols for architecture`), "Undefined symbols for architecture arm64:\n»  \"_f\", referenced from:\nclang: error: linker command failed with exit code 1"},
@@ -83,18 +85,21 @@ var rules = []rule{
 
 	// JavaScript and TypeScript.
 	{tells, first, "[ERROR] ", re(`^[X✘✖] \[ERROR\] \S`), "Application bundle generation failed. [6.7 seconds]\n»X [ERROR] NG8001: 'app-a' is not a known element:\n1. If 'app-a' is a component"},
+	{tells, first, "gyp ERR!", re(`gyp ERR! stack Error: `), "npm error prebuild-install warn install No prebuilt binaries found\n»npm error gyp ERR! stack Error: Could not find any Python installation to use"},
 	{certain, first, "npm ", re(`^npm (?:ERR!|error) code E[A-KM-Z]`), "added 1\n»npm error code EUSAGE\nnpm error path /a\nit is gone"},
 	{sums, first, "npm ", re(`^npm (?:ERR!|error)(?:$|\s+(?:code|errno|syscall|path|command|in workspace|at location|workspace|location|signal|cwd|dest|Error: command failed|A complete log|Lifecycle|Exit status|Test failed|This is probably))`), "npm error code 2\n»the server is lost\nnpm error path /a"},
 	{perhaps, first, "npm ", re(`^npm (?:ERR!|error)\s`), "error: npm\n»npm error Missing script: \"chek\"\nnpm error A complete log of this run is there"},
 	{tells, first, "ERR_PNPM", re(`^\W*ERR_PNPM_`), "error: pnpm\n» ERR_PNPM_NO_MATCHING_VERSION  No matching version for a@9"},
 	{tells, next, "ERROR in ", re(`^ERROR in \S+(?: \d+:\d+(?:-[\d:]+)?)?$`), "ERROR in ./src/a.js 1:9-40\n»Module parse failed: a token (1:9)\nwebpack compiled with 1 error"},
+	{drop, first, "console.", re(`^\s*console\.\w+$`), "console.error\n»it is gone"},
+	{certain, first, "Snapshot name: ", re(`^\s*Snapshot name: `), "»    Snapshot name: `Row shows one that is late 1`\n › 1 snapshot failed.\nSnapshots:   1 failed, 3 passed, 4 total"},
 	{drop, first, "ebugger", re(`^Debugger attached\.|^Waiting for the debugger`), "»it is gone\nWaiting for the debugger to disconnect..."},
 
 	// Shells and small programs.
 	{drop, first, "grep: ", re(`^grep: .*: binary file matches$`), "»a.c: it is here\ngrep: a.pyc: binary file matches"},
 
 	// Git.
-	{sums, first, "fatal: Could", re(`^fatal: Could not read from remote`), "»git@a.org: Permission denied (publickey).\nfatal: Could not read from remote repository."},
+	{sums, first, "", re(`^(?:fatal: Could not read from remote|致命错误：无法读取远程仓库)`), "»git@a.org: Permission denied (publickey).\nfatal: Could not read from remote repository."},
 	{tells, first, "rejected]", re(`^ ! \[(?:remote )?rejected\]`), "To x:y\n» ! [rejected]  main -> main (fetch first)\nerror: failed to push some refs to 'x:y'"},
 	{tells, first, "", re(`^(?:CONFLICT|KONFLIKT|CONFLIT|冲突|コンフリクト) ?[(（]`), "error: merging\n»CONFLICT (content): Merge conflict in a.go\nAutomatic merge failed; fix conflicts and then commit the result."},
 

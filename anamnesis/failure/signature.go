@@ -28,6 +28,8 @@ var variants = []variant{
 	{re(`^\{["']error["']: ["'](.*)["']\}$`), "$1", "{'error': 'it is gone'} => it is gone"},
 	{re(`: error: \[GHC-\d+\]`), ": error:", "a.hs:3:1: error: [GHC-1] no => a.hs:#: error: no"},
 	{re(`^npm ERR!`), "npm error", "npm ERR! code ENOENT => npm error code ENOENT"},
+	{re(`-r \S+ \(line \d+\)`), "-r #", "ERROR: Cannot install -r base.txt (line 3) and a => ERROR: Cannot install -r # and a"},
+	{re(`rejected\] +\S+ -> \S+`), "rejected] #", "! [remote rejected] HEAD -> tidy (hook declined) => ! [remote rejected] # (hook declined)"},
 	{re(`^vet: | \[recovered.*`), "", "panic: a is nil [recovered] => panic: a is nil"},
 	{re(`[:(]\d+[:,]\d+\)?(?: -|:) error (TS\d+)`), ":#: error $1", "a.ts(3,5): error TS2304: no 'f' => a.ts:#: error TS2304: no 'f'"},
 	{re(`^.*: -c: line \d+: `), "sh -c: ", "echo (: -c: line 1: unexpected end of file => sh -c: unexpected end of file"},
@@ -41,7 +43,7 @@ var variants = []variant{
 	{re(`\b[a-z]+://([^\s/'"]+)[^\s'")]*`), "$1", "GET https://a.org/b/c failed => GET a.org failed"},
 	{re(`(?:[A-Za-z]:)?(?:[\w.@+~-]*[/\\])+([\w.@+-]*)`), "$1", "open '/a/b/c.txt' => open 'c.txt'"},
 	{re(`\b(?:tmp|temp)[\w-]{6,}`), hole, "tmpab12cd_x is gone => # is gone"},
-	{re(`\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b[0-9a-f]{12,64}\b`), hole, "commit bf3a1c9d00ee is gone => commit # is gone"},
+	{re(`\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b[0-9a-f]{12,64}\b|\b[a-z]*\d[a-z\d]{20,}\b`), hole, "commit bf3a1c9d00ee is gone => commit # is gone"},
 	{re(`^fatal: \[\S+\]: (\w+)! .*"msg": "(.*?)".*`), "$1: $2", `fatal: [web]: FAILED! {"msg": "no such"} => FAILED: no such`},
 	{re(`'[^']{40,}'`), hole, "'an output of the program that is quite long' is not 'a' => # is not 'a'"},
 }
