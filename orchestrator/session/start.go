@@ -162,9 +162,21 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 	if err != nil {
 		return nil, err
 	}
+	if n.ID == "" { // as late as possible: it reserves the name
+		if n.ID, err = taskdir.NewTaskID(s.Home, WithoutSecrets(r.Text, opts.Secrets)); err != nil {
+			done()
+			return nil, err
+		}
+	}
 	return o.hold(ctx, m, done, Info{
 		Task: n.ID, Agent: n.Agent.Name, Dir: n.Dir, EAS: n.EAS, EASFrom: n.EASFrom, Approval: mode, Notice: notice,
-	}, func() (*runtime.Task, error) { return runtime.Create(ctx, s.Home, n, opts) })
+	}, func() (*runtime.Task, error) {
+		t, err := runtime.Create(ctx, s.Home, n, opts)
+		if err != nil && r.ID == "" {
+			os.Remove(s.Home.Task(n.ID)) // the reservation, if nothing is in it
+		}
+		return t, err
+	})
 }
 
 // hold announces a task, opens it and makes a session of it. done is called when the session
@@ -237,15 +249,10 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 	if n.Window > 0 && n.EAS > n.Window {
 		return n, r.spanTooLarge(&n)
 	}
-	known := o.TaskSecrets(r.Dir, o.Redact)
-	if err := n.CheckNames(known); err != nil { // before they are shown
+	if err := n.CheckNames(o.TaskSecrets(r.Dir, o.Redact)); err != nil || n.ID == "" { // before they are shown
 		return n, err
 	}
-	if n.ID == "" {
-		if n.ID, err = taskdir.NewTaskID(o.Home, WithoutSecrets(r.Text, known)); err != nil {
-			return n, err
-		}
-	} else if err := taskdir.CheckTaskID(n.ID); err != nil {
+	if err := taskdir.CheckTaskID(n.ID); err != nil {
 		return n, Usagef("--task: %v", err)
 	}
 	if _, err := taskdir.ReadState(o.Home, n.ID); !errors.Is(err, taskdir.ErrNoTask) {

@@ -226,9 +226,14 @@ func CheckTaskID(id string) error {
 
 var nonWord = regexp.MustCompile(`[^a-z0-9]+`)
 
-// NewTaskID makes a free id from a request: task_N_first_words, with the next free N among the
-// user's tasks.
+// NewTaskID makes an id from a request: task_N_first_words, with the next free N among the
+// user's tasks. It creates the task's folder, which reserves the id.
 func NewTaskID(h Home, request string) (string, error) {
+	gate, err := lockGate(h)
+	if err != nil {
+		return "", fmt.Errorf("reserve a task's name: %w", err)
+	}
+	defer gate.Close()
 	ids, err := h.Tasks()
 	if err != nil {
 		return "", err
@@ -247,8 +252,16 @@ func NewTaskID(h Home, request string) (string, error) {
 		id := strings.TrimSuffix(fmt.Sprintf("task_%d_%s", n, words), "_")
 		prefix := fmt.Sprintf("task_%d_", n)
 		taken := slices.ContainsFunc(ids, func(o string) bool { return o == id || strings.HasPrefix(o+"_", prefix) })
-		if !taken {
+		if taken {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(h.Task(id)), 0o700); err != nil {
+			return "", fmt.Errorf("reserve a task's name: %w", err)
+		}
+		if err := os.Mkdir(h.Task(id), 0o700); err == nil {
 			return id, nil
+		} else if !errors.Is(err, os.ErrExist) { // --task has taken it
+			return "", fmt.Errorf("reserve a task's name: %w", err)
 		}
 	}
 }

@@ -172,13 +172,18 @@ func (l *LiveDir) write(rec liveRecord) error {
 	return err
 }
 
-func holdDir(h Home, dir, task, parent string) (*LiveDir, error) {
+// lockGate locks the one gate of all tasks, so that two cannot check at the same time.
+func lockGate(h Home) (*os.File, error) {
 	live := filepath.Join(h.State, "live")
 	if err := os.MkdirAll(live, 0o700); err != nil {
-		return nil, fmt.Errorf("hold %s: %w", dir, err)
+		return nil, err
 	}
-	// One gate for all, so that two tasks cannot check at the same time.
-	gate, err := lockFile(filepath.Join(live, "gate"), unix.LOCK_EX)
+	return lockFile(filepath.Join(live, "gate"), unix.LOCK_EX)
+}
+
+func holdDir(h Home, dir, task, parent string) (*LiveDir, error) {
+	live := filepath.Join(h.State, "live")
+	gate, err := lockGate(h)
 	if err != nil {
 		return nil, fmt.Errorf("hold %s: %w", dir, err)
 	}
@@ -194,7 +199,7 @@ func holdDir(h Home, dir, task, parent string) (*LiveDir, error) {
 	f, err := lockHold(path)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		rec := readLive(path)
-		return nil, &BusyError{Dir: dir, Held: dir, Task: task, PID: rec.PID, socket: rec.Socket}
+		return nil, &BusyError{Dir: dir, Held: cmp.Or(rec.Dir, dir), Task: task, PID: rec.PID, socket: rec.Socket}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("hold %s: %w", dir, err)

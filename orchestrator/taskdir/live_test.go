@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -168,6 +169,24 @@ func TestTaskIDs(t *testing.T) {
 	}
 	if id, err := NewTaskID(h, "修复日期解析"); err != nil || id != "task_3" {
 		t.Errorf("NewTaskID = %q, %v; want task_3", id, err)
+	}
+	// Requests that come at the same moment get numbers of their own.
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	numbers := map[string]bool{}
+	for i := range 32 {
+		wg.Go(func() {
+			id, err := NewTaskID(h, fmt.Sprintf("say hello %d", i/2))
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			numbers[strings.Split(id, "_")[1]] = true
+		})
+	}
+	if wg.Wait(); len(numbers) != 32 {
+		t.Errorf("32 requests at the same moment: %d numbers", len(numbers))
 	}
 }
 

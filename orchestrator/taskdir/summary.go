@@ -53,6 +53,9 @@ func Summaries(h Home) ([]Summary, error) {
 	list := make([]Summary, 0, len(ids))
 	for _, id := range ids {
 		st, err := ReadState(h, id)
+		if entries, rerr := os.ReadDir(h.Task(id)); err != nil && rerr == nil && len(entries) == 0 {
+			continue // only reserved: see NewTaskID
+		}
 		if err != nil {
 			list = append(list, Summary{ID: id, State: "unreadable", Changed: changed(h, id), Error: err.Error()})
 			continue

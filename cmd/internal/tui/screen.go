@@ -299,7 +299,7 @@ func (m *screen) plain() string {
 // begin opens the task, or a new one, with a request, and runs a turn.
 func (m *screen) begin(text string) tea.Cmd {
 	m.opening, m.begun, m.failure, m.asking = true, m.now, nil, text
-	m.activity, m.fresh = "opening", false
+	m.activity, m.fresh = "opening", m.o.Task == ""
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.cancel = cancel
 	svc, c, task := m.o.Service, m.client(), m.o.Task
@@ -317,7 +317,7 @@ func (m *screen) begin(text string) tea.Cmd {
 
 // started shows the task that was opened.
 func (m *screen) started(e startedMsg) {
-	m.info, m.st, m.fresh = e.Info, e.st, e.st.Last == 0
+	m.info, m.st = e.Info, e.st
 	m.o.Task = e.Task
 	m.printer = term.NewText(nil, &m.events, 4096, e.Dir)
 	m.turn = turn{from: m.st.Current, usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten}

@@ -14,6 +14,7 @@ import (
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/feed"
 	"anamnesis/orchestrator/gate"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
 )
 
@@ -24,13 +25,14 @@ func TestOpeningFails(t *testing.T) {
 	fail := func() {
 		m.opened(openedMsg{err: errors.New("no such model")})
 	}
-	m.o.Task, m.fresh = "task_1", true // as opened before, in this session
+	m.o.Task = "task_1"
 	m.begin("go on")
 	if fail(); m.o.Task != "task_1" || m.edit.Text() != "go on" {
 		t.Errorf("the task is %q, the line holds %q", m.o.Task, m.edit.Text())
 	}
+	m.o.Task = ""
 	m.begin("go on")
-	m.o.Task, m.fresh = "task_2", true // as started in this opening
+	m.feed.Add(startedMsg{session.Info{Task: "task_2"}, &state.State{Last: 9}}) // another process has a task of this name
 	if fail(); m.o.Task != "" {
 		t.Errorf("a task that did not begin is kept: %q", m.o.Task)
 	}
