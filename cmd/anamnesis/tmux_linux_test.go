@@ -216,6 +216,14 @@ const (
 	holdOn      = "until [ -e ../w/go ]; do sleep 0.02; done" // a test makes the file
 )
 
+// numbered is a text of n lines.
+func numbered(n int) (text string) {
+	for i := range n {
+		text += fmt.Sprintf("line %d\n", i+1)
+	}
+	return text
+}
+
 // TestSeat plays a session: a request, an approval with a diff, words while the agent
 // works, a refusal with words, a jump by the list, another task while it waits, and another
 // process that continues.
@@ -235,6 +243,8 @@ func TestSeat(t *testing.T) {
   - reply: "It stays at **1**."
   - expect: [{on: any, contains: go on then}]
     reply: "I went on."
+  - calls: [{name: WriteFile, arguments: {path: long.txt, content: "`+strings.ReplaceAll(numbered(50), "\n", `\n`)+`"}}]
+  - reply: "That was long."
 `)
 	d.types("anamnesis --no-final-pass --model script:../words.yaml\n")
 	d.sees("/help · @file")
@@ -305,6 +315,17 @@ func TestSeat(t *testing.T) {
 	d.types("clear; anamnesis -c 'go on then'\n")
 	d.sees("I went on.", "\n>")
 	d.golden("continued")
+	d.types("write it\n")
+	d.sees("? WriteFile", "v view all")
+	d.types("v")
+	d.sees("+ line 50\n  asked because approval is ask\n─")
+	d.types("y")
+	d.sees("That was long.", "\n>")
+	if all := d.tmux("capture-pane", "-p", "-S", "-"); strings.Count(all, "line 50\n") != 1 || strings.Count(all, "? WriteFile\n") != 1 || !strings.Contains(all, "+50 -0\n"+regexp.MustCompile(`(?m)^line (\d+)$`).ReplaceAllStringFunc(numbered(50), func(l string) string {
+		return fmt.Sprintf("  %2s + %s", strings.TrimPrefix(l, "line "), l)
+	})) {
+		t.Errorf("the text is not above the question once, and in order:\n%s", all)
+	}
 	d.types("/quit\n")
 	d.sees("continues it\n$")
 }

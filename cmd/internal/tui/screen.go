@@ -86,14 +86,13 @@ type screen struct {
 
 	frame *frame.Frame
 
-	out      []string // lines to be printed, in order
-	printing bool     // lines are being printed, or nothing is drawn yet
-	blank    bool     // the last of them is empty
-	profile  colorprofile.Profile
+	out     []string // lines to be printed, in order
+	blank   bool     // the last of them is empty
+	profile colorprofile.Profile
 }
 
 func newScreen(ctx context.Context, o Options, f *feed.Feed) *screen {
-	m := &screen{o: o, ctx: ctx, feed: f, frame: frame.New(o.Out), width: 80, tall: 24, now: time.Now(), st: new(state.State), printing: true}
+	m := &screen{o: o, ctx: ctx, feed: f, frame: frame.New(o.Out), width: 80, tall: 24, now: time.Now(), st: new(state.State)}
 	if cols, rows, err := xterm.GetSize(int(o.Out.Fd())); err == nil && cols > 0 {
 		m.width, m.tall = max(cols, 10), max(rows, 5)
 	}
@@ -127,13 +126,14 @@ func (m *screen) Init() tea.Cmd {
 	default:
 		m.greet()
 	}
-	return tea.Batch(append(cmds, func() tea.Msg { <-m.frame.Begun(); return printedMsg{} })...)
+	return tea.Batch(cmds...)
 }
 
 func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.now = time.Now()
 	cmd := m.handle(msg)
-	return m, tea.Batch(cmd, m.tick(), m.flush())
+	m.flush()
+	return m, tea.Batch(cmd, m.tick())
 }
 
 func (m *screen) handle(msg tea.Msg) tea.Cmd {
@@ -168,8 +168,6 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 		m.print(msg.text)
 	case errorMsg:
 		m.fail(msg.err)
-	case printedMsg:
-		m.printing = false
 	case pickedMsg:
 		m.pick = msg.pick
 	case stepsMsg:
@@ -201,7 +199,7 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 // tick redraws the screen at intervals while something runs.
 func (m *screen) tick() tea.Cmd {
 	q := m.question()
-	if m.ticking || !(m.running || m.opening || m.resizing() || m.stop != nil || m.hint != "" || q != nil && !q.Armed(m.now)) {
+	if m.ticking || !(m.running || m.opening || m.resizing() || m.stop != nil || m.hint != "" || len(m.out) > 0 || q != nil && !q.Armed(m.now)) {
 		return nil
 	}
 	m.ticking = true
@@ -219,19 +217,22 @@ func (m *screen) print(text string) {
 	}
 }
 
-// flush prints waiting lines, at most half a screen at a time: more would push the lines
-// drawn below into the scrollback.
-func (m *screen) flush() tea.Cmd {
-	if m.printing || len(m.out) == 0 || m.resizing() {
-		return nil
+// flush prints waiting lines.
+func (m *screen) flush() {
+	if len(m.out) == 0 || m.resizing() {
+		return
 	}
-	m.printing = true
-	n := min(len(m.out), max(1, m.tall/2))
+	if m.frame.Print(strings.Split(m.waiting(), "\n")) {
+		m.out = nil
+	}
+}
+
+// waiting returns the lines to print in the colors of the terminal.
+func (m *screen) waiting() string {
 	var b bytes.Buffer
 	w := colorprofile.Writer{Forward: &b, Profile: m.profile}
-	_, _ = w.Write([]byte(strings.Join(m.out[:n], "\n"))) // a buffer never fails
-	m.out = slices.Delete(m.out, 0, n)
-	return tea.Sequence(tea.Println(b.String()), func() tea.Msg { return printedMsg{} })
+	_, _ = w.Write([]byte(strings.Join(m.out, "\n"))) // a buffer never fails
+	return b.String()
 }
 
 // question returns the question that waits for the user, or nil.
@@ -475,15 +476,7 @@ func (m *screen) quit() tea.Cmd {
 		}
 		m.print(paint.Faint.Render("task " + m.o.Task + " · " + again))
 	}
-	lines := m.out
-	m.out = nil
-	var b bytes.Buffer
-	w := colorprofile.Writer{Forward: &b, Profile: m.profile}
-	_, _ = w.Write([]byte(strings.Join(lines, "\n"))) // a buffer never fails
-	if len(lines) == 0 {
-		return tea.Quit
-	}
-	return tea.Sequence(tea.Println(b.String()), tea.Quit)
+	return tea.Quit
 }
 
 // unsent adds text that was typed and not sent to the history, and returns it.

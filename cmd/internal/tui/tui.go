@@ -79,6 +79,9 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		m.unsent()
 	}
 	r := m.leave()
+	if len(m.out) > 0 { // nothing is drawn any more
+		fmt.Fprintln(o.Out, m.waiting())
+	}
 	switch {
 	case lost:
 		err = fmt.Errorf("%w: 'anamnesis -c' continues the task: %w", notice.ErrLost, context.Canceled)
@@ -101,7 +104,7 @@ func (m *screen) resized(size tea.WindowSizeMsg) tea.Msg {
 // quarter of a second before it reports a width, and what is printed then is inserted at the
 // wrong place.
 func (m *screen) resizing() bool {
-	cols := m.frame.Width()
+	cols, _ := m.frame.Size()
 	return m.now.Sub(m.sized) < sizeFor || cols > 0 && max(cols, 10) != m.width
 }
 
@@ -185,10 +188,9 @@ type (
 		out runtime.Outcome
 		err error
 	}
-	textMsg    struct{ text string } // to print
-	printedMsg struct{}              // lines are in the scrollback
-	errorMsg   struct{ err error }
-	closedMsg  struct{ err error }
+	textMsg   struct{ text string } // to print
+	errorMsg  struct{ err error }
+	closedMsg struct{ err error }
 )
 
 // clean returns a text without what could act on a terminal.

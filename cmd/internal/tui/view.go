@@ -29,13 +29,14 @@ const spinner = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 func (m *screen) View() tea.View {
 	var v tea.View
 	if m.leaving && !m.running && !m.opening {
+		m.frame.View(nil, tea.Position{})
 		return v
 	}
 	lines := m.working()
 	var cursor *tea.Cursor
 	add := func(more []string, c *tea.Cursor) {
 		if c != nil {
-			cursor = tea.NewCursor(c.X, c.Y+len(lines))
+			cursor = tea.NewCursor(min(c.X, m.width-1), c.Y+len(lines)) // further right, the renderer wraps it
 		}
 		lines = append(lines, more...)
 	}
@@ -60,7 +61,7 @@ func (m *screen) View() tea.View {
 		add([]string{paint.Faint.Render(paint.Cut("you were typing: "+oneLine(clean(m.edit.Value())), m.width))}, nil)
 	}
 	add(m.status(), nil)
-	if over := len(lines) - m.tall; over > 0 { // keep the end
+	if over := len(lines) - m.tall + 1; over > 0 { // keep the end, and a row to print in
 		lines = lines[over:]
 		if cursor != nil {
 			cursor.Y -= over

@@ -24,16 +24,14 @@ type Frame struct {
 
 	mu    sync.Mutex
 	next  drawing // to be drawn
-	drawn drawing // on the screen
+	drawn drawing // on the screen; empty before the first lines are drawn
 	width int     // of the terminal when that was drawn
-	above bool    // the renderer takes the cursor to be at the first line
-	begun chan struct{}
-	once  sync.Once
+	begun bool    // the first lines are drawn
 }
 
 // New returns a frame of a terminal on which nothing is drawn yet.
 func New(out *os.File) *Frame {
-	return &Frame{File: out, fixed: fixed(os.Getenv), begun: make(chan struct{})}
+	return &Frame{File: out, fixed: fixed(os.Getenv)}
 }
 
 // fixed reports whether the terminal is xterm, which cuts its lines to another width, and not tmux
@@ -41,11 +39,6 @@ func New(out *os.File) *Frame {
 func fixed(getenv func(string) string) bool {
 	return getenv("XTERM_VERSION") != "" && getenv("TMUX")+getenv("STY") == ""
 }
-
-// Begun returns a channel that closes once the first lines are drawn. Until then the renderer
-// takes its lines to be as many as the terminal's, and what it inserts above them overwrites
-// rows of the user's.
-func (f *Frame) Begun() <-chan struct{} { return f.begun }
 
 // drawing is a number of lines by their widths, and the cursor, row rows below the first one.
 type drawing struct {
@@ -64,24 +57,67 @@ func (f *Frame) View(lines []string, cursor tea.Position) {
 	f.mu.Unlock()
 }
 
-// Width returns the terminal's present width, 0 if it is not known.
-func (f *Frame) Width() int {
-	cols, _, _ := xterm.GetSize(int(f.Fd()))
-	return max(cols, 0)
+// Size returns the terminal's present size, 0 if it is not known.
+func (f *Frame) Size() (cols, rows int) {
+	cols, rows, _ = xterm.GetSize(int(f.Fd()))
+	return max(cols, 0), max(rows, 0)
+}
+
+// Print writes lines above the drawn ones, and reports whether it did: it does not while the drawn
+// lines fill the terminal.
+func (f *Frame) Print(lines []string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	cols, rows := f.Size()
+	text, ok := f.insert(lines, max(cols, 1), rows)
+	_, _ = f.File.WriteString(text) // the renderer's next write fails, too
+	return ok
+}
+
+// minRows is how tall a terminal must be for the drawn lines to fit.
+const minRows = 5
+
+// insert returns what writes lines above the drawn ones. It inserts at most as many at a time as the
+// screen has rows above the drawn lines: of more, the first would be overwritten.
+func (f *Frame) insert(lines []string, cols, tall int) (string, bool) {
+	var b strings.Builder
+	b.WriteString(f.follow(cols))
+	drawn := len(f.drawn.widths) + f.drawn.over(cols)
+	if tall >= minRows && drawn >= tall {
+		return b.String(), false
+	}
+	b.WriteString("\r" + down(-f.drawn.row))
+	for len(lines) > 0 {
+		n, taken := 0, 0
+		for n == 0 || n < len(lines) && taken+rows(lipgloss.Width(lines[n]), cols) <= tall-drawn {
+			taken += rows(lipgloss.Width(lines[n]), cols)
+			n++
+		}
+		if drawn > 0 {
+			b.WriteString(down(drawn-1) + strings.Repeat("\n", taken) + down(1-drawn-taken) + ansi.InsertLine(taken))
+		}
+		for _, l := range lines[:n] {
+			b.WriteString(l + ansi.EraseLineRight + "\r\n")
+		}
+		lines = lines[n:]
+	}
+	b.WriteString(down(f.drawn.row))
+	if f.drawn.col > 0 {
+		b.WriteString(ansi.CursorForward(f.drawn.col))
+	}
+	return b.String(), true
 }
 
 // eraseBelow does what [ansi.EraseScreenBelow] does at the beginning of a line, from the second
 // cell on: at the screen's first cell, tmux first copies the screen into the scrollback.
 const eraseBelow = ansi.EraseLineRight + "\x1b[C" + ansi.EraseScreenBelow + "\x1b[D"
 
-// Write passes on what the renderer writes: the lines of the last View, or, beginning with a
-// carriage return, lines above them.
+// Write passes on what the renderer writes: the lines of the last View.
 func (f *Frame) Write(p []byte) (int, error) {
-	text := f.wrote(string(p), f.Width())
-	_, err := f.File.WriteString(text)
-	if strings.TrimSpace(ansi.Strip(text)) != "" { // not only a question to the terminal
-		f.once.Do(func() { close(f.begun) })
-	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	cols, _ := f.Size()
+	_, err := f.File.WriteString(f.wrote(string(p), cols))
 	return len(p), err
 }
 
@@ -91,24 +127,24 @@ func (f *Frame) WriteString(p string) (int, error) { return f.Write([]byte(p)) }
 // wrote records a text of the renderer and returns it as it is to be written to a terminal of
 // the width: the cursor is moved to the row that the renderer expects, before and afterwards.
 func (f *Frame) wrote(p string, width int) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	before, after := "", ""
-	if width > 0 && f.width > 0 && width != f.width && !f.fixed {
-		before = down(-f.drawn.wrap(f.width, width))
+	before, after := f.follow(width), ""
+	if f.begun = f.begun || strings.TrimSpace(ansi.Strip(p)) != ""; f.begun { // else it only asks the terminal
+		f.drawn = f.next
 	}
-	f.width = width
-	if f.above {
-		before += "\r" + down(-f.drawn.row)
-	}
-	if f.above = strings.HasPrefix(p, "\r"); f.above { // it would leave the cursor at the first line
-		if after = down(f.drawn.row); f.drawn.col > 0 {
-			after += ansi.CursorForward(f.drawn.col)
-		}
-	} else if f.drawn = f.next; width > 0 && strings.Contains(p, ansi.EraseScreenBelow) { // all lines are drawn
+	if width > 0 && strings.Contains(p, ansi.EraseScreenBelow) { // all lines are drawn
 		after = down(-f.drawn.over(width))
 	}
 	return before + strings.ReplaceAll(p, ansi.EraseScreenBelow, eraseBelow) + after
+}
+
+// follow returns what moves the cursor to where the renderer expects it on a terminal that has
+// wrapped the drawn lines to another width.
+func (f *Frame) follow(width int) (move string) {
+	if width > 0 && f.width > 0 && width != f.width && !f.fixed {
+		move = down(-f.drawn.wrap(f.width, width))
+	}
+	f.width = width
+	return move
 }
 
 // rows returns how many rows a line takes on a terminal.

@@ -50,12 +50,32 @@ func TestDrawnNarrow(t *testing.T) {
 		t.Errorf("narrower: %q", got)
 	}
 	for range 2 { // above the lines; the cursor stays where the user types
-		if got := strings.TrimPrefix(f.wrote("\rprinted", 40), "\r\x1b[A"); got != "\rprinted\x1b[B\x1b[2C" {
+		if got, ok := f.insert([]string{"printed"}, 40, 24); !ok || got != "\r\x1b[A\x1b[4B\n\x1b[5A\x1b[Lprinted\x1b[K\r\n\x1b[B\x1b[2C" {
 			t.Errorf("above: %q", got)
 		}
 	}
-	if got := f.wrote("x", 40); got != "\r\x1b[Ax" {
-		t.Errorf("a part: %q", got)
+}
+
+// TestTallPrint: lines that are more than the screen has above the drawn ones are inserted in
+// pieces that fit; none while the drawn ones fill the screen.
+func TestTallPrint(t *testing.T) {
+	f := &Frame{}
+	many := strings.Split(strings.Repeat("line\n", 39)+"last", "\n")
+	if got, _ := f.insert(many, 80, 24); got != "\r"+strings.Join(many, "\x1b[K\r\n")+"\x1b[K\r\n" {
+		t.Errorf("before anything is drawn: %q", got)
+	}
+	f.View(make([]string, 22), tea.Position{Y: 21})
+	f.wrote("\x1b[?2026$p", 80)
+	if len(f.drawn.widths) > 0 {
+		t.Error("a question to the terminal counts as drawn lines")
+	}
+	f.wrote("drawn", 80)
+	got, ok := f.insert(many, 80, 24)
+	if n := strings.Count(got, "\n\n\x1b[23A\x1b[2Lline\x1b[K\r\n"); !ok || n != 20 || !strings.HasSuffix(got, "last\x1b[K\r\n\x1b[21B") {
+		t.Errorf("%v, %d pieces: %q", ok, n, got)
+	}
+	if _, ok := f.insert(many, 80, 22); ok {
+		t.Error("printed where no row is left")
 	}
 }
 
