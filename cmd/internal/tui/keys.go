@@ -39,9 +39,9 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 	}
 	if q := m.question(); q != nil {
 		if !q.Armed(m.now) { // still typing the line
-			q.PutOff(m.now)
-			return m.line(k)
+			return m.typed(q, k)
 		}
+		q.Draft = !m.edit.Empty()
 		if name == "esc" && q.Interruptible() {
 			m.held = nil
 			m.interrupt()
@@ -49,12 +49,10 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 		}
 		if first := m.held; first != nil { // two at once: typing
 			m.held = nil
-			q.PutOff(m.now)
-			return tea.Batch(m.line(*first), m.line(k))
+			return m.typed(q, *first, k)
 		}
 		if !q.Takes(k) { // typing; the keys that follow are, too
-			q.PutOff(m.now)
-			return m.line(k)
+			return m.typed(q, k)
 		}
 		if q.LetsRun(k) {
 			m.held = &k
@@ -81,6 +79,16 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 		return nil
 	}
 	return m.line(k)
+}
+
+// typed passes keys on that are no answers, with what seemed to begin one.
+func (m *screen) typed(q *ask.Question, keys ...tea.KeyPressMsg) tea.Cmd {
+	q.PutOff(m.now)
+	var cmds []tea.Cmd
+	for _, k := range append(q.Typed(), keys...) {
+		cmds = append(cmds, m.line(k))
+	}
+	return tea.Batch(cmds...)
 }
 
 // settledMsg reports that Settle has passed since a key was held.
@@ -164,6 +172,9 @@ func (m *screen) ctrlC(again bool) tea.Cmd {
 
 // line passes a key to the editor.
 func (m *screen) line(k tea.KeyPressMsg) tea.Cmd {
+	if k.Text != "" {
+		m.wrote = m.now
+	}
 	switch k.String() {
 	case "enter":
 		if !m.edit.Enter() {

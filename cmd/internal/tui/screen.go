@@ -68,6 +68,7 @@ type screen struct {
 	queue     editor.Outbox // messages that wait for the next request
 	questions []*ask.Question
 	held      *tea.KeyPressMsg // an answer, until no other key follows it at once
+	wrote     time.Time        // when a text was typed last
 	pick      *picker
 	md        paint.Markdown
 	reply     reply
@@ -287,7 +288,7 @@ func (m *screen) asked() {
 	if c := m.call(q.Call.ID); c != nil {
 		q.Changes = c.changes
 	}
-	q.Open(m.now)
+	q.Open(m.now, m.wrote)
 }
 
 // plain returns what the plain printer has written since the last call.

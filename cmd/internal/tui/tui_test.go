@@ -44,7 +44,7 @@ func TestTypingIsNoAnswer(t *testing.T) {
 	open := func() (*screen, *ask.Question) {
 		m := &screen{now: time.Unix(1000, 0), edit: editor.New(&editor.History{}, "", nil)}
 		q := &ask.Question{Kind: ask.OfCall, Answer: make(chan gate.Answer, 1)}
-		q.Open(m.now.Add(-time.Minute))
+		q.Open(m.now.Add(-time.Minute), time.Time{})
 		m.questions = []*ask.Question{q}
 		return m, q
 	}
@@ -64,6 +64,36 @@ func TestTypingIsNoAnswer(t *testing.T) {
 	}
 	if len(q.Answer) != 0 || m.edit.Text() != "go on" {
 		t.Errorf("words: answered %d times, the line holds %q", len(q.Answer), m.edit.Text())
+	}
+
+	m, q = open()
+	for i, s := range []string{"a", "l", "s", "o", " ", "y"} { // slowly: the line holds text
+		m.now = m.now.Add(time.Duration(i) * time.Minute)
+		if m.key(key(s)); m.held != nil {
+			m.settled(settledMsg{q, m.held})
+		}
+	}
+	if len(q.Answer) != 0 || m.edit.Text() != "also y" {
+		t.Errorf("slow words: answered %d times, the line holds %q", len(q.Answer), m.edit.Text())
+	}
+
+	m, q = open()
+	m.key(key("a"))
+	m.key(key("a"))
+	m.key(key("h"))
+	if len(q.Answer) != 0 || m.edit.Text() != "aah" {
+		t.Errorf("aah: answered %d times, the line holds %q", len(q.Answer), m.edit.Text())
+	}
+
+	m, _ = open()
+	late := &ask.Question{Kind: ask.OfCall, Answer: make(chan gate.Answer, 1)}
+	m.line(key("g"))
+	m.edit.Take() // as it is sent
+	m.questions = []*ask.Question{late}
+	m.asked()
+	m.now = m.now.Add(900 * time.Millisecond)
+	if m.key(key("y")); m.held != nil || m.edit.Text() != "y" {
+		t.Errorf("soon after typing: the line holds %q", m.edit.Text())
 	}
 
 	m, q = open()

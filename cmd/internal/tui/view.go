@@ -42,6 +42,7 @@ func (m *screen) View() tea.View {
 	}
 	switch q := m.question(); {
 	case q != nil:
+		q.Draft = !m.edit.Empty()
 		add(q.View(m.width, m.tall, m.now))
 	case m.pick != nil:
 		add(m.pick.view(m.width, m.tall))

@@ -23,9 +23,12 @@ import (
 	"anamnesis/orchestrator/tool/file"
 )
 
-// quiet is how long no key must have come before a question takes one, so that a user who is
-// typing when it appears does not answer it.
-const quiet = 400 * time.Millisecond
+// A question takes a key once it has been shown for quiet, and nothing was typed for typing: a user
+// who is typing when it appears does not answer it.
+const (
+	quiet  = 400 * time.Millisecond
+	typing = time.Second
+)
 
 // Settle is how long no other key must follow one that lets a call run: several at once
 // are typing or a paste, not an answer.
@@ -60,9 +63,11 @@ type Question struct {
 	Text    string
 	Changes []file.Change    // what the call is about to do to files
 	Answer  chan gate.Answer // has room for one
+	Draft   bool             // the line holds text, and keys go to it
 
 	at    state
-	armed time.Time // from when on a key is an answer
+	armed time.Time       // from when on a key is an answer
+	all   tea.KeyPressMsg // the first key of "everything"
 	help  bool
 	line  editor.Editor
 	note  string // why the last key was no answer
@@ -81,12 +86,14 @@ e  edit the command or the arguments; you are asked again with the result
 v  print everything above the question, where only a part of it is shown
 Esc or Ctrl-C ends the turn`
 
-// Open prepares a question that is shown now.
-func (q *Question) Open(now time.Time) {
+// Open prepares a question that is shown now. A text was typed last at typed.
+func (q *Question) Open(now, typed time.Time) {
 	if !q.armed.IsZero() {
 		return
 	}
-	q.armed = now.Add(quiet)
+	if q.armed = now.Add(quiet); q.armed.Before(typed.Add(typing)) {
+		q.armed = typed.Add(typing)
+	}
 	if q.Kind == OfText {
 		q.ask(byLine, "")
 	}
@@ -97,15 +104,32 @@ func (q *Question) Open(now time.Time) {
 func (q *Question) Armed(now time.Time) bool { return !now.Before(q.armed) }
 
 // PutOff delays the question until no key has come for a while.
-func (q *Question) PutOff(now time.Time) { q.armed = now.Add(quiet) }
+func (q *Question) PutOff(now time.Time) { q.armed = now.Add(typing) }
 
 // LetsRun reports whether a key would let the call run at once.
 func (q *Question) LetsRun(k tea.KeyPressMsg) bool {
-	return q.Kind == OfCall && q.at == byKey && slices.Contains([]string{"y", "t", "p"}, strings.ToLower(k.Text))
+	keys := map[state][]string{byKey: {"y", "t", "p"}, byAll: {"a"}}
+	return q.Kind == OfCall && slices.Contains(keys[q.at], strings.ToLower(k.Text))
 }
 
-// Takes reports whether a key belongs to the question: a letter that is no answer does not.
+// Typed takes the question back to its first key. It returns the key that began "everything" if the
+// question waited for the second one.
+func (q *Question) Typed() (began []tea.KeyPressMsg) {
+	if q.at == byAll {
+		q.at, began = byKey, []tea.KeyPressMsg{q.all}
+	}
+	return began
+}
+
+// Takes reports whether a key belongs to the question: a letter that is no answer does not, nor does
+// a key that changes a draft.
 func (q *Question) Takes(k tea.KeyPressMsg) bool {
+	switch {
+	case q.at == byAll:
+		return k.Text == "" || strings.ToLower(k.Text) == "a"
+	case q.at == byKey && q.Draft:
+		return false
+	}
 	return q.at != byKey || k.Text == "" || strings.Contains("ytpane?", strings.ToLower(k.Text)) || q.Whole(k) != nil
 }
 
@@ -163,7 +187,7 @@ func (q *Question) Press(k tea.KeyPressMsg) bool {
 		}
 		q.note = "no pattern fits this call; t allows exactly this in the task"
 	case "a":
-		q.at = byAll
+		q.at, q.all = byAll, k
 	case "n":
 		if q.Kind == OfTrust {
 			return q.say(gate.Answer{})
@@ -265,7 +289,10 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 		if q.Kind == OfTrust {
 			answers = []string{"y approve", "n not"}
 		}
-		if now.Before(q.armed) {
+		switch {
+		case q.Draft:
+			answers = []string{"Enter sends your line", "Ctrl-U clears it", "Esc ends the turn"}
+		case now.Before(q.armed):
 			answers = []string{"…"}
 		}
 		return atEnd(append(lines, offered(answers, width)...))

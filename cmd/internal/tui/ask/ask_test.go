@@ -52,7 +52,7 @@ func TestQuestion(t *testing.T) {
 		{[]string{"e", "x", "enter"}, &gate.Answer{Args: `{"command":"touch ax"}`}, nil},
 	} {
 		q := &Question{Kind: OfCall, Call: gate.Question{Call: op.Call{Name: "Bash", Args: `{"command":"touch a"}`}, Like: c.like}, Answer: make(chan gate.Answer, 1)}
-		q.Open(time.Now())
+		q.Open(time.Now(), time.Time{})
 		for _, k := range press(c.keys...) {
 			q.Press(k)
 		}
@@ -72,7 +72,7 @@ func TestQuestion(t *testing.T) {
 // TestEditedArguments: arguments that are no JSON object stay in the line; others are the answer.
 func TestEditedArguments(t *testing.T) {
 	q := &Question{Kind: OfCall, Call: gate.Question{Call: op.Call{Name: "WriteFile", Args: `{"path":"a"}`}}, Answer: make(chan gate.Answer, 1)}
-	q.Open(time.Now())
+	q.Open(time.Now(), time.Time{})
 	for _, k := range press("e", "x", "enter") {
 		q.Press(k)
 	}
