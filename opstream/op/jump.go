@@ -43,15 +43,17 @@ type JumpIntended struct {
 
 // JumpDone ends a jump.
 type JumpDone struct {
-	From      int       `json:"from"`
-	To        int       `json:"to"`
-	Discarded []Range   `json:"discarded"`
-	Folded    bool      `json:"folded"`
-	Reverted  []string  `json:"reverted"` // paths written or deleted, at most 100
-	NReverted int       `json:"n_reverted"`
-	Kept      []Skipped `json:"kept,omitempty"` // at most 100
-	NKept     int       `json:"n_kept,omitempty"`
-	Saved     string    `json:"saved,omitempty"` // commit of the world just before
+	From      int      `json:"from"`
+	To        int      `json:"to"`
+	Discarded []Range  `json:"discarded"`
+	Folded    bool     `json:"folded"`
+	Reverted  []string `json:"reverted"` // paths written or deleted, at most 100
+	NReverted int      `json:"n_reverted"`
+	// Deleted are those of Reverted that were deleted; nil in records older than the field.
+	Deleted []string  `json:"deleted,omitzero"`
+	Kept    []Skipped `json:"kept,omitempty"` // at most 100
+	NKept   int       `json:"n_kept,omitempty"`
+	Saved   string    `json:"saved,omitempty"` // commit of the world just before
 	// Abandoned: the files stayed as they were found.
 	Abandoned bool `json:"abandoned,omitempty"`
 	// Base is the commit of the world after the jump if it differs from step To's, and Tree

@@ -2,6 +2,7 @@ package notice
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -17,6 +18,12 @@ func Paths(changes []worldstate.Change) []string {
 		out = append(out, c.Path)
 	}
 	return out
+}
+
+// Deleted returns the paths of the changes that deleted a file. It is not nil.
+func Deleted(changes []worldstate.Change) []string {
+	gone := slices.DeleteFunc(slices.Clone(changes), func(c worldstate.Change) bool { return c.New != nil })
+	return append([]string{}, Paths(gone)...)
 }
 
 func Skips(in []worldstate.Skip) []op.Skipped {

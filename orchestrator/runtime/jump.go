@@ -183,7 +183,7 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 	}
 	done := &op.JumpDone{
 		From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward,
-		Reverted: notice.FirstN(notice.Paths(m.Changed), notice.MaxListed), NReverted: len(m.Changed),
+		Reverted: notice.FirstN(notice.Paths(m.Changed), notice.MaxListed), NReverted: len(m.Changed), Deleted: notice.Deleted(notice.FirstN(m.Changed, notice.MaxListed)),
 		Kept: notice.Skips(notice.FirstN(m.Kept, notice.MaxListed)), NKept: len(m.Kept), Conflicts: j.Conflicts, NConflicts: j.NConflicts,
 		Saved: j.FromCommit, Abandoned: t.Abandon,
 	}

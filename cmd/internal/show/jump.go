@@ -55,10 +55,10 @@ func (o *Printer) Jumped(task, next string, done *op.JumpDone) {
 	o.Printf("%s is at step %d: %s changed; %s\n", task, done.To, timeline.Files(done.NReverted), next)
 	for i, path := range done.Reverted {
 		if i == maxToldPaths {
-			o.Printf("changed: and %d more\n", done.NReverted-i)
+			o.Printf("and %d more\n", done.NReverted-i)
 			break
 		}
-		o.Printf("changed: %q\n", path)
+		o.Printf("%-7s %q\n", timeline.Moved(done, path), path)
 	}
 	edits := false
 	for _, k := range done.Kept {

@@ -3,6 +3,7 @@ package timeline
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"anamnesis/anamnesis/failure"
@@ -228,6 +229,17 @@ func resultText(b *op.ToolReturned) string {
 		return CallText(b) + ": " + text
 	}
 	return CallText(b)
+}
+
+// Moved says what a jump did to a path, in the words of its dry run.
+func Moved(b *op.JumpDone, path string) string {
+	switch {
+	case slices.Contains(b.Deleted, path):
+		return "delete"
+	case b.Deleted == nil:
+		return "changed" // recorded by an older version
+	}
+	return "write"
 }
 
 // Files is a number of files.

@@ -15,6 +15,7 @@ import (
 
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/timeline"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/cmd/internal/tui/result"
 	"anamnesis/cmd/internal/tui/shell"
@@ -191,7 +192,7 @@ func (m *screen) jumped(o op.Op, b *op.JumpDone) {
 			m.print(fmt.Sprintf("  and %s", quote.Number(b.NReverted-i, "more file")))
 			break
 		}
-		m.print("  " + paint.Faint.Render("back: ") + clean(path))
+		m.print("  " + paint.Faint.Render(fmt.Sprintf("%-8s ", timeline.Moved(b, path))) + clean(path))
 	}
 	stays := "the record of those steps, in the context as it was"
 	if b.Folded {
