@@ -124,6 +124,12 @@ func pick(what, name string, all []string) (string, error) {
 			fits = append(fits, n)
 		}
 	}
+	i := slices.IndexFunc(fits, func(n string) bool { return strings.HasPrefix(n, name+"_") })
+	if i >= 0 && !slices.ContainsFunc(fits[i+1:], func(n string) bool {
+		return strings.HasPrefix(n, name+"_") && !strings.HasPrefix(n, fits[i]+".")
+	}) {
+		return fits[i], nil // the task of this number, not of a longer one, nor a subagent's
+	}
 	switch n := len(fits); {
 	case n == 0:
 		return name, nil

@@ -18,18 +18,21 @@ func TestTask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range []string{"fix_a", "fix_ab", "fix_b", "7", "other"} {
+	for _, id := range []string{"fix_a", "fix_ab", "fix_b", "7", "other", "task_10_a", "task_1_z", "task_1_z.1", "task_20_a", "task_21_a"} {
 		if err := os.MkdirAll(svc.Home.Task(id), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name, want := range map[string]string{"fix_a": "fix_a", "fix_ab": "fix_ab", "o": "other", "fix_b": "fix_b", "none": "none", "../x": "../x", "": ""} {
+	for name, want := range map[string]string{"fix_a": "fix_a", "fix_ab": "fix_ab", "o": "other", "task_1": "task_1_z", "task_10": "task_10_a", "fix_b": "fix_b", "none": "none", "../x": "../x", "": ""} {
 		if got, err := Task(svc.Home, name); err != nil || got != want {
 			t.Errorf("Task(%q) = %q, %v; want %q", name, got, err, want)
 		}
 	}
 	if _, err := Task(svc.Home, "fix"); err == nil || !strings.Contains(err.Error(), "could be fix_a, fix_ab, fix_b") {
 		t.Errorf("an ambiguous name: %v", err)
+	}
+	if _, err := Task(svc.Home, "task_2"); err == nil {
+		t.Error("task_2 is taken for task_20 or task_21")
 	}
 	for _, row := range []struct {
 		args        []string
