@@ -297,7 +297,11 @@ func (m *screen) folded(text string, head, tail, gone int, whole string) {
 	for i, l := range lines {
 		if len(lines) > head+tail+1 && i >= head && i < len(lines)-tail {
 			if i == head {
-				m.print(paint.Faint.Render(fmt.Sprintf("  │ … %s, %s in all%s", quote.Number(len(lines)-head-tail, "line"), paint.Size(len(text)+gone), whole)))
+				count := quote.Number(len(lines)-head-tail, "line") + ", "
+				if gone > 0 { // text lacks lines, too
+					count = ""
+				}
+				m.print(paint.Faint.Render(fmt.Sprintf("  │ … %s%s in all%s", count, paint.Size(len(text)+gone), whole)))
 			}
 			continue
 		}

@@ -4,6 +4,7 @@ package tui
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/feed"
+	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
@@ -35,6 +37,17 @@ func TestOpeningFails(t *testing.T) {
 	m.feed.Add(startedMsg{session.Info{Task: "task_2"}, &state.State{Last: 9}}) // another process has a task of this name
 	if fail(); m.o.Task != "" {
 		t.Errorf("a task that did not begin is kept: %q", m.o.Task)
+	}
+}
+
+// TestFolded: an output of which the record lacks lines is shown without their number.
+func TestFolded(t *testing.T) {
+	for gone, want := range map[int]string{0: "│ … 13 lines, 39 B in all: /out", 5000: "│ … 5.0 kB in all: /out"} {
+		m := &screen{width: 80}
+		m.folded(strings.Repeat("x\n", 20), 2, 5, gone, ": /out")
+		if got := paint.Strip(m.out[2]); !strings.Contains(got, want) {
+			t.Errorf("%d bytes are gone: %q, want %q", gone, got, want)
+		}
 	}
 }
 
