@@ -65,6 +65,7 @@ type Request struct {
 	// empty: --eas.
 	EAS, Window int
 	EASFrom     string
+	EASLower    bool // EAS counts only if it is below the table's: no user has approved it
 	Rules       []approval.Rule
 	Writable    []string // directories beside Dir that commands may write
 	Tools       []string // beside those that every agent has
@@ -240,7 +241,9 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 	if !span.Known {
 		n.EASFrom = fmt.Sprintf("%s is not in the EAS table", m.Lookup)
 	}
-	if r.EAS > 0 {
+	if r.EASLower && r.EAS > n.EAS {
+		o.warn("the project's eas of %d is larger than the EAS of %d tokens, and does not count before you approve it; 'anamnesis config approve' shows it", r.EAS, n.EAS)
+	} else if r.EAS > 0 {
 		n.EAS, n.EASFrom = r.EAS, cmp.Or(r.EASFrom, "--eas")
 	}
 	if r.Window > 0 {

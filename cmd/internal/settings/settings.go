@@ -62,7 +62,7 @@ func keys() []key {
 		{name: "key_env", initial: "OPENAI_API_KEY", about: "environment variable that holds the API key", check: text, tightens: never},
 		{name: "approval", initial: "ask", about: "ask, edits, auto or deny", check: func(s string) error { _, err := approval.ParseMode(s); return err }, tightens: inOrder("deny", "ask", "edits", "auto")},
 		{name: "sandbox", initial: "world", about: "world, read-only or off", check: func(s string) error { _, err := guard.ParseConfinement(s); return err }, tightens: inOrder("read-only", "world", "off")},
-		{name: "eas", about: "effective attention span in tokens", check: positive[int](strconv.Atoi)},
+		{name: "eas", about: "effective attention span in tokens", check: positive[int](strconv.Atoi), tightens: lower(strconv.Atoi)},
 		{name: "max_steps", about: "steps a turn may take", check: positive[int](strconv.Atoi), tightens: lower(number)},
 		{name: "max_tokens", about: "tokens a task may use", check: positive[int](strconv.Atoi), tightens: lower(number)},
 		{name: "max_cost", about: "US dollars a task may cost", check: positive(number), tightens: lower(number)},
@@ -226,7 +226,8 @@ func (s *Settings) Request(r *session.Request) {
 	s.Limits(&r.Settings)
 	if text := s.Text("eas"); text != "" && r.EAS == 0 {
 		fill(&r.EAS, text, strconv.Atoi)
-		r.EASFrom = filepath.Base(s.value("eas").Origin)
+		origin := s.value("eas").Origin
+		r.EASFrom, r.EASLower = filepath.Base(origin), !s.Approved && origin != s.UserFile && !strings.HasPrefix(origin, "$")
 	}
 	for _, f := range []struct {
 		name          string

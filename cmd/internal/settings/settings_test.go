@@ -56,6 +56,8 @@ func TestPrecedence(t *testing.T) {
 		before, after            string // an approval
 	}{
 		{"user", "model: a", "", "", "model", "a", "a"},
+		{"a larger span", "eas: 900", "eas: 901", "", "eas", "900", "901"},
+		{"a smaller span", "eas: 900", "eas: 899", "", "eas", "899", "899"},
 		{"project over user", "model: a", "model: b", "", "model", "b", "b"},
 		{"environment over project", "model: a", "model: b", "c", "model", "c", "c"},
 		{"a recording needs approval", "model: a", "model: script:x", "", "model", "a", "script:x"},
