@@ -122,7 +122,10 @@ func (s *Service) findModel(ctx context.Context, name, baseURL, images string) (
 	}
 	if key == "" && baseURL == "" {
 		url, names, ok := openai.Detect(ctx)
-		if !ok || (name == "" && len(names) == 0) {
+		if !ok && name != "" {
+			return nil, Usagef("%w server for %q ('anamnesis config' shows where a name is set): set OPENAI_API_KEY, or OPENAI_BASE_URL (--base-url) for another server, or start Ollama", ErrNoModel, name)
+		}
+		if !ok || len(names) == 0 && name == "" {
 			return nil, Usagef("%w: set OPENAI_API_KEY, or OPENAI_BASE_URL (--base-url) for another server, and name the model with --model; "+
 				"or start Ollama with a model pulled; 'anamnesis demo' needs neither", ErrNoModel)
 		}
