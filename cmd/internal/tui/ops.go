@@ -157,6 +157,9 @@ func (m *screen) saw(o op.Op) {
 			m.said(b.Text)
 		}
 	case *op.ModelFailed:
+		if m.ending || m.leaving { // the user knows
+			break
+		}
 		m.turn.fault = b.Error
 		m.event(o, paint.Red.Render)
 	case *op.JumpDone:

@@ -54,6 +54,7 @@ type screen struct {
 	known   bool         // the user has seen how it is opened next
 	st      *state.State // folded from what was seen
 	running bool
+	ending  bool // the user interrupts the turn
 	cancel  context.CancelFunc
 	begun   time.Time
 	asking  string // the request that opens the task
@@ -332,6 +333,7 @@ func (m *screen) started(e startedMsg) {
 func (m *screen) opened(msg openedMsg) tea.Cmd {
 	m.opening, m.activity = false, ""
 	if msg.err != nil {
+		m.ending = false
 		m.failure = msg.err
 		m.cancel()
 		if m.happened(); m.fresh { // the task was new, so it does not exist
@@ -374,6 +376,7 @@ func (m *screen) ended(msg turnMsg) tea.Cmd {
 	m.last, m.ran, m.failure = msg.out, true, msg.err
 	m.settle(true)
 	m.outcome(msg)
+	m.ending = false
 	if m.leaving || m.o.Once {
 		return m.quit()
 	}
@@ -438,6 +441,7 @@ func (m *screen) interrupt() {
 	}
 	if m.cancel != nil {
 		m.cancel()
+		m.ending = true
 	}
 	m.say(hintInterrupt)
 }

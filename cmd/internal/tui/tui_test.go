@@ -4,18 +4,22 @@ package tui
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
+	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/feed"
 	"anamnesis/cmd/internal/tui/paint"
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
 )
@@ -48,6 +52,27 @@ func TestFolded(t *testing.T) {
 		if got := paint.Strip(m.out[2]); !strings.Contains(got, want) {
 			t.Errorf("%d bytes are gone: %q, want %q", gone, got, want)
 		}
+	}
+}
+
+// TestInterruptedTurn: a request that the user ends is no fault of the model; a program that leaves
+// does not ask for more text.
+func TestInterruptedTurn(t *testing.T) {
+	m := &screen{width: 80, st: new(state.State)}
+	m.printer = term.NewText(nil, &m.events, 80, "")
+	fault := op.Op{Body: &op.ModelFailed{Error: "model: canceled"}}
+	if m.saw(fault); len(m.out) != 1 {
+		t.Errorf("a fault is printed as %q", m.out)
+	}
+	m.out, m.cancel = nil, func() {}
+	m.interrupt()
+	m.saw(fault)
+	m.outcome(turnMsg{out: runtime.Outcome{Reason: "interrupted"}})
+	m.leaving = true
+	m.outcome(turnMsg{out: runtime.Outcome{Reason: "interrupted"}})
+	want := []string{"interrupted · everything so far is recorded; type to continue", "interrupted · everything so far is recorded"}
+	if got := strings.Split(paint.Strip(strings.Join(m.out, "\n")), "\n"); !slices.Equal(got, want) {
+		t.Errorf("printed %q", got)
 	}
 }
 

@@ -233,7 +233,11 @@ func (m *screen) outcome(msg turnMsg) {
 	case msg.err != nil:
 		m.fail(msg.err)
 	case msg.out.Reason == "interrupted":
-		m.print(paint.Yellow.Render("interrupted") + paint.Faint.Render(" · everything so far is recorded; type to continue"))
+		text := " · everything so far is recorded"
+		if !m.leaving {
+			text += "; type to continue"
+		}
+		m.print(paint.Yellow.Render("interrupted") + paint.Faint.Render(text))
 	case msg.out.Reason != "done" && msg.out.Reason != "idle":
 		text := msg.out.Reason
 		if msg.out.Err != nil {
