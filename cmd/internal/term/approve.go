@@ -41,11 +41,16 @@ func Why(q gate.Question) string {
 	return Clean(strings.Join(parts, " · "))
 }
 
-// runs names the programs of a command line.
+// runs names the programs of a command line, and the files that its redirections write.
 func runs(line string) string {
-	var names []string
+	var names, written []string
 	parsed, err := command.Parse(line)
 	for _, c := range parsed {
+		for _, r := range c.Redirects {
+			if r.Writes() && !slices.Contains(written, r.File.Text) {
+				written = append(written, r.File.Text)
+			}
+		}
 		if len(c.Words) > 0 && !slices.Contains(names, c.Words[0].Text) {
 			names = append(names, c.Words[0].Text)
 		}
@@ -53,10 +58,17 @@ func runs(line string) string {
 	if hidden := command.Hidden(line); hidden != "" {
 		return "cannot be read with certainty: " + hidden
 	}
-	if err != nil || len(names) == 0 {
+	if err != nil || len(names)+len(written) == 0 {
 		return "cannot be read as a command line"
 	}
-	return "runs " + strings.Join(names, ", ")
+	var parts []string
+	if len(names) > 0 {
+		parts = append(parts, "runs "+strings.Join(names, ", "))
+	}
+	if len(written) > 0 {
+		parts = append(parts, "writes "+strings.Join(written, ", "))
+	}
+	return strings.Join(parts, " · ")
 }
 
 // Command is a call's command line; empty where it has none.

@@ -89,10 +89,10 @@ func TestEditedArguments(t *testing.T) {
 
 // TestLongCommand: what does not fit is counted, and the reason to ask stays.
 func TestLongCommand(t *testing.T) {
-	q := &Question{Kind: OfCall, Call: gate.Question{Call: op.Call{Name: "Bash", Args: `{"command":"` + strings.Repeat(`echo a\n`, 40) + `rm -rf b"}`}, Why: "mode:ask"}}
+	q := &Question{Kind: OfCall, Call: gate.Question{Call: op.Call{Name: "Bash", Args: `{"command":"` + strings.Repeat(`echo a\n`, 40) + `echo b > c.txt 2>/dev/null; bash -c 'ls >> \"$d\" 2>&1'; > c.txt\nrm -rf b"}`}, Why: "mode:ask"}}
 	lines, _ := q.View(60, 24, time.Now())
 	text := paint.Strip(strings.Join(lines, "\n"))
-	if !strings.Contains(text, "more lines, not shown; v shows everything\n  runs echo, rm · asked because approval is ask\n") || len(lines) > 22 {
+	if !strings.Contains(text, "more lines, not shown; v shows everything\n  runs echo, bash, ls, rm · writes c.txt, $d · asked because\n  approval is ask\n") || len(lines) > 22 {
 		t.Error(text)
 	}
 }
