@@ -276,11 +276,11 @@ func (m *screen) returned(b *op.ToolReturned) {
 		m.folded(result.ToUser(b.Text), maxReason, 0, 0, "")
 	case len(c.changes) > 0:
 		for _, change := range c.changes {
-			lines := paint.Change(change, m.width-2, 16)
-			if len(c.changes) == 1 {
-				lines = lines[1:]
+			render := paint.Change
+			if len(c.changes) == 1 { // the title is printed
+				render = paint.Diff
 			}
-			for _, l := range lines {
+			for _, l := range render(change, m.width-2, 16) {
 				m.print("  " + l)
 			}
 		}

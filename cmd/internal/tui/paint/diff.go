@@ -55,6 +55,15 @@ func lineDiff(before, after string) []diffLine {
 // Title names a file with the number of its lines that a call adds and removes. Where it is wider
 // than width, the path lacks its beginning.
 func Title(c file.Change, width int) string {
+	path, counts := title(c)
+	if over := lipgloss.Width(path) + lipgloss.Width(counts) - width; over > 0 {
+		path = ansi.TruncateLeft(path, over+1, "…")
+	}
+	return Bold.Render(path) + counts
+}
+
+// title returns a file's path, and what a call does to it.
+func title(c file.Change) (path, what string) {
 	plus, minus := 0, 0
 	for _, l := range lineDiff(c.Before, c.After) {
 		if l.before == 0 {
@@ -64,25 +73,29 @@ func Title(c file.Change, width int) string {
 			minus++
 		}
 	}
-	what := ""
 	switch {
 	case c.New:
 		what = " (new)"
 	case c.After == "" && minus > 0:
 		what = " (emptied or deleted)"
 	}
-	path, counts := term.Clean(c.Path), fmt.Sprintf("%s  %s %s", what, Green.Render(fmt.Sprintf("+%d", plus)), Red.Render(fmt.Sprintf("-%d", minus)))
-	if over := lipgloss.Width(path) + lipgloss.Width(counts) - width; over > 0 {
-		path = ansi.TruncateLeft(path, over+1, "…")
-	}
-	return Bold.Render(path) + counts
+	return term.Clean(c.Path), fmt.Sprintf("%s  %s %s", what, Green.Render(fmt.Sprintf("+%d", plus)), Red.Render(fmt.Sprintf("-%d", minus)))
 }
 
-// Change renders what a call changes in one file: a title, and the changed lines
-// with a few around them, at most limit. Long changed lines are wrapped, others cut.
-func Change(c file.Change, width, limit int) (lines []string) {
+// Change renders what a call changes in one file: a title with the whole path, and Diff.
+func Change(c file.Change, width, limit int) []string {
 	if len(c.Before)+len(c.After) > maxDiffBytes {
-		return []string{fmt.Sprintf("%s  %s → %s", Bold.Render(term.Clean(c.Path)), Size(len(c.Before)), Size(len(c.After)))}
+		return Wrap(fmt.Sprintf("%s  %s → %s", Bold.Render(term.Clean(c.Path)), Size(len(c.Before)), Size(len(c.After))), width)
+	}
+	path, what := title(c)
+	return append(Wrap(Bold.Render(path)+what, width), Diff(c, width, limit)...)
+}
+
+// Diff renders the lines that a call changes in one file with a few around them, at most limit. Long
+// changed lines are wrapped, others cut. A large file has none.
+func Diff(c file.Change, width, limit int) (lines []string) {
+	if len(c.Before)+len(c.After) > maxDiffBytes {
+		return nil
 	}
 	diff := lineDiff(c.Before, c.After)
 	shown := make([]bool, len(diff))
@@ -94,7 +107,6 @@ func Change(c file.Change, width, limit int) (lines []string) {
 			shown[k] = true
 		}
 	}
-	lines = append(lines, Title(c, width))
 	digits := len(fmt.Sprint(len(diff)))
 	gap := false
 	for i, l := range diff {
@@ -103,7 +115,7 @@ func Change(c file.Change, width, limit int) (lines []string) {
 			continue
 		}
 		rows := l.render(digits, width, limit/2)
-		if len(lines)+len(rows) > limit+1 {
+		if len(lines)+len(rows) > limit {
 			rest := 0
 			for _, more := range shown[i:] {
 				if more {
@@ -112,7 +124,7 @@ func Change(c file.Change, width, limit int) (lines []string) {
 			}
 			return append(lines, Faint.Render(fmt.Sprintf("%*s … %s", digits, "", quote.Number(rest, "more line"))))
 		}
-		if gap && len(lines) > 1 {
+		if gap && len(lines) > 0 {
 			lines = append(lines, Faint.Render(fmt.Sprintf("%*s ⋮", digits, "")))
 		}
 		gap = false

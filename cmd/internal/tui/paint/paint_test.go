@@ -112,4 +112,7 @@ func TestTitleNarrow(t *testing.T) {
 	if got := Strip(Title(c, 80)); got != "internal/deeply/nested/parse.go (new)  +2 -0" {
 		t.Errorf("at 80 columns: %q", got)
 	}
+	if got := Strip(strings.Join(Change(c, 20, 9), "")); !strings.HasPrefix(got, "internal/deeply/nested/parse.go") {
+		t.Errorf("a change at 20 columns: %q", got)
+	}
 }
