@@ -89,6 +89,7 @@ type screen struct {
 	frame *frame.Frame
 
 	out     []string // lines to be printed, in order
+	nudged  bool     // the lines are drawn a little different, so that they are drawn again
 	blank   bool     // the last of them is empty
 	profile colorprofile.Profile
 }
@@ -133,6 +134,7 @@ func (m *screen) Init() tea.Cmd {
 
 func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.now = time.Now()
+	m.frame.Ready()
 	cmd := m.handle(msg)
 	m.flush()
 	return m, tea.Batch(cmd, m.tick())
@@ -225,7 +227,9 @@ func (m *screen) flush() {
 		return
 	}
 	if m.frame.Print(strings.Split(m.waiting(), "\n")) {
-		m.out = nil
+		m.out, m.nudged = nil, false
+	} else {
+		m.nudged = !m.nudged
 	}
 }
 

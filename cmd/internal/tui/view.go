@@ -11,6 +11,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/term"
@@ -75,7 +76,11 @@ func (m *screen) View() tea.View {
 	for i, l := range lines {
 		lines[i] = paint.Cut(l, width)
 	}
-	v.SetContent(strings.Join(lines, "\n"))
+	text := strings.Join(lines, "\n")
+	if m.nudged && lipgloss.Width(lines[len(lines)-1]) < width {
+		text += "\u00a0"
+	}
+	v.SetContent(text)
 	if v.Cursor = cursor; cursor != nil {
 		m.frame.View(lines, cursor.Position)
 	}

@@ -23,8 +23,11 @@ type Frame struct {
 	fixed bool // it does not wrap drawn lines to another width
 
 	mu    sync.Mutex
+	prev  drawing // to be drawn before next
 	next  drawing // to be drawn
 	drawn drawing // on the screen; empty before the first lines are drawn
+	ready bool    // the renderer has next: what it writes is that
+	vague bool    // drawn may be prev
 	width int     // of the terminal when that was drawn
 	begun bool    // the first lines are drawn
 }
@@ -53,7 +56,15 @@ func (f *Frame) View(lines []string, cursor tea.Position) {
 		d.widths = append(d.widths, lipgloss.Width(l))
 	}
 	f.mu.Lock()
-	f.next = d
+	f.prev, f.next, f.ready = f.next, d, false
+	f.mu.Unlock()
+}
+
+// Ready notes that the renderer has the lines of the last View. Until then it may yet be
+// writing those of the View before.
+func (f *Frame) Ready() {
+	f.mu.Lock()
+	f.ready = true
 	f.mu.Unlock()
 }
 
@@ -64,10 +75,13 @@ func (f *Frame) Size() (cols, rows int) {
 }
 
 // Print writes lines above the drawn ones, and reports whether it did: it does not while the drawn
-// lines fill the terminal.
+// lines fill the terminal, or while it is not known which are drawn; another View makes it known.
 func (f *Frame) Print(lines []string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.vague {
+		return false
+	}
 	cols, rows := f.Size()
 	text, ok := f.insert(lines, max(cols, 1), rows)
 	_, _ = f.File.WriteString(text) // the renderer's next write fails, too
@@ -130,6 +144,7 @@ func (f *Frame) wrote(p string, width int) string {
 	before, after := f.follow(width), ""
 	if f.begun = f.begun || strings.TrimSpace(ansi.Strip(p)) != ""; f.begun { // else it only asks the terminal
 		f.drawn = f.next
+		f.vague = !f.ready && !f.prev.like(&f.next, max(width, 1))
 	}
 	if width > 0 && strings.Contains(p, ansi.EraseScreenBelow) { // all lines are drawn
 		after = down(-f.drawn.over(width))
@@ -149,6 +164,11 @@ func (f *Frame) follow(width int) (move string) {
 
 // rows returns how many rows a line takes on a terminal.
 func rows(line, width int) int { return 1 + max(0, line-1)/width }
+
+// like reports whether two drawings take the same rows and leave the cursor in the same place.
+func (d *drawing) like(o *drawing, width int) bool {
+	return d.row == o.row && d.col == o.col && len(d.widths) == len(o.widths) && d.over(width) == o.over(width)
+}
 
 // over returns how many rows the lines take beyond one each.
 func (d *drawing) over(width int) (n int) {

@@ -65,6 +65,7 @@ func TestTallPrint(t *testing.T) {
 		t.Errorf("before anything is drawn: %q", got)
 	}
 	f.View(make([]string, 22), tea.Position{Y: 21})
+	f.Ready()
 	f.wrote("\x1b[?2026$p", 80)
 	if len(f.drawn.widths) > 0 {
 		t.Error("a question to the terminal counts as drawn lines")
@@ -76,6 +77,22 @@ func TestTallPrint(t *testing.T) {
 	}
 	if _, ok := f.insert(many, 80, 22); ok {
 		t.Error("printed where no row is left")
+	}
+}
+
+// TestVague: nothing is printed while the renderer may have drawn either of two views.
+func TestVague(t *testing.T) {
+	f := &Frame{}
+	f.View(make([]string, 4), tea.Position{Y: 1})
+	f.Ready()
+	f.wrote("drawn", 80)
+	f.View(make([]string, 3), tea.Position{Y: 1})
+	if f.wrote("drawn", 80); !f.vague {
+		t.Error("a write while the renderer may have the view before")
+	}
+	f.View(make([]string, 3), tea.Position{Y: 1})
+	if f.wrote("drawn", 80); f.vague {
+		t.Error("two views of the same rows")
 	}
 }
 
