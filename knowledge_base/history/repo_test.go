@@ -208,8 +208,8 @@ func TestUncommitted(t *testing.T) {
 	}
 }
 
-// TestUncommittedOfCopy: the first commit in a copied folder gives the index the marks of
-// the copies, so that they are not read again.
+// TestUncommittedOfCopy: the first commit in a copied folder updates the index to the marks
+// of the copies, so that they are not read again.
 func TestUncommittedOfCopy(t *testing.T) {
 	r := newRepo(t)
 	path := filepath.Join(r.dir, "a")

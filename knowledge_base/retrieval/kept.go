@@ -72,7 +72,7 @@ func (x *Index) takeLexical(r *sealed.Reader) (missing []int, gone int, ok bool)
 	return missing, gone, r.OK()
 }
 
-// place gives each document the slot of its place in the list.
+// place assigns the documents to slots in the order of the list.
 func (x *Index) place(docs []Document) {
 	x.docs = docs
 	for i := range docs {

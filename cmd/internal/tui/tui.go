@@ -203,3 +203,43 @@ func (m *screen) fail(err error) { m.print(paint.Red.Render("! ") + clean(err.Er
 
 // joined returns two texts as paragraphs of one.
 func joined(a, b string) string { return strings.TrimSpace(a + "\n\n" + b) }
+
+// quit ends the program once nothing runs and everything is printed.
+func (m *screen) quit() tea.Cmd {
+	m.leaving = true
+	if m.running || m.opening {
+		if m.ctx.Err() == nil { // otherwise its own cause ends the turn
+			m.cancel()
+		}
+		return nil
+	}
+	if text := m.unsent(); text != "" {
+		m.print(paint.Faint.Render("not sent, kept in the history: ") + clean(text))
+	}
+	if m.o.Task != "" && !m.o.Once {
+		again := "'anamnesis -c' continues it"
+		if last, err := m.o.Service.LastOwnTask(m.o.Request.Dir); err != nil || last != m.o.Task {
+			again = "'anamnesis -r' lists it"
+		}
+		m.print(paint.Faint.Render("task " + m.o.Task + " · " + again))
+	}
+	return tea.Quit
+}
+
+// unsent adds text that was typed and not sent to the history, and returns it.
+func (m *screen) unsent() string {
+	text := joined(m.queue.Take(), m.edit.Text())
+	if text != "" {
+		m.edit.Remember(text)
+	}
+	return text
+}
+
+// leave closes the session after the program has ended.
+func (m *screen) leave() Result {
+	r := Result{Task: m.o.Task, Last: m.last, Ran: m.ran, Err: m.failure}
+	if m.s != nil {
+		r.Err = session.JoinClose(r.Err, m.s.Close())
+	}
+	return r
+}

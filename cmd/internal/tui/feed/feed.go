@@ -9,7 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// tailBytes is how much of a running command's output is kept to be shown.
+// tailBytes is how much of a running command's output can be shown.
 const tailBytes = 4 << 10
 
 // Feed queues a task's events for the screen. A callback of the task appends to it and does
