@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -65,8 +66,8 @@ func (a *app) configApproveCommand(dir *string) *cobra.Command {
 		}
 		p = pending{svc: svc, what: "config", question: "Approve these settings?", done: set.Approved, approval: set.Project}
 		for _, v := range set.Values {
-			if v.Ignored != "" {
-				p.lines = append(p.lines, fmt.Sprintf("%s: %s", v.Key, v.Ignored))
+			if v.Ignored != "" || v.Bounded {
+				p.lines = append(p.lines, fmt.Sprintf("%s: %s", v.Key, cmp.Or(v.Ignored, v.Text)))
 			}
 		}
 		return p, nil

@@ -117,6 +117,8 @@ type Value struct {
 	Origin string `json:"origin"`
 	// Ignored is the project's value if it needs an approval.
 	Ignored string `json:"ignored,omitempty"`
+	// Bounded: the project's value needs an approval to count where it is above the model's own.
+	Bounded bool   `json:"bounded,omitempty"`
 	About   string `json:"about"`
 }
 
@@ -159,6 +161,7 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 		}
 		if text, ok := project[k.name]; ok {
 			if s.Approved || k.tightens == nil || k.tightens(text, v.Text) {
+				v.Bounded = k.name == "eas" && v.Text == "" && !s.Approved
 				v.Text, v.Origin = text, path
 			} else {
 				v.Ignored = text
@@ -172,7 +175,7 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 			if err := k.check(text); err != nil {
 				return nil, session.Usagef("$%s: %v; correct it or unset it", name, err)
 			}
-			v.Text, v.Origin = text, "$"+name
+			v.Text, v.Origin, v.Bounded = text, "$"+name, false
 		}
 		s.Values = append(s.Values, v)
 	}
@@ -226,8 +229,8 @@ func (s *Settings) Request(r *session.Request) {
 	s.Limits(&r.Settings)
 	if text := s.Text("eas"); text != "" && r.EAS == 0 {
 		fill(&r.EAS, text, strconv.Atoi)
-		origin := s.value("eas").Origin
-		r.EASFrom, r.EASLower = filepath.Base(origin), !s.Approved && origin != s.UserFile && !strings.HasPrefix(origin, "$")
+		v := s.value("eas")
+		r.EASFrom, r.EASLower = filepath.Base(v.Origin), v.Bounded
 	}
 	for _, f := range []struct {
 		name          string

@@ -136,6 +136,9 @@ func (o *Printer) Servers(entries []session.ListedServer) {
 func (o *Printer) Settings(set *settings.Settings) {
 	for _, v := range set.Values {
 		o.Printf("%-14s %-28s %s\n", v.Key, view.Line(cmp.Or(v.Text, "-"), 200), view.Clean(v.Origin))
+		if v.Bounded {
+			o.Printf("%-14s (not approved: does not count above the model's own value)\n", "")
+		}
 		if v.Ignored != "" {
 			o.Printf("%-14s (%s says %s: not approved, does not count)\n", "", settings.ProjectFile, view.Line(v.Ignored, 200))
 		}
