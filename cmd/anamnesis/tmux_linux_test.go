@@ -315,12 +315,13 @@ func TestSeat(t *testing.T) {
 	d.types("clear; anamnesis -c 'go on then'\n")
 	d.sees("I went on.", "\n>")
 	d.golden("continued")
+	d.write("w/mine", "")
 	d.types("write it\n")
-	d.sees("? WriteFile", "v view all")
+	d.sees("the user changed 1 file: mine", "? WriteFile", "v view all")
 	d.types("v")
 	d.sees("+ line 50\n  asked because approval is ask\n─")
 	d.types("y")
-	d.sees("That was long.", "\n>")
+	d.sees("That was long.", "── 1 file changed: long.txt", "\n>") // not the user's
 	if all := d.tmux("capture-pane", "-p", "-S", "-"); strings.Count(all, "line 50\n") != 1 || strings.Count(all, "? WriteFile\n") != 1 || !strings.Contains(all, "+50 -0\n"+regexp.MustCompile(`(?m)^line (\d+)$`).ReplaceAllStringFunc(numbered(50), func(l string) string {
 		return fmt.Sprintf("  %2s + %s", strings.TrimPrefix(l, "line "), l)
 	})) {
@@ -421,13 +422,14 @@ func TestSeatLost(t *testing.T) {
 		t.Error("the call that ran was not finished, or another was begun")
 	}
 	d.types("clear; anamnesis -c\n")
-	d.sees("continues at step 1", "It is done.", "\n>")
+	d.sees("continues at step 1", "It is done.", "── 2 files changed: go, whole", "\n>") // those before, too
 	d.press("Up")
 	d.sees("> half a line")
 }
 
 // TestSeatUndo: /compact folds a long step into a block, /why lists the block, and /undo
-// takes back the last change to files, not the answer after it.
+// takes back the last change to files, not the answer after it. A user's file that a jump keeps is
+// not counted to the turn.
 func TestSeatUndo(t *testing.T) {
 	t.Parallel()
 	heavy(t)
@@ -437,6 +439,9 @@ func TestSeatUndo(t *testing.T) {
   - calls: [{name: WriteFile, arguments: {path: notes.md, content: "one\n"}}]
   - calls: [{name: WriteFile, arguments: {path: later.md, content: "two\n"}}]
   - reply: Both are written.
+  - calls: [{name: jump_to_step, arguments: {step_id: 0, reason: start over}}]
+  - calls: [{name: WriteFile, arguments: {path: again.md, content: "three\n"}}]
+  - reply: It is written again.
 passes:
   - reply: |
       {"failure_causes": [], "falsified": [], "findings": [{"text": "seq counts", "ops": [8]}], "verified": [], "untried": [], "advice": [], "cards": []}
@@ -457,6 +462,9 @@ passes:
 	if inWorld(d.dir, "later.md") || !inWorld(d.dir, "notes.md") {
 		t.Error("the last change was not taken back, or more than it")
 	}
+	d.write("w/mine", "")
+	d.types("again\n")
+	d.sees("It is written again.", "── 1 file changed: again.md", "\n>") // the user's file is not the turn's
 	d.types("/quit\n")
 	d.sees("continues it\n$")
 }

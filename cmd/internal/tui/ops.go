@@ -47,9 +47,7 @@ type call struct {
 
 // turn describes the turn of the user's last request.
 type turn struct {
-	from  int           // the step it began at
-	base  worldstate.ID // the files before its first call, if the user had changed some
-	acted bool          // a call has begun
+	after uint64 // its request, if it has one, is a later operation
 	usage op.Usage
 	cards int
 	fault string   // of the model, as printed
@@ -140,7 +138,7 @@ func (m *screen) saw(o op.Op) {
 			m.calls = append(m.calls, c)
 		}
 		c.Name, c.Args, c.begun = b.Name, b.Args, m.now
-		m.activity, m.turn.acted = "", true
+		m.activity = ""
 	case *op.ToolReturned:
 		m.returned(b)
 	case *op.WorldSaved:
@@ -148,9 +146,6 @@ func (m *screen) saw(o op.Op) {
 			m.event(o, paint.Yellow.Render)
 		}
 	case *op.WorldChanged:
-		if !m.turn.acted {
-			m.turn.base = worldstate.ID(b.To)
-		}
 		m.event(o, paint.Faint.Render)
 	case *op.UserSaid:
 		if b.Source == op.SourceSteer || b.Source == op.SourceRejection {

@@ -56,8 +56,8 @@ type (
 		err  error
 	}
 	stepsMsg struct { // what a turn changed
-		changed int
-		names   []string
+		changed int      // files, or more if names lacks some
+		names   []string // sorted
 		took    time.Duration
 	}
 )
@@ -352,7 +352,7 @@ func (m *screen) jump(to int) tea.Cmd {
 		}
 	}
 	m.running = true
-	m.turn = turn{from: to, usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten}
+	m.turn = turn{after: m.st.Last, usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten}
 	runCtx, cancel := context.WithCancel(ctx)
 	m.cancel = cancel
 	return m.turns.Running(func() tea.Msg {

@@ -327,7 +327,7 @@ func (m *screen) started(e startedMsg) {
 	m.info, m.st = e.Info, e.st
 	m.o.Task = e.Task
 	m.printer = term.NewText(nil, &m.events, 4096, e.Dir)
-	m.turn = turn{from: m.st.Current, usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten}
+	m.turn = turn{usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten} // the request may be an earlier one
 	if !m.known {
 		m.heading()
 	}
@@ -423,7 +423,7 @@ func (m *screen) send(text string) tea.Cmd {
 	if m.take() == nil {
 		return m.begin(text)
 	}
-	m.turn = turn{from: m.st.Current, usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten}
+	m.turn = turn{after: m.st.Last, usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten}
 	m.running, m.begun = true, m.now
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.cancel = cancel

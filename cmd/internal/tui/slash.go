@@ -4,7 +4,6 @@ package tui
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -196,8 +195,8 @@ func (m *screen) timelineVerb([]string) tea.Cmd {
 	})
 }
 
-// between compares the ends of two steps, or a snapshot, if it is not empty, and the second.
-func between(ctx context.Context, svc *session.Service, task string, base worldstate.ID, from, to int) (w *worldstate.World, changes []worldstate.Change, err error) {
+// between compares the ends of two steps.
+func between(ctx context.Context, svc *session.Service, task string, from, to int) (w *worldstate.World, changes []worldstate.Change, err error) {
 	st, err := svc.State(task)
 	if err != nil {
 		return nil, nil, err
@@ -214,7 +213,7 @@ func between(ctx context.Context, svc *session.Service, task string, base worlds
 	}
 	ends, _, err := workspace.Commits(svc.Home, task, st, w, from, to)
 	if err == nil {
-		changes, err = w.Diff(ctx, cmp.Or(base, ends[0]), ends[1])
+		changes, err = w.Diff(ctx, ends[0], ends[1])
 	}
 	if err != nil {
 		w.Close()
@@ -235,7 +234,7 @@ func (m *screen) diffVerb(args []string) tea.Cmd {
 	}
 	ctx, svc, task := m.ctx, m.o.Service, m.o.Task
 	return m.withTask(func() (string, error) {
-		w, changes, err := between(ctx, svc, task, "", steps[0], steps[1])
+		w, changes, err := between(ctx, svc, task, steps[0], steps[1])
 		if err != nil {
 			return "", err
 		}
@@ -432,20 +431,39 @@ func (m *screen) newVerb([]string) tea.Cmd {
 	return cmd
 }
 
-// changes finds what the turn changed in the directory.
+// changes finds the files that the steps since the last request changed, as far as no jump has
+// left them.
 func (m *screen) changes() tea.Cmd {
-	ctx, svc, task, base, from, to := m.ctx, m.o.Service, m.o.Task, m.turn.base, m.turn.from, m.st.Current
-	msg := stepsMsg{took: m.now.Sub(m.begun)}
+	svc, task, after, last := m.o.Service, m.o.Task, m.turn.after, m.st.Last
+	path := m.st.Steps.PathSet(m.st.Current)
+	took := m.now.Sub(m.begun)
 	return func() tea.Msg {
-		if from != to {
-			if w, changes, err := between(ctx, svc, task, base, from, to); err == nil {
-				w.Close()
-				msg.changed = len(changes)
-				for _, c := range changes[:min(len(changes), maxNamed)] {
-					msg.names = append(msg.names, c.Path)
+		msg := stepsMsg{took: took}
+		found := false
+		for back := uint64(maxReplayed); ; back *= 4 {
+			from := max(after, last-min(last, back))
+			if err := svc.Ops(task, from, func(o op.Op) error {
+				switch b := o.Body.(type) {
+				case *op.UserSaid:
+					if b.Source == op.SourceRequest && o.Seq <= last {
+						found, msg = true, stepsMsg{took: took}
+					}
+				case *op.WorldSaved:
+					if 0 < o.Step && o.Step < len(path) && path[o.Step] {
+						msg.names = append(msg.names, b.Changed...)
+						msg.changed = max(msg.changed, b.NChanged)
+					}
 				}
+				return nil
+			}); err != nil {
+				return errorMsg{err}
+			}
+			if found || from == after {
+				slices.Sort(msg.names)
+				msg.names = slices.Compact(msg.names)
+				msg.changed = max(msg.changed, len(msg.names))
+				return msg
 			}
 		}
-		return msg
 	}
 }
