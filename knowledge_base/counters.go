@@ -76,13 +76,17 @@ func (s *Store) Effect() *usage.Effect {
 	return s.usage.Effect()
 }
 
-// countRediscovered counts the cards whose lesson was learned again. A pass
-// that is repeated counts once, by its task and jump.
+// countRediscovered counts the cards whose lesson was learned again. A pass or an import
+// that is repeated counts once, by its task and the operation of its jump or failure.
 func (s *Store) countRediscovered(cards []*card.Card, out []Stored) error {
 	var events []usage.Event
 	for i, st := range out {
 		if st.Rediscovered {
-			events = append(events, usage.Event{Card: st.ID, What: usage.Rediscovered, Task: ownTask(new(cards[i].Head())), Op: cards[i].Provenance.JumpOp})
+			at := cards[i].Provenance.JumpOp
+			if r := cards[i].Provenance.Ranges; at == 0 && len(r) > 0 {
+				at = r[0].First
+			}
+			events = append(events, usage.Event{Card: st.ID, What: usage.Rediscovered, Task: ownTask(new(cards[i].Head())), Op: at})
 		}
 	}
 	if err := s.count(events); err != nil {

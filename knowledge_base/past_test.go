@@ -1,6 +1,7 @@
 package knowledgebase
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -393,5 +394,32 @@ func TestExactDuplicate(t *testing.T) {
 	mustPut(t, s, tainted)
 	if out, err := s.Apply(t.Context(), Change{Cards: []*card.Card{newCard("k5", "dark", "the same dark thing")}}); err != nil || !out[0].Created {
 		t.Errorf("a card others may see gave way to one they may not: %+v, %v", out, err)
+	}
+}
+
+// A new card gives way to a card in use that is said to teach the same, and to no other.
+func TestKnown(t *testing.T) {
+	s := personStore(t, t.TempDir())
+	for _, id := range []string{"k1", "k2"} {
+		mustPut(t, s, newCard(id, "one", "as "+id+" says it"))
+	}
+	retired, err := s.Get("k2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	retired.State = card.Retired
+	mustPut(t, s, retired)
+	for known, want := range map[string]string{"k1": "k1", "k2": "new-k2", "gone": "new-gone", "new-itself": "new-itself"} {
+		c := newCard(cmp.Or(strings.TrimPrefix(want, "k1"), "new-k1"), "one", "for "+known)
+		c.Provenance.Ranges = []card.Range{{First: 7, Last: 9}}
+		for range 2 { // once more after a crash
+			out, err := s.Apply(t.Context(), Change{Cards: []*card.Card{c}, Known: map[string]string{c.ID: known}})
+			if err != nil || out[0].ID != want || out[0].Rediscovered != (want == "k1") {
+				t.Errorf("known as %s: %+v, %v", known, out, err)
+			}
+		}
+	}
+	if n := s.Counts("k1").Rediscovered; n != 1 {
+		t.Errorf("learned again %d times, want once", n)
 	}
 }

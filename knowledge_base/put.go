@@ -39,6 +39,9 @@ type Change struct {
 	// replace. Such a card replaces that file whatever state it has reached,
 	// and is a *[ConflictError] where the file is another by now.
 	Over map[string]string
+	// Known names, by the id of a new card, a card that says the same in other words. It
+	// counts as if it said exactly the same.
+	Known map[string]string
 	// TakesBack means that a user restores earlier texts of the cards. That is no
 	// review and sets no date.
 	TakesBack bool
@@ -182,7 +185,7 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 		return p, nil
 	}
 	if old == nil {
-		twin, err := s.twin(c)
+		twin, err := s.twin(c, ch.Known[c.ID])
 		if err != nil {
 			return p, err
 		}
@@ -224,19 +227,27 @@ func (s *Store) PathOf(c *card.Card) string {
 // Now is the time by the store's clock.
 func (s *Store) Now() time.Time { return s.opts.Now() }
 
-// twin returns another card that says exactly what c says, nil when there is
-// none. A card that other tasks may not see yet is no twin of one they may.
-func (s *Store) twin(c *card.Card) (*folder.File, error) {
+// twin returns another card that says exactly what c says, or the known one that is said to
+// say the same and is in use; nil when there is none. A card that other tasks may not see yet
+// is no twin of one they may.
+func (s *Store) twin(c *card.Card, known string) (*folder.File, error) {
 	says := folder.LessonOf(c)
-	id, ok := s.lessons[says.Mark()]
-	if !ok {
-		return nil, nil
+	for _, id := range []string{s.lessons[says.Mark()], known} {
+		if id == "" {
+			continue
+		}
+		st, err := s.current(id)
+		if err != nil {
+			return nil, err
+		}
+		if st == nil || st.Lesson != says && (id != known || known == c.ID || st.State != card.Draft && st.State != card.Reviewed) {
+			continue
+		}
+		if !hidden(&st.Head) || hidden(new(c.Head())) {
+			return st, nil
+		}
 	}
-	st, err := s.current(id)
-	if err != nil || st == nil || st.Lesson != says || hidden(&st.Head) && !hidden(new(c.Head())) {
-		return nil, err
-	}
-	return st, nil
+	return nil, nil
 }
 
 // hidden reports a draft that is shown to its own task only: one with outside

@@ -2,6 +2,7 @@ package repair
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -114,6 +115,16 @@ func NewMemory() *Memory {
 
 // Len returns how many repairs are known.
 func (m *Memory) Len() int { return len(m.pairs) }
+
+// AddTimes adds a repair that further runs, whose names are not known, made as well.
+func (m *Memory) AddTimes(p Pair, further int) {
+	m.Add(p)
+	for i := range min(further, neighbours-1) {
+		again := p
+		again.Run = fmt.Sprintf("%s again %d", p.Run, i+1)
+		m.Add(again)
+	}
+}
 
 // Add adds a repair.
 func (m *Memory) Add(p Pair) {
@@ -304,8 +315,7 @@ func (m *Memory) Warn(repo, command string, budget int, count func(string) int, 
 // before any is met.
 func (m *Memory) Foresee(repo string, budget int, count func(string) int) []Card {
 	groups := map[string][]match{}
-	runs, again := map[string]map[string]bool{}, map[string]int{}
-	met := func(key string) int { return len(runs[key]) + again[key] }
+	runs := map[string]map[string]bool{}
 	for _, p := range m.byRepo[repo] {
 		key := p.sig.loose
 		if p.Other {
@@ -315,15 +325,15 @@ func (m *Memory) Foresee(repo string, budget int, count func(string) int) []Card
 		if runs[key] == nil {
 			runs[key] = map[string]bool{}
 		}
-		runs[key][p.Run], again[key] = true, again[key]+p.Again
+		runs[key][p.Run] = true
 	}
 	keys := slices.SortedFunc(maps.Keys(groups), func(a, b string) int {
-		return cmp.Or(cmp.Compare(met(b), met(a)), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(len(runs[b]), len(runs[a])), cmp.Compare(a, b))
 	})
 	var out []Card
 	for _, k := range first(keys, maxCards) {
 		found := groups[k]
-		if met(k) < 2 {
+		if len(runs[k]) < 2 {
 			break
 		}
 		slices.Reverse(found)

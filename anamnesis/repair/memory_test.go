@@ -154,8 +154,7 @@ func TestForesee(t *testing.T) {
 	for again, want := range []int{0, 1} {
 		m := NewMemory()
 		for _, p := range Pairs(noTable(1, "")) {
-			p.Again = again
-			m.Add(p)
+			m.AddTimes(p, again)
 		}
 		if got := m.Foresee("shop", 300, bytesOverFour); len(got) != want {
 			t.Errorf("learned again %d times: %v", again, got)

@@ -42,7 +42,6 @@ type Pair struct {
 	Card          string // that says so, where one does
 	Trusted       bool   // a user reviewed it
 	Words         string // how far it may be believed, as it is shown; empty: by Trusted
-	Again         int    // further runs that met the failure and repaired it alike
 	Failed, Fixed int    // numbers of the calls, from 0
 	Failure       failure.Failure
 	Command       string // that failed

@@ -186,6 +186,13 @@ func (q *Query) trust(c *card.Card) Trust {
 	return Trust{Rung: Hypothesis}
 }
 
+// InUse returns the drafts and reviewed cards, whichever tasks may be shown them, oldest first.
+func (l Layers[S]) InUse() []*card.Card {
+	out := slices.Concat(l.Visible(Query{}), l.Visible(Query{Withheld: true}))
+	slices.SortFunc(out, older)
+	return out
+}
+
 // Visible returns the cards that q's task may be shown, oldest first. Of cards with one
 // id the nearest layer's is returned.
 func (l Layers[S]) Visible(q Query) []*card.Card {
@@ -198,8 +205,10 @@ func (l Layers[S]) Visible(q Query) []*card.Card {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b *card.Card) int {
-		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(out, older)
 	return out
+}
+
+func older(a, b *card.Card) int {
+	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
 }

@@ -14,8 +14,10 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/tokens"
+	"anamnesis/anamnesis/wording"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/recalled"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside/kept"
@@ -37,8 +39,7 @@ const (
 // noSnapshot says why the steps of an imported session have no checkpoint.
 const noSnapshot = "imported"
 
-// ErrChanged is returned for a session whose earlier part is no longer what was
-// imported.
+// ErrChanged is returned if the earlier part of a session is not what was imported.
 var ErrChanged = errors.New("the session differs from what was imported of it")
 
 // TaskOf returns the id of the task that a session is, or would be, recorded in.
@@ -60,6 +61,7 @@ type Imported struct {
 type Importer struct {
 	svc   *session.Service
 	cards *knowledgebase.Store
+	ways  wording.Ways               // that the cards teach
 	count map[string]*tokens.Counter // by encoding
 
 	stores string // of opencode's snapshots
@@ -77,7 +79,7 @@ func NewImporter(svc *session.Service) (*Importer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Importer{svc: svc, cards: cards, count: map[string]*tokens.Counter{}}, nil
+	return &Importer{svc: svc, cards: cards, ways: wording.WaysOf(recalled.Layers[*knowledgebase.Store]{cards}.InUse()), count: map[string]*tokens.Counter{}}, nil
 }
 
 // Close closes the cards.
@@ -305,9 +307,8 @@ func clip(text string) (string, int64) {
 	return strings.ToValidUTF8(kept, "�"), int64(cut)
 }
 
-// learn writes a card for each command of the session that failed and later
-// succeeded, and ends the turn. The cards are durable before the operation that
-// names them.
+// learn writes a card for each command of the session that failed and later succeeded, and ends
+// the turn. The cards are durable before the operation that names them.
 func (im *Importer) learn(ctx context.Context, w *stream) (written, known int, err error) {
 	opened, last := &w.state.Opened, w.state.Last
 	found := &op.RepairsFound{Range: op.Range{First: 1, Last: last}, Cards: []string{}}
@@ -322,7 +323,7 @@ func (im *Importer) learn(ctx context.Context, w *stream) (written, known int, e
 	})
 	found.Pairs = len(repaired)
 	for _, r := range repaired {
-		stored, err := im.cards.Apply(ctx, knowledgebase.Change{Cards: []*card.Card{r.Card}})
+		stored, err := im.cards.Apply(ctx, knowledgebase.Change{Cards: []*card.Card{r.Card}, Known: map[string]string{r.Card.ID: im.ways.First(r.Card).ID}})
 		var conflict *knowledgebase.ConflictError
 		switch {
 		case errors.As(err, &conflict):
@@ -332,6 +333,7 @@ func (im *Importer) learn(ctx context.Context, w *stream) (written, known int, e
 		case !slices.Contains(found.Cards, stored[0].ID):
 			found.Cards = append(found.Cards, stored[0].ID)
 			if stored[0].ID == r.Card.ID {
+				im.ways.Add(r.Card)
 				written++
 			} else {
 				known++

@@ -65,8 +65,7 @@ func (l *lessons) of(m *Memory) *repair.Memory {
 			l.about[errorOf(issue)] = append(l.about[errorOf(issue)], c.ID)
 		}
 		if p, ok := wording.PairOf(c); ok {
-			p.Again = m.cards.Counts(c.ID).Rediscovered // equal cards are one
-			l.memory.Add(p)
+			l.memory.AddTimes(p, m.cards.Counts(c.ID).Rediscovered)
 			l.cards[c.ID] = c
 		}
 	}

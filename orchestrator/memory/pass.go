@@ -10,6 +10,7 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/consult"
+	"anamnesis/anamnesis/wording"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
@@ -96,7 +97,7 @@ func (m *Memory) runPass(ctx, keep context.Context, asks consult.Model, req anam
 	done.Block, done.Writer, done.Dropped = res.Block, res.Writer, res.Dropped
 	done.Fallback = cmp.Or(done.Fallback, res.Fallback)
 	done.NoCards = res.NoCards
-	done.Cards, done.NotWritten = m.putCards(keep, res.Cards)
+	done.Cards, done.NotWritten = m.putCards(keep, res.Cards, nil)
 	done.Observed = m.observed(res.Cards, res.Observed)
 	done.Calls, done.Usage, done.Millis = res.Calls, res.Usage, m.Now().Sub(req.Now).Milliseconds()
 	return m.Record(keep, done)
@@ -142,12 +143,12 @@ func (m *Memory) taintedBefore(seq uint64) ([]string, error) {
 }
 
 // putCards writes cards. It does not change a card that a user has reviewed since an earlier
-// attempt of the same pass. A card that cannot be written is reported and does not stop the
-// jump.
-func (m *Memory) putCards(ctx context.Context, cards []*card.Card) (ids, notWritten []string) {
+// attempt of the same pass. Of cards that teach a known way, the known card counts. A card that
+// cannot be written is reported and does not stop the jump.
+func (m *Memory) putCards(ctx context.Context, cards []*card.Card, ways wording.Ways) (ids, notWritten []string) {
 	ids = []string{}
 	for _, c := range cards {
-		stored, err := m.cards.Apply(ctx, knowledgebase.Change{Cards: []*card.Card{c}})
+		stored, err := m.cards.Apply(ctx, knowledgebase.Change{Cards: []*card.Card{c}, Known: map[string]string{c.ID: ways.First(c).ID}})
 		var conflict *knowledgebase.ConflictError
 		switch {
 		case errors.As(err, &conflict):

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/wording"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream"
@@ -46,7 +47,11 @@ func (m *Memory) LearnRepairs(keep context.Context) error {
 		}
 		cards = append(cards, r.Card)
 	}
-	found.Cards, found.NotWritten = m.putCards(keep, cards)
+	var known wording.Ways
+	if len(cards) > 0 {
+		known = wording.WaysOf(m.layers.InUse())
+	}
+	found.Cards, found.NotWritten = m.putCards(keep, cards, known)
 	for _, old := range left {
 		old.State = card.Superseded
 	}

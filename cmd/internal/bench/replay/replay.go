@@ -99,6 +99,7 @@ type play struct {
 	half   string
 	answer func(Answer) error
 	memory *repair.Memory
+	ways   wording.Ways
 	cards  map[string]repair.Card // that the memory answered with, by question
 	arms   []*arm
 	asked  map[string][]*Question // by run
@@ -121,7 +122,7 @@ type row struct {
 func newPlay(s *source, count func(string) int, o Options) *play {
 	p := &play{
 		source: s, judge: NewJudge(s.questions), count: count, half: o.Half, answer: o.Answer,
-		memory: repair.NewMemory(), cards: map[string]repair.Card{},
+		memory: repair.NewMemory(), ways: wording.Ways{}, cards: map[string]repair.Card{},
 		asked: map[string][]*Question{}, byRun: map[string][]*Question{}, rows: map[string][]row{}, early: map[string][]row{},
 		seen: newSeen(),
 	}
@@ -165,7 +166,10 @@ func (p *play) newArms() []*arm {
 // learn makes the cards that the product makes of a run, and remembers what these say.
 func (p *play) learn(r *recorded, _ []*Question) {
 	for _, pair := range anamnesis.KeptRepairs(r.Run) {
-		if of, ok := wording.PairOf(wording.Card(pair)); ok {
+		c := wording.Card(pair)
+		p.ways.Add(c)
+		of, ok := wording.PairOf(p.ways.First(c))
+		if of.Run = pair.Run; ok {
 			p.memory.Add(of)
 		}
 	}
