@@ -104,8 +104,12 @@ func parse(o Output) *page {
 		text = text[cut:]
 	}
 	p.lines = strings.Split(text, "\n")
+	docker := strings.Contains(text, "failed to solve: ")
 	for i, l := range p.lines {
 		l = clean(l)
+		if docker { // it writes the seconds before the lines of a build's step
+			l = seconds().ReplaceAllString(l, "")
+		}
 		if m := status().FindStringSubmatch(l); m != nil {
 			if code, err := strconv.Atoi(strings.Join(m[1:], "")); err == nil {
 				p.exit = code
@@ -129,7 +133,7 @@ func clean(l string) string {
 	if i := strings.LastIndexByte(l, '\r'); i >= 0 {
 		l = l[i+1:]
 	}
-	if l != "" && strings.IndexByte("#2=I", l[0]) >= 0 {
+	if l != "" && !isWordByte(l[0]|0x20) || l != "" && strings.IndexByte("0123456789IWEF", l[0]) >= 0 {
 		l = logPrefix().ReplaceAllString(l, "")
 	}
 	return l
@@ -212,6 +216,9 @@ func indent(l string) int { return len(l) - len(strings.TrimLeft(l, " \t")) }
 // a place, and by what it looks like.
 func evidence(l string) int {
 	t := strings.TrimSpace(l)
+	if rest, ok := strings.CutPrefix(t, "> "); ok && begins(capital(), rest) { // Gradle's and nix's margin
+		t = rest
+	}
 	if utf8.RuneCountInString(t) < minLineRunes || strings.Trim(t, "=-_*#~^.+| ") == "" {
 		return 0
 	}

@@ -55,6 +55,7 @@ var rules = []rule{
 	{tells, first, ": ", re(`^\s*(?:- |\S+:\d+:\d+: )[A-Z]{1,3}\d{3,4}:? \S`), "»a.py:3:1: F401 'os' imported but unused\na.py:9:1: W291 trailing space"},
 	{tells, first, "ould reformat", re(`^[Ww]ould reformat:? \S`), "»would reformat a.py\n1 file would be reformatted, 2 files would be left unchanged."},
 	{sums, first, "subprocess-exited", re(`^\W*error: subprocess-exited-with-error`), "error: subprocess-exited-with-error\nexit code: 1\n»Error: pg_config executable not found."},
+	{sums, first, "generation-failed", re(`^\W*error: metadata-generation-failed`), "»    Cargo is not installed.\nerror: metadata-generation-failed"},
 	{sums, first, "collected", re(`^collected \d+ items? / \d+ error`), "collected 0 items / 1 error\n»'cent' is no marker of this project"},
 	{certain, first, "no tests ran", re(`^=+ no tests ran in `), "recwarn\n    It lists all warnings that a test expected.\n»=== no tests ran in 0.01s ==="},
 
@@ -73,38 +74,59 @@ var rules = []rule{
 	// Java and its build tools.
 	{tells, next, "*** FAILED", re(`\*\*\* FAILED \*\*\*$`), "[info] - stacks two discounts *** FAILED ***\n»[info]   81 was not equal to 80 (A.scala:3)\n[error] Failed tests:\n[error] \ta.A"},
 	{exactly, last, "Caused by: ", re(`^\s*Caused by: `), "Exception in thread \"main\" java.lang.Error: boot\n\tat a.B.main(B.java:3)\n»Caused by: java.io.IOException: no disk\n\tat a.C.read(C.java:9)"},
-	{sums, first, "", re(`^FAILURE: Build failed|^> Could not resolve all files for|^> Task \S+ FAILED$|^\S*(?:TaskExecutionException: )?Execution failed for task|^> .*; see the .* output`), "FAILURE: Build failed with an exception.\n* Where: build.gradle\n»* it is gone"},
+	{sums, first, "", re(`^FAILURE: Build failed|^> Could not resolve all files for|^> Task \S+ FAILED$|^\S*(?:TaskExecutionException: )?Execution failed for task|^Could not compile \w+ file |^A problem (?:was found|occurred) |^> .*; see the .* output`), "FAILURE: Build failed with an exception.\n* Where: build.gradle\n»* it is gone"},
+	{perhaps, last, "> ", re(`^(?:   ){1,4}> [A-Z]`), "* What went wrong:\n> Could not resolve all files for configuration ':a'.\n   > Failed to transform a.aar\n»      > Java heap space"},
+	{sums, first, "COMPILATION ERROR", re(`^\[ERROR\] COMPILATION ERROR`), "[ERROR] COMPILATION ERROR :\n»[ERROR] Source option 6 is no longer supported."},
 
 	// C, C++ and what links and builds them.
 	{perhaps, next, "Undefined symbols", re(`^Undefined symbols for architecture`), "Undefined symbols for architecture arm64:\n»  \"_f\", referenced from:\nclang: error: linker command failed with exit code 1"},
-	{sums, first, ": ", re(`^collect2: |^clang\S*: error: linker|^(?:make|gmake|ninja)\S*: (?:\*\*\* \[|build stopped)|^FAILED: `), "make: *** [Makefile:2: all] Error 1\n»the tool is lost"},
+	{sums, first, ": ", re(`^\s*collect2: |^clang\S*: error: linker|^\s*(?:make|gmake|ninja)\S*: (?:\*\*\* \[|build stopped)|^FAILED: `), "make: *** [Makefile:2: all] Error 1\n»the tool is lost"},
 	{tells, next, ": Failure", re(`^\S+:\d+: Failure$`), "a_test.cc:9: Failure\n»Value of: f(\"error: a\")\n[  FAILED  ] A.B (0 ms)"},
 	{sums, first, "Test ", re(`^\s*\d+/\d+ Test +#\d+: `), "1/1 Test #1: cart ....***Failed  0.01 sec\n»cart: expected 21 got 19"},
 	{perhaps, next, "CMake Error", re(`^CMake Error\b.*:$`), "CMake Error at CMakeLists.txt:3 (find_package):\n»  By not providing \"FindA.cmake\" in CMAKE_MODULE_PATH\n\n-- Configuring incomplete, errors occurred!"},
 	{tells, first, "what():", re(`^\s*what\(\):`), "error: before\nterminate called after throwing an instance of 'E'\n»  what():  no such file"},
+	{tells, first, "rror: ", re(`^\S+:\d+:\d+: (?:fatal )?error: `), "»a.c:3:1: fatal error: 'b.h' file not found\nCMake Error at a.cmake:5 (message):\n  The compiler is too old"},
+	{tells, first, "undefined reference to ", re(`undefined reference to `), "error: linking with `cc` failed: exit status: 1\n»a.c:(.text+0x1): undefined reference to `f'"},
+	{sums, first, "ld", re(`\bld\S*: (?:failed to set dynamic section|final link failed)`), "»  `.rodata' can not be used when making a PIE object\nld: failed to set dynamic section sizes: bad value"},
 
 	// JavaScript and TypeScript.
 	{tells, first, "[ERROR] ", re(`^[X✘✖] \[ERROR\] \S`), "Application bundle generation failed. [6.7 seconds]\n»X [ERROR] NG8001: 'app-a' is not a known element:\n1. If 'app-a' is a component"},
+	{sums, first, "gyp ERR!", re(`gyp ERR! .*(?:failed with exit code|\b(?:configure|build) error)`), "»clang: error: no such file or directory: 'a'\ngyp ERR! stack Error: `make` failed with exit code: 2"},
 	{tells, first, "gyp ERR!", re(`gyp ERR! stack Error: `), "npm error prebuild-install warn install No prebuilt binaries found\n»npm error gyp ERR! stack Error: Could not find any Python installation to use"},
+	{tells, next, "Could not resolve dependency:", re(`^npm (?:ERR!|error) Could not resolve dependency:$`), "npm error ERESOLVE unable to resolve dependency tree\nnpm error Could not resolve dependency:\n»npm error peer a@\"^1\" from b@2"},
 	{certain, first, "npm ", re(`^npm (?:ERR!|error) code E[A-KM-Z]`), "added 1\n»npm error code EUSAGE\nnpm error path /a\nit is gone"},
 	{sums, first, "npm ", re(`^npm (?:ERR!|error)(?:$|\s+(?:code|errno|syscall|path|command|in workspace|at location|workspace|location|signal|cwd|dest|Error: command failed|A complete log|Lifecycle|Exit status|Test failed|This is probably))`), "npm error code 2\n»the server is lost\nnpm error path /a"},
 	{perhaps, first, "npm ", re(`^npm (?:ERR!|error)\s`), "error: npm\n»npm error Missing script: \"chek\"\nnpm error A complete log of this run is there"},
 	{tells, first, "ERR_PNPM", re(`^\W*ERR_PNPM_`), "error: pnpm\n» ERR_PNPM_NO_MATCHING_VERSION  No matching version for a@9"},
 	{tells, next, "ERROR in ", re(`^ERROR in \S+(?: \d+:\d+(?:-[\d:]+)?)?$`), "ERROR in ./src/a.js 1:9-40\n»Module parse failed: a token (1:9)\nwebpack compiled with 1 error"},
+	{drop, first, "", re(`ERR! stack\s+at |^Emitted 'error' event on `), "gyp ERR! stack     at ChildProcess.onExit (a.js:3:2)\n»it is gone\ngyp ERR! stack     at fail (b.js:3:2) error"},
+	{tells, first, "gyp: ", re(`^gyp: \S`), "error: it failed\n»gyp: No Xcode or CLT version detected!"},
+	{certain, first, "code: '", re(`^\s*code: 'E[A-Z]+',?$`), "Emitted 'error' event on Server instance at:\n»  code: 'EACCES',\n  syscall: 'listen',\n  port: 80"},
 	{drop, first, "console.", re(`^\s*console\.\w+$`), "console.error\n»it is gone"},
 	{certain, first, "Snapshot name: ", re(`^\s*Snapshot name: `), "»    Snapshot name: `Row shows one that is late 1`\n › 1 snapshot failed.\nSnapshots:   1 failed, 3 passed, 4 total"},
 	{drop, first, "ebugger", re(`^Debugger attached\.|^Waiting for the debugger`), "»it is gone\nWaiting for the debugger to disconnect..."},
+	{perhaps, first, "rror [", re(`^\w*Error \[\w+\]: \S`), "Error: this is a known issue.\n»Error [ERR_REQUIRE_ESM]: require() of ES Module a.js is not supported."},
 
 	// Shells and small programs.
 	{drop, first, "grep: ", re(`^grep: .*: binary file matches$`), "»a.c: it is here\ngrep: a.pyc: binary file matches"},
 
 	// Git.
 	{sums, first, "", re(`^(?:fatal: Could not read from remote|致命错误：无法读取远程仓库)`), "»git@a.org: Permission denied (publickey).\nfatal: Could not read from remote repository."},
-	{tells, first, "rejected]", re(`^ ! \[(?:remote )?rejected\]`), "To x:y\n» ! [rejected]  main -> main (fetch first)\nerror: failed to push some refs to 'x:y'"},
+	{drop, first, "n", re(`^The authenticity of host |^Are you sure you want to continue connecting`), "The authenticity of host 'a.org' can't be established.\n»git@a.org: Permission denied (publickey)."},
+	{sums, first, "remote: ", re(`^remote: error: GH\d+: `), "remote: error: GH006: Protected branch update failed for main.\n»remote: error: Required status check \"ci\" is expected."},
+	{exactly, first, "remote: ", re(`^remote: (?:error|fatal): `), "»remote: error: no permission for ./objects\n ! [remote rejected] main -> main (unpacker error)"},
+	{tells, first, "rejected]", re(`^\s*! \[(?:remote )?rejected\]`), "To x:y\n» ! [rejected]  main -> main (fetch first)\nerror: failed to push some refs to 'x:y'"},
 	{tells, first, "", re(`^(?:CONFLICT|KONFLIKT|CONFLIT|冲突|コンフリクト) ?[(（]`), "error: merging\n»CONFLICT (content): Merge conflict in a.go\nAutomatic merge failed; fix conflicts and then commit the result."},
 
 	// Package managers and containers.
 	{sums, first, "returned a non-zero", re(`^The command .* returned a non-zero code: \d+$`), "»write /a: the disk is full\nThe command '/bin/sh -c make' returned a non-zero code: 2"},
+	{sums, first, "ERROR: ", re(`ERROR: Failed to build gem native extension|^ERROR:\s+Error installing \S+:$`), "ERROR:  Error installing ffi:\n»mkmf.rb can't find header files for ruby"},
+	{tells, next, "select packages:", re(`^ERROR: unable to select packages:$`), "ERROR: unable to select packages:\n»  curll (no such package):\n    required by: world[curll]"},
+	{tells, first, "Depends: ", re(`^\s*\S+ ?: Depends: `), "The following packages have unmet dependencies:\n» a : Depends: b (= 2) but it is not installable\nE: Unable to correct problems, you have held broken packages."},
+	{sums, first, "did not complete", re(`^ERROR: .*process ".*" did not complete successfully`), "»curl is missing\nERROR: failed to build: failed to solve: process \"curl a\" did not complete successfully: exit code: 1"},
+	{sums, first, "requirements could not", re(`^Your requirements could not be resolved`), "Your requirements could not be resolved to an installable set of packages.\n»    - a/b requires ext-dom * -> it is missing from your system."},
+	{tells, last, "FAILED! =>", re(`^fatal: \[\S+\]: FAILED! => `), "failed: [a] (item=b) => {\"msg\": \"Request failed: error\"}\n»fatal: [a]: FAILED! => {\"msg\": \"no package\"}"},
+	{tells, first, "The connection", re(`^\s*The connection to the server \S+ was refused`), "\"Unhandled Error\" err=\"couldn't get it: error: refused\"\n»The connection to the server a:80 was refused - is it right?"},
 	{tells, first, "rror ", re(`^(?:\w+: )?Error (?:response )?from (?:daemon|server)\b`), "error: docker\n»Error response from daemon: pull access is off"},
 
 	// SQL.
@@ -113,6 +135,7 @@ var rules = []rule{
 	// Other languages and frameworks.
 	{tells, first, ": error ", re(`^\s*(?:\d+>)?\S.* ?: error [A-Z]+\d+: `), "    Failed to restore /a.csproj (in 1.4 sec).\n»    1>/a.csproj : error NU1102: Unable to find package B"},
 	{tells, first, "Failure", re(`^\s*Assert\.\w+\(\) Failure`), "无法还原。\n» Assert.Equal() Failure: Values differ\nExpected: 1"},
+	{tells, first, "Failed asserting", re(`^Failed asserting that `), "1) A::testB\nThis will fail\n»Failed asserting that two strings are equal.\n\nThere was an error: 3"},
 	{drop, first, "(", re(`^\s*\S.* \((?:package|dart|file):\S+\)$`), "#0      fail (package:matcher/src/expect.dart:9:31)\n»it is gone"},
 	{tells, next, "was thrown", re(`^The following \w+ was thrown\b.*:$`), "The following TestFailure was thrown running a test:\n»  Which: means one was found\n00:03 +1 -1: test/a_test.dart: deletes a note [E]"},
 	{sums, first, "Failed to", re(`^Failed to (?:update packages|compile)\.?$`), "»it is gone\nFailed to update packages."},
@@ -130,6 +153,7 @@ var rules = []rule{
 
 	// What wraps any of them.
 	{sums, first, "..", re(`(?i)\.{4,} ?(?:[\d.]+ ?m?s )?FAIL(?:ED)?$`), "check for large files...........Failed\n»a.bin (8 MB) exceeds 500 KB."},
+	{drop, first, "...", re(`\.\.\. error$`), "Preparing metadata ... error\n»it has no Cargo"},
 	{drop, first, "- ", re(`^- (?:hook id|exit code|duration): `), "»it is gone\n- hook id: check-error"},
 	{exactly, last, "", re(`(?i)^\[?(?:The (?:last )?command .*|Command |EXECUTION )?(?:has )?timed out\b`), "[!] internal error: x\n»Command timed out"},
 	{perhaps, next, ":", re(`(?i)^\W{0,3}(?:\w+ )?(?:errors?|exception|failure)(?: occurred| during \w+)?:(?: [|>]-)?$`), "warning: failed to error: x\nSphinx error:\n»Builder name HTML is not there"},
@@ -144,7 +168,8 @@ var rules = []rule{
 
 var (
 	escape    = re(`\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()].|\x1b[@-Z\\-_]`)
-	logPrefix = re(`^==\d+==\s?|^INTERNALERROR> |^#\d+ (?:\d+\.\d+ )?|^\d{4}-\d\d-\d\dT[\d:.]+Z `)
+	logPrefix = re(`^==\d+==\s?|^INTERNALERROR> |^#\d+ (?:\d+\.\d+ )?|^[\[(]?\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?[\])]? +|^\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? +|^[IWEF]\d{4} [\d:.]+ +\d+ \S+:\d+\] |^[│╷╵] ?`)
+	seconds   = re(`^\d+\.\d+ `)
 	status    = re(`^(?:<returncode>(\d+)</returncode>|\[exit (\d+)\]|(?:Command|Process) exited with code (\d+)|Exit code:? (\d+))$`)
 
 	place = re(`[\w@~./\\-]+\.\w+(?::\d+|\(\d+|:\[\d+|", line \d+)`)
@@ -155,7 +180,8 @@ var (
 	// fails matches a sentence that begins with what could not be done or found.
 	fails = re(`(?i)^(?:[\w./@-]+: )*(?:cannot|can't|could(?: not|n't)|failed to|unable to|invalid|unknown|unrecognized|unsupported|missing|illegal|no (?:\S+ ){1,6}(?:found|match(?:es|ed)?|named|specified|given))\b|^e: |^\*\* \(\w|^\d+:\d+\s+error\b|\((?:\w+::)*\w*(?:Error|Exception)\)$`)
 	// aside matches what to do about a failure, a frame of a stack, and a place alone.
-	aside = re(`^\(?(?:To|If you|Use|Run|Try|[Ss]ee|Please|When you|You can|Did you mean|The most similar|For more|For a full|A (?:full|complete) log|Hint)\b|^at .*(?::\d+\)?|\))$|^(?:file://|node:)?[\w@~./\\-]+(?::\d+)+$`)
+	aside   = re(`^\(?(?:To|If you|Use|Run|Try|[Ss]ee|Please|When you|You can|Did you mean|The most similar|For more|For a full|A (?:full|complete) log|Hint)\b|^at .*(?::\d+\)?|\))$|^(?:file://|node:)?[\w@~./\\-]+(?::\d+)+$`)
+	capital = re(`^[A-Z]`)
 	// doing matches what a program says of its work.
 	doing = re(`^[^:]+: (?:\w+ing|Removing)\b`)
 	// ruler matches a heading between two rulers.

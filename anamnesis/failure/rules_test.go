@@ -65,7 +65,7 @@ func TestEndings(t *testing.T) {
 
 func TestNormal(t *testing.T) {
 	for line, want := range map[string]string{
-		"a.ts(3,5): error TS2304: Cannot find name 'f'.":              "a.ts:#: error TS2304: Cannot find name 'f'.",
+		"a.ts(3,5): error TS2304: Cannot find name 'f'.":              "error TS2304: Cannot find name 'f'.",
 		"ERROR 1146 (42S02) at line 1: Table 'a.b' doesn't exist":     "ERROR 1146 (#) at line #: Table 'a.b' doesn't exist",
 		"error[E0425]: cannot find value `x2` in this scope":          "error[E0425]: cannot find value `x2` in this scope",
 		"OSError: [Errno 40] Too many levels: '/a/b'":                 "OSError: [Errno 40] Too many levels: 'b'",
@@ -73,7 +73,9 @@ func TestNormal(t *testing.T) {
 		"Error: not enough seats on flight HAT229":                    "Error: not enough seats on flight HAT#",
 		"npm error 404 Not Found - GET https://r.org/a":               "npm error 404 Not Found - GET r.org",
 		"'ascii' codec can't decode byte 0xc2 in position 257: range": "'ascii' codec can't decode #: range",
-		"bash: line 12: jq: command not found":                        "bash: line #: jq: command not found",
+		"bash: jq: command not found":                                 "jq: command not found",
+		"/bin/sh: 1: jq: command not found":                           "jq: command not found",
+		"bash: line 12: jq: command not found":                        "jq: command not found",
 	} {
 		if got := Normal(line); got != want {
 			t.Errorf("%q: %q, want %q", line, got, want)

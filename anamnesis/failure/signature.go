@@ -26,13 +26,22 @@ const (
 var variants = []variant{
 	{re(`^(?:E\s+|[\W]*- )`), "", "E       KeyError: 'a' => KeyError: 'a'"},
 	{re(`^\{["']error["']: ["'](.*)["']\}$`), "$1", "{'error': 'it is gone'} => it is gone"},
-	{re(`: error: \[GHC-\d+\]`), ": error:", "a.hs:3:1: error: [GHC-1] no => a.hs:#: error: no"},
+	{re(`: error: \[GHC-\d+\]`), ": error:", "a.hs:3:1: error: [GHC-1] no => error: no"},
 	{re(`^npm ERR!`), "npm error", "npm ERR! code ENOENT => npm error code ENOENT"},
 	{re(`-r \S+ \(line \d+\)`), "-r #", "ERROR: Cannot install -r base.txt (line 3) and a => ERROR: Cannot install -r # and a"},
 	{re(`rejected\] +\S+ -> \S+`), "rejected] #", "! [remote rejected] HEAD -> tidy (hook declined) => ! [remote rejected] # (hook declined)"},
+	{re(`^[^\s:]*:?\(\.\w+\+0x[0-9a-f]+\): `), "", "a.c:(.text+0x1f): undefined reference to `f' => undefined reference to `f'"},
+	{re(`(overwritten by \w+): .*`), "$1", "would be overwritten by merge: a.md => would be overwritten by merge"},
+	{re(`(dubious ownership in repository at) '.*'`), "$1 #", "dubious ownership in repository at '/a/b' => dubious ownership in repository at #"},
+	{re(`(there is no POM in this directory) \(.*?\)`), "$1", "there is no POM in this directory (/a/b). => there is no POM in this directory."},
+	{re(`no required module provides package \S+ ?go\.mod file not found.*`), "go.mod file not found", "a.go:3:2: no required module provides package b: go.mod file not found in it => go.mod file not found"},
+	{re(`address already in use \S+`), "address already in use", "listen EADDRINUSE: address already in use :::3000 => listen EADDRINUSE: address already in use"},
+	{re(`^So, because \S+ depends`), "So, because # depends", "So, because shop depends on a, it fails => So, because # depends on a, it fails"},
 	{re(`^vet: | \[recovered.*`), "", "panic: a is nil [recovered] => panic: a is nil"},
-	{re(`[:(]\d+[:,]\d+\)?(?: -|:) error (TS\d+)`), ":#: error $1", "a.ts(3,5): error TS2304: no 'f' => a.ts:#: error TS2304: no 'f'"},
+	{re(`^[^\s:()'"]+\.\w+(?:(?::\d+)+|\(\d+(?:,\d+)?\)):(?: -)? `), "", "src/a.go:3:2: undefined: f => undefined: f"},
+	{re(`^\S+[:(]\d+[:,]\d+\)?(?: -|:) error (TS\d+)`), "error $1", "a.ts:3:5 - error TS2304: no 'f' => error TS2304: no 'f'"},
 	{re(`^.*: -c: line \d+: `), "sh -c: ", "echo (: -c: line 1: unexpected end of file => sh -c: unexpected end of file"},
+	{re(`^(?:[^\s:()'"]+: line \d+: |(?:\S*/)?(?:ba|da|z)?sh: (?:\d+: )?)`), "", "a.sh: line 3: x: command not found => x: command not found"},
 	{re(`\b__main___\w+`), "__main___#", "no such table: __main___book => no such table: __main___#"},
 	{re(`\bModel class \S+`), "Model class #", "Model class a.Book has no app_label => Model class # has no app_label"},
 	{re(`\bRequested setting \w+`), "Requested setting #", "Requested setting USE_TZ, but => Requested setting #, but"},
@@ -58,6 +67,7 @@ var (
 	listed = re(`#(?:[,:.;/ -]+#)+`)
 	// compared matches assertion messages that do not name what was compared.
 	compared = re("^error\\[E0308\\]: mismatched types$|^assertion `left .= right` failed|^Assertion with .= failed|strictly equal:|^Failed asserting that #|^Assert\\.\\w+\\(\\) Failure")
+	saysName = re(`'\w{3,}'`)
 	kind     = re(`^(?:[\w.]+\.)?(\w+)\b:?`)
 )
 
@@ -104,7 +114,7 @@ func bare(n string) bool {
 	}
 	switch m[1] {
 	case "SyntaxError", "IndentationError", "TabError":
-		return true
+		return !saysName().MatchString(n)
 	}
 	if compared().MatchString(n) {
 		return true

@@ -78,7 +78,7 @@ func isErrorPair(before string, gap byte, word string) bool {
 		return false
 	}
 	switch before {
-	case "could":
+	case "could", "can":
 		return word == "not"
 	case "not":
 		switch word {
