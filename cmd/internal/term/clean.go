@@ -38,20 +38,6 @@ func Clean(s string) string {
 	return sb.String()
 }
 
-// Output returns a program's output as a terminal shows it, safe: of a line that carriage returns
-// overwrite, its last state.
-func Output(s string) string {
-	if !strings.ContainsRune(s, '\r') {
-		return Clean(s)
-	}
-	lines := strings.Split(s, "\n")
-	for i, l := range lines {
-		l = strings.TrimRight(l, "\r")
-		lines[i] = l[strings.LastIndexByte(l, '\r')+1:]
-	}
-	return Clean(strings.Join(lines, "\n"))
-}
-
 // hostile reports whether a character could change what a terminal shows.
 func hostile(r rune) bool {
 	switch {

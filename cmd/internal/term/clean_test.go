@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 )
 
@@ -39,10 +40,36 @@ func TestOutput(t *testing.T) {
 	}
 }
 
+// TestOutputs: a command's output is shown with its size if it is long, and why another call failed.
+func TestOutputs(t *testing.T) {
+	var b strings.Builder
+	exit := 1
+	p := NewText(nil, &b, 200, "", true)
+	p.Op(op.Op{Seq: 7, Body: &op.ToolReturned{Name: "Bash", Exit: &exit, Text: strings.Repeat("x\n", 20) + "last\n[exit 1]"}})
+	p.Op(op.Op{Seq: 8, Body: &op.ToolReturned{Name: "ReadFile", IsError: true, Text: "no such file"}})
+	p.Op(op.Op{Seq: 9, Body: &op.ToolReturned{Name: "ReadFile", Text: "a file"}})
+	want := `• Bash (exit 1)
+  │ x
+  │ x
+  │ … 14 lines, 44 B in all: anamnesis show 7
+  │ x
+  │ x
+  │ x
+  │ x
+  │ last
+• ReadFile (error)
+  │ no such file
+• ReadFile
+`
+	if got := b.String(); got != want {
+		t.Errorf("shown as\n%s", got)
+	}
+}
+
 // TestRetry: the reason of several retries is printed once.
 func TestRetry(t *testing.T) {
 	var b strings.Builder
-	p := NewText(nil, &b, 200, "")
+	p := NewText(nil, &b, 200, "", false)
 	for try, text := range []string{1: "busy", 2: "busy", 3: "gone"} {
 		if try > 0 {
 			p.Retry(model.Attempt{Try: try, Of: 5, Fault: &model.Fault{Err: errors.New(text)}})

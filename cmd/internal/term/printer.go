@@ -42,6 +42,7 @@ type textPrinter struct {
 	progress io.Writer
 	width    int
 	dir      string // the task's
+	outputs  bool
 	calls    map[string]op.Call
 	midLine  bool
 	fault    string // of the last retry
@@ -49,9 +50,10 @@ type textPrinter struct {
 
 // NewText shows a run as text: the agent's last answer on answer, everything on progress, in
 // lines of at most width columns. If answer is nil, the answer is shown on progress only. Paths
-// within dir, the task's directory, are shown relative to it.
-func NewText(answer, progress io.Writer, width int, dir string) Printer {
-	return &textPrinter{answer: answer, progress: progress, width: width, dir: dir, calls: make(map[string]op.Call)}
+// within dir, the task's directory, are shown relative to it. If outputs is set, the first and
+// last lines of commands' outputs are shown, and why other calls failed.
+func NewText(answer, progress io.Writer, width int, dir string, outputs bool) Printer {
+	return &textPrinter{answer: answer, progress: progress, width: width, dir: dir, outputs: outputs, calls: make(map[string]op.Call)}
 }
 
 func (p *textPrinter) Delta(d model.Delta) {
@@ -100,7 +102,9 @@ func (p *textPrinter) line(format string, args ...any) {
 		fmt.Fprintln(p.progress)
 		p.midLine = false
 	}
-	fmt.Fprintln(p.progress, Line(fmt.Sprintf(format, args...), p.width))
+	text := fmt.Sprintf(format, args...)
+	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
+	fmt.Fprintln(p.progress, indent+Line(text, p.width-len(indent)))
 }
 
 func (p *textPrinter) Op(o op.Op) {
@@ -129,7 +133,7 @@ func (p *textPrinter) Op(o op.Op) {
 			p.line("▸ %s", tool.Display(op.Call{ID: b.Call, Name: b.Name, Args: b.Args}, p.dir))
 		}
 	case *op.ToolReturned:
-		p.returned(b)
+		p.returned(o.Seq, b)
 	case *op.ResearchDone:
 		p.line("✎ looked up %s (op %d)", b.Subject, b.Look)
 	case *op.SubagentStarted:
@@ -199,7 +203,7 @@ func (p *textPrinter) jumped(o op.Op) {
 	}
 }
 
-func (p *textPrinter) returned(b *op.ToolReturned) {
+func (p *textPrinter) returned(seq uint64, b *op.ToolReturned) {
 	call, ok := p.calls[b.Call]
 	if !ok { // called by an earlier process
 		call = op.Call{Name: b.Name}
@@ -210,6 +214,11 @@ func (p *textPrinter) returned(b *op.ToolReturned) {
 	}
 	p.line("%s", strings.Join(strings.Fields(fmt.Sprintf("• %s %s %s", tool.Display(call, p.dir), how, took(b.Millis))), " "))
 	delete(p.calls, b.Call)
+	if p.outputs && (b.Exit != nil || b.IsError && !b.Refused) {
+		for _, l := range Folded(Result(b.Text), HeadLines, TailLines, int(b.Cut), fmt.Sprintf(": anamnesis show %d", seq)) {
+			p.line("  │ %s", l)
+		}
+	}
 }
 
 func (p *textPrinter) saved(step int, b *op.WorldSaved) {

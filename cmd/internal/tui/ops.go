@@ -26,11 +26,10 @@ import (
 	"anamnesis/worldstate"
 )
 
-// How much of an output is shown once a call has ended.
+// How many lines are shown.
 const (
-	headLines, tailLines = 2, 5
-	liveLines            = 4 // of a call that runs
-	maxReason            = 6 // of why a call failed
+	liveLines = 4 // of the output of a call that runs
+	maxReason = 6 // of why a call failed
 )
 
 // refusedByUser is the result of a call that the user refused without a reason. It is not
@@ -280,30 +279,17 @@ func (m *screen) returned(b *op.ToolReturned) {
 			}
 		}
 	case b.Exit != nil:
-		m.folded(result.ToUser(result.Output(b.Text)), headLines, tailLines, int(b.Cut), ": /out")
+		m.folded(result.ToUser(term.Result(b.Text)), term.HeadLines, term.TailLines, int(b.Cut), ": /out")
 	}
 }
 
-// folded prints the beginning and the end of an output, and how much it leaves out. gone is
-// the number of bytes that text lacks; whole says where all of it is.
+// folded prints an output, as [term.Folded] shortens it.
 func (m *screen) folded(text string, head, tail, gone int, whole string) {
-	text = strings.TrimRight(text, "\n")
-	if text == "" {
-		return
-	}
-	lines := strings.Split(term.Output(text), "\n")
-	for i, l := range lines {
-		if len(lines) > head+tail+1 && i >= head && i < len(lines)-tail {
-			if i == head {
-				count := quote.Number(len(lines)-head-tail, "line") + ", "
-				if gone > 0 { // text lacks lines, too
-					count = ""
-				}
-				m.print(paint.Faint.Render(fmt.Sprintf("  │ … %s%s in all%s", count, paint.Size(len(text)+gone), whole)))
-			}
-			continue
+	for i, l := range term.Folded(text, head, tail, gone, whole) {
+		if i == head && strings.HasPrefix(l, "… ") {
+			l = paint.Faint.Render(l)
 		}
-		m.print(paint.Faint.Render("  │ ") + paint.Cut(strings.ReplaceAll(l, "\t", "    "), m.width-4))
+		m.print(paint.Faint.Render("  │ ") + paint.Cut(l, m.width-4))
 	}
 }
 

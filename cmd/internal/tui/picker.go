@@ -178,7 +178,7 @@ func (m *screen) replay() {
 	if first > 0 {
 		m.print(paint.Faint.Render("… /timeline lists what came before"))
 	}
-	m.printer = term.NewText(nil, &m.events, 4096, m.info.Dir)
+	m.printer = term.NewText(nil, &m.events, 4096, m.info.Dir, false)
 	for _, o := range ops {
 		if b, ok := o.Body.(*op.UserSaid); ok && b.Source == op.SourceRequest {
 			m.said(editor.Typed(b.Text))

@@ -106,7 +106,7 @@ func newScreen(ctx context.Context, o Options, f *feed.Feed) *screen {
 	if m.profile <= colorprofile.ASCII || m.theme == "none" {
 		m.theme, m.profile = "none", min(m.profile, colorprofile.ASCII)
 	}
-	m.printer = term.NewText(nil, &m.events, 4096, o.Request.Dir)
+	m.printer = term.NewText(nil, &m.events, 4096, o.Request.Dir, false)
 	m.edit = editor.New(editor.OpenHistory(o.Service.Home.State, o.Request.Dir), o.Request.Dir, offered())
 	return m
 }
@@ -326,7 +326,7 @@ func (m *screen) begin(text string) tea.Cmd {
 func (m *screen) started(e startedMsg) {
 	m.info, m.st = e.Info, e.st
 	m.o.Task = e.Task
-	m.printer = term.NewText(nil, &m.events, 4096, e.Dir)
+	m.printer = term.NewText(nil, &m.events, 4096, e.Dir, false)
 	m.turn = turn{usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten} // the request may be an earlier one
 	if !m.known {
 		m.heading()

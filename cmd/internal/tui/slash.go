@@ -38,29 +38,29 @@ const (
 // verb is a slash command.
 type verb struct {
 	name, args, about string
-	idle              bool // not while the agent works
+	idle              int // with this many words it waits until the agent has answered; 0: never
 	run               func(m *screen, args []string) tea.Cmd
 }
 
 func verbs() []verb {
 	return []verb{
-		{"/jump", "[STEP]", "go back, or over, to a step: shows what that does, then asks", false, (*screen).jumpVerb},
-		{"/undo", "", "go back to before the last change to files; the steps stay reachable", false, (*screen).undoVerb},
-		{"/timeline", "", "operations and the tree of steps", false, (*screen).timelineVerb},
-		{"/diff", "[A [B]]", "what changed from step A (default: 0) to step B (default: now)", true, (*screen).diffVerb},
-		{"/out", "", "the whole output of the last command", false, (*screen).outVerb},
-		{"/todo", "", "the agent's todo list", false, (*screen).todoVerb},
-		{"/cards", "", "knowledge cards that were recalled and written", false, (*screen).cardsVerb},
-		{"/why", "[STEP]", "what the model sees at a step, and what was folded or masked", true, (*screen).whyVerb},
-		{"/cost", "", "tokens and dollars so far", false, (*screen).costVerb},
-		{"/compact", "", "fold all steps but the newest into a block and cards now", true, (*screen).compactVerb},
-		{"/export", "[FILE]", "write the conversation as markdown (default: TASK.md)", true, (*screen).exportVerb},
-		{"/model", "[NAME]", "show the model, or change it from the next request on", true, (*screen).modelVerb},
-		{"/approval", "[MODE]", "show which calls ask first, or change it: ask, edits, auto, deny", true, (*screen).approvalVerb},
-		{"/resume", "", "pick another task of this directory", true, func(m *screen, _ []string) tea.Cmd { return m.pickTask() }},
-		{"/new", "", "start a new task with the next request", true, (*screen).newVerb},
-		{"/help", "", "this list", false, (*screen).helpVerb},
-		{"/quit", "", "leave; 'anamnesis -c' continues the task", false, func(m *screen, _ []string) tea.Cmd { return m.quit() }},
+		{"/jump", "[STEP]", "go back, or over, to a step: shows what that does, then asks", 0, (*screen).jumpVerb},
+		{"/undo", "", "go back to before the last change to files; the steps stay reachable", 0, (*screen).undoVerb},
+		{"/timeline", "", "operations and the tree of steps", 0, (*screen).timelineVerb},
+		{"/diff", "[A [B]]", "what changed from step A (default: 0) to step B (default: now)", 0, (*screen).diffVerb},
+		{"/out", "", "the whole output of the last command", 0, (*screen).outVerb},
+		{"/todo", "", "the agent's todo list", 0, (*screen).todoVerb},
+		{"/cards", "", "knowledge cards that were recalled and written", 0, (*screen).cardsVerb},
+		{"/why", "[STEP]", "what the model sees at a step, and what was folded or masked", 0, (*screen).whyVerb},
+		{"/cost", "", "tokens and dollars so far", 0, (*screen).costVerb},
+		{"/compact", "", "fold all steps but the newest into a block and cards now", 1, (*screen).compactVerb},
+		{"/export", "[FILE]", "write the conversation as markdown (default: TASK.md)", 1, (*screen).exportVerb},
+		{"/model", "[NAME]", "show the model, or change it from the next request on", 2, (*screen).modelVerb},
+		{"/approval", "[MODE]", "show which calls ask first, or change it: ask, edits, auto, deny", 2, (*screen).approvalVerb},
+		{"/resume", "", "pick another task of this directory", 1, func(m *screen, _ []string) tea.Cmd { return m.pickTask() }},
+		{"/new", "", "start a new task with the next request", 1, (*screen).newVerb},
+		{"/help", "", "this list", 0, (*screen).helpVerb},
+		{"/quit", "", "leave; 'anamnesis -c' continues the task", 0, func(m *screen, _ []string) tea.Cmd { return m.quit() }},
 	}
 }
 
@@ -97,7 +97,7 @@ func (m *screen) command(line string) tea.Cmd {
 		return nil
 	}
 	v := fits[0]
-	if v.idle && (m.running || m.opening) {
+	if v.idle > 0 && len(words) >= v.idle && (m.running || m.opening) {
 		m.print(paint.Yellow.Render("! ") + v.name + " waits until the agent has answered; Esc interrupts it")
 		m.edit.Set(line)
 		return nil
@@ -273,7 +273,7 @@ func (m *screen) outVerb([]string) tea.Cmd {
 				calls[b.Call] = b.Args
 			case *op.ToolReturned:
 				if b.Exit != nil {
-					text = paint.Bold.Render("$ "+clean(term.Command(calls[b.Call]))) + "\n" + result.ToUser(result.Output(term.Output(b.Text))) + paint.Faint.Render("\n"+result.Exited(b))
+					text = paint.Bold.Render("$ "+clean(term.Command(calls[b.Call]))) + "\n" + result.ToUser(term.Result(term.Output(b.Text))) + paint.Faint.Render("\n"+result.Exited(b))
 				}
 			}
 			return nil

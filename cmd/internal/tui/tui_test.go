@@ -59,7 +59,7 @@ func TestFolded(t *testing.T) {
 // does not ask for more text.
 func TestInterruptedTurn(t *testing.T) {
 	m := &screen{width: 80, st: new(state.State)}
-	m.printer = term.NewText(nil, &m.events, 80, "")
+	m.printer = term.NewText(nil, &m.events, 80, "", false)
 	fault := op.Op{Body: &op.ModelFailed{Error: "model: canceled"}}
 	if m.saw(fault); len(m.out) != 1 {
 		t.Errorf("a fault is printed as %q", m.out)

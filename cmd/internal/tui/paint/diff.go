@@ -85,7 +85,7 @@ func title(c file.Change) (path, what string) {
 // Change renders what a call changes in one file: a title with the whole path, and Diff.
 func Change(c file.Change, width, limit int) []string {
 	if len(c.Before)+len(c.After) > maxDiffBytes {
-		return Wrap(fmt.Sprintf("%s  %s → %s", Bold.Render(term.Clean(c.Path)), Size(len(c.Before)), Size(len(c.After))), width)
+		return Wrap(fmt.Sprintf("%s  %s → %s", Bold.Render(term.Clean(c.Path)), term.Size(len(c.Before)), term.Size(len(c.After))), width)
 	}
 	path, what := title(c)
 	return append(Wrap(Bold.Render(path)+what, width), Diff(c, width, limit)...)

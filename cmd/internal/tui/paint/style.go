@@ -58,17 +58,6 @@ func Flow(parts []string, width int) (lines []string) {
 	return append(lines, Wrap(line, width)...)
 }
 
-// Size shows a number of bytes.
-func Size(n int) string {
-	switch {
-	case n < 1000:
-		return fmt.Sprintf("%d B", n)
-	case n < 1_000_000:
-		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
-	}
-	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
-}
-
 // Count shows a number of tokens.
 func Count(n int) string {
 	switch {

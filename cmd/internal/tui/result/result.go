@@ -6,7 +6,6 @@ package result
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -38,9 +37,6 @@ func ToUser(text string) string {
 	return strings.NewReplacer("Not run: the user interrupted the turn.", "You interrupted the turn before it began.", "Interrupted by the user while it", "You interrupted it while it", "The user chose ", "You chose ").Replace(text)
 }
 
-// closing matches the lines that close a command's result for the model.
-var closing = regexp.MustCompile(`^\[(exit -?\d+|interrupted: .*|timed out .*|no output)\]$`)
-
 // Exited describes how a command ended: its exit code and duration, or the timeout that ended
 // it.
 func Exited(b *op.ToolReturned) string {
@@ -49,12 +45,6 @@ func Exited(b *op.ToolReturned) string {
 		return how
 	}
 	return strings.TrimSuffix(fmt.Sprintf("exit %d · %s", *b.Exit, Took(b.Millis)), " · ")
-}
-
-// Output is a command's output without the lines that close it.
-func Output(text string) string {
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	return strings.Join(slices.DeleteFunc(lines, closing.MatchString), "\n")
 }
 
 // Call returns a call as one line, its name in bold.

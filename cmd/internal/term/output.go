@@ -1,0 +1,69 @@
+package term
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"anamnesis/anamnesis/quote"
+)
+
+// How much of a command's output is shown once it has ended.
+const (
+	HeadLines = 2
+	TailLines = 5
+)
+
+// closing matches the lines that close a command's result for the model.
+var closing = regexp.MustCompile(`^\[(exit -?\d+|interrupted: .*|timed out .*|no output)\]$`)
+
+// Output returns a program's output as a terminal shows it, safe: of a line that carriage returns
+// overwrite, its last state.
+func Output(s string) string {
+	if !strings.ContainsRune(s, '\r') {
+		return Clean(s)
+	}
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		l = strings.TrimRight(l, "\r")
+		lines[i] = l[strings.LastIndexByte(l, '\r')+1:]
+	}
+	return Clean(strings.Join(lines, "\n"))
+}
+
+// Result is a command's output without the lines that close it.
+func Result(text string) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(slices.DeleteFunc(lines, closing.MatchString), "\n")
+}
+
+// Folded returns the first and the last lines of an output and, where others are left out, a
+// remark with its size. gone is the number of bytes that text lacks; whole says where all of it is.
+func Folded(text string, head, tail, gone int, whole string) []string {
+	text = strings.TrimRight(text, "\n")
+	if text == "" {
+		return nil
+	}
+	lines := strings.Split(strings.ReplaceAll(Output(text), "\t", "    "), "\n")
+	over := len(lines) - head - tail
+	if over <= 1 {
+		return lines
+	}
+	count := quote.Number(over, "line") + ", "
+	if gone > 0 { // text lacks lines, too
+		count = ""
+	}
+	return slices.Replace(lines, head, head+over, fmt.Sprintf("… %s%s in all%s", count, Size(len(text)+gone), whole))
+}
+
+// Size shows a number of bytes.
+func Size(n int) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d B", n)
+	case n < 1_000_000:
+		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}
