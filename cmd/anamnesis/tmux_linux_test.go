@@ -263,6 +263,8 @@ func TestSeat(t *testing.T) {
 	d.gone("queued:")
 	d.types(" please\n")
 	d.sees("queued: mind the tests please")
+	d.types("/diff\n") // what only reads does not wait
+	d.sees("/diff\ndiff --git", "return 1\n+}", "│ begun")
 	d.write("w/go", "")
 	d.sees("exit 3", "$ cd .", "1 message queued", keysOffered)
 	d.types("y")
