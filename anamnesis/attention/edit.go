@@ -25,7 +25,7 @@ const overlayHead = "# Effective attention spans of your own: rows that go over 
 func PutRow(o Overlay, r Row) ([]byte, error) {
 	f := tableFile{o.Name}
 	r.Source, r.By = quote.Squash(r.Source), quote.Squash(r.By)
-	if _, err := parseTable(Overlay{o.Name, []byte("version: 1\nrows:\n  - " + r.YAML() + "\n")}); err != nil {
+	if _, err := parseTable(Overlay{Name: o.Name, Data: []byte("version: 1\nrows:\n  - " + r.YAML() + "\n")}); err != nil {
 		return nil, err
 	}
 	was, err := parseTable(o)
@@ -52,7 +52,7 @@ func PutRow(o Overlay, r Row) ([]byte, error) {
 		if data == nil {
 			continue
 		}
-		if now, err := parseTable(Overlay{o.Name, data}); err == nil && slices.EqualFunc(now, want, sameRow) {
+		if now, err := parseTable(Overlay{Name: o.Name, Data: data}); err == nil && slices.EqualFunc(now, want, sameRow) {
 			return data, nil
 		}
 	}

@@ -47,13 +47,13 @@ rows:
 			"2026-01-01", "2026-11-21", "by: me", `by: "user"`).Replace(block)},
 		{"in brackets", "version: 1\nrows: [] # c\n", "version: 1\nrows: # c\n  " + newRowLine},
 	} {
-		got, err := PutRow(Overlay{"my/eas.yaml", []byte(tt.in)}, newRow("m", 7))
+		got, err := PutRow(Overlay{Name: "my/eas.yaml", Data: []byte(tt.in)}, newRow("m", 7))
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
 		}
 		if tt.name == "in brackets" { // written anew: quotes are the encoder's
-			if !strings.Contains(string(got), "# c") || builtin(t, Overlay{"o", got}).Lookup("m").EAS != 7 {
+			if !strings.Contains(string(got), "# c") || builtin(t, Overlay{Name: "o", Data: got}).Lookup("m").EAS != 7 {
 				t.Errorf("%s:\n%s", tt.name, got)
 			}
 			continue
@@ -63,8 +63,8 @@ rows:
 		}
 	}
 	folded := strings.Replace(block, `"it\u0027s \"old\""`, ">-\n      over two\n      lines", 1)
-	got, err := PutRow(Overlay{"o", []byte(folded)}, newRow("m", 7))
-	if err != nil || builtin(t, Overlay{"o", got}).Lookup("m").Source != newRow("m", 7).Source {
+	got, err := PutRow(Overlay{Name: "o", Data: []byte(folded)}, newRow("m", 7))
+	if err != nil || builtin(t, Overlay{Name: "o", Data: got}).Lookup("m").Source != newRow("m", 7).Source {
 		t.Errorf("a value over two lines: %v\n%s", err, got)
 	}
 	for _, keep := range []string{"# mine", "x-team", "# kept", "# the first", "# as it is called", "x-why", "# too much?", "# the end"} {
@@ -77,12 +77,12 @@ rows:
 func TestPutWrongRow(t *testing.T) {
 	for name, r := range map[string]Row{"zero": newRow("m", 0), "over the window": newRow("m", 32001), "pattern": newRow("a b", 7), "no source": {Pattern: "m", Window: 9, EAS: 7, Encoding: "o200k_base", Confidence: "low", Updated: "2026-11-21", By: "x"}} {
 		var e *TableError
-		if _, err := PutRow(Overlay{"o", nil}, r); !errors.As(err, &e) {
+		if _, err := PutRow(Overlay{Name: "o", Data: nil}, r); !errors.As(err, &e) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	var e *TableError
-	if _, err := PutRow(Overlay{"o", []byte("version: 9\n")}, newRow("m", 7)); !errors.As(err, &e) {
+	if _, err := PutRow(Overlay{Name: "o", Data: []byte("version: 9\n")}, newRow("m", 7)); !errors.As(err, &e) {
 		t.Errorf("a broken file: %v", err)
 	}
 }
@@ -98,13 +98,13 @@ func TestPutRows(t *testing.T) {
 			r := newRow(rapid.SampledFrom([]string{"a-*", "b", "C{1,2}"}).Draw(t, "pattern"), rapid.IntRange(1, 32000).Draw(t, "eas"))
 			r.Source = "s" + rapid.StringMatching(`[ -~äé你\n"'#:{}\[\]\\]{0,20}`).Draw(t, "source")
 			var err error
-			if data, err = PutRow(Overlay{"o", data}, r); err != nil {
+			if data, err = PutRow(Overlay{Name: "o", Data: data}, r); err != nil {
 				t.Fatalf("%v\n%s", err, data)
 			}
 			r.Source = quote.Squash(r.Source)
 			last[strings.ToLower(r.Pattern)] = r
 		}
-		rows, err := parseTable(Overlay{"o", data})
+		rows, err := parseTable(Overlay{Name: "o", Data: data})
 		if err != nil || keeps != strings.Contains(string(data), "# keep me") {
 			t.Fatalf("%v\n%s", err, data)
 		}

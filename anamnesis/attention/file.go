@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +31,31 @@ const (
 type Overlay struct {
 	Name string // what errors call it: its path
 	Data []byte // YAML, the form of eas.yaml
+	// Lowers: its rows only make spans and windows smaller.
+	Lowers bool
+}
+
+// ReadOverlay reads an overlay, which must be a regular file. Errors: fs.ErrNotExist, *TableError.
+func ReadOverlay(path string) (Overlay, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Overlay{}, err
+	}
+	o := Overlay{Name: path}
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("not a regular file")
+	} else if err == nil && info.Size() > maxTableBytes {
+		err = fmt.Errorf("%d bytes, at most %d are read", info.Size(), maxTableBytes)
+	} else if err == nil {
+		o.Data, err = os.ReadFile(path)
+	}
+	if of := (*fs.PathError)(nil); errors.As(err, &of) {
+		err = of.Err
+	}
+	if err != nil {
+		return Overlay{}, tableFile{path}.fail(1, "make it a readable file or remove it", "cannot be read: %v", err)
+	}
+	return o, nil
 }
 
 // TableError is a wrong value in a table file. Its text is one line of the
@@ -58,6 +85,9 @@ func LoadTable(base []byte, overlays ...Overlay) (*Table, error) {
 		}
 		for j := range rows {
 			rows[j].builtin = i == 0
+		}
+		if file.Lowers && len(rows) > 0 {
+			t.limit = &Table{rows: t.rows, limit: t.limit}
 		}
 		t.overlay(rows)
 	}

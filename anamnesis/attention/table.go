@@ -55,12 +55,15 @@ type Span struct {
 	By         string     `json:"by,omitempty"`
 	Origin     string     `json:"origin,omitempty"` // the file the row stands in
 	Known      bool       `json:"known"`            // a row covers the model
+	// Ignored is the larger EAS of a row that may only lower it; 0: there is none.
+	Ignored int `json:"ignored,omitempty"`
 }
 
 // Table resolves model names to effective attention spans. It does not change
 // after LoadTable and is safe for concurrent use.
 type Table struct {
-	rows []Row
+	rows  []Row
+	limit *Table // nothing is larger than what it says; may be nil
 }
 
 // Rows returns the rows in effect, those of the base first, each overlay's own
@@ -81,6 +84,23 @@ func (t *Table) Rows() []Row {
 // the default of its vendor's newest models, and Source says so. Any other model
 // gets UnknownEAS, with Known false.
 func (t *Table) Lookup(model string) Span {
+	s := t.lookup(model)
+	if t.limit == nil {
+		return s
+	}
+	most := t.limit.Lookup(model)
+	if most.Advertised == 0 || 0 < s.Advertised && s.Advertised < most.Advertised {
+		most.Advertised = s.Advertised
+	}
+	if s.EAS < most.EAS {
+		most.Pattern, most.EAS, most.Confidence, most.Source, most.Updated, most.By, most.Origin = s.Pattern, s.EAS, s.Confidence, s.Source, s.Updated, s.By, s.Origin
+	} else if s.EAS > most.EAS {
+		most.Ignored = s.EAS
+	}
+	return most
+}
+
+func (t *Table) lookup(model string) Span {
 	names := nameForms(model)
 	best, bestWeight := -1, -1
 	for i := range t.rows {

@@ -109,9 +109,9 @@ func row(pattern, eas string) string {
 }
 
 func TestOverlays(t *testing.T) {
-	user := Overlay{"user/eas.yaml", []byte("version: 1\nrows:\n" + row("gpt-4o", "5000") + row("my-model*", "3_000"))}
-	project := Overlay{"project/eas.yaml", []byte("version: 1\nrows:\n" + row("my-model*", "2000") + row("MY-MODEL-X", "7000") + row("kimi-k2*", "99"))}
-	table := builtin(t, user, Overlay{"empty", nil}, Overlay{"comment", []byte("# nothing\n")}, Overlay{"no rows", []byte("version: 1\nrows:\n")}, project)
+	user := Overlay{Name: "user/eas.yaml", Data: []byte("version: 1\nrows:\n" + row("gpt-4o", "5000") + row("my-model*", "3_000"))}
+	project := Overlay{Name: "project/eas.yaml", Data: []byte("version: 1\nrows:\n" + row("my-model*", "2000") + row("MY-MODEL-X", "7000") + row("kimi-k2*", "99"))}
+	table := builtin(t, user, Overlay{Name: "empty", Data: nil}, Overlay{Name: "comment", Data: []byte("# nothing\n")}, Overlay{Name: "no rows", Data: []byte("version: 1\nrows:\n")}, project)
 	for model, want := range map[string]int{"gpt-4o": 5000, "gpt-4o-2024-08-06": 5000, "openai/gpt-4o:free": 5000, "gpt-4o-audio": 8000, "my-model-y": 2000, "my-model-x": 7000, "kimi-k2-0905": 99, "kimi-k2.5": 64000} {
 		if s := table.Lookup(model); s.EAS != want {
 			t.Errorf("Lookup(%q).EAS = %d by %q of %s, want %d", model, s.EAS, s.Pattern, s.Origin, want)
@@ -120,13 +120,37 @@ func TestOverlays(t *testing.T) {
 	if s := table.Lookup("my-model"); s.Origin != "project/eas.yaml" {
 		t.Errorf("my-model comes from %q", s.Origin)
 	}
-	foreign := Overlay{"foreign", []byte("version: 1\nx-team: [a, b]\nrows:\n" + strings.Replace(row("x", "10"), "by: test", "by: test, x-why: mine", 1))}
+	foreign := Overlay{Name: "foreign", Data: []byte("version: 1\nx-team: [a, b]\nrows:\n" + strings.Replace(row("x", "10"), "by: test", "by: test, x-why: mine", 1))}
 	if s := builtin(t, foreign).Lookup("x"); s.EAS != 10 {
 		t.Errorf("fields of one's own are in the way: %+v", s)
 	}
-	equal := Overlay{"equal", []byte("version: 1\nrows:\n" + row("gpt-4.1{*,}", "77"))} // as specific as the base's row
+	equal := Overlay{Name: "equal", Data: []byte("version: 1\nrows:\n" + row("gpt-4.1{*,}", "77"))} // as specific as the base's row
 	if s := builtin(t, equal).Lookup("gpt-4.1"); s.EAS != 77 {
 		t.Errorf("the base's row wins over an equally specific overlay: %+v", s)
+	}
+}
+
+// TestLowers: rows that no user approved make spans and windows smaller, and nothing else.
+func TestLowers(t *testing.T) {
+	user := Overlay{Name: "user", Data: []byte("version: 1\nrows:\n" + row("mine", "9000"))}
+	project := Overlay{Name: "project", Lowers: true, Data: []byte("version: 1\nrows:\n" + row("mine", "2000") + row("gpt-4o", "90000") + strings.ReplaceAll(row("new", "30000"), "o200k", "cl100k"))}
+	table := builtin(t, user, project)
+	base := builtin(t, user)
+	if s := table.Lookup("mine"); s.EAS != 2000 || s.Origin != "project" || !s.Known || s.Ignored != 0 {
+		t.Errorf("a smaller span does not count: %+v", s)
+	}
+	for model, ignored := range map[string]int{"gpt-4o": 90000, "new": 30000} {
+		got, want := table.Lookup(model), base.Lookup(model)
+		if model == "gpt-4o" && got.Advertised >= want.Advertised {
+			t.Errorf("%s: a smaller window does not count: %+v", model, got)
+		}
+		if want.Advertised, want.Ignored = got.Advertised, ignored; got != want {
+			t.Errorf("%s: a larger span counts: %+v, want %+v", model, got, want)
+		}
+	}
+	project.Lowers = false
+	if s := builtin(t, user, project).Lookup("gpt-4o"); s.EAS != 90000 {
+		t.Errorf("an approved span does not count: %+v", s)
 	}
 }
 
@@ -161,7 +185,7 @@ func TestWrongTables(t *testing.T) {
 		{"second line wrong", good + row("y", "0"), 4, "must be above 0"},
 		{"not a row", "  - just text\n", 3, "not a mapping"},
 	} {
-		_, err := LoadTable(assets.EAS, Overlay{"my/eas.yaml", []byte("version: 1\nrows:\n" + tt.yaml)})
+		_, err := LoadTable(assets.EAS, Overlay{Name: "my/eas.yaml", Data: []byte("version: 1\nrows:\n" + tt.yaml)})
 		checkTableError(t, tt.name, err, tt.line, tt.what)
 	}
 	for _, tt := range []struct {
@@ -178,7 +202,7 @@ func TestWrongTables(t *testing.T) {
 		{"two documents", "version: 1\n---\nversion: 1\n", 0, "second YAML document"},
 		{"too large", "# " + strings.Repeat("x", maxTableBytes), 1, "the limit is"},
 	} {
-		_, err := LoadTable(assets.EAS, Overlay{"my/eas.yaml", []byte(tt.yaml)})
+		_, err := LoadTable(assets.EAS, Overlay{Name: "my/eas.yaml", Data: []byte(tt.yaml)})
 		checkTableError(t, tt.name, err, tt.line, tt.what)
 	}
 	if _, err := LoadTable([]byte("rows: 1")); err == nil || !strings.HasPrefix(err.Error(), "eas.yaml:1: ") {
@@ -208,7 +232,7 @@ func FuzzLoadTable(f *testing.F) {
 	f.Add([]byte("%YAML 1.2\n---\n"))
 	f.Add([]byte("? [a]\n: b\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		table, err := LoadTable([]byte("version: 1\n"), Overlay{"f", data})
+		table, err := LoadTable([]byte("version: 1\n"), Overlay{Name: "f", Data: data})
 		var e *TableError
 		if err != nil {
 			if !errors.As(err, &e) || e.Line < 1 || e.Line > 1+bytes.Count(data, []byte("\n"))+bytes.Count(data, []byte("\r"))+bytes.Count(data, []byte("\xc2\x85"))+bytes.Count(data, []byte("\xe2\x80"))+1 {

@@ -61,10 +61,10 @@ func (a *app) configApproveCommand(dir *string) *cobra.Command {
 		switch {
 		case err != nil:
 			return p, err
-		case set.Project.Hash == "":
-			return p, exit.Usagef("%s: there is no such file in %s", settings.ProjectFile, *dir)
+		case !set.Project:
+			return p, exit.Usagef("%s: there is no such file in %s, and no eas.yaml beside it", settings.ProjectFile, *dir)
 		}
-		p = pending{svc: svc, what: "config", question: "Approve these settings?", done: set.Approved, approval: set.Project}
+		p = pending{svc: svc, what: "config", question: "Approve these settings?", approvals: set.Missing}
 		for _, v := range set.Values {
 			if v.Ignored != "" || v.Bounded {
 				p.lines = append(p.lines, fmt.Sprintf("%s: %s", v.Key, cmp.Or(v.Ignored, v.Text)))
@@ -78,9 +78,8 @@ func (a *app) configApproveCommand(dir *string) *cobra.Command {
 type pending struct {
 	svc            *session.Service
 	what, question string
-	lines          []string // describe what is approved
-	done           bool     // it is approved already
-	approval       consent.Approval
+	lines          []string           // describe what is approved
+	approvals      []consent.Approval // those that are missing
 }
 
 // approveCommand approves what find returns, after the user has seen it.
@@ -94,7 +93,7 @@ func (a *app) approveCommand(short string, find func() (pending, error)) *cobra.
 			if err != nil {
 				return err
 			}
-			if p.done {
+			if len(p.approvals) == 0 {
 				a.println("approved already")
 				return nil
 			}
@@ -104,8 +103,10 @@ func (a *app) approveCommand(short string, find func() (pending, error)) *cobra.
 			if err := a.tty().Confirm(cmd.Context(), p.what, p.question, yes); err != nil {
 				return err
 			}
-			if err := consent.OpenTrust(p.svc.Home.Approvals()).Approve(p.approval); err != nil {
-				return err
+			for _, approval := range p.approvals {
+				if err := consent.OpenTrust(p.svc.Home.Approvals()).Approve(approval); err != nil {
+					return err
+				}
 			}
 			a.println("approved")
 			return nil

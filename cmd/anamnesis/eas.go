@@ -11,6 +11,7 @@ import (
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/orchestrator/eas"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/session"
 
 	"github.com/spf13/cobra"
@@ -102,7 +103,16 @@ func (a *app) easTable() (*attention.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return session.LoadEAS(assets.EAS, own, session.EASProjectFile("."))
+	return session.LoadEAS(assets.EAS, own, a.trust(), ".")
+}
+
+// trust returns the user's approvals; nil if no home is set.
+func (a *app) trust() *consent.Trust {
+	h, err := a.home()
+	if err != nil {
+		return nil
+	}
+	return consent.OpenTrust(h.Approvals())
 }
 
 // easUserFile returns the file of the user's own rows. It is empty if no home is set: the

@@ -56,14 +56,16 @@ func (a *app) easSet(f eas.NewRow, project bool) error {
 	if err != nil {
 		return err
 	}
+	put := func() error { return eas.PutRow(path, r, false) }
 	if project {
 		path = session.EASProjectFile(".")
+		put = func() error { return eas.PutProjectRow(".", a.trust(), r) }
 	}
 	if path == "" {
 		return exit.Usagef("eas set: neither ANAMNESIS_HOME nor HOME is set: set one, or write the project's table with --project")
 	}
 	was := t.Row(f.Model)
-	if err := eas.PutRow(path, r, project); err != nil {
+	if err := put(); err != nil {
 		return err
 	}
 	if t, err = a.easTable(); err != nil {

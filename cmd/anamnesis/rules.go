@@ -64,7 +64,10 @@ func (a *app) rulesApproveCommand(dir *string) *cobra.Command {
 		case project.Hash == "":
 			return p, exit.Usagef("%s: there is no such file", filepath.Join(real, session.ProjectRules))
 		}
-		p.what, p.question, p.done, p.approval = "rules", "Approve these rules?", approved, project.Approval(real)
+		p.what, p.question = "rules", "Approve these rules?"
+		if !approved {
+			p.approvals = append(p.approvals, project.Approval(real))
+		}
 		for _, r := range project.Rules {
 			p.lines = append(p.lines, fmt.Sprintf("%s %s", r.Verdict, r))
 		}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/anamnesis/attention"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/session"
 )
 
@@ -28,13 +29,34 @@ func PutRow(path string, r attention.Row, shared bool) error {
 		path = real
 	}
 	return editFile(path, dirMode, fileMode, func() ([]byte, error) {
-		data, err := session.ReadOverlay(path)
+		o, err := attention.ReadOverlay(path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, session.Usagef("%s:1: cannot be read: %v; make it a readable file or remove it", path, errors.Unwrap(err))
+			return nil, session.Usagef("%v", err)
 		}
-		data, err = attention.PutRow(attention.Overlay{Name: path, Data: data}, r)
-		return data, err
+		o.Name = path
+		return attention.PutRow(o, r)
 	})
+}
+
+// PutProjectRow writes one row into the file of a directory. What the user approved stays approved,
+// with this row; in a file that had no approval, the row has none.
+func PutProjectRow(dir string, trust *consent.Trust, r attention.Row) error {
+	_, before, err := session.ProjectEAS(dir)
+	if err != nil {
+		return session.Usagef("%v", err)
+	}
+	approved, err := trust.Approved(before)
+	if err != nil {
+		return err
+	}
+	if err := PutRow(session.EASProjectFile(dir), r, true); err != nil || trust == nil || before.Hash != "" && !approved {
+		return err
+	}
+	_, now, err := session.ProjectEAS(dir)
+	if err != nil {
+		return err
+	}
+	return trust.Approve(now)
 }
 
 // editFile replaces a file with the result of edit, which reads the file itself. The folder is

@@ -14,6 +14,7 @@ import (
 	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/proposal"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
@@ -55,7 +56,7 @@ func Propose(ctx context.Context, svc *session.Service, builtin []byte, evidence
 // The notes name what it could not read.
 func Gather(ctx context.Context, svc *session.Service, builtin []byte, evidence string) (found []proposal.Proposal, notes []string, err error) {
 	h := svc.Home
-	table, err := session.LoadEAS(builtin, h.EASOverlay(), session.EASProjectFile("."))
+	table, err := session.LoadEAS(builtin, h.EASOverlay(), consent.OpenTrust(h.Approvals()), ".")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -78,11 +79,11 @@ func Gather(ctx context.Context, svc *session.Service, builtin []byte, evidence 
 	notes = append(notes, more...)
 	found = append(found, published...)
 	if evidence != "" {
-		data, err := session.ReadOverlay(evidence)
+		o, err := attention.ReadOverlay(evidence)
 		if err != nil {
 			return nil, nil, session.Usagef("eas reflect: --evidence: %v", err)
 		}
-		other, err := attention.LoadTable(nil, attention.Overlay{Name: evidence, Data: data})
+		other, err := attention.LoadTable(nil, o)
 		if err != nil {
 			return nil, nil, err
 		}

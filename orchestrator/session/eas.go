@@ -1,66 +1,51 @@
 package session
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sync"
 
 	"anamnesis/anamnesis/attention"
+	"anamnesis/orchestrator/guard/consent"
 )
-
-// maxOverlayBytes is how much of an overlay is read; LoadTable refuses less.
-const maxOverlayBytes = 8 << 20
 
 // EASProjectFile returns the path of a directory's own rows of the EAS table.
 func EASProjectFile(dir string) string { return filepath.Join(dir, ".anamnesis", "eas.yaml") }
 
-// LoadEAS reads the built-in table and the overlays that exist. An empty path is
-// none.
-func LoadEAS(builtin []byte, paths ...string) (*attention.Table, error) {
-	var overlays []attention.Overlay
-	for _, path := range paths {
-		data, err := ReadOverlay(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, Usagef("%s:1: cannot be read: %v; make it a readable file or remove it", path, errors.Unwrap(err))
-		}
-		overlays = append(overlays, attention.Overlay{Name: path, Data: data})
+// ProjectEAS reads a directory's own rows, and returns the approval that they need to raise a span.
+// Without a file, file is empty.
+func ProjectEAS(dir string) (file attention.Overlay, needs consent.Approval, err error) {
+	file, err = attention.ReadOverlay(EASProjectFile(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return attention.Overlay{}, needs, nil
 	}
-	t, err := attention.LoadTable(builtin, overlays...)
-	if wrong := (*attention.TableError)(nil); errors.As(err, &wrong) {
-		return nil, &UsageError{err}
-	}
-	return t, err
+	real, dirErr := RealDir(dir)
+	sum := sha256.Sum256(file.Data)
+	return file, consent.Approval{Kind: "eas", Name: "eas.yaml", Dir: real, Hash: hex.EncodeToString(sum[:])}, cmp.Or(err, dirErr)
 }
 
-// ReadOverlay reads an overlay, which must be a regular file.
-func ReadOverlay(path string) ([]byte, error) {
-	if path == "" {
-		return nil, fs.ErrNotExist
+// LoadEAS reads the built-in table, the user's own file over it, if own is not empty, and the rows
+// of a directory, which raise no span without an approval. Errors: *UsageError.
+func LoadEAS(builtin []byte, own string, trust *consent.Trust, dir string) (*attention.Table, error) {
+	mine, err := attention.ReadOverlay(own)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
-	info, err := os.Stat(path)
+	project, needs, projectErr := ProjectEAS(dir)
+	approved, trustErr := trust.Approved(needs)
+	var t *attention.Table
+	if err = cmp.Or(err, projectErr, trustErr); err == nil {
+		project.Lowers = !approved
+		t, err = attention.LoadTable(builtin, mine, project)
+	}
 	if err != nil {
-		return nil, err
+		return nil, &UsageError{err}
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %w", path, errors.New("not a regular file"))
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxOverlayBytes))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return data, nil
+	return t, nil
 }
 
 // Span looks a model up in the EAS table of a directory.
@@ -73,7 +58,7 @@ func (s *Service) Span(dir, lookup string) (attention.Span, error) {
 }
 
 func (s *Service) table(dir string) (*attention.Table, error) {
-	return LoadEAS(s.o.EAS, s.Home.EASOverlay(), EASProjectFile(dir))
+	return LoadEAS(s.o.EAS, s.Home.EASOverlay(), consent.OpenTrust(s.Home.Approvals()), dir)
 }
 
 // knownModel reports whether a directory's EAS table, read on first use, has a model. If it

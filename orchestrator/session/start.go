@@ -238,13 +238,17 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 		EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised, Encoding: span.Encoding,
 		Approval: mode, Sandbox: o.Sandbox, Writable: r.Writable, MaxSteps: o.MaxSteps, Tools: o.tools, Redact: o.Redact,
 	}
-	if !span.Known {
+	if !span.Known && span.Origin == "" {
 		n.EASFrom = fmt.Sprintf("%s is not in the EAS table", m.Lookup)
 	}
+	larger := span.Ignored
 	if r.EASLower && r.EAS > n.EAS {
-		o.warn("the project's eas of %d is larger than the EAS of %d tokens, and does not count before you approve it; 'anamnesis config approve' shows it", r.EAS, n.EAS)
+		larger = r.EAS
 	} else if r.EAS > 0 {
-		n.EAS, n.EASFrom = r.EAS, cmp.Or(r.EASFrom, "--eas")
+		n.EAS, n.EASFrom, larger = r.EAS, cmp.Or(r.EASFrom, "--eas"), 0
+	}
+	if larger > 0 {
+		o.warn("the project's eas of %d is larger than the EAS of %d tokens, and does not count before you approve it; 'anamnesis config approve' shows it", larger, n.EAS)
 	}
 	if r.Window > 0 {
 		n.Window = r.Window

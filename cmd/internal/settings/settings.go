@@ -21,6 +21,7 @@ import (
 	"go.yaml.in/yaml/v4"
 	"golang.org/x/sys/unix"
 
+	"anamnesis/anamnesis/attention"
 	"anamnesis/knowledge_base/userfile"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
@@ -124,11 +125,10 @@ type Value struct {
 
 // Settings are the values for a directory.
 type Settings struct {
-	Values []Value
-	// Project is the approval that the project's file needs; without a Hash there is no file.
-	// Approved reports whether the user gave it.
-	Project  consent.Approval
-	Approved bool
+	Values  []Value
+	Project bool // the project has a file of settings, or rows of the EAS table
+	// Missing are the approvals that the project's files need and the user has not given.
+	Missing  []consent.Approval
 	UserFile string
 }
 
@@ -141,17 +141,15 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 		return nil, err
 	}
 	var project map[string]string
+	approved := false
 	path := filepath.Join(dir, ProjectFile)
 	if real, err := session.RealDir(dir); err == nil && filepath.Join(real, ProjectFile) != s.UserFile {
 		var hash string
 		if project, hash, err = readFile(filepath.Join(real, ProjectFile)); err != nil {
 			return nil, err
 		}
-		s.Project = consent.Approval{Kind: "config", Name: "config.yaml", Dir: real, Hash: hash}
-		if hash != "" {
-			if s.Approved, err = consent.OpenTrust(h.Approvals()).Approved(s.Project); err != nil {
-				return nil, err
-			}
+		if approved, err = s.approved(h, consent.Approval{Kind: "config", Name: "config.yaml", Dir: real, Hash: hash}); err != nil {
+			return nil, err
 		}
 	}
 	for _, k := range keys() {
@@ -160,8 +158,8 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 			v.Text, v.Origin = text, s.UserFile
 		}
 		if text, ok := project[k.name]; ok {
-			if s.Approved || k.tightens == nil || k.tightens(text, v.Text) {
-				v.Bounded = k.name == "eas" && v.Text == "" && !s.Approved
+			if approved || k.tightens == nil || k.tightens(text, v.Text) {
+				v.Bounded = k.name == "eas" && v.Text == "" && !approved
 				v.Text, v.Origin = text, path
 			} else {
 				v.Ignored = text
@@ -179,7 +177,39 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 		}
 		s.Values = append(s.Values, v)
 	}
-	return s, nil
+	return s, s.rows(h, dir)
+}
+
+// rows adds a project's rows of the EAS table. A fault in them is reported where the table is read.
+func (s *Settings) rows(h taskdir.Home, dir string) (err error) {
+	file, needs, err := session.ProjectEAS(dir)
+	if err != nil || needs.Hash == "" || session.EASProjectFile(needs.Dir) == h.EASOverlay() {
+		return nil
+	}
+	table, err := attention.LoadTable(nil, file)
+	if err != nil {
+		return nil
+	}
+	var texts []string
+	for _, r := range table.Rows() {
+		texts = append(texts, fmt.Sprintf("%s: %d of %d tokens", r.Pattern, r.EAS, r.Window))
+	}
+	approved, err := s.approved(h, needs)
+	s.Values = append(s.Values, Value{Key: "eas.yaml", Text: strings.Join(texts, ", "), Origin: file.Name, Bounded: !approved, About: "rows of the EAS table"})
+	return err
+}
+
+// approved reports whether the user approved a project's file; without a hash there is no file.
+func (s *Settings) approved(h taskdir.Home, needs consent.Approval) (bool, error) {
+	if needs.Hash == "" {
+		return false, nil
+	}
+	s.Project = true
+	ok, err := consent.OpenTrust(h.Approvals()).Approved(needs)
+	if !ok {
+		s.Missing = append(s.Missing, needs)
+	}
+	return ok, err
 }
 
 // Warning describes ignored values of the project's file; empty if there are none.

@@ -84,10 +84,10 @@ func TestPrecedence(t *testing.T) {
 			if (s.Warning() != "") != (c.before != c.after) {
 				t.Errorf("warning %q", s.Warning())
 			}
-			if s.Project.Hash == "" {
+			if !s.Project {
 				return
 			}
-			if err := consent.OpenTrust(p.home.Approvals()).Approve(s.Project); err != nil {
+			if err := consent.OpenTrust(p.home.Approvals()).Approve(s.Missing[0]); err != nil {
 				t.Fatal(err)
 			}
 			if s, err = p.load(t); err != nil || s.value(c.key).Text != c.after {

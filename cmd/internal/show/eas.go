@@ -24,8 +24,9 @@ func (o *Printer) EASTable(t *attention.Table) {
 // Span says what the table says about a model. own is the user's file of rows, counted
 // how the model's tokens are counted.
 func (o *Printer) Span(s attention.Span, own, counted string) {
-	if !s.Known {
+	if !s.Known && s.Origin == "" {
 		o.Printf("%s: unknown model, so %d tokens are assumed; 'anamnesis eas set' adds a row to %s\n", quote.Squash(s.Model), s.EAS, own)
+		o.ignored(s)
 		return
 	}
 	o.Printf("%s: attends to %d of %d tokens\n", quote.Squash(s.Model), s.EAS, s.Advertised)
@@ -34,6 +35,14 @@ func (o *Printer) Span(s attention.Span, own, counted string) {
 	o.Printf("  confidence  %s\n", s.Confidence)
 	o.Printf("  updated     %s by %s\n", s.Updated, quote.Squash(s.By))
 	o.Printf("  counted in  %s\n", counted)
+	o.ignored(s)
+}
+
+// ignored says which larger span a project's rows name.
+func (o *Printer) ignored(s attention.Span) {
+	if s.Ignored > 0 {
+		o.Printf("  (the project's eas.yaml says %d: not approved, does not count; 'anamnesis config approve' shows it)\n", s.Ignored)
+	}
 }
 
 // EASChanges says what overlays change. own is the user's file of rows.
