@@ -329,6 +329,8 @@ func TestSeat(t *testing.T) {
 	})) {
 		t.Errorf("the text is not above the question once, and in order:\n%s", all)
 	}
+	d.types("!anamnesis tasks\n")
+	d.sees("│ task_1_fix_the_parser        open ")
 	d.types("/quit\n")
 	d.sees("continues it\n$")
 }

@@ -281,10 +281,13 @@ func (s *State) Parent() string {
 	return s.Opened.Parent.Task
 }
 
-// Standing returns the task's state in a word: running if a process holds it, otherwise how
-// its last turn ended, and interrupted if its process ended within a turn or a jump.
+// Standing returns the task's state in a word: running if a process works on it, open if one holds it
+// and waits for a request, otherwise how its last turn ended, and interrupted if its process ended
+// within a turn or a jump.
 func (s *State) Standing(live bool) string {
 	switch {
+	case live && s.Waits() && s.Turn.End != nil:
+		return "open"
 	case live:
 		return "running"
 	case s.Waits() && s.Turn.End != nil:

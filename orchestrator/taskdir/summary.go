@@ -15,7 +15,7 @@ import (
 type Summary struct {
 	ID    string `json:"id"`
 	Dir   string `json:"dir"`
-	State string `json:"state"` // running | interrupted | unreadable | how the last turn ended
+	State string `json:"state"` // running | open | interrupted | unreadable | how the last turn ended
 	PID   int    `json:"pid,omitempty"`
 	Steps int    `json:"steps"`
 	Ops   uint64 `json:"ops"`

@@ -61,7 +61,7 @@ func (s *Server) ownTask(req *mcp.CallToolRequest, changes bool) (string, error)
 		if id != "" && t.Agent != string(beside.ACP) {
 			continue // its id is another; what a proxy records may have one of the editor's
 		}
-		if t.State == "running" || t.Agent != "" && t.State == "interrupted" {
+		if t.PID != 0 || t.Agent != "" && t.State == "interrupted" {
 			live = append(live, t)
 		}
 	}

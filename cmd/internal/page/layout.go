@@ -117,6 +117,7 @@ func meaning(state any) string {
 		"retired":     "no task is shown it; it can be restored",
 		"superseded":  "another card took its place",
 		"running":     "a process works on it now",
+		"open":        "a session waits for the next request",
 		"done":        "the last turn ended with an answer",
 		"interrupted": "the last turn was stopped before an answer; 'anamnesis resume' continues it",
 		"failed":      "the last turn ended with an error",

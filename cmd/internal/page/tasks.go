@@ -196,6 +196,8 @@ func (w *watch) standing(live int) standing {
 	switch s.State {
 	case "running":
 		s.Text = fmt.Sprintf("Running, in process %d.", live)
+	case "open":
+		s.Text = fmt.Sprintf("Open in process %d, which waits for a request.", live)
 	case "done":
 		s.Text = "Finished: the agent has answered."
 	case "interrupted":
