@@ -246,6 +246,9 @@ func checkHolds(live, dir string, chain []inode, otherProcess bool) error {
 		}
 		f, err := lockHold(path)
 		if err == nil { // unlocked: its process has ended
+			if socket := readLive(path).Socket; filepath.Dir(socket) == live {
+				os.Remove(socket)
+			}
 			os.Remove(path)
 			f.Close()
 			continue

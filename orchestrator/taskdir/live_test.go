@@ -94,14 +94,14 @@ func TestSubagentHold(t *testing.T) {
 }
 
 // TestDeadHold: the file of a process that is gone holds nothing, whatever is
-// in it.
+// in it. It is removed with the socket that it names.
 func TestDeadHold(t *testing.T) {
 	h, dir := testHome(t), t.TempDir()
 	live := filepath.Join(h.State, "live")
 	if err := os.MkdirAll(live, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string]string{"dead.json": `{"task":"dead","dir":"` + dir + `","pid":1}`, "torn.json": `{"ta`} {
+	for name, content := range map[string]string{"dead.json": `{"task":"dead","dir":"` + dir + `","pid":1,"socket":"` + filepath.Join(live, "dead.1.sock") + `"}`, "torn.json": `{"ta`, "dead.1.sock": ""} {
 		if err := os.WriteFile(filepath.Join(live, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -112,6 +112,10 @@ func TestDeadHold(t *testing.T) {
 	}
 	if err := hold.Release(); err != nil {
 		t.Error(err)
+	}
+	left, err := os.ReadDir(live)
+	if err != nil || len(left) != 1 || left[0].Name() != "gate" {
+		t.Errorf("%v is left (%v)", left, err)
 	}
 }
 
