@@ -20,7 +20,9 @@ const (
 	// families name their effect by the first argument.
 	families = "go git npm pnpm yarn cargo make gmake just rake gradle mvn dotnet mix bundle poetry uv pip pip3 docker podman kubectl terraform gh brew apt"
 	// deeper are commands of a family that name it by one more.
-	deeper = "npm run,pnpm run,yarn run,docker compose,podman compose,uv run,poetry run,bundle exec,gh pr,gh issue,gh run,git stash,git worktree,uv pip"
+	// destroyers are subcommands that delete, overwrite or publish: each call is asked about.
+	destroyers = "clean reset restore checkout rm rmi push rebase filter-branch gc prune delete destroy apply publish uninstall remove purge autoremove drain drop kill down"
+	deeper     = "npm run,pnpm run,yarn run,docker compose,podman compose,uv run,poetry run,bundle exec,gh pr,gh issue,gh run,git stash,git worktree,uv pip"
 )
 
 // namesWork matches a word that names the effect: a subcommand, a target, a script.
@@ -101,7 +103,7 @@ func patternOf(s command.Simple) string {
 	}
 	for i, w := range words[:n] {
 		module := i == 1 && w == "-m"
-		if !namesWork().MatchString(w) && !module || i > 0 && (Interprets(w) || IsShell(w)) {
+		if !namesWork().MatchString(w) && !module || i > 0 && slices.Contains(strings.Fields(destroyers), w) || i > 0 && (Interprets(w) || IsShell(w)) {
 			return ""
 		}
 	}

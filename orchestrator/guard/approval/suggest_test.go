@@ -17,6 +17,8 @@ func TestSuggest(t *testing.T) {
 		{"ls -la | grep x", "ls *, grep *"},
 		{"git status && echo done", "git status *"},
 		{"make", ""}, {"make lint", "make lint *"},
+		// What destroys.
+		{"git clean -fd", ""}, {"git reset --hard", ""}, {"git push", ""}, {"git stash drop", ""}, {"docker compose down", ""}, {"kubectl delete pod x", ""}, {"git log && git checkout .", ""},
 		// Programs of which each argument matters, or that run what a file holds.
 		{"rm -r build", ""}, {"mv a b", ""}, {"./run.sh x", ""}, {"sh run.sh", ""}, {"python3 x.py", ""}, {"curl h", ""}, {"go test ./... && rm x", ""},
 		// What rules cannot see through.
