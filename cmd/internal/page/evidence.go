@@ -12,6 +12,7 @@ import (
 
 	"anamnesis/cmd/internal/page/patch"
 	"anamnesis/cmd/internal/page/picture"
+	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
@@ -210,7 +211,7 @@ func (v *evidenceView) take(task string, o op.Op) {
 		v.More++
 		return
 	}
-	text := strings.Trim(state.OpText(o), "\n")
+	text := strings.Trim(term.Output(state.OpText(o)), "\n")
 	said := timeline.Describe(o, "")
 	if strings.HasPrefix(text, "{") && strings.TrimSpace(op.ProjectedText(o.Body)) == "" { // as it is recorded
 		text = said

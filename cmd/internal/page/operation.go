@@ -49,7 +49,7 @@ type detail struct {
 type jumpDetail struct {
 	timeline.Jump
 	Seq      uint64
-	Reverted []string
+	Reverted []string // each with its verb
 	More     int // files that went back and are not named
 	Kept     []op.Skipped
 	Passes   []timeline.Row
@@ -67,7 +67,7 @@ func (w *watch) auto(live int) *detail {
 		d.Jump = &jumpDetail{Jump: *jump.Jump, Seq: jump.First, Passes: passes}
 		if l, err := w.follower.Line(jump.First); err == nil {
 			if b, ok := l.Op.Body.(*op.JumpDone); ok {
-				d.Jump.Reverted, d.Jump.More, d.Jump.Kept = b.Reverted, max(0, b.NReverted-len(b.Reverted)), b.Kept
+				d.Jump.Reverted, d.Jump.More, d.Jump.Kept = timeline.Moves(b), max(0, b.NReverted-len(b.Reverted)), b.Kept
 			}
 		}
 		return d
@@ -109,10 +109,10 @@ type cutText struct {
 
 func cut(text string, limit int) cutText {
 	if len(text) <= limit {
-		return cutText{Text: term.Clean(text)}
+		return cutText{Text: term.Output(text)}
 	}
 	head := strings.ToValidUTF8(text[:limit], "")
-	return cutText{term.Clean(head), len(text) - len(head)}
+	return cutText{term.Output(head), len(text) - len(head)}
 }
 
 // pathNumber reads a number of the path.

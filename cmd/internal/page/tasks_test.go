@@ -91,7 +91,7 @@ func (w *stream) jump(to int, reason string) {
 	w.add(
 		&op.PassDone{Trigger: "person", Block: "[ANAMNESIS_BLOCK]", Cards: []string{"card-1"}, Writer: "extractor"},
 		&op.JumpIntended{From: from, To: to, Reason: reason, By: "agent", Backward: true},
-		&op.JumpDone{From: from, To: to, Backward: true, Notice: "The files are as of step " + fmt.Sprint(to)},
+		&op.JumpDone{From: from, To: to, Backward: true, Reverted: []string{"new.go", "old.go"}, Deleted: []string{"new.go"}, NReverted: 2, Notice: "The files are as of step " + fmt.Sprint(to)},
 	)
 	w.parent = to
 }

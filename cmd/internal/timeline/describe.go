@@ -242,6 +242,14 @@ func Moved(b *op.JumpDone, path string) string {
 	return "write"
 }
 
+// Moves names what a jump did to each path that it lists.
+func Moves(b *op.JumpDone) (moves []string) {
+	for _, path := range b.Reverted {
+		moves = append(moves, Moved(b, path)+" "+path)
+	}
+	return moves
+}
+
 // Files is a number of files.
 func Files(n int) string { return quote.Number(n, "file") }
 

@@ -99,7 +99,7 @@ func FailedOutput(o op.Op) string {
 	if len(text) > failedBytes {
 		text = strings.ToValidUTF8(text[len(text)-failedBytes:], "")
 	}
-	lines := strings.Split(term.Clean(text), "\n")
+	lines := strings.Split(term.Output(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-FailedLines):], "\n")
 }
 
