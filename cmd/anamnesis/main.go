@@ -97,6 +97,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetHelpCommandGroupID("Set up")
 	a.sit(root)
 	complete(root)
+	exit.Help(root)
 	names.Source{Service: a.service, Models: func() []string { return names.Models(a.easTable) }}.Complete(root)
 	return root
 }

@@ -73,7 +73,7 @@ func (a *app) run(ctx context.Context, f agentFlags) error {
 		return svc.Start(ctx, f.Request, c)
 	})
 	if errors.Is(err, session.ErrNoModel) && a.interactive() {
-		if taken, err := a.tty().Welcome(ctx, set); !taken {
+		if taken, err := a.tty().Welcome(ctx, set, asked.Model); !taken {
 			return err
 		}
 		return a.run(ctx, asked)

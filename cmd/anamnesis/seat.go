@@ -127,7 +127,7 @@ func (a *app) draw(ctx context.Context, svc *session.Service, set *settings.Sett
 
 // drawOffered shows the session with the model that the user chooses of those found.
 func (a *app) drawOffered(ctx context.Context, set *settings.Settings, f agentFlags, o tui.Options) error {
-	if taken, err := a.tty().Welcome(ctx, set); !taken {
+	if taken, err := a.tty().Welcome(ctx, set, f.Model); !taken {
 		return err
 	}
 	svc, set, err := a.configured(f.Dir)

@@ -6,15 +6,20 @@ import (
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/settings"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 )
 
-// Welcome explains to a user without a model what to do. A model found on this machine can be
-// used at once, and is then written to the user's configuration.
-func (c *Console) Welcome(ctx context.Context, set *settings.Settings) (taken bool, err error) {
+// maxAsked is how often a name is asked for.
+const maxAsked = 3
+
+// Welcome explains to a user without a model, or without a server for the model that a flag names,
+// what to do. A model found on this machine can be used at once, and is then written to the user's
+// configuration.
+func (c *Console) Welcome(ctx context.Context, set *settings.Settings, flag string) (taken bool, err error) {
 	offers := settings.Offers(ctx, c.Getenv, settings.LocalServers())
-	fmt.Fprint(c.Err, settings.Welcome(offers, set.UserFile))
+	fmt.Fprint(c.Err, set.Welcome(offers, flag))
 	noModel := exit.Seen(exit.Usagef("no model"))
 	if len(offers) == 0 {
 		return false, noModel
@@ -34,11 +39,16 @@ func (c *Console) Welcome(ctx context.Context, set *settings.Settings) (taken bo
 		}
 	}
 	offer, model := offers[n-1], ""
-	if offer.NeedsModel() {
-		if model, err = c.Ask(ctx, "Name of the model: "); err != nil {
-			return false, noModel
+	for range maxAsked {
+		if offer.NeedsModel() {
+			if model, err = c.Ask(ctx, "Name of the model, as its provider writes it: "); err != nil {
+				return false, noModel
+			}
 		}
+		if err = offer.Save(set.UserFile, model); !errors.Is(err, settings.ErrName) {
+			break
+		}
+		c.notef("%v", err)
 	}
-	err = offer.Save(set.UserFile, model)
 	return err == nil, err
 }

@@ -55,6 +55,25 @@ func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
+// Help makes the command help refuse unknown commands, as the program does.
+func Help(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, err := root.Find([]string{"help"})
+	if err != nil {
+		panic(err) // it was added above
+	}
+	help.Run, help.RunE = nil, func(_ *cobra.Command, args []string) error {
+		cmd, rest, err := root.Find(args)
+		if err == nil && len(rest) > 0 && cmd.HasSubCommands() {
+			err = cmd.Args(cmd, rest[:1])
+		}
+		if err != nil {
+			return err
+		}
+		return cmd.Help()
+	}
+}
+
 // example returns a command with arguments such as the operands of its usage line ask for.
 func example(command string, operands []string) string {
 	values := map[string]string{

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"anamnesis/cmd/internal/term"
 )
 
 // Limits of the search for a server.
@@ -97,13 +99,19 @@ func Offers(ctx context.Context, getenv func(string) string, servers []Server) [
 }
 
 // Welcome explains what a user without a model can do, with the lines of config.yaml for each
-// offer.
-func Welcome(offers []Offer, userFile string) string {
-	if len(offers) == 0 {
-		return fmt.Sprintf("No model is configured, and neither an API key nor a local server was found.\n\n"+
+// offer. flag is the model that a flag names.
+func (s *Settings) Welcome(offers []Offer, flag string) string {
+	what, userFile := "No model is configured", s.UserFile
+	if v := s.value("model"); flag != "" {
+		what = fmt.Sprintf("No server is known for %s, the model of --model", flag)
+	} else if v.Text != "" {
+		what = fmt.Sprintf("No server is known for %s, the model of %s", v.Text, v.Origin)
+	}
+	if what = term.Line(what, 400); len(offers) == 0 {
+		return fmt.Sprintf("%s, and neither an API key nor a local server was found.\n\n"+
 			"  Export a key such as OPENAI_API_KEY, or start Ollama, LM Studio, llama.cpp or vLLM.\n"+
 			"  Then write 'model: NAME' into %s, or add --model NAME.\n\n"+
-			"  'anamnesis demo' shows the program without a model.\n", userFile)
+			"  'anamnesis demo' shows the program without a model.\n", what, userFile)
 	}
 	var b strings.Builder
 	for i, o := range offers {
@@ -112,9 +120,12 @@ func Welcome(offers []Offer, userFile string) string {
 			fmt.Fprintf(&b, "       %s\n", line)
 		}
 	}
-	return fmt.Sprintf("No model is configured. Found on this machine, with the lines of\n%s that use it:\n%s\n"+
-		"  'anamnesis config' shows all settings; 'anamnesis demo' needs no model.\n", userFile, b.String())
+	return fmt.Sprintf("%s. Found on this machine, with the lines of\n%s that use it:\n%s\n"+
+		"  'anamnesis config' shows all settings; 'anamnesis demo' needs no model.\n", what, userFile, b.String())
 }
+
+// ErrName: a model has no such name.
+var ErrName = errors.New("is not the name of a model")
 
 // Save writes the lines of the offer to a new configuration file. model is used if the offer
 // names none.
@@ -125,7 +136,7 @@ func (o Offer) Save(path, model string) error {
 	}
 	if o.NeedsModel() {
 		if model == "" || strings.ContainsAny(model, " #\"'\n") {
-			return fmt.Errorf("%q is not the name of a model", model)
+			return fmt.Errorf("%q %w", model, ErrName)
 		}
 		lines[0] = "model: " + model
 	}

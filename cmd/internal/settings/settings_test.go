@@ -155,7 +155,8 @@ func TestWelcome(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	env := map[string]string{"DEEPSEEK_API_KEY": "k"}
-	text := Welcome(Offers(t.Context(), func(n string) string { return env[n] }, []Server{{"Ollama", gone.URL}, {"vLLM", srv.URL}}), "/c.yaml")
+	none := &Settings{UserFile: "/c.yaml", Values: []Value{{Key: "model"}}}
+	text := none.Welcome(Offers(t.Context(), func(n string) string { return env[n] }, []Server{{"Ollama", gone.URL}, {"vLLM", srv.URL}}), "")
 	for _, want := range []string{"$DEEPSEEK_API_KEY is set", "key_env: DEEPSEEK_API_KEY", "2  vLLM at " + srv.URL + ": m1", "3  vLLM at " + srv.URL + ": m2\n       model: m2\n", ": m9 (1 more are not listed)", "base_url: " + srv.URL + "/v1", "anamnesis demo", "/c.yaml"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %q:\n%s", want, text)
@@ -164,8 +165,14 @@ func TestWelcome(t *testing.T) {
 	if strings.Contains(text, "Ollama") {
 		t.Errorf("names a server that does not answer:\n%s", text)
 	}
-	if text := Welcome(nil, "/c.yaml"); !strings.Contains(text, "neither an API key nor a local server was found") {
+	if text := none.Welcome(nil, ""); !strings.HasPrefix(text, "No model is configured, and neither an API key nor a local server was found") {
 		t.Error(text)
+	}
+	none.Values[0].Text, none.Values[0].Origin = "m0", ".anamnesis/config.yaml"
+	for flag, want := range map[string]string{"": "No server is known for m0, the model of .anamnesis/config.yaml, and neither", "m1": "No server is known for m1, the model of --model, and neither"} {
+		if text := none.Welcome(nil, flag); !strings.HasPrefix(text, want) {
+			t.Error(text)
+		}
 	}
 }
 
