@@ -207,6 +207,9 @@ func near(a, b action, unstarted bool) bool {
 		name, _, _ := strings.Cut(b.program, " ")
 		return unstarted && shared && !readers[name]
 	}
+	if sedInPlace().MatchString(a.text) != sedInPlace().MatchString(b.text) {
+		return false // one edits, the other looks
+	}
 	if a.inline && b.inline {
 		return overlap(a.words, b.words) >= inlineShare
 	}

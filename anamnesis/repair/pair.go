@@ -100,6 +100,7 @@ type walk struct {
 	main    []action
 	all     [][]action
 	changes [][]Change
+	removed []string // files that the run removed
 }
 
 func newWalk(r Run) *walk {
@@ -125,6 +126,7 @@ func newWalk(r Run) *walk {
 		}
 		written.printed(c)
 		w.changes = append(w.changes, changes)
+		w.cleanUp(all)
 	}
 	return w
 }
@@ -196,7 +198,7 @@ func (w *walk) pair(i int) (Pair, bool) {
 	p.Other = !strings.EqualFold(w.all[p.Fixed][at].program, w.main[i].program)
 	p.Works = w.all[p.Fixed][at].text
 	if !p.Other { // another way of calling needs no change of files
-		p.Changes = cutDelta(w.notRun(changes, &p), p.Command+"\n"+calls[i].Text+calls[i].Stderr)
+		p.Changes = cutDelta(w.helped(changes, &p), p.Command+"\n"+calls[i].Text+calls[i].Stderr)
 	}
 	p.Environment = slices.DeleteFunc(unique(p.Environment), func(e string) bool { return strings.Contains(p.Command, e) })
 	p.Environment = first(p.Environment, 4)
@@ -252,9 +254,37 @@ func (w *walk) again(p Pair) bool {
 	return slices.ContainsFunc(w.failed[p.Fixed:], func(f *failure.Failure) bool { return f != nil && f.Signature == p.Failure.Signature })
 }
 
-// notRun is the changes without those of programs that the calls up to the repair ran, and
-// the failed call did not: they made an edit or asked something.
-func (w *walk) notRun(changes []Change, p *Pair) []Change {
+// cleanUp notes the files that a call removed, and names what it moved by its new place.
+func (w *walk) cleanUp(all []action) {
+	for _, a := range all {
+		switch m := insertsFile().FindStringSubmatch(a.text); {
+		case a.program == "rm":
+			w.removed = append(w.removed, a.args...)
+		case m != nil:
+			w.moved(m[1], m[2])
+		case (a.program == "mv" || a.program == "cp") && len(a.args) == 2:
+			w.moved(a.args[0], a.args[1])
+		}
+	}
+}
+
+// insertsFile matches an edit by sed that inserts a file into another.
+var insertsFile = lazy(`^sed\s+-i\S*\s+['"]?\d*r\s*([^'"\s]+)['"]?\s+(\S+)$`)
+
+func (w *walk) moved(from, to string) {
+	for _, changes := range w.changes {
+		for i := range changes {
+			if changes[i].Path != "" && samePath(changes[i].Path, from) {
+				changes[i].Path = to
+			}
+		}
+	}
+}
+
+// helped is the changes without those of files that only helped and that the failed command
+// does not name: programs that the calls up to the repair ran, to make an edit or to ask
+// something, and files that the run removed.
+func (w *walk) helped(changes []Change, p *Pair) []Change {
 	ran := map[string]bool{}
 	for _, all := range w.all[p.Failed+1 : p.Fixed+1] {
 		for _, a := range all {
@@ -265,9 +295,11 @@ func (w *walk) notRun(changes []Change, p *Pair) []Change {
 			}
 		}
 	}
+	trial := slices.ContainsFunc(w.removed, func(r string) bool { return strings.Contains(p.Command, r) }) // what it needs was removed with it
 	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool {
 		name := c.Path[strings.LastIndexByte(c.Path, '/')+1:]
-		return c.Whole != nil && ran[name] && !strings.Contains(p.Command, name)
+		removed := !trial && c.Path != "" && slices.ContainsFunc(w.removed, func(r string) bool { return samePath(r, c.Path) })
+		return (c.Whole != nil && ran[name] || removed) && !strings.Contains(p.Command, name)
 	})
 }
 
@@ -328,13 +360,25 @@ func (p *Pair) Changed() bool {
 // Tells reports whether the pair says what made the difference: more than that the
 // command succeeded, or that one did which had failed before, or that a test now expects
 // what it got. That a file to remove was gone already is no failure, and that another one
-// than the file that is not there can be read is no repair.
+// than the file that is not there can be read is no repair, nor that other tests pass.
 func (p *Pair) Tells() bool {
-	if gone().MatchString(p.Failure.Line) && len(p.Environment) == 0 || p.elsewhere() || !p.Other && len(p.Changes) > 0 && !slices.ContainsFunc(p.Changes, func(c Change) bool { return slices.ContainsFunc(c.Added, works) }) {
+	if gone().MatchString(p.Failure.Line) && len(p.Environment) == 0 || p.elsewhere() || p.otherTests() || !p.Other && len(p.Changes) > 0 && !slices.ContainsFunc(p.Changes, func(c Change) bool { return slices.ContainsFunc(c.Added, works) }) {
 		return false
 	}
 	again := slices.ContainsFunc(p.Tried, func(t Attempt) bool { return SameCommand(t.Command, p.Works) })
 	return p.Changed() && !(again && len(p.Changes)+len(p.Environment) == 0)
+}
+
+// otherTests reports whether all that is known of the repair is that a run of other tests
+// succeeded.
+func (p *Pair) otherTests() bool {
+	if p.Other || len(p.Changes)+len(p.Environment) > 0 || missing().MatchString(p.Failure.Line) || !strings.Contains(mainOf(actions(p.Works)).program, "test") {
+		return false
+	}
+	had := shellFields(p.Command)
+	return !slices.ContainsFunc(shellFields(p.Works), func(w string) bool {
+		return !slices.Contains(had, w) && (strings.HasPrefix(w, "-") || strings.Contains(w, "="))
+	})
 }
 
 // elsewhere reports whether an agent looked for a file that is not there, and then only at

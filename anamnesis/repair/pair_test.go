@@ -68,6 +68,22 @@ func TestPairs(t *testing.T) {
 		{"only lines that print", []Call{
 			noTable, call("sed -i '7a print(\"here\")' app.py", "", 0), call("sed -i '7d' app.py", "", 0), call("python3 repro.py", "ok", 0),
 		}, "0>3: "},
+		{"a helper that was removed at the end", []Call{
+			noTable, call("cat <<'EOF' > notes.txt\nsee the tables\nEOF", "", 0), call("echo 'tables = True' >> app.py", "", 0),
+			call("python3 repro.py", "ok", 0), call("rm notes.txt nothing.txt", "rm: cannot remove 'nothing.txt': No such file or directory", 1),
+		}, "0>3: tables = True"},
+		{"a trial that was removed with what it needs", []Call{
+			noTable, call("cat <<'EOF' > tables.py\nmake(all)\nEOF", "", 0), call("python3 repro.py", "ok", 0), call("rm repro.py tables.py", "", 0),
+		}, "0>2: make(all)"},
+		{"text moved into a file", []Call{
+			noTable, call("echo 'tables = True' > part.txt && sed -i '3r part.txt' app.py && rm part.txt", "", 0), call("python3 repro.py", "ok", 0),
+		}, "0>2: tables = True|sed -i '3r part.txt' app.py"},
+		{"a file moved over another", []Call{
+			noTable, call("echo 'tables = True' > app.py.new && mv app.py.new app.py", "", 0), call("python3 repro.py", "ok", 0), call("rm -f app.py.new", "", 0),
+		}, "0>2: tables = True"},
+		{"a look after an edit that failed", []Call{
+			call("sed -i 's/tables = 1/tables = [/' app.py", "sed: -e expression #1, char 19: unterminated `s' command", 1), call("sed -n 3,9p app.py", "tables = 1", 0),
+		}, ""},
 		{"a file that was not written yet", []Call{
 			call("python3 repro.py", "python3: can't open file 'repro.py': [Errno 2] No such file or directory", 2), write, call("python3 repro.py", "ok", 0),
 		}, ""},
@@ -152,6 +168,12 @@ func TestTells(t *testing.T) {
 	p := Pair{Command: "rm a.py b.py", Works: "rm b.py", Failure: failure.Failure{Line: "rm: cannot remove 'a.py': No such file or directory"}}
 	if p.Tells() {
 		t.Error("a file that was gone already")
+	}
+	for works, want := range map[string]bool{"tests/run_tests.py cart.Sum": false, "tests/run_tests.py cart --parallel=1": true} {
+		p := Pair{Command: "tests/run_tests.py cart", Works: works, Failure: failure.Failure{Line: "AssertionError: 3 != 2"}}
+		if p.Tells() != want {
+			t.Errorf("%s: %v", works, !want)
+		}
 	}
 	for works, want := range map[string]bool{"ls tests/cart": false, "ls -la": false, "ls tests/totals_test": true, "find . -name 'totals*'": true} {
 		p := Pair{Command: "ls tests/totals", Works: works, Failure: failure.Failure{Line: "ls: cannot access 'tests/totals': No such file or directory"}}
