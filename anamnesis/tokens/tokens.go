@@ -12,9 +12,6 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/pkoukk/tiktoken-go"
-	tiktokenloader "github.com/pkoukk/tiktoken-go-loader"
 )
 
 const (
@@ -35,8 +32,8 @@ var ErrUnknownEncoding = errors.New("unknown encoding")
 
 // Counter counts tokens of one encoding. It is safe for concurrent use.
 type Counter struct {
-	name string
-	enc  *tiktoken.Tiktoken
+	name  string
+	vocab *vocabulary // nil: estimates
 }
 
 // Encodings lists the encodings ForEncoding knows, sorted.
@@ -54,7 +51,7 @@ const estimatedBytes = 4
 func Known(name string) bool { return slices.Contains(Encodings(), name) }
 
 // ForEncoding returns the counter of an encoding, or ErrUnknownEncoding. The first
-// call for an encoding reads its vocabulary, which takes a few hundred milliseconds.
+// call for an encoding reads its vocabulary, which takes some tens of milliseconds.
 func ForEncoding(name string) (*Counter, error) {
 	var c *Counter
 	var err error
@@ -79,21 +76,16 @@ func ForEncoding(name string) (*Counter, error) {
 }
 
 var (
-	offline = sync.OnceFunc(func() { tiktoken.SetBpeLoader(tiktokenloader.NewOfflineLoader()) })
-	cl100k  = load("cl100k_base")
-	o200k   = load("o200k_base")
-	p50k    = load("p50k_base")
-	r50k    = load("r50k_base")
+	cl100k = load("cl100k_base")
+	o200k  = load("o200k_base")
+	p50k   = load("p50k_base")
+	r50k   = load("r50k_base")
 )
 
 func load(name string) func() (*Counter, error) {
 	return sync.OnceValues(func() (*Counter, error) {
-		offline()
-		enc, err := tiktoken.GetEncoding(name)
-		if err != nil {
-			return nil, err
-		}
-		return &Counter{name: name, enc: enc}, nil
+		v, err := loadVocabulary(name)
+		return &Counter{name, v}, err
 	})
 }
 
@@ -104,13 +96,13 @@ func (c *Counter) Encoding() string { return c.name }
 // text. Bytes that are not UTF-8 count as the replacement
 // character.
 func (c *Counter) Count(text string) int {
-	if c.enc == nil {
+	if c.vocab == nil {
 		return (len(text) + estimatedBytes - 1) / estimatedBytes
 	}
 	n := 0
 	for text != "" {
 		cut := nextCut(text)
-		n += len(c.enc.EncodeOrdinary(text[:cut]))
+		n += c.vocab.count(text[:cut])
 		text = text[cut:]
 	}
 	return n

@@ -3,18 +3,27 @@
 package main
 
 import (
+	"encoding/json"
 	"os/exec"
-	"strings"
+	"sync"
 	"testing"
 )
 
-// goEnv asks the Go tool, so that scripts with a HOME of their own share the
+// goEnv asks the Go tool once, so that scripts with a HOME of their own share the
 // build cache.
 func goEnv(t *testing.T, name string) string {
 	t.Helper()
-	out, err := exec.Command("go", "env", name).Output()
+	values, err := goVariables()
 	if err != nil {
-		t.Fatalf("go env %s: %v", name, err)
+		t.Fatalf("go env: %v", err)
 	}
-	return strings.TrimSpace(string(out))
+	return values[name]
 }
+
+var goVariables = sync.OnceValues(func() (values map[string]string, err error) {
+	out, err := exec.Command("go", "env", "-json").Output()
+	if err == nil {
+		err = json.Unmarshal(out, &values)
+	}
+	return values, err
+})
