@@ -50,7 +50,7 @@ type jumpDetail struct {
 	timeline.Jump
 	Seq      uint64
 	Reverted []string // each with its verb
-	More     int // files that went back and are not named
+	More     int      // files that went back and are not named
 	Kept     []op.Skipped
 	Passes   []timeline.Row
 }
