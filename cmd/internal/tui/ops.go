@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -220,13 +221,13 @@ func (m *screen) returned(b *op.ToolReturned) {
 	c := m.call(b.Call)
 	if c == nil {
 		c = &call{Call: op.Call{ID: b.Call, Name: b.Name}}
-	}
-	for i := range m.calls {
-		if m.calls[i] == c {
-			m.calls = append(m.calls[:i], m.calls[i+1:]...)
-			break
+		if r := m.st.Reply; r != nil { // an earlier process began it
+			if i := slices.IndexFunc(r.Calls, func(s state.CallState) bool { return s.ID == b.Call }); i >= 0 {
+				c.Call = r.Calls[i].Call
+			}
 		}
 	}
+	m.calls = slices.DeleteFunc(m.calls, func(o *call) bool { return o == c })
 	m.feed.Forget(b.Call)
 	c.Name = b.Name
 	dot, how := paint.Green.Render("●"), result.Took(b.Millis)

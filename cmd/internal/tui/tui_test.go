@@ -76,6 +76,16 @@ func TestInterruptedTurn(t *testing.T) {
 	}
 }
 
+// TestUnknownOutcome: a call that an earlier process began is shown with its command.
+func TestUnknownOutcome(t *testing.T) {
+	m := &screen{width: 80, st: new(state.State), feed: feed.New()}
+	m.st.Reply = &state.Reply{Calls: []state.CallState{{Call: op.Call{ID: "c", Name: "Bash", Args: `{"command":"go test ./..."}`}}}}
+	m.returned(&op.ToolReturned{Call: "c", Name: "Bash", Unknown: true})
+	if got := paint.Strip(strings.Join(m.out, "\n")); got != "● Bash go test ./...  outcome unknown" {
+		t.Errorf("shown as %q", got)
+	}
+}
+
 // TestTypingIsNoAnswer: a key that lets a call run counts if no other follows it at once.
 func TestTypingIsNoAnswer(t *testing.T) {
 	key := func(s string) tea.KeyPressMsg { return tea.KeyPressMsg{Text: s, Code: rune(s[0])} }
