@@ -41,6 +41,8 @@ func TestWriterNow(t *testing.T) {
 		{[]string{"....", "..", " ok", "\n"}, []string{"....", "......", "...... ", "...... ok\n"}},
 		{[]string{"\rdone 1", "\rdone 2", "\n"}, []string{"\rdone ", "\rdone 1\rdone ", "\rdone 1\rdone 2\n"}},
 		{[]string{"a known ", "value", " 42", " b\n"}, []string{"a ", "a ", "a ", "a " + secret + " b\n"}},
+		{[]string{"known value 42 is", " it\n"}, []string{"", secret + " is it\n"}},
+		{[]string{"known value 42\rnext", "\n"}, []string{secret + "\r", secret + "\rnext\n"}},
 		{[]string{"go on? [y/N] ", "x y\n"}, []string{"go on? [y/N] ", "go on? [y/N] x y\n"}},
 	} {
 		var out bytes.Buffer
