@@ -126,13 +126,13 @@ func TestRepairNamesAttempts(t *testing.T) {
 func TestUndoneChoiceRepairsNothing(t *testing.T) {
 	s := newSpan(1, 1)
 	choose := func(option string) {
-		s.bash("npm test choose cache "+option, 0, "cache set\n", "")
+		s.bash("go tool choose cache "+option, 0, "cache set\n", "")
 		s.save("t", "config")
 	}
 	for i, option := range []string{"redis", "varnish"} {
 		choose(option)
-		s.bash("npm test stage cache 1", 0, "ok\n", "")
-		s.bash(fmt.Sprintf("npm test stage cache %d", 12+i), 1, "", "error[R1]: cache "+option+" is refused\n")
+		s.bash("go tool stage cache 1", 0, "ok\n", "")
+		s.bash(fmt.Sprintf("go tool stage cache %d", 12+i), 1, "", "error[R1]: cache "+option+" is refused\n")
 		s.save("t")
 		s.add(&op.JumpDone{From: s.step - 1, To: 0})
 	}
@@ -143,7 +143,7 @@ func TestUndoneChoiceRepairsNothing(t *testing.T) {
 		t.Fatalf("%d repairs", len(found))
 	}
 	for _, f := range found {
-		if got := strings.Join(f.Card.Solution, "\n"); got != "`npm test choose cache zstd` succeeded." {
+		if got := strings.Join(f.Card.Solution, "\n"); got != "`go tool choose cache zstd` succeeded." {
 			t.Errorf("%s: a choice that was taken back is the solution: %s", f.Card.Topic, got)
 		}
 	}

@@ -104,10 +104,10 @@ func parse(o Output) *page {
 		text = text[cut:]
 	}
 	p.lines = strings.Split(text, "\n")
-	docker := strings.Contains(text, "failed to solve: ")
+	docker := strings.Contains(text, "failed to solve: ") || slices.Contains(p.started, "docker")
 	for i, l := range p.lines {
 		l = clean(l)
-		if docker { // it writes the seconds before the lines of a build's step
+		if docker { // it writes the seconds before the lines of a build's step, and compose the service
 			l = seconds().ReplaceAllString(l, "")
 		}
 		if m := status().FindStringSubmatch(l); m != nil {
@@ -118,7 +118,21 @@ func parse(o Output) *page {
 		}
 		p.lines[i] = l
 	}
+	p.dedent()
 	return p
+}
+
+// dedent removes the margin that all lines have.
+func (p *page) dedent() {
+	margin := maxLineBytes
+	for _, l := range p.lines {
+		if l != "" {
+			margin = min(margin, indent(l))
+		}
+	}
+	for i, l := range p.lines {
+		p.lines[i] = l[min(margin, len(l)):]
+	}
 }
 
 // clean takes from a line what a terminal and a build's log add to it.
@@ -145,10 +159,12 @@ func clean(l string) string {
 func (p *page) telling() Failure {
 	f := Failure{Index: -1}
 	best, told := 0, 0 // told: the weight that a rule gives the next line
+	wraps := false     // the next traceback only wraps the one before
 	for i, l := range p.lines {
 		if l == "" {
 			continue
 		}
+		wraps = wraps || strings.HasPrefix(l, "The above exception was the direct cause of")
 		r := match(p, i)
 		score := 0
 		switch {
@@ -157,6 +173,8 @@ func (p *page) telling() Failure {
 			continue
 		case told > 0:
 			score, told = told, 0
+		case r != nil && r.how == under && wraps:
+			score = certain
 		case r != nil:
 			score = r.weight
 		default:

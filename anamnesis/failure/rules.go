@@ -69,12 +69,16 @@ var rules = []rule{
 
 	// Rust.
 	{tells, next, "panicked at ", re(`panicked at \S+:\d+:\d+:$`), "thread 'main' panicked at src/a.rs:4:5:\n»called `Option::unwrap()` on a `None` value\nerror: test failed"},
+	{tells, next, "panicked at '", re(`panicked at '$`), "thread 'main' panicked at '\n»run pkg_config fail: it is gone\nerror: build failed"},
 	{tells, first, "panicked at '", re(`panicked at '`), "error: the test did\n»thread 'main' panicked at 'left over', src/a.rs:4:5"},
 
 	// Java and its build tools.
 	{tells, next, "*** FAILED", re(`\*\*\* FAILED \*\*\*$`), "[info] - stacks two discounts *** FAILED ***\n»[info]   81 was not equal to 80 (A.scala:3)\n[error] Failed tests:\n[error] \ta.A"},
 	{exactly, last, "Caused by: ", re(`^\s*Caused by: `), "Exception in thread \"main\" java.lang.Error: boot\n\tat a.B.main(B.java:3)\n»Caused by: java.io.IOException: no disk\n\tat a.C.read(C.java:9)"},
-	{sums, first, "", re(`^FAILURE: Build failed|^> Could not resolve all files for|^> Task \S+ FAILED$|^\S*(?:TaskExecutionException: )?Execution failed for task|^Could not compile \w+ file |^A problem (?:was found|occurred) |^> .*; see the .* output`), "FAILURE: Build failed with an exception.\n* Where: build.gradle\n»* it is gone"},
+	{sums, first, "", re(`^FAILURE: Build failed|^> Could not resolve all files for|^> Task \S+ FAILED$|^\S*(?:TaskExecutionException: )?Execution failed for task|^Could not compile \w+ file |^A problem (?:was found|occurred) |^Starting a Gradle Daemon|^> .*; see the .* output`), "FAILURE: Build failed with an exception.\n* Where: build.gradle\n»* it is gone"},
+	{sums, first, "Compilation failure", re(`Failed to execute goal .*: Compilation failure$`), "[ERROR] Failed to execute goal a:b (c) on project d: Compilation failure\n»[ERROR] Unable to locate the Javac Compiler in:"},
+	{certain, next, "ests", re(`^(?:Tests in error|Failed tests):$`), "Tests in error:\n»  a(b.C): One response expected\nfailure.txt holds more"},
+	{sums, first, "rror Command failed", re(`^error Command failed: \S+gradlew `), "»> SDK location not found. Define it.\nerror Command failed: ./gradlew app:installDebug."},
 	{perhaps, last, "> ", re(`^(?:   ){1,4}> [A-Z]`), "* What went wrong:\n> Could not resolve all files for configuration ':a'.\n   > Failed to transform a.aar\n»      > Java heap space"},
 	{sums, first, "COMPILATION ERROR", re(`^\[ERROR\] COMPILATION ERROR`), "[ERROR] COMPILATION ERROR :\n»[ERROR] Source option 6 is no longer supported."},
 
@@ -87,7 +91,7 @@ var rules = []rule{
 	{tells, first, "what():", re(`^\s*what\(\):`), "error: before\nterminate called after throwing an instance of 'E'\n»  what():  no such file"},
 	{tells, first, "rror: ", re(`^\S+:\d+:\d+: (?:fatal )?error: `), "»a.c:3:1: fatal error: 'b.h' file not found\nCMake Error at a.cmake:5 (message):\n  The compiler is too old"},
 	{tells, first, "undefined reference to ", re(`undefined reference to `), "error: linking with `cc` failed: exit status: 1\n»a.c:(.text+0x1): undefined reference to `f'"},
-	{sums, first, "ld", re(`\bld\S*: (?:failed to set dynamic section|final link failed)`), "»  `.rodata' can not be used when making a PIE object\nld: failed to set dynamic section sizes: bad value"},
+	{sums, first, "ld", re(`\bld\S*: (?:failed to set dynamic section|final link failed: (?:bad value|Nonrep))`), "»  `.rodata' can not be used when making a PIE object\nld: failed to set dynamic section sizes: bad value"},
 
 	// JavaScript and TypeScript.
 	{tells, first, "[ERROR] ", re(`^[X✘✖] \[ERROR\] \S`), "Application bundle generation failed. [6.7 seconds]\n»X [ERROR] NG8001: 'app-a' is not a known element:\n1. If 'app-a' is a component"},
@@ -102,6 +106,8 @@ var rules = []rule{
 	{drop, first, "", re(`ERR! stack\s+at |^Emitted 'error' event on `), "gyp ERR! stack     at ChildProcess.onExit (a.js:3:2)\n»it is gone\ngyp ERR! stack     at fail (b.js:3:2) error"},
 	{tells, first, "gyp: ", re(`^gyp: \S`), "error: it failed\n»gyp: No Xcode or CLT version detected!"},
 	{certain, first, "code: '", re(`^\s*code: 'E[A-Z]+',?$`), "Emitted 'error' event on Server instance at:\n»  code: 'EACCES',\n  syscall: 'listen',\n  port: 80"},
+	{tells, next, "Failed to launch", re(`Failed to launch the browser process!$`), "Error: Failed to launch the browser process!\n»/a/chrome: error while loading shared libraries: libnss3.so: it is gone"},
+	{tells, first, " - ", re(`^ - (?:options|configuration)[.\[]`), "Invalid options object. Dev Server has been initialized wrongly.\n» - options.allowedHosts[0] should be a non-empty string."},
 	{drop, first, "console.", re(`^\s*console\.\w+$`), "console.error\n»it is gone"},
 	{certain, first, "Snapshot name: ", re(`^\s*Snapshot name: `), "»    Snapshot name: `Row shows one that is late 1`\n › 1 snapshot failed.\nSnapshots:   1 failed, 3 passed, 4 total"},
 	{drop, first, "ebugger", re(`^Debugger attached\.|^Waiting for the debugger`), "»it is gone\nWaiting for the debugger to disconnect..."},
@@ -124,7 +130,10 @@ var rules = []rule{
 	{tells, next, "select packages:", re(`^ERROR: unable to select packages:$`), "ERROR: unable to select packages:\n»  curll (no such package):\n    required by: world[curll]"},
 	{tells, first, "Depends: ", re(`^\s*\S+ ?: Depends: `), "The following packages have unmet dependencies:\n» a : Depends: b (= 2) but it is not installable\nE: Unable to correct problems, you have held broken packages."},
 	{sums, first, "did not complete", re(`^ERROR: .*process ".*" did not complete successfully`), "»curl is missing\nERROR: failed to build: failed to solve: process \"curl a\" did not complete successfully: exit code: 1"},
-	{sums, first, "requirements could not", re(`^Your requirements could not be resolved`), "Your requirements could not be resolved to an installable set of packages.\n»    - a/b requires ext-dom * -> it is missing from your system."},
+	{tells, first, " -> ", re(`^\s*- .* requires? .* -> (?:found|your|no|it|could)\b`), "Your requirements could not be resolved.\n»    - a/b requires ext-dom * -> it is missing from your system."},
+	{tells, first, "╰─▶ ", re(`^\s*╰─▶ \S`), "error: No solution found\n»  ╰─▶ Because a has no wheels and you require a, they are unsatisfiable."},
+	{sums, first, "failed to build", re(`^ERROR: Service '\S+' failed to build`), "»the destination must be a directory, it cannot be a file\nERROR: Service 'web' failed to build : Build failed"},
+	{tells, first, "expected here", re(`^(?:An argument|Blocks of type|An attribute) .*not expected here`), "Error: Unsupported argument\n»An argument named \"a\" is not expected here."},
 	{tells, last, "FAILED! =>", re(`^fatal: \[\S+\]: FAILED! => `), "failed: [a] (item=b) => {\"msg\": \"Request failed: error\"}\n»fatal: [a]: FAILED! => {\"msg\": \"no package\"}"},
 	{tells, first, "The connection", re(`^\s*The connection to the server \S+ was refused`), "\"Unhandled Error\" err=\"couldn't get it: error: refused\"\n»The connection to the server a:80 was refused - is it right?"},
 	{tells, first, "rror ", re(`^(?:\w+: )?Error (?:response )?from (?:daemon|server)\b`), "error: docker\n»Error response from daemon: pull access is off"},
@@ -143,6 +152,8 @@ var rules = []rule{
 	{named, first, ": WARNING: ", re(`^\S+:\d+: WARNING: `), "»/a.md:41: WARNING: unknown document: 'b'\nwriting pages... done"},
 	{sums, first, "[S-", re(`^Error: \[S-\d+\]$`), "  1) A parses\n»       expected: Right 1\nError: [S-7282]"},
 	{drop, first, "Pending: (", re(`^Pending: \(Failures listed here`), "Pending: (Failures listed here are expected)\n»it is gone"},
+	{tells, next, "unable to load", re(`unable to load shared object '.*':$`), "Error in dyn.load(file) :\n  unable to load shared object '/a.so':\n»  libb.so.0: cannot open it"},
+	{tells, first, "no package called", re(`there is no package called `), "ERROR: lazy loading failed for package ‘a’\n»  there is no package called ‘b’"},
 	{tells, next, "Failure/Error:", re(`^\s*Failure/Error: `), "Failures:\n  Failure/Error: f(1)\n\n»  expected: 1\nerror: 1"},
 	{tells, first, ".lua:", re(`^lua\S*: \S+\.lua:\d+: `), "»lua: a.lua:3: attempt to index a nil value\nstack traceback:\n\ta.lua:3: in main chunk"},
 	{sums, first, "[FAILED] [", re(`^\W*\[FAILED\] \[`), "• [FAILED] [0.001 seconds]\n»  Expected\n      <int>: 3"},
@@ -168,8 +179,8 @@ var rules = []rule{
 
 var (
 	escape    = re(`\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()].|\x1b[@-Z\\-_]`)
-	logPrefix = re(`^==\d+==\s?|^INTERNALERROR> |^#\d+ (?:\d+\.\d+ )?|^[\[(]?\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?[\])]? +|^\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? +|^[IWEF]\d{4} [\d:.]+ +\d+ \S+:\d+\] |^[│╷╵] ?`)
-	seconds   = re(`^\d+\.\d+ `)
+	logPrefix = re(`^==\d+==\s?|^INTERNALERROR> |^#\d+ (?:\d+\.\d+ )?|^[\[(]?\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?[\])]?(?: +|$)|^\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?(?: +|$)|^[IWEF]\d{4} [\d:.]+ +\d+ \S+:\d+\] |^[│╷╵] ?`)
+	seconds   = re(`^\d+\.\d+ |^[\w.-]+ +\| `)
 	status    = re(`^(?:<returncode>(\d+)</returncode>|\[exit (\d+)\]|(?:Command|Process) exited with code (\d+)|Exit code:? (\d+))$`)
 
 	place = re(`[\w@~./\\-]+\.\w+(?::\d+|\(\d+|:\[\d+|", line \d+)`)

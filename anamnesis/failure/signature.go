@@ -27,6 +27,7 @@ var variants = []variant{
 	{re(`^(?:E\s+|[\W]*- )`), "", "E       KeyError: 'a' => KeyError: 'a'"},
 	{re(`^\{["']error["']: ["'](.*)["']\}$`), "$1", "{'error': 'it is gone'} => it is gone"},
 	{re(`: error: \[GHC-\d+\]`), ": error:", "a.hs:3:1: error: [GHC-1] no => error: no"},
+	{re(`^(?:[a-z_]\w*\.)+([A-Z]\w*(?:Error|Exception|Warning|Configured)\b)`), "$1", "sqlite3.OperationalError: no such table: a => OperationalError: no such table: a"},
 	{re(`^npm ERR!`), "npm error", "npm ERR! code ENOENT => npm error code ENOENT"},
 	{re(`-r \S+ \(line \d+\)`), "-r #", "ERROR: Cannot install -r base.txt (line 3) and a => ERROR: Cannot install -r # and a"},
 	{re(`rejected\] +\S+ -> \S+`), "rejected] #", "! [remote rejected] HEAD -> tidy (hook declined) => ! [remote rejected] # (hook declined)"},
