@@ -321,9 +321,12 @@ func (s *stage) recorded(n int) {
 	s.Errorf("%d steps were not recorded in time", n)
 }
 
-// built builds this program.
+// built builds this program, unless ANAMNESIS_BIN names it.
 func built(t *testing.T) string {
 	t.Helper()
+	if path := os.Getenv("ANAMNESIS_BIN"); path != "" {
+		return path
+	}
 	bin := filepath.Join(t.TempDir(), "anamnesis")
 	if out, err := exec.Command("go", "build", "-o", bin, "anamnesis/cmd/anamnesis").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -54,6 +54,9 @@ func hostile(r rune) bool {
 // Line makes text safe and puts it on one line of at most width columns.
 func Line(s string, width int) string {
 	s = strings.TrimSpace(strings.NewReplacer("\n", " ", "\t", " ").Replace(Clean(s)))
+	if len(s) <= width { // no character has more columns than bytes, and the table of widths takes a while to make
+		return s
+	}
 	return runewidth.Truncate(s, width, "…")
 }
 
