@@ -286,6 +286,9 @@ func (p *page) whole(i int) string {
 	case line == "Expected":
 		more = 3
 	}
+	if ruler().MatchString(line) {
+		line = strings.Trim(line, "=-_*═ ")
+	}
 	for _, l := range p.lines[i+1:] {
 		if more == 0 {
 			break

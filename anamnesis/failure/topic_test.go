@@ -15,6 +15,7 @@ func TestTopic(t *testing.T) {
 		{"/usr/bin/python3: No module named pytest", "python3: No module named pytest"},
 		{"../tui/test/chat.ts(83,49): error TS2345: Argument of type 'undefined' is not assignable", "chat.ts: error TS2345: Argument of type 'undefined' is not assignable"},
 		{"grep: src/a.ts: No such file or directory", "grep: src/a.ts: No such file or directory"},
+		{"recwarn\n=== no tests ran in 0.01s ===", "no tests ran in 0.01s"},
 	} {
 		f, ok := Read(Output{Text: tt.output, Error: true})
 		if got := f.Topic(); !ok || got != tt.want {
