@@ -471,4 +471,9 @@ passes:
 	d.sees("It is written again.", "── 1 file changed: again.md", "\n>") // the user's file is not the turn's
 	d.types("/quit\n")
 	d.sees("continues it\n$")
+	d.tmux("send-keys", "-R")
+	d.types("clear; anamnesis -c\n")
+	d.sees("WriteFile again.md (new)  +1 -0\n  1 + three", "It is written again.", "\n>") // the diff is read again
+	d.types("/quit\n")
+	d.sees("continues it\n$")
 }

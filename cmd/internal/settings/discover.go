@@ -108,7 +108,7 @@ func (s *Settings) Welcome(offers []Offer, flag string) string {
 		what = fmt.Sprintf("No server is known for %s, the model of %s", v.Text, v.Origin)
 	}
 	if what = term.Line(what, 400); len(offers) == 0 {
-		return fmt.Sprintf("%s, and neither an API key nor a local server was found.\n\n"+
+		return fmt.Sprintf("%s.\nNeither an API key nor a local server was found.\n\n"+
 			"  Export a key such as OPENAI_API_KEY, or start Ollama, LM Studio, llama.cpp or vLLM.\n"+
 			"  Then write 'model: NAME' into %s, or add --model NAME.\n\n"+
 			"  'anamnesis demo' shows the program without a model.\n", what, userFile)

@@ -165,11 +165,11 @@ func TestWelcome(t *testing.T) {
 	if strings.Contains(text, "Ollama") {
 		t.Errorf("names a server that does not answer:\n%s", text)
 	}
-	if text := none.Welcome(nil, ""); !strings.HasPrefix(text, "No model is configured, and neither an API key nor a local server was found") {
+	if text := none.Welcome(nil, ""); !strings.HasPrefix(text, "No model is configured.\nNeither an API key nor a local server was found") {
 		t.Error(text)
 	}
 	none.Values[0].Text, none.Values[0].Origin = "m0", ".anamnesis/config.yaml"
-	for flag, want := range map[string]string{"": "No server is known for m0, the model of .anamnesis/config.yaml, and neither", "m1": "No server is known for m1, the model of --model, and neither"} {
+	for flag, want := range map[string]string{"": "No server is known for m0, the model of .anamnesis/config.yaml.\nNeither", "m1": "No server is known for m1, the model of --model.\nNeither"} {
 		if text := none.Welcome(nil, flag); !strings.HasPrefix(text, want) {
 			t.Error(text)
 		}

@@ -17,6 +17,7 @@ import (
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/paint"
+	"anamnesis/cmd/internal/tui/result"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/runtime"
@@ -179,9 +180,12 @@ func (m *screen) replay() {
 		m.print(paint.Faint.Render("… /timeline lists what came before"))
 	}
 	m.printer = term.NewText(nil, &m.events, 4096, m.info.Dir, false)
+	edits := result.Edits(m.ctx, m.o.Service, m.st, ops)
 	for _, o := range ops {
 		if b, ok := o.Body.(*op.UserSaid); ok && b.Source == op.SourceRequest {
 			m.said(editor.Typed(b.Text))
+		} else if b, ok := o.Body.(*op.ToolReturned); ok && edits[b.Call] != nil {
+			m.editing(editingMsg{b.Call, edits[b.Call]})
 		}
 		m.saw(o)
 	}
