@@ -116,7 +116,7 @@ func ci() bool { return os.Getenv("ANAMNESIS_CI") != "" }
 // Whatever a user does between two changes, with an editor or with git:
 // after the second nothing of theirs is left uncommitted, and git agrees.
 func TestNothingStaysUncommitted(t *testing.T) {
-	seeds := uint64(10)
+	seeds := uint64(6) // each watch with each age of the marks
 	if !ci() {
 		seeds = 2
 	}
