@@ -108,6 +108,7 @@ func TestReason(t *testing.T) {
 		"I run it:\n```sh\nrm -rf x. y\n```":                                     "",
 		"The table is missing. I will create it. Now the rest.":                  "The table is missing.",
 		"Okay, let me look. Is it there? It has no index. Let's add it:\n\nyes.": "It has no index.",
+		"I give up on scripts. The index is empty. It is at line 12 now.":        "The index is empty.",
 		"v1.2 is old. " + string(make([]byte, 300)) + ".":                        "v1.2 is old.",
 	} {
 		if got := reasonIn(said); got != want {

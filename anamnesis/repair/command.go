@@ -216,7 +216,24 @@ func near(a, b action, unstarted bool) bool {
 	if !unstarted && !shared && len(a.paths) > 0 && len(b.paths) > 0 && testRunner().MatchString(a.program) {
 		return false // other tests
 	}
+	if !unstarted && a.script && b.script && strings.Contains(a.program, "test") && otherTargets(a, b) {
+		return false
+	}
 	return a.script && b.script || shared || len(a.words)+len(b.words) == 0 || overlap(a.words, b.words) >= nearShare
+}
+
+// otherTargets reports whether two runs of tests name targets, none of which begins alike.
+func otherTargets(a, b action) bool {
+	targets := func(of action) (out []string) {
+		for _, f := range shellFields(of.text)[1:] {
+			if begins, _, _ := strings.Cut(f, "."); begins != "" && f != of.program && f[0] != '-' && !strings.ContainsAny(f, "/=<>") {
+				out = append(out, begins)
+			}
+		}
+		return out
+	}
+	as, bs := targets(a), targets(b)
+	return len(as) > 0 && len(bs) > 0 && !slices.ContainsFunc(as, func(t string) bool { return slices.Contains(bs, t) })
 }
 
 func overlap(a, b map[string]bool) float64 {

@@ -84,6 +84,19 @@ func TestPairs(t *testing.T) {
 		{"a look after an edit that failed", []Call{
 			call("sed -i 's/tables = 1/tables = [/' app.py", "sed: -e expression #1, char 19: unterminated `s' command", 1), call("sed -n 3,9p app.py", "tables = 1", 0),
 		}, ""},
+		{"tests of another part", []Call{
+			call("python3 run_tests.py upload files", "AssertionError: 0o600 != 0o644", 1), call("python3 run_tests.py storage.Modes", "ok", 0),
+		}, ""},
+		{"one test of the part that failed", []Call{
+			call("python3 run_tests.py upload files", "AssertionError: 0o600 != 0o644", 1), call("echo 'mode = 0o644' > app.cfg && python3 run_tests.py files.Modes", "ok", 0),
+		}, "0>1: mode = 0o644"},
+		{"an import that the agent's own edit broke", []Call{
+			call("cat <<'EOF' > shop.py\nclass Cent:\n    pass\nEOF", "", 0), call("cat <<'EOF' > shop.py\nclass Euro:\n    pass\nEOF", "", 0),
+			call("python3 repro.py", "ImportError: cannot import name 'Cent'", 1), call("sed -i 's/import Cent/import Euro/' repro.py && python3 repro.py", "ok", 0),
+		}, ""},
+		{"lines that sed continues", []Call{
+			noTable, call("sed -i '7a tables = True\\\nrows = 2 + \\\\\\\n  3' app.py", "", 0), call("python3 repro.py", "ok", 0),
+		}, `0>2: tables = True|rows = 2 + \|  3`},
 		{"a file that was not written yet", []Call{
 			call("python3 repro.py", "python3: can't open file 'repro.py': [Errno 2] No such file or directory", 2), write, call("python3 repro.py", "ok", 0),
 		}, ""},
@@ -159,6 +172,7 @@ func TestTells(t *testing.T) {
 		"    assert total(cart) == 3 → assert total(cart) == 2": false,
 		"# total is 2":          false,
 		"total = sum(cart) - 1": true,
+		"class Total(Sum):":     false,
 	} {
 		p := Pair{Command: "pytest a.py", Works: "pytest a.py", Changes: []Change{{Path: "a.py", Added: []string{line}}}}
 		if p.Tells() != want {
@@ -174,6 +188,10 @@ func TestTells(t *testing.T) {
 		if p.Tells() != want {
 			t.Errorf("%s: %v", works, !want)
 		}
+	}
+	asked := Pair{Command: `python3 -c "import cent; print(cent.__version__)"`, Works: `python3 -c "import euro; print(euro.__version__)"`}
+	if asked.Tells() {
+		t.Error("another version asked")
 	}
 	for works, want := range map[string]bool{"ls tests/cart": false, "ls -la": false, "ls tests/totals_test": true, "find . -name 'totals*'": true} {
 		p := Pair{Command: "ls tests/totals", Works: works, Failure: failure.Failure{Line: "ls: cannot access 'tests/totals': No such file or directory"}}

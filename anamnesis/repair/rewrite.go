@@ -86,7 +86,11 @@ func sedChange(command string) Change {
 		return Change{Path: file, Added: Rewritten(strings.Split(old, "\n"), strings.Split(now, "\n")), Removed: []string{old}}
 	}
 	if m := insertion().FindStringSubmatch(script); m != nil {
-		return Change{Path: file, Added: strings.Split(strings.ReplaceAll(m[1], `\n`, "\n"), "\n")}
+		lines := strings.Split(strings.ReplaceAll(m[1], `\n`, "\n"), "\n")
+		for i, l := range lines {
+			lines[i] = strings.ReplaceAll(strings.TrimSuffix(l, `\`), `\\`, `\`)
+		}
+		return Change{Path: file, Added: lines}
 	}
 	return Change{Added: []string{command}}
 }

@@ -152,6 +152,9 @@ func shown(p *repair.Pair) []repair.Change {
 		named[w] = true
 	}
 	out := joined(p.Changes)
+	if edited := slices.DeleteFunc(slices.Clone(out), func(c repair.Change) bool { return c.Path == "" }); len(edited) > 0 {
+		out = edited // an edit by line number says nothing beside the lines of others
+	}
 	for _, weak := range []func([]string) []string{withoutTests, withoutHeadings} {
 		less := make([]repair.Change, 0, len(out))
 		for _, c := range out {
@@ -184,7 +187,7 @@ func rest(p *repair.Pair) (out []repair.Change) {
 				lines = slices.DeleteFunc(lines, func(l string) bool { return slices.Contains(q.Added, l) })
 			}
 		}
-		if len(lines) > 0 {
+		if slices.ContainsFunc(lines, func(l string) bool { return tells(l) || remark().MatchString(l) }) {
 			out = append(out, repair.Change{Path: c.Path, Added: lines})
 		}
 	}
@@ -235,6 +238,8 @@ func withoutHeadings(added []string) []string {
 	})
 }
 
+var remark = compiled(`^\s*(//|#|--)\s*\w`)
+
 var imported = compiled(`^\s*(?:from\s+\S+\s+)?(?:import|use)\b(.*)`)
 
 // telling is the lines of a change that a solution quotes: as many in a row as it has
@@ -272,13 +277,25 @@ func tells(line string) bool {
 	return !heading().MatchString(line) && (!changed || !heading().MatchString(old) || !heading().MatchString(now))
 }
 
+// repairs reports whether the repair holds a tried line, or takes it back.
+func repairs(p *repair.Pair, tried string) bool {
+	plain := func(l string) string { return strings.ReplaceAll(quote.Squash(l), `"`, "'") }
+	old, now, _ := repair.CutChanged(tried)
+	return slices.ContainsFunc(p.Changes, func(c repair.Change) bool {
+		return slices.ContainsFunc(c.Added, func(l string) bool {
+			was, is, changed := repair.CutChanged(l)
+			return plain(l) == plain(tried) || changed && plain(was) == plain(now) && plain(is) == plain(old)
+		})
+	})
+}
+
 // triedIn is what an attempt did that did not help, in short: what it changed, the
 // commands it ran for it, or, where the repair is another way of calling, the way that it
 // called. Empty: it only ran the check again.
 func triedIn(p *repair.Pair, t repair.Attempt) string {
 	var parts []string
 	for _, c := range joined(t.Changes) {
-		lines := withoutHeadings(c.Added)
+		lines := slices.DeleteFunc(withoutHeadings(c.Added), func(l string) bool { return repairs(p, l) })
 		if len(lines) == 0 {
 			continue
 		}

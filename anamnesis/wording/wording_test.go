@@ -27,10 +27,16 @@ func TestShown(t *testing.T) {
 			{Path: "sum.py", Added: []string{"import cent → from units import (", "unit = mark(2)"}},
 		}}},
 	}
+	// An edit that says nothing beside lines, imports alone, a change that was made at last or taken back.
+	p.Changes = append(p.Changes, repair.Change{Added: []string{"sed -i 12d sum.py"}}, repair.Change{Path: "units.py", Added: []string{"import re", "cents = 3"}})
+	p.Tried = append(p.Tried, repair.Attempt{Command: "python3 repro.py", Changes: []repair.Change{
+		{Path: "sum.py", Added: []string{"total = unit → unit = mark(1)", `unit = cent(1) `}},
+	}})
 	c := Card(p)
 	got := strings.Join(c.Solution, "\n")
 	want := "Changed in sum.py:\n```diff\n+d = 4\n+e = 5\n+f = 6\n+g = 7\n+h = 8\n+unit = cent(1)\n-unit = mark(1)\n+total = unit\n-gone\n```\n" +
 		"Changed in test_sum.py:\n```diff\n+rate = 2\n```\n" +
+		"Changed in units.py:\n```diff\n+cents = 3\n```\n" +
 		"The rest of the change in sum.py:\n```diff\n+import os\n+from units import cent\n+a = 1\n+b = 2\n+c = 3\n```"
 	if got != want {
 		t.Errorf("the card says\n%s\nwant\n%s", got, want)

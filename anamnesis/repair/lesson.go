@@ -1,0 +1,120 @@
+package repair
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// slip reports whether the agent had just written what the interpreter or compiler could
+// not read, or had used a name that it had not defined: a typo holds no lesson.
+func (w *walk) slip(p *Pair) bool {
+	if m := notThere().FindStringSubmatch(p.Failure.Line); m != nil { // its own definition, which it has removed
+		defines := regexp.MustCompile(`^\s*(class|def) ` + m[1] + `\b`)
+		return slices.ContainsFunc(w.changes[:p.Failed+1], func(made []Change) bool {
+			return slices.ContainsFunc(made, func(c Change) bool { return slices.ContainsFunc(c.Added, defines.MatchString) })
+		})
+	}
+	name := undefined().FindStringSubmatch(p.Failure.Line)
+	if name == nil && !unreadable().MatchString(p.Failure.Line) {
+		return false
+	}
+	file, _, _ := strings.Cut(p.Failure.Place, ":")
+	file = file[strings.LastIndexByte(file, '/')+1:]
+	uses := func(l string) bool { return name != nil && slices.Contains(word().FindAllString(l, -1), name[1]) }
+	if uses(p.Command) || name == nil && strings.HasPrefix(file, "<") {
+		return true // the command's own text
+	}
+	wrote := func(c Change) bool {
+		if name != nil {
+			return slices.ContainsFunc(c.Added, uses)
+		}
+		return file != "" && (strings.HasSuffix(c.Path, file) || c.Path == "" && strings.Contains(strings.Join(c.Added, "\n"), file))
+	}
+	return slices.ContainsFunc(w.changes[:p.Failed+1], func(made []Change) bool { return slices.ContainsFunc(made, wrote) })
+}
+
+var (
+	undefined  = lazy(`\bNameError: name '(\w+)' is not defined`)
+	notThere   = lazy(`\bImportError: cannot import name '(\w+)'`)
+	unreadable = lazy(`\b(Indentation|Tab)Error\b|\bSyntaxError: (invalid (syntax|character|decimal)|(unexpected )?EOF|EOL|unterminated|unmatched|unexpected (indent|character)|expected|closing|f-string|.* was never closed)|\b(imported|declared) and not used\b`)
+)
+
+var testRunner = lazy(`^(pytest|unittest|nose2?|jest|vitest|mocha)$`)
+
+// wroteMissing reports whether the failed command was to run a program or a test that was
+// not there, and the changes wrote it: the agent had only not written it yet.
+func wroteMissing(p Pair, changes []Change) bool {
+	return unstarted().MatchString(p.Failure.Line) && slices.ContainsFunc(changes, func(c Change) bool {
+		return c.Whole != nil && strings.Contains(p.Failure.Line, c.Path) && slices.ContainsFunc(programFiles(p.Command), func(f string) bool { return samePath(f, c.Path) })
+	})
+}
+
+// programFiles is the program, or the files of tests, that a command runs.
+func programFiles(command string) []string {
+	a := mainOf(actions(command))
+	switch {
+	case a.script:
+		return []string{a.program}
+	case testRunner().MatchString(a.program):
+		return a.args
+	}
+	return nil
+}
+
+// Changed reports whether the pair says anything beside that the command succeeded.
+func (p *Pair) Changed() bool {
+	return len(p.Changes)+len(p.Environment) > 0 || !p.sameCommand()
+}
+
+// Tells reports whether the pair says what made the difference: more than that the
+// command succeeded, or that one did which had failed before, or that a test now expects
+// what it got. That a file to remove was gone already is no failure, and that another one
+// than the file that is not there can be read is no repair, nor that other tests pass or that a
+// version is asked otherwise.
+func (p *Pair) Tells() bool {
+	if gone().MatchString(p.Failure.Line) && len(p.Environment) == 0 || p.elsewhere() || p.otherTests() || !p.Other && len(p.Changes) > 0 && !slices.ContainsFunc(p.Changes, func(c Change) bool { return slices.ContainsFunc(c.Added, works) }) {
+		return false
+	}
+	if versionAsked().MatchString(p.Command) && len(p.Changes)+len(p.Environment) == 0 {
+		return false
+	}
+	again := slices.ContainsFunc(p.Tried, func(t Attempt) bool { return SameCommand(t.Command, p.Works) })
+	return p.Changed() && !(again && len(p.Changes)+len(p.Environment) == 0)
+}
+
+// otherTests reports whether all that is known of the repair is that a run of other tests
+// succeeded.
+func (p *Pair) otherTests() bool {
+	if p.Other || len(p.Changes)+len(p.Environment) > 0 || missing().MatchString(p.Failure.Line) || !strings.Contains(mainOf(actions(p.Works)).program, "test") {
+		return false
+	}
+	had := shellFields(p.Command)
+	return !slices.ContainsFunc(shellFields(p.Works), func(w string) bool {
+		return !slices.Contains(had, w) && (strings.HasPrefix(w, "-") || strings.Contains(w, "="))
+	})
+}
+
+// elsewhere reports whether an agent looked for a file that is not there, and then only at
+// something else.
+func (p *Pair) elsewhere() bool {
+	m := absent().FindStringSubmatch(p.Failure.Line)
+	if m == nil || len(p.Changes)+len(p.Environment) > 0 {
+		return false
+	}
+	name, _, _ := strings.Cut(m[1][strings.LastIndexByte(m[1], '/')+1:], ".")
+	return name != "" && !strings.Contains(p.Works, name)
+}
+
+// works reports whether a changed line may change what a program does: it is no assertion
+// of a test, no comment, no print, and more than the head of a block.
+func works(l string) bool {
+	return !assertion().MatchString(l) && !comment().MatchString(l) && !chats(l) && !header().MatchString(l)
+}
+
+var (
+	assertion = lazy(`^\s*(self\.)?(assert|expect)`)
+	header    = lazy(`^\s*(class|def|else|try|finally)\b[^→]*:$`)
+	absent    = lazy(`^(?:ls|cat|head|tail|find|stat|wc|grep|sed|tree|file): .*?([^\s':]+)'?: No such file or directory$`)
+	gone      = lazy(`^(rm|rmdir|unlink): .*: No such file or directory$`)
+)
