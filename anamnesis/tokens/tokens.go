@@ -12,6 +12,9 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/pkoukk/tiktoken-go"
+	tiktokenloader "github.com/pkoukk/tiktoken-go-loader"
 )
 
 const (
@@ -32,8 +35,8 @@ var ErrUnknownEncoding = errors.New("unknown encoding")
 
 // Counter counts tokens of one encoding. It is safe for concurrent use.
 type Counter struct {
-	name  string
-	vocab *vocabulary // nil: estimates
+	name string
+	enc  *tiktoken.Tiktoken
 }
 
 // Encodings lists the encodings ForEncoding knows, sorted.
@@ -51,7 +54,7 @@ const estimatedBytes = 4
 func Known(name string) bool { return slices.Contains(Encodings(), name) }
 
 // ForEncoding returns the counter of an encoding, or ErrUnknownEncoding. The first
-// call for an encoding reads its vocabulary, which takes some tens of milliseconds.
+// call for an encoding reads its vocabulary, which takes a few hundred milliseconds.
 func ForEncoding(name string) (*Counter, error) {
 	var c *Counter
 	var err error
@@ -76,16 +79,21 @@ func ForEncoding(name string) (*Counter, error) {
 }
 
 var (
-	cl100k = load("cl100k_base")
-	o200k  = load("o200k_base")
-	p50k   = load("p50k_base")
-	r50k   = load("r50k_base")
+	offline = sync.OnceFunc(func() { tiktoken.SetBpeLoader(tiktokenloader.NewOfflineLoader()) })
+	cl100k  = load("cl100k_base")
+	o200k   = load("o200k_base")
+	p50k    = load("p50k_base")
+	r50k    = load("r50k_base")
 )
 
 func load(name string) func() (*Counter, error) {
 	return sync.OnceValues(func() (*Counter, error) {
-		v, err := loadVocabulary(name)
-		return &Counter{name, v}, err
+		offline()
+		enc, err := tiktoken.GetEncoding(name)
+		if err != nil {
+			return nil, err
+		}
+		return &Counter{name: name, enc: enc}, nil
 	})
 }
 
@@ -96,13 +104,13 @@ func (c *Counter) Encoding() string { return c.name }
 // text. Bytes that are not UTF-8 count as the replacement
 // character.
 func (c *Counter) Count(text string) int {
-	if c.vocab == nil {
+	if c.enc == nil {
 		return (len(text) + estimatedBytes - 1) / estimatedBytes
 	}
 	n := 0
 	for text != "" {
 		cut := nextCut(text)
-		n += c.vocab.count(text[:cut])
+		n += len(c.enc.EncodeOrdinary(text[:cut]))
 		text = text[cut:]
 	}
 	return n
