@@ -64,10 +64,12 @@ var rules = []rule{
 	{exactly, first, "panic: ", re(`^\s*panic: `), "--- FAIL: TestA (0.00s)\n    a_test.go:9: wrong\n»panic: index out of range [5] with length 3 [recovered]"},
 	{exactly, first, "DATA RACE", re(`^WARNING: DATA RACE`), "»WARNING: DATA RACE\n  a.count()\nerror: 1 race"},
 	{tells, last, "_test.go:", re(`^\s+\w+_test\.go:\d+: \S`), "    a_test.go:8: failed carts 2\n»    a_test.go:9: it has 3\n--- FAIL: TestA (0.00s)"},
+	{tells, first, "requires go >= ", re(`^go: .* requires go >= `), "12 |     # Copy, or it is an error\n»go: go.mod requires go >= 1.26 (running go 1.22)\nerror: it failed"},
 	{tells, first, ".go:", re(`^(?:vet: )?[\w./@-]+\.go:\d+(?::\d+)?: \S`), "# ex.com/a\n»./a.go:3:2: imported and not used: \"os\"\nerror: cannot go on"},
 	{sums, first, "FAIL", re(`^\s*--- FAIL: |^\s*FAIL(?:\s|$)|^BUILD FAILED`), "--- FAIL: TestA (0.00s)\n»    it was 3"},
 
 	// Rust.
+	{sums, first, "test failed, to rerun", re(`^error: test failed, to rerun`), "error: test failed, to rerun pass --test a\n»numbers ... error: it was 3"},
 	{tells, next, "panicked at ", re(`panicked at \S+:\d+:\d+:$`), "thread 'main' panicked at src/a.rs:4:5:\n»called `Option::unwrap()` on a `None` value\nerror: test failed"},
 	{tells, next, "panicked at '", re(`panicked at '$`), "thread 'main' panicked at '\n»run pkg_config fail: it is gone\nerror: build failed"},
 	{tells, first, "panicked at '", re(`panicked at '`), "error: the test did\n»thread 'main' panicked at 'left over', src/a.rs:4:5"},
@@ -75,11 +77,11 @@ var rules = []rule{
 	// Java and its build tools.
 	{tells, next, "*** FAILED", re(`\*\*\* FAILED \*\*\*$`), "[info] - stacks two discounts *** FAILED ***\n»[info]   81 was not equal to 80 (A.scala:3)\n[error] Failed tests:\n[error] \ta.A"},
 	{exactly, last, "Caused by: ", re(`^\s*Caused by: `), "Exception in thread \"main\" java.lang.Error: boot\n\tat a.B.main(B.java:3)\n»Caused by: java.io.IOException: no disk\n\tat a.C.read(C.java:9)"},
-	{sums, first, "", re(`^FAILURE: Build failed|^> Could not resolve all files for|^> Task \S+ FAILED$|^\S*(?:TaskExecutionException: )?Execution failed for task|^Could not compile \w+ file |^A problem (?:was found|occurred) |^Starting a Gradle Daemon|^> .*; see the .* output`), "FAILURE: Build failed with an exception.\n* Where: build.gradle\n»* it is gone"},
+	{sums, first, "", re(`^FAILURE: Build failed|^> Could not resolve all files for|^> Task \S+ FAILED$|^\S*(?:TaskExecutionException: )?Execution failed for task|^Could not compile \w+ file |^A problem (?:was found|occurred) |^Starting a Gradle Daemon|^> Compilation error\.|^> .*; see the .* output`), "FAILURE: Build failed with an exception.\n* Where: build.gradle\n»* it is gone"},
 	{sums, first, "Compilation failure", re(`Failed to execute goal .*: Compilation failure$`), "[ERROR] Failed to execute goal a:b (c) on project d: Compilation failure\n»[ERROR] Unable to locate the Javac Compiler in:"},
 	{certain, next, "ests", re(`^(?:Tests in error|Failed tests):$`), "Tests in error:\n»  a(b.C): One response expected\nfailure.txt holds more"},
 	{sums, first, "rror Command failed", re(`^error Command failed: \S+gradlew `), "»> SDK location not found. Define it.\nerror Command failed: ./gradlew app:installDebug."},
-	{perhaps, last, "> ", re(`^(?:   ){1,4}> [A-Z]`), "* What went wrong:\n> Could not resolve all files for configuration ':a'.\n   > Failed to transform a.aar\n»      > Java heap space"},
+	{perhaps, last, "> ", re(`^(?:   ){1,6}> (?:[A-Z]|[\w.-]+: )`), "* What went wrong:\n> Could not resolve all files for configuration ':a'.\n   > Failed to transform a.aar\n»      > Java heap space"},
 	{sums, first, "COMPILATION ERROR", re(`^\[ERROR\] COMPILATION ERROR`), "[ERROR] COMPILATION ERROR :\n»[ERROR] Source option 6 is no longer supported."},
 
 	// C, C++ and what links and builds them.
@@ -108,6 +110,7 @@ var rules = []rule{
 	{certain, first, "code: '", re(`^\s*code: 'E[A-Z]+',?$`), "Emitted 'error' event on Server instance at:\n»  code: 'EACCES',\n  syscall: 'listen',\n  port: 80"},
 	{tells, next, "Failed to launch", re(`Failed to launch the browser process!$`), "Error: Failed to launch the browser process!\n»/a/chrome: error while loading shared libraries: libnss3.so: it is gone"},
 	{tells, first, " - ", re(`^ - (?:options|configuration)[.\[]`), "Invalid options object. Dev Server has been initialized wrongly.\n» - options.allowedHosts[0] should be a non-empty string."},
+	{tells, next, "Transform failed", re(`Transform failed with \d+ errors?:$`), "[vite:esbuild] Transform failed with 1 error:\n»/app/a.jsx:463:24: a brace is too much\nfile: /app/a.jsx:463:24"},
 	{drop, first, "console.", re(`^\s*console\.\w+$`), "console.error\n»it is gone"},
 	{certain, first, "Snapshot name: ", re(`^\s*Snapshot name: `), "»    Snapshot name: `Row shows one that is late 1`\n › 1 snapshot failed.\nSnapshots:   1 failed, 3 passed, 4 total"},
 	{drop, first, "ebugger", re(`^Debugger attached\.|^Waiting for the debugger`), "»it is gone\nWaiting for the debugger to disconnect..."},
@@ -120,6 +123,7 @@ var rules = []rule{
 	{sums, first, "", re(`^(?:fatal: Could not read from remote|致命错误：无法读取远程仓库)`), "»git@a.org: Permission denied (publickey).\nfatal: Could not read from remote repository."},
 	{drop, first, "n", re(`^The authenticity of host |^Are you sure you want to continue connecting`), "The authenticity of host 'a.org' can't be established.\n»git@a.org: Permission denied (publickey)."},
 	{sums, first, "remote: ", re(`^remote: error: GH\d+: `), "remote: error: GH006: Protected branch update failed for main.\n»remote: error: Required status check \"ci\" is expected."},
+	{drop, first, "remote: ", re(`^remote: error: (?:Trace: |See )`), "remote: error: Trace: b53d\n»remote: error: File a.bin is 106.54 MB; this exceeds the limit\nremote: error: See https://a.org/b"},
 	{exactly, first, "remote: ", re(`^remote: (?:error|fatal): `), "»remote: error: no permission for ./objects\n ! [remote rejected] main -> main (unpacker error)"},
 	{tells, first, "rejected]", re(`^\s*! \[(?:remote )?rejected\]`), "To x:y\n» ! [rejected]  main -> main (fetch first)\nerror: failed to push some refs to 'x:y'"},
 	{tells, first, "", re(`^(?:CONFLICT|KONFLIKT|CONFLIT|冲突|コンフリクト) ?[(（]`), "error: merging\n»CONFLICT (content): Merge conflict in a.go\nAutomatic merge failed; fix conflicts and then commit the result."},
@@ -171,7 +175,7 @@ var rules = []rule{
 	{certain, first, "E", re(`^(?:\w+\.)*\w+(?:Error|Exception)$`), "»asyncio.exceptions.TimeoutError\nthe task failed"},
 	{drop, first, ">", re(`^</?\w+>$`), "»it is gone\n</output>"},
 	{drop, first, "[no output]", re(`^\[no output\]$`), "»it is gone\n[no output]"},
-	{sums, first, "", re(`(?i)^(?:\S+: )?(?:error:? )?[^:]{0,60}\b(?:exit|exited|returned)(?: with)?(?: non-zero)?(?: status| code)*:? ?\d+\W*$`), "error: script exited with code 2\n»the lamp is out"},
+	{sums, first, "", re(`(?i)^(?:\S+: )?(?:error:? )?[^:]{0,60}\b(?:exit|exited|returned)(?: with)?(?: non-zero)?(?: status| code)*:? ?\d+\W*(?:\(error\))?$`), "error: script exited with code 2\n»the lamp is out"},
 	{sums, first, "", re(`(?i)^(?:[\w ()]+: )?(?:Error is not recoverable: |execution of \S+ |BEGIN failed--)?(?:compilation )?(?:exiting|aborting|aborted|terminated)\b`), "»gzip: stdin: not in gzip format\ntar: Error is not recoverable: exiting now"},
 	{sums, first, "ail", re(`^(?:\W*|There w\w+ |\d+% tests passed, |(?:Test Suites|Test Files|Tests):? +)\d+ (?:tests? )?(?:failed|failing|failures?)\b`), "There was 1 failure:\n»it was 3"},
 	{sums, first, "rror", re(`^\W*(?:Found )?\d+ (?:errors?\b|problems? \()`), "Found 3 errors in a.ts\n»it was 3"},
@@ -180,7 +184,7 @@ var rules = []rule{
 var (
 	escape    = re(`\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()].|\x1b[@-Z\\-_]`)
 	logPrefix = re(`^==\d+==\s?|^INTERNALERROR> |^#\d+ (?:\d+\.\d+ )?|^[\[(]?\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?[\])]?(?: +|$)|^\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?(?: +|$)|^[IWEF]\d{4} [\d:.]+ +\d+ \S+:\d+\] |^[│╷╵] ?`)
-	seconds   = re(`^\d+\.\d+ |^[\w.-]+ +\| `)
+	seconds   = re(`^\d+\.\d+ |^[\w.-]+ +\|(?: |$)`)
 	status    = re(`^(?:<returncode>(\d+)</returncode>|\[exit (\d+)\]|(?:Command|Process) exited with code (\d+)|Exit code:? (\d+))$`)
 
 	place = re(`[\w@~./\\-]+\.\w+(?::\d+|\(\d+|:\[\d+|", line \d+)`)

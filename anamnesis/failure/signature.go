@@ -38,6 +38,7 @@ var variants = []variant{
 	{re(`no required module provides package \S+ ?go\.mod file not found.*`), "go.mod file not found", "a.go:3:2: no required module provides package b: go.mod file not found in it => go.mod file not found"},
 	{re(`address already in use \S+`), "address already in use", "listen EADDRINUSE: address already in use :::3000 => listen EADDRINUSE: address already in use"},
 	{re(`^So, because \S+ depends`), "So, because # depends", "So, because shop depends on a, it fails => So, because # depends on a, it fails"},
+	{re(`on project \S+:`), "on project #:", "Failed to execute goal a:b on project shop: no => Failed to execute goal a:b on project #: no"},
 	{re(`^vet: | \[recovered.*`), "", "panic: a is nil [recovered] => panic: a is nil"},
 	{re(`^[^\s:()'"]+\.\w+(?:(?::\d+)+|\(\d+(?:,\d+)?\)):(?: -)? `), "", "src/a.go:3:2: undefined: f => undefined: f"},
 	{re(`^\S+[:(]\d+[:,]\d+\)?(?: -|:) error (TS\d+)`), "error $1", "a.ts:3:5 - error TS2304: no 'f' => error TS2304: no 'f'"},
@@ -67,7 +68,7 @@ var (
 	digits = re(`\d[\d.]*`)
 	listed = re(`#(?:[,:.;/ -]+#)+`)
 	// compared matches assertion messages that do not name what was compared.
-	compared = re("^error\\[E0308\\]: mismatched types$|^assertion `left .= right` failed|^Assertion with .= failed|strictly equal:|^Failed asserting that #|^Assert\\.\\w+\\(\\) Failure")
+	compared = re("^error\\[E0308\\]: mismatched types$|^assertion `left .= right` failed|^Assertion with .= failed|^panic: runtime error: invalid memory address|strictly equal:|^Failed asserting that #|^Assert\\.\\w+\\(\\) Failure")
 	saysName = re(`'\w{3,}'`)
 	kind     = re(`^(?:[\w.]+\.)?(\w+)\b:?`)
 )
