@@ -117,7 +117,7 @@ func KeptRepairs(run repair.Run) []repair.Pair {
 		said := func(o repair.Pair) bool { // the same trouble again, and no other repair
 			return o.Failure.Signature == p.Failure.Signature && (p.Fixed == o.Fixed || len(p.Changes) == 0 && slices.Equal(p.Environment, o.Environment))
 		}
-		if p.Failure.Line != "" && !p.Failure.Silent && p.Tells() && len(out) < maxRepairCards && !slices.ContainsFunc(out, said) {
+		if p.Failure.Line != "" && !p.Failure.Silent && wording.Tells(p) && len(out) < maxRepairCards && !slices.ContainsFunc(out, said) {
 			out = append(out, p)
 		}
 	}

@@ -34,6 +34,52 @@ func (w *walk) slip(p *Pair) bool {
 	return slices.ContainsFunc(w.changes[:p.Failed+1], func(made []Change) bool { return slices.ContainsFunc(made, wrote) })
 }
 
+// noModule matches the failure of a program whose module is missing.
+var noModule = lazy(`\b(?:No module named|Cannot find module|cannot find package) ['"]?([\w./@-]+)`)
+
+// aboutMissing returns the changes: where a module is missing, those that name it, by a line or by the
+// place of its file. Others belong to the task.
+func (p *Pair) aboutMissing(changes []Change) []Change {
+	m := noModule().FindStringSubmatch(p.Failure.Line)
+	if m == nil {
+		return changes
+	}
+	name := m[1][strings.LastIndexAny(m[1], "./")+1:]
+	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool {
+		names := func(l string) bool { return strings.Contains(l, name) }
+		return !names(c.Path) && !slices.ContainsFunc(c.Added, names) && !slices.ContainsFunc(c.Removed, names)
+	})
+}
+
+// otherQuestion reports whether all that is known of the repair is that a program in the command
+// line succeeded that no longer uses the name that was missing.
+func (p *Pair) otherQuestion() bool {
+	m := lacking().FindStringSubmatch(p.Failure.Line)
+	return m != nil && mainOf(actions(p.Works)).inline && len(p.Changes)+len(p.Environment) == 0 && !strings.Contains(p.Works, m[1])
+}
+
+// lacking matches the name that a module or an object lacks.
+var lacking = lazy(`(?:No module named|cannot import name|has no attribute) '(\w+)`)
+
+// tookBack reports whether all that the repair did was to take back edits that the agent
+// had made before the failure.
+func (w *walk) tookBack(p *Pair) bool {
+	before := map[string]bool{}
+	for _, made := range w.changes[:p.Failed+1] {
+		for _, c := range made {
+			for _, l := range c.Added {
+				before[strings.TrimSpace(l)] = true
+			}
+		}
+	}
+	return len(p.Changes) > 0 && len(p.Environment) == 0 && !slices.ContainsFunc(p.Changes, func(c Change) bool {
+		return slices.ContainsFunc(c.Added, func(l string) bool {
+			old, now, changed := CutChanged(l)
+			return !changed || !before[strings.TrimSpace(ChangedLine(now, old))]
+		})
+	})
+}
+
 var (
 	undefined  = lazy(`\bNameError: name '(\w+)' is not defined`)
 	notThere   = lazy(`\bImportError: cannot import name '(\w+)'`)
@@ -73,7 +119,7 @@ func (p *Pair) Changed() bool {
 // than the file that is not there can be read is no repair, nor that other tests pass or that a
 // version is asked otherwise.
 func (p *Pair) Tells() bool {
-	if gone().MatchString(p.Failure.Line) && len(p.Environment) == 0 || p.elsewhere() || p.otherTests() || !p.Other && len(p.Changes) > 0 && !slices.ContainsFunc(p.Changes, func(c Change) bool { return slices.ContainsFunc(c.Added, works) }) {
+	if gone().MatchString(p.Failure.Line) && len(p.Environment) == 0 || p.elsewhere() || p.otherTests() || p.otherQuestion() || !p.Other && len(p.Changes) > 0 && !slices.ContainsFunc(p.Changes, func(c Change) bool { return slices.ContainsFunc(c.Added, works) }) {
 		return false
 	}
 	if versionAsked().MatchString(p.Command) && len(p.Changes)+len(p.Environment) == 0 {

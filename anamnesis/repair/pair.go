@@ -198,11 +198,11 @@ func (w *walk) pair(i int) (Pair, bool) {
 	p.Other = !strings.EqualFold(w.all[p.Fixed][at].program, w.main[i].program)
 	p.Works = w.all[p.Fixed][at].text
 	if !p.Other { // another way of calling needs no change of files
-		p.Changes = cutDelta(w.helped(changes, &p), p.Command+"\n"+calls[i].Text+calls[i].Stderr)
+		p.Changes = cutDelta(p.aboutMissing(w.helped(changes, &p)), p.Command+"\n"+calls[i].Text+calls[i].Stderr)
 	}
 	p.Environment = slices.DeleteFunc(unique(p.Environment), func(e string) bool { return strings.Contains(p.Command, e) })
 	p.Environment = first(p.Environment, 4)
-	if !p.Other && len(p.Changes)+len(p.Environment) == 0 && w.again(p) {
+	if w.tookBack(&p) || !p.Other && len(p.Changes)+len(p.Environment) == 0 && w.again(p) {
 		return Pair{}, false
 	}
 	p.Versions = first(unique(p.Versions), 2)

@@ -94,6 +94,9 @@ func TestPairs(t *testing.T) {
 			call("cat <<'EOF' > shop.py\nclass Cent:\n    pass\nEOF", "", 0), call("cat <<'EOF' > shop.py\nclass Euro:\n    pass\nEOF", "", 0),
 			call("python3 repro.py", "ImportError: cannot import name 'Cent'", 1), call("sed -i 's/import Cent/import Euro/' repro.py && python3 repro.py", "ok", 0),
 		}, ""},
+		{"an edit of its own that it took back", []Call{
+			call("sed -i 's/tables = True/tables = Truth/' app.py", "", 0), noTable, call("sed -i 's/tables = Truth/tables = True/' app.py && python3 repro.py", "ok", 0),
+		}, ""},
 		{"lines that sed continues", []Call{
 			noTable, call("sed -i '7a tables = True\\\nrows = 2 + \\\\\\\n  3' app.py", "", 0), call("python3 repro.py", "ok", 0),
 		}, `0>2: tables = True|rows = 2 + \|  3`},

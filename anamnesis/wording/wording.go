@@ -62,7 +62,7 @@ func Quotes(command, args string) bool {
 
 // heading matches lines of a file that say little of a change: comments, imports,
 // prints, brackets alone.
-var heading = compiled(`^\s*((print|console\.log|fmt\.Print\w*)\(|//|#|/?\*|--|package\b|import\b|from\s+\S+\s+import\b|use\b|"[^"]*"[,;]?\s*$|[\W_]*$)`)
+var heading = compiled(`^\s*((print|console\.log|fmt\.Print\w*)\(|//|#|/?\*|--|try:$|except\b.*:$|traceback\.print_exc|package\b|import\b|from\s+\S+\s+import\b|use\b|"[^"]*"[,;]?\s*$|[\W_]*$)`)
 
 // The forms of a repair card's bullets. [PairOf] reads what Repair writes.
 const (
@@ -172,6 +172,14 @@ func shown(p *repair.Pair) []repair.Change {
 		out[i].Added = telling(out[i].Added, named)
 	}
 	return out[:min(len(out), maxChanges)]
+}
+
+// Tells reports whether a card of the pair says what made the difference: whether the lines that
+// it quotes do ([repair.Pair.Tells]).
+func Tells(p repair.Pair) bool {
+	quoted := p
+	quoted.Changes = shown(&p)
+	return p.Tells() && quoted.Tells()
 }
 
 // rest is the lines of the changed files that shown leaves out, but for new tests.
