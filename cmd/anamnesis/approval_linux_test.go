@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -139,6 +140,9 @@ func TestAskLines(t *testing.T) {
       - {on: all-joined, contains: [early words, yes please use tabs, yesterday, the third]}
       - {on: all-joined, contains: 'The user edited this call before it ran. What ran has these arguments: {"command":"touch 2nd && touch more"}'}
     reply: I saw the edit.
+  - reply: Two.
+  - reply: Three.
+  - reply: Four.
 `)
 	p := runAsked(t, dir)
 	p.keys("early words\n")
@@ -181,6 +185,13 @@ func TestAskLines(t *testing.T) {
 	}
 	if !inWorld(dir, "first") || inWorld(dir, "second") || !inWorld(dir, "2nd") || !inWorld(dir, "more") || !inWorld(dir, "third") {
 		t.Error("not exactly what was approved ran")
+	}
+	// A mode that the user sets later takes back that everything was allowed, for good.
+	for _, resume := range []struct{ flag, says string }{{"", "mode is auto: the user chose it in this task"}, {"--approval=ask", "mode is ask: set by --approval"}, {"--max-steps=9", "mode is ask"}} {
+		code, rest := atTerminal(t, dir, slices.DeleteFunc([]string{"resume", resume.flag, "t", "More."}, func(s string) bool { return s == "" })...).ends()
+		if code != 0 || !strings.Contains(rest, resume.says) {
+			t.Errorf("%s: exit %d, %q is not said:\n%s", resume.flag, code, resume.says, rest)
+		}
 	}
 }
 

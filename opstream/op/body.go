@@ -84,6 +84,8 @@ type TaskResumed struct {
 	EASFrom string `json:"eas_from,omitempty"`
 	Window  int    `json:"window,omitempty"` // of the changed model; 0: unknown
 	Program string `json:"program"`
+	// Approval is the mode that takes back that the user allowed everything.
+	Approval string `json:"approval,omitempty"`
 	// Continue opens a turn that ended without an answer, without new words.
 	Continue bool `json:"continue,omitempty"`
 	// Redact names further variables of TaskOpened.Redact's kind.

@@ -111,7 +111,7 @@ func (o *opening) resumedApproval(st *state.State) (mode, notice string, err err
 	switch spec := st.Opened.Agent; {
 	case from != "":
 	case st.Approval != st.Opened.Approval:
-		from, why = st.Approval, "the user allowed everything in this task"
+		from, why = st.Approval, "the user chose it in this task"
 	case st.Approval == string(approval.ModeAuto) || st.Approval == string(approval.ModeEdits):
 		from, why = st.Approval, "the task was started with it"
 	case spec != nil && spec.Approval != "":
@@ -135,6 +135,9 @@ func (o *opening) resumed(st *state.State, m *Model) (*op.TaskResumed, error) {
 	}
 	if m.reflectName != st.Reflect {
 		r.Reflect = m.reflectName
+	}
+	if st.Approval != st.Opened.Approval { // the user had allowed everything
+		r.Approval = o.Approval
 	}
 	if m.Name != st.Model {
 		span, err := o.Span(st.Opened.Dir, m.Lookup)

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -195,6 +196,7 @@ func (s *State) resumed(b *op.TaskResumed) {
 	if b.EAS > 0 { // another model
 		s.EAS, s.Window = b.EAS, b.Window
 	}
+	s.Approval = cmp.Or(b.Approval, s.Approval)
 	if b.Continue && !s.Turn.Open {
 		s.Turn = Turn{Open: true, LastWords: s.Turn.LastWords, AskedAt: s.Turn.AskedAt}
 	}

@@ -205,7 +205,7 @@ func (m *screen) branch() int {
 
 func (m *screen) approval() string {
 	if m.st.Approval != "" && m.st.Approval != m.st.Opened.Approval {
-		return m.st.Approval // the user allowed everything since
+		return m.st.Approval // the user changed it since
 	}
 	return cmp.Or(m.info.Approval, m.o.Request.Approval, m.o.Request.Default.Approval, string(approval.ModeAsk))
 }
