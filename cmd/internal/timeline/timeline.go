@@ -98,6 +98,7 @@ type Builder struct {
 	requests []Request
 	calls    []string          // of the step under way
 	shown    map[string]string // the calls of the last reply as tool.Display shows them, by id
+	open     []string          // ids of those that have not returned
 	begun    uint64            // the first operation that may be the next step's own
 	asked    int               // the rows there were when the pending jump was asked for
 	intended *op.JumpIntended
@@ -134,11 +135,12 @@ func (b *Builder) Add(o op.Op) error {
 		if len(body.Calls) == 0 {
 			b.calls = append(b.calls, answer(body))
 		}
-		b.shown = make(map[string]string, len(body.Calls))
+		b.shown, b.open = make(map[string]string, len(body.Calls)), nil
 		for _, c := range body.Calls {
-			b.shown[c.ID] = tool.Display(c, b.state.Opened.Dir)
+			b.shown[c.ID], b.open = tool.Display(c, b.state.Opened.Dir), append(b.open, c.ID)
 		}
 	case *op.ToolReturned:
+		b.open = slices.DeleteFunc(b.open, func(id string) bool { return id == body.Call })
 		b.calls = append(b.calls, cmp.Or(b.shown[body.Call], body.Name)+CallEnd(body))
 	case *op.WorldSaved:
 		b.rows = append(b.rows, b.step(o, body))

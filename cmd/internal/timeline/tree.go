@@ -105,9 +105,16 @@ func (t *Tree) place(r Row, rows []int) {
 
 func (b *Builder) node(id int, live []bool) Node {
 	s := b.state.Steps.At(id)
+	calls := s.Calls
+	if !s.Ended {
+		calls = b.calls
+		for _, id := range b.open {
+			calls = append(slices.Clone(calls), b.shown[id])
+		}
+	}
 	return Node{
 		Step: id, Parent: s.Parent, OnPath: live[id] || !s.Ended, Folded: s.Folded, UnderWay: !s.Ended,
-		First: s.First, Last: s.Last, Failed: s.Failed, LeftBy: s.LeftBy, Text: strings.Join(s.Calls, ", "),
+		First: s.First, Last: s.Last, Failed: s.Failed, LeftBy: s.LeftBy, Text: strings.Join(calls, ", "),
 	}
 }
 

@@ -255,3 +255,16 @@ func TestWindow(t *testing.T) {
 		})
 	}
 }
+
+// TestTreeUnderWayCalls: the step under way is named by its calls, those that still run last.
+func TestTreeUnderWayCalls(t *testing.T) {
+	w := &writer{t, story(t, "a")}
+	id := w.b.State().NextStep()
+	w.add(id, &op.ModelAsked{LastSeq: w.b.State().Last, Tokens: 9})
+	w.add(id, &op.ModelReplied{Calls: []op.Call{{ID: "x", Name: "Glob", Args: "{}"}, {ID: "y", Name: "Bash", Args: `{"command":"go test"}`}}, Finish: "tool_calls"})
+	w.add(id, &op.ToolReturned{Call: "x", Name: "Glob"})
+	nodes := w.b.Tree().Nodes
+	if got := nodes[len(nodes)-1]; !got.UnderWay || !strings.HasPrefix(got.Text, "Glob") || !strings.HasSuffix(got.Text, ", Bash(go test)") {
+		t.Errorf("%+v", got)
+	}
+}
