@@ -216,7 +216,7 @@ func near(a, b action, unstarted bool) bool {
 	if !unstarted && !shared && len(a.paths) > 0 && len(b.paths) > 0 && testRunner().MatchString(a.program) {
 		return false // other tests
 	}
-	if !unstarted && a.script && b.script && strings.Contains(a.program, "test") && otherTargets(a, b) {
+	if !unstarted && strings.Contains(a.program, "test") && otherTargets(a, b) {
 		return false
 	}
 	return a.script && b.script || shared || len(a.words)+len(b.words) == 0 || overlap(a.words, b.words) >= nearShare

@@ -86,6 +86,7 @@ func TestPairs(t *testing.T) {
 		}, ""},
 		{"tests of another part", []Call{
 			call("python3 run_tests.py upload files", "AssertionError: 0o600 != 0o644", 1), call("python3 run_tests.py storage.Modes", "ok", 0),
+			call("./run_tests.py upload files", "AssertionError: 0o600 != 0o640", 1), call("./run_tests.py storage.upload_modes", "ok", 0),
 		}, ""},
 		{"one test of the part that failed", []Call{
 			call("python3 run_tests.py upload files", "AssertionError: 0o600 != 0o644", 1), call("echo 'mode = 0o644' > app.cfg && python3 run_tests.py files.Modes", "ok", 0),
