@@ -36,7 +36,7 @@ func smallTree(t *testing.T) string {
 	return dir
 }
 
-// TestRowFigures does every row once with every subject: all of them work, ours gives
+// TestRowFigures does every row once with every subject: all of them work, ours returns
 // git's tree ids, and the directory measured is left alone.
 func TestRowFigures(t *testing.T) {
 	dir := smallTree(t)
