@@ -3,9 +3,6 @@
 package tui
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,22 +15,16 @@ import (
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/paint"
-	"anamnesis/cmd/internal/tui/result"
-	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/cmd/internal/tui/report"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool/spelling"
-	"anamnesis/orchestrator/workspace"
-	"anamnesis/worldstate"
 )
 
-// Limits of what a command prints.
-const (
-	maxPatchBytes   = 256 << 10
-	maxPrintedLines = 400
-)
+// maxPrintedLines bounds what a command prints.
+const maxPrintedLines = 400
 
 // verb is a slash command.
 type verb struct {
@@ -195,33 +186,6 @@ func (m *screen) timelineVerb([]string) tea.Cmd {
 	})
 }
 
-// between compares the ends of two steps.
-func between(ctx context.Context, svc *session.Service, task string, from, to int) (w *worldstate.World, changes []worldstate.Change, err error) {
-	st, err := svc.State(task)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, id := range []int{from, to} {
-		if step, err := st.Checkpoint(id); err != nil {
-			return nil, nil, err
-		} else if !step.Saved {
-			return nil, nil, fmt.Errorf("step %d has no checkpoint: %s", id, step.NoCheckpoint)
-		}
-	}
-	if w, err = svc.World(st); err != nil {
-		return nil, nil, err
-	}
-	ends, _, err := workspace.Commits(svc.Home, task, st, w, from, to)
-	if err == nil {
-		changes, err = w.Diff(ctx, ends[0], ends[1])
-	}
-	if err != nil {
-		w.Close()
-		return nil, nil, err
-	}
-	return w, changes, nil
-}
-
 func (m *screen) diffVerb(args []string) tea.Cmd {
 	steps := []int{0, m.st.Current}
 	for i, a := range args[:min(2, len(args))] {
@@ -233,53 +197,12 @@ func (m *screen) diffVerb(args []string) tea.Cmd {
 		steps[i] = n
 	}
 	ctx, svc, task := m.ctx, m.o.Service, m.o.Task
-	return m.withTask(func() (string, error) {
-		w, changes, err := between(ctx, svc, task, steps[0], steps[1])
-		if err != nil {
-			return "", err
-		}
-		defer w.Close()
-		if len(changes) == 0 {
-			return paint.Faint.Render(fmt.Sprintf("nothing differs between step %d and step %d", steps[0], steps[1])), nil
-		}
-		var patch bounded
-		if err := w.Patch(ctx, &patch, changes); err != nil && !errors.Is(err, errFull) {
-			return "", err
-		}
-		return strings.Join(paint.Patch(patch.String()), "\n"), nil
-	})
-}
-
-// bounded takes at most maxPatchBytes.
-type bounded struct{ bytes.Buffer }
-
-var errFull = errors.New("the diff is longer than what is shown")
-
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxPatchBytes {
-		return 0, errFull
-	}
-	return b.Buffer.Write(p)
+	return m.withTask(func() (string, error) { return report.Diff(ctx, svc, task, steps[0], steps[1]) })
 }
 
 func (m *screen) outVerb([]string) tea.Cmd {
 	svc, task := m.o.Service, m.o.Task
-	return m.withTask(func() (string, error) {
-		text := paint.Faint.Render("no command has run yet")
-		calls := make(map[string]string)
-		err := svc.Ops(task, 0, func(o op.Op) error {
-			switch b := o.Body.(type) {
-			case *op.ToolCalled:
-				calls[b.Call] = b.Args
-			case *op.ToolReturned:
-				if b.Exit != nil {
-					text = paint.Bold.Render("$ "+clean(term.Command(calls[b.Call]))) + "\n" + result.ToUser(term.Result(term.Output(b.Text))) + paint.Faint.Render("\n"+result.Exited(b))
-				}
-			}
-			return nil
-		})
-		return text, err
-	})
+	return m.withTask(func() (string, error) { return report.Out(svc, task) })
 }
 
 func (m *screen) todoVerb([]string) tea.Cmd {
@@ -295,39 +218,7 @@ func (m *screen) todoVerb([]string) tea.Cmd {
 
 func (m *screen) cardsVerb([]string) tea.Cmd {
 	svc, task := m.o.Service, m.o.Task
-	return m.withTask(func() (string, error) {
-		var lines, written []string
-		err := svc.Ops(task, 0, func(o op.Op) error {
-			switch b := o.Body.(type) {
-			case *op.CardsRecalled:
-				for _, c := range b.Cards {
-					lines = append(lines, fmt.Sprintf("%s %s  %s", paint.Faint.Render("recalled"), clean(c.ID), clean(c.Topic)))
-				}
-			case *op.PassDone:
-				written = append(written, b.Cards...)
-			case *op.RepairsFound:
-				written = append(written, b.Cards...)
-			}
-			return nil
-		})
-		if len(lines)+len(written) == 0 {
-			return paint.Faint.Render("no card was recalled or written in this task"), err
-		}
-		store, unread := svc.Cards("", knowledgebase.Options{})
-		if unread == nil {
-			defer store.Close()
-		}
-		for _, id := range written {
-			line := paint.Cyan.Render("written  ") + clean(id)
-			if unread == nil {
-				if c, err := store.Get(id); err == nil {
-					line += fmt.Sprintf("  %s %s", clean(c.Topic), paint.Faint.Render("("+string(c.State)+")"))
-				}
-			}
-			lines = append(lines, line)
-		}
-		return strings.Join(append(lines, paint.Faint.Render("'anamnesis kb show ID' shows one, 'anamnesis kb review' reviews drafts")), "\n"), err
-	})
+	return m.withTask(func() (string, error) { return report.Cards(svc, task) })
 }
 
 func (m *screen) whyVerb(args []string) tea.Cmd {
@@ -340,32 +231,7 @@ func (m *screen) whyVerb(args []string) tea.Cmd {
 		}
 		seq = m.st.Steps.At(n).Last
 	}
-	return m.withTask(func() (string, error) {
-		x, _, err := svc.Explain(task, seq)
-		if err != nil {
-			return "", err
-		}
-		lines := []string{
-			fmt.Sprintf("%s tokens in %s; EAS %s", paint.Count(x.Tokens), quote.Number(len(x.Messages), "message"), paint.Count(x.EAS)),
-			paint.Faint.Render("    role      tokens  operation: text"),
-		}
-		last := ""
-		for i, msg := range x.Messages {
-			for _, p := range msg.Parts {
-				lines = append(lines, paint.Cut(fmt.Sprintf("%3d %-9s %6d  %s: %s", i+1, msg.Role, p.Tokens, p.Kind, oneLine(clean(p.Text))), width))
-				if p.Why != "" && p.Why != last { // a jump gives many messages one reason
-					for _, l := range paint.Wrap(clean(p.Why), max(width-6, 16)) {
-						lines = append(lines, paint.Faint.Render("      "+l))
-					}
-				}
-				last = p.Why
-			}
-		}
-		for _, c := range x.Changes {
-			lines = append(lines, paint.Purple.Render(fmt.Sprintf("op %d  %s: %s", c.Op, c.Kind, clean(c.Rule))))
-		}
-		return strings.Join(lines, "\n"), nil
-	})
+	return m.withTask(func() (string, error) { return report.Why(svc, task, seq, width) })
 }
 
 func (m *screen) costVerb([]string) tea.Cmd {

@@ -1,0 +1,162 @@
+//go:build unix
+
+// Package report reads from a task's record what slash commands print about it.
+package report
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"anamnesis/anamnesis/quote"
+	"anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/tui/paint"
+	"anamnesis/cmd/internal/tui/result"
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/workspace"
+	"anamnesis/worldstate"
+)
+
+// maxPatchBytes bounds a diff.
+const maxPatchBytes = 256 << 10
+
+// between compares the ends of two steps.
+func between(ctx context.Context, svc *session.Service, task string, from, to int) (w *worldstate.World, changes []worldstate.Change, err error) {
+	st, err := svc.State(task)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, id := range []int{from, to} {
+		if step, err := st.Checkpoint(id); err != nil {
+			return nil, nil, err
+		} else if !step.Saved {
+			return nil, nil, fmt.Errorf("step %d has no checkpoint: %s", id, step.NoCheckpoint)
+		}
+	}
+	if w, err = svc.World(st); err != nil {
+		return nil, nil, err
+	}
+	ends, _, err := workspace.Commits(svc.Home, task, st, w, from, to)
+	if err == nil {
+		changes, err = w.Diff(ctx, ends[0], ends[1])
+	}
+	if err != nil {
+		w.Close()
+		return nil, nil, err
+	}
+	return w, changes, nil
+}
+
+// bounded takes at most maxPatchBytes.
+type bounded struct{ bytes.Buffer }
+
+var errFull = errors.New("the diff is longer than what is shown")
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxPatchBytes {
+		return 0, errFull
+	}
+	return b.Buffer.Write(p)
+}
+
+// Diff returns what changed from the end of one step to that of another.
+func Diff(ctx context.Context, svc *session.Service, task string, from, to int) (string, error) {
+	w, changes, err := between(ctx, svc, task, from, to)
+	if err != nil {
+		return "", err
+	}
+	defer w.Close()
+	if len(changes) == 0 {
+		return paint.Faint.Render(fmt.Sprintf("nothing differs between step %d and step %d", from, to)), nil
+	}
+	var patch bounded
+	if err := w.Patch(ctx, &patch, changes); err != nil && !errors.Is(err, errFull) {
+		return "", err
+	}
+	return strings.Join(paint.Patch(patch.String()), "\n"), nil
+}
+
+// Out returns the whole output of the last command.
+func Out(svc *session.Service, task string) (string, error) {
+	text := paint.Faint.Render("no command has run yet")
+	calls := make(map[string]string)
+	err := svc.Ops(task, 0, func(o op.Op) error {
+		switch b := o.Body.(type) {
+		case *op.ToolCalled:
+			calls[b.Call] = b.Args
+		case *op.ToolReturned:
+			if b.Exit != nil {
+				text = paint.Bold.Render("$ "+term.Clean(term.Command(calls[b.Call]))) + "\n" + result.ToUser(term.Result(term.Output(b.Text))) + paint.Faint.Render("\n"+result.Exited(b))
+			}
+		}
+		return nil
+	})
+	return text, err
+}
+
+// Cards lists the cards that were recalled and written.
+func Cards(svc *session.Service, task string) (string, error) {
+	var lines, written []string
+	err := svc.Ops(task, 0, func(o op.Op) error {
+		switch b := o.Body.(type) {
+		case *op.CardsRecalled:
+			for _, c := range b.Cards {
+				lines = append(lines, fmt.Sprintf("%s %s  %s", paint.Faint.Render("recalled"), term.Clean(c.ID), term.Clean(c.Topic)))
+			}
+		case *op.PassDone:
+			written = append(written, b.Cards...)
+		case *op.RepairsFound:
+			written = append(written, b.Cards...)
+		}
+		return nil
+	})
+	if len(lines)+len(written) == 0 {
+		return paint.Faint.Render("no card was recalled or written in this task"), err
+	}
+	store, unread := svc.Cards("", knowledgebase.Options{})
+	if unread == nil {
+		defer store.Close()
+	}
+	for _, id := range written {
+		line := paint.Cyan.Render("written  ") + term.Clean(id)
+		if unread == nil {
+			if c, err := store.Get(id); err == nil {
+				line += fmt.Sprintf("  %s %s", term.Clean(c.Topic), paint.Faint.Render("("+string(c.State)+")"))
+			}
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(append(lines, paint.Faint.Render("'anamnesis kb show ID' shows one, 'anamnesis kb review' reviews drafts")), "\n"), err
+}
+
+// Why lists what the model sees after an operation, and what was folded or masked.
+func Why(svc *session.Service, task string, seq uint64, width int) (string, error) {
+	x, _, err := svc.Explain(task, seq)
+	if err != nil {
+		return "", err
+	}
+	lines := []string{
+		fmt.Sprintf("%s tokens in %s; EAS %s", paint.Count(x.Tokens), quote.Number(len(x.Messages), "message"), paint.Count(x.EAS)),
+		paint.Faint.Render("    role      tokens  operation: text"),
+	}
+	last := ""
+	for i, msg := range x.Messages {
+		for _, p := range msg.Parts {
+			lines = append(lines, paint.Cut(fmt.Sprintf("%3d %-9s %6d  %s: %s", i+1, msg.Role, p.Tokens, p.Kind, strings.Join(strings.Fields(term.Clean(p.Text)), " ")), width))
+			if p.Why != "" && p.Why != last { // a jump gives many messages one reason
+				for _, l := range paint.Wrap(term.Clean(p.Why), max(width-6, 16)) {
+					lines = append(lines, paint.Faint.Render("      "+l))
+				}
+			}
+			last = p.Why
+		}
+	}
+	for _, c := range x.Changes {
+		lines = append(lines, paint.Purple.Render(fmt.Sprintf("op %d  %s: %s", c.Op, c.Kind, term.Clean(c.Rule))))
+	}
+	return strings.Join(lines, "\n"), nil
+}
