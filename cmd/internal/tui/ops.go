@@ -140,7 +140,7 @@ func (m *screen) saw(o op.Op) {
 		c.Name, c.Args, c.begun = b.Name, b.Args, m.now
 		m.activity = ""
 	case *op.ToolReturned:
-		m.returned(b)
+		m.returned(o.Step, b)
 	case *op.WorldSaved:
 		if b.Error != "" || !b.Complete || len(b.Lost) > 0 {
 			m.event(o, paint.Yellow.Render)
@@ -216,8 +216,8 @@ func (m *screen) said(text string) {
 	m.print("")
 }
 
-// returned shows how a call ended, with the lines of a diff or of its output.
-func (m *screen) returned(b *op.ToolReturned) {
+// returned shows how a call of a step ended, with the lines of a diff or of its output.
+func (m *screen) returned(step int, b *op.ToolReturned) {
 	c := m.call(b.Call)
 	if c == nil {
 		c = &call{Call: op.Call{ID: b.Call, Name: b.Name}}
@@ -280,7 +280,7 @@ func (m *screen) returned(b *op.ToolReturned) {
 			}
 		}
 	case b.Exit != nil:
-		m.folded(result.ToUser(term.Result(b.Text)), term.HeadLines, term.TailLines, int(b.Cut), ": /out")
+		m.folded(result.ToUser(term.Result(b.Text)), term.HeadLines, term.TailLines, int(b.Cut), fmt.Sprintf(": /out %d", step))
 	}
 }
 

@@ -39,7 +39,7 @@ func verbs() []verb {
 		{"/undo", "", "go back to before the last change to files; the steps stay reachable", 0, (*screen).undoVerb},
 		{"/timeline", "", "operations and the tree of steps", 0, (*screen).timelineVerb},
 		{"/diff", "[A [B]]", "what changed from step A (default: 0) to step B (default: now)", 0, (*screen).diffVerb},
-		{"/out", "", "the whole output of the last command", 0, (*screen).outVerb},
+		{"/out", "[STEP]", "the output of a step's commands (default: of the last one)", 0, (*screen).outVerb},
 		{"/todo", "", "the agent's todo list", 0, (*screen).todoVerb},
 		{"/cards", "", "knowledge cards that were recalled and written", 0, (*screen).cardsVerb},
 		{"/why", "[STEP]", "what the model sees at a step, and what was folded or masked", 0, (*screen).whyVerb},
@@ -200,9 +200,17 @@ func (m *screen) diffVerb(args []string) tea.Cmd {
 	return m.withTask(func() (string, error) { return report.Diff(ctx, svc, task, steps[0], steps[1]) })
 }
 
-func (m *screen) outVerb([]string) tea.Cmd {
-	svc, task := m.o.Service, m.o.Task
-	return m.withTask(func() (string, error) { return report.Out(svc, task) })
+func (m *screen) outVerb(args []string) tea.Cmd {
+	svc, task, step := m.o.Service, m.o.Task, -1
+	if len(args) > 0 {
+		n, err := strconv.Atoi(args[0])
+		if err != nil || n < 0 {
+			m.fail(fmt.Errorf("/out %s: want the number of a step", args[0]))
+			return nil
+		}
+		step = n
+	}
+	return m.withTask(func() (string, error) { return report.Out(svc, task, step) })
 }
 
 func (m *screen) todoVerb([]string) tea.Cmd {

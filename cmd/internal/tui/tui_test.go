@@ -80,7 +80,7 @@ func TestInterruptedTurn(t *testing.T) {
 func TestUnknownOutcome(t *testing.T) {
 	m := &screen{width: 80, st: new(state.State), feed: feed.New()}
 	m.st.Reply = &state.Reply{Calls: []state.CallState{{Call: op.Call{ID: "c", Name: "Bash", Args: `{"command":"go test ./..."}`}}}}
-	m.returned(&op.ToolReturned{Call: "c", Name: "Bash", Unknown: true})
+	m.returned(1, &op.ToolReturned{Call: "c", Name: "Bash", Unknown: true})
 	if got := paint.Strip(strings.Join(m.out, "\n")); got != "● Bash go test ./...  outcome unknown" {
 		t.Errorf("shown as %q", got)
 	}

@@ -21,8 +21,12 @@ import (
 	"anamnesis/worldstate"
 )
 
-// maxPatchBytes bounds a diff.
-const maxPatchBytes = 256 << 10
+// Limits of what is shown.
+const (
+	maxPatchBytes = 256 << 10
+	maxHeadLines  = 200 // of an output
+	maxTailLines  = 150
+)
 
 // between compares the ends of two steps.
 func between(ctx context.Context, svc *session.Service, task string, from, to int) (w *worldstate.World, changes []worldstate.Change, err error) {
@@ -80,22 +84,45 @@ func Diff(ctx context.Context, svc *session.Service, task string, from, to int) 
 	return strings.Join(paint.Patch(patch.String()), "\n"), nil
 }
 
-// Out returns the whole output of the last command.
-func Out(svc *session.Service, task string) (string, error) {
-	text := paint.Faint.Render("no command has run yet")
+// Out returns the output of the commands of a step; below 0, of the last command.
+func Out(svc *session.Service, task string, step int) (string, error) {
+	var texts []string
+	var ran []op.Range // steps
 	calls := make(map[string]string)
 	err := svc.Ops(task, 0, func(o op.Op) error {
 		switch b := o.Body.(type) {
 		case *op.ToolCalled:
 			calls[b.Call] = b.Args
 		case *op.ToolReturned:
-			if b.Exit != nil {
-				text = paint.Bold.Render("$ "+term.Clean(term.Command(calls[b.Call]))) + "\n" + result.ToUser(term.Result(term.Output(b.Text))) + paint.Faint.Render("\n"+result.Exited(b))
+			if b.Exit == nil {
+				break
 			}
+			at := uint64(o.Step)
+			if n := len(ran); n > 0 && at <= ran[n-1].Last+1 {
+				ran[n-1].Last = at
+			} else {
+				ran = append(ran, op.Range{First: at, Last: at})
+			}
+			switch {
+			case step < 0:
+				texts = nil
+			case o.Step != step:
+				return nil
+			}
+			lines := term.Folded(result.ToUser(term.Result(b.Text)), maxHeadLines, maxTailLines, int(b.Cut), fmt.Sprintf(": 'anamnesis show %d' at a shell", o.Seq))
+			lines = append([]string{paint.Bold.Render("$ " + term.Clean(term.Command(calls[b.Call])))}, append(lines, paint.Faint.Render(result.Exited(b)))...)
+			texts = append(texts, strings.Join(lines, "\n"))
 		}
 		return nil
 	})
-	return text, err
+	switch {
+	case err != nil:
+	case len(ran) == 0:
+		return paint.Faint.Render("no command has run yet"), nil
+	case len(texts) == 0:
+		err = fmt.Errorf("/out %d: the step ran no command; these steps did: %s", step, strings.ReplaceAll(strings.Trim(fmt.Sprint(ran), "[]"), " ", ", "))
+	}
+	return strings.Join(texts, "\n\n"), err
 }
 
 // Cards lists the cards that were recalled and written.
