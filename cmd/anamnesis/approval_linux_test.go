@@ -226,6 +226,9 @@ func TestAskInterrupted(t *testing.T) {
 // runBeside runs another task in the directory of a session that waits for its user.
 func runBeside(t *testing.T, env []string, world string) {
 	t.Helper()
+	if out, err := program(t.Context(), env, "jump", "task_1", "0", "--dry-run"); err != nil || !strings.Contains(out, " would jump now: step ") {
+		t.Errorf("a jump of an idle session: %v\n%s", err, out)
+	}
 	words := filepath.Join(filepath.Dir(world), "beside.yaml")
 	if err := os.WriteFile(words, []byte("turns: [{reply: Done beside it.}]\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func RecordedCalls(dir string) ([]loop.Recorded, error) {
 			}
 		case *op.ToolCalled:
 			if i, ok := open[b.Call]; ok {
-				calls[i].World, calls[i].Effects, calls[i].Seq = b.World, b.Effects, o.Seq
+				calls[i].Args, calls[i].World, calls[i].Effects, calls[i].Seq = b.Args, b.World, b.Effects, o.Seq // the user may have edited them
 			}
 		case *op.ToolReturned:
 			i, ok := open[b.Call]

@@ -66,7 +66,7 @@ func PlanJump(ctx context.Context, h taskdir.Home, task string, j op.JumpRequest
 	p := JumpPlan{
 		EAS: st.EAS, Raw: st.StepTokens(st.RawSteps(to)), Passes: st.PlannedPasses(to, discarded, j.Fold),
 		From: st.Current, To: to, Backward: st.Steps.OnPath(to, st.Current),
-		Discarded: append([]op.Range{}, ranges...), Tokens: st.RangeTokens(ranges), Running: st.Opened.Origin == nil && taskdir.Live(h, task) != 0, // a recorder lets go of its task
+		Discarded: append([]op.Range{}, ranges...), Tokens: st.RangeTokens(ranges), Running: st.Opened.Origin == nil && st.Standing(taskdir.Live(h, task) != 0) == "running", // a recorder, and a session that waits, let go of their task
 	}
 	if st.Reply != nil || p.Running && st.Turn.Open {
 		p.UnderWay = st.NextStep()

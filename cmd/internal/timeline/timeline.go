@@ -4,12 +4,12 @@
 package timeline
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/state/steps"
 	"anamnesis/orchestrator/taskdir"
@@ -96,11 +96,11 @@ type Builder struct {
 	state    *state.State // an outline; nil before the first operation
 	rows     []Row
 	requests []Request
-	calls    []string          // of the step under way
-	shown    map[string]string // the calls of the last reply as tool.Display shows them, by id
-	open     []string          // ids of those that have not returned
-	begun    uint64            // the first operation that may be the next step's own
-	asked    int               // the rows there were when the pending jump was asked for
+	calls    []string           // of the step under way
+	asks     map[string]op.Call // the calls of the last reply, by id, with the arguments that the user edited
+	open     []string           // ids of those that have not returned
+	begun    uint64             // the first operation that may be the next step's own
+	asked    int                // the rows there were when the pending jump was asked for
 	intended *op.JumpIntended
 }
 
@@ -135,13 +135,17 @@ func (b *Builder) Add(o op.Op) error {
 		if len(body.Calls) == 0 {
 			b.calls = append(b.calls, answer(body))
 		}
-		b.shown, b.open = make(map[string]string, len(body.Calls)), nil
+		b.asks, b.open = make(map[string]op.Call, len(body.Calls)), nil
 		for _, c := range body.Calls {
-			b.shown[c.ID], b.open = tool.Display(c, b.state.Opened.Dir), append(b.open, c.ID)
+			b.asks[c.ID], b.open = c, append(b.open, c.ID)
 		}
+	case *op.ApprovalDecided:
+		edited(b.asks, body)
 	case *op.ToolReturned:
 		b.open = slices.DeleteFunc(b.open, func(id string) bool { return id == body.Call })
-		b.calls = append(b.calls, cmp.Or(b.shown[body.Call], body.Name)+CallEnd(body))
+		call := b.asks[body.Call]
+		call.Name = body.Name
+		b.calls = append(b.calls, tool.Display(call, b.state.Opened.Dir)+CallEnd(body))
 	case *op.WorldSaved:
 		b.rows = append(b.rows, b.step(o, body))
 		b.calls, b.begun = nil, o.Seq+1
@@ -163,6 +167,14 @@ func (b *Builder) Add(o op.Op) error {
 		b.event(row, o)
 	}
 	return nil
+}
+
+// edited gives a call the arguments that the user edited.
+func edited(calls map[string]op.Call, b *op.ApprovalDecided) {
+	if c, ok := calls[b.Call]; ok && b.Args != "" {
+		c.Args = b.Args
+		calls[b.Call] = c
+	}
 }
 
 // answer names an answer, or a checkpoint, by its first words.
@@ -336,6 +348,8 @@ func CallEnd(b *op.ToolReturned) string {
 	switch {
 	case b.Unknown:
 		return " (outcome unknown)"
+	case notice.Halted(b) != "":
+		return " (" + notice.Halted(b) + ")"
 	case b.Refused:
 		return " (refused)"
 	case b.Exit != nil && *b.Exit != 0:

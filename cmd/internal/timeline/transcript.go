@@ -47,6 +47,8 @@ func (t *Transcript) Add(o op.Op) error {
 		for _, c := range b.Calls {
 			t.calls[c.ID] = c
 		}
+	case *op.ApprovalDecided:
+		edited(t.calls, b)
 	case *op.ToolReturned:
 		t.result(b)
 	case *op.JumpDone, *op.PassDone, *op.CardsRecalled, *op.RepairsFound:
@@ -65,16 +67,9 @@ func (t *Transcript) result(b *op.ToolReturned) {
 		c = op.Call{ID: b.Call, Name: b.Name}
 	}
 	delete(t.calls, b.Call)
-	how := ""
-	switch {
-	case b.Unknown:
-		how = " (outcome unknown)"
-	case b.Refused:
-		how = " (not run)"
-	case b.Exit != nil:
-		how = fmt.Sprintf(" (exit %d)", *b.Exit)
-	case b.IsError:
-		how = " (failed)"
+	how := CallEnd(b)
+	if how == "" && b.Exit != nil {
+		how = " (exit 0)"
 	}
 	fmt.Fprintf(t.out, "\n- `%s`%s\n", strings.ReplaceAll(tool.Display(c, t.dir), "`", "'"), how)
 	if b.Exit != nil || b.IsError {

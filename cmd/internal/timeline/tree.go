@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"anamnesis/orchestrator/state/steps"
+	"anamnesis/orchestrator/tool"
 )
 
 // Tree is the tree of steps laid out in rows, one step a row, parents above their children. At
@@ -109,7 +110,7 @@ func (b *Builder) node(id int, live []bool) Node {
 	if !s.Ended {
 		calls = b.calls
 		for _, id := range b.open {
-			calls = append(slices.Clone(calls), b.shown[id])
+			calls = append(slices.Clone(calls), tool.Display(b.asks[id], b.state.Opened.Dir))
 		}
 	}
 	return Node{

@@ -267,4 +267,10 @@ func TestTreeUnderWayCalls(t *testing.T) {
 	if got := nodes[len(nodes)-1]; !got.UnderWay || !strings.HasPrefix(got.Text, "Glob") || !strings.HasSuffix(got.Text, ", Bash(go test)") {
 		t.Errorf("%+v", got)
 	}
+	w.add(id, &op.ApprovalDecided{Call: "y", Decision: "edit", Args: `{"command":"go vet"}`})
+	w.add(id, &op.ToolReturned{Call: "y", Name: "Bash", IsError: true, Refused: true, Text: "Not run: the user interrupted the turn."})
+	nodes = w.b.Tree().Nodes
+	if got := nodes[len(nodes)-1].Text; !strings.HasSuffix(got, ", Bash(go vet) (interrupted)") {
+		t.Errorf("after the user edited the command: %q", got)
+	}
 }

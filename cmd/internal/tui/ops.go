@@ -22,6 +22,7 @@ import (
 	"anamnesis/cmd/internal/tui/shell"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool/file"
 	"anamnesis/worldstate"
@@ -139,6 +140,10 @@ func (m *screen) saw(o op.Op) {
 		}
 		c.Name, c.Args, c.begun = b.Name, b.Args, m.now
 		m.activity = ""
+	case *op.ApprovalDecided:
+		if c := m.call(b.Call); c != nil && b.Args != "" {
+			c.Args = b.Args
+		}
 	case *op.ToolReturned:
 		m.returned(o.Step, b)
 	case *op.WorldSaved:
@@ -234,6 +239,8 @@ func (m *screen) returned(step int, b *op.ToolReturned) {
 	switch {
 	case b.Unknown:
 		dot, how = paint.Yellow.Render("●"), "outcome unknown"
+	case b.Exit == nil && notice.Halted(b) != "":
+		dot, how = paint.Yellow.Render("●"), notice.Halted(b)
 	case b.Refused:
 		dot, how = paint.Yellow.Render("●"), "not run"
 	case b.Exit != nil:

@@ -37,10 +37,9 @@ func ToUser(text string) string {
 	return strings.NewReplacer("Not run: the user interrupted the turn.", "You interrupted the turn before it began.", "Interrupted by the user while it", "You interrupted it while it", "The user chose ", "You chose ").Replace(text)
 }
 
-// Exited describes how a command ended: its exit code and duration, or the timeout that ended
-// it.
+// Exited describes how a command ended: its exit code and duration, or what ended it.
 func Exited(b *op.ToolReturned) string {
-	if strings.HasPrefix(b.Display, "timed out after ") {
+	if notice.Halted(b) != "" {
 		how, _, _ := strings.Cut(b.Display, ":")
 		return how
 	}
