@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,33 +17,26 @@ import (
 	"anamnesis/orchestrator/session"
 )
 
-// maxRequestBytes bounds a request read from standard input.
-const maxRequestBytes = 1 << 20
-
 func (a *app) runCommand() *cobra.Command {
 	var f agentFlags
 	cmd := &cobra.Command{
 		Use:   `run "REQUEST"`,
 		Short: "Run an agent on a request",
-		Long: `Run an agent on a request (- reads it from standard input) in a directory, which becomes its
-reversible world. On a terminal, typed lines steer the agent. Ctrl-C ends the turn; twice, it
+		Long: `Run an agent on a request in a directory, which becomes its reversible world. Text piped into
+the command follows the request, or is the request if that is -. On a terminal, typed lines steer the agent. Ctrl-C ends the turn; twice, it
 leaves at once. 'resume' continues.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if args[0] == "-" {
-				text, err := io.ReadAll(io.LimitReader(a.stdin, maxRequestBytes))
-				if err != nil {
-					return exit.Usagef("read the request: %v", err)
-				}
-				args[0] = string(text)
-			}
 			if strings.TrimSpace(args[0]) == "" {
 				return exit.Usagef("the request is empty")
 			}
 			if err := f.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			f.Text = args[0]
+			var err error
+			if f.Text, err = a.tty().Request(cmd.Context(), args[0], false); err != nil {
+				return err
+			}
 			return a.run(cmd.Context(), f)
 		},
 	}

@@ -32,7 +32,7 @@ func (a *app) sit(root *cobra.Command) {
 	root.Use = `anamnesis ["REQUEST"]`
 	root.Long = "Agents that go back without forgetting.\n\n" +
 		"On a terminal, 'anamnesis' opens a session in the directory, and 'anamnesis \"REQUEST\"' starts one with a request.\n" +
-		"It stays after an answer. The verbs below are for scripts, and for looking at what was recorded."
+		"It stays after an answer. Text piped into the command is the request, or follows it. The verbs below are for scripts, and for looking at what was recorded."
 	root.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 && (f.print || strings.ContainsAny(args[0], " \t\n")) || len(args) == 0 {
 			return nil
@@ -41,14 +41,15 @@ func (a *app) sit(root *cobra.Command) {
 	}
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		script := f.print || f.output != "text"
-		if len(args) == 0 && !a.interactive() && !last && !pick && !script {
-			return cmd.Help()
-		}
 		if err := f.check(cmd.Flags().Changed); err != nil {
 			return err
 		}
-		if len(args) > 0 {
-			f.Text = args[0]
+		var err error
+		if f.Text, err = a.tty().Request(cmd.Context(), strings.Join(args, ""), last || pick); err != nil {
+			return err
+		}
+		if f.Text == "" && !a.interactive() && !last && !pick && !script {
+			return cmd.Help()
 		}
 		if script || !a.tty().Drawable() {
 			return a.sitPlain(cmd.Context(), f, last, pick)
@@ -74,7 +75,7 @@ func (a *app) sitPlain(ctx context.Context, f agentFlags, last, pick bool) error
 		return exit.Usagef("-r needs a terminal: 'anamnesis tasks' lists the tasks, 'anamnesis resume TASK' continues one")
 	}
 	if !a.stay && !last && f.Text == "" {
-		return exit.Usagef("no request: give it as an argument, as in 'anamnesis run \"…\"'; a session needs a terminal")
+		return exit.Usagef("no request: give it as an argument, as in 'anamnesis run \"…\"', or on standard input; a session needs a terminal")
 	}
 	task, text := "", f.Text
 	if a.stay {
