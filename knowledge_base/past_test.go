@@ -423,3 +423,52 @@ func TestKnown(t *testing.T) {
 		t.Errorf("learned again %d times, want once", n)
 	}
 }
+
+// A new card that says it better takes the place of a draft that is known, under its id, and of
+// no card that a user reviewed or that tasks see which may not see the new one.
+func TestKnownInstead(t *testing.T) {
+	s := personStore(t, t.TempDir())
+	reviewed := newCard("k2", "two", "as k2 says it")
+	for _, c := range []*card.Card{newCard("k1", "one", "as k1 says it, at length"), reviewed} {
+		mustPut(t, s, c)
+	}
+	reviewed, err := s.Get("k2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reviewed.State = card.Reviewed
+	if _, err := s.Apply(t.Context(), Change{Cards: []*card.Card{reviewed}, By: Person}); err != nil {
+		t.Fatal(err)
+	}
+	says := func(id string) string {
+		c, err := s.Get(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.SourceTask + ": " + strings.Join(c.Issue, " ")
+	}
+	was := says("k2")
+	tainted := newCard("n0", "one", "outside")
+	tainted.Provenance.Tainted = true
+	short := newCard("n1", "one", "short")
+	short.SourceTask = "t9"
+	for _, c := range []*card.Card{short, newCard("n2", "two", "short"), tainted} {
+		c.Provenance.Ranges = []card.Range{{First: 7, Last: 9}}
+		for range 2 { // once more after a crash
+			known := map[string]string{"n0": "k1", "n1": "k1", "n2": "k2"}[c.ID]
+			out, err := s.Apply(t.Context(), Change{Cards: []*card.Card{c}, Known: map[string]string{c.ID: known}, Instead: true})
+			if err != nil || c.ID != "n0" && (out[0].ID != known || !out[0].Rediscovered) {
+				t.Errorf("%s: %+v, %v", c.ID, out, err)
+			}
+		}
+	}
+	if got := says("k1"); got != "t9: short" {
+		t.Errorf("k1 says %q", got)
+	}
+	if got := says("k2"); got != was {
+		t.Errorf("k2 says %q", got)
+	}
+	if n := s.Counts("k1").Rediscovered; n != 2 {
+		t.Errorf("learned again %d times, want twice: by two tasks", n)
+	}
+}

@@ -42,6 +42,9 @@ type Change struct {
 	// Known names, by the id of a new card, a card that says the same in other words. It
 	// counts as if it said exactly the same.
 	Known map[string]string
+	// Instead means that the new cards say it better: each takes the place of the known card,
+	// under its id, if that is a draft.
+	Instead bool
 	// TakesBack means that a user restores earlier texts of the cards. That is no
 	// review and sets no date.
 	TakesBack bool
@@ -53,8 +56,8 @@ type Stored struct {
 	Path string `json:"path"`
 	// Created: there was no card of that id before.
 	Created bool `json:"created"`
-	// Rediscovered: another card says exactly this; that one is named, and
-	// nothing was written.
+	// Rediscovered: another card says this; that one is named, and nothing was written but
+	// where the new text took its place.
 	Rediscovered bool `json:"rediscovered,omitempty"`
 }
 
@@ -73,8 +76,8 @@ func (s *Store) Put(ctx context.Context, c *card.Card) (path string, created boo
 // the last commit become a commit of their own before.
 //
 // Where there is no card of an id, the card is created, unless another card
-// says exactly the same: then that one counts as rediscovered. Where there is
-// one:
+// says the same ([Change.Known]): then that one counts as rediscovered. Where
+// there is one:
 //   - the same lesson ([card.Card.Hash]) from a card that was not read from this
 //     store changes nothing, whatever state the stored one has reached;
 //   - a card read from this store ([Store.Get]) and edited replaces the file,
@@ -191,6 +194,11 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 		}
 		if twin != nil {
 			p.ID, p.Path, p.Rediscovered = twin.ID, twin.Path(), true
+			if ch.Instead && twin.Lesson != folder.LessonOf(c) && twin.State == card.Draft && (hidden(&twin.Head) || !hidden(new(c.Head()))) {
+				p.old, p.card = twin, c.Clone()
+				p.card.ID, p.card.Created = twin.ID, twin.Card().Created
+				p.data = p.card.Markdown()
+			}
 			return p, nil
 		}
 		p.Path, p.Created = s.pathOf(c, nil), true

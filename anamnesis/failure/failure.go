@@ -147,6 +147,7 @@ func clean(l string) string {
 	if i := strings.LastIndexByte(l, '\r'); i >= 0 {
 		l = l[i+1:]
 	}
+	l = strings.TrimSuffix(l, "</output>") // of a harness that sets outputs in tags
 	if l != "" && !isWordByte(l[0]|0x20) || l != "" && strings.IndexByte("0123456789IWEF", l[0]) >= 0 {
 		l = logPrefix().ReplaceAllString(l, "")
 	}

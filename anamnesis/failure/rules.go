@@ -173,7 +173,7 @@ var rules = []rule{
 	{exactly, last, "", re(`(?i)^\[?(?:The (?:last )?command .*|Command |EXECUTION )?(?:has )?timed out\b`), "[!] internal error: x\n»Command timed out"},
 	{perhaps, next, ":", re(`(?i)^\W{0,3}(?:\w+ )?(?:errors?|exception|failure)(?: occurred| during \w+)?:(?: [|>]-)?$`), "warning: failed to error: x\nSphinx error:\n»Builder name HTML is not there"},
 	{certain, first, "E", re(`^(?:\w+\.)*\w+(?:Error|Exception)$`), "»asyncio.exceptions.TimeoutError\nthe task failed"},
-	{drop, first, ">", re(`^</?\w+>$`), "»it is gone\n</output>"},
+	{drop, first, ">", re(`^</?\w+>$`), "»it is gone\n</result>"},
 	{drop, first, "[no output]", re(`^\[no output\]$`), "»it is gone\n[no output]"},
 	{sums, first, "", re(`(?i)^(?:\S+: )?(?:error:? )?[^:]{0,60}\b(?:exit|exited|returned)(?: with)?(?: non-zero)?(?: status| code)*:? ?\d+\W*(?:\(error\))?$`), "error: script exited with code 2\n»the lamp is out"},
 	{sums, first, "", re(`(?i)^(?:[\w ()]+: )?(?:Error is not recoverable: |execution of \S+ |BEGIN failed--)?(?:compilation )?(?:exiting|aborting|aborted|terminated)\b`), "»gzip: stdin: not in gzip format\ntar: Error is not recoverable: exiting now"},

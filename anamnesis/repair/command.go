@@ -180,25 +180,6 @@ func OtherProgram(a, b string) bool {
 	return !strings.EqualFold(mainOf(actions(a)).program, mainOf(actions(b)).program)
 }
 
-// Way returns what a repair teaches that only calls another way: the failure, what was run
-// before, and the command that worked without its files and the words of the one that failed.
-// Repairs with the same way teach the same. It is empty if files were changed.
-func (p *Pair) Way() string {
-	if len(p.Changes) > 0 {
-		return ""
-	}
-	of, failure := newAsking(p.Repo, p.Command, p.Failure), p.Failure.Signature
-	if of.missing {
-		failure = of.family + " is missing"
-	}
-	works, had := mainOf(actions(p.Works)), shellFields(p.Command)
-	how := slices.DeleteFunc(shellFields(works.text), func(w string) bool { return slices.Contains(works.args, w) || slices.Contains(had, w) })
-	if len(how)+len(p.Environment) == 0 {
-		return ""
-	}
-	return strings.Join(slices.Concat([]string{failure}, p.Environment, how), "\n")
-}
-
 // near reports whether b is a with other options, another test of the same
 // file, or the same file given to another program where a's could not start.
 func near(a, b action, unstarted bool) bool {
@@ -275,6 +256,13 @@ func splitCommands(s string) []part {
 			}
 		case c == '\'' || c == '"':
 			quote = c
+		case c == '#' && strings.TrimSpace(s[start:i]) == "":
+			if end := strings.IndexByte(s[i:], '\n'); end >= 0 { // a comment, which may hold quotes
+				i += end - 1
+			} else {
+				i = len(s) - 1
+			}
+			start = i + 1
 		case c == '\n' || c == ';':
 			cut(i, i+1, false)
 		case (c == '&' || c == '|') && i+1 < len(s) && s[i+1] == c:

@@ -23,6 +23,7 @@ func (d heredoc) python() bool {
 
 var (
 	heredocStart = lazy(`<<-?\s*['"]?(\w+)['"]?`)
+	copied       = lazy(`^\s*\$\((?:cat|head|tail|sed|awk)\b.*\)$`) // lines that the shell copies from a file
 	redirect     = lazy(`(>>?)\s*([^\s<>&|;]+)`)
 	teeFile      = lazy(`\btee\s+(-a\s+)?([^\s<>&|;-][^\s<>&|;]*)`)
 	sedInPlace   = lazy(`^sed\s+(?:-\w+\s+)*-\w*i`)
@@ -45,7 +46,8 @@ func splitHeredocs(command string) (rest string, docs []heredoc) {
 			end++
 		}
 		head := heredocStart().ReplaceAllString(lines[i], "")
-		d := heredoc{head: head, lines: lines[min(i+1, len(lines)):min(end, len(lines))]}
+		text := slices.DeleteFunc(slices.Clone(lines[min(i+1, len(lines)):min(end, len(lines))]), copied().MatchString)
+		d := heredoc{head: head, lines: text}
 		if r := redirect().FindStringSubmatch(head); r != nil {
 			d.file, d.added = r[2], r[1] == ">>"
 		} else if r := teeFile().FindStringSubmatch(head); r != nil {
@@ -78,12 +80,21 @@ func CutChanged(line string) (old, now string, ok bool) { return strings.Cut(lin
 func overwrite(changes, later []Change) []Change {
 	for _, l := range later {
 		removed, whole, added := trimmed(l.Removed), trimmed(l.Whole), trimmed(l.Added)
+		again := map[string]bool{} // lines that it changes from what they were at first
+		for _, line := range l.Added {
+			if old, _, ok := CutChanged(line); ok {
+				again[strings.TrimSpace(old)] = true
+			}
+		}
 		for i, c := range changes {
 			if !samePath(c.Path, l.Path) {
 				continue
 			}
 			changes[i].Added = slices.DeleteFunc(slices.Clone(c.Added), func(line string) bool {
-				if _, now, ok := strings.Cut(line, arrow); ok {
+				if old, now, ok := CutChanged(line); ok {
+					if again[strings.TrimSpace(old)] {
+						return true
+					}
 					line = now
 				}
 				line = strings.TrimSpace(line)

@@ -64,9 +64,12 @@ var lacking = lazy(`(?:No module named|cannot import name|has no attribute) '(\w
 // tookBack reports whether all that the repair did was to take back edits that the agent
 // had made before the failure.
 func (w *walk) tookBack(p *Pair) bool {
-	before := map[string]bool{}
+	before, gone := map[string]bool{}, map[string]bool{}
 	for _, made := range w.changes[:p.Failed+1] {
 		for _, c := range made {
+			for _, l := range c.Removed {
+				gone[strings.TrimSpace(l)] = true
+			}
 			for _, l := range c.Added {
 				before[strings.TrimSpace(l)] = true
 			}
@@ -75,7 +78,7 @@ func (w *walk) tookBack(p *Pair) bool {
 	return len(p.Changes) > 0 && len(p.Environment) == 0 && !slices.ContainsFunc(p.Changes, func(c Change) bool {
 		return slices.ContainsFunc(c.Added, func(l string) bool {
 			old, now, changed := CutChanged(l)
-			return !changed || !before[strings.TrimSpace(ChangedLine(now, old))]
+			return !changed && !gone[strings.TrimSpace(l)] || changed && !before[strings.TrimSpace(ChangedLine(now, old))]
 		})
 	})
 }
@@ -119,7 +122,7 @@ func (p *Pair) Changed() bool {
 // than the file that is not there can be read is no repair, nor that other tests pass or that a
 // version is asked otherwise.
 func (p *Pair) Tells() bool {
-	if gone().MatchString(p.Failure.Line) && len(p.Environment) == 0 || p.elsewhere() || p.otherTests() || p.otherQuestion() || !p.Other && len(p.Changes) > 0 && !slices.ContainsFunc(p.Changes, func(c Change) bool { return slices.ContainsFunc(c.Added, works) }) {
+	if gone().MatchString(p.Failure.Line) && len(p.Environment) == 0 || p.elsewhere() || p.otherTests() || p.otherQuestion() || p.flips() || !p.Other && len(p.Changes) > 0 && !slices.ContainsFunc(p.Changes, func(c Change) bool { return slices.ContainsFunc(c.Added, works) }) {
 		return false
 	}
 	if versionAsked().MatchString(p.Command) && len(p.Changes)+len(p.Environment) == 0 {
@@ -141,6 +144,20 @@ func (p *Pair) otherTests() bool {
 	})
 }
 
+// flips reports whether a check failed, and all that is known of the repair is that the
+// test or script which makes the check was changed: it then expects what it got.
+func (p *Pair) flips() bool {
+	checks := programFiles(p.Command)
+	return len(p.Changes) > 0 && len(p.Environment) == 0 && checked().MatchString(p.Failure.Line) && !slices.ContainsFunc(p.Changes, func(c Change) bool {
+		return !testFile().MatchString(c.Path) && !slices.ContainsFunc(checks, func(f string) bool { return samePath(f, c.Path) })
+	})
+}
+
+var (
+	checked  = lazy(`^(?:E\s+)?(?:AssertionError|assert\b|Failed: |FAIL(?:ED|URE)?\b)`)
+	testFile = lazy(`(?i)(?:^|/)(?:tests?|testing|spec|__tests__)/|(?:^|[/_.-])tests?[_.-]|[._-](?:test|spec)s?\.\w+$`)
+)
+
 // elsewhere reports whether an agent looked for a file that is not there, and then only at
 // something else.
 func (p *Pair) elsewhere() bool {
@@ -160,7 +177,7 @@ func works(l string) bool {
 
 var (
 	assertion = lazy(`^\s*(self\.)?(assert|expect)`)
-	header    = lazy(`^\s*(class|def|else|try|finally)\b[^→]*:$`)
+	header    = lazy(`^\s*(class|def|else|try|except|finally)\b[^→]*:$`)
 	absent    = lazy(`^(?:ls|cat|head|tail|find|stat|wc|grep|sed|tree|file): .*?([^\s':]+)'?: No such file or directory$`)
 	gone      = lazy(`^(rm|rmdir|unlink): .*: No such file or directory$`)
 )

@@ -98,6 +98,20 @@ func TestPairs(t *testing.T) {
 		{"an edit of its own that it took back", []Call{
 			call("sed -i 's/tables = True/tables = Truth/' app.py", "", 0), noTable, call("sed -i 's/tables = Truth/tables = True/' app.py && python3 repro.py", "ok", 0),
 		}, ""},
+		{"lines that it had removed before", []Call{
+			{Changes: []Change{{Path: "app.py", Removed: []string{"tables = True"}}}}, noTable,
+			{Changes: []Change{{Path: "app.py", Added: []string{"  tables = True"}}}}, call("python3 repro.py", "ok", 0),
+		}, ""},
+		{"a line changed to one thing and then to another", []Call{
+			noTable, call("sed -i 's/tables = None/tables = False/' app.py", "", 0), call("git checkout app.py", "", 0),
+			call("sed -i 's/tables = None/tables = True/' app.py && python3 repro.py", "ok", 0),
+		}, "0>3: tables = None → tables = True"},
+		{"lines that the shell copies", []Call{
+			noTable, call("cat > app.new <<EOF\n$(head -n 12 app.py)\ntables = True\n$(tail -n +13 app.py)\nEOF\nmv app.new app.py", "", 0), call("python3 repro.py", "ok", 0),
+		}, "0>2: tables = True"},
+		{"a comment with a quote before the command", []Call{
+			call("echo a > list.txt\n# I'll build it\nmake build", "error: no rule to make target ledger.o", 2), call("cat ledger.c", "", 0), call("make build DIR=src", "done", 0),
+		}, "0>2: make build DIR=src"},
 		{"lines that sed continues", []Call{
 			noTable, call("sed -i '7a tables = True\\\nrows = 2 + \\\\\\\n  3' app.py", "", 0), call("python3 repro.py", "ok", 0),
 		}, `0>2: tables = True|rows = 2 + \|  3`},
@@ -170,13 +184,14 @@ func TestVersionIn(t *testing.T) {
 	}
 }
 
-// TestTells: a test that now expects what it got, and comments, tell nothing.
+// TestTells: a test that now expects what it got, a check that was changed, and comments, tell nothing.
 func TestTells(t *testing.T) {
 	for line, want := range map[string]bool{
 		"    assert total(cart) == 3 → assert total(cart) == 2": false,
 		"# total is 2":          false,
 		"total = sum(cart) - 1": true,
 		"class Total(Sum):":     false,
+		"except TotalError:":    false,
 	} {
 		p := Pair{Command: "pytest a.py", Works: "pytest a.py", Changes: []Change{{Path: "a.py", Added: []string{line}}}}
 		if p.Tells() != want {
@@ -186,6 +201,20 @@ func TestTells(t *testing.T) {
 	p := Pair{Command: "rm a.py b.py", Works: "rm b.py", Failure: failure.Failure{Line: "rm: cannot remove 'a.py': No such file or directory"}}
 	if p.Tells() {
 		t.Error("a file that was gone already")
+	}
+	for _, tt := range []struct {
+		command, line, changed string
+		want                   bool
+	}{
+		{"pytest tests/cart.py", "E   AssertionError: 3 != 2", "tests/cart.py", false},
+		{"python3 try.py", "FAIL: the total is 3", "./try.py", false},
+		{"pytest tests/cart.py", "E   AssertionError: 3 != 2", "shop/cart.py", true},
+		{"pytest tests/cart.py", "E   TypeError: Cart() takes no arguments", "tests/cart.py", true},
+	} {
+		p := Pair{Command: tt.command, Works: tt.command, Failure: failure.Failure{Line: tt.line}, Changes: []Change{{Path: tt.changed, Added: []string{"cart = Cart(2)"}}}}
+		if p.Tells() != tt.want {
+			t.Errorf("%s, %s: %v", tt.line, tt.changed, !tt.want)
+		}
 	}
 	for works, want := range map[string]bool{"tests/run_tests.py cart.Sum": false, "tests/run_tests.py cart --parallel=1": true} {
 		p := Pair{Command: "tests/run_tests.py cart", Works: works, Failure: failure.Failure{Line: "AssertionError: 3 != 2"}}
@@ -229,6 +258,7 @@ func TestEssence(t *testing.T) {
 		"go test ./...":                              "go test ./...",
 		"cd /w && go test ./... 2>&1 | tail -3":      "go test ./... 2>&1 | tail -3",
 		"cd a; make build; echo $?":                  "make build; echo $?",
+		"cd a\n# it's built\nmake build":             "make build",
 		"cat <<'E' > a.py\nx()\nE\npython3 a.py":     "python3 a.py",
 		"python3 - <<'E'\nimport x\nE":               "python3 - <<'E'\nimport x\nE",
 		"cd a && python3 - <<'E'\nimport x\nE":       "cd a && python3 - <<'E'\nimport x\nE",

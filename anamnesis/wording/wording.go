@@ -292,7 +292,8 @@ func repairs(p *repair.Pair, tried string) bool {
 	return slices.ContainsFunc(p.Changes, func(c repair.Change) bool {
 		return slices.ContainsFunc(c.Added, func(l string) bool {
 			was, is, changed := repair.CutChanged(l)
-			return plain(l) == plain(tried) || changed && plain(was) == plain(now) && plain(is) == plain(old)
+			again := changed && old != "" && strings.Contains(plain(was), plain(old)) && strings.Contains(plain(is), plain(now))
+			return plain(l) == plain(tried) || again || changed && plain(was) == plain(now) && plain(is) == plain(old)
 		})
 	})
 }

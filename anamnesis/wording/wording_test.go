@@ -30,7 +30,7 @@ func TestShown(t *testing.T) {
 	// An edit that says nothing beside lines, imports alone, a change that was made at last or taken back.
 	p.Changes = append(p.Changes, repair.Change{Added: []string{"sed -i 12d sum.py"}}, repair.Change{Path: "units.py", Added: []string{"import re", "cents = 3"}})
 	p.Tried = append(p.Tried, repair.Attempt{Command: "python3 repro.py", Changes: []repair.Change{
-		{Path: "sum.py", Added: []string{"total = unit → unit = mark(1)", `unit = cent(1) `}},
+		{Path: "sum.py", Added: []string{"total = unit → unit = mark(1)", `unit = cent(1) `, "mark(1) → total"}},
 	}})
 	c := Card(p)
 	got := strings.Join(c.Solution, "\n")

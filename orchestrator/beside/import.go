@@ -59,10 +59,10 @@ type Imported struct {
 
 // Importer reads sessions into a home. It belongs to one goroutine.
 type Importer struct {
-	svc   *session.Service
-	cards *knowledgebase.Store
-	ways  wording.Ways               // that the cards teach
-	count map[string]*tokens.Counter // by encoding
+	svc    *session.Service
+	cards  *knowledgebase.Store
+	taught *wording.Lessons           // by the cards
+	count  map[string]*tokens.Counter // by encoding
 
 	stores string // of opencode's snapshots
 }
@@ -79,7 +79,7 @@ func NewImporter(svc *session.Service) (*Importer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Importer{svc: svc, cards: cards, ways: wording.WaysOf(recalled.Layers[*knowledgebase.Store]{cards}.InUse()), count: map[string]*tokens.Counter{}}, nil
+	return &Importer{svc: svc, cards: cards, taught: wording.LessonsOf(recalled.Layers[*knowledgebase.Store]{cards}.InUse()), count: map[string]*tokens.Counter{}}, nil
 }
 
 // Close closes the cards.
@@ -323,7 +323,8 @@ func (im *Importer) learn(ctx context.Context, w *stream) (written, known int, e
 	})
 	found.Pairs = len(repaired)
 	for _, r := range repaired {
-		stored, err := im.cards.Apply(ctx, knowledgebase.Change{Cards: []*card.Card{r.Card}, Known: map[string]string{r.Card.ID: im.ways.First(r.Card).ID}})
+		first, instead := im.taught.Known(r.Card)
+		stored, err := im.cards.Apply(ctx, knowledgebase.Change{Cards: []*card.Card{r.Card}, Known: map[string]string{r.Card.ID: first.ID}, Instead: instead})
 		var conflict *knowledgebase.ConflictError
 		switch {
 		case errors.As(err, &conflict):
@@ -333,11 +334,12 @@ func (im *Importer) learn(ctx context.Context, w *stream) (written, known int, e
 		case !slices.Contains(found.Cards, stored[0].ID):
 			found.Cards = append(found.Cards, stored[0].ID)
 			if stored[0].ID == r.Card.ID {
-				im.ways.Add(r.Card)
 				written++
 			} else {
 				known++
 			}
+			r.Card.ID = stored[0].ID
+			im.taught.Add(r.Card)
 		}
 	}
 	return written, known, w.post(ctx, found, &op.TurnEnded{Reason: "done"})

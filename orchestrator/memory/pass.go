@@ -143,12 +143,13 @@ func (m *Memory) taintedBefore(seq uint64) ([]string, error) {
 }
 
 // putCards writes cards. It does not change a card that a user has reviewed since an earlier
-// attempt of the same pass. Of cards that teach a known way, the known card counts. A card that
+// attempt of the same pass. Of a lesson that is known, the known card counts, with the shorter text. A card that
 // cannot be written is reported and does not stop the jump.
-func (m *Memory) putCards(ctx context.Context, cards []*card.Card, ways wording.Ways) (ids, notWritten []string) {
+func (m *Memory) putCards(ctx context.Context, cards []*card.Card, taught *wording.Lessons) (ids, notWritten []string) {
 	ids = []string{}
 	for _, c := range cards {
-		stored, err := m.cards.Apply(ctx, knowledgebase.Change{Cards: []*card.Card{c}, Known: map[string]string{c.ID: ways.First(c).ID}})
+		known, instead := taught.Known(c)
+		stored, err := m.cards.Apply(ctx, knowledgebase.Change{Cards: []*card.Card{c}, Known: map[string]string{c.ID: known.ID}, Instead: instead})
 		var conflict *knowledgebase.ConflictError
 		switch {
 		case errors.As(err, &conflict):

@@ -47,9 +47,9 @@ func (m *Memory) LearnRepairs(keep context.Context) error {
 		}
 		cards = append(cards, r.Card)
 	}
-	var known wording.Ways
+	var known *wording.Lessons
 	if len(cards) > 0 {
-		known = wording.WaysOf(m.layers.InUse())
+		known = wording.LessonsOf(m.layers.InUse())
 	}
 	found.Cards, found.NotWritten = m.putCards(keep, cards, known)
 	for _, old := range left {

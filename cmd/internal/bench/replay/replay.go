@@ -99,7 +99,7 @@ type play struct {
 	half   string
 	answer func(Answer) error
 	memory *repair.Memory
-	ways   wording.Ways
+	taught *wording.Lessons
 	cards  map[string]repair.Card // that the memory answered with, by question
 	arms   []*arm
 	asked  map[string][]*Question // by run
@@ -122,7 +122,7 @@ type row struct {
 func newPlay(s *source, count func(string) int, o Options) *play {
 	p := &play{
 		source: s, judge: NewJudge(s.questions), count: count, half: o.Half, answer: o.Answer,
-		memory: repair.NewMemory(), ways: wording.Ways{}, cards: map[string]repair.Card{},
+		memory: repair.NewMemory(), taught: new(wording.Lessons), cards: map[string]repair.Card{},
 		asked: map[string][]*Question{}, byRun: map[string][]*Question{}, rows: map[string][]row{}, early: map[string][]row{},
 		seen: newSeen(),
 	}
@@ -167,8 +167,9 @@ func (p *play) newArms() []*arm {
 func (p *play) learn(r *recorded, _ []*Question) {
 	for _, pair := range anamnesis.KeptRepairs(r.Run) {
 		c := wording.Card(pair)
-		p.ways.Add(c)
-		of, ok := wording.PairOf(p.ways.First(c))
+		p.taught.Add(c)
+		known, _ := p.taught.Known(c)
+		of, ok := wording.PairOf(known)
 		if of.Run = pair.Run; ok {
 			p.memory.Add(of)
 		}

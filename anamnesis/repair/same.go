@@ -1,0 +1,70 @@
+package repair
+
+import (
+	"slices"
+	"strings"
+)
+
+// When two repairs teach the same. The values were chosen on the choose half of the recorded
+// runs; see docs/design/replay.md.
+const (
+	sameShare = 0.75 // of the words of the shorter repair: so many are in the other, too
+	sameWords = 3    // that both have in common, at least
+)
+
+// Lesson is what a repair teaches, as it is compared with other repairs.
+type Lesson struct {
+	trouble string   // the repository and the kind of failure
+	way     string   // another way to call, with the failure that it is for; else empty
+	remedy  []string // the words of a change that the failed call does not show
+}
+
+// Lesson returns what a repair teaches. If it is only another way to call, that is the failure,
+// what was run before, and the command that worked without its files and the words of the one
+// that failed. If it changed files, it is the kind of failure, whatever names the failure holds,
+// and the words of the change.
+func (p *Pair) Lesson() Lesson {
+	k := newKnown(*p)
+	l := Lesson{trouble: p.Repo + "\n" + k.sig.loose}
+	if k.missing {
+		l.trouble = p.Repo + "\n" + k.family + " is missing"
+	}
+	line := strings.ToLower(p.Failure.Line)
+	if len(p.Changes) > 0 {
+		l.remedy = slices.DeleteFunc(slices.Clone(k.words), func(w string) bool { return strings.Contains(line, w) })
+		return l
+	}
+	failure := p.Failure.Signature
+	if k.missing {
+		failure = ""
+	}
+	works, had := mainOf(actions(p.Works)), shellFields(p.Command)
+	how := slices.DeleteFunc(shellFields(works.text), func(w string) bool { return slices.Contains(works.args, w) || slices.Contains(had, w) })
+	if how = slices.Concat(p.Environment, how); len(how) > 0 {
+		l.way = failure + "\n" + strings.Join(how, "\n")
+	}
+	return l
+}
+
+// Trouble names the repository and the kind of failure. Lessons that have others differ.
+func (l *Lesson) Trouble() string { return l.trouble }
+
+// Words returns how many words the change has that the failed call does not show.
+func (l *Lesson) Words() int { return len(l.remedy) }
+
+// Same reports whether two lessons teach the same.
+func (l *Lesson) Same(o *Lesson) bool {
+	if l.trouble != o.trouble {
+		return false
+	}
+	if l.way != "" || o.way != "" {
+		return l.way == o.way
+	}
+	both := 0
+	for _, w := range l.remedy {
+		if slices.Contains(o.remedy, w) {
+			both++
+		}
+	}
+	return both >= sameWords && float64(both) >= sameShare*float64(min(len(l.remedy), len(o.remedy)))
+}
