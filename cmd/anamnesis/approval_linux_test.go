@@ -163,7 +163,9 @@ func TestAskLines(t *testing.T) {
 	p.sees("empty goes back): ")
 	p.types("2nd && touch more")
 	p.answers("e")
-	p.sees("empty goes back): ")
+	if shown := p.sees("empty goes back): "); !strings.Contains(shown, "  now: 2nd && touch more") {
+		t.Errorf("the command to edit is not shown:\n%s", shown)
+	}
 	p.types("touch 2nd && touch more")
 	if shown := p.answers("y"); !strings.Contains(shown, "command: touch 2nd && touch more") {
 		t.Errorf("the edited command was not shown again:\n%s", shown)

@@ -381,7 +381,7 @@ func TestSeatNarrow(t *testing.T) {
 	d.press("C-c", "C-c")
 	d.sees("continues it\n$")
 	d.types("clear; anamnesis -c\n") // the user ended the turn, so nothing runs
-	d.sees("say: a pasted line", "│ begun", "interrupted ·", "\n>")
+	d.sees("  a pasted line\n  end", "│ begun", "interrupted ·", "\n>")
 	d.press("Up")
 	d.sees("> and then more")
 	d.write("w/mine", "")

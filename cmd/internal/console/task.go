@@ -82,7 +82,7 @@ func (c *Console) Announce(how Show, s session.Info, warn func(texts ...string))
 		return view.NewJSON(c.Out, s)
 	}
 	if s.Banner != "" {
-		fmt.Fprintln(c.Err, s.Banner)
+		fmt.Fprintln(c.Err, view.Fit(c.Err, s.Banner))
 	}
 	if real, err := session.RealDir(s.Dir); err == nil { // otherwise the task reports the fault
 		s.Dir = real
@@ -94,7 +94,7 @@ func (c *Console) Announce(how Show, s session.Info, warn func(texts ...string))
 	if s.Agent != "" && s.Agent != agent.Default {
 		who = "agent " + s.Agent + " · "
 	}
-	fmt.Fprintln(c.Err, view.Line(fmt.Sprintf("task %s · %s%s · EAS %d (%s) · approval %s", s.Task, who, view.ModelName(s.Model), s.EAS, s.EASFrom, s.Approval), c.Width()))
+	fmt.Fprintln(c.Err, view.Fit(c.Err, view.Clean(fmt.Sprintf("task %s · %s%s · EAS %d (%s) · approval %s", s.Task, who, view.ModelName(s.Model), s.EAS, s.EASFrom, s.Approval))))
 	answer := c.Out
 	if view.IsTerminal(c.Out) && c.Interactive() {
 		answer = nil // the same screen shows the progress

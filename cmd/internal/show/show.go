@@ -31,7 +31,7 @@ func (o *Printer) wrote(_ int, err error) {
 
 // Notef writes a line to standard error.
 func (o *Printer) Notef(format string, args ...any) {
-	fmt.Fprintf(o.Err, "anamnesis: "+format+"\n", args...)
+	fmt.Fprintln(o.Err, view.Fit(o.Err, fmt.Sprintf("anamnesis: "+format, args...)))
 }
 
 // Warn writes texts to standard error, one a line.

@@ -4,13 +4,16 @@ package term
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"charm.land/lipgloss/v2"
 	"github.com/mattn/go-runewidth"
+	"golang.org/x/term"
 )
 
 // Clean makes text safe for a terminal: tabs and newlines stay, every other
@@ -58,6 +61,34 @@ func Line(s string, width int) string {
 		return s
 	}
 	return runewidth.Truncate(s, width, "…")
+}
+
+// Fit breaks lines at words that are wider than a terminal. Where w is none, they stay.
+func Fit(w io.Writer, text string) string {
+	f, ok := w.(*os.File)
+	if !ok {
+		return text
+	}
+	cols, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || cols <= 0 {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = wrapped(l, cols)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// wrapped breaks a line at words; what follows the first is indented further.
+func wrapped(line string, width int) string {
+	if lipgloss.Width(line) <= width {
+		return line
+	}
+	text := strings.Trim(line, " ")
+	at := strings.Index(line, text)
+	indent, end := line[:at], line[at+len(text):]
+	return indent + strings.ReplaceAll(lipgloss.Wrap(text, max(width-at-2-len(end), 8), ""), "\n", "\n"+indent+"  ") + end
 }
 
 // ModelName is a model's name; of a recording, the file's name without its folder.

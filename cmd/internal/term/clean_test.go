@@ -66,6 +66,26 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
+// TestNarrow: on a narrow terminal a notice is wrapped at words, and a call stays on one line.
+func TestNarrow(t *testing.T) {
+	var b strings.Builder
+	p := NewText(nil, &b, 30, "", false)
+	p.Op(op.Op{Body: &op.ToolCalled{Name: "Bash", Args: `{"command":"go test ./... -run TestSomething"}`}})
+	p.Op(op.Op{Body: &op.JumpDropped{To: 3, Why: "the step was interrupted"}})
+	p.Op(op.Op{Body: &op.JumpDone{From: 3, To: 1, Kept: []op.Skipped{{Path: "notes.md", Reason: "you changed it after the step"}}}})
+	want := `▸ Bash(go test ./... -run Tes…
+! jump to step 3 not made:
+  the step was interrupted
+↩ jump from step 3 to step
+  1: 0 files changed
+  kept notes.md: you changed
+    it after the step
+`
+	if got := b.String(); got != want {
+		t.Errorf("shown as\n%s", got)
+	}
+}
+
 // TestRetry: the reason of several retries is printed once.
 func TestRetry(t *testing.T) {
 	var b strings.Builder

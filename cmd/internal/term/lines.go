@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mattn/go-runewidth"
+
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate"
 )
@@ -131,7 +133,7 @@ func (l *Lines) Line(ctx context.Context, prompt string) (text string, ok bool) 
 		l.answer = nil
 		l.mu.Unlock()
 	}()
-	fmt.Fprint(l.out, prompt)
+	fmt.Fprint(l.out, Fit(l.out, prompt))
 	select {
 	case text = <-to:
 		return text, true
@@ -219,7 +221,7 @@ func (l *Lines) Approve(ctx context.Context, about gate.Question) gate.Answer {
 				return gate.Answer{Args: args}
 			}
 		case "?":
-			fmt.Fprintln(l.out, approveHelp)
+			fmt.Fprintln(l.out, Fit(l.out, approveHelp))
 		case "":
 		default:
 			l.mu.Lock()
@@ -229,17 +231,25 @@ func (l *Lines) Approve(ctx context.Context, about gate.Question) gate.Answer {
 	}
 }
 
-// edited asks for a call's command, or for its arguments as JSON if it has no command.
+// maxEdited is how much of what is edited is shown, in columns.
+const maxEdited = 4000
+
+// edited shows and asks for a call's command, or for its arguments as JSON if it has no command.
 func (l *Lines) edited(ctx context.Context, args string) (string, bool) {
-	text, ok := l.Line(ctx, editPrompt)
-	if !ok || text == "" {
-		return "", false
-	}
 	var m map[string]any
 	if json.Unmarshal([]byte(args), &m) != nil {
 		m = nil
 	}
-	if _, ok := m["command"].(string); !ok {
+	now, command := m["command"].(string)
+	if !command {
+		now = op.CanonicalArgs(args)
+	}
+	now = runewidth.Truncate(Clean(now), maxEdited, "…")
+	text, ok := l.Line(ctx, "  now: "+strings.ReplaceAll(now, "\n", "\n    ")+"\n"+editPrompt)
+	if !ok || text == "" {
+		return "", false
+	}
+	if !command {
 		return text, true
 	}
 	m["command"] = text

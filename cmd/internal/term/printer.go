@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/timeline"
@@ -41,6 +43,7 @@ type textPrinter struct {
 	answer   io.Writer
 	progress io.Writer
 	width    int
+	log      bool   // progress is a file or a pipe: a notice stays on one line
 	dir      string // the task's
 	outputs  bool
 	calls    map[string]op.Call
@@ -53,7 +56,8 @@ type textPrinter struct {
 // within dir, the task's directory, are shown relative to it. If outputs is set, the first and
 // last lines of commands' outputs are shown, and why other calls failed.
 func NewText(answer, progress io.Writer, width int, dir string, outputs bool) Printer {
-	return &textPrinter{answer: answer, progress: progress, width: width, dir: dir, outputs: outputs, calls: make(map[string]op.Call)}
+	_, file := progress.(*os.File)
+	return &textPrinter{answer: answer, progress: progress, width: width, log: file && !IsTerminal(progress), dir: dir, outputs: outputs, calls: make(map[string]op.Call)}
 }
 
 func (p *textPrinter) Delta(d model.Delta) {
@@ -96,7 +100,11 @@ func (p *textPrinter) Retry(at model.Attempt) {
 	p.line("! asking again in %s (try %d of %d)%s", at.Wait.Round(100*time.Millisecond), at.Try+1, at.Of, why)
 }
 
-// line writes one line of progress on a line of its own.
+// maxNoticeWidth bounds a notice, which is wrapped, in columns.
+const maxNoticeWidth = 1000
+
+// line writes one line of progress on a line of its own. On a terminal a notice is wrapped at words;
+// a call and a command's output stay on one line.
 func (p *textPrinter) line(format string, args ...any) {
 	if p.midLine {
 		fmt.Fprintln(p.progress)
@@ -104,7 +112,13 @@ func (p *textPrinter) line(format string, args ...any) {
 	}
 	text := fmt.Sprintf(format, args...)
 	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
-	fmt.Fprintln(p.progress, indent+Line(text, p.width-len(indent)))
+	mark, _ := utf8.DecodeRuneInString(text[len(indent):])
+	if strings.ContainsRune("•▸│●", mark) {
+		text = indent + Line(text, p.width-len(indent))
+	} else if text = indent + Line(text, max(p.width, maxNoticeWidth)); !p.log {
+		text = wrapped(text, p.width)
+	}
+	fmt.Fprintln(p.progress, text)
 }
 
 func (p *textPrinter) Op(o op.Op) {

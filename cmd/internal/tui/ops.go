@@ -32,6 +32,7 @@ import (
 const (
 	liveLines = 4 // of the output of a call that runs
 	maxReason = 6 // of why a call failed
+	maxRows   = 3 // of one line of its output
 )
 
 // refusedByUser is the result of a call that the user refused without a reason. It is not
@@ -297,7 +298,13 @@ func (m *screen) folded(text string, head, tail, gone int, whole string) {
 		if i == head && strings.HasPrefix(l, "… ") {
 			l = paint.Faint.Render(l)
 		}
-		m.print(paint.Faint.Render("  │ ") + paint.Cut(l, m.width-4))
+		rows := paint.Wrap(l, m.width-4)
+		for k, row := range rows[:min(len(rows), maxRows)] {
+			if k == maxRows-1 && len(rows) > maxRows {
+				row = paint.Cut(row+"…"+rows[maxRows], m.width-4)
+			}
+			m.print(paint.Faint.Render("  │ ") + row)
+		}
 	}
 }
 
