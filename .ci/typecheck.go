@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 type listed struct {
@@ -55,7 +56,7 @@ func main() {
 	}
 	for dec := json.NewDecoder(out); err == nil; { // a package follows those that it imports
 		var p listed
-		if err = dec.Decode(&p); err != nil || p.ImportPath == "unsafe" {
+		if err = dec.Decode(&p); err != nil || p.ImportPath == "unsafe" || strings.HasSuffix(p.ImportPath, ".test") { // a test's main
 			continue
 		}
 		conf := types.Config{Importer: importer{p.ImportMap, done}, Error: report, FakeImportC: true, Sizes: types.SizesFor("gc", os.Getenv("GOARCH"))}
