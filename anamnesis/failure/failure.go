@@ -104,7 +104,7 @@ func parse(o Output) *page {
 		text = text[cut:]
 	}
 	p.lines = strings.Split(text, "\n")
-	docker := strings.Contains(text, "failed to solve: ") || slices.Contains(p.started, "docker")
+	docker := strings.Contains(text, "failed to solve: ") || slices.Contains(p.started, "docker") || slices.Contains(p.started, "docker-compose")
 	for i, l := range p.lines {
 		l = clean(l)
 		if docker { // it writes the seconds before the lines of a build's step, and compose the service

@@ -67,7 +67,7 @@ func TestNormal(t *testing.T) {
 	for line, want := range map[string]string{
 		"a.ts(3,5): error TS2304: Cannot find name 'f'.":              "error TS2304: Cannot find name 'f'.",
 		"ERROR 1146 (42S02) at line 1: Table 'a.b' doesn't exist":     "ERROR 1146 (#) at line #: Table 'a.b' doesn't exist",
-		"error[E0425]: cannot find value `x2` in this scope":          "error[E0425]: cannot find value `x2` in this scope",
+		"error[E0425]: cannot find value `x2` in this scope":          "error[E0425]: cannot find value x2 in this scope",
 		"OSError: [Errno 40] Too many levels: '/a/b'":                 "OSError: [Errno 40] Too many levels: 'b'",
 		"AssertionError: Lists differ: [5, 6, 3] != [1, 2]":           "AssertionError: Lists differ: [#] != [#]",
 		"Error: not enough seats on flight HAT229":                    "Error: not enough seats on flight HAT#",

@@ -73,7 +73,7 @@ func isErrorWord(word string) bool {
 func isErrorPair(before string, gap byte, word string) bool {
 	switch {
 	case gap == '\'':
-		return before == "can" && word == "t"
+		return (before == "can" || before == "couldn") && word == "t"
 	case gap != ' ':
 		return false
 	}
