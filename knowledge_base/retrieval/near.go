@@ -32,6 +32,9 @@ const (
 	sameLexical = 0.40 // beside a vector that agrees
 	sameCosine  = 0.35
 	aloneEnough = 0.60 // without one
+
+	// Nine of ten cards about different things have no neighbour above it.
+	relatedLexical = 0.25
 )
 
 // Same reports whether the two probably say the same, so that a user should
@@ -39,6 +42,9 @@ const (
 func (n Neighbour) Same() bool {
 	return n.Lexical >= aloneEnough || n.Lexical >= sameLexical && n.Cosine >= sameCosine
 }
+
+// Related reports whether the two probably are about one thing.
+func (n Neighbour) Related() bool { return n.Lexical >= relatedLexical }
 
 // Resemblance puts neighbours in order. Words weigh more: vectors of cards of
 // one field resemble one another in any case.

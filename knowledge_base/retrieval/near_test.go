@@ -57,10 +57,17 @@ func nearestIn(t *testing.T, corpus string, more map[string]string) map[string]N
 // On two sets of cards about different things no two are called the same; a
 // lesson worded anew is.
 func TestNear(t *testing.T) {
+	related := 0
 	for id, n := range nearestIn(t, "cards", nil) {
 		if n.Same() {
 			t.Errorf("%s is called the same as %+v", id, n)
 		}
+		if n.Related() {
+			related++
+		}
+	}
+	if related > 15 {
+		t.Errorf("%d of 151 cards about different things are called related to another", related)
 	}
 	for id, n := range nearestIn(t, "small", rewritten()) {
 		_, again := rewritten()[id]

@@ -271,7 +271,7 @@ func (s *Server) against(c *card.Card, near *[]nearCard) []versionCard {
 // current reports whether a card is neither retired nor superseded.
 func current(c *card.Card) bool { return c.State == card.Draft || c.State == card.Reviewed }
 
-// near returns the cards that resemble one most.
+// near returns the related cards that resemble one most.
 func (s *Server) near(ctx context.Context, id string) ([]nearCard, error) {
 	neighbours, err := s.store.Nearest(ctx, id, nearestCards)
 	if err != nil {
@@ -280,8 +280,8 @@ func (s *Server) near(ctx context.Context, id string) ([]nearCard, error) {
 	var out []nearCard
 	for _, n := range neighbours {
 		c, seen, err := s.readCard(n.ID)
-		if errors.Is(err, knowledgebase.ErrNotFound) {
-			continue // removed meanwhile
+		if errors.Is(err, knowledgebase.ErrNotFound) || !n.Related() {
+			continue // removed meanwhile, or about another thing
 		}
 		if err != nil {
 			return nil, err

@@ -175,7 +175,7 @@ func TestReason(t *testing.T) {
 	if got := s.ask(t, "POST", "/cards/c1/decide", form("act", "reject", "seen", seen, "reason", "nobody does that")); got.code != 303 {
 		t.Fatalf("%d\n%s", got.code, got.text)
 	}
-	wantIn(t, "the card's history", s.get(t, "/cards/c1/history"), "Reject: one", "<ins>&#43;state: retired</ins>")
+	wantIn(t, "the card's history", s.get(t, "/cards/c1/history"), "Reject: one", "<ins>+state: retired</ins>")
 	if _, err := exec.LookPath("git"); err != nil {
 		if os.Getenv("ANAMNESIS_CI") != "" {
 			t.Fatal("git is not there: CI must install it")

@@ -15,6 +15,7 @@ import (
 	gmhtml "github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/util"
 
+	"anamnesis/cmd/internal/page/patch"
 	"anamnesis/cmd/internal/term"
 )
 
@@ -67,6 +68,26 @@ func (inert) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindLink, link)
 	r.Register(ast.KindAutoLink, autoLink)
 	r.Register(ast.KindHeading, heading)
+	r.Register(ast.KindFencedCodeBlock, fenced)
+}
+
+// fenced renders a block of code, with the lines of a diff as on the rest of the page.
+func fenced(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	var text strings.Builder
+	lines := n.Lines()
+	for i := range lines.Len() {
+		at := lines.At(i)
+		text.Write(at.Value(src))
+	}
+	if name := string(n.(*ast.FencedCodeBlock).Language(src)); name != "diff" && name != "patch" {
+		_, err := w.WriteString("<pre><code>" + html.EscapeString(text.String()) + "</code></pre>\n")
+		return ast.WalkSkipChildren, err
+	}
+	_, err := w.WriteString(`<pre class="diff">` + string(patch.Read(text.String()).HTML()) + "</pre>\n")
+	return ast.WalkSkipChildren, err
 }
 
 func quoteBlock(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {

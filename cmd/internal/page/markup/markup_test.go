@@ -11,8 +11,8 @@ import (
 
 // allowed are the elements that a card can produce, with their attributes.
 func allowed() map[string][]string {
-	out := map[string][]string{"a": {"href", "rel"}, "ol": {"start"}, "code": {"class"}}
-	for _, plain := range strings.Fields("html head body p ul li blockquote pre em strong hr br h3 h4 h5 h6") {
+	out := map[string][]string{"a": {"href", "rel"}, "ol": {"start"}, "pre": {"class"}, "span": {"class"}}
+	for _, plain := range strings.Fields("html head body p ul li blockquote code em strong ins del hr br h3 h4 h5 h6") {
 		out[plain] = nil
 	}
 	return out
@@ -77,6 +77,7 @@ func hostile() []string {
 		"[ref]\n\n[ref]: javascript:alert(1) \"title\"",
 		"[x](https://good.example \"\\\" onclick=alert(1)\")",
 		"```<script>\nalert(1)\n```\n\n~~~ \"onclick=alert(1)\n~~~",
+		"```diff\n+<script>alert(1)</script>\n@@ \" onclick=alert(1)\n-\u202ex\n```",
 		"&lt;script&gt;alert(1)&lt;/script&gt; &#60;script&#62;",
 		"pay \u202ekcab\u202c &#x202e;kcab &#8238; \x1b[31mred \x07 \u200bzero \ufeff",
 		"# <img src=x>\n\n> <details ontoggle=alert(1) open>\n\n- <b>x",
@@ -112,6 +113,8 @@ func TestMarkdown(t *testing.T) {
 		{"![a cat](https://example.com/c.png)", "<p>[image: a cat – not loaded: https://example.com/c.png]</p>\n"},
 		{"a <b>c</b>", "<p>a &lt;b&gt;c&lt;/b&gt;</p>\n"},
 		{"<div>\nx\n</div>", "<pre>&lt;div&gt;\nx\n&lt;/div&gt;</pre>\n"},
+		{"```go\na < b\n```", "<pre><code>a &lt; b\n</code></pre>\n"},
+		{"```diff\n-a\n+<b>\n c\n@@ -9 +9 @@\n--- d\n```", `<pre class="diff"><del>-a</del><ins>+&lt;b&gt;</ins><span> c</span><span class="at">@@ -9 +9 @@</span><del>--- d</del></pre>` + "\n"},
 		{"x &#x202e; y", "<p>x \\u202e y</p>\n"},
 	} {
 		if got, ok := Render([]byte(tt.src)); !ok || string(got) != tt.want {

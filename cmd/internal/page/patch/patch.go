@@ -4,6 +4,8 @@ package patch
 import (
 	"bytes"
 	"errors"
+	"html"
+	"html/template"
 	"strings"
 
 	"anamnesis/cmd/internal/term"
@@ -29,7 +31,8 @@ type Line struct {
 func Read(patch string) Diff {
 	d := Diff{Cut: len(patch) > MaxBytes}
 	patch = patch[:min(len(patch), MaxBytes)]
-	heading := true // before the first hunk, lines that begin with + or - name files
+	// Before the first hunk, lines that begin with + or - name files.
+	heading := strings.HasPrefix(patch, "diff ") || strings.HasPrefix(patch, "--- ")
 	for line := range strings.Lines(patch) {
 		l := Line{Text: term.Clean(strings.TrimRight(line, "\r\n"))}
 		switch {
@@ -51,6 +54,22 @@ func Read(patch string) Diff {
 		d.Lines = append(d.Lines, l)
 	}
 	return d
+}
+
+// HTML returns the lines as elements.
+func (d Diff) HTML() template.HTML {
+	var b strings.Builder
+	for _, l := range d.Lines {
+		tag, class := "span", ""
+		switch l.Kind {
+		case "ins", "del":
+			tag = l.Kind
+		case "at":
+			class = ` class="at"`
+		}
+		b.WriteString("<" + tag + class + ">" + html.EscapeString(l.Text) + "</" + tag + ">")
+	}
+	return template.HTML(b.String())
 }
 
 // ErrFull ends a patch that is longer than a page shows.
