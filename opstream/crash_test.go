@@ -179,7 +179,7 @@ func (f *life) live(d *simDisk, rng *rand.Rand, serial *int) error {
 // too, after kills and failed syncs, with sectors torn, reordered and zeroed:
 // nothing acknowledged is lost, and no honest crash is called corruption.
 func TestPowerCut(t *testing.T) {
-	states := count(5000, 50_000)
+	states := count(1500, 50_000)
 	var sum tally
 	runs := 0
 	for ; sum.cuts < states; runs++ {

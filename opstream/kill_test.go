@@ -62,7 +62,7 @@ const killsPerStream = 50
 // it lives, and its lock ends with it.
 func TestKill(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
-	rounds := count(300, 2000)
+	rounds := count(60, 2000)
 	var records uint64
 	for done := 0; done < rounds; done += killsPerStream {
 		records += killAndReopen(t, rng, min(killsPerStream, rounds-done))

@@ -41,7 +41,7 @@ func randomOps() int {
 	if testing.Short() || os.Getenv("ANAMNESIS_CI") == "" {
 		return 200
 	}
-	return 1_000
+	return 400
 }
 
 // changer does random changes to a tree by the plainest means.

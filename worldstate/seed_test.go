@@ -243,11 +243,11 @@ func TestSeedVanishes(t *testing.T) {
 	}
 }
 
-// TestAdoptKilled kills the first save and the copying after it at every point:
-// the next process continues.
+// TestAdoptKilled kills the first save and the copying after it at points, at every one in
+// the nightly run: the next process continues.
 func TestAdoptKilled(t *testing.T) {
 	worldtest.Heavy(t)
-	for n := 0; ; n++ {
+	for n := 0; ; n += killEvery() {
 		b := newBench(t, nil)
 		for i := range 10 {
 			b.write(fmt.Sprint("f", i), strings.Repeat(fmt.Sprint(i), 50))

@@ -94,7 +94,7 @@ func pooledBelow() float64 {
 func TestKnownSpan(t *testing.T) {
 	for _, tt := range knownModels() {
 		t.Run(tt.name, func(t *testing.T) {
-			runs := amount(200, 2000)
+			runs := amount(60, 2000)
 			if (testing.Short() || os.Getenv("ANAMNESIS_CI") == "") && !*nightly && tt.name != knownModels()[0].name {
 				t.Skip("NOT RUN: heavy; .ci/run runs it, or ANAMNESIS_CI=1")
 			}

@@ -3,6 +3,7 @@ package tokens
 import (
 	"context"
 	"errors"
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -40,12 +41,18 @@ func TestForEncoding(t *testing.T) {
 	}
 }
 
-// tested are the encodings of the slow tests: all of them in CI.
+var nightly = flag.Bool("nightly", false, "test all encodings")
+
+// tested are the encodings of the slow tests: all of them in the nightly run, in CI one with
+// the oldest pattern and the newest.
 func tested() []string {
-	if testing.Short() || os.Getenv("ANAMNESIS_CI") == "" {
+	switch {
+	case *nightly:
+		return Encodings()
+	case testing.Short(), os.Getenv("ANAMNESIS_CI") == "":
 		return []string{"r50k_base"}
 	}
-	return Encodings()
+	return []string{"r50k_base", "o200k_base"}
 }
 
 // TestAgreesWithTokenizer compares with the plain tokenizer on text whose

@@ -17,7 +17,7 @@ import (
 )
 
 // guardKills is how many places of the guarded task the program is killed at.
-const guardKills = 6
+const guardKills = 4
 
 // guardedWords is a task that needs room, repeats itself and goes round.
 func guardedWords() string {

@@ -43,7 +43,7 @@ func TestCrashInMail(t *testing.T) {
 	if len(want.kills) < 12 || len(want.kills) > 40 {
 		t.Fatalf("%d operations from a D-Mail's reply to the next request, want one or two dozen", len(want.kills))
 	}
-	for _, seq := range everyNth(3, want.kills) {
+	for _, seq := range everyNth(4, want.kills) {
 		t.Run(fmt.Sprint("op", seq), func(t *testing.T) {
 			t.Parallel()
 			got := mailedRun(t, script, fmt.Sprint("op:", seq))

@@ -18,7 +18,7 @@ import (
 
 // subagentKills is how many places of a task with a subagent the program is
 // killed at.
-const subagentKills = 6
+const subagentKills = 4
 
 // subagentWords is a task that hands a part to a subagent, and continues with that
 // one, or with another, where it does not know what became of it.

@@ -29,7 +29,7 @@ import (
 var nightly = flag.Bool("nightly", false, "run the heavy counts")
 
 // crashRuns is at how many places of the demo CI kills the program.
-const crashRuns = 4
+const crashRuns = 3
 
 // killVariable tells a child process where to end itself by SIGKILL:
 // append:N after the N-th durable append, sealed:N the same while the log seals
@@ -242,7 +242,7 @@ func TestCrashInJump(t *testing.T) {
 	t.Parallel()
 	heavy(t)
 	kills := []string{"append:1", "append:2", "append:3", "append:4", "restore:1", "restore:3", "restore:5", "restore:7", "restore:9", "restore:10", "restore:11", "restore:12", "restore:14"}
-	for i, kill := range kills {
+	for i, kill := range everyNth(2, kills) {
 		for _, removed := range everyNth(2, []bool{i%2 == 0, i%2 != 0}) {
 			t.Run(fmt.Sprintf("%s removed %v", kill, removed), func(t *testing.T) {
 				t.Parallel()
@@ -314,7 +314,7 @@ func crashInJump(t *testing.T, kill string, removed bool) {
 func TestCrashInRestore(t *testing.T) {
 	t.Parallel()
 	heavy(t)
-	for _, kill := range everyNth(2, []string{"append:1", "append:2", "append:3", "restore:1", "restore:4", "restore:6", "restore:8", "restore:10", "restore:12", "restore:13"}) {
+	for _, kill := range everyNth(3, []string{"append:1", "append:2", "append:3", "restore:1", "restore:4", "restore:6", "restore:8", "restore:10", "restore:12", "restore:13"}) {
 		t.Run(kill, func(t *testing.T) {
 			t.Parallel()
 			crashInRestore(t, kill)

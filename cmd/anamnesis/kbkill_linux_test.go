@@ -203,7 +203,7 @@ func TestKillCards(t *testing.T) {
 		_, total, _ := killedAt(t, whole.command(verb...), 0)
 		want := whole.cards()
 		ends := [2]int{}
-		eachKill(total, killsOf(4, 200), func(at int) {
+		eachKill(total, killsOf(3, 200), func(at int) {
 			kills++
 			g := f.copy()
 			_, _, last := killedAt(t, g.command(verb...), at)

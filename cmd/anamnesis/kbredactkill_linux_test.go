@@ -54,7 +54,7 @@ func TestKillRedact(t *testing.T) {
 	}
 	head := f.git("rev-parse", "HEAD")
 	ends := [2]int{}
-	eachKill(total, killsOf(8, 200), func(at int) {
+	eachKill(total, killsOf(4, 200), func(at int) {
 		g := f.copy()
 		_, _, last := killedAt(t, g.command(verb...), at)
 		when := "killed before call " + last

@@ -200,8 +200,10 @@ func TestRecorderKilled(t *testing.T) {
 func TestManySessions(t *testing.T) {
 	r := newRecorded(t)
 	sessions, atOnce := 8, 4
-	if os.Getenv("ANAMNESIS_CI") != "" || *nightly {
+	if *nightly {
 		sessions, atOnce = 50, 200
+	} else if os.Getenv("ANAMNESIS_CI") != "" {
+		sessions, atOnce = 16, 60
 	}
 	for n := range sessions {
 		r.hook(fmt.Sprint("s", n), "UserPromptSubmit", map[string]any{"prompt": "Go."})

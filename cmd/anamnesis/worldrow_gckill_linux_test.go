@@ -46,7 +46,7 @@ func TestRow12KillGC(t *testing.T) {
 		t.Fatalf("the collection that nobody killed leaves %q", packs)
 	}
 	n, calls := 0, map[string]int{}
-	eachKill(total, killsOf(12, 300), func(at int) {
+	eachKill(total, killsOf(6, 300), func(at int) {
 		n++
 		more()
 		before := w.look()

@@ -105,15 +105,17 @@ func TestRow12KillRestore(t *testing.T) {
 	worldtest.Same(t, w.look().Whats(), ends[0], "the restore that nobody killed")
 	w.restored(second, noOptions)
 	ended, calls := [2]int{}, map[string]int{}
-	eachKill(total, killsOf(24, 1000), func(at int) {
+	kills := 0
+	eachKill(total, killsOf(8, 1000), func(at int) {
+		kills++
 		status, _, last := killedAt(t, program.command("restore", "--overwrite", string(first.ID)), at)
 		when := fmt.Sprintf("killed before call %d (%s)", at, last)
 		if status.Signaled() && status.Signal() == syscall.SIGKILL {
 			calls[last]++
 		}
 		// Any verb that looks at the tree ends what was begun.
-		verb := [][]string{{"plan", string(second.ID)}, {"save"}, {"restore", string(second.ID)}}[at%3]
-		if at%3 < 2 {
+		verb := [][]string{{"plan", string(second.ID)}, {"save"}, {"restore", string(second.ID)}}[kills%3]
+		if kills%3 < 2 {
 			if out, err := program.command(verb...).CombinedOutput(); err != nil {
 				t.Fatalf("%s: %v: %v\n%s", when, verb, err, out)
 			}
@@ -156,7 +158,7 @@ func TestRow12KillSave(t *testing.T) {
 	change(0)
 	_, total, _ := killedAt(t, program.command("save"), 0)
 	n, calls := 0, map[string]int{}
-	eachKill(total, killsOf(12, 300), func(at int) {
+	eachKill(total, killsOf(6, 300), func(at int) {
 		n++
 		change(n)
 		before := w.look()
@@ -208,9 +210,9 @@ func TestRow12KillFork(t *testing.T) {
 		}
 		w.must(os.RemoveAll(dir))
 	}
-	eachKill(total, killsOf(8, 150), kill)
-	for at := range 12 { // while the fork is being noted
-		kill(at + 1)
+	eachKill(total, killsOf(4, 150), kill)
+	for at := range spread(12, killsOf(3, 12)) { // while the fork is being noted
+		kill(at)
 	}
 	t.Logf("%d changing calls", total)
 }
@@ -248,7 +250,7 @@ func TestRow12KillJump(t *testing.T) {
 	worldtest.Same(t, w.look().Whats(), zero, "the jump that nobody killed")
 	do("back", "jump", "t", "1")
 	ended := [2]int{}
-	eachKill(total, killsOf(6, 300), func(at int) {
+	eachKill(total, killsOf(4, 300), func(at int) {
 		_, _, last := killedAt(t, command("jump", "t", "0"), at)
 		when := fmt.Sprintf("killed before call %d (%s)", at, last)
 		do(when, "resume", "t")

@@ -41,7 +41,7 @@ func TestRow14Refused(t *testing.T) {
 func TestRow14ManyFiles(t *testing.T) {
 	t.Parallel()
 	heavy(t)
-	n := 20_000
+	n := 5_000
 	if *nightly {
 		n = 500_000
 	}

@@ -24,7 +24,7 @@ import (
 func TestRow13EightProcesses(t *testing.T) {
 	t.Parallel()
 	heavy(t)
-	rounds := 3
+	rounds := 2
 	if *nightly {
 		rounds = 40
 	}

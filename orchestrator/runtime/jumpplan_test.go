@@ -31,6 +31,9 @@ func TestPlannedAsJumped(t *testing.T) {
 	} {
 		for _, to := range []int{0, 1} {
 			t.Run(fmt.Sprintf("%s, to %d", name, to), func(t *testing.T) {
+				if to != len(name)%2 && !*soakNightly {
+					t.Skip("NOT RUN: .ci/nightly runs it, or -nightly")
+				}
 				task, h := newTask(t, words, Options{})
 				writeFile(t, task.Dir, "early", "theirs")
 				if out := runOrDie(t, task); out.Answer != "Done." {
