@@ -278,6 +278,7 @@ func TestSeat(t *testing.T) {
 	d.sees("It stays at 1.", "── 2 files changed: go, parse.go", "\n>")
 	d.golden("refused")
 	runBeside(t, d.env(), filepath.Join(d.dir, "w"))
+	d.sees("! another process works in this directory now;")
 	d.press("Escape")
 	d.sees("Esc again to jump back")
 	d.press("Escape")

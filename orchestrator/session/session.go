@@ -224,7 +224,10 @@ func (s *Session) State() *state.State { return s.task.State() }
 // Offer closes the session if another process asks for the directory before the next call of
 // Take. A session with a command in the background stays open.
 func (s *Session) Offer() {
-	take, err := s.task.Offer(s.close)
+	take, err := s.task.Offer(func() error {
+		s.client.note("another process works in this directory now; your next message continues this task once that process has ended")
+		return s.close()
+	})
 	if err != nil {
 		s.client.note(fmt.Sprintf("warning: %v; no other task can work in the directory until this session ends", err))
 		return
