@@ -3,6 +3,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -46,7 +47,7 @@ func verbs() []verb {
 		{"/cost", "", "tokens and dollars so far", 0, (*screen).costVerb},
 		{"/compact", "", "fold all steps but the newest into a block and cards now", 1, (*screen).compactVerb},
 		{"/export", "[FILE]", "write the conversation as markdown (default: TASK.md)", 1, (*screen).exportVerb},
-		{"/model", "[NAME]", "show the model, or change it from the next request on", 2, (*screen).modelVerb},
+		{"/model", "[NAME]", "list the models known, or change it from the next request on", 2, (*screen).modelVerb},
 		{"/approval", "[MODE]", "show which calls ask first, or change it: ask, edits, auto, deny", 2, (*screen).approvalVerb},
 		{"/resume", "", "pick another task of this directory", 1, func(m *screen, _ []string) tea.Cmd { return m.pickTask() }},
 		{"/new", "", "start a new task with the next request", 1, (*screen).newVerb},
@@ -258,12 +259,15 @@ func (m *screen) costVerb([]string) tea.Cmd {
 
 func (m *screen) modelVerb(args []string) tea.Cmd {
 	if len(args) == 0 {
-		name := term.ModelName(m.info.Model)
-		if name == "" {
-			name = m.o.Request.Model + m.o.Request.Default.Model
+		svc, configured := m.o.Service, cmp.Or(m.o.Request.Model, m.o.Request.Default.Model)
+		now := cmp.Or(m.info.Model, configured)
+		return func() tea.Msg {
+			text, err := report.Models(svc, now, configured)
+			if err != nil {
+				return errorMsg{err}
+			}
+			return textMsg{text}
 		}
-		m.print("model " + paint.Bold.Render(clean(name)) + paint.Faint.Render(" · /model NAME changes it"))
-		return nil
 	}
 	if _, err := m.o.Service.ChooseModel(m.ctx, args[0], m.o.Request.BaseURL, ""); err != nil {
 		m.fail(err)
