@@ -104,9 +104,14 @@ func (m *Memory) draft(found, kin []match, shown map[string]bool) draft {
 	own = c.take(own, func(l candidate) bool { return !comment().MatchString(l.text) })
 	c.alone, c.of = true, newShares(slices.Concat(found, kin), shown).of
 	others = slices.DeleteFunc(others, func(l candidate) bool { return l.kind != worked && l.kind != before })
-	c.pick(append(others, commands(kin)...), maxLines)
+	edits := slices.ContainsFunc(lead.lines, func(l line) bool { return l.kind == edited }) // no command does instead
+	if !edits {
+		c.pick(append(others, commands(kin)...), maxLines)
+	}
 	c.take(own, func(candidate) bool { return true })
-	c.takeSecond(found, lead)
+	if !edits {
+		c.takeSecond(found, lead)
+	}
 	return c.draft
 }
 
