@@ -10,6 +10,7 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream/op"
+	"cmp"
 	"regexp"
 	"slices"
 )
@@ -106,10 +107,11 @@ func (e *Log) Add(o *op.Op) {
 		call, ok := e.calls[b.Call]
 		delete(e.calls, b.Call)
 		if ok && b.Exit != nil {
+			f, failed := failure.Read(failure.Output{Command: call.command, Text: cmp.Or(b.Stdout, b.Text), Stderr: b.Stderr, Exit: *b.Exit, HasExit: true})
 			if shell.IsCheck(call.command) {
 				e.Check = &Check{Command: call.command, Op: o.Seq, Exit: *b.Exit}
 			}
-			e.ended(o.Seq, call, b)
+			e.ended(o.Seq, call, f.Signature, failed)
 		}
 		e.wrote(o.Seq, b.Writes)
 	case *op.WorldSaved:
@@ -132,13 +134,9 @@ func (e *Log) disputed(seq uint64, text string) {
 	}
 }
 
-// ended compares how a command ended with what the cards say of it.
-func (e *Log) ended(seq uint64, call openCall, b *op.ToolReturned) {
-	sign := ""
-	if *b.Exit != 0 {
-		f, _ := failure.Read(failure.Output{Command: call.command, Text: b.Stdout, Stderr: b.Stderr, Exit: *b.Exit, HasExit: true})
-		sign = f.Signature
-	}
+// ended compares how a command ended, and the signature of its failure, with what the cards say
+// of it.
+func (e *Log) ended(seq uint64, call openCall, sign string, failed bool) {
 	for _, c := range e.claims {
 		again := c.Error != "" && sign == c.Error
 		if again {
@@ -155,12 +153,12 @@ func (e *Log) ended(seq uint64, call openCall, b *op.ToolReturned) {
 		switch {
 		case len(c.Tries) > 0 && c.followed && again:
 			e.bore(c, usage.Contradicted, seq)
-		case len(c.Tries) > 0 && c.followed && checks && *b.Exit == 0:
+		case len(c.Tries) > 0 && c.followed && checks && !failed:
 			e.bore(c, usage.Held, seq)
 		case len(c.Tries) == 0 && again:
 			c.follow(e, seq)
 			e.bore(c, usage.Held, seq)
-		case len(c.Tries) == 0 && checks && *b.Exit == 0 && (c.World == "" || c.World == call.world):
+		case len(c.Tries) == 0 && checks && !failed && (c.World == "" || c.World == call.world):
 			c.follow(e, seq)
 			e.bore(c, usage.Contradicted, seq)
 		}

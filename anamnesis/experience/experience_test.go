@@ -53,7 +53,7 @@ func TestExperience(t *testing.T) {
 
 // TestBearings: what a task's calls say of the cards it was shown, by the stream alone.
 func TestBearings(t *testing.T) {
-	const e1 = "undefined: clock"
+	const e1 = "undefined: clockwork"
 	failsOnly := op.CardRef{ID: "k", Error: e1, Check: "go test ./...", World: "tree1"}
 	nowhere := op.CardRef{ID: "k", Error: e1, Check: "go test ./..."}
 	repair := op.CardRef{ID: "k", Error: e1, Check: "go test ./...", Tries: []string{"go mod tidy", "clock.go"}}
@@ -75,6 +75,7 @@ func TestBearings(t *testing.T) {
 		"it passes, and no state was named":  {nowhere, []call{{"go test ./...", "tree2", 0}}, "", "followed contradicted"},
 		"the repair works":                   {repair, []call{{"go mod tidy", "", 0}, pass}, "", "followed held"},
 		"the repair does not":                {repair, []call{{"go mod tidy", "", 0}, fail}, "", "followed contradicted"},
+		"it does not, before a filter":       {repair, []call{{"go mod tidy", "", 0}, {"go test ./... | tail -2", "", 0}}, "", "followed contradicted"},
 		"it passes without the repair":       {repair, []call{pass}, "", ""},
 		"the agent says so, and ran nothing": {repair, nil, "lesson k does not hold", ""},
 		"the agent says so":                  {repair, []call{{"ls", "", 0}}, "So lesson k does not hold.", "contradicted"},
@@ -93,8 +94,8 @@ func TestBearings(t *testing.T) {
 				t.Fatal(err)
 			}
 			out := ""
-			if c.exit != 0 {
-				out = e1
+			if c.exit != 0 || strings.Contains(c.command, "|") {
+				out = "./a.go:3:2: " + e1 + "\nFAIL\n"
 			}
 			add(&op.ToolCalled{Call: "c", Name: shell.Tool, Args: string(args), World: c.world})
 			add(&op.ToolReturned{Call: "c", Name: shell.Tool, Exit: &c.exit, Stdout: out})

@@ -47,20 +47,44 @@ type Failure struct {
 }
 
 // Read finds what went wrong; false where the call did not fail. Where neither
-// an exit code nor a mark of the recorder is known, the output decides.
+// an exit code nor a mark of the recorder is known, the output decides. It also does where a
+// filter ran last ("go test | tail"), whose exit code says nothing of the tests.
 func Read(o Output) (Failure, bool) {
+	if o.HasExit && o.Exit == 0 && !o.Error && !filtered(o.Command) {
+		return Failure{Index: -1}, false
+	}
 	p := parse(o)
 	f := p.telling()
 	switch {
 	case o.Error || o.HasExit && o.Exit != 0:
 		return f, true
-	case o.HasExit:
+	case o.HasExit && !(f.Certain && slices.ContainsFunc(p.lines, reported().MatchString)):
 		return Failure{Index: -1}, false
+	case o.HasExit:
+		return f, true
 	case p.exit >= 0:
 		return f, p.exit != 0
 	}
 	return f, f.Certain || p.ended(false) != "" || p.complains()
 }
+
+// filtered reports whether the last pipeline of a shell line starts with a build or a run of
+// tests and goes on with a filter.
+func filtered(command string) bool {
+	if !strings.Contains(command, "|") || strings.Contains(command, "pipefail") {
+		return false
+	}
+	command = strings.NewReplacer("2>&1", "", "|&", "|", "&&", ";", "||", ";", "\n", ";").Replace(strings.TrimSpace(command))
+	runs, filter, _ := strings.Cut(command[strings.LastIndexByte(command, ';')+1:], "|")
+	return runner().MatchString(runs) && filters().MatchString(filter)
+}
+
+var (
+	runner  = re(`\b(?:pytest|unittest|tox|go (?:test|build|vet)|cargo \w+|npm (?:test|run|ci|install)|npx|pnpm|yarn|bun test|node|tsc|jest|vitest|mocha|make|ctest|cmake|ninja|gradlew?|mvnw?|sbt|javac|dotnet \w+|rspec|rake|phpunit|mix|python[\d.]*|ruby|php|gcc|g\+\+|clang\S*|rustc|mypy|ruff|eslint|terraform)(?:\s|$)`)
+	filters = re(`^\s*(?:tail|head|grep|egrep|rg|tee|cat|sed|awk|sort|uniq|cut)\b`)
+	// reported matches a line with which builds and runs of tests end if they failed.
+	reported = re(`(?i)\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors?)\b|^\W*(?:--- )?FAIL(?:ED|URE)?\b|\bBUILD FAIL|\berror TS\d|^error(?:\[E\d+\]|: could not compile|: test failed)|:\d+:\d+: (?:fatal )?error: |^make\S*: \*\*\* |^npm (?:ERR!|error)|^Traceback \(most`)
+)
 
 // started finds the programs that a shell line starts.
 var started = re(`(?:^|[|;&(\n]|\b(?:exec|xargs|sudo|do|then) |-exec )\s*([\w./+-]+)`)

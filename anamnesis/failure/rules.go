@@ -70,6 +70,8 @@ var rules = []rule{
 
 	// Rust.
 	{sums, first, "test failed, to rerun", re(`^error: test failed, to rerun`), "error: test failed, to rerun pass --test a\n»numbers ... error: it was 3"},
+	{sums, first, "manifest", re(`^error: failed to (?:parse|load) manifest `), "error: failed to parse manifest at `/a/Cargo.toml`\n»the crate `a` is in no workspace"},
+	{tells, first, "is required", re("^feature `\\S+` is required"), "error: cargo\n»feature `edition2024` is required\nThe package requires the Cargo feature called `edition2024`"},
 	{tells, next, "panicked at ", re(`panicked at \S+:\d+:\d+:$`), "thread 'main' panicked at src/a.rs:4:5:\n»called `Option::unwrap()` on a `None` value\nerror: test failed"},
 	{tells, next, "panicked at '", re(`panicked at '$`), "thread 'main' panicked at '\n»run pkg_config fail: it is gone\nerror: build failed"},
 	{tells, first, "panicked at '", re(`panicked at '`), "error: the test did\n»thread 'main' panicked at 'left over', src/a.rs:4:5"},
@@ -82,10 +84,13 @@ var rules = []rule{
 	{certain, next, "ests", re(`^(?:Tests in error|Failed tests):$`), "Tests in error:\n»  a(b.C): One response expected\nfailure.txt holds more"},
 	{sums, first, "rror Command failed", re(`^error Command failed: \S+gradlew `), "»> SDK location not found. Define it.\nerror Command failed: ./gradlew app:installDebug."},
 	{perhaps, last, "> ", re(`^(?:   ){1,6}> (?:[A-Z]|[\w.-]+: )`), "* What went wrong:\n> Could not resolve all files for configuration ':a'.\n   > Failed to transform a.aar\n»      > Java heap space"},
+	{tells, first, ":[", re(`^(?:\[ERROR\] )?\S+\.(?:java|kt|scala):\[\d+,\d+\] \S`), "OMPILATION ERROR : it failed\n»[ERROR] /a/B.java:[13,20] package javax.xml.ws does not exist"},
+	{tells, first, "e: ", re(`^e: \S+\.kts?:`), "»e: file:///a/B.kt:41:29 only safe calls are allowed\n* What went wrong:\n   > Compilation error. See log for more details"},
 	{sums, first, "COMPILATION ERROR", re(`^\[ERROR\] COMPILATION ERROR`), "[ERROR] COMPILATION ERROR :\n»[ERROR] Source option 6 is no longer supported."},
 
 	// C, C++ and what links and builds them.
 	{perhaps, next, "Undefined symbols", re(`^Undefined symbols for architecture`), "Undefined symbols for architecture arm64:\n»  \"_f\", referenced from:\nclang: error: linker command failed with exit code 1"},
+	{perhaps, first, ": *** ", re(`^\w*make(?:\[\d+\])? ?: \*\*\* (?:[^\[W]|W[^a])`), "find: 'build': No such file or directory\n»make: *** No rule to make target 'a.mk'.  Stop."},
 	{sums, first, ": ", re(`^\s*collect2: |^clang\S*: error: linker|^\s*(?:make|gmake|ninja)\S*: (?:\*\*\* (?:\[|Waiting)|build stopped)|^\w*[Mm]akefile:\d+: recipe for target |^FAILED: `), "make: *** [Makefile:2: all] Error 1\n»the tool is lost"},
 	{tells, next, ": Failure", re(`^\S+:\d+: Failure$`), "a_test.cc:9: Failure\n»Value of: f(\"error: a\")\n[  FAILED  ] A.B (0 ms)"},
 	{sums, first, "Test ", re(`^\s*\d+/\d+ Test +#\d+: `), "1/1 Test #1: cart ....***Failed  0.01 sec\n»cart: expected 21 got 19"},
@@ -115,6 +120,7 @@ var rules = []rule{
 	{tells, next, "Transform failed", re(`Transform failed with \d+ errors?:$`), "[vite:esbuild] Transform failed with 1 error:\n»/app/a.jsx:463:24: a brace is too much\nfile: /app/a.jsx:463:24"},
 	{drop, first, "info Visit", re(`^info Visit https?://`), "»it is gone\ninfo Visit https://yarnpkg.com/en/docs/cli/run for documentation about this command."},
 	{tells, first, "✖ ", re(`^✖ {2,}\S`), "⧗   input: fix it\n»✖   subject may not be empty [subject-empty]\nⓘ   Get help: https://a.org/errors"},
+	{sums, first, "❯ ", re(`^\W*❯ \S+ \(\d+ tests?\b`), "❯ a.spec.ts (8 tests | 1 failed)\n»   × it keeps what it had"},
 	{drop, first, "console.", re(`^\s*console\.\w+$`), "console.error\n»it is gone"},
 	{certain, first, "Snapshot name: ", re(`^\s*Snapshot name: `), "»    Snapshot name: `Row shows one that is late 1`\n › 1 snapshot failed.\nSnapshots:   1 failed, 3 passed, 4 total"},
 	{drop, first, "ebugger", re(`^Debugger attached\.|^Waiting for the debugger`), "»it is gone\nWaiting for the debugger to disconnect..."},
@@ -192,7 +198,7 @@ var rules = []rule{
 
 var (
 	escape    = re(`\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()].|\x1b[@-Z\\-_]`)
-	logPrefix = re(`^==\d+==\s?|^INTERNALERROR> |^#\d+ (?:\d+\.\d+ )?|^[\[(]?\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?[\])]?(?: +|$)|^\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?(?: +|$)|^[IWEF]\d{4} [\d:.]+ +\d+ \S+:\d+\] |^[│╷╵] ?`)
+	logPrefix = re(`^==\d+==\s?|^INTERNALERROR> |^#\d+ (?:\d+\.\d+ )?|^[\[(]?\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?[\])]?(?: +|$)|^\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?(?: +|$)|^\[\d\d-\w{3}-\d{4} [^\]]*\] |^[IWEF]\d{4} [\d:.]+ +\d+ \S+:\d+\] |^[│╷╵] ?`)
 	seconds   = re(`^\d+\.\d+ |^[\w.-]+ +\|(?: |$)`)
 	status    = re(`^(?:<returncode>(\d+)</returncode>|\[exit (\d+)\]|(?:Command|Process) exited with code (\d+)|Exit code:? (\d+))$`)
 

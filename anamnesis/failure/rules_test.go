@@ -65,7 +65,7 @@ func TestEndings(t *testing.T) {
 
 func TestNormal(t *testing.T) {
 	for line, want := range map[string]string{
-		"a.ts(3,5): error TS2304: Cannot find name 'f'.":              "error TS2304: Cannot find name 'f'.",
+		"a.ts(3,5): error TS2304: Cannot find name 'f'.":              "error TS2304: Cannot find name 'f'",
 		"ERROR 1146 (42S02) at line 1: Table 'a.b' doesn't exist":     "ERROR 1146 (#) at line #: Table 'a.b' doesn't exist",
 		"error[E0425]: cannot find value `x2` in this scope":          "error[E0425]: cannot find value x2 in this scope",
 		"OSError: [Errno 40] Too many levels: '/a/b'":                 "OSError: [Errno 40] Too many levels: 'b'",
@@ -85,6 +85,29 @@ func TestNormal(t *testing.T) {
 
 // TestLesson: what answers a question with no, and prints nothing, is no failure
 // to learn from; what prints something, or ends in another way, is one.
+// TestFiltered: after a filter the output of a build or a run of tests decides, not the exit code.
+func TestFiltered(t *testing.T) {
+	const failed, passed = "total_test.go:24: Total() = 3\n--- FAIL: TestTotal (0.00s)\nFAIL\n", "error: this one is expected\nok  \tshop/cart\t0.004s\n"
+	for _, tt := range []struct {
+		command, text string
+		want          bool
+	}{
+		{"cd shop && go test ./... 2>&1 | tail -3", failed, true},
+		{"go test ./... |& grep -v PASS | head", failed, true},
+		{"go test ./... | tail -3", passed, false},
+		{"go test ./...", failed, false},
+		{"set -o pipefail; go test ./... | tail -3", failed, false},
+		{"go test ./... | tail -3; echo done", failed, false},
+		{"cat go.log | tail -3", failed, false},
+		{"go test ./... | ./report", failed, false},
+	} {
+		f, got := Read(Output{Command: tt.command, Text: tt.text, HasExit: true})
+		if got != tt.want || got && f.Line != "total_test.go:24: Total() = 3" {
+			t.Errorf("%s: %v, %q", tt.command, got, f.Line)
+		}
+	}
+}
+
 func TestLesson(t *testing.T) {
 	for _, tt := range []struct {
 		o    Output

@@ -125,7 +125,7 @@ func (l *lessons) markShown(id string) bool {
 // LessonOn returns the text to append to a failed command's result if other tasks repaired such
 // a failure, and the record of it. A process names each card once.
 func (m *Memory) LessonOn(c op.Call, res *tool.Result) (string, *op.CardsRecalled) {
-	if res.Exit == nil || *res.Exit == 0 || m.o.NoLessons {
+	if res.Exit == nil || m.o.NoLessons {
 		return "", nil
 	}
 	var command struct{ Command string }

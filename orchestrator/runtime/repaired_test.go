@@ -17,6 +17,20 @@ func TestRepairCompletesCard(t *testing.T) {
 	})
 }
 
+// TestRepairBehindFilter: a failure whose exit code a filter hides is repaired, too.
+func TestRepairBehindFilter(t *testing.T) {
+	task, _ := newTask(t, `turns:
+  - calls: [{name: WriteFile, arguments: {path: pytest, content: "cat answer.txt || echo 1 failed\n"}}]
+  - calls: [{name: Bash, arguments: {command: "sh pytest 2>&1 | tail -2"}}]
+  - calls: [{name: WriteFile, arguments: {path: answer.txt, content: "42\n"}}]
+  - calls: [{name: Bash, arguments: {command: "sh pytest 2>&1 | tail -2"}}]
+  - reply: Done.
+`, Options{})
+	if out, err := task.Run(t.Context()); err != nil || len(out.Learned) != 1 {
+		t.Errorf("Run = %+v, %v", out, err)
+	}
+}
+
 func testRepairCompletesCard(t *testing.T, failures int, second string) {
 	task, _ := newTask(t, `turns:
   - calls: [{name: Bash, arguments: {command: "cat answer.txt"}}]

@@ -260,7 +260,7 @@ func (s *State) tool(o op.Op) error {
 		if c.Called && !goesBack(c.Name) {
 			s.Streak = s.Streak.After(c.Name, c.Args)
 		}
-		s.commandEnded(s.Reply.Seq, b)
+		s.commandEnded(s.Reply.Seq, c, b)
 		failed := b.IsError || b.Refused || b.Unknown || (b.Exit != nil && *b.Exit != 0)
 		if c.Called && !b.Unknown {
 			s.Repeats.Add(c.asked(), loop.Run{Seq: o.Seq, Failed: failed})

@@ -1,9 +1,12 @@
 package state
 
 import (
+	"cmp"
 	"slices"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state/projection"
 	"anamnesis/orchestrator/state/steps"
@@ -102,12 +105,18 @@ func (s *State) repairable() bool {
 
 // commandEnded records the end of a command for repairable. first is the first operation of
 // the command's reply.
-func (s *State) commandEnded(first uint64, b *op.ToolReturned) {
+func (s *State) commandEnded(first uint64, c *CallState, b *op.ToolReturned) {
+	if b.Exit == nil || b.Refused || b.Unknown {
+		return
+	}
+	failed := *b.Exit != 0
+	if !failed { // a filter may have run last
+		_, failed = failure.Read(failure.Output{Command: shell.Command(c.Args), Text: cmp.Or(b.Stdout, b.Text), Stderr: b.Stderr, HasExit: true})
+	}
 	switch {
-	case b.Exit == nil || b.Refused || b.Unknown:
-	case *b.Exit != 0 && s.FailedAt == 0:
+	case failed && s.FailedAt == 0:
 		s.FailedAt = first
-	case *b.Exit == 0 && s.FailedAt > 0:
+	case !failed && s.FailedAt > 0:
 		s.Worked = true
 	}
 }
