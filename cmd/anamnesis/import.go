@@ -5,9 +5,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/beside"
@@ -58,8 +60,7 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 	report := beside.Report{Sessions: []beside.Imported{}, Skipped: batch.Skipped}
 	a.notef("%s", batch)
 	if len(batch.Todo) == 0 {
-		a.notImported(batch.Skipped)
-		return a.show(report, func() { a.println("nothing to import") })
+		return errors.Join(a.show(report, func() { a.println("nothing to import") }), a.notImported(src, batch.Skipped))
 	}
 	if !f.yes {
 		unasked := exit.Usagef("nothing was imported: add --yes to import without being asked")
@@ -72,14 +73,19 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 	if err != nil {
 		return err
 	}
-	a.notImported(report.Skipped)
-	return a.show(report, func() {
+	err = a.show(report, func() {
 		a.printf("%s; 'anamnesis tasks --all' lists the sessions, 'anamnesis kb review' shows the drafts\n", report)
 	})
+	return errors.Join(err, a.notImported(src, report.Skipped))
 }
 
-func (a *app) notImported(files []string) {
+// notImported names the files that were not read, and returns an error if files were named.
+func (a *app) notImported(src beside.Sessions, files []string) error {
 	for _, why := range files {
 		a.notef("not imported: %s", why)
 	}
+	if len(src.Named) > 0 && len(files) > 0 {
+		return fmt.Errorf("%s not imported, as said above", quote.Number(len(files), "file"))
+	}
+	return nil
 }
