@@ -104,12 +104,13 @@ func TestSedChange(t *testing.T) {
 
 func TestReason(t *testing.T) {
 	for said, want := range map[string]string{
-		"THOUGHT: The table is missing. I create it.":                            "The table is missing. I create it.",
-		"I run it:\n```sh\nrm -rf x. y\n```":                                     "",
-		"The table is missing. I will create it. Now the rest.":                  "The table is missing.",
-		"Okay, let me look. Is it there? It has no index. Let's add it:\n\nyes.": "It has no index.",
-		"I give up on scripts. The index is empty. It is at line 12 now.":        "The index is empty.",
-		"v1.2 is old. " + string(make([]byte, 300)) + ".":                        "v1.2 is old.",
+		"THOUGHT: The table is missing. I create it.":                             "The table is missing. I create it.",
+		"I run it:\n```sh\nrm -rf x. y\n```":                                      "",
+		"The table is missing. I will create it. Now the rest.":                   "The table is missing.",
+		"Okay, let me look. Is it there? It has no index. Let's add it:\n\nyes.":  "It has no index.",
+		"I give up on scripts. The index is empty. It is at line 12 now.":         "The index is empty.",
+		"It needs 8 spaces. The previous response was refused. The index is old.": "The index is old.",
+		"v1.2 is old. " + string(make([]byte, 300)) + ".":                         "v1.2 is old.",
 	} {
 		if got := reasonIn(said); got != want {
 			t.Errorf("%q: got %q, want %q", said, got, want)

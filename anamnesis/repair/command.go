@@ -38,10 +38,11 @@ func nameSet(names string) map[string]bool {
 }
 
 var (
-	interpreter = lazy(`^(python|pypy|node|ruby|perl|php|deno|bun|ts-node|bash|sh|zsh)[\d.]*$`)
-	assignment  = lazy(`^[A-Za-z_]\w*=`)
-	query       = lazy(`(?i)^\s*(select|insert\s+into|update\s+\S+\s+set|delete\s+from|with\s+\w+\s+as)\s`)
-	nodeID      = lazy(`(::.*|:\d+)$`)
+	interpreter     = lazy(`^(python|pypy|node|ruby|perl|php|deno|bun|ts-node|bash|sh|zsh)[\d.]*$`)
+	interpreterFlag = lazy(`^-[bBdEiIOqsSuvx]+$`) // of Python, without a value
+	assignment      = lazy(`^[A-Za-z_]\w*=`)
+	query           = lazy(`(?i)^\s*(select|insert\s+into|update\s+\S+\s+set|delete\s+from|with\s+\w+\s+as)\s`)
+	nodeID          = lazy(`(::.*|:\d+)$`)
 )
 
 // actions returns the commands of a shell line in order, without those that
@@ -129,6 +130,9 @@ func newAction(text string) (action, bool) {
 	rest := fields[1:]
 	if m := interpreter().FindStringSubmatch(a.program); m != nil {
 		a.program = m[1]
+		for len(rest) > 1 && interpreterFlag().MatchString(rest[0]) {
+			rest = rest[1:]
+		}
 		switch {
 		case len(rest) > 1 && rest[0] == "-m":
 			a.program, rest = rest[1], rest[2:]

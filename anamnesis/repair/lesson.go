@@ -45,8 +45,17 @@ func (p *Pair) aboutMissing(changes []Change) []Change {
 		return changes
 	}
 	name := m[1][strings.LastIndexAny(m[1], "./")+1:]
+	names := func(l string) bool { return strings.Contains(l, name) }
+	if slices.ContainsFunc(p.Environment, names) { // what was run made it
+		var out []Change
+		for _, c := range changes {
+			if c.Added = slices.DeleteFunc(slices.Clone(c.Added), func(l string) bool { return !names(l) }); len(c.Added) > 0 {
+				out = append(out, c)
+			}
+		}
+		return out
+	}
 	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool {
-		names := func(l string) bool { return strings.Contains(l, name) }
 		return !names(c.Path) && !slices.ContainsFunc(c.Added, names) && !slices.ContainsFunc(c.Removed, names)
 	})
 }
@@ -128,8 +137,27 @@ func (p *Pair) Tells() bool {
 	if versionAsked().MatchString(p.Command) && len(p.Changes)+len(p.Environment) == 0 {
 		return false
 	}
+	if slices.ContainsFunc(shellFields(p.Command), listsOnly) || p.fragments() {
+		return false
+	}
 	again := slices.ContainsFunc(p.Tried, func(t Attempt) bool { return SameCommand(t.Command, p.Works) })
 	return p.Changed() && !(again && len(p.Changes)+len(p.Environment) == 0)
+}
+
+// listsOnly reports whether an argument makes a program list or explain, so that it runs nothing.
+func listsOnly(arg string) bool {
+	return slices.Contains([]string{"--fixtures", "--collect-only", "--co", "--help", "--list", "--version"}, arg)
+}
+
+// fragments reports whether all that was changed are parts of lines that hold no name, such as "))":
+// they cannot be found again.
+func (p *Pair) fragments() bool {
+	return len(p.Changes) > 0 && len(p.Environment) == 0 && !p.Other && !slices.ContainsFunc(p.Changes, func(c Change) bool {
+		return slices.ContainsFunc(c.Added, func(l string) bool {
+			old, _, changed := CutChanged(l)
+			return !changed || len(Words(old)) > 0
+		})
+	})
 }
 
 // otherTests reports whether all that is known of the repair is that a run of other tests

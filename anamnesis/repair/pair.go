@@ -201,6 +201,10 @@ func (w *walk) pair(i int) (Pair, bool) {
 		p.Changes = cutDelta(p.aboutMissing(w.helped(changes, &p)), p.Command+"\n"+calls[i].Text+calls[i].Stderr)
 	}
 	p.Environment = slices.DeleteFunc(unique(p.Environment), func(e string) bool { return strings.Contains(p.Command, e) })
+	for i, e := range p.Environment {
+		p.Environment[i] = strings.Replace(e, "mkdir -p ", "mkdir ", 1)
+	}
+	p.Environment = unique(p.Environment)
 	p.Environment = first(p.Environment, 4)
 	if w.tookBack(&p) || !p.Other && len(p.Changes)+len(p.Environment) == 0 && w.again(p) {
 		return Pair{}, false

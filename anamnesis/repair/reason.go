@@ -16,8 +16,9 @@ var (
 // nextStep recognises sentences that say what the agent does next or asks itself.
 var nextStep = lazy(`^(?i:((okay|ok|so|now|then|next|first|and|but|ah|hmm|actually|wait)\b[,.:]? *)*(i'll|i can (re|now)|i will|i'm going|i am going|i'm guessing|let me|let's|let us|we'll|try to|verify|check|run ))|^(?i:wait|now)\b|^(to|and|or) |^\S+( \S+)?$|\?$|:$`)
 
-// mechanics recognises sentences about how a file is edited, or that give up.
-var mechanics = lazy(`(?i)\b(lines?|at) \d+\b|\bsed\b|\bi (give up|will assume|escaped|see the mess)\b|\b(indent\w*|heredoc|whitespace)\b`)
+// mechanics recognises sentences about how a file is edited or a reply is formed, or that give
+// up or only say that it failed.
+var mechanics = lazy(`(?i)\b(lines?|at) \d+\b|\bsed\b|\bi (give up|will assume|escaped|see the mess)\b|\b(indent\w*|heredoc|whitespace|backticks|\d+ spaces|exactly one|(previous|last) response)\b|\b(already imported|script confirm(s|ed))\b`)
 
 // reasonIn returns the first sentences of what an agent said, as many as maxReasonBytes
 // holds, or "" where there is none. Those about its next step and
