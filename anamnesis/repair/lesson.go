@@ -46,18 +46,19 @@ func (p *Pair) aboutMissing(changes []Change) []Change {
 	}
 	name := m[1][strings.LastIndexAny(m[1], "./")+1:]
 	names := func(l string) bool { return strings.Contains(l, name) }
-	if slices.ContainsFunc(p.Environment, names) { // what was run made it
-		var out []Change
-		for _, c := range changes {
-			if c.Added = slices.DeleteFunc(slices.Clone(c.Added), func(l string) bool { return !names(l) }); len(c.Added) > 0 {
-				out = append(out, c)
-			}
-		}
-		return out
-	}
 	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool {
 		return !names(c.Path) && !slices.ContainsFunc(c.Added, names) && !slices.ContainsFunc(c.Removed, names)
 	})
+}
+
+// Made returns the name of a missing module that commands of the repair made, or "".
+func (p *Pair) Made() string {
+	if m := noModule().FindStringSubmatch(p.Failure.Line); m != nil {
+		if name := m[1][strings.LastIndexAny(m[1], "./")+1:]; slices.ContainsFunc(p.Environment, func(e string) bool { return strings.Contains(e, name) }) {
+			return name
+		}
+	}
+	return ""
 }
 
 // otherQuestion reports whether all that is known of the repair is that a program in the command

@@ -35,25 +35,15 @@ func (p *Pair) Lesson() Lesson {
 		return l
 	}
 	failure := p.Failure.Signature
-	made := p.Environment
-	if m := noModule().FindStringSubmatch(p.Failure.Line); k.missing {
+	if k.missing {
 		failure = ""
-	} else if m != nil && makes(made) {
-		failure, made = "a module is missing", []string{strings.ReplaceAll(strings.Join(made, "\n"), m[1], "NAME")}
 	}
 	works, had := mainOf(actions(p.Works)), shellFields(p.Command)
 	how := slices.DeleteFunc(shellFields(works.text), func(w string) bool { return slices.Contains(works.args, w) || slices.Contains(had, w) })
-	if how = slices.Concat(made, how); len(how) > 0 {
+	if how = slices.Concat(p.Environment, how); len(how) > 0 {
 		l.way = failure + "\n" + strings.Join(how, "\n")
 	}
 	return l
-}
-
-// makes reports whether commands do nothing but create files and directories.
-func makes(commands []string) bool {
-	return !slices.ContainsFunc(commands, func(c string) bool {
-		return !strings.HasPrefix(c, "mkdir ") && !strings.HasPrefix(c, "touch ")
-	})
 }
 
 // Trouble names the repository and the kind of failure. Lessons that have others differ.

@@ -168,6 +168,14 @@ func shown(p *repair.Pair) []repair.Change {
 			out = less
 		}
 	}
+	if made := p.Made(); made != "" { // other lines are of that task
+		out = slices.DeleteFunc(out, func(c repair.Change) bool {
+			return !slices.ContainsFunc(c.Added, func(l string) bool { return strings.Contains(l, made) })
+		})
+		for i := range out {
+			out[i].Added = slices.DeleteFunc(slices.Clone(out[i].Added), func(l string) bool { return !strings.Contains(l, made) })
+		}
+	}
 	for i := range out {
 		out[i].Added = telling(out[i].Added, named)
 	}

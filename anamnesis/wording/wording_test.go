@@ -52,3 +52,21 @@ func TestShown(t *testing.T) {
 		t.Errorf("%q comes first", got)
 	}
 }
+
+// TestMadeModule: beside the commands that made a missing module, a card shows the lines that name
+// it; the others are the task's own and come at the end.
+func TestMadeModule(t *testing.T) {
+	c := Card(repair.Pair{
+		Command: "python3 repro.py", Works: "python3 repro.py", Environment: []string{"mkdir ledger", "touch ledger/__init__.py"},
+		Failure: failure.Failure{Line: "ModuleNotFoundError: No module named 'ledger'"},
+		Changes: []repair.Change{
+			{Path: "repro.py", Added: []string{"from ledger.units import cent", "total = cent(3)"}},
+			{Path: "ledger/units.py", Added: []string{"rate = 2"}},
+		},
+	})
+	want := "Run before: `mkdir ledger`\nRun before: `touch ledger/__init__.py`\nChanged in repro.py:\n```diff\n+from ledger.units import cent\n```\n" +
+		"The rest of the change in repro.py:\n```diff\n+total = cent(3)\n```\nThe rest of the change in ledger/units.py:\n```diff\n+rate = 2\n```"
+	if got := strings.Join(c.Solution, "\n"); got != want {
+		t.Errorf("the card says\n%s\nwant\n%s", got, want)
+	}
+}
