@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // slip reports whether the agent had just written what the interpreter or compiler could
@@ -156,7 +157,7 @@ func (p *Pair) fragments() bool {
 	return len(p.Changes) > 0 && len(p.Environment) == 0 && !p.Other && !slices.ContainsFunc(p.Changes, func(c Change) bool {
 		return slices.ContainsFunc(c.Added, func(l string) bool {
 			old, _, changed := CutChanged(l)
-			return !changed || len(Words(old)) > 0
+			return !changed || strings.ContainsFunc(old, unicode.IsLetter)
 		})
 	})
 }
