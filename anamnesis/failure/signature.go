@@ -39,16 +39,12 @@ var variants = []variant{
 	{re(`address already in use \S+`), "address already in use", "listen EADDRINUSE: address already in use :::3000 => listen EADDRINUSE: address already in use"},
 	{re(`^So, because \S+ depends`), "So, because # depends", "So, because shop depends on a, it fails => So, because # depends on a, it fails"},
 	{re(`on project \S+:`), "on project #:", "Failed to execute goal a:b on project shop: no => Failed to execute goal a:b on project #: no"},
-	{re(`^vet: | \[recovered.*`), "", "panic: a is nil [recovered] => panic: a is nil"},
+	{re("^vet: | \\[recovered.*|^\\S+:\\d+:in ['`][^']*': |\\. Did you mean: .*\\?$| \\[\\S+proj(?:::\\S+)?\\]$"), "", "a.rb:5:in 'first': no name 'quote'. Did you mean: 'unquote'? => no name 'quote'"},
 	{re(`^[^\s:()'"]+\.\w+(?:(?::\d+)+|\(\d+(?:,\d+)?\)):(?: -)? `), "", "src/a.go:3:2: undefined: f => undefined: f"},
 	{re(`^\S+[:(]\d+[:,]\d+\)?(?: -|:) error (TS\d+)`), "error $1", "a.ts:3:5 - error TS2304: no 'f' => error TS2304: no 'f'"},
 	{re(`^.*: -c: line \d+: `), "sh -c: ", "echo (: -c: line 1: unexpected end of file => sh -c: unexpected end of file"},
 	{re(`^(?:[^\s:()'"]+: line \d+: |(?:\S*/)?(?:ba|da|z)?sh: (?:\d+: )?)`), "", "a.sh: line 3: x: command not found => x: command not found"},
-	{re(`\. Did you mean: .*\?$`), "", "no name 'quote'. Did you mean: 'unquote'? => no name 'quote'"},
-	{re("^\\S+:\\d+:in ['`][^']*': "), "", "/a/b.rb:5:in `first': undefined method c for nil => undefined method c for nil"},
-	{re(`\.$`), "", "it is gone. => it is gone"},
 	{re(`^(g?make)\[\d+\]: `), "$1: ", "make[3]: *** no rule => make: *** no rule"},
-	{re(` \[\S+proj(?:::\S+)?\]$`), "", "error NETSDK1045: too old [a.csproj::Framework=net10] => error NETSDK1045: too old"},
 	{re("`(\\w+)`"), "$1", "`_iszero` not defined => _iszero not defined"},
 	{re(`\b__main___\w+`), "__main___#", "no such table: __main___book => no such table: __main___#"},
 	{re(`\bModel class \S+`), "Model class #", "Model class a.Book has no app_label => Model class # has no app_label"},
@@ -100,7 +96,8 @@ func Normal(line string) string {
 		}
 		return hole
 	})
-	return listed().ReplaceAllString(strings.Join(strings.Fields(line), " "), hole)
+	line = listed().ReplaceAllString(strings.Join(strings.Fields(line), " "), hole)
+	return strings.TrimSuffix(line, ".") // which some versions of a program write
 }
 
 // signature is a line's normal form. Where that says no more than the kind of

@@ -73,8 +73,11 @@ func better(a, b *taught) bool {
 // lessonOf returns what a card about a repository teaches; false for other cards and for a card
 // that completes another, which says more.
 func lessonOf(c *card.Card) (repair.Lesson, bool) {
+	if c.Scope.Repo == "" || len(c.Supersedes) > 0 {
+		return repair.Lesson{}, false
+	}
 	p, ok := PairOf(c)
-	if !ok || p.Repo == "" || len(c.Supersedes) > 0 {
+	if !ok {
 		return repair.Lesson{}, false
 	}
 	return p.Lesson(), true

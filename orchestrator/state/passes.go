@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/failure"
@@ -110,7 +111,7 @@ func (s *State) commandEnded(first uint64, c *CallState, b *op.ToolReturned) {
 		return
 	}
 	failed := *b.Exit != 0
-	if !failed { // a filter may have run last
+	if !failed && strings.Contains(c.Args, "|") { // a filter may have run last
 		_, failed = failure.Read(failure.Output{Command: shell.Command(c.Args), Text: cmp.Or(b.Stdout, b.Text), Stderr: b.Stderr, HasExit: true})
 	}
 	switch {
