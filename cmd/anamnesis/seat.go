@@ -26,13 +26,14 @@ func (a *app) sit(root *cobra.Command) {
 	var last, pick bool
 	f.register(root)
 	f.registerNew(root)
-	root.Flags().VisitAll(func(fl *pflag.Flag) { fl.Hidden = !slices.Contains([]string{"model", "approval", "dir"}, fl.Name) })
+	root.Flags().VisitAll(func(fl *pflag.Flag) { fl.Hidden = !slices.Contains([]string{"model", "approval", "dir", "eas", "print"}, fl.Name) })
 	root.Flags().BoolVarP(&last, "continue", "c", false, "continue the latest task of the directory")
 	root.Flags().BoolVarP(&pick, "resume", "r", false, "pick a task of the directory to continue")
 	root.Use = `anamnesis ["REQUEST"]`
 	root.Long = "Agents that go back without forgetting.\n\n" +
 		"On a terminal, 'anamnesis' opens a session in the directory, and 'anamnesis \"REQUEST\"' starts one with a request.\n" +
-		"It stays after an answer. Text piped into the command is the request, or follows it. The verbs below are for scripts, and for looking at what was recorded."
+		"It stays after an answer. Text piped into the command is the request, or follows it. The verbs below are for scripts, and for looking at what was recorded.\n" +
+		"'anamnesis run --help' lists all flags of a session."
 	root.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 && (f.print || strings.ContainsAny(args[0], " \t\n")) || len(args) == 0 {
 			return nil
@@ -108,7 +109,8 @@ func (a *app) draw(ctx context.Context, svc *session.Service, set *settings.Sett
 	o.Service, o.Request, o.Theme, o.Version = svc, f.Request, set.Theme(), version
 	o.In, o.Out = a.stdin.(*os.File), a.stdout.(*os.File)
 	if o.Task == "" && o.Text == "" && !o.Pick { // before anything is typed
-		if _, err := svc.ChooseModel(ctx, f.Model+f.Default.Model, f.BaseURL, ""); errors.Is(err, session.ErrNoModel) {
+		name := f.Model + f.Default.Model // without one, the user chooses; a script takes the first of Ollama's
+		if _, err := svc.ChooseModel(ctx, name, f.BaseURL, ""); errors.Is(err, session.ErrNoModel) || err == nil && name == "" {
 			return a.drawOffered(ctx, set, asked, o)
 		}
 	}

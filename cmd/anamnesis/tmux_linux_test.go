@@ -318,6 +318,8 @@ func TestSeat(t *testing.T) {
 	d.types("clear; anamnesis -c 'go on then'\n")
 	d.sees("I went on.", "\n>")
 	d.golden("continued")
+	d.types("/undo\n")
+	d.sees("! /undo: no step on this path changed a file; /jump")
 	d.write("w/mine", "")
 	d.types("write it\n")
 	d.sees("the user changed 1 file: mine", "? WriteFile", "v view all")

@@ -38,6 +38,11 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 		}
 	}
 	if q := m.question(); q != nil {
+		if !m.edit.Empty() && (name == "ctrl+s" || name == "ctrl+u") {
+			m.setAside(name == "ctrl+s")
+			q.Draft = false
+			return nil
+		}
 		if !q.Armed(m.now) { // still typing the line
 			return m.typed(q, k)
 		}
@@ -79,6 +84,22 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 		return nil
 	}
 	return m.line(k)
+}
+
+// setAside empties the line. If back is set, its text returns when no question waits.
+func (m *screen) setAside(back bool) {
+	if back {
+		m.aside = strings.TrimSpace(m.aside + "\n" + m.edit.Text())
+	}
+	m.edit.Edit("")
+}
+
+// bringBack puts what was set aside back into the line.
+func (m *screen) bringBack() {
+	if m.aside != "" && m.question() == nil {
+		m.edit.Edit(strings.TrimSpace(m.aside + "\n" + m.edit.Text()))
+		m.aside = ""
+	}
 }
 
 // typed passes keys on that are no answers, with what seemed to begin one.

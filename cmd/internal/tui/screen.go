@@ -70,6 +70,7 @@ type screen struct {
 	questions []*ask.Question
 	held      *tea.KeyPressMsg // an answer, until no other key follows it at once
 	wrote     time.Time        // when a text was typed last
+	aside     string           // a text that returns to the line when no question waits
 	pick      *picker
 	md        paint.Markdown
 	reply     reply
@@ -136,6 +137,7 @@ func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.now = time.Now()
 	m.frame.Ready()
 	cmd := m.handle(msg)
+	m.bringBack()
 	m.flush()
 	return m, tea.Batch(cmd, m.tick())
 }

@@ -4,6 +4,7 @@ package tui
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -138,26 +139,29 @@ func (m *screen) undoVerb([]string) tea.Cmd {
 		m.say("the task is at its beginning")
 		return nil
 	}
-	svc, task, current := m.o.Service, m.o.Task, m.st.Current
-	plan := m.planJump
+	svc, task, plan := m.o.Service, m.o.Task, m.planJump
 	return func() tea.Msg {
 		b := new(timeline.Builder)
 		if err := svc.Ops(task, 0, b.Add); err != nil {
 			return errorMsg{err}
 		}
-		return plan(beforeChange(b, current))()
+		step, ok := beforeChange(b)
+		if !ok {
+			return errorMsg{errors.New("/undo: no step on this path changed a file; /jump goes back to any step")}
+		}
+		return plan(step)()
 	}
 }
 
-// beforeChange returns the step before the last one on the path to current that changed a
-// file; without one, the parent of current.
-func beforeChange(b *timeline.Builder, current int) int {
+// beforeChange returns the step before the last one on the present path that changed a file;
+// false if none did.
+func beforeChange(b *timeline.Builder) (int, bool) {
 	for _, r := range slices.Backward(b.Timeline().Rows) {
 		if r.Kind == timeline.RowStep && r.OnPath && r.Changed > 0 && r.Step > 0 {
-			return r.Parent
+			return r.Parent, true
 		}
 	}
-	return b.State().Steps.Parent(current)
+	return 0, false
 }
 
 // withTask reads the task in the background and prints the result.

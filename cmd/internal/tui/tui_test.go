@@ -138,6 +138,20 @@ func TestTypingIsNoAnswer(t *testing.T) {
 		t.Errorf("aah: answered %d times, the line holds %q", len(q.Answer), m.edit.Text())
 	}
 
+	for name, back := range map[string]string{"s": "one\ntwo", "u": ""} { // a line that is set aside, or cleared
+		m, q = open()
+		m.edit.Edit("one\ntwo")
+		m.key(tea.KeyPressMsg{Code: rune(name[0]), Mod: tea.ModCtrl})
+		if m.bringBack(); !m.edit.Empty() {
+			t.Errorf("ctrl+%s: the line holds %q", name, m.edit.Text())
+		}
+		m.key(key("y"))
+		m.settled(settledMsg{q, m.held})
+		if m.bringBack(); len(q.Answer) != 1 || m.edit.Text() != back {
+			t.Errorf("ctrl+%s: answered %d times, the line holds %q", name, len(q.Answer), m.edit.Text())
+		}
+	}
+
 	m, _ = open()
 	late := &ask.Question{Kind: ask.OfCall, Answer: make(chan gate.Answer, 1)}
 	m.line(key("g"))
