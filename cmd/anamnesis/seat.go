@@ -26,7 +26,9 @@ func (a *app) sit(root *cobra.Command) {
 	var last, pick bool
 	f.register(root)
 	f.registerNew(root)
-	root.Flags().VisitAll(func(fl *pflag.Flag) { fl.Hidden = !slices.Contains([]string{"model", "approval", "dir", "eas", "print"}, fl.Name) })
+	root.Flags().VisitAll(func(fl *pflag.Flag) {
+		fl.Hidden = !slices.Contains([]string{"model", "approval", "dir", "eas", "print"}, fl.Name)
+	})
 	root.Flags().BoolVarP(&last, "continue", "c", false, "continue the latest task of the directory")
 	root.Flags().BoolVarP(&pick, "resume", "r", false, "pick a task of the directory to continue")
 	root.Use = `anamnesis ["REQUEST"]`
