@@ -325,9 +325,8 @@ func (im *Importer) learn(ctx context.Context, w *stream) (written, known int, e
 	for _, r := range repaired {
 		first, instead := im.taught.Known(r.Card)
 		stored, err := im.cards.Apply(ctx, knowledgebase.Change{Cards: []*card.Card{r.Card}, Known: map[string]string{r.Card.ID: first.ID}, Instead: instead})
-		var conflict *knowledgebase.ConflictError
 		switch {
-		case errors.As(err, &conflict):
+		case errors.As(err, new(*knowledgebase.ConflictError)):
 			found.Cards, known = append(found.Cards, r.Card.ID), known+1
 		case err != nil:
 			found.NotWritten = append(found.NotWritten, fmt.Sprintf("%s: %v", r.Card.ID, err))
