@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"anamnesis/anamnesis/edit"
 	output "anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/repair"
@@ -100,8 +101,8 @@ func (r *Request) local(p repair.Pair) repair.Pair {
 			p.Tried[i].Changes[k].Path = in(t.Changes[k].Path)
 		}
 	}
-	helper := func(c repair.Change) bool { return path.IsAbs(c.Path) && !strings.Contains(p.Command, c.Path) }
-	if !slices.ContainsFunc(p.Changes, func(c repair.Change) bool { return !helper(c) }) {
+	helper := func(c edit.Change) bool { return path.IsAbs(c.Path) && !strings.Contains(p.Command, c.Path) }
+	if !slices.ContainsFunc(p.Changes, func(c edit.Change) bool { return !helper(c) }) {
 		return p
 	}
 	p.Changes = slices.DeleteFunc(p.Changes, helper) // a script that edited the files, say: the edits are what counts
@@ -147,14 +148,14 @@ func repairCall(rec *record) repair.Call {
 }
 
 // writtenBy is what a successful call of a file tool added, by its arguments.
-func writtenBy(rec *record) []repair.Change {
-	out := []repair.Change{}
+func writtenBy(rec *record) []edit.Change {
+	out := []edit.Change{}
 	if len(rec.writes) != 1 || rec.failed() {
 		return out
 	}
-	type edit struct{ Old, New string }
+	type replaced struct{ Old, New string }
 	var args struct {
-		edit
+		replaced
 		Content string
 		Edit    json.RawMessage
 		Edits   json.RawMessage
@@ -162,19 +163,19 @@ func writtenBy(rec *record) []repair.Change {
 	if json.Unmarshal([]byte(rec.args), &args) != nil {
 		return out
 	}
-	edits := []edit{args.edit}
+	edits := []replaced{args.replaced}
 	for _, given := range []json.RawMessage{args.Edit, args.Edits} {
 		if json.Unmarshal(given, &edits) != nil {
 			_ = json.Unmarshal(given, &edits[0]) // a call without an edit adds its content alone
 		}
 	}
 	lines, whole := strings.Split(args.Content, "\n"), true
-	change := repair.Change{Path: rec.writes[0]}
+	change := edit.Change{Path: rec.writes[0]}
 	for _, e := range edits {
 		whole = whole && e.Old == "" // a file that is written whole replaces nothing
 		old, now := strings.Split(e.Old, "\n"), strings.Split(e.New, "\n")
 		change.Removed = append(change.Removed, old...)
-		lines = append(lines, repair.Rewritten(old, now)...)
+		lines = append(lines, edit.Rewritten(old, now)...)
 	}
 	change.Added = slices.DeleteFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "" })
 	if whole {

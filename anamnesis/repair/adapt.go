@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"anamnesis/anamnesis/edit"
+	"anamnesis/anamnesis/shell"
 )
 
 // inTermsOf returns the matches with the lines of their repairs in terms of a failed call:
@@ -28,10 +31,10 @@ func inTermsOf(found []match, failed Call, said string, s signature) []match {
 				text = replaceName(text, r[0], r[1], out, l.kind == edited)
 			}
 			if text != l.text {
-				k.lines[i].text, k.lines[i].words, k.lines[i].adapted = text, Words(text), true
+				k.lines[i].text, k.lines[i].words, k.lines[i].adapted = text, edit.Words(text), true
 			}
 		}
-		k.words = newWords(k.lines, wordSet(k.Command+"\n"+k.Failure.Line))
+		k.words = newWords(k.lines, edit.WordSet(k.Command+"\n"+k.Failure.Line))
 		if len(names) > 0 && !slices.ContainsFunc(k.lines, func(l line) bool { return l.adapted }) { // it is about another name
 			if p.fit *= unadapted; p.fit < minMatch {
 				continue
@@ -76,9 +79,9 @@ func renamed(old, now string) (out [][2]string) {
 const marks = "'\"`()[]{},;:"
 
 var (
-	plain    = lazy(`^[a-z]+$`)
-	lastPart = lazy(`_[A-Za-z0-9]+$`)
-	nameLike = lazy(`^[A-Za-z_][\w./-]+$`)
+	plain    = shell.Pattern(`^[a-z]+$`)
+	lastPart = shell.Pattern(`_[A-Za-z0-9]+$`)
+	nameLike = shell.Pattern(`^[A-Za-z_][\w./-]+$`)
 )
 
 // replaceName puts a name in the place of another, spelled as the output spells it or, if

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"anamnesis/anamnesis/edit"
 )
 
 // Limits of what is shown.
@@ -78,7 +80,7 @@ func (c Card) with(d draft) Card {
 		} else if at != in {
 			c.Solution = append(c.Solution, other+"in "+path.Base(l.file)+":")
 		}
-		if old, now, ok := CutChanged(text); ok && l.kind == edited {
+		if old, now, ok := edit.CutChanged(text); ok && l.kind == edited {
 			c.Solution, text = append(c.Solution, "- "+strings.TrimSpace(old)), strings.TrimSpace(now)
 		}
 		in = at
@@ -97,7 +99,7 @@ func (c Card) with(d draft) Card {
 // its words.
 func (k *known) about(why string) bool {
 	n := 0
-	for _, w := range Words(why) {
+	for _, w := range edit.Words(why) {
 		if slices.Contains(k.words, w) {
 			n++
 		}

@@ -4,6 +4,9 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"anamnesis/anamnesis/edit"
+	"anamnesis/anamnesis/shell"
 )
 
 // action is one command of a shell line, or one query, cut down to what is
@@ -21,28 +24,20 @@ type action struct {
 // Programs by what their success says about another command: prepare leaves
 // the way of calling alone, readers only look.
 var (
-	prepares       = nameSet("cd echo printf cat export set source . true sleep rm cp mv mkdir touch chmod tee sed")
-	readers        = nameSet("cat head tail less more nl grep egrep rg find ls sed awk git rm cp mv mkdir touch echo wc stat file which cd diff vi vim nano open edit")
-	says           = nameSet("echo printf yes")
-	wrappers       = nameSet("sudo time env nohup exec command xvfb-run stdbuf")
-	packageScripts = nameSet("npm yarn pnpm") // "run NAME" names what runs
-	verbs          = nameSet("git go npm yarn pnpm cargo docker kubectl pip pip3 apt apt-get mvn gradle make bundle dotnet poetry uv conda terraform manage.py django-admin")
+	prepares       = shell.Set("cd echo printf cat export set source . true sleep rm cp mv mkdir touch chmod tee sed")
+	readers        = shell.Set("cat head tail less more nl grep egrep rg find ls sed awk git rm cp mv mkdir touch echo wc stat file which cd diff vi vim nano open edit")
+	says           = shell.Set("echo printf yes")
+	wrappers       = shell.Set("sudo time env nohup exec command xvfb-run stdbuf")
+	packageScripts = shell.Set("npm yarn pnpm") // "run NAME" names what runs
+	verbs          = shell.Set("git go npm yarn pnpm cargo docker kubectl pip pip3 apt apt-get mvn gradle make bundle dotnet poetry uv conda terraform manage.py django-admin")
 )
 
-func nameSet(names string) map[string]bool {
-	m := map[string]bool{}
-	for n := range strings.FieldsSeq(names) {
-		m[n] = true
-	}
-	return m
-}
-
 var (
-	interpreter     = lazy(`^(python|pypy|node|ruby|perl|php|deno|bun|ts-node|bash|sh|zsh)[\d.]*$`)
-	interpreterFlag = lazy(`^-[bBdEiIOqsSuvx]+$`) // of Python, without a value
-	assignment      = lazy(`^[A-Za-z_]\w*=`)
-	query           = lazy(`(?i)^\s*(select|insert\s+into|update\s+\S+\s+set|delete\s+from|with\s+\w+\s+as)\s`)
-	nodeID          = lazy(`(::.*|:\d+)$`)
+	interpreter     = shell.Pattern(`^(python|pypy|node|ruby|perl|php|deno|bun|ts-node|bash|sh|zsh)[\d.]*$`)
+	interpreterFlag = shell.Pattern(`^-[bBdEiIOqsSuvx]+$`) // of Python, without a value
+	assignment      = shell.Pattern(`^[A-Za-z_]\w*=`)
+	query           = shell.Pattern(`(?i)^\s*(select|insert\s+into|update\s+\S+\s+set|delete\s+from|with\s+\w+\s+as)\s`)
+	nodeID          = shell.Pattern(`(::.*|:\d+)$`)
 )
 
 // actions returns the commands of a shell line in order, without those that
@@ -54,12 +49,12 @@ func actions(command string) []action {
 			return []action{a}
 		}
 	}
-	body, _ := splitHeredocs(command)
-	for _, part := range splitCommands(body) {
-		a, ok := newAction(part.text)
+	body, _ := shell.Heredocs(command)
+	for _, part := range shell.Parts(body) {
+		a, ok := newAction(part.Text)
 		switch n := len(out); {
 		case !ok:
-		case !part.piped:
+		case !part.Piped:
 			out = append(out, a)
 		case n > 0 && says[out[n-1].program] && !readers[a.program] && !says[a.program]:
 			out[n-1] = a // it reads what the other only says
@@ -86,18 +81,18 @@ func mainOf(all []action) action {
 // that it writes first. A here document that the rest reads stays.
 func Essence(command string) string {
 	whole := strings.TrimSpace(command)
-	body, _ := splitHeredocs(whole)
+	body, _ := shell.Heredocs(whole)
 	rest := body
-	for _, part := range splitCommands(body) {
-		a, ok := newAction(part.text)
-		if at := strings.Index(rest, part.text); at >= 0 && ok && !prepares[a.program] {
+	for _, part := range shell.Parts(body) {
+		a, ok := newAction(part.Text)
+		if at := strings.Index(rest, part.Text); at >= 0 && ok && !prepares[a.program] {
 			rest = strings.TrimSpace(rest[at:])
 			if strings.HasSuffix(whole, rest) {
 				return rest
 			}
 			break
 		} else if at >= 0 {
-			rest = rest[at+len(part.text):]
+			rest = rest[at+len(part.Text):]
 		}
 	}
 	return whole
@@ -109,14 +104,14 @@ func SameCommand(a, b string) bool { return bare(a) == bare(b) }
 
 // bare is what a shell line is about, without redirections and filters.
 func bare(command string) string {
-	if _, docs := splitHeredocs(command); slices.ContainsFunc(docs, func(d heredoc) bool { return d.file == "" }) {
+	if _, docs := shell.Heredocs(command); slices.ContainsFunc(docs, func(d shell.Heredoc) bool { return d.File == "" }) {
 		return strings.Join(strings.Fields(command), " ")
 	}
-	return strings.Join(shellFields(mainOf(actions(command)).text), " ")
+	return strings.Join(shell.Fields(mainOf(actions(command)).text), " ")
 }
 
 func newAction(text string) (action, bool) {
-	fields := shellFields(text)
+	fields := shell.Fields(text)
 	for len(fields) > 0 && (assignment().MatchString(fields[0]) || wrappers[fields[0]]) {
 		fields = fields[1:]
 	}
@@ -156,7 +151,7 @@ func newAction(text string) (action, bool) {
 			a.paths = append(a.paths, path.Base(nodeID().ReplaceAllString(f, "")))
 		}
 	}
-	for _, w := range Words(text) {
+	for _, w := range edit.Words(text) {
 		a.words[w] = true
 	}
 	return a, true
@@ -192,11 +187,11 @@ func near(a, b action, unstarted bool) bool {
 		name, _, _ := strings.Cut(b.program, " ")
 		return unstarted && shared && !readers[name]
 	}
-	if sedInPlace().MatchString(a.text) != sedInPlace().MatchString(b.text) {
+	if edit.SedInPlace().MatchString(a.text) != edit.SedInPlace().MatchString(b.text) {
 		return false // one edits, the other looks
 	}
 	if a.inline && b.inline {
-		return overlap(a.words, b.words) >= inlineShare
+		return edit.Overlap(a.words, b.words) >= inlineShare
 	}
 	if !unstarted && !shared && len(a.paths) > 0 && len(b.paths) > 0 && testRunner().MatchString(a.program) {
 		return false // other tests
@@ -204,13 +199,13 @@ func near(a, b action, unstarted bool) bool {
 	if !unstarted && strings.Contains(a.program, "test") && otherTargets(a, b) {
 		return false
 	}
-	return a.script && b.script || shared || len(a.words)+len(b.words) == 0 || overlap(a.words, b.words) >= nearShare
+	return a.script && b.script || shared || len(a.words)+len(b.words) == 0 || edit.Overlap(a.words, b.words) >= nearShare
 }
 
 // otherTargets reports whether two runs of tests name targets, none of which begins alike.
 func otherTargets(a, b action) bool {
 	targets := func(of action) (out []string) {
-		for _, f := range shellFields(of.text)[1:] {
+		for _, f := range shell.Fields(of.text)[1:] {
 			if begins, _, _ := strings.Cut(f, "."); begins != "" && f != of.program && f[0] != '-' && !strings.ContainsAny(f, "/=<>") {
 				out = append(out, begins)
 			}
@@ -219,104 +214,4 @@ func otherTargets(a, b action) bool {
 	}
 	as, bs := targets(a), targets(b)
 	return len(as) > 0 && len(bs) > 0 && !slices.ContainsFunc(as, func(t string) bool { return slices.Contains(bs, t) })
-}
-
-func overlap(a, b map[string]bool) float64 {
-	n := 0
-	for w := range a {
-		if b[w] {
-			n++
-		}
-	}
-	return float64(n) / float64(max(1, len(a)+len(b)-n))
-}
-
-type part struct {
-	text  string
-	piped bool // reads another's output
-}
-
-// splitCommands splits a shell line where one command ends, outside of quotes.
-func splitCommands(s string) []part {
-	var out []part
-	var quote byte
-	start, piped := 0, false
-	cut := func(end, next int, pipe bool) {
-		if t := strings.TrimSpace(s[start:end]); t != "" && !strings.HasPrefix(t, "#") {
-			out = append(out, part{t, piped})
-		}
-		start, piped = next, pipe
-	}
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		switch {
-		case c == '\\':
-			if i++; i < len(s) && s[i] == '\n' && strings.TrimSpace(s[start:i-1]) == "" {
-				start = i + 1 // a line that goes on after the end of a command
-			}
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '\'' || c == '"':
-			quote = c
-		case c == '#' && strings.TrimSpace(s[start:i]) == "":
-			if end := strings.IndexByte(s[i:], '\n'); end >= 0 { // a comment, which may hold quotes
-				i += end - 1
-			} else {
-				i = len(s) - 1
-			}
-			start = i + 1
-		case c == '\n' || c == ';':
-			cut(i, i+1, false)
-		case (c == '&' || c == '|') && i+1 < len(s) && s[i+1] == c:
-			cut(i, i+2, false)
-			i++
-		case c == '|':
-			cut(i, i+1, true)
-		}
-	}
-	cut(len(s), len(s), false)
-	return out
-}
-
-// shellFields splits one command at blanks and takes its quotes off. What
-// follows a redirection is left out.
-func shellFields(s string) []string {
-	var out []string
-	var b strings.Builder
-	var quote byte
-	has := false
-	flush := func() {
-		if has {
-			out = append(out, b.String())
-		}
-		b.Reset()
-		has = false
-	}
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		switch {
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote == 0 && (c == '\'' || c == '"'):
-			quote, has = c, true
-		case quote == 0 && (c == ' ' || c == '\t' || c == '\n'):
-			flush()
-		case c == '\\' && quote != '\'' && i+1 < len(s):
-			if i++; quote == '"' && !strings.ContainsRune("$`\"\\\n", rune(s[i])) {
-				b.WriteByte(c) // within these quotes it hides few
-			}
-			b.WriteByte(s[i])
-			has = true
-		default:
-			b.WriteByte(c)
-			has = true
-		}
-	}
-	flush()
-	if i := slices.IndexFunc(out, func(f string) bool { return strings.HasPrefix(strings.TrimLeft(f, "012&"), ">") }); i > 0 {
-		out = out[:i]
-	}
-	return out
 }

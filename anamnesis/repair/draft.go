@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"anamnesis/anamnesis/shell"
 )
 
 // What an answer is made of. The values were chosen on the choose half of the recorded
@@ -128,7 +130,7 @@ func (c *composing) takeSecond(found []match, lead *known) {
 	})
 }
 
-var comment = lazy(`^\s*(#|//|/?\*|--\s|<!--)`)
+var comment = shell.Pattern(`^\s*(#|//|/?\*|--\s|<!--)`)
 
 // composing is a draft and what it says so far.
 type composing struct {

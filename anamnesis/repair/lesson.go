@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"anamnesis/anamnesis/edit"
+	"anamnesis/anamnesis/shell"
 )
 
 // slip reports whether the agent had just written what the interpreter or compiler could
@@ -12,8 +15,8 @@ import (
 func (w *walk) slip(p *Pair) bool {
 	if m := notThere().FindStringSubmatch(p.Failure.Line); m != nil { // its own definition, which it has removed
 		defines := regexp.MustCompile(`^\s*(class|def) ` + m[1] + `\b`)
-		return slices.ContainsFunc(w.changes[:p.Failed+1], func(made []Change) bool {
-			return slices.ContainsFunc(made, func(c Change) bool { return slices.ContainsFunc(c.Added, defines.MatchString) })
+		return slices.ContainsFunc(w.changes[:p.Failed+1], func(made []edit.Change) bool {
+			return slices.ContainsFunc(made, func(c edit.Change) bool { return slices.ContainsFunc(c.Added, defines.MatchString) })
 		})
 	}
 	name := undefined().FindStringSubmatch(p.Failure.Line)
@@ -22,32 +25,32 @@ func (w *walk) slip(p *Pair) bool {
 	}
 	file, _, _ := strings.Cut(p.Failure.Place, ":")
 	file = file[strings.LastIndexByte(file, '/')+1:]
-	uses := func(l string) bool { return name != nil && slices.Contains(word().FindAllString(l, -1), name[1]) }
+	uses := func(l string) bool { return name != nil && slices.Contains(edit.Names(l), name[1]) }
 	if uses(p.Command) || name == nil && strings.HasPrefix(file, "<") {
 		return true // the command's own text
 	}
-	wrote := func(c Change) bool {
+	wrote := func(c edit.Change) bool {
 		if name != nil {
 			return slices.ContainsFunc(c.Added, uses)
 		}
 		return file != "" && (strings.HasSuffix(c.Path, file) || c.Path == "" && strings.Contains(strings.Join(c.Added, "\n"), file))
 	}
-	return slices.ContainsFunc(w.changes[:p.Failed+1], func(made []Change) bool { return slices.ContainsFunc(made, wrote) })
+	return slices.ContainsFunc(w.changes[:p.Failed+1], func(made []edit.Change) bool { return slices.ContainsFunc(made, wrote) })
 }
 
 // noModule matches the failure of a program whose module is missing.
-var noModule = lazy(`\b(?:No module named|Cannot find module|cannot find package) ['"]?([\w./@-]+)`)
+var noModule = shell.Pattern(`\b(?:No module named|Cannot find module|cannot find package) ['"]?([\w./@-]+)`)
 
 // aboutMissing returns the changes: where a module is missing, those that name it, by a line or by the
 // place of its file. Others belong to the task.
-func (p *Pair) aboutMissing(changes []Change) []Change {
+func (p *Pair) aboutMissing(changes []edit.Change) []edit.Change {
 	m := noModule().FindStringSubmatch(p.Failure.Line)
 	if m == nil {
 		return changes
 	}
 	name := m[1][strings.LastIndexAny(m[1], "./")+1:]
 	names := func(l string) bool { return strings.Contains(l, name) }
-	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool {
+	return slices.DeleteFunc(slices.Clone(changes), func(c edit.Change) bool {
 		return !names(c.Path) && !slices.ContainsFunc(c.Added, names) && !slices.ContainsFunc(c.Removed, names)
 	})
 }
@@ -70,7 +73,7 @@ func (p *Pair) otherQuestion() bool {
 }
 
 // lacking matches the name that a module or an object lacks.
-var lacking = lazy(`(?:No module named|cannot import name|has no attribute) '(\w+)`)
+var lacking = shell.Pattern(`(?:No module named|cannot import name|has no attribute) '(\w+)`)
 
 // tookBack reports whether all that the repair did was to take back edits that the agent
 // had made before the failure.
@@ -86,27 +89,27 @@ func (w *walk) tookBack(p *Pair) bool {
 			}
 		}
 	}
-	return len(p.Changes) > 0 && len(p.Environment) == 0 && !slices.ContainsFunc(p.Changes, func(c Change) bool {
+	return len(p.Changes) > 0 && len(p.Environment) == 0 && !slices.ContainsFunc(p.Changes, func(c edit.Change) bool {
 		return slices.ContainsFunc(c.Added, func(l string) bool {
-			old, now, changed := CutChanged(l)
-			return !changed && !gone[strings.TrimSpace(l)] || changed && !before[strings.TrimSpace(ChangedLine(now, old))]
+			old, now, changed := edit.CutChanged(l)
+			return !changed && !gone[strings.TrimSpace(l)] || changed && !before[strings.TrimSpace(edit.ChangedLine(now, old))]
 		})
 	})
 }
 
 var (
-	undefined  = lazy(`\bNameError: name '(\w+)' is not defined`)
-	notThere   = lazy(`\bImportError: cannot import name '(\w+)'`)
-	unreadable = lazy(`\b(Indentation|Tab)Error\b|\bSyntaxError: (invalid (syntax|character|decimal)|(unexpected )?EOF|EOL|unterminated|unmatched|unexpected (indent|character)|expected|closing|f-string|.* was never closed)|\b(imported|declared) and not used\b`)
+	undefined  = shell.Pattern(`\bNameError: name '(\w+)' is not defined`)
+	notThere   = shell.Pattern(`\bImportError: cannot import name '(\w+)'`)
+	unreadable = shell.Pattern(`\b(Indentation|Tab)Error\b|\bSyntaxError: (invalid (syntax|character|decimal)|(unexpected )?EOF|EOL|unterminated|unmatched|unexpected (indent|character)|expected|closing|f-string|.* was never closed)|\b(imported|declared) and not used\b`)
 )
 
-var testRunner = lazy(`^(pytest|unittest|nose2?|jest|vitest|mocha)$`)
+var testRunner = shell.Pattern(`^(pytest|unittest|nose2?|jest|vitest|mocha)$`)
 
 // wroteMissing reports whether the failed command was to run a program or a test that was
 // not there, and the changes wrote it: the agent had only not written it yet.
-func wroteMissing(p Pair, changes []Change) bool {
-	return unstarted().MatchString(p.Failure.Line) && slices.ContainsFunc(changes, func(c Change) bool {
-		return c.Whole != nil && strings.Contains(p.Failure.Line, c.Path) && slices.ContainsFunc(programFiles(p.Command), func(f string) bool { return samePath(f, c.Path) })
+func wroteMissing(p Pair, changes []edit.Change) bool {
+	return unstarted().MatchString(p.Failure.Line) && slices.ContainsFunc(changes, func(c edit.Change) bool {
+		return c.Whole != nil && strings.Contains(p.Failure.Line, c.Path) && slices.ContainsFunc(programFiles(p.Command), func(f string) bool { return edit.SamePath(f, c.Path) })
 	})
 }
 
@@ -133,13 +136,13 @@ func (p *Pair) Changed() bool {
 // than the file that is not there can be read is no repair, nor that other tests pass or that a
 // version is asked otherwise.
 func (p *Pair) Tells() bool {
-	if gone().MatchString(p.Failure.Line) && len(p.Environment) == 0 || p.elsewhere() || p.otherTests() || p.otherQuestion() || p.flips() || !p.Other && len(p.Changes) > 0 && !slices.ContainsFunc(p.Changes, func(c Change) bool { return slices.ContainsFunc(c.Added, works) }) {
+	if gone().MatchString(p.Failure.Line) && len(p.Environment) == 0 || p.elsewhere() || p.otherTests() || p.otherQuestion() || p.flips() || !p.Other && len(p.Changes) > 0 && !slices.ContainsFunc(p.Changes, func(c edit.Change) bool { return slices.ContainsFunc(c.Added, works) }) {
 		return false
 	}
 	if versionAsked().MatchString(p.Command) && len(p.Changes)+len(p.Environment) == 0 {
 		return false
 	}
-	if slices.ContainsFunc(shellFields(p.Command), listsOnly) || p.fragments() {
+	if slices.ContainsFunc(shell.Fields(p.Command), listsOnly) || p.fragments() {
 		return false
 	}
 	again := slices.ContainsFunc(p.Tried, func(t Attempt) bool { return SameCommand(t.Command, p.Works) })
@@ -154,9 +157,9 @@ func listsOnly(arg string) bool {
 // fragments reports whether all that was changed are parts of lines that hold no name, such as "))":
 // they cannot be found again.
 func (p *Pair) fragments() bool {
-	return len(p.Changes) > 0 && len(p.Environment) == 0 && !p.Other && !slices.ContainsFunc(p.Changes, func(c Change) bool {
+	return len(p.Changes) > 0 && len(p.Environment) == 0 && !p.Other && !slices.ContainsFunc(p.Changes, func(c edit.Change) bool {
 		return slices.ContainsFunc(c.Added, func(l string) bool {
-			old, _, changed := CutChanged(l)
+			old, _, changed := edit.CutChanged(l)
 			return !changed || strings.ContainsFunc(old, unicode.IsLetter)
 		})
 	})
@@ -168,8 +171,8 @@ func (p *Pair) otherTests() bool {
 	if p.Other || len(p.Changes)+len(p.Environment) > 0 || missing().MatchString(p.Failure.Line) || !strings.Contains(mainOf(actions(p.Works)).program, "test") {
 		return false
 	}
-	had := shellFields(p.Command)
-	return !slices.ContainsFunc(shellFields(p.Works), func(w string) bool {
+	had := shell.Fields(p.Command)
+	return !slices.ContainsFunc(shell.Fields(p.Works), func(w string) bool {
 		return !slices.Contains(had, w) && (strings.HasPrefix(w, "-") || strings.Contains(w, "="))
 	})
 }
@@ -178,14 +181,14 @@ func (p *Pair) otherTests() bool {
 // test or script which makes the check was changed: it then expects what it got.
 func (p *Pair) flips() bool {
 	checks := programFiles(p.Command)
-	return len(p.Changes) > 0 && len(p.Environment) == 0 && checked().MatchString(p.Failure.Line) && !slices.ContainsFunc(p.Changes, func(c Change) bool {
-		return !testFile().MatchString(c.Path) && !slices.ContainsFunc(checks, func(f string) bool { return samePath(f, c.Path) })
+	return len(p.Changes) > 0 && len(p.Environment) == 0 && checked().MatchString(p.Failure.Line) && !slices.ContainsFunc(p.Changes, func(c edit.Change) bool {
+		return !testFile().MatchString(c.Path) && !slices.ContainsFunc(checks, func(f string) bool { return edit.SamePath(f, c.Path) })
 	})
 }
 
 var (
-	checked  = lazy(`^(?:E\s+)?(?:AssertionError|assert\b|Failed: |FAIL(?:ED|URE)?\b)`)
-	testFile = lazy(`(?i)(?:^|/)(?:tests?|testing|spec|__tests__)/|(?:^|[/_.-])tests?[_.-]|[._-](?:test|spec)s?\.\w+$`)
+	checked  = shell.Pattern(`^(?:E\s+)?(?:AssertionError|assert\b|Failed: |FAIL(?:ED|URE)?\b)`)
+	testFile = shell.Pattern(`(?i)(?:^|/)(?:tests?|testing|spec|__tests__)/|(?:^|[/_.-])tests?[_.-]|[._-](?:test|spec)s?\.\w+$`)
 )
 
 // elsewhere reports whether an agent looked for a file that is not there, and then only at
@@ -206,8 +209,8 @@ func works(l string) bool {
 }
 
 var (
-	assertion = lazy(`^\s*(self\.)?(assert|expect)`)
-	header    = lazy(`^\s*(class|def|else|try|except|finally)\b[^→]*:$`)
-	absent    = lazy(`^(?:ls|cat|head|tail|find|stat|wc|grep|sed|tree|file): .*?([^\s':]+)'?: No such file or directory$`)
-	gone      = lazy(`^(rm|rmdir|unlink): .*: No such file or directory$`)
+	assertion = shell.Pattern(`^\s*(self\.)?(assert|expect)`)
+	header    = shell.Pattern(`^\s*(class|def|else|try|except|finally)\b[^→]*:$`)
+	absent    = shell.Pattern(`^(?:ls|cat|head|tail|find|stat|wc|grep|sed|tree|file): .*?([^\s':]+)'?: No such file or directory$`)
+	gone      = shell.Pattern(`^(rm|rmdir|unlink): .*: No such file or directory$`)
 )

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/edit"
 	"anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/shell"
 )
 
 // How a recall matches and when it answers. The values were chosen on the
@@ -45,13 +47,13 @@ type signature struct {
 }
 
 var (
-	quoted     = lazy("'[^']*'|\"[^\"]*\"|`[^`]*`")
-	identifier = lazy(`\b\w*[a-z][A-Z]\w*\b|\b\w*_\w*\b|\b\w+\.\w[\w.]*\b`)
-	exception  = lazy(`^[\w.]*?(\w+(?:Error|Exception|Warning|Configured|NotReady|DoesNotExist))\b`)
+	quoted     = shell.Pattern("'[^']*'|\"[^\"]*\"|`[^`]*`")
+	identifier = shell.Pattern(`\b\w*[a-z][A-Z]\w*\b|\b\w*_\w*\b|\b\w+\.\w[\w.]*\b`)
+	exception  = shell.Pattern(`^[\w.]*?(\w+(?:Error|Exception|Warning|Configured|NotReady|DoesNotExist))\b`)
 )
 
 func newSignature(f failure.Failure) signature {
-	s := signature{exact: f.Signature, words: Words(f.Signature)}
+	s := signature{exact: f.Signature, words: edit.Words(f.Signature)}
 	rest, head := f.Signature, ""
 	if m := exception().FindStringSubmatch(rest); m != nil {
 		head, rest = m[1], rest[len(m[0]):]
@@ -61,42 +63,13 @@ func newSignature(f failure.Failure) signature {
 	return s
 }
 
-// functionWords say nothing about a repair; comments are full of them. The list has no
-// other source: it was written here for comments in English and has no Chinese words.
-var functionWords = nameSet("the an of to in is it we be if by as at on or and but not this that with for from so let can will just need needs since there then than are was use using used don doesn ll here have has had its also any some all into like more now one only other our should which would you your try expect however because actually")
-
-var word = lazy(`[A-Za-z_][A-Za-z0-9_]*|\B--?[A-Za-z][\w-]*`)
-
-// Words returns the distinct identifiers and options of a text, in lower case
-// and in order.
-func Words(s string) []string {
-	var out []string
-	seen := map[string]bool{}
-	for _, w := range word().FindAllString(s, -1) {
-		w = strings.ToLower(w)
-		if len(w) > 1 && !seen[w] && !functionWords[w] {
-			seen[w] = true
-			out = append(out, w)
-		}
-	}
-	return out
-}
-
 // maxScreenBytes is how much of an output's end its reader is taken to know.
 const maxScreenBytes = 1500
 
 // screen is the words that a failed call shows already.
 func screen(c Call) map[string]bool {
 	out := c.Text + c.Stderr
-	return wordSet(c.Command + "\n" + out[max(0, len(out)-maxScreenBytes):])
-}
-
-func wordSet(text string) map[string]bool {
-	m := map[string]bool{}
-	for _, w := range Words(text) {
-		m[w] = true
-	}
-	return m
+	return edit.WordSet(c.Command + "\n" + out[max(0, len(out)-maxScreenBytes):])
 }
 
 // Memory holds the repairs of earlier runs.
@@ -298,7 +271,7 @@ func (m *Memory) Warn(repo, command string, budget int, count func(string) int, 
 	var found []match
 	for _, p := range slices.Backward(m.byRepo[repo]) {
 		if p.Other && p.family == family && missing().MatchString(p.Failure.Line) &&
-			slices.Contains(Words(p.Failure.Line), strings.ToLower(family)) && believed(&p.Pair) && len(found) < neighbours {
+			slices.Contains(edit.Words(p.Failure.Line), strings.ToLower(family)) && believed(&p.Pair) && len(found) < neighbours {
 			found = append(found, match{p, 1, 1})
 		}
 	}
@@ -306,7 +279,7 @@ func (m *Memory) Warn(repo, command string, budget int, count func(string) int, 
 		return Card{}, false
 	}
 	found = inTermsOf(found, Call{Output: failure.Output{Command: command}}, "", signature{})
-	card := newCard(m.draft(found, nil, wordSet(command)), found, budget, count)
+	card := newCard(m.draft(found, nil, edit.WordSet(command)), found, budget, count)
 	card.Held, card.Of = len(found), len(found)
 	return card, len(card.Solution) > 0
 }

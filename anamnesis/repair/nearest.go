@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/edit"
 	"anamnesis/anamnesis/failure"
 )
 
@@ -41,8 +42,8 @@ type asking struct {
 
 func newAsking(repo, command string, f failure.Failure) asking {
 	of, sig := mainOf(actions(command)), newSignature(f)
-	words := Words(firstBytes(command, nearCommand))
-	lacked := missing().MatchString(f.Line) && slices.Contains(Words(f.Line), strings.ToLower(of.family()))
+	words := edit.Words(firstBytes(command, nearCommand))
+	lacked := missing().MatchString(f.Line) && slices.Contains(edit.Words(f.Line), strings.ToLower(of.family()))
 	return asking{repo, of.family(), of.args, words, slices.Concat(words, sig.words, sig.words), sig, lacked}
 }
 
@@ -196,7 +197,7 @@ func quote(found []match) draft {
 // says nothing about another failure.
 func (k *known) otherFile() bool {
 	works := mainOf(actions(k.Works))
-	in := wordSet(k.Command + " " + strings.Join(works.args, " "))
+	in := edit.WordSet(k.Command + " " + strings.Join(works.args, " "))
 	for w := range works.words {
 		if !in[w] {
 			return false
@@ -207,7 +208,7 @@ func (k *known) otherFile() bool {
 
 // try asks a repair that comes in of those before it.
 func (m *Memory) try(k *known) {
-	shown := wordSet(k.Command + "\n" + k.Failure.Line)
+	shown := edit.WordSet(k.Command + "\n" + k.Failure.Line)
 	failed := Call{Output: failure.Output{Command: k.Command, Text: k.Failure.Line}}
 	for _, a := range m.answers(&k.asking, failed, k.Failure.Line, shown, nearBudget) {
 		m.record.add(&k.asking, &a, m.repairs(a.said(nearBudget), k, shown))

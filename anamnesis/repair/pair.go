@@ -4,13 +4,13 @@
 package repair
 
 import (
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 
+	"anamnesis/anamnesis/edit"
 	"anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/shell"
 )
 
 // window is how many calls after a failure its repair is looked for.
@@ -21,7 +21,7 @@ type Call struct {
 	failure.Output
 	// Changes is what the call changed, where a world was compared. If nil, the
 	// command's text is read for its edits.
-	Changes []Change
+	Changes []edit.Change
 	Read    string // the file that a file tool printed
 	// Undone: a jump left the path it was made on. A command that is only near the one
 	// that failed then put nothing right.
@@ -47,7 +47,7 @@ type Pair struct {
 	Command       string // that failed
 	Works         string // that succeeded
 	Other         bool   // Works is another way of calling, not the same command
-	Changes       []Change
+	Changes       []edit.Change
 	Environment   []string // commands between that changed the environment
 	Versions      []string
 	Tried         []Attempt // what did not help
@@ -66,15 +66,15 @@ type known struct {
 // that did not help.
 type Attempt struct {
 	Command, Signature string
-	Changes            []Change
+	Changes            []edit.Change
 	Environment        []string
 }
 
 // unstarted recognises failures of a program that never came to its work.
-var unstarted = lazy(`(?i)command not found|no module named|not recognized as|cannot find module|executable file not found|no such file or directory|file or directory not found|can't open file|unrecognized arguments|invalid option|unknown (command|option|flag)|usage:`)
+var unstarted = shell.Pattern(`(?i)command not found|no module named|not recognized as|cannot find module|executable file not found|no such file or directory|file or directory not found|can't open file|unrecognized arguments|invalid option|unknown (command|option|flag)|usage:`)
 
 // missing recognises those of them where the program itself is not there.
-var missing = lazy(`(?i)command not found|no module named|not recognized as|executable file not found`)
+var missing = shell.Pattern(`(?i)command not found|no module named|not recognized as|executable file not found`)
 
 // Pairs returns the repairs of a run, one for each chain of failures of nearly
 // the same command. A repair that the same failure of the working command
@@ -99,13 +99,13 @@ type walk struct {
 	failed  []*failure.Failure
 	main    []action
 	all     [][]action
-	changes [][]Change
+	changes [][]edit.Change
 	removed []string // files that the run removed
 }
 
 func newWalk(r Run) *walk {
 	w := &walk{run: r}
-	written := files{}
+	written := edit.Files{}
 	for _, c := range r.Calls {
 		all := actions(c.Command)
 		var failed *failure.Failure
@@ -119,12 +119,12 @@ func newWalk(r Run) *walk {
 		w.all = append(w.all, all)
 		changes := slices.Clone(c.Changes)
 		if changes == nil {
-			changes = edits(c.Command)
+			changes = edit.Of(c.Command)
 		}
 		for k := range changes {
-			written.wrote(&changes[k])
+			written.Wrote(&changes[k])
 		}
-		written.printed(c)
+		written.Printed(c.Command, c.Read, c.Text)
 		w.changes = append(w.changes, changes)
 		w.cleanUp(all)
 	}
@@ -152,12 +152,12 @@ func (w *walk) inChain(i int) bool {
 func (w *walk) pair(i int) (Pair, bool) {
 	calls := w.run.Calls
 	p := Pair{Run: w.run.ID, Repo: w.run.Repo, Failed: i, Failure: *w.failed[i], Command: calls[i].Command, Fixed: -1}
-	var changes, left []Change // left: of the paths that a jump left
+	var changes, left []edit.Change // left: of the paths that a jump left
 	for j := i + 1; j < min(len(calls), i+1+window); j++ {
 		if calls[j].Undone {
-			left = overwrite(left, w.changes[j])
+			left = edit.Overwrite(left, w.changes[j])
 		} else {
-			changes = overwrite(changes, w.changes[j])
+			changes = edit.Overwrite(changes, w.changes[j])
 		}
 		if w.failed[j] == nil {
 			p.Environment = append(p.Environment, environmentOf(calls[j].Command)...)
@@ -219,7 +219,7 @@ func (w *walk) pair(i int) (Pair, bool) {
 // latest.
 func (w *walk) reason(p *Pair) string {
 	k := newKnown(*p)
-	about := wordSet(p.Failure.Line)
+	about := edit.WordSet(p.Failure.Line)
 	for _, l := range k.lines {
 		for _, word := range l.words {
 			about[word] = true
@@ -231,7 +231,7 @@ func (w *walk) reason(p *Pair) string {
 			continue
 		}
 		said, n := reasonIn(w.run.Calls[j].Said), 0
-		for _, word := range Words(said) {
+		for _, word := range edit.Words(said) {
 			if about[word] {
 				n++
 			}
@@ -273,12 +273,12 @@ func (w *walk) cleanUp(all []action) {
 }
 
 // insertsFile matches an edit by sed that inserts a file into another.
-var insertsFile = lazy(`^sed\s+-i\S*\s+['"]?\d*r\s*([^'"\s]+)['"]?\s+(\S+)$`)
+var insertsFile = shell.Pattern(`^sed\s+-i\S*\s+['"]?\d*r\s*([^'"\s]+)['"]?\s+(\S+)$`)
 
 func (w *walk) moved(from, to string) {
 	for _, changes := range w.changes {
 		for i := range changes {
-			if changes[i].Path != "" && samePath(changes[i].Path, from) {
+			if changes[i].Path != "" && edit.SamePath(changes[i].Path, from) {
 				changes[i].Path = to
 			}
 		}
@@ -288,7 +288,7 @@ func (w *walk) moved(from, to string) {
 // helped is the changes without those of files that only helped and that the failed command
 // does not name: programs that the calls up to the repair ran, to make an edit or to ask
 // something, and files that the run removed.
-func (w *walk) helped(changes []Change, p *Pair) []Change {
+func (w *walk) helped(changes []edit.Change, p *Pair) []edit.Change {
 	ran := map[string]bool{}
 	for _, all := range w.all[p.Failed+1 : p.Fixed+1] {
 		for _, a := range all {
@@ -300,9 +300,9 @@ func (w *walk) helped(changes []Change, p *Pair) []Change {
 		}
 	}
 	trial := slices.ContainsFunc(w.removed, func(r string) bool { return strings.Contains(p.Command, r) }) // what it needs was removed with it
-	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool {
+	return slices.DeleteFunc(slices.Clone(changes), func(c edit.Change) bool {
 		name := c.Path[strings.LastIndexByte(c.Path, '/')+1:]
-		removed := !trial && c.Path != "" && slices.ContainsFunc(w.removed, func(r string) bool { return samePath(r, c.Path) })
+		removed := !trial && c.Path != "" && slices.ContainsFunc(w.removed, func(r string) bool { return edit.SamePath(r, c.Path) })
 		return (c.Whole != nil && ran[name] || removed) && !strings.Contains(p.Command, name)
 	})
 }
@@ -319,7 +319,7 @@ func newKnown(p Pair) *known {
 		}
 		if key := strings.TrimSpace(text); !said[key] {
 			said[key] = true
-			k.lines = append(k.lines, line{kind: as, file: file, text: text, words: Words(text)})
+			k.lines = append(k.lines, line{kind: as, file: file, text: text, words: edit.Words(text)})
 		}
 	}
 	if !p.sameCommand() && (p.Other || len(p.Changes) == 0) { // after a change, its other arguments say nothing
@@ -339,7 +339,7 @@ func newKnown(p Pair) *known {
 			}
 		}
 	}
-	k.words = newWords(k.lines, wordSet(p.Command+"\n"+p.Failure.Line))
+	k.words = newWords(k.lines, edit.WordSet(p.Command+"\n"+p.Failure.Line))
 	return k
 }
 
@@ -376,10 +376,10 @@ type line struct {
 }
 
 func environmentOf(command string) (out []string) {
-	body, _ := splitHeredocs(command)
-	for _, c := range splitCommands(body) {
-		if environment().MatchString(c.text) {
-			out = append(out, c.text)
+	body, _ := shell.Heredocs(command)
+	for _, c := range shell.Parts(body) {
+		if environment().MatchString(c.Text) {
+			out = append(out, c.Text)
 		}
 	}
 	return out
@@ -416,9 +416,4 @@ func unique(s []string) []string {
 		}
 	}
 	return out
-}
-
-// lazy compiles a regular expression on first use, not when the program starts.
-func lazy(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/anamnesis/edit"
 	"anamnesis/anamnesis/failure"
 )
 
@@ -47,15 +48,15 @@ func TestPairs(t *testing.T) {
 		}, "0>1: git commit -m 'Release the ledger 2'"},
 		{"a file written whole later", []Call{
 			call("python3 test_sum.py", "AssertionError: 0.30000000000000004", 1),
-			{Output: failure.Output{Text: "ok"}, Changes: []Change{{Path: "sum.py", Added: []string{"return round(sum(p), 2)"}}}},
+			{Output: failure.Output{Text: "ok"}, Changes: []edit.Change{{Path: "sum.py", Added: []string{"return round(sum(p), 2)"}}}},
 			call("python3 test_sum.py", "AssertionError: rounding is not allowed", 1),
-			{Output: failure.Output{Text: "ok"}, Changes: []Change{{Path: "/home/u/shop/sum.py", Added: []string{"return sum(map(Decimal, p))"}, Whole: []string{"return sum(map(Decimal, p))"}}}},
+			{Output: failure.Output{Text: "ok"}, Changes: []edit.Change{{Path: "/home/u/shop/sum.py", Added: []string{"return sum(map(Decimal, p))"}, Whole: []string{"return sum(map(Decimal, p))"}}}},
 			call("python3 test_sum.py", "ok", 0),
 		}, "0>4: return sum(map(Decimal, p))"},
 		{"a line edited again", []Call{
 			call("python3 test_sum.py", "AssertionError: 0.30000000000000004", 1),
-			{Output: failure.Output{Text: "ok"}, Changes: []Change{{Path: "sum.py", Added: []string{"return sum(p) → return round(sum(p), 2)", "import math"}}}},
-			{Output: failure.Output{Text: "ok"}, Changes: []Change{{Path: "sum.py", Added: []string{"return sum(map(Decimal, p))"}, Removed: []string{"  return round(sum(p), 2)"}}}},
+			{Output: failure.Output{Text: "ok"}, Changes: []edit.Change{{Path: "sum.py", Added: []string{"return sum(p) → return round(sum(p), 2)", "import math"}}}},
+			{Output: failure.Output{Text: "ok"}, Changes: []edit.Change{{Path: "sum.py", Added: []string{"return sum(map(Decimal, p))"}, Removed: []string{"  return round(sum(p), 2)"}}}},
 			call("python3 test_sum.py", "ok", 0),
 		}, "0>3: import math|return sum(map(Decimal, p))"},
 		{"a program that only made the edit", []Call{
@@ -99,8 +100,8 @@ func TestPairs(t *testing.T) {
 			call("sed -i 's/tables = True/tables = Truth/' app.py", "", 0), noTable, call("sed -i 's/tables = Truth/tables = True/' app.py && python3 repro.py", "ok", 0),
 		}, ""},
 		{"lines that it had removed before", []Call{
-			{Changes: []Change{{Path: "app.py", Removed: []string{"tables = True"}}}}, noTable,
-			{Changes: []Change{{Path: "app.py", Added: []string{"  tables = True"}}}}, call("python3 repro.py", "ok", 0),
+			{Changes: []edit.Change{{Path: "app.py", Removed: []string{"tables = True"}}}}, noTable,
+			{Changes: []edit.Change{{Path: "app.py", Added: []string{"  tables = True"}}}}, call("python3 repro.py", "ok", 0),
 		}, ""},
 		{"a line changed to one thing and then to another", []Call{
 			noTable, call("sed -i 's/tables = None/tables = False/' app.py", "", 0), call("git checkout app.py", "", 0),
@@ -156,8 +157,8 @@ func TestPairs(t *testing.T) {
 			call("cat <<'EOF' > app.py\nimport db\n\ndef setup():\n    db.open()\n    db.create_tables()\nEOF\npython3 repro.py", "ok", 0),
 		}, "1>2:     db.create_tables()"},
 		{"one that a file tool read and wrote", []Call{
-			{Output: failure.Output{Text: "     1→import db\n     2→\n     3→db.open()"}, Changes: []Change{}, Read: "app.py"}, noTable,
-			{Changes: []Change{{Path: "app.py", Added: []string{"import db", "db.open()", "db.create_tables()"}, Whole: []string{"import db", "db.open()", "db.create_tables()"}}}},
+			{Output: failure.Output{Text: "     1→import db\n     2→\n     3→db.open()"}, Changes: []edit.Change{}, Read: "app.py"}, noTable,
+			{Changes: []edit.Change{{Path: "app.py", Added: []string{"import db", "db.open()", "db.create_tables()"}, Whole: []string{"import db", "db.open()", "db.create_tables()"}}}},
 			call("python3 repro.py", "ok", 0),
 		}, "1>3: db.create_tables()"},
 		{"never repaired", []Call{noTable, call("ls", "repro.py", 0)}, ""},
@@ -196,7 +197,7 @@ func TestTells(t *testing.T) {
 		"class Total(Sum):":     false,
 		"except TotalError:":    false,
 	} {
-		p := Pair{Command: "pytest a.py", Works: "pytest a.py", Changes: []Change{{Path: "a.py", Added: []string{line}}}}
+		p := Pair{Command: "pytest a.py", Works: "pytest a.py", Changes: []edit.Change{{Path: "a.py", Added: []string{line}}}}
 		if p.Tells() != want {
 			t.Errorf("%s: %v", line, !want)
 		}
@@ -214,7 +215,7 @@ func TestTells(t *testing.T) {
 		{"pytest tests/cart.py", "E   AssertionError: 3 != 2", "shop/cart.py", true},
 		{"pytest tests/cart.py", "E   TypeError: Cart() takes no arguments", "tests/cart.py", true},
 	} {
-		p := Pair{Command: tt.command, Works: tt.command, Failure: failure.Failure{Line: tt.line}, Changes: []Change{{Path: tt.changed, Added: []string{"cart = Cart(2)"}}}}
+		p := Pair{Command: tt.command, Works: tt.command, Failure: failure.Failure{Line: tt.line}, Changes: []edit.Change{{Path: tt.changed, Added: []string{"cart = Cart(2)"}}}}
 		if p.Tells() != tt.want {
 			t.Errorf("%s, %s: %v", tt.line, tt.changed, !tt.want)
 		}
@@ -226,7 +227,7 @@ func TestTells(t *testing.T) {
 		}
 	}
 	listed := Pair{Command: "pytest --fixtures a.py", Works: "pytest --fixtures -v a.py", Failure: failure.Failure{Line: "no tests ran"}}
-	brackets := Pair{Command: "pytest", Works: "pytest", Changes: []Change{{Path: "a.py", Added: []string{ChangedLine(")):", ")) and cent in units:")}}}}
+	brackets := Pair{Command: "pytest", Works: "pytest", Changes: []edit.Change{{Path: "a.py", Added: []string{edit.ChangedLine(")):", ")) and cent in units:")}}}}
 	if listed.Tells() || brackets.Tells() {
 		t.Error("a program that only lists, or a change of brackets")
 	}
@@ -289,7 +290,7 @@ func TestRewritten(t *testing.T) {
 		{"keep\ngone", "keep", "gone → "},
 		{"same", "same", ""},
 	} {
-		if got := strings.Join(Rewritten(strings.Split(tt.old, "\n"), strings.Split(tt.now, "\n")), "|"); got != tt.want {
+		if got := strings.Join(edit.Rewritten(strings.Split(tt.old, "\n"), strings.Split(tt.now, "\n")), "|"); got != tt.want {
 			t.Errorf("%q to %q: got %q, want %q", tt.old, tt.now, got, tt.want)
 		}
 	}

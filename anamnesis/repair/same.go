@@ -3,6 +3,8 @@ package repair
 import (
 	"slices"
 	"strings"
+
+	"anamnesis/anamnesis/shell"
 )
 
 // When two repairs teach the same. The values were chosen on the choose half of the recorded
@@ -38,8 +40,8 @@ func (p *Pair) Lesson() Lesson {
 	if k.missing {
 		failure = ""
 	}
-	works, had := mainOf(actions(p.Works)), shellFields(p.Command)
-	how := slices.DeleteFunc(shellFields(works.text), func(w string) bool { return slices.Contains(works.args, w) || slices.Contains(had, w) })
+	works, had := mainOf(actions(p.Works)), shell.Fields(p.Command)
+	how := slices.DeleteFunc(shell.Fields(works.text), func(w string) bool { return slices.Contains(works.args, w) || slices.Contains(had, w) })
 	if how = slices.Concat(p.Environment, how); len(how) > 0 {
 		l.way = failure + "\n" + strings.Join(how, "\n")
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"anamnesis/anamnesis/edit"
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/repair"
 	"anamnesis/knowledge_base/card"
@@ -13,7 +14,7 @@ import (
 // repository, way, failure or a change teaches something else.
 func TestLessonsWay(t *testing.T) {
 	lacks := failure.Failure{Line: "bash: pytest: command not found", Signature: "pytest: command not found"}
-	pair := func(run, repo, command, works string, f failure.Failure, changes ...repair.Change) *card.Card {
+	pair := func(run, repo, command, works string, f failure.Failure, changes ...edit.Change) *card.Card {
 		return Card(repair.Pair{Run: run, Repo: repo, Command: command, Works: works, Failure: f, Changes: changes})
 	}
 	first := pair("t1", "shop", "pytest tests/test_a.py", "bin/test tests/test_a.py", lacks)
@@ -26,7 +27,7 @@ func TestLessonsWay(t *testing.T) {
 		"other repository": pair("t2", "bank", "pytest tests/test_a.py", "bin/test tests/test_a.py", lacks),
 		"no repository":    pair("t2", "", "pytest tests/test_a.py", "bin/test tests/test_a.py", lacks),
 		"other way":        pair("t2", "shop", "pytest tests/test_a.py", "tox tests/test_a.py", lacks),
-		"a change":         pair("t2", "shop", "pytest tests/test_a.py", "bin/test tests/test_a.py", lacks, repair.Change{Path: "a.py", Added: []string{"x = 1"}}),
+		"a change":         pair("t2", "shop", "pytest tests/test_a.py", "bin/test tests/test_a.py", lacks, edit.Change{Path: "a.py", Added: []string{"x = 1"}}),
 	} {
 		want := c
 		if slices.Contains([]string{"same file", "other file", "other words"}, name) {
@@ -54,7 +55,7 @@ func TestLessonsChange(t *testing.T) {
 			Failure: failure.Failure{Line: line, Signature: failure.Normal(line)},
 		}
 		if len(added) > 0 {
-			p.Changes = []repair.Change{{Path: "check.py", Added: added}}
+			p.Changes = []edit.Change{{Path: "check.py", Added: added}}
 		}
 		return Card(p)
 	}

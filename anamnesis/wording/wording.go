@@ -4,12 +4,11 @@ package wording
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
+	"anamnesis/anamnesis/edit"
 	output "anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
@@ -62,7 +61,7 @@ func Quotes(command, args string) bool {
 
 // heading matches lines of a file that say little of a change: comments, imports,
 // prints, brackets alone.
-var heading = compiled(`^\s*((print|console\.log|fmt\.Print\w*)\(|//|#|/?\*|--|try:$|except\b.*:$|traceback\.print_exc|package\b|import\b|from\s+\S+\s+import\b|use\b|"[^"]*"[,;]?\s*$|[\W_]*$)`)
+var heading = shell.Pattern(`^\s*((print|console\.log|fmt\.Print\w*)\(|//|#|/?\*|--|try:$|except\b.*:$|traceback\.print_exc|package\b|import\b|from\s+\S+\s+import\b|use\b|"[^"]*"[,;]?\s*$|[\W_]*$)`)
 
 // The forms of a repair card's bullets. [PairOf] reads what Repair writes.
 const (
@@ -82,7 +81,7 @@ const (
 	placeForm     = " (in %s)"
 )
 
-var placed = compiled(`^(.*) \(in ([^()]+)\)$`)
+var placed = shell.Pattern(`^(.*) \(in ([^()]+)\)$`)
 
 // Repair words a pair: what failed, what put it right, and what limits that.
 func Repair(p repair.Pair) note.Card {
@@ -129,11 +128,11 @@ func Repair(p repair.Pair) note.Card {
 }
 
 // joined is the first changes, those of one file together, each line once.
-func joined(changes []repair.Change) (out []repair.Change) {
+func joined(changes []edit.Change) (out []edit.Change) {
 	for _, c := range changes[:min(len(changes), note.MaxCardBullets)] {
-		i := slices.IndexFunc(out, func(o repair.Change) bool { return o.Path == c.Path })
+		i := slices.IndexFunc(out, func(o edit.Change) bool { return o.Path == c.Path })
 		if i < 0 {
-			i, out = len(out), append(out, repair.Change{Path: c.Path})
+			i, out = len(out), append(out, edit.Change{Path: c.Path})
 		}
 		for _, l := range c.Added {
 			if !slices.Contains(out[i].Added, l) {
@@ -146,22 +145,22 @@ func joined(changes []repair.Change) (out []repair.Change) {
 
 // shown is the changes that a solution quotes, and of each the lines: without those that
 // say little, and without new tests, where others are left.
-func shown(p *repair.Pair) []repair.Change {
+func shown(p *repair.Pair) []edit.Change {
 	named := map[string]bool{}
-	for _, w := range repair.Words(p.Failure.Line + " " + p.Failure.Source + " " + p.Why) {
+	for _, w := range edit.Words(p.Failure.Line + " " + p.Failure.Source + " " + p.Why) {
 		named[w] = true
 	}
 	out := joined(p.Changes)
-	if edited := slices.DeleteFunc(slices.Clone(out), func(c repair.Change) bool { return c.Path == "" }); len(edited) > 0 {
+	if edited := slices.DeleteFunc(slices.Clone(out), func(c edit.Change) bool { return c.Path == "" }); len(edited) > 0 {
 		out = edited // an edit by line number says nothing beside the lines of others
 	}
 	for _, weak := range []func([]string) []string{withoutTests, withoutHeadings} {
-		less := make([]repair.Change, 0, len(out))
+		less := make([]edit.Change, 0, len(out))
 		for _, c := range out {
 			if c.Path == "" {
 				less = append(less, c)
 			} else if lines := weak(c.Added); len(lines) > 0 {
-				less = append(less, repair.Change{Path: c.Path, Added: lines})
+				less = append(less, edit.Change{Path: c.Path, Added: lines})
 			}
 		}
 		if len(less) > 0 {
@@ -169,7 +168,7 @@ func shown(p *repair.Pair) []repair.Change {
 		}
 	}
 	if made := p.Made(); made != "" { // other lines are of that task
-		out = slices.DeleteFunc(out, func(c repair.Change) bool {
+		out = slices.DeleteFunc(out, func(c edit.Change) bool {
 			return !slices.ContainsFunc(c.Added, func(l string) bool { return strings.Contains(l, made) })
 		})
 		for i := range out {
@@ -191,7 +190,7 @@ func Tells(p repair.Pair) bool {
 }
 
 // rest is the lines of the changed files that shown leaves out, but for new tests.
-func rest(p *repair.Pair) (out []repair.Change) {
+func rest(p *repair.Pair) (out []edit.Change) {
 	quoted := shown(p)
 	for _, c := range joined(p.Changes) {
 		if c.Path == "" {
@@ -204,15 +203,15 @@ func rest(p *repair.Pair) (out []repair.Change) {
 			}
 		}
 		if slices.ContainsFunc(lines, func(l string) bool { return tells(l) || remark().MatchString(l) }) {
-			out = append(out, repair.Change{Path: c.Path, Added: lines})
+			out = append(out, edit.Change{Path: c.Path, Added: lines})
 		}
 	}
 	return out
 }
 
 var (
-	testStart = compiled(`^(\s*)(?:async )?(?:def test_\w*\(|func (?:Test|Fuzz|Benchmark)\w*\(|(?:it|test|describe)\(\s*["'\x60]|class Test\w*|fn test_\w*\()`)
-	decorator = compiled(`^\s*@`)
+	testStart = shell.Pattern(`^(\s*)(?:async )?(?:def test_\w*\(|func (?:Test|Fuzz|Benchmark)\w*\(|(?:it|test|describe)\(\s*["'\x60]|class Test\w*|fn test_\w*\()`)
+	decorator = shell.Pattern(`^\s*@`)
 )
 
 // withoutTests is the lines outside of new tests.
@@ -237,26 +236,26 @@ func withoutTests(added []string) (out []string) {
 // withoutHeadings is the lines that say more; of imports, those of names that they use.
 func withoutHeadings(added []string) []string {
 	weak := func(l string) bool {
-		_, _, changed := repair.CutChanged(l)
+		_, _, changed := edit.CutChanged(l)
 		return !changed && heading().MatchString(l)
 	}
 	used := map[string]bool{}
 	for _, l := range added {
 		if !weak(l) {
-			for _, w := range repair.Words(l) {
+			for _, w := range edit.Words(l) {
 				used[w] = true
 			}
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(added), func(l string) bool {
 		imports := imported().FindStringSubmatch(l)
-		return weak(l) && (imports == nil || !slices.ContainsFunc(repair.Words(imports[1]), func(w string) bool { return used[w] }))
+		return weak(l) && (imports == nil || !slices.ContainsFunc(edit.Words(imports[1]), func(w string) bool { return used[w] }))
 	})
 }
 
-var remark = compiled(`^\s*(//|#|--)\s*\w`)
+var remark = shell.Pattern(`^\s*(//|#|--)\s*\w`)
 
-var imported = compiled(`^\s*(?:from\s+\S+\s+)?(?:import|use)\b(.*)`)
+var imported = shell.Pattern(`^\s*(?:from\s+\S+\s+)?(?:import|use)\b(.*)`)
 
 // telling is the lines of a change that a solution quotes: as many in a row as it has
 // room for, those that name most of the failure and its reason. A line that took the
@@ -267,10 +266,10 @@ func telling(added []string, named map[string]bool) []string {
 	}
 	score := func(lines []string) (n int) {
 		for _, l := range lines {
-			if _, _, changed := repair.CutChanged(l); changed {
+			if _, _, changed := edit.CutChanged(l); changed {
 				n += 2
 			}
-			for _, w := range repair.Words(l) {
+			for _, w := range edit.Words(l) {
 				if named[w] {
 					n++
 				}
@@ -289,17 +288,17 @@ func telling(added []string, named map[string]bool) []string {
 
 // tells reports whether a line, or the one that took its place, is more than a heading.
 func tells(line string) bool {
-	old, now, changed := repair.CutChanged(line)
+	old, now, changed := edit.CutChanged(line)
 	return !heading().MatchString(line) && (!changed || !heading().MatchString(old) || !heading().MatchString(now))
 }
 
 // repairs reports whether the repair holds a tried line, or takes it back.
 func repairs(p *repair.Pair, tried string) bool {
 	plain := func(l string) string { return strings.ReplaceAll(quote.Squash(l), `"`, "'") }
-	old, now, _ := repair.CutChanged(tried)
-	return slices.ContainsFunc(p.Changes, func(c repair.Change) bool {
+	old, now, _ := edit.CutChanged(tried)
+	return slices.ContainsFunc(p.Changes, func(c edit.Change) bool {
 		return slices.ContainsFunc(c.Added, func(l string) bool {
-			was, is, changed := repair.CutChanged(l)
+			was, is, changed := edit.CutChanged(l)
 			again := changed && old != "" && strings.Contains(plain(was), plain(old)) && strings.Contains(plain(is), plain(now))
 			return plain(l) == plain(tried) || again || changed && plain(was) == plain(now) && plain(is) == plain(old)
 		})
@@ -318,7 +317,7 @@ func triedIn(p *repair.Pair, t repair.Attempt) string {
 		}
 		first := lines[max(0, slices.IndexFunc(lines, tells))]
 		line := quote.Squash(first)
-		if old, now, ok := repair.CutChanged(first); ok {
+		if old, now, ok := edit.CutChanged(first); ok {
 			line = quote.ClipMarked(quote.Squash(old), maxLineRunes/2) + "` → `" + quote.ClipMarked(quote.Squash(now), maxLineRunes/2)
 		}
 		what := "`" + quote.ClipMarked(line, maxLineRunes) + "`"
@@ -349,7 +348,7 @@ func CommandLine(command string) string {
 func diffLines(added []string) string {
 	var out []string
 	for _, l := range added {
-		if old, now, ok := repair.CutChanged(l); ok {
+		if old, now, ok := edit.CutChanged(l); ok {
 			out = append(out, "-"+codeLine(old))
 			if l = now; l == "" {
 				continue
@@ -374,23 +373,23 @@ func addedIn(diff string) (added []string) {
 		switch {
 		case strings.HasPrefix(l, "-"):
 			if old != "" {
-				added = append(added, repair.ChangedLine(old, ""))
+				added = append(added, edit.ChangedLine(old, ""))
 			}
 			old = l[1:]
 		case strings.HasPrefix(l, "+") && old != "":
-			added, old = append(added, repair.ChangedLine(old, l[1:])), ""
+			added, old = append(added, edit.ChangedLine(old, l[1:])), ""
 		case strings.HasPrefix(l, "+"):
 			added = append(added, l[1:])
 		}
 	}
 	if old != "" {
-		added = append(added, repair.ChangedLine(old, ""))
+		added = append(added, edit.ChangedLine(old, ""))
 	}
 	return added
 }
 
 // tried finds what a solution names to be run or changed.
-var tried = compiled("`([^`]+)`|^Changed in ([^:]+):")
+var tried = shell.Pattern("`([^`]+)`|^Changed in ([^:]+):")
 
 // Tries returns what a solution names to be run or changed; neither the lines of a
 // change nor a reason name any.
@@ -432,7 +431,7 @@ func PairOf(c *card.Card) (p repair.Pair, ok bool) {
 		case scan(s, runBeforeForm, &a):
 			p.Environment = append(p.Environment, a)
 		case scan(s, changedForm, &a, &b):
-			c := repair.Change{Path: a}
+			c := edit.Change{Path: a}
 			if diff, ok := strings.CutPrefix(b, diffStart); ok {
 				c.Added = addedIn(strings.TrimSuffix(diff, diffEnd))
 			} else {
@@ -441,17 +440,17 @@ func PairOf(c *card.Card) (p repair.Pair, ok bool) {
 			p.Changes = append(p.Changes, c)
 		case scan(s, restForm, &a, &b):
 			lines := addedIn(strings.TrimSuffix(strings.TrimPrefix(b, diffStart), diffEnd))
-			if i := slices.IndexFunc(p.Changes, func(c repair.Change) bool { return c.Path == a }); i >= 0 {
+			if i := slices.IndexFunc(p.Changes, func(c edit.Change) bool { return c.Path == a }); i >= 0 {
 				p.Changes[i].Added = append(p.Changes[i].Added, lines...)
 			} else {
-				p.Changes = append(p.Changes, repair.Change{Path: a, Added: lines})
+				p.Changes = append(p.Changes, edit.Change{Path: a, Added: lines})
 			}
 		case scan(s, whyForm, &a):
 			p.Why = a
 		case scan(s, editedForm, &a):
-			p.Changes = append(p.Changes, repair.Change{Added: []string{a}})
+			p.Changes = append(p.Changes, edit.Change{Added: []string{a}})
 		case !strings.HasPrefix(s, GivenUp) && !strings.HasPrefix(s, card.ModelSays):
-			p.Changes = append(p.Changes, repair.Change{Added: []string{s}})
+			p.Changes = append(p.Changes, edit.Change{Added: []string{s}})
 		}
 	}
 	p.Other = repair.OtherProgram(p.Command, p.Works)
@@ -473,9 +472,4 @@ func scan(s, form string, values ...*string) bool {
 	}
 	*values[len(values)-1], ok = strings.CutSuffix(s, parts[len(values)])
 	return ok
-}
-
-// compiled compiles expr when it is first used: most runs of the program need none.
-func compiled(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

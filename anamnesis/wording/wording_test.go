@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/anamnesis/edit"
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/repair"
 )
@@ -15,7 +16,7 @@ func TestShown(t *testing.T) {
 	p := repair.Pair{
 		Command: "python3 repro.py", Works: "python3 repro.py",
 		Failure: failure.Failure{Line: "ValueError: no unit 'cent' in total"},
-		Changes: []repair.Change{
+		Changes: []edit.Change{
 			{Path: "sum.py", Added: []string{
 				"import os", "from units import cent", "a = 1", "b = 2", "c = 3", "d = 4", "e = 5", "f = 6", "g = 7", "h = 8",
 				"unit = cent(1)", "unit = mark(1) → total = unit", "gone → ",
@@ -23,13 +24,13 @@ func TestShown(t *testing.T) {
 			{Path: "test_sum.py", Added: []string{"def test_total():", "    assert total == 3", "", "rate = 2"}},
 			{Path: "test_new.py", Added: []string{"def test_cent():", "    assert cent == 3"}},
 		},
-		Tried: []repair.Attempt{{Command: "python3 repro.py", Changes: []repair.Change{
+		Tried: []repair.Attempt{{Command: "python3 repro.py", Changes: []edit.Change{
 			{Path: "sum.py", Added: []string{"import cent → from units import (", "unit = mark(2)"}},
 		}}},
 	}
 	// An edit that says nothing beside lines, imports alone, a change that was made at last or taken back.
-	p.Changes = append(p.Changes, repair.Change{Added: []string{"sed -i 12d sum.py"}}, repair.Change{Path: "units.py", Added: []string{"import re", "cents = 3"}})
-	p.Tried = append(p.Tried, repair.Attempt{Command: "python3 repro.py", Changes: []repair.Change{
+	p.Changes = append(p.Changes, edit.Change{Added: []string{"sed -i 12d sum.py"}}, edit.Change{Path: "units.py", Added: []string{"import re", "cents = 3"}})
+	p.Tried = append(p.Tried, repair.Attempt{Command: "python3 repro.py", Changes: []edit.Change{
 		{Path: "sum.py", Added: []string{"total = unit → unit = mark(1)", `unit = cent(1) `, "mark(1) → total"}},
 	}})
 	c := Card(p)
@@ -59,7 +60,7 @@ func TestMadeModule(t *testing.T) {
 	c := Card(repair.Pair{
 		Command: "python3 repro.py", Works: "python3 repro.py", Environment: []string{"mkdir ledger", "touch ledger/__init__.py"},
 		Failure: failure.Failure{Line: "ModuleNotFoundError: No module named 'ledger'"},
-		Changes: []repair.Change{
+		Changes: []edit.Change{
 			{Path: "repro.py", Added: []string{"from ledger.units import cent", "total = cent(3)"}},
 			{Path: "ledger/units.py", Added: []string{"rate = 2"}},
 		},

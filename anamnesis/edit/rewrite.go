@@ -1,8 +1,10 @@
-package repair
+package edit
 
 import (
 	"slices"
 	"strings"
+
+	"anamnesis/anamnesis/shell"
 )
 
 const (
@@ -50,7 +52,7 @@ func Rewritten(old, now []string) (out []string) {
 			}
 		default:
 			for n, l := range came {
-				if n < len(gone) && overlap(wordSet(gone[n]), wordSet(l)) >= alike {
+				if n < len(gone) && Overlap(WordSet(gone[n]), WordSet(l)) >= alike {
 					l = ChangedLine(gone[n], l)
 				}
 				out = append(out, l)
@@ -61,10 +63,10 @@ func Rewritten(old, now []string) (out []string) {
 }
 
 var (
-	replacing  = lazy(`^(?:[\d,$]*|/[^/]*/)\s*s([/|#,@!~%])`)
-	insertion  = lazy(`(?s)^(?:[\d,$]*|/[^/]*/(?:,/[^/]*/)?)\s*[aic]\s*\\?\s*\n?(.*)$`)
-	sedEscape  = lazy(`\\([/.*\[\]$^&|#"'()])`)
-	sedPattern = lazy(`(^|[^\\])(\\\\)*(\.?\*|\[\^?[^\]]+\]|\\[(+?\w])`)
+	replacing  = shell.Pattern(`^(?:[\d,$]*|/[^/]*/)\s*s([/|#,@!~%])`)
+	insertion  = shell.Pattern(`(?s)^(?:[\d,$]*|/[^/]*/(?:,/[^/]*/)?)\s*[aic]\s*\\?\s*\n?(.*)$`)
+	sedEscape  = shell.Pattern(`\\([/.*\[\]$^&|#"'()])`)
+	sedPattern = shell.Pattern(`(^|[^\\])(\\\\)*(\.?\*|\[\^?[^\]]+\]|\\[(+?\w])`)
 )
 
 // minChanged is how many bytes a substitution changes that tells something without the
@@ -74,7 +76,7 @@ const minChanged = 6
 // sedChange is what an edit by sed changed, where its script is one substitution or one
 // insertion; else its command. Lines that are deleted by their number tell nothing.
 func sedChange(command string) Change {
-	fields := slices.DeleteFunc(shellFields(command)[1:], func(f string) bool { return strings.HasPrefix(f, "-") })
+	fields := slices.DeleteFunc(shell.Fields(command)[1:], func(f string) bool { return strings.HasPrefix(f, "-") })
 	if len(fields) != 2 {
 		return Change{Added: []string{command}}
 	}
@@ -95,7 +97,7 @@ func sedChange(command string) Change {
 	return Change{Added: []string{command}}
 }
 
-var byNumber = lazy(`^\d+(,\d+)?d$`)
+var byNumber = shell.Pattern(`^\d+(,\d+)?d$`)
 
 // substituted reads a substitution of sed, where it is one of plain texts.
 func substituted(script string) (old, now string, ok bool) {
@@ -134,15 +136,15 @@ func substituted(script string) (old, now string, ok bool) {
 	return plain(old), plain(now), true
 }
 
-var backReference = lazy(`\\\d|(^|[^\\])&`)
+var backReference = shell.Pattern(`\\\d|(^|[^\\])&`)
 
 // What a Python program that edits a file holds.
 var (
-	opened   = lazy(`(?:\bopen|\bPath)\(\s*['"]([^'"]+)['"]|^\s*\w+\s*=\s*['"]([\w./-]+\.\w+)['"]`)
-	writes   = lazy(`\.write(?:lines|_text)?\(|['"][wa]['"]\s*[,)]`)
+	opened   = shell.Pattern(`(?:\bopen|\bPath)\(\s*['"]([^'"]+)['"]|^\s*\w+\s*=\s*['"]([\w./-]+\.\w+)['"]`)
+	writes   = shell.Pattern(`\.write(?:lines|_text)?\(|['"][wa]['"]\s*[,)]`)
 	literal  = `[rbu]?(?:"""((?s:.*?))"""|'''((?s:.*?))'''|"((?:\\.|[^"\\\n])*)"|'((?:\\.|[^'\\\n])*)'|(\w+))`
-	replaces = lazy(`\.replace\(\s*` + literal + `\s*,\s*` + literal)
-	bound    = lazy(`(?m)^\s*(\w+)\s*=\s*` + literal)
+	replaces = shell.Pattern(`\.replace\(\s*` + literal + `\s*,\s*` + literal)
+	bound    = shell.Pattern(`(?m)^\s*(\w+)\s*=\s*` + literal)
 )
 
 // scripted returns what a program in Python changes in the file that it names, as far as
