@@ -212,7 +212,7 @@ func (d *drawn) golden(name string) {
 }
 
 const (
-	keysOffered = "y once · t this in the task"
+	keysOffered = "? help" // from when on they are answers
 	holdOn      = "until [ -e ../w/go ]; do sleep 0.02; done" // a test makes the file
 )
 
@@ -272,7 +272,7 @@ func TestSeat(t *testing.T) {
 	d.types("n")
 	d.sees("the reason, for the model")
 	d.types("leave it at one\n")
-	d.sees("? Bash", "p ls *, grep *")
+	d.sees("? Bash", "p ls *, grep *", keysOffered)
 	d.golden("pattern")
 	d.types("p") // and the command that fits it is not asked about
 	d.sees("It stays at 1.", "── 2 files changed: go, parse.go", "\n>")
@@ -322,7 +322,7 @@ func TestSeat(t *testing.T) {
 	d.sees("! /undo: no step on this path changed a file; /jump")
 	d.write("w/mine", "")
 	d.types("write it\n")
-	d.sees("the user changed 1 file: mine", "? WriteFile", "v view all")
+	d.sees("the user changed 1 file: mine", "? WriteFile", "v view all · "+keysOffered)
 	d.types("v")
 	d.sees("+ line 50\n  asked because approval is ask\n─")
 	d.types("y")

@@ -52,8 +52,11 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 			m.interrupt()
 			return nil
 		}
-		if first := m.held; first != nil { // two at once: typing
-			m.held = nil
+		if first := m.held; first != nil {
+			if m.held = nil; name == "enter" {
+				m.answer(q, *first)
+				return nil
+			}
 			return m.typed(q, *first, k)
 		}
 		if !q.Takes(k) { // typing; the keys that follow are, too
@@ -135,7 +138,7 @@ func (m *screen) settled(msg settledMsg) tea.Cmd {
 }
 
 // choose handles a key while the list is shown. Typed text stays in the line: y and n
-// are answers if no other key follows at once, and Enter after other text is no yes.
+// are answers if no other key follows within a moment, and Enter after other text is no yes.
 func (m *screen) choose(k tea.KeyPressMsg) tea.Cmd {
 	first := m.held
 	m.held = nil

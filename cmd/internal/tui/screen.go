@@ -68,7 +68,7 @@ type screen struct {
 	edit      editor.Editor
 	queue     editor.Outbox // messages that wait for the next request
 	questions []*ask.Question
-	held      *tea.KeyPressMsg // an answer, until no other key follows it at once
+	held      *tea.KeyPressMsg // an answer, until ask.Settle has passed
 	wrote     time.Time        // when a text was typed last
 	aside     string           // a text that returns to the line when no question waits
 	pick      *picker
@@ -295,7 +295,9 @@ func (m *screen) asked() {
 	if c := m.call(q.Call.ID); c != nil {
 		q.Changes = c.changes
 	}
-	q.Open(m.now, m.wrote)
+	if q.Open(m.now, m.wrote) {
+		m.held = nil
+	}
 }
 
 // plain returns what the plain printer has written since the last call.

@@ -43,7 +43,7 @@ func (m *screen) View() tea.View {
 	}
 	switch q := m.question(); {
 	case q != nil:
-		q.Draft = !m.edit.Empty()
+		q.Draft, q.Held = !m.edit.Empty(), m.held != nil
 		add(q.View(m.width, m.tall, m.now))
 	case m.pick != nil:
 		add(m.pick.view(m.width, m.tall))
@@ -55,14 +55,12 @@ func (m *screen) View() tea.View {
 		add(strings.Split(text, "\n"), c)
 		add([]string{rule}, nil)
 	}
-	asking := m.question() != nil || m.pick != nil
-	if n := len(m.queue.List()); n > 0 && asking {
-		add([]string{paint.Faint.Render(quote.Number(n, "message") + " queued")}, nil)
+	below := m.status()
+	if m.question() != nil || m.pick != nil { // its keys are shown, however small the terminal
+		below = append(m.beside(), below...)
+		below = below[:min(len(below), max(0, m.tall-1-len(lines)))]
 	}
-	if asking && !m.edit.Empty() {
-		add([]string{paint.Faint.Render(paint.Cut("you were typing: "+oneLine(clean(m.edit.Value())), m.width))}, nil)
-	}
-	add(m.status(), nil)
+	add(below, nil)
 	if over := len(lines) - m.tall + 1; over > 0 { // keep the end, and a row to print in
 		lines = lines[over:]
 		if cursor != nil {
@@ -135,6 +133,21 @@ func (m *screen) working() []string {
 			what += ": " + t[max(0, len(t)-200):]
 		}
 		lines = append(lines, paint.Cut(paint.Yellow.Render(frame)+" "+what, m.width-20)+paint.Faint.Render(fmt.Sprintf("  %d s · Esc interrupts", int(m.now.Sub(m.begun).Seconds()))))
+	}
+	return lines
+}
+
+// beside returns the lines about what else there is while a question or a list is shown.
+func (m *screen) beside() (lines []string) {
+	add := func(text string) { lines = append(lines, paint.Faint.Render(paint.Cut(text, m.width))) }
+	if len(m.mine) > 0 && m.question() != nil {
+		add("running: " + result.Call(m.mine[0].Call, m.info.Dir))
+	}
+	if n := len(m.queue.List()); n > 0 {
+		add(quote.Number(n, "message") + " queued")
+	}
+	if !m.edit.Empty() {
+		add("you were typing: " + oneLine(clean(m.edit.Value())))
 	}
 	return lines
 }

@@ -30,9 +30,10 @@ const (
 	typing = time.Second
 )
 
-// Settle is how long no other key must follow one that lets a call run: several at once
-// are typing or a paste, not an answer.
-const Settle = 150 * time.Millisecond
+// Settle is how long no other key must follow one that lets a call run: it may begin a word.
+// Between two keys of a word, typists take 238 ms on average, with a standard deviation of 112 ms
+// (Dhakal et al., "Observations on Typing from 136 Million Keystrokes", CHI 2018).
+const Settle = 500 * time.Millisecond
 
 // Kind says what a question asks for.
 type Kind int
@@ -64,6 +65,7 @@ type Question struct {
 	Changes []file.Change    // what the call is about to do to files
 	Answer  chan gate.Answer // has room for one
 	Draft   bool             // the line holds text, and keys go to it
+	Held    bool             // an answer, until Settle has passed
 
 	at    state
 	armed time.Time       // from when on a key is an answer
@@ -86,10 +88,11 @@ e  edit the command or the arguments; you are asked again with the result
 v  print everything above the question, where only a part of it is shown
 Esc or Ctrl-C ends the turn`
 
-// Open prepares a question that is shown now. A text was typed last at typed.
-func (q *Question) Open(now, typed time.Time) {
+// Open prepares a question that is shown now, and reports whether it was not shown before. A text
+// was typed last at typed.
+func (q *Question) Open(now, typed time.Time) bool {
 	if !q.armed.IsZero() {
-		return
+		return false
 	}
 	if q.armed = now.Add(quiet); q.armed.Before(typed.Add(typing)) {
 		q.armed = typed.Add(typing)
@@ -97,6 +100,7 @@ func (q *Question) Open(now, typed time.Time) {
 	if q.Kind == OfText {
 		q.ask(byLine, "")
 	}
+	return true
 }
 
 // Armed reports whether a key is an answer now. Earlier keys are typed into the line and
@@ -276,6 +280,9 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 	if q.note != "" {
 		lines = append(lines, indented(paint.Yellow, q.note, width)...)
 	}
+	if q.Held {
+		return atEnd(append(lines, offered([]string{"… the call runs in a moment", "Enter now", "Esc ends the turn", "another key makes it text"}, width)...))
+	}
 	prompt := ""
 	switch q.at {
 	case byKey:
@@ -293,7 +300,7 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 		case q.Draft:
 			answers = []string{"Enter sends your line", "Ctrl-S sets it aside", "Ctrl-U clears it", "Esc ends the turn"}
 		case now.Before(q.armed):
-			answers = []string{"…"}
+			answers[len(answers)-1] = "…"
 		}
 		return atEnd(append(lines, offered(answers, width)...))
 	case byAll:
