@@ -1,9 +1,13 @@
 package wording
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"anamnesis/anamnesis/repair"
+	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 )
 
@@ -45,10 +49,39 @@ func (l *Lessons) Add(c *card.Card) {
 	}
 }
 
+// Put writes cards, and adds those it wrote. Of a lesson that is known, the known card counts, with the
+// shorter text. A card that a user has reviewed since it was last written stays as it is. ids names the
+// cards that hold the lessons, created counts the new ones among them, and notWritten says which
+// cards could not be written, and why.
+func (l *Lessons) Put(ctx context.Context, store *knowledgebase.Store, cards []*card.Card) (ids, notWritten []string, created int) {
+	ids = []string{}
+	for _, c := range cards {
+		known, instead := l.Known(c)
+		stored, err := store.Apply(ctx, knowledgebase.Change{Cards: []*card.Card{c}, Known: map[string]string{c.ID: known.ID}, Instead: instead})
+		held := *c
+		switch {
+		case errors.As(err, new(*knowledgebase.ConflictError)):
+		case err != nil:
+			notWritten = append(notWritten, fmt.Sprintf("%s: %v", c.ID, err))
+			continue
+		default:
+			held.ID = stored[0].ID
+			l.Add(&held)
+			if stored[0].Created {
+				created++
+			}
+		}
+		if !slices.Contains(ids, held.ID) {
+			ids = append(ids, held.ID)
+		}
+	}
+	return ids, notWritten, created
+}
+
 // Known returns the card that teaches what c teaches, and reports whether c says it better; c
 // and false if no card was added that does.
 func (l *Lessons) Known(c *card.Card) (known *card.Card, instead bool) {
-	if lesson, ok := lessonOf(c); ok && l != nil {
+	if lesson, ok := lessonOf(c); ok {
 		if of, i := l.find(&lesson); i >= 0 {
 			return of[i].card, better(&taught{lesson, c}, &of[i])
 		}

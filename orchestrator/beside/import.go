@@ -322,24 +322,10 @@ func (im *Importer) learn(ctx context.Context, w *stream) (written, known int, e
 		Ops: ops, Ranges: []op.Range{found.Range}, Count: w.journal.Count, Now: time.Now(), ModelName: opened.Model,
 	})
 	found.Pairs = len(repaired)
+	var cards []*card.Card
 	for _, r := range repaired {
-		first, instead := im.taught.Known(r.Card)
-		stored, err := im.cards.Apply(ctx, knowledgebase.Change{Cards: []*card.Card{r.Card}, Known: map[string]string{r.Card.ID: first.ID}, Instead: instead})
-		switch {
-		case errors.As(err, new(*knowledgebase.ConflictError)):
-			found.Cards, known = append(found.Cards, r.Card.ID), known+1
-		case err != nil:
-			found.NotWritten = append(found.NotWritten, fmt.Sprintf("%s: %v", r.Card.ID, err))
-		case !slices.Contains(found.Cards, stored[0].ID):
-			found.Cards = append(found.Cards, stored[0].ID)
-			if stored[0].ID == r.Card.ID {
-				written++
-			} else {
-				known++
-			}
-			r.Card.ID = stored[0].ID
-			im.taught.Add(r.Card)
-		}
+		cards = append(cards, r.Card)
 	}
-	return written, known, w.post(ctx, found, &op.TurnEnded{Reason: "done"})
+	found.Cards, found.NotWritten, written = im.taught.Put(ctx, im.cards, cards)
+	return written, len(found.Cards) - written, w.post(ctx, found, &op.TurnEnded{Reason: "done"})
 }

@@ -11,8 +11,6 @@ import (
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/consult"
 	"anamnesis/anamnesis/wording"
-	knowledgebase "anamnesis/knowledge_base"
-	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
@@ -97,7 +95,7 @@ func (m *Memory) runPass(ctx, keep context.Context, asks consult.Model, req anam
 	done.Block, done.Writer, done.Dropped = res.Block, res.Writer, res.Dropped
 	done.Fallback = cmp.Or(done.Fallback, res.Fallback)
 	done.NoCards = res.NoCards
-	done.Cards, done.NotWritten = m.putCards(keep, res.Cards, nil)
+	done.Cards, done.NotWritten, _ = new(wording.Lessons).Put(keep, m.cards, res.Cards)
 	done.Observed = m.observed(res.Cards, res.Observed)
 	done.Calls, done.Usage, done.Millis = res.Calls, res.Usage, m.Now().Sub(req.Now).Milliseconds()
 	return m.Record(keep, done)
@@ -140,27 +138,6 @@ func (m *Memory) taintedBefore(seq uint64) ([]string, error) {
 		}
 	}
 	return m.taint.Before(seq), nil
-}
-
-// putCards writes cards. It does not change a card that a user has reviewed since an earlier
-// attempt of the same pass. Of a lesson that is known, the known card counts, with the shorter text. A card that
-// cannot be written is reported and does not stop the jump.
-func (m *Memory) putCards(ctx context.Context, cards []*card.Card, taught *wording.Lessons) (ids, notWritten []string) {
-	ids = []string{}
-	for _, c := range cards {
-		known, instead := taught.Known(c)
-		stored, err := m.cards.Apply(ctx, knowledgebase.Change{Cards: []*card.Card{c}, Known: map[string]string{c.ID: known.ID}, Instead: instead})
-		var conflict *knowledgebase.ConflictError
-		switch {
-		case errors.As(err, &conflict):
-			ids = append(ids, c.ID)
-		case err != nil:
-			notWritten = append(notWritten, fmt.Sprintf("%s: %v", c.ID, err))
-		case !slices.Contains(ids, stored[0].ID):
-			ids = append(ids, stored[0].ID) // for a known lesson, the existing card
-		}
-	}
-	return ids, notWritten
 }
 
 // passModel lets the anamnesis pass ask a model.

@@ -51,7 +51,7 @@ func (m *Memory) LearnRepairs(keep context.Context) error {
 	if len(cards) > 0 {
 		known = wording.LessonsOf(m.layers.InUse())
 	}
-	found.Cards, found.NotWritten = m.putCards(keep, cards, known)
+	found.Cards, found.NotWritten, _ = known.Put(keep, m.cards, cards)
 	for _, old := range left {
 		old.State = card.Superseded
 	}
