@@ -112,11 +112,6 @@ func readClaude(path string, data []byte) (*Session, error) {
 		return nil, err
 	}
 	if r.main {
-		for _, l := range side {
-			if l.Message != nil {
-				r.s.Subagents++
-			}
-		}
 		r.takeKept(filepath.Join(filepath.Dir(path), "..", "..", "file-history", filepath.Base(r.s.ID)))
 		return r.s, nil
 	}
@@ -125,7 +120,7 @@ func readClaude(path string, data []byte) (*Session, error) {
 			return nil, err
 		}
 		if id := side[i].AgentID; id != "" {
-			r.s.ID, r.s.Parent = id, side[i].SessionID
+			r.s.ID = id
 		}
 	}
 	return r.s, nil

@@ -37,12 +37,10 @@ type codexItem struct {
 	} `json:"usage"`
 
 	// Of session_meta.
-	Cwd            string          `json:"cwd"`
-	CLIVersion     string          `json:"cli_version"`
-	Timestamp      string          `json:"timestamp"`
-	ParentThreadID string          `json:"parent_thread_id"`
-	ForkedFromID   string          `json:"forked_from_id"`
-	ThreadSource   json.RawMessage `json:"thread_source"`
+	Cwd          string          `json:"cwd"`
+	CLIVersion   string          `json:"cli_version"`
+	Timestamp    string          `json:"timestamp"`
+	ThreadSource json.RawMessage `json:"thread_source"`
 }
 
 var (
@@ -90,7 +88,7 @@ func readCodex(path string, data []byte) (*Session, error) {
 	}
 	// A thread that was reverted goes on in a file of its own: THREAD_NEW.jsonl.
 	if _, part, ok := strings.Cut(strings.TrimSuffix(filepath.Base(path), ".jsonl"), r.s.ID+"_"); ok && r.s.ID != "" {
-		r.s.Parent, r.s.ID = r.s.ID, r.s.ID+"_"+part
+		r.s.ID += "_" + part
 	}
 	return r.s, nil
 }
@@ -106,7 +104,6 @@ func (r *codexReader) line(kind, at string, p *codexItem) error {
 			return fmt.Errorf("%w: a review that Codex made of its own calls", ErrLeftOut)
 		}
 		s.ID, s.Dir, s.Version, s.Start = p.ID, p.Cwd, p.CLIVersion, timeOf(p.Timestamp)
-		s.Parent = p.ParentThreadID + p.ForkedFromID
 		return major(Codex, p.CLIVersion, "0")
 	case "turn_context":
 		s.Model = p.Model

@@ -126,7 +126,7 @@ func kimiState(s *Session, path string) {
 		s.ID, s.Dir = st.ID, st.Cwd
 	}
 	if name := filepath.Base(agent); name != "main" {
-		s.Parent, s.ID = s.ID, s.ID+"_"+name
+		s.ID += "_" + name
 	}
 }
 

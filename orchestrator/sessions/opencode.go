@@ -12,7 +12,6 @@ type openCodeExport struct {
 	Info struct {
 		ID        string `json:"id"`
 		ProjectID string `json:"projectID"`
-		ParentID  string `json:"parentID"`
 		Directory string `json:"directory"`
 		Version   string `json:"version"`
 		Time      struct {
@@ -69,7 +68,7 @@ func readOpenCode(data []byte) (*Session, error) {
 	if err := major(OpenCode, e.Info.Version, "1"); err != nil {
 		return nil, err
 	}
-	s := &Session{Agent: OpenCode, ID: e.Info.ID, Parent: e.Info.ParentID, Dir: e.Info.Directory, Version: e.Info.Version, Project: e.Info.ProjectID, Kept: map[int]Kept{}, Start: time.UnixMilli(e.Info.Time.Created).UTC()}
+	s := &Session{Agent: OpenCode, ID: e.Info.ID, Dir: e.Info.Directory, Version: e.Info.Version, Project: e.Info.ProjectID, Kept: map[int]Kept{}, Start: time.UnixMilli(e.Info.Time.Created).UTC()}
 	var said []string
 	for i := range e.Messages {
 		m := &e.Messages[i]

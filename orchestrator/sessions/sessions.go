@@ -62,18 +62,11 @@ var (
 type Session struct {
 	Agent   Agent
 	ID      string // the agent's own id of it
-	Parent  string // the session that it was forked from or is a part of
 	Dir     string // the directory it began in; empty where the file does not say
 	Model   string
 	Version string // of the agent
 	Start   time.Time
 	Steps   []Step
-	// Open reports that the last reply is left out, since it is not complete: the session
-	// may go on.
-	Open bool
-	// Subagents counts the messages of subagents among the session's own. They are
-	// left out.
-	Subagents int
 	// Kept says what the agent itself kept of files, by the index of the step that had just
 	// ended; -1: when the session began.
 	Kept    map[int]Kept
@@ -296,7 +289,7 @@ func (s *Session) finish() {
 		return len(st.Calls) == 0 && st.Text == "" || slices.ContainsFunc(st.Calls, func(c Call) bool { return !c.Done })
 	}
 	for n := len(s.Steps) - 1; n >= 0 && waits(s.Steps[n]); n-- {
-		s.Steps, s.Open = s.Steps[:n], true
+		s.Steps = s.Steps[:n]
 	}
 	for i := range s.Steps {
 		st := &s.Steps[i]

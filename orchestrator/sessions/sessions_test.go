@@ -45,7 +45,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: %v", agent, err)
 			continue
 		}
-		if s.Agent != agent || s.ID != tt.id || s.Dir != "/p" || s.Model != "m" || s.Start.Year() != 2026 || s.Open {
+		if s.Agent != agent || s.ID != tt.id || s.Dir != "/p" || s.Model != "m" || s.Start.Year() != 2026 {
 			t.Errorf("%s: %+v", agent, s)
 		}
 		var b strings.Builder
@@ -136,7 +136,7 @@ func TestOther(t *testing.T) {
 		if !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
-		if tt.want == nil && (s == nil || len(s.Steps) != 2 || !s.Open) {
+		if tt.want == nil && (s == nil || len(s.Steps) != 2) {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
