@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -46,10 +45,8 @@ func (a *app) hook(ctx context.Context, args []string) {
 	if len(args) == 0 || !beside.Recorded(sessions.Agent(args[0])) {
 		return
 	}
-	agent, event := sessions.Agent(args[0]), ""
-	if len(args) > 1 && strings.HasSuffix(args[1], client.EventEnding) { // see client.Main
-		event = args[1]
-	}
+	agent := sessions.Agent(args[0])
+	until, event := client.Rest(args[1:])
 	svc, err := a.service()
 	if err != nil {
 		return // the error cannot be shown here; doctor finds it
@@ -66,7 +63,7 @@ func (a *app) hook(ctx context.Context, args []string) {
 		})
 		return err
 	}
-	timer := time.AfterFunc(client.Wait, func() { answer(nil) })
+	timer := time.AfterFunc(time.Until(until), func() { answer(nil) })
 	defer timer.Stop()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookWork)
 	defer cancel()
@@ -76,7 +73,9 @@ func (a *app) hook(ctx context.Context, args []string) {
 		}
 		answer(nil)
 	}()
-	if err := beside.Hook(ctx, svc, agent, a.stdin, event, a.recorders(svc), answer); err != nil {
+	recorders := a.recorders(svc)
+	recorders.Until = until
+	if err := beside.Hook(ctx, svc, agent, a.stdin, event, recorders, answer); err != nil {
 		beside.LogError(svc.Home, string(agent), err)
 	}
 }

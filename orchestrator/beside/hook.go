@@ -20,9 +20,9 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// startTime is what a hook may take of client.Wait until it has read its event: a reply that
-// comes after client.Wait would be lost.
-const startTime = 200 * time.Millisecond
+// replyTime is how long before the agent stops waiting the recorder must have replied: a reply
+// that the hook gets and passes on too late would be lost.
+const replyTime = 200 * time.Millisecond
 
 // maxContextBytes is how much one hook adds to the agent's context.
 const maxContextBytes = 9_000
@@ -75,7 +75,11 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 	event := filepath.Base(file)
 	reply, err := []byte(nil), errNoRecorder
 	if recorders != nil {
-		ctx, cancel := context.WithDeadline(ctx, spooledAt(event).Add(client.Wait-startTime))
+		until := recorders.Until
+		if until.IsZero() {
+			until = spooledAt(event).Add(client.Wait)
+		}
+		ctx, cancel := context.WithDeadline(ctx, until.Add(-replyTime))
 		defer cancel()
 		reply, err = recorders.ask(ctx, h, dir, event)
 	}

@@ -47,6 +47,8 @@ type Recorders struct {
 	// Start starts the recorder of a directory in a process of its own, which has the
 	// file open until it ends.
 	Start func(dir string, lock *os.File) error
+	// Until is the time until which the agent waits; if zero, client.Wait after the event's.
+	Until time.Time
 }
 
 // ask sends an event to the directory's recorder and returns the reply. If ctx ends first,

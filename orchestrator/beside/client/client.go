@@ -13,13 +13,14 @@ import (
 	"time"
 )
 
-// Wait is how long an agent waits for a hook at most. What takes longer goes on without
-// it.
-const Wait = 1800 * time.Millisecond
+// Wait is how long a hook's process lets an agent wait. What takes longer continues without the
+// agent. The agent's limit is 2 s; the rest is for the wrapper and the end of the processes, where
+// many hooks begin at once.
+const Wait = 1500 * time.Millisecond
 
-// keepWait is how long a hook waits for the recorder to confirm that the event is on disk.
-// After that the hook writes the event itself, in the rest of Wait.
-const keepWait = 900 * time.Millisecond
+// minKeepWait is how long a hook waits at least for the recorder to confirm that the event is on
+// disk, usually half of the time that is left. After that the hook writes the event itself.
+const minKeepWait = 200 * time.Millisecond
 
 // Files in the folder of a recorded directory, beside the waiting events.
 const (
@@ -102,14 +103,14 @@ func Owned(path string) error {
 
 // Main runs a whole hook, anamnesis hook AGENT FOLDER with the folder of all recordings, if
 // the session's directory has a running recorder. Otherwise it starts the program anew, which
-// runs the hook: with the event's name, if a recorder may have written the event. An agent's
-// hook waits for what this process has left open, not for the process that it starts.
+// runs the hook: with the time until which the agent waits, and with the event's name if a
+// recorder may have written the event. An agent's hook waits for what this process has left open, not for the process that it starts.
 func Main(args []string) {
-	if len(args) != 4 || args[1] != "hook" || args[3] == "" || args[3][0] != '/' || hasEnding(args[3], EventEnding) {
+	if len(args) != 4 || args[1] != "hook" || args[3] == "" || args[3][0] != '/' {
 		return
 	}
-	deadline := time.Now().Add(Wait)
-	again := []string{args[0], args[1], args[2]}
+	deadline := started().Add(Wait)
+	again := []string{args[0], args[1], args[2], strconv.FormatInt(deadline.UnixNano(), 10)}
 	data, _ := readAll(0, MaxEventBytes) // what is cut is no event
 	if session, cwd, name := head(data); session != "" && cwd != "" && name != "" && name != ContextCut {
 		event, ends := hand(args[2], args[3], session, data, deadline)
@@ -132,14 +133,27 @@ func Main(args []string) {
 	os.Exit(0)
 }
 
+// Rest reads what Main adds to the arguments of the program that it starts: until when the agent
+// waits, and the event's file.
+func Rest(args []string) (until time.Time, event string) {
+	until = time.Now().Add(Wait)
+	if len(args) > 0 {
+		if ns, err := strconv.ParseInt(args[0], 10, 64); err == nil {
+			until = time.Unix(0, ns)
+		}
+	}
+	if len(args) > 1 && hasEnding(args[1], EventEnding) {
+		event = args[1]
+	}
+	return until, event
+}
+
 // hand sends an event to the recorder and answers the agent. If it cannot, it returns the
 // event's file if the recorder may have written it.
 func hand(agent, all, session string, data []byte, deadline time.Time) (event string, ends bool) {
 	known := Session(all, agent, session)
 	folder, dir := "", ""
-	if fd, err := syscall.Open(known, syscall.O_RDONLY|syscall.O_CLOEXEC, 0); err == nil {
-		text, _ := readAll(fd, 1<<16)
-		syscall.Close(fd)
+	if text, err := readFile(known); err == nil {
 		folder, dir = cut(string(text), '\n')
 	}
 	if dir == "" {
@@ -169,7 +183,7 @@ func hand(agent, all, session string, data []byte, deadline time.Time) (event st
 			_ = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, way, &left) // without it the agent ends a hook that hangs
 		}
 	}
-	limit(keepWait)
+	limit(max(time.Until(deadline)/2, minKeepWait))
 	if syscall.Connect(fd, &syscall.SockaddrUnix{Name: SocketFile}) != nil {
 		return "", false
 	}

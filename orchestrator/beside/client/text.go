@@ -5,7 +5,9 @@ package client
 import (
 	"encoding/base64"
 	"os"
+	"strconv"
 	"syscall"
+	"time"
 )
 
 // head reads the three members of an event that a hook needs. They are empty where the text is
@@ -59,6 +61,37 @@ func head(data []byte) (session, cwd, name string) {
 		}
 	}
 	return "", "", ""
+}
+
+// started returns when this process began. Where many hooks begin at once, one may wait long for a
+// processor, and its agent waits with it.
+func started() time.Time {
+	stat, _ := readFile("/proc/self/stat") // on macOS there is none
+	uptime, _ := readFile("/proc/uptime")
+	return time.Now().Add(-min(age(string(stat), string(uptime)), Wait))
+}
+
+// age returns how long ago a process began, from its /proc/PID/stat and /proc/uptime; 0 if they do
+// not say. Linux counts both in hundredths of a second.
+func age(stat, uptime string) time.Duration {
+	for i := len(stat) - 1; i >= 0; i-- {
+		if stat[i] != ')' { // the program's name may hold anything, and is in parentheses
+			continue
+		}
+		began, rest := "", stat[i:]
+		for range 21 {
+			began, rest = cut(rest, ' ')
+		}
+		up, _ := cut(uptime, ' ')
+		seconds, centis := cut(up, '.')
+		from, err := strconv.Atoi(began)
+		to, upErr := strconv.Atoi(seconds + centis)
+		if err != nil || upErr != nil || to < from {
+			return 0
+		}
+		return time.Duration(to-from) * 10 * time.Millisecond
+	}
+	return 0
 }
 
 // request is message.Request as a line of JSON.
@@ -144,6 +177,15 @@ func readAll(fd, limit int) (data []byte, err error) {
 		data = append(data, more...)
 	}
 	return data, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer syscall.Close(fd)
+	return readAll(fd, 1<<16)
 }
 
 func readSome(fd int) ([]byte, error) {

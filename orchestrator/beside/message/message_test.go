@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,7 +22,8 @@ func TestMain(m *testing.M) {
 	client.Main(os.Args)
 	if len(os.Args) > 2 && os.Args[1] == "hook" { // started anew
 		_, head, err := Read(os.Stdin)
-		json.NewEncoder(os.Stdout).Encode([]any{os.Args[2:], head, err != nil})
+		until, event := client.Rest(os.Args[3:])
+		json.NewEncoder(os.Stdout).Encode([]any{[]string{os.Args[2], event}, head, err != nil || strconv.FormatInt(until.UnixNano(), 10) != os.Args[3]})
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
@@ -89,13 +91,13 @@ func TestClient(t *testing.T) {
 	}
 	l.Close()
 	for event, want := range map[string]string{
-		`{"session_id":"\u0073\u0031","cwd":"/w","hook_event_name":"Stop"}`: `[["codex"],{"session_id":"s1","cwd":"/w","hook_event_name":"Stop"},false]`,
-		`{"session_id":"s1","cwd":"/w","hook_event_name":"ContextCut"}`:     `[["codex"],{"session_id":"s1","cwd":"/w","hook_event_name":"ContextCut"},false]`,
-		`{"session_id":"s2","cwd":"/w","hook_event_name":"Stop"}`:           `[["codex"],{"session_id":"s2","cwd":"/w","hook_event_name":"Stop"},false]`,
-		`{"session_id":"s1","cwd":"/w","hook_event_name":"Stop"`:            `[["codex"],{"session_id":"","cwd":"","hook_event_name":""},true]`,
-		`{"session_id":"s1","cwd":"/w","hook_event_name":"Stop"},{}`:        `[["codex"],{"session_id":"","cwd":"","hook_event_name":""},true]`,
-		"": `[["codex"],{"session_id":"","cwd":"","hook_event_name":""},true]`,
-		`{"session_id":"s1","cwd":"/w","hook_event_name":"Stop","big":"` + big + `"}`: `[["codex"],{"session_id":"s1","cwd":"/w","hook_event_name":"Stop"},false]`,
+		`{"session_id":"\u0073\u0031","cwd":"/w","hook_event_name":"Stop"}`: `[["codex",""],{"session_id":"s1","cwd":"/w","hook_event_name":"Stop"},false]`,
+		`{"session_id":"s1","cwd":"/w","hook_event_name":"ContextCut"}`:     `[["codex",""],{"session_id":"s1","cwd":"/w","hook_event_name":"ContextCut"},false]`,
+		`{"session_id":"s2","cwd":"/w","hook_event_name":"Stop"}`:           `[["codex",""],{"session_id":"s2","cwd":"/w","hook_event_name":"Stop"},false]`,
+		`{"session_id":"s1","cwd":"/w","hook_event_name":"Stop"`:            `[["codex",""],{"session_id":"","cwd":"","hook_event_name":""},true]`,
+		`{"session_id":"s1","cwd":"/w","hook_event_name":"Stop"},{}`:        `[["codex",""],{"session_id":"","cwd":"","hook_event_name":""},true]`,
+		"": `[["codex",""],{"session_id":"","cwd":"","hook_event_name":""},true]`,
+		`{"session_id":"s1","cwd":"/w","hook_event_name":"Stop","big":"` + big + `"}`: `[["codex",""],{"session_id":"s1","cwd":"/w","hook_event_name":"Stop"},false]`,
 	} {
 		if out := hook(event); out != want+"\n" {
 			t.Errorf("%.99s: %s, want %s", event, out, want)
