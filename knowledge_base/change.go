@@ -2,7 +2,6 @@ package knowledgebase
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -66,14 +65,13 @@ func (s *Store) carryOut(ch Change, todo []planned) error {
 	if err := s.writeFiles(todo); err != nil {
 		return errors.Join(err, s.takeBack(todo, in.Path))
 	}
+	s.histErr = s.commitIntent(&in)
+	clean := s.clean
 	if err := s.take(todo); err != nil {
 		return err
 	}
-	s.histErr = s.commitIntent(&in)
-	for i, p := range todo {
-		if st := s.cards[p.ID]; in.Files[i].Committed && st != nil && st.Sum == sha256.Sum256(p.data) {
-			s.setCommitted(st, true)
-		}
+	if clean != "" {
+		s.noteClean(clean)
 	}
 	return nil
 }
@@ -141,6 +139,7 @@ func describe(todo []planned) string {
 // caller holds both locks. Only failures of the files are returned; one of the history
 // is reported by [Store.HistoryError].
 func (s *Store) settle() error {
+	s.clean = ""
 	if err := s.endPending(); err != nil || s.opts.NoHistory || s.histErr != nil {
 		return err
 	}
@@ -219,13 +218,11 @@ func (s *Store) commitIntent(in *intent.Intent) error {
 		case f.Gone:
 			files[f.Path] = nil
 		default:
-			files[f.Path], f.Committed = []byte(f.Data), true
+			files[f.Path] = []byte(f.Data)
 		}
 	}
 	if err := s.commitFiles(in, files, leftOut); err != nil {
-		for i := range in.Files {
-			in.Files[i].Committed = false
-		}
+		s.clean = ""
 		return in.Wait(err)
 	}
 	return os.Remove(in.Path)
@@ -242,16 +239,16 @@ func (s *Store) commitFiles(in *intent.Intent, files map[string][]byte, leftOut 
 	case len(files) == 0:
 		return nil
 	}
-	id, err := s.repo.Commit(c)
+	id, parent, err := s.repo.Commit(c)
 	if err != nil {
 		return err
 	}
 	// On top of another commit than that one, the other cards may be others.
-	if after, err := s.repo.Parent(id); err != nil || after != s.clean {
+	if parent == s.clean && in.Theirs == "" && len(files) == len(in.Files) {
+		s.clean = id
+	} else {
 		s.clean = ""
-		return nil
 	}
-	s.clean = id
 	return nil
 }
 

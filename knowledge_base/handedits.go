@@ -2,10 +2,13 @@ package knowledgebase
 
 import (
 	"bytes"
-	"encoding/hex"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,46 +18,39 @@ import (
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
-	"anamnesis/knowledge_base/internal/intent"
 )
 
 // commitHandEdits commits what people changed with an editor.
 func (s *Store) commitHandEdits() error {
-	files, err := s.folder.Names()
-	if err != nil {
-		return err
-	}
 	head, err := s.repo.Head()
 	if err != nil {
 		return err
 	}
-	if head != "" && head == s.clean && s.allCommitted(len(files)) {
+	note, noted := s.noteOf(head), s.noted()
+	var files []string
+	known := s.read && len(s.broken) == 0
+	if !known || note != noted {
+		if files, known, err = s.look(); err != nil {
+			return err
+		}
+	}
+	if s.read = false; known && head != "" && note == noted {
+		s.clean = head
 		return nil
 	}
 	edits, err := s.repo.Uncommitted(files, folder.IsCardFile, card.MaxBytes)
 	if err != nil {
 		return err
 	}
-	s.clean = ""
-	secret := s.leaveSecrets(edits)
-	if len(edits) == 0 && secret {
-		return nil
-	}
+	known = !s.leaveSecrets(edits) && known
 	if len(edits) == 0 {
-		// What a process that changes cards once never asks for is not looked at. A
-		// file that is no card of memory would not be missed when it goes.
-		if s.looked && len(files) == len(s.cards) {
-			s.noteCommitted(head)
+		if known && s.checkBrought() == nil {
+			s.noteClean(head)
 		}
-		s.looked = true
 		return nil
 	}
 	c := history.Commit{Author: s.person(), By: programName(), At: s.opts.Now(), Files: edits}
-	paths := make([]string, 0, len(edits))
-	for p := range edits {
-		paths = append(paths, p)
-	}
-	slices.Sort(paths)
+	paths := slices.Sorted(maps.Keys(edits))
 	switch {
 	case head == "":
 		c.Author, c.Message = programName(), fmt.Sprintf("Begin the history of %d cards", len(paths))
@@ -68,7 +64,10 @@ func (s *Store) commitHandEdits() error {
 			return err
 		}
 	}
-	_, err = s.repo.Commit(c)
+	id, _, err := s.repo.Commit(c)
+	if err == nil && known {
+		s.noteClean(id)
+	}
 	return err
 }
 
@@ -147,76 +146,61 @@ func (s *Store) nameOf(path string, data []byte) string {
 	return path
 }
 
-// allCommitted reports whether the folder's files, so many, are the cards in
-// memory and all of them as the commit clean holds them. It looks at each file
-// but needs neither git's index nor the commit's trees.
-func (s *Store) allCommitted(files int) bool {
-	if files != len(s.cards) {
-		return false
+// look returns the names of the folder's files, and whether they are the cards in memory.
+// It looks at each file.
+func (s *Store) look() (files []string, known bool, err error) {
+	files, err = s.folder.Names()
+	if err != nil || len(files) != len(s.cards) {
+		return files, false, err
 	}
-	folders := make(map[string]*os.File)
-	defer func() {
-		for _, f := range folders {
-			f.Close()
-		}
-	}()
-	for _, st := range s.cards {
-		dir := st.Dir()
-		if folders[dir] == nil {
-			f, err := os.Open(dir)
-			if err != nil {
-				return false
-			}
-			folders[dir] = f
-		}
-		if !st.Committed {
+	paths, cards := make([]string, len(files)), s.byPath()
+	for i, name := range files {
+		paths[i] = filepath.Join(s.dir, filepath.FromSlash(name))
+	}
+	return files, s.unchanged(paths, cards), nil
+}
+
+// unchanged reports whether the files at paths hold what they held when the cards, by
+// path, were read or written.
+func (s *Store) unchanged(paths []string, cards map[string]*folder.File) bool {
+	all, err := s.folder.ReadAll(context.Background(), paths, cards, nil)
+	for i, now := range all {
+		was := cards[paths[i]]
+		if now.Err != nil || was == nil || now.File.Sum != was.Sum {
 			return false
 		}
-		now, err := disk.MarksAt(int(folders[dir].Fd()), st.Base(), s.opts.clock())
-		if (err != nil || !st.Marks.Vouch(now)) && !s.unchanged(st) {
-			return false
-		}
+		s.cards[was.ID] = now.File // with its marks, so that it is not read the next time
 	}
-	return true
+	return err == nil
 }
 
-// unchanged reports whether a card's file still holds what it held when it was
-// read or written.
-func (s *Store) unchanged(st *folder.File) bool {
-	before, err := disk.MarksOf(st.Path(), s.opts.clock())
-	if err != nil || st.Marks.Vouch(before) {
-		return err == nil
-	}
-	if !before.Regular || before.Size > card.MaxBytes {
-		return false // no card any more, and reading it may never end
-	}
-	if sum, err := intent.SumOf(st.Path()); err != nil || sum != hex.EncodeToString(st.Sum[:]) {
-		return false
-	}
-	if after, err := disk.MarksOf(st.Path(), s.opts.clock()); err == nil && before.Vouch(after) {
-		with := *st
-		with.Marks = before // so that it is not read the next time
-		s.cards[st.ID] = &with
-	}
-	return true
-}
+// A commit whose cards are the files of the folder is noted in .index with a sum over
+// them: a process that finds the same commit and reads the same files knows that nothing
+// was changed by hand, without git's trees and index. A note that is absent or torn says
+// nothing.
+func (s *Store) notePath() string { return filepath.Join(s.folder.Index, "committed") }
 
-// noteCommitted notes that the files are as head has them, after a look at all
-// of them. A card counts as committed where its file cannot have changed since
-// it was read.
-func (s *Store) noteCommitted(head string) {
-	s.clean = head
+// noteOf returns the note that says that the commit holds the cards in memory. Their order
+// does not matter.
+func (s *Store) noteOf(commit string) string {
+	var all [sha256.Size]byte
+	var b []byte
 	for _, st := range s.cards {
-		now, err := disk.MarksOf(st.Path(), s.opts.clock())
-		if same := err == nil && st.Marks.Vouch(now); same != st.Committed {
-			s.setCommitted(st, same)
-		}
+		b = append(append(b[:0], filepath.Base(st.Dir())...), '/')
+		b = append(append(b, st.Base()...), st.Sum[:]...)
+		one := sha256.Sum256(b)
+		subtle.XORBytes(all[:], all[:], one[:])
 	}
+	return fmt.Sprintf("%s %x\n", commit, all)
 }
 
-// setCommitted replaces the card by one with the mark: readers may hold it.
-func (s *Store) setCommitted(st *folder.File, committed bool) {
-	with := *st
-	with.Committed = committed
-	s.cards[st.ID] = &with
+func (s *Store) noted() string {
+	data, _ := os.ReadFile(s.notePath()) // "" is no note
+	return string(data)
+}
+
+// noteClean notes that the commit holds the cards in memory.
+func (s *Store) noteClean(commit string) {
+	s.clean = commit
+	_ = os.WriteFile(s.notePath(), []byte(s.noteOf(commit)), disk.FileMode) // the next process asks git
 }

@@ -59,7 +59,7 @@ func (s *Store) load(ctx context.Context, known map[string]*folder.File) error {
 	}
 	s.folder.Keep(s.opts.fs, now.cards, differ)
 	s.index.Drop()
-	s.contents = now
+	s.contents, s.read = now, true
 	return nil
 }
 

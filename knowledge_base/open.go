@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"anamnesis/knowledge_base/card"
@@ -73,7 +74,7 @@ func Open(dir string, o *Options) (*Store, error) {
 	}
 	err = s.load(context.Background(), <-kept)
 	if err == nil {
-		err = s.handReviews()
+		err = errors.Join(s.handReviews(), s.sweepMonths())
 	}
 	if err != nil {
 		if s.watch != nil {
@@ -84,12 +85,34 @@ func Open(dir string, o *Options) (*Store, error) {
 	return s, nil
 }
 
+// sweepMonths removes what dead writers left beside the cards.
+func (s *Store) sweepMonths() error {
+	if len(s.folder.Temp) == 0 {
+		return nil
+	}
+	release, err := disk.Lock(s.lockPath(), false)
+	if err != nil || release == nil {
+		return err // somebody is writing; the next opening sweeps
+	}
+	defer release()
+	for _, path := range s.folder.Temp {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // checkBrought refuses a folder whose repository brings what only the program
 // writes: a clone of one would say what was reviewed here.
 func (s *Store) checkBrought() error {
 	repo, err := history.Open(s.dir)
 	if err != nil {
 		return nil // none, or one that the next change reports
+	}
+	head, err := repo.Head()
+	if noted, _, _ := strings.Cut(s.noted(), " "); err == nil && head == noted && head != "" {
+		return nil // it was looked at, or made, here
 	}
 	names, err := repo.Names()
 	if err != nil {
@@ -147,11 +170,7 @@ func (s *Store) prepare() error {
 			return err
 		}
 	}
-	months, err := s.folder.Months()
-	if err != nil {
-		return err
-	}
-	for _, d := range append(months, indexDir, replacedDir) {
+	for _, d := range []string{indexDir, replacedDir} {
 		if err := disk.SweepTemp(filepath.Join(s.dir, d)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

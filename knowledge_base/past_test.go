@@ -114,7 +114,8 @@ func TestGitAgrees(t *testing.T) {
 func ci() bool { return os.Getenv("ANAMNESIS_CI") != "" }
 
 // Whatever a user does between two changes, with an editor or with git:
-// after the second nothing of theirs is left uncommitted, and git agrees.
+// after the second nothing of theirs is left uncommitted, and git agrees. The changes are
+// made by one process, by another beside it, and by others that end with the change.
 func TestNothingStaysUncommitted(t *testing.T) {
 	seeds := uint64(6) // each watch with each age of the marks
 	if !ci() {
@@ -124,15 +125,20 @@ func TestNothingStaysUncommitted(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		dir := t.TempDir()
 		ahead := time.Duration(seed%2) * time.Hour // an hour on, a file's marks vouch for it
-		s, err := Open(dir, &Options{
-			Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}, Watch: seed%3 == 0,
-			clock: func() time.Time { return time.Now().Add(ahead) },
-		})
-		if err != nil {
-			t.Fatal(err)
+		open := func() *Store {
+			s, err := Open(dir, &Options{
+				Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}, Watch: seed%3 == 0,
+				clock: func() time.Time { return time.Now().Add(ahead) },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { s.Close() })
+			return s
 		}
-		t.Cleanup(func() { s.Close() })
-		for i := range 12 {
+		stores := []*Store{open(), open()}
+		for i := range 18 {
+			s := append(stores, open())[r.IntN(3)]
 			id := fmt.Sprintf("k%d", r.IntN(5))
 			if _, _, err := s.Put(t.Context(), newCard(id, "topic "+id, fmt.Sprintf("text %d", i))); err != nil && !errors.As(err, new(*ConflictError)) {
 				t.Fatal(err)
@@ -153,6 +159,27 @@ func TestNothingStaysUncommitted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// A process that read a card before another one changed it does not note that the commit
+// holds what it read: the user's return to that text would not be seen.
+func TestNoteOfCommitHoldsNoOldCard(t *testing.T) {
+	dir := t.TempDir()
+	path := mustPut(t, personStore(t, dir), newCard("k1", "a topic", "first"))
+	old, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind := personStore(t, dir)
+	mustPut(t, personStore(t, dir), newCard("k1", "a topic", "second"))
+	mustPut(t, behind, newCard("k2", "another", "first of another"))
+	if err := os.WriteFile(path, old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, personStore(t, dir), newCard("k3", "a third", "first of a third"))
+	if got := git(t, dir, "status", "--porcelain"); got != "" {
+		t.Errorf("the change after the edit left %q", got)
 	}
 }
 

@@ -276,6 +276,9 @@ func (s *Store) current(id string) (*folder.File, error) {
 			return nil, &ConflictError{id, st.Path(), fmt.Sprintf("the file there cannot be read as a card: %v", err)}
 		}
 	}
+	if s.clean != "" && s.cards[id] == nil {
+		return nil, nil // the cards in memory are those of the folder
+	}
 	files, err := s.folder.Names()
 	if err != nil {
 		return nil, err

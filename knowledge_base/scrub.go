@@ -186,7 +186,6 @@ func (s *Store) removeSecrets(ctx context.Context, b *secrets.Scrubber, files []
 	if err := s.endRedaction(&in, b); err != nil {
 		return err
 	}
-	s.clean = ""
 	if err := s.load(ctx, nil); err != nil {
 		return err
 	}

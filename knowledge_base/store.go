@@ -121,8 +121,8 @@ type Store struct {
 	contents
 	repo    *history.Repo // nil before the first change
 	histErr error         // why the history lacks something
-	clean   string        // the commit that stored.committed speaks of; "" for none
-	looked  bool          // this process has looked for changes by hand before
+	clean   string        // during a change, the commit that holds the cards in memory; "" if none is known to
+	read    bool          // the files were read, and no change has looked at them since
 	index   *index.Index
 }
 
@@ -135,11 +135,20 @@ func (s *Store) remember(st *folder.File) {
 	if was := s.cards[id]; was != nil && was.Sum == st.Sum && was.Path() == path && was.State == st.State {
 		return
 	}
-	s.cards[id] = st
+	s.clean, s.cards[id] = "", st
 	s.lessons[st.Lesson.Mark()] = id
 	s.noteAgainst(&st.Head)
 	s.broken = slices.DeleteFunc(s.broken, func(b BrokenCard) bool { return b.Path == path })
 	s.index.Enter(st)
+}
+
+// byPath returns the cards in memory by the paths of their files.
+func (s *Store) byPath() map[string]*folder.File {
+	out := make(map[string]*folder.File, len(s.cards))
+	for _, st := range s.cards {
+		out[st.Path()] = st
+	}
+	return out
 }
 
 // Get returns a copy of the card with that id, to read or to edit and [Store.Put].

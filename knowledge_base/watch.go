@@ -40,16 +40,19 @@ func (s *Store) ours(names map[string]bool) bool {
 	if filepath.Dir(s.opts.reviews) != filepath.Clean(s.dir) {
 		return false // what counts as reviewed is read anew with the cards
 	}
+	var paths []string
+	cards := make(map[string]*folder.File)
 	for path := range names {
 		if strings.HasPrefix(filepath.Base(path), disk.TempMark) {
 			continue
 		}
 		st := s.cardAt(path)
-		if st == nil || !s.unchanged(st) {
+		if st == nil {
 			return false
 		}
+		paths, cards[path] = append(paths, path), st
 	}
-	return true
+	return s.unchanged(paths, cards)
 }
 
 // cardAt returns the card whose file is at a path and has the name that was made
@@ -69,20 +72,14 @@ func (s *Store) cardAt(path string) *folder.File {
 // refresh reads the files whose marks changed and brings the index along. The
 // write lock is held.
 func (s *Store) refresh() error {
-	known := make(map[string]*folder.File, len(s.cards))
-	for _, st := range s.cards {
-		known[st.Path()] = st
-	}
-	now, _, err := s.scan(context.Background(), known)
+	now, _, err := s.scan(context.Background(), s.byPath())
 	if err != nil {
 		return err
 	}
 	for id := range s.cards {
-		if now.cards[id] != nil {
-			continue
+		if now.cards[id] == nil {
+			s.index.Remove(id)
 		}
-		s.clean = "" // that commit has it still, and the cards that are left do not say so
-		s.index.Remove(id)
 	}
 	for id, st := range now.cards {
 		if s.cards[id] == nil || s.cards[id].Sum != st.Sum {

@@ -113,7 +113,23 @@ func (r *Repo) readIndex() (*index.Index, error) {
 // user has staged stays staged. Those left out are marked as git marks what a
 // sparse checkout leaves out. The lock is held.
 func (r *Repo) updateIndex(blobs map[string]plumbing.Hash, leftOut map[string]string) error {
-	idx, err := r.takeIndex()
+	path := filepath.Join(r.git, "index")
+	var put []*index.Entry
+	for name, id := range blobs {
+		if leftOut[name] == "" {
+			e := &index.Entry{Name: name, Hash: id, Mode: filemode.Regular}
+			r.stat(e)
+			put = append(put, e)
+		}
+	}
+	if len(leftOut)+len(r.unmarked) == 0 {
+		if data, err := os.ReadFile(path); err == nil {
+			if data, ok := gitdir.SpliceIndex(data, put); ok {
+				return r.writeIndex(path, data)
+			}
+		}
+	}
+	idx, err := r.readIndex()
 	if err != nil {
 		return err
 	}
@@ -125,18 +141,14 @@ func (r *Repo) updateIndex(blobs map[string]plumbing.Hash, leftOut map[string]st
 		_, left := leftOut[e.Name]
 		return changed || left
 	})
-	for path, id := range leftOut {
+	for name, id := range leftOut {
 		idx.Version = max(idx.Version, 3) // the first with the mark
-		idx.Entries = append(idx.Entries, &index.Entry{Name: path, Hash: plumbing.NewHash(id), Mode: filemode.Regular, SkipWorktree: true})
-		delete(blobs, path)
+		idx.Entries = append(idx.Entries, &index.Entry{Name: name, Hash: plumbing.NewHash(id), Mode: filemode.Regular, SkipWorktree: true})
 	}
-	for path, id := range blobs {
-		if id.IsZero() {
-			continue
+	for _, e := range put {
+		if !e.Hash.IsZero() {
+			idx.Entries = append(idx.Entries, e)
 		}
-		e := &index.Entry{Name: path, Hash: id, Mode: filemode.Regular}
-		r.stat(e)
-		idx.Entries = append(idx.Entries, e)
 	}
 	r.unmarked = nil
 	idx.Cache, idx.ResolveUndo, idx.EndOfIndexEntry = nil, nil, nil // derived from the entries
@@ -144,25 +156,14 @@ func (r *Repo) updateIndex(blobs map[string]plumbing.Hash, leftOut map[string]st
 	if err := index.NewEncoder(&b).Encode(idx); err != nil {
 		return fmt.Errorf("encode git index: %w", err)
 	}
-	if err := gitdir.Replace(r.git, filepath.Join(r.git, "index"), b.Bytes()); err != nil {
-		return fmt.Errorf("write git index: %w", err)
-	}
-	if unix.Lstat(filepath.Join(r.git, "index"), &r.wroteAt) == nil {
-		r.wrote = idx
-	}
-	return nil
+	return r.writeIndex(path, b.Bytes())
 }
 
-// takeIndex returns git's index, to be changed: as this process wrote it last, where
-// its file is still that one. Who else writes it puts another in its place.
-func (r *Repo) takeIndex() (*index.Index, error) {
-	idx := r.wrote
-	r.wrote = nil
-	var now unix.Stat_t
-	if idx != nil && unix.Lstat(filepath.Join(r.git, "index"), &now) == nil && sameMarks(&now, &r.wroteAt) {
-		return idx, nil
+func (r *Repo) writeIndex(path string, data []byte) error {
+	if err := gitdir.Replace(r.git, path, data); err != nil {
+		return fmt.Errorf("write git index: %w", err)
 	}
-	return r.readIndex()
+	return nil
 }
 
 // stat notes the file's marks in the entry where the file holds the entry's

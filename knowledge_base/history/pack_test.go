@@ -121,7 +121,7 @@ func TestDamagedPackIsLeftAlone(t *testing.T) {
 	if err := os.WriteFile(left, nil, 0o400); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = r.Commit(Commit{Message: "two", Files: map[string][]byte{"b/1": []byte("1")}})
+	_, _, _ = r.Commit(Commit{Message: "two", Files: map[string][]byte{"b/1": []byte("1")}})
 	if got, err := os.ReadFile(packs[0]); err != nil || !bytes.Equal(got, data) {
 		t.Errorf("the damaged pack was replaced: %v", err)
 	}

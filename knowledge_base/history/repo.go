@@ -22,10 +22,8 @@ import (
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
-	"github.com/go-git/go-git/v5/plumbing/format/index"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/filesystem"
-	"golang.org/x/sys/unix"
 
 	"anamnesis/knowledge_base/history/internal/gitdir"
 )
@@ -65,10 +63,7 @@ type Repo struct {
 	git string // its .git
 	st  *filesystem.Storage
 
-	// wrote is git's index as this process wrote it last, at wroteAt; nil: it did not.
-	wrote    *index.Index
 	unmarked map[string]bool // files that hold what the commit has, and whose marks the index lacks
-	wroteAt  unix.Stat_t
 }
 
 // Open opens the repository of a folder; [fs.ErrNotExist] when it has none.
@@ -185,19 +180,6 @@ func (r *Repo) Head() (string, error) {
 		return "", err
 	}
 	return h.String(), nil
-}
-
-// Parent returns the commit before one, the first of a merge; "" where there is
-// none.
-func (r *Repo) Parent(id string) (string, error) {
-	c, err := object.GetCommit(r.st, plumbing.NewHash(id))
-	if err != nil {
-		return "", fmt.Errorf("read commit %s of %s: %w", id, r.git, err)
-	}
-	if len(c.ParentHashes) == 0 {
-		return "", nil
-	}
-	return c.ParentHashes[0].String(), nil
 }
 
 // head returns the branch and its commit, zero when it has none yet.

@@ -34,7 +34,7 @@ func newRepo(t *testing.T) *Repo {
 func commit(t *testing.T, r *Repo, message string, files map[string][]byte) string {
 	t.Helper()
 	ada := Person{"Ada <x>\n", ""}
-	id, err := r.Commit(Commit{Message: message, Author: ada, By: ada, At: time.Unix(1e9, 0), Files: files})
+	id, _, err := r.Commit(Commit{Message: message, Author: ada, By: ada, At: time.Unix(1e9, 0), Files: files})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestLocks(t *testing.T) {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Commit(Commit{Message: "x", Files: map[string][]byte{"a": []byte("3")}}); !errors.Is(err, ErrBusy) {
+		if _, _, err := r.Commit(Commit{Message: "x", Files: map[string][]byte{"a": []byte("3")}}); !errors.Is(err, ErrBusy) {
 			t.Errorf("with %s: %v", name, err)
 		}
 		if err := os.Remove(path); err != nil {

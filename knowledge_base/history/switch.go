@@ -198,7 +198,6 @@ func (rw *Rewrite) Switch() error {
 	if err := gitdir.SyncDir(r.dir); err != nil {
 		return err
 	}
-	r.wrote = nil
 	r.reopen()
 	return Settle(r.dir)
 }

@@ -34,27 +34,27 @@ type Commit struct {
 	Merged []string
 }
 
-// Commit makes the commit on the current branch and returns its id. Where it
-// would change nothing and merge nothing it makes none and returns the current
-// one. It is durable when Commit returns. The files themselves are not
+// Commit makes the commit on the current branch and returns its id, and the id of the
+// commit before, "" where there is none. Where it would change nothing and merge nothing
+// it makes none and returns the current one as both. It is durable when Commit returns. The files themselves are not
 // touched: the index takes them for unchanged where they hold these bytes.
-func (r *Repo) Commit(c Commit) (string, error) {
+func (r *Repo) Commit(c Commit) (made, parent string, err error) {
 	r.reopen()
 	if err := r.Ready(); err != nil {
-		return "", err
+		return "", "", err
 	}
 	release, err := r.lock()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	defer release()
-	branch, parent, err := r.head()
+	branch, at, err := r.head()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	base, err := r.tree(parent)
+	base, err := r.tree(at)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	w := objectWriter{repo: r}
 	blobs := make(map[string]plumbing.Hash, len(c.Files))
@@ -70,22 +70,25 @@ func (r *Repo) Commit(c Commit) (string, error) {
 	}
 	root, err := w.edit(base, blobs, "")
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	if root == base.Hash && len(c.Merged) == 0 && !parent.IsZero() {
-		return parent.String(), r.updateIndex(blobs, c.LeftOut)
+	if root == base.Hash && len(c.Merged) == 0 && !at.IsZero() {
+		return at.String(), at.String(), r.updateIndex(blobs, c.LeftOut)
 	}
-	id, err := w.commit(c, root, parent)
+	id, err := w.commit(c, root, at)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	if err := w.write(); err != nil {
-		return "", err
+		return "", "", err
 	}
 	if err := r.updateIndex(blobs, c.LeftOut); err != nil {
-		return "", err
+		return "", "", err
 	}
-	return id.String(), r.moveBranch(branch, parent, id)
+	if !at.IsZero() {
+		parent = at.String()
+	}
+	return id.String(), parent, r.moveBranch(branch, at, id)
 }
 
 // objectWriter collects a commit's objects; they are written as one pack.

@@ -30,7 +30,6 @@ type File struct {
 	Marks     disk.Marks        // of the file that was read; none of what was written here
 	Claimed   bool              // the file says reviewed, and that does not count here
 	Outside   bool              // the card arrived from elsewhere, and was not reviewed here
-	Committed bool              // the commit that the store knows holds the file as it is here
 }
 
 // NewFile is a card parsed from src.

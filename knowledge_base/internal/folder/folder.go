@@ -31,6 +31,7 @@ type Folder struct {
 	Dir   string
 	Index string           // the folder of what is derived
 	Clock func() time.Time // what the age of files is measured by
+	Temp  []string         // files beside the cards, still being written when they were listed last, or left by a dead writer
 }
 
 // Broken is a file or folder that cannot be read.
@@ -104,6 +105,7 @@ func (f *Folder) list() (names []string, broken []Broken, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	f.Temp = nil
 	for _, m := range months {
 		entries, err := os.ReadDir(filepath.Join(f.Dir, m))
 		if err != nil {
@@ -113,6 +115,8 @@ func (f *Folder) list() (names []string, broken []Broken, err error) {
 		for _, e := range entries {
 			if name := m + "/" + e.Name(); IsCardFile(name) {
 				names = append(names, name)
+			} else if e.Type().IsRegular() && strings.HasPrefix(e.Name(), disk.TempMark) {
+				f.Temp = append(f.Temp, filepath.Join(f.Dir, m, e.Name()))
 			}
 		}
 	}

@@ -57,7 +57,6 @@ type File struct {
 	Gone   bool   `json:"gone,omitempty"` // the file is removed instead
 	Blob   string `json:"blob,omitempty"` // the file is left out: its id; nothing is written
 
-	Committed bool `json:"-"` // the current commit holds Data
 }
 
 // Sum is the file's sum once the intent is carried out.
