@@ -212,7 +212,7 @@ func (d *drawn) golden(name string) {
 }
 
 const (
-	keysOffered = "? help" // from when on they are answers
+	keysOffered = "? help"                                    // from when on they are answers
 	holdOn      = "until [ -e ../w/go ]; do sleep 0.02; done" // a test makes the file
 )
 
@@ -333,7 +333,7 @@ func TestSeat(t *testing.T) {
 		t.Errorf("the text is not above the question once, and in order:\n%s", all)
 	}
 	d.types("!anamnesis tasks\n")
-	d.sees("│ task_1_fix_the_parser        open ")
+	d.sees("│ task_1_fix_the_parser        open ", "│ fix the parser\n") // its first request
 	d.types("/quit\n")
 	d.sees("continues it\n$")
 }

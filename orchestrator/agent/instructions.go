@@ -52,7 +52,7 @@ type Instructions struct {
 func ReadInstructions(dir string, maxTokens int, count func(string) int) Instructions {
 	var out Instructions
 	var texts []string
-	for _, d := range dirsDown(dir) {
+	for _, d := range ProjectDirs(dir) {
 		text, file, fault := readInstructions(d)
 		if fault != "" {
 			out.Faults = append(out.Faults, fault)
@@ -77,9 +77,9 @@ func ReadInstructions(dir string, maxTokens int, count func(string) int) Instruc
 	return out
 }
 
-// dirsDown lists a directory and its parents, the repository's root first. Without a
+// ProjectDirs lists a directory and its parents, the repository's root first. Without a
 // repository it is the directory alone.
-func dirsDown(dir string) []string {
+func ProjectDirs(dir string) []string {
 	var dirs []string
 	for d := dir; len(dirs) < maxInstructionDirs; d = filepath.Dir(d) {
 		dirs = append(dirs, d)

@@ -177,7 +177,9 @@ func (s *State) said(seq uint64, b *op.UserSaid) {
 	s.Turn.LastWords = seq
 	s.Streak = loop.Streak{} // the user may want the same call once more
 	if b.Source == op.SourceRequest {
-		s.Request = b.Text
+		if s.Request = b.Text; s.First == "" || s.First == NoPrompt {
+			s.First = b.Text
+		}
 	}
 }
 

@@ -55,6 +55,7 @@ type State struct {
 	Turn  Turn   // the turn under way
 	Reply *Reply // the reply whose step has not ended yet
 
+	First       string  `json:",omitempty"` // the user's first request
 	Request     string  // the user's last request
 	Answer      string  // the agent's last words
 	LastTrouble Trouble // the last call that failed

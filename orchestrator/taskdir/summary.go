@@ -25,7 +25,8 @@ type Summary struct {
 	USD      float64   `json:"usd"`
 	Unpriced int       `json:"unpriced_tokens"`
 	Changed  time.Time `json:"changed"`
-	Request  string    `json:"request"`
+	Request  string    `json:"request"`          // the last one
+	First    string    `json:"first_request"`    // names the task in lists
 	Parent   string    `json:"parent,omitempty"` // of a subagent: the task whose agent began it
 	// Agent is another agent whose session the task was recorded from; Imported reports that
 	// it was read from a session file.
@@ -40,8 +41,8 @@ func Title(request string) string {
 	return title
 }
 
-// Title returns the first paragraph of the task's request.
-func (s Summary) Title() string { return Title(s.Request) }
+// Title returns the first paragraph of the task's first request.
+func (s Summary) Title() string { return Title(s.First) }
 
 // Summaries reads every task, the one written last at the end. A task that cannot be read is
 // listed as such.
@@ -79,7 +80,7 @@ func Summarize(h Home, id string, st *state.State) Summary {
 	}
 	return Summary{
 		Agent: agent, Imported: origin.Imported(),
-		Parent: st.Parent(), ID: id, Dir: st.Opened.Dir, Changed: last, Steps: st.EndedSteps(), Ops: st.Last, Jumps: st.Totals.Jumps, USD: st.Totals.Usage.USD, Unpriced: st.Totals.Usage.Unpriced(), Request: st.Request,
+		Parent: st.Parent(), ID: id, Dir: st.Opened.Dir, Changed: last, Steps: st.EndedSteps(), Ops: st.Last, Jumps: st.Totals.Jumps, USD: st.Totals.Usage.USD, Unpriced: st.Totals.Usage.Unpriced(), First: st.First, Request: st.Request,
 		State: st.Standing(pid != 0), PID: pid,
 	}
 }

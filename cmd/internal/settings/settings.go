@@ -23,6 +23,7 @@ import (
 
 	"anamnesis/anamnesis/attention"
 	"anamnesis/knowledge_base/userfile"
+	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/guard/consent"
@@ -31,7 +32,8 @@ import (
 	"anamnesis/orchestrator/tool/spelling"
 )
 
-// ProjectFile is a project's configuration, beneath its directory.
+// ProjectFile is a project's configuration: beneath the directory, or the nearest one above it up to
+// the root of its git repository.
 const ProjectFile = ".anamnesis/config.yaml"
 
 // maxFileBytes bounds a configuration file.
@@ -130,6 +132,7 @@ type Settings struct {
 	// Missing are the approvals that the project's files need and the user has not given.
 	Missing  []consent.Approval
 	UserFile string
+	File     string // the project's, whether it exists or not
 }
 
 // Load reads the settings of a directory. A missing directory has no file; opening the task
@@ -142,13 +145,16 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 	}
 	var project map[string]string
 	approved := false
-	path := filepath.Join(dir, ProjectFile)
-	if real, err := session.RealDir(dir); err == nil && filepath.Join(real, ProjectFile) != s.UserFile {
+	real, err := session.RealDir(dir)
+	if d := holder(real); err == nil && filepath.Join(d, ProjectFile) != s.UserFile {
+		if s.File = filepath.Join(d, ProjectFile); d == real {
+			s.File = filepath.Join(dir, ProjectFile)
+		}
 		var hash string
-		if project, hash, err = readFile(filepath.Join(real, ProjectFile)); err != nil {
+		if project, hash, err = readFile(filepath.Join(d, ProjectFile)); err != nil {
 			return nil, err
 		}
-		if approved, err = s.approved(h, consent.Approval{Kind: "config", Name: "config.yaml", Dir: real, Hash: hash}); err != nil {
+		if approved, err = s.approved(h, consent.Approval{Kind: "config", Name: "config.yaml", Dir: d, Hash: hash}); err != nil {
 			return nil, err
 		}
 	}
@@ -160,7 +166,7 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 		if text, ok := project[k.name]; ok {
 			if approved || k.tightens == nil || k.tightens(text, v.Text) {
 				v.Bounded = k.name == "eas" && v.Text == "" && !approved
-				v.Text, v.Origin = text, path
+				v.Text, v.Origin = text, s.File
 			} else {
 				v.Ignored = text
 			}
@@ -178,6 +184,17 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 		s.Values = append(s.Values, v)
 	}
 	return s, s.rows(h, dir)
+}
+
+// holder returns the directory that holds the project's file: the nearest one from dir up to the root
+// of its repository, or dir if none does.
+func holder(dir string) string {
+	for _, d := range slices.Backward(agent.ProjectDirs(dir)) {
+		if _, err := os.Lstat(filepath.Join(d, ProjectFile)); err == nil {
+			return d
+		}
+	}
+	return dir
 }
 
 // rows adds a project's rows of the EAS table. A fault in them is reported where the table is read.
@@ -223,7 +240,7 @@ func (s *Settings) Warning() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s sets %s, which does not count before you approve it; 'anamnesis config approve' shows it", ProjectFile, strings.Join(names, ", "))
+	return fmt.Sprintf("%s sets %s, which does not count before you approve it; 'anamnesis config approve' shows it", s.File, strings.Join(names, ", "))
 }
 
 // value returns the value of a key.

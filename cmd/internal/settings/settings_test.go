@@ -226,3 +226,47 @@ func TestReader(t *testing.T) {
 		t.Errorf("%v, %v", m, err)
 	}
 }
+
+// TestNearest: the project's file is the nearest one from the directory up to the root of its
+// repository, and an approval of it counts in each directory below.
+func TestNearest(t *testing.T) {
+	p := newPlace(t, "max_steps: 9", "max_steps: 7\napproval: auto", nil)
+	root := p.dir
+	inner, other := filepath.Join(root, "a", "b"), filepath.Join(root, "a", "c")
+	write(t, filepath.Join(other, ProjectFile), "max_steps: 5")
+	if err := os.MkdirAll(inner, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	steps := func(dir, want, origin string) *Settings {
+		t.Helper()
+		p.dir = dir
+		s, err := p.load(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := s.value("max_steps"); v.Text != want || v.Origin != origin {
+			t.Errorf("in %s: %s from %s", dir, v.Text, v.Origin)
+		}
+		return s
+	}
+	mine := filepath.Join(p.home.Config, "config.yaml")
+	steps(inner, "9", mine) // it is not in a repository
+	if err := os.MkdirAll(filepath.Join(root, ".git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := steps(inner, "7", filepath.Join(root, ProjectFile))
+	if s.Text("approval") != "" || len(s.Missing) != 1 || !strings.Contains(s.Warning(), root) {
+		t.Errorf("it loosens without an approval: %+v", s)
+	}
+	if err := consent.OpenTrust(p.home.Approvals()).Approve(s.Missing[0]); err != nil {
+		t.Fatal(err)
+	}
+	if s := steps(root, "7", filepath.Join(root, ProjectFile)); s.Text("approval") != "auto" {
+		t.Error("an approval in a directory below does not count")
+	}
+	steps(other, "5", filepath.Join(other, ProjectFile))
+	if err := os.MkdirAll(filepath.Join(root, "a", ".git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	steps(inner, "9", mine) // a repository of its own
+}

@@ -34,7 +34,7 @@ func (o *Printer) Task(v inspect.Task) {
 	if v.Tokens.Tokens() > 0 {
 		say("cost     ", "%s", costText(v.Tokens))
 	}
-	say("record   ", "%d steps, at step %d; %d operations, %d jumps", v.Steps, v.Step, v.Ops, v.Jumps)
+	say("record   ", "%s, at step %d; %d operations, %s", quote.Number(v.Steps, "step"), v.Step, v.Ops, quote.Number(v.Jumps, "jump"))
 	if len(v.Todos) > 0 {
 		say("todo list", "%s", op.TodosSummary(v.Todos))
 	}
@@ -218,6 +218,9 @@ func dirColumn(dir string) string {
 	return string(r)
 }
 
+// minNameColumns is how wide the column of the tasks' names is at least.
+const minNameColumns = 28
+
 // wideColumns is how wide a line must be to hold a task's directory and request, too.
 const wideColumns = 100
 
@@ -227,9 +230,9 @@ func (o *Printer) Tasks(rows []taskdir.Summary) {
 		o.Println("no tasks yet: 'anamnesis run \"…\"' starts one")
 	}
 	priced := slices.ContainsFunc(rows, func(r taskdir.Summary) bool { return r.USD > 0 })
-	where := 0 // columns of the directories
+	name, where := minNameColumns, 0 // columns of the names and the directories
 	for _, r := range rows {
-		where = max(where, len([]rune(dirColumn(r.Dir))))
+		name, where = max(name, len(r.ID)), max(where, len([]rune(dirColumn(r.Dir))))
 	}
 	for _, r := range rows {
 		cost := ""
@@ -239,14 +242,14 @@ func (o *Printer) Tasks(rows []taskdir.Summary) {
 		case priced:
 			cost = fmt.Sprintf("%9s  ", "-")
 		}
-		text := fmt.Sprintf("%-28s %-12s %3d steps  %s%s", r.ID, r.State, r.Steps, cost, r.Changed.Local().Format("2006-01-02 15:04"))
+		text := fmt.Sprintf("%-*s %-12s %9s  %s%s", name, r.ID, r.State, quote.Number(r.Steps, "step"), cost, r.Changed.Local().Format("2006-01-02 15:04"))
 		about := r.Title()
 		switch {
 		case r.Error != "":
-			text = fmt.Sprintf("%-28s %-12s 'anamnesis doctor %s' says more: %s", r.ID, r.State, r.ID, r.Error)
+			text = fmt.Sprintf("%-*s %-12s 'anamnesis doctor %s' says more: %s", name, r.ID, r.State, r.ID, r.Error)
 		case o.Width < len([]rune(text)):
 			o.Println(view.Line(r.ID, o.Width))
-			o.Println("  " + view.Line(fmt.Sprintf("%s · %d steps · %s%s", r.State, r.Steps, strings.TrimLeft(cost, " -"), r.Changed.Local().Format("2006-01-02")), o.Width-2))
+			o.Println("  " + view.Line(fmt.Sprintf("%s · %s · %s%s", r.State, quote.Number(r.Steps, "step"), strings.TrimLeft(cost, " -"), r.Changed.Local().Format("2006-01-02")), o.Width-2))
 			o.Println("  " + view.Line(dirColumn(r.Dir)+"  "+about, o.Width-2))
 			continue
 		case o.Width < wideColumns:

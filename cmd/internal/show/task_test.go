@@ -11,9 +11,9 @@ import (
 )
 
 // TestTasksNarrow: on a narrow terminal a task's directory and the first paragraph of its
-// request have a line of their own.
+// first request have a line of their own.
 func TestTasksNarrow(t *testing.T) {
-	rows := []taskdir.Summary{{ID: "count_words", Dir: "/srv/shop", State: "done", Steps: 3, Request: "Count the words.\n\nI ran `ls`"}}
+	rows := []taskdir.Summary{{ID: "count_words", Dir: "/srv/shop", State: "done", Steps: 3, First: "Count the words.\n\nI ran `ls`", Request: "And the lines."}}
 	for width, want := range map[int]int{40: 3, 80: 2, 120: 1} {
 		var b bytes.Buffer
 		o := Printer{Out: &b, Width: width}
@@ -26,5 +26,20 @@ func TestTasksNarrow(t *testing.T) {
 		if !strings.Contains(b.String(), "3 steps") || !strings.Contains(b.String(), "0001-01-01") {
 			t.Errorf("at %d columns the steps or the date are cut:\n%s", width, b.String())
 		}
+	}
+}
+
+// TestTasksColumns: a long name and a single step move no column.
+func TestTasksColumns(t *testing.T) {
+	rows := []taskdir.Summary{
+		{ID: "task_1_fix", Dir: "/srv", State: "open", Steps: 1, First: "Fix it."},
+		{ID: "task_2_" + strings.Repeat("long", 10), Dir: "/srv/shop", State: "done", Steps: 12, First: "Fix it."},
+	}
+	var b bytes.Buffer
+	o := Printer{Out: &b, Width: 200}
+	o.Tasks(rows)
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], " open            1 step  ") || strings.Index(lines[0], "Fix it.") != strings.Index(lines[1], "Fix it.") {
+		t.Errorf("%s", b.String())
 	}
 }

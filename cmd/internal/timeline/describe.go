@@ -54,7 +54,7 @@ func Describe(o op.Op, dir string) string {
 	case *op.SubagentStarted:
 		return fmt.Sprintf("subagent %s works as task %s: %s", b.Agent, b.Task, oneLine(b.Description))
 	case *op.SubagentEnded:
-		return fmt.Sprintf("subagent's task %s ended (%s) after %d steps", b.Task, b.Reason, b.Steps)
+		return fmt.Sprintf("subagent's task %s ended (%s) after %s", b.Task, b.Reason, quote.Number(b.Steps, "step"))
 	case *op.ApprovalDecided:
 		return approvalText(b)
 	case *op.ResearchDone:
