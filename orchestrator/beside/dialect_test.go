@@ -2,8 +2,10 @@ package beside_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,6 +111,27 @@ func TestGemini(t *testing.T) {
 	}
 	if reply := s.event(`{"hook_event_name":"BeforeAgent","prompt":"Go on."}`); !strings.Contains(reply, `"hookEventName":"BeforeAgent"`) || !strings.Contains(reply, "it was right") {
 		t.Errorf("reply %s", reply)
+	}
+}
+
+// TestCodexPatch: Codex runs no hook after a patch. Its result is in the rollout, and the step says
+// which file the patch wrote.
+func TestCodexPatch(t *testing.T) {
+	s := newSpeaker(t, sessions.Codex)
+	s.write("a", "old\n")
+	rollout := filepath.Join(t.TempDir(), "rollout.jsonl")
+	at := fmt.Sprintf(`"transcript_path":%q,`, rollout)
+	s.event(`{` + at + `"hook_event_name":"UserPromptSubmit","prompt":"Change it."}`)
+	s.event(`{` + at + `"hook_event_name":"PreToolUse","tool_name":"apply_patch","tool_use_id":"c1","tool_input":{"input":"*** Begin Patch\n*** Update File: a\n@@\n-old\n+new\n*** End Patch"}}`)
+	s.write("a", "new\n")
+	if err := os.WriteFile(rollout, []byte(`{"payload":{"type":"custom_tool_call_output","call_id":"c1","output":"Exit code: 0\nOutput:\nSuccess."}}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.event(`{` + at + `"hook_event_name":"Stop","last_assistant_message":"Done."}`)
+	list, _ := s.results()
+	s.want(0, list, "StrReplaceFile", "Success.", 0)
+	if !slices.Equal(list[0].Writes, []string{"a"}) {
+		t.Errorf("the patch wrote %q", list[0].Writes)
 	}
 }
 

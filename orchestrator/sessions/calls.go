@@ -94,10 +94,13 @@ func (c *Call) Normalise(dir string) {
 	c.Text = ownMarks(c.Text)
 	own := toolNames[strings.ToLower(c.Tool)]
 	var a args
-	if own == "" || json.Unmarshal([]byte(c.Args), &a) != nil {
+	if json.Unmarshal([]byte(c.Args), &a) != nil {
 		return
 	}
 	path := inside(dir, a.Path+a.FilePath+a.FilePath2)
+	if path != "" && (c.Tool == write || c.Tool == replace) { // it is in our form
+		c.Writes = []string{path}
+	}
 	var put any
 	switch own {
 	case bash:
