@@ -3,7 +3,6 @@ package install
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"anamnesis/orchestrator/sessions"
@@ -36,23 +36,25 @@ const desktopPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 
 // Findings lists what doctor says of the agents that something was installed for, a line each.
 func (p *Places) Findings(ctx context.Context) (lines []string) {
-	for _, agent := range Agents() {
-		if line, ok := p.Examine(ctx, agent); ok {
-			lines = append(lines, line)
-		}
+	agents := slices.DeleteFunc(Agents(), func(agent sessions.Agent) bool { return !exists(p.manifest(agent)) })
+	if len(agents) == 0 {
+		return nil
 	}
-	if line := p.Unfound(); len(lines) > 0 && line != "" {
+	lines = make([]string, len(agents), len(agents)+1)
+	var busy sync.WaitGroup
+	for i, agent := range agents {
+		busy.Go(func() { lines[i] = p.Examine(ctx, agent) })
+	}
+	busy.Wait()
+	if line := p.unfound(agents); line != "" {
 		lines = append(lines, line)
 	}
 	return lines
 }
 
 // Examine says in one line what keeps an agent's sessions from being recorded, or that
-// nothing does. ok is false for an agent that nothing was installed for.
-func (p *Places) Examine(ctx context.Context, agent sessions.Agent) (line string, ok bool) {
-	if _, err := os.Stat(p.manifest(agent)); errors.Is(err, fs.ErrNotExist) {
-		return "", false
-	}
+// nothing does.
+func (p *Places) Examine(ctx context.Context, agent sessions.Agent) string {
 	say := []string{p.version(ctx, agent)}
 	files, err := p.Plan(agent)
 	switch {
@@ -67,10 +69,7 @@ func (p *Places) Examine(ctx context.Context, agent sessions.Agent) (line string
 	if why := p.forbidden(agent); why != "" {
 		say = append(say, why)
 	}
-	if at, err := find(programs[agent], p.Getenv("PATH")); err == nil && !slices.Contains(filepath.SplitList(desktopPath), filepath.Dir(at)) {
-		say = append(say, at+unfound)
-	}
-	return fmt.Sprintf("%s: %s", agent, strings.Join(say, "; ")), true
+	return fmt.Sprintf("%s: %s", agent, strings.Join(say, "; "))
 }
 
 // version is what the agent's program says of itself. Further programs of that name on
@@ -90,7 +89,7 @@ func (p *Places) version(ctx context.Context, agent sessions.Agent) string {
 		seen, say = append(seen, real), append(say, versionOf(ctx, path))
 	}
 	if len(say) == 0 {
-		return name + " is not on PATH"
+		return fmt.Sprintf("%s is not on PATH; if you have removed it, 'anamnesis uninstall %s' removes the hooks", name, agent)
 	}
 	line := say[0]
 	if len(say) > 1 {
@@ -109,8 +108,13 @@ func versionOf(ctx context.Context, path string) string {
 	cmd.WaitDelay = time.Second // it may leave children
 	out, err := cmd.Output()
 	text, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	if err != nil || text == "" {
-		return path + " says no version"
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Sprintf("%s (no answer to --version within %v: run it to see why)", path, versionTime)
+	case err != nil:
+		return fmt.Sprintf("%s (--version fails with %v: run it to see why)", path, err)
+	case text == "":
+		text = "no version"
 	}
 	return fmt.Sprintf("%s (%s)", path, text)
 }

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -409,27 +410,24 @@ func TestExamine(t *testing.T) {
 	bin := t.TempDir()
 	p.Root = t.TempDir()
 	p.Getenv = func(name string) string { return map[string]string{"PATH": bin}[name] }
-	if line, ok := p.Examine(t.Context(), sessions.Codex); ok {
-		t.Errorf("of an agent that nothing was installed for: %s", line)
+	if lines := p.Findings(t.Context()); len(lines) > 0 {
+		t.Errorf("where nothing was installed: %s", lines)
 	}
 	want := func(agent sessions.Agent, words ...string) {
 		t.Helper()
-		line, ok := p.Examine(t.Context(), agent)
+		line := p.Examine(t.Context(), agent)
 		for _, w := range words {
 			if not, ok := strings.CutPrefix(w, "!"); strings.Contains(line, not) == ok {
 				t.Errorf("%q: want %s", line, w)
 			}
 		}
-		if !ok || strings.Contains(line, "\n") {
+		if strings.Contains(line, "\n") {
 			t.Errorf("not one line: %q", line)
 		}
 	}
 	p.do(t, sessions.Claude)
 	p.do(t, sessions.Codex)
-	want(sessions.Claude, "claude is not on PATH", "!editors", "!install claude-code")
-	if line := p.Unfound(); !strings.HasPrefix(line, "/no/such/anamnesis: editors") {
-		t.Errorf("this program: %s", line)
-	}
+	want(sessions.Claude, "claude is not on PATH", "'anamnesis uninstall claude-code'", "!anamnesis install")
 	put(t, filepath.Join(bin, "claude"), "#!/bin/sh\necho 2.1.330\n")
 	if err := os.Chmod(filepath.Join(bin, "claude"), 0o700); err != nil {
 		t.Fatal(err)
@@ -451,7 +449,7 @@ func TestExamine(t *testing.T) {
 	want(sessions.Claude, "2 programs called claude are on PATH, and the first is used: "+filepath.Join(bin, "claude")+" (2.1.330), "+filepath.Join(older, "claude")+" (1.0.9)")
 	put(t, filepath.Join(p.Root, "etc/claude-code/managed-settings.json"), `{"allowManagedHooksOnly": true}`)
 	put(t, p.wrapper(), "other")
-	want(sessions.Claude, "(2.1.330)", filepath.Join(bin, "claude")+": editors", "managed hooks only", "run 'anamnesis install claude-code'")
+	want(sessions.Claude, "(2.1.330)", "managed hooks only", "run 'anamnesis install claude-code'")
 	hooks, config := filepath.Join(p.Home, ".codex", "hooks.json"), filepath.Join(p.Home, ".codex", "config.toml")
 	want(sessions.Codex, "trusts 0 of 6 hooks", "!managed")
 	trust := get(t, config)
@@ -461,4 +459,18 @@ func TestExamine(t *testing.T) {
 	put(t, config, trust)
 	put(t, filepath.Join(p.Root, "etc/codex/requirements.toml"), "allow_managed_hooks_only = true\n")
 	want(sessions.Codex, "Codex trusts the hooks", "requirements.toml allows managed hooks only")
+	put(t, filepath.Join(bin, "codex"), "#!/bin/sh\necho no >&2\nexit 3\n")
+	if err := os.Chmod(filepath.Join(bin, "codex"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	want(sessions.Codex, filepath.Join(bin, "codex")+" (--version fails with exit status 3: run it to see why)")
+	lines := p.Findings(t.Context())
+	if want := filepath.Join(bin, "claude") + ", " + filepath.Join(bin, "codex") + ", /no/such/anamnesis"; len(lines) != 3 || !strings.HasPrefix(lines[2], "editors") || !strings.HasSuffix(lines[2], ": "+want) {
+		t.Errorf("%q: want %s", lines, want)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if line := p.Examine(ctx, sessions.Claude); !strings.Contains(line, "(no answer to --version within 5s: run it to see why)") {
+		t.Errorf("of a program that hangs: %s", line)
+	}
 }

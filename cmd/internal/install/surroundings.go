@@ -2,9 +2,12 @@ package install
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"anamnesis/orchestrator/sessions"
 )
 
 // mount is a line of /proc/self/mountinfo.
@@ -90,14 +93,21 @@ func (m *Machine) inContainer() bool {
 	return m.Container || slices.ContainsFunc([]string{"REMOTE_CONTAINERS", "CODESPACES", "DEVCONTAINER", "GITPOD_WORKSPACE_ID"}, func(name string) bool { return m.Getenv(name) != "" })
 }
 
-// unfound follows the path of a program that editors and SSH sessions do not find, since no
-// shell has extended their PATH.
-const unfound = ": editors started from a desktop, and SSH sessions, do not find this program by name; write its path in an editor's configuration"
-
-// Unfound says that this program is such a one; empty if it is not.
-func (p *Places) Unfound() string {
-	if _, err := find("anamnesis", desktopPath); err == nil {
+// unfound names the programs of agents, and this one, that editors and SSH sessions do not find,
+// since no shell has extended their PATH; empty if there is none.
+func (p *Places) unfound(agents []sessions.Agent) string {
+	var paths []string
+	for _, agent := range agents {
+		at, err := find(programs[agent], p.Getenv("PATH"))
+		if err == nil && !slices.Contains(filepath.SplitList(desktopPath), filepath.Dir(at)) {
+			paths = append(paths, at)
+		}
+	}
+	if _, err := find("anamnesis", desktopPath); err != nil {
+		paths = append(paths, p.Program)
+	}
+	if len(paths) == 0 {
 		return ""
 	}
-	return p.Program + unfound
+	return "editors started from a desktop, and SSH sessions, do not find these by name; write their paths in an editor's configuration: " + strings.Join(paths, ", ")
 }
