@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/show"
@@ -54,7 +53,5 @@ func (a *app) handOut(ctx context.Context, args []string, store *knowledgebase.S
 			return err
 		}
 	}
-	return a.show(h, func() {
-		a.printf("%d of %s of this project in %s, %s changed\n", h.Cards, quote.Number(h.Reviewed, "reviewed card"), h.Target, quote.Number(len(h.Changes), "file"))
-	})
+	return a.show(h, func() { a.println(h) })
 }

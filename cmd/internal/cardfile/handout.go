@@ -74,6 +74,18 @@ func (h *Handout) LeftOut() (lines string) {
 	return lines
 }
 
+// String says which cards the files hold, and how many files change.
+func (h *Handout) String() string {
+	held := fmt.Sprintf("%d of %s of this project in %s", h.Cards, quote.Number(h.Reviewed, "reviewed card"), h.Target)
+	switch {
+	case h.Reviewed == 0 && len(h.Tainted) > 0:
+		held = "no card in " + h.Target + ": all reviewed cards of this project are left out"
+	case h.Reviewed == 0:
+		held = "no card in " + h.Target + ": this project has no reviewed card"
+	}
+	return held + ", " + quote.Number(len(h.Changes), "file") + " changed"
+}
+
 // Apply writes the changes.
 func (h *Handout) Apply() error {
 	for _, c := range h.Changes {
