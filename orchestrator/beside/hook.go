@@ -44,7 +44,7 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 		if dir == "" || off(h, dir) {
 			return nil
 		}
-		if dir == h.User || dir == "/" {
+		if !isWorld(h, dir) {
 			return errors.Join(knowSession(h, agent, head.SessionID, dir), importTurn(ctx, svc, agent, data, dir))
 		}
 		if head.Name == client.ContextCut {
@@ -120,6 +120,9 @@ func root(h taskdir.Home, agent sessions.Agent, e message.Head) string {
 		}
 	}
 }
+
+// isWorld reports whether a session's directory gets snapshots.
+func isWorld(h taskdir.Home, dir string) bool { return dir != h.User && dir != "/" }
 
 // beganIn returns the directory that a session was last recorded in; empty if it never was.
 func beganIn(h taskdir.Home, agent sessions.Agent, id string) string {

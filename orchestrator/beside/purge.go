@@ -1,6 +1,7 @@
 package beside
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"anamnesis/orchestrator/beside/client"
+	"anamnesis/orchestrator/beside/kept"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 	"anamnesis/orchestrator/taskdir"
@@ -19,7 +21,21 @@ import (
 // SessionsOf lists the sessions that were recorded of an agent.
 func SessionsOf(h taskdir.Home, agent sessions.Agent) ([]taskdir.Summary, error) {
 	all, err := taskdir.Summaries(h)
-	return slices.DeleteFunc(all, func(t taskdir.Summary) bool { return t.Agent != string(agent) || t.Imported }), err
+	return slices.DeleteFunc(all, func(t taskdir.Summary) bool {
+		return t.Agent != string(agent) || t.Imported && !importedByHooks(h, t.ID)
+	}), err
+}
+
+// importedByHooks reports whether a session, or the one that it is a part of, is recorded from its
+// file: see importTurn.
+func importedByHooks(h taskdir.Home, task string) bool {
+	st, err := taskdir.ReadState(h, task)
+	if err != nil || st.Opened.Origin == nil {
+		return false
+	}
+	agent, id := sessions.Agent(st.Opened.Origin.Agent), st.Opened.Origin.Session
+	dir := cmp.Or(beganIn(h, agent, id), beganIn(h, agent, id[:max(0, strings.LastIndexByte(id, '_'))]))
+	return dir != "" && !isWorld(h, dir)
 }
 
 // Purge deletes sessions with their snapshots: the whole store if no other task uses it,
@@ -32,7 +48,7 @@ func Purge(ctx context.Context, svc *session.Service, list []taskdir.Summary) er
 		if st, err := svc.State(t.ID); err == nil && st.Opened.Origin != nil { // a later session of that id is looked up anew
 			_ = os.Remove(client.Session(all(h), t.Agent, st.Opened.Origin.Session))
 		}
-		if err := errors.Join(os.RemoveAll(h.Task(t.ID)), os.RemoveAll(knownFile(h, t.ID))); err != nil {
+		if err := errors.Join(os.RemoveAll(h.Task(t.ID)), os.RemoveAll(knownFile(h, t.ID)), os.RemoveAll(h.Store(kept.Folder(h, t.ID)))); err != nil {
 			return err
 		}
 	}
