@@ -12,6 +12,7 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
+	"anamnesis/orchestrator/beside/continuation"
 	"anamnesis/orchestrator/session"
 )
 
@@ -76,7 +77,7 @@ what was reverted and learned; without a terminal the commands are printed.`,
 
 // jumpOn jumps and continues in a copy of the agent's session that ends there.
 func (a *app) jumpOn(ctx context.Context, svc *session.Service, task string, j op.JumpRequested) error {
-	at, err := beside.ContinueAt(svc, task, j.To, a.getenv)
+	at, err := continuation.At(svc, task, j.To, a.getenv)
 	if err != nil {
 		return err
 	}

@@ -11,12 +11,12 @@ import (
 	"syscall"
 
 	"anamnesis/cmd/internal/install"
-	"anamnesis/orchestrator/beside"
+	"anamnesis/orchestrator/beside/continuation"
 )
 
 // Continue copies another agent's session up to a step and replaces this process by the agent
 // in the copy, with prompt as its first message. Without a terminal it prints the commands.
-func (c *Console) Continue(ctx context.Context, at beside.Continuation, prompt string) error {
+func (c *Console) Continue(ctx context.Context, at continuation.Point, prompt string) error {
 	copies, opens := at.Commands(prompt)
 	program, err := exec.LookPath(copies[0])
 	if !c.Interactive() || err != nil {

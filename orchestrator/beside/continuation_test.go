@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"anamnesis/orchestrator/beside"
+	"anamnesis/orchestrator/beside/continuation"
 )
 
-// TestContinueAt: the copy of a session ends with the results of the step's calls.
-func TestContinueAt(t *testing.T) {
+// TestContinuation: the copy of a session ends with the results of the step's calls.
+func TestContinuation(t *testing.T) {
 	a := newAgent(t)
 	a.hook("UserPromptSubmit", map[string]any{"prompt": "Go."})
 	for i := range 3 {
@@ -41,18 +41,18 @@ func TestContinueAt(t *testing.T) {
 	}
 	getenv := func(name string) string { return map[string]string{"HOME": home}[name] }
 	for step, want := range map[int]string{1: "say1", 2: "say2", 3: "done", 4: "done"} {
-		c, err := beside.ContinueAt(a.svc, a.task, step, getenv)
+		c, err := continuation.At(a.svc, a.task, step, getenv)
 		if err != nil || c.Message != want || c.Dir != a.dir || c.Session != a.id {
 			t.Errorf("step %d: %+v, %v; want %s", step, c, err, want)
 		}
 	}
-	if _, err := beside.ContinueAt(a.svc, a.task, 0, getenv); err == nil {
+	if _, err := continuation.At(a.svc, a.task, 0, getenv); err == nil {
 		t.Error("step 0 has a message of the agent")
 	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := beside.ContinueAt(a.svc, a.task, 1, getenv); err == nil || !strings.Contains(err.Error(), a.id) {
+	if _, err := continuation.At(a.svc, a.task, 1, getenv); err == nil || !strings.Contains(err.Error(), a.id) {
 		t.Errorf("without the session's file: %v", err)
 	}
 }

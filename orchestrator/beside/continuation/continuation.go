@@ -1,4 +1,6 @@
-package beside
+// Package continuation finds the point in a session of Claude Code at which a copy of it
+// continues after a jump.
+package continuation
 
 import (
 	"bytes"
@@ -17,8 +19,8 @@ import (
 	"anamnesis/orchestrator/sessions"
 )
 
-// Continuation is the point at which a Claude Code session continues after a jump.
-type Continuation struct {
+// Point is where a Claude Code session continues after a jump.
+type Point struct {
 	Session string // its id
 	Copy    string // the id of the copy in which it continues
 	Message string // the agent's last message in the copy
@@ -27,10 +29,10 @@ type Continuation struct {
 
 // Commands returns two command lines. Claude Code cuts a session only in print mode: the
 // first makes the copy, with the prompt as its next message, and the second opens it.
-func (c Continuation) Commands(prompt string) (copies, opens []string) {
+func (p Point) Commands(prompt string) (copies, opens []string) {
 	prompt += "\n\nCall no tool now. Reply in one line what you will do next."
-	return []string{"claude", "-p", "--resume", c.Session, "--resume-session-at", c.Message, "--fork-session", "--session-id", c.Copy, prompt},
-		[]string{"claude", "--resume", c.Copy}
+	return []string{"claude", "-p", "--resume", p.Session, "--resume-session-at", p.Message, "--fork-session", "--session-id", p.Copy, prompt},
+		[]string{"claude", "--resume", p.Copy}
 }
 
 // entry is a line of Claude Code's session file.
@@ -64,44 +66,44 @@ func (e *entry) calls() (begun, returned []string) {
 	return begun, returned
 }
 
-// ContinueAt returns the point at which a Claude Code session continues from the end of a step.
-func ContinueAt(svc *session.Service, task string, step int, getenv func(string) string) (c Continuation, err error) {
+// At returns the point at which a Claude Code session continues from the end of a step.
+func At(svc *session.Service, task string, step int, getenv func(string) string) (p Point, err error) {
 	st, err := svc.State(task)
 	if err != nil {
-		return c, err
+		return p, err
 	}
 	o := st.Opened.Origin
 	if o == nil || o.Agent != string(sessions.Claude) {
-		return c, session.Usagef("task %s: only a session of Claude Code can be continued at a step; jump without --continue", task)
+		return p, session.Usagef("task %s: only a session of Claude Code can be continued at a step; jump without --continue", task)
 	}
 	ids, err := callsOf(svc, task)
 	if err != nil {
-		return c, err
+		return p, err
 	}
 	for step > 0 && len(ids[step]) == 0 && step < st.Steps.Len() { // a step without calls follows those before it
 		step = st.Steps.Parent(step)
 	}
 	if len(ids[step]) == 0 {
-		return c, session.Usagef("task %s: no call of the agent comes before this step; jump without --continue and start claude anew", task)
+		return p, session.Usagef("task %s: no call of the agent comes before this step; jump without --continue and start claude anew", task)
 	}
 	files, err := sessions.Find(sessions.Claude, getenv("HOME"), getenv)
 	if err != nil {
-		return c, err
+		return p, err
 	}
 	i := slices.IndexFunc(files, func(f string) bool { return strings.TrimSuffix(filepath.Base(f), ".jsonl") == o.Session })
 	if i < 0 {
-		return c, session.Usagef("task %s: the file of session %s is not among those of Claude Code; jump without --continue", task, o.Session)
+		return p, session.Usagef("task %s: the file of session %s is not among those of Claude Code; jump without --continue", task, o.Session)
 	}
 	data, err := os.ReadFile(files[i])
 	if err != nil {
-		return c, err
+		return p, err
 	}
-	c.Session, c.Copy = o.Session, uuid.NewString()
-	c.Message, c.Dir = lastMessage(data, ids[step])
-	if c.Message == "" {
-		return c, fmt.Errorf("%s does not have the calls of step %d; jump without --continue", files[i], step)
+	p.Session, p.Copy = o.Session, uuid.NewString()
+	p.Message, p.Dir = lastMessage(data, ids[step])
+	if p.Message == "" {
+		return p, fmt.Errorf("%s does not have the calls of step %d; jump without --continue", files[i], step)
 	}
-	return c, nil
+	return p, nil
 }
 
 // callsOf lists the calls of each step.
