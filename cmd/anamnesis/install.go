@@ -59,7 +59,7 @@ func (a *app) installVerb(use, short, long string, plan func(*install.Places, se
 			if err != nil {
 				return err
 			}
-			agents, err := a.installAgents(p, args, f.all)
+			agents, err := a.installAgents(p, args, verb, f.all)
 			if err != nil {
 				return err
 			}
@@ -93,8 +93,10 @@ func (a *app) installVerb(use, short, long string, plan func(*install.Places, se
 				if err := a.purge(cmd.Context(), c.purge); err != nil {
 					return err
 				}
-				then := map[string]string{"install": "recording begins with its next session", "uninstall": "its sessions are no longer recorded"}
-				a.printf("%sed for %s: %s\n", verb, c.agent, then[verb])
+				if len(c.files) > 0 {
+					then := map[string]string{"install": "recording begins with its next session", "uninstall": "its sessions are no longer recorded"}
+					a.printf("%sed for %s: %s\n", verb, c.agent, then[verb])
+				}
 				if c.agent == sessions.Codex && verb == "install" {
 					a.println("Codex runs hooks only once you trust them: start it and confirm them under /hooks")
 				}
@@ -168,7 +170,11 @@ func (a *app) purge(ctx context.Context, list []taskdir.Summary) error {
 	if err != nil {
 		return err
 	}
-	return beside.Purge(ctx, svc, list)
+	if err := beside.Purge(ctx, svc, list); err != nil {
+		return err
+	}
+	a.printf("deleted %s of %s\n", quote.Number(len(list), "session"), list[0].Agent)
+	return nil
 }
 
 // stopRecorders ends the recorders when a verb removes an agent.
@@ -198,7 +204,7 @@ func (a *app) places() (*install.Places, error) {
 }
 
 // installAgents returns the agents that a command line names.
-func (a *app) installAgents(p *install.Places, args []string, all bool) (agents []sessions.Agent, err error) {
+func (a *app) installAgents(p *install.Places, args []string, verb string, all bool) (agents []sessions.Agent, err error) {
 	switch {
 	case all == (len(args) > 0):
 		return nil, exit.Usagef("name one agent, or --all: %s", sessions.Names())
@@ -216,7 +222,7 @@ func (a *app) installAgents(p *install.Places, args []string, all bool) (agents 
 		return nil, exit.Usagef("%s: not an agent; known are %s", args[0], sessions.Names())
 	}
 	agent := sessions.Agent(args[0])
-	if !p.Found(agent) {
+	if verb == "install" && !p.Found(agent) {
 		a.notef("%s has no configuration here yet", agent)
 	}
 	return []sessions.Agent{agent}, nil
@@ -228,7 +234,7 @@ func (a *app) agreeToInstall(ctx context.Context, yes bool) error {
 		return nil
 	}
 	unasked := exit.Usagef("nothing was changed: add --yes to change it without being asked")
-	return a.tty().Agree(ctx, "change these files? [y/N] ", unasked, "nothing was changed")
+	return a.tty().Agree(ctx, "make these changes? [y/N] ", unasked, "nothing was changed")
 }
 
 func (a *app) pauseCommand() *cobra.Command {
