@@ -120,6 +120,20 @@ func TestChangesByHandAreSeen(t *testing.T) {
 	}
 }
 
+// A file that was added to a month whose list of files is kept is seen.
+func TestAddedFileIsSeen(t *testing.T) {
+	dir := t.TempDir()
+	paths := shippedFolder(t, dir)
+	aged(t, dir, nil).Close()
+	text := newCard("k999", "an added topic", "added").Markdown()
+	if err := os.WriteFile(filepath.Join(filepath.Dir(paths[0]), "added-k999.md"), text, disk.FileMode); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := aged(t, dir, nil).Get("k999"); err != nil {
+		t.Error(err)
+	}
+}
+
 // What is too young for its marks to prove anything is not kept; what is gone
 // is gone.
 func TestYoungFilesAreNotKept(t *testing.T) {

@@ -228,6 +228,7 @@ func (s *Store) Close() error {
 	s.closed = true
 	s.index.Drop()
 	s.contents = contents{}
+	s.folder.Close()
 	s.mu.Unlock()
 	if s.watch == nil {
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/knowledge_base/retrieval/internal/lexical"
 	"anamnesis/knowledge_base/retrieval/internal/vectors"
+	"anamnesis/knowledge_base/sealed"
 )
 
 type (
@@ -62,7 +63,8 @@ type Index struct {
 	vectors.Latent
 	cache *vectors.Cache // nil: nothing is stored on disk
 	stale bool
-	spare sync.Pool // of *scratch
+	file  *sealed.Reader // whose memory the inverted indexes' tables are; nil: their own
+	spare sync.Pool      // of *scratch
 
 	lenient leniency
 }
@@ -109,15 +111,17 @@ func (x *Index) changed() {
 
 // ForgetVectors removes the vectors stored on disk.
 func (x *Index) ForgetVectors() error {
-	x.Close()
+	if x.vecs != nil {
+		x.vecs.Close()
+	}
 	if x.cache == nil {
 		return nil
 	}
 	return x.cache.Clear()
 }
 
-// Fill puts documents into an empty index, faster than one by one. Their ids
-// must differ. After an error, which is ctx's, the index is of no use.
+// Fill puts documents into an empty index, faster than one by one. Their ids must differ;
+// their order does not matter. After an error, which is ctx's, the index is of no use.
 func (x *Index) Fill(ctx context.Context, docs []Document) error {
 	x.place(slices.Clone(docs))
 	x.changed()
@@ -196,15 +200,27 @@ func (x *Index) Remove(id string) {
 // live lists the documents, oldest first, ties by id: the order in which the
 // built-in embedder learns them.
 func (x *Index) live() []Document {
-	out := make([]Document, 0, len(x.slots))
-	for _, d := range x.docs {
+	type key struct {
+		seconds int64
+		slot    int
+	}
+	order := make([]key, 0, len(x.slots))
+	for slot, d := range x.docs {
 		if d.ID != "" {
-			out = append(out, d)
+			order = append(order, key{d.Created.Unix(), slot})
 		}
 	}
-	slices.SortFunc(out, func(a, b Document) int {
-		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	slices.SortFunc(order, func(a, b key) int {
+		if a.seconds != b.seconds {
+			return cmp.Compare(a.seconds, b.seconds)
+		}
+		c, d := &x.docs[a.slot], &x.docs[b.slot]
+		return cmp.Or(c.Created.Compare(d.Created), cmp.Compare(c.ID, d.ID))
 	})
+	out := make([]Document, len(order))
+	for i, k := range order {
+		out[i] = x.docs[k.slot]
+	}
 	return out
 }
 
@@ -230,8 +246,11 @@ func (x *Index) refresh(ctx context.Context, patient bool) error {
 	return err
 }
 
-// Close ends the background work and waits for it. Vectors computed so far are stored.
+// Close ends the background work and waits for it, and releases what was read from
+// files: the index is of no more use. Vectors computed so far are stored.
 func (x *Index) Close() {
+	x.Latent.Close()
+	x.file.Close()
 	if x.vecs != nil {
 		x.vecs.Close()
 	}

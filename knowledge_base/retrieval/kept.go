@@ -2,8 +2,10 @@ package retrieval
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"path/filepath"
+	"slices"
 
 	"anamnesis/knowledge_base/retrieval/internal/lexical"
 	"anamnesis/knowledge_base/retrieval/internal/vectors"
@@ -31,11 +33,15 @@ func (x *Index) fillLexical(c *vectors.Cache) (missing []int, gone int) {
 	if c != nil {
 		if r, ok := sealed.Open(filepath.Join(c.Dir, lexicalFile), lexicalMagic); ok {
 			if missing, gone, ok = x.takeLexical(r); ok {
+				x.file = r
 				return missing, gone
 			}
+			r.Close()
 			x.words, x.grams = lexical.NewWords(), lexical.NewGrams()
 		}
 	}
+	slices.SortFunc(x.docs, byID)
+	x.place(x.docs)
 	missing = make([]int, len(x.docs))
 	for i := range missing {
 		missing[i] = i
@@ -60,17 +66,21 @@ func (x *Index) takeLexical(r *sealed.Reader) (missing []int, gone int, ok bool)
 			gone++
 		}
 	}
+	taken := len(docs)
 	for slot, d := range x.docs {
 		if !has[slot] {
 			missing = append(missing, len(docs))
 			docs = append(docs, d)
 		}
 	}
+	slices.SortFunc(docs[taken:], byID)
 	x.place(docs)
 	x.words.Take(r, places, len(docs))
 	x.grams.Take(r, places, len(docs))
 	return missing, gone, r.OK()
 }
+
+func byID(a, b Document) int { return cmp.Compare(a.ID, b.ID) }
 
 // place assigns the documents to slots in the order of the list.
 func (x *Index) place(docs []Document) {

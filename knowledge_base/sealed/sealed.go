@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"math"
 	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // MaxBytes bounds a file, and every number in it.
@@ -57,6 +59,13 @@ func (w *Writer) Floats(v []float32) {
 	}
 }
 
+// Align adds zeros up to a multiple of four bytes, for [Reader.Aligned].
+func (w *Writer) Align() {
+	for w.b.Len()%4 != 0 {
+		w.b.WriteByte(0)
+	}
+}
+
 // Unsealed returns what was written so far, for use in memory; the writer's own.
 func (w *Writer) Unsealed() []byte { return w.b.Bytes() }
 
@@ -74,11 +83,15 @@ func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.
 // Reader takes apart what [Writer] put together. After something that cannot
 // be, everything reads as zero and [Reader.OK] is false.
 type Reader struct {
-	b   []byte
-	bad bool
+	b      []byte
+	size   int // of b when nothing was read
+	bad    bool
+	mapped []byte // the file in memory; nil if there is none to release
 }
 
-// Open reads the file at path when it is whole and of the kind magic names.
+// Open maps the file at path into memory when it is whole and of the kind magic names: what
+// is not read takes no memory, and several processes share what is. Others may replace the
+// file meanwhile, but not write into it. The caller closes the reader.
 func Open(path, magic string) (*Reader, bool) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -86,15 +99,30 @@ func Open(path, magic string) (*Reader, bool) {
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil || info.Size() > MaxBytes {
+	if err != nil || info.Size() > MaxBytes || info.Size() == 0 {
 		return nil, false
 	}
-	b := make([]byte, info.Size())
-	useHugePages(b)
-	if _, err := io.ReadFull(f, b); err != nil {
+	// A private mapping may be written to, which changes memory only.
+	b, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+	if err != nil {
 		return nil, false
 	}
-	return Parse(b, magic)
+	r, ok := Parse(b, magic)
+	if !ok {
+		_ = unix.Munmap(b) // it was just mapped
+		return nil, false
+	}
+	r.mapped = b
+	return r, true
+}
+
+// Close releases the file's memory, and with it what [Reader.Bytes] and [Reader.Aligned]
+// returned. A nil reader and one of [Parse] have none.
+func (r *Reader) Close() {
+	if r != nil && r.mapped != nil {
+		_ = unix.Munmap(r.mapped) // it is mapped until now
+		r.b, r.mapped = nil, nil
+	}
 }
 
 // Parse is [Open] for bytes, which the reader keeps.
@@ -106,12 +134,12 @@ func Parse(b []byte, magic string) (*Reader, bool) {
 	if checksum(b) != binary.LittleEndian.Uint32(sum) {
 		return nil, false
 	}
-	r := &Reader{b: b}
+	r := &Reader{b: b, size: len(b)}
 	return r, r.Text() == magic
 }
 
 // NewReader reads bytes that are known to be whole; it keeps them.
-func NewReader(b []byte) *Reader { return &Reader{b: b} }
+func NewReader(b []byte) *Reader { return &Reader{b: b, size: len(b)} }
 
 // OK reports whether all that was read was there.
 func (r *Reader) OK() bool { return !r.bad }
@@ -175,18 +203,44 @@ func (r *Reader) Text() string { return string(r.Bytes(r.Int())) }
 
 // Floats reads a list that must have n entries.
 func (r *Reader) Floats(n int) []float32 {
-	if r.Int() != n {
-		r.Fail()
-	}
-	b := r.Bytes(4 * n)
+	b := r.floats(n)
 	if r.bad {
 		return nil
 	}
 	out := make([]float32, n)
-	useHugePages(out)
 	for i := range out {
 		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b))
 		b = b[4:]
 	}
 	return out
+}
+
+// floats returns the bytes of a list that must have n entries.
+func (r *Reader) floats(n int) []byte {
+	if r.Int() != n {
+		r.Fail()
+	}
+	return r.Bytes(4 * n)
+}
+
+// Aligned is [Reader.Floats] of a list that begins at a multiple of four bytes, without a
+// copy where this machine's numbers have the file's form.
+func (r *Reader) Aligned(n int) []float32 {
+	before := *r
+	b := r.floats(n)
+	if r.bad || n == 0 {
+		return nil
+	}
+	at := unsafe.Pointer(unsafe.SliceData(b))
+	if uintptr(at)%4 == 0 && binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
+		return unsafe.Slice((*float32)(at), n)
+	}
+	return before.Floats(n)
+}
+
+// Align skips what [Writer.Align] added.
+func (r *Reader) Align() {
+	for r.Left() > 0 && (r.size-r.Left())%4 != 0 {
+		r.Bytes(1)
+	}
 }

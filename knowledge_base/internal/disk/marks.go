@@ -22,7 +22,7 @@ type Marks struct {
 	dev, ino         uint64
 	Size             int64
 	modified, noted  int64 // mtime, ctime
-	Regular, Settled bool
+	Regular, Settled bool  // Regular: a file, or a folder where that was asked for
 }
 
 // MarksOf looks at a file that is about to be read at now.
@@ -31,12 +31,22 @@ func MarksOf(path string, now time.Time) (Marks, error) { return MarksAt(unix.AT
 // MarksAt is MarksOf for a path within an open folder: a look at many files of
 // one folder takes half as long.
 func MarksAt(folder int, path string, now time.Time) (Marks, error) {
+	return marksAt(folder, path, unix.S_IFREG, now)
+}
+
+// MarksOfFolder looks at a folder that is about to be listed: a file that is added, removed
+// or renamed there changes its marks.
+func MarksOfFolder(path string, now time.Time) (Marks, error) {
+	return marksAt(unix.AT_FDCWD, path, unix.S_IFDIR, now)
+}
+
+func marksAt(folder int, path string, kind uint32, now time.Time) (Marks, error) {
 	var st unix.Stat_t
 	if err := lstat(folder, path, &st); err != nil {
 		return Marks{}, err
 	}
 	m := Marks{dev: uint64(st.Dev), ino: st.Ino, Size: st.Size, modified: st.Mtim.Nano(), noted: st.Ctim.Nano(),
-		Regular: st.Mode&unix.S_IFMT == unix.S_IFREG}
+		Regular: uint32(st.Mode)&unix.S_IFMT == kind}
 	m.Settled = m.Regular && max(m.modified, m.noted) < now.Add(-RacyWindow).UnixNano()
 	return m, nil
 }

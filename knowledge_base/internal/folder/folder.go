@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/knowledge_base/sealed"
 )
 
 const (
@@ -23,7 +25,7 @@ const (
 	readers = 8
 	// readRun is how many files a reader takes at a time, at most: mostly they are
 	// only looked at, which takes less than passing each one on.
-	readRun = 32
+	readRun = 256
 )
 
 // Folder is a folder of cards: <Dir>/<yyyy-mm>/*.md.
@@ -32,6 +34,15 @@ type Folder struct {
 	Index string           // the folder of what is derived
 	Clock func() time.Time // what the age of files is measured by
 	Temp  []string         // files beside the cards, still being written when they were listed last, or left by a dead writer
+
+	kept   *sealed.Reader // whose memory the cards of the cache are
+	months atomic.Pointer[map[string]month]
+}
+
+// month is a folder of cards as it was listed.
+type month struct {
+	marks disk.Marks
+	paths []string // of the cards' files, sorted
 }
 
 // Broken is a file or folder that cannot be read.
@@ -81,46 +92,62 @@ func IsCardFile(path string) bool {
 	return ok && IsMonth(month) && !strings.Contains(name, "/") && !strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".md")
 }
 
-// Paths lists the files that hold cards, sorted, and the months that cannot be listed.
-func (f *Folder) Paths() (paths []string, broken []Broken, err error) {
-	paths, broken, err = f.list()
-	for i, name := range paths {
-		paths[i] = filepath.Join(f.Dir, filepath.FromSlash(name))
-	}
-	return paths, broken, err
-}
-
 // Names is Paths as names within the folder, with slashes. A month that cannot be listed is
 // an error.
 func (f *Folder) Names() ([]string, error) {
-	names, broken, err := f.list()
+	paths, broken, err := f.Paths()
 	if len(broken) > 0 {
 		return nil, broken[0].Err
 	}
-	return names, err
+	for i, path := range paths {
+		paths[i] = strings.TrimPrefix(path, f.path(""))
+	}
+	return paths, err
 }
 
-func (f *Folder) list() (names []string, broken []Broken, err error) {
+// path returns where the file of a name within the folder is.
+func (f *Folder) path(name string) string {
+	return filepath.Clean(f.Dir) + string(filepath.Separator) + name
+}
+
+// Paths lists the files that hold cards, sorted, and the months that cannot be listed. It
+// reads the months, except those unchanged since they were listed.
+func (f *Folder) Paths() (paths []string, broken []Broken, err error) {
 	months, err := f.Months()
 	if err != nil {
 		return nil, nil, err
 	}
+	var known map[string]month
+	if was := f.months.Load(); was != nil {
+		known = *was
+	}
 	f.Temp = nil
+	listed := make(map[string]month, len(months))
 	for _, m := range months {
-		entries, err := os.ReadDir(filepath.Join(f.Dir, m))
-		if err != nil {
-			broken = append(broken, Broken{filepath.Join(f.Dir, m), err})
+		now, err := disk.MarksOfFolder(f.path(m), f.Clock())
+		if was := known[m]; err == nil && was.marks.Vouch(now) {
+			listed[m], paths = was, append(paths, was.paths...)
 			continue
 		}
+		entries, err := os.ReadDir(f.path(m))
+		if err != nil {
+			broken = append(broken, Broken{f.path(m), err})
+			continue
+		}
+		from, temp := len(paths), len(f.Temp)
 		for _, e := range entries {
 			if name := m + "/" + e.Name(); IsCardFile(name) {
-				names = append(names, name)
+				paths = append(paths, f.path(name))
 			} else if e.Type().IsRegular() && strings.HasPrefix(e.Name(), disk.TempMark) {
-				f.Temp = append(f.Temp, filepath.Join(f.Dir, m, e.Name()))
+				f.Temp = append(f.Temp, f.path(name))
 			}
 		}
+		if temp == len(f.Temp) { // otherwise the next listing is to find them as well
+			listed[m] = month{now, slices.Clone(paths[from:])}
+		}
 	}
-	return names, broken, nil
+	f.months.Store(&listed)
+	return paths, broken, nil
 }
 
 // ReadAll reads files, several at once, except those unchanged since known, which is keyed by

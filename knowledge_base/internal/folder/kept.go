@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"unique"
 
 	"anamnesis/knowledge_base/card"
@@ -26,34 +27,56 @@ const (
 	keptSlack = 20
 )
 
-func keptMagic() string { return fmt.Sprintf("anamnesis cards 4.%d\n", card.RecordVersion) }
+func keptMagic() string { return fmt.Sprintf("anamnesis cards 5.%d\n", card.RecordVersion) }
 
 func (f *Folder) keptPath() string { return filepath.Join(f.Index, keptFile) }
 
-// Kept returns the cached cards by path.
+// Kept returns the cached cards by path. Close ends them.
 func (f *Folder) Kept() map[string]*File {
 	r, ok := sealed.Open(f.keptPath(), keptMagic())
 	if !ok {
 		return nil
 	}
+	f.kept = r
 	n := r.Count()
-	out, texts := make(map[string]*File, n), make(map[string]string)
+	out, texts, months := make(map[string]*File, n), make(map[string]string), make(map[string]month)
+	var files []File // in a few pieces: that takes less time than each by itself
+	root := []byte(f.path(""))
+	path := func() string { return string(append(root, r.Bytes(r.Int())...)) }
 	for range n {
-		path := filepath.Join(f.Dir, filepath.FromSlash(r.Text()))
-		st := &File{Marks: disk.ReadMarks(r)}
+		if len(files) == 0 {
+			files = make([]File, 256)
+		}
+		st, at := &files[0], path()
+		files = files[1:]
+		dir, _ := filepath.Split(at)
+		months[dir] = month{paths: append(months[dir].paths, at)}
+		st.Marks, st.dir = disk.ReadMarks(r), unique.Make(dir)
 		copy(st.Sum[:], r.Bytes(len(st.Sum)))
 		copy(st.Lesson[:], r.Bytes(len(st.Lesson)))
 		copy(st.Text[:], r.Bytes(len(st.Text)))
 		st.Head = card.ReadHead(r, texts)
 		st.name = string(r.Bytes(r.Count()))
-		st.Whole = card.Packed(r.Bytes(r.Count())) // the file's memory: nearly all of it is in use
+		st.Whole = card.Packed(r.Bytes(r.Count())) // the file's memory
 		if !r.OK() {
 			return nil
 		}
-		dir, _ := filepath.Split(path)
-		st.dir = unique.Make(dir)
-		out[path] = st
+		out[at] = st
 	}
+	listed := make(map[string]month)
+	for range r.Count() {
+		name := r.Text()
+		m := month{disk.ReadMarks(r), months[f.path(name)+string(filepath.Separator)].paths}
+		for range r.Count() {
+			m.paths = append(m.paths, path())
+		}
+		slices.Sort(m.paths)
+		listed[name] = m
+	}
+	if !r.OK() {
+		return nil
+	}
+	f.months.Store(&listed)
 	return out
 }
 
@@ -61,6 +84,7 @@ func (f *Folder) Kept() map[string]*File {
 // kept already: differ cards are not, or are no more. Files that may change yet
 // without a mark of it are left out.
 func (f *Folder) Keep(fsys disk.FS, cards map[string]*File, differ int) {
+	listed := f.months.Swap(nil) // the paths take memory, and the next listing is seldom
 	if differ < KeptFew || differ*keptSlack < len(cards) {
 		return
 	}
@@ -77,10 +101,31 @@ func (f *Folder) Keep(fsys disk.FS, cards map[string]*File, differ int) {
 			return
 		}
 	}
+	f.keepMonths(w, *listed, byPath)
 	if data, err := w.Seal(); err == nil {
 		_ = disk.WriteAtomic(fsys, f.keptPath(), data) // without it the next opening reads more
 	}
 }
+
+// keepMonths adds the months that were listed, with the files that are not among the cards
+// kept. The lists are of no more use.
+func (f *Folder) keepMonths(w *sealed.Writer, listed map[string]month, kept map[string]*File) {
+	maps.DeleteFunc(listed, func(_ string, m month) bool { return !m.marks.Settled })
+	w.Uint(uint64(len(listed)))
+	for _, name := range slices.Sorted(maps.Keys(listed)) {
+		m := listed[name]
+		w.Text(name)
+		m.marks.Write(w)
+		others := slices.DeleteFunc(m.paths, func(path string) bool { return kept[path] != nil })
+		w.Uint(uint64(len(others)))
+		for _, path := range others {
+			w.Text(strings.TrimPrefix(path, f.path("")))
+		}
+	}
+}
+
+// Close releases the cache.
+func (f *Folder) Close() { f.kept.Close() }
 
 // Forget removes the cache.
 func (f *Folder) Forget() error {

@@ -4,8 +4,6 @@ package index
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync/atomic"
 
 	"anamnesis/knowledge_base/card"
@@ -38,9 +36,9 @@ func (x *Index) Fit(ctx context.Context, cards map[string]*folder.File, anew boo
 				return fmt.Errorf("clear index: %w", err)
 			}
 		}
-		var docs []retrieval.Document
-		for _, id := range slices.Sorted(maps.Keys(cards)) {
-			if st := cards[id]; findable(st.State) {
+		docs := make([]retrieval.Document, 0, len(cards))
+		for _, st := range cards {
+			if findable(st.State) {
 				docs = append(docs, document(st))
 			}
 		}

@@ -2,8 +2,10 @@ package vectors
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"math"
 	"slices"
 )
@@ -67,17 +69,27 @@ func sample(docs []Document) []Document {
 	if len(docs) <= maxTraining {
 		return docs
 	}
-	keys := make([][sha256.Size]byte, len(docs))
-	order := make([]int, len(docs))
-	for i, d := range docs {
-		keys[i], order[i] = sha256.Sum256([]byte(d.ID)), i
+	type key struct {
+		first uint64 // of the hash
+		at    int
 	}
-	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(keys[a][:], keys[b][:]) })
+	order := make([]key, len(docs))
+	for i, d := range docs {
+		hash := sha256.Sum256([]byte(d.ID))
+		order[i] = key{binary.BigEndian.Uint64(hash[:]), i}
+	}
+	slices.SortFunc(order, func(a, b key) int {
+		if a.first != b.first {
+			return cmp.Compare(a.first, b.first)
+		}
+		x, y := sha256.Sum256([]byte(docs[a.at].ID)), sha256.Sum256([]byte(docs[b.at].ID))
+		return bytes.Compare(x[:], y[:])
+	})
 	order = order[:maxTraining]
-	slices.Sort(order)
+	slices.SortFunc(order, func(a, b key) int { return a.at - b.at })
 	out := make([]Document, len(order))
-	for i, at := range order {
-		out[i] = docs[at]
+	for i, k := range order {
+		out[i] = docs[k.at]
 	}
 	return out
 }
