@@ -128,6 +128,10 @@ func Record(ctx context.Context, svc *session.Service, dir, program string, idle
 	if err != nil {
 		return err
 	}
+	own, err := os.Lstat(socket)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
 	r.reader.From, r.reader.Waits = svc.Reader(), r.waits
 	r.busy.Go(func() { r.accept(l) })
 	for waiting := true; waiting; {
@@ -141,7 +145,9 @@ func Record(ctx context.Context, svc *session.Service, dir, program string, idle
 		}
 		timer.Stop()
 	}
-	os.Remove(socket)
+	if now, err := os.Lstat(socket); err == nil && os.SameFile(own, now) { // else the folder is another recorder's by now
+		os.Remove(socket)
+	}
 	l.Close()
 	r.busy.Wait()
 	err = r.record(context.WithoutCancel(ctx), "", nil) // of a hook that was killed before it asked

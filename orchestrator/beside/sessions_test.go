@@ -242,6 +242,28 @@ func TestIdle(t *testing.T) {
 	}
 }
 
+// TestFolderReplaced: a recorder whose folder was deleted, and made again by another, leaves the
+// socket of that one.
+func TestFolderReplaced(t *testing.T) {
+	a := newAgent(t)
+	a.recorded("test", time.Hour)
+	a.hook("UserPromptSubmit", map[string]any{"prompt": "Go."})
+	sockets, err := filepath.Glob(filepath.Join(a.svc.Home.State, "beside", "*", client.SocketFile))
+	if err != nil || len(sockets) != 1 {
+		t.Fatalf("sockets %q, %v", sockets, err)
+	}
+	folder := filepath.Dir(sockets[0])
+	if err := errors.Join(os.Rename(folder, folder+"_old"), os.Mkdir(folder, 0o700), os.WriteFile(sockets[0], nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := beside.StopRecorders(t.Context(), a.svc.Home); n != 1 || err != nil {
+		t.Fatalf("%d recorders ended, %v", n, err)
+	}
+	if _, err := os.Lstat(sockets[0]); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOthersWork: another process's task may work in the directory while a recorder
 // keeps a session of it open.
 func TestOthersWork(t *testing.T) {
