@@ -51,9 +51,6 @@ func (a *app) sit(root *cobra.Command) {
 		if f.Text, err = a.tty().Request(cmd.Context(), strings.Join(args, ""), last || pick); err != nil {
 			return err
 		}
-		if f.Text == "" && !a.interactive() && !last && !pick && !script {
-			return cmd.Help()
-		}
 		if script || !a.tty().Drawable() {
 			return a.sitPlain(cmd.Context(), f, last, pick)
 		}

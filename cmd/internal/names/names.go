@@ -15,6 +15,7 @@ import (
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/command"
+	"anamnesis/orchestrator/tool/spelling"
 	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
@@ -22,8 +23,8 @@ import (
 // maxFits is how many similar names an error lists.
 const maxFits = 5
 
-// Task returns the task of a name, or the only one whose name begins so. It returns an unknown
-// name unchanged: its user reports it.
+// Task returns the task of a name, or the only one whose name begins so. For an unknown name that is
+// similar to one, the error names that one; another is returned unchanged, and its user reports it.
 func Task(h taskdir.Home, name string) (string, error) {
 	if taskdir.CheckTaskID(name) == nil && h.HasTask(name) {
 		return name, nil
@@ -32,7 +33,7 @@ func Task(h taskdir.Home, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return pick("task", name, all)
+	return pick("task", name, all, taskdir.ErrNoTask)
 }
 
 // Cards replaces beginnings of cards' ids by the whole ids.
@@ -44,7 +45,7 @@ func Cards(store *knowledgebase.Store, ids []string) ([]string, error) {
 	out := make([]string, len(ids))
 	for i, id := range ids {
 		var err error
-		if out[i], err = pick("card", id, all); err != nil {
+		if out[i], err = pick("card", id, all, knowledgebase.ErrNotFound); err != nil {
 			return nil, err
 		}
 	}
@@ -114,7 +115,7 @@ func Decided(store *knowledgebase.Store, d *review.Decision) error {
 	return nil
 }
 
-func pick(what, name string, all []string) (string, error) {
+func pick(what, name string, all []string, unknown error) (string, error) {
 	if name == "" || slices.Contains(all, name) {
 		return name, nil
 	}
@@ -132,6 +133,9 @@ func pick(what, name string, all []string) (string, error) {
 	}
 	switch n := len(fits); {
 	case n == 0:
+		if near := spelling.Nearest(name, all); near != "" {
+			return "", fmt.Errorf("%w: %s; did you mean %s?", unknown, name, near)
+		}
 		return name, nil
 	case n == 1:
 		return fits[0], nil

@@ -1,6 +1,7 @@
 package names
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/taskdir"
 )
 
 func TestTask(t *testing.T) {
@@ -30,6 +32,9 @@ func TestTask(t *testing.T) {
 	}
 	if _, err := Task(svc.Home, "fix"); err == nil || !strings.Contains(err.Error(), "could be fix_a, fix_ab, fix_b") {
 		t.Errorf("an ambiguous name: %v", err)
+	}
+	if _, err := Task(svc.Home, "task_20_b"); !errors.Is(err, taskdir.ErrNoTask) || !strings.HasSuffix(err.Error(), ": task_20_b; did you mean task_20_a?") {
+		t.Errorf("a misspelt name: %v", err)
 	}
 	if _, err := Task(svc.Home, "task_2"); err == nil {
 		t.Error("task_2 is taken for task_20 or task_21")

@@ -196,6 +196,9 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 	} else if v.Text, err = merged(was, r.PostForm.Get("topic"), breaks.Replace(r.PostForm.Get("body"))); err != nil {
 		return err
 	}
+	if lostIssue(was, []byte(v.Text)) {
+		return s.renderEdit(w, http.StatusUnprocessableEntity, v, "Not saved: the Issue is missing, by which tasks find the card. Begin a line with \"- **Issue**: \" and what goes wrong.")
+	}
 	done, err := s.desk.Edit(r.Context(), v.ID, v.Seen, []byte(v.Text))
 	var conflict *knowledgebase.ConflictError
 	var fault *card.Error
@@ -211,6 +214,13 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return redirectDone(w, r, v.From.path(v.ID), done)
+}
+
+// lostIssue reports whether a card had an issue and an edit removed it.
+func lostIssue(was, now []byte) bool {
+	old, err := card.Parse(was)
+	c, fault := card.Parse(now) // the store reports a fault
+	return err == nil && fault == nil && len(old.Issue) > 0 && len(c.Issue) == 0
 }
 
 func faultText(fault *card.Error) string {

@@ -381,3 +381,20 @@ func TestEditFields(t *testing.T) {
 		t.Errorf("a stale edit: %d\n%s", got.code, got.text)
 	}
 }
+
+// TestLostIssue: an edit that removes a card's Issue is refused, in fields and in the file; what was
+// typed stays.
+func TestLostIssue(t *testing.T) {
+	s := openSite(t)
+	s.addCard(t, "c1", "one")
+	was, seen := s.text(t, "c1")
+	lost := "typed- **Issue**: it\n- **Solution**: typed too\n"
+	head, _, _ := strings.Cut(was, "- **Issue**")
+	for name, f := range map[string]url.Values{"fields": form("seen", seen, "topic", "new topic", "body", lost), "file": form("seen", seen, "text", head+lost)} {
+		got := s.ask(t, "POST", "/cards/c1/edit", f)
+		if now, _ := s.text(t, "c1"); got.code != 422 || now != was || !strings.Contains(got.text, "the Issue is missing") || !strings.Contains(got.text, "typed too") ||
+			strings.Contains(got.text, `name="topic"`) != (name == "fields") {
+			t.Errorf("%s: %d\n%s", name, got.code, got.text)
+		}
+	}
+}

@@ -226,7 +226,10 @@ func (m *screen) submit() tea.Cmd {
 		return nil
 	case strings.HasPrefix(text, "/") && !strings.Contains(strings.Fields(text)[0][1:], "/"):
 		return m.command(text)
-	case strings.HasPrefix(text, "!") && len(text) > 1:
+	case text == "!":
+		m.say("! lacks a command, as in !ls")
+		return nil
+	case strings.HasPrefix(text, "!"):
 		return m.shell(strings.TrimSpace(text[1:]))
 	case m.running || m.opening:
 		m.queue.Add(text)

@@ -182,3 +182,15 @@ func TestKeysShown(t *testing.T) {
 		})
 	}
 }
+
+// TestMarkAlone: the mark of a command without one is not sent.
+func TestMarkAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := asked(t, 80, 24)
+		s.types("! \n", 0)
+		if len(s.queue.List())+len(s.mine) > 0 || s.opening || s.hint != "! lacks a command, as in !ls" {
+			t.Errorf("%q, %q, %v", s.queue.List(), s.hint, s.opening)
+		}
+		s.wait(2 * hintFor)
+	})
+}

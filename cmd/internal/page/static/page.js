@@ -59,6 +59,13 @@
   });
 })();
 
+// The list of waiting cards begins at the one that is shown.
+(() => {
+  const at = document.querySelector(".queue [aria-current]");
+  const list = at && at.closest(".queue");
+  if (list) list.scrollTop += at.getBoundingClientRect().top - list.getBoundingClientRect().top - list.clientHeight / 3;
+})();
+
 // In the form of a card's text, Ctrl+Enter saves. The browser asks before
 // unsaved text is left.
 (() => {

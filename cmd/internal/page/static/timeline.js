@@ -1,6 +1,6 @@
 // Keys of the timeline: up, down, Home and End move along a list, left (to the
 // parent) and right (to a child) along the tree. An opened detail takes the
-// focus; Escape returns it.
+// focus; Escape returns it. It has an address; the browser's Back returns to the task's.
 "use strict";
 (() => {
   const lists = () => document.querySelectorAll("[data-arrows]");
@@ -87,6 +87,27 @@
   };
   addEventListener("hashchange", reveal);
   reveal();
+
+  // One entry of the history is what was opened last; what was shown at first returns with Back.
+  const home = location.pathname;
+  let first = null;
+  document.addEventListener("htmx:beforeSwap", (e) => {
+    if (e.detail.target !== shown() || !e.detail.shouldSwap) return;
+    first ??= [...shown().childNodes];
+    const at = location.pathname;
+    const to = e.detail.pathInfo.requestPath;
+    if (at === home) history.pushState(null, "", to);
+    else if (at !== to) history.replaceState(null, "", to);
+  });
+  addEventListener("popstate", () => {
+    if (location.pathname !== home) {
+      htmx.ajax("GET", location.pathname, { target: "#detail", swap: "innerHTML show:none" });
+    } else if (first) {
+      shown().replaceChildren(...first);
+      first = null;
+      goBack();
+    }
+  });
 
   document.addEventListener("htmx:afterSettle", (e) => {
     if (e.detail.target && e.detail.target.id === "detail") {

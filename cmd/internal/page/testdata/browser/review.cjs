@@ -22,6 +22,33 @@ run(async (story, args) => {
   await place("2 of 20 waiting");
   await press("k");
   await place("1 of 20 waiting");
+  await page.setViewportSize({ width: 1280, height: 500 });
+  await page.goto(story.origin + "/review/draft19");
+  await place("19 of 20 waiting");
+  const rows = () => page.evaluate(() => {
+    const box = (e) => e.getBoundingClientRect();
+    const list = document.querySelector(".queue");
+    const at = box(list.querySelector("[aria-current]"));
+    return { above: at.top - box(list).top, below: box(list).bottom - at.bottom, over: list.scrollHeight - list.clientHeight };
+  });
+  const at = await rows();
+  assert.ok(at.over > 0 && at.above >= 0 && at.below >= 0, `the card's row is out of sight: ${JSON.stringify(at)}`);
+
+  // The buttons are in sight however long the card is, and no row is wider than a phone.
+  const bar = () => page.evaluate(() => {
+    const b = document.querySelector(".acts.bar").getBoundingClientRect();
+    return b.top >= 0 && b.bottom <= innerHeight + 1;
+  });
+  await page.evaluate(() => { document.querySelector(".sheet .body").append(Object.assign(document.createElement("div"), { className: "tall" })); document.querySelector(".tall").style.height = "3000px"; });
+  assert.ok(await bar(), "the buttons are out of sight beside a long card");
+  await page.setViewportSize({ width: 360, height: 740 });
+  assert.ok(await bar(), "the buttons are out of sight on a phone");
+  await page.goto(story.origin + "/review");
+  const wide = await page.locator(".rows a").evaluateAll((all) => all.map((a) => a.getBoundingClientRect()).filter((r) => r.width < 250 || r.left < 0 || r.right > 360).length);
+  assert.equal(wide, 0, "rows do not fit a phone");
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await press("j");
+  await place("1 of 20 waiting");
 
   // Approve and reject in turn; the next card opens by itself.
   for (let i = 1; i <= 9; i++) {
@@ -45,6 +72,14 @@ run(async (story, args) => {
   const text = page.getByLabel("What it says");
   await text.waitFor();
   assert.ok(await text.evaluate((e) => e === document.activeElement), "the text is not focused");
+  await page.keyboard.press("Control+Home");
+  await page.keyboard.type("half a word");
+  await page.keyboard.press("Control+Enter");
+  await page.getByText('Not saved: the Issue is missing').waitFor();
+  assert.match(await text.inputValue(), /^half a word- \*\*Issue/);
+  await text.focus();
+  await page.keyboard.press("Control+Home");
+  for (const _ of "half a word") await page.keyboard.press("Delete");
   await page.keyboard.press("Control+End");
   await page.keyboard.type("- **Solution**: seen at once");
   await page.locator("#preview", { hasText: "seen at once" }).waitFor();

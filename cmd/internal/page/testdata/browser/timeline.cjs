@@ -96,6 +96,18 @@ async function byKey(page) {
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
   await opened(page, "Operation 2");
+
+  // What was opened has an address. Back returns to the task's page as it was, whatever was opened
+  // in between, and forward to what was opened.
+  const path = () => new URL(page.url()).pathname;
+  assert.match(path(), /\/followed\/ops\/2$/);
+  await page.goBack();
+  await page.locator("#auto", { hasText: "From step 4 back to step 1" }).waitFor();
+  assert.match(path(), /\/tasks\/followed$/);
+  assert.equal(await focused(page), "op-2", "Back does not lead to what was opened");
+  await page.goForward();
+  await opened(page, "Operation 2");
+  assert.equal(await page.evaluate(() => window.sameDocument), true, "the page was loaded again");
 }
 
 run(async (story, args) => {
