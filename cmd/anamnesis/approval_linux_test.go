@@ -270,6 +270,6 @@ func TestPlainSession(t *testing.T) {
 	p := atTerminal(t, dir, append(args, "-r")...)
 	p.sees("task to continue")
 	p.types("task_1")
-	p.sees("task task_1_what_is_here: And now?")
+	p.sees("task task_1_what_is_here: What is here?")
 	session(p, [2]string{"Are you sure?", "Still nothing."})
 }

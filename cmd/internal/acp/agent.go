@@ -319,7 +319,7 @@ func (a *Agent) ListSessions(_ context.Context, p sdk.ListSessionsRequest) (r sd
 		if t.Agent != "" || t.Parent != "" || t.Error != "" || dir != "" && t.Dir != dir {
 			continue
 		}
-		title, changed := t.Request, t.Changed.UTC().Format(time.RFC3339)
+		title, changed := t.Title(), t.Changed.UTC().Format(time.RFC3339)
 		r.Sessions = append(r.Sessions, sdk.SessionInfo{SessionId: sdk.SessionId(t.ID), Cwd: t.Dir, Title: &title, UpdatedAt: &changed})
 	}
 	return r, failed(err)
