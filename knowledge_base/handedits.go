@@ -186,8 +186,7 @@ func (s *Store) noteOf(commit string) string {
 	var all [sha256.Size]byte
 	var b []byte
 	for _, st := range s.cards {
-		b = append(append(b[:0], filepath.Base(st.Dir())...), '/')
-		b = append(append(b, st.Base()...), st.Sum[:]...)
+		b = st.AppendFile(b[:0])
 		one := sha256.Sum256(b)
 		subtle.XORBytes(all[:], all[:], one[:])
 	}

@@ -62,6 +62,13 @@ func (st *File) Base() string {
 	return st.name
 }
 
+// AppendFile appends what tells the file from all others: its month, its bytes' sum, and its
+// name, where that does not follow from the bytes.
+func (st *File) AppendFile(b []byte) []byte {
+	b = append(append(b, st.Sum[:]...), filepath.Base(st.dir.Value())...)
+	return append(append(b, '/'), st.name...)
+}
+
 // Lesson names what a card says: the bytes of its [card.Card.Hash].
 type Lesson [sha256.Size]byte
 
