@@ -151,7 +151,7 @@ func (b Batch) String() string {
 			parts = append(parts, fmt.Sprintf(format, n))
 		}
 	}
-	parts = append(parts, fmt.Sprintf("imported before: %d", b.Known))
+	parts = append(parts, fmt.Sprintf("imported or recorded before: %d", b.Known))
 	add(b.Elsewhere, "begun in other directories, or here before this one was moved: %d (--all reads them)")
 	add(b.Empty, "without a reply of a model: %d")
 	add(len(b.Skipped), "not read: %d")

@@ -18,7 +18,7 @@ import (
 )
 
 // versionTime is how long an agent's program may take to say its version.
-const versionTime = 5 * time.Second
+const versionTime = 10 * time.Second
 
 // programs are the names of the agents' programs.
 var programs = map[sessions.Agent]string{

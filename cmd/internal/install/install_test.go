@@ -470,7 +470,7 @@ func TestExamine(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if line := p.Examine(ctx, sessions.Claude); !strings.Contains(line, "(no answer to --version within 5s: run it to see why)") {
+	if line := p.Examine(ctx, sessions.Claude); !strings.Contains(line, "(no answer to --version within 10s: run it to see why)") {
 		t.Errorf("of a program that hangs: %s", line)
 	}
 }
