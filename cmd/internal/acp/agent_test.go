@@ -226,7 +226,7 @@ func TestAgent(t *testing.T) {
 	w, conn, end = begin()
 	defer end()
 	list, err := conn.ListSessions(t.Context(), sdk.ListSessionsRequest{Cwd: &dir})
-	if err != nil || len(list.Sessions) != 1 || list.Sessions[0].SessionId != id || *list.Sessions[0].Title != "Wait." {
+	if err != nil || len(list.Sessions) != 1 || list.Sessions[0].SessionId != id || *list.Sessions[0].Title != "Write a.txt." {
 		t.Fatalf("listed %+v, %v", list.Sessions, err)
 	}
 	if _, err := conn.Prompt(t.Context(), sdk.PromptRequest{SessionId: id, Prompt: []sdk.ContentBlock{sdk.TextBlock("x")}}); err == nil || !strings.Contains(err.Error(), "load or resume it first") {
