@@ -97,7 +97,7 @@ func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out co
 			return out, 0, fmt.Errorf("more than %d cards; move some to another folder", MaxCards)
 		}
 		if r.File.Marks.Settled {
-			if was := known[paths[i]]; was != nil && was.Marks == r.File.Marks {
+			if r.Same {
 				differ--
 			} else {
 				differ++

@@ -55,6 +55,7 @@ type Broken struct {
 type Read struct {
 	File *File
 	Err  error
+	Same bool // File is the known one, and nothing was read
 }
 
 // IsMonth reports whether a folder's name is a year and a month.
@@ -197,7 +198,7 @@ func (f *Folder) readRun(paths []string, known map[string]*File, out []Read) {
 		}
 		if was := known[path]; was != nil {
 			if now, err := disk.MarksAt(from, name, f.Clock()); err == nil && was.Marks.Vouch(now) {
-				out[i].File = was
+				out[i].File, out[i].Same = was, true
 				continue
 			}
 		}

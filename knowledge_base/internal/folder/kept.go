@@ -39,8 +39,9 @@ func (f *Folder) Kept() map[string]*File {
 	}
 	f.kept = r
 	n := r.Count()
-	out, texts, months := make(map[string]*File, n), make(map[string]string), make(map[string]month)
-	var files []File // in a few pieces: that takes less time than each by itself
+	out, texts, paths := make(map[string]*File, n), make(map[string]string), make([]string, 0, n)
+	var files []File              // in a few pieces: that takes less time than each by itself
+	var dir unique.Handle[string] // of a month, whose files follow one another
 	root := []byte(f.path(""))
 	path := func() string { return string(append(root, r.Bytes(r.Int())...)) }
 	for range n {
@@ -49,9 +50,11 @@ func (f *Folder) Kept() map[string]*File {
 		}
 		st, at := &files[0], path()
 		files = files[1:]
-		dir, _ := filepath.Split(at)
-		months[dir] = month{paths: append(months[dir].paths, at)}
-		st.Marks, st.dir = disk.ReadMarks(r), unique.Make(dir)
+		if d, _ := filepath.Split(at); len(paths) == 0 || d != dir.Value() {
+			dir = unique.Make(d)
+		}
+		paths = append(paths, at)
+		st.Marks, st.dir = disk.ReadMarks(r), dir
 		copy(st.Sum[:], r.Bytes(len(st.Sum)))
 		copy(st.Lesson[:], r.Bytes(len(st.Lesson)))
 		copy(st.Text[:], r.Bytes(len(st.Text)))
@@ -66,7 +69,9 @@ func (f *Folder) Kept() map[string]*File {
 	listed := make(map[string]month)
 	for range r.Count() {
 		name := r.Text()
-		m := month{disk.ReadMarks(r), months[f.path(name)+string(filepath.Separator)].paths}
+		from, _ := slices.BinarySearch(paths, f.path(name)+"/")
+		to, _ := slices.BinarySearch(paths, f.path(name)+string('/'+1))
+		m := month{disk.ReadMarks(r), slices.Clone(paths[from:to])}
 		for range r.Count() {
 			m.paths = append(m.paths, path())
 		}
