@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -79,17 +78,11 @@ func decodeEvent(agent sessions.Agent, data []byte) (*event, error) {
 			Message string `json:"message"`
 		}
 		if json.Unmarshal(f.Error, &failed) == nil {
-			e.Error = kimiExit.ReplaceAllString(failed.Message, "")
-			if m := kimiExit.FindStringSubmatch(failed.Message); m != nil {
-				e.Error = "Exit code " + m[1] + "\n" + e.Error
-			}
+			e.Error = failed.Message
 		}
 	}
 	return e, nil
 }
-
-// kimiExit is the line by which Kimi Code names the exit code of a command.
-var kimiExit = regexp.MustCompile(`\n?Command failed with exit code: (\d+)\.\s*$`)
 
 func digits(r rune) rune {
 	if r < '0' || r > '9' {

@@ -59,6 +59,10 @@ func (e *event) result(c *sessions.Call) {
 	exit := func(n int) { c.Exit = &n }
 	switch e.Name {
 	case "PostToolUseFailure":
+		if e.Agent == sessions.Kimi {
+			c.KimiFailed(e.Error)
+			return
+		}
 		c.Done, c.Failed, c.Text = true, true, e.Error
 	case "PostToolUse":
 		if e.Agent == sessions.Gemini {

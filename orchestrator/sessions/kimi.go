@@ -163,13 +163,24 @@ func (s *Session) kimiEvent(l *kimiLine) error {
 		if c == nil {
 			return nil
 		}
-		c.Done, c.Text, c.Failed = true, textOf(e.Result.Output), e.Result.IsError
-		c.Refused = c.Failed && strings.HasPrefix(c.Text, "Tool call rejected")
-		if c.Tool == bash && !c.Failed {
+		c.Done, c.Text = true, textOf(e.Result.Output)
+		if e.Result.IsError {
+			c.KimiFailed(c.Text)
+			c.Refused = strings.HasPrefix(c.Text, "Tool call rejected")
+		} else if c.Tool == bash {
 			c.Exit = exited(0)
 		}
 	case "step.end":
 		st.Usage = Usage{e.Usage.Other + e.Usage.Read + e.Usage.Made, e.Usage.Out}
 	}
 	return nil
+}
+
+// kimiExit is the line by which Kimi Code names the exit code of a command.
+var kimiExit = compiled(`\n?Command failed with exit code: (\d+)\.\s*$`)
+
+// KimiFailed takes over the message of a call that failed.
+func (c *Call) KimiFailed(message string) {
+	c.Done, c.Failed = true, true
+	c.Exit, c.Text = exitCode(kimiExit(), message), kimiExit().ReplaceAllString(message, "")
 }
