@@ -177,7 +177,7 @@ func TestAgent(t *testing.T) {
 		}
 	}
 	prompt("/timeline")
-	has(w.took(), "/jump/timeline/cards", "no task yet")
+	has(w.took(), "/jump/timeline/cards", "begins with your first prompt")
 	w.answers <- "once"
 	w.answers <- "once"
 	if why := prompt("Write a.txt."); why != sdk.StopReasonEndTurn {

@@ -182,6 +182,10 @@ func TestProxy(t *testing.T) {
 			t.Errorf("the session begins without %s: %s", want, e.begun)
 		}
 	}
+	e.say(ask, 1, "/timeline")
+	if text := e.until(`"id":1,`); !strings.Contains(text, "begins with your first prompt") {
+		t.Errorf("timeline of a session without a prompt: %s", text)
+	}
 	e.say(ask, 2, "Clean up.")
 	e.until("session/request_permission")
 	e.say(`{"jsonrpc":"2.0","id":"p1","result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`)

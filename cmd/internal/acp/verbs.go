@@ -52,6 +52,9 @@ type place struct {
 
 // answer answers a verb. A mistake is part of the text.
 func (p *place) answer(ctx context.Context, name, rest string) string {
+	if name != "cards" && !p.svc.Home.HasTask(p.task) {
+		return "Nothing of this session is recorded yet: that begins with your first prompt."
+	}
 	text, err := p.do(ctx, name, rest)
 	if err != nil {
 		text = strings.TrimSpace(text + "\n" + err.Error())
