@@ -22,9 +22,12 @@ type Sessions struct {
 	Named []string // by the user, themselves or by their folder
 	Here  string   // the directory in which a session must have begun; empty: any
 
-	usual  bool   // the user named no file
-	stores string // of opencode's snapshots
+	usual    bool   // the user named no file
+	stores   string // of opencode's snapshots
+	database bool   // opencode has one here, which is not read
 }
+
+const inDatabase = "opencode keeps its sessions in a database: write one to a file with 'opencode export ID > FILE' and name the file"
 
 // FindSessions lists the files that arguments name: an agent, and files or folders. all
 // means the sessions of every directory.
@@ -39,7 +42,7 @@ func FindSessions(args []string, all bool, getenv func(string) string) (src Sess
 	}
 	if len(args) == 0 {
 		if len(agents) == 1 && agents[0] == sessions.OpenCode {
-			return src, session.Usagef("opencode keeps its sessions in a database: write one to a file with 'opencode export ID > FILE' and name the file")
+			return src, session.Usagef(inDatabase)
 		}
 		for _, agent := range agents {
 			found, err := sessions.Find(agent, getenv("HOME"), getenv)
@@ -52,6 +55,9 @@ func FindSessions(args []string, all bool, getenv func(string) string) (src Sess
 			src.Here, err = session.RealDir(".")
 		}
 		src.Named, src.usual = src.Paths, true
+		if _, err := os.Stat(filepath.Join(filepath.Dir(src.stores), "opencode.db")); err == nil {
+			src.database = len(agents) > 1
+		}
 		return src, err
 	}
 	for _, arg := range args {
@@ -84,6 +90,8 @@ type Batch struct {
 	Elsewhere int      // sessions that began in other directories
 	Empty     int      // files without work
 	Skipped   []string // files that cannot be read, and why
+
+	database bool // see Sessions
 }
 
 // SessionFile is a session file with new steps.
@@ -97,7 +105,7 @@ type SessionFile struct {
 // Examine reads the files and reports which of them hold something new. progress is called
 // with how many were read.
 func (im *Importer) Examine(ctx context.Context, src Sessions, progress func(done, all int)) (Batch, error) {
-	b := Batch{Skipped: []string{}}
+	b := Batch{Skipped: []string{}, database: src.database}
 	im.stores = src.stores
 	for i, path := range src.Paths {
 		if err := ctx.Err(); err != nil {
@@ -155,6 +163,9 @@ func (b Batch) String() string {
 	add(b.Elsewhere, "begun in other directories, or here before this one was moved: %d (--all reads them)")
 	add(b.Empty, "without a reply of a model: %d")
 	add(len(b.Skipped), "not read: %d")
+	if b.database {
+		parts = append(parts, inDatabase)
+	}
 	return strings.Join(parts, "; ")
 }
 
