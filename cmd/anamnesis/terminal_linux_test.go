@@ -2,9 +2,12 @@ package main
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -163,4 +166,35 @@ func (p *terminal) ends() (int, string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cmd.ProcessState.ExitCode(), p.text
+}
+
+// TestOfferOllama: without a model's name, what Ollama has is offered before anything is typed; the
+// choice is written to config.yaml, and the session begins.
+func TestOfferOllama(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(map[string]string{"/api/tags": `{"models":[{"name":"m1"},{"name":"m2"}]}`, "/v1/models": `{"data":[{"id":"m1"},{"id":"m2"}]}`}[r.URL.Path]))
+	}))
+	defer srv.Close()
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0])
+	cmd.Dir = dir
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.Contains(v, "_API_KEY=") || strings.HasPrefix(v, "OPENAI_") }),
+		"ANAMNESIS_TEST_MAIN=1", "ANAMNESIS_HOME="+filepath.Join(dir, "home"), "TERM=xterm-256color", "ANAMNESIS_THEME=dark", "OLLAMA_HOST="+srv.URL)
+	p := onTerminal(t, cmd)
+	if shown := p.sees("Use which, 1 to "); !strings.Contains(shown, "2  Ollama at "+srv.URL+": m2") {
+		t.Errorf("offered:\n%s", shown)
+	}
+	p.types("2")
+	p.sees("Type a request.")
+	data, err := os.ReadFile(filepath.Join(dir, "home", "config.yaml"))
+	if want := "model: m2\nbase_url: " + srv.URL + "/v1\n"; err != nil || string(data) != want {
+		t.Errorf("config.yaml: %q (%v), want %q", data, err, want)
+	}
+	p.keys("\x03")
+	p.sees("again to leave")
+	p.keys("\x03")
+	if code, text := p.ends(); code != 0 {
+		t.Errorf("exit %d:\n%s", code, text)
+	}
 }

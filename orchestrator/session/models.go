@@ -121,7 +121,7 @@ func (s *Service) findModel(ctx context.Context, name, baseURL, images string) (
 		baseURL = s.getenv("OPENAI_BASE_URL")
 	}
 	if key == "" && baseURL == "" {
-		url, names, ok := openai.Detect(ctx)
+		url, names, ok := openai.Detect(ctx, openai.OllamaAddress(s.getenv(openai.OllamaEnv)))
 		if !ok && name != "" {
 			return nil, Usagef("%w server for %q ('anamnesis config' shows where a name is set): set OPENAI_API_KEY, or OPENAI_BASE_URL (--base-url) for another server, or start Ollama", ErrNoModel, name)
 		}

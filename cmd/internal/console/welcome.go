@@ -18,7 +18,7 @@ const maxAsked = 3
 // what to do. A model found on this machine can be used at once, and is then written to the user's
 // configuration.
 func (c *Console) Welcome(ctx context.Context, set *settings.Settings, flag string) (taken bool, err error) {
-	offers := settings.Offers(ctx, c.Getenv, settings.LocalServers())
+	offers := settings.Offers(ctx, c.Getenv, settings.LocalServers(c.Getenv))
 	fmt.Fprint(c.Err, set.Welcome(offers, flag))
 	noModel := exit.Seen(exit.Usagef("no model"))
 	if len(offers) == 0 {

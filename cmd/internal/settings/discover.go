@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"anamnesis/cmd/internal/term"
+	"anamnesis/orchestrator/model/openai"
 )
 
 // Limits of the search for a server.
@@ -28,10 +29,10 @@ const (
 // Server is a program that serves models on this machine.
 type Server struct{ Name, Address string }
 
-// LocalServers are the usual addresses of local model servers.
-func LocalServers() []Server {
+// LocalServers are the usual addresses of local model servers, and that of $OLLAMA_HOST.
+func LocalServers(getenv func(string) string) []Server {
 	return []Server{
-		{"Ollama", "http://127.0.0.1:11434"},
+		{"Ollama", openai.OllamaAddress(getenv(openai.OllamaEnv))},
 		{"LM Studio", "http://127.0.0.1:1234"},
 		{"llama.cpp", "http://127.0.0.1:8080"},
 		{"vLLM", "http://127.0.0.1:8000"},

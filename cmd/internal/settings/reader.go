@@ -7,6 +7,7 @@ import (
 	assets "anamnesis"
 	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/model/openai"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
 )
@@ -18,7 +19,7 @@ import (
 func Reader(getenv func(string) string) memory.Reader {
 	env := func(name string) string {
 		switch name {
-		case "OPENAI_BASE_URL", Env("model"), Env("base_url"), Env("key_env"), Env("max_cost"):
+		case "OPENAI_BASE_URL", openai.OllamaEnv, Env("model"), Env("base_url"), Env("key_env"), Env("max_cost"):
 			return ""
 		}
 		return getenv(name)

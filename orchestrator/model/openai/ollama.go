@@ -1,30 +1,49 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 )
 
-// What Detect looks for.
 const (
-	ollamaAddress = "http://127.0.0.1:11434"
+	// OllamaEnv is the variable by which Ollama's own programs know its address.
+	OllamaEnv  = "OLLAMA_HOST"
+	ollamaPort = "11434"
 	// DetectTimeout bounds the whole of Detect: without a server, users should not notice the
 	// search.
 	DetectTimeout = 500 * time.Millisecond
 	maxListBytes  = 1 << 20
 )
 
-// Detect looks for an Ollama on this machine. It returns the base URL for Options and the
-// names of its models, in Ollama's order (last changed first), possibly none. On any failure
-// ok is false.
-func Detect(ctx context.Context) (baseURL string, models []string, ok bool) {
-	return detect(ctx, ollamaAddress)
+// OllamaAddress returns the address of Ollama: the one of $OLLAMA_HOST, as HOST, HOST:PORT or a URL,
+// or else the usual one.
+func OllamaAddress(host string) string {
+	scheme, rest, ok := strings.Cut(host, "://")
+	if !ok {
+		scheme, rest = "http", host
+	}
+	u, err := url.Parse(scheme + "://" + rest)
+	if err != nil || u.Hostname() == "" {
+		return "http://127.0.0.1:" + ollamaPort
+	}
+	if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsUnspecified() { // where a server listens
+		u.Host = "127.0.0.1:" + cmp.Or(u.Port(), ollamaPort)
+	} else if u.Port() == "" {
+		u.Host += ":" + ollamaPort
+	}
+	return u.Scheme + "://" + u.Host
 }
 
-func detect(ctx context.Context, address string) (string, []string, bool) {
+// Detect looks for an Ollama. It returns the base URL for Options and the names of its models, in
+// Ollama's order (last changed first), possibly none. On any failure ok is false.
+func Detect(ctx context.Context, address string) (baseURL string, models []string, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, DetectTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/api/tags", nil)

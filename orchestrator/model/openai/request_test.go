@@ -294,11 +294,22 @@ func TestDetect(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			srv := httptest.NewServer(tt.answer)
 			defer srv.Close()
-			base, models, ok := detect(t.Context(), srv.URL)
+			base, models, ok := Detect(t.Context(), srv.URL)
 			if ok != tt.ok || !reflect.DeepEqual(models, tt.models) || ok && base != srv.URL+"/v1" {
 				t.Errorf("%q, %q, %v; want %q, %v", base, models, ok, tt.models, tt.ok)
 			}
 		})
+	}
+}
+
+func TestOllamaAddress(t *testing.T) {
+	for host, want := range map[string]string{
+		"": "http://127.0.0.1:11434", "0.0.0.0": "http://127.0.0.1:11434", "[::]:99": "http://127.0.0.1:99", "box": "http://box:11434",
+		"10.0.0.2:99": "http://10.0.0.2:99", "[::1]": "http://[::1]:11434", "https://box:99/x": "https://box:99", ":// ": "http://127.0.0.1:11434",
+	} {
+		if got := OllamaAddress(host); got != want {
+			t.Errorf("%q: %s, want %s", host, got, want)
+		}
 	}
 }
 
