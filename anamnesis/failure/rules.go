@@ -193,6 +193,7 @@ var rules = []rule{
 	{sums, first, "", re(`(?i)^(?:\S+: )?(?:error:? )?[^:]{0,60}\b(?:exit|exited|returned)(?: with)?(?: non-zero)?(?: status| code)*:? ?\d+\W*(?:\(error\))?$`), "error: script exited with code 2\n»the lamp is out"},
 	{sums, first, "", re(`(?i)^(?:[\w ()]+: )?(?:Error is not recoverable: |execution of \S+ |BEGIN failed--)?(?:compilation )?(?:exiting|aborting|aborted|terminated)\b`), "»gzip: stdin: not in gzip format\ntar: Error is not recoverable: exiting now"},
 	{sums, first, "ail", re(`^(?:\W*|There w\w+ |\d+% tests passed, |(?:Test Suites|Test Files|Tests):? +)\d+ (?:tests? )?(?:failed|failing|failures?)\b`), "There was 1 failure:\n»it was 3"},
+	{sums, first, "", re(`Error applying plan:|^\W*Test suite failed to run$`), "Error: Error applying plan:\n\n1 error(s) occurred:\n\n»* it is lost: Error of a: denied"},
 	{sums, first, "rror", re(`^\W*(?:Found )?\d+ (?:errors?\b|problems? \()`), "Found 3 errors in a.ts\n»it was 3"},
 }
 
