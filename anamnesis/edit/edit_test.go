@@ -13,6 +13,7 @@ func TestSed(t *testing.T) {
 		`sed -i 's/a.b/c.d/' x.py`:                                        "x.py: a.b → c.d",
 		`sed -i "12s/'r'/'r', 'utf-8'/" x.py`:                             "x.py: 'r' → 'r', 'utf-8'",
 		`sed -i '72a\    return total' sum.py`:                            "sum.py: return total",
+		`sed -i '/DEBUG: total/d' x.py`:                                   "x.py: DEBUG: total → ",
 		`sed -i '12d' x.py`:                                               "",
 		`sed -i "s/open(p, 'r')/open(p, 'r', encoding='utf-8')/" x.py`:    "x.py: open(p, 'r') → open(p, 'r', encoding='utf-8')",
 		`sed -i 's/total != \[\]/total == []/' x.py`:                      "x.py: total != [] → total == []",

@@ -73,8 +73,8 @@ var (
 // rest of its line.
 const minChanged = 6
 
-// sedChange is what an edit by sed changed, where its script is one substitution or one
-// insertion; else its command. Lines that are deleted by their number tell nothing.
+// sedChange is what an edit by sed changed, where its script is one substitution, one insertion
+// or deletes the lines with a text; else its command. Lines that are deleted by their number tell nothing.
 func sedChange(command string) Change {
 	fields := slices.DeleteFunc(shell.Fields(command)[1:], func(f string) bool { return strings.HasPrefix(f, "-") })
 	if len(fields) != 2 {
@@ -83,6 +83,9 @@ func sedChange(command string) Change {
 	script, file := fields[0], fields[1]
 	if byNumber().MatchString(script) {
 		return Change{}
+	}
+	if m := byText().FindStringSubmatch(script); m != nil {
+		return Change{Path: file, Added: []string{ChangedLine(m[1], "")}, Removed: []string{m[1]}}
 	}
 	if old, now, ok := substituted(script); ok {
 		return Change{Path: file, Added: Rewritten(strings.Split(old, "\n"), strings.Split(now, "\n")), Removed: []string{old}}
@@ -97,7 +100,10 @@ func sedChange(command string) Change {
 	return Change{Added: []string{command}}
 }
 
-var byNumber = shell.Pattern(`^\d+(,\d+)?d$`)
+var (
+	byNumber = shell.Pattern(`^\d+(,\d+)?d$`)
+	byText   = shell.Pattern(`^/([^/\\.*\[\]^$]{6,})/d$`)
+)
 
 // substituted reads a substitution of sed, where it is one of plain texts.
 func substituted(script string) (old, now string, ok bool) {

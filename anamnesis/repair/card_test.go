@@ -3,6 +3,8 @@ package repair
 import (
 	"fmt"
 	"testing"
+
+	"anamnesis/anamnesis/edit"
 )
 
 // noTable is a run whose script lacked a table and then made it, beside other lines of
@@ -80,16 +82,20 @@ Repaired before by, with the names of this call:
 }
 
 func TestReason(t *testing.T) {
+	about := edit.WordSet("table index missing utf")
 	for said, want := range map[string]string{
-		"THOUGHT: The table is missing. I create it.":                             "The table is missing. I create it.",
-		"I run it:\n```sh\nrm -rf x. y\n```":                                      "",
-		"The table is missing. I will create it. Now the rest.":                   "The table is missing.",
-		"Okay, let me look. Is it there? It has no index. Let's add it:\n\nyes.":  "It has no index.",
-		"I give up on scripts. The index is empty. It is at line 12 now.":         "The index is empty.",
-		"It needs 8 spaces. The previous response was refused. The index is old.": "The index is old.",
-		"v1.2 is old. " + string(make([]byte, 300)) + ".":                         "v1.2 is old.",
+		"THOUGHT: The table is missing. I create the index.":                              "The table is missing. I create the index.",
+		"I run it:\n```sh\nrm -rf table\n```":                                             "",
+		"The table is missing. I will create it. Now the rest.":                           "The table is missing.",
+		"The file is long. The index of the table is missing. It is so since May.":        "The index of the table is missing.",
+		"Okay, let me look at the index. Is the index there? Let's add an index:\n\nyes.": "",
+		"I give up on the index. The index is old. The index is at line 12 now.":          "The index is old.",
+		"But ah, so the index of the table is old.":                                       "The index of the table is old.",
+		"It seems the index is missing. The table needs utf.":                             "The table needs utf.",
+		"The test says: no such table: ledger_of_all_the_year_2026_invoices.":             "",
+		"The index is old. The table " + string(make([]byte, 300)) + ".":                  "The index is old.",
 	} {
-		if got := reasonIn(said); got != want {
+		if got, _ := reasonIn(said, "no such table: ledger_of_all_the_year_2026_invoices", about); got != want {
 			t.Errorf("%q: got %q, want %q", said, got, want)
 		}
 	}

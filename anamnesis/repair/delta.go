@@ -14,8 +14,8 @@ const maxDeltaLines = 40
 // environment recognises commands that change what later commands find.
 var environment = shell.Pattern(`^(?:sudo\s+)?(?:(?:python[\d.]* -m )?pip[\d.]* (?:install|uninstall)|uv (?:pip|add|sync)|conda |poetry (?:add|install)|npm (?:i|install|ci)\b|yarn (?:add|install)|pnpm (?:add|i|install)|apt(?:-get)? |apk add|dnf |brew |go (?:get|install|mod)|cargo (?:add|install)|gem install|bundle|export |source |\. |ln |chmod |chown |mkdir |touch |createdb|git (?:submodule|config)|docker (?:pull|build)|systemctl |service |[A-Z_]+=[^\s$]*$)`)
 
-// versionLike recognises a line that names a version.
-var versionLike = shell.Pattern(`\d\.\d|\bv\d|(?i:version)\W{1,3}\d`)
+// versionLike matches the part of a line that names a version, with the name before it.
+var versionLike = shell.Pattern(`^[\w ,.@+-]{0,20}?(?:\d+\.\d|\bv\d|(?i:version)\W{1,3}\d)[\w.+-]*`)
 
 var versionAsked = shell.Pattern(`(--version|\s-V\b|__version__|\bversion\b)`)
 

@@ -10,17 +10,18 @@ import (
 	"anamnesis/anamnesis/shell"
 )
 
-// slip reports whether the agent had just written what the interpreter or compiler could
-// not read, or had used a name that it had not defined: a typo holds no lesson.
+// slip reports whether the failure was of the agent's own making, which holds no lesson: it had
+// just written what the interpreter or compiler could not read, had broken a file so that a
+// name is not there, or its own class lacks an attribute.
 func (w *walk) slip(p *Pair) bool {
-	if m := notThere().FindStringSubmatch(p.Failure.Line); m != nil { // its own definition, which it has removed
-		defines := regexp.MustCompile(`^\s*(class|def) ` + m[1] + `\b`)
-		return slices.ContainsFunc(w.changes[:p.Failed+1], func(made []edit.Change) bool {
-			return slices.ContainsFunc(made, func(c edit.Change) bool { return slices.ContainsFunc(c.Added, defines.MatchString) })
-		})
+	line, before := p.Failure.Line, slices.Concat(w.changes[:p.Failed+1]...)
+	if m := ownPart().FindStringSubmatch(line); m != nil {
+		defines := regexp.MustCompile(`^\s*(class|def) ` + m[1] + m[3] + `\b`)
+		own := func(c edit.Change) bool { return slices.ContainsFunc(c.Added, defines.MatchString) }
+		return slices.ContainsFunc(before, own) || m[2] != "" && slices.ContainsFunc(before, func(c edit.Change) bool { return edits(c, m[2]) })
 	}
-	name := undefined().FindStringSubmatch(p.Failure.Line)
-	if name == nil && !unreadable().MatchString(p.Failure.Line) {
+	name := undefined().FindStringSubmatch(line)
+	if name == nil && !unreadable().MatchString(line) {
 		return false
 	}
 	file, _, _ := strings.Cut(p.Failure.Place, ":")
@@ -29,13 +30,12 @@ func (w *walk) slip(p *Pair) bool {
 	if uses(p.Command) || name == nil && strings.HasPrefix(file, "<") {
 		return true // the command's own text
 	}
-	wrote := func(c edit.Change) bool {
-		if name != nil {
-			return slices.ContainsFunc(c.Added, uses)
-		}
-		return file != "" && (strings.HasSuffix(c.Path, file) || c.Path == "" && strings.Contains(strings.Join(c.Added, "\n"), file))
-	}
-	return slices.ContainsFunc(w.changes[:p.Failed+1], func(made []edit.Change) bool { return slices.ContainsFunc(made, wrote) })
+	return slices.ContainsFunc(before, func(c edit.Change) bool { return slices.ContainsFunc(c.Added, uses) || edits(c, file) })
+}
+
+// edits reports whether a change is of a file, or names it.
+func edits(c edit.Change, file string) bool {
+	return file != "" && (strings.HasSuffix(c.Path, file) || c.Path == "" && strings.Contains(strings.Join(c.Added, "\n"), file))
 }
 
 // noModule matches the failure of a program whose module is missing.
@@ -97,9 +97,40 @@ func (w *walk) tookBack(p *Pair) bool {
 	})
 }
 
+// mended reports whether all that the repair did was to change lines again that the agent had
+// added to files of the project before the failure.
+func (w *walk) mended(p *Pair) bool {
+	added, own := map[string]bool{}, map[string]bool{}
+	for _, made := range w.changes[:p.Failed+1] {
+		for _, c := range made {
+			own[c.Path] = own[c.Path] || c.Whole != nil
+			for _, l := range c.Added {
+				if _, now, ok := edit.CutChanged(l); ok {
+					l = now
+				}
+				added[strings.TrimSpace(l)] = true
+			}
+		}
+	}
+	within := func(old string) bool {
+		for l := range added {
+			if strings.Contains(l, strings.TrimSpace(old)) {
+				return true
+			}
+		}
+		return false
+	}
+	return len(p.Changes) > 0 && len(p.Environment) == 0 && !slices.ContainsFunc(p.Changes, func(c edit.Change) bool {
+		return own[c.Path] || slices.ContainsFunc(c.Added, func(l string) bool {
+			old, _, changed := edit.CutChanged(l)
+			return !changed || !within(old)
+		})
+	})
+}
+
 var (
 	undefined  = shell.Pattern(`\bNameError: name '(\w+)' is not defined`)
-	notThere   = shell.Pattern(`\bImportError: cannot import name '(\w+)'`)
+	ownPart    = shell.Pattern(`\bImportError: cannot import name '(\w+)'(?: from .*\((?:.*/)?([\w.-]+)\))?|\bAttributeError: '(\w+)' object has no attribute`)
 	unreadable = shell.Pattern(`\b(Indentation|Tab)Error\b|\bSyntaxError: (invalid (syntax|character|decimal)|(unexpected )?EOF|EOL|unterminated|unmatched|unexpected (indent|character)|expected|closing|f-string|.* was never closed)|\b(imported|declared) and not used\b`)
 )
 

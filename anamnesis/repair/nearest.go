@@ -16,7 +16,7 @@ import (
 // The values were chosen on the choose half of the recorded runs and on InterCode; see
 // docs/design/replay.md.
 const (
-	minSure     = 0.2  // of an answer that is shown
+	minSure     = 0.12 // of an answer that is shown
 	nearSure    = 0.18 // of one by the nearest calls
 	nearCalls   = 3    // that one answer quotes
 	nearLeast   = 5    // repairs of the repository before any is shown

@@ -153,6 +153,7 @@ func (w *walk) pair(i int) (Pair, bool) {
 	calls := w.run.Calls
 	p := Pair{Run: w.run.ID, Repo: w.run.Repo, Failed: i, Failure: *w.failed[i], Command: calls[i].Command, Fixed: -1}
 	var changes, left []edit.Change // left: of the paths that a jump left
+	until := -1                     // the first later call that failed otherwise
 	for j := i + 1; j < min(len(calls), i+1+window); j++ {
 		if calls[j].Undone {
 			left = edit.Overwrite(left, w.changes[j])
@@ -178,6 +179,11 @@ func (w *walk) pair(i int) (Pair, bool) {
 				changes, p.Environment = nil, nil
 			}
 			p.Tried = append(p.Tried, tried)
+			if until < 0 && !calls[j].Undone && tried.Signature != p.Failure.Signature {
+				until = j
+			} else if tried.Signature == p.Failure.Signature {
+				until = -1
+			}
 			continue
 		}
 		if calls[j].Undone && !SameCommand(calls[j].Command, p.Command) {
@@ -197,6 +203,9 @@ func (w *walk) pair(i int) (Pair, bool) {
 	})
 	p.Other = !strings.EqualFold(w.all[p.Fixed][at].program, w.main[i].program)
 	p.Works = w.all[p.Fixed][at].text
+	if until >= 0 {
+		changes = madeBy(changes, w.changes[i+1:until+1])
+	}
 	if !p.Other { // another way of calling needs no change of files
 		p.Changes = cutDelta(p.aboutMissing(w.helped(changes, &p)), p.Command+"\n"+calls[i].Text+calls[i].Stderr)
 	}
@@ -206,7 +215,7 @@ func (w *walk) pair(i int) (Pair, bool) {
 	}
 	p.Environment = unique(p.Environment)
 	p.Environment = first(p.Environment, 4)
-	if w.tookBack(&p) || !p.Other && len(p.Changes)+len(p.Environment) == 0 && w.again(p) {
+	if w.tookBack(&p) || w.mended(&p) || !p.Other && len(p.Changes)+len(p.Environment) == 0 && w.again(p) {
 		return Pair{}, false
 	}
 	p.Versions = first(unique(p.Versions), 2)
@@ -214,7 +223,31 @@ func (w *walk) pair(i int) (Pair, bool) {
 	return p, true
 }
 
-// reason returns the words with which the agent made the changes before the call that
+// madeBy returns the part of the changes that the calls made before the same command failed
+// otherwise: later ones were for that failure. If none is left, it returns all.
+func madeBy(changes []edit.Change, calls [][]edit.Change) []edit.Change {
+	early := map[string]bool{}
+	for _, made := range calls {
+		for _, c := range made {
+			for _, l := range c.Added {
+				early[strings.TrimSpace(l)] = true
+			}
+		}
+	}
+	var cut []edit.Change
+	for _, c := range changes {
+		c.Added = slices.DeleteFunc(slices.Clone(c.Added), func(l string) bool { return !early[strings.TrimSpace(l)] })
+		if len(c.Added) > 0 {
+			cut = append(cut, c)
+		}
+	}
+	if len(cut) == 0 {
+		return changes
+	}
+	return cut
+}
+
+// reason returns the sentences with which the agent made the changes before the call that
 // succeeded, those that name most of the failure and of what put it right. Of equals, the
 // latest.
 func (w *walk) reason(p *Pair) string {
@@ -230,13 +263,7 @@ func (w *walk) reason(p *Pair) string {
 		if j < p.Fixed && len(w.changes[j])+len(environmentOf(w.run.Calls[j].Command)) == 0 {
 			continue
 		}
-		said, n := reasonIn(w.run.Calls[j].Said), 0
-		for _, word := range edit.Words(said) {
-			if about[word] {
-				n++
-			}
-		}
-		if n > most {
+		if said, n := reasonIn(w.run.Calls[j].Said, p.Failure.Line, about); n > most {
 			best, most = said, n
 		}
 	}
@@ -389,10 +416,11 @@ func environmentOf(command string) (out []string) {
 // does not say of what.
 func versionIn(c Call) []string {
 	l, _, _ := strings.Cut(strings.TrimSpace(c.Text), "\n")
+	l = versionLike().FindString(l)
 	switch {
-	case !versionLike().MatchString(l):
+	case l == "":
 		return nil
-	case !strings.ContainsFunc(l, unicode.IsLetter):
+	case !strings.ContainsFunc(strings.TrimPrefix(l, "v"), unicode.IsLetter):
 		l += " by " + Essence(c.Command)
 	}
 	return []string{firstBytes(l, 80)}

@@ -161,6 +161,36 @@ func TestPairs(t *testing.T) {
 			{Changes: []edit.Change{{Path: "app.py", Added: []string{"import db", "db.open()", "db.create_tables()"}, Whole: []string{"import db", "db.open()", "db.create_tables()"}}}},
 			call("python3 repro.py", "ok", 0),
 		}, "1>3: db.create_tables()"},
+		{"an attribute that its own class lacks", []Call{
+			call("cat <<'EOF' > repro.py\nclass FakeShop:\n    pass\nEOF\npython3 repro.py", "AttributeError: 'FakeShop' object has no attribute 'carts'", 1),
+			call("sed -i '2a     carts = []' repro.py && python3 repro.py", "ok", 0),
+		}, ""},
+		{"a name that its edit removed", []Call{
+			{Changes: []edit.Change{{Path: "shop/carts.py", Removed: []string{"total = 0"}}}},
+			call("python3 -m pytest", "  File \"/w/shop/carts.py\", line 3, in add\nNameError: name 'total' is not defined", 1),
+			{Changes: []edit.Change{{Path: "shop/carts.py", Added: []string{"total = start()"}}}}, call("python3 -m pytest", "ok", 0),
+		}, ""},
+		{"a module that its edit cut off", []Call{
+			call("head -n 3 shop/carts.py > c && cat c > shop/carts.py", "", 0),
+			{Changes: []edit.Change{{Path: "shop/carts.py", Added: []string{"x = 1"}}}},
+			call("python3 -m pytest", "ImportError: cannot import name 'Cart' from 'shop.carts' (/w/shop/carts.py)", 1),
+			{Changes: []edit.Change{{Path: "shop/carts.py", Added: []string{"Cart = 3"}}}}, call("python3 -m pytest", "ok", 0),
+		}, ""},
+		{"a line of the project that it had just added", []Call{
+			{Changes: []edit.Change{{Path: "shop/carts.py", Added: []string{"    if env:"}}}},
+			call("python3 -m pytest", "E   TypeError: no env", 1),
+			{Changes: []edit.Change{{Path: "shop/carts.py", Added: []string{"if env: → if env is not None:"}}}}, call("python3 -m pytest", "ok", 0),
+		}, ""},
+		{"changes for a later failure", []Call{
+			noTable, {Changes: []edit.Change{{Path: "app.py", Added: []string{"tables = True"}}}},
+			call("python3 repro.py", "KeyError: 'rows'", 1), {Changes: []edit.Change{{Path: "app.py", Added: []string{"rows = 3"}}}},
+			call("python3 repro.py", "ok", 0),
+		}, "0>4: tables = True"},
+		{"a later failure that the first edit brought", []Call{
+			noTable, {Changes: []edit.Change{{Path: "app.py", Added: []string{"tables = Truth"}}}},
+			call("python3 repro.py", "KeyError: 'rows'", 1), {Changes: []edit.Change{{Path: "app.py", Added: []string{"tables = True"}, Removed: []string{"tables = Truth"}}}},
+			call("python3 repro.py", "ok", 0),
+		}, "0>4: tables = True"},
 		{"never repaired", []Call{noTable, call("ls", "repro.py", 0)}, ""},
 	}
 	for _, tt := range tests {
@@ -179,7 +209,7 @@ func TestPairs(t *testing.T) {
 // TestVersionIn: what a command printed when asked for a version counts only if it names one.
 func TestVersionIn(t *testing.T) {
 	for said, want := range map[string]string{
-		"Python 3.9.20\n": "Python 3.9.20", "v20.1": "v20.1", "git version 2": "git version 2",
+		"Python 3.9.20\n": "Python 3.9.20", "v20.1": "v20.1 by tool --version", "4.16.0 from /opt/a": "4.16.0 by tool --version", "Testing the total with version 1.14": "", "git version 2": "git version 2",
 		"3.1": "3.1 by tool --version", "<returncode>0</returncode>": "", "found 2 versions": "",
 	} {
 		if got := strings.Join(versionIn(call("tool --version", said, 0)), "|"); got != want {

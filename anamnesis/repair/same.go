@@ -10,8 +10,8 @@ import (
 // When two repairs teach the same. The values were chosen on the choose half of the recorded
 // runs; see docs/design/replay.md.
 const (
-	sameShare = 0.75 // of the words of the shorter repair: so many are in the other, too
-	sameWords = 3    // that both have in common, at least
+	sameShare = 0.5 // of the words of the shorter repair: so many are in the other, too
+	sameWords = 3   // that both have in common, at least
 )
 
 // Lesson is what a repair teaches, as it is compared with other repairs.
@@ -21,32 +21,39 @@ type Lesson struct {
 	remedy  []string // the words of a change that the failed call does not show
 }
 
-// Lesson returns what a repair teaches. If it is only another way to call, that is the failure,
-// what was run before, and the command that worked without its files and the words of the one
-// that failed. If it changed files, it is the kind of failure, whatever names the failure holds,
-// and the words of the change.
+// Lesson returns what a repair teaches. Of a missing program it is the program that worked, and
+// what was run before; that a module was made is one lesson, whatever its name. Another way to
+// call is the failure, what was run before, and the command that worked without its files and
+// the words of the one that failed. If files were changed, it is the kind of failure, whatever
+// names the failure holds, and the words of the change.
 func (p *Pair) Lesson() Lesson {
 	k := newKnown(*p)
 	l := Lesson{trouble: p.Repo + "\n" + k.sig.loose}
 	if k.missing {
 		l.trouble = p.Repo + "\n" + k.family + " is missing"
 	}
-	line := strings.ToLower(p.Failure.Line)
-	if len(p.Changes) > 0 {
-		l.remedy = slices.DeleteFunc(slices.Clone(k.words), func(w string) bool { return strings.Contains(line, w) })
+	if p.Made() != "" && slices.ContainsFunc(p.Environment, creates().MatchString) {
+		l.way = "create the module"
 		return l
 	}
-	failure := p.Failure.Signature
-	if k.missing {
-		failure = ""
+	if len(p.Changes) > 0 {
+		l.remedy = lineWords(k)
+		return l
 	}
 	works, had := mainOf(actions(p.Works)), shell.Fields(p.Command)
+	if k.missing {
+		l.way = strings.Join(append(slices.Clone(p.Environment), works.program), "\n")
+		return l
+	}
 	how := slices.DeleteFunc(shell.Fields(works.text), func(w string) bool { return slices.Contains(works.args, w) || slices.Contains(had, w) })
 	if how = slices.Concat(p.Environment, how); len(how) > 0 {
-		l.way = failure + "\n" + strings.Join(how, "\n")
+		l.way = p.Failure.Signature + "\n" + strings.Join(how, "\n")
 	}
 	return l
 }
+
+// creates recognises commands that create a folder or a file.
+var creates = shell.Pattern(`^(?:mkdir|touch) `)
 
 // Trouble names the repository and the kind of failure. Lessons that have others differ.
 func (l *Lesson) Trouble() string { return l.trouble }
@@ -69,4 +76,17 @@ func (l *Lesson) Same(o *Lesson) bool {
 		}
 	}
 	return both >= sameWords && float64(both) >= sameShare*float64(min(len(l.remedy), len(o.remedy)))
+}
+
+func lineWords(k *known) (out []string) {
+	seen := map[string]bool{}
+	for _, l := range k.lines {
+		for _, w := range l.words {
+			if !seen[w] {
+				seen[w] = true
+				out = append(out, w)
+			}
+		}
+	}
+	return out
 }

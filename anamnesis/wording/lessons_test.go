@@ -76,6 +76,7 @@ func TestLessonsChange(t *testing.T) {
 		"half of it":    {pair("t2", table+"customer", nil, create[1], "    editor.execute(statement, limit, offset, dialect)"), nil, false},
 		"other failure": {pair("t2", "OperationalError: database is locked", nil, create...), nil, false},
 		"other module":  {pair("t2", module+"'scipy'", []string{"pip install scipy"}), nil, false},
+		"other folder":  {pair("t2", module+"'shelf'", []string{"mkdir shelf", "touch shelf/__init__.py"}), folder, false},
 		"the same way":  {pair("t2", module+"'ledger'", []string{"mkdir ledger", "touch ledger/__init__.py"}), folder, false},
 	} {
 		if tt.want == nil {

@@ -66,11 +66,12 @@ var heading = shell.Pattern(`^\s*((print|console\.log|fmt\.Print\w*)\(|//|#|/?\*
 // The forms of a repair card's bullets. [PairOf] reads what Repair writes.
 const (
 	failedMark    = " failed: "
+	sourceForm    = "The assertion: `%s`"
 	succeededForm = "`%s` succeeded."
 	runBeforeForm = "Run before: `%s`"
 	changedForm   = "Changed in %s:%s"
 	editedForm    = "Edited: `%s`"
-	restForm      = card.RestOf + "%s:%s"
+	restForm      = card.RestOf + "%s:%s" // of cards written before they left the rest out
 	whyForm       = "Reason, in the agent's words: %s"
 	seenForm      = "Seen with %s"
 	triedForm     = "Tried without success: %s"
@@ -92,6 +93,9 @@ func Repair(p repair.Pair) note.Card {
 		line += fmt.Sprintf(placeForm, quote.Squash(place))
 	}
 	d.Issue = []string{quote.ClipMarked("`"+command+"`"+failedMark+line, note.MaxBulletRunes)}
+	if strings.Contains(p.Failure.Line, "ssert") && p.Failure.Source != "" && !strings.Contains(line, quote.Squash(p.Failure.Source)) {
+		d.Issue = append(d.Issue, fmt.Sprintf(sourceForm, quote.ClipMarked(quote.Squash(p.Failure.Source), note.MaxBulletRunes)))
+	}
 	if works := quote.ClipMarked(quote.Squash(p.Works), note.MaxActionRunes); !repair.SameCommand(p.Works, p.Command) {
 		d.Solution = append(d.Solution, fmt.Sprintf(succeededForm, works))
 	}
@@ -110,9 +114,6 @@ func Repair(p repair.Pair) note.Card {
 	d.Solution = d.Solution[:min(len(d.Solution), note.MaxCardBullets)]
 	if p.Why != "" {
 		d.Solution = append(d.Solution, fmt.Sprintf(whyForm, quote.Squash(p.Why)))
-	}
-	for _, c := range rest(&p) {
-		d.Solution = append(d.Solution, fmt.Sprintf(restForm, filepath.ToSlash(c.Path), diffStart+diffLines(c.Added)+diffEnd))
 	}
 	if len(p.Versions) > 0 {
 		d.Constraint = append(d.Constraint, fmt.Sprintf(seenForm, quote.ClipMarked(quote.Squash(strings.Join(p.Versions, "; ")), note.MaxBulletRunes)))
@@ -189,26 +190,6 @@ func Tells(p repair.Pair) bool {
 	return p.Tells() && quoted.Tells()
 }
 
-// rest is the lines of the changed files that shown leaves out, but for new tests.
-func rest(p *repair.Pair) (out []edit.Change) {
-	quoted := shown(p)
-	for _, c := range joined(p.Changes) {
-		if c.Path == "" {
-			continue
-		}
-		lines := withoutTests(c.Added)
-		for _, q := range quoted {
-			if q.Path == c.Path {
-				lines = slices.DeleteFunc(lines, func(l string) bool { return slices.Contains(q.Added, l) })
-			}
-		}
-		if slices.ContainsFunc(lines, func(l string) bool { return tells(l) || remark().MatchString(l) }) {
-			out = append(out, edit.Change{Path: c.Path, Added: lines})
-		}
-	}
-	return out
-}
-
 var (
 	testStart = shell.Pattern(`^(\s*)(?:async )?(?:def test_\w*\(|func (?:Test|Fuzz|Benchmark)\w*\(|(?:it|test|describe)\(\s*["'\x60]|class Test\w*|fn test_\w*\()`)
 	decorator = shell.Pattern(`^\s*@`)
@@ -252,8 +233,6 @@ func withoutHeadings(added []string) []string {
 		return weak(l) && (imports == nil || !slices.ContainsFunc(edit.Words(imports[1]), func(w string) bool { return used[w] }))
 	})
 }
-
-var remark = shell.Pattern(`^\s*(//|#|--)\s*\w`)
 
 var imported = shell.Pattern(`^\s*(?:from\s+\S+\s+)?(?:import|use)\b(.*)`)
 
