@@ -72,7 +72,7 @@ func (a *app) kbReview(ctx context.Context, store *knowledgebase.Store, f review
 		return nil
 	}
 	if more > 0 {
-		a.notef("the oldest %d; %d more wait", len(items), more)
+		a.notef("the first %d; %d more wait", len(items), more)
 	}
 	d, doc, err := a.desk().Edit(ctx, "review.md", review.Compose(items))
 	if err != nil {

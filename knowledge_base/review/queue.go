@@ -12,13 +12,15 @@ import (
 	"anamnesis/knowledge_base/usage"
 )
 
-// Waiting lists the cards that wait for a user, oldest first: drafts, and
-// reviewed cards past their date.
+// Waiting lists the cards that wait for a user: drafts, and reviewed cards past their date.
+// Those whose lesson most tasks learned again or met come first; of equals, the oldest.
 func Waiting(store *knowledgebase.Store) []knowledgebase.Entry {
 	waiting := slices.DeleteFunc(store.List(), func(e knowledgebase.Entry) bool {
 		return e.State != card.Draft && (e.State != card.Reviewed || !e.Expired)
 	})
 	slices.Reverse(waiting)
+	again := func(e knowledgebase.Entry) int { return e.Counts.Rediscovered + e.Counts.Met }
+	slices.SortStableFunc(waiting, func(a, b knowledgebase.Entry) int { return again(b) - again(a) })
 	return waiting
 }
 

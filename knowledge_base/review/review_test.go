@@ -11,6 +11,7 @@ import (
 
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/usage"
 )
 
 func store(t *testing.T, cards ...*card.Card) *knowledgebase.Store {
@@ -128,6 +129,21 @@ func TestApplyMerge(t *testing.T) {
 	}
 	if c, err := s.Get("k2"); err != nil || c.State != card.Superseded || c.VerifiedAt == nil {
 		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// TestWaitingOrder: what several tasks learned is reviewed before what is older.
+func TestWaitingOrder(t *testing.T) {
+	s := store(t, draft("k1", "one"), draft("k2", "two"), draft("k3", "three"))
+	if err := s.Count(usage.Event{Card: "k3", Task: "t2", What: usage.Rediscovered}, usage.Event{Card: "k2", Task: "t2", What: usage.Shown}); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range Waiting(s) {
+		got = append(got, e.ID)
+	}
+	if got[0] != "k3" {
+		t.Errorf("waiting %v, want k3 first", got)
 	}
 }
 
