@@ -368,9 +368,12 @@ func TestSeatNarrow(t *testing.T) {
 	d.tmux("resize-window", "-x", "60", "-y", "20")
 	d.sees("\n" + strings.Repeat("─", 60) + "\n> and then")
 	d.press("C-c")
-	d.sees("interrupted ·", "> and then")
+	// Not the rows above: when a screen that is not full becomes narrower, tmux moves its first rows
+	// into the history, those of a running call, too, and back later. A program cannot change them there.
+	line := "\n" + strings.Repeat("─", 60) + "\n"
+	d.sees("\n  │ begun\n  │ You interrupted it while it ran: it may have taken\n  │ effect in part.\ninterrupted · everything so far is recorded; type to\ncontinue\n",
+		line+"> and then"+line+"auto · ", " EAS · step 1\n")
 	d.gone("again to leave")
-	d.golden("interrupted")
 	d.press("C-z")
 	d.sees("\n$")
 	d.types("fg\n")
