@@ -81,13 +81,44 @@ type Files map[string][]string
 // Wrote notes a change. Of a file written whole it keeps the lines that the file lacked.
 func (f Files) Wrote(c *Change) {
 	if c.Whole == nil {
-		f[c.Path] = slices.Concat(f[c.Path], c.Added)
+		lines := slices.Clone(f[c.Path])
+		c.Added = slices.Clone(c.Added)
+		for i, l := range c.Added {
+			if old, now, ok := CutChanged(l); ok {
+				c.Added[i] = f.widened(c.Path, old, now)
+				old, l, _ = CutChanged(c.Added[i])
+				lines = slices.DeleteFunc(lines, func(had string) bool { return had == old })
+			}
+			lines = append(lines, l)
+		}
+		f[c.Path] = lines
 		return
 	}
 	had := trimmed(f[c.Path])
 	f[c.Path] = c.Whole
 	c.Added = slices.DeleteFunc(slices.Clone(c.Added), func(l string) bool { return had[strings.TrimSpace(l)] })
 }
+
+// widened is a changed line with the rest of its line, if the file is known to have one line that
+// holds the part which a substitution names.
+func (f Files) widened(file, old, now string) string {
+	whole := ""
+	for _, l := range f[file] {
+		if part := strings.TrimRight(l, " \t\r"); old != "" && strings.Contains(part, old) && part != whole {
+			if whole != "" {
+				return ChangedLine(old, now)
+			}
+			whole = part
+		}
+	}
+	if whole == "" || len(whole) > maxWidened {
+		return ChangedLine(old, now)
+	}
+	return ChangedLine(whole, strings.Replace(whole, old, now, 1))
+}
+
+// maxWidened bounds the bytes of a line that is quoted for a part of it.
+const maxWidened = 200
 
 // Of returns what a command's text says that it changed.
 func Of(command string) []Change {

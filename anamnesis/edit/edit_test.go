@@ -32,3 +32,21 @@ func TestSed(t *testing.T) {
 		}
 	}
 }
+
+// TestWidened: a substitution of a part is shown with its line if the file is known to have one
+// such line, as it was printed and changed before.
+func TestWidened(t *testing.T) {
+	f := edit.Files{}
+	f.Printed("cat app.py", "", "def run():\n    total = sum(rows)\n    last = max(rows)")
+	for _, tt := range []struct{ command, want string }{
+		{`sed -i 's/sum(rows)/round(sum(rows))/' app.py`, "    total = sum(rows) →     total = round(sum(rows))"},
+		{`sed -i 's/round(sum/ceil(sum/' app.py`, "    total = round(sum(rows)) →     total = ceil(sum(rows))"},
+		{`sed -i 's/(rows)/(lines)/' app.py`, "(rows) → (lines)"}, // of two lines
+	} {
+		c := edit.Of(tt.command)[0]
+		f.Wrote(&c)
+		if got := strings.Join(c.Added, "|"); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.command, got, tt.want)
+		}
+	}
+}

@@ -218,7 +218,10 @@ func (w *walk) pair(i int) (Pair, bool) {
 	if w.tookBack(&p) || w.mended(&p) || !p.Other && len(p.Changes)+len(p.Environment) == 0 && w.again(p) {
 		return Pair{}, false
 	}
-	p.Versions = first(unique(p.Versions), 2)
+	said := edit.WordSet(p.Command + " " + p.Works + " " + p.Failure.Line)
+	p.Versions = first(slices.DeleteFunc(unique(p.Versions), func(v string) bool {
+		return !slices.ContainsFunc(edit.Words(v), func(w string) bool { return said[w] })
+	}), 2)
 	p.Why = w.reason(&p)
 	return p, true
 }

@@ -18,7 +18,9 @@ const (
 type Lesson struct {
 	trouble string   // the repository and the kind of failure
 	way     string   // another way to call, with the failure that it is for; else empty
-	remedy  []string // the words of a change that the failed call does not show
+	exact   string   // the failure's signature
+	lists   bool     // the command that worked only lists, or prints a version
+	remedy  []string // the words of a change, or of a program in the command line
 }
 
 // Lesson returns what a repair teaches. Of a missing program it is the program that worked, and
@@ -28,7 +30,7 @@ type Lesson struct {
 // names the failure holds, and the words of the change.
 func (p *Pair) Lesson() Lesson {
 	k := newKnown(*p)
-	l := Lesson{trouble: p.Repo + "\n" + k.sig.loose}
+	l := Lesson{trouble: p.Repo + "\n" + k.sig.loose, exact: k.sig.exact}
 	if k.missing {
 		l.trouble = p.Repo + "\n" + k.family + " is missing"
 	}
@@ -36,11 +38,13 @@ func (p *Pair) Lesson() Lesson {
 		l.way = "create the module"
 		return l
 	}
-	if len(p.Changes) > 0 {
+	works := mainOf(actions(p.Works))
+	l.lists = slices.ContainsFunc(shell.Fields(works.text), listsOnly)
+	if len(p.Changes) > 0 || works.inline {
 		l.remedy = lineWords(k)
 		return l
 	}
-	works, had := mainOf(actions(p.Works)), shell.Fields(p.Command)
+	had := shell.Fields(p.Command)
 	if k.missing {
 		l.way = strings.Join(append(slices.Clone(p.Environment), works.program), "\n")
 		return l
@@ -58,8 +62,14 @@ var creates = shell.Pattern(`^(?:mkdir|touch) `)
 // Trouble names the repository and the kind of failure. Lessons that have others differ.
 func (l *Lesson) Trouble() string { return l.trouble }
 
-// Words returns how many words the change has that the failed call does not show.
-func (l *Lesson) Words() int { return len(l.remedy) }
+// Better reports whether a lesson says better what o teaches too: in fewer words, but in no less
+// than a change needs to be told from others, or by a command that does more than to list.
+func (l *Lesson) Better(o *Lesson) bool {
+	if l.lists != o.lists {
+		return o.lists
+	}
+	return len(l.remedy) < len(o.remedy) && len(l.remedy) >= sameWords
+}
 
 // Same reports whether two lessons teach the same.
 func (l *Lesson) Same(o *Lesson) bool {
@@ -75,7 +85,7 @@ func (l *Lesson) Same(o *Lesson) bool {
 			both++
 		}
 	}
-	return both >= sameWords && float64(both) >= sameShare*float64(min(len(l.remedy), len(o.remedy)))
+	return (both >= sameWords || both == sameWords-1 && l.exact == o.exact) && float64(both) >= sameShare*float64(min(len(l.remedy), len(o.remedy)))
 }
 
 func lineWords(k *known) (out []string) {

@@ -95,12 +95,12 @@ func (l *Lessons) find(lesson *repair.Lesson) ([]taught, int) {
 }
 
 // better reports whether a says what b does better: it is reviewed and b is not, or neither is,
-// and it says less beside the lesson.
+// and its lesson is ([repair.Lesson.Better]).
 func better(a, b *taught) bool {
 	if b.card.State == card.Reviewed {
 		return false
 	}
-	return a.card.State == card.Reviewed || a.Words() < b.Words()
+	return a.card.State == card.Reviewed || a.Better(&b.Lesson)
 }
 
 // lessonOf returns what a card about a repository teaches; false for other cards and for a card
