@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"unicode"
 
 	"anamnesis/cmd/internal/page/markup"
 	"anamnesis/cmd/internal/term"
@@ -146,33 +145,8 @@ func (s *Server) renderEdit(w http.ResponseWriter, code int, v editView, problem
 	} else {
 		v.Whole = true // topic and body cannot be separated
 	}
-	v.Back, v.Odd = v.From.path(v.ID), oddCharacters(v.Text)
+	v.Back, v.Odd = v.From.path(v.ID), markup.Odd(v.Text)
 	return s.render(w, code, "edit", view{Title: "Edit: " + v.Topic, Section: "/cards", Body: v, Problem: problem})
-}
-
-// maxOdd is how many kinds of invisible characters are named.
-const maxOdd = 8
-
-// oddCharacters names the characters of a text that a text field does not show.
-func oddCharacters(text string) []string {
-	counts := make(map[rune]int)
-	var order []rune
-	for _, r := range text {
-		if r == '\r' || term.Clean(string(r)) == string(r) && !unicode.Is(unicode.Cf, r) {
-			continue
-		}
-		if counts[r]++; counts[r] == 1 {
-			order = append(order, r)
-		}
-	}
-	var out []string
-	for i, r := range order {
-		if i == maxOdd {
-			return append(out, fmt.Sprintf("and %d other kinds", len(order)-maxOdd))
-		}
-		out = append(out, fmt.Sprintf("%U, %d times", r, counts[r]))
-	}
-	return out
 }
 
 // edit replaces a card's text. A text that cannot be stored stays in the form, with the
