@@ -72,6 +72,10 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 	if m.pick != nil {
 		return m.choose(k)
 	}
+	if name == "ctrl+s" && m.aside != "" {
+		m.restore()
+		return nil
+	}
 	if name == "alt+esc" && !m.running && !m.opening { // twice at once
 		return m.pickStep()
 	}
@@ -97,12 +101,18 @@ func (m *screen) setAside(back bool) {
 	m.edit.Edit("")
 }
 
-// bringBack puts what was set aside back into the line.
+// bringBack restores what was set aside once the turn has ended: within the turn the next
+// question would find the line filled again.
 func (m *screen) bringBack() {
-	if m.aside != "" && m.question() == nil {
-		m.edit.Edit(strings.TrimSpace(m.aside + "\n" + m.edit.Text()))
-		m.aside = ""
+	if m.aside != "" && m.question() == nil && !m.running && !m.opening {
+		m.restore()
 	}
+}
+
+// restore puts what was set aside back into the line.
+func (m *screen) restore() {
+	m.edit.Edit(strings.TrimSpace(m.aside + "\n" + m.edit.Text()))
+	m.aside = ""
 }
 
 // typed passes keys on that are no answers, with what seemed to begin one.

@@ -70,7 +70,7 @@ type screen struct {
 	questions []*ask.Question
 	held      *tea.KeyPressMsg // an answer, until ask.Settle has passed
 	wrote     time.Time        // when a text was typed last
-	aside     string           // a text that returns to the line when no question waits
+	aside     string           // a text that returns to the line when the turn has ended
 	pick      *picker
 	md        paint.Markdown
 	reply     reply

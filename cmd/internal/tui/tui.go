@@ -228,7 +228,8 @@ func (m *screen) quit() tea.Cmd {
 
 // unsent adds text that was typed and not sent to the history, and returns it.
 func (m *screen) unsent() string {
-	text := joined(m.queue.Take(), m.edit.Text())
+	text := joined(joined(m.queue.Take(), m.aside), m.edit.Text())
+	m.aside = ""
 	if text != "" {
 		m.edit.Remember(text)
 	}

@@ -145,11 +145,22 @@ func TestTypingIsNoAnswer(t *testing.T) {
 		if m.bringBack(); !m.edit.Empty() {
 			t.Errorf("ctrl+%s: the line holds %q", name, m.edit.Text())
 		}
+		m.running = true
 		m.key(key("y"))
 		m.settled(settledMsg{q, m.held})
+		if m.bringBack(); !m.edit.Empty() {
+			t.Errorf("ctrl+%s: within the turn the line holds %q", name, m.edit.Text())
+		}
+		m.running = false
 		if m.bringBack(); len(q.Answer) != 1 || m.edit.Text() != back {
 			t.Errorf("ctrl+%s: answered %d times, the line holds %q", name, len(q.Answer), m.edit.Text())
 		}
+	}
+
+	m, _ = open()
+	m.questions, m.running, m.aside = nil, true, "one"
+	if m.key(tea.KeyPressMsg{Code: 's', Mod: tea.ModCtrl}); m.edit.Text() != "one" || m.aside != "" {
+		t.Errorf("ctrl+s while the agent works: the line holds %q", m.edit.Text())
 	}
 
 	m, _ = open()

@@ -152,16 +152,21 @@ func (m *screen) beside() (lines []string) {
 	return lines
 }
 
-// queued returns the lines of the waiting messages.
-func (m *screen) queued() []string {
-	var lines []string
+// queued returns the lines of the waiting messages and of a text that is set aside.
+func (m *screen) queued() (lines []string) {
+	add := func(text, how string) {
+		lines = append(lines, paint.Faint.Render(paint.Cut(oneLine(clean(text)), m.width-len(how))+how))
+	}
 	texts := m.queue.List()
 	for i, text := range texts {
 		how := ""
 		if i == len(texts)-1 {
 			how = "  (↑ edits it)"
 		}
-		lines = append(lines, paint.Faint.Render(paint.Cut("queued: "+oneLine(clean(text)), m.width-len(how)))+paint.Faint.Render(how))
+		add("queued: "+text, how)
+	}
+	if m.aside != "" {
+		add("set aside: "+m.aside, "  (Ctrl-S brings it back)")
 	}
 	return lines
 }
