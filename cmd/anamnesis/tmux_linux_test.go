@@ -62,7 +62,7 @@ func (d *drawn) open(cols, rows int) {
 // env is the environment of the screen's shell.
 func (d *drawn) env() []string {
 	return append(os.Environ(), "HOME="+d.dir, "ANAMNESIS_HOME="+filepath.Join(d.dir, "home"), "PS1=$ ", "ENV=", "LC_ALL=C.UTF-8", "ANAMNESIS_THEME=dark",
-		"PATH="+d.dir+":"+os.Getenv("PATH"), "SHELL=/bin/sh", "TMUX=", "OPENAI_API_KEY=", "OPENAI_BASE_URL=")
+		"PATH="+d.dir+":"+os.Getenv("PATH"), "SHELL=/bin/sh", "TMPDIR="+d.dir, "TMUX=", "OPENAI_API_KEY=", "OPENAI_BASE_URL=")
 }
 
 // lose ends the screen as a terminal ends that is closed.
@@ -305,6 +305,8 @@ func TestSeat(t *testing.T) {
 			t.Errorf("the export lacks %q (%v):\n%s", text, err, talk)
 		}
 	}
+	d.types("/export\n")
+	d.sees("written to " + d.dir + "/")
 	d.types("half a line")
 	d.sees("> half a line")
 	d.press("C-c")

@@ -46,22 +46,24 @@ func (m *screen) compactVerb([]string) tea.Cmd {
 	}
 }
 
-// exportVerb writes the conversation to a file, and never over one.
+// exportVerb writes the conversation to a file, and never over one. Without a name it is a new
+// file outside of the project.
 func (m *screen) exportVerb(args []string) tea.Cmd {
 	svc, task := m.o.Service, m.o.Task
 	dir := cmp.Or(m.info.Dir, m.o.Request.Dir)
-	path := filepath.Join(dir, task+".md")
-	if len(args) > 0 {
-		path = args[0]
-	}
 	return m.withTask(func() (string, error) {
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		create := func() (*os.File, error) { return os.CreateTemp("", task+"-*.md") }
+		if len(args) > 0 {
+			create = func() (*os.File, error) { return os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) }
+		}
+		f, err := create()
 		if errors.Is(err, fs.ErrExist) {
-			return "", fmt.Errorf("export: %s exists; '/export FILE' names another", path)
+			return "", fmt.Errorf("export: %s exists; '/export FILE' names another", args[0])
 		}
 		if err != nil {
 			return "", fmt.Errorf("export: %w", err)
 		}
+		path := f.Name()
 		out := timeline.NewTranscript(f)
 		err = errors.Join(svc.Ops(task, 0, out.Add), out.Close(), f.Close())
 		if err != nil {

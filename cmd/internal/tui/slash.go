@@ -47,7 +47,7 @@ func verbs() []verb {
 		{"/why", "[STEP]", "what the model sees at a step, and what was folded or masked", 0, (*screen).whyVerb},
 		{"/cost", "", "tokens and dollars so far", 0, (*screen).costVerb},
 		{"/compact", "", "fold all steps but the newest into a block and cards now", 1, (*screen).compactVerb},
-		{"/export", "[FILE]", "write the conversation as markdown (default: TASK.md)", 1, (*screen).exportVerb},
+		{"/export", "[FILE]", "write the conversation as markdown (default: a temporary file)", 1, (*screen).exportVerb},
 		{"/model", "[NAME]", "list the models known, or change it from the next request on", 2, (*screen).modelVerb},
 		{"/approval", "[MODE]", "show which calls ask first, or change it: ask, edits, auto, deny", 2, (*screen).approvalVerb},
 		{"/resume", "", "pick another task of this directory", 1, func(m *screen, _ []string) tea.Cmd { return m.pickTask() }},
