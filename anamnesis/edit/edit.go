@@ -81,10 +81,12 @@ type Files map[string][]string
 // Wrote notes a change. Of a file written whole it keeps the lines that the file lacked.
 func (f Files) Wrote(c *Change) {
 	if c.Whole == nil {
-		lines := slices.Clone(f[c.Path])
-		c.Added = slices.Clone(c.Added)
+		lines, cloned := f[c.Path], false
 		for i, l := range c.Added {
 			if old, now, ok := CutChanged(l); ok {
+				if !cloned {
+					c.Added, cloned = slices.Clone(c.Added), true
+				}
 				c.Added[i] = f.widened(c.Path, old, now)
 				old, l, _ = CutChanged(c.Added[i])
 				lines = slices.DeleteFunc(lines, func(had string) bool { return had == old })
@@ -95,7 +97,7 @@ func (f Files) Wrote(c *Change) {
 		return
 	}
 	had := trimmed(f[c.Path])
-	f[c.Path] = c.Whole
+	f[c.Path] = slices.Clone(c.Whole)
 	c.Added = slices.DeleteFunc(slices.Clone(c.Added), func(l string) bool { return had[strings.TrimSpace(l)] })
 }
 

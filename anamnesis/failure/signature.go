@@ -79,7 +79,9 @@ var (
 // temporary names, long values.
 func Normal(line string) string {
 	for _, v := range variants {
-		line = v.re().ReplaceAllString(line, v.with)
+		if v.re().MatchString(line) { // ReplaceAllString copies a line that has none
+			line = v.re().ReplaceAllString(line, v.with)
+		}
 	}
 	line = quoted().ReplaceAllStringFunc(line, func(s string) string {
 		if len(s) < longValueBytes+2 {
