@@ -120,7 +120,7 @@ func TestChangesByHandAreSeen(t *testing.T) {
 	}
 }
 
-// A file that was added to a month whose list of files is kept is seen.
+// A file added to a month is seen although the list of its files is cached.
 func TestAddedFileIsSeen(t *testing.T) {
 	dir := t.TempDir()
 	paths := shippedFolder(t, dir)

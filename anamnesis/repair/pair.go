@@ -213,17 +213,21 @@ func (w *walk) pair(i int) (Pair, bool) {
 	for i, e := range p.Environment {
 		p.Environment[i] = strings.Replace(e, "mkdir -p ", "mkdir ", 1)
 	}
-	p.Environment = unique(p.Environment)
-	p.Environment = first(p.Environment, 4)
+	p.Environment = first(unique(p.Environment), 4)
 	if w.tookBack(&p) || w.mended(&p) || !p.Other && len(p.Changes)+len(p.Environment) == 0 && w.again(p) {
 		return Pair{}, false
 	}
-	said := edit.WordSet(p.Command + " " + p.Works + " " + p.Failure.Line)
-	p.Versions = first(slices.DeleteFunc(unique(p.Versions), func(v string) bool {
-		return !slices.ContainsFunc(edit.Words(v), func(w string) bool { return said[w] })
-	}), 2)
+	p.Versions = first(p.ownVersions(), 2)
 	p.Why = w.reason(&p)
 	return p, true
+}
+
+// ownVersions returns the versions of programs that the failure or its commands name.
+func (p *Pair) ownVersions() []string {
+	said := edit.WordSet(p.Command + " " + p.Works + " " + p.Failure.Line)
+	return slices.DeleteFunc(unique(p.Versions), func(v string) bool {
+		return !slices.ContainsFunc(edit.Words(v), func(w string) bool { return said[w] })
+	})
 }
 
 // madeBy returns the part of the changes that the calls made before the same command failed

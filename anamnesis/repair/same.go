@@ -41,7 +41,7 @@ func (p *Pair) Lesson() Lesson {
 	works := mainOf(actions(p.Works))
 	l.lists = slices.ContainsFunc(shell.Fields(works.text), listsOnly)
 	if len(p.Changes) > 0 || works.inline {
-		l.remedy = lineWords(k)
+		l.remedy = newWords(k.lines, nil)
 		return l
 	}
 	had := shell.Fields(p.Command)
@@ -86,17 +86,4 @@ func (l *Lesson) Same(o *Lesson) bool {
 		}
 	}
 	return (both >= sameWords || both == sameWords-1 && l.exact == o.exact) && float64(both) >= sameShare*float64(min(len(l.remedy), len(o.remedy)))
-}
-
-func lineWords(k *known) (out []string) {
-	seen := map[string]bool{}
-	for _, l := range k.lines {
-		for _, w := range l.words {
-			if !seen[w] {
-				seen[w] = true
-				out = append(out, w)
-			}
-		}
-	}
-	return out
 }

@@ -78,7 +78,7 @@ func Parts(s string) []Part {
 		switch {
 		case c == '\\':
 			if i++; i < len(s) && s[i] == '\n' && strings.TrimSpace(s[start:i-1]) == "" {
-				start = i + 1 // a line that goes on after the end of a command
+				start = i + 1 // a line continued after the end of a command
 			}
 		case quote != 0:
 			if c == quote {

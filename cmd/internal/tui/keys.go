@@ -38,36 +38,7 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 		}
 	}
 	if q := m.question(); q != nil {
-		if !m.edit.Empty() && (name == "ctrl+s" || name == "ctrl+u") {
-			m.setAside(name == "ctrl+s")
-			q.Draft = false
-			return nil
-		}
-		if !q.Armed(m.now) { // still typing the line
-			return m.typed(q, k)
-		}
-		q.Draft = !m.edit.Empty()
-		if name == "esc" && q.Interruptible() {
-			m.held = nil
-			m.interrupt()
-			return nil
-		}
-		if first := m.held; first != nil {
-			if m.held = nil; name == "enter" {
-				m.answer(q, *first)
-				return nil
-			}
-			return m.typed(q, *first, k)
-		}
-		if !q.Takes(k) { // typing; the keys that follow are, too
-			return m.typed(q, k)
-		}
-		if q.LetsRun(k) {
-			m.held = &k
-			return tea.Tick(ask.Settle, func(time.Time) tea.Msg { return settledMsg{q, &k} })
-		}
-		m.answer(q, k)
-		return nil
+		return m.questionKey(q, k)
 	}
 	if m.pick != nil {
 		return m.choose(k)
@@ -91,6 +62,41 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 		return nil
 	}
 	return m.line(k)
+}
+
+// questionKey handles a key while a question is shown: it answers, or it is typed into the line.
+func (m *screen) questionKey(q *ask.Question, k tea.KeyPressMsg) tea.Cmd {
+	name := k.String()
+	if !m.edit.Empty() && (name == "ctrl+s" || name == "ctrl+u") {
+		m.setAside(name == "ctrl+s")
+		q.Draft = false
+		return nil
+	}
+	if !q.Armed(m.now) { // still typing the line
+		return m.typed(q, k)
+	}
+	q.Draft = !m.edit.Empty()
+	if name == "esc" && q.Interruptible() {
+		m.held = nil
+		m.interrupt()
+		return nil
+	}
+	if first := m.held; first != nil {
+		if m.held = nil; name == "enter" {
+			m.answer(q, *first)
+			return nil
+		}
+		return m.typed(q, *first, k)
+	}
+	if !q.Takes(k) { // typing; the keys that follow are, too
+		return m.typed(q, k)
+	}
+	if q.LetsRun(k) {
+		m.held = &k
+		return tea.Tick(ask.Settle, func(time.Time) tea.Msg { return settledMsg{q, &k} })
+	}
+	m.answer(q, k)
+	return nil
 }
 
 // setAside empties the line. If back is set, its text returns when no question waits.
