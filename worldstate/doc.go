@@ -89,8 +89,8 @@
 // # Watching
 //
 // With Options.Watch, a World that stays open learns from the kernel which names have changed
-// (inotify, on Linux and local file systems). Elsewhere, and if there are too many directories
-// or the system's watches are used up, it scans. Events are read when a save or a plan starts,
+// (inotify, on Linux and local file systems). Elsewhere, and if the system's watches are used up, it
+// scans; directories above the limit of watches it always scans. Events are read when a save or a plan starts,
 // so that no earlier change is missed: a queue that overflowed, an unmount or a replaced root
 // cause a scan. After 200 saves, or ten minutes, a save scans everything and compares; a change
 // that no event reported is noted in its Snapshot and stops the watcher. Each directory takes

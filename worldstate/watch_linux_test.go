@@ -3,11 +3,13 @@ package worldstate
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -75,6 +77,9 @@ func TestWatcherRandom(t *testing.T) {
 	seed := randomSeed(t)
 	r := rand.New(rand.NewPCG(seed, 5))
 	b := watchedBench(t)
+	if seed%2 == 0 { // most directories are above the limit
+		b.w.track.Watch.Limit = 8
+	}
 	c := &changer{TB: t, r: r, root: b.dir, ignoring: true}
 	// A name that comes and goes between two saves, or lies in an ignored
 	// directory, is one of the documented blind spots.
@@ -201,8 +206,7 @@ func TestWatcherOverflowWhileChecked(t *testing.T) {
 	}
 }
 
-// TestWatcherLimit: past the limit of directories worlds are scanned, and it
-// is said.
+// TestWatcherLimit: each save scans the directories above the limit; the others are watched.
 func TestWatcherLimit(t *testing.T) {
 	b := watchedBench(t)
 	b.w.track.Watch.Limit = 3
@@ -210,11 +214,65 @@ func TestWatcherLimit(t *testing.T) {
 		b.write(fmt.Sprintf("d%d/f", i), "x")
 	}
 	b.agrees("over the limit")
-	if on, why := b.w.Watching(); on || !strings.Contains(why, scan.ErrTooManyDirs.Error()) {
-		t.Errorf("watching %v: %q", on, why)
+	var mu sync.Mutex
+	scanned := map[string]bool{}
+	b.w.track.Fault = func(op, path string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if op == "readdir" {
+			scanned[path] = true
+		}
+		return nil
 	}
-	b.write("d1/f", "y")
-	b.agrees("scanned")
+	b.save()
+	b.w.track.Fault = nil
+	if len(scanned) != 4 { // the root, for three of five directories: it and two more are watched
+		t.Errorf("a save without a change reads %q", slices.Sorted(maps.Keys(scanned)))
+	}
+	for i := range 5 {
+		b.write(fmt.Sprintf("d%d/f", i), "y")
+		b.write(fmt.Sprintf("d%d/n/f", i), "new")
+		b.agrees("changed")
+	}
+	for i := range 5 {
+		b.must(os.Rename(b.path(fmt.Sprintf("d%d", i)), b.path(fmt.Sprintf("e%d", i))))
+		b.agrees("moved")
+		b.write(fmt.Sprintf("e%d/n/f", i), "again")
+		b.agrees("changed after the move")
+	}
+	b.must(os.RemoveAll(b.path("e1")))
+	b.write("late/f", "x")
+	b.agrees("removed and created")
+	b.write("late/f", "y")
+	b.agrees("changed again")
+	if on, why := b.w.Watching(); !on {
+		t.Error(why)
+	}
+}
+
+// TestWatcherLimitDropped: a scan whose result is dropped starts to watch a directory that no
+// event was reported for. The next save reads it as a whole.
+func TestWatcherLimitDropped(t *testing.T) {
+	b := watchedBench(t)
+	b.w.track.Watch.Limit = 2 // the root and w
+	b.write("w/f", "1")
+	b.agrees("w is watched")
+	b.write("x/a", "1")
+	b.write("x/b", "1")
+	first := b.agrees("x is above the limit")
+	b.write("x/a", "before the dropped scan")
+	b.must(os.RemoveAll(b.path("w")))
+	_, err := b.w.Plan(context.Background(), first.ID, nil)
+	b.must(err)
+	b.write("x/b", "after the dropped scan")
+	if s := b.agrees("x is watched"); s.Changed != 3 {
+		t.Errorf("%q changed", s.ChangedPaths)
+	}
+	before := b.w.track.Watch.Events
+	b.write("x/b", "reported")
+	if b.agrees("reported"); b.w.track.Watch.Events == before {
+		t.Error("x is not watched")
+	}
 }
 
 // TestWatcherRootReplaced: another directory at the world's path is another

@@ -116,9 +116,10 @@ func (v *visit) descend(name string, at int, st fsys.Stamp, onlyTracked bool) {
 		old := &v.prev.Seen.Items[at]
 		m, marked := v.mark.subs[name]
 		switch {
+		case old.Ino != st.Ino || old.Dev != st.Dev || c.prev.Seen == nil || c.prev.Seen.Foreign:
+			// A scan whose result was dropped may have watched it since: its marks are not complete.
 		case marked:
 			c.mark = m
-		case old.Ino != st.Ino || old.Dev != st.Dev || c.prev.Seen == nil || c.prev.Seen.Foreign:
 		case c.prev.Unsure():
 			c.mark = &mark{}
 		default: // unchanged

@@ -1,8 +1,6 @@
 package scan
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -22,14 +20,14 @@ import (
 //     everything.
 //   - A directory that was moved is forgotten, and scanned at its new place.
 //   - What causes no event is scanned every time: files with several hard links,
-//     file systems mounted inside, paths that could not be read.
+//     file systems mounted inside, paths that could not be read, directories above
+//     the limit.
 //   - A file system mounted or unmounted inside causes no event either. The list of
 //     mounts shows it, and the next scan reads everything.
 //   - Every checkSaves saves, or checkAfter, a save scans everything and compares. A
 //     change that no event reported stops the watcher for good.
 //
-// Without inotify, on a network file system, or with more directories than the limit, worlds
-// are scanned as a whole.
+// Without inotify or on a network file system, worlds are scanned as a whole.
 
 const (
 	// maxWatches bounds the watched directories. The kernel keeps about one KiB for each, and
@@ -132,9 +130,6 @@ type watching struct {
 	// Events counts all events, Overflows the overflows of the kernel's queue.
 	Events, Overflows int
 }
-
-// ErrTooManyDirs is a reason why a watcher stopped.
-var ErrTooManyDirs = errors.New("too many directories to watch")
 
 func newWatching(root int, dir string) *watching {
 	t := &watching{Limit: maxWatches, Lost: true}
@@ -287,7 +282,7 @@ func (t *watching) forget(d *watched) {
 // watch adds a watch to a directory that was just opened, before its names are read. It returns
 // nil if every scan must read the directory. The caller holds the scanner's mutex.
 func (t *watching) watch(parent *watched, name string, fd int, isRoot bool) *watched {
-	if !t.on() || parent == nil && !isRoot {
+	if !t.on() || !isRoot && (parent == nil || parent.kids[name] == nil && len(t.dirs) >= t.Limit) {
 		return nil
 	}
 	wd, err := t.n.Watch(fd)
@@ -297,9 +292,6 @@ func (t *watching) watch(parent *watched, name string, fd int, isRoot bool) *wat
 	}
 	d := t.dirs[wd]
 	switch {
-	case d == nil && len(t.dirs) >= t.Limit:
-		t.end(fmt.Sprintf("%v: over %d", ErrTooManyDirs, t.Limit))
-		return nil
 	case d == nil:
 	case d.parent == parent && d.name == name:
 		d.epoch = t.Epoch
