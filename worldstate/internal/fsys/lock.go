@@ -40,15 +40,6 @@ const (
 	CollectLock = "collect" // taken before the writer's
 )
 
-const (
-	// LockText is the length of the lock's text, which is the same for every holder.
-	LockText = 64
-	// LockIdle is the first byte of the text. Older programs write another of lockMarks while
-	// they change the store, and clean it up if they find one.
-	LockIdle  = '-'
-	lockMarks = "-*+"
-)
-
 // NewLock returns a lock that is not held.
 func NewLock(store, name string) *Lock {
 	return &Lock{store: store, Path: filepath.Join(store, StateDir, name), fd: -1}
@@ -117,37 +108,30 @@ func (l *Lock) take(ctx context.Context, wait time.Duration) error {
 
 // sign writes this process into the lock's file, unless the file names it already.
 func (l *Lock) sign() error {
-	var left [2 * LockText]byte
-	n, _ := unix.Pread(l.fd, left[:], 0)
 	if l.Own == nil {
-		l.Own = ownText()
+		l.Own = fmt.Appendf(nil, "%d %s\n", os.Getpid(), BootID())
 	}
-	if bytes.Equal(left[:max(n, 0)], l.Own) {
+	if bytes.Equal(l.text(), l.Own) {
 		return nil
 	}
-	if n > len(l.Own) { // another holder's text
-		if err := unix.Ftruncate(l.fd, int64(len(l.Own))); err != nil {
-			return err
-		}
+	if err := unix.Ftruncate(l.fd, 0); err != nil {
+		return err
 	}
 	_, err := unix.Pwrite(l.fd, l.Own, 0)
 	return err
 }
 
-// ownText returns the lock's text for this process.
-func ownText() []byte {
-	text := fmt.Appendf(nil, "%c%d %s", LockIdle, os.Getpid(), BootID())
-	for len(text) < LockText-1 {
-		text = append(text, ' ')
-	}
-	return append(text[:LockText-1], '\n')
+// text returns the content of the lock's file.
+func (l *Lock) text() []byte {
+	buf := make([]byte, 128)
+	n, _ := unix.Pread(l.fd, buf, 0)
+	return buf[:max(n, 0)]
 }
 
-// holder names the process that wrote the lock's file, if it did so since this boot.
+// holder names the process that wrote the lock's file, if it did so since this boot. Older
+// programs put one of three marks before the number.
 func (l *Lock) holder() string {
-	buf := make([]byte, 2*LockText)
-	n, _ := unix.Pread(l.fd, buf, 0)
-	fields := strings.Fields(strings.TrimLeft(string(buf[:max(n, 0)]), lockMarks))
+	fields := strings.Fields(strings.TrimLeft(string(l.text()), "-*+"))
 	if len(fields) == 0 || len(fields) == 2 && fields[1] != BootID() {
 		return "an unknown process"
 	}

@@ -7,17 +7,14 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // Hash is a git object id (SHA-1), the only one that the store's format has.
-type Hash [20]byte
-
-func (h Hash) String() string { return hex.EncodeToString(h[:]) }
-
-func (h Hash) IsZero() bool { return h == Hash{} }
+type Hash = plumbing.Hash
 
 func ParseHash(s string) (Hash, bool) {
 	var h Hash
@@ -39,28 +36,16 @@ var ErrRefused = errors.New("refused")
 var ErrNoDirectory = errors.New("no such directory")
 
 // ObjectType is a git object's type, with its number in a pack.
-type ObjectType byte
+type ObjectType = plumbing.ObjectType
 
 const (
-	CommitObject ObjectType = 1
-	TreeObject   ObjectType = 2
-	BlobObject   ObjectType = 3
-	TagObject    ObjectType = 4 // only git writes them
+	CommitObject = plumbing.CommitObject
+	TreeObject   = plumbing.TreeObject
+	BlobObject   = plumbing.BlobObject
+	TagObject    = plumbing.TagObject      // only git writes them
+	OffsetDelta  = plumbing.OFSDeltaObject // a delta whose base precedes it in the same pack
+	RefDelta     = plumbing.REFDeltaObject // a delta whose base is named by its id
 )
-
-func (t ObjectType) String() string {
-	switch t {
-	case CommitObject:
-		return "commit"
-	case TreeObject:
-		return "tree"
-	case BlobObject:
-		return "blob"
-	case TagObject:
-		return "tag"
-	}
-	return fmt.Sprintf("type %d", byte(t))
-}
 
 // HashObject returns an object's id.
 func HashObject(t ObjectType, data []byte) Hash {

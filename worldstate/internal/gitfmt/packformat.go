@@ -86,12 +86,6 @@ func EncodePackIndex(items []PackItem, pack Hash) []byte {
 	return append(out, sum[:]...)
 }
 
-// The types of objects that are stored as a delta to another one.
-const (
-	OffsetDelta ObjectType = 6 // the base precedes it in the same pack
-	RefDelta    ObjectType = 7 // the base is named by its id
-)
-
 // PackHeader is the header of one object in a pack.
 type PackHeader struct {
 	Kind ObjectType
