@@ -216,18 +216,6 @@ func (g *collector) whole(out *objects.Writer, t gitfmt.ObjectType, path string,
 			} // this copy is damaged
 		}
 	}
-	data, err := g.s.ReadUpTo(h, t, path, deltaBytes)
-	if err == nil {
-		return out.Add(h, t, data)
-	}
-	if !errors.Is(err, objects.ErrTooLarge) {
-		return err
-	}
-	_, size, r, err := g.s.Open(h)
-	if err != nil {
-		return &gitfmt.MissingObjectError{Object: h.String(), Path: path, Err: err}
-	}
-	defer r.Close()
-	_, err = out.AddStream(h, size, r)
+	_, err := g.s.Copy(out, t, h, path)
 	return err
 }

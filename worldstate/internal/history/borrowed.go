@@ -28,7 +28,7 @@ func CopyBorrowed(ctx context.Context, s *objects.Store, byName map[string]gitfm
 			if s.Owns(h) || pack.Holds(h) {
 				return nil
 			}
-			n, err := copyBlob(s, pack, h, path)
+			n, err := s.Copy(pack, gitfmt.BlobObject, h, path)
 			if copied += n; err == nil && copied >= most {
 				err = errEnough
 			}
@@ -46,22 +46,4 @@ func CopyBorrowed(ctx context.Context, s *objects.Store, byName map[string]gitfm
 		}
 	}
 	return false, nil
-}
-
-// copyBlob copies a blob and returns its length.
-func copyBlob(s *objects.Store, pack *objects.Writer, h gitfmt.Hash, path string) (int64, error) {
-	data, err := s.ReadUpTo(h, gitfmt.BlobObject, path, objects.WholeFileBytes)
-	if err == nil {
-		return int64(len(data)), pack.Add(h, gitfmt.BlobObject, data)
-	}
-	if !errors.Is(err, objects.ErrTooLarge) {
-		return 0, err
-	}
-	_, size, r, err := s.Open(h)
-	if err != nil {
-		return 0, &gitfmt.MissingObjectError{Object: h.String(), Path: path, Err: err}
-	}
-	defer r.Close()
-	_, err = pack.AddStream(h, size, r)
-	return size, err
 }

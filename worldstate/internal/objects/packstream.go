@@ -50,6 +50,29 @@ func (p *Writer) AddStream(want gitfmt.Hash, size int64, r io.Reader) (gitfmt.Ha
 	return h, writeFault(p.Add(h, gitfmt.BlobObject, data))
 }
 
+// Copy stores an object of s in a pack that is being written, and returns its length. Large blobs are
+// streamed.
+func (s *Store) Copy(out *Writer, t gitfmt.ObjectType, h gitfmt.Hash, path string) (int64, error) {
+	most := int64(gitfmt.MaxDeltaBytes)
+	if t == gitfmt.BlobObject {
+		most = WholeFileBytes
+	}
+	data, err := s.ReadUpTo(h, t, path, most)
+	if err == nil {
+		return int64(len(data)), out.Add(h, t, data)
+	}
+	if !errors.Is(err, ErrTooLarge) {
+		return 0, err
+	}
+	_, size, r, err := s.Open(h)
+	if err != nil {
+		return 0, &gitfmt.MissingObjectError{Object: h.String(), Path: path, Err: err}
+	}
+	defer r.Close()
+	_, err = out.AddStream(h, size, r)
+	return size, err
+}
+
 func writeFault(err error) error {
 	if err == nil {
 		return nil

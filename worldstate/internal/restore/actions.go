@@ -2,6 +2,7 @@ package restore
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -96,40 +97,29 @@ func exists(root int, path string) bool {
 	return !fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR)
 }
 
-// Overlay returns a listing with some paths' states replaced by another's.
+// Overlay returns a listing with the paths of actions as in another listing.
 func Overlay(from, want *tree.Listing, actions []Action) *tree.Listing {
-	over := make(map[string]tree.State, len(actions))
+	entries := make(map[string]tree.Entry)
+	for e := range from.All() {
+		entries[e.Path] = *e
+	}
+	take := func(path string) {
+		if e := want.Find(path); e != nil {
+			entries[path] = *e
+		}
+	}
 	for _, a := range actions {
-		over[a.Path] = a.After
+		delete(entries, a.Path)
 		if a.After.Absent() {
 			continue
 		}
+		take(a.Path)
 		fsys.Ancestors(a.Path, func(d string) bool { // the base may lack a parent that the present has
-			if _, ok := over[d]; !ok && !from.At(d).IsDir() {
-				over[d] = want.At(d)
+			if e := entries[d]; !e.IsDir() {
+				take(d)
 			}
 			return true
 		})
 	}
-	var out []tree.Entry
-	add := func(e tree.Entry) { out = append(out, e) }
-	for e := range from.All() {
-		s, replaced := over[e.Path]
-		switch {
-		case !replaced:
-			add(*e)
-		case !s.Absent():
-			if src := want.Find(e.Path); src != nil {
-				add(*src)
-			}
-		}
-	}
-	for path, s := range over {
-		if from.Find(path) == nil && !s.Absent() {
-			if src := want.Find(path); src != nil {
-				add(*src)
-			}
-		}
-	}
-	return tree.NewListing(out) // without entries whose parent was removed
+	return tree.NewListing(slices.Collect(maps.Values(entries))) // without entries whose parent was removed
 }

@@ -91,37 +91,25 @@ func (f File) Remove() error {
 	return fsys.SyncDir(filepath.Dir(f.Path))
 }
 
-// stateFiles lists the files in a store's StateDir whose names have a prefix. It uses no glob,
-// since the store's path may contain the characters of one.
-func stateFiles(store, prefix string) ([]string, error) {
-	dir := filepath.Join(store, fsys.StateDir)
-	list, err := os.ReadDir(dir)
-	var out []string
-	for _, e := range list {
-		if strings.HasPrefix(e.Name(), prefix) {
-			out = append(out, filepath.Join(dir, e.Name()))
-		}
-	}
-	return out, err
-}
-
 // JournalRoots returns the snapshots that a store's journals name.
 func JournalRoots(store string) ([]gitfmt.Hash, error) {
-	journals, err := stateFiles(store, JournalPrefix)
+	list, err := os.ReadDir(filepath.Join(store, fsys.StateDir))
 	if err != nil {
 		return nil, fmt.Errorf("list journals: %w", err)
 	}
 	var roots []gitfmt.Hash
-	for _, path := range journals {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("read journal: %w", err)
+	for _, e := range list {
+		world, is := strings.CutPrefix(e.Name(), JournalPrefix)
+		if !is {
+			continue
 		}
-		j, err := DecodeJournal(data)
+		j, err := JournalOf(store, world).Read()
 		if err != nil {
-			return nil, fmt.Errorf("read journal %s: %w: %w", path, gitfmt.ErrCorrupt, err)
+			return nil, err
 		}
-		roots = append(roots, j.Source, j.Target, j.Head)
+		if j != nil {
+			roots = append(roots, j.Source, j.Target, j.Head)
+		}
 	}
 	return roots, nil
 }

@@ -1,13 +1,13 @@
 package usergit
 
 import (
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
 
 	"github.com/go-git/go-git/v5/config"
+	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
 // RepositoryName names the project that dir belongs to, with the same result on other machines:
@@ -49,24 +49,13 @@ func originURL(top string) string {
 	return ""
 }
 
-// remoteName shortens a remote's URL, which has one of three forms: with a scheme, host:path as
-// in scp, or a local path.
+// remoteName shortens a remote's URL.
 func remoteName(remote string) string {
-	if u, err := url.Parse(remote); err == nil && u.Scheme != "" && strings.Contains(remote, "://") {
-		if u.Hostname() == "" {
-			return lastPart(u.Path)
-		}
-		return hostAndPath(u.Hostname(), u.Path)
-	}
-	host, rest, ok := strings.Cut(remote, ":")
-	if !ok || strings.ContainsAny(host, `/\`) || strings.Contains(remote, "://") {
+	at, err := transport.NewEndpoint(remote)
+	if err != nil || at.Host == "" {
 		return lastPart(remote)
 	}
-	return hostAndPath(host[strings.LastIndex(host, "@")+1:], rest)
-}
-
-func hostAndPath(host, rest string) string {
-	return strings.ToLower(host) + strings.TrimSuffix(path.Clean("/"+rest), ".git")
+	return strings.ToLower(at.Host) + strings.TrimSuffix(path.Clean("/"+at.Path), ".git")
 }
 
 func lastPart(p string) string {
