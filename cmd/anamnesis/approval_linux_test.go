@@ -248,6 +248,8 @@ func TestPlainSession(t *testing.T) {
   - expect: [{on: any, contains: "And now?"}]
     reply: Nothing changed.
   - reply: Still nothing.
+  - calls: [{name: Bash, arguments: {command: "touch never"}}]
+  - reply: Nothing ran.
 `)
 	args := []string{"--dir", "w", "--model", "script:words.yaml"}
 	session := func(p *terminal, turns ...[2]string) {
@@ -271,5 +273,16 @@ func TestPlainSession(t *testing.T) {
 	p.sees("task to continue")
 	p.types("task_1")
 	p.sees("task task_1_what_is_here: What is here?")
-	session(p, [2]string{"Are you sure?", "Still nothing."})
+	p.sees("> ")
+	p.types("Are you sure?")
+	p.sees("Still nothing.")
+	p.sees("> ")
+	p.types("Then do it.")
+	p.sees("? help: ")
+	p.keys("\x03") // ends the turn, and no more
+	p.sees("interrupted; everything so far is recorded; type to continue")
+	session(p, [2]string{"And now?", "Nothing ran."})
+	if inWorld(dir, "never") {
+		t.Error("the call that was interrupted ran")
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +16,7 @@ import (
 	"anamnesis/orchestrator/beside"
 )
 
-type importFlags struct{ all, yes bool }
+type importFlags struct{ all, yes, dryRun bool }
 
 func (a *app) importCommand() *cobra.Command {
 	var f importFlags
@@ -28,12 +29,13 @@ becomes a draft card. AGENT is claude-code, codex, opencode, gemini or kimi (def
 Without PATH, sessions that began in this directory are read; --all reads those of every
 directory. PATH is a session file or a folder of such files; for opencode, the output of
 'opencode export ID'. Counts are shown first, and nothing is written before you agree (--yes).
-Importing again adds only new content. Secrets are redacted before anything is written.`,
+--dry-run lists the files. Importing again adds only new content. Secrets are redacted before anything is written.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.importSessions(cmd.Context(), args, f) },
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "the sessions of every directory")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "list the session files with new steps, and import nothing")
 	return a.jsonFlag(cmd, "one JSON object")
 }
 
@@ -61,6 +63,13 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 	a.notef("%s", batch)
 	if len(batch.Todo) == 0 {
 		return errors.Join(a.show(report, func() { a.println("nothing to import") }), a.notImported(src, batch.Skipped))
+	}
+	if f.dryRun {
+		paths := make([]string, len(batch.Todo))
+		for i, file := range batch.Todo {
+			paths[i] = file.Path
+		}
+		return errors.Join(a.show(map[string][]string{"files": paths, "skipped": batch.Skipped}, func() { a.println(strings.Join(paths, "\n")) }), a.notImported(src, batch.Skipped))
 	}
 	if !f.yes {
 		unasked := exit.Usagef("nothing was imported: add --yes to import without being asked")

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -25,11 +24,7 @@ func (a *app) tasksCommand() *cobra.Command {
 		Short: "List the tasks",
 		Long: `List the tasks, the most recently written last, with their cost if the models' prices are known.
 Tasks of subagents and imported sessions are listed only with --all.`,
-		RunE: func(*cobra.Command, []string) error {
-			h, err := a.home()
-			if err != nil {
-				return err
-			}
+		RunE: a.withHome(func(_ *cobra.Command, _ []string, h taskdir.Home) error {
 			rows, err := taskdir.Summaries(h)
 			if err != nil {
 				return err
@@ -38,7 +33,7 @@ Tasks of subagents and imported sessions are listed only with --all.`,
 				rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool { return r.Parent != "" || r.Imported })
 			}
 			return a.show(rows, func() { a.out().Tasks(rows) })
-		},
+		}),
 	}
 	a.jsonFlag(cmd, "a JSON array")
 	cmd.Flags().BoolVar(&all, "all", false, "include tasks of subagents and imported sessions")
@@ -65,37 +60,38 @@ func (a *app) timelineCommand() *cobra.Command {
 
 func (a *app) diffCommand() *cobra.Command {
 	cmd := a.onTask(&cobra.Command{
-		Use:   "diff [TASK] A B",
+		Use:   "diff [TASK] [A [B]]",
 		Short: "Show what changed in the world between two steps",
-	}, 2, 2, func(cmd *cobra.Command, svc *session.Service, task string, steps []string) error {
-		return a.diff(cmd.Context(), svc, task, steps[0], steps[1])
-	})
+		Long:  "Show what changed from the end of step A (default: 0, the beginning) to that of step B (default: the current step).",
+	}, 0, 2, a.diff)
 	return a.jsonFlag(cmd, "a JSON array of changed paths")
 }
 
-func (a *app) diff(ctx context.Context, svc *session.Service, task, first, last string) error {
-	from, err := parseStep(first)
+func (a *app) diff(cmd *cobra.Command, svc *session.Service, task string, args []string) error {
+	st, err := svc.State(task)
 	if err != nil {
 		return err
 	}
-	to, err := parseStep(last)
-	if err != nil {
-		return err
+	steps := []int{0, st.Current}
+	for i, arg := range args {
+		if steps[i], err = parseStep(arg); err != nil {
+			return err
+		}
 	}
-	w, ends, overcome, err := svc.StepWorlds(task, from, to)
+	w, ends, overcome, err := svc.StepWorlds(task, steps[0], steps[1])
 	if err != nil {
 		return err
 	}
 	defer w.Close()
 	a.out().Damaged(overcome)
-	changes, err := a.changes(ctx, w, ends[0], ends[1], &diffFlags{similar: worldstate.DefaultSimilarityPercent}, nil)
+	changes, err := a.changes(cmd.Context(), w, ends[0], ends[1], &diffFlags{similar: worldstate.DefaultSimilarityPercent}, nil)
 	if err != nil {
 		return err
 	}
 	if a.json {
 		return a.printJSON(changes)
 	}
-	return a.printChanges(ctx, w, changes, true)
+	return a.printChanges(cmd.Context(), w, changes, true)
 }
 
 func parseStep(arg string) (int, error) {

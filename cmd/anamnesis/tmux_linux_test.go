@@ -357,7 +357,7 @@ func TestSeatNarrow(t *testing.T) {
 	d.sees("[paste 1: 10 lines]")
 	d.golden("paste")
 	d.press("Enter")
-	d.sees("│ begun")
+	d.sees("  a pasted line\n  … 3 lines, 134 B in all\n  a pasted line\n  end\n", "│ begun")
 	d.types("and then")
 	d.tmux("resize-window", "-x", "60", "-y", "20")
 	d.until("use the new width", func(screen string) bool {

@@ -5,6 +5,7 @@
 package cardfile
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -183,6 +184,11 @@ func (d Desk) parse(file string) (*card.Card, error) {
 		return nil, session.Usagef("kb add: %w", err)
 	}
 	c, err := card.Parse(src)
+	if err != nil { // a user's own card comes from no task
+		if own, fault := card.Parse(bytes.Replace(src, []byte("\n---"), []byte("\n"+byHand+"\n---"), 1)); fault == nil {
+			c, err = own, nil
+		}
+	}
 	if err != nil {
 		return nil, addError(file, err)
 	}
@@ -192,11 +198,14 @@ func (d Desk) parse(file string) (*card.Card, error) {
 	return c, nil
 }
 
+// byHand is the source of a card that a user wrote.
+const byHand = "source_task: by hand"
+
 // Template is the initial text of 'kb new'.
 const Template = `---
 type: knowledge_card
 topic: TOPIC
-source_task: by hand
+` + byHand + `
 ---
 - **Issue**: what goes wrong: the error verbatim and the command
 - **Solution**: what made it right

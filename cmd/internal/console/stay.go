@@ -4,6 +4,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"anamnesis/cmd/internal/names"
@@ -91,11 +92,16 @@ func (c *Console) pick(ctx context.Context, svc *session.Service, dir string) (s
 }
 
 // Turns runs a session's turn and returns how it ended. If stay is set, it then runs a turn for
-// each line that the user enters, until an empty one. If another process has taken the directory
+// each line that the user enters, until an empty one; Ctrl-C ends only the turn. If another process has taken the directory
 // meanwhile, it returns the line; a session opened anew can send it.
 func (c *Console) Turns(ctx context.Context, s *session.Session, p view.Printer, stay bool) (again string, err error) {
 	for {
-		out, err := s.Run(ctx)
+		run, end := ctx, context.CancelFunc(func() {})
+		if stay {
+			run, end = turn(ctx)
+		}
+		out, err := s.Run(run)
+		end()
 		if err != nil {
 			return "", err
 		}
@@ -103,6 +109,9 @@ func (c *Console) Turns(ctx context.Context, s *session.Session, p view.Printer,
 		err = Ended(s.Task, out)
 		if !stay || ctx.Err() != nil {
 			return "", err
+		}
+		if out.Reason == "interrupted" {
+			err = errors.New("interrupted; everything so far is recorded; type to continue")
 		}
 		if err != nil {
 			c.notef("%v", err)

@@ -140,6 +140,7 @@ func (l *Lines) Line(ctx context.Context, prompt string) (text string, ok bool) 
 	case <-ctx.Done():
 	case <-l.ended:
 	}
+	fmt.Fprintln(l.out) // what follows is not on the prompt's line
 	return "", false
 }
 

@@ -32,7 +32,10 @@ import (
 const (
 	liveLines = 4 // of the output of a call that runs
 	maxReason = 6 // of why a call failed
-	maxRows   = 3 // of one line of its output
+	headSaid  = 5 // of a longer message of the user
+	tailSaid  = 2
+	maxSaid   = 600 // columns of one line of it
+	maxRows   = 3   // of one line of its output
 )
 
 // refusedByUser is the result of a call that the user refused without a reason. It is not
@@ -206,18 +209,22 @@ func (m *screen) jumped(o op.Op, b *op.JumpDone) {
 	m.print("")
 }
 
-// said shows the user's words.
+// said shows the user's words; of many lines, the first and the last.
 func (m *screen) said(text string) {
 	if text == "" {
 		return
 	}
 	m.print("")
-	for i, line := range strings.Split(clean(text), "\n") {
+	for i, line := range term.Folded(text, headSaid, tailSaid, 0, "") {
 		mark := "> "
 		if i > 0 {
 			mark = "  "
 		}
-		m.print(paint.Blue.Bold(true).Render(mark) + paint.Bold.Render(line))
+		style := paint.Bold
+		if i == headSaid && strings.HasPrefix(line, "… ") {
+			style = paint.Faint
+		}
+		m.print(paint.Blue.Bold(true).Render(mark) + style.Render(paint.Cut(line, maxSaid)))
 	}
 	m.print("")
 }
