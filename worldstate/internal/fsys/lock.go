@@ -111,13 +111,14 @@ func (l *Lock) sign() error {
 	if l.Own == nil {
 		l.Own = fmt.Appendf(nil, "%d %s\n", os.Getpid(), BootID())
 	}
-	if bytes.Equal(l.text(), l.Own) {
+	was := l.text()
+	if bytes.Equal(was, l.Own) {
 		return nil
 	}
-	if err := unix.Ftruncate(l.fd, 0); err != nil {
-		return err
-	}
 	_, err := unix.Pwrite(l.fd, l.Own, 0)
+	if err == nil && len(was) > len(l.Own) {
+		err = unix.Ftruncate(l.fd, int64(len(l.Own)))
+	}
 	return err
 }
 
