@@ -81,7 +81,6 @@ func (w *World) stepName(step string) string {
 	return step
 }
 
-// listed returns the public form of a commit.
 func (w *World) listed(c *gitfmt.Commit, steps []string, current gitfmt.Hash) Commit {
 	if step := w.stepName(c.Step); step != "" && !slices.Contains(steps, step) {
 		steps = append(slices.Clone(steps), step)

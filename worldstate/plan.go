@@ -48,7 +48,6 @@ func (w *World) Plan(ctx context.Context, target ID, o *PlanOptions) (Plan, erro
 	return w.planFrom(ctx, root.Fd, sc, target, *o)
 }
 
-// planFrom plans from a scan.
 func (w *World) planFrom(ctx context.Context, root int, sc *scan.Scanned, target ID, o PlanOptions) (Plan, error) {
 	c, err := w.byID(target)
 	if err != nil {
@@ -96,7 +95,6 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scan.Scanned, target
 	return p, err
 }
 
-// listing returns a snapshot's listing.
 func (w *World) listing(id ID) (*tree.Listing, error) {
 	c, err := w.byID(id)
 	if err != nil {

@@ -99,7 +99,6 @@ func (w *World) Settle() error {
 	return w.unsettled
 }
 
-// effects returns the dependencies of an executor.
 func (w *World) effects() restore.Effects {
 	return restore.Effects{Objects: w.objects, Hook: w.opts.Hook, Fault: w.track.Fault, DrainEvents: w.track.DrainEvents, Piece: w.writePiece}
 }
@@ -200,7 +199,6 @@ func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, now *tree.L
 	}, nil
 }
 
-// rollBack undoes a restore that failed partway.
 func (w *World) rollBack(root *fsys.Root, j *restore.Journal, cause error) error {
 	var re *RestoreError
 	if !errors.As(cause, &re) {
@@ -259,7 +257,6 @@ func (w *World) headAfter(p *Plan, target *gitfmt.Commit, source gitfmt.Hash) (g
 	return c.Id, w.objects.Publish(pack, w.opts.SizeLimitBytes)
 }
 
-// result returns the result of a completed restore.
 func (w *World) result(ctx context.Context, root *fsys.Root, j *restore.Journal, p *Plan, target *gitfmt.Commit, raced []Skip) (Result, error) {
 	res := Result{Source: ID(j.Source.String()), Target: ID(j.Target.String()), Written: []string{}, Deleted: []string{}, Kept: []Skip{}}
 	res.Kept = append(append(res.Kept, p.Keep...), raced...)

@@ -239,7 +239,9 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 		return Snapshot{}, err
 	}
 	w.opts.Hook("refs-written")
-	w.remember(tree, sc.Listing)
+	if _, cached := w.listings.get(tree); !cached {
+		w.listings.put(tree, sc.Listing)
+	}
 	w.saved = c
 	if parent != nil && c.Id == parent.Id {
 		w.saved = parent

@@ -27,7 +27,6 @@ func (w *World) Verify(ctx context.Context) (Report, error) {
 	return w.verify(ctx, changing)
 }
 
-// verify checks once.
 func (w *World) verify(ctx context.Context, as access) (Report, error) {
 	end, err := w.begin(ctx, as)
 	if err != nil {

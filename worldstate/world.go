@@ -96,12 +96,12 @@ type World struct {
 
 	mu        sync.Mutex
 	lock      *fsys.Lock
-	cleared   bool           // leftovers of killed processes were removed
-	recent    []recentTree   // recently used listings, newest last
-	policies  []recentPolicy // recently used rules, newest last
-	saved     *gitfmt.Commit // of the last save
-	unsettled error          // why the last restore is not known to be durable
-	adopts    *adopting      // the copying of borrowed objects; nil when none was started
+	cleared   bool                  // leftovers of killed processes were removed
+	listings  recent[*tree.Listing] // by tree
+	policies  recent[*tree.Policy]  // by snapshot
+	saved     *gitfmt.Commit        // of the last save
+	unsettled error                 // why the last restore is not known to be durable
+	adopts    *adopting             // the copying of borrowed objects; nil when none was started
 }
 
 // Open opens the store for the world at dir and makes the bare repository on
@@ -227,7 +227,6 @@ func (w *World) lockStore(ctx context.Context, wait time.Duration) error {
 	return err
 }
 
-// place resolves the world's directory.
 func (w *World) place(dir string) (err error) {
 	if w.opts.StoreOnly {
 		w.dir, err = fsys.RealPath(dir)
@@ -275,11 +274,10 @@ func (w *World) Close() error {
 	w.track.Close()
 	w.objects.Close()
 	w.lock.Close()
-	w.recent = nil
+	w.listings = nil
 	return err
 }
 
-// closeCache writes the stat cache if its file is behind.
 func (w *World) closeCache() error {
 	if !w.track.Behind() {
 		return nil
@@ -296,7 +294,7 @@ func (w *World) closeCache() error {
 func (w *World) scanDir(ctx context.Context, root *fsys.Root, pack *objects.Writer) (*scan.Scanned, error) {
 	sc, err := w.track.Look(ctx, root, pack)
 	if w.track.PackLost {
-		w.recent, w.saved, w.track.PackLost = nil, nil, false
+		w.listings, w.saved, w.track.PackLost = nil, nil, false
 	}
 	return sc, err
 }
@@ -406,7 +404,7 @@ func (w *World) Has(ctx context.Context, id ID) error {
 	if err != nil {
 		return err
 	}
-	w.recent = nil // a listing in memory proves nothing about the disk
+	w.listings = nil // a listing in memory proves nothing about the disk
 	l, err := tree.Load(w.objects, c.Tree, nil)
 	if err != nil {
 		return err

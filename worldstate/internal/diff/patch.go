@@ -129,7 +129,6 @@ func patchHeader(c Change, path string, binary bool) string {
 	return s.String()
 }
 
-// gitMode returns the side's mode in a git tree.
 func (s *Side) gitMode() string {
 	if s.Type == "link" {
 		return "120000"

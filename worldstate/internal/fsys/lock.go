@@ -122,7 +122,6 @@ func (l *Lock) sign() error {
 	return err
 }
 
-// text returns the content of the lock's file.
 func (l *Lock) text() []byte {
 	buf := make([]byte, 128)
 	n, _ := unix.Pread(l.fd, buf, 0)

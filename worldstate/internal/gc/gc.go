@@ -60,7 +60,6 @@ func Run(ctx context.Context, store string, opts Options, unfinished func() ([]g
 	return g.report, nil
 }
 
-// collector is one collection.
 type collector struct {
 	s          *objects.Store
 	refStore   *refs.Store
@@ -293,7 +292,6 @@ func KeptRoots(s *objects.Store, keep []gitfmt.ID) ([]gitfmt.Hash, error) {
 	return roots, nil
 }
 
-// newestFirst sorts tasks by their newest snapshot.
 func (g *collector) newestFirst(dead map[string][]string, refs map[string]gitfmt.Hash) []string {
 	newest := make(map[string]time.Time)
 	var tasks []string
@@ -377,7 +375,6 @@ func (g *collector) add(h gitfmt.Hash) {
 	g.bytes += g.s.StoredBytes(h)
 }
 
-// tree adds a tree and everything beneath it.
 func (g *collector) tree(ctx context.Context, h gitfmt.Hash) error {
 	return history.Walk(ctx, g.s, h, history.Visitor{
 		Enter: func(h gitfmt.Hash) bool { return !g.known(h) },

@@ -32,7 +32,6 @@ type line struct {
 	ids  []gitfmt.Hash
 }
 
-// lines collects the versions of every path.
 type lines struct {
 	list  []*line
 	index map[lineKey]*line
@@ -167,7 +166,6 @@ func (g *collector) switchOver(packs []*objects.Writer) error {
 	return err
 }
 
-// line writes the versions of one path.
 func (g *collector) line(out *objects.Writer, l *line) error {
 	var last []byte // the previous version, nil if it cannot be a base
 	var lastID gitfmt.Hash

@@ -98,7 +98,7 @@ type damage struct {
 // packs reads each pack from end to end, as git fsck does. The base of a delta must be in the
 // same pack, since git looks only there.
 func (v *verifier) packs() error {
-	for _, p := range v.s.Without(nil) {
+	for _, p := range v.s.AllPacks() {
 		items, err := p.Entries()
 		whole := err == nil
 		for _, it := range items {
@@ -210,7 +210,6 @@ func (v *verifier) commits(h gitfmt.Hash, ref string) error {
 	return nil
 }
 
-// tree checks a tree and everything beneath it.
 func (v *verifier) tree(h gitfmt.Hash) error {
 	return history.Walk(v.ctx, v.s, h, history.Visitor{
 		Enter: v.first,

@@ -66,7 +66,6 @@ func (s *Store) undelta(p *Pack, off int64, chain int, in reach) (gitfmt.ObjectT
 	return t, out, err
 }
 
-// applyDelta applies a delta to its base.
 func applyDelta(before, delta []byte) ([]byte, error) {
 	if _, err := deltaSize(delta); err != nil {
 		return nil, err

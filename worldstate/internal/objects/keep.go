@@ -48,7 +48,7 @@ func IsOurKeep(path string) (bool, error) {
 // OurPacks returns our packs, the smallest first.
 func (s *Store) OurPacks() ([]*Pack, error) {
 	var out []*Pack
-	for _, p := range s.Without(nil) {
+	for _, p := range s.AllPacks() {
 		ours, err := IsOurKeep(p.Beside(KeepExt))
 		if ours {
 			_, err = p.Size()

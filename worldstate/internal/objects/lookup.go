@@ -226,17 +226,11 @@ func (s *Store) Locate(h gitfmt.Hash) (*Pack, Entry) {
 	return nil, Entry{}
 }
 
-// Without returns the packs that are not in some.
-func (s *Store) Without(some []*Pack) []*Pack {
+// AllPacks returns the packs that can be used, in no order.
+func (s *Store) AllPacks() []*Pack {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	var out []*Pack
-	for _, p := range s.Packs {
-		if !slices.Contains(some, p) {
-			out = append(out, p)
-		}
-	}
-	return out
+	return slices.Collect(maps.Values(s.Packs))
 }
 
 // Retry repeats f, which reads an object, while it finds a damaged copy and there is another

@@ -54,7 +54,6 @@ const PackHeaderBytes = 12
 // its time allocating two megabytes.
 type Pool struct{ compressors, buffers, entries sync.Pool }
 
-// packBufferBytes is the size of the write buffer of a pack.
 const packBufferBytes = 1 << 20
 
 func NewWriter(dir string, hook func(string), pool *Pool) *Writer {

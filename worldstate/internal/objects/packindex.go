@@ -72,7 +72,6 @@ func (x *index) word(at int) uint32 { return binary.BigEndian.Uint32(x.data[Inde
 // upTo returns how many ids begin with a byte of at most b.
 func (x *index) upTo(b int) int { return int(binary.BigEndian.Uint32(x.data[indexTables+4*b:])) }
 
-// id returns the i-th id.
 func (x *index) id(i int) gitfmt.Hash { return gitfmt.Hash(x.data[IndexEntries+20*i:][:20]) }
 
 // Position returns an object's number in the index.
@@ -103,7 +102,6 @@ func (x *index) Offset(i int) int64 {
 	return int64(binary.BigEndian.Uint64(x.data[IndexEntries+28*x.N+8*int(off-far):]))
 }
 
-// item returns the i-th object.
 func (x *index) item(i int) gitfmt.PackItem {
 	return gitfmt.PackItem{Hash: x.id(i), Off: x.Offset(i), Crc: x.word(20*x.N + 4*i)}
 }

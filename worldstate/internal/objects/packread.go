@@ -201,7 +201,6 @@ func (z *inflater) Close() error {
 	return err
 }
 
-// inflateBuffer is the read size.
 const inflateBuffer = 16 << 10
 
 // open starts to read the object at an offset. The header is as stored, also that of a delta.

@@ -56,7 +56,6 @@ func (s *Store) Buffer() *[]byte {
 	return &b
 }
 
-// place is the position of an object.
 type place struct {
 	pack *Pack
 	off  int64

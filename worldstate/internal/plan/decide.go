@@ -61,7 +61,6 @@ func under(list []gitfmt.Skip, path string) (gitfmt.Skip, bool) {
 	return gitfmt.Skip{}, false
 }
 
-// editReason returns the kind of a user's edit.
 func editReason(base, now tree.State) string {
 	switch {
 	case now.Absent():

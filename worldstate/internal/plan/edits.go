@@ -201,21 +201,21 @@ func (p *planner) overlay(ctx context.Context) error {
 }
 
 // readRules reads a .gitignore, from the world if the store does not hold it yet.
-func (p *planner) readRules(e *tree.Entry) ([]byte, error) {
-	data, err := p.Objects.Read(e.Hash, gitfmt.BlobObject, e.Path)
-	if err == nil || p.Now.At(e.Path) != e.State {
+func (p *planner) readRules(path string, s tree.State) ([]byte, error) {
+	data, err := p.Objects.Read(s.Hash, gitfmt.BlobObject, path)
+	if err == nil || p.Now.At(path) != s {
 		return data, err
 	}
-	above, openErr := fsys.OpenBeneath(p.Root, fsys.Dir(e.Path))
+	above, openErr := fsys.OpenBeneath(p.Root, fsys.Dir(path))
 	if openErr != nil {
 		return nil, err
 	}
 	defer fsys.CloseFD(above)
-	fd, openErr := fsys.Openat(above, fsys.Base(e.Path), fsys.FileFlags, 0)
+	fd, openErr := fsys.Openat(above, fsys.Base(path), fsys.FileFlags, 0)
 	if openErr != nil {
 		return nil, err
 	}
-	file := os.NewFile(uintptr(fd), e.Path)
+	file := os.NewFile(uintptr(fd), path)
 	defer file.Close()
 	return io.ReadAll(io.LimitReader(file, tree.MaxIgnoreBytes+1))
 }

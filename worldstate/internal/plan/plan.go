@@ -86,7 +86,6 @@ type Input struct {
 	Listing func(id gitfmt.ID) (*tree.Listing, error)
 }
 
-// planner computes one plan.
 type planner struct {
 	Input
 	ignored []scan.IgnoredRoot // of Now

@@ -18,7 +18,6 @@ import (
 // not written, and git looks them up.
 const packedHeader = "# pack-refs with: sorted \n"
 
-// encodePacked encodes a packed-refs file.
 func encodePacked(refs map[string]gitfmt.Hash) []byte {
 	var b bytes.Buffer
 	b.WriteString(packedHeader)

@@ -230,7 +230,6 @@ func (x *Executor) Run(actions []Action) error {
 	return x.closeDirs()
 }
 
-// writeAll writes the files, concurrently if there are many.
 func (x *Executor) writeAll(files []Action) error {
 	return AtOnce(len(files), func(i int) error { return x.step("write", i, files[i], x.write) })
 }

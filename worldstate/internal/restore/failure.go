@@ -26,10 +26,8 @@ func (e *RestoreError) Error() string {
 	return fmt.Sprintf("restore %s: %v (%s)", shortPath(e.Path), e.Err, state)
 }
 
-// maxShownPath bounds the part of a path that an error shows, in bytes.
 const maxShownPath = 240
 
-// shortPath shortens a path for an error.
 func shortPath(path string) string {
 	if len(path) <= maxShownPath {
 		return path

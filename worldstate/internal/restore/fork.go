@@ -147,7 +147,6 @@ func beginFork(pfd int, parent string) (*forkSite, error) {
 // undo removes what was built. The next fork retries what cannot be removed.
 func (s *forkSite) undo() { _ = RemoveBuilt(s.path) }
 
-// end releases the lock.
 func (s *forkSite) end() { fsys.CloseFD(s.fd) }
 
 // clearForks removes directories of killed forks, which are not locked.

@@ -70,7 +70,6 @@ func (x *Executor) write(i int, a Action) error {
 	return nil
 }
 
-// chmodFile sets the mode of the file with stamp st.
 func (x *Executor) chmodFile(fd int, a Action, st fsys.Stamp) error {
 	if err := x.seam("chmod looked", a.Path); err != nil {
 		return err

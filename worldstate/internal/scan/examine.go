@@ -179,7 +179,6 @@ func (v *visit) named(it tree.Item) tree.Item {
 	return it
 }
 
-// file scans a file or a link.
 func (v *visit) file(name string, at int, o *tree.Other, st fsys.Stamp) {
 	if why := v.s.tooLarge(st); why != "" {
 		v.leaveOut(o, tree.Other{Name: name, Why: why})
@@ -282,7 +281,6 @@ func (v *visit) rulesMarked() bool {
 	return false
 }
 
-// keepRules reuses the previous rules.
 func (v *visit) keepRules() {
 	old := v.prev.Seen
 	v.seen.Rules, v.seen.RuleSight, v.seen.Frozen, v.seen.RulesNote = old.Rules, old.RuleSight, old.Frozen, old.RulesNote

@@ -191,7 +191,6 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 	return sc, nil
 }
 
-// unchanged returns the result of a scan without changes.
 func (w *Tracker) unchanged(ctx context.Context, root *tree.Node, repo *usergit.Repository) (*Scanned, error) {
 	if w.opts.Progress != nil {
 		w.opts.Progress(Progress{Known: root.Sum.Files, Done: true})
@@ -204,7 +203,6 @@ func (w *Tracker) unchanged(ctx context.Context, root *tree.Node, repo *usergit.
 	return sc, nil
 }
 
-// walk visits the root directory and everything beneath.
 func (s *scanner) walk(root *fsys.Root, v *visit) error {
 	fd, err := fsys.Openat(root.Fd, ".", fsys.DirFlags, 0)
 	if err != nil {
@@ -238,7 +236,6 @@ func (s *scanner) seam(op, parent, name string) error {
 	return s.fault(op, fsys.Join(parent, name))
 }
 
-// countFile counts a file for the progress.
 func (s *scanner) countFile(size int64) {
 	if s.progress == nil {
 		return

@@ -40,7 +40,7 @@ func (sc *Scanned) gather() {
 			sc.Notes = append(sc.Notes, gitfmt.Skip{Path: fsys.Join(d, note.Path), Reason: note.Reason})
 		}
 	}
-	sc.gatherIn(sc.Root, "")
+	sc.Root.Dirs("", sc.gatherIn)
 	byPath := func(l []gitfmt.Skip) func(i, j int) bool {
 		return func(i, j int) bool { return l[i].Path < l[j].Path }
 	}
@@ -49,9 +49,9 @@ func (sc *Scanned) gather() {
 	sort.SliceStable(sc.Frozen, func(i, j int) bool { return sc.Frozen[i].Less(sc.Frozen[j]) })
 }
 
-func (sc *Scanned) gatherIn(n *tree.Node, path string) {
+func (sc *Scanned) gatherIn(path string, n *tree.Node) bool {
 	if n.Seen == nil || n.Sum.Said == 0 {
-		return
+		return false
 	}
 	if n.Seen.Fault != "" {
 		sc.Skips, sc.Partial = append(sc.Skips, gitfmt.Skip{Path: path, Reason: n.Seen.Fault}), true
@@ -69,35 +69,27 @@ func (sc *Scanned) gatherIn(n *tree.Node, path string) {
 		}
 	}
 	for i := range n.Items {
-		switch it := &n.Items[i]; {
-		case it.Kind == tree.KindDir:
-			sc.gatherIn(it.Sub, fsys.Join(path, it.Name))
-		case it.Kind == tree.KindFile && n.Seen.Items[i].Mode&tree.SpecialBits != 0:
+		if it := &n.Items[i]; it.Kind == tree.KindFile && n.Seen.Items[i].Mode&tree.SpecialBits != 0 {
 			sc.Notes = append(sc.Notes, gitfmt.Skip{Path: fsys.Join(path, it.Name), Reason: "setuid, setgid and sticky bits are not kept"})
 		}
 	}
+	return true
 }
 
 // Ignored returns the topmost ignored paths, sorted.
 func (sc *Scanned) Ignored() []IgnoredRoot {
 	var out []IgnoredRoot
-	var walk func(n *tree.Node, path string)
-	walk = func(n *tree.Node, path string) {
+	sc.Root.Dirs("", func(path string, n *tree.Node) bool {
 		if n.Sum.Ignored == 0 {
-			return
+			return false
 		}
 		for i := range n.Seen.Others {
 			if o := &n.Seen.Others[i]; o.Why == "" {
 				out = append(out, IgnoredRoot{fsys.Join(path, o.Name), o.IsDir})
 			}
 		}
-		for i := range n.Items {
-			if sub := n.Items[i].Sub; sub != nil {
-				walk(sub, fsys.Join(path, n.Items[i].Name))
-			}
-		}
-	}
-	walk(sc.Root, "")
+		return true
+	})
 	sort.Slice(out, func(i, j int) bool { return out[i].Path < out[j].Path })
 	return out
 }

@@ -160,17 +160,16 @@ func (w *Tracker) loadKnowledge() {
 // hasAll reports whether the store lists every object of a listing. It clears Held, so that
 // trees are looked up again when they are needed.
 func hasAll(s *objects.Store, n *tree.Node) bool {
-	n.Held = false
-	for i := range n.Items {
-		if it := &n.Items[i]; it.Sub != nil {
-			if !hasAll(s, it.Sub) {
-				return false
-			}
-		} else if !s.Has(it.Hash) {
-			return false
+	all := true
+	n.Dirs("", func(_ string, n *tree.Node) bool {
+		n.Held = false
+		for i := range n.Items {
+			it := &n.Items[i]
+			all = all && (it.Sub != nil || s.Has(it.Hash))
 		}
-	}
-	return true
+		return all
+	})
+	return all
 }
 
 // Learn records a scan whose content is durable as the basis of the next one.

@@ -167,7 +167,6 @@ func (v *visit) listen() bool {
 	return v.watched != nil || !t.on()
 }
 
-// lookKnown scans the previous names.
 func (v *visit) lookKnown() {
 	n := v.prev
 	for i := range n.Items {
@@ -180,7 +179,6 @@ func (v *visit) lookKnown() {
 	}
 }
 
-// lookNames scans the names just read, which are sorted.
 func (v *visit) lookNames(names []string) {
 	i, j := 0, 0
 	var items []tree.Item

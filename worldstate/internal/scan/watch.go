@@ -165,7 +165,6 @@ func (t *watching) end(why string) {
 // of reports whether root is the watched directory.
 func (t *watching) of(root fsys.Stamp) bool { return root.Ino == t.id.Ino && root.Dev == t.id.Dev }
 
-// on reports whether the watcher runs.
 func (t *watching) on() bool { return t != nil && t.off == "" }
 
 // DrainEvents reads the queued events during an operation that causes many. Several goroutines of one
@@ -176,7 +175,6 @@ func (w *Tracker) DrainEvents() {
 	}
 }
 
-// drain reads the queued events.
 func (t *watching) drain() {
 	t.reading.Lock()
 	defer t.reading.Unlock()

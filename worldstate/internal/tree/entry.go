@@ -39,7 +39,6 @@ func (s State) String() string {
 	return "-"
 }
 
-// gitMode returns the mode of the state in a git tree.
 func (s State) gitMode() string {
 	switch {
 	case s.Kind == KindDir:

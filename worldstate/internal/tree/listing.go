@@ -359,19 +359,14 @@ func Merge(path string, a, b *Node, f func(path string, ia, ib *Item) bool) bool
 	return flush("")
 }
 
-// named returns the entries with the given last name, in no order.
-func (l *Listing) named(name string) iter.Seq[*Entry] {
-	return func(yield func(*Entry) bool) { l.Root.named("", name, yield) }
-}
-
-func (n *Node) named(path, name string, yield func(*Entry) bool) bool {
-	if it := n.Item(name); it != nil && !yield(&Entry{fsys.Join(path, name), it.State, it.Size, it.Stored}) {
-		return false
+// Dirs calls f for a directory at a path, and for those beneath if f returns true.
+func (n *Node) Dirs(path string, f func(path string, n *Node) bool) {
+	if !f(path, n) {
+		return
 	}
 	for i := range n.Items {
-		if sub := n.Items[i].Sub; sub != nil && !sub.named(fsys.Join(path, n.Items[i].Name), name, yield) {
-			return false
+		if sub := n.Items[i].Sub; sub != nil {
+			sub.Dirs(fsys.Join(path, n.Items[i].Name), f)
 		}
 	}
-	return true
 }

@@ -22,7 +22,6 @@ import (
 // (0644, 0755, 0755) or another line is needed. Paths in mode and empty lines
 // are true paths; in name lines the stored path is wholly as stored.
 
-// manifest is a decoded manifest.
 type manifest struct {
 	usual usualModes
 	Modes map[string]uint32 // true path → permissions

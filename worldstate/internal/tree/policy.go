@@ -35,7 +35,8 @@ func (p *Policy) Ignored(path string, isDir bool) bool {
 // AlwaysIgnored reports whether no snapshot holds files of this name.
 func AlwaysIgnored(name string) bool { return name == ".git" || name == ".anamnesis" }
 
-func LoadPolicy(c *gitfmt.Commit, l *Listing, read func(*Entry) ([]byte, error)) (*Policy, error) {
+// LoadPolicy returns a snapshot's rules. read returns the content of a .gitignore of its listing.
+func LoadPolicy(c *gitfmt.Commit, l *Listing, read func(path string, s State) ([]byte, error)) (*Policy, error) {
 	p := &Policy{files: map[string]ignore.Rules{}}
 	for _, r := range c.Rules {
 		if r.Base == "" { // above the world, info/exclude, or the root's own, in this order
@@ -44,20 +45,19 @@ func LoadPolicy(c *gitfmt.Commit, l *Listing, read func(*Entry) ([]byte, error))
 		}
 		p.files[r.Base] = ignore.Rules{Base: r.Base, Patterns: r.Patterns}
 	}
-	for e := range l.named(".gitignore") {
-		d := fsys.Dir(e.Path)
-		if _, frozen := p.files[d]; frozen || e.Kind != KindFile {
-			continue // frozen with the rules of a nested repository
+	var err error
+	l.Root.Dirs("", func(d string, n *Node) bool {
+		it := n.Item(".gitignore")
+		if _, frozen := p.files[d]; frozen || it == nil || it.Kind != KindFile {
+			return true // frozen with the rules of a nested repository
 		}
-		data, err := read(e)
-		if err != nil {
-			return nil, err
-		}
-		if len(data) <= MaxIgnoreBytes {
+		var data []byte
+		if data, err = read(fsys.Join(d, it.Name), it.State); err == nil && len(data) <= MaxIgnoreBytes {
 			p.files[d] = ignore.Parse(d, "", data)
 		}
-	}
-	return p, nil
+		return err == nil
+	})
+	return p, err
 }
 
 // MaxIgnoreBytes bounds one ignore file; a longer one is not read, and noted.

@@ -4,7 +4,6 @@ package tree
 
 import (
 	"fmt"
-	"iter"
 	"runtime"
 	"slices"
 	"strings"
@@ -52,11 +51,18 @@ func Build(l *Listing, put func(h gitfmt.Hash, t gitfmt.ObjectType, data []byte)
 			return nil
 		})
 	}
-	for n := range l.Root.unheld() {
+	l.Root.Dirs("", func(path string, n *Node) bool {
+		if path == "" {
+			return true // its tree may need a manifest
+		}
+		if n.Held || n.Tree.IsZero() {
+			return false
+		}
 		if batch = append(batch, n); len(batch) == treeBatch {
 			flush()
 		}
-	}
+		return true
+	})
 	if len(batch) > 0 {
 		flush()
 	}
@@ -75,35 +81,13 @@ func Build(l *Listing, put func(h gitfmt.Hash, t gitfmt.ObjectType, data []byte)
 // treeBatch is the number of trees that one goroutine encodes.
 const treeBatch = 64
 
-// unheld returns the directories beneath n whose trees the store may lack.
-func (n *Node) unheld() iter.Seq[*Node] {
-	return func(yield func(*Node) bool) { n.eachUnheld(yield) }
-}
-
-func (n *Node) eachUnheld(yield func(*Node) bool) bool {
-	for i := range n.Items {
-		sub := n.Items[i].Sub
-		if sub == nil || sub.Held || sub.Tree.IsZero() {
-			continue
-		}
-		if !sub.eachUnheld(yield) || !yield(sub) {
-			return false
-		}
-	}
-	return true
-}
-
 // Hold marks that the store durably holds all trees beneath.
 func (n *Node) Hold() {
-	if n.Held {
-		return
-	}
-	n.Held = true
-	for i := range n.Items {
-		if sub := n.Items[i].Sub; sub != nil {
-			sub.Hold()
-		}
-	}
+	n.Dirs("", func(_ string, n *Node) bool {
+		was := n.Held
+		n.Held = true
+		return !was
+	})
 }
 
 // encode returns the directory's git tree, with one more entry if extra is not nil. Names are
@@ -166,7 +150,6 @@ func Load(s *objects.Store, root gitfmt.Hash, like *Listing) (*Listing, error) {
 	return &Listing{n}, nil
 }
 
-// treeLoader loads one snapshot's trees.
 type treeLoader struct {
 	s      *objects.Store
 	m      *manifest

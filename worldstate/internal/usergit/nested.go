@@ -25,7 +25,6 @@ func ReadNested(dir string) *Repository {
 	return r
 }
 
-// readAllNested reads the repositories at the given directories.
 func (r *Repository) readAllNested(world string, dirs []string) {
 	for _, d := range dirs {
 		if n := ReadNested(filepath.Join(world, d)); n != nil {

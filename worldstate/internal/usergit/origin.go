@@ -49,7 +49,6 @@ func originURL(top string) string {
 	return ""
 }
 
-// remoteName shortens a remote's URL.
 func remoteName(remote string) string {
 	at, err := transport.NewEndpoint(remote)
 	if err != nil || at.Host == "" {
