@@ -114,10 +114,56 @@ func lesson(c *card.Card) string {
 	if len(c.Solution) > 0 {
 		solution = " → " + strings.Join(slices.DeleteFunc(slices.Clone(c.Solution), card.IsRest), "; ")
 	}
-	return plain(fence.ReplaceAllString(issue+solution, ""))
+	text := diff.ReplaceAllStringFunc(issue+solution, func(block string) string { return change(diff.FindStringSubmatch(block)[1]) })
+	return plain(fence.ReplaceAllString(text, ""))
 }
 
-var fence = regexp.MustCompile("(?m)^```.*$")
+var (
+	diff  = regexp.MustCompile("(?ms)^```diff\n(.*?)^```$")
+	fence = regexp.MustCompile("(?m)^```.*$")
+)
+
+// change is a diff in words, since one line cannot show its own lines.
+func change(diff string) string {
+	var parts, old, now []string
+	end := func() {
+		was, is := strings.Join(old, ", "), strings.Join(now, ", ")
+		switch {
+		case was == "" && is == "":
+		case was == is:
+			parts = append(parts, "the white space of "+is)
+		case was == "":
+			parts = append(parts, "added "+is)
+		case is == "":
+			parts = append(parts, "removed "+was)
+		default:
+			parts = append(parts, was+" → "+is)
+		}
+		old, now = nil, nil
+	}
+	for l := range strings.SplitSeq(diff, "\n") {
+		code := ""
+		if l != "" {
+			code = plain(l[1:])
+		}
+		if code != "" && !strings.Contains(code, "`") {
+			code = "`" + code + "`"
+		}
+		switch {
+		case strings.HasPrefix(l, "-") && code != "":
+			if len(now) > 0 {
+				end()
+			}
+			old = append(old, code)
+		case strings.HasPrefix(l, "+") && code != "":
+			now = append(now, code)
+		default:
+			end()
+		}
+	}
+	end()
+	return strings.Join(parts, "; ")
+}
 
 // plain is a text on one line that cannot end a mark.
 func plain(text string) string {

@@ -38,13 +38,24 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// TestLines: a change keeps its lines in the skill, and its fence is left out of the section.
+// TestLines: a change keeps its lines in the skill, and is put into words in the section.
 func TestLines(t *testing.T) {
 	c := example("id", 1)
-	c.Solution = []string{"Changed in a.go:\n```diff\n-\treturn 1\n+\treturn 2\n```"}
-	if section, _ := Section([]*card.Card{c}); !strings.Contains(section, "want 2 → Changed in a.go: - return 1 + return 2 (id)\n") {
-		t.Error(section)
+	for diff, want := range map[string]string{
+		"-x--\n-y\n+z":                "`x--`, `y` → `z`",
+		"-x\n+y\n-z":                  "`x` → `y`; removed `z`",
+		"-x\n+y\n common\n+z\n+w":     "`x` → `y`; added `z`, `w`",
+		"-    x\n+\tx":                "the white space of `x`",
+		"+<!-- a -->\n+":              "added `<!-- a -- >`",
+		"+a `quoted` word\n-\n+--b\n": "added a `quoted` word; added `--b`",
+		"-\treturn 1\n+\treturn 2":    "`return 1` → `return 2`",
+	} {
+		c.Solution = []string{"Changed in a.go:\n```diff\n" + diff + "\n```"}
+		if section, _ := Section([]*card.Card{c}); !strings.Contains(section, "want 2 → Changed in a.go: "+want+" (id)\n") {
+			t.Errorf("%q, want %q", section, want)
+		}
 	}
+	c.Solution = []string{"Changed in a.go:\n```diff\n-\treturn 1\n+\treturn 2\n```"}
 	files, _ := Skill([]*card.Card{c})
 	if text := files["references/go.md"]; !strings.Contains(text, "- **Solution**: Changed in a.go:\n  ```diff\n  -\treturn 1\n  +\treturn 2\n  ```\n") {
 		t.Error(text)
