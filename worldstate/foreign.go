@@ -1,9 +1,15 @@
 package worldstate
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
@@ -11,7 +17,7 @@ import (
 
 // Repository reads the git repository of another program. It writes nothing and does not run
 // git.
-type Repository struct{ objects *objects.Store }
+type Repository struct{ store *filesystem.Storage }
 
 // RepositoryFile is a file or a link in a tree: the id of its blob, and its mode.
 type RepositoryFile struct {
@@ -19,19 +25,10 @@ type RepositoryFile struct {
 	Mode   fs.FileMode
 }
 
-// OpenRepository opens the repository whose git directory is dir. The caller closes it.
-func OpenRepository(dir string) (*Repository, error) {
-	r := &Repository{objects.New(dir)}
-	r.objects.Loose = true
-	if err := r.objects.Refresh(); err != nil {
-		r.Close()
-		return nil, fmt.Errorf("open repository %s: %w", dir, err)
-	}
-	return r, nil
+// OpenRepository returns the repository whose git directory is dir. It reads nothing yet.
+func OpenRepository(dir string) *Repository {
+	return &Repository{filesystem.NewStorage(osfs.New(dir), cache.NewObjectLRUDefault())}
 }
-
-// Close frees the repository's files.
-func (r *Repository) Close() { r.objects.Close() }
 
 // Files returns the files of a tree whose path begins with within, which ends in a slash or is
 // empty, without submodules. Errors: ErrUnknown, *MissingObjectError, and ErrCorrupt for a tree
@@ -50,9 +47,13 @@ func (r *Repository) Files(tree, within string) (map[string]RepositoryFile, erro
 const maxTreeFiles = 1 << 19
 
 func (r *Repository) add(files map[string]RepositoryFile, tree gitfmt.Hash, within, below string, depth int) error {
-	items, err := r.objects.Tree(tree, below)
+	data, err := r.read(gitfmt.TreeObject, tree, below)
 	if err != nil {
 		return err
+	}
+	items, err := gitfmt.DecodeTree(data)
+	if err != nil {
+		return fmt.Errorf("tree %s: %w: %w", tree, gitfmt.ErrCorrupt, err)
 	}
 	if len(files)+len(items) > maxTreeFiles || depth > gitfmt.MaxTreeDepth {
 		return fmt.Errorf("tree %s: %w: more than %d files or %d levels", tree, gitfmt.ErrCorrupt, maxTreeFiles, gitfmt.MaxTreeDepth)
@@ -86,5 +87,25 @@ func (r *Repository) add(files map[string]RepositoryFile, tree gitfmt.Hash, with
 // Read returns the bytes of a file, or the target of a link. Errors: *MissingObjectError.
 func (r *Repository) Read(f RepositoryFile) ([]byte, error) {
 	h, _ := gitfmt.ParseHash(f.Object)
-	return r.objects.Read(h, gitfmt.BlobObject, f.Object)
+	return r.read(gitfmt.BlobObject, h, f.Object)
+}
+
+// read returns a whole, verified object.
+func (r *Repository) read(t gitfmt.ObjectType, h gitfmt.Hash, path string) (data []byte, err error) {
+	object, err := r.store.EncodedObject(t, h)
+	var in io.ReadCloser
+	if err == nil {
+		in, err = object.Reader()
+	}
+	if err == nil {
+		data, err = io.ReadAll(in)
+		err = errors.Join(err, in.Close())
+	}
+	if err == nil && gitfmt.HashObject(t, data) != h {
+		err = objects.ErrWrongHash
+	}
+	if err != nil {
+		return nil, &MissingObjectError{Object: h.String(), Path: path, Err: err}
+	}
+	return data, nil
 }

@@ -31,11 +31,7 @@ func TestBadRepository(t *testing.T) {
 		}
 		return h
 	}
-	r, err := OpenRepository(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := OpenRepository(dir)
 	good := put("blob 1\x00x")
 	if data, err := r.Read(RepositoryFile{Object: good.String()}); string(data) != "x" || err != nil {
 		t.Errorf("a file holds %q, %v", data, err)

@@ -69,7 +69,7 @@ func New(h taskdir.Home, s *sessions.Session, task, stores string) *Keeper {
 		sum := sha1.Sum([]byte(top))
 		dir := filepath.Join(stores, s.Project, hex.EncodeToString(sum[:]))
 		if _, err := os.Stat(dir); err == nil {
-			k.git, _ = worldstate.OpenRepository(dir) // unreadable: no snapshots
+			k.git = worldstate.OpenRepository(dir)
 			if rel, err := filepath.Rel(top, s.Dir); err == nil && rel != "." {
 				k.below = filepath.ToSlash(rel) + "/"
 			}
@@ -84,9 +84,6 @@ func New(h taskdir.Home, s *sessions.Session, task, stores string) *Keeper {
 
 // Close removes the folder: it is made again from the agent's own files.
 func (k *Keeper) Close() (err error) {
-	if k.git != nil {
-		k.git.Close()
-	}
 	if k.world != nil {
 		err = errors.Join(k.root.Close(), k.world.Close(), os.RemoveAll(Folder(k.h, k.task)))
 	}

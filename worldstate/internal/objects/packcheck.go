@@ -85,7 +85,7 @@ func (s *Store) CheckIn(p *Pack, it Entry) (gitfmt.ObjectType, error) {
 	if head.Kind >= gitfmt.OffsetDelta {
 		t, data, err := s.undelta(p, it.Off, 0, samePack)
 		if err == nil && gitfmt.HashObject(t, data) != it.Hash {
-			err = errWrongHash
+			err = ErrWrongHash
 		}
 		return t, err
 	}
@@ -93,7 +93,7 @@ func (s *Store) CheckIn(p *Pack, it Entry) (gitfmt.ObjectType, error) {
 	sum.Write(gitfmt.AppendHead(nil, head.Kind, head.Size))
 	n, err := io.Copy(sum, io.LimitReader(r, head.Size+1))
 	if err == nil && (n != head.Size || gitfmt.Hash(sum.Sum(nil)) != it.Hash) {
-		err = errWrongHash
+		err = ErrWrongHash
 	}
 	return head.Kind, err
 }

@@ -17,16 +17,15 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// Store holds the objects in the packs of a bare repository. In a store that the program
-// created, loose objects are the user's, since only git writes them, and are not read. Safe for concurrent use.
+// Store holds the objects in the packs of a bare repository. Loose objects are the user's, since
+// only git writes them, and are not read. Safe for concurrent use.
 //
 // A lookup costs the same for any number of packs: objects of small packs are in one map, and
 // only packs of more than smallPack objects, of which merging leaves few, are searched one by
 // one.
 type Store struct {
 	Dir       string
-	Loose     bool // read loose objects, too: another program's repository
-	MaxPacks  int  // 0 for maxPacks; set by tests
+	MaxPacks  int // 0 for maxPacks; set by tests
 	inflaters sync.Pool
 	Buffers   sync.Pool    // of *[]byte
 	mu        sync.RWMutex // guards what follows
@@ -101,9 +100,6 @@ func (s *Store) Open(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, er
 
 func (s *Store) openListed(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, error) {
 	p, off := s.Lookup(h)
-	if p == nil && s.Loose {
-		return s.openLoose(h)
-	}
 	if p == nil {
 		return 0, 0, nil, ErrNoObject
 	}
@@ -116,7 +112,7 @@ func (s *Store) openListed(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadClos
 	return t, int64(len(data)), io.NopCloser(bytes.NewReader(data)), err
 }
 
-var errWrongHash = errors.New("its bytes do not have its hash")
+var ErrWrongHash = errors.New("its bytes do not have its hash")
 
 // CopyTo writes an object's bytes to w and then verifies them: after an error, w holds invalid
 // data. The error is a *MissingObjectError naming path, unless w itself failed.
@@ -140,7 +136,7 @@ func (s *Store) CopyTo(h gitfmt.Hash, want gitfmt.ObjectType, path string, w io.
 	case err != nil:
 		return n, err
 	case n != size || gitfmt.Hash(sum.Sum(nil)) != h:
-		return n, missing(errWrongHash)
+		return n, missing(ErrWrongHash)
 	}
 	return n, nil
 }
@@ -191,10 +187,10 @@ func (s *Store) readOnce(buf []byte, h gitfmt.Hash, want gitfmt.ObjectType, path
 		return nil, missing(err)
 	}
 	if n, err := r.Read(buf[size : size+1]); n != 0 || err != io.EOF { // this read verifies the stream's checksum
-		return nil, missing(errWrongHash)
+		return nil, missing(ErrWrongHash)
 	}
 	if gitfmt.HashObject(t, data) != h {
-		return nil, missing(errWrongHash)
+		return nil, missing(ErrWrongHash)
 	}
 	return data, nil
 }
