@@ -111,7 +111,8 @@ func (l *Lock) sign() error {
 	if l.Own == nil {
 		l.Own = fmt.Appendf(nil, "%d %s\n", os.Getpid(), BootID())
 	}
-	was := l.text()
+	var buf [128]byte
+	was := l.text(buf[:])
 	if bytes.Equal(was, l.Own) {
 		return nil
 	}
@@ -122,8 +123,7 @@ func (l *Lock) sign() error {
 	return err
 }
 
-func (l *Lock) text() []byte {
-	buf := make([]byte, 128)
+func (l *Lock) text(buf []byte) []byte {
 	n, _ := unix.Pread(l.fd, buf, 0)
 	return buf[:max(n, 0)]
 }
@@ -131,7 +131,7 @@ func (l *Lock) text() []byte {
 // holder names the process that wrote the lock's file, if it did so since this boot. Older
 // programs put one of three marks before the number.
 func (l *Lock) holder() string {
-	fields := strings.Fields(strings.TrimLeft(string(l.text()), "-*+"))
+	fields := strings.Fields(strings.TrimLeft(string(l.text(make([]byte, 128))), "-*+"))
 	if len(fields) == 0 || len(fields) == 2 && fields[1] != BootID() {
 		return "an unknown process"
 	}
