@@ -55,6 +55,9 @@ func (o origin) path(id string) string {
 	return cardPath(id)
 }
 
+// section returns the entry of the navigation that the page belongs to.
+func (o origin) section() string { return strings.TrimSuffix(o.path(""), "/") }
+
 // cardView is what a card's page shows.
 type cardView struct {
 	ID, Topic string
@@ -118,11 +121,7 @@ func (s *Server) showCard(w http.ResponseWriter, r *http.Request, code int, from
 	if err != nil {
 		return err
 	}
-	section := "/cards"
-	if from == fromReview {
-		section = "/review"
-	}
-	frame := s.framed(r, view{Title: v.Topic, Section: section, Body: v})
+	frame := s.framed(r, view{Title: v.Topic, Section: from.section(), Body: v})
 	if problem != "" {
 		frame.Problem = problem
 	}

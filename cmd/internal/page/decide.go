@@ -146,7 +146,7 @@ func (s *Server) renderEdit(w http.ResponseWriter, code int, v editView, problem
 		v.Whole = true // topic and body cannot be separated
 	}
 	v.Back, v.Odd = v.From.path(v.ID), markup.Odd(v.Text)
-	return s.render(w, code, "edit", view{Title: "Edit: " + v.Topic, Section: "/cards", Body: v, Problem: problem})
+	return s.render(w, code, "edit", view{Title: "Edit: " + v.Topic, Section: v.From.section(), Body: v, Problem: problem})
 }
 
 // edit replaces a card's text. A text that cannot be stored stays in the form, with the

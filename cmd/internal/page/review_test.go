@@ -356,6 +356,9 @@ func TestEditFields(t *testing.T) {
 	if got := s.ask(t, "POST", "/preview", form("body", "- **Issue**: <b>x</b>")); !strings.Contains(got.text, "<strong>Issue</strong> &lt;b&gt;x") {
 		t.Errorf("preview: %d %q", got.code, got.text)
 	}
+	if got := s.ask(t, "GET", "/cards/c1/edit?from=review", nil); !regexp.MustCompile(`href="/review"[^>]* aria-current`).MatchString(got.text) {
+		t.Errorf("an edit within the review is not part of it:\n%s", got.text)
+	}
 	got := s.ask(t, "POST", "/cards/c1/edit", form("seen", seen, "topic", "two\nlines", "body", "- **Issue**: new\r\n"))
 	if now, _ := s.text(t, "c1"); got.code != 422 || now != was {
 		t.Errorf("a topic of two lines: %d\n%s", got.code, now)
