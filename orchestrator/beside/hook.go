@@ -38,7 +38,7 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 	if _, err := os.Lstat(file); file == "" || errors.Is(err, os.ErrNotExist) {
 		data, head, err := message.Read(in)
 		if err != nil {
-			return fmt.Errorf("event of %s: %w", agent, err)
+			return fmt.Errorf("the input of the hook is not an event, and was not recorded: %w", err)
 		}
 		dir := root(h, agent, head)
 		if dir == "" || off(h, dir) {
