@@ -63,7 +63,7 @@ var impure = []string{"os", "net", "syscall", "io/fs", "context", "anamnesis/wor
 // ofTasks those that do.
 var (
 	belowTasks = []string{"tool", "guard", "agent", "model", "loop", "redact", "reflect", "sessions"}
-	ofTasks    = []string{"state", "taskdir", "notice", "workspace", "journal", "memory", "gate", "leftover", "inspect", "jobs", "runtime", "session", "beside"}
+	ofTasks    = []string{"state", "taskdir", "notice", "workspace", "journal", "memory", "gate", "leftover", "inspect", "jobs", "toolset", "runtime", "session", "beside"}
 )
 
 // doors lists libraries that only the places named may know: one, or one in

@@ -205,7 +205,7 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 	}
 	req := model.Request{
 		Purpose: "step", Agent: t.State().Agent(), Turn: t.State().Totals.Replies, Mark: t.State().Opened.Mark,
-		Messages: t.State().Projection(), Tools: t.toolSpecs,
+		Messages: t.State().Projection(), Tools: t.tools.Specs,
 	}
 	if past := t.State().LastCall; past != nil {
 		p := *past
@@ -253,11 +253,20 @@ func (t *Task) weigh(req model.Request) (hash string, tokens int, err error) {
 	return hex.EncodeToString(sum[:]), t.State().ContextTokens(), nil
 }
 
+// refreshTools asks the sources of tools, and records a notice to the model about changes.
+func (t *Task) refreshTools(ctx, keep context.Context) error {
+	news, err := t.tools.Refresh(ctx)
+	if err != nil || len(news) == 0 {
+		return err
+	}
+	return t.Record(keep, &op.NoticeGiven{Text: "[tools] " + strings.Join(news, "\n[tools] ")})
+}
+
 // runCalls runs the calls of a reply: concurrently if all only read and no order matters,
 // otherwise in order. Every call gets a result, even when the turn is interrupted or its time
 // is over.
 func (t *Task) runCalls(ctx, keep context.Context, calls []state.CallState) error {
-	if t.offers == nil { // an earlier process asked the model
+	if !t.tools.Asked() { // an earlier process asked the model
 		if err := t.refreshTools(ctx, keep); err != nil {
 			return err
 		}
@@ -266,7 +275,7 @@ func (t *Task) runCalls(ctx, keep context.Context, calls []state.CallState) erro
 	defer cancel()
 	readOnly, writes := len(calls) > 1, false
 	for _, c := range calls {
-		tl, args, err := t.tools.Validate(c.Call)
+		tl, args, err := t.tools.Registry.Validate(c.Call)
 		if readOnly = readOnly && err == nil; err != nil {
 			continue // it does not run
 		}
@@ -309,7 +318,7 @@ func (t *Task) runWithNote(ctx, keep context.Context, c op.Call, note string) er
 	if ctx.Err() != nil {
 		return t.finishCall(keep, c, tool.Result{IsError: true, Text: "Not run: " + notice.EndedBy(ctx) + "."}, 0, 0)
 	}
-	tl, args, err := t.tools.Validate(c)
+	tl, args, err := t.tools.Registry.Validate(c)
 	if err != nil {
 		res, aboutTheCall := tool.ErrorResult(err)
 		if !aboutTheCall {
@@ -377,7 +386,7 @@ func (t *Task) callEnv(keep context.Context, c op.Call, root *os.Root) *tool.Env
 		Call: c.ID, Root: root, Dir: t.Dir, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: t.gate, Redactor: t.Journal.Redactor(), Jobs: t.Jobs, Todos: t.CurrentTodos,
 		Started: func(s op.ToolStarted) error { return t.Journal.Post(keep, &s) }, Beside: t.beside(),
 	}
-	if _, offered := t.tools.Spec(timeline.RecallName); offered {
+	if _, offered := t.tools.Registry.Spec(timeline.RecallName); offered {
 		env.Keep = func(part int, from int64, text string) (uint64, error) {
 			return t.Journal.PostSeq(keep, &op.OutputKept{Call: c.ID, Part: part, From: from, Text: text})
 		}

@@ -238,7 +238,7 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 		o.changed = func(ctx context.Context, b *op.WorldChanged) error { return t.Journal.Post(ctx, b) }
 	}
 	o.Model, o.Rules, o.Event = s.model(t).Model, rules, follow(s.Spec.Name, t.Dir, start.Progress)
-	o.Tools = t.tools.Only(func(spec tool.Spec) bool { return s.offers(spec) })
+	o.Tools = t.tools.Registry.Only(func(spec tool.Spec) bool { return s.offers(spec) })
 	// A call that its own rules allow must not be refused, or need approval, by the task's.
 	o.above = func(f approval.Facts) approval.Decision { return approval.Decide(mode, f, parents) }
 	o.Approval = string(approval.StricterMode(mode, approval.Mode(s.Spec.Approval)))

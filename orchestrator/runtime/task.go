@@ -27,6 +27,7 @@ import (
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
+	"anamnesis/orchestrator/toolset"
 	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
@@ -140,26 +141,15 @@ type Task struct {
 	*journal.Ledger
 	*workspace.Place
 	*memory.Memory
-	toolset
 	sandbox
 
 	opts     Options
+	tools    *toolset.Set
 	left     *leftover.Leftovers
 	gate     *gate.Gate
 	live     *taskdir.LiveDir
 	recovery *worldstate.Recovery // the outcome of an interrupted restore, if any
 	made     bool                 // OpenTask made the directory again
-}
-
-// toolset is the tools the agent is offered. Run's goroutine changes it, between calls.
-type toolset struct {
-	tools      *tool.Registry
-	toolSpecs  []model.ToolSpec
-	toolTok    map[string]int // tokens of each of toolSpecs, by its text
-	toolTokens int            // and of all
-	spec       *op.Agent      // determines the offered tools; nil: all
-	asked      []string       // tools that are offered whatever spec says
-	offers     []uint64       // versions of the sources' tools in tools; nil: not asked yet
 }
 
 // Create makes a new task in dir and records the request. When it fails, the
@@ -298,15 +288,13 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 		Task: t.ID, Home: h, Dir: filepath.Join(h.Task(t.ID), "jobs"), Before: t.State().JobsBegun,
 		Post: func(ctx context.Context, b op.Body) error { return t.Journal.Post(ctx, b) },
 	})
-	t.spec, t.asked = opened.Agent, opened.Tools
-	if t.opts.Tools != nil {
-		t.opts.Tools = t.opts.Tools.Only(t.mayUse)
-		if err := t.offer(t.opts.Tools); err != nil {
-			return err
-		}
+	if t.tools, err = toolset.New(toolset.Options{
+		Own: t.opts.Tools, Sources: t.opts.Sources, Agent: opened.Agent, Asked: opened.Tools, Count: counter.Count, Sandbox: t.Sandbox,
+	}); err != nil {
+		return err
 	}
 	t.gate = gate.New(t.Place, gate.Options{
-		Tools: func() *tool.Registry { return t.tools }, Approve: t.opts.Approve, Asking: &t.opts.family.askMu, Rules: t.opts.Rules, Polling: t.opts.Polling,
+		Tools: func() *tool.Registry { return t.tools.Registry }, Approve: t.opts.Approve, Asking: &t.opts.family.askMu, Rules: t.opts.Rules, Polling: t.opts.Polling,
 		Mode: approval.Mode(cmp.Or(t.opts.Approval, t.State().Approval, opened.Approval)), Above: t.opts.above, RunUndone: t.opts.RunUndone, KnownModel: t.opts.KnownModel,
 	})
 	return nil
@@ -357,7 +345,7 @@ func (t *Task) limits() state.Limits {
 	l.TimeUp = l.Time > 0 && t.Now().Sub(t.opts.family.begun) >= l.Time
 	t.opts.family.setUsed(t.ID, t.State().Spent(), t.State().Subagents)
 	l.Others = t.opts.family.others(t.State().Spent())
-	l.ToolTokens, l.User = t.toolTokens, t.opts.Ask != nil
+	l.ToolTokens, l.User = t.tools.Tokens, t.opts.Ask != nil
 	return l
 }
 

@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -55,8 +54,8 @@ func TestRefreshTools(t *testing.T) {
 	if !strings.Contains(first, "[tools] One is missing.") || !strings.Contains(first, "register tool Bash: the name is taken") || strings.Contains(first, "New tools") {
 		t.Errorf("first: %q", first)
 	}
-	if n := len(task.toolSpecs); task.toolSpecs[n-1].Name != "a" || task.toolTokens == 0 {
-		t.Errorf("offered: %v", task.toolSpecs[n-1])
+	if n := len(task.tools.Specs); task.tools.Specs[n-1].Name != "a" || task.tools.Tokens == 0 {
+		t.Errorf("offered: %v", task.tools.Specs[n-1])
 	}
 	last := task.State().Last
 	told()
@@ -70,32 +69,5 @@ func TestRefreshTools(t *testing.T) {
 	src.Offer = tool.Offer{Version: 3, Tools: []tool.Tool{named{"b", "z"}}}
 	if got := told(); !strings.Contains(got, "[tools] Tools with another description: b.") {
 		t.Errorf("at last: %q", got)
-	}
-}
-
-// BenchmarkOfferTools makes a thousand tools known to a task: registered,
-// described to the model, counted. Again is with one of them changed.
-func BenchmarkOfferTools(b *testing.B) {
-	tools := make([]tool.Tool, 1_000)
-	for i := range tools {
-		tools[i] = named{fmt.Sprintf("tool_%d", i), "Does one of a thousand things, and says so in a sentence or two."}
-	}
-	task, _ := newTask(b, "turns: []", Options{})
-	for _, again := range []bool{false, true} {
-		b.Run(fmt.Sprintf("again=%v", again), func(b *testing.B) {
-			for i := 0; b.Loop(); i++ {
-				if !again {
-					task.toolTok = nil
-				}
-				tools[0] = named{"tool_0", fmt.Sprint("the version ", i)}
-				r, errs := task.opts.Tools.With(tools...)
-				if len(errs) > 0 {
-					b.Fatal(errs)
-				}
-				if err := task.offer(r); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

@@ -1,0 +1,131 @@
+// Package toolset holds the tools that a task's agent is offered: the program's own, and those
+// of sources, which come and go while the task runs.
+package toolset
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/tool"
+)
+
+// Options are what a set is made of.
+type Options struct {
+	Own     *tool.Registry // nil: none
+	Sources []tool.Source  // tools that come and go, after Own
+	Agent   *op.Agent      // determines the offered tools; nil: all
+	Asked   []string       // tools that are offered whatever Agent says
+	// Count returns the tokens of a text.
+	Count func(text string) int
+	// Sandbox returns the confinement of programs that a source starts; nil: there is none. It
+	// is called only if a source starts some.
+	Sandbox func(ctx context.Context) (*guard.Sandbox, error)
+}
+
+// Set is the tools of one task. Only the goroutine that runs the task may refresh it, while no
+// call runs; otherwise it may be read from any.
+type Set struct {
+	Registry *tool.Registry   // nil: no tool
+	Specs    []model.ToolSpec // of Registry, in its order, as the model gets them
+	Tokens   int              // of Specs
+	o        Options
+	counted  map[string]int // tokens of each of Specs, by its text
+	versions []uint64       // of the sources' tools; nil: not asked yet
+}
+
+// New returns the set without the sources' tools.
+func New(o Options) (*Set, error) {
+	s := &Set{o: o}
+	if o.Own == nil {
+		return s, nil
+	}
+	s.o.Own = o.Own.Only(s.offers)
+	return s, s.describe(s.o.Own)
+}
+
+// Asked reports whether the sources were asked.
+func (s *Set) Asked() bool { return s.versions != nil }
+
+// offers reports whether the agent is offered a tool.
+func (s *Set) offers(t tool.Spec) bool {
+	return s.o.Agent == nil || agent.Offers(s.o.Agent, t.Name, t.Looks()) || slices.Contains(s.o.Asked, t.Name)
+}
+
+// Refresh asks the sources for their current tools. It returns lines for the model about what
+// has changed since the last time; the first time, only about failures.
+func (s *Set) Refresh(ctx context.Context) (news []string, err error) {
+	if len(s.o.Sources) == 0 {
+		return nil, nil
+	}
+	first := !s.Asked()
+	var versions []uint64
+	var tools []tool.Tool
+	for _, src := range s.o.Sources {
+		if h, ok := src.(tool.Held); ok && first {
+			box, err := s.o.Sandbox(ctx)
+			if err != nil {
+				return nil, err
+			}
+			h.Hold(box)
+		}
+		o := src.Tools(ctx)
+		versions, news = append(versions, o.Version), append(news, o.News...)
+		for _, t := range o.Tools {
+			if s.offers(t.Spec()) {
+				tools = append(tools, t)
+			}
+		}
+	}
+	if first || !slices.Equal(versions, s.versions) {
+		own := s.o.Own
+		if own == nil {
+			own = new(tool.Registry)
+		}
+		r, errs := own.With(tools...)
+		for _, err := range errs {
+			news = append(news, "A tool is left out: "+err.Error()+".")
+		}
+		before := s.Specs
+		if err := s.describe(r); err != nil {
+			return nil, err
+		}
+		s.versions = versions
+		if !first {
+			news = append(news, notice.ToolChanges(before, s.Specs)...)
+		}
+	}
+	for i := range news {
+		news[i] = strings.Join(strings.Fields(news[i]), " ")
+	}
+	return news, nil
+}
+
+// describe makes r the set's registry.
+func (s *Set) describe(r *tool.Registry) error {
+	var specs []model.ToolSpec
+	counted, sum := make(map[string]int), 0
+	for _, t := range r.Specs() {
+		schema, err := json.Marshal(t.Schema)
+		if err != nil {
+			return fmt.Errorf("schema of tool %s: %w", t.Name, err)
+		}
+		specs = append(specs, model.ToolSpec{Name: t.Name, Description: t.Description, Schema: schema})
+		text := t.Name + " " + t.Description + " " + string(schema)
+		n, known := s.counted[text]
+		if !known {
+			n = s.o.Count(text)
+		}
+		counted[text] = n
+		sum += n
+	}
+	s.Registry, s.Specs, s.counted, s.Tokens = r, specs, counted, sum
+	return nil
+}
