@@ -31,7 +31,7 @@ func (a *app) exit(err error) int {
 		text = exit.WithoutSignal(text)
 	}
 	if errors.Is(err, knowledgebase.ErrNotFound) {
-		text += "; 'anamnesis kb list' shows the cards there are"
+		text += "; 'anamnesis kb list' lists them"
 	}
 	a.notef("%s", text)
 	return code

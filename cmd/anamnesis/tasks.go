@@ -91,6 +91,9 @@ func (a *app) diff(cmd *cobra.Command, svc *session.Service, task string, args [
 	if a.json {
 		return a.printJSON(changes)
 	}
+	if len(changes) == 0 {
+		a.notef("nothing differs between step %d and step %d", steps[0], steps[1])
+	}
 	return a.printChanges(cmd.Context(), w, changes, true)
 }
 

@@ -3,12 +3,14 @@
 package console
 
 import (
-	"anamnesis/cmd/internal/exit"
-	"anamnesis/cmd/internal/settings"
 	"context"
 	"errors"
 	"fmt"
 	"strconv"
+
+	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/settings"
+	view "anamnesis/cmd/internal/term"
 )
 
 // maxAsked is how often a name is asked for.
@@ -19,7 +21,7 @@ const maxAsked = 3
 // configuration.
 func (c *Console) Welcome(ctx context.Context, set *settings.Settings, flag string) (taken bool, err error) {
 	offers := settings.Offers(ctx, c.Getenv, settings.LocalServers(c.Getenv))
-	fmt.Fprint(c.Err, set.Welcome(offers, flag))
+	fmt.Fprint(c.Err, view.Fit(c.Err, set.Welcome(offers, flag)))
 	noModel := exit.Seen(exit.Usagef("no model"))
 	if len(offers) == 0 {
 		return false, noModel

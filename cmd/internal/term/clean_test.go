@@ -92,7 +92,7 @@ func TestRetry(t *testing.T) {
 	p := NewText(nil, &b, 200, "", false)
 	for try, text := range []string{1: "busy", 2: "busy", 3: "gone"} {
 		if try > 0 {
-			p.Retry(model.Attempt{Try: try, Of: 5, Fault: &model.Fault{Err: errors.New(text)}})
+			p.Retry(model.Attempt{Try: try, Of: 5, Fault: &model.Fault{Err: errors.New(text), Tries: try}})
 		}
 	}
 	if got := b.String(); strings.Count(got, "busy") != 1 || !strings.Contains(got, "(try 3 of 5), for the same reason\n") || !strings.Contains(got, "gone") {

@@ -92,11 +92,14 @@ func (p *textPrinter) Passing(b op.PassBegun) {
 func (p *textPrinter) Retry(at model.Attempt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	why := ": " + at.Fault.Error()
+	fault := *at.Fault
+	fault.Tries = 0 // at says which try it was
+	why := ": " + fault.Error()
 	if at.Try > 1 && why == p.fault {
 		why = ", for the same reason"
+	} else {
+		p.fault = why
 	}
-	p.fault = ": " + at.Fault.Error()
 	p.line("! asking again in %s (try %d of %d)%s", at.Wait.Round(100*time.Millisecond), at.Try+1, at.Of, why)
 }
 

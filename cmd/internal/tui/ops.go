@@ -194,6 +194,9 @@ func (m *screen) event(o op.Op, style func(...string) string) {
 func (m *screen) jumped(o op.Op, b *op.JumpDone) {
 	m.print(paint.Yellow.Render(strings.Repeat("─", m.width)))
 	m.event(o, paint.Yellow.Render)
+	if why := oneLine(clean(m.st.Steps.At(b.From).LeftBy)); why != "" {
+		m.print("  " + paint.Faint.Render("why:     ") + why)
+	}
 	for i, path := range b.Reverted {
 		if i == maxNamed {
 			m.print(fmt.Sprintf("  and %s", quote.Number(b.NReverted-i, "more file")))
@@ -205,7 +208,7 @@ func (m *screen) jumped(o op.Op, b *op.JumpDone) {
 	if b.Folded {
 		stays = "a block of what those steps showed"
 	}
-	m.print(paint.Faint.Render("  stays: ") + stays + paint.Faint.Render("; see /timeline"))
+	m.print("  " + paint.Faint.Render("stays:   ") + stays + paint.Faint.Render("; see /timeline"))
 	m.print("")
 }
 
