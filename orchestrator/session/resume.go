@@ -97,8 +97,8 @@ func (o *opening) resumedModel(ctx context.Context, task string, st *state.State
 	if err != nil {
 		return nil, err
 	}
-	if m.price != nil {
-		o.earlierCost = m.price.Most(st.Totals.Usage.Unpriced())
+	if m.Price != nil {
+		o.earlierCost = m.Price.Most(st.Totals.Usage.Unpriced())
 	}
 	return m, o.costKnown(m)
 }

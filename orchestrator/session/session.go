@@ -20,6 +20,7 @@ import (
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/model/named"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -31,7 +32,7 @@ import (
 var ErrNotApproved = errors.New("its current content is not approved")
 
 // ErrNoModel: neither a model nor a server is named, and none was found.
-var ErrNoModel = errors.New("no model")
+var ErrNoModel = named.ErrNone
 
 // keyEnv is the usual variable of the API key.
 const keyEnv = "OPENAI_API_KEY"

@@ -1,0 +1,161 @@
+// Package named finds the model of a name: one of a server, or a recording. It adds to it what
+// the program knows of its price, and retries.
+package named
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/model/openai"
+	"anamnesis/orchestrator/model/price"
+	"anamnesis/orchestrator/model/script"
+)
+
+// ErrNone: neither a model nor a server is named, and none was found.
+var ErrNone = errors.New("no model")
+
+// ScriptPrefix begins the name of a model that is a recording.
+const ScriptPrefix = "script:"
+
+// Model is a model with the facts that a stream records about it.
+type Model struct {
+	model.Model
+	Name    string // as recorded: a name, or script:FILE
+	Lookup  string // its name in the tables of EAS and prices
+	BaseURL string
+	Banner  string       // describes a recording
+	Price   *price.Price // nil: not known
+
+	retries *retryNotice
+}
+
+// Options say where a model is looked for.
+type Options struct {
+	BaseURL string // of the server; empty: from the environment
+	Images  string // see openai.Images
+	Getenv  func(string) string
+	KeyEnv  string // the variable that holds the API key
+	Prices  string // the user's file of prices
+}
+
+// Open returns the model of a name, which may be empty. Without a key and an address it looks
+// for a local Ollama. Replies state their cost if the table of prices has the model. An error
+// is a mistake of the caller, and names the remedy.
+func Open(ctx context.Context, name string, o *Options) (*Model, error) {
+	m, err := find(ctx, name, o)
+	if err != nil {
+		return nil, err
+	}
+	table, err := price.Load(o.Prices)
+	if err != nil {
+		return nil, err
+	}
+	if p, ok := table.Lookup(m.Lookup); ok {
+		m.Price, m.Model = &p, price.Model(m.Model, p)
+	}
+	return m, nil
+}
+
+// OnRetry makes tell be called for each retry. It may be nil.
+func (m *Model) OnRetry(tell func(model.Attempt)) { m.retries.set(tell) }
+
+// retryNotice forwards retries to a function that is set later.
+type retryNotice struct {
+	mu   sync.Mutex
+	tell func(model.Attempt)
+}
+
+func (n *retryNotice) set(tell func(model.Attempt)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tell = tell
+}
+
+func (n *retryNotice) on(at model.Attempt) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.tell != nil {
+		n.tell(at)
+	}
+}
+
+// retrying makes m retry transient faults.
+func retrying(m *Model) *Model {
+	m.retries = new(retryNotice)
+	m.Model = model.Retry(m.Model, &model.RetryOptions{OnRetry: m.retries.on})
+	return m
+}
+
+// find is Open without prices.
+func find(ctx context.Context, name string, o *Options) (*Model, error) {
+	if path, ok := strings.CutPrefix(name, ScriptPrefix); ok {
+		return scriptModel(path)
+	}
+	key, baseURL := o.Getenv(o.KeyEnv), o.BaseURL
+	if baseURL == "" {
+		baseURL = o.Getenv("OPENAI_BASE_URL")
+	}
+	if key == "" && baseURL == "" {
+		url, names, ok := openai.Detect(ctx, openai.OllamaAddress(o.Getenv(openai.OllamaEnv)))
+		if !ok && name != "" {
+			return nil, fmt.Errorf("%w server for %q ('anamnesis config' shows where a name is set): set OPENAI_API_KEY, or OPENAI_BASE_URL (--base-url) for another server, or start Ollama", ErrNone, name)
+		}
+		if !ok || len(names) == 0 && name == "" {
+			return nil, fmt.Errorf("%w: set OPENAI_API_KEY, or OPENAI_BASE_URL (--base-url) for another server, and name the model with --model; "+
+				"or start Ollama with a model pulled; 'anamnesis demo' needs neither", ErrNone)
+		}
+		baseURL = url
+		if name == "" {
+			name = names[0]
+		}
+	}
+	if name == "" {
+		return nil, fmt.Errorf("%w named: add --model NAME (for example --model gpt-5)", ErrNone)
+	}
+	client, err := openai.New(openai.Options{BaseURL: baseURL, Key: key, Model: name, Images: openai.Images(o.Images)})
+	if err != nil {
+		return nil, err
+	}
+	return retrying(&Model{Model: client, Name: name, Lookup: name, BaseURL: baseURL}), nil
+}
+
+func scriptModel(path string) (*Model, error) {
+	if path == "" {
+		return nil, fmt.Errorf("the model %q names no file; name a script after the colon, or another model", ScriptPrefix)
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("script %s: %v", path, err)
+	}
+	m, err := script.Load(abs)
+	if err != nil {
+		return nil, scriptError(abs, err)
+	}
+	lookup := m.EASModel()
+	if lookup == "" {
+		lookup = m.Name()
+	}
+	return retrying(&Model{Model: m, Name: ScriptPrefix + abs, Lookup: lookup, Banner: m.Banner()}), nil
+}
+
+// scriptError returns why a script cannot be played, with the remedy.
+func scriptError(path string, err error) error {
+	var wrong *script.SyntaxError
+	if errors.As(err, &wrong) {
+		return fmt.Errorf("script %w; docs/reference/script-model.md describes the format", err)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("script %s: there is no such file; put it there, or name another model", path)
+	}
+	reason := err
+	if of := (*fs.PathError)(nil); errors.As(err, &of) {
+		reason = of.Err
+	}
+	return fmt.Errorf("script %s: cannot be read: %w; name a file that can, or another model", path, reason)
+}
