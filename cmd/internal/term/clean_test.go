@@ -71,9 +71,12 @@ func TestNarrow(t *testing.T) {
 	var b strings.Builder
 	p := NewText(nil, &b, 30, "", false)
 	p.Op(op.Op{Body: &op.ToolCalled{Name: "Bash", Args: `{"command":"go test ./... -run TestSomething"}`}})
+	exit := 1
+	p.Op(op.Op{Body: &op.ToolReturned{Name: "Bash", Exit: &exit, Millis: 1200}})
 	p.Op(op.Op{Body: &op.JumpDropped{To: 3, Why: "the step was interrupted"}})
 	p.Op(op.Op{Body: &op.JumpDone{From: 3, To: 1, Kept: []op.Skipped{{Path: "notes.md", Reason: "you changed it after the step"}}}})
 	want := `▸ Bash(go test ./... -run Tes…
+• Bash(go tes… (exit 1) (1.2s)
 ! jump to step 3 not made:
   the step was interrupted
 ↩ jump from step 3 to step

@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/mattn/go-runewidth"
+
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
@@ -102,6 +104,9 @@ func (p *textPrinter) Retry(at model.Attempt) {
 	}
 	p.line("! asking again in %s (try %d of %d)%s", at.Wait.Round(100*time.Millisecond), at.Try+1, at.Of, why)
 }
+
+// minNamed is how much of a call is named at least, in columns, before how it ended.
+const minNamed = 10
 
 // maxNoticeWidth bounds a notice, which is wrapped, in columns.
 const maxNoticeWidth = 1000
@@ -229,7 +234,9 @@ func (p *textPrinter) returned(seq uint64, b *op.ToolReturned) {
 	if how == "" {
 		how = timeline.CallEnd(b)
 	}
-	p.line("%s", strings.Join(strings.Fields(fmt.Sprintf("• %s %s %s", tool.Display(call, p.dir), how, took(b.Millis))), " "))
+	end := strings.Join(strings.Fields(how+" "+took(b.Millis)), " ")
+	what := Line(strings.Join(strings.Fields(tool.Display(call, p.dir)), " "), max(p.width-runewidth.StringWidth(end)-3, minNamed))
+	p.line("%s", strings.TrimSpace("• "+what+" "+end))
 	delete(p.calls, b.Call)
 	if p.outputs && (b.Exit != nil || b.IsError && !b.Refused) {
 		for _, l := range Folded(Result(b.Text), HeadLines, TailLines, int(b.Cut), fmt.Sprintf(": anamnesis show %d", seq)) {
