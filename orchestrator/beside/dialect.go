@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -43,26 +45,38 @@ type foreign struct {
 	Error          json.RawMessage `json:"error"`
 }
 
-// decodeEvent reads an event in an agent's own form.
+// decodeEvent reads an event in an agent's own form. Another version of the agent may fill a field
+// differently: that one is left out and named in event.Odd. The event is never nil.
 func decodeEvent(agent sessions.Agent, data []byte) (*event, error) {
-	e := &event{}
+	e := &event{Agent: agent}
+	decode := func(data []byte, v any) error {
+		err := json.Unmarshal(data, v)
+		var odd *json.UnmarshalTypeError
+		if errors.As(err, &odd) { // the other fields are filled
+			e.Odd, err = fmt.Sprintf("%s, which is a JSON %s", odd.Field, odd.Value), nil
+		}
+		return err
+	}
 	var f foreign
 	if agent == sessions.Gemini || agent == sessions.Kimi {
-		if err := json.Unmarshal(data, &f); err != nil {
-			return nil, err
+		if err := decode(data, &f); err != nil {
+			return e, err
 		}
 		var rest map[string]json.RawMessage
-		if err := json.Unmarshal(data, &rest); err != nil {
-			return nil, err
+		if err := decode(data, &rest); err != nil {
+			return e, err
 		}
 		delete(rest, "prompt")
 		delete(rest, "error")
 		data, _ = json.Marshal(rest) // decoded from JSON
 	}
-	if err := json.Unmarshal(data, e); err != nil {
-		return nil, err
+	if err := decode(data, e); err != nil {
+		return e, err
 	}
-	e.Agent, e.Native = agent, e.Name
+	if e.SessionID == "" {
+		return e, errors.New("it names no session")
+	}
+	e.Native = e.Name
 	switch agent {
 	case sessions.Gemini:
 		if name := geminiEvents[e.Name]; name != "" {

@@ -32,6 +32,7 @@ type event struct {
 	Writes         bool            `json:"writes,omitempty"`  // the call may change the directory
 	Running        bool            `json:"running,omitempty"` // the call may have changed it already
 	LastAnswer     string          `json:"last_assistant_message"`
+	Odd            string          `json:"-"` // a field that was left out, and why
 	ToolCalls      []struct {
 		ToolName     string          `json:"tool_name"`
 		ToolInput    json.RawMessage `json:"tool_input"`

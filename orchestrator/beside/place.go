@@ -190,7 +190,7 @@ func (p *place) drain(ctx context.Context) error {
 		}
 		p.unsure = false
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", e.Name, err))
+			failed = errors.Join(failed, fmt.Errorf("event %q in %s was not recorded: %w", e.Name, filepath.Base(file), err))
 		}
 		if err := os.Remove(file); err != nil {
 			return errors.Join(failed, err)
@@ -213,7 +213,15 @@ func (p *place) note(event string) {
 // take records one event, and what follows from it for the directory's other sessions.
 func (p *place) take(ctx context.Context, file string, e *event) error {
 	p.current = file
+	defer func() {
+		if v := recover(); v != nil { // the event would end each recorder
+			panic(errors.Join(fmt.Errorf("event %q was not recorded: %v", e.Name, v), os.Remove(file)))
+		}
+	}()
 	task, h := p.task.ID, p.svc.Home
+	if e.Odd != "" {
+		LogError(h, string(e.Agent), fmt.Errorf("event %q was recorded without %s", e.Name, e.Odd))
+	}
 	if err := take(ctx, p.task, e, p.unsure); err != nil {
 		return err
 	}

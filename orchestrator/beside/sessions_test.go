@@ -187,6 +187,36 @@ func TestRecordedTwice(t *testing.T) {
 	}
 }
 
+// TestOddEvent: an event with a field of another type is recorded without it, and one that a power
+// failure truncated is reported. Neither keeps later events from being recorded.
+func TestOddEvent(t *testing.T) {
+	a := newAgent(t)
+	a.hook("UserPromptSubmit", map[string]any{"prompt": "p", "model": map[string]string{"id": "m"}, "tool_calls": 5})
+	a.spoolAt(time.Minute, "PreToolUse", "t0")
+	files, err := filepath.Glob(filepath.Join(a.svc.Home.State, "beside", "*", "*"+client.EventEnding))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	if err := os.Truncate(files[0], 0); err != nil {
+		t.Fatal(err)
+	}
+	err = beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":"PreToolUse","permission_mode":7}`, a.id, a.dir)), "", nil, nil)
+	if err == nil || !strings.Contains(err.Error(), filepath.Base(files[0])+" was not recorded") {
+		t.Errorf("the truncated event: %v", err)
+	}
+	a.ok("t1", "touch a", func() { a.write("a", "a") })
+	if st, err := a.svc.State(a.task); err != nil || st.EndedSteps() != 1 || st.Request != "p" {
+		t.Errorf("%d steps after %q, %v", st.EndedSteps(), st.Request, err)
+	}
+	log, err := os.ReadFile(beside.Log(a.svc.Home))
+	if err != nil || !strings.Contains(string(log), "without model, which is a JSON object") || !strings.Contains(string(log), "without permission_mode, which is a JSON number") {
+		t.Errorf("log %s, %v", log, err)
+	}
+	if files, _ := filepath.Glob(files[0]); len(files) != 0 {
+		t.Error("the truncated event still waits")
+	}
+}
+
 // TestWrittenAgain: an event that a request which hung writes down again is not recorded
 // again.
 func TestWrittenAgain(t *testing.T) {
