@@ -246,6 +246,9 @@ func (m *screen) returned(step int, b *op.ToolReturned) {
 	m.calls = slices.DeleteFunc(m.calls, func(o *call) bool { return o == c })
 	m.feed.Forget(b.Call)
 	c.Name = b.Name
+	if b.Name == "SetTodoList" && !b.IsError && !b.Refused {
+		return // the list itself was shown
+	}
 	dot, how := paint.Green.Render("●"), result.Took(b.Millis)
 	switch {
 	case b.Unknown:

@@ -91,6 +91,16 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
+// TestTodoListOnce: a call that wrote the todo list is not shown beside the list.
+func TestTodoListOnce(t *testing.T) {
+	m := &screen{feed: feed.New(), width: 80, st: new(state.State)}
+	for _, failed := range []bool{false, true} {
+		if m.returned(1, &op.ToolReturned{Call: "1", Name: "SetTodoList", IsError: failed, Text: "no todos"}); len(m.out) > 0 != failed {
+			t.Errorf("a call that failed: %t, is shown as %q", failed, m.out)
+		}
+	}
+}
+
 // TestTypingIsNoAnswer: a key that lets a call run counts if no other follows it at once.
 func TestTypingIsNoAnswer(t *testing.T) {
 	key := func(s string) tea.KeyPressMsg { return tea.KeyPressMsg{Text: s, Code: rune(s[0])} }
