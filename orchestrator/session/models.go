@@ -61,4 +61,3 @@ func (o *opening) costKnown(m *Model) error {
 	}
 	return Usagef("--max-cost: no price is known for %s; add a row to %s (docs/guides/costs.md has the form), or bound --max-tokens instead", strings.Join(m.unpriced, " and "), o.Home.Prices())
 }
-
