@@ -77,7 +77,7 @@ func (s *Store) commitHandEdits() error {
 func (s *Store) noteHandReviews(edits map[string][]byte) error {
 	var todo []planned
 	for _, data := range edits {
-		if c, err := card.Parse(data); err == nil && !s.arrived[c.Hash()] && !s.trusted[c.Hash()] {
+		if c, err := card.Parse(data); err == nil && !s.reviews.Knows(c.Hash()) {
 			todo = append(todo, planned{card: c})
 		}
 	}
@@ -86,7 +86,7 @@ func (s *Store) noteHandReviews(edits map[string][]byte) error {
 	}
 	for _, p := range todo {
 		if st := s.cards[p.card.ID]; st != nil {
-			s.remember(s.judge(st))
+			s.remember(s.reviews.Judge(st))
 		}
 	}
 	return nil
@@ -97,7 +97,7 @@ func (s *Store) noteHandReviews(edits map[string][]byte) error {
 func (s *Store) handReviews() error {
 	edits := make(map[string][]byte)
 	for _, st := range s.cards {
-		if st.Claimed && !s.arrived[st.Lesson.String()] {
+		if st.Claimed && !s.reviews.Arrived[st.Lesson.String()] {
 			edits[st.Path()] = folder.Unpack(st.Whole).Source()
 		}
 	}

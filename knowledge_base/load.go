@@ -20,8 +20,7 @@ type contents struct {
 	// against has the ids of the cards that say, or once said, that they
 	// contradict an id.
 	against map[string][]string
-	trusted map[string]bool // lessons reviewed on this machine
-	arrived map[string]bool // lessons that arrived from elsewhere
+	reviews *reviews.List // empty until the folder is loaded
 }
 
 // noteAgainst enters what a card says it contradicts.
@@ -67,11 +66,9 @@ func (s *Store) load(ctx context.Context, known map[string]*folder.File) error {
 // differ counts the settled files that are new or changed, and the known ones that are
 // gone.
 func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out contents, differ int, err error) {
-	trusted, arrived, err := reviews.Read(s.opts.reviews)
-	if err != nil {
+	if s.reviews, err = reviews.Open(s.opts.fs, s.opts.reviews); err != nil {
 		return out, 0, err
 	}
-	s.trusted, s.arrived = trusted, arrived
 	paths, broken, err := s.folder.Paths()
 	if err != nil {
 		return out, 0, err
@@ -81,10 +78,10 @@ func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out co
 		return out, 0, err
 	}
 	differ = len(known)
-	out = contents{cards: make(map[string]*folder.File, len(all)), lessons: make(map[folder.Mark]string, len(all)), broken: broken, against: make(map[string][]string), trusted: trusted, arrived: arrived}
+	out = contents{cards: make(map[string]*folder.File, len(all)), lessons: make(map[folder.Mark]string, len(all)), broken: broken, against: make(map[string][]string), reviews: s.reviews}
 	for i, r := range all {
 		if r.Err == nil {
-			r.File = s.judge(r.File)
+			r.File = s.reviews.Judge(r.File)
 		}
 		if r.Err == nil && out.cards[r.File.ID] != nil {
 			r.Err = card.Errorf(0, "id %s is also used by %s; give one of them another", r.File.ID, out.cards[r.File.ID].Path())
@@ -117,5 +114,5 @@ func (s *Store) readCard(path string) (*folder.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.judge(st), nil
+	return s.reviews.Judge(st), nil
 }

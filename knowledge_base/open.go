@@ -23,7 +23,7 @@ import (
 // and reads its cards. Files that cannot be read as cards are listed by
 // [Store.Broken]; they never make Open fail and are never changed.
 func Open(dir string, o *Options) (*Store, error) {
-	s := &Store{dir: dir}
+	s := &Store{dir: dir, contents: contents{reviews: new(reviews.List)}}
 	if o != nil {
 		s.opts = *o
 	}

@@ -39,62 +39,32 @@ func (o Options) ForProject(global string) *Options {
 	return &o
 }
 
-// noteReviews writes down what the change reviews, before its files: a note
-// without its card harms nothing.
+// noteReviews writes down what the change reviews, before its files.
 func (s *Store) noteReviews(todo []planned) error {
-	var lines []reviews.Line
+	var cards []*card.Card
 	for _, p := range todo {
 		if p.card.State == card.Reviewed {
-			lines = append(lines, reviews.Line{V: reviews.Reviewed, Hash: p.card.Hash(), At: s.opts.Now().UTC(), Topic: p.card.Topic})
-			s.trusted[p.card.Hash()] = true
+			cards = append(cards, p.card)
 		}
 	}
-	return reviews.Append(s.opts.fs, s.opts.reviews, lines)
+	return s.reviews.Note(reviews.Reviewed, s.opts.Now(), cards)
 }
 
 // noteArrived writes down which lessons a sync brings: until they are reviewed
 // here they count as outside text.
 func (s *Store) noteArrived(in *intent.Intent) error {
-	var lines []reviews.Line
+	var cards []*card.Card
 	for _, f := range in.Files {
 		c, err := card.Parse([]byte(f.Data))
-		if err != nil || f.Gone || !folder.IsCardFile(f.Path) || s.trusted[c.Hash()] || s.arrived[c.Hash()] || s.lessonHere(c) {
-			continue
+		if err == nil && !f.Gone && folder.IsCardFile(f.Path) && !s.reviews.Knows(c.Hash()) && !s.lessonHere(c) {
+			cards = append(cards, c)
 		}
-		lines = append(lines, reviews.Line{V: reviews.Arrived, Hash: c.Hash(), At: s.opts.Now().UTC(), Topic: c.Topic})
-		s.arrived[c.Hash()] = true
 	}
-	return reviews.Append(s.opts.fs, s.opts.reviews, lines)
+	return s.reviews.Note(reviews.Arrived, s.opts.Now(), cards)
 }
 
 // lessonHere reports whether a card says here what c says.
 func (s *Store) lessonHere(c *card.Card) bool {
 	st := s.cards[s.lessons[folder.LessonOf(c).Mark()]]
 	return st != nil && st.Lesson == folder.LessonOf(c)
-}
-
-// judge takes what a card claims about itself for what it is here: reviewed, and
-// when, counts if it was reviewed on this machine, and what arrived from
-// elsewhere is outside text until then.
-func (s *Store) judge(st *folder.File) *folder.File {
-	if !st.Claimed && !st.Outside && len(s.arrived) == 0 && st.State != card.Reviewed && st.VerifiedAt == nil {
-		return st // as nearly all; what follows would say so
-	}
-	hash := st.Lesson.String()
-	claimed := (st.Claimed || st.State == card.Reviewed || st.VerifiedAt != nil) && !s.trusted[hash]
-	outside := s.arrived[hash] && !s.trusted[hash]
-	if claimed == st.Claimed && outside == st.Outside {
-		return st
-	}
-	judged := *st
-	judged.Head = folder.Unpack(st.Whole).Head()
-	judged.Claimed, judged.Outside = claimed, outside
-	if claimed {
-		judged.VerifiedAt = nil
-		if judged.State == card.Reviewed {
-			judged.State = card.Draft
-		}
-	}
-	judged.Tainted = judged.Tainted || outside
-	return &judged
 }

@@ -338,7 +338,7 @@ func (s *Store) take(todo []planned) error {
 		if err != nil {
 			return err // Validate has read it back before
 		}
-		s.remember(s.judge(folder.NewFile(kept, p.Path, p.data)))
+		s.remember(s.reviews.Judge(folder.NewFile(kept, p.Path, p.data)))
 	}
 	return nil
 }

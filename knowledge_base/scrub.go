@@ -16,7 +16,6 @@ import (
 	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/internal/intent"
-	"anamnesis/knowledge_base/internal/reviews"
 	"anamnesis/knowledge_base/internal/secrets"
 )
 
@@ -196,31 +195,24 @@ func (s *Store) removeSecrets(ctx context.Context, b *secrets.Scrubber, files []
 }
 
 // noteScrubbed notes what is reviewed here, and what arrived from elsewhere, under
-// what it says without its secrets. A note without its card harms nothing.
+// what it says without its secrets.
 func (s *Store) noteScrubbed(files []intent.File) error {
-	var lines []reviews.Line
 	was := make(map[string]*card.Card)
 	for _, st := range s.cards {
 		was[hex.EncodeToString(st.Sum[:])] = folder.Unpack(st.Whole)
 	}
+	var old, now []*card.Card
 	for i, f := range files {
 		before := f.Before
 		if before == "" && i+1 < len(files) && files[i+1].Gone {
 			before = files[i+1].Before
 		}
-		old := was[before]
 		c, err := card.Parse([]byte(f.Data))
-		if old == nil || err != nil || f.Gone {
-			continue
-		}
-		for v, listed := range map[int]map[string]bool{reviews.Reviewed: s.trusted, reviews.Arrived: s.arrived} {
-			if listed[old.Hash()] && !listed[c.Hash()] {
-				lines = append(lines, reviews.Line{V: v, Hash: c.Hash(), At: s.opts.Now().UTC(), Topic: c.Topic})
-				listed[c.Hash()] = true
-			}
+		if was[before] != nil && err == nil && !f.Gone {
+			old, now = append(old, was[before]), append(now, c)
 		}
 	}
-	return reviews.Append(s.opts.fs, s.opts.reviews, lines)
+	return s.reviews.Follow(s.opts.Now(), old, now)
 }
 
 // endRedactions ends what a dead process began, if its history took the place of

@@ -115,7 +115,7 @@ func (s *Store) takeIn(ctx context.Context, theirs string, out *Synced) error {
 			return fmt.Errorf("%s: %w", side.Path, ErrReserved)
 		}
 		s.redactSide(&side, &in)
-		if err := merge.Side(side, &in, &out.Taken, s.trusted); err != nil {
+		if err := merge.Side(side, &in, &out.Taken, s.reviews.Reviewed); err != nil {
 			return err
 		}
 	}

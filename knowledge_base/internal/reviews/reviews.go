@@ -14,7 +14,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/knowledge_base/internal/folder"
 )
 
 // What a line says.
@@ -31,27 +33,111 @@ type Line struct {
 	Topic string    `json:"topic"`
 }
 
-// Read returns the hashes of the lessons reviewed here, and of those that
-// arrived from elsewhere. A line that a crash tore is no review.
-func Read(path string) (out, arrived map[string]bool, err error) {
-	out, arrived = make(map[string]bool), make(map[string]bool)
+// List is what is known here of lessons, by [card.Card.Hash]. A Store's locks guard it.
+type List struct {
+	Reviewed map[string]bool // on this machine
+	Arrived  map[string]bool // from elsewhere
+
+	fs   disk.FS
+	path string
+}
+
+// Open reads the list at path. A line that a crash tore is no review.
+func Open(fsys disk.FS, path string) (*List, error) {
+	l := &List{Reviewed: make(map[string]bool), Arrived: make(map[string]bool), fs: fsys, path: path}
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("read reviews: %w", err)
+		return nil, fmt.Errorf("read reviews: %w", err)
 	}
 	sc := bufio.NewScanner(bytes.NewReader(data))
 	for sc.Scan() {
-		switch r := parse(sc.Bytes()); r.V {
-		case Reviewed:
-			out[r.Hash] = true
-		case Arrived:
-			arrived[r.Hash] = true
+		if r := parse(sc.Bytes()); r.V == Reviewed || r.V == Arrived {
+			l.of(r.V)[r.Hash] = true
 		}
 	}
 	if err := sc.Err(); err != nil {
-		return nil, nil, fmt.Errorf("read reviews %s: %w", path, err)
+		return nil, fmt.Errorf("read reviews %s: %w", path, err)
 	}
-	return out, arrived, nil
+	return l, nil
+}
+
+// of returns the lessons of which lines say one thing.
+func (l *List) of(what int) map[string]bool {
+	if what == Reviewed {
+		return l.Reviewed
+	}
+	return l.Arrived
+}
+
+// Knows reports whether the list has a lesson.
+func (l *List) Knows(hash string) bool { return l.Reviewed[hash] || l.Arrived[hash] }
+
+// Note adds the lessons of cards to the list, durably. A note without its card harms nothing,
+// so it precedes the card's file.
+func (l *List) Note(what int, at time.Time, cards []*card.Card) error {
+	if len(cards) == 0 {
+		return nil
+	}
+	lines := make([]Line, 0, len(cards))
+	for _, c := range cards {
+		lines = append(lines, Line{V: what, Hash: c.Hash(), At: at.UTC(), Topic: c.Topic})
+		l.of(what)[c.Hash()] = true
+	}
+	data, err := encode("\n", lines) // an empty line ends what was torn before
+	if err != nil {
+		return err
+	}
+	if err := disk.MakeDir(l.fs, filepath.Dir(l.path)); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(l.path, os.O_APPEND|os.O_WRONLY|os.O_CREATE, disk.FileMode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// Follow notes for the new texts of cards, by index, what the list says of the old ones.
+func (l *List) Follow(at time.Time, old, now []*card.Card) error {
+	for _, what := range []int{Reviewed, Arrived} {
+		var news []*card.Card
+		for i, c := range now {
+			if l.of(what)[old[i].Hash()] && !l.of(what)[c.Hash()] {
+				news = append(news, c)
+			}
+		}
+		if err := l.Note(what, at, news); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Judge takes what a card claims about itself for what it is here: reviewed, and when, counts
+// if it was reviewed on this machine, and what arrived from elsewhere is outside text until
+// then.
+func (l *List) Judge(st *folder.File) *folder.File {
+	if !st.Claimed && !st.Outside && len(l.Arrived) == 0 && st.State != card.Reviewed && st.VerifiedAt == nil {
+		return st // as nearly all; what follows would say so
+	}
+	hash := st.Lesson.String()
+	claimed := (st.Claimed || st.State == card.Reviewed || st.VerifiedAt != nil) && !l.Reviewed[hash]
+	outside := l.Arrived[hash] && !l.Reviewed[hash]
+	if claimed == st.Claimed && outside == st.Outside {
+		return st
+	}
+	judged := *st
+	judged.Head = folder.Unpack(st.Whole).Head()
+	judged.Claimed, judged.Outside = claimed, outside
+	if claimed {
+		judged.VerifiedAt = nil
+		if judged.State == card.Reviewed {
+			judged.State = card.Draft
+		}
+	}
+	judged.Tainted = judged.Tainted || outside
+	return &judged
 }
 
 // parse returns what a line says of which lesson; nothing for one that is torn. A line as
@@ -68,26 +154,6 @@ func parse(line []byte) (r Line) {
 		return Line{}
 	}
 	return r
-}
-
-// Append appends to the list, durably.
-func Append(fsys disk.FS, path string, lines []Line) error {
-	if len(lines) == 0 {
-		return nil
-	}
-	data, err := encode("\n", lines) // an empty line ends what was torn before
-	if err != nil {
-		return err
-	}
-	if err := disk.MakeDir(fsys, filepath.Dir(path)); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY|os.O_CREATE, disk.FileMode)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // Begin writes a list anew.
