@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/opstream"
 	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/beside/message"
 	"anamnesis/orchestrator/redact"
@@ -144,12 +145,13 @@ func RecordedIn(h taskdir.Home, agent sessions.Agent, id, cwd string) string {
 }
 
 // recordedIn is RecordedIn for the root of the session. The task has a number if the session
-// was imported before, or recorded in a directory that was moved.
+// was imported before, or recorded in a directory that was moved, or if its stream is damaged.
 func recordedIn(h taskdir.Home, agent sessions.Agent, id, dir string) string {
 	task := TaskOf(agent, id)
 	for n := 2; ; n++ {
 		st, err := taskdir.ReadState(h, task)
-		if err != nil || st.Opened.Dir == dir && !st.Opened.Origin.Imported() {
+		damaged := errors.Is(err, opstream.ErrCorrupt)
+		if err != nil && !damaged || err == nil && st.Opened.Dir == dir && !st.Opened.Origin.Imported() {
 			return task
 		}
 		task = numbered(agent, id, n)

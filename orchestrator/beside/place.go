@@ -168,7 +168,7 @@ func (p *place) learn(environ []string) error {
 }
 
 // drain records the waiting events. One that fails is reported and removed, so that it does
-// not block later ones.
+// not block later ones. If a session's task cannot be opened, its events wait for the next request.
 func (p *place) drain(ctx context.Context) error {
 	files, err := spooled(p.svc.Home, p.dir)
 	if err != nil || len(files) == 0 {
@@ -178,12 +178,18 @@ func (p *place) drain(ctx context.Context) error {
 		return err
 	}
 	var failed error
+	waiting := map[string]bool{}
 	for _, file := range files {
 		e, err := readSpooled(file)
 		if err == nil && !p.seen[filepath.Base(file)] {
-			err = p.open(ctx, p.taskOf(e), e)
-			if err != nil {
-				return errors.Join(failed, err) // the next request tries again
+			task := p.taskOf(e)
+			if waiting[task] {
+				continue
+			}
+			if err = p.open(ctx, task, e); err != nil {
+				failed, waiting[task] = errors.Join(failed, err), true
+				clear(p.tasks) // its stream may be damaged
+				continue
 			}
 			err = p.take(ctx, file, e)
 			p.note(filepath.Base(file))

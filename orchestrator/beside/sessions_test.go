@@ -217,6 +217,47 @@ func TestOddEvent(t *testing.T) {
 	}
 }
 
+// TestDamagedTask: a session whose stream is damaged is recorded in a second task. While a task
+// cannot be opened, its events wait, and those of the directory's other sessions are recorded.
+func TestDamagedTask(t *testing.T) {
+	a := newAgent(t)
+	b := a.session("s-2")
+	a.hook("UserPromptSubmit", map[string]any{"prompt": "One."})
+	b.hook("UserPromptSubmit", map[string]any{"prompt": "Two."})
+	stream := filepath.Join(a.svc.Home.Task(a.task), "ops")
+	if err := errors.Join(os.Rename(stream, stream+"-away"), os.WriteFile(stream, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	a.spoolAt(time.Minute, "PostToolUse", "t1")
+	err := beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":"Stop"}`, b.id, b.dir)), "", nil, nil)
+	if st, stErr := b.svc.State(b.task); err == nil || stErr != nil || st.Turn.Open {
+		t.Errorf("the other session: %v, %v", err, stErr)
+	}
+	if err := errors.Join(os.Remove(stream), os.Rename(stream+"-away", stream)); err != nil {
+		t.Fatal(err)
+	}
+	b.hook("UserPromptSubmit", map[string]any{"prompt": "More."})
+	if st, err := a.svc.State(a.task); err != nil || st.EndedSteps() != 1 {
+		t.Errorf("the event that waited: %v, %v", st, err)
+	}
+
+	files, err := filepath.Glob(filepath.Join(stream, "*.jsonl"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(files[0], bytes.Replace(text, []byte("One."), []byte("Ono."), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.ok("t2", "touch a", func() { a.write("a", "a") })
+	if st, err := a.svc.State(a.task + "_2"); err != nil || st.EndedSteps() != 1 {
+		t.Errorf("the second task: %v, %v", st, err)
+	}
+}
+
 // TestWrittenAgain: an event that a request which hung writes down again is not recorded
 // again.
 func TestWrittenAgain(t *testing.T) {
