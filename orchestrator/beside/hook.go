@@ -203,7 +203,7 @@ func spool(svc *session.Service, dir, name string, data []byte, environ []string
 	path := filepath.Join(folder(svc.Home, dir), filepath.Base(name))
 	temp := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
 	if err := os.WriteFile(temp, data, 0o600); err != nil {
-		return err
+		return errors.Join(err, os.Remove(temp)) // the disk may be full
 	}
 	return os.Rename(temp, path)
 }
