@@ -25,7 +25,8 @@ type SaveOptions struct {
 	// refs/anamnesis/<task>/<Ref> names the snapshot until a later one is saved from it. If
 	// nothing has changed since Parent, the parent keeps its own name. "": no name.
 	Ref string
-	// Trailers are appended to the message, one line each.
+	// Trailers are appended to the message, one line each: a key, which is a word that does not
+	// begin with Anamnesis-World, -Step, -Complete, -Skip or -Rule, and a value without newlines.
 	Trailers [][2]string
 
 	// beforeRestore: a new snapshot gets a ref of its own, and the snapshot that the world is
@@ -130,12 +131,10 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.
 	if err := w.checkNoJournal(); err != nil {
 		return Snapshot{}, nil, err
 	}
-	err := gitfmt.CheckTrailers(o.Trailers)
-	if err == nil && o.Ref != "" {
-		err = checkName("ref", o.Ref)
-	}
-	if err != nil {
-		return Snapshot{}, nil, fmt.Errorf("save: %w", err)
+	if o.Ref != "" {
+		if err := checkName("ref", o.Ref); err != nil {
+			return Snapshot{}, nil, fmt.Errorf("save: %w", err)
+		}
 	}
 	root, err := fsys.OpenRoot(w.dir)
 	if err != nil {

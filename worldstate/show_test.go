@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"anamnesis/worldstate/internal/gitfmt"
-
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -55,7 +53,7 @@ func TestRenamesAsGit(t *testing.T) {
 		second := b.save()
 		changes, err := b.w.Diff(ctx, first.ID, second.ID)
 		b.must(err)
-		changes, uncompared, err := b.w.Renames(ctx, changes, nil)
+		changes, uncompared, err := b.w.Renames(ctx, changes, DefaultSimilarityPercent)
 		b.must(err)
 		got := "no rename"
 		if changes[0].Kind == Renamed {
@@ -101,8 +99,7 @@ func gitConfuses(text string) bool {
 	return false
 }
 
-// TestRenames pairs the most similar, by name where that is equal, and says
-// what the limit left out.
+// TestRenames pairs the most similar, by name where that is equal.
 func TestRenames(t *testing.T) {
 	ctx := context.Background()
 	b := newBench(t, nil)
@@ -124,15 +121,13 @@ func TestRenames(t *testing.T) {
 	raw, err := b.w.Diff(ctx, first.ID, second.ID)
 	b.must(err)
 	for _, c := range []struct {
-		o          *RenameOptions
-		want       string
-		uncompared int
+		similar int
+		want    string
 	}{
-		{nil, "gone=deleted moved<link newx/same<x/same newx/xonly<x/xonly newy/same<y/same newy/yonly<y/yonly", 0},
-		{&RenameOptions{SimilarityPercent: 100}, "gone=deleted moved<link newx/same<x/same newx/xonly=added newy/same<y/same newy/yonly=added x/xonly=deleted y/yonly=deleted", 0},
-		{&RenameOptions{Candidates: 1}, "gone=deleted moved<link newx/same<x/same newx/xonly=added newy/same<y/same newy/yonly=added x/xonly=deleted y/yonly=deleted", 3},
+		{DefaultSimilarityPercent, "gone=deleted moved<link newx/same<x/same newx/xonly<x/xonly newy/same<y/same newy/yonly<y/yonly"},
+		{100, "gone=deleted moved<link newx/same<x/same newx/xonly=added newy/same<y/same newy/yonly=added x/xonly=deleted y/yonly=deleted"},
 	} {
-		changes, uncompared, err := b.w.Renames(ctx, raw, c.o)
+		changes, uncompared, err := b.w.Renames(ctx, raw, c.similar)
 		b.must(err)
 		var got []string
 		for _, ch := range changes {
@@ -142,9 +137,27 @@ func TestRenames(t *testing.T) {
 				got = append(got, fmt.Sprintf("%s=%s", ch.Path, ch.Kind))
 			}
 		}
-		if strings.Join(got, " ") != c.want || uncompared != c.uncompared {
-			t.Errorf("%+v: %d uncompared\n%s\n%s", c.o, uncompared, strings.Join(got, " "), c.want)
+		if strings.Join(got, " ") != c.want || uncompared != 0 {
+			t.Errorf("%d%%: %d uncompared\n%s\n%s", c.similar, uncompared, strings.Join(got, " "), c.want)
 		}
+	}
+}
+
+// TestRenameLimit: of more files than are compared, the rest is counted.
+func TestRenameLimit(t *testing.T) {
+	b := newBench(t, nil)
+	var ends [2]ID
+	for i, dir := range []string{"old", "new"} {
+		b.must(os.RemoveAll(b.path("old")))
+		for n := range 1002 {
+			b.write(fmt.Sprintf("%s/%d", dir, n), fmt.Sprint(dir, n))
+		}
+		ends[i] = b.save().ID
+	}
+	changes, err := b.w.Diff(b.Context(), ends[0], ends[1])
+	b.must(err)
+	if _, uncompared, err := b.w.Renames(b.Context(), changes, DefaultSimilarityPercent); uncompared != 4 || err != nil {
+		t.Errorf("%d uncompared, %v; want 4", uncompared, err)
 	}
 }
 
@@ -183,7 +196,7 @@ func TestPatchApplies(t *testing.T) {
 		second := b.save()
 		changes, err := b.w.Diff(ctx, first.ID, second.ID)
 		b.must(err)
-		changes, _, err = b.w.Renames(ctx, changes, nil)
+		changes, _, err = b.w.Renames(ctx, changes, DefaultSimilarityPercent)
 		b.must(err)
 		var patch strings.Builder
 		b.must(b.w.Patch(ctx, &patch, changes))
@@ -316,8 +329,5 @@ func TestLog(t *testing.T) {
 	if len(list) != 3 || list[0].ID != last || fmt.Sprint(list[0].Steps) != "[2]" || !list[0].Current || list[2].Message != "step 0: x" ||
 		fmt.Sprint(list[0].Trailers) != "[[Seq 2]]" || list[1].Parents[0] != list[2].ID {
 		t.Errorf("%+v", list)
-	}
-	if _, err := b.w.Save(ctx, SaveOptions{Trailers: [][2]string{{gitfmt.TrailerWorld, "x"}}}); err == nil {
-		t.Error("a reserved trailer was taken")
 	}
 }

@@ -203,7 +203,7 @@ func Changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, s
 	if similar == 0 {
 		return changes, 0, nil
 	}
-	return w.Renames(ctx, changes, &worldstate.RenameOptions{SimilarityPercent: similar})
+	return w.Renames(ctx, changes, similar)
 }
 
 // beneath reports whether a changed path is one of roots or below one.

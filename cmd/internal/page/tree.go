@@ -49,7 +49,7 @@ func (s *Server) worldDiff(ctx context.Context, st *state.State, from, to string
 	if err != nil {
 		return patch.Diff{}, err
 	}
-	if changes, _, err = w.Renames(ctx, changes, nil); err != nil {
+	if changes, _, err = w.Renames(ctx, changes, worldstate.DefaultSimilarityPercent); err != nil {
 		return patch.Diff{}, err
 	}
 	var text patch.Buffer

@@ -17,9 +17,9 @@ const (
 	// DefaultSimilarityPercent is the share of bytes that two files must have in common to
 	// count as a rename; it is git's default.
 	DefaultSimilarityPercent = 50
-	// DefaultRenameCandidates bounds the files on each side that are compared by content, like
-	// git's diff.renameLimit.
-	DefaultRenameCandidates = 1000
+	// renameCandidates bounds the files on each side that are compared by content, like git's
+	// diff.renameLimit.
+	renameCandidates = 1000
 	// maxSimilarBytes: a larger file is matched only by its hash.
 	maxSimilarBytes = 8 << 20
 	// chunkBytes is the longest part of a line that is compared as a whole.
@@ -28,15 +28,13 @@ const (
 	fullPercent = 100
 )
 
-// RenameOptions adjust Renames. The zero value, or nil, means the defaults.
-type RenameOptions struct {
-	SimilarityPercent int // 1 to 100; DefaultSimilarityPercent
-	Candidates        int // DefaultRenameCandidates
-}
-
-// Renames pairs deletions with additions. uncompared counts files matched only by their hash.
-func Renames(ctx context.Context, s *objects.Store, changes []Change, o *RenameOptions) (out []Change, uncompared int, err error) {
-	m := newRenameMatcher(changes, o)
+// Renames pairs deletions with additions that share at least similar percent of their bytes.
+// uncompared counts files matched only by their hash.
+func Renames(ctx context.Context, s *objects.Store, changes []Change, similar int) (out []Change, uncompared int, err error) {
+	m := &renameMatcher{
+		changes: changes, minimum: min(similar, fullPercent), seed: maphash.MakeSeed(),
+		from: map[int]int{}, taken: map[int]bool{}, score: map[int]int{},
+	}
 	m.exact()
 	if err := m.similar(ctx, s); err != nil {
 		return nil, 0, fmt.Errorf("find renames: %w", err)
@@ -51,27 +49,13 @@ func Renames(ctx context.Context, s *objects.Store, changes []Change, o *RenameO
 // was also edited and no file whose mode changed, and its result varies between runs if scores
 // are equal.
 type renameMatcher struct {
-	changes        []Change
-	minimum, limit int
-	from           map[int]int // addition → deletion
-	taken          map[int]bool
-	score          map[int]int // of an addition, in percent
-	uncompared     int
-	seed           maphash.Seed
-}
-
-func newRenameMatcher(changes []Change, o *RenameOptions) *renameMatcher {
-	m := &renameMatcher{
-		changes: changes, minimum: DefaultSimilarityPercent, limit: DefaultRenameCandidates,
-		from: map[int]int{}, taken: map[int]bool{}, score: map[int]int{}, seed: maphash.MakeSeed(),
-	}
-	if o != nil && o.SimilarityPercent > 0 {
-		m.minimum = min(o.SimilarityPercent, fullPercent)
-	}
-	if o != nil && o.Candidates > 0 {
-		m.limit = o.Candidates
-	}
-	return m
+	changes    []Change
+	minimum    int         // in percent
+	from       map[int]int // addition → deletion
+	taken      map[int]bool
+	score      map[int]int // of an addition, in percent
+	uncompared int
+	seed       maphash.Seed
 }
 
 func (m *renameMatcher) pair(deleted, added, score int) {
@@ -175,7 +159,7 @@ func (m *renameMatcher) profiles(ctx context.Context, s *objects.Store, side Cha
 		if c.Kind != side || file == nil || file.Type != "file" || paired || m.taken[i] {
 			continue
 		}
-		if len(out) == m.limit {
+		if len(out) == renameCandidates {
 			m.uncompared++
 			continue
 		}

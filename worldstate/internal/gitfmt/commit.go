@@ -105,22 +105,6 @@ func CleanMessage(m string) string {
 	return m
 }
 
-// CheckTrailers refuses keys and values that a commit message cannot hold.
-func CheckTrailers(list [][2]string) error {
-	for _, t := range list {
-		key, value := t[0], t[1]
-		bad := key == "" || strings.ContainsAny(value, "\n\r\x00") || key == TrailerWorld || key == trailerStep || key == trailerComplete || key == trailerSkip || key == trailerRule
-		for i := 0; i < len(key); i++ {
-			c := key[i]
-			bad = bad || !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-')
-		}
-		if bad {
-			return fmt.Errorf("trailer %q: %q: not a word, a reserved one, or a value of more than one line", key, value)
-		}
-	}
-	return nil
-}
-
 // DecodeCommit decodes a commit object.
 func DecodeCommit(id Hash, data []byte) (*Commit, error) {
 	bad := func(what string) error { return fmt.Errorf("commit %s: %w: %s", id, ErrCorrupt, what) }

@@ -269,18 +269,6 @@ func (s *scanner) linked(ino uint64) {
 	s.links[ino] = true
 }
 
-// rulesMarked reports whether the directory's rules may have changed.
-func (v *visit) rulesMarked() bool {
-	for _, name := range []string{".gitignore", ".git"} {
-		_, named := v.mark.names[name]
-		_, sub := v.mark.subs[name]
-		if named || sub {
-			return true
-		}
-	}
-	return false
-}
-
 func (v *visit) keepRules() {
 	old := v.prev.Seen
 	v.seen.Rules, v.seen.RuleSight, v.seen.Frozen, v.seen.RulesNote = old.Rules, old.RuleSight, old.Frozen, old.RulesNote

@@ -108,7 +108,7 @@ func (v *visit) look() error {
 	if v.prev != nil && (v.prev.Seen == nil || v.prev.Seen.Fault != "") {
 		v.prev, v.same, v.mark = nil, false, nil
 	}
-	if v.mark != nil && v.rulesMarked() {
+	if v.mark != nil && (v.mark.has(".gitignore") || v.mark.has(".git")) {
 		v.mark = nil
 	}
 	if v.mark != nil {
@@ -233,19 +233,14 @@ func (v *visit) lookMarked() {
 	if n.Sum.Unsure == 0 {
 		return
 	}
-	done := func(name string) bool {
-		_, named := v.mark.names[name]
-		_, sub := v.mark.subs[name]
-		return named || sub
-	}
 	for i := range n.Items {
 		it := &n.Items[i]
-		if (it.Sub != nil && it.Sub.Unsure() || it.Kind == tree.KindFile && n.Seen.Items[i].Nlink > 1) && !done(it.Name) {
+		if (it.Sub != nil && it.Sub.Unsure() || it.Kind == tree.KindFile && n.Seen.Items[i].Nlink > 1) && !v.mark.has(it.Name) {
 			look(it.Name)
 		}
 	}
 	for i := range n.Seen.Others {
-		if o := &n.Seen.Others[i]; o.Why != "" && !tree.HasNoBytes(o.Why) && !done(o.Name) {
+		if o := &n.Seen.Others[i]; o.Why != "" && !tree.HasNoBytes(o.Why) && !v.mark.has(o.Name) {
 			look(o.Name)
 		}
 	}

@@ -61,6 +61,13 @@ func (m *mark) add(name string) bool {
 	return true
 }
 
+// has reports whether a name, or something beneath it, is marked.
+func (m *mark) has(name string) bool {
+	_, named := m.names[name]
+	_, sub := m.subs[name]
+	return named || sub
+}
+
 // addAll marks everything beneath a name.
 func (m *mark) addAll(name string) {
 	if m.subs == nil {
