@@ -105,9 +105,6 @@ func (p *textPrinter) Retry(at model.Attempt) {
 	p.line("! asking again in %s (try %d of %d)%s", at.Wait.Round(100*time.Millisecond), at.Try+1, at.Of, why)
 }
 
-// minNamed is how much of a call is named at least, in columns, before how it ended.
-const minNamed = 10
-
 // maxNoticeWidth bounds a notice, which is wrapped, in columns.
 const maxNoticeWidth = 1000
 
@@ -235,7 +232,8 @@ func (p *textPrinter) returned(seq uint64, b *op.ToolReturned) {
 		how = timeline.CallEnd(b)
 	}
 	end := strings.Join(strings.Fields(how+" "+took(b.Millis)), " ")
-	what := Line(strings.Join(strings.Fields(tool.Display(call, p.dir)), " "), max(p.width-runewidth.StringWidth(end)-3, minNamed))
+	// The call is cut first, to a third of the line at least.
+	what := Line(strings.Join(strings.Fields(tool.Display(call, p.dir)), " "), max(p.width-runewidth.StringWidth(end)-3, p.width/3))
 	p.line("%s", strings.TrimSpace("• "+what+" "+end))
 	delete(p.calls, b.Call)
 	if p.outputs && (b.Exit != nil || b.IsError && !b.Refused) {
