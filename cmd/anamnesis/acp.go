@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -62,12 +63,10 @@ byte. A session that the agent's own hooks record is only forwarded.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			svc, err := a.service()
-			if err != nil {
-				return err
-			}
-			p, err := a.places()
-			if err != nil {
-				return err
+			p, placesErr := a.places()
+			if err = cmp.Or(err, placesErr); err != nil { // the agent is to run all the same
+				fmt.Fprintf(a.stderr, "anamnesis: acp proxy: forwards only and records nothing: %v\n", err)
+				svc = nil
 			}
 			err = acp.Run(cmd.Context(), svc, a.recorders(svc), p, args, a.stdin, a.stdout, a.stderr)
 			if ended := new(exec.ExitError); errors.As(err, &ended) {

@@ -76,7 +76,8 @@ func (l *lines) send(v any) error {
 
 // Run starts the agent's command and forwards until the agent ends. The editor's end of
 // input is the agent's. Events are recorded by recorders, or here if it is nil. The agent's
-// sessions get this program's MCP server, unless the configuration of the agent names it.
+// sessions get this program's MCP server, unless the configuration of the agent names it. If svc is
+// nil, nothing is recorded or changed.
 func Run(ctx context.Context, svc *session.Service, recorders *beside.Recorders, places *install.Places, command []string, in io.Reader, out, stderr io.Writer) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stderr = stderr
@@ -90,6 +91,14 @@ func Run(ctx context.Context, svc *session.Service, recorders *beside.Recorders,
 	}
 	if err := cmd.Start(); err != nil {
 		return exit.Usagef("acp proxy: the agent's command cannot be started: %w; install it, or name its path", err)
+	}
+	if svc == nil {
+		go func() {
+			_, _ = io.Copy(stdin, in)
+			_ = stdin.Close()
+		}()
+		_, err := io.Copy(out, stdout)
+		return errors.Join(err, cmd.Wait())
 	}
 	p := &Proxy{
 		svc: svc, recorders: recorders, editor: &lines{w: out}, agent: &lines{w: stdin},

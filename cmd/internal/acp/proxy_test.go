@@ -282,6 +282,18 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
+// TestForwards: where nothing can be recorded, the agent runs all the same.
+func TestForwards(t *testing.T) {
+	const in = `{ "id":1, "method":"session/new", "params":{"cwd":"/p", "mcpServers":[]} }` + "\nno message, no end of line"
+	var out, stderr strings.Builder
+	if err := Run(t.Context(), nil, nil, nil, []string{"sh", "-c", "cat; echo told >&2"}, strings.NewReader(in), &out, &stderr); err != nil || out.String() != in || stderr.String() != "told\n" {
+		t.Errorf("%v: %q, %q", err, out.String(), stderr.String())
+	}
+	if err := Run(t.Context(), nil, nil, nil, []string{"sh", "-c", "exit 7"}, strings.NewReader(""), &out, &stderr); err == nil || err.Error() != "exit status 7" {
+		t.Errorf("exit: %v", err)
+	}
+}
+
 // TestHooked: a session that the agent's own hooks record is forwarded, not recorded
 // twice.
 func TestHooked(t *testing.T) {
