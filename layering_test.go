@@ -78,7 +78,7 @@ var doors = map[string][]string{
 	"github.com/JohannesKaufmann/html-to-markdown/v2": {"orchestrator/tool/web"},
 	"github.com/pkoukk/tiktoken-go":                   {"anamnesis/tokens"},
 	"github.com/pkoukk/tiktoken-go-loader":            {"anamnesis/tokens"},
-	"mvdan.cc/sh/v3":                                  {"orchestrator/guard/command"},
+	"mvdan.cc/sh/v3":                                  {"orchestrator/guard/command", "anamnesis/shell"},
 }
 
 // TestLayering reads the imports of every Go file: they run downwards only.

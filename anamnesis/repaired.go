@@ -20,14 +20,19 @@ import (
 // maxRepairCards is how many cards of repairs one request makes.
 const maxRepairCards = 5
 
-// Repaired is a card about a failure that a later call of the task put right.
+// Repaired is a failure that a later call of the task put right.
 type Repaired struct {
-	Card   *card.Card
-	Failed uint64 // the result of the call that failed
+	Card   *card.Card  `json:"card"`   // that says so
+	Pair   repair.Pair `json:"pair"`   // with the whole change, of which the card quotes a part; Failed and Fixed are operations
+	Failed uint64      `json:"failed"` // the result of the call that failed
 }
 
-// Repairs makes a card of each failed command in the request's operations that
-// succeeded later, on whatever branch. No model is asked, and equal requests return equal cards.
+// General reports whether the repair may help other tasks ([wording.General]), so that its card is worth
+// writing before another task makes the same repair.
+func (r *Repaired) General() bool { return wording.General(r.Pair) }
+
+// Repairs returns the failed commands in the request's operations that succeeded later, on
+// whatever branch. No model is asked, and equal requests return equal cards.
 func Repairs(r *Request) []Repaired {
 	recs := records(r)
 	run := repair.Run{ID: r.Task, Repo: r.Repo, Request: r.Goal}
@@ -47,7 +52,8 @@ func Repairs(r *Request) []Repaired {
 	var out []Repaired
 	for _, p := range KeptRepairs(run) {
 		failed, fixed := of[p.Failed], of[p.Fixed]
-		d := wording.Repair(r.local(p))
+		p = r.local(p)
+		d := wording.Repair(p)
 		d.Ops = append(failed.ops(), fixed.ops()...)
 		for _, rec := range of[p.Failed : p.Fixed+1] {
 			d.Tainted = d.Tainted || rec.tainted
@@ -57,7 +63,8 @@ func Repairs(r *Request) []Repaired {
 		c.Provenance.JumpOp = 0
 		c.Provenance.Ranges = []card.Range{{First: failed.seq, Last: fixed.end}}
 		c.Provenance.EvidenceHash = EvidenceHash(slices.DeleteFunc(slices.Clone(r.Ops), func(o op.Op) bool { return o.Seq < failed.seq || o.Seq > fixed.end }))
-		out = append(out, Repaired{c, failed.end})
+		p.Failed, p.Fixed = int(failed.seq), int(fixed.end)
+		out = append(out, Repaired{c, p, failed.end})
 	}
 	return out
 }

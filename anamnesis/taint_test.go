@@ -73,7 +73,7 @@ func TestTaintIsolated(t *testing.T) {
 		call := func(command string, isolated bool) []op.Op {
 			return []op.Op{{Body: &op.ToolCalled{Call: "c", Name: "Bash", Args: `{"command":"` + command + `"}`}}, {Body: &op.ToolReturned{Call: "c", Name: "Bash", Isolated: isolated}}}
 		}
-		recs := records(&Request{WorldDir: "/w", Ops: call("sh x.sh", isolated)})
+		recs := records(&Request{WorldDir: "/w", Ops: call("curl example.org", isolated)})
 		if recs[0].tainted == isolated {
 			t.Errorf("isolated %v: tainted %v", isolated, recs[0].tainted)
 		}

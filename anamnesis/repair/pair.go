@@ -39,9 +39,9 @@ type Run struct {
 // Pair is a failed call and the later call that succeeded.
 type Pair struct {
 	Run, Repo     string
-	Card          string // that says so, where one does
-	Trusted       bool   // a user reviewed it
-	Words         string // how far it may be believed, as it is shown; empty: by Trusted
+	Card          string `json:"-"` // that says so, where one does
+	Trusted       bool   `json:"-"` // a user reviewed it
+	Words         string `json:"-"` // how far it may be believed, as it is shown; empty: by Trusted
 	Failed, Fixed int    // numbers of the calls, from 0
 	Failure       failure.Failure
 	Command       string // that failed

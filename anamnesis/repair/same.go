@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/edit"
 	"anamnesis/anamnesis/shell"
 )
 
@@ -20,6 +21,7 @@ type Lesson struct {
 	way     string   // another way to call, with the failure that it is for; else empty
 	exact   string   // the failure's signature
 	lists   bool     // the command that worked only lists, or prints a version
+	changes bool     // lines took the place of others
 	remedy  []string // the words of a change, or of a program in the command line
 }
 
@@ -42,6 +44,7 @@ func (p *Pair) Lesson() Lesson {
 	l.lists = slices.ContainsFunc(shell.Fields(works.text), listsOnly)
 	if len(p.Changes) > 0 || works.inline {
 		l.remedy = newWords(k.lines, nil)
+		l.changes = slices.ContainsFunc(k.lines, func(l line) bool { _, _, changed := edit.CutChanged(l.text); return changed })
 		return l
 	}
 	had := shell.Fields(p.Command)
@@ -63,12 +66,12 @@ var creates = shell.Pattern(`^(?:mkdir|touch) `)
 func (l *Lesson) Trouble() string { return l.trouble }
 
 // Better reports whether a lesson says better what o teaches too: in fewer words, but in no less
-// than a change needs to be told from others, or by a command that does more than to list.
+// than a change needs to be told from others and as new lines where o says new lines, or by a command that does more than to list.
 func (l *Lesson) Better(o *Lesson) bool {
 	if l.lists != o.lists {
 		return o.lists
 	}
-	return len(l.remedy) < len(o.remedy) && len(l.remedy) >= sameWords
+	return len(l.remedy) < len(o.remedy) && len(l.remedy) >= sameWords && (!l.changes || o.changes)
 }
 
 // Same reports whether two lessons teach the same.

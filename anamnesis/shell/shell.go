@@ -23,7 +23,7 @@ var systemDirs = []string{"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/
 // shows the outside only where it names a file there.
 func ShowsOutside(command, dir string, isolated bool) bool {
 	if !isolated {
-		return !Local(command, dir)
+		return !Local(command, dir) && !OwnWork(command, dir)
 	}
 	return slices.ContainsFunc(Words(command), func(w string) bool {
 		return strings.HasPrefix(w, "$HOME") || strings.HasPrefix(w, "${HOME") ||

@@ -2,6 +2,7 @@ package wording
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 
 	"anamnesis/anamnesis/edit"
@@ -10,12 +11,22 @@ import (
 	"anamnesis/knowledge_base/card"
 )
 
+// cardOf is the card of a repair outside of any task.
+func cardOf(p repair.Pair) *card.Card {
+	d := Repair(p)
+	return &card.Card{
+		ID: card.NewID("repair", p.Run, strconv.Itoa(p.Failed)), Topic: d.Topic, SourceTask: p.Run, State: card.Draft, Scope: card.Scope{Repo: p.Repo},
+		Provenance: card.Provenance{Ranges: []card.Range{{First: uint64(p.Failed), Last: uint64(p.Fixed)}}},
+		Issue:      d.Issue, Solution: d.Solution, Constraint: d.Constraint,
+	}
+}
+
 // TestLessonsWay: one card teaches another way to call for all commands of its repository. Another
 // repository, way, failure or a change teaches something else.
 func TestLessonsWay(t *testing.T) {
 	lacks := failure.Failure{Line: "bash: pytest: command not found", Signature: "pytest: command not found"}
 	pair := func(run, repo, command, works string, f failure.Failure, changes ...edit.Change) *card.Card {
-		return Card(repair.Pair{Run: run, Repo: repo, Command: command, Works: works, Failure: f, Changes: changes})
+		return cardOf(repair.Pair{Run: run, Repo: repo, Command: command, Works: works, Failure: f, Changes: changes})
 	}
 	first := pair("t1", "shop", "pytest tests/test_a.py", "bin/test tests/test_a.py", lacks)
 	lessons := LessonsOf([]*card.Card{first})
@@ -57,7 +68,7 @@ func TestLessonsChange(t *testing.T) {
 		if len(added) > 0 {
 			p.Changes = []edit.Change{{Path: "check.py", Added: added}}
 		}
-		return Card(p)
+		return cardOf(p)
 	}
 	const table, module = "OperationalError: no such table: __main___", "ModuleNotFoundError: No module named "
 	create := []string{"from django.db import connection", "with connection.schema_editor() as editor:", "    editor.create_model(Invoice)", "totals = Invoice.objects.values('year')"}
@@ -85,6 +96,41 @@ func TestLessonsChange(t *testing.T) {
 		}
 		if got, instead := lessons.Known(tt.c); got != tt.want || instead != tt.instead {
 			t.Errorf("%s: known by the card of %q: %v", name, got.Issue, instead)
+		}
+	}
+}
+
+func TestGeneral(t *testing.T) {
+	lacks := failure.Failure{Line: "ModuleNotFoundError: No module named 'psycopg2'"}
+	wrong := failure.Failure{Line: "TypeError: total() takes 1 argument"}
+	run := func(f failure.Failure, command, works string, environment []string, changes ...edit.Change) repair.Pair {
+		return repair.Pair{Failure: f, Command: command, Works: works, Environment: environment, Changes: changes}
+	}
+	lines := func(path string, added ...string) edit.Change { return edit.Change{Path: path, Added: added} }
+	long := []string{"total = 0", "for item in items:", "    total += item.net", "    count[item.kind] += 1", "    log(item.kind, total)", "    check(item)", "rest = total - paid", "return rest", "close(rest)"}
+	for name, tt := range map[string]struct {
+		pair repair.Pair
+		want bool
+	}{
+		"a line of the project":            {run(wrong, "python3 a.py", "python3 a.py", nil, lines("lib/sum.py", edit.ChangedLine("total(a, b)", "total(a + b)"))), true},
+		"more of the project":              {run(wrong, "python3 a.py", "python3 a.py", nil, lines("lib/sum.py", long[:3]...)), false},
+		"the program that ran":             {run(wrong, "python3 a.py", "python3 a.py", nil, lines("a.py", long[:3]...)), true},
+		"more of it than a card holds":     {run(wrong, "python3 a.py", "python3 a.py", nil, lines("a.py", long...)), false},
+		"a test":                           {run(wrong, "pytest", "pytest", nil, lines("tests/test_a.py", long[:3]...)), true},
+		"a setting":                        {run(wrong, "pytest", "pytest", nil, lines("pytest.ini", long[:3]...)), true},
+		"the missing module was installed": {run(lacks, "python3 a.py", "python3 a.py", []string{"pip install psycopg2"}), false},
+		"another package was installed":    {run(lacks, "python3 a.py", "python3 a.py", []string{"pip install psycopg2-binary"}), true},
+		"another interpreter":              {run(lacks, "/usr/bin/python3 a.py", "python a.py", nil), true},
+		"another option":                   {run(failure.Failure{Line: "grep: Unmatched ["}, "grep -n '[' a.py", "grep -F '[' a.py", nil), true},
+		"other arguments":                  {run(failure.Failure{Line: "ls: cannot access 'a': No such file or directory"}, "ls a", "ls b", nil), false},
+		"a folder for the file":            {run(failure.Failure{Line: "touch: cannot touch 'a/b': No such file or directory"}, "touch a/b", "touch a/b", []string{"mkdir a"}), false},
+		"a path in the program that ran":   {run(failure.Failure{Line: "grep: a/x: No such file or directory"}, "bash a.sh", "bash a.sh", nil, lines("a.sh", "grep x b/x")), false},
+		"the file that was missing":        {run(failure.Failure{Line: "cat: a.cfg: No such file or directory"}, "bash a.sh", "bash a.sh", nil, lines("a.cfg", "x = 1")), true},
+		"an element of a list":             {run(wrong, "python3 a.py", "python3 a.py", nil, lines("lib/sum.py", "    Mode.NET,")), false},
+		"a line moved":                     {run(wrong, "python3 a.py", "python3 a.py", nil, lines("lib/sum.py", edit.ChangedLine("    hit", "        hit"))), false},
+	} {
+		if got := General(tt.pair); got != tt.want {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"anamnesis/anamnesis/edit"
@@ -25,16 +24,6 @@ const (
 	maxLineRunes   = 200
 	maxTried       = 3 // attempts that failed
 )
-
-// Card is the card of a repair outside of any task.
-func Card(p repair.Pair) *card.Card {
-	d := Repair(p)
-	return &card.Card{
-		ID: card.NewID("repair", p.Run, strconv.Itoa(p.Failed)), Topic: d.Topic, SourceTask: p.Run, State: card.Draft, Scope: card.Scope{Repo: p.Repo},
-		Provenance: card.Provenance{Ranges: []card.Range{{First: uint64(p.Failed), Last: uint64(p.Fixed)}}},
-		Issue:      d.Issue, Solution: d.Solution, Constraint: d.Constraint,
-	}
-}
 
 // GivenUp begins the solution of a card that knows none.
 const GivenUp = "The path was given up"
@@ -99,7 +88,7 @@ func Repair(p repair.Pair) note.Card {
 	if works := quote.ClipMarked(quote.Squash(p.Works), note.MaxActionRunes); !repair.SameCommand(p.Works, p.Command) {
 		d.Solution = append(d.Solution, fmt.Sprintf(succeededForm, works))
 	}
-	for _, e := range p.Environment {
+	for _, e := range p.RunBefore() {
 		d.Solution = append(d.Solution, fmt.Sprintf(runBeforeForm, quote.ClipMarked(quote.Squash(e), note.MaxActionRunes)))
 	}
 	for _, c := range shown(&p) {

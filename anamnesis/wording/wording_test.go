@@ -33,7 +33,7 @@ func TestShown(t *testing.T) {
 	p.Tried = append(p.Tried, repair.Attempt{Command: "python3 repro.py", Changes: []edit.Change{
 		{Path: "sum.py", Added: []string{"total = unit → unit = mark(1)", `unit = cent(1) `, "mark(1) → total"}},
 	}})
-	c := Card(p)
+	c := cardOf(p)
 	got := strings.Join(c.Solution, "\n")
 	want := "Changed in sum.py:\n```diff\n+d = 4\n+e = 5\n+f = 6\n+g = 7\n+h = 8\n+unit = cent(1)\n-unit = mark(1)\n+total = unit\n-gone\n```\n" +
 		"Changed in test_sum.py:\n```diff\n+rate = 2\n```\n" +
@@ -55,7 +55,7 @@ func TestShown(t *testing.T) {
 
 // TestAssertion: a card says what was asserted where the failure's line does not.
 func TestAssertion(t *testing.T) {
-	c := Card(repair.Pair{
+	c := cardOf(repair.Pair{
 		Command: "pytest test_sum.py", Works: "pytest test_sum.py", Changes: []edit.Change{{Path: "sum.py", Added: []string{"return 3"}}},
 		Failure: failure.Failure{Line: "E AssertionError: assert False", Source: "assert out.endswith('3')"},
 	})
@@ -67,7 +67,7 @@ func TestAssertion(t *testing.T) {
 // TestMadeModule: beside the commands that made a missing module, a card shows the lines that name
 // it; the others are the task's own.
 func TestMadeModule(t *testing.T) {
-	c := Card(repair.Pair{
+	c := cardOf(repair.Pair{
 		Command: "python3 repro.py", Works: "python3 repro.py", Environment: []string{"mkdir ledger", "touch ledger/__init__.py"},
 		Failure: failure.Failure{Line: "ModuleNotFoundError: No module named 'ledger'"},
 		Changes: []edit.Change{

@@ -22,6 +22,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside/kept"
 	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
@@ -62,6 +63,7 @@ type Importer struct {
 	svc    *session.Service
 	cards  *knowledgebase.Store
 	taught *wording.Lessons           // by the cards
+	before *memory.Earlier            // of all tasks
 	count  map[string]*tokens.Counter // by encoding
 
 	stores string // of opencode's snapshots
@@ -79,7 +81,7 @@ func NewImporter(svc *session.Service) (*Importer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Importer{svc: svc, cards: cards, taught: wording.LessonsOf(recalled.Layers[*knowledgebase.Store]{cards}.InUse()), count: map[string]*tokens.Counter{}}, nil
+	return &Importer{svc: svc, cards: cards, taught: wording.LessonsOf(recalled.Layers[*knowledgebase.Store]{cards}.InUse()), before: memory.ReadEarlier(svc.Home, ""), count: map[string]*tokens.Counter{}}, nil
 }
 
 // Close closes the cards.
@@ -307,8 +309,8 @@ func clip(text string) (string, int64) {
 	return strings.ToValidUTF8(kept, "�"), int64(cut)
 }
 
-// learn writes a card for each command of the session that failed and later succeeded, and ends
-// the turn. The cards are durable before the operation that names them.
+// learn records the commands of the session that failed and later succeeded, writes the cards that
+// are worth it, and ends the turn. The cards are durable before the operation that names them.
 func (im *Importer) learn(ctx context.Context, w *stream) (written, known int, err error) {
 	opened, last := &w.state.Opened, w.state.Last
 	found := &op.RepairsFound{Range: op.Range{First: 1, Last: last}, Cards: []string{}}
@@ -324,8 +326,11 @@ func (im *Importer) learn(ctx context.Context, w *stream) (written, known int, e
 	found.Pairs = len(repaired)
 	var cards []*card.Card
 	for _, r := range repaired {
-		cards = append(cards, r.Card)
+		cards = append(cards, im.before.Worth(&r, im.taught)...)
 	}
 	found.Cards, found.NotWritten, written = im.taught.Put(ctx, im.cards, cards)
+	if err := im.before.Record(im.svc.Home, opened.Task, repaired); err != nil {
+		found.NotWritten = append(found.NotWritten, err.Error())
+	}
 	return written, len(found.Cards) - written, w.post(ctx, found, &op.TurnEnded{Reason: "done"})
 }

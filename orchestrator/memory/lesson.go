@@ -11,6 +11,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/tool"
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -29,13 +30,13 @@ const (
 	recallWarning = "warning"
 )
 
-// lessons caches the repairs that cards of other tasks describe. The zero value is ready for
+// lessons caches the repairs of other tasks and of their cards. The zero value is ready for
 // use. It is read once in a turn. Its methods may be called concurrently.
 type lessons struct {
 	mu     sync.Mutex
 	memory *repair.Memory
 	turn   uint64
-	cards  map[string]*card.Card
+	cards  map[string]*card.Card   // of the repairs; some are not written yet
 	began  map[string][]*card.Card // cards about the task's project, by the command with which their path began
 	own    map[string]bool         // ids of the cards about the task's project
 	about  map[string][]string     // ids of other tasks' cards, by the normal forms of the errors they quote
@@ -51,6 +52,7 @@ func (l *lessons) of(m *Memory) *repair.Memory {
 	}
 	l.memory, l.turn, l.cards = repair.NewMemory(), m.State().Turn.LastWords, make(map[string]*card.Card)
 	l.about, l.own, l.began = make(map[string][]string), make(map[string]bool), make(map[string][]*card.Card)
+	var cards []*card.Card
 	for _, c := range m.layers.Visible(knowledgebase.Query{Task: m.ID}) {
 		if c.SourceTask == m.ID {
 			continue
@@ -64,12 +66,43 @@ func (l *lessons) of(m *Memory) *repair.Memory {
 		for _, issue := range c.Issue {
 			l.about[errorOf(issue)] = append(l.about[errorOf(issue)], c.ID)
 		}
-		if p, ok := wording.PairOf(c); ok {
-			l.memory.AddTimes(p, m.cards.Counts(c.ID).Rediscovered)
-			l.cards[c.ID] = c
-		}
+		cards = append(cards, c)
+	}
+	for _, k := range ReadEarlier(m.Home, m.ID).known(cards, m.gone()) {
+		l.memory.AddTimes(k.pair, m.further(&k))
+		l.cards[k.card.ID] = k.card
 	}
 	return l.memory
+}
+
+// further is how many further tasks, whose repairs are not known, made one.
+func (m *Memory) further(k *known) int {
+	if k.own {
+		return 0
+	}
+	return m.cards.Counts(k.card.ID).Rediscovered
+}
+
+// gone returns the cards that are not in use any more.
+func (m *Memory) gone() (out []*card.Card) {
+	for _, e := range m.cards.List() {
+		if e.State == card.Retired || e.State == card.Superseded {
+			if c, err := m.cards.Get(e.ID); err == nil {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// write stores the card of another task's repair, if it is not stored, since this task meets the
+// failure, too.
+func (m *Memory) write(c *card.Card) error {
+	if m.card(c.ID) != nil {
+		return nil
+	}
+	_, err := m.cards.Apply(context.Background(), knowledgebase.Change{Cards: []*card.Card{c}})
+	return err
 }
 
 // project returns the ids of other tasks' cards about the task's project.
@@ -207,6 +240,8 @@ func (m *Memory) mayShow(r *repair.Card, sign string, rec *op.CardsRecalled) boo
 	}
 	switch {
 	case h.Trust.Withheld:
+		return false
+	case m.write(h.Card) != nil: // a card that cannot be looked up is not shown
 		return false
 	case m.experiment(h.Card):
 		rec.Withheld = append(rec.Withheld, m.cardRef(h))

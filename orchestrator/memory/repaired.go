@@ -13,8 +13,8 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// LearnRepairs writes, at a turn's end, a card for each command that failed and later
-// succeeded. If a pass wrote a provisional card about the same failure before anything had
+// LearnRepairs records, at a turn's end, the commands that failed and later succeeded, and writes the
+// cards that are worth it ([Earlier.Worth]). If a pass wrote a provisional card about the same failure before anything had
 // worked, the new card completes and supersedes it. The cards are durable before the operation
 // that names them, and their ids are the same after a crash in between.
 func (m *Memory) LearnRepairs(keep context.Context) error {
@@ -37,19 +37,22 @@ func (m *Memory) LearnRepairs(keep context.Context) error {
 	for _, r := range repaired {
 		fixed[errorOf(r.Card.Issue[0])] = true
 	}
-	var cards, left []*card.Card
+	known, earlier := new(wording.Lessons), new(Earlier)
+	if len(repaired) > 0 {
+		known, earlier = wording.LessonsOf(m.layers.InUse()), ReadEarlier(m.Home, m.ID)
+	}
+	var cards, made, left []*card.Card
 	for _, r := range repaired {
+		made = append(made, r.Card)
+		worth := earlier.Worth(&r, known)
 		if old := m.provisional(ops, r, fixed); old != nil {
 			complete(r.Card, old, old.Provenance.Model != anamnesis.WriterExtractor)
+			worth = []*card.Card{r.Card}
 			if !slices.Contains(found.Superseded, old.ID) {
 				found.Superseded, left = append(found.Superseded, old.ID), append(left, old)
 			}
 		}
-		cards = append(cards, r.Card)
-	}
-	var known *wording.Lessons
-	if len(cards) > 0 {
-		known = wording.LessonsOf(m.layers.InUse())
+		cards = append(cards, worth...)
 	}
 	found.Cards, found.NotWritten, _ = known.Put(keep, m.cards, cards)
 	for _, old := range left {
@@ -60,7 +63,10 @@ func (m *Memory) LearnRepairs(keep context.Context) error {
 			found.NotWritten = append(found.NotWritten, err.Error())
 		}
 	}
-	found.Observed = m.observed(cards, nil)
+	if err := earlier.Record(m.Home, m.ID, repaired); err != nil {
+		found.NotWritten = append(found.NotWritten, err.Error())
+	}
+	found.Observed = m.observed(made, nil)
 	return m.Record(keep, found)
 }
 

@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model/script"
+	"anamnesis/orchestrator/taskdir"
 )
 
-// TestLessonOfScript: a repair by a script of the world stands on the same failure of
-// the next task, unless the script was not kept from the network; then its card is
-// tainted.
+// TestLessonOfScript: the next task that meets the failure of a script of the world is shown the repair.
 func TestLessonOfScript(t *testing.T) {
 	first, h := newTask(t, `turns:
   - calls: [{name: WriteFile, arguments: {path: build.sh, content: "cat ledger.cfg || exit 3\n"}}]
@@ -30,45 +31,88 @@ func TestLessonOfScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	box, err := first.Sandbox(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	if c.Provenance.Tainted {
+		t.Error("a card about a program of the world is tainted")
 	}
-	if isolated := box.Isolates(); c.Provenance.Tainted == isolated {
-		t.Errorf("isolated %v, card tainted %v", isolated, c.Provenance.Tainted)
+	result, shown := meets(t, first, h, "second", "sh build.sh", map[string]string{"build.sh": "cat ledger.cfg || exit 3\n"})
+	want := "[lesson " + c.ID + " · VERIFIED; one such failure] cat: ledger.cfg: No such file or directory\nRepaired before by:\n  in ledger.cfg:\n  + currency = EUR"
+	if !strings.HasSuffix(result, want) || shown.Why != "failure" || shown.Cards[0].ID != c.ID {
+		t.Errorf("result %q, shown %+v", result, shown)
 	}
-	m, err := script.Parse([]byte("turns:\n  - calls: [{name: Bash, arguments: {command: \"sh build.sh\"}}]\n  - reply: Seen.\n"))
+}
+
+// meets runs a task of the project of first, in a directory with these files, that runs a command. It returns
+// the command's result, and the recall for it, if there was one.
+func meets(t *testing.T, first *Task, h taskdir.Home, id, command string, files map[string]string) (result string, shown *op.CardsRecalled) {
+	t.Helper()
+	m, err := script.Parse([]byte("turns:\n  - calls: [{name: Bash, arguments: {command: \"" + command + "\"}}]\n  - reply: Seen.\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	opts := Options{Model: m, Tools: first.opts.Tools}
-	var result string
-	var shown *op.CardsRecalled
 	opts.Event = func(o op.Op) {
 		switch b := o.Body.(type) {
 		case *op.ToolReturned:
 			result = b.Text
 		case *op.CardsRecalled:
-			shown = b
+			if b.Why == "failure" {
+				shown = b
+			}
 		}
 	}
 	dir := filepath.Join(t.TempDir(), filepath.Base(first.Dir)) // of the same name: the same project
-	if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "build.sh"), []byte("cat ledger.cfg || exit 3\n"), 0o644)); err != nil {
-		t.Fatal(err)
+	for name, text := range files {
+		writeFile(t, dir, name, text)
 	}
-	second, err := Create(t.Context(), h, New{
-		ID: "second", Dir: dir, Request: "Go.", Model: m.Name(), EAS: 8000, Encoding: "cl100k_base", Approval: "auto", System: "system",
+	next, err := Create(t.Context(), h, New{
+		ID: id, Dir: dir, Request: "Go.", Model: m.Name(), EAS: 8000, Encoding: "cl100k_base", Approval: "auto", System: "system",
 	}, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer second.Close()
-	if _, err := second.Run(t.Context()); err != nil {
+	defer next.Close()
+	if _, err := next.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	want := "[lesson " + c.ID + " · VERIFIED; one such failure] cat: ledger.cfg: No such file or directory\nRepaired before by:\n  in ledger.cfg:\n  + currency = EUR"
-	if strings.HasSuffix(result, want) != box.Isolates() || box.Isolates() && (shown.Why != "failure" || shown.Cards[0].ID != c.ID) {
-		t.Errorf("result %q, shown %+v", result, shown)
+	return result, shown
+}
+
+// TestRepairBecomesCard: a longer change of the project is no card. A task that meets the failure is shown it,
+// and then it is one; after that is retired, a task is shown nothing.
+func TestRepairBecomesCard(t *testing.T) {
+	first, h := newTask(t, `turns:
+  - calls: [{name: Bash, arguments: {command: "sh check.sh"}}]
+  - calls: [{name: StrReplaceFile, arguments: {path: src/total.sh, edit: {old: "cat rates.txt || exit 3", new: "if test -e rates.txt\nthen cat rates.txt\nelse echo none\nfi"}}}]
+  - calls: [{name: Bash, arguments: {command: "sh check.sh"}}]
+  - reply: Done.
+`, Options{})
+	files := map[string]string{"check.sh": "sh src/total.sh\n", "src/total.sh": "cat rates.txt || exit 3\n"}
+	for name, text := range files {
+		writeFile(t, first.Dir, name, text)
+	}
+	out, err := first.Run(t.Context())
+	if err != nil || len(out.Learned) != 0 {
+		t.Fatalf("Run = %+v, %v: a card was written", out, err)
+	}
+	result, shown := meets(t, first, h, "second", "sh check.sh", files)
+	if !strings.Contains(result, "then cat rates.txt") || shown == nil || len(shown.Cards) != 1 {
+		t.Fatalf("result %q, shown %+v", result, shown)
+	}
+	cards, err := knowledgebase.Open(h.KnowledgeBase(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cards.Close()
+	c, err := cards.Get(shown.Cards[0].ID)
+	if err != nil || c.SourceTask != first.ID {
+		t.Fatalf("the shown repair is no card of its task: %+v, %v", c, err)
+	}
+	c.State = card.Retired
+	if _, err := cards.Apply(t.Context(), knowledgebase.Change{Cards: []*card.Card{c}, By: knowledgebase.Person}); err != nil {
+		t.Fatal(err)
+	}
+	if result, shown := meets(t, first, h, "third", "sh check.sh", files); strings.Contains(result, "then cat rates.txt") {
+		t.Errorf("a retired repair is shown: %q, %+v", result, shown)
 	}
 }
 

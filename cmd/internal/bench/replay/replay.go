@@ -15,7 +15,6 @@ import (
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/repair"
 	"anamnesis/anamnesis/tokens"
-	"anamnesis/anamnesis/wording"
 )
 
 // Budgets of what is shown, in tokens.
@@ -99,7 +98,6 @@ type play struct {
 	half   string
 	answer func(Answer) error
 	memory *repair.Memory
-	taught *wording.Lessons
 	cards  map[string]repair.Card // that the memory answered with, by question
 	arms   []*arm
 	asked  map[string][]*Question // by run
@@ -122,7 +120,7 @@ type row struct {
 func newPlay(s *source, count func(string) int, o Options) *play {
 	p := &play{
 		source: s, judge: NewJudge(s.questions), count: count, half: o.Half, answer: o.Answer,
-		memory: repair.NewMemory(), taught: new(wording.Lessons), cards: map[string]repair.Card{},
+		memory: repair.NewMemory(), cards: map[string]repair.Card{},
 		asked: map[string][]*Question{}, byRun: map[string][]*Question{}, rows: map[string][]row{}, early: map[string][]row{},
 		seen: newSeen(),
 	}
@@ -163,16 +161,10 @@ func (p *play) newArms() []*arm {
 	}
 }
 
-// learn makes the cards that the product makes of a run, and remembers what these say.
+// learn remembers the repairs that the product finds in a run.
 func (p *play) learn(r *recorded, _ []*Question) {
 	for _, pair := range anamnesis.KeptRepairs(r.Run) {
-		c := wording.Card(pair)
-		p.taught.Add(c)
-		known, _ := p.taught.Known(c)
-		of, ok := wording.PairOf(known)
-		if of.Run = pair.Run; ok {
-			p.memory.Add(of)
-		}
+		p.memory.Add(pair)
 	}
 }
 

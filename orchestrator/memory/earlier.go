@@ -1,0 +1,152 @@
+package memory
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/repair"
+	"anamnesis/anamnesis/wording"
+	"anamnesis/knowledge_base/card"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// repairsFile is the file in a task's folder that holds its repairs: one JSON object a line, an
+// [anamnesis.Repaired]. Of lines with the same card the last counts.
+const repairsFile = "repairs.jsonl"
+
+// maxEarlier is how many repairs of earlier tasks are read at most, the latest ones.
+const maxEarlier = 2000
+
+// Earlier holds the repairs that tasks of this machine made. Not all of them are cards: a repair that may
+// fit only its own task becomes one when another task meets the failure or repairs it the same way.
+type Earlier struct {
+	repairs []anamnesis.Repaired // the oldest first
+	lessons *wording.Lessons
+}
+
+// ReadEarlier reads the repairs of all tasks but one. Files and lines that cannot be read are left out.
+func ReadEarlier(h taskdir.Home, but string) *Earlier {
+	e := &Earlier{lessons: new(wording.Lessons)}
+	tasks, _ := h.Tasks()
+	for _, id := range tasks {
+		if id == but {
+			continue
+		}
+		data, _ := os.ReadFile(filepath.Join(h.Task(id), repairsFile))
+		at := map[string]int{}
+		for line := range bytes.Lines(data) {
+			var r anamnesis.Repaired
+			if json.Unmarshal(line, &r) != nil || r.Card == nil {
+				continue
+			}
+			if i, again := at[r.Card.ID]; again {
+				e.repairs[i] = r
+				continue
+			}
+			at[r.Card.ID], e.repairs = len(e.repairs), append(e.repairs, r)
+		}
+	}
+	slices.SortStableFunc(e.repairs, func(a, b anamnesis.Repaired) int { return a.Card.Created.Compare(b.Card.Created) })
+	e.repairs = e.repairs[max(0, len(e.repairs)-maxEarlier):]
+	for _, r := range e.repairs {
+		e.lessons.Add(r.Card)
+	}
+	return e
+}
+
+// known is a repair that a task may be shown, and the card that says so.
+type known struct {
+	pair repair.Pair
+	card *card.Card // may not be written yet
+	own  bool       // pair is what a task made; else it is read from the card
+	at   time.Time
+}
+
+// known joins the repairs with the cards that a task may be shown, the oldest first. What a user reviewed or
+// edited takes the place of the repairs that it is about. A repair is left out if its card is gone or deleted.
+func (e *Earlier) known(cards, gone []*card.Card) (out []known) {
+	taught, not := wording.LessonsOf(cards), wording.LessonsOf(gone)
+	stored, left := byID(cards), byID(gone)
+	of := map[string][]known{} // by card
+	for _, r := range e.repairs {
+		c := stored[r.Card.ID]
+		if c == nil && left[r.Card.ID] != nil {
+			continue
+		}
+		if c == nil {
+			c, _ = taught.Known(r.Card)
+		}
+		if other, _ := not.Known(r.Card); c == r.Card && (other != r.Card || r.General()) {
+			continue // the card was rejected, retired or deleted
+		}
+		k := known{r.Pair, c, true, r.Card.Created}
+		k.pair.Card = c.ID
+		of[c.ID] = append(of[c.ID], k)
+		if c == r.Card {
+			out = append(out, k)
+		} else if r.Card.Hash() == c.Hash() && c.State == card.Draft {
+			stored[c.ID] = nil // its text is that of a task
+		}
+	}
+	for _, c := range cards {
+		if stored[c.ID] == nil {
+			out = append(out, of[c.ID]...)
+		} else if p, ok := wording.PairOf(c); ok {
+			out = append(out, known{p, c, false, c.Created})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b known) int { return a.at.Compare(b.at) })
+	return out
+}
+
+func byID(cards []*card.Card) map[string]*card.Card {
+	out := make(map[string]*card.Card, len(cards))
+	for _, c := range cards {
+		out[c.ID] = c
+	}
+	return out
+}
+
+// Worth returns the cards to write of a task's repair: its own if it is general or taught holds a card of the
+// same lesson, and that of an earlier task before it if that task made the same repair.
+func (e *Earlier) Worth(r *anamnesis.Repaired, taught *wording.Lessons) []*card.Card {
+	if known, _ := taught.Known(r.Card); known != r.Card || r.General() {
+		return []*card.Card{r.Card}
+	}
+	if other, _ := e.lessons.Known(r.Card); other != r.Card {
+		return []*card.Card{other, r.Card}
+	}
+	return nil
+}
+
+// Record appends a task's repairs to its file. Those that were drawn from texts from outside the world
+// are left out.
+func (e *Earlier) Record(h taskdir.Home, task string, found []anamnesis.Repaired) (err error) {
+	var lines bytes.Buffer
+	for _, r := range found {
+		if r.Card.Provenance.Tainted {
+			continue
+		}
+		if err := json.NewEncoder(&lines).Encode(r); err != nil {
+			return err
+		}
+		e.lessons.Add(r.Card)
+	}
+	if lines.Len() == 0 {
+		return nil
+	}
+	f, err := os.OpenFile(filepath.Join(h.Task(task), repairsFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(lines.Bytes())
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
