@@ -129,14 +129,14 @@ func (m *screen) pickTask() tea.Cmd {
 		rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool { return r.Dir != real || r.Parent != "" })
 		p := &picker{title: "Tasks of this directory", then: func(m *screen, r pickRow) tea.Cmd { return m.switchTo(r.id) }}
 		for _, r := range slices.Backward(rows) {
-			request, more := oneLine(clean(r.Title())), ""
+			request, more := oneLine(clean(r.Title())), quote.Number(r.Steps, "step")
 			if r.Request != r.First {
-				more = "latest request: " + oneLine(clean(taskdir.Title(r.Request)))
+				more += " · latest request: " + oneLine(clean(taskdir.Title(r.Request)))
 			}
 			if r.ID == here {
 				r.State = "this task"
 			}
-			p.rows = append(p.rows, pickRow{id: r.ID, more: more, text: fmt.Sprintf("%s  %-11s %9s  %s", r.Changed.Local().Format("01-02 15:04"), r.State, quote.Number(r.Steps, "step"), request)})
+			p.rows = append(p.rows, pickRow{id: r.ID, more: more, text: fmt.Sprintf("%s  %-11s  %s", r.Changed.Local().Format("01-02 15:04"), r.State, request)})
 		}
 		if len(p.rows) == 0 {
 			return textMsg{paint.Faint.Render("no task has worked in this directory yet")}
