@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"anamnesis/anamnesis/quote"
+	"anamnesis/opstream"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 )
@@ -128,6 +129,10 @@ func (im *Importer) Examine(ctx context.Context, src Sessions, progress func(don
 			continue
 		}
 		n, err := im.New(s)
+		if errors.Is(err, opstream.ErrCorrupt) { // the others are imported
+			b.Skipped = append(b.Skipped, fmt.Sprintf("%s: the task of an earlier import: %v", path, err))
+			continue
+		}
 		if err != nil {
 			return b, err
 		}

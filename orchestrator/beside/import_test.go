@@ -182,6 +182,40 @@ func TestChangedSession(t *testing.T) {
 	}
 }
 
+// TestDamagedImport: a session whose task is damaged is reported, and the others are imported.
+func TestDamagedImport(t *testing.T) {
+	svc := service(t)
+	im, err := beside.NewImporter(svc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer im.Close()
+	files := []string{filepath.Join("..", "sessions", "testdata", "claude.jsonl"), filepath.Join("..", "sessions", "testdata", "codex.jsonl")}
+	s, err := sessions.Read(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := im.Import(t.Context(), s, files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	streams, err := filepath.Glob(filepath.Join(svc.Home.Task(done.Task), "ops", "*.jsonl"))
+	if err != nil || len(streams) != 1 {
+		t.Fatalf("%q, %v", streams, err)
+	}
+	text, err := os.ReadFile(streams[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(streams[0], bytes.Replace(text, []byte("Make it pass"), []byte("Make it fail"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := im.Examine(t.Context(), beside.Sessions{Paths: files}, func(int, int) {})
+	if err != nil || len(b.Todo) != 1 || b.Todo[0].Path != files[1] || len(b.Skipped) != 1 || !strings.Contains(b.Skipped[0], "anamnesis doctor "+done.Task) {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
+
 // TestImportedDate: a list of tasks shows an imported session by the time it began.
 func TestImportedDate(t *testing.T) {
 	svc := service(t)
