@@ -5,11 +5,13 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"anamnesis/cmd/internal/names"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -91,17 +93,23 @@ func (c *Console) pick(ctx context.Context, svc *session.Service, dir string) (s
 	return names.Task(svc.Home, name)
 }
 
+// turn runs a session's turn. If alone is set, Ctrl-C ends only it.
+func (c *Console) turn(ctx context.Context, s *session.Session, alone bool) (runtime.Outcome, error) {
+	if alone {
+		var end context.CancelFunc
+		ctx, end = turn(ctx)
+		defer end()
+		defer context.AfterFunc(ctx, func() { fmt.Fprintln(c.Err) })() // the terminal has shown ^C
+	}
+	return s.Run(ctx)
+}
+
 // Turns runs a session's turn and returns how it ended. If stay is set, it then runs a turn for
 // each line that the user enters, until an empty one; Ctrl-C ends only the turn. If another process has taken the directory
 // meanwhile, it returns the line; a session opened anew can send it.
 func (c *Console) Turns(ctx context.Context, s *session.Session, p view.Printer, stay bool) (again string, err error) {
 	for {
-		run, end := ctx, context.CancelFunc(func() {})
-		if stay {
-			run, end = turn(ctx)
-		}
-		out, err := s.Run(run)
-		end()
+		out, err := c.turn(ctx, s, stay)
 		if err != nil {
 			return "", err
 		}
