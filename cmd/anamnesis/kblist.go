@@ -47,7 +47,7 @@ func (a *app) kbListCommand(dir *string) *cobra.Command {
 			entries := slices.DeleteFunc(store.List(), func(e knowledgebase.Entry) bool { return !filter.shows(e) })
 			return a.show(map[string]any{"cards": entries, "broken": cardfile.Broken(store)}, func() {
 				for _, e := range entries {
-					a.printf("%s  %s  %s (%s)\n", e.Created.Format(time.DateOnly), e.ID, view.Clean(e.Topic), show.Marks(store, e))
+					a.println(view.Fit(a.stdout, e.Created.Format(time.DateOnly)+"  "+e.ID+"  "+view.Clean(e.Topic)+" ("+show.Marks(store, e)+")"))
 				}
 			})
 		}),
