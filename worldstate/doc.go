@@ -41,8 +41,8 @@
 // present bytes; otherwise it is kept and listed in Keep. Unchanged files are not touched.
 //
 // A change since PlanOptions.Base counts as a user's edit and is kept, unless OverwriteEdits is
-// set. The default base is the snapshot that the world was last known at (Last), which saves
-// and restores set. This suits both uses:
+// set. The default base is the snapshot that the world was last known at (Commit.Current),
+// which saves and restores set. This suits both uses:
 //
 //   - A jump calls Save, then Plan, then Restore. The save has made the present the
 //     base, so that the agent's earlier changes are reverted, and a user's later ones

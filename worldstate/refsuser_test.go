@@ -1,6 +1,7 @@
 package worldstate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -54,6 +55,21 @@ func TestGCKeepsRootsUnread(t *testing.T) {
 	b.gc(nil)
 	b.hasAll(ids)
 	b.fsck()
+}
+
+// Last returns the snapshot that this world was last known at: that of the last save, or the
+// last restore's target. "" if there is none.
+func (w *World) Last(ctx context.Context) (ID, error) {
+	end, err := w.begin(ctx, reading)
+	if err != nil {
+		return "", err
+	}
+	defer end()
+	h, err := w.head()
+	if err != nil || h.IsZero() {
+		return "", err
+	}
+	return ID(h.String()), nil
 }
 
 // head returns the snapshot the world was last known at.

@@ -341,21 +341,8 @@ func (w *World) begin(ctx context.Context, as access) (end func(), err error) {
 	return end, nil
 }
 
-// Last returns the snapshot that this world was last known at: that of the last save, or the
-// last restore's target. "" if there is none.
-func (w *World) Last(ctx context.Context) (ID, error) {
-	end, err := w.begin(ctx, reading)
-	if err != nil {
-		return "", err
-	}
-	defer end()
-	h, err := w.head()
-	if err != nil || h.IsZero() {
-		return "", err
-	}
-	return ID(h.String()), nil
-}
-
+// head returns the snapshot that this world was last known at: that of the last save, or the last
+// restore's target. It is zero if there is none.
 func (w *World) head() (gitfmt.Hash, error) {
 	return w.refs.Get(refs.WorldPrefix + w.key)
 }

@@ -26,7 +26,7 @@ type Options struct {
 	// OverwriteEdits also reverts changes since Base.
 	OverwriteEdits bool
 	// Base is the snapshot since which a change counts as a user's edit and is kept. "" means
-	// the snapshot this world was last known at (Last). If the world has no files, nothing
+	// the snapshot this world was last known at. If the world has no files, nothing
 	// counts as an edit: see Plan.Lost.
 	Base gitfmt.ID
 	// Edits are changes made after the target, the oldest first. Each path that they changed is
