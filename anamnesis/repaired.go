@@ -27,10 +27,6 @@ type Repaired struct {
 	Failed uint64      `json:"failed"` // the result of the call that failed
 }
 
-// General reports whether the repair may help other tasks ([wording.General]), so that its card is worth
-// writing before another task makes the same repair.
-func (r *Repaired) General() bool { return wording.General(r.Pair) }
-
 // Repairs returns the failed commands in the request's operations that succeeded later, on
 // whatever branch. No model is asked, and equal requests return equal cards.
 func Repairs(r *Request) []Repaired {

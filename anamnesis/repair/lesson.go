@@ -173,31 +173,15 @@ func programFiles(command string) []string {
 	return nil
 }
 
-// Obvious reports whether the repair follows from the error, or cannot be told from the lines that are known:
-// the missing module was installed, a missing folder was made, a path in the agent's own program was put right,
-// other arguments were given, a line was only moved, or an element was added to some list.
-func (p *Pair) Obvious() bool {
-	if len(p.Changes) == 0 {
-		m := noProgram().FindStringSubmatch(p.Failure.Line)
-		installs := m != nil && p.sameCommand() && !slices.ContainsFunc(p.RunBefore(), func(e string) bool { return !strings.HasSuffix(e, "install "+m[1]+m[2]) })
-		if installs || m == nil && !noOption().MatchString(p.Failure.Line) && !p.otherOption() && len(p.Environment) == 0 {
-			return true
-		}
+// General reports whether a repair helps other tasks by itself: it changed no file, and it called another
+// program or interpreter in place of one that is missing, or gave other options. That the missing module was
+// installed follows from the error. What one task changed seldom helps another: of such cards readers keep
+// few, and most of those that two tasks agree on.
+func (p *Pair) General() bool {
+	if len(p.Changes) > 0 || p.sameCommand() {
+		return false
 	}
-	if noFile().MatchString(p.Failure.Line) {
-		own := !slices.ContainsFunc(p.Changes, func(c edit.Change) bool { return !p.runs(c.Path) })
-		made := !slices.ContainsFunc(p.Environment, func(e string) bool { return !creates().MatchString(e) })
-		if len(p.Changes)+len(p.Environment) > 0 && own && made {
-			return true
-		}
-	}
-	return len(p.Changes) > 0 && len(p.Environment) == 0 && !slices.ContainsFunc(p.Changes, func(c edit.Change) bool {
-		return slices.ContainsFunc(c.Added, func(l string) bool {
-			old, now, changed := edit.CutChanged(l)
-			moved := changed && strings.TrimSpace(old) == strings.TrimSpace(now)
-			return !moved && (changed || len(c.Added) > 1 || !strings.HasSuffix(strings.TrimSpace(l), ","))
-		})
-	})
+	return missing().MatchString(p.Failure.Line) || noOption().MatchString(p.Failure.Line) || p.otherOption()
 }
 
 // otherOption reports whether the command that succeeded is the one that failed with other options.
@@ -209,19 +193,6 @@ func (p *Pair) otherOption() bool {
 }
 
 var noOption = shell.Pattern(`(?i)unrecognized arguments?|(?:invalid|unknown|illegal|unrecognized) (?:command|option|flag|argument)|no such (?:command|option)`)
-
-var noFile = shell.Pattern(`: No such file or directory$|^FileNotFoundError: `)
-
-// Runs reports whether a file is what the failed command runs, a test, or a setting.
-func (p *Pair) Runs(path string) bool {
-	return testFile().MatchString(path) || setting().MatchString(path) || p.runs(path)
-}
-
-func (p *Pair) runs(path string) bool {
-	return slices.ContainsFunc(programFiles(p.Command), func(f string) bool { return edit.SamePath(f, path) })
-}
-
-var setting = shell.Pattern(`(?i)\.(?:ini|cfg|conf|toml|ya?ml|json|properties|env)$|(?:^|/)(?:Makefile|Dockerfile|requirements[\w-]*\.txt|go\.mod)$`)
 
 // Changed reports whether the pair says anything beside that the command succeeded.
 func (p *Pair) Changed() bool {

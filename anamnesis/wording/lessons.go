@@ -115,26 +115,3 @@ func lessonOf(c *card.Card) (repair.Lesson, bool) {
 	}
 	return p.Lesson(), true
 }
-
-// maxFixLines is how many changed lines of the project a card may hold whose lesson is general.
-const maxFixLines = 2
-
-// General reports whether a repair may help other tasks: it is another way to call, or commands to run before,
-// or it changes what the failed command runs, or little else, and its card shows all of it. A longer change of
-// the project is that task's work, and what follows from the error alone is no lesson.
-func General(p repair.Pair) bool {
-	if p.Obvious() {
-		return false
-	}
-	lines, of, quoted := 0, 0, 0
-	for _, c := range joined(p.Changes) {
-		of += len(withoutHeadings(withoutTests(c.Added)))
-	}
-	for _, c := range shown(&p) {
-		quoted += len(withoutHeadings(withoutTests(c.Added)))
-		if !p.Runs(c.Path) {
-			lines += len(c.Added)
-		}
-	}
-	return lines <= maxFixLines && quoted == of
-}

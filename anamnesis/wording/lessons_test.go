@@ -99,38 +99,3 @@ func TestLessonsChange(t *testing.T) {
 		}
 	}
 }
-
-func TestGeneral(t *testing.T) {
-	lacks := failure.Failure{Line: "ModuleNotFoundError: No module named 'psycopg2'"}
-	wrong := failure.Failure{Line: "TypeError: total() takes 1 argument"}
-	run := func(f failure.Failure, command, works string, environment []string, changes ...edit.Change) repair.Pair {
-		return repair.Pair{Failure: f, Command: command, Works: works, Environment: environment, Changes: changes}
-	}
-	lines := func(path string, added ...string) edit.Change { return edit.Change{Path: path, Added: added} }
-	long := []string{"total = 0", "for item in items:", "    total += item.net", "    count[item.kind] += 1", "    log(item.kind, total)", "    check(item)", "rest = total - paid", "return rest", "close(rest)"}
-	for name, tt := range map[string]struct {
-		pair repair.Pair
-		want bool
-	}{
-		"a line of the project":            {run(wrong, "python3 a.py", "python3 a.py", nil, lines("lib/sum.py", edit.ChangedLine("total(a, b)", "total(a + b)"))), true},
-		"more of the project":              {run(wrong, "python3 a.py", "python3 a.py", nil, lines("lib/sum.py", long[:3]...)), false},
-		"the program that ran":             {run(wrong, "python3 a.py", "python3 a.py", nil, lines("a.py", long[:3]...)), true},
-		"more of it than a card holds":     {run(wrong, "python3 a.py", "python3 a.py", nil, lines("a.py", long...)), false},
-		"a test":                           {run(wrong, "pytest", "pytest", nil, lines("tests/test_a.py", long[:3]...)), true},
-		"a setting":                        {run(wrong, "pytest", "pytest", nil, lines("pytest.ini", long[:3]...)), true},
-		"the missing module was installed": {run(lacks, "python3 a.py", "python3 a.py", []string{"pip install psycopg2"}), false},
-		"another package was installed":    {run(lacks, "python3 a.py", "python3 a.py", []string{"pip install psycopg2-binary"}), true},
-		"another interpreter":              {run(lacks, "/usr/bin/python3 a.py", "python a.py", nil), true},
-		"another option":                   {run(failure.Failure{Line: "grep: Unmatched ["}, "grep -n '[' a.py", "grep -F '[' a.py", nil), true},
-		"other arguments":                  {run(failure.Failure{Line: "ls: cannot access 'a': No such file or directory"}, "ls a", "ls b", nil), false},
-		"a folder for the file":            {run(failure.Failure{Line: "touch: cannot touch 'a/b': No such file or directory"}, "touch a/b", "touch a/b", []string{"mkdir a"}), false},
-		"a path in the program that ran":   {run(failure.Failure{Line: "grep: a/x: No such file or directory"}, "bash a.sh", "bash a.sh", nil, lines("a.sh", "grep x b/x")), false},
-		"the file that was missing":        {run(failure.Failure{Line: "cat: a.cfg: No such file or directory"}, "bash a.sh", "bash a.sh", nil, lines("a.cfg", "x = 1")), true},
-		"an element of a list":             {run(wrong, "python3 a.py", "python3 a.py", nil, lines("lib/sum.py", "    Mode.NET,")), false},
-		"a line moved":                     {run(wrong, "python3 a.py", "python3 a.py", nil, lines("lib/sum.py", edit.ChangedLine("    hit", "        hit"))), false},
-	} {
-		if got := General(tt.pair); got != tt.want {
-			t.Errorf("%s: %v, want %v", name, got, tt.want)
-		}
-	}
-}

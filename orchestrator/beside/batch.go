@@ -182,11 +182,12 @@ type Report struct {
 
 // String summarises the import.
 func (r Report) String() string {
-	steps, cards, known := 0, 0, 0
+	var all Imported
 	for _, s := range r.Sessions {
-		steps, cards, known = steps+s.Steps, cards+s.Cards, known+s.Known
+		all.Steps, all.Repairs, all.Cards, all.Known = all.Steps+s.Steps, all.Repairs+s.Repairs, all.Cards+s.Cards, all.Known+s.Known
 	}
-	return fmt.Sprintf("%s of %s imported, %s, %d seen again", quote.Number(steps, "step"), quote.Number(len(r.Sessions), "session"), quote.Number(cards, "new card"), known)
+	return fmt.Sprintf("%s of %s imported, %s, %s, %d seen again", quote.Number(all.Steps, "step"), quote.Number(len(r.Sessions), "session"),
+		quote.Number(all.Repairs, "repair"), quote.Number(all.Cards, "new card"), all.Known)
 }
 
 // Take imports a batch. progress is called with how many sessions were imported.

@@ -51,11 +51,12 @@ func TaskOf(agent sessions.Agent, id string) string {
 
 // Imported is the result of importing a session.
 type Imported struct {
-	Task  string `json:"task"`
-	Steps int    `json:"steps"` // new ones
-	Had   int    `json:"had"`   // that were there before
-	Cards int    `json:"cards"` // drafts that were written
-	Known int    `json:"known"` // cards that were known before
+	Task    string `json:"task"`
+	Steps   int    `json:"steps"`   // new ones
+	Had     int    `json:"had"`     // that were there before
+	Repairs int    `json:"repairs"` // of failed commands
+	Cards   int    `json:"cards"`   // drafts that were written
+	Known   int    `json:"known"`   // cards that were known before
 }
 
 // Importer reads sessions into a home. It belongs to one goroutine.
@@ -156,7 +157,7 @@ func (im *Importer) Import(ctx context.Context, s *sessions.Session, file string
 		}
 		done.Steps++
 	}
-	done.Cards, done.Known, err = im.learn(ctx, w)
+	err = im.learn(ctx, w, &done)
 	return done, err
 }
 
@@ -311,13 +312,13 @@ func clip(text string) (string, int64) {
 
 // learn records the commands of the session that failed and later succeeded, writes the cards that
 // are worth it, and ends the turn. The cards are durable before the operation that names them.
-func (im *Importer) learn(ctx context.Context, w *stream) (written, known int, err error) {
+func (im *Importer) learn(ctx context.Context, w *stream, done *Imported) (err error) {
 	opened, last := &w.state.Opened, w.state.Last
 	found := &op.RepairsFound{Range: op.Range{First: 1, Last: last}, Cards: []string{}}
 	var ops []op.Op
 	err = taskdir.EachDecoded(w.journal.Log().Since(0), func(o op.Op) error { ops = append(ops, o); return nil })
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	repaired := anamnesis.Repairs(&anamnesis.Request{
 		Task: opened.Task, JumpSeq: last, WorldDir: opened.Dir, Repo: opened.Repo, Goal: w.state.Request, EAS: opened.EAS,
@@ -328,9 +329,10 @@ func (im *Importer) learn(ctx context.Context, w *stream) (written, known int, e
 	for _, r := range repaired {
 		cards = append(cards, im.before.Worth(&r, im.taught)...)
 	}
-	found.Cards, found.NotWritten, written = im.taught.Put(ctx, im.cards, cards)
+	found.Cards, found.NotWritten, done.Cards = im.taught.Put(ctx, im.cards, cards)
+	done.Repairs, done.Known = found.Pairs, len(found.Cards)-done.Cards
 	if err := im.before.Record(im.svc.Home, opened.Task, repaired); err != nil {
 		found.NotWritten = append(found.NotWritten, err.Error())
 	}
-	return written, len(found.Cards) - written, w.post(ctx, found, &op.TurnEnded{Reason: "done"})
+	return w.post(ctx, found, &op.TurnEnded{Reason: "done"})
 }

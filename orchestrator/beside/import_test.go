@@ -78,18 +78,18 @@ func TestInterruptedImport(t *testing.T) {
 			t.Fatalf("after %d steps: %+v, %v", after, done, err)
 		}
 		var kinds []op.Kind
-		cards := 0
+		pairs := 0
 		err = taskdir.EachOp(svc.Home, done.Task, func(o op.Op) error {
 			if o.Kind() != op.KindLogSealed {
 				kinds = append(kinds, o.Kind())
 			}
 			if b, ok := o.Body.(*op.RepairsFound); ok {
-				cards = len(b.Cards)
+				pairs = b.Pairs
 			}
 			return nil
 		})
-		if err != nil || cards != 1 {
-			t.Errorf("after %d steps: %d cards, %v", after, cards, err)
+		if err != nil || pairs != 1 {
+			t.Errorf("after %d steps: %d repairs, %v", after, pairs, err)
 		}
 		if want == nil {
 			want = kinds

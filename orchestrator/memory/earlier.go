@@ -81,7 +81,7 @@ func (e *Earlier) known(cards, gone []*card.Card) (out []known) {
 		if c == nil {
 			c, _ = taught.Known(r.Card)
 		}
-		if other, _ := not.Known(r.Card); c == r.Card && (other != r.Card || r.General()) {
+		if other, _ := not.Known(r.Card); c == r.Card && (other != r.Card || r.Pair.General()) {
 			continue // the card was rejected, retired or deleted
 		}
 		k := known{r.Pair, c, true, r.Card.Created}
@@ -115,7 +115,7 @@ func byID(cards []*card.Card) map[string]*card.Card {
 // Worth returns the cards to write of a task's repair: its own if it is general or taught holds a card of the
 // same lesson, and that of an earlier task before it if that task made the same repair.
 func (e *Earlier) Worth(r *anamnesis.Repaired, taught *wording.Lessons) []*card.Card {
-	if known, _ := taught.Known(r.Card); known != r.Card || r.General() {
+	if known, _ := taught.Known(r.Card); known != r.Card || r.Pair.General() {
 		return []*card.Card{r.Card}
 	}
 	if other, _ := e.lessons.Known(r.Card); other != r.Card {

@@ -23,21 +23,20 @@ func TestLessonOfScript(t *testing.T) {
   - calls: [{name: Bash, arguments: {command: "sh build.sh"}}]
   - reply: Done.
 `, Options{})
-	out, err := first.Run(t.Context())
-	if err != nil || len(out.Learned) != 1 {
+	if out, err := first.Run(t.Context()); err != nil || len(out.Learned) != 0 {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	c, err := cardOf(t, first, out.Learned[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Provenance.Tainted {
-		t.Error("a card about a program of the world is tainted")
-	}
 	result, shown := meets(t, first, h, "second", "sh build.sh", map[string]string{"build.sh": "cat ledger.cfg || exit 3\n"})
+	if shown == nil || len(shown.Cards) != 1 {
+		t.Fatalf("result %q, shown %+v", result, shown)
+	}
+	c, err := cardOf(t, first, shown.Cards[0].ID)
+	if err != nil || c.SourceTask != first.ID || c.Provenance.Tainted {
+		t.Fatalf("the card is %+v, %v", c, err)
+	}
 	want := "[lesson " + c.ID + " · VERIFIED; one such failure] cat: ledger.cfg: No such file or directory\nRepaired before by:\n  in ledger.cfg:\n  + currency = EUR"
-	if !strings.HasSuffix(result, want) || shown.Why != "failure" || shown.Cards[0].ID != c.ID {
-		t.Errorf("result %q, shown %+v", result, shown)
+	if !strings.HasSuffix(result, want) {
+		t.Errorf("result %q, want %q at its end", result, want)
 	}
 }
 
@@ -98,19 +97,16 @@ func TestRepairBecomesCard(t *testing.T) {
 	if !strings.Contains(result, "then cat rates.txt") || shown == nil || len(shown.Cards) != 1 {
 		t.Fatalf("result %q, shown %+v", result, shown)
 	}
-	cards, err := knowledgebase.Open(h.KnowledgeBase(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cards.Close()
-	c, err := cards.Get(shown.Cards[0].ID)
-	if err != nil || c.SourceTask != first.ID {
-		t.Fatalf("the shown repair is no card of its task: %+v, %v", c, err)
-	}
-	c.State = card.Retired
-	if _, err := cards.Apply(t.Context(), knowledgebase.Change{Cards: []*card.Card{c}, By: knowledgebase.Person}); err != nil {
-		t.Fatal(err)
-	}
+	cardsOf(t, h, func(kb *knowledgebase.Store) {
+		c, err := kb.Get(shown.Cards[0].ID)
+		if err != nil || c.SourceTask != first.ID {
+			t.Fatalf("the shown repair is no card of its task: %+v, %v", c, err)
+		}
+		c.State = card.Retired
+		if _, err := kb.Apply(t.Context(), knowledgebase.Change{Cards: []*card.Card{c}, By: knowledgebase.Person}); err != nil {
+			t.Fatal(err)
+		}
+	})
 	if result, shown := meets(t, first, h, "third", "sh check.sh", files); strings.Contains(result, "then cat rates.txt") {
 		t.Errorf("a retired repair is shown: %q, %+v", result, shown)
 	}

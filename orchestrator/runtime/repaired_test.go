@@ -26,8 +26,14 @@ func TestRepairBehindFilter(t *testing.T) {
   - calls: [{name: Bash, arguments: {command: "sh pytest 2>&1 | tail -2"}}]
   - reply: Done.
 `, Options{})
-	if out, err := task.Run(t.Context()); err != nil || len(out.Learned) != 1 {
-		t.Errorf("Run = %+v, %v", out, err)
+	pairs := 0
+	task.opts.Event = func(o op.Op) {
+		if b, ok := o.Body.(*op.RepairsFound); ok {
+			pairs += b.Pairs
+		}
+	}
+	if out, err := task.Run(t.Context()); err != nil || pairs != 1 {
+		t.Errorf("%d repairs; Run = %+v, %v", pairs, out, err)
 	}
 }
 

@@ -59,6 +59,13 @@ func play(t *testing.T, h taskdir.Home, id, words string, n New) []op.Op {
 	return ops
 }
 
+// playTwice lets two tasks make the same repair, which makes it a card of the first, "one".
+func playTwice(t *testing.T, h taskdir.Home) {
+	t.Helper()
+	play(t, h, "one", repaired, New{})
+	play(t, h, "again", repaired, New{})
+}
+
 func trustHome(t *testing.T) taskdir.Home {
 	root := t.TempDir()
 	s := filepath.Join(root, "s")
@@ -105,7 +112,7 @@ func cardOf(t *testing.T, task *Task, id string) (c *card.Card, err error) {
 // its evidence and names its text; whatever else it claims, it is a hypothesis.
 func TestEvidenceIsDerived(t *testing.T) {
 	h := trustHome(t)
-	play(t, h, "one", repaired, New{})
+	playTwice(t, h)
 	if got := memory.TrustOf(h, learned(t, h), usage.Counts{}); got.Rung != recalled.Verified || got.Check != "cat answer.txt" {
 		t.Fatalf("the card of a repair is %+v", got)
 	}
@@ -196,7 +203,7 @@ func TestHypothesisWaitsForASecondTask(t *testing.T) {
 // withheld and stays.
 func TestContradictionRetires(t *testing.T) {
 	h := trustHome(t)
-	play(t, h, "one", repaired, New{})
+	playTwice(t, h)
 	verified := learned(t, h).ID
 	cardsOf(t, h, func(kb *knowledgebase.Store) {
 		child := hypothesis("child", "another error")
@@ -273,7 +280,7 @@ func TestCardExperiment(t *testing.T) {
 		t.Errorf("%d of 1000 withheld", withheld)
 	}
 	h := trustHome(t)
-	play(t, h, "one", repaired, New{})
+	playTwice(t, h)
 	id := "with"
 	for !memory.WithheldByExperiment(&op.TaskOpened{Task: id, Experiment: true}, learned(t, h)) {
 		id += "i"

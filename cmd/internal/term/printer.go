@@ -186,7 +186,7 @@ func (p *textPrinter) jumped(o op.Op) {
 	case *op.PassDone:
 		p.line("◆ %s", timeline.Describe(o, p.dir))
 	case *op.RepairsFound:
-		if len(b.Cards)+len(b.NotWritten) > 0 {
+		if b.Pairs+len(b.NotWritten) > 0 {
 			p.line("◆ %s", timeline.Describe(o, p.dir))
 		}
 	case *op.ReflectAsked, *op.StrategyGiven, *op.ReflectFailed:

@@ -330,9 +330,14 @@ func passText(b *op.PassDone, blockTokens int) string {
 
 // repairsText says what a search for repairs at a turn's end wrote.
 func repairsText(b *op.RepairsFound) string {
-	text := fmt.Sprintf("%s that worked later: %s", quote.Number(b.Pairs, "failed command"), quote.Number(len(b.Cards), "card"))
-	if len(b.Cards) > 0 {
-		text += " " + strings.Join(b.Cards, " ")
+	text := quote.Number(b.Pairs, "failed command") + " that worked later: "
+	switch {
+	case len(b.Cards) > 0:
+		text += quote.Number(len(b.Cards), "card") + " " + strings.Join(b.Cards, " ")
+	case len(b.NotWritten) == 0 && b.Pairs > 0:
+		text += "no card before another task needs one"
+	default:
+		text += "no card"
 	}
 	if len(b.Superseded) > 0 {
 		text += ", completes " + strings.Join(b.Superseded, " ")
