@@ -66,6 +66,16 @@ func agent(file string) {
 				say(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}`, m.ID)
 				continue
 			}
+			if strings.Contains(in.Text(), "Announce it.") { // as opencode and claude-agent-acp do
+				update(`{"sessionUpdate":"tool_call","toolCallId":"o1","title":"bash","kind":"execute","status":"pending","rawInput":{"cwd":"/p"}}`)
+				update(`{"sessionUpdate":"tool_call_update","toolCallId":"o1","title":"make one","kind":"execute","status":"in_progress","rawInput":{"command":"make one","cwd":"/p"}}`)
+				update(`{"sessionUpdate":"tool_call_update","toolCallId":"o1","status":"completed"}`)
+				update(`{"sessionUpdate":"tool_call","toolCallId":"o2","name":"Bash","title":"Terminal","kind":"execute","status":"pending","rawInput":{}}`)
+				update(`{"sessionUpdate":"tool_call_update","toolCallId":"o2","title":"make two","rawInput":{"command":"make two"}}`)
+				update(`{"sessionUpdate":"tool_call_update","toolCallId":"o2","status":"completed"}`)
+				say(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}`, m.ID)
+				continue
+			}
 			say(`{"jsonrpc":"2.0","id":"p1","method":"session/request_permission","params":{"sessionId":"s-1","toolCall":{"toolCallId":"c1","title":"rm -r lib","kind":"execute"}}}`)
 			if !in.Scan() { // the permission
 				return
@@ -257,6 +267,18 @@ func TestWritesFile(t *testing.T) {
 	e.until(`"id":4,`)
 	e.holds("made", "")
 	e.holds("mine", "the user's")
+	e.close()
+}
+
+// TestAnnounced: a call is recorded with its command, also if the agent announces it first.
+func TestAnnounced(t *testing.T) {
+	e := start(t)
+	e.say(ask, 2, "Announce it.")
+	e.until(`"id":2,`)
+	e.say(ask, 3, "/timeline")
+	if text := e.until(`"id":3,`); !strings.Contains(text, "● 1  Bash(make one)") || !strings.Contains(text, "● 2  Bash(make two)") {
+		t.Errorf("timeline: %s", text)
+	}
 	e.close()
 }
 

@@ -157,7 +157,7 @@ func (c *chat) take(ctx context.Context, u *update, asks bool) {
 	t.merge(u)
 	ended := u.Status == "completed" || u.Status == "failed"
 	own := t.own()
-	if !t.begun && !own && (asks || ended || u.Status == "in_progress" || len(t.input) > 2) {
+	if !t.begun && !own && (asks || ended || u.Status == "in_progress" || t.described()) {
 		t.begun, c.text = true, ""
 		e := t.event(u.ToolCallID)
 		e["running"] = !asks
@@ -258,6 +258,15 @@ func (t *toolCall) merge(u *update) {
 			}
 		}
 	}
+}
+
+// described reports whether the agent has named the call's arguments. opencode announces a
+// command with its directory alone.
+func (t *toolCall) described() bool {
+	var in map[string]json.RawMessage
+	_ = json.Unmarshal(t.input, &in) // of another form: the call begins with its status
+	delete(in, "cwd")
+	return len(in) > 0
 }
 
 // mcpInput is what codex-acp says of a call of an MCP server's tool.
