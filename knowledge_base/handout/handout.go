@@ -189,14 +189,14 @@ func Splice(file []byte, section string) ([]byte, error) {
 	at := marked.FindAllIndex(file, 2)
 	switch {
 	case len(at) > 1:
-		return nil, fmt.Errorf("two sections: %w", ErrEdited)
+		return nil, fmt.Errorf("doubled: %w", ErrEdited)
 	case len(at) == 1:
 		if !unchanged(string(file[at[0][0]:at[0][1]])) {
 			return nil, ErrEdited
 		}
 		return slices.Concat(file[:at[0][0]], []byte(section), file[at[0][1]:]), nil
 	case bytes.Contains(file, []byte("anamnesis:begin")):
-		return nil, fmt.Errorf("a section without an end: %w", ErrEdited)
+		return nil, fmt.Errorf("left without an end: %w", ErrEdited)
 	case section == "":
 		return file, nil
 	}
