@@ -114,6 +114,35 @@ func TestGemini(t *testing.T) {
 	}
 }
 
+// TestDenied: Claude Code reports a denied call only in its batch, as it does one with wrong
+// arguments. Only the first was refused.
+func TestDenied(t *testing.T) {
+	s := newSpeaker(t, sessions.Claude)
+	s.event(`{"hook_event_name":"UserPromptSubmit","prompt":"Clean up."}`)
+	bash := func(id string) string {
+		return `"tool_name":"Bash","tool_use_id":"` + id + `","tool_input":{"command":"rm -r a; rm b"}`
+	}
+	for i, told := range []string{
+		"This Bash command contains multiple operations. The following parts require approval: rm -r a, rm b",
+		"This command requires approval",
+		"The user doesn't want to proceed with this tool use.",
+		"<tool_use_error>InputValidationError: Bash failed</tool_use_error>",
+	} {
+		call := bash(fmt.Sprint("t", i))
+		s.event(`{"hook_event_name":"PreToolUse",` + call + `}`)
+		s.event(fmt.Sprintf(`{"hook_event_name":"PostToolBatch","tool_calls":[{%s,"tool_response":%q}]}`, call, told))
+	}
+	list, _ := s.results()
+	for i, r := range list {
+		if r.Refused != (i < 3) || !r.IsError {
+			t.Errorf("refused %v, error %v: %s", r.Refused, r.IsError, r.Text)
+		}
+	}
+	if len(list) != 4 {
+		t.Errorf("%d results", len(list))
+	}
+}
+
 // TestCodexPatch: Codex runs no hook after a patch. Its result is in the rollout, and the step says
 // which file the patch wrote.
 func TestCodexPatch(t *testing.T) {

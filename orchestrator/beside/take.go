@@ -113,7 +113,7 @@ func closeBatch(ctx context.Context, t runtime.Outside, e *event) error {
 		} else if had {
 			continue
 		}
-		c.Text, c.Done, c.Failed = sessions.Text(b.ToolResponse), true, true
+		c.Text, c.Done, c.Failed, c.Refused = sessions.Text(b.ToolResponse), true, true, sessions.ClaudeDenied(sessions.Text(b.ToolResponse))
 		if err := t.Returned(ctx, callOf(c), false, returned(c.ID, c)); err != nil {
 			return err
 		}

@@ -42,6 +42,12 @@ type claudeLine struct {
 // claudeExit is how a failed command's result begins.
 var claudeExit = compiled(`^Exit code (\d+)\n?`)
 
+var claudeDenied = compiled(`^(?:The user doesn't want to proceed|Permission to use |Claude requested permissions to |This (?:Bash )?command [^\n]{0,200}requires? approval)`)
+
+// ClaudeDenied reports whether a result of Claude Code says that a user or a rule refused
+// the call.
+func ClaudeDenied(text string) bool { return claudeDenied().MatchString(text) }
+
 // claudeNotes begin what the program wrote in the user's place.
 var claudeNotes = []string{"[Request interrupted", "<command-", "<local-command-", "<bash-", "Caveat: "}
 
@@ -204,7 +210,7 @@ func (r *claudeReader) result(l *claudeLine, b block) {
 		}
 	}
 	c.Done, c.Text, c.Failed = true, textOf(b.Content), b.IsError
-	c.Refused = b.IsError && (l.ToolDenialKind != "" || strings.HasPrefix(c.Text, "The user doesn't want to proceed") || strings.HasPrefix(c.Text, "Permission to use "))
+	c.Refused = b.IsError && (l.ToolDenialKind != "" || ClaudeDenied(c.Text))
 	if c.Tool != bash || c.Refused {
 		return
 	}
