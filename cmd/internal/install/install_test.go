@@ -114,6 +114,35 @@ func TestBackAgain(t *testing.T) {
 	}
 }
 
+// TestMoved: if this program was moved, another installation names its new path, and
+// uninstall still leaves every file as it was. Another program of the entry stays.
+func TestMoved(t *testing.T) {
+	for _, agent := range Agents() {
+		p := places(t)
+		put(t, filepath.Join(p.dir(agent), "mine"), "")
+		p.State = filepath.Join(t.TempDir(), "state") // keeps folders
+		before := tree(t, p.Home)
+		p.do(t, agent)
+		p.Program = "/moved/anamnesis"
+		p.do(t, agent)
+		for _, part := range p.parts(agent) {
+			if text := get(t, part.path); strings.Contains(text, "/no/such/anamnesis") {
+				t.Errorf("%s: %s", part.path, text)
+			}
+		}
+		if files, err := p.Plan(agent); err != nil || len(files) > 0 {
+			t.Errorf("%s: a third time: %v, %v", agent, files, err)
+		}
+		p.undo(t, agent)
+		if after := tree(t, p.Home); after != before {
+			t.Errorf("%s: after uninstall:\n%s\nwant\n%s", agent, after, before)
+		}
+	}
+	if gone([]byte(`"/bin/sh"`)) || gone([]byte(`"anamnesis"`)) {
+		t.Error("a program that is there was replaced")
+	}
+}
+
 // longest is the length of the longest line.
 func longest(text string) (n int) {
 	for line := range strings.Lines(text) {

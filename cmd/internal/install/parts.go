@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
@@ -160,6 +161,13 @@ func serverPath(agent sessions.Agent) string {
 func (p *Places) addServer(agent sessions.Agent, data []byte) ([]byte, error) {
 	list := serverPath(agent)
 	if has(data, list+"/anamnesis") {
+		at := list + "/anamnesis/command"
+		if agent == sessions.OpenCode {
+			at += "/0"
+		}
+		if gone(section(data, at)) {
+			return edit(data, patch{"replace", at, p.Program})
+		}
 		return data, nil
 	}
 	server := map[string]any{"command": p.Program, "args": []string{"mcp", "serve"}}
@@ -190,10 +198,23 @@ const (
 	tableEnd   = "# anamnesis:end\n"
 )
 
+// gone reports whether an entry's command is a path at which no program is left, as after
+// this program was moved.
+func gone(command []byte) bool {
+	var path string
+	return json.Unmarshal(command, &path) == nil && filepath.IsAbs(path) && !exists(path)
+}
+
+// tableCommand matches the command of the MCP server in Codex's configuration.
+var tableCommand = regexp.MustCompile(`\[mcp_servers\.anamnesis\]\ncommand = ("(?:[^"\\]|\\.)*")`)
+
 // addTable adds the MCP server to Codex's configuration. A string of JSON is one of
 // TOML, too.
 func (p *Places) addTable(data []byte) ([]byte, error) {
 	if bytes.Contains(data, []byte("[mcp_servers.anamnesis]")) {
+		if m := tableCommand.FindSubmatchIndex(data); m != nil && gone(data[m[2]:m[3]]) {
+			return slices.Concat(data[:m[2]], []byte(jsonText(p.Program)), data[m[3]:]), nil
+		}
 		return data, nil
 	}
 	table := fmt.Sprintf("[mcp_servers.anamnesis]\ncommand = %s\nargs = [\"mcp\", \"serve\"]\n", jsonText(p.Program))
