@@ -23,9 +23,10 @@ type Sessions struct {
 	Named []string // by the user, themselves or by their folder
 	Here  string   // the directory in which a session must have begun; empty: any
 
-	usual    bool   // the user named no file
-	stores   string // of opencode's snapshots
-	database bool   // opencode has one here, which is not read
+	agent    sessions.Agent // whose sessions are read; empty: of all
+	usual    bool           // the user named no file
+	stores   string         // of opencode's snapshots
+	database bool           // opencode has one here, which is not read
 }
 
 const inDatabase = "opencode keeps its sessions in a database: write one to a file with 'opencode export ID > FILE' and name the file"
@@ -36,7 +37,8 @@ func FindSessions(args []string, all bool, getenv func(string) string) (src Sess
 	src.stores = filepath.Join(cmp.Or(getenv("XDG_DATA_HOME"), filepath.Join(getenv("HOME"), ".local", "share")), "opencode", "snapshot")
 	agents := sessions.Agents()
 	if len(args) > 0 && slices.Contains(agents, sessions.Agent(args[0])) {
-		agents, args = []sessions.Agent{sessions.Agent(args[0])}, args[1:]
+		src.agent = sessions.Agent(args[0])
+		agents, args = []sessions.Agent{src.agent}, args[1:]
 	}
 	if len(args) > 0 && all {
 		return src, session.Usagef("--all and PATH: name one of them")
@@ -122,6 +124,11 @@ func (im *Importer) Examine(ctx context.Context, src Sessions, progress func(don
 			continue
 		case err != nil:
 			b.Skipped = append(b.Skipped, err.Error())
+			continue
+		case src.agent != "" && s.Agent != src.agent:
+			if named {
+				b.Skipped = append(b.Skipped, fmt.Sprintf("%s: a session of %s, not of %s", path, s.Agent, src.agent))
+			}
 			continue
 		}
 		if src.Here != "" && s.Dir != src.Here && !strings.HasPrefix(s.Dir, src.Here+string(filepath.Separator)) {

@@ -375,3 +375,30 @@ func TestOpenCodeSnapshots(t *testing.T) {
 		t.Errorf("a step whose tree is gone has a snapshot; %v", err)
 	}
 }
+
+// TestOtherAgent: of files that are named after an agent, only its sessions are read.
+func TestOtherAgent(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "s.json")
+	const text = `{"info":{"id":"o","directory":"/p","version":"1.0.0"},"messages":[{"info":{"role":"user"},"parts":[{"type":"text","text":"Go"}]},{"info":{"role":"assistant"},"parts":[{"type":"text","text":"Done."}]}]}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	im, err := beside.NewImporter(service(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer im.Close()
+	for _, c := range []struct {
+		args          []string
+		todo, skipped int
+	}{{[]string{"opencode", file}, 1, 0}, {[]string{"codex", dir}, 0, 0}, {[]string{"codex", file}, 0, 1}} {
+		src, err := beside.FindSessions(c.args, false, func(string) string { return "" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := im.Examine(t.Context(), src, func(int, int) {}); err != nil || len(b.Todo) != c.todo || len(b.Skipped) != c.skipped {
+			t.Errorf("%v: %+v, %v", c.args, b, err)
+		}
+	}
+}
