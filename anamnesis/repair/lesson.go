@@ -173,26 +173,13 @@ func programFiles(command string) []string {
 	return nil
 }
 
-// General reports whether a repair helps other tasks by itself: it changed no file, and it called another
-// program or interpreter in place of one that is missing, or gave other options. That the missing module was
-// installed follows from the error. What one task changed seldom helps another: of such cards readers keep
-// few, and most of those that two tasks agree on.
+// General reports whether a repair helps other tasks by itself: the command's program was missing, and another
+// one was called that is no program in the command line. What one task did otherwise seldom helps another: of
+// such cards readers keep few, and most of those that two tasks agree on.
 func (p *Pair) General() bool {
-	if len(p.Changes) > 0 || p.sameCommand() {
-		return false
-	}
-	return missing().MatchString(p.Failure.Line) || noOption().MatchString(p.Failure.Line) || p.otherOption()
+	a := newAsking(p.Repo, p.Command, p.Failure)
+	return a.missing && len(p.Changes) == 0 && !p.sameCommand() && !mainOf(actions(p.Works)).inline
 }
-
-// otherOption reports whether the command that succeeded is the one that failed with other options.
-func (p *Pair) otherOption() bool {
-	had, now := shell.Fields(Essence(p.Command)), shell.Fields(Essence(p.Works))
-	option := func(w string) bool { return strings.HasPrefix(w, "-") }
-	added := slices.ContainsFunc(now, func(w string) bool { return option(w) && !slices.Contains(had, w) })
-	return added && slices.Equal(slices.DeleteFunc(had, option), slices.DeleteFunc(now, option))
-}
-
-var noOption = shell.Pattern(`(?i)unrecognized arguments?|(?:invalid|unknown|illegal|unrecognized) (?:command|option|flag|argument)|no such (?:command|option)`)
 
 // Changed reports whether the pair says anything beside that the command succeeded.
 func (p *Pair) Changed() bool {

@@ -25,11 +25,11 @@ type Lesson struct {
 	remedy  []string // the words of a change, or of a program in the command line
 }
 
-// Lesson returns what a repair teaches. Of a missing program it is the program that worked, and
-// what was run before; that a module was made is one lesson, whatever its name. Another way to
-// call is the failure, what was run before, and the command that worked without its files and
-// the words of the one that failed. If files were changed, it is the kind of failure, whatever
-// names the failure holds, and the words of the change.
+// Lesson returns what a repair teaches. Of a missing program it is the program that worked; that a
+// module was made is one lesson, whatever its name. Another way to call is the failure, what was run
+// before, and the command that worked without its files and the words of the one that failed. If
+// files were changed, it is the kind of failure, whatever names the failure holds, and the words of
+// the change.
 func (p *Pair) Lesson() Lesson {
 	k := newKnown(*p)
 	l := Lesson{trouble: p.Repo + "\n" + k.sig.loose, exact: k.sig.exact}
@@ -49,7 +49,7 @@ func (p *Pair) Lesson() Lesson {
 	}
 	had := shell.Fields(p.Command)
 	if k.missing {
-		l.way = strings.Join(append(slices.Clone(p.Environment), works.program), "\n")
+		l.way = works.program
 		return l
 	}
 	how := slices.DeleteFunc(shell.Fields(works.text), func(w string) bool { return slices.Contains(works.args, w) || slices.Contains(had, w) })
@@ -65,13 +65,17 @@ var creates = shell.Pattern(`^(?:mkdir|touch) `)
 // Trouble names the repository and the kind of failure. Lessons that have others differ.
 func (l *Lesson) Trouble() string { return l.trouble }
 
-// Better reports whether a lesson says better what o teaches too: in fewer words, but in no less
-// than a change needs to be told from others and as new lines where o says new lines, or by a command that does more than to list.
+// Better reports whether a lesson says better what o teaches too: with new lines only, where o also has lines
+// that took the place of others, or in fewer words, but in no less than a change needs to be told from
+// others, or by a command that does more than to list.
 func (l *Lesson) Better(o *Lesson) bool {
 	if l.lists != o.lists {
 		return o.lists
 	}
-	return len(l.remedy) < len(o.remedy) && len(l.remedy) >= sameWords && (!l.changes || o.changes)
+	if l.changes != o.changes {
+		return o.changes && len(l.remedy) >= sameWords
+	}
+	return len(l.remedy) < len(o.remedy) && len(l.remedy) >= sameWords
 }
 
 // Same reports whether two lessons teach the same.

@@ -330,8 +330,7 @@ func diffLines(added []string) string {
 // codeLine is a line of code as a card quotes it, with its indentation.
 func codeLine(l string) string {
 	code := strings.TrimLeft(l, " \t")
-	indent := strings.ReplaceAll(l[:len(l)-len(code)], "\t", "    ")
-	return indent + quote.ClipMarked(quote.Squash(code), maxLineRunes)
+	return l[:len(l)-len(code)] + quote.ClipMarked(quote.Squash(code), maxLineRunes)
 }
 
 // addedIn reads back what diffLines wrote.
