@@ -66,6 +66,9 @@ func (p *Places) Examine(ctx context.Context, agent sessions.Agent) string {
 	if agent == sessions.Codex {
 		say = append(say, p.codexTrust())
 	}
+	if path := p.otherServer(agent); path != "" {
+		say = append(say, fmt.Sprintf("%s names another program as the MCP server \"anamnesis\", so the agent cannot jump: rename that entry, then run 'anamnesis install %s'", path, agent))
+	}
 	if why := p.forbidden(agent); why != "" {
 		say = append(say, why)
 	}
@@ -152,6 +155,24 @@ var humps = regexp.MustCompile(`([a-z])([A-Z])`)
 
 // snake writes a hook's name as Codex's configuration does: pre_tool_use.
 func snake(event string) string { return strings.ToLower(humps.ReplaceAllString(event, "${1}_$2")) }
+
+// otherServer returns the file of the agent that names another program as this program's MCP server, or "".
+func (p *Places) otherServer(agent sessions.Agent) string {
+	for _, part := range p.parts(agent) {
+		data, err := os.ReadFile(part.path)
+		if err != nil {
+			continue
+		}
+		entry := section(data, serverPath(agent)+"/anamnesis")
+		if _, table, is := bytes.Cut(data, []byte("[mcp_servers.anamnesis]\n")); is {
+			entry, _, _ = bytes.Cut(table, []byte("\n["))
+		}
+		if len(entry) > 0 && !bytes.Contains(entry, []byte(`"serve"`)) {
+			return part.path
+		}
+	}
+	return ""
+}
 
 var (
 	managedOnly = regexp.MustCompile(`(?m)^\s*allow_managed_hooks_only\s*=\s*true|"allowManagedHooksOnly"\s*:\s*true`)

@@ -493,6 +493,13 @@ func TestExamine(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(sessions.Codex, filepath.Join(bin, "codex")+" (--version fails with exit status 3: run it to see why)")
+	want(sessions.Codex, "!another program")
+	put(t, config, strings.Replace(trust, `"mcp", "serve"`, `"-y", "other"`, 1))
+	want(sessions.Codex, config+` names another program as the MCP server "anamnesis"`)
+	servers := filepath.Join(p.Home, ".claude.json")
+	want(sessions.Claude, "!another program")
+	put(t, servers, `{"mcpServers": {"anamnesis": {"command": "npx", "args": ["other"]}}}`)
+	want(sessions.Claude, servers+` names another program as the MCP server "anamnesis"`)
 	lines := p.Findings(t.Context())
 	if want := filepath.Join(bin, "claude") + ", " + filepath.Join(bin, "codex") + ", /no/such/anamnesis"; len(lines) != 3 || !strings.HasPrefix(lines[2], "editors") || !strings.HasSuffix(lines[2], ": "+want) {
 		t.Errorf("%q: want %s", lines, want)
