@@ -99,15 +99,24 @@ func (m *Memory) AddTimes(p Pair, further int) {
 	}
 }
 
-// Add adds a repair.
+// Add adds a repair, after those before it were asked for it.
 func (m *Memory) Add(p Pair) {
 	k := newKnown(p)
+	if len(k.words) > 0 {
+		m.try(k)
+	}
+	m.learn(k)
+}
+
+// Learn adds a repair.
+func (m *Memory) Learn(p Pair) { m.learn(newKnown(p)) }
+
+func (m *Memory) learn(k *known) {
 	if len(k.words) == 0 {
 		return // all of it was on the screen
 	}
-	m.try(k)
 	m.pairs = append(m.pairs, k)
-	m.byRepo[p.Repo] = append(m.byRepo[p.Repo], k)
+	m.byRepo[k.Repo] = append(m.byRepo[k.Repo], k)
 	for _, w := range k.words {
 		m.words[w]++
 	}

@@ -56,16 +56,24 @@ type answer struct {
 	sure  float64 // share of right ones among such answers; before: what is assumed
 }
 
-// answers returns what the repairs of failures of the same kind say, and the nearest calls.
-func (m *Memory) answers(a *asking, failed Call, line string, shown map[string]bool, budget int) (out []answer) {
+// composed returns what the repairs of failures of the same kind say, and the nearest calls.
+func (m *Memory) composed(a *asking, failed Call, line string, shown map[string]bool) (out []answer) {
 	if found := inTermsOf(m.matches(a), failed, line, a.sig); len(found) > 0 {
-		c, held := m.confidence(found, shown, budget)
-		out = append(out, answer{draft: m.draft(found, m.kin(found, a), shown), found: found, held: held, like: found[0].like(a), sure: c})
+		out = append(out, answer{draft: m.draft(found, m.kin(found, a), shown), found: found, like: found[0].like(a)})
 	}
 	if found := inTermsOf(m.nearest(a), failed, line, a.sig); len(found) > 0 {
 		out = append(out, answer{draft: quote(found), found: found, like: nearby, sure: nearPrior})
 	}
+	return out
+}
+
+// answers returns the composed answers with how sure they are.
+func (m *Memory) answers(a *asking, failed Call, line string, shown map[string]bool, budget int) []answer {
+	out := m.composed(a, failed, line, shown)
 	for i := range out {
+		if out[i].like != nearby {
+			out[i].sure, out[i].held = m.confidence(out[i].found, shown, budget)
+		}
 		if out[i].like == inWords {
 			out[i].sure *= wordsPrior
 		}
@@ -210,7 +218,7 @@ func (k *known) otherFile() bool {
 func (m *Memory) try(k *known) {
 	shown := edit.WordSet(k.Command + "\n" + k.Failure.Line)
 	failed := Call{Output: failure.Output{Command: k.Command, Text: k.Failure.Line}}
-	for _, a := range m.answers(&k.asking, failed, k.Failure.Line, shown, nearBudget) {
+	for _, a := range m.composed(&k.asking, failed, k.Failure.Line, shown) {
 		m.record.add(&k.asking, &a, m.repairs(a.said(nearBudget), k, shown))
 	}
 }

@@ -19,8 +19,12 @@ import (
 // [anamnesis.Repaired]. Of lines with the same card the last counts.
 const repairsFile = "repairs.jsonl"
 
-// maxEarlier is how many repairs of earlier tasks are read at most, the latest ones.
-const maxEarlier = 2000
+// Limits of the repairs of earlier tasks, the latest of which count: how many are read, and of how many those
+// before are asked, which tells how often answers are right. A trial takes about 2 ms.
+const (
+	maxEarlier = 500
+	maxTrials  = 250
+)
 
 // Earlier holds the repairs that tasks of this machine made. Not all of them are cards: a repair that may
 // fit only its own task becomes one when another task meets the failure or repairs it the same way.

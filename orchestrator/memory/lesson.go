@@ -11,8 +11,11 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/tool"
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -31,10 +34,11 @@ const (
 )
 
 // lessons caches the repairs of other tasks and of their cards. The zero value is ready for
-// use. It is read once in a turn. Its methods may be called concurrently.
+// use. It is read once in a turn, and built anew if the repairs are others. Its methods may be called concurrently.
 type lessons struct {
 	mu     sync.Mutex
 	memory *repair.Memory
+	key    []byte // of the repairs in it
 	turn   uint64
 	cards  map[string]*card.Card   // of the repairs; some are not written yet
 	began  map[string][]*card.Card // cards about the task's project, by the command with which their path began
@@ -50,7 +54,7 @@ func (l *lessons) of(m *Memory) *repair.Memory {
 	if l.memory != nil && l.turn == m.State().Turn.LastWords {
 		return l.memory
 	}
-	l.memory, l.turn, l.cards = repair.NewMemory(), m.State().Turn.LastWords, make(map[string]*card.Card)
+	l.turn, l.cards = m.State().Turn.LastWords, make(map[string]*card.Card)
 	l.about, l.own, l.began = make(map[string][]string), make(map[string]bool), make(map[string][]*card.Card)
 	var cards []*card.Card
 	for _, c := range m.layers.Visible(knowledgebase.Query{Task: m.ID}) {
@@ -68,9 +72,21 @@ func (l *lessons) of(m *Memory) *repair.Memory {
 		}
 		cards = append(cards, c)
 	}
-	for _, k := range ReadEarlier(m.Home, m.ID).known(cards, m.gone()) {
-		l.memory.AddTimes(k.pair, m.further(&k))
+	all := ReadEarlier(m.Home, m.ID).known(cards, m.gone())
+	key := sha256.New()
+	for _, k := range all {
 		l.cards[k.card.ID] = k.card
+		fmt.Fprintln(key, k.card.ID, k.card.Hash(), k.card.State, k.pair.Run, k.pair.Failed, m.further(&k))
+	}
+	if sum := key.Sum(nil); l.memory == nil || !bytes.Equal(sum, l.key) {
+		l.memory, l.key = repair.NewMemory(), sum
+		for i, k := range all {
+			if i < len(all)-maxTrials {
+				l.memory.Learn(k.pair)
+			} else {
+				l.memory.AddTimes(k.pair, m.further(&k))
+			}
+		}
 	}
 	return l.memory
 }
