@@ -209,17 +209,23 @@ func (w *walk) pair(i int) (Pair, bool) {
 	if !p.Other { // another way of calling needs no change of files
 		p.Changes = cutDelta(p.aboutMissing(w.helped(changes, &p)), p.Command+"\n"+calls[i].Text+calls[i].Stderr)
 	}
-	p.Environment = slices.DeleteFunc(unique(p.Environment), func(e string) bool { return strings.Contains(p.Command, e) })
-	for i, e := range p.Environment {
-		p.Environment[i] = strings.Replace(e, "mkdir -p ", "mkdir ", 1)
-	}
-	p.Environment = first(unique(p.Environment), 4)
+	p.Environment = p.ranBefore()
 	if w.tookBack(&p) || w.mended(&p) || !p.Other && len(p.Changes)+len(p.Environment) == 0 && w.again(p) {
 		return Pair{}, false
 	}
 	p.Versions = first(p.ownVersions(), 2)
 	p.Why = w.reason(&p)
 	return p, true
+}
+
+// ranBefore returns the first commands that changed the environment, each once and without those that the failed
+// command holds itself.
+func (p *Pair) ranBefore() []string {
+	out := slices.DeleteFunc(unique(p.Environment), func(e string) bool { return strings.Contains(p.Command, e) })
+	for i, e := range out {
+		out[i] = strings.Replace(e, "mkdir -p ", "mkdir ", 1)
+	}
+	return first(unique(out), 4)
 }
 
 // ownVersions returns the versions of programs that the failure or its commands name.
