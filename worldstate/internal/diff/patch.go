@@ -7,26 +7,16 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/filemode"
-	gitdiff "github.com/go-git/go-git/v5/plumbing/format/diff"
-	linediff "github.com/go-git/go-git/v5/utils/diff"
+	linediff "github.com/rogpeppe/go-internal/diff"
 
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/tree"
 )
 
-const (
-	// maxPatchBytes: a larger file is shown as binary.
-	maxPatchBytes = 1 << 20
-	// patchTime bounds the line comparison of one file; beyond it the patch is correct, but not
-	// minimal.
-	patchTime    = 2 * time.Second
-	contextLines = 3
-)
+// maxPatchBytes: a larger file is shown as binary.
+const maxPatchBytes = 1 << 20
 
 // Patch writes changes as a unified diff that `git apply` accepts.
 func Patch(ctx context.Context, s *objects.Store, out io.Writer, changes []Change) error {
@@ -54,7 +44,7 @@ func halves(c Change) []Change {
 // filePatch writes one file's part, nothing for a directory.
 func filePatch(store *objects.Store, out io.Writer, c Change) error {
 	path := strings.TrimSuffix(c.Path, "/")
-	var text [2]string
+	var text [2][]byte
 	binary := false
 	for i, s := range []*Side{c.Old, c.New} {
 		if s == nil {
@@ -72,16 +62,17 @@ func filePatch(store *objects.Store, out io.Writer, c Change) error {
 			return err
 		}
 		binary = binary || err != nil || bytes.IndexByte(data, 0) >= 0
-		text[i] = string(data)
+		text[i] = data
 	}
 	if _, err := io.WriteString(out, patchHeader(c, path, binary)); err != nil || binary {
 		return err
 	}
-	hunks, err := encodeHunks(text[0], text[1])
-	if err == nil {
-		_, err = out.Write(hunks)
+	// The library's header is dropped: it quotes no names.
+	if diff := linediff.Diff("a", text[0], "b", text[1]); diff != nil {
+		_, err := out.Write(diff[bytes.Index(diff, []byte("\n@@ "))+1:])
+		return err
 	}
-	return err
+	return nil
 }
 
 // patchHeader returns git's extended header.
@@ -164,51 +155,3 @@ func quoteGit(path string) string {
 	}
 	return `"` + s.String() + `"`
 }
-
-// encodeHunks returns the hunks of a unified diff. It cuts off the header of go-git's encoder,
-// which quotes no names.
-func encodeHunks(from, to string) ([]byte, error) {
-	p := &patchFile{}
-	for _, d := range linediff.DoWithTimeout(from, to, patchTime) {
-		op := gitdiff.Equal
-		switch {
-		case d.Type < 0:
-			op = gitdiff.Delete
-		case d.Type > 0:
-			op = gitdiff.Add
-		}
-		p.chunks = append(p.chunks, patchChunk{d.Text, op})
-	}
-	var b bytes.Buffer
-	if err := gitdiff.NewUnifiedEncoder(&b, contextLines).Encode(p); err != nil {
-		return nil, err
-	}
-	if i := bytes.Index(b.Bytes(), []byte("\n@@ ")); i >= 0 {
-		return b.Bytes()[i+1:], nil
-	}
-	return nil, nil
-}
-
-// patchFile and its parts implement the input of go-git's encoder.
-type patchFile struct{ chunks []gitdiff.Chunk }
-
-func (p *patchFile) FilePatches() []gitdiff.FilePatch { return []gitdiff.FilePatch{p} }
-func (p *patchFile) Message() string                  { return "" }
-func (p *patchFile) IsBinary() bool                   { return false }
-func (p *patchFile) Chunks() []gitdiff.Chunk          { return p.chunks }
-func (p *patchFile) Files() (from, to gitdiff.File)   { return patchSide{}, patchSide{} }
-
-// patchSide is a placeholder for both files of the header that is cut off.
-type patchSide struct{}
-
-func (patchSide) Hash() plumbing.Hash     { return plumbing.ZeroHash }
-func (patchSide) Path() string            { return "" }
-func (patchSide) Mode() filemode.FileMode { return filemode.Regular }
-
-type patchChunk struct {
-	content string
-	op      gitdiff.Operation
-}
-
-func (c patchChunk) Content() string         { return c.content }
-func (c patchChunk) Type() gitdiff.Operation { return c.op }
