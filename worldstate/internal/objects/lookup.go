@@ -1,13 +1,13 @@
 package objects
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
@@ -86,16 +86,8 @@ func (s *Store) DamagedPacks() map[string]error {
 func (s *Store) add(p *Pack) {
 	s.Packs[p.Name] = p
 	s.names = nil
-	if p.N > smallPack {
-		s.large = append(s.large, p)
-		sort.Slice(s.large, func(i, j int) bool { return s.large[i].N > s.large[j].N })
-		return
-	}
-	for _, it := range p.Items() {
-		if !s.damagedCopies[objectCopy{p, it.Hash}] {
-			s.small[it.Hash] = place{p, it.Off}
-		}
-	}
+	s.bySize = append(s.bySize, p)
+	slices.SortFunc(s.bySize, func(a, b *Pack) int { return cmp.Compare(b.N, a.N) })
 }
 
 // markDamaged marks the copy of an object that Lookup returns as damaged, and reports whether there
@@ -106,16 +98,9 @@ func (s *Store) markDamaged(h gitfmt.Hash) bool {
 		return false
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.damagedCopies[objectCopy{p, h}] = true
-	delete(s.small, h)
-	for _, p := range s.Packs {
-		if off, ok := p.Find(h); ok && !s.damagedCopies[objectCopy{p, h}] {
-			s.small[h] = place{p, off}
-			return true
-		}
-	}
-	return false
+	s.mu.Unlock()
+	return s.Owns(h)
 }
 
 // HasIntact reports whether some pack holds an intact copy of an object. A damaged copy counts
@@ -147,12 +132,7 @@ func (s *Store) drop(gone func(*Pack) bool) {
 	if len(s.Packs) == before {
 		return
 	}
-	rest := s.Packs
-	s.Packs, s.large, s.small = make(map[string]*Pack, len(rest)), nil, make(map[gitfmt.Hash]place)
-	s.names = nil
-	for _, p := range rest {
-		s.add(p)
-	}
+	s.names, s.bySize = nil, slices.DeleteFunc(s.bySize, gone)
 }
 
 // Published adds a pack that was just written to the lookup.
@@ -194,14 +174,12 @@ func (s *Store) PackNames() []string {
 	return names
 }
 
-// Lookup returns the pack that holds an object, nil if there is none.
+// Lookup returns the pack that holds an intact copy of an object, as far as is known, and its
+// offset there; nil if there is none.
 func (s *Store) Lookup(h gitfmt.Hash) (*Pack, int64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if at, ok := s.small[h]; ok {
-		return at.pack, at.off
-	}
-	for _, p := range s.large {
+	for _, p := range s.bySize {
 		if off, ok := p.Find(h); ok && !s.damagedCopies[objectCopy{p, h}] {
 			return p, off
 		}
@@ -211,19 +189,15 @@ func (s *Store) Lookup(h gitfmt.Hash) (*Pack, int64) {
 
 // Locate is Lookup with the length and the checksum of the object's bytes in the pack.
 func (s *Store) Locate(h gitfmt.Hash) (*Pack, Entry) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if at, ok := s.small[h]; ok {
-		if it, ok := at.pack.Entry(h); ok {
-			return at.pack, it
-		}
+	p, _ := s.Lookup(h)
+	if p == nil {
+		return nil, Entry{}
 	}
-	for _, p := range s.large {
-		if it, ok := p.Entry(h); ok && !s.damagedCopies[objectCopy{p, h}] {
-			return p, it
-		}
+	it, ok := p.Entry(h)
+	if !ok { // the pack cannot be opened
+		return nil, Entry{}
 	}
-	return nil, Entry{}
+	return p, it
 }
 
 // AllPacks returns the packs that can be used, in no order.

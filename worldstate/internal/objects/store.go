@@ -20,9 +20,8 @@ import (
 // Store holds the objects in the packs of a bare repository. Loose objects are the user's, since
 // only git writes them, and are not read. Safe for concurrent use.
 //
-// A lookup costs the same for any number of packs: objects of small packs are in one map, and
-// only packs of more than smallPack objects, of which merging leaves few, are searched one by
-// one.
+// A lookup searches the packs one by one, the largest first, which holds most objects. Merging
+// bounds their number.
 type Store struct {
 	Dir       string
 	MaxPacks  int // 0 for maxPacks; set by tests
@@ -30,9 +29,8 @@ type Store struct {
 	Buffers   sync.Pool    // of *[]byte
 	mu        sync.RWMutex // guards what follows
 	Packs     map[string]*Pack
-	names     []string // of Packs, sorted; nil if they must be listed again
-	large     []*Pack  // sorted, the largest first
-	small     map[gitfmt.Hash]place
+	names     []string    // of Packs, sorted; nil if they must be listed again
+	bySize    []*Pack     // the one with the most objects first
 	listed    fsys.Source // the packs' directory
 	retired   []*Pack     // removed, but perhaps being read; closed when no operation runs
 	lender    *Store      // the user's repository that objects are borrowed from, or nil
@@ -55,16 +53,8 @@ func (s *Store) Buffer() *[]byte {
 	return &b
 }
 
-type place struct {
-	pack *Pack
-	off  int64
-}
-
-// smallPack is the largest number of objects of a pack that are kept in the map.
-const smallPack = 512
-
 func New(dir string) *Store {
-	return &Store{Dir: dir, Packs: make(map[string]*Pack), small: make(map[gitfmt.Hash]place), damagedCopies: make(map[objectCopy]bool)}
+	return &Store{Dir: dir, Packs: make(map[string]*Pack), damagedCopies: make(map[objectCopy]bool)}
 }
 
 func (s *Store) PackDir() string { return filepath.Join(s.Dir, "objects", "pack") }
@@ -250,7 +240,7 @@ func (s *Store) Close() {
 		s.lender.Close()
 		s.lender = nil
 	}
-	s.Packs, s.names, s.large, s.small, s.retired, s.listed = map[string]*Pack{}, nil, nil, nil, nil, fsys.Source{}
+	s.Packs, s.names, s.bySize, s.retired, s.listed = map[string]*Pack{}, nil, nil, nil, fsys.Source{}
 }
 
 // StoreFault is an error of the store, which ends a scan; an error of a file is only listed.
