@@ -133,9 +133,8 @@
 //
 // A watching World does not learn of a write through a shared memory map before the file is
 // closed. It also misses a write through a hard link that was made after the file was last read
-// and is outside, in an ignored directory, or removed again. The next check finds both. Files
-// known to have several names, and file systems mounted inside, are examined every time. The
-// list of mounts is checked at each scan, restores included; if a file system was mounted or
-// unmounted inside, everything is scanned. A restore reads every file again before it changes
-// it, with or without watching.
+// and is outside, in an ignored directory, or removed again; and what a file system that was
+// mounted or unmounted inside since the last check shows or hides. The next check finds all three.
+// Files known to have several names, and file systems known to be mounted inside, are examined
+// every time. A restore reads every file again before it changes it, with or without watching.
 package worldstate

@@ -22,9 +22,6 @@ type Notifier interface {
 	Unwatch(wd int32)
 	// Read calls each for every queued event and does not wait for more.
 	Read(each func(Event)) error
-	// Mounted reports whether, since the previous call, a file system was mounted or unmounted
-	// at the world's directory or beneath.
-	Mounted() (changed bool, err error)
 	Close()
 }
 

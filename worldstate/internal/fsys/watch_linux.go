@@ -14,9 +14,8 @@ import (
 // inotify implements Notifier. It is read when a scan starts, not by a goroutine: once a read
 // returns nothing, every earlier event was seen.
 type inotify struct {
-	fd     int
-	buf    []byte
-	mounts *mounts
+	fd  int
+	buf []byte
 }
 
 // Writes through a shared memory map are reported, if at all, when the file is closed.
@@ -38,7 +37,8 @@ const (
 	bcachefsMagic = 0xca451a4e
 )
 
-func NewNotifier(root int, dir string) (Notifier, error) {
+// NewNotifier returns a notifier for the file system of the directory root.
+func NewNotifier(root int) (Notifier, error) {
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(root, &fs); err != nil {
 		return nil, fmt.Errorf("statfs: %w", err)
@@ -46,16 +46,11 @@ func NewNotifier(root int, dir string) (Notifier, error) {
 	if !localFileSystem(int64(fs.Type)) {
 		return nil, fmt.Errorf("%w (%#x)", errRemote, uint32(fs.Type))
 	}
-	m, err := openMounts(dir)
-	if err != nil {
-		return nil, err
-	}
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
-		m.file.Close()
 		return nil, fmt.Errorf("inotify: %w", err)
 	}
-	return &inotify{fd: fd, buf: make([]byte, 64<<10), mounts: m}, nil
+	return &inotify{fd: fd, buf: make([]byte, 64<<10)}, nil
 }
 
 // Watch names the directory by its descriptor, so that no path is resolved again.
@@ -72,12 +67,7 @@ const limitFile = "/proc/sys/fs/inotify/max_user_watches"
 // Unwatch ignores an error: the watch ends with its directory.
 func (n *inotify) Unwatch(wd int32) { _, _ = unix.InotifyRmWatch(n.fd, uint32(wd)) }
 
-func (n *inotify) Mounted() (bool, error) { return n.mounts.changed() }
-
-func (n *inotify) Close() {
-	unix.Close(n.fd)
-	n.mounts.file.Close()
-}
+func (n *inotify) Close() { unix.Close(n.fd) }
 
 func (n *inotify) Read(each func(Event)) error {
 	for {

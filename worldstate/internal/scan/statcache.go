@@ -105,7 +105,7 @@ func (w *Tracker) watchRoot(root *fsys.Root) error {
 		w.Watch = nil
 	}
 	if w.Watch == nil {
-		w.Watch = newWatching(root.Fd, w.dir)
+		w.Watch = newWatching(root.Fd)
 	}
 	return nil
 }

@@ -22,8 +22,6 @@ import (
 //   - What causes no event is scanned every time: files with several hard links,
 //     file systems mounted inside, paths that could not be read, directories above
 //     the limit.
-//   - A file system mounted or unmounted inside causes no event either. The list of
-//     mounts shows it, and the next scan reads everything.
 //   - Every checkSaves saves, or checkAfter, a save scans everything and compares. A
 //     change that no event reported stops the watcher for good.
 //
@@ -138,11 +136,11 @@ type watching struct {
 	Events, Overflows int
 }
 
-func newWatching(root int, dir string) *watching {
+func newWatching(root int) *watching {
 	t := &watching{Limit: maxWatches, Lost: true}
 	var err error
 	if t.id, err = fsys.Fstat(root); err == nil {
-		t.n, err = fsys.NewNotifier(root, dir)
+		t.n, err = fsys.NewNotifier(root)
 	}
 	if err != nil {
 		t.n, t.off = nil, usergit.Reason(err)
@@ -334,7 +332,6 @@ func (t *watching) prune() {
 // begin prepares a scan: it returns the marks to scan by, nil for everything.
 func (t *watching) begin(saving bool) *mark {
 	t.drain()
-	t.checkMounts()
 	if saving {
 		t.Saves++
 	}
@@ -343,18 +340,6 @@ func (t *watching) begin(saving bool) *mark {
 		return nil
 	}
 	return t.pending
-}
-
-// checkMounts makes the next scan read everything if file systems were mounted or unmounted.
-func (t *watching) checkMounts() {
-	if !t.on() {
-		return
-	}
-	changed, err := t.n.Mounted()
-	if err != nil {
-		t.end("reading mounts: " + usergit.Reason(err))
-	}
-	t.Lost = t.Lost || changed
 }
 
 // recordScan clears the marks that a scan has covered.
