@@ -115,8 +115,7 @@
 // The file anamnesis/format in the store contains "3". An older store is read as it is. In one
 // of format 2 the first update of refs moves them from files of their own, and from a log, to
 // packed-refs; programs that know only format 2 refuse the store afterwards. In one without the
-// file our packs have no .keep: the first process to take the store's lock adds it to the
-// writable packs, since git makes its own read-only.
+// file our packs have no .keep, so that they are read and otherwise count as the user's.
 //
 // # Blind spots
 //

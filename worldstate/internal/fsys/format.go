@@ -11,7 +11,7 @@ import (
 
 // Format is the layout of a store, a number in the file FormatName of StateDir:
 //
-//	0  the file does not exist; our packs may lack a .keep
+//	0  the file does not exist; our packs have no .keep and so count as the user's
 //	2  refs are in files of their own and in a log over packed-refs
 //	3  refs are in packed-refs
 const Format = 3

@@ -179,9 +179,8 @@ func (s *Store) removeDerived(hook func(string)) error {
 	return nil
 }
 
-// Sweep removes temporary files that killed processes left, and marks the packs of an old
-// store. The caller holds the store's lock, so that only a collection's temporary files can be
-// in use.
+// Sweep removes temporary files that killed processes left. The caller holds the store's lock, so
+// that only a collection's temporary files can be in use.
 func (s *Store) Sweep() {
 	for _, d := range []string{s.Dir, s.PackDir(), filepath.Join(s.Dir, fsys.StateDir)} {
 		list, err := os.ReadDir(d)
@@ -194,8 +193,7 @@ func (s *Store) Sweep() {
 			}
 		}
 	}
-	_ = s.sweepPacks()   // the operation reports it
-	_ = s.markOldPacks() // unmarked packs count as the user's
+	_ = s.sweepPacks() // the operation reports it
 	if there, err := fsys.Exists(s.CollectDir()); !there || err != nil {
 		return
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -25,9 +24,6 @@ const (
 	KeepExt  = ".keep"
 	KeepWord = "anamnesis"
 )
-
-// keepFormat is the first store format in which each of our packs has a .keep.
-const keepFormat = 2
 
 func (p *Pack) Beside(ext string) string { return strings.TrimSuffix(p.Path, ".pack") + ext }
 
@@ -65,32 +61,6 @@ func (s *Store) OurPacks() ([]*Pack, error) {
 		return cmp.Or(cmp.Compare(a.bytes, b.bytes), strings.Compare(a.Name, b.Name))
 	})
 	return out, nil
-}
-
-// markOldPacks adds a .keep to each of our packs in a store of an earlier format, once. git
-// makes its packs read-only, so those that are writable are ours.
-func (s *Store) markOldPacks() error {
-	if format, err := fsys.ReadFormat(s.Dir); format >= keepFormat || err != nil {
-		return err
-	}
-	list, err := os.ReadDir(s.PackDir())
-	if err != nil {
-		return err
-	}
-	for _, e := range list {
-		name, isPack := strings.CutSuffix(filepath.Join(s.PackDir(), e.Name()), ".pack")
-		info, err := e.Info()
-		if !isPack || err != nil || info.Mode().Perm()&0o200 == 0 {
-			continue
-		}
-		if there, err := fsys.Exists(name + KeepExt); there || err != nil {
-			continue
-		}
-		if err := fsys.WriteFileDurably(name+KeepExt, []byte(KeepWord+"\n")); err != nil {
-			return err
-		}
-	}
-	return fsys.WriteFormat(s.Dir, keepFormat)
 }
 
 // isPlain reports whether a pack holds no deltas, which cannot be copied one by one to another
