@@ -222,9 +222,9 @@ func (p *Pair) fragments() bool {
 }
 
 // otherTests reports whether all that is known of the repair is that a run of other tests
-// succeeded.
+// succeeded. What a task called first after it went back took the place of the path that it left.
 func (p *Pair) otherTests() bool {
-	if p.Other || len(p.Changes)+len(p.Environment) > 0 || missing().MatchString(p.Failure.Line) || !strings.Contains(mainOf(actions(p.Works)).program, "test") {
+	if p.Instead || p.Other || len(p.Changes)+len(p.Environment) > 0 || missing().MatchString(p.Failure.Line) || !strings.Contains(mainOf(actions(p.Works)).program, "test") {
 		return false
 	}
 	had := shell.Fields(p.Command)

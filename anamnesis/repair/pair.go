@@ -47,6 +47,7 @@ type Pair struct {
 	Command       string // that failed
 	Works         string // that succeeded
 	Other         bool   // Works is another way of calling, not the same command
+	Instead       bool   // a jump left the failed call's path, and Works was called first after it
 	Changes       []edit.Change
 	Environment   []string // commands between that changed the environment
 	Versions      []string
@@ -203,6 +204,7 @@ func (w *walk) pair(i int) (Pair, bool) {
 	})
 	p.Other = !strings.EqualFold(w.all[p.Fixed][at].program, w.main[i].program)
 	p.Works = w.all[p.Fixed][at].text
+	p.Instead = calls[i].Undone && !calls[p.Fixed].Undone && calls[p.Fixed-1].Undone
 	if until >= 0 {
 		changes = madeBy(changes, w.changes[i+1:until+1])
 	}

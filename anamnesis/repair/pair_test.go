@@ -218,7 +218,8 @@ func TestVersionIn(t *testing.T) {
 	}
 }
 
-// TestTells: a test that now expects what it got, a check that was changed, and comments, tell nothing.
+// TestTells: a test that now expects what it got, a check that was changed, and comments, tell nothing;
+// neither does a run of other tests, unless a jump left the one that failed for it.
 func TestTells(t *testing.T) {
 	for line, want := range map[string]bool{
 		"    assert total(cart) == 3 → assert total(cart) == 2": false,
@@ -230,6 +231,14 @@ func TestTells(t *testing.T) {
 		p := Pair{Command: "pytest a.py", Works: "pytest a.py", Changes: []edit.Change{{Path: "a.py", Added: []string{line}}}}
 		if p.Tells() != want {
 			t.Errorf("%s: %v", line, !want)
+		}
+	}
+	for _, left := range []bool{false, true} {
+		refused := call("npm test stage store 3", "error: store redis is refused", 1)
+		refused.Undone = left
+		pairs := Pairs(Run{Calls: []Call{refused, call("npm test choose store lmdb", "store set to lmdb", 0)}})
+		if len(pairs) != 1 || pairs[0].Tells() != left {
+			t.Errorf("left %v: %+v", left, pairs)
 		}
 	}
 	p := Pair{Command: "rm a.py b.py", Works: "rm b.py", Failure: failure.Failure{Line: "rm: cannot remove 'a.py': No such file or directory"}}
