@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"anamnesis/worldstate/internal/fsys"
-	"anamnesis/worldstate/internal/gc"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/worldtest"
@@ -76,29 +75,6 @@ func TestGCMeanwhile(t *testing.T) {
 	b.gc(nil)
 	if b.packs() != 1 {
 		t.Errorf("%d packs after a quiet collection", b.packs())
-	}
-	b.hasAll(ids)
-	b.fsck()
-}
-
-// TestGCCatchesUp: while much is saved, a collection goes on writing, so that
-// little is left to do with the lock held; it ends all the same.
-func TestGCCatchesUp(t *testing.T) {
-	worldtest.Heavy(t)
-	b := newBench(t, nil)
-	ids := b.history(2, rand.New(rand.NewPCG(13, 14)))
-	data := make([]byte, gc.CatchUpBytes+1)
-	last := 0
-	b.during(GCOptions{}, func(time int) {
-		if last = time; time > 2*gc.CatchUps {
-			t.Fatal("it never ends")
-		}
-		rand.NewChaCha8([32]byte{byte(time)}).Read(data)
-		b.write("big", string(data))
-		ids = append(ids, b.save().ID)
-	})
-	if last != gc.CatchUps || b.packs() != gc.CatchUps+1 {
-		t.Errorf("%d rounds, %d packs", last, b.packs())
 	}
 	b.hasAll(ids)
 	b.fsck()

@@ -248,12 +248,12 @@ func (g *collector) choose(ctx context.Context) error {
 	return nil
 }
 
-// catchUp keeps what was added since the last look, and returns its size. A ref to be removed
-// that has moved is kept. The caller holds the store's lock.
-func (g *collector) catchUp(ctx context.Context) (int64, error) {
+// catchUp keeps what was added since the last look. A ref to be removed that has moved is kept.
+// The caller holds the store's lock.
+func (g *collector) catchUp(ctx context.Context) error {
 	refs, named, err := g.look()
 	if err != nil {
-		return 0, err
+		return err
 	}
 	for name, h := range refs {
 		if g.refs[name] != h {
@@ -262,9 +262,7 @@ func (g *collector) catchUp(ctx context.Context) (int64, error) {
 		}
 	}
 	g.refs = refs
-	before := g.bytes
-	err = g.keep(ctx, named)
-	return g.bytes - before, err
+	return g.keep(ctx, named)
 }
 
 // roots returns the snapshots that something else than a ref names.

@@ -56,59 +56,33 @@ func (l *lines) add(kind gitfmt.ObjectType, path string, h gitfmt.Hash) {
 	at.ids = append(at.ids, h)
 }
 
-const (
-	// CatchUpBytes: if more than this was saved while a collection wrote, it writes that, too,
-	// before it switches over, at most CatchUps times. The rest is written under the store's
-	// lock.
-	CatchUpBytes = 8 << 20
-	CatchUps     = 4
-)
-
-// repack writes what is kept, and switches over when little was added meanwhile.
+// repack writes what is kept without the store's lock, and, with it, what was added meanwhile. Then
+// it switches over.
 func (g *collector) repack(ctx context.Context) error {
-	var packs []*objects.Writer
-	defer func() {
-		for _, p := range packs {
-			p.Abort()
-		}
-	}()
-	write := func() error {
-		p, err := g.write(ctx)
-		if p != nil {
-			packs = append(packs, p)
-		}
+	most, err := g.write(ctx)
+	defer most.Abort()
+	if err != nil {
 		return err
 	}
-	for round, ended := 1, false; !ended; round++ {
-		if err := write(); err != nil {
+	g.o.Hook("gathered")
+	return g.locked(ctx, func() error {
+		if err := g.catchUp(ctx); err != nil {
 			return err
 		}
-		g.o.Hook("gathered")
-		err := g.locked(ctx, func() error {
-			news, err := g.catchUp(ctx)
-			if err != nil || news > CatchUpBytes && round < CatchUps {
-				return err
-			}
-			ended = true
-			if err := write(); err != nil {
-				return err
-			}
-			return g.switchOver(packs)
-		})
+		rest, err := g.write(ctx)
+		defer rest.Abort()
 		if err != nil {
 			return err
 		}
-	}
-	return nil
+		return g.switchOver(most, rest)
+	})
 }
 
-// write writes the pack of g.todo without making it visible; nil if there is nothing to write.
+// write writes the pack of g.todo without making it visible. The pack is empty if there is nothing
+// to write, and must be aborted in any case.
 func (g *collector) write(ctx context.Context) (*objects.Writer, error) {
 	todo := g.todo
 	g.todo = batch{}
-	if len(todo.commits) == 0 && len(todo.lines.list) == 0 {
-		return nil, nil
-	}
 	out := objects.NewWriter(g.s.PackDir(), g.o.Hook, &objects.Pool{})
 	out.Temp, out.Level = g.s.CollectDir(), GcLevel
 	for _, h := range todo.commits {
@@ -134,12 +108,15 @@ func (g *collector) write(ctx context.Context) (*objects.Writer, error) {
 
 // switchOver shows the new packs, then removes refs, then the old packs: at every moment all
 // objects that refs reach are there. The caller holds the store's lock.
-func (g *collector) switchOver(packs []*objects.Writer) error {
+func (g *collector) switchOver(packs ...*objects.Writer) error {
 	var names []string
 	for _, p := range packs {
 		idx, err := p.Show()
 		if err != nil {
 			return err
+		}
+		if idx == "" { // empty
+			continue
 		}
 		names = append(names, fsys.Base(idx))
 		if err := g.s.Published(idx); err != nil {
