@@ -168,20 +168,3 @@ func TestFileLimit(t *testing.T) {
 	b.jump(third.ID)
 	holds("to what holds all", want)
 }
-
-// TestProgressInside: the bytes of a large file are told while it is read.
-func TestProgressInside(t *testing.T) {
-	var most int64
-	told := 0
-	b := newBench(t, &Options{Progress: func(p Progress) {
-		if !p.Done && p.Files == 0 && p.Bytes > 0 {
-			told++
-		}
-		most = max(most, p.Bytes)
-	}})
-	b.sparse("large", 8<<20, 1)
-	b.save()
-	if told < 10 || most != 8<<20 {
-		t.Errorf("told %d times, %d bytes at most", told, most)
-	}
-}

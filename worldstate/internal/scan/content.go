@@ -117,14 +117,12 @@ func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
 	}
 	f := os.NewFile(uintptr(dup), name)
 	defer f.Close()
-	read := s.countBytes(size)
-	defer read(-size) // the whole file is counted at its end
 	if s.pack != nil && s.objects.Empty() {
-		return s.pack.AddStream(gitfmt.Hash{}, size, s.reader(f, read))
+		return s.pack.AddStream(gitfmt.Hash{}, size, s.reader(f))
 	}
 	sum := sha1.New()
 	sum.Write(gitfmt.AppendHead(nil, gitfmt.BlobObject, size))
-	n, err := io.Copy(sum, io.LimitReader(s.reader(f, read), size+1))
+	n, err := io.Copy(sum, io.LimitReader(s.reader(f), size+1))
 	if err != nil {
 		return gitfmt.Hash{}, err
 	}
@@ -135,45 +133,22 @@ func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
 	if s.pack == nil || s.objects.HasIntact(h) {
 		return h, nil
 	}
-	return s.pack.AddStream(h, size, s.reader(f, func(int64) { read(0) }))
+	return s.pack.AddStream(h, size, s.reader(f))
 }
 
-// reader reads a file from its beginning, reports the bytes read to count, and fails when the
-// scan's context ends.
-func (s *scanner) reader(f *os.File, count func(int64)) io.Reader {
-	return &fileReader{s.ctx, io.NewSectionReader(f, 0, math.MaxInt64), count}
+// reader reads a file from its beginning, and fails when the scan's context ends.
+func (s *scanner) reader(f *os.File) io.Reader {
+	return &fileReader{s.ctx, io.NewSectionReader(f, 0, math.MaxInt64)}
 }
 
 type fileReader struct {
-	ctx   context.Context
-	file  *io.SectionReader
-	count func(int64)
+	ctx  context.Context
+	file *io.SectionReader
 }
 
 func (r *fileReader) Read(b []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
-	n, err := r.file.Read(b)
-	r.count(int64(n))
-	return n, err
-}
-
-// countBytes returns a function that adds to the progress while a file of the given size is read.
-// Bytes read twice count once; a negative number subtracts.
-func (s *scanner) countBytes(size int64) func(n int64) {
-	if s.progress == nil {
-		return func(int64) {}
-	}
-	counted := int64(0)
-	return func(n int64) {
-		n = min(max(n, -counted), size-counted)
-		counted += n
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.done.Bytes += n
-		if n >= 0 {
-			s.progress(s.done)
-		}
-	}
+	return r.file.Read(b)
 }
