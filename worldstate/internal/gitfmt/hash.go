@@ -7,10 +7,13 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // Hash is a git object id (SHA-1), the only one that the store's format has.
@@ -70,3 +73,26 @@ type ID string
 
 // Short returns an id as messages show it.
 func Short(id ID) string { return string(id[:min(len(id), 12)]) }
+
+// A MissingObjectError names an object that is missing or damaged and a path that needs it. It
+// is returned before a restore changes the first file.
+type MissingObjectError struct {
+	Object string // the object's hash, hex
+	Path   string // the path in the snapshot that needs it, or a description of the object
+	Err    error  // why it cannot be read
+}
+
+func (e *MissingObjectError) Error() string {
+	if fsys.Exhausted(e.Err) {
+		return fmt.Sprintf("object %s (%s) cannot be read: %v", e.Object, e.Path, e.Err)
+	}
+	return fmt.Sprintf("object %s (%s) is missing or damaged: %v", e.Object, e.Path, e.Err)
+}
+
+func (e *MissingObjectError) Unwrap() error { return e.Err }
+
+// Is makes errors.Is(err, ErrCorrupt) true, unless the object could not be opened because too
+// many files were open.
+func (e *MissingObjectError) Is(target error) bool {
+	return target == ErrCorrupt && !fsys.Exhausted(e.Err)
+}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 
+	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/refs"
@@ -114,4 +115,93 @@ func (q *commitHeap) Pop() any {
 	c := old[len(old)-1]
 	*q = old[:len(old)-1]
 	return c
+}
+
+// Visitor holds the callbacks of a walk of a git tree.
+type Visitor struct {
+	Enter  func(h gitfmt.Hash) bool                            // reports whether to read the tree
+	Tree   func(h gitfmt.Hash, path string)                    // called for each tree that was read; may be nil
+	Blob   func(h gitfmt.Hash, path string) error              // called for each file and link
+	Failed func(h gitfmt.Hash, path string, cause error) error // called for a tree that cannot be read; if nil, such a tree ends the walk
+}
+
+// Walk visits a tree and everything beneath it, parents first.
+func Walk(ctx context.Context, s *objects.Store, h gitfmt.Hash, v Visitor) error {
+	return v.walk(ctx, s, h, "", 0)
+}
+
+func (v *Visitor) walk(ctx context.Context, s *objects.Store, h gitfmt.Hash, path string, depth int) error {
+	if !v.Enter(h) {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	items, err := s.Tree(h, path)
+	if err == nil && depth > gitfmt.MaxTreeDepth {
+		err = fmt.Errorf("tree %s: %w: nested too deep", h, gitfmt.ErrCorrupt)
+	}
+	if err != nil && v.Failed != nil {
+		return v.Failed(h, path, err)
+	}
+	if err != nil {
+		return err
+	}
+	if v.Tree != nil {
+		v.Tree(h, path)
+	}
+	for _, it := range items {
+		p := fsys.Join(path, it.Name)
+		switch it.Mode {
+		case "40000":
+			err = v.walk(ctx, s, it.Hash, p, depth+1)
+		case gitfmt.GitlinkMode:
+		default:
+			err = v.Blob(it.Hash, p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errEnough ends a walk when a piece is complete.
+var errEnough = errors.New("the piece is complete")
+
+// CopyBorrowed copies at most about most bytes of the blobs that snapshots need and that only the
+// lender of the store holds. more reports whether some may be left.
+func CopyBorrowed(ctx context.Context, s *objects.Store, byName map[string]gitfmt.Hash, pack *objects.Writer, most int64) (more bool, err error) {
+	commits, err := Log(ctx, s, byName, func(string) bool { return true })
+	if err != nil {
+		return false, err
+	}
+	seen, copied := make(map[gitfmt.Hash]bool), int64(0)
+	v := Visitor{
+		Enter: func(h gitfmt.Hash) bool {
+			defer func() { seen[h] = true }()
+			return !seen[h]
+		},
+		Blob: func(h gitfmt.Hash, path string) error {
+			if s.Owns(h) || pack.Holds(h) {
+				return nil
+			}
+			n, err := s.Copy(pack, gitfmt.BlobObject, h, path)
+			if copied += n; err == nil && copied >= most {
+				err = errEnough
+			}
+			return err
+		},
+	}
+	for _, c := range commits {
+		if c.Missing != nil {
+			continue // its blobs are unknown
+		}
+		if err := Walk(ctx, s, c.Tree, v); errors.Is(err, errEnough) {
+			return true, nil
+		} else if err != nil {
+			return false, err
+		}
+	}
+	return false, nil
 }
