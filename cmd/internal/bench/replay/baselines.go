@@ -59,10 +59,10 @@ func texts(qs []*Question) (out []string) {
 	return out
 }
 
-// oracle picks an earlier repair that the judge takes, if there is one.
-func (p *pool) oracle(j *Judge, id string) []string {
+// oracle picks an earlier repair that the judge takes, if there is one; of a repository, if repo is given.
+func (p *pool) oracle(j *Judge, id, repo string) []string {
 	for i, s := range p.said {
-		if j.hit(id, s) {
+		if (repo == "" || p.all[i].Repo == repo) && j.hit(id, s) {
 			return []string{p.all[i].Repair.text()}
 		}
 	}

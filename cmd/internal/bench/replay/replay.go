@@ -157,7 +157,8 @@ func (p *play) newArms() []*arm {
 		{name: wordListArm, answer: func(q *Question, _ *recorded) []string { return known.wordList(q.Repo, within(AnswerTokens)) },
 			foresee: func(r *recorded) []string { return known.wordList(r.Repo, within(ForeseeTokens)) }},
 		{name: memoryArm, answer: p.recall, foresee: p.foresee, learn: p.learn},
-		{name: "oracle, an earlier repair", answer: func(q *Question, _ *recorded) []string { return known.oracle(p.judge, q.ID) }},
+		{name: "oracle, an earlier repair", answer: func(q *Question, _ *recorded) []string { return known.oracle(p.judge, q.ID, "") }},
+		{name: "oracle, same repository", answer: func(q *Question, _ *recorded) []string { return known.oracle(p.judge, q.ID, q.Repo) }},
 	}
 }
 
