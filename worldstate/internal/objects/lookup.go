@@ -151,13 +151,6 @@ func (s *Store) Published(idxPath string) error {
 	return nil
 }
 
-// Empty reports whether the store has no packs.
-func (s *Store) Empty() bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return len(s.Packs) == 0
-}
-
 // PackNames returns the sorted names of the packs, by which the stat cache knows that its
 // objects are still stored. The caller must not change the list.
 func (s *Store) PackNames() []string {

@@ -129,6 +129,3 @@ func (x *index) Lengths(size int64) []int64 {
 	}
 	return out
 }
-
-// IndexBytes returns how long the pack's index is.
-func (x *index) IndexBytes() int64 { return int64(len(x.data)) }

@@ -21,18 +21,9 @@ func (e *RestoreError) Error() string {
 	case e.Abandon != "":
 		state = "the roll-back failed, too; remove the cause and run the command again to recover, or give the restore up: " + e.Abandon
 	default: // the enclosing error describes the state
-		return fmt.Sprintf("restore %s: %v", shortPath(e.Path), e.Err)
+		return fmt.Sprintf("restore %s: %v", e.Path, e.Err)
 	}
-	return fmt.Sprintf("restore %s: %v (%s)", shortPath(e.Path), e.Err, state)
-}
-
-const maxShownPath = 240
-
-func shortPath(path string) string {
-	if len(path) <= maxShownPath {
-		return path
-	}
-	return fmt.Sprintf("%s…%s (%d bytes)", path[:maxShownPath/2], path[len(path)-maxShownPath/2:], len(path))
+	return fmt.Sprintf("restore %s: %v (%s)", e.Path, e.Err, state)
 }
 
 func (e *RestoreError) Unwrap() error { return e.Err }

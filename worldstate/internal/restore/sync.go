@@ -33,12 +33,12 @@ func (x *Executor) SyncActions() error {
 	}
 	for _, path := range files {
 		if err := x.syncFile(path); err != nil {
-			return fmt.Errorf("sync %s: %w", shortPath(path), err)
+			return fmt.Errorf("sync %s: %w", path, err)
 		}
 	}
 	for path := range dirs {
 		if err := x.syncDir(path); err != nil {
-			return fmt.Errorf("sync %s: %w", shortPath(path), err)
+			return fmt.Errorf("sync %s: %w", path, err)
 		}
 	}
 	return nil

@@ -108,8 +108,7 @@ func (s *scanner) keep(h gitfmt.Hash, data []byte) error {
 	return nil
 }
 
-// stream hashes a large file, then reads it again to store it. If the store is empty, it hashes
-// and stores in one pass.
+// stream hashes a large file, then reads it again to store it if the store lacks it.
 func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
 	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -117,9 +116,6 @@ func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
 	}
 	f := os.NewFile(uintptr(dup), name)
 	defer f.Close()
-	if s.pack != nil && s.objects.Empty() {
-		return s.pack.AddStream(gitfmt.Hash{}, size, s.reader(f))
-	}
 	sum := sha1.New()
 	sum.Write(gitfmt.AppendHead(nil, gitfmt.BlobObject, size))
 	n, err := io.Copy(sum, io.LimitReader(s.reader(f), size+1))
