@@ -24,30 +24,28 @@ const (
 // ErrContentChanged: a file changed while it was read.
 var ErrContentChanged = errors.New("changed while being read")
 
-// AddStream stores a large blob of size bytes read from r and returns its id. want is the
-// expected id, or zero if it is not known. If r does not match want and size, the pack is
-// unchanged and the error is ErrContentChanged. An error of r is returned as it is, one of the
-// pack as a *StoreFault.
-func (p *Writer) AddStream(want gitfmt.Hash, size int64, r io.Reader) (gitfmt.Hash, error) {
-	if !want.IsZero() && p.Holds(want) {
-		return want, nil
+// AddStream stores the large blob h of size bytes, read from r. If r does not match h and size,
+// the pack is unchanged and the error is ErrContentChanged. An error of r is returned as it is,
+// one of the pack as a *StoreFault.
+func (p *Writer) AddStream(h gitfmt.Hash, size int64, r io.Reader) error {
+	if p.Holds(h) {
+		return nil
 	}
 	p.large <- struct{}{}
 	defer func() { <-p.large }()
 	src := &failReader{r: io.LimitReader(r, size+1)}
 	if size > streamBytes {
-		return p.stream(want, size, src)
+		return p.stream(h, size, src)
 	}
 	buf := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
 	if _, err := buf.ReadFrom(src); err != nil {
-		return gitfmt.Hash{}, err
+		return err
 	}
 	data := buf.Bytes()
-	h := gitfmt.HashObject(gitfmt.BlobObject, data)
-	if int64(len(data)) != size || !want.IsZero() && h != want {
-		return gitfmt.Hash{}, ErrContentChanged
+	if int64(len(data)) != size || gitfmt.HashObject(gitfmt.BlobObject, data) != h {
+		return ErrContentChanged
 	}
-	return h, writeFault(p.Add(h, gitfmt.BlobObject, data))
+	return writeFault(p.Add(h, gitfmt.BlobObject, data))
 }
 
 // Copy stores an object of s in a pack that is being written, and returns its length. Large blobs are
@@ -69,8 +67,7 @@ func (s *Store) Copy(out *Writer, t gitfmt.ObjectType, h gitfmt.Hash, path strin
 		return 0, &gitfmt.MissingObjectError{Object: h.String(), Path: path, Err: err}
 	}
 	defer r.Close()
-	_, err = out.AddStream(h, size, r)
-	return size, err
+	return size, out.AddStream(h, size, r)
 }
 
 func writeFault(err error) error {
@@ -81,11 +78,11 @@ func writeFault(err error) error {
 }
 
 // stream compresses a blob directly into the pack.
-func (p *Writer) stream(want gitfmt.Hash, size int64, src *failReader) (gitfmt.Hash, error) {
+func (p *Writer) stream(h gitfmt.Hash, size int64, src *failReader) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.begin(); err != nil {
-		return gitfmt.Hash{}, writeFault(err)
+		return writeFault(err)
 	}
 	sum, crc := sha1.New(), crc32.NewIEEE()
 	sum.Write(gitfmt.AppendHead(nil, gitfmt.BlobObject, size))
@@ -95,24 +92,23 @@ func (p *Writer) stream(want gitfmt.Hash, size int64, src *failReader) (gitfmt.H
 	n, cerr := io.Copy(io.MultiWriter(z, sum), src)
 	err = cmp.Or(err, cerr, z.Close())
 	p.pool.compressors.Put(z)
-	h := gitfmt.Hash(sum.Sum(nil))
 	switch {
 	case src.err != nil:
 		err = src.err
 	case err != nil:
 		err = writeFault(err)
-	case n != size || !want.IsZero() && h != want:
+	case n != size || gitfmt.Hash(sum.Sum(nil)) != h:
 		err = ErrContentChanged
 	}
 	_, twice := p.seen[h]
 	if err == nil && !twice {
 		p.record(h, crc.Sum32(), out.n)
-		return h, nil
+		return nil
 	}
 	if terr := p.truncate(); terr != nil {
-		return gitfmt.Hash{}, writeFault(errors.Join(err, terr))
+		return writeFault(errors.Join(err, terr))
 	}
-	return h, err
+	return err
 }
 
 // failReader records a reader's failure, to tell it from the writer's.

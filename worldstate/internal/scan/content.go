@@ -129,7 +129,7 @@ func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
 	if s.pack == nil || s.objects.HasIntact(h) {
 		return h, nil
 	}
-	return s.pack.AddStream(h, size, s.reader(f))
+	return h, s.pack.AddStream(h, size, s.reader(f))
 }
 
 // reader reads a file from its beginning, and fails when the scan's context ends.
