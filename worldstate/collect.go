@@ -51,7 +51,7 @@ func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
 }
 
 // A Report is what Verify found. OK means that every object that a ref needs or a pack holds
-// has an intact copy, and that git can use each pack.
+// has an intact copy.
 type Report = gc.Health
 
 // A Problem is one missing or damaged object and one snapshot that needs it.

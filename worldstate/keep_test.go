@@ -156,8 +156,8 @@ func TestOthersStay(t *testing.T) {
 	sameWorld(t, b.notOurs(), theirs, "what is not ours")
 }
 
-// TestVerifyThinDelta: a difference whose start is in another pack is damage to
-// git, and to Verify. Where the pack is ours, a collection writes it anew.
+// TestVerifyThinDelta: a delta whose base is in another pack is a damaged copy to git and to
+// Verify. A collection drops the pack if it is ours.
 func TestVerifyThinDelta(t *testing.T) {
 	b := newBench(t, nil)
 	b.history(3, rand.New(rand.NewPCG(27, 28)))
@@ -186,8 +186,8 @@ func TestVerifyThinDelta(t *testing.T) {
 	}
 	r, err := b.w.Verify(b.Context())
 	b.must(err)
-	if r.OK || len(r.Problems) != len(out.Items) || r.Problems[0].Path != fsys.Base(idx) {
-		t.Errorf("verify: %+v; want %d problems", r, len(out.Items))
+	if !r.OK || len(r.DamagedCopies) != len(out.Items) || r.DamagedCopies[0].Path != fsys.Base(idx) {
+		t.Errorf("verify: %+v; want %d damaged copies", r, len(out.Items))
 	}
 	ours, err := b.w.objects.OurPacks()
 	b.must(err)

@@ -16,7 +16,7 @@ import (
 )
 
 // Health is what Verify found. OK means that every object that a ref needs or a pack holds has
-// an intact copy, and that git can use each pack.
+// an intact copy.
 type Health struct {
 	OK       bool      `json:"ok"`
 	Refs     int       `json:"refs"`
@@ -95,8 +95,7 @@ type damage struct {
 	err    error
 }
 
-// packs reads each pack from end to end, as git fsck does. The base of a delta must be in the
-// same pack, since git looks only there.
+// packs reads each pack from end to end, as git fsck does.
 func (v *verifier) packs() error {
 	for _, p := range v.s.AllPacks() {
 		items, err := p.Entries()
@@ -145,7 +144,7 @@ func (v *verifier) others() {
 			if q := &v.r.Problems[at]; q.Error == objects.ErrNoObject.Error() { // an earlier read has marked the copy
 				q.Error = p.Error
 			}
-		case (v.intact[d.object] != 0 || v.seen[d.object]) && !errors.Is(d.err, objects.ErrNoBase):
+		case v.intact[d.object] != 0 || v.seen[d.object]:
 			v.r.DamagedCopies = append(v.r.DamagedCopies, p)
 		default:
 			v.r.Problems = append(v.r.Problems, p)

@@ -14,19 +14,11 @@ import (
 // maxDeltaChain bounds the length of a chain of deltas; git's packs have at most 4,095.
 const maxDeltaChain = 4095
 
-// ErrNoBase: the base of a delta is in another pack, which git cannot read.
-var ErrNoBase = errors.New("which is not in the same pack")
-
-// reach selects where the base of a delta is looked up.
-type reach int
-
-const (
-	anyPack  reach = iota
-	samePack       // as git does
-)
+// errNoBase: the base of a delta is in another pack. git cannot read such an object either.
+var errNoBase = errors.New("the base of its delta is not in the same pack")
 
 // undelta reads a whole object of a pack and applies its deltas.
-func (s *Store) undelta(p *Pack, off int64, chain int, in reach) (gitfmt.ObjectType, []byte, error) {
+func (s *Store) undelta(p *Pack, off int64, chain int) (gitfmt.ObjectType, []byte, error) {
 	h, r, err := p.open(off, &s.inflaters)
 	if err != nil {
 		return 0, nil, err
@@ -47,18 +39,13 @@ func (s *Store) undelta(p *Pack, off int64, chain int, in reach) (gitfmt.ObjectT
 		off -= h.Back
 	case gitfmt.RefDelta:
 		var ok bool
-		if off, ok = p.Find(h.Base); !ok { // a thin pack
-			if in == samePack {
-				return 0, nil, fmt.Errorf("a delta to %s, %w", h.Base, ErrNoBase)
-			}
-			if p, off = s.Lookup(h.Base); p == nil {
-				return 0, nil, fmt.Errorf("read %s: a delta to %s: %w", p.Path, h.Base, ErrNoObject)
-			}
+		if off, ok = p.Find(h.Base); !ok {
+			return 0, nil, errNoBase
 		}
 	default:
 		return h.Kind, data, nil
 	}
-	t, before, err := s.undelta(p, off, chain+1, in)
+	t, before, err := s.undelta(p, off, chain+1)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -83,7 +83,7 @@ func (s *Store) CheckIn(p *Pack, it Entry) (gitfmt.ObjectType, error) {
 	}
 	defer r.Close()
 	if head.Kind >= gitfmt.OffsetDelta {
-		t, data, err := s.undelta(p, it.Off, 0, samePack)
+		t, data, err := s.undelta(p, it.Off, 0)
 		if err == nil && gitfmt.HashObject(t, data) != it.Hash {
 			err = ErrWrongHash
 		}

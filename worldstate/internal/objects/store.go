@@ -98,7 +98,7 @@ func (s *Store) openListed(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadClos
 		return head.Kind, head.Size, r, err
 	}
 	r.Close()
-	t, data, err := s.undelta(p, off, 0, anyPack)
+	t, data, err := s.undelta(p, off, 0)
 	return t, int64(len(data)), io.NopCloser(bytes.NewReader(data)), err
 }
 
