@@ -83,7 +83,7 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 		return err
 	}
 	err = a.show(report, func() {
-		a.printf("%s; 'anamnesis tasks --all' lists the sessions, 'anamnesis kb review' shows the drafts\n", report)
+		a.printf("%s; 'anamnesis tasks --all' lists the sessions, 'anamnesis kb review' shows the drafts, 'anamnesis kb repairs' the rest\n", report)
 	})
 	return errors.Join(err, a.notImported(src, report.Skipped))
 }

@@ -7,44 +7,23 @@ import (
 	"time"
 
 	"anamnesis/cmd/internal/cardfile"
-	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
-	"anamnesis/knowledge_base/card"
 
 	"github.com/spf13/cobra"
 )
 
-// kbFilter is which cards 'kb list' shows.
-type kbFilter struct {
-	states  []string
-	expired bool
-}
-
-func (f kbFilter) check() error {
-	for _, s := range f.states {
-		if !card.State(s).Valid() {
-			return exit.Usagef("--state %s: unknown; use draft, reviewed, retired or superseded", s)
-		}
-	}
-	return nil
-}
-
-func (f kbFilter) shows(e knowledgebase.Entry) bool {
-	return (len(f.states) == 0 || slices.Contains(f.states, string(e.State))) && (!f.expired || e.Expired)
-}
-
 func (a *app) kbListCommand(dir *string) *cobra.Command {
-	var filter kbFilter
+	var filter cardfile.Filter
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the cards, newest first",
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
-			if err := filter.check(); err != nil {
+			if err := filter.Check(); err != nil {
 				return err
 			}
-			entries := slices.DeleteFunc(store.List(), func(e knowledgebase.Entry) bool { return !filter.shows(e) })
+			entries := slices.DeleteFunc(store.List(), func(e knowledgebase.Entry) bool { return !filter.Shows(e) })
 			return a.show(map[string]any{"cards": entries, "broken": cardfile.Broken(store)}, func() {
 				for _, e := range entries {
 					a.println(view.Fit(a.stdout, e.Created.Format(time.DateOnly)+"  "+e.ID+"  "+view.Clean(e.Topic)+" ("+show.Marks(store, e)+")"))
@@ -53,8 +32,8 @@ func (a *app) kbListCommand(dir *string) *cobra.Command {
 		}),
 	}
 	a.jsonFlag(cmd, "one JSON object")
-	cmd.Flags().StringSliceVar(&filter.states, "state", nil, "only cards in these states (draft, reviewed, retired, superseded)")
-	cmd.Flags().BoolVar(&filter.expired, "expired", false, "only cards past their date")
+	cmd.Flags().StringSliceVar(&filter.States, "state", nil, "only cards in these states (draft, reviewed, retired, superseded)")
+	cmd.Flags().BoolVar(&filter.Expired, "expired", false, "only cards past their date")
 	return cmd
 }
 

@@ -32,10 +32,10 @@ func (a *app) kbDecideCommand(dir *string, act review.Act, use, short string) *c
 		Use:   use,
 		Short: short,
 		Args:  cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, ids []string) error {
+		RunE: a.withKB(dir, false, func(cmd *cobra.Command, ids []string, store *knowledgebase.Store) error {
 			d.IDs = ids
-			return a.kbDecide(cmd.Context(), *dir, d)
-		},
+			return a.kbDecide(cmd.Context(), store, d)
+		}),
 	}
 	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().StringVar(&d.Reason, "reason", "", "why, for the history")
@@ -51,23 +51,22 @@ func (a *app) kbSupersedeCommand(dir *string) *cobra.Command {
 		Use:   "supersede OLD… NEW",
 		Short: "Replace cards by one card",
 		Args:  cobra.MinimumNArgs(2),
-		RunE: func(cmd *cobra.Command, ids []string) error {
+		RunE: a.withKB(dir, false, func(cmd *cobra.Command, ids []string, store *knowledgebase.Store) error {
 			d.IDs, d.By = ids[:len(ids)-1], ids[len(ids)-1]
-			return a.kbDecide(cmd.Context(), *dir, d)
-		},
+			return a.kbDecide(cmd.Context(), store, d)
+		}),
 	}
 	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().StringVar(&d.Reason, "reason", "", "why, for the history")
 	return cmd
 }
 
-func (a *app) kbDecide(ctx context.Context, dir string, d review.Decision) error {
-	store, err := a.openKB(dir, false, knowledgebase.Options{})
+func (a *app) kbDecide(ctx context.Context, store *knowledgebase.Store, d review.Decision) error {
+	svc, err := a.service()
 	if err != nil {
 		return err
 	}
-	defer store.Close()
-	if err := names.Decided(store, &d); err != nil {
+	if err := names.Decided(ctx, svc.Home, store, &d); err != nil {
 		return err
 	}
 	stored, err := review.Decide(ctx, store, d)

@@ -16,7 +16,6 @@ import (
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard"
-	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/mcp"
@@ -46,11 +45,7 @@ func (a *app) mcpServeCommand(dir *string) *cobra.Command {
 session is the one that the call names, the one whose id the client sends, or the only live one
 of the directory. A jump requires an unambiguous session.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			svc, err := a.service()
-			if err != nil {
-				return err
-			}
+		RunE: a.withService(func(cmd *cobra.Command, _ []string, svc *session.Service) error {
 			real, err := session.RealDir(*dir)
 			if err != nil {
 				return err
@@ -61,7 +56,7 @@ of the directory. A jump requires an unambiguous session.`,
 				return nil // the client ended it
 			}
 			return err
-		},
+		}),
 	}
 }
 
@@ -175,19 +170,13 @@ func (a *app) mcpRemoveCommand(dir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, s := range servers {
-				if s.Name == args[0] && s.Project != "" {
-					if err := mcp.Revoke(s, consent.OpenTrust(svc.Home.Approvals())); err != nil {
-						return err
-					}
-					a.printf("%s is no longer approved; its entry in the project's %s stays\n", s.Name, mcp.ProjectFile)
-					return nil
-				}
-			}
-			if err := mcp.Remove(svc.Home.MCPServers(), args[0]); errors.Is(err, mcp.ErrNoServer) {
-				return exit.Usagef("%v; 'anamnesis mcp list' shows them", err)
-			} else if err != nil {
+			withdrawn, err := svc.RemoveServer(servers, args[0])
+			if err != nil {
 				return err
+			}
+			if withdrawn {
+				a.printf("%s is no longer approved; its entry in the project's %s stays\n", args[0], mcp.ProjectFile)
+				return nil
 			}
 			a.printf("removed %s\n", args[0])
 			return nil
@@ -219,15 +208,8 @@ func (a *app) mcpTestCommand(dir, sandbox *string) *cobra.Command {
 }
 
 func (a *app) mcpTest(ctx context.Context, svc *session.Service, s mcp.Server, dir, sandbox string) error {
-	trust := consent.OpenTrust(svc.Home.Approvals())
-	ok, err := mcp.Approved(s, trust)
+	s, err := svc.ApprovedServer(s)
 	if err != nil {
-		return err
-	}
-	if !ok {
-		return exit.With(exit.Refused, fmt.Errorf("MCP server %s: not started: its current content is not approved; 'anamnesis mcp approve %s' shows and approves it", s.Name, s.Name))
-	}
-	if s, err = mcp.Granted(s, trust); err != nil {
 		return err
 	}
 	r, err := svc.ProbeServer(ctx, s, dir, sandbox, a.noteLine)

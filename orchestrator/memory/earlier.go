@@ -11,7 +11,9 @@ import (
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/repair"
 	"anamnesis/anamnesis/wording"
+	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/recalled"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -113,6 +115,19 @@ func byID(cards []*card.Card) map[string]*card.Card {
 	for _, c := range cards {
 		out[c.ID] = c
 	}
+	return out
+}
+
+// Waiting returns the cards of the repairs that no card of a store teaches and that a task may be shown, the
+// newest first.
+func (e *Earlier) Waiting(store *knowledgebase.Store) (out []*card.Card) {
+	stored := recalled.Layers[*knowledgebase.Store]{store}.InUse()
+	for _, k := range e.known(stored, gone(store)) {
+		if _, err := store.Get(k.card.ID); err != nil {
+			out = append(out, k.card)
+		}
+	}
+	slices.Reverse(out)
 	return out
 }
 

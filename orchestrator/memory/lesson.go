@@ -72,7 +72,7 @@ func (l *lessons) of(m *Memory) *repair.Memory {
 		}
 		cards = append(cards, c)
 	}
-	all := ReadEarlier(m.Home, m.ID).known(cards, m.gone())
+	all := ReadEarlier(m.Home, m.ID).known(cards, gone(m.cards))
 	key := sha256.New()
 	for _, k := range all {
 		l.cards[k.card.ID] = k.card
@@ -99,11 +99,11 @@ func (m *Memory) further(k *known) int {
 	return m.cards.Counts(k.card.ID).Rediscovered
 }
 
-// gone returns the cards that are not in use any more.
-func (m *Memory) gone() (out []*card.Card) {
-	for _, e := range m.cards.List() {
+// gone returns the cards of a store that are not in use any more.
+func gone(store *knowledgebase.Store) (out []*card.Card) {
+	for _, e := range store.List() {
 		if e.State == card.Retired || e.State == card.Superseded {
-			if c, err := m.cards.Get(e.ID); err == nil {
+			if c, err := store.Get(e.ID); err == nil {
 				out = append(out, c)
 			}
 		}

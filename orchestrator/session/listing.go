@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -218,12 +219,40 @@ func (s *Service) probeSandbox(ctx context.Context, o *mcp.Options, confine guar
 	return done, nil
 }
 
+// ApprovedServer returns a server with what the user granted it, or ErrNotApproved.
+func (s *Service) ApprovedServer(srv mcp.Server) (mcp.Server, error) {
+	ok, err := mcp.Approved(srv, s.trust())
+	if err != nil {
+		return srv, err
+	}
+	if !ok {
+		return srv, fmt.Errorf("MCP server %s: not started: %w; 'anamnesis mcp approve %s' shows and approves it", srv.Name, ErrNotApproved, srv.Name)
+	}
+	return mcp.Granted(srv, s.trust())
+}
+
 // ApproveServer records the approval of a server's command and of the tools it reported.
 func (s *Service) ApproveServer(srv mcp.Server, r mcp.Report) error {
 	if err := mcp.ApproveCommand(srv, s.trust()); err != nil {
 		return err
 	}
 	return mcp.ApproveTools(srv, r, s.trust())
+}
+
+// RemoveServer withdraws the approval of a project's server, which is among servers, and reports that it
+// did; or else it removes the server of that name from the user's configuration.
+func (s *Service) RemoveServer(servers []mcp.Server, name string) (withdrawn bool, err error) {
+	for _, srv := range servers {
+		if srv.Name == name && srv.Project != "" {
+			return true, mcp.Revoke(srv, s.trust())
+		}
+	}
+	if err := mcp.Remove(s.Home.MCPServers(), name); errors.Is(err, mcp.ErrNoServer) {
+		return false, Usagef("%v; 'anamnesis mcp list' shows them", err)
+	} else if err != nil {
+		return false, err
+	}
+	return false, nil
 }
 
 // Pairs reads NAME=VALUE flags.

@@ -11,7 +11,9 @@ import (
 
 	"anamnesis/cmd/internal/exit"
 	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/review"
+	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/command"
@@ -38,9 +40,17 @@ func Task(h taskdir.Home, name string) (string, error) {
 
 // Cards replaces beginnings of cards' ids by the whole ids.
 func Cards(store *knowledgebase.Store, ids []string) ([]string, error) {
+	return pickCards(store, nil, ids)
+}
+
+// pickCards is Cards with repairs among the names.
+func pickCards(store *knowledgebase.Store, repairs []*card.Card, ids []string) ([]string, error) {
 	var all []string
 	for _, e := range store.List() {
 		all = append(all, e.ID)
+	}
+	for _, c := range repairs {
+		all = append(all, c.ID)
 	}
 	out := make([]string, len(ids))
 	for i, id := range ids {
@@ -48,6 +58,28 @@ func Cards(store *knowledgebase.Store, ids []string) ([]string, error) {
 		if out[i], err = pick("card", id, all, knowledgebase.ErrNotFound); err != nil {
 			return nil, err
 		}
+	}
+	return out, nil
+}
+
+// Repairs returns what tasks of a home repaired and no card of a store says, the newest first; if there
+// are ids or beginnings of ids, only these.
+func Repairs(h taskdir.Home, store *knowledgebase.Store, ids []string) ([]*card.Card, error) {
+	all := memory.ReadEarlier(h, "").Waiting(store)
+	if len(ids) == 0 {
+		return all, nil
+	}
+	ids, err := pickCards(store, all, ids)
+	if err != nil {
+		return nil, err
+	}
+	var out []*card.Card
+	for _, id := range ids {
+		i := slices.IndexFunc(all, func(c *card.Card) bool { return c.ID == id })
+		if i < 0 {
+			return nil, fmt.Errorf("repair %s: %w", id, knowledgebase.ErrNotFound)
+		}
+		out = append(out, all[i])
 	}
 	return out, nil
 }
@@ -100,19 +132,28 @@ func Snapshots(ctx context.Context, home func() (taskdir.Home, error), w *worlds
 }
 
 // Decided replaces beginnings of ids in a decision by the whole ids, and rejects one that is
-// named twice.
-func Decided(store *knowledgebase.Store, d *review.Decision) error {
+// named twice. A repair that is approved or rejected becomes a card.
+func Decided(ctx context.Context, h taskdir.Home, store *knowledgebase.Store, d *review.Decision) error {
 	for i, id := range d.IDs {
 		if slices.Contains(d.IDs[:i], id) || id == d.By {
 			return session.Usagef("kb %s: %s is named twice", d.Act, id)
 		}
 	}
-	ids, err := Cards(store, append(slices.Clone(d.IDs), d.By))
+	var repairs []*card.Card
+	if d.Act == review.Approve || d.Act == review.Reject {
+		repairs = memory.ReadEarlier(h, "").Waiting(store)
+	}
+	ids, err := pickCards(store, repairs, append(slices.Clone(d.IDs), d.By))
 	if err != nil {
 		return err
 	}
 	d.IDs, d.By = ids[:len(d.IDs)], ids[len(d.IDs)]
-	return nil
+	repairs = slices.DeleteFunc(repairs, func(c *card.Card) bool { return !slices.Contains(d.IDs, c.ID) })
+	if len(repairs) == 0 {
+		return nil
+	}
+	_, err = store.Apply(ctx, knowledgebase.Change{By: knowledgebase.Person, Cards: repairs})
+	return err
 }
 
 func pick(what, name string, all []string, unknown error) (string, error) {

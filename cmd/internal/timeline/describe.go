@@ -335,7 +335,7 @@ func repairsText(b *op.RepairsFound) string {
 	case len(b.Cards) > 0:
 		text += quote.Number(len(b.Cards), "card") + " " + strings.Join(b.Cards, " ")
 	case len(b.NotWritten) == 0 && b.Pairs > 0:
-		text += "no card before another task needs one"
+		text += "no card before another task needs one ('anamnesis kb repairs')"
 	default:
 		text += "no card"
 	}
