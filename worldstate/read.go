@@ -90,26 +90,13 @@ func (w *World) Content(ctx context.Context, id ID, path string, out io.Writer) 
 		if e := list.Find(clean); e == nil || e.IsDir() {
 			err = fmt.Errorf("%w: %q is a directory", ErrNoPath, path)
 		} else if err = w.objects.Check(e.Hash, gitfmt.BlobObject, clean); err == nil {
-			_, err = w.objects.CopyTo(e.Hash, gitfmt.BlobObject, clean, &ctxWriter{ctx, out})
+			_, err = w.objects.CopyTo(e.Hash, gitfmt.BlobObject, clean, out)
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("read from %s: %w", gitfmt.Short(id), err)
 	}
 	return nil
-}
-
-// ctxWriter fails when its context ends.
-type ctxWriter struct {
-	ctx context.Context
-	w   io.Writer
-}
-
-func (c *ctxWriter) Write(b []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.w.Write(b)
 }
 
 // lookup loads a snapshot's listing and cleans a path that must be in it.

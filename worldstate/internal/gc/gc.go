@@ -81,7 +81,14 @@ type collector struct {
 // batch is the objects to be written into one pack.
 type batch struct {
 	commits []gitfmt.Hash
-	lines   lines
+	lines   map[line][]gitfmt.Hash
+}
+
+func (b *batch) add(l line, h gitfmt.Hash) {
+	if b.lines == nil {
+		b.lines = make(map[line][]gitfmt.Hash)
+	}
+	b.lines[l] = append(b.lines[l], h)
 }
 
 // locked runs one part of the collection under the store's lock.
@@ -378,12 +385,12 @@ func (g *collector) tree(ctx context.Context, h gitfmt.Hash) error {
 		Enter: func(h gitfmt.Hash) bool { return !g.known(h) },
 		Tree: func(h gitfmt.Hash, path string) {
 			g.add(h)
-			g.todo.lines.add(gitfmt.TreeObject, path, h)
+			g.todo.add(line{path, gitfmt.TreeObject}, h)
 		},
 		Blob: func(h gitfmt.Hash, path string) error {
 			if !g.known(h) {
 				g.add(h)
-				g.todo.lines.add(gitfmt.BlobObject, path, h)
+				g.todo.add(line{path, gitfmt.BlobObject}, h)
 			}
 			return nil
 		},

@@ -1,12 +1,16 @@
 package gc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -24,36 +28,11 @@ const (
 	deltaBytes = 4 << 20
 )
 
-// line is the versions of one path, the newest first. Each is a delta to the previous, so that
+// line names the versions of one path, the newest first. Each is a delta to the previous, so that
 // the newest, which a restore or a diff is most likely to need, is whole.
 type line struct {
-	kind gitfmt.ObjectType
 	path string
-	ids  []gitfmt.Hash
-}
-
-type lines struct {
-	list  []*line
-	index map[lineKey]*line
-}
-
-type lineKey struct {
 	kind gitfmt.ObjectType
-	path string
-}
-
-func (l *lines) add(kind gitfmt.ObjectType, path string, h gitfmt.Hash) {
-	key := lineKey{kind, path}
-	if l.index == nil {
-		l.index = make(map[lineKey]*line)
-	}
-	at := l.index[key]
-	if at == nil {
-		at = &line{kind: kind, path: path}
-		l.index[key] = at
-		l.list = append(l.list, at)
-	}
-	at.ids = append(at.ids, h)
 }
 
 // repack writes what is kept without the store's lock, and, with it, what was added meanwhile. Then
@@ -92,12 +71,13 @@ func (g *collector) write(ctx context.Context) (*objects.Writer, error) {
 	}
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for _, l := range todo.lines.list {
+	byPath := func(a, b line) int { return cmp.Or(strings.Compare(a.path, b.path), cmp.Compare(a.kind, b.kind)) }
+	for _, l := range slices.SortedFunc(maps.Keys(todo.lines), byPath) {
 		group.Go(func() error {
 			if gctx.Err() != nil {
 				return gctx.Err()
 			}
-			return g.line(out, l)
+			return g.line(out, l, todo.lines[l])
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -143,12 +123,12 @@ func (g *collector) switchOver(packs ...*objects.Writer) error {
 	return err
 }
 
-func (g *collector) line(out *objects.Writer, l *line) error {
+func (g *collector) line(out *objects.Writer, l line, ids []gitfmt.Hash) error {
 	var last []byte // the previous version, nil if it cannot be a base
 	var lastID gitfmt.Hash
 	chain := 0
-	for _, h := range l.ids {
-		if len(l.ids) == 1 {
+	for _, h := range ids {
+		if len(ids) == 1 {
 			return g.whole(out, l.kind, l.path, h)
 		}
 		data, err := g.s.ReadUpTo(h, l.kind, l.path, deltaBytes)
