@@ -35,6 +35,9 @@ type record struct {
 	seq  uint64 // first op
 	end  uint64 // last op
 	step int
+	to   int // of a jump back
+
+	standing bool // of a block: it was made for want of room, not for a jump
 
 	text string // of everything but calls; of calls the output as the model saw it
 
@@ -196,7 +199,7 @@ func (c *recorder) add(o *op.Op) {
 		c.push(&record{kind: recSaid, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Text})
 	case *op.PassDone:
 		if b.Block != "" {
-			c.push(&record{kind: recBlock, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Block})
+			c.push(&record{kind: recBlock, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Block, standing: b.Trigger == op.TriggerWindow})
 		}
 	case *op.JumpDropped:
 		c.push(&record{kind: recNote, seq: o.Seq, end: o.Seq, step: o.Step, text: fmt.Sprintf("a jump to step %d was not made: %s", b.To, b.Why)})
@@ -214,7 +217,7 @@ func (c *recorder) add(o *op.Op) {
 		c.edit(b.Changed)
 	case *op.JumpIntended:
 		if b.Backward && b.Reason != "" {
-			c.push(&record{kind: recLeft, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Reason})
+			c.push(&record{kind: recLeft, seq: o.Seq, end: o.Seq, step: o.Step, to: b.To, text: b.Reason})
 		}
 	case *op.JumpDone:
 		c.begin(b.To)

@@ -23,15 +23,21 @@ const (
 
 // places lists the steps that the model can go back to in order to decide anew, and what it
 // said next: its own words have left the context. Those of earlier blocks are kept while
-// their step is on the current path.
+// their step is on the current path. Steps at which the task has decided anew before come
+// first, then the latest.
 func places(r *Request, recs []*record) []note.Statement {
-	var out []note.Statement
+	type place struct {
+		step int
+		said note.Statement
+	}
+	var all []place
 	add := func(step int, text string, ops []uint64) {
 		s := note.Statement{Text: fmt.Sprintf("step %d: %s", step, text), Ops: ops}
-		if !slices.ContainsFunc(out, func(o note.Statement) bool { return o.Text == s.Text }) {
-			out = append(out, s)
+		if !slices.ContainsFunc(all, func(o place) bool { return o.said.Text == s.Text }) {
+			all = append(all, place{step: step, said: s})
 		}
 	}
+	back := map[int]bool{}
 	for _, rec := range recs {
 		switch rec.kind {
 		case recBlock:
@@ -46,9 +52,20 @@ func places(r *Request, recs []*record) []note.Statement {
 			if from, ok := r.Live[rec.step]; ok {
 				add(from, quote.ClipMarked(firstLine([]string{rec.text}), maxPlaceRunes), []uint64{rec.seq})
 			}
+		case recLeft:
+			back[rec.to] = true
 		}
 	}
-	return out[max(0, len(out)-maxPlaces):]
+	slices.SortStableFunc(all, func(a, b place) int { return b.step - a.step })
+	var out []note.Statement
+	for _, again := range []bool{true, false} {
+		for _, p := range all {
+			if back[p.step] == again {
+				out = append(out, p.said)
+			}
+		}
+	}
+	return out[:min(len(out), maxPlaces)]
 }
 
 // onPath reports whether a step is on the current path.
@@ -104,19 +121,25 @@ var digits = regexp.MustCompile(`\d+`)
 // shape is what calls share that differ in numbers only.
 func (r *record) shape() string { return digits.ReplaceAllString(r.key(), "#") }
 
-// leaves gives the failure that ended a path the reason for leaving it: the last one before
-// the jump, or the first path of the block that was made for it.
+// leaves sets the reason for leaving a path at the failure that ended it: the last one before
+// the jump, or the first path of the block that was made for it. A block for standing steps
+// counts only if no failure before it is known.
 func leaves(recs []*record, reason string) {
 	reason = quote.ClipMarked(quote.Squash(reason), maxLeftRunes)
+	var ended *record
 	for _, rec := range slices.Backward(recs) {
-		switch {
-		case rec.kind == recLeft:
-			return // of the jump before
-		case rec.kind == recBlock, rec.failed() && rec.noLesson == "":
-			if rec.left == "" {
-				rec.left = reason
-			}
-			return
+		if rec.kind == recLeft { // of the jump before
+			break
 		}
+		if rec.kind == recBlock && ended == nil {
+			ended = rec
+		}
+		if rec.kind == recBlock && !rec.standing || rec.failed() && rec.noLesson == "" {
+			ended = rec
+			break
+		}
+	}
+	if ended != nil && ended.left == "" {
+		ended.left = reason
 	}
 }

@@ -1,6 +1,7 @@
 package anamnesis
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -45,7 +46,7 @@ func TestStandingBlock(t *testing.T) {
 	second := pass(t, nil, r, nil).Block
 	for _, want := range []string{
 		"left because: redis is refused without a server",
-		"- step 2: I try lru now.\n- step 5: On with it. (op 61)\n",
+		"- step 5: On with it. (op 61)\n- step 2: I try lru now.\n",
 		"- op 30: git push origin main\n- op 63: npm publish\n",
 	} {
 		if !strings.Contains(second, want) {
@@ -71,5 +72,33 @@ func TestLeftBlock(t *testing.T) {
 	got := pass(t, nil, r, nil).Block
 	if want := "why: exit code 1, 2 times; left because: the file is generated"; strings.Count(got, want) != 1 {
 		t.Errorf("no %q in\n%s", want, got)
+	}
+}
+
+// TestPlaces: a block that has no room for all steps to go back to names those at which the
+// task decided anew, then the latest, and the reason for a jump stays at the failure that it
+// was made for, whatever left the context in between.
+func TestPlaces(t *testing.T) {
+	s := newSpan(12, 3)
+	live := make(map[int]int)
+	for step := 3; step < 12; step++ {
+		live[step] = step - 1
+		s.say(fmt.Sprintf("Choice %d.", step))
+		s.bash(fmt.Sprintf("make part%d", step), 0, "made\n", "")
+		s.save(fmt.Sprint(step))
+	}
+	s.bash("make cache", 1, "", "cache.c:3: redis is refused\n")
+	s.add(&op.PassDone{Trigger: op.TriggerWindow, Block: pass(t, nil, story().request(16000), nil).Block})
+	s.add(&op.JumpIntended{From: 12, To: 4, Backward: true, Reason: "redis is refused without a server"})
+	s.add(&op.JumpDone{From: 12, To: 4})
+	s.save("again")
+	r := s.request(6400)
+	r.Standing, r.Live = true, live
+	got := pass(t, nil, r, nil).Block
+	if want := "said next:\n- step 4: Choice 5. (op 20)\n- step 10: Choice 11."; !strings.Contains(got, want) {
+		t.Errorf("no %q in\n%s", want, got)
+	}
+	if want := "left because: redis is refused without a server"; !strings.Contains(got, "error: cache.c:3: redis is refused\n  why: exit code 1; "+want) {
+		t.Errorf("no %q at its failure in\n%s", want, got)
 	}
 }

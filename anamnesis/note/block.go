@@ -25,6 +25,7 @@ const (
 	MaxRangesNamed = 12 // ranges in the pointers
 	maxOpsNamed    = 8  // operations cited on one line
 	MaxTaskRunes   = 80
+	leastPlaces    = 3 // steps to go back to, which a block names before a second entry of other lists
 )
 
 // entry is one item of a list in a block: its lines and what it rests on.
@@ -40,6 +41,7 @@ type section struct {
 	title string
 	rank  int // higher is kept longer
 	items []entry
+	least int // so many stay while another list has more than one
 	keep  int
 }
 
@@ -81,6 +83,7 @@ func (n *Notes) Block(r *Span, todos []Statement, maxTokens int, count func(stri
 	}
 	b.sections = append(b.sections, paths)
 	statements(PlacesTitle, 5, n.Places)
+	b.sections[len(b.sections)-1].least = leastPlaces
 	statements(EffectsTitle, 5, n.Effects)
 	statements("Key findings", 2, n.Findings)
 	statements("Verified facts", 3, n.Verified)
@@ -221,7 +224,7 @@ func (b *block) fit(maxTokens int, r *Span) (string, int) {
 	slices.SortStableFunc(byRank, func(x, y *section) int { return x.rank - y.rank })
 	for _, floor := range []int{12, 6, 3, 2, 1, 0} {
 		for _, s := range byRank {
-			for s.keep > floor {
+			for s.keep > max(floor, min(s.least, floor*s.least)) {
 				// The sum of the parts is nearly the count of the whole; only
 				// when it could fit is the whole counted.
 				if total <= maxTokens {

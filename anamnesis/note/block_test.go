@@ -1,6 +1,7 @@
 package note
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -64,5 +65,19 @@ func TestManyRanges(t *testing.T) {
 		if !slices.Contains(lines, want) || !slices.Contains(lines, "Pointers: ops 12-15, 22-25, 32-35, 42-45 and 8 more ranges within 52-125.") {
 			t.Errorf("%q, want %q", lines, want)
 		}
+	}
+}
+
+// TestPlacesStay: steps to go back to are short, and stay where long entries of other lists
+// have no room.
+func TestPlacesStay(t *testing.T) {
+	var n Notes
+	for i := range 3 {
+		n.Falsified = append(n.Falsified, Falsified{Action: fmt.Sprintf("make part%d", i), Error: strings.Repeat("x", 700), Confidence: ConfidenceHigh})
+		n.Places = append(n.Places, Statement{Text: fmt.Sprintf("step %d: I try %d.", i, i)})
+	}
+	text, left := n.Block(&Span{Task: "t", Standing: true}, nil, 400, func(s string) int { return len(s) / 4 })
+	if len(ParseList(text, PlacesTitle)) != 3 || left != 2 {
+		t.Errorf("%d entries had no room:\n%s", left, text)
 	}
 }
