@@ -1,6 +1,7 @@
 package restore
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -128,56 +129,37 @@ func (j *Journal) Encode() []byte {
 	return []byte(b.String())
 }
 
+// DecodeJournal decodes a journal. Only what Encode returns is valid, its checksum included.
 func DecodeJournal(data []byte) (*Journal, error) {
-	text := string(data)
-	i := strings.LastIndex(strings.TrimSuffix(text, "\n"), "\n")
-	if i < 0 {
-		return nil, errors.New("cut short")
-	}
-	body, last := text[:i+1], text[i+1:]
-	sum := sha256.Sum256([]byte(body))
-	if last != fmt.Sprintf("sum %x\n", sum) {
-		return nil, errors.New("bad checksum")
-	}
-	lines := strings.Split(strings.TrimSuffix(body, "\n"), "\n")
-	if len(lines) < 6 || lines[0] != journalMagic {
-		return nil, errors.New("unknown format")
-	}
 	j := &Journal{}
-	var ids [3]gitfmt.Hash
-	var texts [5]string
-	for i, key := range []string{"world ", "source ", "target ", "head ", "nonce "} {
-		v, ok := strings.CutPrefix(lines[1+i], key)
-		if !ok {
-			return nil, fmt.Errorf("no %sline", key)
-		}
-		texts[i] = v
-		if i >= 1 && i <= 3 {
-			if ids[i-1], ok = gitfmt.ParseHash(v); !ok {
-				return nil, fmt.Errorf("bad %s%q", key, v)
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSuffix(line, "\n")
+		switch key, value, _ := strings.Cut(line, " "); key {
+		case "world":
+			j.World = value
+		case "source":
+			j.Source, _ = gitfmt.ParseHash(value)
+		case "target":
+			j.Target, _ = gitfmt.ParseHash(value)
+		case "head":
+			j.Head, _ = gitfmt.ParseHash(value)
+		case "nonce":
+			j.Nonce = value
+		case "boot":
+			j.Boot = value
+		case "act":
+			a, err := parseAction(line)
+			if err != nil {
+				return nil, err
 			}
+			j.Actions = append(j.Actions, a)
 		}
 	}
-	j.World, j.Nonce = texts[0], texts[4]
-	j.Source, j.Target, j.Head = ids[0], ids[1], ids[2]
+	if !bytes.Equal(j.Encode(), data) {
+		return nil, errors.New("damaged, or in an unknown format")
+	}
 	if _, err := hex.DecodeString(j.Nonce); err != nil || len(j.Nonce) != fsys.NonceDigits {
 		return nil, fmt.Errorf("bad nonce %q", j.Nonce)
-	}
-	lines = lines[6:]
-	if len(lines) > 0 {
-		var there bool
-		if j.Boot, there = strings.CutPrefix(lines[0], "boot "); there {
-			lines = lines[1:]
-		} else {
-			j.Boot = ""
-		}
-	}
-	for _, line := range lines {
-		a, err := parseAction(line)
-		if err != nil {
-			return nil, err
-		}
-		j.Actions = append(j.Actions, a)
 	}
 	return j, nil
 }
