@@ -81,6 +81,21 @@ Repaired before by, with the names of this call:
 	}
 }
 
+// TestReasonOfProgram: of a missing program, a reason that is about the arguments is none.
+func TestReasonOfProgram(t *testing.T) {
+	for said, want := range map[string]string{
+		"The file of these is tests/test_python.py.":        "",
+		"Pytest is not in the path. I should use bin/test.": "Pytest is not in the path. I should use bin/test.",
+	} {
+		works := call("bin/test tests/test_python.py", "1 passed", 0)
+		works.Said = said
+		pairs := Pairs(Run{Calls: []Call{call("pytest tests/test_python.py", "bash: line 1: pytest: command not found", 127), works}})
+		if len(pairs) != 1 || pairs[0].Why != want {
+			t.Errorf("%q: %+v", said, pairs)
+		}
+	}
+}
+
 func TestReason(t *testing.T) {
 	about := edit.WordSet("table index missing utf")
 	for said, want := range map[string]string{

@@ -264,7 +264,7 @@ func madeBy(changes []edit.Change, calls [][]edit.Change) []edit.Change {
 
 // reason returns the sentences with which the agent made the changes before the call that
 // succeeded, those that name most of the failure and of what put it right. Of equals, the
-// latest.
+// latest. Where another program was called for a missing one, they name either.
 func (w *walk) reason(p *Pair) string {
 	k := newKnown(*p)
 	about := edit.WordSet(p.Failure.Line)
@@ -281,6 +281,10 @@ func (w *walk) reason(p *Pair) string {
 		if said, n := reasonIn(w.run.Calls[j].Said, p.Failure.Line, about); n > most {
 			best, most = said, n
 		}
+	}
+	if called := append(edit.Words(mainOf(actions(p.Command)).family()), edit.Words(mainOf(actions(p.Works)).family())...); p.General() &&
+		!slices.ContainsFunc(edit.Words(best), func(word string) bool { return slices.Contains(called, word) }) {
+		return "" // it is about the arguments
 	}
 	return best
 }
