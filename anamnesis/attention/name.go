@@ -8,9 +8,10 @@ import (
 
 var (
 	// dated matches the end by which providers name a snapshot: a date as
-	// 2024-08-06, 20240806 or 06-05, a month and day as 0709, a year and month
-	// as 2507, or "latest"; after it, Bedrock's version and revision.
+	// 2024-08-06, 20240806, 06-05, 01-29-2025 or 08-2024, a month and day as 0709, a
+	// year and month as 2507, or "latest"; after it, Bedrock's version and revision.
 	dated = regexp.MustCompile(`[-@](?:20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])` +
+		`|(?:0[1-9]|1[0-2])-(?:(?:0[1-9]|[12]\d|3[01])-)?20\d\d` +
 		`|(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])|2\d(?:0[1-9]|1[0-2])|latest)(?:-v\d+)?$`)
 	// vendor matches a prefix such as "us.anthropic.": words that end in a
 	// dot before a letter. In "gpt-4.1" none does.

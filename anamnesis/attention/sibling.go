@@ -17,9 +17,10 @@ var versioned = regexp.MustCompile(`^(.*?[a-z]-?)(\d{1,2}(?:[.-]\d{1,2})*)(?:$|[
 // modelVersion returns the family and the version of a model name or a pattern; no
 // version if it names none.
 func modelVersion(name string) (family string, version []int) {
+	name = strings.TrimLeft(name, "*")
 	m := versioned.FindStringSubmatch(strings.TrimSuffix(name, ".*"))
 	if m == nil {
-		return name, nil
+		return strings.TrimRight(name, "*-"), nil
 	}
 	for _, part := range strings.FieldsFunc(m[2], func(r rune) bool { return r == '.' || r == '-' }) {
 		n, _ := strconv.Atoi(part) // two digits at most
@@ -29,59 +30,98 @@ func modelVersion(name string) (family string, version []int) {
 }
 
 // measuredBefore reports whether a row of the built-in table measured an older
-// version than the name's: "kimi-k2*" says nothing of kimi-k2.6. A default covers
-// later versions too, and so does a row that a user wrote.
+// version than the name's: "kimi-k2*" says nothing of kimi-k2.6, nor "qwen-max*" of
+// qwen-max-3. A default covers later versions too, and so does a row that a user wrote.
 func (r *Row) measuredBefore(g glob, name string) bool {
-	if !r.builtin || r.Confidence == ConfidenceNone || strings.HasSuffix(g.pattern, ".*") {
+	if !r.builtin || r.Confidence == ConfidenceNone {
 		return false
 	}
 	family, measured := modelVersion(g.pattern)
 	other, version := modelVersion(name)
 	n := len(measured)
-	return n > 0 && len(version) > n && family == other && slices.Equal(version[:n], measured) && version[n] > 0
+	return len(version) > n && family == other && slices.Equal(version[:n], measured) && version[n] > 0
 }
 
 // sibling finds the row for a version that no row covers: the newest one of the same
-// family and major version, else the default of the vendor's newest models. The
-// vendor is the name's first word.
+// family and major version. If there is none, it is the default of the vendor's newest
+// models, or the newest row of the family if that is of a later major version than the
+// default. The rows of a family say nothing of a version older than the newest of them.
+// Of several, a row of the model's own tier is taken. The vendor is the name's first word.
 func (t *Table) sibling(names []string) (row *Row, why string) {
-	var best []int
 	for _, name := range names {
 		family, version := modelVersion(name)
-		if version == nil {
+		if version == nil || strings.Contains(name, "/") {
 			continue
 		}
-		for _, kind := range []struct {
-			why string
-			is  func(r *Row, of string, v []int) bool
-		}{
-			{"its newest sibling", func(r *Row, of string, v []int) bool {
-				return of == family && v[0] == version[0] && (len(v) >= len(version) || r.Confidence == ConfidenceNone)
-			}},
-			{"the default of its vendor's newest models", func(r *Row, of string, v []int) bool {
-				return r.Confidence == ConfidenceNone && vendorOf(of) == vendorOf(family) && v[0] <= version[0]
-			}},
-		} {
-			for i := range t.rows {
-				for _, g := range t.rows[i].globs {
-					of, v := modelVersion(g.pattern)
-					if v == nil || !t.rows[i].builtin || slices.Compare(v, version) >= 0 && of == family || !kind.is(&t.rows[i], of, v) {
-						continue
-					}
-					if strings.HasSuffix(g.pattern, ".*") {
-						v = append(v, 99)
-					}
-					if row == nil || cmp.Or(slices.Compare(v, best), cmp.Compare(len(row.Pattern), len(t.rows[i].Pattern))) > 0 {
-						row, best, why = &t.rows[i], v, kind.why
-					}
+		newest := t.newest(family)
+		var best []int
+		for i := range t.rows {
+			r := &t.rows[i]
+			for _, g := range r.globs {
+				of, v := modelVersion(g.pattern)
+				if !r.builtin || of == family && slices.Compare(v, version) >= 0 {
+					continue
+				}
+				sameTier := 0
+				if slices.Equal(tier(g.pattern), tier(name)) {
+					sameTier = 1
+				}
+				reason := "its newest sibling"
+				var rank []int
+				isDefault := r.Confidence == ConfidenceNone
+				switch {
+				case of == family && major(v) == version[0] && (isDefault || len(v) >= len(version)):
+					rank = []int{2, sameTier}
+				case isDefault && v != nil && vendorOf(of) == vendorOf(family) && v[0] <= version[0]:
+					rank, reason = []int{1, v[0], 1, sameTier}, "the default of its vendor's newest models"
+				case of == family && slices.Compare(newest, version) < 0:
+					rank = []int{1, major(newest), 0, sameTier}
+				default:
+					continue
+				}
+				rank = append(rank, v...)
+				if strings.HasSuffix(g.pattern, ".*") {
+					rank = append(rank, 99)
+				}
+				if row == nil || cmp.Or(slices.Compare(rank, best), cmp.Compare(len(row.Pattern), len(r.Pattern))) > 0 {
+					row, best, why = r, rank, reason
 				}
 			}
-			if row != nil {
-				return row, why
-			}
+		}
+		if row != nil {
+			return row, why
 		}
 	}
 	return nil, ""
+}
+
+// newest returns the highest version that a built-in row of a family names.
+func (t *Table) newest(family string) (version []int) {
+	for _, r := range t.rows {
+		for _, g := range r.globs {
+			if of, v := modelVersion(g.pattern); r.builtin && of == family && slices.Compare(v, version) > 0 {
+				version = v
+			}
+		}
+	}
+	return version
+}
+
+func major(version []int) int {
+	if len(version) == 0 {
+		return 0
+	}
+	return version[0]
+}
+
+// tier returns the words of a name that set a model apart from others of its version.
+func tier(name string) (words []string) {
+	for _, w := range strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("-:*", r) }) {
+		if slices.Contains([]string{"flash", "pro", "mini", "lite", "nano", "scout"}, w) {
+			words = append(words, w)
+		}
+	}
+	return words
 }
 
 func vendorOf(family string) string {

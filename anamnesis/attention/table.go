@@ -4,7 +4,6 @@ package attention
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"anamnesis/anamnesis/tokens"
@@ -102,18 +101,25 @@ func (t *Table) Lookup(model string) Span {
 
 func (t *Table) lookup(model string) Span {
 	names := nameForms(model)
-	best, bestWeight := -1, -1
+	best, bestWeight, olderWeight := -1, -1, -1
 	for i := range t.rows {
 		for _, g := range t.rows[i].globs {
-			if g.weight >= bestWeight && t.rows[i].covers(g, names) {
+			covers, older := t.rows[i].covers(g, names)
+			if covers && g.weight >= bestWeight {
 				best, bestWeight = i, g.weight
+			}
+			if older {
+				olderWeight = max(olderWeight, g.weight)
 			}
 		}
 	}
-	if best < 0 {
+	// A less specific row of the table measured another model: "gpt-4o*" says nothing of gpt-4o-mini-2.
+	if best < 0 || t.rows[best].builtin && bestWeight < olderWeight {
 		if r, why := t.sibling(names); r != nil {
 			return r.fromSibling(model, why)
 		}
+	}
+	if best < 0 {
 		return Span{
 			Model: model, EAS: UnknownEAS, Encoding: tokens.EncodingFor(model), Confidence: ConfidenceNone,
 			Source: fmt.Sprintf("unknown model: default of %d tokens", UnknownEAS),
@@ -122,9 +128,16 @@ func (t *Table) lookup(model string) Span {
 	return t.rows[best].span(model)
 }
 
-// covers reports whether a pattern of the row matches one of a model's names.
-func (r *Row) covers(g glob, names []string) bool {
-	return slices.ContainsFunc(names, func(name string) bool { return g.match(name) && !r.measuredBefore(g, name) })
+// covers reports whether a pattern of the row matches one of a model's names, and whether
+// it matches one whose version is newer than what the row measured.
+func (r *Row) covers(g glob, names []string) (covers, older bool) {
+	for _, name := range names {
+		if g.match(name) {
+			before := r.measuredBefore(g, name)
+			covers, older = covers || !before, older || before
+		}
+	}
+	return covers, older
 }
 
 // span is what the row says about a model.

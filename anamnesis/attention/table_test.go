@@ -3,6 +3,7 @@ package attention
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,7 +81,18 @@ func TestNewerVersions(t *testing.T) {
 		{"gpt-6-astra", "gpt-5.*", true}, {"gpt-5.9", "gpt-5.*", false},
 		{"grok-4-1-fast", "grok-4.*", true}, {"grok-4.7", "grok-4.*", false}, {"grok-4-0709", "grok-4*", false},
 		{"glm-4.5-air", "glm-4.5*", false}, {"glm-6", "glm-5.*", true}, {"deepseek-v5-pro", "deepseek-{v4,chat,reasoner}*", true},
-		{"claude-fable-5", "claude-{sonnet,opus,fable}-{4.6,4-6,4.7,4-7,4.8,4-8,5}*", false}, {"claude-3-opus-20240229", "", false}, {"qwen2.5-coder", "", false}, {"gemma-4-26b-a4b-it", "", false}, {"o5", "", false},
+		{"claude-fable-5", "claude-{sonnet,opus,fable}-{4.6,4-6,4.7,4-7,4.8,4-8,5}*", false}, {"claude-3-opus-20240229", "", false}, {"qwen2.5-coder", "", false},
+		// No default: the newest sibling's, and not an older default.
+		{"llama-5", "{meta-,}llama{-,}4*", true}, {"meta-llama/Llama-5-70B", "{meta-,}llama{-,}4*", true}, {"meta-llama-5", "{meta-,}llama{-,}4*", true},
+		{"llama-4.5", "{meta-,}llama{-,}4*", true}, {"llama-3.4-70b", "{meta-,}llama{-,}{3.1,3.2,3.3,3-1-,3-2-,3-3-}*", true},
+		{"gemma-4-26b-a4b-it", "gemma{-,}3*", true}, {"jamba-1.6", "*jamba-1.5*", true},
+		// Measured by a pattern without a version.
+		{"mistral-large-9", "mistral-large{,-3*,-2512*}", true}, {"mistral-large-latest", "mistral-large{,-3*,-2512*}", false},
+		{"mistral-large-2610", "mistral-large{,-3*,-2512*}", false}, {"command-r-9", "{c4ai-,}command-r*", true}, {"command-r-plus-08-2024", "{c4ai-,}command-r*", false},
+		{"gpt-oss-300b", "gpt-oss*", false}, {"gpt-oss:120b", "gpt-oss{,-120b*}", false},
+		// Of its own tier.
+		{"gemini-2.6-flash", "gemini-2.5-flash*", true}, {"gemini-2.6-flash-lite", "gemini-2.5-flash-lite*", true}, {"gemini-2.6-pro", "gemini-2.5-pro*", true},
+		{"o5", "o3*", true}, {"o5-mini", "o4-mini*", true}, {"gpt-7-mini", "gpt-5.{4,5,6}-{mini,nano}*", true}, {"grok-5-mini", "grok-4.*", true},
 	} {
 		s := table.Lookup(tt.model)
 		if s.Pattern != tt.pattern || strings.HasPrefix(s.Source, "no row for this version") != tt.said {
@@ -90,6 +102,20 @@ func TestNewerVersions(t *testing.T) {
 			t.Errorf("Lookup(%q): confidence %s", tt.model, s.Confidence)
 		}
 	}
+	for _, r := range table.Rows() {
+		for _, name := range Names(r.Pattern) {
+			if s := table.Lookup(name + "-90"); r.Confidence != ConfidenceNone && s.Confidence != ConfidenceNone && !inside(name) {
+				t.Errorf("Lookup(%q): by %q with confidence %s", s.Model, s.Pattern, s.Confidence)
+			}
+		}
+	}
+}
+
+// inside reports whether a model name has its version before its last word.
+func inside(name string) bool {
+	_, version := modelVersion(name)
+	_, appended := modelVersion(name + "-90")
+	return slices.Equal(version, appended)
 }
 
 // TestEncodings: where a model's own encoding is public, its row must use it.
