@@ -35,7 +35,7 @@ card that has changed since it was opened.`,
 			if file != "" {
 				text, err = a.desk().Read(file, card.MaxBytes)
 			} else {
-				d, text, err = a.desk().Edit(cmd.Context(), id+".md", old)
+				d, text, err = a.desk().Edit(cmd.Context(), id+".md", old, "name the text with --file")
 			}
 			if err != nil {
 				return exit.Usagef("kb edit: %w", err)
@@ -69,7 +69,7 @@ nothing.`,
 		RunE: a.withKB(dir, true, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			topic := cmp.Or(card.OneLine(strings.Join(args, " ")), "the problem and its place, in words that a search would use")
 			template := strings.Replace(cardfile.Template, "TOPIC", strconv.Quote(topic), 1)
-			d, text, err := a.desk().Edit(cmd.Context(), "new.md", []byte(template))
+			d, text, err := a.desk().Edit(cmd.Context(), "new.md", []byte(template), "use 'anamnesis kb add FILE'")
 			if err != nil {
 				return exit.Usagef("kb new: %w", err)
 			}

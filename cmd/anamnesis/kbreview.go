@@ -74,7 +74,7 @@ func (a *app) kbReview(ctx context.Context, store *knowledgebase.Store, f review
 	if more > 0 {
 		a.notef("the first %d; %d more wait", len(items), more)
 	}
-	d, doc, err := a.desk().Edit(ctx, "review.md", review.Compose(items))
+	d, doc, err := a.desk().Edit(ctx, "review.md", review.Compose(items), "name the text with --apply")
 	if err != nil {
 		return exit.Usagef("kb review: %w", err)
 	}

@@ -52,8 +52,8 @@ func (o *Printer) Stats(st CardStats) {
 	for _, n := range st.States {
 		total += n
 	}
-	o.Printf("%d cards: %d draft (%d tainted), %d reviewed, %d retired, %d superseded; %d expired, %d files not readable\n",
-		total, st.States[card.Draft], st.Tainted, st.States[card.Reviewed], st.States[card.Retired], st.States[card.Superseded], st.Expired, st.Broken)
+	o.Printf("%s: %d draft (%d tainted), %d reviewed, %d retired, %d superseded; %d expired, %d files not readable\n",
+		quote.Number(total, "card"), st.States[card.Draft], st.Tainted, st.States[card.Reviewed], st.States[card.Retired], st.States[card.Superseded], st.Expired, st.Broken)
 	o.Printf("all: %s\n", figures(st.Totals))
 	if e := st.Effect; e != nil {
 		o.Println(e)
@@ -282,6 +282,9 @@ func (o *Printer) Added(added cardfile.Added) {
 		what = "already there:"
 	}
 	o.Printf("%s %s %s\n", what, added.ID, cardfile.Shown(added.Path))
+	if len(added.Ignored) > 0 {
+		o.Printf("  not taken from %s: %s; 'anamnesis kb edit %s' changes them\n", cardfile.Shown(added.File), strings.Join(added.Ignored, ", "), added.ID)
+	}
 }
 
 // History lists the revisions of a card.
