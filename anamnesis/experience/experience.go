@@ -32,6 +32,7 @@ type Log struct {
 	Experiment bool
 	Last       uint64 // seq of the last operation added
 
+	acted  uint64              // seq of the last call's result
 	calls  map[string]openCall // commands of open calls
 	claims []*claim            // of the cards shown
 }
@@ -104,6 +105,7 @@ func (e *Log) Add(o *op.Op) {
 			e.calls[b.Call] = openCall{quote.Squash(command), b.World, wording.CommandLine(command), o.Seq}
 		}
 	case *op.ToolReturned:
+		e.acted = o.Seq
 		call, ok := e.calls[b.Call]
 		delete(e.calls, b.Call)
 		if ok && b.Exit != nil {
@@ -113,9 +115,9 @@ func (e *Log) Add(o *op.Op) {
 			}
 			e.ended(o.Seq, call, f.Signature, failed)
 		}
-		e.wrote(o.Seq, b.Writes)
+		e.wrote(o.Seq, o.Seq, b.Writes)
 	case *op.WorldSaved:
-		e.wrote(o.Seq, b.Changed)
+		e.wrote(o.Seq, e.acted, b.Changed)
 	}
 }
 
@@ -165,10 +167,11 @@ func (e *Log) ended(seq uint64, call openCall, sign string, failed bool) {
 	}
 }
 
-// wrote notes files that a card's solution names as changed.
-func (e *Log) wrote(seq uint64, paths []string) {
+// wrote notes files that a card's solution names as changed, if a call returned at acted, after the
+// card was shown: what the first snapshot lists no agent changed.
+func (e *Log) wrote(seq, acted uint64, paths []string) {
 	for _, c := range e.claims {
-		if slices.ContainsFunc(paths, func(p string) bool { return slices.Contains(c.Tries, p) }) {
+		if acted > c.seq && slices.ContainsFunc(paths, func(p string) bool { return slices.Contains(c.Tries, p) }) {
 			c.follow(e, seq)
 		}
 	}
