@@ -112,9 +112,6 @@ func (m *Memory) Add(p Pair) {
 func (m *Memory) Learn(p Pair) { m.learn(newKnown(p)) }
 
 func (m *Memory) learn(k *known) {
-	if len(k.words) == 0 {
-		return // all of it was on the screen
-	}
 	m.pairs = append(m.pairs, k)
 	m.byRepo[k.Repo] = append(m.byRepo[k.Repo], k)
 	for _, w := range k.words {
@@ -155,6 +152,9 @@ func (m *Memory) matches(a *asking) []match {
 		}
 		if p.family != a.family {
 			fit *= otherProgram
+		}
+		if len(p.words) == 0 && (fit < 1 || p.Repo != a.repo) {
+			continue // no word of it was not on the screen; a number may be
 		}
 		if fit >= minMatch {
 			out = append(out, match{p, fit, fit * (1 - callShare + callShare*m.shared(a.asked, p.asked))})

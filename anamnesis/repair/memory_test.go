@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"anamnesis/anamnesis/edit"
 )
 
 func bytesOverFour(s string) int { return len(s) / 4 }
@@ -53,6 +55,36 @@ func TestRecall(t *testing.T) {
 				t.Errorf("%d tokens", bytesOverFour(c.String()))
 			}
 		})
+	}
+}
+
+// TestRecallNumber: a repair whose words were all on the screen, but not its number, answers the same failure
+// in the same repository alone. What a user reviewed answers it even if such answers were seldom right.
+func TestRecallNumber(t *testing.T) {
+	lacks := func(what string) Call { return call("sh check.sh", "Error: the "+what+" is required", 1) }
+	pairs := Pairs(Run{ID: "task", Repo: "shop", Calls: []Call{
+		lacks("port"), {Changes: []edit.Change{{Path: "conf.ini", Added: []string{"port=8080"}}}}, call("sh check.sh", "ok", 0),
+	}})
+	if len(pairs) != 1 {
+		t.Fatalf("%+v", pairs)
+	}
+	for _, trusted := range []bool{false, true} {
+		m := NewMemory()
+		pairs[0].Trusted = trusted
+		m.Add(pairs[0])
+		for repo, failed := range map[string]Call{"shop": lacks("port"), "bank": lacks("port"), "shop ": lacks("host")} {
+			c, ok := m.Recall(strings.TrimSpace(repo), failed, 200, bytesOverFour)
+			if want := repo == "shop"; ok != want || ok && !strings.Contains(c.String(), "port=8080") {
+				t.Errorf("%q: %v", repo, ok)
+			}
+		}
+		asked := newAsking("shop", pairs[0].Command, pairs[0].Failure)
+		for _, s := range sorts(&asked, &answer{like: exactly}) {
+			m.record[s] = trials{0, 100}
+		}
+		if _, ok := m.Recall("shop", lacks("port"), 200, bytesOverFour); ok != trusted {
+			t.Errorf("trusted %v, with a bad record: %v", trusted, ok)
+		}
 	}
 }
 

@@ -129,8 +129,12 @@ func (r record) add(a *asking, of *answer, right bool) {
 	}
 }
 
-// shows reports whether such an answer is right often enough.
+// shows reports whether such an answer is right often enough. What a user reviewed is shown for the same
+// failure in the same repository.
 func (m *Memory) shows(a *asking, of *answer) bool {
+	if of.like == exactly && of.found[0].Trusted && of.found[0].Repo == a.repo {
+		return true
+	}
 	if of.like == nearby {
 		return of.sure >= nearSure && len(m.byRepo[a.repo]) >= nearLeast
 	}

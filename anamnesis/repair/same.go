@@ -23,6 +23,7 @@ type Lesson struct {
 	lists   bool     // the command that worked only lists, or prints a version
 	changes bool     // lines took the place of others
 	remedy  []string // the words of a change, or of a program in the command line
+	text    string   // its lines
 }
 
 // Lesson returns what a repair teaches. Of a missing program it is the program that worked; that a
@@ -44,6 +45,9 @@ func (p *Pair) Lesson() Lesson {
 	l.lists = slices.ContainsFunc(shell.Fields(works.text), listsOnly)
 	if len(p.Changes) > 0 || works.inline {
 		l.remedy = newWords(k.lines, nil)
+		for _, line := range k.lines {
+			l.text += line.text + "\n"
+		}
 		l.changes = slices.ContainsFunc(k.lines, func(l line) bool { _, _, changed := edit.CutChanged(l.text); return changed })
 		return l
 	}
@@ -85,6 +89,9 @@ func (l *Lesson) Same(o *Lesson) bool {
 	}
 	if l.way != "" || o.way != "" {
 		return l.way == o.way
+	}
+	if l.exact == o.exact && l.text != "" && l.text == o.text {
+		return true
 	}
 	both := 0
 	for _, w := range l.remedy {

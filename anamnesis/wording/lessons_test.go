@@ -74,7 +74,9 @@ func TestLessonsChange(t *testing.T) {
 	create := []string{"from django.db import connection", "with connection.schema_editor() as editor:", "    editor.create_model(Invoice)", "totals = Invoice.objects.values('year')"}
 	long := pair("t1", table+"invoice", nil, create...)
 	folder := pair("t1", module+"'ledger'", []string{"mkdir ledger", "touch ledger/__init__.py"})
-	lessons := LessonsOf([]*card.Card{long, folder, pair("t1", module+"'numpy'", []string{"pip install numpy"})})
+	const port = "Error: port is required"
+	one := pair("t1", port, nil, "port=8080")
+	lessons := LessonsOf([]*card.Card{long, folder, one, pair("t1", module+"'numpy'", []string{"pip install numpy"})})
 	for name, tt := range map[string]struct {
 		c       *card.Card
 		want    *card.Card // nil: the card itself
@@ -86,6 +88,8 @@ func TestLessonsChange(t *testing.T) {
 		"two words":     {pair("t2", table+"customer", nil, "editor.create_model"), long, false},
 		"one word":      {pair("t2", table+"customer", nil, "create_model"), nil, false},
 		"half of it":    {pair("t2", table+"customer", nil, create[1], "    editor.execute(statement, limit, offset, dialect)"), nil, false},
+		"one line":      {pair("t2", port, nil, "port=8080"), one, false},
+		"other number":  {pair("t2", port, nil, "port=9090"), nil, false},
 		"other failure": {pair("t2", "OperationalError: database is locked", nil, create...), nil, false},
 		"other module":  {pair("t2", module+"'scipy'", []string{"pip install scipy"}), nil, false},
 		"other folder":  {pair("t2", module+"'shelf'", []string{"mkdir shelf", "touch shelf/__init__.py"}), folder, false},
