@@ -31,7 +31,7 @@ func (a *app) exit(err error) int {
 		text = exit.WithoutSignal(text)
 	}
 	if errors.Is(err, knowledgebase.ErrNotFound) {
-		text += "; 'anamnesis kb list' lists them"
+		text += "; 'anamnesis kb list' lists them, 'anamnesis kb repairs' what is no card yet"
 	}
 	a.notef("%s", text)
 	return code

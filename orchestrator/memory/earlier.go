@@ -32,6 +32,7 @@ const (
 // fit only its own task becomes one when another task meets the failure or repairs it the same way.
 type Earlier struct {
 	repairs []anamnesis.Repaired // the oldest first
+	tainted []*card.Card         // of repairs that no task is shown before a user reviewed them
 	lessons *wording.Lessons
 }
 
@@ -58,6 +59,12 @@ func ReadEarlier(h taskdir.Home, but string) *Earlier {
 		}
 	}
 	slices.SortStableFunc(e.repairs, func(a, b anamnesis.Repaired) int { return a.Card.Created.Compare(b.Card.Created) })
+	e.repairs = slices.DeleteFunc(e.repairs, func(r anamnesis.Repaired) bool {
+		if r.Card.Provenance.Tainted {
+			e.tainted = append(e.tainted, r.Card)
+		}
+		return r.Card.Provenance.Tainted
+	})
 	e.repairs = e.repairs[max(0, len(e.repairs)-maxEarlier):]
 	for _, r := range e.repairs {
 		e.lessons.Add(r.Card)
@@ -118,16 +125,25 @@ func byID(cards []*card.Card) map[string]*card.Card {
 	return out
 }
 
-// Waiting returns the cards of the repairs that no card of a store teaches and that a task may be shown, the
-// newest first.
-func (e *Earlier) Waiting(store *knowledgebase.Store) (out []*card.Card) {
-	stored := recalled.Layers[*knowledgebase.Store]{store}.InUse()
-	for _, k := range e.known(stored, gone(store)) {
-		if _, err := store.Get(k.card.ID); err != nil {
-			out = append(out, k.card)
+// Waiting returns the cards of the repairs that no card of a store teaches, the newest first. Those that
+// were drawn from texts from outside the world are among them, and are marked as tainted.
+func (e *Earlier) Waiting(store *knowledgebase.Store) []*card.Card {
+	cards, out := recalled.Layers[*knowledgebase.Store]{store}.InUse(), []*card.Card{}
+	for _, k := range e.known(cards, gone(store)) {
+		out = append(out, k.card)
+	}
+	taught := wording.LessonsOf(slices.Concat(cards, gone(store), out))
+	for _, c := range e.tainted {
+		if other, _ := taught.Known(c); other == c {
+			out = append(out, c)
+			taught.Add(c)
 		}
 	}
-	slices.Reverse(out)
+	out = slices.DeleteFunc(out, func(c *card.Card) bool {
+		_, err := store.Get(c.ID)
+		return err == nil
+	})
+	slices.SortStableFunc(out, func(a, b *card.Card) int { return b.Created.Compare(a.Created) })
 	return out
 }
 
@@ -143,18 +159,16 @@ func (e *Earlier) Worth(r *anamnesis.Repaired, taught *wording.Lessons) []*card.
 	return nil
 }
 
-// Record appends a task's repairs to its file. Those that were drawn from texts from outside the world
-// are left out.
+// Record appends a task's repairs to its file.
 func (e *Earlier) Record(h taskdir.Home, task string, found []anamnesis.Repaired) (err error) {
 	var lines bytes.Buffer
 	for _, r := range found {
-		if r.Card.Provenance.Tainted {
-			continue
-		}
 		if err := json.NewEncoder(&lines).Encode(r); err != nil {
 			return err
 		}
-		e.lessons.Add(r.Card)
+		if !r.Card.Provenance.Tainted {
+			e.lessons.Add(r.Card)
+		}
 	}
 	if lines.Len() == 0 {
 		return nil

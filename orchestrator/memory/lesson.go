@@ -172,7 +172,7 @@ func (l *lessons) markShown(id string) bool {
 }
 
 // LessonOn returns the text to append to a failed command's result if other tasks repaired such
-// a failure, and the record of it. A process names each card once.
+// a failure, and the record of it. A process names each card once, and none that a call was held for.
 func (m *Memory) LessonOn(c op.Call, res *tool.Result) (string, *op.CardsRecalled) {
 	if res.Exit == nil || m.o.NoLessons {
 		return "", nil
@@ -192,7 +192,7 @@ func (m *Memory) LessonOn(c op.Call, res *tool.Result) (string, *op.CardsRecalle
 		}
 	}
 	text := ""
-	if ok && m.mayShow(&found, f.Signature, rec) && m.lessons.markShown(found.From.Card) {
+	if ok && !m.held(found.From.Card) && m.mayShow(&found, f.Signature, rec) && m.lessons.markShown(found.From.Card) {
 		text, rec.Cards = found.String(), []op.CardRef{m.lessons.ref(m, found)}
 	}
 	if text == "" && len(rec.Met)+len(rec.Withheld) == 0 {
@@ -210,19 +210,12 @@ func (m *Memory) Warning(c op.Call, world string) (string, *op.CardsRecalled) {
 	if command == "" || m.o.NoLessons || m.o.NoWarnings {
 		return "", nil
 	}
-	e, err := m.experienced()
-	if err != nil {
-		return "", nil // the damage is reported when it matters
-	}
 	found, ok := m.lessons.of(m).Warn(m.State().Opened.Repo, command, lessonTokens, m.Counter.Count, func(p *repair.Pair) bool {
 		from := m.card(p.Card)
 		return from != nil && m.trust(from).Rung != recalled.Hypothesis
 	})
-	held := func(id string) bool {
-		return slices.ContainsFunc(e.Shown, func(s experience.Showing) bool { return s.Held && s.Card == id })
-	}
-	if !ok || held(found.From.Card) {
-		return m.warnPath(c.Name, command, world, held)
+	if !ok || m.held(found.From.Card) {
+		return m.warnPath(c.Name, command, world)
 	}
 	rec := &op.CardsRecalled{Query: command, Why: recallWarning, Cards: []op.CardRef{}}
 	if !m.mayShow(&found, "", rec) {
@@ -232,11 +225,18 @@ func (m *Memory) Warning(c op.Call, world string) (string, *op.CardsRecalled) {
 	return notice.Warned(c.Name, found.String()), rec
 }
 
+// held reports whether a call was held for a card. If the stream is damaged it reports that one was: the
+// damage is reported when it matters.
+func (m *Memory) held(id string) bool {
+	e, err := m.experienced()
+	return err != nil || slices.ContainsFunc(e.Shown, func(s experience.Showing) bool { return s.Held && s.Card == id })
+}
+
 // warnPath is Warning for a call that began a path of an earlier task.
-func (m *Memory) warnPath(name, command, world string, held func(id string) bool) (string, *op.CardsRecalled) {
+func (m *Memory) warnPath(name, command, world string) (string, *op.CardsRecalled) {
 	for _, from := range slices.Backward(m.lessons.pathsFrom(wording.CommandLine(command))) {
 		h := recalled.Hit{Card: from, Trust: m.trust(from)}
-		if e := m.evidence(from); world == "" || e.began != world || held(from.ID) || h.Trust.Rung == recalled.Hypothesis || h.Trust.Withheld || m.experiment(from) {
+		if e := m.evidence(from); world == "" || e.began != world || m.held(from.ID) || h.Trust.Rung == recalled.Hypothesis || h.Trust.Withheld || m.experiment(from) {
 			continue
 		}
 		rec := &op.CardsRecalled{Query: command, Why: recallWarning, Cards: []op.CardRef{m.cardRef(h)}}

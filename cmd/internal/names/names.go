@@ -77,7 +77,10 @@ func Repairs(h taskdir.Home, store *knowledgebase.Store, ids []string) ([]*card.
 	for _, id := range ids {
 		i := slices.IndexFunc(all, func(c *card.Card) bool { return c.ID == id })
 		if i < 0 {
-			return nil, fmt.Errorf("repair %s: %w", id, knowledgebase.ErrNotFound)
+			if _, err := store.Get(id); err == nil {
+				return nil, session.Usagef("kb repairs: %s is a card already; 'anamnesis kb show %s' prints it", id, id)
+			}
+			return nil, session.Usagef("no repair %s; 'anamnesis kb repairs' lists them", id)
 		}
 		out = append(out, all[i])
 	}
@@ -151,6 +154,11 @@ func Decided(ctx context.Context, h taskdir.Home, store *knowledgebase.Store, d 
 	repairs = slices.DeleteFunc(repairs, func(c *card.Card) bool { return !slices.Contains(d.IDs, c.ID) })
 	if len(repairs) == 0 {
 		return nil
+	}
+	for _, id := range d.IDs { // nothing is written if one is unknown
+		if _, err := store.Get(id); err != nil && !slices.ContainsFunc(repairs, func(c *card.Card) bool { return c.ID == id }) {
+			return fmt.Errorf("%s: card %q: %w", d.Act, id, knowledgebase.ErrNotFound)
+		}
 	}
 	_, err = store.Apply(ctx, knowledgebase.Change{By: knowledgebase.Person, Cards: repairs})
 	return err

@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 func (o *Printer) Hits(hits []recalled.Hit) {
@@ -95,6 +96,21 @@ func Marks(store *knowledgebase.Store, e knowledgebase.Entry) string {
 		out = append(out, fmt.Sprintf("drawn from %d", len(e.Generalizes)))
 	}
 	return view.Clean(strings.Join(out, ", "))
+}
+
+// Repairs prints repairs, a line each or, whole, as cards.
+func (o *Printer) Repairs(repairs []*card.Card, whole bool) {
+	for _, c := range repairs {
+		if whole {
+			o.Printf("%s\n", view.Clean(string(c.Markdown())))
+			continue
+		}
+		line := c.Created.Format(time.DateOnly) + "  " + c.ID + "  " + view.Clean(c.Topic)
+		if c.Provenance.Tainted {
+			line += " (tainted)"
+		}
+		o.Printf("%s\n", view.Fit(o.Out, line))
+	}
 }
 
 func (o *Printer) Eval(res retrieval.EvalResult) {
