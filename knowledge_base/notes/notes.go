@@ -5,11 +5,13 @@ package notes
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -66,8 +68,8 @@ func Read(ctx context.Context, root string, now time.Time) (cards []*card.Card, 
 		}
 		more, why := readFile(path, now)
 		cards = append(cards, more...)
-		if why != "" {
-			skipped = append(skipped, Skipped{path, why})
+		for _, w := range why {
+			skipped = append(skipped, Skipped{path, w})
 		}
 		return nil
 	})
@@ -95,37 +97,37 @@ func leadsOut(folder, path string, d fs.DirEntry) bool {
 	return err != nil || !filepath.IsLocal(within)
 }
 
-// readFile returns a file's cards, or why there are none.
-func readFile(path string, now time.Time) ([]*card.Card, string) {
+// readFile returns a file's cards, and why there are none of it or of its parts.
+func readFile(path string, now time.Time) (cards []*card.Card, why []string) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, err.Error()
+		return nil, []string{err.Error()}
 	}
 	if !info.Mode().IsRegular() || info.Size() > MaxFileBytes {
-		return nil, fmt.Sprintf("not a regular file of at most %d bytes", MaxFileBytes)
+		return nil, []string{fmt.Sprintf("not a regular file of at most %d bytes", MaxFileBytes)}
 	}
 	src, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err.Error()
+		return nil, []string{err.Error()}
 	}
 	if !utf8.Valid(src) {
-		return nil, "not UTF-8"
+		return nil, []string{"not UTF-8"}
 	}
 	if bytes.Contains(src[:min(len(src), 200)], []byte("type: "+card.Type)) {
 		c, err := card.Parse(src)
 		if err != nil {
-			return nil, err.Error()
+			return nil, []string{err.Error()}
 		}
-		return []*card.Card{foreign(c, path)}, ""
+		return []*card.Card{foreign(c, path)}, nil
 	}
 	if bytes.HasPrefix(src, []byte(card.ListMark)) {
-		return nil, ""
+		return nil, nil
 	}
-	cards := Split(path, src, now)
-	if len(cards) == 0 {
-		return nil, "no text under any heading"
+	cards, why = Split(path, src, now)
+	if len(cards) == 0 && why == nil {
+		why = []string{"no text under any heading"}
 	}
-	return cards, ""
+	return cards, why
 }
 
 // foreign returns an imported card as a local draft.
@@ -138,16 +140,16 @@ func foreign(c *card.Card, path string) *card.Card {
 	return c
 }
 
-// Split makes a card of each list item and paragraph of a markdown text, named by
-// the headings above it and what it says first. Text before the first heading
-// goes under the file's name.
-func Split(path string, src []byte, now time.Time) []*card.Card {
+// Split makes a card of each item of a top-level list and of each paragraph of a markdown
+// text, named by the headings above it and what it says first. Text before the first heading
+// goes under the file's name. Tables and HTML comments are skipped and named.
+func Split(path string, src []byte, now time.Time) (cards []*card.Card, skipped []string) {
 	s := splitter{path: path, now: now, headings: []string{strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))}}
 	for l := range strings.Lines(strings.ReplaceAll(handout.Strip(string(src)), "\r\n", "\n")) {
 		s.line(strings.TrimRight(l, "\n"))
 	}
 	s.endSection()
-	return s.cards
+	return s.cards, s.skipped
 }
 
 // splitter walks through the lines.
@@ -156,6 +158,9 @@ type splitter struct {
 	now      time.Time
 	headings []string // [0] is the file's name; [n] the heading of level n, "" where it is missing
 	fence    string   // closes the code block that is open
+	table    bool     // the last line was a table's
+	comment  bool     // an HTML comment is open
+	skipped  []string
 	bullet   []string
 	bullets  []string
 	cards    []*card.Card
@@ -169,6 +174,9 @@ func (s *splitter) line(l string) {
 		if strings.HasPrefix(trimmed, s.fence) {
 			s.fence = ""
 		}
+		return
+	}
+	if s.skips(trimmed) {
 		return
 	}
 	for _, f := range []string{"```", "~~~"} {
@@ -186,12 +194,12 @@ func (s *splitter) line(l string) {
 		}
 		s.headings = append(s.headings[:level], strings.TrimSpace(strings.Trim(l[level:], "# ")))
 	case trimmed == "":
-		if len(s.bullet) > 0 && !isItem(s.bullet[0]) {
+		if len(s.bullet) > 0 && marker(s.bullet[0]) == 0 {
 			s.endBullet()
 		} else if len(s.bullet) > 0 {
 			s.bullet = append(s.bullet, "")
 		}
-	case isItem(l) || len(s.bullet) > 0 && isItem(s.bullet[0]) && s.bullet[len(s.bullet)-1] == "" && !strings.HasPrefix(l, " "):
+	case marker(l) > 0 || len(s.bullet) > 0 && marker(s.bullet[0]) > 0 && s.bullet[len(s.bullet)-1] == "" && !strings.HasPrefix(l, " "):
 		s.endBullet()
 		s.bullet = []string{l}
 	default:
@@ -199,16 +207,35 @@ func (s *splitter) line(l string) {
 	}
 }
 
-// isItem reports whether a line begins an item of a top-level list.
-func isItem(l string) bool {
-	return strings.HasPrefix(l, "- ") || strings.HasPrefix(l, "* ") || strings.HasPrefix(l, "+ ")
+// skips reports whether a line is part of a table or of an HTML comment.
+func (s *splitter) skips(trimmed string) bool {
+	row, opens := strings.HasPrefix(trimmed, "|"), strings.HasPrefix(trimmed, "<!--")
+	switch {
+	case s.comment || opens:
+		if !s.comment {
+			s.skipped = append(s.skipped, "an HTML comment: "+clip(trimmed, maxNameRunes))
+		}
+		s.comment = !strings.Contains(trimmed, "-->")
+		return true
+	case row && !s.table:
+		s.skipped = append(s.skipped, "a table: "+clip(trimmed, maxNameRunes))
+	}
+	s.table = row
+	return row
 }
 
+var item = regexp.MustCompile(`^(?:[-*+]|\d{1,3}[.)]) `)
+
+// marker returns the length of the mark by which a line begins an item of a top-level list,
+// 0 if it begins none.
+func marker(l string) int { return len(item.FindString(l)) }
+
 func (s *splitter) endBullet() {
-	if len(s.bullet) > 0 && isItem(s.bullet[0]) {
-		s.bullet[0] = s.bullet[0][2:]
+	if len(s.bullet) > 0 {
+		width := marker(s.bullet[0])
+		s.bullet[0] = s.bullet[0][width:]
 		for i, l := range s.bullet[1:] {
-			s.bullet[i+1] = strings.TrimPrefix(l, "  ")
+			s.bullet[i+1] = l[min(width, len(l)-len(strings.TrimLeft(l, " "))):]
 		}
 	}
 	if text := strings.TrimSpace(strings.Join(s.bullet, "\n")); text != "" && text != "---" {
@@ -235,11 +262,15 @@ func (s *splitter) endSection() {
 		s.seen = make(map[string]int)
 	}
 	for _, text := range s.bullets {
-		topic := clip(strings.Join(append(names[:len(names):len(names)], name(text)), ": "), card.MaxTopicRunes)
+		issue, text := trouble(text)
+		topic := clip(strings.Join(append(names[:len(names):len(names)], name(cmp.Or(issue, text))), ": "), card.MaxTopicRunes)
 		s.seen[topic]++
 		c := &card.Card{
 			Topic: topic, SourceTask: "import", ID: card.NewID("import", s.path, topic, fmt.Sprint(s.seen[topic])), State: card.Draft, Created: s.now.UTC().Truncate(time.Second),
 			Provenance: card.Provenance{Model: "import of " + card.OneLine(filepath.Base(s.path)), Tainted: true}, Tags: []string{"imported"},
+		}
+		if issue != "" {
+			c.Issue = []string{issue}
 		}
 		if forbids(text) {
 			c.Constraint = []string{text}
@@ -249,6 +280,36 @@ func (s *splitter) endSection() {
 		s.cards = append(s.cards, c)
 	}
 	s.bullets = nil
+}
+
+// errorText matches text that quotes an error.
+var errorText = regexp.MustCompile("(?i)(?:error|fatal|panic|exception): |`[^`]*(?: not found|no such |denied|refused|cannot | does not exist|undefined: | failed)[^`]*`")
+
+// trouble splits a lesson of the form "If (or When) X, Y" or "`X`: Y" whose X quotes an error
+// into X and Y. Of any other it returns the whole as rest.
+func trouble(text string) (issue, rest string) {
+	end, from := ":", 0
+	if word, _, _ := strings.Cut(text, " "); word == "If" || word == "When" {
+		end, from = ",", len(word)+1
+	} else if !strings.HasPrefix(text, "`") {
+		return "", text
+	}
+	var quote rune
+	for i, r := range text {
+		switch {
+		case (r == '`' || r == '"') && quote == 0:
+			quote = r
+		case r == quote:
+			quote = 0
+		case quote == 0 && i > from && (strings.HasPrefix(text[i:], end+" ") || strings.HasPrefix(text[i:], end+"\n")):
+			issue, rest = strings.TrimSpace(text[from:i]), strings.TrimSpace(text[i+1:])
+			if rest == "" || !errorText.MatchString(issue) {
+				return "", text
+			}
+			return issue, rest
+		}
+	}
+	return "", text
 }
 
 // name is what a lesson is called: its first sentence or line, without marks.

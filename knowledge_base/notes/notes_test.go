@@ -29,7 +29,11 @@ func TestSplit(t *testing.T) {
 	}
 	var got []part
 	ids := make(map[string]bool)
-	for _, c := range Split("/x/AGENTS.md", []byte(agents), day()) {
+	cards, skipped := Split("/x/AGENTS.md", []byte(agents), day())
+	if skipped != nil {
+		t.Errorf("skipped %q", skipped)
+	}
+	for _, c := range cards {
 		got = append(got, part{c.Topic, strings.Join(c.Solution, "|"), strings.Join(c.Constraint, "|")})
 		if err := c.Validate(); err != nil || !c.Provenance.Tainted || c.State != card.Draft || ids[c.ID] {
 			t.Errorf("%q: %v, %+v", c.Topic, err, c)
@@ -38,6 +42,32 @@ func TestSplit(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+// Items of numbered lists are cards of their own, an error and its remedy are told apart, and what
+// is no lesson is skipped.
+func TestSplitParts(t *testing.T) {
+	src := "# Rules\n- one\n1. Start it:\n   ```sh\n   | make up\n   ```\n2) two\n\n| cmd | what |\n|---|---|\n| a | b |\n\n<!-- for\n- nobody\n-->\n<!-- x -->\n" +
+		"- If psql: FATAL: role \"a, b\" does not exist, run `createuser`, then\n  again\n- `open x: permission denied`: never use sudo\n- When an error shows, ask\n- `go test`: runs all\n- If ImportError: x\n"
+	cards, skipped := Split("/x/AGENTS.md", []byte(src), day())
+	var got []string
+	for _, c := range cards {
+		got = append(got, strings.TrimPrefix(c.Topic, "Rules: ")+" | "+strings.Join(c.Issue, "|")+" | "+strings.Join(c.Solution, "|")+" | "+strings.Join(c.Constraint, "|"))
+		if err := c.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+	if want := []string{
+		"one |  | one | ", "Start it |  | Start it:\n```sh\n| make up\n``` | ", "two |  | two | ",
+		`psql: FATAL: role "a, b" does not exist | psql: FATAL: role "a, b" does not exist | ` + "run `createuser`, then\nagain | ",
+		"open x: permission denied | `open x: permission denied` |  | never use sudo",
+		"When an error shows, ask |  | When an error shows, ask | ", "go test: runs all |  | `go test`: runs all | ", "If ImportError: x |  | If ImportError: x | ",
+	}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+	if want := []string{"a table: | cmd | what |", "an HTML comment: <!-- for", "an HTML comment: <!-- x -->"}; !reflect.DeepEqual(skipped, want) {
+		t.Errorf("skipped %q, want %q", skipped, want)
 	}
 }
 
@@ -115,7 +145,8 @@ func FuzzSplit(f *testing.F) {
 	f.Add([]byte(agents))
 	f.Add([]byte("```\n# x\n- a\n\n\n  b\n"))
 	f.Fuzz(func(t *testing.T, src []byte) {
-		for _, c := range Split("/x/y.md", []byte(strings.ToValidUTF8(string(src), "?")), day()) {
+		cards, _ := Split("/x/y.md", []byte(strings.ToValidUTF8(string(src), "?")), day())
+		for _, c := range cards {
 			if len(c.Solution)+len(c.Constraint) != 1 || c.Topic == "" {
 				t.Fatalf("%+v", c)
 			}
