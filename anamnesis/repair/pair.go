@@ -13,6 +13,9 @@ import (
 	"anamnesis/anamnesis/shell"
 )
 
+// maxRanBetween is how long a command may be that counts as a repair because nothing else ran, in bytes.
+const maxRanBetween = 200
+
 // window is how many calls after a failure its repair is looked for.
 const window = 30
 
@@ -212,6 +215,9 @@ func (w *walk) pair(i int) (Pair, bool) {
 		p.Changes = cutDelta(p.aboutMissing(w.helped(changes, &p)), p.Command+"\n"+calls[i].Text+calls[i].Stderr)
 	}
 	p.Environment = p.ranBefore()
+	if len(p.Changes)+len(p.Environment) == 0 && p.sameCommand() {
+		p.Environment = w.ranBetween(&p)
+	}
 	if w.tookBack(&p) || w.mended(&p) || !p.Other && len(p.Changes)+len(p.Environment) == 0 && w.again(p) {
 		return Pair{}, false
 	}
@@ -287,6 +293,22 @@ func (w *walk) reason(p *Pair) string {
 		return "" // it is about the arguments
 	}
 	return best
+}
+
+// ranBetween returns the one command that ran between the last failure of a command and its success, if nothing
+// else did but to look.
+func (w *walk) ranBetween(p *Pair) (ran []string) {
+	for j := p.Fixed - 1; j >= p.Failed && !w.same(p.Failed, j); j-- {
+		c := &w.run.Calls[j]
+		if c.Command == "" || shell.LooksOnly(c.Command) || shell.LooksOnly(mainOf(actions(c.Command)).program) {
+			continue
+		}
+		if parts := shell.Parts(c.Command); w.failed[j] != nil || c.Undone || len(parts) > 1 || len(c.Command) > maxRanBetween || len(ran) > 0 {
+			return nil
+		}
+		ran = append(ran, c.Command)
+	}
+	return ran
 }
 
 // undone reports whether the command that worked failed again the same way.

@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -214,6 +215,30 @@ func TestVersionIn(t *testing.T) {
 	} {
 		if got := strings.Join(versionIn(call("tool --version", said, 0)), "|"); got != want {
 			t.Errorf("%q: %q, want %q", said, got, want)
+		}
+	}
+}
+
+// TestRanBetween: the one command between a failure and its success is what made the difference, unless more
+// ran than looks at something.
+func TestRanBetween(t *testing.T) {
+	failed, works := call("sh run.sh", "Error: no such table: users", 1), call("sh run.sh", "ok", 0)
+	migrate := call("sh migrate.sh --create-tables", "done", 0)
+	for name, tt := range map[string]struct {
+		between []Call
+		want    string
+	}{
+		"one":             {[]Call{call("cat run.sh", "", 0), migrate, call(`grep -n "a\n" run.sh`, "", 0)}, "sh migrate.sh --create-tables"},
+		"two":             {[]Call{migrate, call("make clean", "", 0)}, ""},
+		"one that failed": {[]Call{migrate, call("make seed", "make: *** [seed] Error 1", 2)}, ""},
+		"looks":           {[]Call{call("cat run.sh", "", 0)}, ""},
+	} {
+		got := ""
+		for _, p := range Pairs(Run{Calls: slices.Concat([]Call{failed}, tt.between, []Call{works})}) {
+			got += strings.Join(p.Environment, "; ")
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
 }
