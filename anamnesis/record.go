@@ -111,8 +111,8 @@ func (r *record) action() string {
 	return quote.ClipMarked(quote.Squash(r.tool+": "+callSummary(r.args)), note.MaxActionRunes)
 }
 
-// readFailure reads what a failed call printed. How a call ended stands in what
-// the model was shown, apart from what its process printed.
+// readFailure reads what a failed call printed. The exit code is in the text that the model was
+// shown, and not in what the process printed.
 func (r *record) readFailure() {
 	outputs := r.outputs()
 	o := failure.Output{Command: shell.Command(r.args), Text: strings.Join(outputs, "\n"), Error: true}
@@ -236,8 +236,8 @@ func (c *recorder) edit(paths []string) {
 	}
 }
 
-// enter moves to the range an operation lies in. A path that does not go on from
-// the one before begins in a world of its own.
+// enter moves to the range an operation lies in. A path that does not continue
+// the one before begins with another state of the files.
 func (c *recorder) enter(seq uint64) {
 	for c.rangeAt+1 < len(c.r.Starts) && c.r.Ranges[c.rangeAt+1].First <= seq {
 		if c.rangeAt++; c.r.Starts[c.rangeAt] >= 0 {

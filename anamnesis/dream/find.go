@@ -31,16 +31,16 @@ func (g Group) IDs() []string {
 // sure reports whether the words alone say enough for a proposal.
 func (g Group) sure() bool { return g.Likeness >= retrieval.DefaultLikeness }
 
-// Found is what there is to propose, and what was passed by.
+// Found is the result of Find.
 type Found struct {
 	Groups []Group // the most alike first
 	Known  int     // groups that a card was proposed for before, whatever became of it
 }
 
 // Find looks for groups among the cards that are recalled; cards that were drawn
-// from others are no instances. With wide, groups are found whose words
-// alone say too little, for somebody who looks at each. Cards of one task only
-// are no group: they say nothing across tasks.
+// from others are no instances. With wide, it also returns
+// groups that are too unlike to be proposed unread, for a model or a user to judge. Cards of one
+// task only are no group.
 func Find(ctx context.Context, store *knowledgebase.Store, wide bool) (*Found, error) {
 	cards := make(map[string]*card.Card)
 	var lessons []retrieval.Lesson

@@ -48,8 +48,8 @@ func saysError(line string) bool {
 	return false
 }
 
-// lowerEnd returns a word in lower case; of one longer than any that is looked
-// for, its end, which is still longer.
+// lowerEnd returns a word in lower case, cut to its last maxErrorWordBytes+1 bytes. No word that is
+// compared with it is as long.
 func lowerEnd(word string) string {
 	return strings.ToLower(word[max(0, len(word)-maxErrorWordBytes-1):])
 }

@@ -10,8 +10,9 @@ import (
 	"anamnesis/anamnesis/shell"
 )
 
-// inTermsOf returns the matches with the lines of their repairs in terms of a failed call:
-// with the names that the two failures differ in, and the files that both calls were given.
+// inTermsOf adapts earlier repairs to a failed call. In the lines of each match's repair it replaces
+// the names in which the two failures differ, and the files that the earlier call was given, by those
+// of the failed call. said is the failure's telling line, s its signature.
 func inTermsOf(found []match, failed Call, said string, s signature) []match {
 	asked, out := mainOf(actions(failed.Command)), failed.Text+failed.Stderr
 	adapted := make([]match, 0, len(found))

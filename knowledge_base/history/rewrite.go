@@ -22,8 +22,8 @@ import (
 // maxScrubBytes is the longest file whose bytes a rewrite looks at.
 const maxScrubBytes = 16 << 20
 
-// Scrub says what replaces what a rewrite meets. It returns what is to stay as
-// it is, and the kinds of what it replaced.
+// Scrub replaces names and contents in a rewrite. Its methods return their argument where nothing
+// is to be replaced, and the kinds of what they replaced.
 type Scrub interface {
 	// Name returns the new last part of a path.
 	Name(path string) (base string, kinds []string)
@@ -40,7 +40,7 @@ type Place struct {
 	Commits int      `json:"commits"` // that hold it; objects for [Unreachable]
 }
 
-// What is no path.
+// Places of findings that are not paths.
 const (
 	Messages    = "(commit messages)"
 	Unreachable = "(objects that no branch or tag leads to)"
@@ -264,8 +264,8 @@ func (w *rewriter) history(tip plumbing.Hash) (plumbing.Hash, error) {
 	return w.commits[tip], nil
 }
 
-// commit rewrites one commit: author, committer and dates stay byte for byte, a
-// signature holds no more.
+// commit rewrites one commit: author, committer and dates stay byte for byte; a
+// signature is no longer valid.
 func (w *rewriter) commit(data []byte, h header) (plumbing.Hash, error) {
 	trees := h.ids("tree")
 	if len(trees) != 1 {

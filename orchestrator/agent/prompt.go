@@ -40,9 +40,8 @@ func checkPrompt(file, text string, args map[string]string) error {
 	return nil
 }
 
-// Render fills in a spec's system prompt, in one pass: what is filled in is not
-// looked at again. A name that nothing stands for stays as it is; loading a spec
-// refuses it.
+// Render replaces the variables of a spec's system prompt. Replaced text is not searched for
+// variables. An unknown variable is left unchanged; loading a spec refuses it.
 func Render(s *Spec, v Vars) string {
 	values := map[string]string{
 		"DATE": v.Now.Format(time.DateOnly), "WORK_DIR": v.Dir, "WORK_DIR_LS": v.Listing, "AGENTS_MD": v.Instructions,

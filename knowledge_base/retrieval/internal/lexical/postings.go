@@ -2,15 +2,15 @@ package lexical
 
 import "encoding/binary"
 
-// Postings say in which texts a term occurs, and how often, in ascending order
-// of slots. An entry is a varint: how far its slot lies beyond the entry's
-// before, at least 1, times four; plus 2 when more texts in the very next slots
-// have the term as often, their number following; plus 1 when the term occurs
-// more than once, how often following first. Mostly that is one byte. A zero,
-// which begins no entry, ends postings that were made shorter in their place.
+// Postings list the texts in which a term occurs, by ascending slot, with its frequency.
+// An entry is a varint: the distance of its slot from that of the previous entry (at least
+// 1), shifted left by two bits. Bit 1 is set if the following slots have the same frequency;
+// their number follows. Bit 0 is set if the frequency is over 1; it follows first. Most
+// entries are one byte. A zero byte, with which no entry begins, ends postings that were
+// shortened in place.
 
-// appendEntry adds the postings of more+1 neighbouring slots, the first of
-// which lies way beyond the last one there.
+// appendEntry adds the postings of more+1 neighbouring slots; way is the distance of the first
+// from the last slot in packed.
 func appendEntry(packed []byte, way, tf, more int32) []byte {
 	v := uint64(way) << 2
 	if more > 0 {
