@@ -214,8 +214,7 @@ func (w *walk) pair(i int) (Pair, bool) {
 	if !p.Other { // another way of calling needs no change of files
 		p.Changes = cutDelta(p.aboutMissing(w.helped(changes, &p)), p.Command+"\n"+calls[i].Text+calls[i].Stderr)
 	}
-	p.Environment = p.ranBefore()
-	if len(p.Changes)+len(p.Environment) == 0 && p.sameCommand() {
+	if p.Environment = p.ranBefore(); len(p.Changes)+len(p.Environment) == 0 && p.sameCommand() {
 		p.Environment = w.ranBetween(&p)
 	}
 	if w.tookBack(&p) || w.mended(&p) || !p.Other && len(p.Changes)+len(p.Environment) == 0 && w.again(p) {

@@ -45,7 +45,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// Items of numbered lists are cards of their own, an error and its remedy are told apart, and what
+// Items of numbered lists are cards of their own, an error and its remedy are separated, and what
 // is no lesson is skipped.
 func TestSplitParts(t *testing.T) {
 	src := "# Rules\n- one\n1. Start it:\n   ```sh\n   | make up\n   ```\n2) two\n\n| cmd | what |\n|---|---|\n| a | b |\n\n<!-- for\n- nobody\n-->\n<!-- x -->\n" +

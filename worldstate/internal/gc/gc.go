@@ -255,7 +255,7 @@ func (g *collector) choose(ctx context.Context) error {
 	return nil
 }
 
-// catchUp keeps what was added since the last look. A ref to be removed that has moved is kept.
+// catchUp keeps what was added since the last look. A ref to be removed that has moved stays.
 // The caller holds the store's lock.
 func (g *collector) catchUp(ctx context.Context) error {
 	refs, named, err := g.look()

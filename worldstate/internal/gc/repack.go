@@ -35,7 +35,7 @@ type line struct {
 	kind gitfmt.ObjectType
 }
 
-// repack writes what is kept without the store's lock, and, with it, what was added meanwhile. Then
+// repack writes the objects to keep without the store's lock, and, with it, what was added meanwhile. Then
 // it switches over.
 func (g *collector) repack(ctx context.Context) error {
 	most, err := g.write(ctx)
