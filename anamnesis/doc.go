@@ -1,11 +1,6 @@
-// Package anamnesis decides what to remember of a discarded span of operations.
-//
-// Two things live here:
-//
-//   - the rule (Overflows) that says when discarded memory is too much for a
-//     model to carry raw (how much that is, package attention knows);
-//   - the pass (Pass), which turns discarded operations into one hot block for
-//     the model's context and into knowledge cards for later tasks.
+// Package anamnesis decides what to remember of a discarded span of operations: Pass turns
+// it into one hot block for the model's context and into knowledge cards for later tasks. When
+// a pass is due, note.Overflows says.
 //
 // A pass asks a model when it is given one, never for more attention than the
 // model has, and checks what comes back against the operations themselves.

@@ -46,16 +46,3 @@ func TestOverPrompt(t *testing.T) {
 	r := Request{Task: "t", From: 7, Reason: "wrong", Over: true, Ranges: []op.Range{{First: 10, Last: 12}, {First: 23, Last: 24}}}
 	golden(t, "prompt_end.txt", systemText(&r)[:strings.Index(systemText(&r), "You get a part")]+pieceText(&r, "| evidence\n", 1, 1)+"\n")
 }
-
-func TestOverflows(t *testing.T) {
-	for _, tt := range []struct {
-		jump, raw, eas int
-		want           bool
-	}{
-		{0, 0, 8000, false}, {8000, 8000, 8000, false}, {8001, 8001, 8000, true}, {10, 8001, 8000, true}, {8001, 0, 8000, true}, {1, 1, 1, false}, {2, 0, 1, true},
-	} {
-		if got := Overflows(tt.jump, tt.raw, tt.eas); got != tt.want {
-			t.Errorf("Overflows(%d, %d, %d) = %v", tt.jump, tt.raw, tt.eas, got)
-		}
-	}
-}

@@ -302,10 +302,3 @@ func merge(model, extracted note.Notes, recs []*record, unread map[uint64]bool) 
 	}
 	return out
 }
-
-// Overflows is the rule that forces a pass: the tokens one jump discards, or
-// all discarded tokens still raw in the context together, strictly exceed what
-// the model attends to. All three are token counts.
-func Overflows(jumpTokens, rawTokens, eas int) bool {
-	return jumpTokens > eas || rawTokens > eas
-}

@@ -21,6 +21,13 @@ const (
 // span of eas tokens.
 func BlockCap(eas int) int { return min(max(eas/blockShare, MinBlockTokens), MaxBlockTokens) }
 
+// Overflows is the rule that requires a pass: the tokens that one jump discards, or all
+// discarded tokens that are still raw in the context, exceed what the model attends to. All
+// three are token counts.
+func Overflows(jumpTokens, rawTokens, eas int) bool {
+	return jumpTokens > eas || rawTokens > eas
+}
+
 const (
 	MaxRangesNamed = 12 // ranges in the pointers
 	maxOpsNamed    = 8  // operations cited on one line

@@ -81,3 +81,16 @@ func TestPlacesStay(t *testing.T) {
 		t.Errorf("%d entries had no room:\n%s", left, text)
 	}
 }
+
+func TestOverflows(t *testing.T) {
+	for _, tt := range []struct {
+		jump, raw, eas int
+		want           bool
+	}{
+		{0, 0, 8000, false}, {8000, 8000, 8000, false}, {8001, 8001, 8000, true}, {10, 8001, 8000, true}, {8001, 0, 8000, true}, {1, 1, 1, false}, {2, 0, 1, true},
+	} {
+		if got := Overflows(tt.jump, tt.raw, tt.eas); got != tt.want {
+			t.Errorf("Overflows(%d, %d, %d) = %v", tt.jump, tt.raw, tt.eas, got)
+		}
+	}
+}

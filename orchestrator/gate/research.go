@@ -74,13 +74,13 @@ func (g *Gate) knowsModel(name string) bool {
 // lists reports whether the world's files list a package.
 func (g *Gate) lists(kind, name string) bool {
 	root, err := g.place.Root()
-	return err == nil && kind == "npm" && research.ListsPackage(root, name)
+	return err == nil && kind == "npm" && listsPackage(root, name)
 }
 
 // worldNames reports whether a file of the world holds a text.
 func (g *Gate) worldNames(text string) bool {
 	root, err := g.place.Root()
-	return err == nil && research.Names(root.FS(), text)
+	return err == nil && treeNames(root.FS(), text)
 }
 
 // researchRefusal returns the result of a call that lacks research: what to research, and how.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state/projection"
@@ -55,11 +55,11 @@ func (s *State) PassFor(to int, discarded []int, fold bool) (trigger string, ste
 	switch {
 	case fold:
 		trigger = "person"
-	case anamnesis.Overflows(jumpTokens, 0, s.EAS):
+	case note.Overflows(jumpTokens, 0, s.EAS):
 		trigger = "jump"
 		rawTokens -= jumpTokens // the other raw steps
 	}
-	if anamnesis.Overflows(0, rawTokens, s.EAS) {
+	if note.Overflows(0, rawTokens, s.EAS) {
 		trigger, steps = "cumulative", raw
 	}
 	return trigger, steps

@@ -1,7 +1,7 @@
 package research
 
 import (
-	"net"
+	"net/netip"
 	"regexp"
 	"strings"
 	"sync"
@@ -153,8 +153,9 @@ func local(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
-	ip := net.ParseIP(host)
-	return ip != nil && (ip.IsLoopback() || ip.IsUnspecified())
+	ip, err := netip.ParseAddr(host)
+	ip = ip.Unmap()
+	return err == nil && (ip.IsLoopback() || ip.IsUnspecified())
 }
 
 // HostsNamed lists the hosts that a user's words name, as addresses or bare.

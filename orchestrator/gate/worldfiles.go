@@ -1,4 +1,4 @@
-package research
+package gate
 
 import (
 	"bytes"
@@ -16,9 +16,9 @@ const (
 	maxWorldFile  = 1 << 20  // of one: larger ones are skipped
 )
 
-// ListsPackage reports whether package.json of a directory names an npm package, or
+// listsPackage reports whether package.json of a directory names an npm package, or
 // the package is installed there.
-func ListsPackage(root *os.Root, name string) bool {
+func listsPackage(root *os.Root, name string) bool {
 	if _, err := root.Stat("node_modules/.bin/" + name); err == nil {
 		return true
 	}
@@ -33,9 +33,9 @@ func ListsPackage(root *os.Root, name string) bool {
 
 var errFound = errors.New("found")
 
-// Names reports whether a file of a tree contains a text, in any case. It reads a bounded part
+// treeNames reports whether a file of a tree contains a text, in any case. It reads a bounded part
 // of a large tree.
-func Names(tree fs.FS, text string) bool {
+func treeNames(tree fs.FS, text string) bool {
 	want := []byte(strings.ToLower(text))
 	files, left := 0, int64(maxWorldBytes)
 	err := fs.WalkDir(tree, ".", func(path string, d fs.DirEntry, err error) error {
