@@ -90,7 +90,7 @@ func (s *Store) sweepMonths() error {
 	if len(s.folder.Temp) == 0 {
 		return nil
 	}
-	release, err := disk.Lock(s.lockPath(), false)
+	release, err := disk.TryLock(s.lockPath())
 	if err != nil || release == nil {
 		return err // somebody is writing; the next opening sweeps
 	}
@@ -156,7 +156,7 @@ func (s *Store) prepare() error {
 			return err
 		}
 	}
-	release, err := disk.Lock(s.lockPath(), false)
+	release, err := disk.TryLock(s.lockPath())
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (s *Store) prepare() error {
 		}
 	}
 	for _, d := range []string{indexDir, replacedDir} {
-		if err := disk.SweepTemp(filepath.Join(s.dir, d)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := disk.SweepTemp(filepath.Join(s.dir, d), disk.TempMark); err != nil {
 			return err
 		}
 	}

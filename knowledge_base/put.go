@@ -102,7 +102,7 @@ func (s *Store) Apply(ctx context.Context, ch Change) ([]Stored, error) {
 	if s.closed {
 		return nil, ErrClosed
 	}
-	release, err := disk.Lock(s.lockPath(), true)
+	release, err := disk.Lock(s.lockPath())
 	if err != nil {
 		return nil, fmt.Errorf("put cards: %w", err)
 	}

@@ -134,7 +134,7 @@ func (s *Store) RemoveSecrets(ctx context.Context) (*Secrets, error) {
 	if s.closed {
 		return nil, ErrClosed
 	}
-	release, err := disk.Lock(s.lockPath(), true)
+	release, err := disk.Lock(s.lockPath())
 	if err != nil {
 		return nil, fmt.Errorf("remove secrets: %w", err)
 	}

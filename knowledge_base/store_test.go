@@ -255,15 +255,15 @@ func (f *faultyFS) step() error {
 	return nil
 }
 
-func (f *faultyFS) WriteTemp(dir string, data []byte) (string, error) {
+func (f *faultyFS) WriteTemp(pattern string, data []byte, mode fs.FileMode) (string, error) {
 	if err := f.step(); err != nil {
 		if f.crash { // half of it reached the disk
-			path, werr := f.OS.WriteTemp(dir, data[:len(data)/2])
+			path, werr := f.OS.WriteTemp(pattern, data[:len(data)/2], mode)
 			return path, errors.Join(err, werr)
 		}
 		return "", err
 	}
-	return f.OS.WriteTemp(dir, data)
+	return f.OS.WriteTemp(pattern, data, mode)
 }
 
 func (f *faultyFS) Rename(from, to string) error {
@@ -271,6 +271,16 @@ func (f *faultyFS) Rename(from, to string) error {
 		return err
 	}
 	return f.OS.Rename(from, to)
+}
+
+func (f *faultyFS) Append(path string, data []byte) error {
+	if err := f.step(); err != nil {
+		if f.crash {
+			err = errors.Join(err, f.OS.Append(path, data[:len(data)/2]))
+		}
+		return err
+	}
+	return f.OS.Append(path, data)
 }
 
 func (f *faultyFS) SyncDir(dir string) error {

@@ -71,7 +71,7 @@ func (s *Store) syncOnce(ctx context.Context, remote string, out *Synced) error 
 	if s.opts.NoHistory {
 		return errors.New("the cards lie in a project's repository; git pull and push there")
 	}
-	release, err := disk.Lock(s.lockPath(), true)
+	release, err := disk.Lock(s.lockPath())
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/internal/disk"
 )
 
 // Change is a file that differs from what the cards say.
@@ -85,9 +86,9 @@ func read(path string) (string, error) {
 	return string(data), err
 }
 
-// Apply makes a change, atomically. A link keeps its place, a file its mode. The skill's folders
+// Apply makes a change, atomically and durably. A link keeps its place, a file its mode. The skill's folders
 // go with its last file.
-func (c Change) Apply() (err error) {
+func (c Change) Apply() error {
 	path := c.Path
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -106,18 +107,5 @@ func (c Change) Apply() (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), ".anamnesis-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(temp.Name()))
-		}
-	}()
-	_, err = temp.WriteString(c.Now)
-	if err = errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), path)
+	return disk.Replace(disk.OS{}, path, []byte(c.Now), filepath.Join(filepath.Dir(path), ".anamnesis-*"), mode)
 }

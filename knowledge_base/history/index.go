@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/knowledge_base/history/internal/gitdir"
+	"anamnesis/knowledge_base/internal/disk"
 )
 
 const (
@@ -34,7 +35,7 @@ func (r *Repo) lock() (release func(), err error) {
 	if err := r.dropDeadLock(ours, theirs); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(ours, os.O_CREATE|os.O_WRONLY, gitdir.FileMode)
+	f, err := os.OpenFile(ours, os.O_CREATE|os.O_WRONLY, disk.FileMode)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", r.git, err)
 	}

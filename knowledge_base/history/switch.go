@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/knowledge_base/history/internal/gitdir"
+	"anamnesis/knowledge_base/internal/disk"
 )
 
 const (
@@ -65,7 +66,7 @@ func (r *Repo) Rewrite(ctx context.Context, scrub Scrub, mark string) (*Rewrite,
 		return nil, err
 	}
 	// Before the lock: with it Settle knows a lock of a dead rewrite.
-	if err := os.Mkdir(filepath.Join(r.dir, makingDir), gitdir.DirMode); err != nil {
+	if err := os.Mkdir(filepath.Join(r.dir, makingDir), disk.DirMode); err != nil {
 		return nil, err
 	}
 	release, err := r.lock()
@@ -121,7 +122,7 @@ func (rw *Rewrite) make(ctx context.Context, scrub Scrub, mark string) error {
 	if err := os.Rename(making, filepath.Join(r.dir, rewrittenDir)); err != nil {
 		return err
 	}
-	return gitdir.SyncDir(r.dir)
+	return disk.SyncDir(r.dir)
 }
 
 // HasMark reports whether the rewrite of that mark took place.
@@ -195,7 +196,7 @@ func (rw *Rewrite) Switch() error {
 	if err != nil {
 		return fmt.Errorf("put the rewritten repository in the place of %s: %w", r.git, err)
 	}
-	if err := gitdir.SyncDir(r.dir); err != nil {
+	if err := disk.SyncDir(r.dir); err != nil {
 		return err
 	}
 	r.reopen()
@@ -212,7 +213,7 @@ func Settle(dir string) error {
 		} else if err != nil {
 			return err
 		}
-		if err := gitdir.SyncDir(dir); err != nil {
+		if err := disk.SyncDir(dir); err != nil {
 			return err
 		}
 	}
@@ -248,7 +249,7 @@ func (w *rewriter) writeRefs(made *Repo) error {
 			continue
 		}
 		path := filepath.Join(made.git, filepath.FromSlash(string(ref.Name())))
-		if err := os.MkdirAll(filepath.Dir(path), gitdir.DirMode); err != nil {
+		if err := os.MkdirAll(filepath.Dir(path), disk.DirMode); err != nil {
 			return err
 		}
 		if err := gitdir.Replace(made.git, path, []byte("ref: "+string(ref.Target())+"\n")); err != nil {
@@ -304,7 +305,7 @@ func copyRest(from, to string) error {
 		return err
 	}
 	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
-		if err := os.MkdirAll(filepath.Join(to, filepath.FromSlash(d)), gitdir.DirMode); err != nil {
+		if err := os.MkdirAll(filepath.Join(to, filepath.FromSlash(d)), disk.DirMode); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 )
 
@@ -21,27 +20,24 @@ const (
 // FS is the seam between the store and the disk: what a durable
 // write is made of, so that a test can fail or stop at each of its steps.
 type FS interface {
-	// WriteTemp writes a new file in dir and syncs it.
-	WriteTemp(dir string, data []byte) (path string, err error)
+	// WriteTemp writes a new synced file; pattern is a path whose last "*" is replaced.
+	WriteTemp(pattern string, data []byte, mode fs.FileMode) (path string, err error)
 	Rename(from, to string) error
+	// Append adds data to the file at path, creating it, and syncs the file.
+	Append(path string, data []byte) error
 	SyncDir(dir string) error
 }
 
+// OS is the FS of the operating system.
 type OS struct{}
 
-func (OS) WriteTemp(dir string, data []byte) (string, error) {
-	f, err := os.CreateTemp(dir, TempMark+"*")
+func (OS) WriteTemp(pattern string, data []byte, mode fs.FileMode) (string, error) {
+	f, err := os.CreateTemp(filepath.Dir(pattern), filepath.Base(pattern))
 	if err != nil {
 		return "", err
 	}
 	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 		return "", errors.Join(err, os.Remove(f.Name()))
 	}
 	return f.Name(), nil
@@ -49,33 +45,46 @@ func (OS) WriteTemp(dir string, data []byte) (string, error) {
 
 func (OS) Rename(from, to string) error { return os.Rename(from, to) }
 
-func (OS) SyncDir(dir string) error {
+func (OS) Append(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY|os.O_CREATE, FileMode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func (OS) SyncDir(dir string) error { return SyncDir(dir) }
+
+// SyncDir makes the entries of a folder durable, or the bytes of a file.
+func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	err = d.Sync()
-	if cerr := d.Close(); err == nil {
-		err = cerr
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
 	}
-	return err
+	return nil
 }
 
 // WriteAtomic makes path hold data: after it returns nil the new content
 // survives a crash, and at no moment is there a half-written file at path.
 func WriteAtomic(fsys FS, path string, data []byte) error {
-	dir := filepath.Dir(path)
-	temp, err := fsys.WriteTemp(dir, data)
+	return Replace(fsys, path, data, filepath.Join(filepath.Dir(path), TempMark+"*"), FileMode)
+}
+
+// Replace is WriteAtomic for a file of another mode, or one whose temporary file must have
+// another place or name on the same file system; see [FS.WriteTemp] for temp.
+func Replace(fsys FS, path string, data []byte, temp string, mode fs.FileMode) error {
+	temp, err := fsys.WriteTemp(temp, data, mode)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	if err := fsys.Rename(temp, path); err != nil {
 		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(temp))
 	}
-	if err := fsys.SyncDir(dir); err != nil {
-		return fmt.Errorf("sync %s: %w", dir, err)
-	}
-	return nil
+	return fsys.SyncDir(filepath.Dir(path))
 }
 
 // MakeDir creates dir beneath an existing or new parent and syncs the parent.
@@ -92,23 +101,25 @@ func MakeDir(fsys FS, dir string) error {
 	return fsys.SyncDir(filepath.Dir(dir))
 }
 
-// Lock takes an exclusive lock among processes, waiting for it when wait
-// is set. A nil release with a nil error means: held by another.
-func Lock(path string, wait bool) (release func(), err error) {
+// Lock waits for the exclusive lock among processes at path.
+func Lock(path string) (release func(), err error) { return lock(path, syscall.LOCK_EX) }
+
+// TryLock is Lock, but does not wait: release is nil if another process holds the lock.
+func TryLock(path string) (release func(), err error) {
+	release, err = lock(path, syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, nil
+	}
+	return release, err
+}
+
+func lock(path string, how int) (release func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, FileMode)
 	if err != nil {
 		return nil, err
 	}
-	how := syscall.LOCK_EX
-	if !wait {
-		how |= syscall.LOCK_NB
-	}
 	if err := flock(f, how); err != nil {
-		f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("lock %s: %w", path, err)
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	}
 	return func() { f.Close() }, nil
 }
@@ -124,19 +135,14 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// SweepTemp removes what writers that died left behind. The caller holds the
-// lock, so no other process writes.
-func SweepTemp(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.Type().IsRegular() && strings.HasPrefix(e.Name(), TempMark) {
-			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
+// SweepTemp removes the files in dir, if there is one, that dead writers left: their names
+// begin with prefix. The caller holds the lock, so no other process writes.
+func SweepTemp(dir, prefix string) error {
+	left, err := fs.Glob(os.DirFS(dir), prefix+"*")
+	for _, name := range left {
+		if rerr := os.Remove(filepath.Join(dir, name)); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+			return rerr
 		}
 	}
-	return nil
+	return err
 }

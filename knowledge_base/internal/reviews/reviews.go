@@ -81,7 +81,6 @@ func (l *List) Note(what int, at time.Time, cards []*card.Card) error {
 	lines := make([]Line, 0, len(cards))
 	for _, c := range cards {
 		lines = append(lines, Line{V: what, Hash: c.Hash(), At: at.UTC(), Topic: c.Topic})
-		l.of(what)[c.Hash()] = true
 	}
 	data, err := encode("\n", lines) // an empty line ends what was torn before
 	if err != nil {
@@ -90,12 +89,13 @@ func (l *List) Note(what int, at time.Time, cards []*card.Card) error {
 	if err := disk.MakeDir(l.fs, filepath.Dir(l.path)); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(l.path, os.O_APPEND|os.O_WRONLY|os.O_CREATE, disk.FileMode)
-	if err != nil {
+	if err := l.fs.Append(l.path, data); err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Sync(), f.Close())
+	for _, line := range lines {
+		l.of(what)[line.Hash] = true
+	}
+	return nil
 }
 
 // Follow notes for the new texts of cards, by index, what the list says of the old ones.

@@ -18,6 +18,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/klauspost/compress/zlib"
+
+	"anamnesis/knowledge_base/internal/disk"
 )
 
 // A commit's objects are added to the newest pack: its bytes are copied with
@@ -302,7 +304,7 @@ func (g *grown) Write() error {
 		return err
 	}
 	dir := filepath.Join(g.git, "objects", "pack")
-	if err := os.MkdirAll(dir, DirMode); err != nil {
+	if err := os.MkdirAll(dir, disk.DirMode); err != nil {
 		return err
 	}
 	base := filepath.Join(dir, "pack-"+sum.String())
@@ -310,16 +312,12 @@ func (g *grown) Write() error {
 		path string
 		data []byte
 	}{{base + ".idx", idx.Bytes()}, {base + ".pack", append(g.data, sum[:]...)}} { // go-git refuses a pack without its index
-		temp, err := writeTemp(dir, file.data, 0o400)
-		if err != nil {
+		if err := disk.Replace(disk.OS{}, file.path, file.data, filepath.Join(dir, TempPrefix+"*"), 0o400); err != nil {
 			return err
 		}
-		if err := os.Rename(temp, file.path); err != nil {
-			return errors.Join(err, os.Remove(temp))
-		}
 	}
-	if err := SyncDir(dir); err != nil || g.from == "" || g.from == base {
-		return err
+	if g.from == "" || g.from == base {
+		return nil
 	}
 	for _, ending := range []string{".pack", ".idx", ".rev", ".bitmap", ".mtimes"} { // what stays holds nothing that is not in the new one
 		if err := os.Remove(g.from + ending); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -1,0 +1,39 @@
+package reviews
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/internal/disk"
+)
+
+// readOnly is a disk that takes no more bytes.
+type readOnly struct{ disk.OS }
+
+var errFull = errors.New("no space left on device")
+
+func (readOnly) Append(string, []byte) error { return errFull }
+
+// A review that did not reach the disk is not known, and is recorded by another try.
+func TestNoteFault(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "reviews.jsonl")
+	c := &card.Card{Topic: "a topic"}
+	l, err := Open(readOnly{}, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Note(Reviewed, time.Now(), []*card.Card{c}); !errors.Is(err, errFull) || l.Knows(c.Hash()) {
+		t.Errorf("on a full disk: %v, known: %t", err, l.Knows(c.Hash()))
+	}
+	l.fs = disk.OS{}
+	if err := l.Note(Reviewed, time.Now(), []*card.Card{c}); err != nil || !l.Knows(c.Hash()) {
+		t.Errorf("afterwards: %v, known: %t", err, l.Knows(c.Hash()))
+	}
+	again, err := Open(disk.OS{}, path)
+	if err != nil || !again.Reviewed[c.Hash()] {
+		t.Errorf("opened again: %v, %v", again, err)
+	}
+}
