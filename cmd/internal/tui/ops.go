@@ -107,9 +107,8 @@ func (m *screen) settle(all bool) {
 		n = len(m.reply.text)
 	}
 	if strings.TrimSpace(m.reply.text[:n]) != "" {
-		m.md.Fit(m.width, m.theme)
 		m.print("")
-		m.print(strings.Join(m.md.Render(m.reply.text[:n]), "\n"))
+		m.print(strings.Join(m.markdown(m.reply.text[:n]), "\n"))
 		m.reply.streamed = true
 	}
 	m.reply.text = m.reply.text[n:]
@@ -135,7 +134,7 @@ func (m *screen) saw(o op.Op) {
 		for _, c := range b.Calls {
 			m.calls = append(m.calls, &call{Call: c})
 		}
-		m.printer.Op(o)
+		m.words.op(o)
 	case *op.ToolCalled:
 		c := m.call(b.Call)
 		if c == nil {
@@ -182,8 +181,7 @@ func (m *screen) saw(o op.Op) {
 
 // event shows an operation in the words of the plain printer.
 func (m *screen) event(o op.Op, style func(...string) string) {
-	m.printer.Op(o)
-	if text := m.plain(); text != "" {
+	if text := m.words.op(o); text != "" {
 		for line := range strings.SplitSeq(text, "\n") {
 			m.print(style(line))
 		}
@@ -302,22 +300,6 @@ func (m *screen) returned(step int, b *op.ToolReturned) {
 		}
 	case b.Exit != nil:
 		m.folded(result.ToUser(term.Result(b.Text)), term.HeadLines, term.TailLines, int(b.Cut), fmt.Sprintf(": /out %d", step))
-	}
-}
-
-// folded prints an output, as [term.Folded] shortens it.
-func (m *screen) folded(text string, head, tail, gone int, whole string) {
-	for i, l := range term.Folded(text, head, tail, gone, whole) {
-		if i == head && strings.HasPrefix(l, "… ") {
-			l = paint.Faint.Render(l)
-		}
-		rows := paint.Wrap(l, m.width-4)
-		for k, row := range rows[:min(len(rows), maxRows)] {
-			if k == maxRows-1 && len(rows) > maxRows {
-				row = paint.Cut(row+"…"+rows[maxRows], m.width-4)
-			}
-			m.print(paint.Faint.Render("  │ ") + row)
-		}
 	}
 }
 

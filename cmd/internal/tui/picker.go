@@ -13,7 +13,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"anamnesis/anamnesis/quote"
-	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/paint"
@@ -182,7 +181,7 @@ func (m *screen) replay() {
 	if first > 0 {
 		m.print(paint.Faint.Render("… /timeline lists what came before"))
 	}
-	m.printer = term.NewText(nil, &m.events, 4096, m.info.Dir, false)
+	m.words.of(m.info.Dir)
 	edits := result.Edits(m.ctx, m.o.Service, m.st, ops)
 	for _, o := range ops {
 		if b, ok := o.Body.(*op.UserSaid); ok && b.Source == op.SourceRequest {

@@ -3,27 +3,19 @@
 package tui
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/colorprofile"
-	xterm "golang.org/x/term"
 
-	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/feed"
-	"anamnesis/cmd/internal/tui/frame"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
-	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
 	"anamnesis/worldstate"
@@ -33,18 +25,15 @@ import (
 const (
 	tickEvery = 100 * time.Millisecond // while something runs
 	hintFor   = 2 * time.Second        // how long a second Esc or Ctrl-C counts as one
-	sizeFor   = 300 * time.Millisecond // how long nothing is printed after another width
 )
 
 // screen is the state of the terminal. Only the program's goroutine uses it, but for
 // feed and ctx.
 type screen struct {
-	o     Options
-	ctx   context.Context
-	feed  *feed.Feed
-	width int
-	tall  int
-	theme string
+	scrollback
+	o    Options
+	ctx  context.Context
+	feed *feed.Feed
 
 	// Of the task.
 	s       *session.Session // nil: none is open
@@ -60,9 +49,7 @@ type screen struct {
 	asking  string // the request that opens the task
 	turn    turn
 	turns   feed.Turns
-	last    runtime.Outcome
-	ran     bool
-	failure error
+	result  Result
 
 	// What is shown.
 	edit      editor.Editor
@@ -72,42 +59,22 @@ type screen struct {
 	wrote     time.Time        // when a text was typed last
 	aside     string           // a text that returns to the line when the turn has ended
 	pick      *picker
-	md        paint.Markdown
 	reply     reply
 	calls     []*call
-	events    bytes.Buffer // lines of the plain printer
-	printer   term.Printer
+	words     words
 	activity  string // the operation that takes long now
 	hint      string
 	hinted    time.Time
-	sized     time.Time // when the terminal had another width last
 	now       time.Time
 	ticking   bool
 	leaving   bool
 	mine      []*call // what runs now with !, at most one
 	stop      func()  // ends it; nil: nothing runs
-
-	frame *frame.Frame
-
-	out     []string // lines to be printed, in order
-	nudged  bool     // the lines are drawn a little different, so that they are drawn again
-	blank   bool     // the last of them is empty
-	profile colorprofile.Profile
 }
 
 func newScreen(ctx context.Context, o Options, f *feed.Feed) *screen {
-	m := &screen{o: o, ctx: ctx, feed: f, frame: frame.New(o.Out), width: 80, tall: 24, now: time.Now(), st: new(state.State)}
-	if cols, rows, err := xterm.GetSize(int(o.Out.Fd())); err == nil && cols > 0 {
-		m.width, m.tall = max(cols, 10), max(rows, 5)
-	}
-	m.profile = colorprofile.Detect(o.Out, os.Environ())
-	if m.theme = o.Theme; m.theme == "" || m.theme == "auto" {
-		m.theme = "dark"
-	}
-	if m.profile <= colorprofile.ASCII || m.theme == "none" {
-		m.theme, m.profile = "none", min(m.profile, colorprofile.ASCII)
-	}
-	m.printer = term.NewText(nil, &m.events, 4096, o.Request.Dir, false)
+	m := &screen{scrollback: newScrollback(o.Out, o.Theme), o: o, ctx: ctx, feed: f, now: time.Now(), st: new(state.State)}
+	m.words.of(o.Request.Dir)
 	m.edit = editor.New(editor.OpenHistory(o.Service.Home.State, o.Request.Dir), o.Request.Dir, offered())
 	return m
 }
@@ -138,16 +105,14 @@ func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.frame.Ready()
 	cmd := m.handle(msg)
 	m.bringBack()
-	m.flush()
+	m.flush(m.now)
 	return m, tea.Batch(cmd, m.tick())
 }
 
 func (m *screen) handle(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		if m.tall = max(msg.Height, 5); max(msg.Width, 10) != m.width {
-			m.width, m.sized = max(msg.Width, 10), m.now
-		}
+		m.resize(msg.Width, msg.Height, m.now)
 	case tea.BackgroundColorMsg:
 		if m.theme = "light"; msg.IsDark() {
 			m.theme = "dark"
@@ -205,42 +170,11 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 // tick redraws the screen at intervals while something runs.
 func (m *screen) tick() tea.Cmd {
 	q := m.question()
-	if m.ticking || !(m.running || m.opening || m.resizing() || m.stop != nil || m.hint != "" || len(m.out) > 0 || q != nil && !q.Armed(m.now)) {
+	if m.ticking || !(m.running || m.opening || m.resizing(m.now) || m.stop != nil || m.hint != "" || len(m.out) > 0 || q != nil && !q.Armed(m.now)) {
 		return nil
 	}
 	m.ticking = true
 	return tea.Tick(tickEvery, func(t time.Time) tea.Msg { return tickMsg(t) })
-}
-
-// print puts lines into the scrollback, at most as wide as the terminal.
-func (m *screen) print(text string) {
-	for line := range strings.SplitSeq(text, "\n") {
-		if line == "" && m.blank {
-			continue
-		}
-		m.blank = line == ""
-		m.out = append(m.out, paint.Wrap(line, m.width)...)
-	}
-}
-
-// flush prints waiting lines.
-func (m *screen) flush() {
-	if len(m.out) == 0 || m.resizing() {
-		return
-	}
-	if m.frame.Print(strings.Split(m.waiting(), "\n")) {
-		m.out, m.nudged = nil, false
-	} else {
-		m.nudged = !m.nudged
-	}
-}
-
-// waiting returns the lines to print in the colors of the terminal.
-func (m *screen) waiting() string {
-	var b bytes.Buffer
-	w := colorprofile.Writer{Forward: &b, Profile: m.profile}
-	_, _ = w.Write([]byte(strings.Join(m.out, "\n"))) // a buffer never fails
-	return b.String()
 }
 
 // question returns the question that waits for the user, or nil.
@@ -272,8 +206,7 @@ func (m *screen) happened() {
 		case warnMsg:
 			m.print(paint.Yellow.Render("! " + clean(string(e))))
 		case retryMsg:
-			m.printer.Retry(model.Attempt(e))
-			m.print(paint.Yellow.Render(m.plain()))
+			m.print(paint.Yellow.Render(m.words.retry(model.Attempt(e))))
 		case worldstate.Progress:
 			m.activity = scanText(e)
 		case *ask.Question:
@@ -300,16 +233,9 @@ func (m *screen) asked() {
 	}
 }
 
-// plain returns what the plain printer has written since the last call.
-func (m *screen) plain() string {
-	text := strings.TrimRight(m.events.String(), "\n")
-	m.events.Reset()
-	return text
-}
-
 // begin opens the task, or a new one, with a request, and runs a turn.
 func (m *screen) begin(text string) tea.Cmd {
-	m.opening, m.begun, m.failure, m.asking = true, m.now, nil, text
+	m.opening, m.begun, m.result.Err, m.asking = true, m.now, nil, text
 	m.activity, m.fresh = "opening", m.o.Task == ""
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.cancel = cancel
@@ -330,7 +256,7 @@ func (m *screen) begin(text string) tea.Cmd {
 func (m *screen) started(e startedMsg) {
 	m.info, m.st = e.Info, e.st
 	m.o.Task = e.Task
-	m.printer = term.NewText(nil, &m.events, 4096, e.Dir, false)
+	m.words.of(e.Dir)
 	m.turn = turn{usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten} // the request may be an earlier one
 	if !m.known {
 		m.heading()
@@ -342,7 +268,7 @@ func (m *screen) opened(msg openedMsg) tea.Cmd {
 	m.opening, m.activity = false, ""
 	if msg.err != nil {
 		m.ending = false
-		m.failure = msg.err
+		m.result.Err = msg.err
 		m.cancel()
 		if m.happened(); m.fresh { // the task was new, so it does not exist
 			m.o.Task = ""
@@ -381,7 +307,7 @@ func (m *screen) ended(msg turnMsg) tea.Cmd {
 	m.unhint()
 	m.cancel()
 	m.happened() // events that came before the turn's end
-	m.last, m.ran, m.failure = msg.out, true, msg.err
+	m.result = Result{Last: msg.out, Ran: true, Err: msg.err}
 	m.settle(true)
 	m.outcome(msg)
 	m.ending = false

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	xterm "golang.org/x/term"
 
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/ask"
@@ -63,7 +62,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	m := newScreen(ctx, o, f)
 	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(m.frame), tea.WithoutSignalHandler(), tea.WithFilter(func(_ tea.Model, msg tea.Msg) tea.Msg {
 		if size, ok := msg.(tea.WindowSizeMsg); ok {
-			return m.resized(size)
+			return m.present(size)
 		}
 		return msg
 	}))
@@ -89,23 +88,6 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		err = fmt.Errorf("left before what was running had ended: 'anamnesis -c' continues the task: %w", context.Canceled)
 	}
 	return r, err
-}
-
-// resized returns the terminal's present size, which may have changed since the message was
-// sent.
-func (m *screen) resized(size tea.WindowSizeMsg) tea.Msg {
-	if cols, rows, err := xterm.GetSize(int(m.o.Out.Fd())); err == nil && cols > 0 {
-		size.Width, size.Height = cols, rows
-	}
-	return size
-}
-
-// resizing reports whether the terminal's width is changing. tmux wraps its lines up to a
-// quarter of a second before it reports a width, and what is printed then is inserted at the
-// wrong place.
-func (m *screen) resizing() bool {
-	cols, _ := m.frame.Size()
-	return m.now.Sub(m.sized) < sizeFor || cols > 0 && max(cols, 10) != m.width
 }
 
 // client returns the callbacks that show a task on the screen.
@@ -199,8 +181,6 @@ func clean(s string) string { return term.Clean(s) }
 // say shows a hint for a moment.
 func (m *screen) say(text string) { m.hint, m.hinted = text, m.now }
 
-func (m *screen) fail(err error) { m.print(paint.Red.Render("! ") + clean(err.Error())) }
-
 // joined returns two texts as paragraphs of one.
 func joined(a, b string) string { return strings.TrimSpace(a + "\n\n" + b) }
 
@@ -238,7 +218,8 @@ func (m *screen) unsent() string {
 
 // leave closes the session after the program has ended.
 func (m *screen) leave() Result {
-	r := Result{Task: m.o.Task, Last: m.last, Ran: m.ran, Err: m.failure}
+	r := m.result
+	r.Task = m.o.Task
 	if m.s != nil {
 		r.Err = session.JoinClose(r.Err, m.s.Close())
 	}

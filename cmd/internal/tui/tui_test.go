@@ -11,7 +11,6 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/editor"
@@ -27,7 +26,7 @@ import (
 // TestOpeningFails: a task that could not be continued, by a wrong model for example, is
 // continued by the next request; one that did not begin is not.
 func TestOpeningFails(t *testing.T) {
-	m := &screen{ctx: t.Context(), feed: feed.New(), width: 80, st: new(state.State), edit: editor.New(&editor.History{}, "", nil)}
+	m := &screen{ctx: t.Context(), feed: feed.New(), scrollback: scrollback{width: 80}, st: new(state.State), edit: editor.New(&editor.History{}, "", nil)}
 	fail := func() {
 		m.opened(openedMsg{err: errors.New("no such model")})
 	}
@@ -47,13 +46,13 @@ func TestOpeningFails(t *testing.T) {
 // TestFolded: an output of which the record lacks lines is shown without their number.
 func TestFolded(t *testing.T) {
 	for gone, want := range map[int]string{0: "│ … 13 lines, 39 B in all: /out", 5000: "│ … 5.0 kB in all: /out"} {
-		m := &screen{width: 36}
+		m := &screen{scrollback: scrollback{width: 36}}
 		m.folded(strings.Repeat("x\n", 20), 2, 5, gone, ": /out")
 		if got := paint.Strip(m.out[2]); !strings.Contains(got, want) {
 			t.Errorf("%d bytes are gone: %q, want %q", gone, got, want)
 		}
 	}
-	m := &screen{width: 14}
+	m := &screen{scrollback: scrollback{width: 14}}
 	m.folded("You ended it while it ran: it may have taken effect.", 9, 9, 0, "")
 	if got := paint.Strip(strings.Join(m.out, "\n")); got != "  │ You ended\n  │ it while\n  │ it ran: i…" {
 		t.Errorf("a long line is shown as\n%s", got)
@@ -63,8 +62,8 @@ func TestFolded(t *testing.T) {
 // TestInterruptedTurn: a request that the user ends is no fault of the model; a program that leaves
 // does not ask for more text.
 func TestInterruptedTurn(t *testing.T) {
-	m := &screen{width: 80, st: new(state.State)}
-	m.printer = term.NewText(nil, &m.events, 80, "", false)
+	m := &screen{scrollback: scrollback{width: 80}, st: new(state.State)}
+	m.words.of("")
 	fault := op.Op{Body: &op.ModelFailed{Error: "model: canceled"}}
 	if m.saw(fault); len(m.out) != 1 {
 		t.Errorf("a fault is printed as %q", m.out)
@@ -83,7 +82,7 @@ func TestInterruptedTurn(t *testing.T) {
 
 // TestUnknownOutcome: a call that an earlier process began is shown with its command.
 func TestUnknownOutcome(t *testing.T) {
-	m := &screen{width: 80, st: new(state.State), feed: feed.New()}
+	m := &screen{scrollback: scrollback{width: 80}, st: new(state.State), feed: feed.New()}
 	m.st.Reply = &state.Reply{Calls: []state.CallState{{Call: op.Call{ID: "c", Name: "Bash", Args: `{"command":"go test ./..."}`}}}}
 	m.returned(1, &op.ToolReturned{Call: "c", Name: "Bash", Unknown: true})
 	if got := paint.Strip(strings.Join(m.out, "\n")); got != "● Bash go test ./...  outcome unknown" {
@@ -93,7 +92,7 @@ func TestUnknownOutcome(t *testing.T) {
 
 // TestTodoListOnce: a call that wrote the todo list is not shown beside the list.
 func TestTodoListOnce(t *testing.T) {
-	m := &screen{feed: feed.New(), width: 80, st: new(state.State)}
+	m := &screen{feed: feed.New(), scrollback: scrollback{width: 80}, st: new(state.State)}
 	for _, failed := range []bool{false, true} {
 		if m.returned(1, &op.ToolReturned{Call: "1", Name: "SetTodoList", IsError: failed, Text: "no todos"}); len(m.out) > 0 != failed {
 			t.Errorf("a call that failed: %t, is shown as %q", failed, m.out)

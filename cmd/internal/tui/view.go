@@ -89,8 +89,7 @@ func (m *screen) View() tea.View {
 func (m *screen) working() []string {
 	var lines []string
 	if strings.TrimSpace(m.reply.text) != "" {
-		m.md.Fit(m.width, m.theme)
-		lines = m.md.Render(m.reply.text)
+		lines = m.markdown(m.reply.text)
 		if !m.blank {
 			lines = append([]string{""}, lines...)
 		}
