@@ -63,12 +63,12 @@ type life struct {
 	acked, doubt []string
 }
 
-// open opens the stream, by its checkpoint or not, and compares it with what
+// open opens the stream, by its snapshot or not, and compares it with what
 // must be there.
 func (f *life) open(d *simDisk, rng *rand.Rand) (*Log, error) {
 	o := diskOptions(d)
 	if rng.IntN(2) == 0 {
-		o.Checkpoint = testFold
+		o.Snapshot = testFold
 	}
 	l, err := openLocked("/log", o, nil)
 	if err != nil {
@@ -159,7 +159,7 @@ func (f *life) live(d *simDisk, rng *rand.Rand, serial *int) error {
 			}
 			if rng.IntN(8) == 0 {
 				last, _ := l.Last()
-				_ = l.Checkpoint(testFold, []byte("fold"), last) // the power may be cut
+				_ = l.WriteSnapshot(testFold, []byte("fold"), last) // the power may be cut
 			}
 			if rng.IntN(8) == 0 {
 				if err = l.Close(); err == nil {

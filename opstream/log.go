@@ -24,7 +24,7 @@ type Log struct {
 	recovered *Recovery
 	resumed   segments.Resumed
 
-	checkpointMu sync.Mutex // held while a checkpoint is written
+	snapshotMu sync.Mutex // held while a snapshot is written
 
 	blobMu sync.Mutex // held while a blob is written
 	blobs  segments.Blobs
@@ -50,7 +50,7 @@ type Log struct {
 
 // Open opens the stream in dir for writing, and creates it if there is none. It takes the
 // writer's lock (or fails with a *LockedError), verifies the whole stream, or what follows a
-// checkpoint (see Options.Checkpoint), and repairs a torn tail (see Recovered). Damage below
+// snapshot (see Options.Snapshot), and repairs a torn tail (see Recovered). Damage below
 // what is known durable is a *CorruptError; then nothing was changed.
 func Open(dir string, o *Options) (*Log, error) {
 	opts := o.withDefaults()
@@ -80,7 +80,7 @@ func openLocked(dir string, opts Options, lock *disk.Lock) (*Log, error) {
 	if err := disk.Mkdir(opts.FS, filepath.Join(dir, segments.OpsDirName), dir); err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", dir, err)
 	}
-	l.resumed = l.scan.Resume(opts.Checkpoint)
+	l.resumed = l.scan.Resume(opts.Snapshot)
 	if err := l.recover(); err != nil {
 		if l.file != nil {
 			err = errors.Join(err, l.file.Close())
@@ -233,8 +233,8 @@ func (l *Log) Close() error {
 	if l.file != nil {
 		errs = append(errs, l.file.Close())
 	}
-	l.checkpointMu.Lock() // one under way ends before another writer may begin
-	defer l.checkpointMu.Unlock()
+	l.snapshotMu.Lock() // one under way ends before another writer may begin
+	defer l.snapshotMu.Unlock()
 	errs = append(errs, l.lock.Release())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close stream %s: %w", l.dir, err)

@@ -11,7 +11,7 @@ import (
 )
 
 // openDir names, in the environment, the stream a child process opens to say
-// how much memory that took; openVersion the fold whose checkpoint it uses.
+// how much memory that took; openVersion the fold whose snapshot it uses.
 const (
 	openDir     = "OPSTREAM_TEST_OPEN_DIR"
 	openVersion = "OPSTREAM_TEST_OPEN_VERSION"
@@ -20,7 +20,7 @@ const (
 // openAndTell opens a stream and prints what the kernel says of this process,
 // among it the most memory that it had at once.
 func openAndTell(dir string) {
-	l, err := Open(dir, &Options{Checkpoint: os.Getenv(openVersion)})
+	l, err := Open(dir, &Options{Snapshot: os.Getenv(openVersion)})
 	if err == nil {
 		var status []byte
 		status, err = os.ReadFile("/proc/self/status")
@@ -34,7 +34,7 @@ func openAndTell(dir string) {
 }
 
 // TestOpenMemory opens a long stream in a process of its own, by its
-// checkpoint and without, and looks at the most memory that process had: 64 MiB
+// snapshot and without, and looks at the most memory that process had: 64 MiB
 // for 1,000,000 records (-nightly), less for fewer.
 func TestOpenMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
@@ -60,9 +60,9 @@ func TestOpenMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%d records, checkpoint used %s: %.1f MiB, the limit is %.1f", records, m[2], float64(peak)/1024, float64(limit)/(1<<20))
+		t.Logf("%d records, snapshot used %s: %.1f MiB, the limit is %.1f", records, m[2], float64(peak)/1024, float64(limit)/(1<<20))
 		if string(m[2]) != strconv.FormatBool(version != "") {
-			t.Errorf("checkpoint used: %s", m[2])
+			t.Errorf("snapshot used: %s", m[2])
 		}
 		if raceBuild {
 			t.Log("NOT COMPARED under -race, which adds memory of its own; run without it")

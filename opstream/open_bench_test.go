@@ -17,7 +17,7 @@ import (
 func benchRecords() int { return count(50_000, 1_000_000) }
 
 // longStream makes a closed stream of that many records of 1 KiB with a
-// checkpoint near its end.
+// snapshot near its end.
 func longStream(tb testing.TB, dir string, records int) {
 	tb.Helper()
 	l, err := Open(dir, nil)
@@ -35,7 +35,7 @@ func longStream(tb testing.TB, dir string, records int) {
 			tb.Fatal(err)
 		}
 	}
-	if err := l.Checkpoint(testFold, make([]byte, 1<<20), uint64(max(1, records-100))); err != nil {
+	if err := l.WriteSnapshot(testFold, make([]byte, 1<<20), uint64(max(1, records-100))); err != nil {
 		tb.Fatal(err)
 	}
 	if err := l.Close(); err != nil {
@@ -65,7 +65,7 @@ func bareScan(b *testing.B, dir string) {
 }
 
 // BenchmarkOpen opens a stream of 1 KiB records, in turns with a bare read of
-// its bytes with CRC32C and SHA-256, and with its checkpoint. All of it is one
+// its bytes with CRC32C and SHA-256, and with its snapshot. All of it is one
 // thread. Ratios of times:
 //
 //	open/bare     bar 1.5
@@ -85,7 +85,7 @@ func BenchmarkOpen(b *testing.B) {
 			b.Fatal(err)
 		}
 		if _, _, ok := l.Folded(); ok != (o != nil) {
-			b.Fatal(l.CheckpointRefused())
+			b.Fatal(l.SnapshotRefused())
 		}
 		if err := l.Close(); err != nil {
 			b.Fatal(err)
@@ -96,7 +96,7 @@ func BenchmarkOpen(b *testing.B) {
 	for b.Loop() {
 		timed(&bareTime, func() { bareScan(b, dir) })
 		timed(&openTime, func() { open(nil) })
-		timed(&resumeTime, func() { open(&Options{Checkpoint: testFold}) })
+		timed(&resumeTime, func() { open(&Options{Snapshot: testFold}) })
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(records), "records")

@@ -21,7 +21,7 @@ const (
 	MaxKindBytes = wire.MaxKindBytes
 	// MaxNumber is the largest step and the largest token count.
 	MaxNumber = wire.MaxNumber
-	// MaxFoldBytes is the largest fold a checkpoint holds.
+	// MaxFoldBytes is the largest fold a snapshot holds.
 	MaxFoldBytes = segments.MaxFoldBytes
 	// MaxFoldVersionBytes is the longest version of a fold.
 	MaxFoldVersionBytes = segments.MaxFoldVersionBytes
@@ -87,11 +87,11 @@ type Options struct {
 	SealAfter time.Duration
 	// PollInterval is how often Follow looks; 0 means DefaultPollInterval.
 	PollInterval time.Duration
-	// Checkpoint, if not empty, is the version of the fold whose checkpoint is used, if there
-	// is one and it belongs to this stream; see Log.Checkpoint. The records before it are then
+	// Snapshot, if not empty, is the version of the fold whose snapshot is used, if there
+	// is one and it belongs to this stream; see Log.WriteSnapshot. The records before it are then
 	// verified when they are read, and by Verify, not by Open. If it cannot be used for any
-	// reason, the whole stream is verified; see Log.CheckpointRefused.
-	Checkpoint string
+	// reason, the whole stream is verified; see Log.SnapshotRefused.
+	Snapshot string
 	// FS is the file system, a seam for faults; nil means the operating
 	// system's. The lock is always the operating system's.
 	FS disk.FS
@@ -139,7 +139,7 @@ var (
 	ErrTooLarge = wire.ErrTooLarge
 	// ErrInvalid: an entry is not one the format can hold.
 	ErrInvalid = wire.ErrInvalid
-	// ErrFoldVersion: a checkpoint is of another version of the fold, as after a
+	// ErrFoldVersion: a snapshot is of another version of the fold, as after a
 	// change of the program.
 	ErrFoldVersion = segments.ErrFoldVersion
 	// ErrPoisoned: a sync failed, so what the disk holds is unknown. Close

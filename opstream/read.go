@@ -60,7 +60,7 @@ func OpenReader(dir string, o *Options) (*Reader, error) {
 	}
 	r := &Reader{opts: opts, dir: dir, closed: make(chan struct{})}
 	r.scan = segments.Scanner{FS: opts.FS, Dir: dir}
-	r.resumed = r.scan.Resume(opts.Checkpoint)
+	r.resumed = r.scan.Resume(opts.Snapshot)
 	return r, nil
 }
 

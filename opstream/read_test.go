@@ -406,10 +406,10 @@ func TestBlobDamage(t *testing.T) {
 }
 
 // readerResumes checks that a reader gives every record, those before the
-// checkpoint at seq included.
+// snapshot at seq included.
 func readerResumes(t *testing.T, rt *rapid.T, d *simDisk, seq, last uint64) {
 	o := diskOptions(d)
-	o.Checkpoint = testFold
+	o.Snapshot = testFold
 	reader := mustReader(t, "/log", &o)
 	if fold, at, ok := reader.Folded(); string(fold) != "the fold" || at != seq || !ok {
 		rt.Fatalf("the reader's Folded = %q, %d, %v", fold, at, ok)

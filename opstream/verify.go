@@ -117,9 +117,9 @@ type verifier struct {
 	seen   uint64
 	// lastAck is the ack of the previous line: acks never decrease.
 	lastAck uint64
-	// checkpoint is the checkpoint at the beginning of the examination.
-	checkpoint    *segments.Checkpoint
-	checkpointErr error
+	// snapshot is the snapshot at the beginning of the examination.
+	snapshot    *segments.Snapshot
+	snapshotErr error
 }
 
 func (v *verifier) run(ctx context.Context) error {
@@ -131,7 +131,7 @@ func (v *verifier) run(ctx context.Context) error {
 	v.report.Segments = len(segs)
 	v.report.Writer = disk.WriterOf(v.dir)
 	// Before the lines: what a running writer adds meanwhile is not a lost end.
-	v.checkpoint, v.checkpointErr = segments.ReadCheckpoint(v.fs, v.dir)
+	v.snapshot, v.snapshotErr = segments.ReadSnapshot(v.fs, v.dir)
 	for _, name := range others {
 		v.note(filepath.Join(v.dir, segments.OpsDirName, name), "no segment; left alone")
 	}
@@ -290,7 +290,7 @@ func (v *verifier) line(e *wire.Envelope, off int64, size int) error {
 // leftovers reports what is beside the stream: blobs no line names, half-written files of a
 // crash, torn tails that were set aside.
 func (v *verifier) leftovers() error {
-	v.lookAtCheckpoint()
+	v.checkSnapshot()
 	root := filepath.Join(v.dir, segments.BlobsDirName)
 	err := v.eachName(root, func(name string) error {
 		if strings.HasPrefix(name, segments.BlobTemp) {

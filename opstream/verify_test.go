@@ -38,7 +38,7 @@ func fiveRecords(t *testing.T) (dir string) {
 			t.Fatal(err)
 		}
 	}
-	if err := l.Checkpoint("1", nil, 4); err != nil {
+	if err := l.WriteSnapshot("1", nil, 4); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, l)
@@ -61,7 +61,7 @@ func keepLines(t *testing.T, dir string, n int, behind string) {
 }
 
 // TestVerifyLostEnd: an end that is lost at a line's boundary leaves no trace in
-// the stream; a checkpoint that stands for more lines is one.
+// the stream; a snapshot that stands for more lines is one.
 func TestVerifyLostEnd(t *testing.T) {
 	dir := fiveRecords(t)
 	if got := findings(t, dir); got != "" {
@@ -69,7 +69,7 @@ func TestVerifyLostEnd(t *testing.T) {
 	}
 	keepLines(t, dir, 4, "")
 	if got := findings(t, dir); got != "" {
-		t.Errorf("all that the checkpoint knows of: %s", got)
+		t.Errorf("all that the snapshot knows of: %s", got)
 	}
 	keepLines(t, dir, 3, "")
 	if got := findings(t, dir); !strings.HasPrefix(got, "corrupt: ") || !strings.Contains(got, "up to seq 4, which were durable, and the stream ends with 3") {

@@ -195,7 +195,7 @@ func (im *Importer) open(ctx context.Context, s *sessions.Session, file string) 
 		im.count[span.Encoding] = counter
 	}
 	j, err := journal.Open(h.Task(task), h.Vault(task), journal.Options{
-		Stream: opstream.Options{Checkpoint: state.FoldVersion, Now: time.Now}, Count: counter.Count,
+		Stream: opstream.Options{Snapshot: state.FoldVersion, Now: time.Now}, Count: counter.Count,
 		Secrets: im.svc.Secrets(nil), Learned: new(redact.Learned), Dir: s.Dir,
 	})
 	if err != nil {

@@ -205,7 +205,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 		}
 	}
 	st, folding := new(state.State), true
-	fold, foldedTo := x.checkpoint()
+	fold, foldedTo := x.snapshot()
 	for rec, err := range r.Since(0) {
 		if err != nil {
 			break // Verify reported why
@@ -229,7 +229,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 		}
 		x.names(o)
 		if rec.Seq == foldedTo && folding && !Holds(fold, st) {
-			x.add(opstream.SeverityCorrupt, x.h.Task(x.id), "its checkpoint differs from the %d operations it covers; delete checkpoint.bin there, it is derived", foldedTo)
+			x.add(opstream.SeverityCorrupt, x.h.Task(x.id), "its snapshot of the index differs from the %d operations it covers; delete checkpoint.bin there, it is derived", foldedTo)
 		}
 	}
 	seq, hash, _ := r.Last()
@@ -240,14 +240,14 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 	return nil
 }
 
-// checkpoint returns the state that an opening of the task would begin with.
-func (x *examination) checkpoint() (fold []byte, seq uint64) {
-	r, err := taskdir.OpenStream(x.h, x.id, &opstream.Options{Checkpoint: state.FoldVersion})
+// snapshot returns the state that an opening of the task would begin with.
+func (x *examination) snapshot() (fold []byte, seq uint64) {
+	r, err := taskdir.OpenStream(x.h, x.id, &opstream.Options{Snapshot: state.FoldVersion})
 	if err != nil {
 		return nil, 0 // the examination of the stream reports why
 	}
 	defer r.Close()
-	if err := r.CheckpointRefused(); errors.Is(err, opstream.ErrFoldVersion) { // opstream.Verify reports any other
+	if err := r.SnapshotRefused(); errors.Is(err, opstream.ErrFoldVersion) { // opstream.Verify reports any other
 		x.add(opstream.SeverityNotice, x.h.Task(x.id), "%v; the next command on the task folds the whole stream", err)
 	}
 	fold, seq, _ = r.Folded()

@@ -51,9 +51,9 @@ func OpenLedger(h taskdir.Home, id string, counter *tokens.Counter, snapshotEver
 // task.
 func (l *Ledger) Advanced() bool { return !l.unusable && l.state.Last != l.takenOver }
 
-// CheckpointRefused returns why the snapshot beside the stream was not used and the whole
+// SnapshotRefused returns why the snapshot beside the stream was not used and the whole
 // stream was folded. It is nil if it was used, or none exists.
-func (l *Ledger) CheckpointRefused() error { return l.Journal.Log().CheckpointRefused() }
+func (l *Ledger) SnapshotRefused() error { return l.Journal.Log().SnapshotRefused() }
 
 // catchUp folds the stream on disk, from its snapshot on.
 func (l *Ledger) catchUp() error {
@@ -261,7 +261,7 @@ func (l *Ledger) SnapshotStep() {
 // it would be at every opening.
 func (l *Ledger) SnapshotClose() {
 	due := l.snapshotDue()
-	if l.Journal.Log().CheckpointRefused() != nil {
+	if l.Journal.Log().SnapshotRefused() != nil {
 		due = 1
 	}
 	l.writeSnapshot(due)
@@ -278,6 +278,6 @@ func (l *Ledger) writeSnapshot(due uint64) {
 	}
 	l.snapshot = l.state.Last
 	if data, err := state.Marshal(&l.state); err == nil {
-		_ = l.Journal.Log().Checkpoint(state.FoldVersion, data, l.state.Last)
+		_ = l.Journal.Log().WriteSnapshot(state.FoldVersion, data, l.state.Last)
 	}
 }

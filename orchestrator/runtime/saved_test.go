@@ -32,7 +32,7 @@ const savedScript = `turns:
 `
 
 // TestSavedWorlds: what a task and a reader say that each step ended with is what
-// the stream says, by a checkpoint or without.
+// the stream says, by a snapshot of the index or without.
 func TestSavedWorlds(t *testing.T) {
 	task, h := newTask(t, savedScript, Options{SnapshotEvery: 1})
 	if _, err := task.Run(t.Context()); err != nil {
@@ -80,7 +80,7 @@ func TestSavedWorlds(t *testing.T) {
 	}
 	defer again.Close()
 	if _, _, ok := again.Journal.Log().Folded(); !ok {
-		t.Fatal("no checkpoint was used")
+		t.Fatal("no snapshot of the index was used")
 	}
 	check(again)
 	// Where a step saved no world, that of the step before it still stands.

@@ -253,7 +253,7 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 	}
 	t.Abandon, t.Changed, t.Disturbed = t.opts.AbandonRestore, t.opts.changed, t.opts.Disturbed
 	stream := t.opts.Stream
-	stream.Now, stream.Checkpoint = t.opts.Now, state.FoldVersion
+	stream.Now, stream.Snapshot = t.opts.Now, state.FoldVersion
 	t.Ledger, err = journal.OpenLedger(h, id, counter, t.opts.SnapshotEvery, journal.Options{
 		Stream: stream, Mark: opened.Mark, Count: counter.Count, Secrets: t.opts.Secrets, Learned: &t.opts.family.learned,
 		Files: t.Root, Dir: t.Dir,

@@ -56,7 +56,7 @@ func TestImagesInContext(t *testing.T) {
 	}
 	again, err := Unmarshal(data)
 	if err != nil || !reflect.DeepEqual(seen(again), seen(s)) || !reflect.DeepEqual(again, s) { // both are projected
-		t.Errorf("a checkpoint gives another state: %v", err)
+		t.Errorf("a snapshot holds another state: %v", err)
 	}
 	first := slices.IndexFunc(s.context.Entries, func(e projection.Entry) bool { return e.Msg.CallID != "" })
 	masked := s.context.Entries[first].Seq

@@ -77,7 +77,7 @@ func TestStateCutShort(t *testing.T) {
 }
 
 // TestFoldVersion holds what recorded operations fold to. Where it differs,
-// checkpoints on users' disks say something else than Fold would: raise
+// snapshots on users' disks say something else than Fold would: raise
 // FoldVersion, then -update.
 func TestFoldVersion(t *testing.T) {
 	sum := sha256.New()
@@ -156,7 +156,7 @@ func FuzzUnmarshalState(f *testing.F) {
 }
 
 // TestBackwardJumpsKeepTheirPlace: the guard counts backward jumps and opens
-// their operations for the reasons; a checkpoint keeps both.
+// their operations for the reasons; a snapshot keeps both.
 func TestBackwardJumpsKeepTheirPlace(t *testing.T) {
 	text := optest.Begun + `model.asked 1 {}
 model.replied 1 {"text":"x","finish":"stop"}
@@ -177,7 +177,7 @@ mail.delivered 2 {"to":0,"reason":"second"}
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, s := range map[string]*State{"folded": s, "from a checkpoint": again} {
+	for name, s := range map[string]*State{"folded": s, "from a snapshot": again} {
 		var reasons []string
 		for _, l := range s.loops {
 			switch b := ops[l.seq-1].Body.(type) {

@@ -16,7 +16,7 @@ type Owner struct {
 // StreamOwner reads whose stream is in dir. It takes no lock, and reads only what a snapshot
 // does not hold. With an error it returns what was read before it.
 func StreamOwner(dir string) (Owner, error) {
-	r, err := opstream.OpenReader(dir, &opstream.Options{Checkpoint: state.FoldVersion})
+	r, err := opstream.OpenReader(dir, &opstream.Options{Snapshot: state.FoldVersion})
 	if err != nil {
 		return Owner{}, err
 	}

@@ -80,7 +80,7 @@ func Decode(rec opstream.Record) (op.Op, error) {
 
 // ReadState folds a task's stream without holding the task; the task may be live.
 func ReadState(h Home, id string) (*state.State, error) {
-	r, err := OpenStream(h, id, &opstream.Options{Checkpoint: state.FoldVersion})
+	r, err := OpenStream(h, id, &opstream.Options{Snapshot: state.FoldVersion})
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func EachOp(h Home, id string, visit func(op.Op) error) error {
 // EachOpSince visits the operations after a seq. What the task's snapshot covers is not
 // verified again, so that a few operations of a long task cost little.
 func EachOpSince(h Home, id string, after uint64, visit func(op.Op) error) error {
-	return eachOp(h, id, after, &opstream.Options{Checkpoint: state.FoldVersion}, visit)
+	return eachOp(h, id, after, &opstream.Options{Snapshot: state.FoldVersion}, visit)
 }
 
 func eachOp(h Home, id string, after uint64, o *opstream.Options, visit func(op.Op) error) error {

@@ -94,7 +94,7 @@ func Unreadable(kept, skipped []worldstate.Skip) []worldstate.Skip {
 // EditsIn is EditsAfter for a task that is not open, with what changed since its last
 // snapshot: a jump or a restore records that first.
 func EditsIn(h taskdir.Home, s *state.State, step int) ([]worldstate.Edit, error) {
-	r, err := taskdir.OpenStream(h, s.Opened.Task, &opstream.Options{Checkpoint: state.FoldVersion})
+	r, err := taskdir.OpenStream(h, s.Opened.Task, &opstream.Options{Snapshot: state.FoldVersion})
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func sameStore(store string, w *worldstate.World) bool {
 
 // Leavable is ReadableFor for a task that is not open.
 func Leavable(h taskdir.Home, s *state.State, j op.JumpRequested) error {
-	r, err := taskdir.OpenStream(h, s.Opened.Task, &opstream.Options{Checkpoint: state.FoldVersion})
+	r, err := taskdir.OpenStream(h, s.Opened.Task, &opstream.Options{Snapshot: state.FoldVersion})
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func Leavable(h taskdir.Home, s *state.State, j op.JumpRequested) error {
 // task's world replace it, unless world is nil; overcome describes the first such damage.
 // Unreadable ones are empty, and err is the first of their errors.
 func Commits(h taskdir.Home, task string, s *state.State, world *worldstate.World, ids ...int) (commits []worldstate.ID, overcome string, err error) {
-	r, err := taskdir.OpenStream(h, task, &opstream.Options{Checkpoint: state.FoldVersion})
+	r, err := taskdir.OpenStream(h, task, &opstream.Options{Snapshot: state.FoldVersion})
 	if err != nil {
 		return nil, "", err
 	}

@@ -72,7 +72,7 @@ func bodyOf(serial int) []byte {
 
 // streamOptions makes small segments, so that new ones begin often.
 func streamOptions() *opstream.Options {
-	return &opstream.Options{SegmentSizeBytes: 8 << 10, SealAfter: -1, Checkpoint: foldVersion}
+	return &opstream.Options{SegmentSizeBytes: 8 << 10, SealAfter: -1, Snapshot: foldVersion}
 }
 
 // writeLife mounts the image, appends to its stream, and ends without closing
@@ -109,7 +109,7 @@ func writeLife(careless bool) error {
 	rng := rand.New(rand.NewPCG(seed, 5))
 	for range callsPerLife {
 		if last, _ := log.Last(); last > 0 && rng.IntN(6) == 0 {
-			_ = log.Checkpoint(foldVersion, []byte("fold"), last) // derived: that it fails ends nothing
+			_ = log.WriteSnapshot(foldVersion, []byte("fold"), last) // derived: that it fails ends nothing
 		}
 		if rng.IntN(6) == 0 {
 			if err := log.Close(); err != nil {

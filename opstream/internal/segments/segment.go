@@ -1,5 +1,5 @@
 // Package segments reads the files of a stream: lines in order and by reference, blobs, and
-// the checkpoint with its index of lines.
+// the snapshot with its index of lines.
 package segments
 
 import (

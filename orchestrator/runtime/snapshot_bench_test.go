@@ -16,7 +16,7 @@ import (
 var benchOps = flag.Int("bench-ops", 20_000, "operations of the task that BenchmarkResume reads")
 
 // BenchmarkResume reads the state of a long task with and without its
-// checkpoint, in turn: the ratio is what the checkpoint leaves of the work. The
+// snapshot, in turn: the ratio is what the snapshot leaves of the work. The
 // task jumps back to its first step every 20 steps and the span is folded, so
 // that its context stays as small as a real one's.
 func BenchmarkResume(b *testing.B) {
@@ -36,12 +36,12 @@ func BenchmarkResume(b *testing.B) {
 		}
 		without += time.Since(start)
 	}
-	b.ReportMetric(float64(with.Microseconds())/float64(b.N)/1e3, "ms/checkpoint")
+	b.ReportMetric(float64(with.Microseconds())/float64(b.N)/1e3, "ms/snapshot")
 	b.ReportMetric(float64(without.Microseconds())/float64(b.N)/1e3, "ms/whole")
 	b.ReportMetric(float64(with)/float64(without), "ratio")
 }
 
-// longTask writes the stream of a task of n operations and its checkpoint.
+// longTask writes the stream of a task of n operations and its snapshot.
 func longTask(b *testing.B, n int) (taskdir.Home, uint64) {
 	b.Helper()
 	root := b.TempDir()
@@ -95,7 +95,7 @@ func longTask(b *testing.B, n int) (taskdir.Home, uint64) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := log.Checkpoint(state.FoldVersion, data, s.Last); err != nil {
+	if err := log.WriteSnapshot(state.FoldVersion, data, s.Last); err != nil {
 		b.Fatal(err)
 	}
 	if err := log.Close(); err != nil {

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// MaxFoldBytes is the largest fold a checkpoint holds.
+	// MaxFoldBytes is the largest fold a snapshot holds.
 	MaxFoldBytes = 64 << 20
 	// MaxFoldVersionBytes is the longest version of a fold.
 	MaxFoldVersionBytes = 256
 
-	CheckpointName = "checkpoint.bin"
+	SnapshotName = "checkpoint.bin"
 )
 
-// Checkpoint is a verified position in a stream, the index of every line up to it, and what
+// Snapshot is a verified position in a stream, the index of every line up to it, and what
 // its caller derived from those lines. The stream decides wherever the two disagree.
-type Checkpoint struct {
+type Snapshot struct {
 	Version string
 	Fold    []byte
 	Cur     Cursor
@@ -29,11 +29,11 @@ type Checkpoint struct {
 	ends    []int64 // for each of cur.segs, where its lines up to cur.seq end
 }
 
-// ErrFoldVersion is part of CheckpointRefused's error for a checkpoint of another version of
+// ErrFoldVersion is part of SnapshotRefused's error for a snapshot of another version of
 // the fold, as after a change of the program.
 var ErrFoldVersion = errors.New("the fold is of another version")
 
-// Resumed is the result of an attempt to use a checkpoint.
+// Resumed is the result of an attempt to use a snapshot.
 type Resumed struct {
 	fold    []byte
 	Seq     uint64
@@ -42,13 +42,13 @@ type Resumed struct {
 
 func (r *Resumed) Folded() ([]byte, uint64, bool) { return r.fold, r.Seq, r.Seq > 0 }
 
-// Resume moves a scanner that has read nothing behind the checkpoint's last line, if the
-// checkpoint has that version and belongs to this stream.
+// Resume moves a scanner that has read nothing behind the snapshot's last line, if the
+// snapshot has that version and belongs to this stream.
 func (s *Scanner) Resume(version string) Resumed {
 	if version == "" {
 		return Resumed{}
 	}
-	c, err := ReadCheckpoint(s.FS, s.Dir)
+	c, err := ReadSnapshot(s.FS, s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Resumed{}
 	}
@@ -59,18 +59,18 @@ func (s *Scanner) Resume(version string) Resumed {
 		err = c.Fit(s.FS, s.Dir)
 	}
 	if err != nil {
-		return Resumed{Refused: fmt.Errorf("checkpoint of %s not used: %w", s.Dir, err)}
+		return Resumed{Refused: fmt.Errorf("snapshot of the index in %s not used: %w", s.Dir, err)}
 	}
 	s.Cur, s.Idx = c.Cur, c.Idx
 	return Resumed{fold: c.Fold, Seq: c.Cur.Seq}
 }
 
-// Fit checks that a checkpoint belongs to the stream in dir: its segments exist, the finished
+// Fit checks that a snapshot belongs to the stream in dir: its segments exist, the finished
 // ones with their size, and its last line has its hash. It completes the cursor.
 //
 // The lines after the last line's ack are verified, too. So a torn tail is never before a
-// checkpoint, and recovery decides as it does without one.
-func (c *Checkpoint) Fit(fsys disk.FS, dir string) error {
+// snapshot, and recovery decides as it does without one.
+func (c *Snapshot) Fit(fsys disk.FS, dir string) error {
 	segs, _, err := List(fsys, dir)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (c *Checkpoint) Fit(fsys disk.FS, dir string) error {
 		return fmt.Errorf("record %d has another hash", c.Cur.Seq)
 	}
 	c.Cur.Kind, c.Cur.Step = string(e.Kind), e.Step
-	c.Cur.Ack = c.Cur.Seq // a checkpoint names a durable line
+	c.Cur.Ack = c.Cur.Seq // a snapshot names a durable line
 	for seq := max(e.Ack+1, c.Cur.Seg()); seq < c.Cur.Seq; seq++ {
 		if _, _, err := files.Read(s.Ref(seq)); err != nil {
 			return err

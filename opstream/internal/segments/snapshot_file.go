@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// checkpointVersion is 2 since the index has no token counts.
-	checkpointVersion = 2
-	// maxCheckpointHeadBytes bounds the first line: the segments and the kinds.
-	maxCheckpointHeadBytes = 16 << 20
-	// checkpointReadBytes is how much of the file is read at once.
-	checkpointReadBytes = 256 << 10
+	// snapshotVersion is 2 since the index has no token counts.
+	snapshotVersion = 2
+	// maxSnapshotHeadBytes bounds the first line: the segments and the kinds.
+	maxSnapshotHeadBytes = 16 << 20
+	// snapshotReadBytes is how much of the file is read at once.
+	snapshotReadBytes = 256 << 10
 )
 
-// checkpointHead is the first line of a checkpoint's file.
-type checkpointHead struct {
+// snapshotHead is the first line of a snapshot's file.
+type snapshotHead struct {
 	V          int      `json:"v"`
 	Fold       string   `json:"fold"` // the caller's version
 	Seq        uint64   `json:"seq"`
@@ -37,21 +37,21 @@ type checkpointHead struct {
 	FoldBytes  int64    `json:"fold_bytes"`
 }
 
-const errCheckpointHead wire.Error = "the head does not have the format's form"
+const errSnapshotHead wire.Error = "the head does not have the format's form"
 
-// EncodeCheckpoint returns the bytes of a checkpoint's file: the head, the index,
+// EncodeSnapshot returns the bytes of a snapshot's file: the head, the index,
 // the fold and the SHA-256 of all that.
-func EncodeCheckpoint(c *Checkpoint) ([]byte, error) {
+func EncodeSnapshot(c *Snapshot) ([]byte, error) {
 	idx := c.Idx.AppendEncoded(nil)
-	head, err := json.Marshal(checkpointHead{
-		V: checkpointVersion, Fold: c.Version, Seq: c.Cur.Seq, Hash: hex.EncodeToString(c.Cur.Hash[:]),
+	head, err := json.Marshal(snapshotHead{
+		V: snapshotVersion, Fold: c.Version, Seq: c.Cur.Seq, Hash: hex.EncodeToString(c.Cur.Hash[:]),
 		Segments: c.Cur.Segs, Kinds: c.Idx.Kinds, IndexBytes: int64(len(idx)), FoldBytes: int64(len(c.Fold)),
 	})
 	if err != nil {
 		return nil, err
 	}
-	if len(head) >= maxCheckpointHeadBytes {
-		return nil, fmt.Errorf("%w: segments and kinds need %d bytes, the limit is %d", wire.ErrTooLarge, len(head), maxCheckpointHeadBytes)
+	if len(head) >= maxSnapshotHeadBytes {
+		return nil, fmt.Errorf("%w: segments and kinds need %d bytes, the limit is %d", wire.ErrTooLarge, len(head), maxSnapshotHeadBytes)
 	}
 	out := make([]byte, 0, len(head)+1+len(idx)+len(c.Fold)+sha256.Size)
 	out = append(append(out, head...), '\n')
@@ -60,11 +60,11 @@ func EncodeCheckpoint(c *Checkpoint) ([]byte, error) {
 	return append(out, sum[:]...), nil
 }
 
-// ReadCheckpoint reads the checkpoint beside a stream and verifies it against
+// ReadSnapshot reads the snapshot beside a stream and verifies it against
 // its own checksum, not against the stream. The error is fs.ErrNotExist when
 // there is none.
-func ReadCheckpoint(fsys disk.FS, dir string) (*Checkpoint, error) {
-	f, err := fsys.Open(filepath.Join(dir, CheckpointName), os.O_RDONLY)
+func ReadSnapshot(fsys disk.FS, dir string) (*Snapshot, error) {
+	f, err := fsys.Open(filepath.Join(dir, SnapshotName), os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -73,27 +73,27 @@ func ReadCheckpoint(fsys disk.FS, dir string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := DecodeCheckpoint(f, size)
+	c, err := DecodeSnapshot(f, size)
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("it is cut short or no checkpoint: %w", err)
+		return nil, fmt.Errorf("it is cut short or no snapshot: %w", err)
 	}
 	return c, err
 }
 
-// DecodeCheckpoint is EncodeCheckpoint's inverse. It takes any bytes, and
+// DecodeSnapshot is EncodeSnapshot's inverse. It takes any bytes, and
 // memory in proportion to them.
-func DecodeCheckpoint(r io.ReaderAt, size int64) (*Checkpoint, error) {
+func DecodeSnapshot(r io.ReaderAt, size int64) (*Snapshot, error) {
 	if size < sha256.Size {
 		return nil, io.ErrUnexpectedEOF
 	}
 	sum := sha256.New()
 	content := io.NewSectionReader(r, 0, size-sha256.Size)
-	in := bufio.NewReaderSize(io.TeeReader(content, sum), int(min(max(size, 4<<10), checkpointReadBytes)))
-	head, err := readCheckpointHead(in, size)
+	in := bufio.NewReaderSize(io.TeeReader(content, sum), int(min(max(size, 4<<10), snapshotReadBytes)))
+	head, err := readSnapshotHead(in, size)
 	if err != nil {
 		return nil, err
 	}
-	c := &Checkpoint{Version: head.Fold, Cur: Cursor{Segs: head.Segments, Seq: head.Seq}}
+	c := &Snapshot{Version: head.Fold, Cur: Cursor{Segs: head.Segments, Seq: head.Seq}}
 	if err := c.readIndex(in, head); err != nil {
 		return nil, err
 	}
@@ -112,18 +112,18 @@ func DecodeCheckpoint(r io.ReaderAt, size int64) (*Checkpoint, error) {
 		return nil, errors.New("the checksum does not match")
 	}
 	if !wire.DecodeLowerHex(c.Cur.Hash[:], []byte(head.Hash)) {
-		return nil, errCheckpointHead
+		return nil, errSnapshotHead
 	}
 	return c, nil
 }
 
-// readCheckpointHead reads the first line and checks it by itself and against
+// readSnapshotHead reads the first line and checks it by itself and against
 // the file's size.
-func readCheckpointHead(in *bufio.Reader, size int64) (*checkpointHead, error) {
+func readSnapshotHead(in *bufio.Reader, size int64) (*snapshotHead, error) {
 	var line []byte
 	for {
 		part, err := in.ReadSlice('\n')
-		if len(line)+len(part) > maxCheckpointHeadBytes {
+		if len(line)+len(part) > maxSnapshotHeadBytes {
 			return nil, errors.New("the head is too long")
 		}
 		line = append(line, part...)
@@ -134,11 +134,11 @@ func readCheckpointHead(in *bufio.Reader, size int64) (*checkpointHead, error) {
 			return nil, err
 		}
 	}
-	var h checkpointHead
+	var h snapshotHead
 	if err := json.Unmarshal(line, &h); err != nil {
 		return nil, fmt.Errorf("read the head: %w", err)
 	}
-	if h.V != checkpointVersion {
+	if h.V != snapshotVersion {
 		return nil, fmt.Errorf("%w %d", wire.ErrVersion, h.V)
 	}
 	rest := size - int64(len(line)) - sha256.Size
@@ -152,13 +152,13 @@ func readCheckpointHead(in *bufio.Reader, size int64) (*checkpointHead, error) {
 		ok = ok && wire.ValidKind(kind)
 	}
 	if !ok {
-		return nil, errCheckpointHead
+		return nil, errSnapshotHead
 	}
 	return &h, nil
 }
 
 // readIndex reads the index, and from it where the segments' lines end.
-func (c *Checkpoint) readIndex(in *bufio.Reader, h *checkpointHead) error {
+func (c *Snapshot) readIndex(in *bufio.Reader, h *snapshotHead) error {
 	for _, kind := range h.Kinds {
 		c.Idx.Number([]byte(kind))
 	}

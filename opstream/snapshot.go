@@ -11,9 +11,9 @@ import (
 	"anamnesis/opstream/internal/wire"
 )
 
-// Checkpoint writes fold, which the caller derived from the records up to seq, to a file
+// WriteSnapshot writes fold, which the caller derived from the records up to seq, to a file
 // beside the stream, together with the index of those records. An Open with the same version
-// in Options.Checkpoint then reads only the records after seq. version names the code that
+// in Options.Snapshot then reads only the records after seq. version names the code that
 // makes the fold and changes with it: 1 to MaxFoldVersionBytes bytes. The record seq must be
 // durable.
 //
@@ -25,22 +25,22 @@ import (
 //
 // The file is synced and then renamed. The directory is not synced: a power cut leaves the old
 // file or the new one, and both are valid.
-func (l *Log) Checkpoint(version string, fold []byte, seq uint64) error {
-	if err := l.checkpoint(version, fold, seq); err != nil {
-		return fmt.Errorf("checkpoint %s at record %d: %w", l.dir, seq, err)
+func (l *Log) WriteSnapshot(version string, fold []byte, seq uint64) error {
+	if err := l.writeSnapshot(version, fold, seq); err != nil {
+		return fmt.Errorf("write snapshot of the index in %s at record %d: %w", l.dir, seq, err)
 	}
 	return nil
 }
 
-func (l *Log) checkpoint(version string, fold []byte, seq uint64) error {
+func (l *Log) writeSnapshot(version string, fold []byte, seq uint64) error {
 	switch {
 	case version == "" || len(version) > segments.MaxFoldVersionBytes:
 		return fmt.Errorf("%w: the fold's version %.80q has %d bytes: want 1 to %d", wire.ErrInvalid, version, len(version), segments.MaxFoldVersionBytes)
 	case len(fold) > segments.MaxFoldBytes:
 		return fmt.Errorf("%w: the fold has %d bytes, the limit is %d", wire.ErrTooLarge, len(fold), segments.MaxFoldBytes)
 	}
-	l.checkpointMu.Lock()
-	defer l.checkpointMu.Unlock()
+	l.snapshotMu.Lock()
+	defer l.snapshotMu.Unlock()
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
@@ -52,7 +52,7 @@ func (l *Log) checkpoint(version string, fold []byte, seq uint64) error {
 		return ErrNoRecord
 	}
 	// What the index says of a line never changes once the line is durable.
-	c := segments.Checkpoint{Version: version, Fold: fold, Idx: l.scan.Idx.Snapshot(seq)}
+	c := segments.Snapshot{Version: version, Fold: fold, Idx: l.scan.Idx.Snapshot(seq)}
 	refs, _ := refsAfter(&l.scan, seq-1, min(seq+1, last.Seq))
 	l.mu.Unlock()
 	c.Cur = segments.Cursor{Seq: seq, Hash: last.Hash}
@@ -68,11 +68,11 @@ func (l *Log) checkpoint(version string, fold []byte, seq uint64) error {
 			return err
 		}
 	}
-	data, err := segments.EncodeCheckpoint(&c)
+	data, err := segments.EncodeSnapshot(&c)
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(l.dir, segments.CheckpointName)
+	path := filepath.Join(l.dir, segments.SnapshotName)
 	return disk.WriteFile(l.opts.FS, path+".tmp", path, data)
 }
 
@@ -93,30 +93,30 @@ func (l *Log) hashChained(refs []segments.Ref, hash *wire.Hash) error {
 	return nil
 }
 
-// Folded returns the fold of the checkpoint that Open used and the seq of the
+// Folded returns the fold of the snapshot that Open used and the seq of the
 // last record in it; false when Open used none. The fold is shared: it must
 // not be changed.
 func (l *Log) Folded() (fold []byte, seq uint64, ok bool) { return l.resumed.Folded() }
 
-// CheckpointRefused returns why Open verified the whole stream instead of using the requested
-// checkpoint. It is nil if the checkpoint was used, none was requested, or none exists.
-func (l *Log) CheckpointRefused() error { return l.resumed.Refused }
+// SnapshotRefused returns why Open verified the whole stream instead of using the requested
+// snapshot. It is nil if the snapshot was used, none was requested, or none exists.
+func (l *Log) SnapshotRefused() error { return l.resumed.Refused }
 
 // Folded is Log.Folded; Since reads the records after seq.
 func (r *Reader) Folded() (fold []byte, seq uint64, ok bool) { return r.resumed.Folded() }
 
-// CheckpointRefused is Log.CheckpointRefused.
-func (r *Reader) CheckpointRefused() error { return r.resumed.Refused }
+// SnapshotRefused is Log.SnapshotRefused.
+func (r *Reader) SnapshotRefused() error { return r.resumed.Refused }
 
-// lookAtCheckpoint reports a checkpoint that belongs to another stream or contradicts the
-// verified lines. A checkpoint that covers more lines than the stream has shows that its end
+// checkSnapshot reports a snapshot that belongs to another stream or contradicts the
+// verified lines. A snapshot that covers more lines than the stream has shows that its end
 // was lost.
-func (v *verifier) lookAtCheckpoint() {
-	c, err := v.checkpoint, v.checkpointErr
+func (v *verifier) checkSnapshot() {
+	c, err := v.snapshot, v.snapshotErr
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	path, last := filepath.Join(v.dir, segments.CheckpointName), v.report.LastSeq
+	path, last := filepath.Join(v.dir, segments.SnapshotName), v.report.LastSeq
 	whole := !v.report.Has(SeverityCorrupt)
 	if err == nil && whole && last > 0 && c.Cur.Seq > last && c.Idx.Differs(&v.scan.Idx) == nil {
 		severity := SeverityCorrupt

@@ -20,13 +20,13 @@ import (
 
 const testFold = "test/1"
 
-var checkpointPath = filepath.Join("/log", segments.CheckpointName)
+var snapshotPath = filepath.Join("/log", segments.SnapshotName)
 
-// mustResume opens the stream on a disk with its checkpoint.
+// mustResume opens the stream on a disk with its snapshot.
 func mustResume(t *testing.T, d *simDisk) *Log {
 	t.Helper()
 	o := diskOptions(d)
-	o.Checkpoint = testFold
+	o.Snapshot = testFold
 	return opened(t)(openLocked("/log", o, nil))
 }
 
@@ -51,9 +51,9 @@ func (d *simDisk) clone() *simDisk {
 	return out
 }
 
-// TestCheckpoint closes, and resumes at any earlier record: the stream reads
+// TestSnapshot closes, and resumes at any earlier record: the stream reads
 // the same as when all of it was verified, and continues the same.
-func TestCheckpoint(t *testing.T) {
+func TestSnapshot(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := newDiskWithDir()
 		o := diskOptions(d)
@@ -71,7 +71,7 @@ func TestCheckpoint(t *testing.T) {
 		}
 		last, _ := l.Last()
 		seq := rapid.Uint64Range(1, last).Draw(rt, "seq")
-		if err := l.Checkpoint(testFold, []byte("the fold"), seq); err != nil {
+		if err := l.WriteSnapshot(testFold, []byte("the fold"), seq); err != nil {
 			rt.Fatal(err)
 		}
 		if rapid.Bool().Draw(rt, "close") {
@@ -84,8 +84,8 @@ func TestCheckpoint(t *testing.T) {
 			rt.Fatal(err)
 		}
 		resumed := mustResume(t, d)
-		if fold, at, ok := resumed.Folded(); string(fold) != "the fold" || at != seq || !ok || resumed.CheckpointRefused() != nil {
-			rt.Fatalf("Folded = %q, %d, %v; refused: %v", fold, at, ok, resumed.CheckpointRefused())
+		if fold, at, ok := resumed.Folded(); string(fold) != "the fold" || at != seq || !ok || resumed.SnapshotRefused() != nil {
+			rt.Fatalf("Folded = %q, %d, %v; refused: %v", fold, at, ok, resumed.SnapshotRefused())
 		}
 		if got, want := reading(resumed), reading(whole); got != want {
 			rt.Fatalf("resumed:\n%s\nwhole:\n%s", got, want)
@@ -105,7 +105,7 @@ func TestCheckpoint(t *testing.T) {
 		if err := resumed.Close(); err != nil {
 			rt.Fatal(err)
 		}
-		if rep, err := verify(context.Background(), d, "/log"); err != nil || rep.Has(SeverityCorrupt) || noted(&rep, segments.CheckpointName) {
+		if rep, err := verify(context.Background(), d, "/log"); err != nil || rep.Has(SeverityCorrupt) || noted(&rep, segments.SnapshotName) {
 			rt.Fatalf("Verify = %+v, %v", rep, err)
 		}
 	})
@@ -116,9 +116,9 @@ func noted(rep *Report, name string) bool {
 	return slices.ContainsFunc(rep.Findings, func(f Finding) bool { return filepath.Base(f.File) == name })
 }
 
-// checkpointedDisk is a closed stream of some segments with a checkpoint at a
+// snapshotDisk is a closed stream of some segments with a snapshot at a
 // record in the middle.
-func checkpointedDisk(t *testing.T, records int, seq uint64) *simDisk {
+func snapshotDisk(t *testing.T, records int, seq uint64) *simDisk {
 	t.Helper()
 	d := newDiskWithDir()
 	o := diskOptions(d)
@@ -130,30 +130,30 @@ func checkpointedDisk(t *testing.T, records int, seq uint64) *simDisk {
 	for i := range records {
 		mustAppend(t, l, Entry{Kind: "k", Step: i / 3, Tok: i, Body: fmt.Appendf(nil, `{"n":%d}`, i+1)})
 	}
-	if err := l.Checkpoint(testFold, []byte("fold"), seq); err != nil {
+	if err := l.WriteSnapshot(testFold, []byte("fold"), seq); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, l)
 	return d
 }
 
-// TestCheckpointBitRot flips every byte of a checkpoint, and cuts it at every
+// TestSnapshotBitRot flips every byte of a snapshot, and cuts it at every
 // length: it is not used, and nothing else changes.
-func TestCheckpointBitRot(t *testing.T) {
-	d := checkpointedDisk(t, 12, 10)
+func TestSnapshotBitRot(t *testing.T) {
+	d := snapshotDisk(t, 12, 10)
 	want := reading(mustResume(t, d.clone()))
-	good := d.names[checkpointPath].data
+	good := d.names[snapshotPath].data
 	try := func(what string, data []byte) {
 		c := d.clone()
-		c.names[checkpointPath].data = data
+		c.names[snapshotPath].data = data
 		l := mustResume(t, c)
-		if _, _, ok := l.Folded(); ok || l.CheckpointRefused() == nil {
-			t.Errorf("%s: the checkpoint was used", what)
+		if _, _, ok := l.Folded(); ok || l.SnapshotRefused() == nil {
+			t.Errorf("%s: the snapshot was used", what)
 		}
 		if got := reading(l); got != want {
 			t.Errorf("%s: reads\n%s\nwant\n%s", what, got, want)
 		}
-		if rep, err := verify(t.Context(), c, "/log"); err != nil || !noted(&rep, segments.CheckpointName) {
+		if rep, err := verify(t.Context(), c, "/log"); err != nil || !noted(&rep, segments.SnapshotName) {
 			t.Errorf("%s: Verify says nothing: %+v, %v", what, rep, err)
 		}
 	}
@@ -169,10 +169,10 @@ func TestCheckpointBitRot(t *testing.T) {
 	try("an earlier version", append(earlier, sum[:]...))
 }
 
-// TestCheckpointOfAnother holds that a checkpoint is used for the stream it was
+// TestSnapshotOfAnother holds that a snapshot is used for the stream it was
 // made of, only: not for another, an earlier state, or one with other segments.
-func TestCheckpointOfAnother(t *testing.T) {
-	whole := checkpointedDisk(t, 30, 20)
+func TestSnapshotOfAnother(t *testing.T) {
+	whole := snapshotDisk(t, 30, 20)
 	segs := whole.segments()
 	tests := []struct {
 		name   string
@@ -191,7 +191,7 @@ func TestCheckpointOfAnother(t *testing.T) {
 				mustAppend(t, l, Entry{Kind: "k", Step: i / 3, Tok: i, Body: fmt.Appendf(nil, `{"n":%d}`, (i+1)^1)})
 			}
 			mustClose(t, l)
-			other.names[checkpointPath] = d.names[checkpointPath]
+			other.names[snapshotPath] = d.names[snapshotPath]
 			d.names = other.names
 		}, true},
 		{"an earlier state", func(d *simDisk) {
@@ -224,25 +224,25 @@ func TestCheckpointOfAnother(t *testing.T) {
 			tt.change(d)
 			_, plain := openLocked("/log", diskOptions(d.clone()), nil)
 			o := diskOptions(d)
-			o.Checkpoint = testFold
+			o.Snapshot = testFold
 			l, err := openLocked("/log", o, nil)
 			if (err == nil) != tt.opens || errors.Is(err, wire.ErrCorrupt) != errors.Is(plain, wire.ErrCorrupt) {
-				t.Fatalf("Open = %v, without a checkpoint %v", err, plain)
+				t.Fatalf("Open = %v, without a snapshot %v", err, plain)
 			}
 			if err != nil {
 				return
 			}
-			if _, _, ok := l.Folded(); ok || l.CheckpointRefused() == nil {
-				t.Error("the checkpoint was used")
+			if _, _, ok := l.Folded(); ok || l.SnapshotRefused() == nil {
+				t.Error("the snapshot was used")
 			}
 		})
 	}
 }
 
-// TestCheckpointPrefixRot flips bytes of lines before the checkpoint, which
+// TestSnapshotPrefixRot flips bytes of lines before the snapshot, which
 // Open does not read: each is found when it is read, and by Verify.
-func TestCheckpointPrefixRot(t *testing.T) {
-	whole := checkpointedDisk(t, 30, 20)
+func TestSnapshotPrefixRot(t *testing.T) {
+	whole := snapshotDisk(t, 30, 20)
 	wrong, refused := 0, 0
 	for n := 1; n <= 20; n++ {
 		for _, at := range []int{0, 1, 3} {
@@ -262,9 +262,9 @@ func TestCheckpointPrefixRot(t *testing.T) {
 				t.Errorf("Verify = %+v, %v", rep, err)
 			}
 			o := diskOptions(d)
-			o.Checkpoint = testFold
+			o.Snapshot = testFold
 			l, err := openLocked("/log", o, nil)
-			if errors.Is(err, wire.ErrCorrupt) { // the checkpoint's last line itself
+			if errors.Is(err, wire.ErrCorrupt) { // the snapshot's last line itself
 				refused++
 				continue
 			}
@@ -291,10 +291,10 @@ func TestCheckpointPrefixRot(t *testing.T) {
 	}
 }
 
-// TestCheckpointChain returns a line before the checkpoint another body with a
+// TestSnapshotChain returns a line before the snapshot another body with a
 // right checksum: reading on from it finds that it is not the line that was.
-func TestCheckpointChain(t *testing.T) {
-	d := checkpointedDisk(t, 30, 20)
+func TestSnapshotChain(t *testing.T) {
+	d := snapshotDisk(t, 30, 20)
 	for _, path := range d.segments() {
 		data := d.names[path].data
 		i := bytes.Index(data, []byte(`"body":{"n":9}`))
@@ -308,7 +308,7 @@ func TestCheckpointChain(t *testing.T) {
 	}
 	l := mustResume(t, d)
 	if _, _, ok := l.Folded(); !ok {
-		t.Fatal(l.CheckpointRefused())
+		t.Fatal(l.SnapshotRefused())
 	}
 	var c *wire.CorruptError
 	var last error
@@ -320,23 +320,23 @@ func TestCheckpointChain(t *testing.T) {
 	}
 }
 
-// TestCheckpointBatch damages lines of the batch that a checkpoint ends in: a
+// TestSnapshotBatch damages lines of the batch that a snapshot ends in: a
 // scan calls that a torn tail, and so must a resume.
-func TestCheckpointBatch(t *testing.T) {
+func TestSnapshotBatch(t *testing.T) {
 	whole := newDiskWithDir()
 	l := mustOpenDisk(t, whole)
 	mustAppend(t, l, Entry{Kind: "a"}, Entry{Kind: "b"})
 	mustAppend(t, l, Entry{Kind: "c"}, Entry{Kind: "d"}, Entry{Kind: "e"})
 	for _, seq := range []uint64{4, 5} {
-		if err := l.Checkpoint(testFold, nil, seq); err != nil {
+		if err := l.WriteSnapshot(testFold, nil, seq); err != nil {
 			t.Fatal(err)
 		}
 		d := whole.clone()
 		data := d.names[d.segments()[0]].data
 		data[bytes.Index(data, []byte(`"kind":"c"`))+8] = 'X'
 		resumed := mustResume(t, d)
-		if resumed.CheckpointRefused() == nil || resumed.Recovered() == nil {
-			t.Errorf("at %d: refused %v, recovered %v", seq, resumed.CheckpointRefused(), resumed.Recovered())
+		if resumed.SnapshotRefused() == nil || resumed.Recovered() == nil {
+			t.Errorf("at %d: refused %v, recovered %v", seq, resumed.SnapshotRefused(), resumed.Recovered())
 		}
 		if last, _ := resumed.Last(); last != 3 {
 			t.Errorf("at %d: the last record is %d, want the note of the recovery at 3", seq, last)
@@ -344,8 +344,8 @@ func TestCheckpointBatch(t *testing.T) {
 	}
 }
 
-// TestCheckpointRefusals lists what Checkpoint and Open do not take.
-func TestCheckpointRefusals(t *testing.T) {
+// TestSnapshotRefusals lists what WriteSnapshot and Open do not take.
+func TestSnapshotRefusals(t *testing.T) {
 	d := newDiskWithDir()
 	l := mustOpenDisk(t, d)
 	mustAppend(t, l, Entry{Kind: "a"})
@@ -361,39 +361,39 @@ func TestCheckpointRefusals(t *testing.T) {
 		{"v", nil, 0, ErrNoRecord},
 		{"v", nil, 2, ErrNoRecord},
 	} {
-		if err := l.Checkpoint(tt.version, tt.fold, tt.seq); !errors.Is(err, tt.want) {
-			t.Errorf("Checkpoint(%.10q, %d bytes, %d) = %v, want %v", tt.version, len(tt.fold), tt.seq, err, tt.want)
+		if err := l.WriteSnapshot(tt.version, tt.fold, tt.seq); !errors.Is(err, tt.want) {
+			t.Errorf("WriteSnapshot(%.10q, %d bytes, %d) = %v, want %v", tt.version, len(tt.fold), tt.seq, err, tt.want)
 		}
 	}
 	d.hook = func(op, path string, size int) (int, error) {
-		if strings.HasPrefix(path, checkpointPath) && op == "sync" {
+		if strings.HasPrefix(path, snapshotPath) && op == "sync" {
 			return 0, errInjected
 		}
 		return size, nil
 	}
-	if err := l.Checkpoint(testFold, nil, 1); !errors.Is(err, errInjected) {
-		t.Errorf("Checkpoint = %v", err)
+	if err := l.WriteSnapshot(testFold, nil, 1); !errors.Is(err, errInjected) {
+		t.Errorf("Snapshot = %v", err)
 	}
 	mustAppend(t, l, Entry{Kind: "still.writing"})
 	d.hook = nil
-	if r := mustResume(t, d.clone()); r.CheckpointRefused() != nil {
-		t.Errorf("no checkpoint: %v", r.CheckpointRefused())
+	if r := mustResume(t, d.clone()); r.SnapshotRefused() != nil {
+		t.Errorf("no snapshot: %v", r.SnapshotRefused())
 	}
-	if err := l.Checkpoint("other/1", nil, 1); err != nil {
+	if err := l.WriteSnapshot("other/1", nil, 1); err != nil {
 		t.Fatal(err)
 	}
-	if r := mustResume(t, d.clone()); r.CheckpointRefused() == nil {
-		t.Error("a checkpoint of another version was used")
+	if r := mustResume(t, d.clone()); r.SnapshotRefused() == nil {
+		t.Error("a snapshot of another version was used")
 	}
 	mustClose(t, l)
-	if err := l.Checkpoint(testFold, nil, 1); !errors.Is(err, ErrClosed) {
-		t.Errorf("Checkpoint after Close = %v", err)
+	if err := l.WriteSnapshot(testFold, nil, 1); !errors.Is(err, ErrClosed) {
+		t.Errorf("Snapshot after Close = %v", err)
 	}
 }
 
-// TestCheckpointPowerCut cuts the power among appends and checkpoints: an open
-// that uses the checkpoint and one that does not come to the same.
-func TestCheckpointPowerCut(t *testing.T) {
+// TestSnapshotPowerCut cuts the power among appends and snapshots: an open
+// that uses the snapshot and one that does not come to the same.
+func TestSnapshotPowerCut(t *testing.T) {
 	used := 0
 	runs := count(300, 3000)
 	for seed := range uint64(runs) {
@@ -403,12 +403,12 @@ func TestCheckpointPowerCut(t *testing.T) {
 		for range 2 + rng.IntN(3) {
 			cutAfter(d, 1+rng.IntN(60), rng)
 			o := diskOptions(d)
-			o.Checkpoint = testFold
+			o.Snapshot = testFold
 			l, err := openLocked("/log", o, nil)
 			for err == nil {
 				if _, err = l.Append(t.Context(), randomEntries(rng, &serial)...); err == nil && rng.IntN(4) == 0 {
 					last, _ := l.Last()
-					_ = l.Checkpoint(testFold, []byte("fold"), 1+rng.Uint64N(last)) // the power may be cut
+					_ = l.WriteSnapshot(testFold, []byte("fold"), 1+rng.Uint64N(last)) // the power may be cut
 				}
 			}
 			if !errors.Is(err, errCut) {
@@ -421,7 +421,7 @@ func TestCheckpointPowerCut(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		o := diskOptions(d)
-		o.Checkpoint = testFold
+		o.Snapshot = testFold
 		resumed, err := openLocked("/log", o, nil)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -430,20 +430,20 @@ func TestCheckpointPowerCut(t *testing.T) {
 			used++
 		}
 		if got, want := bodies(t, resumed), bodies(t, whole); !slices.Equal(got, want) {
-			t.Fatalf("seed %d: %d records, without a checkpoint %d", seed, len(got), len(want))
+			t.Fatalf("seed %d: %d records, without a snapshot %d", seed, len(got), len(want))
 		}
 		if a, b := resumed.Recovered(), whole.Recovered(); (a == nil) != (b == nil) || (a != nil && *a != *b) {
-			t.Fatalf("seed %d: recovered %+v, without a checkpoint %+v", seed, a, b)
+			t.Fatalf("seed %d: recovered %+v, without a snapshot %+v", seed, a, b)
 		}
 	}
-	t.Logf("%d of %d opens used a checkpoint", used, runs)
+	t.Logf("%d of %d opens used a snapshot", used, runs)
 	if used < runs/10 {
-		t.Errorf("only %d of %d opens used a checkpoint", used, runs)
+		t.Errorf("only %d of %d opens used a snapshot", used, runs)
 	}
 }
 
-// FuzzCheckpoint decodes any bytes; what decodes comes back the same.
-func FuzzCheckpoint(f *testing.F) {
+// FuzzSnapshot decodes any bytes; what decodes comes back the same.
+func FuzzSnapshot(f *testing.F) {
 	d := newDiskWithDir()
 	l, err := openLocked("/log", diskOptions(d), nil)
 	if err != nil {
@@ -454,22 +454,22 @@ func FuzzCheckpoint(f *testing.F) {
 			f.Fatal(err)
 		}
 	}
-	if err := l.Checkpoint(testFold, []byte("fold"), 4); err != nil {
+	if err := l.WriteSnapshot(testFold, []byte("fold"), 4); err != nil {
 		f.Fatal(err)
 	}
 	// The checksum is the test's to add, so that what is behind it is reached.
-	f.Add(d.names[checkpointPath].data[:len(d.names[checkpointPath].data)-32])
+	f.Add(d.names[snapshotPath].data[:len(d.names[snapshotPath].data)-32])
 	f.Fuzz(func(t *testing.T, data []byte) {
 		data = sealed(data)
-		c, err := segments.DecodeCheckpoint(bytes.NewReader(data), int64(len(data)))
+		c, err := segments.DecodeSnapshot(bytes.NewReader(data), int64(len(data)))
 		if err != nil {
 			return
 		}
-		again, err := segments.EncodeCheckpoint(c)
+		again, err := segments.EncodeSnapshot(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c2, err := segments.DecodeCheckpoint(bytes.NewReader(again), int64(len(again)))
+		c2, err := segments.DecodeSnapshot(bytes.NewReader(again), int64(len(again)))
 		if err != nil {
 			t.Fatalf("what was decoded does not decode: %v", err)
 		}
@@ -479,7 +479,7 @@ func FuzzCheckpoint(f *testing.F) {
 	})
 }
 
-// sealed appends the checksum that a checkpoint ends with.
+// sealed appends the checksum that a snapshot ends with.
 func sealed(data []byte) []byte {
 	sum := sha256.Sum256(data)
 	return append(slices.Clone(data), sum[:]...)

@@ -14,10 +14,10 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// TestOpenFromCheckpoint runs a task whose every step leaves a checkpoint.
+// TestOpenFromSnapshot runs a task whose every step leaves a snapshot.
 // Opened again it folds only what came after, and holds what the whole stream
 // says; so does a reader.
-func TestOpenFromCheckpoint(t *testing.T) {
+func TestOpenFromSnapshot(t *testing.T) {
 	task, h := newTask(t, doctorScript, Options{SnapshotEvery: 1})
 	if _, err := task.Run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -34,9 +34,9 @@ func TestOpenFromCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	// The seal that Close appends comes after the checkpoint.
+	// The seal that Close appends comes after the snapshot.
 	if _, seq, _ := again.Journal.Log().Folded(); seq != whole.Last-1 {
-		t.Errorf("the checkpoint holds %d of %d operations", seq, whole.Last)
+		t.Errorf("the snapshot holds %d of %d operations", seq, whole.Last)
 	}
 	first := uint64(0)
 	err = taskdir.EachOpSince(h, "t", whole.Last/2, func(o op.Op) error {
@@ -57,12 +57,12 @@ func TestOpenFromCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !inspect.Holds(want, again.State()) || !inspect.Holds(want, read) {
-		t.Errorf("from its checkpoint the task is\n%+v, to a reader\n%+v, want\n%+v", again.State(), read, whole)
+		t.Errorf("from its snapshot the task is\n%+v, to a reader\n%+v, want\n%+v", again.State(), read, whole)
 	}
 }
 
-// TestCheckpointOfUnusableState: what a failed fold left is not written down.
-func TestCheckpointOfUnusableState(t *testing.T) {
+// TestSnapshotOfUnusableState: what a failed fold left is not written down.
+func TestSnapshotOfUnusableState(t *testing.T) {
 	task, h := newTask(t, doctorScript, Options{SnapshotEvery: 1})
 	// A result without a call cannot be folded; it is the stream that is wrong.
 	if _, err := task.Journal.Log().Append(t.Context(), opstream.Entry{Kind: string(op.KindToolReturned), Body: []byte(`{"call":"x"}`)}); err != nil {
@@ -75,13 +75,13 @@ func TestCheckpointOfUnusableState(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(h.Task("t"), "checkpoint.bin")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("there is a checkpoint: %v", err)
+		t.Errorf("there is a snapshot: %v", err)
 	}
 }
 
-// TestExamineCheckpoint: one that differs from the operations is
+// TestExamineSnapshot: one that differs from the operations is
 // found out.
-func TestExamineCheckpoint(t *testing.T) {
+func TestExamineSnapshot(t *testing.T) {
 	task, h := newTask(t, doctorScript, Options{SnapshotEvery: 1})
 	if _, err := task.Run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestExamineCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, err := inspect.Examine(t.Context(), h, "t")
-	if err != nil || !d.Has(opstream.SeverityCorrupt) || !strings.Contains(d.Findings[0].Why, "its checkpoint differs from") {
+	if err != nil || !d.Has(opstream.SeverityCorrupt) || !strings.Contains(d.Findings[0].Why, "its snapshot of the index differs from") {
 		t.Errorf("diagnosis %+v, %v", d, err)
 	}
 }
