@@ -27,7 +27,8 @@ import (
 // evidence is what a stream of this machine confirms of a card.
 type evidence struct {
 	derived  bool   // the evidence hash matches the operations that the card names
-	observed bool   // the operation that wrote the card marks it as holding only recorded facts
+	named    bool   // the stream holds the operation that wrote the card
+	observed bool   // that operation marks the card as holding only recorded facts
 	ran      bool   // the card's failed command is among them
 	world    string // the tree it ran in
 	began    string // the tree in which the card's failed path began
@@ -56,8 +57,10 @@ func evidenceOf(h taskdir.Home, c *card.Card) (e evidence) {
 		}
 		switch b := o.Body.(type) {
 		case *op.PassDone:
+			e.named = e.named || slices.Contains(b.Cards, c.ID)
 			e.observed = e.observed || slices.Contains(b.Observed, lesson)
 		case *op.RepairsFound:
+			e.named = e.named || slices.Contains(b.Cards, c.ID)
 			e.observed = e.observed || slices.Contains(b.Observed, lesson)
 		}
 		if e.observed && o.Seq > last {
@@ -113,7 +116,7 @@ func (m *Memory) evidence(c *card.Card) evidence {
 		return e.(evidence)
 	}
 	e := evidenceOf(m.Home, c)
-	if e.verifies() || c.SourceTask != m.ID { // otherwise its stream is still growing
+	if e.named || c.SourceTask != m.ID { // otherwise this task has yet to record the card
 		m.trusted.Store(key, e)
 	}
 	return e

@@ -34,7 +34,7 @@ const (
 	// soakAllocations is how many allocations a step may cost for each step before
 	// it. In a thousand steps the context still fills and recalls find more cards,
 	// which is most of it; the nightly run holds them to soakGrowth.
-	soakAllocations = 6
+	soakAllocations = 4
 	// soakHeapBytes is what a step may leave in memory: its place in the tree, the
 	// counts and offsets of its operations, its ref, its calls in the tally, and its
 	// share of the cards: one in nineteen writes one.
