@@ -59,7 +59,7 @@ func (s *Store) carryOut(ch Change, todo []planned) error {
 			return fmt.Errorf("note the review: %w", err)
 		}
 	}
-	if err := in.Write(s.opts.fs); err != nil {
+	if err := in.Write(s.fs); err != nil {
 		return err
 	}
 	if err := s.writeFiles(todo); err != nil {
@@ -78,10 +78,10 @@ func (s *Store) carryOut(ch Change, todo []planned) error {
 
 func (s *Store) writeFiles(todo []planned) error {
 	for i, p := range todo {
-		if err := disk.MakeDir(s.opts.fs, filepath.Dir(p.Path)); err != nil {
+		if err := disk.MakeDir(s.fs, filepath.Dir(p.Path)); err != nil {
 			return err
 		}
-		if err := disk.WriteAtomic(s.opts.fs, p.Path, p.data); err != nil {
+		if err := disk.WriteAtomic(s.fs, p.Path, p.data); err != nil {
 			return err
 		}
 		if s.opts.Progress != nil {
@@ -100,7 +100,7 @@ func (s *Store) takeBack(todo []planned, intentPath string) error {
 			continue // not written
 		}
 		if p.old != nil {
-			err = disk.WriteAtomic(s.opts.fs, p.Path, p.old.Card().Source())
+			err = disk.WriteAtomic(s.fs, p.Path, p.old.Card().Source())
 		} else {
 			err = os.Remove(p.Path)
 		}
@@ -158,7 +158,7 @@ func (s *Store) openHistory() (err error) {
 
 // finish carries an intent out and takes in what that wrote.
 func (s *Store) finish(in *intent.Intent) error {
-	return in.Finish(s.opts.fs, s.dir, func(path string) {
+	return in.Finish(s.fs, s.dir, func(path string) {
 		if st, err := s.readCard(path); err == nil && s.cards != nil {
 			s.remember(st)
 		}

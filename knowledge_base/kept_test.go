@@ -20,8 +20,8 @@ func aged(t testing.TB, dir string, o *Options) *Store {
 	if o == nil {
 		o = new(Options)
 	}
-	o.Now, o.clock = fixedNow, func() time.Time { return time.Now().Add(time.Hour) }
-	s, err := Open(dir, o)
+	o.Now = fixedNow
+	s, err := open(dir, o, func() time.Time { return time.Now().Add(time.Hour) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func (s *Store) load(ctx context.Context, known map[string]*folder.File) error {
 	if err != nil {
 		return err
 	}
-	s.folder.Keep(s.opts.fs, now.cards, differ)
+	s.folder.Keep(s.fs, now.cards, differ)
 	s.index.Drop()
 	s.contents, s.read = now, true
 	return nil
@@ -66,7 +66,7 @@ func (s *Store) load(ctx context.Context, known map[string]*folder.File) error {
 // differ counts the settled files that are new or changed, and the known ones that are
 // gone.
 func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out contents, differ int, err error) {
-	if s.reviews, err = reviews.Open(s.opts.fs, s.opts.reviews); err != nil {
+	if s.reviews, err = reviews.Open(s.fs, s.opts.reviews); err != nil {
 		return out, 0, err
 	}
 	paths, broken, err := s.folder.Paths()

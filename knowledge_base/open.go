@@ -22,27 +22,24 @@ import (
 // Open opens the knowledge base in dir, creating it 0700 where it is absent,
 // and reads its cards. Files that cannot be read as cards are listed by
 // [Store.Broken]; they never make Open fail and are never changed.
-func Open(dir string, o *Options) (*Store, error) {
-	s := &Store{dir: dir, contents: contents{reviews: new(reviews.List)}}
+func Open(dir string, o *Options) (*Store, error) { return open(dir, o, time.Now) }
+
+// open is Open with the clock by which the age of files is measured.
+func open(dir string, o *Options, clock func() time.Time) (*Store, error) {
+	s := &Store{dir: dir, fs: disk.OS{}, contents: contents{reviews: new(reviews.List)}}
 	if o != nil {
 		s.opts = *o
 	}
 	if s.opts.Now == nil {
 		s.opts.Now = time.Now
 	}
-	if s.opts.clock == nil {
-		s.opts.clock = time.Now
-	}
-	if s.opts.fs == nil {
-		s.opts.fs = disk.OS{}
-	}
 	if dir == "" {
 		return nil, errors.New("open knowledge base: no directory given")
 	}
-	s.folder = &folder.Folder{Dir: dir, Index: filepath.Join(dir, indexDir), Clock: s.opts.clock}
+	s.folder = &folder.Folder{Dir: dir, Index: filepath.Join(dir, indexDir), Clock: clock}
 	s.index = index.New(retrieval.Options{
 		Embedder: s.opts.Embedder, VectorWait: s.opts.VectorWait, Now: s.opts.Now, Dir: s.folder.Index,
-		WriteFile: func(path string, data []byte) error { return disk.WriteAtomic(s.opts.fs, path, data) },
+		WriteFile: func(path string, data []byte) error { return disk.WriteAtomic(s.fs, path, data) },
 	})
 	kept := make(chan map[string]*folder.File, 1)
 	go func() { kept <- s.folder.Kept() }() // meanwhile the folder is prepared
@@ -130,7 +127,7 @@ func (s *Store) checkBrought() error {
 // of the program, which kept none, has been at work here: what is reviewed then
 // was reviewed here.
 func (s *Store) beginReviews(older bool) error {
-	if err := disk.MakeDir(s.opts.fs, s.dir); err != nil {
+	if err := disk.MakeDir(s.fs, s.dir); err != nil {
 		return err
 	}
 	var lines []reviews.Line
@@ -146,13 +143,13 @@ func (s *Store) beginReviews(older bool) error {
 			}
 		}
 	}
-	return reviews.Begin(s.opts.fs, s.opts.reviews, lines)
+	return reviews.Begin(s.fs, s.opts.reviews, lines)
 }
 
 // prepare makes the folders and sweeps what dead writers left.
 func (s *Store) prepare() error {
 	for _, d := range []string{s.dir, filepath.Join(s.dir, indexDir)} {
-		if err := disk.MakeDir(s.opts.fs, d); err != nil {
+		if err := disk.MakeDir(s.fs, d); err != nil {
 			return err
 		}
 	}
@@ -166,7 +163,7 @@ func (s *Store) prepare() error {
 	defer release()
 	ignore := filepath.Join(s.dir, indexDir, ".gitignore")
 	if _, err := os.Stat(ignore); errors.Is(err, fs.ErrNotExist) {
-		if err := disk.WriteAtomic(s.opts.fs, ignore, []byte("*\n")); err != nil {
+		if err := disk.WriteAtomic(s.fs, ignore, []byte("*\n")); err != nil {
 			return err
 		}
 	}

@@ -126,10 +126,7 @@ func TestNothingStaysUncommitted(t *testing.T) {
 		dir := t.TempDir()
 		ahead := time.Duration(seed%2) * time.Hour // an hour on, a file's marks vouch for it
 		open := func() *Store {
-			s, err := Open(dir, &Options{
-				Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}, Watch: seed%3 == 0,
-				clock: func() time.Time { return time.Now().Add(ahead) },
-			})
+			s, err := open(dir, &Options{Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}, Watch: seed%3 == 0}, func() time.Time { return time.Now().Add(ahead) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -187,10 +184,7 @@ func TestNoteOfCommitHoldsNoOldCard(t *testing.T) {
 // again; the next change commits that all the same.
 func TestRemovalSeenBeforeIsCommitted(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(dir, &Options{
-		Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}, Watch: true,
-		clock: func() time.Time { return time.Now().Add(time.Hour) }, // a file's marks vouch for it at once
-	})
+	s, err := open(dir, &Options{Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}, Watch: true}, func() time.Time { return time.Now().Add(time.Hour) }) // a file's marks vouch for it at once
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,10 +211,7 @@ func TestRemovalOfNoCardIsCommitted(t *testing.T) {
 	for name, text := range map[string]string{"broken.md": "no card\n", "z-copy.md": string(newCard("k1", "a topic", "first").Markdown())} {
 		dir := t.TempDir()
 		open := func() *Store {
-			s, err := Open(dir, &Options{
-				Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"},
-				clock: func() time.Time { return time.Now().Add(time.Hour) }, // a file's marks vouch for it at once
-			})
+			s, err := open(dir, &Options{Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}}, func() time.Time { return time.Now().Add(time.Hour) }) // a file's marks vouch for it at once
 			if err != nil {
 				t.Fatal(err)
 			}

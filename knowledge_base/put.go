@@ -324,11 +324,11 @@ func (s *Store) keepReplaced(old *folder.File) error {
 		return nil
 	}
 	dir := filepath.Join(s.dir, replacedDir)
-	if err := disk.MakeDir(s.opts.fs, dir); err != nil {
+	if err := disk.MakeDir(s.fs, dir); err != nil {
 		return err
 	}
 	keep := filepath.Join(dir, fmt.Sprintf("%s.%x.md", old.ID, old.Sum[:6]))
-	return disk.WriteAtomic(s.opts.fs, keep, old.Card().Source())
+	return disk.WriteAtomic(s.fs, keep, old.Card().Source())
 }
 
 // take makes what was written the cards in memory.

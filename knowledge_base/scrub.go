@@ -166,7 +166,7 @@ func (s *Store) removeSecrets(ctx context.Context, b *secrets.Scrubber, files []
 		return err
 	}
 	if s.opts.NoHistory { // nothing decides but the intent itself
-		if err := in.Write(s.opts.fs); err != nil {
+		if err := in.Write(s.fs); err != nil {
 			return err
 		}
 	} else {
@@ -174,7 +174,7 @@ func (s *Store) removeSecrets(ctx context.Context, b *secrets.Scrubber, files []
 		if err != nil {
 			return err
 		}
-		if err := in.Write(s.opts.fs); err != nil {
+		if err := in.Write(s.fs); err != nil {
 			rw.Drop()
 			return err
 		}
@@ -257,7 +257,7 @@ func (s *Store) endRedaction(in *intent.Intent, b *secrets.Scrubber) error {
 		lists = append(lists, kept...)
 	}
 	for _, list := range lists {
-		if err := b.List(s.opts.fs, list); err != nil {
+		if err := b.List(s.fs, list); err != nil {
 			return err
 		}
 	}

@@ -75,7 +75,7 @@ func (s *Store) withIndex(ctx context.Context, do func() error) error {
 	if s.closed {
 		return ErrClosed
 	}
-	if err := s.index.Fit(ctx, s.cards, false); err != nil {
+	if err := s.index.Fit(ctx, s.cards); err != nil {
 		return fmt.Errorf("search: %w", err)
 	}
 	return do()

@@ -80,9 +80,6 @@ type Options struct {
 	Notice func(line string)
 
 	usage, reviews string // where they are kept; "" is beside the cards
-
-	fs    disk.FS          // for tests
-	clock func() time.Time // for tests: what the age of files is measured by
 }
 
 // Entry is a stored card in a listing.
@@ -113,6 +110,7 @@ type BrokenCard = folder.Broken
 type Store struct {
 	dir    string
 	opts   Options
+	fs     disk.FS
 	folder *folder.Folder
 	watch  *folder.Watch // nil if the store was opened without it
 
@@ -216,7 +214,7 @@ func (s *Store) Rebuild(ctx context.Context) error {
 	if err := s.load(ctx, nil); err != nil {
 		return fmt.Errorf("rebuild knowledge base %s: %w", s.dir, err)
 	}
-	if err := s.index.Fit(ctx, s.cards, true); err != nil {
+	if err := s.index.Rebuild(ctx, s.cards); err != nil {
 		return fmt.Errorf("rebuild knowledge base %s: %w", s.dir, err)
 	}
 	return nil

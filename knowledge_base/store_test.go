@@ -305,7 +305,7 @@ func TestPutFaults(t *testing.T) {
 					if replace {
 						mustPut(t, s, newCard("k1", "topic", oldText))
 					}
-					s.opts.fs = &faultyFS{left: n, crash: crash}
+					s.fs = &faultyFS{left: n, crash: crash}
 					_, _, err := s.Put(t.Context(), newCard("k1", "topic", newText))
 					completed = err == nil
 					if err != nil && !errors.Is(err, errFault) {

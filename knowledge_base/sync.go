@@ -126,7 +126,7 @@ func (s *Store) takeIn(ctx context.Context, theirs string, out *Synced) error {
 	if n := len(out.Conflicts); n > 0 {
 		in.Message += fmt.Sprintf("\n\nChanged on both sides, to be reviewed: %s", strings.Join(out.Conflicts, " "))
 	}
-	if err := in.Write(s.opts.fs); err != nil {
+	if err := in.Write(s.fs); err != nil {
 		return err
 	}
 	if err := s.finish(&in); err != nil {

@@ -43,7 +43,7 @@ in common. With --model, a model decides whether a group is one lesson and write
 statements that the cards do not support are dropped. The text of the groups' cards is sent to
 that model.`,
 	}
-	cmd.RunE = a.withKB(&dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
+	cmd.RunE = a.withKB(&dir, existing, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 		if f.number < 1 || f.number > maxDreams {
 			return exit.Usagef("-n %d: 1 to %d groups can be looked at", f.number, maxDreams)
 		}

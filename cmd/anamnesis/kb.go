@@ -56,14 +56,22 @@ func chooseKB(cmd *cobra.Command, dir *string) {
 	cmd.PersistentFlags().StringVar(dir, "kb", "", "the knowledge base's directory (default: the one of the program's state)")
 }
 
+// folderUse says whether a verb makes the folder of cards that --kb names.
+type folderUse bool
+
+const (
+	existing folderUse = false // a missing folder is an error
+	created  folderUse = true
+)
+
 // openKB opens the knowledge base of the command line and warns of files in it that are not
 // readable as cards.
-func (a *app) openKB(dir string, create bool, o knowledgebase.Options) (*knowledgebase.Store, error) {
+func (a *app) openKB(dir string, use folderUse, o knowledgebase.Options) (*knowledgebase.Store, error) {
 	svc, err := a.service()
 	if err != nil {
 		return nil, err
 	}
-	if info, err := os.Stat(dir); dir != "" && !create && (err != nil || !info.IsDir()) {
+	if info, err := os.Stat(dir); dir != "" && use == existing && (err != nil || !info.IsDir()) {
 		return nil, exit.Usagef("--kb %s: not a directory; 'kb add --kb' makes one", dir)
 	}
 	o.Notice = func(line string) { a.warn(line) }
@@ -94,10 +102,10 @@ func projectKB() string {
 const gcPercent = 400
 
 // withKB calls do with the opened knowledge base of the command line.
-func (a *app) withKB(dir *string, create bool, do func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error) func(*cobra.Command, []string) error {
+func (a *app) withKB(dir *string, use folderUse, do func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
-		store, err := a.openKB(*dir, create, knowledgebase.Options{})
+		store, err := a.openKB(*dir, use, knowledgebase.Options{})
 		if err != nil {
 			return err
 		}
@@ -108,7 +116,7 @@ func (a *app) withKB(dir *string, create bool, do func(cmd *cobra.Command, args 
 
 // onCard is withKB for a verb on one card, which may be named by the beginning of its id.
 func (a *app) onCard(dir *string, do func(cmd *cobra.Command, id string, store *knowledgebase.Store) error) func(*cobra.Command, []string) error {
-	return a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
+	return a.withKB(dir, existing, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 		ids, err := names.Cards(store, args)
 		if err != nil {
 			return err
@@ -131,7 +139,7 @@ func (a *app) kbAddCommand(dir *string) *cobra.Command {
 A file with invalid front matter is reported with its line and skipped. A card without an id
 gets one derived from its text, so adding a file twice adds one card.`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: a.withKB(dir, true, func(cmd *cobra.Command, files []string, store *knowledgebase.Store) error {
+		RunE: a.withKB(dir, created, func(cmd *cobra.Command, files []string, store *knowledgebase.Store) error {
 			all, failed := a.desk().Add(cmd.Context(), store, files)
 			for _, added := range all {
 				if err := a.printAdded(added); err != nil {
@@ -161,7 +169,7 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 		Use:   "search QUERY",
 		Short: "Find the cards that matter for a question or an error message",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
+		RunE: a.withKB(dir, existing, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			if q.Text = strings.TrimSpace(strings.Join(args, " ")); q.Text == "" {
 				return exit.Usagef("kb search: the query is empty; give a question or an error message")
 			}
@@ -170,7 +178,7 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 			}
 			layers := knowledgebase.Layers{store}
 			if own := projectKB(); *dir == "" && own != "" {
-				project, err := a.openKB(own, false, knowledgebase.Options{})
+				project, err := a.openKB(own, existing, knowledgebase.Options{})
 				if err != nil {
 					return err
 				}
@@ -216,7 +224,7 @@ func (a *app) kbRebuildCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rebuild",
 		Short: "Delete the index and build it from the cards",
-		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
+		RunE: a.withKB(dir, existing, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			begin := time.Now()
 			if err := store.Rebuild(cmd.Context()); err != nil {
 				return err

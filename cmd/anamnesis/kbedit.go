@@ -66,7 +66,7 @@ func (a *app) kbNewCommand(dir *string) *cobra.Command {
 		Long: `Open a template in $VISUAL or $EDITOR and add the result as a draft. An unchanged template adds
 nothing.`,
 		Args: cobra.ArbitraryArgs,
-		RunE: a.withKB(dir, true, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
+		RunE: a.withKB(dir, created, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			topic := cmp.Or(card.OneLine(strings.Join(args, " ")), "the problem and its place, in words that a search would use")
 			template := strings.Replace(cardfile.Template, "TOPIC", strconv.Quote(topic), 1)
 			d, text, err := a.desk().Edit(cmd.Context(), "new.md", []byte(template), "use 'anamnesis kb add FILE'")

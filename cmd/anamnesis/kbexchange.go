@@ -28,7 +28,7 @@ func (a *app) kbImportCommand(dir *string) *cobra.Command {
 named by its headings and first words. Files that are cards are imported unchanged. No task is
 shown an imported card before you reviewed it. Importing again adds only new content.`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: a.withKB(dir, true, func(cmd *cobra.Command, paths []string, store *knowledgebase.Store) error {
+		RunE: a.withKB(dir, created, func(cmd *cobra.Command, paths []string, store *knowledgebase.Store) error {
 			line := view.NewProgress(a.stderr)
 			got, err := cardfile.Import(cmd.Context(), store, paths, line.Step)
 			line.Clear()
@@ -55,7 +55,7 @@ retired ones disappear at the next export. The change is shown first and made wh
 (--yes). --check changes nothing and fails if the files differ from the cards. A section that
 was edited by hand is not overwritten.`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
+		RunE: a.withKB(dir, existing, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			if h.agentsMD || h.skill {
 				return a.handOut(cmd.Context(), args, store, h)
 			}
@@ -95,7 +95,7 @@ a name or an address (default: origin). If a card was changed on both sides, you
 other version becomes a draft that 'kb review' shows. A received card is a draft until you
 review it here, whatever it says about itself. A file above 1 MiB is not received.`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: a.withKB(dir, true, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
+		RunE: a.withKB(dir, created, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			remote := "origin"
 			if len(args) == 1 {
 				remote = args[0]

@@ -23,7 +23,7 @@ func (a *app) handOut(ctx context.Context, args []string, store *knowledgebase.S
 	own := projectKB()
 	stores := []*knowledgebase.Store{store}
 	if own != "" && own != store.Dir() {
-		project, err := a.openKB(own, false, knowledgebase.Options{})
+		project, err := a.openKB(own, existing, knowledgebase.Options{})
 		if err != nil {
 			return err
 		}

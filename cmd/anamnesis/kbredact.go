@@ -18,7 +18,7 @@ the clear. After your consent they are replaced by markers and the folder's repo
 rewritten. Authors, dates, messages and the order of commits stay; commits that contained a
 secret, and those after them, get other ids. Unreachable objects, reflogs and older stashes are
 removed. Without a terminal nothing is changed unless --yes is given.`,
-		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
+		RunE: a.withKB(dir, existing, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			found, err := store.FindSecrets(cmd.Context())
 			if err != nil {
 				return err

@@ -19,7 +19,7 @@ which becomes a card then. 'kb approve' makes it a reviewed card now; after 'kb 
 shown it. A tainted one was drawn from text that may come from a network: no task is shown it
 before you approve it.`,
 		Args: cobra.ArbitraryArgs,
-		RunE: a.withKB(dir, false, func(cmd *cobra.Command, ids []string, store *knowledgebase.Store) error {
+		RunE: a.withKB(dir, existing, func(cmd *cobra.Command, ids []string, store *knowledgebase.Store) error {
 			svc, err := a.service()
 			if err != nil {
 				return err

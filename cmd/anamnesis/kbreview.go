@@ -33,7 +33,7 @@ approves, 'state: retired' rejects, 'supersedes: [ID]' merges, other changes edi
 changes are one commit; if a card has changed since, none is made.
 
 Without a terminal, --print writes that text and --apply FILE applies an edited one.`,
-		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
+		RunE: a.withKB(dir, existing, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			if f.number < 1 || f.number > review.MaxCards {
 				return exit.Usagef("-n %d: 1 to %d cards can be reviewed at once", f.number, review.MaxCards)
 			}

@@ -32,7 +32,7 @@ func (a *app) kbDecideCommand(dir *string, act review.Act, use, short string) *c
 		Use:   use,
 		Short: short,
 		Args:  cobra.MinimumNArgs(1),
-		RunE: a.withKB(dir, false, func(cmd *cobra.Command, ids []string, store *knowledgebase.Store) error {
+		RunE: a.withKB(dir, existing, func(cmd *cobra.Command, ids []string, store *knowledgebase.Store) error {
 			d.IDs = ids
 			return a.kbDecide(cmd.Context(), store, d)
 		}),
@@ -51,7 +51,7 @@ func (a *app) kbSupersedeCommand(dir *string) *cobra.Command {
 		Use:   "supersede OLD… NEW",
 		Short: "Replace cards by one card",
 		Args:  cobra.MinimumNArgs(2),
-		RunE: a.withKB(dir, false, func(cmd *cobra.Command, ids []string, store *knowledgebase.Store) error {
+		RunE: a.withKB(dir, existing, func(cmd *cobra.Command, ids []string, store *knowledgebase.Store) error {
 			d.IDs, d.By = ids[:len(ids)-1], ids[len(ids)-1]
 			return a.kbDecide(cmd.Context(), store, d)
 		}),

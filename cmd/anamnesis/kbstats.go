@@ -13,7 +13,7 @@ func (a *app) kbStatsCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Count cards by state, and their effect on the tasks that saw them",
-		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
+		RunE: a.withKB(dir, existing, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			st := show.CountCards(store)
 			return a.show(st, func() { a.out().Stats(st) })
 		}),

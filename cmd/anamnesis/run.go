@@ -34,7 +34,7 @@ leaves at once. 'resume' continues.`,
 				return err
 			}
 			var err error
-			if f.Text, err = a.tty().Request(cmd.Context(), args[0], false); err != nil {
+			if f.Text, err = a.tty().Request(cmd.Context(), args[0], console.Required); err != nil {
 				return err
 			}
 			return a.run(cmd.Context(), f)

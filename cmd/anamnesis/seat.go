@@ -48,7 +48,7 @@ func (a *app) sit(root *cobra.Command) {
 			return err
 		}
 		var err error
-		if f.Text, err = a.tty().Request(cmd.Context(), strings.Join(args, ""), last || pick); err != nil {
+		if f.Text, err = a.tty().Request(cmd.Context(), strings.Join(args, ""), console.Need(!last && !pick)); err != nil {
 			return err
 		}
 		if script || !a.tty().Drawable() {

@@ -43,7 +43,7 @@ func (a *app) serve(ctx context.Context, dir, addr string) error {
 		return exit.Usagef("serve: %w; 127.0.0.1:0 is any free port", err)
 	}
 	defer l.Close()
-	store, err := a.openKB(dir, false, knowledgebase.Options{Watch: true})
+	store, err := a.openKB(dir, existing, knowledgebase.Options{Watch: true})
 	if err != nil {
 		return err
 	}

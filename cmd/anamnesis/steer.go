@@ -109,7 +109,7 @@ func (a *app) jump(ctx context.Context, svc *session.Service, task string, j op.
 		if i.Banner != "" {
 			fmt.Fprintln(a.stderr, i.Banner)
 		}
-		return view.NewText(nil, a.stderr, a.width(), i.Dir, false)
+		return view.NewText(nil, a.stderr, a.width(), i.Dir, view.NoOutputs)
 	})
 	jump := func() (session.Jumped, error) { return svc.Jump(ctx, task, j, client) }
 	next := fmt.Sprintf("'anamnesis resume %s' continues from there", task)

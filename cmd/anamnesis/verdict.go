@@ -31,7 +31,7 @@ last check (a test run); 'unknown' withdraws it.`,
 		if err != nil {
 			return err
 		}
-		store, err := a.openKB(dir, false, knowledgebase.Options{})
+		store, err := a.openKB(dir, existing, knowledgebase.Options{})
 		if err != nil {
 			return err
 		}

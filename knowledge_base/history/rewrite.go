@@ -62,7 +62,7 @@ func (r *Repo) Survey(ctx context.Context, scrub Scrub) (*Survey, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.lookBehind(); err != nil {
+	if err := w.lookBehind(ctx); err != nil {
 		return nil, err
 	}
 	return w.survey(), nil
@@ -71,7 +71,6 @@ func (r *Repo) Survey(ctx context.Context, scrub Scrub) (*Survey, error) {
 // rewriter makes the new form of each object that the refs lead to, and writes it to
 // a new repository if there is one.
 type rewriter struct {
-	ctx   context.Context
 	r     *Repo
 	scrub Scrub
 	to    *gitdir.Packer // nil: nothing is written
@@ -106,7 +105,7 @@ type changed struct {
 
 // rewriter walks all refs and the index.
 func (r *Repo) rewriter(ctx context.Context, scrub Scrub, to *gitdir.Packer) (*rewriter, error) {
-	w := &rewriter{ctx: ctx, r: r, scrub: scrub, to: to, names: map[string]name{}, files: map[at]changed{}, trees: map[at]changed{},
+	w := &rewriter{r: r, scrub: scrub, to: to, names: map[string]name{}, files: map[at]changed{}, trees: map[at]changed{},
 		commits: map[plumbing.Hash]plumbing.Hash{}, seen: map[plumbing.Hash]bool{}, unread: map[string]bool{}, places: map[string]*Place{}}
 	var err error
 	if w.tips, err = r.tips(); err != nil {
@@ -114,7 +113,7 @@ func (r *Repo) rewriter(ctx context.Context, scrub Scrub, to *gitdir.Packer) (*r
 	}
 	for _, ref := range w.tips {
 		if ref.Type() == plumbing.HashReference {
-			if _, err := w.object(ref.Hash()); err != nil {
+			if _, err := w.object(ctx, ref.Hash()); err != nil {
 				return nil, fmt.Errorf("%s of %s: %w", ref.Name(), r.dir, err)
 			}
 		}
@@ -127,7 +126,7 @@ func (r *Repo) rewriter(ctx context.Context, scrub Scrub, to *gitdir.Packer) (*r
 		if e.Mode == filemode.Submodule {
 			continue
 		}
-		ch, err := w.file(e.Name, e.Hash)
+		ch, err := w.file(ctx, e.Name, e.Hash)
 		if err != nil {
 			return nil, err
 		}
@@ -182,8 +181,8 @@ func (w *rewriter) survey() *Survey {
 }
 
 // read returns an object's type and bytes.
-func (w *rewriter) read(id plumbing.Hash) (plumbing.ObjectType, []byte, error) {
-	if err := w.ctx.Err(); err != nil {
+func (w *rewriter) read(ctx context.Context, id plumbing.Hash) (plumbing.ObjectType, []byte, error) {
+	if err := ctx.Err(); err != nil {
 		return plumbing.InvalidObject, nil, err
 	}
 	o, err := w.r.st.EncodedObject(plumbing.AnyObject, id)
@@ -207,27 +206,27 @@ func (w *rewriter) keep(t plumbing.ObjectType, data []byte) (plumbing.Hash, erro
 }
 
 // object returns the new id of what a ref names.
-func (w *rewriter) object(id plumbing.Hash) (plumbing.Hash, error) {
-	t, data, err := w.read(id)
+func (w *rewriter) object(ctx context.Context, id plumbing.Hash) (plumbing.Hash, error) {
+	t, data, err := w.read(ctx, id)
 	if err != nil {
 		return id, err
 	}
 	switch t {
 	case plumbing.CommitObject:
-		return w.history(id)
+		return w.history(ctx, id)
 	case plumbing.TreeObject:
-		ch, err := w.tree("", "", id)
+		ch, err := w.tree(ctx, "", "", id)
 		return ch.id, err
 	case plumbing.TagObject:
 		w.seen[id] = true
-		return w.tag(data)
+		return w.tag(ctx, data)
 	}
-	ch, err := w.file("", id)
+	ch, err := w.file(ctx, "", id)
 	return ch.id, err
 }
 
 // history rewrites a commit after all that it comes from.
-func (w *rewriter) history(tip plumbing.Hash) (plumbing.Hash, error) {
+func (w *rewriter) history(ctx context.Context, tip plumbing.Hash) (plumbing.Hash, error) {
 	todo := []plumbing.Hash{tip}
 	for len(todo) > 0 {
 		id := todo[len(todo)-1]
@@ -235,7 +234,7 @@ func (w *rewriter) history(tip plumbing.Hash) (plumbing.Hash, error) {
 			todo = todo[:len(todo)-1]
 			continue
 		}
-		t, data, err := w.read(id)
+		t, data, err := w.read(ctx, id)
 		if err != nil {
 			return id, err
 		}
@@ -257,7 +256,7 @@ func (w *rewriter) history(tip plumbing.Hash) (plumbing.Hash, error) {
 		}
 		todo = todo[:n-1]
 		w.seen[id] = true
-		if w.commits[id], err = w.commit(data, h); err != nil {
+		if w.commits[id], err = w.commit(ctx, data, h); err != nil {
 			return id, err
 		}
 	}
@@ -266,12 +265,12 @@ func (w *rewriter) history(tip plumbing.Hash) (plumbing.Hash, error) {
 
 // commit rewrites one commit: author, committer and dates stay byte for byte; a
 // signature is no longer valid.
-func (w *rewriter) commit(data []byte, h header) (plumbing.Hash, error) {
+func (w *rewriter) commit(ctx context.Context, data []byte, h header) (plumbing.Hash, error) {
 	trees := h.ids("tree")
 	if len(trees) != 1 {
 		return plumbing.ZeroHash, errors.New("a commit without a tree")
 	}
-	root, err := w.tree("", "", trees[0])
+	root, err := w.tree(ctx, "", "", trees[0])
 	if err != nil {
 		return plumbing.ZeroHash, err
 	}
@@ -294,7 +293,7 @@ func (w *rewriter) commit(data []byte, h header) (plumbing.Hash, error) {
 	return w.keep(plumbing.CommitObject, out)
 }
 
-func (w *rewriter) tag(data []byte) (plumbing.Hash, error) {
+func (w *rewriter) tag(ctx context.Context, data []byte) (plumbing.Hash, error) {
 	h, err := parseHeader(data)
 	if err != nil {
 		return plumbing.ZeroHash, err
@@ -303,7 +302,7 @@ func (w *rewriter) tag(data []byte) (plumbing.Hash, error) {
 	if len(ids) != 1 {
 		return plumbing.ZeroHash, errors.New("a tag of nothing")
 	}
-	target, err := w.object(ids[0])
+	target, err := w.object(ctx, ids[0])
 	if err != nil {
 		return target, err
 	}
@@ -321,7 +320,7 @@ func (w *rewriter) tag(data []byte) (plumbing.Hash, error) {
 }
 
 // tree rewrites a folder that is called was, and is called now afterwards.
-func (w *rewriter) tree(was, now string, id plumbing.Hash) (changed, error) {
+func (w *rewriter) tree(ctx context.Context, was, now string, id plumbing.Hash) (changed, error) {
 	key := at{was, id}
 	if ch, ok := w.trees[key]; ok {
 		return ch, nil
@@ -349,9 +348,9 @@ func (w *rewriter) tree(was, now string, id plumbing.Hash) (changed, error) {
 		case filemode.Submodule:
 			sub.id = e.Hash
 		case filemode.Dir:
-			sub, err = w.tree(path.Join(was, e.Name), to, e.Hash)
+			sub, err = w.tree(ctx, path.Join(was, e.Name), to, e.Hash)
 		default:
-			sub, err = w.file(path.Join(was, e.Name), e.Hash)
+			sub, err = w.file(ctx, path.Join(was, e.Name), e.Hash)
 		}
 		if err != nil {
 			return ch, err
@@ -387,7 +386,7 @@ func (w *rewriter) name(p string) name {
 }
 
 // file rewrites a blob. One that is not in the repository was left out by a sync.
-func (w *rewriter) file(p string, id plumbing.Hash) (changed, error) {
+func (w *rewriter) file(ctx context.Context, p string, id plumbing.Hash) (changed, error) {
 	key := at{p, id}
 	if ch, ok := w.files[key]; ok {
 		return ch, nil
@@ -401,7 +400,7 @@ func (w *rewriter) file(p string, id plumbing.Hash) (changed, error) {
 		return ch, fmt.Errorf("read object %s of %s: %w", id, w.r.git, err)
 	}
 	w.seen[id] = true
-	_, data, err := w.read(id)
+	_, data, err := w.read(ctx, id)
 	if err != nil {
 		return ch, err
 	}
@@ -428,7 +427,7 @@ func (w *rewriter) renamed(p string) string {
 }
 
 // lookBehind looks at the objects that nothing leads to.
-func (w *rewriter) lookBehind() error {
+func (w *rewriter) lookBehind(ctx context.Context) error {
 	objects, err := w.r.st.IterEncodedObjects(plumbing.AnyObject)
 	if err != nil {
 		return fmt.Errorf("list the objects of %s: %w", w.r.git, err)
@@ -436,9 +435,9 @@ func (w *rewriter) lookBehind() error {
 	defer objects.Close()
 	return objects.ForEach(func(o plumbing.EncodedObject) error {
 		if w.seen[o.Hash()] || o.Size() > maxScrubBytes || o.Type() == plumbing.TreeObject {
-			return w.ctx.Err()
+			return ctx.Err()
 		}
-		t, data, err := w.read(o.Hash())
+		t, data, err := w.read(ctx, o.Hash())
 		if err != nil {
 			return err
 		}

@@ -96,7 +96,7 @@ func (rw *Rewrite) make(ctx context.Context, scrub Scrub, mark string) error {
 	}
 	rw.Survey, rw.tips = w.survey(), w.tips
 	made := &Repo{dir: r.dir, git: making}
-	if err := w.writeRefs(made); err != nil {
+	if err := w.writeRefs(ctx, made); err != nil {
 		return err
 	}
 	if err := w.writeIndex(made); err != nil {
@@ -234,14 +234,14 @@ func Settle(dir string) error {
 }
 
 // writeRefs writes the refs as they are after the rewrite.
-func (w *rewriter) writeRefs(made *Repo) error {
+func (w *rewriter) writeRefs(ctx context.Context, made *Repo) error {
 	var packed strings.Builder
 	for _, ref := range w.tips {
 		if ref.Type() == plumbing.HashReference {
 			id, ok := w.commits[ref.Hash()]
 			if !ok {
 				var err error
-				if id, err = w.object(ref.Hash()); err != nil {
+				if id, err = w.object(ctx, ref.Hash()); err != nil {
 					return err
 				}
 			}

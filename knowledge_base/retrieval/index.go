@@ -228,15 +228,15 @@ func (x *Index) live() []Document {
 // with the vectors there were where an external embedder made them, and the
 // index stays stale. [ErrBuilding] says that it takes longer than VectorWait:
 // the work continues, and a later Refresh takes what was made.
-func (x *Index) Refresh(ctx context.Context) error { return x.refresh(ctx, false) }
+func (x *Index) Refresh(ctx context.Context) error { return x.refresh(ctx, x.vecs.Refresh) }
 
 // Await is [Index.Refresh] that asks an embedder even if it failed just now,
 // and waits for it as long as it takes.
-func (x *Index) Await(ctx context.Context) error { return x.refresh(ctx, true) }
+func (x *Index) Await(ctx context.Context) error { return x.refresh(ctx, x.vecs.Await) }
 
-func (x *Index) refresh(ctx context.Context, patient bool) error {
+func (x *Index) refresh(ctx context.Context, vectors func(context.Context, func() []Document) error) error {
 	if x.vecs != nil {
-		return x.vecs.Refresh(ctx, x.live, patient)
+		return vectors(ctx, x.live)
 	}
 	if !x.stale {
 		return nil

@@ -163,7 +163,7 @@ type viewer struct {
 
 func newViewer(a *Agent, s *seat, past bool) *viewer {
 	v := &viewer{a: a, seat: s, past: past, ids: map[string]sdk.ToolCallId{}, changes: map[string][]file.Change{}}
-	v.printer = view.NewText(nil, &v.printed, width, s.dir, false)
+	v.printer = view.NewText(nil, &v.printed, width, s.dir, view.NoOutputs)
 	return v
 }
 

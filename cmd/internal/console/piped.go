@@ -21,14 +21,22 @@ const maxPipedBytes = 256 << 10
 // firstByte is how long a request that has words of its own waits for standard input.
 const firstByte = 3 * time.Second
 
+// Need says whether a command must have a request.
+type Need bool
+
+const (
+	Optional Need = false
+	Required Need = true
+)
+
 // Request returns a request with what standard input holds if that is a pipe or a file: after the
 // request's own words, or as the request if it has none. With "-" any standard input is the
-// request. If open is set, the words may be missing, and nothing waits for standard input long.
-func (c *Console) Request(ctx context.Context, words string, open bool) (string, error) {
+// request. If it is optional and has no words, nothing waits for standard input long.
+func (c *Console) Request(ctx context.Context, words string, need Need) (string, error) {
 	if words != "-" && !piped(c.In) {
 		return words, nil
 	}
-	return c.withInput(ctx, words, words == "-" || words == "" && !open)
+	return c.withInput(ctx, words, words == "-" || words == "" && need == Required)
 }
 
 // withInput adds standard input to the words of a request. If needed is set, the request has no

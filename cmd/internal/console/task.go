@@ -88,7 +88,7 @@ func (c *Console) Announce(how Show, s session.Info, warn func(texts ...string))
 		s.Dir = real
 	}
 	if how.Quiet {
-		return view.NewText(c.Out, io.Discard, c.Width(), s.Dir, false)
+		return view.NewText(c.Out, io.Discard, c.Width(), s.Dir, view.NoOutputs)
 	}
 	who := ""
 	if s.Agent != "" && s.Agent != agent.Default {
@@ -99,7 +99,7 @@ func (c *Console) Announce(how Show, s session.Info, warn func(texts ...string))
 	if view.IsTerminal(c.Out) && c.Interactive() {
 		answer = nil // the same screen shows the progress
 	}
-	return view.NewText(answer, c.Err, c.Width(), s.Dir, true)
+	return view.NewText(answer, c.Err, c.Width(), s.Dir, view.WithOutputs)
 }
 
 // Ended returns the end of a turn as an error with its exit code; nil if the turn is done.

@@ -96,7 +96,7 @@ func (p *Player) Play(ctx context.Context, dir string, after func(Figures) error
 func (p *Player) run(ctx context.Context, d Task) error {
 	var show view.Printer
 	client := p.Client(func(i session.Info) view.Printer {
-		show = view.NewText(nil, p.Say, p.Width, i.Dir, false)
+		show = view.NewText(nil, p.Say, p.Width, i.Dir, view.NoOutputs)
 		return show
 	})
 	t, err := p.Service.Start(ctx, session.Request{

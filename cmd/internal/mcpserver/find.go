@@ -15,14 +15,22 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
+// taskUse says what a call does with the task that it is about.
+type taskUse bool
+
+const (
+	reading  taskUse = false
+	changing taskUse = true
+)
+
 // find returns the task that a call is about: the one it names, if only by a beginning; the
 // session whose id the client sends, or whose environment the server was started with; if
 // there is no such id, the only live session of the directory. A call that changes nothing may
 // also be about the only session that worked there. Otherwise the error lists the tasks.
-func (s *Server) find(req *mcp.CallToolRequest, task string, changes bool) (*state.State, error) {
+func (s *Server) find(req *mcp.CallToolRequest, task string, use taskUse) (*state.State, error) {
 	var err error
 	if task == "" {
-		task, err = s.ownTask(req, changes)
+		task, err = s.ownTask(req, use)
 	} else {
 		task, err = names.Task(s.svc.Home, task)
 	}
@@ -38,7 +46,7 @@ func codexTurn(req *mcp.CallToolRequest) map[string]any {
 	return turn
 }
 
-func (s *Server) ownTask(req *mcp.CallToolRequest, changes bool) (string, error) {
+func (s *Server) ownTask(req *mcp.CallToolRequest, use taskUse) (string, error) {
 	agent, id := sessions.Claude, s.getenv("CLAUDE_CODE_SESSION_ID")
 	if own, ok := codexTurn(req)["session_id"].(string); ok {
 		agent, id = sessions.Codex, own
@@ -68,7 +76,7 @@ func (s *Server) ownTask(req *mcp.CallToolRequest, changes bool) (string, error)
 	switch {
 	case len(live) == 1:
 		return live[0].ID, nil
-	case len(live) == 0 && len(here) == 1 && id == "" && !changes:
+	case len(live) == 0 && len(here) == 1 && id == "" && use == reading:
 		return here[0].ID, nil
 	}
 	if len(here) == 0 {

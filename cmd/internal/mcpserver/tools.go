@@ -37,7 +37,7 @@ type ofTask struct {
 }
 
 func (s *Server) timeline(_ context.Context, req *mcp.CallToolRequest, in ofTask) (string, error) {
-	st, err := s.find(req, in.Task, false)
+	st, err := s.find(req, in.Task, reading)
 	if err != nil {
 		return "", err
 	}
@@ -69,7 +69,7 @@ type jumpArgs struct {
 }
 
 func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs) (string, error) {
-	st, err := s.find(req, in.Task, !in.DryRun)
+	st, err := s.find(req, in.Task, taskUse(!in.DryRun))
 	if err != nil {
 		return "", err
 	}
@@ -136,7 +136,7 @@ type checkpointArgs struct {
 }
 
 func (s *Server) checkpoint(ctx context.Context, req *mcp.CallToolRequest, in checkpointArgs) (string, error) {
-	st, err := s.find(req, in.Task, true)
+	st, err := s.find(req, in.Task, changing)
 	if err != nil {
 		return "", err
 	}
@@ -158,7 +158,7 @@ type diffArgs struct {
 }
 
 func (s *Server) diff(ctx context.Context, req *mcp.CallToolRequest, in diffArgs) (string, error) {
-	st, err := s.find(req, in.Task, false)
+	st, err := s.find(req, in.Task, reading)
 	if err != nil {
 		return "", err
 	}
@@ -240,7 +240,7 @@ const (
 
 func (s *Server) recall(ctx context.Context, req *mcp.CallToolRequest, in recallArgs) (string, error) {
 	dir, task := s.dir, ""
-	if st, err := s.find(req, in.Task, false); err == nil {
+	if st, err := s.find(req, in.Task, reading); err == nil {
 		dir, task = st.Opened.Dir, st.Opened.Task
 	} else if in.Task != "" {
 		return "", err
@@ -267,7 +267,7 @@ func (s *Server) remember(ctx context.Context, req *mcp.CallToolRequest, in reme
 		Provenance: card.Provenance{Model: "agent", Tainted: true}, Tags: []string{"remembered"},
 	}
 	dir := s.dir
-	if st, err := s.find(req, in.Task, false); err == nil {
+	if st, err := s.find(req, in.Task, reading); err == nil {
 		dir, c.SourceTask, c.Provenance.Task, c.Scope.Repo = st.Opened.Dir, st.Opened.Task, st.Opened.Task, st.Opened.Repo
 	} else if in.Task != "" {
 		return "", err
@@ -294,7 +294,7 @@ type showArgs struct {
 var errShown = errors.New("shown")
 
 func (s *Server) show(_ context.Context, req *mcp.CallToolRequest, in showArgs) (string, error) {
-	st, err := s.find(req, in.Task, false)
+	st, err := s.find(req, in.Task, reading)
 	if err != nil {
 		return "", err
 	}

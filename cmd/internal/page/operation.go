@@ -247,7 +247,7 @@ func (w *watch) failed(n timeline.Node) (out []picture.Line) {
 		return nil // the list of operations shows the fault
 	}
 	for _, l := range lines {
-		if o := picture.LineOf(l, false, w.builder.State().Opened.Dir); o.Output != "" {
+		if o := picture.LineOf(l, w.builder.State().Opened.Dir); o.Output != "" {
 			out = append(out, o)
 		}
 	}

@@ -44,7 +44,7 @@ func TestOutput(t *testing.T) {
 func TestOutputs(t *testing.T) {
 	var b strings.Builder
 	exit := 1
-	p := NewText(nil, &b, 200, "", true)
+	p := NewText(nil, &b, 200, "", WithOutputs)
 	p.Op(op.Op{Seq: 7, Body: &op.ToolReturned{Name: "Bash", Exit: &exit, Text: strings.Repeat("x\n", 20) + "last\n[exit 1]"}})
 	p.Op(op.Op{Seq: 8, Body: &op.ToolReturned{Name: "ReadFile", IsError: true, Text: "no such file"}})
 	p.Op(op.Op{Seq: 9, Body: &op.ToolReturned{Name: "ReadFile", Text: "a file"}})
@@ -69,7 +69,7 @@ func TestOutputs(t *testing.T) {
 // TestNarrow: on a narrow terminal a notice is wrapped at words, and a call stays on one line.
 func TestNarrow(t *testing.T) {
 	var b strings.Builder
-	p := NewText(nil, &b, 30, "", false)
+	p := NewText(nil, &b, 30, "", NoOutputs)
 	p.Op(op.Op{Body: &op.ToolCalled{Name: "Bash", Args: `{"command":"go test ./... -run TestSomething"}`}})
 	exit := 1
 	p.Op(op.Op{Body: &op.ToolReturned{Name: "Bash", Exit: &exit, Millis: 1200}})
@@ -92,7 +92,7 @@ func TestNarrow(t *testing.T) {
 // TestRetry: the reason of several retries is printed once.
 func TestRetry(t *testing.T) {
 	var b strings.Builder
-	p := NewText(nil, &b, 200, "", false)
+	p := NewText(nil, &b, 200, "", NoOutputs)
 	for try, text := range []string{1: "busy", 2: "busy", 3: "gone"} {
 		if try > 0 {
 			p.Retry(model.Attempt{Try: try, Of: 5, Fault: &model.Fault{Err: errors.New(text), Tries: try}})

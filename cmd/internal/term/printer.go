@@ -47,17 +47,25 @@ type textPrinter struct {
 	width    int
 	log      bool   // progress is a file or a pipe: a notice stays on one line
 	dir      string // the task's
-	outputs  bool
+	outputs  Outputs
 	calls    map[string]op.Call
 	midLine  bool
 	fault    string // of the last retry
 }
 
+// Outputs says whether the first and last lines of commands' outputs are shown, and why other
+// calls failed.
+type Outputs bool
+
+const (
+	NoOutputs   Outputs = false
+	WithOutputs Outputs = true
+)
+
 // NewText shows a run as text: the agent's last answer on answer, everything on progress, in
 // lines of at most width columns. If answer is nil, the answer is shown on progress only. Paths
-// within dir, the task's directory, are shown relative to it. If outputs is set, the first and
-// last lines of commands' outputs are shown, and why other calls failed.
-func NewText(answer, progress io.Writer, width int, dir string, outputs bool) Printer {
+// within dir, the task's directory, are shown relative to it.
+func NewText(answer, progress io.Writer, width int, dir string, outputs Outputs) Printer {
 	_, file := progress.(*os.File)
 	return &textPrinter{answer: answer, progress: progress, width: width, log: file && !IsTerminal(progress), dir: dir, outputs: outputs, calls: make(map[string]op.Call)}
 }
@@ -236,7 +244,7 @@ func (p *textPrinter) returned(seq uint64, b *op.ToolReturned) {
 	what := Line(strings.Join(strings.Fields(tool.Display(call, p.dir)), " "), max(p.width-runewidth.StringWidth(end)-3, p.width/3))
 	p.line("%s", strings.TrimSpace("• "+what+" "+end))
 	delete(p.calls, b.Call)
-	if p.outputs && (b.Exit != nil || b.IsError && !b.Refused) {
+	if p.outputs == WithOutputs && (b.Exit != nil || b.IsError && !b.Refused) {
 		for _, l := range Folded(Result(b.Text), HeadLines, TailLines, int(b.Cut), fmt.Sprintf(": anamnesis show %d", seq)) {
 			p.line("  │ %s", l)
 		}

@@ -32,7 +32,7 @@ const (
 type screen struct {
 	scrollback
 	o    Options
-	ctx  context.Context
+	ctx  context.Context // of the program: the methods of tea.Model take none
 	feed *feed.Feed
 
 	// Of the task.

@@ -139,7 +139,7 @@ type words struct {
 }
 
 // of prepares for the events of a task in dir.
-func (w *words) of(dir string) { w.printer = term.NewText(nil, &w.text, 4096, dir, false) }
+func (w *words) of(dir string) { w.printer = term.NewText(nil, &w.text, 4096, dir, term.NoOutputs) }
 
 func (w *words) op(o op.Op) string {
 	w.printer.Op(o)

@@ -25,34 +25,44 @@ func New(o retrieval.Options) *Index { return &Index{o: o} }
 // Ready reports whether the index fits the cards.
 func (x *Index) Ready() bool { return x.built != nil && !x.built.Stale() }
 
-// Fit makes the index fit the cards, from nothing if anew is set. It records trouble with
-// the vectors and does not return it. The write lock is held.
-func (x *Index) Fit(ctx context.Context, cards map[string]*folder.File, anew bool) error {
-	if anew || x.built == nil {
-		built := retrieval.New(&x.o)
-		x.Drop()
-		if anew {
-			if err := built.ForgetVectors(); err != nil {
-				return fmt.Errorf("clear index: %w", err)
-			}
-		}
-		docs := make([]retrieval.Document, 0, len(cards))
-		for _, st := range cards {
-			if findable(st.State) {
-				docs = append(docs, document(st))
-			}
-		}
-		if err := built.Fill(ctx, docs); err != nil {
+// Fit makes the index fit the cards. It records trouble with the vectors and does not return
+// it. The write lock is held.
+func (x *Index) Fit(ctx context.Context, cards map[string]*folder.File) error {
+	if x.built == nil {
+		if err := x.fill(ctx, retrieval.New(&x.o), cards); err != nil {
 			return err
 		}
-		x.built = built
 	}
-	refresh := x.built.Refresh
-	if anew {
-		refresh = x.built.Await
-	}
-	x.note(refresh(ctx))
+	x.note(x.built.Refresh(ctx))
 	return ctx.Err()
+}
+
+// Rebuild is Fit from nothing: it makes all vectors again and waits for them.
+func (x *Index) Rebuild(ctx context.Context, cards map[string]*folder.File) error {
+	x.Drop()
+	built := retrieval.New(&x.o)
+	if err := built.ForgetVectors(); err != nil {
+		return fmt.Errorf("clear index: %w", err)
+	}
+	if err := x.fill(ctx, built, cards); err != nil {
+		return err
+	}
+	x.note(x.built.Await(ctx))
+	return ctx.Err()
+}
+
+func (x *Index) fill(ctx context.Context, built *retrieval.Index, cards map[string]*folder.File) error {
+	docs := make([]retrieval.Document, 0, len(cards))
+	for _, st := range cards {
+		if findable(st.State) {
+			docs = append(docs, document(st))
+		}
+	}
+	if err := built.Fill(ctx, docs); err != nil {
+		return err
+	}
+	x.built = built
+	return nil
 }
 
 // Drop lets the index go; the next search builds one. The write lock is held.

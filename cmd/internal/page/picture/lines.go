@@ -55,7 +55,9 @@ func Groups(lines []taskdir.Line, b *timeline.Builder) []Group {
 			out = append(out, g)
 		}
 		g := &out[len(out)-1]
-		g.Lines = append(g.Lines, LineOf(l, g.Left, st.Opened.Dir))
+		line := LineOf(l, st.Opened.Dir)
+		line.Left = g.Left
+		g.Lines = append(g.Lines, line)
 	}
 	for i := range out {
 		out[i].What = whatOf(out[i].Lines)
@@ -103,9 +105,9 @@ func FailedOutput(o op.Op) string {
 	return strings.Join(lines[max(0, len(lines)-FailedLines):], "\n")
 }
 
-// LineOf returns the line of an operation; left: of a step that a jump left.
-func LineOf(l taskdir.Line, left bool, dir string) Line {
-	o := Line{Output: FailedOutput(l.Op), Seq: l.Seq, Step: l.Step, Kind: l.Name, Time: l.Time.Local().Format(time.TimeOnly), Tokens: l.Tok, Left: left}
+// LineOf returns the line of an operation.
+func LineOf(l taskdir.Line, dir string) Line {
+	o := Line{Output: FailedOutput(l.Op), Seq: l.Seq, Step: l.Step, Kind: l.Name, Time: l.Time.Local().Format(time.TimeOnly), Tokens: l.Tok}
 	text := timeline.Describe(l.Op, dir)
 	if l.Err != nil {
 		text = "its body cannot be read: " + l.Err.Error()

@@ -98,33 +98,35 @@ func (l *Leg) Changed() {
 	l.changes++
 }
 
-// Refresh makes the vectors those of the documents, which live returns sorted by
-// age. On an error the leg stays stale, with the vectors of before. patient
-// waits without limit.
-func (l *Leg) Refresh(ctx context.Context, live func() []Document, patient bool) error {
+// Refresh makes the vectors those of the documents, which live returns sorted by age. It takes
+// the set that is being built if that is done. If none is being built, it begins one and waits
+// a limited time, unless the embedder failed a short time ago. On an error the leg stays stale,
+// with the vectors of before.
+func (l *Leg) Refresh(ctx context.Context, live func() []Document) error {
+	if l.build != nil {
+		return l.take(ctx, 0)
+	}
+	if err := l.resting(); err != nil {
+		return err
+	}
+	l.begin(ctx, live())
+	return l.take(ctx, l.wait)
+}
+
+// Await is Refresh that asks an embedder even if it failed just now, and waits without limit.
+func (l *Leg) Await(ctx context.Context, live func() []Document) error {
 	for {
-		err := l.refreshOnce(ctx, live, patient)
-		if !patient || !errors.Is(err, ErrBuilding) {
+		if l.build == nil {
+			l.begin(ctx, live())
+		}
+		if err := l.take(ctx, math.MaxInt64); !errors.Is(err, ErrBuilding) {
 			return err
 		}
 	}
 }
 
-// refreshOnce waits for the set that is being built, a limited time, and
-// takes it; where none is, it begins one, unless the embedder failed a short
-// time ago.
-func (l *Leg) refreshOnce(ctx context.Context, live func() []Document, patient bool) error {
-	limit := time.Duration(0)
-	if l.build == nil {
-		if err := l.resting(); err != nil && !patient {
-			return err
-		}
-		l.begin(ctx, live())
-		limit = l.wait
-	}
-	if patient {
-		limit = math.MaxInt64
-	}
+// take waits for the set that is being built, for limit at most, and takes it.
+func (l *Leg) take(ctx context.Context, limit time.Duration) error {
 	b := l.build
 	if err := b.await(ctx, limit); err != nil {
 		if why := b.trouble.Load(); why != nil && errors.Is(err, ErrBuilding) {
