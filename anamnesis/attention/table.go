@@ -41,8 +41,8 @@ type Row struct {
 	builtin bool // of the built-in table
 }
 
-// Span is what the table says about one model.
-type Span struct {
+// EAS is what the table says about one model.
+type EAS struct {
 	Model      string     `json:"model"`      // as asked
 	Pattern    string     `json:"pattern"`    // the row's; empty when unknown
 	Advertised int        `json:"window"`     // advertised window, tokens; 0 when unknown
@@ -82,7 +82,7 @@ func (t *Table) Rows() []Row {
 // base. A newer version that no row covers takes the row of its newest sibling or
 // the default of its vendor's newest models, and Source says so. Any other model
 // gets UnknownEAS, with Known false.
-func (t *Table) Lookup(model string) Span {
+func (t *Table) Lookup(model string) EAS {
 	s := t.lookup(model)
 	if t.limit == nil {
 		return s
@@ -99,7 +99,7 @@ func (t *Table) Lookup(model string) Span {
 	return most
 }
 
-func (t *Table) lookup(model string) Span {
+func (t *Table) lookup(model string) EAS {
 	names := nameForms(model)
 	best, bestWeight, olderWeight := -1, -1, -1
 	for i := range t.rows {
@@ -120,12 +120,12 @@ func (t *Table) lookup(model string) Span {
 		}
 	}
 	if best < 0 {
-		return Span{
+		return EAS{
 			Model: model, EAS: UnknownEAS, Encoding: tokens.EncodingFor(model), Confidence: ConfidenceNone,
 			Source: fmt.Sprintf("unknown model: default of %d tokens", UnknownEAS),
 		}
 	}
-	return t.rows[best].span(model)
+	return t.rows[best].of(model)
 }
 
 // covers reports whether a pattern of the row matches one of a model's names, and whether
@@ -140,9 +140,9 @@ func (r *Row) covers(g glob, names []string) (covers, older bool) {
 	return covers, older
 }
 
-// span is what the row says about a model.
-func (r *Row) span(model string) Span {
-	return Span{
+// of returns what the row says about a model.
+func (r *Row) of(model string) EAS {
+	return EAS{
 		Model: model, Pattern: r.Pattern, Advertised: r.Window, EAS: r.EAS, Encoding: r.Encoding, Confidence: r.Confidence,
 		Source: r.Source, Updated: r.Updated, By: r.By, Origin: r.Origin, Known: true,
 	}
@@ -154,7 +154,7 @@ type Change struct {
 	Was *Row `json:"was"` // the base's row with the same pattern; nil: it has none
 	// Instead is what the base says of the model the pattern names, where it
 	// has no such row and the pattern names one model. Known false: nothing.
-	Instead *Span `json:"instead,omitempty"`
+	Instead *EAS `json:"instead,omitempty"`
 }
 
 // Changes lists the rows of t that the base table does not have, in t's order.

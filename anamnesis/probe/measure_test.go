@@ -42,7 +42,7 @@ type known struct {
 func knownModels() []known {
 	curve := func(base, steepness float64) func(float64, probe.Trial) float64 {
 		return func(span float64, t probe.Trial) float64 {
-			return probetest.Curve{Base: base, Span: span, Steepness: steepness}.Share(t.Length)
+			return probetest.Curve{Base: base, EAS: span, Steepness: steepness}.Share(t.Length)
 		}
 	}
 	below := pooledBelow()
@@ -66,7 +66,7 @@ func knownModels() []known {
 		}, 0.95},
 		{"each family at another length", func(span float64, t probe.Trial) float64 {
 			apart := []float64{1.5, 0.75, 0, -0.75, -1.5}[slices.Index(probe.Families(), t.Family)] - below
-			return probetest.Curve{Base: 0.97, Span: span * math.Exp2(apart), Steepness: 1}.Share(t.Length)
+			return probetest.Curve{Base: 0.97, EAS: span * math.Exp2(apart), Steepness: 1}.Share(t.Length)
 		}, 0.95},
 	}
 }
@@ -78,7 +78,7 @@ func pooledBelow() float64 {
 	for range 40 {
 		mid, sum := (low+high)/2, 0.0
 		for _, apart := range []float64{1.5, 0.75, 0, -0.75, -1.5} {
-			sum += probetest.Curve{Base: 1, Span: 1e6 * math.Exp2(apart), Steepness: 1}.Share(int(1e6*math.Exp2(mid))) / 5
+			sum += probetest.Curve{Base: 1, EAS: 1e6 * math.Exp2(apart), Steepness: 1}.Share(int(1e6*math.Exp2(mid))) / 5
 		}
 		if sum > 0.85 {
 			low = mid
@@ -130,7 +130,7 @@ func options() probe.Options {
 
 // TestRun measures a model that really reads the texts.
 func TestRun(t *testing.T) {
-	m := probetest.Model{Curve: probetest.Curve{Base: 1, Span: 2000, Steepness: 2}, Count: words}
+	m := probetest.Model{Curve: probetest.Curve{Base: 1, EAS: 2000, Steepness: 2}, Count: words}
 	o := options()
 	var phases []string
 	o.Progress = func(p probe.Progress) {
@@ -155,7 +155,7 @@ func TestRun(t *testing.T) {
 	if len(phases) != 5+len(res.Tests) || phases[0] != "base, single" || !strings.HasSuffix(phases[5], " tokens") {
 		t.Errorf("phases %q", phases)
 	}
-	row := res.Row(attention.Span{Advertised: 32000, Encoding: "o200k_base"}, time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
+	row := res.Row(attention.EAS{Advertised: 32000, Encoding: "o200k_base"}, time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
 	if row.EAS != res.EAS || row.Window != 32000 || row.By != "probe" || row.Confidence == attention.ConfidenceHigh || !strings.Contains(row.Source, "95% interval") {
 		t.Errorf("row %+v", row)
 	}
@@ -250,7 +250,7 @@ func (r refusing) Complete(_ context.Context, _, text string) (consult.Completio
 // TestStopAndResume stops a run by each of its limits, by its context and by
 // a fault, and goes on: nothing is asked twice and the result is the same.
 func TestStopAndResume(t *testing.T) {
-	share := func(t probe.Trial) float64 { return probetest.Curve{Base: 1, Span: 8000, Steepness: 2}.Share(t.Length) }
+	share := func(t probe.Trial) float64 { return probetest.Curve{Base: 1, EAS: 8000, Steepness: 2}.Share(t.Length) }
 	whole, err := probe.Measure(t.Context(), &probe.Options{Seed: 5}, coin(9, share))
 	if err != nil {
 		t.Fatal(err)

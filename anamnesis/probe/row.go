@@ -84,7 +84,7 @@ func (r Result) Confidence() attention.Confidence {
 
 // Row is the proposal; window and encoding are those of s. Only a result that
 // is Done makes one.
-func (r Result) Row(s attention.Span, now time.Time) attention.Row {
+func (r Result) Row(s attention.EAS, now time.Time) attention.Row {
 	return attention.Row{
 		Pattern: r.Model, EAS: r.EAS, Window: max(s.Advertised, r.EAS), Encoding: s.Encoding, Confidence: r.Confidence(),
 		Source: r.Source(), Updated: now.UTC().Format(time.DateOnly), By: "probe",

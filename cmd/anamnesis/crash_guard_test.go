@@ -39,7 +39,7 @@ func guardedWords() string {
 	return sb.String()
 }
 
-// TestCrashInGuards kills a task after appends while it masks, folds, refuses
+// TestCrashInGuards kills a task after appends while it masks, compacts, refuses
 // and reflects. Resumed, it ends; nothing is run twice, and there is one strategy.
 func TestCrashInGuards(t *testing.T) {
 	t.Parallel()

@@ -272,7 +272,7 @@ func crashInJump(t *testing.T, kill string, removed bool) {
 	if out, err := program(t.Context(), env, "run", "--dir", world, "--model", "script:"+script, "--approval", "auto", "--task", "t", "Go."); err != nil {
 		t.Fatalf("run: %v\n%s", err, out)
 	}
-	out, err := program(t.Context(), append(env, killVariable+"="+kill), "jump", "--fold", "t", "0")
+	out, err := program(t.Context(), append(env, killVariable+"="+kill), "jump", "--compact", "t", "0")
 	if !killed(err) {
 		t.Fatalf("jump was not killed: %v\n%s", err, out)
 	}

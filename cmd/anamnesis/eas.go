@@ -58,7 +58,7 @@ func (a *app) easShowCommand() *cobra.Command {
 				return err
 			}
 			s := t.Lookup(args[0])
-			return a.show(s, func() { a.out().Span(s, a.easUserName(), eas.EncodingNote(s.Model, s.Encoding)) })
+			return a.show(s, func() { a.out().EAS(s, a.easUserName(), eas.EncodingNote(s.Model, s.Encoding)) })
 		},
 	}
 	return a.jsonFlag(cmd, "one JSON object")

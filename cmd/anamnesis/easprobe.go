@@ -73,22 +73,22 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 	if err != nil {
 		return err
 	}
-	span, err := svc.Span(".", m.Lookup)
+	row, err := svc.EAS(".", m.Lookup)
 	if err != nil {
 		return err
 	}
-	f.Window = cmp.Or(f.Window, span.Advertised)
-	span.Advertised = f.Window
-	if f.file, err = eas.OpenProbe(svc.Home, m.Name, span, &f.Options, f.file, f.fresh); err != nil {
+	f.Window = cmp.Or(f.Window, row.Advertised)
+	row.Advertised = f.Window
+	if f.file, err = eas.OpenProbe(svc.Home, m.Name, row, &f.Options, f.file, f.fresh); err != nil {
 		return err
 	}
 	defer f.Record.Close()
-	if err := a.agreeToCost(ctx, f, m, span); err != nil {
+	if err := a.agreeToCost(ctx, f, m, row); err != nil {
 		return err
 	}
 	res, failed := a.tty().Probe(ctx, m, f.Options, a.notef)
 	res.Model = m.Lookup
-	rep, err := eas.Report(svc.Home, span, f.file, res, f.accept)
+	rep, err := eas.Report(svc.Home, row, f.file, res, f.accept)
 	if err == nil {
 		err = a.show(rep, func() { a.printf("%s", rep.Text(f.ReplyTokens)) })
 	}
@@ -99,7 +99,7 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 }
 
 // agreeToCost shows the possible cost of the run and asks the user to agree.
-func (a *app) agreeToCost(ctx context.Context, f probeFlags, m *session.Model, s attention.Span) error {
+func (a *app) agreeToCost(ctx context.Context, f probeFlags, m *session.Model, s attention.EAS) error {
 	fmt.Fprint(a.stderr, eas.CostText(view.Line(m.Name, a.width()), m.Lookup, s.Encoding, f.Options))
 	if f.yes {
 		return nil

@@ -14,7 +14,7 @@ func (a *app) explainCommand() *cobra.Command {
 		Use:   "explain [TASK] [STEP]",
 		Short: "Explain why a task's context looks as it does",
 		Long: `List the messages that the model is sent next, each with the operations it comes from, its
-tokens, and the rule by which it was masked, folded or carried over. With STEP: the context at
+tokens, and the rule by which it was masked, compacted or carried over. With STEP: the context at
 the end of that step.`,
 	}, 0, 1, func(_ *cobra.Command, svc *session.Service, task string, rest []string) error {
 		step := -1

@@ -31,7 +31,7 @@ func (a *app) sayCommand() *cobra.Command {
 
 func (a *app) jumpCommand() *cobra.Command {
 	var reason string
-	var fold, overwrite, dryRun, proceed bool
+	var compact, overwrite, dryRun, proceed bool
 	cmd := a.onTask(&cobra.Command{
 		Use:   "jump [TASK] STEP",
 		Short: "Move a task back or forward to the end of a step",
@@ -43,7 +43,7 @@ path later (a conflict, which is listed). --overwrite reverts them, too. Changes
 while a call of the agent ran belong to that call's step. The world before the jump is saved and
 named.
 
---dry-run prints what the jump would do, including whether a pass would fold the discarded
+--dry-run prints what the jump would do, including whether a pass would compact the discarded
 steps. --continue opens a copy of a Claude Code session that ends with STEP, with a note about
 what was reverted and learned; without a terminal the commands are printed.`,
 	}, 1, 1, func(cmd *cobra.Command, svc *session.Service, task string, rest []string) error {
@@ -51,7 +51,7 @@ what was reverted and learned; without a terminal the commands are printed.`,
 		if err != nil {
 			return err
 		}
-		j := op.JumpRequested{To: to, Reason: reason, Fold: fold, Overwrite: overwrite}
+		j := op.JumpRequested{To: to, Reason: reason, Compact: compact, Overwrite: overwrite}
 		if proceed && (dryRun || a.json) {
 			return exit.Usagef("--continue goes with neither --dry-run nor --json")
 		}
@@ -71,7 +71,7 @@ what was reverted and learned; without a terminal the commands are printed.`,
 	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "print what the jump would do, and change nothing")
 	cmd.Flags().BoolVar(&proceed, "continue", false, "continue the Claude Code session at STEP")
 	a.jsonFlag(cmd, "one JSON object")
-	cmd.Flags().BoolVar(&fold, "fold", false, "run the anamnesis pass even when the discarded span is short")
+	cmd.Flags().BoolVar(&compact, "compact", false, "run the anamnesis pass even when the discarded span is short")
 	return cmd
 }
 

@@ -296,7 +296,7 @@ func TestSeat(t *testing.T) {
 		t.Error("the file stands after the jump")
 	}
 	d.types("/compact\n")
-	d.sees("nothing to fold: a block would be longer")
+	d.sees("nothing to compact: a block would be longer")
 	d.types("/export ../talk.md\n")
 	d.sees("written to ../talk.md")
 	talk, err := os.ReadFile(filepath.Join(d.dir, "talk.md"))
@@ -439,7 +439,7 @@ func TestSeatLost(t *testing.T) {
 	d.sees("> half a line")
 }
 
-// TestSeatUndo: /compact folds a long step into a block, /why lists the block, and /undo
+// TestSeatUndo: /compact replaces a long step by a block, /why lists the block, and /undo
 // takes back the last change to files, not the answer after it. A user's file that a jump keeps is
 // not counted to the turn.
 func TestSeatUndo(t *testing.T) {
@@ -469,8 +469,8 @@ passes:
 	d.sees("\n2980\n", "\n3000\nexit 0")
 	d.types("/compact\n")
 	screen := d.sees("the context has ", "/why lists it")
-	if strings.Contains(screen, "nothing to fold") {
-		t.Errorf("nothing was folded:\n%s", screen)
+	if strings.Contains(screen, "nothing to compact") {
+		t.Errorf("nothing was compacted:\n%s", screen)
 	}
 	d.types("/why\n")
 	d.sees("ANAMNESIS_BLOCK")

@@ -2,11 +2,11 @@ package op
 
 // JumpRequested schedules a jump; it is performed when its step is complete.
 type JumpRequested struct {
-	To     int    `json:"to"`
-	Reason string `json:"reason"`
-	By     string `json:"by"` // agent | person
-	Call   string `json:"call,omitempty"`
-	Fold   bool   `json:"fold,omitempty"` // the user forces the anamnesis pass
+	To      int    `json:"to"`
+	Reason  string `json:"reason"`
+	By      string `json:"by"` // agent | person
+	Call    string `json:"call,omitempty"`
+	Compact bool   `json:"fold,omitempty"` // the user forces the anamnesis pass
 	// Overwrite reverts a user's edits, too; they are saved all the same.
 	Overwrite bool `json:"overwrite,omitempty"`
 	// Mail is the D-Mail this is the request of; nil for other jumps.
@@ -46,7 +46,7 @@ type JumpDone struct {
 	From      int      `json:"from"`
 	To        int      `json:"to"`
 	Discarded []Range  `json:"discarded"`
-	Folded    bool     `json:"folded"`
+	Compacted bool     `json:"folded"`
 	Reverted  []string `json:"reverted"` // paths written or deleted, at most 100
 	NReverted int      `json:"n_reverted"`
 	// Deleted are those of Reverted that were deleted; nil in records older than the field.

@@ -183,16 +183,16 @@ func (w *stream) post(ctx context.Context, bodies ...op.Body) error {
 
 func (im *Importer) open(ctx context.Context, s *sessions.Session, file string) (*stream, error) {
 	h, task := im.svc.Home, TaskOf(s.Agent, s.ID)
-	span, err := im.svc.Span(s.Dir, cmp.Or(s.Model, "unknown"))
+	row, err := im.svc.EAS(s.Dir, cmp.Or(s.Model, "unknown"))
 	if err != nil {
 		return nil, err
 	}
-	counter := im.count[span.Encoding]
+	counter := im.count[row.Encoding]
 	if counter == nil {
-		if counter, err = tokens.ForEncoding(span.Encoding); err != nil {
+		if counter, err = tokens.ForEncoding(row.Encoding); err != nil {
 			return nil, err
 		}
-		im.count[span.Encoding] = counter
+		im.count[row.Encoding] = counter
 	}
 	j, err := journal.Open(h.Task(task), h.Vault(task), journal.Options{
 		Stream: opstream.Options{Snapshot: state.FoldVersion, Now: time.Now}, Count: counter.Count,
@@ -208,8 +208,8 @@ func (im *Importer) open(ctx context.Context, s *sessions.Session, file string) 
 	}
 	if err == nil && w.state.Last == 0 {
 		err = w.begin(ctx, s, file, &op.TaskOpened{
-			Task: task, Dir: s.Dir, Repo: repoOf(s.Dir), Store: h.Store(kept.Folder(h, task)), Model: s.Model, EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised,
-			Encoding: span.Encoding, KB: h.KnowledgeBase(), Program: im.svc.Program(),
+			Task: task, Dir: s.Dir, Repo: repoOf(s.Dir), Store: h.Store(kept.Folder(h, task)), Model: s.Model, EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised,
+			Encoding: row.Encoding, KB: h.KnowledgeBase(), Program: im.svc.Program(),
 			Origin: &op.Origin{Agent: string(s.Agent), Session: s.ID, File: file, Version: s.Version, Began: s.Start},
 		})
 	}

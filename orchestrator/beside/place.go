@@ -286,13 +286,13 @@ func (p *place) open(ctx context.Context, task string, e *event) error {
 			return err
 		}
 	}
-	span, err := svc.Span(p.dir, cmp.Or(e.Model, "unknown"))
+	row, err := svc.EAS(p.dir, cmp.Or(e.Model, "unknown"))
 	if err != nil {
 		return err
 	}
 	p.task, err = runtime.Create(ctx, h, runtime.New{
 		ID: task, Dir: p.dir, Request: cmp.Or(e.Prompt, state.NoPrompt),
-		Model: cmp.Or(e.Model, string(e.Agent)), EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised,
+		Model: cmp.Or(e.Model, string(e.Agent)), EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised,
 		Encoding: tokens.Estimate, Approval: "deny", Origin: &op.Origin{Agent: string(e.Agent), Session: e.SessionID},
 	}, o)
 	return err

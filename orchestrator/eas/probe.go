@@ -62,11 +62,11 @@ func CheckProbe(o probe.Options) error {
 // OpenProbe prepares a probe of a model: the token counter, and the record of outcomes, whose
 // path it returns: file, or one in the state home. fresh removes an earlier record. The caller
 // closes o.Record.
-func OpenProbe(h taskdir.Home, model string, span attention.Span, o *probe.Options, file string, fresh bool) (path string, err error) {
+func OpenProbe(h taskdir.Home, model string, row attention.EAS, o *probe.Options, file string, fresh bool) (path string, err error) {
 	if o.Window == 0 {
-		return "", session.Usagef("eas probe: the table does not know the window of %s: add --window", span.Model)
+		return "", session.Usagef("eas probe: the table does not know the window of %s: add --window", row.Model)
 	}
-	count, err := tokens.ForEncoding(span.Encoding)
+	count, err := tokens.ForEncoding(row.Encoding)
 	if err != nil {
 		return "", err
 	}

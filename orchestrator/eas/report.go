@@ -14,7 +14,7 @@ import (
 
 // Report stores a finished result for the proposals. With accept it also writes its row into
 // the user's overlay.
-func Report(h taskdir.Home, s attention.Span, record string, res probe.Result, accept bool) (ProbeReport, error) {
+func Report(h taskdir.Home, s attention.EAS, record string, res probe.Result, accept bool) (ProbeReport, error) {
 	rep := ProbeReport{Result: res, At: time.Now().UTC(), Record: record}
 	_, score := res.UpTo(res.EAS)
 	rep.Interval[0], rep.Interval[1] = probe.Wilson(score.Right, score.N)

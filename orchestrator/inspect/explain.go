@@ -28,7 +28,7 @@ type Explanation struct {
 	Tokens   int                `json:"tokens"`          // of the context, without the tools' descriptions
 	Todos    []op.Todo          `json:"todos,omitempty"` // the agent's todo list
 	Messages []ExplainedMessage `json:"messages"`
-	Changes  []ExplainedChange  `json:"changes"` // what was masked, folded or carried over, oldest first
+	Changes  []ExplainedChange  `json:"changes"` // what was masked, compacted or carried over, oldest first
 }
 
 // ExplainedMessage is one message of the context.
@@ -244,7 +244,7 @@ func passRule(b *op.PassDone) string {
 	case op.TriggerMail:
 		return fmt.Sprintf("a D-Mail the agent wrote took out %d messages with %d tokens", b.MessagesRemoved, b.RangeTokens)
 	case op.TriggerWindow:
-		return fmt.Sprintf("masking was not enough: the oldest steps, %d tokens as recorded, folded to come down to %d", b.RangeTokens, b.Target)
+		return fmt.Sprintf("masking was not enough: the oldest steps, %d tokens as recorded, compacted to come down to %d", b.RangeTokens, b.Target)
 	}
 	return fmt.Sprintf("%s; the span had %d tokens", b.Trigger, b.RangeTokens)
 }

@@ -42,7 +42,7 @@ type JumpPlan struct {
 	World   worldstate.Plan `json:"world"`
 }
 
-// PlanJump returns what a user's jump would do. It uses To, Fold and Overwrite of the request.
+// PlanJump returns what a user's jump would do. It uses To, Compact and Overwrite of the request.
 // Errors: ErrNoTask, ErrNoStep, ErrNoDirectory, ErrNotJumped, ErrPending while an earlier jump
 // is not finished, those of worldstate's Plan, and a worldstate.ErrCorrupt if the store lacks
 // anything of the target.
@@ -64,7 +64,7 @@ func PlanJump(ctx context.Context, h taskdir.Home, task string, j op.JumpRequest
 	discarded := st.Discarded(to)
 	ranges := st.Steps.Ranges(discarded)
 	p := JumpPlan{
-		EAS: st.EAS, Raw: st.StepTokens(st.RawSteps(to)), Passes: st.PlannedPasses(to, discarded, j.Fold),
+		EAS: st.EAS, Raw: st.StepTokens(st.RawSteps(to)), Passes: st.PlannedPasses(to, discarded, j.Compact),
 		From: st.Current, To: to, Backward: st.Steps.OnPath(to, st.Current),
 		Discarded: append([]op.Range{}, ranges...), Tokens: st.RangeTokens(ranges), Running: st.Opened.Origin == nil && st.Standing(taskdir.Live(h, task) != 0) == "running", // a recorder, and a session that waits, let go of their task
 	}

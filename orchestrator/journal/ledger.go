@@ -89,7 +89,7 @@ func (l *Ledger) Say(ctx context.Context, text string, source op.Source) error {
 	return l.Journal.Post(ctx, &op.UserSaid{Text: text, Source: source})
 }
 
-// Jump schedules a user's jump for the end of the step under way. It uses To, Reason, Fold and
+// Jump schedules a user's jump for the end of the step under way. It uses To, Reason, Compact and
 // Overwrite of j.
 func (l *Ledger) Jump(ctx context.Context, j op.JumpRequested) error {
 	var p Public
@@ -97,7 +97,7 @@ func (l *Ledger) Jump(ctx context.Context, j op.JumpRequested) error {
 	if j.To < 0 || j.To >= p.Ended {
 		return fmt.Errorf("%w: step %d; valid steps are %s", state.ErrNoStep, j.To, p.Valid)
 	}
-	return l.Schedule(ctx, &op.JumpRequested{To: j.To, Reason: j.Reason, By: state.ByUser, Fold: j.Fold, Overwrite: j.Overwrite})
+	return l.Schedule(ctx, &op.JumpRequested{To: j.To, Reason: j.Reason, By: state.ByUser, Compact: j.Compact, Overwrite: j.Overwrite})
 }
 
 // Serve executes the commands that other processes send to the task, until stop is called;
@@ -108,7 +108,7 @@ func (l *Ledger) Serve(ctx context.Context, h taskdir.Home) (stop func(), err er
 		case "say":
 			return l.Say(ctx, c.Text, op.SourceSteer)
 		case "jump":
-			return l.Jump(ctx, op.JumpRequested{To: c.To, Reason: c.Reason, Fold: c.Fold, Overwrite: c.Overwrite})
+			return l.Jump(ctx, op.JumpRequested{To: c.To, Reason: c.Reason, Compact: c.Compact, Overwrite: c.Overwrite})
 		}
 		return fmt.Errorf("unknown command %q", c.Verb)
 	})

@@ -1,3 +1,3 @@
 // Package memory connects a task with the cards. It recalls cards, decides how far each may be
-// trusted, and runs the passes that fold steps and write new cards.
+// trusted, and runs the passes that compact the context and write new cards.
 package memory

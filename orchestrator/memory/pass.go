@@ -21,10 +21,10 @@ import (
 // Passes runs the anamnesis pass over the operations that a jump discards, if the rule requires
 // it: the jump's own span, or all discarded spans that the context still holds in full, exceed
 // the effective attention span. Each line of states gets a block at its own place. A pass that
-// an earlier process made for this jump is reused: nothing is folded before the jump's intent
+// an earlier process made for this jump is reused: nothing is compacted before the jump's intent
 // is recorded, so the spans are the same.
 func (m *Memory) Passes(ctx, keep context.Context, j *state.Pending, discarded []int) error {
-	trigger, steps := m.State().PassFor(j.To, discarded, j.Fold)
+	trigger, steps := m.State().PassFor(j.To, discarded, j.Compact)
 	if trigger == "" {
 		return nil
 	}
@@ -158,9 +158,9 @@ func (p passModel) Complete(ctx context.Context, system, text string) (consult.C
 	return consult.Completion{Text: reply.Text, Usage: reply.Usage}, nil
 }
 
-// FoldOldest runs a pass over the oldest steps, left or not, and replaces them by its block.
+// CompactOldest runs a pass over the oldest steps, left or not, and replaces them by its block.
 // The work of those steps remains in the world.
-func (m *Memory) FoldOldest(ctx, keep context.Context, act state.Action) error {
+func (m *Memory) CompactOldest(ctx, keep context.Context, act state.Action) error {
 	first, last := m.State().Steps.At(act.Steps[0]), m.State().Steps.At(act.Steps[len(act.Steps)-1])
 	r := op.Range{First: first.First, Last: last.Last}
 	ops, err := m.Ops(r)
@@ -170,7 +170,7 @@ func (m *Memory) FoldOldest(ctx, keep context.Context, act state.Action) error {
 	effects := notice.LedgerOf(m.dir, ops).Effects
 	// The block of an earlier pass already replaces these.
 	ops = slices.DeleteFunc(ops, func(o op.Op) bool {
-		return m.State().Steps.Folded(o.Step) && o.Kind() != op.KindPassDone && o.Kind() != op.KindJumpIntended
+		return m.State().Steps.Compacted(o.Step) && o.Kind() != op.KindPassDone && o.Kind() != op.KindJumpIntended
 	})
 	var words []op.Op
 	on := m.State().Steps.PathSet(m.State().Current)
@@ -189,7 +189,7 @@ func (m *Memory) FoldOldest(ctx, keep context.Context, act state.Action) error {
 			req.Live[id] = m.State().Steps.Parent(id)
 		}
 	}
-	return m.runPass(ctx, keep, passModel{m, m.o.Model}, req, &op.PassDone{Trigger: op.TriggerWindow, Words: notice.WordsOf(words, nil, notice.WordsOfFolded, m.Counter.Count), Target: act.Target})
+	return m.runPass(ctx, keep, passModel{m, m.o.Model}, req, &op.PassDone{Trigger: op.TriggerWindow, Words: notice.WordsOf(words, nil, notice.WordsOfCompacted, m.Counter.Count), Target: act.Target})
 }
 
 // leftOf names those of some steps that a jump has left.
@@ -233,10 +233,10 @@ func (m *Memory) Mask(ctx context.Context, act state.Action) error {
 	return m.Record(ctx, b)
 }
 
-// ErrNothingToFold: the context holds no steps that are old and long enough to be folded.
-var ErrNothingToFold = errors.New("nothing to fold: a block would be longer than the older steps")
+// ErrNothingToCompact: the context holds no steps that are old and long enough to be compacted.
+var ErrNothingToCompact = errors.New("nothing to compact: a block would be longer than the older steps")
 
-// Compact folds all steps but the newest into a block, whatever the size of the context,
+// Compact replaces all steps but the newest by a block, whatever the size of the context,
 // and returns the tokens of the context before and after. It must not be called while the
 // task runs.
 func (m *Memory) Compact(ctx context.Context) (before, after int, err error) {
@@ -244,10 +244,10 @@ func (m *Memory) Compact(ctx context.Context) (before, after int, err error) {
 		return 0, 0, err
 	}
 	before = m.State().ContextTokens()
-	steps := m.State().Foldable()
+	steps := m.State().Compactable()
 	if len(steps) == 0 {
-		return before, before, ErrNothingToFold
+		return before, before, ErrNothingToCompact
 	}
-	err = m.FoldOldest(ctx, context.WithoutCancel(ctx), state.Action{Steps: steps})
+	err = m.CompactOldest(ctx, context.WithoutCancel(ctx), state.Action{Steps: steps})
 	return before, m.State().ContextTokens(), err
 }

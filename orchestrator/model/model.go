@@ -67,7 +67,7 @@ type Request struct {
 	// Mark is the word in the task's marks. Only scripts read it: a recording is written
 	// without it.
 	Mark string
-	// Last is the last call the task made, even if a fold has removed it from Messages; nil if
+	// Last is the last call the task made, even if a compaction has removed it from Messages; nil if
 	// there is none. Only scripts read it.
 	Last     *Past
 	Messages []Message

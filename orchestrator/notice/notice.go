@@ -19,8 +19,8 @@ const (
 
 // How words that are carried over are introduced.
 const (
-	WordsOfLeft   = "What the user said in the steps you left still holds:"
-	WordsOfFolded = "What the user said in the steps before:"
+	WordsOfLeft      = "What the user said in the steps you left still holds:"
+	WordsOfCompacted = "What the user said in the steps before:"
 )
 
 // WordsOf returns the user's words among some operations that leave the context, as the model
@@ -158,7 +158,7 @@ func (n jumpNotice) String() string {
 	if !n.jump.Backward {
 		way = "over"
 	}
-	if len(n.jump.Discarded) > 0 && !n.done.Folded {
+	if len(n.jump.Discarded) > 0 && !n.done.Compacted {
 		sb.WriteString("[END OF DISCARDED STEPS]\n")
 	}
 	fmt.Fprintf(&sb, "[JUMP] You went %s from step %d to step %d. %s\n", way, n.jump.From, n.jump.To, n.why())

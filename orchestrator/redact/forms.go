@@ -20,7 +20,7 @@ type form struct {
 	at     int    // where word begins in text
 	// encoded forms are base64 or hex: line ends may occur within them.
 	encoded bool
-	fold    bool // hex, in either case
+	anyCase bool // hex, in either case
 	// before and behind report that the adjacent character also holds some bits of the value.
 	before, behind bool
 }
@@ -63,7 +63,7 @@ func formsOf(s Secret) []form {
 // three offsets in a group of three bytes. Only characters that the value alone determines are
 // included.
 func encodedForms(s Secret, value string) []form {
-	out := anchored(form{secret: s, text: hex.EncodeToString([]byte(value)), fold: true})
+	out := anchored(form{secret: s, text: hex.EncodeToString([]byte(value)), anyCase: true})
 	for lead := range 3 {
 		from, to := (8*lead+5)/6, 8*(lead+len(value))/6
 		f := form{secret: s, before: 8*lead%6 != 0, behind: 8*(lead+len(value))%6 != 0}
@@ -152,7 +152,7 @@ func (f *form) match(ms []match, s string, end int) []match {
 // within returns the range of an encoded form whose word begins at byte at, including adjacent
 // characters that hold some of its bits; 0, 0 if it does not match.
 func (f *form) within(s string, at int) (from, to int) {
-	same := func(a, b byte) bool { return a == b || f.fold && lower(a) == b }
+	same := func(a, b byte) bool { return a == b || f.anyCase && lower(a) == b }
 	from, to = at, at
 	for i := f.at; i < len(f.text); {
 		switch n := 0; {

@@ -29,7 +29,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 		return nil, err
 	}
 	if was != nil && was.To == j.To && t.State().Current == j.To && (was.Overwrite || !j.Overwrite) {
-		if done, err := t.jumpEnd(was.Seq); err != nil || done.Folded || !j.Fold {
+		if done, err := t.jumpEnd(was.Seq); err != nil || done.Compacted || !j.Compact {
 			return done, err
 		}
 	}
@@ -200,7 +200,7 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 	done.Ignored, done.Git = notice.FirstN(stays.Ignored, notice.MaxListed), notice.FirstN(stays.Git, notice.MaxListed)
 	done.Unseen = stays.Partial
 	left := t.State().Discarded(j.To)
-	done.Folded = len(left) > 0 && len(t.State().Unfolded(left)) == 0
+	done.Compacted = len(left) > 0 && len(t.State().Uncompacted(left)) == 0
 	done.Notice = notice.Jump(t.Dir, j.JumpIntended, done, m.Changed, discarded, effects, notice.TriedFrom(t.State(), j.To, j.From), t.State().Steps.Valid())
 	done.Notice += t.liveAgain(j) + notice.TodosNow(t.State().Todos, t.State().Steps.At(j.To).Todos) + notice.EndedSubagents(t.State().SubagentsOf(left))
 	if len(j.Jobs) > 0 {
@@ -218,7 +218,7 @@ func (t *Task) liveAgain(j *state.Jumping) string {
 	var again []int
 	left := t.State().Steps.PathSet(j.From)
 	for _, id := range t.State().Steps.Path(j.To) {
-		if !left[id] && t.State().Steps.Folded(id) {
+		if !left[id] && t.State().Steps.Compacted(id) {
 			again = append(again, id)
 		}
 	}

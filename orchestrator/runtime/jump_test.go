@@ -29,7 +29,7 @@ pass.done 2 {"ranges":[{"first":5,"last":10}],"trigger":"jump","block":"[ANAMNES
 `
 
 // TestPassWithoutItsJump: a pass takes effect with its jump. When the jump is
-// given up, nothing is folded and nothing a user said is gone.
+// given up, nothing is compacted and nothing a user said is gone.
 func TestPassWithoutItsJump(t *testing.T) {
 	before := optest.Fold(t, state.Fold, optest.Parse(t, passing))
 	for name, then := range map[string]string{
@@ -41,8 +41,8 @@ func TestPassWithoutItsJump(t *testing.T) {
 		if !strings.Contains(text, "Mind the tabs.") || !strings.Contains(text, "a long output") || strings.Contains(text, "[ANAMNESIS_BLOCK]") {
 			t.Errorf("%s: the pass took effect without its jump:\n%s", name, text)
 		}
-		if s.Steps.Folded(1) || s.Totals.Blocks != 0 {
-			t.Errorf("%s: step 1 is folded", name)
+		if s.Steps.Compacted(1) || s.Totals.Blocks != 0 {
+			t.Errorf("%s: step 1 is compacted", name)
 		}
 	}
 	if len(before.Pending.Passes) != 1 {
@@ -59,13 +59,13 @@ jump.done 2 {"from":1,"to":0,"words":"What the user said: Mind the tabs."}
 }
 
 // TestSealInsideAJump: the log's own lines belong to an ended step's number
-// and not to its range; the step is folded all the same.
+// and not to its range; the step is compacted all the same.
 func TestSealInsideAJump(t *testing.T) {
 	s := optest.Fold(t, state.Fold, optest.Parse(t, strings.Replace(passing, "pass.done", "log.sealed 1 {}\npass.done", 1)+
 		"log.sealed 1 {}\njump.intended 2 {\"from\":1,\"to\":0}\n"))
 
-	if !s.Steps.Folded(1) || s.Steps.At(1).Last != 10 {
-		t.Errorf("step 1: %+v, want folded and ending with op 10", s.Steps.At(1))
+	if !s.Steps.Compacted(1) || s.Steps.At(1).Last != 10 {
+		t.Errorf("step 1: %+v, want compacted and ending with op 10", s.Steps.At(1))
 	}
 }
 
@@ -115,7 +115,7 @@ func TestTwoLinesOneJump(t *testing.T) {
 		var opts Options
 		passes, blocks := 0, ""
 		task, h := newTask(t, words, opts)
-		// The first jump stays raw, so that the second folds both lines.
+		// The first jump stays raw, so that the second compacts both lines.
 		task.State().EAS = 1 << 20
 		task.opts.Event = func(o op.Op) {
 			if b, ok := o.Body.(*op.PassDone); ok {
@@ -301,7 +301,7 @@ func TestTriedFrom(t *testing.T) {
 }
 
 // TestCumulativeRule: two discarded spans, neither longer than the EAS, are
-// folded together once both are, each at its place.
+// compacted together once both are, each at its place.
 func TestCumulativeRule(t *testing.T) {
 	task, _ := newTask(t, `turns:
   - calls: [{name: Bash, arguments: {command: "seq 10001 10800"}}]

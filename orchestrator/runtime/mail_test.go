@@ -121,7 +121,7 @@ func TestMailStaysHere(t *testing.T) {
 }
 
 // TestMailAcrossBranches: a D-Mail to a step that a jump has left says that the
-// directory does not hold it; one that another D-Mail had folded keeps that one.
+// directory does not hold it; one that another D-Mail had replaced keeps that one.
 func TestMailAcrossBranches(t *testing.T) {
 	mailed(t, `turns:
   - calls: [{name: WriteFile, arguments: {path: left, content: x}}]
@@ -130,8 +130,8 @@ func TestMailAcrossBranches(t *testing.T) {
   - calls: [{name: SendDMail, arguments: {checkpoint_id: 1, message: to the left one}}]
   - expect: [{on: last, contains: ["to the left one", "The directory does not hold the work of steps 1: a jump had left them."]}]
     calls: [{name: Think, arguments: {thought: b}}]
-  - calls: [{name: SendDMail, arguments: {checkpoint_id: 3, message: into a fold}}]
-  - expect: [{on: all-joined, contains: ["to the left one", "into a fold"], lacks: "CHECKPOINT 5"}]
+  - calls: [{name: SendDMail, arguments: {checkpoint_id: 3, message: into a block}}]
+  - expect: [{on: all-joined, contains: ["to the left one", "into a block"], lacks: "CHECKPOINT 5"}]
     reply: Done.
 `, Options{})
 }

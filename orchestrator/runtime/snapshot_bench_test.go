@@ -17,7 +17,7 @@ var benchOps = flag.Int("bench-ops", 20_000, "operations of the task that Benchm
 
 // BenchmarkResume reads the state of a long task with and without its
 // snapshot, in turn: the ratio is what the snapshot leaves of the work. The
-// task jumps back to its first step every 20 steps and the span is folded, so
+// task jumps back to its first step every 20 steps and the span is compacted, so
 // that its context stays as small as a real one's.
 func BenchmarkResume(b *testing.B) {
 	h, folded := longTask(b, *benchOps)
@@ -87,7 +87,7 @@ func longTask(b *testing.B, n int) (taskdir.Home, uint64) {
 		add(&op.ToolReturned{Call: call.ID, Name: call.Name, Text: output})
 		add(&op.WorldSaved{Parent: s.Current, Commit: fmt.Sprintf("%040x", id), Tree: fmt.Sprintf("%040x", id%7), Mark: fmt.Sprintf("[step %d]", id)})
 		if id%20 == 0 {
-			foldBack(s, 1, add)
+			compactBack(s, 1, add)
 		}
 	}
 	write()
@@ -104,7 +104,7 @@ func longTask(b *testing.B, n int) (taskdir.Home, uint64) {
 	return h, s.Last
 }
 
-func foldBack(s *state.State, to int, add func(op.Body)) {
+func compactBack(s *state.State, to int, add func(op.Body)) {
 	ranges := s.Steps.Ranges(s.Discarded(to))
 	add(&op.JumpRequested{To: to, By: state.ByUser})
 	add(&op.PassDone{Ranges: ranges, Block: "[ANAMNESIS_BLOCK] what was learned", Trigger: "jump"})

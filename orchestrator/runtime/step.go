@@ -92,7 +92,7 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 // close a step or a turn always run.
 func interruptible(k state.ActionKind) bool {
 	switch k {
-	case state.ActAsk, state.ActRecall, state.ActJump, state.ActMail, state.ActFoldOldest, state.ActReflect, state.ActAskUser:
+	case state.ActAsk, state.ActRecall, state.ActJump, state.ActMail, state.ActCompact, state.ActReflect, state.ActAskUser:
 		return true
 	}
 	return false
@@ -133,8 +133,8 @@ func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Faul
 		return nil, t.Learn(ctx, keep)
 	case state.ActLearnRepairs:
 		return nil, t.LearnRepairs(keep)
-	case state.ActFoldOldest:
-		return nil, t.FoldOldest(ctx, keep, act)
+	case state.ActCompact:
+		return nil, t.CompactOldest(ctx, keep, act)
 	}
 	return nil, fmt.Errorf("unknown action %d", act.Kind)
 }

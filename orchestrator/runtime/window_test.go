@@ -104,9 +104,9 @@ func words(r *rand.Rand, n int) string {
 	return sb.String()
 }
 
-// TestPrefixCache: over long tasks with jumps, folds and maskings, nearly
+// TestPrefixCache: over long tasks with jumps, compactions and maskings, nearly
 // everything sent repeats the request before it, so that a provider's prefix
-// cache serves it. Where a fold falls depends on the draw: the nightly run takes
+// cache serves it. Where a compaction falls depends on the draw: the nightly run takes
 // three together.
 func TestPrefixCache(t *testing.T) {
 	heavy(t)
@@ -148,12 +148,12 @@ func pressedTask(t *testing.T, draw uint64) *cacheMeter {
 		}
 	}
 	task.opts.Limits.Steps = 1000
-	var folds, masks, window, largest int
+	var compactions, masks, window, largest int
 	limit := state.LimitFor(128_000, 16_000)
 	task.opts.Event = func(o op.Op) {
 		switch b := o.Body.(type) {
 		case *op.PassDone:
-			folds++
+			compactions++
 			if b.Trigger == op.TriggerWindow {
 				window++
 			}
@@ -168,10 +168,10 @@ func pressedTask(t *testing.T, draw uint64) *cacheMeter {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
 	st := task.State()
-	t.Logf("%d steps, %d jumps, %d folds (%d for want of room), %d maskings of %d results, largest context %d of %d tokens; %.1f%% repeated",
-		st.EndedSteps(), st.Totals.Jumps, folds, window, masks, st.Totals.Masked, largest, limit, 100*float64(m.cached)/float64(m.prompt))
-	if st.Totals.Jumps != 10 || folds < 5 || masks < 10 || st.Totals.Masked < 20 {
-		t.Error("too few jumps, folds or maskings to measure anything")
+	t.Logf("%d steps, %d jumps, %d compactions (%d for want of room), %d maskings of %d results, largest context %d of %d tokens; %.1f%% repeated",
+		st.EndedSteps(), st.Totals.Jumps, compactions, window, masks, st.Totals.Masked, largest, limit, 100*float64(m.cached)/float64(m.prompt))
+	if st.Totals.Jumps != 10 || compactions < 5 || masks < 10 || st.Totals.Masked < 20 {
+		t.Error("too few jumps, compactions or maskings to measure anything")
 	}
 	if largest > limit {
 		t.Errorf("a request had %d tokens, over the limit of %d", largest, limit)

@@ -10,7 +10,7 @@ import (
 )
 
 // RestoreWorld restores the files of a snapshot for a user, in a task that is not running. No
-// step is left, nothing is folded, and the next step continues from the current one. The name
+// step is left, nothing is compacted, and the next step continues from the current one. The name
 // is one that workspace.Resolve takes. The next request informs the model; if nothing moves,
 // nothing is recorded. After a crash the intent has no result: the process that opens the task
 // next reports what happened.

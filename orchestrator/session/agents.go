@@ -131,7 +131,7 @@ func prompt(spec *agent.Spec, dir, encoding string, eas int) (text string, in ag
 	return agent.Render(spec, agent.Vars{Now: time.Now(), Dir: dir, Listing: listing, Instructions: in.Text}), in, warnings, nil
 }
 
-// Prompt returns the system prompt that a model of a large span would get in a directory now.
+// Prompt returns the system prompt that a model of a large EAS would get in a directory now.
 func (s *Service) Prompt(spec *agent.Spec, dir string) (text string, warnings []string, err error) {
 	if dir, err = RealDir(dir); err != nil {
 		return "", nil, err

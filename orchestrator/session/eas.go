@@ -16,7 +16,7 @@ import (
 // EASProjectFile returns the path of a directory's own rows of the EAS table.
 func EASProjectFile(dir string) string { return filepath.Join(dir, ".anamnesis", "eas.yaml") }
 
-// ProjectEAS reads a directory's own rows, and returns the approval that they need to raise a span.
+// ProjectEAS reads a directory's own rows, and returns the approval that they need to raise an EAS.
 // Without a file, file is empty.
 func ProjectEAS(dir string) (file attention.Overlay, needs consent.Approval, err error) {
 	file, err = attention.ReadOverlay(EASProjectFile(dir))
@@ -29,7 +29,7 @@ func ProjectEAS(dir string) (file attention.Overlay, needs consent.Approval, err
 }
 
 // LoadEAS reads the built-in table, the user's own file over it, if own is not empty, and the rows
-// of a directory, which raise no span without an approval. Errors: *UsageError.
+// of a directory, which raise no EAS without an approval. Errors: *UsageError.
 func LoadEAS(builtin []byte, own string, trust *consent.Trust, dir string) (*attention.Table, error) {
 	mine, err := attention.ReadOverlay(own)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -48,11 +48,11 @@ func LoadEAS(builtin []byte, own string, trust *consent.Trust, dir string) (*att
 	return t, nil
 }
 
-// Span looks a model up in the EAS table of a directory.
-func (s *Service) Span(dir, lookup string) (attention.Span, error) {
+// EAS looks a model up in the EAS table of a directory.
+func (s *Service) EAS(dir, lookup string) (attention.EAS, error) {
 	table, err := s.table(dir)
 	if err != nil {
-		return attention.Span{}, err
+		return attention.EAS{}, err
 	}
 	return table.Lookup(lookup), nil
 }

@@ -22,20 +22,20 @@ type Jumped struct {
 	Warnings  []string
 }
 
-// PlanJump returns what a jump would do. It uses To, Fold and Overwrite of j.
+// PlanJump returns what a jump would do. It uses To, Compact and Overwrite of j.
 func (s *Service) PlanJump(ctx context.Context, task string, j op.JumpRequested) (inspect.JumpPlan, error) {
 	return inspect.PlanJump(ctx, s.Home, task, j)
 }
 
 // Jump moves a task to the end of a step. A task that another process or session runs jumps at
-// the end of the step under way; any other jumps now. It uses To, Reason, Fold and Overwrite
+// the end of the step under way; any other jumps now. It uses To, Reason, Compact and Overwrite
 // of j. The result has the warnings in any case.
 func (s *Service) Jump(ctx context.Context, task string, j op.JumpRequested, c Client) (Jumped, error) {
 	st, err := taskdir.ReadState(s.Home, task)
 	if err != nil {
 		return Jumped{}, err
 	}
-	err = taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "jump", To: j.To, Reason: j.Reason, Fold: j.Fold, Overwrite: j.Overwrite})
+	err = taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "jump", To: j.To, Reason: j.Reason, Compact: j.Compact, Overwrite: j.Overwrite})
 	if err == nil || !errors.Is(err, taskdir.ErrNotLive) {
 		return Jumped{Scheduled: err == nil}, err
 	}
@@ -54,7 +54,7 @@ func (o *opening) jumpIdle(ctx context.Context, st *state.State, j op.JumpReques
 	if err != nil {
 		return nil, err
 	}
-	done, err := t.JumpNow(ctx, op.JumpRequested{To: j.To, Reason: j.Reason, Fold: j.Fold, Overwrite: j.Overwrite}, o.here())
+	done, err := t.JumpNow(ctx, op.JumpRequested{To: j.To, Reason: j.Reason, Compact: j.Compact, Overwrite: j.Overwrite}, o.here())
 	if damaged := t.Damaged(); damaged != "" {
 		o.warn("warning: %s; the step's snapshot in the store was used instead", oneLine(damaged))
 	}
@@ -64,15 +64,15 @@ func (o *opening) jumpIdle(ctx context.Context, st *state.State, j op.JumpReques
 	return done, JoinClose(err, t.Close())
 }
 
-// Compact folds all steps but the newest, of a task that is not running, into a block and
+// Compact replaces all steps but the newest, of a task that is not running, by a block and
 // cards. It returns the tokens of the context before and after.
 func (s *Service) Compact(ctx context.Context, task string, c Client) (before, after int, err error) {
 	st, err := taskdir.ReadState(s.Home, task)
 	if err != nil {
 		return 0, 0, err
 	}
-	if len(st.Foldable()) == 0 {
-		return 0, 0, memory.ErrNothingToFold
+	if len(st.Compactable()) == 0 {
+		return 0, 0, memory.ErrNothingToCompact
 	}
 	o := &opening{Service: s, client: c}
 	t, err := o.idleAsking(ctx, st)

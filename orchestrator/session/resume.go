@@ -140,11 +140,11 @@ func (o *opening) resumed(st *state.State, m *Model) (*op.TaskResumed, error) {
 		r.Approval = o.Approval
 	}
 	if m.Name != st.Model {
-		span, err := o.Span(st.Opened.Dir, m.Lookup)
+		row, err := o.EAS(st.Opened.Dir, m.Lookup)
 		if err != nil {
 			return nil, err
 		}
-		r.EAS, r.EASFrom, r.Window = span.EAS, span.Source, span.Advertised
+		r.EAS, r.EASFrom, r.Window = row.EAS, row.Source, row.Advertised
 	}
 	return r, o.agentSince(st, r)
 }

@@ -207,13 +207,13 @@ func (s *Session) Request(ctx context.Context, text string) error {
 	return s.task.Say(ctx, text, op.SourceRequest)
 }
 
-// Jump schedules a jump for the end of the step under way. It uses To, Reason, Fold and
+// Jump schedules a jump for the end of the step under way. It uses To, Reason, Compact and
 // Overwrite of j.
 func (s *Session) Jump(ctx context.Context, j op.JumpRequested) error {
 	return s.task.Jump(ctx, j)
 }
 
-// Compact folds all steps but the newest into a block and cards, and returns the tokens
+// Compact replaces all steps but the newest by a block and cards, and returns the tokens
 // of the context before and after. It must not be called while Run runs.
 func (s *Session) Compact(ctx context.Context) (before, after int, err error) {
 	return s.task.Compact(ctx)

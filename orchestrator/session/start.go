@@ -228,20 +228,20 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // newTask fills in a new task.
 func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error) {
-	span, err := o.Span(r.Dir, m.Lookup)
+	row, err := o.EAS(r.Dir, m.Lookup)
 	if err != nil {
 		return runtime.New{}, err
 	}
 	n := runtime.New{
 		Rules: r.Rules,
 		ID:    r.ID, Dir: r.Dir, Request: r.Text, Model: m.Name, BaseURL: m.BaseURL, Reflect: m.reflectName,
-		EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised, Encoding: span.Encoding,
+		EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised, Encoding: row.Encoding,
 		Approval: mode, Sandbox: o.Sandbox, Writable: r.Writable, MaxSteps: o.MaxSteps, Tools: o.tools, Redact: o.Redact,
 	}
-	if !span.Known && span.Origin == "" {
+	if !row.Known && row.Origin == "" {
 		n.EASFrom = fmt.Sprintf("%s is not in the EAS table", m.Lookup)
 	}
-	larger := span.Ignored
+	larger := row.Ignored
 	if r.EASLower && r.EAS > n.EAS {
 		larger = r.EAS
 	} else if r.EAS > 0 {

@@ -66,11 +66,11 @@ func (o *opening) subagentModel(ctx context.Context, dir string, spec op.Agent) 
 	if err := o.costKnown(m); err != nil {
 		return nil, fmt.Errorf("subagent %s: %w", spec.Name, err)
 	}
-	span, err := o.Span(dir, m.Lookup)
+	row, err := o.EAS(dir, m.Lookup)
 	if err != nil {
 		return nil, err
 	}
 	return &runtime.SubagentModel{
-		Model: m.Model, Name: m.Name, BaseURL: m.BaseURL, EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised, Encoding: span.Encoding,
+		Model: m.Model, Name: m.Name, BaseURL: m.BaseURL, EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised, Encoding: row.Encoding,
 	}, nil
 }

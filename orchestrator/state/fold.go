@@ -369,33 +369,33 @@ func (s *State) pass(p projection.Pass) {
 		s.Pending.Passes = append(s.Pending.Passes, p)
 		return
 	}
-	s.fold(p)
+	s.compact(p)
 	if p.Trigger == op.TriggerWindow {
 		s.Pressure.Target = p.Target
 		for _, r := range p.Ranges {
-			s.Pressure.Folded = max(s.Pressure.Folded, r.Last)
+			s.Pressure.Compacted = max(s.Pressure.Compacted, r.Last)
 		}
 	}
 }
 
-// takeEffect folds the ranges of the passes made for the pending jump.
+// takeEffect compacts the ranges of the passes made for the pending jump.
 func (s *State) takeEffect() {
 	if s.Pending == nil {
 		return
 	}
 	for _, p := range s.Pending.Passes {
-		s.fold(p)
+		s.compact(p)
 	}
 	s.Pending.Passes = nil
 }
 
-// fold replaces a pass's ranges, which are whole steps, by its block.
-func (s *State) fold(p projection.Pass) {
+// compact replaces a pass's ranges, which are whole steps, by its block.
+func (s *State) compact(p projection.Pass) {
 	if p.Block == "" {
 		return
 	}
 	s.Totals.Blocks++
-	flags := steps.FlagFolded
+	flags := steps.FlagCompacted
 	switch {
 	case p.Trigger != op.TriggerMail: // a D-Mail is written without reading the steps
 		flags |= steps.FlagRead
@@ -405,7 +405,7 @@ func (s *State) fold(p projection.Pass) {
 	for id := range s.Steps.In(p.Ranges) {
 		s.Steps.Mark(id, flags)
 	}
-	s.context.Fold(p)
+	s.context.Compact(p)
 }
 
 // reflected applies the end of a reflection. A plan restarts the count of jumps; without one

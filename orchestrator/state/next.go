@@ -26,7 +26,7 @@ const (
 	ActMask                           // mask the results Seqs; Reason is why
 	ActReflect                        // ask the Reflect-Agent before the pending jump
 	ActAskUser                        // ask a user Question; without an answer the turn ends as stuck, with Detail
-	ActFoldOldest                     // run a pass over Steps to make room
+	ActCompact                        // run a pass over Steps to make room
 	ActLearn                          // run the pass over the paths the task left, before it ends
 	ActLearnRepairs                   // write cards of what failed and later worked, before the turn ends
 	ActTellRestore                    // report the outcome of a user's restore that has no result
@@ -42,9 +42,9 @@ type Action struct {
 	// Question is for ActAskUser.
 	Question string
 	Seqs     []uint64 // for ActMask: results, oldest first
-	Steps    []int    // for ActFoldOldest: neighbours
+	Steps    []int    // for ActCompact: neighbours
 	Limit    int      // for ActMask: tokens the context may have
-	Target   int      // for ActMask and ActFoldOldest: tokens it is to come down to
+	Target   int      // for ActMask and ActCompact: tokens it is to come down to
 }
 
 // Limits bound a turn. Jumps never reset them.

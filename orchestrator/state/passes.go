@@ -43,17 +43,17 @@ func (s *State) learned(p projection.Pass) {
 // Carried reports whether the context holds the user's words of an operation separately: a
 // pass for want of room or a D-Mail removed it and carried its words over.
 func (s *State) Carried(o op.Op) bool {
-	return o.Seq <= s.Pressure.Folded || s.Steps.Carried(o.Step)
+	return o.Seq <= s.Pressure.Compacted || s.Steps.Carried(o.Step)
 }
 
 // PassFor is the rule. It returns which of the steps that a jump discards, or of all discarded
-// steps, must be folded, and why; no trigger means none.
-func (s *State) PassFor(to int, discarded []int, fold bool) (trigger string, steps []int) {
-	fresh, raw := s.Unfolded(discarded), s.RawSteps(to)
+// steps, must be compacted, and why; no trigger means none.
+func (s *State) PassFor(to int, discarded []int, forced bool) (trigger string, steps []int) {
+	fresh, raw := s.Uncompacted(discarded), s.RawSteps(to)
 	jumpTokens, rawTokens := s.StepTokens(fresh), s.StepTokens(raw)
 	steps = fresh
 	switch {
-	case fold:
+	case forced:
 		trigger = "person"
 	case note.Overflows(jumpTokens, 0, s.EAS):
 		trigger = "jump"
@@ -67,8 +67,8 @@ func (s *State) PassFor(to int, discarded []int, fold bool) (trigger string, ste
 
 func (s *State) StepTokens(steps []int) int { return s.RangeTokens(s.Steps.Ranges(steps)) }
 
-func (s *State) Unfolded(steps []int) []int {
-	return slices.DeleteFunc(slices.Clone(steps), func(id int) bool { return s.Steps.Folded(id) })
+func (s *State) Uncompacted(steps []int) []int {
+	return slices.DeleteFunc(slices.Clone(steps), func(id int) bool { return s.Steps.Compacted(id) })
 }
 
 // PlannedPass is an anamnesis pass that a jump would make.
@@ -79,9 +79,9 @@ type PlannedPass struct {
 }
 
 // PlannedPasses lists the passes that a jump would make.
-func (s *State) PlannedPasses(to int, discarded []int, fold bool) []PlannedPass {
+func (s *State) PlannedPasses(to int, discarded []int, forced bool) []PlannedPass {
 	out := []PlannedPass{}
-	trigger, steps := s.PassFor(to, discarded, fold)
+	trigger, steps := s.PassFor(to, discarded, forced)
 	if trigger == "" {
 		return out
 	}
@@ -95,7 +95,7 @@ func (s *State) PlannedPasses(to int, discarded []int, fold bool) []PlannedPass 
 // Settled reports whether an operation belongs to a step that a jump has left or a pass
 // replaces: the user's words in it were then carried over.
 func (s *State) Settled(o op.Op) bool {
-	return s.Steps.Folded(o.Step) || !s.Steps.OnPath(o.Step, s.Current)
+	return s.Steps.Compacted(o.Step) || !s.Steps.OnPath(o.Step, s.Current)
 }
 
 // repairable reports whether a command failed, and a later one succeeded, since the last

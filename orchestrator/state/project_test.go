@@ -124,8 +124,8 @@ func (w *walk) perform(a Action) {
 		w.perform(Action{Kind: ActEndTurn, Reason: "stuck"})
 	case ActMask:
 		w.mask(a)
-	case ActFoldOldest:
-		w.foldOldest(a)
+	case ActCompact:
+		w.compactOldest(a)
 	case ActCloseUnknown:
 		for _, c := range a.Calls {
 			w.add(&op.ToolReturned{Call: c.ID, Name: c.Name, Text: projection.UnknownResult, IsError: true, Unknown: true})
@@ -179,8 +179,8 @@ func (w *walk) jump() {
 	ranges := w.s.Steps.Ranges(w.s.Discarded(to))
 	if w.s.Pending.Mail != nil {
 		w.mailPass()
-	} else if rapid.Bool().Draw(w.t, "fold") {
-		for _, r := range w.s.Steps.Ranges(unfolded(w.s, w.s.Discarded(to))) {
+	} else if rapid.Bool().Draw(w.t, "pass") {
+		for _, r := range w.s.Steps.Ranges(w.s.Uncompacted(w.s.Discarded(to))) {
 			w.add(&op.PassDone{Ranges: []op.Range{r}, Block: fmt.Sprintf("[block over %s]", r), Trigger: "jump"})
 		}
 	}
@@ -276,7 +276,7 @@ func (w *walk) mask(a Action) {
 	}
 }
 
-func (w *walk) foldOldest(a Action) {
+func (w *walk) compactOldest(a Action) {
 	first, last := w.s.Steps.At(a.Steps[0]), w.s.Steps.At(a.Steps[len(a.Steps)-1])
 	r := op.Range{First: first.First, Last: last.Last}
 	w.add(&op.PassDone{Ranges: []op.Range{r}, Trigger: op.TriggerWindow, Block: fmt.Sprintf("[block over %s]", r), Words: w.wordsIn([]op.Range{r}, nil), Target: a.Target})
@@ -294,10 +294,6 @@ func (w *walk) wordsIn(ranges []op.Range, out func(op.Op) bool) string {
 		}
 	}
 	return strings.Join(said, "\n")
-}
-
-func unfolded(s *State, steps []int) []int {
-	return s.Unfolded(steps)
 }
 
 // TestProjectionIsAlwaysAChat folds random streams: after every operation the

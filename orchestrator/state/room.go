@@ -9,21 +9,21 @@ import (
 	"slices"
 )
 
-// Limits of the context's size before old results are masked and old steps folded.
+// Limits of the context's size before old results are masked and old steps compacted.
 const (
 	windowPercent    = 70     // of the model's window
 	easMultiple      = 4      // times the EAS, where that is less
 	minContextTokens = 32_000 // but never less than this, where the window holds it
 	targetPercent    = 60     // of the limit: what the context is made smaller to
 	minMaskedTokens  = 64     // a smaller result stays: the line that masks it is hardly shorter
-	keptSteps        = 2      // the newest steps are not folded
+	keptSteps        = 2      // the newest steps are not compacted
 	maxOverflows     = 4      // requests in a row that do not fit before the turn ends
 
-	// What steps leave in the context is folded when it is more than the EAS, but not below
+	// What steps leave in the context is compacted when it is more than the EAS, but not below
 	// this, nor below so many steps of the task's mean size: then about 26 of 28 tokens sent
 	// repeat the request before.
 	minSpanTokens     = 16_000
-	foldSteps         = 28
+	spanSteps         = 28
 	spanTargetPercent = 10 // of that limit: what stays of the newest steps
 )
 
@@ -32,7 +32,7 @@ type Pressure struct {
 	Target    int    // tokens the context is still to come down to; 0: none
 	Seen      uint64 // the last operation that the model has answered to
 	Overflows int    // requests in a row that did not fit the model's window
-	Folded    uint64 // the last operation that a pass for want of room took out
+	Compacted uint64 // the last operation that a pass for want of room took out
 }
 
 // LimitFor returns the size above which a context is made smaller: a part of the window, or
@@ -62,11 +62,11 @@ func (s *State) masked(b *op.ContextMasked) {
 }
 
 // nextForRoom decides how to make the context smaller, if it must be: results are masked,
-// oldest first, in one batch; if that is not enough, the oldest steps are folded. ok is false
+// oldest first, in one batch; if that is not enough, the oldest steps are compacted. ok is false
 // if the model can be asked.
 func nextForRoom(s *State, lim Limits) (act Action, ok bool) {
 	if steps := s.beyondSpan(); len(steps) > 0 {
-		return Action{Kind: ActFoldOldest, Steps: steps, Reason: "span"}, true
+		return Action{Kind: ActCompact, Steps: steps, Reason: "span"}, true
 	}
 	// What every request has beside the context leaves less for it, but at least half.
 	tokens, whole := s.ContextTokens(), LimitFor(s.Window, s.EAS)
@@ -93,17 +93,17 @@ func nextForRoom(s *State, lim Limits) (act Action, ok bool) {
 	if seqs := s.maskable(tokens-target, hard); len(seqs) > 0 {
 		return Action{Kind: ActMask, Seqs: seqs, Limit: limit, Target: target, Reason: why}, true
 	}
-	if steps := s.foldable(tokens-target, hard); len(steps) > 0 {
-		return Action{Kind: ActFoldOldest, Steps: steps, Target: target, Reason: why}, true
+	if steps := s.compactable(tokens-target, hard); len(steps) > 0 {
+		return Action{Kind: ActCompact, Steps: steps, Target: target, Reason: why}, true
 	}
 	if hard && tokens >= s.Window {
 		return Action{Kind: ActEndTurn, Reason: "failed",
-			Detail: "the request does not fit the model's context window, and nothing in it can be masked or folded"}, true
+			Detail: "the request does not fit the model's context window, and nothing in it can be masked or compacted"}, true
 	}
 	return Action{}, false
 }
 
-// beyondSpan returns the steps to fold because what steps have left in the context, discarded
+// beyondSpan returns the steps to compact because what steps have left in the context, discarded
 // ones included, is more than the model attends to. They go in one batch, so that the context
 // is short for long after and its prefix is seldom sent anew.
 func (s *State) beyondSpan() []int {
@@ -120,14 +120,14 @@ func (s *State) beyondSpan() []int {
 	if tokens <= limit {
 		return nil
 	}
-	return s.foldable(tokens-limit*spanTargetPercent/100, false)
+	return s.compactable(tokens-limit*spanTargetPercent/100, false)
 }
 
 // SpanLimit returns how many tokens the steps of the task may leave in the context before the
-// oldest are folded.
+// oldest are compacted.
 func (s *State) SpanLimit() int {
 	mean := s.Tokens(op.Range{First: 1, Last: s.Last}) / max(s.NextStep()-1, 1)
-	return max(s.EAS, minSpanTokens, foldSteps*mean)
+	return max(s.EAS, minSpanTokens, spanSteps*mean)
 }
 
 // maskable returns the results whose masking frees that many tokens, oldest first, or all
@@ -153,13 +153,13 @@ func (s *State) maskable(tokens int, hard bool) []uint64 {
 	return seqs
 }
 
-// Foldable returns the steps that can be folded while the task rests: all but the newest, or
+// Compactable returns the steps that can be compacted while the task rests: all but the newest, or
 // none if a block would hardly be shorter.
-func (s *State) Foldable() []int { return s.foldable(s.ContextTokens(), false) }
+func (s *State) Compactable() []int { return s.compactable(s.ContextTokens(), false) }
 
-// foldable returns the oldest steps whose folding frees that many tokens, or all that may be
-// folded; none if a block would hardly be shorter.
-func (s *State) foldable(tokens int, hard bool) []int {
+// compactable returns the oldest steps whose compaction frees that many tokens, or all that may be
+// compacted; none if a block would hardly be shorter.
+func (s *State) compactable(tokens int, hard bool) []int {
 	end := s.NextStep() - keptSteps
 	if hard {
 		end = s.NextStep()

@@ -54,7 +54,7 @@ world.saved 3 {"parent":2,"commit":"c3","mark":"[step 3]"}
 func big(text string) string { return strings.ReplaceAll(text, "BIG", strings.Repeat("x", 3000)) }
 
 // TestNextForRoom: old results are masked first; where that is not enough, or
-// there is nothing left to mask, the oldest steps are folded; a request that the
+// there is nothing left to mask, the oldest steps are compacted; a request that the
 // provider refuses for its length is made smaller as often as is allowed.
 func TestNextForRoom(t *testing.T) {
 	mask := func(seqs string, target string) string {
@@ -75,10 +75,10 @@ func TestNextForRoom(t *testing.T) {
 		{name: "what tools take counts", ops: strings.Replace(pressed, "10000", "15000", 1), tools: 2000, want: ActMask, seqs: []uint64{8, 13}},
 		{name: "a window that holds it all", ops: strings.Replace(pressed, "10000", "15000", 1), want: ActAsk},
 		{name: "masked enough", ops: pressed + mask(line(8)+","+line(13), "4200"), want: ActAsk},
-		{name: "not masked enough", ops: strings.Replace(pressed, `"A."`, `"`+strings.Repeat("y", 2000)+`"`, 1) + mask(line(8)+","+line(13), "4200"), want: ActFoldOldest, steps: []int{1}},
+		{name: "not masked enough", ops: strings.Replace(pressed, `"A."`, `"`+strings.Repeat("y", 2000)+`"`, 1) + mask(line(8)+","+line(13), "4200"), want: ActCompact, steps: []int{1}},
 		{name: "nothing worth a block", ops: pressed + mask(line(8)+","+line(13), "2900"), want: ActAsk},
 		{name: "an overflow masks what was not seen, too", ops: pressed + mask(line(8)+","+line(13), "4200") + overflow, want: ActMask, seqs: []uint64{18}},
-		{name: "an overflow of nothing", ops: strings.Replace(pressed, "BIG", "small", 3) + overflow, want: ActEndTurn, detail: "nothing in it can be masked or folded"},
+		{name: "an overflow of nothing", ops: strings.Replace(pressed, "BIG", "small", 3) + overflow, want: ActEndTurn, detail: "nothing in it can be masked or compacted"},
 		{name: "too many overflows", ops: pressed + strings.Repeat(overflow, maxOverflows+1), want: ActEndTurn, detail: "also after 4 times"},
 		{name: "an answer ends the count", ops: pressed + strings.Repeat(overflow, maxOverflows) + "model.asked 4 {\"last_seq\":19}\nmodel.replied 4 {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved 4 {\"parent\":3,\"commit\":\"c\"}\nuser.said 5 {\"text\":\"on\"}\n" + strings.ReplaceAll(overflow, " 4 ", " 5 "), want: ActMask, seqs: []uint64{8, 13}},
 	}
@@ -93,7 +93,7 @@ func TestNextForRoom(t *testing.T) {
 	}
 }
 
-// TestSpanLimit: what steps have left in the context is folded beyond the EAS, but not below
+// TestSpanLimit: what steps have left in the context is compacted beyond the EAS, but not below
 // a floor, nor below what many steps of the task's size take; a few steps at the end and the
 // user's words stay.
 func TestSpanLimit(t *testing.T) {
@@ -111,17 +111,17 @@ func TestSpanLimit(t *testing.T) {
 		name             string
 		eas, steps, size int
 		want             ActionKind
-		folded           int
+		compacted        int
 	}{
 		{"below the floor", 4_000, 30, 450, ActAsk, 0},
-		{"above the floor", 4_000, 40, 450, ActFoldOldest, 38},
+		{"above the floor", 4_000, 40, 450, ActCompact, 38},
 		{"below the EAS", 64_000, 40, 450, ActAsk, 0},
 		{"few steps, but large ones", 4_000, 20, 1_500, ActAsk, 0},
 	} {
 		s := stream(tt.eas, tt.steps, tt.size)
 		got := Next(s, Limits{})
-		if got.Kind != tt.want || len(got.Steps) != tt.folded || tt.folded > 0 && got.Steps[0] != 1 {
-			t.Errorf("%s: Next = %+v at %d tokens, limit %d; want kind %d, %d steps", tt.name, got, s.ContextTokens(), s.SpanLimit(), tt.want, tt.folded)
+		if got.Kind != tt.want || len(got.Steps) != tt.compacted || tt.compacted > 0 && got.Steps[0] != 1 {
+			t.Errorf("%s: Next = %+v at %d tokens, limit %d; want kind %d, %d steps", tt.name, got, s.ContextTokens(), s.SpanLimit(), tt.want, tt.compacted)
 		}
 	}
 }

@@ -236,7 +236,7 @@ func (s *State) RawSteps(to int) []int {
 	live := s.Steps.PathSet(to)
 	var out []int
 	for id := range live {
-		if s.Steps.Ended(id) && !live[id] && !s.Steps.Folded(id) {
+		if s.Steps.Ended(id) && !live[id] && !s.Steps.Compacted(id) {
 			out = append(out, id)
 		}
 	}

@@ -21,11 +21,11 @@ import (
 
 // Command is a request to a live task.
 type Command struct {
-	Verb   string `json:"verb"` // say | jump
-	Text   string `json:"text,omitempty"`
-	To     int    `json:"to,omitempty"`
-	Reason string `json:"reason,omitempty"`
-	Fold   bool   `json:"fold,omitempty"`
+	Verb    string `json:"verb"` // say | jump
+	Text    string `json:"text,omitempty"`
+	To      int    `json:"to,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Compact bool   `json:"fold,omitempty"`
 	// Overwrite: see op.JumpRequested.
 	Overwrite bool `json:"overwrite,omitempty"`
 }

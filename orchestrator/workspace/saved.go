@@ -55,7 +55,7 @@ func ReadableFor(s *state.State, stream sequence, j op.JumpRequested, known uint
 	discarded := s.Discarded(j.To)
 	ranges := s.Steps.Ranges(discarded)
 	if j.Mail == nil { // a D-Mail makes no pass
-		for _, p := range s.PlannedPasses(j.To, discarded, j.Fold) {
+		for _, p := range s.PlannedPasses(j.To, discarded, j.Compact) {
 			ranges = append(ranges, op.Range{First: min(known+1, p.Ops.First), Last: p.Ops.Last})
 		}
 	}

@@ -19,10 +19,10 @@ import (
 
 // Curve is how the share of right answers falls with the length: Base over
 // short texts, times a sigmoid in the logarithm of the length, which is 0.85
-// at Span and falls by Steepness (in logits) an octave.
+// at EAS and falls by Steepness (in logits) an octave.
 type Curve struct {
 	Base      float64
-	Span      float64 // tokens
+	EAS       float64 // tokens
 	Steepness float64 // 0 means 1: published curves fall by 0.4 to 1.0
 }
 
@@ -32,7 +32,7 @@ func (c Curve) Share(tokens int) float64 {
 	if steep == 0 {
 		steep = 1
 	}
-	return c.Base / (1 + math.Exp(steep*math.Log2(float64(tokens)/c.Span)-math.Log(0.85/0.15)))
+	return c.Base / (1 + math.Exp(steep*math.Log2(float64(tokens)/c.EAS)-math.Log(0.85/0.15)))
 }
 
 // Model answers the probe's questions by Curve. Equal prompts get equal

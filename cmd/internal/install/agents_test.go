@@ -433,7 +433,7 @@ func TestAgents(t *testing.T) {
 			s := newStage(t, p, programs, bin, filepath.Join(t.TempDir(), "state"), m.URL)
 			s.install()
 			s.project()
-			s.anamnesis("eas", "set", "*", "--eas", "40", "--window", "100000", "--source", "a span so small that a pass folds the steps that are left")
+			s.anamnesis("eas", "set", "*", "--eas", "40", "--window", "100000", "--source", "a span so small that a pass compacts the steps that are left")
 			m.script = s.script()
 			s.play(m.URL, "Make 'sh check.sh' pass.")
 			if len(m.requests) != len(m.script) {

@@ -111,7 +111,7 @@ func meaning(state any) string {
 		"here":        "the task is at this step now",
 		"under way":   "the step has begun and not ended",
 		"left":        "a jump went back before this step; its files are kept and can be returned to",
-		"folded":      "a block replaced this step in the context",
+		"compacted":   "a block replaced this step in the context",
 		"draft":       "waits for a review; tasks are shown it as a hypothesis, if at all",
 		"reviewed":    "a user approved it; tasks are shown it",
 		"retired":     "no task is shown it; it can be restored",

@@ -49,7 +49,7 @@ func Reader(getenv func(string) string) memory.Reader {
 		if limits.MaxCostUSD > 0 && spent >= limits.MaxCostUSD {
 			return nil, 0, fmt.Errorf("passes over this session cost %s, and max_cost is %s", state.Dollars(spent), state.Dollars(limits.MaxCostUSD))
 		}
-		span, err := svc.Span(svc.Home.Config, m.Lookup)
-		return m.Model, span.EAS, err
+		row, err := svc.EAS(svc.Home.Config, m.Lookup)
+		return m.Model, row.EAS, err
 	}
 }

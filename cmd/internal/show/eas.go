@@ -21,9 +21,9 @@ func (o *Printer) EASTable(t *attention.Table) {
 	o.wrote(0, w.Flush())
 }
 
-// Span says what the table says about a model. own is the user's file of rows, counted
+// EAS prints what the table says about a model. own is the user's file of rows, counted
 // how the model's tokens are counted.
-func (o *Printer) Span(s attention.Span, own, counted string) {
+func (o *Printer) EAS(s attention.EAS, own, counted string) {
 	if !s.Known && s.Origin == "" {
 		o.Printf("%s: unknown model, so %d tokens are assumed; 'anamnesis eas set' adds a row to %s\n", quote.Squash(s.Model), s.EAS, own)
 		o.ignored(s)
@@ -38,8 +38,8 @@ func (o *Printer) Span(s attention.Span, own, counted string) {
 	o.ignored(s)
 }
 
-// ignored says which larger span a project's rows name.
-func (o *Printer) ignored(s attention.Span) {
+// ignored says which larger EAS a project's rows name.
+func (o *Printer) ignored(s attention.EAS) {
 	if s.Ignored > 0 {
 		o.Printf("  (the project's eas.yaml says %d: not approved, does not count; 'anamnesis config approve' shows it)\n", s.Ignored)
 	}
@@ -56,7 +56,7 @@ func (o *Printer) EASChanges(changes []attention.Change, own string) {
 }
 
 // EASRow says which row was written where; shadowed: another row, that of s, counts for the model.
-func (o *Printer) EASRow(r attention.Row, was *attention.Row, path, model string, shadowed bool, s attention.Span) {
+func (o *Printer) EASRow(r attention.Row, was *attention.Row, path, model string, shadowed bool, s attention.EAS) {
 	before := "new"
 	if was != nil {
 		before = fmt.Sprintf("was %d", was.EAS)

@@ -38,7 +38,7 @@ func (o *Printer) JumpPlan(task string, p inspect.JumpPlan) {
 	}
 }
 
-// passes says whether a jump would fold what it leaves, in the words that it
+// passes says whether a jump would compact what it leaves, in the words that it
 // itself uses.
 func (o *Printer) passes(p inspect.JumpPlan) {
 	for _, pass := range p.Passes {

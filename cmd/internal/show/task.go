@@ -99,10 +99,10 @@ func (o *Printer) Explanation(x inspect.Explanation) {
 		}
 	}
 	if len(x.Changes) == 0 {
-		say("\n", "Nothing was masked, folded or carried over.")
+		say("\n", "Nothing was masked, compacted or carried over.")
 		return
 	}
-	say("\n", "What was masked, folded or carried over:")
+	say("\n", "What was masked, compacted or carried over:")
 	for _, c := range x.Changes {
 		say(fmt.Sprintf("%6d  ", c.Op), fmt.Sprintf("%s: %s", c.Kind, c.Rule))
 		var out []string
@@ -113,7 +113,7 @@ func (o *Printer) Explanation(x inspect.Explanation) {
 			out = append(out, fmt.Sprintf("%d tokens freed", c.Saved))
 		}
 		if c.After != 0 {
-			out = append(out, fmt.Sprintf("its block was folded in turn by op %d", c.After))
+			out = append(out, fmt.Sprintf("its block was replaced in turn by op %d", c.After))
 		}
 		if len(out) > 0 {
 			say("        ", strings.Join(out, "; "))

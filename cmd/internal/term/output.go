@@ -38,9 +38,9 @@ func Result(text string) string {
 	return strings.Join(slices.DeleteFunc(lines, closing.MatchString), "\n")
 }
 
-// Folded returns the first and the last lines of an output and, where others are left out, a
+// Shortened returns the first and the last lines of an output and, where others are left out, a
 // remark with its size. gone is the number of bytes that text lacks; whole says where all of it is.
-func Folded(text string, head, tail, gone int, whole string) []string {
+func Shortened(text string, head, tail, gone int, whole string) []string {
 	text = strings.TrimRight(text, "\n")
 	if text == "" {
 		return nil

@@ -245,7 +245,7 @@ func (p *textPrinter) returned(seq uint64, b *op.ToolReturned) {
 	p.line("%s", strings.TrimSpace("• "+what+" "+end))
 	delete(p.calls, b.Call)
 	if p.outputs == WithOutputs && (b.Exit != nil || b.IsError && !b.Refused) {
-		for _, l := range Folded(Result(b.Text), HeadLines, TailLines, int(b.Cut), fmt.Sprintf(": anamnesis show %d", seq)) {
+		for _, l := range Shortened(Result(b.Text), HeadLines, TailLines, int(b.Cut), fmt.Sprintf(": anamnesis show %d", seq)) {
 			p.line("  │ %s", l)
 		}
 	}

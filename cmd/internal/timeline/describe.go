@@ -298,7 +298,7 @@ func passText(b *op.PassDone, blockTokens int) string {
 	text := fmt.Sprintf("%d tokens discarded", b.RangeTokens)
 	switch b.Trigger {
 	case "window":
-		text = fmt.Sprintf("%d tokens of old steps folded for want of room", b.RangeTokens)
+		text = fmt.Sprintf("%d tokens of old steps compacted for want of room", b.RangeTokens)
 	case "end":
 		text = fmt.Sprintf("%d tokens of paths that were left, read at the end", b.RangeTokens)
 	case "jump", "cumulative":

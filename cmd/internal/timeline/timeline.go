@@ -51,20 +51,20 @@ const (
 
 // Row is one line of the timeline, in the order of the operations.
 type Row struct {
-	Kind   RowKind  `json:"kind"`
-	First  uint64   `json:"first"` // its operations
-	Last   uint64   `json:"last"`
-	Step   int      `json:"step"`
-	At     int      `json:"at"` // the current step when it was made
-	Parent int      `json:"parent"`
-	OnPath bool     `json:"on_path"` // the step belongs to the current path
-	Folded bool     `json:"folded"`
-	Commit string   `json:"commit,omitempty"`
-	Tokens int      `json:"tokens,omitempty"`
-	Text   string   `json:"text"`
-	Jump   *Jump    `json:"jump,omitempty"`  // of a jump that was made
-	Block  bool     `json:"block,omitempty"` // of a pass: it put a block into the context
-	Cards  []string `json:"cards,omitempty"` // ids of the cards a pass wrote or a recall showed
+	Kind      RowKind  `json:"kind"`
+	First     uint64   `json:"first"` // its operations
+	Last      uint64   `json:"last"`
+	Step      int      `json:"step"`
+	At        int      `json:"at"` // the current step when it was made
+	Parent    int      `json:"parent"`
+	OnPath    bool     `json:"on_path"` // the step belongs to the current path
+	Compacted bool     `json:"folded"`
+	Commit    string   `json:"commit,omitempty"`
+	Tokens    int      `json:"tokens,omitempty"`
+	Text      string   `json:"text"`
+	Jump      *Jump    `json:"jump,omitempty"`  // of a jump that was made
+	Block     bool     `json:"block,omitempty"` // of a pass: it put a block into the context
+	Cards     []string `json:"cards,omitempty"` // ids of the cards a pass wrote or a recall showed
 	// Changed is how many files a step changed, Paths the first of them.
 	Changed int      `json:"changed,omitempty"`
 	Paths   []string `json:"paths,omitempty"`
@@ -285,7 +285,7 @@ func (b *Builder) Timeline() Timeline {
 	live := b.live()
 	for i := range tl.Rows {
 		if r := &tl.Rows[i]; r.Kind == RowStep {
-			r.OnPath, r.Folded = live[r.Step], st.Steps.Folded(r.Step)
+			r.OnPath, r.Compacted = live[r.Step], st.Steps.Compacted(r.Step)
 		}
 	}
 	return tl

@@ -25,7 +25,7 @@ type Node struct {
 	ParentRow int // -1 for step 0
 	Lane      int // 0 for the current path: how many times its line left another
 	OnPath    bool
-	Folded    bool // an anamnesis pass replaced it
+	Compacted bool // an anamnesis pass replaced it
 	Current   bool // the current step
 	UnderWay  bool // has not ended
 	First     uint64
@@ -114,7 +114,7 @@ func (b *Builder) node(id int, live []bool) Node {
 		}
 	}
 	return Node{
-		Step: id, Parent: s.Parent, OnPath: live[id] || !s.Ended, Folded: s.Folded, UnderWay: !s.Ended,
+		Step: id, Parent: s.Parent, OnPath: live[id] || !s.Ended, Compacted: s.Compacted, UnderWay: !s.Ended,
 		First: s.First, Last: s.Last, Failed: s.Failed, LeftBy: s.LeftBy, Text: strings.Join(calls, ", "),
 	}
 }

@@ -19,14 +19,14 @@ import (
 	"anamnesis/orchestrator/memory"
 )
 
-// compactVerb folds the older steps of the context.
+// compactVerb compacts the older steps of the context.
 func (m *screen) compactVerb([]string) tea.Cmd {
 	if m.o.Task == "" {
 		m.print(paint.Faint.Render("no task yet"))
 		return nil
 	}
 	ctx, cancel := context.WithCancel(m.ctx)
-	m.opening, m.activity, m.begun, m.cancel = true, "folding the older steps", m.now, cancel
+	m.opening, m.activity, m.begun, m.cancel = true, "compacting the older steps", m.now, cancel
 	svc, task, s, c := m.o.Service, m.o.Task, m.take(), m.client()
 	c.Started = nil
 	return func() tea.Msg {
@@ -39,7 +39,7 @@ func (m *screen) compactVerb([]string) tea.Cmd {
 		} else {
 			before, after, err = svc.Compact(ctx, task, c)
 		}
-		if errors.Is(err, memory.ErrNothingToFold) {
+		if errors.Is(err, memory.ErrNothingToCompact) {
 			return doneMsg{text: err.Error()}
 		}
 		return doneMsg{fmt.Sprintf("the context has %s tokens, before %s; /why lists it", paint.Count(after), paint.Count(before)), err}

@@ -203,7 +203,7 @@ func (m *screen) jumped(o op.Op, b *op.JumpDone) {
 		m.print("  " + paint.Faint.Render(fmt.Sprintf("%-8s ", timeline.Moved(b, path))) + clean(path))
 	}
 	stays := "the record of those steps, in the context as it was"
-	if b.Folded {
+	if b.Compacted {
 		stays = "a block of what those steps showed"
 	}
 	m.print("  " + paint.Faint.Render("stays:   ") + stays + paint.Faint.Render("; see /timeline"))
@@ -216,7 +216,7 @@ func (m *screen) said(text string) {
 		return
 	}
 	m.print("")
-	for i, line := range term.Folded(text, headSaid, tailSaid, 0, "") {
+	for i, line := range term.Shortened(text, headSaid, tailSaid, 0, "") {
 		mark := "> "
 		if i > 0 {
 			mark = "  "
@@ -285,9 +285,9 @@ func (m *screen) returned(step int, b *op.ToolReturned) {
 	case b.Refused && b.Text == refusedByUser:
 	case b.Refused || b.IsError && b.Exit == nil:
 		lines := paint.Wrap(clean(result.ToUser(b.Text)), m.width-4)
-		m.folded(strings.Join(lines[:min(len(lines), maxReason)], "\n"), maxReason, 0, 0, "")
+		m.shortened(strings.Join(lines[:min(len(lines), maxReason)], "\n"), maxReason, 0, 0, "")
 	case b.Name == "AskUser":
-		m.folded(result.ToUser(b.Text), maxReason, 0, 0, "")
+		m.shortened(result.ToUser(b.Text), maxReason, 0, 0, "")
 	case len(c.changes) > 0:
 		for _, change := range c.changes {
 			render := paint.Change
@@ -299,7 +299,7 @@ func (m *screen) returned(step int, b *op.ToolReturned) {
 			}
 		}
 	case b.Exit != nil:
-		m.folded(result.ToUser(term.Result(b.Text)), term.HeadLines, term.TailLines, int(b.Cut), fmt.Sprintf(": /out %d", step))
+		m.shortened(result.ToUser(term.Result(b.Text)), term.HeadLines, term.TailLines, int(b.Cut), fmt.Sprintf(": /out %d", step))
 	}
 }
 
@@ -345,7 +345,7 @@ func (m *screen) shellEnded(msg shellMsg) {
 	m.stop, m.mine = nil, nil
 	m.feed.Forget(mine)
 	m.print(paint.Purple.Bold(true).Render("! ") + paint.Bold.Render(clean(msg.line)))
-	m.folded(msg.out, 20, 20, 0, "")
+	m.shortened(msg.out, 20, 20, 0, "")
 	how := "exit 0"
 	var ended *exec.ExitError
 	switch {

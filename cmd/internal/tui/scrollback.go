@@ -90,9 +90,9 @@ func (b *scrollback) print(text string) {
 
 func (b *scrollback) fail(err error) { b.print(paint.Red.Render("! ") + clean(err.Error())) }
 
-// folded adds an output, as [term.Folded] shortens it.
-func (b *scrollback) folded(text string, head, tail, gone int, whole string) {
-	for i, l := range term.Folded(text, head, tail, gone, whole) {
+// shortened adds an output, as [term.Shortened] shortens it.
+func (b *scrollback) shortened(text string, head, tail, gone int, whole string) {
+	for i, l := range term.Shortened(text, head, tail, gone, whole) {
 		if i == head && strings.HasPrefix(l, "… ") {
 			l = paint.Faint.Render(l)
 		}

@@ -43,17 +43,17 @@ func TestOpeningFails(t *testing.T) {
 	}
 }
 
-// TestFolded: an output of which the record lacks lines is shown without their number.
-func TestFolded(t *testing.T) {
+// TestShortened: an output of which the record lacks lines is shown without their number.
+func TestShortened(t *testing.T) {
 	for gone, want := range map[int]string{0: "│ … 13 lines, 39 B in all: /out", 5000: "│ … 5.0 kB in all: /out"} {
 		m := &screen{scrollback: scrollback{width: 36}}
-		m.folded(strings.Repeat("x\n", 20), 2, 5, gone, ": /out")
+		m.shortened(strings.Repeat("x\n", 20), 2, 5, gone, ": /out")
 		if got := paint.Strip(m.out[2]); !strings.Contains(got, want) {
 			t.Errorf("%d bytes are gone: %q, want %q", gone, got, want)
 		}
 	}
 	m := &screen{scrollback: scrollback{width: 14}}
-	m.folded("You ended it while it ran: it may have taken effect.", 9, 9, 0, "")
+	m.shortened("You ended it while it ran: it may have taken effect.", 9, 9, 0, "")
 	if got := paint.Strip(strings.Join(m.out, "\n")); got != "  │ You ended\n  │ it while\n  │ it ran: i…" {
 		t.Errorf("a long line is shown as\n%s", got)
 	}

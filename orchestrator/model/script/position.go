@@ -99,7 +99,7 @@ func (m *Model) traces(r model.Request) []trace {
 		}
 	}
 	if l := r.Last; l != nil && l.Turn < r.Turn {
-		// A fold may have removed the last call from the messages.
+		// A compaction may have removed the last call from the messages.
 		gone := !slices.ContainsFunc(out, func(t trace) bool { return t.turn == l.Turn })
 		if _, at, ok := parseCallID(l.CallID); ok && gone && m.valid(at) {
 			out = append(out, trace{turn: l.Turn, at: at, result: l.Result, done: l.Done})
@@ -159,7 +159,7 @@ func (m *Model) after(r model.Request, at position, turn int, t trace) (position
 		return at, nil
 	case it.loop && !t.done:
 		return at, m.lost(r, it.line, fmt.Sprintf("the result of turn %d, on which this loop depends, among the messages", turn),
-			"none; end no loop with a turn whose result can be folded away")
+			"none; end no loop with a turn whose result a compaction can remove")
 	case it.loop && !it.until.holds(resultOnly(t.result)):
 		if at.round+1 >= it.max {
 			return at, m.lost(r, it.line, fmt.Sprintf("`until` to hold after at most %d rounds", it.max), fmt.Sprintf("the result %q", firstChars(t.result, sampleChars)))

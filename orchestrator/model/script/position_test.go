@@ -66,7 +66,7 @@ func TestLoop(t *testing.T) {
 }
 
 // The request's own record of the last call finds the place in any process.
-func TestLoopFoldedAwayButRecorded(t *testing.T) {
+func TestLoopCompactedButRecorded(t *testing.T) {
 	m, c := mustParse(t, looped), &chat{}
 	for _, res := range []string{"ok", "ok", "ready", "jumped"} {
 		c.ask(t, m, res)
@@ -108,28 +108,28 @@ func TestLoopLimit(t *testing.T) {
 	}
 }
 
-func TestLoopFoldedAway(t *testing.T) {
-	begin := func(folded string) (*Model, *chat) {
+func TestLoopCompacted(t *testing.T) {
+	begin := func(words string) (*Model, *chat) {
 		m, c := mustParse(t, looped), &chat{messages: []model.Message{user("hi")}}
 		for _, res := range []string{"ok", "ok", "ready", "jumped"} {
 			c.ask(t, m, res)
 		}
-		c.messages = []model.Message{user("hi"), user(folded)}
+		c.messages = []model.Message{user("hi"), user(words)}
 		return m, c
 	}
 	// The process that played the loop remembers where it stood.
 	m, c := begin("[ANAMNESIS_BLOCK]")
 	if got := c.ask(t, m, ""); got != "end" {
-		t.Errorf("said %q after the fold; want end", got)
+		t.Errorf("said %q after the compaction; want end", got)
 	}
 	// Another one cannot know whether the loop was left, and does not guess.
 	_, c = begin("[ANAMNESIS_BLOCK]")
 	_, err := mustParse(t, looped).Ask(context.Background(), model.Request{Turn: c.turn, Messages: c.messages}, nil)
 	var mis *Mismatch
-	if !errors.As(err, &mis) || mis.Line != 5 || !strings.Contains(err.Error(), "folded") {
+	if !errors.As(err, &mis) || mis.Line != 5 || !strings.Contains(err.Error(), "compaction") {
 		t.Errorf("error %v; want one that says why", err)
 	}
-	// What is folded before the loop does no harm.
+	// What is compacted before the loop does no harm.
 	m, c = mustParse(t, looped), &chat{}
 	for _, res := range []string{"ok", "ok", "ready"} {
 		c.ask(t, m, res)

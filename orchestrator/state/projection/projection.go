@@ -96,7 +96,7 @@ func (e *Entry) withMark(text string) string {
 const UnknownResult = "Outcome unknown: the program stopped while this call was running. " +
 	"It may have taken effect, in part or in full. Look before you repeat it."
 
-// Apply applies one operation to the context. Passes take effect later: see Fold.
+// Apply applies one operation to the context. Passes take effect later: see Compact.
 func (p *Context) Apply(o op.Op) {
 	if p.off {
 		return
@@ -310,9 +310,9 @@ func (p Pass) block(tok int) Entry {
 	return e
 }
 
-// Fold replaces the entries that a pass takes by its block, at the place of the first of them.
+// Compact replaces the entries that a pass takes by its block, at the place of the first of them.
 // Passes for want of room and D-Mails carry the user's words themselves.
-func (p *Context) Fold(b Pass) {
+func (p *Context) Compact(b Pass) {
 	if p.off {
 		return
 	}

@@ -25,7 +25,7 @@ type Step struct {
 	Saved        bool
 	World        Mark      // identifies its tree
 	NoCheckpoint string    `json:",omitempty"` // why it has no checkpoint
-	Folded       bool      // the block of an anamnesis pass replaces it in the context
+	Compacted    bool      // the block of an anamnesis pass replaces it in the context
 	Read         bool      // an anamnesis pass has read it
 	Carried      bool      // a D-Mail that left the path as it is carried the user's words from it over
 	LeftBy       string    `json:",omitempty"` // the reason of the jump that left it
@@ -63,14 +63,14 @@ type Flags uint8
 // The flags.
 const (
 	FlagEnded Flags = 1 << iota
-	FlagFolded
+	FlagCompacted
 	FlagCarried
 	FlagRead
 	FlagSaved
 )
 
 func (st *Step) flags() (f Flags) {
-	for i, is := range []bool{st.Ended, st.Folded, st.Carried, st.Read, st.Saved} {
+	for i, is := range []bool{st.Ended, st.Compacted, st.Carried, st.Read, st.Saved} {
 		if is {
 			f |= 1 << i
 		}
@@ -79,7 +79,7 @@ func (st *Step) flags() (f Flags) {
 }
 
 func (st *Step) setFlags(f Flags) {
-	st.Ended, st.Folded, st.Carried, st.Read, st.Saved = f&FlagEnded != 0, f&FlagFolded != 0, f&FlagCarried != 0, f&FlagRead != 0, f&FlagSaved != 0
+	st.Ended, st.Compacted, st.Carried, st.Read, st.Saved = f&FlagEnded != 0, f&FlagCompacted != 0, f&FlagCarried != 0, f&FlagRead != 0, f&FlagSaved != 0
 }
 
 // groupSize is the number of steps in a group. Finding one decodes those before it in its
@@ -183,7 +183,7 @@ func (s *Tree) place(id int) (g *group, i int) {
 	return s.groups[id/groupSize], id % groupSize
 }
 
-// Parent is At(id).Parent without decoding the step; First, Ended, Saved, Folded and Read are
+// Parent is At(id).Parent without decoding the step; First, Ended, Saved, Compacted and Read are
 // likewise.
 func (s *Tree) Parent(id int) int {
 	switch f := s.flags(id); {
@@ -216,8 +216,8 @@ func (s *Tree) Ended(id int) bool { return s.flags(id)&FlagEnded != 0 }
 // Saved reports whether a step has a checkpoint.
 func (s *Tree) Saved(id int) bool { return s.flags(id)&FlagSaved != 0 }
 
-// Folded reports whether the block of a pass replaces a step.
-func (s *Tree) Folded(id int) bool { return s.flags(id)&FlagFolded != 0 }
+// Compacted reports whether the block of a pass replaces a step.
+func (s *Tree) Compacted(id int) bool { return s.flags(id)&FlagCompacted != 0 }
 
 // Carried reports whether a D-Mail carried the user's words from a step over.
 func (s *Tree) Carried(id int) bool { return s.flags(id)&FlagCarried != 0 }

@@ -42,8 +42,8 @@ func TestStepsAgainstList(t *testing.T) {
 					list[id].Ended, list[id].Saved, list[id].World = true, true, 7
 				}
 			case 3:
-				s.Mark(id, FlagFolded|FlagRead)
-				list[id].Folded, list[id].Read = true, true
+				s.Mark(id, FlagCompacted|FlagRead)
+				list[id].Compacted, list[id].Read = true, true
 			case 4:
 				s.Mark(id, FlagCarried)
 				list[id].Carried = true
@@ -72,7 +72,7 @@ func TestStepsAgainstList(t *testing.T) {
 			if want := list[id]; !reflect.DeepEqual(st, want) {
 				rt.Fatalf("step %d:\n%+v, want\n%+v", id, st, want)
 			}
-			if st.Parent != s.Parent(id) || st.First != s.First(id) || st.Ended != s.Ended(id) || st.Folded != s.Folded(id) || st.Read != s.Read(id) || st.Saved != s.Saved(id) || !reflect.DeepEqual(s.At(id), st) {
+			if st.Parent != s.Parent(id) || st.First != s.First(id) || st.Ended != s.Ended(id) || st.Compacted != s.Compacted(id) || st.Read != s.Read(id) || st.Saved != s.Saved(id) || !reflect.DeepEqual(s.At(id), st) {
 				rt.Fatalf("step %d is returned in two ways", id)
 			}
 		}
@@ -100,7 +100,7 @@ func drawStep(rt *rapid.T, id int, first uint64) Step {
 	bits := rapid.Uint32().Draw(rt, "step")
 	few := func(shift, most int) int { return int(bits>>shift) % (most + 1) }
 	st := Step{
-		ID: id, Parent: max(0, id-1), First: first, Last: first + uint64(few(0, 300)), Ended: bits&(1<<20) != 0, Folded: bits&(1<<21) != 0, Read: bits&(1<<22) != 0,
+		ID: id, Parent: max(0, id-1), First: first, Last: first + uint64(few(0, 300)), Ended: bits&(1<<20) != 0, Compacted: bits&(1<<21) != 0, Read: bits&(1<<22) != 0,
 		Carried: bits&(1<<23) != 0, Saved: bits&(1<<24) != 0, World: Mark(bits >> 29), LeftBy: []string{"", "no use", "too slow"}[few(4, 2)], Failed: few(8, 1),
 	}
 	if few(12, 15) == 0 {

@@ -22,15 +22,15 @@ func GrepBeside(o *Options, rg string, from int, wait bool) tool.Tool {
 }
 
 // Holding is what a rg program says about files of a directory, sorted.
-func Holding(ctx context.Context, rg, dir string, fold bool, any, names []string) ([]string, error) {
-	holds, err := lookup{rg: rg, world: dir, want: texts{any, fold}}.holding(ctx, names)
+func Holding(ctx context.Context, rg, dir string, anyCase bool, any, names []string) ([]string, error) {
+	holds, err := lookup{rg: rg, world: dir, want: texts{any, anyCase}}.holding(ctx, names)
 	return slices.Sorted(maps.Keys(holds)), err
 }
 
 // Required is what a match of an expression holds.
-func Required(expr string) (any []string, fold bool) {
+func Required(expr string) (any []string, anyCase bool) {
 	want := required(expr)
-	return want.any, want.fold
+	return want.any, want.anyCase
 }
 
 // FindRipgrep is the program that Grep would use.

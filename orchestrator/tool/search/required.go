@@ -16,11 +16,11 @@ const (
 )
 
 // texts are plain ASCII texts, without control characters, of which every match of an
-// expression contains at least one, verbatim or, if fold is set, in another case. None:
+// expression contains at least one, verbatim or, if anyCase is set, in another case. None:
 // unknown.
 type texts struct {
-	any  []string
-	fold bool
+	any     []string
+	anyCase bool
 }
 
 // required returns the texts that an expression, which regexp accepts, requires.
@@ -29,8 +29,8 @@ func required(expr string) texts {
 	if err != nil {
 		return texts{}
 	}
-	var fold bool
-	p := partsOf(re, &fold)
+	var anyCase bool
+	p := partsOf(re, &anyCase)
 	if p.shortest() < minText {
 		return texts{}
 	}
@@ -38,7 +38,7 @@ func required(expr string) texts {
 		p.any[i] = text[:min(len(text), maxTextBytes)]
 	}
 	slices.Sort(p.any)
-	return texts{any: slices.Compact(p.any), fold: fold}
+	return texts{any: slices.Compact(p.any), anyCase: anyCase}
 }
 
 // parts are the texts of one part of an expression.
@@ -80,43 +80,43 @@ func (p parts) then(q parts) (parts, bool) {
 	return all, true
 }
 
-// partsOf returns the texts of an expression, and sets fold if one of them may be in another
+// partsOf returns the texts of an expression, and sets anyCase if one of them may be in another
 // case.
-func partsOf(re *syntax.Regexp, fold *bool) parts {
+func partsOf(re *syntax.Regexp, anyCase *bool) parts {
 	switch re.Op {
 	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText,
 		syntax.OpWordBoundary, syntax.OpNoWordBoundary:
 		return nothing()
 	case syntax.OpLiteral:
-		*fold = *fold || re.Flags&syntax.FoldCase != 0
+		*anyCase = *anyCase || re.Flags&syntax.FoldCase != 0
 		return literal(re.Rune)
 	case syntax.OpCharClass:
 		return class(re.Rune)
 	case syntax.OpCapture:
-		return partsOf(re.Sub[0], fold)
+		return partsOf(re.Sub[0], anyCase)
 	case syntax.OpPlus:
-		return parts{any: partsOf(re.Sub[0], fold).any}
+		return parts{any: partsOf(re.Sub[0], anyCase).any}
 	case syntax.OpRepeat:
 		if re.Min > 0 {
-			return parts{any: partsOf(re.Sub[0], fold).any}
+			return parts{any: partsOf(re.Sub[0], anyCase).any}
 		}
 	case syntax.OpQuest:
-		if p := partsOf(re.Sub[0], fold); p.whole && len(p.any) < maxTexts {
+		if p := partsOf(re.Sub[0], anyCase); p.whole && len(p.any) < maxTexts {
 			return parts{any: append([]string{""}, p.any...), whole: true}
 		}
 	case syntax.OpAlternate:
-		return alternatives(re.Sub, fold)
+		return alternatives(re.Sub, anyCase)
 	case syntax.OpConcat:
-		return sequence(re.Sub, fold)
+		return sequence(re.Sub, anyCase)
 	}
 	return parts{}
 }
 
 // alternatives returns the texts of all alternatives; none if one has none.
-func alternatives(subs []*syntax.Regexp, fold *bool) parts {
+func alternatives(subs []*syntax.Regexp, anyCase *bool) parts {
 	all := parts{whole: true}
 	for _, sub := range subs {
-		p := partsOf(sub, fold)
+		p := partsOf(sub, anyCase)
 		if len(p.any) == 0 || len(all.any)+len(p.any) > maxTexts {
 			return parts{}
 		}
@@ -127,10 +127,10 @@ func alternatives(subs []*syntax.Regexp, fold *bool) parts {
 }
 
 // sequence returns the texts of the most selective run of neighbours.
-func sequence(subs []*syntax.Regexp, fold *bool) parts {
+func sequence(subs []*syntax.Regexp, anyCase *bool) parts {
 	best, run, whole := parts{}, nothing(), true
 	for _, sub := range subs {
-		p := partsOf(sub, fold)
+		p := partsOf(sub, anyCase)
 		if p.whole {
 			if longer, ok := run.then(p); ok {
 				run = longer

@@ -21,9 +21,9 @@ func TestRequired(t *testing.T) {
 		// In another case.
 		"(?i)needle": "~NEEDLE", "(?i:need)less": "~NEEDless", "(?i)k": "", "(?i)[ab]cd": "~ACD|BCD|aCD|bCD", "(?i)aſk": "~ASK",
 	} {
-		any, fold := search.Required(expr)
+		any, anyCase := search.Required(expr)
 		got := strings.Join(any, "|")
-		if fold && got != "" {
+		if anyCase && got != "" {
 			got = "~" + got
 		}
 		if strings.HasPrefix(want, "dle|nee") {
@@ -68,7 +68,7 @@ func TestMatchesHoldWhatIsRequired(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var expr string
 		var any []string
-		var fold bool
+		var anyCase bool
 		for i := 0; len(any) == 0; i++ {
 			if i == 20 { // most expressions require nothing
 				return
@@ -77,13 +77,13 @@ func TestMatchesHoldWhatIsRequired(t *testing.T) {
 			if rapid.Bool().Draw(t, "fold") {
 				expr = "(?i)" + expr
 			}
-			any, fold = search.Required(expr)
+			any, anyCase = search.Required(expr)
 		}
 		required++
 		re := regexp.MustCompile(expr)
 		for range 100 {
 			line := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 12).Draw(t, "line"), "")
-			if re.MatchString(line) && !holdsOne(line, any, fold) {
+			if re.MatchString(line) && !holdsOne(line, any, anyCase) {
 				t.Fatalf("%s requires %q, %q matches without", expr, any, line)
 			}
 		}
@@ -95,10 +95,10 @@ func TestMatchesHoldWhatIsRequired(t *testing.T) {
 
 // holdsOne reports whether a line holds one of some texts, by the case folding
 // of regexp.
-func holdsOne(line string, any []string, fold bool) bool {
+func holdsOne(line string, any []string, anyCase bool) bool {
 	for _, text := range any {
 		expr := regexp.QuoteMeta(text)
-		if fold {
+		if anyCase {
 			expr = "(?i)" + expr
 		}
 		if regexp.MustCompile(expr).MatchString(line) {

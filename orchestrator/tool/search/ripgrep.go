@@ -236,7 +236,7 @@ func (l lookup) holding(ctx context.Context, names []string) (map[string]bool, e
 func (l lookup) args(names []string) []string {
 	args := []string{"rg", "--no-config", "--no-messages", "--no-mmap", "--text", "--encoding", "none", "--no-ignore", "--hidden",
 		"--fixed-strings", "--files-with-matches", "--null"}
-	if l.want.fold {
+	if l.want.anyCase {
 		args = append(args, "--ignore-case")
 	} else {
 		args = append(args, "--case-sensitive")

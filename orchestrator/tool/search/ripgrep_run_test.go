@@ -185,16 +185,16 @@ func TestRipgrepUnderstandsItsOptions(t *testing.T) {
 	rg := needRipgrep(t)
 	all := []string{"a.txt", "d/b.txt", "c.txt", "n.dat", ".git/x", "-e", "f.txt", ".gitignore"}
 	for _, tt := range []struct {
-		any  []string
-		fold bool
-		want string
+		any     []string
+		anyCase bool
+		want    string
 	}{
 		{[]string{"needle"}, false, ".git/x a.txt d/b.txt n.dat"}, {[]string{"needle"}, true, "-e .git/x a.txt d/b.txt n.dat"},
 		{[]string{"hay", "NEED"}, false, "-e c.txt"}, {[]string{"ask"}, true, "f.txt"}, {[]string{"-e"}, false, ""}, {[]string{"nee.le"}, false, ""},
 	} {
-		got, err := search.Holding(t.Context(), rg, env.Dir, tt.fold, tt.any, all)
+		got, err := search.Holding(t.Context(), rg, env.Dir, tt.anyCase, tt.any, all)
 		if err != nil || strings.Join(got, " ") != tt.want {
-			t.Errorf("%q, fold %v: %s, %v, want %s", tt.any, tt.fold, got, err, tt.want)
+			t.Errorf("%q, anyCase %v: %s, %v, want %s", tt.any, tt.anyCase, got, err, tt.want)
 		}
 	}
 	if got, err := search.Holding(t.Context(), rg, env.Dir, false, []string{"needle"}, []string{"a.txt", "gone.txt"}); err == nil {

@@ -5,16 +5,16 @@ import "strings"
 
 // Nearest returns the name most similar to the given one; empty if none is similar.
 func Nearest(name string, names []string) string {
-	fold := func(s string) string {
+	plain := func(s string) string {
 		return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(s))
 	}
 	const maxNameLen = 64
 	if len(name) > maxNameLen {
 		return ""
 	}
-	want, best, bestDistance := fold(name), "", 0
+	want, best, bestDistance := plain(name), "", 0
 	for _, n := range names {
-		have := fold(n)
+		have := plain(n)
 		d := distance(want, have)
 		limit := max(2, len(have)/3)
 		if want != "" && (strings.Contains(have, want) || strings.Contains(want, have)) {

@@ -17,7 +17,7 @@ type Group struct {
 	Name  string
 	What  string // its calls, or else its answer
 	Signs []string
-	Open  bool // unfolded
+	Open  bool // expanded
 	Left  bool // a jump left the step
 	Lines []Line
 }

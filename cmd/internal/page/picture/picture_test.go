@@ -14,7 +14,7 @@ var leftBehind = timeline.Tree{
 		{Step: 0, ParentRow: -1, OnPath: true},
 		{Step: 1, Parent: 0, ParentRow: 0, OnPath: true},
 		{Step: 2, Parent: 1, ParentRow: 1, Lane: 1, LeftBy: "wrong path"},
-		{Step: 3, Parent: 2, ParentRow: 2, Lane: 1, Failed: 1, Folded: true, Marks: []timeline.Mark{{Kind: timeline.RowPass, Seq: 9, Block: true, Cards: []string{"c1"}}}},
+		{Step: 3, Parent: 2, ParentRow: 2, Lane: 1, Failed: 1, Compacted: true, Marks: []timeline.Mark{{Kind: timeline.RowPass, Seq: 9, Block: true, Cards: []string{"c1"}}}},
 		{Step: 4, Parent: 1, ParentRow: 1, OnPath: true, Current: true},
 	},
 	Arcs:  []timeline.Arc{{Jump: timeline.Jump{From: 3, To: 1, Backward: true}, FromRow: 3, ToRow: 1}},
@@ -39,7 +39,7 @@ func TestItems(t *testing.T) {
 	if b := items[2].Branch; b != "Branch from step 1, left: wrong path" {
 		t.Errorf("the branch is called %q", b)
 	}
-	if s := strings.Join(items[3].Signs, " "); s != "left folded 1 failed" {
+	if s := strings.Join(items[3].Signs, " "); s != "left compacted 1 failed" {
 		t.Errorf("step 3 has the signs %q", s)
 	}
 	if m := items[3].Made; len(m) != 1 || m[0].Sign+" "+m[0].Short != "◆ block, 1 ✦" || m[0].Text != "; card c1" {

@@ -100,8 +100,8 @@ func Signs(n timeline.Node) []string {
 	if !n.OnPath {
 		out = append(out, "left")
 	}
-	if n.Folded {
-		out = append(out, "folded")
+	if n.Compacted {
+		out = append(out, "compacted")
 	}
 	if n.Failed > 0 {
 		out = append(out, fmt.Sprintf("%d failed", n.Failed))

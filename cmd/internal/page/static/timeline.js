@@ -77,7 +77,7 @@
 
   document.addEventListener("toggle", settle, true);
 
-  // A link to an operation unfolds its step.
+  // A link to an operation expands its step.
   const reveal = () => {
     const at = document.getElementById(location.hash.slice(1));
     const step = at && at.closest("details");

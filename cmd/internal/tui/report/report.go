@@ -110,7 +110,7 @@ func Out(svc *session.Service, task string, step int) (string, error) {
 			case o.Step != step:
 				return nil
 			}
-			lines := term.Folded(result.ToUser(term.Result(b.Text)), maxHeadLines, maxTailLines, int(b.Cut), fmt.Sprintf(": 'anamnesis show %d' at a shell", o.Seq))
+			lines := term.Shortened(result.ToUser(term.Result(b.Text)), maxHeadLines, maxTailLines, int(b.Cut), fmt.Sprintf(": 'anamnesis show %d' at a shell", o.Seq))
 			lines = append([]string{paint.Bold.Render("$ " + term.Clean(term.Command(calls[b.Call])))}, append(lines, paint.Faint.Render(result.Exited(b)))...)
 			texts = append(texts, strings.Join(lines, "\n"))
 		}
@@ -193,7 +193,7 @@ func Cards(svc *session.Service, task string) (string, error) {
 	return strings.Join(append(lines, paint.Faint.Render("'anamnesis kb show ID' shows one, 'anamnesis kb review' reviews drafts")), "\n"), err
 }
 
-// Why lists what the model sees after an operation, and what was folded or masked.
+// Why lists what the model sees after an operation, and what was compacted or masked.
 func Why(svc *session.Service, task string, seq uint64, width int) (string, error) {
 	x, _, err := svc.Explain(task, seq)
 	if err != nil {

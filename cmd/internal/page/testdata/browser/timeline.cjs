@@ -14,8 +14,8 @@ async function opened(page, title) {
   await page.waitForFunction(() => document.activeElement.id === "opened");
 }
 
-// unfold opens the steps that an operation stands in.
-const unfold = (page) => page.locator("#ops details").evaluateAll((all) => all.forEach((d) => { d.open = true; }));
+// expand opens the steps that an operation stands in.
+const expand = (page) => page.locator("#ops details").evaluateAll((all) => all.forEach((d) => { d.open = true; }));
 
 async function follow(page, args) {
   await page.getByRole("link", { name: "Tasks" }).click();
@@ -55,7 +55,7 @@ async function tree(page) {
 }
 
 async function byPointer(page) {
-  await unfold(page);
+  await expand(page);
   await page.locator("#ops pre.failed", { hasText: "3000" }).waitFor(); // what a failed command printed
   await page.locator("#ops a", { hasText: "I count" }).click();
   await opened(page, "Operation");
