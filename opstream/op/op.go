@@ -120,8 +120,8 @@ func Encode(b Body) ([]byte, error) {
 	return data, nil
 }
 
-// Bodies returns an empty body of each kind. It is the only list of kinds: tests check every
-// handler of kinds against it.
+// Bodies returns an empty body of each kind. It is the only list of kinds:
+// TestEveryKindIsHandled compares with it the constants and the functions that handle kinds.
 func Bodies() []Body {
 	return []Body{
 		new(TaskOpened), new(TaskResumed), new(UserSaid), new(CardsRecalled), new(ModelAsked),

@@ -194,6 +194,13 @@ func (j *Journal) sign(b op.Body) {
 				b.Text = strings.ReplaceAll(b.Text, j.o.Mark, notice.MaskedWord)
 			}
 		}
+	case *op.ApprovalDecided, *op.CardsRecalled, *op.CheckpointMarked, *op.ContextMasked, *op.JobStarted,
+		*op.JumpDropped, *op.JumpIntended, *op.JumpRequested, *op.LogRecovered, *op.LogSealed, *op.MailDelivered,
+		*op.ModelAsked, *op.ModelFailed, *op.ModelReplied, *op.OutputKept, *op.PassBegun, *op.ReflectAsked,
+		*op.ReflectFailed, *op.RepairsFound, *op.ResearchDone, *op.RestoreIntended, *op.SubagentEnded,
+		*op.SubagentStarted, *op.TaskOpened, *op.TodosSet, *op.ToolCalled, *op.ToolStarted, *op.TurnEnded,
+		*op.UserSaid:
+		// They have no mark of the program.
 	}
 }
 

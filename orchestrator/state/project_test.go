@@ -16,7 +16,6 @@ import (
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/optest"
 	"anamnesis/orchestrator/state/projection"
-	"anamnesis/orchestrator/state/steps"
 )
 
 // TestProjection holds the exact messages for streams of operations.
@@ -381,21 +380,5 @@ func TestFoldRefuses(t *testing.T) {
 				t.Error("folded without an error")
 			}
 		})
-	}
-}
-
-// TestFoldHandlesEveryKind: a kind that is added to package op and not to Fold is
-// found here.
-func TestFoldHandlesEveryKind(t *testing.T) {
-	for _, b := range op.Bodies() {
-		s := new(State)
-		s.Steps.Add(steps.Step{})
-		err := s.apply(op.Op{Seq: 1, Body: b})
-		if err != nil && strings.Contains(err.Error(), "does not handle") {
-			t.Error(err)
-		}
-		if _, err := op.Decode(b.Kind(), []byte("{}")); err != nil {
-			t.Error(err)
-		}
 	}
 }

@@ -1,0 +1,77 @@
+package timeline
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"anamnesis/opstream/op"
+)
+
+// handlers are the functions that decide by the kind of an operation. Each of them, together
+// with those it passes the rest to, names every kind in a case, if only to ignore it.
+var handlers = []struct {
+	file  string
+	funcs []string
+}{
+	{"../../../orchestrator/state/fold.go", []string{"apply"}},
+	{"../../../orchestrator/state/projection/projection.go", []string{"Apply"}},
+	{"../../../orchestrator/journal/journal.go", []string{"sign"}},
+	{"describe.go", []string{"Describe", "describeMemory"}},
+	{"timeline.go", []string{"Add", "event"}},
+	{"transcript.go", []string{"Add"}},
+	{"../term/printer.go", []string{"Op", "jumped"}}, // tui and acp pass it what they do not show themselves
+}
+
+// TestEveryKindIsHandled reads the cases of the handlers, and the constants of the kinds: a kind
+// that package op gains is found here wherever it was not thought of.
+func TestEveryKindIsHandled(t *testing.T) {
+	kinds := make(map[string]bool) // names of types
+	values := make(map[string]bool)
+	for _, b := range op.Bodies() {
+		kinds[reflect.TypeOf(b).Elem().Name()], values[string(b.Kind())] = true, true
+	}
+	for _, h := range handlers {
+		missing := maps.Clone(kinds)
+		ast.Inspect(parse(t, h.file), func(n ast.Node) bool {
+			if f, ok := n.(*ast.FuncDecl); ok {
+				return slices.Contains(h.funcs, f.Name.Name)
+			}
+			if c, ok := n.(*ast.CaseClause); ok {
+				for _, x := range c.List {
+					if star, ok := x.(*ast.StarExpr); ok {
+						if body, ok := star.X.(*ast.SelectorExpr); ok {
+							delete(missing, body.Sel.Name)
+						}
+					}
+				}
+			}
+			return true
+		})
+		if len(missing) > 0 {
+			t.Errorf("%s: %s: no case for %q", h.file, strings.Join(h.funcs, " and "), slices.Sorted(maps.Keys(missing)))
+		}
+	}
+	ast.Inspect(parse(t, "../../../opstream/op/op.go"), func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == 1 && strings.HasPrefix(v.Names[0].Name, "Kind") {
+			if kind := strings.Trim(v.Values[0].(*ast.BasicLit).Value, `"`); !values[kind] {
+				t.Errorf("op.%s is the kind of no body in op.Bodies", v.Names[0].Name)
+			}
+		}
+		return true
+	})
+}
+
+func parse(t *testing.T, file string) *ast.File {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
