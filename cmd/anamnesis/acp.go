@@ -12,6 +12,7 @@ import (
 
 	"anamnesis/cmd/internal/acp"
 	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/recorder"
 	"anamnesis/orchestrator/session"
 )
 
@@ -68,7 +69,7 @@ byte. A session that the agent's own hooks record is only forwarded.`,
 				fmt.Fprintf(a.stderr, "anamnesis: acp proxy: forwards only and records nothing: %v\n", err)
 				svc = nil
 			}
-			err = acp.Run(cmd.Context(), svc, a.recorders(svc), p, args, a.stdin, a.stdout, a.stderr)
+			err = acp.Run(cmd.Context(), svc, recorder.Recorders(svc), p, args, a.stdin, a.stdout, a.stderr)
 			if ended := new(exec.ExitError); errors.As(err, &ended) {
 				return exit.With(max(ended.ExitCode(), 1), fmt.Errorf("acp proxy: %s ended: %w", args[0], err))
 			}

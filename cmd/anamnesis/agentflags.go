@@ -8,19 +8,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/seat"
 	"anamnesis/cmd/internal/settings"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard/approval"
-	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool/mcp"
 )
 
 // agentFlags are the flags of run, which resume shares in part, and of the output.
 type agentFlags struct {
-	session.Request
+	seat.Work
 	output           string
-	print            bool
 	allow, ask, deny []string // rules
 	guarded          []string
 }
@@ -44,7 +43,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.NoLessons, "no-lessons", false, "do not show earlier repairs, expected ones at the start and others with failed commands; cards are searched all the same")
 	fl.BoolVar(&f.NoWarnings, "no-warnings", false, "run commands that a card says will fail here; by default such a command is held once, with the card")
 	fl.DurationVar(&f.ToolsWait, "tools-wait", mcp.DefaultFirstWait, "how long the first step waits for MCP servers that are still starting")
-	fl.BoolVarP(&f.print, "print", "p", false, "print the answer only, no progress")
+	fl.BoolVarP(&f.Quiet, "print", "p", false, "print the answer only, no progress")
 }
 
 // registerNew registers the flags of a new task.
@@ -71,6 +70,7 @@ func (f *agentFlags) check(given func(flag string) bool) error {
 	if f.output != "text" && f.output != "stream-json" {
 		return exit.Usagef("--output-format %q: want text or stream-json", f.output)
 	}
+	f.JSON = f.output == "stream-json"
 	if err := settings.CheckFlags(&f.Request, given); err != nil {
 		return err
 	}

@@ -33,7 +33,6 @@ type app struct {
 	getenv  func(string) string
 	console *console.Console // over them; see tty
 
-	stay    bool // a session at this terminal continues after an answer
 	json    bool // --json is given
 	printer show.Printer
 

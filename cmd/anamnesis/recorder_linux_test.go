@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"anamnesis/cmd/internal/recorder"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -208,7 +209,7 @@ func TestManySessions(t *testing.T) {
 	for n := range sessions {
 		r.hook(fmt.Sprint("s", n), "UserPromptSubmit", map[string]any{"prompt": "Go."})
 	}
-	if found := commandLines(recorderVerb + " " + r.dir); len(found) != 1 {
+	if found := commandLines(recorder.Verb + " " + r.dir); len(found) != 1 {
 		t.Errorf("%d recorders run, want one: %q", len(found), found)
 	}
 	var running sync.WaitGroup

@@ -3,18 +3,13 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/console"
 	"anamnesis/cmd/internal/exit"
-	"anamnesis/cmd/internal/names"
-	view "anamnesis/cmd/internal/term"
-	"anamnesis/cmd/internal/tui"
-	"anamnesis/orchestrator/session"
+	"anamnesis/cmd/internal/seat"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -37,40 +32,12 @@ leaves at once. 'resume' continues.`,
 			if f.Text, err = a.tty().Request(cmd.Context(), args[0], console.Required); err != nil {
 				return err
 			}
-			return a.run(cmd.Context(), f)
+			return a.seat().Run(cmd.Context(), f.Work)
 		},
 	}
 	f.register(cmd)
 	f.registerNew(cmd)
 	return cmd
-}
-
-func (a *app) run(ctx context.Context, f agentFlags) error {
-	svc, set, err := a.configured(f.Dir)
-	if err != nil {
-		return err
-	}
-	if a.tty().Drawable() && !f.print && f.output == "text" {
-		return a.draw(ctx, svc, set, f, tui.Options{Text: f.Text, Once: true})
-	}
-	asked := f
-	set.Request(&f.Request)
-	if text := set.Warning(); text != "" {
-		a.warn(text)
-	}
-	if err := svc.Check(&f.Request); err != nil {
-		return err
-	}
-	err = a.seat(ctx, f, func(c session.Client) (*session.Session, error) {
-		return svc.Start(ctx, f.Request, c)
-	})
-	if errors.Is(err, session.ErrNoModel) && a.interactive() {
-		if taken, err := a.tty().Welcome(ctx, set, asked.Model); !taken {
-			return err
-		}
-		return a.run(ctx, asked)
-	}
-	return err
 }
 
 func (a *app) resumeCommand() *cobra.Command {
@@ -86,56 +53,16 @@ and not repeated.`,
 			if err := f.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			return a.resume(cmd.Context(), f, args)
+			return a.seat().Resume(cmd.Context(), f.Work, args)
 		},
 	}
 	f.register(cmd)
 	return cmd
 }
 
-func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
-	svc, set, err := a.configured(f.Dir)
-	if err != nil {
-		return err
-	}
-	id, message, err := names.ToResume(svc, f.Dir, args)
-	if err != nil {
-		return err
-	}
-	if a.tty().Drawable() && !f.print && f.output == "text" {
-		return a.draw(ctx, svc, set, f, tui.Options{Task: id, Text: message, Once: true})
-	}
-	set.Limits(&f.Settings)
-	return a.seat(ctx, f, func(c session.Client) (*session.Session, error) {
-		return svc.Resume(ctx, id, message, f.Settings, c)
-	})
-}
-
-// seat opens a session at this terminal and runs one turn of it.
-func (a *app) seat(ctx context.Context, f agentFlags, open func(session.Client) (*session.Session, error)) error {
-	keys := a.tty().Keys()
-	var p view.Printer
-	s, err := open(a.tty().Client(keys, a.warn, func(i session.Info) view.Printer {
-		p = a.tty().Announce(console.Show{JSON: f.output == "stream-json", Quiet: f.print}, i, a.warn)
-		return p
-	}))
-	if err != nil {
-		return err
-	}
-	a.warn(s.Opening...)
-	if keys != nil {
-		keys.Steer(func(line string) {
-			if err := s.Say(ctx, line); err != nil {
-				a.warn(err.Error())
-			}
-		})
-		defer keys.Steer(nil)
-	}
-	again, err := a.tty().Turns(ctx, s, p, a.stay)
-	if err = session.JoinClose(err, s.Close()); err == nil && again != "" {
-		return a.resume(ctx, f, []string{s.Task, again})
-	}
-	return err
+// seat returns this process's terminal with the program's state.
+func (a *app) seat() *seat.Seat {
+	return &seat.Seat{Console: a.tty(), Configured: a.configured, Warn: a.warn, Version: version}
 }
 
 // warn prints warnings, one a line.

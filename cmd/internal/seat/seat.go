@@ -1,0 +1,203 @@
+//go:build unix
+
+// Package seat runs an agent's session at this process's terminal: drawn, in plain lines, or as
+// one turn without a terminal.
+package seat
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+
+	"anamnesis/cmd/internal/console"
+	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/names"
+	"anamnesis/cmd/internal/settings"
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/tui"
+	"anamnesis/orchestrator/session"
+)
+
+// Seat is a terminal with the program's state.
+type Seat struct {
+	*console.Console
+	Configured func(dir string) (*session.Service, *settings.Settings, error)
+	Warn       func(texts ...string)
+	Version    string
+
+	stay bool // the session continues after an answer
+}
+
+// Work is what the user wants to be done, and how it is shown.
+type Work struct {
+	session.Request
+	console.Show
+	Last bool // continue the directory's latest task
+	Pick bool // the user picks the task to continue
+}
+
+// drawn reports whether work is drawn on the terminal.
+func (s *Seat) drawn(w Work) bool { return s.Drawable() && w.Show == console.Show{} }
+
+// Sit opens a session that stays after an answer. Without a terminal, it runs one turn.
+func (s *Seat) Sit(ctx context.Context, w Work) error {
+	if !s.drawn(w) {
+		return s.sitPlain(ctx, w)
+	}
+	svc, set, err := s.Configured(w.Dir)
+	if err != nil {
+		return err
+	}
+	o := tui.Options{Text: w.Text, Pick: w.Pick}
+	if w.Last {
+		if o.Task, err = svc.LastOwnTask(w.Dir); err != nil {
+			return err
+		}
+	}
+	return s.draw(ctx, svc, set, w, o)
+}
+
+func (s *Seat) sitPlain(ctx context.Context, w Work) error {
+	s.stay = s.Interactive() && w.Show == console.Show{}
+	if !s.stay && w.Pick {
+		return exit.Usagef("-r needs a terminal: 'anamnesis tasks' lists the tasks, 'anamnesis resume TASK' continues one")
+	}
+	if !s.stay && !w.Last && w.Text == "" {
+		return exit.Usagef("no request: give it as an argument, as in 'anamnesis run \"…\"', or on standard input; a session needs a terminal")
+	}
+	task, text := "", w.Text
+	if s.stay {
+		svc, _, err := s.Configured(w.Dir)
+		if err == nil {
+			task, text, err = s.Open(ctx, svc, console.Opening{Dir: w.Dir, Text: text, Last: w.Last, Pick: w.Pick})
+		}
+		if err != nil || task == "" && text == "" {
+			return err
+		}
+	}
+	if w.Text = text; task == "" && !w.Last {
+		return s.Run(ctx, w)
+	}
+	return s.Resume(ctx, w, slices.DeleteFunc([]string{task, text}, func(s string) bool { return s == "" }))
+}
+
+// Run starts a task.
+func (s *Seat) Run(ctx context.Context, w Work) error {
+	svc, set, err := s.Configured(w.Dir)
+	if err != nil {
+		return err
+	}
+	if s.drawn(w) {
+		return s.draw(ctx, svc, set, w, tui.Options{Text: w.Text, Once: true})
+	}
+	r := w.Request
+	if err := s.complete(svc, set, &r); err != nil {
+		return err
+	}
+	err = s.turns(ctx, w, func(c session.Client) (*session.Session, error) { return svc.Start(ctx, r, c) })
+	if errors.Is(err, session.ErrNoModel) && s.Interactive() {
+		if taken, err := s.Welcome(ctx, set, w.Model); !taken {
+			return err
+		}
+		return s.Run(ctx, w)
+	}
+	return err
+}
+
+// complete adds the settings to a request and checks it.
+func (s *Seat) complete(svc *session.Service, set *settings.Settings, r *session.Request) error {
+	set.Request(r)
+	if text := set.Warning(); text != "" {
+		s.Warn(text)
+	}
+	return svc.Check(r)
+}
+
+// Resume continues a task. args are the task and a message; both may be missing.
+func (s *Seat) Resume(ctx context.Context, w Work, args []string) error {
+	svc, set, err := s.Configured(w.Dir)
+	if err != nil {
+		return err
+	}
+	id, message, err := names.ToResume(svc, w.Dir, args)
+	if err != nil {
+		return err
+	}
+	if s.drawn(w) {
+		return s.draw(ctx, svc, set, w, tui.Options{Task: id, Text: message, Once: true})
+	}
+	set.Limits(&w.Settings)
+	return s.turns(ctx, w, func(c session.Client) (*session.Session, error) {
+		return svc.Resume(ctx, id, message, w.Settings, c)
+	})
+}
+
+// turns opens a session in plain lines and runs its turns.
+func (s *Seat) turns(ctx context.Context, w Work, open func(session.Client) (*session.Session, error)) error {
+	keys := s.Keys()
+	var p view.Printer
+	opened, err := open(s.Client(keys, s.Warn, func(i session.Info) view.Printer {
+		p = s.Announce(w.Show, i, s.Warn)
+		return p
+	}))
+	if err != nil {
+		return err
+	}
+	s.Warn(opened.Opening...)
+	if keys != nil {
+		keys.Steer(func(line string) {
+			if err := opened.Say(ctx, line); err != nil {
+				s.Warn(err.Error())
+			}
+		})
+		defer keys.Steer(nil)
+	}
+	again, err := s.Turns(ctx, opened, p, s.stay)
+	if err = session.JoinClose(err, opened.Close()); err == nil && again != "" {
+		return s.Resume(ctx, w, []string{opened.Task, again})
+	}
+	return err
+}
+
+// draw shows a session on the terminal. If there is no model, it offers those found.
+func (s *Seat) draw(ctx context.Context, svc *session.Service, set *settings.Settings, w Work, o tui.Options) error {
+	o.Settings = w.Settings
+	set.Limits(&o.Settings)
+	r := w.Request
+	if err := s.complete(svc, set, &r); err != nil {
+		return err
+	}
+	o.Service, o.Request, o.Theme, o.Version = svc, r, set.Theme(), s.Version
+	o.In, o.Out = s.In.(*os.File), s.Out.(*os.File)
+	if o.Task == "" && o.Text == "" && !o.Pick { // before anything is typed
+		name := r.Model + r.Default.Model // without one, the user chooses; a script takes the first of Ollama's
+		if _, err := svc.ChooseModel(ctx, name, r.BaseURL, ""); errors.Is(err, session.ErrNoModel) || err == nil && name == "" {
+			return s.drawOffered(ctx, set, w, o)
+		}
+	}
+	res, err := tui.Run(ctx, o)
+	switch {
+	case err != nil:
+		return err
+	case errors.Is(res.Err, session.ErrNoModel):
+		return s.drawOffered(ctx, set, w, o)
+	case res.Err != nil && o.Once:
+		return exit.Seen(res.Err)
+	case res.Ran && o.Once:
+		return console.Ended(res.Task, res.Last)
+	}
+	return nil
+}
+
+// drawOffered draws the session with the model that the user chooses of those found.
+func (s *Seat) drawOffered(ctx context.Context, set *settings.Settings, w Work, o tui.Options) error {
+	if taken, err := s.Welcome(ctx, set, w.Model); !taken {
+		return err
+	}
+	svc, set, err := s.Configured(w.Dir)
+	if err != nil {
+		return err
+	}
+	return s.draw(ctx, svc, set, w, o)
+}
