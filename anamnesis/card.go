@@ -140,7 +140,7 @@ func extractCard(r *Request, n *note.Notes, recs []*record) note.Card {
 // it whole.
 func beganWith(recs []*record) string {
 	i := slices.IndexFunc(recs, func(r *record) bool { return r.changes && r.ran() && r.nChange > 0 })
-	if i < 0 || recs[i].tool != shell.Tool {
+	if i < 0 || op.Acts(recs[i].tool) != op.RunsShell {
 		return ""
 	}
 	if line := wording.CommandLine(shell.Command(recs[i].args)); !strings.HasSuffix(line, "…") && !strings.Contains(line, "`") {

@@ -11,6 +11,7 @@ import (
 	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
+	"anamnesis/opstream/op"
 )
 
 // Limits of what the extractor looks at and says.
@@ -116,7 +117,7 @@ func falsifiedPaths(recs []*record) (paths []note.Falsified, overcome []note.Sta
 // those that only asked wrongly, often repeated ones and later ones first.
 func (f *attempts) weight(recs []*record) float64 {
 	w := float64(min(f.times, 3))
-	if f.last.tool == shell.Tool {
+	if op.Acts(f.last.tool) == op.RunsShell {
 		w += 2
 	}
 	if f.error != "" {
@@ -204,7 +205,7 @@ func agentNotes(recs []*record, reason string) []note.Statement {
 		switch {
 		case rec.kind == recReply:
 			text = rec.text
-		case rec.kind == recCall && rec.tool == "Think" && rec.ok():
+		case rec.kind == recCall && op.Acts(rec.tool) == op.Thinks && rec.ok():
 			text = callSummary(rec.args)
 		}
 		if text = quote.Squash(text); text == "" || strings.Contains(reason, text) {
@@ -254,15 +255,11 @@ func unsettled(recs []*record) []note.Statement {
 		switch {
 		case rec.refused:
 			out = append(out, note.Statement{Text: "was refused and did not run: " + rec.action(), Ops: []uint64{rec.end}})
-		case rec.unknown && !isJump(rec.tool):
+		case rec.unknown && op.Acts(rec.tool) != op.Rewinds:
 			out = append(out, note.Statement{Text: "outcome unknown, it may have had its effect: " + rec.action(), Ops: []uint64{rec.end}})
 		}
 	}
 	return out
-}
-
-func isJump(tool string) bool {
-	return tool == "jump_to_step" || tool == "SendDMail" || tool == "dmail"
 }
 
 // fileFindings says what was written (and is undone now, unless the span
@@ -311,7 +308,7 @@ func successes(recs []*record) []note.Statement {
 	seen, like := make(map[string]bool), make(map[string]int)
 	var out, more []note.Statement
 	for _, rec := range slices.Backward(recs) {
-		if !rec.ok() || rec.tool != shell.Tool || onlyLooks(rec.args) || seen[rec.key()] || len(out)+len(more) == maxExtracted {
+		if !rec.ok() || op.Acts(rec.tool) != op.RunsShell || onlyLooks(rec.args) || seen[rec.key()] || len(out)+len(more) == maxExtracted {
 			continue
 		}
 		seen[rec.key()] = true

@@ -7,12 +7,11 @@ import (
 
 	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
+	"anamnesis/opstream/op"
 )
 
-// investigateTool records what was looked up before it was used.
-const investigateTool = "investigate"
-
-// investigation is what the arguments of such a call say.
+// investigation is what the arguments of a call say that records what was looked up before it
+// was used.
 type investigation struct {
 	Subject  string   `json:"subject"`
 	Findings string   `json:"findings"`
@@ -22,7 +21,7 @@ type investigation struct {
 // investigationOf reads a call's arguments; false for other calls.
 func investigationOf(rec *record) (investigation, bool) {
 	var v investigation
-	if rec.tool != investigateTool || json.Unmarshal([]byte(rec.args), &v) != nil {
+	if op.Acts(rec.tool) != op.Investigates || json.Unmarshal([]byte(rec.args), &v) != nil {
 		return investigation{}, false
 	}
 	return v, true

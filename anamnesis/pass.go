@@ -13,7 +13,6 @@ import (
 	"anamnesis/anamnesis/consult"
 	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
-	"anamnesis/anamnesis/shell"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 )
@@ -186,7 +185,7 @@ func holdsLesson(r *Request, n *note.Notes, recs []*record) (ok bool, why string
 		return true, ""
 	}
 	did := func(rec *record) bool {
-		return rec.ok() && (len(rec.writes) > 0 || rec.tool == shell.Tool && !onlyLooks(rec.args) || rec.tool == investigateTool)
+		return rec.ok() && (len(rec.writes) > 0 || op.Acts(rec.tool) == op.RunsShell && !onlyLooks(rec.args) || op.Acts(rec.tool) == op.Investigates)
 	}
 	switch {
 	case countWords(r.Reason) < minReasonWords:

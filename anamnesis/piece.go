@@ -9,7 +9,6 @@ import (
 
 	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
-	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
 )
 
@@ -145,7 +144,7 @@ func (r *record) weight() int {
 		return 4
 	case r.kind == recCall && len(r.writes) > 0:
 		return 4
-	case r.kind == recCall && r.tool == shell.Tool:
+	case r.kind == recCall && op.Acts(r.tool) == op.RunsShell:
 		return 3
 	}
 	return 2

@@ -81,7 +81,7 @@ func (r *record) ok() bool { return r.ran() && !r.failed() }
 
 // ran reports whether it is a call that was run and did something.
 func (r *record) ran() bool {
-	return r.kind == recCall && !r.refused && !r.unknown && !isJump(r.tool)
+	return r.kind == recCall && !r.refused && !r.unknown && op.Acts(r.tool) != op.Rewinds
 }
 
 func (r *record) ops() []uint64 {
@@ -279,7 +279,7 @@ func (c *recorder) saved(step int, b *op.WorldSaved) {
 	for _, rec := range c.out[c.stepFrom:] {
 		if rec.kind == recCall {
 			rec.changed, rec.nChange = b.Changed, b.NChanged
-			tainted = tainted || rec.tainted && rec.tool == shell.Tool
+			tainted = tainted || rec.tainted && op.Acts(rec.tool) == op.RunsShell
 		}
 	}
 	if tainted {

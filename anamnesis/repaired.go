@@ -140,7 +140,7 @@ func repairCall(rec *record) repair.Call {
 	if rec.exit != nil {
 		c.Exit, c.HasExit = *rec.exit, true
 	}
-	if rec.tool != shell.Tool {
+	if op.Acts(rec.tool) != op.RunsShell {
 		c.Command = ""
 		c.Changes = writtenBy(rec)
 		if len(rec.reads) == 1 && len(rec.writes) == 0 {

@@ -8,7 +8,7 @@ import (
 
 	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
-	"anamnesis/anamnesis/shell"
+	"anamnesis/opstream/op"
 )
 
 // Limits of what a block for standing steps says beside its notes.
@@ -102,7 +102,7 @@ var hint = regexp.MustCompile(`(?im)^\W*(?:hint|help|tip|advice|suggestion): (\S
 func hints(recs []*record) []note.Statement {
 	var out []note.Statement
 	for _, rec := range recs {
-		if !rec.ran() || rec.tool != shell.Tool {
+		if !rec.ran() || op.Acts(rec.tool) != op.RunsShell {
 			continue
 		}
 		for _, text := range rec.outputs() {

@@ -44,7 +44,7 @@ func (t *tainter) holds(p string) bool {
 // refused before it ran showed nothing of the outside.
 func (t *tainter) see(r *record, network bool) bool {
 	tainted := network
-	if r.tool == shell.Tool && !r.refused {
+	if op.Acts(r.tool) == op.RunsShell && !r.refused {
 		command := shell.Command(r.args)
 		local := shell.Local(command, t.dir)
 		// What an unknown program reads of the world is not known.

@@ -98,7 +98,7 @@ func (e *Log) Add(o *op.Op) {
 	case *op.ModelReplied:
 		e.disputed(o.Seq, b.Text)
 	case *op.ToolCalled:
-		if command := shell.Command(b.Args); b.Name == shell.Tool && command != "" {
+		if command := shell.Command(b.Args); op.Acts(b.Name) == op.RunsShell && command != "" {
 			if e.calls == nil {
 				e.calls = make(map[string]openCall)
 			}

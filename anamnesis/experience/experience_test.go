@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"anamnesis/anamnesis/shell"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream/op"
 )
@@ -24,8 +23,8 @@ func TestExperience(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		add(&op.ToolCalled{Call: id, Name: shell.Tool, Args: string(args)})
-		add(&op.ToolReturned{Call: id, Name: shell.Tool, Exit: &exit})
+		add(&op.ToolCalled{Call: id, Name: "Bash", Args: string(args)})
+		add(&op.ToolReturned{Call: id, Name: "Bash", Exit: &exit})
 	}
 	add(&op.CardsRecalled{Why: "start", Cards: []op.CardRef{{ID: "k1"}, {ID: "k2"}}})
 	if e.Ending() != usage.Unknown || len(e.Events("t", e.Ending(), false)) != 2 {
@@ -98,8 +97,8 @@ func TestBearings(t *testing.T) {
 			if c.exit != 0 || strings.Contains(c.command, "|") {
 				out = "./a.go:3:2: " + e1 + "\nFAIL\n"
 			}
-			add(&op.ToolCalled{Call: "c", Name: shell.Tool, Args: string(args), World: c.world})
-			add(&op.ToolReturned{Call: "c", Name: shell.Tool, Exit: &c.exit, Stdout: out})
+			add(&op.ToolCalled{Call: "c", Name: "Bash", Args: string(args), World: c.world})
+			add(&op.ToolReturned{Call: "c", Name: "Bash", Exit: &c.exit, Stdout: out})
 		}
 		add(&op.ModelReplied{Text: tt.says})
 		var got []string

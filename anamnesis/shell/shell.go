@@ -11,9 +11,6 @@ import (
 	"unicode"
 )
 
-// Tool is the name of the tool that runs shell commands.
-const Tool = "Bash"
-
 // systemDirs hold the system's programs and what is made anew for each command;
 // naming one of their files brings no text of others into the evidence.
 var systemDirs = []string{"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/dev/", "/proc/", "/tmp/"}

@@ -370,7 +370,7 @@ func (d decoder) checkTool(name string) error {
 // in which * matches any text.
 func ParseGuarded(text string) (op.CallPattern, error) {
 	name, command, _ := strings.Cut(text, ":")
-	if name == "" || strings.ContainsAny(name, " \t") || command != "" && name != "Bash" {
+	if name == "" || strings.ContainsAny(name, " \t") || command != "" && op.Acts(name) != op.RunsShell {
 		return op.CallPattern{}, fmt.Errorf("%q: want a tool's name, or Bash:COMMAND such as 'Bash:terraform apply*'", text)
 	}
 	return op.CallPattern{Tool: name, Command: command}, nil

@@ -71,7 +71,7 @@ func (e *event) result(c *sessions.Call) {
 			return
 		}
 		c.Done, c.Text = true, sessions.Text(e.ToolResponse)
-		if e.Agent == sessions.Kimi && c.Tool == "Bash" {
+		if e.Agent == sessions.Kimi && op.Acts(c.Tool) == op.RunsShell {
 			exit(0)
 		}
 		var out struct {
@@ -87,7 +87,7 @@ func (e *event) result(c *sessions.Call) {
 				exit(0)
 			}
 		}
-		if e.Agent == sessions.Codex && c.Tool == "Bash" {
+		if e.Agent == sessions.Codex && op.Acts(c.Tool) == op.RunsShell {
 			if n, ok := transcriptExit(e.TranscriptPath, e.ToolUseID); ok {
 				exit(n)
 				c.Failed = n != 0
@@ -171,6 +171,8 @@ func transcriptOutput(path string, c op.Call) (done *sessions.Call, ok bool) {
 }
 
 // writes reports whether a call may change the world.
-func writes(c *sessions.Call) bool { return c.Tool == "Bash" || len(c.Writes) > 0 || c.Network }
+func writes(c *sessions.Call) bool {
+	return op.Acts(c.Tool) == op.RunsShell || len(c.Writes) > 0 || c.Network
+}
 
 func callOf(c *sessions.Call) op.Call { return op.Call{ID: c.ID, Name: c.Tool, Args: c.Args} }

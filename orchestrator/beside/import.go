@@ -287,7 +287,7 @@ func (w *stream) step(ctx context.Context, s *sessions.Session, i int) error {
 }
 
 func called(id string, c *sessions.Call) *op.ToolCalled {
-	return &op.ToolCalled{Call: id, Name: c.Tool, Args: c.Args, Changes: len(c.Writes) > 0 || c.Tool == "Bash"}
+	return &op.ToolCalled{Call: id, Name: c.Tool, Args: c.Args, Changes: len(c.Writes) > 0 || op.Acts(c.Tool) == op.RunsShell}
 }
 
 func returned(id string, c *sessions.Call) *op.ToolReturned {

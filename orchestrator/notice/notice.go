@@ -135,7 +135,7 @@ func TriedFrom(s *state.State, to, from int) []string {
 
 // BashCommand returns the command of a Bash call, empty for other calls.
 func BashCommand(name, args string) string {
-	if name != shell.Tool {
+	if op.Acts(name) != op.RunsShell {
 		return ""
 	}
 	return shell.Command(args)

@@ -259,13 +259,13 @@ func (s *State) tool(o op.Op) error {
 			return fmt.Errorf("%w: two results for call %q", ErrStream, id)
 		}
 		c.Returned = true
-		if c.Called && !goesBack(c.Name) {
+		if c.Called && op.Acts(c.Name) != op.Rewinds { // the same call after going back is no repetition
 			s.Streak = s.Streak.After(c.Name, c.Args)
 		}
 		s.commandEnded(s.Reply.Seq, c, b)
 		failed := b.IsError || b.Refused || b.Unknown || (b.Exit != nil && *b.Exit != 0)
 		if c.Called && !b.Unknown {
-			s.Repeats.Add(c.asked(), loop.Run{Seq: o.Seq, Failed: failed})
+			s.Repeats.Add(loop.Call{World: c.World, Tool: c.Name, Args: c.Args, Effects: c.Effects}, loop.Run{Seq: o.Seq, Failed: failed})
 		}
 		s.Reply.Wrote = s.Reply.Wrote || len(b.Writes) > 0 && !failed
 		if c.ID == s.LastCall.CallID {

@@ -20,7 +20,7 @@ const displayRunes = 50
 func Display(call op.Call, dir string) string {
 	name := shorten(escape(call.Name), displayRunes)
 	arg, ok := "", false
-	for _, key := range displayKeys(call.Name) {
+	for _, key := range op.MainArgs(call.Name) {
 		if arg, ok = argument(call.Args, key); ok {
 			break
 		}
@@ -64,34 +64,6 @@ func relative(text, dir string) string {
 		}
 		at = len(text) - len(rest)
 	}
-}
-
-// displayKeys are the arguments worth showing, the best first. Recorded calls are displayed
-// without a registry, so they are listed here by name.
-func displayKeys(name string) []string {
-	switch name {
-	case "AskUser":
-		return []string{"question"}
-	case "Bash":
-		return []string{"command"}
-	case "Glob", "Grep":
-		return []string{"pattern"}
-	case "Task":
-		return []string{"description"}
-	case "Think":
-		return []string{"thought"}
-	case "jump_to_step":
-		return []string{"step_id"}
-	case "investigate":
-		return []string{"subject"}
-	case "recall":
-		return []string{"query", "op"}
-	case "SendDMail": // the message is for the agent
-		return []string{"checkpoint_id"}
-	case "dmail":
-		return []string{"action"}
-	}
-	return []string{"path", "command", "pattern", "query", "url", "name", "message"}
 }
 
 // argument finds a top-level argument's text in complete or cut JSON.

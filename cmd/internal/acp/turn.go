@@ -300,18 +300,18 @@ func arguments(c op.Call) any {
 }
 
 func kindOf(name string) sdk.ToolKind {
-	switch name {
-	case "ReadFile", "ReadMedia", "ReadOperation":
+	switch op.Acts(name) {
+	case op.Reads:
 		return sdk.ToolKindRead
-	case "WriteFile", "StrReplaceFile", "PatchFile":
+	case op.Edits:
 		return sdk.ToolKindEdit
-	case "Glob", "Grep":
+	case op.Searches:
 		return sdk.ToolKindSearch
-	case "Bash":
+	case op.RunsShell:
 		return sdk.ToolKindExecute
-	case "Think":
+	case op.Thinks:
 		return sdk.ToolKindThink
-	case "FetchURL", "SearchWeb":
+	case op.Fetches:
 		return sdk.ToolKindFetch
 	}
 	return sdk.ToolKindOther

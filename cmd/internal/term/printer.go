@@ -156,7 +156,7 @@ func (p *textPrinter) Op(o op.Op) {
 		p.line("! %s", b.Error)
 	case *op.ToolCalled: // the user may have edited it
 		p.calls[b.Call] = op.Call{ID: b.Call, Name: b.Name, Args: b.Args}
-		if b.Name == "Bash" { // a command may take its time
+		if op.Acts(b.Name) == op.RunsShell { // a command may take its time
 			p.line("▸ %s", tool.Display(op.Call{ID: b.Call, Name: b.Name, Args: b.Args}, p.dir))
 		}
 	case *op.ToolReturned:

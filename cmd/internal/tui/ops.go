@@ -244,7 +244,7 @@ func (m *screen) returned(step int, b *op.ToolReturned) {
 	m.calls = slices.DeleteFunc(m.calls, func(o *call) bool { return o == c })
 	m.feed.Forget(b.Call)
 	c.Name = b.Name
-	if b.Name == "SetTodoList" && !b.IsError && !b.Refused {
+	if op.Acts(b.Name) == op.Plans && !b.IsError && !b.Refused {
 		return // the list itself was shown
 	}
 	dot, how := paint.Green.Render("●"), result.Took(b.Millis)

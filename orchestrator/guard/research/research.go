@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/command"
 	"anamnesis/orchestrator/loop"
 )
@@ -96,7 +97,7 @@ func (r Rules) Subjects(tool, args string) []Subject {
 	}
 	_ = json.Unmarshal([]byte(args), &a) // another tool's arguments: only patterns apply
 	var simple []command.Simple
-	if tool == "Bash" {
+	if op.Acts(tool) == op.RunsShell {
 		// A malformed line is examined as far as a shell would run it.
 		simple, _ = command.Parse(a.Command)
 	}

@@ -33,7 +33,7 @@ func Edits(ctx context.Context, svc *session.Service, st *state.State, ops []op.
 			var args struct {
 				Path string `json:"path"`
 			}
-			if _ = json.Unmarshal([]byte(b.Args), &args); args.Path != "" && (b.Name == "WriteFile" || b.Name == "StrReplaceFile") {
+			if _ = json.Unmarshal([]byte(b.Args), &args); args.Path != "" && op.Acts(b.Name) == op.Edits {
 				last[args.Path] = b.Call
 			}
 		case *op.WorldSaved:
