@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -12,6 +11,7 @@ import (
 
 	"anamnesis/cmd/internal/acp"
 	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/install"
 	"anamnesis/cmd/internal/recorder"
 	"anamnesis/orchestrator/session"
 )
@@ -63,9 +63,12 @@ MCP server to sessions whose agent does not have it.
 byte. A session that the agent's own hooks record is only forwarded.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var p *install.Places
 			svc, err := a.service()
-			p, placesErr := a.places()
-			if err = cmp.Or(err, placesErr); err != nil { // the agent is to run all the same
+			if err == nil {
+				p, err = install.Here(svc.Home, a.getenv)
+			}
+			if err != nil { // the agent is to run all the same
 				fmt.Fprintf(a.stderr, "anamnesis: acp proxy: forwards only and records nothing: %v\n", err)
 				svc = nil
 			}

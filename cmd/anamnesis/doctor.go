@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/install"
@@ -20,7 +18,6 @@ import (
 	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/inspect"
-	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -78,40 +75,12 @@ func (a *app) doctorMachine(ctx context.Context) error {
 // doctorAgents prints findings about the recording of other agents, a line each.
 func (a *app) doctorAgents(ctx context.Context, h taskdir.Home) {
 	say := func(format string, args ...any) { a.println(view.Line(fmt.Sprintf(format, args...), 500)) }
-	if p, err := a.places(); err == nil {
-		a.doctorSurroundings(p.State, say)
-		for _, line := range p.Findings(ctx) {
+	if p, err := install.Here(h, a.getenv); err == nil {
+		for _, line := range append(p.Surroundings("."), p.Findings(ctx)...) {
 			say("%s", line)
 		}
 	}
 	for _, line := range beside.Findings(h, ".", client.Program()) {
-		say("%s", line)
-	}
-}
-
-// doctorSurroundings prints properties of the file systems of the state folder and this
-// directory that recording does not work well on.
-func (a *app) doctorSurroundings(state string, say func(string, ...any)) {
-	text := func(path string) string {
-		data, _ := os.ReadFile(path) // it does not exist on macOS
-		return string(data)
-	}
-	real := func(path string) string {
-		if at, err := session.RealDir(path); err == nil {
-			return at
-		}
-		return path
-	}
-	m := install.Machine{Mounts: text("/proc/self/mountinfo"), Kernel: text("/proc/version"), Getenv: a.getenv}
-	for _, mark := range []string{"/.dockerenv", "/run/.containerenv"} {
-		if _, err := os.Lstat(mark); err == nil {
-			m.Container = true
-		}
-	}
-	if err := unix.Access(state, unix.W_OK); err != nil && !errors.Is(err, unix.ENOENT) {
-		say("the state folder %s cannot be written (%v): nothing is recorded; set ANAMNESIS_HOME to a folder that you may read and write", state, err)
-	}
-	for _, line := range m.Concerns(real(state), real(".")) {
 		say("%s", line)
 	}
 }

@@ -4,11 +4,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,8 +15,8 @@ import (
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/beside"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
-	"anamnesis/orchestrator/taskdir"
 )
 
 type installFlags struct{ dryRun, yes, all, purge bool }
@@ -31,7 +28,7 @@ opencode, gemini or kimi. From then on each of its calls is recorded as an opera
 step as a snapshot in this program's state folder, with secrets redacted. Only passes send parts
 of it: to the model of your config.yaml, if that names one. The change is shown first and made
 when you agree (--yes). Other entries and comments stay. 'uninstall' removes it. A file
-.anamnesis/off in a project, or 'anamnesis pause', stops the recording.`, (*install.Places).Plan, (*install.Places).Install)
+.anamnesis/off in a project, or 'anamnesis pause', stops the recording.`, install.Add)
 }
 
 func (a *app) uninstallCommand() *cobra.Command {
@@ -39,202 +36,109 @@ func (a *app) uninstallCommand() *cobra.Command {
 		`Remove hooks, MCP server and skill from an agent's configuration. A file that was not changed
 otherwise becomes byte for byte what it was before the installation; from any other file only
 our entries are removed. Recorders stop. Recordings stay; --purge lists the recorded sessions of
-the agent and deletes them with their snapshots. Cards stay.`, (*install.Places).PlanRemoval, (*install.Places).Uninstall)
+the agent and deletes them with their snapshots. Cards stay.`, install.Remove)
 }
 
-// installChange is the change of an installation for one agent.
-type installChange struct {
-	agent sessions.Agent
-	files []install.File
-	purge []taskdir.Summary // sessions that are deleted
-}
-
-func (a *app) installVerb(use, short, long string, plan func(*install.Places, sessions.Agent) ([]install.File, error), do func(*install.Places, sessions.Agent, []install.File) error) *cobra.Command {
+func (a *app) installVerb(use, short, long string, verb install.Verb) *cobra.Command {
 	var f installFlags
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			verb, _, _ := strings.Cut(use, " ")
-			p, err := a.places()
-			if err != nil {
-				return err
-			}
-			agents, err := a.installAgents(p, args, verb, f.all)
-			if err != nil {
-				return err
-			}
-			changes, err := a.planInstall(p, agents, f.purge, plan)
-			if err != nil {
-				return err
-			}
-			if len(changes) == 0 {
-				a.println("nothing to change")
-				return a.stopRecorders(cmd.Context(), verb)
-			}
-			a.showInstall(changes)
-			if verb == "install" {
-				a.println(p.Stored())
-			}
-			if f.dryRun {
-				return nil
-			}
-			if err := a.agreeToInstall(cmd.Context(), f.yes); err != nil {
-				return err
-			}
-			for _, c := range changes {
-				if len(c.files) > 0 {
-					if err := do(p, c.agent, c.files); err != nil {
-						return fmt.Errorf("%s for %s: %w", verb, c.agent, err)
-					}
-				}
-				if err := a.stopRecorders(cmd.Context(), verb); err != nil {
-					return err
-				}
-				if err := a.purge(cmd.Context(), c.purge); err != nil {
-					return err
-				}
-				if len(c.files) > 0 {
-					then := map[string]string{"install": "recording begins with its next session", "uninstall": "its sessions are no longer recorded"}
-					a.printf("%sed for %s: %s\n", verb, c.agent, then[verb])
-				}
-				if c.agent == sessions.Codex && verb == "install" {
-					a.println("Codex runs hooks only once you trust them: start it and confirm them under /hooks")
-				}
-			}
-			return nil
-		},
+		RunE: a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) error {
+			return a.install(cmd.Context(), svc, verb, args, f)
+		}),
 	}
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show the change and make none")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&f.all, "all", false, "every agent that has a configuration in your home directory")
-	if strings.HasPrefix(use, "uninstall") {
+	if verb == install.Remove {
 		cmd.Flags().BoolVar(&f.purge, "purge", false, "delete the agent's recordings, too")
 	}
 	return cmd
 }
 
-// planInstall returns the changes for some agents, without those that need none.
-func (a *app) planInstall(p *install.Places, agents []sessions.Agent, purge bool, plan func(*install.Places, sessions.Agent) ([]install.File, error)) ([]installChange, error) {
-	var changes []installChange
-	for _, agent := range agents {
-		files, err := plan(p, agent)
-		if errors.Is(err, install.ErrConfig) {
-			return nil, exit.Usagef("%w; mend the file and try again", err)
-		}
-		if err != nil {
-			return nil, err
-		}
-		c := installChange{agent: agent, files: files}
-		if purge {
-			if c.purge, err = a.recordedSessions(agent); err != nil {
-				return nil, err
-			}
-		}
-		if len(c.files)+len(c.purge) > 0 {
-			changes = append(changes, c)
+func (a *app) install(ctx context.Context, svc *session.Service, verb install.Verb, args []string, f installFlags) error {
+	p, err := install.Here(svc.Home, a.getenv)
+	if err != nil {
+		return err
+	}
+	agents, err := a.installAgents(p, args, verb, f.all)
+	if err != nil {
+		return err
+	}
+	changes, err := p.Changes(verb, agents)
+	if err == nil && f.purge {
+		changes, err = install.AddPurge(svc.Home, agents, changes)
+	}
+	if err != nil {
+		return err
+	}
+	if len(changes) == 0 {
+		a.println("nothing to change")
+		return p.Apply(ctx, svc, verb, install.Change{}) // recorders may run all the same
+	}
+	a.showInstall(changes)
+	if verb == install.Add {
+		a.println(p.Stored())
+	}
+	if f.dryRun {
+		return nil
+	}
+	if !f.yes {
+		unasked := exit.Usagef("nothing was changed: add --yes to change it without being asked")
+		if err := a.tty().Agree(ctx, "make these changes? [y/N] ", unasked, "nothing was changed"); err != nil {
+			return err
 		}
 	}
-	return changes, nil
+	then := map[install.Verb]string{install.Add: "recording begins with its next session", install.Remove: "its sessions are no longer recorded"}
+	for _, c := range changes {
+		if err := p.Apply(ctx, svc, verb, c); err != nil {
+			return err
+		}
+		if len(c.Purge) > 0 {
+			a.printf("deleted %s of %s\n", quote.Number(len(c.Purge), "session"), c.Agent)
+		}
+		if len(c.Files) > 0 {
+			a.printf("%sed for %s: %s\n", verb, c.Agent, then[verb])
+		}
+		if c.Agent == sessions.Codex && verb == install.Add {
+			a.println("Codex runs hooks only once you trust them: start it and confirm them under /hooks")
+		}
+	}
+	return nil
 }
 
 // showInstall prints the changes as diffs, and the sessions to delete.
-func (a *app) showInstall(changes []installChange) {
+func (a *app) showInstall(changes []install.Change) {
 	shown := map[string]bool{} // agents share the hooks' wrapper
 	for _, c := range changes {
-		for _, file := range c.files {
+		for _, file := range c.Files {
 			if shown[file.Path] {
 				continue
 			}
 			shown[file.Path] = true
 			a.printf("%s", view.Clean(show.LineDiff(file.Path, file.Before, file.After)))
 		}
-		for _, t := range c.purge {
+		for _, t := range c.Purge {
 			a.println(view.Line(fmt.Sprintf("delete %s, %s in %s: %s", t.ID, quote.Number(t.Steps, "step"), t.Dir, t.Request), 200))
 		}
 	}
 }
 
-func (a *app) recordedSessions(agent sessions.Agent) ([]taskdir.Summary, error) {
-	h, err := a.home()
-	if err != nil {
-		return nil, err
-	}
-	return beside.SessionsOf(h, agent)
-}
-
-func (a *app) purge(ctx context.Context, list []taskdir.Summary) error {
-	if len(list) == 0 {
-		return nil
-	}
-	svc, err := a.service()
-	if err != nil {
-		return err
-	}
-	if err := beside.Purge(ctx, svc, list); err != nil {
-		return err
-	}
-	a.printf("deleted %s of %s\n", quote.Number(len(list), "session"), list[0].Agent)
-	return nil
-}
-
-// stopRecorders ends the recorders when a verb removes an agent.
-func (a *app) stopRecorders(ctx context.Context, verb string) error {
-	if verb != "uninstall" {
-		return nil
-	}
-	h, err := a.home()
-	if err != nil {
-		return err
-	}
-	_, err = beside.StopRecorders(ctx, h)
-	return err
-}
-
-// places returns the places of this user and this program.
-func (a *app) places() (*install.Places, error) {
-	h, err := a.home()
-	if err != nil {
-		return nil, err
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	return &install.Places{Home: a.getenv("HOME"), State: h.State, Data: a.getenv("ANAMNESIS_HOME"), Program: program, Getenv: a.getenv}, nil
-}
-
 // installAgents returns the agents that a command line names.
-func (a *app) installAgents(p *install.Places, args []string, verb string, all bool) (agents []sessions.Agent, err error) {
+func (a *app) installAgents(p *install.Places, args []string, verb install.Verb, all bool) ([]sessions.Agent, error) {
 	switch {
 	case all == (len(args) > 0):
 		return nil, exit.Usagef("name one agent, or --all: %s", sessions.Names())
 	case all:
-		for _, agent := range install.Agents() {
-			if p.Found(agent) {
-				agents = append(agents, agent)
-			}
-		}
-		if len(agents) == 0 {
-			return nil, exit.Usagef("no agent has a configuration in %s", p.Home)
-		}
-		return agents, nil
+		return p.Configured()
 	case !slices.Contains(install.Agents(), sessions.Agent(args[0])):
 		return nil, exit.Usagef("%s: not an agent; known are %s", args[0], sessions.Names())
 	}
 	agent := sessions.Agent(args[0])
-	if verb == "install" && !p.Found(agent) {
+	if verb == install.Add && !p.Found(agent) {
 		a.notef("%s has no configuration here yet", agent)
 	}
 	return []sessions.Agent{agent}, nil
-}
-
-// agreeToInstall asks the user, unless they agreed already.
-func (a *app) agreeToInstall(ctx context.Context, yes bool) error {
-	if yes {
-		return nil
-	}
-	unasked := exit.Usagef("nothing was changed: add --yes to change it without being asked")
-	return a.tty().Agree(ctx, "make these changes? [y/N] ", unasked, "nothing was changed")
 }
 
 func (a *app) pauseCommand() *cobra.Command {

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package install adds this program to the configuration of other agents and takes it
 // out again. Other entries and comments stay. What each file was before and after is
 // kept, so that a file that nothing else changed comes back byte for byte.

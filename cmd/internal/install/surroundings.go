@@ -1,12 +1,19 @@
+//go:build unix
+
 package install
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 )
 
@@ -87,6 +94,25 @@ func (m *Machine) Concerns(state, project string) (lines []string) {
 		lines = append(lines, fmt.Sprintf("this is a container, and the state folder %s goes with it: mount a volume there, or name one with ANAMNESIS_HOME", state))
 	}
 	return lines
+}
+
+// Surroundings is Concerns of this machine, for this program's state and a project's directory.
+func (p *Places) Surroundings(project string) (lines []string) {
+	text := func(path string) string {
+		data, _ := os.ReadFile(path) // it does not exist on macOS
+		return string(data)
+	}
+	real := func(path string) string {
+		if at, err := session.RealDir(path); err == nil {
+			return at
+		}
+		return path
+	}
+	m := Machine{Mounts: text("/proc/self/mountinfo"), Kernel: text("/proc/version"), Container: exists("/.dockerenv") || exists("/run/.containerenv"), Getenv: p.Getenv}
+	if err := unix.Access(p.State, unix.W_OK); err != nil && !errors.Is(err, unix.ENOENT) {
+		lines = append(lines, fmt.Sprintf("the state folder %s cannot be written (%v): nothing is recorded; set ANAMNESIS_HOME to a folder that you may read and write", p.State, err))
+	}
+	return append(lines, m.Concerns(real(p.State), real(project))...)
 }
 
 func (m *Machine) inContainer() bool {

@@ -1,0 +1,112 @@
+//go:build unix
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"anamnesis/cmd/internal/exit"
+	"anamnesis/orchestrator/beside"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/sessions"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// Verb is what is done with the configuration of an agent.
+type Verb string
+
+const (
+	Add    Verb = "install"
+	Remove Verb = "uninstall"
+)
+
+// Change is what a verb changes for one agent.
+type Change struct {
+	Agent sessions.Agent
+	Files []File
+	Purge []taskdir.Summary // recorded sessions that are deleted
+}
+
+// Here returns the places of this user and this program.
+func Here(h taskdir.Home, getenv func(string) string) (*Places, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return &Places{Home: getenv("HOME"), State: h.State, Data: getenv("ANAMNESIS_HOME"), Program: program, Getenv: getenv}, nil
+}
+
+// Configured returns the agents that have a configuration.
+func (p *Places) Configured() ([]sessions.Agent, error) {
+	agents := slices.DeleteFunc(Agents(), func(agent sessions.Agent) bool { return !p.Found(agent) })
+	if len(agents) == 0 {
+		return nil, exit.Usagef("no agent has a configuration in %s", p.Home)
+	}
+	return agents, nil
+}
+
+// Changes returns what a verb changes for some agents, without those that need no change.
+func (p *Places) Changes(v Verb, agents []sessions.Agent) ([]Change, error) {
+	plan := p.Plan
+	if v == Remove {
+		plan = p.PlanRemoval
+	}
+	var changes []Change
+	for _, agent := range agents {
+		files, err := plan(agent)
+		if errors.Is(err, ErrConfig) {
+			return nil, exit.Usagef("%w; mend the file and try again", err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(files) > 0 {
+			changes = append(changes, Change{Agent: agent, Files: files})
+		}
+	}
+	return changes, nil
+}
+
+// AddPurge adds the recorded sessions of agents to the changes.
+func AddPurge(h taskdir.Home, agents []sessions.Agent, changes []Change) ([]Change, error) {
+	for _, agent := range agents {
+		list, err := beside.SessionsOf(h, agent)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(changes, func(c Change) bool { return c.Agent == agent })
+		if i < 0 && len(list) > 0 {
+			i, changes = len(changes), append(changes, Change{Agent: agent})
+		}
+		if i >= 0 {
+			changes[i].Purge = list
+		}
+	}
+	return changes, nil
+}
+
+// Apply makes a change. A removal ends the recorders.
+func (p *Places) Apply(ctx context.Context, svc *session.Service, v Verb, c Change) error {
+	do := p.Install
+	if v == Remove {
+		do = p.Uninstall
+	}
+	if len(c.Files) > 0 {
+		if err := do(c.Agent, c.Files); err != nil {
+			return fmt.Errorf("%s for %s: %w", v, c.Agent, err)
+		}
+	}
+	if v == Remove {
+		if _, err := beside.StopRecorders(ctx, svc.Home); err != nil {
+			return err
+		}
+	}
+	if len(c.Purge) == 0 {
+		return nil
+	}
+	return beside.Purge(ctx, svc, c.Purge)
+}
