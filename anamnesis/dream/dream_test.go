@@ -4,6 +4,7 @@ import (
 	"anamnesis/anamnesis/consult"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/knowledge_base/review"
 	"context"
 	"errors"
@@ -59,7 +60,7 @@ func storeOf(t *testing.T, cards ...*card.Card) *knowledgebase.Store {
 // ids names the groups that are found.
 func ids(t *testing.T, s *knowledgebase.Store) (groups []string, known int) {
 	t.Helper()
-	found, err := Find(t.Context(), s, false)
+	found, err := Find(t.Context(), s, retrieval.DefaultLikeness)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func TestFind(t *testing.T) {
 	if got, known := ids(t, s); fmt.Sprint(got) != "[go1 py1]" || known != 0 {
 		t.Fatalf("found %q, %d known", got, known)
 	}
-	found, err := Find(t.Context(), s, false)
+	found, err := Find(t.Context(), s, retrieval.DefaultLikeness)
 	if err != nil {
 		t.Fatal(err)
 	}

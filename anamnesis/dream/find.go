@@ -38,10 +38,10 @@ type Found struct {
 }
 
 // Find looks for groups among the cards that are recalled; cards that were drawn
-// from others are no instances. With wide, it also returns
-// groups that are too unlike to be proposed unread, for a model or a user to judge. Cards of one
+// from others are no instances. Groups below [retrieval.DefaultLikeness]
+// are too unlike to be proposed unread, and for a model or a user to judge. Cards of one
 // task only are no group.
-func Find(ctx context.Context, store *knowledgebase.Store, wide bool) (*Found, error) {
+func Find(ctx context.Context, store *knowledgebase.Store, atLeast float64) (*Found, error) {
 	cards := make(map[string]*card.Card)
 	var lessons []retrieval.Lesson
 	var drawn []*card.Card
@@ -60,10 +60,6 @@ func Find(ctx context.Context, store *knowledgebase.Store, wide bool) (*Found, e
 			cards[c.ID] = c
 			lessons = append(lessons, lesson(c))
 		}
-	}
-	atLeast := retrieval.DefaultLikeness
-	if wide {
-		atLeast = retrieval.WideLikeness
 	}
 	groups, err := retrieval.FindGroups(ctx, lessons, atLeast)
 	if err != nil {

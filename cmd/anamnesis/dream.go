@@ -51,7 +51,7 @@ that model.`,
 		if err != nil {
 			return err
 		}
-		got, err := w.Run(cmd.Context(), store, f.number, f.dry)
+		got, err := w.Run(cmd.Context(), store, f.number, dream.Keeping(f.dry))
 		if err != nil && cmd.Context().Err() != nil {
 			return exit.With(exit.Interrupted, errors.New("dream: interrupted; what was proposed so far is stored"))
 		}

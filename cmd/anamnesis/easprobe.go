@@ -79,7 +79,7 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 	}
 	f.Window = cmp.Or(f.Window, row.Advertised)
 	row.Advertised = f.Window
-	if f.file, err = eas.OpenProbe(svc.Home, m.Name, row, &f.Options, f.file, f.fresh); err != nil {
+	if f.file, err = eas.OpenProbe(svc.Home, m.Name, row, &f.Options, f.file, eas.Earlier(f.fresh)); err != nil {
 		return err
 	}
 	defer f.Record.Close()

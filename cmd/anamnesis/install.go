@@ -152,19 +152,20 @@ func (a *app) pauseCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := beside.Pause(h, !end); err != nil {
-				return err
-			}
-			if !end {
-				if _, err := beside.StopRecorders(cmd.Context(), h); err != nil {
+			if end {
+				if err := beside.Unpause(h); err != nil {
 					return err
 				}
-			}
-			if end {
 				a.println("other agents are recorded again")
-			} else {
-				a.println("other agents are not recorded; 'anamnesis pause --end' ends this")
+				return nil
 			}
+			if err := beside.Pause(h); err != nil {
+				return err
+			}
+			if _, err := beside.StopRecorders(cmd.Context(), h); err != nil {
+				return err
+			}
+			a.println("other agents are not recorded; 'anamnesis pause --end' ends this")
 			return nil
 		},
 	}

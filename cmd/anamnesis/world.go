@@ -43,18 +43,18 @@ the bytes.`,
 
 // withWorld opens the world and, if the verb changes or examines the directory, first finishes
 // an interrupted restore.
-func (a *app) withWorld(ctx context.Context, f *session.Place, recover bool, run func(*worldstate.World) error) error {
+func (a *app) withWorld(ctx context.Context, f *session.Place, use session.Use, run func(*worldstate.World) error) error {
 	o := worldstate.Options{Home: a.getenv("HOME"), Hook: a.worldHook, Progress: view.NewProgress(a.stderr).Scan}
 	var err error
 	if o.FileLimitBytes, o.SizeLimitBytes, err = taskdir.SnapshotLimits(a.getenv); err != nil {
 		return exit.Usagef("%v", err)
 	}
-	w, err := f.Open(a.home, recover, o)
+	w, err := f.Open(a.home, use, o)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	if recover {
+	if use == session.Live {
 		r, err := w.Recover(ctx)
 		if err != nil {
 			return err
@@ -76,7 +76,7 @@ func (a *app) worldSave(f *session.Place) *cobra.Command {
 		Short: "Save a snapshot of the directory",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.Begin = true
-			return a.withWorld(cmd.Context(), f, true, func(w *worldstate.World) error {
+			return a.withWorld(cmd.Context(), f, session.Live, func(w *worldstate.World) error {
 				snap, err := w.SaveNext(cmd.Context(), message)
 				if err != nil {
 					return err
@@ -113,7 +113,7 @@ func (a *app) worldPlan(f *session.Place) *cobra.Command {
 		Short: "Show what a restore would do, without doing it",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withWorld(cmd.Context(), f, true, func(w *worldstate.World) error {
+			return a.withWorld(cmd.Context(), f, session.Live, func(w *worldstate.World) error {
 				ids, err := a.resolve(cmd.Context(), f, w, args[:1])
 				if err != nil {
 					return err
@@ -169,7 +169,7 @@ and everything below.`,
 				}
 				return a.printRestored(res)
 			}
-			return a.withWorld(cmd.Context(), f, true, func(w *worldstate.World) error {
+			return a.withWorld(cmd.Context(), f, session.Live, func(w *worldstate.World) error {
 				if h, err := a.home(); err == nil {
 					if err := h.CheckFree(w.Dir()); err != nil {
 						return err
@@ -208,7 +208,7 @@ func (a *app) worldVerify(f *session.Place) *cobra.Command {
 		Use:   "verify",
 		Short: "Read and check every object of the store",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
+			return a.withWorld(cmd.Context(), f, session.Stored, func(w *worldstate.World) error {
 				r, err := w.Verify(cmd.Context())
 				if err != nil {
 					return err

@@ -30,7 +30,7 @@ had begun ends at its step, and the next request shows the model which files dif
 				}
 				return a.printAbandoned(found)
 			}
-			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
+			return a.withWorld(cmd.Context(), f, session.Stored, func(w *worldstate.World) error {
 				r, err := w.Abandon(cmd.Context())
 				if err != nil {
 					return err

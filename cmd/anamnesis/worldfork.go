@@ -18,7 +18,7 @@ not exist, nor lie inside the world or the store. It is created completely or no
 Ignored files and nested .git directories are in no snapshot, so they are not in DIR either.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
+			return a.withWorld(cmd.Context(), f, session.Stored, func(w *worldstate.World) error {
 				ids, err := a.resolve(cmd.Context(), f, w, args[:1])
 				if err != nil {
 					return err

@@ -29,7 +29,7 @@ func (a *app) worldLog(f *session.Place) *cobra.Command {
 			if a.json && graph {
 				return exit.Usagef("--graph draws and --json does not: a snapshot's parents are in the JSON")
 			}
-			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
+			return a.withWorld(cmd.Context(), f, session.Stored, func(w *worldstate.World) error {
 				list, err := w.Log(cmd.Context())
 				if err != nil {
 					return err
@@ -73,7 +73,7 @@ func (a *app) worldDiff(f *session.Place) *cobra.Command {
 		Short: "Show how two snapshots differ",
 		Args:  cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
+			return a.withWorld(cmd.Context(), f, session.Stored, func(w *worldstate.World) error {
 				ids, err := a.resolve(cmd.Context(), f, w, args[:2])
 				if err != nil {
 					return err
@@ -127,7 +127,7 @@ func (a *app) worldShow(f *session.Place) *cobra.Command {
 characters are escaped unless --raw is given. ID: lists the snapshot's top directory.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
+			return a.withWorld(cmd.Context(), f, session.Stored, func(w *worldstate.World) error {
 				name, path, inside := strings.Cut(args[0], ":")
 				ids, err := a.resolve(cmd.Context(), f, w, []string{name})
 				if err != nil {

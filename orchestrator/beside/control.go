@@ -17,16 +17,16 @@ import (
 // Paused is the file that stops all recording.
 func Paused(h taskdir.Home) string { return filepath.Join(all(h), client.PausedFile) }
 
-// Pause stops all recording, or ends that.
-func Pause(h taskdir.Home, stop bool) error {
-	if !stop {
-		return os.RemoveAll(Paused(h)) // there may be none
-	}
+// Pause stops all recording.
+func Pause(h taskdir.Home) error {
 	if err := os.MkdirAll(filepath.Dir(Paused(h)), 0o700); err != nil {
 		return err
 	}
 	return os.WriteFile(Paused(h), nil, 0o600)
 }
+
+// Unpause ends a pause, if there is one.
+func Unpause(h taskdir.Home) error { return os.RemoveAll(Paused(h)) }
 
 // Log is the file to which hooks write errors, since their standard error must be empty.
 func Log(h taskdir.Home) string { return filepath.Join(all(h), "errors.log") }

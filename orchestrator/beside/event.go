@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/sessions"
 )
 
@@ -175,4 +176,6 @@ func writes(c *sessions.Call) bool {
 	return op.Acts(c.Tool) == op.RunsShell || len(c.Writes) > 0 || c.Network
 }
 
-func callOf(c *sessions.Call) op.Call { return op.Call{ID: c.ID, Name: c.Tool, Args: c.Args} }
+func callOf(c *sessions.Call, writes bool) runtime.OutsideCall {
+	return runtime.OutsideCall{Call: op.Call{ID: c.ID, Name: c.Tool, Args: c.Args}, Writes: writes}
+}

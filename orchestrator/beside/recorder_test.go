@@ -217,7 +217,7 @@ func TestOff(t *testing.T) {
 	b.dir = b.svc.Home.User
 	b.hook("UserPromptSubmit", map[string]any{"prompt": "p"})
 	c := newAgent(t)
-	if err := beside.Pause(c.svc.Home, true); err != nil {
+	if err := beside.Pause(c.svc.Home); err != nil {
 		t.Fatal(err)
 	}
 	c.hook("UserPromptSubmit", map[string]any{"prompt": "p"})

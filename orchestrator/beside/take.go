@@ -44,14 +44,14 @@ func take(ctx context.Context, task *runtime.Task, e *event, again bool) error {
 			return err
 		}
 		if c := e.call(task.Dir); c != nil && e.Running {
-			return t.Began(ctx, callOf(c), e.Writes || writes(c))
+			return t.Began(ctx, callOf(c, e.Writes || writes(c)))
 		} else if c != nil {
-			return t.Begin(ctx, callOf(c), e.Writes || writes(c))
+			return t.Begin(ctx, callOf(c, e.Writes || writes(c)))
 		}
 	case "PostToolUse", "PostToolUseFailure":
 		e.match(t.Open())
 		if c := e.call(task.Dir); c != nil {
-			return t.Returned(ctx, callOf(c), e.Writes || writes(c), returned(c.ID, c))
+			return t.Returned(ctx, callOf(c, e.Writes || writes(c)), returned(c.ID, c))
 		}
 	case "PostToolBatch":
 		return closeBatch(ctx, t, e)
@@ -91,7 +91,7 @@ func closeUntold(ctx context.Context, t runtime.Outside, e *event) error {
 			continue
 		}
 		done.Normalise(t.Dir)
-		if err := t.Returned(ctx, c, false, returned(c.ID, done)); err != nil {
+		if err := t.Returned(ctx, runtime.OutsideCall{Call: c}, returned(c.ID, done)); err != nil {
 			return err
 		}
 	}
@@ -114,7 +114,7 @@ func closeBatch(ctx context.Context, t runtime.Outside, e *event) error {
 			continue
 		}
 		c.Text, c.Done, c.Failed, c.Refused = sessions.Text(b.ToolResponse), true, true, sessions.ClaudeDenied(sessions.Text(b.ToolResponse))
-		if err := t.Returned(ctx, callOf(c), false, returned(c.ID, c)); err != nil {
+		if err := t.Returned(ctx, callOf(c, false), returned(c.ID, c)); err != nil {
 			return err
 		}
 	}

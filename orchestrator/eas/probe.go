@@ -59,10 +59,18 @@ func CheckProbe(o probe.Options) error {
 	return nil
 }
 
+// Earlier says what becomes of an earlier record of a probe.
+type Earlier bool
+
+// The ways: the probe continues it, or begins anew.
+const (
+	Continue Earlier = false
+	Remove   Earlier = true
+)
+
 // OpenProbe prepares a probe of a model: the token counter, and the record of outcomes, whose
-// path it returns: file, or one in the state home. fresh removes an earlier record. The caller
-// closes o.Record.
-func OpenProbe(h taskdir.Home, model string, row attention.EAS, o *probe.Options, file string, fresh bool) (path string, err error) {
+// path it returns: file, or one in the state home. The caller closes o.Record.
+func OpenProbe(h taskdir.Home, model string, row attention.EAS, o *probe.Options, file string, earlier Earlier) (path string, err error) {
 	if o.Window == 0 {
 		return "", session.Usagef("eas probe: the table does not know the window of %s: add --window", row.Model)
 	}
@@ -72,7 +80,7 @@ func OpenProbe(h taskdir.Home, model string, row attention.EAS, o *probe.Options
 	}
 	o.Count = count.Count
 	path = cmp.Or(file, ProbeRecord(h, model, o.Seed))
-	if fresh {
+	if earlier == Remove {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return "", fmt.Errorf("eas probe: --fresh: %w", err)
 		}

@@ -45,17 +45,23 @@ func (t Outside) Said(ctx context.Context, text string) error {
 	return t.Advance(ctx)
 }
 
+// OutsideCall is a call of another agent.
+type OutsideCall struct {
+	op.Call
+	Writes bool // it may change the world
+}
+
 // Begin records that a call is about to run. If the call may write and none is in progress, it
 // first saves what changed since the last look, as the user's. A call that begins while
 // another is in progress joins its step.
-func (t Outside) Begin(ctx context.Context, c op.Call, writes bool) error {
-	return t.begin(ctx, c, writes, writes)
+func (t Outside) Begin(ctx context.Context, c OutsideCall) error {
+	return t.begin(ctx, c, c.Writes)
 }
 
 // Began records a call that runs already and may have changed the world: changes since the
 // last look count as the call's.
-func (t Outside) Began(ctx context.Context, c op.Call, writes bool) error {
-	return t.begin(ctx, c, writes, false)
+func (t Outside) Began(ctx context.Context, c OutsideCall) error {
+	return t.begin(ctx, c, false)
 }
 
 // Look saves what the user changed since the last look, unless a call is in progress.
@@ -69,12 +75,12 @@ func (t Outside) Look(ctx context.Context) error {
 	return t.BeginCalls(ctx, true)
 }
 
-func (t Outside) begin(ctx context.Context, c op.Call, writes, look bool) error {
+func (t Outside) begin(ctx context.Context, c OutsideCall, look bool) error {
 	if slices.ContainsFunc(t.Open(), func(o op.Call) bool { return o.ID == c.ID }) {
 		return nil // reported twice
 	}
-	reply := &op.ModelReplied{Calls: []op.Call{c}, Finish: "tool_calls", Joins: len(t.Open()) > 0}
-	bodies := []op.Body{reply, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, Changes: writes, Effects: writes}}
+	reply := &op.ModelReplied{Calls: []op.Call{c.Call}, Finish: "tool_calls", Joins: len(t.Open()) > 0}
+	bodies := []op.Body{reply, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, Changes: c.Writes, Effects: c.Writes}}
 	if !reply.Joins {
 		if !t.State().Turn.Open {
 			if err := t.Record(ctx, &op.TaskResumed{Program: t.opts.Program, Continue: true}); err != nil {
@@ -97,14 +103,14 @@ func (t Outside) begin(ctx context.Context, c op.Call, writes, look bool) error 
 // Returned records a call's result, and ends the step if no other call is in progress. A
 // result of a call that never began also begins it. A card about the error, if there is one,
 // is recorded before the result.
-func (t Outside) Returned(ctx context.Context, c op.Call, writes bool, b *op.ToolReturned) error {
+func (t Outside) Returned(ctx context.Context, c OutsideCall, b *op.ToolReturned) error {
 	if !slices.ContainsFunc(t.Open(), func(o op.Call) bool { return o.ID == b.Call }) {
-		if err := t.Began(ctx, c, writes); err != nil {
+		if err := t.Began(ctx, c); err != nil {
 			return err
 		}
 	}
 	bodies := []op.Body{b}
-	if lesson, shown := t.LessonOn(c, &tool.Result{Text: b.Text, Stdout: b.Text, IsError: b.IsError, Exit: b.Exit}); shown != nil {
+	if lesson, shown := t.LessonOn(c.Call, &tool.Result{Text: b.Text, Stdout: b.Text, IsError: b.IsError, Exit: b.Exit}); shown != nil {
 		shown.Text = lesson
 		bodies = []op.Body{shown, b}
 	}

@@ -23,11 +23,19 @@ type Place struct {
 	Begin            bool // a named store is created if it is absent
 }
 
-// Open opens the world. live means that the caller changes or examines the directory: a task's
-// directory must then exist, and the caller recovers the world. home is not called if the
-// store is named.
-func (p Place) Open(home func() (taskdir.Home, error), live bool, o worldstate.Options) (*worldstate.World, error) {
-	dir, store, err := p.find(home, live, &o)
+// Use says what the caller of Open does with the directory of a world.
+type Use bool
+
+// The uses. Of a live world the directory is changed or examined: a task's directory must exist,
+// and the caller recovers the world.
+const (
+	Stored Use = false
+	Live   Use = true
+)
+
+// Open opens the world. home is not called if the store is named.
+func (p Place) Open(home func() (taskdir.Home, error), use Use, o worldstate.Options) (*worldstate.World, error) {
+	dir, store, err := p.find(home, use, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -35,19 +43,19 @@ func (p Place) Open(home func() (taskdir.Home, error), live bool, o worldstate.O
 		return nil, Usagef("there is no store in %s; 'anamnesis world save --store %s' begins one", store, store)
 	}
 	if o.Task = p.Task; p.Task != "" && p.Dir == "" && p.Store == "" { // the task's record names its directory
-		if live {
+		if use == Live {
 			if err := workspace.WantDir(p.Task, dir); err != nil {
 				return nil, err
 			}
 		}
-		o.StoreOnly = !live
+		o.StoreOnly = use == Stored
 	}
 	return worldstate.Open(dir, store, &o)
 }
 
 // find returns the directory and the store. A task that ran here knows both, and which of the
 // program's own folders are never in its world; so does a directory that a task works in.
-func (p Place) find(home func() (taskdir.Home, error), live bool, o *worldstate.Options) (dir, store string, err error) {
+func (p Place) find(home func() (taskdir.Home, error), use Use, o *worldstate.Options) (dir, store string, err error) {
 	if p.Store != "" {
 		return cmp.Or(p.Dir, "."), p.Store, nil
 	}
@@ -64,7 +72,7 @@ func (p Place) find(home func() (taskdir.Home, error), live bool, o *worldstate.
 	if err != nil {
 		return "", "", err
 	}
-	if live && st.Opened.Origin.Imported() { // its snapshots are of another folder
+	if use == Live && st.Opened.Origin.Imported() { // its snapshots are of another folder
 		return "", "", taskdir.CheckParent(st)
 	}
 	return cmp.Or(p.Dir, st.Opened.Dir), st.Opened.Store, nil
