@@ -8,38 +8,30 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// head is the JSON part of an encoded tree: everything outside its groups.
+// head is the JSON part of an encoded tree: everything but the rows and what they began.
 type head struct {
-	Steps   int
-	Open    *Step        `json:",omitempty"` // the last step, where it has not ended
-	Parents [][2]int32   `json:",omitempty"` // step and parent
-	Wide    map[int]Step `json:",omitempty"`
-	Texts   []string     `json:",omitempty"`
-	Calls   []string     `json:",omitempty"`
-	Todos   [][]op.Todo  `json:",omitempty"`
+	Rows, Began int
+	Open        *Step       `json:",omitempty"` // the last step, where it has not ended
+	Details     []detail    `json:",omitempty"`
+	Texts       []string    `json:",omitempty"`
+	Todos       [][]op.Todo `json:",omitempty"`
 }
 
 // Append appends the encoded tree to dst.
 func (s *Tree) Append(dst []byte) ([]byte, error) {
-	h := head{Steps: s.n, Wide: s.wide, Texts: s.texts, Calls: s.calls.list, Todos: s.todos}
-	if s.packed < s.n {
+	h := head{Rows: len(s.rows), Began: len(s.began), Details: s.details.list, Texts: s.texts.list, Todos: s.todos}
+	if s.isOpen {
 		h.Open = &s.open
-	}
-	for _, p := range s.parents {
-		h.Parents = append(h.Parents, [2]int32{p.id, p.parent})
 	}
 	data, err := json.Marshal(h)
 	if err != nil {
 		return dst, fmt.Errorf("encode the steps: %w", err)
 	}
 	dst = append(binary.AppendUvarint(dst, uint64(len(data))), data...)
-	for i, g := range s.groups {
-		dst = binary.AppendUvarint(dst, g.first)
-		for k := range min(groupSize, s.packed-i*groupSize) {
-			dst = binary.BigEndian.AppendUint32(dst, g.firsts[k])
-			dst = binary.BigEndian.AppendUint16(append(dst, byte(g.flags[k])), g.leftBy[k])
+	for _, part := range []any{s.rows, s.began} {
+		if dst, err = binary.Append(dst, binary.BigEndian, part); err != nil {
+			return dst, fmt.Errorf("encode the steps: %w", err)
 		}
-		dst = append(binary.AppendUvarint(dst, uint64(len(g.rest))), g.rest...)
 	}
 	return dst, nil
 }
@@ -48,84 +40,48 @@ func (s *Tree) Append(dst []byte) ([]byte, error) {
 // do not begin with one.
 func Decode(data []byte) (s Tree, rest []byte, ok bool) {
 	var h head
-	text, data, ok := cut(data)
-	if !ok || json.Unmarshal(text, &h) != nil || h.Steps < 0 {
-		return s, nil, false
-	}
-	s = Tree{n: h.Steps, packed: h.Steps, wide: h.Wide, texts: h.Texts, todos: h.Todos}
-	if h.Open != nil {
-		s.packed, s.open = s.n-1, *h.Open
-	}
-	for _, list := range h.Calls {
-		s.calls.number(list)
-	}
-	for _, p := range h.Parents {
-		s.parents = append(s.parents, parentOf{p[0], p[1]})
-	}
-	for begin := 0; begin < s.packed; begin += groupSize {
-		g, n := new(group), min(groupSize, s.packed-begin)
-		size := 0
-		if g.first, size = binary.Uvarint(data); size <= 0 || len(data) < size+7*n {
-			return s, nil, false
-		}
-		data = data[size:]
-		for k := range n {
-			g.firsts[k], g.flags[k], g.leftBy[k] = binary.BigEndian.Uint32(data), Flags(data[4]), binary.BigEndian.Uint16(data[5:])
-			data = data[7:]
-		}
-		if g.rest, data, ok = cut(data); !ok {
-			return s, nil, false
-		}
-		g.rest = append([]byte(nil), g.rest...)
-		s.groups = append(s.groups, g)
-	}
-	return s, data, s.whole()
-}
-
-// cut separates length-prefixed bytes from those after them.
-func cut(data []byte) (first, rest []byte, ok bool) {
 	n, size := binary.Uvarint(data)
 	if size <= 0 || n > uint64(len(data)-size) {
-		return nil, nil, false
+		return s, nil, false
 	}
 	data = data[size:]
-	return data[:n], data[n:], true
+	if json.Unmarshal(data[:n], &h) != nil || h.Rows < 0 || h.Rows > len(data) || h.Began < 0 || h.Began > len(data) {
+		return s, nil, false
+	}
+	data = data[n:]
+	// As in a tree that Add built, lists without entries are nil.
+	s = Tree{rows: append([]row(nil), make([]row, h.Rows)...), began: append([]Began(nil), make([]Began, h.Began)...), todos: h.Todos}
+	if h.Open != nil {
+		s.open, s.isOpen = *h.Open, true
+	}
+	for _, part := range []any{s.rows, s.began} {
+		n, err := binary.Decode(data, binary.BigEndian, part)
+		if err != nil {
+			return s, nil, false
+		}
+		data = data[n:]
+	}
+	for _, text := range h.Texts {
+		s.texts.number(text)
+	}
+	for _, d := range h.Details {
+		s.details.number(d)
+	}
+	return s, data, len(s.texts.list) == len(h.Texts) && len(s.details.list) == len(h.Details) && s.whole()
 }
 
 // whole reports whether a decoded tree holds everything it refers to.
 func (s *Tree) whole() bool {
-	parents := s.parents
-	for i, g := range s.groups {
-		r, data, ok := restOf{}, g.rest, true
-		for k := range min(groupSize, s.packed-i*groupSize) {
-			id := i*groupSize + k
-			if data, ok = r.next(data); !ok {
-				return false
-			}
-			listed := len(parents) > 0 && int(parents[0].id) == id
-			if listed && (parents[0].parent < 0 || int(parents[0].parent) > id) {
-				return false
-			}
-			if listed {
-				parents = parents[1:]
-			}
-			st, wide := s.wide[id]
-			switch {
-			case g.flags[k]&flagWide != 0:
-				ok = wide && st.ID == id && st.Parent >= 0 && st.Parent <= id
-			case g.flags[k]&flagNext != 0:
-				ok = id > 0
-			default:
-				ok = listed
-			}
-			texts := uint64(len(s.texts))
-			if !ok || r.calls > uint64(len(s.calls.list)) || r.todos > uint64(len(s.todos)) || r.noCheckpoint > texts || uint64(g.leftBy[k]) > texts {
-				return false
-			}
-		}
-		if len(data) > 0 {
+	texts := uint32(len(s.texts.list))
+	for _, d := range s.details.list {
+		if max(d.Calls, d.LeftBy, d.NoCheckpoint) > texts || d.Todos > uint32(len(s.todos)) {
 			return false
 		}
 	}
-	return len(parents) == 0 && (s.packed == s.n || s.open.ID == s.packed && !s.open.Ended && s.open.Parent >= 0 && s.open.Parent <= s.packed)
+	for id, r := range s.rows {
+		if r.Parent < 0 || int(r.Parent) > id || r.Detail > uint32(len(s.details.list)) || uint64(r.Began)+uint64(s.detail(id).Began) > uint64(len(s.began)) {
+			return false
+		}
+	}
+	return !s.isOpen || s.open.ID == len(s.rows) && !s.open.Ended && s.open.Parent >= 0 && s.open.Parent <= s.open.ID
 }

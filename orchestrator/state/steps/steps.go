@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"iter"
 	"slices"
-	"sort"
 	"strings"
 
 	"anamnesis/opstream/op"
@@ -82,132 +81,95 @@ func (st *Step) setFlags(f Flags) {
 	st.Ended, st.Compacted, st.Carried, st.Read, st.Saved = f&FlagEnded != 0, f&FlagCompacted != 0, f&FlagCarried != 0, f&FlagRead != 0, f&FlagSaved != 0
 }
 
-// groupSize is the number of steps in a group. Finding one decodes those before it in its
-// group.
-const groupSize = 64
-
 // Tree holds the steps of a task by their ids, from 0, the task's beginning. A task may have
-// tens of thousands; so an ended step takes about 25 bytes. As plain rows of 56 bytes, ten
-// thousand steps exceed the growth of the heap that the soak allows (1.35 times; the limit is
-// 1.3). The zero Tree has no step. Concurrent reads are safe.
+// tens of thousands, so an ended step is a row of 32 bytes and refers to what many steps have
+// in common. The zero Tree has no step. Concurrent reads are safe.
 type Tree struct {
-	groups  []*group
-	parents []parentOf // where it is not the step before, by id
-	n       int
-	packed  int          // of n: all, or all but open
-	open    Step         // the last one, while it has not ended
-	wide    map[int]Step // those that a group has no room for
+	rows   []row // of the steps, but for open
+	open   Step  // the last one, while it has not ended
+	isOpen bool
+	began  []Began // of the rows, those of one step side by side
 
-	texts []string      // reasons of jumps and of missing checkpoints
-	calls internedTexts // what the calls of a step were, as nameList joins them
-	todos [][]op.Todo   // distinct lists, in order of appearance
+	details interned[detail]
+	texts   interned[string] // reasons of jumps and of missing checkpoints; names of calls, as joinNames joins them
+	todos   [][]op.Todo      // distinct lists, in order of appearance
 }
 
-type parentOf struct{ id, parent int32 }
-
-// group is a row of steps. Fields that later jumps and passes change, or that are read for
-// many steps, are separate arrays.
-type group struct {
-	first  uint64            // First of the first of them
-	firsts [groupSize]uint32 // of each, after that
-	flags  [groupSize]Flags
-	leftBy [groupSize]uint16 // in Tree.texts
-	rest   []byte            // of each in turn, as restOf.append writes it
+// row is an ended step.
+type row struct {
+	First  uint64
+	World  Mark
+	Count  uint32 // of operations, after the first; a step has fewer than 2^32
+	Parent int32
+	Detail uint32 // in Tree.details
+	Began  uint32 // where its calls begin in Tree.began
 }
 
-// Flags of a row that are not fields of its step.
-const (
-	flagWide Flags = 1 << (iota + 5) // the step is in Tree.wide
-	flagNext                         // its parent is the step before
-)
+// detail is the part of a step that it shares with many others.
+type detail struct {
+	Flags                       Flags
+	Calls, LeftBy, NoCheckpoint uint32 // in Tree.texts
+	Todos                       uint32 // in Tree.todos, plus 1; 0: none
+	Failed, Began               uint32 // how many
+}
 
 // Len returns the number of steps begun, including step 0.
-func (s *Tree) Len() int { return s.n }
+func (s *Tree) Len() int {
+	if s.isOpen {
+		return len(s.rows) + 1
+	}
+	return len(s.rows)
+}
 
 // At returns a step by its id, 0 to Len()-1. Its slices are shared.
 func (s *Tree) At(id int) Step {
-	s.check(id)
-	for _, st := range s.from(id) {
-		return st
+	if s.noRow(id) {
+		return s.open
 	}
-	return s.open
-}
-
-func (s *Tree) check(id int) {
-	if id < 0 || id >= s.n {
-		panic("steps: no such step")
+	r, d := &s.rows[id], s.detail(id)
+	st := Step{ID: id, Parent: int(r.Parent), First: r.First, Last: r.First + uint64(r.Count), World: r.World, Failed: int(d.Failed),
+		NoCheckpoint: s.texts.at(d.NoCheckpoint), LeftBy: s.texts.at(d.LeftBy), Calls: splitNames(s.texts.at(d.Calls))}
+	st.setFlags(d.Flags)
+	if d.Todos > 0 {
+		st.Todos = s.todos[d.Todos-1]
 	}
-}
-
-// All returns the steps by their ids, in order.
-func (s *Tree) All() iter.Seq2[int, Step] { return s.from(0) }
-
-// from returns the steps from an id on, in order.
-func (s *Tree) from(id int) iter.Seq2[int, Step] {
-	return func(yield func(int, Step) bool) {
-		for begin := id - id%groupSize; begin < s.packed; begin += groupSize {
-			g, r := s.groups[begin/groupSize], restOf{}
-			data := g.rest
-			for i := range min(groupSize, s.packed-begin) {
-				data, _ = r.next(data)
-				if begin+i >= id && !yield(begin+i, s.unpack(begin+i, &r)) {
-					return
-				}
-			}
-		}
-		if s.packed < s.n {
-			yield(s.packed, s.open)
-		}
+	if d.Began > 0 {
+		st.Began = s.began[r.Began:][:d.Began:d.Began]
 	}
-}
-
-// unpack assembles a step from its group's fields and its rest.
-func (s *Tree) unpack(id int, r *restOf) Step {
-	g, i := s.place(id)
-	if g.flags[i]&flagWide != 0 {
-		return s.wide[id]
-	}
-	st := Step{ID: id, Parent: s.Parent(id), First: g.first + uint64(g.firsts[i]), World: r.world, Failed: int(r.failed),
-		NoCheckpoint: textAt(s.texts, r.noCheckpoint), LeftBy: textAt(s.texts, uint64(g.leftBy[i])), Calls: names(s.calls.at(uint32(r.calls)))}
-	st.Last = st.First + r.count
-	st.setFlags(g.flags[i])
-	if r.todos > 0 {
-		st.Todos = s.todos[r.todos-1]
-	}
-	st.Began = r.beganAfter(st.First)
 	return st
 }
 
-// place returns the group and the index of a packed step.
-func (s *Tree) place(id int) (g *group, i int) {
-	return s.groups[id/groupSize], id % groupSize
+// noRow reports whether a step is the open one.
+func (s *Tree) noRow(id int) bool { return s.isOpen && id == len(s.rows) }
+
+func (s *Tree) detail(id int) detail { return s.details.at(s.rows[id].Detail) }
+
+// All returns the steps by their ids, in order.
+func (s *Tree) All() iter.Seq2[int, Step] {
+	return func(yield func(int, Step) bool) {
+		for id := range s.Len() {
+			if !yield(id, s.At(id)) {
+				return
+			}
+		}
+	}
 }
 
-// Parent is At(id).Parent without decoding the step; First, Ended, Saved, Compacted and Read are
-// likewise.
+// Parent is At(id).Parent without the rest of the step; First, Ended, Saved, Compacted, Carried
+// and Read are likewise.
 func (s *Tree) Parent(id int) int {
-	switch f := s.flags(id); {
-	case id == s.packed:
+	if s.noRow(id) {
 		return s.open.Parent
-	case f&flagWide != 0:
-		return s.wide[id].Parent
-	case f&flagNext != 0:
-		return id - 1
 	}
-	i := sort.Search(len(s.parents), func(i int) bool { return int(s.parents[i].id) >= id })
-	return int(s.parents[i].parent)
+	return int(s.rows[id].Parent)
 }
 
 // First returns the seq of a step's first operation.
 func (s *Tree) First(id int) uint64 {
-	switch f := s.flags(id); {
-	case id == s.packed:
+	if s.noRow(id) {
 		return s.open.First
-	case f&flagWide != 0:
-		return s.wide[id].First
 	}
-	g, i := s.place(id)
-	return g.first + uint64(g.firsts[i])
+	return s.rows[id].First
 }
 
 // Ended reports whether a step's world was saved.
@@ -226,149 +188,94 @@ func (s *Tree) Carried(id int) bool { return s.flags(id)&FlagCarried != 0 }
 func (s *Tree) Read(id int) bool { return s.flags(id)&FlagRead != 0 }
 
 func (s *Tree) flags(id int) Flags {
-	s.check(id)
-	if id == s.packed {
+	if s.noRow(id) {
 		return s.open.flags()
 	}
-	g, i := s.place(id)
-	return g.flags[i]
+	return s.detail(id).Flags
 }
 
 // Add appends the next step.
 func (s *Tree) Add(st Step) {
-	if s.packed < s.n {
-		s.pack()
+	if s.isOpen {
+		s.close()
 	}
-	s.n++
-	s.open = st
-	if st.Ended {
-		s.pack()
+	if s.open, s.isOpen = st, true; st.Ended {
+		s.close()
 	}
+}
+
+// close makes the open step a row.
+func (s *Tree) close() {
+	st := s.open
+	s.rows, s.open, s.isOpen = append(s.rows, row{}), Step{}, false
+	s.set(&st)
+}
+
+// set writes the row of a step.
+func (s *Tree) set(st *Step) {
+	r := &s.rows[st.ID]
+	at := int(r.Began)
+	if n := len(st.Began); n > 0 && (at+n > len(s.began) || !slices.Equal(s.began[at:at+n], st.Began)) {
+		at = len(s.began)
+		s.began = append(s.began, st.Began...)
+	}
+	*r = row{First: st.First, World: st.World, Count: uint32(st.Last - st.First), Parent: int32(st.Parent), Began: uint32(at), Detail: s.details.number(detail{
+		Flags: st.flags(), Calls: s.texts.number(joinNames(st.Calls)), LeftBy: s.texts.number(st.LeftBy), NoCheckpoint: s.texts.number(st.NoCheckpoint),
+		Todos: s.todoList(st.Todos), Failed: uint32(st.Failed), Began: uint32(len(st.Began)),
+	})}
 }
 
 // Edit changes a step. In a stream of this program that is the step under way.
 func (s *Tree) Edit(id int, change func(*Step)) {
-	if s.check(id); id == s.packed {
-		change(&s.open)
-		if s.open.Ended {
-			s.pack()
+	if s.noRow(id) {
+		if change(&s.open); s.open.Ended {
+			s.close()
 		}
 		return
 	}
 	st := s.At(id)
 	change(&st)
-	s.widen(id, st)
+	s.set(&st)
 }
 
 // Mark sets flags of a step.
 func (s *Tree) Mark(id int, flags Flags) {
-	if flags |= s.flags(id); id == s.packed {
+	if flags |= s.flags(id); s.noRow(id) {
 		s.open.setFlags(flags)
 		return
 	}
-	g, i := s.place(id)
-	g.flags[i] = flags
-	if st, wide := s.wide[id]; wide {
-		st.setFlags(flags)
-		s.wide[id] = st
-	}
+	d := s.detail(id)
+	d.Flags = flags
+	s.rows[id].Detail = s.details.number(d)
 }
 
 // Leave records the reason of the jump that left a step.
 func (s *Tree) Leave(id int, reason string) {
-	no := s.textNumber(reason)
-	if id == s.packed || no < 0 || s.flags(id)&flagWide != 0 {
-		s.Edit(id, func(st *Step) { st.LeftBy = reason })
+	if s.noRow(id) {
+		s.open.LeftBy = reason
 		return
 	}
-	g, i := s.place(id)
-	g.leftBy[i] = uint16(no)
-}
-
-// pack encodes the open step into its group.
-func (s *Tree) pack() {
-	id, st := s.packed, s.open
-	if id%groupSize == 0 {
-		if id > 0 { // it is complete
-			g := s.groups[len(s.groups)-1]
-			g.rest = slices.Clone(g.rest)
-		}
-		s.groups = append(s.groups, &group{first: st.First})
-	}
-	g, i := s.place(id)
-	leftBy, why := s.textNumber(st.LeftBy), s.textNumber(st.NoCheckpoint)
-	s.packed, s.open = s.packed+1, Step{}
-	if leftBy < 0 || why < 0 || st.First < g.first || st.First-g.first > 1<<32-1 || st.Last < st.First {
-		g.rest = (&restOf{}).append(g.rest, nil, 0)
-		s.widen(id, st)
-		return
-	}
-	g.firsts[i], g.flags[i], g.leftBy[i] = uint32(st.First-g.first), st.flags(), uint16(leftBy)
-	if st.Parent == id-1 {
-		g.flags[i] |= flagNext
-	} else {
-		s.parents = append(s.parents, parentOf{int32(id), int32(st.Parent)})
-	}
-	r := restOf{count: st.Last - st.First, calls: uint64(s.calls.number(nameList(st.Calls))), failed: uint64(st.Failed),
-		todos: s.todoList(st.Todos), noCheckpoint: uint64(why), world: st.World}
-	g.rest = r.append(g.rest, st.Began, st.First)
-}
-
-// widen stores a step in the table of wide steps.
-func (s *Tree) widen(id int, st Step) {
-	g, i := s.place(id)
-	g.flags[i] = st.flags() | flagWide
-	if s.wide == nil {
-		s.wide = make(map[int]Step)
-	}
-	s.wide[id] = st
-}
-
-// maxRecentTexts is how far back an equal text is looked for: a jump leaves many steps for one
-// reason.
-const maxRecentTexts = 64
-
-// textNumber returns the number of a text in texts, 0 for the empty one. At most 65,535 fit;
-// it returns -1 for more.
-func (s *Tree) textNumber(text string) int {
-	if text == "" {
-		return 0
-	}
-	for i := len(s.texts); i > max(0, len(s.texts)-maxRecentTexts); i-- {
-		if s.texts[i-1] == text {
-			return i
-		}
-	}
-	if len(s.texts) == 1<<16-1 {
-		return -1
-	}
-	s.texts = append(s.texts, text)
-	return len(s.texts)
-}
-
-func textAt(texts []string, no uint64) string {
-	if no == 0 {
-		return ""
-	}
-	return texts[no-1]
+	d := s.detail(id)
+	d.LeftBy = s.texts.number(reason)
+	s.rows[id].Detail = s.details.number(d)
 }
 
 // todoList returns the number of a list, which is mostly that of the previous step.
-func (s *Tree) todoList(list []op.Todo) uint64 {
+func (s *Tree) todoList(list []op.Todo) uint32 {
 	if len(list) == 0 {
 		return 0
 	}
 	for i := len(s.todos) - 1; i >= 0; i-- {
 		if slices.Equal(s.todos[i], list) {
-			return uint64(i + 1)
+			return uint32(i + 1)
 		}
 	}
 	s.todos = append(s.todos, list)
-	return uint64(len(s.todos))
+	return uint32(len(s.todos))
 }
 
-// nameList joins names, each followed by a NUL; names splits them.
-func nameList(list []string) string {
+// joinNames joins names, each followed by a NUL; splitNames splits them.
+func joinNames(list []string) string {
 	var sb strings.Builder
 	for _, n := range list {
 		sb.WriteString(n)
@@ -377,38 +284,39 @@ func nameList(list []string) string {
 	return sb.String()
 }
 
-func names(s string) []string {
+func splitNames(s string) []string {
 	if s == "" {
 		return nil
 	}
 	return strings.Split(s[:len(s)-1], "\x00")
 }
 
-// internedTexts numbers texts that repeat. 0 is the empty text.
-type internedTexts struct {
-	list []string
-	no   map[string]uint32
+// interned numbers values that repeat. 0 is the zero value.
+type interned[T comparable] struct {
+	list []T
+	no   map[T]uint32
 }
 
-func (t *internedTexts) number(s string) uint32 {
-	if s == "" {
+func (t *interned[T]) number(v T) uint32 {
+	var zero T
+	if v == zero {
 		return 0
 	}
-	n, known := t.no[s]
+	n, known := t.no[v]
 	if !known {
 		if t.no == nil {
-			t.no = make(map[string]uint32)
+			t.no = make(map[T]uint32)
 		}
-		t.list = append(t.list, s)
+		t.list = append(t.list, v)
 		n = uint32(len(t.list))
-		t.no[s] = n
+		t.no[v] = n
 	}
 	return n
 }
 
-func (t *internedTexts) at(n uint32) string {
-	if n == 0 {
-		return ""
+func (t *interned[T]) at(n uint32) (v T) {
+	if n > 0 {
+		v = t.list[n-1]
 	}
-	return t.list[n-1]
+	return v
 }
