@@ -11,8 +11,6 @@ import (
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/orchestrator/eas"
-	"anamnesis/orchestrator/guard/consent"
-	"anamnesis/orchestrator/session"
 
 	"github.com/spf13/cobra"
 )
@@ -96,40 +94,30 @@ func (a *app) tokensCommand() *cobra.Command {
 	return a.jsonFlag(cmd, "one JSON object")
 }
 
-// easTable returns the table in effect here: the built-in one, overlaid by the user's,
-// overlaid by the project's.
+// tables returns the tables in effect here.
+func (a *app) tables() (eas.Tables, error) {
+	t := eas.Tables{Builtin: assets.EAS, Dir: "."}
+	if a.getenv("ANAMNESIS_HOME") == "" && a.getenv("HOME") == "" {
+		return t, nil
+	}
+	h, err := a.home()
+	return t.InHome(h), err
+}
+
+// easTable returns the table in effect here.
 func (a *app) easTable() (*attention.Table, error) {
-	own, err := a.easUserFile()
+	t, err := a.tables()
 	if err != nil {
 		return nil, err
 	}
-	return session.LoadEAS(assets.EAS, own, a.trust(), ".")
+	return t.Load()
 }
 
-// trust returns the user's approvals; nil if no home is set.
-func (a *app) trust() *consent.Trust {
-	h, err := a.home()
-	if err != nil {
-		return nil
-	}
-	return consent.OpenTrust(h.Approvals())
-}
-
-// easUserFile returns the file of the user's own rows. It is empty if no home is set: the
-// built-in table works without one.
-func (a *app) easUserFile() (string, error) {
-	if a.getenv("ANAMNESIS_HOME") == "" && a.getenv("HOME") == "" {
-		return "", nil
-	}
-	h, err := a.home()
-	return h.EASOverlay(), err
-}
-
-// easUserName returns that file's name for output.
+// easUserName returns the name of the user's own rows for output.
 func (a *app) easUserName() string {
-	own, err := a.easUserFile()
-	if err != nil || own == "" {
-		return "eas.yaml in $ANAMNESIS_HOME"
+	t, err := a.tables()
+	if err != nil {
+		return eas.Tables{}.OwnName()
 	}
-	return own
+	return t.OwnName()
 }

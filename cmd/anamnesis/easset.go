@@ -7,9 +7,7 @@ import (
 
 	assets "anamnesis"
 	"anamnesis/anamnesis/attention"
-	"anamnesis/cmd/internal/exit"
 	"anamnesis/orchestrator/eas"
-	"anamnesis/orchestrator/session"
 
 	"github.com/spf13/cobra"
 )
@@ -29,7 +27,15 @@ comments and your own fields stay. Window and encoding default to the table's.`,
 			if f.Model = strings.TrimSpace(args[0]); cmd.Flags().Changed("window") {
 				f.Window = &window
 			}
-			return a.easSet(f, project)
+			t, err := a.tables()
+			if err != nil {
+				return err
+			}
+			w, err := t.Set(f, project)
+			if err != nil {
+				return err
+			}
+			return a.show(w, func() { a.out().EASRow(w) })
 		},
 	}
 	fl := cmd.Flags()
@@ -41,39 +47,6 @@ comments and your own fields stay. Window and encoding default to the table's.`,
 	fl.StringVar(&f.Encoding, "encoding", "", "tokenizer to count with (default: the table's)")
 	fl.BoolVar(&project, "project", false, "write .anamnesis/eas.yaml here instead of your own file")
 	return a.jsonFlag(cmd, "one JSON object")
-}
-
-func (a *app) easSet(f eas.NewRow, project bool) error {
-	t, err := a.easTable()
-	if err != nil {
-		return err
-	}
-	r, err := f.Row(t)
-	if err != nil {
-		return err
-	}
-	path, err := a.easUserFile()
-	if err != nil {
-		return err
-	}
-	put := func() error { return eas.PutRow(path, r, false) }
-	if project {
-		path = session.EASProjectFile(".")
-		put = func() error { return eas.PutProjectRow(".", a.trust(), r) }
-	}
-	if path == "" {
-		return exit.Usagef("eas set: neither ANAMNESIS_HOME nor HOME is set: set one, or write the project's table with --project")
-	}
-	was := t.Row(f.Model)
-	if err := put(); err != nil {
-		return err
-	}
-	if t, err = a.easTable(); err != nil {
-		return err
-	}
-	s := t.Lookup(f.Model)
-	shadowed := s.Pattern != r.Pattern || s.Origin != path
-	return a.show(map[string]any{"file": path, "row": r, "was": was, "shadowed": shadowed, "in_effect": s}, func() { a.out().EASRow(r, was, path, f.Model, shadowed, s) })
 }
 
 func (a *app) easDiffCommand() *cobra.Command {

@@ -3,11 +3,12 @@
 package show
 
 import (
+	"fmt"
+	"text/tabwriter"
+
 	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/orchestrator/eas"
-	"fmt"
-	"text/tabwriter"
 )
 
 // EASTable lists the rows of a table.
@@ -55,14 +56,14 @@ func (o *Printer) EASChanges(changes []attention.Change, own string) {
 	}
 }
 
-// EASRow says which row was written where; shadowed: another row, that of s, counts for the model.
-func (o *Printer) EASRow(r attention.Row, was *attention.Row, path, model string, shadowed bool, s attention.EAS) {
+// EASRow says which row was written where, and which row applies if that is another.
+func (o *Printer) EASRow(w eas.Written) {
 	before := "new"
-	if was != nil {
-		before = fmt.Sprintf("was %d", was.EAS)
+	if w.Was != nil {
+		before = fmt.Sprintf("was %d", w.Was.EAS)
 	}
-	o.Printf("%s: eas %d (%s), in %s\n", r.Pattern, r.EAS, before, path)
-	if shadowed {
-		o.Printf("note: %s still goes by the row %s of %s: eas %d\n", model, s.Pattern, s.Origin, s.EAS)
+	o.Printf("%s: eas %d (%s), in %s\n", w.Row.Pattern, w.Row.EAS, before, w.File)
+	if w.Shadowed {
+		o.Printf("note: %s still goes by the row %s of %s: eas %d\n", w.Row.Pattern, w.InEffect.Pattern, w.InEffect.Origin, w.InEffect.EAS)
 	}
 }
