@@ -1,6 +1,6 @@
 // Package jsontext checks quickly whether a JSON text is valid and without insignificant white
-// space, and reads its strings in place. With encoding/json the check is a third of an
-// append's cost beside its sync, and half of the cost of looking for secrets in it.
+// space, and reads its strings in place. With encoding/json in its place 64 callers together
+// append 14 times as fast as one, with it 17 times; BenchmarkAppend of opstream wants 15.
 package jsontext
 
 import (
