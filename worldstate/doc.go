@@ -92,8 +92,7 @@
 // (inotify, on Linux and local file systems). Elsewhere, and if the system's watches are used up, it
 // scans; directories above the limit of watches it always scans. Events are read when a save or a plan starts,
 // so that no earlier change is missed: a queue that overflowed, an unmount or a replaced root
-// cause a scan. After 200 saves, or ten minutes, a save scans everything and compares; a change
-// that no event reported is noted in its Snapshot and stops the watcher. Each directory takes
+// cause a scan, and so does every 200th save, and a save after ten minutes. Each directory takes
 // about a KiB of the kernel's memory, for at most 65,536 of them.
 //
 // # The store's size
@@ -133,7 +132,7 @@
 // A watching World does not learn of a write through a shared memory map before the file is
 // closed. It also misses a write through a hard link that was made after the file was last read
 // and is outside, in an ignored directory, or removed again; and what a file system that was
-// mounted or unmounted inside since the last check shows or hides. The next check finds all three.
+// mounted or unmounted inside since the last scan shows or hides. The next scan finds all three.
 // Files known to have several names, and file systems known to be mounted inside, are examined
 // every time. A restore reads every file again before it changes it, with or without watching.
 package worldstate

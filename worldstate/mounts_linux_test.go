@@ -31,7 +31,7 @@ func (b *bench) mount(dir string) (unmount func()) {
 	return unmount
 }
 
-// TestMountInside: the check finds a file system that was mounted inside, or unmounted, since
+// TestMountInside: a scan of everything finds a file system that was mounted inside, or unmounted, since
 // the last scan.
 func TestMountInside(t *testing.T) {
 	b := watchedBench(t)

@@ -49,15 +49,15 @@ func Verify(ctx context.Context, s *objects.Store, named *refs.Store, hook func(
 	}
 	r := Health{Problems: damagedPacks(s), Refs: len(byName)}
 	hook("verify-listed")
-	v := verifier{s: s, ctx: ctx, r: &r, seen: make(map[gitfmt.Hash]bool), intact: make(map[gitfmt.Hash]gitfmt.ObjectType)}
-	if err := v.packs(); err != nil {
+	v := verifier{s: s, r: &r, seen: make(map[gitfmt.Hash]bool), intact: make(map[gitfmt.Hash]gitfmt.ObjectType)}
+	if err := v.packs(ctx); err != nil {
 		return Health{}, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		if !refs.IsOurs(name) {
 			continue // the user's objects may be in no pack
 		}
-		if err := v.commits(byName[name], name); err != nil {
+		if err := v.commits(ctx, byName[name], name); err != nil {
 			return Health{}, err
 		}
 	}
@@ -79,7 +79,6 @@ func damagedPacks(s *objects.Store) []Problem {
 
 type verifier struct {
 	s      *objects.Store
-	ctx    context.Context
 	r      *Health
 	seen   map[gitfmt.Hash]bool
 	intact map[gitfmt.Hash]gitfmt.ObjectType // objects with an intact copy
@@ -96,12 +95,12 @@ type damage struct {
 }
 
 // packs reads each pack from end to end, as git fsck does.
-func (v *verifier) packs() error {
+func (v *verifier) packs(ctx context.Context) error {
 	for _, p := range v.s.AllPacks() {
 		items, err := p.Entries()
 		whole := err == nil
 		for _, it := range items {
-			if err := v.ctx.Err(); err != nil {
+			if err := ctx.Err(); err != nil {
 				return err
 			}
 			kind, err := v.s.CheckIn(p, it)
@@ -175,13 +174,13 @@ func (v *verifier) first(h gitfmt.Hash) bool {
 	return true
 }
 
-func (v *verifier) commits(h gitfmt.Hash, ref string) error {
+func (v *verifier) commits(ctx context.Context, h gitfmt.Hash, ref string) error {
 	for queue := []gitfmt.Hash{h}; len(queue) > 0; queue = queue[1:] {
 		h := queue[0]
 		if !v.first(h) {
 			continue
 		}
-		if err := v.ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		v.at = gitfmt.ID(h.String())
@@ -195,7 +194,7 @@ func (v *verifier) commits(h gitfmt.Hash, ref string) error {
 		}
 		queue = append(queue, c.Parents...)
 		before := len(v.r.Problems)
-		if err := v.tree(c.Tree); err != nil {
+		if err := v.tree(ctx, c.Tree); err != nil {
 			return err
 		}
 		if len(v.r.Problems) == before && c.World != "" { // complete; check that it also loads as a world
@@ -209,8 +208,8 @@ func (v *verifier) commits(h gitfmt.Hash, ref string) error {
 	return nil
 }
 
-func (v *verifier) tree(h gitfmt.Hash) error {
-	return history.Walk(v.ctx, v.s, h, history.Visitor{
+func (v *verifier) tree(ctx context.Context, h gitfmt.Hash) error {
+	return history.Walk(ctx, v.s, h, history.Visitor{
 		Enter: v.first,
 		Blob: func(h gitfmt.Hash, path string) error {
 			if !v.first(h) || v.intact[h] == gitfmt.BlobObject {

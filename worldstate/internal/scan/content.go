@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -132,19 +133,19 @@ func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
 	return h, s.pack.AddStream(h, size, s.reader(f))
 }
 
-// reader reads a file from its beginning, and fails when the scan's context ends.
+// reader reads a file from its beginning, and fails when the scan is stopped.
 func (s *scanner) reader(f *os.File) io.Reader {
-	return &fileReader{s.ctx, io.NewSectionReader(f, 0, math.MaxInt64)}
+	return &fileReader{&s.stop, io.NewSectionReader(f, 0, math.MaxInt64)}
 }
 
 type fileReader struct {
-	ctx  context.Context
+	stop *atomic.Bool
 	file *io.SectionReader
 }
 
 func (r *fileReader) Read(b []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
+	if r.stop.Load() {
+		return 0, context.Canceled
 	}
 	return r.file.Read(b)
 }

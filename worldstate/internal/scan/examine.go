@@ -70,7 +70,7 @@ func (v *visit) examine(name string, at int, o *tree.Other) {
 // can be changed through it.
 func (v *visit) ignoredName(st fsys.Stamp) {
 	if v.mark != nil && st.IsRegular() && st.Nlink > 1 {
-		v.s.linked(st.Ino)
+		v.s.linked.Store(true)
 	}
 }
 
@@ -208,7 +208,7 @@ func (v *visit) file(name string, at int, o *tree.Other, st fsys.Stamp) {
 	v.left.Add(1)
 	v.s.do(func() {
 		defer v.leave()
-		if !v.s.stopped() && !v.seeded(name, st) {
+		if !v.s.stop.Load() && !v.seeded(name, st) {
 			v.readFile(name, at, o, st)
 		}
 	})
@@ -240,7 +240,7 @@ func (v *visit) readFile(name string, at int, o *tree.Other, before fsys.Stamp) 
 		case err == nil:
 			it := tree.Item{Name: name, State: tree.State{Kind: tree.KindFile, Perm: st.Mode & 0o777, Hash: h}, Size: st.Size}
 			if st.Nlink > 1 && (at < 0 || v.prev.Seen.Items[at].Nlink <= 1) {
-				v.s.linked(st.Ino)
+				v.s.linked.Store(true)
 			}
 			v.put(edit{item: v.named(it), sight: fsys.Sight{Stamp: st.Stamp, Racy: st.Racy}})
 			v.s.countFile(it.Size)
@@ -258,15 +258,6 @@ func (v *visit) readFile(name string, at int, o *tree.Other, before fsys.Stamp) 
 		}
 		return
 	}
-}
-
-func (s *scanner) linked(ino uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.links == nil {
-		s.links = make(map[uint64]bool)
-	}
-	s.links[ino] = true
 }
 
 func (v *visit) keepRules() {

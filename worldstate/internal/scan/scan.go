@@ -105,7 +105,6 @@ func (w *Tracker) IsExcluded(path string) bool {
 // scanner is one scan. With a pack it stores content that the store lacks; without one it only
 // hashes.
 type scanner struct {
-	ctx      context.Context
 	objects  *objects.Store
 	pack     *objects.Writer // if nil, content is only hashed
 	excluded map[string]bool
@@ -124,7 +123,7 @@ type scanner struct {
 	buffers sync.Pool
 	changed atomic.Int64
 	mu      sync.Mutex
-	links   map[uint64]bool                // inodes of files newly found to have several names
+	linked  atomic.Bool                    // a file was newly found to have several names
 	nested  map[string]*usergit.Repository // repositories inside that were found; nil values for removed ones
 	were    map[string]*usergit.Repository // repositories inside at the previous scan
 	err     error
@@ -147,9 +146,10 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 		return w.unchanged(ctx, known.Root, repo)
 	}
 	s := &scanner{
-		ctx: ctx, objects: w.objects, pack: pack, excluded: w.Excluded,
+		objects: w.objects, pack: pack, excluded: w.Excluded,
 		repo: repo, dir: w.dir, fault: w.Fault, progress: w.opts.Progress, limit: w.opts.FileLimitBytes, slots: make(chan struct{}, scanWorkers),
 	}
+	defer context.AfterFunc(ctx, func() { s.stop.Store(true) })()
 	if w.Watch.on() {
 		s.watch = w.Watch
 	}
@@ -186,7 +186,7 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 		return nil, fmt.Errorf("scan %s: %w", w.dir, s.err)
 	}
 	w.repo = repo.WithNested(s.nested)
-	sc := &Scanned{Listing: &tree.Listing{Root: s.root}, repo: w.repo, changed: int(s.changed.Load()), whole: whole, links: s.links}
+	sc := &Scanned{Listing: &tree.Listing{Root: s.root}, repo: w.repo, changed: int(s.changed.Load()), whole: whole, linked: s.linked.Load()}
 	sc.gather()
 	return sc, nil
 }
@@ -225,8 +225,6 @@ func (s *scanner) fail(err error) {
 	}
 	s.stop.Store(true)
 }
-
-func (s *scanner) stopped() bool { return s.stop.Load() || s.ctx.Err() != nil }
 
 // seam lets a test make an operation fail.
 func (s *scanner) seam(op, parent, name string) error {

@@ -23,10 +23,10 @@ type Scanned struct {
 	Notes   []gitfmt.Skip // paths stored without some attribute, and unusual findings
 	Partial bool          // some skip is more than a FIFO, socket or device
 	Frozen  []gitfmt.FrozenRule
-	changed int             // counts files read
-	whole   bool            // everything was scanned
-	links   map[uint64]bool // inodes newly found to have several names
-	drained int             // the watcher's count before the scan
+	changed int  // counts files read
+	whole   bool // everything was scanned
+	linked  bool // a file was newly found to have several names
+	drained int  // the watcher's count before the scan
 }
 
 // gather collects skips, notes and frozen rules from the nodes.
@@ -92,27 +92,4 @@ func (sc *Scanned) Ignored() []IgnoredRoot {
 	})
 	sort.Slice(out, func(i, j int) bool { return out[i].Path < out[j].Path })
 	return out
-}
-
-// markLinks marks the names of inodes that were known to have one name. Another name causes no
-// event at the first, and neither does a write through it.
-func markLinks(n *tree.Node, inodes map[uint64]bool, m *mark) (found bool) {
-	if n.Seen == nil {
-		return false
-	}
-	for i := range n.Items {
-		switch it := &n.Items[i]; it.Kind {
-		case tree.KindFile:
-			if n.Seen.Items[i].Nlink <= 1 && inodes[n.Seen.Items[i].Ino] {
-				m.add(it.Name)
-				found = true
-			}
-		case tree.KindDir:
-			if sub := (&mark{}); markLinks(it.Sub, inodes, sub) {
-				m.sub(it.Name).names, m.subs[it.Name].subs = sub.names, sub.subs
-				found = true
-			}
-		}
-	}
-	return found
 }

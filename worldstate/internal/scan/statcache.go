@@ -77,15 +77,17 @@ func (w *Tracker) Look(ctx context.Context, root *fsys.Root, pack *objects.Write
 	if err != nil {
 		return nil, err
 	}
-	if !sc.whole && len(sc.links) > 0 {
-		if sc, err = w.seeLinks(ctx, root, sc, pack); err != nil {
+	if !sc.whole && sc.linked { // a write under the new name causes no event at the old one
+		w.Watch.epoch++
+		changed := sc.changed
+		if sc, err = w.Scan(ctx, root, &Knowledge{Root: sc.Root, Repo: sc.repo}, nil, pack); err != nil {
 			return nil, err
 		}
+		sc.changed += changed
 	}
 	sc.drained = drained
 	if w.Watch.on() && sc.whole {
 		w.Watch.prune()
-		w.checkWatcher(known, sc)
 	}
 	return sc, nil
 }
@@ -108,31 +110,6 @@ func (w *Tracker) watchRoot(root *fsys.Root) error {
 		w.Watch = newWatching(root.Fd)
 	}
 	return nil
-}
-
-// seeLinks scans again if a scan by marks found files with more names than were known.
-func (w *Tracker) seeLinks(ctx context.Context, root *fsys.Root, sc *Scanned, pack *objects.Writer) (*Scanned, error) {
-	var marks mark
-	if !markLinks(sc.Root, sc.links, &marks) {
-		return sc, nil
-	}
-	again, err := w.Scan(ctx, root, &Knowledge{Root: sc.Root, Repo: sc.repo}, &marks, pack)
-	if err != nil {
-		return nil, err
-	}
-	again.changed += sc.changed
-	return again, nil
-}
-
-// checkWatcher compares a whole scan with the watcher's reports.
-func (w *Tracker) checkWatcher(known *Knowledge, sc *Scanned) {
-	if known == nil || w.Watch.Lost || !known.Repo.SameRules(sc.repo) {
-		return
-	}
-	if path := w.Watch.missed(known.Root, sc.Root); path != "" {
-		w.Watch.end(fmt.Sprintf("no event reported a change of %q", path))
-		sc.Notes = append(sc.Notes, gitfmt.Skip{Path: path, Reason: "the watcher missed its change and is off from now on: the world is scanned"})
-	}
 }
 
 // loadKnowledge reads the cache at first use, and drops what is known if the store no longer holds all

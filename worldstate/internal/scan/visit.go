@@ -52,7 +52,7 @@ type visit struct {
 func (v *visit) run() {
 	v.left.Store(1)
 	defer v.leave()
-	if v.s.stopped() {
+	if v.s.stop.Load() {
 		return
 	}
 	if err := v.look(); err != nil {

@@ -1,12 +1,10 @@
 package scan
 
 import (
-	"strings"
 	"sync"
 	"time"
 
 	"anamnesis/worldstate/internal/fsys"
-	"anamnesis/worldstate/internal/tree"
 	"anamnesis/worldstate/internal/usergit"
 )
 
@@ -22,8 +20,8 @@ import (
 //   - What causes no event is scanned every time: files with several hard links,
 //     file systems mounted inside, paths that could not be read, directories above
 //     the limit.
-//   - Every checkSaves saves, or checkAfter, a save scans everything and compares. A
-//     change that no event reported stops the watcher for good.
+//   - Every CheckSaves saves, or checkAfter, a save scans everything, and so finds a
+//     change that no event reported.
 //
 // Without inotify or on a network file system, worlds are scanned as a whole.
 
@@ -34,7 +32,7 @@ const (
 	// maxMarks bounds the names remembered between two saves; beyond it the next scan reads
 	// everything.
 	maxMarks = 1 << 17
-	// CheckSaves and checkAfter are the intervals at which the watcher is checked.
+	// CheckSaves and checkAfter are the intervals at which a save scans everything.
 	CheckSaves = 200
 	checkAfter = 10 * time.Minute
 )
@@ -86,25 +84,6 @@ func (m *mark) sub(name string) *mark {
 	return s
 }
 
-// covers reports whether a path, a directory above it, or the rules of one are marked.
-func (m *mark) covers(path string) bool {
-	for m != nil {
-		if _, rules := m.names[".gitignore"]; rules {
-			return true
-		}
-		name, rest, _ := strings.Cut(path, "/")
-		if _, ok := m.names[name]; ok {
-			return true
-		}
-		s, ok := m.subs[name]
-		if !ok || rest == "" {
-			return ok
-		}
-		m, path = s, rest
-	}
-	return true
-}
-
 // watched is a directory with a watch.
 type watched struct {
 	parent *watched // nil for the root and a forgotten directory
@@ -122,7 +101,7 @@ type watching struct {
 	id      fsys.Stamp // of the root: only its inode and device
 	root    *watched
 	dirs    map[int32]*watched
-	Epoch   int
+	epoch   int
 	pending *mark
 	marks   int
 	drained int // counts the calls of drain, for recordScan
@@ -297,16 +276,16 @@ func (t *watching) watch(parent *watched, name string, fd int, isRoot bool) *wat
 	switch {
 	case d == nil:
 	case d.parent == parent && d.name == name:
-		d.epoch = t.Epoch
+		d.epoch = t.epoch
 		return d
-	case d.epoch == t.Epoch:
+	case d.epoch == t.epoch:
 		return nil // mounted twice: events name only one of the places
 	default:
 		t.forget(d) // it moved while it was not watched
 	}
-	d = &watched{parent: parent, name: name, wd: wd, epoch: t.Epoch}
+	d = &watched{parent: parent, name: name, wd: wd, epoch: t.epoch}
 	if isRoot {
-		t.root.wd, t.root.epoch, d = wd, t.Epoch, t.root
+		t.root.wd, t.root.epoch, d = wd, t.epoch, t.root
 	} else {
 		if old := parent.kids[name]; old != nil {
 			t.unwatch(old)
@@ -323,7 +302,7 @@ func (t *watching) watch(parent *watched, name string, fd int, isRoot bool) *wat
 // prune forgets the directories that the last whole scan did not visit.
 func (t *watching) prune() {
 	for _, d := range t.dirs {
-		if d.epoch != t.Epoch && d.wd >= 0 && d != t.root {
+		if d.epoch != t.epoch && d.wd >= 0 && d != t.root {
 			t.unwatch(d)
 		}
 	}
@@ -336,7 +315,7 @@ func (t *watching) begin(saving bool) *mark {
 		t.Saves++
 	}
 	if due := t.Saves >= CheckSaves || time.Since(t.since) >= checkAfter; !t.on() || t.Lost || saving && due {
-		t.Epoch++
+		t.epoch++
 		return nil
 	}
 	return t.pending
@@ -362,46 +341,4 @@ func (w *Tracker) Watching() (on bool, why string) {
 		return false, "no scan yet"
 	}
 	return w.Watch.on(), w.Watch.off
-}
-
-// missed returns a path that changed without an event since it was known, "" if there is none.
-// It is called after a whole scan.
-func (t *watching) missed(known, now *tree.Node) string {
-	t.drain()
-	if !t.on() || t.Lost {
-		return ""
-	}
-	found := ""
-	a, b := &tree.Listing{Root: known}, &tree.Listing{Root: now}
-	tree.Merge("", known, now, func(path string, ia, ib *tree.Item) bool {
-		if ia != nil && ib != nil && ia.State == ib.State || t.pending.covers(path) || unwatchable(a, path) || unwatchable(b, path) {
-			return true
-		}
-		found = path
-		return false
-	})
-	return found
-}
-
-// unwatchable reports whether every scan reads the path, since no event reports it.
-func unwatchable(l *tree.Listing, path string) bool {
-	n := l.Root
-	for {
-		if n.Seen == nil || n.Seen.Foreign || n.Seen.Fault != "" {
-			return true
-		}
-		name, rest, _ := strings.Cut(path, "/")
-		i := n.Index(name)
-		switch {
-		case i < 0:
-			o := n.Other(name)
-			return o != nil && o.Why != "" && !tree.HasNoBytes(o.Why)
-		case n.Items[i].Kind != tree.KindDir:
-			return n.Items[i].Kind == tree.KindFile && n.Seen.Items[i].Nlink > 1
-		case rest == "":
-			sub := n.Items[i].Sub
-			return sub.Seen == nil || sub.Seen.Foreign
-		}
-		n, path = n.Items[i].Sub, rest
-	}
 }
