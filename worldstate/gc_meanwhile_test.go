@@ -268,25 +268,6 @@ func TestGitRepackMeanwhile(t *testing.T) {
 	b.fsck()
 }
 
-// TestPacksGoMeanwhile: packs that somebody removes once they were listed are none to
-// put together, nor to remove.
-func TestPacksGoMeanwhile(t *testing.T) {
-	b := newBench(t, nil)
-	b.steps(2)
-	s := objects.New(b.store)
-	defer s.Close()
-	b.must(s.Refresh())
-	gone, err := filepath.Glob(filepath.Join(s.PackDir(), "*.idx"))
-	b.must(err)
-	b.lose([]string{gone[0], strings.TrimSuffix(gone[0], ".idx") + ".pack"})
-	for _, look := range []func() error{func() error { return nil }, s.Refresh} {
-		b.must(look())
-		if packs, err := s.OurPacks(); err != nil || len(packs) != 1 {
-			t.Errorf("%d packs, %v", len(packs), err)
-		}
-	}
-}
-
 // TestGCBesideRepack: a git repack that began before a collection removes the pack
 // there was, at last, and the collection the one that git has just written. The
 // collection's own, of the same bytes as the first, is there all the same.

@@ -97,9 +97,8 @@ type damage struct {
 // packs reads each pack from end to end, as git fsck does.
 func (v *verifier) packs(ctx context.Context) error {
 	for _, p := range v.s.AllPacks() {
-		items, err := p.Entries()
-		whole := err == nil
-		for _, it := range items {
+		whole := true
+		for _, it := range p.Entries() {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -113,13 +112,10 @@ func (v *verifier) packs(ctx context.Context) error {
 				v.broken, whole = append(v.broken, damage{p.Name, it.Hash, err}), false
 			}
 		}
-		if whole { // otherwise the checksum is wrong for a known reason
-			err = p.CheckSum()
+		if !whole { // the checksum is wrong for a known reason
+			continue
 		}
-		if fsys.Exhausted(err) {
-			return err
-		}
-		if err != nil {
+		if err := p.CheckSum(); err != nil {
 			v.broken = append(v.broken, damage{p.Name, gitfmt.Hash{}, err})
 		}
 	}

@@ -84,7 +84,7 @@ func Log(ctx context.Context, s *objects.Store, byName map[string]gitfmt.Hash, c
 func stepped(s *objects.Store, chosen func(ref string) bool) []gitfmt.Hash {
 	var found []gitfmt.Hash
 	for _, p := range s.AllPacks() {
-		for _, it := range p.Items() {
+		for _, it := range p.Entries() {
 			if kind, err := p.KindAt(it.Off); err != nil || kind != gitfmt.CommitObject {
 				continue
 			}

@@ -12,7 +12,7 @@ import (
 	"anamnesis/worldstate/internal/fsys"
 )
 
-// Every save writes one pack. If the program has written more than maxPacks, the small ones are
+// Every save writes one pack. If the program has written more than Store.MaxPacks, the small ones are
 // merged into one: their objects are copied as they are stored, without compressing them again.
 // The new pack and its index are durable and in place before the first old one is removed, so
 // that a kill leaves at worst objects that are stored twice until the next merge. A process
@@ -41,25 +41,16 @@ func SmallPacks(sizes []int64) int {
 
 // Consolidate merges small packs if there are too many. The caller holds the store's lock.
 func (s *Store) Consolidate(ctx context.Context, pool *Pool, hook func(string)) error {
-	s.mu.RLock()
-	count := len(s.Packs)
-	s.mu.RUnlock()
-	most := maxPacks
-	if s.MaxPacks > 0 {
-		most = s.MaxPacks
-	}
-	if count <= most {
+	if len(s.AllPacks()) <= s.MaxPacks {
 		return nil
 	}
 	packs, err := s.OurPacks()
-	if err != nil || len(packs) <= most {
+	if err != nil || len(packs) <= s.MaxPacks {
 		return err
 	}
 	sizes := make([]int64, len(packs))
 	for i, p := range packs {
-		if sizes[i], err = p.Size(); err != nil {
-			return err
-		}
+		sizes[i] = p.bytes
 	}
 	return s.Merge(ctx, packs[:SmallPacks(sizes)], pool, hook)
 }
@@ -101,10 +92,7 @@ func (s *Store) Merge(ctx context.Context, packs []*Pack, pool *Pool, hook func(
 
 // copyPack copies all objects of a pack in its order, or none if it has deltas.
 func (s *Store) copyPack(out *Writer, p *Pack) (copied bool, err error) {
-	items, err := p.Entries()
-	if err != nil {
-		return false, err
-	}
+	items := p.Entries()
 	if ok, err := p.isPlain(items); !ok {
 		return false, err
 	}

@@ -46,14 +46,10 @@ func (s *Store) OurPacks() ([]*Pack, error) {
 	var out []*Pack
 	for _, p := range s.AllPacks() {
 		ours, err := IsOurKeep(p.Beside(KeepExt))
-		if ours {
-			_, err = p.Size()
-		}
-		switch {
-		case errors.Is(err, os.ErrNotExist): // removed meanwhile
-		case err != nil:
+		if err != nil {
 			return nil, fmt.Errorf("read store: %w", err)
-		case ours:
+		}
+		if ours {
 			out = append(out, p)
 		}
 	}

@@ -87,7 +87,7 @@ func (s *Store) add(p *Pack) {
 	s.Packs[p.Name] = p
 	s.names = nil
 	s.bySize = append(s.bySize, p)
-	slices.SortFunc(s.bySize, func(a, b *Pack) int { return cmp.Compare(b.N, a.N) })
+	slices.SortFunc(s.bySize, func(a, b *Pack) int { return cmp.Compare(len(b.entries), len(a.entries)) })
 }
 
 // markDamaged marks the copy of an object that Lookup returns as damaged, and reports whether there
@@ -186,10 +186,7 @@ func (s *Store) Locate(h gitfmt.Hash) (*Pack, Entry) {
 	if p == nil {
 		return nil, Entry{}
 	}
-	it, ok := p.Entry(h)
-	if !ok { // the pack cannot be opened
-		return nil, Entry{}
-	}
+	it, _ := p.Entry(h)
 	return p, it
 }
 

@@ -20,12 +20,8 @@ func (s *Store) StoredBytes(h gitfmt.Hash) int64 {
 // Tight reports whether an object is stored whole and was compressed at a high level, which its
 // zlib header shows.
 func (p *Pack) Tight(off int64) (bool, error) {
-	f, err := p.file()
-	if err != nil {
-		return false, err
-	}
 	var b [16]byte
-	n, err := f.ReadAt(b[:], off)
+	n, err := p.f.ReadAt(b[:], off)
 	if n < 4 {
 		return false, err
 	}
@@ -58,18 +54,14 @@ func (p *Writer) AddDelta(h, other gitfmt.Hash, before, data []byte) (bool, erro
 
 // CheckSum verifies the checksum at the end of a pack.
 func (p *Pack) CheckSum() error {
-	f, err := p.file()
-	if err == nil {
-		err = p.checkEnd()
-	}
-	if err != nil {
+	if err := p.checkEnd(); err != nil {
 		return err
 	}
 	sum := sha1.New()
-	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, p.bytes-sha1.Size)); err != nil {
+	if _, err := io.Copy(sum, io.NewSectionReader(p.f, 0, p.bytes-sha1.Size)); err != nil {
 		return fmt.Errorf("read %s: %w", p.Path, err)
 	}
-	if gitfmt.Hash(sum.Sum(nil)) != p.Pack {
+	if gitfmt.Hash(sum.Sum(nil)) != p.sum {
 		return fmt.Errorf("pack %s: wrong checksum", p.Path)
 	}
 	return nil
@@ -77,23 +69,16 @@ func (p *Pack) CheckSum() error {
 
 // CheckIn reads and hashes an object using only its own pack, and returns its type.
 func (s *Store) CheckIn(p *Pack, it Entry) (gitfmt.ObjectType, error) {
-	head, r, err := p.open(it.Off, &s.inflaters)
+	t, size, r, err := s.openIn(p, it.Off)
 	if err != nil {
 		return 0, err
 	}
 	defer r.Close()
-	if head.Kind >= gitfmt.OffsetDelta {
-		t, data, err := s.undelta(p, it.Off, 0)
-		if err == nil && gitfmt.HashObject(t, data) != it.Hash {
-			err = ErrWrongHash
-		}
-		return t, err
-	}
 	sum := sha1.New()
-	sum.Write(gitfmt.AppendHead(nil, head.Kind, head.Size))
-	n, err := io.Copy(sum, io.LimitReader(r, head.Size+1))
-	if err == nil && (n != head.Size || gitfmt.Hash(sum.Sum(nil)) != it.Hash) {
+	sum.Write(gitfmt.AppendHead(nil, t, size))
+	n, err := io.Copy(sum, io.LimitReader(r, size+1))
+	if err == nil && (n != size || gitfmt.Hash(sum.Sum(nil)) != it.Hash) {
 		err = ErrWrongHash
 	}
-	return head.Kind, err
+	return t, err
 }

@@ -2,130 +2,72 @@ package objects
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha1"
 	"encoding/binary"
 	"fmt"
 	"io"
-	"slices"
-	"sort"
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// index is a version 2 pack index in memory: 28 bytes for each object.
-type index struct {
-	N    int         // objects
-	Pack gitfmt.Hash // the pack's checksum
-	data []byte      // the whole file
-}
-
 const (
-	indexTables  = 8
-	IndexEntries = indexTables + 4*256
+	// IndexEntries is the length of an index's header: magic, version and 256 counts.
+	IndexEntries = 8 + 4*256
 	IndexEnd     = 2 * sha1.Size // the checksums of the pack and of the index
 	far          = 1 << 31       // larger offsets are in a separate table
 )
 
-// OpenPackIndex reads and checks an index.
-func OpenPackIndex(path string) (*index, error) {
+// Entry is an object in a pack with the size of its bytes there, its header included.
+type Entry struct {
+	gitfmt.PackItem
+	Size int64
+}
+
+// ReadPackIndex reads and checks a version 2 index. It returns the entries, sorted by id and
+// without sizes, and the pack's checksum.
+func ReadPackIndex(path string) (entries []Entry, pack gitfmt.Hash, err error) {
 	f, err := fsys.OpenFile(path)
 	if err != nil {
-		return nil, err
+		return nil, pack, err
 	}
 	defer f.Close()
 	data, err := io.ReadAll(f)
 	if err != nil {
-		return nil, err
+		return nil, pack, err
 	}
-	bad := func(what string) error { return fmt.Errorf("pack index %s: %s", path, what) }
+	bad := func(what string) ([]Entry, gitfmt.Hash, error) {
+		return nil, pack, fmt.Errorf("pack index %s: %s", path, what)
+	}
 	if len(data) < IndexEntries+IndexEnd || !bytes.HasPrefix(data, []byte("\xfftOc\x00\x00\x00\x02")) {
-		return nil, bad("not a version 2 index")
+		return bad("not a version 2 index")
 	}
 	body := data[:len(data)-sha1.Size]
 	if sum := sha1.Sum(body); !bytes.Equal(sum[:], data[len(body):]) {
-		return nil, bad("wrong checksum")
+		return bad("wrong checksum")
 	}
-	x := &index{data: data, Pack: gitfmt.Hash(data[len(data)-IndexEnd:][:sha1.Size])}
-	for b := range 256 {
-		if x.upTo(b) < x.N {
-			return nil, bad("unsorted")
+	word := func(at int) uint32 { return binary.BigEndian.Uint32(data[at:]) }
+	n, end := int(word(IndexEntries-4)), len(data)-IndexEnd
+	crcs := IndexEntries + 20*n
+	offsets := crcs + 4*n
+	large := offsets + 4*n
+	if large > end {
+		return bad("cut short")
+	}
+	entries = make([]Entry, n)
+	for i := range entries {
+		e := &entries[i]
+		e.Hash, e.Crc, e.Off = gitfmt.Hash(data[IndexEntries+20*i:][:20]), word(crcs+4*i), int64(word(offsets+4*i))
+		if i > 0 && bytes.Compare(entries[i-1].Hash[:], e.Hash[:]) > 0 {
+			return bad("unsorted")
 		}
-		x.N = x.upTo(b)
-	}
-	rest := len(data) - (IndexEntries + 28*x.N + IndexEnd)
-	if rest < 0 {
-		return nil, bad("cut short")
-	}
-	for i := range x.N {
-		if off := x.word(24*x.N + 4*i); off >= far && int(off-far) >= rest/8 {
-			return nil, bad("an offset beyond its table")
+		if e.Off >= far {
+			at := large + 8*int(e.Off-far)
+			if at+8 > end {
+				return bad("an offset beyond its table")
+			}
+			e.Off = int64(binary.BigEndian.Uint64(data[at:]))
 		}
 	}
-	return x, nil
-}
-
-// word returns the number at a distance from the first entry.
-func (x *index) word(at int) uint32 { return binary.BigEndian.Uint32(x.data[IndexEntries+at:]) }
-
-// upTo returns how many ids begin with a byte of at most b.
-func (x *index) upTo(b int) int { return int(binary.BigEndian.Uint32(x.data[indexTables+4*b:])) }
-
-func (x *index) id(i int) gitfmt.Hash { return gitfmt.Hash(x.data[IndexEntries+20*i:][:20]) }
-
-// Position returns an object's number in the index.
-func (x *index) Position(h gitfmt.Hash) (int, bool) {
-	lo := 0
-	if h[0] > 0 {
-		lo = x.upTo(int(h[0]) - 1)
-	}
-	i, ok := sort.Find(x.upTo(int(h[0]))-lo, func(i int) int { return bytes.Compare(h[:], x.data[IndexEntries+20*(lo+i):][:20]) })
-	return lo + i, ok
-}
-
-// Find returns an object's offset in the pack.
-func (x *index) Find(h gitfmt.Hash) (int64, bool) {
-	i, ok := x.Position(h)
-	if !ok {
-		return 0, false
-	}
-	return x.Offset(i), true
-}
-
-// Offset returns the offset of the i-th object in the pack.
-func (x *index) Offset(i int) int64 {
-	off := x.word(24*x.N + 4*i)
-	if off < far {
-		return int64(off)
-	}
-	return int64(binary.BigEndian.Uint64(x.data[IndexEntries+28*x.N+8*int(off-far):]))
-}
-
-func (x *index) item(i int) gitfmt.PackItem {
-	return gitfmt.PackItem{Hash: x.id(i), Off: x.Offset(i), Crc: x.word(20*x.N + 4*i)}
-}
-
-// Items returns all objects, sorted by id.
-func (x *index) Items() []gitfmt.PackItem {
-	out := make([]gitfmt.PackItem, x.N)
-	for i := range out {
-		out[i] = x.item(i)
-	}
-	return out
-}
-
-// Lengths returns the size of each object in a pack of the given size, by its number.
-func (x *index) Lengths(size int64) []int64 {
-	order := make([]int, x.N)
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(x.Offset(b), x.Offset(a)) })
-	out, end := make([]int64, x.N), size-sha1.Size
-	for _, i := range order {
-		out[i] = end - x.Offset(i)
-		end = x.Offset(i)
-	}
-	return out
+	return entries, gitfmt.Hash(data[end:][:sha1.Size]), nil
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"crypto/sha1"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -12,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/klauspost/compress/zlib"
 
@@ -22,126 +22,99 @@ import (
 
 // Pack reads one pack. Safe for concurrent use.
 type Pack struct {
-	*index
 	Name string // of the index, without its directory
 	Path string // of the .pack
 
-	opening sync.Mutex // held while the file is opened
-	f       atomic.Pointer[os.File]
-	bytes   int64 // set with f
-	err     error // why f cannot be opened
-
-	measured sync.Once
-	lengths  []int64
+	f        *os.File
+	bytes    int64
+	sum      gitfmt.Hash // the pack's checksum, by the index
+	entries  []Entry     // by id
+	measured sync.Once   // sets the sizes of entries
 }
 
-// OpenPack opens and checks an index, and checks the end of its pack. The pack itself is opened
-// at first use.
+// OpenPack opens a pack, and checks its index and its end.
 func OpenPack(idxPath string) (*Pack, error) {
-	x, err := OpenPackIndex(idxPath)
+	entries, sum, err := ReadPackIndex(idxPath)
 	if err != nil {
 		return nil, err
 	}
-	p := &Pack{index: x, Name: fsys.Base(idxPath), Path: strings.TrimSuffix(idxPath, ".idx") + ".pack"}
-	return p, p.checkEnd()
+	p := &Pack{Name: fsys.Base(idxPath), Path: strings.TrimSuffix(idxPath, ".idx") + ".pack", sum: sum, entries: entries}
+	if p.f, err = fsys.OpenFile(p.Path); err != nil {
+		return nil, err
+	}
+	if err := p.checkEnd(); err != nil {
+		p.f.Close()
+		return nil, err
+	}
+	return p, nil
 }
 
 // checkEnd compares the pack's checksum, its last bytes, with the index's.
 func (p *Pack) checkEnd() error {
-	f, err := fsys.OpenFile(p.Path)
+	info, err := p.f.Stat()
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
+	p.bytes = info.Size()
 	var end gitfmt.Hash
-	if _, err := f.ReadAt(end[:], max(info.Size()-int64(len(end)), 0)); err != nil {
+	if _, err := p.f.ReadAt(end[:], max(p.bytes-int64(len(end)), 0)); err != nil {
 		return fmt.Errorf("pack %s: cut short", p.Path)
 	}
-	if end != p.Pack {
+	if end != p.sum {
 		return fmt.Errorf("pack %s: its checksum is not the one in its index", p.Path)
 	}
 	return nil
 }
 
-// file opens the pack at its first use. A failure is permanent, unless too many files were
-// open.
-func (p *Pack) file() (*os.File, error) {
-	if f := p.f.Load(); f != nil {
-		return f, nil
-	}
-	p.opening.Lock()
-	defer p.opening.Unlock()
-	if f := p.f.Load(); f != nil || p.err != nil {
-		return f, p.err
-	}
-	f, err := fsys.OpenFile(p.Path)
-	if err == nil {
-		var info os.FileInfo
-		if info, err = f.Stat(); err == nil {
-			p.bytes = info.Size()
-			p.f.Store(f)
-			return f, nil
-		}
-		f.Close()
-	}
-	if !fsys.Exhausted(err) {
-		p.err = err
-	}
-	return nil, err
+// position returns an object's number among the entries.
+func (p *Pack) position(h gitfmt.Hash) (int, bool) {
+	return slices.BinarySearchFunc(p.entries, h, func(e Entry, h gitfmt.Hash) int { return bytes.Compare(e.Hash[:], h[:]) })
 }
 
-// Size returns the pack's size on disk, without its index.
-func (p *Pack) Size() (int64, error) {
-	_, err := p.file()
-	return p.bytes, err
-}
-
-// Entry is an object in a pack with the size of its bytes there, its header included.
-type Entry struct {
-	gitfmt.PackItem
-	Size int64
+// Find returns an object's offset in the pack.
+func (p *Pack) Find(h gitfmt.Hash) (int64, bool) {
+	i, ok := p.position(h)
+	if !ok {
+		return 0, false
+	}
+	return p.entries[i].Off, true
 }
 
 // Entry returns an object's entry.
 func (p *Pack) Entry(h gitfmt.Hash) (Entry, bool) {
-	i, ok := p.Position(h)
+	p.measured.Do(p.measure)
+	i, ok := p.position(h)
 	if !ok {
 		return Entry{}, false
 	}
-	size, err := p.Size()
-	if err != nil {
-		return Entry{}, false
+	return p.entries[i], true
+}
+
+func (p *Pack) measure() {
+	order := make([]int, len(p.entries))
+	for i := range order {
+		order[i] = i
 	}
-	p.measured.Do(func() { p.lengths = p.Lengths(size) })
-	return Entry{p.item(i), p.lengths[i]}, true
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(p.entries[b].Off, p.entries[a].Off) })
+	end := p.bytes - sha1.Size
+	for _, i := range order {
+		p.entries[i].Size = end - p.entries[i].Off
+		end = p.entries[i].Off
+	}
 }
 
 // Entries returns all objects in the order of the pack.
-func (p *Pack) Entries() ([]Entry, error) {
-	size, err := p.Size()
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Entry, p.N)
-	for i, n := range p.Lengths(size) {
-		out[i] = Entry{p.item(i), n}
-	}
+func (p *Pack) Entries() []Entry {
+	p.measured.Do(p.measure)
+	out := slices.Clone(p.entries)
 	slices.SortFunc(out, func(a, b Entry) int { return cmp.Compare(a.Off, b.Off) })
-	return out, nil
+	return out
 }
 
 // KindAt returns the type under which the object at an offset is stored.
 func (p *Pack) KindAt(off int64) (gitfmt.ObjectType, error) {
-	f, err := p.file()
-	if err != nil {
-		return 0, err
-	}
 	var b [1]byte
-	if _, err := f.ReadAt(b[:], off); err != nil {
+	if _, err := p.f.ReadAt(b[:], off); err != nil {
 		return 0, fmt.Errorf("read %s: %w", p.Path, err)
 	}
 	return gitfmt.ObjectType(b[0] >> 4 & 7), nil
@@ -153,14 +126,10 @@ var errChecksum = errors.New("its bytes in the pack have a wrong checksum")
 // Intact verifies the checksum of an object's bytes in the pack and returns the stored type. If
 // copyTo is not nil, the bytes are also written there.
 func (p *Pack) Intact(it Entry, copyTo io.Writer, buf []byte) (gitfmt.ObjectType, error) {
-	f, err := p.file()
-	if err != nil {
-		return 0, err
-	}
 	if it.Size <= 0 {
 		return 0, fmt.Errorf("read %s: no object can be at offset %d", p.Path, it.Off)
 	}
-	r := io.NewSectionReader(f, it.Off, it.Size)
+	r := io.NewSectionReader(p.f, it.Off, it.Size)
 	var kind gitfmt.ObjectType
 	crc := uint32(0)
 	for left := r.Size(); left > 0; {
@@ -205,11 +174,7 @@ const inflateBuffer = 16 << 10
 
 // open starts to read the object at an offset. The header is as stored, also that of a delta.
 func (p *Pack) open(off int64, pool *sync.Pool) (gitfmt.PackHeader, io.ReadCloser, error) {
-	f, err := p.file()
-	if err != nil {
-		return gitfmt.PackHeader{}, nil, err
-	}
-	src := io.NewSectionReader(f, off, 1<<62)
+	src := io.NewSectionReader(p.f, off, 1<<62)
 	z, reused := pool.Get().(*inflater)
 	if reused {
 		z.in.Reset(src)
@@ -230,23 +195,12 @@ func (p *Pack) open(off int64, pool *sync.Pool) (gitfmt.PackHeader, io.ReadClose
 	return h, z, nil
 }
 
-func (p *Pack) Close() {
-	p.opening.Lock()
-	defer p.opening.Unlock()
-	p.err = os.ErrClosed
-	if f := p.f.Load(); f != nil {
-		f.Close()
-	}
-}
+func (p *Pack) Close() { p.f.Close() }
 
 // objectSize returns an object's length; for a delta that of its result.
 func (p *Pack) objectSize(off int64, pool *sync.Pool) (int64, error) {
-	f, err := p.file()
-	if err != nil {
-		return 0, err
-	}
 	var b [16]byte
-	n, err := f.ReadAt(b[:], off)
+	n, err := p.f.ReadAt(b[:], off)
 	if err != nil && err != io.EOF {
 		return 0, fmt.Errorf("read %s: %w", p.Path, err)
 	}

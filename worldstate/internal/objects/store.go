@@ -24,7 +24,7 @@ import (
 // bounds their number.
 type Store struct {
 	Dir       string
-	MaxPacks  int // 0 for maxPacks; set by tests
+	MaxPacks  int // above which Consolidate merges
 	inflaters sync.Pool
 	Buffers   sync.Pool    // of *[]byte
 	mu        sync.RWMutex // guards what follows
@@ -54,7 +54,7 @@ func (s *Store) Buffer() *[]byte {
 }
 
 func New(dir string) *Store {
-	return &Store{Dir: dir, Packs: make(map[string]*Pack), damagedCopies: make(map[objectCopy]bool)}
+	return &Store{Dir: dir, MaxPacks: maxPacks, Packs: make(map[string]*Pack), damagedCopies: make(map[objectCopy]bool)}
 }
 
 func (s *Store) PackDir() string { return filepath.Join(s.Dir, "objects", "pack") }
@@ -65,7 +65,7 @@ var ErrNoObject = errors.New("not in the store")
 // since the last Refresh, so that an object that is not found is looked up once more.
 func (s *Store) Open(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, error) {
 	t, size, r, err := s.openListed(h)
-	if !errors.Is(err, ErrNoObject) && !errors.Is(err, os.ErrNotExist) {
+	if !errors.Is(err, ErrNoObject) {
 		return t, size, r, err
 	}
 	lender := s.Lending()
@@ -93,6 +93,11 @@ func (s *Store) openListed(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadClos
 	if p == nil {
 		return 0, 0, nil, ErrNoObject
 	}
+	return s.openIn(p, off)
+}
+
+// openIn starts to read the object at an offset of a pack.
+func (s *Store) openIn(p *Pack, off int64) (gitfmt.ObjectType, int64, io.ReadCloser, error) {
 	head, r, err := p.open(off, &s.inflaters)
 	if err != nil || head.Kind < gitfmt.OffsetDelta {
 		return head.Kind, head.Size, r, err
@@ -199,7 +204,7 @@ func (s *Store) probeOnce(h gitfmt.Hash, want gitfmt.ObjectType, path string) er
 	buf := s.Buffer()
 	defer s.Buffers.Put(buf)
 	if kind, err := p.Intact(it, nil, *buf); err != nil || kind != want {
-		return s.Check(h, want, path) // the pack was removed, the object is a delta, or it is damaged: Check finds out
+		return s.Check(h, want, path) // the object is a delta, or it is damaged: Check finds out
 	}
 	return nil
 }
