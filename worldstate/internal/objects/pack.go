@@ -42,7 +42,6 @@ type Writer struct {
 	Off   int64
 	Items []gitfmt.PackItem
 	seen  map[gitfmt.Hash]struct{}
-	large chan struct{} // limits the large blobs compressed at once
 
 	sum   gitfmt.Hash // set by Ready
 	index string      // set by Ready: the index's temporary file
@@ -57,7 +56,7 @@ type Pool struct{ compressors, buffers, entries sync.Pool }
 const packBufferBytes = 1 << 20
 
 func NewWriter(dir string, hook func(string), pool *Pool) *Writer {
-	return &Writer{dir: dir, hook: hook, pool: pool, large: make(chan struct{}, largeAtOnce)}
+	return &Writer{dir: dir, hook: hook, pool: pool}
 }
 
 // buffer returns a buffered writer to f.

@@ -1,7 +1,6 @@
 package objects
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha1"
 	"errors"
@@ -12,41 +11,8 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-const (
-	// streamBytes: a blob up to this size is compressed in memory, so that others can be
-	// written meanwhile. A larger one is compressed directly into the pack, which blocks other
-	// writes.
-	streamBytes = 4 << 20
-	// largeAtOnce bounds the large blobs compressed at once, and thereby memory.
-	largeAtOnce = 2
-)
-
 // ErrContentChanged: a file changed while it was read.
 var ErrContentChanged = errors.New("changed while being read")
-
-// AddStream stores the large blob h of size bytes, read from r. If r does not match h and size,
-// the pack is unchanged and the error is ErrContentChanged. An error of r is returned as it is,
-// one of the pack as a *StoreFault.
-func (p *Writer) AddStream(h gitfmt.Hash, size int64, r io.Reader) error {
-	if p.Holds(h) {
-		return nil
-	}
-	p.large <- struct{}{}
-	defer func() { <-p.large }()
-	src := &failReader{r: io.LimitReader(r, size+1)}
-	if size > streamBytes {
-		return p.stream(h, size, src)
-	}
-	buf := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
-	if _, err := buf.ReadFrom(src); err != nil {
-		return err
-	}
-	data := buf.Bytes()
-	if int64(len(data)) != size || gitfmt.HashObject(gitfmt.BlobObject, data) != h {
-		return ErrContentChanged
-	}
-	return writeFault(p.Add(h, gitfmt.BlobObject, data))
-}
 
 // Copy stores an object of s in a pack that is being written, and returns its length. Large blobs are
 // streamed.
@@ -77,10 +43,16 @@ func writeFault(err error) error {
 	return &StoreFault{fmt.Errorf("write pack: %w", err)}
 }
 
-// stream compresses a blob directly into the pack.
-func (p *Writer) stream(h gitfmt.Hash, size int64, src *failReader) error {
+// AddStream compresses the large blob h of size bytes, read from r, directly into the pack,
+// which blocks other writes. If r does not match h and size, the pack is unchanged and the error
+// is ErrContentChanged. An error of r is returned as it is, one of the pack as a *StoreFault.
+func (p *Writer) AddStream(h gitfmt.Hash, size int64, r io.Reader) error {
+	src := &failReader{r: io.LimitReader(r, size+1)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if _, twice := p.seen[h]; twice {
+		return nil
+	}
 	if err := p.begin(); err != nil {
 		return writeFault(err)
 	}
@@ -100,8 +72,7 @@ func (p *Writer) stream(h gitfmt.Hash, size int64, src *failReader) error {
 	case n != size || gitfmt.Hash(sum.Sum(nil)) != h:
 		err = ErrContentChanged
 	}
-	_, twice := p.seen[h]
-	if err == nil && !twice {
+	if err == nil {
 		p.record(h, crc.Sum32(), out.n)
 		return nil
 	}
