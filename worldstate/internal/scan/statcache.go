@@ -2,6 +2,7 @@ package scan
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"anamnesis/worldstate/ignore"
 	"anamnesis/worldstate/internal/fsys"
@@ -28,7 +30,7 @@ import (
 // marked, and the next scan reads the file again.
 
 // CacheMagic begins a cache file and names its version.
-const CacheMagic = "anamnesis-statcache 3\n"
+const CacheMagic = "anamnesis-statcache 4\n"
 
 // Knowledge is a listing whose content is all stored, as a scan saw it, and the rules of that
 // scan.
@@ -200,97 +202,17 @@ func (w *Tracker) StoreCache() error {
 	return err
 }
 
-// cacheEncoder encodes a cache file: the magic, the packs, the sources of the rules, the root
-// directory, and a checksum. Numbers are varints; strings are preceded by their length.
-type cacheEncoder struct{ b []byte }
-
+// EncodeCache encodes a cache file: the magic, the packs, the sources of the rules, the root
+// directory, and a checksum.
 func EncodeCache(k *Knowledge) []byte {
-	e := cacheEncoder{make([]byte, 0, len(CacheMagic)+k.Root.Sum.Files*100)}
-	e.b = append(e.b, CacheMagic...)
-	e.uint(uint64(len(k.Packs)))
-	for _, p := range k.Packs {
-		e.str(p)
-	}
-	e.sources(k.Repo)
-	e.uint(uint64(len(k.Repo.Nested)))
-	for _, d := range k.Repo.NestedDirs() {
-		e.str(d)
-		e.sources(k.Repo.Nested[d])
-	}
-	e.node(k.Root)
-	return binary.BigEndian.AppendUint32(e.b, crc32.Checksum(e.b, crc32.MakeTable(crc32.Castagnoli)))
-}
-
-func (e *cacheEncoder) sources(r *usergit.Repository) {
-	e.uint(uint64(len(r.Sources)))
-	for i := range r.Sources {
-		e.str(r.Sources[i].Path)
-		e.sight(&r.Sources[i].Sight)
-	}
-}
-
-func (e *cacheEncoder) uint(v uint64) { e.b = binary.AppendUvarint(e.b, v) }
-
-func (e *cacheEncoder) str(s string) {
-	e.uint(uint64(len(s)))
-	e.b = append(e.b, s...)
-}
-
-func (e *cacheEncoder) flags(list ...bool) {
-	var b byte
-	for i, f := range list {
-		if f {
-			b |= 1 << i
-		}
-	}
-	e.b = append(e.b, b)
-}
-
-func (e *cacheEncoder) sight(s *fsys.Sight) {
-	e.flags(s.Racy, s.OnlyTracked)
-	for _, v := range []uint64{uint64(s.Size), uint64(s.Mtime), uint64(s.Ctime), s.Ino, s.Dev, uint64(s.Mode), s.Nlink} {
-		e.uint(v)
-	}
-}
-
-func (e *cacheEncoder) node(n *tree.Node) {
-	s := n.Seen
-	e.b = append(e.b, n.Tree[:]...)
-	e.sight(&s.Dir)
-	e.flags(s.Frozen, s.Foreign)
-	e.str(s.Fault)
-	e.str(s.RulesNote)
-	e.sight(&s.RuleSight)
-	e.str(s.Rules.Base)
-	e.uint(uint64(len(s.Rules.Patterns)))
-	for _, p := range s.Rules.Patterns {
-		e.str(p.String())
-	}
-	e.uint(uint64(len(s.Others)))
-	for i := range s.Others {
-		e.str(s.Others[i].Name)
-		e.str(s.Others[i].Why)
-		e.flags(s.Others[i].IsDir)
-	}
-	e.uint(uint64(len(n.Items)))
-	for i := range n.Items {
-		it := &n.Items[i]
-		e.str(it.Name)
-		e.str(it.Stored)
-		e.uint(uint64(it.Kind))
-		e.uint(uint64(it.Perm))
-		e.sight(&s.Items[i])
-		if it.Kind == tree.KindDir {
-			e.node(it.Sub)
-			continue
-		}
-		e.uint(uint64(it.Size))
-		e.b = append(e.b, it.Hash[:]...)
-	}
+	c := cacheCoder{out: append(make([]byte, 0, len(CacheMagic)+k.Root.Sum.Files*100), CacheMagic...)}
+	c.knowledge(k)
+	return binary.BigEndian.AppendUint32(c.out, crc32.Checksum(c.out, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 var errBadCache = errors.New("not a stat cache")
 
+// DecodeCache decodes a cache file. Of a repository the cache records only the sources.
 func DecodeCache(data []byte) (*Knowledge, error) {
 	n := len(data) - crc32.Size
 	if n < len(CacheMagic) || !bytes.HasPrefix(data, []byte(CacheMagic)) {
@@ -299,135 +221,179 @@ func DecodeCache(data []byte) (*Knowledge, error) {
 	if crc32.Checksum(data[:n], crc32.MakeTable(crc32.Castagnoli)) != binary.BigEndian.Uint32(data[n:]) {
 		return nil, errBadCache
 	}
-	// All names are substrings of one string.
-	d := cacheDecoder{b: string(data[len(CacheMagic):n])}
-	k := &Knowledge{}
-	for range d.count() {
-		k.Packs = append(k.Packs, d.str())
-	}
-	k.Repo = d.sources()
-	for range d.count() {
-		dir := d.str()
-		k.Repo.Nest(dir, d.sources())
-	}
-	k.Root = d.node(0)
-	if d.bad || len(d.b) != 0 {
+	c := cacheCoder{decodes: true, in: string(data[len(CacheMagic):n])} // all names are substrings of one string
+	k := &Knowledge{Root: &tree.Node{Seen: &tree.Sighting{}}, Repo: &usergit.Repository{}}
+	c.knowledge(k)
+	if c.bad || c.in != "" {
 		return nil, errBadCache
 	}
 	return k, nil
 }
 
-// cacheDecoder decodes fields until the first invalid one.
-type cacheDecoder struct {
-	b   string
-	bad bool
+// cacheCoder encodes or decodes: each method describes a part of the format once, and either
+// appends the value to out, or reads it from in until the first invalid field. Numbers are
+// varints; strings and lists are preceded by their length.
+type cacheCoder struct {
+	decodes bool
+	out     []byte
+	in      string
+	bad     bool
 }
 
-func (d *cacheDecoder) fail() { d.bad, d.b = true, "" }
+func (c *cacheCoder) fail() { c.bad, c.in = true, "" }
 
-func (d *cacheDecoder) uint() uint64 {
-	var v uint64
-	for i := 0; i < len(d.b) && i < binary.MaxVarintLen64; i++ {
-		c := d.b[i]
-		v |= uint64(c&0x7f) << (7 * i)
-		if c < 0x80 {
-			d.b = d.b[i+1:]
-			return v
+func number[T ~uint8 | ~uint32 | ~uint64 | ~int64 | ~int](c *cacheCoder, v *T) {
+	if !c.decodes {
+		c.out = binary.AppendUvarint(c.out, uint64(*v))
+		return
+	}
+	var n uint64
+	for i := 0; i < len(c.in) && i < binary.MaxVarintLen64; i++ {
+		b := c.in[i]
+		n |= uint64(b&0x7f) << (7 * i)
+		if b < 0x80 {
+			*v, c.in = T(n), c.in[i+1:]
+			return
 		}
 	}
-	d.fail()
-	return 0
+	c.fail()
 }
 
-// count decodes the number of elements that follow, each at least one byte long.
-func (d *cacheDecoder) count() int {
-	v := d.uint()
-	if v > uint64(len(d.b)) {
-		d.fail()
-		return 0
+// list codes a list whose elements take at least a byte each.
+func list[T any](c *cacheCoder, l *[]T, each func(*T)) {
+	n := len(*l)
+	if number(c, &n); n < 0 || c.decodes && n > len(c.in) {
+		c.fail()
+		return
 	}
-	return int(v)
-}
-
-func (d *cacheDecoder) take(n int) string {
-	if n > len(d.b) {
-		d.fail()
-		return ""
+	if c.decodes && n > 0 {
+		*l = make([]T, n)
 	}
-	out := d.b[:n]
-	d.b = d.b[n:]
-	return out
-}
-
-func (d *cacheDecoder) str() string { return d.take(d.count()) }
-
-func (d *cacheDecoder) flags() (a, b bool) {
-	f := d.take(1)
-	if f == "" {
-		return false, false
+	for i := range *l {
+		each(&(*l)[i])
 	}
-	return f[0]&1 != 0, f[0]&2 != 0
 }
 
-// sources decodes the sources of a repository, which is all that the cache records of it.
-func (d *cacheDecoder) sources() *usergit.Repository {
-	r := &usergit.Repository{}
-	for range d.count() {
-		r.Sources = append(r.Sources, fsys.Source{Path: d.str(), Sight: d.sight()})
+func (c *cacheCoder) str(s *string) {
+	n := len(*s)
+	number(c, &n)
+	switch {
+	case !c.decodes:
+		c.out = append(c.out, *s...)
+	case n < 0 || n > len(c.in):
+		c.fail()
+	default:
+		*s, c.in = c.in[:n], c.in[n:]
 	}
-	return r
 }
 
-func (d *cacheDecoder) sight() (s fsys.Sight) {
-	s.Racy, s.OnlyTracked = d.flags()
-	s.Size, s.Mtime, s.Ctime = int64(d.uint()), int64(d.uint()), int64(d.uint())
-	s.Ino, s.Dev, s.Mode, s.Nlink = d.uint(), d.uint(), uint32(d.uint()), d.uint()
-	return s
+func (c *cacheCoder) hash(h *gitfmt.Hash) {
+	if !c.decodes {
+		c.out = append(c.out, h[:]...)
+	} else if n := copy(h[:], c.in); n < len(h) {
+		c.fail()
+	} else {
+		c.in = c.in[n:]
+	}
 }
 
-func (d *cacheDecoder) node(depth int) *tree.Node {
-	if depth > gitfmt.MaxTreeDepth {
-		d.fail()
+func (c *cacheCoder) flag(b *bool) {
+	n := uint8(0)
+	if *b {
+		n = 1
+	}
+	if number(c, &n); c.decodes {
+		*b = n != 0
+	}
+}
+
+func (c *cacheCoder) sight(s *fsys.Sight) {
+	c.flag(&s.Racy)
+	c.flag(&s.OnlyTracked)
+	number(c, &s.Size)
+	number(c, &s.Mtime)
+	number(c, &s.Ctime)
+	number(c, &s.Ino)
+	number(c, &s.Dev)
+	number(c, &s.Mode)
+	number(c, &s.Nlink)
+}
+
+func (c *cacheCoder) knowledge(k *Knowledge) {
+	list(c, &k.Packs, c.str)
+	c.sources(k.Repo)
+	dirs := k.Repo.NestedDirs()
+	list(c, &dirs, func(dir *string) {
+		if c.str(dir); c.decodes {
+			k.Repo.Nest(*dir, &usergit.Repository{})
+		}
+		c.sources(k.Repo.Nested[*dir])
+	})
+	k.Root = c.node(k.Root, 0)
+}
+
+func (c *cacheCoder) sources(r *usergit.Repository) {
+	list(c, &r.Sources, func(s *fsys.Source) {
+		c.str(&s.Path)
+		c.sight(&s.Sight)
+	})
+}
+
+// node codes a directory. If it decodes, n is empty, and the result takes its place.
+func (c *cacheCoder) node(n *tree.Node, depth int) *tree.Node {
+	id, items, s := n.Tree, n.Items, n.Seen
+	c.hash(&id)
+	c.sight(&s.Dir)
+	c.flag(&s.Frozen)
+	c.flag(&s.Foreign)
+	c.str(&s.Fault)
+	c.str(&s.RulesNote)
+	c.sight(&s.RuleSight)
+	c.str(&s.Rules.Base)
+	list(c, &s.Rules.Patterns, func(p *ignore.Pattern) {
+		text := p.String()
+		if c.str(&text); c.decodes {
+			var ok bool
+			if *p, ok = ignore.ParsePattern(text); !ok {
+				c.fail()
+			}
+		}
+	})
+	list(c, &s.Others, func(o *tree.Other) {
+		c.str(&o.Name)
+		c.str(&o.Why)
+		c.flag(&o.IsDir)
+	})
+	list(c, &items, func(it *tree.Item) { c.item(it, depth) })
+	list(c, &s.Items, c.sight)
+	if !c.decodes {
+		return n
+	}
+	sorted := slices.IsSortedFunc(items, func(a, b tree.Item) int { return cmp.Or(strings.Compare(a.Name, b.Name), -1) })
+	if c.bad || len(s.Items) != len(items) || !sorted {
+		c.fail()
 		return tree.Seal(nil, nil)
 	}
-	var treeID gitfmt.Hash
-	copy(treeID[:], d.take(len(treeID)))
-	s := &tree.Sighting{Dir: d.sight()}
-	s.Frozen, s.Foreign = d.flags()
-	s.Fault, s.RulesNote, s.RuleSight, s.Rules.Base = d.str(), d.str(), d.sight(), d.str()
-	for range d.count() {
-		p, ok := ignore.ParsePattern(d.str())
-		if !ok {
-			d.fail()
+	return tree.SealAs(id, items, s)
+}
+
+func (c *cacheCoder) item(it *tree.Item, depth int) {
+	c.str(&it.Name)
+	c.str(&it.Stored)
+	number(c, &it.Kind)
+	number(c, &it.Perm)
+	switch {
+	case it.Kind == tree.KindDir && depth < gitfmt.MaxTreeDepth:
+		if c.decodes {
+			it.Sub = &tree.Node{Seen: &tree.Sighting{}}
 		}
-		s.Rules.Patterns = append(s.Rules.Patterns, p)
-	}
-	for range d.count() {
-		o := tree.Other{Name: d.str(), Why: d.str()}
-		o.IsDir, _ = d.flags()
-		s.Others = append(s.Others, o)
-	}
-	count := d.count()
-	items := make([]tree.Item, 0, count)
-	s.Items = make([]fsys.Sight, 0, count)
-	for range count {
-		it := tree.Item{Name: d.str(), Stored: d.str()}
-		it.Kind, it.Perm = tree.Kind(d.uint()), uint32(d.uint())
-		s.Items = append(s.Items, d.sight())
-		switch it.Kind {
-		case tree.KindDir:
-			it.Sub = d.node(depth + 1)
-		case tree.KindFile, tree.KindLink:
-			it.Size = int64(d.uint())
-			copy(it.Hash[:], d.take(len(it.Hash)))
-		default:
-			d.fail()
+		if sub := c.node(it.Sub, depth+1); c.decodes {
+			it.Sub = sub
 		}
-		if d.bad || len(items) > 0 && items[len(items)-1].Name >= it.Name {
-			d.fail()
-			return tree.Seal(nil, nil)
-		}
-		items = append(items, it)
+	case it.Kind == tree.KindFile || it.Kind == tree.KindLink:
+		number(c, &it.Size)
+		c.hash(&it.Hash)
+	default:
+		c.fail()
 	}
-	return tree.SealAs(treeID, items, s)
 }

@@ -181,54 +181,45 @@ func (v *visit) lookKnown() {
 }
 
 func (v *visit) lookNames(names []string) {
-	i, j := 0, 0
-	var items []tree.Item
-	var others []tree.Other
-	if v.prev != nil {
-		items, others = v.prev.Items, v.prev.Seen.Others
-	}
 	for _, name := range names {
-		for ; i < len(items) && items[i].Name < name; i++ {
-			v.gone(items[i].Name)
-		}
-		for ; j < len(others) && others[j].Name < name; j++ {
-			v.gone(others[j].Name)
-		}
-		at, o := -1, (*tree.Other)(nil)
-		if i < len(items) && items[i].Name == name {
-			at = i
-			i++
-		} else if j < len(others) && others[j].Name == name {
-			o = &others[j]
-			j++
-		}
-		v.examine(name, at, o)
+		v.lookName(name)
 	}
-	for ; i < len(items); i++ {
-		v.gone(items[i].Name)
+	if v.prev == nil {
+		return
 	}
-	for ; j < len(others); j++ {
-		v.gone(others[j].Name)
+	absent := func(name string) bool { _, there := slices.BinarySearch(names, name); return !there }
+	for i := range v.prev.Items {
+		if name := v.prev.Items[i].Name; absent(name) {
+			v.gone(name)
+		}
 	}
+	for i := range v.prev.Seen.Others {
+		if name := v.prev.Seen.Others[i].Name; absent(name) {
+			v.gone(name)
+		}
+	}
+}
+
+// lookName scans one name.
+func (v *visit) lookName(name string) {
+	at, o := -1, (*tree.Other)(nil)
+	if v.prev != nil {
+		if at = v.prev.Index(name); at < 0 {
+			o = v.prev.Other(name)
+		}
+	}
+	v.examine(name, at, o)
 }
 
 // lookMarked scans the marked names, and those that no event reports.
 func (v *visit) lookMarked() {
 	n := v.prev
-	look := func(name string) {
-		at := n.Index(name)
-		var o *tree.Other
-		if at < 0 {
-			o = n.Other(name)
-		}
-		v.examine(name, at, o)
-	}
 	for name := range v.mark.names {
-		look(name)
+		v.lookName(name)
 	}
 	for name := range v.mark.subs {
 		if _, twice := v.mark.names[name]; !twice {
-			look(name)
+			v.lookName(name)
 		}
 	}
 	if n.Sum.Unsure == 0 {
@@ -237,12 +228,12 @@ func (v *visit) lookMarked() {
 	for i := range n.Items {
 		it := &n.Items[i]
 		if (it.Sub != nil && it.Sub.Unsure() || it.Kind == tree.KindFile && n.Seen.Items[i].Nlink > 1) && !v.mark.has(it.Name) {
-			look(it.Name)
+			v.lookName(it.Name)
 		}
 	}
 	for i := range n.Seen.Others {
 		if o := &n.Seen.Others[i]; o.Why != "" && !tree.HasNoBytes(o.Why) && !v.mark.has(o.Name) {
-			look(o.Name)
+			v.lookName(o.Name)
 		}
 	}
 }
