@@ -26,9 +26,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testPiece: files written in place stop for a kill after so many bytes.
-const testPiece = 3
-
 // testPacks: so many packs may be there before a child puts some together.
 const testPacks = 6
 
@@ -47,7 +44,7 @@ func child(spec string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	w.writePiece, w.objects.MaxPacks = testPiece, testPacks
+	w.objects.MaxPacks = testPacks
 	ctx := context.Background()
 	switch f[2] {
 	case "restore":
@@ -221,10 +218,9 @@ func TestKillSave(t *testing.T) {
 func TestRollBack(t *testing.T) {
 	b, first, _, _, two := messy(t)
 	full := errors.New("no space left")
-	b.w.writePiece = testPiece
 	for n := 0; ; n++ {
 		left := n
-		b.w.track.Fault = func(op, _ string) error {
+		b.w.track.Before = func(op, _ string) error {
 			if op == "remove" || op == "mkdir" || op == "write" || op == "chmod" || op == "overwrite" {
 				if left--; left == -1 {
 					return full
@@ -252,7 +248,7 @@ func TestRollBack(t *testing.T) {
 func TestRollBackFails(t *testing.T) {
 	b, first, _, one, two := messy(t)
 	left := 3
-	b.w.track.Fault = func(op, _ string) error {
+	b.w.track.Before = func(op, _ string) error {
 		if op == "read" || op == "readdir" || op == "reread" {
 			return nil
 		}
@@ -269,7 +265,7 @@ func TestRollBackFails(t *testing.T) {
 	if _, err := b.w.SaveNext(context.Background(), ""); !errors.Is(err, ErrUnfinished) {
 		t.Fatalf("save over a half-done restore: %v", err)
 	}
-	b.w.track.Fault = nil
+	b.w.track.Before = nil
 	r, err := b.w.Recover(context.Background())
 	if err != nil || r == nil || !r.Finished {
 		t.Fatalf("%+v %v", r, err)

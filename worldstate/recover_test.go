@@ -20,7 +20,7 @@ func TestAbandon(t *testing.T) {
 	ctx := context.Background()
 	for n := 1; ; n += 3 {
 		left := n
-		b.w.track.Fault = func(op, _ string) error {
+		b.w.track.Before = func(op, _ string) error {
 			if op == "read" || op == "readdir" || op == "reread" || op == "sync" {
 				return nil
 			}
@@ -43,7 +43,7 @@ func TestAbandon(t *testing.T) {
 		if _, err := b.w.Recover(ctx); err == nil || strings.Count(err.Error(), b.w.abandonCommand()) != 1 {
 			t.Fatalf("recover at step %d: %v", n, err)
 		}
-		b.w.track.Fault = nil
+		b.w.track.Before = nil
 		before := look(t, b.dir)
 		if r, err := b.w.Abandon(ctx); err != nil || r == nil || !r.Abandoned || r.Target != first {
 			t.Fatalf("%+v %v", r, err)
@@ -110,7 +110,7 @@ func TestSyncActions(t *testing.T) {
 	b.must(err)
 	defer root.Close()
 	synced := make(map[string]bool)
-	b.w.track.Fault = func(op, path string) error {
+	b.w.track.Before = func(op, path string) error {
 		if op == "sync" {
 			synced[path] = true
 		}

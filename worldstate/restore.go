@@ -100,7 +100,7 @@ func (w *World) Settle() error {
 }
 
 func (w *World) effects() restore.Effects {
-	return restore.Effects{Objects: w.objects, Hook: w.opts.Hook, Fault: w.track.Fault, DrainEvents: w.track.DrainEvents, Piece: w.writePiece}
+	return restore.Effects{Objects: w.objects, Hook: w.opts.Hook, Before: w.track.Before}
 }
 
 func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) (res Result, settle func() error, err error) {

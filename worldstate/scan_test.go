@@ -82,7 +82,7 @@ func TestUnreadable(t *testing.T) {
 	b.write("a", "1")
 	b.write("locked/in", "x")
 	b.write("secret", "s")
-	b.w.track.Fault = func(op, path string) error {
+	b.w.track.Before = func(op, path string) error {
 		if op == "readdir" && path == "locked" || op == "read" && path == "secret" {
 			return fs.ErrPermission
 		}
@@ -92,7 +92,7 @@ func TestUnreadable(t *testing.T) {
 	if partial.Complete || len(partial.Skipped) != 2 || partial.Skipped[0].Path != "locked" || !strings.Contains(partial.Skipped[1].Reason, "permission") {
 		t.Fatalf("%+v", partial)
 	}
-	b.w.track.Fault = nil
+	b.w.track.Before = nil
 	b.write("locked/person", "made by hand")
 	b.write("a", "2")
 	res := b.jump(partial.ID)
@@ -112,7 +112,7 @@ func TestChangesWhileRead(t *testing.T) {
 	b := newBench(t, nil)
 	b.write("f", "1")
 	n := 0
-	b.w.track.Fault = func(op, path string) error {
+	b.w.track.Before = func(op, path string) error {
 		if op == "reread" && path == "f" {
 			if n++; n < 3 {
 				return objects.ErrContentChanged

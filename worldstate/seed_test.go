@@ -49,7 +49,7 @@ func (b *bench) settleIndex() {
 func (b *bench) reads() func() []string {
 	var mu sync.Mutex
 	var read []string
-	b.w.track.Fault = func(op, path string) error {
+	b.w.track.Before = func(op, path string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if op == "read" {
@@ -107,7 +107,7 @@ func TestSeed(t *testing.T) {
 			if !s.Borrowed {
 				t.Error("the snapshot does not say that it borrows")
 			}
-			b.w.track.Fault = nil
+			b.w.track.Before = nil
 			b.waitAdopted()
 			if tree := b.plainTree(); tree != s.Tree {
 				t.Errorf("tree %s, unseeded %s", s.Tree, tree)
@@ -205,7 +205,7 @@ func (b *bench) readsF() {
 	if !slices.Contains(read(), "f") {
 		b.Errorf("f was not read, but %v", read())
 	}
-	b.w.track.Fault = nil
+	b.w.track.Before = nil
 	if tree := b.plainTree(); tree != s.Tree {
 		b.Errorf("tree %s, unseeded %s", s.Tree, tree)
 	}

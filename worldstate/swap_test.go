@@ -46,7 +46,7 @@ func TestChangesFollowNoLink(t *testing.T) {
 				}
 			}
 			b := newBench(t, &Options{Hook: at})
-			b.w.track.Fault = func(op, _ string) error { at(op); return nil }
+			b.w.track.Before = func(op, _ string) error { at(op); return nil }
 			victim := filepath.Join(filepath.Dir(b.dir), tt.victim)
 			if b.must(os.Mkdir(victim, 0o700)); tt.victim == "file" {
 				b.must(os.Remove(victim))

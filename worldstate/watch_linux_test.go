@@ -184,7 +184,7 @@ func TestWatcherOverflowWhileChecked(t *testing.T) {
 	b.agrees("before")
 	b.w.track.Watch.Saves = scan.CheckSaves
 	late := false
-	b.w.track.Fault = func(op, path string) error {
+	b.w.track.Before = func(op, path string) error {
 		if op != "readdir" || path != "z" || late {
 			return nil
 		}
@@ -196,7 +196,7 @@ func TestWatcherOverflowWhileChecked(t *testing.T) {
 		return nil
 	}
 	b.save()
-	b.w.track.Fault = nil
+	b.w.track.Before = nil
 	b.agrees("after")
 	if !late || b.w.track.Watch.Overflows == 0 {
 		t.Fatal("the queue did not run over in the scan: nothing was tested")
@@ -216,7 +216,7 @@ func TestWatcherLimit(t *testing.T) {
 	b.agrees("over the limit")
 	var mu sync.Mutex
 	scanned := map[string]bool{}
-	b.w.track.Fault = func(op, path string) error {
+	b.w.track.Before = func(op, path string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if op == "readdir" {
@@ -225,7 +225,7 @@ func TestWatcherLimit(t *testing.T) {
 		return nil
 	}
 	b.save()
-	b.w.track.Fault = nil
+	b.w.track.Before = nil
 	if len(scanned) != 4 { // the root, for three of five directories: it and two more are watched
 		t.Errorf("a save without a change reads %q", slices.Sorted(maps.Keys(scanned)))
 	}
@@ -293,33 +293,6 @@ func TestWatcherRootReplaced(t *testing.T) {
 	}
 }
 
-// TestWatcherRestore: what a restore of ours writes is seen, and the next save
-// needs no whole scan, however much it was.
-func TestWatcherRestore(t *testing.T) {
-	worldtest.Heavy(t)
-	b := watchedBench(t)
-	const files = 9000
-	for i := range files {
-		b.write(fmt.Sprintf("d%d/f%d", i%50, i), "1")
-	}
-	first := b.agrees("first")
-	for i := range files {
-		b.write(fmt.Sprintf("d%d/f%d", i%50, i), "2")
-		if i%2000 == 0 {
-			b.save()
-		}
-	}
-	b.save()
-	before := b.w.track.Watch.Overflows
-	b.jump(first.ID)
-	if s := b.agrees("after the restore"); s.Tree != first.Tree {
-		t.Errorf("tree %s, want %s", s.Tree, first.Tree)
-	}
-	if n := b.w.track.Watch.Overflows - before; n > 0 {
-		t.Errorf("the queue ran over %d times in a restore", n)
-	}
-}
-
 // TestWatcherCosts: a save that changes little looks at little.
 func TestWatcherCosts(t *testing.T) {
 	b := watchedBench(t)
@@ -328,7 +301,7 @@ func TestWatcherCosts(t *testing.T) {
 	}
 	b.agrees("first")
 	looked := 0
-	b.w.track.Fault = func(op, path string) error {
+	b.w.track.Before = func(op, path string) error {
 		if op == "readdir" {
 			looked++
 		}
@@ -343,7 +316,7 @@ func TestWatcherCosts(t *testing.T) {
 	if looked != 2 {
 		t.Errorf("%d directories looked at, want the root and d7", looked)
 	}
-	b.w.track.Fault = nil
+	b.w.track.Before = nil
 	b.agrees("changed")
 }
 

@@ -92,7 +92,6 @@ type World struct {
 	refs       *refs.Store
 	packs      objects.Pool
 	journal    restore.File
-	writePiece int // tests: the size of the pieces of a file written in place
 
 	mu        sync.Mutex
 	lock      *fsys.Lock

@@ -24,11 +24,11 @@ import (
 
 // Effects are the dependencies of an executor apart from the directory.
 type Effects struct {
-	Objects     *objects.Store
-	Hook        func(point string)
-	Fault       func(op, path string) error // tests: makes an operation fail
-	DrainEvents func()                      // reads the watcher's events
-	Piece       int                         // tests: stop after so many bytes of a file written in place
+	Objects *objects.Store
+	Hook    func(point string)
+	// Before, if not nil, is called before each operation on a path. Its error fails the
+	// operation.
+	Before func(op, path string) error
 }
 
 // Executor carries out a list of actions. Every step is idempotent: it examines the path first
@@ -42,9 +42,8 @@ type Executor struct {
 	env     Effects
 	root    int
 	nonce   string
-	resumed bool         // an earlier run may have stopped anywhere
-	cut     bool         // the machine was restarted since that run
-	stop    func() error // called before every action; if nil, a restore is not interrupted
+	resumed bool // an earlier run may have stopped anywhere
+	cut     bool // the machine was restarted since that run
 
 	actions []Action // of the last Run
 
@@ -52,9 +51,6 @@ type Executor struct {
 	Kept   []gitfmt.Skip
 	opened map[string]uint32     // original modes of directories made writable for a time
 	done   map[string]fsys.Stamp // the stamp of a path right after its action
-
-	seams sync.Mutex // held during a hook or fault
-	steps atomic.Int64
 }
 
 const (
@@ -64,9 +60,6 @@ const (
 	// restoreWorkers write files concurrently: decompression needs processors, and renamed
 	// files wait for the disk.
 	restoreWorkers = 4
-	// drainEvery: after this many steps the events of our own writes are read, so that the queue
-	// does not overflow. A step causes at most a dozen.
-	drainEvery = 1000
 )
 
 // Start is the state of the directory before a run.
@@ -93,24 +86,11 @@ func Undo(env Effects, root int, j *Journal) (*Executor, error) {
 	return x, x.Run(Reversed(j.Actions))
 }
 
-func (x *Executor) hook(point string) {
-	x.seams.Lock()
-	defer x.seams.Unlock()
-	x.env.Hook(point)
-}
-
-func (x *Executor) seam(op, path string) error {
-	if x.stop != nil {
-		if err := x.stop(); err != nil {
-			return err
-		}
-	}
-	if x.env.Fault == nil {
+func (x *Executor) before(op, path string) error {
+	if x.env.Before == nil {
 		return nil
 	}
-	x.seams.Lock()
-	defer x.seams.Unlock()
-	return x.env.Fault(op, path)
+	return x.env.Before(op, path)
 }
 
 // ErrInTheWay: the path, or an ancestor of it, is neither a file, a link nor a directory that
@@ -221,17 +201,14 @@ func (x *Executor) Run(actions []Action) error {
 	if err := x.each("mkdir", dirs, x.mkdir); err != nil {
 		return err
 	}
-	if err := x.writeAll(files); err != nil {
+	err := AtOnce(len(files), func(i int) error { return x.step("write", i, files[i], x.write) })
+	if err != nil {
 		return err
 	}
 	if err := x.each("chmod", modes, x.chmodDir); err != nil {
 		return err
 	}
 	return x.closeDirs()
-}
-
-func (x *Executor) writeAll(files []Action) error {
-	return AtOnce(len(files), func(i int) error { return x.step("write", i, files[i], x.write) })
 }
 
 // AtOnce calls do for every number below n, from several goroutines if there are many. After
@@ -262,17 +239,14 @@ func (x *Executor) each(what string, list []Action, do func(i int, a Action) err
 }
 
 func (x *Executor) step(what string, i int, a Action, do func(i int, a Action) error) error {
-	x.hook(what + " before")
-	if err := x.seam(what, a.Path); err != nil {
+	x.env.Hook(what + " before")
+	if err := x.before(what, a.Path); err != nil {
 		return &RestoreError{Path: a.Path, Err: err}
 	}
 	if err := do(i, a); err != nil {
 		return &RestoreError{Path: a.Path, Err: fmt.Errorf("%s: %w", what, err)}
 	}
-	x.hook(what + " after")
-	if x.steps.Add(1)%drainEvery == 0 {
-		x.env.DrainEvents()
-	}
+	x.env.Hook(what + " after")
 	return nil
 }
 
@@ -385,7 +359,7 @@ func (x *Executor) chmodDir(_ int, a Action) error {
 	if st.Mode&0o777 == a.After.Perm {
 		return nil
 	}
-	if err := x.seam("chmod looked", a.Path); err != nil {
+	if err := x.before("chmod looked", a.Path); err != nil {
 		return err
 	}
 	if _, err = ChmodAt(fd, fsys.Base(a.Path), st, st.Mode&0o7000|a.After.Perm); errors.Is(err, objects.ErrContentChanged) {

@@ -87,8 +87,14 @@ func populate(ctx context.Context, env Effects, root int, list *tree.Listing) er
 	for e := range list.All() {
 		actions = append(actions, Action{Path: e.Path, After: e.State})
 	}
+	fails := env.Before
+	env.Before = func(op, path string) error {
+		if err := ctx.Err(); err != nil || fails == nil {
+			return err
+		}
+		return fails(op, path)
+	}
 	x := New(env, root, &Journal{Nonce: fsys.NewNonce()}, Fresh)
-	x.stop = ctx.Err
 	if err := x.Run(actions); err != nil {
 		var re *RestoreError // its message is about a restore
 		if errors.As(err, &re) {

@@ -86,7 +86,7 @@ func (x *Executor) fill(fd int, a Action, old fsys.Stamp, data []byte) error {
 		if err := unix.Ftruncate(fd, inside); err != nil {
 			return err
 		}
-		x.hook("cut")
+		x.env.Hook("cut")
 	}
 	if old.Mode&0o7777 != a.After.Perm {
 		if err := unix.Fchmod(fd, a.After.Perm); err != nil {
@@ -100,17 +100,12 @@ func (x *Executor) fill(fd int, a Action, old fsys.Stamp, data []byte) error {
 	return err
 }
 
-// writeAt writes data at an offset; tests split it into pieces.
 func (x *Executor) writeAt(fd int, path string, data []byte, off int64) error {
-	piece := len(data)
-	if x.env.Piece > 0 {
-		piece = x.env.Piece
-	}
 	for len(data) > 0 {
-		if err := x.seam("overwrite", path); err != nil {
+		if err := x.before("overwrite", path); err != nil {
 			return err
 		}
-		n, err := unix.Pwrite(fd, data[:min(piece, len(data))], off)
+		n, err := unix.Pwrite(fd, data, off)
 		if err == unix.EINTR {
 			continue
 		}
@@ -118,7 +113,7 @@ func (x *Executor) writeAt(fd int, path string, data []byte, off int64) error {
 			return err
 		}
 		data, off = data[n:], off+int64(n)
-		x.hook("piece written")
+		x.env.Hook("piece written")
 	}
 	return nil
 }

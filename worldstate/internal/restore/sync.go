@@ -47,7 +47,7 @@ func (x *Executor) SyncActions() error {
 // syncFile makes a file's content and mode durable. A missing file was removed by another
 // program.
 func (x *Executor) syncFile(path string) error {
-	if err := x.seam("sync", path); err != nil {
+	if err := x.before("sync", path); err != nil {
 		return err
 	}
 	dirfd, ok, err := x.parent(path)
@@ -69,7 +69,7 @@ func (x *Executor) syncFile(path string) error {
 // syncDir makes a directory's names and mode durable. A missing directory was removed in the
 // same run; its parent is synced. For one that cannot be read the file system is synced.
 func (x *Executor) syncDir(path string) error {
-	if err := x.seam("sync", path); err != nil {
+	if err := x.before("sync", path); err != nil {
 		return err
 	}
 	fd, err := fsys.OpenBeneath(x.root, path)

@@ -71,7 +71,7 @@ func (x *Executor) write(i int, a Action) error {
 }
 
 func (x *Executor) chmodFile(fd int, a Action, st fsys.Stamp) error {
-	if err := x.seam("chmod looked", a.Path); err != nil {
+	if err := x.before("chmod looked", a.Path); err != nil {
 		return err
 	}
 	now, err := ChmodAt(fd, fsys.Base(a.Path), st, a.After.Perm)
@@ -125,7 +125,7 @@ func (x *Executor) replace(fd int, temp string, a Action, old fsys.Stamp) (made 
 		made, err = x.writeTemp(fd, temp, a, old)
 	}
 	if err == nil {
-		x.hook("temp written")
+		x.env.Hook("temp written")
 		err = unix.Renameat(fd, temp, fd, fsys.Base(a.Path))
 	}
 	if err != nil {
@@ -146,7 +146,7 @@ func (x *Executor) writeTemp(fd int, temp string, a Action, old fsys.Stamp) (mad
 		err = holes.End()
 	}
 	if err == nil {
-		err = x.seam("temp filled", a.Path)
+		err = x.before("temp filled", a.Path)
 	}
 	if err == nil {
 		x.own(fd, n, old)

@@ -27,7 +27,7 @@ func (s *scanner) content(dirfd int, name, parent string, before fsys.Stamp) (gi
 		return gitfmt.Hash{}, fsys.Sight{}, err
 	}
 	defer unix.Close(fd)
-	if err := s.seam("read", parent, name); err != nil {
+	if err := s.begin("read", parent, name); err != nil {
 		return gitfmt.Hash{}, fsys.Sight{}, err
 	}
 	begin := time.Now()
@@ -42,7 +42,7 @@ func (s *scanner) content(dirfd int, name, parent string, before fsys.Stamp) (gi
 	}
 	after, err := fsys.Fstat(fd)
 	if err == nil {
-		err = s.seam("reread", parent, name)
+		err = s.begin("reread", parent, name)
 	}
 	if err == nil && !after.SameContent(before) {
 		err = objects.ErrContentChanged

@@ -56,15 +56,17 @@ type Options struct {
 }
 
 // Tracker owns what is known of one directory between scans: its listing, the rules of the
-// user's repository, and the watcher. It is not safe for concurrent use, except DrainEvents.
+// user's repository, and the watcher. It is not safe for concurrent use.
 type Tracker struct {
 	dir      string
 	Cache    string // the stat cache's file
 	objects  *objects.Store
 	Excluded map[string]bool // relative paths
 	opts     Options
-	Fault    func(op, path string) error // tests: makes an operation fail
-	PackLost bool                        // a pack was removed since the previous scan
+	// Before, if not nil, is called before each operation on a path. Its error fails the
+	// operation.
+	Before   func(op, path string) error
+	PackLost bool // a pack was removed since the previous scan
 
 	knows *Knowledge          // the world as last known; nil before it is read from disk
 	repo  *usergit.Repository // the user's repository as last read
@@ -109,7 +111,7 @@ type scanner struct {
 	pack     *objects.Writer // if nil, content is only hashed
 	excluded map[string]bool
 	repo     *usergit.Repository
-	fault    func(op, path string) error
+	before   func(op, path string) error
 	watch    *watching     // nil if changes are not reported
 	seed     *usergit.Seed // for a first save, otherwise nil
 	progress func(Progress)
@@ -147,7 +149,7 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 	}
 	s := &scanner{
 		objects: w.objects, pack: pack, excluded: w.Excluded,
-		repo: repo, dir: w.dir, fault: w.Fault, progress: w.opts.Progress, limit: w.opts.FileLimitBytes, slots: make(chan struct{}, scanWorkers),
+		repo: repo, dir: w.dir, before: w.Before, progress: w.opts.Progress, limit: w.opts.FileLimitBytes, slots: make(chan struct{}, scanWorkers),
 	}
 	defer context.AfterFunc(ctx, func() { s.stop.Store(true) })()
 	if w.Watch.on() {
@@ -226,12 +228,11 @@ func (s *scanner) fail(err error) {
 	s.stop.Store(true)
 }
 
-// seam lets a test make an operation fail.
-func (s *scanner) seam(op, parent, name string) error {
-	if s.fault == nil {
+func (s *scanner) begin(op, parent, name string) error {
+	if s.before == nil {
 		return nil
 	}
-	return s.fault(op, fsys.Join(parent, name))
+	return s.before(op, fsys.Join(parent, name))
 }
 
 func (s *scanner) countFile(size int64) {

@@ -92,7 +92,7 @@ func (v *visit) unreadable(err error) {
 
 // look scans the names that need it.
 func (v *visit) look() error {
-	if err := v.s.seam("readdir", "", v.path); err != nil {
+	if err := v.s.begin("readdir", "", v.path); err != nil {
 		return err
 	}
 	if v.prev == nil {

@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"sync"
 	"time"
 
 	"anamnesis/worldstate/internal/fsys"
@@ -95,7 +94,6 @@ type watched struct {
 
 // watching is a World's watcher with its reports.
 type watching struct {
-	reading sync.Mutex // held by drain, which may run concurrently
 	n       fsys.Notifier
 	Limit   int
 	id      fsys.Stamp // of the root: only its inode and device
@@ -151,17 +149,7 @@ func (t *watching) of(root fsys.Stamp) bool { return root.Ino == t.id.Ino && roo
 
 func (t *watching) on() bool { return t != nil && t.off == "" }
 
-// DrainEvents reads the queued events during an operation that causes many. Several goroutines of one
-// operation may call it.
-func (w *Tracker) DrainEvents() {
-	if w.Watch != nil {
-		w.Watch.drain()
-	}
-}
-
 func (t *watching) drain() {
-	t.reading.Lock()
-	defer t.reading.Unlock()
 	if t.n == nil {
 		return
 	}
