@@ -80,20 +80,15 @@ func Openat(fd int, name string, flags int, mode uint32) (int, error) {
 }
 
 // maxLinkBytes bounds a link's target; Linux's own bound is one page.
-const maxLinkBytes = 1 << 16
+const maxLinkBytes = 4096
 
 func Readlinkat(dirfd int, name string) ([]byte, error) {
-	for size := 256; size <= maxLinkBytes; size *= 4 {
-		buf := make([]byte, size)
-		n, err := unix.Readlinkat(dirfd, name, buf)
-		if err != nil {
-			return nil, err
-		}
-		if n < size {
-			return buf[:n], nil
-		}
+	buf := make([]byte, maxLinkBytes+1)
+	n, err := unix.Readlinkat(dirfd, name, buf)
+	if err == nil && n > maxLinkBytes {
+		err = unix.ENAMETOOLONG
 	}
-	return nil, fmt.Errorf("link target over %d bytes", maxLinkBytes)
+	return buf[:max(n, 0)], err
 }
 
 // renameChecked is RenameNoReplace in two steps. What is created between them is replaced only

@@ -1,14 +1,13 @@
 package gitfmt
 
 import (
-	"bufio"
 	"bytes"
-	"crypto/sha1"
 	"encoding/binary"
 	"errors"
 	"hash/adler32"
 	"io"
-	"sort"
+
+	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
 )
 
 // MaxDeltaBytes bounds an object stored as a delta, which is rebuilt in memory. git makes no
@@ -54,36 +53,22 @@ func PackEntryHeader(t ObjectType, size int64) []byte {
 
 // EncodePackIndex encodes a version 2 pack index.
 func EncodePackIndex(items []PackItem, pack Hash) []byte {
-	sort.Slice(items, func(i, j int) bool { return bytes.Compare(items[i].Hash[:], items[j].Hash[:]) < 0 })
-	out := []byte("\xfftOc\x00\x00\x00\x02")
-	i := 0
-	for b := range 256 {
-		for i < len(items) && int(items[i].Hash[0]) <= b {
-			i++
+	var w idxfile.Writer
+	for _, it := range items {
+		w.Add(it.Hash, uint64(it.Off), it.Crc)
+	}
+	var out bytes.Buffer
+	err := w.OnFooter(pack)
+	if err == nil {
+		var x *idxfile.MemoryIndex
+		if x, err = w.Index(); err == nil {
+			_, err = idxfile.NewEncoder(&out).Encode(x)
 		}
-		out = binary.BigEndian.AppendUint32(out, uint32(i))
 	}
-	for _, it := range items {
-		out = append(out, it.Hash[:]...)
+	if err != nil {
+		panic("worldstate: " + err.Error()) // a buffer takes every write
 	}
-	for _, it := range items {
-		out = binary.BigEndian.AppendUint32(out, it.Crc)
-	}
-	var far []int64
-	for _, it := range items {
-		if it.Off < 1<<31 {
-			out = binary.BigEndian.AppendUint32(out, uint32(it.Off))
-			continue
-		}
-		out = binary.BigEndian.AppendUint32(out, 1<<31|uint32(len(far)))
-		far = append(far, it.Off)
-	}
-	for _, off := range far {
-		out = binary.BigEndian.AppendUint64(out, uint64(off))
-	}
-	out = append(out, pack[:]...)
-	sum := sha1.Sum(out)
-	return append(out, sum[:]...)
+	return out.Bytes()
 }
 
 // PackHeader is the header of one object in a pack.
@@ -95,7 +80,10 @@ type PackHeader struct {
 }
 
 // ReadHeader reads an object's header from a pack.
-func ReadHeader(r *bufio.Reader) (PackHeader, error) {
+func ReadHeader(r interface {
+	io.Reader
+	io.ByteReader
+}) (PackHeader, error) {
 	var h PackHeader
 	bad := errors.New("bad object header")
 	c, err := r.ReadByte()

@@ -20,19 +20,8 @@ func (s *Store) StoredBytes(h gitfmt.Hash) int64 {
 // Tight reports whether an object is stored whole and was compressed at a high level, which its
 // zlib header shows.
 func (p *Pack) Tight(off int64) (bool, error) {
-	var b [16]byte
-	n, err := p.f.ReadAt(b[:], off)
-	if n < 4 {
-		return false, err
-	}
-	if kind := gitfmt.ObjectType(b[0] >> 4 & 7); kind >= gitfmt.OffsetDelta {
-		return false, nil
-	}
-	i := 0
-	for i < n-2 && b[i]&0x80 != 0 {
-		i++
-	}
-	return b[i+2]>>6 > 0, nil
+	h, rest, err := p.header(off)
+	return err == nil && h.Kind < gitfmt.OffsetDelta && len(rest) > 1 && rest[1]>>6 > 0, err
 }
 
 // AddDelta stores an object as a delta to another one of the same pack. It returns false if the

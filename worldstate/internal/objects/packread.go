@@ -111,13 +111,25 @@ func (p *Pack) Entries() []Entry {
 	return out
 }
 
+// maxHeaderBytes is enough for an object's header and the first bytes of its stream.
+const maxHeaderBytes = 48
+
+// header reads the header of the object at an offset, and returns what follows it there.
+func (p *Pack) header(off int64) (h gitfmt.PackHeader, rest []byte, err error) {
+	b := make([]byte, maxHeaderBytes)
+	n, err := p.f.ReadAt(b, off)
+	if err != nil && err != io.EOF {
+		return h, nil, fmt.Errorf("read %s: %w", p.Path, err)
+	}
+	r := bytes.NewReader(b[:n])
+	h, err = gitfmt.ReadHeader(r)
+	return h, b[n-r.Len() : n], err
+}
+
 // KindAt returns the type under which the object at an offset is stored.
 func (p *Pack) KindAt(off int64) (gitfmt.ObjectType, error) {
-	var b [1]byte
-	if _, err := p.f.ReadAt(b[:], off); err != nil {
-		return 0, fmt.Errorf("read %s: %w", p.Path, err)
-	}
-	return gitfmt.ObjectType(b[0] >> 4 & 7), nil
+	h, _, err := p.header(off)
+	return h.Kind, err
 }
 
 // errChecksum: an object's bytes in the pack do not match the index.
@@ -199,13 +211,7 @@ func (p *Pack) Close() { p.f.Close() }
 
 // objectSize returns an object's length; for a delta that of its result.
 func (p *Pack) objectSize(off int64, pool *sync.Pool) (int64, error) {
-	var b [16]byte
-	n, err := p.f.ReadAt(b[:], off)
-	if err != nil && err != io.EOF {
-		return 0, fmt.Errorf("read %s: %w", p.Path, err)
-	}
-	if kind := gitfmt.ObjectType(b[0] >> 4 & 7); kind < gitfmt.OffsetDelta {
-		h, err := gitfmt.ReadHeader(bufio.NewReaderSize(bytes.NewReader(b[:n]), 16))
+	if h, _, err := p.header(off); err != nil || h.Kind < gitfmt.OffsetDelta {
 		return h.Size, err
 	}
 	_, r, err := p.open(off, pool)
@@ -214,7 +220,8 @@ func (p *Pack) objectSize(off int64, pool *sync.Pool) (int64, error) {
 	}
 	defer r.Close()
 	var head [20]byte // two numbers of at most ten bytes
-	if n, err = io.ReadFull(r, head[:]); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+	n, err := io.ReadFull(r, head[:])
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return 0, fmt.Errorf("read %s: %w", p.Path, err)
 	}
 	return deltaSize(head[:n])
