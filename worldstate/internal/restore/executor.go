@@ -229,7 +229,7 @@ func AtOnce(n int, do func(i int) error) error {
 	return group.Wait()
 }
 
-func (x *Executor) each(what string, list []Action, do func(i int, a Action) error) error {
+func (x *Executor) each(what string, list []Action, do func(dirfd, i int, a Action) error) error {
 	for i, a := range list {
 		if err := x.step(what, i, a, do); err != nil {
 			return err
@@ -238,20 +238,29 @@ func (x *Executor) each(what string, list []Action, do func(i int, a Action) err
 	return nil
 }
 
-func (x *Executor) step(what string, i int, a Action, do func(i int, a Action) error) error {
+// step does one action in its parent directory. If that is missing or not a directory, another
+// program has changed it, and what was to be made there is listed.
+func (x *Executor) step(what string, i int, a Action, do func(dirfd, i int, a Action) error) error {
 	x.env.Hook(what + " before")
 	if err := x.before(what, a.Path); err != nil {
 		return &RestoreError{Path: a.Path, Err: err}
 	}
-	if err := do(i, a); err != nil {
+	fd, ok, err := x.parent(a.Path)
+	switch {
+	case ok:
+		err = do(fd, i, a)
+		fsys.CloseFD(fd)
+	case err == nil && (what == "mkdir" || what == "write"):
+		x.keep(a.Path)
+	}
+	if err != nil {
 		return &RestoreError{Path: a.Path, Err: fmt.Errorf("%s: %w", what, err)}
 	}
 	x.env.Hook(what + " after")
 	return nil
 }
 
-// parent opens the parent directory of a path. ok is false if it is missing or not a directory,
-// which means that another program has changed it.
+// parent opens the parent directory of a path. ok is false if it is missing or not a directory.
 func (x *Executor) parent(path string) (fd int, ok bool, err error) {
 	fd, err = fsys.OpenBeneath(x.root, fsys.Dir(path))
 	if fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
@@ -284,12 +293,7 @@ func (x *Executor) writable(dirfd int, path string, f func() error) error {
 }
 
 // remove removes a path. A directory that is not empty is kept: its content was not planned.
-func (x *Executor) remove(_ int, a Action) error {
-	fd, ok, err := x.parent(a.Path)
-	if err != nil || !ok {
-		return err
-	}
-	defer fsys.CloseFD(fd)
+func (x *Executor) remove(fd, _ int, a Action) error {
 	now, _, same, err := x.compareNow(fd, a.Path, a.Before)
 	if err != nil || now.Absent() && !same {
 		return err
@@ -316,16 +320,7 @@ func (x *Executor) remove(_ int, a Action) error {
 }
 
 // mkdir creates a directory that the owner can write; chmodDir sets its mode.
-func (x *Executor) mkdir(_ int, a Action) error {
-	fd, ok, err := x.parent(a.Path)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		x.keep(a.Path)
-		return nil
-	}
-	defer fsys.CloseFD(fd)
+func (x *Executor) mkdir(fd, _ int, a Action) error {
 	st, err := fsys.Lstatat(fd, fsys.Base(a.Path))
 	switch {
 	case err == nil && st.IsDir():
@@ -345,12 +340,7 @@ func (x *Executor) mkdir(_ int, a Action) error {
 
 // chmodDir sets a directory's permissions and keeps the bits that snapshots do not record
 // (setgid).
-func (x *Executor) chmodDir(_ int, a Action) error {
-	fd, ok, err := x.parent(a.Path)
-	if err != nil || !ok {
-		return err
-	}
-	defer fsys.CloseFD(fd)
+func (x *Executor) chmodDir(fd, _ int, a Action) error {
 	st, err := fsys.Lstatat(fd, fsys.Base(a.Path))
 	if err != nil || !st.IsDir() {
 		return nil // listed by mkdir, or removed since

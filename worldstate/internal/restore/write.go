@@ -19,16 +19,7 @@ func (x *Executor) tempName(i int) string { return ".anamnesis-" + x.nonce + "-"
 
 // write writes a file or link: by chmod if only the permissions differ, over the old bytes if
 // that is safe (inPlace), otherwise to a new file that is renamed over it.
-func (x *Executor) write(i int, a Action) error {
-	fd, ok, err := x.parent(a.Path)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		x.keep(a.Path)
-		return nil
-	}
-	defer fsys.CloseFD(fd)
+func (x *Executor) write(fd, i int, a Action) error {
 	now, st, same, err := x.compareNow(fd, a.Path, a.Before)
 	if err != nil {
 		return err
@@ -271,7 +262,7 @@ func (x *Executor) CleanUp(j *Journal) {
 	x.SweepTemps(j.Actions)
 	for _, a := range j.Actions {
 		if a.Before == a.After { // see WithReadOnlyDirs
-			_ = x.chmodDir(0, a)
+			_ = x.step("chmod", 0, a, x.chmodDir)
 		}
 	}
 }
