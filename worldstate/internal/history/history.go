@@ -4,10 +4,12 @@ package history
 
 import (
 	"bytes"
-	"container/heap"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
@@ -20,7 +22,6 @@ import (
 // then found by the step trailers of the commits in packs.
 func Log(ctx context.Context, s *objects.Store, byName map[string]gitfmt.Hash, chosen func(ref string) bool) ([]*gitfmt.Commit, error) {
 	all := make(map[gitfmt.Hash]*gitfmt.Commit)
-	children := make(map[gitfmt.Hash]int)
 	var queue []gitfmt.Hash
 	for ref, h := range byName {
 		if !chosen(ref) {
@@ -54,29 +55,39 @@ func Log(ctx context.Context, s *objects.Store, byName map[string]gitfmt.Hash, c
 			return nil, fmt.Errorf("log: %w", err)
 		}
 		all[h] = c
-		for _, p := range c.Parents {
-			children[p]++
-			queue = append(queue, p)
-		}
+		queue = append(queue, c.Parents...)
 	}
-	var ready commitHeap
-	for h, c := range all {
-		if children[h] == 0 {
-			ready = append(ready, c)
-		}
-	}
-	heap.Init(&ready)
-	out := make([]*gitfmt.Commit, 0, len(all))
-	for len(ready) > 0 {
-		c := heap.Pop(&ready).(*gitfmt.Commit)
-		out = append(out, c)
-		for _, p := range c.Parents {
-			if children[p]--; children[p] == 0 {
-				heap.Push(&ready, all[p])
+	return newestFirst(all), nil
+}
+
+// rank orders a commit after all its ancestors, whatever their clocks were.
+type rank struct {
+	time  int64 // the latest of the commit and its ancestors
+	depth int
+}
+
+// newestFirst returns commits with children before parents, otherwise the newest first; on equal
+// times the smaller id.
+func newestFirst(all map[gitfmt.Hash]*gitfmt.Commit) []*gitfmt.Commit {
+	ranks := make(map[gitfmt.Hash]rank, len(all))
+	for stack := slices.Collect(maps.Keys(all)); len(stack) > 0; {
+		h := stack[len(stack)-1]
+		r, ready := rank{time: all[h].Time.Unix()}, true
+		for _, p := range all[h].Parents {
+			above, known := ranks[p]
+			if !known {
+				stack, ready = append(stack, p), false
 			}
+			r.time, r.depth = max(r.time, above.time), max(r.depth, above.depth+1)
+		}
+		if ready {
+			stack, ranks[h] = stack[:len(stack)-1], r
 		}
 	}
-	return out, nil
+	return slices.SortedFunc(maps.Values(all), func(a, b *gitfmt.Commit) int {
+		x, y := ranks[a.Id], ranks[b.Id]
+		return cmp.Or(cmp.Compare(y.time, x.time), cmp.Compare(y.depth, x.depth), bytes.Compare(a.Id[:], b.Id[:]))
+	})
 }
 
 // stepped returns the commits in packs whose step has a chosen ref. It skips packs that cannot
@@ -94,27 +105,6 @@ func stepped(s *objects.Store, chosen func(ref string) bool) []gitfmt.Hash {
 		}
 	}
 	return found
-}
-
-// commitHeap is a heap of commits, the newest first; on equal times the smaller id.
-type commitHeap []*gitfmt.Commit
-
-func (q commitHeap) Len() int      { return len(q) }
-func (q commitHeap) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q commitHeap) Less(i, j int) bool {
-	if !q[i].Time.Equal(q[j].Time) {
-		return q[i].Time.After(q[j].Time)
-	}
-	return bytes.Compare(q[i].Id[:], q[j].Id[:]) < 0
-}
-
-func (q *commitHeap) Push(c any) { *q = append(*q, c.(*gitfmt.Commit)) }
-
-func (q *commitHeap) Pop() any {
-	old := *q
-	c := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return c
 }
 
 // Visitor holds the callbacks of a walk of a git tree.

@@ -72,38 +72,29 @@ func editReason(base, now tree.State) string {
 }
 
 // consider decides about one path that differs.
-func (p *planner) consider(path string, now, want tree.State) error {
+func (p *planner) consider(path string, now, want tree.State) {
 	if p.editedSinceBase(path, now) {
 		p.kept[Shown(path, now)] = editReason(p.Base.At(path), now)
-		return nil
+		return
 	}
 	if skip, ok := under(p.Now.Skips, path); ok {
 		p.kept[path] = skip.Reason
-		return nil
+		return
 	}
-	if p.Track.IsExcluded(path) {
-		return nil
-	}
-	if want.Absent() {
-		if skip, ok := under(p.Target.Skips, path); ok {
-			p.kept[Shown(path, now)] = gitfmt.KeepUnread
-			if skip.Reason == scan.ReasonTooDeep || strings.HasPrefix(skip.Reason, scan.ReasonTooLarge) {
-				p.kept[Shown(path, now)] = gitfmt.KeepLeftOut + skip.Reason
-			}
-			return nil
-		}
-		if p.Policy.Ignored(path, now.IsDir()) {
-			p.kept[Shown(path, now)] = gitfmt.KeepIgnored
-			return nil
-		}
+	skip, skipped := under(p.Target.Skips, path)
+	switch {
+	case p.Track.IsExcluded(path):
+	case want.Absent() && skipped && (skip.Reason == scan.ReasonTooDeep || strings.HasPrefix(skip.Reason, scan.ReasonTooLarge)):
+		p.kept[Shown(path, now)] = gitfmt.KeepLeftOut + skip.Reason
+	case want.Absent() && skipped:
+		p.kept[Shown(path, now)] = gitfmt.KeepUnread
+	case want.Absent() && p.Policy.Ignored(path, now.IsDir()):
+		p.kept[Shown(path, now)] = gitfmt.KeepIgnored
+	case now.Absent() && p.ignoredNow(path):
+		p.considerIgnored(path, want)
+	default:
 		p.todo[path] = restore.Action{Path: path, Before: now, After: want}
-		return nil
 	}
-	if now.Absent() && p.ignoredNow(path) {
-		return p.considerIgnored(path, want)
-	}
-	p.todo[path] = restore.Action{Path: path, Before: now, After: want}
-	return nil
 }
 
 // editedSinceBase reports whether a path is kept because it was changed after the base.

@@ -35,7 +35,7 @@ func (p *planner) ignoredNow(path string) bool {
 // considerIgnored decides about a path of the target that the present rules ignore, so that no
 // snapshot of the present holds it. It is written only if there is nothing, and an existing
 // directory keeps its mode.
-func (p *planner) considerIgnored(path string, want tree.State) error {
+func (p *planner) considerIgnored(path string, want tree.State) {
 	now, err := p.look(path)
 	switch {
 	case errors.Is(err, restore.ErrInTheWay):
@@ -50,7 +50,6 @@ func (p *planner) considerIgnored(path string, want tree.State) error {
 	default:
 		p.kept[Shown(path, now)] = gitfmt.KeepNoBytes
 	}
-	return nil
 }
 
 // holdsOther reports whether a directory contains something that is not planned to be removed.

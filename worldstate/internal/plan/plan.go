@@ -110,15 +110,11 @@ func Make(ctx context.Context, in Input) (Plan, error) {
 	if err := p.checkPaths(); err != nil {
 		return Plan{}, err
 	}
-	var err error
 	tree.Union(p.Now.Listing, p.Want, func(path string, now, want tree.State) {
-		if err == nil && now != want && p.selected(path) {
-			err = p.consider(path, now, want)
+		if now != want && p.selected(path) {
+			p.consider(path, now, want)
 		}
 	})
-	if err != nil {
-		return Plan{}, fmt.Errorf("plan %s: %w", p.Target.Id, err)
-	}
 	p.addParents()
 	p.unblock()
 	p.dropOccupied()

@@ -148,7 +148,7 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 		return w.unchanged(ctx, known.Root, repo)
 	}
 	s := &scanner{
-		objects: w.objects, pack: pack, excluded: w.Excluded,
+		nested: make(map[string]*usergit.Repository), objects: w.objects, pack: pack, excluded: w.Excluded,
 		repo: repo, dir: w.dir, before: w.Before, progress: w.opts.Progress, limit: w.opts.FileLimitBytes, slots: make(chan struct{}, scanWorkers),
 	}
 	defer context.AfterFunc(ctx, func() { s.stop.Store(true) })()

@@ -50,29 +50,14 @@ func (v *visit) end() *tree.Node {
 		if old.Dir == v.seen.Dir && old.RuleSight == v.seen.RuleSight && old.Frozen == v.seen.Frozen && old.Foreign == v.seen.Foreign {
 			return n
 		}
-		c := *n
-		v.seen.Items, v.seen.Others = old.Items, old.Others
-		c.Seen = v.sighting()
-		if old.Frozen == v.seen.Frozen && old.RulesNote == v.seen.RulesNote && old.Foreign == v.seen.Foreign {
-			return &c
-		}
-		made := tree.Seal(n.Items, v.sighting())
-		made.Held = n.Held
-		return made
 	}
 	items := v.apply()
-	made := tree.Seal(items, v.sighting())
+	seen := v.seen // a node that pointed into the visit would keep every earlier scan in memory
+	made := tree.Seal(items, &seen)
 	if n != nil && n.Tree == made.Tree {
 		made.Held = n.Held
 	}
 	return made
-}
-
-// sighting returns a copy of what the visit saw. A node that pointed into the visit would keep it
-// in memory, with the previous node, and so every earlier scan.
-func (v *visit) sighting() *tree.Sighting {
-	seen := v.seen
-	return &seen
 }
 
 // apply merges the edits into the previous items.

@@ -241,24 +241,18 @@ func (v *visit) lookMarked() {
 // nestedAt returns the repository whose top is a directory of the world. has reports whether a
 // .git is there; changed, whether it came or went.
 func (s *scanner) nestedAt(path string, has bool) (r *usergit.Repository, changed bool) {
-	known := s.repo.Nested[path]
-	if has == (known != nil) {
+	if known := s.repo.Nested[path]; has == (known != nil) {
 		return known, false
 	}
 	if has {
-		if known = usergit.ReadNested(filepath.Join(s.dir, path)); known == nil {
+		if r = usergit.ReadNested(filepath.Join(s.dir, path)); r == nil {
 			return nil, false
 		}
-	} else {
-		known = nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.nested == nil {
-		s.nested = make(map[string]*usergit.Repository)
-	}
-	s.nested[path] = known
-	return known, true
+	s.nested[path] = r
+	return r, true
 }
 
 // enter sets the nearest repository, if the directory is the top of one.
