@@ -12,12 +12,13 @@ import (
 	"anamnesis/worldstate/internal/restore"
 )
 
-// GCOptions say what a collection keeps. The zero value keeps every snapshot
-// that any ref names.
-type GCOptions = gc.Options
-
-// A GCReport is the result of a collection or of its dry run.
-type GCReport = gc.Report
+// The types of GC and Verify.
+type (
+	GCOptions = gc.Options
+	GCReport  = gc.Report
+	Report    = gc.Health
+	Problem   = gc.Problem
+)
 
 // GC writes one pack of all needed objects in the packs that saves made, with deltas where
 // these are shorter, and removes those packs. Needed is what refs, unfinished restores and o
@@ -49,13 +50,6 @@ func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
 	}
 	return gc.Run(ctx, store, opts, func() ([]gitfmt.Hash, error) { return restore.JournalRoots(store) })
 }
-
-// A Report is what Verify found. OK means that every object that a ref needs or a pack holds
-// has an intact copy.
-type Report = gc.Health
-
-// A Problem is one missing or damaged object and one snapshot that needs it.
-type Problem = gc.Problem
 
 // Verify reads and hashes every object of the store's packs, and everything that our refs
 // reach, of all tasks and worlds. The Report lists damage; the error means that the store could

@@ -31,7 +31,7 @@
 // FIFOs, sockets and devices are only listed. A path makes the snapshot incomplete, and every
 // restore to or from it leaves the path as it is, if it cannot be read, is nested more deeply
 // than MaxDepth directories or MaxPathBytes, or is a file larger than Options.FileLimitBytes.
-// Holes are restored if the file system has them; blocks of zeros become holes. Owners, time
+// In a file written anew blocks of zeros become holes if the file system has them. Owners, time
 // stamps, setuid bits, extended attributes and hard links are not recorded.
 //
 // # Going back
@@ -54,12 +54,6 @@
 // After a restore the world is known at the target. After a restore of some paths it is known
 // at the base with these paths changed.
 //
-// # Looking
-//
-// Log, Describe, List, Stat and Content read snapshots; Diff compares two, Renames finds
-// renamed files, Patch formats changes. Fork creates a new directory from a snapshot. None of
-// them reads the world's own directory.
-//
 // # Names in JSON
 //
 // Names are bytes, and JSON text is UTF-8. A name that is not UTF-8 occurs twice: as text, with
@@ -78,11 +72,6 @@
 // keeps what a user has written or removed since. Until then Save, Plan and Restore return
 // ErrUnfinished. A failure that the process survives, such as a full disk, is rolled back at once. If Recover can neither complete nor roll back, its error
 // names the command that gives the restore up; see World.Abandon.
-//
-// Restore returns when the world is as planned and was checked again. Making it durable and
-// removing the journal continue under the lock. The next operation waits for that; Settle and
-// Close also report whether it succeeded. If the process ends first, it leaves the journal to
-// Recover.
 //
 // # Watching
 //

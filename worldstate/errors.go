@@ -39,21 +39,16 @@ var (
 	ErrCorrupt = gitfmt.ErrCorrupt
 )
 
-// A LockedError names the process that holds the store.
-type LockedError = fsys.LockedError
+// The errors with details, for errors.As.
+type (
+	LockedError        = fsys.LockedError
+	MissingObjectError = gitfmt.MissingObjectError
+	LimitError         = objects.LimitError
+	RestoreError       = restore.RestoreError
+)
 
 // DefaultLockWait is how long an operation waits for another process.
 const DefaultLockWait = fsys.DefaultLockWait
-
-// A MissingObjectError names an object that is missing or damaged and a path that needs it. It
-// is returned before a restore changes the first file.
-type MissingObjectError = gitfmt.MissingObjectError
-
-// A LimitError reports that a save would have grown the store past its limit.
-type LimitError = objects.LimitError
-
-// A RestoreError is a restore that failed partway, for instance because the disk was full.
-type RestoreError = restore.RestoreError
 
 // A ref may name a snapshot that the store no longer holds. Our packs have .keep files, so that
 // git removes none of them; a damaged disk or a user can. An operation on a lost snapshot is

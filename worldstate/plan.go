@@ -10,15 +10,12 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// PlanOptions narrow a plan.
-type PlanOptions = plan.Options
-
-// A Plan describes what a restore would do. In all lists directories end in a slash.
-type Plan = plan.Plan
-
-// An Edit is a change of the world that later restores keep: the difference between two
-// successive snapshots.
-type Edit = plan.Edit
+// The types of Plan.
+type (
+	PlanOptions = plan.Options
+	Plan        = plan.Plan
+	Edit        = plan.Edit
+)
 
 // Plan computes what restoring target would do, and checks that the store holds every object it
 // needs, intact. It writes nothing. Errors: ErrUnknown, ErrRefused for another world's

@@ -153,11 +153,9 @@ type plainItem Item
 // MarshalJSON adds path_bytes where the path is not UTF-8.
 func (i Item) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainItem)(&i)) }
 
-// Paths beyond these limits are left out of a snapshot.
+// Paths of more components or bytes are left out of a snapshot.
 const (
-	// MaxDepth is the largest number of components of a path.
-	MaxDepth = tree.MaxDepth
-	// MaxPathBytes is the longest path.
+	MaxDepth     = tree.MaxDepth
 	MaxPathBytes = tree.MaxPathBytes
 )
 
@@ -165,10 +163,7 @@ const (
 // world, slash-separated and clean.
 func Fits(path string) bool { return tree.Fits(path) }
 
-// RepositoryName names the project that dir belongs to, with the same result on other machines:
-// host and path of the repository's remote origin, such as "github.com/owner/name", without
-// user, password and port. For a local remote, a repository without a remote and a plain
-// directory it is the last part of the path, which may be "".
+// RepositoryName names the project that dir belongs to, with the same result on other machines.
 func RepositoryName(dir string) string { return usergit.RepositoryName(dir) }
 
 // GitAround returns, for the git repository that contains dir, its git directory, the one that
@@ -178,12 +173,8 @@ func GitAround(dir string) (gitDir, common string, outer ignore.Chain) { return 
 
 // The types of Diff, Renames and Patch.
 type (
-	// A Change is one path that differs. Directories end in a slash. They are listed only if an
-	// empty one came or went, or if only the mode changed.
-	Change = diff.Change
-	// A Side is one end of a change.
-	Side = diff.Side
-	// ChangeKind is how a path differs.
+	Change     = diff.Change
+	Side       = diff.Side
 	ChangeKind = diff.ChangeKind
 )
 
@@ -191,13 +182,12 @@ type (
 const (
 	Added    = diff.Added
 	Deleted  = diff.Deleted
-	Modified = diff.Modified // other content
-	Mode     = diff.Mode     // the same content, other permissions
-	Type     = diff.Type     // file, link or directory became another of these
-	Renamed  = diff.Renamed  // from another path; only Renames makes one
+	Modified = diff.Modified
+	Mode     = diff.Mode
+	Type     = diff.Type
+	Renamed  = diff.Renamed
 )
 
-// DefaultSimilarityPercent is what two files must have in common to count as a rename, as in git.
 const DefaultSimilarityPercent = diff.DefaultSimilarityPercent
 
 // Diff returns the paths in which two snapshots differ, sorted. a may be "" for an empty world.

@@ -1,6 +1,7 @@
 package worldstate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ func (w *World) Restore(ctx context.Context, p Plan) (Result, error) {
 	if p.Hash == "" {
 		return Result{}, fmt.Errorf("restore: %w: the plan was not made by Plan", ErrStale)
 	}
-	o := RestoreOptions{PlanOptions: p.Options, PlanHash: p.Hash, Message: "before restoring " + gitfmt.Short(p.Target)}
+	o := RestoreOptions{PlanOptions: p.Options, PlanHash: p.Hash}
 	o.Base = p.Base
 	return w.restore(ctx, p.Target, o)
 }
@@ -65,9 +66,6 @@ func (w *World) Restore(ctx context.Context, p Plan) (Result, error) {
 // snapshot that the world was last known at are kept, unless OverwriteEdits is set; they are
 // always in the snapshot Result.Source. It returns when Restore does.
 func (w *World) RestoreTo(ctx context.Context, target ID, o RestoreOptions) (Result, error) {
-	if o.Message == "" {
-		o.Message = "before restoring " + gitfmt.Short(target)
-	}
 	return w.restore(ctx, target, o)
 }
 
@@ -115,7 +113,7 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 	if o.Base == "" && !head.IsZero() {
 		o.Base = ID(head.String())
 	}
-	save := SaveOptions{Message: o.Message, beforeRestore: true}
+	save := SaveOptions{Message: cmp.Or(o.Message, "before restoring "+gitfmt.Short(target)), beforeRestore: true}
 	if !head.IsZero() {
 		save.Parent = ID(head.String())
 	}

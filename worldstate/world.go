@@ -23,11 +23,12 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// ID names a snapshot: its commit's hash, 40 lower-case hex digits.
-type ID = gitfmt.ID
-
-// A Skip is a path and the reason why its content is not stored or not changed.
-type Skip = gitfmt.Skip
+// The types that every operation uses.
+type (
+	ID       = gitfmt.ID
+	Skip     = gitfmt.Skip
+	Progress = scan.Progress
+)
 
 // Options configure a World. The zero value, or nil, means the defaults.
 type Options struct {
@@ -76,9 +77,6 @@ const defaultTask = "cli"
 // DefaultFileLimitBytes is the default of Options.FileLimitBytes: a GiB takes some seconds to
 // read at each change.
 const DefaultFileLimitBytes = 1 << 30
-
-// Progress is the progress of a scan.
-type Progress = scan.Progress
 
 // A World is one directory tree and the store of its snapshots. Its methods are safe for
 // concurrent use and run one after another. The store's lock excludes other processes during
@@ -342,7 +340,8 @@ func (w *World) begin(ctx context.Context, as access) (end func(), err error) {
 // head returns the snapshot that this world was last known at: that of the last save, or the last
 // restore's target. It is zero if there is none.
 func (w *World) head() (gitfmt.Hash, error) {
-	return w.refs.Get(refs.WorldPrefix + w.key)
+	byName, err := w.refs.All()
+	return byName[refs.WorldPrefix+w.key], err
 }
 
 // known reads the commit of an id. The error is ErrUnknown if the store has none, and

@@ -5,26 +5,10 @@ import (
 	"os"
 )
 
-const (
-	// holeBytes is the block size of most file systems; a shorter run of zeros is written.
-	holeBytes = 4096
-	// minHoleBytes is the run of zeros for which a file is written anew, with a hole, and not
-	// in place.
-	minHoleBytes = 64 << 10
-)
+// holeBytes is the block size of most file systems; a shorter run of zeros is written.
+const holeBytes = 4096
 
-var zeros = make([]byte, minHoleBytes) // read only
-
-// HasHole reports whether data has a run of zeros of at least minHoleBytes.
-func HasHole(data []byte) bool {
-	for len(data) >= minHoleBytes {
-		if bytes.Equal(data[:minHoleBytes], zeros) {
-			return true
-		}
-		data = data[minHoleBytes/2:]
-	}
-	return false
-}
+var zeros = make([]byte, 64<<10) // read only
 
 // HoleWriter writes a new file sequentially and leaves a hole for each write of zeros only. A
 // file system without holes fills it.

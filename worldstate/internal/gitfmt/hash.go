@@ -28,15 +28,12 @@ func ParseHash(s string) (Hash, bool) {
 	return h, err == nil
 }
 
-// ErrCorrupt: the store holds damaged data, or data that this package did not write;
-// MissingObjectError is such an error.
-var ErrCorrupt = errors.New("corrupt store")
-
-// ErrRefused: the request is never carried out, and nothing was changed.
-var ErrRefused = errors.New("refused")
-
-// ErrNoDirectory: there is no directory at the path.
-var ErrNoDirectory = errors.New("no such directory")
+// The errors of several packages; worldstate documents them.
+var (
+	ErrCorrupt     = errors.New("corrupt store")
+	ErrRefused     = errors.New("refused")
+	ErrNoDirectory = errors.New("no such directory")
+)
 
 // ObjectType is a git object's type, with its number in a pack.
 type ObjectType = plumbing.ObjectType

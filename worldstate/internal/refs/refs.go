@@ -87,12 +87,6 @@ func (s *Store) All() (map[string]gitfmt.Hash, error) {
 	return s.cache.all, nil
 }
 
-// Get returns the id of a name, zero if there is none.
-func (s *Store) Get(name string) (gitfmt.Hash, error) {
-	all, err := s.All()
-	return all[name], err
-}
-
 // current reports whether a new read would return what the cache holds.
 func (s *Store) current() (bool, error) {
 	c := &s.cache
@@ -391,8 +385,8 @@ func ValidPart(s string) bool {
 	return true
 }
 
-// ErrUnknown: no snapshot, or more than one, has this name.
-var ErrUnknown = errors.New("unknown snapshot")
-
-// ErrBadName: the name of a task or a step is not valid in a ref.
-var ErrBadName = errors.New("invalid name")
+// The errors of names; worldstate documents them.
+var (
+	ErrUnknown = errors.New("unknown snapshot")
+	ErrBadName = errors.New("invalid name")
+)

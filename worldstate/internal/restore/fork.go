@@ -18,10 +18,9 @@ import (
 // Outside is a directory that must not contain a fork, with its description.
 type Outside struct{ Dir, What string }
 
-// Fork creates the directory target from a listing and returns its absolute path. It builds the
-// directory under a temporary name and renames it, so that target exists completely or not at
-// all. It first removes what killed forks left in target's parent. ErrRefused: target exists,
-// or is in one of the directories in not. ErrNoDirectory: its parent does not exist.
+// Fork creates the directory target from a listing and returns its absolute path; see
+// worldstate.World.Fork. ErrRefused: target exists, or is in one of the directories in not.
+// ErrNoDirectory: its parent does not exist.
 func Fork(ctx context.Context, env Effects, target string, list *tree.Listing, not []Outside) (dir string, err error) {
 	if dir, err = forkPlace(target, not); err != nil {
 		return "", err

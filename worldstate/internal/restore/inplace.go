@@ -52,9 +52,6 @@ func (x *Executor) overwrite(dirfd int, a Action, st fsys.Stamp) (done bool, err
 	if err != nil {
 		return false, err
 	}
-	if fsys.HasHole(data) {
-		return false, nil // a new file has holes
-	}
 	fd, err := fsys.Openat(dirfd, fsys.Base(a.Path), unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false, nil // replacing the file reports the cause if it persists

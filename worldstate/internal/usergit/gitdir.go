@@ -105,8 +105,7 @@ func readRepository(world string) *Repository {
 	return r
 }
 
-// Around returns the git directory of the repository that contains dir, the directory that all
-// its worktrees share, and the rules from outside dir that apply in it.
+// Around implements worldstate.GitAround.
 func Around(dir string) (gitDir, common string, outer ignore.Chain) {
 	r := readRepository(dir)
 	if r.Objects == nil {
