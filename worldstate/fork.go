@@ -51,11 +51,7 @@ func (w *World) fork(ctx context.Context, id ID, target string) (f Forked, err e
 	if err != nil {
 		return f, err
 	}
-	f = Forked{ID: id, Dir: dir, Tree: c.Tree.String(), Files: list.Files(), Missing: c.Skips}
-	if f.Missing == nil {
-		f.Missing = []Skip{}
-	}
-	return f, nil
+	return Forked{ID: id, Dir: dir, Tree: c.Tree.String(), Files: list.Files(), Missing: append([]Skip{}, c.Skips...)}, nil
 }
 
 type plainForked Forked

@@ -82,25 +82,20 @@ func (w *World) stepName(step string) string {
 }
 
 func (w *World) listed(c *gitfmt.Commit, steps []string, current gitfmt.Hash) Commit {
+	steps = append([]string{}, steps...)
 	if step := w.stepName(c.Step); step != "" && !slices.Contains(steps, step) {
-		steps = append(slices.Clone(steps), step)
+		steps = append(steps, step)
 	}
 	slices.Sort(steps)
 	item := Commit{
 		ID: ID(c.Id.String()), Tree: c.Tree.String(), Parents: []ID{}, Time: c.Time, Message: c.Message,
-		Steps: steps, Complete: !c.Partial, Skipped: c.Skips, Trailers: c.Trailers, Current: current == c.Id,
+		Steps: steps, Complete: !c.Partial, Skipped: append([]Skip{}, c.Skips...), Trailers: c.Trailers, Current: current == c.Id,
 	}
 	for _, p := range c.Parents {
 		item.Parents = append(item.Parents, ID(p.String()))
 	}
 	if c.Missing != nil {
 		item.Tree, item.Complete, item.Missing = "", false, whyMissing(item.ID, c.Missing)
-	}
-	if item.Steps == nil {
-		item.Steps = []string{}
-	}
-	if item.Skipped == nil {
-		item.Skipped = []Skip{}
 	}
 	return item
 }

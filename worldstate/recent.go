@@ -62,10 +62,3 @@ func (w *World) treeOf(l *tree.Listing) gitfmt.Hash {
 	}
 	return tree.ID(l)
 }
-
-// policyOf returns a snapshot's frozen ignore rules.
-func (w *World) policyOf(c *gitfmt.Commit, l *tree.Listing) (*tree.Policy, error) {
-	return tree.LoadPolicy(c, l, func(path string, s tree.State) ([]byte, error) {
-		return w.objects.Read(s.Hash, gitfmt.BlobObject, path)
-	})
-}

@@ -109,7 +109,7 @@ func (g *collector) run(ctx context.Context) error {
 		err = g.locked(ctx, func() error {
 			g.s.Sweep()
 			g.refStore.Sweep()
-			if err := g.beginWriting(); err != nil {
+			if err := errors.Join(os.RemoveAll(g.s.CollectDir()), os.Mkdir(g.s.CollectDir(), 0o700)); err != nil {
 				return err
 			}
 			g.refs, g.named, err = g.look()
@@ -135,15 +135,6 @@ func (g *collector) run(ctx context.Context) error {
 	}
 	g.report.Objects = len(g.seen)
 	return nil
-}
-
-// beginWriting creates the directory for new packs, without the leftovers of a killed
-// collection.
-func (g *collector) beginWriting() error {
-	if err := os.RemoveAll(g.s.CollectDir()); err != nil {
-		return err
-	}
-	return os.Mkdir(g.s.CollectDir(), 0o700)
 }
 
 // look reads the packs, the refs and the other roots. The caller holds the store's lock, except

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // Every save writes one pack. If the program has written more than Store.MaxPacks, the small ones are
@@ -93,8 +94,10 @@ func (s *Store) Merge(ctx context.Context, packs []*Pack, pool *Pool, hook func(
 // copyPack copies all objects of a pack in its order, or none if it has deltas.
 func (s *Store) copyPack(out *Writer, p *Pack) (copied bool, err error) {
 	items := p.Entries()
-	if ok, err := p.isPlain(items); !ok {
-		return false, err
+	for _, it := range items {
+		if kind, err := p.KindAt(it.Off); err != nil || kind >= gitfmt.OffsetDelta {
+			return false, err
+		}
 	}
 	buf := s.Buffer()
 	defer s.Buffers.Put(buf)

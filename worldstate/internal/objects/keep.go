@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
-	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // Each of our packs has a .keep beside it that holds one word. git gc and git repack leave
@@ -57,15 +56,4 @@ func (s *Store) OurPacks() ([]*Pack, error) {
 		return cmp.Or(cmp.Compare(a.bytes, b.bytes), strings.Compare(a.Name, b.Name))
 	})
 	return out, nil
-}
-
-// isPlain reports whether a pack holds no deltas, which cannot be copied one by one to another
-// pack.
-func (p *Pack) isPlain(items []Entry) (bool, error) {
-	for _, it := range items {
-		if kind, err := p.KindAt(it.Off); err != nil || kind >= gitfmt.OffsetDelta {
-			return false, err
-		}
-	}
-	return true, nil
 }

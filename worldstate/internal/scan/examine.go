@@ -260,12 +260,6 @@ func (v *visit) readFile(name string, at int, o *tree.Other, before fsys.Stamp) 
 	}
 }
 
-func (v *visit) keepRules() {
-	old := v.prev.Seen
-	v.seen.Rules, v.seen.RuleSight, v.seen.Frozen, v.seen.RulesNote = old.Rules, old.RuleSight, old.Frozen, old.RulesNote
-	v.chain = v.chain.With(old.Rules)
-}
-
 // readRules adds the directory's own rules to the chain. has reports whether there is a
 // .gitignore.
 func (v *visit) readRules(has bool) {

@@ -118,7 +118,13 @@ func (w *Tracker) watchRoot(root *fsys.Root) error {
 // of it.
 func (w *Tracker) loadKnowledge() {
 	if w.knows == nil {
-		w.knows = w.loadCache()
+		data, err := os.ReadFile(w.Cache)
+		if err == nil {
+			w.knows, err = DecodeCache(data)
+		}
+		if err != nil {
+			w.knows = &Knowledge{}
+		}
 	}
 	packs := w.objects.PackNames()
 	if w.knows.Root == nil || slices.Equal(w.knows.Packs, packs) {
@@ -167,19 +173,6 @@ func (w *Tracker) Learn(sc *Scanned) error {
 
 // Behind reports whether the cache file lacks results of scans.
 func (w *Tracker) Behind() bool { return w.knows != nil && w.knows.unsaved > 0 }
-
-// loadCache reads the cache. It is empty if there is no valid one.
-func (w *Tracker) loadCache() *Knowledge {
-	data, err := os.ReadFile(w.Cache)
-	if err != nil {
-		return &Knowledge{}
-	}
-	k, err := DecodeCache(data)
-	if err != nil {
-		return &Knowledge{}
-	}
-	return k
-}
 
 // StoreCache replaces the cache file. The file is not synced: a torn one fails its checksum.
 // The caller holds the store's lock.

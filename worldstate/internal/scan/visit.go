@@ -116,7 +116,9 @@ func (v *visit) look() error {
 		// Only a whole scan proves that the names are complete.
 		v.seen.Dir, v.seen.Foreign = v.prev.Seen.Dir, v.prev.Seen.Foreign
 		v.enter(v.s.repo.Nested[v.path] != nil)
-		v.keepRules()
+		old := v.prev.Seen
+		v.seen.Rules, v.seen.RuleSight, v.seen.Frozen, v.seen.RulesNote = old.Rules, old.RuleSight, old.Frozen, old.RulesNote
+		v.chain = v.chain.With(old.Rules)
 		v.lookMarked()
 		return nil
 	}

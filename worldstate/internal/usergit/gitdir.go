@@ -74,7 +74,11 @@ func (was *Repository) Refresh(dir string, known *Repository) *Repository {
 		inside = known.NestedDirs()
 	}
 	now := readRepository(dir)
-	now.readAllNested(dir, inside)
+	for _, d := range inside {
+		if n := ReadNested(filepath.Join(dir, d)); n != nil {
+			now.Nest(d, n)
+		}
+	}
 	return now
 }
 

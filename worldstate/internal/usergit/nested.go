@@ -25,14 +25,6 @@ func ReadNested(dir string) *Repository {
 	return r
 }
 
-func (r *Repository) readAllNested(world string, dirs []string) {
-	for _, d := range dirs {
-		if n := ReadNested(filepath.Join(world, d)); n != nil {
-			r.Nest(d, n)
-		}
-	}
-}
-
 func (r *Repository) Nest(dir string, n *Repository) {
 	if r.Nested == nil {
 		r.Nested = make(map[string]*Repository)
