@@ -95,7 +95,7 @@ func finalPassRun(t *testing.T, kill string) (cards, writers []string) {
 		}
 		return state.Fold(st, o)
 	})
-	if err != nil || st.Turn.End == nil || st.Turn.End.Reason != "done" || st.Answer != "Done." {
+	if err != nil || st.Turn.End == nil || st.Turn.End.Reason != "done" || st.Said.Answer != "Done." {
 		t.Errorf("the task did not end: %v, %+v", err, st.Turn)
 	}
 	files, err := filepath.Glob(filepath.Join(home, "knowledge_base", "*", "*.md"))

@@ -102,8 +102,8 @@ func guardedRun(t *testing.T, dir, kill, script string) taskdir.Home {
 		return h
 	}
 	st, seen := guardedOps(t, h)
-	if st.Answer != "Done." {
-		t.Errorf("the answer is %q", st.Answer)
+	if st.Said.Answer != "Done." {
+		t.Errorf("the answer is %q", st.Said.Answer)
 	}
 	if seen[op.KindJumpDone] == 4 && seen[op.KindStrategyGiven] != 1 {
 		t.Errorf("%d jumps and %d strategies, want one", seen[op.KindJumpDone], seen[op.KindStrategyGiven])

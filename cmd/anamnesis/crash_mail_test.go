@@ -111,11 +111,11 @@ func mailedRun(t *testing.T, script, kill string) mailedEnd {
 		t.Fatal(err)
 	}
 	st, seen := guardedOps(t, h)
-	if st.Answer != "Done." || seen[op.KindMailDelivered] != 1 || seen[op.KindJumpDone] != 1 || passes != 2 {
+	if st.Said.Answer != "Done." || seen[op.KindMailDelivered] != 1 || seen[op.KindJumpDone] != 1 || passes != 2 {
 		t.Errorf("%q after %d D-Mails, %d jumps and %d passes for them; want Done. after one, one and two",
-			st.Answer, seen[op.KindMailDelivered], seen[op.KindJumpDone], passes)
+			st.Said.Answer, seen[op.KindMailDelivered], seen[op.KindJumpDone], passes)
 	}
-	for _, m := range st.Projection() {
+	for _, m := range st.Context.Chat() {
 		// Each run has a directory and a word of its own.
 		text := strings.NewReplacer(st.Opened.Dir, "DIR", st.Opened.Mark, "WORD").Replace(m.Text)
 		end.context += anyNumber.ReplaceAllString(fmt.Sprintf("--- %s\n%s\n", m.Role, text), "#")

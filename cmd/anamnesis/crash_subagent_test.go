@@ -109,8 +109,8 @@ func crashWithSubagent(t *testing.T, script, kill string) (lost bool) {
 		checkWhole(t, h, id)
 	}
 	st, err := taskdir.ReadState(h, "t")
-	if err != nil || st.Answer != "Done." || len(st.Subagents) == 0 {
-		t.Fatalf("answer %q, %d subagents: %v\n%s", st.Answer, len(st.Subagents), err, out)
+	if err != nil || st.Said.Answer != "Done." || len(st.Subagents) == 0 {
+		t.Fatalf("answer %q, %d subagents: %v\n%s", st.Said.Answer, len(st.Subagents), err, out)
 	}
 	for _, c := range st.Subagents {
 		if c.Running || c.Reason != "done" && len(st.Subagents) == 1 {

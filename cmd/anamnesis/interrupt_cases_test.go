@@ -141,8 +141,8 @@ func (r *running) recordedEnd(t *testing.T, id string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st.Turn.End == nil || st.Turn.End.Reason != "interrupted" || st.Reply != nil || len(st.Jobs) > 0 {
-		t.Errorf("%s: end %+v, open reply %v, jobs %v", id, st.Turn.End, st.Reply != nil, st.Jobs)
+	if st.Turn.End == nil || st.Turn.End.Reason != "interrupted" || st.Reply != nil || len(st.Jobs.Running) > 0 {
+		t.Errorf("%s: end %+v, open reply %v, jobs %v", id, st.Turn.End, st.Reply != nil, st.Jobs.Running)
 	}
 	for _, c := range st.Subagents {
 		if c.Running || c.Reason != "interrupted" {

@@ -12,6 +12,22 @@ type Parent struct {
 	Fork bool `json:"fork,omitempty"`
 }
 
+// ParentTask is the task whose agent began this one, empty if none did.
+func (t *TaskOpened) ParentTask() string {
+	if t.Parent == nil {
+		return ""
+	}
+	return t.Parent.Task
+}
+
+// ParentAgent is the name of the subagent whose task this is, empty for other tasks.
+func (t *TaskOpened) ParentAgent() string {
+	if t.Parent == nil {
+		return ""
+	}
+	return t.Parent.Agent
+}
+
 // SubagentStarted records that a subagent works on a call. Its task has begun.
 type SubagentStarted struct {
 	Call        string `json:"call"`

@@ -103,8 +103,8 @@ func TestGemini(t *testing.T) {
 		t.Errorf("the user said %q", words)
 	}
 	st, err := s.svc.State(s.task)
-	if err != nil || st.EndedSteps() != 4 || len(st.Steps.At(1).Calls) != 2 {
-		t.Errorf("%d steps, %v", st.EndedSteps(), err)
+	if err != nil || st.Steps.CountEnded() != 4 || len(st.Steps.At(1).Calls) != 2 {
+		t.Errorf("%d steps, %v", st.Steps.CountEnded(), err)
 	}
 	if _, err := beside.Jump(t.Context(), s.svc, s.task, op.JumpRequested{To: 1, Reason: "it was right"}); err != nil {
 		t.Fatal(err)

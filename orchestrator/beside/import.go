@@ -101,13 +101,13 @@ func (im *Importer) New(s *sessions.Session) (int, error) {
 		return 0, nil
 	}
 	splitGrown(s, st)
-	return max(0, len(s.Steps)-st.EndedSteps()), nil
+	return max(0, len(s.Steps)-st.Steps.CountEnded()), nil
 }
 
 // splitGrown makes a step of the calls that were added to a step after it was imported,
 // because the file was being written.
 func splitGrown(s *sessions.Session, st *state.State) {
-	for i := 0; i < min(st.EndedSteps(), len(s.Steps)); i++ {
+	for i := 0; i < min(st.Steps.CountEnded(), len(s.Steps)); i++ {
 		had, now := len(st.Steps.At(i+1).Calls), s.Steps[i].Calls
 		if len(now) <= had {
 			continue
@@ -241,7 +241,7 @@ func (w *stream) begin(ctx context.Context, s *sessions.Session, file string, op
 // check compares the session with what was imported of it, and returns how many of
 // its steps there are.
 func (w *stream) check(s *sessions.Session) (int, error) {
-	had := w.state.EndedSteps()
+	had := w.state.Steps.CountEnded()
 	if had > len(s.Steps) {
 		return 0, fmt.Errorf("%w: %d steps, of which it holds %d now; what was imported stays", ErrChanged, had, len(s.Steps))
 	}
@@ -321,7 +321,7 @@ func (im *Importer) learn(ctx context.Context, w *stream, done *Imported) (err e
 		return err
 	}
 	repaired := anamnesis.Repairs(&anamnesis.Request{
-		Task: opened.Task, JumpSeq: last, WorldDir: opened.Dir, Repo: opened.Repo, Goal: w.state.Request, EAS: opened.EAS,
+		Task: opened.Task, JumpSeq: last, WorldDir: opened.Dir, Repo: opened.Repo, Goal: w.state.Said.Request, EAS: opened.EAS,
 		Ops: ops, Ranges: []op.Range{found.Range}, Count: w.journal.Count, Now: time.Now(), ModelName: opened.Model,
 	})
 	found.Pairs = len(repaired)

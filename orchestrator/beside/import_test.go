@@ -154,7 +154,7 @@ func TestGrowingSession(t *testing.T) {
 			t.Fatalf("%s: imported %d times, %v", name, times, err)
 		}
 		got := 0
-		for i := range st.EndedSteps() {
+		for i := range st.Steps.CountEnded() {
 			got += len(st.Steps.At(i + 1).Calls)
 		}
 		if got != want || want != 4 {

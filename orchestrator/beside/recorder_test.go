@@ -164,8 +164,8 @@ func testRecorder(a *agent) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st.Turn.End == nil || st.Turn.End.Reason != "done" || len(st.Turn.Learned) == 0 || st.EndedSteps() != 6 {
-		t.Errorf("ended %+v, learned %v, %d steps", st.Turn.End, st.Turn.Learned, st.EndedSteps())
+	if st.Turn.End == nil || st.Turn.End.Reason != "done" || len(st.Turn.Learned) == 0 || st.Steps.CountEnded() != 6 {
+		t.Errorf("ended %+v, learned %v, %d steps", st.Turn.End, st.Turn.Learned, st.Steps.CountEnded())
 	}
 	if _, err := a.svc.Resume(t.Context(), a.task, "Go on.", session.Settings{}, session.Client{}); err == nil {
 		t.Error("a recorded session was resumed")
@@ -188,15 +188,15 @@ func TestOverlap(t *testing.T) {
 	three["tool_response"] = "denied"
 	a.hook("PostToolBatch", map[string]any{"tool_calls": []any{one, two, three}})
 	st, err := a.svc.State(a.task)
-	if err != nil || st.EndedSteps() != 1 || len(st.Steps.At(1).Calls) != 3 {
-		t.Fatalf("%d steps, calls %v, %v", st.EndedSteps(), st.Steps.At(1).Calls, err)
+	if err != nil || st.Steps.CountEnded() != 1 || len(st.Steps.At(1).Calls) != 3 {
+		t.Fatalf("%d steps, calls %v, %v", st.Steps.CountEnded(), st.Steps.At(1).Calls, err)
 	}
 	a.hook("PreToolUse", bash("t4", "sleep 9"))
 	a.hook("Stop", nil)
-	if st, err = a.svc.State(a.task); err != nil || len(st.OpenCalls()) > 0 || st.Turn.End == nil {
-		t.Errorf("after the turn: %+v, %v", st.OpenCalls(), err)
+	if st, err = a.svc.State(a.task); err != nil || len(st.Reply.Open()) > 0 || st.Turn.End == nil {
+		t.Errorf("after the turn: %+v, %v", st.Reply.Open(), err)
 	}
-	for _, m := range st.Projection() {
+	for _, m := range st.Context.Chat() {
 		if m.Role == "assistant" && len(m.Calls) == 3 {
 			return
 		}
@@ -289,8 +289,8 @@ func TestWaitsRedacted(t *testing.T) {
 	lock.Close()
 	a.hook("Stop", nil)
 	st, err := a.svc.State(a.task)
-	if err != nil || st.EndedSteps() != 2 {
-		t.Errorf("%d steps, %v", st.EndedSteps(), err)
+	if err != nil || st.Steps.CountEnded() != 2 {
+		t.Errorf("%d steps, %v", st.Steps.CountEnded(), err)
 	}
 }
 
@@ -312,8 +312,8 @@ func TestManyHooks(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if st, err := a.svc.State(a.task); err != nil || st.EndedSteps() != n {
-		t.Errorf("%d steps, %v", st.EndedSteps(), err)
+	if st, err := a.svc.State(a.task); err != nil || st.Steps.CountEnded() != n {
+		t.Errorf("%d steps, %v", st.Steps.CountEnded(), err)
 	}
 	if n := starts.Load(); n != 1 {
 		t.Errorf("%d recorders were started", n)

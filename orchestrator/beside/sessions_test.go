@@ -181,8 +181,8 @@ func TestRecordedTwice(t *testing.T) {
 		}
 		a.spoolAt(time.Minute, event, "t1")
 		a.hook("PostToolBatch", nil)
-		if st, err := a.svc.State(a.task); err != nil || event == "PostToolUse" && st.EndedSteps() != want.EndedSteps() {
-			t.Errorf("%s: %d steps, want %d (%v)", event, st.EndedSteps(), want.EndedSteps(), err)
+		if st, err := a.svc.State(a.task); err != nil || event == "PostToolUse" && st.Steps.CountEnded() != want.Steps.CountEnded() {
+			t.Errorf("%s: %d steps, want %d (%v)", event, st.Steps.CountEnded(), want.Steps.CountEnded(), err)
 		}
 	}
 }
@@ -205,8 +205,8 @@ func TestOddEvent(t *testing.T) {
 		t.Errorf("the truncated event: %v", err)
 	}
 	a.ok("t1", "touch a", func() { a.write("a", "a") })
-	if st, err := a.svc.State(a.task); err != nil || st.EndedSteps() != 1 || st.Request != "p" {
-		t.Errorf("%d steps after %q, %v", st.EndedSteps(), st.Request, err)
+	if st, err := a.svc.State(a.task); err != nil || st.Steps.CountEnded() != 1 || st.Said.Request != "p" {
+		t.Errorf("%d steps after %q, %v", st.Steps.CountEnded(), st.Said.Request, err)
 	}
 	log, err := os.ReadFile(beside.Log(a.svc.Home))
 	if err != nil || !strings.Contains(string(log), "without model, which is a JSON object") || !strings.Contains(string(log), "without permission_mode, which is a JSON number") {
@@ -237,7 +237,7 @@ func TestDamagedTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.hook("UserPromptSubmit", map[string]any{"prompt": "More."})
-	if st, err := a.svc.State(a.task); err != nil || st.EndedSteps() != 1 {
+	if st, err := a.svc.State(a.task); err != nil || st.Steps.CountEnded() != 1 {
 		t.Errorf("the event that waited: %v, %v", st, err)
 	}
 
@@ -253,7 +253,7 @@ func TestDamagedTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.ok("t2", "touch a", func() { a.write("a", "a") })
-	if st, err := a.svc.State(a.task + "_2"); err != nil || st.EndedSteps() != 1 {
+	if st, err := a.svc.State(a.task + "_2"); err != nil || st.Steps.CountEnded() != 1 {
 		t.Errorf("the second task: %v, %v", st, err)
 	}
 }
@@ -296,8 +296,8 @@ func TestAnotherProgram(t *testing.T) {
 	if one.Load() != 1 || two.Load() != 1 {
 		t.Errorf("%d and %d recorders were started, want one of each", one.Load(), two.Load())
 	}
-	if st, err := a.svc.State(a.task); err != nil || st.EndedSteps() != 1 {
-		t.Errorf("%d steps, %v", st.EndedSteps(), err)
+	if st, err := a.svc.State(a.task); err != nil || st.Steps.CountEnded() != 1 {
+		t.Errorf("%d steps, %v", st.Steps.CountEnded(), err)
 	}
 }
 
@@ -308,8 +308,8 @@ func TestIdle(t *testing.T) {
 	for i := range 3 {
 		a.ok(fmt.Sprint("t", i), "touch a", func() { a.write("a", fmt.Sprint(i)) })
 	}
-	if st, err := a.svc.State(a.task); err != nil || st.EndedSteps() != 3 || starts.Load() < 2 {
-		t.Errorf("%d steps, %v; %d recorders", st.EndedSteps(), err, starts.Load())
+	if st, err := a.svc.State(a.task); err != nil || st.Steps.CountEnded() != 3 || starts.Load() < 2 {
+		t.Errorf("%d steps, %v; %d recorders", st.Steps.CountEnded(), err, starts.Load())
 	}
 }
 
@@ -349,8 +349,8 @@ func TestOthersWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.ok("t1", "touch a", func() { a.write("a", "a") })
-	if st, err := a.svc.State(a.task); err != nil || st.EndedSteps() != 1 {
-		t.Errorf("%d steps, %v", st.EndedSteps(), err)
+	if st, err := a.svc.State(a.task); err != nil || st.Steps.CountEnded() != 1 {
+		t.Errorf("%d steps, %v", st.Steps.CountEnded(), err)
 	}
 }
 
@@ -473,7 +473,7 @@ func TestMoved(t *testing.T) {
 	}
 	a.ok("t2", "touch b", func() { a.write("b", "b") })
 	st, err := a.svc.State(a.task + "_2")
-	if err != nil || st.Opened.Dir != a.dir || st.EndedSteps() != 1 {
+	if err != nil || st.Opened.Dir != a.dir || st.Steps.CountEnded() != 1 {
 		t.Fatalf("recorded in the new place: %+v, %v", st, err)
 	}
 	if _, err := os.Stat(was); !errors.Is(err, os.ErrNotExist) {
@@ -496,7 +496,7 @@ func TestImportedBefore(t *testing.T) {
 	b := newAgent(t)
 	b.dir = b.svc.Home.User
 	b.hook("Stop", map[string]any{"transcript_path": file})
-	if st, err := b.svc.State(b.task); err != nil || !st.Opened.Origin.Imported() || st.EndedSteps() != 1 {
+	if st, err := b.svc.State(b.task); err != nil || !st.Opened.Origin.Imported() || st.Steps.CountEnded() != 1 {
 		t.Errorf("in the home directory: %+v, %v", st, err)
 	}
 	s, err := sessions.Read(file)
@@ -513,7 +513,7 @@ func TestImportedBefore(t *testing.T) {
 	}
 	a.recorded("test", time.Hour)
 	a.ok("t1", "touch a", func() { a.write("a", "a") })
-	if st, err := a.svc.State(a.task + "_2"); err != nil || st.Opened.Origin.Imported() || st.EndedSteps() != 1 {
+	if st, err := a.svc.State(a.task + "_2"); err != nil || st.Opened.Origin.Imported() || st.Steps.CountEnded() != 1 {
 		t.Errorf("recorded: %+v, %v", st, err)
 	}
 	s.Steps = append(s.Steps, sessions.Step{Text: "More."})

@@ -24,7 +24,7 @@ func take(ctx context.Context, task *runtime.Task, e *event, again bool) error {
 			return t.Unknown(ctx) // saves step 0
 		}
 	case "UserPromptSubmit":
-		if first && e.Prompt == task.State().Request {
+		if first && e.Prompt == task.State().Said.Request {
 			return t.Unknown(ctx)
 		}
 		if err := t.Unknown(ctx); err != nil {

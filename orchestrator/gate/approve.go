@@ -156,7 +156,7 @@ func textArg(args json.RawMessage, name string) string {
 func (g *Gate) approvedSame(print string) bool {
 	known := false
 	g.Journal.Look(func(_ journal.Public, queue []op.Op) {
-		known = g.State().Prints[print] || slices.ContainsFunc(queue, func(o op.Op) bool {
+		known = g.State().Grants.Prints[print] || slices.ContainsFunc(queue, func(o op.Op) bool {
 			b, ok := o.Body.(*op.ApprovalDecided)
 			return ok && b.Same && b.Print == print
 		})
@@ -169,7 +169,7 @@ func (g *Gate) approvedSame(print string) bool {
 func (g *Gate) approvedLike(f approval.Facts) bool {
 	var texts []string
 	g.Journal.Look(func(_ journal.Public, queue []op.Op) {
-		texts = slices.Clone(g.State().Allowed)
+		texts = slices.Clone(g.State().Grants.Rules)
 		for _, o := range queue {
 			if b, ok := o.Body.(*op.ApprovalDecided); ok {
 				texts = append(texts, b.Rules...)

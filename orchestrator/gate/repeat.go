@@ -50,7 +50,7 @@ func (g *Gate) WeighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 	if call.World == "" {
 		return call, repeat{row: r.row}
 	}
-	earlier := g.State().Repeats.Earlier(call, g.State().Context().Shown())
+	earlier := g.State().Calls.Repeats.Earlier(call, g.State().Context.Shown())
 	if n := len(earlier); n > 0 {
 		r.times += n
 		r.Last, r.state = earlier[n-1].Seq, "it succeeded"
@@ -64,7 +64,7 @@ func (g *Gate) WeighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 // inARow returns how often a call was made in a row before it. The state may lack earlier
 // calls of its reply.
 func (g *Gate) inARow(c op.Call) int {
-	s := g.State().Streak
+	s := g.State().Calls.Streak
 	for _, before := range g.State().Reply.Calls {
 		if before.ID == c.ID {
 			break
@@ -139,7 +139,7 @@ func (g *Gate) Held(c op.Call, call loop.Call, again repeat) []op.Body {
 	if g.o.RunUndone {
 		return nil
 	}
-	if u, ok := g.State().UndoneCall(call); ok {
+	if u, ok := g.State().Calls.UndoneCall(call); ok {
 		return refused(state.ByUndoneGuard, notice.Held(u, c.Name), u.Seq)
 	}
 	return nil

@@ -68,7 +68,7 @@ func (g *Gate) knowsHost(host string) bool {
 
 // knowsModel reports whether the EAS table has a model, or the world names it.
 func (g *Gate) knowsModel(name string) bool {
-	return name == g.State().Model || g.o.KnownModel != nil && g.o.KnownModel(name) || g.worldNames(name)
+	return name == g.State().Model.Name || g.o.KnownModel != nil && g.o.KnownModel(name) || g.worldNames(name)
 }
 
 // lists reports whether the world's files list a package.

@@ -103,7 +103,7 @@ func ExplainAt(h taskdir.Home, id string, seq uint64) (Explanation, []model.Mess
 	})
 	switch {
 	case errors.Is(err, errExplained):
-		return x.explanation(), x.state.Projection(), nil
+		return x.explanation(), x.state.Context.Chat(), nil
 	case err != nil:
 		return Explanation{}, nil, err
 	}
@@ -157,14 +157,14 @@ func sourceOf(o op.Op) source {
 }
 
 func (x *explainer) add(o op.Op) error {
-	before := x.state.ContextTokens()
+	before := x.state.Context.Tokens
 	if err := state.Fold(&x.state, o); err != nil {
 		return err
 	}
 	switch b := o.Body.(type) {
 	case *op.ContextMasked:
 		x.changes = append(x.changes, ExplainedChange{
-			Op: o.Seq, Kind: b.Kind(), Rule: maskRule(b), Out: maskedRanges(b), Saved: before - x.state.ContextTokens(), In: true,
+			Op: o.Seq, Kind: b.Kind(), Rule: maskRule(b), Out: maskedRanges(b), Saved: before - x.state.Context.Tokens, In: true,
 		})
 	case *op.PassDone:
 		if b.Trigger == op.TriggerEnd {
@@ -172,9 +172,9 @@ func (x *explainer) add(o op.Op) error {
 		}
 		c := ExplainedChange{Op: o.Seq, Kind: b.Kind(), Rule: passRule(b), Out: b.Ranges, Saved: b.RangeTokens - o.Tok, In: b.Block != ""}
 		if b.Trigger == op.TriggerWindow {
-			c.Saved = before - x.state.ContextTokens()
+			c.Saved = before - x.state.Context.Tokens
 		}
-		if b.Block != "" && b.Trigger != op.TriggerWindow && x.state.Pending != nil {
+		if b.Block != "" && b.Trigger != op.TriggerWindow && x.state.Jump.Pending != nil {
 			x.waiting = append(x.waiting, c)
 			break
 		}
@@ -184,14 +184,14 @@ func (x *explainer) add(o op.Op) error {
 		x.waiting = nil // they replace nothing
 	case *op.JumpIntended, *op.MailDelivered:
 		if len(x.waiting) == 1 { // exactly: the user's words of the span may stay
-			x.waiting[0].Saved = before - x.state.ContextTokens()
+			x.waiting[0].Saved = before - x.state.Context.Tokens
 		}
 		x.changes = append(x.changes, x.waiting...)
 		x.waiting = nil
 		x.replaced(o.Seq)
 	case *op.JumpDone:
 		if b.Words != "" {
-			x.changes = append(x.changes, ExplainedChange{Op: o.Seq, Kind: b.Kind(), Rule: "a jump carries the user's words over", Saved: before - x.state.ContextTokens(), In: true})
+			x.changes = append(x.changes, ExplainedChange{Op: o.Seq, Kind: b.Kind(), Rule: "a jump carries the user's words over", Saved: before - x.state.Context.Tokens, In: true})
 		}
 	}
 	if op.ProjectedText(o.Body) != "" {
@@ -203,7 +203,7 @@ func (x *explainer) add(o op.Op) error {
 // replaced records which blocks and D-Mails op seq removed from the context.
 func (x *explainer) replaced(seq uint64) {
 	stands := make(map[uint64]bool)
-	for _, e := range x.state.Context().Entries {
+	for _, e := range x.state.Context.Entries {
 		if e.Kind == projection.EntryBlock || e.Kind == projection.EntryMail {
 			stands[e.Seq] = true
 		}
@@ -253,13 +253,13 @@ func (x *explainer) explanation() Explanation {
 	s := &x.state
 	x.onPath = s.Steps.PathSet(s.Current)
 	e := Explanation{
-		Task: s.Opened.Task, Step: s.NextStep() - 1, Op: s.Last, EAS: s.EAS, Window: s.Window,
-		Limit: state.LimitFor(s.Window, s.EAS), Tokens: s.ContextTokens(), Todos: s.Todos, Changes: x.changes, Messages: []ExplainedMessage{},
+		Task: s.Opened.Task, Step: s.Steps.Next() - 1, Op: s.Last, EAS: s.Model.EAS, Window: s.Model.Window,
+		Limit: state.LimitFor(s.Model.Window, s.Model.EAS), Tokens: s.Context.Tokens, Todos: s.Todos, Changes: x.changes, Messages: []ExplainedMessage{},
 	}
 	if e.Changes == nil {
 		e.Changes = []ExplainedChange{}
 	}
-	s.Context().Each(func(m model.Message, of []projection.Entry) {
+	s.Context.Each(func(m model.Message, of []projection.Entry) {
 		em := ExplainedMessage{Role: m.Role, Parts: []ExplainedPart{}}
 		for _, en := range of {
 			em.Tokens += en.Tok

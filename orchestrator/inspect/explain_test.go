@@ -38,7 +38,7 @@ func TestExplain(t *testing.T) {
 					tokens += p.Tokens
 				}
 			}
-			if sent := x.state.Projection(); tokens != e.Tokens || len(sent) != len(e.Messages) {
+			if sent := x.state.Context.Chat(); tokens != e.Tokens || len(sent) != len(e.Messages) {
 				t.Errorf("%d tokens in %d messages are explained, the context has %d in %d", tokens, len(e.Messages), e.Tokens, len(sent))
 			}
 			data, err := json.MarshalIndent(e, "", " ")

@@ -58,18 +58,18 @@ func PlanJump(ctx context.Context, h taskdir.Home, task string, j op.JumpRequest
 	if st.Opened.Origin.Imported() {
 		return JumpPlan{}, taskdir.CheckParent(st)
 	}
-	if st.Jumping != nil {
-		return JumpPlan{}, fmt.Errorf("a jump is %w: that to step %d was interrupted; resume the task, or jump: either finishes it first", taskdir.ErrPending, st.Jumping.To)
+	if st.Jump.Intended != nil {
+		return JumpPlan{}, fmt.Errorf("a jump is %w: that to step %d was interrupted; resume the task, or jump: either finishes it first", taskdir.ErrPending, st.Jump.Intended.To)
 	}
 	discarded := st.Discarded(to)
 	ranges := st.Steps.Ranges(discarded)
 	p := JumpPlan{
-		EAS: st.EAS, Raw: st.StepTokens(st.RawSteps(to)), Passes: st.PlannedPasses(to, discarded, j.Compact),
+		EAS: st.Model.EAS, Raw: st.StepTokens(st.Steps.Raw(to)), Passes: st.PlannedPasses(to, discarded, j.Compact),
 		From: st.Current, To: to, Backward: st.Steps.OnPath(to, st.Current),
 		Discarded: append([]op.Range{}, ranges...), Tokens: st.RangeTokens(ranges), Running: st.Opened.Origin == nil && st.Standing(taskdir.Live(h, task) != 0) == "running", // a recorder, and a session that waits, let go of their task
 	}
 	if st.Reply != nil || p.Running && st.Turn.Open {
-		p.UnderWay = st.NextStep()
+		p.UnderWay = st.Steps.Next()
 	}
 	if p.DirGone, err = workspace.DirGone(task, st.Opened.Dir); err != nil {
 		return JumpPlan{}, err
@@ -98,14 +98,14 @@ func PlanJump(ctx context.Context, h taskdir.Home, task string, j op.JumpRequest
 		p.World.Write, p.World.Delete, p.World.Keep = []string{}, []string{}, []worldstate.Skip{}
 		return p, nil
 	}
-	p.World, err = planFiles(ctx, h, st, w, j, ends, p.UnderWay > 0 && st.Dirty)
+	p.World, err = planFiles(ctx, h, st, w, j, ends, p.UnderWay > 0 && st.World.Dirty)
 	return p, err
 }
 
 // planFiles plans what a jump would do to the files between two commits. With stepRuns,
 // changes since the first belong to the running step.
 func planFiles(ctx context.Context, h taskdir.Home, st *state.State, w *worldstate.World, j op.JumpRequested, ends []worldstate.ID, stepRuns bool) (worldstate.Plan, error) {
-	base := worldstate.ID(cmp.Or(st.Now.Commit, string(ends[0])))
+	base := worldstate.ID(cmp.Or(st.World.Now.Commit, string(ends[0])))
 	// Without a snapshot of its own, no change in a step counts as the user's.
 	o := worldstate.PlanOptions{Base: base, OverwriteEdits: j.Overwrite || base == "" || stepRuns}
 	var err error
@@ -141,7 +141,7 @@ func PlanRestore(ctx context.Context, h taskdir.Home, task string, world *worlds
 	if err != nil {
 		return worldstate.Plan{}, err
 	}
-	o.Base = worldstate.ID(cmp.Or(st.Now.Commit, string(here[0])))
+	o.Base = worldstate.ID(cmp.Or(st.World.Now.Commit, string(here[0])))
 	if !o.OverwriteEdits {
 		commits, _, _ := workspace.Commits(h, task, st, world) // an unreadable step is not the one meant
 		step := workspace.StepWith(len(commits), strings.TrimPrefix(name, task+"@"), func(id int) bool { return commits[id] == commit })

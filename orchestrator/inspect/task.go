@@ -48,10 +48,10 @@ func Describe(h taskdir.Home, id string) (Task, error) {
 		return Task{}, err
 	}
 	v := Task{
-		Summary: taskdir.Summarize(h, id, st), Model: st.Model, Step: st.Current, Tokens: st.Totals.Usage, Todos: st.Todos, Answer: st.Answer,
+		Summary: taskdir.Summarize(h, id, st), Model: st.Model.Name, Step: st.Current, Tokens: st.Totals.Usage, Todos: st.Todos, Answer: st.Said.Answer,
 		Begun: st.Opened.Parent,
 	}
-	for _, j := range st.Jobs {
+	for _, j := range st.Jobs.Running {
 		v.Jobs = append(v.Jobs, Job{ID: j.Job, Command: j.Command, Step: j.Step})
 	}
 	if who := st.Opened.Agent; who != nil { // nil in tasks older than specs

@@ -144,9 +144,9 @@ func (j *Journal) Settle(s *state.State, fold func(op.Op) error) error {
 		}
 	}
 	j.queue = j.queue[:0]
-	j.last, j.step = max(j.last, s.Last), s.NextStep()
-	j.public = Public{Marked: len(s.Marked), Todos: s.Todos, Ended: s.NextStep(), Valid: s.Steps.Valid()}
-	if p := s.Pending; p != nil {
+	j.last, j.step = max(j.last, s.Last), s.Steps.Next()
+	j.public = Public{Marked: len(s.Marked), Todos: s.Todos, Ended: s.Steps.Next(), Valid: s.Steps.Valid()}
+	if p := s.Jump.Pending; p != nil {
 		j.public.Scheduled = Scheduled(&p.JumpRequested)
 	}
 	return nil

@@ -80,7 +80,7 @@ func (l *Ledger) State() *state.State { return &l.state }
 // Unanswered folds what was requested since Run returned, and reports whether there are words
 // to answer or a jump to perform. It may be called while Run is not running.
 func (l *Ledger) Unanswered() bool {
-	return l.Settle() == nil && (l.state.Turn.Open || l.state.Pending != nil)
+	return l.Settle() == nil && (l.state.Turn.Open || l.state.Jump.Pending != nil)
 }
 
 // Say records a user's words. They are durable when it returns; the agent

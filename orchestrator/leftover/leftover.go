@@ -77,7 +77,7 @@ func (l *Leftovers) endSubagentLeftovers() error {
 		if c.Dir != "" {
 			continue // it is not in use until it is resumed
 		}
-		for _, open := range st.OpenCalls() {
+		for _, open := range st.Reply.Open() {
 			if err := file.RemoveLeftover(root, open.Call); err != nil {
 				return fmt.Errorf("subagent %s: remove what call %s left half written: %w", c.Task, open.ID, err)
 			}
@@ -97,7 +97,7 @@ func (l *Leftovers) adoptSubagents(ctx context.Context) error {
 	if r := l.State().Reply; r != nil {
 		first = max(1, len(l.State().Subagents)+1-len(r.Calls))
 	}
-	for _, open := range l.State().OpenCalls() {
+	for _, open := range l.State().Reply.Open() {
 		begun := slices.ContainsFunc(l.State().Subagents, func(c state.BegunSubagent) bool { return c.Call == open.ID })
 		if begun || !open.Called || open.Name != subagent.ToolName {
 			continue
@@ -154,7 +154,7 @@ func lostWith(s *state.State, call string) string {
 
 // endLeftovers ends the processes that the calls of a dead process left.
 func endLeftovers(s *state.State) error {
-	for _, c := range s.OpenCalls() {
+	for _, c := range s.Reply.Open() {
 		if c.Started != nil {
 			if err := guard.EndLeftover(*c.Started); err != nil {
 				return fmt.Errorf("end what call %s left running: %w", c.ID, err)
@@ -199,7 +199,7 @@ func (l *Leftovers) CloseUnknown(ctx context.Context, calls []state.CallState) e
 // recordedEffect returns the result of a call whose only effect is an operation, if that was
 // recorded; empty otherwise.
 func recordedEffect(s *state.State, call string) string {
-	if p := s.Pending; p != nil && p.Call == call {
+	if p := s.Jump.Pending; p != nil && p.Call == call {
 		if p.Mail != nil {
 			return tool.MailUnsent
 		}
@@ -216,7 +216,7 @@ func recordedEffect(s *state.State, call string) string {
 // EndJobs ends the background commands that began in some steps, and returns their names.
 func (l *Leftovers) EndJobs(ctx context.Context, steps []int) ([]string, error) {
 	var names []string
-	for _, r := range slices.Clone(l.State().Jobs) {
+	for _, r := range slices.Clone(l.State().Jobs.Running) {
 		if !slices.Contains(steps, r.Step) {
 			continue
 		}
@@ -234,7 +234,7 @@ func (l *Leftovers) EndJobs(ctx context.Context, steps []int) ([]string, error) 
 // CloseLostJobs records the end of background commands that an earlier process began: they
 // ended with it.
 func (l *Leftovers) CloseLostJobs(ctx context.Context) error {
-	for _, r := range slices.Clone(l.State().Jobs) {
+	for _, r := range slices.Clone(l.State().Jobs.Running) {
 		if l.place.Jobs.Owns(r.Job) {
 			continue
 		}

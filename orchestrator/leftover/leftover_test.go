@@ -105,18 +105,18 @@ func TestLostJobs(t *testing.T) {
 	}
 	p := open(t, t.TempDir(), "t", nil, &op.ModelReplied{}, started("bg_1"), started("bg_2"))
 	l := New(p, none)
-	step := p.State().Jobs[0].Step
-	if names, err := l.EndJobs(t.Context(), []int{step + 1}); err != nil || len(names) != 0 || len(p.State().Jobs) != 2 {
+	step := p.State().Jobs.Running[0].Step
+	if names, err := l.EndJobs(t.Context(), []int{step + 1}); err != nil || len(names) != 0 || len(p.State().Jobs.Running) != 2 {
 		t.Fatalf("of another step: ended %q, %v", names, err)
 	}
 	if err := l.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if len(p.State().Jobs) != 0 {
-		t.Errorf("still running: %+v", p.State().Jobs)
+	if len(p.State().Jobs.Running) != 0 {
+		t.Errorf("still running: %+v", p.State().Jobs.Running)
 	}
 	text := ""
-	for _, m := range p.State().Projection() {
+	for _, m := range p.State().Context.Chat() {
 		text += m.Text
 	}
 	for _, id := range []string{"bg_1", "bg_2"} {
@@ -126,9 +126,9 @@ func TestLostJobs(t *testing.T) {
 	}
 
 	p = open(t, t.TempDir(), "t", nil, &op.ModelReplied{}, started("bg_1"))
-	names, err := New(p, none).EndJobs(t.Context(), []int{p.State().Jobs[0].Step})
-	if err != nil || !slices.Equal(names, []string{"bg_1 (sleep 1000)"}) || len(p.State().Jobs) != 0 {
-		t.Errorf("a jump ended %q, %v; running: %+v", names, err, p.State().Jobs)
+	names, err := New(p, none).EndJobs(t.Context(), []int{p.State().Jobs.Running[0].Step})
+	if err != nil || !slices.Equal(names, []string{"bg_1 (sleep 1000)"}) || len(p.State().Jobs.Running) != 0 {
+		t.Errorf("a jump ended %q, %v; running: %+v", names, err, p.State().Jobs.Running)
 	}
 }
 

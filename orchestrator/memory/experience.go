@@ -14,7 +14,7 @@ import (
 // how its last check ended. After a crash, the next process that closes the task adds what is
 // missing; nothing counts twice.
 func (m *Memory) CountCards() error {
-	if !m.Advanced() || !m.State().Recalled {
+	if !m.Advanced() || !m.State().Recall.Done {
 		return nil
 	}
 	e, err := m.experienced()

@@ -32,7 +32,7 @@ func (m *Memory) Learn(ctx, keep context.Context) error {
 		asks, done.Fallback = nil, "the program stopped while the model was asked; it is not asked again"
 	} else {
 		begun = &op.PassBegun{Trigger: op.TriggerEnd}
-		for _, span := range m.State().Steps.Branches(m.State().Unread()) {
+		for _, span := range m.State().Steps.Branches(m.State().Steps.Unread(m.State().Current)) {
 			begun.Ranges = append(begun.Ranges, m.State().Steps.Ranges(span)[0])
 		}
 		if err := m.Record(keep, begun); err != nil {
@@ -42,7 +42,7 @@ func (m *Memory) Learn(ctx, keep context.Context) error {
 	err := m.readLeft(ctx, keep, asks, begun.Ranges, done)
 	if errors.Is(err, opstream.ErrCorrupt) { // otherwise no turn could ever end
 		return m.Record(keep, &op.PassDone{
-			Ranges: begun.Ranges, RangeTokens: m.State().RangeTokens(begun.Ranges), EAS: m.State().EAS, Trigger: op.TriggerEnd,
+			Ranges: begun.Ranges, RangeTokens: m.State().RangeTokens(begun.Ranges), EAS: m.State().Model.EAS, Trigger: op.TriggerEnd,
 			Cards: []string{}, NotWritten: []string{err.Error()},
 		})
 	}

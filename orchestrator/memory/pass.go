@@ -49,9 +49,9 @@ func (m *Memory) pass(ctx, keep context.Context, j *state.Pending, span []int, t
 	first, last := m.State().Steps.At(span[0]), m.State().Steps.At(span[len(span)-1])
 	req := m.passRequest(r, ops)
 	req.From, req.To, req.Reason, req.Starts = last.ID, first.Parent, last.LeftBy, []int{first.Parent}
-	req.Attempt = len(m.State().BackwardJumps(first.Parent)) + 1
+	req.Attempt = len(m.State().Jump.Backward(first.Parent)) + 1
 	if last.ID == m.State().Current { // this jump leaves it; an earlier one left the others
-		req.To, req.Reason, req.Attempt = j.To, j.Reason, len(m.State().BackwardJumps(j.To))+1
+		req.To, req.Reason, req.Attempt = j.To, j.Reason, len(m.State().Jump.Backward(j.To))+1
 		req.Told = true // in the notice of the jump
 	}
 	return m.runPass(ctx, keep, passModel{m, m.o.Model}, req, &op.PassDone{Trigger: trigger})
@@ -61,9 +61,9 @@ func (m *Memory) pass(ctx, keep context.Context, j *state.Pending, span []int, t
 // identifies the pass: repeated, it writes the same cards.
 func (m *Memory) passRequest(r op.Range, ops []op.Op) anamnesis.Request {
 	return anamnesis.Request{
-		Task: m.ID, JumpSeq: r.Last, WorldDir: m.dir, Repo: m.State().Opened.Repo, Goal: m.State().Request,
-		EAS: m.State().EAS, Ops: ops, Ranges: []op.Range{r}, Shown: m.lineage(),
-		Count: m.Counter.Count, Now: m.Now(), ModelName: m.State().Model,
+		Task: m.ID, JumpSeq: r.Last, WorldDir: m.dir, Repo: m.State().Opened.Repo, Goal: m.State().Said.Request,
+		EAS: m.State().Model.EAS, Ops: ops, Ranges: []op.Range{r}, Shown: m.lineage(),
+		Count: m.Counter.Count, Now: m.Now(), ModelName: m.State().Model.Name,
 	}
 }
 
@@ -206,10 +206,10 @@ func (m *Memory) leftOf(steps []int) string {
 
 // Mask records the masking of results, each with the line that replaces it.
 func (m *Memory) Mask(ctx context.Context, act state.Action) error {
-	b := &op.ContextMasked{Before: m.State().ContextTokens(), Limit: act.Limit, Target: act.Target, Why: act.Reason}
+	b := &op.ContextMasked{Before: m.State().Context.Tokens, Limit: act.Limit, Target: act.Target, Why: act.Reason}
 	b.After = b.Before
 	shown := make(map[uint64]int, len(act.Seqs)) // tokens of each result
-	for _, e := range m.State().Context().Entries {
+	for _, e := range m.State().Context.Entries {
 		if e.Msg.Role == model.RoleTool {
 			shown[e.Seq] = e.Tok - e.MarkTok
 		}
@@ -243,11 +243,11 @@ func (m *Memory) Compact(ctx context.Context) (before, after int, err error) {
 	if err := m.Settle(); err != nil {
 		return 0, 0, err
 	}
-	before = m.State().ContextTokens()
+	before = m.State().Context.Tokens
 	steps := m.State().Compactable()
 	if len(steps) == 0 {
 		return before, before, ErrNothingToCompact
 	}
 	err = m.CompactOldest(ctx, context.WithoutCancel(ctx), state.Action{Steps: steps})
-	return before, m.State().ContextTokens(), err
+	return before, m.State().Context.Tokens, err
 }

@@ -39,7 +39,7 @@ const (
 // Recall searches cards for the situation and records the result, even if it is empty, except
 // for RecallPrompt.
 func (m *Memory) Recall(ctx context.Context, why string) error {
-	rec, err := m.findCards(ctx, m.State().Situation(why), why)
+	rec, err := m.findCards(ctx, m.State().Recall.Queries(why, m.State().Said.Request), why)
 	if err != nil {
 		return nil // interrupted: the recall stays due
 	}
@@ -99,7 +99,7 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 			return slices.ContainsFunc(e.Shown, func(s experience.Showing) bool { return s.Card == h.Card.ID })
 		})
 	}
-	budget := max(minRecallTokens, m.State().EAS/recallShare)
+	budget := max(minRecallTokens, m.State().Model.EAS/recallShare)
 	text, used := recalled.Pack(hits, budget, m.Counter.Count)
 	for _, h := range used {
 		rec.Cards = append(rec.Cards, m.cardRef(h))
@@ -215,7 +215,7 @@ func (m *Memory) Reopen(seq uint64, from int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return reopened(ops[0], from, min(max(m.State().EAS, minReopened), maxReopened))
+	return reopened(ops[0], from, min(max(m.State().Model.EAS, minReopened), maxReopened))
 }
 
 // reopened returns an operation as recall shows it: quoted as data, from byte from, at most n

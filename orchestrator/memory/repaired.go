@@ -18,7 +18,7 @@ import (
 // worked, the new card completes and supersedes it. The cards are durable before the operation
 // that names them, and their ids are the same after a crash in between.
 func (m *Memory) LearnRepairs(keep context.Context) error {
-	found := &op.RepairsFound{Range: op.Range{First: m.State().FailedAt, Last: m.State().Last}, Cards: []string{}}
+	found := &op.RepairsFound{Range: op.Range{First: m.State().Repairs.FailedAt, Last: m.State().Last}, Cards: []string{}}
 	ops, err := m.Ops(found.Range)
 	if errors.Is(err, opstream.ErrCorrupt) { // else no turn could ever end
 		found.NotWritten = []string{err.Error()}

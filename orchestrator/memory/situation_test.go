@@ -85,7 +85,7 @@ func TestSituations(t *testing.T) {
 	m := &Memory{Ledger: new(journal.Ledger), layers: ownCards(t)}
 	found, first := 0, 0
 	for _, r := range situations(t) {
-		parts := r.fold(t).Situation("jump")
+		parts := r.fold(t).Recall.Queries("jump", r.fold(t).Said.Request)
 		hits, err := m.searchParts(t.Context(), parts, nil, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -68,7 +68,7 @@ turns:
 	if !slices.Equal(asked, want) {
 		t.Errorf("asked about %q, want %q", asked, want)
 	}
-	if st, err := taskdir.ReadState(h, "t"); err != nil || !slices.Equal(st.Allowed, []string{"Bash(ls *)"}) {
+	if st, err := taskdir.ReadState(h, "t"); err != nil || !slices.Equal(st.Grants.Rules, []string{"Bash(ls *)"}) {
 		t.Errorf("a later process knows %v (%v), want the pattern", st, err)
 	}
 }

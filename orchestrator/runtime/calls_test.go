@@ -29,7 +29,7 @@ func TestTooManyCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	results := 0
-	for _, m := range st.Projection() {
+	for _, m := range st.Context.Chat() {
 		if m.Role == model.RoleTool {
 			results++
 			if !strings.Contains(m.Text, "Not run") {
@@ -78,7 +78,7 @@ func TestWrongCalls(t *testing.T) {
 	if err != nil || out.Answer != "Noted." {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	for _, m := range task.State().Projection() {
+	for _, m := range task.State().Context.Chat() {
 		if m.Role == model.RoleTool && len(m.Text) > 2000 {
 			t.Errorf("result of %d bytes", len(m.Text))
 		}

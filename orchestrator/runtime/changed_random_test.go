@@ -136,7 +136,7 @@ func (m *beside) event(o op.Op) {
 		m.steps, m.ends = append(m.steps, maps.Clone(m.files)), append(m.ends, m.tick())
 		m.compare(fmt.Sprintf("step %d", o.Step))
 	case *op.JumpDone:
-		m.jumped(b.To, m.task.State().Jumping.Overwrite)
+		m.jumped(b.To, m.task.State().Jump.Intended.Overwrite)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestUserBesideAgent(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				m.task, task.opts.Model, task.State().EAS, m.left = task, m, 1<<20, 2+m.rng.IntN(5)
+				m.task, task.opts.Model, task.State().Model.EAS, m.left = task, m, 1<<20, 2+m.rng.IntN(5)
 				m.turn(t, turn)
 				if err := task.Close(); err != nil {
 					t.Fatal(err)

@@ -162,7 +162,7 @@ func TestConflict(t *testing.T) {
 	if got := filesOf(t, task.Dir); len(got) != 1 || got["deleted"] != "at first" {
 		t.Errorf("after --overwrite: %q", got)
 	}
-	if n := len(task.State().Changes); n != 0 {
+	if n := len(task.State().World.Changes); n != 0 {
 		t.Errorf("%d changes are still the user's", n)
 	}
 }

@@ -45,8 +45,8 @@ func TestJobLimits(t *testing.T) {
 	if err != nil || id != "bg_17" {
 		t.Errorf("after one was ended: %s, %v", id, err)
 	}
-	if err := task.Settle(); err != nil || len(task.State().Jobs) != jobs.Max || task.State().JobsBegun != jobs.Max+1 {
-		t.Errorf("the state has %d of %d: %v", len(task.State().Jobs), task.State().JobsBegun, err)
+	if err := task.Settle(); err != nil || len(task.State().Jobs.Running) != jobs.Max || task.State().Jobs.Begun != jobs.Max+1 {
+		t.Errorf("the state has %d of %d: %v", len(task.State().Jobs.Running), task.State().Jobs.Begun, err)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestJobThatCannotBegin(t *testing.T) {
 	if _, err := task.Jobs.Begin(s); !errors.Is(err, want) {
 		t.Errorf("err %v", err)
 	}
-	if err := task.Settle(); err != nil || strings.Contains(task.State().Projection()[0].Text, "[background") {
+	if err := task.Settle(); err != nil || strings.Contains(task.State().Context.Chat()[0].Text, "[background") {
 		t.Errorf("the model is told of it: %v", err)
 	}
 	if l, err := task.Jobs.List(); err != nil || len(l) != 0 {
@@ -111,11 +111,11 @@ func TestLostJobs(t *testing.T) {
 		}
 	}
 	told := 0
-	for _, m := range task.State().Projection() {
+	for _, m := range task.State().Context.Chat() {
 		told += strings.Count(m.Text, "[background "+task.State().Opened.Mark+"] bg_9 (serve) was ended when the program stopped")
 	}
-	if told != 1 || task.State().Jobs != nil {
-		t.Errorf("told %d times, jobs %v", told, task.State().Jobs)
+	if told != 1 || task.State().Jobs.Running != nil {
+		t.Errorf("told %d times, jobs %v", told, task.State().Jobs.Running)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestDroppedJumpAndJobs(t *testing.T) {
 			if err != nil || len(list) != 1 || (list[0].Why == jobs.ByJump) != tc.late {
 				t.Errorf("jobs %+v, %v", list, err)
 			}
-			if text := string(optest.Render(task.State().Projection())); !strings.Contains(text, tc.want) {
+			if text := string(optest.Render(task.State().Context.Chat())); !strings.Contains(text, tc.want) {
 				t.Errorf("the model is not told:\n%s", text)
 			}
 		})

@@ -24,7 +24,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 		return nil, err
 	}
 	// Once begun, a jump is completed: an interruption only shortens the pass.
-	keep, was := context.WithoutCancel(ctx), t.State().Jumping
+	keep, was := context.WithoutCancel(ctx), t.State().Jump.Intended
 	if err := t.takeOver(ctx, keep, resumed, "Not run: the user jumped before it began."); err != nil {
 		return nil, err
 	}
@@ -36,13 +36,13 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 	begun := t.State().Last
 	j.By = state.ByUser
 	bodies := []op.Body{&j}
-	if p := t.State().Pending; p != nil { // one write: exactly one of the two jumps is recorded
+	if p := t.State().Jump.Pending; p != nil { // one write: exactly one of the two jumps is recorded
 		bodies = append(dropped(p, "the user jumped instead"), &j)
 	}
 	if err := t.Record(keep, bodies...); err != nil {
 		return nil, err
 	}
-	for t.State().Pending != nil {
+	for t.State().Jump.Pending != nil {
 		if _, err := t.perform(ctx, keep, state.Next(t.State(), t.limits())); err != nil {
 			return nil, err
 		}
@@ -66,7 +66,7 @@ func (t *Task) takeOver(ctx, keep context.Context, resumed *op.TaskResumed, notR
 	if err := t.left.CloseSubagents(keep); err != nil {
 		return err
 	}
-	for t.State().Jumping != nil || t.State().Restoring != nil || t.State().Reply != nil {
+	for t.State().Jump.Intended != nil || t.State().World.Restoring != nil || t.State().Reply != nil {
 		act := state.Next(t.State(), t.limits())
 		if act.Kind == state.ActRunCalls {
 			for _, c := range act.Calls {
@@ -111,7 +111,7 @@ func (t *Task) jumpEnd(seq uint64) (*op.JumpDone, error) {
 // planned, since nothing restarts them. If ctx ends, the extractor replaces the model in the
 // pass; the jump is completed.
 func (t *Task) performJump(ctx, keep context.Context) error {
-	j := t.State().Pending
+	j := t.State().Jump.Pending
 	from, to := t.State().Current, j.To
 	if err := t.jumpable(keep, j.JumpRequested); err != nil {
 		return t.dropJump(keep, err.Error())
@@ -172,7 +172,7 @@ func (t *Task) jumpable(ctx context.Context, j op.JumpRequested) error {
 // planned is the plan that the intent names. If nil, another process recorded the intent, and
 // a new plan is made.
 func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) error {
-	j := t.State().Jumping
+	j := t.State().Jump.Intended
 	m, err := t.CarryOut(ctx, j, planned)
 	if err != nil {
 		return err
@@ -200,9 +200,9 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 	done.Ignored, done.Git = notice.FirstN(stays.Ignored, notice.MaxListed), notice.FirstN(stays.Git, notice.MaxListed)
 	done.Unseen = stays.Partial
 	left := t.State().Discarded(j.To)
-	done.Compacted = len(left) > 0 && len(t.State().Uncompacted(left)) == 0
+	done.Compacted = len(left) > 0 && len(t.State().Steps.Uncompacted(left)) == 0
 	done.Notice = notice.Jump(t.Dir, j.JumpIntended, done, m.Changed, discarded, effects, notice.TriedFrom(t.State(), j.To, j.From), t.State().Steps.Valid())
-	done.Notice += t.liveAgain(j) + notice.TodosNow(t.State().Todos, t.State().Steps.At(j.To).Todos) + notice.EndedSubagents(t.State().SubagentsOf(left))
+	done.Notice += t.liveAgain(j) + notice.TodosNow(t.State().Todos, t.State().Steps.At(j.To).Todos) + notice.EndedSubagents(t.State().Subagents.Of(left))
 	if len(j.Jobs) > 0 {
 		done.Notice += fmt.Sprintf("\nEnded, because it was begun after step %d and ran in the background: %s.", j.To, notice.List(j.Jobs, len(j.Jobs)))
 	}

@@ -37,7 +37,7 @@ func TestPassWithoutItsJump(t *testing.T) {
 		"dropped": "jump.dropped 2 {\"to\":0}\n",
 	} {
 		s := optest.Fold(t, state.Fold, optest.Parse(t, passing+then))
-		text := string(optest.Render(s.Projection()))
+		text := string(optest.Render(s.Context.Chat()))
 		if !strings.Contains(text, "Mind the tabs.") || !strings.Contains(text, "a long output") || strings.Contains(text, "[ANAMNESIS_BLOCK]") {
 			t.Errorf("%s: the pass took effect without its jump:\n%s", name, text)
 		}
@@ -45,14 +45,14 @@ func TestPassWithoutItsJump(t *testing.T) {
 			t.Errorf("%s: step 1 is compacted", name)
 		}
 	}
-	if len(before.Pending.Passes) != 1 {
-		t.Errorf("the pending jump has %d passes, want the one that was made", len(before.Pending.Passes))
+	if len(before.Jump.Pending.Passes) != 1 {
+		t.Errorf("the pending jump has %d passes, want the one that was made", len(before.Jump.Pending.Passes))
 	}
 	done := optest.Fold(t, state.Fold, optest.Parse(t, passing+`jump.intended 2 {"from":1,"to":0,"backward":true,"discarded":[{"first":5,"last":10}]}
 jump.done 2 {"from":1,"to":0,"words":"What the user said: Mind the tabs."}
 `))
 
-	text := string(optest.Render(done.Projection()))
+	text := string(optest.Render(done.Context.Chat()))
 	if strings.Contains(text, "a long output") || !strings.Contains(text, "[ANAMNESIS_BLOCK]") || !strings.Contains(text, "Mind the tabs.") {
 		t.Errorf("the jump was made and its pass has no effect:\n%s", text)
 	}
@@ -86,7 +86,7 @@ jump.intended 4 {"from":3,"to":2}
 jump.done 4 {"from":3,"to":2}
 `))
 
-	text := string(optest.Render(s.Projection()))
+	text := string(optest.Render(s.Context.Chat()))
 	first, live, second := strings.Index(text, "[ANAMNESIS_BLOCK]"), strings.Index(text, "live"), strings.Index(text, "[SECOND BLOCK]")
 	if first < 0 || first > live || live > second || strings.Contains(text, "left") {
 		t.Errorf("the blocks are not at their spans' places:\n%s", text)
@@ -116,7 +116,7 @@ func TestTwoLinesOneJump(t *testing.T) {
 		passes, blocks := 0, ""
 		task, h := newTask(t, words, opts)
 		// The first jump stays raw, so that the second compacts both lines.
-		task.State().EAS = 1 << 20
+		task.State().Model.EAS = 1 << 20
 		task.opts.Event = func(o op.Op) {
 			if b, ok := o.Body.(*op.PassDone); ok {
 				blocks += b.Block
@@ -127,7 +127,7 @@ func TestTwoLinesOneJump(t *testing.T) {
 		}
 		task.opts.Delta = func(model.Delta) {
 			if task.State().Totals.Jumps == 1 {
-				task.State().EAS = 2000
+				task.State().Model.EAS = 2000
 			}
 		}
 		out := runOrDie(t, task)
@@ -139,7 +139,7 @@ func TestTwoLinesOneJump(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			again.State().EAS = 2000
+			again.State().Model.EAS = 2000
 			out = runOrDie(t, again)
 			task.State().Totals = again.State().Totals
 			if err := again.Close(); err != nil {
@@ -271,7 +271,7 @@ model.replied 1 {"text":"reply","finish":"stop"}
 world.saved 1 {"parent":0,"mark":"[step 1]"}
 `))
 
-	text := string(optest.Render(s.Projection()))
+	text := string(optest.Render(s.Context.Chat()))
 	if strings.Index(text, "late") < strings.Index(text, "reply") {
 		t.Errorf("the late words stand before the reply:\n%s", text)
 	}
@@ -314,7 +314,7 @@ func TestCumulativeRule(t *testing.T) {
       - {on: all-joined, contains: ["the first", "the second"], lacks: ["\n10700", "\n20700"]}
     reply: Done.
 `, Options{})
-	task.State().EAS = 4000
+	task.State().Model.EAS = 4000
 	var triggers []string
 	task.opts.Event = func(o op.Op) {
 		if b, ok := o.Body.(*op.PassDone); ok {

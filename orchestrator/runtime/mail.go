@@ -44,7 +44,7 @@ func (tl taskTimeline) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 	if m.Numbered {
 		if to < 0 || to >= len(s.Marked) {
 			known := "none was created in an earlier step"
-			if marks := s.Marks(-1); len(marks) > 0 {
+			if marks := s.Marked.Valid(-1, &s.Steps); len(marks) > 0 {
 				known = "those created are " + state.IDRanges(marks)
 			}
 			return nil, fmt.Errorf("there is no checkpoint %d; %s", to, known)
@@ -62,7 +62,7 @@ func (tl taskTimeline) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 	case strings.TrimSpace(m.Message) == "":
 		return nil, errors.New("the message is empty; it is all that remains of the steps after the checkpoint")
 	}
-	if n, most := tl.t.Journal.Count(m.Message), note.BlockCap(s.EAS); n > most {
+	if n, most := tl.t.Journal.Count(m.Message), note.BlockCap(s.Model.EAS); n > most {
 		return nil, fmt.Errorf("the message has %d tokens and may have %d; say what matters in fewer words, write long texts to a file and name it", n, most)
 	}
 	return &op.JumpRequested{To: to, Reason: "D-Mail: " + notice.OneLine(m.Message, notice.MaxDelivered), Mail: &m}, nil
@@ -97,7 +97,7 @@ func (t *Task) stepMark(id int) string {
 // deliverMail removes what came after a checkpoint from the context and inserts the D-Mail. No
 // file moves.
 func (t *Task) deliverMail(ctx context.Context) error {
-	j := t.State().Pending
+	j := t.State().Jump.Pending
 	if err := t.mailPass(ctx, j); err != nil {
 		return err
 	}
@@ -111,13 +111,13 @@ func (t *Task) mailPass(ctx context.Context, j *state.Pending) error {
 	if len(j.Passes) > 0 {
 		return nil
 	}
-	r := op.Range{First: t.State().Steps.At(j.To + 1).First, Last: t.State().Steps.At(t.State().NextStep() - 1).Last}
+	r := op.Range{First: t.State().Steps.At(j.To + 1).First, Last: t.State().Steps.At(t.State().Steps.Next() - 1).Last}
 	ops, err := t.Ops(r)
 	if err != nil {
 		return err
 	}
-	p := &op.PassDone{Ranges: []op.Range{r}, EAS: t.State().EAS, Trigger: op.TriggerMail, Writer: writerMail, Cards: []string{}}
-	p.MessagesRemoved, p.RangeTokens = t.State().Context().Removes(p)
+	p := &op.PassDone{Ranges: []op.Range{r}, EAS: t.State().Model.EAS, Trigger: op.TriggerMail, Writer: writerMail, Cards: []string{}}
+	p.MessagesRemoved, p.RangeTokens = t.State().Context.Removes(p)
 	ops = slices.DeleteFunc(ops, t.State().Settled)
 	m := notice.Mail{
 		Mail: *j.Mail, To: j.To, From: t.State().Current, Ops: r, Messages: p.MessagesRemoved,

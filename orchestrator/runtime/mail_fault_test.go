@@ -31,7 +31,7 @@ func mailed(t *testing.T, words string, opts Options, in ...**Task) *Task {
 	if err != nil || out.Reason != "done" || out.Answer != "Done." {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	if err := optest.CheckChat(task.State().Projection()); err != nil {
+	if err := optest.CheckChat(task.State().Context.Chat()); err != nil {
 		t.Error(err)
 	}
 	return task
@@ -93,7 +93,7 @@ func TestMailKeepsSteering(t *testing.T) {
 			said++
 		}
 	}}, &task)
-	text := string(optest.Render(task.State().Projection()))
+	text := string(optest.Render(task.State().Context.Chat()))
 	for i := range 3 {
 		if n := strings.Count(text, fmt.Sprintf("word %d", i)); n != 1 {
 			t.Errorf("word %d stands there %d times:\n%s", i, n, text)
@@ -184,8 +184,8 @@ func TestMailLoop(t *testing.T) {
 	if err != nil || out.Reason != "stuck" || !strings.Contains(out.Detail, "back to step 0 did not help") {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	if st := task.State(); st.Totals.Mails != state.MaxBackwardJumps || st.EndedSteps() != state.MaxBackwardJumps+1 {
-		t.Errorf("%d D-Mails in %d steps; want the guard before number %d", st.Totals.Mails, st.EndedSteps(), state.MaxBackwardJumps+1)
+	if st := task.State(); st.Totals.Mails != state.MaxBackwardJumps || st.Steps.CountEnded() != state.MaxBackwardJumps+1 {
+		t.Errorf("%d D-Mails in %d steps; want the guard before number %d", st.Totals.Mails, st.Steps.CountEnded(), state.MaxBackwardJumps+1)
 	}
 	// What a user says restarts the count.
 	if err := task.Resume(t.Context(), "Go on.", &op.TaskResumed{}); err != nil {
@@ -254,10 +254,10 @@ func TestMailCountsMessages(t *testing.T) {
 `, Options{Event: func(o op.Op) {
 		switch b := o.Body.(type) {
 		case *op.PassDone:
-			removed, before = b.MessagesRemoved, len(task.State().Projection())
+			removed, before = b.MessagesRemoved, len(task.State().Context.Chat())
 		case *op.CardsRecalled:
 			if b.Why == "jump" {
-				after = len(task.State().Projection())
+				after = len(task.State().Context.Chat())
 			}
 		}
 	}}, &task)

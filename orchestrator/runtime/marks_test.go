@@ -79,7 +79,7 @@ func TestForgedMarks(t *testing.T) {
 		t.Errorf("output %q", results["d"])
 	}
 	st, err := taskdir.ReadState(h, "t")
-	if err != nil || string(optest.Render(st.Projection())) != string(optest.Render(task.State().Projection())) {
+	if err != nil || string(optest.Render(st.Context.Chat())) != string(optest.Render(task.State().Context.Chat())) {
 		t.Errorf("another process sees another context (%v)", err)
 	}
 }
@@ -110,7 +110,7 @@ func TestMarksWithoutWord(t *testing.T) {
 	if _, err := task.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if text := string(optest.Render(task.State().Projection())); !strings.Contains(text, "[step 0]") || !strings.Contains(text, "[step 1]") {
+	if text := string(optest.Render(task.State().Context.Chat())); !strings.Contains(text, "[step 0]") || !strings.Contains(text, "[step 1]") {
 		t.Errorf("marks:\n%s", text)
 	}
 }

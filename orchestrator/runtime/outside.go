@@ -26,7 +26,7 @@ func (t Outside) Open() []op.Call {
 		return nil
 	}
 	var open []op.Call
-	for _, c := range t.State().OpenCalls() {
+	for _, c := range t.State().Reply.Open() {
 		open = append(open, c.Call)
 	}
 	return open
@@ -34,7 +34,7 @@ func (t Outside) Open() []op.Call {
 
 // Writing reports whether a call without a result may change files.
 func (t Outside) Writing() bool {
-	return t.State().Reply != nil && slices.ContainsFunc(t.State().OpenCalls(), func(c state.CallState) bool { return c.Changes })
+	return t.State().Reply != nil && slices.ContainsFunc(t.State().Reply.Open(), func(c state.CallState) bool { return c.Changes })
 }
 
 // Said records words of the user, and saves the world if it was never saved.

@@ -73,7 +73,7 @@ func testRepairCompletesCard(t *testing.T, failures int, second string) {
 	if n := task.State().Totals.CardsWritten; n != failures {
 		t.Errorf("%d cards written; the pass's is superseded", n)
 	}
-	if task.State().FailedAt > 0 && task.State().Worked {
+	if task.State().Repairs.FailedAt > 0 && task.State().Repairs.Worked {
 		t.Error("the same would be searched for again")
 	}
 }

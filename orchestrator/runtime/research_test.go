@@ -58,7 +58,7 @@ func TestResearchFirst(t *testing.T) {
 	if st.Research.Done["gpt-99"] == 0 || look != 21 || !st.Research.Wanted["host:new.example"] || st.Research.Wanted["model:gpt-99"] {
 		t.Errorf("research: %+v, look %d", st.Research, look)
 	}
-	text := string(optest.Render(st.Projection()))
+	text := string(optest.Render(st.Context.Chat()))
 	if !strings.Contains(text, "(to cite: op 21 (ReadFile(README)))") {
 		t.Errorf("the step's looks are not named:\n%s", text)
 	}

@@ -85,7 +85,7 @@ func TestSavedWorlds(t *testing.T) {
 	check(again)
 	// Where a step saved no world, that of the step before it still stands.
 	last := again.State().Current
-	next := again.State().NextStep()
+	next := again.State().Steps.Next()
 	if err := again.Record(t.Context(), &op.WorldSaved{Parent: last, Error: "disk full"}); err != nil {
 		t.Fatal(err)
 	}

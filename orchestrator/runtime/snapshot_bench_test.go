@@ -66,8 +66,8 @@ func longTask(b *testing.B, n int) (taskdir.Home, uint64) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		batch = append(batch, opstream.Entry{Kind: string(body.Kind()), Step: s.NextStep(), Tok: 200, Body: data})
-		if err := state.Fold(s, op.Op{Seq: s.Last + 1, Step: s.NextStep(), Tok: 200, Body: body}); err != nil {
+		batch = append(batch, opstream.Entry{Kind: string(body.Kind()), Step: s.Steps.Next(), Tok: 200, Body: data})
+		if err := state.Fold(s, op.Op{Seq: s.Last + 1, Step: s.Steps.Next(), Tok: 200, Body: body}); err != nil {
 			b.Fatal(err)
 		}
 		if len(batch) == 1000 {
@@ -79,7 +79,7 @@ func longTask(b *testing.B, n int) (taskdir.Home, uint64) {
 	add(&op.WorldSaved{Commit: strings.Repeat("0", 40)})
 	output := strings.Repeat("ok  \tledger/internal/rounding\t0.004s\n", 110)
 	for s.Last < uint64(n) {
-		id := s.NextStep()
+		id := s.Steps.Next()
 		call := op.Call{ID: fmt.Sprint("c", id), Name: "Bash", Args: `{"command":"go test ./..."}`}
 		add(&op.ModelAsked{LastSeq: s.Last})
 		add(&op.ModelReplied{Text: "I run the tests.", Calls: []op.Call{call}, Finish: "tool_calls"})

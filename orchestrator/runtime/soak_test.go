@@ -143,9 +143,9 @@ func (m *soakTask) tick() {
 		t.steps = append(t.steps, now.Sub(m.began))
 	}
 	start := time.Now()
-	_ = m.state().Projection()
+	_ = m.state().Context.Chat()
 	t.projections = append(t.projections, time.Since(start))
-	t.context = max(t.context, m.state().ContextTokens())
+	t.context = max(t.context, m.state().Context.Tokens)
 	m.began = time.Now()
 }
 

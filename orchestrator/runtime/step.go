@@ -58,7 +58,7 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 		}
 		switch act.Kind {
 		case state.ActIdle:
-			return Outcome{Reason: "idle", Answer: t.State().Answer}, nil
+			return Outcome{Reason: "idle", Answer: t.State().Said.Answer}, nil
 		case state.ActAskUser:
 			answered, out, err := t.answerOrStuck(ctx, keep, act)
 			if err != nil || !answered {
@@ -141,7 +141,7 @@ func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Faul
 
 // dropJump drops the pending jump and notifies the model.
 func (t *Task) dropJump(ctx context.Context, why string) error {
-	return t.Record(ctx, dropped(t.State().Pending, why)...)
+	return t.Record(ctx, dropped(t.State().Jump.Pending, why)...)
 }
 
 func dropped(p *state.Pending, why string) []op.Body {
@@ -154,20 +154,20 @@ func dropped(p *state.Pending, why string) []op.Body {
 
 func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 	var bodies []op.Body
-	if p := t.State().Pending; p != nil && act.Reason == "stuck" {
+	if p := t.State().Jump.Pending; p != nil && act.Reason == "stuck" {
 		bodies = dropped(p, act.Detail)
 	}
 	if err := t.Record(ctx, append(bodies, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail})...); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Reason: act.Reason, Detail: t.Journal.RedactText(act.Detail), Answer: t.State().Answer, Learned: t.State().Turn.Learned}, nil
+	return Outcome{Reason: act.Reason, Detail: t.Journal.RedactText(act.Detail), Answer: t.State().Said.Answer, Learned: t.State().Turn.Learned}, nil
 }
 
 // interrupted ends the turn because ctx has ended. The turn stays open if the user's terminal was
 // lost: the next process continues it. A jump that the agent scheduled belongs to the interrupted
 // step and is dropped with it.
 func (t *Task) interrupted(ctx, keep context.Context) (Outcome, error) {
-	if p := t.State().Pending; p != nil && p.By == state.ByAgent {
+	if p := t.State().Jump.Pending; p != nil && p.By == state.ByAgent {
 		if err := t.dropJump(keep, "the step was interrupted"); err != nil {
 			return Outcome{}, err
 		}
@@ -177,14 +177,14 @@ func (t *Task) interrupted(ctx, keep context.Context) (Outcome, error) {
 			return Outcome{}, err
 		}
 	}
-	return Outcome{Reason: "interrupted", Answer: t.State().Answer}, nil
+	return Outcome{Reason: "interrupted", Answer: t.State().Said.Answer}, nil
 }
 
 func (t *Task) failed(ctx context.Context, f *model.Fault) (Outcome, error) {
 	if err := t.Record(ctx, &op.TurnEnded{Reason: "failed", Detail: f.Error()}); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Reason: "failed", Detail: f.Error(), Answer: t.State().Answer, Err: f}, nil
+	return Outcome{Reason: "failed", Detail: f.Error(), Answer: t.State().Said.Answer, Err: f}, nil
 }
 
 // ask sends the projection and records the reply. If the user has queued words, it records
@@ -204,10 +204,10 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 		}
 	}
 	req := model.Request{
-		Purpose: "step", Agent: t.State().Agent(), Turn: t.State().Totals.Replies, Mark: t.State().Opened.Mark,
-		Messages: t.State().Projection(), Tools: t.tools.Specs,
+		Purpose: "step", Agent: t.State().Opened.ParentAgent(), Turn: t.State().Totals.Replies, Mark: t.State().Opened.Mark,
+		Messages: t.State().Context.Chat(), Tools: t.tools.Specs,
 	}
-	if past := t.State().LastCall; past != nil {
+	if past := t.State().Calls.Last; past != nil {
 		p := *past
 		req.Last = &p
 	}
@@ -250,7 +250,7 @@ func (t *Task) weigh(req model.Request) (hash string, tokens int, err error) {
 		return "", 0, fmt.Errorf("hash the model request: %w", err)
 	}
 	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), t.State().ContextTokens(), nil
+	return hex.EncodeToString(sum[:]), t.State().Context.Tokens, nil
 }
 
 // refreshTools asks the sources of tools, and records a notice to the model about changes.
@@ -466,7 +466,7 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 
 // saveWorld ends the step under way with a checkpoint.
 func (t *Task) saveWorld(ctx context.Context) error {
-	id := t.State().NextStep()
+	id := t.State().Steps.Next()
 	return t.SaveStep(ctx, t.stepMark(id)+t.gate.CiteLine(id))
 }
 

@@ -19,7 +19,7 @@ const maxReflectError = 600
 // reflect asks the Reflect-Agent about the pending jump and records the result. A reflection
 // that a crash or an interruption cut short is discarded and asked again.
 func (t *Task) reflect(ctx, keep context.Context) error {
-	p := t.State().Pending
+	p := t.State().Jump.Pending
 	m := t.opts.Reflect
 	if m == nil {
 		m = t.opts.Model
@@ -27,7 +27,7 @@ func (t *Task) reflect(ctx, keep context.Context) error {
 	if m == nil {
 		return t.Record(keep, &op.ReflectFailed{To: p.To, Why: "no model is configured"})
 	}
-	jumps := len(t.State().BackwardJumps(p.To))
+	jumps := len(t.State().Jump.Backward(p.To))
 	reasons, err := t.jumpReasons(p.To)
 	if err != nil {
 		return err
@@ -37,8 +37,8 @@ func (t *Task) reflect(ctx, keep context.Context) error {
 		return err
 	}
 	res, err := reflect.Ask(ctx, m, reflectSource{t}, reflect.Request{
-		Task: t.ID, Goal: t.State().Request, To: p.To, Jumps: jumps, Reasons: append(reasons, p.Reason),
-		Outline: notice.Outline(t.State(), max(0, t.State().NextStep()-notice.MaxOutlined)), Turn: t.State().Totals.Reflections,
+		Task: t.ID, Goal: t.State().Said.Request, To: p.To, Jumps: jumps, Reasons: append(reasons, p.Reason),
+		Outline: notice.Outline(t.State(), max(0, t.State().Steps.Next()-notice.MaxOutlined)), Turn: t.State().Totals.Reflections,
 	})
 	took := t.Now().Sub(start).Milliseconds()
 	if err != nil {
@@ -69,7 +69,7 @@ func why(err error) string {
 // as the loop guard counts. It reads only those operations.
 func (t *Task) jumpReasons(to int) ([]string, error) {
 	var out []string
-	jumps := t.State().BackwardJumps(to)
+	jumps := t.State().Jump.Backward(to)
 	for _, seq := range jumps[max(0, len(jumps)-state.MaxBackwardJumps):] {
 		ops, err := t.Ops(op.Range{First: seq, Last: seq})
 		if err != nil {

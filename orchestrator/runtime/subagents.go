@@ -164,7 +164,7 @@ func (w *working) resume(ctx context.Context) error {
 	switch c := known[i]; {
 	case c.Agent != s.Agent:
 		return refused("%s is the agent %s, not %s", c.Task, c.Agent, s.Agent)
-	case !t.State().Steps.OnPath(c.Step, t.State().Current) && c.Step != t.State().NextStep():
+	case !t.State().Steps.OnPath(c.Step, t.State().Current) && c.Step != t.State().Steps.Next():
 		return refused("%s was begun in step %d, which a jump left, and ended with it; begin a new one", c.Task, c.Step)
 	case !t.opts.family.reserve(c.Task):
 		return refused("%s is still at work", c.Task)
@@ -198,7 +198,7 @@ func (w *working) addWords(ctx context.Context) error {
 		}
 	}
 	to := &op.TaskResumed{PID: os.Getpid(), Program: w.t.opts.Program}
-	if m := w.spec.model(w.t); m.Name != c.State().Model {
+	if m := w.spec.model(w.t); m.Name != c.State().Model.Name {
 		to.Model, to.BaseURL, to.EAS, to.EASFrom, to.Window = m.Name, m.BaseURL, m.EAS, m.EASFrom, m.Window
 	}
 	return c.Resume(ctx, w.start.Prompt, to)
@@ -210,8 +210,8 @@ func (s *Subagent) model(t *Task) SubagentModel {
 		return *s.Model
 	}
 	return SubagentModel{
-		Model: t.opts.Model, Name: t.State().Model, BaseURL: t.State().BaseURL, EAS: t.State().EAS, EASFrom: "the task's",
-		Window: t.State().Window, Encoding: t.State().Opened.Encoding,
+		Model: t.opts.Model, Name: t.State().Model.Name, BaseURL: t.State().Model.BaseURL, EAS: t.State().Model.EAS, EASFrom: "the task's",
+		Window: t.State().Model.Window, Encoding: t.State().Opened.Encoding,
 	}
 }
 

@@ -223,7 +223,7 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 	if err != nil {
 		return nil, err
 	}
-	live, err := taskdir.HoldDir(h, st.Opened.Dir, id, st.Parent())
+	live, err := taskdir.HoldDir(h, st.Opened.Dir, id, st.Opened.ParentTask())
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +285,7 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 		return err
 	}
 	t.Jobs = jobs.New(jobs.Options{
-		Task: t.ID, Home: h, Dir: filepath.Join(h.Task(t.ID), "jobs"), Before: t.State().JobsBegun,
+		Task: t.ID, Home: h, Dir: filepath.Join(h.Task(t.ID), "jobs"), Before: t.State().Jobs.Begun,
 		Post: func(ctx context.Context, b op.Body) error { return t.Journal.Post(ctx, b) },
 	})
 	if t.tools, err = toolset.New(toolset.Options{
@@ -295,7 +295,7 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 	}
 	t.gate = gate.New(t.Place, gate.Options{
 		Tools: func() *tool.Registry { return t.tools.Registry }, Approve: t.opts.Approve, Asking: &t.opts.family.askMu, Rules: t.opts.Rules, Polling: t.opts.Polling,
-		Mode: approval.Mode(cmp.Or(t.opts.Approval, t.State().Approval, opened.Approval)), Above: t.opts.above, RunUndone: t.opts.RunUndone, KnownModel: t.opts.KnownModel,
+		Mode: approval.Mode(cmp.Or(t.opts.Approval, t.State().Grants.Mode, opened.Approval)), Above: t.opts.above, RunUndone: t.opts.RunUndone, KnownModel: t.opts.KnownModel,
 	})
 	return nil
 }
@@ -303,7 +303,7 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 // Offer is [taskdir.LiveDir.Offer], refused while a command runs in the background.
 func (t *Task) Offer(closed func() error) (take func() bool, err error) {
 	return t.live.Offer(func() error {
-		if len(t.State().Jobs) > 0 {
+		if len(t.State().Jobs.Running) > 0 {
 			return taskdir.ErrBusy
 		}
 		return closed()

@@ -88,7 +88,7 @@ func TestLogLinesOfItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st.Last < task.State().Last || string(optest.Render(st.Projection())) != string(optest.Render(task.State().Projection())) {
+	if st.Last < task.State().Last || string(optest.Render(st.Context.Chat())) != string(optest.Render(task.State().Context.Chat())) {
 		t.Error("the stream and the task's own state differ")
 	}
 }
@@ -114,19 +114,19 @@ func TestInterruptedStep(t *testing.T) {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
 	st := task.State()
-	if st.Pending != nil || st.Totals.Jumps != 0 {
-		t.Errorf("the jump of the interrupted step is still to come: %+v", st.Pending)
+	if st.Jump.Pending != nil || st.Totals.Jumps != 0 {
+		t.Errorf("the jump of the interrupted step is still to come: %+v", st.Jump.Pending)
 	}
 	if st.Steps.Len() < 2 || !st.Steps.Ended(1) || !st.Steps.Saved(1) {
 		t.Errorf("step 1 has no checkpoint: %+v", st.Steps)
 	}
-	text := string(optest.Render(st.Projection()))
+	text := string(optest.Render(st.Context.Chat()))
 	for _, want := range []string{"Interrupted by the user while it ran", "Not run: the user interrupted", "The jump to step 0 was not made"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the model is not told %q:\n%s", want, text)
 		}
 	}
-	if err := optest.CheckChat(st.Projection()); err != nil {
+	if err := optest.CheckChat(st.Context.Chat()); err != nil {
 		t.Error(err)
 	}
 	// The task continues in the same process, too.

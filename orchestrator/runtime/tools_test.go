@@ -43,7 +43,7 @@ func TestRefreshTools(t *testing.T) {
 		if err := task.refreshTools(t.Context(), t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		all := task.State().Projection()
+		all := task.State().Context.Chat()
 		if len(all) == 0 {
 			return ""
 		}

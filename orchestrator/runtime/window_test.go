@@ -169,7 +169,7 @@ func pressedTask(t *testing.T, draw uint64) *cacheMeter {
 	}
 	st := task.State()
 	t.Logf("%d steps, %d jumps, %d compactions (%d for want of room), %d maskings of %d results, largest context %d of %d tokens; %.1f%% repeated",
-		st.EndedSteps(), st.Totals.Jumps, compactions, window, masks, st.Totals.Masked, largest, limit, 100*float64(m.cached)/float64(m.prompt))
+		st.Steps.CountEnded(), st.Totals.Jumps, compactions, window, masks, st.Totals.Masked, largest, limit, 100*float64(m.cached)/float64(m.prompt))
 	if st.Totals.Jumps != 10 || compactions < 5 || masks < 10 || st.Totals.Masked < 20 {
 		t.Error("too few jumps, compactions or maskings to measure anything")
 	}
@@ -220,8 +220,8 @@ func TestOverflowGoesOn(t *testing.T) {
 	if err != nil || out.Reason != "done" || out.Answer != "Done." {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	if st := task.State(); st.Totals.Masked != 1 || st.Window == 0 {
-		t.Errorf("%d results were masked and the window is taken for %d; want 1, and what did not fit", st.Totals.Masked, st.Window)
+	if st := task.State(); st.Totals.Masked != 1 || st.Model.Window == 0 {
+		t.Errorf("%d results were masked and the window is taken for %d; want 1, and what did not fit", st.Totals.Masked, st.Model.Window)
 	}
 }
 

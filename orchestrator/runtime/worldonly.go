@@ -37,7 +37,7 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 // present files, and the model is shown which of them differ from that step. It reports
 // whether anything was abandoned.
 func (t *Task) AbandonRestore(ctx context.Context, resumed *op.TaskResumed) (bool, error) {
-	if t.recovery == nil && t.State().Jumping == nil && t.State().Restoring == nil {
+	if t.recovery == nil && t.State().Jump.Intended == nil && t.State().World.Restoring == nil {
 		return false, nil
 	}
 	return true, t.takeOver(ctx, context.WithoutCancel(ctx), resumed, "Not run: the user took the task over before it began.")

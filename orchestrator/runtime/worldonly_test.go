@@ -13,13 +13,13 @@ import (
 // moved a file leaves what is remembered of calls as it was.
 func TestRestoreMovedNothing(t *testing.T) {
 	for _, notice := range []string{"", "[WORLD] The user began…"} {
-		s := state.State{Undone: map[loop.Key]state.Undone{1: {Step: 1}}, Restoring: &op.RestoreIntended{}}
+		s := state.State{Calls: state.Calls{Undone: map[loop.Key]state.Undone{1: {Step: 1}}}, World: state.World{Restoring: &op.RestoreIntended{}}}
 		if err := state.Fold(&s, op.Op{Seq: 1, Body: &op.WorldRestored{Interrupted: true, Notice: notice}}); err != nil {
 			t.Fatal(err)
 		}
 		moved := notice != ""
-		if s.Restoring != nil || (s.Undone == nil) != moved || (s.Repeats.Epoch > 0) != moved {
-			t.Errorf("notice %q: restoring %v, undone %v, epoch %d", notice, s.Restoring, s.Undone, s.Repeats.Epoch)
+		if s.World.Restoring != nil || (s.Calls.Undone == nil) != moved || (s.Calls.Repeats.Epoch > 0) != moved {
+			t.Errorf("notice %q: restoring %v, undone %v, epoch %d", notice, s.World.Restoring, s.Calls.Undone, s.Calls.Repeats.Epoch)
 		}
 	}
 }
@@ -37,14 +37,14 @@ func TestEditsSince(t *testing.T) {
 			{Seq: 3, Body: &op.WorldRestored{Base: "b"}}, {Seq: 4, Body: &op.WorldRestored{}},
 		})
 
-		if s.Now.Commit != "b" {
-			t.Errorf("%s: edits count from %q, want b", name, s.Now.Commit)
+		if s.World.Now.Commit != "b" {
+			t.Errorf("%s: edits count from %q, want b", name, s.World.Now.Commit)
 		}
 		if err := state.Fold(s, end); err != nil {
 			t.Fatal(err)
 		}
-		if s.Now.Commit != "" {
-			t.Errorf("%s: edits still count from %q", name, s.Now.Commit)
+		if s.World.Now.Commit != "" {
+			t.Errorf("%s: edits still count from %q", name, s.World.Now.Commit)
 		}
 	}
 }

@@ -187,7 +187,7 @@ func (o *opening) agentSince(st *state.State, resumed *op.TaskResumed) error {
 	if _, err := os.Stat(st.Opened.Dir); err != nil {
 		return nil // opening the task reports it
 	}
-	in, warnings, err := instructions(spec.Prompt, st.Opened.Dir, st.Opened.Encoding, st.EAS)
+	in, warnings, err := instructions(spec.Prompt, st.Opened.Dir, st.Opened.Encoding, st.Model.EAS)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (o *opening) jumpIdle(ctx context.Context, st *state.State, j op.JumpReques
 	if damaged := t.Damaged(); damaged != "" {
 		o.warn("warning: %s; the step's snapshot in the store was used instead", oneLine(damaged))
 	}
-	if err != nil && t.State().Jumping != nil {
+	if err != nil && t.State().Jump.Intended != nil {
 		err = fmt.Errorf("%w; the jump to step %d has begun: 'anamnesis jump %s %d' or 'anamnesis resume %s' makes it, 'anamnesis world abandon --task %s' ends it and leaves the files", err, j.To, t.ID, j.To, t.ID, t.ID)
 	}
 	return done, JoinClose(err, t.Close())
@@ -94,9 +94,9 @@ func (o *opening) idleAsking(ctx context.Context, st *state.State) (*runtime.Tas
 	if st.Opened.Origin != nil { // its model is another agent's
 		return o.idle(ctx, st, runtime.Options{Reader: o.o.Reader})
 	}
-	info := Info{Task: st.Opened.Task, Dir: st.Opened.Dir, Model: st.Model}
+	info := Info{Task: st.Opened.Task, Dir: st.Opened.Dir, Model: st.Model.Name}
 	opts := runtime.Options{Event: o.client.Op, Passing: o.client.Passing}
-	m, modelErr := o.ChooseModel(ctx, st.Model, st.BaseURL, "")
+	m, modelErr := o.ChooseModel(ctx, st.Model.Name, st.Model.BaseURL, "")
 	if modelErr == nil {
 		m.OnRetry(o.client.Retry)
 		opts.Model, info.Banner = m.Model, m.Banner

@@ -52,7 +52,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 		return nil, err
 	}
 	resumed.Continue, resumed.Redact = goOn, unknownTo(st, o.Redact)
-	info := Info{Task: task, Dir: st.Opened.Dir, EAS: st.EAS, EASFrom: st.Opened.EASFrom, Approval: mode, Notice: notice}
+	info := Info{Task: task, Dir: st.Opened.Dir, EAS: st.Model.EAS, EASFrom: st.Opened.EASFrom, Approval: mode, Notice: notice}
 	if resumed.EAS > 0 {
 		info.EAS, info.EASFrom = resumed.EAS, resumed.EASFrom
 	}
@@ -80,7 +80,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 // resumedModel returns the model a task continues with: its own, unless the settings name
 // another. Usage from before prices were known counts at the present price.
 func (o *opening) resumedModel(ctx context.Context, task string, st *state.State) (*Model, error) {
-	name, baseURL := st.Model, st.BaseURL
+	name, baseURL := st.Model.Name, st.Model.BaseURL
 	if o.Model != "" {
 		name, baseURL = o.Model, ""
 	}
@@ -91,7 +91,7 @@ func (o *opening) resumedModel(ctx context.Context, task string, st *state.State
 		return nil, Usagef("task %s: the address of its model contains a password, which is not stored; give it again with --base-url", task)
 	}
 	if o.ReflectModel == "" {
-		o.ReflectModel = st.Reflect
+		o.ReflectModel = st.Model.Reflect
 	}
 	m, err := o.chooseModels(ctx, name, baseURL)
 	if err != nil {
@@ -110,10 +110,10 @@ func (o *opening) resumedApproval(st *state.State) (mode, notice string, err err
 	from, why := o.Approval, "set by --approval"
 	switch spec := st.Opened.Agent; {
 	case from != "":
-	case st.Approval != st.Opened.Approval:
-		from, why = st.Approval, "the user chose it in this task"
-	case st.Approval == string(approval.ModeAuto) || st.Approval == string(approval.ModeEdits):
-		from, why = st.Approval, "the task was started with it"
+	case st.Grants.Mode != st.Opened.Approval:
+		from, why = st.Grants.Mode, "the user chose it in this task"
+	case st.Grants.Mode == string(approval.ModeAuto) || st.Grants.Mode == string(approval.ModeEdits):
+		from, why = st.Grants.Mode, "the task was started with it"
 	case spec != nil && spec.Approval != "":
 		from, why = spec.Approval, "set by the agent "+spec.Name
 	default:
@@ -130,16 +130,16 @@ func (o *opening) resumedApproval(st *state.State) (mode, notice string, err err
 // about changed instructions.
 func (o *opening) resumed(st *state.State, m *Model) (*op.TaskResumed, error) {
 	r := o.here()
-	if m.Name != st.Model || m.BaseURL != st.BaseURL {
+	if m.Name != st.Model.Name || m.BaseURL != st.Model.BaseURL {
 		r.Model, r.BaseURL = m.Name, m.BaseURL
 	}
-	if m.reflectName != st.Reflect {
+	if m.reflectName != st.Model.Reflect {
 		r.Reflect = m.reflectName
 	}
-	if st.Approval != st.Opened.Approval { // the user had allowed everything
+	if st.Grants.Mode != st.Opened.Approval { // the user had allowed everything
 		r.Approval = o.Approval
 	}
-	if m.Name != st.Model {
+	if m.Name != st.Model.Name {
 		row, err := o.EAS(st.Opened.Dir, m.Lookup)
 		if err != nil {
 			return nil, err
@@ -156,7 +156,7 @@ func (s *Service) here() *op.TaskResumed {
 
 // continues reports whether a resume without a message reopens the last turn.
 func continues(st *state.State, message string) (bool, error) {
-	if message != "" || st.Turn.Open || st.Jumping != nil || st.Restoring != nil || st.Pending != nil {
+	if message != "" || st.Turn.Open || st.Jump.Intended != nil || st.World.Restoring != nil || st.Jump.Pending != nil {
 		return false, nil // words, a notice or a jump are pending
 	}
 	if st.Turn.End == nil {

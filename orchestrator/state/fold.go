@@ -21,18 +21,18 @@ func Fold(s *State, o op.Op) error {
 		return fmt.Errorf("%w: op %d follows op %d", ErrStream, o.Seq, s.Last)
 	}
 	s.Last = o.Seq
-	s.sums.add(uint64(max(o.Tok, 0)))
+	s.tokenSums.add(uint64(max(o.Tok, 0)))
 	if err := s.place(o); err != nil {
 		return err
 	}
 	if err := s.apply(o); err != nil {
 		return fmt.Errorf("fold op %d: %w", o.Seq, err)
 	}
-	s.context.Apply(o)
+	s.Context.Apply(o)
 	s.Research.Fold(o)
 	switch o.Body.(type) {
 	case *op.ContextMasked, *op.PassDone, *op.JumpIntended, *op.MailDelivered: // results have left the context
-		s.Repeats.Prune(s.context.Shown())
+		s.Calls.Repeats.Prune(s.Context.Shown())
 	}
 	return nil
 }
@@ -62,10 +62,10 @@ func (s *State) apply(o op.Op) error {
 	case *op.UserSaid:
 		s.said(o.Seq, b)
 	case *op.CardsRecalled:
-		s.Recalled = true
+		s.Recall.Done = true
 		s.Totals.CardsRecalled += len(b.Cards)
 		if !b.InResult() {
-			s.RecallWhy = ""
+			s.Recall.Why = ""
 		}
 	case *op.ModelAsked:
 		s.Turn.AskedAt = b.LastSeq
@@ -83,9 +83,14 @@ func (s *State) apply(o op.Op) error {
 	case *op.ToolCalled, *op.ToolStarted, *op.ToolReturned:
 		return s.tool(o)
 	case *op.JobStarted, *op.JobEnded:
-		s.job(o)
-	case *op.SubagentStarted, *op.SubagentEnded:
-		s.subagent(o)
+		s.Jobs.fold(o)
+	case *op.SubagentStarted:
+		s.Subagents.fold(o)
+		s.World.Busy = s.World.Busy || b.Dir == ""
+	case *op.SubagentEnded:
+		s.Subagents.fold(o)
+		s.Totals.Usage = s.Totals.Usage.Plus(b.Usage)
+		s.Turn.Steps += b.Steps
 	case *op.TodosSet:
 		s.Todos = b.Todos
 	case *op.WorldSaved:
@@ -93,7 +98,7 @@ func (s *State) apply(o op.Op) error {
 	case *op.WorldChanged:
 		s.changed(o.Seq, b)
 	case *op.RestoreIntended:
-		s.Restoring = b
+		s.World.Restoring = b
 	case *op.WorldRestored:
 		s.restored(b)
 	case *op.JumpRequested, *op.JumpDropped, *op.JumpIntended, *op.JumpDone, *op.PassDone:
@@ -105,7 +110,7 @@ func (s *State) apply(o op.Op) error {
 	case *op.PassBegun:
 		s.Learning = b
 	case *op.RepairsFound:
-		s.FailedAt, s.Worked = 0, false
+		s.Repairs = Repairs{}
 		s.Turn.Learned = append(s.Turn.Learned, b.Cards...)
 		s.Totals.CardsWritten += len(b.Cards) - len(b.Superseded)
 	case *op.StrategyGiven, *op.ReflectFailed:
@@ -128,57 +133,57 @@ func (s *State) opened(seq uint64, b *op.TaskOpened) error {
 	if seq != 1 {
 		return fmt.Errorf("%w: a second %s", ErrStream, b.Kind())
 	}
-	s.Opened, s.Model, s.BaseURL, s.Reflect, s.EAS, s.Approval = *b, b.Model, b.BaseURL, b.Reflect, b.EAS, b.Approval
-	s.Window, s.Redact, s.Instructions = b.Window, b.Redact, b.Instructions
-	s.RecallWhy = "start"
+	s.Opened, s.Redact, s.Instructions, s.Grants.Mode = *b, b.Redact, b.Instructions, b.Approval
+	s.Model = Model{Name: b.Model, BaseURL: b.BaseURL, Reflect: b.Reflect, EAS: b.EAS, Window: b.Window}
+	s.Recall.Why = "start"
 	return nil
 }
 
 // restored applies the end of a user's restore of the world.
 func (s *State) restored(b *op.WorldRestored) {
-	if r := s.Restoring; r != nil && r.Overwrite && len(r.Paths) == 0 && !b.Abandoned {
+	if r := s.World.Restoring; r != nil && r.Overwrite && len(r.Paths) == 0 && !b.Abandoned {
 		s.overwritten(b.ToStep)
 	}
-	s.Restoring = nil
+	s.World.Restoring = nil
 	if b.Base != "" {
 		s.snapshot(Snapshot{Commit: b.Base, Tree: b.Tree})
 	}
 	if b.Notice != "" { // the files are no longer those of the step, so earlier calls prove nothing
-		s.Repeats.Epoch++
-		s.Undone = nil
+		s.Calls.Repeats.Epoch++
+		s.Calls.Undone = nil
 	}
 }
 
 // decided applies a decision on a call as far as it concerns later ones.
 func (s *State) decided(b *op.ApprovalDecided) {
 	if b.ForTask {
-		s.Approval = string(approval.ModeAuto)
+		s.Grants.Mode = string(approval.ModeAuto)
 	}
 	if b.Same && b.Print != "" {
-		s.Prints = put(s.Prints, b.Print, true)
+		s.Grants.Prints = put(s.Grants.Prints, b.Print, true)
 	}
-	s.Allowed = append(slices.Clip(s.Allowed), b.Rules...)
+	s.Grants.Rules = append(slices.Clip(s.Grants.Rules), b.Rules...)
 	if b.By == ByUndoneGuard {
-		s.heldOnce(b.Call)
+		s.Calls.heldOnce(s.worldNow(), s.Reply.all(), b.Call)
 	}
 }
 
 // said applies a user's words. If the loop guard asked for a strategy, they are it.
 func (s *State) said(seq uint64, b *op.UserSaid) {
 	if end := s.Turn.End; end != nil && end.Reason == "stuck" {
-		s.loops = nil
+		s.Jump.Ticks = nil
 	}
-	if p := s.Pending; p != nil && (p.Question != "" || p.NoStrategy != "") {
-		s.loops = nil
+	if p := s.Jump.Pending; p != nil && (p.Question != "" || p.NoStrategy != "") {
+		s.Jump.Ticks = nil
 	}
 	if !s.Turn.Open {
 		s.Turn = Turn{Open: true, AskedAt: s.Turn.AskedAt}
 	}
 	s.Turn.LastWords = seq
-	s.Streak = loop.Streak{} // the user may want the same call once more
+	s.Calls.Streak = loop.Streak{} // the user may want the same call once more
 	if b.Source == op.SourceRequest {
-		if s.Request = b.Text; s.First == "" || s.First == NoPrompt {
-			s.First = b.Text
+		if s.Said.Request = b.Text; s.Said.First == "" || s.Said.First == NoPrompt {
+			s.Said.First = b.Text
 		}
 	}
 }
@@ -190,15 +195,15 @@ func (s *State) resumed(b *op.TaskResumed) {
 		s.Instructions = *b.Instructions
 	}
 	if b.Model != "" {
-		s.Model, s.BaseURL = b.Model, b.BaseURL
+		s.Model.Name, s.Model.BaseURL = b.Model, b.BaseURL
 	}
 	if b.Reflect != "" {
-		s.Reflect = b.Reflect
+		s.Model.Reflect = b.Reflect
 	}
 	if b.EAS > 0 { // another model
-		s.EAS, s.Window = b.EAS, b.Window
+		s.Model.EAS, s.Model.Window = b.EAS, b.Window
 	}
-	s.Approval = cmp.Or(b.Approval, s.Approval)
+	s.Grants.Mode = cmp.Or(b.Approval, s.Grants.Mode)
 	if b.Continue && !s.Turn.Open {
 		s.Turn = Turn{Open: true, LastWords: s.Turn.LastWords, AskedAt: s.Turn.AskedAt}
 	}
@@ -218,10 +223,10 @@ func (s *State) reply(seq uint64, b *op.ModelReplied) {
 	words := b.Finish != op.FinishCheckpoint // for the user
 	s.Turn.Answered, s.Turn.Finish, s.Turn.Empty = len(b.Calls) == 0 && words, b.Finish, strings.TrimSpace(b.Text) == ""
 	if b.Text != "" && words {
-		s.Answer = b.Text
+		s.Said.Answer = b.Text
 	}
 	if n := len(b.Calls); n > 0 {
-		s.LastCall = &model.Past{Turn: s.Totals.Replies, CallID: b.Calls[n-1].ID}
+		s.Calls.Last = &model.Past{Turn: s.Totals.Replies, CallID: b.Calls[n-1].ID}
 	}
 	s.Totals.Replies++
 	s.Totals.Usage = s.Totals.Usage.Plus(b.Usage)
@@ -251,7 +256,7 @@ func (s *State) tool(o op.Op) error {
 	case *op.ToolCalled:
 		c.Called, c.World, c.Effects, c.Changes = true, b.World, b.Effects, b.Changes
 		c.Args = b.Args // the user may have edited them
-		s.Dirty = s.Dirty || b.Changes
+		s.World.Dirty = s.World.Dirty || b.Changes
 	case *op.ToolStarted:
 		c.Started = b
 	case *op.ToolReturned:
@@ -260,19 +265,19 @@ func (s *State) tool(o op.Op) error {
 		}
 		c.Returned = true
 		if c.Called && op.Acts(c.Name) != op.Rewinds { // the same call after going back is no repetition
-			s.Streak = s.Streak.After(c.Name, c.Args)
+			s.Calls.Streak = s.Calls.Streak.After(c.Name, c.Args)
 		}
-		s.commandEnded(s.Reply.Seq, c, b)
+		s.Repairs.ended(s.Reply.Seq, c, b)
 		failed := b.IsError || b.Refused || b.Unknown || (b.Exit != nil && *b.Exit != 0)
 		if c.Called && !b.Unknown {
-			s.Repeats.Add(loop.Call{World: c.World, Tool: c.Name, Args: c.Args, Effects: c.Effects}, loop.Run{Seq: o.Seq, Failed: failed})
+			s.Calls.Repeats.Add(loop.Call{World: c.World, Tool: c.Name, Args: c.Args, Effects: c.Effects}, loop.Run{Seq: o.Seq, Failed: failed})
 		}
 		s.Reply.Wrote = s.Reply.Wrote || len(b.Writes) > 0 && !failed
-		if c.ID == s.LastCall.CallID {
-			s.LastCall.Done, s.LastCall.Result = true, b.Text
+		if c.ID == s.Calls.Last.CallID {
+			s.Calls.Last.Done, s.Calls.Last.Result = true, b.Text
 		}
 		if failed {
-			s.LastTrouble = troubleOf(c, b)
+			s.Recall.Trouble = troubleOf(c, b)
 		}
 		s.Steps.Edit(o.Step, func(st *steps.Step) {
 			st.Calls = append(st.Calls, c.Name)
@@ -294,7 +299,7 @@ func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
 		return fmt.Errorf("%w: step %d has parent %d", ErrStream, o.Step, b.Parent)
 	}
 	world := steps.MarkOf(b.Tree)
-	same := o.Step > 0 && world == s.worldNow() && !s.Now.Partial
+	same := o.Step > 0 && world == s.worldNow() && !s.World.Now.Partial
 	s.Steps.Edit(o.Step, func(st *steps.Step) {
 		st.Ended, st.Parent, st.Todos = true, b.Parent, s.Todos
 		st.Saved, st.World, st.NoCheckpoint = b.Commit != "", world, b.Error
@@ -303,7 +308,7 @@ func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
 		}
 	})
 	if same && s.Reply != nil && s.Reply.Wrote {
-		s.Repeats.Epoch++ // an ignored file was written, which the world id does not cover
+		s.Calls.Repeats.Epoch++ // an ignored file was written, which the world id does not cover
 	}
 	s.Current, s.Reply = o.Step, nil
 	s.snapshot(Snapshot{})
@@ -316,23 +321,23 @@ func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
 func (s *State) jump(o op.Op) error {
 	switch b := o.Body.(type) {
 	case *op.JumpRequested:
-		s.Pending = &Pending{JumpRequested: *b}
+		s.Jump.Pending = &Pending{JumpRequested: *b}
 	case *op.JumpDropped:
-		s.Pending = nil
+		s.Jump.Pending = nil
 	case *op.PassDone:
 		s.pass(projection.Pass{PassDone: b, Seq: o.Seq, Step: o.Step, Tok: o.Tok})
 	case *op.JumpIntended:
-		s.Jumping = &Jumping{JumpIntended: *b, Seq: o.Seq}
+		s.Jump.Intended = &Jumping{JumpIntended: *b, Seq: o.Seq}
 		s.takeEffect()
 	case *op.JumpDone:
 		if b.To < 0 || b.To >= s.Steps.Len() || !s.Steps.Ended(b.To) {
 			return fmt.Errorf("%w: jump to step %d, which has not ended", ErrStream, b.To)
 		}
-		if j := s.Jumping; j != nil && j.Backward && j.By == ByAgent {
-			s.loops = append(s.loops, loopTick{b.To, j.Seq})
-			s.undo(b.To, j.Reason)
+		if j := s.Jump.Intended; j != nil && j.Backward && j.By == ByAgent {
+			s.Jump.Ticks = append(s.Jump.Ticks, Tick{b.To, j.Seq})
+			s.Calls.undo(&s.Steps, s.Discarded(b.To), j.Reason)
 		}
-		if j := s.Jumping; j != nil {
+		if j := s.Jump.Intended; j != nil {
 			for _, id := range s.Discarded(b.To) {
 				s.Steps.Leave(id, j.Reason)
 			}
@@ -340,16 +345,16 @@ func (s *State) jump(o op.Op) error {
 				s.overwritten(b.To)
 			}
 		}
-		s.Pending, s.Jumping = nil, nil
+		s.Jump.Pending, s.Jump.Intended = nil, nil
 		s.Current = b.To
 		s.snapshot(Snapshot{Commit: b.Base, Tree: b.Tree})
 		s.Todos = s.Steps.At(b.To).Todos
-		s.redo()
+		s.Calls.redo(&s.Steps, s.Current)
 		if n := s.Steps.Len() - 1; !s.Steps.Ended(n) {
 			s.Steps.Edit(n, func(st *steps.Step) { st.Parent = b.To })
 		}
 		s.Totals.Jumps++
-		s.RecallWhy = "jump"
+		s.Recall.Why = "jump"
 		// After a jump the agent continues, even if it had answered before.
 		s.Turn.Answered = false
 	}
@@ -365,8 +370,8 @@ func (s *State) pass(p projection.Pass) {
 		s.learned(p)
 		return
 	}
-	if s.Pending != nil && s.Jumping == nil && p.Trigger != op.TriggerWindow {
-		s.Pending.Passes = append(s.Pending.Passes, p)
+	if s.Jump.Pending != nil && s.Jump.Intended == nil && p.Trigger != op.TriggerWindow {
+		s.Jump.Pending.Passes = append(s.Jump.Pending.Passes, p)
 		return
 	}
 	s.compact(p)
@@ -380,13 +385,13 @@ func (s *State) pass(p projection.Pass) {
 
 // takeEffect compacts the ranges of the passes made for the pending jump.
 func (s *State) takeEffect() {
-	if s.Pending == nil {
+	if s.Jump.Pending == nil {
 		return
 	}
-	for _, p := range s.Pending.Passes {
+	for _, p := range s.Jump.Pending.Passes {
 		s.compact(p)
 	}
-	s.Pending.Passes = nil
+	s.Jump.Pending.Passes = nil
 }
 
 // compact replaces a pass's ranges, which are whole steps, by its block.
@@ -405,7 +410,7 @@ func (s *State) compact(p projection.Pass) {
 	for id := range s.Steps.In(p.Ranges) {
 		s.Steps.Mark(id, flags)
 	}
-	s.context.Compact(p)
+	s.Context.Compact(p)
 }
 
 // reflected applies the end of a reflection. A plan restarts the count of jumps; without one
@@ -426,27 +431,15 @@ func (s *State) reflected(o op.Op) {
 		s.Totals.Usage = s.Totals.Usage.Plus(b.Usage)
 	}
 	if question == "" && failed == "" {
-		s.loops = slices.DeleteFunc(s.loops, func(t loopTick) bool { return t.to == to })
-		if len(s.loops) == 0 {
-			s.loops = nil
+		s.Jump.Ticks = slices.DeleteFunc(s.Jump.Ticks, func(t Tick) bool { return t.To == to })
+		if len(s.Jump.Ticks) == 0 {
+			s.Jump.Ticks = nil
 		}
 		return
 	}
-	if s.Pending != nil {
-		s.Pending.Question, s.Pending.NoStrategy = question, failed
+	if s.Jump.Pending != nil {
+		s.Jump.Pending.Question, s.Jump.Pending.NoStrategy = question, failed
 	}
-}
-
-// BackwardJumps returns the agent's backward jumps to one step since the last
-// strategy, by the operations that hold their reasons, oldest first.
-func (s *State) BackwardJumps(to int) []uint64 {
-	var seqs []uint64
-	for _, t := range s.loops {
-		if t.to == to {
-			seqs = append(seqs, t.seq)
-		}
-	}
-	return seqs
 }
 
 // WithNames returns names and those of more that it lacks.

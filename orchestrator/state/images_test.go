@@ -37,7 +37,7 @@ func withImages(t *testing.T, sizes ...int) *State {
 // seen counts the images of each result in the context.
 func seen(s *State) []int {
 	var out []int
-	for _, m := range s.Projection() {
+	for _, m := range s.Context.Chat() {
 		if m.CallID != "" {
 			out = append(out, len(m.Parts))
 		}
@@ -58,8 +58,8 @@ func TestImagesInContext(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(seen(again), seen(s)) || !reflect.DeepEqual(again, s) { // both are projected
 		t.Errorf("a snapshot holds another state: %v", err)
 	}
-	first := slices.IndexFunc(s.context.Entries, func(e projection.Entry) bool { return e.Msg.CallID != "" })
-	masked := s.context.Entries[first].Seq
+	first := slices.IndexFunc(s.Context.Entries, func(e projection.Entry) bool { return e.Msg.CallID != "" })
+	masked := s.Context.Entries[first].Seq
 	next := op.Op{Seq: s.Last + 1, Step: s.Steps.Len() - 1, Body: &op.ContextMasked{Results: []op.MaskedResult{{Seq: masked, Line: "op 6: shot"}}}}
 	if err := Fold(s, next); err != nil {
 		t.Fatal(err)

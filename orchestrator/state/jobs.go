@@ -14,16 +14,22 @@ type RunningJob struct {
 	Step int // in which it began
 }
 
-// job applies the beginning or the end of a background command.
-func (s *State) job(o op.Op) {
+// Jobs are the background commands of a task.
+type Jobs struct {
+	Running []RunningJob // those that have not ended
+	Begun   int          // the highest number one was given
+}
+
+// fold applies the beginning or the end of a background command.
+func (j *Jobs) fold(o op.Op) {
 	switch b := o.Body.(type) {
 	case *op.JobStarted:
-		s.Jobs = append(s.Jobs, RunningJob{JobStarted: *b, Step: o.Step})
-		s.JobsBegun = max(s.JobsBegun+1, JobNumber(b.Job)) // a command that failed to begin also used a number
+		j.Running = append(j.Running, RunningJob{JobStarted: *b, Step: o.Step})
+		j.Begun = max(j.Begun+1, JobNumber(b.Job)) // a command that failed to begin also used a number
 	case *op.JobEnded:
-		s.Jobs = slices.DeleteFunc(s.Jobs, func(j RunningJob) bool { return j.Job == b.Job })
-		if len(s.Jobs) == 0 {
-			s.Jobs = nil
+		j.Running = slices.DeleteFunc(j.Running, func(r RunningJob) bool { return r.Job == b.Job })
+		if len(j.Running) == 0 {
+			j.Running = nil
 		}
 	}
 }

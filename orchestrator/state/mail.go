@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state/steps"
 )
 
 // Marked is a checkpoint of the tool dmail: the end of a step.
@@ -22,19 +23,22 @@ func (s *State) mailDelivered(seq uint64, b *op.MailDelivered) error {
 		return fmt.Errorf("%w: a D-Mail to step %d, which has not ended", ErrStream, b.To)
 	}
 	s.takeEffect()
-	s.loops = append(s.loops, loopTick{b.To, seq})
-	s.Pending = nil
+	s.Jump.Ticks = append(s.Jump.Ticks, Tick{b.To, seq})
+	s.Jump.Pending = nil
 	s.Totals.Mails++
-	s.RecallWhy = "jump"
+	s.Recall.Why = "jump"
 	s.Turn.Answered = false
 	return nil
 }
 
-// Marks returns the numbers of the valid checkpoints above one.
-func (s *State) Marks(above int) []int {
+// Marks are the checkpoints of the tool dmail, by their numbers.
+type Marks []Marked
+
+// Valid returns the numbers of the valid checkpoints above one.
+func (m Marks) Valid(above int, tree *steps.Tree) []int {
 	var known []int
-	for number, m := range s.Marked {
-		if number > above && s.Steps.Ended(m.Step) {
+	for number, mark := range m {
+		if number > above && tree.Ended(mark.Step) {
 			known = append(known, number)
 		}
 	}
@@ -59,9 +63,9 @@ func (s *State) LeftBefore(id int) string {
 // LaterCheckpoints names those after a D-Mail's checkpoint that it does not remove.
 func (s *State) LaterCheckpoints(j op.JumpRequested) string {
 	if j.Mail.Numbered {
-		return IDRanges(s.Marks(j.Mail.Checkpoint))
+		return IDRanges(s.Marked.Valid(j.Mail.Checkpoint, &s.Steps))
 	}
-	return op.Range{First: uint64(j.To + 1), Last: uint64(s.NextStep() - 1)}.String()
+	return op.Range{First: uint64(j.To + 1), Last: uint64(s.Steps.Next() - 1)}.String()
 }
 
 // IDRanges lists ascending numbers, consecutive ones as ranges.

@@ -97,25 +97,25 @@ func Next(s *State, lim Limits) Action {
 	if s.Last == 0 {
 		return Action{Kind: ActIdle}
 	}
-	if s.Jumping != nil {
+	if s.Jump.Intended != nil {
 		return Action{Kind: ActFinishJump}
 	}
-	if s.Restoring != nil {
+	if s.World.Restoring != nil {
 		return Action{Kind: ActTellRestore}
 	}
 	if s.Steps.Len() == 0 || !s.Steps.Ended(0) {
 		if !s.Turn.Open {
 			return Action{Kind: ActIdle} // opened, but without a durable request
 		}
-		if s.RecallWhy != "" {
-			return Action{Kind: ActRecall, Reason: s.RecallWhy}
+		if s.Recall.Why != "" {
+			return Action{Kind: ActRecall, Reason: s.Recall.Why}
 		}
 		return Action{Kind: ActSaveWorld}
 	}
 	if s.Reply != nil {
 		return nextInReply(s)
 	}
-	if s.Pending != nil {
+	if s.Jump.Pending != nil {
 		return nextJump(s, lim)
 	}
 	if !s.Turn.Open {
@@ -127,7 +127,7 @@ func Next(s *State, lim Limits) Action {
 		case act.Reason != "done":
 		case s.learns():
 			return Action{Kind: ActLearn}
-		case s.repairable():
+		case !s.Opened.NoFinalPass && s.Repairs.Due():
 			return Action{Kind: ActLearnRepairs}
 		}
 		return act
@@ -139,8 +139,8 @@ func Next(s *State, lim Limits) Action {
 	if detail := overBudget(s, lim); detail != "" {
 		return Action{Kind: ActEndTurn, Reason: "limit", Detail: detail}
 	}
-	if s.RecallWhy != "" {
-		return Action{Kind: ActRecall, Reason: s.RecallWhy}
+	if s.Recall.Why != "" {
+		return Action{Kind: ActRecall, Reason: s.Recall.Why}
 	}
 	if act, ok := nextForRoom(s, lim); ok {
 		return act
@@ -193,7 +193,7 @@ func (l Limits) steps() int {
 }
 
 func nextInReply(s *State) Action {
-	open := s.OpenCalls()
+	open := s.Reply.Open()
 	var begun []CallState
 	for _, c := range open {
 		if c.Called {
@@ -212,12 +212,12 @@ func nextInReply(s *State) Action {
 }
 
 func nextJump(s *State, lim Limits) Action {
-	p := s.Pending
+	p := s.Jump.Pending
 	st, err := s.Checkpoint(p.To)
 	switch {
 	case err != nil:
 		return Action{Kind: ActDropJump, Detail: err.Error()}
-	case p.Mail != nil && p.To >= s.NextStep()-1:
+	case p.Mail != nil && p.To >= s.Steps.Next()-1:
 		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("nothing came after step %d", p.To)}
 	case p.contextOnly():
 	case !st.Saved:
@@ -226,7 +226,7 @@ func nextJump(s *State, lim Limits) Action {
 		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("step %d is the current step", p.To)}
 	}
 	backward := p.contextOnly() || s.Steps.OnPath(p.To, s.Current)
-	if p.By == ByAgent && backward && len(s.BackwardJumps(p.To)) >= MaxBackwardJumps {
+	if p.By == ByAgent && backward && len(s.Jump.Backward(p.To)) >= MaxBackwardJumps {
 		return nextInLoop(s, lim)
 	}
 	if p.contextOnly() {
@@ -237,7 +237,7 @@ func nextJump(s *State, lim Limits) Action {
 
 // nextInLoop holds back a repeated jump until there is a strategy or the user's words.
 func nextInLoop(s *State, lim Limits) Action {
-	p := s.Pending
+	p := s.Jump.Pending
 	if p.Question == "" && p.NoStrategy == "" {
 		return Action{Kind: ActReflect}
 	}

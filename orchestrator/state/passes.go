@@ -2,7 +2,6 @@ package state
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"anamnesis/anamnesis/failure"
@@ -16,19 +15,7 @@ import (
 // learns reports whether a pass is due before the turn ends: one that has begun, or one over
 // unread steps if none was made for this answer.
 func (s *State) learns() bool {
-	return !s.Opened.NoFinalPass && (s.Learning != nil || !s.Turn.LeftRead && len(s.Unread()) > 0)
-}
-
-// Unread returns the discarded steps that no pass has read.
-func (s *State) Unread() []int {
-	live := s.Steps.PathSet(s.Current)
-	var out []int
-	for id := range live {
-		if s.Steps.Ended(id) && !live[id] && !s.Steps.Read(id) {
-			out = append(out, id)
-		}
-	}
-	return out
+	return !s.Opened.NoFinalPass && (s.Learning != nil || !s.Turn.LeftRead && len(s.Steps.Unread(s.Current)) > 0)
 }
 
 // learned applies the pass at the end.
@@ -49,27 +36,23 @@ func (s *State) Carried(o op.Op) bool {
 // PassFor is the rule. It returns which of the steps that a jump discards, or of all discarded
 // steps, must be compacted, and why; no trigger means none.
 func (s *State) PassFor(to int, discarded []int, forced bool) (trigger string, steps []int) {
-	fresh, raw := s.Uncompacted(discarded), s.RawSteps(to)
+	fresh, raw := s.Steps.Uncompacted(discarded), s.Steps.Raw(to)
 	jumpTokens, rawTokens := s.StepTokens(fresh), s.StepTokens(raw)
 	steps = fresh
 	switch {
 	case forced:
 		trigger = "person"
-	case note.Overflows(jumpTokens, 0, s.EAS):
+	case note.Overflows(jumpTokens, 0, s.Model.EAS):
 		trigger = "jump"
 		rawTokens -= jumpTokens // the other raw steps
 	}
-	if note.Overflows(0, rawTokens, s.EAS) {
+	if note.Overflows(0, rawTokens, s.Model.EAS) {
 		trigger, steps = "cumulative", raw
 	}
 	return trigger, steps
 }
 
 func (s *State) StepTokens(steps []int) int { return s.RangeTokens(s.Steps.Ranges(steps)) }
-
-func (s *State) Uncompacted(steps []int) []int {
-	return slices.DeleteFunc(slices.Clone(steps), func(id int) bool { return s.Steps.Compacted(id) })
-}
 
 // PlannedPass is an anamnesis pass that a jump would make.
 type PlannedPass struct {
@@ -98,15 +81,17 @@ func (s *State) Settled(o op.Op) bool {
 	return s.Steps.Compacted(o.Step) || !s.Steps.OnPath(o.Step, s.Current)
 }
 
-// repairable reports whether a command failed, and a later one succeeded, since the last
-// search for repairs.
-func (s *State) repairable() bool {
-	return !s.Opened.NoFinalPass && s.FailedAt > 0 && s.Worked
+// Repairs is the search for what made a failed command succeed.
+type Repairs struct {
+	FailedAt uint64 `json:",omitempty"` // the reply of the first command that failed since the last search, 0: none did
+	Worked   bool   `json:",omitempty"` // a later command succeeded
 }
 
-// commandEnded records the end of a command for repairable. first is the first operation of
-// the command's reply.
-func (s *State) commandEnded(first uint64, c *CallState, b *op.ToolReturned) {
+// Due reports whether a command failed, and a later one succeeded, since the last search.
+func (r Repairs) Due() bool { return r.FailedAt > 0 && r.Worked }
+
+// ended records the end of a command. first is the first operation of the command's reply.
+func (r *Repairs) ended(first uint64, c *CallState, b *op.ToolReturned) {
 	if b.Exit == nil || b.Refused || b.Unknown {
 		return
 	}
@@ -115,9 +100,9 @@ func (s *State) commandEnded(first uint64, c *CallState, b *op.ToolReturned) {
 		_, failed = failure.Read(failure.Output{Command: shell.Command(c.Args), Text: cmp.Or(b.Stdout, b.Text), Stderr: b.Stderr, HasExit: true})
 	}
 	switch {
-	case failed && s.FailedAt == 0:
-		s.FailedAt = first
-	case !failed && s.FailedAt > 0:
-		s.Worked = true
+	case failed && r.FailedAt == 0:
+		r.FailedAt = first
+	case !failed && r.FailedAt > 0:
+		r.Worked = true
 	}
 }

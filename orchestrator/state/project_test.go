@@ -31,7 +31,7 @@ func TestProjection(t *testing.T) {
 				t.Fatal(err)
 			}
 			ops := optest.Parse(t, string(ar.Files[0].Data))
-			got := optest.Render(optest.Fold(t, Fold, ops).Projection())
+			got := optest.Render(optest.Fold(t, Fold, ops).Context.Chat())
 			if *optest.Update {
 				ar.Files = append(ar.Files[:1], txtar.File{Name: "messages", Data: got})
 				if err := os.WriteFile(file, txtar.Format(ar), 0o644); err != nil {
@@ -58,7 +58,7 @@ type walk struct {
 }
 
 func (w *walk) add(b op.Body) {
-	o := op.Op{Seq: uint64(len(w.ops) + 1), Step: w.s.NextStep(), Tok: 10, Body: b}
+	o := op.Op{Seq: uint64(len(w.ops) + 1), Step: w.s.Steps.Next(), Tok: 10, Body: b}
 	switch b := b.(type) {
 	case *op.ToolReturned: // some fill the context
 		o.Tok = rapid.SampledFrom([]int{10, 70, 400, 3000}).Draw(w.t, "tokens")
@@ -71,7 +71,7 @@ func (w *walk) add(b op.Body) {
 		w.t.Fatalf("op %d: %v", o.Seq, err)
 	}
 	w.ops = append(w.ops, o)
-	if err := optest.CheckChat(w.s.Projection()); err != nil {
+	if err := optest.CheckChat(w.s.Context.Chat()); err != nil {
 		w.t.Fatalf("after op %d (%s): %v", o.Seq, b.Kind(), err)
 	}
 }
@@ -89,8 +89,8 @@ func (w *walk) perform(a Action) {
 	switch a.Kind {
 	case ActIdle, ActEndTurn:
 		if a.Kind == ActEndTurn {
-			if w.s.Pending != nil {
-				w.add(&op.JumpDropped{To: w.s.Pending.To, Why: "stuck"})
+			if w.s.Jump.Pending != nil {
+				w.add(&op.JumpDropped{To: w.s.Jump.Pending.To, Why: "stuck"})
 			}
 			w.add(&op.TurnEnded{Reason: a.Reason})
 		}
@@ -98,7 +98,7 @@ func (w *walk) perform(a Action) {
 	case ActRecall:
 		w.add(&op.CardsRecalled{Why: a.Reason})
 	case ActAsk:
-		w.sent = append(w.sent, w.s.Projection())
+		w.sent = append(w.sent, w.s.Context.Chat())
 		w.add(&op.ModelAsked{LastSeq: w.s.Last})
 		if rapid.Bool().Draw(w.t, "steered while asking") {
 			w.add(&op.UserSaid{Text: fmt.Sprint("steer ", len(w.ops)), Source: op.SourceSteer})
@@ -130,7 +130,7 @@ func (w *walk) perform(a Action) {
 			w.add(&op.ToolReturned{Call: c.ID, Name: c.Name, Text: projection.UnknownResult, IsError: true, Unknown: true})
 		}
 	case ActSaveWorld:
-		id := w.s.NextStep()
+		id := w.s.Steps.Next()
 		w.add(&op.WorldSaved{Parent: w.s.Current, Commit: fmt.Sprintf("commit%d", id), Tree: fmt.Sprintf("tree%d", id), Mark: fmt.Sprintf("[step %d]", id)})
 	case ActJump:
 		w.jump()
@@ -142,9 +142,9 @@ func (w *walk) perform(a Action) {
 		}
 		w.deliver()
 	case ActDropJump:
-		w.add(&op.JumpDropped{To: w.s.Pending.To, Why: a.Detail})
+		w.add(&op.JumpDropped{To: w.s.Jump.Pending.To, Why: a.Detail})
 	case ActFinishJump:
-		j := w.s.Jumping
+		j := w.s.Jump.Intended
 		w.add(&op.JumpDone{From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward, Words: w.wordsIn(j.Discarded, w.s.Carried), Notice: "notice"})
 	}
 }
@@ -161,8 +161,8 @@ func (w *walk) runCalls(calls []CallState) {
 		case 1:
 			w.add(&op.UserSaid{Text: fmt.Sprint("steer ", len(w.ops)), Source: op.SourceSteer})
 		case 2, 3:
-			if w.s.Pending == nil {
-				j := &op.JumpRequested{To: rapid.IntRange(0, w.s.NextStep()).Draw(w.t, "to"), By: ByAgent, Call: c.ID}
+			if w.s.Jump.Pending == nil {
+				j := &op.JumpRequested{To: rapid.IntRange(0, w.s.Steps.Next()).Draw(w.t, "to"), By: ByAgent, Call: c.ID}
 				if rapid.Bool().Draw(w.t, "mail") {
 					j.Mail = &op.Mail{Checkpoint: j.To, Message: "mail", RestoreFiles: rapid.Bool().Draw(w.t, "restore files")}
 				}
@@ -174,12 +174,12 @@ func (w *walk) runCalls(calls []CallState) {
 }
 
 func (w *walk) jump() {
-	to, from := w.s.Pending.To, w.s.Current
+	to, from := w.s.Jump.Pending.To, w.s.Current
 	ranges := w.s.Steps.Ranges(w.s.Discarded(to))
-	if w.s.Pending.Mail != nil {
+	if w.s.Jump.Pending.Mail != nil {
 		w.mailPass()
 	} else if rapid.Bool().Draw(w.t, "pass") {
-		for _, r := range w.s.Steps.Ranges(w.s.Uncompacted(w.s.Discarded(to))) {
+		for _, r := range w.s.Steps.Ranges(w.s.Steps.Uncompacted(w.s.Discarded(to))) {
 			w.add(&op.PassDone{Ranges: []op.Range{r}, Block: fmt.Sprintf("[block over %s]", r), Trigger: "jump"})
 		}
 	}
@@ -188,11 +188,11 @@ func (w *walk) jump() {
 
 // mailPass does what Task.mailPass does.
 func (w *walk) mailPass() {
-	j := w.s.Pending
+	j := w.s.Jump.Pending
 	if len(j.Passes) > 0 {
 		return
 	}
-	r := op.Range{First: w.s.Steps.At(j.To + 1).First, Last: w.s.Steps.At(w.s.NextStep() - 1).Last}
+	r := op.Range{First: w.s.Steps.At(j.To + 1).First, Last: w.s.Steps.At(w.s.Steps.Next() - 1).Last}
 	p := &op.PassDone{Ranges: []op.Range{r}, Trigger: op.TriggerMail, Block: fmt.Sprintf("[mail over %s]", r)}
 	if j.contextOnly() {
 		p.Words = w.wordsIn([]op.Range{r}, w.s.Settled)
@@ -203,17 +203,17 @@ func (w *walk) mailPass() {
 // deliver ends a D-Mail: all after its checkpoint that it takes is out, what
 // stands before is as it was, and its message is there.
 func (w *walk) deliver() {
-	before, p := w.s.Projection(), w.s.Pending.Passes[0]
-	w.add(&op.MailDelivered{From: w.s.Current, To: w.s.Pending.To})
-	if !strings.Contains(string(optest.Render(w.s.Projection())), p.Block) {
+	before, p := w.s.Context.Chat(), w.s.Jump.Pending.Passes[0]
+	w.add(&op.MailDelivered{From: w.s.Current, To: w.s.Jump.Pending.To})
+	if !strings.Contains(string(optest.Render(w.s.Context.Chat())), p.Block) {
 		w.t.Fatalf("the D-Mail %q did not arrive", p.Block)
 	}
-	for _, e := range w.s.context.Entries {
+	for _, e := range w.s.Context.Entries {
 		if p.Ranges[0].Contains(e.Seq) && e.Msg.Role != model.RoleUser {
 			w.t.Fatalf("op %d is still there after the D-Mail %q", e.Seq, p.Block)
 		}
 	}
-	for i, m := range w.s.Projection() {
+	for i, m := range w.s.Context.Chat() {
 		if strings.Contains(m.Text, p.Block) {
 			break
 		}
@@ -225,8 +225,8 @@ func (w *walk) deliver() {
 
 // reflect is one reflection, however it ends. A crash leaves its intent alone.
 func (w *walk) reflect() {
-	to := w.s.Pending.To
-	if n := len(w.s.BackwardJumps(to)); n < MaxBackwardJumps {
+	to := w.s.Jump.Pending.To
+	if n := len(w.s.Jump.Backward(to)); n < MaxBackwardJumps {
 		w.t.Fatalf("a reflection after %d jumps to step %d", n, to)
 	}
 	w.add(&op.ReflectAsked{To: to})
@@ -248,7 +248,7 @@ func (w *walk) reflect() {
 // mask does what Task.mask does: everything before the first masked result
 // stays as it was, and the context becomes as much smaller as it says.
 func (w *walk) mask(a Action) {
-	before, tokens := w.s.Projection(), w.s.ContextTokens()
+	before, tokens := w.s.Context.Chat(), w.s.Context.Tokens
 	b := &op.ContextMasked{Before: tokens, Target: a.Target}
 	freed := 0
 	for _, seq := range a.Seqs {
@@ -260,10 +260,10 @@ func (w *walk) mask(a Action) {
 		freed += o.Tok - 8
 	}
 	w.add(b)
-	if got := w.s.ContextTokens(); got != tokens-freed {
+	if got := w.s.Context.Tokens; got != tokens-freed {
 		w.t.Fatalf("the context has %d tokens after masking, want %d", got, tokens-freed)
 	}
-	after := w.s.Projection()
+	after := w.s.Context.Chat()
 	first := fmt.Sprintf("op %d", a.Seqs[0])
 	for i := range before {
 		if strings.HasPrefix(after[i].Text, first) && after[i].Role == model.RoleTool {
@@ -307,17 +307,17 @@ func TestProjectionIsAlwaysAChat(t *testing.T) {
 		for range 60 {
 			w.perform(Next(w.s, limits))
 		}
-		if w.s.Jumping != nil { // no request goes out in the middle of a jump
+		if w.s.Jump.Intended != nil { // no request goes out in the middle of a jump
 			w.perform(Next(w.s, Limits{}))
 		}
-		text := string(optest.Render(w.s.Projection()))
+		text := string(optest.Render(w.s.Context.Chat()))
 		for _, word := range w.words {
 			if !strings.Contains(text, word) {
 				rt.Fatalf("%q, which the user said, is gone", word)
 			}
 		}
-		if got := countedTokens(w.s); got != w.s.ContextTokens() {
-			rt.Fatalf("the context has %d tokens and says %d", got, w.s.ContextTokens())
+		if got := countedTokens(w.s); got != w.s.Context.Tokens {
+			rt.Fatalf("the context has %d tokens and says %d", got, w.s.Context.Tokens)
 		}
 		if w.s.Totals.Passes == 0 && w.s.Totals.Masked == 0 {
 			for i := 1; i < len(w.sent); i++ {
@@ -330,7 +330,7 @@ func TestProjectionIsAlwaysAChat(t *testing.T) {
 				rt.Fatal(err)
 			}
 		}
-		if !bytes.Equal(optest.Render(again.Projection()), optest.Render(w.s.Projection())) {
+		if !bytes.Equal(optest.Render(again.Context.Chat()), optest.Render(w.s.Context.Chat())) {
 			rt.Fatal("folding the same operations twice gives two projections")
 		}
 	})
@@ -338,8 +338,8 @@ func TestProjectionIsAlwaysAChat(t *testing.T) {
 
 // countedTokens adds up the context's entries.
 func countedTokens(s *State) int {
-	n := s.context.SystemTok
-	for _, e := range slices.Concat(s.context.Entries, s.context.Held) {
+	n := s.Context.SystemTok
+	for _, e := range slices.Concat(s.Context.Entries, s.Context.Held) {
 		n += e.Tok
 	}
 	return n

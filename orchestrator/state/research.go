@@ -49,9 +49,9 @@ func (r *Research) Fold(o op.Op) {
 	}
 }
 
-func put[V any](m map[string]V, key string, v V) map[string]V {
+func put[K comparable, V any](m map[K]V, key K, v V) map[K]V {
 	if m == nil {
-		m = make(map[string]V)
+		m = make(map[K]V)
 	}
 	m[key] = v
 	return m

@@ -48,11 +48,11 @@ func LimitFor(window, eas int) int {
 // overflowed records that a request was too large for the model, despite the window in the
 // table.
 func (s *State) overflowed() {
-	tokens := s.ContextTokens()
+	tokens := s.Context.Tokens
 	s.Pressure.Overflows++
 	s.Pressure.Target = tokens * targetPercent / 100
-	if s.Window == 0 || tokens < s.Window {
-		s.Window = max(tokens, 1)
+	if s.Model.Window == 0 || tokens < s.Model.Window {
+		s.Model.Window = max(tokens, 1)
 	}
 }
 
@@ -69,7 +69,7 @@ func nextForRoom(s *State, lim Limits) (act Action, ok bool) {
 		return Action{Kind: ActCompact, Steps: steps, Reason: "span"}, true
 	}
 	// What every request has beside the context leaves less for it, but at least half.
-	tokens, whole := s.ContextTokens(), LimitFor(s.Window, s.EAS)
+	tokens, whole := s.Context.Tokens, LimitFor(s.Model.Window, s.Model.EAS)
 	limit := max(whole-lim.ToolTokens, whole/2)
 	target := s.Pressure.Target
 	if target == 0 {
@@ -96,7 +96,7 @@ func nextForRoom(s *State, lim Limits) (act Action, ok bool) {
 	if steps := s.compactable(tokens-target, hard); len(steps) > 0 {
 		return Action{Kind: ActCompact, Steps: steps, Target: target, Reason: why}, true
 	}
-	if hard && tokens >= s.Window {
+	if hard && tokens >= s.Model.Window {
 		return Action{Kind: ActEndTurn, Reason: "failed",
 			Detail: "the request does not fit the model's context window, and nothing in it can be masked or compacted"}, true
 	}
@@ -108,11 +108,11 @@ func nextForRoom(s *State, lim Limits) (act Action, ok bool) {
 // is short for long after and its prefix is seldom sent anew.
 func (s *State) beyondSpan() []int {
 	limit := s.SpanLimit()
-	if s.ContextTokens()-s.context.SystemTok <= limit {
+	if s.Context.Tokens-s.Context.SystemTok <= limit {
 		return nil
 	}
 	tokens := 0
-	for _, e := range s.context.Entries {
+	for _, e := range s.Context.Entries {
 		if e.Kind != projection.EntryWords && e.Step > 0 {
 			tokens += e.Tok
 		}
@@ -126,8 +126,8 @@ func (s *State) beyondSpan() []int {
 // SpanLimit returns how many tokens the steps of the task may leave in the context before the
 // oldest are compacted.
 func (s *State) SpanLimit() int {
-	mean := s.Tokens(op.Range{First: 1, Last: s.Last}) / max(s.NextStep()-1, 1)
-	return max(s.EAS, minSpanTokens, spanSteps*mean)
+	mean := s.Tokens(op.Range{First: 1, Last: s.Last}) / max(s.Steps.Next()-1, 1)
+	return max(s.Model.EAS, minSpanTokens, spanSteps*mean)
 }
 
 // maskable returns the results whose masking frees that many tokens, oldest first, or all
@@ -139,7 +139,7 @@ func (s *State) maskable(tokens int, hard bool) []uint64 {
 		if unseen && !hard {
 			break
 		}
-		for _, e := range s.context.Entries {
+		for _, e := range s.Context.Entries {
 			if tokens <= 0 {
 				return seqs
 			}
@@ -155,17 +155,17 @@ func (s *State) maskable(tokens int, hard bool) []uint64 {
 
 // Compactable returns the steps that can be compacted while the task rests: all but the newest, or
 // none if a block would hardly be shorter.
-func (s *State) Compactable() []int { return s.compactable(s.ContextTokens(), false) }
+func (s *State) Compactable() []int { return s.compactable(s.Context.Tokens, false) }
 
 // compactable returns the oldest steps whose compaction frees that many tokens, or all that may be
 // compacted; none if a block would hardly be shorter.
 func (s *State) compactable(tokens int, hard bool) []int {
-	end := s.NextStep() - keptSteps
+	end := s.Steps.Next() - keptSteps
 	if hard {
-		end = s.NextStep()
+		end = s.Steps.Next()
 	}
 	size := make([]int, max(end, 0))
-	for _, e := range s.context.Entries {
+	for _, e := range s.Context.Entries {
 		if e.Kind != projection.EntryWords && 0 < e.Step && e.Step < end {
 			size[e.Step] += e.Tok
 		}
@@ -174,7 +174,7 @@ func (s *State) compactable(tokens int, hard bool) []int {
 	if first < 0 {
 		return nil
 	}
-	block := note.BlockCap(s.EAS)
+	block := note.BlockCap(s.Model.EAS)
 	freed := -block
 	var steps []int
 	for id := first; id < end && freed < tokens; id++ {

@@ -87,7 +87,7 @@ func TestNextForRoom(t *testing.T) {
 			s := optest.Fold(t, Fold, optest.Parse(t, big(tt.ops)))
 			got := Next(s, Limits{ToolTokens: tt.tools})
 			if got.Kind != tt.want || !slices.Equal(got.Seqs, tt.seqs) || !slices.Equal(got.Steps, tt.steps) || !strings.Contains(got.Detail, tt.detail) {
-				t.Errorf("Next = %+v at %d tokens, want kind %d, results %v, steps %v", got, s.ContextTokens(), tt.want, tt.seqs, tt.steps)
+				t.Errorf("Next = %+v at %d tokens, want kind %d, results %v, steps %v", got, s.Context.Tokens, tt.want, tt.seqs, tt.steps)
 			}
 		})
 	}
@@ -121,7 +121,7 @@ func TestSpanLimit(t *testing.T) {
 		s := stream(tt.eas, tt.steps, tt.size)
 		got := Next(s, Limits{})
 		if got.Kind != tt.want || len(got.Steps) != tt.compacted || tt.compacted > 0 && got.Steps[0] != 1 {
-			t.Errorf("%s: Next = %+v at %d tokens, limit %d; want kind %d, %d steps", tt.name, got, s.ContextTokens(), s.SpanLimit(), tt.want, tt.compacted)
+			t.Errorf("%s: Next = %+v at %d tokens, limit %d; want kind %d, %d steps", tt.name, got, s.Context.Tokens, s.SpanLimit(), tt.want, tt.compacted)
 		}
 	}
 }

@@ -51,13 +51,20 @@ func troubleOf(c *CallState, b *op.ToolReturned) Trouble {
 // NoPrompt is the request of a session that began without one.
 const NoPrompt = "(the session began without a prompt)"
 
-// Situation returns the queries for a search of the cards, the most specific first.
-func (s *State) Situation(why string) (queries []string) {
-	if why == "jump" && s.LastTrouble.Error != "" {
-		queries = []string{s.LastTrouble.Error, s.LastTrouble.Error + "\n" + s.LastTrouble.About}
+// Recall is the search for cards.
+type Recall struct {
+	Done    bool    // cards were recalled for the present situation
+	Why     string  // start | jump: why the next recall is due
+	Trouble Trouble // the last call that failed
+}
+
+// Queries returns the queries for a search of the cards, the most specific first.
+func (r *Recall) Queries(why, request string) (queries []string) {
+	if why == "jump" && r.Trouble.Error != "" {
+		queries = []string{r.Trouble.Error, r.Trouble.Error + "\n" + r.Trouble.About}
 	}
-	if s.Request != NoPrompt {
-		queries = append(queries, s.Request)
+	if request != NoPrompt {
+		queries = append(queries, request)
 	}
 	return queries
 }

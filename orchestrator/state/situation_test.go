@@ -23,15 +23,15 @@ func TestSituationParts(t *testing.T) {
 			t.Errorf("%s %s: %+v, want %+v", tt.name, tt.args, got, tt.want)
 		}
 	}
-	s := &State{Request: "mend it", LastTrouble: Trouble{"not found", "make"}}
-	if got := s.Situation("jump"); !slices.Equal(got, []string{"not found", "not found\nmake", "mend it"}) {
+	s := &State{Said: Said{Request: "mend it"}, Recall: Recall{Trouble: Trouble{"not found", "make"}}}
+	if got := s.Recall.Queries("jump", s.Said.Request); !slices.Equal(got, []string{"not found", "not found\nmake", "mend it"}) {
 		t.Errorf("after a jump: %q", got)
 	}
-	if got := s.Situation("start"); !slices.Equal(got, []string{"mend it"}) {
+	if got := s.Recall.Queries("start", s.Said.Request); !slices.Equal(got, []string{"mend it"}) {
 		t.Errorf("at the start: %q", got)
 	}
-	s.Request = NoPrompt
-	if got := s.Situation("start"); len(got) != 0 {
+	s.Said.Request = NoPrompt
+	if got := s.Recall.Queries("start", s.Said.Request); len(got) != 0 {
 		t.Errorf("without a prompt: %q", got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // FoldVersion identifies the meaning of a folded state. Raise it whenever Fold or State
 // changes meaning: a snapshot of another version is not used.
-const FoldVersion = "37"
+const FoldVersion = "38"
 
 // FromSnapshot returns the state that a snapshot holds, or the empty state.
 func FromSnapshot(stream interface {
@@ -35,8 +35,7 @@ var ErrSnapshot = errors.New("not a folded state")
 // the turn under way, the figures. In JSON it distinguishes a nil list from an empty one, so that a
 // state is read back unchanged.
 type foldedHead struct {
-	State   *State      // its exported fields, without Steps
-	Loops   [][2]uint64 // step and operation of each backward jump
+	State   *State // without Steps and Context
 	Context projection.Context
 }
 
@@ -44,10 +43,7 @@ type foldedHead struct {
 // a compact binary form, since a long task has hundreds of thousands.
 func Marshal(s *State) ([]byte, error) {
 	bare := *s
-	head := foldedHead{State: &bare, Context: s.context}
-	for _, l := range s.loops {
-		head.Loops = append(head.Loops, [2]uint64{uint64(l.to), l.seq})
-	}
+	head := foldedHead{State: &bare, Context: s.Context}
 	data, err := json.Marshal(head)
 	if err != nil {
 		return nil, fmt.Errorf("write folded state: %w", err)
@@ -56,7 +52,7 @@ func Marshal(s *State) ([]byte, error) {
 	if out, err = s.Steps.Append(out); err != nil {
 		return nil, err
 	}
-	for tok := range s.sums.all() {
+	for tok := range s.tokenSums.all() {
 		out = binary.AppendUvarint(out, tok)
 	}
 	return out, nil
@@ -70,10 +66,7 @@ func Unmarshal(data []byte) (*State, error) {
 		return nil, fmt.Errorf("%w: its head is not readable", ErrSnapshot)
 	}
 	s := head.State
-	for _, l := range head.Loops {
-		s.loops = append(s.loops, loopTick{int(l[0]), l[1]})
-	}
-	s.context = projection.Restored(head.Context)
+	s.Context = projection.Restored(head.Context)
 	if s.Steps, rest, ok = steps.Decode(rest); !ok {
 		return nil, fmt.Errorf("%w: its steps are not readable", ErrSnapshot)
 	}
@@ -82,11 +75,11 @@ func Unmarshal(data []byte) (*State, error) {
 		if size <= 0 {
 			return nil, fmt.Errorf("%w: its token counts are not readable", ErrSnapshot)
 		}
-		s.sums.add(tok)
+		s.tokenSums.add(tok)
 		rest = rest[size:]
 	}
-	if s.sums.n != s.Last {
-		return nil, fmt.Errorf("%w: %d token counts of %d operations", ErrSnapshot, s.sums.n, s.Last)
+	if s.tokenSums.n != s.Last {
+		return nil, fmt.Errorf("%w: %d token counts of %d operations", ErrSnapshot, s.tokenSums.n, s.Last)
 	}
 	return s, nil
 }

@@ -179,16 +179,16 @@ mail.delivered 2 {"to":0,"reason":"second"}
 	}
 	for name, s := range map[string]*State{"folded": s, "from a snapshot": again} {
 		var reasons []string
-		for _, l := range s.loops {
-			switch b := ops[l.seq-1].Body.(type) {
+		for _, l := range s.Jump.Ticks {
+			switch b := ops[l.Seq-1].Body.(type) {
 			case *op.JumpIntended:
 				reasons = append(reasons, b.Reason)
 			case *op.MailDelivered:
 				reasons = append(reasons, b.Reason)
 			}
 		}
-		if fmt.Sprint(reasons) != "[first second]" || len(s.BackwardJumps(0)) != 2 {
-			t.Errorf("%s: reasons %q of %d jumps", name, reasons, len(s.BackwardJumps(0)))
+		if fmt.Sprint(reasons) != "[first second]" || len(s.Jump.Backward(0)) != 2 {
+			t.Errorf("%s: reasons %q of %d jumps", name, reasons, len(s.Jump.Backward(0)))
 		}
 	}
 }

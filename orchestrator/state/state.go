@@ -3,10 +3,9 @@ package state
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/loop"
-	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/state/projection"
 	"anamnesis/orchestrator/state/steps"
 )
@@ -29,75 +28,59 @@ const (
 // two processes that read the same operations have the same State. The zero State is that of
 // an empty stream.
 type State struct {
-	Opened  op.TaskOpened // the task's first operation
-	Model   string        // in force now: resume may have changed it
-	BaseURL string
-	Reflect string `json:",omitempty"` // in force now, see op.TaskOpened
-	EAS     int    // effective attention span, tokens; changes with the model
-	Window  int    // advertised window, or the one that an overflow showed, tokens; 0 if unknown
-
+	Opened op.TaskOpened // the task's first operation
+	Model  Model         // in force now: a resume may have changed it
 	// Redact names the variables whose values are kept out of the record.
 	Redact []string `json:",omitempty"`
 	// Instructions are the repository's files that the model was shown, as last read.
 	Instructions []op.SourceFile `json:",omitempty"`
+	Grants       Grants
 
-	Approval string // in force: a user may have allowed everything
-	// Prints are the calls a user approved for the whole task; see op.ApprovalDecided.
-	Prints map[string]bool `json:",omitempty"`
-	// Allowed are the rules by which a user let calls of the task run; see op.ApprovalDecided.
-	Allowed []string `json:",omitempty"`
+	Last      uint64     // seq of the last operation folded in
+	Steps     steps.Tree `json:"-"`
+	Current   int        // the last step of the path, whose world is restored
+	tokenSums            // of the operations
 
-	Last    uint64     // seq of the last operation folded in
-	Steps   steps.Tree `json:"-"`
-	Current int        // the last step of the path, whose world is restored
-	sums    tokenSums
+	Turn     Turn   // the turn under way
+	Reply    *Reply // the reply whose step has not ended yet
+	Said     Said
+	Totals   Totals             // figures for users
+	Context  projection.Context `json:"-"` // the model's; only Fold changes it
+	Pressure Pressure           // why and how far the context is to be made smaller
 
-	Turn  Turn   // the turn under way
-	Reply *Reply // the reply whose step has not ended yet
+	Jump      Jump
+	Marked    Marks         // checkpoints of the tool dmail, by their numbers
+	World     World         // the directory
+	Calls     Calls         // what guards know of earlier calls
+	Jobs      Jobs          // background commands
+	Subagents Subagents     // those begun, oldest first
+	Todos     []op.Todo     `json:",omitempty"` // the agent's todo list
+	Recall    Recall        // of cards
+	Research  Research      // what was looked up before it was used
+	Repairs   Repairs       // failed commands that worked later
+	Learning  *op.PassBegun `json:",omitempty"` // a pass at the end that was begun and has no result
+}
 
-	First       string  `json:",omitempty"` // the user's first request
-	Request     string  // the user's last request
-	Answer      string  // the agent's last words
-	LastTrouble Trouble // the last call that failed
+// Model is the model that a task works with.
+type Model struct {
+	Name, BaseURL string
+	Reflect       string `json:",omitempty"` // see op.TaskOpened
+	EAS           int    // effective attention span, tokens
+	Window        int    // advertised window, or the one that an overflow showed, tokens; 0 if unknown
+}
 
-	// FailedAt is the reply of the first command that failed since the last search for
-	// repairs, 0 if none did. Worked reports that a later command succeeded.
-	FailedAt uint64 `json:",omitempty"`
-	Worked   bool   `json:",omitempty"`
-	LastCall *model.Past
+// Grants are what the user lets the task do; see op.ApprovalDecided.
+type Grants struct {
+	Mode   string          // of approval: a user may have allowed everything
+	Prints map[string]bool `json:",omitempty"` // calls approved for the whole task
+	Rules  []string        `json:",omitempty"` // rules by which calls may run
+}
 
-	Recalled  bool         // cards were recalled for the present situation
-	RecallWhy string       // start | jump: why the next recall is due
-	Pending   *Pending     // a jump waiting for its step to end
-	Jumping   *Jumping     // a jump that has passed its point of no return
-	Totals    Totals       // figures for users
-	loops     []loopTick   // backward jumps, oldest first
-	Marked    []Marked     // checkpoints of the tool dmail, by their numbers
-	Pressure  Pressure     // why and how far the context is to be made smaller
-	Jobs      []RunningJob // background commands that have not ended
-	JobsBegun int          // the highest number one was given
-	Todos     []op.Todo    `json:",omitempty"` // the agent's todo list
-	// Subagents are those begun, oldest first.
-	Subagents []BegunSubagent `json:",omitempty"`
-	Repeats   loop.Tally      // calls that were made, by the world they ran in
-	Streak    loop.Streak     // the call that was made last, and how often in a row since the user spoke
-	Research  Research        // what was looked up before it was used
-	// Undone are the first world-changing calls of abandoned paths, by world, tool and
-	// arguments.
-	Undone   map[loop.Key]Undone `json:",omitempty"`
-	Learning *op.PassBegun       `json:",omitempty"` // a pass at the end that was begun and has no result
-
-	// Restoring is a user's restore of files that has no result.
-	Restoring *op.RestoreIntended `json:",omitempty"`
-	// Now is the last snapshot of the world, if it is not the current step's. Dirty: a call
-	// that may write ran since then. Busy: a background command or a subagent ran since then.
-	Now         Snapshot
-	Dirty, Busy bool `json:",omitempty"`
-	// Changes are the op.WorldChanged operations by the user or an unknown author, by seq,
-	// ascending.
-	Changes []uint64 `json:",omitempty"`
-
-	context projection.Context
+// Said is what the user and the agent said.
+type Said struct {
+	First   string `json:",omitempty"` // the user's first request
+	Request string // the user's last request
+	Answer  string // the agent's last words
 }
 
 // Turn is the time from a user's words to the agent's answer.
@@ -122,6 +105,18 @@ type Reply struct {
 	Seq   uint64
 	Calls []CallState
 	Wrote bool // a call has written a file
+}
+
+// Open returns the calls without a result, none of a nil Reply.
+func (r *Reply) Open() []CallState {
+	return slices.DeleteFunc(slices.Clone(r.all()), func(c CallState) bool { return c.Returned })
+}
+
+func (r *Reply) all() []CallState {
+	if r == nil {
+		return nil
+	}
+	return r.Calls
 }
 
 // CallState is the progress of one call of the reply.
@@ -165,44 +160,34 @@ type Totals struct {
 	Usage         op.Usage
 }
 
-// loopTick is a backward jump of the agent, or a D-Mail.
-type loopTick struct {
-	to  int
-	seq uint64 // of the operation that has its reason
+// Jump is what happens to the path.
+type Jump struct {
+	Pending  *Pending // a jump waiting for its step to end
+	Intended *Jumping // a jump that has passed its point of no return
+	Ticks    []Tick   `json:",omitempty"` // backward jumps of the agent and D-Mails since the last strategy, oldest first
 }
 
-// NextStep returns the id of the step under way, or of the next one.
-func (s *State) NextStep() int {
-	if n := s.Steps.Len(); n > 0 && !s.Steps.Ended(n-1) {
-		return n - 1
+// Tick is one jump that counts for the loop guard.
+type Tick struct {
+	To  int
+	Seq uint64 // of the operation that has its reason
+}
+
+// Backward returns the agent's backward jumps to one step since the last strategy, by the
+// operations that hold their reasons, oldest first.
+func (j *Jump) Backward(to int) []uint64 {
+	var seqs []uint64
+	for _, t := range j.Ticks {
+		if t.To == to {
+			seqs = append(seqs, t.Seq)
+		}
 	}
-	return s.Steps.Len()
+	return seqs
 }
-
-// EndedSteps counts the steps that ended, without step 0.
-func (s *State) EndedSteps() int { return max(s.NextStep()-1, 0) }
 
 // NewOutline returns an empty state without a context: no messages, no entries and no calls
 // that a guard could compare. It is for readers of steps, jumps and totals.
-func NewOutline() *State { return &State{context: projection.Off()} }
-
-// Context returns the model's context. The caller must not change it.
-func (s *State) Context() *projection.Context { return &s.context }
-
-// Projection returns what the model is sent next.
-func (s *State) Projection() []model.Message { return s.context.Chat() }
-
-// ContextTokens estimates the size of the context from the counts of its operations.
-func (s *State) ContextTokens() int { return s.context.Tokens }
-
-// Tokens returns the size of a range of operations as the model saw them.
-func (s *State) Tokens(r op.Range) int {
-	last := min(r.Last, s.Last)
-	if r.First == 0 || r.First > last {
-		return 0
-	}
-	return int(s.sums.upTo(last) - s.sums.upTo(r.First-1))
-}
+func NewOutline() *State { return &State{Context: projection.Off()} }
 
 // Checkpoint returns the ended step id, or an error that names the valid ones.
 func (s *State) Checkpoint(id int) (steps.Step, error) {
@@ -221,7 +206,7 @@ func (s *State) CanJump(to int) error {
 		return err
 	case !st.Saved:
 		return fmt.Errorf("%w: step %d has none: %s", ErrNoStep, to, st.NoCheckpoint)
-	case to == s.Current && s.Reply == nil && s.Jumping == nil:
+	case to == s.Current && s.Reply == nil && s.Jump.Intended == nil:
 		return fmt.Errorf("%w: step %d is the current step", ErrNotJumped, to)
 	}
 	return nil
@@ -229,58 +214,6 @@ func (s *State) CanJump(to int) error {
 
 // Discarded returns the steps that a jump from the current step would leave, oldest first.
 func (s *State) Discarded(to int) []int { return s.Steps.Discarded(s.Current, to) }
-
-// RawSteps returns the steps that are discarded when the path leads to step to, by any jump,
-// and that the context still holds in full.
-func (s *State) RawSteps(to int) []int {
-	live := s.Steps.PathSet(to)
-	var out []int
-	for id := range live {
-		if s.Steps.Ended(id) && !live[id] && !s.Steps.Compacted(id) {
-			out = append(out, id)
-		}
-	}
-	return out
-}
-
-// RangeTokens returns the size of several ranges.
-func (s *State) RangeTokens(rs []op.Range) int {
-	n := 0
-	for _, r := range rs {
-		n += s.Tokens(r)
-	}
-	return n
-}
-
-// OpenCalls returns the calls of the reply under way without a result.
-func (s *State) OpenCalls() []CallState {
-	if s.Reply == nil {
-		return nil
-	}
-	var out []CallState
-	for _, c := range s.Reply.Calls {
-		if !c.Returned {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
-// Agent is the name of the subagent whose task this is; empty for others.
-func (s *State) Agent() string {
-	if s.Opened.Parent == nil {
-		return ""
-	}
-	return s.Opened.Parent.Agent
-}
-
-// Parent is the task whose agent began this one; empty where none did.
-func (s *State) Parent() string {
-	if s.Opened.Parent == nil {
-		return ""
-	}
-	return s.Opened.Parent.Task
-}
 
 // Standing returns the task's state in a word: running if a process works on it, open if one holds it
 // and waits for a request, otherwise how its last turn ended, and interrupted if its process ended
@@ -299,7 +232,7 @@ func (s *State) Standing(live bool) string {
 
 // Waits reports whether nothing is to be done before the user's next request.
 func (s *State) Waits() bool {
-	return !s.Turn.Open && s.Jumping == nil && s.Restoring == nil && s.Pending == nil
+	return !s.Turn.Open && s.Jump.Intended == nil && s.World.Restoring == nil && s.Jump.Pending == nil
 }
 
 var (

@@ -18,30 +18,35 @@ type BegunSubagent struct {
 	Before      op.Usage
 }
 
-// subagent applies the beginning or the end of a subagent's turn.
-func (s *State) subagent(o op.Op) {
+// Subagents are those that a task began.
+type Subagents []BegunSubagent
+
+// fold applies the beginning or the end of a subagent's turn.
+func (l *Subagents) fold(o op.Op) {
 	switch b := o.Body.(type) {
 	case *op.SubagentStarted:
-		i := slices.IndexFunc(s.Subagents, func(c BegunSubagent) bool { return c.Task == b.Task })
+		i := slices.IndexFunc(*l, func(c BegunSubagent) bool { return c.Task == b.Task })
 		if i < 0 {
-			i = len(s.Subagents)
-			s.Subagents = append(s.Subagents, BegunSubagent{Task: b.Task, Agent: b.Agent, Dir: b.Dir, Step: o.Step})
+			i = len(*l)
+			*l = append(*l, BegunSubagent{Task: b.Task, Agent: b.Agent, Dir: b.Dir, Step: o.Step})
 		}
-		c := &s.Subagents[i]
+		c := &(*l)[i]
 		c.Description, c.Call, c.Running, c.Reason, c.Before = b.Description, b.Call, true, "", b.Before
-		s.Busy = s.Busy || b.Dir == ""
 	case *op.SubagentEnded:
-		for i := range s.Subagents {
-			if c := &s.Subagents[i]; c.Task == b.Task {
+		for i := range *l {
+			if c := &(*l)[i]; c.Task == b.Task {
 				c.Running, c.Reason = false, b.Reason
 			}
 		}
-		s.Totals.Usage = s.Totals.Usage.Plus(b.Usage)
-		s.Turn.Steps += b.Steps
 	}
 }
 
-// SubagentsOf returns the subagents that began in some steps.
-func (s *State) SubagentsOf(steps []int) []BegunSubagent {
-	return slices.DeleteFunc(slices.Clone(s.Subagents), func(c BegunSubagent) bool { return !slices.Contains(steps, c.Step) })
+// InWorld reports whether one runs in the task's directory.
+func (l Subagents) InWorld() bool {
+	return slices.ContainsFunc(l, func(c BegunSubagent) bool { return c.Running && c.Dir == "" })
+}
+
+// Of returns the subagents that began in some steps.
+func (l Subagents) Of(steps []int) []BegunSubagent {
+	return slices.DeleteFunc(slices.Clone(l), func(c BegunSubagent) bool { return !slices.Contains(steps, c.Step) })
 }

@@ -3,6 +3,8 @@ package state
 import (
 	"encoding/binary"
 	"iter"
+
+	"anamnesis/opstream/op"
 )
 
 // sumBlock is how many token counts one block of tokenSums holds.
@@ -31,6 +33,24 @@ func (t *tokenSums) add(tok uint64) {
 		t.blocks = append(t.blocks, tokenBlock{t.before, append([]byte(nil), t.tail...)})
 		t.tail, t.before = t.tail[:0], t.total
 	}
+}
+
+// Tokens returns the size of a range of operations as the model saw them.
+func (t *tokenSums) Tokens(r op.Range) int {
+	last := min(r.Last, t.n)
+	if r.First == 0 || r.First > last {
+		return 0
+	}
+	return int(t.upTo(last) - t.upTo(r.First-1))
+}
+
+// RangeTokens returns the size of several ranges.
+func (t *tokenSums) RangeTokens(rs []op.Range) int {
+	n := 0
+	for _, r := range rs {
+		n += t.Tokens(r)
+	}
+	return n
 }
 
 // upTo returns the sum of the first n counts, at most all there are.

@@ -1,10 +1,12 @@
 package state
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 
 	"anamnesis/orchestrator/loop"
+	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/state/steps"
 )
 
@@ -32,71 +34,66 @@ func began(st *steps.Step, c *CallState, seq uint64) {
 	}
 }
 
-// undo records which calls a jump back to step to has undone: those of the first step of the
-// abandoned path that changed the world. Later calls ran in states that recur only along the
-// same path.
-func (s *State) undo(to int, reason string) {
-	for _, id := range s.Discarded(to) {
-		st := s.Steps.At(id)
+// Calls is what guards know of the calls that were made.
+type Calls struct {
+	Last    *model.Past
+	Repeats loop.Tally  // by the world they ran in
+	Streak  loop.Streak // the last call, and how often it was made in a row since the user spoke
+	// Undone are the first world-changing calls of abandoned paths, by world, tool and
+	// arguments.
+	Undone map[loop.Key]Undone `json:",omitempty"`
+}
+
+// undo records which calls a jump has undone that discards some steps: those of the first step
+// that changed the world. Later calls ran in states that recur only along the same path.
+func (c *Calls) undo(tree *steps.Tree, discarded []int, reason string) {
+	for _, id := range discarded {
+		st := tree.At(id)
 		for _, b := range st.Began {
-			if s.Undone == nil {
-				s.Undone = make(map[loop.Key]Undone)
-			}
-			s.Undone[b.Key] = Undone{Step: id, Seq: b.Seq, Reason: reason[:min(len(reason), maxUndoneReason)]}
+			c.Undone = put(c.Undone, b.Key, Undone{Step: id, Seq: b.Seq, Reason: reason[:min(len(reason), maxUndoneReason)]})
 		}
 		if len(st.Began) > 0 {
 			break
 		}
 	}
-	for len(s.Undone) > maxUndone {
-		oldest := s.Current
-		for _, u := range s.Undone {
+	for len(c.Undone) > maxUndone {
+		oldest := tree.Len()
+		for _, u := range c.Undone {
 			oldest = min(oldest, u.Step)
 		}
-		s.forgetUndone(func(u Undone) bool { return u.Step == oldest })
+		c.forget(func(_ loop.Key, u Undone) bool { return u.Step == oldest })
 	}
 }
 
-// redo forgets calls whose step is on the path again.
-func (s *State) redo() {
-	if len(s.Undone) == 0 {
-		return
+// redo forgets undone calls whose step is on the path again.
+func (c *Calls) redo(tree *steps.Tree, current int) {
+	if len(c.Undone) > 0 {
+		on := tree.PathSet(current)
+		c.forget(func(_ loop.Key, u Undone) bool { return on[u.Step] })
 	}
-	on := s.Steps.PathSet(s.Current)
-	s.forgetUndone(func(u Undone) bool { return on[u.Step] })
 }
 
-func (s *State) forgetUndone(gone func(Undone) bool) {
-	for k, u := range s.Undone {
-		if gone(u) {
-			delete(s.Undone, k)
-		}
-	}
-	if len(s.Undone) == 0 {
-		s.Undone = nil
+func (c *Calls) forget(gone func(loop.Key, Undone) bool) {
+	maps.DeleteFunc(c.Undone, gone)
+	if len(c.Undone) == 0 {
+		c.Undone = nil
 	}
 }
 
 // heldOnce records that the model was shown an undone call: the next time it runs.
-func (s *State) heldOnce(id string) {
-	if s.Reply == nil {
-		return
-	}
-	if i := slices.IndexFunc(s.Reply.Calls, func(c CallState) bool { return c.ID == id }); i >= 0 {
-		c := s.Reply.Calls[i].Call
-		delete(s.Undone, undoneKey(s.worldNow(), c.Name, c.Args))
-	}
-	if len(s.Undone) == 0 {
-		s.Undone = nil
+func (c *Calls) heldOnce(world steps.Mark, open []CallState, id string) {
+	if i := slices.IndexFunc(open, func(c CallState) bool { return c.ID == id }); i >= 0 {
+		held := undoneKey(world, open[i].Name, open[i].Args)
+		c.forget(func(k loop.Key, _ Undone) bool { return k == held })
 	}
 }
 
 // UndoneCall reports whether a jump has undone the same call in the same state of the files.
-func (s *State) UndoneCall(c loop.Call) (Undone, bool) {
-	if c.World == "" {
+func (c *Calls) UndoneCall(call loop.Call) (Undone, bool) {
+	if call.World == "" {
 		return Undone{}, false
 	}
-	u, ok := s.Undone[undoneKey(steps.MarkOf(c.World), c.Tool, c.Args)]
+	u, ok := c.Undone[undoneKey(steps.MarkOf(call.World), call.Tool, call.Args)]
 	return u, ok
 }
 

@@ -80,7 +80,7 @@ func Summarize(h Home, id string, st *state.State) Summary {
 	}
 	return Summary{
 		Agent: agent, Imported: origin.Imported(),
-		Parent: st.Parent(), ID: id, Dir: st.Opened.Dir, Changed: last, Steps: st.EndedSteps(), Ops: st.Last, Jumps: st.Totals.Jumps, USD: st.Totals.Usage.USD, Unpriced: st.Totals.Usage.Unpriced(), First: st.First, Request: st.Request,
+		Parent: st.Opened.ParentTask(), ID: id, Dir: st.Opened.Dir, Changed: last, Steps: st.Steps.CountEnded(), Ops: st.Last, Jumps: st.Totals.Jumps, USD: st.Totals.Usage.USD, Unpriced: st.Totals.Usage.Unpriced(), First: st.Said.First, Request: st.Said.Request,
 		State: st.Standing(pid != 0), PID: pid,
 	}
 }

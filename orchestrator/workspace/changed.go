@@ -17,7 +17,7 @@ var ErrUnsaved = errors.New("the world as it is now cannot be saved")
 // present returns the last snapshot of the world, a step's or not; no commit if the current
 // step has none.
 func (p *Place) present() (SavedWorld, error) {
-	if n := p.State().Now; n.Commit != "" {
+	if n := p.State().World.Now; n.Commit != "" {
 		return SavedWorld{Step: p.State().Current, Commit: worldstate.ID(n.Commit), Tree: n.Tree}, nil
 	}
 	return p.WorldOf(p.State().Current)
@@ -53,7 +53,7 @@ func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error
 	}
 	message := "changed outside the agent's calls"
 	if by == byCalls {
-		message = fmt.Sprintf("in step %d, before a wait for the user", p.State().NextStep())
+		message = fmt.Sprintf("in step %d, before a wait for the user", p.State().Steps.Next())
 	}
 	seq, _ := p.Journal.Log().Last()
 	snap, err := p.World.Save(ctx, worldstate.SaveOptions{Message: message, Parent: parent, Ref: fmt.Sprintf("changed-%d", seq)})
@@ -80,7 +80,7 @@ func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error
 
 // author returns whose a change is that no call of this task made.
 func (p *Place) author() string {
-	if p.State().AuthorUnknown() || p.Jobs != nil && p.Jobs.Begun() > p.State().JobsBegun {
+	if p.State().AuthorUnknown() || p.Jobs != nil && p.Jobs.Begun() > p.State().Jobs.Begun {
 		return state.ChangedUnknown
 	}
 	return state.ChangedByUser
@@ -142,7 +142,7 @@ func (p *Place) postChange(ctx context.Context, b *op.WorldChanged) error {
 // quiet returns the change that a step without writing calls did not make; nil if the snapshot
 // it ends with is its own.
 func (p *Place) quiet(ctx context.Context, snap worldstate.Snapshot) (*op.WorldChanged, error) {
-	if p.State().Dirty || p.seen.Commit == "" || p.seen.Tree == snap.Tree || snap.ParentLost != "" || Lost(snap) {
+	if p.State().World.Dirty || p.seen.Commit == "" || p.seen.Tree == snap.Tree || snap.ParentLost != "" || Lost(snap) {
 		return nil, nil
 	}
 	return p.changeOf(ctx, p.author(), p.seen.Commit, "", snap)
@@ -154,7 +154,7 @@ func (p *Place) BeginCalls(ctx context.Context, writes bool) error {
 	if p.seen, err = p.present(); err != nil {
 		return err
 	}
-	p.dirty, p.looked = p.State().Dirty, false
+	p.dirty, p.looked = p.State().World.Dirty, false
 	switch {
 	case writes:
 		return p.beforeWrite(ctx)

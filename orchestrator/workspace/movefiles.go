@@ -247,7 +247,7 @@ func (p *Place) RestoreFiles(ctx context.Context, id worldstate.ID, name string,
 	if err == nil {
 		err = p.World.Settle()
 	}
-	r := p.State().Restoring
+	r := p.State().World.Restoring
 	if r == nil {
 		return res, err
 	}
@@ -315,7 +315,7 @@ func resultOf(r *op.RestoreIntended) *op.WorldRestored {
 // TellRestore ends a restore that has an intent and no result, by comparing the files with the
 // world before it, which includes all changes since. No file is moved.
 func (p *Place) TellRestore(ctx context.Context) error {
-	r := p.State().Restoring
+	r := p.State().World.Restoring
 	back, err := p.World.Plan(ctx, worldstate.ID(r.FromCommit), &worldstate.PlanOptions{Paths: r.Paths, OverwriteEdits: true})
 	if errors.Is(err, worldstate.ErrUnfinished) {
 		return fmt.Errorf("look what became of the restore to %.12s: %w", r.ToCommit, err)

@@ -16,7 +16,7 @@ import (
 // of the step. If the world cannot be saved, the agent continues: the step has no checkpoint,
 // and the mark says so.
 func (p *Place) SaveStep(ctx context.Context, mark string) error {
-	id := p.State().NextStep()
+	id := p.State().Steps.Next()
 	parent := p.State().Current
 	var err error
 	if id > 0 {
@@ -84,7 +84,7 @@ var errLate = errors.New("the agent went on before the directory was saved")
 func (p *Place) saveMixed(ctx context.Context, b *op.WorldSaved, snap worldstate.Snapshot, other string) error {
 	if p.seen.Commit == "" || snap.ParentLost != "" || Lost(snap) { // there is nothing to compare with
 		b.Commit, b.Tree, b.Error = "", "", "mixed with changes of "+other
-		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", p.State().NextStep(), b.Error)
+		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", p.State().Steps.Next(), b.Error)
 		return p.Record(ctx, b)
 	}
 	theirs, err := p.changeOf(ctx, state.ChangedUnknown, p.seen.Commit, "", snap)
@@ -105,7 +105,7 @@ func (p *Place) saveMessage(id int) string {
 	}
 	calls := p.State().Steps.At(id).Calls
 	switch {
-	case !p.State().Dirty:
+	case !p.State().World.Dirty:
 		return fmt.Sprintf("changed outside the agent's calls, before step %d ended", id)
 	case len(calls) == 0:
 		return fmt.Sprintf("step %d: an answer", id)

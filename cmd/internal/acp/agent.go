@@ -273,7 +273,7 @@ func (a *Agent) take(ctx context.Context, id sdk.SessionId, dir string, list []s
 	}
 	a.seats[id] = s
 	a.mu.Unlock()
-	return s, modes(st.Approval), failed(a.update(ctx, id, offered()))
+	return s, modes(st.Grants.Mode), failed(a.update(ctx, id, offered()))
 }
 
 // LoadSession continues a task after the editor was shown what it holds.

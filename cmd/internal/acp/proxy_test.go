@@ -244,8 +244,8 @@ func TestProxy(t *testing.T) {
 		}
 	}
 	st, err := e.svc.State(beside.TaskOf(beside.ACP, "s-1"))
-	if err != nil || st.Turn.End == nil || st.EndedSteps() != 4 {
-		t.Errorf("%d steps, ended %v, %v", st.EndedSteps(), st.Turn.End, err)
+	if err != nil || st.Turn.End == nil || st.Steps.CountEnded() != 4 {
+		t.Errorf("%d steps, ended %v, %v", st.Steps.CountEnded(), st.Turn.End, err)
 	}
 }
 

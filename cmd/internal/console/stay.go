@@ -42,7 +42,7 @@ func (c *Console) Open(ctx context.Context, svc *session.Service, o Opening) (ta
 		if err != nil || !st.Waits() {
 			return task, "", err // it continues by itself
 		}
-		c.notef("task %s: %s", task, view.Line(taskdir.Title(st.First), c.Width()))
+		c.notef("task %s: %s", task, view.Line(taskdir.Title(st.Said.First), c.Width()))
 	}
 	c.notef("type a message; an empty line ends the session")
 	if text = c.message(ctx); text == "" {

@@ -168,7 +168,7 @@ func (p *Player) figures(ctx context.Context, d Task) (Figures, error) {
 	if err != nil {
 		return fig, err
 	}
-	fig.Steps, fig.Ops, fig.Jumps, fig.Blocks = st.EndedSteps(), st.Last, st.Totals.Jumps, st.Totals.Blocks
+	fig.Steps, fig.Ops, fig.Jumps, fig.Blocks = st.Steps.CountEnded(), st.Last, st.Totals.Jumps, st.Totals.Blocks
 	fig.CardsWritten, fig.CardsRecalled = st.Totals.CardsWritten, st.Totals.CardsRecalled
 	fig.EAS, fig.ModelCalls, fig.Usage = st.Opened.EAS, st.Totals.Replies, st.Totals.Usage
 	check := exec.CommandContext(ctx, "go", "test", "./...")

@@ -42,7 +42,7 @@ func (w *watch) live(v shown, first uint64, now standing) liveView {
 	}
 	l := liveView{
 		URL: taskPath(w.id) + "/live?" + q.Encode(), Every: restingEvery,
-		Ops: w.last, Steps: st.EndedSteps(), Step: st.Current, Jump: st.Totals.Jumps,
+		Ops: w.last, Steps: st.Steps.CountEnded(), Step: st.Current, Jump: st.Totals.Jumps,
 	}
 	if now.Running {
 		l.Every = liveEvery

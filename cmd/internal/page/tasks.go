@@ -169,7 +169,7 @@ func (s *Server) showTask(w http.ResponseWriter, r *http.Request) error {
 func (w *watch) page(v shown, live int) taskPage {
 	st, path := w.builder.State(), taskPath(w.id)
 	p := taskPage{
-		ID: w.id, Parent: st.Opened.Parent, Dir: st.Opened.Dir, Model: st.Model, Request: taskdir.Title(st.First), Path: path,
+		ID: w.id, Parent: st.Opened.Parent, Dir: st.Opened.Dir, Model: st.Model.Name, Request: taskdir.Title(st.Said.First), Path: path,
 		Standing: w.standing(live), Damage: w.damage(), Tree: w.tree(v), Chart: picture.ChartOf(w.builder.Requests(), w.builder.Marks()),
 	}
 	first := v.first

@@ -175,12 +175,12 @@ func (e *openaiExport) partial() bool { return false }
 
 func (e *openaiExport) end() error {
 	messages := []openaiMessage{}
-	for _, m := range e.state.Projection() {
+	for _, m := range e.state.Context.Chat() {
 		messages = append(messages, openaiForm(m))
 	}
 	enc := json.NewEncoder(e.out)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(map[string]any{"model": e.state.Model, "messages": messages}); err != nil {
+	if err := enc.Encode(map[string]any{"model": e.state.Model.Name, "messages": messages}); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 	return nil

@@ -381,5 +381,5 @@ func (p *jsonPrinter) End(out runtime.Outcome, st *state.State) {
 		Usage  op.Usage `json:"usage"`
 		// Learned are the cards of the pass at the end.
 		Learned []string `json:"learned,omitempty"`
-	}{"result", st.Opened.Task, out.Reason, out.Detail, out.Answer, st.EndedSteps(), st.Totals.Jumps, st.Totals.Mails, len(st.Marked), st.Totals.Usage, out.Learned})
+	}{"result", st.Opened.Task, out.Reason, out.Detail, out.Answer, st.Steps.CountEnded(), st.Totals.Jumps, st.Totals.Mails, len(st.Marked), st.Totals.Usage, out.Learned})
 }

@@ -130,7 +130,7 @@ func (b *Builder) Add(o op.Op) error {
 	row := Row{First: o.Seq, Last: o.Seq, Step: o.Step, At: at}
 	switch body := o.Body.(type) {
 	case *op.ModelAsked:
-		b.requests = append(b.requests, Request{Seq: o.Seq, Step: o.Step, Tokens: body.Tokens, EAS: b.state.EAS, Window: b.state.Window})
+		b.requests = append(b.requests, Request{Seq: o.Seq, Step: o.Step, Tokens: body.Tokens, EAS: b.state.Model.EAS, Window: b.state.Model.Window})
 	case *op.ModelReplied:
 		if len(body.Calls) == 0 {
 			b.calls = append(b.calls, answer(body))
@@ -283,7 +283,7 @@ func withdraw(rows []Row) {
 func (b *Builder) Timeline() Timeline {
 	st := b.State()
 	tl := Timeline{
-		ID: st.Opened.Task, Dir: st.Opened.Dir, Model: st.Model, EAS: st.EAS,
+		ID: st.Opened.Task, Dir: st.Opened.Dir, Model: st.Model.Name, EAS: st.Model.EAS,
 		Ops: st.Last, Current: st.Current, Rows: make([]Row, len(b.rows)), Requests: append([]Request{}, b.requests...),
 	}
 	copy(tl.Rows, b.rows)

@@ -45,7 +45,7 @@ func (w *writer) add(step int, body op.Body) {
 
 func (w *writer) step(name string) {
 	st := w.b.State()
-	id := st.NextStep()
+	id := st.Steps.Next()
 	w.add(id, &op.ModelAsked{LastSeq: st.Last, Tokens: 100 * id})
 	w.add(id, &op.ModelReplied{Calls: []op.Call{{ID: fmt.Sprint("c", id), Name: name, Args: "{}"}}, Finish: "tool_calls"})
 	w.add(id, &op.ToolReturned{Call: fmt.Sprint("c", id), Name: name})
@@ -54,7 +54,7 @@ func (w *writer) step(name string) {
 
 func (w *writer) jump(to int) {
 	st := w.b.State()
-	id, from := st.NextStep(), st.Current
+	id, from := st.Steps.Next(), st.Current
 	w.add(id, &op.PassDone{Trigger: "person", Block: "b", Cards: []string{fmt.Sprint("card", id)}})
 	w.add(id, &op.JumpIntended{From: from, To: to, Reason: "back", By: "agent", Backward: true})
 	w.add(id, &op.JumpDone{From: from, To: to, Backward: true})
@@ -259,7 +259,7 @@ func TestWindow(t *testing.T) {
 // TestTreeUnderWayCalls: the step under way is named by its calls, those that still run last.
 func TestTreeUnderWayCalls(t *testing.T) {
 	w := &writer{t, story(t, "a")}
-	id := w.b.State().NextStep()
+	id := w.b.State().Steps.Next()
 	w.add(id, &op.ModelAsked{LastSeq: w.b.State().Last, Tokens: 9})
 	w.add(id, &op.ModelReplied{Calls: []op.Call{{ID: "x", Name: "Glob", Args: "{}"}, {ID: "y", Name: "Bash", Args: `{"command":"go test"}`}}, Finish: "tool_calls"})
 	w.add(id, &op.ToolReturned{Call: "x", Name: "Glob"})

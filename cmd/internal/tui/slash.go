@@ -295,7 +295,7 @@ func (m *screen) approvalVerb(args []string) tea.Cmd {
 	}
 	m.o.Request.Approval, m.o.Settings.Approval, m.info.Approval = string(mode), string(mode), string(mode)
 	m.print("approval " + paint.Bold.Render(string(mode)) + paint.Faint.Render(" from the next request on"))
-	m.known, m.st.Approval = m.s != nil, string(mode)
+	m.known, m.st.Grants.Mode = m.s != nil, string(mode)
 	return m.reopen()
 }
 

@@ -187,12 +187,12 @@ func (m *screen) standing() []string {
 	}
 	parts := []string{term.ModelName(m.info.Model), m.approval()}
 	narrow := m.width <= 60
-	tokens := m.st.ContextTokens()
-	if m.st.EAS > 0 {
-		parts = append(parts, fmt.Sprintf("%s of %s EAS", paint.Count(tokens), paint.Count(m.st.EAS)))
+	tokens := m.st.Context.Tokens
+	if m.st.Model.EAS > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s EAS", paint.Count(tokens), paint.Count(m.st.Model.EAS)))
 	}
-	if m.st.Window > 0 && !narrow {
-		parts[len(parts)-1] += fmt.Sprintf(" (window %s)", paint.Count(m.st.Window))
+	if m.st.Model.Window > 0 && !narrow {
+		parts[len(parts)-1] += fmt.Sprintf(" (window %s)", paint.Count(m.st.Model.Window))
 	}
 	if usd := m.st.Totals.Usage.USD; usd > 0 {
 		parts = append(parts, state.Dollars(usd))
@@ -221,8 +221,8 @@ func (m *screen) branch() int {
 }
 
 func (m *screen) approval() string {
-	if m.st.Approval != "" && m.st.Approval != m.st.Opened.Approval {
-		return m.st.Approval // the user changed it since
+	if m.st.Grants.Mode != "" && m.st.Grants.Mode != m.st.Opened.Approval {
+		return m.st.Grants.Mode // the user changed it since
 	}
 	return cmp.Or(m.info.Approval, m.o.Request.Approval, m.o.Request.Default.Approval, string(approval.ModeAsk))
 }
@@ -245,7 +245,7 @@ func (m *screen) heading() {
 	text := fmt.Sprintf("task %s · %s · EAS %d · approval %s · %s", m.info.Task, term.ModelName(m.info.Model), m.info.EAS, m.info.Approval, term.ShortDir(m.info.Dir))
 	m.print(paint.Faint.Render(text))
 	if !m.fresh {
-		m.print(paint.Faint.Render("continues at step " + fmt.Sprint(m.st.Current) + ": " + paint.Cut(oneLine(clean(taskdir.Title(m.st.Request))), m.width-30)))
+		m.print(paint.Faint.Render("continues at step " + fmt.Sprint(m.st.Current) + ": " + paint.Cut(oneLine(clean(taskdir.Title(m.st.Said.Request))), m.width-30)))
 	}
 }
 

@@ -135,3 +135,38 @@ func (t *Tree) In(ranges []op.Range) iter.Seq[int] {
 		}
 	}
 }
+
+// Next returns the id of the step under way, or of the next one.
+func (t *Tree) Next() int {
+	if n := t.Len(); n > 0 && !t.Ended(n-1) {
+		return n - 1
+	}
+	return t.Len()
+}
+
+// CountEnded counts the steps that ended, without step 0.
+func (t *Tree) CountEnded() int { return max(t.Next()-1, 0) }
+
+// Raw returns the steps that are discarded when the path leads to step to, and that the
+// context still holds in full.
+func (t *Tree) Raw(to int) []int { return t.left(to, t.Compacted) }
+
+// Unread returns the steps off the path to step to that no pass has read.
+func (t *Tree) Unread(to int) []int { return t.left(to, t.Read) }
+
+// left returns the ended steps off a path, but for some.
+func (t *Tree) left(to int, but func(id int) bool) []int {
+	live := t.PathSet(to)
+	var out []int
+	for id := range live {
+		if t.Ended(id) && !live[id] && !but(id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// Uncompacted returns those of some steps that the context still holds in full.
+func (t *Tree) Uncompacted(steps []int) []int {
+	return slices.DeleteFunc(slices.Clone(steps), t.Compacted)
+}

@@ -139,7 +139,7 @@ func Models(svc *session.Service, now, configured string) (string, error) {
 	tasks = tasks[max(0, len(tasks)-maxModelTasks):]
 	for _, t := range slices.Backward(tasks) {
 		if st, err := svc.State(t.ID); err == nil && t.Agent == "" {
-			known = append(known, st.Model)
+			known = append(known, st.Model.Name)
 		}
 	}
 	var lines []string
