@@ -25,7 +25,7 @@ func (a *app) service() (*session.Service, error) { return a.serviceKeyed("") }
 // serviceKeyed returns a service whose API key is in another variable of the environment.
 func (a *app) serviceKeyed(keyEnv string) (*session.Service, error) {
 	return session.New(session.Options{Getenv: a.getenv, Version: version, EAS: assets.EAS, KeyEnv: keyEnv, Reader: settings.Reader(a.getenv), Adjust: func(o *runtime.Options) {
-		o.World.Hook = a.worldHook
+		o.Store.World.Hook = a.worldHook
 		if a.adjust != nil {
 			a.adjust(o)
 		}

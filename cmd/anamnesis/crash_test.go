@@ -45,12 +45,12 @@ func crashMain() {
 	at, _ := strconv.Atoi(arg)
 	die := func() { syscall.Kill(os.Getpid(), syscall.SIGKILL); select {} }
 	a.adjust = func(o *runtime.Options) {
-		o.SnapshotEvery = 1     // every step leaves one, so that every resume begins with one
-		o.Stream.SealAfter = -1 // when a seal falls is a matter of time: no count could name a place
+		o.Store.SnapshotEvery = 1     // every step leaves one, so that every resume begins with one
+		o.Store.Stream.SealAfter = -1 // when a seal falls is a matter of time: no count could name a place
 		if kind == "sealed" {
-			o.Stream.SealAfter = time.Millisecond
+			o.Store.Stream.SealAfter = time.Millisecond
 		}
-		o.Stream.AfterAppend = func(seq uint64) {
+		o.Store.Stream.AfterAppend = func(seq uint64) {
 			appends++
 			if kind == "op" && seq >= uint64(at) || (kind == "append" || kind == "sealed") && appends == at {
 				die()

@@ -273,12 +273,12 @@ func (p *place) open(ctx context.Context, task string, e *event) error {
 		}
 	}
 	o := runtime.Options{
-		NoWatch: true, Kept: p.world, Socket: p.socket, Disturbed: p.disturbed, Recreate: true,
-		Reader:  p.reader.Choose,
+		Store: runtime.Store{NoWatch: true}, Recorder: runtime.Recorder{Kept: p.world, Socket: p.socket, Disturbed: p.disturbed}, Recreate: true,
+		Cards:   runtime.Cards{Reader: p.reader.Choose},
 		Program: svc.Program(), Secrets: append(svc.TaskSecrets(p.dir, nil), p.secrets...),
 	}
 	if embedder, err := svc.Embedder(); err == nil {
-		o.Embedder = embedder
+		o.Cards.Embedder = embedder
 	}
 	var err error
 	if h.HasTask(task) {

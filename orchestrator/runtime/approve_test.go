@@ -29,7 +29,7 @@ turns:
   - expect:
       - {on: result, lacks: "not run"}
     reply: done
-`, Options{Approval: "ask", Rules: rules, Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Allow: true, ForTask: true} }})
+`, Options{Guards: Guards{Approval: "ask", Rules: rules}, Callbacks: Callbacks{Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Allow: true, ForTask: true} }}})
 	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -44,14 +44,14 @@ func TestAnswerByPattern(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked []string
-	o := Options{Approval: "ask", Rules: rules, Approve: func(_ context.Context, q gate.Question) gate.Answer {
+	o := Options{Guards: Guards{Approval: "ask", Rules: rules}, Callbacks: Callbacks{Approve: func(_ context.Context, q gate.Question) gate.Answer {
 		var like []string
 		for _, r := range q.Like {
 			like = append(like, r.String())
 		}
 		asked = append(asked, strings.TrimSpace(notice.BashCommand("Bash", q.Args)+" "+strings.Join(like, " ")))
 		return gate.Answer{Allow: true, Like: len(q.Like) > 0}
-	}}
+	}}}
 	task, h := newTask(t, `
 turns:
   - calls:
@@ -76,10 +76,10 @@ turns:
 // TestHopelessEdit: no user is asked about an edit that cannot be made. It fails with the reason.
 func TestHopelessEdit(t *testing.T) {
 	var asked []string
-	o := Options{Approval: "ask", Approve: func(_ context.Context, q gate.Question) gate.Answer {
+	o := Options{Guards: Guards{Approval: "ask"}, Callbacks: Callbacks{Approve: func(_ context.Context, q gate.Question) gate.Answer {
 		asked = append(asked, q.Args)
 		return gate.Answer{Allow: true}
-	}}
+	}}}
 	task, _ := newTask(t, `
 turns:
   - calls: [{name: StrReplaceFile, arguments: {path: gone.txt, old: a, new: b}}]
@@ -106,14 +106,14 @@ turns:
   - calls: [{name: Bash, arguments: {command: "true"}}]
   - expect: [{on: last, contains: mind the tests}]
     reply: done
-`, Options{Approval: "auto", Queued: func() string {
+`, Options{Guards: Guards{Approval: "auto"}, Callbacks: Callbacks{Queued: func() string {
 		if len(queue) == 0 {
 			return ""
 		}
 		text := queue[0]
 		queue = queue[1:]
 		return text
-	}})
+	}}})
 	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" {
 		t.Fatalf("%+v, %v", out, err)
 	}

@@ -78,19 +78,19 @@ func TestUserEditsStay(t *testing.T) {
     calls: [{name: jump_to_step, arguments: {step_id: 0, reason: back}}]
   - expect: [{on: last, contains: ["replying0", "approval", "question", "Gone again (1): agent."]}]
     reply: Done.
-`, Options{Approval: "ask", Approve: func(context.Context, gate.Question) gate.Answer {
+`, Options{Guards: Guards{Approval: "ask"}, Callbacks: Callbacks{Approve: func(context.Context, gate.Question) gate.Answer {
 		approvals++
 		writeFile(t, task.Dir, "approval", strings.Repeat("x", approvals))
 		return gate.Answer{Allow: true}
-	}})
+	}}})
 	asked := 0
-	task.opts.Event = func(o op.Op) {
+	task.opts.Callbacks.Op = func(o op.Op) {
 		if _, ok := o.Body.(*op.ModelAsked); ok {
 			writeFile(t, task.Dir, "replying"+string(rune('0'+asked)), "mine")
 			asked++
 		}
 	}
-	task.opts.Ask = func(context.Context, string) (string, bool) {
+	task.opts.Callbacks.Ask = func(context.Context, string) (string, bool) {
 		writeFile(t, task.Dir, "question", "mine")
 		return "a", true
 	}
@@ -125,7 +125,7 @@ func TestConflict(t *testing.T) {
 `, Options{})
 	writeFile(t, task.Dir, "deleted", "at first")
 	asked := 0
-	task.opts.Event = func(o op.Op) {
+	task.opts.Callbacks.Op = func(o op.Op) {
 		if _, ok := o.Body.(*op.ModelAsked); !ok {
 			return
 		}
@@ -178,7 +178,7 @@ func TestUnknownAuthor(t *testing.T) {
     reply: Done.
 `, Options{})
 	asked := 0
-	task.opts.Event = func(o op.Op) {
+	task.opts.Callbacks.Op = func(o op.Op) {
 		if _, ok := o.Body.(*op.ModelAsked); ok {
 			if asked++; asked == 2 {
 				writeFile(t, task.Dir, "either", "x")
@@ -205,7 +205,7 @@ func TestManyUserEdits(t *testing.T) {
   - reply: Done.
 `, Options{})
 	done := false
-	task.opts.Event = func(o op.Op) {
+	task.opts.Callbacks.Op = func(o op.Op) {
 		if _, ok := o.Body.(*op.ModelAsked); ok && !done {
 			done = true
 			for i := range 300 {

@@ -148,7 +148,7 @@ func TestExamineAfterAClockJump(t *testing.T) {
 			}
 			return time.Now().Add(24 * time.Hour)
 		},
-		Stream: opstream.Options{AfterAppend: func(seq uint64) { jumped.Store(seq > 1) }},
+		Store: Store{Stream: opstream.Options{AfterAppend: func(seq uint64) { jumped.Store(seq > 1) }}},
 	})
 	if d, err := inspect.Examine(t.Context(), h, "t"); err != nil || len(d.Findings) > 0 {
 		t.Fatalf("a whole task: %+v, %v", d, err)

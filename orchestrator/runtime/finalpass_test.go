@@ -26,7 +26,7 @@ func TestFinalPassCalls(t *testing.T) {
 	words.WriteString("  - reply: Done.\npasses:\n  - reply: I would rather not.\n")
 	task, _ := newTask(t, words.String(), Options{})
 	var passes []*op.PassDone
-	task.opts.Event = func(o op.Op) {
+	task.opts.Callbacks.Op = func(o op.Op) {
 		switch b := o.Body.(type) {
 		case *op.PassBegun:
 			task.State().Model.EAS = 2600 // so that there are more pieces than calls

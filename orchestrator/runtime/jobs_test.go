@@ -142,7 +142,7 @@ func TestDroppedJumpAndJobs(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			task.opts.Event = func(o op.Op) {
+			task.opts.Callbacks.Op = func(o op.Op) {
 				if _, ok := o.Body.(*op.JobEnded); ok && tc.late {
 					noDirectory()
 				}

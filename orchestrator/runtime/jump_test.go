@@ -117,7 +117,7 @@ func TestTwoLinesOneJump(t *testing.T) {
 		task, h := newTask(t, words, opts)
 		// The first jump stays raw, so that the second compacts both lines.
 		task.State().Model.EAS = 1 << 20
-		task.opts.Event = func(o op.Op) {
+		task.opts.Callbacks.Op = func(o op.Op) {
 			if b, ok := o.Body.(*op.PassDone); ok {
 				blocks += b.Block
 				if passes++; passes == 1 && killed {
@@ -125,7 +125,7 @@ func TestTwoLinesOneJump(t *testing.T) {
 				}
 			}
 		}
-		task.opts.Delta = func(model.Delta) {
+		task.opts.Callbacks.Delta = func(model.Delta) {
 			if task.State().Totals.Jumps == 1 {
 				task.State().Model.EAS = 2000
 			}
@@ -163,8 +163,8 @@ func TestRefusalIsOneWrite(t *testing.T) {
   - expect:
       - {on: all-joined, contains: ["Refused by the user.", "never do that"]}
     reply: Done.
-`, Options{Approval: "ask", Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Feedback: "never do that"} }})
-	task.opts.Event = func(o op.Op) {
+`, Options{Guards: Guards{Approval: "ask"}, Callbacks: Callbacks{Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Feedback: "never do that"} }}})
+	task.opts.Callbacks.Op = func(o op.Op) {
 		if _, ok := o.Body.(*op.ApprovalDecided); ok {
 			panic(errKilled)
 		}
@@ -174,7 +174,7 @@ func TestRefusalIsOneWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts := task.opts
-	opts.Event, opts.Approval = nil, "auto"
+	opts.Callbacks.Op, opts.Guards.Approval = nil, "auto"
 	again, err := OpenTask(t.Context(), h, "t", opts)
 	if err != nil {
 		t.Fatal(err)
@@ -316,7 +316,7 @@ func TestCumulativeRule(t *testing.T) {
 `, Options{})
 	task.State().Model.EAS = 4000
 	var triggers []string
-	task.opts.Event = func(o op.Op) {
+	task.opts.Callbacks.Op = func(o op.Op) {
 		if b, ok := o.Body.(*op.PassDone); ok {
 			triggers = append(triggers, b.Trigger)
 			if b.RangeTokens > 4000 {

@@ -93,7 +93,7 @@ func TestHiddenFile(t *testing.T) {
   - reply: Done.
 `, Options{})
 	asked := 0
-	task.opts.Event = func(o op.Op) {
+	task.opts.Callbacks.Op = func(o op.Op) {
 		if _, ok := o.Body.(*op.ModelAsked); ok {
 			if asked++; asked == 2 {
 				writeFile(t, task.Dir, "notes.txt", "theirs")

@@ -49,7 +49,7 @@ func meets(t *testing.T, first *Task, h taskdir.Home, id, command string, files 
 		t.Fatal(err)
 	}
 	opts := Options{Model: m, Tools: first.opts.Tools}
-	opts.Event = func(o op.Op) {
+	opts.Callbacks.Op = func(o op.Op) {
 		switch b := o.Body.(type) {
 		case *op.ToolReturned:
 			result = b.Text
@@ -145,11 +145,11 @@ func TestPathHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 		var results []string
-		opts := Options{Model: m, Tools: first.opts.Tools, Event: func(o op.Op) {
+		opts := Options{Model: m, Tools: first.opts.Tools, Callbacks: Callbacks{Op: func(o op.Op) {
 			if b, ok := o.Body.(*op.ToolReturned); ok {
 				results = append(results, b.Text)
 			}
-		}}
+		}}}
 		dir := filepath.Join(t.TempDir(), filepath.Base(first.Dir)) // of the same name: the same project
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)

@@ -60,12 +60,12 @@ func TestMailKeepsRejection(t *testing.T) {
       - {on: last, contains: ["I tried to say hi", "(rejection): use tabs", "(steer): and be quick"]}
       - {on: all-joined, lacks: ["echo hi", "If you can read this"]}
     reply: Done.
-`, Options{Approval: "ask", Approve: func(ctx context.Context, _ gate.Question) gate.Answer {
+`, Options{Guards: Guards{Approval: "ask"}, Callbacks: Callbacks{Approve: func(ctx context.Context, _ gate.Question) gate.Answer {
 		if err := task.Say(ctx, "and be quick", op.SourceSteer); err != nil {
 			t.Error(err)
 		}
 		return gate.Answer{Feedback: "use tabs"}
-	}}, &task)
+	}}}, &task)
 }
 
 // TestMailKeepsSteering: what a user said after the checkpoint stays, also when
@@ -85,14 +85,14 @@ func TestMailKeepsSteering(t *testing.T) {
   - expect: [{on: all-joined, contains: ["second mail", "(steer): word 0", "word 1", "(steer): word 2"], lacks: "first mail"}]
     calls: [{name: jump_to_step, arguments: {step_id: 0, reason: r}}]
   - reply: Done.
-`, Options{Delta: func(d model.Delta) {
+`, Options{Callbacks: Callbacks{Delta: func(d model.Delta) {
 		if strings.HasPrefix(d.Text, "I ") {
 			if err := task.Say(context.Background(), fmt.Sprintf("word %d", said), op.SourceSteer); err != nil {
 				t.Error(err)
 			}
 			said++
 		}
-	}}, &task)
+	}}}, &task)
 	text := string(optest.Render(task.State().Context.Chat()))
 	for i := range 3 {
 		if n := strings.Count(text, fmt.Sprintf("word %d", i)); n != 1 {
@@ -114,11 +114,11 @@ func TestMailOfCancelledStep(t *testing.T) {
       - {on: last, contains: ["The D-Mail to checkpoint 0 was not sent: the step was interrupted.", "Go on."]}
       - {on: all-joined, contains: ["If you can read this, the D-Mail was not sent"], lacks: "[D-Mail from future self]"}
     reply: Done.
-`, Options{Event: func(o op.Op) {
+`, Options{Callbacks: Callbacks{Op: func(o op.Op) {
 		if _, ok := o.Body.(*op.ToolStarted); ok {
 			cancel()
 		}
-	}}, "SendDMail")
+	}}}, "SendDMail")
 	if out, err := task.Run(ctx); err != nil || out.Reason != "interrupted" {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
@@ -251,7 +251,7 @@ func TestMailCountsMessages(t *testing.T) {
   - calls: [{name: dmail, arguments: {action: checkpoint}}]
   - calls: [{name: SendDMail, arguments: {checkpoint_id: 0, message: m}}]
   - reply: Done.
-`, Options{Event: func(o op.Op) {
+`, Options{Callbacks: Callbacks{Op: func(o op.Op) {
 		switch b := o.Body.(type) {
 		case *op.PassDone:
 			removed, before = b.MessagesRemoved, len(task.State().Context.Chat())
@@ -260,7 +260,7 @@ func TestMailCountsMessages(t *testing.T) {
 				after = len(task.State().Context.Chat())
 			}
 		}
-	}}, &task)
+	}}}, &task)
 	// The message itself merges with the mark of step 0.
 	if removed != 9 || before-after != removed {
 		t.Errorf("%d messages removed, the context went from %d to %d", removed, before, after)

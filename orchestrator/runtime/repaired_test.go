@@ -27,7 +27,7 @@ func TestRepairBehindFilter(t *testing.T) {
   - reply: Done.
 `, Options{})
 	pairs := 0
-	task.opts.Event = func(o op.Op) {
+	task.opts.Callbacks.Op = func(o op.Op) {
 		if b, ok := o.Body.(*op.RepairsFound); ok {
 			pairs += b.Pairs
 		}
@@ -48,7 +48,7 @@ func testRepairCompletesCard(t *testing.T, failures int, second string) {
 `, Options{})
 	var pass *op.PassDone
 	var found []*op.RepairsFound
-	task.opts.Event = func(o op.Op) {
+	task.opts.Callbacks.Op = func(o op.Op) {
 		switch b := o.Body.(type) {
 		case *op.PassDone:
 			pass = b

@@ -26,7 +26,7 @@ func TestResearchFirst(t *testing.T) {
       - {name: investigate, raw_arguments: '{"subject":"GPT-99","question":"Is there one?","findings":"yes","cites":[1,21]}'}
       - {name: WriteFile, arguments: {path: b.py, content: "model = 'gpt-99'"}}
   - reply: Done.
-`, Options{KnownModel: func(name string) bool { return name == "gpt-4o" }})
+`, Options{Guards: Guards{KnownModel: func(name string) bool { return name == "gpt-4o" }}})
 	if err := os.WriteFile(filepath.Join(task.Dir, "README"), []byte("see https://Written.example/doc\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}

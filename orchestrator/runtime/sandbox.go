@@ -43,8 +43,8 @@ func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
 
 // confinement returns how the task's commands are to be confined.
 func (t *Task) confinement() guard.Confinement {
-	if t.opts.Sandbox != "" {
-		return t.opts.Sandbox
+	if t.opts.Guards.Sandbox != "" {
+		return t.opts.Guards.Sandbox
 	}
 	return guard.Confinement(t.State().Opened.Sandbox)
 }

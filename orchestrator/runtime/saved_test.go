@@ -34,7 +34,7 @@ const savedScript = `turns:
 // TestSavedWorlds: what a task and a reader say that each step ended with is what
 // the stream says, by a snapshot of the index or without.
 func TestSavedWorlds(t *testing.T) {
-	task, h := newTask(t, savedScript, Options{SnapshotEvery: 1})
+	task, h := newTask(t, savedScript, Options{Store: Store{SnapshotEvery: 1}})
 	if _, err := task.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestSavedWorlds(t *testing.T) {
 // TestSavedWorldDamaged: the line that names a step's world is found to be
 // damaged when it is needed, and those of others are read.
 func TestSavedWorldDamaged(t *testing.T) {
-	task, h := newTask(t, savedScript, Options{SnapshotEvery: 1})
+	task, h := newTask(t, savedScript, Options{Store: Store{SnapshotEvery: 1}})
 	_, err := task.Run(t.Context())
 	if err = errors.Join(err, task.Close()); err != nil {
 		t.Fatal(err)

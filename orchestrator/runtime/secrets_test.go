@@ -127,8 +127,8 @@ func TestNothingShownIsSecret(t *testing.T) {
       - {name: Bash, arguments: {command: "for i in $(seq 4000); do echo line $i of open-sesame''-42; done"}}
   - fault: {status: 401, body: "Incorrect API key provided: open-sesame-42"}
     reply: never
-`, Options{Secrets: []redact.Secret{{Kind: "key", Value: "open-sesame-42"}}, Delta: func(d model.Delta) { shown.WriteString(d.Text) }})
-	task.opts.Event = func(o op.Op) {
+`, Options{Secrets: []redact.Secret{{Kind: "key", Value: "open-sesame-42"}}, Callbacks: Callbacks{Delta: func(d model.Delta) { shown.WriteString(d.Text) }}})
+	task.opts.Callbacks.Op = func(o op.Op) {
 		data, err := op.Encode(o.Body)
 		if err != nil || strings.Contains(string(data), "open-sesame-42") {
 			t.Errorf("op %d shows it: %v", o.Seq, err)

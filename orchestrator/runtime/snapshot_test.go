@@ -18,7 +18,7 @@ import (
 // Opened again it folds only what came after, and holds what the whole stream
 // says; so does a reader.
 func TestOpenFromSnapshot(t *testing.T) {
-	task, h := newTask(t, doctorScript, Options{SnapshotEvery: 1})
+	task, h := newTask(t, doctorScript, Options{Store: Store{SnapshotEvery: 1}})
 	if _, err := task.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestOpenFromSnapshot(t *testing.T) {
 
 // TestSnapshotOfUnusableState: what a failed fold left is not written down.
 func TestSnapshotOfUnusableState(t *testing.T) {
-	task, h := newTask(t, doctorScript, Options{SnapshotEvery: 1})
+	task, h := newTask(t, doctorScript, Options{Store: Store{SnapshotEvery: 1}})
 	// A result without a call cannot be folded; it is the stream that is wrong.
 	if _, err := task.Journal.Log().Append(t.Context(), opstream.Entry{Kind: string(op.KindToolReturned), Body: []byte(`{"call":"x"}`)}); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestSnapshotOfUnusableState(t *testing.T) {
 // TestExamineSnapshot: one that differs from the operations is
 // found out.
 func TestExamineSnapshot(t *testing.T) {
-	task, h := newTask(t, doctorScript, Options{SnapshotEvery: 1})
+	task, h := newTask(t, doctorScript, Options{Store: Store{SnapshotEvery: 1}})
 	if _, err := task.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -190,8 +190,8 @@ func (t *Task) failed(ctx context.Context, f *model.Fault) (Outcome, error) {
 // ask sends the projection and records the reply. If the user has queued words, it records
 // those instead: the next request includes them.
 func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
-	if t.opts.Queued != nil {
-		if text := t.opts.Queued(); text != "" {
+	if t.opts.Callbacks.Queued != nil {
+		if text := t.opts.Callbacks.Queued(); text != "" {
 			return nil, t.Say(keep, text, op.SourceSteer)
 		}
 	}
@@ -220,7 +220,7 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 		return nil, err
 	}
 	start := t.Now()
-	on, end := t.Journal.Deltas(t.opts.Delta)
+	on, end := t.Journal.Deltas(t.opts.Callbacks.Delta)
 	asking, cancel := t.withinTime(ctx)
 	defer cancel()
 	reply, err := t.opts.Model.Ask(asking, req, on)
@@ -347,7 +347,7 @@ func (t *Task) runWithNote(ctx, keep context.Context, c op.Call, note string) er
 	if env.Sandbox, err = t.sandboxFor(ctx, spec); err != nil {
 		return err
 	}
-	if spec.Edits && t.opts.Approve != nil {
+	if spec.Edits && t.opts.Callbacks.Approve != nil {
 		if err := t.previewEdit(env, c, args); err != nil {
 			tl, spec.ReadOnly = failing{tl, err}, true // changes nothing, so no approval is needed
 		}
@@ -394,13 +394,13 @@ func (t *Task) callEnv(keep context.Context, c op.Call, root *os.Root) *tool.Env
 	if len(t.opts.Subagents) > 0 {
 		env.Subagents = taskSubagents{t}
 	}
-	if t.opts.Ask != nil {
+	if t.opts.Callbacks.Ask != nil {
 		env.Ask = func(ctx context.Context, question string) (string, bool, error) { return t.askFor(ctx, keep, question) }
 	}
-	if show := t.opts.Progress; show != nil {
+	if show := t.opts.Callbacks.Progress; show != nil {
 		env.Progress = func(text string) { show(c, t.Journal.RedactText(text)) }
 	}
-	if show := t.opts.Output; show != nil {
+	if show := t.opts.Callbacks.Output; show != nil {
 		env.Output = func(p []byte) { show(c, p) }
 	}
 	return env
@@ -410,13 +410,13 @@ func (t *Task) callEnv(keep context.Context, c op.Call, root *os.Root) *tool.Env
 // cannot be made.
 func (t *Task) previewEdit(env *tool.Env, c op.Call, args json.RawMessage) error {
 	changes, err := file.Preview(env, c.Name, args)
-	if err != nil || len(changes) == 0 || t.opts.Editing == nil {
+	if err != nil || len(changes) == 0 || t.opts.Callbacks.Editing == nil {
 		return err
 	}
 	for i := range changes {
 		changes[i].Before, changes[i].After = t.Journal.RedactText(changes[i].Before), t.Journal.RedactText(changes[i].After)
 	}
-	t.opts.Editing(c, changes)
+	t.opts.Callbacks.Editing(c, changes)
 	return nil
 }
 

@@ -119,7 +119,7 @@ func (t *Task) askFor(ctx, keep context.Context, question string) (answer string
 	}
 	t.opts.family.askMu.Lock()
 	defer t.opts.family.askMu.Unlock()
-	answer, ok = t.opts.Ask(ctx, t.Journal.RedactText(question))
+	answer, ok = t.opts.Callbacks.Ask(ctx, t.Journal.RedactText(question))
 	if answer = strings.TrimSpace(answer); !ok || answer == "" {
 		return "", false, nil
 	}

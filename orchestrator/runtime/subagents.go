@@ -109,7 +109,7 @@ func (w *working) create(ctx context.Context) error {
 	st, m := t.State(), w.spec.model(t)
 	n := New{
 		ID: w.id, Dir: dir, Repo: st.Opened.Repo, Request: s.Prompt, Model: m.Name, BaseURL: m.BaseURL, EAS: m.EAS, EASFrom: m.EASFrom, Window: m.Window, Encoding: m.Encoding,
-		Approval: o.Approval, Sandbox: string(o.Sandbox), Writable: st.Opened.Writable,
+		Approval: o.Guards.Approval, Sandbox: string(o.Guards.Sandbox), Writable: st.Opened.Writable,
 		NoResearch: st.Opened.NoResearch, Guarded: slices.Concat(st.Opened.Guarded, w.spec.Spec.Guarded), Redact: st.Redact, NoFinalPass: true,
 		Agent:  &w.spec.Spec,
 		Parent: &op.Parent{Task: t.ID, Op: t.CalledAt(s.Call), Call: s.Call, Agent: w.spec.Spec.Name, ReadOnly: w.spec.Spec.ReadOnly, Fork: s.Fork},
@@ -232,28 +232,28 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 		rules = append(rules, own...)
 	}
 	o := t.opts
-	o.Sources, o.Subagents, o.Delta, o.Progress, o.Output, o.Passing, o.World.Progress = nil, nil, nil, nil, nil, nil, nil
+	o.Sources, o.Subagents, o.Callbacks.Delta, o.Callbacks.Progress, o.Callbacks.Output, o.Callbacks.Passing, o.Store.World.Progress = nil, nil, nil, nil, nil, nil, nil
 	o.changed = nil
 	if !start.Fork {
 		o.changed = func(ctx context.Context, b *op.WorldChanged) error { return t.Journal.Post(ctx, b) }
 	}
-	o.Model, o.Rules, o.Event = s.model(t).Model, rules, follow(s.Spec.Name, t.Dir, start.Progress)
+	o.Model, o.Guards.Rules, o.Callbacks.Op = s.model(t).Model, rules, follow(s.Spec.Name, t.Dir, start.Progress)
 	o.Tools = t.tools.Registry.Only(func(spec tool.Spec) bool { return s.offers(spec) })
 	// A call that its own rules allow must not be refused, or need approval, by the task's.
 	o.above = func(f approval.Facts) approval.Decision { return approval.Decide(mode, f, parents) }
-	o.Approval = string(approval.StricterMode(mode, approval.Mode(s.Spec.Approval)))
-	o.Sandbox = t.confinement()
+	o.Guards.Approval = string(approval.StricterMode(mode, approval.Mode(s.Spec.Approval)))
+	o.Guards.Sandbox = t.confinement()
 	if s.Spec.Sandbox != "" {
-		o.Sandbox = guard.StricterConfinement(o.Sandbox, guard.Confinement(s.Spec.Sandbox))
+		o.Guards.Sandbox = guard.StricterConfinement(o.Guards.Sandbox, guard.Confinement(s.Spec.Sandbox))
 	}
-	if approve := t.opts.Approve; approve != nil {
-		o.Approve = func(ctx context.Context, q gate.Question) gate.Answer {
+	if approve := t.opts.Callbacks.Approve; approve != nil {
+		o.Callbacks.Approve = func(ctx context.Context, q gate.Question) gate.Answer {
 			q.Name = s.Spec.Name + ": " + q.Name
 			return approve(ctx, q)
 		}
 	}
-	if ask := t.opts.Ask; ask != nil {
-		o.Ask = func(ctx context.Context, question string) (string, bool) {
+	if ask := t.opts.Callbacks.Ask; ask != nil {
+		o.Callbacks.Ask = func(ctx context.Context, question string) (string, bool) {
 			return ask(ctx, fmt.Sprintf("(the subagent %s asks) %s", s.Spec.Name, question))
 		}
 	}

@@ -47,79 +47,22 @@ var (
 // Options are the environment of a task in this process. The zero value has no model and no
 // user to ask.
 type Options struct {
-	Model   model.Model   // what answers; nil: the task can be looked at and jumped, not run
-	Reader  memory.Reader // chooses what passes ask if Model is nil
-	Tools   *tool.Registry
-	Sources []tool.Source // tools that come and go, after Tools
-	// Embedder makes the vectors of the cards; nil: the built-in one.
-	Embedder retrieval.Embedder
-	Reflect  model.Model                                            // answers as the Reflect-Agent; nil: Model does
-	Approve  func(ctx context.Context, q gate.Question) gate.Answer // nil: no user can be asked
-	// Ask puts a question to the user; false: no answer. nil: no user can be asked.
-	Ask      func(ctx context.Context, question string) (string, bool)
-	Approval string // overrides the task's mode in this process
-	// NoLessons leaves the results of failed commands unchanged; otherwise a card about the
-	// same error is named there.
-	NoLessons bool
-	// NoWarnings lets a call run although a card states that it fails in this project; otherwise
-	// the call is held once.
-	NoWarnings bool
-	// Rules are the user's and the project's rules, beside those the task was opened with.
-	Rules []approval.Rule
-	// Sandbox overrides the confinement of the task's commands in this process.
-	Sandbox guard.Confinement
-	Limits  state.Limits
-	// Subagents are the agents that the tool Task hands work to.
-	Subagents []Subagent
-	// Polling names calls that may be repeated in an unchanged world, because
-	// they wait for something outside it; nil: loop.Polling.
-	Polling []loop.Pattern
-	// RunUndone lets a call that a jump has undone run in the same state of the files without
-	// asking first.
-	RunUndone bool
-	// KnownModel reports which models need no research before their name is used; nil: none is
-	// known.
-	KnownModel func(name string) bool
-	Recreate   bool // OpenTask recreates a missing directory of the world
+	Model     model.Model // what answers; nil: the task can be looked at and jumped, not run
+	Reflect   model.Model // answers as the Reflect-Agent; nil: Model does
+	Tools     *tool.Registry
+	Sources   []tool.Source // tools that come and go, after Tools
+	Subagents []Subagent    // those that the tool Task hands work to
+	Limits    state.Limits
+	Callbacks Callbacks
+	Guards    Guards
+	Cards     Cards
+	Store     Store
+	Recorder  Recorder
+	Recreate  bool // OpenTask recreates a missing directory of the world
 	// AbandonRestore gives up an interrupted restore of the files instead of finishing it; see
 	// Task.AbandonRestore.
 	AbandonRestore bool
-	// Event is called with every operation once it is durable, in order. It must not call the
-	// task.
-	Event func(op.Op)
-	// Delta is called with the parts of a reply as they arrive; they are not recorded.
-	Delta func(model.Delta)
-	// Progress is called with the progress that a running call reports; it is not recorded.
-	Progress func(c op.Call, text string)
-	// Output is called with what a running command prints, Editing with what a call is about
-	// to change, before it is approved. Both are redacted and not recorded.
-	Output  func(c op.Call, p []byte)
-	Editing func(c op.Call, changes []file.Change)
-	// Queued is called before each request. It returns what the user has to say with it, and
-	// forgets it; empty: nothing.
-	Queued func() string
-	// Passing is called when a pass is about to ask the model, which may take minutes. Its
-	// result is recorded.
-	Passing func(op.PassBegun)
-	Now     func() time.Time
-	// Stream and World are the settings of the task's stream and world; the task fills in the
-	// rest.
-	Stream opstream.Options
-	World  worldstate.Options
-	// SnapshotEvery is how many operations the stream must grow by before its fold is written
-	// again; 0: journal.DefaultSnapshotEvery.
-	SnapshotEvery uint64
-	// Kept is a world that stays open when the task is closed; nil: the task opens its own.
-	// Socket is where other processes ask this one to close the task: see
-	// taskdir.LiveDir.KeptOpen.
-	Kept   *worldstate.World
-	Socket string
-	// Disturbed is called after the save that ends a step. by, if not empty, names another
-	// program that may have changed files in this step; late reports that the step's own agent
-	// did not wait for the save. nil: neither ever happens.
-	Disturbed func() (by string, late bool)
-	// NoWatch makes each save scan the directory, for processes that save once.
-	NoWatch bool
+	Now            func() time.Time
 	// Program is the version recorded in the stream.
 	Program string
 	// Secrets are known secret values. They are redacted wherever they would be recorded,
@@ -133,6 +76,82 @@ type Options struct {
 	// above is the decision on a call by the task that began this one; nil if there is none,
 	// or a user allowed everything.
 	above func(approval.Facts) approval.Decision
+}
+
+// Callbacks are a front end's for a task. Each may be nil. They may be called from any
+// goroutine, and must not call the task.
+type Callbacks struct {
+	// Op is called with each operation once it is durable, in order.
+	Op func(op.Op)
+	// Delta is called with a piece of a reply as it arrives; it is not recorded.
+	Delta func(model.Delta)
+	// Progress is called with the progress that a running call reports; it is not recorded.
+	Progress func(c op.Call, text string)
+	// Output is called with what a running command prints, Editing with what a call is about
+	// to change, before Approve. Both are redacted and not recorded.
+	Output  func(c op.Call, p []byte)
+	Editing func(c op.Call, changes []file.Change)
+	// Queued is called before each request of the agent. It returns what the user has to say
+	// with it, and forgets it.
+	Queued func() string
+	// Passing is called when a pass is about to ask the model, which may take minutes.
+	Passing func(op.PassBegun)
+	// Approve decides whether a call may run. If nil, calls that need approval are refused.
+	Approve func(ctx context.Context, q gate.Question) gate.Answer
+	// Ask answers a question of the program or the model; false means no answer.
+	Ask func(ctx context.Context, question string) (string, bool)
+}
+
+// Guards decide which calls run.
+type Guards struct {
+	Approval string            // overrides the task's mode in this process
+	Rules    []approval.Rule   // the user's and the project's, beside those the task was opened with
+	Sandbox  guard.Confinement // overrides that of the task's commands in this process
+	// Polling names calls that may be repeated in an unchanged world, because
+	// they wait for something outside it; nil: loop.Polling.
+	Polling []loop.Pattern
+	// RunUndone lets a call that a jump has undone run in the same state of the files without
+	// asking first.
+	RunUndone bool
+	// KnownModel reports which models need no research before their name is used; nil: none is
+	// known.
+	KnownModel func(name string) bool
+}
+
+// Cards are the settings of recall and of passes.
+type Cards struct {
+	Embedder retrieval.Embedder // makes the vectors of the cards; nil: the built-in one
+	Reader   memory.Reader      // chooses what passes ask if there is no model
+	// NoLessons leaves the results of failed commands unchanged; otherwise a card about the
+	// same error is named there.
+	NoLessons bool
+	// NoWarnings lets a call run although a card states that it fails in this project; otherwise
+	// the call is held once.
+	NoWarnings bool
+}
+
+// Store are the settings of a task's stream and world; the task fills in the rest.
+type Store struct {
+	Stream opstream.Options
+	World  worldstate.Options
+	// SnapshotEvery is how many operations the stream must grow by before its fold is written
+	// again; 0: journal.DefaultSnapshotEvery.
+	SnapshotEvery uint64
+	// NoWatch makes each save scan the directory, for processes that save once.
+	NoWatch bool
+}
+
+// Recorder are the settings of a process that records another agent.
+type Recorder struct {
+	// Kept is a world that stays open when the task is closed; nil: the task opens its own.
+	Kept *worldstate.World
+	// Socket is where other processes ask this one to close the task: see
+	// taskdir.LiveDir.KeptOpen.
+	Socket string
+	// Disturbed is called after the save that ends a step. by, if not empty, names another
+	// program that may have changed files in this step; late reports that the step's own agent
+	// did not wait for the save. nil: neither ever happens.
+	Disturbed func() (by string, late bool)
 }
 
 // Task is one process's hold on a task: its ledger, its world, its memory and its permissions.
@@ -242,24 +261,24 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tokens.Counter, opened *op.TaskOpened) error {
 	var err error
 	// The world is opened first: if it is refused, no stream is left behind.
-	w := t.opts.World
-	w.Task, w.Home, w.Exclude, w.Watch = id, h.User, h.Roots(), opened.Parent == nil && !t.opts.NoWatch
+	w := t.opts.Store.World
+	w.Task, w.Home, w.Exclude, w.Watch = id, h.User, h.Roots(), opened.Parent == nil && !t.opts.Store.NoWatch
 	w.FileLimitBytes, w.SizeLimitBytes = h.FileLimitBytes, h.StoreLimitBytes
-	if t.Place, err = workspace.OpenPlace(opened.Dir, opened.Store, &w, t.opts.Kept); err != nil {
+	if t.Place, err = workspace.OpenPlace(opened.Dir, opened.Store, &w, t.opts.Recorder.Kept); err != nil {
 		return err
 	}
-	if err := t.live.KeptOpen(t.opts.Socket); err != nil {
+	if err := t.live.KeptOpen(t.opts.Recorder.Socket); err != nil {
 		return err
 	}
-	t.Abandon, t.Changed, t.Disturbed = t.opts.AbandonRestore, t.opts.changed, t.opts.Disturbed
-	stream := t.opts.Stream
+	t.Abandon, t.Changed, t.Disturbed = t.opts.AbandonRestore, t.opts.changed, t.opts.Recorder.Disturbed
+	stream := t.opts.Store.Stream
 	stream.Now, stream.Snapshot = t.opts.Now, state.FoldVersion
-	t.Ledger, err = journal.OpenLedger(h, id, counter, t.opts.SnapshotEvery, journal.Options{
+	t.Ledger, err = journal.OpenLedger(h, id, counter, t.opts.Store.SnapshotEvery, journal.Options{
 		Stream: stream, Mark: opened.Mark, Count: counter.Count, Secrets: t.opts.Secrets, Learned: &t.opts.family.learned,
 		Files: t.Root, Dir: t.Dir,
 		Event: func(o op.Op) {
-			if t.opts.Event != nil {
-				t.opts.Event(o)
+			if t.opts.Callbacks.Op != nil {
+				t.opts.Callbacks.Op(o)
 			}
 		},
 	})
@@ -280,7 +299,7 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 		return fmt.Errorf("recover the world: %w", err)
 	}
 	if t.Memory, err = memory.Open(t.Ledger, t.Dir, opened.KB, memory.Options{
-		Model: t.opts.Model, Reader: t.opts.Reader, Embedder: t.opts.Embedder, NoLessons: t.opts.NoLessons, NoWarnings: t.opts.NoWarnings, Passing: t.opts.Passing,
+		Model: t.opts.Model, Reader: t.opts.Cards.Reader, Embedder: t.opts.Cards.Embedder, NoLessons: t.opts.Cards.NoLessons, NoWarnings: t.opts.Cards.NoWarnings, Passing: t.opts.Callbacks.Passing,
 	}); err != nil {
 		return err
 	}
@@ -294,8 +313,8 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 		return err
 	}
 	t.gate = gate.New(t.Place, gate.Options{
-		Tools: func() *tool.Registry { return t.tools.Registry }, Approve: t.opts.Approve, Asking: &t.opts.family.askMu, Rules: t.opts.Rules, Polling: t.opts.Polling,
-		Mode: approval.Mode(cmp.Or(t.opts.Approval, t.State().Grants.Mode, opened.Approval)), Above: t.opts.above, RunUndone: t.opts.RunUndone, KnownModel: t.opts.KnownModel,
+		Tools: func() *tool.Registry { return t.tools.Registry }, Approve: t.opts.Callbacks.Approve, Asking: &t.opts.family.askMu, Rules: t.opts.Guards.Rules, Polling: t.opts.Guards.Polling,
+		Mode: approval.Mode(cmp.Or(t.opts.Guards.Approval, t.State().Grants.Mode, opened.Approval)), Above: t.opts.above, RunUndone: t.opts.Guards.RunUndone, KnownModel: t.opts.Guards.KnownModel,
 	})
 	return nil
 }
@@ -345,7 +364,7 @@ func (t *Task) limits() state.Limits {
 	l.TimeUp = l.Time > 0 && t.Now().Sub(t.opts.family.begun) >= l.Time
 	t.opts.family.setUsed(t.ID, t.State().Spent(), t.State().Subagents)
 	l.Others = t.opts.family.others(t.State().Spent())
-	l.ToolTokens, l.User = t.tools.Tokens, t.opts.Ask != nil
+	l.ToolTokens, l.User = t.tools.Tokens, t.opts.Callbacks.Ask != nil
 	return l
 }
 

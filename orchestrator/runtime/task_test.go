@@ -68,14 +68,14 @@ func TestLogLinesOfItsOwn(t *testing.T) {
 	var task *Task
 	first := true
 	task, h := newTask(t, "turns:\n  - calls: [{name: Think, arguments: {thought: a}}]\n  - reply: Done.\n", Options{
-		Delta: func(model.Delta) {
+		Callbacks: Callbacks{Delta: func(model.Delta) {
 			if first {
 				first = false
 				if _, err := task.Journal.Log().Append(context.Background(), opstream.Entry{Kind: string(op.KindLogSealed), Body: []byte("{}")}); err != nil {
 					t.Error(err)
 				}
 			}
-		},
+		}},
 	})
 	out, err := task.Run(t.Context())
 	if err != nil || out.Reason != "done" || out.Answer != "Done." {
@@ -104,11 +104,11 @@ func TestInterruptedStep(t *testing.T) {
       - {name: Bash, arguments: {command: "echo begun; echo x > x; cat /dev/zero > /dev/null"}}
       - {name: Bash, arguments: {command: "echo never"}}
   - reply: After.
-`, Options{Event: func(o op.Op) {
+`, Options{Callbacks: Callbacks{Op: func(o op.Op) {
 		if _, ok := o.Body.(*op.ToolStarted); ok {
 			cancel()
 		}
-	}})
+	}}})
 	out, err := task.Run(ctx)
 	if err != nil || out.Reason != "interrupted" {
 		t.Fatalf("Run = %+v, %v", out, err)
@@ -151,7 +151,7 @@ func TestRejectionSurvives(t *testing.T) {
   - expect:
       - {on: last, contains: ["What the user said", "(rejection): use tabs"]}
     reply: Done.
-`, Options{Approval: "ask", Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Feedback: "use tabs"} }})
+`, Options{Guards: Guards{Approval: "ask"}, Callbacks: Callbacks{Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Feedback: "use tabs"} }}})
 	out, err := task.Run(t.Context())
 	if err != nil || out.Reason != "done" {
 		t.Fatalf("Run = %+v, %v", out, err)
@@ -173,7 +173,7 @@ func TestJumpToLostWorld(t *testing.T) {
     reply: Done.
 `, Options{})
 	var early []string
-	task.opts.Event = func(o op.Op) {
+	task.opts.Callbacks.Op = func(o op.Op) {
 		if _, ok := o.Body.(*op.WorldSaved); !ok {
 			return
 		}
@@ -230,11 +230,11 @@ turn.ended 2 {"reason":"done"}
 func TestInterruptedAnswer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	task, _ := newTask(t, "turns:\n  - reply: Done.\n", Options{Event: func(o op.Op) {
+	task, _ := newTask(t, "turns:\n  - reply: Done.\n", Options{Callbacks: Callbacks{Op: func(o op.Op) {
 		if _, ok := o.Body.(*op.ModelReplied); ok {
 			cancel()
 		}
-	}})
+	}}})
 	if out, err := task.Run(ctx); err != nil || out.Reason != "done" || out.Answer != "Done." {
 		t.Errorf("Run = %+v, %v", out, err)
 	}

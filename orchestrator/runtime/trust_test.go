@@ -45,7 +45,7 @@ func play(t *testing.T, h taskdir.Home, id, words string, n New) []op.Op {
 	}
 	n.ID, n.Dir, n.Request, n.Model, n.EAS, n.Encoding, n.Approval, n.System = id, dir, cmp.Or(n.Request, "Print the answer."), m.Name(), 8000, "cl100k_base", "auto", "system"
 	var ops []op.Op
-	task, err := Create(t.Context(), h, n, Options{Model: m, Tools: tools, Event: func(o op.Op) { ops = append(ops, o) }})
+	task, err := Create(t.Context(), h, n, Options{Model: m, Tools: tools, Callbacks: Callbacks{Op: func(o op.Op) { ops = append(ops, o) }}})
 	if err != nil {
 		t.Fatal(err)
 	}

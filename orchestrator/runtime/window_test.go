@@ -150,7 +150,7 @@ func pressedTask(t *testing.T, draw uint64) *cacheMeter {
 	task.opts.Limits.Steps = 1000
 	var compactions, masks, window, largest int
 	limit := state.LimitFor(128_000, 16_000)
-	task.opts.Event = func(o op.Op) {
+	task.opts.Callbacks.Op = func(o op.Op) {
 		switch b := o.Body.(type) {
 		case *op.PassDone:
 			compactions++

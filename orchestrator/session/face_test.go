@@ -51,13 +51,15 @@ type face struct {
 
 func (f *face) client() session.Client {
 	return session.Client{
-		Started: func(i session.Info) { f.locked(func() { f.started = i }) },
-		Op:      func(o op.Op) { f.locked(func() { f.ops = append(f.ops, o.Body.Kind()) }) },
-		Delta:   func(d model.Delta) { f.locked(func() { f.reply.WriteString(d.Text) }) },
-		Approve: func(_ context.Context, q gate.Question) gate.Answer {
-			f.locked(func() { f.approved = append(f.approved, q.Name) })
-			return gate.Answer{Allow: true}
+		Callbacks: session.Callbacks{
+			Op:    func(o op.Op) { f.locked(func() { f.ops = append(f.ops, o.Body.Kind()) }) },
+			Delta: func(d model.Delta) { f.locked(func() { f.reply.WriteString(d.Text) }) },
+			Approve: func(_ context.Context, q gate.Question) gate.Answer {
+				f.locked(func() { f.approved = append(f.approved, q.Name) })
+				return gate.Answer{Allow: true}
+			},
 		},
+		Started: func(i session.Info) { f.locked(func() { f.started = i }) },
 	}
 }
 

@@ -92,16 +92,16 @@ func (s *Service) Compact(ctx context.Context, task string, c Client) (before, a
 // idleAsking opens a task that is not running, with its model if that can be reached.
 func (o *opening) idleAsking(ctx context.Context, st *state.State) (*runtime.Task, error) {
 	if st.Opened.Origin != nil { // its model is another agent's
-		return o.idle(ctx, st, runtime.Options{Reader: o.o.Reader})
+		return o.idle(ctx, st, runtime.Options{Cards: runtime.Cards{Reader: o.o.Reader}})
 	}
 	info := Info{Task: st.Opened.Task, Dir: st.Opened.Dir, Model: st.Model.Name}
-	opts := runtime.Options{Event: o.client.Op, Passing: o.client.Passing}
+	opts := runtime.Options{Callbacks: runtime.Callbacks{Op: o.client.Op, Passing: o.client.Passing}}
 	m, modelErr := o.ChooseModel(ctx, st.Model.Name, st.Model.BaseURL, "")
 	if modelErr == nil {
 		m.OnRetry(o.client.Retry)
 		opts.Model, info.Banner = m.Model, m.Banner
 	} else {
-		opts.Event = func(b op.Op) {
+		opts.Callbacks.Op = func(b op.Op) {
 			if o.client.Op != nil {
 				o.client.Op(b)
 			}

@@ -15,7 +15,6 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/memory"
@@ -24,7 +23,6 @@ import (
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
-	"anamnesis/orchestrator/tool/file"
 	"anamnesis/worldstate"
 )
 
@@ -97,36 +95,21 @@ func (s *Service) Program() string { return "anamnesis " + s.o.Version }
 
 func (s *Service) trust() *consent.Trust { return consent.OpenTrust(s.Home.Approvals()) }
 
-// Client is a front end's callbacks for a task. Each may be nil. They may be called from any
+// Callbacks are those of a task, whose package explains them.
+type Callbacks = runtime.Callbacks
+
+// Client is a front end's callbacks for a session. Each may be nil. They may be called from any
 // goroutine, and must not call the session.
 type Client struct {
+	Callbacks // of the task
 	// Started is called with what is about to run, before the first operation.
 	Started func(Info)
-	// Op is called with each operation once it is durable, in order.
-	Op func(op.Op)
-	// Delta is called with a piece of a reply as it arrives.
-	Delta func(model.Delta)
-	// Progress is called with the progress that a running call reports.
-	Progress func(c op.Call, text string)
-	// Output is called with what a running command prints.
-	Output func(c op.Call, p []byte)
-	// Editing is called with what a call is about to change, before Approve.
-	Editing func(c op.Call, changes []file.Change)
-	// Queued is called before each request of the agent. It returns what the user has to say
-	// with it, and forgets it.
-	Queued func() string
-	// Passing is called when a pass is about to ask the model.
-	Passing func(op.PassBegun)
 	// Retry is called when the model is asked again.
 	Retry func(model.Attempt)
 	// Scan is called with the progress of a scan of the directory.
 	Scan func(worldstate.Progress)
 	// Note is called with warnings while the session runs.
 	Note func(text string)
-	// Approve decides whether a call may run. If nil, calls that need approval are refused.
-	Approve func(ctx context.Context, q gate.Question) gate.Answer
-	// Ask answers a question of the program or the model; false means no answer.
-	Ask func(ctx context.Context, question string) (string, bool)
 	// Trust decides whether to use something that a project brings. If nil, it is not used.
 	Trust func(ctx context.Context, question string) bool
 }

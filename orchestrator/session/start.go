@@ -344,26 +344,14 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 	}
 	m.OnRetry(o.client.Retry)
 	opts = runtime.Options{
-		NoLessons: o.NoLessons, NoWarnings: o.NoWarnings,
-		Embedder: embedder,
-		Model:    m.Model, Reflect: m.reflect, Tools: tools, Approval: approval, Program: o.Program(),
-		Sandbox:  guard.Confinement(o.Sandbox),
-		Limits:   state.Limits{Steps: o.MaxSteps, Tokens: o.MaxTokens, USD: o.MaxCostUSD, EarlierUSD: o.earlierCost, Time: o.MaxTime},
-		Secrets:  o.TaskSecrets(dir, names),
-		Event:    o.client.Op,
-		Delta:    o.client.Delta,
-		Progress: o.client.Progress,
-		Output:   o.client.Output,
-		Editing:  o.client.Editing,
-		Passing:  o.client.Passing,
-		Queued:   o.client.Queued,
-		World:    worldstate.Options{Progress: o.client.Scan},
-		Approve:  o.client.Approve,
-		Ask:      o.client.Ask,
-
-		KnownModel: o.knownModel(dir),
+		Model: m.Model, Reflect: m.reflect, Tools: tools, Program: o.Program(), Secrets: o.TaskSecrets(dir, names),
+		Limits:    state.Limits{Steps: o.MaxSteps, Tokens: o.MaxTokens, USD: o.MaxCostUSD, EarlierUSD: o.earlierCost, Time: o.MaxTime},
+		Cards:     runtime.Cards{Embedder: embedder, NoLessons: o.NoLessons, NoWarnings: o.NoWarnings},
+		Guards:    runtime.Guards{Approval: approval, Sandbox: guard.Confinement(o.Sandbox), KnownModel: o.knownModel(dir)},
+		Store:     runtime.Store{World: worldstate.Options{Progress: o.client.Scan}},
+		Callbacks: o.client.Callbacks,
 	}
-	if opts.Rules, err = o.standingRules(dir); err != nil {
+	if opts.Guards.Rules, err = o.standingRules(dir); err != nil {
 		return fail(err)
 	}
 	if err := o.addSubagents(ctx, dir, subagents, &opts); err != nil {

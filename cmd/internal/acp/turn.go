@@ -194,6 +194,14 @@ func (v *viewer) client(ctx context.Context) session.Client {
 		})
 	}
 	return session.Client{
+		Callbacks: session.Callbacks{
+			Op:       func(o op.Op) { locked(func() { v.op(o) }) },
+			Delta:    func(d model.Delta) { locked(func() { v.delta(d) }) },
+			Editing:  func(c op.Call, changes []file.Change) { locked(func() { v.editing(c, changes) }) },
+			Progress: func(c op.Call, text string) { print(func() { v.printer.Progress(c, text) }) },
+			Passing:  func(b op.PassBegun) { print(func() { v.printer.Passing(b) }) },
+			Approve:  v.approve,
+		},
 		Started: func(i session.Info) {
 			for _, text := range append([]string{i.Banner}, i.Warnings...) {
 				if text != "" {
@@ -204,14 +212,8 @@ func (v *viewer) client(ctx context.Context) session.Client {
 				v.send(sdk.SessionUpdate{CurrentModeUpdate: &sdk.SessionCurrentModeUpdate{SessionUpdate: "current_mode_update", CurrentModeId: sdk.SessionModeId(i.Approval)}})
 			})
 		},
-		Op:       func(o op.Op) { locked(func() { v.op(o) }) },
-		Delta:    func(d model.Delta) { locked(func() { v.delta(d) }) },
-		Editing:  func(c op.Call, changes []file.Change) { locked(func() { v.editing(c, changes) }) },
-		Progress: func(c op.Call, text string) { print(func() { v.printer.Progress(c, text) }) },
-		Passing:  func(b op.PassBegun) { print(func() { v.printer.Passing(b) }) },
-		Retry:    func(at model.Attempt) { print(func() { v.printer.Retry(at) }) },
-		Note:     v.note,
-		Approve:  v.approve,
+		Retry: func(at model.Attempt) { print(func() { v.printer.Retry(at) }) },
+		Note:  v.note,
 		Trust: func(ctx context.Context, question string) bool {
 			chosen := v.ask(ctx, sdk.ToolCallUpdate{ToolCallId: "trust", Title: &question}, []option{
 				{sdk.PermissionOptionKindAllowAlways, "approve", "Approve it as it is"}, {sdk.PermissionOptionKindRejectOnce, "refuse", "Do not use it"},

@@ -45,14 +45,16 @@ func (c *Console) Keys() *view.Lines {
 func (c *Console) Client(keys *view.Lines, warn func(texts ...string), show func(session.Info) view.Printer) session.Client {
 	var p view.Printer
 	client := session.Client{
-		Started:  func(i session.Info) { p = show(i) },
-		Op:       func(o op.Op) { p.Op(o) },
-		Delta:    func(d model.Delta) { p.Delta(d) },
-		Progress: func(c op.Call, text string) { p.Progress(c, text) },
-		Passing:  func(b op.PassBegun) { p.Passing(b) },
-		Retry:    func(at model.Attempt) { p.Retry(at) },
-		Scan:     view.NewProgress(c.Err).TaskScan,
-		Note:     func(text string) { warn(text) },
+		Callbacks: session.Callbacks{
+			Op:       func(o op.Op) { p.Op(o) },
+			Delta:    func(d model.Delta) { p.Delta(d) },
+			Progress: func(c op.Call, text string) { p.Progress(c, text) },
+			Passing:  func(b op.PassBegun) { p.Passing(b) },
+		},
+		Started: func(i session.Info) { p = show(i) },
+		Retry:   func(at model.Attempt) { p.Retry(at) },
+		Scan:    view.NewProgress(c.Err).TaskScan,
+		Note:    func(text string) { warn(text) },
 	}
 	if keys != nil {
 		client.Approve, client.Ask, client.Trust = keys.Approve, keys.Ask, keys.Trust

@@ -61,7 +61,7 @@ func (p *place) run(t *testing.T) string {
 	}
 	s, err := p.svc.Start(t.Context(), session.Request{
 		Settings: session.Settings{Model: "script:" + script, Sandbox: string(guard.ConfineOff)}, Dir: p.dir, Text: "Write a.",
-	}, session.Client{Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Allow: true} }})
+	}, session.Client{Callbacks: session.Callbacks{Approve: func(context.Context, gate.Question) gate.Answer { return gate.Answer{Allow: true} }}})
 	if err != nil {
 		t.Fatal(err)
 	}

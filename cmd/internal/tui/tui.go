@@ -94,6 +94,23 @@ func Run(ctx context.Context, o Options) (Result, error) {
 func (m *screen) client() session.Client {
 	f := m.feed
 	return session.Client{
+		Callbacks: session.Callbacks{
+			Op:       func(o op.Op) { f.Add(o) },
+			Delta:    func(d model.Delta) { f.Add(d) },
+			Progress: func(c op.Call, text string) { f.Add(progressMsg{c.ID, text}) },
+			Output:   func(c op.Call, p []byte) { f.Print(c.ID, p) },
+			Editing:  func(c op.Call, changes []file.Change) { f.Add(editingMsg{c.ID, changes}) },
+			Passing:  func(op.PassBegun) { f.Add(noteMsg("asking the model what to keep of these steps")) },
+			Queued:   func() string { return m.queue.With(m.queue.Take()) },
+			Approve: func(ctx context.Context, q gate.Question) gate.Answer {
+				a, _ := m.put(ctx, &ask.Question{Kind: ask.OfCall, Call: q})
+				return a
+			},
+			Ask: func(ctx context.Context, text string) (string, bool) {
+				a, ok := m.put(ctx, &ask.Question{Kind: ask.OfText, Text: text})
+				return a.Feedback, ok && a.Feedback != ""
+			},
+		},
 		Started: func(i session.Info) {
 			st, err := m.o.Service.State(i.Task)
 			if err != nil { // a new task
@@ -101,24 +118,9 @@ func (m *screen) client() session.Client {
 			}
 			f.Add(startedMsg{i, st})
 		},
-		Op:       func(o op.Op) { f.Add(o) },
-		Delta:    func(d model.Delta) { f.Add(d) },
-		Progress: func(c op.Call, text string) { f.Add(progressMsg{c.ID, text}) },
-		Output:   func(c op.Call, p []byte) { f.Print(c.ID, p) },
-		Editing:  func(c op.Call, changes []file.Change) { f.Add(editingMsg{c.ID, changes}) },
-		Passing:  func(op.PassBegun) { f.Add(noteMsg("asking the model what to keep of these steps")) },
-		Queued:   func() string { return m.queue.With(m.queue.Take()) },
-		Retry:    func(at model.Attempt) { f.Add(retryMsg(at)) },
-		Scan:     func(p worldstate.Progress) { f.Add(p) },
-		Note:     func(text string) { f.Add(warnMsg(text)) },
-		Approve: func(ctx context.Context, q gate.Question) gate.Answer {
-			a, _ := m.put(ctx, &ask.Question{Kind: ask.OfCall, Call: q})
-			return a
-		},
-		Ask: func(ctx context.Context, text string) (string, bool) {
-			a, ok := m.put(ctx, &ask.Question{Kind: ask.OfText, Text: text})
-			return a.Feedback, ok && a.Feedback != ""
-		},
+		Retry: func(at model.Attempt) { f.Add(retryMsg(at)) },
+		Scan:  func(p worldstate.Progress) { f.Add(p) },
+		Note:  func(text string) { f.Add(warnMsg(text)) },
 		Trust: func(ctx context.Context, text string) bool {
 			a, _ := m.put(ctx, &ask.Question{Kind: ask.OfTrust, Text: text})
 			return a.Allow

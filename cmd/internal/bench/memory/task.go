@@ -86,8 +86,8 @@ func (st *stage) play(ctx context.Context, p *Params, arm *Arm, pz *depot.Puzzle
 		Approval: "auto", Sandbox: string(guard.ConfineOff), System: system, NoFinalPass: !arm.Pass,
 		Mark: "bench7",
 	}, runtime.Options{
-		Model: a, Tools: registry, Limits: state.Limits{Steps: p.MaxSteps + maxAsked}, Event: c.event, Polling: polling,
-		Now: func() time.Time { return st.now }, Stream: opstream.Options{SealAfter: -1}, Program: "bench", RunUndone: !arm.Hold,
+		Model: a, Tools: registry, Limits: state.Limits{Steps: p.MaxSteps + maxAsked}, Callbacks: runtime.Callbacks{Op: c.event}, Guards: runtime.Guards{Polling: polling, RunUndone: !arm.Hold},
+		Now: func() time.Time { return st.now }, Store: runtime.Store{Stream: opstream.Options{SealAfter: -1}}, Program: "bench",
 	})
 	if err != nil {
 		return Metrics{}, fmt.Errorf("task %s: %w", id, err)
