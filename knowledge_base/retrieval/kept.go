@@ -12,14 +12,14 @@ import (
 	"anamnesis/knowledge_base/sealed"
 )
 
-// The inverted indexes are stored beside the vectors: building them takes about ten
-// times as long as reading them. The file lists its documents by id and hash of the
+// The inverted indexes are stored beside the vectors; package lexical says what that is worth.
+// The file lists its documents by id and hash of the
 // text, so that changed ones are left out and indexed again.
 const (
 	// lexicalMagic names the form of the file and what words and grams make of a
 	// text; a test tells when its number must be raised.
-	lexicalMagic = "anamnesis lexical 3\n"
-	lexicalFile  = "lexical-3.bin"
+	lexicalMagic = "anamnesis lexical 4\n"
+	lexicalFile  = "lexical-4.bin"
 	// The file is written when a document of it is gone, or when at least lexicalFew
 	// documents, and one in lexicalSlack, are not in it.
 	lexicalFew   = 64

@@ -69,13 +69,13 @@ func invertedTerms[K cmp.Ordered](t *testing.T, x *lexical.Index[K]) map[string]
 	}
 	r := lexical.TableReader{All: x.Settled.Packed}
 	for r.Next() {
-		enter(string(r.Key), r.Df(), r.List)
+		enter(string(r.Key), int(r.Df), r.List)
 	}
 	if r.Bad {
 		t.Error("the table is bad")
 	}
 	for k := range x.Recent {
-		list := x.RecentList(k, nil)
+		list := x.RecentList(k)
 		enter(string(x.Key(nil, k)), int(list.Df), list.Packed)
 	}
 	maps.DeleteFunc(out, func(_ string, texts map[int32]int32) bool { return len(texts) == 0 })
@@ -206,7 +206,7 @@ func TestLexicalVersion(t *testing.T) {
 		lexical.Words(d.Text, func(w string) { io.WriteString(h, w+"\n") })
 		lexical.Grams(d.Text, func(g uint64) { fmt.Fprintln(h, g) })
 	}
-	const want = "anamnesis lexical 3\n lexical-3.bin 6587ee95ef31659b"
+	const want = "anamnesis lexical 4\n lexical-4.bin 6587ee95ef31659b"
 	if got := fmt.Sprintf("%s %s %x", lexicalMagic, lexicalFile, h.Sum(nil)[:8]); got != want {
 		t.Errorf("version and sum are %q, were %q", got, want)
 	}

@@ -39,20 +39,12 @@ func benchIndex(b *testing.B, n int) (*Index, *Set) {
 	return x, set
 }
 
-// BenchmarkSearch10k measures one query over 10,000 cards, beside the
-// vector search alone.
+// BenchmarkSearch10k measures one query over 10,000 cards.
 func BenchmarkSearch10k(b *testing.B) {
 	x, set := benchIndex(b, 10_000)
 	b.Run("hybrid", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
 			if _, _, err := x.Search(b.Context(), Query{Text: set.Queries[i%len(set.Queries)].Text, K: 10}); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("vectors", func(b *testing.B) {
-		for i := 0; b.Loop(); i++ {
-			if _, err := x.vecs.Search(b.Context(), set.Queries[i%len(set.Queries)].Text, 10); err != nil {
 				b.Fatal(err)
 			}
 		}

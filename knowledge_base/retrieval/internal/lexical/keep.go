@@ -79,7 +79,7 @@ func (x *Index[K]) takeRest(kept []byte, places []int32) bool {
 		if w.terms > 0 && bytes.Compare(in.Key, w.key) <= 0 {
 			return false
 		}
-		p := newPacker(packed[:0])
+		p := postings{Packed: packed[:0]}
 		c, last := ReadPostings(in.List), int32(-1)
 		for c.Next() {
 			if c.Slot <= last || int(c.Slot) >= len(places) || c.Tf <= 0 || c.Tf > 2*MaxIndexedRunes {
@@ -91,8 +91,8 @@ func (x *Index[K]) takeRest(kept []byte, places []int32) bool {
 				found += int64(c.Tf)
 			}
 		}
-		if packed = p.done(); p.df > 0 {
-			w.add(in.Key, p.df, packed)
+		if packed = p.Packed; p.Df > 0 {
+			w.add(in.Key, p.Df, packed)
 		}
 		if c.bad {
 			return false

@@ -2,49 +2,22 @@ package lexical
 
 import "encoding/binary"
 
-// Postings list the texts in which a term occurs, by ascending slot, with its frequency.
+// ReadPostings reads the texts in which a term occurs, by ascending slot, with its frequency.
 // An entry is a varint: the distance of its slot from that of the previous entry (at least
-// 1), shifted left by two bits. Bit 1 is set if the following slots have the same frequency;
-// their number follows. Bit 0 is set if the frequency is over 1; it follows first. Most
+// 1), shifted left by one bit. Bit 0 is set if the frequency is over 1; it follows. Most
 // entries are one byte. A zero byte, with which no entry begins, ends postings that were
 // shortened in place.
-
-// appendEntry adds the postings of more+1 neighbouring slots; way is the distance of the first
-// from the last slot in packed.
-func appendEntry(packed []byte, way, tf, more int32) []byte {
-	v := uint64(way) << 2
-	if more > 0 {
-		v |= 2
-	}
-	if tf > 1 {
-		packed = binary.AppendUvarint(packed, v|1)
-		packed = binary.AppendUvarint(packed, uint64(tf))
-	} else {
-		packed = binary.AppendUvarint(packed, v)
-	}
-	if more > 0 {
-		packed = binary.AppendUvarint(packed, uint64(more))
-	}
-	return packed
-}
+func ReadPostings(packed []byte) cursor { return cursor{left: packed, Slot: -1} }
 
 // cursor reads postings one by one.
 type cursor struct {
 	left     []byte
 	Slot, Tf int32
-	more     int32
 	bad      bool // the bytes are no postings
 }
 
-func ReadPostings(packed []byte) cursor { return cursor{left: packed, Slot: -1} }
-
 // Next goes to the next posting; false at the end.
 func (c *cursor) Next() bool {
-	if c.more > 0 {
-		c.more--
-		c.Slot++
-		return true
-	}
 	if len(c.left) == 0 || c.left[0] == 0 {
 		return false
 	}
@@ -53,10 +26,7 @@ func (c *cursor) Next() bool {
 	if v&1 == 1 {
 		c.Tf = int32(c.varint())
 	}
-	if v&2 == 2 {
-		c.more = int32(c.varint())
-	}
-	c.Slot += int32(v >> 2)
+	c.Slot += int32(v >> 1)
 	return !c.bad
 }
 
@@ -70,52 +40,8 @@ func (c *cursor) varint() uint64 {
 	return v
 }
 
-// maxPacked bounds a number in postings: four times the slots an index may have.
+// maxPacked bounds a number in postings: twice the slots an index may have.
 const maxPacked = 1 << 32
-
-// packer writes postings, neighbours that are alike in one entry.
-type packer struct {
-	packed   []byte
-	df       int
-	last     int32 // the slot of the last entry written; -1 before the first
-	slot, tf int32 // of the entry in hand, and how many more are like it
-	more     int32
-}
-
-func newPacker(into []byte) packer { return packer{packed: into, last: -1} }
-
-// enter adds a posting beyond all others.
-func (p *packer) enter(slot, tf int32) {
-	if p.df++; p.df > 1 {
-		if slot == p.slot+p.more+1 && tf == p.tf {
-			p.more++
-			return
-		}
-		p.flush()
-	}
-	p.slot, p.tf, p.more = slot, tf, 0
-}
-
-func (p *packer) flush() {
-	p.packed = appendEntry(p.packed, p.slot-p.last, p.tf, p.more)
-	p.last = p.slot + p.more
-}
-
-// done returns the postings.
-func (p *packer) done() []byte {
-	if p.df > 0 {
-		p.flush()
-	}
-	return p.packed
-}
-
-// postings returns them with what adding more takes.
-func (p *packer) postings() postings {
-	if p.df == 0 {
-		return postings{}
-	}
-	return postings{Packed: p.done(), Df: int32(p.df), next: p.slot + p.more + 1}
-}
 
 // postings are those of one term, to be added to.
 type postings struct {
@@ -127,7 +53,12 @@ type postings struct {
 // enter adds a text that is not there; at the end it costs least.
 func (p *postings) enter(slot, tf int32) {
 	if slot >= p.next {
-		p.Packed = appendEntry(p.Packed, slot+1-p.next, tf, 0)
+		v := uint64(slot+1-p.next) << 1
+		if tf > 1 {
+			p.Packed = binary.AppendUvarint(binary.AppendUvarint(p.Packed, v|1), uint64(tf))
+		} else {
+			p.Packed = binary.AppendUvarint(p.Packed, v)
+		}
 		p.Df, p.next = p.Df+1, slot+1
 		return
 	}
@@ -142,13 +73,15 @@ func (p *postings) enter(slot, tf int32) {
 	*p = all
 }
 
-// remove takes a text out, if it is there.
-func (p *postings) remove(slot int32) {
-	var rest postings
-	for c := ReadPostings(p.Packed); c.Next(); {
-		if c.Slot != slot {
+// without returns postings without a text, and whether they had it. They take no more bytes.
+func without(packed []byte, slot int32) (rest postings, had bool) {
+	rest.Packed = make([]byte, 0, len(packed))
+	for c := ReadPostings(packed); c.Next(); {
+		if c.Slot == slot {
+			had = true
+		} else {
 			rest.enter(c.Slot, c.Tf)
 		}
 	}
-	*p = rest
+	return rest, had
 }

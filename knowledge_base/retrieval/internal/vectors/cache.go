@@ -164,7 +164,8 @@ func (c *Cache) save(fp string) {
 	}
 }
 
-// loadModel returns the trained model of that fingerprint, or nil.
+// loadModel returns the trained model of that fingerprint, or nil. Training it on 10,000 cards
+// takes 1.4 s of processor time; the bar of a search is 0.25 s.
 func (c *Cache) loadModel(fp string) *lsa {
 	if c == nil {
 		return nil
