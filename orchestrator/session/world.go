@@ -133,7 +133,7 @@ func (s *Service) CollectGarbage(ctx context.Context, p Place, all bool, o world
 	case all:
 		stores, err = s.Home.Stores()
 	default:
-		_, stores[0], err = p.find(func() (taskdir.Home, error) { return s.Home, nil }, false, new(worldstate.Options))
+		_, stores[0], err = p.find(func() (taskdir.Home, error) { return s.Home, nil }, Stored, new(worldstate.Options))
 	}
 	if err != nil {
 		return err

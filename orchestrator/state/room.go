@@ -22,9 +22,9 @@ const (
 	// What steps leave in the context is compacted when it is more than the EAS, but not below
 	// this, nor below so many steps of the task's mean size: then about 26 of 28 tokens sent
 	// repeat the request before.
-	minSpanTokens     = 16_000
-	spanSteps         = 28
-	spanTargetPercent = 10 // of that limit: what stays of the newest steps
+	minStepsTokens     = 16_000
+	meanSteps          = 28
+	stepsTargetPercent = 10 // of that limit: what stays of the newest steps
 )
 
 // Pressure is the state of making the context smaller.
@@ -65,8 +65,8 @@ func (s *State) masked(b *op.ContextMasked) {
 // oldest first, in one batch; if that is not enough, the oldest steps are compacted. ok is false
 // if the model can be asked.
 func nextForRoom(s *State, lim Limits) (act Action, ok bool) {
-	if steps := s.beyondSpan(); len(steps) > 0 {
-		return Action{Kind: ActCompact, Steps: steps, Reason: "span"}, true
+	if steps := s.beyondLimit(); len(steps) > 0 {
+		return Action{Kind: ActCompact, Steps: steps, Reason: "steps"}, true
 	}
 	// What every request has beside the context leaves less for it, but at least half.
 	tokens, whole := s.Context.Tokens, LimitFor(s.Model.Window, s.Model.EAS)
@@ -103,11 +103,11 @@ func nextForRoom(s *State, lim Limits) (act Action, ok bool) {
 	return Action{}, false
 }
 
-// beyondSpan returns the steps to compact because what steps have left in the context, discarded
+// beyondLimit returns the steps to compact because what steps have left in the context, discarded
 // ones included, is more than the model attends to. They go in one batch, so that the context
 // is short for long after and its prefix is seldom sent anew.
-func (s *State) beyondSpan() []int {
-	limit := s.SpanLimit()
+func (s *State) beyondLimit() []int {
+	limit := s.StepsLimit()
 	if s.Context.Tokens-s.Context.SystemTok <= limit {
 		return nil
 	}
@@ -120,14 +120,14 @@ func (s *State) beyondSpan() []int {
 	if tokens <= limit {
 		return nil
 	}
-	return s.compactable(tokens-limit*spanTargetPercent/100, false)
+	return s.compactable(tokens-limit*stepsTargetPercent/100, false)
 }
 
-// SpanLimit returns how many tokens the steps of the task may leave in the context before the
+// StepsLimit returns how many tokens the steps of the task may leave in the context before the
 // oldest are compacted.
-func (s *State) SpanLimit() int {
+func (s *State) StepsLimit() int {
 	mean := s.Tokens(op.Range{First: 1, Last: s.Last}) / max(s.Steps.Next()-1, 1)
-	return max(s.Model.EAS, minSpanTokens, spanSteps*mean)
+	return max(s.Model.EAS, minStepsTokens, meanSteps*mean)
 }
 
 // maskable returns the results whose masking frees that many tokens, oldest first, or all

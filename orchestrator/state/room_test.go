@@ -93,10 +93,10 @@ func TestNextForRoom(t *testing.T) {
 	}
 }
 
-// TestSpanLimit: what steps have left in the context is compacted beyond the EAS, but not below
+// TestStepsLimit: what steps have left in the context is compacted beyond the EAS, but not below
 // a floor, nor below what many steps of the task's size take; a few steps at the end and the
 // user's words stay.
-func TestSpanLimit(t *testing.T) {
+func TestStepsLimit(t *testing.T) {
 	stream := func(eas, steps, size int) *State {
 		var sb strings.Builder
 		fmt.Fprintf(&sb, "task.opened 0 {\"task\":\"t\",\"window\":400000,\"eas\":%d}\nuser.said 0 {\"text\":\"Go.\",\"source\":\"request\"}\ncards.recalled 0 {\"why\":\"start\"}\nworld.saved 0 {\"commit\":\"c0\"}\n", eas)
@@ -121,7 +121,7 @@ func TestSpanLimit(t *testing.T) {
 		s := stream(tt.eas, tt.steps, tt.size)
 		got := Next(s, Limits{})
 		if got.Kind != tt.want || len(got.Steps) != tt.compacted || tt.compacted > 0 && got.Steps[0] != 1 {
-			t.Errorf("%s: Next = %+v at %d tokens, limit %d; want kind %d, %d steps", tt.name, got, s.Context.Tokens, s.SpanLimit(), tt.want, tt.compacted)
+			t.Errorf("%s: Next = %+v at %d tokens, limit %d; want kind %d, %d steps", tt.name, got, s.Context.Tokens, s.StepsLimit(), tt.want, tt.compacted)
 		}
 	}
 }
