@@ -105,7 +105,7 @@ func drawStep(rt *rapid.T, id int, first uint64) Step {
 	}
 	if few(12, 15) == 0 {
 		st.Parent, st.NoCheckpoint, st.Failed = rapid.IntRange(0, id).Draw(rt, "parent"), "disk full", rapid.IntRange(0, 1<<17).Draw(rt, "failed")
-		st.Last = first + rapid.Uint64Range(0, 1<<32-1).Draw(rt, "operations")
+		st.Last = first + rapid.Uint64Range(0, 1<<32-1_000).Draw(rt, "operations") // and some that come later
 		st.World = Mark(rapid.Uint64().Draw(rt, "world"))
 	}
 	for i := range few(6, 3) {
