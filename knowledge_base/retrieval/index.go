@@ -249,7 +249,6 @@ func (x *Index) refresh(ctx context.Context, vectors func(context.Context, func(
 // Close ends the background work and waits for it, and releases what was read from
 // files: the index is of no more use. Vectors computed so far are stored.
 func (x *Index) Close() {
-	x.Latent.Close()
 	x.file.Close()
 	if x.vecs != nil {
 		x.vecs.Close()

@@ -4,7 +4,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 )
 
@@ -95,26 +94,4 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 	})
-}
-
-// Numbers are read without a copy where they are aligned, and with one elsewhere.
-func TestAligned(t *testing.T) {
-	want := []float32{1, -2.5, math.MaxFloat32}
-	for shift := range 4 {
-		w := NewWriter(testMagic[:len(testMagic)-shift])
-		w.Align()
-		w.Floats(want)
-		data, err := w.Seal()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for at := range 4 {
-			moved := append(make([]byte, at, at+len(data)), data...)[at:]
-			r, ok := Parse(moved, testMagic[:len(testMagic)-shift])
-			r.Align()
-			if got := r.Aligned(len(want)); !ok || !slices.Equal(got, want) || !r.OK() || r.Left() != 0 {
-				t.Errorf("read %v, ok %v, %d left", got, r.OK(), r.Left())
-			}
-		}
-	}
 }

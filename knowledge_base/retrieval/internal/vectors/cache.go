@@ -42,7 +42,7 @@ type Cache struct {
 
 const (
 	vectorsMagic = "anamnesis vectors 1\n"
-	modelMagic   = "anamnesis lsa 2\n"
+	modelMagic   = "anamnesis lsa 3\n"
 )
 
 // vectors returns the vector of each document, computing those not cached.
@@ -171,22 +171,20 @@ func (c *Cache) loadModel(fp string) *lsa {
 		return nil
 	}
 	r, ok := sealed.Open(c.modelPath(fp), modelMagic)
+	defer r.Close()
 	if !ok || r.Text() != fp {
-		r.Close()
 		return nil
 	}
-	m := &lsa{fingerprint: fp, file: r, terms: make(map[string]int32)}
+	m := &lsa{fingerprint: fp, terms: make(map[string]int32)}
 	n := r.Int()
 	for i := 0; i < n && r.OK(); i++ {
 		m.terms[r.Text()] = int32(i)
 	}
 	m.rank, m.dims = r.Int(), r.Int()
-	r.Align()
 	m.idf = r.Floats(n)
-	m.basis = r.Aligned(n * m.rank)
-	m.rotation = r.Aligned(m.rank * m.dims)
+	m.basis = r.Floats(n * m.rank)
+	m.rotation = r.Floats(m.rank * m.dims)
 	if !r.OK() || len(m.terms) != n || m.dims == 0 {
-		r.Close()
 		return nil
 	}
 	return m
@@ -208,7 +206,6 @@ func (c *Cache) saveModel(m *lsa) {
 	}
 	w.Int(m.rank)
 	w.Int(m.dims)
-	w.Align()
 	w.Floats(m.idf)
 	w.Floats(m.basis)
 	w.Floats(m.rotation)

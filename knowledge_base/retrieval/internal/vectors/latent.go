@@ -23,21 +23,12 @@ type Latent struct {
 func (l *Latent) Learn(ctx context.Context, docs []Document, cache *Cache) error {
 	m, err := builtinModel(ctx, docs, l.model, cache)
 	if m != l.model {
-		l.Close()
 		l.model, l.vectors = m, nil
 	}
 	if err != nil {
 		return fmt.Errorf("train embedder: %w", err)
 	}
 	return nil
-}
-
-// Close releases the model.
-func (l *Latent) Close() {
-	if l.model != nil {
-		l.model.file.Close()
-		l.model = nil
-	}
 }
 
 // Query returns the vector to compare with; nil where there is no model.

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"anamnesis/knowledge_base/retrieval/internal/lexical"
-	"anamnesis/knowledge_base/sealed"
 )
 
 const (
@@ -35,7 +34,6 @@ type lsa struct {
 	rank        int
 	rotation    []float32 // rank × dims, row by row
 	dims        int
-	file        *sealed.Reader // whose memory basis and rotation are; nil: their own
 }
 
 // lsaFingerprint names the model that training on docs makes.
