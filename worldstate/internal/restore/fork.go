@@ -59,18 +59,18 @@ func forkAt(ctx context.Context, env Effects, parent, name string, list *tree.Li
 		return &os.PathError{Op: "open", Path: parent, Err: err}
 	}
 	defer fsys.CloseFD(pfd)
-	clearForks(pfd, parent)
-	site, err := beginFork(pfd, parent)
-	if err != nil {
-		return err
+	temp := ForkPrefix + fsys.NewNonce()
+	fd, err := beginFork(pfd, parent, temp)
+	if err == nil {
+		defer fsys.CloseFD(fd)
+		err = populate(ctx, env, fd, list)
 	}
-	defer site.end()
-	if err = populate(ctx, env, site.fd, list); err == nil {
+	if err == nil {
 		env.Hook("fork built")
-		err = fsys.RenameNoReplace(pfd, site.temp, name)
+		err = fsys.RenameNoReplace(pfd, temp, name)
 	}
 	if err != nil {
-		site.undo()
+		_ = RemoveBuilt(filepath.Join(parent, temp)) // the next fork retries what cannot be removed
 		return err
 	}
 	env.Hook("fork renamed")
@@ -107,52 +107,27 @@ func populate(ctx context.Context, env Effects, root int, list *tree.Listing) er
 	return x.Sync()
 }
 
-const (
-	// ForkPrefix begins the name of the directory in which a fork is built, beside its target;
-	// a nonce follows. The process that builds it holds a lock on it.
-	ForkPrefix = ".anamnesis-fork-"
-	// forkTries bounds the attempts to create a directory before another fork removes it as a
-	// leftover.
-	forkTries = 16
-)
+// ForkPrefix begins the name of the directory in which a fork is built, beside its target; a
+// nonce follows. The process that builds it holds a lock on it.
+const ForkPrefix = ".anamnesis-fork-"
 
-// forkSite is the directory in which a fork is built.
-type forkSite struct {
-	path string // of the directory
-	temp string // its last name
-	fd   int
-}
-
-// beginFork creates a fork's directory in parent, whose descriptor is pfd, and locks it.
-func beginFork(pfd int, parent string) (*forkSite, error) {
-	for range forkTries {
-		temp := ForkPrefix + fsys.NewNonce()
-		s := &forkSite{temp: temp, path: filepath.Join(parent, temp), fd: -1}
-		if err := unix.Mkdirat(pfd, temp, 0o777); err != nil {
-			return nil, &os.PathError{Op: "mkdir", Path: s.path, Err: err}
-		}
-		var err error
-		s.fd, err = fsys.Openat(pfd, temp, fsys.DirFlags, 0)
-		if errors.Is(err, unix.ENOENT) {
-			continue // removed as a leftover
-		}
-		if err != nil {
-			s.undo()
-			return nil, &os.PathError{Op: "open", Path: s.path, Err: err}
-		}
-		locked := fsys.TryFlock(s.fd)
-		if _, err := fsys.Lstatat(pfd, temp); err == nil && locked != unix.EWOULDBLOCK {
-			return s, nil // without such locks no leftovers are removed either
-		}
-		fsys.CloseFD(s.fd)
+// beginFork creates and locks a fork's directory in parent, whose descriptor is pfd, after it has
+// removed what killed forks left. The parent is locked meanwhile, so that no other fork takes the
+// new directory for a leftover. On a file system without such locks no leftovers are removed.
+func beginFork(pfd int, parent, temp string) (int, error) {
+	_ = fsys.Retry(func() error { return unix.Flock(pfd, unix.LOCK_EX) })
+	defer unix.Flock(pfd, unix.LOCK_UN)
+	clearForks(pfd, parent)
+	if err := unix.Mkdirat(pfd, temp, 0o777); err != nil {
+		return -1, &os.PathError{Op: "mkdir", Path: filepath.Join(parent, temp), Err: err}
 	}
-	return nil, &os.PathError{Op: "lock", Path: parent, Err: unix.EWOULDBLOCK}
+	fd, err := fsys.Openat(pfd, temp, fsys.DirFlags, 0)
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: filepath.Join(parent, temp), Err: err}
+	}
+	_ = fsys.TryFlock(fd)
+	return fd, nil
 }
-
-// undo removes what was built. The next fork retries what cannot be removed.
-func (s *forkSite) undo() { _ = RemoveBuilt(s.path) }
-
-func (s *forkSite) end() { fsys.CloseFD(s.fd) }
 
 // clearForks removes directories of killed forks, which are not locked.
 func clearForks(pfd int, parent string) {
