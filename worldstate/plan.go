@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"anamnesis/worldstate/internal/fsys"
-	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/plan"
 	"anamnesis/worldstate/internal/scan"
 	"anamnesis/worldstate/internal/tree"
@@ -63,10 +62,7 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scan.Scanned, target
 	if in.Want, err = w.tree(c.Tree); err != nil {
 		return Plan{}, fmt.Errorf("plan %s: %w", target, err)
 	}
-	in.Policy, err = tree.LoadPolicy(c, in.Want, func(path string, s tree.State) ([]byte, error) {
-		return w.objects.Read(s.Hash, gitfmt.BlobObject, path)
-	})
-	if err != nil {
+	if in.Policy, err = w.policyOf(c, in.Want); err != nil {
 		return Plan{}, fmt.Errorf("plan %s: %w", target, err)
 	}
 	head, err := w.head()

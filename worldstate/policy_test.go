@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/fsys"
-	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/tree"
 	"anamnesis/worldstate/worldtest"
 )
@@ -122,11 +121,4 @@ func TestIgnoreAsGit(t *testing.T) {
 		}))
 		b.w.Close()
 	}
-}
-
-// policyOf returns a snapshot's frozen ignore rules.
-func (w *World) policyOf(c *gitfmt.Commit, l *tree.Listing) (*tree.Policy, error) {
-	return tree.LoadPolicy(c, l, func(path string, s tree.State) ([]byte, error) {
-		return w.objects.Read(s.Hash, gitfmt.BlobObject, path)
-	})
 }

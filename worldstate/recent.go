@@ -7,36 +7,39 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// recent holds listings that were used recently, by tree, the newest last.
-type recent []struct {
-	tree gitfmt.Hash
-	list *tree.Listing
+// recent holds values that were used recently, the newest last.
+type recent[V any] []recentValue[V]
+
+type recentValue[V any] struct {
+	of    gitfmt.Hash
+	value V
 }
 
+// maxRecent bounds the values of each cache.
 const maxRecent = 4
 
-// get returns a listing and makes it the most recent; nil if it is absent.
-func (r recent) get(h gitfmt.Hash) *tree.Listing {
-	for i, e := range r {
-		if e.tree == h {
-			copy(r[i:], r[i+1:])
-			r[len(r)-1] = e
-			return e.list
-		}
+// get returns a value and makes it the most recent.
+func (r recent[V]) get(of gitfmt.Hash) (v V, ok bool) {
+	i := slices.IndexFunc(r, func(e recentValue[V]) bool { return e.of == of })
+	if i < 0 {
+		return v, false
 	}
-	return nil
+	e := r[i]
+	copy(r[i:], r[i+1:])
+	r[len(r)-1] = e
+	return e.value, true
 }
 
-// put adds a listing that is absent.
-func (r *recent) put(h gitfmt.Hash, l *tree.Listing) {
+// put adds a value that is not in the cache.
+func (r *recent[V]) put(of gitfmt.Hash, v V) {
 	if len(*r) == maxRecent {
 		*r = slices.Delete(*r, 0, 1)
 	}
-	*r = append(*r, recent{{h, l}}...)
+	*r = append(*r, recentValue[V]{of, v})
 }
 
 func (w *World) tree(h gitfmt.Hash) (*tree.Listing, error) {
-	if l := w.listings.get(h); l != nil {
+	if l, ok := w.listings.get(h); ok {
 		return l, nil
 	}
 	l, err := tree.Load(w.objects, h, w.track.Known())
@@ -46,11 +49,11 @@ func (w *World) tree(h gitfmt.Hash) (*tree.Listing, error) {
 	return l, err
 }
 
-// recentID returns the world id of a recent listing without encoding it.
-func (w *World) recentID(l *tree.Listing) (id gitfmt.Hash, known bool) {
+// recentID returns the world id of a cached listing without encoding it.
+func (w *World) recentID(l *tree.Listing) (tree gitfmt.Hash, known bool) {
 	for _, r := range w.listings {
-		if r.list.Root == l.Root {
-			return r.tree, true
+		if r.value.Root == l.Root {
+			return r.of, true
 		}
 	}
 	return gitfmt.Hash{}, false
@@ -61,4 +64,18 @@ func (w *World) treeOf(l *tree.Listing) gitfmt.Hash {
 		return tree
 	}
 	return tree.ID(l)
+}
+
+// policyOf returns a snapshot's frozen ignore rules.
+func (w *World) policyOf(c *gitfmt.Commit, l *tree.Listing) (*tree.Policy, error) {
+	if p, ok := w.policies.get(c.Id); ok {
+		return p, nil
+	}
+	p, err := tree.LoadPolicy(c, l, func(path string, s tree.State) ([]byte, error) {
+		return w.objects.Read(s.Hash, gitfmt.BlobObject, path)
+	})
+	if err == nil {
+		w.policies.put(c.Id, p)
+	}
+	return p, err
 }

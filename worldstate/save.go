@@ -238,7 +238,7 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 		return Snapshot{}, err
 	}
 	w.opts.Hook("refs-written")
-	if w.listings.get(tree) == nil {
+	if _, cached := w.listings.get(tree); !cached {
 		w.listings.put(tree, sc.Listing)
 	}
 	w.saved = c

@@ -93,11 +93,12 @@ type World struct {
 
 	mu        sync.Mutex
 	lock      *fsys.Lock
-	cleared   bool // leftovers of killed processes were removed
-	listings  recent
-	saved     *gitfmt.Commit // of the last save
-	unsettled error          // why the last restore is not known to be durable
-	adopts    *adopting      // the copying of borrowed objects; nil when none was started
+	cleared   bool                  // leftovers of killed processes were removed
+	listings  recent[*tree.Listing] // by tree
+	policies  recent[*tree.Policy]  // by snapshot; a plan would read every directory
+	saved     *gitfmt.Commit        // of the last save
+	unsettled error                 // why the last restore is not known to be durable
+	adopts    *adopting             // the copying of borrowed objects; nil when none was started
 }
 
 // Open opens the store for the world at dir and makes the bare repository on
