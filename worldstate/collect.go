@@ -53,19 +53,11 @@ func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
 
 // Verify reads and hashes every object of the store's packs, and everything that our refs
 // reach, of all tasks and worlds. The Report lists damage; the error means that the store could
-// not be read at all. It holds no lock. If it finds damage, it checks again under the store's
-// lock, since a collection of another process may have removed objects meanwhile. Afterwards a
-// save writes damaged objects again that are still in the world.
+// not be read at all. It takes no lock; a collection that runs meanwhile removes only packs that
+// are open by then. After damage a save writes the damaged objects again that are still in the
+// world.
 func (w *World) Verify(ctx context.Context) (Report, error) {
-	r, err := w.verify(ctx, reading)
-	if err != nil || r.OK && len(r.DamagedCopies) == 0 {
-		return r, err
-	}
-	return w.verify(ctx, changing)
-}
-
-func (w *World) verify(ctx context.Context, as access) (Report, error) {
-	end, err := w.begin(ctx, as)
+	end, err := w.begin(ctx, reading)
 	if err != nil {
 		return Report{}, err
 	}
@@ -75,11 +67,10 @@ func (w *World) verify(ctx context.Context, as access) (Report, error) {
 		return Report{}, err
 	}
 	r.Unfinished = errors.Is(w.checkNoJournal(), ErrUnfinished)
-	if as == reading || r.OK && len(r.DamagedCopies) == 0 {
+	if r.OK && len(r.DamagedCopies) == 0 {
 		return r, nil
 	}
-	// The stat cache relies on the store: without it, the next save reads all files and writes
-	// damaged objects again.
+	// The stat cache relies on the store: without it, the next save reads all files.
 	if err := w.track.Forget(); err != nil {
 		return r, fmt.Errorf("verify: %w", err)
 	}

@@ -62,11 +62,11 @@ func (s *Store) list() error {
 			}
 			return fmt.Errorf("read store: %w", err)
 		}
-		if err != nil {
+		if err == nil {
+			came = append(came, p)
+		} else if there, _ := fsys.Exists(filepath.Join(s.PackDir(), name)); there { // otherwise it was just removed
 			s.damaged[name] = err
-			continue
 		}
-		came = append(came, p)
 	}
 	s.drop(func(p *Pack) bool { return !there[p.Name] })
 	for _, p := range came {
