@@ -156,11 +156,8 @@ func (v *Visitor) walk(ctx context.Context, s *objects.Store, h gitfmt.Hash, pat
 	return nil
 }
 
-// errEnough ends a walk when a piece is complete.
-var errEnough = errors.New("the piece is complete")
-
 // CopyBorrowed copies at most about most bytes of the blobs that snapshots need and that only the
-// lender of the store holds. more reports whether some may be left.
+// lender of the store holds. more reports whether some are left.
 func CopyBorrowed(ctx context.Context, s *objects.Store, byName map[string]gitfmt.Hash, pack *objects.Writer, most int64) (more bool, err error) {
 	commits, err := Log(ctx, s, byName, func(string) bool { return true })
 	if err != nil {
@@ -176,10 +173,11 @@ func CopyBorrowed(ctx context.Context, s *objects.Store, byName map[string]gitfm
 			if s.Owns(h) || pack.Holds(h) {
 				return nil
 			}
-			n, err := s.Copy(pack, gitfmt.BlobObject, h, path)
-			if copied += n; err == nil && copied >= most {
-				err = errEnough
+			if more = copied >= most; more {
+				return nil
 			}
+			n, err := s.Copy(pack, gitfmt.BlobObject, h, path)
+			copied += n
 			return err
 		},
 	}
@@ -187,10 +185,8 @@ func CopyBorrowed(ctx context.Context, s *objects.Store, byName map[string]gitfm
 		if c.Missing != nil {
 			continue // its blobs are unknown
 		}
-		if err := Walk(ctx, s, c.Tree, v); errors.Is(err, errEnough) {
-			return true, nil
-		} else if err != nil {
-			return false, err
+		if err := Walk(ctx, s, c.Tree, v); err != nil || more {
+			return more, err
 		}
 	}
 	return false, nil

@@ -49,23 +49,14 @@ type Writer struct {
 
 const PackHeaderBytes = 12
 
-// Pool reuses the buffers and compressors of packs. A small save would otherwise spend most of
-// its time allocating two megabytes.
-type Pool struct{ compressors, buffers, entries sync.Pool }
+// Pool reuses the compressors and buffers of objects. A small save would otherwise spend most of
+// its time allocating a megabyte.
+type Pool struct{ compressors, entries sync.Pool }
 
-const packBufferBytes = 1 << 20
+const packBufferBytes = 64 << 10
 
 func NewWriter(dir string, hook func(string), pool *Pool) *Writer {
 	return &Writer{dir: dir, hook: hook, pool: pool}
-}
-
-// buffer returns a buffered writer to f.
-func (p *Pool) buffer(f io.Writer) *bufio.Writer {
-	if w, ok := p.buffers.Get().(*bufio.Writer); ok {
-		w.Reset(f)
-		return w
-	}
-	return bufio.NewWriterSize(f, packBufferBytes)
 }
 
 // entry returns an empty buffer for one compressed object.
@@ -187,7 +178,7 @@ func (p *Writer) begin() error {
 	if err != nil {
 		return fmt.Errorf("begin pack: %w", err)
 	}
-	p.f, p.w, p.Off, p.seen = f, p.pool.buffer(f), PackHeaderBytes, make(map[gitfmt.Hash]struct{})
+	p.f, p.w, p.Off, p.seen = f, bufio.NewWriterSize(f, packBufferBytes), PackHeaderBytes, make(map[gitfmt.Hash]struct{})
 	if _, err := p.w.Write(make([]byte, PackHeaderBytes)); err != nil {
 		return fmt.Errorf("begin pack: %w", err)
 	}
@@ -234,8 +225,6 @@ func (p *Writer) Abort() {
 	if p.index != "" {
 		os.Remove(p.index)
 	}
-	p.w.Reset(nil) // release the file
-	p.pool.buffers.Put(p.w)
 	p.f, p.w = nil, nil
 }
 
