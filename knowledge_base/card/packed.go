@@ -3,11 +3,8 @@ package card
 import (
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unique"
-
-	"github.com/klauspost/compress/s2"
 
 	"anamnesis/knowledge_base/sealed"
 )
@@ -129,7 +126,8 @@ func shared(s string) string { return unique.Make(s).Value() }
 // Expired reports whether the card's date of expiry has passed.
 func (h *Head) Expired(now time.Time) bool { return h.Expires != nil && now.After(*h.Expires) }
 
-// Packed is a card, whole, in a fraction of its memory. It is immutable.
+// Packed is a card, whole, in one piece of memory, which a file holds as it is. It is immutable.
+// Compressed, 10,000 cards took 7 MB of that file in place of 11, and opening no less time.
 type Packed []byte
 
 // Pack packs a card, which must come from [Parse] or [Packed.Card] and be
@@ -137,56 +135,12 @@ type Packed []byte
 func (c *Card) Pack() Packed {
 	var w sealed.Writer
 	c.WriteRecord(&w)
-	return slices.Clone(packing().Encode(nil, w.Unsealed()))
+	return slices.Clone(w.Unsealed())
 }
 
 // Card returns the card, or false if the bytes do not come from [Card.Pack].
 func (p Packed) Card() (*Card, bool) {
-	raw, err := packing().Decode(nil, p)
-	if err != nil {
-		return nil, false
-	}
-	r := sealed.NewReader(raw)
+	r := sealed.NewReader(p)
 	c := ReadRecord(r)
 	return c, r.OK() && r.Left() == 0
 }
-
-// packing is what cards are compressed with: S2 (an extension of Snappy) with a
-// dictionary of what nearly all cards have in common. Another dictionary is
-// another [RecordVersion].
-var packing = sync.OnceValue(func() *s2.Dict { return s2.MakeDict([]byte(packingText), nil) })
-
-const packingText = `state: retired
-state: superseded
-state: reviewed
-verified_at: 20
-tags: [
-generalizes: [
-contradicts: [
-supersedes: [
-  tainted: true
-  version: '
-  tool: go test
-  language: go
-expires: 20
-- **Constraint**: Seen in world  of the task; where the files differ, the same action may succeed.
-- **Solution**: The path was given up; no solution was found on it.
- failed:  error: exit code 1 no such file or directory does not exist
----
-type: knowledge_card
-topic: source_task: task_
-id: state: draft
-created: 2026-01-31T10:00:00Z
-scope:
-  repo: provenance:
-  task: task_
-  jump_op: 1
-  ranges: [1-2]
-  model: extractor
-  evidence_hash: 0123456789abcdef
-  tainted: false
----
-
-- **Issue**: 
-- **Solution**: 
-- **Constraint**: `

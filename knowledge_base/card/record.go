@@ -9,7 +9,7 @@ import (
 
 // RecordVersion is the version of records and of how [Parse] reads a text. Records of
 // another version are ignored. A test fails when it must be raised.
-const RecordVersion = 2
+const RecordVersion = 3
 
 // WriteRecord adds the parsed card to w, so that [ReadRecord] returns it without
 // parsing. The card must come from [Parse] and be unchanged.

@@ -70,7 +70,7 @@ func TestRecordVersion(t *testing.T) {
 		h.Write(data)
 		h.Write(c.Pack())
 	}
-	const want = "2 f00d823244ad2880"
+	const want = "3 4d637d2a6d68f452"
 	if got := fmt.Sprintf("%d %x", RecordVersion, h.Sum(nil)[:8]); got != want {
 		t.Errorf("version and sum are %q, were %q: raise RecordVersion", got, want)
 	}

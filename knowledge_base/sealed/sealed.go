@@ -82,7 +82,7 @@ type Reader struct {
 
 // Open maps the file at path into memory if it is whole and of the kind that magic names. Other
 // processes may replace the file meanwhile, but not write into it. The caller closes the reader.
-// A mapping keeps the 12 MB of the cards and the words of 10,000 cards off the heap of each
+// A mapping keeps the 16 MB of the cards and the words of 10,000 cards off the heap of each
 // process that has them open; it is not faster than reading them.
 func Open(path, magic string) (*Reader, bool) {
 	f, err := os.Open(path)

@@ -17,7 +17,7 @@ import (
 )
 
 // The cards as they were read are cached in .index, so that opening the folder
-// reads only the files that changed since. Among 10,000 cards, with the file of 7 MB opening and
+// reads only the files that changed since. Among 10,000 cards, with the file of 11 MB opening and
 // one search take 0.08 s of processor time, without it 1.2 s; the bar is 0.25 s. A cache file that is absent, damaged
 // or of another version is ignored, and so is a failure to write one.
 const (
