@@ -40,6 +40,8 @@ func Fold(s *State, o op.Op) error {
 // place assigns o to its step.
 func (s *State) place(o op.Op) error {
 	switch {
+	case o.Seq > steps.MaxSeq:
+		return fmt.Errorf("%w: op %d is beyond the last one that a task can have", ErrStream, o.Seq)
 	case o.Step < s.Steps.Len():
 		// An ended step takes no more operations: later ones are the log's own.
 		if !s.Steps.Ended(o.Step) {

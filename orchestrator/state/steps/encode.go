@@ -74,12 +74,12 @@ func Decode(data []byte) (s Tree, rest []byte, ok bool) {
 func (s *Tree) whole() bool {
 	texts := uint32(len(s.texts.list))
 	for _, d := range s.details.list {
-		if max(d.Calls, d.LeftBy, d.NoCheckpoint) > texts || d.Todos > uint32(len(s.todos)) {
+		if max(d.Calls, d.NoCheckpoint) > texts || d.Todos > uint32(len(s.todos)) {
 			return false
 		}
 	}
 	for id, r := range s.rows {
-		if r.Parent < 0 || int(r.Parent) > id || r.Detail > uint32(len(s.details.list)) || uint64(r.Began)+uint64(s.detail(id).Began) > uint64(len(s.began)) {
+		if r.Parent < 0 || int(r.Parent) > id || r.LeftBy > texts || r.Detail > uint32(len(s.details.list)) || uint64(r.Began)+uint64(s.detail(id).Began) > uint64(len(s.began)) {
 			return false
 		}
 	}

@@ -97,20 +97,24 @@ type Tree struct {
 
 // row is an ended step.
 type row struct {
-	First  uint64
 	World  Mark
-	Count  uint32 // of operations, after the first; a step has fewer than 2^32
+	First  uint32
+	Count  uint32 // of operations, after the first
 	Parent int32
+	LeftBy uint32 // in Tree.texts
 	Detail uint32 // in Tree.details
 	Began  uint32 // where its calls begin in Tree.began
 }
 
+// MaxSeq is the last operation that a step may have.
+const MaxSeq = 1<<32 - 1
+
 // detail is the part of a step that it shares with many others.
 type detail struct {
-	Flags                       Flags
-	Calls, LeftBy, NoCheckpoint uint32 // in Tree.texts
-	Todos                       uint32 // in Tree.todos, plus 1; 0: none
-	Failed, Began               uint32 // how many
+	Flags               Flags
+	Calls, NoCheckpoint uint32 // in Tree.texts
+	Todos               uint32 // in Tree.todos, plus 1; 0: none
+	Failed, Began       uint32 // how many
 }
 
 // Len returns the number of steps begun, including step 0.
@@ -127,8 +131,8 @@ func (s *Tree) At(id int) Step {
 		return s.open
 	}
 	r, d := &s.rows[id], s.detail(id)
-	st := Step{ID: id, Parent: int(r.Parent), First: r.First, Last: r.First + uint64(r.Count), World: r.World, Failed: int(d.Failed),
-		NoCheckpoint: s.texts.at(d.NoCheckpoint), LeftBy: s.texts.at(d.LeftBy), Calls: splitNames(s.texts.at(d.Calls))}
+	st := Step{ID: id, Parent: int(r.Parent), First: uint64(r.First), Last: uint64(r.First) + uint64(r.Count), World: r.World, Failed: int(d.Failed),
+		NoCheckpoint: s.texts.at(d.NoCheckpoint), LeftBy: s.texts.at(r.LeftBy), Calls: splitNames(s.texts.at(d.Calls))}
 	st.setFlags(d.Flags)
 	if d.Todos > 0 {
 		st.Todos = s.todos[d.Todos-1]
@@ -169,7 +173,7 @@ func (s *Tree) First(id int) uint64 {
 	if s.noRow(id) {
 		return s.open.First
 	}
-	return s.rows[id].First
+	return uint64(s.rows[id].First)
 }
 
 // Ended reports whether a step's world was saved.
@@ -219,10 +223,13 @@ func (s *Tree) set(st *Step) {
 		at = len(s.began)
 		s.began = append(s.began, st.Began...)
 	}
-	*r = row{First: st.First, World: st.World, Count: uint32(st.Last - st.First), Parent: int32(st.Parent), Began: uint32(at), Detail: s.details.number(detail{
-		Flags: st.flags(), Calls: s.texts.number(joinNames(st.Calls)), LeftBy: s.texts.number(st.LeftBy), NoCheckpoint: s.texts.number(st.NoCheckpoint),
-		Todos: s.todoList(st.Todos), Failed: uint32(st.Failed), Began: uint32(len(st.Began)),
-	})}
+	*r = row{
+		World: st.World, First: uint32(st.First), Count: uint32(st.Last - st.First), Parent: int32(st.Parent), LeftBy: s.texts.number(st.LeftBy), Began: uint32(at),
+		Detail: s.details.number(detail{
+			Flags: st.flags(), Calls: s.texts.number(joinNames(st.Calls)), NoCheckpoint: s.texts.number(st.NoCheckpoint),
+			Todos: s.todoList(st.Todos), Failed: uint32(st.Failed), Began: uint32(len(st.Began)),
+		}),
+	}
 }
 
 // Edit changes a step. In a stream of this program that is the step under way.
@@ -255,9 +262,7 @@ func (s *Tree) Leave(id int, reason string) {
 		s.open.LeftBy = reason
 		return
 	}
-	d := s.detail(id)
-	d.LeftBy = s.texts.number(reason)
-	s.rows[id].Detail = s.details.number(d)
+	s.rows[id].LeftBy = s.texts.number(reason)
 }
 
 // todoList returns the number of a list, which is mostly that of the previous step.

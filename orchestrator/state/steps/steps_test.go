@@ -29,7 +29,7 @@ func TestStepsAgainstList(t *testing.T) {
 			}
 			switch change {
 			case 1: // of any kind
-				st := drawStep(rt, id, rapid.Uint64Range(1, 1<<40).Draw(rt, "first"))
+				st := drawStep(rt, id, rapid.Uint64Range(1, 1<<30).Draw(rt, "first"))
 				if list[id].Ended && !st.Ended { // no step begins again
 					st.Ended = true
 				}
@@ -105,7 +105,7 @@ func drawStep(rt *rapid.T, id int, first uint64) Step {
 	}
 	if few(12, 15) == 0 {
 		st.Parent, st.NoCheckpoint, st.Failed = rapid.IntRange(0, id).Draw(rt, "parent"), "disk full", rapid.IntRange(0, 1<<17).Draw(rt, "failed")
-		st.Last = first + rapid.Uint64Range(0, 1<<32-1_000).Draw(rt, "operations") // and some that come later
+		st.Last = first + rapid.Uint64Range(0, 1<<24).Draw(rt, "operations")
 		st.World = Mark(rapid.Uint64().Draw(rt, "world"))
 	}
 	for i := range few(6, 3) {
@@ -133,8 +133,8 @@ func TestStepsAreSmall(t *testing.T) {
 	if n := len(s.texts.list); n != 2 {
 		t.Errorf("%d texts, want a reason and a list of calls", n)
 	}
-	if n := len(s.details.list); n != 2 {
-		t.Errorf("%d details, want one before and one after the jump", n)
+	if n := len(s.details.list); n != 1 {
+		t.Errorf("%d details, want one of all steps", n)
 	}
 	if n := unsafe.Sizeof(row{}) + unsafe.Sizeof(Began{}); n > 48 {
 		t.Errorf("a step takes %d bytes, at most 48 are wanted", n)
