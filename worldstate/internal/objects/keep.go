@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -28,12 +27,7 @@ func (p *Pack) Beside(ext string) string { return strings.TrimSuffix(p.Path, ".p
 
 // IsOurKeep reports whether the file is the .keep of one of our packs.
 func IsOurKeep(path string) (bool, error) {
-	var data []byte
-	f, err := fsys.OpenFile(path)
-	if err == nil {
-		data, err = io.ReadAll(io.LimitReader(f, 2*int64(len(KeepWord))))
-		f.Close()
-	}
+	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) || fsys.IsErrno(err, unix.EISDIR) { // git push of another user writes its own
 		return false, nil
 	}

@@ -182,37 +182,21 @@ func parseAction(line string) (Action, error) {
 }
 
 // ParseState parses the result of State.String.
-func ParseState(s string) (tree.State, error) {
-	bad := fmt.Errorf("bad state %q", s)
-	if s == "-" {
-		return tree.State{}, nil
-	}
-	var out tree.State
-	var perm, id string
+func ParseState(s string) (out tree.State, err error) {
+	var id string
 	switch {
 	case strings.HasPrefix(s, "f"):
 		out.Kind = tree.KindFile
-		perm, id, _ = strings.Cut(s[1:], ":")
+		_, err = fmt.Sscanf(s, "f%04o:%s", &out.Perm, &id)
 	case strings.HasPrefix(s, "l:"):
 		out.Kind, id = tree.KindLink, s[2:]
 	case strings.HasPrefix(s, "d"):
-		out.Kind, perm = tree.KindDir, s[1:]
-	default:
-		return tree.State{}, bad
+		out.Kind = tree.KindDir
+		_, err = fmt.Sscanf(s, "d%04o", &out.Perm)
 	}
-	if out.Kind != tree.KindLink {
-		p, err := tree.ParsePerm(perm)
-		if err != nil {
-			return tree.State{}, bad
-		}
-		out.Perm = p
-	}
-	if out.Kind != tree.KindDir {
-		h, ok := gitfmt.ParseHash(id)
-		if !ok {
-			return tree.State{}, bad
-		}
-		out.Hash = h
+	out.Hash, _ = gitfmt.ParseHash(id)
+	if err != nil || out.String() != s || out.Perm > 0o777 {
+		return tree.State{}, fmt.Errorf("bad state %q", s)
 	}
 	return out, nil
 }

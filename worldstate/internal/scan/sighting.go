@@ -1,7 +1,9 @@
 package scan
 
 import (
+	"slices"
 	"sort"
+	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
@@ -41,11 +43,9 @@ func (sc *Scanned) gather() {
 		}
 	}
 	sc.Root.Dirs("", sc.gatherIn)
-	byPath := func(l []gitfmt.Skip) func(i, j int) bool {
-		return func(i, j int) bool { return l[i].Path < l[j].Path }
-	}
-	sort.Slice(sc.Skips, byPath(sc.Skips))
-	sort.Slice(sc.Notes, byPath(sc.Notes))
+	byPath := func(a, b gitfmt.Skip) int { return strings.Compare(a.Path, b.Path) }
+	slices.SortStableFunc(sc.Skips, byPath)
+	slices.SortStableFunc(sc.Notes, byPath)
 	sort.SliceStable(sc.Frozen, func(i, j int) bool { return sc.Frozen[i].Less(sc.Frozen[j]) })
 }
 

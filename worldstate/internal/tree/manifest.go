@@ -3,6 +3,7 @@ package tree
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -31,6 +32,13 @@ type manifest struct {
 
 // usualModes are the permissions of each class that need no line.
 type usualModes [classes]uint32
+
+const manifestHead = "anamnesis-manifest 1 file=%04o exec=%04o dir=%04o"
+
+// head returns the first line of a manifest.
+func (u usualModes) head() string {
+	return fmt.Sprintf(manifestHead, u[classFile], u[classExec], u[classDir])
+}
 
 func gitModes() usualModes {
 	return usualModes{classFile: 0o644, classExec: 0o755, classDir: 0o755}
@@ -88,7 +96,7 @@ func encodeManifest(l *Listing) []byte {
 	}
 	sort.Strings(lines)
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "anamnesis-manifest 1 file=%04o exec=%04o dir=%04o\n", usual[classFile], usual[classExec], usual[classDir])
+	fmt.Fprintln(&b, usual.head())
 	for _, line := range lines {
 		b.WriteString(line)
 		b.WriteByte('\n')
@@ -100,23 +108,9 @@ func encodeManifest(l *Listing) []byte {
 func DecodeManifest(data []byte) (*manifest, error) {
 	m := &manifest{Modes: map[string]uint32{}, empty: map[string]uint32{}, Names: map[string]string{}}
 	head, rest, ok := strings.Cut(string(data), "\n")
-	fields := strings.Fields(head)
-	if !ok || len(fields) != 5 || fields[0] != "anamnesis-manifest" {
-		return nil, fmt.Errorf("manifest: bad first line")
-	}
-	if fields[1] != "1" {
-		return nil, fmt.Errorf("manifest: unknown version %q", fields[1])
-	}
-	for i, f := range []struct {
-		key string
-		to  *uint32
-	}{{"file=", &m.usual[classFile]}, {"exec=", &m.usual[classExec]}, {"dir=", &m.usual[classDir]}} {
-		v, ok := strings.CutPrefix(fields[2+i], f.key)
-		perm, err := ParsePerm(v)
-		if !ok || err != nil {
-			return nil, fmt.Errorf("manifest: bad usual mode %q", fields[2+i])
-		}
-		*f.to = perm
+	u := &m.usual
+	if _, err := fmt.Sscanf(head, manifestHead, &u[classFile], &u[classExec], &u[classDir]); !ok || err != nil || head != u.head() || slices.Max(u[:]) > 0o777 {
+		return nil, fmt.Errorf("manifest: bad first line %q, or a newer version", head)
 	}
 	for n := 2; rest != ""; n++ {
 		var line string
