@@ -72,73 +72,83 @@ func (f *fakeEmbedder) EmbedQuery(_ context.Context, text string) ([]float32, er
 	return v[0], err
 }
 
-func TestExternalEmbedderIsCachedAndMayFail(t *testing.T) {
+func TestExternalEmbedderIsCached(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "[odd]*")          // no pattern
 	old := filepath.Join(dir, indexDir, "vectors-0.bin") // another embedder's
 	if err := errors.Join(os.MkdirAll(filepath.Dir(old), 0o700), os.WriteFile(old, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	e := &fakeEmbedder{dims: 16}
-	now := day
 	open := func() *Store {
-		s, err := Open(dir, &Options{Embedder: e, Now: func() time.Time { return now }, VectorWait: time.Minute})
+		s, err := Open(dir, &Options{Embedder: e, Now: fixedNow, VectorWait: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
-	find := func(s *Store) {
-		t.Helper()
-		hits, err := s.Search(t.Context(), Query{Text: "broken pipe in the uploader"})
-		if err != nil || len(hits) != 1 {
-			t.Fatalf("%v, %v", ids(hits), err)
-		}
-	}
 	s := open()
 	mustPut(t, s, newCard("k1", "broken pipe", "the uploader sees a broken pipe"))
 	mustPut(t, s, newCard("k2", "rate limit", "the crawler is throttled"))
-	find(s)
-	find(s)
+	findUploader(t, s)
+	findUploader(t, s)
 	if e.asked() != 2+2 {
 		t.Errorf("%d texts embedded, want 2 cards and 2 queries", e.asked())
 	}
-	find(open())
+	findUploader(t, open())
 	if e.asked() != 2+3 {
 		t.Errorf("%d texts embedded, want none but the query after reopening", e.asked())
 	}
+	if files, _ := fs.Glob(os.DirFS(filepath.Join(dir, indexDir)), "vectors-*.bin"); len(files) != 2 {
+		t.Errorf("cache files, those of two models are kept: %v", files)
+	}
+}
+
+// findUploader searches for the only card that fits.
+func findUploader(t *testing.T, s *Store) {
+	t.Helper()
+	hits, err := s.Search(t.Context(), Query{Text: "broken pipe in the uploader"})
+	if err != nil || len(hits) != 1 {
+		t.Fatalf("%v, %v", ids(hits), err)
+	}
+}
+
+func TestExternalEmbedderMayFail(t *testing.T) {
+	e, now := &fakeEmbedder{dims: 16}, day
 	e.fail(errFault)
-	s = open()
+	s, err := Open(t.TempDir(), &Options{Embedder: e, Now: func() time.Time { return now }, VectorWait: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	mustPut(t, s, newCard("k1", "broken pipe", "the uploader sees a broken pipe"))
 	mustPut(t, s, newCard("k3", "other", "a new card to embed"))
-	find(s)
+	findUploader(t, s)
 	if !errors.Is(s.VectorError(), errFault) {
 		t.Errorf("vector error %v", s.VectorError())
 	}
 	asked := e.asked()
-	find(s)
+	findUploader(t, s)
 	if e.asked() != asked || !errors.Is(s.VectorError(), errFault) {
 		t.Errorf("an embedder that failed just now was asked again (%v)", s.VectorError())
 	}
 	e.fail(nil)
 	now = now.Add(time.Hour)
-	find(s)
+	findUploader(t, s)
 	if s.VectorError() != nil {
 		t.Errorf("vector error %v after recovery", s.VectorError())
 	}
 	now = now.Add(time.Hour)
 	e.fail(errFault)
-	find(s)
+	findUploader(t, s)
 	if !errors.Is(s.VectorError(), errFault) {
 		t.Errorf("vector error %v of a query", s.VectorError())
 	}
 	e.fail(nil)
 	now = now.Add(time.Hour)
-	find(s)
+	findUploader(t, s)
 	if s.VectorError() != nil {
 		t.Errorf("vector error %v after a query's recovery", s.VectorError())
-	}
-	if files, _ := fs.Glob(os.DirFS(filepath.Join(dir, indexDir)), "vectors-*.bin"); len(files) != 2 {
-		t.Errorf("cache files, those of two models are kept: %v", files)
 	}
 }
 

@@ -59,8 +59,10 @@ func form(fields ...string) url.Values {
 
 var hiddenSeen = regexp.MustCompile(`name="seen" value="([0-9a-f]+)"`)
 
-func TestDecide(t *testing.T) {
-	s := openSite(t)
+// decidable returns a site with three cards, and the fingerprint of the first as it is read.
+func decidable(t *testing.T) (s *site, seen string) {
+	t.Helper()
+	s = openSite(t)
 	for _, id := range []string{"c1", "c2", "c3"} {
 		s.addCard(t, id, "topic of "+id)
 	}
@@ -69,7 +71,12 @@ func TestDecide(t *testing.T) {
 	if page.code != 200 || found == nil {
 		t.Fatalf("%d\n%s", page.code, page.text)
 	}
-	seen := found[1]
+	return s, found[1]
+}
+
+// A decision that lacks something, or is about another text, changes nothing.
+func TestDecideRefuses(t *testing.T) {
+	s, seen := decidable(t)
 	for _, tt := range []struct {
 		name, path string
 		form       url.Values
@@ -103,7 +110,10 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
+}
 
+func TestDecideAndUndo(t *testing.T) {
+	s, seen := decidable(t)
 	done := s.ask(t, "POST", "/cards/c1/decide", form("act", "approve", "seen", seen, "from", "review"))
 	if done.code != 303 || done.header.Get("Location") != "/review/c2?done=1" || s.state(t, "c1") != card.Reviewed {
 		t.Fatalf("%d to %s, c1 is %s", done.code, done.header.Get("Location"), s.state(t, "c1"))

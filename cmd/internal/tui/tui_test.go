@@ -100,18 +100,21 @@ func TestTodoListOnce(t *testing.T) {
 	}
 }
 
+// key is the press of a key without another.
+func key(s string) tea.KeyPressMsg { return tea.KeyPressMsg{Text: s, Code: rune(s[0])} }
+
+// asking is a screen with a question about a call, open for a minute.
+func asking() (*screen, *ask.Question) {
+	m := &screen{now: time.Unix(1000, 0), edit: editor.New(&editor.History{}, "", nil)}
+	q := &ask.Question{Kind: ask.OfCall, Answer: make(chan gate.Answer, 1)}
+	q.Open(m.now.Add(-time.Minute), time.Time{})
+	m.questions = []*ask.Question{q}
+	return m, q
+}
+
 // TestTypingIsNoAnswer: a key that lets a call run counts if no other follows it at once.
 func TestTypingIsNoAnswer(t *testing.T) {
-	key := func(s string) tea.KeyPressMsg { return tea.KeyPressMsg{Text: s, Code: rune(s[0])} }
-	open := func() (*screen, *ask.Question) {
-		m := &screen{now: time.Unix(1000, 0), edit: editor.New(&editor.History{}, "", nil)}
-		q := &ask.Question{Kind: ask.OfCall, Answer: make(chan gate.Answer, 1)}
-		q.Open(m.now.Add(-time.Minute), time.Time{})
-		m.questions = []*ask.Question{q}
-		return m, q
-	}
-
-	m, q := open()
+	m, q := asking()
 	m.key(key("t"))
 	first := settledMsg{q, m.held}
 	m.key(key("y"))
@@ -120,7 +123,7 @@ func TestTypingIsNoAnswer(t *testing.T) {
 		t.Errorf("two keys at once: answered %d times, the line holds %q", len(q.Answer), m.edit.Text())
 	}
 
-	m, q = open()
+	m, q = asking()
 	for _, s := range []string{"g", "o", " ", "o", "n"} { // the first letter is no answer, so none is
 		m.key(key(s))
 	}
@@ -128,7 +131,7 @@ func TestTypingIsNoAnswer(t *testing.T) {
 		t.Errorf("words: answered %d times, the line holds %q", len(q.Answer), m.edit.Text())
 	}
 
-	m, q = open()
+	m, q = asking()
 	for i, s := range []string{"a", "l", "s", "o", " ", "y"} { // slowly: the line holds text
 		m.now = m.now.Add(time.Duration(i) * time.Minute)
 		if m.key(key(s)); m.held != nil {
@@ -139,7 +142,7 @@ func TestTypingIsNoAnswer(t *testing.T) {
 		t.Errorf("slow words: answered %d times, the line holds %q", len(q.Answer), m.edit.Text())
 	}
 
-	m, q = open()
+	m, q = asking()
 	m.key(key("a"))
 	m.key(key("a"))
 	m.key(key("h"))
@@ -147,8 +150,23 @@ func TestTypingIsNoAnswer(t *testing.T) {
 		t.Errorf("aah: answered %d times, the line holds %q", len(q.Answer), m.edit.Text())
 	}
 
-	for name, back := range map[string]string{"s": "one\ntwo", "u": ""} { // a line that is set aside, or cleared
-		m, q = open()
+	m, _ = asking()
+	late := &ask.Question{Kind: ask.OfCall, Answer: make(chan gate.Answer, 1)}
+	m.line(key("g"))
+	m.edit.Take() // as it is sent
+	m.questions = []*ask.Question{late}
+	m.asked()
+	m.now = m.now.Add(900 * time.Millisecond)
+	if m.key(key("y")); m.held != nil || m.edit.Text() != "y" {
+		t.Errorf("soon after typing: the line holds %q", m.edit.Text())
+	}
+}
+
+// TestLineAside: a line that was set aside or cleared before an answer comes back after the turn
+// only if it was set aside; while the agent works, it comes back at once.
+func TestLineAside(t *testing.T) {
+	for name, back := range map[string]string{"s": "one\ntwo", "u": ""} { // set aside, or cleared
+		m, q := asking()
 		m.edit.Edit("one\ntwo")
 		m.key(tea.KeyPressMsg{Code: rune(name[0]), Mod: tea.ModCtrl})
 		if m.bringBack(); !m.edit.Empty() {
@@ -166,24 +184,16 @@ func TestTypingIsNoAnswer(t *testing.T) {
 		}
 	}
 
-	m, _ = open()
+	m, _ := asking()
 	m.questions, m.running, m.aside = nil, true, "one"
 	if m.key(tea.KeyPressMsg{Code: 's', Mod: tea.ModCtrl}); m.edit.Text() != "one" || m.aside != "" {
 		t.Errorf("ctrl+s while the agent works: the line holds %q", m.edit.Text())
 	}
+}
 
-	m, _ = open()
-	late := &ask.Question{Kind: ask.OfCall, Answer: make(chan gate.Answer, 1)}
-	m.line(key("g"))
-	m.edit.Take() // as it is sent
-	m.questions = []*ask.Question{late}
-	m.asked()
-	m.now = m.now.Add(900 * time.Millisecond)
-	if m.key(key("y")); m.held != nil || m.edit.Text() != "y" {
-		t.Errorf("soon after typing: the line holds %q", m.edit.Text())
-	}
-
-	m, q = open()
+// TestOneKeyAnswers: a key that no other follows is the answer.
+func TestOneKeyAnswers(t *testing.T) {
+	m, q := asking()
 	m.key(key("y"))
 	m.settled(settledMsg{q, m.held})
 	if len(q.Answer) != 1 || len(m.questions) != 0 {
