@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package agent reads agent specs: YAML files that define an agent's prompt, model, tools,
 // subagents, and the rules for its calls. It resolves what a spec extends, fills in system
 // prompts and collects a repository's instructions (AGENTS.md).

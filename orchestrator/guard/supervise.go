@@ -49,9 +49,6 @@ const (
 // It finds the command's processes if their supervisor was killed.
 const RunVariable = "ANAMNESIS_RUN"
 
-// ErrUnsupported is returned by Run where commands cannot be supervised.
-var ErrUnsupported = errors.New("commands cannot be run on this platform")
-
 // StartError reports that the system would not start the command: its directory or program is
 // missing, its arguments are too long.
 type StartError struct {

@@ -1,21 +1,109 @@
-//go:build !unix
+//go:build !linux
 
 package guard
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
 
 	"anamnesis/opstream/op"
 )
 
 // Missing lists what this platform lacks, one sentence each.
-func Missing() []string { return []string{"commands cannot be run on this platform"} }
+func Missing() []string {
+	return []string{
+		"commands have no supervisor: a process that leaves its process group (setsid, daemon) survives its command",
+		"commands outlive this program when it is killed",
+	}
+}
 
 // SuperviseMain does nothing here: there is no supervisor on this platform.
 func SuperviseMain() {}
 
-// EndLeftover does nothing here: no command was ever run.
+// EndLeftover does nothing on this platform: processes cannot be identified across a crash.
 func EndLeftover(op.ToolStarted) error { return nil }
 
-// Run refuses with ErrUnsupported.
-func Run(context.Context, Command) (Outcome, error) { return Outcome{}, ErrUnsupported }
+// Run runs a command and ends its process group when it is over; Missing lists what Linux has
+// beyond that. Errors and results are as on Linux.
+func Run(ctx context.Context, c Command) (Outcome, error) {
+	if c.Stdin != nil {
+		defer c.Stdin.Close()
+	}
+	if err := c.check(); err != nil {
+		return Outcome{}, err
+	}
+	if c.Started != nil {
+		if err := c.Started(op.ToolStarted{Call: c.Call}); err != nil {
+			return Outcome{}, fmt.Errorf("record start of %s: %w", c.Path, err)
+		}
+	}
+	limit, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	cmd := &exec.Cmd{
+		Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env,
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	out := &serial{output: c.Output}
+	cmd.Stdout, cmd.Stderr = out.writer(Stdout), out.writer(Stderr)
+	if c.Stdin != nil {
+		cmd.Stdin = c.Stdin
+	}
+	cmd.WaitDelay = drainTime
+	if err := cmd.Start(); err != nil {
+		return Outcome{}, fmt.Errorf("run command: %w", &StartError{err.Error()})
+	}
+	group := -cmd.Process.Pid
+	stop := context.AfterFunc(limit, func() {
+		_ = syscall.Kill(group, syscall.SIGTERM)
+		time.Sleep(graceTime)
+		_ = syscall.Kill(group, syscall.SIGKILL)
+	})
+	err := cmd.Wait()
+	stop()
+	_ = syscall.Kill(group, syscall.SIGKILL)
+	o := Outcome{
+		TimedOut: errors.Is(limit.Err(), context.DeadlineExceeded) && ctx.Err() == nil,
+		Canceled: ctx.Err() != nil,
+		Cut:      errors.Is(err, exec.ErrWaitDelay),
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
+		return o, fmt.Errorf("run command: %w", err)
+	}
+	o.Exit = cmd.ProcessState.ExitCode()
+	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		o.Exit = 128 + int(ws.Signal())
+	}
+	if o.Canceled {
+		return o, fmt.Errorf("run command: %w", context.Cause(ctx))
+	}
+	return o, nil
+}
+
+// serial passes two outputs on, one call at a time.
+type serial struct {
+	mu     sync.Mutex
+	output func(Stream, []byte)
+}
+
+func (s *serial) writer(stream Stream) io.Writer { return streamWriter{s, stream} }
+
+type streamWriter struct {
+	to     *serial
+	stream Stream
+}
+
+func (w streamWriter) Write(p []byte) (int, error) {
+	w.to.mu.Lock()
+	defer w.to.mu.Unlock()
+	if w.to.output != nil {
+		w.to.output(w.stream, p)
+	}
+	return len(p), nil
+}

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -19,7 +20,7 @@ const StrayRefusal = "has another name (hard link) that was not found in the wor
 // inode identifies a file under all its names.
 type inode struct{ dev, ino uint64 }
 
-// Links returns the number of a file's names, as far as known.
+// Links returns the number of a file's names.
 func Links(info fs.FileInfo) uint64 {
 	_, n := identity(info)
 	return n
@@ -89,4 +90,13 @@ func findNames(ctx context.Context, places []string, missing map[inode]int) {
 			missing[id]++
 		}
 	}
+}
+
+// identity returns a file's inode and the number of its names.
+func identity(info fs.FileInfo) (inode, uint64) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return inode{}, 1
+	}
+	return inode{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)
 }

@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package client sends a hook's event to a running recorder. It imports little, so that it is
 // initialised long before the rest of the program, see cmd/internal/hookmain: encoding/json, fmt
 // and strings wait for many other packages.

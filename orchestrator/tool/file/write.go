@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/oklog/ulid/v2"
 
@@ -128,7 +129,9 @@ func (t *target) replace(data []byte) (err error) {
 		return err
 	}
 	if t.info != nil {
-		keepOwner(f, t.info)
+		if st, ok := t.info.Sys().(*syscall.Stat_t); ok && (int(st.Uid) != os.Geteuid() || int(st.Gid) != os.Getegid()) {
+			_ = f.Chown(int(st.Uid), int(st.Gid)) // if that fails, the new owner stays, as with any editor
+		}
 		const kept = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 		if err := f.Chmod(t.info.Mode() & kept); err != nil {
 			return err

@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package mcp offers the agent the tools of MCP servers: programs that it starts and connects
 // to over their standard input and output, and services over streamable HTTP. It is the only
 // package that uses github.com/modelcontextprotocol/go-sdk.

@@ -71,8 +71,6 @@ func (b bash) run(ctx context.Context, env *tool.Env, e Exec) (tool.Result, erro
 	switch {
 	case errors.As(err, &start):
 		return tool.Errorf("%s was not run: %v.", e.Name, start), nil
-	case errors.Is(err, guard.ErrUnsupported):
-		return tool.Errorf("%s was not run: %v.", e.Name, err), nil
 	case err != nil && !o.Canceled:
 		return tool.Errorf("%s was not run: %v. %s", e.Name, err, o.Note), err
 	}
