@@ -82,14 +82,14 @@ func open(dir string, o *Options, clock func() time.Time) (*Store, error) {
 	return s, nil
 }
 
-// sweepMonths removes what dead writers left beside the cards.
+// sweepMonths removes the temporary files of crashed writers beside the cards.
 func (s *Store) sweepMonths() error {
 	if len(s.folder.Temp) == 0 {
 		return nil
 	}
 	release, err := disk.TryLock(s.lockPath())
 	if err != nil || release == nil {
-		return err // somebody is writing; the next opening sweeps
+		return err // another process is writing; the next opening sweeps
 	}
 	defer release()
 	for _, path := range s.folder.Temp {
@@ -100,8 +100,8 @@ func (s *Store) sweepMonths() error {
 	return nil
 }
 
-// checkBrought refuses a folder whose repository brings what only the program
-// writes: a clone of one would say what was reviewed here.
+// checkBrought refuses a folder whose repository contains files that only the program writes: a
+// clone would claim what was reviewed here.
 func (s *Store) checkBrought() error {
 	repo, err := history.Open(s.dir)
 	if err != nil {
@@ -123,9 +123,8 @@ func (s *Store) checkBrought() error {
 	return nil
 }
 
-// beginReviews begins the list of reviews. older says that an earlier version
-// of the program, which kept none, has been at work here: what is reviewed then
-// was reviewed here.
+// beginReviews creates the list of reviews. If older is set, an earlier version of the program,
+// which had no list, used the folder: its reviewed cards were reviewed here.
 func (s *Store) beginReviews(older bool) error {
 	if err := disk.MakeDir(s.fs, s.dir); err != nil {
 		return err
@@ -146,7 +145,7 @@ func (s *Store) beginReviews(older bool) error {
 	return reviews.Begin(s.fs, s.opts.reviews, lines)
 }
 
-// prepare makes the folders and sweeps what dead writers left.
+// prepare creates the folders and removes temporary files of crashed writers.
 func (s *Store) prepare() error {
 	for _, d := range []string{s.dir, filepath.Join(s.dir, indexDir)} {
 		if err := disk.MakeDir(s.fs, d); err != nil {
@@ -158,7 +157,7 @@ func (s *Store) prepare() error {
 		return err
 	}
 	if release == nil {
-		return nil // somebody is writing; the next one sweeps
+		return nil // another process is writing; the next opening sweeps
 	}
 	defer release()
 	ignore := filepath.Join(s.dir, indexDir, ".gitignore")

@@ -63,12 +63,12 @@ type Options struct {
 	// while the folder is opened or read again, or written by a change. Calls come
 	// one at a time, the last with done equal to of.
 	Progress func(done, of int)
-	// Person is whom reviews and edits by hand are by in the history; zero
-	// is who git says sits here.
+	// Person is the author of reviews and edits by hand in the history; if zero, git's configured
+	// user.
 	Person history.Person
-	// Watch has changes that others make to the folder seen before the next
-	// answer, until the store is closed. Where the system can watch no more
-	// folders, the files' marks are looked at before each answer instead.
+	// Watch makes each answer include the changes that others made to the folder, until the store
+	// is closed. If the system can watch no more folders, the files' marks are compared before
+	// each answer instead.
 	Watch bool
 
 	// Redact returns a text with markers in place of its secrets, and the markers.

@@ -54,22 +54,21 @@ type Survey struct {
 	Unread  []string // paths of files that are too long to be looked at
 }
 
-// Survey looks at all that the refs and the index lead to, and at objects that
-// nothing leads to.
+// Survey examines all objects that the refs and the index reach, and the unreachable ones.
 func (r *Repo) Survey(ctx context.Context, scrub Scrub) (*Survey, error) {
 	r.reopen()
 	w, err := r.rewriter(ctx, scrub, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.lookBehind(ctx); err != nil {
+	if err := w.surveyUnreachable(ctx); err != nil {
 		return nil, err
 	}
 	return w.survey(), nil
 }
 
-// rewriter makes the new form of each object that the refs lead to, and writes it to
-// a new repository if there is one.
+// rewriter computes the new form of each object that the refs reach, and writes it to a new
+// repository if there is one.
 type rewriter struct {
 	r     *Repo
 	scrub Scrub
@@ -96,8 +95,8 @@ type name struct {
 	kinds []string
 }
 
-// changed is what became of an object: its new id, and what was replaced in it
-// by new path.
+// changed is the result for an object: its new id, and the kinds of what was replaced, by new
+// path.
 type changed struct {
 	id    plumbing.Hash
 	found map[string][]string
@@ -319,7 +318,7 @@ func (w *rewriter) tag(ctx context.Context, data []byte) (plumbing.Hash, error) 
 	return w.keep(plumbing.TagObject, data)
 }
 
-// tree rewrites a folder that is called was, and is called now afterwards.
+// tree rewrites the folder at the path was, whose new path is now.
 func (w *rewriter) tree(ctx context.Context, was, now string, id plumbing.Hash) (changed, error) {
 	key := at{was, id}
 	if ch, ok := w.trees[key]; ok {
@@ -416,7 +415,7 @@ func (w *rewriter) file(ctx context.Context, p string, id plumbing.Hash) (change
 	return ch, nil
 }
 
-// renamed returns what a path is called afterwards.
+// renamed returns a path's new name.
 func (w *rewriter) renamed(p string) string {
 	var parts []string
 	for at := p; at != "." && at != "" && at != "/"; at = path.Dir(at) {
@@ -426,8 +425,8 @@ func (w *rewriter) renamed(p string) string {
 	return strings.Join(parts, "/")
 }
 
-// lookBehind looks at the objects that nothing leads to.
-func (w *rewriter) lookBehind(ctx context.Context) error {
+// surveyUnreachable examines the unreachable objects.
+func (w *rewriter) surveyUnreachable(ctx context.Context) error {
 	objects, err := w.r.st.IterEncodedObjects(plumbing.AnyObject)
 	if err != nil {
 		return fmt.Errorf("list the objects of %s: %w", w.r.git, err)

@@ -101,7 +101,7 @@ func (x *Index) Stale() bool {
 	return x.stale
 }
 
-// changed notes that the documents are others now.
+// changed records that the documents changed.
 func (x *Index) changed() {
 	x.stale = true
 	if x.vecs != nil {
@@ -121,7 +121,7 @@ func (x *Index) ForgetVectors() error {
 }
 
 // Fill puts documents into an empty index, faster than one by one. Their ids must differ;
-// their order does not matter. After an error, which is ctx's, the index is of no use.
+// their order does not matter. After an error, which is ctx's, the index must not be used.
 func (x *Index) Fill(ctx context.Context, docs []Document) error {
 	x.place(slices.Clone(docs))
 	x.changed()
@@ -149,7 +149,7 @@ func (x *Index) Fill(ctx context.Context, docs []Document) error {
 	return nil
 }
 
-// settle has the inverted indexes take less memory, where that is worth the time.
+// settle compacts the inverted indexes if enough has changed.
 func (x *Index) settle() {
 	x.words.Settle()
 	x.grams.Settle()
@@ -246,8 +246,8 @@ func (x *Index) refresh(ctx context.Context, vectors func(context.Context, func(
 	return err
 }
 
-// Close ends the background work and waits for it, and releases what was read from
-// files: the index is of no more use. Vectors computed so far are stored.
+// Close ends the background work, waits for it, and releases what was read from files. The index
+// must not be used afterwards. Vectors computed so far are stored.
 func (x *Index) Close() {
 	x.file.Close()
 	if x.vecs != nil {

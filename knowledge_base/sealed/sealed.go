@@ -58,10 +58,10 @@ func (w *Writer) Floats(v []float32) {
 	}
 }
 
-// Unsealed returns what was written so far, for use in memory; the writer's own.
+// Unsealed returns the bytes written so far, which belong to the writer.
 func (w *Writer) Unsealed() []byte { return w.b.Bytes() }
 
-// Seal ends the file and returns its bytes; the writer is of no more use.
+// Seal ends the file and returns its bytes. The writer must not be used afterwards.
 func (w *Writer) Seal() ([]byte, error) {
 	w.b.Write(binary.LittleEndian.AppendUint32(nil, checksum(w.b.Bytes())))
 	if n := w.b.Len(); n > MaxBytes {
@@ -72,8 +72,8 @@ func (w *Writer) Seal() ([]byte, error) {
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
-// Reader takes apart what [Writer] put together. After something that cannot
-// be, everything reads as zero and [Reader.OK] is false.
+// Reader reads what [Writer] wrote. After the first impossible value, every value is zero and
+// [Reader.OK] is false.
 type Reader struct {
 	b      []byte
 	bad    bool
@@ -116,7 +116,7 @@ func (r *Reader) Close() {
 	}
 }
 
-// Parse is [Open] for bytes, which the reader keeps.
+// Parse is [Open] for bytes, which the reader retains.
 func Parse(b []byte, magic string) (*Reader, bool) {
 	if len(b) < crc32.Size {
 		return nil, false
@@ -129,20 +129,19 @@ func Parse(b []byte, magic string) (*Reader, bool) {
 	return r, r.Text() == magic
 }
 
-// NewReader reads bytes that are known to be whole; it keeps them.
+// NewReader returns a reader of bytes without a checksum. It retains them.
 func NewReader(b []byte) *Reader { return &Reader{b: b} }
 
-// OK reports whether all that was read was there.
+// OK reports whether every value read so far was possible.
 func (r *Reader) OK() bool { return !r.bad }
 
-// Fail has the reader be at its end: what was read makes no sense.
+// Fail records that a value is impossible.
 func (r *Reader) Fail() { r.bad, r.b = true, nil }
 
 // Left returns how many bytes are left.
 func (r *Reader) Left() int { return len(r.b) }
 
-// Bytes returns the next n bytes, nil when there are fewer. They are the
-// reader's own.
+// Bytes returns the next n bytes, or nil if there are fewer. They belong to the reader.
 func (r *Reader) Bytes(n int) []byte {
 	if r.bad || n < 0 || n > len(r.b) {
 		r.Fail()

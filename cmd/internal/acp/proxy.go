@@ -216,7 +216,7 @@ func (p *Proxy) fromEditor(ctx context.Context, line []byte) error {
 	return p.agent.write(line)
 }
 
-// prompt forwards a prompt with what the agent is to be told, or answers a command.
+// prompt forwards a prompt with the text for the agent, or answers a command.
 func (p *Proxy) prompt(ctx context.Context, line []byte, m *message, q *params) error {
 	c := p.chat(q.SessionID)
 	if c == nil {

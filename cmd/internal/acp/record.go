@@ -90,8 +90,8 @@ func (p *Proxy) close(ctx context.Context) {
 	}
 }
 
-// event records an event, and returns what the agent is to be told. An error is no
-// reason to stop the agent: it stands in the log that doctor reads.
+// event records an event and returns the text for the agent. An error does not stop the agent: it
+// is written to the log that doctor reads.
 func (c *chat) event(ctx context.Context, name string, more map[string]any) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package demo has the data of `anamnesis demo`: two small real Go modules with the same trap,
+// Package demo holds the data of `anamnesis demo`: two small real Go modules with the same trap,
 // and the model's replies for each. Nothing else of the demo is recorded.
 package demo
 

@@ -254,7 +254,7 @@ func (w *watch) failed(n timeline.Node) (out []picture.Line) {
 	return out
 }
 
-// compare compares the step's world with that of the step it goes on from.
+// compare compares the step's world with that of the step it continues.
 func (d *stepDetail) compare(ctx context.Context, s *Server, task string) {
 	if d.Problem = d.incomparable(task); d.Problem != "" {
 		return

@@ -40,7 +40,7 @@ const (
 	RowStep RowKind = "step"
 	RowPass RowKind = "pass"
 	RowMask RowKind = "mask"
-	// RowStrategy is the Reflect-Agent's answer, or that there is none.
+	// RowStrategy is the Reflect-Agent's answer, or its absence.
 	RowStrategy RowKind = "strategy"
 	RowJump     RowKind = "jump"
 	RowMail     RowKind = "mail"
@@ -169,7 +169,7 @@ func (b *Builder) Add(o op.Op) error {
 	return nil
 }
 
-// edited gives a call the arguments that the user edited.
+// edited replaces a call's arguments by those that the user edited.
 func edited(calls map[string]op.Call, b *op.ApprovalDecided) {
 	if c, ok := calls[b.Call]; ok && b.Args != "" {
 		c.Args = b.Args

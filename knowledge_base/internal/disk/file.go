@@ -135,8 +135,8 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// SweepTemp removes the files in dir, if there is one, that dead writers left: their names
-// begin with prefix. The caller holds the lock, so no other process writes.
+// SweepTemp removes the temporary files of crashed writers from dir, which may be missing. Their
+// names begin with prefix. The caller holds the lock, so no other process writes.
 func SweepTemp(dir, prefix string) error {
 	left, err := fs.Glob(os.DirFS(dir), prefix+"*")
 	for _, name := range left {

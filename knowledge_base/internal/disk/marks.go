@@ -10,14 +10,13 @@ import (
 	"anamnesis/knowledge_base/sealed"
 )
 
-// RacyWindow is how long after its last change a file's marks prove nothing:
-// another change within the file system's coarsest time step (two seconds, on
-// FAT) could leave them as they are. Such a file is read again.
+// RacyWindow is the age below which a file's marks prove nothing: another change within the file
+// system's coarsest time step (two seconds, on FAT) could leave them as they are. Such a file is
+// read again.
 const RacyWindow = 2 * time.Second
 
-// Marks are what tells that a file was not changed: its place on the disk, its
-// size, and when its bytes and its inode changed last, in nanoseconds. The zero
-// value vouches for nothing.
+// Marks identify the state of a file: device, inode, size, and the times of the last change of
+// its content and of its inode, in nanoseconds. The zero value vouches for nothing.
 type Marks struct {
 	dev, ino         uint64
 	Size             int64
@@ -25,17 +24,17 @@ type Marks struct {
 	Regular, Settled bool  // Regular: a file, or a folder where that was asked for
 }
 
-// MarksOf looks at a file that is about to be read at now.
+// MarksOf returns the marks of a file that is about to be read; now is the present time.
 func MarksOf(path string, now time.Time) (Marks, error) { return MarksAt(unix.AT_FDCWD, path, now) }
 
-// MarksAt is MarksOf for a path within an open folder: a look at many files of
-// one folder takes half as long.
+// MarksAt is MarksOf for a path within an open folder. For many files of one folder it takes half
+// the time.
 func MarksAt(folder int, path string, now time.Time) (Marks, error) {
 	return marksAt(folder, path, unix.S_IFREG, now)
 }
 
-// MarksOfFolder looks at a folder that is about to be listed: a file that is added, removed
-// or renamed there changes its marks.
+// MarksOfFolder returns the marks of a folder that is about to be listed. Adding, removing or
+// renaming a file in it changes them.
 func MarksOfFolder(path string, now time.Time) (Marks, error) {
 	return marksAt(unix.AT_FDCWD, path, unix.S_IFDIR, now)
 }
@@ -51,8 +50,8 @@ func marksAt(folder int, path string, kind uint32, now time.Time) (Marks, error)
 	return m, nil
 }
 
-// Vouch reports whether the file is the one that had the marks when it was
-// read, unchanged.
+// Vouch reports whether a file that has the marks now is unchanged since it was read with the
+// marks m.
 func (m Marks) Vouch(now Marks) bool {
 	now.Settled = m.Settled
 	return m.Settled && m == now
@@ -69,7 +68,7 @@ func ReadMarks(r *sealed.Reader) Marks {
 	return Marks{dev: r.Uint(), ino: r.Uint(), Size: int64(r.Uint()), modified: int64(r.Uint()), noted: int64(r.Uint()), Regular: true, Settled: true}
 }
 
-// lstat is the system call, begun again where a signal ended it.
+// lstat repeats the system call if a signal interrupts it.
 func lstat(folder int, path string, st *unix.Stat_t) error {
 	for {
 		err := unix.Fstatat(folder, path, st, unix.AT_SYMLINK_NOFOLLOW)

@@ -22,8 +22,8 @@ import (
 // or of another version is ignored, and so is a failure to write one.
 const (
 	keptFile = "cards.bin"
-	// KeptFew: the file is written when at least so many cards, and one in keptSlack, are
-	// not in it as they are: for fewer it costs more than it spares.
+	// The file is written again if at least KeptFew cards, and one in keptSlack, differ from it:
+	// for fewer, writing costs more than it saves.
 	KeptFew   = 64
 	keptSlack = 20
 )
@@ -32,7 +32,7 @@ func keptMagic() string { return fmt.Sprintf("anamnesis cards 5.%d\n", card.Reco
 
 func (f *Folder) keptPath() string { return filepath.Join(f.Index, keptFile) }
 
-// Kept returns the cached cards by path. Close ends them.
+// Kept returns the cached cards by path. Close invalidates them.
 func (f *Folder) Kept() map[string]*File {
 	r, ok := sealed.Open(f.keptPath(), keptMagic())
 	if !ok {
@@ -86,9 +86,8 @@ func (f *Folder) Kept() map[string]*File {
 	return out
 }
 
-// Keep writes what was read, where enough of it is not among what was
-// kept already: differ cards are not, or are no more. Files that may change yet
-// without a mark of it are left out.
+// Keep writes the cards to the cache if enough differ from it: differ cards were added, changed
+// or removed. A file too young for its marks to prove anything is left out.
 func (f *Folder) Keep(fsys disk.FS, cards map[string]*File, differ int) {
 	listed := f.months.Swap(nil) // the paths take memory, and the next listing is seldom
 	if differ < KeptFew || differ*keptSlack < len(cards) {

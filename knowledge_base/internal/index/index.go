@@ -65,7 +65,7 @@ func (x *Index) fill(ctx context.Context, built *retrieval.Index, cards map[stri
 	return nil
 }
 
-// Drop lets the index go; the next search builds one. The write lock is held.
+// Drop closes the index; the next search builds a new one. The write lock is held.
 func (x *Index) Drop() {
 	if x.built != nil {
 		x.built.Close()
@@ -73,7 +73,7 @@ func (x *Index) Drop() {
 	}
 }
 
-// Enter makes the index hold a card, or not if the card's state keeps it from being found.
+// Enter adds a card to the index, or removes it if its state excludes it from searches.
 func (x *Index) Enter(st *folder.File) {
 	switch {
 	case x.built == nil:
@@ -84,7 +84,7 @@ func (x *Index) Enter(st *folder.File) {
 	}
 }
 
-// Remove makes the index forget a card.
+// Remove removes a card from the index.
 func (x *Index) Remove(id string) {
 	if x.built != nil {
 		x.built.Remove(id)
@@ -106,7 +106,7 @@ func (x *Index) Search(ctx context.Context, q retrieval.Query) ([]retrieval.Foun
 	return found, err
 }
 
-// VectorError tells why the last search or Fit had no vectors, or not all of them.
+// VectorError returns why the last search or Fit had no vectors, or not all of them.
 func (x *Index) VectorError() error {
 	if err := x.err.Load(); err != nil {
 		return *err

@@ -33,7 +33,8 @@ type Line struct {
 	Topic string    `json:"topic"`
 }
 
-// List is what is known here of lessons, by [card.Card.Hash]. A Store's locks guard it.
+// List records which lessons were reviewed on this machine, and which arrived from elsewhere, by
+// [card.Card.Hash]. A Store's locks guard it.
 type List struct {
 	Reviewed map[string]bool // on this machine
 	Arrived  map[string]bool // from elsewhere
@@ -42,7 +43,7 @@ type List struct {
 	path string
 }
 
-// Open reads the list at path. A line that a crash tore is no review.
+// Open reads the list at path. A torn line is ignored.
 func Open(fsys disk.FS, path string) (*List, error) {
 	l := &List{Reviewed: make(map[string]bool), Arrived: make(map[string]bool), fs: fsys, path: path}
 	data, err := os.ReadFile(path)
@@ -61,7 +62,7 @@ func Open(fsys disk.FS, path string) (*List, error) {
 	return l, nil
 }
 
-// of returns the lessons of which lines say one thing.
+// of returns the lessons with one kind of line.
 func (l *List) of(what int) map[string]bool {
 	if what == Reviewed {
 		return l.Reviewed
@@ -98,7 +99,7 @@ func (l *List) Note(what int, at time.Time, cards []*card.Card) error {
 	return nil
 }
 
-// Follow notes for the new texts of cards, by index, what the list says of the old ones.
+// Follow records for the new text of each card, by index, what the list has for the old one.
 func (l *List) Follow(at time.Time, old, now []*card.Card) error {
 	for _, what := range []int{Reviewed, Arrived} {
 		var news []*card.Card
@@ -114,9 +115,9 @@ func (l *List) Follow(at time.Time, old, now []*card.Card) error {
 	return nil
 }
 
-// Judge takes what a card claims about itself for what it is here: reviewed, and when, counts
-// if it was reviewed on this machine, and what arrived from elsewhere is outside text until
-// then.
+// Judge returns a card's file with its claims replaced by what this machine knows: a review
+// counts only if it was made here, and a text that arrived from elsewhere is outside text until
+// it is reviewed here.
 func (l *List) Judge(st *folder.File) *folder.File {
 	if !st.Claimed && !st.Outside && len(l.Arrived) == 0 && st.State != card.Reviewed && st.VerifiedAt == nil {
 		return st // as nearly all; what follows would say so
@@ -156,7 +157,7 @@ func parse(line []byte) (r Line) {
 	return r
 }
 
-// Begin writes a list anew.
+// Begin writes a new list.
 func Begin(fsys disk.FS, path string, lines []Line) error {
 	data, err := encode("", lines)
 	if err != nil {

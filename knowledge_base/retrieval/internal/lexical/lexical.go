@@ -145,7 +145,7 @@ func (x *Index[K]) settleAll() {
 	x.Recent, x.changes = make(map[K]*postings), 0
 }
 
-// trimmed returns postings without the zeros behind them; they hold none.
+// trimmed returns postings without the zero bytes behind them.
 func trimmed(packed []byte) []byte {
 	if end := bytes.IndexByte(packed, 0); end >= 0 {
 		return packed[:end]
@@ -168,8 +168,8 @@ func merge(p *postings, a, b []byte) {
 	}
 }
 
-// leastDocs is what a smaller store is taken to hold: in it every word is rare,
-// and those that all its texts share still say something.
+// leastDocs is the least number of texts that the idf assumes. In a smaller store every word is
+// rare, and a word that all its texts share still means something.
 const leastDocs = 64
 
 func (x *Index[K]) idf(df int) float64 {
@@ -182,7 +182,7 @@ type occurrences struct {
 	parts [2][]byte
 }
 
-// list returns the postings of a term; none when it is unknown.
+// list returns the postings of a term; none if it is unknown.
 func (x *Index[K]) list(k K, s *lookup) occurrences {
 	s.key = x.Key(s.key[:0], k)
 	var out occurrences
@@ -195,7 +195,7 @@ func (x *Index[K]) list(k K, s *lookup) occurrences {
 	return out
 }
 
-// lookup is what [Index.list] writes to: what it gave before is gone with the next.
+// lookup is the memory that [Index.list] reuses: a call invalidates the result of the one before.
 type lookup struct {
 	key []byte
 	at  TableReader

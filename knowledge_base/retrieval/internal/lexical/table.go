@@ -51,8 +51,8 @@ func (w *tableWriter) done() table {
 	return w.table
 }
 
-// TableReader goes through a table's terms. After what cannot be, it is at its
-// end and bad.
+// TableReader reads a table's terms in order. After impossible bytes it is at its end, and Bad is
+// set.
 type TableReader struct {
 	All  []byte
 	at   int // of the next term
@@ -95,7 +95,7 @@ func (r *TableReader) bytes(n int) []byte {
 	return r.All[r.at-n : r.at : r.at]
 }
 
-// find goes to a term.
+// find moves r to a term and reports whether the table has it.
 func (t *table) find(key []byte, r *TableReader) bool {
 	block := sort.Search(len(t.blocks), func(i int) bool { return bytes.Compare(t.first(i), key) > 0 }) - 1
 	if block < 0 {

@@ -27,10 +27,9 @@ const (
 	quickBatch = time.Second / 2
 )
 
-// Cache keeps what is dear to compute in .index: vectors by content
-// hash, one file an embedder fingerprint, and the trained built-in model.
-// Losing it costs time only: a missing, damaged or foreign file is as good as
-// none, and a failed write is not an error. A nil cache keeps nothing.
+// Cache stores in .index what is expensive to compute: vectors by content hash, in one file for
+// each embedder's fingerprint, and the trained built-in model. A missing, damaged or foreign file
+// costs time only, and a failed write is not an error. A nil cache stores nothing.
 type Cache struct {
 	Dir       string
 	WriteFile func(path string, data []byte) error
@@ -103,8 +102,7 @@ func (c *Cache) vectors(ctx context.Context, e Embedder, docs []Document) ([][]f
 	return out, nil
 }
 
-// share has the cache hold the very vector that the collection holds, where it
-// knows it: one copy is enough for both.
+// share replaces a cached vector by the collection's copy, so that memory holds it once.
 func (c *Cache) share(text [sha256.Size]byte, v []float32) {
 	if c != nil && c.known[text] != nil {
 		c.known[text] = v
@@ -212,8 +210,8 @@ func (c *Cache) saveModel(m *lsa) {
 	c.Write(c.modelPath(m.fingerprint), w)
 }
 
-// keptModels is of how many models of the user's the vectors are kept: who
-// switches back does not send every card again.
+// keptModels is the number of embedders whose vectors are stored, so that switching back does not
+// embed every card again.
 const keptModels = 2
 
 // Write replaces the file of that kind and removes its forerunners.

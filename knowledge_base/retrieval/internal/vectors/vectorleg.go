@@ -92,7 +92,7 @@ func NewLeg(external Embedder, cache *Cache, wait time.Duration, now func() time
 	return l
 }
 
-// Changed notes that the documents are others now.
+// Changed records that the documents changed.
 func (l *Leg) Changed() {
 	l.Stale = true
 	l.changes++
@@ -190,7 +190,7 @@ func (l *Leg) Close() {
 	}
 }
 
-// note remembers that the external embedder failed.
+// note records that the external embedder failed.
 func (l *Leg) note(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
