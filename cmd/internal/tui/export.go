@@ -7,15 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
-	"anamnesis/cmd/internal/timeline"
 	"anamnesis/cmd/internal/tui/paint"
+	"anamnesis/cmd/internal/tui/report"
 	"anamnesis/orchestrator/memory"
 )
 
@@ -46,28 +44,14 @@ func (m *screen) compactVerb([]string) tea.Cmd {
 	}
 }
 
-// exportVerb writes the conversation to a file, and never over one. Without a name it is a new
-// file outside of the project.
+// exportVerb writes the conversation to a new file, by default outside of the project.
 func (m *screen) exportVerb(args []string) tea.Cmd {
 	svc, task := m.o.Service, m.o.Task
 	dir := cmp.Or(m.info.Dir, m.o.Request.Dir)
 	return m.withTask(func() (string, error) {
-		create := func() (*os.File, error) { return os.CreateTemp("", task+"-*.md") }
-		if len(args) > 0 {
-			create = func() (*os.File, error) { return os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) }
-		}
-		f, err := create()
-		if errors.Is(err, fs.ErrExist) {
-			return "", fmt.Errorf("export: %s exists; '/export FILE' names another", args[0])
-		}
+		path, err := report.Export(svc, task, strings.Join(args, " "))
 		if err != nil {
-			return "", fmt.Errorf("export: %w", err)
-		}
-		path := f.Name()
-		out := timeline.NewTranscript(f)
-		err = errors.Join(svc.Ops(task, 0, out.Add), out.Close(), f.Close())
-		if err != nil {
-			return "", fmt.Errorf("export %s: %w", path, err)
+			return "", err
 		}
 		text := "written to " + clean(path)
 		if full, err := filepath.Abs(path); err == nil && strings.HasPrefix(full, dir+"/") {

@@ -75,13 +75,14 @@ func (m *screen) call(id string) *call {
 	return nil
 }
 
-func (m *screen) editing(e editingMsg) {
-	c := m.call(e.call)
+// ensureCall returns the call with an id, which it adds if it is not known.
+func (m *screen) ensureCall(id string) *call {
+	c := m.call(id)
 	if c == nil {
-		c = &call{Call: op.Call{ID: e.call}}
+		c = &call{Call: op.Call{ID: id}}
 		m.calls = append(m.calls, c)
 	}
-	c.changes = e.changes
+	return c
 }
 
 // delta shows a piece of a reply.
@@ -136,11 +137,7 @@ func (m *screen) saw(o op.Op) {
 		}
 		m.words.op(o)
 	case *op.ToolCalled:
-		c := m.call(b.Call)
-		if c == nil {
-			c = &call{Call: op.Call{ID: b.Call}}
-			m.calls = append(m.calls, c)
-		}
+		c := m.ensureCall(b.Call)
 		c.Name, c.Args, c.begun = b.Name, b.Args, m.now
 		m.activity = ""
 	case *op.ApprovalDecided:

@@ -187,7 +187,7 @@ func (m *screen) replay() {
 		if b, ok := o.Body.(*op.UserSaid); ok && b.Source == op.SourceRequest {
 			m.said(editor.Typed(b.Text))
 		} else if b, ok := o.Body.(*op.ToolReturned); ok && edits[b.Call] != nil {
-			m.editing(editingMsg{b.Call, edits[b.Call]})
+			m.ensureCall(b.Call).changes = edits[b.Call]
 		}
 		m.saw(o)
 	}

@@ -200,7 +200,7 @@ func (m *screen) happened() {
 				c.progress = e.text
 			}
 		case editingMsg:
-			m.editing(e)
+			m.ensureCall(e.call).changes = e.changes
 		case noteMsg:
 			m.activity = string(e)
 		case warnMsg:
