@@ -21,9 +21,7 @@ type asker struct {
 	ev       *evidence
 	res      *Result // calls, usage, dropped and fallback are kept here
 	maxCalls int
-	maxUsage int
 	total    time.Duration
-	perCall  time.Duration
 }
 
 // answer is what came out of asking, grounded and merged.
@@ -39,7 +37,7 @@ func newAsker(m consult.Model, r *Request, o *Options, ev *evidence, res *Result
 	if o == nil {
 		o = &Options{}
 	}
-	a := &asker{m: m, r: r, ev: ev, res: res, maxCalls: o.MaxCalls, maxUsage: o.MaxUsageTokens, total: cmp.Or(o.Timeout, DefaultTimeout), perCall: cmp.Or(o.CallTimeout, DefaultCallTimeout)}
+	a := &asker{m: m, r: r, ev: ev, res: res, maxCalls: o.MaxCalls, total: cmp.Or(o.Timeout, DefaultTimeout)}
 	if a.maxCalls <= 0 || a.maxCalls > MaxPieces {
 		a.maxCalls = MaxPieces
 	}
@@ -77,7 +75,7 @@ func (a *asker) ask(ctx context.Context, recs []*record) answer {
 		text, err := a.call(ctx, system, q.question)
 		if err != nil {
 			faults = append(faults, fmt.Sprintf("part %d of %d: %v", i+1, len(parts), err))
-			if ctx.Err() != nil || errors.Is(err, errLimit) {
+			if ctx.Err() != nil {
 				break
 			}
 			continue
@@ -120,21 +118,13 @@ func (a *asker) repair(ctx context.Context, system string, q brokenReply, out *a
 	return nil
 }
 
-var errLimit = errors.New("a limit of the pass was reached")
-
 // call makes one model call, counted whatever comes of it.
 func (a *asker) call(ctx context.Context, system, text string) (string, error) {
-	used := a.res.Usage.Tokens()
-	switch {
-	case a.res.Calls >= a.maxCalls:
-		return "", fmt.Errorf("%w: %d calls", errLimit, a.maxCalls)
-	case a.maxUsage > 0 && used >= a.maxUsage:
-		return "", fmt.Errorf("%w: %d of %d tokens used", errLimit, used, a.maxUsage)
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return "", fmt.Errorf("the pass was ended: %w", ctx.Err())
 	}
 	a.res.Calls++
-	ctx, cancel := context.WithTimeout(ctx, a.perCall)
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	c, err := a.m.Complete(ctx, system, text)
 	a.res.Usage = a.res.Usage.Plus(c.Usage)

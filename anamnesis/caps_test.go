@@ -63,7 +63,6 @@ func TestPassCaps(t *testing.T) {
 		{"rubbish", spends("I would rather not.", time.Second), Options{}, MaxPieces, 0, time.Minute, WriterExtractor},
 		{"slow", spends(good, time.Hour), Options{}, MaxPieces, 0, DefaultTimeout, WriterExtractor},
 		{"slower than the pass", spends("no", 50*time.Second), Options{Timeout: 2 * time.Minute}, 3, 0, 2 * time.Minute, WriterExtractor},
-		{"dear", spends(good, time.Second), Options{MaxUsageTokens: 5_000}, 2, 5_000 + capsEAS, time.Minute, WriterModel},
 		{"few calls", spends("no", time.Second), Options{MaxCalls: 3}, 3, 0, time.Minute, WriterExtractor},
 	}
 	s := longSpan()

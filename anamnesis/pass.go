@@ -75,18 +75,13 @@ type Options struct {
 	MaxCalls int
 	// Timeout bounds the whole pass; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// CallTimeout bounds one model call; 0 means DefaultCallTimeout.
-	CallTimeout time.Duration
-	// MaxUsageTokens stops asking once the calls made have used so many
-	// tokens, prompt and completion together, as the provider counts; 0 means
-	// no bound beyond MaxCalls calls of less than an EAS each.
-	MaxUsageTokens int
 }
 
-// The default times of a pass.
 const (
-	DefaultTimeout     = 5 * time.Minute
-	DefaultCallTimeout = 2 * time.Minute
+	// DefaultTimeout is how long a pass may take.
+	DefaultTimeout = 5 * time.Minute
+	// CallTimeout bounds one model call.
+	CallTimeout = 2 * time.Minute
 )
 
 // The writers of a Result.

@@ -55,7 +55,7 @@ func newGate(t *testing.T, o Options, opened op.TaskOpened, calls ...op.Call) *G
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools, err := tool.NewRegistry(builtin.Tools(nil)...)
+	tools, err := tool.NewRegistry(builtin.Tools(builtin.Options{})...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -186,25 +187,22 @@ func startSupervisor(box *Sandbox, stdin *os.File) (_ *supervisor, err error) {
 
 // prepare sends the request and waits until the supervisor is ready.
 func (s *supervisor) prepare(c Command) error {
-	line, err := request{
+	r := request{
 		Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Sandbox.Environ(c.Env), Timeout: c.Timeout,
 		Run: runValue(s.id("")), Confine: c.Sandbox.spec(),
-	}.line()
-	if err != nil {
-		return err
 	}
 	deadline := time.Now().Add(readyTime)
 	_ = s.control.SetWriteDeadline(deadline)
 	_ = s.report.SetReadDeadline(deadline)
-	if _, err := s.control.Write(line); err != nil {
+	if err := gob.NewEncoder(s.control).Encode(r); err != nil {
 		return fmt.Errorf("hand the command to the supervisor: %w", err)
 	}
-	var r report
-	if err := s.reports.Decode(&r); err != nil {
+	var begun report
+	if err := s.reports.Decode(&begun); err != nil {
 		return fmt.Errorf("the supervisor did not start (main must call guard.SuperviseMain first): %w", err)
 	}
-	if r.Error != "" || !r.Ready {
-		return &StartError{r.Error}
+	if begun.Error != "" || !begun.Ready {
+		return &StartError{begun.Error}
 	}
 	_ = s.report.SetReadDeadline(time.Time{})
 	return nil

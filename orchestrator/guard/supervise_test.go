@@ -4,7 +4,9 @@ package guard
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/gob"
 	"fmt"
 	"io"
 	"os"
@@ -311,11 +313,12 @@ func TestEndLeftoverSparesOthers(t *testing.T) {
 // UTF-8 or not.
 func TestRequestKeepsPaths(t *testing.T) {
 	r := request{Path: "/bin/sh", Args: []string{"sh", "a\xff"}, Confine: &confine.Spec{World: "w\xfe", Hidden: []string{"h\xff", "h"}, Protected: []string{"p\xff"}}}
-	line, err := r.line()
-	if err != nil {
+	var sent bytes.Buffer
+	if err := gob.NewEncoder(&sent).Encode(r); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := readRequest(line); err != nil || !reflect.DeepEqual(got, r) {
+	var got request
+	if err := gob.NewDecoder(&sent).Decode(&got); err != nil || !reflect.DeepEqual(got, r) {
 		t.Errorf("%+v, %v; want %+v", got, err, r)
 	}
 }

@@ -2,10 +2,9 @@ package guard
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/base64"
 	"encoding/gob"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -30,7 +29,8 @@ const (
 // goByte on the control pipe lets the command begin.
 const goByte = 'g'
 
-// request is the supervisor's input, in one line.
+// request is the supervisor's input, in gob: JSON would change paths that are not UTF-8, and
+// the sandbox would then hide and protect other paths than intended.
 type request struct {
 	Path    string
 	Args    []string
@@ -39,25 +39,6 @@ type request struct {
 	Timeout time.Duration
 	Run     string        // the value of RunVariable
 	Confine *confine.Spec // if nil, the command is not confined
-}
-
-// line encodes a request. JSON would change paths that are not UTF-8, and the sandbox would
-// then hide and protect other paths than intended.
-func (r request) line() ([]byte, error) {
-	var sb bytes.Buffer
-	if err := gob.NewEncoder(&sb).Encode(r); err != nil {
-		return nil, err
-	}
-	return append(base64.StdEncoding.AppendEncode(nil, sb.Bytes()), '\n'), nil
-}
-
-func readRequest(line []byte) (r request, err error) {
-	data, err := base64.StdEncoding.AppendDecode(nil, bytes.TrimSpace(line))
-	if err != nil {
-		return request{}, err
-	}
-	err = gob.NewDecoder(bytes.NewReader(data)).Decode(&r)
-	return r, err
 }
 
 // report is the supervisor's output: a first line with Ready, a last one with the outcome.
@@ -103,12 +84,10 @@ func supervise() int {
 	}
 	stop := make(chan struct{}, 1)
 	watchSignals(stop)
-	line, err := control.ReadBytes('\n')
-	if err != nil {
+	var r request
+	if err := gob.NewDecoder(control).Decode(&r); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return 1 // the parent has ended
-	}
-	r, err := readRequest(line)
-	if err != nil {
+	} else if err != nil {
 		return fail(fmt.Errorf("read the request: %w", err))
 	}
 	if r.Confine != nil {

@@ -72,9 +72,6 @@ type Request struct {
 	Last     *Past
 	Messages []Message
 	Tools    []ToolSpec
-	// Temperature is the sampling temperature; nil leaves it to the provider.
-	// Zero is a value and is sent.
-	Temperature *float64
 	// MaxTokens caps the reply, in the provider's tokens; 0: no cap.
 	MaxTokens int
 }

@@ -17,7 +17,7 @@ import (
 const (
 	MaxLooks       = 8 // look-ups; further ones are refused
 	MaxRequests    = 12
-	DefaultTimeout = 3 * time.Minute // of each request
+	requestTimeout = 3 * time.Minute // of each request
 	maxRepairs     = 1               // repeated requests after an unusable answer
 )
 
@@ -40,8 +40,6 @@ type Request struct {
 	Reasons []string // why, oldest first
 	Outline string   // the latest steps
 	Turn    int      // model replies of earlier reflections; see model.Request.Turn
-	// Timeout bounds each request; 0 means DefaultTimeout.
-	Timeout time.Duration
 }
 
 // Result is the outcome of a reflection, including one that failed.
@@ -97,11 +95,7 @@ func Ask(ctx context.Context, m model.Model, src Source, r Request) (Result, err
 }
 
 func ask(ctx context.Context, m model.Model, r Request, calls int, messages []model.Message) (model.Reply, error) {
-	timeout := r.Timeout
-	if timeout <= 0 {
-		timeout = DefaultTimeout
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return m.Ask(ctx, model.Request{Purpose: model.PurposeReflect, Turn: r.Turn + calls, Messages: messages, Tools: tools()}, nil)
 }

@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/anamnesis/consult"
 	"anamnesis/anamnesis/quote"
+
 	"github.com/google/jsonschema-go/jsonschema"
 )
 

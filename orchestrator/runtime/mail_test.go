@@ -23,7 +23,7 @@ func TestPlainWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tl := range append(builtin.Tools(nil), asked...) {
+	for _, tl := range append(builtin.Tools(builtin.Options{}), asked...) {
 		texts = append(texts, tl.Spec().Description)
 	}
 	names := globAll(t, "../notice/testdata/notice/[a-v]*.txt") // not words.txt: those are a user's

@@ -246,7 +246,7 @@ func TestSoak(t *testing.T) {
 // create makes the task, which has done nothing yet.
 func (m *soakTask) create(ctx context.Context, t *testing.T) {
 	t.Helper()
-	tools, err := tool.NewRegistry(builtin.Tools(nil)...)
+	tools, err := tool.NewRegistry(builtin.Tools(builtin.Options{})...)
 	if err != nil {
 		t.Fatal(err)
 	}

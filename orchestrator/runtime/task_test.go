@@ -38,7 +38,7 @@ func newTask(t testing.TB, words string, opts Options, more ...string) (*Task, t
 	if err != nil {
 		t.Fatal(err)
 	}
-	if opts.Tools, err = tool.NewRegistry(append(builtin.Tools(nil), asked...)...); err != nil {
+	if opts.Tools, err = tool.NewRegistry(append(builtin.Tools(builtin.Options{}), asked...)...); err != nil {
 		t.Fatal(err)
 	}
 	root := t.TempDir()

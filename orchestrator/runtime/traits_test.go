@@ -15,7 +15,7 @@ func TestToolTraits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tl := range append(builtin.Tools(nil), asked...) {
+	for _, tl := range append(builtin.Tools(builtin.Options{}), asked...) {
 		spec := tl.Spec()
 		act := op.Acts(spec.Name)
 		reads := act == op.Reads || act == op.Searches || act == op.Thinks || act == op.Plans || act == op.Investigates

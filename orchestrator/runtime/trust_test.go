@@ -35,7 +35,7 @@ func play(t *testing.T, h taskdir.Home, id, words string, n New) []op.Op {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools, err := tool.NewRegistry(builtin.Tools(nil)...)
+	tools, err := tool.NewRegistry(builtin.Tools(builtin.Options{})...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -181,7 +181,7 @@ func pressedTask(t *testing.T, draw uint64) *cacheMeter {
 
 func newMeteredTask(t *testing.T, m model.Model, n New) (*Task, taskdir.Home) {
 	t.Helper()
-	reg, err := tool.NewRegistry(builtin.Tools(nil)...)
+	reg, err := tool.NewRegistry(builtin.Tools(builtin.Options{})...)
 	if err != nil {
 		t.Fatal(err)
 	}

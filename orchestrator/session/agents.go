@@ -149,7 +149,7 @@ func OfferedTools(spec *agent.Spec) ([]string, error) {
 		return nil, err
 	}
 	names := []string{}
-	for _, t := range append(builtin.Tools(nil), more...) {
+	for _, t := range append(builtin.Tools(builtin.Options{}), more...) {
 		if s := t.Spec(); agent.Offers(spec, s.Name, s.Looks()) {
 			names = append(names, s.Name)
 		}

@@ -20,9 +20,7 @@ import (
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
-	"anamnesis/orchestrator/tool/file"
 	"anamnesis/orchestrator/tool/mcp"
-	"anamnesis/orchestrator/tool/search"
 	"anamnesis/worldstate"
 )
 
@@ -330,11 +328,7 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 	if err != nil {
 		return fail(err)
 	}
-	tools, err := tool.NewRegistry(append(builtin.Tools(&builtin.Options{
-		File:   file.Options{AllowSecrets: o.AllowSecrets},
-		Search: search.Options{AllowSecrets: o.AllowSecrets},
-		Web:    net,
-	}), more...)...)
+	tools, err := tool.NewRegistry(append(builtin.Tools(builtin.Options{AllowSecrets: o.AllowSecrets, Web: net}), more...)...)
 	if err != nil {
 		return fail(err)
 	}

@@ -16,7 +16,7 @@ import (
 
 func registry(t testing.TB) *tool.Registry {
 	t.Helper()
-	r, err := tool.NewRegistry(builtin.Tools(nil)...)
+	r, err := tool.NewRegistry(builtin.Tools(builtin.Options{})...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,7 +76,6 @@ func Run(t *testing.T, make func(t *testing.T, s Situation) model.Model) {
 
 // Question is the request in every situation.
 func Question() model.Request {
-	zero := 0.0
 	return model.Request{
 		Purpose: model.PurposeStep,
 		Messages: []model.Message{
@@ -87,7 +86,6 @@ func Question() model.Request {
 			{Name: "Bash", Description: "Runs a command.", Schema: []byte(`{"type":"object"}`)},
 			{Name: "ReadFile", Description: "Reads a file."},
 		},
-		Temperature: &zero,
 		MaxTokens:   500,
 	}
 }

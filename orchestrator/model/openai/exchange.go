@@ -69,9 +69,6 @@ func (x *exchange) rewrite(req *http.Request) error {
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	req.ContentLength = int64(len(body))
 	req.Header.Del("Connection") // connections are kept by default
-	if x.client.o.UserAgent != "" {
-		req.Header.Set("User-Agent", x.client.o.UserAgent)
-	}
 	return nil
 }
 

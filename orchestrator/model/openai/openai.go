@@ -60,12 +60,6 @@ type Options struct {
 	// HTTPClient makes the connections; nil means a default one. Its Timeout, if any, applies
 	// on top of the limits below.
 	HTTPClient *http.Client
-	// UserAgent is sent if not empty.
-	UserAgent string
-	// SendReasoning sends earlier replies' reasoning back, as
-	// reasoning_content. Some models want it between tool calls, other
-	// endpoints refuse the field.
-	SendReasoning bool
 	// Images sets whether the images of tool results are sent.
 	Images Images
 

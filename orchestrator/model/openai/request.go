@@ -38,7 +38,7 @@ func (c *Client) request(r model.Request) (gopenai.ChatCompletionRequest, error)
 				}
 			}
 		}
-		out.Messages = append(out.Messages, c.message(m))
+		out.Messages = append(out.Messages, message(m))
 		if sees {
 			pictures.add(m.Name, m.CallID, m.Parts)
 		}
@@ -64,15 +64,12 @@ func (c *Client) request(r model.Request) (gopenai.ChatCompletionRequest, error)
 	return out, nil
 }
 
-func (c *Client) message(m model.Message) gopenai.ChatCompletionMessage {
+func message(m model.Message) gopenai.ChatCompletionMessage {
 	out := gopenai.ChatCompletionMessage{
 		Role:       string(m.Role),
 		Content:    m.Text,
 		Name:       m.Name,
 		ToolCallID: m.CallID,
-	}
-	if c.o.SendReasoning && m.Role == model.RoleAssistant {
-		out.ReasoningContent = m.Reasoning
 	}
 	for _, call := range m.Calls {
 		out.ToolCalls = append(out.ToolCalls, gopenai.ToolCall{
@@ -126,8 +123,7 @@ func sendableName(name string) string {
 }
 
 // reasoningFamily reports whether a model is one of OpenAI's that take max_completion_tokens
-// instead of max_tokens and only their own temperature. Gateways put the vendor before the
-// name.
+// instead of max_tokens. Gateways put the vendor before the name.
 func reasoningFamily(name string) bool {
 	name = name[strings.LastIndexByte(name, '/')+1:]
 	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
@@ -139,8 +135,8 @@ func reasoningFamily(name string) bool {
 }
 
 // patch adds to an encoded request what go-openai leaves out: a content key in every message
-// (an empty tool result would have none, which endpoints refuse), the temperature, for which
-// zero is a value, and the cap under the name this model knows.
+// (an empty tool result would have none, which endpoints refuse), and the cap under the name
+// this model knows.
 func (c *Client) patch(body []byte, r model.Request) ([]byte, error) {
 	var top map[string]json.RawMessage
 	if err := json.Unmarshal(body, &top); err != nil {
@@ -172,11 +168,6 @@ func (c *Client) patch(body []byte, r model.Request) ([]byte, error) {
 	var err error
 	if top["messages"], err = json.Marshal(messages); err != nil {
 		return nil, fmt.Errorf("encode the messages: %w", err)
-	}
-	if r.Temperature != nil && !reasoningFamily(c.o.Model) {
-		if top["temperature"], err = json.Marshal(*r.Temperature); err != nil {
-			return nil, fmt.Errorf("encode the temperature: %w", err)
-		}
 	}
 	return json.Marshal(top)
 }

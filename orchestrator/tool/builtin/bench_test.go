@@ -40,7 +40,7 @@ func thousand() []tool.Tool {
 // BenchmarkDispatch is a call from its JSON to its result, among a thousand
 // tools. The bar is 50 µs.
 func BenchmarkDispatch(b *testing.B) {
-	own, err := tool.NewRegistry(builtin.Tools(nil)...)
+	own, err := tool.NewRegistry(builtin.Tools(builtin.Options{})...)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func BenchmarkDispatch(b *testing.B) {
 
 // BenchmarkRegister adds a thousand tools to the built-in ones.
 func BenchmarkRegister(b *testing.B) {
-	own, err := tool.NewRegistry(builtin.Tools(nil)...)
+	own, err := tool.NewRegistry(builtin.Tools(builtin.Options{})...)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -18,32 +18,28 @@ import (
 
 // Options configure the tools, one section a package; zero values mean the defaults.
 type Options struct {
-	Shell  shell.Options
-	File   file.Options
-	Search search.Options
-	Web    web.Options
+	// AllowSecrets are doublestar patterns over paths relative to the world: files that look
+	// like secrets and may be read.
+	AllowSecrets []string
+	Web          web.Options
 	// Agents are those that work can be handed to; without any there is no Task.
 	Agents []subagent.Agent
 }
 
 // Tools lists every built-in tool, in the order the model is offered them.
-func Tools(o *Options) []tool.Tool {
-	var v Options
-	if o != nil {
-		v = *o
-	}
+func Tools(o Options) []tool.Tool {
 	tools := []tool.Tool{
-		shell.Bash(&v.Shell),
+		shell.Bash(),
 		shell.TaskList(),
 		shell.TaskOutput(),
 		shell.TaskStop(),
-		file.ReadFile(&v.File),
-		file.WriteFile(&v.File),
-		file.StrReplaceFile(&v.File),
-		file.PatchFile(&v.File),
-		search.Glob(&v.Search),
-		search.Grep(&v.Search),
-		web.FetchURL(&v.Web),
+		file.ReadFile(o.AllowSecrets),
+		file.WriteFile(),
+		file.StrReplaceFile(),
+		file.PatchFile(o.AllowSecrets),
+		search.Glob(nil),
+		search.Grep(&search.Options{AllowSecrets: o.AllowSecrets}),
+		web.FetchURL(o.Web),
 		plan.Think(),
 		plan.SetTodoList(),
 		plan.AskUser(),
@@ -51,11 +47,11 @@ func Tools(o *Options) []tool.Tool {
 		timeline.Recall(),
 		timeline.Investigate(),
 	}
-	if s, ok := web.SearchWeb(&v.Web); ok {
+	if s, ok := web.SearchWeb(o.Web); ok {
 		tools = append(tools, s)
 	}
-	if len(v.Agents) > 0 {
-		tools = append(tools, subagent.Task(v.Agents))
+	if len(o.Agents) > 0 {
+		tools = append(tools, subagent.Task(o.Agents))
 	}
 	return tools
 }
@@ -68,7 +64,7 @@ func OptInNames() []string { return names(asked()) }
 
 // Names lists all built-in tools, in any configuration.
 func Names() []string {
-	return slices.Concat(names(Tools(nil)), []string{web.SearchName}, OptInNames())
+	return slices.Concat(names(Tools(Options{})), []string{web.SearchName}, OptInNames())
 }
 
 func names(tools []tool.Tool) []string {
@@ -85,19 +81,12 @@ func OptIn(names ...string) ([]tool.Tool, error) {
 	all := asked()
 	var out []tool.Tool
 	for _, name := range names {
-		var known []string
-		found := false
-		for _, t := range all {
-			known = append(known, t.Spec().Name)
-			if t.Spec().Name == name {
-				found = true
-				if !slices.Contains(out, t) { // named twice
-					out = append(out, t)
-				}
-			}
+		i := slices.IndexFunc(all, func(t tool.Tool) bool { return t.Spec().Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no tool %q to be asked for: there are %s", name, strings.Join(OptInNames(), ", "))
 		}
-		if !found {
-			return nil, fmt.Errorf("no tool %q to be asked for: there are %s", name, strings.Join(known, ", "))
+		if !slices.Contains(out, all[i]) { // named twice
+			out = append(out, all[i])
 		}
 	}
 	return out, nil

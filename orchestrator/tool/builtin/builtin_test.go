@@ -38,7 +38,7 @@ func optIn(t *testing.T) []tool.Tool {
 
 // TestOptIn: nobody has these without asking, and what does not exist is named.
 func TestOptIn(t *testing.T) {
-	for _, own := range builtin.Tools(nil) {
+	for _, own := range builtin.Tools(builtin.Options{}) {
 		for _, more := range optIn(t) {
 			if own.Spec().Name == more.Spec().Name {
 				t.Errorf("everybody has %s", own.Spec().Name)
@@ -53,7 +53,7 @@ func TestOptIn(t *testing.T) {
 // TestSchemas compares what the model is shown with files in testdata; set
 // UPDATE_GOLDEN to write them anew.
 func TestSchemas(t *testing.T) {
-	schemas(t, builtin.Tools(nil), "tools.json")
+	schemas(t, builtin.Tools(builtin.Options{}), "tools.json")
 	schemas(t, optIn(t), "tools_optin.json")
 }
 
@@ -230,7 +230,7 @@ func conform(t *testing.T, r *tool.Registry, env tool.Env, name string) {
 }
 
 func TestConformance(t *testing.T) {
-	tools := append(builtin.Tools(&builtin.Options{Agents: agents()}), optIn(t)...)
+	tools := append(builtin.Tools(builtin.Options{Agents: agents()}), optIn(t)...)
 	r, err := tool.NewRegistry(tools...)
 	if err != nil {
 		t.Fatal(err)
@@ -279,7 +279,7 @@ func TestEndedContext(t *testing.T) {
 	defer root.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, tl := range append(builtin.Tools(&builtin.Options{Agents: agents()}), optIn(t)...) {
+	for _, tl := range append(builtin.Tools(builtin.Options{Agents: agents()}), optIn(t)...) {
 		args, _ := sample(tl.Spec().Name, 1)
 		data, _ := json.Marshal(args)
 		_, err := tl.Call(ctx, &tool.Env{Call: "c", Root: root, Dir: dir, Ask: second, Jobs: jobs{}, Todos: noTodos, Subagents: workers{}, Timeline: echo{}, Mailbox: echo{}, Evidence: echo{}}, data)

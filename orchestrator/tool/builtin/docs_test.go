@@ -20,7 +20,7 @@ import (
 // TestToolsPage holds docs/reference/tools.md to the schemas it is made of; UPDATE_GOLDEN
 // writes it anew.
 func TestToolsPage(t *testing.T) {
-	o := &builtin.Options{Web: web.Options{Search: web.Search{Engine: "searxng", URL: "http://localhost"}}, Agents: agents()}
+	o := builtin.Options{Web: web.Options{Search: web.Search{Engine: "searxng", URL: "http://localhost"}}, Agents: agents()}
 	var got bytes.Buffer
 	got.WriteString("# The built-in tools\n\nMade from the tools' schemas by a test; what is said here is what the model is told. " +
 		"Tools that come and go: [MCP servers](../guides/mcp.md), [commands](../guides/command-tools.md).\n")

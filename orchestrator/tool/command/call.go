@@ -85,7 +85,7 @@ func (r *remembered) Call(ctx context.Context, env *tool.Env, args json.RawMessa
 	}
 	held := *env
 	held.Sandbox = box
-	res, err := shell.Run(ctx, &held, nil, shell.Exec{
+	res, err := shell.Run(ctx, &held, shell.Exec{
 		Name: r.spec.Name, Path: path, Args: words, Stdin: append(args, '\n'), Timeout: r.timeout,
 		Network: r.Network && r.granted == nil, Env: environ,
 	})

@@ -124,10 +124,10 @@ func refused(t *testing.T, env *tool.Env, path, want string, writes, reads bool)
 	t.Helper()
 	results := map[string]tool.Result{}
 	if writes {
-		write := file.WriteFile(nil)
+		write := file.WriteFile()
 		results["WriteFile"] = call(t, env, write, map[string]any{"path": path, "content": "evil"})
 		results["append"] = call(t, env, write, map[string]any{"path": path, "content": "evil", "mode": "append"})
-		results["StrReplaceFile"] = call(t, env, file.StrReplaceFile(nil), map[string]any{"path": path, "old": "e", "new": "evil"})
+		results["StrReplaceFile"] = call(t, env, file.StrReplaceFile(), map[string]any{"path": path, "old": "e", "new": "evil"})
 	}
 	if reads {
 		results["ReadFile"] = call(t, env, file.ReadFile(nil), map[string]any{"path": path})
@@ -187,19 +187,19 @@ func TestPathsUnderstood(t *testing.T) {
 		if r.IsError || len(r.Reads) != 1 || r.Reads[0] != rel {
 			t.Errorf("ReadFile %q: %+v, want it to read %s", path, r, rel)
 		}
-		r = call(t, env, file.WriteFile(nil), map[string]any{"path": path, "content": "x\n", "mode": "append"})
+		r = call(t, env, file.WriteFile(), map[string]any{"path": path, "content": "x\n", "mode": "append"})
 		if r.IsError || len(r.Writes) != 1 || r.Writes[0] != rel {
 			t.Errorf("WriteFile %q: %+v, want it to write %s", path, r, rel)
 		}
 	}
-	r := call(t, env, file.WriteFile(nil), map[string]any{"path": "dangling", "content": "made\n"})
+	r := call(t, env, file.WriteFile(), map[string]any{"path": "dangling", "content": "made\n"})
 	if data, err := os.ReadFile(filepath.Join(env.Dir, "not/yet.txt")); err != nil || string(data) != "made\n" {
 		t.Errorf("writing through a dangling link: %q, %v; %s", data, err, r.Text)
 	}
 	if info, err := os.Lstat(filepath.Join(env.Dir, "in-link")); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		t.Errorf("the link was replaced: %v, %v", info, err)
 	}
-	r = call(t, env, file.ReadFile(&file.Options{AllowSecrets: []string{"**/.env"}}), map[string]any{"path": ".env"})
+	r = call(t, env, file.ReadFile([]string{"**/.env"}), map[string]any{"path": ".env"})
 	if r.IsError || !strings.Contains(r.Text, "KEY=1") {
 		t.Errorf("an allowed secrets file: %+v", r)
 	}

@@ -147,7 +147,7 @@ func TestReadFileRefusesHugeFiles(t *testing.T) {
 
 func TestWriteFile(t *testing.T) {
 	env := plain(t)
-	w := file.WriteFile(nil)
+	w := file.WriteFile()
 	steps := []struct {
 		args map[string]any
 		want string // in the text
@@ -180,7 +180,7 @@ func TestWriteKeepsModeAndLinks(t *testing.T) {
 	if err := os.Link(p, filepath.Join(env.Dir, "other")); err != nil {
 		t.Fatal(err)
 	}
-	r := call(t, env, file.WriteFile(nil), map[string]any{"path": "run.sh", "content": "#!/bin/bash\n"})
+	r := call(t, env, file.WriteFile(), map[string]any{"path": "run.sh", "content": "#!/bin/bash\n"})
 	info, err := os.Stat(p)
 	if err != nil || info.Mode().Perm() != 0o751 {
 		t.Errorf("mode = %v, %v; want 0751", info.Mode(), err)
@@ -191,7 +191,7 @@ func TestWriteKeepsModeAndLinks(t *testing.T) {
 	if err := os.Chmod(p, 0o444); err != nil {
 		t.Fatal(err)
 	}
-	if r := call(t, env, file.WriteFile(nil), map[string]any{"path": "run.sh", "content": "x"}); !r.IsError || !strings.Contains(r.Text, "read-only") {
+	if r := call(t, env, file.WriteFile(), map[string]any{"path": "run.sh", "content": "x"}); !r.IsError || !strings.Contains(r.Text, "read-only") {
 		t.Errorf("a read-only file: %+v", r)
 	}
 }
@@ -203,11 +203,11 @@ func TestWriteFailureLeavesNothing(t *testing.T) {
 	put(t, env, name, "old")
 	put(t, env, "dir-is-file", "x")
 	for _, path := range []string{"dir-is-file/child", strings.Repeat("m", 256)} {
-		if r := call(t, env, file.WriteFile(nil), map[string]any{"path": path, "content": "x"}); !r.IsError {
+		if r := call(t, env, file.WriteFile(), map[string]any{"path": path, "content": "x"}); !r.IsError {
 			t.Errorf("%.20s…: %+v", path, r)
 		}
 	}
-	if r := call(t, env, file.WriteFile(nil), map[string]any{"path": name, "content": "new"}); r.IsError || get(t, env, name) != "new" {
+	if r := call(t, env, file.WriteFile(), map[string]any{"path": name, "content": "new"}); r.IsError || get(t, env, name) != "new" {
 		t.Errorf("a long name: %+v", r)
 	}
 	noTemps(t, env.Dir)
@@ -256,7 +256,7 @@ func TestStrReplaceFile(t *testing.T) {
 			env := plain(t)
 			put(t, env, "f", tt.file)
 			tt.args["path"] = "f"
-			r := call(t, env, file.StrReplaceFile(nil), tt.args)
+			r := call(t, env, file.StrReplaceFile(), tt.args)
 			want := tt.want
 			if want == "" {
 				want = tt.file
@@ -282,7 +282,7 @@ func TestStrReplaceProperty(t *testing.T) {
 		const old = "⟦the only one⟧"
 		in := bytes.Join([][]byte{before, after}, []byte(old))
 		put(t, env, "f", string(in))
-		r := call(t, env, file.StrReplaceFile(nil), map[string]any{"path": "f", "old": old, "new": with})
+		r := call(t, env, file.StrReplaceFile(), map[string]any{"path": "f", "old": old, "new": with})
 		want := bytes.Join([][]byte{before, after}, []byte(with))
 		if got := get(t, env, "f"); r.IsError || got != string(want) {
 			rt.Fatalf("file = %q, want %q; %s", got, want, r.Text)
@@ -300,7 +300,7 @@ func TestWritesAreWhole(t *testing.T) {
 	wg.Go(func() {
 		defer close(done)
 		for i := range 30 {
-			call(t, env, file.WriteFile(nil), map[string]any{"path": "f", "content": contents[i%2]})
+			call(t, env, file.WriteFile(), map[string]any{"path": "f", "content": contents[i%2]})
 		}
 	})
 	for {

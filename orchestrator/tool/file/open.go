@@ -18,13 +18,6 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// Options configure the file tools. The zero value means the defaults.
-type Options struct {
-	// AllowSecrets are doublestar patterns over paths relative to the world: files that look
-	// like secrets and may be read.
-	AllowSecrets []string
-}
-
 // The limits of the file tools.
 const (
 	MaxLines     = 1_000     // lines one ReadFile shows

@@ -13,16 +13,11 @@ import (
 )
 
 // PatchFile is the tool that applies a patch to one or several files, completely or not at
-// all. It does not change bytes that the patch keeps or does not name.
-func PatchFile(o *Options) tool.Tool {
-	p := patchFile{}
-	if o != nil {
-		p.Options = *o
-	}
-	return p
-}
+// all. It does not change bytes that the patch keeps or does not name. allowSecrets is as for
+// ReadFile.
+func PatchFile(allowSecrets []string) tool.Tool { return patchFile{allowSecrets} }
 
-type patchFile struct{ Options }
+type patchFile struct{ allowSecrets []string }
 
 type patchArgs struct {
 	Patch string `json:"patch"`
@@ -127,7 +122,7 @@ func (f patchFile) plan(env *tool.Env, c change) (*planned, error) {
 		return nil, err
 	}
 	p := &planned{change: c, target: t}
-	secret := tool.SecretFile(t.rel, f.AllowSecrets)
+	secret := tool.SecretFile(t.rel, f.allowSecrets)
 	switch {
 	case c.kind == add && t.info != nil:
 		return p, &tool.PathError{Path: t.rel, Reason: "exists already; change it with Update File, or delete it first"}

@@ -19,10 +19,10 @@ func TestPreview(t *testing.T) {
 		path string
 		new  bool
 	}{
-		{file.WriteFile(nil), map[string]any{"path": "sub/new", "content": "x\n"}, "sub/new", true},
-		{file.WriteFile(nil), map[string]any{"path": "f", "content": "x\n"}, "f", false},
-		{file.WriteFile(nil), map[string]any{"path": "f", "content": "x\n", "mode": "append"}, "f", false},
-		{file.StrReplaceFile(nil), map[string]any{"path": "f", "old": "b", "new": "B"}, "f", false},
+		{file.WriteFile(), map[string]any{"path": "sub/new", "content": "x\n"}, "sub/new", true},
+		{file.WriteFile(), map[string]any{"path": "f", "content": "x\n"}, "f", false},
+		{file.WriteFile(), map[string]any{"path": "f", "content": "x\n", "mode": "append"}, "f", false},
+		{file.StrReplaceFile(), map[string]any{"path": "f", "old": "b", "new": "B"}, "f", false},
 		{file.PatchFile(nil), map[string]any{"patch": "--- f\n+++ f\n@@ -1,2 +1,2 @@\n a\n-b\n+B\n"}, "f", false},
 		{file.PatchFile(nil), map[string]any{"patch": "*** Begin Patch\n*** Add File: sub/new\n+x\n*** End Patch"}, "sub/new", true},
 	} {
@@ -57,12 +57,12 @@ func TestPreviewFails(t *testing.T) {
 		args map[string]any
 		want string
 	}{
-		{file.StrReplaceFile(nil), map[string]any{"path": "gone", "old": "a", "new": "b"}, "gone: does not exist"},
-		{file.StrReplaceFile(nil), map[string]any{"path": "f", "old": "z", "new": "b"}, "f: old does not occur"},
-		{file.StrReplaceFile(nil), map[string]any{"path": "../f", "old": "z", "new": "b"}, "../f"},
-		{file.WriteFile(nil), map[string]any{"path": ".", "content": "b"}, "is a directory"},
-		{file.WriteFile(nil), map[string]any{"path": "large", "content": "b", "mode": "append"}, "large: is "},
-		{file.WriteFile(nil), map[string]any{"path": "large", "content": "b"}, ""},
+		{file.StrReplaceFile(), map[string]any{"path": "gone", "old": "a", "new": "b"}, "gone: does not exist"},
+		{file.StrReplaceFile(), map[string]any{"path": "f", "old": "z", "new": "b"}, "f: old does not occur"},
+		{file.StrReplaceFile(), map[string]any{"path": "../f", "old": "z", "new": "b"}, "../f"},
+		{file.WriteFile(), map[string]any{"path": ".", "content": "b"}, "is a directory"},
+		{file.WriteFile(), map[string]any{"path": "large", "content": "b", "mode": "append"}, "large: is "},
+		{file.WriteFile(), map[string]any{"path": "large", "content": "b"}, ""},
 		{file.PatchFile(nil), map[string]any{"patch": "--- f\n+++ f\n@@ -1,2 +1,2 @@\n a\n-z\n+B\n"}, "f: hunk 1"},
 		{file.PatchFile(nil), map[string]any{"patch": "*** Begin Patch\n*** Add File: f\n+x\n*** End Patch"}, "f: exists already"},
 		{file.PatchFile(nil), map[string]any{"patch": "--- .env\n+++ .env\n@@ -1,2 +1,2 @@\n KEY=secret\n-z\n+B\n"}, ".env: the patch does not fit"},

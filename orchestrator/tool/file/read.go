@@ -14,16 +14,12 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// ReadFile is the tool that shows a text file's lines with their numbers.
-func ReadFile(o *Options) tool.Tool {
-	t := readFile{}
-	if o != nil {
-		t.Options = *o
-	}
-	return t
-}
+// ReadFile is the tool that shows a text file's lines with their numbers. allowSecrets are
+// doublestar patterns over paths relative to the world: files that look like secrets and may
+// be read.
+func ReadFile(allowSecrets []string) tool.Tool { return readFile{allowSecrets} }
 
-type readFile struct{ Options }
+type readFile struct{ allowSecrets []string }
 
 const maxOffset = 1 << 30
 
@@ -80,7 +76,7 @@ func (r readFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage)
 	switch {
 	case t.info == nil:
 		return result("ReadFile", missing(t.rel)), nil
-	case tool.SecretFile(t.rel, r.AllowSecrets):
+	case tool.SecretFile(t.rel, r.allowSecrets):
 		return result("ReadFile", &tool.PathError{Path: t.rel, Reason: tool.SecretRefusal}), nil
 	case t.info.Size() > MaxReadBytes:
 		return result("ReadFile", &tool.PathError{Path: t.rel, Reason: fmt.Sprintf("is %d bytes, files over %d are not read; use Grep, or head, tail and sed -n through Bash", t.info.Size(), MaxReadBytes)}), nil

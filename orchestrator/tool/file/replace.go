@@ -21,7 +21,7 @@ const maxLinesNamed = 20
 
 // StrReplaceFile is the tool that replaces exact text in a file. Bytes outside matches are
 // never changed, in any encoding.
-func StrReplaceFile(o *Options) tool.Tool { return replaceFile{} }
+func StrReplaceFile() tool.Tool { return replaceFile{} }
 
 type replaceFile struct{}
 

@@ -44,7 +44,7 @@ func TestPatchTellsNoSecret(t *testing.T) {
 	if r := call(t, w, file.PatchFile(nil), map[string]any{"patch": kept}); !strings.Contains(r.Text, "moved .env to .env.old") {
 		t.Errorf("%q: %s", kept, r.Text)
 	}
-	r := call(t, w, file.PatchFile(&file.Options{AllowSecrets: []string{".env*"}}), map[string]any{"patch": "--- .env.old\n+++ .env.old\n@@ -1,2 +1,2 @@\n PORT=81\n-x\n+y\n"})
+	r := call(t, w, file.PatchFile([]string{".env*"}), map[string]any{"patch": "--- .env.old\n+++ .env.old\n@@ -1,2 +1,2 @@\n PORT=81\n-x\n+y\n"})
 	if !strings.Contains(r.Text, "blue") {
 		t.Errorf("an allowed file: %s", r.Text)
 	}

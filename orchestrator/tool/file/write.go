@@ -21,7 +21,7 @@ const tempPrefix = ".anamnesis-tmp-"
 
 // WriteFile is the tool that writes a whole file or appends to it. The file is replaced
 // atomically: readers see the old or the new content.
-func WriteFile(o *Options) tool.Tool { return writeFile{} }
+func WriteFile() tool.Tool { return writeFile{} }
 
 type writeFile struct{}
 

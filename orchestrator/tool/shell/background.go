@@ -22,12 +22,12 @@ const (
 )
 
 // begin starts a command in the background.
-func (b bash) begin(env *tool.Env, e Exec, command string) tool.Result {
+func begin(env *tool.Env, e Exec, line string) tool.Result {
 	if env.Jobs == nil {
 		return tool.Errorf("Bash was not run: there is nothing to run it in the background.")
 	}
-	c := b.command(env, e)
-	id, err := env.Jobs.Begin(tool.JobStart{Call: env.Call, Command: command, Timeout: e.Timeout,
+	c := command(env, e)
+	id, err := env.Jobs.Begin(tool.JobStart{Call: env.Call, Command: line, Timeout: e.Timeout,
 		Run: func(ctx context.Context, out io.Writer, started func(op.ToolStarted) error) (tool.JobEnd, error) {
 			redacted := env.Redaction().Writer(out)
 			defer redacted.Close()

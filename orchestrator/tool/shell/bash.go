@@ -17,7 +17,7 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// The limits of a command, unless Options say otherwise.
+// The limits of a command.
 const (
 	DefaultTimeoutSeconds = 60
 	MaxTimeoutSeconds     = 300
@@ -27,54 +27,32 @@ const (
 	MaxCommandBytes = 128<<10 - 1
 )
 
-// Options configure Bash; zero values mean the constants above.
-type Options struct {
-	DefaultTimeoutSeconds int
-	MaxOutputRunes        int
-	MaxLineRunes          int
-}
-
 // Bash is the tool that runs a shell command. Each runs in a fresh shell in the world's
 // directory, with an empty standard input and an environment without secrets, under a
 // supervisor that ends everything it started (package guard). A non-nil error comes with a
 // Result that holds the output so far.
-func Bash(o *Options) tool.Tool {
-	b := bash{}
-	if o != nil {
-		b.Options = *o
-	}
-	if b.DefaultTimeoutSeconds == 0 {
-		b.DefaultTimeoutSeconds = DefaultTimeoutSeconds
-	}
-	if b.MaxOutputRunes == 0 {
-		b.MaxOutputRunes = MaxOutputRunes
-	}
-	if b.MaxLineRunes == 0 {
-		b.MaxLineRunes = MaxLineRunes
-	}
-	return b
-}
+func Bash() tool.Tool { return bash{} }
 
-type bash struct{ Options }
+type bash struct{}
 
-func (b bash) Spec() tool.Spec {
+func (bash) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "Bash", Command: "command", Network: "network",
 		Description: fmt.Sprintf("Run a command with bash in the world's directory. Every call is a fresh shell: cd and variables do not "+
 			"last, join steps with &&. Nothing can be typed in; there are no API keys in the environment. Files are written in the directory, but for the configuration and hooks of git repositories that were there before, and in /tmp; there is no network unless you ask for it. When the command ends or its time is up, "+
 			"every process it started is ended, background ones too; run_in_background keeps it running beside your work. Output is shown up to %d characters (head and tail), %d a line; recall opens the rest. "+
-			"Use ReadFile, WriteFile, StrReplaceFile, Glob and Grep for files.", b.MaxOutputRunes, b.MaxLineRunes),
+			"Use ReadFile, WriteFile, StrReplaceFile, Glob and Grep for files.", MaxOutputRunes, MaxLineRunes),
 		Schema: tool.Params(
 			tool.Param{Name: "command", Required: true, Schema: tool.Text("The command line.")},
 			tool.Param{Name: "timeout", Schema: tool.Int(fmt.Sprintf("Seconds after which it is ended: up to %d, %d if not given; in the background up to %d, which it gets if not given.",
-				MaxTimeoutSeconds, b.DefaultTimeoutSeconds, MaxBackgroundSeconds), 1, MaxBackgroundSeconds)},
+				MaxTimeoutSeconds, DefaultTimeoutSeconds, MaxBackgroundSeconds), 1, MaxBackgroundSeconds)},
 			tool.Param{Name: "run_in_background", Schema: tool.Bool("Return at once and let it run: for servers, watchers, long builds.")},
 			tool.Param{Name: "network", Schema: tool.Bool("Ask for the network, Unix sockets included. It is given only when it is approved.")},
 		),
 	}
 }
 
-func (b bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+func (bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
 	a, err := tool.Decode[struct {
 		Command string `json:"command"`
 		Timeout int    `json:"timeout"`
@@ -94,7 +72,7 @@ func (b bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	case a.Timeout == 0 && a.Behind:
 		a.Timeout = MaxBackgroundSeconds
 	case a.Timeout == 0:
-		a.Timeout = b.DefaultTimeoutSeconds
+		a.Timeout = DefaultTimeoutSeconds
 	case a.Timeout > MaxTimeoutSeconds && !a.Behind:
 		return tool.Errorf("Bash was not run: timeout %d is more than %d seconds; with run_in_background it may be up to %d.", a.Timeout, MaxTimeoutSeconds, MaxBackgroundSeconds), nil
 	}
@@ -104,9 +82,9 @@ func (b bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	}
 	e := Exec{Name: "Bash", Path: shell, Args: []string{shell, "-c", a.Command}, Timeout: time.Duration(a.Timeout) * time.Second, Network: a.Network}
 	if a.Behind && ctx.Err() == nil {
-		return b.begin(env, e, a.Command), nil
+		return begin(env, e, a.Command), nil
 	}
-	return b.run(ctx, env, e)
+	return Run(ctx, env, e)
 }
 
 // findShell returns bash, or else sh.

@@ -35,7 +35,7 @@ func run(t *testing.T, command string, timeout int) tool.Result {
 func call(ctx context.Context, dir string, environ []string, command string, timeout int) (tool.Result, error) {
 	args, _ := json.Marshal(map[string]any{"command": command, "timeout": timeout})
 	env := &tool.Env{Call: "c1", Dir: dir, Environ: environ}
-	return shell.Bash(nil).Call(ctx, env, args)
+	return shell.Bash().Call(ctx, env, args)
 }
 
 func TestBashResult(t *testing.T) {
@@ -172,7 +172,7 @@ func TestBashStarted(t *testing.T) {
 			}
 			return want
 		}}
-		_, err := shell.Bash(nil).Call(t.Context(), env, args)
+		_, err := shell.Bash().Call(t.Context(), env, args)
 		if (err != nil) != (want != nil) {
 			t.Errorf("Call with Started = %v: %v", want, err)
 		}

@@ -22,35 +22,12 @@ type Exec struct {
 }
 
 // Run runs a program for a tool as Bash runs a command: in the world's directory, with an
-// environment without secrets, supervised, its output redacted and shortened by the options.
+// environment without secrets, supervised, its output redacted and shortened.
 // The result is the output and a closing line about its end. A non-nil error comes with a
 // Result that holds the output so far.
-func Run(ctx context.Context, env *tool.Env, o *Options, e Exec) (tool.Result, error) {
-	return Bash(o).(bash).run(ctx, env, e)
-}
-
-// command returns the guard's command.
-func (b bash) command(env *tool.Env, e Exec) guard.Command {
-	kept := e.Env
-	if kept == nil {
-		environ := env.Environ
-		if environ == nil {
-			environ = os.Environ()
-		}
-		kept, _ = guard.Environ(environ)
-	}
-	box := env.Sandbox
-	if e.Network {
-		box = box.WithNetwork()
-	}
-	return guard.Command{
-		Path: e.Path, Args: e.Args, Dir: env.Dir, Env: append(kept, "PWD="+env.Dir), Timeout: e.Timeout, Call: env.Call, Started: env.Started, Sandbox: box,
-	}
-}
-
-func (b bash) run(ctx context.Context, env *tool.Env, e Exec) (tool.Result, error) {
-	out := newOutputs(b.MaxOutputRunes, b.MaxLineRunes, env)
-	c := b.command(env, e)
+func Run(ctx context.Context, env *tool.Env, e Exec) (tool.Result, error) {
+	out := newOutputs(MaxOutputRunes, MaxLineRunes, env)
+	c := command(env, e)
 	c.Output = out.take
 	if e.Stdin != nil {
 		theirs, ours, err := os.Pipe()
@@ -77,4 +54,23 @@ func (b bash) run(ctx context.Context, env *tool.Env, e Exec) (tool.Result, erro
 	r := out.result(o, e.Timeout)
 	r.Isolated = c.Sandbox.Isolates()
 	return r, err
+}
+
+// command returns the guard's command.
+func command(env *tool.Env, e Exec) guard.Command {
+	kept := e.Env
+	if kept == nil {
+		environ := env.Environ
+		if environ == nil {
+			environ = os.Environ()
+		}
+		kept, _ = guard.Environ(environ)
+	}
+	box := env.Sandbox
+	if e.Network {
+		box = box.WithNetwork()
+	}
+	return guard.Command{
+		Path: e.Path, Args: e.Args, Dir: env.Dir, Env: append(kept, "PWD="+env.Dir), Timeout: e.Timeout, Call: env.Call, Started: env.Started, Sandbox: box,
+	}
 }

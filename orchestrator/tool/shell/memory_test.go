@@ -71,7 +71,7 @@ func keeping(t *testing.T, kept *int, command string) tool.Result {
 		parts++
 		return parts, nil
 	}}
-	r, err := shell.Bash(nil).Call(t.Context(), env, args)
+	r, err := shell.Bash().Call(t.Context(), env, args)
 	if err != nil {
 		t.Fatalf("Bash %q: %v", command, err)
 	}

@@ -126,7 +126,7 @@ func TestOutputLive(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		args, _ := json.Marshal(map[string]any{"command": "echo first; until [ -e go ]; do sleep 0.01; done; echo key " + secret[:8] + "''" + secret[8:]})
-		_, err := Bash(nil).Call(t.Context(), env, args)
+		_, err := Bash().Call(t.Context(), env, args)
 		done <- err
 	}()
 	<-lines // while the command runs

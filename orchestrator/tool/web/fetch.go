@@ -46,13 +46,7 @@ type Options struct {
 }
 
 // FetchURL is the tool that reads a page.
-func FetchURL(o *Options) tool.Tool {
-	f := fetch{}
-	if o != nil {
-		f.Options = *o
-	}
-	return f
-}
+func FetchURL(o Options) tool.Tool { return fetch{o} }
 
 type fetch struct{ Options }
 

@@ -65,7 +65,7 @@ func fetched(t *testing.T, tl tool.Tool, args map[string]any) tool.Result {
 
 func TestFetch(t *testing.T) {
 	s := site(t)
-	tl := FetchURL(&Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
+	tl := FetchURL(Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
 	for path, tc := range map[string]struct {
 		has, lacks []string
 		fails      bool
@@ -112,7 +112,7 @@ func TestFetch(t *testing.T) {
 func TestFetchRefuses(t *testing.T) {
 	s := site(t)
 	_, port, _ := strings.Cut(strings.TrimPrefix(s.URL, "http://"), ":")
-	tl := FetchURL(nil)
+	tl := FetchURL(Options{})
 	for _, address := range []string{
 		s.URL, "http://localhost:" + port, "http://0:" + port, "http://[::ffff:127.0.0.1]:" + port, "http://2130706433:" + port, "http://0x7f.1:" + port,
 		"ftp://example.org", "http://", "//example.org", "http://user:word@example.org", "javascript:alert(1)",
@@ -145,7 +145,7 @@ func TestSearch(t *testing.T) {
 			return asked.Header.Get("Authorization") == "Bearer k" && strings.Contains(body.String(), `"max_results":8`)
 		},
 	} {
-		o := &Options{Search: Search{Engine: engine, URL: s.URL, Key: "k"}}
+		o := Options{Search: Search{Engine: engine, URL: s.URL, Key: "k"}}
 		if err := o.Search.Check(); err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%s: %s %s", engine, asked.URL, r.Text)
 		}
 	}
-	if _, ok := SearchWeb(&Options{}); ok {
+	if _, ok := SearchWeb(Options{}); ok {
 		t.Error("there is a tool where no engine is configured")
 	}
 	for _, bad := range []Search{{Engine: "searxng"}, {Engine: "brave"}, {Engine: "other"}, {Engine: "tavily", Key: "k", URL: "ftp://x"}} {

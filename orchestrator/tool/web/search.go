@@ -17,9 +17,9 @@ import (
 
 // Search is a search engine that a user configured, if not zero.
 type Search struct {
-	Engine string // searxng, brave or tavily; empty: none
-	URL    string // required for searxng; otherwise the engine's own by default
-	Key    string // for brave and tavily
+	Engine string `yaml:"engine"` // searxng, brave or tavily; empty: none
+	URL    string `yaml:"url"`    // required for searxng; otherwise the engine's own by default
+	Key    string `yaml:"key"`    // for brave and tavily; in the file also ${NAME}: a variable
 }
 
 // SearchName is the tool's name; the tool exists only if a search engine is configured.
@@ -63,11 +63,8 @@ func (s Search) Check() error {
 }
 
 // SearchWeb is the tool that asks a search engine; ok is false if none is configured.
-func SearchWeb(o *Options) (t tool.Tool, ok bool) {
-	if o == nil || o.Search.Engine == "" {
-		return nil, false
-	}
-	return search{*o}, true
+func SearchWeb(o Options) (t tool.Tool, ok bool) {
+	return search{o}, o.Search.Engine != ""
 }
 
 type search struct{ Options }

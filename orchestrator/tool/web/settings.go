@@ -13,11 +13,7 @@ import (
 // settings is web.yaml of the program's configuration.
 type settings struct {
 	Allow  []string `yaml:"allow"` // addresses that may be fetched although they are not public
-	Search struct {
-		Engine string `yaml:"engine"`
-		URL    string `yaml:"url"`
-		Key    string `yaml:"key"` // or ${NAME}: a variable
-	} `yaml:"search"`
+	Search Search   `yaml:"search"`
 }
 
 // Load reads the user's settings of the network tools; without a file they are the defaults.
@@ -37,7 +33,7 @@ func Load(path string, getenv func(string) string) (o Options, err error) {
 	if o.Allow, err = ParseAllow(f.Allow); err != nil {
 		return fail(fmt.Errorf("allow: %w", err))
 	}
-	o.Search = Search{Engine: f.Search.Engine, URL: f.Search.URL, Key: f.Search.Key}
+	o.Search = f.Search
 	if name, ok := strings.CutPrefix(o.Search.Key, "${"); ok && strings.HasSuffix(name, "}") {
 		name = strings.TrimSuffix(name, "}")
 		if o.Search.Key = getenv(name); o.Search.Key == "" {

@@ -163,12 +163,12 @@ func (c *counter) event(o op.Op) {
 // bash is the tool that runs the project's commands.
 func (st *stage) bash(pr *depot.Project) (tool.Tool, error) {
 	if st.program == "" {
-		return &inProcess{spec: shell.Bash(nil).Spec(), project: pr}, nil
+		return &inProcess{spec: shell.Bash().Spec(), project: pr}, nil
 	}
 	if err := pr.Install(st.program, filepath.Join(st.root, "bin")); err != nil {
 		return nil, err
 	}
-	return &withPath{Tool: shell.Bash(nil), bin: filepath.Join(st.root, "bin")}, nil
+	return &withPath{Tool: shell.Bash(), bin: filepath.Join(st.root, "bin")}, nil
 }
 
 // inProcess is Bash for a project's commands and nothing else: its results are
