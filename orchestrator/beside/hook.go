@@ -18,6 +18,7 @@ import (
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
+	"anamnesis/orchestrator/statefile"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -200,12 +201,7 @@ func spool(svc *session.Service, dir, name string, data []byte, environ []string
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(folder(svc.Home, dir), filepath.Base(name))
-	temp := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
-	if err := os.WriteFile(temp, data, 0o600); err != nil {
-		return errors.Join(err, os.Remove(temp)) // the disk may be full
-	}
-	return os.Rename(temp, path)
+	return statefile.Replace(filepath.Join(folder(svc.Home, dir), filepath.Base(name)), data, 0o600)
 }
 
 // spooled lists the waiting events of a directory in order.

@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside/client"
@@ -23,6 +21,7 @@ import (
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/statefile"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
 )
@@ -76,21 +75,14 @@ func lockWorld(ctx context.Context, h taskdir.Home, dir string) (unlock func(), 
 	if err := os.MkdirAll(folder(h, dir), 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(folder(h, dir), "lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
 	for {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		switch {
-		case err == nil:
-			return func() { f.Close() }, nil
-		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR):
-			return nil, errors.Join(err, f.Close())
+		f, err := statefile.TryLock(filepath.Join(folder(h, dir), "lock"))
+		if !errors.Is(err, statefile.ErrLocked) {
+			return func() { f.Close() }, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), f.Close())
+			return nil, ctx.Err()
 		case <-time.After(lockPause):
 		}
 	}
@@ -379,11 +371,7 @@ func (p *place) noteCalls() error {
 	if err != nil {
 		return err
 	}
-	name := callsFile(p.svc.Home, p.dir)
-	if err := os.WriteFile(name+".tmp", data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(name+".tmp", name)
+	return statefile.Replace(callsFile(p.svc.Home, p.dir), data, 0o600)
 }
 
 // disturbed returns a session that may have changed files in the step just saved, because it

@@ -12,11 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/beside/message"
 	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/statefile"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -77,28 +76,15 @@ func (r *Recorders) ask(ctx context.Context, h taskdir.Home, dir, event string) 
 
 // start starts a recorder unless one runs or is starting.
 func (r *Recorders) start(h taskdir.Home, dir string) error {
-	lock, err := tryLock(filepath.Join(folder(h, dir), client.LockFile))
-	if lock == nil || err != nil {
+	lock, err := statefile.TryLock(filepath.Join(folder(h, dir), client.LockFile))
+	if errors.Is(err, statefile.ErrLocked) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	defer lock.Close()
 	return r.Start(dir, lock)
-}
-
-// tryLock returns a file with its lock; nil if another has it.
-func tryLock(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, nil
-		}
-		return nil, err
-	}
-	return f, nil
 }
 
 // recorder serves one directory.
@@ -237,13 +223,13 @@ func recording(h taskdir.Home) (folders []string, err error) {
 		if _, err := os.Lstat(filepath.Join(dir, client.LockFile)); err != nil {
 			continue
 		}
-		f, err := tryLock(filepath.Join(dir, client.LockFile))
-		if err != nil {
-			return nil, err
-		}
-		if f == nil {
+		f, err := statefile.TryLock(filepath.Join(dir, client.LockFile))
+		if errors.Is(err, statefile.ErrLocked) {
 			folders = append(folders, dir)
 			continue
+		}
+		if err != nil {
+			return nil, err
 		}
 		f.Close()
 	}
@@ -274,14 +260,14 @@ func StopRecorders(ctx context.Context, h taskdir.Home) (n int, err error) {
 		var rep message.Reply
 		_ = taskdir.Exchange(ctx, filepath.Join(dir, client.SocketFile), message.Request{Verb: message.StopVerb}, &rep) // the lock shows whether it ended
 		for {
-			f, err := tryLock(filepath.Join(dir, client.LockFile))
-			if err != nil {
-				return n, err
-			}
-			if f != nil {
+			f, err := statefile.TryLock(filepath.Join(dir, client.LockFile))
+			if err == nil {
 				f.Close()
 				n++
 				break
+			}
+			if !errors.Is(err, statefile.ErrLocked) {
+				return n, err
 			}
 			if ctx.Err() != nil {
 				return n, fmt.Errorf("a recorder is still at work: %s", dir)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/orchestrator/statefile"
 )
 
 // LiveDir is this process's hold on a world's directory: one live task works in a directory,
@@ -68,7 +70,7 @@ func (h Home) CheckFree(dir string) error {
 
 func (h Home) checkFree(dir string) error {
 	live := filepath.Join(h.State, "live")
-	gate, err := lockFile(filepath.Join(live, "gate"), unix.LOCK_EX)
+	gate, err := statefile.Lock(filepath.Join(live, "gate"))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
 		return nil
 	}
@@ -118,7 +120,7 @@ func yielded(hold func() (*LiveDir, error)) (*LiveDir, error) {
 // KeptOpen records that the hold's process only keeps the task open and listens on socket for
 // CloseVerb.
 func (l *LiveDir) KeptOpen(socket string) error {
-	gate, err := lockFile(filepath.Join(filepath.Dir(l.path), "gate"), unix.LOCK_EX)
+	gate, err := statefile.Lock(filepath.Join(filepath.Dir(l.path), "gate"))
 	if err != nil {
 		return err
 	}
@@ -178,7 +180,7 @@ func lockGate(h Home) (*os.File, error) {
 	if err := os.MkdirAll(live, 0o700); err != nil {
 		return nil, err
 	}
-	return lockFile(filepath.Join(live, "gate"), unix.LOCK_EX)
+	return statefile.Lock(filepath.Join(live, "gate"))
 }
 
 func holdDir(h Home, dir, task, parent string) (*LiveDir, error) {
@@ -197,7 +199,7 @@ func holdDir(h Home, dir, task, parent string) (*LiveDir, error) {
 	}
 	path := filepath.Join(live, task+".json")
 	f, err := lockHold(path)
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	if errors.Is(err, statefile.ErrLocked) {
 		rec := readLive(path)
 		return nil, &BusyError{Dir: dir, Held: cmp.Or(rec.Dir, dir), Task: task, PID: rec.PID, socket: rec.Socket}
 	}
@@ -222,8 +224,8 @@ const (
 // lockHold takes the lock of a hold without waiting for a living holder.
 func lockHold(path string) (*os.File, error) {
 	for deadline := time.Now().Add(deadHoldTime); ; time.Sleep(deadHoldPause) {
-		f, err := lockFile(path, unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+		f, err := statefile.TryLock(path)
+		if !errors.Is(err, statefile.ErrLocked) || time.Now().After(deadline) {
 			return f, err
 		}
 		if pid := readLive(path).PID; pid == 0 || !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
@@ -288,12 +290,12 @@ func Live(h Home, task string) int {
 		return 0
 	}
 	// The gate keeps this check from being mistaken for a hold.
-	gate, err := lockFile(filepath.Join(h.State, "live", "gate"), unix.LOCK_EX)
+	gate, err := statefile.Lock(filepath.Join(h.State, "live", "gate"))
 	if err != nil {
 		return 0
 	}
 	defer gate.Close()
-	f, err := lockFile(path, unix.LOCK_EX|unix.LOCK_NB)
+	f, err := statefile.TryLock(path)
 	if err == nil {
 		f.Close()
 		return 0
@@ -307,25 +309,6 @@ func readLive(path string) liveRecord {
 		_ = json.Unmarshal(data, &rec) // half written: its holder is still starting
 	}
 	return rec
-}
-
-// lockFile opens a file and locks it; how is that of flock(2).
-func lockFile(path string, how int) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		err = unix.Flock(int(f.Fd()), how)
-		if err != unix.EINTR {
-			break
-		}
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
 }
 
 type inode struct{ dev, ino uint64 }

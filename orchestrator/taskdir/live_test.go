@@ -1,6 +1,7 @@
 package taskdir
 
 import (
+	"anamnesis/orchestrator/statefile"
 	"bufio"
 	"errors"
 	"fmt"
@@ -11,8 +12,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 func testHome(t *testing.T) Home {
@@ -217,7 +216,7 @@ func TestFindHome(t *testing.T) {
 // still has it; who comes meanwhile waits for that, and not for a living one.
 func TestHoldOfDead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.json")
-	held, err := lockFile(path, unix.LOCK_EX|unix.LOCK_NB)
+	held, err := statefile.TryLock(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +230,7 @@ func TestHoldOfDead(t *testing.T) {
 		}
 	}
 	says(os.Getpid())
-	if _, err := lockHold(path); !errors.Is(err, unix.EWOULDBLOCK) {
+	if _, err := lockHold(path); !errors.Is(err, statefile.ErrLocked) {
 		t.Fatalf("the lock of a living process: %v", err)
 	}
 	says(dead.ProcessState.Pid())

@@ -13,10 +13,9 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"anamnesis/knowledge_base/userfile"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/statefile"
 )
 
 // maxTrustBytes bounds the file of approvals.
@@ -138,14 +137,11 @@ func (t *Trust) change(to func([]Approval) []Approval) error {
 	if err := os.MkdirAll(filepath.Dir(t.path), 0o700); err != nil {
 		return fmt.Errorf("record approval: %w", err)
 	}
-	lock, err := os.OpenFile(t.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := statefile.Lock(t.path + ".lock")
 	if err != nil {
 		return fmt.Errorf("record approval: %w", err)
 	}
 	defer lock.Close()
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		return fmt.Errorf("record approval: lock %s: %w", t.path, err)
-	}
 	all, err := t.List()
 	if err != nil {
 		return err
@@ -154,11 +150,7 @@ func (t *Trust) change(to func([]Approval) []Approval) error {
 	if err != nil {
 		return fmt.Errorf("record approval: %w", err)
 	}
-	next := t.path + ".new"
-	if err := os.WriteFile(next, append(data, '\n'), 0o600); err != nil {
-		return fmt.Errorf("record approval: %w", err)
-	}
-	if err := os.Rename(next, t.path); err != nil {
+	if err := statefile.Replace(t.path, append(data, '\n'), 0o600); err != nil {
 		return fmt.Errorf("record approval: %w", err)
 	}
 	return nil

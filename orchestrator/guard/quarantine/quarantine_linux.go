@@ -1,6 +1,7 @@
 package quarantine
 
 import (
+	"anamnesis/orchestrator/statefile"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -135,13 +136,7 @@ func JoinNotes(notes ...string) string {
 func (q *Quarantine) keep() error {
 	data, err := json.Marshal(q.record)
 	if err == nil {
-		err = os.MkdirAll(q.dir, 0o700)
-	}
-	if err == nil {
-		err = os.WriteFile(q.file()+".new", data, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(q.file()+".new", q.file())
+		err = statefile.Replace(q.file(), data, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("keep what git directories there are: %w", err)

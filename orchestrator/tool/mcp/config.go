@@ -12,7 +12,6 @@ import (
 	"maps"
 	"net/url"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"anamnesis/knowledge_base/userfile"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/consent"
+	"anamnesis/orchestrator/statefile"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -350,14 +350,7 @@ func edit(path string, change func(map[string]json.RawMessage) error) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("write MCP configuration: %w", err)
-	}
-	next := path + ".new"
-	if err := os.WriteFile(next, append(out, '\n'), 0o600); err != nil {
-		return fmt.Errorf("write MCP configuration: %w", err)
-	}
-	if err := os.Rename(next, path); err != nil {
+	if err := statefile.Replace(path, append(out, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write MCP configuration: %w", err)
 	}
 	return nil

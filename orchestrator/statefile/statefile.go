@@ -1,0 +1,57 @@
+// Package statefile locks the program's own files, and replaces them atomically.
+package statefile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrLocked is returned by TryLock if the lock is held elsewhere.
+var ErrLocked = errors.New("locked")
+
+// Lock opens a file, or makes it, and waits for its lock. Closing the file releases the lock.
+func Lock(path string) (*os.File, error) { return lock(path, unix.LOCK_EX) }
+
+// TryLock is Lock without waiting.
+func TryLock(path string) (*os.File, error) { return lock(path, unix.LOCK_EX|unix.LOCK_NB) }
+
+func lock(path string, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+		err = unix.Flock(int(f.Fd()), how)
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = ErrLocked
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Replace writes a file by rename, with the folders above it: readers see the old content or
+// the new. It does not wait for the disk. In one process, one goroutine at a time replaces a
+// file.
+func Replace(path string, data []byte, mode fs.FileMode) error {
+	temp := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = os.WriteFile(temp, data, mode)
+	}
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		_ = os.Remove(temp) // the disk may be full; there may be none
+	}
+	return err
+}
