@@ -4,7 +4,6 @@ import (
 	"anamnesis/anamnesis/quote"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,10 +17,9 @@ const overlayHead = "# Effective attention spans of your own: rows that go over 
 
 // PutRow returns the bytes of an overlay with r in it. It changes the row with the
 // same pattern in place, or adds r at the end. Comments, layout and custom fields
-// (x-…) stay byte for byte. Only if the place of a value cannot be found (a text over
-// several lines, rows within brackets) the file is rewritten with its comments, order
-// and fields. Origin and Line of r are not used. PutRow returns a *TableError for an
-// invalid overlay and for a row that LoadTable would refuse.
+// (x-…) stay byte for byte. If the place of a value cannot be found (a text over several
+// lines, rows within brackets), PutRow refuses. Origin and Line of r are not used. PutRow
+// returns a *TableError for an invalid overlay and for a row that LoadTable would refuse.
 func PutRow(o Overlay, r Row) ([]byte, error) {
 	f := tableFile{o.Name}
 	r.Source, r.By = quote.Squash(r.Source), quote.Squash(r.By)
@@ -44,22 +42,12 @@ func PutRow(o Overlay, r Row) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, edit := range []func() []byte{
-		func() []byte { return spliceRow(o.Data, root, at, r) },
-		func() []byte { return rewriteRow(root, at, r) },
-	} {
-		data := edit()
-		if data == nil {
-			continue
-		}
-		if now, err := parseTable(Overlay{Name: o.Name, Data: data}); err == nil && slices.EqualFunc(now, want, sameRow) {
-			return data, nil
-		}
+	data := spliceRow(o.Data, root, at, r)
+	if now, err := parseTable(Overlay{Name: o.Name, Data: data}); data == nil || err != nil || !slices.EqualFunc(now, want, sameRow) {
+		return nil, fmt.Errorf("%s: the row cannot be put in without touching the others; write it there by hand: %s", o.Name, r.YAML())
 	}
-	return nil, fmt.Errorf("%s: %w", o.Name, errNotEdited)
+	return data, nil
 }
-
-var errNotEdited = errors.New("the row cannot be put in without touching the others; write it there by hand")
 
 // sameRow compares what two rows say, not where they stand.
 func sameRow(x, y Row) bool { return x.values() == y.values() }
@@ -238,42 +226,4 @@ func scalarBytes(text []byte, n *yaml.Node) int {
 		return len(n.Value)
 	}
 	return 0
-}
-
-// rewriteRow edits the nodes and writes the document anew. Nil: there is none.
-func rewriteRow(root *yaml.Node, at int, r Row) []byte {
-	if root == nil {
-		return nil
-	}
-	list := field(root, "rows")
-	if list == nil {
-		return nil
-	}
-	row := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
-	if at >= 0 {
-		row = list.Content[at]
-	} else {
-		list.Content = append(list.Content, row)
-	}
-	values := r.values()
-	for i, name := range strings.Split(rowFieldsForMan, ", ") {
-		n := field(row, name)
-		if n == nil {
-			n = &yaml.Node{Kind: yaml.ScalarNode}
-			row.Content = append(row.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, n)
-		}
-		if n.Value != values[i] {
-			n.SetString(values[i])
-			if name == "window" || name == "eas" {
-				n.Tag = "!!int"
-			}
-		}
-	}
-	var b bytes.Buffer
-	enc := yaml.NewEncoder(&b)
-	enc.SetIndent(2)
-	if err := errors.Join(enc.Encode(root), enc.Close()); err != nil {
-		return nil
-	}
-	return b.Bytes()
 }

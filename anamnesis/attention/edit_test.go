@@ -45,17 +45,10 @@ rows:
 		{"line ends", "version: 1\r\nrows:\r\n", "version: 1\r\nrows:\r\n  " + strings.TrimSuffix(newRowLine, "\n") + "\r\n"},
 		{"in place", block, strings.NewReplacer("32_000", "32000", "eas: 5", "eas: 7", "high", "low", `"it\u0027s \"old\""`, `"said \"so\": a, {b} # [c]"`,
 			"2026-01-01", "2026-11-21", "by: me", `by: "user"`).Replace(block)},
-		{"in brackets", "version: 1\nrows: [] # c\n", "version: 1\nrows: # c\n  " + newRowLine},
 	} {
 		got, err := PutRow(Overlay{Name: "my/eas.yaml", Data: []byte(tt.in)}, newRow("m", 7))
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
-			continue
-		}
-		if tt.name == "in brackets" { // written anew: quotes are the encoder's
-			if !strings.Contains(string(got), "# c") || builtin(t, Overlay{Name: "o", Data: got}).Lookup("m").EAS != 7 {
-				t.Errorf("%s:\n%s", tt.name, got)
-			}
 			continue
 		}
 		if string(got) != tt.out {
@@ -63,13 +56,9 @@ rows:
 		}
 	}
 	folded := strings.Replace(block, `"it\u0027s \"old\""`, ">-\n      over two\n      lines", 1)
-	got, err := PutRow(Overlay{Name: "o", Data: []byte(folded)}, newRow("m", 7))
-	if err != nil || builtin(t, Overlay{Name: "o", Data: got}).Lookup("m").Source != newRow("m", 7).Source {
-		t.Errorf("a value over two lines: %v\n%s", err, got)
-	}
-	for _, keep := range []string{"# mine", "x-team", "# kept", "# the first", "# as it is called", "x-why", "# too much?", "# the end"} {
-		if !strings.Contains(string(got), keep) {
-			t.Errorf("writing anew lost %q:\n%s", keep, got)
+	for _, in := range []string{folded, "version: 1\nrows: [] # c\n"} {
+		if got, err := PutRow(Overlay{Name: "o", Data: []byte(in)}, newRow("m", 7)); err == nil || !strings.Contains(err.Error(), strings.TrimSpace(newRowLine[2:])) {
+			t.Errorf("put into %q: %v\n%s", in, err, got)
 		}
 	}
 }
@@ -91,7 +80,7 @@ func TestPutWrongRow(t *testing.T) {
 // of each pattern, and a line of comment survives all of it.
 func TestPutRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		data := []byte(rapid.SampledFrom([]string{"", "version: 1\nrows:\n# keep me\n", "version: 1\nrows: []\n", "# keep me\nrows:\n" + row("a-*", "9") + "\nversion: 1\n"}).Draw(t, "start"))
+		data := []byte(rapid.SampledFrom([]string{"", "version: 1\nrows:\n# keep me\n", "# keep me\nrows:\n" + row("a-*", "9") + "\nversion: 1\n"}).Draw(t, "start"))
 		keeps := strings.Contains(string(data), "# keep me")
 		last := make(map[string]Row)
 		for range rapid.IntRange(1, 8).Draw(t, "puts") {

@@ -124,7 +124,7 @@ func (r *run) settle(ctx context.Context) error {
 				lengths = slices.DeleteFunc(lengths, func(l int) bool { return l >= t.Length })
 			}
 		}
-		e := fit(r.pooled, r.res.Tests, r.longestAnswered())
+		e := fit(r.res.pooled(), r.res.Tests, r.longestAnswered())
 		var t *Test
 		if e.within < sureEnough {
 			t = r.below(lengths, e, &left)

@@ -242,8 +242,6 @@ type run struct {
 	o   *Options
 	ask func(context.Context, Trial) (Outcome, error)
 	res Result
-
-	pooled Score // of the families kept, at BaseLength
 }
 
 func measure(ctx context.Context, o *Options, ask func(context.Context, Trial) (Outcome, error)) (Result, error) {
@@ -268,7 +266,6 @@ func measure(ctx context.Context, o *Options, ask func(context.Context, Trial) (
 // base takes each family's score at BaseLength and drops the families the
 // model cannot do.
 func (r *run) base(ctx context.Context) error {
-	pooled := &r.pooled
 	for _, f := range r.o.families() {
 		b := BaseScore{Family: f}
 		items := func(i int) Trial { return Trial{f, BaseLength, i} }
@@ -279,12 +276,10 @@ func (r *run) base(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if b.Kept = b.Share() >= MinBase; b.Kept {
-			pooled.Right += b.Right
-			pooled.N += b.N
-		}
+		b.Kept = b.Share() >= MinBase
 		r.res.Bases = append(r.res.Bases, b)
 	}
+	pooled := r.res.pooled()
 	if pooled.N == 0 {
 		return fmt.Errorf("%w of %g at %d tokens", ErrNoBase, MinBase, BaseLength)
 	}
@@ -323,16 +318,11 @@ func (r *run) test(ctx context.Context, t *Test, most int, decide bool) error {
 			kept = append(kept, b.Family)
 		}
 	}
-	seq := newSequential(r.res.Base)
-	seq.add(t.Score)
+	seq := newSequential(r.res.Base, t.Score)
 	had := t.N
 	items := func(i int) Trial { return Trial{kept[(had+i)%len(kept)], t.Length, had + i} }
 	err := r.series(ctx, fmt.Sprintf("%d tokens", t.Length), most-had, items, func(trial Trial, out Outcome) bool {
-		one := Score{N: 1}
-		if out.Right {
-			one.Right = 1
-		}
-		seq.add(one)
+		seq.add(out.Right)
 		t.add(out.Right)
 		s := t.Families[trial.Family]
 		s.add(out.Right)

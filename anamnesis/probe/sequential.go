@@ -17,14 +17,9 @@ type sequential struct {
 	Score
 }
 
-func newSequential(base float64) *sequential {
+func newSequential(base float64, sofar Score) *sequential {
 	p1, p0 := passShare*base, failShare*base
-	return &sequential{up: math.Log(p1 / p0), down: math.Log((1 - p1) / (1 - p0))}
-}
-
-func (s *sequential) add(more Score) {
-	s.N += more.N
-	s.Right += more.Right
+	return &sequential{math.Log(p1 / p0), math.Log((1 - p1) / (1 - p0)), sofar}
 }
 
 // sum is the logarithm of the likelihood ratio so far.

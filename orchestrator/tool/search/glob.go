@@ -3,7 +3,6 @@ package search
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -52,7 +51,7 @@ func (g glob) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	if err != nil {
 		return tool.Errorf("Glob: %v.", err), nil
 	}
-	rel, limited, cancel, refused := start(ctx, env, "Glob", a.Path, g.TimeoutSeconds)
+	rel, limited, cancel, refused := start(ctx, env, "Glob", a.Path)
 	if refused != nil {
 		return *refused, nil
 	}
@@ -65,7 +64,7 @@ func (g glob) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 		}
 		return nil
 	}
-	notes, err := w.ending(ctx, w.walk(limited, rel), g.TimeoutSeconds)
+	notes, err := w.ending(ctx, w.walk(limited, rel))
 	if err != nil {
 		return failed(ctx, "Glob", err)
 	}
@@ -89,10 +88,6 @@ func (g glob) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 func failed(ctx context.Context, verb string, err error) (tool.Result, error) {
 	if ctx.Err() != nil {
 		return tool.Result{}, err
-	}
-	var p *tool.PathError
-	if errors.As(err, &p) {
-		return tool.Errorf("%s: %v.", verb, p), nil
 	}
 	return tool.Errorf("%s: %v.", verb, err), nil
 }

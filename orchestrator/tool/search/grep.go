@@ -90,12 +90,13 @@ func (g grep) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 		q.HeadLimit = DefaultLimit
 	}
 	expr := q.Pattern
-	if q.IgnoreCase {
-		expr = "(?i)" + expr
-	}
 	re, err := regexp.Compile(expr)
+	if err == nil && q.IgnoreCase {
+		expr = "(?i)" + expr
+		re, err = regexp.Compile(expr)
+	}
 	if err != nil {
-		return tool.Errorf("Grep: the pattern is not a regular expression in RE2 syntax: %v.", plain(q.Pattern, err)), nil
+		return tool.Errorf("Grep: the pattern is not a regular expression in RE2 syntax: %v.", err), nil
 	}
 	match := func(string) bool { return true }
 	if q.Glob != "" {
@@ -103,7 +104,7 @@ func (g grep) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 			return tool.Errorf("Grep: glob: %v.", err), nil
 		}
 	}
-	rel, limited, cancel, refused := start(ctx, env, "Grep", q.Path, g.TimeoutSeconds)
+	rel, limited, cancel, refused := start(ctx, env, "Grep", q.Path)
 	if refused != nil {
 		return *refused, nil
 	}
@@ -124,19 +125,11 @@ func (g grep) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 			walked = err
 		}
 	}
-	notes, err := w.ending(ctx, walked, g.TimeoutSeconds)
+	notes, err := w.ending(ctx, walked)
 	if err != nil {
 		return failed(ctx, "Grep", err)
 	}
 	return s.result(notes), nil
-}
-
-// plain is a regexp error without the wrapping this package added.
-func plain(pattern string, err error) error {
-	if _, own := regexp.Compile(pattern); own != nil {
-		return own
-	}
-	return err
 }
 
 // hit is one file with matches.

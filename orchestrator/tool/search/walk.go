@@ -42,8 +42,7 @@ const (
 
 // Options configure the search tools. The zero value means the constants above.
 type Options struct {
-	TimeoutSeconds int
-	MaxFiles       int
+	MaxFiles int
 	// AllowSecrets are doublestar patterns of files that look like secrets and may be
 	// searched.
 	AllowSecrets []string
@@ -53,9 +52,6 @@ func (o *Options) orDefaults() Options {
 	var v Options
 	if o != nil {
 		v = *o
-	}
-	if v.TimeoutSeconds == 0 {
-		v.TimeoutSeconds = TimeoutSeconds
 	}
 	if v.MaxFiles == 0 {
 		v.MaxFiles = MaxFiles
@@ -212,7 +208,7 @@ func newestFirst(files []found) {
 
 // start resolves the place to search and bounds the time. A non-nil result is for the model:
 // the search cannot begin.
-func start(ctx context.Context, env *tool.Env, verb, name string, seconds int) (string, context.Context, context.CancelFunc, *tool.Result) {
+func start(ctx context.Context, env *tool.Env, verb, name string) (string, context.Context, context.CancelFunc, *tool.Result) {
 	if name == "" {
 		name = "."
 	}
@@ -227,7 +223,7 @@ func start(ctx context.Context, env *tool.Env, verb, name string, seconds int) (
 		r := tool.Errorf("%s: %v.", verb, err)
 		return "", nil, nil, &r
 	}
-	limited, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
+	limited, cancel := context.WithTimeout(ctx, TimeoutSeconds*time.Second)
 	return rel, limited, cancel, nil
 }
 
@@ -249,14 +245,14 @@ func pageOf[T any](all []T, offset, limit int) (part []T, note string) {
 }
 
 // ending returns why a walk ended early, for the model; failed reports any other error.
-func (w *walker) ending(ctx context.Context, err error, seconds int) (notes []string, failed error) {
+func (w *walker) ending(ctx context.Context, err error) (notes []string, failed error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("search: %w", ctx.Err())
 	case errors.Is(err, errEnough):
 		notes = append(notes, fmt.Sprintf("incomplete: stopped after %d files; search a smaller path", w.maxFiles))
 	case errors.Is(err, context.DeadlineExceeded):
-		notes = append(notes, fmt.Sprintf("incomplete: stopped after %d s; search a smaller path", seconds))
+		notes = append(notes, fmt.Sprintf("incomplete: stopped after %d s; search a smaller path", TimeoutSeconds))
 	case err != nil:
 		return nil, err
 	}
