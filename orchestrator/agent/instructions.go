@@ -16,6 +16,7 @@ import (
 
 	"anamnesis/knowledge_base/handout"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/statefile"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -109,7 +110,7 @@ func readInstructions(dir string) (text string, file op.SourceFile, fault string
 		if err != nil {
 			return "", file, fmt.Sprintf("%s: %s", path, readFault(err))
 		}
-		data, err := readRegular(f, maxInstructionFile)
+		data, err := statefile.ReadOpen(f, maxInstructionFile)
 		if err != nil {
 			return "", file, fmt.Sprintf("%s: %s", path, readFault(err))
 		}

@@ -3,7 +3,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -12,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/orchestrator/statefile"
 )
 
 // Options set where specs are looked for.
@@ -116,11 +117,7 @@ func (in loading) read(at place, most int64) ([]byte, error) {
 	case ScopeEmbedded:
 		return embedded.ReadFile("agents/" + at.path)
 	case ScopeUser:
-		f, err := os.OpenFile(at.path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-		if err != nil {
-			return nil, err
-		}
-		return readRegular(f, most)
+		return statefile.Read(at.path, most)
 	}
 	root, err := os.OpenRoot(in.opts.Project)
 	if err != nil {
@@ -135,26 +132,9 @@ func (in loading) read(at place, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := readRegular(f, most)
+	data, err := statefile.ReadOpen(f, most)
 	if err == nil {
 		in.out.brought = append(in.out.brought, broughtFile{rel, data})
-	}
-	return data, err
-}
-
-// readRegular reads a regular file up to a limit and closes it.
-func readRegular(f *os.File, most int64) ([]byte, error) {
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a file")
-	}
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("more than %d bytes", most)
 	}
 	return data, err
 }

@@ -61,7 +61,7 @@ func Retry(m Model, o *RetryOptions) Model {
 	r.o.MaxDelay = positive(r.o.MaxDelay, DefaultMaxDelay)
 	r.o.MaxRetryAfter = positive(r.o.MaxRetryAfter, DefaultMaxRetryAfter)
 	if r.o.Sleep == nil {
-		r.o.Sleep = sleep
+		r.o.Sleep = Wait
 	}
 	if r.o.Rand == nil {
 		r.o.Rand = rand.Float64
@@ -76,7 +76,8 @@ func positive[T int | time.Duration](v, otherwise T) T {
 	return otherwise
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// Wait waits for d, or until ctx ends, and then returns ctx's error.
+func Wait(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -1,9 +1,11 @@
-// Package statefile locks the program's own files, and replaces them atomically.
+// Package statefile locks the files of the program and its users, replaces them atomically and
+// reads them up to a limit.
 package statefile
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -54,4 +56,31 @@ func Replace(path string, data []byte, mode fs.FileMode) error {
 		_ = os.Remove(temp) // the disk may be full; there may be none
 	}
 	return err
+}
+
+// Read reads a regular file of at most so many bytes. It does not wait for a FIFO. The error is
+// an *fs.PathError.
+func Read(path string, most int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	data, err := ReadOpen(f, most)
+	if err != nil {
+		err = &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	return data, err
+}
+
+// ReadOpen is Read for an open file, which it closes. Its errors do not name the file.
+func ReadOpen(f *os.File, most int64) ([]byte, error) {
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.New("not a file")
+	}
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("more than %d bytes", most)
+	}
+	return data, err
 }

@@ -5,13 +5,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-
-	"golang.org/x/sys/unix"
 
 	"anamnesis/knowledge_base/userfile"
 	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/statefile"
 )
 
 // Limits of a file of rules.
@@ -31,7 +29,7 @@ type RuleFile struct {
 // are errors that name the file.
 func ReadRules(path string) (RuleFile, error) {
 	f := RuleFile{Path: path}
-	data, err := readUpTo(path, maxRulesBytes)
+	data, err := statefile.Read(path, maxRulesBytes)
 	if errors.Is(err, os.ErrNotExist) {
 		return f, nil
 	}
@@ -68,22 +66,4 @@ func ReadRules(path string) (RuleFile, error) {
 // directory.
 func (f RuleFile) Approval(dir string) Approval {
 	return Approval{Kind: "rules", Name: "rules.yaml", Dir: dir, Hash: f.Hash}
-}
-
-func readUpTo(path string, most int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // reject a FIFO without waiting
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a file", path)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("%s: more than %d bytes", path, most)
-	}
-	return data, err
 }

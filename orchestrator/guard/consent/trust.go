@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,26 +91,14 @@ func (t *Trust) Allow(ctx context.Context, a Approval, ask func(ctx context.Cont
 
 // List returns the approvals, the oldest first.
 func (t *Trust) List() ([]Approval, error) {
-	f, err := os.Open(t.path)
+	data, err := statefile.Read(t.path, maxTrustBytes)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read approvals: %w", err)
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("read approvals: %w", err)
-	}
-	if info.Size() > maxTrustBytes {
-		return nil, fmt.Errorf("read approvals %s: %d bytes, at most %d are read", t.path, info.Size(), maxTrustBytes)
-	}
 	var all []Approval
-	data, err := io.ReadAll(io.LimitReader(f, maxTrustBytes))
-	if err != nil {
-		return nil, fmt.Errorf("read approvals: %w", err)
-	}
 	if err := json.Unmarshal(data, &all); err != nil {
 		return nil, fmt.Errorf("read approvals: %w", userfile.JSON(t.path, data, nil, err, "correct it or remove it, then approve again"))
 	}

@@ -86,7 +86,7 @@ func Question() model.Request {
 			{Name: "Bash", Description: "Runs a command.", Schema: []byte(`{"type":"object"}`)},
 			{Name: "ReadFile", Description: "Reads a file."},
 		},
-		MaxTokens:   500,
+		MaxTokens: 500,
 	}
 }
 

@@ -28,8 +28,8 @@ func TestRequest(t *testing.T) {
 			}},
 			{Role: model.RoleTool, CallID: "a", Name: "Bash", Text: ""},
 		},
-		Tools:       []model.ToolSpec{{Name: "Bash", Description: "Runs.", Schema: []byte(`{"type":"object","anyOf":[]}`)}, {Name: "Think"}},
-		MaxTokens:   77,
+		Tools:     []model.ToolSpec{{Name: "Bash", Description: "Runs.", Schema: []byte(`{"type":"object","anyOf":[]}`)}, {Name: "Think"}},
+		MaxTokens: 77,
 	}
 	if _, err := ask(t, e.client(t, nil), q); err != nil {
 		t.Fatal(err)

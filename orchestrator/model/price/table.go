@@ -4,10 +4,8 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
-	"os"
 	"strings"
 	"time"
 
@@ -15,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"anamnesis/knowledge_base/userfile"
+	"anamnesis/orchestrator/statefile"
 )
 
 //go:embed prices.yaml
@@ -51,20 +50,12 @@ func Load(overlay string) (*Table, error) {
 		return nil, err
 	}
 	t := &Table{layers: [][]row{own}}
-	f, err := os.Open(overlay)
+	data, err := statefile.Read(overlay, maxTableBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read prices: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxTableBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("read prices: %w", err)
-	}
-	if len(data) > maxTableBytes {
-		return nil, fmt.Errorf("%s: more than %d bytes", overlay, maxTableBytes)
 	}
 	rows, err := parse(overlay, data)
 	if err != nil {

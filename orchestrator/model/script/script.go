@@ -8,8 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +16,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/statefile"
 )
 
 // The limits of a script.
@@ -69,14 +68,9 @@ func newModel(file string) *Model {
 // Load reads a script. An unreadable file returns the system's error, a malformed one a
 // *SyntaxError.
 func Load(path string) (*Model, error) {
-	f, err := os.Open(path)
+	data, err := statefile.Read(path, MaxFileBytes)
 	if err != nil {
 		return nil, fmt.Errorf("load script: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("load script %s: %w", path, err)
 	}
 	return parse(path, data)
 }
@@ -126,7 +120,7 @@ func (e *Mismatch) Error() string {
 // Ask implements model.Model.
 func (m *Model) Ask(ctx context.Context, r model.Request, on func(model.Delta)) (model.Reply, error) {
 	if err := ctx.Err(); err != nil {
-		return model.Reply{}, canceled(ctx, "")
+		return model.Reply{}, canceled(ctx)
 	}
 	if r.Purpose == "" {
 		r.Purpose = model.PurposeStep
@@ -167,9 +161,8 @@ func (m *Model) askSubagent(ctx context.Context, r model.Request, on func(model.
 			return s.words.Ask(ctx, r, on)
 		}
 	}
-	return model.Reply{}, &model.Fault{Kind: model.FaultScript, Tries: 1, Err: &Mismatch{
-		File: m.file, Line: 1, Purpose: r.Purpose, Turn: r.Turn,
-		Expected: "an entry of `subagents` to match", Got: fmt.Sprintf("the subagent %q and %d entries", r.Agent, len(m.subagents))}}
+	return model.Reply{}, &model.Fault{Kind: model.FaultScript, Tries: 1,
+		Err: m.lost(r, 1, "an entry of `subagents` to match", fmt.Sprintf("the subagent %q and %d entries", r.Agent, len(m.subagents)))}
 }
 
 // cue is the answer that matches a request.
@@ -192,8 +185,7 @@ func (m *Model) find(r model.Request) (cue, error) {
 	case model.PurposeProbe:
 		return m.findRule(r, "probes", m.probes)
 	}
-	return cue{}, &Mismatch{File: m.file, Line: 1, Purpose: r.Purpose, Turn: r.Turn,
-		Expected: "a request for step, pass, reflect or probe", Got: fmt.Sprintf("purpose %q", r.Purpose)}
+	return cue{}, m.lost(r, 1, "a request for step, pass, reflect or probe", fmt.Sprintf("purpose %q", r.Purpose))
 }
 
 func (m *Model) findTurn(r model.Request) (cue, error) {
@@ -209,8 +201,7 @@ func (m *Model) findTurn(r model.Request) (cue, error) {
 	t := m.turnAt(pos)
 	a, ok := t.pick(r)
 	if !ok {
-		return cue{}, &Mismatch{File: m.file, Line: t.line, Purpose: r.Purpose, Turn: r.Turn,
-			Expected: "one of the turn's alternatives to match", Got: lastResult(r)}
+		return cue{}, m.lost(r, t.line, "one of the turn's alternatives to match", lastResult(r))
 	}
 	return cue{
 		expect: t.expect,
@@ -231,8 +222,7 @@ func (m *Model) findRule(r model.Request, list string, rules []rule) (cue, error
 			}, nil
 		}
 	}
-	return cue{}, &Mismatch{File: m.file, Line: 1, Purpose: r.Purpose, Turn: r.Turn,
-		Expected: "a rule of `" + list + "` to match", Got: fmt.Sprintf("%d rules, none of which does", len(rules))}
+	return cue{}, m.lost(r, 1, "a rule of `"+list+"` to match", fmt.Sprintf("%d rules, none of which does", len(rules)))
 }
 
 // check returns the first expectation that does not hold, or nil.
@@ -252,12 +242,8 @@ func (m *Model) play(ctx context.Context, r model.Request, c cue, on func(model.
 	}
 	reply := c.answer.reply(r, c.calls, m.Name())
 	f := c.answer.fault
-	if f == nil || !m.fire(c.place, f.times) {
-		stream(reply.Reasoning, func(s string) { on(model.Delta{Reasoning: s}) })
-		stream(reply.Text, func(s string) { on(model.Delta{Text: s}) })
-		return reply, nil
-	}
 	switch {
+	case f == nil || !m.fire(c.place, f.times):
 	case f.status != 0:
 		return model.Reply{}, f.http()
 	case f.cut != nil:
@@ -265,9 +251,8 @@ func (m *Model) play(ctx context.Context, r model.Request, c cue, on func(model.
 		stream(partial, func(s string) { on(model.Delta{Text: s}) })
 		return model.Reply{}, &model.Fault{Kind: model.FaultCut, Retryable: true, Partial: partial, Tries: 1,
 			Err: errors.New("the script cuts the reply here")}
-	}
-	if err := wait(ctx, f.delay); err != nil {
-		return model.Reply{}, canceled(ctx, "")
+	case model.Wait(ctx, f.delay) != nil:
+		return model.Reply{}, canceled(ctx)
 	}
 	stream(reply.Reasoning, func(s string) { on(model.Delta{Reasoning: s}) })
 	stream(reply.Text, func(s string) { on(model.Delta{Text: s}) })
@@ -285,19 +270,8 @@ func (m *Model) fire(place string, times int) bool {
 	return true
 }
 
-func canceled(ctx context.Context, partial string) *model.Fault {
-	return &model.Fault{Kind: model.FaultCanceled, Partial: partial, Tries: 1, Err: ctx.Err()}
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+func canceled(ctx context.Context) *model.Fault {
+	return &model.Fault{Kind: model.FaultCanceled, Tries: 1, Err: ctx.Err()}
 }
 
 // pieceLength is how many characters a script streams at a time.

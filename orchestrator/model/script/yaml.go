@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -237,7 +236,8 @@ func (r *reader) json(b *bytes.Buffer, n *yaml.Node, what string, depth int) {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			b.Write(quoted(key.Value))
+			name, _ := encoded(key.Value) // a string always encodes
+			b.Write(name)
 			b.WriteByte(':')
 			r.json(b, n.Content[i+1], what, depth+1)
 		}
@@ -258,54 +258,38 @@ func (r *reader) json(b *bytes.Buffer, n *yaml.Node, what string, depth int) {
 	}
 }
 
+// scalar writes a number as it is in the file, with all its digits, if JSON has that form.
 func (r *reader) scalar(b *bytes.Buffer, n *yaml.Node, what string) {
-	bad := func() { r.fail(n.Line, "%s has a value that JSON cannot hold: %s", what, describe(n)) }
+	var v any = n.Value
+	var err error
 	switch n.ShortTag() {
-	case "!!null":
-		b.WriteString("null")
-	case "!!bool":
-		var v bool
-		if n.Decode(&v) != nil {
-			bad()
-			return
-		}
-		b.WriteString(strconv.FormatBool(v))
-	case "!!int":
-		if json.Valid([]byte(n.Value)) { // as written, with all digits
-			b.WriteString(n.Value)
-			return
-		}
-		var v int64
-		if n.Decode(&v) != nil {
-			bad()
-			return
-		}
-		b.WriteString(strconv.FormatInt(v, 10))
-	case "!!float":
-		var v float64
-		if n.Decode(&v) != nil || math.IsInf(v, 0) || math.IsNaN(v) {
-			bad()
-			return
-		}
-		if json.Valid([]byte(n.Value)) {
-			b.WriteString(n.Value)
-			return
-		}
-		b.WriteString(strconv.FormatFloat(v, 'g', -1, 64))
 	case "!!str", "!!timestamp":
-		b.Write(quoted(n.Value))
+	case "!!int", "!!float":
+		if json.Valid([]byte(n.Value)) {
+			v = json.RawMessage(n.Value)
+			break
+		}
+		err = n.Decode(&v)
+	case "!!null", "!!bool":
+		err = n.Decode(&v)
 	default:
-		bad()
+		err = errors.New("no value of JSON")
 	}
+	var data []byte
+	if err == nil {
+		data, err = encoded(v)
+	}
+	if err != nil {
+		r.fail(n.Line, "%s has a value that JSON cannot hold: %s", what, describe(n))
+	}
+	b.Write(data)
 }
 
-// quoted writes a JSON string without escaping <, > and &.
-func quoted(s string) []byte {
+// encoded returns JSON in which <, > and & are not escaped.
+func encoded(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		return []byte(`""`) // a string always encodes
-	}
-	return bytes.TrimSpace(b.Bytes())
+	err := enc.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
 }

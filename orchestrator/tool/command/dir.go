@@ -16,6 +16,7 @@ import (
 
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/consent"
+	"anamnesis/orchestrator/statefile"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -85,24 +86,9 @@ func (f Folder) Read() ([]File, error) {
 }
 
 func (f *File) read() error {
-	info, err := os.Stat(f.Path)
+	data, err := statefile.Read(f.Path, maxFileBytes)
 	if err != nil {
 		return err
-	}
-	if !info.Mode().IsRegular() {
-		return errors.New("not a file")
-	}
-	in, err := os.Open(f.Path)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, maxFileBytes+1))
-	if err != nil {
-		return err
-	}
-	if len(data) > maxFileBytes {
-		return fmt.Errorf("more than %d bytes", maxFileBytes)
 	}
 	f.Text = string(data)
 	if f.tool, err = parse(f.Tool, data); err != nil {

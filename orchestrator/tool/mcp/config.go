@@ -17,8 +17,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"anamnesis/knowledge_base/userfile"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/consent"
@@ -116,23 +114,12 @@ func Load(path, project string) ([]Server, error) {
 }
 
 func readConfig(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // reject a FIFO without waiting
+	data, err := statefile.Read(path, maxConfigBytes)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read MCP configuration: %w", err)
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("read MCP configuration %s: not a file", path)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxConfigBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("read MCP configuration: %w", err)
-	}
-	if len(data) > maxConfigBytes {
-		return nil, fmt.Errorf("read MCP configuration %s: more than %d bytes", path, maxConfigBytes)
 	}
 	return data, nil
 }
