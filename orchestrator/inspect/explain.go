@@ -65,20 +65,14 @@ type ExplainedChange struct {
 // Explain folds a task's stream and explains the present context, or, with step at or above 0,
 // the context at the end of that step.
 func Explain(h taskdir.Home, id string, step int) (Explanation, error) {
-	x := explainer{sources: make(map[uint64]source)}
-	err := taskdir.EachOp(h, id, func(o op.Op) error {
-		if err := x.add(o); err != nil {
-			return err
-		}
-		if _, ok := o.Body.(*op.WorldSaved); ok && o.Step == step {
-			return errExplained
-		}
-		return nil
+	x, found, err := explainTo(h, id, func(o op.Op) bool {
+		_, saved := o.Body.(*op.WorldSaved)
+		return saved && o.Step == step
 	})
 	switch {
-	case errors.Is(err, errExplained):
 	case err != nil:
 		return Explanation{}, err
+	case found:
 	case step >= 0:
 		_, err := x.state.Checkpoint(step)
 		return Explanation{}, err
@@ -91,23 +85,33 @@ func Explain(h taskdir.Home, id string, step int) (Explanation, error) {
 // ExplainAt explains the context as it was after op seq, and returns its messages in full, one
 // for each of the explanation. A seq past the end is an ErrNoOp.
 func ExplainAt(h taskdir.Home, id string, seq uint64) (Explanation, []model.Message, error) {
-	x := explainer{sources: make(map[uint64]source)}
-	err := taskdir.EachOp(h, id, func(o op.Op) error {
+	x, found, err := explainTo(h, id, func(o op.Op) bool { return o.Seq == seq })
+	if err == nil && !found {
+		err = fmt.Errorf("%w: op %d of task %s", taskdir.ErrNoOp, seq, id)
+	}
+	if err != nil {
+		return Explanation{}, nil, err
+	}
+	return x.explanation(), x.state.Context.Chat(), nil
+}
+
+// explainTo folds a task's operations up to the first that is the last one wanted, and reports
+// whether there is one.
+func explainTo(h taskdir.Home, id string, last func(op.Op) bool) (x *explainer, found bool, err error) {
+	x = &explainer{sources: make(map[uint64]source)}
+	err = taskdir.EachOp(h, id, func(o op.Op) error {
 		if err := x.add(o); err != nil {
 			return err
 		}
-		if o.Seq == seq {
+		if found = last(o); found {
 			return errExplained
 		}
 		return nil
 	})
-	switch {
-	case errors.Is(err, errExplained):
-		return x.explanation(), x.state.Context.Chat(), nil
-	case err != nil:
-		return Explanation{}, nil, err
+	if found {
+		err = nil
 	}
-	return Explanation{}, nil, fmt.Errorf("%w: op %d of task %s", taskdir.ErrNoOp, seq, id)
+	return x, found, err
 }
 
 // errExplained ends a walk over the operations: the rest came later.

@@ -113,12 +113,12 @@ func (v *Vault) Read(data []byte) error {
 
 // Learn records the family's known values that are not recorded yet.
 func (v *Vault) Learn(l *redact.Learned) error {
-	if all, _ := l.Values(0); len(all) == 0 {
+	if all := l.Values(0); len(all) == 0 {
 		return nil
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	more, _ := l.Values(v.shared)
+	more := l.Values(v.shared)
 	for _, s := range more {
 		if !slices.Contains(v.Learned, s) && v.Size <= maxVaultBytes {
 			e := VaultEntry{Marker: learnedMarker, Learned: s.Kind}

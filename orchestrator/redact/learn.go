@@ -29,7 +29,6 @@ const (
 type Learned struct {
 	mu     sync.Mutex
 	values []Secret
-	full   bool
 }
 
 // Add adds new values, at most up to [MaxLearned].
@@ -41,19 +40,17 @@ func (l *Learned) Add(values ...Secret) {
 			continue
 		}
 		if len(l.values) >= MaxLearned {
-			l.full = true
 			return
 		}
 		l.values = append(l.values, s)
 	}
 }
 
-// Values returns the values from the nth, in the order they were added. full reports whether
-// there were more than [MaxLearned].
-func (l *Learned) Values(n int) (values []Secret, full bool) {
+// Values returns the values from the nth, in the order they were added.
+func (l *Learned) Values(n int) []Secret {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.values[min(n, len(l.values)):]), l.full
+	return slices.Clone(l.values[min(n, len(l.values)):])
 }
 
 func (l *Learned) len() int {

@@ -68,7 +68,7 @@ func (r *Redactor) table() *table {
 	}
 	known := r.known
 	if n > 0 {
-		learned, _ := r.learned.Values(0)
+		learned := r.learned.Values(0)
 		n, known = len(learned), append(slices.Clip(known), learned...)
 	}
 	t := &table{rules: len(r.rules), learned: n}

@@ -117,16 +117,18 @@ func (s *Service) ListServers(servers []mcp.Server) ([]ListedServer, error) {
 		if srv.Project != "" {
 			e.Scope = "project"
 		}
-		var err error
-		if srv.Fault != nil {
+		granted, err := mcp.Granted(srv, s.trust())
+		switch {
+		case srv.Fault != nil:
 			e.Error = srv.Fault.Error()
-		} else if e.Approved, err = mcp.Approved(srv, s.trust()); err != nil {
+		case errors.Is(err, mcp.ErrUnapproved):
+		case err != nil:
 			return nil, err
-		} else if e.Approved && srv.Project != "" {
-			if srv, err = mcp.Granted(srv, s.trust()); err != nil {
-				return nil, err
+		default:
+			e.Approved = true
+			if srv.Project != "" {
+				e.Grants = &granted.Grants
 			}
-			e.Grants = &srv.Grants
 		}
 		listed = append(listed, e)
 	}
@@ -221,14 +223,11 @@ func (s *Service) probeSandbox(ctx context.Context, o *mcp.Options, confine guar
 
 // ApprovedServer returns a server with what the user granted it, or ErrNotApproved.
 func (s *Service) ApprovedServer(srv mcp.Server) (mcp.Server, error) {
-	ok, err := mcp.Approved(srv, s.trust())
-	if err != nil {
-		return srv, err
+	granted, err := mcp.Granted(srv, s.trust())
+	if errors.Is(err, mcp.ErrUnapproved) {
+		err = fmt.Errorf("MCP server %s: not started: %w; 'anamnesis mcp approve %s' shows and approves it", srv.Name, ErrNotApproved, srv.Name)
 	}
-	if !ok {
-		return srv, fmt.Errorf("MCP server %s: not started: %w; 'anamnesis mcp approve %s' shows and approves it", srv.Name, ErrNotApproved, srv.Name)
-	}
-	return mcp.Granted(srv, s.trust())
+	return granted, err
 }
 
 // ApproveServer records the approval of a server's command and of the tools it reported.

@@ -14,21 +14,23 @@ import (
 const displayRunes = 50
 
 // Display formats a call for users: the tool's name and its main argument, escaped and
-// shortened in the middle to 50 characters. Of incomplete or malformed arguments it shows what
-// can be read. Absolute paths within dir, the world's directory, are shown relative to it; an
-// empty dir keeps them.
+// shortened in the middle to 50 characters. Of arguments that are not JSON it shows nothing.
+// Absolute paths within dir, the world's directory, are shown relative to it; an empty dir
+// keeps them.
 func Display(call op.Call, dir string) string {
 	name := shorten(escape(call.Name), displayRunes)
-	arg, ok := "", false
+	var args map[string]json.RawMessage
+	_ = json.Unmarshal([]byte(call.Args), &args)
 	for _, key := range op.MainArgs(call.Name) {
-		if arg, ok = argument(call.Args, key); ok {
-			break
+		if raw, ok := args[key]; ok {
+			var arg string
+			if json.Unmarshal(raw, &arg) != nil {
+				arg = string(raw)
+			}
+			return name + "(" + shorten(escape(relative(arg, dir)), displayRunes) + ")"
 		}
 	}
-	if !ok {
-		return name
-	}
-	return name + "(" + shorten(escape(relative(arg, dir)), displayRunes) + ")"
+	return name
 }
 
 // beside are the characters that may directly precede or follow a path in a command line.
@@ -64,70 +66,6 @@ func relative(text, dir string) string {
 		}
 		at = len(text) - len(rest)
 	}
-}
-
-// argument finds a top-level argument's text in complete or cut JSON.
-func argument(args, key string) (string, bool) {
-	var whole map[string]json.RawMessage
-	if json.Unmarshal([]byte(args), &whole) == nil {
-		raw, ok := whole[key]
-		if !ok {
-			return "", false
-		}
-		var text string
-		if json.Unmarshal(raw, &text) == nil {
-			return text, true
-		}
-		return string(raw), true
-	}
-	return cutArgument(args, key)
-}
-
-// cutArgument reads tokens as far as possible; the last string may lack its end.
-func cutArgument(args, key string) (string, bool) {
-	dec := json.NewDecoder(strings.NewReader(args))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return "", false
-	}
-	for {
-		t, err := dec.Token()
-		name, ok := t.(string)
-		if err != nil || !ok {
-			return "", false
-		}
-		after := int(dec.InputOffset())
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			if name != key {
-				return "", false
-			}
-			return cutString(args[after:])
-		}
-		if name == key {
-			var text string
-			if json.Unmarshal(value, &text) == nil {
-				return text, true
-			}
-			return string(value), true
-		}
-	}
-}
-
-// cutString reads `: "text that is not fin`.
-func cutString(rest string) (string, bool) {
-	_, rest, ok := strings.Cut(rest, `"`)
-	if !ok {
-		return "", false
-	}
-	// An escape may be cut, too: drop bytes until the rest is a string.
-	const longestEscape = len(`\ud83d\ude0`)
-	for n := range min(longestEscape, len(rest)) + 1 {
-		var text string
-		if json.Unmarshal([]byte(`"`+rest[:len(rest)-n]+`"`), &text) == nil {
-			return strings.TrimSuffix(text, "\uFFFD"), true // half a surrogate pair
-		}
-	}
-	return "", false
 }
 
 // escape makes text safe for a terminal and one line: unprintable characters, including

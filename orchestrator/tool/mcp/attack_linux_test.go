@@ -307,8 +307,8 @@ func TestOldApproval(t *testing.T) {
 		if err := trust.Approve(consent.Approval{Kind: trustCommand, Name: tc.cfg.Name, Dir: "/p", Hash: tc.hash}); err != nil {
 			t.Fatal(err)
 		}
-		if ok, err := Approved(tc.cfg, trust); ok != tc.want || err != nil {
-			t.Errorf("%s: approved %v, %v; want %v", name, ok, err, tc.want)
+		if _, err := Granted(tc.cfg, trust); tc.want != (err == nil) || err != nil && !errors.Is(err, ErrUnapproved) {
+			t.Errorf("%s: %v; want an approval: %v", name, err, tc.want)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -35,7 +34,7 @@ func (t ToolInfo) String() string {
 }
 
 // Probe starts or reaches a server, asks what it offers and ends it. The caller has checked
-// that it may be started; see Approved.
+// that it may be started; see Granted.
 func Probe(ctx context.Context, s Server, o Options) (Report, error) {
 	o = o.withDefaults()
 	ses, err := connect(ctx, s, &o, events{changed: func() {}, progress: func(any, string) {}})
@@ -50,25 +49,21 @@ func Probe(ctx context.Context, s Server, o Options) (Report, error) {
 	return Report{Info: ses.info(), hash: hashTools(tools), Tools: describe(s, tools)}, nil
 }
 
-// Approved reports whether a server may be started: it is the user's own, or its present
-// command was approved.
-func Approved(s Server, trust *consent.Trust) (bool, error) {
-	if s.Project == "" {
-		return true, nil
-	}
-	err := s.admit(trust)
-	if errors.Is(err, errUnapproved) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// Granted returns an approved server with its grants.
+// Granted returns a server that may be started, a project's one with its grants. It returns
+// ErrUnapproved if a project's server is not approved with its present content.
 func Granted(s Server, trust *consent.Trust) (Server, error) {
 	if s.Project == "" {
 		return s, nil
 	}
-	err := s.admit(trust)
+	hash, err := s.hash()
+	if err != nil {
+		return s, err
+	}
+	var ok bool
+	s.Grants, ok, err = trust.Granted(s.approval(hash))
+	if err == nil && !ok {
+		err = s.unapproved()
+	}
 	return s, err
 }
 

@@ -65,12 +65,12 @@ const (
 	trustTools   = "mcp-tools"   // its descriptions of its tools
 )
 
-// errUnapproved: the server's present content is not approved.
-var errUnapproved = errors.New("its current content is not approved")
+// ErrUnapproved: the server's present content is not approved.
+var ErrUnapproved = errors.New("its current content is not approved")
 
-// unapproved is errUnapproved with the command that approves.
+// unapproved is ErrUnapproved with the command that approves.
 func (s Server) unapproved() error {
-	return fmt.Errorf("%w; 'anamnesis mcp approve %s' shows what it is and asks", errUnapproved, s.Name)
+	return fmt.Errorf("%w; 'anamnesis mcp approve %s' shows what it is and asks", ErrUnapproved, s.Name)
 }
 
 // Set is the servers of one task. It is a tool.Source; Tools belongs to one goroutine, its
@@ -175,21 +175,6 @@ func (s *Set) admit(ctx context.Context, cfg Server) error {
 // approval describes how a project's server is started.
 func (s Server) approval(hash string) consent.Approval {
 	return consent.Approval{Kind: trustCommand, Name: s.Name, Dir: s.Project, Hash: hash}
-}
-
-// admit takes a project's server's grants from its approval, or returns that its present
-// content is not approved.
-func (s *Server) admit(trust *consent.Trust) error {
-	hash, err := s.hash()
-	if err != nil {
-		return err
-	}
-	grants, ok, err := trust.Granted(s.approval(hash))
-	if err == nil && !ok {
-		err = s.unapproved()
-	}
-	s.Grants = grants
-	return err
 }
 
 // approved looks an approval up, and asks for it unless ask is nil.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -324,8 +325,8 @@ func TestTrust(t *testing.T) {
 	} {
 		other := cfg
 		change(&other)
-		if ok, err := Approved(other, trust); ok || err != nil {
-			t.Errorf("another %s: approved %v, %v", what, ok, err)
+		if _, err := Granted(other, trust); !errors.Is(err, ErrUnapproved) {
+			t.Errorf("another %s: %v; want %v", what, err, ErrUnapproved)
 		}
 	}
 }
