@@ -3,14 +3,13 @@ package beside
 import (
 	"bytes"
 	"encoding/json"
-	"io"
-	"os"
 	"regexp"
 	"strconv"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/sessions"
+	"anamnesis/orchestrator/statefile"
 )
 
 // event is what a hook is given on standard input, in the form of Claude Code.
@@ -121,17 +120,7 @@ type rollout struct {
 
 // inTranscript looks for a line about a call at the end of a rollout.
 func inTranscript(path, call string, fits func(*rollout) bool) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.Size() > transcriptTail {
-		if _, err := f.Seek(-transcriptTail, io.SeekEnd); err != nil {
-			return false
-		}
-	}
-	data, err := io.ReadAll(f)
+	data, err := statefile.ReadEnd(path, transcriptTail)
 	if err != nil {
 		return false
 	}

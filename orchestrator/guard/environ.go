@@ -40,9 +40,8 @@ const fixed = "PAGER=cat GIT_PAGER=cat MANPAGER=cat SYSTEMD_PAGER=cat LESS=FRX "
 	"PIP_NO_INPUT=1 NPM_CONFIG_YES=true"
 
 // Environ returns a command's environment, made from the program's own: the variables without
-// secrets, plus those that keep a command from waiting for a user. dropped lists the names
-// that were left out, sorted, without values.
-func Environ(env []string) (kept, dropped []string) {
+// secrets, plus those that keep a command from waiting for a user.
+func Environ(env []string) (kept []string) {
 	set := strings.Fields(fixed)
 	overridden := make(map[string]bool, len(set))
 	for _, kv := range set {
@@ -50,7 +49,7 @@ func Environ(env []string) (kept, dropped []string) {
 		overridden[name] = true
 	}
 	password := regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@|(?i:\b(?:password|passwd|pwd|secret|token|api_?key)=[^&;\s])`)
-	known := redact.New(nil, nil)
+	known, gitValue := redact.New(nil, nil), false
 	for _, kv := range env {
 		name, value, ok := strings.Cut(kv, "=")
 		if !ok || name == "" {
@@ -59,18 +58,15 @@ func Environ(env []string) (kept, dropped []string) {
 		switch {
 		case overridden[name], name == supervisorMark, name == RunVariable:
 		case secretName(name), password.MatchString(value), holdsSecret(known, value):
-			dropped = append(dropped, name)
+			gitValue = gitValue || strings.HasPrefix(name, "GIT_CONFIG_VALUE_")
 		default:
 			kept = append(kept, kv)
 		}
 	}
-	if slices.ContainsFunc(dropped, func(name string) bool { return strings.HasPrefix(name, "GIT_CONFIG_VALUE_") }) {
-		// git fails if one of the counted variables is missing.
+	if gitValue { // git fails if one of the counted variables is missing
 		kept = slices.DeleteFunc(kept, func(kv string) bool { return strings.HasPrefix(kv, gitConfigCount) })
-		dropped = append(dropped, strings.TrimSuffix(gitConfigCount, "="))
 	}
-	slices.Sort(dropped)
-	return append(kept, set...), slices.Compact(dropped)
+	return append(kept, set...)
 }
 
 // holdsSecret reports whether a value has the form of a secret, such as a provider's key,

@@ -21,7 +21,7 @@ func TestEnviron(t *testing.T) {
 		"PATH=/bin", "HOME=/home/u", "LANG=C", "GOFLAGS=-mod=mod", "OLDPWD=/x", "TOKENIZER=bpe", "KEYBOARD=us", "MONKEY=1", "PROXY_BYPASS=h", "GIT_CONFIG_GLOBAL=/g", "GIT_CONFIG_KEY_0=http.extraheader", "COMPASS=n", "PASSENV=a", "ARGS=--password-file=x", "PWD=/x", "OPTS=-Dtoken=",
 		"http_proxy=http://proxy:3128", "URL=https://example.org/a:b@c", "EMPTY=", "ANAMNESIS_HOME=/state",
 	}
-	got, names := Environ(append(slices.Concat(dropped, kept), "PAGER=less", "TERM=xterm", "ANAMNESIS_SUPERVISOR=1", "ANAMNESIS_RUN=7", "=x", "bare"))
+	got := Environ(append(slices.Concat(dropped, kept), "PAGER=less", "TERM=xterm", "ANAMNESIS_SUPERVISOR=1", "ANAMNESIS_RUN=7", "=x", "bare"))
 	for _, kv := range kept {
 		if !slices.Contains(got, kv) {
 			t.Errorf("%s was dropped", kv)
@@ -30,9 +30,6 @@ func TestEnviron(t *testing.T) {
 	for _, kv := range dropped {
 		if slices.Contains(got, kv) {
 			t.Errorf("%s was kept", kv)
-		}
-		if name, _, _ := strings.Cut(kv, "="); !slices.Contains(names, name) {
-			t.Errorf("%s is not listed as dropped", name)
 		}
 	}
 	for _, want := range []string{"PAGER=cat", "GIT_PAGER=cat", "TERM=dumb", "GIT_TERMINAL_PROMPT=0"} {
@@ -47,8 +44,5 @@ func TestEnviron(t *testing.T) {
 			t.Errorf("%q is set twice or should not be", name)
 		}
 		seen[name] = true
-	}
-	if !slices.IsSorted(names) {
-		t.Errorf("dropped names are not sorted: %v", names)
 	}
 }

@@ -170,7 +170,7 @@ const (
 // command, harmless ones about place and language, and the granted ones. Without a sandbox it
 // is that of a command and the granted ones.
 func (s *Sandbox) ProjectEnviron(env []string, g Grants) []string {
-	kept, _ := Environ(env)
+	kept := Environ(env)
 	fixed := strings.Fields(fixed)
 	plain := strings.Fields(plainVariables)
 	if g.Network {

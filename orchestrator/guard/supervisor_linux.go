@@ -255,7 +255,7 @@ func linger(empty, stop <-chan struct{}, limit <-chan time.Time) (left []proc, o
 			wait = false
 		case <-time.After(lingerTime):
 		}
-		left, _ = descendants(os.Getpid())
+		left = descendants(os.Getpid())
 		if !wait || !slices.ContainsFunc(left, atWork) {
 			return left, false
 		}
@@ -266,7 +266,7 @@ func linger(empty, stop <-chan struct{}, limit <-chan time.Time) (left []proc, o
 // ended.
 func tearDown(empty <-chan struct{}) []proc {
 	me := os.Getpid()
-	alive, _ := descendants(me)
+	alive := descendants(me)
 	for _, p := range alive {
 		_ = p.send(unix.SIGTERM)
 	}
@@ -281,7 +281,7 @@ func tearDown(empty <-chan struct{}) []proc {
 		if me == 1 { // of its namespace: this signals all of it at once
 			_ = unix.Kill(-1, unix.SIGKILL)
 		}
-		alive, _ = descendants(me)
+		alive = descendants(me)
 		for _, p := range alive {
 			_ = p.send(unix.SIGKILL) // a refusal shows as a survivor
 		}

@@ -84,3 +84,17 @@ func ReadOpen(f *os.File, most int64) ([]byte, error) {
 	}
 	return data, err
 }
+
+// ReadEnd reads at most so many bytes from the end of a regular file.
+func ReadEnd(path string, most int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, errors.New("not a file")
+	}
+	return io.ReadAll(io.NewSectionReader(f, max(info.Size()-most, 0), most))
+}

@@ -3,7 +3,6 @@ package workspace
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/statefile"
 	"anamnesis/worldstate"
 	"anamnesis/worldstate/ignore"
 )
@@ -55,7 +55,7 @@ func SurvivedSince(dir string, since time.Time) survived {
 // walk looks for ignored entries in a directory that is not ignored.
 func (s *survived) walk(root, rel string, chain ignore.Chain, since time.Time, left *int) {
 	full := filepath.Join(root, filepath.FromSlash(rel))
-	if data, ok := readEnd(filepath.Join(full, ".gitignore"), maxIgnoreFile); ok {
+	if data, err := statefile.ReadEnd(filepath.Join(full, ".gitignore"), maxIgnoreFile); err == nil {
 		chain = chain.With(ignore.Parse(rel, "", data))
 	}
 	entries, err := os.ReadDir(full)
@@ -158,8 +158,8 @@ func gitMoves(gitDir, common string, since time.Time) []string {
 
 // reflogMove describes how one reference moved since; empty: not at all.
 func reflogMove(name string, since time.Time) string {
-	data, ok := readEnd(name, maxReflogRead)
-	if !ok {
+	data, err := statefile.ReadEnd(name, maxReflogRead)
+	if err != nil {
 		return ""
 	}
 	from, to, n, last := "", "", 0, ""
@@ -185,24 +185,4 @@ func reflogMove(name string, since time.Time) string {
 		return fmt.Sprintf("was created at %.8s (%s)", to, notice.OneLine(last, notice.MaxDelivered))
 	}
 	return fmt.Sprintf("moved from %.8s to %.8s (%s)", from, to, notice.OneLine(last, notice.MaxDelivered))
-}
-
-// readEnd reads the last bytes of a regular file.
-func readEnd(name string, limit int64) ([]byte, bool) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, false
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, false
-	}
-	if info.Size() > limit {
-		if _, err := f.Seek(-limit, io.SeekEnd); err != nil {
-			return nil, false
-		}
-	}
-	data, err := io.ReadAll(io.LimitReader(f, limit))
-	return data, err == nil
 }

@@ -43,10 +43,10 @@ func (r *remembered) surroundings(env *tool.Env, g guard.Grants) (box *guard.San
 		}
 		environ = box.ProjectEnviron(environ, g)
 	case r.Sandbox != "":
-		environ, _ = guard.Environ(environ)
+		environ = guard.Environ(environ)
 	default:
 		box = env.Sandbox
-		environ, _ = guard.Environ(environ)
+		environ = guard.Environ(environ)
 	}
 	if r.ReadOnly {
 		box = box.ReadOnly()

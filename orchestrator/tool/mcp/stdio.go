@@ -98,7 +98,7 @@ func surroundings(s Server, own map[string]string, o *Options) (env []string, bo
 		}
 		env = box.ProjectEnviron(o.Environ, s.Grants)
 	} else {
-		env, _ = guard.Environ(o.Environ)
+		env = guard.Environ(o.Environ)
 	}
 	for k, v := range own {
 		env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, k+"=") })

@@ -64,7 +64,7 @@ func command(env *tool.Env, e Exec) guard.Command {
 		if environ == nil {
 			environ = os.Environ()
 		}
-		kept, _ = guard.Environ(environ)
+		kept = guard.Environ(environ)
 	}
 	box := env.Sandbox
 	if e.Network {
