@@ -9,12 +9,12 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"pgregory.net/rapid"
+
 	"anamnesis/anamnesis/consult"
 	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
-
-	"pgregory.net/rapid"
 )
 
 // enormous texts of the kinds that break counting and cutting.

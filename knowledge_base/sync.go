@@ -1,17 +1,18 @@
 package knowledgebase
 
 import (
-	"anamnesis/knowledge_base/history"
-	"anamnesis/knowledge_base/internal/disk"
-	"anamnesis/knowledge_base/internal/intent"
-	"anamnesis/knowledge_base/internal/merge"
-	"anamnesis/knowledge_base/internal/secrets"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"anamnesis/knowledge_base/history"
+	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/knowledge_base/internal/intent"
+	"anamnesis/knowledge_base/internal/merge"
+	"anamnesis/knowledge_base/internal/secrets"
 )
 
 // maxPushes is how often a sync fetches again because the remote went on

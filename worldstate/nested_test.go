@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
-
 	"anamnesis/worldstate/worldtest"
 )
 

@@ -1,7 +1,6 @@
 package attention
 
 import (
-	"anamnesis/anamnesis/quote"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"anamnesis/anamnesis/quote"
 )
 
 const overlayHead = "# Effective attention spans of your own: rows that go over the built-in table.\n" +

@@ -1,13 +1,14 @@
 package attention
 
 import (
-	"anamnesis/anamnesis/quote"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"anamnesis/anamnesis/quote"
 )
 
 func newRow(pattern string, eas int) Row {

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"go.yaml.in/yaml/v4"
+
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/knowledge_base/userfile"
-
-	"go.yaml.in/yaml/v4"
 )
 
 const (

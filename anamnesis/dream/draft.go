@@ -1,8 +1,6 @@
 package dream
 
 import (
-	"anamnesis/anamnesis/quote"
-	"anamnesis/knowledge_base/card"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +8,9 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"anamnesis/anamnesis/quote"
+	"anamnesis/knowledge_base/card"
 )
 
 // Source is the source_task of the cards that are proposed here.

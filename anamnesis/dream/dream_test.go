@@ -1,11 +1,6 @@
 package dream
 
 import (
-	"anamnesis/anamnesis/consult"
-	knowledgebase "anamnesis/knowledge_base"
-	"anamnesis/knowledge_base/card"
-	"anamnesis/knowledge_base/retrieval"
-	"anamnesis/knowledge_base/review"
 	"context"
 	"errors"
 	"flag"
@@ -16,6 +11,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"anamnesis/anamnesis/consult"
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/knowledge_base/review"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

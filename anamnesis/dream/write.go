@@ -1,9 +1,6 @@
 package dream
 
 import (
-	"anamnesis/anamnesis/consult"
-	"anamnesis/anamnesis/quote"
-	"anamnesis/knowledge_base/card"
 	"context"
 	_ "embed"
 	"errors"
@@ -12,6 +9,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"anamnesis/anamnesis/consult"
+	"anamnesis/anamnesis/quote"
+	"anamnesis/knowledge_base/card"
 )
 
 //go:embed prompt/system.md

@@ -3,6 +3,10 @@
 package experience
 
 import (
+	"cmp"
+	"regexp"
+	"slices"
+
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
@@ -10,9 +14,6 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream/op"
-	"cmp"
-	"regexp"
-	"slices"
 )
 
 // Log holds what the counters of a task's cards need: which cards the task was shown,

@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"anamnesis/anamnesis/consult"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/binary"
@@ -11,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"anamnesis/anamnesis/consult"
 )
 
 //go:embed prompt/system.md

@@ -1,8 +1,6 @@
 package probe
 
 import (
-	"anamnesis/anamnesis/consult"
-	"anamnesis/opstream/op"
 	"cmp"
 	"context"
 	"errors"
@@ -10,6 +8,9 @@ import (
 	"math"
 	"slices"
 	"sync"
+
+	"anamnesis/anamnesis/consult"
+	"anamnesis/opstream/op"
 )
 
 // The lengths and counts of a measurement.

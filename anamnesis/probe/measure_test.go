@@ -1,11 +1,6 @@
 package probe_test
 
 import (
-	"anamnesis/anamnesis/attention"
-	"anamnesis/anamnesis/consult"
-	"anamnesis/anamnesis/probe"
-	"anamnesis/anamnesis/probe/probetest"
-	"anamnesis/opstream/op"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +14,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"anamnesis/anamnesis/attention"
+	"anamnesis/anamnesis/consult"
+	"anamnesis/anamnesis/probe"
+	"anamnesis/anamnesis/probe/probetest"
+	"anamnesis/opstream/op"
 )
 
 // coin answers trials by a probability, the same trial always alike.

@@ -1,9 +1,6 @@
 package proposal
 
 import (
-	"anamnesis/anamnesis/attention"
-	"anamnesis/anamnesis/consult"
-	"anamnesis/opstream/op"
 	"context"
 	"errors"
 	"flag"
@@ -14,6 +11,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"anamnesis/anamnesis/attention"
+	"anamnesis/anamnesis/consult"
+	"anamnesis/opstream/op"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

@@ -1,9 +1,6 @@
 package proposal
 
 import (
-	"anamnesis/anamnesis/attention"
-	"anamnesis/anamnesis/consult"
-	"anamnesis/anamnesis/quote"
 	"context"
 	_ "embed"
 	"fmt"
@@ -12,6 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"anamnesis/anamnesis/attention"
+	"anamnesis/anamnesis/consult"
+	"anamnesis/anamnesis/quote"
 )
 
 //go:embed prompt/figures_system.md

@@ -1,14 +1,15 @@
 package proposal
 
 import (
-	"anamnesis/anamnesis/consult"
-	"anamnesis/anamnesis/quote"
 	"context"
 	_ "embed"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+
+	"anamnesis/anamnesis/consult"
+	"anamnesis/anamnesis/quote"
 )
 
 //go:embed prompt/system.md

@@ -6,13 +6,13 @@ import (
 	"context"
 	"errors"
 
+	"github.com/spf13/cobra"
+
 	"anamnesis/anamnesis/dream"
 	"anamnesis/cmd/internal/exit"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/model"
-
-	"github.com/spf13/cobra"
 )
 
 // Limits of the groups that one dream examines.

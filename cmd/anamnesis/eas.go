@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	assets "anamnesis"
 	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/orchestrator/eas"
-
-	"github.com/spf13/cobra"
 )
 
 func (a *app) easCommand() *cobra.Command {

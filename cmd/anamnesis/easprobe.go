@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/probe"
 	"anamnesis/cmd/internal/console"
@@ -15,8 +17,6 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/session"
-
-	"github.com/spf13/cobra"
 )
 
 // probeFlags are the flags of `eas probe`.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/spf13/cobra"
+
 	assets "anamnesis"
 	"anamnesis/anamnesis/proposal"
 	"anamnesis/anamnesis/quote"
@@ -16,8 +18,6 @@ import (
 	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/taskdir"
-
-	"github.com/spf13/cobra"
 )
 
 type reflectFlags struct {

@@ -5,11 +5,11 @@ package main
 import (
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	assets "anamnesis"
 	"anamnesis/anamnesis/attention"
 	"anamnesis/orchestrator/eas"
-
-	"github.com/spf13/cobra"
 )
 
 func (a *app) easSetCommand() *cobra.Command {

@@ -12,10 +12,10 @@ import (
 	"syscall"
 	"testing"
 
-	"anamnesis/cmd/internal/exit"
-
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"anamnesis/cmd/internal/exit"
 )
 
 // homeArgs are the arguments with which a verb comes as far as the folder for its

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/names"
@@ -17,8 +19,6 @@ import (
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/orchestrator/session"
-
-	"github.com/spf13/cobra"
 )
 
 // kbCommand is the family of verbs over a folder of knowledge cards.

@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/exit"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
-
-	"github.com/spf13/cobra"
 )
 
 func (a *app) kbEditCommand(dir *string) *cobra.Command {

@@ -5,11 +5,11 @@ package main
 import (
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/knowledge_base/retrieval/remote"
-
-	"github.com/spf13/cobra"
 )
 
 func (a *app) kbEvalCommand() *cobra.Command {

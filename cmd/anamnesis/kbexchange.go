@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/exit"
@@ -16,8 +18,6 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/handout"
 	"anamnesis/knowledge_base/history"
-
-	"github.com/spf13/cobra"
 )
 
 func (a *app) kbImportCommand(dir *string) *cobra.Command {

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
-
-	"github.com/spf13/cobra"
 )
 
 func (a *app) kbListCommand(dir *string) *cobra.Command {

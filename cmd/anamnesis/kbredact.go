@@ -3,9 +3,9 @@
 package main
 
 import (
-	knowledgebase "anamnesis/knowledge_base"
-
 	"github.com/spf13/cobra"
+
+	knowledgebase "anamnesis/knowledge_base"
 )
 
 func (a *app) kbRedactCommand(dir *string) *cobra.Command {

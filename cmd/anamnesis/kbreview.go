@@ -5,12 +5,12 @@ package main
 import (
 	"context"
 
+	"github.com/spf13/cobra"
+
 	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/exit"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/review"
-
-	"github.com/spf13/cobra"
 )
 
 // reviewAtOnce is the default number of cards in one review, a short reading.

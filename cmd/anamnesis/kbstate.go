@@ -5,14 +5,14 @@ package main
 import (
 	"context"
 
+	"github.com/spf13/cobra"
+
 	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/names"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/review"
-
-	"github.com/spf13/cobra"
 )
 
 // kbDecideCommands are the verbs by which a user decides about cards.

@@ -3,10 +3,10 @@
 package main
 
 import (
+	"github.com/spf13/cobra"
+
 	"anamnesis/cmd/internal/show"
 	knowledgebase "anamnesis/knowledge_base"
-
-	"github.com/spf13/cobra"
 )
 
 func (a *app) kbStatsCommand(dir *string) *cobra.Command {

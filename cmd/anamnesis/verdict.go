@@ -5,13 +5,13 @@ package main
 import (
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"anamnesis/cmd/internal/exit"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/session"
-
-	"github.com/spf13/cobra"
 )
 
 func (a *app) verdictCommand() *cobra.Command {

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"unicode"
 
-	"anamnesis/knowledge_base/retrieval"
-
 	"github.com/blevesearch/bleve/v2"
 	_ "modernc.org/sqlite"
+
+	"anamnesis/knowledge_base/retrieval"
 )
 
 // depth is how many documents each engine is asked for.

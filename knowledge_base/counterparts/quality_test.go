@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"anamnesis/knowledge_base/retrieval"
-
 	_ "github.com/blevesearch/bleve/v2/analysis/lang/en"
+
+	"anamnesis/knowledge_base/retrieval"
 )
 
 // dataSets are the folders of the labelled sets: the project's own, and the

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"anamnesis/knowledge_base/retrieval"
-
 	"github.com/philippgille/chromem-go"
+
+	"anamnesis/knowledge_base/retrieval"
 )
 
 var large = flag.Bool("large", false, "measure 100,000 cards beside chromem-go, too: minutes, and 2 GB")

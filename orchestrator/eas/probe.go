@@ -1,13 +1,6 @@
 package eas
 
 import (
-	"anamnesis/anamnesis/attention"
-	"anamnesis/anamnesis/consult"
-	"anamnesis/anamnesis/probe"
-	"anamnesis/anamnesis/tokens"
-	"anamnesis/orchestrator/model"
-	"anamnesis/orchestrator/session"
-	"anamnesis/orchestrator/taskdir"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -20,6 +13,14 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"anamnesis/anamnesis/attention"
+	"anamnesis/anamnesis/consult"
+	"anamnesis/anamnesis/probe"
+	"anamnesis/anamnesis/tokens"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // probesDir is where outcomes and results are kept.

@@ -1,15 +1,16 @@
 package eas
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
 	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/probe"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/orchestrator/taskdir"
-	"fmt"
-	"slices"
-	"strings"
-	"time"
 )
 
 // Report stores a finished result for the proposals. With accept it also writes its row into

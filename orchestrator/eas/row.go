@@ -1,13 +1,14 @@
 package eas
 
 import (
-	"anamnesis/anamnesis/attention"
-	"anamnesis/anamnesis/quote"
-	"anamnesis/orchestrator/session"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"anamnesis/anamnesis/attention"
+	"anamnesis/anamnesis/quote"
+	"anamnesis/orchestrator/session"
 )
 
 // NewRow is a row that a user enters. If empty, Window and Encoding come from the table.

@@ -1,15 +1,16 @@
 package gate
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
-	"fmt"
-	"slices"
-	"strings"
 )
 
 // repeat describes a call's earlier runs in the same world.

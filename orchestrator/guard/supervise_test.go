@@ -11,13 +11,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"reflect"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/confine"

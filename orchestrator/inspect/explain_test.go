@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"anamnesis/orchestrator/optest"
-
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"anamnesis/orchestrator/optest"
 )
 
 // TestExplain holds the explanations of the projection goldens, and that they

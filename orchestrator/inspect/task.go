@@ -1,10 +1,11 @@
 package inspect
 
 import (
-	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/taskdir"
 	"errors"
 	"fmt"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // Task describes a task's present state.

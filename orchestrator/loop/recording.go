@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"anamnesis/anamnesis/shell"
 	"bufio"
 	"bytes"
 	"compress/gzip"
@@ -10,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"anamnesis/anamnesis/shell"
 )
 
 // maxRecordingBytes is the size of a recording, unpacked.

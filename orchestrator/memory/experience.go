@@ -1,13 +1,14 @@
 package memory
 
 import (
+	"errors"
+	"fmt"
+
 	"anamnesis/anamnesis/experience"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/taskdir"
-	"errors"
-	"fmt"
 )
 
 // CountCards adds to the counters which cards the task was shown and, once a turn was answered,

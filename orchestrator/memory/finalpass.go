@@ -1,14 +1,15 @@
 package memory
 
 import (
-	"anamnesis/anamnesis/consult"
-	"anamnesis/opstream"
-	"anamnesis/opstream/op"
 	"context"
 	"errors"
 	"slices"
 	"strings"
 	"time"
+
+	"anamnesis/anamnesis/consult"
+	"anamnesis/opstream"
+	"anamnesis/opstream/op"
 )
 
 // Limits of the pass at a task's end, whose result is only cards.

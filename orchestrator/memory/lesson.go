@@ -1,6 +1,15 @@
 package memory
 
 import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
 	"anamnesis/anamnesis/experience"
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/repair"
@@ -11,14 +20,6 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/tool"
-	"bytes"
-	"context"
-	"crypto/sha256"
-	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
-	"sync"
 )
 
 // The size of lessons in the context, in tokens.

@@ -1,10 +1,11 @@
 package memory
 
 import (
-	"anamnesis/knowledge_base/card"
-	"anamnesis/knowledge_base/recalled"
 	"slices"
 	"testing"
+
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/recalled"
 )
 
 // The best card for each part of the situation comes before the second of any,

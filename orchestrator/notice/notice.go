@@ -1,14 +1,15 @@
 package notice
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/worldstate"
-	"fmt"
-	"slices"
-	"strings"
 )
 
 const (

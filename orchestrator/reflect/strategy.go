@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/jsonschema-go/jsonschema"
+
 	"anamnesis/anamnesis/consult"
 	"anamnesis/anamnesis/quote"
-
-	"github.com/google/jsonschema-go/jsonschema"
 )
 
 //go:embed prompt/system.md

@@ -1,17 +1,18 @@
 package runtime
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
 	"anamnesis/anamnesis/note"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
-	"context"
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
 )
 
 // A D-Mail replaces everything in the context after a checkpoint by a message that the agent

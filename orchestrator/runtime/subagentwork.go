@@ -1,6 +1,12 @@
 package runtime
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
@@ -9,11 +15,6 @@ import (
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/worldstate"
-	"bytes"
-	"context"
-	"errors"
-	"fmt"
-	"strings"
 )
 
 // Limits of what a subagent returns.

@@ -1,12 +1,13 @@
 package state
 
 import (
+	"fmt"
+	"slices"
+
 	"anamnesis/anamnesis/note"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/state/projection"
-	"fmt"
-	"slices"
 )
 
 // Limits of the context's size before old results are masked and old steps compacted.

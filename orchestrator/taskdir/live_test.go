@@ -1,7 +1,6 @@
 package taskdir
 
 import (
-	"anamnesis/orchestrator/statefile"
 	"bufio"
 	"errors"
 	"fmt"
@@ -12,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"anamnesis/orchestrator/statefile"
 )
 
 func testHome(t *testing.T) Home {

@@ -4,9 +4,6 @@
 package probetest
 
 import (
-	"anamnesis/anamnesis/consult"
-	"anamnesis/anamnesis/probe"
-	"anamnesis/opstream/op"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -15,6 +12,10 @@ import (
 	"math"
 	"regexp"
 	"strings"
+
+	"anamnesis/anamnesis/consult"
+	"anamnesis/anamnesis/probe"
+	"anamnesis/opstream/op"
 )
 
 // Curve is how the share of right answers falls with the length: Base over

@@ -3,15 +3,16 @@
 package console
 
 import (
+	"context"
+	"errors"
+	"fmt"
+
 	"anamnesis/anamnesis/probe"
 	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/session"
-	"context"
-	"errors"
-	"fmt"
 )
 
 // Probe measures a model and shows the progress on one line.

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"anamnesis/anamnesis/attention"
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/orchestrator/session"
-
-	"github.com/spf13/cobra"
 )
 
 // maxOffered is how many names a completion offers, the newest tasks and steps first.

@@ -3,6 +3,14 @@
 package show
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
 	"anamnesis/anamnesis/dream"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/cardfile"
@@ -14,13 +22,6 @@ import (
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/knowledge_base/review"
 	"anamnesis/knowledge_base/usage"
-	"cmp"
-	"fmt"
-	"maps"
-	"path/filepath"
-	"slices"
-	"strings"
-	"time"
 )
 
 func (o *Printer) Hits(hits []recalled.Hit) {

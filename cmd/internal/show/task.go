@@ -3,6 +3,10 @@
 package show
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"anamnesis/anamnesis/proposal"
 	"anamnesis/anamnesis/quote"
 	view "anamnesis/cmd/internal/term"
@@ -11,9 +15,6 @@ import (
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
-	"fmt"
-	"slices"
-	"strings"
 )
 
 func (o *Printer) Task(v inspect.Task) {

@@ -3,6 +3,12 @@
 package show
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/settings"
 	view "anamnesis/cmd/internal/term"
@@ -10,11 +16,6 @@ import (
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/tool/mcp"
-	"cmp"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 )
 
 func (o *Printer) ServerReport(s mcp.Server, r mcp.Report) {

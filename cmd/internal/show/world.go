@@ -3,8 +3,6 @@
 package show
 
 import (
-	view "anamnesis/cmd/internal/term"
-	"anamnesis/worldstate"
 	"cmp"
 	"encoding/base64"
 	"fmt"
@@ -12,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/worldstate"
 )
 
 func (o *Printer) Snapshots(list []worldstate.Commit) {

@@ -1,7 +1,6 @@
 package quarantine
 
 import (
-	"anamnesis/orchestrator/statefile"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"anamnesis/orchestrator/statefile"
 )
 
 // Quarantine keeps git in a world from running, outside the sandbox, what commands wrote. The

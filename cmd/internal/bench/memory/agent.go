@@ -1,10 +1,6 @@
 package memory
 
 import (
-	"anamnesis/anamnesis/note"
-	"anamnesis/cmd/internal/bench/depot"
-	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/model"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -13,6 +9,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"anamnesis/anamnesis/note"
+	"anamnesis/cmd/internal/bench/depot"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
 )
 
 // agent is the simulated model. It acts only on the messages it is sent, seen through its

@@ -13,14 +13,14 @@ import (
 	"strconv"
 	"strings"
 
-	"anamnesis/anamnesis/quote"
-	"anamnesis/cmd/internal/term"
-	"anamnesis/cmd/internal/tui/paint"
-
 	"charm.land/bubbles/v2/key"
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
+
+	"anamnesis/anamnesis/quote"
+	"anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/tui/paint"
 )
 
 // Limits of what is typed.
