@@ -3,6 +3,7 @@ package attention
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -25,6 +26,9 @@ func PutRow(o Overlay, r Row) ([]byte, error) {
 	f := tableFile{o.Name}
 	r.Source, r.By = quote.Squash(r.Source), quote.Squash(r.By)
 	if _, err := parseTable(Overlay{Name: o.Name, Data: []byte("version: 1\nrows:\n  - " + r.YAML() + "\n")}); err != nil {
+		if wrong := new(TableError); errors.As(err, &wrong) {
+			wrong.Line = 0 // the row is not in the file yet
+		}
 		return nil, err
 	}
 	was, err := parseTable(o)
@@ -108,7 +112,11 @@ func spliceRow(data []byte, root *yaml.Node, at int, r Row) []byte {
 		return slices.Concat(data, []byte("rows:"+eol+"  "+item))
 	case isNull(list):
 		return insertLine(data, keyLine(root, "rows"), "  "+item)
-	case list.Style&yaml.FlowStyle != 0 || len(list.Content) == 0:
+	case len(list.Content) == 0: // rows: []
+		from := offsetOf(data, list.Line, list.Column)
+		size := bytes.IndexByte(data[from:], ']') + 1
+		return slices.Concat(bytes.TrimRight(data[:from], " "), []byte(eol+"  "+strings.TrimSuffix(item, eol)), data[from+size:])
+	case list.Style&yaml.FlowStyle != 0:
 		return nil
 	}
 	return insertLine(data, lastLine(list), strings.Repeat(" ", list.Column-1)+item)

@@ -42,6 +42,7 @@ rows:
 		{"only comments", "# mine\n", "# mine\nversion: 1\nrows:\n  " + newRowLine},
 		{"no rows", "version: 1", "version: 1\nrows:\n  " + newRowLine},
 		{"empty rows", "version: 1\nrows: # none yet\nx-a: 1\n", "version: 1\nrows: # none yet\n  " + newRowLine + "x-a: 1\n"},
+		{"an empty list", "version: 1\nrows: [] # c\n", "version: 1\nrows:\n  " + strings.TrimSuffix(newRowLine, "\n") + " # c\n"},
 		{"a row before", "rows:\n- " + row("k", "3")[4:] + "# end\nversion: 1\n", "rows:\n- " + row("k", "3")[4:] + newRowLine + "# end\nversion: 1\n"},
 		{"line ends", "version: 1\r\nrows:\r\n", "version: 1\r\nrows:\r\n  " + strings.TrimSuffix(newRowLine, "\n") + "\r\n"},
 		{"in place", block, strings.NewReplacer("32_000", "32000", "eas: 5", "eas: 7", "high", "low", `"it\u0027s \"old\""`, `"said \"so\": a, {b} # [c]"`,
@@ -57,7 +58,7 @@ rows:
 		}
 	}
 	folded := strings.Replace(block, `"it\u0027s \"old\""`, ">-\n      over two\n      lines", 1)
-	for _, in := range []string{folded, "version: 1\nrows: [] # c\n"} {
+	for _, in := range []string{folded, "version: 1\nrows: [" + row("k", "3")[4:len(row("k", "3"))-1] + "]\n"} {
 		if got, err := PutRow(Overlay{Name: "o", Data: []byte(in)}, newRow("m", 7)); err == nil || !strings.Contains(err.Error(), strings.TrimSpace(newRowLine[2:])) {
 			t.Errorf("put into %q: %v\n%s", in, err, got)
 		}

@@ -68,7 +68,11 @@ type TableError struct {
 }
 
 func (e *TableError) Error() string {
-	return fmt.Sprintf("%s:%d: %s; %s", e.File, e.Line, e.What, e.Remedy)
+	where := e.File
+	if e.Line > 0 {
+		where = fmt.Sprintf("%s:%d", e.File, e.Line)
+	}
+	return fmt.Sprintf("%s: %s; %s", where, e.What, e.Remedy)
 }
 
 // LoadTable reads the base table and the overlays over it, in order: a row of
