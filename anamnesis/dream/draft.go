@@ -16,7 +16,7 @@ import (
 // Source is the source_task of the cards that are proposed here.
 const Source = "dream"
 
-// TemplateWriter is what provenance.model says where no model wrote.
+// TemplateWriter is the provenance.model of a proposal that no model wrote.
 const TemplateWriter = "template"
 
 // Limits of a proposal's text, in characters.
@@ -25,8 +25,7 @@ const (
 	maxBulletRunes = 400
 )
 
-// draft is a proposal without its text. Its id is the group's: the same cards
-// give the same draft.
+// draft returns a proposal without its text. Its id depends on the group's cards only.
 func draft(cards []*card.Card, writer string, now time.Time) *card.Card {
 	c := &card.Card{SourceTask: Source, State: card.Draft, Created: now.UTC(), Scope: cards[0].Scope, Tags: slices.Clone(cards[0].Tags)}
 	c.Provenance = card.Provenance{Model: writer}
@@ -45,7 +44,7 @@ func draft(cards []*card.Card, writer string, now time.Time) *card.Card {
 	return c
 }
 
-// common keeps what two scopes agree on.
+// common returns the fields in which two scopes agree.
 func common(a, b card.Scope) card.Scope {
 	same := func(x, y string) string {
 		if x == y {
@@ -56,8 +55,8 @@ func common(a, b card.Scope) card.Scope {
 	return card.Scope{Repo: same(a.Repo, b.Repo), Language: same(a.Language, b.Language), Tool: same(a.Tool, b.Tool), Version: same(a.Version, b.Version)}
 }
 
-// template writes a proposal without a model: what each of the cards says, side
-// by side, for a user to find the words for what they have in common.
+// template writes a proposal without a model: it lists what each of the cards says, and a user
+// words what they have in common.
 func template(g Group, now time.Time) *card.Card {
 	c := draft(g.Cards, TemplateWriter, now)
 	oldest := slices.MinFunc(g.Cards, func(a, b *card.Card) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })

@@ -2,18 +2,19 @@ package probe
 
 import "math"
 
-// The sequential test, as the design sets it.
+// Parameters of the sequential test, which decides for one length of the context whether the
+// model still attends to it.
 const (
-	passShare = 0.90 // hypothesis 1: this share of the base score remains
-	failShare = 0.75 // hypothesis 0: so much
-	errorRate = 0.10 // of either kind: α = β
-	minItems  = 8    // at a length, before anything is decided
-	maxItems  = 60   // at a length; then the likelier hypothesis is taken
+	passShare = 0.90 // hypothesis 1: the score is at least this share of the base score
+	failShare = 0.75 // hypothesis 0: it is at most this share
+	errorRate = 0.10 // of wrong decisions, for either hypothesis (α = β)
+	minItems  = 8    // items asked before the test may end
+	maxItems  = 60   // items after which the likelier hypothesis is taken
 )
 
 // sequential is Wald's sequential probability ratio test of a score.
 type sequential struct {
-	up, down float64 // what a right and a wrong answer add
+	up, down float64 // terms that a right and a wrong answer add to the log-likelihood ratio
 	Score
 }
 
@@ -22,7 +23,7 @@ func newSequential(base float64, sofar Score) *sequential {
 	return &sequential{math.Log(p1 / p0), math.Log((1 - p1) / (1 - p0)), sofar}
 }
 
-// sum is the logarithm of the likelihood ratio so far.
+// sum returns the log-likelihood ratio so far.
 func (s *sequential) sum() float64 { return float64(s.Right)*s.up + float64(s.N-s.Right)*s.down }
 
 // decided reports whether the test has ended, and whether a boundary ended it
@@ -33,7 +34,7 @@ func (s *sequential) decided() (done, sure bool) {
 	return sure || s.N >= maxItems, sure
 }
 
-// passes is the hypothesis the test leans to.
+// passes reports whether hypothesis 1 is the likelier one.
 func (s *sequential) passes() bool { return s.sum() > 0 }
 
 // Wilson returns the 95% score interval of a share of right answers, 0 to 1

@@ -9,33 +9,32 @@ import (
 	"anamnesis/anamnesis/shell"
 )
 
-// What an answer is made of. The values were chosen on the choose half of the recorded
+// Limits of an answer's lines. The values were chosen on the choose half of the recorded
 // runs; see docs/design/replay.md.
 const (
 	maxLines  = 12
-	maxAdded  = 4    // lines of other repairs than the one that leads
-	ownShare  = 0.5  // of such a line's new words, by weight: as many must be in two tasks' repairs
+	maxAdded  = 4    // lines from repairs other than the lead
+	ownShare  = 0.5  // least share of a line's new words, by weight, that repairs of two tasks hold
 	leastGain = 0.03 // of a line that is picked
-	lineCost  = 8    // tokens that a line costs beside its own
-	tokenSize = 3.5  // bytes, about
+	lineCost  = 8    // tokens of overhead for each line
+	tokenSize = 3.5  // mean bytes of a token
 )
 
-// candidate is the line of a repair, and its place there.
+// candidate is a line of a repair with its position there.
 type candidate struct {
 	line
 	from *known
 	at   int
 }
 
-// draft is the lines of an answer, those first that it must not lack. One repair leads;
-// the others add what several of them hold.
+// draft holds the lines of an answer, the most important first. Most come from one repair,
+// the lead; the other repairs add lines whose words several of them share.
 type draft []candidate
 
-// shares is how much of the pairs' repairs, by fit, holds each word that the failed call
-// does not show, and in how many tasks.
+// shares describes the words of repairs that the failed call does not show.
 type shares struct {
-	of    map[string]float64
-	tasks map[string]map[string]bool
+	of    map[string]float64         // the share of the repairs, weighted by fit, that hold the word
+	tasks map[string]map[string]bool // the tasks whose repairs hold it
 }
 
 func newShares(found []match, shown map[string]bool) shares {
@@ -60,8 +59,8 @@ func newShares(found []match, shown map[string]bool) shares {
 	return s
 }
 
-// lead is the pair whose repair is most like the others': it says most of what they say,
-// and least beside it.
+// lead returns the pair whose repair is most like the others': a cosine of the words it holds
+// and their shares, times its fit.
 func (m *Memory) lead(found []match, s shares) *known {
 	var all float64
 	for w, share := range s.of {
@@ -84,9 +83,9 @@ func (m *Memory) lead(found []match, s shares) *known {
 	return best
 }
 
-// draft composes an answer from the pairs' repairs: the lines of the one that leads which
-// others agree on, the commands that others agree on beside it, the rest of the one that
-// leads, and then commands that worked, those of kin too, and those of one other repair.
+// draft composes an answer from the pairs' repairs, in this order: the lead's lines whose words
+// other repairs share, such lines of the other repairs, the rest of the lead, commands that
+// worked (also those of kin), and the lines of one other repair.
 func (m *Memory) draft(found, kin []match, shown map[string]bool) draft {
 	c := composing{m: m, shares: newShares(found, shown), said: map[string]bool{}}
 	lead := m.lead(found, c.shares)
@@ -117,7 +116,8 @@ func (m *Memory) draft(found, kin []match, shown map[string]bool) draft {
 	return c.draft
 }
 
-// takeSecond adds what the repair says that is most like the others in what is not said yet.
+// takeSecond adds the lines of the repair that is most like the others in the words that the
+// draft does not hold yet.
 func (c *composing) takeSecond(found []match, lead *known) {
 	left := slices.DeleteFunc(slices.Clone(found), func(p match) bool { return p.known == lead })
 	if len(left) == 0 || len(c.draft) >= maxLines {
@@ -132,17 +132,17 @@ func (c *composing) takeSecond(found []match, lead *known) {
 
 var comment = shell.Pattern(`^\s*(#|//|/?\*|--\s|<!--)`)
 
-// composing is a draft and what it says so far.
+// composing is a draft under construction.
 type composing struct {
 	draft
 	m *Memory
 	shares
-	said  map[string]bool
-	alone bool // what one task alone says counts
+	said  map[string]bool // the words in the draft
+	alone bool            // words that only one task's repairs hold count, too
 }
 
-// gain is what a line adds of what several tasks say, for its length; 0 where most of
-// what it adds is one task's own.
+// gain returns the weight of the new words that a line adds, divided by its length. It is 0 if
+// most of them are from one task.
 func (c *composing) gain(l candidate) float64 {
 	var worth, agreed, all float64
 	for _, w := range l.words {
@@ -162,7 +162,7 @@ func (c *composing) gain(l candidate) float64 {
 	return worth / (lineCost + float64(len(l.text))/4)
 }
 
-// pick adds the lines that gain most, one after another, and returns the rest.
+// pick adds up to most lines, each time the one with the largest gain, and returns the rest.
 func (c *composing) pick(from []candidate, most int) []candidate {
 	for ; most > 0 && len(c.draft) < maxLines; most-- {
 		best, top := -1, 0.0
@@ -202,7 +202,7 @@ func (c *composing) add(l candidate) {
 	}
 }
 
-// agreed reports whether a line says what is said already, in the words of several tasks.
+// agreed reports whether the draft holds a line's words already and several tasks share one.
 func (c *composing) agreed(l candidate) bool {
 	several := false
 	for _, w := range l.words {
@@ -233,7 +233,7 @@ func candidates(k *known) (out []candidate) {
 	return out
 }
 
-// said is the words of the lines that a budget of tokens holds.
+// said returns the words of the lines that fit into a budget of tokens.
 func (d draft) said(budget int) map[string]bool {
 	said := map[string]bool{}
 	left := float64(budget) * tokenSize * 0.7 // a card's frame takes the rest
@@ -248,8 +248,7 @@ func (d draft) said(budget int) map[string]bool {
 	return said
 }
 
-// inOrder puts the lines of each repair in their order there, the repair of the first
-// line first.
+// inOrder sorts the lines by repair, that of the first line first, and by their position in it.
 func (d draft) inOrder() draft {
 	var order []*known
 	for _, c := range d {

@@ -177,7 +177,7 @@ func programFiles(command string) []string {
 // one was called that is no program in the command line. What one task did otherwise seldom helps another: of
 // such cards readers keep few, and most of those that two tasks agree on.
 func (p *Pair) General() bool {
-	a := newAsking(p.Repo, p.Command, p.Failure)
+	a := newProblem(p.Repo, p.Command, p.Failure)
 	return a.missing && len(p.Changes) == 0 && !p.sameCommand() && !mainOf(actions(p.Works)).inline
 }
 

@@ -134,7 +134,7 @@ type match struct {
 }
 
 // matches returns the pairs whose failures fit best.
-func (m *Memory) matches(a *asking) []match {
+func (m *Memory) matches(a *problem) []match {
 	var out []match
 	for _, p := range m.pairs {
 		fit := wordMatch * m.shared(a.sig.words, p.sig.words)
@@ -192,7 +192,7 @@ func (m *Memory) shared(a, b []string) float64 {
 // would more likely mislead. budget is the card's length as count measures it.
 func (m *Memory) Recall(repo string, failed Call, budget int, count func(string) int) (Card, bool) {
 	f, _ := failure.Read(failed.Output)
-	a := newAsking(repo, failed.Command, f)
+	a := newProblem(repo, failed.Command, f)
 	for _, of := range m.answers(&a, failed, f.Line, screen(failed), budget) {
 		if !m.shows(&a, &of) {
 			continue
@@ -208,7 +208,7 @@ func (m *Memory) Recall(repo string, failed Call, budget int, count func(string)
 
 // kin lists the latest repairs of the same kind of command in the repository whose command
 // had other arguments than the one that failed.
-func (m *Memory) kin(found []match, a *asking) (out []match) {
+func (m *Memory) kin(found []match, a *problem) (out []match) {
 	for _, p := range slices.Backward(m.byRepo[a.repo]) {
 		if p.family == a.family && !p.Other && len(out) < maxKin && !slices.ContainsFunc(found, func(f match) bool { return f.Run == p.Run && f.Failed == p.Failed }) && !p.otherFile() {
 			out = append(out, match{p, kinFit, kinFit})

@@ -78,7 +78,7 @@ func TestRecallNumber(t *testing.T) {
 				t.Errorf("%q: %v", repo, ok)
 			}
 		}
-		asked := newAsking("shop", pairs[0].Command, pairs[0].Failure)
+		asked := newProblem("shop", pairs[0].Command, pairs[0].Failure)
 		for _, s := range sorts(&asked, &answer{like: exactly}) {
 			m.record[s] = trials{0, 100}
 		}

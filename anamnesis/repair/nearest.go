@@ -10,28 +10,28 @@ import (
 	"anamnesis/anamnesis/failure"
 )
 
-// A failure is answered by the repairs of failures of the same kind or, where such answers
-// were seldom right, by those of the nearest calls of the repository. A record says how
-// often each was: a repair that comes in is first asked of those before it.
+// A failure is answered by the repairs of failures of the same kind or, where such answers were
+// seldom right, by the repairs of the nearest calls in the repository. Each new pair is a trial of
+// both, and the record counts how many were right.
 // The values were chosen on the choose half of the recorded runs and on InterCode; see
 // docs/design/replay.md.
 const (
-	minSure     = 0.12 // of an answer that is shown
-	nearSure    = 0.18 // of one by the nearest calls
-	nearCalls   = 3    // that one answer quotes
-	nearLeast   = 5    // repairs of the repository before any is shown
-	nearPrior   = 0.2  // share of right answers by the nearest calls before the first, worth
-	priorWeight = 3    // so many trials
-	wordsPrior  = 0.5  // of what else is assumed, where the signatures have only words in common
+	minSure     = 0.12 // least share of right answers for an answer to be shown
+	nearSure    = 0.18 // the same for an answer by the nearest calls
+	nearCalls   = 3    // calls that such an answer quotes
+	nearLeast   = 5    // repairs that the repository must have before such an answer is shown
+	nearPrior   = 0.2  // share of right answers by the nearest calls that is assumed at first
+	priorWeight = 3    // trials that an assumed share counts as
+	wordsPrior  = 0.5  // factor of an assumed share if signatures have only words in common
 	nearBudget  = 200  // tokens of a trial's answer
-	nearCommand = 300  // bytes of a command that count
+	nearCommand = 300  // leading bytes of a command that are compared
 
 	nearK1 = 1.2 // of BM25
 	nearB  = 0.75
 )
 
-// asking is a failure as it is compared.
-type asking struct {
+// problem is a failure in the form in which failures are compared.
+type problem struct {
 	repo, family string
 	args         []string // files that the command was given
 	asked        []string // the words of the command
@@ -40,24 +40,24 @@ type asking struct {
 	missing      bool // the command's program was not there
 }
 
-func newAsking(repo, command string, f failure.Failure) asking {
+func newProblem(repo, command string, f failure.Failure) problem {
 	of, sig := mainOf(actions(command)), newSignature(f)
 	words := edit.Words(firstBytes(command, nearCommand))
 	lacked := missing().MatchString(f.Line) && slices.Contains(edit.Words(f.Line), strings.ToLower(of.family()))
-	return asking{repo, of.family(), of.args, words, slices.Concat(words, sig.words, sig.words), sig, lacked}
+	return problem{repo, of.family(), of.args, words, slices.Concat(words, sig.words, sig.words), sig, lacked}
 }
 
-// answer is what may be shown for a failure.
+// answer is a possible answer to a failure.
 type answer struct {
 	draft
 	found []match
 	held  int
 	like  likeness
-	sure  float64 // share of right ones among such answers; before: what is assumed
+	sure  float64 // share of right ones among such answers; at first, an assumed one
 }
 
-// composed returns what the repairs of failures of the same kind say, and the nearest calls.
-func (m *Memory) composed(a *asking, failed Call, line string, shown map[string]bool) (out []answer) {
+// composed returns an answer from failures of the same kind, and one from the nearest calls.
+func (m *Memory) composed(a *problem, failed Call, line string, shown map[string]bool) (out []answer) {
 	if found := inTermsOf(m.matches(a), failed, line, a.sig); len(found) > 0 {
 		out = append(out, answer{draft: m.draft(found, m.kin(found, a), shown), found: found, like: found[0].like(a)})
 	}
@@ -68,7 +68,7 @@ func (m *Memory) composed(a *asking, failed Call, line string, shown map[string]
 }
 
 // answers returns the composed answers with how sure they are.
-func (m *Memory) answers(a *asking, failed Call, line string, shown map[string]bool, budget int) []answer {
+func (m *Memory) answers(a *problem, failed Call, line string, shown map[string]bool, budget int) []answer {
 	out := m.composed(a, failed, line, shown)
 	for i := range out {
 		if out[i].like != nearby {
@@ -82,11 +82,11 @@ func (m *Memory) answers(a *asking, failed Call, line string, shown map[string]b
 	return out
 }
 
-// record is how many answers of a sort told a repair.
-type record map[sort]trials
+// record counts the trials of each class of answers.
+type record map[class]trials
 
-// sort is a kind of answer, for a kind of command in a repository.
-type sort struct {
+// class is a kind of answers for a kind of command, in one repository or in all.
+type class struct {
 	like         likeness
 	family, repo string
 }
@@ -101,7 +101,7 @@ const (
 	exactly                 // their signatures
 )
 
-func (p *match) like(a *asking) likeness {
+func (p *match) like(a *problem) likeness {
 	switch {
 	case a.sig.exact != "" && a.sig.exact == p.sig.exact:
 		return exactly
@@ -113,13 +113,13 @@ func (p *match) like(a *asking) likeness {
 
 type trials struct{ right, all int }
 
-// sorts lists those of an answer, each wider than the next.
-func sorts(a *asking, of *answer) []sort {
-	return []sort{{of.like, a.family, ""}, {of.like, a.family, a.repo}}
+// classes lists the classes of an answer, the widest first.
+func classes(a *problem, of *answer) []class {
+	return []class{{of.like, a.family, ""}, {of.like, a.family, a.repo}}
 }
 
-func (r record) add(a *asking, of *answer, right bool) {
-	for _, s := range sorts(a, of) {
+func (r record) add(a *problem, of *answer, right bool) {
+	for _, s := range classes(a, of) {
 		t := r[s]
 		t.all++
 		if right {
@@ -129,9 +129,9 @@ func (r record) add(a *asking, of *answer, right bool) {
 	}
 }
 
-// shows reports whether such an answer is right often enough. What a user reviewed is shown for the same
-// failure in the same repository.
-func (m *Memory) shows(a *asking, of *answer) bool {
+// shows reports whether such an answer is right often enough. A reviewed repair is always shown
+// for the same failure in the same repository.
+func (m *Memory) shows(a *problem, of *answer) bool {
 	if of.like == exactly && of.found[0].Trusted && of.found[0].Repo == a.repo {
 		return true
 	}
@@ -141,18 +141,18 @@ func (m *Memory) shows(a *asking, of *answer) bool {
 	return of.sure >= minSure
 }
 
-// share is the share of right answers of the narrowest sort, and, as long as few of it
-// were asked, of wider ones.
-func (r record) share(a *asking, of *answer) float64 {
+// share returns the share of right answers in the narrowest class; with few trials, it is drawn
+// towards that of the wider ones.
+func (r record) share(a *problem, of *answer) float64 {
 	share := of.sure
-	for _, s := range sorts(a, of) {
+	for _, s := range classes(a, of) {
 		share = (float64(r[s].right) + share*priorWeight) / float64(r[s].all+priorWeight)
 	}
 	return share
 }
 
 // nearest returns the repository's pairs whose calls share most words with a failed one, by BM25.
-func (m *Memory) nearest(a *asking) []match {
+func (m *Memory) nearest(a *problem) []match {
 	same := m.byRepo[a.repo]
 	if len(same) == 0 {
 		return nil
@@ -190,7 +190,7 @@ func (m *Memory) nearest(a *asking) []match {
 	return first(out, nearCalls)
 }
 
-// quote is the repairs of the pairs, one after the other.
+// quote returns the repairs of the pairs, one after the other.
 func quote(found []match) draft {
 	var d draft
 	said := map[string]bool{}
@@ -218,11 +218,11 @@ func (k *known) otherFile() bool {
 	return true
 }
 
-// try asks a repair that comes in of those before it.
+// try records whether the pairs known so far would have answered a new pair with its repair.
 func (m *Memory) try(k *known) {
 	shown := edit.WordSet(k.Command + "\n" + k.Failure.Line)
 	failed := Call{Output: failure.Output{Command: k.Command, Text: k.Failure.Line}}
-	for _, a := range m.composed(&k.asking, failed, k.Failure.Line, shown) {
-		m.record.add(&k.asking, &a, m.repairs(a.said(nearBudget), k, shown))
+	for _, a := range m.composed(&k.problem, failed, k.Failure.Line, shown) {
+		m.record.add(&k.problem, &a, m.repairs(a.said(nearBudget), k, shown))
 	}
 }

@@ -13,21 +13,23 @@ import (
 	"anamnesis/anamnesis/shell"
 )
 
-// maxRanBetween is how long a command may be that counts as a repair because nothing else ran, in bytes.
-const maxRanBetween = 200
-
-// window is how many calls after a failure its repair is looked for.
-const window = 30
+const (
+	// maxRanBetween is the longest command, in bytes, that counts as a repair because nothing
+	// else ran in between.
+	maxRanBetween = 200
+	// window is the number of calls after a failure in which its repair is looked for.
+	window = 30
+)
 
 // Call is one finished call.
 type Call struct {
 	failure.Output
-	// Changes is what the call changed, where a world was compared. If nil, the
-	// command's text is read for its edits.
+	// Changes are the call's changes to files, as snapshots show them. If nil, edits are read
+	// from the command's text.
 	Changes []edit.Change
 	Read    string // the file that a file tool printed
-	// Undone: a jump left the path it was made on. A command that is only near the one
-	// that failed then put nothing right.
+	// Undone reports that a jump left the call's path. Such a call repairs a failure only if
+	// its command is the failed one.
 	Undone bool
 	Said   string // the agent's words with which it made the call
 }
@@ -42,47 +44,46 @@ type Run struct {
 // Pair is a failed call and the later call that succeeded.
 type Pair struct {
 	Run, Repo     string
-	Card          string `json:"-"` // that says so, where one does
-	Trusted       bool   `json:"-"` // a user reviewed it
-	Words         string `json:"-"` // how far it may be believed, as it is shown; empty: by Trusted
+	Card          string `json:"-"` // id of the card about it, if there is one
+	Trusted       bool   `json:"-"` // a user reviewed the card
+	Words         string `json:"-"` // how far it may be believed, in words; if empty, by Trusted
 	Failed, Fixed int    // numbers of the calls, from 0
 	Failure       failure.Failure
 	Command       string // that failed
 	Works         string // that succeeded
 	Other         bool   // Works is another way of calling, not the same command
-	Instead       bool   // a jump left the failed call's path, and Works was called first after it
+	Instead       bool   // Works was the first call after a jump that left the failed call's path
 	Changes       []edit.Change
 	Environment   []string // commands between that changed the environment
 	Versions      []string
 	Tried         []Attempt // what did not help
-	Why           string    // the agent's words with the call that put it right
+	Why           string    // the agent's words with the call of Works
 }
 
-// known is a pair with what a recall compares.
+// known is a stored pair in the form in which failures are compared.
 type known struct {
 	Pair
-	asking
+	problem
 	lines []line
-	words []string // of the lines, but for those that the failure showed
+	words []string // of the lines, without those that the failure shows
 }
 
-// Attempt is a failing call between a failure and its repair, and what was done for it
-// that did not help.
+// Attempt is a failing call between a failure and its repair, with the changes before it that
+// did not help.
 type Attempt struct {
 	Command, Signature string
 	Changes            []edit.Change
 	Environment        []string
 }
 
-// unstarted recognises failures of a program that never came to its work.
+// unstarted recognises failures of a program that did not start its work.
 var unstarted = shell.Pattern(`(?i)command not found|no module named|not recognized as|cannot find module|executable file not found|no such file or directory|file or directory not found|can't open file|unrecognized arguments|invalid option|unknown (command|option|flag)|usage:`)
 
-// missing recognises those of them where the program itself is not there.
+// missing recognises failures because the program is not installed.
 var missing = shell.Pattern(`(?i)command not found|no module named|not recognized as|executable file not found`)
 
 // Pairs returns the repairs of a run, one for each chain of failures of nearly
-// the same command. A repair that the same failure of the working command
-// follows is none.
+// the same command. It is no repair if the working command then fails in the same way.
 func Pairs(r Run) []Pair {
 	w := newWalk(r)
 	var out []Pair
@@ -377,7 +378,7 @@ func (w *walk) helped(changes []edit.Change, p *Pair) []edit.Change {
 func (p *Pair) sameCommand() bool { return SameCommand(p.Works, p.Command) }
 
 func newKnown(p Pair) *known {
-	k := &known{Pair: p, asking: newAsking(p.Repo, p.Command, p.Failure)}
+	k := &known{Pair: p, problem: newProblem(p.Repo, p.Command, p.Failure)}
 	said := map[string]bool{}
 	say := func(as kind, file, text string) {
 		text = firstBytes(strings.TrimRight(text, " \t"), maxLineBytes)

@@ -15,13 +15,13 @@ import (
 // wrong with a probability: half of the wrong ones are left out, a quarter
 // names another option, a quarter misquotes the error.
 type writer struct {
-	wrong float64
-	cards bool
+	wrong float64 // probability of a wrong statement
+	cards bool    // it writes cards, too
 	src   depot.Source
-	calls int
-	op    *regexp.Regexp
-	g     *grammar
-	words []depot.Decision
+	calls int              // questions answered
+	op    *regexp.Regexp   // heads the evidence of one operation
+	g     *grammar         // reads actions from the evidence
+	words []depot.Decision // the vocabulary, for wrong names
 }
 
 func newWriter(wrong float64, cards bool, s depot.Source) *writer {
