@@ -79,7 +79,7 @@ func TestRecallNumber(t *testing.T) {
 			}
 		}
 		asked := newProblem("shop", pairs[0].Command, pairs[0].Failure)
-		for _, s := range sorts(&asked, &answer{like: exactly}) {
+		for _, s := range classes(&asked, &answer{like: exactly}) {
 			m.record[s] = trials{0, 100}
 		}
 		if _, ok := m.Recall("shop", lacks("port"), 200, bytesOverFour); ok != trusted {
