@@ -208,7 +208,7 @@ type ModelFailed struct {
 type ApprovalDecided struct {
 	Call     string `json:"call"`     // call id
 	Decision string `json:"decision"` // allow | refuse | edit: decided anew with Args
-	By       string `json:"by"`       // person | mode:deny | …
+	By       string `json:"by"`       // ByUser | mode:deny | …
 	Feedback string `json:"feedback,omitempty"`
 	// ForTask: the decision holds for every later call of this task.
 	ForTask bool `json:"for_task,omitempty"`
@@ -358,11 +358,14 @@ type PassBegun struct {
 	Trigger string  `json:"trigger"`
 }
 
-// Triggers of passes that are handled separately.
+// Triggers of passes.
 const (
-	TriggerWindow = "window" // the context is too large
-	TriggerMail   = "mail"   // a D-Mail replaces the steps
-	TriggerEnd    = "end"    // the task ends: the pass writes cards and no block
+	TriggerJump       = "jump"       // a jump discards more than the EAS
+	TriggerCumulative = "cumulative" // all discarded steps in the context exceed the EAS together
+	TriggerUser       = "person"     // the user asked for it
+	TriggerWindow     = "window"     // the context is too large
+	TriggerMail       = "mail"       // a D-Mail replaces the steps
+	TriggerEnd        = "end"        // the task ends: the pass writes cards and no block
 )
 
 // PassDone is one anamnesis pass: the block replaces the ranges at their place. A pass for a
@@ -372,7 +375,7 @@ type PassDone struct {
 	Ranges      []Range  `json:"ranges"`
 	RangeTokens int      `json:"range_tokens"`
 	EAS         int      `json:"eas"`
-	Trigger     string   `json:"trigger"`               // jump | cumulative | person | window | mail | end
+	Trigger     string   `json:"trigger"`               // TriggerJump, …
 	Block       string   `json:"block"`                 // empty for a cold-only pass
 	Words       string   `json:"words,omitempty"`       // triggers window and mail: the user's own words from the ranges
 	Target      int      `json:"target,omitempty"`      // trigger window: tokens the context is to come down to

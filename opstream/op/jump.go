@@ -1,10 +1,16 @@
 package op
 
+// Who asked for a jump or a restore, or decided an approval.
+const (
+	ByAgent = "agent"
+	ByUser  = "person"
+)
+
 // JumpRequested schedules a jump; it is performed when its step is complete.
 type JumpRequested struct {
 	To      int    `json:"to"`
 	Reason  string `json:"reason"`
-	By      string `json:"by"` // agent | person
+	By      string `json:"by"` // ByAgent or ByUser
 	Call    string `json:"call,omitempty"`
 	Compact bool   `json:"fold,omitempty"` // the user forces the anamnesis pass
 	// Overwrite reverts a user's edits, too; they are saved all the same.

@@ -195,7 +195,7 @@ func (g *Gate) askApproval(ctx context.Context, tool string, q Question, print f
 	no := func(why string) verdict { return verdict{Why: why, Record: []op.Body{refused}} }
 	before := print(c)
 	if g.approvedSame(before) {
-		return verdict{Run: true, Record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByUser, Print: before}}}
+		return verdict{Run: true, Record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: op.ByUser, Print: before}}}
 	}
 	if g.o.Approve == nil {
 		refused.By = "nobody"
@@ -209,7 +209,7 @@ func (g *Gate) askApproval(ctx context.Context, tool string, q Question, print f
 		return verdict{Why: "Not run: " + notice.EndedBy(ctx) + "."}
 	}
 	if a.Args != "" {
-		return verdict{Args: a.Args, Record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "edit", By: state.ByUser, Args: a.Args}}}
+		return verdict{Args: a.Args, Record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "edit", By: op.ByUser, Args: a.Args}}}
 	}
 	if a.Allow && print(c) != before {
 		refused.By = "guard:changed"
@@ -221,13 +221,13 @@ func (g *Gate) askApproval(ctx context.Context, tool string, q Question, print f
 			g.o.Mode, g.o.Above = approval.ModeAuto, nil
 			g.mu.Unlock()
 		}
-		allowed := &op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByUser, ForTask: a.ForTask, Print: before, Same: a.Same}
+		allowed := &op.ApprovalDecided{Call: c.ID, Decision: "allow", By: op.ByUser, ForTask: a.ForTask, Print: before, Same: a.Same}
 		if a.Like {
 			allowed.Rules = approval.Texts(q.Like, approval.Allow)
 		}
 		return verdict{Run: true, Record: []op.Body{allowed}}
 	}
-	refused.By, refused.Feedback = state.ByUser, a.Feedback
+	refused.By, refused.Feedback = op.ByUser, a.Feedback
 	v := no("Refused by the user.")
 	if a.Feedback != "" {
 		v.Record = append(v.Record, &op.UserSaid{Text: a.Feedback, Source: op.SourceRejection})

@@ -183,7 +183,7 @@ func TestEditedCall(t *testing.T) {
 	if v.Run || v.Args != answers[2] || len(notes) != 3 || !strings.HasPrefix(notes[1], "Not taken: ") || notes[2] != "Nothing was edited." {
 		t.Errorf("verdict %+v after the notes %q", v, notes)
 	}
-	if d := decided(v); d.Decision != "edit" || d.Args != answers[2] || d.By != state.ByUser {
+	if d := decided(v); d.Decision != "edit" || d.Args != answers[2] || d.By != op.ByUser {
 		t.Errorf("recorded %+v", d)
 	}
 }

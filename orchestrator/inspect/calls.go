@@ -5,7 +5,6 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/notice"
-	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -67,7 +66,7 @@ func (a *asked) back(o op.Op) *loop.Back {
 	switch b := o.Body.(type) {
 	case *op.JumpRequested:
 		i, ok := a.calls[b.Call]
-		if a.call, a.seq = i, o.Seq; !ok || b.By != state.ByAgent {
+		if a.call, a.seq = i, o.Seq; !ok || b.By != op.ByAgent {
 			a.call = -1
 		}
 		return nil

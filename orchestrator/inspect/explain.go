@@ -236,14 +236,14 @@ func maskedRanges(b *op.ContextMasked) []op.Range {
 
 func passRule(b *op.PassDone) string {
 	switch b.Trigger {
-	case "jump":
+	case op.TriggerJump:
 		if b.EAS > 0 && b.RangeTokens <= b.EAS { // one span of several
 			return fmt.Sprintf("a jump discarded more than the EAS of %d in several spans; this one had %d tokens", b.EAS, b.RangeTokens)
 		}
 		return fmt.Sprintf("a jump discarded %d tokens, more than the EAS of %d", b.RangeTokens, b.EAS)
-	case "cumulative":
+	case op.TriggerCumulative:
 		return fmt.Sprintf("all discarded steps still in the context were together more than the EAS of %d; this span had %d tokens", b.EAS, b.RangeTokens)
-	case "person":
+	case op.TriggerUser:
 		return fmt.Sprintf("a user asked for it; the span had %d tokens", b.RangeTokens)
 	case op.TriggerMail:
 		return fmt.Sprintf("a D-Mail the agent wrote took out %d messages with %d tokens", b.MessagesRemoved, b.RangeTokens)

@@ -97,7 +97,7 @@ func (l *Ledger) Jump(ctx context.Context, j op.JumpRequested) error {
 	if j.To < 0 || j.To >= p.Ended {
 		return fmt.Errorf("%w: step %d; valid steps are %s", state.ErrNoStep, j.To, p.Valid)
 	}
-	return l.Schedule(ctx, &op.JumpRequested{To: j.To, Reason: j.Reason, By: state.ByUser, Compact: j.Compact, Overwrite: j.Overwrite})
+	return l.Schedule(ctx, &op.JumpRequested{To: j.To, Reason: j.Reason, By: op.ByUser, Compact: j.Compact, Overwrite: j.Overwrite})
 }
 
 // Serve executes the commands that other processes send to the task, until stop is called;

@@ -63,7 +63,7 @@ func TestCloseUnknown(t *testing.T) {
 	calls := []op.Call{{ID: "c1", Name: "Bash", Args: `{"command":"make"}`}, {ID: "c2", Name: "jump_to_step", Args: `{"step_id":0}`}, {ID: "c3", Name: "dmail", Args: `{}`}}
 	p := open(t, t.TempDir(), "t", nil, &op.ModelReplied{Calls: calls},
 		&op.ToolCalled{Call: "c1", Name: "Bash", Args: calls[0].Args}, &op.ToolCalled{Call: "c2", Name: "jump_to_step", Args: calls[1].Args}, &op.ToolCalled{Call: "c3", Name: "dmail", Args: calls[2].Args},
-		&op.OutputKept{Call: "c1", Text: "half of it"}, &op.JumpRequested{To: 0, By: state.ByAgent, Call: "c2"}, &op.CheckpointMarked{Call: "c3"})
+		&op.OutputKept{Call: "c1", Text: "half of it"}, &op.JumpRequested{To: 0, By: op.ByAgent, Call: "c2"}, &op.CheckpointMarked{Call: "c3"})
 	l := New(p, none)
 	next := state.Next(p.State(), state.Limits{})
 	if next.Kind != state.ActCloseUnknown || len(next.Calls) != 3 {

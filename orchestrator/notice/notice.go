@@ -209,7 +209,7 @@ func (n jumpNotice) why() string {
 	switch {
 	case n.jump.Reason != "":
 		return "Reason: " + n.jump.Reason
-	case n.jump.By == state.ByUser:
+	case n.jump.By == op.ByUser:
 		return "The user asked for it."
 	}
 	return "No reason was given."

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/state"
 )
 
 // halfMoved returns a task at step 2 whose files a restore or a jump to step 1 had
@@ -44,15 +43,15 @@ func halfMoved(t *testing.T, intend func(from, to string) []op.Body) *Task {
 
 func restoreTo1(overwrite bool) func(from, to string) []op.Body {
 	return func(from, to string) []op.Body {
-		return []op.Body{&op.RestoreIntended{FromCommit: from, ToCommit: to, ToStep: 1, By: state.ByUser, Overwrite: overwrite}}
+		return []op.Body{&op.RestoreIntended{FromCommit: from, ToCommit: to, ToStep: 1, By: op.ByUser, Overwrite: overwrite}}
 	}
 }
 
 func jumpTo1(overwrite bool) func(from, to string) []op.Body {
 	return func(from, to string) []op.Body {
 		return []op.Body{
-			&op.JumpRequested{To: 1, By: state.ByUser, Overwrite: overwrite},
-			&op.JumpIntended{From: 2, To: 1, By: state.ByUser, FromCommit: from, ToCommit: to, Base: from, Backward: true, Overwrite: overwrite},
+			&op.JumpRequested{To: 1, By: op.ByUser, Overwrite: overwrite},
+			&op.JumpIntended{From: 2, To: 1, By: op.ByUser, FromCommit: from, ToCommit: to, Base: from, Backward: true, Overwrite: overwrite},
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 		}
 	}
 	begun := t.State().Last
-	j.By = state.ByUser
+	j.By = op.ByUser
 	bodies := []op.Body{&j}
 	if p := t.State().Jump.Pending; p != nil { // one write: exactly one of the two jumps is recorded
 		bodies = append(dropped(p, "the user jumped instead"), &j)

@@ -148,7 +148,7 @@ world.saved 2 {"parent":1,"commit":"c2"}
 `))
 
 	pending := func(restore bool) *state.Pending {
-		return &state.Pending{JumpRequested: op.JumpRequested{To: 1, By: state.ByAgent, Mail: &op.Mail{Checkpoint: 1, RestoreFiles: restore}}}
+		return &state.Pending{JumpRequested: op.JumpRequested{To: 1, By: op.ByAgent, Mail: &op.Mail{Checkpoint: 1, RestoreFiles: restore}}}
 	}
 	s.Jump.Pending = pending(false)
 	if act := state.Next(s, state.Limits{}); act.Kind != state.ActMail {

@@ -106,7 +106,7 @@ func longTask(b *testing.B, n int) (taskdir.Home, uint64) {
 
 func compactBack(s *state.State, to int, add func(op.Body)) {
 	ranges := s.Steps.Ranges(s.Discarded(to))
-	add(&op.JumpRequested{To: to, By: state.ByUser})
+	add(&op.JumpRequested{To: to, By: op.ByUser})
 	add(&op.PassDone{Ranges: ranges, Block: "[ANAMNESIS_BLOCK] what was learned", Trigger: "jump"})
 	add(&op.JumpIntended{From: s.Current, To: to, Discarded: ranges, Backward: true})
 	add(&op.JumpDone{From: s.Current, To: to, Discarded: ranges, Backward: true, Words: "words", Notice: "notice"})

@@ -167,7 +167,7 @@ func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 // lost: the next process continues it. A jump that the agent scheduled belongs to the interrupted
 // step and is dropped with it.
 func (t *Task) interrupted(ctx, keep context.Context) (Outcome, error) {
-	if p := t.State().Jump.Pending; p != nil && p.By == state.ByAgent {
+	if p := t.State().Jump.Pending; p != nil && p.By == op.ByAgent {
 		if err := t.dropJump(keep, "the step was interrupted"); err != nil {
 			return Outcome{}, err
 		}
@@ -435,7 +435,7 @@ func (f failing) Call(context.Context, *tool.Env, json.RawMessage) (tool.Result,
 func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repeats uint64, took time.Duration) error {
 	if res.Jump != nil {
 		j := *res.Jump
-		j.By, j.Call = state.ByAgent, c.ID
+		j.By, j.Call = op.ByAgent, c.ID
 		if err := t.Schedule(ctx, &j); errors.Is(err, taskdir.ErrPending) {
 			res = notScheduled(&j, err)
 		} else if err != nil {

@@ -335,7 +335,7 @@ func (s *State) jump(o op.Op) error {
 		if b.To < 0 || b.To >= s.Steps.Len() || !s.Steps.Ended(b.To) {
 			return fmt.Errorf("%w: jump to step %d, which has not ended", ErrStream, b.To)
 		}
-		if j := s.Jump.Intended; j != nil && j.Backward && j.By == ByAgent {
+		if j := s.Jump.Intended; j != nil && j.Backward && j.By == op.ByAgent {
 			s.Jump.Ticks = append(s.Jump.Ticks, Tick{b.To, j.Seq})
 			s.Calls.undo(&s.Steps, s.Discarded(b.To), j.Reason)
 		}

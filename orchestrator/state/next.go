@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/loop"
 )
 
@@ -226,7 +227,7 @@ func nextJump(s *State, lim Limits) Action {
 		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("step %d is the current step", p.To)}
 	}
 	backward := p.contextOnly() || s.Steps.OnPath(p.To, s.Current)
-	if p.By == ByAgent && backward && len(s.Jump.Backward(p.To)) >= MaxBackwardJumps {
+	if p.By == op.ByAgent && backward && len(s.Jump.Backward(p.To)) >= MaxBackwardJumps {
 		return nextInLoop(s, lim)
 	}
 	if p.contextOnly() {

@@ -41,13 +41,13 @@ func (s *State) PassFor(to int, discarded []int, forced bool) (trigger string, s
 	steps = fresh
 	switch {
 	case forced:
-		trigger = "person"
+		trigger = op.TriggerUser
 	case note.Overflows(jumpTokens, 0, s.Model.EAS):
-		trigger = "jump"
+		trigger = op.TriggerJump
 		rawTokens -= jumpTokens // the other raw steps
 	}
 	if note.Overflows(0, rawTokens, s.Model.EAS) {
-		trigger, steps = "cumulative", raw
+		trigger, steps = op.TriggerCumulative, raw
 	}
 	return trigger, steps
 }

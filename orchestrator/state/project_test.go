@@ -162,7 +162,7 @@ func (w *walk) runCalls(calls []CallState) {
 			w.add(&op.UserSaid{Text: fmt.Sprint("steer ", len(w.ops)), Source: op.SourceSteer})
 		case 2, 3:
 			if w.s.Jump.Pending == nil {
-				j := &op.JumpRequested{To: rapid.IntRange(0, w.s.Steps.Next()).Draw(w.t, "to"), By: ByAgent, Call: c.ID}
+				j := &op.JumpRequested{To: rapid.IntRange(0, w.s.Steps.Next()).Draw(w.t, "to"), By: op.ByAgent, Call: c.ID}
 				if rapid.Bool().Draw(w.t, "mail") {
 					j.Mail = &op.Mail{Checkpoint: j.To, Message: "mail", RestoreFiles: rapid.Bool().Draw(w.t, "restore files")}
 				}

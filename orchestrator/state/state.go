@@ -18,12 +18,6 @@ func (s *State) Spent() Used {
 // the stream, or several processes at a time.
 var ErrStream = errors.New("impossible operation stream")
 
-// Who asked for a jump.
-const (
-	ByAgent = "agent"
-	ByUser  = "person"
-)
-
 // State is the loop's whole state of a task. It is a fold of the operation stream alone:
 // two processes that read the same operations have the same State. The zero State is that of
 // an empty stream.

@@ -240,7 +240,7 @@ func (p *Place) RestoreFiles(ctx context.Context, id worldstate.ID, name string,
 	o.Intend = func(plan worldstate.Plan) error {
 		return p.Record(keep, &op.RestoreIntended{
 			FromCommit: string(plan.Source), ToCommit: string(plan.Target), ToStep: step, Paths: o.Paths,
-			Overwrite: o.OverwriteEdits, Plan: plan.Hash, By: state.ByUser, Lost: plan.Lost,
+			Overwrite: o.OverwriteEdits, Plan: plan.Hash, By: op.ByUser, Lost: plan.Lost,
 		})
 	}
 	res, err := p.World.RestoreTo(ctx, id, o)

@@ -88,7 +88,7 @@ func (p *place) do(ctx context.Context, name, rest string) (string, error) {
 	if strings.TrimSpace(reason) == "" {
 		reason = "the user went back"
 	}
-	warnings, err := p.jump(ctx, op.JumpRequested{To: step, Reason: reason, By: "person"})
+	warnings, err := p.jump(ctx, op.JumpRequested{To: step, Reason: reason, By: op.ByUser})
 	text := strings.Join(warnings, "\n")
 	if err != nil {
 		return text, err

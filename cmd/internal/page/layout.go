@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/timeline"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/review"
 	"anamnesis/orchestrator/state"
@@ -64,6 +65,7 @@ func unlinked(text string, cards []string) string {
 func parsePages() (*pages, error) {
 	base := template.New("layout.html").Option("missingkey=error").Funcs(template.FuncMap{
 		"clean":    term.Clean,
+		"who":      timeline.Who,
 		"line":     term.Line,
 		"meaning":  meaning,
 		"unlinked": unlinked,

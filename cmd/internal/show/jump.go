@@ -42,8 +42,7 @@ func (o *Printer) JumpPlan(task string, p inspect.JumpPlan) {
 // itself uses.
 func (o *Printer) passes(p inspect.JumpPlan) {
 	for _, pass := range p.Passes {
-		done := op.PassDone{Trigger: pass.Trigger, RangeTokens: pass.Tokens, EAS: p.EAS}
-		o.Printf("pass    ops %s: %s\n", pass.Ops, timeline.Describe(op.Op{Body: &done}, ""))
+		o.Printf("pass    ops %s: %s\n", pass.Ops, timeline.PlannedPass(pass, p.EAS))
 	}
 	if len(p.Passes) == 0 && p.Raw > 0 {
 		o.Printf("no pass: %d tokens discarded in all <= EAS %d\n", p.Raw, p.EAS)

@@ -214,7 +214,7 @@ func (p *textPrinter) jumped(o op.Op) {
 			p.line("  conflict %s: the agent changed it after the user did; the user's version stands", path)
 		}
 	case *op.WorldChanged:
-		if b.By != "agent" {
+		if b.By != state.ChangedByAgent {
 			p.line("± %s", timeline.Describe(o, p.dir))
 		}
 	case *op.WorldRestored:
@@ -222,7 +222,7 @@ func (p *textPrinter) jumped(o op.Op) {
 			p.line("! %s", timeline.Describe(o, p.dir))
 		}
 	case *op.JumpRequested:
-		if b.By != "agent" {
+		if b.By != op.ByAgent {
 			p.line("↩ a jump to step %d is scheduled", b.To)
 		}
 	case *op.JumpDropped:

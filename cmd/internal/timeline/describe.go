@@ -95,8 +95,8 @@ func approvalText(b *op.ApprovalDecided) string {
 	text := cmp.Or(map[string]string{"allow": "allowed", "refuse": "refused", "edit": "edited"}[b.Decision], "decided")
 	switch kind, what, _ := strings.Cut(b.By, ":"); {
 	case b.By == "":
-	case b.By == state.ByUser:
-		text += " by the user"
+	case b.By == op.ByUser:
+		text += " by " + Who(b.By)
 	case b.By == "nobody":
 		text += ", since no user could be asked"
 	case kind == "mode":
@@ -123,9 +123,9 @@ func approvalText(b *op.ApprovalDecided) string {
 // changedText says who changed how many files.
 func changedText(b *op.WorldChanged) string {
 	switch b.By {
-	case "user":
+	case state.ChangedByUser:
 		return fmt.Sprintf("the user changed %s: %s", Files(b.NChanged), someOf(b.Changed, b.NChanged))
-	case "agent":
+	case state.ChangedByAgent:
 		return "the step's changes so far, saved before the user was asked"
 	}
 	return fmt.Sprintf("%s changed, by whom is not known: %s", Files(b.NChanged), someOf(b.Changed, b.NChanged))
@@ -147,7 +147,7 @@ func someOf(names []string, total int) string {
 func describeMemory(o op.Op) string {
 	switch b := o.Body.(type) {
 	case *op.JumpRequested:
-		return fmt.Sprintf("to step %d by %s: %s", b.To, b.By, oneLine(b.Reason))
+		return fmt.Sprintf("to step %d by %s: %s", b.To, Who(b.By), oneLine(b.Reason))
 	case *op.JumpDropped:
 		return fmt.Sprintf("jump to %d not made: %s", b.To, b.Why)
 	case *op.JumpIntended:
@@ -287,8 +287,21 @@ func maskedText(b *op.ContextMasked) string {
 	return fmt.Sprintf("%s masked: the context had %d tokens (%s), now %d", quote.Number(len(b.Results), "result"), b.Before, why, b.After)
 }
 
+// Who names the one that asked for a jump or decided an approval.
+func Who(by string) string {
+	if by == op.ByUser {
+		return "the user"
+	}
+	return "the " + by
+}
+
+// PlannedPass describes a pass that a jump would make, as the jump itself does.
+func PlannedPass(p state.PlannedPass, eas int) string {
+	return passText(&op.PassDone{Trigger: p.Trigger, RangeTokens: p.Tokens, EAS: eas}, 0)
+}
+
 func passText(b *op.PassDone, blockTokens int) string {
-	if b.Trigger == "mail" {
+	if b.Trigger == op.TriggerMail {
 		text := fmt.Sprintf("D-Mail: %d messages of %d tokens became one of %d: ", b.MessagesRemoved, b.RangeTokens, blockTokens)
 		if blockTokens > b.RangeTokens {
 			return text + fmt.Sprintf("%d more", blockTokens-b.RangeTokens)
@@ -297,18 +310,18 @@ func passText(b *op.PassDone, blockTokens int) string {
 	}
 	text := fmt.Sprintf("%d tokens discarded", b.RangeTokens)
 	switch b.Trigger {
-	case "window":
+	case op.TriggerWindow:
 		text = fmt.Sprintf("%d tokens of old steps compacted for want of room", b.RangeTokens)
-	case "end":
+	case op.TriggerEnd:
 		text = fmt.Sprintf("%d tokens of paths that were left, read at the end", b.RangeTokens)
-	case "jump", "cumulative":
+	case op.TriggerJump, op.TriggerCumulative:
 		if b.RangeTokens > b.EAS {
 			text += fmt.Sprintf(" > EAS %d", b.EAS)
 		} else { // one span of several
 			text += fmt.Sprintf(", with other spans more than EAS %d", b.EAS)
 		}
-	default:
-		text += ", " + b.Trigger
+	case op.TriggerUser:
+		text += ", compacted at the user's request"
 	}
 	if b.Block != "" {
 		text += fmt.Sprintf("\n→ [ANAMNESIS_BLOCK] %d tokens by the %s", blockTokens, b.Writer)

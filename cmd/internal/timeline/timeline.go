@@ -209,7 +209,7 @@ func (b *Builder) event(row Row, o op.Op) {
 		}
 		b.add(row, RowCards, o)
 	case *op.PassDone:
-		row.Tokens, row.Block, row.Cards, row.room = body.RangeTokens, body.Block != "", body.Cards, body.Trigger == "window"
+		row.Tokens, row.Block, row.Cards, row.room = body.RangeTokens, body.Block != "", body.Cards, body.Trigger == op.TriggerWindow
 		b.add(row, RowPass, o)
 	case *op.RepairsFound:
 		if len(body.Cards) > 0 {

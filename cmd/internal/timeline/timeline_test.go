@@ -21,6 +21,8 @@ func TestDescribe(t *testing.T) {
 		want string
 	}{
 		{"one span of several", &op.PassDone{RangeTokens: 636, EAS: 2000, Trigger: "jump"}, "636 tokens discarded, with other spans more than EAS 2000"},
+		{"a pass the user asked for", &op.PassDone{RangeTokens: 78, EAS: 2000, Trigger: op.TriggerUser}, "78 tokens discarded, compacted at the user's request"},
+		{"a jump of the user", &op.JumpRequested{To: 1, By: op.ByUser, Reason: "r"}, "to step 1 by the user: r"},
 		{"more than the span", &op.PassDone{RangeTokens: 2001, EAS: 2000, Trigger: "jump"}, "2001 tokens discarded > EAS 2000"},
 		{"a newer program's", nil, "a kind of operation this program does not know"},
 		{"a call that failed", &op.ToolReturned{Name: "Bash", Exit: &exit, Text: "no\nsuch  file"}, "Bash (exit 2): no such file"},

@@ -318,7 +318,7 @@ func (m *screen) planned(msg planMsg) {
 		m.print("  move no file")
 	}
 	for _, pass := range p.Passes {
-		m.print(fmt.Sprintf("  compact %s tokens into a block (%s)", paint.Count(pass.Tokens), pass.Trigger))
+		m.print("  pass     " + timeline.PlannedPass(pass, p.EAS))
 	}
 	if len(p.Passes) == 0 && p.Raw > 0 {
 		m.print(fmt.Sprintf("  leave the %s tokens of those steps in the context as they are (EAS %s)", paint.Count(p.Raw), paint.Count(p.EAS)))

@@ -74,7 +74,7 @@ func send(ctx context.Context, env *tool.Env, name string, m op.Mail) (tool.Resu
 	if err != nil {
 		return tool.Errorf("Not sent: %v.", err), nil
 	}
-	j.By, j.Call = "agent", env.Call
+	j.By, j.Call = op.ByAgent, env.Call
 	return tool.Result{Text: tool.MailUnsent, Jump: j, Display: brief}, nil
 }
 

@@ -65,7 +65,7 @@ func (jump) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool
 		return tool.Errorf("%v", err), nil
 	}
 	r := tool.Textf("Jump to step %d scheduled: it is made when all calls of this reply are recorded.", a.StepID)
-	r.Jump = &op.JumpRequested{To: a.StepID, Reason: a.Reason, By: "agent", Call: env.Call}
+	r.Jump = &op.JumpRequested{To: a.StepID, Reason: a.Reason, By: op.ByAgent, Call: env.Call}
 	return r, nil
 }
 
