@@ -10,21 +10,17 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"anamnesis/anamnesis/attention"
 	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/statefile"
 )
 
-// PutRow writes one row into an overlay, under a lock and atomically. A shared file is
-// readable by all users.
-func PutRow(path string, r attention.Row, shared bool) error {
-	dirMode, fileMode := fs.FileMode(0o700), fs.FileMode(0o600)
-	if shared {
-		dirMode, fileMode = 0o755, 0o644
-	}
-	// A link stays: its target is written.
+// PutRow writes one row into a user's overlay.
+func PutRow(path string, r attention.Row) error { return putRow(path, r, 0o700, 0o600) }
+
+func putRow(path string, r attention.Row, dirMode, fileMode fs.FileMode) error {
+	// A link stays: its target's folder is locked.
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
@@ -39,7 +35,7 @@ func PutRow(path string, r attention.Row, shared bool) error {
 }
 
 // PutProjectRow writes one row into the file of a directory. What the user approved stays approved,
-// with this row; in a file that had no approval, the row has none.
+// with this row; in a file that had no approval, the row has none. All users may read the file.
 func PutProjectRow(dir string, trust *consent.Trust, r attention.Row) error {
 	_, before, err := session.ProjectEAS(dir)
 	if err != nil {
@@ -49,7 +45,7 @@ func PutProjectRow(dir string, trust *consent.Trust, r attention.Row) error {
 	if err != nil {
 		return err
 	}
-	if err := PutRow(session.EASProjectFile(dir), r, true); err != nil || trust == nil || before.Hash != "" && !approved {
+	if err := putRow(session.EASProjectFile(dir), r, 0o755, 0o644); err != nil || trust == nil || before.Hash != "" && !approved {
 		return err
 	}
 	_, now, err := session.ProjectEAS(dir)
@@ -60,46 +56,23 @@ func PutProjectRow(dir string, trust *consent.Trust, r attention.Row) error {
 }
 
 // editFile replaces a file with the result of edit, which reads the file itself. The folder is
-// locked meanwhile. A reader sees the old file or the new one, even after a crash. Missing
-// folders are made; an existing file keeps its mode.
-func editFile(path string, dirMode, fileMode fs.FileMode, edit func() ([]byte, error)) (err error) {
+// locked meanwhile, since a lock file would stay in a user's project. The modes are those of what
+// is missing.
+func editFile(path string, dirMode, fileMode fs.FileMode, edit func() ([]byte, error)) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	folder, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer folder.Close() // releases the lock
-	for {
-		if err = unix.Flock(int(folder.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
+	folder, err := statefile.LockFolder(dir)
 	if err != nil {
 		return fmt.Errorf("write %s: lock its folder: %w", path, err)
 	}
+	defer folder.Close()
 	data, err := edit()
 	if err != nil {
 		return err
 	}
-	if info, err := os.Stat(path); err == nil {
-		fileMode = info.Mode().Perm()
-	}
-	temp, err := os.CreateTemp(dir, ".tmp-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	_, err = temp.Write(data)
-	err = errors.Join(err, temp.Chmod(fileMode), temp.Sync(), temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(temp.Name())))
-	}
-	if err := folder.Sync(); err != nil {
+	if err := statefile.Rewrite(path, data, fileMode); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil

@@ -181,7 +181,7 @@ func Decide(h taskdir.Home, p proposal.Proposal, decision string) error {
 	now := time.Now().UTC()
 	if decision == proposal.Accepted {
 		p.Row.By, p.Row.Updated = "reflect", now.Format(time.DateOnly)
-		if err := PutRow(h.EASOverlay(), p.Row, false); err != nil {
+		if err := PutRow(h.EASOverlay(), p.Row); err != nil {
 			return err
 		}
 	}

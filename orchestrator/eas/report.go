@@ -29,7 +29,7 @@ func Report(h taskdir.Home, s attention.EAS, record string, res probe.Result, ac
 	}
 	if accept {
 		rep.Written = h.EASOverlay()
-		return rep, PutRow(rep.Written, row, false)
+		return rep, PutRow(rep.Written, row)
 	}
 	return rep, nil
 }

@@ -62,7 +62,7 @@ func (t Tables) Set(n NewRow, project bool) (w Written, err error) {
 	case t.own == "":
 		err = session.Usagef("eas set: neither ANAMNESIS_HOME nor HOME is set: set one, or write the project's table with --project")
 	default:
-		err = PutRow(t.own, w.Row, false)
+		err = PutRow(t.own, w.Row)
 	}
 	if err != nil {
 		return w, err

@@ -17,37 +17,79 @@ import (
 var ErrLocked = errors.New("locked")
 
 // Lock opens a file, or makes it, and waits for its lock. Closing the file releases the lock.
-func Lock(path string) (*os.File, error) { return lock(path, unix.LOCK_EX) }
+func Lock(path string) (*os.File, error) { return lock(path, os.O_RDWR|os.O_CREATE, unix.LOCK_EX) }
 
 // TryLock is Lock without waiting.
-func TryLock(path string) (*os.File, error) { return lock(path, unix.LOCK_EX|unix.LOCK_NB) }
+func TryLock(path string) (*os.File, error) {
+	return lock(path, os.O_RDWR|os.O_CREATE, unix.LOCK_EX|unix.LOCK_NB)
+}
 
-func lock(path string, how int) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+// LockFolder is Lock for a folder, which must exist.
+func LockFolder(path string) (*os.File, error) { return lock(path, os.O_RDONLY, unix.LOCK_EX) }
+
+func lock(path string, flags, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
-		err = unix.Flock(int(f.Fd()), how)
-	}
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = ErrLocked
-	}
-	if err != nil {
+	if err := flock(f, how); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
 }
 
+// TryLockOpen is TryLock for an open file.
+func TryLockOpen(f *os.File) error { return flock(f, unix.LOCK_EX|unix.LOCK_NB) }
+
+func flock(f *os.File, how int) error {
+	err := error(unix.EINTR)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Flock(int(f.Fd()), how)
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return ErrLocked
+	}
+	return err
+}
+
 // Replace writes a file by rename, with the folders above it: readers see the old content or
 // the new. It does not wait for the disk. In one process, one goroutine at a time replaces a
 // file.
 func Replace(path string, data []byte, mode fs.FileMode) error {
+	return replace(path, data, func(f *os.File) error { return f.Chmod(mode) })
+}
+
+// Rewrite is Replace for a file that users edit: a link keeps its place and an existing file its
+// mode. When it returns, the new content is on the disk.
+func Rewrite(path string, data []byte, mode fs.FileMode) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	if err := replace(path, data, func(f *os.File) error { return errors.Join(f.Chmod(mode), f.Sync()) }); err != nil {
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return folder.Sync()
+}
+
+// replace calls finish with the new file before it takes the old one's place.
+func replace(path string, data []byte, finish func(*os.File) error) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
 	temp := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
-	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err == nil {
-		err = os.WriteFile(temp, data, mode)
+		_, err = f.Write(data)
+		err = errors.Join(err, finish(f), f.Close())
 	}
 	if err == nil {
 		err = os.Rename(temp, path)

@@ -19,6 +19,7 @@ import (
 	"github.com/tailscale/hujson"
 
 	"anamnesis/orchestrator/sessions"
+	"anamnesis/orchestrator/statefile"
 )
 
 // Places are the directories and programs of one user.
@@ -249,11 +250,11 @@ func (p *Places) Install(agent sessions.Agent, files []File) error {
 	if err != nil {
 		return err
 	}
-	if err := write(p.manifest(agent), string(data), 0o600); err != nil {
+	if err := write(p.manifest(agent), string(data)); err != nil {
 		return fmt.Errorf("%w; make it writable and install again", err)
 	}
 	for _, f := range files {
-		if err := write(f.Path, f.After, 0o600); err != nil {
+		if err := write(f.Path, f.After); err != nil {
 			return fmt.Errorf("%w; make it writable and install again, or 'anamnesis uninstall %s' takes back what was written", err, agent)
 		}
 	}
@@ -377,7 +378,7 @@ func (p *Places) Uninstall(agent sessions.Agent, files []File) error {
 	for _, f := range files {
 		var err error
 		if f.Existed {
-			err = write(f.Path, f.After, 0o600)
+			err = write(f.Path, f.After)
 		} else {
 			err = os.Remove(f.Path)
 		}
@@ -399,26 +400,15 @@ func (p *Places) Uninstall(agent sessions.Agent, files []File) error {
 	return nil
 }
 
-// write replaces a file atomically. A link keeps its place, a file its mode.
-func write(path, text string, mode fs.FileMode) error {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	if info, err := os.Stat(path); err == nil {
-		mode = info.Mode().Perm()
-	}
+// write replaces a file.
+func write(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
+		return err // that names the folder, which may be the home's
 	}
-	temp := path + ".anamnesis.tmp"
-	err := os.WriteFile(temp, []byte(text), mode)
-	if err == nil {
-		err = os.Rename(temp, path)
-	}
+	err := statefile.Rewrite(path, []byte(text), 0o600)
 	if err == nil {
 		return nil
 	}
-	_ = os.Remove(temp) // it may not be there
 	if cause := errors.Unwrap(err); cause != nil {
 		err = cause
 	}

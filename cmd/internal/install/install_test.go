@@ -403,7 +403,7 @@ func TestUnwritable(t *testing.T) {
 	settings := filepath.Join(p.Home, ".claude", "settings.json")
 	put(t, settings, "{}\n")
 	unwritable := func() {
-		if err := os.Mkdir(settings+".anamnesis.tmp", 0o700); err != nil { // root may write anywhere else
+		if err := os.Mkdir(fmt.Sprintf("%s.%d.tmp", settings, os.Getpid()), 0o700); err != nil { // root may write anywhere else
 			t.Fatal(err)
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
+	"anamnesis/orchestrator/statefile"
 )
 
 // Verb is the hidden command that calls [Run].
@@ -106,9 +107,11 @@ const memoryLimit = 72 << 20
 // Run records the sessions of other agents in a directory until none has used it for a while.
 func Run(ctx context.Context, svc *session.Service, dir string) error {
 	// If a hook did not start it, the descriptor is another file or none.
-	if err := unix.Flock(lockFD, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	lock := os.NewFile(lockFD, client.LockFile)
+	if lock == nil || statefile.TryLockOpen(lock) != nil {
 		return errors.New("a recorder is started by hooks")
 	}
+	defer lock.Close()
 	unix.CloseOnExec(lockFD)
 	debug.SetMemoryLimit(memoryLimit)
 	log := func(err error) { beside.LogError(svc.Home, Verb, err) }

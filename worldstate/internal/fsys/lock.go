@@ -50,6 +50,14 @@ func TryFlock(fd int) error {
 	return Retry(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 }
 
+// Flock waits for the lock of an open file.
+func Flock(fd int) error {
+	return Retry(func() error { return unix.Flock(fd, unix.LOCK_EX) })
+}
+
+// Unflock releases the lock of an open file.
+func Unflock(fd int) error { return unix.Flock(fd, unix.LOCK_UN) }
+
 // AcquireLock takes one of a store's locks once; Close releases it.
 func AcquireLock(ctx context.Context, store, name string, wait time.Duration) (*Lock, error) {
 	l := NewLock(store, name)
@@ -140,7 +148,7 @@ func (l *Lock) holder() string {
 
 // Release frees the lock and keeps its file open for the next Acquire.
 func (l *Lock) Release() {
-	if unix.Flock(l.fd, unix.LOCK_UN) != nil {
+	if Unflock(l.fd) != nil {
 		l.Close()
 	}
 }

@@ -115,8 +115,8 @@ const ForkPrefix = ".anamnesis-fork-"
 // removed what killed forks left. The parent is locked meanwhile, so that no other fork takes the
 // new directory for a leftover. On a file system without such locks no leftovers are removed.
 func beginFork(pfd int, parent, temp string) (int, error) {
-	_ = fsys.Retry(func() error { return unix.Flock(pfd, unix.LOCK_EX) })
-	defer unix.Flock(pfd, unix.LOCK_UN)
+	_ = fsys.Flock(pfd)
+	defer fsys.Unflock(pfd)
 	clearForks(pfd, parent)
 	if err := unix.Mkdirat(pfd, temp, 0o777); err != nil {
 		return -1, &os.PathError{Op: "mkdir", Path: filepath.Join(parent, temp), Err: err}
