@@ -10,7 +10,7 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// The cap of a hot block: a sixteenth of the model's span, within these.
+// The cap of a hot block: a sixteenth of the model's EAS, within these.
 const (
 	blockShare     = 16
 	MinBlockTokens = 400

@@ -8,15 +8,15 @@ import (
 
 // What a curve of scores may look like: the share of right answers is a base
 // over short texts times a sigmoid in the logarithm of the length, which is
-// spanShare at the span. The curves of NoLiMa's models fall by 0.4 to 1.6
+// easShare at the EAS. The curves of NoLiMa's models fall by 0.4 to 1.6
 // logits an octave; the steep ones stand for models that just cut a text off.
 const (
-	spanShare    = 0.85 // of base, at the span
-	octaveParts  = 4    // resolution of spans: a quarter of an octave
+	easShare     = 0.85 // of base, at the EAS
+	octaveParts  = 4    // resolution of an EAS: a quarter of an octave
 	octavesBelow = 2    // before BaseLength, so far
 	surest       = 1e-3 // no share of right answers is nearer to 0 or 1
-	spanPoint    = 0.55 // of the probability lies below the span that is said
-	sureEnough   = 0.95 // probability of the span, within an octave, that needs no more items; also for a row of medium confidence
+	easPoint     = 0.55 // of the probability lies below the EAS that is reported
+	sureEnough   = 0.95 // probability of the EAS, within an octave, that needs no more items; also for a row of medium confidence
 	guardItems   = 480  // more than the bisection's own, at most
 	guardFull    = 240  // so many of them at the longest length below is what they may cost, in tokens
 	guardLength  = 320  // at one length, those of the bisection included
@@ -38,10 +38,10 @@ func curveSlopes() []weighedSlope {
 
 func curveBases() []float64 { return []float64{0.80, 0.85, 0.90, 0.94, 0.97, 0.99, 1} }
 
-// estimate is what all answers together say of a span.
+// estimate is what all answers together say of an EAS.
 type estimate struct {
-	octave float64 // the logarithm of the span over BaseLength, in quarters
-	within float64 // the probability that the span lies within an octave of it
+	octave float64 // the logarithm of the EAS over BaseLength, in quarters
+	within float64 // the probability that the EAS lies within an octave of it
 }
 
 // length is the estimate in tokens.
@@ -50,16 +50,16 @@ func (e estimate) length() int { return int(math.Round(BaseLength*math.Exp2(e.oc
 // octaves is the logarithm of a length over BaseLength.
 func octaves(length int) float64 { return math.Log2(float64(length) / BaseLength) }
 
-// fit returns the quantile spanPoint of the spans of all curves through the scores,
+// fit returns the quantile easPoint of the EASes of all curves through the scores,
 // each curve weighted by how well it explains them and by its slope. It is a
 // little over the median, for a bisection that stopped low by luck saw nothing of
 // what lies above, and more runs were too small than too large. The base
-// is one of the unknowns: over 1,000 tokens a model of a small span already
-// answers worse than over none. A span below BaseLength
+// is one of the unknowns: over 1,000 tokens a model of a small EAS already
+// answers worse than over none. An EAS below BaseLength
 // counts as BaseLength, one over longest as longest.
 func fit(base Score, tests []Test, longest int) estimate {
-	spans := int(math.Round(octaves(longest)*octaveParts)) + octavesBelow*octaveParts + 1
-	weights := make([]float64, 0, spans*len(curveSlopes())*len(curveBases()))
+	candidates := int(math.Round(octaves(longest)*octaveParts)) + octavesBelow*octaveParts + 1
+	weights := make([]float64, 0, candidates*len(curveSlopes())*len(curveBases()))
 	scores, at := []Score{base}, []float64{0}
 	for _, t := range tests {
 		if !t.TooLong {
@@ -67,11 +67,11 @@ func fit(base Score, tests []Test, longest int) estimate {
 		}
 	}
 	kept := make([]float64, len(at)) // of the base, at each length
-	for i := range spans {
-		span := float64(i)/octaveParts - octavesBelow
+	for i := range candidates {
+		eas := float64(i)/octaveParts - octavesBelow
 		for _, s := range curveSlopes() {
 			for j := range at {
-				kept[j] = 1 / (1 + math.Exp(s.slope*(at[j]-span))*(1-spanShare)/spanShare)
+				kept[j] = 1 / (1 + math.Exp(s.slope*(at[j]-eas))*(1-easShare)/easShare)
 			}
 			for _, b := range curveBases() {
 				w := math.Log(s.weight)
@@ -82,17 +82,17 @@ func fit(base Score, tests []Test, longest int) estimate {
 			}
 		}
 	}
-	// By span, those outside of what can be said counting at its ends.
+	// By EAS, those outside of what can be said counting at its ends.
 	best, total := slices.Max(weights), 0.0
-	each := len(weights) / spans
-	shares := make([]float64, spans-octavesBelow*octaveParts)
+	each := len(weights) / candidates
+	shares := make([]float64, candidates-octavesBelow*octaveParts)
 	for i, w := range weights {
 		w = math.Exp(w - best)
 		total += w
 		shares[max(i/each-octavesBelow*octaveParts, 0)] += w
 	}
 	point, sum := 0, shares[0]
-	for sum < total*spanPoint && point < len(shares)-1 {
+	for sum < total*easPoint && point < len(shares)-1 {
 		point++
 		sum += shares[point]
 	}
@@ -109,11 +109,11 @@ func (s Score) loglikelihood(p float64) float64 {
 	return float64(s.Right)*math.Log(p) + float64(s.N-s.Right)*math.Log(1-p)
 }
 
-// settle takes the span from all answers together. A score that falls slowly
-// passes or fails one length by luck: where the span is not known well enough,
+// settle takes the EAS from all answers together. A score that falls slowly
+// passes or fails one length by luck: where the EAS is not known well enough,
 // more is asked about an octave below it. There an item costs half of one at the
-// span, and where a score falls by 0.5 logits an octave it tells 0.63 as much: by
-// Fisher's information on the span, b·s·(1−s)²/(1−b·s) times the slope squared,
+// EAS, and where a score falls by 0.5 logits an octave it tells 0.63 as much: by
+// Fisher's information on the EAS, b·s·(1−s)²/(1−b·s) times the slope squared,
 // where the share of right answers is b·s and s the sigmoid.
 func (r *run) settle(ctx context.Context) error {
 	lengths := r.o.Lengths()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestFit: what scores at a few lengths say of the span, and how surely.
+// TestFit: what scores at a few lengths say of the EAS, and how surely.
 func TestFit(t *testing.T) {
 	at := func(length, right, n int) Test { return Test{Length: length, Score: Score{Right: right, N: n}} }
 	refused := Test{Length: 16_000, Score: Score{N: 1}, TooLong: true}
@@ -17,7 +17,7 @@ func TestFit(t *testing.T) {
 		base      Score
 		tests     []Test
 		longest   int
-		low, high int     // the span lies between
+		low, high int     // the EAS lies between
 		sure      bool    // enough to stop
 		doubt     float64 // at least
 	}{
@@ -31,7 +31,7 @@ func TestFit(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			e := fit(tt.base, tt.tests, tt.longest)
 			if n := e.length(); n < tt.low || n > tt.high {
-				t.Errorf("span %d, want %d to %d", n, tt.low, tt.high)
+				t.Errorf("eas %d, want %d to %d", n, tt.low, tt.high)
 			}
 			if e.within > 1+1e-9 || math.IsNaN(e.within) || (e.within >= sureEnough) != tt.sure || 1-e.within < tt.doubt {
 				t.Errorf("within an octave with probability %.3f", e.within)
@@ -42,15 +42,15 @@ func TestFit(t *testing.T) {
 
 // TestSettleCost: the items after the bisection end at what was announced for
 // them, by their number where they are short and by their tokens where not. The
-// models fall so slowly that their span is never known well enough.
+// models fall so slowly that their EAS is never known well enough.
 func TestSettleCost(t *testing.T) {
 	mostCalls, mostTokens := 0.0, 0.0 // of what was announced
 	for i := range uint64(40) {
 		rng := rand.New(rand.NewPCG(7, i))
-		span := []float64{4_000, 30_000}[i%2]
+		eas := []float64{4_000, 30_000}[i%2]
 		o := &Options{Longest: []int{256_000, 64_000}[i%2], AtOnce: 1}
 		r := &run{o: o, ask: func(_ context.Context, trial Trial) (Outcome, error) {
-			share := 1 / (1 + math.Exp(0.15*math.Log2(float64(trial.Length)/span))*(1-spanShare)/spanShare)
+			share := 1 / (1 + math.Exp(0.15*math.Log2(float64(trial.Length)/eas))*(1-easShare)/easShare)
 			return Outcome{Right: rng.Float64() < share}, nil
 		}}
 		if err := r.base(t.Context()); errors.Is(err, ErrNoBase) {

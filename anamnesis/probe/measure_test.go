@@ -33,17 +33,17 @@ func coin(seed uint64, share func(probe.Trial) float64) func(context.Context, pr
 }
 
 // known is a kind of simulated model: how its share of right answers falls when
-// its span is so many tokens.
+// its EAS is so many tokens.
 type known struct {
 	name  string
-	share func(span float64, t probe.Trial) float64
+	share func(eas float64, t probe.Trial) float64
 	least float64 // share of runs within one octave
 }
 
 func knownModels() []known {
 	curve := func(base, steepness float64) func(float64, probe.Trial) float64 {
-		return func(span float64, t probe.Trial) float64 {
-			return probetest.Curve{Base: base, EAS: span, Steepness: steepness}.Share(t.Length)
+		return func(eas float64, t probe.Trial) float64 {
+			return probetest.Curve{Base: base, EAS: eas, Steepness: steepness}.Share(t.Length)
 		}
 	}
 	below := pooledBelow()
@@ -52,27 +52,27 @@ func knownModels() []known {
 		{"not perfect over short texts", curve(0.95, 1), 0.95},
 		{"steep", curve(0.97, 1.5), 0.95},
 		// As shallow as the median of the curves NoLiMa published: within an
-		// octave of the span the score only falls from 0.92 to 0.75 of base,
+		// octave of the EAS the score only falls from 0.92 to 0.75 of base,
 		// just what the test of one length is allowed to confuse in one case of
 		// ten. All answers together tell it apart.
 		{"shallow", curve(0.97, 0.64), 0.95},
 		{"as shallow as nearly all", curve(0.97, 0.5), 0.95},
-		// The losing case: within an octave of the span it only falls from 0.89 to
+		// The losing case: within an octave of the EAS it only falls from 0.89 to
 		// 0.79 of base.
 		{"as shallow as they come", curve(0.97, 0.4), 0.90},
 		// Not of the form that the measurement looks for.
-		{"in a straight line", func(span float64, t probe.Trial) float64 {
-			over := math.Log2(float64(t.Length) / (span / 2)) // whole up to there, then 0.15 an octave
+		{"in a straight line", func(eas float64, t probe.Trial) float64 {
+			over := math.Log2(float64(t.Length) / (eas / 2)) // whole up to there, then 0.15 an octave
 			return 0.97 * min(max(1-0.15*over, 0), 1)
 		}, 0.95},
-		{"each family at another length", func(span float64, t probe.Trial) float64 {
+		{"each family at another length", func(eas float64, t probe.Trial) float64 {
 			apart := []float64{1.5, 0.75, 0, -0.75, -1.5}[slices.Index(probe.Families(), t.Family)] - below
-			return probetest.Curve{Base: 0.97, EAS: span * math.Exp2(apart), Steepness: 1}.Share(t.Length)
+			return probetest.Curve{Base: 0.97, EAS: eas * math.Exp2(apart), Steepness: 1}.Share(t.Length)
 		}, 0.95},
 	}
 }
 
-// pooledBelow is how many octaves the span of five curves with spans three
+// pooledBelow is how many octaves the EAS of five curves with an EAS three
 // octaves apart stands below the middle one's.
 func pooledBelow() float64 {
 	low, high := -3.0, 3.0
@@ -90,9 +90,9 @@ func pooledBelow() float64 {
 	return low
 }
 
-// TestKnownSpan measures simulated models whose span is known, drawn evenly
+// TestKnownEAS measures simulated models whose EAS is known, drawn evenly
 // over the octaves from 2k to 128k.
-func TestKnownSpan(t *testing.T) {
+func TestKnownEAS(t *testing.T) {
 	for _, tt := range knownModels() {
 		t.Run(tt.name, func(t *testing.T) {
 			runs := amount(60, 2000)
@@ -102,12 +102,12 @@ func TestKnownSpan(t *testing.T) {
 			within, bias, calls, sent := 0, 0.0, 0, 0
 			for i := range runs {
 				rng := rand.New(rand.NewPCG(11, uint64(i)))
-				span := 2000 * math.Exp2(6*rng.Float64())
-				res, err := probe.Measure(t.Context(), &probe.Options{}, coin(uint64(i), func(t probe.Trial) float64 { return tt.share(span, t) }))
+				eas := 2000 * math.Exp2(6*rng.Float64())
+				res, err := probe.Measure(t.Context(), &probe.Options{}, coin(uint64(i), func(t probe.Trial) float64 { return tt.share(eas, t) }))
 				if err != nil {
 					t.Fatal(err)
 				}
-				off := math.Log2(float64(res.EAS) / span)
+				off := math.Log2(float64(res.EAS) / eas)
 				if bias += off; math.Abs(off) <= 1 {
 					within++
 				}

@@ -252,7 +252,7 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 		n.Window = r.Window
 	}
 	if n.Window > 0 && n.EAS > n.Window {
-		return n, r.spanTooLarge(&n)
+		return n, r.easTooLarge(&n)
 	}
 	if err := n.CheckNames(o.TaskSecrets(r.Dir, o.Redact)); err != nil || n.ID == "" { // before they are shown
 		return n, err
@@ -266,9 +266,9 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 	return n, nil
 }
 
-// spanTooLarge returns the error of an EAS that exceeds the window, and names which of the two
+// easTooLarge returns the error of an EAS that exceeds the window, and names which of the two
 // the request can change.
-func (r *Request) spanTooLarge(n *runtime.New) error {
+func (r *Request) easTooLarge(n *runtime.New) error {
 	window := fmt.Sprintf("the window of %d tokens the EAS table has", n.Window)
 	if r.Window > 0 {
 		window = fmt.Sprintf("--window %d", n.Window)
