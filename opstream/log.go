@@ -142,7 +142,8 @@ func (l *Log) Last() (seq uint64, hash [16]byte) {
 // Get returns one durable record. A seq that is not there (yet) is ErrNoRecord.
 func (l *Log) Get(seq uint64) (Record, error) {
 	l.mu.Lock()
-	if seq == 0 || seq > l.scan.Cur.Seq {
+	last := l.scan.Cur.Seq
+	if seq == 0 || seq > last {
 		l.mu.Unlock()
 		return Record{}, fmt.Errorf("get record %d of %s: %w", seq, l.dir, ErrNoRecord)
 	}
@@ -150,7 +151,7 @@ func (l *Log) Get(seq uint64) (Record, error) {
 	l.mu.Unlock()
 	files := segments.Reader{FS: l.opts.FS, Dir: l.dir}
 	defer files.Close()
-	return recordAt(&files, ref, true)
+	return recordAt(&files, ref, last)
 }
 
 // Since returns the records after a seq that are durable at its start, in
@@ -169,7 +170,7 @@ func (l *Log) Since(after uint64) iter.Seq2[Record, error] {
 				return
 			}
 			for _, ref := range refs {
-				rec, err := recordAt(&files, ref, true)
+				rec, err := recordAt(&files, ref, limit)
 				if !yield(rec, err) || (err != nil && rec.Seq == 0) {
 					return
 				}

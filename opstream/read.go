@@ -22,16 +22,16 @@ const (
 	rereadTries = 3
 )
 
-// recordAt reads a reference as a Record. An error of its blob alone comes with the
+// recordAt reads a reference as a Record, which is durable up to ack. An error of its blob alone comes with the
 // record's envelope, which then has no body.
-func recordAt(r *segments.Reader, ref segments.Ref, durable bool) (Record, error) {
+func recordAt(r *segments.Reader, ref segments.Ref, ack uint64) (Record, error) {
 	_, e, err := r.Read(ref)
 	if err != nil {
 		return Record{}, err
 	}
 	rec := Record{
 		Seq: e.Seq, Ack: e.Ack, Time: wire.ParseTime(e.TS), Kind: string(e.Kind),
-		Step: e.Step, Tok: e.Tok, Durable: durable, Prev: e.Prev,
+		Step: e.Step, Tok: e.Tok, Durable: ref.Seq <= ack, Prev: e.Prev,
 	}
 	rec.Body, err = segments.ResolveBody(r.FS, r.Dir, e.Seq, e.Body)
 	return rec, err
@@ -231,7 +231,7 @@ func (r *Reader) emit(files *segments.Reader, after, limit uint64, yield func(Re
 			return after, rolls, true
 		}
 		for _, ref := range refs {
-			rec, err := recordAt(files, ref, ref.Seq <= ack)
+			rec, err := recordAt(files, ref, ack)
 			if err != nil && rec.Seq == 0 && ref.Seq > ack {
 				return after, rolls, true // withdrawn meanwhile
 			}
@@ -265,7 +265,7 @@ func (r *Reader) Get(seq uint64) (Record, error) {
 	r.mu.Unlock()
 	files := segments.Reader{FS: r.opts.FS, Dir: r.dir}
 	defer files.Close()
-	return recordAt(&files, ref, seq <= ack)
+	return recordAt(&files, ref, ack)
 }
 
 // Follow returns the records after a seq, then each new one as it is written, until ctx ends

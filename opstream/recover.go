@@ -161,7 +161,7 @@ func (l *Log) notedTorn() (map[string]bool, error) {
 	files := segments.Reader{FS: l.opts.FS, Dir: l.dir}
 	defer files.Close()
 	for _, seq := range l.scan.Idx.OfKind(kindRecovered) {
-		rec, err := recordAt(&files, l.scan.Ref(seq), true)
+		rec, err := recordAt(&files, l.scan.Ref(seq), l.scan.Cur.Seq)
 		if err != nil {
 			return nil, err
 		}

@@ -88,7 +88,10 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 	}
 	res, failed := a.tty().Probe(ctx, m, f.Options, a.notef)
 	res.Model = m.Lookup
-	rep, err := eas.Report(svc.Home, row, f.file, res, f.accept)
+	rep, err := eas.Report(svc.Home, row, f.file, res)
+	if err == nil && f.accept {
+		err = rep.Accept(svc.Home)
+	}
 	if err == nil {
 		err = a.show(rep, func() { a.printf("%s", rep.Text(f.ReplyTokens)) })
 	}

@@ -71,7 +71,7 @@ func (l *Loader) Load(ref string) (*Loaded, error) {
 
 func (l *Loader) load(at place) (*Loaded, error) {
 	in := loading{l, &Loaded{Scope: at.scope, project: l.opts.Project}}
-	spec, err := in.resolve(at, true)
+	spec, err := in.resolve(at)
 	if err != nil {
 		return nil, err
 	}
@@ -140,10 +140,22 @@ func (in loading) read(at place, most int64) ([]byte, error) {
 }
 
 // resolve reads a spec, what it extends, its prompt and its subagents.
-func (in loading) resolve(at place, subagents bool) (Spec, error) {
+func (in loading) resolve(at place) (Spec, error) {
+	spec, chain, err := in.alone(at)
+	if err == nil {
+		err = in.subagents(&spec, chain)
+	}
+	if err == nil {
+		err = hash(&spec)
+	}
+	return spec, err
+}
+
+// alone is resolve without subagents and hash. It also returns what it read.
+func (in loading) alone(at place) (Spec, []link, error) {
 	chain, err := in.chain(at)
 	if err != nil {
-		return Spec{}, err
+		return Spec{}, nil, err
 	}
 	var spec Spec
 	for _, link := range slices.Backward(chain) {
@@ -153,15 +165,7 @@ func (in loading) resolve(at place, subagents bool) (Spec, error) {
 	if spec.Name == "" {
 		spec.Name = at.name()
 	}
-	if err := in.prompt(&spec, chain); err != nil {
-		return Spec{}, err
-	}
-	if subagents {
-		if err := in.subagents(&spec, chain); err != nil {
-			return Spec{}, err
-		}
-	}
-	return spec, hash(&spec)
+	return spec, chain, in.prompt(&spec, chain)
 }
 
 // link is a layer and its place.
@@ -257,7 +261,7 @@ func (in loading) subagents(s *Spec, chain []link) error {
 			if err != nil {
 				return d.fail(r.line, "%s: %s: %v", keySubagents, name, err)
 			}
-			sub, err := in.resolve(at, false)
+			sub, _, err := in.alone(at)
 			if fault := (*Error)(nil); errors.As(err, &fault) && fault.Line == 0 {
 				return d.fail(r.line, "%s: %s: %v", keySubagents, name, err)
 			} else if err != nil {

@@ -13,9 +13,8 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// Report stores a finished result for the proposals. With accept it also writes its row into
-// the user's overlay.
-func Report(h taskdir.Home, s attention.EAS, record string, res probe.Result, accept bool) (ProbeReport, error) {
+// Report stores a finished result for the proposals.
+func Report(h taskdir.Home, s attention.EAS, record string, res probe.Result) (ProbeReport, error) {
 	rep := ProbeReport{Result: res, At: time.Now().UTC(), Record: record}
 	_, score := res.UpTo(res.EAS)
 	rep.Interval[0], rep.Interval[1] = probe.Wilson(score.Right, score.N)
@@ -24,14 +23,16 @@ func Report(h taskdir.Home, s attention.EAS, record string, res probe.Result, ac
 	}
 	row := res.Row(s, rep.At)
 	rep.Row = &row
-	if err := saveResult(h, rep); err != nil {
-		return rep, err
+	return rep, saveResult(h, rep)
+}
+
+// Accept writes the report's row, if there is one, into the user's overlay.
+func (rep *ProbeReport) Accept(h taskdir.Home) error {
+	if rep.Row == nil {
+		return nil
 	}
-	if accept {
-		rep.Written = h.EASOverlay()
-		return rep, PutRow(rep.Written, row)
-	}
-	return rep, nil
+	rep.Written = h.EASOverlay()
+	return PutRow(rep.Written, *rep.Row)
 }
 
 // Million formats a number of tokens for users.

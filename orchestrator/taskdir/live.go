@@ -82,7 +82,7 @@ func (h Home) checkFree(dir string) error {
 	if err != nil {
 		return fmt.Errorf("look for tasks in %s: %w", dir, err)
 	}
-	return checkHolds(live, dir, chain, false)
+	return checkHolds(live, dir, chain, noProcess)
 }
 
 // HoldDir takes the hold, or returns its holder. parent is the parent's id for a subagent,
@@ -194,7 +194,11 @@ func holdDir(h Home, dir, task, parent string) (*LiveDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hold %s: %w", dir, err)
 	}
-	if err := checkHolds(live, dir, chain, parent != ""); err != nil {
+	beside := noProcess
+	if parent != "" {
+		beside = os.Getpid()
+	}
+	if err := checkHolds(live, dir, chain, beside); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(live, task+".json")
@@ -234,9 +238,11 @@ func lockHold(path string) (*os.File, error) {
 	}
 }
 
-// checkHolds looks for a live task in dir, above it or below it; with otherProcess, only for
-// one of another process.
-func checkHolds(live, dir string, chain []inode, otherProcess bool) error {
+const noProcess = 0
+
+// checkHolds looks for a live task in dir, above it or below it. It ignores those of the process
+// beside, if it is not noProcess.
+func checkHolds(live, dir string, chain []inode, beside int) error {
 	files, err := os.ReadDir(live) // no pattern: the user's path may have a bracket
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -256,7 +262,7 @@ func checkHolds(live, dir string, chain []inode, otherProcess bool) error {
 			continue
 		}
 		rec := readLive(path)
-		if otherProcess && rec.PID == os.Getpid() {
+		if beside != noProcess && rec.PID == beside {
 			continue
 		}
 		held := inode{rec.Dev, rec.Ino}

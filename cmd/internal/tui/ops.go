@@ -88,7 +88,7 @@ func (m *screen) ensureCall(id string) *call {
 // delta shows a piece of a reply.
 func (m *screen) delta(d model.Delta) {
 	if d.Restart {
-		m.settle(true)
+		m.finish()
 		m.print(paint.Yellow.Render("(the reply was cut off; asking again)"))
 		m.reply = reply{}
 		return
@@ -98,24 +98,23 @@ func (m *screen) delta(d model.Delta) {
 	if m.reply.text += d.Text; d.Text != "" {
 		m.reply.thinking = ""
 	}
-	m.settle(false)
+	m.settle(paint.Settled(m.reply.text))
 }
 
-// settle prints the complete part of the reply; if all is set, all of it.
-func (m *screen) settle(all bool) {
-	n := paint.Settled(m.reply.text)
-	if all {
-		n = len(m.reply.text)
-	}
+// finish prints the rest of the reply.
+func (m *screen) finish() {
+	m.settle(len(m.reply.text))
+	m.reply.thinking = ""
+}
+
+// settle prints the first n bytes of the reply's text.
+func (m *screen) settle(n int) {
 	if strings.TrimSpace(m.reply.text[:n]) != "" {
 		m.print("")
 		m.print(strings.Join(m.markdown(m.reply.text[:n]), "\n"))
 		m.reply.streamed = true
 	}
 	m.reply.text = m.reply.text[n:]
-	if all {
-		m.reply.thinking = ""
-	}
 }
 
 // saw shows an operation that has become durable.
@@ -130,7 +129,7 @@ func (m *screen) saw(o op.Op) {
 		if !m.reply.streamed && m.reply.text == "" {
 			m.reply.text = b.Text
 		}
-		m.settle(true)
+		m.finish()
 		m.reply = reply{}
 		for _, c := range b.Calls {
 			m.calls = append(m.calls, &call{Call: c})

@@ -308,7 +308,7 @@ func (m *screen) ended(msg turnMsg) tea.Cmd {
 	m.cancel()
 	m.happened() // events that came before the turn's end
 	m.result = Result{Last: msg.out, Ran: true, Err: msg.err}
-	m.settle(true)
+	m.finish()
 	m.outcome(msg)
 	m.ending = false
 	if m.leaving || m.o.Once {
