@@ -64,14 +64,13 @@ type Embedder struct {
 	o      Options
 	url    string
 	client *http.Client
-	pause  func(ctx context.Context, d time.Duration) error
 }
 
 var _ retrieval.Embedder = (*Embedder)(nil)
 
 // New checks the options; it asks nothing.
 func New(o Options) (*Embedder, error) {
-	e := &Embedder{o: o, client: o.Client, pause: pause}
+	e := &Embedder{o: o, client: o.Client}
 	if e.client == nil {
 		e.client = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
 	}
@@ -116,7 +115,7 @@ func (e *Embedder) EmbedCards(ctx context.Context, texts []string) ([][]float32,
 		}
 		retrieval.Trouble(ctx, err)
 		wait := time.Duration(rand.Int64N(int64(time.Second) << n))
-		if err := e.pause(ctx, min(max(f.after, wait), maxPause)); err != nil {
+		if err := pause(ctx, min(max(f.after, wait), maxPause)); err != nil {
 			return nil, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -19,6 +20,17 @@ import (
 // and answers the first requests with the given statuses.
 func endpoint(t *testing.T, kind Kind, statuses ...int) (url string, asked *[]request) {
 	t.Helper()
+	handler, asked := embeddings(t, kind, statuses...)
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	if kind == OpenAI {
+		return s.URL + "/v1", asked
+	}
+	return s.URL, asked
+}
+
+// embeddings is what an endpoint serves.
+func embeddings(t *testing.T, kind Kind, statuses ...int) (_ http.Handler, asked *[]request) {
 	asked = new([]request)
 	path := map[Kind]string{OpenAI: "POST /v1/embeddings", Ollama: "POST /api/embed"}[kind]
 	mux := http.NewServeMux()
@@ -49,12 +61,16 @@ func endpoint(t *testing.T, kind Kind, statuses ...int) (url string, asked *[]re
 		}
 		json.NewEncoder(w).Encode(out)
 	})
-	s := httptest.NewServer(mux)
-	t.Cleanup(s.Close)
-	if kind == OpenAI {
-		return s.URL + "/v1", asked
-	}
-	return s.URL, asked
+	return mux, asked
+}
+
+// inMemory answers requests without a network, which the clock of a test cannot wait for.
+type inMemory struct{ http.Handler }
+
+func (m inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	m.ServeHTTP(w, r)
+	return w.Result(), nil
 }
 
 func TestBothKinds(t *testing.T) {
@@ -91,28 +107,25 @@ func TestRetries(t *testing.T) {
 		{[]int{401}, 1, false},
 		{[]int{400}, 1, false},
 	} {
-		url, asked := endpoint(t, OpenAI, tt.statuses...)
-		e, err := New(Options{Kind: OpenAI, URL: url, Model: "m", Key: "secret"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var pauses []time.Duration
-		e.pause = func(_ context.Context, d time.Duration) error {
-			pauses = append(pauses, d)
-			return nil
-		}
-		_, err = e.EmbedCards(t.Context(), []string{"a"})
-		if (err == nil) != tt.ok || len(*asked) != tt.asked {
-			t.Errorf("%v: asked %d times, %v", tt.statuses, len(*asked), err)
-		}
-		if err != nil && (!strings.Contains(err.Error(), "not now") || strings.Contains(err.Error(), "secret")) {
-			t.Errorf("%v: error %q", tt.statuses, err)
-		}
-		for _, p := range pauses {
-			if p < 7*time.Second || p > maxPause {
-				t.Errorf("%v: paused %v, asked to wait 7s", tt.statuses, p)
+		synctest.Test(t, func(t *testing.T) {
+			handler, asked := embeddings(t, OpenAI, tt.statuses...)
+			e, err := New(Options{Kind: OpenAI, URL: "http://embed/v1", Model: "m", Key: "secret", Client: &http.Client{Transport: inMemory{handler}}})
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
+			begun := time.Now()
+			_, err = e.EmbedCards(t.Context(), []string{"a"})
+			if (err == nil) != tt.ok || len(*asked) != tt.asked {
+				t.Errorf("%v: asked %d times, %v", tt.statuses, len(*asked), err)
+			}
+			if err != nil && (!strings.Contains(err.Error(), "not now") || strings.Contains(err.Error(), "secret")) {
+				t.Errorf("%v: error %q", tt.statuses, err)
+			}
+			pauses := time.Duration(tt.asked - 1)
+			if paused := time.Since(begun); paused < pauses*7*time.Second || paused > pauses*maxPause {
+				t.Errorf("%v: paused %v, asked to wait 7s each time", tt.statuses, paused)
+			}
+		})
 	}
 	// A query is not tried again: a search waits for it.
 	url, asked := endpoint(t, OpenAI, 503)
