@@ -57,7 +57,7 @@ func PutRow(o Overlay, r Row) ([]byte, error) {
 // sameRow compares what two rows say, not where they stand.
 func sameRow(x, y Row) bool { return x.values() == y.values() }
 
-// values are the fields of a row in the order of rowFieldsForMan, as they are
+// values are the fields of a row in the order of rowFields, as they are
 // written.
 func (r Row) values() [8]string {
 	return [...]string{r.Pattern, strconv.Itoa(r.Window), strconv.Itoa(r.EAS), r.Encoding, string(r.Confidence), r.Source, r.Updated, r.By}
@@ -67,7 +67,7 @@ func (r Row) values() [8]string {
 func (r Row) YAML() string {
 	values := r.values()
 	var parts []string
-	for i, name := range strings.Split(rowFieldsForMan, ", ") {
+	for i, name := range strings.Split(rowFields, ", ") {
 		parts = append(parts, name+": "+quoted(name, values[i]))
 	}
 	return "{" + strings.Join(parts, ", ") + "}"
@@ -130,7 +130,7 @@ func spliceValues(data []byte, row *yaml.Node, r Row) []byte {
 	}
 	var changes []change
 	values := r.values()
-	for i, name := range strings.Split(rowFieldsForMan, ", ") {
+	for i, name := range strings.Split(rowFields, ", ") {
 		n := field(row, name)
 		if n.Value == values[i] {
 			continue

@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	tableVersion    = 1
-	maxTableBytes   = 1 << 20
-	maxTableRows    = 5000
-	maxTokensAtAll  = 1 << 30 // no window is larger: a guard against slips of the pen
-	baseTableName   = "eas.yaml"
-	rowFieldsForMan = "pattern, window, eas, encoding, confidence, source, updated, by"
+	tableVersion  = 1
+	maxTableBytes = 1 << 20
+	maxTableRows  = 5000
+	maxRowTokens  = 1 << 30 // no window is larger: a guard against typing errors
+	baseTableName = "eas.yaml"
+	rowFields     = "pattern, window, eas, encoding, confidence, source, updated, by"
 )
 
 // Overlay is a table file that goes over the built-in one.
@@ -201,14 +201,14 @@ func (f tableFile) rows(list *yaml.Node) ([]Row, error) {
 
 // row checks one row, each value by itself and EAS against the window.
 func (f tableFile) row(n *yaml.Node) (Row, error) {
-	names := strings.Split(rowFieldsForMan, ", ")
+	names := strings.Split(rowFields, ", ")
 	fields, err := f.mapping(n, names...)
 	if err != nil {
 		return Row{}, err
 	}
 	for _, name := range names {
 		if v := fields[name]; v == nil {
-			return Row{}, f.fail(n.Line, "a row needs "+rowFieldsForMan, "the row has no %s", name)
+			return Row{}, f.fail(n.Line, "a row needs "+rowFields, "the row has no %s", name)
 		} else if v.Kind != yaml.ScalarNode || strings.TrimSpace(v.Value) == "" {
 			return Row{}, f.fail(v.Line, "write one plain value", "%s is empty or not a plain value", name)
 		}
@@ -252,7 +252,7 @@ func (f tableFile) tokenCount(n *yaml.Node, name string) (int, error) {
 		return 0, f.fail(n.Line, "write a number of tokens, like 8000", "%s %q is not a whole number", name, n.Value)
 	case v <= 0:
 		return 0, f.fail(n.Line, "write a number of tokens, like 8000", "%s is %d, it must be above 0", name, v)
-	case v > maxTokensAtAll:
+	case v > maxRowTokens:
 		return 0, f.fail(n.Line, "write a number of tokens, like 8000", "%s is %d, more than any model takes", name, v)
 	}
 	return v, nil

@@ -26,17 +26,17 @@ const (
 	KeepHolds      = "something in it stays"
 	KeepRaced      = "changed during the restore"
 	// For paths of PlanOptions.Edits.
-	KeepMade     = "changed by the user after the target"
-	KeepConflict = "changed by the user after the target, and again since: the user's version stands"
-	KeepUnsure   = "changed after the target, by whom is not known"
-	KeepUnsure2  = "changed after the target, by whom is not known, and again since: the first version stands"
+	KeepMade           = "changed by the user after the target"
+	KeepConflict       = "changed by the user after the target, and again since: the user's version stands"
+	KeepUnsure         = "changed after the target, by whom is not known"
+	KeepUnsureConflict = "changed after the target, by whom is not known, and again since: the first version stands"
 )
 
 // Edited reports whether a plan keeps the path because it was changed since the last snapshot
 // or after the target. PlanOptions.OverwriteEdits without PlanOptions.Edits would revert it.
 func (s Skip) Edited() bool {
 	switch s.Reason {
-	case KeepEdited, KeepCreated, KeepDeleted, KeepMade, KeepConflict, KeepUnsure, KeepUnsure2:
+	case KeepEdited, KeepCreated, KeepDeleted, KeepMade, KeepConflict, KeepUnsure, KeepUnsureConflict:
 		return true
 	}
 	return false
@@ -54,4 +54,4 @@ func (s Skip) Fresh() bool {
 
 // Again reports whether a path was changed after an edit of PlanOptions.Edits. The restore
 // brings the edit's version back.
-func (s Skip) Again() bool { return s.Reason == KeepConflict || s.Reason == KeepUnsure2 }
+func (s Skip) Again() bool { return s.Reason == KeepConflict || s.Reason == KeepUnsureConflict }

@@ -39,7 +39,7 @@ type version struct {
 func (v version) reason(conflict bool) string {
 	switch {
 	case v.unknown && conflict:
-		return gitfmt.KeepUnsure2
+		return gitfmt.KeepUnsureConflict
 	case v.unknown:
 		return gitfmt.KeepUnsure
 	case conflict:
