@@ -16,8 +16,8 @@ const MaxDeltaBytes = 1 << 30
 
 type PackItem struct {
 	Hash Hash
-	Off  int64
 	Crc  uint32
+	Off  int64
 }
 
 // AppendRaw appends data as a zlib stream of stored blocks, without compression.

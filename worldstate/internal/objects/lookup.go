@@ -87,7 +87,7 @@ func (s *Store) add(p *Pack) {
 	s.Packs[p.Name] = p
 	s.names = nil
 	s.bySize = append(s.bySize, p)
-	slices.SortFunc(s.bySize, func(a, b *Pack) int { return cmp.Compare(len(b.entries), len(a.entries)) })
+	slices.SortFunc(s.bySize, func(a, b *Pack) int { return cmp.Compare(len(b.items), len(a.items)) })
 }
 
 // markDamaged marks the copy of an object that Lookup returns as damaged, and reports whether there

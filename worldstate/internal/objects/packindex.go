@@ -24,9 +24,9 @@ type Entry struct {
 	Size int64
 }
 
-// ReadPackIndex reads and checks a version 2 index. It returns the entries, sorted by id and
-// without sizes, and the pack's checksum.
-func ReadPackIndex(path string) (entries []Entry, pack gitfmt.Hash, err error) {
+// ReadPackIndex reads and checks a version 2 index. It returns the items, sorted by id, and the
+// pack's checksum.
+func ReadPackIndex(path string) (items []gitfmt.PackItem, pack gitfmt.Hash, err error) {
 	f, err := fsys.OpenFile(path)
 	if err != nil {
 		return nil, pack, err
@@ -36,7 +36,7 @@ func ReadPackIndex(path string) (entries []Entry, pack gitfmt.Hash, err error) {
 	if err != nil {
 		return nil, pack, err
 	}
-	bad := func(what string) ([]Entry, gitfmt.Hash, error) {
+	bad := func(what string) ([]gitfmt.PackItem, gitfmt.Hash, error) {
 		return nil, pack, fmt.Errorf("pack index %s: %s", path, what)
 	}
 	if len(data) < IndexEntries+IndexEnd || !bytes.HasPrefix(data, []byte("\xfftOc\x00\x00\x00\x02")) {
@@ -54,11 +54,11 @@ func ReadPackIndex(path string) (entries []Entry, pack gitfmt.Hash, err error) {
 	if large > end {
 		return bad("cut short")
 	}
-	entries = make([]Entry, n)
-	for i := range entries {
-		e := &entries[i]
+	items = make([]gitfmt.PackItem, n)
+	for i := range items {
+		e := &items[i]
 		e.Hash, e.Crc, e.Off = gitfmt.Hash(data[IndexEntries+20*i:][:20]), word(crcs+4*i), int64(word(offsets+4*i))
-		if i > 0 && bytes.Compare(entries[i-1].Hash[:], e.Hash[:]) > 0 {
+		if i > 0 && bytes.Compare(items[i-1].Hash[:], e.Hash[:]) > 0 {
 			return bad("unsorted")
 		}
 		if e.Off >= far {
@@ -69,5 +69,5 @@ func ReadPackIndex(path string) (entries []Entry, pack gitfmt.Hash, err error) {
 			e.Off = int64(binary.BigEndian.Uint64(data[at:]))
 		}
 	}
-	return entries, gitfmt.Hash(data[end:][:sha1.Size]), nil
+	return items, gitfmt.Hash(data[end:][:sha1.Size]), nil
 }

@@ -27,18 +27,19 @@ type Pack struct {
 
 	f        *os.File
 	bytes    int64
-	sum      gitfmt.Hash // the pack's checksum, by the index
-	entries  []Entry     // by id
-	measured sync.Once   // sets the sizes of entries
+	sum      gitfmt.Hash       // the pack's checksum, by the index
+	items    []gitfmt.PackItem // by id
+	measured sync.Once         // sets sizes
+	sizes    []int64           // of the items; see Entry
 }
 
 // OpenPack opens a pack, and checks its index and its end.
 func OpenPack(idxPath string) (*Pack, error) {
-	entries, sum, err := ReadPackIndex(idxPath)
+	items, sum, err := ReadPackIndex(idxPath)
 	if err != nil {
 		return nil, err
 	}
-	p := &Pack{Name: fsys.Base(idxPath), Path: strings.TrimSuffix(idxPath, ".idx") + ".pack", sum: sum, entries: entries}
+	p := &Pack{Name: fsys.Base(idxPath), Path: strings.TrimSuffix(idxPath, ".idx") + ".pack", sum: sum, items: items}
 	if p.f, err = fsys.OpenFile(p.Path); err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func (p *Pack) checkEnd() error {
 
 // position returns an object's number among the entries.
 func (p *Pack) position(h gitfmt.Hash) (int, bool) {
-	return slices.BinarySearchFunc(p.entries, h, func(e Entry, h gitfmt.Hash) int { return bytes.Compare(e.Hash[:], h[:]) })
+	return slices.BinarySearchFunc(p.items, h, func(e gitfmt.PackItem, h gitfmt.Hash) int { return bytes.Compare(e.Hash[:], h[:]) })
 }
 
 // Find returns an object's offset in the pack.
@@ -77,36 +78,40 @@ func (p *Pack) Find(h gitfmt.Hash) (int64, bool) {
 	if !ok {
 		return 0, false
 	}
-	return p.entries[i].Off, true
+	return p.items[i].Off, true
 }
 
 // Entry returns an object's entry.
 func (p *Pack) Entry(h gitfmt.Hash) (Entry, bool) {
-	p.measured.Do(p.measure)
 	i, ok := p.position(h)
 	if !ok {
 		return Entry{}, false
 	}
-	return p.entries[i], true
+	p.measured.Do(p.measure)
+	return Entry{p.items[i], p.sizes[i]}, true
 }
 
 func (p *Pack) measure() {
-	order := make([]int, len(p.entries))
+	p.sizes = make([]int64, len(p.items))
+	order := make([]int, len(p.items))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(p.entries[b].Off, p.entries[a].Off) })
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(p.items[b].Off, p.items[a].Off) })
 	end := p.bytes - sha1.Size
 	for _, i := range order {
-		p.entries[i].Size = end - p.entries[i].Off
-		end = p.entries[i].Off
+		p.sizes[i] = end - p.items[i].Off
+		end = p.items[i].Off
 	}
 }
 
 // Entries returns all objects in the order of the pack.
 func (p *Pack) Entries() []Entry {
 	p.measured.Do(p.measure)
-	out := slices.Clone(p.entries)
+	out := make([]Entry, len(p.items))
+	for i, it := range p.items {
+		out[i] = Entry{it, p.sizes[i]}
+	}
 	slices.SortFunc(out, func(a, b Entry) int { return cmp.Compare(a.Off, b.Off) })
 	return out
 }
