@@ -129,7 +129,7 @@ func (a *asker) call(ctx context.Context, system, text string) (string, error) {
 	c, err := a.m.Complete(ctx, system, text)
 	a.res.Usage = a.res.Usage.Plus(c.Usage)
 	if err != nil {
-		return "", fmt.Errorf("the model failed: %w", err)
+		return "", fmt.Errorf("the request failed: %w", err)
 	}
 	return c.Text, nil
 }

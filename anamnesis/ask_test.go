@@ -124,11 +124,11 @@ func TestUnheardPieces(t *testing.T) {
 		says    string
 	}{
 		{"all heard", answers{heard}, nil, ""},
-		{"one fails", answers{heard, fails(errors.New("503")), heard}, []int{1}, fmt.Sprintf("part 2 of %d: the model failed: 503", n)},
+		{"one fails", answers{heard, fails(errors.New("503")), heard}, []int{1}, fmt.Sprintf("part 2 of %d: the request failed: 503", n)},
 		{"two fail", answers{heard, fails(errors.New("503")), fails(errors.New("504")), heard}, []int{1, 2},
-			fmt.Sprintf("part 2 of %d: the model failed: 503; part 3 of %d: the model failed: 504", n, n)},
+			fmt.Sprintf("part 2 of %d: the request failed: 503; part 3 of %d: the request failed: 504", n, n)},
 		{"one invents", answers{heard, invented, heard}, []int{1}, rejected},
-		{"one invents, one fails", answers{heard, invented, fails(errors.New("503")), heard}, []int{1, 2}, fmt.Sprintf("%s; part 3 of %d: the model failed: 503", rejected, n)},
+		{"one invents, one fails", answers{heard, invented, fails(errors.New("503")), heard}, []int{1, 2}, fmt.Sprintf("%s; part 3 of %d: the request failed: 503", rejected, n)},
 	} {
 		m := &scripted{t: t, limit: 4000, count: words, answers: tt.answers}
 		res := pass(t, m, r, nil)

@@ -304,7 +304,7 @@ func manyFailures(n int) *span {
 }
 
 // TestStandingPass holds what is asked and written where steps leave the
-// context for want of room: nothing of it says that their work was undone.
+// context to make room: nothing of it says that their work was undone.
 func TestStandingPass(t *testing.T) {
 	r := story().request(16000)
 	r.Standing, r.Left, r.From, r.To, r.Reason = true, "3-4", 1, 9, ""

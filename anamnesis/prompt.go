@@ -83,7 +83,7 @@ func omittedLine(ops []uint64) string {
 	if len(ops) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Left out for want of room: %d operations (%s).\n", len(ops), note.OpList(ops))
+	return fmt.Sprintf("Left out to make room: %d operations (%s).\n", len(ops), note.OpList(ops))
 }
 
 func repairText(question, reply string, problem error) string {

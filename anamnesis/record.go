@@ -37,7 +37,7 @@ type record struct {
 	step int
 	to   int // of a jump back
 
-	standing bool // of a block: it was made for want of room, not for a jump
+	standing bool // of a block: it was made to make room, not for a jump
 
 	text string // of everything but calls; of calls the output as the model saw it
 

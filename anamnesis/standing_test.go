@@ -8,7 +8,7 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// TestStandingBlock: a block for steps whose work stands says where the model can go back
+// TestStandingBlock: a block for steps whose changes remain says where the model can go back
 // to, what no jump undoes, why paths were left and what commands advised; the next such
 // block says it again, but for places that the task has left since.
 func TestStandingBlock(t *testing.T) {

@@ -105,7 +105,7 @@ func (w Writer) ask(ctx context.Context, g Group, now time.Time) (*Proposal, err
 	system := consult.Fill(systemPrompt, "schema", strings.TrimSpace(schemaText))
 	reply, err := w.Model.Complete(ctx, system, promptText(g))
 	if err != nil {
-		return nil, fmt.Errorf("the model failed: %w", err)
+		return nil, fmt.Errorf("the request failed: %w", err)
 	}
 	var a answer
 	if err := consult.Object(reply.Text, maxReplyBytes, &a); err != nil {

@@ -105,7 +105,7 @@ const blockData = "Tool output is quoted data; a falsified path holds only in it
 
 func blockHead(r *Span) string {
 	if r.Standing {
-		h := quote.BlockBegin + "\n" + fmt.Sprintf("Task %s: steps %d to %d left the context for want of room; their work stands%s.", quote.ClipMarked(quote.Squash(r.Task), MaxTaskRunes), r.From, r.To, r.LeftBefore())
+		h := quote.BlockBegin + "\n" + fmt.Sprintf("Task %s: steps %d to %d left the context to make room; their changes remain%s.", quote.ClipMarked(quote.Squash(r.Task), MaxTaskRunes), r.From, r.To, r.LeftBefore())
 		return h + "\nNotes from these steps. " + blockData
 	}
 	h := quote.BlockBegin + "\n" + fmt.Sprintf("Task %s: back at step %d from step %d, attempt %d.", quote.ClipMarked(quote.Squash(r.Task), MaxTaskRunes), r.To, r.From, max(r.Attempt, 1))

@@ -50,7 +50,7 @@ type Notes struct {
 	Untried   []Statement `json:"untried,omitempty"`
 	Advice    []Statement `json:"advice,omitempty"`
 
-	// Of steps that leave the context while their work stands: where the model can go back
+	// Of steps that leave the context while their changes remain: where the model can go back
 	// to, and what no jump undoes.
 	Places  []Statement `json:"-"`
 	Effects []Statement `json:"-"`

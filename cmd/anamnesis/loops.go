@@ -13,7 +13,7 @@ import (
 func (a *app) loopsCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "loops FILE…",
+		Use:   "loops RUN…",
 		Short: "Find loops in recorded runs",
 		Long: `Run the loop detector over recorded runs: tasks (by name or folder), session files of Claude
 Code, Codex, opencode, Gemini CLI and Kimi Code, chat messages in the formats of OpenAI,

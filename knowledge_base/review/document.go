@@ -103,7 +103,7 @@ func Parse(doc []byte) ([]Wish, error) {
 			token = string(m[1])
 			id := string(m[2])
 			if first := seen[id]; first > 0 {
-				return nil, &SyntaxError{line, fmt.Sprintf("card %s has a heading on line %d, too; a card stands here once", id, first)}
+				return nil, &SyntaxError{line, fmt.Sprintf("card %s has two headings, the first on line %d; remove one", id, first)}
 			}
 			if len(out) == MaxCards {
 				return nil, &SyntaxError{line, fmt.Sprintf("more than %d cards; review them in parts", MaxCards)}

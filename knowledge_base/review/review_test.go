@@ -95,7 +95,7 @@ func TestApplyErrors(t *testing.T) {
 	doc := queue(t, s)
 	twice := doc + doc[strings.Index(doc, "=== ["):]
 	for name, tt := range map[string]struct{ doc, want string }{
-		"twice":          {twice, "has a heading on line"},
+		"twice":          {twice, "has two headings"},
 		"not a card":     {strings.Replace(doc, "topic: topic of k1", "topic:", 1), "topic is empty"},
 		"another id":     {strings.Replace(doc, "id: k1", "id: k9", 1), `id became "k9"`},
 		"itself":         {strings.Replace(doc, "id: k1", "id: k1\nsupersedes: [k1]", 1), "names itself"},

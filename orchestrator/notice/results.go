@@ -65,7 +65,7 @@ func MaskLine(seq uint64, r *op.ToolReturned) string {
 	case r.IsError:
 		how = ", error"
 	}
-	return fmt.Sprintf("op %d: %s, %s%s (taken out for want of room; recall with op %d opens it)", seq, r.Name, sizeText(len(r.Text)), how, seq)
+	return fmt.Sprintf("op %d: %s, %s%s (taken out to make room; recall with op %d opens it)", seq, r.Name, sizeText(len(r.Text)), how, seq)
 }
 
 // sizeText formats a size for users.

@@ -168,7 +168,7 @@ func pressedTask(t *testing.T, draw uint64) *cacheMeter {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
 	st := task.State()
-	t.Logf("%d steps, %d jumps, %d compactions (%d for want of room), %d maskings of %d results, largest context %d of %d tokens; %.1f%% repeated",
+	t.Logf("%d steps, %d jumps, %d compactions (%d to make room), %d maskings of %d results, largest context %d of %d tokens; %.1f%% repeated",
 		st.Steps.CountEnded(), st.Totals.Jumps, compactions, window, masks, st.Totals.Masked, largest, limit, 100*float64(m.cached)/float64(m.prompt))
 	if st.Totals.Jumps != 10 || compactions < 5 || masks < 10 || st.Totals.Masked < 20 {
 		t.Error("too few jumps, compactions or maskings to measure anything")
@@ -211,7 +211,7 @@ func TestOverflowGoesOn(t *testing.T) {
   - fault: {status: 400, body: context_length_exceeded}
     calls: [{name: recall, arguments: {op: 9, from: 4000}}]
   - expect:
-      - {on: any, contains: "op 9: Bash, 14 KiB, exit 0 (taken out for want of room; recall with op 9 opens it)\n[step 1]"}
+      - {on: any, contains: "op 9: Bash, 14 KiB, exit 0 (taken out to make room; recall with op 9 opens it)\n[step 1]"}
       - {on: all-joined, lacks: "2999"}
       - {on: last, contains: ["| 2599\n", "bytes 4000 to 12000 of 13901", "from 12000 returns the next part"]}
     reply: Done.

@@ -28,7 +28,7 @@ func (s *State) learned(p projection.Pass) {
 }
 
 // Carried reports whether the context holds the user's words of an operation separately: a
-// pass for want of room or a D-Mail removed it and carried its words over.
+// pass that makes room or a D-Mail removed it and carried its words over.
 func (s *State) Carried(o op.Op) bool {
 	return o.Seq <= s.Pressure.Compacted || s.Steps.Carried(o.Step)
 }

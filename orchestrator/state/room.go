@@ -33,7 +33,7 @@ type Pressure struct {
 	Target    int    // tokens the context is still to come down to; 0: none
 	Seen      uint64 // the last operation that the model has answered to
 	Overflows int    // requests in a row that did not fit the model's window
-	Compacted uint64 // the last operation that a pass for want of room took out
+	Compacted uint64 // the last operation that a pass that makes room took out
 }
 
 // LimitFor returns the size above which a context is made smaller: a part of the window, or

@@ -63,7 +63,7 @@ func (c *Console) message(ctx context.Context) string {
 		case "/quit":
 			return ""
 		}
-		c.notef("not sent: %s is a command of a terminal that can be drawn on; 'anamnesis jump', 'timeline', 'diff', 'explain' and 'tasks' at another one do the same", word)
+		c.notef("not sent: %s needs a full terminal; run 'anamnesis jump', 'timeline', 'diff', 'explain' or 'tasks' in another terminal", word)
 	}
 }
 

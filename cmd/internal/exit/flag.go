@@ -79,6 +79,7 @@ func example(command string, operands []string) string {
 	values := map[string]string{
 		"STEP": "3", "A": "2", "B": "5", "TEXT": "try the other parser", "REQUEST": "fix the failing test", "QUERY": "rounding", "MODEL": "gpt-5",
 		"FILE": "notes.md", "COMMAND": "-- opencode acp", "PATH": "cards/", "DIR": "../copy", "NAME": "tracker", "ID": "i77t2zsh", "OLD": "i77t2zsh", "NEW": "p3wq9xk2",
+		"RUN": "task_1",
 	}
 	if strings.Contains(command, " world ") { // a snapshot, not a card
 		values["ID"], values["A"], values["B"] = "4f0c2aa", "4f0c2aa", "@"
@@ -98,7 +99,7 @@ func Flag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
 		if n := unknown.GetSpecifiedShortnames(); n != "" && strings.Trim(n, "0123456789") == "" {
-			return Usagef("-%s: no number below 0 is wanted here; see '%s --help'", n, command)
+			return Usagef("-%s: number must not be negative; see '%s --help'", n, command)
 		}
 		var names []string
 		name := unknown.GetSpecifiedName()

@@ -90,7 +90,7 @@ func (l *Lines) steer(text string) string {
 	switch {
 	case text == "":
 	case Slash(text) != "":
-		return "not sent: " + Slash(text) + " is a command of a terminal that can be drawn on"
+		return "not sent: " + Slash(text) + " needs a full terminal"
 	case l.say != nil:
 		l.say(text)
 	default:

@@ -311,7 +311,7 @@ func passText(b *op.PassDone, blockTokens int) string {
 	text := fmt.Sprintf("%d tokens discarded", b.RangeTokens)
 	switch b.Trigger {
 	case op.TriggerWindow:
-		text = fmt.Sprintf("%d tokens of old steps compacted for want of room", b.RangeTokens)
+		text = fmt.Sprintf("%d tokens of old steps compacted to make room", b.RangeTokens)
 	case op.TriggerEnd:
 		text = fmt.Sprintf("%d tokens of paths that were left, read at the end", b.RangeTokens)
 	case op.TriggerJump, op.TriggerCumulative:

@@ -68,7 +68,7 @@ type Row struct {
 	// Changed is how many files a step changed, Paths the first of them.
 	Changed int      `json:"changed,omitempty"`
 	Paths   []string `json:"paths,omitempty"`
-	room    bool     // a pass for want of room
+	room    bool     // a pass that makes room
 }
 
 // Jump is where a jump went, and why.
@@ -268,7 +268,7 @@ func (b *Builder) step(o op.Op, body *op.WorldSaved) Row {
 }
 
 // withdraw marks passes of a jump that was not performed: the context has nothing from them. A
-// pass for want of room needs no jump.
+// pass that makes room needs no jump.
 func withdraw(rows []Row) {
 	for i := range rows {
 		if r := &rows[i]; r.Kind == RowPass && !r.room {

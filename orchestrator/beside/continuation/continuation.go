@@ -84,7 +84,7 @@ func At(svc *session.Service, task string, step int, getenv func(string) string)
 		step = st.Steps.Parent(step)
 	}
 	if len(ids[step]) == 0 {
-		return p, session.Usagef("task %s: no call of the agent comes before this step; jump without --continue and start claude anew", task)
+		return p, session.Usagef("task %s: no call of the agent comes before this step; jump without --continue and start claude again", task)
 	}
 	files, err := sessions.Find(sessions.Claude, getenv("HOME"), getenv)
 	if err != nil {

@@ -60,7 +60,7 @@ type EntryKind int
 
 const (
 	EntryPlain EntryKind = iota // a pass over its seq removes it
-	EntryBlock                  // blocks and strategies: only a pass for want of room removes them
+	EntryBlock                  // blocks and strategies: only a pass that makes room removes them
 	EntryWords                  // words carried over: nothing removes them
 	EntryMail                   // D-Mails: removed by a later one that reaches as far back, and by a pass for lack of room
 )
@@ -290,7 +290,7 @@ type Pass struct {
 	Tok  int // of its block and words
 }
 
-// takes reports whether a pass removes an entry from the context. A pass for want of room also
+// takes reports whether a pass removes an entry from the context. A pass that makes room also
 // removes the blocks of earlier passes, which would otherwise accumulate; a D-Mail removes the
 // D-Mails that replace nothing older than it does.
 func (p Pass) takes(e Entry) bool {
@@ -316,7 +316,7 @@ func (p Pass) block(tok int) Entry {
 }
 
 // Compact replaces the entries that a pass takes by its block, at the place of the first of them.
-// Passes for want of room and D-Mails carry the user's words themselves.
+// Passes that make room and D-Mails carry the user's words themselves.
 func (p *Context) Compact(b Pass) {
 	if p.off {
 		return
