@@ -15,6 +15,14 @@ import (
 
 // handlers are the functions that decide by the kind of an operation. Each of them, together
 // with those it passes the rest to, names every kind in a case, if only to ignore it.
+//
+// Other readers may skip kinds. A pass (anamnesis/record.go), the experience with cards
+// (anamnesis/experience), the notice's ledger (orchestrator/notice), explain's sources and changes
+// and doctor's commits (orchestrator/inspect) look for evidence in the few kinds that carry it; a
+// kind that carries some must be added there by hand. The detail of the page
+// (page/operation.go) adds fields to what Describe says of every kind. The terminal (tui/ops.go)
+// and the editor (acp/turn.go) show some kinds in their own way and leave the rest to the
+// printer, which is a handler.
 var handlers = []struct {
 	file  string
 	funcs []string
