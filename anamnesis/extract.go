@@ -29,7 +29,7 @@ const (
 
 // extract makes notes from the records alone: failed calls become falsified
 // paths with their errors verbatim, successes verified facts, files and the
-// agent's last words findings. The same records give the same notes.
+// agent's last words findings. The same records produce the same notes.
 func extract(r *Request, recs []*record) note.Notes {
 	var n note.Notes
 	if reason := quote.ClipMarked(quote.Squash(r.Reason), note.MaxStatementRunes); reason != "" && !r.Told {
@@ -245,7 +245,7 @@ func noLessons(recs []*record) []note.Statement {
 	return []note.Statement{{Text: quote.ClipMarked("failed and say nothing of the work – "+strings.Join(parts, "; "), note.MaxStatementRunes), Ops: note.SortedOps(ops)}}
 }
 
-// unsettled lists calls that were refused or whose outcome nobody knows.
+// unsettled lists calls that were refused or whose outcome is unknown.
 func unsettled(recs []*record) []note.Statement {
 	var out []note.Statement
 	for _, rec := range recs {

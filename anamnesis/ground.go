@@ -81,7 +81,7 @@ func (e *evidence) noLesson(ops []uint64) bool {
 	return calls > 0
 }
 
-// observed reports whether each issue and solution of a draft stands, word for word,
+// observed reports whether each issue and solution of a draft occurs, word for word,
 // in what the calls it cites were asked and printed.
 func (e *evidence) observed(d note.Card) bool {
 	var b strings.Builder

@@ -14,7 +14,7 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// recordKind says what a record stands for.
+// recordKind says what a record represents.
 type recordKind int
 
 const (

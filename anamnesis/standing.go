@@ -21,9 +21,9 @@ const (
 	maxLikeSuccess = 3   // successes of one shape before the others
 )
 
-// places lists the steps that the model can go back to in order to decide anew, and what it
+// places lists the steps that the model can go back to in order to decide again, and what it
 // said next: its own words have left the context. Those of earlier blocks are kept while
-// their step is on the current path. Steps at which the task has decided anew before come
+// their step is on the current path. Steps at which the task has decided again before come
 // first, then the latest.
 func places(r *Request, recs []*record) []note.Statement {
 	type place struct {

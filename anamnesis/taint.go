@@ -125,7 +125,7 @@ func (l *TaintLog) Add(o *op.Op) {
 }
 
 // Before lists the files, relative to the world, that held text from outside
-// before operation seq, sorted. An empty name stands for files whose names were
+// before operation seq, sorted. An empty name means files whose names were
 // not recorded.
 func (l *TaintLog) Before(seq uint64) []string {
 	var out []string

@@ -16,7 +16,7 @@
 // the program is one commit, and what people changed by hand becomes a commit
 // of theirs before it. A store that lies in another repository has no history
 // of its own; there <dir>/.replaced keeps the former text of drafts that a
-// repeated pass wrote anew.
+// repeated pass wrote again.
 //
 // # Retrieval
 //

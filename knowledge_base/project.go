@@ -32,7 +32,7 @@ const ownReviewsFile = "reviews.jsonl"
 // the global cards: counters and reviews of the project's cards are kept there,
 // on this machine. A card that the project ships as reviewed is a draft until
 // a user reviews it here; the review holds for what the card says, wherever
-// it stands.
+// it is.
 func (o Options) ForProject(global string) *Options {
 	o.NoHistory = true
 	o.usage, o.reviews = filepath.Join(global, usageFile), filepath.Join(global, reviewsFile)

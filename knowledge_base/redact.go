@@ -38,7 +38,7 @@ func (s *Store) redactChange(ch *Change, cards []*card.Card) error {
 		if err := clean.Validate(); err != nil {
 			return fmt.Errorf("put card %s: %w", c.ID, err)
 		}
-		// What stands behind its fields is another text now: it still replaces the
+		// The text after its fields is another one now: it still replaces the
 		// file it was read from.
 		if st := s.cards[c.ID]; st != nil && clean.ParsedID() != "" && intent.Sum(c.Source()) == fmt.Sprintf("%x", st.Sum) && ch.Over[c.ID] == "" {
 			over := map[string]string{c.ID: st.Fingerprint()}

@@ -200,7 +200,7 @@ func (s *Store) Broken() []BrokenCard {
 	return slices.Clone(s.broken)
 }
 
-// Rebuild reads all files anew, throws the derived index away and builds it
+// Rebuild reads all files again, throws the derived index away and builds it
 // from them. Searches wait meanwhile.
 func (s *Store) Rebuild(ctx context.Context) error {
 	s.mu.Lock()

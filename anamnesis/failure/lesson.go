@@ -52,7 +52,7 @@ func asks(program string) bool {
 var wrappers = []string{"sudo", "env", "time", "nice", "nohup", "xargs", "!", "if", "then", "while", "do"}
 
 // programs returns the programs that a shell command names, by base name, as far
-// as that shows without a shell: what stands in quotes is not split.
+// as that shows without a shell: quoted text is not split.
 func programs(command string) []string {
 	var out []string
 	quote, start := rune(0), 0

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// how says where a rule's line stands to the failure.
+// how says where a rule's line is relative to the failure.
 type how int
 
 const (

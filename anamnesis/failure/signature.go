@@ -15,7 +15,7 @@ type variant struct {
 	example string
 }
 
-// hole stands for what varies, such as a quoted value of longValueBytes.
+// hole replaces what varies, such as a quoted value of longValueBytes.
 const (
 	hole           = "#"
 	longValueBytes = 40

@@ -62,7 +62,7 @@ type Item struct {
 // question with hardly any filler.
 const MinLength = 700
 
-// Build makes an item. Equal arguments give equal items. Count counts tokens;
+// Build makes an item. Equal arguments produce equal items. Count counts tokens;
 // the item is as long as fits Trial.Length. A length below MinLength is taken
 // for it.
 func Build(seed uint64, t Trial, count func(string) int) Item {

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// recordVersion changes when equal trials no longer give equal items.
+// recordVersion changes when equal trials no longer produce equal items.
 const recordVersion = 1
 
 // maxRecordLine bounds one line of a record, in bytes.

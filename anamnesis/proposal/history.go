@@ -174,7 +174,7 @@ func bins(samples []sample) string {
 	return strings.Join(parts, ", ")
 }
 
-// FromHistory proposes a lower span for each model whose calls fail clearly
+// FromHistory proposes a lower EAS for each model whose calls fail clearly
 // more often beyond a length within the table's span. It never
 // proposes a higher one: that longer contexts did no harm so far is no
 // measurement.

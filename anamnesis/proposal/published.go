@@ -114,7 +114,7 @@ var (
 	length  = regexp.MustCompile(`([0-9][0-9,]*(?:\.[0-9]+)?) ?([km])?\b`)
 )
 
-// names reports whether a text names a model, whatever stands between the parts
+// names reports whether a text names a model, whatever is between the parts
 // of its name, and not only one whose name begins alike.
 func names(text, model string) bool {
 	parts := nameParts.FindAllString(strings.ToLower(model[strings.LastIndexByte(model, '/')+1:]), -1)

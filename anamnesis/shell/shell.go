@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// systemDirs hold the system's programs and what is made anew for each command;
+// systemDirs hold the system's programs and what is created for each command;
 // naming one of their files brings no text of others into the evidence.
 var systemDirs = []string{"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/dev/", "/proc/", "/tmp/"}
 
@@ -45,7 +45,7 @@ func Command(args string) string {
 }
 
 // Local reports whether a shell command is known to show nothing but
-// the world itself: every simple command of it stands on a list of programs
+// the world itself: every simple command of it is on a list of programs
 // that neither use the network nor read outside dir, the world's directory
 // (absolute; empty when unknown). Whatever is unclear – a variable, a
 // substitution, an unknown program, an option that runs something, a path

@@ -1,5 +1,5 @@
 // Package handout writes the reviewed cards of a project for agents that run no hook:
-// a marked section of AGENTS.md, and a skill. Equal cards give equal bytes. Marked text
+// a marked section of AGENTS.md, and a skill. Equal cards produce equal bytes. Marked text
 // is left out again by Strip, so that nothing is learned or shown twice.
 package handout
 

@@ -286,7 +286,7 @@ func (w *rewriter) writeIndex(made *Repo) error {
 	return gitdir.Replace(made.git, filepath.Join(made.git, "index"), b.Bytes())
 }
 
-// derived are the parts of .git that a rewrite makes anew or leaves behind: they
+// derived are the parts of .git that a rewrite creates again or leaves behind: they
 // may hold what it replaces.
 func derived(name string) bool {
 	switch name {

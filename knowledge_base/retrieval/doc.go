@@ -10,6 +10,6 @@
 // possible score a text reaches.
 //
 // An index is a function of the documents it holds: however they came to be
-// there, the same documents give the same answers to the byte. It knows
+// there, the same documents produce the same answers to the byte. It knows
 // nothing of cards, and of the disk only where it keeps the vectors it made.
 package retrieval

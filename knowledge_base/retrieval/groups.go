@@ -55,7 +55,7 @@ type Group struct {
 // in both. Character n-grams are compared: they find what single words miss, inflected
 // words, parts of names and single Chinese characters. A lesson is in one group at most, and a group holds
 // by the mean over all its pairs, so that a chain of neighbours is none. Meanings
-// are not compared: groups across languages are found by what both quote only. The same lessons give the same groups, in whatever order they come.
+// are not compared: groups across languages are found by what both quote only. The same lessons produce the same groups in any order.
 func FindGroups(ctx context.Context, lessons []Lesson, atLeast float64) ([]Group, error) {
 	if len(lessons) > MaxLessons {
 		return nil, fmt.Errorf("find groups: %d lessons, at most %d are compared", len(lessons), MaxLessons)

@@ -27,7 +27,7 @@ type Neighbour struct {
 }
 
 // Bounds of saying the same. Of 120 cards about different things no two
-// reach 0.37; lessons worded anew lie above 0.4.
+// reach 0.37; reworded lessons lie above 0.4.
 const (
 	sameLexical = 0.40 // beside a vector that agrees
 	sameCosine  = 0.35

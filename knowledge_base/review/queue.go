@@ -61,7 +61,7 @@ func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item
 	return items, more, nil
 }
 
-// maxQuotedLines is how much of a card that another contradicts stands beside it.
+// maxQuotedLines is how much of a card that another contradicts is shown beside it.
 const maxQuotedLines = 60
 
 // quoted returns a card's body as lines of notes, so that both versions of what

@@ -1,6 +1,6 @@
 // Package usage counts what became of cards: how often they were shown and
 // opened, how the tasks that saw them ended, how often their lesson was
-// learned anew. The counts are the fold of an append-only log beside the
+// learned again. The counts are the fold of an append-only log beside the
 // cards, so that reading a card changes no card.
 //
 // The log is JSON, one event a line:
@@ -167,7 +167,7 @@ func (e Event) once() bool {
 	return e.What != Shown && e.What != Used && e.What != Rediscovered
 }
 
-// counted reports whether an equal event counts nothing anew.
+// counted reports whether a second, equal event is not counted.
 func (e Event) counted() bool { return e.Op > 0 || e.once() }
 
 // Knows reports whether adding the event would change nothing.

@@ -32,7 +32,7 @@ const (
 	maxWaiting = 1000
 )
 
-// Intent is a change as it stands on disk while it is being made.
+// Intent is a change as it is on disk while it is being made.
 type Intent struct {
 	V       int            `json:"v"`
 	Message string         `json:"message"`

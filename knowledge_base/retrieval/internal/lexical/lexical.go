@@ -37,7 +37,7 @@ type Index[K cmp.Ordered] struct {
 	Key     func([]byte, K) []byte // appends what a term is in the table; their orders are the same
 }
 
-// A table is made anew after so many changes, and one for so many texts.
+// A table is rebuilt after so many changes, and one for so many texts.
 const (
 	settleFew   = 32
 	settleShare = 16

@@ -28,7 +28,7 @@ const lsaMinCards = 64
 // builtinModel returns the built-in embedder for docs, sorted by age; nil for fewer
 // than lsaMinCards. It depends on them only, not on what came before. It learns
 // from the oldest, whose number grows in steps of a fifth, so that a new card is
-// folded in and only each fifth more cards train anew. Of very many it learns from
+// folded in and only each fifth more cards train again. Of very many it learns from
 // a sample that their ids alone decide, so that learning takes no longer than
 // for maxTraining and most changes of old cards are folded in as well.
 func builtinModel(ctx context.Context, docs []Document, current *lsa, cache *Cache) (*lsa, error) {

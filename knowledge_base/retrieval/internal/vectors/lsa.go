@@ -46,7 +46,7 @@ func lsaFingerprint(docs []Document) string {
 	return lsaVersion + "-" + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// trainLSA learns from docs; the same docs give the same model.
+// trainLSA learns from docs; the same docs produce the same model.
 func trainLSA(ctx context.Context, docs []Document) (*lsa, error) {
 	m := &lsa{fingerprint: lsaFingerprint(docs)}
 	m.chooseTerms(docs)
