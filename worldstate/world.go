@@ -38,8 +38,9 @@ type Options struct {
 	// Home is refused as a world, as "/" is. Default: the user's home directory.
 	Home string
 	// Hook is called with the step's name before and after every durable step of a save or
-	// restore. Tests kill the process in it. It is called under the store's lock and must not
-	// use the World.
+	// restore. It is called under the store's lock and must not use the World. Tests on every
+	// system kill the process in it, or change the directory: ptrace exists for that on Linux
+	// only, and its system calls do not tell the step.
 	Hook func(point string)
 	// SizeLimitBytes caps the size of the store's packs on disk; beyond it Save returns a
 	// *LimitError. 0: no cap.

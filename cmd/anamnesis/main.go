@@ -36,7 +36,8 @@ type app struct {
 	json    bool // --json is given
 	printer show.Printer
 
-	// Where the program's own tests kill it; nil otherwise.
+	// Nil but in tests, which kill the process at a counted append or point of a restore: on no
+	// system but Linux could a kill from outside hit one.
 	worldHook func(point string)
 	adjust    func(*runtime.Options) // of each task
 }

@@ -31,9 +31,9 @@ const RawBytes = 2 << 10
 // Writer writes one pack: all objects of one save, made durable by one sync. Safe for
 // concurrent use until Finish or Ready.
 type Writer struct {
-	dir   string // objects/pack
-	Temp  string // the directory for temporary files; "" for dir
-	hook  func(string)
+	dir   string       // objects/pack
+	Temp  string       // the directory for temporary files; "" for dir
+	hook  func(string) // Options.Hook of a World
 	pool  *Pool
 	Level int // 0: compressionLevel
 	mu    sync.Mutex

@@ -64,7 +64,8 @@ type Tracker struct {
 	Excluded map[string]bool // relative paths
 	opts     Options
 	// Before, if not nil, is called before each operation on a path. Its error fails the
-	// operation.
+	// operation. Tests set it: no file system can be made to fail at one chosen operation only,
+	// and root, as whom they may run, may read every file.
 	Before   func(op, path string) error
 	PackLost bool // a pack was removed since the previous scan
 
@@ -111,9 +112,9 @@ type scanner struct {
 	pack     *objects.Writer // if nil, content is only hashed
 	excluded map[string]bool
 	repo     *usergit.Repository
-	before   func(op, path string) error
-	watch    *watching     // nil if changes are not reported
-	seed     *usergit.Seed // for a first save, otherwise nil
+	before   func(op, path string) error // of the Tracker
+	watch    *watching                   // nil if changes are not reported
+	seed     *usergit.Seed               // for a first save, otherwise nil
 	progress func(Progress)
 	limit    int64  // of a file's bytes; none if negative
 	device   uint64 // of the root
