@@ -17,9 +17,9 @@ import (
 
 // Search is a search engine that a user configured, if not zero.
 type Search struct {
-	Engine string `yaml:"engine"` // searxng, brave or tavily; empty: none
-	URL    string `yaml:"url"`    // required for searxng; otherwise the engine's own by default
-	Key    string `yaml:"key"`    // for brave and tavily; in the file also ${NAME}: a variable
+	Engine string // searxng, brave or tavily; empty: none
+	URL    string // required for searxng; otherwise the engine's own by default
+	Key    string // for brave and tavily
 }
 
 // SearchName is the tool's name; the tool exists only if a search engine is configured.

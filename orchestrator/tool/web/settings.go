@@ -13,7 +13,11 @@ import (
 // settings is web.yaml of the program's configuration.
 type settings struct {
 	Allow  []string `yaml:"allow"` // addresses that may be fetched although they are not public
-	Search Search   `yaml:"search"`
+	Search struct { // a Search; errors about a named type would show its name
+		Engine string `yaml:"engine"`
+		URL    string `yaml:"url"`
+		Key    string `yaml:"key"` // also ${NAME}: a variable
+	} `yaml:"search"`
 }
 
 // Load reads the user's settings of the network tools; without a file they are the defaults.
@@ -33,7 +37,7 @@ func Load(path string, getenv func(string) string) (o Options, err error) {
 	if o.Allow, err = ParseAllow(f.Allow); err != nil {
 		return fail(fmt.Errorf("allow: %w", err))
 	}
-	o.Search = f.Search
+	o.Search = Search(f.Search)
 	if name, ok := strings.CutPrefix(o.Search.Key, "${"); ok && strings.HasSuffix(name, "}") {
 		name = strings.TrimSuffix(name, "}")
 		if o.Search.Key = getenv(name); o.Search.Key == "" {
