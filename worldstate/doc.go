@@ -69,8 +69,10 @@
 // or replaced by rename if a half-written one could do harm (executable, large, hard-linked).
 // After a kill at any moment, Recover completes the restore or, if it cannot, rolls it back. It
 // recognises a half-written file, since each of its bytes is that of one end or the other, and
-// keeps what a user has written or removed since. Until then Save, Plan and Restore return
-// ErrUnfinished. A failure that the process survives, such as a full disk, is rolled back at once. If Recover can neither complete nor roll back, its error
+// keeps what a user has written since. If the directory was removed since, Recover drops the
+// restore: nothing in it counts as an edit, and the next plan restores all of it. Until then
+// Save, Plan and Restore return ErrUnfinished. A failure that the process survives, such as a
+// full disk, is rolled back at once. If Recover can neither complete nor roll back, its error
 // names the command that gives the restore up; see World.Abandon.
 //
 // # Watching

@@ -11,6 +11,47 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
+// TestRemovedAmidRestore kills a restore at its crash points and removes the
+// directory before anybody recovers it: what comes back is the whole of either
+// snapshot, without a file being called deleted by the user.
+func TestRemovedAmidRestore(t *testing.T) {
+	ctx := context.Background()
+	b, first, second, one, two := messy(t)
+	dropped := 0
+	for n := 0; b.killed("restore", first, n); n += 5 {
+		b.must(os.RemoveAll(b.dir))
+		b.must(os.Mkdir(b.dir, 0o755))
+		r, err := b.w.Recover(ctx)
+		b.must(err)
+		if r != nil {
+			dropped++
+			if !r.Dropped || r.Finished || len(r.Kept) != 0 {
+				t.Fatalf("killed at point %d: %+v", n, r)
+			}
+		}
+		id, want := first, one
+		if n%2 == 0 {
+			id, want = second, two
+		}
+		plan, err := b.w.Plan(ctx, id, nil)
+		b.must(err)
+		if !plan.Lost || len(plan.Keep) != 0 {
+			t.Fatalf("killed at point %d: planned %+v", n, plan)
+		}
+		res, err := b.w.Restore(ctx, plan)
+		if err != nil || !res.Exact {
+			t.Fatalf("killed at point %d: %+v %v", n, res, err)
+		}
+		b.write("keep.log", "precious") // no snapshot holds these
+		b.write("node_modules/m/index.js", "precious")
+		sameWorld(t, look(t, b.dir), want, fmt.Sprintf("removed after a kill at point %d", n))
+		b.jump(second)
+	}
+	if dropped < 10 {
+		t.Errorf("only %d restores were under way", dropped)
+	}
+}
+
 // TestReplacedIsNotRemoved: a restore that takes away every file before it
 // writes others has a moment without any. Killed there it is finished, as
 // anywhere.
@@ -30,6 +71,43 @@ func TestReplacedIsNotRemoved(t *testing.T) {
 	}
 	if !none {
 		t.Error("no kill fell where the world was empty")
+	}
+}
+
+// TestPartlyRemovedIsFinished: where one file of either end still is the
+// directory is not gone, and what was removed is what somebody changed.
+func TestPartlyRemovedIsFinished(t *testing.T) {
+	for _, stands := range []string{"same", "fresh"} {
+		b := newBench(t, nil)
+		b.write("same", "1")
+		b.write("changed", "1")
+		b.write("fresh", "1")
+		first := b.save().ID
+		b.write("changed", "2")
+		b.must(os.Remove(b.path("fresh")))
+		b.save()
+		for n := 0; ; n++ { // until what the target adds is there
+			if !b.killed("restore", first, n) {
+				t.Fatal("no kill fell behind the writing of the fresh file")
+			}
+			if _, err := os.Lstat(b.path("fresh")); err == nil {
+				break
+			}
+			_, err := b.w.Recover(context.Background())
+			b.must(err)
+			b.must(os.RemoveAll(b.path("fresh")))
+			b.write("changed", "2")
+			b.save()
+		}
+		for _, p := range []string{"same", "changed", "fresh"} {
+			if p != stands {
+				b.must(os.Remove(b.path(p)))
+			}
+		}
+		r, err := b.w.Recover(context.Background())
+		if err != nil || r == nil || r.Dropped || !r.Finished {
+			t.Errorf("%s stands: %+v %v", stands, r, err)
+		}
 	}
 }
 

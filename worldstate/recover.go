@@ -15,8 +15,10 @@ import (
 type Recovery struct {
 	Source ID `json:"source"`
 	Target ID `json:"target"`
-	// Finished: the world is at the target. Otherwise it is at the source, or Abandoned.
+	// Finished: the world is at the target. Otherwise it is at the source; or Dropped: its
+	// files were removed since, and nothing was changed; or Abandoned.
 	Finished  bool   `json:"finished"`
+	Dropped   bool   `json:"dropped,omitempty"`
 	Abandoned bool   `json:"abandoned,omitempty"`
 	Reason    string `json:"reason,omitempty"` // why it was rolled back
 	Kept      []Skip `json:"kept"`             // changed by another program since, and kept
@@ -35,7 +37,8 @@ func (w *World) checkNoJournal() error {
 }
 
 // Recover completes an interrupted restore, or rolls it back if it cannot be completed. It
-// returns nil if there was none. Callers must call it when Save or Plan returns ErrUnfinished.
+// drops a restore whose files were all removed since. It returns nil if there was none. Callers
+// must call it when Save or Plan returns ErrUnfinished.
 func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	end, err := w.begin(ctx, changing)
 	if err != nil {
@@ -55,6 +58,11 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	}
 	defer root.Close()
 	r := &Recovery{Source: ID(j.Source.String()), Target: ID(j.Target.String()), Kept: []Skip{}}
+	// If the source cannot be read, the executor decides path by path.
+	if source, err := w.listing(r.Source); err == nil && restore.FilesRemoved(root.Fd, source, j.Actions) {
+		r.Dropped, w.unsettled = true, nil
+		return r, w.journal.Remove()
+	}
 	x := restore.New(w.effects(), root.Fd, j, restore.Resumed)
 	x.SweepTemps(j.Actions)
 	if err := x.Run(j.Actions); err != nil {

@@ -172,6 +172,8 @@ func (o *Printer) Recovered(r *worldstate.Recovery) {
 	switch {
 	case r.Finished:
 		o.Notef("an interrupted restore of %s was finished", r.Target)
+	case r.Dropped:
+		o.Notef("an interrupted restore of %s was dropped: the directory's files were removed since", r.Target)
 	default:
 		o.Notef("an interrupted restore of %s was rolled back: %s", r.Target, r.Reason)
 	}

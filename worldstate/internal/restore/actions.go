@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
@@ -62,6 +64,37 @@ func WithReadOnlyDirs(actions []Action, now *tree.Listing) []Action {
 	}
 	slices.SortFunc(out, func(a, b Action) int { return strings.Compare(a.Path, b.Path) })
 	return out
+}
+
+// FilesRemoved reports whether the files of an interrupted restore were removed since, as by rm -rf of
+// the directory: no file of either end exists, and something is missing that the restore never
+// removes. A file that cannot be looked up counts as existing.
+func FilesRemoved(root int, source *tree.Listing, actions []Action) bool {
+	removed := make(map[string]bool) // at some time during the restore
+	for _, a := range actions {
+		removed[a.Path] = a.After.Absent() || a.Before.IsDir() != a.After.IsDir()
+		if !a.After.Absent() && !a.After.IsDir() && exists(root, a.Path) {
+			return false
+		}
+	}
+	missing := false
+	for e := range source.All() {
+		there := exists(root, e.Path)
+		if there && e.Kind != tree.KindDir {
+			return false
+		}
+		missing = missing || !there && !removed[e.Path]
+	}
+	return missing
+}
+
+func exists(root int, path string) bool {
+	fd, err := fsys.OpenBeneath(root, fsys.Dir(path))
+	if err == nil {
+		defer fsys.CloseFD(fd)
+		_, err = fsys.Lstatat(fd, fsys.Base(path))
+	}
+	return !fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR)
 }
 
 // Overlay returns a listing with the paths of actions as in another listing.
