@@ -27,6 +27,7 @@ type Writer struct {
 	held  string
 	shown int // bytes of held that Now has written
 	inKey bool
+	out   []byte // of flush, used again
 }
 
 // NewWriter returns a Writer in front of w.
@@ -34,7 +35,11 @@ func (r *Redactor) NewWriter(w io.Writer) *Writer { return &Writer{r: r, w: w} }
 
 // Write redacts the next piece. An error is w's.
 func (w *Writer) Write(p []byte) (int, error) {
-	w.held += string(p)
+	var held strings.Builder
+	held.Grow(len(w.held) + len(p))
+	held.WriteString(w.held)
+	held.Write(p)
+	w.held = held.String()
 	if err := w.flush(false); err != nil {
 		return 0, err
 	}
@@ -100,8 +105,7 @@ func (w *Writer) flush(all bool) error {
 	if cut == 0 {
 		return nil
 	}
-	var out strings.Builder
-	at := 0
+	out, at := w.out[:0], 0
 	for _, m := range ms {
 		if m.start >= cut {
 			break
@@ -110,14 +114,14 @@ func (w *Writer) flush(all bool) error {
 		if w.Found != nil {
 			w.Found(f)
 		}
-		out.WriteString(w.held[max(at, min(w.shown, m.start)):m.start])
-		out.WriteString(f.Marker)
+		out = append(out, w.held[max(at, min(w.shown, m.start)):m.start]...)
+		out = append(out, f.Marker...)
 		at = m.end
 	}
-	out.WriteString(w.held[min(cut, max(at, w.shown)):cut])
+	w.out = append(out, w.held[min(cut, max(at, w.shown)):cut]...)
 	w.held, w.shown = w.held[cut:], max(0, w.shown-cut)
 	w.inKey = end.inKey && end.keyFrom < cut
-	_, err := io.WriteString(w.w, out.String())
+	_, err := w.w.Write(w.out)
 	return err
 }
 
