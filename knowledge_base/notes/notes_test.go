@@ -48,7 +48,7 @@ func TestSplit(t *testing.T) {
 // Items of numbered lists are cards of their own, an error and its remedy are separated, and what
 // is no lesson is skipped.
 func TestSplitParts(t *testing.T) {
-	src := "# Rules\n- one\n1. Start it:\n   ```sh\n   | make up\n   ```\n2) two\n\n| cmd | what |\n|---|---|\n| a | b |\n\n<!-- for\n- nobody\n-->\n<!-- x -->\n" +
+	src := "# Rules\n- one\n1. Start it:\n   ```sh\n   | make up\n   ```\n2) two\n\n| cmd | what |\n|---|---|\n| a | b |\n\n<!-- for\n- hidden\n-->\n<!-- x -->\n" +
 		"- If psql: FATAL: role \"a, b\" does not exist, run `createuser`, then\n  again\n- `open x: permission denied`: never use sudo\n- When an error shows, ask\n- `go test`: runs all\n- If ImportError: x\n"
 	cards, skipped := Split("/x/AGENTS.md", []byte(src), day())
 	var got []string

@@ -112,16 +112,11 @@ func (s *State) apply(o op.Op) error {
 	case *op.PassBegun:
 		s.Learning = b
 	case *op.RepairsFound:
-		s.Repairs = Repairs{}
-		s.Turn.Learned = append(s.Turn.Learned, b.Cards...)
-		s.Totals.CardsWritten += len(b.Cards) - len(b.Superseded)
+		s.repaired(b)
 	case *op.StrategyGiven, *op.ReflectFailed:
 		s.reflected(o)
 	case *op.TurnEnded:
-		s.Turn.End = b
-		// Words recorded after the decision to end the turn and before its end have no answer
-		// yet.
-		s.Turn.Open = b.Reason == "done" && s.Turn.LastWords > s.Turn.AskedAt
+		s.Turn.end(b)
 	case *op.ResearchDone, *op.NoticeGiven, *op.ReflectAsked, *op.OutputKept, *op.LogRecovered, *op.LogSealed, nil:
 		// The others change the context or the research only, if anything.
 	default:
@@ -452,4 +447,16 @@ func WithNames(names, more []string) []string {
 		}
 	}
 	return names
+}
+
+func (t *Turn) end(b *op.TurnEnded) {
+	t.End = b
+	// Words recorded after the decision to end the turn and before its end have no answer yet.
+	t.Open = b.Reason == "done" && t.LastWords > t.AskedAt
+}
+
+func (s *State) repaired(b *op.RepairsFound) {
+	s.Repairs = Repairs{}
+	s.Turn.Learned = append(s.Turn.Learned, b.Cards...)
+	s.Totals.CardsWritten += len(b.Cards) - len(b.Superseded)
 }
