@@ -1,6 +1,7 @@
 package knowledgebase
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -86,7 +87,7 @@ func (s *Store) countRediscovered(cards []*card.Card, out []Stored) error {
 			if r := cards[i].Provenance.Ranges; at == 0 && len(r) > 0 {
 				at = r[0].First
 			}
-			events = append(events, usage.Event{Card: st.ID, What: usage.Rediscovered, Task: ownTask(new(cards[i].Head())), Op: at})
+			events = append(events, usage.Event{Card: st.ID, What: usage.Rediscovered, Task: cmp.Or(cards[i].Provenance.Task, cards[i].SourceTask), Op: at})
 		}
 	}
 	if err := s.count(events); err != nil {

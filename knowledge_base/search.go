@@ -1,13 +1,13 @@
 package knowledgebase
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/recalled"
 	"anamnesis/knowledge_base/retrieval"
 )
@@ -88,7 +88,7 @@ func (s *Store) VectorError() error { return s.index.VectorError() }
 // search answers from the built index under a lock.
 func (s *Store) search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 	now := s.opts.Now()
-	if st := s.cards[strings.TrimSpace(q.Text)]; st != nil && shownTo(&st.Head, q) {
+	if st := s.cards[strings.TrimSpace(q.Text)]; st != nil && shownTo(st, q) {
 		return []recalled.Hit{{Card: st.Card(), Score: 1, Evidence: retrieval.Evidence{Matched: 1, Strength: idStrength, Cosine: 1},
 			Expired: st.Expired(now), Path: st.Path()}}, nil
 	}
@@ -99,7 +99,7 @@ func (s *Store) search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 		Text: q.Text, K: q.K, MinEvidence: q.MinEvidence,
 		Allowed: func(id string) bool {
 			st := s.cards[id]
-			return st != nil && shownTo(&st.Head, q)
+			return st != nil && shownTo(st, q)
 		},
 		Prior: func(id string) float64 { return s.prior(&s.cards[id].Head, now) },
 	})
@@ -117,7 +117,7 @@ func (s *Store) search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 // withholds reports whether any card is withheld from the query.
 func (s *Store) withholds(q Query) bool {
 	for _, st := range s.cards {
-		if shownTo(&st.Head, q) {
+		if shownTo(st, q) {
 			return true
 		}
 	}
@@ -125,7 +125,7 @@ func (s *Store) withholds(q Query) bool {
 }
 
 // shownTo applies the rules of state and taint.
-func shownTo(c *card.Head, q Query) bool {
+func shownTo(c *folder.File, q Query) bool {
 	if q.Without[c.ID] || q.Among != nil && !q.Among[c.ID] {
 		return false
 	}
@@ -133,20 +133,18 @@ func shownTo(c *card.Head, q Query) bool {
 	case card.Reviewed:
 		return !q.Withheld
 	case card.Draft:
-		shown := !q.ReviewedOnly && (!hidden(c) || q.Task != "" && ownTask(c) == q.Task)
+		shown := !q.ReviewedOnly && (!hidden(&c.Head) || slices.Contains(q.Own, c.Lesson.String()))
 		return shown != q.Withheld
 	}
 	return false
 }
-
-func ownTask(c *card.Head) string { return cmp.Or(c.Task, c.SourceTask) }
 
 // Beside returns a card to be shown with a hit that it contradicts.
 func (s *Store) Beside(h recalled.Hit, id string, q Query) (recalled.Hit, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	st := s.cards[id]
-	if st == nil || !shownTo(&st.Head, q) {
+	if st == nil || !shownTo(st, q) {
 		return recalled.Hit{}, false
 	}
 	return recalled.Hit{Card: st.Card(), Score: h.Score, Evidence: h.Evidence, Expired: st.Expired(s.opts.Now()), Path: st.Path()}, true
@@ -159,13 +157,13 @@ func (s *Store) Holds(id string) bool {
 	return s.cards[id] != nil
 }
 
-// Visible returns the cards that q's task may be shown.
+// Visible returns the cards that the asking task may be shown.
 func (s *Store) Visible(q Query) (out []*card.Card) {
 	_ = s.freshen() // what cannot be looked at is as it was; a search says why
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, st := range s.cards {
-		if shownTo(&st.Head, q) {
+		if shownTo(st, q) {
 			out = append(out, st.Card())
 		}
 	}

@@ -129,10 +129,12 @@ func TestSearchAbstains(t *testing.T) {
 func TestSearchFilters(t *testing.T) {
 	const text = "connection reset by peer while uploading the artifact bundle"
 	s := openStore(t, t.TempDir())
+	var own []string
 	add := func(id string, state card.State, task string, tainted bool) {
 		c := newCard(id, text, text, "seen by "+id)
 		c.State, c.SourceTask, c.Provenance = state, task, card.Provenance{Task: task, Tainted: tainted}
 		mustPut(t, s, c)
+		own = append(own, c.Hash())
 	}
 	add("a-draft", card.Draft, "t1", false)
 	add("b-tainted", card.Draft, "t1", true)
@@ -144,11 +146,11 @@ func TestSearchFilters(t *testing.T) {
 		q    Query
 		want []string
 	}{
-		{"another task", Query{Task: "t2"}, []string{"c-reviewed-tainted", "a-draft"}},
+		{"another task", Query{Own: []string{"another"}}, []string{"c-reviewed-tainted", "a-draft"}},
 		{"nobody", Query{}, []string{"c-reviewed-tainted", "a-draft"}},
-		{"its own task", Query{Task: "t1"}, []string{"c-reviewed-tainted", "a-draft", "b-tainted"}},
-		{"reviewed only", Query{Task: "t1", ReviewedOnly: true}, []string{"c-reviewed-tainted"}},
-		{"one", Query{Task: "t1", K: 1}, []string{"c-reviewed-tainted", "a-draft", "b-tainted"}},
+		{"its own task", Query{Own: own}, []string{"c-reviewed-tainted", "a-draft", "b-tainted"}},
+		{"reviewed only", Query{Own: own, ReviewedOnly: true}, []string{"c-reviewed-tainted"}},
+		{"one", Query{Own: own, K: 1}, []string{"c-reviewed-tainted", "a-draft", "b-tainted"}},
 	} {
 		tt.q.Text = "upload fails: connection reset by peer"
 		hits, err := s.Search(t.Context(), tt.q)
@@ -332,7 +334,7 @@ func TestSearchByID(t *testing.T) {
 	c := newCard("secret1", "x", "y")
 	c.Provenance.Tainted = true
 	mustPut(t, s, c)
-	if hits, err := s.Search(t.Context(), Query{Text: "secret1", Task: "other"}); err != nil || len(hits) != 0 {
+	if hits, err := s.Search(t.Context(), Query{Text: "secret1"}); err != nil || len(hits) != 0 {
 		t.Errorf("a tainted card is shown for its id: %v, %v", ids(hits), err)
 	}
 }
@@ -388,7 +390,7 @@ func TestWithheld(t *testing.T) {
 		q    Query
 		want string
 	}{
-		{Query{}, ""}, {Query{Withheld: true}, "k1"}, {Query{Withheld: true, Task: "task_1"}, ""}, {Query{Task: "task_1"}, "k1"},
+		{Query{}, ""}, {Query{Withheld: true}, "k1"}, {Query{Withheld: true, Own: []string{outside.Hash()}}, ""}, {Query{Own: []string{outside.Hash()}}, "k1"},
 	} {
 		tt.q.Text = "busy timeout two writers"
 		hits, err := s.Search(t.Context(), tt.q)

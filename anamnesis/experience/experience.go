@@ -31,7 +31,9 @@ type Log struct {
 	// Kept are the cards that the experiment withheld; Experiment says that it is on.
 	Kept       []Showing
 	Experiment bool
-	Last       uint64 // seq of the last operation added
+	// Wrote are the lessons that the task wrote, by [card.Card.Hash].
+	Wrote []string
+	Last  uint64 // seq of the last operation added
 
 	acted  uint64              // seq of the last call's result
 	calls  map[string]openCall // commands of open calls
@@ -96,6 +98,10 @@ func (e *Log) Add(o *op.Op) {
 		for _, c := range b.Withheld {
 			e.Kept = append(e.Kept, Showing{Card: c.ID, Op: o.Seq, Draft: true})
 		}
+	case *op.PassDone:
+		e.Wrote = append(append(e.Wrote, b.Lessons...), b.Observed...) // earlier versions recorded the latter only
+	case *op.RepairsFound:
+		e.Wrote = append(e.Wrote, b.Observed...)
 	case *op.ModelReplied:
 		e.disputed(o.Seq, b.Text)
 	case *op.ToolCalled:

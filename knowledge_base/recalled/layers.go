@@ -17,9 +17,9 @@ const nearer = 1.05
 type Query struct {
 	Text string
 	K    int // how many hits at most; 0 is [retrieval.DefaultK]
-	// Task is the task that asks. Its own tainted cards are shown to it;
-	// those of other tasks only after a user has reviewed them.
-	Task         string
+	// Own are the lessons that the asking task wrote, by [card.Card.Hash]. Its own tainted
+	// cards are shown to it; others only after a user has reviewed them.
+	Own          []string
 	ReviewedOnly bool // no drafts
 	// Withheld searches the drafts that this query would find if they were
 	// reviewed, and nothing else.
@@ -48,7 +48,7 @@ type Source interface {
 	Opposing(id string) []string
 	// Holds reports whether the folder has a card of that id.
 	Holds(id string) bool
-	// Visible returns the cards that q's task may be shown.
+	// Visible returns the cards that the asking task may be shown.
 	Visible(q Query) []*card.Card
 }
 
@@ -193,7 +193,7 @@ func (l Layers[S]) InUse() []*card.Card {
 	return out
 }
 
-// Visible returns the cards that q's task may be shown, oldest first. Of cards with one
+// Visible returns the cards that the asking task may be shown, oldest first. Of cards with one
 // id the nearest layer's is returned.
 func (l Layers[S]) Visible(q Query) []*card.Card {
 	var out []*card.Card

@@ -381,7 +381,8 @@ type PassDone struct {
 	Target      int      `json:"target,omitempty"`      // trigger window: tokens the context is to come down to
 	Cards       []string `json:"cards"`                 // ids written
 	NotWritten  []string `json:"not_written,omitempty"` // cards that could not be written, and why
-	Observed    []string `json:"observed,omitempty"`    // hashes of the cards' texts that say only what the ranges record
+	Lessons     []string `json:"lessons,omitempty"`     // hashes of the cards' texts
+	Observed    []string `json:"observed,omitempty"`    // those of Lessons that say only what the ranges record
 	NoCards     string   `json:"no_cards,omitempty"`    // why there were none to write
 	Writer      string   `json:"writer"`                // model | extractor | mail
 	Fallback    string   `json:"fallback,omitempty"`    // why the extractor wrote all or a part

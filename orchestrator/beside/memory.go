@@ -69,10 +69,10 @@ var overMCP = strings.NewReplacer(
 // bytesPerToken is the assumed length of a token where the model's encoding is unknown.
 const bytesPerToken = 4
 
-// Recall searches the cards that an agent in a directory may be shown, and quotes them
+// Recall searches the cards that a task in a directory may be shown, and quotes them
 // as data within a number of bytes.
-func Recall(ctx context.Context, svc *session.Service, dir string, q knowledgebase.Query, size int) (string, error) {
-	hits, err := svc.Recall(ctx, dir, q)
+func Recall(ctx context.Context, svc *session.Service, dir, task string, q knowledgebase.Query, size int) (string, error) {
+	hits, err := svc.Recall(ctx, dir, task, q)
 	if err != nil {
 		return "", err
 	}

@@ -58,8 +58,8 @@ func (l *lessons) of(m *Memory) *repair.Memory {
 	l.turn, l.cards = m.State().Turn.LastWords, make(map[string]*card.Card)
 	l.about, l.own, l.began = make(map[string][]string), make(map[string]bool), make(map[string][]*card.Card)
 	var cards []*card.Card
-	for _, c := range m.layers.Visible(knowledgebase.Query{Task: m.ID}) {
-		if c.SourceTask == m.ID {
+	for _, c := range m.layers.Visible(knowledgebase.Query{}) {
+		if m.claims(c) {
 			continue
 		}
 		if repo := m.State().Opened.Repo; repo != "" && c.Scope.Repo == repo {

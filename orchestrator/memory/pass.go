@@ -96,7 +96,7 @@ func (m *Memory) runPass(ctx, keep context.Context, asks consult.Model, req anam
 	done.Fallback = cmp.Or(done.Fallback, res.Fallback)
 	done.NoCards = res.NoCards
 	done.Cards, done.NotWritten, _ = new(wording.Lessons).Put(keep, m.cards, res.Cards)
-	done.Observed = m.observed(res.Cards, res.Observed)
+	done.Lessons, done.Observed = m.observed(res.Cards, nil), m.observed(res.Cards, res.Observed)
 	done.Calls, done.Usage, done.Millis = res.Calls, res.Usage, m.Now().Sub(req.Now).Milliseconds()
 	return m.Record(keep, done)
 }

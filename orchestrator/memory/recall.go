@@ -71,7 +71,7 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 	if why != recallAsked {
 		about = m.lessons.project(m)
 	}
-	hits, err := m.searchParts(ctx, parts, about, trust)
+	hits, err := m.searchParts(ctx, parts, about, m.wrote(), trust)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -155,7 +155,7 @@ func eachOnce(hits []recalled.Hit) []recalled.Hit {
 // searchParts searches for each part of the situation separately, so that a card about the
 // error need not match the words of the request. The last part is also searched among the cards
 // in about, if any.
-func (m *Memory) searchParts(ctx context.Context, parts []string, about map[string]bool, trust func(*card.Card) recalled.Trust) ([]recalled.Hit, error) {
+func (m *Memory) searchParts(ctx context.Context, parts []string, about map[string]bool, own []string, trust func(*card.Card) recalled.Trust) ([]recalled.Hit, error) {
 	var queries []knowledgebase.Query
 	for _, part := range parts {
 		queries = append(queries, knowledgebase.Query{Text: part})
@@ -165,7 +165,7 @@ func (m *Memory) searchParts(ctx context.Context, parts []string, about map[stri
 	}
 	var answers [][]recalled.Hit
 	for _, q := range queries {
-		q.K, q.Task, q.Trust = recallCards, m.ID, trust
+		q.K, q.Own, q.Trust = recallCards, own, trust
 		hits, err := m.layers.Search(ctx, q)
 		if err != nil {
 			return nil, err

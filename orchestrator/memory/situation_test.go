@@ -86,7 +86,7 @@ func TestSituations(t *testing.T) {
 	found, first := 0, 0
 	for _, r := range situations(t) {
 		parts := r.fold(t).Recall.Queries("jump", r.fold(t).Said.Request)
-		hits, err := m.searchParts(t.Context(), parts, nil, nil)
+		hits, err := m.searchParts(t.Context(), parts, nil, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

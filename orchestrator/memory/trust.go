@@ -27,7 +27,6 @@ import (
 // evidence is what a stream of this machine confirms of a card.
 type evidence struct {
 	derived  bool   // the evidence hash matches the operations that the card names
-	named    bool   // the stream holds the operation that wrote the card
 	observed bool   // that operation marks the card as holding only recorded facts
 	ran      bool   // the card's failed command is among them
 	world    string // the tree it ran in
@@ -57,10 +56,8 @@ func evidenceOf(h taskdir.Home, c *card.Card) (e evidence) {
 		}
 		switch b := o.Body.(type) {
 		case *op.PassDone:
-			e.named = e.named || slices.Contains(b.Cards, c.ID)
 			e.observed = e.observed || slices.Contains(b.Observed, lesson)
 		case *op.RepairsFound:
-			e.named = e.named || slices.Contains(b.Cards, c.ID)
 			e.observed = e.observed || slices.Contains(b.Observed, lesson)
 		}
 		if e.observed && o.Seq > last {
@@ -111,14 +108,15 @@ func (e *evidence) trust(c *card.Card, n usage.Counts) recalled.Trust {
 
 // evidence is evidenceOf, cached by the text of the card.
 func (m *Memory) evidence(c *card.Card) evidence {
+	if c.Provenance.Task == m.ID && !m.own(c) {
+		return evidence{} // it claims to be this task's, or has yet to be recorded
+	}
 	key := sha256.Sum256(c.Markdown())
 	if e, ok := m.trusted.Load(key); ok {
 		return e.(evidence)
 	}
 	e := evidenceOf(m.Home, c)
-	if e.named || c.SourceTask != m.ID { // otherwise this task has yet to record the card
-		m.trusted.Store(key, e)
-	}
+	m.trusted.Store(key, e)
 	return e
 }
 
@@ -127,16 +125,39 @@ func (m *Memory) evidence(c *card.Card) evidence {
 func (m *Memory) trust(c *card.Card) recalled.Trust {
 	e := m.evidence(c)
 	tr := e.trust(c, m.cards.Counts(c.ID))
-	tr.Withheld = tr.Withheld && c.SourceTask != m.ID
+	tr.Withheld = (tr.Withheld || Brought(m.layers, c) && tr.Rung == recalled.Hypothesis) && !m.own(c)
 	return tr
+}
+
+// Brought reports whether a card stands in a project's folder, which its repository brings.
+func Brought(layers knowledgebase.Layers, c *card.Card) bool {
+	return len(layers) > 1 && layers[0].Holds(c.ID)
+}
+
+// wrote returns the lessons that this task wrote, as its own stream names them. What a card says of
+// its task proves nothing: cards arrive by clone, sync and import.
+func (m *Memory) wrote() []string {
+	e, err := m.experienced()
+	if err != nil {
+		return nil // the damage is reported when it matters
+	}
+	return e.Wrote
+}
+
+// own reports whether this task wrote the card.
+func (m *Memory) own(c *card.Card) bool { return slices.Contains(m.wrote(), c.Hash()) }
+
+// claims reports whether a card is, or says that it is, of this task. Such a card is no second witness.
+func (m *Memory) claims(c *card.Card) bool {
+	return c.SourceTask == m.ID || c.Provenance.Task == m.ID || m.own(c)
 }
 
 // trustWhenMet is trust for a card whose error this task has just met, which makes the task the
 // second witness.
 func (m *Memory) trustWhenMet(c *card.Card) recalled.Trust {
 	tr := m.trust(c)
-	tr.Withheld = tr.Withheld && tr.Contradicted
-	if tr.Rung == recalled.Hypothesis && c.SourceTask != m.ID {
+	tr.Withheld = tr.Withheld && (tr.Contradicted || Brought(m.layers, c))
+	if tr.Rung == recalled.Hypothesis && !m.claims(c) {
 		tr.Met = max(tr.Met, 1)
 	}
 	return tr
@@ -203,12 +224,14 @@ func (m *Memory) card(id string) *card.Card {
 const withheldOf = 10
 
 // experiment reports whether the experiment withholds a card from this task.
-func (m *Memory) experiment(c *card.Card) bool { return WithheldByExperiment(&m.State().Opened, c) }
+func (m *Memory) experiment(c *card.Card) bool {
+	return !m.own(c) && WithheldByExperiment(&m.State().Opened, c)
+}
 
 // WithheldByExperiment reports whether the experiment withholds a card from a task: an
 // unreviewed one, by a hash of both.
 func WithheldByExperiment(o *op.TaskOpened, c *card.Card) bool {
-	if !o.Experiment || c.State == card.Reviewed || c.SourceTask == o.Task {
+	if !o.Experiment || c.State == card.Reviewed {
 		return false
 	}
 	sum := sha256.Sum256([]byte(o.Task + "\n" + c.ID))

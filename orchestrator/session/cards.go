@@ -4,10 +4,14 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/recalled"
+	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/redact"
 )
 
@@ -45,9 +49,9 @@ func ProjectCards(dir string) string {
 	}
 }
 
-// Recall searches the user's cards and those of the project in dir, which may be
-// empty.
-func (s *Service) Recall(ctx context.Context, dir string, q knowledgebase.Query) ([]recalled.Hit, error) {
+// Recall searches the user's cards and those of the project in dir for what a task may be shown.
+// Both dir and task may be empty.
+func (s *Service) Recall(ctx context.Context, dir, task string, q knowledgebase.Query) ([]recalled.Hit, error) {
 	var layers knowledgebase.Layers
 	defer func() {
 		for _, l := range layers {
@@ -64,6 +68,18 @@ func (s *Service) Recall(ctx context.Context, dir string, q knowledgebase.Query)
 			return nil, err
 		}
 		layers = append(layers, store)
+	}
+	if task != "" {
+		e, err := inspect.Experienced(s.Home, task)
+		if err != nil {
+			return nil, err
+		}
+		q.Own = e.Wrote
+	}
+	q.Trust = func(c *card.Card) recalled.Trust {
+		tr := memory.TrustOf(s.Home, c, layers[len(layers)-1].Counts(c.ID)) // the project's counters are the user's
+		tr.Withheld = (tr.Withheld || memory.Brought(layers, c) && tr.Rung == recalled.Hypothesis) && !slices.Contains(q.Own, c.Hash())
+		return tr
 	}
 	return layers.Search(ctx, q)
 }

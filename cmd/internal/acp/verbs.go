@@ -68,7 +68,11 @@ func (p *place) do(ctx context.Context, name, rest string) (string, error) {
 		if rest == "" {
 			return "", errors.New("name an error message or a question: /cards TEXT")
 		}
-		return beside.Recall(ctx, p.svc, p.dir, knowledgebase.Query{Text: rest, K: 5, Task: p.task}, maxAnswerBytes)
+		task := p.task
+		if !p.svc.Home.HasTask(task) { // nothing of it is recorded yet
+			task = ""
+		}
+		return beside.Recall(ctx, p.svc, p.dir, task, knowledgebase.Query{Text: rest, K: 5}, maxAnswerBytes)
 	case "timeline":
 		b := new(timeline.Builder)
 		if err := p.svc.Ops(p.task, 0, b.Add); err != nil {

@@ -248,7 +248,7 @@ func (s *Server) recall(ctx context.Context, req *mcp.CallToolRequest, in recall
 	if strings.TrimSpace(in.Query) == "" {
 		return "", errors.New("query is empty")
 	}
-	return beside.Recall(ctx, s.svc, dir, knowledgebase.Query{Text: in.Query, K: min(cmp.Or(max(in.Limit, 0), defaultRecall), maxRecall), Task: task}, maxResultBytes)
+	return beside.Recall(ctx, s.svc, dir, task, knowledgebase.Query{Text: in.Query, K: min(cmp.Or(max(in.Limit, 0), defaultRecall), maxRecall)}, maxResultBytes)
 }
 
 type rememberArgs struct {
@@ -279,7 +279,7 @@ func (s *Server) remember(ctx context.Context, req *mcp.CallToolRequest, in reme
 	if err := beside.Remember(ctx, s.svc, c); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("Draft card %s was written. No other session is shown it before the user has reviewed it ('anamnesis kb review').", c.ID), nil
+	return fmt.Sprintf("Draft card %s was written. No session is shown it before the user has reviewed it ('anamnesis kb review').", c.ID), nil
 }
 
 func oneLine(text string, n int) string { return notice.OneLine(text, n) }
