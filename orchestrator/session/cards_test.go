@@ -11,7 +11,7 @@ import (
 // TestRecallShowsWhatTasksSee: another agent is shown no draft that no stream bears out, whatever it says of itself.
 func TestRecallShowsWhatTasksSee(t *testing.T) {
 	root := t.TempDir()
-	s := &Service{Home: taskdir.Home{User: root, State: root, Data: root, Config: root}}
+	s := &Service{Home: taskdir.Home{User: root, State: root, Data: root, Config: root}, o: Options{Getenv: func(string) string { return "" }}}
 	store, err := s.Cards("", knowledgebase.Options{})
 	if err != nil {
 		t.Fatal(err)
