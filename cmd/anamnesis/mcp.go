@@ -33,7 +33,8 @@ current content, and runs in a sandbox with what you granted.`,
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory of the project")
 	cmd.PersistentFlags().StringVar(&sandbox, "sandbox", "", "sandbox in which test and approve run a project's server: world (default) or off")
-	cmd.AddCommand(a.mcpAddCommand(), a.mcpListCommand(&dir), a.mcpRemoveCommand(&dir), a.mcpTestCommand(&dir, &sandbox), a.mcpApproveCommand(&dir, &sandbox), a.mcpServeCommand(&dir))
+	cmd.AddCommand(a.mcpAddCommand(), a.mcpListCommand(&dir), a.mcpRemoveCommand("remove", "Remove a server from your own configuration", &dir), a.mcpTestCommand(&dir, &sandbox), a.mcpApproveCommand(&dir, &sandbox),
+		a.mcpRemoveCommand("revoke", "Withdraw the approval of a project's server", &dir), a.mcpServeCommand(&dir))
 	return cmd
 }
 
@@ -96,6 +97,7 @@ func (a *app) mcpAddCommand() *cobra.Command {
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&s.URL, "url", "", "address of a server that speaks streamable HTTP")
+	fl.StringVar(&s.Cwd, "cwd", "", "where the command runs: project (outside the sandbox, with the project's code) or an absolute directory (default: an empty directory)")
 	fl.StringArrayVar(&env, "env", nil, "NAME=VALUE for the command; ${NAME} in it is replaced by your variable (repeatable)")
 	fl.StringArrayVar(&headers, "header", nil, "NAME:VALUE for the address; ${NAME} in it is replaced by your variable (repeatable)")
 	fl.StringArrayVar(&s.ReadOnlyTools, "read-only", nil, "tool of the server that changes nothing and needs no approval (repeatable)")
@@ -159,16 +161,19 @@ func (a *app) serversIn(dir string) (*session.Service, []mcp.Server, error) {
 	return svc, servers, err
 }
 
-func (a *app) mcpRemoveCommand(dir *string) *cobra.Command {
+func (a *app) mcpRemoveCommand(verb, short string, dir *string) *cobra.Command {
 	return &cobra.Command{
-		Use:     "remove NAME",
-		Aliases: []string{"revoke"},
-		Short:   "Remove a server from your own configuration, or withdraw a project's approval",
-		Args:    cobra.ExactArgs(1),
+		Use:   verb + " NAME",
+		Short: short,
+		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			svc, servers, err := a.serversIn(*dir)
 			if err != nil {
 				return err
+			}
+			ofProject := func(s mcp.Server) bool { return s.Name == args[0] && s.Project != "" }
+			if verb == "revoke" && !slices.ContainsFunc(servers, ofProject) {
+				return exit.Usagef("no server of the project is called %s; 'anamnesis mcp remove' removes one of your own", args[0])
 			}
 			withdrawn, err := svc.RemoveServer(servers, args[0])
 			if err != nil {

@@ -104,6 +104,7 @@ type ListedServer struct {
 	How      string `json:"how"`   // without secrets
 	Approved bool   `json:"approved"`
 	Disabled bool   `json:"disabled"`
+	Cwd      string `json:"cwd,omitempty"`   // of a user's own server; empty: an empty directory
 	Error    string `json:"error,omitempty"` // what is wrong with its entry
 	// Grants are what an approved server of a project may do beyond its sandbox.
 	Grants *guard.Grants `json:"grants,omitempty"`
@@ -116,6 +117,8 @@ func (s *Service) ListServers(servers []mcp.Server) ([]ListedServer, error) {
 		e := ListedServer{Name: srv.Name, Scope: "user", How: WithoutSecrets(srv.How(), secrets), Disabled: srv.Disabled}
 		if srv.Project != "" {
 			e.Scope = "project"
+		} else {
+			e.Cwd = srv.Cwd
 		}
 		granted, err := mcp.Granted(srv, s.trust())
 		switch {
@@ -170,7 +173,7 @@ func (s *Service) ProbeServer(ctx context.Context, srv mcp.Server, dir, sandbox 
 	if dir, err = RealDir(dir); err != nil {
 		return r, err
 	}
-	o := mcp.Options{Dir: dir, Getenv: s.getenv, Program: s.o.Version}
+	o := mcp.Options{Dir: dir, Empty: s.Home.Empty(), Getenv: s.getenv, Program: s.o.Version}
 	if srv.Project != "" {
 		confine, err := guard.ParseConfinement(cmp.Or(sandbox, string(guard.ConfineWorld)))
 		if err != nil {

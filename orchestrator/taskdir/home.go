@@ -110,6 +110,9 @@ func (h Home) Cache() string { return filepath.Join(h.State, "cache") }
 // see guard.Sandbox.ForProject.
 func (h Home) Projects() string { return filepath.Join(h.State, "projects") }
 
+// Empty is the empty directory where the user's own MCP servers run.
+func (h Home) Empty() string { return filepath.Join(h.State, "empty") }
+
 // Temp is /tmp of a task's commands.
 func (h Home) Temp(id string) string { return filepath.Join(h.Task(id), "tmp") }
 

@@ -128,6 +128,11 @@ func (o *Printer) Servers(entries []session.ListedServer) {
 			state = "  (not approved: 'anamnesis mcp approve " + e.Name + "')"
 		default:
 			state = Granted(e.Grants)
+			if e.Cwd == mcp.CwdProject {
+				state = "  (cwd: project: runs the project's code, outside the sandbox)"
+			} else if e.Cwd != "" {
+				state = "  (cwd: " + e.Cwd + ")"
+			}
 		}
 		o.Println(view.Line(fmt.Sprintf("%-16s %-8s %s%s", e.Name, e.Scope, e.How, state), o.Width))
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -27,6 +28,32 @@ func EnvironOutside(env []string, dir string) []string {
 	return out
 }
 
+// EnvironApart returns an environment without values that lead into dir, so that a program finds
+// no code there (PYTHONPATH, NODE_OPTIONS, GIT_DIR, …): of a list of paths only its entries are
+// removed. HOME stays, also if dir is the home.
+func EnvironApart(env []string, dir string) []string {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		real = dir
+	}
+	names := regexp.MustCompile(`(?:^|[^/\w.-])(?:` + regexp.QuoteMeta(dir) + "|" + regexp.QuoteMeta(real) + `)(?:/|$|[^\w.-])`)
+	var out []string
+	for _, kv := range EnvironOutside(env, dir) {
+		name, value, _ := strings.Cut(kv, "=")
+		list := filepath.SplitList(value)
+		paths := !slices.ContainsFunc(list, func(entry string) bool { return entry != "" && !strings.HasPrefix(entry, "/") })
+		switch kept := pathOutside(value, dir); {
+		case name == "HOME":
+		case paths && len(kept) == 0 && len(list) > 0, !paths && names.MatchString(value):
+			continue
+		case paths && len(list) > 0:
+			kv = name + "=" + strings.Join(kept, string(filepath.ListSeparator))
+		}
+		out = append(out, kv)
+	}
+	return out
+}
+
 // PathOf returns the PATH of an environment: the last one.
 func PathOf(env []string) string {
 	for _, kv := range slices.Backward(env) {
@@ -41,12 +68,12 @@ func PathOf(env []string) string {
 // included.
 func pathOutside(path, dir string) []string {
 	return slices.DeleteFunc(filepath.SplitList(path), func(entry string) bool {
-		return !filepath.IsAbs(entry) || inWorld(entry, dir)
+		return !filepath.IsAbs(entry) || InWorld(entry, dir)
 	})
 }
 
-// inWorld reports whether a path is in a directory, by its name or its target.
-func inWorld(path, dir string) bool {
+// InWorld reports whether a path is in a directory, by its name or its target.
+func InWorld(path, dir string) bool {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		real = dir
@@ -79,7 +106,7 @@ func FindProgram(name, dir, path string, hides func(path string) bool) (string, 
 	for _, entry := range pathOutside(path, dir) {
 		file := filepath.Join(entry, name)
 		info, err := os.Stat(file)
-		if err != nil || !info.Mode().IsRegular() || unix.Access(file, unix.X_OK) != nil || inWorld(file, dir) {
+		if err != nil || !info.Mode().IsRegular() || unix.Access(file, unix.X_OK) != nil || InWorld(file, dir) {
 			continue
 		}
 		if real, err := filepath.EvalSymlinks(file); err == nil && (hides(real) || hides(filepath.Clean(entry))) {
@@ -114,7 +141,7 @@ func HashPrograms(h io.Writer, dir string, words []string, path string) error {
 				break
 			}
 			seen[file] = true
-			if inWorld(file, dir) {
+			if InWorld(file, dir) {
 				if err := hashFile(h, file); err != nil {
 					return fmt.Errorf("hash %s: %w", file, err)
 				}

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,6 +41,10 @@ const (
 	maxTimeout          = time.Hour
 )
 
+// CwdProject as a user's server's Cwd runs it in the task's directory, outside the sandbox: a
+// program that loads code from its working directory then runs the project's code.
+const CwdProject = "project"
+
 // ErrNoServer: no server of that name is configured.
 var ErrNoServer = errors.New("no such MCP server")
 
@@ -51,6 +56,9 @@ type Server struct {
 	Command string            `json:"command,omitempty"`
 	Args    []string          `json:"args,omitempty"`
 	Env     map[string]string `json:"env,omitempty"` // ${NAME} is the program's own variable
+	// Cwd is where a user's own command runs: an absolute directory, or CwdProject. Empty: an
+	// empty directory of this program. A project's command always runs in its project.
+	Cwd     string            `json:"cwd,omitempty"`
 	URL     string            `json:"url,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"` // ${NAME}, too
 	// Disabled servers are listed and not started.
@@ -140,6 +148,9 @@ func (s Server) Check() error {
 		return bad("both command and url are given: one of them")
 	case s.Type != "" && s.Type != s.kind() && (s.Type != "streamable-http" || s.URL == ""):
 		return bad("type %q: want stdio with command, or http with url", s.Type)
+	}
+	if s.Project == "" && s.Cwd != "" && s.Cwd != CwdProject && !filepath.IsAbs(s.Cwd) {
+		return bad("cwd %q: want %s or an absolute directory", s.Cwd, CwdProject)
 	}
 	for key, n := range map[string]int{"startTimeoutSeconds": s.StartTimeoutSeconds, "callTimeoutSeconds": s.CallTimeoutSeconds} {
 		if n < 0 || n > int(maxTimeout/time.Second) {

@@ -7,5 +7,6 @@
 // all its children. A dead, slow or faulty server loses its own tools only. A server that a
 // repository brings (.mcp.json) is started only if a user approved its command, and its tools
 // are offered only if a user approved their descriptions; a change of either needs a new
-// approval. Its program runs in a sandbox with the approved grants.
+// approval. Its program runs in a sandbox with the approved grants. A user's own server runs
+// outside the sandbox and away from the project's code, in an empty directory (stdio.go).
 package mcp

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -41,8 +44,17 @@ var errLong = fmt.Errorf("%w, whatever progress it reported", errSlow)
 // grants.
 func connect(ctx context.Context, s Server, o *Options, on events) (*session, error) {
 	ses, err := begin(ctx, s, o, on)
-	if err != nil && ctx.Err() == nil && s.confined() && o.Sandbox != nil {
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case s.confined() && o.Sandbox != nil:
 		err = fmt.Errorf("%w (it runs in a sandbox; 'anamnesis mcp approve %s' grants more: --network, --read, …)", err, s.Name)
+	case s.Project == "" && s.URL == "" && s.Cwd == "":
+		for _, a := range s.Args {
+			if _, missing := os.Stat(filepath.Join(o.Dir, a)); a != "" && missing == nil && !filepath.IsAbs(a) {
+				return nil, fmt.Errorf("%w (%s is a file of the project, and the server runs in an empty directory: give an absolute path, ${%s} for the project's; \"cwd\": %q runs it in the project, outside the sandbox)",
+					err, a, ProjectVariable, CwdProject)
+			}
+		}
 	}
 	return ses, err
 }
@@ -59,8 +71,12 @@ func begin(ctx context.Context, s Server, o *Options, on events) (*session, erro
 		stop(err)
 		return nil, err
 	}
+	capabilities := &sdk.ClientCapabilities{}
+	if s.URL == "" { // a service elsewhere has no use for a directory here
+		capabilities.RootsV2 = &sdk.RootCapabilities{}
+	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "anamnesis", Version: o.Program}, &sdk.ClientOptions{
-		Capabilities: &sdk.ClientCapabilities{}, // no roots, no sampling: a server gets only the arguments of calls
+		Capabilities: capabilities, // no sampling: a server gets only the directory and the arguments of calls
 		// A call is made once: a question back is reported; see server.outcome.
 		MultiRoundTrip:         &sdk.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { on.changed() },
@@ -68,6 +84,7 @@ func begin(ctx context.Context, s Server, o *Options, on events) (*session, erro
 			on.progress(r.Params.ProgressToken, progressText(r.Params))
 		},
 	})
+	client.AddRoots(&sdk.Root{Name: filepath.Base(o.Dir), URI: (&url.URL{Scheme: "file", Path: o.Dir}).String()})
 	cs, err := client.Connect(life, transport, nil)
 	if err != nil {
 		cause := context.Cause(life)

@@ -23,7 +23,8 @@ const DefaultPingTimeout = 5 * time.Second
 
 // Options are the environment of servers in this process.
 type Options struct {
-	Dir     string              // where commands run: the world, absolute
+	Dir     string              // the world, absolute: where a project's commands run
+	Empty   string              // the empty directory where a user's commands run, made on first use; "": /
 	Getenv  func(string) string // for ${NAME}; nil: os.Getenv
 	Environ []string            // what commands get, before secrets are removed; nil: the program's own
 	Program string              // this program's version, sent to servers

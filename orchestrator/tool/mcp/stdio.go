@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/guard/consent"
 )
 
@@ -40,19 +42,29 @@ type process struct {
 
 // startProcess starts a server. It runs until close, or its own end; ctx carries values only.
 func startProcess(ctx context.Context, s Server, o *Options) (*process, error) {
+	getenv := func(name string) string {
+		if name == ProjectVariable {
+			return o.Dir
+		}
+		return o.Getenv(name)
+	}
 	args := make([]string, 0, len(s.Args)+1)
 	for _, a := range append([]string{s.Command}, s.Args...) {
-		text, err := expand(a, o.Getenv)
+		text, err := expand(a, getenv)
 		if err != nil {
 			return nil, err
 		}
 		args = append(args, text)
 	}
-	own, err := expandAll(s.Env, o.Getenv)
+	own, err := expandAll(s.Env, getenv)
 	if err != nil {
 		return nil, fmt.Errorf("env %w", err)
 	}
-	env, box, err := surroundings(s, own, o)
+	dir, err := s.directory(args, o)
+	if err != nil {
+		return nil, err
+	}
+	env, box, err := surroundings(s, own, dir, o)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +82,7 @@ func startProcess(ctx context.Context, s Server, o *Options) (*process, error) {
 	go func() {
 		defer cancel()
 		out, err := guard.Run(ctx, guard.Command{
-			Path: path, Args: args, Dir: o.Dir, Env: env, Stdin: theirs, Timeout: guard.MaxTimeout, Sandbox: box,
+			Path: path, Args: args, Dir: dir, Env: env, Stdin: theirs, Timeout: guard.MaxTimeout, Sandbox: box,
 			Output: func(s guard.Stream, b []byte) {
 				if s == guard.Stdout {
 					_, _ = w.Write(b) // an error means that the reader is gone
@@ -89,9 +101,69 @@ func startProcess(ctx context.Context, s Server, o *Options) (*process, error) {
 	return p, nil
 }
 
-// surroundings returns the environment of a server and its sandbox. own are the variables of
-// its configuration.
-func surroundings(s Server, own map[string]string, o *Options) (env []string, box *guard.Sandbox, err error) {
+// ProjectVariable names the project's directory to servers, and in their configuration.
+const ProjectVariable = "ANAMNESIS_PROJECT_DIR"
+
+// directory returns where a command runs. A user's own runs outside the sandbox, so it is kept
+// from the code of the project unless its Cwd says otherwise: interpreters and package runners
+// load modules of their working directory and of those above it.
+func (s Server) directory(args []string, o *Options) (string, error) {
+	switch {
+	case s.confined() || s.Cwd == CwdProject:
+		return o.Dir, nil
+	case s.Cwd != "" && consent.InWorld(s.Cwd, o.Dir):
+		return "", fmt.Errorf("its cwd %s is in the project, whose code would run outside the sandbox; \"cwd\": %q allows that", s.Cwd, CwdProject)
+	case strings.ContainsRune(args[0], '/') && !filepath.IsAbs(args[0]):
+		return "", fmt.Errorf("its command %s is relative: give its absolute path, or \"cwd\": %q to run it in the project, outside the sandbox", args[0], CwdProject)
+	}
+	if file := projectProgram(args, o.Dir); file != "" {
+		return "", fmt.Errorf("%s is in the project and would run outside the sandbox; \"cwd\": %q allows that", file, CwdProject)
+	}
+	if s.Cwd != "" {
+		return s.Cwd, nil
+	}
+	if o.Empty == "" {
+		return "/", nil
+	}
+	err := os.MkdirAll(o.Empty, 0o700)
+	if err == nil {
+		err = os.Chmod(o.Empty, 0o500) // no server leaves a module for the next one
+	}
+	if err != nil {
+		return "", fmt.Errorf("make the empty directory for MCP servers: %w", err)
+	}
+	if consent.InWorld(o.Empty, o.Dir) { // programs also look in the directories above
+		return "/", nil
+	}
+	return o.Empty, nil
+}
+
+// projectProgram returns the program or script of a command that is in the project; empty: none
+// is. What follows an interpreter's script or module is data.
+func projectProgram(args []string, world string) string {
+	if filepath.IsAbs(args[0]) && consent.InWorld(args[0], world) {
+		return args[0]
+	}
+	if name := filepath.Base(args[0]); !approval.IsShell(name) && !approval.Interprets(name) {
+		return ""
+	}
+	for _, a := range args[1:] {
+		_, value, _ := strings.Cut(a, "=")
+		for _, path := range []string{a, value} {
+			if filepath.IsAbs(path) && consent.InWorld(path, world) {
+				return path
+			}
+		}
+		if info, err := os.Stat(a); a == "-m" || filepath.IsAbs(a) && err == nil && info.Mode().IsRegular() {
+			break
+		}
+	}
+	return ""
+}
+
+// surroundings returns the environment of a server in dir, and its sandbox. own are the
+// variables of its configuration.
+func surroundings(s Server, own map[string]string, dir string, o *Options) (env []string, box *guard.Sandbox, err error) {
 	if s.confined() {
 		if box, err = o.Sandbox.ForProject(s.Grants, s.approval("").Place()); err != nil {
 			return nil, nil, err
@@ -99,7 +171,11 @@ func surroundings(s Server, own map[string]string, o *Options) (env []string, bo
 		env = box.ProjectEnviron(o.Environ, s.Grants)
 	} else {
 		env = guard.Environ(o.Environ)
+		if dir != o.Dir {
+			env = consent.EnvironApart(env, o.Dir)
+		}
 	}
+	env = append(slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "PWD=") }), "PWD="+dir, ProjectVariable+"="+o.Dir)
 	for k, v := range own {
 		env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, k+"=") })
 		env = append(env, k+"="+v)
