@@ -70,6 +70,8 @@ func parse(name string, data []byte) (*remembered, error) {
 		return nil, fmt.Errorf("timeout %d: want 1 to %d seconds", d.Timeout, maxTimeoutSeconds)
 	case d.Sandbox != "" && d.Sandbox != string(guard.ConfineOff):
 		return nil, fmt.Errorf("sandbox %q: want off, or leave it out for the task's own", d.Sandbox)
+	case d.ReadOnly && d.Sandbox != "": // without a question it would run what the project makes it load
+		return nil, errors.New("read_only: calls outside the sandbox (sandbox: off) need an approval; remove read_only, and allow the tool by a rule")
 	}
 	if d.Timeout == 0 {
 		d.Timeout = defaultTimeoutSeconds

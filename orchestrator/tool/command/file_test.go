@@ -23,6 +23,7 @@ func TestParse(t *testing.T) {
 		"no parameter":    {"description: d\n" + params + "command: [run, '{{y}}']", "{{y}} is no parameter; there are x"},
 		"program chosen":  {"description: d\n" + params + "command: ['{{x}}']", "the file's choice"},
 		"long timeout":    {"description: d\ncommand: [true]\ntimeout: 3601", "timeout 3601"},
+		"outside unasked": {"description: d\ncommand: [true]\nread_only: true\nsandbox: off", "need an approval"},
 		"schema of text":  {"description: d\nparameters: {type: string}\ncommand: [true]", "type object"},
 		"broken schema":   {"description: d\nparameters: {type: object, $ref: '#/nowhere'}\ncommand: [true]", "schema"},
 		"schema no sense": {"description: d\nparameters: {type: object, minProperties: many}\ncommand: [true]", "parameters"},
