@@ -50,19 +50,19 @@ type key struct {
 	about   string
 	check   func(string) error
 	// tightens reports whether next is at least as strict as now, which may be empty.
-	// nil: a project may set the value freely. never: only after an approval.
+	// nil: a project may set the value freely. same: any other value needs an approval.
 	tightens func(next, now string) bool
 }
 
 // keys lists the settings, in the order in which they are shown.
 func keys() []key {
-	never := func(string, string) bool { return false }
+	same := func(next, now string) bool { return next == now }
 	text := func(string) error { return nil }
 	return []key{
-		{name: "model", about: "model name, or script:FILE for a recording", check: text, tightens: func(next, _ string) bool { return !strings.HasPrefix(next, "script:") }},
-		{name: "reflect_model", about: "model that is asked when the agent repeats itself", check: text, tightens: func(next, _ string) bool { return !strings.HasPrefix(next, "script:") }},
-		{name: "base_url", standin: "OPENAI_BASE_URL", about: "address of an OpenAI-compatible server", check: text, tightens: never},
-		{name: "key_env", initial: "OPENAI_API_KEY", about: "environment variable that holds the API key", check: text, tightens: never},
+		{name: "model", about: "model name, or script:FILE for a recording", check: text, tightens: same},
+		{name: "reflect_model", about: "model that is asked when the agent repeats itself", check: text, tightens: same},
+		{name: "base_url", standin: "OPENAI_BASE_URL", about: "address of an OpenAI-compatible server", check: text, tightens: same},
+		{name: "key_env", initial: "OPENAI_API_KEY", about: "environment variable that holds the API key", check: text, tightens: same},
 		{name: "approval", initial: "ask", about: "ask, edits, auto or deny", check: func(s string) error { _, err := approval.ParseMode(s); return err }, tightens: inOrder("deny", "ask", "edits", "auto")},
 		{name: "sandbox", initial: "world", about: "world, read-only or off", check: func(s string) error { _, err := guard.ParseConfinement(s); return err }, tightens: inOrder("read-only", "world", "off")},
 		{name: "eas", about: "effective attention span in tokens", check: positive[int](strconv.Atoi), tightens: lower(strconv.Atoi)},
@@ -179,7 +179,7 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 			if err := k.check(text); err != nil {
 				return nil, session.Usagef("$%s: %v; correct it or unset it", name, err)
 			}
-			v.Text, v.Origin, v.Bounded = text, "$"+name, false
+			v.Text, v.Origin, v.Bounded, v.Ignored = text, "$"+name, false, ""
 		}
 		s.Values = append(s.Values, v)
 	}
