@@ -36,7 +36,7 @@ func (a *app) configCommand() *cobra.Command {
 		Short: "Show each setting with its value and where it comes from",
 		Long: "Show each setting with its value and where it comes from. A flag wins over the environment (ANAMNESIS_MODEL and so on),\n" +
 			"then the project's " + settings.ProjectFile + " (the nearest one, up to the root of the git repository), then your own config.yaml.\n" +
-			"A project's file may make approval, sandbox and limits stricter. Its other values for these, the server's address and\n" +
+			"A project's file may make approval, sandbox and limits stricter. Its other values for these, the models, the server's address and\n" +
 			"the key are used only after you approved the file's current content.",
 		RunE: func(*cobra.Command, []string) error {
 			if _, err := session.RealDir(dir); err != nil {
