@@ -59,8 +59,11 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 	if err != nil {
 		return err
 	}
-	report := beside.Report{Sessions: []beside.Imported{}, Skipped: batch.Skipped}
+	report := beside.Report{Sessions: []beside.Imported{}, Skipped: batch.Skipped, Damaged: batch.Damaged}
 	a.notef("%s", batch)
+	for _, damage := range batch.Damaged {
+		a.notef("%s", damage)
+	}
 	if len(batch.Todo) == 0 {
 		return errors.Join(a.show(report, func() { a.println("nothing to import") }), a.notImported(src, batch.Skipped))
 	}
@@ -69,7 +72,7 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 		for i, file := range batch.Todo {
 			paths[i] = file.Path
 		}
-		return errors.Join(a.show(map[string][]string{"files": paths, "skipped": batch.Skipped}, func() { a.println(strings.Join(paths, "\n")) }), a.notImported(src, batch.Skipped))
+		return errors.Join(a.show(map[string][]string{"files": paths, "skipped": batch.Skipped, "damaged": batch.Damaged}, func() { a.println(strings.Join(paths, "\n")) }), a.notImported(src, batch.Skipped))
 	}
 	if !f.yes {
 		unasked := exit.Usagef("nothing was imported: add --yes to import without being asked")

@@ -93,6 +93,7 @@ type Batch struct {
 	Elsewhere int      // sessions that began in other directories
 	Empty     int      // files without work
 	Skipped   []string // files that cannot be read, and why
+	Damaged   []string // files with new steps of which damaged parts are left out
 
 	database bool // see Sessions
 }
@@ -105,10 +106,13 @@ type SessionFile struct {
 	steps int // new ones
 }
 
+// maxDamage is how many damaged parts of a file are named; all are counted.
+const maxDamage = 5
+
 // Examine reads the files and reports which of them hold something new. progress is called
 // with how many were read.
 func (im *Importer) Examine(ctx context.Context, src Sessions, progress func(done, all int)) (Batch, error) {
-	b := Batch{Skipped: []string{}, database: src.database}
+	b := Batch{Skipped: []string{}, Damaged: []string{}, database: src.database}
 	im.stores = src.stores
 	for i, path := range src.Paths {
 		if err := ctx.Err(); err != nil {
@@ -148,6 +152,13 @@ func (im *Importer) Examine(ctx context.Context, src Sessions, progress func(don
 			continue
 		}
 		b.Todo = append(b.Todo, SessionFile{path, s.Agent, s.Dir, n})
+		if n := len(s.Damage); n > 0 {
+			more := ""
+			if n > maxDamage {
+				more = fmt.Sprintf("; and %d more", n-maxDamage)
+			}
+			b.Damaged = append(b.Damaged, fmt.Sprintf("%s: %s left out: %s%s", path, quote.Number(n, "damaged part"), strings.Join(s.Damage[:min(n, maxDamage)], "; "), more))
+		}
 	}
 	return b, nil
 }
@@ -185,6 +196,7 @@ func (b Batch) String() string {
 type Report struct {
 	Sessions []Imported `json:"sessions"`
 	Skipped  []string   `json:"skipped"` // files that were not read, and why
+	Damaged  []string   `json:"damaged"` // files that were read without their damaged parts
 }
 
 // String summarises the import.
@@ -199,7 +211,7 @@ func (r Report) String() string {
 
 // Take imports a batch. progress is called with how many sessions were imported.
 func (im *Importer) Take(ctx context.Context, b Batch, progress func(done, all int)) (Report, error) {
-	r := Report{Sessions: []Imported{}, Skipped: b.Skipped}
+	r := Report{Sessions: []Imported{}, Skipped: b.Skipped, Damaged: b.Damaged}
 	for i, file := range b.Todo {
 		progress(i, len(b.Todo))
 		s, err := sessions.Read(file.Path)

@@ -1,7 +1,9 @@
 package sessions
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -59,6 +61,7 @@ type claudeReader struct {
 	step   map[string]int    // of the lines that belong to a step
 	said   map[string]string // words of the user, by line
 	reply  map[string]int    // steps by message id
+	last   string            // the line before, of those in parent
 	main   bool              // a line that is no subagent's was seen
 	kept   []claudeKept
 }
@@ -82,7 +85,7 @@ type claudeBackup struct {
 func readClaude(path string, data []byte) (*Session, error) {
 	r := claudeReader{s: &Session{Agent: Claude}, parent: map[string]string{}, step: map[string]int{}, said: map[string]string{}, reply: map[string]int{}}
 	var side []claudeLine
-	err := eachLine(data, func(raw []byte) error {
+	err := r.s.eachLine(data, func(raw []byte) error {
 		var l claudeLine
 		var kind struct {
 			Type string `json:"type"`
@@ -122,7 +125,9 @@ func readClaude(path string, data []byte) (*Session, error) {
 		return r.s, nil
 	}
 	for i := range side { // a subagent's own file
-		if err := r.line(&side[i]); err != nil {
+		if err := r.line(&side[i]); errors.Is(err, errField) {
+			r.s.damaged("message %s: %v", side[i].UUID, err)
+		} else if err != nil {
 			return nil, err
 		}
 		if id := side[i].AgentID; id != "" {
@@ -160,10 +165,11 @@ func (r *claudeReader) line(l *claudeLine) error {
 	if l.UUID == "" {
 		return nil
 	}
-	r.parent[l.UUID] = l.ParentUUID
-	if l.ParentUUID == "" { // after a compaction
-		r.parent[l.UUID] = l.LogicalParentUUID
+	parent := cmp.Or(l.ParentUUID, l.LogicalParentUUID) // the latter after a compaction
+	if _, known := r.parent[parent]; !known && parent != "" {
+		parent = r.last // its own line is damaged, or of a type that is not read
 	}
+	r.parent[l.UUID], r.last = parent, l.UUID
 	if l.Message == nil || l.Type != "user" && l.Type != "assistant" {
 		return nil
 	}

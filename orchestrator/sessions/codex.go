@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -36,7 +37,12 @@ type codexItem struct {
 		Output int `json:"output_tokens"`
 	} `json:"usage"`
 
-	// Of session_meta.
+	// Of compacted.
+	ReplacementHistory []struct {
+		Content json.RawMessage `json:"content"`
+	} `json:"replacement_history"`
+
+	// Of session_meta; turn_context has the directory, too.
 	Cwd          string          `json:"cwd"`
 	CLIVersion   string          `json:"cli_version"`
 	Timestamp    string          `json:"timestamp"`
@@ -46,6 +52,7 @@ type codexItem struct {
 var (
 	codexExit   = compiled(`(?m)^(?:Process exited with code|Exit code:) (\d+)$`)
 	codexFrame  = compiled(`(?s)^(?:Chunk ID: |Wall time: |Exit code: ).*?^?Output:\n`)
+	codexFile   = compiled(`^rollout-.{19}-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})`)
 	codexDenied = compiled(`^(?:rejected by user|Automatic approval review|exec command rejected|exec_command failed)`)
 )
 
@@ -56,11 +63,12 @@ type codexReader struct {
 	said     []string
 	answered bool // a result came since the last step began
 	exits    map[string]*codexItem
+	text     string // the last one of the model
 }
 
 func readCodex(path string, data []byte) (*Session, error) {
 	r := codexReader{s: &Session{Agent: Codex}, answered: true, exits: map[string]*codexItem{}}
-	err := eachLine(data, func(raw []byte) error {
+	err := r.s.eachLine(data, func(raw []byte) error {
 		var l struct {
 			Type      string          `json:"type"`
 			Timestamp string          `json:"timestamp"`
@@ -70,8 +78,8 @@ func readCodex(path string, data []byte) (*Session, error) {
 			return err
 		}
 		switch l.Type {
-		case "session_meta", "response_item", "event_msg", "turn_context", "token_usage_record":
-		default: // compacted, world_state and others repeat what stands in other lines
+		case "session_meta", "response_item", "event_msg", "turn_context", "token_usage_record", "compacted":
+		default: // world_state and others repeat what stands in other lines
 			return nil
 		}
 		var p codexItem
@@ -85,6 +93,9 @@ func readCodex(path string, data []byte) (*Session, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if m := codexFile().FindStringSubmatch(filepath.Base(path)); r.s.ID == "" && m != nil {
+		r.s.ID = m[1] // its first line is damaged
 	}
 	// A thread that was reverted goes on in a file of its own: THREAD_NEW.jsonl.
 	if _, part, ok := strings.Cut(strings.TrimSuffix(filepath.Base(path), ".jsonl"), r.s.ID+"_"); ok && r.s.ID != "" {
@@ -107,6 +118,11 @@ func (r *codexReader) line(kind, at string, p *codexItem) error {
 		return major(Codex, p.CLIVersion, "0")
 	case "turn_context":
 		s.Model = p.Model
+		if s.Dir == "" {
+			s.Dir = p.Cwd
+		}
+	case "compacted":
+		r.compacted(p)
 	case "token_usage_record":
 		if n := len(s.Steps); n > 0 {
 			s.Steps[n-1].Usage = Usage{p.Usage.Input, p.Usage.Output}
@@ -117,6 +133,27 @@ func (r *codexReader) line(kind, at string, p *codexItem) error {
 		return r.item(at, p)
 	}
 	return nil
+}
+
+// compacted removes the summary, which the model wrote as an answer just before, from what it
+// said. It stands in the line about the compaction once more.
+func (r *codexReader) compacted(p *codexItem) {
+	var summary string
+	_ = json.Unmarshal(p.Message, &summary) // a text, or none
+	in := []string{summary}
+	for _, item := range p.ReplacementHistory {
+		in = append(in, textOf(item.Content))
+	}
+	n := len(r.s.Steps) - 1
+	if n < 0 || r.text == "" || !slices.ContainsFunc(in, func(text string) bool { return strings.HasSuffix(strings.TrimSpace(text), strings.TrimSpace(r.text)) }) {
+		return
+	}
+	st := &r.s.Steps[n]
+	st.Text = strings.TrimSuffix(st.Text, r.text)
+	r.text, r.answered = "", true
+	if st.Text == "" && len(st.Calls) == 0 {
+		r.said, r.s.Steps = append(st.Said, r.said...), r.s.Steps[:n]
+	}
 }
 
 // event reads what the user said, and how commands ended.
@@ -156,7 +193,8 @@ func (r *codexReader) item(at string, p *codexItem) error {
 	switch p.Type {
 	case "message":
 		if p.Role == "assistant" {
-			r.step(at).Text += textOf(p.Content)
+			r.text = textOf(p.Content)
+			r.step(at).Text += r.text
 		}
 	case "function_call":
 		name := p.Name

@@ -39,8 +39,7 @@ type geminiLine struct {
 	Set       *struct {
 		Messages []geminiMessage `json:"messages"`
 	} `json:"$set"`
-	RewindTo string          `json:"$rewindTo"`
-	Messages []geminiMessage `json:"messages"` // of the older form, one object
+	RewindTo string `json:"$rewindTo"`
 	geminiMessage
 }
 
@@ -63,7 +62,8 @@ type geminiReader struct {
 	next     int         // the message that the next one continues, after a rewind; -2: none
 }
 
-func readGemini(path string, data []byte) (*Session, error) {
+// readGemini reads lines, or the older form, which is one object.
+func readGemini(path string, data []byte, o *object) (*Session, error) {
 	r := geminiReader{s: &Session{Agent: Gemini}, at: map[string]int{}, from: map[int]int{}, next: -2}
 	read := func(raw []byte) error {
 		var l geminiLine
@@ -72,11 +72,13 @@ func readGemini(path string, data []byte) (*Session, error) {
 		}
 		return r.line(raw, &l)
 	}
-	var err error
-	if json.Valid(data) {
-		err = read(data)
-	} else {
-		err = eachLine(data, read)
+	err := r.s.eachLine(data, read)
+	if err == nil && o != nil {
+		_ = json.Unmarshal(o.fields["sessionId"], &r.s.ID) // without one it is refused
+		var start string
+		_ = json.Unmarshal(o.fields["startTime"], &start) // advice only
+		r.s.Start = timeOf(start)
+		err = r.s.eachMessage(o, read)
 	}
 	if err != nil {
 		return nil, err
@@ -96,9 +98,6 @@ func (r *geminiReader) line(raw []byte, l *geminiLine) error {
 	switch {
 	case l.SessionID != "":
 		r.s.ID, r.s.Start = l.SessionID, timeOf(l.StartTime)
-		for i := range l.Messages {
-			r.put(&l.Messages[i])
-		}
 	case l.Set != nil:
 		for i := range l.Set.Messages {
 			r.put(&l.Set.Messages[i])

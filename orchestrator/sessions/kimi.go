@@ -63,7 +63,7 @@ func readKimi(path string, data []byte) (*Session, error) {
 	var said []string
 	var turns []int // the step before each turn of the user's
 	current := -1   // the step that the next one continues
-	err := eachLine(data, func(raw []byte) error {
+	err := s.eachLine(data, func(raw []byte) error {
 		var kind struct {
 			Type string `json:"type"`
 		}
@@ -94,6 +94,9 @@ func readKimi(path string, data []byte) (*Session, error) {
 				said, turns = append(said, textOf(l.Input)), append(turns, current)
 			}
 		case "context.undo":
+			if l.Count > len(turns) && len(turns) > 0 && len(s.Damage) > 0 { // a turn's line is damaged
+				l.Count = len(turns)
+			}
 			if l.Count < 1 || l.Count > len(turns) {
 				return fmt.Errorf("%w: an undo of %d turns, of %d", ErrNewer, l.Count, len(turns))
 			}

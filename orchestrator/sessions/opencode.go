@@ -7,35 +7,36 @@ import (
 	"time"
 )
 
-// openCodeExport is what `opencode export` writes.
-type openCodeExport struct {
+// openCodeInfo describes the session in what `opencode export` writes.
+type openCodeInfo struct {
+	ID        string `json:"id"`
+	ProjectID string `json:"projectID"`
+	Directory string `json:"directory"`
+	Version   string `json:"version"`
+	Time      struct {
+		Created int64 `json:"created"`
+	} `json:"time"`
+}
+
+// openCodeMessage is a message in it.
+type openCodeMessage struct {
 	Info struct {
-		ID        string `json:"id"`
-		ProjectID string `json:"projectID"`
-		Directory string `json:"directory"`
-		Version   string `json:"version"`
-		Time      struct {
+		Role    string          `json:"role"`
+		ModelID string          `json:"modelID"`
+		Summary json.RawMessage `json:"summary"` // true of a compaction's; of the user's it is an object
+		Tokens  struct {
+			Input  int `json:"input"`
+			Output int `json:"output"`
+			Cache  struct {
+				Read  int `json:"read"`
+				Write int `json:"write"`
+			} `json:"cache"`
+		} `json:"tokens"`
+		Time struct {
 			Created int64 `json:"created"`
 		} `json:"time"`
 	} `json:"info"`
-	Messages []struct {
-		Info struct {
-			Role    string `json:"role"`
-			ModelID string `json:"modelID"`
-			Tokens  struct {
-				Input  int `json:"input"`
-				Output int `json:"output"`
-				Cache  struct {
-					Read  int `json:"read"`
-					Write int `json:"write"`
-				} `json:"cache"`
-			} `json:"tokens"`
-			Time struct {
-				Created int64 `json:"created"`
-			} `json:"time"`
-		} `json:"info"`
-		Parts []openCodePart `json:"parts"`
-	} `json:"messages"`
+	Parts []openCodePart `json:"parts"`
 }
 
 type openCodePart struct {
@@ -57,28 +58,34 @@ type openCodePart struct {
 	} `json:"state"`
 }
 
-func readOpenCode(data []byte) (*Session, error) {
-	var e openCodeExport
-	if err := decode(data, &e); err != nil {
-		return nil, err
+func readOpenCode(o *object) (*Session, error) {
+	var e openCodeInfo
+	if err := decode(o.fields["info"], &e); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNewer, err)
 	}
-	if e.Info.ID == "" || e.Info.Directory == "" {
+	if e.ID == "" || e.Directory == "" {
 		return nil, ErrNotSession
 	}
-	if err := major(OpenCode, e.Info.Version, "1"); err != nil {
+	if err := major(OpenCode, e.Version, "1"); err != nil {
 		return nil, err
 	}
-	s := &Session{Agent: OpenCode, ID: e.Info.ID, Dir: e.Info.Directory, Version: e.Info.Version, Project: e.Info.ProjectID, Kept: map[int]Kept{}, Start: time.UnixMilli(e.Info.Time.Created).UTC()}
+	s := &Session{Agent: OpenCode, ID: e.ID, Dir: e.Directory, Version: e.Version, Project: e.ProjectID, Kept: map[int]Kept{}, Start: time.UnixMilli(e.Time.Created).UTC()}
 	var said []string
-	for i := range e.Messages {
-		m := &e.Messages[i]
+	err := s.eachMessage(o, func(raw []byte) error {
+		var m openCodeMessage
+		if err := decode(raw, &m); err != nil {
+			return err
+		}
 		if m.Info.Role == "user" {
 			for _, p := range m.Parts {
 				if p.Type == "text" && !p.Synthetic && !p.Ignored {
 					said = append(said, unquoted(p.Text))
 				}
 			}
-			continue
+			return nil
+		}
+		if string(m.Info.Summary) == "true" {
+			return nil
 		}
 		st := s.begin(len(s.Steps)-1, said, time.UnixMilli(m.Info.Time.Created).UTC())
 		said, s.Model = nil, m.Info.ModelID
@@ -86,7 +93,7 @@ func readOpenCode(data []byte) (*Session, error) {
 		st.Usage = Usage{t.Input + t.Cache.Read + t.Cache.Write, t.Output}
 		for _, p := range m.Parts {
 			if err := st.openCodePart(&p); err != nil {
-				return nil, err
+				return err
 			}
 			if at := len(s.Steps) - 1; p.Type == "step-finish" && p.Snapshot != "" {
 				s.Kept[at] = Kept{Tree: p.Snapshot}
@@ -94,8 +101,9 @@ func readOpenCode(data []byte) (*Session, error) {
 				s.Kept[-1] = Kept{Tree: p.Snapshot}
 			}
 		}
-	}
-	return s, nil
+		return nil
+	})
+	return s, err
 }
 
 // unquoted removes the quotes that 'opencode run' puts around a prompt with spaces.

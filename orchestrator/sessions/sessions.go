@@ -3,13 +3,14 @@
 // tools have the names and arguments of our own. It knows no tasks and no streams.
 //
 // A file that is no session, or whose format is newer than the reader, is an error:
-// nothing is guessed.
+// nothing is guessed. Damaged lines are left out and named in [Session.Damage].
 package sessions
 
 import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf16"
 )
 
 // maxFileBytes is the size of a session file, unpacked.
@@ -53,6 +55,8 @@ var (
 	ErrNotSession = errors.New("not a session file of Claude Code, Codex, opencode, Gemini CLI or Kimi Code")
 	// ErrNewer is returned for a session in a format that the reader does not know.
 	ErrNewer = errors.New("format newer than this program reads; nothing was taken from it")
+	// ErrDamaged is returned for a session file of which too little is left to read.
+	ErrDamaged = errors.New("a damaged session file")
 	// ErrLeftOut is returned for a file that holds no work: a review that the agent
 	// made of itself, or a session without a reply.
 	ErrLeftOut = errors.New("left out")
@@ -71,6 +75,8 @@ type Session struct {
 	// ended; -1: when the session began.
 	Kept    map[int]Kept
 	Project string // opencode's id of the project, by which its snapshots are found
+	// Damage names each part of the file that could not be read and was left out.
+	Damage []string
 }
 
 // Kept is what an agent kept of files at one moment.
@@ -128,129 +134,281 @@ type Call struct {
 	Network bool     // the result may hold text from the network or of an MCP server
 }
 
-// Read reads a session file.
+// Read reads a session file. Parts that are damaged are left out; the session names them.
 func Read(path string) (*Session, error) {
-	data, err := readFile(path)
+	data, cut, err := readFile(path)
 	if err != nil {
 		return nil, err
 	}
-	s, err := parse(path, data)
+	s, err := parse(path, fromUTF16(data))
+	if err == nil && cut != nil {
+		s.damaged("the end: %v", cut)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, errors.Join(err, cut))
 	}
 	s.finish()
-	if len(s.Steps) == 0 {
-		return nil, fmt.Errorf("%s: %w: no reply in it", path, ErrLeftOut)
+	switch {
+	case len(s.Steps) == 0 && len(s.Damage) > 0:
+		err = fmt.Errorf("%w: no reply is left in it: %s", ErrDamaged, s.Damage[0])
+	case len(s.Steps) == 0:
+		err = fmt.Errorf("%w: no reply in it", ErrLeftOut)
+	case s.ID == "":
+		err = fmt.Errorf("%w: the line that names the session is missing", ErrDamaged)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return s, nil
 }
 
-func readFile(path string) ([]byte, error) {
+// readFile reads a file and unpacks it. If a packed file is cut or damaged, cut says so, and
+// data is what stands before.
+func readFile(path string) (data []byte, cut, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %w: not a regular file", path, ErrNotSession)
+		return nil, nil, fmt.Errorf("%s: %w: not a regular file", path, ErrNotSession)
 	}
 	var src io.Reader = f
-	if strings.HasSuffix(path, ".gz") {
+	packed := strings.HasSuffix(path, ".gz")
+	if packed {
 		z, err := gzip.NewReader(f)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w: %w", path, ErrNotSession, err)
+			return nil, nil, fmt.Errorf("%s: %w: %w", path, ErrDamaged, err)
 		}
 		defer z.Close()
 		src = z
 	}
-	data, err := io.ReadAll(io.LimitReader(src, maxFileBytes+1))
+	data, err = io.ReadAll(io.LimitReader(src, maxFileBytes+1))
 	switch {
+	case err != nil && packed:
+		return data, err, nil
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	case len(data) > maxFileBytes:
-		return nil, fmt.Errorf("%s: %w: larger than %d bytes", path, ErrNotSession, maxFileBytes)
+		return nil, nil, fmt.Errorf("%s: larger than %d bytes, which is the limit", path, maxFileBytes)
 	}
-	return data, nil
+	return data, nil, nil
 }
 
-// head holds the fields by which a file's first lines are recognised.
+// byteOrderMark is how some programs begin a text in UTF-8.
+var byteOrderMark = []byte("\ufeff")
+
+// fromUTF16 returns a text in UTF-8. Windows PowerShell writes redirected output in UTF-16.
+func fromUTF16(data []byte) []byte {
+	var order binary.ByteOrder
+	switch {
+	case bytes.HasPrefix(data, []byte{0xff, 0xfe}):
+		order = binary.LittleEndian
+	case bytes.HasPrefix(data, []byte{0xfe, 0xff}):
+		order = binary.BigEndian
+	default:
+		return bytes.TrimPrefix(data, byteOrderMark)
+	}
+	units := make([]uint16, len(data)/2-1)
+	for i := range units {
+		units[i] = order.Uint16(data[2*i+2:])
+	}
+	return []byte(string(utf16.Decode(units)))
+}
+
+// head holds the fields by which a file's lines are recognised.
 type head struct {
 	Type            string          `json:"type"`
+	ID              string          `json:"id"`
 	SessionID       string          `json:"sessionId"`
 	StartTime       string          `json:"startTime"`
 	ProtocolVersion string          `json:"protocol_version"`
-	Info            json.RawMessage `json:"info"`
-	Messages        json.RawMessage `json:"messages"`
 	Payload         json.RawMessage `json:"payload"`
 }
 
-// headLines is how many lines are looked at to recognise a file.
+// headLines is how many lines are read to recognise a file.
 const headLines = 20
 
 func parse(path string, data []byte) (*Session, error) {
 	if bytes.HasPrefix(data, []byte("SQLite format 3\x00")) {
 		return nil, fmt.Errorf("%w: a database; for opencode, write the session to a file with 'opencode export ID > FILE' and name that", ErrNotSession)
 	}
-	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
-		return nil, ErrNotSession
-	}
-	var whole head
-	if json.Unmarshal(data, &whole) == nil && whole.Messages != nil {
+	if o, ok := readObject(data); ok {
 		switch {
-		case whole.Info != nil:
-			return readOpenCode(data)
-		case whole.SessionID != "" && whole.StartTime != "":
-			return readGemini(path, data)
+		case o.fields["info"] != nil:
+			return readOpenCode(o)
+		case o.fields["sessionId"] != nil && o.fields["startTime"] != nil:
+			return readGemini(path, nil, o)
+		case o.damage == "":
+			return nil, ErrNotSession
 		}
-		return nil, ErrNotSession
 	}
 	n := 0
 	for line := range bytes.Lines(data) {
-		var h head
-		if n++; n > headLines || json.Unmarshal(line, &h) != nil {
+		for _, text := range texts(line) {
+			var h head
+			if json.Unmarshal(text, &h) != nil {
+				continue
+			}
+			n++
+			switch {
+			case h.Payload != nil && (h.Type == "session_meta" || h.Type == "turn_context" || h.Type == "response_item"):
+				return readCodex(path, data)
+			case h.Type == "metadata" && h.ProtocolVersion != "", strings.Contains(h.Type, ".") && strings.HasPrefix(filepath.Base(path), "wire.jsonl"):
+				return readKimi(path, data)
+			case h.Type == "" && h.SessionID != "" && h.StartTime != "", h.Type == "gemini" && h.ID != "":
+				return readGemini(path, data, nil)
+			case h.SessionID != "" && h.Type != "":
+				return readClaude(path, data)
+			}
+		}
+		if n > headLines {
 			break
 		}
-		switch {
-		case h.Type == "session_meta" && h.Payload != nil:
-			return readCodex(path, data)
-		case h.Type == "metadata" && h.ProtocolVersion != "":
-			return readKimi(path, data)
-		case h.Type == "" && h.SessionID != "" && h.StartTime != "":
-			return readGemini(path, data)
-		case h.SessionID != "" && h.Type != "":
-			return readClaude(path, data)
-		}
+	}
+	if n == 0 && strings.HasSuffix(strings.TrimSuffix(path, ".gz"), ".jsonl") && bytes.ContainsAny(data, "\n\x00") {
+		return nil, fmt.Errorf("%w: no line of it is JSON", ErrDamaged)
 	}
 	return nil, ErrNotSession
 }
 
-// eachLine visits the lines of a file. The last one may be half written; a bad one
-// before it is an error.
-func eachLine(data []byte, visit func(line []byte) error) error {
-	n := 0
+// damaged records a part that was left out.
+func (s *Session) damaged(format string, args ...any) {
+	s.Damage = append(s.Damage, fmt.Sprintf(format, args...))
+}
+
+// texts splits a line at NUL bytes, which a crash of the machine leaves in a file, and removes
+// white space and byte order marks. No text is empty.
+func texts(line []byte) (list [][]byte) {
+	for text := range bytes.SplitSeq(line, []byte{0}) {
+		text = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(text), byteOrderMark))
+		if len(text) > 0 {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// maxOddShare: if more than one line in this many has a field of another type, the format is
+// another one and not the line damaged.
+const maxOddShare = 4
+
+// eachLine visits the lines of a file. Damaged ones are left out and recorded, except a last
+// one without a line break, which is being written.
+func (s *Session) eachLine(data []byte, visit func(line []byte) error) error {
+	n, odd := 0, 0
+	var other error
 	for line := range bytes.Lines(data) {
 		n++
-		whole := bytes.HasSuffix(line, []byte("\n"))
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			continue
+		why := ""
+		if bytes.IndexByte(line, 0) >= 0 {
+			why = "NUL bytes"
 		}
-		if !json.Valid(line) {
-			if !whole {
-				return nil
+		list := texts(line)
+		for i, text := range list {
+			if !json.Valid(text) {
+				if i < len(list)-1 || bytes.HasSuffix(line, []byte("\n")) {
+					why = "not JSON"
+				}
+				continue
 			}
-			return fmt.Errorf("%w: line %d is not JSON", ErrNotSession, n)
+			err := visit(text)
+			if errors.Is(err, errField) {
+				odd++
+				why, other = err.Error(), cmp.Or(other, err)
+			} else if err != nil {
+				return fmt.Errorf("line %d: %w", n, err)
+			}
 		}
-		if err := visit(line); err != nil {
-			return fmt.Errorf("line %d: %w", n, err)
+		if why != "" {
+			s.damaged("line %d: %s", n, why)
 		}
+	}
+	if odd*maxOddShare > n {
+		return fmt.Errorf("%w: %d of %d lines: %w", ErrNewer, odd, n, other)
 	}
 	return nil
 }
 
-// decode reads a line into v; a field of another type means another format.
+// object is a file that is one JSON object with a list of messages, as far as it can be read.
+type object struct {
+	fields   map[string]json.RawMessage // all but the messages
+	messages []json.RawMessage
+	damage   string // why reading ended early; empty: it did not
+}
+
+// readObject reads a file as one object. It returns false for a file of lines, and for an
+// object without messages.
+func readObject(data []byte) (o *object, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	o = &object{fields: map[string]json.RawMessage{}}
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, false
+	}
+	field := func() error {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var value json.RawMessage
+		if name != "messages" {
+			err = d.Decode(&value)
+			o.fields[fmt.Sprint(name)] = value
+			return err
+		}
+		t, err := d.Token()
+		if ok = t == json.Delim('['); err != nil || !ok {
+			return cmp.Or(err, ErrNotSession)
+		}
+		for d.More() {
+			if err := d.Decode(&value); err != nil {
+				return err
+			}
+			o.messages, value = append(o.messages, value), nil
+		}
+		_, err = d.Token()
+		return err
+	}
+	for d.More() {
+		if err := field(); err != nil {
+			o.damage = fmt.Sprintf("from byte %d on: %v", d.InputOffset(), err)
+			return o, ok
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		o.damage = fmt.Sprintf("from byte %d on: %v", d.InputOffset(), err)
+	}
+	return o, ok && len(bytes.Trim(data[d.InputOffset():], "\x00 \r\n\t")) == 0
+}
+
+// eachMessage visits the messages of an object. Damaged ones are left out and recorded.
+func (s *Session) eachMessage(o *object, visit func(message []byte) error) error {
+	odd := 0
+	for i, m := range o.messages {
+		err := visit(m)
+		if errors.Is(err, errField) {
+			odd++
+			s.damaged("message %d: %v", i+1, err)
+		} else if err != nil {
+			return fmt.Errorf("message %d: %w", i+1, err)
+		}
+	}
+	if odd*maxOddShare > len(o.messages) {
+		return fmt.Errorf("%w: %d of %d messages: %s", ErrNewer, odd, len(o.messages), s.Damage[0])
+	}
+	if o.damage != "" {
+		s.damaged("%s", o.damage)
+	}
+	return nil
+}
+
+// errField: a field has another type than in the known format.
+var errField = errors.New("a field of another type")
+
+// decode reads a line into v.
 func decode(line []byte, v any) error {
 	if err := json.Unmarshal(line, v); err != nil {
-		return fmt.Errorf("%w (%v)", ErrNewer, err)
+		return fmt.Errorf("%w (%v)", errField, err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package sessions_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"anamnesis/orchestrator/sessions"
 )
@@ -117,10 +119,10 @@ func TestOther(t *testing.T) {
 		"no JSON":           {"hello\n", sessions.ErrNotSession},
 		"other JSON":        {`{"a":1}`, sessions.ErrNotSession},
 		"a database":        {"SQLite format 3\x00", sessions.ErrNotSession},
-		"a bad line":        {string(bytes.Join(lines[:3], nil)) + "{\n" + string(lines[4]), sessions.ErrNotSession},
+		"no reply left":     {string(bytes.Join(lines[:3], nil)) + "{\n" + string(lines[4]), sessions.ErrDamaged},
 		"a newer version":   {strings.ReplaceAll(string(claude), `"2.1.0"`, `"10.0.0"`), sessions.ErrNewer},
 		"an unknown part":   {strings.Replace(string(claude), `"type":"tool_use"`, `"type":"tool_call_2"`, 1), sessions.ErrNewer},
-		"another type":      {strings.Replace(string(claude), `"uuid":"s1"`, `"uuid":{"a":1}`, 1), sessions.ErrNewer},
+		"another type":      {strings.ReplaceAll(string(claude), `"uuid":"`, `"uuid":{},"a":"`), sessions.ErrNewer},
 		"a newer wire":      {`{"type":"metadata","protocol_version":"2.0"}` + "\n", sessions.ErrNewer},
 		"a newer export":    {`{"info":{"id":"a","directory":"/p","version":"2.0.1"},"messages":[]}`, sessions.ErrNewer},
 		"a review of Codex": {`{"type":"session_meta","payload":{"id":"a","cwd":"/p","thread_source":"guardian_review"}}` + "\n", sessions.ErrLeftOut},
@@ -142,6 +144,189 @@ func TestOther(t *testing.T) {
 	}
 	if _, err := sessions.Read(t.TempDir()); !errors.Is(err, sessions.ErrNotSession) {
 		t.Errorf("a folder: %v", err)
+	}
+}
+
+// TestDamage: of a file with one damaged line, or one that is cut, the rest is read, and the damage is
+// named. Nothing else changes: no step moves to the beginning because the line that it continues is lost.
+func TestDamage(t *testing.T) {
+	utf16le := func(text string) string {
+		out := []byte{0xff, 0xfe}
+		for _, u := range utf16.Encode([]rune(text)) {
+			out = append(out, byte(u), byte(u>>8))
+		}
+		return string(out)
+	}
+	for agent, tt := range samples {
+		from := filepath.Join("testdata", filepath.FromSlash(tt.path))
+		data, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := sessions.Read(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := tt.path
+		if agent == sessions.Codex {
+			name = "rollout-2026-01-02T03-04-05-01a2042d-5faa-7723-88a9-3ac5115e9f97.jsonl"
+		}
+		read := func(what, text string, harmed bool) *sessions.Session {
+			path := filepath.Join(t.TempDir(), filepath.FromSlash(name))
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s, err := sessions.Read(path)
+			if errors.Is(err, sessions.ErrDamaged) && harmed {
+				return nil
+			}
+			if err != nil || harmed != (len(s.Damage) == 1) {
+				t.Errorf("%s, %s: %v, %+v", agent, what, err, s)
+				return nil
+			}
+			return s
+		}
+		all := strings.SplitAfter(strings.TrimSpace(string(data)), "\n")
+		harmless := map[string]string{"a byte order mark": "\ufeff" + string(data), "UTF-16": utf16le(string(data))}
+		if agent == sessions.OpenCode { // one object, not lines
+			for n := strings.Index(string(data), "edit"); n < len(data)-2; n += 97 {
+				if s := read("cut", string(data[:n]), true); s == nil || s.ID != whole.ID || len(s.Steps) == 0 || len(s.Steps) >= len(whole.Steps) {
+					t.Errorf("cut at %d: %+v", n, s)
+				}
+			}
+			if s := read("odd", strings.Replace(string(data), `"callID":"t2"`, `"callID":2`, 1), true); s == nil || len(s.Steps) != 3 {
+				t.Errorf("an odd message: %+v", s)
+			}
+			all = nil
+		}
+		for what, text := range harmless {
+			if s := read(what, text, false); s == nil || len(s.Steps) != len(whole.Steps) {
+				t.Errorf("%s, %s: %+v", agent, what, s)
+			}
+		}
+		for i, line := range all {
+			for what, text := range map[string]string{
+				"half":         line[:len(line)/2] + "\n",
+				"an odd field": `{"sessionId":"c-1","version":5,"protocol_version":5,"id":5,"timestamp":5,` + line[1:],
+				"NUL":          strings.Repeat("\x00", 4096) + "\n",
+			} {
+				what = fmt.Sprintf("%s line %d", what, i+1)
+				if strings.Contains(what, "odd") && (agent != sessions.Claude || !strings.Contains(line, `"version"`)) {
+					continue
+				}
+				s := read(what, strings.Join(all[:i], "")+text+strings.Join(all[i+1:], ""), true)
+				if s == nil && i > 0 {
+					t.Errorf("%s: %s loses the session", agent, what)
+				}
+				if s == nil {
+					continue
+				}
+				if !strings.HasPrefix(s.Damage[0], fmt.Sprintf("line %d: ", i+1)) || len(s.Steps) < len(whole.Steps)-2 {
+					t.Errorf("%s, %s: %q, %d of %d steps", agent, what, s.Damage, len(s.Steps), len(whole.Steps))
+				}
+				for k, st := range s.Steps {
+					if k > 0 && st.Parent < 0 && agent != sessions.Kimi { // its turns are counted
+
+						t.Errorf("%s, %s: step %d continues the beginning", agent, what, k)
+					}
+				}
+			}
+			// A crash leaves NUL bytes before a whole line, or after half of one.
+			if s := read("NUL before", strings.Join(all[:i], "")+"\x00\x00"+strings.Join(all[i:], ""), true); s == nil || len(s.Steps) != len(whole.Steps) {
+				t.Errorf("%s: NUL before line %d: %+v", agent, i+1, s)
+			}
+			read("a mark before", strings.Join(all[:i], "")+"\ufeff"+strings.Join(all[i:], ""), false)
+		}
+	}
+}
+
+// TestDamagedFile: a packed file that was cut is read up to there. A file that holds nothing that can be
+// read is called damaged, not another kind of file.
+func TestDamagedFile(t *testing.T) {
+	data, err := os.ReadFile("testdata/claude.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err = z.Write(bytes.Replace(data, []byte(`"text":"Done."`), []byte(`"text":"`+strings.Repeat("Done. ", 1e5)+`"`), 1))
+	if err := errors.Join(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	gemini := `{"id":"2","timestamp":"2026-01-02T03:04:05.000Z","type":"gemini","content":"Done."}` + "\n"
+	for name, tt := range map[string]struct {
+		data  []byte
+		want  error
+		steps int
+	}{
+		"cut.jsonl.gz":      {packed.Bytes()[:packed.Len()*4/5], nil, 3},
+		"sum.jsonl.gz":      {append(bytes.Clone(packed.Bytes()[:packed.Len()-8]), 1, 2, 3, 4, 5, 6, 7, 8), nil, 4},
+		"head.jsonl.gz":     {[]byte("no gzip"), sessions.ErrDamaged, 0},
+		"zero.jsonl":        {make([]byte, 4096), sessions.ErrDamaged, 0},
+		"noise.jsonl":       {[]byte("{\"a\n}\n"), sessions.ErrDamaged, 0},
+		"session-a.jsonl":   {[]byte("{\"sessi\n" + gemini), sessions.ErrDamaged, 0},
+		"session-b.json":    {[]byte(`{"sessionId":"g","startTime":"2026-01-02T03:04:05Z","messages":[` + gemini + `,{"id":`), nil, 1},
+		"tsconfig.json":     {[]byte("{ // a comment\n}"), sessions.ErrNotSession, 0},
+		"other.jsonl":       {[]byte("{\"a\":1}\n{\"b\n"), sessions.ErrNotSession, 0},
+		"half.jsonl":        {[]byte(`{"type":"us`), sessions.ErrNotSession, 0},
+		"only-a-meta.jsonl": {[]byte("{\"half\n" + `{"type":"response_item","payload":{"type":"message","role":"assistant","content":"x"}}` + "\n"), sessions.ErrDamaged, 0},
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, tt.data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := sessions.Read(path)
+		if !errors.Is(err, tt.want) || tt.want == nil && (s == nil || len(s.Steps) != tt.steps || len(s.Damage) != 1) {
+			t.Errorf("%s: %v, want %v; %+v", name, err, tt.want, s)
+		}
+	}
+}
+
+// TestCompacted: the summary of a compaction is no answer.
+func TestCompacted(t *testing.T) {
+	line := func(kind, payload string) string { return `{"type":"` + kind + `","payload":` + payload + "}\n" }
+	said := func(text string) string {
+		return line("response_item", `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"`+text+`"}]}`)
+	}
+	call := func(id string) string {
+		return line("response_item", `{"type":"function_call","name":"exec_command","arguments":"{\"cmd\":\"make\"}","call_id":"`+id+`"}`) +
+			line("response_item", `{"type":"function_call_output","call_id":"`+id+`","output":"x"}`)
+	}
+	meta := line("session_meta", `{"id":"x","cwd":"/p","cli_version":"0.1.0"}`)
+	old := line("compacted", `{"message":"Another model wrote:\nSUMMARY"}`)
+	now := line("compacted", `{"message":"","replacement_history":[{"type":"message","role":"user","content":[{"type":"input_text","text":"Another model wrote:\nSUMMARY"}]}]}`)
+	message := func(role, more, parts string) string {
+		return `{"info":{"role":"` + role + `"` + more + `},"parts":[` + parts + `]}`
+	}
+	for name, tt := range map[string]struct{ data, want string }{
+		"in a turn":      {meta + said("I run it.") + call("1") + said("SUMMARY") + old + call("2") + said("Done."), "I run it.[Bash] [Bash] Done. "},
+		"after a turn":   {meta + call("1") + said("Done.") + said("SUMMARY") + now + call("2") + said("Once more."), "[Bash] Done. [Bash] Once more. "},
+		"without a text": {meta + call("1") + said("Done.") + line("compacted", `{"message":""}`), "[Bash] Done. "},
+		"of opencode": {`{"info":{"id":"o","directory":"/p","version":"1.0.0"},"messages":[` + message("user", `,"summary":{"diffs":[]}`, `{"type":"compaction"}`) + "," +
+			message("assistant", `,"summary":true`, `{"type":"text","text":"SUMMARY"}`) + "," + message("assistant", "", `{"type":"text","text":"Done."}`) + "]}", "Done. "},
+	} {
+		path := filepath.Join(t.TempDir(), "f")
+		if err := os.WriteFile(path, []byte(tt.data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := sessions.Read(path)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got := ""
+		for _, st := range s.Steps {
+			got += st.Text
+			for _, c := range st.Calls {
+				got += "[" + c.Tool + "]"
+			}
+			got += " "
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
 	}
 }
 
@@ -229,7 +414,7 @@ func TestGrows(t *testing.T) {
 				t.Fatal(err)
 			}
 			s, err := sessions.Read(path)
-			if errors.Is(err, sessions.ErrNotSession) || errors.Is(err, sessions.ErrLeftOut) {
+			if errors.Is(err, sessions.ErrNotSession) || errors.Is(err, sessions.ErrLeftOut) || errors.Is(err, sessions.ErrDamaged) && agent == sessions.OpenCode {
 				continue
 			}
 			if err != nil || s.ID != last.ID && s.ID != "" || len(s.Steps) < seen || len(s.Steps) > len(last.Steps) {
