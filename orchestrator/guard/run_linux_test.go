@@ -104,13 +104,25 @@ func TestRunFaults(t *testing.T) {
 	}
 }
 
-// A supervisor must not start supervisors: that is a program whose main does
-// not call SuperviseMain.
-func TestRunInsideASupervisorRefuses(t *testing.T) {
-	t.Setenv(supervisorMark, "1")
-	if _, err := Run(t.Context(), shellCommand("true")); err == nil || !strings.Contains(err.Error(), "SuperviseMain") {
-		t.Errorf("err = %v", err)
+// TestMainWithoutSupervisor: a program whose main does not call SuperviseMain gets an error that
+// says so, in every mode, and is not started a second time.
+func TestMainWithoutSupervisor(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), mainlessMark+"=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil || strings.Count(string(out), "does not call guard.SuperviseMain") != 4 || strings.Count(string(out), "\n") != 4 {
+		t.Errorf("%v: %s", err, out)
 	}
+}
+
+// mainless is the main of a program that does not call SuperviseMain.
+func mainless() {
+	for _, confine := range []Confinement{ConfineWorld, ConfineReadOnly, ConfineOff} {
+		_, err := NewSandbox(context.Background(), SandboxOptions{Confine: confine, World: "/"})
+		fmt.Println(confine, err)
+	}
+	_, err := Run(context.Background(), Command{Path: "/bin/true", Args: []string{"true"}, Dir: "/", Timeout: time.Second})
+	fmt.Println(err)
 }
 
 func TestRunConcurrently(t *testing.T) {

@@ -18,6 +18,9 @@ import (
 // NewSandbox determines what this kernel offers by trying it: it starts and ends at most three
 // processes. ConfineOff returns nil. Missing parts are not an error; see Missing.
 func NewSandbox(ctx context.Context, o SandboxOptions) (*Sandbox, error) {
+	if !supervised.Load() {
+		return nil, ErrNoSupervisor
+	}
 	switch o.Confine {
 	case ConfineOff:
 		return nil, nil

@@ -7,6 +7,9 @@ import "context"
 // NewSandbox returns a sandbox that confines nothing: this platform has no parts for one.
 // ConfineOff returns nil.
 func NewSandbox(_ context.Context, o SandboxOptions) (*Sandbox, error) {
+	if !supervised.Load() {
+		return nil, ErrNoSupervisor
+	}
 	if o.Confine == ConfineOff {
 		return nil, nil
 	}

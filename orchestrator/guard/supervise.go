@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"anamnesis/opstream/op"
@@ -40,8 +41,7 @@ const maxProcessesNamed = 20
 const (
 	// supervisorName is the supervisor's argv[0].
 	supervisorName = "anamnesis-supervisor"
-	// supervisorMark is set in the supervisor's own environment, so that a program that does
-	// not call SuperviseMain notices instead of starting itself endlessly.
+	// supervisorMark is set in the supervisor's own environment.
 	supervisorMark = "ANAMNESIS_SUPERVISOR"
 )
 
@@ -117,14 +117,21 @@ type Outcome struct {
 	Note string
 }
 
+// ErrNoSupervisor: this program starts itself as the supervisor of its commands, and its main
+// would not notice.
+var ErrNoSupervisor = errors.New("this program's main does not call guard.SuperviseMain; call it before anything else in main")
+
+// supervised is set by SuperviseMain.
+var supervised atomic.Bool
+
 func (c *Command) check() error {
 	switch {
+	case !supervised.Load():
+		return fmt.Errorf("run command: %w", ErrNoSupervisor)
 	case c.Path == "" || len(c.Args) == 0:
 		return errors.New("run command: no program given")
 	case c.Timeout <= 0 || c.Timeout > MaxTimeout:
 		return fmt.Errorf("run command %s: timeout %v is not between 0 and %v", c.Path, c.Timeout, MaxTimeout)
-	case os.Getenv(supervisorMark) != "":
-		return errors.New("run command: this is a supervisor already; the program's main must call guard.SuperviseMain before anything else")
 	}
 	return nil
 }

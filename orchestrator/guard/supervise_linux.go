@@ -199,7 +199,7 @@ func (s *supervisor) prepare(c Command) error {
 	}
 	var begun report
 	if err := s.reports.Decode(&begun); err != nil {
-		return fmt.Errorf("the supervisor did not start (main must call guard.SuperviseMain first): %w", err)
+		return fmt.Errorf("the supervisor did not start: %w", err)
 	}
 	if begun.Error != "" || !begun.Ready {
 		return &StartError{begun.Error}

@@ -25,7 +25,14 @@ import (
 // victimMark makes the test binary run one command and wait to be killed.
 const victimMark = "ANAMNESIS_TEST_VICTIM"
 
+// mainlessMark makes the test binary a program that does not call SuperviseMain.
+const mainlessMark = "ANAMNESIS_TEST_MAINLESS"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(mainlessMark) != "" {
+		mainless()
+		os.Exit(0)
+	}
 	SuperviseMain()
 	if command := os.Getenv(victimMark); command != "" {
 		victim(command)

@@ -57,6 +57,7 @@ type report struct {
 // not return. Call it before anything else in main, and in TestMain of every test that runs
 // commands.
 func SuperviseMain() {
+	supervised.Store(true)
 	if len(os.Args) != 1 || os.Args[0] != supervisorName || os.Getenv(supervisorMark) == "" {
 		return
 	}
