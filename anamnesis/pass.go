@@ -40,6 +40,10 @@ type Request struct {
 	Live    map[int]int
 	Effects []string
 
+	// NoCards means that the pass only makes room in the context, as it does where Standing is
+	// set: a failure on work that goes on is no lesson yet, and nothing was given up.
+	NoCards bool
+
 	// Over says that the task is finished and the ranges are paths it had left,
 	// the last one ending with the step From: cards are made and no block.
 	Over bool
@@ -138,9 +142,14 @@ func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, 
 			drafts = answer.cards
 		}
 	}
-	lesson, noLesson := holdsLesson(&r, &notes, recs)
-	if len(drafts) == 0 && proposed == 0 && lesson {
-		drafts = []note.Card{extractCard(&r, &extracted, recs)}
+	tried := extracted
+	tried.Falsified = ownFalsified(extracted.Falsified, recs)
+	lesson, noLesson := holdsLesson(&r, &tried, recs)
+	switch {
+	case r.makesRoom():
+		drafts, noLesson = nil, "compaction writes no card"
+	case len(drafts) == 0 && proposed == 0 && lesson:
+		drafts = []note.Card{extractCard(&r, &tried, recs)}
 	}
 	recallElsewhere(&notes, recs)
 	res.Notes, res.Falsified = notes, notes.Falsified
@@ -159,12 +168,24 @@ func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, 
 	}
 	switch {
 	case len(res.Cards) > 0:
-	case proposed == 0:
+	case proposed == 0 || r.makesRoom():
 		res.NoCards = noLesson
 	default:
 		res.NoCards = fmt.Sprintf("grounding rejected all %d cards the model proposed", proposed)
 	}
 	return res, nil
+}
+
+// makesRoom reports whether the pass only makes the context shorter.
+func (r *Request) makesRoom() bool { return r.NoCards || r.Standing }
+
+// ownFalsified leaves out what a compaction carried over from steps that it did not leave.
+func ownFalsified(paths []note.Falsified, recs []*record) []note.Falsified {
+	standing := make(map[uint64]bool)
+	for _, rec := range recs {
+		standing[rec.seq] = rec.standing
+	}
+	return slices.DeleteFunc(slices.Clone(paths), func(f note.Falsified) bool { return len(f.Ops) == 1 && standing[f.Ops[0]] })
 }
 
 // minReasonWords is how many words a reason for leaving a path has that says

@@ -22,6 +22,9 @@ var occasionWindow string
 //go:embed prompt/occasion_end.md
 var occasionEnd string
 
+//go:embed prompt/occasion_no_cards.md
+var occasionNoCards string
+
 //go:embed prompt/situation_end.md
 var situationEnd string
 
@@ -54,6 +57,9 @@ func systemText(r *Request) string {
 		occasion = occasionEnd
 	case r.Standing:
 		occasion = occasionWindow
+	}
+	if r.makesRoom() {
+		occasion += occasionNoCards
 	}
 	return consult.Fill(systemPrompt, "occasion", strings.TrimSpace(occasion), "schema", strings.TrimSpace(schemaText))
 }

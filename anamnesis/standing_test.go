@@ -1,10 +1,12 @@
 package anamnesis
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
+	"anamnesis/anamnesis/consult"
 	"anamnesis/opstream/op"
 )
 
@@ -100,5 +102,37 @@ func TestPlaces(t *testing.T) {
 	}
 	if want := "left because: redis is refused without a server"; !strings.Contains(got, "error: cache.c:3: redis is refused\n  why: exit code 1; "+want) {
 		t.Errorf("no %q at its failure in\n%s", want, got)
+	}
+}
+
+// TestCompactionWritesNoCard: a red test on work that goes on is no lesson: neither the extractor nor a model
+// makes a card of it, no word says that the work was given up, and a later jump that leaves the block's step makes
+// none of it either.
+func TestCompactionWritesNoCard(t *testing.T) {
+	s := newSpan(12, 3)
+	s.say("I write the test first.")
+	s.bash("go test ./...", 1, "--- FAIL: TestSum (0.00s)\nFAIL\n", "")
+	s.save("22")
+	standing, short := s.request(16000), s.request(16000)
+	standing.Standing, standing.Reason, short.NoCards = true, "", true
+	for name, r := range map[string]Request{"of standing steps": standing, "of a path left": short} {
+		says := &scripted{t: t, answers: []func(context.Context, string, string) (consult.Completion, error){
+			says(`{"cards":[{"topic":"sum","issue":["go test fails"],"solution":["fix it"],"ops":[14]}]}`),
+		}}
+		for _, m := range []consult.Model{nil, says} {
+			res := pass(t, m, r, nil)
+			if len(res.Cards) > 0 || res.NoCards != "compaction writes no card" || strings.Contains(res.Block, "iven up") {
+				t.Errorf("%s: %d cards (%s)\n%s", name, len(res.Cards), res.NoCards, res.Block)
+			}
+		}
+	}
+	later := newSpan(60, 6)
+	later.add(&op.PassDone{Trigger: op.TriggerWindow, Block: pass(t, nil, standing, nil).Block})
+	later.say("Now something else.")
+	later.save("33")
+	r := later.request(16000)
+	r.Reason = ""
+	if res := pass(t, nil, r, nil); len(res.Cards) > 0 {
+		t.Errorf("a jump makes a card of what was compacted: %s", res.Cards[0].Markdown())
 	}
 }

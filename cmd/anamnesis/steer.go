@@ -71,7 +71,7 @@ what was reverted and learned; without a terminal the commands are printed.`,
 	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "print what the jump would do, and change nothing")
 	cmd.Flags().BoolVar(&proceed, "continue", false, "continue the Claude Code session at STEP")
 	a.jsonFlag(cmd, "one JSON object")
-	cmd.Flags().BoolVar(&compact, "compact", false, "run the anamnesis pass even when the discarded span is short")
+	cmd.Flags().BoolVar(&compact, "compact", false, "run the anamnesis pass even when the discarded span is short; it then writes no card")
 	return cmd
 }
 

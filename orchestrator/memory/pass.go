@@ -79,6 +79,7 @@ func (m *Memory) runPass(ctx, keep context.Context, asks consult.Model, req anam
 		limits = &anamnesis.Options{MaxCalls: finalPassCalls, Timeout: besidePassTimeout}
 		asks = m.reader(ctx, &req, done)
 	}
+	req.NoCards = done.Trigger == op.TriggerUser
 	r := req.Ranges[len(req.Ranges)-1]
 	var err error
 	if req.Tainted, err = m.taintedBefore(r.First); err != nil {

@@ -40,11 +40,11 @@ func (s *State) PassFor(to int, discarded []int, forced bool) (trigger string, s
 	jumpTokens, rawTokens := s.StepTokens(fresh), s.StepTokens(raw)
 	steps = fresh
 	switch {
-	case forced:
-		trigger = op.TriggerUser
 	case note.Overflows(jumpTokens, 0, s.Model.EAS):
 		trigger = op.TriggerJump
 		rawTokens -= jumpTokens // the other raw steps
+	case forced:
+		trigger = op.TriggerUser
 	}
 	if note.Overflows(0, rawTokens, s.Model.EAS) {
 		trigger, steps = op.TriggerCumulative, raw
