@@ -193,6 +193,25 @@ func shown(procs []proc) []Process {
 	return list
 }
 
+// atWork returns the processes that wait for no other of the list, with their ages.
+func atWork(procs []proc) []Process {
+	leaves := slices.DeleteFunc(slices.Clone(procs), func(p proc) bool {
+		return slices.ContainsFunc(procs, func(child proc) bool { return child.ppid == p.pid })
+	})
+	list := shown(leaves)
+	var uptime float64 // zero if it cannot be read; ages are then unknown
+	if data, err := readSmall("/proc/uptime"); err == nil {
+		_, _ = fmt.Sscan(string(data), &uptime)
+	}
+	for i := range list {
+		list[i].Seconds = max(0, int(uptime)-int(leaves[i].start/ticksPerSecond))
+	}
+	return list
+}
+
+// ticksPerSecond is the unit of times in /proc on every architecture; see proc_pid_stat(5).
+const ticksPerSecond = 100
+
 // name returns the process's command line on one line, or its short name.
 func (p proc) name() string {
 	data, err := readSmall(fmt.Sprintf("/proc/%d/cmdline", p.pid))

@@ -94,6 +94,8 @@ type Command struct {
 type Process struct {
 	PID  int    `json:"pid"`
 	Name string `json:"name"` // its command line, shortened
+	// Seconds are how long it has run; only of Outcome.Running.
+	Seconds int `json:"seconds,omitempty"`
 }
 
 func (p Process) String() string { return fmt.Sprintf("%d %s", p.PID, p.Name) }
@@ -104,6 +106,9 @@ type Outcome struct {
 	Exit int
 	// TimedOut and Canceled report why it was ended, if it was.
 	TimedOut, Canceled bool
+	// Running lists the processes that were at work when the time was up: those without living
+	// children, at most 20. Empty if it is unknown.
+	Running []Process
 	// Left lists processes that were alive when the command had ended and were ended, too: at
 	// most 20. NLeft counts them all.
 	Left  []Process

@@ -47,6 +47,7 @@ type report struct {
 	Exit     int       `json:"exit"`
 	TimedOut bool      `json:"timed_out,omitempty"`
 	Canceled bool      `json:"canceled,omitempty"`
+	Running  []Process `json:"running,omitempty"`
 	Left     []Process `json:"left,omitempty"`
 	NLeft    int       `json:"n_left,omitempty"`
 	Alive    []Process `json:"alive,omitempty"`
@@ -227,6 +228,7 @@ func watch(pid int, timeout time.Duration, stop <-chan struct{}) report {
 		return r
 	case <-limit:
 		r.TimedOut = true
+		r.Running = atWork(descendants(os.Getpid()))
 	case <-stop:
 		r.Canceled = true
 	}
@@ -244,7 +246,7 @@ func watch(pid int, timeout time.Duration, stop <-chan struct{}) report {
 // busyTime while some of it is at work, since on a busy machine it may not have run yet. The
 // stop order and the limit end it early. It returns what is left, and whether nothing is.
 func linger(empty, stop <-chan struct{}, limit <-chan time.Time) (left []proc, over bool) {
-	atWork := func(p proc) bool { return p.state == 'R' || p.state == 'D' }
+	busy := func(p proc) bool { return p.state == 'R' || p.state == 'D' }
 	for rest := busyTime; ; rest -= lingerTime {
 		wait := rest > 0
 		select {
@@ -257,7 +259,7 @@ func linger(empty, stop <-chan struct{}, limit <-chan time.Time) (left []proc, o
 		case <-time.After(lingerTime):
 		}
 		left = descendants(os.Getpid())
-		if !wait || !slices.ContainsFunc(left, atWork) {
+		if !wait || !slices.ContainsFunc(left, busy) {
 			return left, false
 		}
 	}

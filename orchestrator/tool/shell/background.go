@@ -54,6 +54,9 @@ const notRun = 126
 // jobEnd returns how a background command ended.
 func jobEnd(o guard.Outcome, err error, stopped bool) tool.JobEnd {
 	end := tool.JobEnd{Exit: o.Exit, TimedOut: o.TimedOut, Note: o.Note}
+	if doing := running(o.Running); doing != "" {
+		end.Note = strings.TrimSpace(end.Note + " " + doing)
+	}
 	if len(o.Alive) > 0 {
 		end.Note = strings.TrimSpace("could not be ended and still runs: " + list(o.Alive, len(o.Alive)) + ". " + end.Note)
 	}

@@ -19,7 +19,7 @@ import (
 
 // The limits of a command.
 const (
-	DefaultTimeoutSeconds = 60
+	DefaultTimeoutSeconds = 120
 	MaxTimeoutSeconds     = 300
 	MaxOutputRunes        = 50_000 // characters of output kept, half head, half tail
 	MaxLineRunes          = 2_000  // characters kept of a line
@@ -44,8 +44,8 @@ func (bash) Spec() tool.Spec {
 			"Use ReadFile, WriteFile, StrReplaceFile, Glob and Grep for files.", MaxOutputRunes, MaxLineRunes),
 		Schema: tool.Params(
 			tool.Param{Name: "command", Required: true, Schema: tool.Text("The command line.")},
-			tool.Param{Name: "timeout", Schema: tool.Int(fmt.Sprintf("Seconds after which it is ended: up to %d, %d if not given; in the background up to %d, which it gets if not given.",
-				MaxTimeoutSeconds, DefaultTimeoutSeconds, MaxBackgroundSeconds), 1, MaxBackgroundSeconds)},
+			tool.Param{Name: "timeout", Schema: tool.Int(fmt.Sprintf("Timeout in seconds: 1-%d, default %d. With run_in_background: 1-%d, default %d.",
+				MaxTimeoutSeconds, DefaultTimeoutSeconds, MaxBackgroundSeconds, MaxBackgroundSeconds), 1, MaxBackgroundSeconds)},
 			tool.Param{Name: "run_in_background", Schema: tool.Bool("Return at once and let it run: for servers, watchers, long builds.")},
 			tool.Param{Name: "network", Schema: tool.Bool("Ask for the network, Unix sockets included. It is given only when it is approved.")},
 		),
@@ -198,6 +198,9 @@ func (o *outputs) result(end guard.Outcome, timeout time.Duration) tool.Result {
 	switch {
 	case end.TimedOut:
 		notes = append(notes, fmt.Sprintf("timed out after %v: the command and everything it had started were ended", timeout))
+		if doing := running(end.Running); doing != "" {
+			notes = append(notes, doing)
+		}
 	case end.Canceled:
 		notes = append(notes, "interrupted: the command and everything it had started were ended")
 	}
@@ -226,6 +229,24 @@ func (o *outputs) result(end guard.Outcome, timeout time.Duration) tool.Result {
 	r.Text = text + "[" + strings.Join(notes, "]\n[") + "]"
 	r.Display = notes[0]
 	return r
+}
+
+// maxRunning bounds the processes of a timeout's note.
+const maxRunning = 5
+
+// running describes what a command was doing when its time was up; empty if unknown.
+func running(procs []guard.Process) string {
+	var texts []string
+	for _, p := range procs[:min(len(procs), maxRunning)] {
+		texts = append(texts, fmt.Sprintf("%s (for %d s)", p.Name, p.Seconds))
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	if more := len(procs) - len(texts); more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return "running at that time: " + strings.Join(texts, "; ")
 }
 
 func list(procs []guard.Process, n int) string {

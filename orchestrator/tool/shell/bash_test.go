@@ -98,6 +98,19 @@ func TestBashTimeout(t *testing.T) {
 	}
 }
 
+// TestBashTimeoutSaysWhat: the result names what was at work, such as a compiler of a first build.
+func TestBashTimeoutSaysWhat(t *testing.T) {
+	for command, want := range map[string]string{
+		"(exec -a 'compile -p net/http' tail -f /dev/null) & wait":    "[running at that time: compile -p net/http -f /dev/null (for ",
+		"for i in 1 2 3 4 5 6 7; do tail -f /dev/null & done; wait":   "; and 2 more]",
+		"exec -a first bash -c 'exec -a second tail -f /dev/null; :'": "[running at that time: second -f /dev/null (for ",
+	} {
+		if r := run(t, command, 1); !strings.Contains(r.Text, want) {
+			t.Errorf("%s: %s", command, r.Text)
+		}
+	}
+}
+
 func TestBashInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	if out, err := exec.Command("mkfifo", dir+"/begun").CombinedOutput(); err != nil {
