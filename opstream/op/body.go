@@ -257,7 +257,7 @@ type ToolReturned struct {
 	Text    string   `json:"text"` // what the model is shown
 	IsError bool     `json:"is_error,omitempty"`
 	Refused bool     `json:"refused,omitempty"` // approval or a rule said no; nothing ran
-	Unknown bool     `json:"unknown,omitempty"` // the program died while it ran: outcome unknown
+	Unknown bool     `json:"unknown,omitempty"` // the program died while it ran, or its agent did not report the outcome
 	Exit    *int     `json:"exit,omitempty"`    // exit code, when a process ran
 	Stdout  string   `json:"stdout,omitempty"`  // separate where a process ran
 	Stderr  string   `json:"stderr,omitempty"`

@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/sessions"
 )
 
@@ -161,6 +162,120 @@ func TestCodexPatch(t *testing.T) {
 	s.want(0, list, "StrReplaceFile", "Success.", 0)
 	if !slices.Equal(list[0].Writes, []string{"a"}) {
 		t.Errorf("the patch wrote %q", list[0].Writes)
+	}
+}
+
+// TestUnreported: a command whose exit code nothing reports has an unknown outcome. It is neither a
+// failure nor a success, and so no repair.
+func TestUnreported(t *testing.T) {
+	fails := `{"hook_event_name":"PostToolUseFailure","tool_name":"Bash","tool_use_id":"c1","tool_input":{"command":"make"},"error":"Exit code 2\nmake: no rule to make target 'a'"}`
+	edits := `{"hook_event_name":"PostToolUse","tool_name":"Edit","tool_use_id":"c2","tool_input":{"file_path":"Makefile","old_string":"b","new_string":"a"},"tool_response":{"filePath":"/p/Makefile","structuredPatch":[]}}`
+	for name, tt := range map[string]struct {
+		agent  sessions.Agent
+		event  string
+		text   string
+		exit   int // -1: not reported
+		repair bool
+	}{
+		"reported":               {sessions.Claude, `"tool_response":{"stdout":"ok","interrupted":false}`, "ok", 0, true},
+		"in the background":      {sessions.Claude, `"tool_response":{"stdout":"","backgroundTaskId":"b1"}`, "Command running in background with ID: b1", -1, false},
+		"interrupted":            {sessions.Claude, `"tool_response":{"stdout":"o","interrupted":true}`, "o", -1, false},
+		"another code":           {sessions.Claude, `"tool_response":{"stdout":"","returnCodeInterpretation":"No matches found"}`, runtime.NotReported, -1, false},
+		"a text":                 {sessions.Claude, `"tool_response":"ok"`, "ok", -1, false},
+		"a renamed field":        {sessions.Claude, `"tool_result":{"stdout":"ok"}`, runtime.NotReported, -1, false},
+		"Codex without rollout":  {sessions.Codex, `"tool_response":"ok"`, "ok", -1, false},
+		"an editor's agent":      {beside.ACP, `"tool_response":"ok"`, "ok", -1, false},
+		"an editor's with exit":  {beside.ACP, `"tool_response":{"stdout":"ok"}`, "ok", 0, true},
+		"opencode with an exit":  {sessions.OpenCode, `"tool_response":{"stdout":"ok"}`, "ok", 0, true},
+		"opencode without exits": {sessions.OpenCode, `"tool_response":"ok"`, "ok", -1, false},
+	} {
+		s := newSpeaker(t, tt.agent)
+		s.event(`{"hook_event_name":"UserPromptSubmit","prompt":"Make it pass."}`)
+		s.event(fails)
+		s.event(edits)
+		s.event(`{"hook_event_name":"PostToolUse","tool_name":"Bash","tool_use_id":"c3","tool_input":{"command":"make"},` + tt.event + `}`)
+		s.event(`{"hook_event_name":"Stop","last_assistant_message":"Done."}`)
+		list, _ := s.results()
+		r, exit := list[2], -1
+		if r.Exit != nil {
+			exit = *r.Exit
+		}
+		if r.Text != tt.text || exit != tt.exit || r.Unknown != (tt.exit < 0) || r.IsError {
+			t.Errorf("%s: %+v", name, r)
+		}
+		repairs := 0
+		if err := s.svc.Ops(s.task, 0, func(o op.Op) error {
+			if b, ok := o.Body.(*op.RepairsFound); ok {
+				repairs += b.Pairs
+			}
+			return nil
+		}); err != nil || repairs > 0 != tt.repair {
+			t.Errorf("%s: %d repairs, %v", name, repairs, err)
+		}
+		st, err := s.svc.State(s.task)
+		if err != nil || st.Steps.At(3).Failed != 0 {
+			t.Errorf("%s: step 3 counts as failed, %v", name, err)
+		}
+	}
+}
+
+// TestModel: Claude Code and Gemini CLI name the model in the transcript alone, from the first reply
+// on. It decides how much of a jump an agent attends to. A subagent's model is not the session's.
+func TestModel(t *testing.T) {
+	for agent, tt := range map[sessions.Agent]struct{ prompt, stop, reply, odd string }{
+		sessions.Claude: {"UserPromptSubmit", "Stop", `{"type":"assistant","isSidechain":false,"message":{"role":"assistant","model":"%s","content":[]}}`,
+			`{"type":"assistant","isSidechain":true,"message":{"model":"gpt-4o"}}` + "\n" + `{"type":"assistant","message":{"model":"<synthetic>"}}` + "\n" + `{"type":"user","model":"gpt-4o"}`},
+		sessions.Gemini: {"BeforeAgent", "AfterAgent", `{"id":"1","type":"gemini","content":"","model":"%s"}`, `{"$set":{"model":"gpt-4o"}}` + "\n" + `{"id":"2","type":"info","model":"gpt-4o"}`},
+	} {
+		s := newSpeaker(t, agent)
+		transcript := filepath.Join(t.TempDir(), "t.jsonl")
+		at := fmt.Sprintf(`{"transcript_path":%q,"hook_event_name":`, transcript)
+		wrote := func(model string) {
+			text := fmt.Sprintf(tt.reply, model) + "\n" + tt.odd + "\n" + `{"half`
+			if err := os.WriteFile(transcript, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		uses := func(when, model string, count int) {
+			t.Helper()
+			row, err := s.svc.EAS(s.dir, model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			st, err := s.svc.State(s.task)
+			if err != nil || st.Model.Name != model || st.Model.EAS != row.EAS || st.Model.Window != row.Advertised {
+				t.Errorf("%s %s: model %+v, want %s with EAS %d, %v", agent, when, st.Model, model, row.EAS, err)
+			}
+			n := 0
+			if err := s.svc.Ops(s.task, 0, func(o op.Op) error {
+				if b, ok := o.Body.(*op.TaskResumed); ok && b.Model != "" {
+					n++
+				}
+				return nil
+			}); err != nil || n != count {
+				t.Errorf("%s %s: %d changes of the model, want %d, %v", agent, when, n, count, err)
+			}
+		}
+		s.event(at + `"` + tt.prompt + `","prompt":"Make it pass."}`)
+		uses("before the first reply", string(agent), 0)
+		wrote("claude-sonnet-4-5")
+		s.event(at + `"` + tt.stop + `"}`)
+		uses("after it", "claude-sonnet-4-5", 1)
+		s.event(at + `"` + tt.prompt + `","prompt":"Go on."}`)
+		uses("again", "claude-sonnet-4-5", 1)
+		wrote("gemini-2.5-pro")
+		s.event(at + `"` + tt.stop + `"}`)
+		uses("after a switch", "gemini-2.5-pro", 2)
+	}
+}
+
+// TestGeminiRenamed: without a result there is no word about an exit code, which is not code 0.
+func TestGeminiRenamed(t *testing.T) {
+	s := newSpeaker(t, sessions.Gemini)
+	s.event(`{"hook_event_name":"BeforeAgent","prompt":"Make it pass."}`)
+	s.event(`{"hook_event_name":"AfterTool","timestamp":"2026-01-02T03:04:05Z","tool_name":"run_shell_command","tool_input":{"command":"make"},"tool_result":{"llmContent":"Exit Code: 1"}}`)
+	if list, _ := s.results(); !list[0].Unknown || list[0].Exit != nil || list[0].Text != runtime.NotReported {
+		t.Errorf("%+v", list[0])
 	}
 }
 

@@ -70,22 +70,10 @@ func (e *event) result(c *sessions.Call) {
 			c.GeminiResponse(e.ToolResponse)
 			return
 		}
-		c.Done, c.Text = true, sessions.Text(e.ToolResponse)
-		if e.Agent == sessions.Kimi && op.Acts(c.Tool) == op.RunsShell {
+		c.Done = true
+		c.Text, c.Failed = sessions.ResultText(e.ToolResponse)
+		if e.Agent == sessions.Kimi && op.Acts(c.Tool) == op.RunsShell || sessions.ExitedZero(e.ToolResponse) {
 			exit(0)
-		}
-		var out struct {
-			Stdout      *string `json:"stdout"`
-			Stderr      string  `json:"stderr"`
-			Interrupted bool    `json:"interrupted"`
-		}
-		if json.Unmarshal(e.ToolResponse, &out) == nil && out.Stdout != nil {
-			if c.Text = *out.Stdout; out.Stderr != "" {
-				c.Text += "\n" + out.Stderr
-			}
-			if !out.Interrupted {
-				exit(0)
-			}
 		}
 		if e.Agent == sessions.Codex && op.Acts(c.Tool) == op.RunsShell {
 			if n, ok := transcriptExit(e.TranscriptPath, e.ToolUseID); ok {
@@ -104,6 +92,19 @@ func (e *event) result(c *sessions.Call) {
 
 // transcriptTail is how much of a transcript's end is searched.
 const transcriptTail = 1 << 20
+
+// model returns the model that the session uses: the one that the event names, or that the end of the
+// transcript does. Claude Code and Gemini CLI name it nowhere else. Empty: not known.
+func (e *event) model() string {
+	if e.Model != "" || e.TranscriptPath == "" {
+		return e.Model
+	}
+	data, err := statefile.ReadEnd(e.TranscriptPath, transcriptTail)
+	if err != nil {
+		return "" // a session without a reply has no file yet
+	}
+	return sessions.ModelIn(data)
+}
 
 // rollout is what a line of Codex's rollout says of a call.
 type rollout struct {

@@ -24,6 +24,7 @@ import (
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 	"anamnesis/orchestrator/state"
@@ -292,10 +293,13 @@ func called(id string, c *sessions.Call) *op.ToolCalled {
 
 func returned(id string, c *sessions.Call) *op.ToolReturned {
 	b := &op.ToolReturned{
-		Call: id, Name: c.Tool, IsError: c.Failed && c.Exit == nil, Refused: c.Refused, Unknown: !c.Done,
+		Call: id, Name: c.Tool, IsError: c.Failed && c.Exit == nil, Refused: c.Refused, Unknown: c.Unreported(),
 		Exit: c.Exit, Reads: c.Reads, Writes: c.Writes, Network: c.Network,
 	}
 	b.Text, b.Cut = clip(c.Text)
+	if b.Unknown && b.Text == "" {
+		b.Text = runtime.NotReported
+	}
 	return b
 }
 

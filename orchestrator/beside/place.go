@@ -178,6 +178,7 @@ func (p *place) drain(ctx context.Context) error {
 			if waiting[task] {
 				continue
 			}
+			e.Model = e.model()
 			if err = p.open(ctx, task, e); err != nil {
 				failed, waiting[task] = errors.Join(failed, err), true
 				clear(p.tasks) // its stream may be damaged
@@ -220,6 +221,9 @@ func (p *place) take(ctx context.Context, file string, e *event) error {
 	if e.Odd != "" {
 		LogError(h, string(e.Agent), fmt.Errorf("event %q was recorded without %s", e.Name, e.Odd))
 	}
+	if err := p.useModel(ctx, e.Model); err != nil {
+		return err
+	}
 	if err := take(ctx, p.task, e, p.unsure); err != nil {
 		return err
 	}
@@ -232,6 +236,19 @@ func (p *place) take(ctx context.Context, file string, e *event) error {
 		save(h, task, k)
 	}
 	return p.noteCalls()
+}
+
+// useModel records the model that the open task's session uses, if it is another one than before.
+// Most sessions name it only after they began.
+func (p *place) useModel(ctx context.Context, model string) error {
+	if model == "" || model == p.task.State().Model.Name {
+		return nil
+	}
+	row, err := p.svc.EAS(p.dir, model)
+	if err != nil {
+		return err
+	}
+	return p.task.Record(ctx, &op.TaskResumed{Program: p.svc.Program(), Model: model, EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised})
 }
 
 // taskOf returns the task in which an event is recorded.

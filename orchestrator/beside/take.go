@@ -113,7 +113,8 @@ func closeBatch(ctx context.Context, t runtime.Outside, e *event) error {
 		} else if had {
 			continue
 		}
-		c.Text, c.Done, c.Failed, c.Refused = sessions.Text(b.ToolResponse), true, true, sessions.ClaudeDenied(sessions.Text(b.ToolResponse))
+		c.Text, _ = sessions.ResultText(b.ToolResponse)
+		c.Done, c.Failed, c.Refused = true, true, sessions.ClaudeDenied(c.Text)
 		if err := t.Returned(ctx, callOf(c, false), returned(c.ID, c)); err != nil {
 			return err
 		}

@@ -132,10 +132,13 @@ func (t Outside) Answered(ctx context.Context, text string) error {
 	return t.Advance(ctx)
 }
 
+// NotReported is the result of a call whose agent did not report how it ended.
+const NotReported = "The outcome was not reported."
+
 // Unknown closes calls that have no result.
 func (t Outside) Unknown(ctx context.Context) error {
 	for _, c := range t.Open() {
-		if err := t.Record(ctx, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: "No result was told.", IsError: true, Unknown: true}); err != nil {
+		if err := t.Record(ctx, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: NotReported, Unknown: true}); err != nil {
 			return err
 		}
 	}

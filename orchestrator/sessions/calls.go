@@ -3,8 +3,12 @@ package sessions
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -81,8 +85,153 @@ func IsOwnTool(name string) bool { return ownTool().MatchString(name) }
 // WithoutOwn returns a text without what this program showed the agent in it.
 func WithoutOwn(text string) string { return strings.TrimSpace(ownMarks(text)) }
 
-// Text joins the texts of a result, in the forms that the agents give them.
+// Unreported reports whether nothing says how a command ended. Of other tools the end of the call is
+// enough.
+func (c *Call) Unreported() bool {
+	return !c.Done || toolNames[strings.ToLower(c.Tool)] == bash && c.Exit == nil && !c.Failed && !c.Refused
+}
+
+// Text joins the texts of a prompt, in the forms that the agents give them.
 func Text(raw json.RawMessage) string { return textOf(raw) }
+
+// result is a tool's result as hooks and editors get it: an object for programs in place of the
+// text that the model is shown.
+type result struct {
+	Stdout  *string         `json:"stdout"`
+	Stderr  string          `json:"stderr"`
+	Content json.RawMessage `json:"content"` // parts or a text; of Write the file's
+	Result  json.RawMessage `json:"result"`
+	Output  json.RawMessage `json:"output"`
+	Message string          `json:"message"`
+	Text    *string         `json:"text"`
+	Error   json.RawMessage `json:"error"`
+	LLM     json.RawMessage `json:"llmContent"` // of Gemini CLI
+	IsError bool            `json:"isError"`
+
+	// Of Claude Code's file tools and searches.
+	File *struct {
+		Content   *string `json:"content"`
+		StartLine int     `json:"startLine"`
+	} `json:"file"`
+	FilePath  string    `json:"filePath"`
+	Type      string    `json:"type"`
+	Filenames *[]string `json:"filenames"`
+
+	// Of a command whose exit code is not 0 or not known yet.
+	Interrupted    bool   `json:"interrupted"`
+	BackgroundTask string `json:"backgroundTaskId"`
+	Interpretation string `json:"returnCodeInterpretation"`
+}
+
+// readResult reads a result; nil where it is no object.
+func readResult(raw json.RawMessage) *result {
+	var r result
+	err := json.Unmarshal(raw, &r)
+	var odd *json.UnmarshalTypeError
+	if err != nil && (!errors.As(err, &odd) || odd.Field == "") { // the other fields are filled
+		return nil
+	}
+	return &r
+}
+
+// ResultText returns a tool's result as the model is shown it, from any form that hooks and editors
+// get. failed reports that the result says so itself.
+func ResultText(raw json.RawMessage) (text string, failed bool) {
+	r := readResult(raw)
+	if r == nil {
+		if _, err := blocks(raw); err == nil {
+			return textOf(raw), false
+		}
+		return strings.Join(leaves(nil, "", raw), "\n"), false
+	}
+	has := func(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+	failed = r.IsError || has(r.Error)
+	nested := func(raw json.RawMessage) string {
+		text, bad := ResultText(raw)
+		failed = failed || bad
+		return text
+	}
+	switch {
+	case r.Stdout != nil:
+		if text = *r.Stdout; r.Stderr != "" {
+			text += "\n" + r.Stderr
+		}
+		if r.BackgroundTask != "" {
+			text = strings.TrimSpace("Command running in background with ID: " + r.BackgroundTask + "\n" + text)
+		}
+		return text, failed
+	case r.File != nil:
+		if r.File.Content == nil { // an image
+			return "", failed
+		}
+		return numbered(*r.File.Content, max(r.File.StartLine, 1)), failed
+	case has(r.LLM):
+		if text = nested(r.LLM); text != "" || !has(r.Error) {
+			return text, failed
+		}
+		return nested(r.Error), true
+	case r.Text != nil:
+		return *r.Text, failed
+	case r.FilePath != "" && r.Type == "create":
+		return "File created successfully at: " + r.FilePath, failed
+	case r.FilePath != "":
+		return "The file " + r.FilePath + " has been updated successfully.", failed
+	case has(r.Error):
+		return nested(r.Error), true
+	case has(r.Content):
+		if text = textOf(r.Content); text != "" || r.Filenames == nil {
+			return text, failed
+		}
+	case has(r.Result):
+		return nested(r.Result), failed
+	case has(r.Output):
+		return nested(r.Output), failed
+	case r.Message != "":
+		return r.Message, failed
+	}
+	if r.Filenames != nil {
+		return cmp.Or(strings.Join(*r.Filenames, "\n"), "No files found"), failed
+	}
+	return strings.Join(leaves(nil, "", raw), "\n"), failed
+}
+
+// numbered is a part of a file as Claude Code shows it.
+func numbered(text string, first int) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = fmt.Sprintf("%d\t%s", first+i, lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// leaves appends the values in an object or a list, each after its name. What is no JSON is one value.
+func leaves(list []string, name string, raw json.RawMessage) []string {
+	var fields map[string]json.RawMessage
+	var elements []json.RawMessage
+	switch {
+	case json.Unmarshal(raw, &fields) == nil:
+		for _, key := range slices.Sorted(maps.Keys(fields)) {
+			list = leaves(list, key, fields[key])
+		}
+	case json.Unmarshal(raw, &elements) == nil:
+		for _, one := range elements {
+			list = leaves(list, name, one)
+		}
+	default:
+		text := string(raw)
+		_ = json.Unmarshal(raw, &text) // a number stays as it is
+		list = append(list, strings.TrimPrefix(name+": "+text, ": "))
+	}
+	return list
+}
+
+// ExitedZero reports whether a result of Claude Code, which holds no exit code, says that the
+// command ended with 0. One in the background has not ended, and of a code that is no error, such as
+// 1 of a search that found nothing, the result says what it means.
+func ExitedZero(raw json.RawMessage) bool {
+	r := readResult(raw)
+	return r != nil && r.Stdout != nil && !r.Interrupted && r.BackgroundTask == "" && r.Interpretation == ""
+}
 
 // Normalise puts a call into our own form. What is not understood stays as it is.
 func (c *Call) Normalise(dir string) {

@@ -224,11 +224,7 @@ func (r *claudeReader) result(l *claudeLine, b block) {
 		c.Text = claudeExit().ReplaceAllString(c.Text, "")
 		return
 	}
-	var out struct {
-		Stdout      *string `json:"stdout"`
-		Interrupted bool    `json:"interrupted"`
-	}
-	if !b.IsError && json.Unmarshal(l.ToolUseResult, &out) == nil && out.Stdout != nil && !out.Interrupted {
+	if !b.IsError && ExitedZero(l.ToolUseResult) {
 		c.Exit = exited(0)
 	}
 }

@@ -234,17 +234,11 @@ func (c *Call) geminiEnded(failed, ran bool) {
 	c.Text = geminiFrame().ReplaceAllString(c.Text, "")
 }
 
-// GeminiResponse takes over a result as Gemini's hooks have it.
+// GeminiResponse takes over a result as Gemini's hooks have it. Without one the outcome of the
+// call is not known: only a text can say that a command failed.
 func (c *Call) GeminiResponse(raw json.RawMessage) {
-	var r struct {
-		Content json.RawMessage `json:"llmContent"`
-		Error   json.RawMessage `json:"error"`
-	}
 	c.Done = true
-	if json.Unmarshal(raw, &r) != nil {
-		c.Text = string(raw)
-		return
-	}
-	c.Text = textOf(r.Content)
-	c.geminiEnded(r.Error != nil, r.Error == nil)
+	text, failed := ResultText(raw)
+	c.Text = text
+	c.geminiEnded(failed, !failed && len(raw) > 0 && string(raw) != "null")
 }

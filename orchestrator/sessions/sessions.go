@@ -413,6 +413,31 @@ func decode(line []byte, v any) error {
 	return nil
 }
 
+// ModelIn returns the model of the last reply in the end of a session file of Claude Code or
+// Gemini CLI, without subagents' replies and notes of the program; empty if there is none.
+func ModelIn(end []byte) string {
+	for len(end) > 0 {
+		n := bytes.LastIndexByte(bytes.TrimRight(end, "\n"), '\n') + 1
+		line := end[n:]
+		end = end[:n]
+		if !bytes.Contains(line, []byte(`"model"`)) {
+			continue
+		}
+		var l struct {
+			Type, Model string
+			IsSidechain bool
+			Message     struct{ Model string }
+		}
+		_ = json.Unmarshal(line, &l) // what is cut or odd names none
+		switch model := cmp.Or(l.Message.Model, l.Model); {
+		case l.IsSidechain, model == "", strings.HasPrefix(model, "<"):
+		case l.Type == "assistant", l.Type == "gemini":
+			return model
+		}
+	}
+	return ""
+}
+
 // major refuses versions of an agent past the ones whose files are known.
 func major(agent Agent, version, known string) error {
 	got, _, _ := strings.Cut(version, ".")

@@ -265,7 +265,7 @@ func (s *State) tool(o op.Op) error {
 			s.Calls.Streak = s.Calls.Streak.After(c.Name, c.Args)
 		}
 		s.Repairs.ended(s.Reply.Seq, c, b)
-		failed := b.IsError || b.Refused || b.Unknown || (b.Exit != nil && *b.Exit != 0)
+		failed := b.IsError || b.Refused || (b.Exit != nil && *b.Exit != 0)
 		if c.Called && !b.Unknown {
 			s.Calls.Repeats.Add(loop.Call{World: c.World, Tool: c.Name, Args: c.Args, Effects: c.Effects}, loop.Run{Seq: o.Seq, Failed: failed})
 		}

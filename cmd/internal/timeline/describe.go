@@ -28,6 +28,9 @@ func Describe(o op.Op, dir string) string {
 	case *op.TaskOpened:
 		return fmt.Sprintf("%s with %s, EAS %d", b.Dir, b.Model, b.EAS)
 	case *op.TaskResumed:
+		if b.PID == 0 && b.Model != "" { // of another agent's session
+			return "model " + b.Model
+		}
 		return strings.TrimSpace(fmt.Sprintf("taken up by process %d %s", b.PID, b.Model))
 	case *op.UserSaid:
 		return string(b.Source) + ": " + oneLine(b.Text)

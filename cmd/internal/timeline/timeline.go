@@ -351,8 +351,10 @@ func CallText(b *op.ToolReturned) string { return b.Name + CallEnd(b) }
 // CallEnd returns how a call ended if it did not succeed, in parentheses.
 func CallEnd(b *op.ToolReturned) string {
 	switch {
-	case b.Unknown:
+	case b.Unknown && b.IsError:
 		return " (outcome unknown)"
+	case b.Unknown:
+		return " (outcome not reported)"
 	case notice.Halted(b) != "":
 		return " (" + notice.Halted(b) + ")"
 	case b.Refused:
