@@ -9,28 +9,91 @@ const maxCommandBytes = 512
 // unambiguous.
 const minOptionBytes = 2
 
-// curl matches the password in curl … -u USER:PASSWORD, and after the other forms of that
-// option, up to the end of the command.
-func curl(s string, from, to int) (match, bool) {
-	if !wordStarts(s, from) || to < len(s) && s[to] > ' ' {
+// commandForm is a command's option whose value is a secret, although its name does not say so.
+type commandForm struct {
+	commands string // separated by blanks
+	flag     string // "": one that takes USER:PASSWORD; see userOption
+	attached bool   // its value follows without a blank
+	separate bool   // its value is the next word
+	login    bool   // only of the command's login, where elsewhere the flag means a port or a profile
+}
+
+func commandForms() []commandForm {
+	return []commandForm{
+		{commands: "curl"},
+		{commands: "mysql mysqldump mysqladmin mysqlimport mysqlcheck mysqlshow mariadb mariadb-dump mariadb-admin mycli", flag: "-p", attached: true},
+		{commands: "mongo mongosh mongodump mongorestore mongoimport mongoexport sshpass", flag: "-p", attached: true, separate: true},
+		{commands: "7z 7za 7zz unrar rar", flag: "-p", attached: true},
+		{commands: "docker podman nerdctl helm skopeo crane oras buildah oc az cf", flag: "-p", separate: true, login: true},
+		{commands: "ldapsearch ldapmodify ldapadd ldapdelete ldapwhoami ldappasswd", flag: "-w", attached: true, separate: true},
+		{commands: "sqlcmd bcp unzip zip ipmitool mosquitto_pub mosquitto_sub", flag: "-P", attached: true, separate: true},
+		{commands: "redis-cli", flag: "-a", separate: true},
+		{commands: "redis-cli", flag: "--pass", separate: true},
+		{commands: "keytool jarsigner", flag: "-storepass", separate: true},
+		{commands: "keytool jarsigner", flag: "-keypass", separate: true},
+		{commands: "ssh-keygen", flag: "-N", separate: true},
+		{commands: "ssh-keygen", flag: "-P", separate: true},
+	}
+}
+
+// option matches the value of the form's option at byte at.
+func (f commandForm) option(s string, from, at int) (match, bool) {
+	if f.flag == "" {
+		if n := userOption(s, at); n > 0 {
+			return userPassword(s, from, at+n)
+		}
 		return match{}, false
 	}
-	at := to
-	for at < len(s) && at-to <= maxCommandBytes {
-		switch c := s[at]; {
-		case c == '\n' && s[at-1] != '\\', strings.IndexByte("|;", c) >= 0,
-			c == '\\' && at+1 < len(s) && (s[at+1] == 'n' || s[at+1] == 'r'), strings.HasPrefix(s[at:], "curl "):
-			return match{}, false // the command is over
-		case c == '-' && s[at-1] <= ' ':
-			if n := userOption(s, at); n > 0 {
-				if m, ok := userPassword(s, from, at+n); ok || m.open {
+	if !strings.HasPrefix(s[at:], f.flag) || f.login && !strings.Contains(s[from:at], " login ") {
+		return match{}, false
+	}
+	at += len(f.flag)
+	blank := spaces(s, at)
+	if blank == 0 && !f.attached || blank > 0 && !f.separate {
+		return match{}, false
+	}
+	at += blank
+	quote := quotes(s, at)
+	at += quote
+	n, open := 0, false
+	if quote > 0 {
+		n, open = quotedValue(s, at, s[at-quote:at])
+	}
+	if n == 0 {
+		n = plainValue(s, at, quote > 0, true)
+	}
+	value := s[at : at+n]
+	find := strings.HasPrefix(value, "rint") // -print, of another command
+	if n < minAttachedBytes || find || placeholder(value) || blank > 0 && !optionSecret(value, "password") {
+		return match{from: from, open: open || at+n == len(s)}, false
+	}
+	return match{start: at, end: at + n, from: from, kind: "password", rank: rankNamed, open: open}, true
+}
+
+// minAttachedBytes is the shortest password behind an option of a command.
+const minAttachedBytes = 3
+
+// command returns the rule for one command of a form: it searches the options up to the end of the command.
+func (f commandForm) command(name string) func(s string, from, to int) (match, bool) {
+	return func(s string, from, to int) (match, bool) {
+		if !wordStarts(s, from) || to < len(s) && s[to] > ' ' {
+			return match{}, false
+		}
+		at := to
+		for at < len(s) && at-to <= maxCommandBytes {
+			switch c := s[at]; {
+			case c == '\n' && s[at-1] != '\\', strings.IndexByte("|;", c) >= 0,
+				c == '\\' && at+1 < len(s) && (s[at+1] == 'n' || s[at+1] == 'r'), strings.HasPrefix(s[at:], name+" "):
+				return match{}, false // the command is over
+			case c == '-' && s[at-1] <= ' ':
+				if m, ok := f.option(s, from, at); ok || m.open {
 					return m, ok
 				}
 			}
+			at++
 		}
-		at++
+		return match{from: from, open: at == len(s)}, false
 	}
-	return match{from: from, open: at == len(s)}, false
 }
 
 // userOption returns the length of an option that takes USER:PASSWORD, including what precedes

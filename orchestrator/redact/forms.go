@@ -18,7 +18,7 @@ type form struct {
 	text   string
 	word   string // the part the automaton looks for
 	at     int    // where word begins in text
-	// encoded forms are base64 or hex: line ends may occur within them.
+	// encoded: line ends may occur within it. It is base64, hex, or a long value in one word.
 	encoded bool
 	anyCase bool // hex, in either case
 	// before and behind report that the adjacent character also holds some bits of the value.
@@ -48,6 +48,9 @@ func formsOf(s Secret) []form {
 	var out []form
 	for _, text := range slices.Compact(plain) {
 		f := form{secret: s, text: text, word: text}
+		if len(text) >= 2*anchorBytes && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' }) {
+			out = append(out, anchored(f)...) // a screen or a mail may wrap it
+		}
 		if !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' }) {
 			f.word = text[:min(len(text), 2*anchorBytes)]
 		}
@@ -132,14 +135,23 @@ func (f *form) match(ms []match, s string, end int) []match {
 		return ms
 	}
 	m := match{start: from, end: to, from: from, kind: f.secret.Kind, value: f.secret.Value, rank: rankKnown}
-	if !strings.Contains(s[from:to], "\n") {
+	if !f.encoded {
+		m.byLine = true
+	}
+	return appendLines(ms, s, m)
+}
+
+// appendLines appends a match: one over several lines as a match for each line, so that the text keeps its lines.
+func appendLines(ms []match, s string, m match) []match {
+	if !strings.Contains(s[m.start:m.end], "\n") {
 		return append(ms, m)
 	}
-	for line := range strings.SplitSeq(s[m.from:to], "\n") {
+	from := m.start
+	for line := range strings.SplitSeq(s[m.start:m.end], "\n") {
 		if text := strings.TrimSpace(line); text != "" && !strings.HasPrefix(text, "-----") {
 			m.start = from + strings.Index(line, text)
 			m.end = m.start + len(text)
-			if !f.encoded {
+			if m.byLine {
 				m.value = text
 			}
 			ms = append(ms, m)
@@ -195,10 +207,13 @@ func (f *form) within(s string, at int) (from, to int) {
 func base64Byte(c byte) bool { return isAlnum(c) || strings.IndexByte("+/-_", c) >= 0 }
 
 // breakBehind returns the length of the line end at byte at with the indentation of the next
-// line; 0 for none.
+// line; 0 for none. A shell ends a line that continues with a backslash, quoted-printable with =.
 func breakBehind(s string, at int) int {
 	n := 0
-	if at < len(s) && s[at] == '\r' {
+	if at < len(s) && (s[at] == '\\' || s[at] == '=') {
+		n++
+	}
+	if at+n < len(s) && s[at+n] == '\r' {
 		n++
 	}
 	if at+n >= len(s) || s[at+n] != '\n' {
@@ -217,6 +232,9 @@ func breakBefore(s string, at int) int {
 		return 0
 	}
 	if n++; at-n > 0 && s[at-n-1] == '\r' {
+		n++
+	}
+	if at-n > 0 && (s[at-n-1] == '\\' || s[at-n-1] == '=') {
 		n++
 	}
 	return n

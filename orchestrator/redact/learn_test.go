@@ -44,6 +44,14 @@ func encodings() map[string]func(string) string {
 		"c escapes":    func(s string) string { return escapeAll(s, `\x%02x`) },
 		"hex":          func(s string) string { return hex.EncodeToString([]byte("<" + s + ">")) },
 		"HEX":          func(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s))) },
+		"wrapped":      func(s string) string { return wrap(s, 23, "\n") },
+		"continued":    func(s string) string { return wrap(s, 19, "\\\n  ") },
+		"printable":    func(s string) string { return wrap(s, 20, "=\r\n") },
+		"coloured":     func(s string) string { return s[:5] + "\x1b[01;31m\x1b[K" + s[5:8] + "\x1b[m\x1b[K" + s[8:] },
+		"each colour":  func(s string) string { return eachRune(s, "\x1b[38;5;1m%c") },
+		"UTF-16":       func(s string) string { return eachRune(s, "%c\x00") },
+		"bold":         func(s string) string { return eachRune(s, "%[1]c\b%[1]c") },
+		"zero width":   func(s string) string { return s[:4] + "\u200b" + s[4:] },
 		"hex lines":    func(s string) string { return wrap(hex.EncodeToString([]byte(s)), 20, "\n") },
 		"base64 lines": func(s string) string {
 			return wrap(base64.StdEncoding.EncodeToString([]byte("password: "+s+"\n")), 19, "\r\n  ")
@@ -64,6 +72,14 @@ func escapeAll(s, format string) string {
 	var b strings.Builder
 	for i := range len(s) {
 		fmt.Fprintf(&b, format, s[i])
+	}
+	return b.String()
+}
+
+func eachRune(s, format string) string {
+	var b strings.Builder
+	for _, r := range s {
+		fmt.Fprintf(&b, format, r)
 	}
 	return b.String()
 }

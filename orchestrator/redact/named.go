@@ -36,7 +36,7 @@ func named(s string, from, to int, kind string) (match, bool) {
 		return option(s, begin, to, kind)
 	}
 	if sep == 0 {
-		return match{}, false
+		return spacedValue(s, begin, to, at, blank, kind)
 	}
 	tight := blank == 0 && sep == 1 && s[at] == '='
 	at += sep
@@ -61,6 +61,20 @@ func named(s string, from, to int, kind string) (match, bool) {
 		return match{from: begin, open: open}, false
 	}
 	return match{start: at, end: at + n, from: begin, kind: kind, rank: rankNamed, open: open}, true
+}
+
+// spacedValue matches NAME VALUE, as in a Dockerfile's ENV and in "aws configure set", if the name is one of a setting
+// and not a word of a sentence, and the value is random.
+func spacedValue(s string, begin, to, at, blank int, kind string) (match, bool) {
+	if blank == 0 || !strings.Contains(s[begin:to], "_") {
+		return match{}, false
+	}
+	at += quotes(s, at)
+	n := sentenceEnd(s, at, plainValue(s, at, false, false))
+	if v := s[at : at+n]; len(v) < minLearnedBytes || placeholder(v) || strings.ContainsAny(v, "()[]{}./\\:") || !learnable(v) {
+		return match{}, false
+	}
+	return match{start: at, end: at + n, from: begin, kind: kind, rank: rankNamed}, true
 }
 
 // plainValue returns the length of a value without blanks; 0 if it is too long. joined: it may

@@ -14,35 +14,38 @@ type rule struct {
 	keyword string // lower case
 	// match tries the pattern at the keyword, which is s[from:to].
 	match func(s string, from, to int) (match, bool)
+	// pairs, in place of match, returns several secrets, and whether more text may hold others.
+	pairs func(s string, from, to int) (ms []match, open bool)
 	pem   bool // the keyword begins a private key; see pem.go
 }
 
-// rules returns the patterns. The forms of keys are those that providers publish for secret
-// scanning.
+// rules returns the patterns: providers' keys, headers, commands and telling names.
 func rules() []rule {
 	out := []rule{{keyword: pemBegin, pem: true}}
-	token := func(kind string, least int, chars string, keywords ...string) {
-		set := newCharset(chars)
-		for _, k := range keywords {
-			out = append(out, rule{keyword: lowerASCII(k), match: func(s string, from, to int) (match, bool) {
-				return providerKey(s, from, to, k, kind, least, set)
+	for _, f := range keyForms() {
+		set := newCharset(f.chars)
+		for prefix := range strings.FieldsSeq(f.prefixes) {
+			out = append(out, rule{keyword: lowerASCII(prefix), match: func(s string, from, to int) (match, bool) {
+				return providerKey(s, from, to, prefix, f.kind, f.least, set)
 			}})
 		}
 	}
-	token("openai-key", 20, base64URL, "sk-")
-	token("github-token", 36, alnum, "ghp_", "gho_", "ghu_", "ghs_", "ghr_")
-	token("github-token", 22, alnum+"_", "github_pat_")
-	token("gitlab-token", 20, base64URL, "glpat-")
-	token("aws-key-id", 16, upperDigits, "AKIA", "ASIA")
-	token("slack-token", 10, alnum+"-", "xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xapp-")
-	token("google-key", 35, base64URL, "AIza")
-	token("stripe-key", 16, alnum, "sk_live_", "sk_test_", "rk_live_", "rk_test_")
-	token("huggingface-token", 30, alnum, "hf_")
-	token("npm-token", 36, alnum, "npm_")
-	token("sendgrid-key", 40, base64URL+".", "SG.")
+	for _, p := range patterns() {
+		find := p.find()
+		for keyword := range strings.FieldsSeq(p.keywords) {
+			out = append(out, rule{keyword: keyword, match: find})
+		}
+	}
 	out = append(out, rule{keyword: "eyj", match: jwt}, rule{keyword: "bearer", match: bearer},
 		rule{keyword: "basic", match: basic}, rule{keyword: "authorization", match: authorization},
-		rule{keyword: "://", match: urlUser}, rule{keyword: "curl", match: curl})
+		rule{keyword: "://", match: urlUser}, rule{keyword: "machine", match: netrc},
+		rule{keyword: "default", match: netrc}, rule{keyword: "cookie", pairs: cookies}, rule{keyword: "\ttrue\t", match: cookieLine},
+		rule{keyword: "\tfalse\t", match: cookieLine}, rule{keyword: "auth", match: encodedLogin})
+	for _, f := range commandForms() {
+		for name := range strings.FieldsSeq(f.commands) {
+			out = append(out, rule{keyword: lowerASCII(name), match: f.command(name)})
+		}
+	}
 	for _, k := range strings.Fields(namedKeywords) {
 		kind := kindName(strings.Trim(k, "_"))
 		switch kind {
@@ -60,12 +63,15 @@ func rules() []rule {
 
 // namedKeywords end the names whose values are secret.
 const namedKeywords = "password passwd passphrase _pwd _pass secret token api_key apikey api-key secret_key secret_key_base " +
-	"access_key private_key auth_key encryption_key signing_key master_key"
+	"access_key private_key auth_key encryption_key signing_key master_key access-key private-key secret-key auth-key encryption-key " +
+	"signing-key master-key app_key app-key application_key account_key account-key service_key license_key dockerconfigjson dockercfg"
 
 const (
 	upperDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	alnum       = upperDigits + "abcdefghijklmnopqrstuvwxyz"
+	hexDigits   = "0123456789abcdefABCDEF"
 	base64URL   = alnum + "-_"
+	base64Std   = alnum + "+/"
 )
 
 // charset is a set of bytes.
@@ -120,10 +126,10 @@ func providerKey(s string, from, to int, keyword, kind string, least int, set *c
 		return match{}, false
 	}
 	n := set.run(s, to)
-	if kind == "aws-key-id" && n != least {
+	if kind == "aws-key-id" && n != least || kind == "square-token" && n > 64 { // longer: base64 of something else
 		return match{}, false
 	}
-	if n < least || n > maxSecretBytes || !random(s[to:to+n]) {
+	if n < least || n > maxSecretBytes || !randomKey(s[to:to+n]) {
 		return match{}, false
 	}
 	if kind == "openai-key" {
@@ -135,6 +141,28 @@ func providerKey(s string, from, to int, keyword, kind string, least int, set *c
 		}
 	}
 	return match{start: from, end: to + n, from: from, kind: kind, rank: rankProvider}, true
+}
+
+// randomKey is random for the text behind a provider's prefix, which need not have a digit: a third of GitLab's tokens of 20 bytes
+// or so have none. Words behind it are joined, or of one case.
+func randomKey(s string) bool {
+	if random(s) {
+		return true
+	}
+	var upper, low, digit int
+	for i := range len(s) {
+		switch c := s[i]; {
+		case isUpper(c):
+			upper++
+		case isLower(c):
+			low++
+		case isDigit(c):
+			digit++
+		case c != '=':
+			return false
+		}
+	}
+	return digit >= 2 || len(s) >= minLearnedBytes && 4*upper >= len(s) && 4*low >= len(s)
 }
 
 // random reports whether a text looks random: digits among letters, and either both cases or
@@ -288,7 +316,25 @@ func basic(s string, from, to int) (match, bool) {
 	if blank == 0 || !wordStarts(s, from) {
 		return match{}, false
 	}
-	at := to + blank
+	return loginAt(s, from, to+blank)
+}
+
+// encodedLogin matches the value of a name that ends in auth, as in the configurations of Docker and npm, if it is
+// base64 of NAME:PASSWORD.
+func encodedLogin(s string, from, to int) (match, bool) {
+	at := to + quotes(s, to)
+	at += spaces(s, at)
+	sep := separator(s, at)
+	if sep == 0 {
+		return match{}, false
+	}
+	at += sep
+	at += spaces(s, at)
+	return loginAt(s, from, at+quotes(s, at))
+}
+
+// loginAt matches base64 of NAME:PASSWORD at byte at.
+func loginAt(s string, from, at int) (match, bool) {
 	n := 0
 	for at+n < len(s) && n <= maxBasicBytes && (isAlnum(s[at+n]) || s[at+n] == '+' || s[at+n] == '/') {
 		n++

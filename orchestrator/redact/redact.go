@@ -113,6 +113,8 @@ type match struct {
 	// value is hashed: the bytes of the match or, for a known secret, the unescaped value.
 	value string
 	rank  int // among matches of the same bytes, the lowest decides the kind
+	// byLine: over several lines, each line is a value of its own.
+	byLine bool
 	// open: more text may extend it, or make it a secret; its name begins at from.
 	open bool
 }
@@ -185,11 +187,37 @@ type span struct{ from, to int }
 // find returns the secrets of a text: sorted, not overlapping, not empty. inKey: the text
 // begins inside a private key.
 func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
+	if r == nil {
+		return nil, scanEnd{keyFrom: -1, open: -1}
+	}
+	ms, end := r.findIn(s, inKey)
+	if hides(s) { // once more, as a screen shows it
+		shown, pos := shownText(s)
+		more, last := r.findIn(shown, inKey)
+		for _, m := range more {
+			m.start, m.end, m.from = pos[m.start], pos[m.end-1]+1, pos[m.from]
+			ms = appendLines(ms, s, m)
+		}
+		end.partial = max(end.partial, len(s)-pos[len(shown)-last.partial])
+		if last.open >= 0 && (end.open < 0 || pos[last.open] < end.open) {
+			end.open = pos[last.open]
+		}
+		if last.keyFrom >= 0 && end.keyFrom < 0 {
+			end.inKey, end.keyFrom = last.inKey, pos[last.keyFrom]
+		}
+		for _, k := range last.keys {
+			end.keys = append(end.keys, span{pos[k.from], pos[k.to]})
+		}
+	}
+	ms = merge(s, ms)
+	r.learned.learn(ms)
+	return ms, end
+}
+
+// findIn is find for a text as it stands. What it returns is neither sorted nor merged.
+func (r *Redactor) findIn(s string, inKey bool) ([]match, scanEnd) {
 	var ms []match
 	end := scanEnd{keyFrom: -1, open: -1}
-	if r == nil {
-		return nil, end
-	}
 	after := 0 // private keys up to here are done
 	key := func(from, body int, within bool) {
 		if ms, after, end.inKey = keyLines(ms, s, body, within); end.inKey {
@@ -217,6 +245,17 @@ func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
 			}
 			return
 		}
+		if p.pairs != nil {
+			pairs, open := p.pairs(s, from, to)
+			for _, m := range pairs {
+				m.from, m.value = from, s[m.start:m.end]
+				ms = append(ms, m)
+			}
+			if open && end.open < 0 {
+				end.open = from
+			}
+			return
+		}
 		m, ok := p.match(s, from, to)
 		if ok {
 			m.value = s[m.start:m.end]
@@ -226,9 +265,7 @@ func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
 			end.open = m.from
 		}
 	})
-	ms = merge(s, t.escaped(ms, s))
-	r.learned.learn(ms)
-	return ms, end
+	return t.escaped(ms, s), end
 }
 
 // merge sorts matches and joins overlapping ones, whose bytes are all replaced.

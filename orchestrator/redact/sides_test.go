@@ -40,7 +40,8 @@ func sides() []side {
 		{"names", []string{
 			"SECRET_KEY=«django-insecure-abc»", "DJANGO_SECRET_KEY=«some-words-joined»",
 			"DB_PASS=«hunter2»", "db_pass: «hunter2hunter99»", `FTP_PASS = "«q1w2e3»"`, "SECRET_KEY_BASE=«0a1b2c3d4e5f»", "ENCRYPTION_KEY=«abc123def»",
-			"DB_PASSWORD=«12345678»", "?password=«12345678»&x", "MYSQL_PWD=«246810»", "JENKINS_TOKEN2=«11aa22bb33»",
+			"DB_PASSWORD=«12345678»", "?password=«12345678»&x", "MYSQL_PWD=«246810»", "JENKINS_TOKEN2=«11aa22bb33»", "aws configure set aws_secret_access_key «wJalrXUtnFEMIK7MDENGbPxRfiCY123KEY»", "ENV API_KEY «Kx8Rt3Vq0ZmL7nWb»",
+			"DD_APP_KEY=«3f9a1c7e5d2b»", "app-key: «Kx8Rt3Vq0ZmL»", `.dockerconfigjson: «eyJhdXRocyI6eyJoIjp7ImF1dGgiOiJkWE5sY2pwb2RXNTBaWEl5In19fQ==»`,
 		}, []string{
 			"tests_pass: true", "first_pass = run(x)", "RENDER_PASS 1", "max_token=4096", "MAX_TOKEN=12345678", "password: 12345678",
 			"if ok_pass == 12345678 {", "min_password_length=12345678", "_pass=", "SECRET_KEY_BASE=$(rails secret)", "BYPASS=12345678",
@@ -65,6 +66,34 @@ func sides() []side {
 		}, []string{
 			"curl -u me https://h:8080", "curl -u $USER:$PASS h", `curl -u "${A}:${B}" h`, "curl -u user:password h", "curl -u <user>:<secret> h", "curl h\nps -u root:x1",
 			"docker run -u 1000:1000 x", "curl h | rsync -u host:path2 .", "sort -u a:b1", "curly -u a:b1", "curl h; chown -u a:b1", "curl -u me: h",
+		}},
+		{"cookies", []string{
+			"Set-Cookie: session=«" + half + "abcD»; HttpOnly; Path=/", "< set-cookie: connect.sid=«s%3AKx8Rt3Vq0ZmL7nWb.Yc2HdJ»; Path=/", "Cookie: theme=dark; sessionid=«" + half + "»; lang=en",
+			`{"Cookie": "csrftoken=«Kx8Rt3Vq0ZmL»"}`, `"set-cookie": ["sid=«Kx8Rt3Vq0ZmL7nWb»; Path=/"]`, "curl --cookie 'PHPSESSID=«kx8rt3vq0zml7nwb»' h", `headers={'Cookie': 'remember_me=«Kx8Rt3Vq0ZmL7nWb»'}`,
+			"Set-Cookie:[_gitlab_session=«3f9a1c7e5d2b8f60»; path=/]", "HTTP_COOKIE=auth_token=«Kx8Rt3Vq0ZmL7nWb»", "#HttpOnly_.h.example\tTRUE\t/\tTRUE\t1790000000\tid\t«Kx8Rt3Vq0ZmL7nWbYc2»",
+			"h.example\tFALSE\t/\tFALSE\t0\tsession\t«kx8rt3vq0zml»",
+		}, []string{
+			"Set-Cookie: theme=dark; Path=/; Expires=Wed, 21 Oct 2026 07:28:00 GMT", "Cookie: lang=en-US; tz=Europe", "the cookie: session=yours", "cookies = requests.cookies.get('session')",
+			"Set-Cookie: session=; Max-Age=0", "document.cookie = name", "cookie_consent=accepted2026", "Cookie: session=<session>", "a\tTRUE\tb\tc",
+		}},
+		{".netrc", []string{
+			"machine h.example login ci password «qwertzuiop»", "machine h\n  login ci\n  password «hunter2»\n", "default login x password «a!b@c»", "     1\tmachine h\n     2\tlogin ci\n     3\tpassword «letmein»",
+			"machine h password «hunter2» login ci", `echo "machine h login ci password «hunter22»" > ~/.netrc`,
+		}, []string{
+			"machine learning needs no password at all", "the default login has password hidden", "machine h login ci", "machine h login ci password $PW", "default password policy",
+		}},
+		{"options of commands", []string{
+			"mysql -u root -p«hunter2» -h db", "mysqldump --all -p'«a b»' x", "sshpass -p «s3cret» ssh h", "sshpass -p'«secretword»' ssh h", "redis-cli -h h -a «Kx8Rt3Vq» ping", "docker login -u me -p «Kx8Rt3Vq» h",
+			"helm registry login h -u me -p «hunter2»", "7z x -p«hunter2» a.7z", "ldapsearch -x -D cn=a -w «hunter2»", "mongosh -u a -p «hunter2» h", "keytool -list -storepass «changeit1»", `{"command":"mysql -uroot -p«hunter2» db"}`,
+			"ssh-keygen -t rsa -N '«open s3same»'", "sqlcmd -S h -U sa -P «P@ssw0rd»",
+		}, []string{
+			"docker run -p 8080:80 nginx", "mysql -u root -p db", "mysql -p$PW", `mysql -p"${PW}"`, "mysql --port 3306", "mkdir -p a/b1", "helm install -p 12", "ssh-keygen -N ''", "unzip -P is an option", "mysql: use -p to ask",
+			"mysql -u x; mkdir -px1", "az vm -p 8080",
+		}},
+		{"encoded logins", []string{
+			`"auths": {"h": {"auth": "«dXNlcjpodW50ZXIy»"}}`, "//registry.example/:_auth=«dXNlcjpodW50ZXIy»", `auth: «dXNlcjpodW50ZXIy»`,
+		}, []string{
+			`"auth": "none"`, `"auth": "dXNlcg=="`, "auth = login(user)", "auth: oauth2",
 		}},
 		{"values that begin like variables", []string{
 			"DB_PASSWORD=«$ecret123»", "DB_PASSWORD='«$ecret!!x9»'", "HASHED_PASSWORD=«$2b$12$abcdefghijkl»", "APP_SECRET=«$x9y8z7w6»",

@@ -1,0 +1,57 @@
+package redact
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// frames are texts around a key.
+func frames() []string {
+	return []string{"%s", "key %s end", `{"k":"%s"}`, `{\"k\":\"%s\"}`, `a\n%s\nb`, `a\u003c%s`, "(%s)", "x=%s&y=1", "%s,", "use `%s`", "\x1b[31m%s\x1b[0m", "| %s |", "%s\r\n"}
+}
+
+// TestKeyForms: the example of each form is found whole, and a word that only begins like it is not.
+func TestKeyForms(t *testing.T) {
+	for _, f := range keyForms() {
+		for prefix := range strings.FieldsSeq(f.prefixes) {
+			rest := f.rest[:max(f.least, len(f.rest))]
+			if f.kind == "gitlab-token" && prefix == "glagent-" {
+				rest += rest + rest
+			}
+			for _, frame := range frames() {
+				in := fmt.Sprintf(frame, prefix+rest)
+				out, found := New(testKey(), nil).Text(in)
+				if len(found) == 0 || strings.Contains(out, rest[len(rest)-8:]) || strings.Contains(out, rest[:8]) {
+					t.Errorf("%s: %q left %q", f.kind, in, out)
+				}
+			}
+			words := prefix + strings.Repeat("some-words_", 10)
+			if got := plain(t, words); got != words {
+				t.Errorf("%s: touched %q: %q", f.kind, words, got)
+			}
+		}
+		if f.source == "" || len(f.rest) < f.least {
+			t.Errorf("%s: no source, or a short example", f.kind)
+		}
+	}
+}
+
+// TestPatternForms: the example of each pattern is found, in every frame.
+func TestPatternForms(t *testing.T) {
+	for _, p := range patterns() {
+		_, want, _ := strings.Cut(p.example, "«")
+		want, _, _ = strings.Cut(want, "»")
+		text := strings.NewReplacer("«", "", "»", "").Replace(p.example)
+		for _, frame := range frames() {
+			in := fmt.Sprintf(frame, text)
+			out, found := New(testKey(), nil).Text(in)
+			if len(found) != 1 || found[0].Bytes != want || restore(out, found) != in {
+				t.Errorf("%s in %q: found %q in %q", p.kind, frame, found, out)
+			}
+		}
+		if p.source == "" {
+			t.Errorf("%s has no source", p.kind)
+		}
+	}
+}
