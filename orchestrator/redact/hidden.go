@@ -5,15 +5,20 @@ import (
 	"unicode/utf8"
 )
 
-// hides reports whether a text may hold bytes that a screen does not show.
+// hides reports whether a text may hold bytes that a screen or a page does not show.
 func hides(s string) bool {
+	for at := 0; at < len(s); at++ {
+		if at = nextByte(s, at, '\\'); at < len(s) && hiddenLen(s[at:]) > 0 {
+			return true
+		}
+	}
 	return strings.IndexByte(s, 0x1b) >= 0 || strings.IndexByte(s, 0) >= 0 || strings.IndexByte(s, '\b') >= 0 ||
 		strings.Contains(s, "\u200b") || strings.Contains(s, "\u00ad") || strings.Contains(s, "\ufeff")
 }
 
 // shownText returns a text without the bytes that a screen does not show, and the offset in s of each of its bytes
 // and of its end: escape sequences (colours split a key that a search highlights), NUL bytes (UTF-16), what a
-// backspace overprints (a manual page's bold), and characters without width.
+// backspace overprints (a manual page's bold), characters without width, and the backslashes of markdown (ghp\_…).
 func shownText(s string) (string, []int) {
 	out, at := make([]byte, 0, len(s)), make([]int, 0, len(s)+1)
 	for i := 0; i < len(s); {
@@ -37,8 +42,11 @@ func shownText(s string) (string, []int) {
 // maxSequenceBytes is the longest escape sequence that is read.
 const maxSequenceBytes = 64
 
-// hiddenLen returns the length of the escape sequence or of the character without width that begins a text; 0 for
-// none. A sequence that has not ended is as long as the text.
+// markdownEscapes are the characters of keys that markdown escapes.
+const markdownEscapes = "_-.~*+=!"
+
+// hiddenLen returns the length of what begins a text and is not shown: an escape sequence, a character without width,
+// the backslash of an escape. It is 0 for none. A sequence that has not ended is as long as the text.
 func hiddenLen(s string) int {
 	switch s[0] {
 	case 0:
@@ -48,6 +56,11 @@ func hiddenLen(s string) int {
 			if strings.HasPrefix(s, c) {
 				return len(c)
 			}
+		}
+		return 0
+	case '\\':
+		if len(s) > 1 && strings.IndexByte(markdownEscapes, s[1]) >= 0 {
+			return 1
 		}
 		return 0
 	case 0x1b:

@@ -26,6 +26,9 @@ func TestKeyForms(t *testing.T) {
 					t.Errorf("%s: %q left %q", f.kind, in, out)
 				}
 			}
+			if out, _ := New(testKey(), nil).Text(escapeMarkdown(prefix + rest)); strings.Contains(out, rest[len(rest)-8:]) {
+				t.Errorf("%s: markdown left %q", f.kind, out)
+			}
 			words := prefix + strings.Repeat("some-words_", 10)
 			if got := plain(t, words); got != words {
 				t.Errorf("%s: touched %q: %q", f.kind, words, got)
@@ -35,6 +38,10 @@ func TestKeyForms(t *testing.T) {
 			t.Errorf("%s: no source, or a short example", f.kind)
 		}
 	}
+}
+
+func escapeMarkdown(s string) string {
+	return strings.NewReplacer("_", `\_`, "-", `\-`, ".", `\.`, "~", `\~`).Replace(s)
 }
 
 // TestPatternForms: the example of each pattern is found, in every frame.

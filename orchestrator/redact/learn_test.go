@@ -51,6 +51,7 @@ func encodings() map[string]func(string) string {
 		"each colour":  func(s string) string { return eachRune(s, "\x1b[38;5;1m%c") },
 		"UTF-16":       func(s string) string { return eachRune(s, "%c\x00") },
 		"bold":         func(s string) string { return eachRune(s, "%[1]c\b%[1]c") },
+		"markdown":     func(s string) string { return strings.NewReplacer("_", `\_`, "-", `\-`, "+", `\+`).Replace("x_" + s) },
 		"zero width":   func(s string) string { return s[:4] + "\u200b" + s[4:] },
 		"hex lines":    func(s string) string { return wrap(hex.EncodeToString([]byte(s)), 20, "\n") },
 		"base64 lines": func(s string) string {

@@ -308,7 +308,7 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 		Post: func(ctx context.Context, b op.Body) error { return t.Journal.Post(ctx, b) },
 	})
 	if t.tools, err = toolset.New(toolset.Options{
-		Own: t.opts.Tools, Sources: t.opts.Sources, Agent: opened.Agent, Asked: opened.Tools, Count: counter.Count, Sandbox: t.Sandbox,
+		Own: t.opts.Tools, Sources: t.opts.Sources, Agent: opened.Agent, Asked: opened.Tools, Count: counter.Count, Sandbox: t.Sandbox, Redactor: t.Journal.Redactor(),
 	}); err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/jsonschema-go/jsonschema"
+
 	"anamnesis/orchestrator/tool"
 )
 
@@ -70,4 +72,37 @@ func TestRefreshTools(t *testing.T) {
 	if got := told(); !strings.Contains(got, "[tools] Tools with another description: b.") {
 		t.Errorf("at last: %q", got)
 	}
+}
+
+// What a server says of its tools enters each request and is redacted as results are.
+func TestToolsRedacted(t *testing.T) {
+	key := "ghp_" + "1a2B3c4D5e6F7g8H9i0J1k2L3m4N5o6P7q8R"
+	about := named{"a", "Reads with " + key}
+	schema := tool.Params(tool.Param{Name: "p", Schema: tool.String("By default " + key)})
+	src := &offered{Offer: tool.Offer{Version: 1, Tools: []tool.Tool{about, schemed{named{"b", ""}, schema}}}}
+	task, _ := newTask(t, "turns: []", Options{Sources: []tool.Source{src}})
+	if err := task.refreshTools(t.Context(), t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	marked := 0
+	for _, s := range task.tools.Specs {
+		text := s.Description + string(s.Schema)
+		if strings.Contains(text, key) {
+			t.Errorf("%s is offered with the key: %s", s.Name, text)
+		}
+		marked += strings.Count(text, "[redacted:github-token:")
+	}
+	if marked != 2 {
+		t.Errorf("%d markers, want 2", marked)
+	}
+}
+
+// schemed is a named tool with parameters.
+type schemed struct {
+	named
+	schema *jsonschema.Schema
+}
+
+func (s schemed) Spec() tool.Spec {
+	return tool.Spec{Name: s.name, Schema: s.schema}
 }

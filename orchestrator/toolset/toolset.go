@@ -14,6 +14,7 @@ import (
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -25,6 +26,8 @@ type Options struct {
 	Asked   []string       // tools that are offered whatever Agent says
 	// Count returns the tokens of a text.
 	Count func(text string) int
+	// Redactor finds secrets in what servers say of their tools.
+	Redactor *redact.Redactor
 	// Sandbox returns the confinement of programs that a source starts; nil: there is none. It
 	// is called only if a source starts some.
 	Sandbox func(ctx context.Context) (*guard.Sandbox, error)
@@ -117,8 +120,12 @@ func (s *Set) describe(r *tool.Registry) error {
 		if err != nil {
 			return fmt.Errorf("schema of tool %s: %w", t.Name, err)
 		}
-		specs = append(specs, model.ToolSpec{Name: t.Name, Description: t.Description, Schema: schema})
-		text := t.Name + " " + t.Description + " " + string(schema)
+		if schema, _, err = s.o.Redactor.JSON(schema, &redact.JSONOptions{Valid: true}); err != nil {
+			return fmt.Errorf("schema of tool %s: %w", t.Name, err)
+		}
+		description, _ := s.o.Redactor.Text(t.Description)
+		specs = append(specs, model.ToolSpec{Name: t.Name, Description: description, Schema: schema})
+		text := t.Name + " " + description + " " + string(schema)
 		n, known := s.counted[text]
 		if !known {
 			n = s.o.Count(text)

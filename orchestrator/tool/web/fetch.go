@@ -91,11 +91,11 @@ func (f fetch) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (t
 		}
 		return network(tool.Errorf("FetchURL: %s: %v.", short(target), plainError(err))), nil
 	}
-	text, err := p.text(a.Whole)
+	secrets := env.Redaction()
+	text, err := p.text(a.Whole, secrets.Text)
 	if err != nil {
 		return network(tool.Errorf("FetchURL: %s: %v.", short(p.from), err)), nil
 	}
-	secrets := env.Redaction()
 	text = secrets.Text(text)
 	r := network(tool.Textf("%s", window(text, a.Start, p)))
 	r.IsError = p.status >= 400
@@ -120,7 +120,7 @@ func Read(ctx context.Context, o *Options, address string) (string, error) {
 	if p.status >= 400 {
 		return "", fmt.Errorf("status %d", p.status)
 	}
-	return p.text(false)
+	return p.text(false, func(text string) string { return text })
 }
 
 func network(r tool.Result) tool.Result {
@@ -224,8 +224,9 @@ func (f fetch) get(ctx context.Context, u *url.URL) (*page, error) {
 	return p, nil
 }
 
-// text returns the readable text of a page: HTML as markdown, other texts unchanged.
-func (p *page) text(whole bool) (string, error) {
+// text returns the readable text of a page: HTML as markdown, other texts unchanged. HTML is redacted before it is
+// converted, since what markdown escapes, joins or leaves out may be part of a secret's form.
+func (p *page) text(whole bool, redact func(string) string) (string, error) {
 	texts := strings.HasPrefix(p.kind, "text/") || strings.HasSuffix(p.kind, "json") || strings.HasSuffix(p.kind, "xml") ||
 		strings.HasSuffix(p.kind, "yaml") || strings.HasSuffix(p.kind, "javascript")
 	if !texts {
@@ -242,7 +243,7 @@ func (p *page) text(whole bool) (string, error) {
 	if p.kind != "text/html" && p.kind != "application/xhtml+xml" {
 		return strings.ToValidUTF8(string(decoded), "\uFFFD"), nil
 	}
-	return p.markdown(decoded, whole)
+	return p.markdown([]byte(redact(string(decoded))), whole)
 }
 
 // markdown converts HTML. The parser rejects elements nested more than 512 deep, so recursion

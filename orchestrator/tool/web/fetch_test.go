@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -164,6 +165,44 @@ func TestSearch(t *testing.T) {
 	for _, bad := range []Search{{Engine: "searxng"}, {Engine: "brave"}, {Engine: "other"}, {Engine: "tavily", Key: "k", URL: "ftp://x"}} {
 		if bad.Check() == nil {
 			t.Errorf("%+v is taken", bad)
+		}
+	}
+}
+
+// TestFetchRedacts: no secret of a page is in the result, however HTML writes it and markdown would.
+func TestFetchRedacts(t *testing.T) {
+	keys := []string{
+		"ghp_" + "1a2B3c4D5e6F7g8H9i0J1k2L3m4N5o6P7q8R", "glpat-" + "aBQdEwgHtjKmNpRsUvXy", "sk_live_" + "51HqLyjWDarjtT1zdp7dc",
+		"hvs." + "CAESIKx8Rt3Vq0ZmL7nWbYc2HdJf9Gs4Pa6Ku1", "xoxb-" + "210987654321-abcDEF123ghi", "AIza" + "SyD3-fGh7JkL0_pQr5StUv8WxYz1Ab4Cd6E",
+		"github_pat_" + "11Kx8Rt3Vq0ZmL7nWbYc2H_dJf9Gs4Pa6Ku1Te5XoBi7NvQz", "Kx88Q~" + "Rt3Vq0ZmL7nWbYc2HdJf9Gs4Pa6Ku1Te5X",
+	}
+	forms := map[string]string{
+		"text": "<p>%s</p>", "code": "<pre><code>%s</code></pre>", "link": `<a href="https://h/?k=%s">here</a>`, "cell": "<table><tr><td>%s</td></tr></table>",
+		"split": "<p><b>%s</b></p>", "spans": "", "entities": "", "heading": "<h2>%s</h2>", "emphasis": "<p>*%s*</p>",
+	}
+	for _, key := range keys {
+		for name, form := range forms {
+			body := strings.ReplaceAll(form, "%s", key)
+			switch name {
+			case "spans":
+				body = fmt.Sprintf("<pre><span>%s</span><span>%s</span></pre>", key[:9], key[9:])
+			case "entities":
+				body = "<p>" + strings.NewReplacer("_", "&#95;", "-", "&#x2d;", "~", "&#126;", ".", "&period;").Replace(key) + "</p>"
+			}
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/html")
+				fmt.Fprintf(w, "<html><body><article><h1>Keys</h1>%s</article></body></html>", body)
+			}))
+			args, err := json.Marshal(map[string]any{"url": s.URL, "whole": true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			env := &tool.Env{Redactor: redact.New([]byte("0123456789abcdef"), nil)}
+			r, err := FetchURL(Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}).Call(t.Context(), env, args)
+			s.Close()
+			if err != nil || r.IsError || !strings.Contains(r.Text, "redacted") || strings.Contains(r.Text, key[len(key)-9:]) {
+				t.Errorf("%s as %s: %v %s", key[:6], name, err, r.Text)
+			}
 		}
 	}
 }
