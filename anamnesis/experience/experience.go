@@ -207,7 +207,8 @@ func (e *Log) Ending() usage.Ending {
 }
 
 // Events returns what the counters need of the task: each showing, and for each card how
-// the task ended, if that is known. The counters count an event once.
+// the task ended, if a user said it or the experiment compares it. That a task ended well says
+// nothing of the cards that it was shown. The counters count an event once.
 func (e *Log) Events(task string, ending usage.Ending, person bool) []usage.Event {
 	var out []usage.Event
 	seen := make(map[string]bool)
@@ -215,7 +216,7 @@ func (e *Log) Events(task string, ending usage.Ending, person bool) []usage.Even
 		if !e.Experiment || !s.Draft {
 			trial = ""
 		}
-		if !seen[s.Card] && (person || ending != usage.Unknown) {
+		if !seen[s.Card] && (person || trial != "" && ending != usage.Unknown) {
 			out = append(out, usage.Event{Card: s.Card, What: usage.Outcome, Task: task, Ending: ending, Person: person, Trial: trial})
 		}
 		seen[s.Card] = true

@@ -20,8 +20,8 @@ func (a *app) verdictCommand() *cobra.Command {
 		Use:   "verdict [TASK] good|bad|unknown",
 		Short: "Record how a task ended, for the cards it was shown",
 		Long: `Record how a task ended. Each card that the task was shown counts as helpful or harmful
-accordingly, and moves slightly up or down in later searches. Your verdict overrides the task's
-last check (a test run); 'unknown' withdraws it.`,
+accordingly, and moves slightly up or down in later searches; 'unknown' withdraws the verdict.
+Nothing else counts: that a task ended well says nothing of the cards that it was shown.`,
 	}, 1, 1, func(_ *cobra.Command, svc *session.Service, task string, rest []string) error {
 		ending := usage.Ending(rest[0])
 		if ending != usage.Good && ending != usage.Bad && ending != usage.Unknown {

@@ -8,8 +8,8 @@
 //	{"v":1,"at":"2026-01-31T10:00:00Z","card":"4yq2m5pkd3c7xw6a","event":"shown","task":"t","op":12}
 //
 // Events may be appended again: a showing counts once for its task and
-// operation, and of a task's outcomes the last one of a user counts, else
-// the last one of a check.
+// operation, and of a task's outcomes the last one of a user counts. An
+// outcome that a check decided counts for the experiment only.
 package usage
 
 import (
@@ -44,7 +44,7 @@ type What string
 const (
 	Shown        What = "shown"        // a card entered a task's context
 	Used         What = "used"         // the agent asked for it
-	Outcome      What = "outcome"      // the task that saw it ended well or badly
+	Outcome      What = "outcome"      // the task that saw it ended well or badly, by a user's verdict or the experiment
 	Rediscovered What = "rediscovered" // its lesson was learned again
 
 	Met          What = "met"          // a task met its error, independently of it
@@ -84,7 +84,7 @@ type Event struct {
 type Counts struct {
 	Shown        int `json:"shown"`
 	Used         int `json:"used"`
-	Helpful      int `json:"helpful"` // tasks that were shown it and ended well
+	Helpful      int `json:"helpful"` // tasks that were shown it and ended well, by a user's verdict
 	Harmful      int `json:"harmful"` // and badly
 	Rediscovered int `json:"rediscovered"`
 
@@ -144,12 +144,8 @@ func (t *Tally) Add(e Event) {
 			return
 		}
 		t.ends[key] = e
-		if was.Trial != Withheld {
-			c.end(was.Ending, -1)
-		}
-		if e.Trial != Withheld {
-			c.end(e.Ending, 1)
-		}
+		c.end(was, -1)
+		c.end(e, 1)
 	}
 }
 
@@ -199,11 +195,13 @@ func (c *Counts) of(w What) *int {
 	return &c.Rediscovered
 }
 
-func (c *Counts) end(e Ending, n int) {
-	switch e {
-	case Good:
+// end counts an outcome if a user stated it. Earlier versions also recorded how the last check ended.
+func (c *Counts) end(e Event, n int) {
+	switch {
+	case !e.Person || e.Trial == Withheld:
+	case e.Ending == Good:
 		c.Helpful += n
-	case Bad:
+	case e.Ending == Bad:
 		c.Harmful += n
 	}
 }

@@ -29,7 +29,6 @@ const (
 // Recalls that are not about a result.
 const (
 	recallStart = "start"
-	recallJump  = "jump"
 	recallAsked = "asked"
 	// RecallPrompt is a recall for further words of the user. It leaves out the cards that the
 	// task was shown before.
@@ -39,7 +38,7 @@ const (
 // Recall searches cards for the situation and records the result, even if it is empty, except
 // for RecallPrompt.
 func (m *Memory) Recall(ctx context.Context, why string) error {
-	rec, err := m.findCards(ctx, m.State().Recall.Queries(why, m.State().Said.Request), why)
+	rec, err := m.findCards(ctx, state.Queries(m.State().Said.Request), why)
 	if err != nil {
 		return nil // interrupted: the recall stays due
 	}
@@ -83,10 +82,6 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 		m.degraded = ""
 	} else if said := err.Error(); said != m.degraded {
 		m.degraded, rec.Degraded = said, said
-	}
-	if why == recallJump {
-		// The task's own lessons are in its blocks.
-		hits = slices.DeleteFunc(hits, func(h recalled.Hit) bool { return h.Card.SourceTask == m.ID })
 	}
 	hits = eachOnce(hits)
 	hits = eachOnce(m.withLike(hits[:min(recallCards, len(hits))], trust))

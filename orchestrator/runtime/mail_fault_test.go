@@ -255,10 +255,8 @@ func TestMailCountsMessages(t *testing.T) {
 		switch b := o.Body.(type) {
 		case *op.PassDone:
 			removed, before = b.MessagesRemoved, len(task.State().Context.Chat())
-		case *op.CardsRecalled:
-			if b.Why == "jump" {
-				after = len(task.State().Context.Chat())
-			}
+		case *op.ModelAsked:
+			after = len(task.State().Context.Chat())
 		}
 	}}}, &task)
 	// The message itself merges with the mark of step 0.

@@ -273,9 +273,6 @@ func (s *State) tool(o op.Op) error {
 		if c.ID == s.Calls.Last.CallID {
 			s.Calls.Last.Done, s.Calls.Last.Result = true, b.Text
 		}
-		if failed {
-			s.Recall.Trouble = troubleOf(c, b)
-		}
 		s.Steps.Edit(o.Step, func(st *steps.Step) {
 			st.Calls = append(st.Calls, c.Name)
 			if failed {
@@ -351,7 +348,6 @@ func (s *State) jump(o op.Op) error {
 			s.Steps.Edit(n, func(st *steps.Step) { st.Parent = b.To })
 		}
 		s.Totals.Jumps++
-		s.Recall.Why = "jump"
 		// After a jump the agent continues, even if it had answered before.
 		s.Turn.Answered = false
 	}

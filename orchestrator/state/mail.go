@@ -26,7 +26,6 @@ func (s *State) mailDelivered(seq uint64, b *op.MailDelivered) error {
 	s.Jump.Ticks = append(s.Jump.Ticks, Tick{b.To, seq})
 	s.Jump.Pending = nil
 	s.Totals.Mails++
-	s.Recall.Why = "jump"
 	s.Turn.Answered = false
 	return nil
 }

@@ -140,9 +140,6 @@ func Next(s *State, lim Limits) Action {
 	if detail := overBudget(s, lim); detail != "" {
 		return Action{Kind: ActEndTurn, Reason: "limit", Detail: detail}
 	}
-	if s.Recall.Why != "" {
-		return Action{Kind: ActRecall, Reason: s.Recall.Why}
-	}
 	if act, ok := nextForRoom(s, lim); ok {
 		return act
 	}

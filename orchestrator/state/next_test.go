@@ -41,7 +41,7 @@ func TestNext(t *testing.T) {
 		{name: "a restore past its intent is told of", ops: optest.Stepped + "restore.intended 1 {\"to_step\":0}\ntask.resumed 1 {}", want: ActTellRestore},
 		{name: "a restore with its result is not", ops: optest.Stepped + "restore.intended 1 {\"to_step\":0}\nworld.restored 1 {\"notice\":\"n\"}\ntask.resumed 1 {}", want: ActAsk},
 		{name: "a jump past its intent is finished", ops: optest.Stepped + "jump.requested 2 {\"to\":0}\njump.intended 2 {\"to\":0}\ntask.resumed 2 {}", want: ActFinishJump},
-		{name: "after a jump cards are looked for", ops: optest.Stepped + optest.JumpBack("2"), want: ActRecall, reason: "jump"},
+		{name: "a jump recalls no cards", ops: optest.Stepped + optest.JumpBack("2"), want: ActAsk},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
