@@ -297,18 +297,22 @@ type WorldSaved struct {
 	// Mixed names another program that may also have changed files in this step. The
 	// WorldChanged before it has the changes.
 	Mixed string `json:"mixed,omitempty"`
+	// Unobserved: another program may have made some of the changes while a call ran.
+	Unobserved bool `json:"unobserved,omitempty"`
 }
 
 // WorldChanged is a snapshot apart from a step's end, with its difference from the snapshot
 // before and the author of that difference. Changes by the user, and those of unknown authors,
 // belong to no step: later jumps keep them. The two commits determine the paths.
 type WorldChanged struct {
-	By       string   `json:"by"`                  // user | unknown | agent: of the step under way, before a wait
-	From     string   `json:"from_commit"`         // commit
-	Or       string   `json:"or_commit,omitempty"` // commit; a path that equals it in To is not part of the change either
-	To       string   `json:"to_commit"`           // commit
-	Tree     string   `json:"tree"`                // of To, the world id
-	Changed  []string `json:"changed,omitempty"`   // at most 100 paths, sorted
+	By   string `json:"by"`                  // user | unknown | agent: of the step under way, before a wait
+	From string `json:"from_commit"`         // commit
+	Or   string `json:"or_commit,omitempty"` // commit; a path that equals it in To is not part of the change either
+	To   string `json:"to_commit"`           // commit
+	Tree string `json:"tree"`                // of To, the world id
+	// Only, if given, are the paths of the change: the others are the calls' of the step.
+	Only     []string `json:"only,omitempty"`
+	Changed  []string `json:"changed,omitempty"` // at most 100 paths, sorted
 	NChanged int      `json:"n_changed"`
 	// Task is the subagent that saw the change; empty for the task itself.
 	Task   string `json:"task,omitempty"`

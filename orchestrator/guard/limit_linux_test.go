@@ -38,7 +38,7 @@ func TestKilledFromOutside(t *testing.T) {
 	needs(t, b.parts.PIDs, "PID namespaces")
 	b.procs = 60
 	line := long(t)
-	s, err := startSupervisor(b.Sandbox, nil)
+	s, err := startSupervisor(b.Sandbox, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

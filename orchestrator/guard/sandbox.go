@@ -59,6 +59,8 @@ type SandboxOptions struct {
 	// private caches.
 	Homes    []string
 	Projects string
+	// Writes records what commands change in the world; nil: nothing does.
+	Writes *Writes
 }
 
 // Sandbox confines commands. A nil Sandbox confines nothing. It is constant and safe for

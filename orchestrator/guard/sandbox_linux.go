@@ -67,7 +67,7 @@ func (s *Sandbox) try(ctx context.Context) error {
 	if where.o.Cache != "" {
 		where.o.World = where.o.Cache // the world may be gone for the moment
 	}
-	v, err := startSupervisor(&where, nil)
+	v, err := startSupervisor(&where, nil, nil)
 	if err != nil {
 		return err
 	}

@@ -21,3 +21,6 @@ func NewSandbox(_ context.Context, o SandboxOptions) (*Sandbox, error) {
 
 // Look finds nothing on this platform.
 func (s *Sandbox) Look() string { return "" }
+
+// Observes reports that no command is observed on this platform.
+func (s *Sandbox) Observes() bool { return false }

@@ -66,7 +66,9 @@ func run(ctx context.Context, c Command) (Outcome, error) {
 	if err := c.Sandbox.ready(); err != nil {
 		return Outcome{}, fmt.Errorf("run command: %w", err)
 	}
-	s, err := startSupervisor(c.Sandbox, c.Stdin)
+	log, ended := c.Sandbox.observe()
+	defer ended()
+	s, err := startSupervisor(c.Sandbox, c.Stdin, log)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("start the supervisor: %w", err)
 	}
@@ -121,11 +123,13 @@ type supervisor struct {
 	exited         chan struct{} // closed when the process was reaped
 	group          *pidsGroup
 	namespace      bool // it is the first process of a PID namespace
+	observed       bool
 }
 
 // startSupervisor starts this program again as a supervisor, in the namespaces of a sandbox if
-// there is one, with the standard input that its command inherits.
-func startSupervisor(box *Sandbox, stdin *os.File) (_ *supervisor, err error) {
+// there is one, with the standard input that its command inherits. Changes go to log, if not
+// nil.
+func startSupervisor(box *Sandbox, stdin, log *os.File) (_ *supervisor, err error) {
 	attr, err := box.attr()
 	if err != nil {
 		return nil, err
@@ -157,6 +161,9 @@ func startSupervisor(box *Sandbox, stdin *os.File) (_ *supervisor, err error) {
 	if stdin != nil {
 		cmd.Stdin = stdin
 	}
+	if log != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, log)
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -166,7 +173,7 @@ func startSupervisor(box *Sandbox, stdin *os.File) (_ *supervisor, err error) {
 	s := &supervisor{
 		cmd: cmd, control: files[1], report: files[2],
 		reports: json.NewDecoder(io.LimitReader(files[2], maxReportBytes)),
-		stdout:  files[4], stderr: files[6], exited: make(chan struct{}),
+		stdout:  files[4], stderr: files[6], exited: make(chan struct{}), observed: log != nil,
 	}
 	if p, err := readProc(cmd.Process.Pid); err == nil {
 		s.start = p.start
@@ -190,6 +197,9 @@ func (s *supervisor) prepare(c Command) error {
 	r := request{
 		Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Sandbox.Environ(c.Env), Timeout: c.Timeout,
 		Run: runValue(s.id("")), Confine: c.Sandbox.spec(),
+	}
+	if s.observed {
+		r.Observe = c.Sandbox.o.World
 	}
 	deadline := time.Now().Add(readyTime)
 	_ = s.control.SetWriteDeadline(deadline)

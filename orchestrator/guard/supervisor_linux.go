@@ -39,6 +39,7 @@ type request struct {
 	Timeout time.Duration
 	Run     string        // the value of RunVariable
 	Confine *confine.Spec // if nil, the command is not confined
+	Observe string        // directory whose changes go to logFD; empty: none
 }
 
 // report is the supervisor's output: a first line with Ready, a last one with the outcome.
@@ -99,6 +100,12 @@ func supervise() int {
 	}
 	if err := confine.Enter(r.Confine); err != nil {
 		return fail(err)
+	}
+	if r.Observe != "" {
+		log := os.NewFile(logFD, "writes")
+		if err := confine.Observe(r.Observe, log); err != nil {
+			_, _ = log.WriteString("/\x00") // it may change everything
+		}
 	}
 	if err := out.Encode(report{Ready: true}); err != nil {
 		return 1

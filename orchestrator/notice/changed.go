@@ -10,15 +10,21 @@ import (
 	"anamnesis/worldstate"
 )
 
-// Changed informs the model of files that it did not change.
-func Changed(by string, list []worldstate.Change) string {
+// Changed informs the model of files that it did not change, or perhaps not; during: while calls
+// of its own ran.
+func Changed(by string, list []worldstate.Change, during bool) string {
 	if len(list) == 0 {
 		return ""
 	}
 	var sb strings.Builder
-	if by == state.ChangedByUser {
+	switch {
+	case by == state.ChangedByUser && during:
+		sb.WriteString("[FILES] The user or another program changed files while a call of yours ran. They are the user's: a jump keeps them.")
+	case during:
+		sb.WriteString("[FILES] A call of yours may have changed files that others change, too. Whose these changes are is not known. A jump keeps them.")
+	case by == state.ChangedByUser:
 		sb.WriteString("[FILES] The user changed files while no call of yours ran. They are the user's: a jump keeps them.")
-	} else {
+	default:
 		sb.WriteString("[FILES] Files changed between your calls, while something ran in the background; who changed them is not known. A jump keeps them.")
 	}
 	writeKinds(&sb, list, "New", "Changed", "Deleted")

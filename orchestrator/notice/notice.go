@@ -82,6 +82,8 @@ type Ledger struct {
 	Effects   []string        // commands whose effects may reach outside the directory
 	reads     map[string]bool // files that were read
 	unsure    []string        // calls with an unknown outcome
+	// unobserved: another program may have changed files while a call ran.
+	unobserved bool
 }
 
 func LedgerOf(dir string, ops []op.Op) Ledger {
@@ -98,6 +100,8 @@ func LedgerOf(dir string, ops []op.Op) Ledger {
 			if cmd := BashCommand(b.Name, b.Args); cmd != "" && !shell.Local(cmd, dir) {
 				l.Effects = append(l.Effects, fmt.Sprintf("op %d: %s", o.Seq, OneLine(cmd, MaxDelivered)))
 			}
+		case *op.WorldSaved:
+			l.unobserved = l.unobserved || b.Unobserved
 		case *op.ToolReturned:
 			for _, name := range b.Reads {
 				l.reads[name] = true
@@ -165,6 +169,9 @@ func (n jumpNotice) String() string {
 	fmt.Fprintf(&sb, "[JUMP] You went %s from step %d to step %d. %s\n", way, n.jump.From, n.jump.To, n.why())
 	fmt.Fprintf(&sb, "The working directory is as it was at the end of step %d%s.", n.jump.To, n.except())
 	n.writeChanges(&sb)
+	if n.unobserved && len(n.changed) > 0 {
+		fmt.Fprintf(&sb, " Whether another program changed some of these while your calls ran is unknown; snapshot %.12s has them as they were.", n.jump.FromCommit)
+	}
 	if len(n.done.Kept) > 0 {
 		var kept []string
 		for _, k := range n.done.Kept {

@@ -29,6 +29,7 @@ func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
 	}
 	box, err := workspace.NewSandbox(ctx, t.Home, guard.SandboxOptions{
 		Confine: t.confinement(), World: t.Dir, Writable: t.State().Opened.Writable, Temp: t.Home.Temp(t.ID), Quarantine: t.Home.Quarantine(t.ID),
+		Writes: &t.Writes,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox of task %s: %w", t.ID, err)

@@ -376,6 +376,9 @@ func (t *Task) runWithNote(ctx, keep context.Context, c op.Call, note string) er
 	if err != nil {
 		return err
 	}
+	if !spec.ReadOnly {
+		t.NoteWrites(res.Writes, spec.Edits && !res.IsError || spec.Command != "" && env.Sandbox.Observes())
+	}
 	res.Text = note + again.Remind(res.Text)
 	return t.finishCall(keep, c, res, again.Last, t.Now().Sub(start))
 }

@@ -43,7 +43,7 @@ func (s *State) changed(seq uint64, b *op.WorldChanged) {
 		s.World.Changes = append(s.World.Changes, seq)
 	}
 	if b.Task == "" {
-		s.snapshot(Snapshot{b.To, b.Tree, b.By == ChangedByAgent || s.World.Now.Partial})
+		s.snapshot(Snapshot{b.To, b.Tree, b.By == ChangedByAgent || len(b.Only) > 0 || s.World.Now.Partial})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
@@ -56,12 +57,25 @@ func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error
 		message = fmt.Sprintf("in step %d, before a wait for the user", p.State().Steps.Next())
 	}
 	seq, _ := p.Journal.Log().Last()
+	began := time.Now()
 	snap, err := p.World.Save(ctx, worldstate.SaveOptions{Message: message, Parent: parent, Ref: fmt.Sprintf("changed-%d", seq)})
 	if err != nil {
 		return snap, fmt.Errorf("%w: %w", ErrUnsaved, err)
 	}
 	if by == byCalls {
 		p.partial = append(p.partial, snap.ChangedPaths...)
+		theirs, _, err := p.beside(ctx, snap, began)
+		if err != nil {
+			return snap, err
+		}
+		for _, b := range theirs {
+			if err := p.postChange(ctx, b); err != nil {
+				return snap, err
+			}
+		}
+	} else {
+		p.Writes.Drain()
+		p.authors.reset(began)
 	}
 	if (snap.ID == was.Commit || Lost(snap)) && by == byOthers || snap.ParentLost != "" {
 		return snap, nil
@@ -102,9 +116,14 @@ func (p *Place) changeOf(ctx context.Context, by string, was, or worldstate.ID, 
 	if err != nil {
 		return nil, fmt.Errorf("%w: list what changed: %w", ErrUnsaved, err)
 	}
-	b.Changed, b.NChanged = notice.FirstN(notice.Paths(list), notice.MaxListed), len(list)
-	b.Notice = notice.Changed(by, list)
+	describe(b, list, false)
 	return b, nil
+}
+
+// describe adds what changed; during: while calls of the task ran.
+func describe(b *op.WorldChanged, list []worldstate.Change, during bool) {
+	b.Changed, b.NChanged = notice.FirstN(notice.Paths(list), notice.MaxListed), len(list)
+	b.Notice = notice.Changed(b.By, list, during)
 }
 
 // changedMeanwhile describes what others changed while a jump or a restore moved the files
@@ -155,6 +174,7 @@ func (p *Place) BeginCalls(ctx context.Context, writes bool) error {
 		return err
 	}
 	p.dirty, p.looked = p.State().World.Dirty, false
+	p.authors.crashed = p.authors.crashed || p.dirty
 	switch {
 	case writes:
 		return p.beforeWrite(ctx)
@@ -180,6 +200,7 @@ func (p *Place) BeginWrite(ctx context.Context) error {
 	defer p.calls.Unlock()
 	err := p.beforeWrite(ctx)
 	p.dirty = p.dirty || err == nil
+	p.authors.begun++
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/jobs"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/worldstate"
@@ -32,6 +33,9 @@ type Place struct {
 	// did not wait for the save. nil: neither ever happens.
 	Disturbed func() (by string, late bool)
 
+	// Writes learns what the commands of the task's sandboxes change.
+	Writes guard.Writes
+
 	staysOpen bool       // World stays open
 	rootMu    sync.Mutex // guards root
 	root      *os.Root   // of the directory; see Root
@@ -46,6 +50,7 @@ type Place struct {
 	// the same time.
 	calls   sync.Mutex
 	partial []string // what the step under way had changed by then
+	authors authors
 }
 
 // OpenPlace opens a directory and the store of its snapshots. kept is a World of the directory

@@ -35,7 +35,7 @@ func EditsAfter(s *state.State, stream interface {
 		if !ok {
 			return nil, fmt.Errorf("%w: op %d is not a change of the world", state.ErrStream, seq)
 		}
-		out = append(out, worldstate.Edit{From: worldstate.ID(b.From), Or: worldstate.ID(b.Or), To: worldstate.ID(b.To), Unknown: b.By != state.ChangedByUser})
+		out = append(out, worldstate.Edit{From: worldstate.ID(b.From), Or: worldstate.ID(b.Or), To: worldstate.ID(b.To), Only: b.Only, Unknown: b.By != state.ChangedByUser})
 	}
 	return out, nil
 }

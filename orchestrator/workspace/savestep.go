@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
@@ -35,6 +37,7 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 		Message: p.saveMessage(id), Parent: before, Ref: fmt.Sprint(id),
 		Trailers: [][2]string{{TrailerTask, p.ID}, {TrailerOp, fmt.Sprintf("%d %x", seq, hash)}},
 	}
+	began := time.Now()
 	snap, err := p.World.Save(ctx, save)
 	if errors.Is(err, worldstate.ErrUnknown) || errors.Is(err, worldstate.ErrCorrupt) {
 		save.Parent = "" // the parent is lost: save a checkpoint without history
@@ -69,10 +72,26 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 	if other != "" && id > 0 && p.seen.Tree != snap.Tree {
 		return p.saveMixed(ctx, b, snap, other)
 	}
+	var theirs []*op.WorldChanged
+	known := true
+	if id > 0 && p.State().World.Dirty {
+		if theirs, known, err = p.beside(ctx, snap, began); err != nil {
+			return err
+		}
+	}
 	changed := append(partial, snap.ChangedPaths...)
+	for _, t := range theirs {
+		if err := p.postChange(ctx, t); err != nil {
+			return err
+		}
+		changed = slices.DeleteFunc(changed, func(path string) bool {
+			return t.By == state.ChangedByUser && slices.Contains(t.Only, strings.TrimSuffix(path, "/"))
+		})
+	}
 	slices.Sort(changed)
 	changed = slices.Compact(changed)
 	b.Changed, b.NChanged = notice.FirstN(changed, notice.MaxListed), len(changed)
+	b.Unobserved = !known && len(changed) > 0
 	return p.Record(ctx, b)
 }
 

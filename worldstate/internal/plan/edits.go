@@ -24,6 +24,9 @@ type Edit struct {
 	// Or is a second snapshot before the change, or "". A path is part of the change if To
 	// differs from both. It is the target of a restore that was moving From there.
 	Or gitfmt.ID
+	// Only, if not empty, are the paths of the change, as JSON holds them: the bytes of a name
+	// that is not UTF-8 are U+FFFD.
+	Only []string
 	// Unknown: it is not known who changed the world.
 	Unknown bool
 }
@@ -66,8 +69,12 @@ func (p *planner) versions(ctx context.Context) (map[string]version, error) {
 				return nil, fmt.Errorf("plan: edit: %w", err)
 			}
 		}
+		only := make(map[string]bool, len(e.Only))
+		for _, path := range e.Only {
+			only[path] = true
+		}
 		tree.Union(ends[0], ends[1], func(path string, from, to tree.State) {
-			if from != to && to != ends[2].At(path) {
+			if from != to && to != ends[2].At(path) && (len(only) == 0 || only[string([]rune(path))]) {
 				last[path] = version{to, ends[1], i, e.Unknown}
 			}
 		})
