@@ -4,8 +4,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -33,10 +35,12 @@ when you agree (--yes). Other entries and comments stay. 'uninstall' removes it.
 
 func (a *app) uninstallCommand() *cobra.Command {
 	return a.installVerb("uninstall [AGENT]", "Remove hooks, MCP server and skill from an agent's configuration",
-		`Remove hooks, MCP server and skill from an agent's configuration. A file that was not changed
-otherwise becomes byte for byte what it was before the installation; from any other file only
-our entries are removed. Recorders stop. Recordings stay; --purge lists the recorded sessions of
-the agent and deletes them with their snapshots. Cards stay.`, install.Remove)
+		`Remove hooks, MCP server and skill from an agent's configuration, also those of another state
+folder or an older version. A file that was not changed otherwise becomes byte for byte what it
+was before the installation; from any other file only our entries are removed. What cannot be
+removed, as from a file with a syntax error, is named, the hooks' script stays, and the exit code
+is 2. Recorders stop. Recordings stay; --purge lists the recorded sessions of the agent and
+deletes them with their snapshots. Cards stay.`, install.Remove)
 }
 
 func (a *app) installVerb(use, short, long string, verb install.Verb) *cobra.Command {
@@ -72,11 +76,25 @@ func (a *app) install(ctx context.Context, svc *session.Service, verb install.Ve
 	if err != nil {
 		return err
 	}
-	if len(changes) == 0 {
+	var problems []string
+	asks := false
+	for _, c := range changes {
+		if asks = asks || len(c.Files)+len(c.Purge) > 0; c.Problem != nil {
+			problems = append(problems, fmt.Sprintf("%s stays configured: %s", c.Agent, strings.ReplaceAll(c.Problem.Error(), "\n", "; ")))
+		}
+	}
+	partial := exit.Usagef("%s; hooks that stay end with 0 and do nothing when this program is gone", strings.Join(problems, "; "))
+	switch {
+	case !asks && len(problems) > 0:
+		return partial
+	case !asks:
 		a.println("nothing to change")
 		return p.Apply(ctx, svc, verb, install.Change{}) // recorders may run all the same
 	}
 	a.showInstall(changes)
+	for _, problem := range problems {
+		a.notef("%s", problem)
+	}
 	if verb == install.Add {
 		a.println(p.Stored())
 	}
@@ -90,9 +108,11 @@ func (a *app) install(ctx context.Context, svc *session.Service, verb install.Ve
 		}
 	}
 	then := map[install.Verb]string{install.Add: "recording begins with its next session", install.Remove: "its sessions are no longer recorded"}
+	var failed error
 	for _, c := range changes {
 		if err := p.Apply(ctx, svc, verb, c); err != nil {
-			return err
+			failed = errors.Join(failed, err)
+			continue // the other agents do not depend on it
 		}
 		if len(c.Purge) > 0 {
 			a.printf("deleted %s of %s\n", quote.Number(len(c.Purge), "session"), c.Agent)
@@ -104,7 +124,10 @@ func (a *app) install(ctx context.Context, svc *session.Service, verb install.Ve
 			a.println("Codex runs hooks only once you trust them: start it and confirm them under /hooks")
 		}
 	}
-	return nil
+	if failed == nil && len(problems) > 0 {
+		return partial
+	}
+	return failed
 }
 
 // showInstall prints the changes as diffs, and the sessions to delete.

@@ -26,9 +26,10 @@ const (
 
 // Change is what a verb changes for one agent.
 type Change struct {
-	Agent sessions.Agent
-	Files []File
-	Purge []taskdir.Summary // recorded sessions that are deleted
+	Agent   sessions.Agent
+	Files   []File
+	Problem error             // names the files that a removal cannot free of our entries
+	Purge   []taskdir.Summary // recorded sessions that are deleted
 }
 
 // Here returns the places of this user and this program.
@@ -37,7 +38,11 @@ func Here(h taskdir.Home, getenv func(string) string) (*Places, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Places{Home: getenv("HOME"), State: h.State, Data: getenv("ANAMNESIS_HOME"), Program: program, Getenv: getenv}, nil
+	p := &Places{Home: getenv("HOME"), State: h.State, Program: program, Getenv: getenv}
+	if getenv("ANAMNESIS_HOME") != "" { // it may be relative
+		p.Data = h.State
+	}
+	return p, nil
 }
 
 // Configured returns the agents that have a configuration.
@@ -51,21 +56,20 @@ func (p *Places) Configured() ([]sessions.Agent, error) {
 
 // Changes returns what a verb changes for some agents, without those that need no change.
 func (p *Places) Changes(v Verb, agents []sessions.Agent) ([]Change, error) {
-	plan := p.Plan
-	if v == Remove {
-		plan = p.PlanRemoval
-	}
 	var changes []Change
 	for _, agent := range agents {
-		files, err := plan(agent)
-		if errors.Is(err, ErrConfig) {
-			return nil, exit.Usagef("%w; mend the file and try again", err)
+		c := Change{Agent: agent}
+		var err error
+		if v == Remove {
+			c.Files, c.Problem = p.PlanRemoval(agent)
+		} else if c.Files, err = p.Plan(agent); errors.Is(err, ErrConfig) {
+			return nil, exit.Usagef("nothing was changed: %w", err)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if len(files) > 0 {
-			changes = append(changes, Change{Agent: agent, Files: files})
+		if len(c.Files) > 0 || c.Problem != nil {
+			changes = append(changes, c)
 		}
 	}
 	return changes, nil

@@ -38,7 +38,7 @@ const desktopPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 
 // Findings lists what doctor says of the agents that something was installed for, a line each.
 func (p *Places) Findings(ctx context.Context) (lines []string) {
-	agents := slices.DeleteFunc(Agents(), func(agent sessions.Agent) bool { return !exists(p.manifest(agent)) })
+	agents := slices.DeleteFunc(Agents(), func(agent sessions.Agent) bool { return !exists(p.manifest(agent)) && !p.configured(agent) })
 	if len(agents) == 0 {
 		return nil
 	}
@@ -59,9 +59,12 @@ func (p *Places) Findings(ctx context.Context) (lines []string) {
 func (p *Places) Examine(ctx context.Context, agent sessions.Agent) string {
 	say := []string{p.version(ctx, agent)}
 	files, err := p.Plan(agent)
+	gone := p.gone(agent)
 	switch {
 	case err != nil:
-		say = append(say, err.Error())
+		say = append(say, strings.ReplaceAll(err.Error(), "\n", "; "))
+	case len(gone) > 0:
+		say = append(append(say, gone...), fmt.Sprintf("run 'anamnesis install %s'", agent))
 	case len(files) > 0:
 		say = append(say, fmt.Sprintf("%s is not as this program installs it: run 'anamnesis install %s'", files[0].Path, agent))
 	}
@@ -75,6 +78,35 @@ func (p *Places) Examine(ctx context.Context, agent sessions.Agent) string {
 		say = append(say, why)
 	}
 	return fmt.Sprintf("%s: %s", agent, strings.Join(say, "; "))
+}
+
+// configured reports whether an agent's configuration holds an entry of ours, of whichever state folder.
+func (p *Places) configured(agent sessions.Agent) bool {
+	return slices.ContainsFunc(p.parts(agent), func(part part) bool { return part.has(part.values()) }) || p.uses(agent)
+}
+
+var wrapperProgram = regexp.MustCompile(`exec ('(?:[^']|'\\'')*') hook `)
+
+// gone names hooks and servers of an agent whose program or folder is gone, and hooks of another state folder.
+func (p *Places) gone(agent sessions.Agent) (say []string) {
+	for _, part := range p.parts(agent) {
+		if entry, ours := part.server(part.values()); ours && program(entry) != p.Program && gone(program(entry)) {
+			say = append(say, fmt.Sprintf("%s starts the MCP server with %s, which is gone", part.path, program(entry)))
+		}
+		for _, w := range part.wrappers() {
+			script, err := os.ReadFile(w)
+			m := wrapperProgram.FindSubmatch(script)
+			switch {
+			case err != nil:
+				say = append(say, fmt.Sprintf("hooks in %s run %s, which is gone, and record nothing", part.path, w))
+			case m != nil && unquote(string(m[1])) != p.Program && gone(unquote(string(m[1]))):
+				say = append(say, fmt.Sprintf("hooks in %s run %s, whose program %s is gone, and record nothing", part.path, w, unquote(string(m[1]))))
+			case w != p.wrapper():
+				say = append(say, fmt.Sprintf("hooks in %s record into another state folder, by %s", part.path, w))
+			}
+		}
+	}
+	return say
 }
 
 // version is what the agent's program says of itself. Further programs of that name on
@@ -161,15 +193,7 @@ func snake(event string) string { return strings.ToLower(humps.ReplaceAllString(
 // otherServer returns the file of the agent that names another program as this program's MCP server, or "".
 func (p *Places) otherServer(agent sessions.Agent) string {
 	for _, part := range p.parts(agent) {
-		data, err := os.ReadFile(part.path)
-		if err != nil {
-			continue
-		}
-		entry := section(data, serverPath(agent)+"/anamnesis")
-		if _, table, is := bytes.Cut(data, []byte("[mcp_servers.anamnesis]\n")); is {
-			entry, _, _ = bytes.Cut(table, []byte("\n["))
-		}
-		if len(entry) > 0 && !bytes.Contains(entry, []byte(`"serve"`)) {
+		if entry, ours := part.server(part.values()); entry != nil && !ours {
 			return part.path
 		}
 	}

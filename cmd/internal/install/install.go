@@ -13,10 +13,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/tailscale/hujson"
+	"unicode/utf8"
 
 	"anamnesis/orchestrator/sessions"
 	"anamnesis/orchestrator/statefile"
@@ -40,10 +40,15 @@ type File struct {
 	After   string   `json:"after"`
 	Own     bool     `json:"own,omitempty"`  // no one else's entries are in it
 	Dirs    []string `json:"dirs,omitempty"` // that were made for it
+
+	original *File // what it was before the first installation; nil: as Before and Existed say
 }
 
-// ErrConfig is returned for a configuration that cannot be read.
-var ErrConfig = errors.New("configuration that cannot be read; nothing was changed")
+// maxConfigBytes is how much of a configuration is read. Claude Code keeps histories in one.
+const maxConfigBytes = 256 << 20
+
+// ErrConfig is returned for a configuration that cannot be read, or not be changed without a change of other entries.
+var ErrConfig = errors.New("configuration that cannot be edited")
 
 func (p *Places) wrapper() string { return filepath.Join(p.State, "beside", "hook.sh") }
 
@@ -51,10 +56,12 @@ func (p *Places) manifest(agent sessions.Agent) string {
 	return filepath.Join(p.State, "beside", "install-"+string(agent)+".json")
 }
 
-// Command is what an agent runs for each event. It never changes: Codex trusts its
-// hash.
+// Command is what an agent runs for each event, in whichever shell. Agents read exit code 2, which
+// shells give for a missing script, as "block": the trap makes it 0 if the wrapper, or its folder,
+// is gone or damaged. It replaces the agent's shell, so that an agent that ends a hook ends the
+// wrapper. It never changes: Codex trusts its hash.
 func (p *Places) Command(agent sessions.Agent) string {
-	return "sh " + Quote(p.wrapper()) + " " + string(agent)
+	return `exec /bin/sh -c 'trap "exit 0" 0; exec 2>/dev/null; . "$0"' ` + Quote(p.wrapper()) + " " + string(agent)
 }
 
 // Quote writes a text as one word of a shell.
@@ -91,159 +98,192 @@ func (p *Places) Stored() string {
 
 // Plan returns the files that an installation changes; none where it is complete.
 func (p *Places) Plan(agent sessions.Agent) ([]File, error) {
+	if at := p.Program + p.State; !utf8.ValidString(at) {
+		return nil, fmt.Errorf("%q is not UTF-8, so that no configuration can name it: %w", at, ErrConfig)
+	}
+	earlier := p.installed(agent)
 	var files []File
 	for _, part := range p.parts(agent) {
-		before, err := os.ReadFile(part.path)
-		existed := err == nil
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		data, existed, err := read(part.path)
+		if err != nil {
 			return nil, err
 		}
-		after := part.text
-		if part.put != nil {
-			after, err = part.put(before)
-			if len(bytes.TrimSpace(before)) == 0 && strings.HasSuffix(part.path, ".json") && err == nil {
-				after, err = hujson.Format(after)
-			}
+		f := File{Path: part.path, Existed: existed, Before: string(data), After: string(part.text), Own: part.text != nil}
+		was := []byte(nil)
+		i := slices.IndexFunc(earlier, func(o File) bool { return o.Path == part.path })
+		if i >= 0 {
+			was = []byte(earlier[i].Before)
+		}
+		switch {
+		case i >= 0 && (f.Own || earlier[i].After == f.Before):
+			f.original = &earlier[i]
+		case f.Own && part.isOurs(data):
+			f.original = &File{}
+		}
+		if !f.Own {
+			after, clean, err := p.add(agent, part, data, was)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w: %w", part.path, ErrConfig, err)
 			}
+			if f.After = string(after); f.original == nil {
+				f.original = &File{Existed: existed, Before: string(clean)}
+			}
 		}
-		if !bytes.Equal(before, after) || !existed {
-			files = append(files, File{Path: part.path, Existed: existed, Before: string(before), After: string(after), Own: part.put == nil})
+		if f.Before != f.After || !existed {
+			files = append(files, f)
 		}
 	}
 	return files, nil
 }
 
-type patch struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
+// read reads a file that may be absent. A link to nothing is an error: it would be replaced.
+func read(path string) (data []byte, existed bool, err error) {
+	data, err = statefile.Read(path, maxConfigBytes)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return data, err == nil, err
+	}
+	for at := path; at != filepath.Dir(at) && !exists(at); at = filepath.Dir(at) {
+		if info, err := os.Lstat(at); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return nil, false, fmt.Errorf("%s is a link to a file that does not exist: %w; create or remove it", at, ErrConfig)
+		}
+	}
+	return nil, false, nil
 }
 
-// edit applies patches to JSON, with comments or not. Where there is none it begins
-// with an empty object.
-func edit(before []byte, patches ...patch) ([]byte, error) {
-	if len(bytes.TrimSpace(before)) == 0 {
-		before = []byte("{}")
+// values returns what the part's file holds, as far as it can be read.
+func (p *part) values() map[string]any {
+	data, _, _ := read(p.path)
+	root, _ := parse(p.path, data)
+	return root
+}
+
+// pluginHook matches the wrapper in opencode's plugin.
+var pluginHook = regexp.MustCompile(`(?m)^const HOOK = ("(?:[^"\\]|\\.)*")$`)
+
+// wrappers lists the wrappers that the part's file runs.
+func (p *part) wrappers() (all []string) {
+	if data, _, _ := read(p.path); strings.HasSuffix(p.path, ".js") {
+		var w string
+		if m := pluginHook.FindSubmatch(data); m != nil && json.Unmarshal(m[1], &w) == nil {
+			all = []string{w}
+		}
+		return all
 	}
-	v, err := hujson.Parse(before)
+	for _, h := range hooksIn(p.values()) {
+		if w := wrapperOf(h.command); w != "" && !slices.Contains(all, w) {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// isOurs reports whether a file has the form of a file of our own.
+func (p *part) isOurs(data []byte) bool {
+	if strings.HasSuffix(p.path, ".json") {
+		root, err := parse(p.path, data)
+		return err == nil && p.has(root)
+	}
+	head := bytes.SplitAfterN(p.text, []byte("\n"), 3) // further lines differ between versions
+	return bytes.HasPrefix(data, bytes.Join(head[:2], nil))
+}
+
+// add returns a configuration with our entries, and without them. Before it is written it is
+// checked by another parser that nothing else differs, and that a removal takes all of it back.
+func (p *Places) add(agent sessions.Agent, part part, data, was []byte) (after, clean []byte, err error) {
+	if !utf8.Valid(data) {
+		return nil, nil, errors.New("it holds a byte that is not UTF-8")
+	}
+	root, err := parse(part.path, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	clean, err = part.remove(data, was)
+	if p.complete(agent, part, root) {
+		return data, clean, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	older, ours := part.server(root)
+	if !ours {
+		older = nil
+	}
+	mark, begin := []byte(nil), clean
+	if bytes.HasPrefix(begin, bom) {
+		mark, begin = bom, begin[len(bom):]
+	}
+	if strings.HasSuffix(part.path, ".toml") {
+		after, err = p.addTOML(agent, part, begin, older)
+	} else {
+		if len(bytes.TrimSpace(begin)) == 0 {
+			begin = []byte("{}\n")
+		}
+		after, err = p.addJSON(agent, part, begin, older)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	after, begin = slices.Concat(mark, after), slices.Concat(mark, begin)
+	root, err = parse(part.path, after)
+	if err == nil && !p.complete(agent, part, root) {
+		err = errors.New("another entry hides what is added")
+	}
+	if err == nil && !part.sameOthers(data, after) {
+		err = errors.New("other entries would change")
+	}
+	back, err2 := part.remove(after, begin)
+	if err == nil && (err2 != nil || !bytes.Equal(back, begin)) {
+		err = errors.New("the change could not be reverted exactly")
+	}
+	if err != nil {
+		added, _ := bytes.CutPrefix(after, begin)
+		return nil, nil, fmt.Errorf("it has a form that cannot be added to (%w); write into it yourself:\n%s", err, added)
+	}
+	return after, clean, nil
+}
+
+// remove takes our entries out of a configuration; was is its text before the installation, empty
+// if it is not known. What remains is checked by another parser.
+func (p *part) remove(data, was []byte) ([]byte, error) {
+	root, err := parse(p.path, data)
 	if err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(patches)
+	if !p.has(root) {
+		return data, nil
+	}
+	mark, text := []byte(nil), data
+	if bytes.HasPrefix(text, bom) {
+		mark, text = bom, text[len(bom):]
+	}
+	edit := p.removeJSON
+	if strings.HasSuffix(p.path, ".toml") {
+		edit = p.removeTOML
+	}
+	rest, err := edit(text, bytes.TrimPrefix(was, bom))
 	if err != nil {
 		return nil, err
 	}
-	if err := v.Patch(data); err != nil {
-		return nil, err
+	if root, err = parse(p.path, rest); err != nil || p.has(root) || !p.sameOthers(data, rest) {
+		return nil, errors.New("our entry cannot be separated from yours")
 	}
-	for _, p := range patches {
-		if p.Op == "add" {
-			ownLine(&v, p.Path)
-		}
-	}
-	return v.Pack(), nil
-}
-
-// ownLine puts a member that was added to an object on a line of its own.
-func ownLine(v *hujson.Value, path string) {
-	obj, ok := v.Find(path[:strings.LastIndex(path, "/")]).Value.(*hujson.Object)
-	if !ok {
-		return // an array
-	}
-	indent := "\n" + strings.Repeat("  ", strings.Count(path, "/"))
-	if m := &obj.Members[len(obj.Members)-1]; len(m.Name.BeforeExtra) == 0 { // no comment
-		m.Name.BeforeExtra = hujson.Extra(indent)
-	}
-	if len(obj.AfterExtra) == 0 {
-		obj.AfterExtra = hujson.Extra(strings.TrimSuffix(indent, "  "))
-	}
-}
-
-// has reports whether JSON has a value at a path.
-func has(data []byte, path string) bool {
-	v, err := hujson.Parse(data)
-	return err == nil && v.Find(path) != nil
-}
-
-func (p *Places) addHooks(agent sessions.Agent, data []byte) ([]byte, error) {
-	timeout := hookSeconds
-	if agent == sessions.Gemini {
-		timeout *= 1000 // it counts in milliseconds
-	}
-	own := map[string]any{"hooks": []any{map[string]any{"type": "command", "command": p.Command(agent), "timeout": timeout}}}
-	var err error
-	if !has(data, "/hooks") {
-		if data, err = edit(data, patch{"add", "/hooks", map[string]any{}}); err != nil {
-			return nil, err
-		}
-	}
-	for _, e := range events[agent] {
-		if slices.ContainsFunc(entries(data, e), func(h entry) bool { return h.runs(p.Command(agent)) }) {
-			continue
-		}
-		if !has(data, "/hooks/"+e) {
-			data, err = edit(data, patch{"add", "/hooks/" + e, []any{own}})
-		} else {
-			data, err = edit(data, patch{"add", "/hooks/" + e + "/-", own})
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return data, nil
-}
-
-// entry is one hook of an agent's configuration.
-type entry struct {
-	Hooks []struct {
-		Command string `json:"command"`
-	} `json:"hooks"`
-}
-
-func (h *entry) runs(command string) bool {
-	return len(h.Hooks) == 1 && h.Hooks[0].Command == command
-}
-
-// entries lists the hooks of an event.
-func entries(data []byte, event string) (list []entry) {
-	standard, err := hujson.Standardize(section(data, "/hooks/"+event))
-	if err != nil || json.Unmarshal(standard, &list) != nil {
-		return nil // none, or in a form that is not ours
-	}
-	return list
-}
-
-// section is the text of a value in JSON; empty if there is none.
-func section(data []byte, path string) []byte {
-	v, err := hujson.Parse(data)
-	if err != nil {
-		return nil
-	}
-	at := v.Find(path)
-	if at == nil {
-		return nil
-	}
-	return at.Pack()
+	return slices.Concat(mark, rest), nil
 }
 
 // Install writes the files of a plan, and what they were.
 func (p *Places) Install(agent sessions.Agent, files []File) error {
-	earlier, err := p.installed(agent)
-	if err != nil {
-		return err
-	}
+	earlier := p.installed(agent)
 	for _, f := range files { // installed anew: the beginning is the older one
-		f.Dirs = missing(filepath.Dir(f.Path))
-		i := slices.IndexFunc(earlier, func(o File) bool { return o.Path == f.Path })
-		if i < 0 {
-			earlier = append(earlier, f)
-		} else if earlier[i].After == f.Before {
-			earlier[i].After = f.After
+		record := f
+		record.Dirs = missing(filepath.Dir(f.Path))
+		if f.original != nil {
+			record.Existed, record.Before = f.original.Existed, f.original.Before
+		}
+		if i := slices.IndexFunc(earlier, func(o File) bool { return o.Path == f.Path }); i < 0 {
+			earlier = append(earlier, record)
 		} else {
-			f.Dirs = append(earlier[i].Dirs, f.Dirs...)
-			earlier[i] = f
+			record.Dirs = append(earlier[i].Dirs, record.Dirs...)
+			earlier[i] = record
 		}
 	}
 	data, err := json.Marshal(earlier)
@@ -254,11 +294,24 @@ func (p *Places) Install(agent sessions.Agent, files []File) error {
 		return fmt.Errorf("%w; make it writable and install again", err)
 	}
 	for _, f := range files {
-		if err := write(f.Path, f.After); err != nil {
+		err := f.unchanged()
+		if err == nil {
+			err = write(f.Path, f.After)
+		}
+		if err != nil {
 			return fmt.Errorf("%w; make it writable and install again, or 'anamnesis uninstall %s' takes back what was written", err, agent)
 		}
 	}
 	return nil
+}
+
+// unchanged returns an error if a file is not as the plan found it: agents write their configuration at any time.
+func (f *File) unchanged() error {
+	data, _, err := read(f.Path)
+	if err == nil && string(data) != f.Before {
+		err = fmt.Errorf("%s has changed since it was read: try again", f.Path)
+	}
+	return err
 }
 
 // missing lists the directories that a path needs and that are not there, the
@@ -270,134 +323,164 @@ func missing(dir string) (dirs []string) {
 	return dirs
 }
 
-func (p *Places) installed(agent sessions.Agent) (files []File, err error) {
-	data, err := os.ReadFile(p.manifest(agent))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// installed returns what an installation wrote: of this state folder, or else of one whose hooks the
+// agent has. Where that cannot be read, entries are recognised by their form alone.
+func (p *Places) installed(agent sessions.Agent) (files []File) {
+	manifests := []string{p.manifest(agent)}
+	for _, part := range p.parts(agent) {
+		for _, w := range part.wrappers() {
+			manifests = append(manifests, filepath.Join(filepath.Dir(w), filepath.Base(manifests[0])))
+		}
 	}
-	if err == nil {
-		err = json.Unmarshal(data, &files)
+	for _, path := range manifests {
+		data, err := os.ReadFile(path)
+		if err == nil && json.Unmarshal(data, &files) == nil {
+			return files
+		}
+		files = nil
 	}
-	return files, err
+	return nil
 }
 
-// PlanRemoval returns the files that an uninstallation changes. A file that nothing
-// else changed is as it was before; of another exactly our entries go.
-func (p *Places) PlanRemoval(agent sessions.Agent) ([]File, error) {
-	files, err := p.installed(agent)
-	if err != nil {
-		return nil, err
-	}
-	var out []File
-	for _, f := range files {
-		now, err := os.ReadFile(f.Path)
-		if errors.Is(err, fs.ErrNotExist) || f.Path == p.wrapper() {
+// PlanRemoval returns the files that an uninstallation changes, and in problem those that it cannot
+// free of our entries. A file that nothing else changed is as it was before; of another exactly our
+// entries go. They are recognised by their form, whichever state folder they name.
+func (p *Places) PlanRemoval(agent sessions.Agent) (files []File, problem error) {
+	earlier := p.installed(agent)
+	for _, part := range p.parts(agent) {
+		if part.path == p.wrapper() {
 			continue
 		}
-		if err != nil {
-			return nil, err
+		i := slices.IndexFunc(earlier, func(o File) bool { return o.Path == part.path })
+		var f File
+		if i >= 0 {
+			f = earlier[i]
 		}
-		change := File{Path: f.Path, Existed: f.Existed, Before: string(now), After: f.Before, Dirs: f.Dirs}
-		if string(now) != f.After && !f.Own {
-			after, err := p.withoutOurs(agent, f, now)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w: %w", f.Path, ErrConfig, err)
+		now, existed, err := read(part.path)
+		change := File{Path: part.path, Existed: f.Existed, Before: string(now), After: f.Before, Own: part.text != nil, Dirs: f.Dirs}
+		switch {
+		case err == nil && !existed, change.Own && i < 0 && !part.isOurs(now):
+			continue
+		case change.Own && i < 0:
+			change.Dirs = p.ownDirs(agent, part.path)
+		case !change.Own && (i < 0 || err != nil || f.After != change.Before):
+			var rest []byte
+			if err == nil {
+				rest, err = part.removeAll(now, []byte(f.Before))
 			}
-			change.Existed, change.After = true, string(after)
+			if err != nil {
+				problem = errors.Join(problem, fmt.Errorf("%s: %w", part.path, err))
+				continue
+			}
+			change.Existed = i < 0 || f.Existed || len(bytes.Trim(rest, "{}"+blank)) > 0
+			if !change.Existed {
+				rest = nil
+			}
+			change.After = string(rest)
 		}
-		if change.Existed && change.Before == change.After {
-			continue // an installation that failed did not reach it, or the user took our entries out
+		if info, err := os.Lstat(part.path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			change.Existed = true // the link is the user's
 		}
-		out = append(out, change)
+		if !change.Existed || change.Before != change.After {
+			files = append(files, change)
+		}
 	}
-	if now, err := os.ReadFile(p.wrapper()); err == nil && len(files) > 0 && !p.otherUses(agent) {
-		out = append(out, File{Path: p.wrapper(), Before: string(now)})
+	if now, existed, err := read(p.wrapper()); err == nil && existed && problem == nil && !needWrapper(files) && !p.otherUses(agent) {
+		files = append(files, File{Path: p.wrapper(), Before: string(now)})
 	}
-	return out, nil
+	return files, problem
+}
+
+// needWrapper reports whether a removal takes out hooks of an older version. Agents that run have read
+// them at their start, and such a hook blocks its agent when its wrapper is gone.
+func needWrapper(files []File) bool {
+	return slices.ContainsFunc(files, func(f File) bool {
+		return strings.Contains(f.Before, "\"sh '") && strings.Contains(f.Before, wrapperName)
+	})
+}
+
+// removeAll is remove for a file that may be damaged, or run our hook in a form that no installation wrote.
+func (p *part) removeAll(now, was []byte) ([]byte, error) {
+	rest, err := p.remove(now, was)
+	switch named := bytes.Contains(now, []byte("anamnesis")) || bytes.Contains(now, []byte(wrapperName)); {
+	case err != nil && named:
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	case err != nil:
+		return now, nil
+	}
+	root, err := parse(p.path, rest)
+	if err == nil {
+		for _, h := range hooksIn(root) {
+			if runsWrapper.MatchString(h.command) {
+				err = fmt.Errorf("%w: the %s hook %q contains ours in a form that 'install' did not write: remove it yourself", ErrConfig, h.event, h.command)
+			}
+		}
+	}
+	return rest, err
+}
+
+// ownDirs lists the folders with our name above a file of our own.
+func (p *Places) ownDirs(agent sessions.Agent, path string) (dirs []string) {
+	for dir := filepath.Dir(path); slices.Contains(strings.Split(strings.TrimPrefix(dir, p.dir(agent)), "/"), "anamnesis"); dir = filepath.Dir(dir) {
+		dirs = append([]string{dir}, dirs...)
+	}
+	return dirs
 }
 
 // otherUses reports whether the wrapper serves another agent, too.
 func (p *Places) otherUses(agent sessions.Agent) bool {
-	return slices.ContainsFunc(Agents(), func(o sessions.Agent) bool {
-		_, err := os.Stat(p.manifest(o))
-		return o != agent && err == nil
+	return slices.ContainsFunc(Agents(), func(o sessions.Agent) bool { return o != agent && p.uses(o) })
+}
+
+// uses reports whether a file of an agent names a wrapper.
+func (p *Places) uses(agent sessions.Agent) bool {
+	return slices.ContainsFunc(p.parts(agent), func(part part) bool {
+		data, _, _ := read(part.path)
+		return part.path != p.wrapper() && bytes.Contains(data, []byte(wrapperName))
 	})
 }
 
-// withoutOurs removes our entries from a file of which something else was changed, and
-// what they made necessary.
-func (p *Places) withoutOurs(agent sessions.Agent, f File, data []byte) ([]byte, error) {
-	if strings.HasSuffix(f.Path, ".toml") {
-		before, rest, ok := bytes.Cut(data, []byte(tableBegin))
-		_, after, end := bytes.Cut(rest, []byte(tableEnd))
-		if !ok || !end {
-			return data, nil
-		}
-		return slices.Concat(before, after), nil
-	}
-	var err error
-	for _, e := range events[agent] {
-		list, ours := entries(data, e), 0
-		for i, h := range slices.Backward(list) {
-			if h.runs(p.Command(agent)) {
-				ours++
-				if data, err = edit(data, patch{Op: "remove", Path: fmt.Sprintf("/hooks/%s/%d", e, i)}); err != nil {
-					return nil, err
-				}
-			}
-		}
-		if ours > 0 && ours == len(list) {
-			if data, err = edit(data, patch{Op: "remove", Path: "/hooks/" + e}); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if at := serverPath(agent) + "/anamnesis"; bytes.Contains(section(data, at), []byte(`"serve"`)) {
-		if data, err = edit(data, patch{Op: "remove", Path: at}); err != nil {
-			return nil, err
-		}
-	}
-	for _, made := range []string{"/hooks", serverPath(agent)} {
-		if !has([]byte(f.Before), made) && emptyObject(section(data, made)) {
-			if data, err = edit(data, patch{Op: "remove", Path: made}); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return data, nil
-}
-
-func emptyObject(data []byte) bool {
-	var members map[string]any
-	standard, err := hujson.Standardize(data)
-	return err == nil && json.Unmarshal(standard, &members) == nil && members != nil && len(members) == 0
-}
-
-// Uninstall makes the changes of a plan.
+// Uninstall makes the changes of a plan, all that it can. The wrapper goes when no agent names it any more.
 func (p *Places) Uninstall(agent sessions.Agent, files []File) error {
+	var failed error
 	for _, f := range files {
-		var err error
-		if f.Existed {
+		if f.Path == p.wrapper() {
+			continue
+		}
+		err := f.unchanged()
+		switch {
+		case err == nil && f.Existed:
 			err = write(f.Path, f.After)
-		} else {
+		case err == nil:
 			err = os.Remove(f.Path)
 		}
 		if err != nil {
-			return fmt.Errorf("%w; make it writable and uninstall again: what was removed stays removed, and the recordings stay", err)
+			failed = errors.Join(failed, fmt.Errorf("%w; make it writable and uninstall again: what was removed stays removed, and the recordings stay", err))
+			continue
 		}
-		for _, dir := range slices.Backward(f.Dirs) {
-			if os.Remove(dir) != nil {
-				break // it holds something else
-			}
-		}
+		removeDirs(f.Dirs)
 	}
-	if err := os.Remove(p.manifest(agent)); err != nil || p.otherUses(agent) {
+	if failed != nil || p.uses(agent) {
+		return failed
+	}
+	if err := os.Remove(p.manifest(agent)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	if needWrapper(files) || p.otherUses(agent) {
+		return nil
 	}
 	if err := os.Remove(p.wrapper()); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
+}
+
+func removeDirs(dirs []string) {
+	for _, dir := range slices.Backward(dirs) {
+		if os.Remove(dir) != nil {
+			break // it holds something else
+		}
+	}
 }
 
 // write replaces a file.

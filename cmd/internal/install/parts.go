@@ -6,15 +6,9 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
-
-	"github.com/tailscale/hujson"
 
 	"anamnesis/orchestrator/sessions"
 )
@@ -44,11 +38,12 @@ var (
 // Agents lists those that can be installed for.
 func Agents() []sessions.Agent { return sessions.Agents() }
 
-// part is what an installation does to one file. put is nil for a file of our own.
+// part is a file of an installation: one of our own, or a configuration of the agent to which
+// hooks or the MCP server are added.
 type part struct {
-	path string
-	text []byte // of a file of our own
-	put  func(before []byte) ([]byte, error)
+	path    string
+	text    []byte // of a file of our own
+	servers string // the name of the list of MCP servers; empty where hooks are added
 }
 
 // dir returns where an agent keeps its configuration.
@@ -87,8 +82,7 @@ func (p *Places) Serves(command []string) bool {
 			continue
 		}
 		for _, part := range p.parts(agent) {
-			data, err := os.ReadFile(part.path)
-			if err == nil && (has(data, serverPath(agent)+"/anamnesis") || bytes.Contains(data, []byte("[mcp_servers.anamnesis]"))) {
+			if entry, _ := part.server(part.values()); entry != nil {
 				return true
 			}
 		}
@@ -102,41 +96,39 @@ func (p *Places) parts(agent sessions.Agent) []part {
 	in := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
 	list := []part{{path: p.wrapper(), text: []byte(p.script())}}
 	lessons := part{path: in("skills", "anamnesis", "SKILL.md"), text: skill}
-	hooks := func(before []byte) ([]byte, error) { return p.addHooks(agent, before) }
-	server := func(before []byte) ([]byte, error) { return p.addServer(agent, before) }
 	switch agent {
 	case sessions.Claude:
 		servers := filepath.Join(p.Home, ".claude.json")
 		if p.Getenv("CLAUDE_CONFIG_DIR") != "" {
 			servers = in(".claude.json")
 		}
-		return append(list, part{path: in("settings.json"), put: hooks}, part{path: servers, put: server}, lessons)
+		return append(list, part{path: in("settings.json")}, part{path: servers, servers: "mcpServers"}, lessons)
 	case sessions.Codex:
-		return append(list, part{path: in("hooks.json"), put: hooks}, part{path: in("config.toml"), put: p.addTable}, lessons)
+		return append(list, part{path: in("hooks.json")}, part{path: in("config.toml"), servers: "mcp_servers"}, lessons)
 	case sessions.Kimi:
-		return append(list, part{path: in("config.toml"), put: p.addHookTables}, part{path: in("mcp.json"), put: server}, lessons)
+		return append(list, part{path: in("config.toml")}, part{path: in("mcp.json"), servers: "mcpServers"}, lessons)
 	case sessions.OpenCode:
 		config := in("opencode.json")
 		if path := in("opencode.jsonc"); exists(path) && !exists(config) {
 			config = path
 		}
-		code := bytes.ReplaceAll(plugin, []byte(`"@HOOK@"`), []byte(jsonText(p.wrapper())))
-		return append(list, part{path: in("plugins", "anamnesis.js"), text: code}, part{path: config, put: server}, lessons)
+		code := bytes.ReplaceAll(plugin, []byte(`"@HOOK@"`), []byte(jsonText(p.wrapper(), "")))
+		return append(list, part{path: in("plugins", "anamnesis.js"), text: code}, part{path: config, servers: "mcp"}, lessons)
 	}
 	extension := func(names ...string) string { return in(append([]string{"extensions", "anamnesis"}, names...)...) }
-	made := func(begin string, add func([]byte) ([]byte, error)) []byte {
-		data, err := add([]byte(begin))
-		if err == nil {
-			data, err = hujson.Format(data)
-		}
+	made := func(begin string, servers string) part {
+		own := part{servers: servers}
+		data, err := p.addJSON(agent, own, []byte(begin), nil)
 		if err != nil {
 			panic("install: " + err.Error()) // it is ours from the beginning
 		}
-		return data
+		own.text = data
+		return own
 	}
-	manifest := made(`{"name": "anamnesis", "version": "1.0.0", "description": "Go back to an earlier step; lessons of earlier sessions"}`, server)
-	return append(list, part{path: extension("gemini-extension.json"), text: manifest}, part{path: extension("hooks", "hooks.json"), text: made("{}", hooks)},
-		part{path: extension("skills", "anamnesis", "SKILL.md"), text: skill})
+	manifest := made("{\n  \"name\": \"anamnesis\",\n  \"version\": \"1.0.0\",\n  \"description\": \"Go back to an earlier step; lessons of earlier sessions\"\n}\n", "mcpServers")
+	hooks := made("{}\n", "")
+	manifest.path, hooks.path = extension("gemini-extension.json"), extension("hooks", "hooks.json")
+	return append(list, manifest, hooks, part{path: extension("skills", "anamnesis", "SKILL.md"), text: skill})
 }
 
 func exists(path string) bool {
@@ -144,111 +136,14 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func jsonText(text string) string {
-	data, err := json.Marshal(text)
-	if err != nil {
-		panic("install: a path is not JSON") // a string always is
+// jsonText renders a value as JSON. A string is one of TOML, too. margin is before each line but the first.
+func jsonText(v any, margin string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent(margin, "  ")
+	if err := e.Encode(v); err != nil {
+		panic("install: " + err.Error()) // it is made of strings, numbers, maps and lists
 	}
-	return string(data)
-}
-
-// serverPath is where an agent lists its MCP servers.
-func serverPath(agent sessions.Agent) string {
-	if agent == sessions.OpenCode {
-		return "/mcp"
-	}
-	return "/mcpServers"
-}
-
-func (p *Places) addServer(agent sessions.Agent, data []byte) ([]byte, error) {
-	list := serverPath(agent)
-	if has(data, list+"/anamnesis") {
-		at := list + "/anamnesis/command"
-		if agent == sessions.OpenCode {
-			at += "/0"
-		}
-		if gone(section(data, at)) {
-			return edit(data, patch{"replace", at, p.Program})
-		}
-		return data, nil
-	}
-	server := map[string]any{"command": p.Program, "args": []string{"mcp", "serve"}}
-	env := "env"
-	switch agent {
-	case sessions.Claude:
-		server["type"] = "stdio"
-	case sessions.Gemini:
-		server["timeout"] = serverSeconds * 1000
-	case sessions.OpenCode:
-		server = map[string]any{"type": "local", "command": []string{p.Program, "mcp", "serve"}, "enabled": true}
-		env = "environment"
-	}
-	if p.Data != "" {
-		server[env] = map[string]string{"ANAMNESIS_HOME": p.Data}
-	}
-	var err error
-	if !has(data, list) {
-		if data, err = edit(data, patch{"add", list, map[string]any{}}); err != nil {
-			return nil, err
-		}
-	}
-	return edit(data, patch{"add", list + "/anamnesis", server})
-}
-
-const (
-	tableBegin = "# anamnesis:begin\n"
-	tableEnd   = "# anamnesis:end\n"
-)
-
-// gone reports whether an entry's command is a path at which no program is left, as after
-// this program was moved.
-func gone(command []byte) bool {
-	var path string
-	return json.Unmarshal(command, &path) == nil && filepath.IsAbs(path) && !exists(path)
-}
-
-// tableCommand matches the command of the MCP server in Codex's configuration.
-var tableCommand = regexp.MustCompile(`\[mcp_servers\.anamnesis\]\ncommand = ("(?:[^"\\]|\\.)*")`)
-
-// addTable adds the MCP server to Codex's configuration. A string of JSON is one of
-// TOML, too.
-func (p *Places) addTable(data []byte) ([]byte, error) {
-	if bytes.Contains(data, []byte("[mcp_servers.anamnesis]")) {
-		if m := tableCommand.FindSubmatchIndex(data); m != nil && gone(data[m[2]:m[3]]) {
-			return slices.Concat(data[:m[2]], []byte(jsonText(p.Program)), data[m[3]:]), nil
-		}
-		return data, nil
-	}
-	table := fmt.Sprintf("[mcp_servers.anamnesis]\ncommand = %s\nargs = [\"mcp\", \"serve\"]\n", jsonText(p.Program))
-	if p.Data != "" {
-		table += fmt.Sprintf("env = { ANAMNESIS_HOME = %s }\n", jsonText(p.Data))
-	}
-	return appendTables(data, table), nil
-}
-
-// inlineHooks matches hooks that tables cannot be added to.
-var inlineHooks = regexp.MustCompile(`(?m)^\s*hooks\s*=`)
-
-// addHookTables adds the hooks to Kimi Code's configuration.
-func (p *Places) addHookTables(data []byte) ([]byte, error) {
-	command := jsonText(p.Command(sessions.Kimi))
-	if bytes.Contains(data, []byte(command)) {
-		return data, nil
-	}
-	if inlineHooks.Match(data) {
-		return nil, errors.New("its hooks are one value: write them as [[hooks]] tables")
-	}
-	var tables strings.Builder
-	for _, e := range events[sessions.Kimi] {
-		fmt.Fprintf(&tables, "[[hooks]]\nevent = %s\ncommand = %s\ntimeout = %d\n", jsonText(e), command, hookSeconds)
-	}
-	return appendTables(data, tables.String()), nil
-}
-
-func appendTables(data []byte, tables string) []byte {
-	text := string(data)
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	return []byte(text + tableBegin + tables + tableEnd)
+	return strings.TrimSuffix(b.String(), "\n")
 }
