@@ -332,6 +332,40 @@ func TestKimi(t *testing.T) {
 	}
 }
 
+// TestKimiAnswer: Kimi Code's hooks do not have the answer. It is read from the session's file; where
+// it is not there, or belongs to an earlier turn, none was reported.
+func TestKimiAnswer(t *testing.T) {
+	event := func(text string) string { return `{"type":"context.append_loop_event","event":` + text + "}\n" }
+	part := func(text string) string {
+		return event(`{"type":"content.part","part":{"type":"text","text":"` + text + `"}}`)
+	}
+	begin, call := event(`{"type":"step.begin"}`), event(`{"type":"tool.call","toolCallId":"c"}`)
+	for name, tt := range map[string]struct{ file, want string }{
+		"an answer":      {begin + part("I run it.") + call + begin + part("It ") + part("passes.") + event(`{"type":"step.end"}`), "It passes."},
+		"a call at last": {begin + part("I run it.") + call, "(no answer was reported)"},
+		"of before":      {begin + part("It passes.") + `{"type":"turn.prompt"}` + "\n", "(no answer was reported)"},
+		"no file":        {"", "(no answer was reported)"},
+	} {
+		t.Setenv("KIMI_CODE_HOME", t.TempDir())
+		s := newSpeaker(t, sessions.Kimi)
+		path := filepath.Join(os.Getenv("KIMI_CODE_HOME"), "sessions", "wd", "s-1", "agents", "main", "wire.jsonl")
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if tt.file != "" {
+			if err := os.WriteFile(path, []byte(tt.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.event(`{"hook_event_name":"UserPromptSubmit","prompt":[{"type":"text","text":"Make it pass."}]}`)
+		s.event(`{"hook_event_name":"Stop"}`)
+		st, err := s.svc.State(s.task)
+		if err != nil || st.Said.Answer != tt.want {
+			t.Errorf("%s: the answer is %q, want %q, %v", name, st.Said.Answer, tt.want, err)
+		}
+	}
+}
+
 // TestContextCut: the plugin of opencode learns which calls were left, and again that
 // they were not where the jump is taken back.
 func TestContextCut(t *testing.T) {

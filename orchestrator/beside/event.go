@@ -31,6 +31,7 @@ type event struct {
 	Error          string          `json:"error"`
 	Writes         bool            `json:"writes,omitempty"`  // the call may change the directory
 	Running        bool            `json:"running,omitempty"` // the call may have changed it already
+	Refused        bool            `json:"refused,omitempty"` // a user or a rule said no: nothing ran
 	LastAnswer     string          `json:"last_assistant_message"`
 	Odd            string          `json:"-"` // a field that was left out, and why
 	ToolCalls      []struct {
@@ -64,7 +65,7 @@ func (e *event) result(c *sessions.Call) {
 			c.KimiFailed(e.Error)
 			return
 		}
-		c.Done, c.Failed, c.Text = true, true, e.Error
+		c.Done, c.Failed, c.Refused, c.Text = true, true, e.Refused, e.Error
 	case "PostToolUse":
 		if e.Agent == sessions.Gemini {
 			c.GeminiResponse(e.ToolResponse)

@@ -224,7 +224,7 @@ func (p *place) take(ctx context.Context, file string, e *event) error {
 	if err := p.useModel(ctx, e.Model); err != nil {
 		return err
 	}
-	if err := take(ctx, p.task, e, p.unsure); err != nil {
+	if err := take(ctx, p.task, e, p.unsure, h.User); err != nil {
 		return err
 	}
 	if p.taken == nil || len(p.taken) >= maxTaken {

@@ -1,16 +1,22 @@
 package beside
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/sessions"
+	"anamnesis/orchestrator/statefile"
 )
 
-// take records one event. If again, it may have been recorded before.
-func take(ctx context.Context, task *runtime.Task, e *event, again bool) error {
+// take records one event. If again, it may have been recorded before. user is the user's home directory.
+func take(ctx context.Context, task *runtime.Task, e *event, again bool, user string) error {
 	t := runtime.Outside{Task: task}
 	if again {
 		if had, err := recorded(t, e); err != nil || had {
@@ -59,11 +65,31 @@ func take(ctx context.Context, task *runtime.Task, e *event, again bool) error {
 		if err := closeUntold(ctx, t, e); err != nil {
 			return err
 		}
-		return t.Answered(ctx, e.LastAnswer)
+		return t.Answered(ctx, cmp.Or(e.LastAnswer, kimiAnswer(user, e)))
 	case "SessionEnd":
 		return t.Answered(ctx, "")
 	}
 	return nil
+}
+
+// kimiAnswer returns the answer at the end of a turn of Kimi Code, whose hooks do not have it, from
+// the session's file; empty if it is not there.
+func kimiAnswer(user string, e *event) string {
+	if e.Agent != sessions.Kimi {
+		return ""
+	}
+	files, err := sessions.Find(e.Agent, user, os.Getenv)
+	i := slices.IndexFunc(files, func(f string) bool {
+		return strings.HasSuffix(f, filepath.Join(e.SessionID, "agents", "main", "wire.jsonl"))
+	})
+	if err != nil || i < 0 {
+		return ""
+	}
+	data, err := statefile.ReadEnd(files[i], transcriptTail)
+	if err != nil {
+		return ""
+	}
+	return sessions.KimiAnswer(data)
 }
 
 // recorded reports whether an event is in the stream already, because the process that

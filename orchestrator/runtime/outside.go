@@ -126,7 +126,7 @@ func (t Outside) Answered(ctx context.Context, text string) error {
 	if err := t.Unknown(ctx); err != nil || !t.State().Turn.Open {
 		return err
 	}
-	if err := t.Record(ctx, &op.ModelAsked{LastSeq: t.State().Last}, &op.ModelReplied{Text: cmp.Or(text, "(no words)"), Finish: "stop"}); err != nil {
+	if err := t.Record(ctx, &op.ModelAsked{LastSeq: t.State().Last}, &op.ModelReplied{Text: cmp.Or(text, "(no answer was reported)"), Finish: "stop"}); err != nil {
 		return err
 	}
 	return t.Advance(ctx)

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -177,6 +178,24 @@ func (s *Session) kimiEvent(l *kimiLine) error {
 		st.Usage = Usage{e.Usage.Other + e.Usage.Read + e.Usage.Made, e.Usage.Out}
 	}
 	return nil
+}
+
+// KimiAnswer returns the text of the last step in the end of a wire.jsonl; empty if that step made a
+// call, or the user spoke since.
+func KimiAnswer(end []byte) (text string) {
+	for line := range bytes.Lines(end) {
+		var l kimiLine
+		if json.Unmarshal(line, &l) != nil {
+			continue
+		}
+		switch e := &l.Event; {
+		case l.Type == "turn.prompt", e.Type == "step.begin", e.Type == "tool.call":
+			text = ""
+		case e.Type == "content.part" && e.Part.Type == "text":
+			text += e.Part.Text
+		}
+	}
+	return text
 }
 
 // kimiExit is the line by which Kimi Code names the exit code of a command.

@@ -8,6 +8,7 @@ package acp
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,12 +46,18 @@ type request struct {
 	method, session, cwd, terminal string
 
 	write map[string]any // the call that a file is written in, where the agent told of none
+
+	model   string          // of session/set_model
+	command json.RawMessage // of terminal/create, as a call's input
+	call    string          // of session/request_permission
+	rejects []string        // the options that refuse it
 }
 
 // terminal is what the editor said of one that it runs for the agent.
 type terminal struct {
-	output string
-	exit   *int
+	command json.RawMessage // as a call's input
+	output  string
+	exit    *int
 }
 
 // lines writes whole lines from any goroutine.
@@ -100,10 +107,7 @@ func Run(ctx context.Context, svc *session.Service, recorders *beside.Recorders,
 		_, err := io.Copy(out, stdout)
 		return errors.Join(err, cmd.Wait())
 	}
-	p := &Proxy{
-		svc: svc, recorders: recorders, editor: &lines{w: out}, agent: &lines{w: stdin},
-		asked: map[string]request{}, served: map[string]request{}, sessions: map[string]*chat{}, terminals: map[string]terminal{},
-	}
+	p := newProxy(svc, recorders, out, stdin)
 	if !places.Serves(command) {
 		p.program, p.data = places.Program, places.Data
 	}
@@ -114,6 +118,13 @@ func Run(ctx context.Context, svc *session.Service, recorders *beside.Recorders,
 	err = each(stdout, func(line []byte) error { return p.fromAgent(ctx, line) })
 	p.close(ctx)
 	return errors.Join(err, cmd.Wait())
+}
+
+func newProxy(svc *session.Service, recorders *beside.Recorders, editor, agent io.Writer) *Proxy {
+	return &Proxy{
+		svc: svc, recorders: recorders, editor: &lines{w: editor}, agent: &lines{w: agent},
+		asked: map[string]request{}, served: map[string]request{}, sessions: map[string]*chat{}, terminals: map[string]terminal{},
+	}
 }
 
 // each visits the lines of a stream.
@@ -158,7 +169,49 @@ type params struct {
 	ToolCall   *update   `json:"toolCall"` // of session/request_permission
 	TerminalID string    `json:"terminalId"`
 	Output     *string   `json:"output"`   // of terminal/output
-	ExitCode   *int      `json:"exitCode"` // of terminal/wait_for_exit
+	ExitCode   exitCode  `json:"exitCode"` // of terminal/wait_for_exit
+	ExitStatus struct {
+		ExitCode exitCode `json:"exitCode"`
+	} `json:"exitStatus"` // of terminal/output
+	Command string   `json:"command"` // of terminal/create
+	Args    []string `json:"args"`    // of terminal/create
+	Options []struct {
+		ID   string `json:"optionId"`
+		Kind string `json:"kind"`
+	} `json:"options"` // of session/request_permission
+	Outcome *struct {
+		Outcome  string `json:"outcome"`
+		OptionID string `json:"optionId"`
+	} `json:"outcome"` // of its answer
+	ModelID string `json:"modelId"` // of session/set_model
+	Models  struct {
+		Current string `json:"currentModelId"`
+	} `json:"models"`
+	ConfigOptions []configOption `json:"configOptions"`
+	Meta          struct {
+		Quota struct {
+			Usage []struct {
+				Model string `json:"model"`
+			} `json:"model_usage"`
+		} `json:"quota"`
+	} `json:"_meta"` // of the answer to session/prompt
+}
+
+// exitCode is an exit code, which is known if it is a number.
+type exitCode struct{ known *int }
+
+func (e *exitCode) UnmarshalJSON(data []byte) error {
+	if json.Unmarshal(data, &e.known) != nil {
+		e.known = nil // a pointer was made all the same
+	}
+	return nil
+}
+
+// read decodes parameters or a result. A field of another type is left empty.
+func (q *params) read(raw json.RawMessage) bool {
+	err := json.Unmarshal(raw, q)
+	var odd *json.UnmarshalTypeError
+	return err == nil || errors.As(err, &odd) && odd.Field != ""
 }
 
 type content struct {
@@ -181,9 +234,9 @@ func (p *Proxy) fromEditor(ctx context.Context, line []byte) error {
 		return p.agent.write(line)
 	}
 	switch {
-	case m.isRequest() && json.Unmarshal(m.Params, &q) == nil:
+	case m.isRequest() && q.read(m.Params):
 		p.mu.Lock()
-		p.asked[string(m.ID)] = request{method: m.Method, session: q.SessionID, cwd: q.Cwd}
+		p.asked[string(m.ID)] = request{method: m.Method, session: q.SessionID, cwd: q.Cwd, model: q.ModelID}
 		p.mu.Unlock()
 		switch m.Method {
 		case "session/load", "session/resume":
@@ -198,19 +251,28 @@ func (p *Proxy) fromEditor(ctx context.Context, line []byte) error {
 		p.mu.Lock()
 		r := p.served[string(m.ID)]
 		delete(p.served, string(m.ID))
-		if r.terminal != "" && json.Unmarshal(m.Result, &q) == nil {
-			t := p.terminals[r.terminal]
+		_ = q.read(m.Result) // an error has none
+		if id := cmp.Or(r.terminal, q.TerminalID); id != "" {
+			t := p.terminals[id]
+			if r.command != nil {
+				t.command = r.command
+			}
 			if q.Output != nil {
 				t.output = *q.Output
 			}
-			if q.ExitCode != nil {
-				t.exit = q.ExitCode
+			if exit := cmp.Or(q.ExitCode.known, q.ExitStatus.ExitCode.known); exit != nil {
+				t.exit = exit
 			}
-			p.terminals[r.terminal] = t
+			p.terminals[id] = t
 		}
 		p.mu.Unlock()
-		if c := p.chat(r.session); c != nil && r.write != nil {
+		c := p.chat(r.session)
+		switch o := q.Outcome; {
+		case c == nil:
+		case r.write != nil:
 			c.wrote(ctx, r.write, string(m.Error))
+		case r.call != "" && o != nil && (o.Outcome == "cancelled" || slices.Contains(r.rejects, o.OptionID)):
+			c.refuse(r.call)
 		}
 	}
 	return p.agent.write(line)
@@ -330,20 +392,38 @@ func (p *Proxy) fromAgent(ctx context.Context, line []byte) error {
 		delete(p.asked, string(m.ID))
 		p.mu.Unlock()
 		switch {
-		case ok && (r.method == "session/new" || r.method == "session/fork") && json.Unmarshal(m.Result, &q) == nil && q.SessionID != "":
+		case !ok || m.Error != nil && r.method != "session/prompt":
+		case q.read(m.Result) && (r.method == "session/new" || r.method == "session/fork") && q.SessionID != "":
 			p.begin(q.SessionID, r.cwd)
-		case ok && r.method == "session/prompt":
-			if c := p.chat(r.session); c != nil {
+			r.session = q.SessionID
+		}
+		if c := p.chat(r.session); c != nil {
+			if model := chosenModel(cmp.Or(r.model, q.Models.Current), q.ConfigOptions); model != "" && m.Error == nil {
+				c.choose(model)
+			}
+			if r.method == "session/prompt" {
+				for _, u := range q.Meta.Quota.Usage {
+					c.replied(u.Model)
+				}
 				c.stop(ctx)
 			}
 		}
-	case json.Unmarshal(m.Params, &q) != nil:
+	case !q.read(m.Params):
 	case m.isRequest():
 		r := request{method: m.Method, session: q.SessionID, terminal: q.TerminalID}
+		if q.Command != "" {
+			r.command = marshal(map[string]any{"command": append([]string{q.Command}, q.Args...)})
+		}
+		for _, o := range q.Options {
+			if strings.HasPrefix(o.Kind, "reject") {
+				r.rejects = append(r.rejects, o.ID)
+			}
+		}
 		c := p.chat(q.SessionID)
 		switch {
 		case c == nil:
 		case m.Method == "session/request_permission" && q.ToolCall != nil:
+			r.call = q.ToolCall.ToolCallID
 			c.take(ctx, q.ToolCall, true)
 		case m.Method == "fs/write_text_file":
 			r.write = c.writes(ctx, "fs_"+strings.Trim(string(m.ID), `"`), q.Path, q.Content)
@@ -364,6 +444,9 @@ func (p *Proxy) update(ctx context.Context, line []byte, q *params) error {
 	}
 	err := p.editor.write(line)
 	if c := p.chat(q.SessionID); c != nil {
+		if model := chosenModel(q.Update.CurrentModelID, q.Update.ConfigOptions); model != "" {
+			c.choose(model)
+		}
 		c.take(ctx, q.Update, false)
 	}
 	return err

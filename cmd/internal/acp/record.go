@@ -2,9 +2,11 @@ package acp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -19,19 +21,26 @@ type chat struct {
 	id, cwd, task string
 
 	mu    sync.Mutex
-	calls map[string]*toolCall // that have begun, by their ids
+	calls map[string]*toolCall // of the turn, by their ids
 	text  string               // what the agent said since its last call
 	open  bool                 // a turn is under way
+
+	model  string // the one that replies; empty: not known
+	chosen string // the last one that the editor's user chose
 }
 
 // toolCall is what the updates said of a call so far.
 type toolCall struct {
 	name, kind, title string
 	input             json.RawMessage
+	announced         json.RawMessage // the input as a text for the user
+	response          json.RawMessage // Claude Code's own form of the result
+	terminal          string          // of the editor, in which the command runs
 	paths             []string
 	diff              *content
-	begun             bool
+	begun, ended      bool
 	wrote             bool // through the editor
+	refused           bool // by the user or a rule of the agent
 }
 
 // update is an update of a session, or the call that a permission is asked for.
@@ -53,9 +62,58 @@ type update struct {
 			Data string `json:"data"`
 		} `json:"terminal_output_delta"`
 		Exit *struct {
-			Code *int `json:"exit_code"`
+			Code exitCode `json:"exit_code"`
 		} `json:"terminal_exit"`
+		Claude struct {
+			Response json.RawMessage `json:"toolResponse"`
+			NotRun   string          `json:"nonExecutionKind"`
+		} `json:"claudeCode"`
+		ClaudeModel string `json:"_claude/model"` // of usage_update
 	} `json:"_meta"`
+	CurrentModelID string         `json:"currentModelId"`
+	ConfigOptions  []configOption `json:"configOptions"`
+}
+
+// configOption is a setting that the editor shows.
+type configOption struct {
+	ID       string          `json:"id"`
+	Category string          `json:"category"`
+	Value    json.RawMessage `json:"currentValue"`
+}
+
+// chosenModel is the model that a session's settings name; empty if they name none.
+func chosenModel(current string, options []configOption) string {
+	for _, o := range options {
+		if o.Category == "model" || o.ID == "model" {
+			_ = json.Unmarshal(o.Value, &current) // a switch is no model's name
+			break
+		}
+	}
+	return current
+}
+
+// choose notes the model that the session is set to. The settings are repeated with each change.
+func (c *chat) choose(model string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if model != c.chosen {
+		c.chosen = model
+		c.use(model)
+	}
+}
+
+// replied notes the model that replied.
+func (c *chat) replied(model string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.use(model)
+}
+
+// use notes the model that replies. Two names leave the choice to the agent.
+func (c *chat) use(model string) {
+	if model != "" && model != "default" && model != "auto" {
+		c.model = model
+	}
 }
 
 // begin notes a session's directory.
@@ -99,7 +157,7 @@ func (c *chat) event(ctx context.Context, name string, more map[string]any) stri
 }
 
 func (c *chat) tell(ctx context.Context, name string, more map[string]any) string {
-	e := map[string]any{"session_id": c.id, "cwd": c.cwd, "hook_event_name": name}
+	e := map[string]any{"session_id": c.id, "cwd": c.cwd, "hook_event_name": name, "model": c.model}
 	for k, v := range more {
 		e[k] = v
 	}
@@ -130,6 +188,13 @@ func (c *chat) stop(ctx context.Context) {
 	if !c.open {
 		return
 	}
+	for id, t := range c.calls {
+		if t.refused && t.begun && !t.ended {
+			e := t.event(id)
+			e["refused"], e["error"] = true, "The user refused the call."
+			c.tell(ctx, "PostToolUseFailure", e)
+		}
+	}
 	c.tell(ctx, "Stop", map[string]any{"last_assistant_message": c.text})
 	c.text, c.calls = "", map[string]*toolCall{}
 }
@@ -146,6 +211,9 @@ func (c *chat) take(ctx context.Context, u *update, asks bool) {
 			c.text += b.Text
 		}
 		return
+	case u.Kind == "usage_update":
+		c.use(u.Meta.ClaudeModel)
+		return
 	case u.ToolCallID == "":
 		return
 	}
@@ -154,7 +222,15 @@ func (c *chat) take(ctx context.Context, u *update, asks bool) {
 		t = &toolCall{}
 		c.calls[u.ToolCallID] = t
 	}
+	if t.ended {
+		return // some agents describe the result once more
+	}
 	t.merge(u)
+	if t.terminal != "" && !t.described() {
+		c.p.mu.Lock()
+		t.announced = c.p.terminals[t.terminal].command
+		c.p.mu.Unlock()
+	}
 	ended := u.Status == "completed" || u.Status == "failed"
 	own := t.own()
 	if !t.begun && !own && (asks || ended || u.Status == "in_progress" || t.described()) {
@@ -166,17 +242,19 @@ func (c *chat) take(ctx context.Context, u *update, asks bool) {
 	if !ended {
 		return
 	}
-	delete(c.calls, u.ToolCallID)
+	t.ended = true
 	if own {
 		return
 	}
 	e := t.event(u.ToolCallID)
 	e["writes"] = e["writes"] == true || t.wrote
-	text, exit := c.p.result(u)
+	text, failed, exit := c.p.result(t, u)
 	switch {
+	case u.Status == "failed" && t.refused:
+		e["refused"], e["error"] = true, text
 	case exit != nil && *exit != 0:
 		e["error"] = fmt.Sprintf("Exit code %d\n%s", *exit, text)
-	case u.Status == "failed":
+	case u.Status == "failed" || failed:
 		e["error"] = text
 	case exit != nil:
 		e["tool_response"] = map[string]string{"stdout": text}
@@ -199,7 +277,7 @@ func (c *chat) writes(ctx context.Context, id, path, text string) (own map[strin
 	announced := ""
 	for id, t := range c.calls {
 		switch {
-		case t.own():
+		case t.own(), t.ended:
 		case t.begun:
 			t.wrote = true
 			return nil
@@ -218,6 +296,15 @@ func (c *chat) writes(ctx context.Context, id, path, text string) (own map[strin
 	c.text = ""
 	c.tell(ctx, "PreToolUse", e)
 	return own
+}
+
+// refuse notes that the user refused a call.
+func (c *chat) refuse(call string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t := c.calls[call]; t != nil {
+		t.refused = true
+	}
 }
 
 // wrote takes in the editor's answer to a writing that is a call of its own.
@@ -250,11 +337,26 @@ func (t *toolCall) merge(u *update) {
 	for _, l := range u.Locations {
 		t.paths = append(t.paths, l.Path)
 	}
+	if len(u.Meta.Claude.Response) > 0 {
+		t.response = u.Meta.Claude.Response
+	}
+	var why struct {
+		Reason string `json:"decisionReasonType"`
+	}
+	_ = json.Unmarshal(t.response, &why) // of a result: none
+	t.refused = t.refused || why.Reason != "" || u.Meta.Claude.NotRun != ""
 	var list []content
-	if json.Unmarshal(u.Content, &list) == nil {
-		for i := range list {
-			if list[i].Type == "diff" {
-				t.diff = &list[i]
+	_ = json.Unmarshal(u.Content, &list) // of another form: nothing is known of it
+	for i := range list {
+		var inner content
+		switch list[i].Type {
+		case "diff":
+			t.diff = &list[i]
+		case "terminal":
+			t.terminal = list[i].TerminalID
+		case "content": // before it runs, some agents show the input as a text
+			if json.Unmarshal(list[i].Content, &inner) == nil && u.Status != "completed" && u.Status != "failed" && strings.HasPrefix(inner.Text, "{") && json.Valid([]byte(inner.Text)) {
+				t.announced = json.RawMessage(inner.Text)
 			}
 		}
 	}
@@ -269,6 +371,14 @@ func (t *toolCall) described() bool {
 	return len(in) > 0
 }
 
+// arguments are the input of the call, in whichever form the agent named it.
+func (t *toolCall) arguments() json.RawMessage {
+	if len(t.input) == 0 || !t.described() && len(t.announced) > 0 {
+		return t.announced
+	}
+	return t.input
+}
+
 // mcpInput is what codex-acp says of a call of an MCP server's tool.
 type mcpInput struct {
 	Server    string          `json:"server"`
@@ -281,14 +391,22 @@ func (t *toolCall) mcp() (in mcpInput, ok bool) {
 	return in, ok
 }
 
-// own reports whether the call is of this program's MCP server.
-func (t *toolCall) own() bool {
-	in, ok := t.mcp()
-	if tool, of := strings.CutSuffix(t.title, " (anamnesis MCP Server)"); of && sessions.IsOwnTool("anamnesis_"+tool) {
-		return true // as Gemini CLI names them
+// mcpTitle is how Gemini CLI names the tool of an MCP server.
+var mcpTitle = regexp.MustCompile(`^(\S+) \((\S+) MCP Server\)$`)
+
+// tool returns the name of the tool where the agent has told it; of an MCP server's with the server.
+func (t *toolCall) tool() string {
+	if m := mcpTitle.FindStringSubmatch(t.title); m != nil {
+		return "mcp__" + m[2] + "__" + m[1]
 	}
-	return sessions.IsOwnTool(t.name) || sessions.IsOwnTool(t.title) || ok && sessions.IsOwnTool("mcp__"+in.Server+"__"+in.Tool)
+	if in, ok := t.mcp(); ok {
+		return "mcp__" + in.Server + "__" + in.Tool
+	}
+	return t.name
 }
+
+// own reports whether the call is of this program's MCP server.
+func (t *toolCall) own() bool { return sessions.IsOwnTool(t.tool()) || sessions.IsOwnTool(t.title) }
 
 // event describes the call as a hook would.
 func (t *toolCall) event(id string) map[string]any {
@@ -307,9 +425,10 @@ func (t *toolCall) event(id string) map[string]any {
 		Path2   string          `json:"file_path"`
 		Path3   string          `json:"filePath"`
 	}
-	_ = json.Unmarshal(t.input, &in) // of another form: nothing is known of it
+	input := t.arguments()
+	_ = json.Unmarshal(input, &in) // of another form: nothing is known of it
 	if m, ok := t.mcp(); ok {
-		return set("mcp__"+m.Server+"__"+m.Tool, m.Arguments)
+		return set(t.tool(), m.Arguments)
 	}
 	path := in.Path + in.Path2 + in.Path3
 	if path == "" && len(t.paths) > 0 {
@@ -317,51 +436,46 @@ func (t *toolCall) event(id string) map[string]any {
 	}
 	switch {
 	case t.kind == "execute" && len(in.Command)+len(in.Cmd) > 0:
-		return set("Bash", t.input)
+		return set("Bash", input)
 	case t.kind == "execute":
 		return set("Bash", map[string]string{"command": t.title})
 	case t.kind == "read" && path != "":
 		return set("Read", map[string]string{"path": path})
 	case t.kind == "edit" && (in.Old != nil || in.Old2 != nil):
-		return set("Edit", t.input)
+		return set("Edit", input)
 	case t.kind == "edit" && in.Content != nil:
-		return set("Write", t.input)
+		return set("Write", input)
 	case t.kind == "edit" && t.diff != nil && t.diff.OldText != nil:
 		return set("Edit", map[string]string{"path": t.diff.Path, "old_string": *t.diff.OldText, "new_string": t.diff.NewText})
 	case t.kind == "edit" && t.diff != nil:
 		return set("Write", map[string]string{"path": t.diff.Path, "content": t.diff.NewText})
 	}
-	name := strings.Join(strings.Fields(t.name+" "+t.kind), "_")
-	if name == "" {
-		name = "call"
+	name := t.tool()
+	if name == "" || strings.ContainsAny(name, " :") { // a title
+		name = cmp.Or(t.kind, "call")
 	}
-	if len(t.input) == 0 {
+	if len(input) == 0 {
 		return set(name, map[string]string{"title": t.title})
 	}
-	return set(name, t.input)
+	return set(name, input)
 }
 
-// result is the text of an ended call, and the exit code of its command where the agent
-// or the editor's terminal names it.
-func (p *Proxy) result(u *update) (text string, exit *int) {
+// result returns the text of an ended call, whether it says itself that it failed, and the exit
+// code of its command where the agent or the editor's terminal names it.
+func (p *Proxy) result(t *toolCall, u *update) (text string, failed bool, exit *int) {
 	var texts []string
 	var out struct {
-		Output   string `json:"output"`
-		Exit     *int   `json:"exit_code"`
+		Exit     exitCode `json:"exit_code"`
 		Metadata struct {
-			Exit *int `json:"exit"`
+			Exit exitCode `json:"exit"`
 		} `json:"metadata"`
 	}
-	var plain string
-	if json.Unmarshal(u.RawOutput, &plain) == nil && plain != "" {
-		texts = append(texts, plain)
-	} else if json.Unmarshal(u.RawOutput, &out) == nil {
-		if out.Output != "" {
-			texts = append(texts, out.Output)
-		}
-		if exit = out.Exit; exit == nil {
-			exit = out.Metadata.Exit
-		}
+	_ = json.Unmarshal(u.RawOutput, &out) // a text has none
+	if exit = cmp.Or(out.Exit.known, out.Metadata.Exit.known); exit == nil && sessions.ExitedZero(t.response) {
+		exit = new(int)
+	}
+	if text, failed = sessions.ResultText(u.RawOutput); text != "" {
+		texts = append(texts, text)
 	}
 	var list []content
 	if json.Unmarshal(u.Content, &list) == nil {
@@ -373,7 +487,7 @@ func (p *Proxy) result(u *update) (text string, exit *int) {
 				t := p.terminals[b.TerminalID]
 				p.mu.Unlock()
 				texts = append(texts, t.output)
-				exit = t.exit
+				exit = cmp.Or(t.exit, exit)
 			case len(texts) == 0 && json.Unmarshal(b.Content, &inner) == nil && inner.Text != "":
 				texts = append(texts, inner.Text)
 			}
@@ -383,7 +497,7 @@ func (p *Proxy) result(u *update) (text string, exit *int) {
 		texts = append(texts, o.Data)
 	}
 	if e := u.Meta.Exit; e != nil {
-		exit = e.Code
+		exit = e.Code.known
 	}
-	return strings.Join(texts, "\n"), exit
+	return strings.Join(texts, "\n"), failed, exit
 }
