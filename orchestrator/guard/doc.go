@@ -22,7 +22,8 @@
 // from within, and whose end is the end of all others.
 //
 // In a sandbox a command has a limited number of processes (limit_linux.go), so that a fork
-// bomb can be ended.
+// bomb can be ended. Where the supervisor's signals reach the command's processes only (a PID
+// namespace, or Landlock), one call signals all of them.
 //
 // This describes Linux. Other Unix systems end the command's process group only; see Missing.
 // On other systems Run refuses.

@@ -130,6 +130,11 @@ func (s *Sandbox) ForProject(g Grants, name string) (*Sandbox, error) {
 			return nil, fmt.Errorf("%s is in the program's own state, which is never granted", path)
 		}
 	}
+	for _, dir := range g.Write {
+		if err := CheckWritable(dir, s.o.Hidden); err != nil {
+			return nil, err
+		}
+	}
 	hide := func(dir string) {
 		if !slices.Contains(o.Hidden, dir) && !slices.ContainsFunc(granted, func(p string) bool { return quarantine.Within(dir, p) }) {
 			o.Hidden = append(o.Hidden, dir)

@@ -110,11 +110,29 @@ func (g *pidsGroup) add(pid int) error {
 	return nil
 }
 
-// close keeps the group's processes from starting others.
+// close keeps the group's processes from starting others, and ends them where the kernel does that
+// for a group. The supervisor is one of them.
 func (g *pidsGroup) close() {
 	if g != nil {
-		_ = g.write("pids.max", 0) // the caller always looks for new ones
+		_ = g.write("pids.max", 0)    // the caller always looks for new ones
+		_ = g.write("cgroup.kill", 1) // only version 2 has it
 	}
+}
+
+// processes lists the living processes of the group but one: also those that cleared their
+// environment and whose supervisor is gone.
+func (g *pidsGroup) processes(but int) (found []proc) {
+	if g == nil {
+		return nil
+	}
+	data, _ := readSmall(filepath.Join(g.dir, "cgroup.procs")) // of a removed group: none
+	for text := range strings.FieldsSeq(string(data)) {
+		pid, _ := strconv.Atoi(text)
+		if p, err := readProc(pid); err == nil && pid != but && !p.dead() {
+			found = append(found, p)
+		}
+	}
+	return found
 }
 
 // remove removes the group. sweepGroups later removes one that still has a process.

@@ -31,6 +31,23 @@ func TestProcessLimit(t *testing.T) {
 	})
 }
 
+// TestStormEnds: a fork bomb whose processes leave their session ends with its command, also where
+// there are no namespaces and only Landlock confines signals.
+func TestStormEnds(t *testing.T) {
+	_, err := exec.LookPath("perl")
+	needs(t, err == nil, "perl")
+	onStages(t, func(t *testing.T, dir string, run func(stage) string) {
+		line := long(t)
+		// In case this fails, it ends by itself, and before the machine has 6,000 processes.
+		out := run(stage{NoNamespaces: true, Options: hiddenState(t, dir), Seconds: 2, Command: `perl -MPOSIX -e '$0 = "` + line + `"; $SIG{TERM} = "IGNORE";
+			my $end = time + 20; while (time < $end) { open(F, "/proc/loadavg"); exit if <F> =~ m{/(\d+)} && $1 > 6000; close(F);
+			my $p = fork(); POSIX::setsid() if defined $p && !$p }'`})
+		if left := running(t, line); len(left) > 0 || strings.Contains(out, "alive:") {
+			t.Errorf("%d are still alive:\n%s", len(left), out)
+		}
+	})
+}
+
 // TestKilledFromOutside: a namespace whose supervisor is stuck is ended whole,
 // while its processes start others.
 func TestKilledFromOutside(t *testing.T) {

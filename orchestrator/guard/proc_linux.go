@@ -285,21 +285,41 @@ func EndLeftover(s op.ToolStarted) error {
 // killPause is the pause between two rounds of killAll.
 const killPause = 4 * time.Millisecond
 
-// killAll sends SIGKILL to the processes that find returns until it returns none, for at most
-// limit, and returns those still alive.
+// killAll ends the processes that find returns until it returns none, and returns those still
+// alive. It first stops them: a process that forks takes the place of each one killed, but a
+// stopped one does not fork, and keeps its place under a limit of processes. It gives up when
+// find has returned the same ones for limit, and after stormTime at the latest.
 func killAll(find func() ([]proc, error), limit time.Duration) ([]proc, error) {
+	type identity struct {
+		pid   int
+		start uint64
+	}
+	seen := make(map[identity]bool)
+	last, before := time.Now().Add(stormTime), 0
 	for deadline := time.Now().Add(limit); ; {
 		found, err := find()
 		if err != nil || len(found) == 0 {
 			return nil, err
 		}
-		if time.Now().After(deadline) {
-			return found, nil
+		sig, n, now := unix.SIGKILL, len(seen), time.Now()
+		for _, p := range found {
+			seen[identity{p.pid, p.start}] = true
+		}
+		if now.Before(last) && (len(seen) > n || len(found) < before) {
+			deadline = now.Add(limit)
+		}
+		if before = len(found); len(seen) > n && now.Before(last) {
+			sig = unix.SIGSTOP
 		}
 		for _, p := range found {
-			_ = p.send(unix.SIGKILL) // a refusal shows as a survivor
+			_ = p.send(sig) // a refusal shows as a survivor
 		}
-		time.Sleep(killPause)
+		if now.After(deadline) {
+			return found, nil
+		}
+		if sig == unix.SIGKILL {
+			time.Sleep(killPause)
+		}
 	}
 }
 

@@ -63,6 +63,17 @@ type SandboxOptions struct {
 	Writes *Writes
 }
 
+// CheckWritable returns why commands cannot be given a directory to write: it is in a hidden one, or
+// contains one. Paths are absolute and without links.
+func CheckWritable(dir string, hidden []string) error {
+	for _, h := range hidden {
+		if quarantine.Within(h, dir) || quarantine.Within(dir, h) {
+			return fmt.Errorf("%s cannot be writable for commands: the program's own state is in %s, and a command that writes there decides what is recorded and approved; name the directories that commands need", dir, h)
+		}
+	}
+	return nil
+}
+
 // Sandbox confines commands. A nil Sandbox confines nothing. It is constant and safe for
 // concurrent use.
 type Sandbox struct {

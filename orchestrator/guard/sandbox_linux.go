@@ -27,6 +27,11 @@ func NewSandbox(ctx context.Context, o SandboxOptions) (*Sandbox, error) {
 	case "":
 		o.Confine = ConfineWorld
 	}
+	for _, dir := range o.Writable {
+		if err := CheckWritable(dir, o.Hidden); err != nil {
+			return nil, err
+		}
+	}
 	s := &Sandbox{o: o, procs: processLimit()}
 	if err := s.ready(); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,6 +30,7 @@ type stage struct {
 	Options                  SandboxOptions
 	Command                  string
 	Processes                int // at most; 0: as always
+	Seconds                  int // the command's time limit; 0: a minute
 }
 
 func (s stage) play() error {
@@ -66,10 +68,13 @@ func (s stage) play() error {
 		fmt.Println("exposed:", dir)
 	}
 	o, err := Run(context.Background(), Command{
-		Path: "/bin/bash", Args: []string{"bash", "-c", s.Command}, Dir: s.Options.World, Env: os.Environ(), Timeout: time.Minute,
+		Path: "/bin/bash", Args: []string{"bash", "-c", s.Command}, Dir: s.Options.World, Env: os.Environ(), Timeout: cmp.Or(time.Duration(s.Seconds)*time.Second, time.Minute),
 		Sandbox: box, Output: func(_ Stream, p []byte) { os.Stdout.Write(p) },
 	})
 	fmt.Println("exit:", o.Exit, o.Note)
+	if len(o.Alive) > 0 {
+		fmt.Println("alive:", o.Alive)
+	}
 	return err
 }
 

@@ -10,8 +10,8 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// The times of a command's end. Those after the limit add up to less than a second, so that
-// Run returns within a second of it.
+// The times of a command's end. Those after the limit, except stormTime, add up to less than a
+// second, so that Run returns within a second of it.
 const (
 	// lingerTime is how long processes that outlive the command, such as the tee of a process
 	// substitution, may take to end by themselves.
@@ -23,6 +23,8 @@ const (
 	// killTime bounds the rounds of SIGKILL. Processes that survive (in uninterruptible sleep,
 	// or of another user) are reported.
 	killTime = 300 * time.Millisecond
+	// stormTime bounds them while new processes keep appearing: a fork bomb.
+	stormTime = 15 * time.Second
 	// backstopTime after the limit, Run stops waiting for its supervisor and
 	// ends the tree itself.
 	backstopTime = 600 * time.Millisecond

@@ -33,7 +33,7 @@ func Missing() []string { return nil }
 
 // Run runs a command under a supervisor and returns when no process it started is alive
 // (Outcome.Alive lists exceptions). It returns within a second of the timeout, and of ctx's
-// end.
+// end, or within 16 seconds while a fork bomb is being ended.
 //
 // The error is ctx's if ctx ended, with an Outcome of what happened until then; a *StartError
 // if the system would not start the command; otherwise an internal failure. A command that
@@ -294,12 +294,13 @@ func (s *supervisor) wait(ctx context.Context, timeout time.Duration) (Outcome, 
 	go func() { got <- s.reports.Decode(&r) }()
 	limit := time.NewTimer(timeout + backstopTime)
 	defer limit.Stop()
+	var storm time.Time // when a supervisor that is at work is waited for no longer
 	canceled := ctx.Done()
 	for {
 		select {
 		case err := <-got:
 			if err != nil {
-				return s.rescue(ctx, false)
+				return s.rescue(ctx, !storm.IsZero() && ctx.Err() == nil)
 			}
 			if r.Error != "" {
 				return Outcome{}, &StartError{r.Error}
@@ -309,6 +310,14 @@ func (s *supervisor) wait(ctx context.Context, timeout time.Duration) (Outcome, 
 			canceled = nil
 			limit.Reset(backstopTime)
 		case <-limit.C:
+			if p, err := readProc(s.cmd.Process.Pid); err == nil && p.start == s.start && (p.state == 'R' || p.state == 'S') && (storm.IsZero() || time.Now().Before(storm)) {
+				if storm.IsZero() {
+					storm = time.Now().Add(stormTime)
+					s.group.close()
+				}
+				limit.Reset(backstopTime)
+				continue
+			}
 			o, err := s.rescue(ctx, ctx.Err() == nil)
 			_ = s.report.SetReadDeadline(time.Now())
 			<-got
@@ -326,7 +335,10 @@ func (s *supervisor) rescue(ctx context.Context, timedOut bool) (Outcome, error)
 		s.kill()
 		s.awaitEnd()
 	}
-	alive, err := killAll(func() ([]proc, error) { return ofRun(id) }, killTime)
+	alive, err := killAll(func() ([]proc, error) {
+		found, err := ofRun(id)
+		return append(found, s.group.processes(s.cmd.Process.Pid)...), err
+	}, killTime)
 	if err != nil {
 		return o, err
 	}

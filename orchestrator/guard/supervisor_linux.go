@@ -121,7 +121,7 @@ func supervise() int {
 	if err != nil {
 		return fail(err)
 	}
-	ended := watch(pid, r.Timeout, stop)
+	ended := watch(pid, r.Timeout, stop, reachesOnlyOwn(r.Confine))
 	// Nothing writes any more except processes that could not be ended: the outputs end with
 	// the report, not with this process.
 	_ = unix.Close(1)
@@ -215,7 +215,7 @@ func exitCode(ws unix.WaitStatus) int {
 
 // watch waits for the command, its limit or the order to stop, ends everything, and reports
 // the outcome.
-func watch(pid int, timeout time.Duration, stop <-chan struct{}) report {
+func watch(pid int, timeout time.Duration, stop <-chan struct{}, alone bool) report {
 	first, empty := make(chan ended, 1), make(chan struct{})
 	go reap(pid, first, empty)
 	var r report
@@ -231,15 +231,18 @@ func watch(pid int, timeout time.Duration, stop <-chan struct{}) report {
 			return r
 		}
 		r.Left, r.NLeft = shown(left), len(left)
-		r.Alive = shown(tearDown(empty))
+		r.Alive = shown(tearDown(empty, alone))
 		return r
 	case <-limit:
 		r.TimedOut = true
+		if alone { // otherwise looking would take seconds among a thousand that run
+			_ = unix.Kill(-1, unix.SIGSTOP)
+		}
 		r.Running = atWork(descendants(os.Getpid()))
 	case <-stop:
 		r.Canceled = true
 	}
-	r.Alive = shown(tearDown(empty))
+	r.Alive = shown(tearDown(empty, alone))
 	r.Exit = 128 + int(unix.SIGKILL)
 	select {
 	case e := <-first:
@@ -272,13 +275,27 @@ func linger(empty, stop <-chan struct{}, limit <-chan time.Time) (left []proc, o
 	}
 }
 
+// reachesOnlyOwn reports whether this thread can signal no other processes than the command's:
+// it is the first process of a PID namespace, or Landlock confines its signals.
+func reachesOnlyOwn(c *confine.Spec) bool {
+	if c == nil || os.Getpid() == 1 {
+		return c != nil && c.Parts.PIDs
+	}
+	return c.Parts.Landlock >= confine.LandlockSignals && unix.Kill(os.Getppid(), 0) == unix.EPERM
+}
+
 // tearDown ends every descendant, with SIGTERM first, and returns those that could not be
-// ended.
-func tearDown(empty <-chan struct{}) []proc {
+// ended. alone: see reachesOnlyOwn.
+func tearDown(empty <-chan struct{}, alone bool) []proc {
 	me := os.Getpid()
-	alive := descendants(me)
-	for _, p := range alive {
-		_ = p.send(unix.SIGTERM)
+	var alive []proc
+	if alone {
+		_ = unix.Kill(-1, unix.SIGTERM)
+		_ = unix.Kill(-1, unix.SIGCONT)
+	} else {
+		for _, p := range descendants(me) {
+			_ = p.send(unix.SIGTERM)
+		}
 	}
 	select {
 	case <-empty:
@@ -288,13 +305,10 @@ func tearDown(empty <-chan struct{}) []proc {
 	// Only the kernel's report that no child is left counts: a scan can miss a process that
 	// was started meanwhile.
 	for deadline := time.Now().Add(killTime); ; {
-		if me == 1 { // of its namespace: this signals all of it at once
+		if alone { // this signals all of them at once, faster than they fork
 			_ = unix.Kill(-1, unix.SIGKILL)
 		}
-		alive = descendants(me)
-		for _, p := range alive {
-			_ = p.send(unix.SIGKILL) // a refusal shows as a survivor
-		}
+		alive, _ = killAll(func() ([]proc, error) { return descendants(me), nil }, killTime)
 		select {
 		case <-empty:
 			return nil

@@ -21,6 +21,7 @@ import (
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
 	"anamnesis/orchestrator/tool/mcp"
+	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
@@ -104,6 +105,9 @@ func (s *Service) Check(r *Request) error {
 		}
 		if info, err := os.Stat(real); err != nil || !info.IsDir() {
 			return Usagef("--writable %s: not a directory", dir)
+		}
+		if err := workspace.CheckWritable(s.Home, real); err != nil {
+			return Usagef("--writable: %v", err)
 		}
 		r.Writable[i] = real
 	}

@@ -54,17 +54,29 @@ func places(h taskdir.Home, o *guard.SandboxOptions) error {
 			return err
 		}
 	}
-	for _, root := range h.Roots() {
-		if real, err := filepath.EvalSymlinks(root); err == nil {
-			o.Hidden = append(o.Hidden, real)
-		}
-	}
+	o.Hidden = append(o.Hidden, hidden(h)...)
 	for _, dir := range userDirs(h) {
 		if real, err := filepath.EvalSymlinks(dir); err == nil && real != "/" {
 			o.Homes = append(o.Homes, real)
 		}
 	}
 	return nil
+}
+
+// hidden lists the directories of the program's own state, without links.
+func hidden(h taskdir.Home) (dirs []string) {
+	for _, root := range h.Roots() {
+		if real, err := filepath.EvalSymlinks(root); err == nil {
+			dirs = append(dirs, real)
+		}
+	}
+	return dirs
+}
+
+// CheckWritable returns why a directory, given without links, cannot be one that a task's commands
+// may write beside the world.
+func CheckWritable(h taskdir.Home, dir string) error {
+	return guard.CheckWritable(dir, append(h.Roots(), hidden(h)...)) // some may be made later
 }
 
 // homesOfUsers are where systems keep users' directories.
