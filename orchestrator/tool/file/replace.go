@@ -154,8 +154,11 @@ func apply(text string, edits []edit) (string, int, error) {
 			which = fmt.Sprintf("edit %d of %d: old", i+1, len(edits))
 		}
 		n := 0
+		forms := e.forms(text)
 		if e.Old != "" {
-			n = strings.Count(text, e.Old)
+			for _, f := range forms {
+				n += strings.Count(text, f.Old)
+			}
 		}
 		switch {
 		case e.Old == "":
@@ -165,41 +168,67 @@ func apply(text string, edits []edit) (string, int, error) {
 		case n == 0:
 			return "", 0, fmt.Errorf("%s does not occur%s", which, whyNot(text, e.Old))
 		case n > 1 && !e.ReplaceAll:
-			return "", 0, fmt.Errorf("%s occurs %d times, at lines %s: add text around it to make it unique, or set replace_all", which, n, places(text, e.Old))
+			return "", 0, fmt.Errorf("%s occurs %d times, at lines %s: add text around it to make it unique, or set replace_all", which, n, places(text, forms))
 		}
-		if grown := len(text) + n*(len(e.New)-len(e.Old)); grown > MaxEditBytes {
-			return "", 0, fmt.Errorf("%s: the file would become %d bytes, at most %d are allowed", which, grown, MaxEditBytes)
+		for _, f := range forms {
+			if grown := len(text) + strings.Count(text, f.Old)*(len(f.New)-len(f.Old)); grown > MaxEditBytes {
+				return "", 0, fmt.Errorf("%s: the file would become %d bytes, at most %d are allowed", which, grown, MaxEditBytes)
+			}
+			text = strings.ReplaceAll(text, f.Old, f.New)
 		}
-		text = strings.ReplaceAll(text, e.Old, e.New)
 		total += n
 	}
 	return text, total, nil
 }
 
-// places lists the lines a text occurs at.
-func places(text, old string) string {
-	var lines []string
-	for from := 0; ; {
-		i := strings.Index(text[from:], old)
-		if i < 0 {
-			return strings.Join(lines, ", ")
-		}
-		if len(lines) == maxLinesNamed {
-			return strings.Join(lines, ", ") + " and more"
-		}
-		lines = append(lines, fmt.Sprint(lineOf(text, from+i)))
-		from += i + len(old)
+// forms returns an edit in each of the line ends in which it may apply to a text. A reader of
+// the file does not see them, so models write LF. Where the file has one kind, both texts get
+// it; where it has both, an LF edit applies to either kind, but not across them. Texts with CR
+// apply as they are where they occur.
+func (e edit) forms(text string) []edit {
+	with := func(end string) edit {
+		lf := strings.NewReplacer("\r\n", "\n")
+		crlf := strings.NewReplacer("\n", end)
+		return edit{crlf.Replace(lf.Replace(e.Old)), crlf.Replace(lf.Replace(e.New)), e.ReplaceAll}
 	}
+	crlf := strings.Count(text, "\r\n")
+	switch {
+	case strings.Contains(e.Old, "\r"):
+		if crlf == 0 && !strings.Contains(text, e.Old) {
+			return []edit{with("\n")}
+		}
+	case crlf > 0 && crlf == strings.Count(text, "\n") && !strings.Contains(e.New, "\r"):
+		return []edit{with("\r\n")}
+	case crlf > 0 && strings.Contains(e.Old, "\n"):
+		return []edit{e, with("\r\n")}
+	}
+	return []edit{e}
 }
 
-// whyNot looks for the usual reasons why a text is not found: line endings, white space.
-func whyNot(text, old string) string {
-	if strings.Contains(text, "\r\n") && !strings.Contains(old, "\r") &&
-		strings.Contains(text, strings.ReplaceAll(old, "\n", "\r\n")) {
-		return ": the file's lines end in CRLF, write them as \\r\\n"
+// places lists the lines that an edit's forms occur at.
+func places(text string, forms []edit) string {
+	var lines []string
+	for _, f := range forms {
+		for from := 0; ; {
+			i := strings.Index(text[from:], f.Old)
+			if i < 0 {
+				break
+			}
+			if len(lines) == maxLinesNamed {
+				return strings.Join(lines, ", ") + " and more"
+			}
+			lines = append(lines, fmt.Sprint(lineOf(text, from+i)))
+			from += i + len(f.Old)
+		}
 	}
-	if strings.Contains(old, "\r\n") && strings.Contains(text, strings.ReplaceAll(old, "\r\n", "\n")) {
-		return ": the file's lines end in LF, not CRLF"
+	return strings.Join(lines, ", ")
+}
+
+// whyNot looks for the usual reasons why a text is not found: mixed line ends, white space.
+func whyNot(text, old string) string {
+	lf := strings.NewReplacer("\r\n", "\n")
+	if strings.Contains(lf.Replace(text), lf.Replace(old)) {
+		return ": the file's line ends are mixed there (LF and CRLF); replace line by line"
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(old), "\n")
 	first = strings.Join(strings.Fields(first), " ")
