@@ -20,7 +20,7 @@ import (
 // the others.
 type Place struct {
 	Dir, Store, Task string
-	Begin            bool // a named store is created if it is absent
+	Begin            bool // the store is created if it is absent
 }
 
 // Use says what the caller of Open does with the directory of a world.
@@ -66,7 +66,7 @@ func (p Place) find(home func() (taskdir.Home, error), use Use, o *worldstate.Op
 	o.Exclude, o.Home = h.Roots(), h.User
 	if p.Task == "" {
 		o.AllTasks = true
-		return storeAround(h, p.Dir)
+		return p.storeAround(h)
 	}
 	st, err := taskdir.ReadState(h, p.Task)
 	if err != nil {
@@ -79,9 +79,9 @@ func (p Place) find(home func() (taskdir.Home, error), use Use, o *worldstate.Op
 }
 
 // storeAround finds a directory that a task works in, and its store: dir itself, or, if it is
-// empty, the present directory or its nearest parent.
-func storeAround(h taskdir.Home, dir string) (world, store string, err error) {
-	at, err := RealDir(dir)
+// empty, the present directory or its nearest parent. With Begin it is otherwise dir itself.
+func (p Place) storeAround(h taskdir.Home) (world, store string, err error) {
+	at, err := RealDir(p.Dir)
 	if err != nil {
 		return "", "", err
 	}
@@ -94,9 +94,13 @@ func storeAround(h taskdir.Home, dir string) (world, store string, err error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return "", "", fmt.Errorf("look for the store of %s: %w", world, err)
 		}
-		if dir != "" || world == filepath.Dir(world) {
-			return "", "", Usagef("no store for %s: go to a directory in which a task ran, or name a task with --task or a store with --store", at)
+		if p.Dir == "" && world != filepath.Dir(world) {
+			continue
 		}
+		if !p.Begin {
+			return "", "", Usagef("no store for %s: go to a directory in which a task ran, name a task with --task or a store with --store, or begin one with 'anamnesis world save'", at)
+		}
+		return at, h.Store(at), nil
 	}
 }
 
