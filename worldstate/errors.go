@@ -19,6 +19,9 @@ var (
 	ErrRefused = gitfmt.ErrRefused
 	// ErrNoDirectory: there is no directory at the world's path.
 	ErrNoDirectory = gitfmt.ErrNoDirectory
+	// ErrReplaced: another directory is at the world's path than at its first operation. Nothing was
+	// read or changed. Accept takes the present one.
+	ErrReplaced = errors.New("another directory is at this path now: it was moved, removed or linked meanwhile")
 	// ErrStale: the world or its snapshots no longer match the plan. Nothing was changed; plan
 	// again.
 	ErrStale = errors.New("the plan is stale")

@@ -51,7 +51,7 @@ func (w *World) Log(ctx context.Context) ([]Commit, error) {
 	steps := w.stepNames(byName)
 	out := make([]Commit, 0, len(commits))
 	for _, c := range commits {
-		out = append(out, w.listed(c, steps[c.Id], byName[refs.WorldPrefix+w.key]))
+		out = append(out, w.listed(c, steps[c.Id], w.headOf(byName)))
 	}
 	return out, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/plan"
 	"anamnesis/worldstate/internal/scan"
 	"anamnesis/worldstate/internal/tree"
@@ -30,7 +29,7 @@ func (w *World) Plan(ctx context.Context, target ID, o *PlanOptions) (Plan, erro
 	if err := w.checkNoJournal(); err != nil {
 		return Plan{}, err
 	}
-	root, err := fsys.OpenRoot(w.dir)
+	root, err := w.openRoot()
 	if err != nil {
 		return Plan{}, err
 	}
@@ -50,7 +49,7 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scan.Scanned, target
 	if err != nil {
 		return Plan{}, fmt.Errorf("plan: %w", err)
 	}
-	if c.World != w.key && !o.OtherWorld && !sc.Empty() {
+	if !w.own(c) && !o.OtherWorld && !sc.Empty() {
 		return Plan{}, fmt.Errorf("plan: %w: snapshot %s was taken of another directory than %s", ErrRefused, target, w.dir)
 	}
 	if o.Paths, err = plan.RelativePaths(w.dir, o.Paths); err != nil {

@@ -10,7 +10,6 @@ import (
 	"anamnesis/worldstate/internal/diff"
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
-	"anamnesis/worldstate/internal/refs"
 	"anamnesis/worldstate/internal/tree"
 	"anamnesis/worldstate/internal/usergit"
 )
@@ -145,7 +144,7 @@ func (w *World) Describe(ctx context.Context, id ID) (Commit, error) {
 	if err != nil {
 		return Commit{}, err
 	}
-	return w.listed(c, w.stepNames(byName)[c.Id], byName[refs.WorldPrefix+w.key]), nil
+	return w.listed(c, w.stepNames(byName)[c.Id], w.headOf(byName)), nil
 }
 
 type plainItem Item

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/refs"
 	"anamnesis/worldstate/internal/restore"
@@ -52,7 +51,7 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	if j == nil {
 		return nil, nil
 	}
-	root, err := fsys.OpenRoot(w.dir)
+	root, err := w.openRoot()
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +106,7 @@ func (w *World) Abandon(ctx context.Context) (*Recovery, error) {
 	r := &Recovery{Abandoned: true, Kept: []Skip{}}
 	if err == nil { // nothing is known of a journal that cannot be read
 		r.Source, r.Target = ID(j.Source.String()), ID(j.Target.String())
-		if root, err := fsys.OpenRoot(w.dir); err == nil {
+		if root, err := w.openRoot(); err == nil {
 			restore.New(w.effects(), root.Fd, j, restore.Resumed).CleanUp(j)
 			root.Close()
 		}

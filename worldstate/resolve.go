@@ -37,7 +37,7 @@ func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
 		return ID(h.String()), nil
 	}
 	if name == "@" {
-		if h, ok := byName[refs.WorldPrefix+w.key]; ok {
+		if h := w.headOf(byName); !h.IsZero() {
 			return ID(h.String()), nil
 		}
 		return "", fmt.Errorf("snapshot %q: %w: this directory has no snapshot yet", name, ErrUnknown)

@@ -122,7 +122,7 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 		return res, nil, fmt.Errorf("restore: save the present world first: %w", err)
 	}
 	source, _ := gitfmt.ParseHash(string(snap.ID))
-	root, err := fsys.OpenRoot(w.dir)
+	root, err := w.openRoot()
 	if err != nil {
 		return res, nil, err
 	}
@@ -158,7 +158,7 @@ func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, now *tree.L
 	if err != nil {
 		return res, nil, err
 	}
-	j := &restore.Journal{World: w.key, Source: source, Target: target.Id, Head: head, Nonce: fsys.NewNonce(), Boot: fsys.BootID(), Actions: p.Actions}
+	j := &restore.Journal{World: w.journal.World, Source: source, Target: target.Id, Head: head, Nonce: fsys.NewNonce(), Boot: fsys.BootID(), Actions: p.Actions}
 	if len(j.Actions) == 0 {
 		if res, err = w.result(ctx, root, j, p, target, nil); err == nil {
 			err = w.finish(j)

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/refs"
@@ -95,7 +94,7 @@ func (w *World) nextOptions(message string) (SaveOptions, error) {
 		return SaveOptions{}, err
 	}
 	o := SaveOptions{Message: message}
-	if h := byName[refs.WorldPrefix+w.key]; !h.IsZero() {
+	if h := w.headOf(byName); !h.IsZero() {
 		o.Parent = ID(h.String())
 	}
 	last := 0
@@ -136,7 +135,7 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.
 			return Snapshot{}, nil, fmt.Errorf("save: %w", err)
 		}
 	}
-	root, err := fsys.OpenRoot(w.dir)
+	root, err := w.openRoot()
 	if err != nil {
 		return Snapshot{}, nil, err
 	}

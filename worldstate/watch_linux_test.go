@@ -2,6 +2,7 @@ package worldstate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -285,6 +286,10 @@ func TestWatcherRootReplaced(t *testing.T) {
 	b.must(os.Mkdir(b.dir, 0o755))
 	b.write("a", "2")
 	b.write("n/b", "2")
+	if _, err := b.w.Save(t.Context(), SaveOptions{Message: "replaced"}); !errors.Is(err, ErrReplaced) {
+		t.Errorf("%v, want ErrReplaced", err)
+	}
+	b.w.Accept()
 	b.agrees("replaced")
 	b.write("n/b", "3")
 	b.agrees("and told")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,6 +53,9 @@ type Options struct {
 	// Exclude lists absolute paths that are never part of the world, such as the program's own
 	// state if it is inside. The store is always excluded.
 	Exclude []string
+	// Moved are the absolute paths at which the directory was before. Snapshots taken there are its
+	// own, and a restore interrupted there is recovered here.
+	Moved []string
 	// Progress is called with the progress of a scan at every file, from several goroutines,
 	// one at a time. It must return quickly.
 	Progress func(Progress)
@@ -84,7 +88,8 @@ const DefaultFileLimitBytes = 1 << 30
 // writes.
 type World struct {
 	dir, store string
-	key        string // identifies this directory in the store
+	key        string   // identifies this directory in the store
+	moved      []string // the keys it had before, the latest first
 	opts       Options
 	objects    *objects.Store
 	track      *scan.Tracker
@@ -98,6 +103,7 @@ type World struct {
 	listings  recent[*tree.Listing] // by tree
 	policies  recent[*tree.Policy]  // by snapshot; a plan would read every directory
 	saved     *gitfmt.Commit        // of the last save
+	held      *fsys.Root            // the directory, open so that no other one gets its inode; nil before the first operation
 	unsettled error                 // why the last restore is not known to be durable
 	adopts    *adopting             // the copying of borrowed objects; nil when none was started
 }
@@ -147,14 +153,34 @@ func Open(dir, store string, o *Options) (*World, error) {
 			w.exclude(excluded, real)
 		}
 	}
-	sum := sha256.Sum256([]byte(w.dir))
-	w.key = hex.EncodeToString(sum[:8])
+	w.key = keyOf(w.dir)
+	for _, dir := range slices.Backward(w.opts.Moved) {
+		w.moved = append(w.moved, keyOf(dir))
+	}
 	w.objects, w.refs, w.journal = objects.New(w.store), &refs.Store{Dir: w.store}, restore.JournalOf(w.store, w.key)
+	for _, key := range append([]string{w.key}, w.moved...) {
+		f := restore.JournalOf(w.store, key)
+		if there, err := f.Exists(); there || err != nil {
+			w.journal = f
+			break
+		}
+	}
 	w.lock = fsys.NewLock(w.store, fsys.WriterLock)
 	w.track = scan.New(w.dir, filepath.Join(w.store, fsys.StateDir, "statcache-"+w.key), w.objects, excluded, scan.Options{
 		Hook: w.opts.Hook, FileLimitBytes: w.opts.FileLimitBytes, Progress: w.opts.Progress, Watch: w.opts.Watch,
 	})
 	return w, w.create()
+}
+
+// keyOf returns the key of a directory in a store.
+func keyOf(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return hex.EncodeToString(sum[:8])
+}
+
+// own reports whether a snapshot was taken of this directory.
+func (w *World) own(c *gitfmt.Commit) bool {
+	return c.World == w.key || slices.Contains(w.moved, c.World)
 }
 
 func (w *World) defaults() error {
@@ -190,15 +216,61 @@ func checkName(what, name string) error {
 	return fmt.Errorf("%s %q: %w: letters, digits, dot, dash and underscore only", what, name, ErrBadName)
 }
 
-// SetTask changes the task of later snapshots, for a World that is used by successive tasks.
+// SetTask changes the task of later snapshots, for a World that is used by successive tasks. The
+// directory is the one that is at its path now.
 func (w *World) SetTask(task string) error {
 	if err := checkName("task", task); err != nil {
 		return err
 	}
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.opts.Task = task
+	w.mu.Unlock()
+	w.Accept()
 	return nil
+}
+
+// Accept makes the directory that is at the world's path now the world's, after ErrReplaced.
+func (w *World) Accept() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.release()
+}
+
+// release closes the held directory, if there is one.
+func (w *World) release() {
+	if w.held != nil {
+		w.held.Close()
+		w.held = nil
+	}
+}
+
+// Gone reports whether there is no directory at the world's path, or a link.
+func (w *World) Gone() bool {
+	info, err := os.Lstat(w.dir)
+	return errors.Is(err, os.ErrNotExist) || err == nil && !info.IsDir()
+}
+
+// openRoot opens the directory for one operation. The error is ErrReplaced if it is not the one
+// that the first operation opened. An empty one, in which nothing can be lost, takes its place.
+func (w *World) openRoot() (*fsys.Root, error) {
+	root, err := fsys.OpenRoot(w.dir)
+	if err != nil {
+		return nil, err
+	}
+	if w.held != nil && !w.held.Same(root) {
+		if !root.Empty() {
+			root.Close()
+			return nil, fmt.Errorf("%s: %w", w.dir, ErrReplaced)
+		}
+		w.release()
+	}
+	if w.held == nil {
+		if w.held, err = root.Dup(); err != nil {
+			root.Close()
+			return nil, err
+		}
+	}
+	return root, nil
 }
 
 // create creates the repository under the store's lock. An existing one is not written, so that
@@ -270,6 +342,7 @@ func (w *World) Close() error {
 	defer w.mu.Unlock()
 	err := errors.Join(w.unsettled, w.closeCache())
 	w.track.Close()
+	w.release()
 	w.objects.Close()
 	w.lock.Close()
 	w.listings = nil
@@ -343,7 +416,17 @@ func (w *World) begin(ctx context.Context, as access) (end func(), err error) {
 // restore's target. It is zero if there is none.
 func (w *World) head() (gitfmt.Hash, error) {
 	byName, err := w.refs.All()
-	return byName[refs.WorldPrefix+w.key], err
+	return w.headOf(byName), err
+}
+
+// headOf is head in refs that were read.
+func (w *World) headOf(byName map[string]gitfmt.Hash) gitfmt.Hash {
+	for _, key := range append([]string{w.key}, w.moved...) {
+		if h := byName[refs.WorldPrefix+key]; !h.IsZero() {
+			return h
+		}
+	}
+	return gitfmt.Hash{}
 }
 
 // known reads the commit of an id. The error is ErrUnknown if the store has none, and

@@ -47,11 +47,14 @@ func (a *app) resumeCommand() *cobra.Command {
 		Short: "Continue a task, after its end, an interruption or a crash",
 		Long: `Continue a task from its last acknowledged operation. Without TASK, the directory's last task
 continues. A call that was running when the program was killed is reported with unknown outcome
-and not repeated.`,
+and not repeated. With --dir the task continues in that directory: its own was moved or copied.`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd.Flags().Changed); err != nil {
 				return err
+			}
+			if cmd.Flags().Changed("dir") {
+				f.TaskDir = f.Dir
 			}
 			return a.seat().Resume(cmd.Context(), f.Work, args)
 		},

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -30,7 +31,7 @@ func (a *app) sayCommand() *cobra.Command {
 }
 
 func (a *app) jumpCommand() *cobra.Command {
-	var reason string
+	var reason, dir string
 	var compact, overwrite, dryRun, proceed bool
 	cmd := a.onTask(&cobra.Command{
 		Use:   "jump [TASK] STEP",
@@ -56,16 +57,17 @@ what was reverted and learned; without a terminal the commands are printed.`,
 			return exit.Usagef("--continue goes with neither --dry-run nor --json")
 		}
 		if dryRun {
-			return a.showJump(cmd.Context(), svc, task, j)
+			return a.showJump(cmd.Context(), svc, task, dir, j)
 		}
-		if svc, _, err = a.configured("."); err != nil {
+		if svc, _, err = a.configured(cmp.Or(dir, ".")); err != nil {
 			return err
 		}
 		if proceed {
-			return a.jumpOn(cmd.Context(), svc, task, j)
+			return a.jumpOn(cmd.Context(), svc, task, dir, j)
 		}
-		return a.jump(cmd.Context(), svc, task, j)
+		return a.jump(cmd.Context(), svc, task, dir, j)
 	})
+	cmd.Flags().StringVar(&dir, "dir", "", "directory in which the task continues (default: its own)")
 	cmd.Flags().StringVar(&reason, "reason", "", "reason, shown to the agent")
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "revert your own changes after STEP, too; they are saved in any case")
 	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "print what the jump would do, and change nothing")
@@ -76,7 +78,7 @@ what was reverted and learned; without a terminal the commands are printed.`,
 }
 
 // jumpOn jumps and continues in a copy of the agent's session that ends there.
-func (a *app) jumpOn(ctx context.Context, svc *session.Service, task string, j op.JumpRequested) error {
+func (a *app) jumpOn(ctx context.Context, svc *session.Service, task, dir string, j op.JumpRequested) error {
 	at, err := continuation.At(svc, task, j.To, a.getenv)
 	if err != nil {
 		return err
@@ -85,7 +87,7 @@ func (a *app) jumpOn(ctx context.Context, svc *session.Service, task string, j o
 	if err != nil {
 		return err
 	}
-	if err := a.jump(ctx, svc, task, j); err != nil {
+	if err := a.jump(ctx, svc, task, dir, j); err != nil {
 		return err
 	}
 	prompt, err := beside.Told(svc, task, st.Last)
@@ -96,25 +98,25 @@ func (a *app) jumpOn(ctx context.Context, svc *session.Service, task string, j o
 }
 
 // showJump prints what a jump would do.
-func (a *app) showJump(ctx context.Context, svc *session.Service, task string, j op.JumpRequested) error {
-	p, err := svc.PlanJump(ctx, task, j)
+func (a *app) showJump(ctx context.Context, svc *session.Service, task, dir string, j op.JumpRequested) error {
+	p, err := svc.PlanJump(ctx, task, dir, j)
 	if err != nil {
 		return err
 	}
 	return a.show(p, func() { a.out().JumpPlan(task, p) })
 }
 
-func (a *app) jump(ctx context.Context, svc *session.Service, task string, j op.JumpRequested) error {
+func (a *app) jump(ctx context.Context, svc *session.Service, task, dir string, j op.JumpRequested) error {
 	client := a.tty().Client(nil, a.warn, func(i session.Info) view.Printer {
 		if i.Banner != "" {
 			fmt.Fprintln(a.stderr, i.Banner)
 		}
 		return view.NewText(nil, a.stderr, a.width(), i.Dir, view.NoOutputs)
 	})
-	jump := func() (session.Jumped, error) { return svc.Jump(ctx, task, j, client) }
+	jump := func() (session.Jumped, error) { return svc.Jump(ctx, task, dir, j, client) }
 	next := fmt.Sprintf("'anamnesis resume %s' continues from there", task)
 	if st, err := svc.State(task); err == nil && st.Opened.Origin != nil && !st.Opened.Origin.Imported() {
-		jump = func() (session.Jumped, error) { return beside.Jump(ctx, svc, task, j) }
+		jump = func() (session.Jumped, error) { return beside.Jump(ctx, svc, task, dir, j) }
 		next = st.Opened.Origin.Agent + " reads with its next event what was reverted"
 	}
 	res, err := jump()

@@ -10,7 +10,7 @@ type TaskOpened struct {
 	Task    string `json:"task"`           // the task's id
 	Dir     string `json:"dir"`            // the world's directory, absolute
 	Repo    string `json:"repo,omitempty"` // the project the directory belongs to: host and path of its origin, or a name
-	Store   string `json:"store"`          // the bare repository of its snapshots
+	Store   string `json:"store"`          // the bare repository of its snapshots then; see taskdir.Home.StoreOf
 	Model   string `json:"model"`          // model name, or script:FILE
 	BaseURL string `json:"base_url"`       // empty: the provider's own
 	// Reflect is the model asked as the Reflect-Agent; empty: Model.
@@ -33,7 +33,7 @@ type TaskOpened struct {
 	Parent *Parent `json:"parent,omitempty"`
 	// Tools are the agent's tools beside those that every agent has.
 	Tools  []string `json:"tools,omitempty"`
-	KB     string   `json:"kb"`     // knowledge base folder
+	KB     string   `json:"kb"`     // knowledge base folder then
 	System string   `json:"system"` // the system prompt, rendered once
 	// NoResearch lets calls about new subjects run without an investigation;
 	// Guarded are calls that need one beside the built-in kinds.
@@ -94,6 +94,10 @@ type TaskResumed struct {
 	// informs the model.
 	Instructions *[]SourceFile `json:"instructions,omitempty"`
 	Notice       string        `json:"notice,omitempty"`
+	// Dir and Store replace TaskOpened's if the user named the directory: it was moved or copied,
+	// or the home was.
+	Dir   string `json:"dir,omitempty"`
+	Store string `json:"store,omitempty"`
 }
 
 // SourceFile is a file as it was read.
@@ -299,6 +303,8 @@ type WorldSaved struct {
 	Mixed string `json:"mixed,omitempty"`
 	// Unobserved: another program may have made some of the changes while a call ran.
 	Unobserved bool `json:"unobserved,omitempty"`
+	// Gone: there is no checkpoint because the directory was not at its path.
+	Gone bool `json:"gone,omitempty"`
 }
 
 // WorldChanged is a snapshot apart from a step's end, with its difference from the snapshot

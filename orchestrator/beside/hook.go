@@ -152,7 +152,7 @@ func recordedIn(h taskdir.Home, agent sessions.Agent, id, dir string) string {
 	for n := 2; ; n++ {
 		st, err := taskdir.ReadState(h, task)
 		damaged := errors.Is(err, opstream.ErrCorrupt)
-		if err != nil && !damaged || err == nil && st.Opened.Dir == dir && !st.Opened.Origin.Imported() {
+		if err != nil && !damaged || err == nil && st.Opened.Dir == dir && !st.Opened.Origin.Imported() && h.CheckOwn(&st.Opened) == nil {
 			return task
 		}
 		task = numbered(agent, id, n)

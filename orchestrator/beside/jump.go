@@ -7,12 +7,13 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
 // Checkpoint saves the world of a recorded session as a step of its own.
 func Checkpoint(ctx context.Context, svc *session.Service, task, note string) (step int, err error) {
-	p, end, err := atRest(ctx, svc, task)
+	p, end, err := atRest(ctx, svc, task, "")
 	if err != nil {
 		return 0, err
 	}
@@ -26,20 +27,20 @@ func Checkpoint(ctx context.Context, svc *session.Service, task, note string) (s
 
 // Jump makes a jump in a session that another agent works in. It is refused with
 // ErrCallOpen while a session of the directory has a call under way.
-func Jump(ctx context.Context, svc *session.Service, task string, j op.JumpRequested) (session.Jumped, error) {
-	end, err := noCall(ctx, svc, task)
+func Jump(ctx context.Context, svc *session.Service, task, dir string, j op.JumpRequested) (session.Jumped, error) {
+	end, err := noCall(ctx, svc, task, dir)
 	if err != nil {
 		return session.Jumped{}, err
 	}
 	defer end()
-	return svc.Jump(ctx, task, j, session.Client{})
+	return svc.Jump(ctx, task, dir, j, session.Client{})
 }
 
 // Restore restores files of a task alone. In a session that another agent works in it is
 // refused as a jump is.
 func Restore(ctx context.Context, svc *session.Service, task, name string, o worldstate.RestoreOptions) (worldstate.Result, []string, error) {
 	if st, err := svc.State(task); err == nil && st.Opened.Origin != nil && !st.Opened.Origin.Imported() {
-		end, err := noCall(ctx, svc, task)
+		end, err := noCall(ctx, svc, task, "")
 		if err != nil {
 			return worldstate.Result{}, nil, err
 		}
@@ -49,8 +50,8 @@ func Restore(ctx context.Context, svc *session.Service, task, name string, o wor
 }
 
 // noCall is atRest, and fails with ErrCallOpen while a session of the directory has an open call.
-func noCall(ctx context.Context, svc *session.Service, task string) (end func(), err error) {
-	p, end, err := atRest(ctx, svc, task)
+func noCall(ctx context.Context, svc *session.Service, task, dir string) (end func(), err error) {
+	p, end, err := atRest(ctx, svc, task, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -67,9 +68,12 @@ func noCall(ctx context.Context, svc *session.Service, task string) (end func(),
 
 // atRest records the waiting events of a session's directory and locks the directory until
 // end is called.
-func atRest(ctx context.Context, svc *session.Service, task string) (p *place, end func(), err error) {
+func atRest(ctx context.Context, svc *session.Service, task, dir string) (p *place, end func(), err error) {
 	st, err := svc.State(task)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := workspace.Locate(svc.Home, st, dir); err != nil {
 		return nil, nil, err
 	}
 	p = &place{svc: svc, dir: st.Opened.Dir, unsure: true}

@@ -73,7 +73,7 @@ func (a *agent) returned(id, command string) {
 
 func (a *agent) jump(to int) error {
 	a.Helper()
-	_, err := beside.Jump(a.Context(), a.svc, a.task, op.JumpRequested{To: to, Reason: "r"})
+	_, err := beside.Jump(a.Context(), a.svc, a.task, "", op.JumpRequested{To: to, Reason: "r"})
 	return err
 }
 

@@ -68,7 +68,8 @@ type examination struct {
 	Diagnosis
 	h      taskdir.Home
 	id     string
-	opened *op.TaskOpened
+	opened *op.TaskOpened // as folded, if the stream can be
+	store  string
 	begun  time.Time           // of the first record
 	named  map[string][]string // commits, and the operations that name them
 	hashes map[uint64]string   // of the lines that commits name
@@ -135,6 +136,13 @@ func (x *examination) readOpened(r *opstream.Reader) {
 		x.opened, _ = o.Body.(*op.TaskOpened)
 		x.begun = rec.Time
 	}
+	if x.opened == nil {
+		return
+	}
+	if st, err := taskdir.ReadState(x.h, x.id); err == nil {
+		x.opened = &st.Opened
+	}
+	x.store = x.h.StoreOf(x.opened)
 }
 
 // openWorld opens the task's store for reading, and lists its commits. A missing store is a
@@ -143,19 +151,22 @@ func (x *examination) openWorld(ctx context.Context) (*worldstate.World, []world
 	if x.opened == nil {
 		return nil, nil, nil
 	}
-	if _, err := os.Stat(filepath.Join(x.opened.Store, "HEAD")); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(x.store, "HEAD")); errors.Is(err, os.ErrNotExist) {
 		return nil, nil, nil // opening it would create one
 	} else if err != nil {
 		return nil, nil, fmt.Errorf("examine %s: %w", x.id, err)
 	}
 	gone, err := workspace.DirGone(x.id, x.opened.Dir)
-	if err != nil {
+	if own := x.h.CheckOwn(x.opened); own != nil {
+		x.add(opstream.SeverityNotice, x.h.Task(x.id), "%v", own)
+		gone = true // the directory is not this task's
+	} else if err != nil {
 		x.add(opstream.SeverityNotice, x.opened.Dir, "%v", err)
 	} else if gone && !x.opened.Origin.Imported() {
-		x.add(opstream.SeverityNotice, x.opened.Dir, "the task's directory is missing; 'anamnesis jump %s STEP' recreates it", x.id)
+		x.add(opstream.SeverityNotice, x.opened.Dir, "%v", workspace.WantDir(x.id, x.opened.Dir))
 	}
 	gone = gone || err != nil
-	w, err := worldstate.Open(x.opened.Dir, x.opened.Store, &worldstate.Options{Task: x.id, Home: x.h.User, StoreOnly: gone, FileLimitBytes: x.h.FileLimitBytes})
+	w, err := worldstate.Open(x.opened.Dir, x.store, &worldstate.Options{Task: x.id, Home: x.h.User, StoreOnly: gone, FileLimitBytes: x.h.FileLimitBytes})
 	if err != nil {
 		return nil, nil, fmt.Errorf("examine %s: %w", x.id, err)
 	}
@@ -164,7 +175,7 @@ func (x *examination) openWorld(ctx context.Context) (*worldstate.World, []world
 		if ctx.Err() != nil {
 			return nil, nil, errors.Join(err, w.Close())
 		}
-		x.add(opstream.SeverityCorrupt, x.opened.Store, "the world's history cannot be read: %v", err)
+		x.add(opstream.SeverityCorrupt, x.store, "the world's history cannot be read: %v", err)
 	}
 	return w, commits, nil
 }
@@ -310,7 +321,7 @@ func (x *examination) commits(ctx context.Context, w *worldstate.World, listed [
 		return fmt.Errorf("examine %s: %w", x.id, err)
 	}
 	if report.Unfinished {
-		x.add(opstream.SeverityNotice, x.opened.Store, "a restore was interrupted; the next command on the task finishes it")
+		x.add(opstream.SeverityNotice, x.store, "a restore was interrupted; the next command on the task finishes it")
 	}
 	whole := map[string]bool{}
 	for _, c := range listed {
@@ -374,7 +385,7 @@ func (x *examination) ours(commits []worldstate.Commit) map[worldstate.ID]bool {
 // so a stream without that operation has lost it.
 func (x *examination) ends(commits []worldstate.Commit) {
 	if len(x.named) > 0 && x.opened != nil && commits == nil && !x.Has(opstream.SeverityCorrupt) {
-		x.add(opstream.SeverityCorrupt, x.opened.Store, "the world's store is missing or empty, and operations name %d of its commits", len(x.named))
+		x.add(opstream.SeverityCorrupt, x.store, "the world's store is missing or empty, and operations name %d of its commits", len(x.named))
 	}
 	var lost, other []worldstate.Commit
 	var lastLost uint64

@@ -46,7 +46,7 @@ type JumpPlan struct {
 // Errors: ErrNoTask, ErrNoStep, ErrNoDirectory, ErrNotJumped, ErrPending while an earlier jump
 // is not finished, those of worldstate's Plan, and a worldstate.ErrCorrupt if the store lacks
 // anything of the target.
-func PlanJump(ctx context.Context, h taskdir.Home, task string, j op.JumpRequested) (JumpPlan, error) {
+func PlanJump(ctx context.Context, h taskdir.Home, task, dir string, j op.JumpRequested) (JumpPlan, error) {
 	to := j.To
 	st, err := taskdir.ReadState(h, task)
 	if err != nil {
@@ -57,6 +57,9 @@ func PlanJump(ctx context.Context, h taskdir.Home, task string, j op.JumpRequest
 	}
 	if st.Opened.Origin.Imported() {
 		return JumpPlan{}, taskdir.CheckParent(st)
+	}
+	if err := workspace.Locate(h, st, dir); err != nil {
+		return JumpPlan{}, err
 	}
 	if st.Jump.Intended != nil {
 		return JumpPlan{}, fmt.Errorf("a jump is %w: that to step %d was interrupted; resume the task, or jump: either finishes it first", taskdir.ErrPending, st.Jump.Intended.To)
@@ -74,10 +77,10 @@ func PlanJump(ctx context.Context, h taskdir.Home, task string, j op.JumpRequest
 	if p.DirGone, err = workspace.DirGone(task, st.Opened.Dir); err != nil {
 		return JumpPlan{}, err
 	}
-	if _, err := os.Stat(filepath.Join(st.Opened.Store, "HEAD")); err != nil { // opening it would create one
+	if _, err := os.Stat(filepath.Join(h.StoreOf(&st.Opened), "HEAD")); err != nil { // opening it would create one
 		return JumpPlan{}, workspace.NotRestorable(to, fmt.Errorf("%w: %w", worldstate.ErrCorrupt, err))
 	}
-	w, err := worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: task, Home: h.User, Exclude: h.Roots(), StoreOnly: p.DirGone, FileLimitBytes: h.FileLimitBytes})
+	w, err := worldstate.Open(st.Opened.Dir, h.StoreOf(&st.Opened), &worldstate.Options{Task: task, Moved: st.Moved, Home: h.User, Exclude: h.Excluded(), StoreOnly: p.DirGone, FileLimitBytes: h.FileLimitBytes})
 	if err != nil {
 		return JumpPlan{}, err
 	}

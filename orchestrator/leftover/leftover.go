@@ -112,7 +112,7 @@ func (l *Leftovers) adoptSubagents(ctx context.Context) error {
 				continue
 			}
 			started := &op.SubagentStarted{Call: open.ID, Task: id, Agent: st.Opened.Parent.Agent}
-			if st.Opened.Dir != l.place.Dir {
+			if st.Opened.Dir != l.place.Dir && !slices.Contains(l.State().Moved, st.Opened.Dir) {
 				started.Dir = st.Opened.Dir
 			}
 			if err := l.Record(ctx, started); err != nil {

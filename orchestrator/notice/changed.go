@@ -39,6 +39,18 @@ func Mixed(other string, paths []string, n int) string {
 		other, List(paths, n))
 }
 
+// Moved informs the model of the directory that the task continues in.
+func Moved(from, to string) string {
+	return fmt.Sprintf("[DIRECTORY] You now work in %s. It takes the place of %s, where you worked before: use paths in %[1]s only.", to, from)
+}
+
+// Replaced informs the model of files that differ because another directory was put at the
+// world's path during a step.
+func Replaced(dir string, paths []string, n int) string {
+	return fmt.Sprintf("[FILES] Another directory is at %s since your last step: the one before was moved, removed or linked. Whose changes these are is not known, and a jump keeps them: %s.",
+		dir, List(paths, n))
+}
+
 // writeKinds lists changes by kind.
 func writeKinds(sb *strings.Builder, list []worldstate.Change, added, changed, deleted string) {
 	for _, group := range []struct {

@@ -139,7 +139,7 @@ func TestConflict(t *testing.T) {
 	if out := runOrDie(t, task); out.Answer != "Done." {
 		t.Fatalf("Run = %+v", out)
 	}
-	plan, err := inspect.PlanJump(t.Context(), h, "t", op.JumpRequested{To: 0})
+	plan, err := inspect.PlanJump(t.Context(), h, "t", "", op.JumpRequested{To: 0})
 	if err != nil || strings.Join(plan.World.Conflicts, " ") != "deleted notes" {
 		t.Errorf("the dry run lists the conflicts %q, %v", plan.World.Conflicts, err)
 	}

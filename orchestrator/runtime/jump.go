@@ -60,6 +60,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 // open: its jump is finished if it had begun, its restore is reported, and calls that never
 // began are closed with the text notRun.
 func (t *Task) takeOver(ctx, keep context.Context, resumed *op.TaskResumed, notRun string) error {
+	t.nameDir(resumed)
 	if err := t.Record(keep, resumed); err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (t *Task) takeOver(ctx, keep context.Context, resumed *op.TaskResumed, notR
 			return err
 		}
 	}
-	return nil
+	return t.Adopt(keep, resumed.Dir != "")
 }
 
 // jumpEnd reads how the jump that was requested after op seq ended.
@@ -205,6 +206,9 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 	done.Notice += t.liveAgain(j) + notice.TodosNow(t.State().Todos, t.State().Steps.At(j.To).Todos) + notice.EndedSubagents(t.State().Subagents.Of(left))
 	if len(j.Jobs) > 0 {
 		done.Notice += fmt.Sprintf("\nEnded, because it was begun after step %d and ran in the background: %s.", j.To, notice.List(j.Jobs, len(j.Jobs)))
+	}
+	if named := func(o op.Op) bool { b, ok := o.Body.(*op.TaskResumed); return ok && b.Dir != "" }; len(t.State().Moved) > 0 && slices.ContainsFunc(discarded, named) {
+		done.Notice += "\n" + notice.Moved(t.State().Moved[0], t.Dir) // the system prompt names the first
 	}
 	if m.Theirs != nil { // one write: what was seen with the jump is not seen again
 		return t.Record(ctx, done, m.Theirs) // in this order: done may forget the changes before it

@@ -44,7 +44,7 @@ func TestPlannedAsJumped(t *testing.T) {
 				if out, err := sh.CombinedOutput(); err != nil {
 					t.Fatalf("%v\n%s", err, out)
 				}
-				plan, err := inspect.PlanJump(t.Context(), h, "t", op.JumpRequested{To: to})
+				plan, err := inspect.PlanJump(t.Context(), h, "t", "", op.JumpRequested{To: to})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -103,7 +103,7 @@ func TestHiddenFile(t *testing.T) {
 	if out := runOrDie(t, task); out.Answer != "Done." {
 		t.Fatalf("Run = %+v", out)
 	}
-	plan, err := inspect.PlanJump(t.Context(), h, "t", op.JumpRequested{To: 0})
+	plan, err := inspect.PlanJump(t.Context(), h, "t", "", op.JumpRequested{To: 0})
 	if err != nil || len(plan.World.Conflicts) > 0 {
 		t.Errorf("the dry run has the conflicts %q, %v", plan.World.Conflicts, err)
 	}

@@ -174,7 +174,10 @@ func (w *working) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if w.child, err = OpenTask(ctx, t.Home, w.id, o); errors.Is(err, workspace.ErrNoDirectory) || errors.Is(err, taskdir.ErrNoTask) {
+	if known[i].Dir == "" { // it works where this task does, also after a move
+		o.Dir = t.Dir
+	}
+	if w.child, err = OpenTask(ctx, t.Home, w.id, o); errors.Is(err, workspace.ErrNoDirectory) || errors.Is(err, taskdir.ErrNoTask) || errors.Is(err, taskdir.ErrElsewhere) {
 		return refused("%v", err)
 	} else if err != nil {
 		return fmt.Errorf("continue the subagent %s: %w", w.id, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"anamnesis/anamnesis/tokens"
@@ -59,6 +60,9 @@ type Options struct {
 	Store     Store
 	Recorder  Recorder
 	Recreate  bool // OpenTask recreates a missing directory of the world
+	// Dir is the directory in which OpenTask continues the task; empty: its own, which must have
+	// been named in this home. What it records of the resume has the directory.
+	Dir string
 	// AbandonRestore gives up an interrupted restore of the files instead of finishing it; see
 	// Task.AbandonRestore.
 	AbandonRestore bool
@@ -169,6 +173,7 @@ type Task struct {
 	live     *taskdir.LiveDir
 	recovery *worldstate.Recovery // the outcome of an interrupted restore, if any
 	made     bool                 // OpenTask made the directory again
+	named    bool                 // the user named the directory, and no operation has it yet
 }
 
 // Create makes a new task in dir and records the request. When it fails, the
@@ -233,20 +238,29 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 			return nil, err
 		}
 	}
-	gone, err := workspace.DirGone(id, st.Opened.Dir)
+	was, foreign := st.Opened.Dir, h.CheckOwn(&st.Opened) != nil
+	if err := workspace.Locate(h, st, o.Dir); err != nil {
+		return nil, err
+	}
+	dir := st.Opened.Dir
+	if err := (&New{ID: id, Dir: dir}).CheckNames(o.Secrets); err != nil && o.Dir != "" {
+		return nil, err
+	}
+	gone, err := workspace.DirGone(id, dir)
 	if err == nil && gone && o.Recreate {
-		err = workspace.RecreateDir(st.Opened.Dir)
+		err = workspace.RecreateDir(dir)
 	} else if err == nil {
-		err = workspace.WantDir(id, st.Opened.Dir)
+		err = workspace.WantDir(id, dir)
 	}
 	if err != nil {
 		return nil, err
 	}
-	live, err := taskdir.HoldDir(h, st.Opened.Dir, id, st.Opened.ParentTask())
+	live, err := taskdir.HoldDir(h, dir, id, st.Opened.ParentTask())
 	if err != nil {
 		return nil, err
 	}
-	t := &Task{opts: o.withDefaults(), live: live, made: gone}
+	t := &Task{opts: o.withDefaults(), live: live, made: gone, named: foreign || dir != was}
+	t.opts.Store.World.Moved = st.Moved
 	counter, err := tokens.ForEncoding(st.Opened.Encoding)
 	if err == nil {
 		err = t.open(ctx, h, id, counter, &st.Opened)
@@ -257,14 +271,34 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 	return t, nil
 }
 
+// Resume is journal.Ledger.Resume in the directory that the user named, if any.
+func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed) error {
+	t.nameDir(to)
+	if err := t.Ledger.Resume(ctx, message, to); err != nil {
+		return err
+	}
+	return t.Adopt(ctx, to.Dir != "")
+}
+
+// nameDir adds the directory that the user named to the record of a resume.
+func (t *Task) nameDir(to *op.TaskResumed) {
+	if !t.named {
+		return
+	}
+	if t.Dir != t.State().Opened.Dir {
+		to.Notice = strings.TrimSpace(notice.Moved(t.State().Opened.Dir, t.Dir) + "\n\n" + to.Notice)
+	}
+	to.Dir, to.Store, t.named = t.Dir, t.Home.StoreOf(&t.State().Opened), false
+}
+
 // open opens the stores, folds what the stream holds and recovers the world.
 func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tokens.Counter, opened *op.TaskOpened) error {
 	var err error
 	// The world is opened first: if it is refused, no stream is left behind.
 	w := t.opts.Store.World
-	w.Task, w.Home, w.Exclude, w.Watch = id, h.User, h.Roots(), opened.Parent == nil && !t.opts.Store.NoWatch
+	w.Task, w.Home, w.Exclude, w.Watch = id, h.User, h.Excluded(), opened.Parent == nil && !t.opts.Store.NoWatch
 	w.FileLimitBytes, w.SizeLimitBytes = h.FileLimitBytes, h.StoreLimitBytes
-	if t.Place, err = workspace.OpenPlace(opened.Dir, opened.Store, &w, t.opts.Recorder.Kept); err != nil {
+	if t.Place, err = workspace.OpenPlace(opened.Dir, h.StoreOf(opened), &w, t.opts.Recorder.Kept); err != nil {
 		return err
 	}
 	if err := t.live.KeptOpen(t.opts.Recorder.Socket); err != nil {
@@ -298,7 +332,7 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 	if t.recovery, err = recoverWorld(ctx); err != nil {
 		return fmt.Errorf("recover the world: %w", err)
 	}
-	if t.Memory, err = memory.Open(t.Ledger, t.Dir, opened.KB, memory.Options{
+	if t.Memory, err = memory.Open(t.Ledger, t.Dir, h.KnowledgeBase(), memory.Options{
 		Model: t.opts.Model, Reader: t.opts.Cards.Reader, Embedder: t.opts.Cards.Embedder, NoLessons: t.opts.Cards.NoLessons, NoWarnings: t.opts.Cards.NoWarnings, Passing: t.opts.Callbacks.Passing,
 	}); err != nil {
 		return err

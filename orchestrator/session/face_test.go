@@ -29,7 +29,7 @@ type (
 	tasks interface {
 		Start(ctx context.Context, r session.Request, c session.Client) (*session.Session, error)
 		Resume(ctx context.Context, task, message string, set session.Settings, c session.Client) (*session.Session, error)
-		Jump(ctx context.Context, task string, j op.JumpRequested, c session.Client) (session.Jumped, error)
+		Jump(ctx context.Context, task, dir string, j op.JumpRequested, c session.Client) (session.Jumped, error)
 	}
 	streams interface {
 		Follow(task string) (*taskdir.Follower, error)
@@ -126,7 +126,7 @@ func TestSecondFace(t *testing.T) {
 	if before := f.follow(t, follower); !slices.Contains(before, op.KindToolReturned) {
 		t.Errorf("followed %v", before)
 	}
-	res, err := f.Jump(t.Context(), task, op.JumpRequested{To: 1, Reason: "one was right"}, f.client())
+	res, err := f.Jump(t.Context(), task, "", op.JumpRequested{To: 1, Reason: "one was right"}, f.client())
 	if err != nil || res.Scheduled || res.Done.To != 1 {
 		t.Fatalf("jump: %+v, %v", res, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
@@ -22,27 +23,34 @@ type Jumped struct {
 	Warnings  []string
 }
 
-// PlanJump returns what a jump would do. It uses To, Compact and Overwrite of j.
-func (s *Service) PlanJump(ctx context.Context, task string, j op.JumpRequested) (inspect.JumpPlan, error) {
-	return inspect.PlanJump(ctx, s.Home, task, j)
+// PlanJump returns what a jump would do. It uses To, Compact and Overwrite of j. dir is as in Jump.
+func (s *Service) PlanJump(ctx context.Context, task, dir string, j op.JumpRequested) (inspect.JumpPlan, error) {
+	return inspect.PlanJump(ctx, s.Home, task, dir, j)
 }
 
 // Jump moves a task to the end of a step. A task that another process or session runs jumps at
 // the end of the step under way; any other jumps now. It uses To, Reason, Compact and Overwrite
-// of j. The result has the warnings in any case.
-func (s *Service) Jump(ctx context.Context, task string, j op.JumpRequested, c Client) (Jumped, error) {
+// of j. dir is where the task continues; empty: its own directory. The result has the warnings in
+// any case.
+func (s *Service) Jump(ctx context.Context, task, dir string, j op.JumpRequested, c Client) (Jumped, error) {
 	st, err := taskdir.ReadState(s.Home, task)
 	if err != nil {
 		return Jumped{}, err
 	}
-	err = taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "jump", To: j.To, Reason: j.Reason, Compact: j.Compact, Overwrite: j.Overwrite})
+	if err = taskdir.ErrNotLive; dir == "" { // a running task keeps its directory
+		err = taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "jump", To: j.To, Reason: j.Reason, Compact: j.Compact, Overwrite: j.Overwrite})
+	}
 	if err == nil || !errors.Is(err, taskdir.ErrNotLive) {
 		return Jumped{Scheduled: err == nil}, err
 	}
 	if err := st.CanJump(j.To); err != nil {
 		return Jumped{}, err
 	}
+	if err := workspace.Locate(s.Home, st, dir); err != nil {
+		return Jumped{}, err
+	}
 	o := &opening{Service: s, client: c}
+	o.TaskDir = dir
 	done, err := o.jumpIdle(ctx, st, j)
 	return Jumped{Done: done, Warnings: o.warnings}, err
 }
@@ -120,7 +128,7 @@ func (o *opening) idleAsking(ctx context.Context, st *state.State) (*runtime.Tas
 // and AbandonRestore of opts.
 func (o *opening) idle(ctx context.Context, st *state.State, opts runtime.Options) (*runtime.Task, error) {
 	o.warnUnset(st)
-	opts.Recreate, opts.Program = true, o.Program()
+	opts.Recreate, opts.Program, opts.Dir = true, o.Program(), o.TaskDir
 	opts.Secrets = o.TaskSecrets(st.Opened.Dir, st.Redact)
 	o.adjust(&opts)
 	t, err := runtime.OpenTask(ctx, o.Home, st.Opened.Task, opts)

@@ -11,6 +11,7 @@ import (
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/workspace"
 )
 
 // Resume opens a task that is not running, with a message of the user if there is one. Run
@@ -29,6 +30,9 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	}
 	if o := st.Opened.Origin; o != nil {
 		return nil, Usagef("task %s is a session of %s: continue it there; 'anamnesis jump %s STEP' takes its files back", task, o.Agent, task)
+	}
+	if err := workspace.Locate(s.Home, st, set.TaskDir); err != nil {
+		return nil, fmt.Errorf("resume: %w", err)
 	}
 	goOn, err := continues(st, message)
 	if err != nil {
@@ -66,6 +70,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 		return nil, err
 	}
 	return o.hold(ctx, m, done, info, func() (*runtime.Task, error) {
+		opts.Dir = set.TaskDir
 		t, err := runtime.OpenTask(ctx, s.Home, task, opts)
 		if err != nil {
 			return nil, err

@@ -321,8 +321,11 @@ func (s *Service) Explain(task string, seq uint64) (inspect.Explanation, []model
 
 // World opens the snapshots of a task to read them. The caller closes it.
 func (s *Service) World(st *state.State) (*worldstate.World, error) {
-	return worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: st.Opened.Task, Home: s.Home.User, StoreOnly: true})
+	return worldstate.Open(st.Opened.Dir, s.Home.StoreOf(&st.Opened), &worldstate.Options{Task: st.Opened.Task, Home: s.Home.User, StoreOnly: true})
 }
+
+// StoreOf is the store of a task's snapshots.
+func (s *Service) StoreOf(o *op.TaskOpened) string { return s.Home.StoreOf(o) }
 
 // Follow opens a task's operations for reading as they are written.
 func (s *Service) Follow(task string) (*taskdir.Follower, error) {

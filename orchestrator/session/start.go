@@ -34,6 +34,8 @@ type Settings struct {
 	Approval       string // an approval.Mode; empty: ask if Client.Approve is set, otherwise deny
 	Sandbox        string // a guard.Confinement
 
+	TaskDir string // where a resumed task continues; empty: its own directory
+
 	MaxSteps   int     // of a turn
 	MaxTokens  int     // of the task
 	MaxCostUSD float64 // of the task

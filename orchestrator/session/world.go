@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
@@ -63,10 +64,10 @@ func (p Place) find(home func() (taskdir.Home, error), use Use, o *worldstate.Op
 	if err != nil {
 		return "", "", err
 	}
-	o.Exclude, o.Home = h.Roots(), h.User
+	o.Exclude, o.Home = h.Excluded(), h.User
 	if p.Task == "" {
 		o.AllTasks = true
-		return p.storeAround(h)
+		return p.storeAround(h, o)
 	}
 	st, err := taskdir.ReadState(h, p.Task)
 	if err != nil {
@@ -75,12 +76,18 @@ func (p Place) find(home func() (taskdir.Home, error), use Use, o *worldstate.Op
 	if use == Live && st.Opened.Origin.Imported() { // its snapshots are of another folder
 		return "", "", taskdir.CheckParent(st)
 	}
-	return cmp.Or(p.Dir, st.Opened.Dir), st.Opened.Store, nil
+	if p.Dir == "" {
+		o.Moved = st.Moved
+		if err := h.CheckOwn(&st.Opened); err != nil && use == Live {
+			return "", "", err
+		}
+	}
+	return cmp.Or(p.Dir, st.Opened.Dir), h.StoreOf(&st.Opened), nil
 }
 
 // storeAround finds a directory that a task works in, and its store: dir itself, or, if it is
 // empty, the present directory or its nearest parent. With Begin it is otherwise dir itself.
-func (p Place) storeAround(h taskdir.Home) (world, store string, err error) {
+func (p Place) storeAround(h taskdir.Home, o *worldstate.Options) (world, store string, err error) {
 	at, err := RealDir(p.Dir)
 	if err != nil {
 		return "", "", err
@@ -97,11 +104,31 @@ func (p Place) storeAround(h taskdir.Home) (world, store string, err error) {
 		if p.Dir == "" && world != filepath.Dir(world) {
 			continue
 		}
+		if st := movedTo(h, at, p.Dir == ""); st != nil {
+			o.Moved = st.Moved
+			return st.Opened.Dir, h.StoreOf(&st.Opened), nil
+		}
 		if !p.Begin {
 			return "", "", Usagef("no store for %s: go to a directory in which a task ran, name a task with --task or a store with --store, or begin one with 'anamnesis world save'", at)
 		}
 		return at, h.Store(at), nil
 	}
+}
+
+// movedTo returns a task that continued in a directory, or in one above it, and has the store of
+// where it was before; nil if there is none.
+func movedTo(h taskdir.Home, dir string, above bool) *state.State {
+	ids, _ := h.Tasks() // without them there is none
+	for _, id := range ids {
+		st, err := taskdir.ReadState(h, id)
+		if err != nil || len(st.Moved) == 0 || h.CheckOwn(&st.Opened) != nil {
+			continue
+		}
+		if rel, err := filepath.Rel(st.Opened.Dir, dir); err == nil && (rel == "." || above && filepath.IsLocal(rel)) {
+			return st
+		}
+	}
+	return nil
 }
 
 // IsTask reports whether the place is a task's own directory and store, whichever of them are
@@ -115,7 +142,7 @@ func (p Place) IsTask(home func() (taskdir.Home, error)) bool {
 		return false
 	}
 	st, err := taskdir.ReadState(h, p.Task)
-	return err == nil && samePlace(cmp.Or(p.Dir, "."), st.Opened.Dir) && samePlace(cmp.Or(p.Store, st.Opened.Store), st.Opened.Store)
+	return err == nil && samePlace(cmp.Or(p.Dir, "."), st.Opened.Dir) && samePlace(cmp.Or(p.Store, h.StoreOf(&st.Opened)), h.StoreOf(&st.Opened))
 }
 
 func samePlace(a, b string) bool {
@@ -164,7 +191,7 @@ func (s *Service) namedSteps(tasks []string, store string) []worldstate.ID {
 	var ids []worldstate.ID
 	for _, task := range tasks {
 		st, err := taskdir.ReadState(s.Home, task)
-		if err != nil || st.Opened.Store != store {
+		if err != nil || s.Home.StoreOf(&st.Opened) != store {
 			continue
 		}
 		named, _, _ := workspace.Commits(s.Home, task, st, nil) // only the readable ones

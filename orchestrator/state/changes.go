@@ -26,6 +26,8 @@ type World struct {
 	// that may write ran since then. Busy: a background command or a subagent ran since then.
 	Now         Snapshot
 	Dirty, Busy bool `json:",omitempty"`
+	// Gone: the directory was not at its path when the last step ended.
+	Gone bool `json:",omitempty"`
 	// Changes are the op.WorldChanged operations by the user or an unknown author, by seq,
 	// ascending.
 	Changes []uint64 `json:",omitempty"`
@@ -34,6 +36,7 @@ type World struct {
 // snapshot sets the last snapshot of the world; the zero Snapshot means that of the current
 // step.
 func (s *State) snapshot(n Snapshot) {
+	s.World.Gone = false
 	s.World.Now, s.World.Dirty, s.World.Busy = n, false, len(s.Jobs.Running) > 0 || s.Subagents.InWorld()
 }
 

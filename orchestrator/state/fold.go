@@ -201,6 +201,12 @@ func (s *State) resumed(b *op.TaskResumed) {
 		s.Model.EAS, s.Model.Window = b.EAS, b.Window
 	}
 	s.Grants.Mode = cmp.Or(b.Approval, s.Grants.Mode)
+	if b.Dir != "" {
+		if b.Dir != s.Opened.Dir {
+			s.Moved = append(s.Moved, s.Opened.Dir)
+		}
+		s.Opened.Dir, s.Opened.Store = b.Dir, b.Store
+	}
 	if b.Continue && !s.Turn.Open {
 		s.Turn = Turn{Open: true, LastWords: s.Turn.LastWords, AskedAt: s.Turn.AskedAt}
 	}
@@ -306,6 +312,7 @@ func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
 	}
 	s.Current, s.Reply = o.Step, nil
 	s.snapshot(Snapshot{})
+	s.World.Gone = b.Gone
 	if o.Step > 0 {
 		s.Turn.Steps++
 	}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"anamnesis/opstream/op"
 	"anamnesis/worldstate"
 )
 
@@ -129,6 +130,31 @@ func (h Home) Store(dir string) string {
 	return filepath.Join(h.State, worldsDir, hex.EncodeToString(sum[:8])+".git")
 }
 
+// StoreOf is the store of a task's snapshots, whose name the record has: this home's, also if the
+// record was made in a home at another path.
+func (h Home) StoreOf(o *op.TaskOpened) string {
+	return filepath.Join(h.State, worldsDir, filepath.Base(o.Store))
+}
+
+// ErrElsewhere: a task's directory was named in another home, of which this one is a copy, or
+// before this home was moved.
+var ErrElsewhere = errors.New("recorded in another home")
+
+// CheckOwn returns ErrElsewhere, with the remedy, unless a task's directory was named in this
+// home: another home's tasks may work in it.
+func (h Home) CheckOwn(o *op.TaskOpened) error {
+	home := filepath.Dir(filepath.Dir(o.Store))
+	if there, err := os.Stat(home); home == h.State || err == nil && h.is(there) {
+		return nil
+	}
+	return fmt.Errorf("task %[1]s: %[2]w, %[3]s, in the directory %[4]s: name the directory to use with --dir, as in 'anamnesis resume %[1]s --dir DIR'", o.Task, ErrElsewhere, home, o.Dir)
+}
+
+func (h Home) is(other os.FileInfo) bool {
+	here, err := os.Stat(h.State)
+	return err == nil && os.SameFile(here, other)
+}
+
 // Stores lists the stores of all directories, sorted.
 func (h Home) Stores() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(h.State, worldsDir))
@@ -177,7 +203,10 @@ func (h Home) Rules() string { return filepath.Join(h.Config, "rules.yaml") }
 // Approvals is the file of approvals of what repositories bring.
 func (h Home) Approvals() string { return filepath.Join(h.State, "approvals.json") }
 
-// Roots are the folders that are never part of a world.
+// Excluded are the folders that are never part of a world.
+func (h Home) Excluded() []string { return append(h.Roots(), sharedLivePath()) }
+
+// Roots are the home's folders.
 func (h Home) Roots() []string {
 	roots := []string{h.State, h.Data, h.Config}
 	slices.Sort(roots)

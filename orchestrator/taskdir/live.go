@@ -3,6 +3,7 @@ package taskdir
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,10 +22,33 @@ import (
 // LiveDir is this process's hold on a world's directory: one live task works in a directory,
 // including nested ones. Every live task keeps a flocked file in the state home that names the
 // directory by device and inode, so that links and bind mounts do not hide it. A dead
-// process's file is not locked and does not count.
+// process's file is not locked and does not count. A second such file is in a folder that all homes
+// of the user share.
 type LiveDir struct {
+	hold
+	shared *hold // nil if there is no such folder
+}
+
+// hold is one locked file.
+type hold struct {
 	file *os.File
 	path string
+}
+
+func sharedLivePath() string { return fmt.Sprintf("/tmp/anamnesis-%d", os.Getuid()) }
+
+// sharedLive returns the folder of the holds of all of the user's homes; empty if it cannot be
+// used. It does not depend on the environment, which differs between a user's processes.
+func sharedLive() string {
+	dir := sharedLivePath()
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return ""
+	}
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Getuid()) || info.Mode().Perm() != 0o700 {
+		return "" // another user made it
+	}
+	return dir
 }
 
 // liveRecord is the file's content.
@@ -37,6 +61,7 @@ type liveRecord struct {
 	// Socket is where a process that only keeps the task open is asked to close it; empty: the
 	// task is at work.
 	Socket string `json:"socket,omitempty"`
+	Home   string `json:"home,omitempty"` // the state folder, in the folder that homes share
 }
 
 // BusyError names the task that holds a directory.
@@ -45,6 +70,7 @@ type BusyError struct {
 	Held string // the directory held
 	Task string
 	PID  int
+	Home string // of the task, if it is another one
 
 	socket string // see liveRecord
 }
@@ -53,6 +79,9 @@ func (e *BusyError) Error() string {
 	where := "here"
 	if e.Held != e.Dir {
 		where = "in " + e.Held
+	}
+	if e.Home != "" {
+		return fmt.Sprintf("%s: task %s of another home, %s (pid %d), is working %s; wait for it, or use another --dir", e.Dir, e.Task, e.Home, e.PID, where)
 	}
 	return fmt.Sprintf("%s: task %s (pid %d) is working %s; wait for it, steer it with 'anamnesis say %s \"…\"', or use another --dir",
 		e.Dir, e.Task, e.PID, where, e.Task)
@@ -69,7 +98,26 @@ func (h Home) CheckFree(dir string) error {
 }
 
 func (h Home) checkFree(dir string) error {
-	live := filepath.Join(h.State, "live")
+	err := checkFolder(filepath.Join(h.State, "live"), dir)
+	if shared := sharedLive(); err == nil && shared != "" {
+		if other := checkFolder(shared, dir); errors.Is(other, ErrBusy) {
+			err = h.named(other)
+		}
+	}
+	return err
+}
+
+// named leaves out of a BusyError that its task is of this home.
+func (h Home) named(err error) error {
+	var busy *BusyError
+	if errors.As(err, &busy) && busy.Home == h.State {
+		busy.Home = ""
+	}
+	return err
+}
+
+// checkFolder is CheckFree for the holds in one folder.
+func checkFolder(live, dir string) error {
 	gate, err := statefile.Lock(filepath.Join(live, "gate"))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
 		return nil
@@ -120,6 +168,13 @@ func yielded(hold func() (*LiveDir, error)) (*LiveDir, error) {
 // KeptOpen records that the hold's process only keeps the task open and listens on socket for
 // CloseVerb.
 func (l *LiveDir) KeptOpen(socket string) error {
+	if l.shared != nil {
+		_ = l.shared.keptOpen(socket) // a cleaned /tmp takes only the protection from other homes
+	}
+	return l.hold.keptOpen(socket)
+}
+
+func (l *hold) keptOpen(socket string) error {
 	gate, err := statefile.Lock(filepath.Join(filepath.Dir(l.path), "gate"))
 	if err != nil {
 		return err
@@ -163,7 +218,7 @@ func (l *LiveDir) Offer(closed func() error) (take func() bool, err error) {
 	return take, nil
 }
 
-func (l *LiveDir) write(rec liveRecord) error {
+func (l *hold) write(rec liveRecord) error {
 	data, err := json.Marshal(rec)
 	if err == nil {
 		err = l.file.Truncate(0)
@@ -185,35 +240,57 @@ func lockGate(h Home) (*os.File, error) {
 
 func holdDir(h Home, dir, task, parent string) (*LiveDir, error) {
 	live := filepath.Join(h.State, "live")
-	gate, err := lockGate(h)
-	if err != nil {
+	if err := os.MkdirAll(live, 0o700); err != nil {
 		return nil, fmt.Errorf("hold %s: %w", dir, err)
 	}
-	defer gate.Close()
-	chain, err := ancestry(dir)
-	if err != nil {
-		return nil, fmt.Errorf("hold %s: %w", dir, err)
-	}
+	rec := liveRecord{Task: cmp.Or(parent, task), Dir: dir, PID: os.Getpid()}
 	beside := noProcess
 	if parent != "" {
-		beside = os.Getpid()
+		beside = rec.PID
 	}
-	if err := checkHolds(live, dir, chain, beside); err != nil {
+	own, err := holdIn(live, task+".json", rec, beside)
+	if err != nil {
 		return nil, err
 	}
-	path := filepath.Join(live, task+".json")
+	l := &LiveDir{hold: *own}
+	if shared := sharedLive(); shared != "" {
+		rec.Home = h.State
+		l.shared, err = holdIn(shared, fmt.Sprintf("%s-%x.json", task, sha256.Sum256([]byte(h.State))), rec, beside)
+		if errors.Is(err, ErrBusy) { // no other error keeps a task from its own home
+			return nil, errors.Join(h.named(err), l.Release())
+		}
+	}
+	return l, nil
+}
+
+// holdIn takes a hold in a folder. beside is the process whose holds do not count.
+func holdIn(live, name string, rec liveRecord, beside int) (*hold, error) {
+	gate, err := statefile.Lock(filepath.Join(live, "gate"))
+	if err != nil {
+		return nil, fmt.Errorf("hold %s: %w", rec.Dir, err)
+	}
+	defer gate.Close()
+	chain, err := ancestry(rec.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("hold %s: %w", rec.Dir, err)
+	}
+	if err := checkHolds(live, rec.Dir, chain, beside); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(live, name)
 	f, err := lockHold(path)
 	if errors.Is(err, statefile.ErrLocked) {
-		rec := readLive(path)
-		return nil, &BusyError{Dir: dir, Held: cmp.Or(rec.Dir, dir), Task: task, PID: rec.PID, socket: rec.Socket}
+		held := readLive(path)
+		return nil, &BusyError{Dir: rec.Dir, Held: cmp.Or(held.Dir, rec.Dir), Task: cmp.Or(held.Task, rec.Task), PID: held.PID, Home: held.Home, socket: held.Socket}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("hold %s: %w", dir, err)
+		return nil, fmt.Errorf("hold %s: %w", rec.Dir, err)
 	}
-	l := &LiveDir{file: f, path: path}
-	if err := l.write(liveRecord{Task: cmp.Or(parent, task), Dir: dir, PID: os.Getpid(), Dev: chain[0].dev, Ino: chain[0].ino}); err != nil {
+	l := &hold{file: f, path: path}
+	rec.Dev, rec.Ino = chain[0].dev, chain[0].ino
+	if err := l.write(rec); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("hold %s: %w", dir, err)
+		return nil, fmt.Errorf("hold %s: %w", rec.Dir, err)
 	}
 	return l, nil
 }
@@ -278,13 +355,21 @@ func checkHolds(live, dir string, chain []inode, beside int) error {
 			}
 		}
 		if conflict {
-			return &BusyError{Dir: dir, Held: rec.Dir, Task: rec.Task, PID: rec.PID, socket: rec.Socket}
+			return &BusyError{Dir: dir, Held: rec.Dir, Task: rec.Task, PID: rec.PID, Home: rec.Home, socket: rec.Socket}
 		}
 	}
 	return nil
 }
 
 func (l *LiveDir) Release() error {
+	var err error
+	if l.shared != nil {
+		err = l.shared.release()
+	}
+	return errors.Join(err, l.hold.release())
+}
+
+func (l *hold) release() error {
 	os.Remove(l.path)
 	return l.file.Close()
 }

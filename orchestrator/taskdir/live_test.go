@@ -72,6 +72,41 @@ func TestOneLiveTaskADirectory(t *testing.T) {
 	}
 }
 
+// TestHoldAcrossHomes: homes share what directories are in use, by any path of the home; the error
+// names the other home.
+func TestHoldAcrossHomes(t *testing.T) {
+	one, two, dir := testHome(t), testHome(t), t.TempDir()
+	sub := filepath.Join(dir, "sub")
+	if err := os.Mkdir(sub, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	hold, err := HoldDir(one, dir, "t", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{dir, sub, filepath.Dir(dir)} {
+		_, held := HoldDir(two, at, "t", "")
+		for _, err := range []error{held, two.CheckFree(at)} {
+			if busy := (*BusyError)(nil); !errors.As(err, &busy) || busy.Task != "t" || !strings.Contains(err.Error(), "task t of another home, "+one.State) {
+				t.Errorf("%s: %v, want busy with a task of %s", at, err, one.State)
+			}
+		}
+	}
+	if Live(two, "t") != 0 {
+		t.Error("the refused task counts as live")
+	}
+	if err := hold.Release(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := HoldDir(two, sub, "t", "")
+	if err != nil {
+		t.Fatalf("after release: %v", err)
+	}
+	if err := again.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSubagentHold: who is refused because of a subagent is told of its parent,
 // which users know and can steer.
 func TestSubagentHold(t *testing.T) {

@@ -1,6 +1,8 @@
 package taskdir
 
 import (
+	"cmp"
+
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
@@ -43,6 +45,7 @@ func StreamOwner(dir string) (Owner, error) {
 				o = Owner{Task: b.Task, Dir: b.Dir, Redact: b.Redact}
 			}
 		case *op.TaskResumed:
+			o.Dir = cmp.Or(b.Dir, o.Dir)
 			o.Redact = state.WithNames(o.Redact, b.Redact)
 		}
 	}

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,11 +59,14 @@ func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error
 	}
 	seq, _ := p.Journal.Log().Last()
 	began := time.Now()
-	snap, err := p.World.Save(ctx, worldstate.SaveOptions{Message: message, Parent: parent, Ref: fmt.Sprintf("changed-%d", seq)})
+	snap, replaced, err := p.save(ctx, worldstate.SaveOptions{Message: message, Parent: parent, Ref: fmt.Sprintf("changed-%d", seq)})
 	if err != nil {
 		return snap, fmt.Errorf("%w: %w", ErrUnsaved, err)
 	}
-	if by == byCalls {
+	if replaced && was.Commit == "" {
+		was.Commit = p.lastSaved()
+	}
+	if by == byCalls && !replaced {
 		p.partial = append(p.partial, snap.ChangedPaths...)
 		theirs, _, err := p.beside(ctx, snap, began)
 		if err != nil {
@@ -81,7 +85,10 @@ func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error
 		return snap, nil
 	}
 	author := p.author()
-	if by == byCalls || was.Commit == "" || snap.Tree == was.Tree {
+	switch {
+	case replaced && was.Commit != "":
+		author = state.ChangedUnknown
+	case by == byCalls || was.Commit == "" || snap.Tree == was.Tree:
 		author = state.ChangedByAgent
 	}
 	b, err := p.changeOf(ctx, author, was.Commit, "", snap)
@@ -240,6 +247,33 @@ func (p *Place) trySee(ctx context.Context, by changer) error {
 		return nil
 	}
 	return err
+}
+
+// Adopt begins a process's work. What differs from the task's last snapshot is the user's, as
+// between all turns. If that cannot be said, because the last step ended without the directory, or
+// because the user named another one after a step without a checkpoint or an interrupted call, the
+// author is unknown: it is recorded here, so that jumps keep it as well.
+func (p *Place) Adopt(ctx context.Context, named bool) error {
+	s := p.State()
+	was, err := p.present()
+	unsure := s.World.Gone || named && (was.Commit == "" || s.World.Dirty)
+	if err != nil || !unsure || s.Jump.Intended != nil || s.World.Restoring != nil {
+		return err
+	}
+	was.Commit = cmp.Or(was.Commit, p.lastSaved())
+	seq, _ := p.Journal.Log().Last()
+	snap, err := p.World.Save(ctx, worldstate.SaveOptions{Message: "continued in a directory that the user named", Parent: was.Commit, Ref: fmt.Sprintf("changed-%d", seq)})
+	if err != nil || was.Commit == "" || snap.ID == was.Commit || Lost(snap) || snap.ParentLost != "" {
+		return err
+	}
+	b, err := p.changeOf(ctx, state.ChangedUnknown, was.Commit, "", snap)
+	if err != nil {
+		return err
+	}
+	if err := p.postChange(ctx, b); err != nil {
+		return err
+	}
+	return p.Settle()
 }
 
 // SeenTree returns the tree of the last snapshot, empty if there is none.

@@ -4,6 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
+
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // WantDir returns an error if a task's directory is missing, with the remedy. Errors:
@@ -11,9 +16,33 @@ import (
 func WantDir(task, dir string) error {
 	gone, err := DirGone(task, dir)
 	if err == nil && gone {
-		err = fmt.Errorf("%w: task %s works in %s; put the directory back, or 'anamnesis jump %s STEP' recreates it", ErrNoDirectory, task, dir, task)
+		err = fmt.Errorf("%[1]w: task %[2]s works in %[3]s; if it was moved, 'anamnesis resume %[2]s --dir DIR' continues there; else put it back, or 'anamnesis jump %[2]s STEP' recreates it", ErrNoDirectory, task, dir)
 	}
 	return err
+}
+
+// Locate makes dir the directory of a task's state, as a resume there does. If dir is empty, the
+// task keeps its own, which must have been named in this home: taskdir.ErrElsewhere.
+func Locate(h taskdir.Home, st *state.State, dir string) error {
+	if own := st.Opened.Dir; dir == "" {
+		err := h.CheckOwn(&st.Opened)
+		if real, linked := filepath.EvalSymlinks(own); err == nil && linked == nil && real != own {
+			err = fmt.Errorf("%[1]w: task %[2]s works in %[3]s, which leads to another directory now, %[4]s; 'anamnesis resume %[2]s --dir DIR' continues there, or in any other", ErrNoDirectory, st.Opened.Task, own, real)
+		}
+		return err
+	}
+	real, err := taskdir.WorldDir(dir)
+	if err == nil {
+		err = taskdir.OutsideHome(h, real)
+	}
+	if err != nil {
+		return err
+	}
+	if real != st.Opened.Dir {
+		st.Moved = append(slices.Clip(st.Moved), st.Opened.Dir)
+	}
+	st.Opened.Dir, st.Opened.Store = real, h.StoreOf(&st.Opened)
+	return nil
 }
 
 // DirGone reports whether a task's directory is missing and can be recreated. ErrNoDirectory

@@ -86,6 +86,14 @@ func (p *Place) before(yield func(worldstate.ID) bool) {
 	})
 }
 
+// lastSaved returns the newest snapshot on the path to the current step; empty if there is none.
+func (p *Place) lastSaved() worldstate.ID {
+	for id := range p.before {
+		return id
+	}
+	return ""
+}
+
 // saveSource makes the present world durable on top of a parent.
 func (p *Place) saveSource(ctx context.Context, parent worldstate.ID, message string) (worldstate.Snapshot, error) {
 	return p.World.Save(ctx, worldstate.SaveOptions{

@@ -60,6 +60,9 @@ func OpenPlace(dir, store string, o *worldstate.Options, kept *worldstate.World)
 	if err != nil {
 		return nil, fmt.Errorf("open the world: %w", err)
 	}
+	if kept != nil && !sameStore(store, kept) { // the task was moved
+		kept = nil
+	}
 	p := &Place{Dir: dir, World: kept, staysOpen: kept != nil, root: root}
 	if p.staysOpen {
 		err = kept.SetTask(o.Task)

@@ -38,10 +38,10 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 		Trailers: [][2]string{{TrailerTask, p.ID}, {TrailerOp, fmt.Sprintf("%d %x", seq, hash)}},
 	}
 	began := time.Now()
-	snap, err := p.World.Save(ctx, save)
+	snap, replaced, err := p.save(ctx, save)
 	if errors.Is(err, worldstate.ErrUnknown) || errors.Is(err, worldstate.ErrCorrupt) {
 		save.Parent = "" // the parent is lost: save a checkpoint without history
-		snap, err = p.World.Save(ctx, save)
+		snap, _, err = p.save(ctx, save)
 	}
 	b := &op.WorldSaved{Parent: parent, Mark: mark}
 	other, late := "", false
@@ -51,7 +51,7 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 		}
 	}
 	if err != nil {
-		b.Error = err.Error()
+		b.Error, b.Gone = err.Error(), p.World.Gone()
 		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", id, notice.OneLine(b.Error, notice.MaxDelivered))
 		return p.Record(ctx, b)
 	}
@@ -61,13 +61,16 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 		b.Lost = []string{snap.ParentLost}
 		b.Mark += fmt.Sprintf("\n(%s)", notice.OneLine(snap.ParentLost, notice.MaxDelivered))
 	}
-	if id > 0 {
+	if id > 0 && !replaced {
 		if theirs, err := p.quiet(ctx, snap); err == nil && theirs != nil {
 			if err := p.postChange(ctx, theirs); err != nil {
 				return err
 			}
 			return p.Record(ctx, b)
 		}
+	}
+	if replaced {
+		other = byReplaced
 	}
 	if other != "" && id > 0 && p.seen.Tree != snap.Tree {
 		return p.saveMixed(ctx, b, snap, other)
@@ -95,12 +98,29 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 	return p.Record(ctx, b)
 }
 
+// byReplaced names in WorldSaved.Mixed that another directory was put at the world's path.
+const byReplaced = "another directory at this path"
+
+// save saves the world. If another directory was put at its path, replaced is true, and that one
+// is the world from now on: no call of the task is known to have made what is in it.
+func (p *Place) save(ctx context.Context, o worldstate.SaveOptions) (snap worldstate.Snapshot, replaced bool, err error) {
+	snap, err = p.World.Save(ctx, o)
+	if replaced = errors.Is(err, worldstate.ErrReplaced); replaced {
+		p.World.Accept()
+		snap, err = p.World.Save(ctx, o)
+	}
+	return snap, replaced, err
+}
+
 // errLate: the snapshot may hold changes from after the step.
 var errLate = errors.New("the agent went on before the directory was saved")
 
 // saveMixed records the end of a step in which another program may also have changed files.
 // The authors are unknown, so that jumps keep all changes.
 func (p *Place) saveMixed(ctx context.Context, b *op.WorldSaved, snap worldstate.Snapshot, other string) error {
+	if p.seen.Commit == "" {
+		p.seen.Commit = p.lastSaved()
+	}
 	if p.seen.Commit == "" || snap.ParentLost != "" || Lost(snap) { // there is nothing to compare with
 		b.Commit, b.Tree, b.Error = "", "", "mixed with changes of "+other
 		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", p.State().Steps.Next(), b.Error)
@@ -111,7 +131,9 @@ func (p *Place) saveMixed(ctx context.Context, b *op.WorldSaved, snap worldstate
 		return err
 	}
 	b.Mixed = other
-	theirs.Notice = notice.Mixed(other, theirs.Changed, theirs.NChanged)
+	if theirs.Notice = notice.Mixed(other, theirs.Changed, theirs.NChanged); other == byReplaced {
+		theirs.Notice = notice.Replaced(p.Dir, theirs.Changed, theirs.NChanged)
+	}
 	if err := p.postChange(ctx, theirs); err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func Code(err error) int {
 		{Corrupt, []error{opstream.ErrCorrupt, worldstate.ErrCorrupt, state.ErrStream}},
 		{Refused, []error{
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
-			taskdir.ErrBusy, taskdir.ErrPending, state.ErrNotJumped, taskdir.ErrSubagent, taskdir.ErrImported,
+			taskdir.ErrBusy, taskdir.ErrElsewhere, taskdir.ErrPending, state.ErrNotJumped, taskdir.ErrSubagent, taskdir.ErrImported,
 			worldstate.ErrUnfinished, probe.ErrBusy, history.ErrBusy, runtime.ErrCallOpen, session.ErrNotApproved, stream.ErrKind,
 		}},
 		{Usage, []error{

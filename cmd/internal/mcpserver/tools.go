@@ -81,7 +81,7 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 	last, outside := st.Last, st.Opened.Origin != nil && !st.Opened.Origin.Imported()
 	switch {
 	case in.DryRun:
-		plan, err := s.svc.PlanJump(ctx, task, j)
+		plan, err := s.svc.PlanJump(ctx, task, "", j)
 		if err != nil {
 			return "", err
 		}
@@ -99,9 +99,9 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 		}
 		return fmt.Sprintf("Restored as at the end of step %d: %s. Read these files again before you edit them.", in.Step, paths(res)), nil
 	}
-	jump := func() (session.Jumped, error) { return s.svc.Jump(ctx, task, j, session.Client{}) }
+	jump := func() (session.Jumped, error) { return s.svc.Jump(ctx, task, "", j, session.Client{}) }
 	if outside {
-		jump = func() (session.Jumped, error) { return beside.Jump(ctx, s.svc, task, j) }
+		jump = func() (session.Jumped, error) { return beside.Jump(ctx, s.svc, task, "", j) }
 	}
 	res, err := jump()
 	if err != nil {

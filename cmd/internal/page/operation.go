@@ -256,7 +256,7 @@ func (w *watch) failed(n timeline.Node) (out []picture.Line) {
 
 // compare compares the step's world with that of the step it continues.
 func (d *stepDetail) compare(ctx context.Context, s *Server, task string) {
-	if d.Problem = d.incomparable(task); d.Problem != "" {
+	if d.Problem = d.incomparable(task, s.tasks.StoreOf(&d.opened)); d.Problem != "" {
 		return
 	}
 	var err error
@@ -267,8 +267,8 @@ func (d *stepDetail) compare(ctx context.Context, s *Server, task string) {
 
 // incomparable returns why the step cannot be compared, or "". It does not create a missing
 // store.
-func (d *stepDetail) incomparable(task string) string {
-	held, err := worldstate.HasTask(d.opened.Store, task)
+func (d *stepDetail) incomparable(task, store string) string {
+	held, err := worldstate.HasTask(store, task)
 	switch {
 	case d.own.ID == 0:
 		return "The task begins here: there is nothing before it to compare with."
@@ -281,7 +281,7 @@ func (d *stepDetail) incomparable(task string) string {
 	case err != nil:
 		return fmt.Sprintf("The snapshots cannot be read: %v. 'anamnesis doctor %s' looks closer.", err, task)
 	case !held:
-		return fmt.Sprintf("The snapshots of this task are not in %s any more, so what was changed cannot be shown.", d.opened.Store)
+		return "The snapshots of this task are not in the home any more, so what was changed cannot be shown."
 	}
 	return ""
 }

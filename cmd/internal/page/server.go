@@ -55,6 +55,7 @@ type records interface {
 	Ops(task string, after uint64, visit func(op.Op) error) error
 	Explain(task string, seq uint64) (inspect.Explanation, []model.Message, error)
 	World(st *state.State) (*worldstate.World, error)
+	StoreOf(*op.TaskOpened) string
 }
 
 // Options are what a server shows.

@@ -264,6 +264,8 @@ func (p *textPrinter) saved(step int, b *op.WorldSaved) {
 		p.line("! step %d has no checkpoint: %s", step, b.Error)
 	case !b.Complete:
 		p.line("● step %d saved without %s: %s", step, quote.Number(len(b.Skipped), "path"), skippedText(b.Skipped))
+	case b.Mixed != "":
+		p.line("● step %d, mixed with changes of %s, which jumps keep", step, b.Mixed)
 	default:
 		p.line("● step %d", step)
 	}

@@ -31,7 +31,11 @@ func Describe(o op.Op, dir string) string {
 		if b.PID == 0 && b.Model != "" { // of another agent's session
 			return "model " + b.Model
 		}
-		return strings.TrimSpace(fmt.Sprintf("taken up by process %d %s", b.PID, b.Model))
+		text := strings.TrimSpace(fmt.Sprintf("taken up by process %d %s", b.PID, b.Model))
+		if b.Dir != "" {
+			text += " in " + b.Dir
+		}
+		return text
 	case *op.UserSaid:
 		return string(b.Source) + ": " + oneLine(b.Text)
 	case *op.CardsRecalled:

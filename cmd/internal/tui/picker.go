@@ -286,7 +286,7 @@ func named(paths []string, n int) string {
 func (m *screen) planJump(to int) tea.Cmd {
 	ctx, svc, task := m.ctx, m.o.Service, m.o.Task
 	return func() tea.Msg {
-		plan, err := svc.PlanJump(ctx, task, op.JumpRequested{To: to})
+		plan, err := svc.PlanJump(ctx, task, "", op.JumpRequested{To: to})
 		return planMsg{to, plan, err}
 	}
 }
@@ -350,7 +350,7 @@ func (m *screen) jump(to int) tea.Cmd {
 		svc, task, c := m.o.Service, m.o.Task, m.client()
 		c.Started = nil
 		return func() tea.Msg {
-			res, err := svc.Jump(ctx, task, j, c)
+			res, err := svc.Jump(ctx, task, "", j, c)
 			for _, w := range res.Warnings {
 				c.Note(w)
 			}

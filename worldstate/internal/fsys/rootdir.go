@@ -1,6 +1,8 @@
 package fsys
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -26,6 +28,33 @@ func (r *Root) Close() {
 		CloseFD(r.Fd)
 		r.Fd = -1
 	}
+}
+
+// Dup opens the same directory once more.
+func (r *Root) Dup() (*Root, error) {
+	fd, err := unix.FcntlInt(uintptr(r.Fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("dup", err)
+	}
+	return &Root{fd}, nil
+}
+
+// Same reports whether both are the same directory.
+func (r *Root) Same(o *Root) bool {
+	var a, b unix.Stat_t
+	return unix.Fstat(r.Fd, &a) == nil && unix.Fstat(o.Fd, &b) == nil && a.Dev == b.Dev && a.Ino == b.Ino
+}
+
+// Empty reports whether the directory has no entry.
+func (r *Root) Empty() bool {
+	fd, err := unix.Openat(r.Fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	dir := os.NewFile(uintptr(fd), ".")
+	defer dir.Close()
+	_, err = dir.Readdirnames(1)
+	return errors.Is(err, io.EOF)
 }
 
 // RealDir returns a directory's absolute path without symbolic links.
