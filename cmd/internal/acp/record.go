@@ -460,6 +460,9 @@ func (t *toolCall) event(id string) map[string]any {
 	return set(name, input)
 }
 
+// maxTextBytes is how much of a result is told.
+const maxTextBytes = 1 << 20
+
 // result returns the text of an ended call, whether it says itself that it failed, and the exit
 // code of its command where the agent or the editor's terminal names it.
 func (p *Proxy) result(t *toolCall, u *update) (text string, failed bool, exit *int) {
@@ -499,5 +502,9 @@ func (p *Proxy) result(t *toolCall, u *update) (text string, failed bool, exit *
 	if e := u.Meta.Exit; e != nil {
 		exit = e.Code.known
 	}
-	return strings.Join(texts, "\n"), failed, exit
+	text = strings.Join(texts, "\n")
+	if cut := len(text) - maxTextBytes; cut > 0 { // an event has a limit, and less than this is recorded
+		text = text[:maxTextBytes/2] + text[maxTextBytes/2+cut:]
+	}
+	return text, failed, exit
 }
