@@ -21,6 +21,8 @@ type contents struct {
 	// contradict an id.
 	against map[string][]string
 	reviews *reviews.List // empty until the folder is loaded
+	// unrecorded counts the cards whose file says that they were reviewed and of which the list knows nothing.
+	unrecorded int
 }
 
 // noteAgainst enters what a card says it contradicts.
@@ -79,12 +81,23 @@ func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out co
 	}
 	differ = len(known)
 	out = contents{cards: make(map[string]*folder.File, len(all)), lessons: make(map[folder.Mark]string, len(all)), broken: broken, against: make(map[string][]string), reviews: s.reviews}
-	for i, r := range all {
-		if r.Err == nil {
-			r.File = s.reviews.Judge(r.File)
+	owner := make(map[string]int) // by id: of several files with an id, the one that was reviewed here counts, else the first
+	for i := range all {
+		r := &all[i]
+		if r.Err != nil {
+			continue
 		}
-		if r.Err == nil && out.cards[r.File.ID] != nil {
-			r.Err = card.Errorf(0, "id %s is also used by %s; give one of them another", r.File.ID, out.cards[r.File.ID].Path())
+		r.File = s.reviews.Judge(r.File)
+		if r.File.Claimed && !s.reviews.Knows(r.File.Lesson.String()) {
+			out.unrecorded++
+		}
+		if o, taken := owner[r.File.ID]; !taken || r.File.State == card.Reviewed && all[o].File.State != card.Reviewed {
+			owner[r.File.ID] = i
+		}
+	}
+	for i, r := range all {
+		if r.Err == nil && owner[r.File.ID] != i {
+			r.Err = card.Errorf(0, "id %s is also used by %s; give one of them another", r.File.ID, paths[owner[r.File.ID]])
 		}
 		if r.Err != nil {
 			out.broken = append(out.broken, BrokenCard{Path: paths[i], Err: r.Err})

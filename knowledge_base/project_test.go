@@ -96,3 +96,19 @@ func TestLayers(t *testing.T) {
 		}
 	}
 }
+
+// TestProjectTakesNoId: a project's card with the id of a card reviewed here does not take its place.
+func TestProjectTakesNoId(t *testing.T) {
+	root := t.TempDir()
+	own, project := openStore(t, filepath.Join(root, "own")), openStore(t, filepath.Join(root, "project"))
+	c := newCard("k1", "the zanzibar gate is shut", "open the zanzibar gate with the key")
+	c.State = card.Reviewed
+	if _, err := own.Apply(t.Context(), Change{By: Person, Cards: []*card.Card{c}}); err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, project, newCard("k1", "the zanzibar gate is shut", "open the zanzibar gate with dynamite"))
+	hits, err := Layers{project, own}.Search(t.Context(), Query{Text: "the zanzibar gate is shut"})
+	if err != nil || len(hits) != 1 || hits[0].Card.State != card.Reviewed {
+		t.Errorf("found %+v, %v", hits, err)
+	}
+}

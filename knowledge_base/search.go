@@ -150,11 +150,14 @@ func (s *Store) Beside(h recalled.Hit, id string, q Query) (recalled.Hit, bool) 
 	return recalled.Hit{Card: st.Card(), Score: h.Score, Evidence: h.Evidence, Expired: st.Expired(s.opts.Now()), Path: st.Path()}, true
 }
 
-// Holds reports whether the folder has a card of that id.
-func (s *Store) Holds(id string) bool {
+// State returns the state of the card of that id; "" if there is none.
+func (s *Store) State(id string) card.State {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.cards[id] != nil
+	if st := s.cards[id]; st != nil {
+		return st.State
+	}
+	return ""
 }
 
 // Visible returns the cards that the asking task may be shown.

@@ -200,6 +200,30 @@ func (s *Store) Broken() []BrokenCard {
 	return slices.Clone(s.broken)
 }
 
+// ReviewsDamage says in one line what the list of reviews lacks, so that reviewed cards may count as drafts; "" if
+// nothing is known to be missing.
+func (s *Store) ReviewsDamage() string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	switch {
+	case s.closed:
+	case s.reviews.Bad > 0:
+		return fmt.Sprintf("%s is damaged: %s cannot be read, and cards whose review stood there count as drafts; approve them again, then remove these lines",
+			s.opts.reviews, lines(s.reviews.Bad))
+	case s.unrecorded > 0 && !s.opts.NoHistory: // a project ships its cards without this machine's reviews
+		return fmt.Sprintf("%d cards say that they were reviewed, and %s does not record it: they count as drafts until you approve them",
+			s.unrecorded, s.opts.reviews)
+	}
+	return ""
+}
+
+func lines(n int) string {
+	if n == 1 {
+		return "1 line"
+	}
+	return fmt.Sprintf("%d lines", n)
+}
+
 // Rebuild reads all files again, throws the derived index away and builds it
 // from them. Searches wait meanwhile.
 func (s *Store) Rebuild(ctx context.Context) error {

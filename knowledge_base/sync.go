@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/internal/intent"
 	"anamnesis/knowledge_base/internal/merge"
 	"anamnesis/knowledge_base/internal/secrets"
@@ -46,8 +48,8 @@ func reserved(path string) bool {
 }
 
 // Sync merges the cards of a git remote and pushes the result. A card changed on both
-// sides keeps the local version, and the remote's version becomes a draft that
-// contradicts it. remote is a name or
+// sides, or reviewed here, keeps the local version, and the remote's version becomes a draft that
+// contradicts it, under an id of its own. remote is a name or
 // an address, as for git.
 func (s *Store) Sync(ctx context.Context, remote string) (*Synced, error) {
 	out := &Synced{Taken: merge.None()}
@@ -116,7 +118,7 @@ func (s *Store) takeIn(ctx context.Context, theirs string, out *Synced) error {
 			return fmt.Errorf("%s: %w", side.Path, ErrReserved)
 		}
 		s.redactSide(&side, &in)
-		if err := merge.Side(side, &in, &out.Taken, s.reviews.Reviewed); err != nil {
+		if err := merge.Side(side, &in, &out.Taken, merge.Here{Reviewed: s.reviews.Reviewed, Other: s.hasElsewhere}); err != nil {
 			return err
 		}
 	}
@@ -137,6 +139,12 @@ func (s *Store) takeIn(ctx context.Context, theirs string, out *Synced) error {
 		return err
 	}
 	return s.load(ctx, nil)
+}
+
+// hasElsewhere reports whether a card's id stands for another file here, unless the remote moved it.
+func (s *Store) hasElsewhere(c *card.Card, path string) bool {
+	st := s.cards[c.ID]
+	return st != nil && st.Path() != filepath.Join(s.dir, filepath.FromSlash(path)) && st.Lesson != folder.LessonOf(c)
 }
 
 // redactSide takes the secrets out of what a remote brings. The commits that it

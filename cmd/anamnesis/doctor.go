@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"anamnesis/cmd/internal/install"
 	"anamnesis/cmd/internal/names"
 	view "anamnesis/cmd/internal/term"
+	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream"
 	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/beside/client"
@@ -53,6 +55,7 @@ damaged task is not changed, and the vault is not copied.`,
 					return err
 				}
 				if !a.json {
+					a.doctorCards(h)
 					a.doctorAgents(cmd.Context(), h)
 				}
 			}
@@ -70,6 +73,21 @@ func (a *app) doctorMachine(ctx context.Context) error {
 		return err
 	}
 	return a.show(d, func() { a.out().Machine(d) })
+}
+
+// doctorCards names damage to the cards' files and to the lists of their reviews; opening the folders says it.
+func (a *app) doctorCards(h taskdir.Home) {
+	for _, dir := range []string{h.KnowledgeBase(), projectKB()} {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			continue
+		}
+		store, err := a.openKB(dir, existing, knowledgebase.Options{})
+		if err != nil {
+			a.notef("%v", err)
+			continue
+		}
+		store.Close()
+	}
 }
 
 // doctorAgents prints findings about the recording of other agents, a line each.

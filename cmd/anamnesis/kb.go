@@ -86,6 +86,9 @@ func (a *app) openKB(dir string, use folderUse, o knowledgebase.Options) (*knowl
 	for _, b := range store.Broken() {
 		a.notef("not a readable card, not changed: %s", cardfile.Fault(b.Path, b.Err))
 	}
+	if damage := store.ReviewsDamage(); damage != "" {
+		a.notef("%s", damage)
+	}
 	return store, nil
 }
 

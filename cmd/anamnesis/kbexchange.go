@@ -91,9 +91,10 @@ func (a *app) kbSyncCommand(dir *string) *cobra.Command {
 		Use:   "sync [REMOTE]",
 		Short: "Merge a git remote's cards, and push your own",
 		Long: `Merge the cards of a git remote and push your own, with the git program and its keys. REMOTE is
-a name or an address (default: origin). If a card was changed on both sides, yours stays and the
-other version becomes a draft that 'kb review' shows. A received card is a draft until you
-review it here, whatever it says about itself. A file above 1 MiB is not received.`,
+a name or an address (default: origin). If a card was changed on both sides, or has the id of
+another card here, or was reviewed here and has another text there, yours stays and the other
+version becomes a draft with an id of its own that 'kb review' shows. A received card is a draft
+until you review it here, whatever it says about itself. A file above 1 MiB is not received.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.withKB(dir, created, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			remote := "origin"

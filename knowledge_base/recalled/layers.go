@@ -46,8 +46,8 @@ type Source interface {
 	Beside(h Hit, id string, q Query) (Hit, bool)
 	// Opposing returns the ids of the cards that contradict a card.
 	Opposing(id string) []string
-	// Holds reports whether the folder has a card of that id.
-	Holds(id string) bool
+	// State returns the state of the folder's card of that id; "" if it has none.
+	State(id string) card.State
 	// Visible returns the cards that the asking task may be shown.
 	Visible(q Query) []*card.Card
 }
@@ -73,7 +73,7 @@ func (l Layers[S]) found(ctx context.Context, q Query) ([]Hit, error) {
 		i := best(found)
 		h := found[i][0]
 		found[i] = found[i][1:]
-		if len(out) == most || seen[h.Card.ID] || seen[h.Card.Hash()] || l[:i].holds(h.Card.ID) {
+		if len(out) == most || seen[h.Card.ID] || seen[h.Card.Hash()] || l.hides(i, h.Card) {
 			continue
 		}
 		seen[h.Card.ID], seen[h.Card.Hash()] = true, true
@@ -139,10 +139,21 @@ func best(found [][]Hit) int {
 	return at
 }
 
-// holds reports whether a layer has a card of that id, found or not: a card
-// that is retired in a near folder must not come back from another.
-func (l Layers[S]) holds(id string) bool {
-	return slices.ContainsFunc(l, func(s S) bool { return s.Holds(id) })
+// hides reports whether another layer's card has the id of a card of layer i, found or not: the one that was
+// reviewed here, else the nearest. A card that is retired in a near folder must not come back from another, and a
+// project's draft does not take the place of a reviewed card.
+func (l Layers[S]) hides(i int, c *card.Card) bool {
+	for k, s := range l {
+		state := s.State(c.ID)
+		switch {
+		case k == i || state == "":
+		case (state == card.Reviewed) != (c.State == card.Reviewed):
+			return state == card.Reviewed
+		case k < i:
+			return true
+		}
+	}
+	return false
 }
 
 // maxWithheld is how many rounds of cards that may not be believed one search
@@ -197,11 +208,10 @@ func (l Layers[S]) InUse() []*card.Card {
 // id the nearest layer's is returned.
 func (l Layers[S]) Visible(q Query) []*card.Card {
 	var out []*card.Card
-	seen := make(map[string]bool)
-	for _, s := range l {
+	for i, s := range l {
 		for _, c := range s.Visible(q) {
-			if !seen[c.ID] {
-				seen[c.ID], out = true, append(out, c)
+			if !l.hides(i, c) {
+				out = append(out, c)
 			}
 		}
 	}

@@ -151,6 +151,8 @@ type CardsRecalled struct {
 	// Degraded says why the search used words only. It is set in the first record of that
 	// state.
 	Degraded string `json:"degraded,omitempty"`
+	// Damage says, at a task's start, which lists of reviews are damaged.
+	Damage []string `json:"damage,omitempty"`
 	// Met are cards about the error that the call just met, unless the task was shown them or
 	// a card drawn from them.
 	Met []string `json:"met,omitempty"`

@@ -83,6 +83,11 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 	} else if said := err.Error(); said != m.degraded {
 		m.degraded, rec.Degraded = said, said
 	}
+	for _, s := range m.layers {
+		if damage := s.ReviewsDamage(); damage != "" && why == recallStart {
+			rec.Damage = append(rec.Damage, damage)
+		}
+	}
 	hits = eachOnce(hits)
 	hits = eachOnce(m.withLike(hits[:min(recallCards, len(hits))], trust))
 	if why == RecallPrompt {

@@ -131,7 +131,11 @@ func (m *Memory) trust(c *card.Card) recalled.Trust {
 
 // Brought reports whether a card stands in a project's folder, which its repository brings.
 func Brought(layers knowledgebase.Layers, c *card.Card) bool {
-	return len(layers) > 1 && layers[0].Holds(c.ID)
+	if len(layers) < 2 {
+		return false
+	}
+	there, err := layers[0].Get(c.ID)
+	return err == nil && there.Hash() == c.Hash()
 }
 
 // wrote returns the lessons that this task wrote, as its own stream names them. What a card says of
@@ -210,14 +214,15 @@ func (m *Memory) lineage() []string {
 	return out
 }
 
-// card returns a card of any layer, nil if it was removed.
+// card returns a card of any layer, nil if it was removed; of several the reviewed one, else the nearest.
 func (m *Memory) card(id string) *card.Card {
+	var found *card.Card
 	for _, s := range m.layers {
-		if c, err := s.Get(id); err == nil {
-			return c
+		if c, err := s.Get(id); err == nil && (found == nil || c.State == card.Reviewed && found.State != card.Reviewed) {
+			found = c
 		}
 	}
-	return nil
+	return found
 }
 
 // withheldOf: the experiment withholds a card from one task in so many.

@@ -266,14 +266,17 @@ func (o *Printer) Synced(got *knowledgebase.Synced) {
 	for _, path := range got.LeftOut {
 		o.Notef("%s was left out: it has more than %d bytes there", cardfile.Shown(path), history.MaxBlobBytes)
 	}
+	for _, r := range got.Renamed {
+		o.Notef("the remote's card %s says something else than the card of that id here, which stays; the remote's is the draft %s", cardfile.Shown(r.From), r.To)
+	}
 	for _, id := range got.Drafts {
-		o.Notef("%s was reviewed here and was changed there: it counts as the other version says only once you review it", cardfile.Shown(id))
+		o.Notef("%s was reviewed here and has another state there: it counts as the other version says only once you review it", cardfile.Shown(id))
 	}
 	pushed := "nothing to push"
 	if got.Pushed {
 		pushed = "pushed"
 	}
-	o.Printf("%d files taken in, %d conflicts, %s\n", len(got.Paths), len(got.Conflicts), pushed)
+	o.Printf("%d files taken in, %d conflicts, %s\n", len(got.Paths), len(got.Conflicts)+len(got.Renamed), pushed)
 }
 
 // Reviewed says what a review did.

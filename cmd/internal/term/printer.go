@@ -142,6 +142,9 @@ func (p *textPrinter) Op(o op.Op) {
 		if b.Error != "" {
 			p.line("! cards could not be searched: %s", b.Error)
 		}
+		for _, damage := range b.Damage {
+			p.line("! %s", damage)
+		}
 		if b.Degraded != "" {
 			p.line("! cards are searched by words only: %s", b.Degraded)
 		}

@@ -24,17 +24,31 @@ type Taken struct {
 	Paths     []string `json:"taken"`     // that came from the remote
 	Conflicts []string `json:"conflicts"` // ids of cards changed on both sides; the other version is a draft beside it
 	LeftOut   []string `json:"left_out"`  // paths of files above [history.MaxBlobBytes], which did not arrive
-	Drafts    []string `json:"drafts"`    // ids of cards that were reviewed here and that the remote changed
+	Drafts    []string `json:"drafts"`    // ids of cards that were reviewed here and that the remote has in another state
+	Renamed   []Rename `json:"renamed"`   // cards of the remote whose id stands for another card here
+}
+
+// Rename is a card that got another id.
+type Rename struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// Here is what this machine knows of the cards that it has.
+type Here struct {
+	Reviewed map[string]bool                      // the lessons reviewed here
+	Other    func(c *card.Card, path string) bool // reports whether another file has the card's id
 }
 
 // None returns empty lists.
 func None() Taken {
-	return Taken{Paths: []string{}, Conflicts: []string{}, LeftOut: []string{}, Drafts: []string{}}
+	return Taken{Paths: []string{}, Conflicts: []string{}, LeftOut: []string{}, Drafts: []string{}, Renamed: []Rename{}}
 }
 
 // Side decides about one file that changed there: in becomes what is to be written, and out
-// what was decided. Trusted are the lessons that were reviewed here.
-func Side(side history.Side, in *intent.Intent, out *Taken, trusted map[string]bool) error {
+// what was decided. An id stands for the card that has it here: a lesson that was reviewed here is not
+// replaced by another, and a new file does not get the id of one that is here.
+func Side(side history.Side, in *intent.Intent, out *Taken, here Here) error {
 	same := func(a, b []byte) bool { return (a == nil) == (b == nil) && string(a) == string(b) }
 	write := func(path string, before, data []byte) {
 		f := intent.File{Path: path, Data: string(data), Gone: data == nil}
@@ -57,8 +71,16 @@ func Side(side history.Side, in *intent.Intent, out *Taken, trusted map[string]b
 		out.Paths = append(out.Paths, side.Path)
 	case side.OursLeft: // changed here: it stays
 	case same(side.Ours, side.Theirs):
+	case folder.IsCardFile(side.Path) && (side.Ours == nil && intruder(&side, here.Other) || same(side.Ours, side.Base) && replacesReviewed(&side, here.Reviewed)):
+		theirs, err := card.Parse(side.Theirs)
+		if err != nil {
+			return err // it was read above
+		}
+		id, err := beside(side.Path, theirs, theirs, write)
+		in.Forward, out.Renamed = false, append(out.Renamed, Rename{theirs.ID, id})
+		return err
 	case same(side.Ours, side.Base):
-		tellDraft(side, out, trusted)
+		tellDraft(side, out, here.Reviewed)
 		write(side.Path, side.Ours, side.Theirs)
 		out.Paths = append(out.Paths, side.Path)
 	case !folder.IsCardFile(side.Path):
@@ -68,7 +90,7 @@ func Side(side history.Side, in *intent.Intent, out *Taken, trusted map[string]b
 		write(side.Path, nil, side.Theirs)
 		out.Paths = append(out.Paths, side.Path)
 	default:
-		return cards(side, write, out, trusted)
+		return cards(side, write, out, here.Reviewed)
 	}
 	return nil
 }
@@ -92,6 +114,28 @@ func cards(side history.Side, write func(path string, before, data []byte), out 
 		}
 		return nil
 	}
+	if _, err := beside(side.Path, ours, theirs, write); err != nil {
+		return err
+	}
+	out.Conflicts = append(out.Conflicts, ours.ID)
+	return nil
+}
+
+// intruder reports whether a new file has the id of another card here.
+func intruder(side *history.Side, other func(c *card.Card, path string) bool) bool {
+	c, err := card.Parse(side.Theirs)
+	return err == nil && other(c, side.Path)
+}
+
+// replacesReviewed reports whether a file says something else than the lesson in it that was reviewed here.
+func replacesReviewed(side *history.Side, reviewed map[string]bool) bool {
+	ours, err := card.Parse(side.Ours)
+	theirs, otherErr := card.Parse(side.Theirs)
+	return err == nil && otherErr == nil && reviewed[ours.Hash()] && ours.Hash() != theirs.Hash()
+}
+
+// beside writes the remote's card as a draft with an id of its own, which contradicts ours.
+func beside(path string, ours, theirs *card.Card, write func(path string, before, data []byte)) (id string, err error) {
 	twin := theirs.Clone()
 	twin.ID = card.NewID("sync", ours.ID, theirs.Hash())
 	twin.State, twin.VerifiedAt = card.Draft, nil
@@ -99,11 +143,10 @@ func cards(side history.Side, write func(path string, before, data []byte), out 
 		twin.Contradicts = append(twin.Contradicts, ours.ID)
 	}
 	if err := twin.Validate(); err != nil {
-		return fmt.Errorf("%s: the remote's version: %w", side.Path, err)
+		return "", fmt.Errorf("%s: the remote's version: %w", path, err)
 	}
-	write(filepath.ToSlash(filepath.Join(filepath.Dir(side.Path), folder.FileName(twin.Topic, twin.ID))), nil, twin.Markdown())
-	out.Conflicts = append(out.Conflicts, ours.ID)
-	return nil
+	write(filepath.ToSlash(filepath.Join(filepath.Dir(path), folder.FileName(twin.Topic, twin.ID))), nil, twin.Markdown())
+	return twin.ID, nil
 }
 
 // tellDraft notes a card that counted as reviewed here and that the remote's

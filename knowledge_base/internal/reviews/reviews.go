@@ -3,7 +3,6 @@
 package reviews
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
@@ -38,26 +37,27 @@ type Line struct {
 type List struct {
 	Reviewed map[string]bool // on this machine
 	Arrived  map[string]bool // from elsewhere
+	Bad      int             // lines that cannot be read
 
 	fs   disk.FS
 	path string
 }
 
-// Open reads the list at path. A torn line is ignored.
+// Open reads the list at path. Lines that cannot be read are counted.
 func Open(fsys disk.FS, path string) (*List, error) {
 	l := &List{Reviewed: make(map[string]bool), Arrived: make(map[string]bool), fs: fsys, path: path}
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read reviews: %w", err)
 	}
-	sc := bufio.NewScanner(bytes.NewReader(data))
-	for sc.Scan() {
-		if r := parse(sc.Bytes()); r.V == Reviewed || r.V == Arrived {
+	for line := range bytes.Lines(data) {
+		line = bytes.TrimRight(line, "\r\n")
+		switch r := parse(line); {
+		case (r.V == Reviewed || r.V == Arrived) && len(r.Hash) == sha256.Size*2:
 			l.of(r.V)[r.Hash] = true
+		case len(line) > 0 && r.V <= Arrived: // a later version may write other lines
+			l.Bad++
 		}
-	}
-	if err := sc.Err(); err != nil {
-		return nil, fmt.Errorf("read reviews %s: %w", path, err)
 	}
 	return l, nil
 }
