@@ -141,3 +141,20 @@ func TestSplitIndex(t *testing.T) {
 	worldtest.Git(t, b.dir, "update-index", "--no-split-index")
 	b.holdsPaths("joined", b.save().ID, map[string]bool{"in.log": true})
 }
+
+// TestRequestedPathsExplained: a requested path at which nothing is done has a reason.
+func TestRequestedPathsExplained(t *testing.T) {
+	b := newBench(t, nil)
+	b.write(".gitignore", "*.log\n")
+	b.write("same", "1")
+	b.write("sub/same", "1")
+	b.write("x.log", "1")
+	first := b.save()
+	b.write("changed", "1")
+	b.save()
+	plan, err := b.w.Plan(context.Background(), first.ID, &PlanOptions{Paths: []string{"same", "sub", "x.log", "changed"}})
+	want := []Skip{{Path: "same", Reason: gitfmt.SameAsTarget}, {Path: "sub", Reason: gitfmt.SameAsTarget}, {Path: "x.log", Reason: gitfmt.NeverHeld}}
+	if err != nil || fmt.Sprint(plan.Unchanged) != fmt.Sprint(want) || fmt.Sprint(plan.Delete) != "[changed]" {
+		t.Errorf("%v, %v, %v; want %v", plan.Unchanged, plan.Delete, err, want)
+	}
+}

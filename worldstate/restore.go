@@ -24,6 +24,8 @@ type Result struct {
 	Written []string `json:"written"`
 	Deleted []string `json:"deleted"`
 	Kept    []Skip   `json:"kept"` // paths that do not match the target, and why
+	// Unchanged is the plan's.
+	Unchanged []Skip `json:"unchanged,omitempty"`
 	Tree    string   `json:"tree"` // the world id afterwards
 	// Exact reports whether the world now equals the target in every path.
 	Exact    bool   `json:"exact"`
@@ -256,7 +258,7 @@ func (w *World) headAfter(p *Plan, target *gitfmt.Commit, source gitfmt.Hash) (g
 }
 
 func (w *World) result(ctx context.Context, root *fsys.Root, j *restore.Journal, p *Plan, target *gitfmt.Commit, raced []Skip) (Result, error) {
-	res := Result{Source: ID(j.Source.String()), Target: ID(j.Target.String()), Written: []string{}, Deleted: []string{}, Kept: []Skip{}}
+	res := Result{Source: ID(j.Source.String()), Target: ID(j.Target.String()), Written: []string{}, Deleted: []string{}, Kept: []Skip{}, Unchanged: p.Unchanged}
 	res.Kept = append(append(res.Kept, p.Keep...), raced...)
 	stayed := make(map[string]bool, len(raced))
 	for _, s := range raced {

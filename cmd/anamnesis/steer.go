@@ -40,9 +40,9 @@ func (a *app) jumpCommand() *cobra.Command {
 task jumps when its current step is complete, an idle one at once.
 
 Your own changes after STEP are saved separately and kept, even if the agent changed the same
-path later (a conflict, which is listed). --overwrite reverts them, too. Changes that you made
-while a call of the agent ran belong to that call's step. The world before the jump is saved and
-named.
+path later (a conflict, which is listed). --overwrite reverts them, too. What changed while a call
+of the agent ran is yours where it is known that the call did not change it. The world before the
+jump is saved and named.
 
 --dry-run prints what the jump would do, including whether a pass would compact the discarded
 steps. --continue opens a copy of a Claude Code session that ends with STEP, with a note about

@@ -28,6 +28,20 @@ func (s *Service) PlanJump(ctx context.Context, task, dir string, j op.JumpReque
 	return inspect.PlanJump(ctx, s.Home, task, dir, j)
 }
 
+// PlanRestore returns what RestoreWorld would do.
+func (s *Service) PlanRestore(ctx context.Context, task, name string, o worldstate.PlanOptions) (worldstate.Plan, error) {
+	w, err := Place{Task: task}.Open(func() (taskdir.Home, error) { return s.Home, nil }, Live, worldstate.Options{FileLimitBytes: s.Home.FileLimitBytes})
+	if err != nil {
+		return worldstate.Plan{}, err
+	}
+	defer w.Close()
+	id, err := workspace.Resolve(ctx, s.Home, w, task, name)
+	if err != nil {
+		return worldstate.Plan{}, err
+	}
+	return inspect.PlanRestore(ctx, s.Home, task, w, id, name, o)
+}
+
 // Jump moves a task to the end of a step. A task that another process or session runs jumps at
 // the end of the step under way; any other jumps now. It uses To, Reason, Compact and Overwrite
 // of j. dir is where the task continues; empty: its own directory. The result has the warnings in

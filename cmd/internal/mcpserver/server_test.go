@@ -163,10 +163,47 @@ func TestTools(t *testing.T) {
 		t.Errorf("jump: %v %s", bad, text)
 	}
 	p.holds(t, "one")
-	if text, bad := call(t, cs, "jump_to_step", map[string]any{"step": 2, "reason": "r", "paths": []string{"a"}, "task": p.task}); bad || !strings.Contains(text, "end of step 2: a. Read") {
+	if text, bad := call(t, cs, "jump_to_step", map[string]any{"step": 2, "reason": "r", "paths": []string{"a"}, "task": p.task}); bad || !strings.Contains(text, `wrote   "a"`) {
 		t.Errorf("paths: %v %s", bad, text)
 	}
 	p.holds(t, "two")
+}
+
+// TestJumpPaths: the dry run of some paths says what the restore then does, and each path has
+// its own reason.
+func TestJumpPaths(t *testing.T) {
+	p := newPlace(t)
+	cs := p.connect(t)
+	for name, content := range map[string]string{".gitignore": "*.log\n", "x.log": "ignored", "mine": "new"} {
+		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := map[string]any{"step": 1, "reason": "r", "task": p.task, "paths": []string{"a", "x.log", "mine", "gone.log"}}
+	if text, bad := call(t, cs, "jump_to_step", args); !bad || !strings.Contains(text, `"gone.log" is neither in the world nor in snapshot`) {
+		t.Errorf("a path that is absent: %s", text)
+	}
+	args["paths"] = []string{"a", "x.log", "mine"}
+	for _, dry := range []bool{true, false, false} {
+		args["dry_run"] = dry
+		text, bad := call(t, cs, "jump_to_step", args)
+		want := []string{`"a"`, `keep    "mine": changed by the user after the target`, `keep    "x.log": ignored now, not by the target's rules`}
+		switch {
+		case dry:
+			p.holds(t, "two")
+			want = append(want, `write   "a"`)
+		default:
+			p.holds(t, "one")
+		}
+		for _, w := range want {
+			if bad || !strings.Contains(text, w) {
+				t.Errorf("dry run %v: %s; want %q", dry, text, w)
+			}
+		}
+	}
+	if text, _ := call(t, cs, "jump_to_step", args); !strings.Contains(text, `as is   "a": the same as in the snapshot`) {
+		t.Errorf("again: %s", text)
+	}
 }
 
 // TestKeepsEdits: what the user changed after the step survives the agent's jump, and

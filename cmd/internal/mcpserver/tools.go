@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -80,14 +79,18 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 	j := op.JumpRequested{To: in.Step, Reason: in.Reason}
 	last, outside := st.Last, st.Opened.Origin != nil && !st.Opened.Origin.Imported()
 	switch {
+	case in.DryRun && len(in.Paths) > 0:
+		plan, err := s.svc.PlanRestore(ctx, task, fmt.Sprint(in.Step), worldstate.PlanOptions{Paths: in.Paths})
+		if err != nil {
+			return "", err
+		}
+		return printed(func(p *show.Printer) { p.Plan(plan) }), nil
 	case in.DryRun:
 		plan, err := s.svc.PlanJump(ctx, task, "", j)
 		if err != nil {
 			return "", err
 		}
-		var b bytes.Buffer
-		(&show.Printer{Out: &b, Err: &b, Width: width}).JumpPlan(task, plan)
-		return ansi.Strip(b.String()), nil
+		return printed(func(p *show.Printer) { p.JumpPlan(task, plan) }), nil
 	case in.Reason == "":
 		return "", errors.New("reason is empty: say what was wrong with the path you leave")
 	case outside && (beside.Planning(s.svc.Home, task) || codexTurn(req)["sandbox_mode"] == "read-only"):
@@ -97,7 +100,12 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 		if err != nil {
 			return strings.Join(warnings, "\n"), s.remedy(err, task, in.Step)
 		}
-		return fmt.Sprintf("Restored as at the end of step %d: %s. Read these files again before you edit them.", in.Step, paths(res)), nil
+		text := fmt.Sprintf("These files are as at the end of step %d, except for those kept. Read them again before you edit them.\n", in.Step)
+		return text + printed(func(p *show.Printer) {
+			p.Moves("wrote", res.Written, "deleted", res.Deleted, res.Kept)
+			p.Unchanged(res.Unchanged)
+			p.Printf("the files before are snapshot %s\n", res.Source)
+		}), nil
 	}
 	jump := func() (session.Jumped, error) { return s.svc.Jump(ctx, task, "", j, session.Client{}) }
 	if outside {
@@ -113,12 +121,11 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 	return beside.Told(s.svc, task, last)
 }
 
-func paths(res worldstate.Result) string {
-	names := slices.Concat(res.Written, res.Deleted)
-	if len(names) == 0 {
-		return "nothing, the files were so already"
-	}
-	return notice.List(names, len(names))
+// printed returns what is shown to a user, as plain text.
+func printed(write func(*show.Printer)) string {
+	var b bytes.Buffer
+	write(&show.Printer{Out: &b, Err: &b, Width: width})
+	return ansi.Strip(b.String())
 }
 
 // remedy adds to a refusal that protects edits what the user can do. The agent has no

@@ -87,6 +87,7 @@ func (o *Printer) Verified(r worldstate.Report) {
 // Restored says what a restore did.
 func (o *Printer) Restored(res worldstate.Result) {
 	o.Moves("wrote", res.Written, "deleted", res.Deleted, res.Kept)
+	o.Unchanged(res.Unchanged)
 	if len(res.Written)+len(res.Deleted) == 0 {
 		o.Println("nothing was moved")
 	}
@@ -212,9 +213,17 @@ func (o *Printer) Changes(changes []worldstate.Change) {
 	}
 }
 
+// Unchanged lists requested paths at which nothing is done.
+func (o *Printer) Unchanged(list []worldstate.Skip) {
+	for _, s := range list {
+		o.Printf("%-7s %q: %s\n", "as is", s.Path, s.Reason)
+	}
+}
+
 // Plan says what a restore would do.
 func (o *Printer) Plan(plan worldstate.Plan) {
 	o.Moves("write", plan.Write, "delete", plan.Delete, plan.Keep)
+	o.Unchanged(plan.Unchanged)
 	if plan.Empty() {
 		o.Println("nothing to do")
 	}

@@ -32,6 +32,12 @@ const (
 	KeepUnsureConflict = "changed after the target, by whom is not known, and again since: the first version stands"
 )
 
+// The reasons why a restore has nothing to do at a requested path.
+const (
+	SameAsTarget = "the same as in the snapshot"
+	NeverHeld    = "ignored or excluded, so snapshots do not hold it"
+)
+
 // Edited reports whether a plan keeps the path because it was changed since the last snapshot
 // or after the target. PlanOptions.OverwriteEdits without PlanOptions.Edits would revert it.
 func (s Skip) Edited() bool {

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sort"
+	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
@@ -49,6 +51,9 @@ type Plan struct {
 	Write  []string      `json:"write"`  // created or changed
 	Delete []string      `json:"delete"` // removed
 	Keep   []gitfmt.Skip `json:"keep"`   // will differ from the target, and why
+	// Unchanged are the paths of Options.Paths at and beneath which there is nothing to do, and
+	// why.
+	Unchanged []gitfmt.Skip `json:"unchanged,omitempty"`
 	// Conflicts are the paths of Keep that Options.Edits changed and that were changed again
 	// since. They are restored to the state after the edit.
 	Conflicts []string `json:"conflicts,omitempty"`
@@ -141,8 +146,30 @@ func Make(ctx context.Context, in Input) (Plan, error) {
 		out.Keep = append(out.Keep, gitfmt.Skip{Path: path, Reason: why})
 	}
 	sort.Slice(out.Keep, func(i, j int) bool { return out.Keep[i].Path < out.Keep[j].Path })
+	out.Unchanged = p.unchanged(&out)
 	out.Hash = p.hash(&out)
 	return out, nil
+}
+
+// unchanged explains the requested paths that the plan does not list.
+func (p *planner) unchanged(out *Plan) (list []gitfmt.Skip) {
+	listed := slices.Concat(out.Write, out.Delete)
+	for _, k := range out.Keep {
+		listed = append(listed, k.Path)
+	}
+	for _, root := range p.Options.Paths {
+		if slices.ContainsFunc(listed, func(path string) bool { return fsys.Beneath(strings.TrimSuffix(path, "/"), root) }) {
+			continue
+		}
+		reason := gitfmt.SameAsTarget
+		if skip, ok := under(p.Now.Skips, root); ok {
+			reason = skip.Reason
+		} else if p.notSeen(root) {
+			reason = gitfmt.NeverHeld
+		}
+		list = append(list, gitfmt.Skip{Path: root, Reason: reason})
+	}
+	return list
 }
 
 // Shown returns a path as lists show it: a directory ends in a slash.
