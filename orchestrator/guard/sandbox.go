@@ -52,6 +52,10 @@ type SandboxOptions struct {
 	// Quarantine is where files in the world are moved with which a command could make git run
 	// programs outside the sandbox; empty: they stay.
 	Quarantine string
+	// Runs is where running commands are recorded; see quarantine.Recover.
+	Runs string
+	// Getenv is the user's environment; nil: os.Getenv.
+	Getenv func(string) string `json:"-"`
 	// Readable are directories and files that commands see, read-only, although they are in a
 	// hidden directory. Sockets are Unix sockets that they see although they are in one.
 	Readable, Sockets []string

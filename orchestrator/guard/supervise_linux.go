@@ -164,6 +164,11 @@ func startSupervisor(box *Sandbox, stdin, log *os.File) (_ *supervisor, err erro
 	if log != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, log)
 	}
+	if box != nil && box.git != nil {
+		if lock := box.git.Lock(); lock != nil { // it shows that commands are alive, even without this process
+			cmd.ExtraFiles = append(cmd.ExtraFiles, lock)
+		}
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

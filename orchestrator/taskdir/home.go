@@ -120,6 +120,9 @@ func (h Home) Temp(id string) string { return filepath.Join(h.Task(id), "tmp") }
 // Quarantine is where files of a task's commands that git would run are moved to.
 func (h Home) Quarantine(id string) string { return filepath.Join(h.Task(id), "quarantine") }
 
+// Runs is where commands that run are recorded; see package quarantine.
+func (h Home) Runs() string { return filepath.Join(h.State, "runs") }
+
 // Socket is where a live task listens.
 func (h Home) Socket(id string) string { return filepath.Join(h.Task(id), "live.sock") }
 

@@ -50,6 +50,7 @@ func places(h taskdir.Home, o *guard.SandboxOptions) error {
 		return err
 	}
 	if o.Quarantine != "" {
+		o.Runs = h.Runs()
 		if o.Quarantine, err = madeDir(o.Quarantine); err != nil {
 			return err
 		}

@@ -1,12 +1,14 @@
 package quarantine
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,11 +40,34 @@ type gitFile struct {
 	Leads string `json:"leads,omitempty"`
 }
 
-// gitTree lists a world's git directories and their gitFiles, by their path in the world.
+// gitTree lists a world's repositories and their gitFiles, by their path in the world.
 type gitTree struct {
 	Dirs  map[string]string  `json:"dirs"`            // with their inode
 	Heads map[string]bool    `json:"heads,omitempty"` // those of Dirs that have a HEAD
 	Files map[string]gitFile `json:"files"`
+	// Named are further files and directories that the user's configuration makes git read or
+	// run; see namedPaths. They need not exist.
+	Named map[string]named `json:"named,omitempty"`
+}
+
+// remove removes what is at a path and beneath it.
+func (t gitTree) remove(rel string) {
+	beneath := func(path string) bool { return Within(path, rel) }
+	maps.DeleteFunc(t.Dirs, func(path, _ string) bool { return beneath(path) })
+	maps.DeleteFunc(t.Heads, func(path string, _ bool) bool { return beneath(path) })
+	maps.DeleteFunc(t.Files, func(path string, _ gitFile) bool { return beneath(path) })
+}
+
+// around returns the outermost repository that a path is in; empty: none.
+func (t gitTree) around(rel string) (dir string) {
+	for at := filepath.Dir(rel); ; at = filepath.Dir(at) {
+		if _, ok := t.Dirs[at]; ok {
+			dir = at
+		}
+		if at == "." {
+			return dir
+		}
+	}
 }
 
 // gitScan is one scan of a world.
@@ -53,7 +78,10 @@ type gitScan struct {
 	tree        gitTree
 	limit, seen int
 	began       time.Time
-	known, read map[string]plainDir // of the previous scan, and of this one
+	known, read map[string]plainDir          // of the previous scan, and of this one
+	watch       func(rel string, every bool) // nil: nothing is watched
+	added       []string                     // files, in the order of the scan
+	namedDirs   map[string]bool              // where something of gitTree.Named is
 }
 
 // plainDir caches a directory that is not git's, so that a scan reads only changed ones.
@@ -74,18 +102,71 @@ type stamp struct {
 
 const settleTime = 2 * time.Second
 
-// scanGit lists the git directories of a world: those named .git, and others that git
-// recognises, such as bare repositories. It takes and returns the cache of the other
-// directories.
-func scanGit(world string, own []string, known map[string]plainDir, limit int) (gitTree, map[string]plainDir, error) {
-	s := gitScan{limit: limit, world: world, own: own, began: time.Now(), known: known, read: map[string]plainDir{}, tree: gitTree{Dirs: map[string]string{}, Files: map[string]gitFile{}}}
-	for _, dir := range own {
-		if Within(dir, world) {
+// scan begins a scan of the world, which adds to a tree.
+func (q *Quarantine) scan(tree gitTree, known, read map[string]plainDir) *gitScan {
+	s := &gitScan{limit: q.limit, world: q.world, own: q.skip, began: time.Now(), tree: tree, known: known, read: read, namedDirs: map[string]bool{}}
+	for _, dir := range q.skip {
+		if Within(dir, q.world) {
 			s.skip = append(s.skip, dir)
 		}
 	}
+	for rel, what := range tree.Named {
+		s.namedDirs[filepath.Dir(rel)] = true
+		s.namedDirs[rel] = what == namedHooks
+	}
+	if q.watcher != nil {
+		s.watch = q.watcher.add
+	}
+	return s
+}
+
+// scanAll lists the repositories of a world: directories named .git, .hg and .jj, and others
+// that git recognises, such as bare repositories. Other directories are cached.
+func (q *Quarantine) scanAll(named map[string]named) error {
+	q.now = gitTree{Dirs: map[string]string{}, Heads: map[string]bool{}, Files: map[string]gitFile{}, Named: named}
+	s := q.scan(q.now, q.known, map[string]plainDir{})
 	err := s.walk(".", "")
-	return s.tree, s.read, err
+	for rel := range named {
+		s.addNamed(rel)
+	}
+	q.known = s.read
+	return err
+}
+
+// scanPart scans what is at a path and beneath it again, and returns the files found.
+func (q *Quarantine) scanPart(rel string) []string {
+	git := q.now.around(rel)
+	q.now.remove(rel)
+	s := q.scan(q.now, q.known, q.known)
+	if info, err := os.Lstat(filepath.Join(q.world, rel)); err == nil && info.IsDir() {
+		_ = s.walk(rel, git) // a later scan of everything reports the limit
+	} else if err == nil && (leads(rel) || info.Mode().Type() == fs.ModeSymlink && s.linkCounts(rel, git)) {
+		s.add(rel)
+	}
+	for path := range q.now.Named {
+		if Within(path, rel) || Within(rel, path) {
+			s.addNamed(path)
+		}
+	}
+	return s.added
+}
+
+// scanRepository reads the files of a repository's directory again, without what is beneath.
+func (q *Quarantine) scanRepository(rel string) []string {
+	s := q.scan(q.now, nil, nil)
+	abs := filepath.Join(q.world, rel)
+	s.gitDir(rel, abs, q.now.Dirs[rel], listDir(abs))
+	return s.added
+}
+
+// addNamed records what the user's configuration names.
+func (s *gitScan) addNamed(rel string) {
+	s.add(rel)
+	if s.tree.Named[rel] == namedHooks {
+		for _, e := range listDir(filepath.Join(s.world, rel)) {
+			s.add(filepath.Join(rel, e.Name()))
+		}
+	}
 }
 
 // isName compares file names as a case-insensitive file system may.
@@ -125,11 +206,16 @@ func (s *gitScan) list(rel, abs, git string) plainDir {
 		return plainDir{} // it was removed
 	}
 	now := stamp{uint64(st.Dev), st.Ino, st.Mtim, st.Ctim}
-	if d, ok := s.known[rel]; ok && d.stamp == now && d.git == git {
+	if d, ok := s.known[rel]; ok && d.stamp == now && d.git == git && !s.namedDirs[rel] {
 		s.read[rel] = d
 		return d
 	}
 	d := plainDir{stamp: now, git: git}
+	base := strings.ToLower(filepath.Base(rel))
+	every := isRepositoryName(rel) || git != "" && slices.Contains(gitStateDirs, base) || s.namedDirs[rel]
+	if s.watch != nil {
+		s.watch(rel, every) // before it is read: what comes later is an event
+	}
 	entries := listDir(abs)
 	for _, e := range entries {
 		if e.IsDir() {
@@ -142,6 +228,9 @@ func (s *gitScan) list(rel, abs, git string) plainDir {
 		if git == "" {
 			d.git = rel
 		}
+		if s.watch != nil && !every {
+			s.watch(rel, true)
+		}
 		s.gitDir(rel, abs, inode(&st), entries)
 	} else if s.began.Sub(time.Unix(st.Ctim.Unix())) > settleTime {
 		s.read[rel] = d
@@ -149,28 +238,51 @@ func (s *gitScan) list(rel, abs, git string) plainDir {
 	return d
 }
 
-// isGitDir reports whether git could recognise a directory as a git directory. An incomplete
-// one with another name than .git is not one yet.
+// repositoryFiles are the files of a repository's directories which lead to programs, or to
+// another repository. Any directory can be one of git's; see isGitDir.
+var repositoryFiles = map[string]string{
+	".git":           "config config.worktree commondir",
+	".hg":            "hgrc hgrc-not-shared sharedpath",
+	".jj":            "repo workspace-config.toml",
+	".jj/repo":       "config.toml",
+	".jj/repo/store": "git_target",
+}
+
+// repositoryName returns the key of repositoryFiles for a directory; empty: none.
+func repositoryName(rel string) string {
+	rel = "/" + strings.ToLower(rel)
+	for name := range repositoryFiles {
+		if strings.HasSuffix(rel, "/"+name) {
+			return name
+		}
+	}
+	return ""
+}
+
+func isRepositoryName(rel string) bool { return repositoryName(rel) != "" }
+
+// isGitDir reports whether git could recognise a directory as a git directory, or another
+// system as one of its own. An incomplete one with another name is not one yet.
 func isGitDir(rel string, entries []fs.DirEntry) bool {
 	has := func(name string) bool {
 		return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return isName(e, name) })
 	}
-	return strings.EqualFold(filepath.Base(rel), ".git") || has("HEAD") && (has("objects") && has("refs") || has("commondir"))
+	return isRepositoryName(rel) || has("HEAD") && (has("objects") && has("refs") || has("commondir"))
 }
 
-// gitDir records the files of one git directory.
+// gitDir records the files of one repository's directory.
 func (s *gitScan) gitDir(rel, abs, inode string, entries []fs.DirEntry) {
 	s.tree.Dirs[rel] = inode
+	kind := cmp.Or(repositoryName(rel), ".git")
+	files := strings.Fields(repositoryFiles[kind])
 	for _, e := range entries {
 		path := filepath.Join(rel, e.Name())
 		switch {
-		case isName(e, "HEAD"):
-			if s.tree.Heads == nil {
-				s.tree.Heads = map[string]bool{}
-			}
-			s.tree.Heads[rel] = true
-		case isName(e, "config"), isName(e, "config.worktree"), isName(e, "commondir"):
+		case slices.Contains(files, strings.ToLower(e.Name())):
 			s.add(path)
+		case kind != ".git":
+		case isName(e, "HEAD"):
+			s.tree.Heads[rel] = true
 		case slices.Contains(gitStateDirs, strings.ToLower(e.Name())):
 			s.add(path)
 			for _, f := range listDir(filepath.Join(abs, e.Name())) {
@@ -228,6 +340,9 @@ func (s *gitScan) add(rel string) {
 		f.Kind = "file"
 		f.Text, f.Large = readGitFile(abs, &st)
 	}
+	if _, ok := s.tree.Named[rel]; ok && f.Kind == "file" {
+		f.Leads = followLinks(abs)
+	}
 	what := fmt.Sprintf("%s %q", f.Kind, f.Text)
 	if f.Large {
 		what = fmt.Sprint(f.Inode, st.Size, st.Mtim, st.Ctim)
@@ -242,6 +357,7 @@ func (s *gitScan) add(rel string) {
 	sum := sha256.Sum256([]byte(what))
 	f.Sum = hex.EncodeToString(sum[:])
 	s.tree.Files[rel] = f
+	s.added = append(s.added, rel)
 }
 
 // readGitFile reads a file; large reports that it is identified by its inode and times. So is
@@ -263,14 +379,18 @@ func readGitFile(abs string, st *unix.Stat_t) (text string, large bool) {
 	return string(data), false
 }
 
-// leads reports whether a file leads git to another git directory.
+// leads reports whether a file leads to another repository.
 func leads(rel string) bool {
-	base := filepath.Base(rel)
-	return strings.EqualFold(base, ".git") || strings.EqualFold(base, "commondir")
+	switch base := strings.ToLower(filepath.Base(rel)); base {
+	case ".git", "commondir":
+		return true
+	case "sharedpath", "repo", "git_target":
+		return slices.Contains(strings.Fields(repositoryFiles[repositoryName(filepath.Dir(rel))]), base)
+	}
+	return false
 }
 
-// leadsTo returns the directory, without links, that such a file leads to; empty if there is
-// none.
+// leadsTo returns the path, without links, that such a file leads to; empty if there is none.
 func leadsTo(world, rel string, f gitFile) string {
 	to := filepath.Join(world, rel)
 	if f.Kind == "file" {
@@ -285,9 +405,5 @@ func leadsTo(world, rel string, f gitFile) string {
 			to = filepath.Dir(filepath.Join(world, rel)) + "/" + text // links are resolved before ".."
 		}
 	}
-	real, err := filepath.EvalSymlinks(to)
-	if err != nil {
-		return ""
-	}
-	return real
+	return followLinks(to)
 }

@@ -93,6 +93,11 @@ func (p configPlace) inOwn(to, value string) bool {
 	return false
 }
 
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
@@ -142,6 +147,10 @@ func isConfig(rel string) bool {
 // what it runs: its hooks, the state of an interrupted operation, and addresses of remotes in
 // their old form.
 var gitStateDirs = []string{"hooks", "rebase-merge", "rebase-apply", "sequencer", "remotes", "branches"}
+
+// gitRunDirs are those of gitStateDirs of which git runs something at once, not only when the
+// user continues an operation.
+var gitRunDirs = []string{"hooks", "remotes", "branches"}
 
 // isStateFile reports whether a file lies in one of gitStateDirs.
 func isStateFile(rel string) bool {

@@ -26,11 +26,16 @@ func TestQuarantineLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	setLimit := func(n int) {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.limit = n
+	}
 	if _, err := q.Begin(); err != nil {
 		t.Fatal(err)
 	}
 	plain(`for d in a z; do mkdir -p $d/r; git init -q $d/r; git -C $d/r config core.fsmonitor x; mkdir -p m/$d; done`)
-	q.limit = 12
+	setLimit(12)
 	note := q.End()
 	if !strings.Contains(note, "more than") {
 		t.Errorf("the report: %q", note)
@@ -38,7 +43,7 @@ func TestQuarantineLimit(t *testing.T) {
 	if _, err := q.Begin(); err == nil {
 		t.Error("a command began")
 	}
-	q.limit = maxGitDirs
+	setLimit(maxGitDirs)
 	if _, err := q.Begin(); err != nil {
 		t.Fatal(err)
 	}

@@ -18,23 +18,32 @@ import (
 
 // Quarantine keeps git in a world from running, outside the sandbox, what commands wrote. The
 // gitFiles that exist when a command starts are read-only for it; new or changed ones are
-// moved, when it ends, into a directory of the program's state, except for inert settings.
+// moved, as they appear and when it ends, into a directory of the program's state, except for
+// inert settings.
 //
-// While commands overlap, the tree before the first of them is the base for comparison. A task
-// whose process died is compared when it continues.
+// While commands overlap, the tree before the first of them is the base for comparison. What a
+// process that died left is compared by the next that opens the directory; see Recover.
 type Quarantine struct {
 	dir      string // where files are moved to; its record lies in it
 	world    string
 	skip     []string // the program's own directories
 	writable []string // where commands may write freely
+	runs     string   // the directory of run records; empty: none
+	getenv   func(string) string
 
 	mu      sync.Mutex
+	now     gitTree // as of the newest scan
 	known   map[string]plainDir
 	limit   int // of directories
 	running int
 	record  gitRecord
-	lost    bool // record.Before is of a process that died, or of a command whose files were not all examined
-	earlier string
+	lost    bool     // record.Before is of a process that died, or of a command whose files were not all examined
+	run     *os.File // its record in runs, locked; nil: no command runs
+	watcher *watcher // nil: no command runs
+	idle    *watcher // for the next command
+	notes   []string // of what was taken out while commands run
+	into    string   // where it is
+	takes   int
 }
 
 // gitRecord is stored between commands, and processes.
@@ -44,10 +53,20 @@ type gitRecord struct {
 	Own map[string]string `json:"own,omitempty"`
 	// Before is the tree before the running commands; nil: none runs.
 	Before *gitTree `json:"before,omitempty"`
+	// Earlier is a report that no command's result has shown yet.
+	Earlier string `json:"earlier,omitempty"`
 }
 
-// maxQuarantineLines bounds the files that a report names.
-const maxQuarantineLines = 10
+const (
+	// maxQuarantineLines bounds the files that a report names.
+	maxQuarantineLines = 10
+	// maxTakes is how often files are moved to a directory of their own while commands run.
+	// Later a newer version replaces an older one.
+	maxTakes = 100
+)
+
+// keptText ends the part of a report that is the same for the same change.
+const keptText = ". It is kept"
 
 // Options configure a Quarantine.
 type Options struct {
@@ -55,12 +74,27 @@ type Options struct {
 	World    string
 	Skip     []string // directories of the world that are the program's own
 	Writable []string // where commands may write freely
+	// Runs is where running commands are recorded, for Recover; empty: they are not.
+	Runs   string
+	Getenv func(string) string // the user's environment; nil: os.Getenv
 }
 
 // Open reads the record of an earlier process and, if that died while a command ran, examines
 // what the command left.
 func Open(o Options) (*Quarantine, error) {
-	q := &Quarantine{limit: maxGitDirs, dir: o.Dir, world: o.World, skip: o.Skip, writable: o.Writable}
+	q, err := load(o)
+	if err == nil && q.record.Before != nil {
+		q.record.Earlier = JoinNotes(q.record.Earlier, q.check())
+		q.lost = true // until a command begins: a process of the earlier one may still write
+	}
+	return q, err
+}
+
+func load(o Options) (*Quarantine, error) {
+	q := &Quarantine{limit: maxGitDirs, dir: o.Dir, world: o.World, skip: o.Skip, writable: o.Writable, runs: o.Runs, getenv: o.Getenv}
+	if q.getenv == nil {
+		q.getenv = os.Getenv
+	}
 	data, err := os.ReadFile(q.file())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -72,40 +106,25 @@ func Open(o Options) (*Quarantine, error) {
 	if q.record.Own == nil {
 		q.record.Own = map[string]string{}
 	}
-	if q.lost = q.record.Before != nil; q.lost {
-		q.earlier = q.check()
-		q.lost = true // until a command begins: a process of the earlier one may still write
-	}
 	return q, nil
 }
 
 func (q *Quarantine) file() string { return filepath.Join(q.dir, "git.json") }
-
-func (q *Quarantine) scan() (tree gitTree, err error) {
-	tree, q.known, err = scanGit(q.world, q.skip, q.known, q.limit)
-	return tree, err
-}
 
 // Begin is called before a command starts and returns what it must not write.
 func (q *Quarantine) Begin() ([]string, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.lost {
-		q.earlier = JoinNotes(q.earlier, q.check())
+		note := q.check()
+		q.record.Earlier = JoinNotes(q.record.Earlier, note)
 		if q.lost {
-			err := errors.New(q.earlier)
-			q.earlier = ""
-			return nil, err
+			q.record.Earlier = ""
+			return nil, errors.New(note)
 		}
 	}
 	if q.running == 0 {
-		now, err := q.scan()
-		if err != nil {
-			return nil, err
-		}
-		q.record.Before = &now
-		q.forgetOwn(now)
-		if err := q.keep(); err != nil {
+		if err := q.begin(); err != nil {
 			return nil, err
 		}
 	}
@@ -113,17 +132,70 @@ func (q *Quarantine) Begin() ([]string, error) {
 	return q.closed(), nil
 }
 
+// begin records the tree before the first command, and watches it.
+func (q *Quarantine) begin() (err error) {
+	w := q.idle
+	if q.idle = nil; w == nil {
+		w = newWatcher(q.world)
+	}
+	if w != nil {
+		w.drain()
+		w.stop.Store(false)
+		w.done = make(chan struct{})
+	}
+	q.watcher = w
+	defer func() {
+		if err != nil {
+			q.watcher, q.idle = nil, w
+		}
+	}()
+	if err := q.scanAll(nil); err != nil {
+		return err
+	}
+	if named := q.namedPaths(q.now); len(named) > 0 {
+		if err := q.scanAll(named); err != nil {
+			return err
+		}
+	}
+	before := q.now.clone()
+	q.record.Before = &before
+	q.forgetOwn(q.now)
+	q.notes, q.into, q.takes = nil, "", 0
+	if err := q.keep(statefile.Rewrite); err != nil {
+		return err
+	}
+	if err := q.recordRun(); err != nil {
+		return err
+	}
+	if w != nil {
+		go q.follow(w)
+	}
+	return nil
+}
+
 // End is called when no process of a command is alive any more. It returns what was
 // quarantined, for the user and the model.
 func (q *Quarantine) End() string {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	note := JoinNotes(q.earlier, q.check())
-	q.earlier = ""
-	if q.running--; q.running == 0 && !q.lost {
-		q.record.Before = nil
+	var w *watcher
+	if q.running == 1 {
+		w, q.watcher = q.watcher, nil
 	}
-	if err := q.keep(); err != nil {
+	if w != nil {
+		q.mu.Unlock()
+		w.end()
+		q.mu.Lock()
+	}
+	defer q.mu.Unlock()
+	note := q.report()
+	if q.running--; q.running == 0 {
+		if !q.lost {
+			q.record.Before = nil
+			q.forgetRun()
+		}
+		q.idle = w
+	}
+	if err := q.keep(statefile.Replace); err != nil {
 		note = JoinNotes(note, err.Error())
 	}
 	return note
@@ -134,10 +206,10 @@ func JoinNotes(notes ...string) string {
 	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "]\n[")
 }
 
-func (q *Quarantine) keep() error {
+func (q *Quarantine) keep(write func(string, []byte, fs.FileMode) error) error {
 	data, err := json.Marshal(q.record)
 	if err == nil {
-		err = statefile.Replace(q.file(), data, 0o600)
+		err = write(q.file(), data, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("keep what git directories there are: %w", err)
@@ -145,17 +217,26 @@ func (q *Quarantine) keep() error {
 	return nil
 }
 
+// clone copies a tree whose files the following scans add and remove.
+func (t gitTree) clone() gitTree {
+	t.Dirs, t.Heads, t.Files = maps.Clone(t.Dirs), maps.Clone(t.Heads), maps.Clone(t.Files)
+	return t
+}
+
 // closed lists what the next command must not write.
 func (q *Quarantine) closed() []string {
 	var out []string
 	add := func(rel string) { out = append(out, filepath.Join(q.world, rel)) }
+	for rel := range q.record.Before.Named {
+		add(rel)
+	}
 	for dir := range q.record.Before.Dirs {
 		if _, own := q.record.Own[dir]; !own {
 			add(filepath.Join(dir, "hooks"))
 		}
 	}
 	for rel := range q.record.Before.Files {
-		if !leads(rel) && !isConfig(rel) {
+		if isStateFile(rel) && !isConfig(rel) {
 			continue // hooks are closed as a whole; a rebase that continues writes its state
 		}
 		_, own := q.record.Own[rel]
@@ -186,7 +267,7 @@ func (q *Quarantine) forgetOwn(now gitTree) {
 		}
 	}
 	for rel, f := range now.Files {
-		if q.judge(now, rel, f, gitFile{}).move {
+		if q.judge(rel, f, gitFile{}, false).move {
 			delete(q.record.Own, rel)
 			delete(q.record.Own, gitDirOf(rel))
 		}
@@ -200,8 +281,9 @@ type verdict struct {
 	dropped []string // of a configuration: what is removed
 }
 
-// judge decides on a new or changed file. Its earlier content counts as the user's.
-func (q *Quarantine) judge(now gitTree, rel string, f, was gitFile) verdict {
+// judge decides on a new or changed file. Its earlier content counts as the user's. While
+// commands run (live), what is unfinished or needs another step of the user's stays.
+func (q *Quarantine) judge(rel string, f, was gitFile, live bool) verdict {
 	base := strings.ToLower(filepath.Base(rel))
 	before := was.Text
 	if was.Kind != "file" {
@@ -211,13 +293,20 @@ func (q *Quarantine) judge(now gitTree, rel string, f, was gitFile) verdict {
 	case f.Kind != "other" && leads(rel):
 		to := f.Leads
 		in, err := filepath.Rel(q.world, to)
-		_, known := now.Dirs[in]
+		_, known := q.now.Dirs[in]
+		if live && base != "commondir" && (to == "" || Within(to, q.world)) {
+			return verdict{} // a repository there is one of now.Dirs, or is not complete
+		}
 		given := slices.ContainsFunc(q.writable, func(dir string) bool { return Within(to, dir) })
 		return verdict{move: to == "" || err != nil || !known && !given, kept: before}
+	case live && f.Kind == "link" && !strings.Contains(f.Text, "/") && !exists(f.Leads):
+		return verdict{} // a trial by git, a lock of Mercurial
+	case live && isStateFile(rel) && !slices.Contains(gitRunDirs, strings.ToLower(filepath.Base(filepath.Dir(rel)))):
+		return verdict{} // of a rebase that runs; git runs it when the user continues it
 	case f.Kind != "file" || f.Large:
 	case isStateFile(rel) && !isConfig(rel):
 		return verdict{kept: before, move: !inertState(base, f.Text, before)}
-	case isConfig(rel):
+	case isConfig(rel) || q.now.Named[rel] == namedConfig:
 		place := configPlace{dir: filepath.Dir(filepath.Join(q.world, rel)), world: q.world, own: q.skip, trusted: configLines(before), led: was.Leads}
 		kept, dropped := place.inert(f.Text)
 		return verdict{move: len(dropped) > 0, kept: kept, dropped: dropped}
@@ -228,56 +317,76 @@ func (q *Quarantine) judge(now gitTree, rel string, f, was gitFile) verdict {
 // check compares the world with the tree before and quarantines what is new or changed. It
 // returns a report; empty: nothing was.
 func (q *Quarantine) check() string {
-	now, err := q.scan() // a partial result also counts
+	before := q.record.Before
+	err := q.scanAll(before.Named) // a partial result also counts
 	q.lost = err != nil
+	var lines []string
+	if err != nil {
+		lines = append(lines, err.Error()+"; what git would run in the others was not looked at, and no command starts until it is")
+	}
+	q.examine(sortedKeys(q.now.Files), false)
+	lines = append(lines, q.notes...)
+	q.notes = nil
+	lines = append(lines, q.lostRepositories(*before, q.now)...)
+	known := map[string]bool{}
+	for _, inode := range before.Dirs {
+		known[inode] = true
+	}
+	for rel, inode := range q.now.Dirs {
+		if !known[inode] {
+			q.record.Own[rel] = inode
+		}
+	}
+	if n := len(lines) - maxQuarantineLines; n > 0 {
+		lines = append(lines[:maxQuarantineLines], fmt.Sprintf("quarantine: %d more files are in %s", n, q.into))
+	}
+	return JoinNotes(lines...)
+}
+
+// examine quarantines files of the newest scan that are new or changed, and notes it.
+func (q *Quarantine) examine(files []string, live bool) {
 	before := q.record.Before
 	moved := map[string]string{} // earlier files, by inode
 	for rel, f := range before.Files {
 		moved[f.Inode+filepath.Base(rel)] = f.Sum
 	}
-	var lines []string
-	if err != nil {
-		lines = append(lines, err.Error()+"; what git would run in the others was not looked at, and no command starts until it is")
+	if q.takes < maxTakes {
+		q.into = ""
 	}
-	into := ""
-	for _, rel := range sortedKeys(now.Files) {
-		f, was := now.Files[rel], before.Files[rel]
+	for _, rel := range files {
+		f, ok := q.now.Files[rel]
+		was := before.Files[rel]
 		same := was.Sum == f.Sum || moved[f.Inode+filepath.Base(rel)] == f.Sum
-		if same && (f.Links == 1 || f.Links <= was.Links) || q.isWritable(rel) {
+		if !ok || same && (f.Links == 1 || f.Links <= was.Links) || q.isWritable(rel) {
 			continue
 		}
-		v := q.judge(now, rel, f, was)
+		v := q.judge(rel, f, was, live)
 		if !same && v.move {
-			line, err := q.move(rel, v, &into)
+			line, err := q.move(rel, v)
+			if err != nil && !exists(filepath.Join(q.world, rel)) {
+				continue // the command removed it
+			}
 			if err != nil {
 				line = fmt.Sprintf("%s can make git run programs outside the sandbox and could not be taken away: %v; do not use git there", rel, err)
 			}
-			lines = append(lines, line)
+			q.takes++
+			what, _, _ := strings.Cut(line, keptText)
+			if len(q.notes) < maxTakes && !slices.ContainsFunc(q.notes, func(n string) bool { return strings.HasPrefix(n, what+keptText) }) {
+				q.notes = append(q.notes, line)
+			}
+			delete(q.now.Files, rel)
+			q.scan(q.now, nil, nil).add(rel)
 			continue
 		}
 		if f.Links > 1 && f.Kind == "file" { // writes through its other name would go unnoticed
 			if err := q.replace(rel, f.Text); err != nil {
-				lines = append(lines, fmt.Sprintf("%s has another name and could not be parted from it: %v; do not use git there", rel, err))
+				q.notes = append(q.notes, fmt.Sprintf("%s has another name and could not be parted from it: %v; do not use git there", rel, err))
 			}
 		}
 		if leads(rel) && was.Sum == "" {
 			q.record.Own[rel] = f.Inode
 		}
 	}
-	lines = append(lines, q.lostRepositories(*before, now)...)
-	known := map[string]bool{}
-	for _, inode := range before.Dirs {
-		known[inode] = true
-	}
-	for rel, inode := range now.Dirs {
-		if !known[inode] {
-			q.record.Own[rel] = inode
-		}
-	}
-	if n := len(lines) - maxQuarantineLines; n > 0 {
-		lines = append(lines[:maxQuarantineLines], fmt.Sprintf("quarantine: %d more files are in %s", n, into))
-	}
-	return JoinNotes(lines...)
 }
 
 // lostRepositories reports repositories that existed before the task and are missing.
@@ -310,16 +419,16 @@ func (q *Quarantine) isWritable(rel string) bool {
 	return slices.ContainsFunc(q.writable, func(dir string) bool { return Within(abs, dir) })
 }
 
-// move moves a file out of the world and reports it. into is the directory for everything one
-// command leaves; it is created on first use.
-func (q *Quarantine) move(rel string, v verdict, into *string) (string, error) {
-	if *into == "" {
+// move moves a file out of the world and reports it. A directory for what is moved at a time is
+// created on first use.
+func (q *Quarantine) move(rel string, v verdict) (string, error) {
+	if q.into == "" {
 		var err error
-		if *into, err = os.MkdirTemp(q.dir, time.Now().UTC().Format("20060102-150405-")); err != nil {
+		if q.into, err = os.MkdirTemp(q.dir, time.Now().UTC().Format("20060102-150405-")); err != nil {
 			return "", err
 		}
 	}
-	to := filepath.Join(*into, rel)
+	to := filepath.Join(q.into, rel)
 	root, err := os.OpenRoot(q.world) // no link leads out of it, even one swapped in meanwhile
 	if err != nil {
 		return "", err
@@ -334,6 +443,7 @@ func (q *Quarantine) move(rel string, v verdict, into *string) (string, error) {
 	written := err
 	err = os.MkdirAll(filepath.Dir(to), 0o700)
 	if err == nil {
+		_ = os.Remove(to) // an older version, if there were too many
 		err = takeOut(root, rel, to)
 	}
 	if err != nil { // no space, or too long a path: keep it there, under a name that git ignores
@@ -360,7 +470,7 @@ func (q *Quarantine) move(rel string, v verdict, into *string) (string, error) {
 	case v.kept != "":
 		what = "set back to what it was, because git could run a program by it, outside the sandbox"
 	}
-	return fmt.Sprintf("quarantine: %s was %s. It is kept; a user who wants it back runs: cp -P %s %s", firstLine(rel), what, shellQuote(to), shellQuote(filepath.Join(q.world, rel))), nil
+	return fmt.Sprintf("quarantine: %s was %s%s; a user who wants it back runs: cp -P %s %s", firstLine(rel), what, keptText, shellQuote(to), shellQuote(filepath.Join(q.world, rel))), nil
 }
 
 func shellQuote(s string) string {
@@ -388,13 +498,19 @@ func (q *Quarantine) Look() string {
 	if q.running == 0 {
 		return ""
 	}
-	note := JoinNotes(q.earlier, q.check())
-	q.earlier = ""
-	if err := q.keep(); err != nil {
+	note := q.report()
+	if err := q.keep(statefile.Replace); err != nil {
 		note = JoinNotes(note, err.Error())
 	}
 	return note
 }
 
+// report quarantines what commands left and returns what no result has shown yet.
+func (q *Quarantine) report() string {
+	note := JoinNotes(q.record.Earlier, q.check())
+	q.record.Earlier = ""
+	return note
+}
+
 // Earlier reports what was quarantined of a command whose program died; empty: nothing.
-func (q *Quarantine) Earlier() string { return q.earlier }
+func (q *Quarantine) Earlier() string { return q.record.Earlier }

@@ -7,3 +7,9 @@ type Quarantine struct{}
 
 // Earlier is empty on this platform.
 func (*Quarantine) Earlier() string { return "" }
+
+// Recover finds nothing on this platform.
+func Recover(_, _, _ string) string { return "" }
+
+// Unexamined is empty on this platform.
+func Unexamined(string) []Run { return nil }

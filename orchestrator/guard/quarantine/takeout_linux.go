@@ -46,6 +46,9 @@ func writeBeside(root *os.Root, rel, text string) (string, error) {
 		if strings.EqualFold(filepath.Base(filepath.Dir(rel)), "hooks") {
 			mode = 0o755
 		}
+		if info, err := root.Lstat(rel); err == nil && info.Mode().IsRegular() {
+			mode = info.Mode().Perm()
+		}
 		f, err := root.OpenFile(beside, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 		if err != nil {
 			return err

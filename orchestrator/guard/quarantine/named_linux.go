@@ -1,0 +1,293 @@
+package quarantine
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// named is the reason why a path of the world is examined although no repository contains it:
+// the user's configuration of git names it.
+type named string
+
+const (
+	namedConfig  named = "config"  // git reads it: include.path, includeIf
+	namedProgram named = "program" // git runs it: core.fsmonitor, filter.*.clean
+	namedHooks   named = "hooks"   // git runs what is in it: core.hooksPath
+)
+
+const (
+	maxIncludes     = 10    // files one in another, as in git
+	maxNamed        = 2_000 // paths; more are ignored
+	maxConfigOfEnv  = 1_000 // settings in the environment
+	systemGitConfig = "/etc/gitconfig /usr/local/etc/gitconfig"
+)
+
+// programKeys are the last words of settings whose value is a command that git runs unasked, as
+// opposed to an alias, which users run by its name.
+const programKeys = `alternaterefscommand askpass clean cmd command driver editor external fsmonitor gitproxy
+	helper difffilter packobjectshook pager path process program receivepack smudge sshcommand textconv tunnel uploadpack`
+
+// namedPaths returns what the user's configuration of git makes it read or run in the world:
+// the configurations of the user, of the repositories of a tree and of one around the world,
+// with what they include. Conditions of includes count as true, because a command could make
+// them so.
+func (q *Quarantine) namedPaths(tree gitTree) map[string]named {
+	r := configReader{world: q.world, getenv: q.getenv, found: map[string]named{}, seen: map[string]bool{}}
+	dirs := map[string]string{} // git directories, with their work tree
+	for rel := range tree.Dirs {
+		if name := repositoryName(rel); name == "" || name == ".git" {
+			dir := filepath.Join(q.world, rel)
+			dirs[dir] = dir
+			if name == ".git" {
+				dirs[dir] = filepath.Dir(dir)
+			}
+		}
+	}
+	for rel, f := range tree.Files {
+		if strings.EqualFold(filepath.Base(rel), ".git") && f.Leads != "" {
+			dirs[f.Leads] = filepath.Dir(filepath.Join(q.world, rel))
+		}
+	}
+	for top := filepath.Dir(q.world); ; top = filepath.Dir(top) {
+		at := filepath.Join(top, ".git")
+		if info, err := os.Stat(at); err == nil {
+			if !info.IsDir() {
+				text, _ := readConfig(at)
+				at = leadsTo(top, ".git", gitFile{Kind: "file", Text: text})
+			}
+			dirs[at] = top
+			break
+		}
+		if top == "/" {
+			break
+		}
+	}
+	tops := map[string]bool{q.world: true}
+	for dir, top := range dirs {
+		tops[top] = true
+		common := dir
+		if text, ok := readConfig(filepath.Join(dir, "commondir")); ok {
+			common = resolve(strings.TrimRight(text, "\r\n"), dir)
+		}
+		for _, file := range []string{filepath.Join(common, "config"), filepath.Join(dir, "config.worktree")} {
+			r.read(file, top, 0)
+		}
+	}
+	for top := range tops {
+		r.readUser(top)
+	}
+	maps.DeleteFunc(r.found, func(rel string, _ named) bool { // of a repository, whose own rules hold
+		_, in := tree.Dirs[filepath.Dir(rel)]
+		return in && isConfig(rel)
+	})
+	return r.found
+}
+
+// configReader follows configurations of git.
+type configReader struct {
+	world  string
+	getenv func(string) string
+	found  map[string]named
+	seen   map[string]bool
+}
+
+// readUser reads the configurations that apply to all repositories, for one work tree.
+func (r *configReader) readUser(top string) {
+	home := r.getenv("HOME")
+	files := strings.Fields(systemGitConfig)
+	if file := r.getenv("GIT_CONFIG_SYSTEM"); file != "" {
+		files = []string{file}
+	}
+	xdg := r.getenv("XDG_CONFIG_HOME")
+	if xdg == "" {
+		xdg = filepath.Join(home, ".config")
+	}
+	if file := r.getenv("GIT_CONFIG_GLOBAL"); file != "" {
+		files = append(files, file)
+	} else {
+		files = append(files, filepath.Join(xdg, "git", "config"), filepath.Join(home, ".gitconfig"))
+	}
+	for _, file := range files {
+		r.name(file, namedConfig)
+		r.read(file, top, 0)
+	}
+	count, _ := strconv.Atoi(r.getenv("GIT_CONFIG_COUNT"))
+	for i := range min(max(count, 0), maxConfigOfEnv) {
+		key := r.getenv("GIT_CONFIG_KEY_" + strconv.Itoa(i))
+		if at, last := strings.Index(key, "."), strings.LastIndex(key, "."); at >= 0 {
+			r.setting(setting{key[:at], key[min(at+1, last):last], key[last+1:], r.getenv("GIT_CONFIG_VALUE_" + strconv.Itoa(i))}, top, top, 0)
+		}
+	}
+}
+
+// read reads a configuration for one work tree, with what it includes.
+func (r *configReader) read(file, top string, depth int) {
+	id := file + "\x00" + top
+	if depth > maxIncludes || r.seen[id] {
+		return
+	}
+	r.seen[id] = true
+	text, ok := readConfig(file)
+	if !ok {
+		return
+	}
+	for _, s := range settings(text) {
+		r.setting(s, filepath.Dir(file), top, depth)
+	}
+}
+
+func (r *configReader) setting(s setting, dir, top string, depth int) {
+	section, key := strings.ToLower(s.section), strings.ToLower(s.key)
+	switch name := settingName(section, s.sub, key); {
+	case name == "include.path", name == "includeif.*.path":
+		file := r.expand(s.value, dir)
+		r.name(file, namedConfig)
+		r.read(file, top, depth+1)
+	case name == "core.hookspath":
+		r.name(r.expand(s.value, top), namedHooks)
+	case name == "init.templatedir":
+		r.name(filepath.Join(r.expand(s.value, top), "hooks"), namedHooks)
+	case section == "pager", slices.Contains(strings.Fields(programKeys), key):
+		for word := range strings.FieldsSeq(s.value) {
+			path := r.expand(strings.Trim(word, `"'!;&|()`), top)
+			info, err := os.Stat(path)
+			if err == nil && info.Mode().IsRegular() || os.IsNotExist(err) && strings.Contains(word, "/") {
+				r.name(path, namedProgram)
+			}
+		}
+	}
+}
+
+// name records a path, and where it leads, if they are in the world.
+func (r *configReader) name(path string, what named) {
+	for _, p := range []string{filepath.Clean(path), followLinks(path)} {
+		if rel, err := filepath.Rel(r.world, p); err == nil && filepath.IsLocal(rel) && rel != "." && len(r.found) < maxNamed {
+			r.found[rel] = what
+		}
+	}
+}
+
+// expand returns a path of a configuration as an absolute one.
+func (r *configReader) expand(value, dir string) string {
+	if rest, ok := strings.CutPrefix(value, "~/"); ok {
+		return r.getenv("HOME") + "/" + rest
+	}
+	if rest, ok := strings.CutPrefix(value, "%(prefix)/"); ok {
+		return "/usr/" + rest
+	}
+	return resolve(value, dir)
+}
+
+// resolve returns a path, relative to a directory, as an absolute one. Links are resolved before
+// "..".
+func resolve(path, dir string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return dir + "/" + path
+}
+
+func readConfig(file string) (text string, ok bool) {
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxGitFileBytes {
+		return "", false
+	}
+	data, err := os.ReadFile(file)
+	return string(data), err == nil
+}
+
+// setting is one of a configuration of git.
+type setting struct{ section, sub, key, value string }
+
+// settings parses a configuration as git does, except that an error ends a line and not the
+// file.
+func settings(text string) []setting {
+	var out []setting
+	section, sub := "", ""
+	for text = strings.TrimPrefix(text, "\uFEFF"); ; {
+		text = strings.TrimLeft(text, " \t\r\n")
+		isKey := func(r rune) bool { return r == '-' || r >= '0' && r <= '9' || r|0x20 >= 'a' && r|0x20 <= 'z' }
+		end := strings.IndexFunc(text, func(r rune) bool { return !isKey(r) })
+		switch {
+		case text == "":
+			return out
+		case text[0] == '[':
+			text = text[1:]
+			if end = strings.IndexAny(text, "]\"\n"); end < 0 || text[end] == '\n' {
+				break
+			}
+			section, sub, _ = strings.Cut(strings.TrimSpace(text[:end]), ".") // the old form of a subsection
+			if text[end] == '"' {
+				sub, text = quoted(text[end+1:])
+				end = strings.IndexAny(text, "]\n")
+			}
+			text = text[end+1:]
+			continue
+		case end == 0:
+		case end < 0:
+			return append(out, setting{section, sub, text, ""})
+		default:
+			s := setting{section, sub, text[:end], ""}
+			text = strings.TrimLeft(text[end:], " \t")
+			if rest, ok := strings.CutPrefix(text, "="); ok {
+				s.value, text = settingValue(rest)
+			}
+			out = append(out, s)
+			continue
+		}
+		_, text, _ = strings.Cut(text, "\n")
+	}
+}
+
+// quoted reads the rest of a subsection's name.
+func quoted(text string) (name, rest string) {
+	for i := 0; i < len(text) && text[i] != '\n'; i++ {
+		if text[i] == '"' {
+			return name, text[i+1:]
+		}
+		if text[i] == '\\' && i+1 < len(text) {
+			i++
+		}
+		name += text[i : i+1]
+	}
+	return name, ""
+}
+
+// settingValue reads a value to the end of its line, or of its last line.
+func settingValue(text string) (value, rest string) {
+	var out strings.Builder
+	kept, inQuotes := 0, false // what is before a space at the end
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\n', c == '\r' && strings.HasPrefix(text[i:], "\r\n"), !inQuotes && (c == '#' || c == ';'):
+			_, rest, _ = strings.Cut(text[i:], "\n")
+			return out.String()[:kept], rest
+		case c == '"':
+			inQuotes = !inQuotes
+			kept = out.Len()
+		case c == '\\' && i+1 < len(text):
+			i++
+			if strings.HasPrefix(text[i:], "\r\n") {
+				i++
+			}
+			if at := strings.IndexByte("\nntb", text[i]); at < 0 {
+				out.WriteByte(text[i])
+			} else {
+				out.WriteString([]string{"", "\n", "\t", "\b"}[at])
+			}
+			kept = out.Len()
+		case !inQuotes && (c == ' ' || c == '\t'):
+			if out.Len() > 0 {
+				out.WriteByte(c)
+			}
+		default:
+			out.WriteByte(c)
+			kept = out.Len()
+		}
+	}
+	return out.String()[:kept], ""
+}
