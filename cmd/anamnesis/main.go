@@ -8,6 +8,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"os"
 
@@ -19,7 +20,9 @@ import (
 	_ "anamnesis/cmd/internal/hookmain" // a hook ends before main
 	"anamnesis/cmd/internal/names"
 	"anamnesis/cmd/internal/show"
+	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/quarantine"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
@@ -156,6 +159,14 @@ func (a *app) withService(do func(*cobra.Command, []string, *session.Service) er
 		if err != nil {
 			return err
 		}
+		a.sayUnexamined(svc.Home)
 		return do(cmd, args, svc)
+	}
+}
+
+// sayUnexamined names the directories where a command ran when its program died.
+func (a *app) sayUnexamined(h taskdir.Home) {
+	for _, r := range quarantine.Unexamined(h.Runs()) {
+		fmt.Fprintf(a.stderr, "anamnesis: a command in %s was cut off when its program died; do not use git there until a task, a resume, a jump or a recording in that directory has examined what it left\n", view.Line(r.World, 500))
 	}
 }

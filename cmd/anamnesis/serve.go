@@ -35,6 +35,7 @@ func (a *app) serve(ctx context.Context, dir, addr string) error {
 	if err != nil {
 		return err
 	}
+	a.sayUnexamined(svc.Home)
 	l, err := page.Listen(addr)
 	if errors.Is(err, page.ErrNotLoopback) {
 		return exit.Usagef("serve: %w; use 127.0.0.1:PORT, or [::1]:PORT", err)

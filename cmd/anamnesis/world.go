@@ -54,6 +54,9 @@ func (a *app) withWorld(ctx context.Context, f *session.Place, use session.Use, 
 		return err
 	}
 	defer w.Close()
+	if h, err := a.home(); err == nil {
+		a.sayUnexamined(h)
+	}
 	if use == session.Live {
 		r, err := w.Recover(ctx)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/guard/quarantine"
 	"anamnesis/orchestrator/jobs"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/leftover"
@@ -174,7 +175,13 @@ type Task struct {
 	recovery *worldstate.Recovery // the outcome of an interrupted restore, if any
 	made     bool                 // OpenTask made the directory again
 	named    bool                 // the user named the directory, and no operation has it yet
+
+	quarantined string // see Quarantined
 }
+
+// Quarantined reports what commands of programs that died had left in the directory and was
+// taken out when the task was opened; empty: nothing.
+func (t *Task) Quarantined() string { return t.quarantined }
 
 // Create makes a new task in dir and records the request. When it fails, the
 // name is free again.
@@ -200,7 +207,7 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 	if err != nil {
 		return nil, err
 	}
-	t := &Task{opts: o.withDefaults(), live: live}
+	t := &Task{opts: o.withDefaults(), live: live, quarantined: quarantine.Recover(h.Runs(), h.State, dir)}
 	word := cmp.Or(n.Mark, notice.NewMarkWord())
 	if n.System != "" {
 		n.System += "\n\n"
@@ -259,7 +266,7 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 	if err != nil {
 		return nil, err
 	}
-	t := &Task{opts: o.withDefaults(), live: live, made: gone, named: foreign || dir != was}
+	t := &Task{opts: o.withDefaults(), live: live, made: gone, named: foreign || dir != was, quarantined: quarantine.Recover(h.Runs(), h.State, dir)}
 	t.opts.Store.World.Moved = st.Moved
 	counter, err := tokens.ForEncoding(st.Opened.Encoding)
 	if err == nil {

@@ -206,12 +206,18 @@ func (o *opening) hold(ctx context.Context, m *Model, done func(), info Info, op
 	return s, nil
 }
 
-// refused warns if opening the task took longer because its snapshot was not used.
+// refused warns if opening the task took longer because its snapshot was not used, and of what
+// was quarantined.
 func (o *opening) refused(t *runtime.Task) {
 	if err := t.SnapshotRefused(); err != nil {
 		o.warn("%s; the whole stream was folded instead", oneLine(err.Error()))
 	}
+	if left := t.Quarantined(); left != "" {
+		o.warn(leftText, oneLine(left))
+	}
 }
+
+const leftText = "a command did not end before its program did; what it left: %s"
 
 // sandbox warns of what the task's sandbox cannot confine on this machine.
 func (o *opening) sandbox(ctx context.Context, t *runtime.Task) error {
@@ -219,8 +225,8 @@ func (o *opening) sandbox(ctx context.Context, t *runtime.Task) error {
 	if ctx.Err() != nil {
 		return nil // the turn ends as interrupted
 	}
-	if earlier := box.Earlier(); earlier != "" {
-		o.warn("a command did not end before the program did; what it left: %s", oneLine(earlier))
+	if earlier := box.Earlier(); earlier != "" && !strings.Contains(t.Quarantined(), earlier) {
+		o.warn(leftText, oneLine(earlier))
 	}
 	for _, m := range box.Missing() {
 		o.warn("%s; --sandbox off accepts this", m)

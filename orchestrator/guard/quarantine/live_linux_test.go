@@ -224,6 +224,16 @@ func TestRecover(t *testing.T) {
 		}
 		p.sh(t, `git config alias.x`)
 	})
+	t.Run("a directory that was moved", func(t *testing.T) {
+		p := newPlace(t, "")
+		p.begin(t)
+		p.sh(t, plant)
+		died(p.q)
+		p.sh(t, `mv "$PWD" ../moved`)
+		if note := Recover(p.state+"/runs", p.state, filepath.Dir(p.world)+"/moved"); !strings.Contains(note, "quarantine: .git/rebase-merge/git-rebase-todo") {
+			t.Errorf("the report: %q", note)
+		}
+	})
 	t.Run("a copied home", func(t *testing.T) {
 		p := newPlace(t, "")
 		p.begin(t)

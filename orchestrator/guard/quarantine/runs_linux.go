@@ -85,6 +85,9 @@ func Recover(runs, state, world string) string {
 	}
 	note := ""
 	eachDead(runs, func(f *os.File, r Run) {
+		if !exists(r.World) && inodeOf(world) == r.Inode {
+			r.World = world // it was moved
+		}
 		if !Within(r.World, world) && !Within(world, r.World) {
 			return
 		}
