@@ -50,8 +50,8 @@ func LogError(h taskdir.Home, what string, err error) {
 }
 
 // Findings lists what doctor says of recordings, a line each: why other agents are not
-// recorded in a directory, the last error of a hook, events that wait, and recorders that are
-// not of the running program (see client.Program).
+// recorded in a directory, the last error of a hook, agents whose hooks have changed, events that
+// wait, and recorders that are not of the running program (see client.Program).
 func Findings(h taskdir.Home, dir, program string) (lines []string) {
 	if _, err := os.Lstat(Paused(h)); err == nil {
 		lines = append(lines, "other agents are not recorded: 'anamnesis pause --end' ends the pause")
@@ -64,6 +64,7 @@ func Findings(h taskdir.Home, dir, program string) (lines []string) {
 		all := strings.Split(strings.TrimSpace(string(data)), "\n")
 		lines = append(lines, fmt.Sprintf("other agents: %s of hooks in %s, which you can delete; the last: %s", quote.Number(len(all), "error"), Log(h), cmp.Or(all[len(all)-1], "not written, the disk was full")))
 	}
+	lines = append(lines, unheard(h)...)
 	if n := waiting(h); n > 0 {
 		lines = append(lines, fmt.Sprintf("other agents: %s not recorded yet; the next hook in the same directory records what waits there", quote.Number(n, "event")))
 	}

@@ -1,6 +1,7 @@
 package beside
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,6 +41,7 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 	if _, err := os.Lstat(file); file == "" || errors.Is(err, os.ErrNotExist) {
 		data, head, err := message.Read(in)
 		if err != nil {
+			count(h, string(agent), &event{Agent: agent, Native: cmp.Or(head.Name, "an event")}, "its session, name or directory")
 			return fmt.Errorf("the input of the hook is not an event, and was not recorded: %w", err)
 		}
 		dir := root(h, agent, head)

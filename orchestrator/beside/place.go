@@ -221,6 +221,7 @@ func (p *place) take(ctx context.Context, file string, e *event) error {
 	if e.Odd != "" {
 		LogError(h, string(e.Agent), fmt.Errorf("event %q was recorded without %s", e.Name, e.Odd))
 	}
+	count(h, task, e, e.lacks())
 	if err := p.useModel(ctx, e.Model); err != nil {
 		return err
 	}
