@@ -11,7 +11,6 @@ import (
 	"anamnesis/cmd/internal/console"
 	"anamnesis/cmd/internal/settings"
 	"anamnesis/orchestrator/redact"
-	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -24,12 +23,7 @@ func (a *app) service() (*session.Service, error) { return a.serviceKeyed("") }
 
 // serviceKeyed returns a service whose API key is in another variable of the environment.
 func (a *app) serviceKeyed(keyEnv string) (*session.Service, error) {
-	return session.New(session.Options{Getenv: a.getenv, Version: version, EAS: assets.EAS, KeyEnv: keyEnv, Reader: settings.Reader(a.getenv), Adjust: func(o *runtime.Options) {
-		o.Store.World.Hook = a.worldHook
-		if a.adjust != nil {
-			a.adjust(o)
-		}
-	}})
+	return session.New(session.Options{Getenv: a.getenv, Version: version, EAS: assets.EAS, KeyEnv: keyEnv, Reader: settings.Reader(a.getenv), Store: a.store})
 }
 
 // home returns where this process keeps its files.

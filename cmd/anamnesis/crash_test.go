@@ -21,7 +21,6 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/inspect"
-	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -44,20 +43,18 @@ func crashMain() {
 	kind, arg, _ := strings.Cut(os.Getenv(killVariable), ":")
 	at, _ := strconv.Atoi(arg)
 	die := func() { syscall.Kill(os.Getpid(), syscall.SIGKILL); select {} }
-	a.adjust = func(o *runtime.Options) {
-		o.Store.SnapshotEvery = 1     // every step leaves one, so that every resume begins with one
-		o.Store.Stream.SealAfter = -1 // when a seal falls is a matter of time: no count could name a place
-		if kind == "sealed" {
-			o.Store.Stream.SealAfter = time.Millisecond
-		}
-		o.Store.Stream.AfterAppend = func(seq uint64) {
-			appends++
-			if kind == "op" && seq >= uint64(at) || (kind == "append" || kind == "sealed") && appends == at {
-				die()
-			}
+	a.store.SnapshotEvery = 1     // every step leaves one, so that every resume begins with one
+	a.store.Stream.SealAfter = -1 // when a seal falls is a matter of time: no count could name a place
+	if kind == "sealed" {
+		a.store.Stream.SealAfter = time.Millisecond
+	}
+	a.store.Stream.AfterAppend = func(seq uint64) {
+		appends++
+		if kind == "op" && seq >= uint64(at) || (kind == "append" || kind == "sealed") && appends == at {
+			die()
 		}
 	}
-	a.worldHook = func(string) {
+	a.store.World.Hook = func(string) {
 		if points++; kind == "restore" && points == at {
 			die()
 		}

@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/worldstate"
 )
 
 // TestJumpThatFailed: a jump whose restore fails once it has begun ends with one
@@ -28,7 +31,7 @@ func TestJumpThatFailed(t *testing.T) {
 			}
 			run := func(hook func(string), args ...string) (int, string) {
 				var stderr bytes.Buffer
-				a := &app{stdin: strings.NewReader(""), stdout: new(bytes.Buffer), stderr: &stderr, worldHook: hook, getenv: func(name string) string {
+				a := &app{stdin: strings.NewReader(""), stdout: new(bytes.Buffer), stderr: &stderr, store: runtime.Store{World: worldstate.Options{Hook: hook}}, getenv: func(name string) string {
 					return map[string]string{"ANAMNESIS_HOME": home, "HOME": dir}[name]
 				}}
 				return a.main(args), stderr.String()

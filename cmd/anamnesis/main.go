@@ -41,8 +41,7 @@ type app struct {
 
 	// Nil but in tests, which kill the process at a counted append or point of a restore: on no
 	// system but Linux could a kill from outside hit one.
-	worldHook func(point string)
-	adjust    func(*runtime.Options) // of each task
+	store runtime.Store
 }
 
 func main() {

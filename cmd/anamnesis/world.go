@@ -44,7 +44,7 @@ the bytes.`,
 // withWorld opens the world and, if the verb changes or examines the directory, first finishes
 // an interrupted restore.
 func (a *app) withWorld(ctx context.Context, f *session.Place, use session.Use, run func(*worldstate.World) error) error {
-	o := worldstate.Options{Home: a.getenv("HOME"), Hook: a.worldHook, Progress: view.NewProgress(a.stderr).Scan}
+	o := worldstate.Options{Home: a.getenv("HOME"), Hook: a.store.World.Hook, Progress: view.NewProgress(a.stderr).Scan}
 	var err error
 	if o.FileLimitBytes, o.SizeLimitBytes, err = taskdir.SnapshotLimits(a.getenv); err != nil {
 		return exit.Usagef("%v", err)

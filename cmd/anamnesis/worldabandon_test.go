@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/worldstate"
 )
 
 // TestAbandon: a jump whose restore can be neither finished nor rolled back is given
@@ -29,7 +32,7 @@ func TestAbandon(t *testing.T) {
 	run := func(hook func(string), args ...string) (int, string) {
 		t.Helper()
 		var out bytes.Buffer
-		a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &out, worldHook: hook, getenv: func(name string) string {
+		a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &out, store: runtime.Store{World: worldstate.Options{Hook: hook}}, getenv: func(name string) string {
 			return map[string]string{"ANAMNESIS_HOME": home, "HOME": dir}[name]
 		}}
 		return a.main(args), out.String()

@@ -33,6 +33,9 @@ func (s *Service) Agents(dir string) (*agent.Loader, error) {
 // agentOptions are the options of a loader without a project's own specs.
 func (s *Service) agentOptions(dir string) *agent.Options {
 	o := &agent.Options{User: s.Home.Agents(), Tools: append(builtin.Names(), subagent.ToolName)}
+	for _, t := range s.o.Tools {
+		o.Tools = append(o.Tools, t.Spec().Name)
+	}
 	for _, f := range s.ToolFolders(dir) {
 		files, _ := f.Read() // a folder that cannot be read is reported where its tools are wanted
 		for _, file := range files {

@@ -2,6 +2,8 @@ package session_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +19,7 @@ import (
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/tool"
 )
 
 func TestMain(m *testing.M) {
@@ -143,13 +146,67 @@ func TestSecondFace(t *testing.T) {
 	}
 }
 
-func service(t *testing.T) *session.Service {
+func service(t *testing.T) *session.Service { return serviceOf(t, session.Options{}) }
+
+func serviceOf(t *testing.T, o session.Options) *session.Service {
 	t.Helper()
 	home := t.TempDir()
 	env := map[string]string{"HOME": home, "ANAMNESIS_HOME": filepath.Join(home, ".anamnesis")}
-	svc, err := session.New(session.Options{Getenv: func(name string) string { return env[name] }, Version: "test", EAS: assets.EAS})
+	o.Getenv, o.Version, o.EAS = func(name string) string { return env[name] }, "test", assets.EAS
+	svc, err := session.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return svc
+}
+
+// TestOwnToolsAndModel: a program gives its tools and its model, and they serve from the start to after a jump.
+func TestOwnToolsAndModel(t *testing.T) {
+	calls, asked := 0, 0
+	own := &ownModel{answer: func(r model.Request) model.Reply {
+		asked++
+		if !slices.ContainsFunc(r.Tools, func(s model.ToolSpec) bool { return s.Name == "Weather" }) {
+			t.Errorf("request %d does not offer the tool", asked)
+		}
+		if r.Messages[len(r.Messages)-1].Role == model.RoleTool {
+			return model.Reply{Text: "It rains.", Finish: "stop"}
+		}
+		return model.Reply{Finish: "tool_calls", Calls: []op.Call{{ID: fmt.Sprint("c", asked), Name: "Weather", Args: "{}"}}}
+	}}
+	svc := serviceOf(t, session.Options{Tools: []tool.Tool{weather{&calls}}, Model: own})
+	f := &face{tasks: svc, streams: svc}
+	s, err := f.Start(t.Context(), session.Request{Settings: session.Settings{Sandbox: string(guard.ConfineOff)}, Dir: t.TempDir(), Text: "How is it?"}, f.client())
+	f.turn(t, s, err)
+	if _, err := f.Jump(t.Context(), s.Task, op.JumpRequested{To: 0, Reason: "again"}, f.client()); err != nil {
+		t.Fatal(err)
+	}
+	s, err = f.Resume(t.Context(), s.Task, "And now?", session.Settings{}, f.client())
+	f.turn(t, s, err)
+	if calls != 2 || f.started.Model != "own-model" {
+		t.Errorf("%d calls with %q, want 2 with own-model", calls, f.started.Model)
+	}
+}
+
+type weather struct{ calls *int }
+
+func (weather) Spec() tool.Spec {
+	return tool.Spec{Name: "Weather", Description: "Says the weather.", Schema: tool.Params(), ReadOnly: true}
+}
+
+func (w weather) Call(context.Context, *tool.Env, json.RawMessage) (tool.Result, error) {
+	*w.calls++
+	return tool.Textf("rain"), nil
+}
+
+type ownModel struct {
+	answer func(model.Request) model.Reply
+}
+
+func (*ownModel) Name() string { return "own-model" }
+
+func (m *ownModel) Ask(_ context.Context, r model.Request, _ func(model.Delta)) (model.Reply, error) {
+	if r.Purpose == model.PurposePass {
+		return model.Reply{}, &model.Fault{Kind: model.FaultRefused}
+	}
+	return m.answer(r), nil
 }

@@ -144,7 +144,7 @@ func (o *opening) idle(ctx context.Context, st *state.State, opts runtime.Option
 	o.warnUnset(st)
 	opts.Recreate, opts.Program, opts.Dir = true, o.Program(), o.TaskDir
 	opts.Secrets = o.TaskSecrets(st.Opened.Dir, st.Redact)
-	o.adjust(&opts)
+	opts.Store = o.o.Store
 	t, err := runtime.OpenTask(ctx, o.Home, st.Opened.Task, opts)
 	if err != nil {
 		return nil, err

@@ -40,7 +40,9 @@ func (o *opening) chooseModels(ctx context.Context, name, baseURL string) (*Mode
 
 // ChooseModel returns the model of a name; see [named.Open].
 func (s *Service) ChooseModel(ctx context.Context, name, baseURL, images string) (*Model, error) {
-	of, err := named.Open(ctx, name, &named.Options{BaseURL: baseURL, Images: images, Getenv: s.getenv, KeyEnv: s.o.KeyEnv, Prices: s.Home.Prices()})
+	of, err := named.Open(ctx, name, &named.Options{
+		Model: s.o.Model, BaseURL: baseURL, Images: images, Getenv: s.getenv, KeyEnv: s.o.KeyEnv, Prices: s.Home.Prices(),
+	})
 	if err != nil {
 		return nil, &UsageError{err}
 	}

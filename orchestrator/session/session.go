@@ -23,6 +23,7 @@ import (
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/tool"
 	"anamnesis/worldstate"
 )
 
@@ -53,8 +54,14 @@ type Options struct {
 	EAS     []byte              // the built-in table of effective attention spans
 	KeyEnv  string              // the variable that holds the API key; empty: OPENAI_API_KEY
 	Reader  memory.Reader       // chooses what passes over sessions of other agents ask; nil: nothing
-	// Adjust, if not nil, changes the options of each task before it is opened.
-	Adjust func(*runtime.Options)
+	// Tools are offered in each task, after the built-in ones. An agent spec can leave them out by name. A task that
+	// is resumed gets those of the process that resumes it.
+	Tools []tool.Tool
+	// Model answers in place of the models that names find; its Name is looked up in the tables of EAS and prices. A
+	// transient *model.Fault is asked again. Nil: a model is found by its name.
+	Model model.Model
+	// Store are the settings of each task's stream and world.
+	Store runtime.Store
 }
 
 // Service is the program's state in one home, for any front end. Its methods may

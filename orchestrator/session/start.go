@@ -22,7 +22,6 @@ import (
 	"anamnesis/orchestrator/tool/builtin"
 	"anamnesis/orchestrator/tool/mcp"
 	"anamnesis/orchestrator/workspace"
-	"anamnesis/worldstate"
 )
 
 // Settings apply to one run of a task. The zero value means the defaults, or what the task and
@@ -340,7 +339,8 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 	if err != nil {
 		return fail(err)
 	}
-	tools, err := tool.NewRegistry(append(builtin.Tools(builtin.Options{AllowSecrets: o.AllowSecrets, Web: net}), more...)...)
+	own := slices.Concat(builtin.Tools(builtin.Options{AllowSecrets: o.AllowSecrets, Web: net}), more, o.o.Tools)
+	tools, err := tool.NewRegistry(own...)
 	if err != nil {
 		return fail(err)
 	}
@@ -354,22 +354,16 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 		Limits:    state.Limits{Steps: o.MaxSteps, Tokens: o.MaxTokens, USD: o.MaxCostUSD, EarlierUSD: o.earlierCost, Time: o.MaxTime},
 		Cards:     runtime.Cards{Embedder: embedder, NoLessons: o.NoLessons, NoWarnings: o.NoWarnings},
 		Guards:    runtime.Guards{Approval: approval, Sandbox: guard.Confinement(o.Sandbox), KnownModel: o.knownModel(dir)},
-		Store:     runtime.Store{World: worldstate.Options{Progress: o.client.Scan}},
+		Store:     o.o.Store,
 		Callbacks: o.client.Callbacks,
 	}
+	opts.Store.World.Progress = o.client.Scan
 	if opts.Guards.Rules, err = o.standingRules(dir); err != nil {
 		return fail(err)
 	}
 	if err := o.addSubagents(ctx, dir, subagents, &opts); err != nil {
 		return fail(err)
 	}
-	o.adjust(&opts)
 	done, err = o.addSources(ctx, dir, &opts)
 	return opts, done, err
-}
-
-func (s *Service) adjust(o *runtime.Options) {
-	if s.o.Adjust != nil {
-		s.o.Adjust(o)
-	}
 }

@@ -37,8 +37,9 @@ type Model struct {
 
 // Options say where a model is looked for.
 type Options struct {
-	BaseURL string // of the server; empty: from the environment
-	Images  string // see openai.Images
+	Model   model.Model // answers whatever the name; nil: one is found
+	BaseURL string      // of the server; empty: from the environment
+	Images  string      // see openai.Images
 	Getenv  func(string) string
 	KeyEnv  string // the variable that holds the API key
 	Prices  string // the user's file of prices
@@ -94,6 +95,9 @@ func retrying(m *Model) *Model {
 
 // find is Open without prices.
 func find(ctx context.Context, name string, o *Options) (*Model, error) {
+	if o.Model != nil {
+		return retrying(&Model{Model: o.Model, Name: o.Model.Name(), Lookup: o.Model.Name()}), nil
+	}
 	if path, ok := strings.CutPrefix(name, ScriptPrefix); ok {
 		return scriptModel(path)
 	}
