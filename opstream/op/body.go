@@ -120,8 +120,9 @@ const (
 
 // UserSaid is a user's words. A jump never discards them.
 type UserSaid struct {
-	Text   string `json:"text"`
-	Source Source `json:"source"`
+	Text     string `json:"text"`
+	Source   Source `json:"source"`
+	Question string `json:"question,omitempty"` // what they answered, with its choices
 }
 
 // CardRef names one card that was shown.

@@ -16,6 +16,8 @@ const (
 	// maxWordsTokens bounds the requests carried over by one jump, together. Steering and
 	// rejections are carried whole.
 	maxWordsTokens = 1000
+	// maxQuestion bounds the question that is quoted beside an answer, in characters.
+	maxQuestion = 400
 )
 
 // How words that are carried over are introduced.
@@ -30,7 +32,7 @@ func WordsOf(ops []op.Op, more []Said, lead string, count func(string) int) stri
 	var words []Said
 	for _, o := range ops {
 		if b, ok := o.Body.(*op.UserSaid); ok && b.Text != "" {
-			words = append(words, Said{o.Seq, b.Text, b.Source, ""})
+			words = append(words, Said{UserSaid: *b, Seq: o.Seq})
 		}
 	}
 	return renderWords(append(words, more...), lead, count)
@@ -38,10 +40,9 @@ func WordsOf(ops []op.Op, more []Said, lead string, count func(string) int) stri
 
 // Said is one thing a user said.
 type Said struct {
-	Seq    uint64
-	Text   string
-	Source op.Source
-	Task   string // of the subagent it was said to, and a blank; empty: the task itself
+	op.UserSaid
+	Seq  uint64
+	Task string // of the subagent it was said to, and a blank; empty: the task itself
 }
 
 // renderWords quotes the words: steering and rejections whole, other texts whole while they
@@ -63,7 +64,11 @@ func renderWords(in []Said, lead string, count func(string) int) string {
 				budget -= n
 			}
 		}
-		fmt.Fprintf(&sb, "\n- %sop %d (%s): %s", s.Task, s.Seq, s.Source, text)
+		about := ""
+		if s.Question != "" { // "1" says nothing without it
+			about = " to: " + OneLine(s.Question, maxQuestion)
+		}
+		fmt.Fprintf(&sb, "\n- %sop %d (%s%s): %s", s.Task, s.Seq, s.Source, about, text)
 	}
 	return sb.String()
 }

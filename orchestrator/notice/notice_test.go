@@ -39,9 +39,10 @@ model.replied 2 {"text":"The date parser\nis fixed.","finish":"stop"}
 	optest.Golden(t, "notice/back_folded.txt", Jump("/w", back, &op.JumpDone{Compacted: true}, nil, nil, nil, []string{"step 2 and on: the config is read too late"}, "0 to 4"))
 	optest.Golden(t, "notice/forward.txt", Jump("/w", op.JumpIntended{From: 1, To: 4, Reason: "It was better."}, &op.JumpDone{}, changed[:1], nil, nil, nil, "0 to 4"))
 	optest.Golden(t, "notice/words.txt", renderWords([]Said{
-		{7, "Use tabs, and mind the\nsecond line.", op.SourceSteer, ""},
-		{9, "No: never touch the vendored code.", op.SourceRejection, ""},
-		{12, "Fix the parser. " + strings.Repeat("It fails on leap years. ", 400) + "And tell me when it is done.", op.SourceRequest, ""},
+		said(7, op.SourceSteer, "Use tabs, and mind the\nsecond line."),
+		said(9, op.SourceRejection, "No: never touch the vendored code."),
+		{op.UserSaid{Text: "1", Source: op.SourceAnswer, Question: "Which port shall I use?\n  1. 8080\n  2. 9090"}, 10, ""},
+		said(12, op.SourceRequest, "Fix the parser. "+strings.Repeat("It fails on leap years. ", 400)+"And tell me when it is done."),
 	}, WordsOfLeft, countWords))
 	optest.Golden(t, "notice/restored.txt", Restored(&op.WorldRestored{ToStep: 2, Paths: []string{"src", "go.mod"}, Kept: []op.Skipped{{Path: "src/mine.go"}}}, 5,
 		worldstate.Result{Written: []string{"go.mod", "src/a.go"}, Deleted: []string{"src/new.go"}}))
@@ -49,20 +50,24 @@ model.replied 2 {"text":"The date parser\nis fixed.","finish":"stop"}
 	optest.Golden(t, "notice/restored_all.txt", Restored(&op.WorldRestored{ToStep: -1}, 0, worldstate.Result{Written: []string{"a"}}))
 }
 
+func said(seq uint64, source op.Source, text string) Said {
+	return Said{UserSaid: op.UserSaid{Text: text, Source: source}, Seq: seq}
+}
+
 // TestWordsAreWhole: steering and rejections are carried whole, whatever their
 // length; a request within the budget, too.
 func TestWordsAreWhole(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("every word counts ", 2000))
 	for _, source := range []op.Source{op.SourceSteer, op.SourceRejection} {
-		if got := renderWords([]Said{{1, long, source, ""}}, WordsOfLeft, countWords); !strings.Contains(got, long) {
+		if got := renderWords([]Said{said(1, source, long)}, WordsOfLeft, countWords); !strings.Contains(got, long) {
 			t.Errorf("%s was shortened to %d bytes", source, len(got))
 		}
 	}
 	short := strings.TrimSpace(strings.Repeat("word ", maxWordsTokens))
-	if got := renderWords([]Said{{1, short, op.SourceRequest, ""}}, WordsOfLeft, countWords); !strings.Contains(got, short) {
+	if got := renderWords([]Said{said(1, op.SourceRequest, short)}, WordsOfLeft, countWords); !strings.Contains(got, short) {
 		t.Error("a request within the budget was shortened")
 	}
-	got := renderWords([]Said{{3, long, op.SourceRequest, ""}}, WordsOfLeft, countWords)
+	got := renderWords([]Said{said(3, op.SourceRequest, long)}, WordsOfLeft, countWords)
 	if strings.Contains(got, long) || !strings.Contains(got, "the whole is op 3") {
 		t.Errorf("a request over the budget is not shortened with a pointer: %d bytes", len(got))
 	}

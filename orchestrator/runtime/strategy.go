@@ -123,7 +123,7 @@ func (t *Task) askFor(ctx, keep context.Context, question string) (answer string
 	if answer = strings.TrimSpace(answer); !ok || answer == "" {
 		return "", false, nil
 	}
-	return answer, true, t.Journal.Post(keep, &op.UserSaid{Text: answer, Source: op.SourceAnswer})
+	return answer, true, t.Journal.Post(keep, &op.UserSaid{Text: answer, Source: op.SourceAnswer, Question: question})
 }
 
 // answerOrStuck asks the user; without an answer the turn ends.

@@ -305,7 +305,7 @@ func (t *Task) subagentsIn(ops []op.Op) (effects []string, words []notice.Said) 
 				calls = append(calls, o)
 			case *op.UserSaid:
 				if ob.Source != op.SourceRequest { // those are the agent's
-					words = append(words, notice.Said{Seq: o.Seq, Text: ob.Text, Source: ob.Source, Task: b.Task + " "})
+					words = append(words, notice.Said{UserSaid: *ob, Seq: o.Seq, Task: b.Task + " "})
 				}
 			}
 			return nil
