@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"anamnesis/anamnesis"
@@ -86,7 +87,8 @@ func (m *Memory) runPass(ctx, keep context.Context, asks consult.Model, req anam
 		return err
 	}
 	if asks != nil && m.o.Passing != nil {
-		m.o.Passing(op.PassBegun{Trigger: done.Trigger, Ranges: req.Ranges})
+		begun := op.PassBegun{Trigger: done.Trigger, Ranges: req.Ranges}
+		asks = announced{asks, sync.OnceFunc(func() { m.o.Passing(begun) })}
 	}
 	res, err := anamnesis.Pass(ctx, asks, req, limits)
 	if err != nil {
@@ -157,6 +159,18 @@ func (p passModel) Complete(ctx context.Context, system, text string) (consult.C
 		return consult.Completion{}, err
 	}
 	return consult.Completion{Text: reply.Text, Usage: reply.Usage}, nil
+}
+
+// announced is a model whose first question is announced. A pass asks none if its EAS has no room for one.
+type announced struct {
+	consult.Model
+	announce func()
+}
+
+// Complete announces the question and asks it.
+func (a announced) Complete(ctx context.Context, system, text string) (consult.Completion, error) {
+	a.announce()
+	return a.Model.Complete(ctx, system, text)
 }
 
 // CompactOldest runs a pass over the oldest steps, left or not, and replaces them by its block.
