@@ -69,6 +69,14 @@ func TestEditor(t *testing.T) {
 	if again := OpenHistory(state, dir); len(again.entries) != 2 {
 		t.Errorf("the history holds %q", again.entries)
 	}
+	t.Chdir(dir)
+	if same := OpenHistory(state, "."); len(same.entries) != 2 {
+		t.Errorf("the same directory as \".\" has %q", same.entries)
+	}
+	t.Chdir(state)
+	if other := OpenHistory(state, "."); len(other.entries) != 0 {
+		t.Errorf("another directory as \".\" has %q", other.entries)
+	}
 	if other := OpenHistory(state, state); len(other.entries) != 0 {
 		t.Errorf("another directory has %q", other.entries)
 	}

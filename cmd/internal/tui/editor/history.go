@@ -24,6 +24,12 @@ type History struct {
 
 // OpenHistory reads the history of a directory. If it cannot be read, it is empty.
 func OpenHistory(state, dir string) *History {
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
 	sum := sha256.Sum256([]byte(dir))
 	h := &History{path: filepath.Join(state, "history", hex.EncodeToString(sum[:8])+".jsonl")}
 	data, _ := os.ReadFile(h.path)
