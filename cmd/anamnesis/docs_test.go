@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -139,4 +140,50 @@ func describeFlags(b *strings.Builder, c *cobra.Command) {
 		fmt.Fprintf(b, "%s| `%s` | %s |\n", head, name, strings.ReplaceAll(usage, "|", "\\|"))
 		head = ""
 	})
+}
+
+var fenced = regexp.MustCompile("(?s)```(sh|yaml)\n(.*?)```")
+
+// TestExamples runs the commands of pages whose first example needs no server, without a terminal.
+func TestExamples(t *testing.T) {
+	for page, files := range map[string][]string{"../../docs/guides/eas.md": nil, "../../docs/reference/script-model.md": {"greeting.yaml"}} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var commands string
+		dir, home := t.TempDir(), t.TempDir()
+		for _, m := range fenced.FindAllStringSubmatch(string(text), -1) {
+			switch {
+			case m[1] == "sh" && commands == "":
+				commands = m[2]
+			case m[1] == "yaml" && len(files) > 0:
+				if err := os.WriteFile(filepath.Join(dir, files[0]), []byte(m[2]), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				files = files[1:]
+			}
+		}
+		ran := 0
+		for line := range strings.Lines(commands) {
+			line, _, _ = strings.Cut(strings.TrimSpace(line), "   #")
+			if strings.Contains(line, "probe") {
+				continue
+			}
+			bin, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", `anamnesis() { "$BIN" "$@"; }; `+line)
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "BIN="+bin, "HOME="+home, "ANAMNESIS_HOME="+filepath.Join(home, "a"))
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: %s: %v\n%s", page, line, err, out)
+			}
+			ran++
+		}
+		if ran == 0 {
+			t.Errorf("%s has no command", page)
+		}
+	}
 }

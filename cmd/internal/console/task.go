@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
@@ -98,10 +99,22 @@ func (c *Console) Announce(how Show, s session.Info, warn func(texts ...string))
 	}
 	fmt.Fprintln(c.Err, view.Fit(c.Err, view.Clean(fmt.Sprintf("task %s · %s%s · EAS %d (%s) · approval %s", s.Task, who, view.ModelName(s.Model), s.EAS, s.EASFrom, s.Approval))))
 	answer := c.Out
-	if view.IsTerminal(c.Out) && c.Interactive() {
-		answer = nil // the same screen shows the progress
+	if view.IsTerminal(c.Out) && c.Interactive() || sameFile(c.Out, c.Err) {
+		answer = nil // the progress there shows it
 	}
 	return view.NewText(answer, c.Err, c.Width(), s.Dir, view.WithOutputs)
+}
+
+// sameFile reports whether two outputs are one file or pipe, as with 2>&1.
+func sameFile(a, b io.Writer) bool {
+	fa, ok := a.(*os.File)
+	fb, ok2 := b.(*os.File)
+	if !ok || !ok2 {
+		return false
+	}
+	sa, err := fa.Stat()
+	sb, err2 := fb.Stat()
+	return err == nil && err2 == nil && os.SameFile(sa, sb)
 }
 
 // Ended returns the end of a turn as an error with its exit code; nil if the turn is done.

@@ -31,7 +31,7 @@ func (p Price) Most(tokens int) float64 {
 	return float64(tokens) * max(p.Input, p.Cached, p.Output) / perTokens
 }
 
-// Model returns a model whose replies state their cost. It is as safe for concurrent use as m.
+// Model returns a model whose replies state their cost, except where m stated it itself. It is as safe for concurrent use as m.
 func Model(m model.Model, p Price) model.Model { return priced{m, p} }
 
 type priced struct {
@@ -41,7 +41,7 @@ type priced struct {
 
 func (m priced) Ask(ctx context.Context, r model.Request, on func(model.Delta)) (model.Reply, error) {
 	reply, err := m.Model.Ask(ctx, r, on)
-	if err == nil {
+	if err == nil && reply.Usage.Priced == 0 {
 		reply.Usage.Priced = reply.Usage.Tokens()
 		reply.Usage.USD = m.price.Of(reply.Usage)
 	}

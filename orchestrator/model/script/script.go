@@ -337,6 +337,7 @@ func (a answer) reply(r model.Request, prefix, name string) model.Reply {
 		out.Usage = *a.usage
 	} else {
 		out.Usage = model.EstimateUsage(r, out)
+		out.Usage.Priced = out.Usage.Tokens() // a recording costs nothing
 	}
 	return out
 }

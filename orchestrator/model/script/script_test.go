@@ -134,7 +134,7 @@ turns:
     usage: {prompt: 10, completion: 2}
 `)
 	first, err := m.Ask(t.Context(), model.Request{Messages: []model.Message{user("12345")}}, nil)
-	if err != nil || first.Text != "Zwei Zeilen\nüber Bäume\n" || first.Finish != "stop" || first.Usage != (op.Usage{Prompt: 2, Completion: 7, Reasoning: 1}) {
+	if err != nil || first.Text != "Zwei Zeilen\nüber Bäume\n" || first.Finish != "stop" || first.Usage != (op.Usage{Prompt: 2, Completion: 7, Reasoning: 1, Priced: 9}) {
 		t.Errorf("%+v, %v", first, err)
 	}
 	second, err := m.Ask(t.Context(), model.Request{Turn: 1}, nil)
