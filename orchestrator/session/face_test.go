@@ -177,7 +177,7 @@ func TestOwnToolsAndModel(t *testing.T) {
 	f := &face{tasks: svc, streams: svc}
 	s, err := f.Start(t.Context(), session.Request{Settings: session.Settings{Sandbox: string(guard.ConfineOff)}, Dir: t.TempDir(), Text: "How is it?"}, f.client())
 	f.turn(t, s, err)
-	if _, err := f.Jump(t.Context(), s.Task, op.JumpRequested{To: 0, Reason: "again"}, f.client()); err != nil {
+	if _, err := f.Jump(t.Context(), s.Task, "", op.JumpRequested{To: 0, Reason: "again"}, f.client()); err != nil {
 		t.Fatal(err)
 	}
 	s, err = f.Resume(t.Context(), s.Task, "And now?", session.Settings{}, f.client())
