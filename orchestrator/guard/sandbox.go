@@ -97,7 +97,7 @@ func missing(p confine.Parts) []string {
 	if !p.Namespaces {
 		switch {
 		case p.Landlock > 0:
-			say("sandbox without namespaces (the kernel does not let this user make them): Landlock keeps commands from writing outside the world and from reading the program's state, though not from listing its names; commands have no network at all, not even a loopback of their own, no private /tmp, and can change modes and owners of this user's files outside the world, and write the world's .anamnesis; git hooks and git configuration are checked when a command has ended")
+			say("sandbox without namespaces (the kernel does not let this user make them): Landlock keeps commands from writing outside the world and from reading the program's state, though not from listing its names; commands have no network at all, not even a loopback of their own, no private /tmp, and can change modes and owners of this user's files outside the world, and write the world's .anamnesis; git hooks and git configuration are set back after a command has changed them")
 		case p.Seccomp:
 			say("sandbox with neither namespaces nor Landlock: commands can read and write wherever this user can, the program's state included; only the network is held back")
 		default:
