@@ -2,6 +2,7 @@ package op
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -181,6 +182,8 @@ type Call struct {
 	// Args is the arguments as the model sent them: normally a JSON object,
 	// but kept as text so that a malformed one is recorded as it was.
 	Args string `json:"args"`
+	// Extra is what the provider put beside the call, by its name for it; see ModelReplied.
+	Extra map[string]json.RawMessage `json:"extra,omitempty"`
 }
 
 // ModelReplied is one complete reply. An incomplete reply is a ModelFailed.
@@ -191,10 +194,23 @@ type ModelReplied struct {
 	Finish    string `json:"finish"` // provider's finish reason, never empty
 	Usage     Usage  `json:"usage"`
 	Model     string `json:"model,omitempty"` // as the provider named it
-	Millis    int64  `json:"ms"`
+	// Extra is what the provider put beside the text and the calls: its reasoning, signatures,
+	// ids. It goes back to Origin, the base URL and model that made it, and to no other.
+	Extra  map[string]json.RawMessage `json:"extra,omitempty"`
+	Origin string                     `json:"origin,omitempty"`
+	Millis int64                      `json:"ms"`
 	// Joins: the calls belong to the previous reply, whose own are not all done. Another
 	// agent's calls are reported that way, one by one.
 	Joins bool `json:"joins,omitempty"`
+}
+
+// Empty reports whether the reply has neither text nor a call, and its finish does not say why.
+func (b *ModelReplied) Empty() bool {
+	switch b.Finish {
+	case "length", "content_filter", FinishCheckpoint:
+		return false
+	}
+	return len(b.Calls) == 0 && strings.TrimSpace(b.Text) == ""
 }
 
 // FinishCheckpoint is the finish of a reply that is the note of a checkpoint, which the agent of a
@@ -209,6 +225,19 @@ type ModelFailed struct {
 	Partial string `json:"partial,omitempty"` // text that had arrived
 	// Overflow: the request did not fit the model's context window.
 	Overflow bool `json:"overflow,omitempty"`
+	// Wait is the wait that follows, before the request is made again; nil: it is not.
+	Wait *Wait `json:"wait,omitempty"`
+}
+
+// Wait is a wait for a provider that fails in passing.
+type Wait struct {
+	Until time.Time `json:"until"` // when it is asked again
+	// Since is when the outage began: the first of the failures in a row, later by the waits that
+	// the provider itself named, which do not count. End is when the task gives up.
+	Since time.Time `json:"since"`
+	End   time.Time `json:"end"`
+	Tries int       `json:"tries"`         // failures in a row
+	Cut   int       `json:"cut,omitempty"` // of them, replies that had begun
 }
 
 // ApprovalDecided records whether a call may run and who decided.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"unicode/utf8"
 
@@ -35,8 +36,9 @@ func (j *Journal) redactBody(b op.Body) (op.Body, []byte, error) {
 		return nil, nil, err
 	}
 	var found []redact.Found
-	data, changed, err := j.redactor.JSON(data, &redact.JSONOptions{
-		Keep: strings.Fields(keptNames), OwnKeys: true, Nested: []string{"args"}, Valid: true,
+	plain := data
+	data, changed, err := j.redactor.JSON(plain, &redact.JSONOptions{
+		Keep: strings.Fields(keptNames), OwnKeys: true, Foreign: "extra", Nested: []string{"args"}, Valid: true,
 		Found: func(_ []string, f redact.Found) { found = append(found, f) },
 	})
 	if err != nil {
@@ -52,7 +54,32 @@ func (j *Journal) redactBody(b op.Body) (op.Body, []byte, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("redact %s: %w", b.Kind(), err)
 	}
-	return redacted, data, nil
+	if b, ok := redacted.(*op.ModelReplied); ok {
+		if was, err := op.Decode(b.Kind(), plain); err != nil || !dropAltered(b, was.(*op.ModelReplied)) {
+			return redacted, data, err
+		}
+		data, err = op.Encode(redacted)
+	}
+	return redacted, data, err
+}
+
+// dropAltered removes from a reply what its provider would refuse: a structure whose texts were redacted no
+// longer matches its signature. A field that is one text goes back redacted. It reports whether anything
+// was removed.
+func dropAltered(b, was *op.ModelReplied) bool {
+	removed := false
+	drop := func(now, was map[string]json.RawMessage) {
+		maps.DeleteFunc(now, func(key string, v json.RawMessage) bool {
+			gone := !bytes.Equal(v, was[key]) && (v[0] != '"' || redact.Opaque(key))
+			removed = removed || gone
+			return gone
+		})
+	}
+	drop(b.Extra, was.Extra)
+	for i := range b.Calls {
+		drop(b.Calls[i].Extra, was.Calls[i].Extra)
+	}
+	return removed
 }
 
 // keepOrigins records in the vault where the secrets of an operation came from: the files a

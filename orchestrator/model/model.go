@@ -33,6 +33,9 @@ type Message struct {
 	Calls     []op.Call // assistant only
 	CallID    string    // tool only: the call this answers
 	Name      string    // tool only: the tool's name
+	// Extra is what the provider Origin put beside its reply; assistant only. See op.ModelReplied.
+	Extra  map[string]json.RawMessage `json:",omitempty"`
+	Origin string                     `json:",omitempty"`
 	// Parts are the images of a tool's result; its text names them. A model that takes no
 	// images ignores them.
 	Parts []op.Part `json:",omitempty"`
@@ -69,7 +72,9 @@ type Request struct {
 	Mark string
 	// Last is the last call the task made, even if a compaction has removed it from Messages; nil if
 	// there is none. Only scripts read it.
-	Last     *Past
+	Last *Past
+	// Once: the caller repeats a failed request itself.
+	Once     bool
 	Messages []Message
 	Tools    []ToolSpec
 	// MaxTokens caps the reply, in the provider's tokens; 0: no cap.
@@ -105,6 +110,15 @@ type Reply struct {
 	Usage op.Usage
 	// Model is the name the provider answered under; may be empty.
 	Model string
+	// Extra is what the provider put beside the text and the calls. It goes back with the reply as
+	// Message.Extra to the model that states the same Origin.
+	Extra  map[string]json.RawMessage
+	Origin string
+}
+
+// Message returns the reply as a message of a later request.
+func (r Reply) Message() Message {
+	return Message{Role: RoleAssistant, Text: r.Text, Reasoning: r.Reasoning, Calls: r.Calls, Extra: r.Extra, Origin: r.Origin}
 }
 
 // Delta is a piece of a reply that is still arriving.
@@ -138,7 +152,7 @@ const bytesPerToken = 4
 func EstimateUsage(r Request, reply Reply) op.Usage {
 	sent := 0
 	for _, m := range r.Messages {
-		sent += len(m.Text) + callBytes(m.Calls)
+		sent += len(m.Text) + callBytes(m.Calls) + extraBytes(m.Extra)
 	}
 	for _, t := range r.Tools {
 		sent += len(t.Name) + len(t.Description) + len(t.Schema)
@@ -155,7 +169,15 @@ func EstimateUsage(r Request, reply Reply) op.Usage {
 func callBytes(calls []op.Call) int {
 	n := 0
 	for _, c := range calls {
-		n += len(c.Name) + len(c.Args)
+		n += len(c.Name) + len(c.Args) + extraBytes(c.Extra)
+	}
+	return n
+}
+
+func extraBytes(extra map[string]json.RawMessage) int {
+	n := 0
+	for key, v := range extra {
+		n += len(key) + len(v)
 	}
 	return n
 }

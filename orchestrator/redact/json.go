@@ -19,6 +19,9 @@ type JSONOptions struct {
 	Keep []string
 	// OwnKeys: the keys outside of nested JSON are the caller's own names and are not examined.
 	OwnKeys bool
+	// Foreign is a key whose value is another program's: neither Keep nor OwnKeys applies to it, and
+	// Opaque strings in it are searched for known values only.
+	Foreign string
 	// Nested are the keys whose strings hold JSON themselves, if they are valid JSON; their
 	// strings are redacted by their decoded values.
 	Nested []string
@@ -65,6 +68,8 @@ type jsonWalk struct {
 	done int // bytes of in that are in out
 	path []string
 	deep int
+	// foreign is how many keys of the path are JSONOptions.Foreign.
+	foreign int
 	// found are the secrets, for JSONOptions.Found.
 	found []pathFound
 }
@@ -110,7 +115,7 @@ func (w *jsonWalk) value(depth int) {
 // number replaces a number that is a known value by a marker, as a string. The caller's own
 // numbers are not changed.
 func (w *jsonWalk) number(from, to int) {
-	if to-from < MinKnownBytes || w.deep == 0 && w.o.OwnKeys {
+	if to-from < MinKnownBytes || w.own() && w.o.OwnKeys {
 		return
 	}
 	ms, _ := w.r.find(w.in[from:to], false)
@@ -142,17 +147,24 @@ func (w *jsonWalk) members(depth int, closing byte) {
 		from := w.at
 		w.skipString()
 		key := jsontext.Unquote(w.in[from:w.at])
-		if w.deep > 0 || !w.o.OwnKeys {
+		if !w.own() || !w.o.OwnKeys {
 			ms, _ := w.r.find(key, false)
 			w.mark(from, w.at, key, ms)
+		}
+		foreign := w.foreign
+		if key != "" && key == w.o.Foreign {
+			w.foreign++
 		}
 		w.path = append(w.path, key)
 		w.blank()
 		w.at++ // the colon
 		w.value(depth + 1)
-		w.path = w.path[:len(w.path)-1]
+		w.path, w.foreign = w.path[:len(w.path)-1], foreign
 	}
 }
+
+// own reports whether the walk is among the caller's own keys.
+func (w *jsonWalk) own() bool { return w.deep == 0 && w.foreign == 0 }
 
 func (w *jsonWalk) skipString() {
 	for w.at++; w.in[w.at] != '"'; w.at++ {
@@ -169,10 +181,14 @@ func (w *jsonWalk) str(from, to int) {
 	if n := len(w.path); n > 0 {
 		key = w.path[n-1]
 	}
-	if w.deep == 0 && slices.Contains(w.o.Keep, key) {
+	if w.own() && slices.Contains(w.o.Keep, key) {
 		return
 	}
 	text := jsontext.Unquote(w.in[from:to])
+	if w.foreign > 0 && Opaque(key) {
+		w.mark(from, to, text, w.r.findKnown(text))
+		return
+	}
 	if slices.Contains(w.o.Nested, key) && w.deep < maxNested && jsontext.Valid([]byte(text)) {
 		in := jsonWalk{r: w.r, o: w.o, in: text, path: slices.Clone(w.path), deep: w.deep + 1}
 		in.value(0)

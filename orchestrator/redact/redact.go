@@ -268,6 +268,20 @@ func (r *Redactor) findIn(s string, inKey bool) ([]match, scanEnd) {
 	return t.escaped(ms, s), end
 }
 
+// findKnown is find for known values only.
+func (r *Redactor) findKnown(s string) (ms []match) {
+	if r == nil {
+		return nil
+	}
+	t := r.table()
+	t.words.Each(s, func(word, to int) {
+		if word >= len(r.rules) {
+			ms = t.forms[word-len(r.rules)].match(ms, s, to)
+		}
+	})
+	return merge(s, t.escaped(ms, s))
+}
+
 // merge sorts matches and joins overlapping ones, whose bytes are all replaced.
 func merge(s string, ms []match) []match {
 	if len(ms) < 2 {

@@ -69,7 +69,7 @@ func Ask(ctx context.Context, m model.Model, src Source, r Request) (Result, err
 		}
 		res.Calls++
 		res.Usage = res.Usage.Plus(reply.Usage)
-		messages = append(messages, model.Message{Role: model.RoleAssistant, Text: reply.Text, Calls: reply.Calls})
+		messages = append(messages, reply.Message())
 		if len(reply.Calls) > 0 {
 			for _, c := range reply.Calls {
 				text := fmt.Sprintf("Not looked up: %d look-ups is all there are. Reply with the JSON object.", MaxLooks)

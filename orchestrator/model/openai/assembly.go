@@ -2,11 +2,11 @@ package openai
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
-
-	gopenai "github.com/sashabaranov/go-openai"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
@@ -17,6 +17,9 @@ type assembly struct {
 	on        func(model.Delta)
 	text      strings.Builder
 	reasoning strings.Builder
+	extra     extra
+	parts     extra // its field content: the content as a list of parts, if it came as one
+	odd       bool  // some part is not text
 	calls     []*partialCall
 	last      *partialCall // the one the latest piece belonged to
 	finish    string
@@ -32,6 +35,7 @@ type partialCall struct {
 	id    string
 	name  string
 	args  strings.Builder
+	extra extra
 }
 
 func newAssembly(on func(model.Delta)) *assembly {
@@ -41,74 +45,100 @@ func newAssembly(on func(model.Delta)) *assembly {
 	return &assembly{on: on}
 }
 
-// add applies one chunk and its `reasoning`.
-func (a *assembly) add(chunk gopenai.ChatCompletionStreamResponse, reasoning string) error {
-	if chunk.Model != "" {
-		a.model = chunk.Model
+// add applies one chunk.
+func (a *assembly) add(c chunk) error {
+	if c.model != "" {
+		a.model = c.model
 	}
-	if chunk.Usage != nil {
-		a.usage = usageOf(chunk.Usage)
+	if c.usage != nil {
+		a.usage = c.usage
 		// The chunk that has usage and no choice is the last one.
-		a.over = a.finish != "" && len(chunk.Choices) == 0
+		a.over = a.finish != "" && len(c.choices) == 0
 	}
-	for _, choice := range chunk.Choices {
-		if choice.Index != 0 {
+	for _, choice := range c.choices {
+		if choice.index != 0 {
 			continue // only one choice is requested
 		}
-		if err := a.addChoice(choice, reasoning); err != nil {
+		if err := a.addChoice(choice); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *assembly) addChoice(choice gopenai.ChatCompletionStreamChoice, reasoning string) error {
-	d := choice.Delta
-	if d.ReasoningContent != "" {
-		reasoning = d.ReasoningContent // some send the same under both names
+func (a *assembly) addChoice(c choice) error {
+	d := c.delta
+	text, thinking, plain := contentOf(d["content"])
+	a.addContent(d["content"], text, plain)
+	if thinking == "" {
+		thinking = thoughtOf(d)
 	}
 	// A refusal is shown as the model's text.
-	if piece := (model.Delta{Text: d.Content + d.Refusal, Reasoning: reasoning}); piece != (model.Delta{}) {
+	if piece := (model.Delta{Text: text + stringOf(d["refusal"]), Reasoning: thinking}); piece != (model.Delta{}) {
 		a.text.WriteString(piece.Text)
 		a.reasoning.WriteString(piece.Reasoning)
 		a.on(piece)
 	}
-	pieces := d.ToolCalls
-	if d.FunctionCall != nil { // the form before tool calls
-		zero := 0
-		pieces = append(pieces, gopenai.ToolCall{Index: &zero, Function: *d.FunctionCall})
+	a.extra.add(d, "role", "content", "refusal", "tool_calls", "function_call")
+	for _, raw := range listOf(d["tool_calls"]) {
+		if piece := objectOf(raw); piece != nil {
+			a.addCall(piece)
+		}
 	}
-	for _, piece := range pieces {
-		a.addCall(piece)
+	if f := objectOf(d["function_call"]); f != nil { // the form before tool calls
+		a.addCall(object{"index": json.RawMessage("0"), "function": d["function_call"]})
 	}
-	switch finish := string(choice.FinishReason); finish {
-	case "", string(gopenai.FinishReasonNull):
+	switch c.finish {
+	case "", "null":
 	case "error": // OpenRouter: the provider behind it failed
 		return &model.Fault{Kind: model.FaultHTTP, Retryable: true, Err: errors.New("the provider ended the reply with an error")}
 	case "model_context_window_exceeded": // Zhipu
 		return &model.Fault{Kind: model.FaultOverflow, Err: errors.New("the reply reached the end of the context window")}
 	default:
-		a.finish = finish
+		a.finish = c.finish
 	}
 	return nil
+}
+
+// addContent keeps a content that comes as a list of parts. Unless all are text, the list goes back.
+func (a *assembly) addContent(raw json.RawMessage, text string, plain bool) {
+	part := func(text string) {
+		if list, err := json.Marshal([]map[string]string{{"type": "text", "text": text}}); err == nil && text != "" {
+			a.parts.add(object{"content": list})
+		}
+	}
+	a.odd = a.odd || !plain
+	switch {
+	case present(raw) && raw[0] != '"':
+		if a.parts == nil {
+			part(a.text.String())
+		}
+		if list, err := json.Marshal(listOf(raw)); err == nil {
+			a.parts.add(object{"content": list})
+		}
+	case a.parts != nil:
+		part(text)
+	}
 }
 
 // addCall finds the call a piece belongs to. Pieces name it by index; without one (Gemini), or
 // if every call of a reply has the same one, a new id begins a new call. After the first
 // excess call all calls are dropped: none runs.
-func (a *assembly) addCall(piece gopenai.ToolCall) {
+func (a *assembly) addCall(piece object) {
 	if a.more {
 		return
 	}
-	index := -1
-	if piece.Index != nil {
-		index = *piece.Index
+	index, ok := numberOf(piece["index"])
+	if !ok {
+		index = -1
 	}
+	id, function := wordOf(piece["id"]), objectOf(piece["function"])
+	name := stringOf(function["name"])
 	c := a.find(index)
 	switch {
 	case c == nil,
-		piece.ID != "" && c.id != "" && piece.ID != c.id,
-		index < 0 && piece.ID == "" && piece.Function.Name != "":
+		id != "" && c.id != "" && id != c.id,
+		index < 0 && id == "" && name != "":
 		if len(a.calls) >= model.MaxCalls {
 			a.more = true
 			return
@@ -117,14 +147,20 @@ func (a *assembly) addCall(piece gopenai.ToolCall) {
 		a.calls = append(a.calls, c)
 	}
 	a.last = c
-	if piece.ID != "" {
-		c.id = piece.ID
+	if id != "" {
+		c.id = id
 	}
 	// A name may come in pieces, or again with every piece.
-	if piece.Function.Name != c.name {
-		c.name += piece.Function.Name
+	if name != c.name {
+		c.name += name
 	}
-	c.args.WriteString(piece.Function.Arguments)
+	c.args.WriteString(argsOf(function["arguments"]))
+	c.extra.add(piece, "index", "id", "type", "function")
+	delete(function, "name")
+	delete(function, "arguments")
+	if more, err := json.Marshal(function); err == nil {
+		c.extra.add(object{"function": more})
+	}
 }
 
 // find returns the latest call with that index; without one, the latest call.
@@ -149,6 +185,13 @@ func (a *assembly) reply(r model.Request) model.Reply {
 		MoreCalls: a.more,
 		Finish:    a.finish,
 		Model:     a.model,
+		Extra:     a.extra.fields(),
+	}
+	if a.odd {
+		if out.Extra == nil {
+			out.Extra = make(map[string]json.RawMessage)
+		}
+		maps.Copy(out.Extra, a.parts.fields())
 	}
 	if a.usage != nil && *a.usage != (op.Usage{}) {
 		out.Usage = *a.usage
@@ -187,18 +230,7 @@ func (a *assembly) finished(r model.Request) []op.Call {
 		if strings.TrimSpace(args) == "" {
 			args = "{}" // a usual form of a call without arguments
 		}
-		out = append(out, op.Call{ID: id, Name: c.name, Args: args})
-	}
-	return out
-}
-
-func usageOf(u *gopenai.Usage) *op.Usage {
-	out := &op.Usage{Prompt: u.PromptTokens, Completion: u.CompletionTokens}
-	if d := u.PromptTokensDetails; d != nil {
-		out.Cached = d.CachedTokens
-	}
-	if d := u.CompletionTokensDetails; d != nil {
-		out.Reasoning = d.ReasoningTokens
+		out = append(out, op.Call{ID: id, Name: c.name, Args: args, Extra: c.extra.fields()})
 	}
 	return out
 }

@@ -25,29 +25,22 @@ const doneMark = "[DONE]"
 // connection open while the model reads.
 const maxLeadingSpace = 1 << 20
 
-// events reads a response's body and returns a stream that go-openai cannot misread: one line
-// `data: {…}` for each event and nothing else. Comments, names, ids and empty lines are
-// dropped; a web page, an error in the stream, broken JSON and exceeded limits become a
-// *model.Fault from Read; a body that is one whole chat completion becomes a stream of one
-// event.
-//
-// It also keeps what go-openai's types have no field for, so the goroutine that calls
-// takeReasoning must be the one that reads it.
+// events reads the events of a response's body, each the JSON of one object. Comments, names, ids and
+// empty lines are dropped; a web page, an error in the stream, broken JSON and exceeded limits become a
+// *model.Fault; a body that is one whole chat completion is one event.
 type events struct {
-	body io.ReadCloser
-	r    *bufio.Reader
+	r *bufio.Reader
 
-	begun     bool
-	out       []byte   // not read yet
-	event     []byte   // data lines of the event being read
-	read      int      // bytes taken from the body
-	err       error    // once set, Read returns it after out
-	failed    bool     // err is the provider's own report of a failure
-	reasoning []string // the `reasoning` of each event read and not yet taken
+	begun  bool
+	ready  []byte // the next event
+	event  []byte // data lines of the event being read
+	read   int    // bytes taken from the body
+	err    error  // once set, next returns it after ready
+	failed bool   // err is the provider's own report of a failure
 }
 
-func newEvents(body io.ReadCloser, clock *clock) *events {
-	return &events{body: body, r: bufio.NewReaderSize(&pulse{body, clock}, 64<<10)}
+func newEvents(body io.Reader, clock *clock) *events {
+	return &events{r: bufio.NewReaderSize(&pulse{body, clock}, 64<<10)}
 }
 
 // pulse reports every byte to the clock, including comments: gateways send them to show that
@@ -65,35 +58,20 @@ func (p *pulse) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer.
-func (e *events) Close() error { return e.body.Close() }
-
-// Read implements io.Reader. It returns at most one event at a time, so that no event waits
-// for the next.
-func (e *events) Read(p []byte) (int, error) {
-	for len(e.out) == 0 && e.err == nil {
+// next returns the next event. The end of the stream is io.EOF.
+func (e *events) next() ([]byte, error) {
+	for e.ready == nil && e.err == nil {
 		if !e.begun {
 			e.err = e.begin()
 			continue
 		}
-		e.err = e.next()
+		e.err = e.readLine()
 	}
-	if len(e.out) == 0 {
-		return 0, e.err
+	if event := e.ready; event != nil {
+		e.ready = nil
+		return event, nil
 	}
-	n := copy(p, e.out)
-	e.out = e.out[n:]
-	return n, nil
-}
-
-// takeReasoning returns the `reasoning` of the earliest event not yet taken.
-func (e *events) takeReasoning() string {
-	if len(e.reasoning) == 0 {
-		return ""
-	}
-	s := e.reasoning[0]
-	e.reasoning = e.reasoning[1:]
-	return s
+	return nil, e.err
 }
 
 // begin examines the first byte that is not white space. It is more reliable than the content
@@ -127,11 +105,11 @@ func (e *events) begin() error {
 	}
 }
 
-// next reads one line and emits the event it completes. It ignores lines that are not data. An
+// readLine reads one line and emits the event it completes. It ignores lines that are not data. An
 // event ends with an empty line, but one whose first line is complete is emitted at once: some
 // servers end events with one newline instead of two. Only the first line is tried, so that an
 // event of a million lines costs no more than its length.
-func (e *events) next() error {
+func (e *events) readLine() error {
 	line, err := e.line()
 	if err != nil && len(line) == 0 {
 		if errors.Is(err, io.EOF) && len(e.event) > 0 {
@@ -204,51 +182,23 @@ func (e *events) line() ([]byte, error) {
 	}
 }
 
-// sideData is what this package itself reads of an event.
-type sideData struct {
-	Error   json.RawMessage `json:"error"`
-	Object  string          `json:"object"`
-	Choices []struct {
-		Delta   sideDelta `json:"delta"`
-		Message sideDelta `json:"message"`
-	} `json:"choices"`
-}
-
-type sideDelta struct {
-	Reasoning json.RawMessage `json:"reasoning"`
-}
-
-// emit passes one complete event on.
+// emit makes one complete event the next one.
 func (e *events) emit(event []byte) error {
 	if string(event) == doneMark {
-		e.out = append(e.out, "data: "+doneMark+"\n\n"...)
-		return nil
+		return io.EOF
 	}
-	var side sideData
-	// go-openai reports a field of an unexpected type.
-	_ = json.Unmarshal(event, &side)
-	if p := parseProblem(event); p.found && (present(side.Error) || side.Object == "error" || len(side.Choices) == 0 && p.bare) {
+	var side struct {
+		Error, Object, Choices json.RawMessage
+	}
+	if json.Unmarshal(event, &side) != nil || event[0] != '{' {
+		return badEvent(event)
+	}
+	bare := !present(side.Choices) || string(side.Choices) == "[]"
+	if p := parseProblem(event); p.found && (present(side.Error) || text(side.Object) == "error" || bare && p.bare) {
 		e.failed = true
-		return p.fault()
+		return p.fault(nil)
 	}
-	thought := ""
-	if len(side.Choices) > 0 {
-		_ = json.Unmarshal(side.Choices[0].Delta.Reasoning, &thought)
-	}
-	e.reasoning = append(e.reasoning, thought)
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, event); err != nil {
-		return badEvent(event)
-	}
-	// The space keeps go-openai from taking {"error":null,…} for an error.
-	e.out = append(e.out, "data: "...)
-	if c := compact.Bytes(); c[0] == '{' {
-		e.out = append(e.out, "{ "...)
-		e.out = append(e.out, c[1:]...)
-	} else {
-		return badEvent(event)
-	}
-	e.out = append(e.out, "\n\n"...)
+	e.ready = event
 	return nil
 }
 
@@ -262,38 +212,23 @@ func (e *events) whole() error {
 	if len(body) > MaxEventBytes {
 		return &model.Fault{Kind: model.FaultProtocol, Err: fmt.Errorf("the reply is longer than %d MiB", MaxEventBytes>>20)}
 	}
-	var reply struct {
-		ID      json.RawMessage `json:"id,omitempty"`
-		Model   json.RawMessage `json:"model,omitempty"`
-		Usage   json.RawMessage `json:"usage,omitempty"`
-		Choices []struct {
-			Message json.RawMessage `json:"message,omitempty"`
-			Delta   json.RawMessage `json:"delta,omitempty"`
-			Finish  json.RawMessage `json:"finish_reason,omitempty"`
-		} `json:"choices"`
-	}
+	body = bytes.TrimSpace(body)
 	var syntax *json.SyntaxError
-	err = json.Unmarshal(body, &reply)
-	if errors.As(err, &syntax) && int(syntax.Offset) >= len(bytes.TrimSpace(body)) {
+	var value any
+	if err := json.Unmarshal(body, &value); errors.As(err, &syntax) && int(syntax.Offset) >= len(body) {
 		return &model.Fault{Kind: model.FaultCut, Retryable: true, Err: errors.New("the reply ended inside its JSON")}
-	}
-	if p := parseProblem(body); p.found && len(reply.Choices) == 0 {
-		e.failed = true
-		return p.fault()
-	}
-	if err != nil || len(reply.Choices) == 0 || len(reply.Choices[0].Message) == 0 {
+	} else if err != nil {
 		return &model.Fault{Kind: model.FaultProtocol, Err: errNoChat}
 	}
-	reply.Choices = reply.Choices[:1]
-	reply.Choices[0].Delta, reply.Choices[0].Message = reply.Choices[0].Message, nil
-	event, err := json.Marshal(reply)
-	if err != nil {
-		return fmt.Errorf("read the reply: %w", err)
+	if p := parseProblem(body); p.found && len(readChunk(body).choices) == 0 {
+		e.failed = true
+		return p.fault(nil)
 	}
-	if err := e.emit(event); err != nil {
-		return err
+	if c := readChunk(body).choices; len(c) == 0 || c[0].delta == nil {
+		return &model.Fault{Kind: model.FaultProtocol, Err: errNoChat}
 	}
-	return e.emit([]byte(doneMark))
+	e.ready = body
+	return io.EOF
 }
 
 func present(raw json.RawMessage) bool {

@@ -9,67 +9,39 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
-	"time"
 
 	"anamnesis/orchestrator/model"
 )
 
-// exchange carries one request and its response. It is go-openai's HTTPDoer, because that
-// library drops the headers of an error response, cannot send some values, and mistakes every
-// kind of broken stream for a clean end.
-type exchange struct {
-	client  *Client
-	request model.Request
-	clock   *clock
-	sent    bool    // Do was called
-	events  *events // set once a response with a 2xx status has come
-}
-
-// refused reports that go-openai rejected the request itself, since it knows that the model's
-// endpoint does not support it.
-func (x *exchange) refused() bool { return !x.sent }
-
-// Do sends the request. A status outside 2xx is returned as a *model.Fault;
-// otherwise the response's body is an events.
-func (x *exchange) Do(req *http.Request) (*http.Response, error) {
-	x.sent = true
-	if err := x.rewrite(req); err != nil {
+// send sends a request's body. A status outside 2xx is a *model.Fault.
+func (c *Client) send(ctx context.Context, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.o.BaseURL+"/chat/completions", bytes.NewReader(body))
+	if err != nil {
 		return nil, &model.Fault{Kind: model.FaultProtocol, Err: err}
 	}
-	resp, err := x.client.http.Do(req)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Cache-Control", "no-cache")
+	if c.o.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.o.Key)
+	}
+	resp, err := c.http.Do(req)
 	if err != nil {
-		var untrusted *tls.CertificateVerificationError
-		return nil, &model.Fault{
-			Kind:      model.FaultNetwork,
-			Retryable: !errors.As(err, &untrusted),
-			Err:       networkError(req, err),
-		}
+		return nil, &model.Fault{Kind: model.FaultNetwork, Retryable: passing(err), Err: networkError(req, err)}
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer resp.Body.Close()
 		return nil, statusFault(resp)
 	}
-	x.events = newEvents(resp.Body, x.clock)
-	resp.Body = x.events
 	return resp, nil
 }
 
-// rewrite replaces the request's body by the patched one.
-func (x *exchange) rewrite(req *http.Request) error {
-	plain, err := io.ReadAll(req.Body)
-	if err != nil {
-		return fmt.Errorf("read back the request: %w", err)
-	}
-	body, err := x.client.patch(plain, x.request)
-	if err != nil {
-		return err
-	}
-	req.Body = io.NopCloser(bytes.NewReader(body))
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	req.ContentLength = int64(len(body))
-	req.Header.Del("Connection") // connections are kept by default
-	return nil
+// passing reports whether a request without an answer may succeed later: a server that cannot be
+// reached may come back, one that speaks another protocol or cannot be trusted is another server.
+func passing(err error) bool {
+	var untrusted *tls.CertificateVerificationError
+	var noTLS tls.RecordHeaderError
+	return !errors.As(err, &untrusted) && !errors.As(err, &noTLS) && !errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // networkError returns an error without the URL, which may hold a proxy's password or a
@@ -90,43 +62,17 @@ func statusFault(resp *http.Response) *model.Fault {
 	}
 	p := parseProblem(body)
 	p.status = resp.StatusCode
-	f := p.fault()
-	f.RetryAfter = retryAfter(resp.Header, time.Now())
+	f := p.fault(resp.Header)
 	switch resp.Header.Get("X-Should-Retry") { // OpenAI's own clients follow it
 	case "true":
 		f.Retryable = f.Kind == model.FaultHTTP
 	case "false":
-		f.Retryable = false
+		f.Retryable, f.RetryAfter = false, 0
 	}
 	return f
 }
 
-// retryAfter returns how long a response asks to wait, 0 if it does not say: retry-after-ms
-// (OpenAI, Azure), or Retry-After in seconds or as a date (RFC 9110, section 10.2.3).
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	// maxWish keeps a nonsensical number from overflowing a Duration.
-	const maxWish = 24 * time.Hour
-	seconds := func(s string, unit time.Duration) (time.Duration, bool) {
-		n, err := strconv.ParseFloat(s, 64)
-		if err != nil || !(n > 0) {
-			return 0, false
-		}
-		return time.Duration(min(n*float64(unit), float64(maxWish))), true
-	}
-	if d, ok := seconds(h.Get("Retry-After-Ms"), time.Millisecond); ok {
-		return d
-	}
-	v := h.Get("Retry-After")
-	if d, ok := seconds(v, time.Second); ok {
-		return d
-	}
-	if t, err := http.ParseTime(v); err == nil {
-		return min(max(t.Sub(now), 0), maxWish)
-	}
-	return 0
-}
-
-// explain returns the fault behind an error of go-openai, of the network or of this package's
+// explain returns the fault behind an error of the network or of this package's
 // reader. The end of the context is checked first, since it causes many other errors.
 func (c *Client) explain(caller, ctx context.Context, err error) *model.Fault {
 	if end := caller.Err(); end != nil {

@@ -71,7 +71,7 @@ func FuzzProblem(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		p := parseProblem(body)
 		p.status = status
-		text := p.fault().Error()
+		text := p.fault(nil).Error()
 		if len(text) > 2*excerptLength || strings.ContainsAny(text, "\n\r\x1b") {
 			t.Errorf("error %q", text)
 		}

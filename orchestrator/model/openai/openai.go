@@ -1,7 +1,6 @@
-// Package openai asks any endpoint with OpenAI's chat completions, as a model.Model. It is the
-// only package that uses go-openai, and it does not rely on that library's reading of a
-// stream: every exchange uses a transport of this package (exchange.go, events.go) that reads
-// the bytes first.
+// Package openai asks any endpoint with OpenAI's chat completions, as a model.Model. Replies are read
+// field by field (chunk.go), because endpoints differ in the types of most fields; what is unknown is
+// kept for the endpoint it came from (extra.go).
 package openai
 
 import (
@@ -11,9 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
-
-	gopenai "github.com/sashabaranov/go-openai"
 
 	"anamnesis/orchestrator/model"
 )
@@ -74,6 +72,9 @@ type Client struct {
 	http *http.Client
 	// trailer is TrailerTimeout; tests shorten it.
 	trailer time.Duration
+
+	mu    sync.Mutex
+	mends mends // what this endpoint's refusals have shown
 }
 
 var _ model.Model = (*Client)(nil)
@@ -144,48 +145,54 @@ func (c *Client) Name() string { return c.o.Model }
 // BaseURL returns the endpoint in use, without a trailing slash.
 func (c *Client) BaseURL() string { return c.o.BaseURL }
 
-// Ask implements model.Model: one HTTP request, streamed, never repeated.
+// Ask implements model.Model: one HTTP request, streamed. It is repeated at once only if the endpoint
+// wants the history written differently: see mend.go.
 func (c *Client) Ask(ctx context.Context, r model.Request, on func(model.Delta)) (model.Reply, error) {
-	body, err := c.request(r)
-	if err != nil {
-		return model.Reply{}, c.fault(model.FaultProtocol, err)
-	}
 	caller := ctx
 	ctx, clock := startClock(caller, c.o, c.trailer)
 	defer clock.stop()
-
-	x := &exchange{client: c, request: r, clock: clock}
-	cfg := gopenai.DefaultConfig(c.o.Key)
-	cfg.BaseURL = c.o.BaseURL
-	cfg.HTTPClient = x
-	stream, err := gopenai.NewClientWithConfig(cfg).CreateChatCompletionStream(ctx, body)
+	resp, err := c.exchange(ctx, r)
 	if err != nil {
-		if x.refused() {
-			return model.Reply{}, c.fault(model.FaultRefused, err)
-		}
 		return model.Reply{}, c.settle(caller, ctx, err, "")
 	}
-	defer stream.Close()
+	defer resp.Body.Close()
 
+	events := newEvents(resp.Body, clock)
 	a := newAssembly(on)
 	for !a.over {
-		chunk, err := stream.Recv()
+		event, err := events.next()
 		if err != nil {
 			// After the finish reason comes a trailer, which may be missing; an error that the
 			// provider reports there counts.
-			if a.finish != "" && !x.events.failed {
+			if a.finish != "" && !events.failed {
 				break
 			}
 			return model.Reply{}, c.settle(caller, ctx, err, a.text.String())
 		}
-		if err := a.add(chunk, x.events.takeReasoning()); err != nil {
+		if err := a.add(readChunk(event)); err != nil {
 			return model.Reply{}, c.settle(caller, ctx, err, a.text.String())
 		}
 		if a.finish != "" {
 			clock.trailer()
 		}
 	}
-	return a.reply(r), nil
+	reply := a.reply(r)
+	reply.Origin = c.origin()
+	return reply, nil
+}
+
+// exchange sends a request, again if the endpoint's refusal says how to write it.
+func (c *Client) exchange(ctx context.Context, r model.Request) (*http.Response, error) {
+	for {
+		body, err := c.request(r)
+		if err != nil {
+			return nil, &model.Fault{Kind: model.FaultProtocol, Err: err}
+		}
+		resp, err := c.send(ctx, body)
+		if err == nil || !c.learn(err, r) {
+			return resp, err
+		}
+	}
 }
 
 // settle turns the end of an exchange into the caller's Fault.
@@ -194,8 +201,4 @@ func (c *Client) settle(caller, ctx context.Context, err error, partial string) 
 	f.Partial = partial
 	f.Tries = 1
 	return f
-}
-
-func (c *Client) fault(kind model.FaultKind, err error) *model.Fault {
-	return &model.Fault{Kind: kind, Tries: 1, Err: c.scrub(err)}
 }

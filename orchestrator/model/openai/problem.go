@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -22,6 +23,7 @@ type problem struct {
 	kind    string
 	code    string
 	message string
+	body    []byte // of the report
 }
 
 // problemJSON is the union of the forms: OpenAI and most others
@@ -38,7 +40,12 @@ type problemJSON struct {
 
 // parseProblem never fails: what it cannot parse becomes the message.
 func parseProblem(body []byte) problem {
-	body = bytes.TrimSpace(body)
+	p := readProblem(bytes.TrimSpace(body))
+	p.body = body
+	return p
+}
+
+func readProblem(body []byte) problem {
 	var list []json.RawMessage
 	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
 		body = list[0]
@@ -136,32 +143,54 @@ func plainText(body []byte) string {
 	return excerpt(body)
 }
 
-// fault returns the consequence of a problem for the request.
-func (p problem) fault() *model.Fault {
+// fault returns the consequence of a problem for the request. h is the header of the response, nil
+// inside a stream.
+func (p problem) fault(h http.Header) *model.Fault {
 	f := &model.Fault{Kind: model.FaultHTTP, Status: p.status, Err: errors.New(p.message)}
+	refuse := func(hint string) {
+		f.Kind = model.FaultRefused
+		if hint != "" {
+			f.Err = fmt.Errorf("%s; %s", p.message, hint)
+		}
+	}
+	limited := p.status == http.StatusTooManyRequests || p.oneOf("rate_limit_error", "rate_limit_exceeded", "usage_limit_reached", "RESOURCE_EXHAUSTED")
+	busy := limited || p.oneOf("overloaded_error", "engine_overloaded_error", "server_is_overloaded", "UNAVAILABLE") ||
+		p.status == http.StatusRequestTimeout || p.status == http.StatusConflict || p.status == http.StatusTooEarly ||
+		p.status >= 500 && p.status != http.StatusNotImplemented
+	if busy || p.status == 0 || p.unpaid() {
+		f.RetryAfter = resetOf(h, p.body, string(p.body), limited, time.Now())
+	}
 	switch {
 	case p.overflow():
 		f.Kind = model.FaultOverflow
-	case p.oneOf("insufficient_quota", "billing_hard_limit_reached", "billing_not_active"):
-		f.Kind = model.FaultRefused
+	case p.unpaid():
+		if f.Retryable = f.RetryAfter > 0; !f.Retryable {
+			refuse("")
+		}
 	case p.oneOf("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"):
-		f.Kind = model.FaultRefused
+		refuse("")
 	case p.status == http.StatusUnauthorized:
-		f.Kind = model.FaultRefused
-		f.Err = fmt.Errorf("%s; check the API key", p.message)
+		refuse("check the API key")
 	case p.status == http.StatusPaymentRequired || p.status == http.StatusForbidden:
-		f.Kind = model.FaultRefused
+		refuse("")
 	case p.status == http.StatusNotFound:
-		f.Kind = model.FaultRefused
-		f.Err = fmt.Errorf("%s; check the model's name and the base URL", p.message)
+		refuse("check the model's name and the base URL")
+	case busy:
+		f.Retryable = true
 	case p.status == 0:
 		// Inside a stream: the request itself was accepted.
 		f.Retryable = !p.oneOf("invalid_request_error", "BadRequestError", "authentication_error", "permission_error")
-	case p.status == http.StatusRequestTimeout || p.status == http.StatusConflict ||
-		p.status == http.StatusTooEarly || p.status == http.StatusTooManyRequests || p.status >= 500:
-		f.Retryable = p.status != http.StatusNotImplemented
+	}
+	if !f.Retryable {
+		f.RetryAfter = 0
 	}
 	return f
+}
+
+// unpaid recognises a quota that no waiting restores, unless the provider names when it does.
+func (p problem) unpaid() bool {
+	return p.status != http.StatusUnauthorized && p.oneOf("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "exceeded_current_quota_error",
+		"insufficient_balance", "insufficient_user_quota", "1113") // 1113: Zhipu
 }
 
 func (p problem) oneOf(names ...string) bool {

@@ -3,28 +3,25 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
-
-	gopenai "github.com/sashabaranov/go-openai"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 )
 
-// request translates into go-openai's request. patch adds what that type cannot express.
-func (c *Client) request(r model.Request) (gopenai.ChatCompletionRequest, error) {
-	out := gopenai.ChatCompletionRequest{
-		Model:         c.o.Model,
-		StreamOptions: &gopenai.StreamOptions{IncludeUsage: true},
-	}
+// request returns the body of a request.
+func (c *Client) request(r model.Request) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	body := map[string]any{"model": c.o.Model, "stream": true, "stream_options": map[string]any{"include_usage": true}}
+	messages := []map[string]any{}
 	var pictures gallery
 	sees := c.sees()
 	for i, m := range r.Messages {
 		switch m.Role {
 		case model.RoleSystem, model.RoleUser, model.RoleAssistant, model.RoleTool:
 		default:
-			return out, fmt.Errorf("message %d has the unknown role %q", i, m.Role)
+			return nil, fmt.Errorf("message %d has the unknown role %q", i, m.Role)
 		}
 		if m.Role != model.RoleTool {
 			words := ""
@@ -32,57 +29,97 @@ func (c *Client) request(r model.Request) (gopenai.ChatCompletionRequest, error)
 				words = m.Text
 			}
 			if shown, ok := pictures.show(words); ok {
-				out.Messages = append(out.Messages, shown)
+				messages = append(messages, shown)
 				if m.Role == model.RoleUser {
 					continue
 				}
 			}
 		}
-		out.Messages = append(out.Messages, message(m))
+		messages = append(messages, c.message(m))
 		if sees {
 			pictures.add(m.Name, m.CallID, m.Parts)
 		}
 	}
 	if shown, ok := pictures.show(""); ok {
-		out.Messages = append(out.Messages, shown)
+		messages = append(messages, shown)
 	}
+	c.mend(messages)
+	body["messages"] = messages
+	var tools []map[string]any
 	for _, t := range r.Tools {
 		schema := t.Schema
 		if len(schema) == 0 {
 			schema = json.RawMessage(`{"type":"object","properties":{}}`)
 		}
 		if !json.Valid(schema) {
-			return out, fmt.Errorf("the schema of tool %q is not JSON", t.Name)
+			return nil, fmt.Errorf("the schema of tool %q is not JSON", t.Name)
 		}
-		out.Tools = append(out.Tools, gopenai.Tool{
-			Type: gopenai.ToolTypeFunction,
-			Function: &gopenai.FunctionDefinition{
-				Name: t.Name, Description: t.Description, Parameters: schema,
-			},
-		})
+		function := map[string]any{"name": t.Name, "parameters": schema}
+		if t.Description != "" {
+			function["description"] = t.Description
+		}
+		tools = append(tools, map[string]any{"type": "function", "function": function})
 	}
-	return out, nil
+	if tools != nil {
+		body["tools"] = tools
+	}
+	if r.MaxTokens > 0 {
+		name := "max_tokens"
+		if reasoningFamily(c.o.Model) {
+			name = "max_completion_tokens"
+		}
+		body[name] = r.MaxTokens
+	}
+	return json.Marshal(body)
 }
 
-func message(m model.Message) gopenai.ChatCompletionMessage {
-	out := gopenai.ChatCompletionMessage{
-		Role:       string(m.Role),
-		Content:    m.Text,
-		Name:       m.Name,
-		ToolCallID: m.CallID,
+// message returns a message as it is sent. Every message has a content: without one, an empty tool
+// result would be refused.
+func (c *Client) message(m model.Message) map[string]any {
+	out := map[string]any{"role": string(m.Role), "content": m.Text}
+	if m.Name != "" {
+		out["name"] = m.Name
 	}
+	if m.CallID != "" {
+		out["tool_call_id"] = m.CallID
+	}
+	own := m.Origin == c.origin() // another provider may refuse what it does not know
+	var calls []map[string]any
 	for _, call := range m.Calls {
-		out.ToolCalls = append(out.ToolCalls, gopenai.ToolCall{
-			ID:   call.ID,
-			Type: gopenai.ToolTypeFunction,
-			Function: gopenai.FunctionCall{
-				Name:      sendableName(call.Name),
-				Arguments: sendableArgs(call),
-			},
-		})
+		sent := map[string]any{}
+		function := map[string]any{}
+		if own {
+			c.addExtra(sent, call.Extra)
+			for key, v := range objectOf(call.Extra["function"]) {
+				function[key] = v
+			}
+		}
+		function["name"], function["arguments"] = sendableName(call.Name), sendableArgs(call)
+		sent["id"], sent["type"], sent["function"] = call.ID, "function", function
+		calls = append(calls, sent)
+	}
+	if calls != nil {
+		out["tool_calls"] = calls
+		if m.Text == "" {
+			out["content"] = nil // as OpenAI itself writes it
+		}
+	}
+	if own {
+		c.addExtra(out, m.Extra)
 	}
 	return out
 }
+
+func (c *Client) addExtra(to map[string]any, extra map[string]json.RawMessage) {
+	for key, v := range extra {
+		if !c.mends.omit[key] {
+			to[key] = v
+		}
+	}
+}
+
+// origin identifies who understands what a reply has beside its text and calls.
+func (c *Client) origin() string { return c.o.BaseURL + " " + c.o.Model }
 
 // sendableArgs returns arguments an endpoint accepts in a history. Several (Ollama, vLLM's
 // templates, gateways to other APIs) parse them and refuse a whole request over one malformed
@@ -132,42 +169,4 @@ func reasoningFamily(name string) bool {
 		}
 	}
 	return false
-}
-
-// patch adds to an encoded request what go-openai leaves out: a content key in every message
-// (an empty tool result would have none, which endpoints refuse), and the cap under the name
-// this model knows.
-func (c *Client) patch(body []byte, r model.Request) ([]byte, error) {
-	var top map[string]json.RawMessage
-	if err := json.Unmarshal(body, &top); err != nil {
-		return nil, fmt.Errorf("read back the request: %w", err)
-	}
-	var messages []map[string]json.RawMessage
-	if err := json.Unmarshal(top["messages"], &messages); err != nil {
-		return nil, fmt.Errorf("read back the messages: %w", err)
-	}
-	if messages == nil {
-		messages = []map[string]json.RawMessage{}
-	}
-	for _, m := range messages {
-		if _, ok := m["content"]; ok {
-			continue
-		}
-		m["content"] = json.RawMessage(`""`)
-		if _, calls := m["tool_calls"]; calls {
-			m["content"] = json.RawMessage(`null`) // as OpenAI itself writes it
-		}
-	}
-	if r.MaxTokens > 0 {
-		name := "max_tokens"
-		if reasoningFamily(c.o.Model) {
-			name = "max_completion_tokens"
-		}
-		top[name] = json.RawMessage(strconv.Itoa(r.MaxTokens))
-	}
-	var err error
-	if top["messages"], err = json.Marshal(messages); err != nil {
-		return nil, fmt.Errorf("encode the messages: %w", err)
-	}
-	return json.Marshal(top)
 }

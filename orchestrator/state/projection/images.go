@@ -1,6 +1,11 @@
 package projection
 
 import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 )
@@ -45,12 +50,32 @@ func (p *Context) unlook(m *model.Message) {
 }
 
 // CountBody returns the tokens of an operation's unmasked projection. count counts those of a
-// text.
+// text. What a provider put beside a reply is sent again with it, and counts.
 func CountBody(b op.Body, count func(text string) int) int {
 	n := count(op.ProjectedText(b))
-	if r, ok := b.(*op.ToolReturned); ok {
-		parts, _ := images(r)
+	switch b := b.(type) {
+	case *op.ToolReturned:
+		parts, _ := images(b)
 		n += imageTokens * len(parts)
+	case *op.ModelReplied:
+		if data := extraOf(b); data != "" {
+			n += count(data)
+		}
 	}
 	return n
+}
+
+// extraOf returns what is sent of a reply beside its text and the calls.
+func extraOf(b *op.ModelReplied) string {
+	var out strings.Builder
+	add := func(extra map[string]json.RawMessage) {
+		for _, key := range slices.Sorted(maps.Keys(extra)) {
+			out.WriteString(key + " " + string(extra[key]) + "\n")
+		}
+	}
+	add(b.Extra)
+	for _, c := range b.Calls {
+		add(c.Extra)
+	}
+	return out.String()
 }

@@ -201,12 +201,17 @@ func (p *Context) release() {
 
 func (p *Context) reply(o op.Op, b *op.ModelReplied) {
 	p.Asking = false
+	if len(b.Calls) == 0 && strings.TrimSpace(b.Text) == "" { // providers refuse an empty message
+		p.Waiting = nil
+		p.release()
+		return
+	}
 	p.Tokens += o.Tok
 	if b.Joins && p.joinReply(o, b) {
 		return
 	}
 	p.Entries = append(p.Entries, Entry{Seq: o.Seq, Step: o.Step, Tok: o.Tok, Msg: model.Message{
-		Role: model.RoleAssistant, Text: b.Text, Reasoning: b.Reasoning, Calls: b.Calls,
+		Role: model.RoleAssistant, Text: b.Text, Reasoning: b.Reasoning, Calls: b.Calls, Extra: b.Extra, Origin: b.Origin,
 	}})
 	p.Waiting = make(map[string]bool, len(b.Calls))
 	for _, c := range b.Calls {
