@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -465,14 +466,17 @@ func TestAgents(t *testing.T) {
 	}
 }
 
-// TestFaults: whatever becomes of this program after it was installed, each agent's real
-// program continues, and its model reads nothing of it.
+// TestFaults: whatever becomes of this program, or of its state folder, after it was installed, each
+// agent's real program continues, and its model reads nothing of it.
 func TestFaults(t *testing.T) {
 	programs := agentsPrograms(t)
 	if !*nightly {
 		t.Skip("NOT RUN: .ci/nightly runs it, or -nightly")
 	}
 	bin := built(t)
+	const noState = "without the state folder"
+	faults := maps.Clone(faults)
+	faults[noState] = "" // nor the program
 	for _, p := range players() {
 		for name, fault := range faults {
 			t.Run(string(p.agent)+"/"+name, func(t *testing.T) {
@@ -484,6 +488,11 @@ func TestFaults(t *testing.T) {
 				s.install()
 				s.project()
 				broken(t, s.bin, fault)
+				if name == noState {
+					if err := os.RemoveAll(s.state); err != nil {
+						t.Fatal(err)
+					}
+				}
 				t.Cleanup(func() { // before it is uninstalled
 					if err := errors.Join(os.RemoveAll(s.bin), os.Link(bin, s.bin)); err != nil {
 						t.Error(err)

@@ -89,7 +89,7 @@ var wrapperProgram = regexp.MustCompile(`exec ('(?:[^']|'\\'')*') hook `)
 
 // gone names hooks and servers of an agent whose program or folder is gone, and hooks of another state folder.
 func (p *Places) gone(agent sessions.Agent) (say []string) {
-	for _, part := range p.parts(agent) {
+	for _, part := range p.allParts(agent, p.installed(agent)) {
 		if entry, ours := part.server(part.values()); ours && program(entry) != p.Program && gone(program(entry)) {
 			say = append(say, fmt.Sprintf("%s starts the MCP server with %s, which is gone", part.path, program(entry)))
 		}

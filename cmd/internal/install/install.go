@@ -347,7 +347,7 @@ func (p *Places) installed(agent sessions.Agent) (files []File) {
 // entries go. They are recognised by their form, whichever state folder they name.
 func (p *Places) PlanRemoval(agent sessions.Agent) (files []File, problem error) {
 	earlier := p.installed(agent)
-	for _, part := range p.parts(agent) {
+	for _, part := range p.allParts(agent, earlier) {
 		if part.path == p.wrapper() {
 			continue
 		}
@@ -391,6 +391,28 @@ func (p *Places) PlanRemoval(agent sessions.Agent) (files []File, problem error)
 	return files, problem
 }
 
+// allParts lists the files of an installation, with those that an earlier one wrote elsewhere, as
+// where CLAUDE_CONFIG_DIR was set.
+func (p *Places) allParts(agent sessions.Agent, earlier []File) []part {
+	all := p.parts(agent)
+	for _, f := range earlier {
+		if filepath.Base(f.Path) == filepath.Base(p.wrapper()) || slices.ContainsFunc(all, func(part part) bool { return part.path == f.Path }) {
+			continue
+		}
+		other := part{path: f.Path}
+		for _, part := range p.parts(agent) {
+			if strings.TrimSuffix(filepath.Base(part.path), "c") == strings.TrimSuffix(filepath.Base(f.Path), "c") {
+				other.servers = part.servers
+			}
+		}
+		if f.Own {
+			other.text = []byte(f.After)
+		}
+		all = append(all, other)
+	}
+	return all
+}
+
 // needWrapper reports whether a removal takes out hooks of an older version. Agents that run have read
 // them at their start, and such a hook blocks its agent when its wrapper is gone.
 func needWrapper(files []File) bool {
@@ -432,11 +454,11 @@ func (p *Places) otherUses(agent sessions.Agent) bool {
 	return slices.ContainsFunc(Agents(), func(o sessions.Agent) bool { return o != agent && p.uses(o) })
 }
 
-// uses reports whether a file of an agent names a wrapper.
+// uses reports whether a file of an agent names a wrapper, or may, since it cannot be read.
 func (p *Places) uses(agent sessions.Agent) bool {
-	return slices.ContainsFunc(p.parts(agent), func(part part) bool {
-		data, _, _ := read(part.path)
-		return part.path != p.wrapper() && bytes.Contains(data, []byte(wrapperName))
+	return slices.ContainsFunc(p.allParts(agent, p.installed(agent)), func(part part) bool {
+		data, _, err := read(part.path)
+		return part.path != p.wrapper() && (err != nil || bytes.Contains(data, []byte(wrapperName)))
 	})
 }
 

@@ -108,12 +108,13 @@ func (p *Places) parts(agent sessions.Agent) []part {
 	case sessions.Kimi:
 		return append(list, part{path: in("config.toml")}, part{path: in("mcp.json"), servers: "mcpServers"}, lessons)
 	case sessions.OpenCode:
-		config := in("opencode.json")
-		if path := in("opencode.jsonc"); exists(path) && !exists(config) {
-			config = path
+		config := part{path: in("opencode.json"), servers: "mcp"} // opencode reads both
+		other := part{path: in("opencode.jsonc"), servers: "mcp"}
+		if exists(other.path) && !exists(config.path) || other.has(other.values()) {
+			config = other
 		}
 		code := bytes.ReplaceAll(plugin, []byte(`"@HOOK@"`), []byte(jsonText(p.wrapper(), "")))
-		return append(list, part{path: in("plugins", "anamnesis.js"), text: code}, part{path: config, servers: "mcp"}, lessons)
+		return append(list, part{path: in("plugins", "anamnesis.js"), text: code}, config, lessons)
 	}
 	extension := func(names ...string) string { return in(append([]string{"extensions", "anamnesis"}, names...)...) }
 	made := func(begin string, servers string) part {

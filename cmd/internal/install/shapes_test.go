@@ -400,6 +400,18 @@ func TestLeft(t *testing.T) {
 			t.Errorf("%q becomes %q: %v", tt.text, get(t, path), problem)
 		}
 	}
+	// A folder in the place of a file may hide a link or a mount that is gone.
+	p.do(t, sessions.Claude)
+	if err := errors.Join(os.Remove(p.target(sessions.Claude, false)), os.Mkdir(p.target(sessions.Claude, false), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	files, problem := p.PlanRemoval(sessions.Claude)
+	if err := p.Uninstall(sessions.Claude, files); err != nil || problem == nil || !strings.Contains(problem.Error(), "settings.json: not a file") || !exists(p.wrapper()) || exists(p.target(sessions.Claude, true)) {
+		t.Errorf("%v, %v", err, problem)
+	}
+	if err := os.Remove(p.target(sessions.Claude, false)); err != nil {
+		t.Fatal(err)
+	}
 	// A running agent writes its configuration between the plan and the change.
 	p.do(t, sessions.Claude)
 	files, err := p.PlanRemoval(sessions.Claude)
@@ -500,4 +512,37 @@ func TestDoctorGone(t *testing.T) {
 		find(&second, string(agent)+": ")
 	}
 	find(&second, "hooks in "+settings+" run "+wrapper+", which is gone", "anamnesis.js run "+wrapper+", which is gone", "config.toml run "+wrapper+", which is gone")
+}
+
+// TestElsewhere: what was installed while the agent's configuration was elsewhere goes, too, and an
+// entry in the other of opencode's files is the one that counts.
+func TestElsewhere(t *testing.T) {
+	p := places(t)
+	other := filepath.Join(p.Home, "other")
+	put(t, filepath.Join(other, "settings.json"), settings)
+	before := tree(t, other)
+	p.Getenv = func(name string) string { return map[string]string{"CLAUDE_CONFIG_DIR": other}[name] }
+	p.do(t, sessions.Claude)
+	p.Getenv = func(string) string { return "" }
+	p.do(t, sessions.Claude)
+	put(t, filepath.Join(other, "settings.json"), "\n"+get(t, filepath.Join(other, "settings.json")))
+	p.undo(t, sessions.Claude)
+	if err := os.WriteFile(filepath.Join(other, "settings.json"), []byte(strings.TrimPrefix(get(t, filepath.Join(other, "settings.json")), "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if after := tree(t, other); after != before || exists(p.dir(sessions.Claude)) || exists(p.wrapper()) {
+		t.Errorf("%s\nwant\n%s", after, before)
+	}
+
+	jsonc := filepath.Join(p.dir(sessions.OpenCode), "opencode.jsonc")
+	put(t, jsonc, "{} // mine\n")
+	p.do(t, sessions.OpenCode)
+	put(t, strings.TrimSuffix(jsonc, "c"), "{}\n")
+	if files, err := p.Plan(sessions.OpenCode); err != nil || len(files) > 0 {
+		t.Errorf("%v, %v", files, err)
+	}
+	p.undo(t, sessions.OpenCode)
+	if get(t, jsonc) != "{} // mine\n" || get(t, strings.TrimSuffix(jsonc, "c")) != "{}\n" {
+		t.Errorf("%s, %s", get(t, jsonc), get(t, strings.TrimSuffix(jsonc, "c")))
+	}
 }
