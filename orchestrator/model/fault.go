@@ -48,16 +48,16 @@ func (f *Fault) Error() string {
 	b.WriteString("model: ")
 	switch f.Kind {
 	case FaultHTTP, FaultRefused:
-		fmt.Fprintf(&b, "%s", f.Kind)
-		if f.Status != 0 {
-			fmt.Fprintf(&b, " (status %d)", f.Status)
-		}
+		b.WriteString(string(f.Kind))
 	case FaultCut:
 		b.WriteString("reply cut off")
 	case FaultOverflow:
 		b.WriteString("context overflow")
 	default:
 		b.WriteString(string(f.Kind))
+	}
+	if f.Status != 0 {
+		fmt.Fprintf(&b, " (status %d)", f.Status)
 	}
 	if cause := f.cause(); cause != "" {
 		b.WriteString(": " + cause)

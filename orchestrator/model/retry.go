@@ -15,8 +15,8 @@ const (
 	DefaultBaseDelay = 500 * time.Millisecond
 	// DefaultMaxDelay bounds every wait that the provider did not ask for.
 	DefaultMaxDelay = 30 * time.Second
-	// DefaultMaxRetryAfter bounds the wait that a provider's Retry-After asks for. A longer
-	// one is shortened, and OnRetry reports it.
+	// DefaultMaxRetryAfter is the longest wait that a provider may ask for. If it asks for a longer
+	// one, the request is not repeated.
 	DefaultMaxRetryAfter = 2 * time.Minute
 )
 
@@ -41,9 +41,6 @@ type Attempt struct {
 	Of    int           // tries at most
 	Wait  time.Duration // how long until the next one
 	Fault *Fault        // why it failed
-	// Shortened reports that the provider asked for a longer wait, Fault.RetryAfter, than
-	// MaxRetryAfter.
-	Shortened bool
 }
 
 // Retry returns a model that asks m again after a retryable fault: at most MaxTries requests,
@@ -114,11 +111,10 @@ func (r *retrier) Ask(ctx context.Context, req Request, on func(Delta)) (Reply, 
 		// A copy: its maker may share the fault.
 		fault := *AsFault(err)
 		fault.Tries = try
-		if !fault.Retryable || try >= r.o.MaxTries || ctx.Err() != nil {
+		if !fault.Retryable || req.Once || try >= r.o.MaxTries || fault.RetryAfter > r.o.MaxRetryAfter || ctx.Err() != nil {
 			return Reply{}, &fault
 		}
-		a := Attempt{Try: try, Of: r.o.MaxTries, Fault: &fault}
-		a.Wait, a.Shortened = r.delay(try, fault.RetryAfter)
+		a := Attempt{Try: try, Of: r.o.MaxTries, Fault: &fault, Wait: r.delay(try, fault.RetryAfter)}
 		if r.o.OnRetry != nil {
 			r.o.OnRetry(a)
 		}
@@ -132,16 +128,11 @@ func (r *retrier) Ask(ctx context.Context, req Request, on func(Delta)) (Reply, 
 	}
 }
 
-// delay returns how long to wait after try number try has failed, and whether the provider
-// asked for longer.
-func (r *retrier) delay(try int, after time.Duration) (wait time.Duration, shortened bool) {
+// delay returns how long to wait after try number try has failed.
+func (r *retrier) delay(try int, after time.Duration) time.Duration {
 	bound := r.o.MaxDelay
 	if shift := try - 1; shift < 32 && r.o.BaseDelay<<shift>>shift == r.o.BaseDelay {
 		bound = min(bound, r.o.BaseDelay<<shift)
 	}
-	wait = time.Duration(r.o.Rand() * float64(bound))
-	if after > r.o.MaxRetryAfter {
-		after, shortened = r.o.MaxRetryAfter, true
-	}
-	return max(wait, after), shortened
+	return max(time.Duration(r.o.Rand()*float64(bound)), after)
 }

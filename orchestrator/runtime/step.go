@@ -80,8 +80,8 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 			if ctx.Err() != nil {
 				return t.interrupted(ctx, keep)
 			}
-			if fault.Kind == model.FaultOverflow || t.limits().TimeUp {
-				continue // the context is made smaller, or the turn ends with the time
+			if fault.Kind == model.FaultOverflow || t.State().Outage != nil || t.limits().TimeUp {
+				continue // the context is made smaller, the provider waited for, or the turn ends with the time
 			}
 			return t.failed(keep, fault)
 		}
@@ -195,6 +195,9 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 			return nil, t.Say(keep, text, op.SourceSteer)
 		}
 	}
+	if !t.awaitProvider(ctx) {
+		return nil, nil
+	}
 	if err := t.refreshTools(ctx, keep); err != nil {
 		return nil, err
 	}
@@ -205,7 +208,7 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 	}
 	req := model.Request{
 		Purpose: "step", Agent: t.State().Opened.ParentAgent(), Turn: t.State().Totals.Replies, Mark: t.State().Opened.Mark,
-		Messages: t.State().Context.Chat(), Tools: t.tools.Specs,
+		Messages: t.State().Context.Chat(), Tools: t.tools.Specs, Once: t.opts.Limits.Outage > 0,
 	}
 	if past := t.State().Calls.Last; past != nil {
 		p := *past
@@ -220,7 +223,8 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 		return nil, err
 	}
 	start := t.Now()
-	on, end := t.Journal.Deltas(t.opts.Callbacks.Delta)
+	streamed := false
+	on, end := t.Journal.Deltas(watched(t.opts.Callbacks.Delta, &streamed))
 	asking, cancel := t.withinTime(ctx)
 	defer cancel()
 	reply, err := t.opts.Model.Ask(asking, req, on)
@@ -231,13 +235,21 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 			f.Err = notice.ErrTimeUp
 		}
 		rec := &op.ModelFailed{Error: f.Error(), Status: f.Status, Tries: max(f.Tries, 1), Partial: f.Partial, Overflow: f.Kind == model.FaultOverflow}
+		if rec.Wait = t.waitAfter(f); rec.Wait != nil && streamed {
+			t.opts.Callbacks.Delta(model.Delta{Restart: true})
+		}
 		return f, t.Record(keep, rec)
 	}
 	calls, refused := model.CallsOf(reply)
-	return nil, t.Record(keep, append([]op.Body{&op.ModelReplied{
+	replied := &op.ModelReplied{
 		Text: reply.Text, Reasoning: reply.Reasoning, Calls: calls, Finish: reply.Finish,
-		Usage: reply.Usage, Model: reply.Model, Millis: t.Now().Sub(start).Milliseconds(),
-	}}, refused...)...)
+		Usage: reply.Usage, Model: reply.Model, Extra: reply.Extra, Origin: reply.Origin, Millis: t.Now().Sub(start).Milliseconds(),
+	}
+	bodies := append([]op.Body{replied}, refused...)
+	if replied.Empty() && t.State().Turn.Empties < state.MaxEmptyReplies {
+		bodies = append(bodies, &op.NoticeGiven{Text: "The last reply had neither text nor a tool call. Call a tool, or answer the user in text."})
+	}
+	return nil, t.Record(keep, bodies...)
 }
 
 // weigh hashes a request and estimates its tokens.

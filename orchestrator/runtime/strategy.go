@@ -27,6 +27,9 @@ func (t *Task) reflect(ctx, keep context.Context) error {
 	if m == nil {
 		return t.Record(keep, &op.ReflectFailed{To: p.To, Why: "no model is configured"})
 	}
+	if !t.awaitProvider(ctx) {
+		return nil
+	}
 	jumps := len(t.State().Jump.Backward(p.To))
 	reasons, err := t.jumpReasons(p.To)
 	if err != nil {
@@ -44,6 +47,12 @@ func (t *Task) reflect(ctx, keep context.Context) error {
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil // interrupted: the jump is dropped with the turn
+		}
+		if f := (*model.Fault)(nil); errors.As(err, &f) {
+			if wait := t.waitAfter(f); wait != nil {
+				f = t.Journal.RedactFault(f)
+				return t.Record(keep, &op.ModelFailed{Error: f.Error(), Status: f.Status, Tries: max(f.Tries, 1), Wait: wait})
+			}
 		}
 		return t.Record(keep, &op.ReflectFailed{
 			To: p.To, Why: notice.OneLine(why(err), maxReflectError), Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,

@@ -99,6 +99,9 @@ type Callbacks struct {
 	// Queued is called before each request of the agent. It returns what the user has to say
 	// with it, and forgets it.
 	Queued func() string
+	// Waiting is called when a wait for the provider begins, and each second with what is left of
+	// it.
+	Waiting func(o state.Outage, left time.Duration)
 	// Passing is called when a pass is about to ask the model, which may take minutes.
 	Passing func(op.PassBegun)
 	// Approve decides whether a call may run. If nil, calls that need approval are refused.
@@ -402,7 +405,10 @@ func (t *Task) Close() error {
 // limits returns the turn's limits, with the tokens each request needs beside the context.
 func (t *Task) limits() state.Limits {
 	l := t.opts.Limits
-	l.TimeUp = l.Time > 0 && t.Now().Sub(t.opts.family.begun) >= l.Time
+	if end := t.opts.family.begun.Add(l.Time); l.Time > 0 {
+		out := t.State().Outage
+		l.TimeUp = !t.Now().Before(end) || out != nil && out.Until.After(end)
+	}
 	t.opts.family.setUsed(t.ID, t.State().Spent(), t.State().Subagents)
 	l.Others = t.opts.family.others(t.State().Spent())
 	l.ToolTokens, l.User = t.tools.Tokens, t.opts.Callbacks.Ask != nil

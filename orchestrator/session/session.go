@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
@@ -111,7 +112,10 @@ type Client struct {
 	Callbacks // of the task
 	// Started is called with what is about to run, before the first operation.
 	Started func(Info)
-	// Retry is called when the model is asked again.
+	// MaxOutage limits how long a provider that fails in passing is waited for, unless Settings do;
+	// 0: DefaultMaxOutage.
+	MaxOutage time.Duration
+	// Retry is called when a pass or a reflection asks the model again.
 	Retry func(model.Attempt)
 	// Scan is called with the progress of a scan of the directory.
 	Scan func(worldstate.Progress)

@@ -24,6 +24,12 @@ import (
 	"anamnesis/orchestrator/workspace"
 )
 
+// How long a provider that fails in passing is waited for. A wait that it names does not count.
+const (
+	DefaultMaxOutage = 24 * time.Hour
+	SessionMaxOutage = 10 * time.Minute // while a user waits at a front end
+)
+
 // Settings apply to one run of a task. The zero value means the defaults, or what the task and
 // its agent specify.
 type Settings struct {
@@ -39,6 +45,7 @@ type Settings struct {
 	MaxTokens  int     // of the task
 	MaxCostUSD float64 // of the task
 	MaxTime    time.Duration
+	MaxOutage  time.Duration // see Client.MaxOutage
 
 	AllowSecrets []string      // patterns of secret files that the agent may read
 	Redact       []string      // variables whose values are never recorded, shown or sent
@@ -351,7 +358,7 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 	m.OnRetry(o.client.Retry)
 	opts = runtime.Options{
 		Model: m.Model, Reflect: m.reflect, Tools: tools, Program: o.Program(), Secrets: o.TaskSecrets(dir, names),
-		Limits:    state.Limits{Steps: o.MaxSteps, Tokens: o.MaxTokens, USD: o.MaxCostUSD, EarlierUSD: o.earlierCost, Time: o.MaxTime},
+		Limits:    state.Limits{Steps: o.MaxSteps, Tokens: o.MaxTokens, USD: o.MaxCostUSD, EarlierUSD: o.earlierCost, Time: o.MaxTime, Outage: cmp.Or(o.MaxOutage, o.client.MaxOutage, DefaultMaxOutage)},
 		Cards:     runtime.Cards{Embedder: embedder, NoLessons: o.NoLessons, NoWarnings: o.NoWarnings},
 		Guards:    runtime.Guards{Approval: approval, Sandbox: guard.Confinement(o.Sandbox), KnownModel: o.knownModel(dir)},
 		Store:     o.o.Store,

@@ -71,12 +71,15 @@ func (s *State) apply(o op.Op) error {
 		}
 	case *op.ModelAsked:
 		s.Turn.AskedAt = b.LastSeq
-		s.Pressure.Target = 0
+		s.Pressure.Target, s.Pressure.Asked = 0, b.Tokens
 	case *op.ModelReplied:
 		s.reply(o.Seq, b)
 	case *op.ModelFailed:
+		if s.Outage = nil; b.Wait != nil {
+			s.Outage = &Outage{Wait: *b.Wait, Error: b.Error}
+		}
 		if b.Overflow {
-			s.overflowed()
+			s.overflowed(b.Error)
 		}
 	case *op.ContextMasked:
 		s.masked(b)
@@ -115,8 +118,11 @@ func (s *State) apply(o op.Op) error {
 		s.repaired(b)
 	case *op.StrategyGiven, *op.ReflectFailed:
 		s.reflected(o)
+		s.Outage = nil
 	case *op.TurnEnded:
 		s.Turn.end(b)
+		s.Outage = nil
+		s.Pressure.relieve(&s.Model)
 	case *op.ResearchDone, *op.NoticeGiven, *op.ReflectAsked, *op.OutputKept, *op.LogRecovered, *op.LogSealed, nil:
 		// The others change the context or the research only, if anything.
 	default:
@@ -192,6 +198,9 @@ func (s *State) resumed(b *op.TaskResumed) {
 		s.Instructions = *b.Instructions
 	}
 	if b.Model != "" {
+		if b.Model != s.Model.Name || b.BaseURL != s.Model.BaseURL {
+			s.Outage = nil // another provider
+		}
 		s.Model.Name, s.Model.BaseURL = b.Model, b.BaseURL
 	}
 	if b.Reflect != "" {
@@ -213,7 +222,11 @@ func (s *State) resumed(b *op.TaskResumed) {
 }
 
 func (s *State) reply(seq uint64, b *op.ModelReplied) {
+	if s.Pressure.Overflows > 0 && s.Pressure.Asked >= s.Model.Window { // as large as the refused one
+		s.Model.Window = s.Pressure.Window
+	}
 	s.Pressure.Seen, s.Pressure.Overflows = s.Turn.AskedAt, 0
+	s.Outage = nil
 	r := &Reply{Seq: seq}
 	if b.Joins && s.Reply != nil {
 		r = s.Reply
@@ -224,8 +237,12 @@ func (s *State) reply(seq uint64, b *op.ModelReplied) {
 	s.Reply = r
 	s.Turn.LeftRead = false
 	words := b.Finish != op.FinishCheckpoint // for the user
-	s.Turn.Answered, s.Turn.Finish, s.Turn.Empty = len(b.Calls) == 0 && words, b.Finish, strings.TrimSpace(b.Text) == ""
-	if b.Text != "" && words {
+	s.Turn.Finish, s.Turn.Empty = b.Finish, strings.TrimSpace(b.Text) == ""
+	if s.Turn.Empties++; !b.Empty() {
+		s.Turn.Empties = 0
+	}
+	s.Turn.Answered = len(b.Calls) == 0 && words && (s.Turn.Empties == 0 || s.Turn.Empties > MaxEmptyReplies)
+	if !s.Turn.Empty && words {
 		s.Said.Answer = b.Text
 	}
 	if n := len(b.Calls); n > 0 {

@@ -61,6 +61,8 @@ type Limits struct {
 	// it is used up.
 	Time   time.Duration
 	TimeUp bool
+	// Outage limits how long a provider that fails in passing is waited for; 0: it is not.
+	Outage time.Duration
 	// Others is the use of the same budgets by the rest of the family: subagents at work, and
 	// for a subagent its parent.
 	Others Used
@@ -90,6 +92,8 @@ const (
 	// MaxBackwardJumps is how many backward jumps to one step the agent makes without a
 	// strategy: before the next one the Reflect-Agent is asked.
 	MaxBackwardJumps = loop.JumpAt - 1
+	// MaxEmptyReplies is how many replies in a row without text and calls are asked for again.
+	MaxEmptyReplies = 3
 )
 
 // Next decides what to do in a state. It is pure: only folding the operations of the performed
@@ -155,6 +159,9 @@ func overBudget(s *State, lim Limits) string {
 		return fmt.Sprintf("%d tokens used, %d were allowed; raise --max-tokens to continue", used, lim.Tokens)
 	case lim.USD > 0 && cost >= lim.USD:
 		return fmt.Sprintf("%s spent, %s were allowed; raise --max-cost to continue", Dollars(cost), Dollars(lim.USD))
+	case lim.TimeUp && s.Outage != nil:
+		return fmt.Sprintf("the provider is not asked again before %s, which is beyond the time of %v: %s; raise --max-time to continue",
+			s.Outage.Until.Local().Format("15:04:05"), lim.Time, s.Outage.Error)
 	case lim.TimeUp:
 		return fmt.Sprintf("the time of %v is over; raise --max-time to continue", lim.Time)
 	}
@@ -178,7 +185,7 @@ func endOfAnswer(t Turn) Action {
 	case t.Finish == "content_filter":
 		return Action{Kind: ActEndTurn, Reason: "failed", Detail: "the provider's content filter cut the answer off"}
 	case t.Empty:
-		return Action{Kind: ActEndTurn, Reason: "failed", Detail: "the model gave an empty answer"}
+		return Action{Kind: ActEndTurn, Reason: "failed", Detail: fmt.Sprintf("the model gave an empty answer, %d times in a row", max(t.Empties, 1))}
 	}
 	return Action{Kind: ActEndTurn, Reason: "done"}
 }

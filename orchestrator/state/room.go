@@ -33,6 +33,9 @@ type Pressure struct {
 	Target    int    // tokens the context is still to come down to; 0: none
 	Seen      uint64 // the last operation that the model has answered to
 	Overflows int    // requests in a row that did not fit the model's window
+	Refusal   string `json:",omitempty"` // the provider's words about the last of them
+	Window    int    // the model's window as it was known before them
+	Asked     int    // tokens of the last request
 	Compacted uint64 // the last operation that a pass that makes room took out
 }
 
@@ -48,12 +51,24 @@ func LimitFor(window, eas int) int {
 
 // overflowed records that a request was too large for the model, despite the window in the
 // table.
-func (s *State) overflowed() {
+func (s *State) overflowed(refusal string) {
 	tokens := s.Context.Tokens
+	if s.Pressure.Overflows == 0 {
+		s.Pressure.Window = s.Model.Window
+	}
 	s.Pressure.Overflows++
+	s.Pressure.Refusal = refusal
 	s.Pressure.Target = tokens * targetPercent / 100
 	if s.Model.Window == 0 || tokens < s.Model.Window {
 		s.Model.Window = max(tokens, 1)
+	}
+}
+
+// relieve forgets, at a turn's end, the window that refusals showed if no smaller request was answered: the
+// next turn tries again.
+func (p *Pressure) relieve(m *Model) {
+	if p.Overflows > 0 {
+		m.Window, p.Overflows, p.Target = p.Window, 0, 0
 	}
 }
 
@@ -84,8 +99,7 @@ func nextForRoom(s *State, lim Limits) (act Action, ok bool) {
 	}
 	hard := s.Pressure.Overflows > 0
 	if s.Pressure.Overflows > maxOverflows {
-		return Action{Kind: ActEndTurn, Reason: "failed", Detail: fmt.Sprintf(
-			"the request does not fit the model's context window, also after %d times of making it smaller", maxOverflows)}, true
+		return s.tooLarge(fmt.Sprintf("also after %d times of making it smaller", maxOverflows)), true
 	}
 	why := "window"
 	if hard {
@@ -97,11 +111,23 @@ func nextForRoom(s *State, lim Limits) (act Action, ok bool) {
 	if steps := s.compactable(tokens-target, hard); len(steps) > 0 {
 		return Action{Kind: ActCompact, Steps: steps, Target: target, Reason: why}, true
 	}
-	if hard && tokens >= s.Model.Window {
-		return Action{Kind: ActEndTurn, Reason: "failed",
-			Detail: "the request does not fit the model's context window, and nothing in it can be masked or compacted"}, true
+	// A first refusal of a request that cannot be made smaller may be the mistake of a gateway.
+	if s.Pressure.Overflows > 1 && tokens >= s.Model.Window {
+		return s.tooLarge("and nothing in it can be masked or compacted"), true
 	}
 	return Action{}, false
+}
+
+// tooLarge ends the turn because the provider refuses every request for its size.
+func (s *State) tooLarge(why string) Action {
+	window := "unknown"
+	if s.Pressure.Window > 0 {
+		window = fmt.Sprintf("%d tokens", s.Pressure.Window)
+	}
+	return Action{Kind: ActEndTurn, Reason: "failed", Detail: fmt.Sprintf(
+		"the request does not fit the model's context window, %s: the context has about %d tokens, the model's window is %s, and the provider says %q. "+
+			"Continue with a model of a larger window (--model) or from an earlier step ('anamnesis jump'); if the size is not the reason, the server or a gateway before it limits requests",
+		why, s.Context.Tokens, window, s.Pressure.Refusal)}
 }
 
 // beyondLimit returns the steps to compact because what steps have left in the context, discarded

@@ -61,7 +61,9 @@ func TestNextForRoom(t *testing.T) {
 		return fmt.Sprintf(`context.masked 4 {"results":[%s],"target":%s}`+"\n", seqs, target)
 	}
 	line := func(seq int) string { return fmt.Sprintf(`{"seq":%d,"line":"op %d","tok":20}`, seq, seq) }
-	overflow := "model.asked 4 {\"last_seq\":19}\nmodel.failed 4 {\"overflow\":true}\n"
+	overflow := "model.asked 4 {\"last_seq\":19}\nmodel.failed 4 {\"overflow\":true,\"error\":\"413\"}\n"
+	failed := "turn.ended 4 {\"reason\":\"failed\"}\ntask.resumed 4 {\"continue\":true}\n"
+	small := strings.Replace(pressed, "BIG", "small", 3)
 	tests := []struct {
 		name   string
 		ops    string
@@ -78,7 +80,9 @@ func TestNextForRoom(t *testing.T) {
 		{name: "not masked enough", ops: strings.Replace(pressed, `"A."`, `"`+strings.Repeat("y", 2000)+`"`, 1) + mask(line(8)+","+line(13), "4200"), want: ActCompact, steps: []int{1}},
 		{name: "nothing worth a block", ops: pressed + mask(line(8)+","+line(13), "2900"), want: ActAsk},
 		{name: "an overflow masks what was not seen, too", ops: pressed + mask(line(8)+","+line(13), "4200") + overflow, want: ActMask, seqs: []uint64{18}},
-		{name: "an overflow of nothing", ops: strings.Replace(pressed, "BIG", "small", 3) + overflow, want: ActEndTurn, detail: "nothing in it can be masked or compacted"},
+		{name: "an overflow of nothing, once", ops: small + overflow, want: ActAsk},
+		{name: "an overflow of nothing, twice", ops: small + overflow + overflow, want: ActEndTurn, detail: "nothing in it can be masked or compacted: the context has about 72 tokens, the model's window is 10000 tokens, and the provider says \"413\""},
+		{name: "the next turn after it", ops: small + overflow + overflow + failed, want: ActAsk},
 		{name: "too many overflows", ops: pressed + strings.Repeat(overflow, maxOverflows+1), want: ActEndTurn, detail: "also after 4 times"},
 		{name: "an answer ends the count", ops: pressed + strings.Repeat(overflow, maxOverflows) + "model.asked 4 {\"last_seq\":19}\nmodel.replied 4 {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved 4 {\"parent\":3,\"commit\":\"c\"}\nuser.said 5 {\"text\":\"on\"}\n" + strings.ReplaceAll(overflow, " 4 ", " 5 "), want: ActMask, seqs: []uint64{8, 13}},
 	}

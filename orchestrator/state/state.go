@@ -44,6 +44,7 @@ type State struct {
 	Totals   Totals             // figures for users
 	Context  projection.Context `json:"-"` // the model's; only Fold changes it
 	Pressure Pressure           // why and how far the context is to be made smaller
+	Outage   *Outage            `json:",omitempty"` // the wait for a provider that fails
 
 	Jump      Jump
 	Marked    Marks         // checkpoints of the tool dmail, by their numbers
@@ -88,6 +89,7 @@ type Turn struct {
 	AskedAt   uint64 // seq the last request's projection ended with
 	Finish    string // why the provider ended the last reply
 	Empty     bool   // and it said nothing
+	Empties   int    `json:",omitempty"` // replies in a row that had neither text nor a call
 	End       *op.TurnEnded
 	Steps     int // steps ended since the turn opened
 	// Learned are the cards of the pass at the turn's end.

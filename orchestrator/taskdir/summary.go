@@ -32,7 +32,9 @@ type Summary struct {
 	// it was read from a session file.
 	Agent    string `json:"agent,omitempty"`
 	Imported bool   `json:"imported,omitempty"`
-	Error    string `json:"error,omitempty"` // why it is unreadable
+	// Waits describes the wait for a provider that fails; empty if there is none.
+	Waits string `json:"waits,omitempty"`
+	Error string `json:"error,omitempty"` // why it is unreadable
 }
 
 // Title returns the first paragraph of a request. What a user ran beside it follows in others.
@@ -78,7 +80,12 @@ func Summarize(h Home, id string, st *state.State) Summary {
 			last = origin.Began
 		}
 	}
+	waits, now := "", time.Now()
+	if o := st.Outage; o != nil && (pid != 0 || o.Until.After(now)) {
+		waits = o.Text(now)
+	}
 	return Summary{
+		Waits: waits,
 		Agent: agent, Imported: origin.Imported(),
 		Parent: st.Opened.ParentTask(), ID: id, Dir: st.Opened.Dir, Changed: last, Steps: st.Steps.CountEnded(), Ops: st.Last, Jumps: st.Totals.Jumps, USD: st.Totals.Usage.USD, Unpriced: st.Totals.Usage.Unpriced(), First: st.Said.First, Request: st.Said.Request,
 		State: st.Standing(pid != 0), PID: pid,

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -18,6 +19,7 @@ import (
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
 )
@@ -194,12 +196,14 @@ func (v *viewer) client(ctx context.Context) session.Client {
 		})
 	}
 	return session.Client{
+		MaxOutage: session.SessionMaxOutage,
 		Callbacks: session.Callbacks{
 			Op:       func(o op.Op) { locked(func() { v.op(o) }) },
 			Delta:    func(d model.Delta) { locked(func() { v.delta(d) }) },
 			Editing:  func(c op.Call, changes []file.Change) { locked(func() { v.editing(c, changes) }) },
 			Progress: func(c op.Call, text string) { print(func() { v.printer.Progress(c, text) }) },
 			Passing:  func(b op.PassBegun) { print(func() { v.printer.Passing(b) }) },
+			Waiting:  func(o state.Outage, left time.Duration) { print(func() { v.printer.Waiting(o, left) }) },
 			Approve:  v.approve,
 		},
 		Started: func(i session.Info) {

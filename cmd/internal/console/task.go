@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
@@ -17,6 +18,7 @@ import (
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool/file"
 )
 
@@ -51,6 +53,7 @@ func (c *Console) Client(keys *view.Lines, warn func(texts ...string), show func
 			Delta:    func(d model.Delta) { p.Delta(d) },
 			Progress: func(c op.Call, text string) { p.Progress(c, text) },
 			Passing:  func(b op.PassBegun) { p.Passing(b) },
+			Waiting:  func(o state.Outage, left time.Duration) { p.Waiting(o, left) },
 		},
 		Started: func(i session.Info) { p = show(i) },
 		Retry:   func(at model.Attempt) { p.Retry(at) },

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"anamnesis/cmd/internal/page/picture"
 	"anamnesis/opstream/op"
@@ -196,6 +197,9 @@ func (w *watch) standing(live int) standing {
 	switch s.State {
 	case "running":
 		s.Text = fmt.Sprintf("Running, in process %d.", live)
+		if st.Outage != nil {
+			s.Text += " It " + st.Outage.Text(time.Now())
+		}
 	case "open":
 		s.Text = fmt.Sprintf("Open in process %d, which waits for a request.", live)
 	case "done":

@@ -137,10 +137,14 @@ func (s *Seat) Resume(ctx context.Context, w Work, args []string) error {
 func (s *Seat) turns(ctx context.Context, w Work, open func(session.Client) (*session.Session, error)) error {
 	keys := s.Keys()
 	var p view.Printer
-	opened, err := open(s.Client(keys, s.Warn, func(i session.Info) view.Printer {
+	client := s.Client(keys, s.Warn, func(i session.Info) view.Printer {
 		p = s.Announce(w.Show, i, s.Warn)
 		return p
-	}))
+	})
+	if s.stay {
+		client.MaxOutage = session.SessionMaxOutage
+	}
+	opened, err := open(client)
 	if err != nil {
 		return err
 	}

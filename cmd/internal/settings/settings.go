@@ -70,6 +70,7 @@ func keys() []key {
 		{name: "max_tokens", about: "tokens a task may use", check: positive[int](strconv.Atoi), tightens: lower(number)},
 		{name: "max_cost", about: "US dollars a task may cost", check: positive(number), tightens: lower(number)},
 		{name: "max_time", about: "how long a process may work on a task, such as 30m", check: positive(time.ParseDuration), tightens: lower(time.ParseDuration)},
+		{name: "max_outage", about: "how long a failing provider is waited for (default: 24h, 10m in a session)", check: positive(time.ParseDuration), tightens: lower(time.ParseDuration)},
 		{name: "theme", initial: "auto", about: "colours: auto, dark, light or none", check: oneOf("auto", "dark", "light", "none")},
 	}
 }
@@ -268,6 +269,7 @@ func (s *Settings) Limits(set *session.Settings) {
 	fill(&set.MaxTokens, s.Text("max_tokens"), strconv.Atoi)
 	fill(&set.MaxCostUSD, s.Text("max_cost"), number)
 	fill(&set.MaxTime, s.Text("max_time"), time.ParseDuration)
+	fill(&set.MaxOutage, s.Text("max_outage"), time.ParseDuration)
 }
 
 // Request fills in what a new task's flags leave open. An environment variable wins over the

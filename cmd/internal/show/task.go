@@ -245,6 +245,9 @@ func (o *Printer) Tasks(rows []taskdir.Summary) {
 		}
 		text := fmt.Sprintf("%-*s %-12s %9s  %s%s", name, r.ID, r.State, quote.Number(r.Steps, "step"), cost, r.Changed.Local().Format("2006-01-02 15:04"))
 		about := r.Title()
+		if r.Waits != "" {
+			about = r.Waits + " · " + about
+		}
 		switch {
 		case r.Error != "":
 			text = fmt.Sprintf("%-*s %-12s 'anamnesis doctor %s' says more: %s", name, r.ID, r.State, r.ID, r.Error)

@@ -34,6 +34,8 @@ type Printer interface {
 	Passing(b op.PassBegun)
 	// Retry shows that the model is asked again.
 	Retry(at model.Attempt)
+	// Waiting shows a wait for the provider and what is left of it.
+	Waiting(o state.Outage, left time.Duration)
 	// End shows how the turn ended.
 	End(out runtime.Outcome, st *state.State)
 }
@@ -50,7 +52,9 @@ type textPrinter struct {
 	outputs  Outputs
 	calls    map[string]op.Call
 	midLine  bool
-	fault    string // of the last retry
+	fault    string        // of the last retry
+	wait     op.Wait       // the wait shown
+	told     time.Duration // what was left of it when that was last shown
 }
 
 // Outputs says whether the first and last lines of commands' outputs are shown, and why other
@@ -113,6 +117,29 @@ func (p *textPrinter) Retry(at model.Attempt) {
 	p.line("! asking again in %s (try %d of %d)%s", at.Wait.Round(100*time.Millisecond), at.Try+1, at.Of, why)
 }
 
+// Waiting shows the wait when it begins, and on a terminal again each time half of it is over.
+func (p *textPrinter) Waiting(o state.Outage, left time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	switch {
+	case o.Wait != p.wait:
+		why := o.Error
+		if why == p.fault && o.Tries > 1 {
+			why = "the same reason"
+		}
+		p.fault = o.Error
+		p.line("! the provider fails: asking again at %s, in %s, giving up at %s: %s", state.Clock(o.Until, now), seconds(left), state.Clock(o.End, now), why)
+	case p.log || left > p.told/2 || left < time.Second:
+		return
+	default:
+		p.line("  asking again in %s", seconds(left))
+	}
+	p.wait, p.told = o.Wait, left
+}
+
+func seconds(d time.Duration) time.Duration { return max(d.Round(time.Second), time.Second) }
+
 // maxNoticeWidth bounds a notice, which is wrapped, in columns.
 const maxNoticeWidth = 1000
 
@@ -155,8 +182,13 @@ func (p *textPrinter) Op(o op.Op) {
 		for _, c := range b.Calls {
 			p.calls[c.ID] = c
 		}
+		if b.Empty() {
+			p.line("! the reply was empty")
+		}
 	case *op.ModelFailed:
-		p.line("! %s", b.Error)
+		if b.Wait == nil { // otherwise Waiting shows it
+			p.line("! %s", b.Error)
+		}
 	case *op.ToolCalled: // the user may have edited it
 		p.calls[b.Call] = op.Call{ID: b.Call, Name: b.Name, Args: b.Args}
 		if op.Acts(b.Name) == op.RunsShell { // a command may take its time
@@ -371,6 +403,9 @@ func (p *jsonPrinter) Retry(at model.Attempt) {
 		Error  string `json:"error"`
 	}{"retry", at.Try, at.Of, at.Wait.Milliseconds(), at.Fault.Error()})
 }
+
+// Waiting shows nothing: the operation before the wait says how long it is.
+func (p *jsonPrinter) Waiting(state.Outage, time.Duration) {}
 
 func (p *jsonPrinter) End(out runtime.Outcome, st *state.State) {
 	p.write(struct {

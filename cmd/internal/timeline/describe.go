@@ -45,6 +45,9 @@ func Describe(o op.Op, dir string) string {
 	case *op.ModelReplied:
 		return replyText(b, dir)
 	case *op.ModelFailed:
+		if b.Wait != nil {
+			return oneLine(b.Error) + "; asked again at " + b.Wait.Until.Local().Format("2006-01-02 15:04:05")
+		}
 		return oneLine(b.Error)
 	case *op.ToolCalled:
 		return tool.Display(op.Call{ID: b.Call, Name: b.Name, Args: b.Args}, dir)

@@ -159,6 +159,13 @@ func (m *screen) saw(o op.Op) {
 		if m.ending || m.leaving { // the user knows
 			break
 		}
+		if b.Wait != nil { // the last line shows when it is asked again
+			if m.turn.fault != b.Error {
+				m.print(paint.Yellow.Render("! the provider fails and is asked again: " + clean(b.Error)))
+			}
+			m.turn.fault = b.Error
+			break
+		}
 		m.turn.fault = b.Error
 		m.event(o, paint.Red.Render)
 	case *op.JumpDone:

@@ -128,6 +128,12 @@ func (m *screen) working() []string {
 		if what == "" {
 			what = "thinking"
 		}
+		if m.st != nil && m.st.Outage != nil {
+			o := m.st.Outage
+			if left := o.Until.Sub(m.now).Round(time.Second); left > 0 {
+				what = fmt.Sprintf("waiting for the provider: asking again in %s, at %s", left, state.Clock(o.Until, m.now))
+			}
+		}
 		if t := oneLine(clean(m.reply.thinking)); t != "" {
 			what += ": " + t[max(0, len(t)-200):]
 		}
