@@ -236,33 +236,38 @@ func (o *Printer) Tasks(rows []taskdir.Summary) {
 		name, where = max(name, len(r.ID)), max(where, len([]rune(dirColumn(r.Dir))))
 	}
 	for _, r := range rows {
-		cost := ""
-		switch {
-		case priced && r.USD > 0:
-			cost = fmt.Sprintf("%9s  ", state.Dollars(r.USD))
-		case priced:
-			cost = fmt.Sprintf("%9s  ", "-")
-		}
-		text := fmt.Sprintf("%-*s %-12s %9s  %s%s", name, r.ID, r.State, quote.Number(r.Steps, "step"), cost, r.Changed.Local().Format("2006-01-02 15:04"))
-		about := r.Title()
+		o.task(r, priced, name, where)
 		if r.Waits != "" {
-			about = r.Waits + " · " + about
+			o.Println("    " + view.Line(r.Waits, o.Width-4))
 		}
-		switch {
-		case r.Error != "":
-			text = fmt.Sprintf("%-*s %-12s 'anamnesis doctor %s' says more: %s", name, r.ID, r.State, r.ID, r.Error)
-		case o.Width < len([]rune(text)):
-			o.Println(view.Line(r.ID, o.Width))
-			o.Println("  " + view.Line(fmt.Sprintf("%s · %s · %s%s", r.State, quote.Number(r.Steps, "step"), strings.TrimLeft(cost, " -"), r.Changed.Local().Format("2006-01-02")), o.Width-2))
-			o.Println("  " + view.Line(dirColumn(r.Dir)+"  "+about, o.Width-2))
-			continue
-		case o.Width < wideColumns:
-			o.Println(view.Line(text, o.Width))
-			o.Println("    " + view.Line(dirColumn(r.Dir)+"  "+about, o.Width-4))
-			continue
-		default:
-			text = fmt.Sprintf("%s  %-*s  %s", text, where, dirColumn(r.Dir), about)
-		}
-		o.Println(view.Line(text, o.Width))
 	}
+}
+
+// task prints the row of one task.
+func (o *Printer) task(r taskdir.Summary, priced bool, name, where int) {
+	cost := ""
+	switch {
+	case priced && r.USD > 0:
+		cost = fmt.Sprintf("%9s  ", state.Dollars(r.USD))
+	case priced:
+		cost = fmt.Sprintf("%9s  ", "-")
+	}
+	text := fmt.Sprintf("%-*s %-12s %9s  %s%s", name, r.ID, r.State, quote.Number(r.Steps, "step"), cost, r.Changed.Local().Format("2006-01-02 15:04"))
+	about := r.Title()
+	switch {
+	case r.Error != "":
+		text = fmt.Sprintf("%-*s %-12s 'anamnesis doctor %s' says more: %s", name, r.ID, r.State, r.ID, r.Error)
+	case o.Width < len([]rune(text)):
+		o.Println(view.Line(r.ID, o.Width))
+		o.Println("  " + view.Line(fmt.Sprintf("%s · %s · %s%s", r.State, quote.Number(r.Steps, "step"), strings.TrimLeft(cost, " -"), r.Changed.Local().Format("2006-01-02")), o.Width-2))
+		o.Println("  " + view.Line(dirColumn(r.Dir)+"  "+about, o.Width-2))
+		return
+	case o.Width < wideColumns:
+		o.Println(view.Line(text, o.Width))
+		o.Println("    " + view.Line(dirColumn(r.Dir)+"  "+about, o.Width-4))
+		return
+	default:
+		text = fmt.Sprintf("%s  %-*s  %s", text, where, dirColumn(r.Dir), about)
+	}
+	o.Println(view.Line(text, o.Width))
 }
