@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/tool"
 )
@@ -54,7 +55,7 @@ func (t *Transcript) Add(o op.Op) error {
 	case *op.JumpDone, *op.PassDone, *op.CardsRecalled, *op.RepairsFound:
 		fmt.Fprintf(t.out, "\n> %s\n", strings.ReplaceAll(Describe(o, t.dir), "\n", "\n> "))
 		if p, ok := b.(*op.PassDone); ok && p.Block != "" {
-			t.fenced(p.Block)
+			t.fenced(p.Block, 0)
 		}
 	case *op.CheckpointMarked, *op.ContextMasked, *op.JobEnded, *op.JobStarted, *op.JumpDropped,
 		*op.JumpIntended, *op.JumpRequested, *op.LogRecovered, *op.LogSealed, *op.MailDelivered, *op.ModelAsked,
@@ -80,15 +81,20 @@ func (t *Transcript) result(b *op.ToolReturned) {
 	}
 	fmt.Fprintf(t.out, "\n- `%s`%s\n", strings.ReplaceAll(tool.Display(c, t.dir), "`", "'"), how)
 	if b.Exit != nil || b.IsError {
-		t.fenced(b.Text)
+		t.fenced(b.Text, b.Cut)
 	}
 }
 
-// fenced writes a text as a block of code, or its end where it is long.
-func (t *Transcript) fenced(text string) {
+// fenced writes a text as a block of code, or its end where it is long. cut is how many bytes the
+// text lacks already: the lines among them are not known.
+func (t *Transcript) fenced(text string, cut int64) {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	if more := len(lines) - maxTranscriptLines; more > 0 {
-		lines = append([]string{fmt.Sprintf("… %d lines", more)}, lines[more:]...)
+	if more := len(lines) - maxTranscriptLines; more > 1 {
+		what := quote.Number(more, "line")
+		if cut > 0 {
+			what = quote.Number(len(text)+int(cut), "byte") + " in all"
+		}
+		lines = append([]string{"… " + what}, lines[more:]...)
 	}
 	fence := "```"
 	for strings.Contains(text, fence) {
