@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"anamnesis/knowledge_base/card"
@@ -55,11 +56,11 @@ func open(dir string, o *Options, clock func() time.Time) (*Store, error) {
 		}
 	}
 	if _, err := os.Lstat(s.opts.reviews); own && errors.Is(err, fs.ErrNotExist) {
-		if err := s.beginReviews(older); err != nil {
+		if err := s.unlessReadOnly(s.beginReviews(older)); err != nil {
 			return nil, fmt.Errorf("open knowledge base %s: %w", dir, err)
 		}
 	}
-	if err := s.prepare(); err != nil {
+	if err := s.unlessReadOnly(s.prepare()); err != nil {
 		return nil, fmt.Errorf("open knowledge base: %w", err)
 	}
 	if s.opts.Watch { // before the files are read: nothing is missed
@@ -71,7 +72,7 @@ func open(dir string, o *Options, clock func() time.Time) (*Store, error) {
 	}
 	err = s.load(context.Background(), <-kept)
 	if err == nil {
-		err = errors.Join(s.handReviews(), s.sweepMonths())
+		err = s.unlessReadOnly(errors.Join(s.handReviews(), s.sweepMonths()))
 	}
 	if err != nil {
 		if s.watch != nil {
@@ -80,6 +81,15 @@ func open(dir string, o *Options, clock func() time.Time) (*Store, error) {
 		return nil, fmt.Errorf("open knowledge base %s: %w", dir, err)
 	}
 	return s, nil
+}
+
+// unlessReadOnly returns an error of preparing the folder, except where the folder is there and this process may only
+// read it: its cards are read then, and a change reports the reason.
+func (s *Store) unlessReadOnly(err error) error {
+	if info, gone := os.Stat(s.dir); gone == nil && info.IsDir() && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
+		return nil
+	}
+	return err
 }
 
 // sweepMonths removes the temporary files of crashed writers beside the cards.

@@ -211,8 +211,8 @@ func (s *Store) ReviewsDamage() string {
 		return fmt.Sprintf("%s is damaged: %s cannot be read, and cards whose review stood there count as drafts; approve them again, then remove these lines",
 			s.opts.reviews, lines(s.reviews.Bad))
 	case s.unrecorded > 0 && !s.opts.NoHistory: // a project ships its cards without this machine's reviews
-		return fmt.Sprintf("%d cards say that they were reviewed, and %s does not record it: they count as drafts until you approve them",
-			s.unrecorded, s.opts.reviews)
+		return fmt.Sprintf("%s does not record the reviews of cards that say they were reviewed (%d): they count as drafts until you approve them",
+			s.opts.reviews, s.unrecorded)
 	}
 	return ""
 }

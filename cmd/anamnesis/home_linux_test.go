@@ -288,3 +288,50 @@ func again(t *testing.T, attr *syscall.SysProcAttr) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// TestReadingReadOnlyHome: what only reads works in a home that cannot be written, and a home that cannot be made is refused
+// instead of being empty.
+func TestReadingReadOnlyHome(t *testing.T) {
+	refusedHome(t, map[string]string{"ANAMNESIS_HOME": "/proc/nope/x", "HOME": t.TempDir()}, "the program's folder /proc/nope/x: ")
+	if os.Geteuid() == 0 {
+		const nobody = 65534
+		again(t, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}})
+		return
+	}
+	dir := homeFolder(t)
+	home := filepath.Join(dir, "home")
+	env := map[string]string{"ANAMNESIS_HOME": home, "HOME": dir, "PATH": os.Getenv("PATH")}
+	card := filepath.Join(dir, "card.md")
+	if err := os.WriteFile(card, []byte("---\ntype: knowledge_card\ntopic: gate\nsource_task: t\nid: g1\n---\n- **Issue**: the gate is shut\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"kb", "add", card}, {"kb", "approve", "g1"}, {"run", "--model", "script:words.yaml", "--dir", "w", "--task", "one", "--approval", "auto", "Go."}} {
+		if code, _, stderr := inHome(t, env, args...); code != exit.Done {
+			t.Fatalf("%q: exit %d\n%s", args, code, stderr)
+		}
+	}
+	chmod := func(dirs, files os.FileMode) {
+		err := filepath.WalkDir(home, func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.Type()&os.ModeSymlink != 0 {
+				return err
+			}
+			if d.IsDir() {
+				return os.Chmod(path, dirs)
+			}
+			return os.Chmod(path, files)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	chmod(0o500, 0o400)
+	t.Cleanup(func() { chmod(0o700, 0o600) })
+	for _, args := range [][]string{{"tasks"}, {"timeline", "one"}, {"kb", "list"}, {"kb", "search", "the gate is shut"}, {"kb", "show", "g1"}, {"kb", "stats"}, {"doctor", "one"}} {
+		if code, stdout, stderr := inHome(t, env, args...); code != exit.Done || stdout == "" {
+			t.Errorf("%q: exit %d\n%s%s", args, code, stdout, stderr)
+		}
+	}
+	if code, _, stderr := inHome(t, env, "kb", "retire", "g1"); code == exit.Done || !strings.Contains(stderr, "permission denied") {
+		t.Errorf("a change: exit %d\n%s", code, stderr)
+	}
+}

@@ -39,7 +39,15 @@ func Usable(root string) error {
 		if err := unix.Access(at, mode); err != nil {
 			return fmt.Errorf("%s: %s", at, plainCause(err))
 		}
-		return nil
+		if at == root {
+			return nil
+		}
+		// Some file systems, such as /proc, allow the access and refuse the folder.
+		probe, err := os.MkdirTemp(at, ".anamnesis-")
+		if err != nil {
+			return fmt.Errorf("no folder can be made in %s: %s", at, plainCause(err))
+		}
+		return os.Remove(probe)
 	}
 }
 
