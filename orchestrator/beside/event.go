@@ -91,8 +91,13 @@ func (e *event) result(c *sessions.Call) {
 	}
 }
 
-// transcriptTail is how much of a transcript's end is searched.
-const transcriptTail = 1 << 20
+const (
+	// transcriptTail is how much of a transcript's end is searched.
+	transcriptTail = 1 << 20
+	// modelTail is how much of it is searched for the model, with each event. A result that is larger
+	// hides the model until the next reply.
+	modelTail = 256 << 10
+)
 
 // model returns the model that the session uses: the one that the event names, or that the end of the
 // transcript does. Claude Code and Gemini CLI name it nowhere else. Empty: not known.
@@ -100,7 +105,7 @@ func (e *event) model() string {
 	if e.Model != "" || e.TranscriptPath == "" {
 		return e.Model
 	}
-	data, err := statefile.ReadEnd(e.TranscriptPath, transcriptTail)
+	data, err := statefile.ReadEnd(e.TranscriptPath, modelTail)
 	if err != nil {
 		return "" // a session without a reply has no file yet
 	}

@@ -45,6 +45,7 @@ type geminiLine struct {
 
 var (
 	geminiExit  = compiled(`(?m)^Exit Code: (\d+)$`)
+	geminiFile  = compiled(`^session-[-0-9T]{16}-([0-9a-f]{8})\.json`) // with the beginning of the id
 	geminiFrame = compiled(`(?m)^</?untrusted_context>\n?|^(?:Process Group PGID|Exit Code): \d+\n?|^Output: `)
 	geminiPlace = compiled(`(?s)^\s*<session_context>.*?\n- \*\*Workspace Directories:\*\*\n  - (/[^\n]*)`)
 	geminiNotes = compiled(`(?s)^\s*<(session_context|environment_context|state_snapshot)>`)
@@ -82,6 +83,9 @@ func readGemini(path string, data []byte, o *object) (*Session, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if m := geminiFile().FindStringSubmatch(filepath.Base(path)); r.s.ID == "" && m != nil {
+		r.s.ID = m[1] // its first line is damaged
 	}
 	if root, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(path)), ".project_root")); err == nil {
 		r.s.Dir = string(bytes.TrimSpace(root))

@@ -262,12 +262,13 @@ func TestDamagedFile(t *testing.T) {
 		want  error
 		steps int
 	}{
-		"cut.jsonl.gz":      {packed.Bytes()[:packed.Len()*4/5], nil, 3},
-		"sum.jsonl.gz":      {append(bytes.Clone(packed.Bytes()[:packed.Len()-8]), 1, 2, 3, 4, 5, 6, 7, 8), nil, 4},
-		"head.jsonl.gz":     {[]byte("no gzip"), sessions.ErrDamaged, 0},
-		"zero.jsonl":        {make([]byte, 4096), sessions.ErrDamaged, 0},
-		"noise.jsonl":       {[]byte("{\"a\n}\n"), sessions.ErrDamaged, 0},
-		"session-a.jsonl":   {[]byte("{\"sessi\n" + gemini), sessions.ErrDamaged, 0},
+		"cut.jsonl.gz":    {packed.Bytes()[:packed.Len()*4/5], nil, 3},
+		"sum.jsonl.gz":    {append(bytes.Clone(packed.Bytes()[:packed.Len()-8]), 1, 2, 3, 4, 5, 6, 7, 8), nil, 4},
+		"head.jsonl.gz":   {[]byte("no gzip"), sessions.ErrDamaged, 0},
+		"zero.jsonl":      {make([]byte, 4096), sessions.ErrDamaged, 0},
+		"noise.jsonl":     {[]byte("{\"a\n}\n"), sessions.ErrDamaged, 0},
+		"session-a.jsonl": {[]byte("{\"sessi\n" + gemini), sessions.ErrDamaged, 0},
+		"session-2026-01-02T03-04-e8f1cf91.jsonl": {[]byte("{\"sessi\n" + gemini), nil, 1},
 		"session-b.json":    {[]byte(`{"sessionId":"g","startTime":"2026-01-02T03:04:05Z","messages":[` + gemini + `,{"id":`), nil, 1},
 		"tsconfig.json":     {[]byte("{ // a comment\n}"), sessions.ErrNotSession, 0},
 		"other.jsonl":       {[]byte("{\"a\":1}\n{\"b\n"), sessions.ErrNotSession, 0},
