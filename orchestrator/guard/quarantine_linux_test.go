@@ -247,17 +247,15 @@ func TestQuarantineAfterDeath(t *testing.T) {
 	if _, err := b.git.Begin(); err != nil { // a command begins, and never ends
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(b.world+"/.git/commondir", []byte("../sub/e\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	b.plain(t, `mkdir .git/rebase-merge; echo 'exec x' > .git/rebase-merge/git-rebase-todo`) // which stays while it runs
 	again, err := NewSandbox(t.Context(), b.o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(again.Earlier(), ".git/commondir") {
+	if !strings.Contains(again.Earlier(), ".git/rebase-merge/git-rebase-todo") {
 		t.Errorf("Earlier = %q", again.Earlier())
 	}
-	kept, _ := filepath.Glob(b.o.Quarantine + "/*/.git/commondir")
+	kept, _ := filepath.Glob(b.o.Quarantine + "/*/.git/rebase-merge/git-rebase-todo")
 	if len(kept) != 1 {
 		t.Errorf("kept: %v", kept)
 	}

@@ -126,11 +126,22 @@ func (q *Quarantine) scanAll(named map[string]named) error {
 	q.now = gitTree{Dirs: map[string]string{}, Heads: map[string]bool{}, Files: map[string]gitFile{}, Named: named}
 	s := q.scan(q.now, q.known, map[string]plainDir{})
 	err := s.walk(".", "")
-	for rel := range named {
+	q.known = s.read
+	q.scanNamed()
+	return err
+}
+
+// scanNamed scans what gitTree.Named names, and watches it.
+func (q *Quarantine) scanNamed() {
+	s := q.scan(q.now, nil, nil)
+	for dir := range s.namedDirs {
+		if s.watch != nil {
+			s.watch(dir, true)
+		}
+	}
+	for rel := range q.now.Named {
 		s.addNamed(rel)
 	}
-	q.known = s.read
-	return err
 }
 
 // scanPart scans what is at a path and beneath it again, and returns the files found.

@@ -152,11 +152,8 @@ func (q *Quarantine) begin() (err error) {
 	if err := q.scanAll(nil); err != nil {
 		return err
 	}
-	if named := q.namedPaths(q.now); len(named) > 0 {
-		if err := q.scanAll(named); err != nil {
-			return err
-		}
-	}
+	q.now.Named = q.namedPaths(q.now)
+	q.scanNamed()
 	before := q.now.clone()
 	q.record.Before = &before
 	q.forgetOwn(q.now)
