@@ -12,6 +12,7 @@ import (
 	"anamnesis/cmd/internal/settings"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool/mcp"
 )
@@ -37,6 +38,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&f.MaxTokens, "max-tokens", 0, "tokens that the whole task may use, prompts and replies; a jump returns none (default: no limit)")
 	fl.Float64Var(&f.MaxCostUSD, "max-cost", 0, "US dollars the whole task may cost, by the table of prices; a jump returns none (default: no limit)")
 	fl.DurationVar(&f.MaxTime, "max-time", 0, "how long this process may work on the task, such as 30m (default: no limit)")
+	fl.DurationVar(&f.Grace, "grace", notice.DefaultGrace, "how long a running command may go on after SIGTERM or the loss of the terminal")
 	fl.StringVar(&f.output, "output-format", "text", "text, or stream-json: one JSON object a line")
 	fl.StringArrayVar(&f.AllowSecrets, "allow-secrets", nil, "pattern of secret files the agent may read, such as .env.test (repeatable)")
 	fl.StringArrayVar(&f.Redact, "redact", nil, "environment variable whose value is never recorded, shown or sent (repeatable)")
@@ -71,6 +73,11 @@ func (f *agentFlags) check(given func(flag string) bool) error {
 		return exit.Usagef("--output-format %q: want text or stream-json", f.output)
 	}
 	f.JSON = f.output == "stream-json"
+	if f.Grace < 0 {
+		return exit.Usagef("--grace %s: want a time, such as 20s, or 0", f.Grace)
+	} else if f.Grace == 0 {
+		f.Grace = -1 // none
+	}
 	if err := settings.CheckFlags(&f.Request, given); err != nil {
 		return err
 	}

@@ -197,7 +197,7 @@ func TestAskLines(t *testing.T) {
 	}
 }
 
-// TestAskInterrupted: however a question ends, the turn ends as interrupted, and the
+// TestAskInterrupted: however a question ends, the exit code and the last line say so, and the
 // terminal has the modes it had.
 func TestAskInterrupted(t *testing.T) {
 	t.Parallel()
@@ -215,7 +215,11 @@ func TestAskInterrupted(t *testing.T) {
 			p.sees("? help: ")
 			end(p)
 			code, rest := p.ends()
-			if code != exit.Interrupted || !strings.Contains(rest, "interrupted; 'anamnesis resume t' continues it") {
+			want, says := exit.Evicted, map[string]string{"SIGTERM": "the program was asked to stop (SIGTERM)", "SIGHUP": "the user's terminal was lost"}[name]
+			if says == "" {
+				want, says = exit.Interrupted, "interrupted"
+			}
+			if code != want || !strings.Contains(rest, says+"; 'anamnesis resume t' continues it") {
 				t.Errorf("exit %d:\n%s", code, rest)
 			}
 			if p.modes() != p.before {

@@ -23,6 +23,7 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/quarantine"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
@@ -60,7 +61,11 @@ func (a *app) main(args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	return a.exit(cmp.Or(err, a.printer.Failed))
+	code := a.exit(cmp.Or(err, a.printer.Failed))
+	if code == exit.Interrupted && notice.Evicted(ctx) { // before a turn began
+		code = exit.Evicted
+	}
+	return code
 }
 
 func (a *app) rootCommand() *cobra.Command {

@@ -1,9 +1,11 @@
 package notice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"anamnesis/opstream/op"
 )
@@ -11,9 +13,36 @@ import (
 // ErrTimeUp is the cause of a context that ended with the time limit.
 var ErrTimeUp = errors.New("the time limit of --max-time is reached")
 
-// ErrLost is the cause of a context that ended because the user's terminal is gone. A call that
-// runs and may change something is finished; nothing else is begun.
-var ErrLost = errors.New("the user's terminal was lost")
+// The causes of a context that ended because the program is asked to stop, not the turn: see
+// [Evicted].
+var (
+	// ErrLost: the user's terminal is gone.
+	ErrLost = errors.New("the user's terminal was lost")
+	// ErrTerminated: the process got SIGTERM.
+	ErrTerminated = errors.New("the program was asked to stop (SIGTERM)")
+)
+
+// Eviction is ErrLost or ErrTerminated, with what ends the grace period of the running call.
+type Eviction struct {
+	Err   error
+	Hurry <-chan struct{} // closed when the user asks once more
+}
+
+func (e *Eviction) Error() string { return e.Err.Error() }
+
+func (e *Eviction) Unwrap() error { return e.Err }
+
+// Evicted reports whether a context ended because the program is asked to stop. A call that runs
+// and may change something has a grace period to end by itself; nothing else is begun, and the turn
+// stays open for the next process.
+func Evicted(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return errors.Is(cause, ErrLost) || errors.Is(cause, ErrTerminated)
+}
+
+// DefaultGrace is the grace period: most builds' steps end in it, and it is within the 30 s after
+// which Kubernetes kills.
+const DefaultGrace = 20 * time.Second
 
 // What the result of a call that the user ended says.
 const (
@@ -23,7 +52,7 @@ const (
 
 // EndedBy is the result of a call that did not run, with who ended the turn.
 func EndedBy(ctx context.Context) string {
-	if cause := context.Cause(ctx); errors.Is(cause, ErrTimeUp) || errors.Is(cause, ErrLost) {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrTimeUp) || Evicted(ctx) {
 		return cause.Error()
 	}
 	return interrupted
@@ -31,7 +60,7 @@ func EndedBy(ctx context.Context) string {
 
 // CutShort is the result of a call that was ended while it ran.
 func CutShort(ctx context.Context) string {
-	if errors.Is(context.Cause(ctx), ErrTimeUp) {
+	if errors.Is(context.Cause(ctx), ErrTimeUp) || Evicted(ctx) {
 		return "Ended while it ran, because " + EndedBy(ctx)
 	}
 	return cutShort
@@ -41,27 +70,41 @@ func CutShort(ctx context.Context) string {
 // empty if nothing did.
 func Halted(b *op.ToolReturned) string {
 	says := func(text string) bool { return b.Exit == nil && b.IsError && strings.Contains(b.Text, text) }
+	by := func(cause error) bool {
+		return b.Exit != nil && strings.HasPrefix(b.Display, "ended because "+cause.Error()) || says("Not run: "+cause.Error()) || says("because "+cause.Error())
+	}
 	switch {
 	case b.Exit != nil && strings.HasPrefix(b.Display, "timed out after "):
 		return "timed out"
 	case b.Exit != nil && strings.HasPrefix(b.Display, "interrupted: "), says("Not run: " + interrupted), says(cutShort):
 		return "interrupted"
-	case says("Not run: " + ErrTimeUp.Error()), says("because " + ErrTimeUp.Error()):
+	case by(ErrTimeUp):
 		return "time limit"
-	case says("Not run: " + ErrLost.Error()):
+	case by(ErrLost):
 		return "terminal lost"
+	case by(ErrTerminated):
+		return "program stopped"
 	}
 	return ""
 }
 
-// Finishing returns a context that ends with ctx, but not because of [ErrLost]. The caller
-// calls end when the work is done.
-func Finishing(ctx context.Context) (_ context.Context, end func()) {
+// Finishing returns a context that ends with ctx, or, if ctx ended with an eviction, when the grace
+// period is over; a negative one is none. The caller calls end when the work is done.
+func Finishing(ctx context.Context, grace time.Duration) (_ context.Context, end func()) {
 	calling, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		if cause := context.Cause(ctx); !errors.Is(cause, ErrLost) {
-			cancel(cause)
+		if Evicted(ctx) && grace >= 0 {
+			var hurry <-chan struct{}
+			if e := (*Eviction)(nil); errors.As(context.Cause(ctx), &e) {
+				hurry = e.Hurry
+			}
+			select {
+			case <-calling.Done():
+			case <-hurry:
+			case <-time.After(cmp.Or(grace, DefaultGrace)):
+			}
 		}
+		cancel(context.Cause(ctx))
 	})
 	return calling, func() {
 		stop()

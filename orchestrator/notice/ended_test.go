@@ -2,7 +2,10 @@ package notice
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"anamnesis/opstream/op"
 )
@@ -27,11 +30,45 @@ func TestHalted(t *testing.T) {
 		{op.ToolReturned{IsError: true, Text: "Not run: " + EndedBy(because(ErrTimeUp)) + "."}, "time limit"},
 		{op.ToolReturned{IsError: true, Text: CutShort(because(ErrTimeUp)) + ": it may have taken effect in part."}, "time limit"},
 		{op.ToolReturned{IsError: true, Text: "Not run: " + EndedBy(because(ErrLost)) + "."}, "terminal lost"},
+		{op.ToolReturned{IsError: true, Text: CutShort(because(&Eviction{Err: ErrTerminated})) + ": it may have taken effect in part."}, "program stopped"},
+		{op.ToolReturned{Exit: &exit, Display: "ended because the program was asked to stop (SIGTERM): the command was ended"}, "program stopped"},
+		{op.ToolReturned{Exit: &exit, Display: "ended because the time limit of --max-time is reached: the command was ended"}, "time limit"},
 		{op.ToolReturned{IsError: true, Refused: true, Text: "Refused by the user."}, ""},
 		{op.ToolReturned{Text: "Not run: the user interrupted the turn."}, ""},
 	} {
 		if got := Halted(&tt.result); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt.result, got, tt.want)
 		}
+	}
+}
+
+// TestFinishing: a call goes on for the grace period if the program is asked to stop, until the user
+// asks once more, and ends at once if the user or the time limit ends it.
+func TestFinishing(t *testing.T) {
+	hurry := make(chan struct{})
+	close(hurry)
+	for _, tt := range []struct {
+		cause error
+		grace time.Duration
+		want  time.Duration
+	}{
+		{ErrTerminated, 0, DefaultGrace},
+		{&Eviction{Err: ErrLost}, time.Minute, time.Minute},
+		{&Eviction{Err: ErrTerminated}, -1, 0},
+		{&Eviction{Err: ErrTerminated, Hurry: hurry}, time.Hour, 0},
+		{ErrTimeUp, time.Hour, 0},
+		{nil, time.Hour, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			calling, end := Finishing(ctx, tt.grace)
+			defer end()
+			begun := time.Now()
+			cancel(tt.cause)
+			<-calling.Done()
+			if took := time.Since(begun); took != tt.want || !errors.Is(context.Cause(calling), context.Cause(ctx)) {
+				t.Errorf("%v with %v: ended after %v with %v, want %v", tt.cause, tt.grace, took, context.Cause(calling), tt.want)
+			}
+		})
 	}
 }

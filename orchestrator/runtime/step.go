@@ -33,7 +33,7 @@ const maxReadOnlyParallel = 8
 
 // Outcome is how a turn ended.
 type Outcome struct {
-	Reason string // done | interrupted | limit | stuck | failed | idle
+	Reason string // done | interrupted | evicted | limit | stuck | failed | idle
 	Detail string
 	Answer string // the agent's last words
 	// Learned are the cards written from abandoned paths when the turn was done.
@@ -163,16 +163,19 @@ func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 	return Outcome{Reason: act.Reason, Detail: t.Journal.RedactText(act.Detail), Answer: t.State().Said.Answer, Learned: t.State().Turn.Learned}, nil
 }
 
-// interrupted ends the turn because ctx has ended. The turn stays open if the user's terminal was
-// lost: the next process continues it. A jump that the agent scheduled belongs to the interrupted
+// interrupted ends the turn because ctx has ended. If the program was asked to stop, the turn stays
+// open: the next process continues it. Otherwise a jump that the agent scheduled belongs to the interrupted
 // step and is dropped with it.
 func (t *Task) interrupted(ctx, keep context.Context) (Outcome, error) {
+	if notice.Evicted(ctx) {
+		return Outcome{Reason: "evicted", Detail: notice.EndedBy(ctx), Answer: t.State().Said.Answer}, nil
+	}
 	if p := t.State().Jump.Pending; p != nil && p.By == op.ByAgent {
 		if err := t.dropJump(keep, "the step was interrupted"); err != nil {
 			return Outcome{}, err
 		}
 	}
-	if t.State().Turn.Open && !errors.Is(context.Cause(ctx), notice.ErrLost) {
+	if t.State().Turn.Open {
 		if err := t.Record(keep, &op.TurnEnded{Reason: "interrupted"}); err != nil {
 			return Outcome{}, err
 		}
@@ -384,7 +387,7 @@ func (t *Task) runWithNote(ctx, keep context.Context, c op.Call, note string) er
 		return err
 	}
 	start := t.Now()
-	res, err := perform(ctx, tl, env, args, c.Name, spec)
+	res, err := t.call(ctx, tl, env, args, c.Name, spec)
 	if err != nil {
 		return err
 	}
@@ -485,11 +488,12 @@ func (t *Task) saveWorld(ctx context.Context) error {
 	return t.SaveStep(ctx, t.stepMark(id)+t.gate.CiteLine(id))
 }
 
-// perform calls a tool. A call that changes something is finished if the terminal was lost.
-func perform(ctx context.Context, tl tool.Tool, env *tool.Env, args json.RawMessage, name string, spec tool.Spec) (tool.Result, error) {
+// call calls a tool. A call that changes something has a grace period if the program is asked to
+// stop.
+func (t *Task) call(ctx context.Context, tl tool.Tool, env *tool.Env, args json.RawMessage, name string, spec tool.Spec) (tool.Result, error) {
 	if !spec.ReadOnly && name != subagent.ToolName { // a subagent finishes its own calls
 		var end func()
-		ctx, end = notice.Finishing(ctx)
+		ctx, end = notice.Finishing(ctx, t.opts.Grace)
 		defer end()
 	}
 	res, err := tl.Call(ctx, env, args)

@@ -92,7 +92,7 @@ func (w *working) endOf(ctx context.Context, out Outcome, b *op.SubagentEnded) t
 // stopReason returns why a subagent stopped.
 func (w *working) stopReason(out Outcome) string {
 	switch {
-	case out.Reason == "interrupted":
+	case out.Reason == "interrupted", out.Reason == "evicted":
 		return "it was interrupted"
 	case out.Detail != "":
 		return out.Reason + ": " + strings.TrimRight(notice.OneLine(out.Detail, notice.MaxDelivered), ".")

@@ -60,7 +60,8 @@ type Options struct {
 	Cards     Cards
 	Store     Store
 	Recorder  Recorder
-	Recreate  bool // OpenTask recreates a missing directory of the world
+	Grace     time.Duration // see notice.Finishing; 0: notice.DefaultGrace
+	Recreate  bool          // OpenTask recreates a missing directory of the world
 	// Dir is the directory in which OpenTask continues the task; empty: its own, which must have
 	// been named in this home. What it records of the resume has the directory.
 	Dir string

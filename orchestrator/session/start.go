@@ -47,6 +47,7 @@ type Settings struct {
 	MaxTime    time.Duration
 	MaxOutage  time.Duration // see Client.MaxOutage
 
+	Grace        time.Duration // of the running command if the program is asked to stop; see runtime.Options
 	AllowSecrets []string      // patterns of secret files that the agent may read
 	Redact       []string      // variables whose values are never recorded, shown or sent
 	ToolsWait    time.Duration // how long the first step waits for MCP servers
@@ -357,7 +358,7 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 	}
 	m.OnRetry(o.client.Retry)
 	opts = runtime.Options{
-		Model: m.Model, Reflect: m.reflect, Tools: tools, Program: o.Program(), Secrets: o.TaskSecrets(dir, names),
+		Model: m.Model, Reflect: m.reflect, Grace: o.Grace, Tools: tools, Program: o.Program(), Secrets: o.TaskSecrets(dir, names),
 		Limits:    state.Limits{Steps: o.MaxSteps, Tokens: o.MaxTokens, USD: o.MaxCostUSD, EarlierUSD: o.earlierCost, Time: o.MaxTime, Outage: cmp.Or(o.MaxOutage, o.client.MaxOutage, DefaultMaxOutage)},
 		Cards:     runtime.Cards{Embedder: embedder, NoLessons: o.NoLessons, NoWarnings: o.NoWarnings},
 		Guards:    runtime.Guards{Approval: approval, Sandbox: guard.Confinement(o.Sandbox), KnownModel: o.knownModel(dir)},

@@ -55,7 +55,7 @@ type seat struct {
 	mu     sync.Mutex
 	mode   string // chosen in the editor; empty: the task's
 	begun  bool   // the task exists
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 }
 
 // Serve serves an editor until its input or ctx ends. A turn under way then ends as
@@ -72,7 +72,7 @@ func Serve(ctx context.Context, o Options, in io.Reader, out, stderr io.Writer) 
 	}
 	a.mu.Lock()
 	for _, s := range a.seats {
-		s.stop()
+		s.stop(context.Cause(ctx))
 	}
 	a.mu.Unlock()
 	a.turns.Wait()
@@ -269,7 +269,7 @@ func (a *Agent) take(ctx context.Context, id sdk.SessionId, dir string, list []s
 	}
 	a.mu.Lock()
 	if old := a.seats[id]; old != nil {
-		old.stop()
+		old.stop(nil)
 	}
 	a.seats[id] = s
 	a.mu.Unlock()
@@ -354,7 +354,7 @@ func (a *Agent) SetSessionMode(_ context.Context, p sdk.SetSessionModeRequest) (
 func (a *Agent) Cancel(_ context.Context, p sdk.CancelNotification) error {
 	s, err := a.seat(p.SessionId)
 	if err == nil {
-		s.stop()
+		s.stop(nil)
 	}
 	return err
 }
@@ -365,18 +365,19 @@ func (a *Agent) CloseSession(_ context.Context, p sdk.CloseSessionRequest) (sdk.
 	if err != nil {
 		return sdk.CloseSessionResponse{}, err
 	}
-	s.stop()
+	s.stop(nil)
 	a.mu.Lock()
 	delete(a.seats, p.SessionId)
 	a.mu.Unlock()
 	return sdk.CloseSessionResponse{}, nil
 }
 
-func (s *seat) stop() {
+// stop ends the turn under way. A nil cause is the user.
+func (s *seat) stop(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cancel != nil {
-		s.cancel()
+		s.cancel(cause)
 	}
 }
 

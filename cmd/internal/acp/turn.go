@@ -38,8 +38,8 @@ func (a *Agent) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResp
 	}
 	s.turn.Lock() // a prompt before it was cancelled by this one, and ends
 	defer s.turn.Unlock()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	s.mu.Lock()
 	s.cancel = cancel
 	begun, mode := s.begun, s.mode
@@ -127,7 +127,7 @@ func (v *viewer) turn(ctx context.Context, open func() (*session.Session, error)
 	switch out.Reason {
 	case "done", "idle":
 		r.StopReason = sdk.StopReasonEndTurn
-	case "interrupted":
+	case "interrupted", "evicted":
 		r.StopReason = sdk.StopReasonCancelled
 	case "limit":
 		v.note("stopped by a limit: " + out.Detail)

@@ -12,34 +12,49 @@ import (
 	"anamnesis/orchestrator/notice"
 )
 
-// UntilSignal returns a context that ends with the first Ctrl-C or SIGTERM, after which
-// a second one ends the process at once, or with the loss of the terminal. What was recorded
-// can be resumed in each case. Within a [turn] the first Ctrl-C ends only the turn.
+// UntilSignal returns a context that ends with the first Ctrl-C, SIGTERM or loss of the terminal.
+// The last two are a [notice.Eviction], whose grace period the next Ctrl-C or SIGTERM ends. The
+// Ctrl-C or SIGTERM after that, or after a Ctrl-C, ends the process at once. What was recorded can
+// be resumed in each case. Within a [turn] the first Ctrl-C ends only the turn.
 func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	of := new(atomic.Pointer[context.CancelFunc])
-	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, turnKey{}, of))
+	base, stop := context.WithCancel(context.WithValue(ctx, turnKey{}, of))
+	ctx, cancel := context.WithCancelCause(base)
 	ends, lost := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(ends, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // not under nohup
 		signal.Notify(lost, syscall.SIGHUP) // until the end: a terminal that goes sends several
 	}
+	hurry := make(chan struct{})
 	go func() {
-		for ctx.Err() == nil {
+		defer signal.Stop(ends)
+		for {
 			select {
 			case sig := <-ends:
-				if end := of.Swap(nil); end != nil && sig == os.Interrupt {
+				end := of.Swap(nil)
+				switch {
+				case ctx.Err() != nil:
+					close(hurry)
+					return
+				case sig != os.Interrupt:
+					cancel(&notice.Eviction{Err: notice.ErrTerminated, Hurry: hurry})
+				case end != nil:
 					(*end)()
-					continue
+				default:
+					cancel(nil)
+					return
 				}
-				cancel(nil)
 			case <-lost:
-				cancel(notice.ErrLost)
-			case <-ctx.Done():
+				cancel(&notice.Eviction{Err: notice.ErrLost, Hurry: hurry})
+			case <-base.Done():
+				return
 			}
 		}
-		signal.Stop(ends)
 	}()
-	return ctx, func() { cancel(nil) }
+	return ctx, func() {
+		cancel(nil)
+		stop()
+	}
 }
 
 // turnKey is the key of what ends the present turn in a context of [UntilSignal].

@@ -11,6 +11,7 @@ import (
 	"anamnesis/cmd/internal/names"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
@@ -101,6 +102,11 @@ func (c *Console) turn(ctx context.Context, s *session.Session, alone bool) (run
 		defer end()
 		defer context.AfterFunc(ctx, func() { fmt.Fprintln(c.Err) })() // the terminal has shown ^C
 	}
+	defer context.AfterFunc(ctx, func() {
+		if notice.Evicted(ctx) {
+			c.notef("asked to stop: a running command may end by itself for a while; a second signal ends it")
+		}
+	})()
 	return s.Run(ctx)
 }
 

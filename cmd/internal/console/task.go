@@ -132,6 +132,8 @@ func Ended(task string, out runtime.Outcome) error {
 		return nil
 	case "interrupted":
 		return exit.With(exit.Interrupted, fmt.Errorf("task %s: interrupted; %s", task, again))
+	case "evicted":
+		return exit.With(exit.Evicted, fmt.Errorf("task %s: %s; %s", task, out.Detail, again))
 	case "limit":
 		return exit.With(exit.Limit, fmt.Errorf("task %s: stopped by a limit: %s; %s", task, out.Detail, again))
 	case "stuck":

@@ -38,6 +38,7 @@ const (
 	Limit   = 5 // stopped by a limit
 	Stuck   = 6 // stuck: a user has to decide
 
+	Evicted     = 143 // SIGTERM, or the terminal was lost
 	Interrupted = 130 // Ctrl-C, by the shells' convention of 128 + signal
 )
 

@@ -107,6 +107,7 @@ type outputs struct {
 	secrets                *tool.Redaction
 	streams                map[guard.Stream]*stream
 	last                   guard.Stream // that wrote last
+	why                    error        // what canceled the command, if something did
 	// live are the writers for a user who watches: they get what is certain at once.
 	live map[guard.Stream]*redact.Writer
 }
@@ -202,7 +203,11 @@ func (o *outputs) result(end guard.Outcome, timeout time.Duration) tool.Result {
 			notes = append(notes, doing)
 		}
 	case end.Canceled:
-		notes = append(notes, "interrupted: the command and everything it had started were ended")
+		why := "interrupted"
+		if o.why != nil && !errors.Is(o.why, context.Canceled) {
+			why = "ended because " + o.why.Error()
+		}
+		notes = append(notes, why+": the command and everything it had started were ended")
 	}
 	if end.Note != "" {
 		notes = append(notes, end.Note)

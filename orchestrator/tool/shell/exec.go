@@ -51,6 +51,7 @@ func Run(ctx context.Context, env *tool.Env, e Exec) (tool.Result, error) {
 	case err != nil && !o.Canceled:
 		return tool.Errorf("%s was not run: %v. %s", e.Name, err, o.Note), err
 	}
+	out.why = context.Cause(ctx)
 	r := out.result(o, e.Timeout)
 	r.Isolated = c.Sandbox.Isolates()
 	return r, err
