@@ -66,7 +66,7 @@ var (
 var orchestrator = strings.Fields(`
 	statefile loop redact/internal/automaton redact sessions
 	model model/price model/openai model/script model/named model/modeltest optest reflect
-	guard/command guard/approval guard/quarantine guard/confine guard guard/consent guard/research
+	guard/command guard/autorun guard/approval guard/quarantine guard/confine guard guard/consent guard/research
 	tool/spelling tool tool/file tool/plan tool/search tool/shell tool/subagent tool/timeline tool/web tool/builtin tool/command tool/mcp
 	agent
 	state/steps state/projection state taskdir notice journal memory jobs workspace gate leftover toolset inspect

@@ -10,11 +10,13 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/guard/autorun"
 	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/file"
 )
 
 // Question is a call that waits for the user's approval.
@@ -57,6 +59,9 @@ func (g *Gate) Approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 	}
 	line := textArg(args, spec.Command)
 	facts := []approval.Facts{{Tool: c.Name, ReadOnly: spec.ReadOnly || spec.Delegates, Edits: spec.Edits, Command: line}}
+	if !facts[0].ReadOnly {
+		facts[0].Autorun = g.autorun(c.Name, line, spec.Edits, args)
+	}
 	if box.HoldsNetwork() && asksFor(args, spec.Network) {
 		facts = append(facts, approval.Facts{Tool: approval.Network})
 	}
@@ -141,6 +146,26 @@ func (g *Gate) Rules() ([]approval.Rule, error) {
 	return out, nil
 }
 
+// autorun lists the files that a call would write, as far as its arguments show them, and that other
+// programs run by themselves.
+func (g *Gate) autorun(name, line string, edits bool, args json.RawMessage) (out []string) {
+	var found []autorun.File
+	switch {
+	case line != "":
+		found = autorun.Written(g.place.Dir, line)
+	case edits || strings.HasPrefix(name, tool.MCPPrefix):
+		for _, path := range file.Paths(name, args) {
+			if f := autorun.Named(g.place.Dir, path); f.By != "" {
+				found = append(found, f)
+			}
+		}
+	}
+	for _, f := range found {
+		out = append(out, f.String())
+	}
+	return out
+}
+
 // textArg returns an argument that is a text, empty if there is none.
 func textArg(args json.RawMessage, name string) string {
 	var values map[string]json.RawMessage
@@ -199,7 +224,11 @@ func (g *Gate) askApproval(ctx context.Context, tool string, q Question, print f
 	}
 	if g.o.Approve == nil {
 		refused.By = "nobody"
-		return no("Refused: this call needs a user's approval and no user is present to give it.")
+		why := ""
+		if files, ok := strings.CutPrefix(q.Why, approval.ByAutorun); ok {
+			why = " Other programs run by themselves what it writes: " + files + ". Only approval mode auto allows that without a user."
+		}
+		return no("Refused: this call needs a user's approval and no user is present to give it." + why)
 	}
 	if err := g.place.BeforeWait(context.WithoutCancel(ctx)); err != nil {
 		return no(fmt.Sprintf("%s was not run: %v.", c.Name, err))

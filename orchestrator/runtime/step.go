@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard/autorun"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
@@ -38,6 +39,8 @@ type Outcome struct {
 	Answer string // the agent's last words
 	// Learned are the cards written from abandoned paths when the turn was done.
 	Learned []string
+	// Autorun are files that changed meanwhile and that other programs run by themselves.
+	Autorun []string
 	Err     error // the model's fault, when Reason is failed
 }
 
@@ -45,6 +48,16 @@ type Outcome struct {
 // was cancelled, which ends the turn with everything recorded. An error is a failure of the
 // program or its stores; the task can be opened again.
 func (t *Task) Run(ctx context.Context) (Outcome, error) {
+	before := autorun.Mark(t.Dir)
+	t.Place.Autorun = nil
+	out, err := t.run(ctx)
+	for _, f := range before.Changed(t.Dir, t.Place.Autorun) {
+		out.Autorun = append(out.Autorun, f.String())
+	}
+	return out, err
+}
+
+func (t *Task) run(ctx context.Context) (Outcome, error) {
 	// Operations are recorded even after ctx ends; only effects are cut short. keep carries
 	// the values without the cancellation.
 	keep := context.WithoutCancel(ctx)

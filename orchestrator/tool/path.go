@@ -150,6 +150,8 @@ func Protected(rel string) string {
 		switch {
 		case strings.EqualFold(part, ".git"):
 			return "files of a .git directory are not written by tools; use git through Bash"
+		case strings.EqualFold(part, ".hg"), strings.EqualFold(part, ".jj"):
+			return "files of a " + strings.ToLower(part) + " directory are not written by tools; use hg or jj through Bash"
 		case strings.EqualFold(part, ".anamnesis"):
 			return "files of .anamnesis belong to the program and the user, tools do not write them"
 		}

@@ -36,6 +36,10 @@ type Place struct {
 	// Writes learns what the commands of the task's sandboxes change.
 	Writes guard.Writes
 
+	// Autorun are the changed paths of steps that other programs run by themselves; the owner of
+	// the place resets it.
+	Autorun []string
+
 	staysOpen bool       // World stays open
 	rootMu    sync.Mutex // guards root
 	root      *os.Root   // of the directory; see Root

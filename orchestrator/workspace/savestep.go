@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard/autorun"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/worldstate"
@@ -94,6 +95,9 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 	slices.Sort(changed)
 	changed = slices.Compact(changed)
 	b.Changed, b.NChanged = notice.FirstN(changed, notice.MaxListed), len(changed)
+	if id > 0 {
+		p.Autorun = append(p.Autorun, slices.DeleteFunc(slices.Clone(changed), func(path string) bool { return autorun.By(path, false) == "" })...)
+	}
 	b.Unobserved = !known && len(changed) > 0
 	return p.Record(ctx, b)
 }

@@ -35,6 +35,8 @@ func Why(q gate.Question) string {
 	switch kind, what, _ := strings.Cut(q.Why, ":"); kind {
 	case "mode":
 		parts = append(parts, "asked because approval is "+what)
+	case "autorun":
+		parts = append(parts, "asked because other programs run by themselves what it writes: "+what)
 	case "rule":
 		parts = append(parts, "asked by the rule "+what)
 	}

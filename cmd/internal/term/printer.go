@@ -328,9 +328,24 @@ func (p *textPrinter) End(out runtime.Outcome, st *state.State) {
 		fmt.Fprintln(p.progress)
 		p.midLine = false
 	}
+	if len(out.Autorun) > 0 {
+		p.line("! %s", AutorunLine(out))
+	}
 	if out.Reason == "done" && p.answer != nil {
 		fmt.Fprintln(p.answer, strings.TrimRight(Clean(out.Answer), "\n"))
 	}
+}
+
+// maxAutorun bounds the files that AutorunLine names.
+const maxAutorun = 10
+
+// AutorunLine names the changed files of a turn that other programs run by themselves.
+func AutorunLine(out runtime.Outcome) string {
+	text := strings.Join(out.Autorun[:min(len(out.Autorun), maxAutorun)], ", ")
+	if more := len(out.Autorun) - maxAutorun; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return "changed, and run by other programs by themselves: look at " + text
 }
 
 // jsonPrinter writes one JSON object a line.
@@ -421,5 +436,7 @@ func (p *jsonPrinter) End(out runtime.Outcome, st *state.State) {
 		Usage  op.Usage `json:"usage"`
 		// Learned are the cards of the pass at the end.
 		Learned []string `json:"learned,omitempty"`
-	}{"result", st.Opened.Task, out.Reason, out.Detail, out.Answer, st.Steps.CountEnded(), st.Totals.Jumps, st.Totals.Mails, len(st.Marked), st.Totals.Usage, out.Learned})
+		// Autorun are changed files that other programs run by themselves, each with the program.
+		Autorun []string `json:"autorun,omitempty"`
+	}{"result", st.Opened.Task, out.Reason, out.Detail, out.Answer, st.Steps.CountEnded(), st.Totals.Jumps, st.Totals.Mails, len(st.Marked), st.Totals.Usage, out.Learned, out.Autorun})
 }

@@ -10,6 +10,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/feed"
@@ -310,6 +311,9 @@ func (m *screen) ended(msg turnMsg) tea.Cmd {
 	m.result = Result{Last: msg.out, Ran: true, Err: msg.err}
 	m.finish()
 	m.outcome(msg)
+	if len(msg.out.Autorun) > 0 {
+		m.print(paint.Yellow.Render(clean(term.AutorunLine(msg.out))))
+	}
 	m.ending = false
 	if m.leaving || m.o.Once {
 		return m.quit()

@@ -2,7 +2,10 @@
 // project, and the known effects of a command line. It runs nothing.
 package approval
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Mode decides on calls that could change something.
 type Mode string
@@ -30,6 +33,9 @@ type Facts struct {
 	ReadOnly bool   // the tool itself changes nothing
 	Edits    bool   // the tool changes only files of the world
 	Command  string // the command line it would run; empty: none
+	// Autorun are the files it would write that other programs run by themselves, each with the
+	// program.
+	Autorun []string
 }
 
 // Network is the name by which modes and rules decide on a command's access to the network, if
@@ -57,13 +63,25 @@ type Decision struct {
 
 // Decide is pure. The strictest rule that matches wins over any mode; a read-only tool that no
 // rule names is allowed in any mode; the mode decides the rest. An unknown mode or verdict
-// refuses.
+// refuses. What writes a file that other programs run by themselves is asked about in every mode
+// but auto, whatever allows it.
 //
 // Rules about commands examine each command of a line. They allow a line if they allow every
 // one of its commands, and nothing in it is hidden; they refuse it if they refuse one command,
 // and ask if one may need asking. What rules cannot see through is never allowed by them, and
 // asked about even in mode auto if a rule refuses or asks.
 func Decide(mode Mode, f Facts, rules []Rule) Decision {
+	d := decide(mode, f, rules)
+	if d.Verdict == Allow && mode != ModeAuto && len(f.Autorun) > 0 {
+		return decision(Ask, ByAutorun+strings.Join(f.Autorun, ", "), f, "")
+	}
+	return d
+}
+
+// ByAutorun begins the By of a question about files that other programs run by themselves.
+const ByAutorun = "autorun:"
+
+func decide(mode Mode, f Facts, rules []Rule) Decision {
 	if f.Command != "" {
 		if d, ok := decideCommand(f, rules); ok {
 			return d
@@ -94,7 +112,7 @@ func Decide(mode Mode, f Facts, rules []Rule) Decision {
 // denyText names the flag and the mildest mode that would let the call run.
 func denyText(f Facts) string {
 	want := "auto"
-	if f.Edits {
+	if f.Edits && len(f.Autorun) == 0 {
 		want = "edits"
 	}
 	return fmt.Sprintf("%s was not run: this task runs with --approval deny, so only read-only tools are allowed. A user can let it run with --approval %s.", f.Tool, want)

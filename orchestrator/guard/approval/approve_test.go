@@ -9,6 +9,7 @@ func TestDecide(t *testing.T) {
 	read := Facts{Tool: "ReadFile", ReadOnly: true}
 	write := Facts{Tool: "WriteFile", Edits: true}
 	bash := Facts{Tool: "Bash"}
+	autorun := Facts{Tool: "WriteFile", Edits: true, Autorun: []string{".envrc (direnv)"}}
 	rule := func(tool string, v Verdict) []Rule { return []Rule{{Tool: tool, Verdict: v}} }
 	tests := []struct {
 		name  string
@@ -38,6 +39,12 @@ func TestDecide(t *testing.T) {
 		{"strictest rule wins", ModeAuto, bash, []Rule{{Tool: "*", Verdict: Allow}, {Tool: "Bash", Verdict: Refuse}, {Tool: "B*", Verdict: Ask}}, Refuse, "rule:Bash", "rule"},
 		{"order does not matter", ModeAuto, bash, []Rule{{Tool: "Bash", Verdict: Refuse}, {Tool: "*", Verdict: Allow}}, Refuse, "rule:Bash", "rule"},
 		{"unknown verdict refuses", ModeAuto, bash, rule("Bash", "maybe"), Refuse, "rule:Bash", "rule"},
+		{"autorun in edits", ModeEdits, autorun, nil, Ask, "autorun:.envrc (direnv)", "WriteFile"},
+		{"autorun by a rule", ModeAsk, autorun, rule("WriteFile", Allow), Ask, "autorun:.envrc (direnv)", "WriteFile"},
+		{"autorun by a rule under deny", ModeDeny, autorun, rule("WriteFile", Allow), Ask, "autorun:.envrc (direnv)", "WriteFile"},
+		{"autorun under deny", ModeDeny, autorun, nil, Refuse, "mode:deny", "--approval auto"},
+		{"autorun in auto", ModeAuto, autorun, nil, Allow, "mode:auto", ""},
+		{"autorun refused by a rule", ModeAuto, autorun, rule("WriteFile", Refuse), Refuse, "rule:WriteFile", "rule"},
 		{"malformed pattern is a name", ModeAuto, bash, rule("[", Refuse), Allow, "mode:auto", ""},
 	}
 	for _, tt := range tests {

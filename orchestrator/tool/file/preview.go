@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
+	"slices"
+	"strings"
 
 	"anamnesis/orchestrator/tool"
 )
@@ -27,6 +30,58 @@ func Preview(env *tool.Env, name string, args json.RawMessage) (changes []Change
 		return previewPatch(env, args)
 	}
 	return nil, nil
+}
+
+// Paths lists the files that a call names to be written. Of a tool of another package, these are all
+// texts on one line among its arguments, since any may be a path.
+func Paths(name string, args json.RawMessage) (out []string) {
+	switch name {
+	case "WriteFile", "StrReplaceFile":
+		var a struct {
+			Path string `json:"path"`
+		}
+		if json.Unmarshal(args, &a) == nil {
+			out = []string{a.Path}
+		}
+	case "PatchFile":
+		var a patchArgs
+		if json.Unmarshal(args, &a) == nil {
+			changes, _ := parsePatch(a.Patch) // a faulty one changes nothing
+			for _, c := range changes {
+				out = append(out, c.path)
+				if c.to != "" {
+					out = append(out, c.to)
+				}
+			}
+		}
+	default:
+		var value any
+		if json.Unmarshal(args, &value) == nil {
+			out = lines(value, nil)
+		}
+	}
+	return out
+}
+
+// maxPathBytes bounds a text that may be a path.
+const maxPathBytes = 4_096
+
+func lines(value any, out []string) []string {
+	switch v := value.(type) {
+	case string:
+		if v != "" && len(v) <= maxPathBytes && !strings.ContainsAny(v, "\n\x00") {
+			out = append(out, v)
+		}
+	case []any:
+		for _, e := range v {
+			out = lines(e, out)
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			out = lines(v[key], out)
+		}
+	}
+	return out
 }
 
 func previewWrite(env *tool.Env, args json.RawMessage) ([]Change, error) {

@@ -1,0 +1,217 @@
+// Package autorun knows the files that other programs run, or load, by themselves: who writes one
+// decides what runs outside the sandbox later. rules is the list.
+package autorun
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"anamnesis/orchestrator/guard/command"
+)
+
+// File is a file that another program runs by itself.
+type File struct {
+	Path string // as it was named
+	By   string // the program, and when
+}
+
+func (f File) String() string { return f.Path + " (" + f.By + ")" }
+
+// By returns which program runs a file by itself, from its path alone; empty if none is known. Upper
+// and lower case count as equal: some file systems do not tell them apart. whole also finds a
+// directory with a dot that holds such files: who moves one there moves them.
+func By(name string, whole bool) string {
+	name = "/" + strings.ToLower(path.Clean(filepath.ToSlash(name)))
+	for _, r := range rules() {
+		form := "/" + strings.ToLower(r.path)
+		dir, base := path.Split(form)
+		if base == "" && strings.Contains(name+"/", dir) {
+			return r.by
+		}
+		if base != "" && strings.HasSuffix(path.Dir(name)+"/", dir) {
+			if ok, _ := path.Match(base, path.Base(name)); ok {
+				return r.by
+			}
+		}
+		if holds := strings.TrimSuffix(dir, "/"); whole && holds != "" && strings.HasPrefix(path.Base(holds), ".") && strings.HasSuffix(name, holds) {
+			return r.by
+		}
+	}
+	return ""
+}
+
+// Named returns the file that a path in a directory is, by its name, where its links lead, or
+// because one in the list is a link to it. The zero File: none.
+func Named(dir, name string) File {
+	if by := By(name, false); by != "" {
+		return File{name, by}
+	}
+	full := name
+	if !filepath.IsAbs(full) {
+		full = filepath.Join(dir, name)
+	}
+	real := resolve(full)
+	world := resolve(dir)
+	if rel, err := filepath.Rel(world, real); err == nil && rel != "." {
+		if by := By(rel, false); by != "" {
+			return File{name, by}
+		}
+	}
+	target, _ := os.Stat(real)
+	for _, r := range rules() {
+		at := filepath.Join(world, filepath.FromSlash(r.path))
+		if strings.HasSuffix(r.path, "/") {
+			if there := resolve(at); there != at && strings.HasPrefix(real, there+string(filepath.Separator)) {
+				return File{name, r.by}
+			}
+			continue
+		}
+		info, err := os.Stat(at)
+		if resolve(at) == real || err == nil && target != nil && os.SameFile(info, target) {
+			return File{name, r.by}
+		}
+	}
+	return File{}
+}
+
+// resolve follows the links of the part of a path that exists.
+func resolve(name string) string {
+	for rest := ""; ; {
+		if real, err := filepath.EvalSymlinks(name); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if to, err := os.Readlink(name); err == nil { // a link to a file that does not exist yet
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(filepath.Dir(name), to)
+			}
+			return filepath.Join(filepath.Clean(to), rest)
+		}
+		parent := filepath.Dir(name)
+		if parent == name {
+			return filepath.Join(name, rest)
+		}
+		name, rest = parent, filepath.Join(filepath.Base(name), rest)
+	}
+}
+
+// writers are programs that write, move or link the files that their arguments name.
+const writers = "cp mv ln install tee dd rsync tar bsdtar unzip cpio truncate touch sponge patch sed gsed perl awk gawk chmod rename " +
+	"curl wget scp sftp ed ex git hg jj sort"
+
+// Written lists the files that a command line writes, as far as its words show it. A word of a
+// writer that is known only when it runs counts as one, as do the directories around such files.
+func Written(dir, line string) (out []File) {
+	commands, _ := command.Parse(line)
+	base := "" // where cd has led
+	look := func(w command.Word) {
+		text := w.Text
+		if _, value, ok := strings.Cut(text, "="); ok && (strings.HasPrefix(text, "-") || strings.HasPrefix(text, "of=")) {
+			text = value
+		}
+		f := File{text, "a file that is known only when the command runs"}
+		if !w.Dynamic {
+			at := path.Join(base, text)
+			if path.IsAbs(text) {
+				at = text
+			}
+			names := []string{text, at}
+			i := slices.IndexFunc(names, func(n string) bool { return By(n, true) != "" })
+			switch {
+			case i >= 0:
+				f.By = By(names[i], true)
+			case text != "" && !strings.HasPrefix(text, "-"):
+				f.By = Named(dir, at).By
+			default:
+				f.By = ""
+			}
+		}
+		if f.By != "" && !slices.Contains(out, f) {
+			out = append(out, f)
+		}
+	}
+	for _, s := range commands {
+		for _, r := range s.Redirects {
+			if r.Writes() && !strings.HasPrefix(r.Op, "<<") {
+				look(r.File)
+			}
+		}
+		program := s.Program()
+		if program == "cd" && len(s.Args()) == 1 && !s.Args()[0].Dynamic {
+			base = path.Join(base, s.Args()[0].Text)
+		}
+		if !slices.Contains(strings.Fields(writers), program) || readOnly(s) {
+			continue
+		}
+		for _, w := range s.Args() {
+			look(w)
+		}
+	}
+	return out
+}
+
+// readOnly reports whether a command of writers only reads: git status, sed without -i.
+func readOnly(s command.Simple) bool {
+	args := s.Args()
+	switch s.Program() {
+	case "git", "hg", "jj":
+		i := slices.IndexFunc(args, func(w command.Word) bool { return !strings.HasPrefix(w.Text, "-") })
+		return i >= 0 && slices.Contains(strings.Fields("status diff log show add commit blame grep ls-files check-ignore cat push fetch branch tag"), args[i].Text)
+	case "sed", "gsed", "perl":
+		return !slices.ContainsFunc(args, func(w command.Word) bool {
+			return strings.HasPrefix(w.Text, "--in-place") || strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "--") && strings.Contains(w.Text, "i")
+		})
+	case "awk", "gawk":
+		return !slices.ContainsFunc(args, func(w command.Word) bool { return strings.Contains(w.Text, "inplace") || strings.Contains(w.Text, ">") })
+	case "sort":
+		return !slices.ContainsFunc(args, func(w command.Word) bool {
+			return strings.HasPrefix(w.Text, "-o") || strings.HasPrefix(w.Text, "--output")
+		})
+	}
+	return false
+}
+
+// Marks are the times and sizes of the listed files at the top of a directory.
+type Marks map[string]string
+
+// Mark reads them. It does not look below the top, nor into patterns.
+func Mark(dir string) Marks {
+	out := Marks{}
+	for _, r := range rules() {
+		at := filepath.Join(dir, filepath.FromSlash(r.path))
+		found := []string{at}
+		if strings.HasSuffix(r.path, "/") {
+			found, _ = filepath.Glob(filepath.Join(at, "*"))
+		}
+		for _, file := range found[:min(len(found), maxMarked)] {
+			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+				rel, _ := filepath.Rel(dir, file)
+				out[rel] = fmt.Sprint(info.ModTime().UnixNano(), info.Size(), info.Mode())
+			}
+		}
+	}
+	return out
+}
+
+// maxMarked bounds the files of one listed directory.
+const maxMarked = 100
+
+// Changed lists the files that are new or other than before, and those among paths, sorted.
+func (m Marks) Changed(dir string, paths []string) []File {
+	for name, mark := range Mark(dir) {
+		if m[name] != mark {
+			paths = append(paths, name)
+		}
+	}
+	slices.Sort(paths)
+	var out []File
+	for _, name := range slices.Compact(paths) {
+		if by := By(name, false); by != "" {
+			out = append(out, File{name, by})
+		}
+	}
+	return out
+}
