@@ -235,7 +235,7 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 		rules = append(rules, own...)
 	}
 	o := t.opts
-	o.Sources, o.Subagents, o.Callbacks.Delta, o.Callbacks.Progress, o.Callbacks.Output, o.Callbacks.Passing, o.Store.World.Progress = nil, nil, nil, nil, nil, nil, nil
+	o.Sources, o.Subagents, o.Callbacks.Delta, o.Callbacks.Progress, o.Callbacks.Output, o.Callbacks.Passing, o.Callbacks.Waiting, o.Store.World.Progress = nil, nil, nil, nil, nil, nil, nil, nil
 	o.changed = nil
 	if !start.Fork {
 		o.changed = func(ctx context.Context, b *op.WorldChanged) error { return t.Journal.Post(ctx, b) }
@@ -279,6 +279,11 @@ func follow(name, dir string, show func(text string)) func(op.Op) {
 		case *op.ModelReplied:
 			for _, c := range b.Calls {
 				calls[c.ID] = c
+			}
+		case *op.ModelFailed:
+			if b.Wait != nil {
+				out := state.Outage{Wait: *b.Wait, Error: b.Error}
+				show(name + " " + out.Text(o.Time))
 			}
 		case *op.ToolReturned:
 			show(name + ": " + tool.Display(calls[b.Call], dir))
