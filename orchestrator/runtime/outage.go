@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/model"
 )
 
@@ -60,7 +61,7 @@ func (t *Task) waitAfter(f *model.Fault) *op.Wait {
 }
 
 // awaitProvider waits until the provider is to be asked again. It returns false if the wait was cut
-// short.
+// short, or something was posted meanwhile that comes first, such as a user's jump.
 func (t *Task) awaitProvider(ctx context.Context) bool {
 	o := t.State().Outage
 	if o == nil {
@@ -75,6 +76,11 @@ func (t *Task) awaitProvider(ctx context.Context) bool {
 		left := min(o.Until.Sub(t.Now().Round(0)), whole-t.Now().Sub(begun))
 		if left <= 0 {
 			return true
+		}
+		posted := false
+		t.Journal.Look(func(_ journal.Public, queue []op.Op) { posted = len(queue) > 0 })
+		if posted {
+			return false
 		}
 		if t.opts.Callbacks.Waiting != nil {
 			t.opts.Callbacks.Waiting(*o, left)

@@ -148,6 +148,15 @@ func TestOutageIsRecorded(t *testing.T) {
 		if len(p.asked) != 1 || task.State().Last != before+2 {
 			t.Errorf("%d requests, %d operations; want the request and its failure", len(p.asked), task.State().Last-before)
 		}
+		if err := task.Journal.Post(t.Context(), &op.UserSaid{Text: "Mind the tabs.", Source: op.SourceSteer}); err != nil {
+			t.Fatal(err)
+		}
+		if fault, err := task.ask(ctx, t.Context()); err != nil || fault != nil || len(left) != 0 {
+			t.Errorf("what was posted waits, too: %v, %v, %v", fault, err, left)
+		}
+		if err := task.Settle(); err != nil {
+			t.Fatal(err)
+		}
 		if fault, err := task.ask(ctx, t.Context()); err != nil || fault != nil || len(p.asked) != 1 {
 			t.Errorf("an interrupted wait: %v, %v, %d requests", fault, err, len(p.asked))
 		}

@@ -142,7 +142,7 @@ func TestMend(t *testing.T) {
 			}, 3},
 		{"Groq, Cerebras", 400, "'messages.1' : for 'role:assistant' the following must be satisfied[('messages.1' : property 'reasoning' is unsupported)]",
 			func(m map[string]any) bool { _, has := m["reasoning"]; return !has }, 3},
-		{"Mistral", 422, "Extra inputs are not permitted: body.messages.1.assistant.state",
+		{"Mistral", 422, "Extra inputs are not permitted: body.messages.1.assistant.state, input: a file is missing",
 			func(m map[string]any) bool { _, has := m["state"]; return !has }, 3},
 		{"a list that has to be text", 400, "messages.1: content must be a string", func(m map[string]any) bool { s, _ := m["content"].(string); return s == "hi" }, 3},
 		{"something else", 400, "bad schema", func(map[string]any) bool { return false }, 2},

@@ -31,8 +31,11 @@ const (
 	signature = "thought_signature"
 )
 
-// missing matches a refusal because of what a request lacks.
-var missing = regexp.MustCompile(`(?i)\bmissing|must be (passed|provided|included|present)|\brequire[ds]?\b|must (have|include|contain|provide)`)
+// missing matches a refusal because of what a request lacks, unwanted one because of what it has.
+var (
+	missing  = regexp.MustCompile(`(?i)\bmissing|must be (passed|provided|included|present)|\brequire[ds]?\b|must (have|include|contain|provide)`)
+	unwanted = regexp.MustCompile(`(?i)\bun(supported|recogni[sz]ed|known|expected)\b|not (supported|permitted|allowed)|forbidden|additional propert`)
+)
 
 // learn reports whether a refusal of a request says how to write it instead, and this was not known.
 func (c *Client) learn(err error, r model.Request) bool {
@@ -42,7 +45,8 @@ func (c *Client) learn(err error, r model.Request) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	says, lacks := f.Err.Error(), missing.MatchString(f.Err.Error())
+	says := f.Err.Error() // which may quote the field itself
+	lacks := missing.MatchString(says) && !unwanted.MatchString(says)
 	if lacks && strings.Contains(says, signature) {
 		known := c.mends.sign
 		c.mends.sign = true

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"anamnesis/orchestrator/model"
@@ -75,6 +76,8 @@ type Client struct {
 
 	mu    sync.Mutex
 	mends mends // what this endpoint's refusals have shown
+	// answered: it has given a reply, so that its address is right.
+	answered atomic.Bool
 }
 
 var _ model.Model = (*Client)(nil)
@@ -176,6 +179,7 @@ func (c *Client) Ask(ctx context.Context, r model.Request, on func(model.Delta))
 			clock.trailer()
 		}
 	}
+	c.answered.Store(true)
 	reply := a.reply(r)
 	reply.Origin = c.origin()
 	return reply, nil
@@ -198,6 +202,9 @@ func (c *Client) exchange(ctx context.Context, r model.Request) (*http.Response,
 // settle turns the end of an exchange into the caller's Fault.
 func (c *Client) settle(caller, ctx context.Context, err error, partial string) error {
 	f := c.explain(caller, ctx, err)
+	if errors.Is(f, errHTML) {
+		f.Retryable = c.answered.Load() // a gateway's page about an outage
+	}
 	f.Partial = partial
 	f.Tries = 1
 	return f

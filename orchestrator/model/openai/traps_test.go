@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -293,6 +294,27 @@ func TestCancelInTheMiddle(t *testing.T) {
 	f := wantFault(t, err, model.FaultCanceled)
 	if f.Partial != "half" || f.Retryable || !errors.Is(err, context.Canceled) || !errors.Is(err, why) {
 		t.Errorf("fault %+v (%v); want what had come, and both causes", f, err)
+	}
+}
+
+// TestMaintenancePage: a web page in place of a reply is a wrong address, or an outage if the endpoint
+// has answered before.
+func TestMaintenancePage(t *testing.T) {
+	var down atomic.Bool
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if down.Load() {
+			raw("text/html", "<html>Back soon.</html>")(w, r)
+			return
+		}
+		sse(content("hello"), finish("stop"))(w, r)
+	}).client(t, nil)
+	if _, err := ask(t, c, modeltest.Question()); err != nil {
+		t.Fatal(err)
+	}
+	down.Store(true)
+	_, err := ask(t, c, modeltest.Question())
+	if f := wantFault(t, err, model.FaultProtocol); !f.Retryable {
+		t.Errorf("fault %+v", f)
 	}
 }
 
