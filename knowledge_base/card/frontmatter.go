@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -157,10 +158,9 @@ func (f *frontMatter) decode(c *Card) error {
 			return err
 		}
 	}
-	for _, key := range cardKeys()[:3] {
-		if !seen[key] {
-			return Errorf(2, "%s is missing; %s", key, frontMatterRemedy)
-		}
+	missing := slices.DeleteFunc(cardKeys()[:3], func(key string) bool { return seen[key] })
+	if len(missing) > 0 {
+		return Errorf(2, "missing: %s; %s", strings.Join(missing, ", "), frontMatterRemedy)
 	}
 	return nil
 }

@@ -48,10 +48,11 @@ func hostileShapes() []hostile {
 func hostileFields() []hostile {
 	return []hostile{
 		{"wrong type", "---\ntype: note\ntopic: t\nsource_task: s\n---\n", 2, `type is "note"`},
-		{"no type", "---\ntopic: t\nsource_task: s\n---\n", 2, "type is missing"},
-		{"no topic", "---\ntype: knowledge_card\nsource_task: s\n---\n", 2, "topic is missing"},
+		{"no type", "---\ntopic: t\nsource_task: s\n---\n", 2, "missing: type; "},
+		{"neither", "---\ntype: knowledge_card\n---\n", 2, "missing: topic, source_task; "},
+		{"no topic", "---\ntype: knowledge_card\nsource_task: s\n---\n", 2, "missing: topic; "},
 		{"empty topic", "---\ntype: knowledge_card\ntopic:\nsource_task: s\n---\n", 3, "topic is empty"},
-		{"no source_task", "---\ntype: knowledge_card\ntopic: t\n---\n", 2, "source_task is missing"},
+		{"no source_task", "---\ntype: knowledge_card\ntopic: t\n---\n", 2, "missing: source_task; "},
 		{"topic with newline", "---\ntype: knowledge_card\ntopic: \"a\\nb\"\nsource_task: s\n---\n", 3, "line break"},
 		{"topic is a map", "---\ntype: knowledge_card\ntopic: {a: b}\nsource_task: s\n---\n", 3, "single value"},
 		{"duplicate key", head + "topic: u\n---\n", 5, `"topic" appears twice`},

@@ -401,3 +401,18 @@ func TestLostIssue(t *testing.T) {
 		}
 	}
 }
+
+// TestSearchNamesWithheld: the search says how many drafts fit that no task is shown, and the list's field has the focus.
+func TestSearchNamesWithheld(t *testing.T) {
+	s := openSite(t)
+	c := &card.Card{ID: "w1", Topic: "zebra crossing", SourceTask: "t", Issue: []string{"the zebra crossing is painted over"}, Provenance: card.Provenance{Tainted: true}}
+	if _, _, err := s.store.Put(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.ask(t, "GET", "/cards?q=zebra+crossing", nil); !strings.Contains(got.text, "1 draft that fits is withheld from tasks until") {
+		t.Errorf("withheld drafts are not named:\n%s", got.text)
+	}
+	if got := s.ask(t, "GET", "/cards", nil); !strings.Contains(got.text, "autocomplete=\"off\" autofocus") {
+		t.Errorf("the key / leads to a page without focus:\n%s", got.text)
+	}
+}

@@ -35,8 +35,10 @@ type listView struct {
 	From   int // how many stand before the first one shown
 	Older  int // where the next page begins; 0: this is the last
 	Note   string
-	Broken []knowledgebase.BrokenCard
-	Keys   []key
+	// Withheld counts the drafts that fit and that no task is shown before they were reviewed.
+	Withheld int
+	Broken   []knowledgebase.BrokenCard
+	Keys     []key
 }
 
 // listedCard is a card's row in a list.
@@ -145,6 +147,14 @@ func (s *Server) search(r *http.Request, v *listView) error {
 		}
 	}
 	v.Total = len(v.Cards)
+	q.Withheld = true
+	withheld, err := s.store.Search(r.Context(), q)
+	if err != nil {
+		return fmt.Errorf("search: %w", err)
+	}
+	if v.State == "" || v.State == card.Draft {
+		v.Withheld = len(withheld)
+	}
 	return nil
 }
 
