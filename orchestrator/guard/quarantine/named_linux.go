@@ -291,3 +291,28 @@ func settingValue(text string) (value, rest string) {
 	}
 	return out.String()[:kept], ""
 }
+
+// Named reports whether the user's configuration makes git read or run a file of a world, by a
+// repository that contains the file.
+func Named(world, path string) bool {
+	q := &Quarantine{world: world, getenv: os.Getenv}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(world, path)
+	}
+	path = followLinks(path)
+	tree := gitTree{Dirs: map[string]string{}, Files: map[string]gitFile{}}
+	for dir := filepath.Dir(path); Within(dir, world); dir = filepath.Dir(dir) {
+		rel, _ := filepath.Rel(world, filepath.Join(dir, ".git"))
+		if isDir(filepath.Join(dir, ".git")) {
+			tree.Dirs[rel] = ""
+		} else if text, ok := readConfig(filepath.Join(dir, ".git")); ok {
+			tree.Files[rel] = gitFile{Leads: leadsTo(world, rel, gitFile{Kind: "file", Text: text})}
+		}
+	}
+	for rel, what := range q.namedPaths(tree) {
+		if at := followLinks(filepath.Join(world, rel)); at == path || what == namedHooks && Within(path, at) {
+			return true
+		}
+	}
+	return false
+}
