@@ -80,6 +80,27 @@ func TestInterruptedTurn(t *testing.T) {
 	}
 }
 
+// TestCountdown: the wait for a provider counts down in the last line; its reason is printed once.
+func TestCountdown(t *testing.T) {
+	now := time.Now()
+	m := &screen{scrollback: scrollback{width: 120}, st: new(state.State), feed: feed.New(), running: true, begun: now, now: now}
+	m.words.of("")
+	wait := &op.Wait{Until: now.Add(90 * time.Second), Tries: 1}
+	for range 2 {
+		m.saw(op.Op{Body: &op.ModelFailed{Error: "model: http (status 503): busy", Wait: wait}})
+	}
+	if got := paint.Strip(strings.Join(m.out, "\n")); got != "! the provider fails and is asked again: model: http (status 503): busy" {
+		t.Errorf("printed %q", got)
+	}
+	m.st.Outage = &state.Outage{Wait: *wait}
+	for _, left := range []string{"1m30s", "1m29s"} {
+		if got := paint.Strip(strings.Join(m.working(), "\n")); !strings.Contains(got, "waiting for the provider: asking again in "+left+", at ") || !strings.Contains(got, "Esc interrupts") {
+			t.Errorf("with %s left: %q", left, got)
+		}
+		m.now = m.now.Add(time.Second)
+	}
+}
+
 // TestUnknownOutcome: a call that an earlier process began is shown with its command.
 func TestUnknownOutcome(t *testing.T) {
 	m := &screen{scrollback: scrollback{width: 80}, st: new(state.State), feed: feed.New()}

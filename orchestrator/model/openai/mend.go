@@ -40,7 +40,7 @@ var (
 // learn reports whether a refusal of a request says how to write it instead, and this was not known.
 func (c *Client) learn(err error, r model.Request) bool {
 	var f *model.Fault
-	if !errors.As(err, &f) || f.Status != http.StatusBadRequest && f.Status != http.StatusUnprocessableEntity {
+	if !errors.As(err, &f) || f.Kind != model.FaultHTTP || f.Status != http.StatusBadRequest && f.Status != http.StatusUnprocessableEntity {
 		return false
 	}
 	c.mu.Lock()
