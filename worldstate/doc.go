@@ -20,7 +20,8 @@
 // next save continues. Until all are copied, Snapshot.Borrowed is true, and Verify names the
 // blobs that the user's own `git gc` has removed.
 //
-// A snapshot leaves out what git ignores, unless the user's index tracks it. The rules are
+// A snapshot leaves out what git ignores, unless the user's index tracks it or its name is one of
+// Options.Secrets. The rules are
 // those of .gitignore files, including those above the world, and of info/exclude, not the
 // user's global excludes; in a nested repository, its own index and info/exclude count. A
 // snapshot also leaves out .git and .anamnesis at every depth, the store, and Options.Exclude.

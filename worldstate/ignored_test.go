@@ -22,8 +22,8 @@ func TestIgnoredSurvive(t *testing.T) {
 	b.write("out", "binary")
 	b.write("main.go", "2")
 	second := b.save()
-	if second.Files != 2 {
-		t.Fatalf("%d files held, want .gitignore and main.go", second.Files)
+	if second.Files != 3 {
+		t.Fatalf("%d files held, want .gitignore, main.go and the secret .env", second.Files)
 	}
 	res := b.jump(first.ID) // the ignore file itself goes: its files stay
 	for _, p := range []string{".env", "node_modules/x/y.js", "out"} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 
 	"anamnesis/worldstate/ignore"
 	"anamnesis/worldstate/internal/diff"
@@ -88,6 +89,8 @@ func (w *World) Content(ctx context.Context, id ID, path string, out io.Writer) 
 	if err == nil {
 		if e := list.Find(clean); e == nil || e.IsDir() {
 			err = fmt.Errorf("%w: %q is a directory", ErrNoPath, path)
+		} else if err = w.checkShown(id, clean); err != nil {
+			// Nothing is written.
 		} else if err = w.objects.Check(e.Hash, gitfmt.BlobObject, clean); err == nil {
 			_, err = w.objects.CopyTo(e.Hash, gitfmt.BlobObject, clean, out)
 		}
@@ -96,6 +99,15 @@ func (w *World) Content(ctx context.Context, id ID, path string, out io.Writer) 
 		return fmt.Errorf("read from %s: %w", gitfmt.Short(id), err)
 	}
 	return nil
+}
+
+// checkShown refuses to show a secret file.
+func (w *World) checkShown(id ID, path string) error {
+	c, err := w.byID(id)
+	if err == nil && slices.Contains(c.Secrets, path) {
+		err = fmt.Errorf("%w: %q is an ignored file that snapshots hold for restores only; restore it to read it", ErrRefused, path)
+	}
+	return err
 }
 
 // lookup loads a snapshot's listing and cleans a path that must be in it.
@@ -197,6 +209,7 @@ func (w *World) Diff(ctx context.Context, a, b ID) ([]Change, error) {
 	}
 	defer end()
 	var lists [2]*tree.Listing
+	secrets := make(map[string]bool)
 	for i, id := range []ID{a, b} {
 		lists[i] = tree.Empty()
 		if id == "" {
@@ -205,8 +218,26 @@ func (w *World) Diff(ctx context.Context, a, b ID) ([]Change, error) {
 		if lists[i], err = w.listing(id); err != nil {
 			return nil, fmt.Errorf("diff: %w", err)
 		}
+		c, err := w.byID(id)
+		if err != nil {
+			return nil, fmt.Errorf("diff: %w", err)
+		}
+		for _, path := range c.Secrets {
+			secrets[path] = true
+		}
 	}
-	return diff.Between(lists[0], lists[1]), nil
+	changes := diff.Between(lists[0], lists[1])
+	for i := range changes {
+		c := &changes[i]
+		if c.Secret = secrets[c.Path]; c.Secret { // a short secret can be found from its hash
+			for _, side := range []*Side{c.Old, c.New} {
+				if side != nil {
+					side.Blob = ""
+				}
+			}
+		}
+	}
+	return changes, nil
 }
 
 // Patch writes changes, as Diff or Renames returned them, as a unified diff that `git apply`

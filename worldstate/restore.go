@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
@@ -26,7 +27,7 @@ type Result struct {
 	Kept    []Skip   `json:"kept"` // paths that do not match the target, and why
 	// Unchanged is the plan's.
 	Unchanged []Skip `json:"unchanged,omitempty"`
-	Tree    string   `json:"tree"` // the world id afterwards
+	Tree      string `json:"tree"` // the world id afterwards
 	// Exact reports whether the world now equals the target in every path.
 	Exact    bool   `json:"exact"`
 	BaseLost string `json:"base_lost,omitempty"` // as the plan's
@@ -250,6 +251,7 @@ func (w *World) headAfter(p *Plan, target *gitfmt.Commit, source gitfmt.Hash) (g
 	}
 	c := *b
 	c.Tree, c.Parents, c.Time, c.Trailers = tree, []gitfmt.Hash{source}, w.opts.Now(), nil
+	c.Secrets = slices.Compact(slices.Sorted(slices.Values(slices.Concat(b.Secrets, target.Secrets))))
 	c.Message = fmt.Sprintf("base after restoring %d paths of %s", len(p.Actions), gitfmt.Short(p.Target))
 	if err := addCommit(pack, &c); err != nil {
 		return gitfmt.Hash{}, fmt.Errorf("restore: %w", err)

@@ -2,7 +2,12 @@ package worldstate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,6 +59,9 @@ type Snapshot struct {
 	// Changed counts the files and links that differ from the parent; without a parent, all.
 	Changed      int      `json:"changed"`
 	ChangedPaths []string `json:"-"`
+	// IgnoredGone are ignored paths, the topmost ones, that were there at the last save of this
+	// process and are gone, sorted.
+	IgnoredGone []string `json:"-"`
 }
 
 // Save stores the present world and returns when that is durable. If neither the tree nor any
@@ -155,6 +163,7 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.
 		return Snapshot{}, nil, err
 	}
 	snap.ParentLost = lost
+	snap.IgnoredGone = w.ignoredGone(sc)
 	if err := w.track.Learn(sc); err != nil { // the snapshot is saved; only the next process is slower
 		snap.Notes = append(snap.Notes, Skip{Path: w.track.Cache, Reason: "stat cache not written: " + usergit.Reason(err)})
 	}
@@ -165,6 +174,23 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.
 		snap.Notes = append(snap.Notes, Skip{Path: w.store, Reason: "packs not merged: " + usergit.Reason(err)})
 	}
 	return snap, sc, nil
+}
+
+// ignoredGone returns the topmost ignored paths of the last scan that a save of this process
+// made and that are gone since.
+func (w *World) ignoredGone(sc *scan.Scanned) (gone []string) {
+	now := make(map[string]bool)
+	for _, r := range sc.Ignored() {
+		now[r.Path] = true
+	}
+	for path := range w.ignoredWas {
+		if _, err := os.Lstat(filepath.Join(w.dir, path)); !now[path] && errors.Is(err, fs.ErrNotExist) {
+			gone = append(gone, path)
+		}
+	}
+	w.ignoredWas = now
+	slices.Sort(gone)
+	return gone
 }
 
 // parent returns the commit of an id, nil for "". If the store has lost it or cannot list its
@@ -194,7 +220,7 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 	}
 	c := &gitfmt.Commit{
 		Tree: tree, Time: w.opts.Now(), Trailers: o.Trailers,
-		World: w.key, Partial: sc.Partial, Skips: sc.Skips, Rules: sc.Frozen,
+		World: w.key, Partial: sc.Partial, Skips: sc.Skips, Rules: sc.Frozen, Secrets: sc.Secrets,
 	}
 	if o.Ref != "" {
 		c.Step = w.opts.Task + "@" + o.Ref

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,6 +51,11 @@ type Options struct {
 	// one is left out and listed, which makes the snapshot incomplete; no restore writes or
 	// removes it. 0: DefaultFileLimitBytes; negative: no limit.
 	FileLimitBytes int64
+	// Secrets are patterns of file names, each with at most one *. A file of up to
+	// MaxSecretBytes with such a name that git ignores, in a directory that it does not, is in
+	// snapshots all the same, so that a restore brings it back; Patch and Content do not show
+	// it. nil: DefaultSecrets.
+	Secrets []string
 	// Exclude lists absolute paths that are never part of the world, such as the program's own
 	// state if it is inside. The store is always excluded.
 	Exclude []string
@@ -79,6 +85,15 @@ type Options struct {
 
 const defaultTask = "cli"
 
+// MaxSecretBytes is the largest size of a file that Options.Secrets adds to snapshots.
+const MaxSecretBytes = scan.MaxSecretBytes
+
+// DefaultSecrets returns the default of Options.Secrets: environments, local settings and
+// small databases.
+func DefaultSecrets() []string {
+	return strings.Fields(".env* *.env .envrc *.local *.local.* local_settings.py secrets.* credentials.* *.sqlite *.sqlite3 *.db")
+}
+
 // DefaultFileLimitBytes is the default of Options.FileLimitBytes: a GiB takes some seconds to
 // read at each change.
 const DefaultFileLimitBytes = 1 << 30
@@ -97,15 +112,16 @@ type World struct {
 	packs      objects.Pool
 	journal    restore.File
 
-	mu        sync.Mutex
-	lock      *fsys.Lock
-	cleared   bool                  // leftovers of killed processes were removed
-	listings  recent[*tree.Listing] // by tree
-	policies  recent[*tree.Policy]  // by snapshot; a plan would read every directory
-	saved     *gitfmt.Commit        // of the last save
-	held      *fsys.Root            // the directory, open so that no other one gets its inode; nil before the first operation
-	unsettled error                 // why the last restore is not known to be durable
-	adopts    *adopting             // the copying of borrowed objects; nil when none was started
+	mu         sync.Mutex
+	lock       *fsys.Lock
+	cleared    bool                  // leftovers of killed processes were removed
+	listings   recent[*tree.Listing] // by tree
+	policies   recent[*tree.Policy]  // by snapshot; a plan would read every directory
+	ignoredWas map[string]bool       // the ignored paths at the last save
+	saved      *gitfmt.Commit        // of the last save
+	held       *fsys.Root            // the directory, open so that no other one gets its inode; nil before the first operation
+	unsettled  error                 // why the last restore is not known to be durable
+	adopts     *adopting             // the copying of borrowed objects; nil when none was started
 }
 
 // Open opens the store for the world at dir and makes the bare repository on
@@ -167,7 +183,7 @@ func Open(dir, store string, o *Options) (*World, error) {
 	}
 	w.lock = fsys.NewLock(w.store, fsys.WriterLock)
 	w.track = scan.New(w.dir, filepath.Join(w.store, fsys.StateDir, "statcache-"+w.key), w.objects, excluded, scan.Options{
-		Hook: w.opts.Hook, FileLimitBytes: w.opts.FileLimitBytes, Progress: w.opts.Progress, Watch: w.opts.Watch,
+		Hook: w.opts.Hook, Secrets: w.opts.Secrets, FileLimitBytes: w.opts.FileLimitBytes, Progress: w.opts.Progress, Watch: w.opts.Watch,
 	})
 	return w, w.create()
 }
@@ -192,6 +208,9 @@ func (w *World) defaults() error {
 	}
 	if w.opts.LockWait <= 0 {
 		w.opts.LockWait = DefaultLockWait
+	}
+	if w.opts.Secrets == nil {
+		w.opts.Secrets = DefaultSecrets()
 	}
 	if w.opts.FileLimitBytes == 0 {
 		w.opts.FileLimitBytes = DefaultFileLimitBytes

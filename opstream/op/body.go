@@ -333,6 +333,9 @@ type WorldSaved struct {
 	// Mixed names another program that may also have changed files in this step. The
 	// WorldChanged before it has the changes.
 	Mixed string `json:"mixed,omitempty"`
+	// IgnoredGone are ignored files and folders, in no snapshot, that went away in this step:
+	// at most 100, sorted.
+	IgnoredGone []string `json:"ignored_gone,omitempty"`
 	// Unobserved: another program may have made some of the changes while a call ran.
 	Unobserved bool `json:"unobserved,omitempty"`
 	// Gone: there is no checkpoint because the directory was not at its path.

@@ -71,10 +71,13 @@ type JumpDone struct {
 	NConflicts int      `json:"n_conflicts,omitempty"`
 	// Ignored and Git are changes since the end of step To that no snapshot holds: ignored
 	// files and folders, moves of HEAD and branches.
-	Ignored  []string `json:"ignored,omitempty"`
-	Git      []string `json:"git,omitempty"`
-	Unseen   bool     `json:"unseen,omitempty"` // the search for Ignored reached its limit
-	Words    string   `json:"words,omitempty"`  // the user's own words from the span
-	Notice   string   `json:"notice"`           // the world notice
-	Backward bool     `json:"backward"`
+	Ignored []string `json:"ignored,omitempty"`
+	// IgnoredGone are ignored files and folders that discarded steps removed and that the jump
+	// cannot bring back.
+	IgnoredGone []string `json:"ignored_gone,omitempty"`
+	Git         []string `json:"git,omitempty"`
+	Unseen      bool     `json:"unseen,omitempty"` // the search for Ignored reached its limit
+	Words       string   `json:"words,omitempty"`  // the user's own words from the span
+	Notice      string   `json:"notice"`           // the world notice
+	Backward    bool     `json:"backward"`
 }

@@ -276,7 +276,7 @@ func (p *place) open(ctx context.Context, task string, e *event) error {
 	if p.socket != "" && p.world == nil {
 		var err error
 		p.world, err = worldstate.Open(p.dir, h.Store(p.dir), &worldstate.Options{
-			Task: task, Home: h.User, Exclude: h.Excluded(), Watch: true, FileLimitBytes: h.FileLimitBytes, SizeLimitBytes: h.StoreLimitBytes,
+			Task: task, Home: h.User, Exclude: h.Excluded(), Watch: true, FileLimitBytes: h.FileLimitBytes, Secrets: h.Secrets, SizeLimitBytes: h.StoreLimitBytes,
 		})
 		if err != nil && !errors.Is(err, worldstate.ErrNoDirectory) { // else OpenTask makes it again
 			return err

@@ -166,7 +166,7 @@ func (x *examination) openWorld(ctx context.Context) (*worldstate.World, []world
 		x.add(opstream.SeverityNotice, x.opened.Dir, "%v", workspace.WantDir(x.id, x.opened.Dir))
 	}
 	gone = gone || err != nil
-	w, err := worldstate.Open(x.opened.Dir, x.store, &worldstate.Options{Task: x.id, Home: x.h.User, StoreOnly: gone, FileLimitBytes: x.h.FileLimitBytes})
+	w, err := worldstate.Open(x.opened.Dir, x.store, &worldstate.Options{Task: x.id, Home: x.h.User, StoreOnly: gone, FileLimitBytes: x.h.FileLimitBytes, Secrets: x.h.Secrets})
 	if err != nil {
 		return nil, nil, fmt.Errorf("examine %s: %w", x.id, err)
 	}

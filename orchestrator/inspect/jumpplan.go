@@ -80,7 +80,7 @@ func PlanJump(ctx context.Context, h taskdir.Home, task, dir string, j op.JumpRe
 	if _, err := os.Stat(filepath.Join(h.StoreOf(&st.Opened), "HEAD")); err != nil { // opening it would create one
 		return JumpPlan{}, workspace.NotRestorable(to, fmt.Errorf("%w: %w", worldstate.ErrCorrupt, err))
 	}
-	w, err := worldstate.Open(st.Opened.Dir, h.StoreOf(&st.Opened), &worldstate.Options{Task: task, Moved: st.Moved, Home: h.User, Exclude: h.Excluded(), StoreOnly: p.DirGone, FileLimitBytes: h.FileLimitBytes})
+	w, err := worldstate.Open(st.Opened.Dir, h.StoreOf(&st.Opened), &worldstate.Options{Task: task, Moved: st.Moved, Home: h.User, Exclude: h.Excluded(), StoreOnly: p.DirGone, FileLimitBytes: h.FileLimitBytes, Secrets: h.Secrets})
 	if err != nil {
 		return JumpPlan{}, err
 	}

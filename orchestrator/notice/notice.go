@@ -195,6 +195,9 @@ func (n jumpNotice) String() string {
 	if len(n.done.Ignored) > 0 {
 		fmt.Fprintf(&sb, " Of these changed since step %d, by their times, and are as they were left: %s.", n.jump.To, List(n.done.Ignored, len(n.done.Ignored)))
 	}
+	if len(n.done.IgnoredGone) > 0 {
+		fmt.Fprintf(&sb, " The steps you left removed these, which no snapshot holds; they do not come back: %s.", List(n.done.IgnoredGone, len(n.done.IgnoredGone)))
+	}
 	if n.done.Unseen {
 		fmt.Fprintf(&sb, " Only %d entries were looked at for that.", MaxSurvivedLooked)
 	}

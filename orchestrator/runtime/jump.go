@@ -200,6 +200,7 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 	stays := workspace.SurvivedSince(t.Dir, since)
 	done.Ignored, done.Git = notice.FirstN(stays.Ignored, notice.MaxListed), notice.FirstN(stays.Git, notice.MaxListed)
 	done.Unseen = stays.Partial
+	done.IgnoredGone = notice.FirstN(workspace.IgnoredGone(t.Dir, discarded), notice.MaxListed)
 	left := t.State().Discarded(j.To)
 	done.Compacted = len(left) > 0 && len(t.State().Steps.Uncompacted(left)) == 0
 	done.Notice = notice.Jump(t.Dir, j.JumpIntended, done, m.Changed, discarded, effects, notice.TriedFrom(t.State(), j.To, j.From), t.State().Steps.Valid())

@@ -308,7 +308,7 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 	// The world is opened first: if it is refused, no stream is left behind.
 	w := t.opts.Store.World
 	w.Task, w.Home, w.Exclude, w.Watch = id, h.User, h.Excluded(), opened.Parent == nil && !t.opts.Store.NoWatch
-	w.FileLimitBytes, w.SizeLimitBytes = h.FileLimitBytes, h.StoreLimitBytes
+	w.FileLimitBytes, w.SizeLimitBytes, w.Secrets = h.FileLimitBytes, h.StoreLimitBytes, h.Secrets
 	if t.Place, err = workspace.OpenPlace(opened.Dir, h.StoreOf(opened), &w, t.opts.Recorder.Kept); err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (p Place) find(home func() (taskdir.Home, error), use Use, o *worldstate.Op
 	if err != nil {
 		return "", "", err
 	}
-	o.Exclude, o.Home = h.Excluded(), h.User
+	o.Exclude, o.Home, o.Secrets = h.Excluded(), h.User, h.Secrets
 	if p.Task == "" {
 		o.AllTasks = true
 		return p.storeAround(h, o)

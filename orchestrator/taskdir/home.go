@@ -32,6 +32,8 @@ type Home struct {
 	FileLimitBytes int64
 	// StoreLimitBytes is worldstate.Options.SizeLimitBytes of every world.
 	StoreLimitBytes int64
+	// Secrets is worldstate.Options.Secrets of every world.
+	Secrets []string
 }
 
 // FindHome derives the places, and the limits of snapshots, from the environment.
@@ -39,8 +41,33 @@ func FindHome(getenv func(string) string) (Home, error) {
 	h, err := findPlaces(getenv)
 	if err == nil {
 		h.FileLimitBytes, h.StoreLimitBytes, err = SnapshotLimits(getenv)
+		h.Secrets = keptIgnored(filepath.Join(h.Config, "config.yaml"), getenv)
 	}
 	return h, err
+}
+
+// keptIgnored reads which ignored files snapshots hold: patterns of names, separated by spaces;
+// none: no file. nil: not set. Package settings checks the file.
+func keptIgnored(config string, getenv func(string) string) []string {
+	text := getenv("ANAMNESIS_KEEP_IGNORED")
+	if text == "" {
+		data, err := os.ReadFile(config)
+		if found := keepIgnored().FindSubmatch(data); err == nil && found != nil {
+			text = string(found[1])
+		}
+	}
+	switch text {
+	case "":
+		return nil
+	case "none":
+		return []string{}
+	}
+	return strings.Fields(text)
+}
+
+// keepIgnored matches the setting's line; the patterns begin with characters that YAML quotes.
+func keepIgnored() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^keep_ignored:[ \t]*["']?([^"'#\n]*?)["']?[ \t]*(?:#.*)?$`)
 }
 
 // SnapshotLimits reads how large a file in a snapshot may be, and a directory's store of

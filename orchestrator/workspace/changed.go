@@ -67,7 +67,7 @@ func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error
 		was.Commit = p.lastSaved()
 	}
 	if by == byCalls && !replaced {
-		p.partial = append(p.partial, snap.ChangedPaths...)
+		p.partial, p.gone = append(p.partial, snap.ChangedPaths...), append(p.gone, snap.IgnoredGone...)
 		theirs, _, err := p.beside(ctx, snap, began)
 		if err != nil {
 			return snap, err

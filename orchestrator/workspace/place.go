@@ -54,6 +54,7 @@ type Place struct {
 	// the same time.
 	calls   sync.Mutex
 	partial []string // what the step under way had changed by then
+	gone    []string // ignored paths that it had removed
 	authors authors
 }
 

@@ -28,7 +28,8 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 		}
 	}
 	partial := p.partial
-	p.partial = nil
+	gone := p.gone
+	p.partial, p.gone = nil, nil
 	before, err := p.commitOf(p.seen)
 	if err != nil {
 		return err
@@ -98,6 +99,7 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 	if id > 0 {
 		p.Autorun = append(p.Autorun, slices.DeleteFunc(slices.Clone(changed), func(path string) bool { return autorun.By(path, false) == "" })...)
 	}
+	b.IgnoredGone = notice.FirstN(append(gone, snap.IgnoredGone...), notice.MaxListed)
 	b.Unobserved = !known && len(changed) > 0
 	return p.Record(ctx, b)
 }

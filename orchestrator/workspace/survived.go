@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/statefile"
 	"anamnesis/worldstate"
@@ -185,4 +186,20 @@ func reflogMove(name string, since time.Time) string {
 		return fmt.Sprintf("was created at %.8s (%s)", to, notice.OneLine(last, notice.MaxDelivered))
 	}
 	return fmt.Sprintf("moved from %.8s to %.8s (%s)", from, to, notice.OneLine(last, notice.MaxDelivered))
+}
+
+// IgnoredGone returns the ignored paths that steps removed, as their last operations say, and
+// that do not exist.
+func IgnoredGone(dir string, ops []op.Op) (gone []string) {
+	for _, o := range ops {
+		if b, ok := o.Body.(*op.WorldSaved); ok {
+			for _, path := range b.IgnoredGone {
+				if _, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(path))); err != nil {
+					gone = append(gone, path)
+				}
+			}
+		}
+	}
+	slices.Sort(gone)
+	return slices.Compact(gone)
 }

@@ -71,6 +71,7 @@ func keys() []key {
 		{name: "max_cost", about: "US dollars a task may cost", check: positive(number), tightens: lower(number)},
 		{name: "max_time", about: "how long a process may work on a task, such as 30m", check: positive(time.ParseDuration), tightens: lower(time.ParseDuration)},
 		{name: "max_outage", about: "how long a failing provider is waited for (default: 24h, 10m in a session)", check: positive(time.ParseDuration), tightens: lower(time.ParseDuration)},
+		{name: "keep_ignored", about: "names of small ignored files that snapshots hold, such as .env* *.db; none: no file", check: text, tightens: same},
 		{name: "theme", initial: "auto", about: "colours: auto, dark, light or none", check: oneOf("auto", "dark", "light", "none")},
 	}
 }

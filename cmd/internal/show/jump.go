@@ -70,6 +70,9 @@ func (o *Printer) Jumped(task, next string, done *op.JumpDone) {
 	for _, path := range done.Conflicts {
 		o.Printf("conflict %q: changed again since; the version kept comes back\n", path)
 	}
+	for _, path := range done.IgnoredGone {
+		o.Printf("gone %q: ignored by git, in no snapshot, and removed by a step that was left\n", path)
+	}
 	if edits {
 		o.Println("--overwrite takes back what you changed, too")
 	}

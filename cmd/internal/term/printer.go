@@ -245,6 +245,9 @@ func (p *textPrinter) jumped(o op.Op) {
 		for _, k := range b.Kept {
 			p.line("  kept %s: %s", k.Path, k.Reason)
 		}
+		for _, path := range b.IgnoredGone {
+			p.line("  gone %s: ignored by git, so no snapshot holds it", path)
+		}
 		for _, path := range b.Conflicts {
 			p.line("  conflict %s: the agent changed it after the user did; the user's version stands", path)
 		}

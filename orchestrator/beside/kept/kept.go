@@ -205,7 +205,7 @@ func (k *Keeper) open() (err error) {
 		return err
 	}
 	if k.root, err = os.OpenRoot(dir); err == nil {
-		k.world, err = worldstate.Open(dir, k.h.Store(dir), &worldstate.Options{Task: k.task, FileLimitBytes: k.h.FileLimitBytes, SizeLimitBytes: k.h.StoreLimitBytes})
+		k.world, err = worldstate.Open(dir, k.h.Store(dir), &worldstate.Options{Task: k.task, FileLimitBytes: k.h.FileLimitBytes, Secrets: k.h.Secrets, SizeLimitBytes: k.h.StoreLimitBytes})
 	}
 	return err
 }

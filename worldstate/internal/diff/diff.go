@@ -32,6 +32,8 @@ type Change struct {
 	// it kept, in percent.
 	From       string `json:"from,omitempty"`
 	Similarity int    `json:"similarity,omitempty"`
+	// Secret: a snapshot holds the file only for restores. Its content is not shown.
+	Secret bool `json:"secret,omitempty"`
 }
 
 // A Side is one end of a change.

@@ -45,13 +45,16 @@ func halves(c Change) []Change {
 func filePatch(store *objects.Store, out io.Writer, c Change) error {
 	path := strings.TrimSuffix(c.Path, "/")
 	var text [2][]byte
-	binary := false
+	binary := c.Secret
 	for i, s := range []*Side{c.Old, c.New} {
 		if s == nil {
 			continue
 		}
 		if s.Type == "dir" {
 			return nil
+		}
+		if c.Secret {
+			continue
 		}
 		h, ok := gitfmt.ParseHash(s.Blob)
 		if !ok {
@@ -102,6 +105,9 @@ func patchHeader(c Change, path string, binary bool) string {
 		if c.From != "" {
 			fmt.Fprintf(&s, "similarity index %d%%\nrename from %s\nrename to %s\n", c.Similarity, quoteGit(from), quoteGit(path))
 		}
+	}
+	if c.Secret {
+		return s.String() + "Not shown: an ignored file that snapshots hold for restores only\n"
 	}
 	if ids[0] == ids[1] {
 		return s.String()

@@ -218,6 +218,7 @@ func (m *renameMatcher) merged() []Change {
 	for i, c := range m.changes {
 		if d, ok := m.from[i]; ok {
 			c.Kind, c.From, c.Old, c.Similarity = Renamed, m.changes[d].Path, m.changes[d].Old, m.score[i]
+			c.Secret = c.Secret || m.changes[d].Secret
 		}
 		if !m.taken[i] {
 			out = append(out, c)

@@ -19,12 +19,14 @@ import (
 //	Anamnesis-Complete: false                      only if something could not be read
 //	Anamnesis-Skip: "run/x.sock" "socket"          a path whose bytes are not stored
 //	Anamnesis-Rule: "up" "base" "*.log"            an ignore rule that no file of the tree has
+//	Anamnesis-Secret: ".env"                       an ignored file that is not shown
 const (
 	TrailerWorld    = "Anamnesis-World"
 	trailerStep     = "Anamnesis-Step"
 	trailerComplete = "Anamnesis-Complete"
 	trailerSkip     = "Anamnesis-Skip"
 	trailerRule     = "Anamnesis-Rule"
+	trailerSecret   = "Anamnesis-Secret"
 )
 
 // identity is the author and committer of every snapshot. The user's configuration is not read.
@@ -60,7 +62,8 @@ type Commit struct {
 	Partial  bool
 	Skips    []Skip
 	Rules    []FrozenRule
-	Missing  error // why it could not be read; see history
+	Secrets  []string // sorted
+	Missing  error    // why it could not be read; see history
 }
 
 // Encode returns the commit object's bytes.
@@ -88,6 +91,9 @@ func (c *Commit) Encode() []byte {
 		for _, p := range r.Patterns {
 			fmt.Fprintf(&b, "%s: %s %s %s\n", trailerRule, strconv.QuoteToASCII(r.Up), strconv.QuoteToASCII(r.Base), strconv.QuoteToASCII(p.String()))
 		}
+	}
+	for _, path := range c.Secrets {
+		fmt.Fprintf(&b, "%s: %s\n", trailerSecret, strconv.QuoteToASCII(path))
 	}
 	for _, t := range c.Trailers {
 		fmt.Fprintf(&b, "%s: %s\n", t[0], t[1])
@@ -174,6 +180,12 @@ func (c *Commit) trailer(line string) error {
 			return err
 		}
 		c.Skips = append(c.Skips, Skip{f[0], f[1]})
+	case trailerSecret:
+		f, err := unquoteFields(value, 1)
+		if err != nil {
+			return err
+		}
+		c.Secrets = append(c.Secrets, f[0])
 	case trailerRule:
 		f, err := unquoteFields(value, 3)
 		if err != nil {
@@ -218,7 +230,7 @@ func unquoteFields(s string, n int) ([]string, error) {
 // SameFacts reports whether two snapshots of one tree agree in everything else that is recorded
 // of the world.
 func (c *Commit) SameFacts(o *Commit) bool {
-	if c.Tree == o.Tree && c.World == o.World && c.Partial == o.Partial && slices.Equal(c.Skips, o.Skips) && slices.EqualFunc(c.Rules, o.Rules, FrozenRule.same) {
+	if c.Tree == o.Tree && c.World == o.World && c.Partial == o.Partial && slices.Equal(c.Skips, o.Skips) && slices.Equal(c.Secrets, o.Secrets) && slices.EqualFunc(c.Rules, o.Rules, FrozenRule.same) {
 		return true
 	}
 	a, b := *c, *o // the rules may be grouped differently

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -88,6 +89,8 @@ func (p *planner) consider(path string, now, want tree.State) {
 		p.kept[Shown(path, now)] = gitfmt.KeepLeftOut + skip.Reason
 	case want.Absent() && skipped:
 		p.kept[Shown(path, now)] = gitfmt.KeepUnread
+	case want.Absent() && slices.Contains(p.Now.Secrets, path):
+		p.kept[path] = gitfmt.KeepIgnoredNow
 	case want.Absent() && p.Policy.Ignored(path, now.IsDir()):
 		p.kept[Shown(path, now)] = gitfmt.KeepIgnored
 	case now.Absent() && p.ignoredNow(path):

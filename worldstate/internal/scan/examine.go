@@ -29,7 +29,19 @@ func (v *visit) examine(name string, at int, o *tree.Other) {
 		return
 	}
 	onlyTracked := false
+	secret := st.IsRegular() && !v.tracked && v.s.isSecret(name)
+	if secret {
+		defer func() { v.s.setSecret(fsys.Join(v.path, name), secret) }()
+	}
 	switch {
+	case secret:
+		path := fsys.Join(v.path, name)
+		ignored := v.chain.Ignored(path, false) && !v.tracks(path)
+		if secret = ignored && st.Size <= MaxSecretBytes; ignored && !secret {
+			v.ignoredName(st)
+			v.leaveOut(o, tree.Other{Name: name})
+			return
+		}
 	case v.same && at >= 0 && v.prev.Items[at].IsDir() == st.IsDir():
 		onlyTracked = v.prev.Seen.Items[at].OnlyTracked
 	case v.same && o != nil && o.Why == "" && o.IsDir == st.IsDir():

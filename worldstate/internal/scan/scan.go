@@ -6,6 +6,8 @@ package scan
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -51,6 +53,7 @@ type Progress struct {
 type Options struct {
 	Hook           func(point string)
 	FileLimitBytes int64 // negative: no limit
+	Secrets        []string
 	Progress       func(Progress)
 	Watch          bool
 }
@@ -71,7 +74,10 @@ type Tracker struct {
 
 	knows *Knowledge          // the world as last known; nil before it is read from disk
 	repo  *usergit.Repository // the user's repository as last read
-	Watch *watching           // nil without Options.Watch, and before the first scan
+	// secrets are the listed files that Options.Secrets names, as far as scans of this process
+	// examined them: the first examines all.
+	secrets map[string]bool
+	Watch   *watching // nil without Options.Watch, and before the first scan
 }
 
 // New returns a tracker without knowledge.
@@ -116,9 +122,11 @@ type scanner struct {
 	watch    *watching                   // nil if changes are not reported
 	seed     *usergit.Seed               // for a first save, otherwise nil
 	progress func(Progress)
-	limit    int64  // of a file's bytes; none if negative
-	device   uint64 // of the root
-	dir      string // of the root
+	limit    int64 // of a file's bytes; none if negative
+	patterns []string
+	secrets  map[string]bool // ignored files that are listed for their names
+	device   uint64          // of the root
+	dir      string          // of the root
 
 	slots   chan struct{}
 	wg      sync.WaitGroup
@@ -150,7 +158,7 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 	}
 	s := &scanner{
 		nested: make(map[string]*usergit.Repository), objects: w.objects, pack: pack, excluded: w.Excluded,
-		repo: repo, dir: w.dir, before: w.Before, progress: w.opts.Progress, limit: w.opts.FileLimitBytes, slots: make(chan struct{}, scanWorkers),
+		repo: repo, dir: w.dir, before: w.Before, progress: w.opts.Progress, limit: w.opts.FileLimitBytes, patterns: w.opts.Secrets, secrets: make(map[string]bool), slots: make(chan struct{}, scanWorkers),
 	}
 	defer context.AfterFunc(ctx, func() { s.stop.Store(true) })()
 	if w.Watch.on() {
@@ -172,6 +180,9 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 		v.mark = marks
 	}
 	whole := v.mark == nil
+	if !whole {
+		maps.Copy(s.secrets, w.secrets)
+	}
 	if err := s.walk(root, v); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", w.dir, err)
 	}
@@ -188,9 +199,9 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 	if s.err != nil {
 		return nil, fmt.Errorf("scan %s: %w", w.dir, s.err)
 	}
-	w.repo = repo.WithNested(s.nested)
+	w.repo, w.secrets = repo.WithNested(s.nested), s.secrets
 	sc := &Scanned{Listing: &tree.Listing{Root: s.root}, repo: w.repo, changed: int(s.changed.Load()), whole: whole, linked: s.linked.Load()}
-	sc.gather()
+	sc.gather(w.secrets)
 	return sc, nil
 }
 
@@ -202,7 +213,7 @@ func (w *Tracker) unchanged(ctx context.Context, root *tree.Node, repo *usergit.
 		return nil, fmt.Errorf("scan %s: %w", w.dir, err)
 	}
 	sc := &Scanned{Listing: &tree.Listing{Root: root}, repo: repo}
-	sc.gather()
+	sc.gather(w.secrets)
 	return sc, nil
 }
 
@@ -259,5 +270,30 @@ func (s *scanner) do(f func()) {
 		}()
 	default:
 		f()
+	}
+}
+
+// MaxSecretBytes is the largest size of an ignored file that is listed for its name.
+const MaxSecretBytes = 1 << 20
+
+// isSecret reports whether a name is one of Options.Secrets.
+func (s *scanner) isSecret(name string) bool {
+	for _, p := range s.patterns {
+		before, after, star := strings.Cut(p, "*")
+		if name == p || star && len(name) >= len(p)-1 && strings.HasPrefix(name, before) && strings.HasSuffix(name, after) {
+			return true
+		}
+	}
+	return false
+}
+
+// setSecret records whether a path is listed for its name.
+func (s *scanner) setSecret(path string, is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if is {
+		s.secrets[path] = true
+	} else {
+		delete(s.secrets, path)
 	}
 }

@@ -25,14 +25,21 @@ type Scanned struct {
 	Notes   []gitfmt.Skip // paths stored without some attribute, and unusual findings
 	Partial bool          // some skip is more than a FIFO, socket or device
 	Frozen  []gitfmt.FrozenRule
-	changed int  // counts files read
-	whole   bool // everything was scanned
-	linked  bool // a file was newly found to have several names
-	drained int  // the watcher's count before the scan
+	Secrets []string // ignored files that are listed for their names
+	changed int      // counts files read
+	whole   bool     // everything was scanned
+	linked  bool     // a file was newly found to have several names
+	drained int      // the watcher's count before the scan
 }
 
 // gather collects skips, notes and frozen rules from the nodes.
-func (sc *Scanned) gather() {
+func (sc *Scanned) gather(secrets map[string]bool) {
+	for path := range secrets {
+		if !sc.At(path).Absent() {
+			sc.Secrets = append(sc.Secrets, path)
+		}
+	}
+	slices.Sort(sc.Secrets)
 	for _, r := range sc.repo.Outer {
 		sc.Frozen = append(sc.Frozen, gitfmt.FrozenRule{Up: r.Up, Base: "", Patterns: r.Patterns})
 	}

@@ -176,7 +176,7 @@ func (v *visit) lookKnown() {
 		v.examine(n.Items[i].Name, i, nil)
 	}
 	for i := range n.Seen.Others {
-		if o := &n.Seen.Others[i]; !v.same || o.Why != "" {
+		if o := &n.Seen.Others[i]; !v.same || o.Why != "" || v.s.isSecret(o.Name) {
 			v.examine(o.Name, -1, o)
 		}
 	}
