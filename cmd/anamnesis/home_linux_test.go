@@ -31,7 +31,7 @@ func homeArgs() map[string][]string {
 		"explain": {"t"}, "jump": {"t", "1"}, "loops": {"t"}, "say": {"t", "Go on."}, "show": {"t"}, "timeline": {"t"}, "verdict": {"t", "good"},
 		"kb add": {"card.md"}, "kb edit": {"k"}, "kb export": {"out"}, "kb history": {"k"}, "kb import": {"card.md"},
 		"kb retire": {"k"}, "kb approve": {"k"}, "kb reject": {"k"}, "kb restore": {"k"}, "kb search": {"x"}, "kb show": {"k"}, "kb supersede": {"k", "l"},
-		"mcp add": {"s", "--", "true"}, "mcp remove": {"s"},
+		"mcp add": {"s", "--", "true"}, "mcp remove": {"s"}, "mcp revoke": {"s"},
 		"resume": {"t"}, "run": {"--dir", "w", "--model", "script:words.yaml", "Go."},
 		"tokens":       {"--model", "gpt-4o"},
 		"tools revoke": {"helper"},
