@@ -36,7 +36,7 @@ model.`,
 				}
 				begun, resumed := r, r.Settings
 				set.Request(&begun)
-				set.Limits(&resumed)
+				set.Resumed(&resumed)
 				return svc, begun, resumed, nil
 			}}, a.stdin, a.stdout, a.stderr)
 		},

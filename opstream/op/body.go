@@ -15,13 +15,14 @@ type TaskOpened struct {
 	Model   string `json:"model"`          // model name, or script:FILE
 	BaseURL string `json:"base_url"`       // empty: the provider's own
 	// Reflect is the model asked as the Reflect-Agent; empty: Model.
-	Reflect  string `json:"reflect_model,omitempty"`
-	EAS      int    `json:"eas"`              // effective attention span, tokens
-	EASFrom  string `json:"eas_from"`         // where that number comes from
-	Window   int    `json:"window,omitempty"` // advertised context window, tokens; 0: unknown
-	Encoding string `json:"encoding"`         // tokenizer the tok fields are counted in
-	Approval string `json:"approval"`         // ask | edits | auto | deny
-	MaxSteps int    `json:"max_steps"`        // 0: the default
+	Reflect  string  `json:"reflect_model,omitempty"`
+	EAS      int     `json:"eas"`              // effective attention span, tokens
+	EASFrom  string  `json:"eas_from"`         // where that number comes from
+	Window   int     `json:"window,omitempty"` // advertised context window, tokens; 0: unknown
+	Encoding string  `json:"encoding"`         // tokenizer the tok fields are counted in
+	Approval string  `json:"approval"`         // ask | edits | auto | deny
+	MaxSteps int     `json:"max_steps"`        // 0: the default
+	Limits   *Limits `json:"limits,omitempty"` // MaxSteps among them; nil: no others
 	// Sandbox confines commands: world | read-only | off; empty means world. Writable are
 	// directories beside the world that they may write.
 	Sandbox string `json:"sandbox,omitempty"`
@@ -99,6 +100,16 @@ type TaskResumed struct {
 	// or the home was.
 	Dir   string `json:"dir,omitempty"`
 	Store string `json:"store,omitempty"`
+	// Limits replace the task's, if the user changed one.
+	Limits *Limits `json:"limits,omitempty"`
+}
+
+// Limits are a task's limits; 0: none, or the default.
+type Limits struct {
+	Steps  int           `json:"steps,omitempty"`   // of a turn
+	Tokens int           `json:"tokens,omitempty"`  // of the whole task, its subagents' included
+	USD    float64       `json:"usd,omitempty"`     // likewise
+	Time   time.Duration `json:"time_ns,omitempty"` // of each process
 }
 
 // SourceFile is a file as it was read.

@@ -26,7 +26,7 @@ type New struct {
 	Sandbox  string          // see op.TaskOpened
 	Rules    []approval.Rule // standing answers for the task
 	Writable []string        // see op.TaskOpened; absolute, without links
-	MaxSteps int
+	Limits   op.Limits
 	Tools    []string // beside those that every agent has
 	// Mark is the word of the task's marks, for runs that must be reproducible to the byte;
 	// empty: a random one.

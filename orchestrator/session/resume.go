@@ -1,9 +1,12 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/approval"
@@ -39,6 +42,7 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 		return nil, err
 	}
 	o := &opening{Service: s, Settings: set, client: c}
+	limits := o.resumedLimits(st)
 	m, err := o.resumedModel(ctx, task, st)
 	if err != nil {
 		return nil, err
@@ -47,16 +51,19 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	if err != nil {
 		return nil, err
 	}
-	if o.MaxSteps == 0 {
-		o.MaxSteps = st.Opened.MaxSteps
-	}
 	o.tools = st.Opened.Tools
 	resumed, err := o.resumed(st, m)
 	if err != nil {
 		return nil, err
 	}
 	resumed.Continue, resumed.Redact = goOn, unknownTo(st, o.Redact)
-	info := Info{Task: task, Dir: st.Opened.Dir, EAS: st.Model.EAS, EASFrom: st.Opened.EASFrom, Approval: mode, Notice: notice}
+	if limits != st.Limits {
+		resumed.Limits = &limits
+	}
+	info := Info{Task: task, Dir: st.Opened.Dir, EAS: st.Model.EAS, EASFrom: st.Opened.EASFrom, Approval: mode, Notice: notice, Limits: limitsText(limits)}
+	if info.Limits != "" {
+		info.Notice += "; limits: " + info.Limits
+	}
 	if resumed.EAS > 0 {
 		info.EAS, info.EASFrom = resumed.EAS, resumed.EASFrom
 	}
@@ -80,6 +87,33 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 		}
 		return t, nil
 	})
+}
+
+// resumedLimits sets the limits that a task continues with: each from the flags, or the task's own, or
+// the configuration's.
+func (o *opening) resumedLimits(st *state.State) op.Limits {
+	o.MaxSteps = cmp.Or(o.MaxSteps, st.Limits.Steps, o.Fallback.Steps)
+	o.MaxTokens = cmp.Or(o.MaxTokens, st.Limits.Tokens, o.Fallback.Tokens)
+	o.MaxCostUSD = cmp.Or(o.MaxCostUSD, st.Limits.USD, o.Fallback.USD)
+	o.MaxTime = cmp.Or(o.MaxTime, st.Limits.Time, o.Fallback.Time)
+	return o.limits()
+}
+
+// limitsText says which limits hold; empty if none does.
+func limitsText(l op.Limits) string {
+	var out []string
+	for _, one := range []struct {
+		set  bool
+		text string
+	}{
+		{l.USD > 0, "--max-cost " + strconv.FormatFloat(l.USD, 'f', -1, 64)}, {l.Tokens > 0, fmt.Sprintf("--max-tokens %d", l.Tokens)},
+		{l.Steps > 0, fmt.Sprintf("--max-steps %d", l.Steps)}, {l.Time > 0, fmt.Sprintf("--max-time %v", l.Time)},
+	} {
+		if one.set {
+			out = append(out, one.text)
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // resumedModel returns the model a task continues with: its own, unless the settings name

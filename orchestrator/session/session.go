@@ -140,7 +140,8 @@ type Info struct {
 	EAS      int    `json:"eas"`
 	EASFrom  string `json:"eas_from"`
 	Approval string `json:"approval"`
-	Notice   string `json:"notice,omitempty"` // the reason of the approval mode
+	Notice   string `json:"notice,omitempty"` // the reason of the approval mode, and the limits
+	Limits   string `json:"limits,omitempty"` // of a resumed task, as flags
 	Banner   string `json:"banner,omitempty"` // describes a recording
 
 	Warnings []string `json:"-"` // found before the task was opened

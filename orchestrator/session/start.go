@@ -45,6 +45,7 @@ type Settings struct {
 	MaxTokens  int     // of the task
 	MaxCostUSD float64 // of the task
 	MaxTime    time.Duration
+	Fallback   op.Limits     // of a resumed task without limits of its own
 	MaxOutage  time.Duration // see Client.MaxOutage
 
 	Grace        time.Duration // of the running command if the program is asked to stop; see runtime.Options
@@ -82,6 +83,11 @@ type Request struct {
 	Guarded     []op.CallPattern // beside those of the agent
 	NoFinalPass bool
 	Experiment  bool // see op.TaskOpened
+}
+
+// limits returns the task's limits among the settings.
+func (s *Settings) limits() op.Limits {
+	return op.Limits{Steps: s.MaxSteps, Tokens: s.MaxTokens, USD: s.MaxCostUSD, Time: s.MaxTime}
 }
 
 // check rejects settings that make no sense.
@@ -253,7 +259,7 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 		Rules: r.Rules,
 		ID:    r.ID, Dir: r.Dir, Request: r.Text, Model: m.Name, BaseURL: m.BaseURL, Reflect: m.reflectName,
 		EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised, Encoding: row.Encoding,
-		Approval: mode, Sandbox: o.Sandbox, Writable: r.Writable, MaxSteps: o.MaxSteps, Tools: o.tools, Redact: o.Redact,
+		Approval: mode, Sandbox: o.Sandbox, Writable: r.Writable, Limits: o.limits(), Tools: o.tools, Redact: o.Redact,
 	}
 	if !row.Known && row.Origin == "" {
 		n.EASFrom = fmt.Sprintf("%s is not in the EAS table", m.Lookup)

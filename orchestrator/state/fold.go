@@ -138,6 +138,9 @@ func (s *State) opened(seq uint64, b *op.TaskOpened) error {
 	}
 	s.Opened, s.Redact, s.Instructions, s.Grants.Mode = *b, b.Redact, b.Instructions, b.Approval
 	s.Model = Model{Name: b.Model, BaseURL: b.BaseURL, Reflect: b.Reflect, EAS: b.EAS, Window: b.Window}
+	if s.Limits.Steps = b.MaxSteps; b.Limits != nil {
+		s.Limits = *b.Limits
+	}
 	s.Recall.Why = "start"
 	return nil
 }
@@ -210,6 +213,9 @@ func (s *State) resumed(b *op.TaskResumed) {
 		s.Model.EAS, s.Model.Window = b.EAS, b.Window
 	}
 	s.Grants.Mode = cmp.Or(b.Approval, s.Grants.Mode)
+	if b.Limits != nil {
+		s.Limits = *b.Limits
+	}
 	if b.Dir != "" {
 		if b.Dir != s.Opened.Dir {
 			s.Moved = append(s.Moved, s.Opened.Dir)

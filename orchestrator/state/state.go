@@ -25,8 +25,9 @@ type State struct {
 	// Opened is the task's first operation, with the directory and the store that the user named
 	// since. Moved are the directories before that one, the first at the beginning.
 	Opened op.TaskOpened
-	Moved  []string `json:",omitempty"`
-	Model  Model    // in force now: a resume may have changed it
+	Limits op.Limits // in force
+	Moved  []string  `json:",omitempty"`
+	Model  Model     // in force now: a resume may have changed it
 	// Redact names the variables whose values are kept out of the record.
 	Redact []string `json:",omitempty"`
 	// Instructions are the repository's files that the model was shown, as last read.

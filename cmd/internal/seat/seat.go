@@ -127,7 +127,7 @@ func (s *Seat) Resume(ctx context.Context, w Work, args []string) error {
 	if s.drawn(w) {
 		return s.draw(ctx, svc, set, w, tui.Options{Task: id, Text: message, Once: true})
 	}
-	set.Limits(&w.Settings)
+	set.Resumed(&w.Settings)
 	return s.turns(ctx, w, func(c session.Client) (*session.Session, error) {
 		return svc.Resume(ctx, id, message, w.Settings, c)
 	})
@@ -167,7 +167,7 @@ func (s *Seat) turns(ctx context.Context, w Work, open func(session.Client) (*se
 // draw shows a session on the terminal. If there is no model, it offers those found.
 func (s *Seat) draw(ctx context.Context, svc *session.Service, set *settings.Settings, w Work, o tui.Options) error {
 	o.Settings = w.Settings
-	set.Limits(&o.Settings)
+	set.Resumed(&o.Settings)
 	r := w.Request
 	if err := s.complete(svc, set, &r); err != nil {
 		return err

@@ -23,6 +23,7 @@ import (
 
 	"anamnesis/anamnesis/attention"
 	"anamnesis/knowledge_base/userfile"
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
@@ -271,6 +272,13 @@ func (s *Settings) Limits(set *session.Settings) {
 	fill(&set.MaxCostUSD, s.Text("max_cost"), number)
 	fill(&set.MaxTime, s.Text("max_time"), time.ParseDuration)
 	fill(&set.MaxOutage, s.Text("max_outage"), time.ParseDuration)
+}
+
+// Resumed fills in limits for a task that is continued: those that it has of its own come first.
+func (s *Settings) Resumed(set *session.Settings) {
+	own := session.Settings{MaxOutage: set.MaxOutage}
+	s.Limits(&own)
+	set.MaxOutage, set.Fallback = own.MaxOutage, op.Limits{Steps: own.MaxSteps, Tokens: own.MaxTokens, USD: own.MaxCostUSD, Time: own.MaxTime}
 }
 
 // Request fills in what a new task's flags leave open. An environment variable wins over the

@@ -35,6 +35,9 @@ func Describe(o op.Op, dir string) string {
 		if b.Dir != "" {
 			text += " in " + b.Dir
 		}
+		if b.Limits != nil {
+			text += " with other limits"
+		}
 		return text
 	case *op.UserSaid:
 		return string(b.Source) + ": " + oneLine(b.Text)

@@ -249,6 +249,9 @@ func (m *screen) heading() {
 		m.print(paint.Yellow.Render("! " + clean(w)))
 	}
 	text := fmt.Sprintf("task %s · %s · EAS %d · approval %s · %s", m.info.Task, term.ModelName(m.info.Model), m.info.EAS, m.info.Approval, term.ShortDir(m.info.Dir))
+	if m.info.Limits != "" {
+		text += " · " + m.info.Limits
+	}
 	m.print(paint.Faint.Render(text))
 	if !m.fresh {
 		m.print(paint.Faint.Render("continues at step " + fmt.Sprint(m.st.Current) + ": " + paint.Cut(oneLine(clean(taskdir.Title(m.st.Said.Request))), m.width-30)))
