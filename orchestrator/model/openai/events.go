@@ -25,11 +25,14 @@ const doneMark = "[DONE]"
 // connection open while the model reads.
 const maxLeadingSpace = 1 << 20
 
-// events reads the events of a response's body, each the JSON of one object. Comments, names, ids and
+// events reads a response's body and is read by go-openai as the body of a well-formed stream: one line of data
+// for each event, the JSON of one object. Comments, names, ids and
 // empty lines are dropped; a web page, an error in the stream, broken JSON and exceeded limits become a
 // *model.Fault; a body that is one whole chat completion is one event.
 type events struct {
-	r *bufio.Reader
+	r    *bufio.Reader
+	body io.Closer
+	out  []byte // what Read still has to return
 
 	begun  bool
 	ready  []byte // the next event
@@ -39,8 +42,29 @@ type events struct {
 	failed bool   // err is the provider's own report of a failure
 }
 
-func newEvents(body io.Reader, clock *clock) *events {
-	return &events{r: bufio.NewReaderSize(&pulse{body, clock}, 64<<10)}
+func newEvents(body io.ReadCloser, clock *clock) *events {
+	return &events{r: bufio.NewReaderSize(&pulse{body, clock}, 64<<10), body: body}
+}
+
+func (e *events) Close() error { return e.body.Close() }
+
+// Read returns the next event as a line. The library takes a line that begins with the key error for a failure,
+// whatever its value is; a blank before the key prevents that.
+func (e *events) Read(p []byte) (int, error) {
+	if len(e.out) == 0 {
+		event, err := e.next()
+		if err != nil {
+			return 0, err
+		}
+		var line bytes.Buffer
+		if err := json.Compact(&line, event); err != nil {
+			return 0, badEvent(event)
+		}
+		e.out = append(append(append(e.out, "data: { "...), line.Bytes()[1:]...), '\n')
+	}
+	n := copy(p, e.out)
+	e.out = e.out[n:]
+	return n, nil
 }
 
 // pulse reports every byte to the clock, including comments: gateways send them to show that

@@ -13,19 +13,26 @@ import (
 	"anamnesis/orchestrator/model"
 )
 
-// send sends a request's body. A status outside 2xx is a *model.Fault.
-func (c *Client) send(ctx context.Context, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.o.BaseURL+"/chat/completions", bytes.NewReader(body))
-	if err != nil {
+// exchange carries one request and its response. It is go-openai's HTTPDoer, because that library drops the
+// headers of an error response, cannot send some values, and mistakes every kind of broken stream for a
+// clean end.
+type exchange struct {
+	client  *Client
+	request *written
+	cap     int // of the reply's tokens; 0: none
+	clock   *clock
+	sent    bool    // Do was called
+	events  *events // set once a response with a 2xx status has come
+}
+
+// Do sends the request. A status outside 2xx is returned as a *model.Fault; otherwise the response's body
+// is an events.
+func (x *exchange) Do(req *http.Request) (*http.Response, error) {
+	x.sent = true
+	if err := x.rewrite(req); err != nil {
 		return nil, &model.Fault{Kind: model.FaultProtocol, Err: err}
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "text/event-stream")
-	req.Header.Set("Cache-Control", "no-cache")
-	if c.o.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+c.o.Key)
-	}
-	resp, err := c.http.Do(req)
+	resp, err := x.client.http.Do(req)
 	if err != nil {
 		return nil, &model.Fault{Kind: model.FaultNetwork, Retryable: passing(err), Err: networkError(req, err)}
 	}
@@ -33,7 +40,26 @@ func (c *Client) send(ctx context.Context, body []byte) (*http.Response, error) 
 		defer resp.Body.Close()
 		return nil, statusFault(resp)
 	}
+	x.events = newEvents(resp.Body, x.clock)
+	resp.Body = x.events
 	return resp, nil
+}
+
+// rewrite replaces the request's body by the patched one.
+func (x *exchange) rewrite(req *http.Request) error {
+	plain, err := io.ReadAll(req.Body)
+	if err != nil {
+		return fmt.Errorf("read back the request: %w", err)
+	}
+	body, err := x.client.patch(plain, x.request, x.cap)
+	if err != nil {
+		return err
+	}
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	req.ContentLength = int64(len(body))
+	req.Header.Del("Connection") // connections are kept by default
+	return nil
 }
 
 // passing reports whether a request without an answer may succeed later: a server that cannot be

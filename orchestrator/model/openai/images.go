@@ -6,8 +6,9 @@ import (
 	"regexp"
 	"strings"
 
+	gopenai "github.com/sashabaranov/go-openai"
+
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/model"
 )
 
 // Images sets whether images are sent.
@@ -46,7 +47,7 @@ func (c *Client) sees() bool {
 // follow all the results of a reply, in a user message that names their origin, or before the
 // user's words.
 type gallery struct {
-	parts []map[string]any
+	parts []gopenai.ChatMessagePart
 }
 
 // add takes the images of one result.
@@ -57,22 +58,22 @@ func (g *gallery) add(tool, call string, parts []op.Part) {
 		}
 		text := fmt.Sprintf("[image %d of %d in the result of %s, call %s]", i+1, len(parts), tool, call)
 		url := "data:" + p.MIME + ";base64," + base64.StdEncoding.EncodeToString(p.Base64)
-		g.parts = append(g.parts, textPart(text), map[string]any{"type": "image_url", "image_url": map[string]any{"url": url}})
+		g.parts = append(g.parts,
+			gopenai.ChatMessagePart{Type: gopenai.ChatMessagePartTypeText, Text: text},
+			gopenai.ChatMessagePart{Type: gopenai.ChatMessagePartTypeImageURL, ImageURL: &gopenai.ChatMessageImageURL{URL: url}})
 	}
 }
 
 // show returns the message with the images and the words that follow them, and empties the
 // gallery. ok is false if there are none.
-func (g *gallery) show(words string) (m map[string]any, ok bool) {
+func (g *gallery) show(words string) (m gopenai.ChatCompletionMessage, ok bool) {
 	if len(g.parts) == 0 {
-		return nil, false
+		return m, false
 	}
+	m = gopenai.ChatCompletionMessage{Role: gopenai.ChatMessageRoleUser, MultiContent: g.parts}
 	if words != "" {
-		g.parts = append(g.parts, textPart(words))
+		m.MultiContent = append(m.MultiContent, gopenai.ChatMessagePart{Type: gopenai.ChatMessagePartTypeText, Text: words})
 	}
-	m = map[string]any{"role": string(model.RoleUser), "content": g.parts}
 	g.parts = nil
 	return m, true
 }
-
-func textPart(text string) map[string]any { return map[string]any{"type": "text", "text": text} }

@@ -94,8 +94,7 @@ func (c *Client) mend(messages []map[string]any) {
 				m[key] = filler
 			}
 		}
-		calls, _ := m["tool_calls"].([]map[string]any)
-		for _, call := range calls {
+		for _, call := range callsOf(m) {
 			raw, _ := call["extra_content"].(json.RawMessage)
 			outer := objectOf(raw)
 			google := objectOf(outer["google"])

@@ -1,4 +1,4 @@
-// Package openai asks any endpoint with OpenAI's chat completions, as a model.Model. Replies are read
+// Package openai asks any endpoint with OpenAI's chat completions, through go-openai, as a model.Model. Replies are read
 // field by field (chunk.go), because endpoints differ in the types of most fields; what is unknown is
 // kept for the endpoint it came from (extra.go).
 package openai
@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	gopenai "github.com/sashabaranov/go-openai"
 
 	"anamnesis/orchestrator/model"
 )
@@ -154,20 +156,19 @@ func (c *Client) Ask(ctx context.Context, r model.Request, on func(model.Delta))
 	caller := ctx
 	ctx, clock := startClock(caller, c.o, c.trailer)
 	defer clock.stop()
-	resp, err := c.exchange(ctx, r)
+	stream, x, err := c.exchange(ctx, r, clock)
 	if err != nil {
 		return model.Reply{}, c.settle(caller, ctx, err, "")
 	}
-	defer resp.Body.Close()
+	defer stream.Close()
 
-	events := newEvents(resp.Body, clock)
 	a := newAssembly(on)
 	for !a.over {
-		event, err := events.next()
+		event, err := stream.RecvRaw()
 		if err != nil {
 			// After the finish reason comes a trailer, which may be missing; an error that the
 			// provider reports there counts.
-			if a.finish != "" && !events.failed {
+			if a.finish != "" && !x.events.failed {
 				break
 			}
 			return model.Reply{}, c.settle(caller, ctx, err, a.text.String())
@@ -186,15 +187,21 @@ func (c *Client) Ask(ctx context.Context, r model.Request, on func(model.Delta))
 }
 
 // exchange sends a request, again if the endpoint's refusal says how to write it.
-func (c *Client) exchange(ctx context.Context, r model.Request) (*http.Response, error) {
+func (c *Client) exchange(ctx context.Context, r model.Request, clock *clock) (*gopenai.ChatCompletionStream, *exchange, error) {
+	w, err := c.request(r)
+	if err != nil {
+		return nil, nil, &model.Fault{Kind: model.FaultProtocol, Err: err}
+	}
 	for {
-		body, err := c.request(r)
-		if err != nil {
-			return nil, &model.Fault{Kind: model.FaultProtocol, Err: err}
+		x := &exchange{client: c, request: w, cap: r.MaxTokens, clock: clock}
+		cfg := gopenai.DefaultConfig(c.o.Key)
+		cfg.BaseURL, cfg.HTTPClient = c.o.BaseURL, x
+		stream, err := gopenai.NewClientWithConfig(cfg).CreateChatCompletionStream(ctx, w.ChatCompletionRequest)
+		if err != nil && !x.sent { // the library knows that the endpoint does not serve it
+			return nil, nil, &model.Fault{Kind: model.FaultRefused, Err: err}
 		}
-		resp, err := c.send(ctx, body)
 		if err == nil || !c.learn(err, r) {
-			return resp, err
+			return stream, x, err
 		}
 	}
 }

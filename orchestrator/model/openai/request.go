@@ -3,21 +3,33 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+
+	gopenai "github.com/sashabaranov/go-openai"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 )
 
-// request returns the body of a request.
-func (c *Client) request(r model.Request) ([]byte, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	body := map[string]any{"model": c.o.Model, "stream": true, "stream_options": map[string]any{"include_usage": true}}
-	messages := []map[string]any{}
+// written is a request in go-openai's types, and the message of the history that each of its messages
+// stands for; nil for pictures.
+type written struct {
+	gopenai.ChatCompletionRequest
+	from []*model.Message
+}
+
+// request translates into go-openai's request. patch adds what that type cannot express.
+func (c *Client) request(r model.Request) (*written, error) {
+	out := &written{ChatCompletionRequest: gopenai.ChatCompletionRequest{Model: c.o.Model, StreamOptions: &gopenai.StreamOptions{IncludeUsage: true}}}
+	add := func(m gopenai.ChatCompletionMessage, from *model.Message) {
+		out.Messages, out.from = append(out.Messages, m), append(out.from, from)
+	}
 	var pictures gallery
 	sees := c.sees()
-	for i, m := range r.Messages {
+	for i := range r.Messages {
+		m := &r.Messages[i]
 		switch m.Role {
 		case model.RoleSystem, model.RoleUser, model.RoleAssistant, model.RoleTool:
 		default:
@@ -29,23 +41,20 @@ func (c *Client) request(r model.Request) ([]byte, error) {
 				words = m.Text
 			}
 			if shown, ok := pictures.show(words); ok {
-				messages = append(messages, shown)
+				add(shown, nil)
 				if m.Role == model.RoleUser {
 					continue
 				}
 			}
 		}
-		messages = append(messages, c.message(m))
+		add(message(m), m)
 		if sees {
 			pictures.add(m.Name, m.CallID, m.Parts)
 		}
 	}
 	if shown, ok := pictures.show(""); ok {
-		messages = append(messages, shown)
+		add(shown, nil)
 	}
-	c.mend(messages)
-	body["messages"] = messages
-	var tools []map[string]any
 	for _, t := range r.Tools {
 		schema := t.Schema
 		if len(schema) == 0 {
@@ -54,60 +63,93 @@ func (c *Client) request(r model.Request) ([]byte, error) {
 		if !json.Valid(schema) {
 			return nil, fmt.Errorf("the schema of tool %q is not JSON", t.Name)
 		}
-		function := map[string]any{"name": t.Name, "parameters": schema}
-		if t.Description != "" {
-			function["description"] = t.Description
+		out.Tools = append(out.Tools, gopenai.Tool{
+			Type:     gopenai.ToolTypeFunction,
+			Function: &gopenai.FunctionDefinition{Name: t.Name, Description: t.Description, Parameters: schema},
+		})
+	}
+	return out, nil
+}
+
+func message(m *model.Message) gopenai.ChatCompletionMessage {
+	out := gopenai.ChatCompletionMessage{Role: string(m.Role), Content: m.Text, Name: m.Name, ToolCallID: m.CallID}
+	for _, call := range m.Calls {
+		out.ToolCalls = append(out.ToolCalls, gopenai.ToolCall{
+			ID: call.ID, Type: gopenai.ToolTypeFunction,
+			Function: gopenai.FunctionCall{Name: sendableName(call.Name), Arguments: sendableArgs(call)},
+		})
+	}
+	return out
+}
+
+// patch adds to an encoded request what go-openai leaves out: a content key in every message (an empty
+// tool result would have none, which endpoints refuse), the cap under the name this model knows, and what
+// this endpoint put beside its replies. Another one does not get that, since it may refuse what it does
+// not know.
+func (c *Client) patch(body []byte, w *written, maxTokens int) ([]byte, error) {
+	var top map[string]json.RawMessage
+	if err := json.Unmarshal(body, &top); err != nil {
+		return nil, fmt.Errorf("read back the request: %w", err)
+	}
+	messages := []map[string]any{}
+	if err := json.Unmarshal(top["messages"], &messages); err != nil {
+		return nil, fmt.Errorf("read back the messages: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, m := range messages {
+		calls := callsOf(m)
+		if _, ok := m["content"]; !ok {
+			m["content"] = ""
+			if calls != nil {
+				m["content"] = nil // as OpenAI itself writes it
+			}
 		}
-		tools = append(tools, map[string]any{"type": "function", "function": function})
+		from := w.from[i]
+		if from == nil || from.Origin != c.origin() {
+			continue
+		}
+		c.addExtra(m, from.Extra)
+		for j, call := range calls {
+			extra := from.Calls[j].Extra
+			if function, ok := call["function"].(map[string]any); ok {
+				for key, v := range objectOf(extra["function"]) {
+					if _, ok := function[key]; !ok {
+						function[key] = v
+					}
+				}
+			}
+			for key, v := range extra {
+				if _, ok := call[key]; !ok && !c.mends.omit[key] {
+					call[key] = v
+				}
+			}
+		}
 	}
-	if tools != nil {
-		body["tools"] = tools
-	}
-	if r.MaxTokens > 0 {
+	c.mend(messages)
+	if maxTokens > 0 {
 		name := "max_tokens"
 		if reasoningFamily(c.o.Model) {
 			name = "max_completion_tokens"
 		}
-		body[name] = r.MaxTokens
+		top[name] = json.RawMessage(strconv.Itoa(maxTokens))
 	}
-	return json.Marshal(body)
+	var err error
+	if top["messages"], err = json.Marshal(slices.Concat([]map[string]any{}, messages)); err != nil {
+		return nil, fmt.Errorf("encode the messages: %w", err)
+	}
+	return json.Marshal(top)
 }
 
-// message returns a message as it is sent. Every message has a content: without one, an empty tool
-// result would be refused.
-func (c *Client) message(m model.Message) map[string]any {
-	out := map[string]any{"role": string(m.Role), "content": m.Text}
-	if m.Name != "" {
-		out["name"] = m.Name
-	}
-	if m.CallID != "" {
-		out["tool_call_id"] = m.CallID
-	}
-	own := m.Origin == c.origin() // another provider may refuse what it does not know
-	var calls []map[string]any
-	for _, call := range m.Calls {
-		sent := map[string]any{}
-		function := map[string]any{}
-		if own {
-			c.addExtra(sent, call.Extra)
-			for key, v := range objectOf(call.Extra["function"]) {
-				function[key] = v
-			}
-		}
-		function["name"], function["arguments"] = sendableName(call.Name), sendableArgs(call)
-		sent["id"], sent["type"], sent["function"] = call.ID, "function", function
-		calls = append(calls, sent)
-	}
-	if calls != nil {
-		out["tool_calls"] = calls
-		if m.Text == "" {
-			out["content"] = nil // as OpenAI itself writes it
+// callsOf returns the tool calls of an encoded message.
+func callsOf(m map[string]any) (calls []map[string]any) {
+	list, _ := m["tool_calls"].([]any)
+	for _, c := range list {
+		if call, ok := c.(map[string]any); ok {
+			calls = append(calls, call)
 		}
 	}
-	if own {
-		c.addExtra(out, m.Extra)
-	}
-	return out
+	return calls
 }
 
 func (c *Client) addExtra(to map[string]any, extra map[string]json.RawMessage) {
