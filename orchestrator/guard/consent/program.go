@@ -41,10 +41,15 @@ func EnvironApart(env []string, dir string) []string {
 	for _, kv := range EnvironOutside(env, dir) {
 		name, value, _ := strings.Cut(kv, "=")
 		list := filepath.SplitList(value)
+		named := func(word string) bool { // -I/dir, file:///dir, file://host/dir; by a link, too
+			_, rest, ok := strings.Cut(word, "/")
+			host := strings.IndexByte(strings.TrimPrefix(rest, "/"), '/') + 1
+			return ok && (InWorld("/"+rest, dir) || strings.HasPrefix(rest, "/") && InWorld(rest[host:], dir))
+		}
 		paths := !slices.ContainsFunc(list, func(entry string) bool { return entry != "" && !strings.HasPrefix(entry, "/") })
 		switch kept := pathOutside(value, dir); {
 		case name == "HOME":
-		case paths && len(kept) == 0 && len(list) > 0, !paths && names.MatchString(value):
+		case paths && len(kept) == 0 && len(list) > 0, !paths && (names.MatchString(value) || slices.ContainsFunc(strings.FieldsFunc(value, separates), named)):
 			continue
 		case paths && len(list) > 0:
 			kv = name + "=" + strings.Join(kept, string(filepath.ListSeparator))
@@ -53,6 +58,9 @@ func EnvironApart(env []string, dir string) []string {
 	}
 	return out
 }
+
+// separates reports whether a character ends a path among the options in a variable.
+func separates(r rune) bool { return strings.ContainsRune(" \t\n\"'`=,;:|(){}[]<>", r) }
 
 // PathOf returns the PATH of an environment: the last one.
 func PathOf(env []string) string {
@@ -83,6 +91,10 @@ func InWorld(path, dir string) bool {
 
 func leadsInto(path, dir string) bool {
 	real, err := filepath.EvalSymlinks(path)
+	for err != nil && filepath.Dir(path) != path { // what is missing may be made, or be found with an extension
+		path = filepath.Dir(path)
+		real, err = filepath.EvalSymlinks(path)
+	}
 	return err == nil && quarantine.Within(real, dir)
 }
 

@@ -110,3 +110,26 @@ func TestEnvironOutside(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+func TestEnvironApart(t *testing.T) {
+	world, beside := t.TempDir(), t.TempDir()
+	if err := os.Symlink(world, filepath.Join(beside, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{
+		world, world + "/lib", "--require " + world + "/x.js", "--import=file://" + world + "/x.mjs", "file://" + world, "--require=" + beside + "/link/x.js",
+		`{"path":"` + world + `/x"}`, "-I" + world + "/lib", "x;" + world, "file://localhost" + world + "/x",
+	} {
+		if got := EnvironApart([]string{"X=" + value}, world); len(got) > 0 {
+			t.Errorf("kept %q", got)
+		}
+	}
+	for _, value := range []string{"", "1", beside, beside + world, world + "2", "file://" + beside + "/x", "--require " + beside + "/x.js"} {
+		if got := EnvironApart([]string{"X=" + value}, world); !slices.Equal(got, []string{"X=" + value}) {
+			t.Errorf("%q: %q", value, got)
+		}
+	}
+	if got := EnvironApart([]string{"P=" + world + "/a:" + beside, "HOME=" + world}, world); !slices.Equal(got, []string{"P=" + beside, "HOME=" + world}) {
+		t.Errorf("a list: %q", got)
+	}
+}

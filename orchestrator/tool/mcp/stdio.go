@@ -14,6 +14,7 @@ import (
 
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/guard/command"
 	"anamnesis/orchestrator/guard/consent"
 )
 
@@ -122,6 +123,10 @@ func (s Server) directory(args []string, o *Options) (string, error) {
 	if s.Cwd != "" {
 		return s.Cwd, nil
 	}
+	if a := relative(args[1:]); a != "" { // a server of files would show the empty directory without an error
+		return "", fmt.Errorf("its argument %s is relative, and the server runs in an empty directory: write ${%s} or an absolute path; \"cwd\": %q runs it in the project, outside the sandbox",
+			a, ProjectVariable, CwdProject)
+	}
 	if o.Empty == "" {
 		return "/", nil
 	}
@@ -138,24 +143,46 @@ func (s Server) directory(args []string, o *Options) (string, error) {
 	return o.Empty, nil
 }
 
-// projectProgram returns the program or script of a command that is in the project; empty: none
-// is. What follows an interpreter's script or module is data.
+// projectProgram returns the program, the script or the directory of a command that is in the
+// project, also behind env, timeout or "sh -c"; empty: none is. What follows an interpreter's
+// script or module is data.
 func projectProgram(args []string, world string) string {
-	if filepath.IsAbs(args[0]) && consent.InWorld(args[0], world) {
-		return args[0]
+	words := make([]string, len(args))
+	for i, a := range args {
+		words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 	}
-	if name := filepath.Base(args[0]); !approval.IsShell(name) && !approval.Interprets(name) {
-		return ""
-	}
-	for _, a := range args[1:] {
-		_, value, _ := strings.Cut(a, "=")
-		for _, path := range []string{a, value} {
-			if filepath.IsAbs(path) && consent.InWorld(path, world) {
-				return path
+	commands, _ := command.Parse(strings.Join(words, " ")) // an error comes with what was read
+	for _, c := range commands {
+		if len(c.Words) > 0 && filepath.IsAbs(c.Words[0].Text) && consent.InWorld(c.Words[0].Text, world) {
+			return c.Words[0].Text
+		}
+		name := c.Program()
+		if !approval.IsShell(name) && !approval.Interprets(name) && !slices.Contains([]string{".", "source", "cd"}, name) {
+			continue
+		}
+		for _, w := range c.Args() {
+			_, value, _ := strings.Cut(w.Text, "=")
+			for _, path := range []string{w.Text, value} {
+				if filepath.IsAbs(path) && consent.InWorld(path, world) {
+					return path
+				}
+			}
+			if info, err := os.Stat(w.Text); w.Text == "-m" || w.Text == "-c" || filepath.IsAbs(w.Text) && err == nil && info.Mode().IsRegular() {
+				break
 			}
 		}
-		if info, err := os.Stat(a); a == "-m" || filepath.IsAbs(a) && err == nil && info.Mode().IsRegular() {
-			break
+	}
+	return ""
+}
+
+// relative returns an argument that is a path relative to the working directory; empty: none is.
+func relative(args []string) string {
+	for _, a := range args {
+		_, value, _ := strings.Cut(a, "=")
+		for _, path := range []string{a, value} {
+			if first, _, _ := strings.Cut(path, "/"); first == "." || first == ".." {
+				return a
+			}
 		}
 	}
 	return ""
