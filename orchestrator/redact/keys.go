@@ -169,8 +169,11 @@ func (p pattern) find() func(s string, from, to int) (match, bool) {
 		}
 		for base := begin; base <= from; {
 			loc := re.FindStringSubmatchIndex(s[base:min(len(s), to+maxPatternBytes)])
-			if loc == nil || base+loc[0] > from {
-				return match{}, false
+			if loc == nil {
+				return match{none: to + maxPatternBytes/2}, false // the shortest text of each pattern is shorter than that
+			}
+			if base+loc[0] > from {
+				return match{none: base + loc[0]}, false
 			}
 			if base+loc[1] >= to { // it contains the keyword
 				m := match{start: base + loc[2], end: base + loc[3], from: begin, kind: p.kind, rank: rankProvider}

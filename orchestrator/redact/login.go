@@ -13,7 +13,7 @@ const sessionWords = "sess sid auth token csrf xsrf jwt login remember secret pa
 
 // cookies returns the values of session cookies in a Cookie or Set-Cookie header, a variable that holds one, or an
 // option of curl.
-func cookies(s string, from, to int) (ms []match, open bool) {
+func cookies(s string, from, to int) (ms []match, end int, open bool) {
 	at := to
 	if at < len(s) && (s[at] == 's' || s[at] == 'S') {
 		at++
@@ -22,14 +22,14 @@ func cookies(s string, from, to int) (ms []match, open bool) {
 	at += spaces(s, at)
 	sep := separator(s, at)
 	if sep == 0 && !(from > 0 && s[from-1] == '-' && at > to) { // --cookie NAME=VALUE
-		return nil, at == len(s)
+		return nil, 0, at == len(s)
 	}
 	at += sep
 	at += spaces(s, at)
 	for at < len(s) && (s[at] == '[' || s[at] == '{') { // a list, as JSON or Go print it
 		at++
 	}
-	end := at
+	end = at
 	for end < len(s) && end-at < maxHeaderBytes && s[end] != '\n' && s[end] != '\r' {
 		end++
 	}
@@ -55,7 +55,7 @@ func cookies(s string, from, to int) (ms []match, open bool) {
 			ms = append(ms, match{start: begin, end: at, kind: "cookie", rank: rankHeader})
 		}
 	}
-	return ms, open
+	return ms, end, open
 }
 
 // sessionCookie reports whether a cookie's value is secret.
@@ -76,9 +76,14 @@ const minNamedCookieBytes = 8
 
 // cookieLine matches the value in a line of Netscape's cookies.txt, as curl and wget write it: seven columns.
 func cookieLine(s string, from, to int) (match, bool) {
-	begin := strings.LastIndexByte(s[:from], '\n') + 1
-	end, _ := lineBreak(s, from)
-	columns := strings.Split(s[begin:end], "\t")
+	begin, tabs := from, 0
+	for ; begin > 0 && s[begin-1] != '\n' && tabs < 3 && from-begin < maxHeaderBytes; begin-- {
+		if s[begin-1] == '\t' {
+			tabs++
+		}
+	}
+	end, _ := lineBreak(s[:min(len(s), from+maxHeaderBytes)], from)
+	columns := strings.SplitN(s[begin:end], "\t", 8)
 	if len(columns) != 7 || !sessionCookie(lowerASCII(columns[5]), columns[6]) {
 		return match{}, false
 	}

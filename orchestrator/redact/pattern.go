@@ -14,8 +14,8 @@ type rule struct {
 	keyword string // lower case
 	// match tries the pattern at the keyword, which is s[from:to].
 	match func(s string, from, to int) (match, bool)
-	// pairs, in place of match, returns several secrets, and whether more text may hold others.
-	pairs func(s string, from, to int) (ms []match, open bool)
+	// pairs, in place of match, returns several secrets, where it ended, and whether more text may hold others.
+	pairs func(s string, from, to int) (ms []match, end int, open bool)
 	pem   bool // the keyword begins a private key; see pem.go
 }
 
@@ -130,7 +130,7 @@ func providerKey(s string, from, to int, keyword, kind string, least int, set *c
 		return match{}, false
 	}
 	if n < least || n > maxSecretBytes || !randomKey(s[to:to+n]) {
-		return match{}, false
+		return match{none: to + n - maxSecretBytes}, false
 	}
 	if kind == "openai-key" {
 		switch {

@@ -30,7 +30,7 @@ func keyBegins(s string, at int) (body int, ok bool) {
 // be part of a key also ends it. within reports that lines of the key came before.
 func keyLines(ms []match, s string, at int, within bool) (out []match, end int, more bool) {
 	for at < len(s) {
-		lineEnd, next := lineBreak(s, at)
+		lineEnd, next := lineBreak(s[:min(len(s), at+maxPEMLine+1)], at)
 		line := s[at:lineEnd]
 		if stop := strings.Index(line, pemEnd); stop >= 0 {
 			return addKeyLine(ms, s, at, at+stop, false), at + stop, false
@@ -41,7 +41,7 @@ func keyLines(ms []match, s string, at int, within bool) (out []match, end int, 
 		case keyHeader(line):
 		default:
 			// The last short line of a key precedes its end.
-			after, _ := lineBreak(s, next)
+			after, _ := lineBreak(s[:min(len(s), next+maxPEMLine+1)], next)
 			last := strings.Contains(s[next:after], pemEnd)
 			n := len(ms)
 			if ms = addKeyLine(ms, s, at, lineEnd, last || within && next == len(s)); len(ms) == n {

@@ -117,6 +117,9 @@ type match struct {
 	byLine bool
 	// open: more text may extend it, or make it a secret; its name begins at from.
 	open bool
+	// none: no keyword of the rule before this offset is part of a match. So a text of nothing but
+	// keywords is not searched once for each.
+	none int
 }
 
 // The ranks.
@@ -229,6 +232,15 @@ func (r *Redactor) findIn(s string, inKey bool) ([]match, scanEnd) {
 		key(0, 0, true)
 	}
 	t := r.table()
+	var none []int // by rule; see match
+	skip := func(word, to int) {
+		if none == nil && to > 0 {
+			none = make([]int, len(r.rules))
+		}
+		if none != nil {
+			none[word] = to
+		}
+	}
 	end.partial = t.words.Each(s, func(word, to int) {
 		if word >= len(r.rules) {
 			ms = t.forms[word-len(r.rules)].match(ms, s, to)
@@ -236,6 +248,9 @@ func (r *Redactor) findIn(s string, inKey bool) ([]match, scanEnd) {
 		}
 		p := &r.rules[word]
 		from := to - len(p.keyword)
+		if none != nil && from < none[word] {
+			return
+		}
 		if p.pem {
 			if to <= after {
 				return
@@ -246,7 +261,8 @@ func (r *Redactor) findIn(s string, inKey bool) ([]match, scanEnd) {
 			return
 		}
 		if p.pairs != nil {
-			pairs, open := p.pairs(s, from, to)
+			pairs, last, open := p.pairs(s, from, to)
+			skip(word, last)
 			for _, m := range pairs {
 				m.from, m.value = from, s[m.start:m.end]
 				ms = append(ms, m)
@@ -257,6 +273,7 @@ func (r *Redactor) findIn(s string, inKey bool) ([]match, scanEnd) {
 			return
 		}
 		m, ok := p.match(s, from, to)
+		skip(word, m.none)
 		if ok {
 			m.value = s[m.start:m.end]
 			ms = append(ms, m)
