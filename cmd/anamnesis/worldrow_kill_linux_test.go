@@ -191,7 +191,7 @@ func TestRow12KillFork(t *testing.T) {
 	heavy(t)
 	t.Parallel()
 	w, program, first, _, ends := messyWorld(t)
-	want := worldtest.Without(ends[0], ".git", "node_modules", "keep.log", ".env.log")
+	want := worldtest.Without(ends[0], ".git", "node_modules", "keep.log")
 	dir := filepath.Join(w.top, "forked")
 	_, total, _ := killedAt(t, program.command("fork", string(first.ID), dir), 0)
 	w.must(os.RemoveAll(dir))

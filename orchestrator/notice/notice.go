@@ -111,12 +111,22 @@ func LedgerOf(dir string, ops []op.Op) Ledger {
 			for _, name := range b.Reads {
 				l.reads[name] = true
 			}
-			if b.Unknown {
+			if b.Unknown && reachesOut(calls[b.Call].Name) {
 				l.unsure = append(l.unsure, fmt.Sprintf("op %d: %s", o.Seq, OneLine(tool.Display(calls[b.Call], dir), MaxDelivered)))
 			}
 		}
 	}
 	return l
+}
+
+// reachesOut reports whether a tool may change something outside the record: a call of any other that a crash
+// interrupted has changed nothing that needs a look.
+func reachesOut(tool string) bool {
+	switch op.Acts(tool) {
+	case op.Reads, op.Searches, op.Thinks, op.Plans, op.Investigates, op.Rewinds:
+		return false
+	}
+	return true
 }
 
 // writeDelivered lists the answers that need not be repeated.
