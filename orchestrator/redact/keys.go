@@ -21,6 +21,9 @@ const (
 	github   = "GitHub, supported secret scanning patterns"
 )
 
+// awsIDs begin the ids of AWS keys.
+const awsIDs = "AKIA ASIA ABIA ACCA"
+
 // keyForms returns the forms of keys that providers publish. least is at most what the source
 // requires, because a key that was cut at its end still says much of its secret.
 func keyForms() []keyForm {
@@ -120,7 +123,7 @@ func keyForms() []keyForm {
 		{"xai-key", "xai-", 60, alnum, github, "Kx8Rt3Vq0ZmL7nWbYc2HdJf9Gs4Pa6Ku1Te5XoBi7NvQzLm3Xv9WnYb8Hd1Jf6GsKx8R"},
 		{"yandex-token", "AQVN y0_", 35, base64URL, gitleaks, "Kx8Rt3Vq0ZmL7nWbYc2HdJf9Gs4Pa6Ku1Te5"},
 		// An id of an AWS key has exactly 16 bytes behind its prefix; see providerKey.
-		{"aws-key-id", "AKIA ASIA ABIA ACCA", 16, upperDigits, gitleaks, "Q3EGTZ7XN5BWKM2A"},
+		{"aws-key-id", awsIDs, 16, upperDigits, gitleaks, "Q3EGTZ7XN5BWKM2A"},
 	}
 }
 

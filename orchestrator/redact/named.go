@@ -28,17 +28,34 @@ func named(s string, from, to int, kind string) (match, bool) {
 	for at < len(s) && isDigit(s[at]) && at-to < 3 { // PASSWORD2
 		at++
 	}
-	at += quotes(s, at)
+	name := s[begin:to]
+	shut := quotes(s, at)
+	at += shut
+	if shut > 0 && at < len(s) && s[at] == ']' { // config["password"] =
+		at++
+	}
 	blank := spaces(s, at)
 	at += blank
 	sep := separator(s, at)
-	if sep == 0 && strings.HasPrefix(s[begin:to], "--") {
+	pair := false // the name is a value itself
+	if n, more := valueKey(s, at); sep == 0 && n > 0 {
+		sep, pair = n, true
+	} else if sep == 0 && more {
+		return match{from: begin, open: true}, false
+	}
+	if sep == 0 && shut > 0 && shouted && strings.Contains(name, "_") && at < len(s) && s[at] == ',' { // getenv("DB_PASSWORD", "…")
+		if n := 1 + spaces(s, at+1); quotes(s, at+n) > 0 && n > 0 {
+			sep, pair = n, true
+		}
+	}
+	if sep == 0 && strings.HasPrefix(name, "--") {
 		return option(s, begin, to, kind)
 	}
 	if sep == 0 {
 		return spacedValue(s, begin, to, at, blank, kind)
 	}
 	tight := blank == 0 && sep == 1 && s[at] == '='
+	yaml := sep == 1 && s[at] == ':' && strings.Contains(name, "_")
 	at += sep
 	blank = spaces(s, at)
 	at += blank
@@ -56,25 +73,89 @@ func named(s string, from, to int, kind string) (match, bool) {
 	if !quoted {
 		n = sentenceEnd(s, at, n)
 	}
-	look := look{next: follows(s, at+n), quoted: quoted, shouted: shouted && (tight || quoted), password: kind == "password" && tight, key: kind == "secret-key"}
-	if n == 0 || !look.secret(s[at:at+n]) {
+	value := s[at : at+n]
+	if n > 0 && !quoted && yaml && lineEnds(s, at+n) && strings.ContainsAny(value, "0123456789") && !placeholder(value) { // POSTGRES_PASSWORD: hunter2
+		tight = shouted
+	}
+	if n >= minBareBytes && !quoted && tight && strings.HasSuffix(kind, "password") && !strings.ContainsRune("),(", rune(follows(s, at+n))) &&
+		strings.ContainsAny(value, "0123456789") && !dotted(value) && optionSecret(value, kind) { // password=hunter2pw of a URL, a form, an option
+		return match{start: at, end: at + n, from: begin, kind: kind, rank: rankNamed}, true
+	}
+	if pair && quoted && strings.ToUpper(value) == value && !mixed(value) {
+		return match{from: begin, open: open}, false // the next name of a list
+	}
+	look := look{next: follows(s, at+n), quoted: quoted, shouted: shouted && (tight || quoted || pair), password: kind == "password" && tight, key: kind == "secret-key", camel: strings.HasSuffix(lowerASCII(name), "key") && !strings.ContainsAny(name, "_-")}
+	if n == 0 || !look.secret(value) {
 		return match{from: begin, open: open}, false
 	}
 	return match{start: at, end: at + n, from: begin, kind: kind, rank: rankNamed, open: open}, true
 }
 
-// spacedValue matches NAME VALUE, as in a Dockerfile's ENV and in "aws configure set", if the name is one of a setting
-// and not a word of a sentence, and the value is random.
+// spacedValue matches NAME VALUE, if the value is random and the name is one of a setting and not a word of a sentence, as
+// in a Dockerfile's ENV and in "aws configure set", or if both make the row of a table.
 func spacedValue(s string, begin, to, at, blank int, kind string) (match, bool) {
-	if blank == 0 || !strings.Contains(s[begin:to], "_") {
+	cell := 0 // | NAME | VALUE |
+	if at < len(s) && s[at] == '|' {
+		cell = 1 + spaces(s, at+1)
+	}
+	if blank == 0 {
 		return match{}, false
 	}
+	at += cell
+	row := lineBegins(s, begin) && (cell > 0 || blank > 1 || s[at-1] == '\t')
 	at += quotes(s, at)
 	n := sentenceEnd(s, at, plainValue(s, at, false, false))
-	if v := s[at : at+n]; len(v) < minLearnedBytes || placeholder(v) || strings.ContainsAny(v, "()[]{}./\\:") || !learnable(v) {
+	least := minLearnedBytes
+	if row && lineEnds(s, at+n) {
+		least = minMixedBytes
+	} else if !strings.Contains(s[begin:to], "_") {
+		return match{}, false
+	}
+	if v := s[at : at+n]; len(v) < least || placeholder(v) || strings.ContainsAny(v, "()[]{}./\\:") || !learnable(v) {
 		return match{}, false
 	}
 	return match{start: at, end: at + n, from: begin, kind: kind, rank: rankNamed}, true
+}
+
+// lineBegins reports whether only blanks and bars precede a byte on its line.
+func lineBegins(s string, at int) bool {
+	before := strings.TrimRight(s[:at], " \t|")
+	return before == "" || before[len(before)-1] == '\n'
+}
+
+// lineEnds reports whether only blanks and bars follow on the line of a byte.
+func lineEnds(s string, at int) bool {
+	for at < len(s) && (s[at] == ' ' || s[at] == '\t' || s[at] == '|') {
+		at++
+	}
+	return at == len(s) || s[at] == '\n' || s[at] == '\r'
+}
+
+// valueKey returns the length of what is between a name that is a value itself and its own value, as in
+// {"name": "DB_PASSWORD", "value": …}, in an attribute of XML and in YAML; 0 for none. more: the text ended before that.
+func valueKey(s string, at int) (n int, more bool) {
+	const word = "value"
+	begin := at
+	for at < len(s) && at-begin < maxNameBytes && (s[at] <= ' ' || strings.IndexByte(",\"'\\+-~", s[at]) >= 0 || s[at-1] == '\\' && (s[at] == 'n' || s[at] == 'r')) {
+		at++
+	}
+	if at == begin && strings.IndexByte("\"'` \t", s[at-1]) < 0 {
+		return 0, false
+	}
+	if len(s)-at < len(word) {
+		return 0, strings.HasPrefix(word, lowerASCII(s[at:]))
+	}
+	if !strings.EqualFold(s[at:at+len(word)], word) {
+		return 0, false
+	}
+	at += len(word)
+	at += quotes(s, at)
+	at += spaces(s, at)
+	sep := separator(s, at)
+	if sep == 0 {
+		return 0, at == len(s)
+	}
+	return at + sep - begin, false
 }
 
 // plainValue returns the length of a value without blanks; 0 if it is too long. joined: it may
@@ -205,6 +286,7 @@ type look struct {
 	shouted  bool // its name is in upper case, and joined to it as in a shell, or it is quoted
 	password bool // its name contains password, and is joined to it
 	key      bool // its name ends in SECRET_KEY
+	camel    bool // its name ends in a word of code: privateKey
 }
 
 // secret decides by the value itself.
@@ -240,6 +322,9 @@ func (l look) secret(v string) bool {
 		return len(v) >= minShoutedBytes && (digits+symbols > 0 || letters == len(v) || l.password || l.key && strings.Contains(v, "-"))
 	}
 	// A bare value with a name in lower case is like code and prose.
+	if hex, ok := strings.CutPrefix(strings.TrimLeft(v, "-"), "0x"); ok && len(hex) <= 16 || l.camel && symbols == 0 && !mixed(v) {
+		return false // a number; a variable
+	}
 	return len(v) >= minBareBytes && letters > 0 && !dotted(v) && (digits >= 3 || digits > 0 && (mixed(v) || symbols > 0))
 }
 
@@ -267,7 +352,7 @@ func dotted(v string) bool {
 		return false
 	}
 	for part := range strings.SplitSeq(v, ".") {
-		if part == "" || isDigit(part[0]) {
+		if part == "" || isDigit(part[0]) || len(part) >= minLearnedBytes && random(part) && mixed(part) {
 			return false
 		}
 		for i := range len(part) {

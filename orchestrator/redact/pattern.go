@@ -30,6 +30,9 @@ func rules() []rule {
 			}})
 		}
 	}
+	for id := range strings.FieldsSeq(awsIDs) {
+		out = append(out, rule{keyword: lowerASCII(id), match: awsSecret})
+	}
 	for _, p := range patterns() {
 		find := p.find()
 		for keyword := range strings.FieldsSeq(p.keywords) {
@@ -51,10 +54,12 @@ func rules() []rule {
 		switch kind {
 		case "passwd", "pwd", "pass":
 			kind = "password"
-		case "apikey":
-			kind = "api-key"
 		case "secret-key-base":
 			kind = "secret-key"
+		default:
+			if stem, ok := strings.CutSuffix(kind, "key"); ok && stem != "" && !strings.HasSuffix(stem, "-") {
+				kind = stem + "-key"
+			}
 		}
 		out = append(out, rule{keyword: k, match: func(s string, from, to int) (match, bool) { return named(s, from, to, kind) }})
 	}
@@ -64,7 +69,8 @@ func rules() []rule {
 // namedKeywords end the names whose values are secret.
 const namedKeywords = "password passwd passphrase _pwd _pass secret token api_key apikey api-key secret_key secret_key_base " +
 	"access_key private_key auth_key encryption_key signing_key master_key access-key private-key secret-key auth-key encryption-key " +
-	"signing-key master-key app_key app-key application_key account_key account-key service_key license_key dockerconfigjson dockercfg"
+	"signing-key master-key app_key app-key application_key account_key account-key service_key license_key dockerconfigjson dockercfg " +
+	"accesskey privatekey secretkey presharedkey authkey encryptionkey signingkey masterkey subscription-key"
 
 const (
 	upperDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -108,8 +114,11 @@ func wordStarts(s string, at int) bool {
 }
 
 // escapeLen returns the length of the JSON escape that ends at byte at and is not a letter or
-// digit; 0 for none.
+// digit, or of a URL's; 0 for none.
 func escapeLen(s string, at int) int {
+	if at >= 3 && s[at-3] == '%' && escapeAt(s[at-3:]) == 3 {
+		return 3
+	}
 	if at >= 2 && s[at-2] == '\\' && strings.IndexByte("nrtbf", s[at-1]) >= 0 {
 		return 2
 	}
@@ -141,6 +150,29 @@ func providerKey(s string, from, to int, keyword, kind string, least int, set *c
 		}
 	}
 	return match{start: from, end: to + n, from: from, kind: kind, rank: rankProvider}, true
+}
+
+// awsSecretBytes is the length of the secret that belongs to an id of an AWS key, awsBetween how far behind the id it is searched.
+const (
+	awsSecretBytes = 40
+	awsBetween     = 128
+)
+
+// awsSecret matches the secret behind an id of an AWS key, in a table, in a file of the console or among questions: a word of
+// its length in both cases.
+func awsSecret(s string, from, to int) (match, bool) {
+	set := newCharset(base64Std)
+	if s[from:to] == lowerASCII(s[from:to]) || !wordStarts(s, from) || set.run(s, to) != len("Q3EGTZ7XN5BWKM2A") {
+		return match{}, false
+	}
+	for at := to + len("Q3EGTZ7XN5BWKM2A"); at < len(s) && at-to < awsBetween; at++ {
+		n := set.run(s, at)
+		if v := s[at : at+n]; n == awsSecretBytes && random(v) && strings.ToLower(v) != v && strings.ToUpper(v) != v && (at+n == len(s) || s[at+n] != '=') {
+			return match{start: at, end: at + n, from: from, kind: "access-key", rank: rankProvider}, true
+		}
+		at += n
+	}
+	return match{from: from, open: len(s)-to < awsBetween+awsSecretBytes}, false
 }
 
 // randomKey is random for the text behind a provider's prefix, which need not have a digit: a third of GitLab's tokens of 20 bytes
@@ -223,7 +255,8 @@ func spaces(s string, at int) int {
 	return n
 }
 
-const maxBlanks = 8
+// maxBlanks is the widest gap between a name and its value: programs align them.
+const maxBlanks = 64
 
 // minTokenBytes is the shortest credential of a header that names its scheme,
 // minBareTokenBytes of one that does not.

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -47,6 +48,24 @@ func sides() []side {
 			"if ok_pass == 12345678 {", "min_password_length=12345678", "_pass=", "SECRET_KEY_BASE=$(rails secret)", "BYPASS=12345678",
 			`password = os.Getenv("DB_PASSWORD")`, `password := os.Getenv("X1234567")`, `DB_PASSWORD = os.environ["DB_PASSWORD"]`,
 			"passphrase=12345678901234567 if x", "secret_key_base: <%= ENV['X'] %>",
+		}},
+		{"names in other spellings", []string{
+			`"SecretAccessKey": "«wJalrXUtnFEMI7MDENGbPxRfiCYzR8kL3mN9pQz»"`, "PrivateKey = «yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk=»", "Ocp-Apim-Subscription-Key: «3f9a1c7e5d2b8f604a1c9e7d5b3f2a80»",
+			"X-Vault-Token: «s.Kx8Rt3Vq0ZmL7nWbYc2HdJf9»", `os.environ["DB_PASSWORD"] = "«hunter2pw»"`, `$db['default']['password'] = '«s3cr3tpw99»';`,
+			"      DB_PASS:            «s3cr3tpw99»", `      + password                      = "«tf-S3cretPass»"`, "wget --password=«hunter2pw» --user=me h", "user=root\npassword=«hunter2pw»\n",
+			"jdbc:mysql://db/app?user=root&password=«hunter22»", "      POSTGRES_PASSWORD: «hunter2pw»\n", "curl -F password=«hunter2pw» h",
+			"define('DB_PASSWORD', '«wpS3cret!»');", `os.getenv("API_TOKEN", "«a1b2c3d4»")`,
+		}, []string{
+			"const privateKey = await importKey(pem2)", "accessKey: string;", "secretKey = keys.secretKey2", "func (k PrivateKey) Public() {}", "publicKey: abc123def456", "PrivateKey: testRSA2048PrivateKey,", "TIOCTOKEN         = -0x3f879678", "API_TOKEN: string", "MAX_TOKEN: 4096\n",
+			`["DB_PASSWORD", "DB_HOST_NAME2"]`, `env("DB_PASSWORD", "")`, `("password", "username1")`, "x --password=required", "--password=$PW", "f(password=password)", "login(user, password=password2)", "DB_PASSWORD: required\n",
+		}},
+		{"a name and its value", []string{
+			`[{"name":"DB_PASSWORD","value":"«S3cr3tPw99xQ»"},{"name":"X","value":"y"}]`, "- name: DB_PASSWORD\n  value: «S3cr3tPw99xQ»\n- name: X", "{\n  \"name\": \"DB_PASSWORD\",\n  \"value\": \"«S3cr3tPw99xQ»\"\n}",
+			"      + name  = \"DB_PASSWORD\"\n      + value = \"«S3cr3tPw99xQ»\"", `{\"Name\":\"API_KEY\",\"Value\":\"«kx8rt3vq0zml7nwb»\"}`, `<add key="api_key" value="«kx8rt3vq0zml7nwb»"/>`,
+			"| Key         | Value        |\n| DB_PASSWORD | «S3cr3tPw99xQ» |\n", "DB_PASSWORD\t«S3cr3tPw99xQ»\n", "token                yes\npassword             «S3cr3tPw99xQ»\n",
+		}, []string{
+			"- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef: {name: db12, key: p4ss}", `{"name":"DB_PASSWORD","value":"${DB_PASSWORD}"}`, `{"name":"max_token","value":"4096"}`,
+			"| password | string |\n", "| token    | the next Token2Value of it |", "password\tusername\n", "NAME    TOKEN   STATUS\n",
 		}},
 		{"ampersands in values", []string{
 			"password: «Tr0ub4dor&3»", "password = «a1b2c3d4&e&f»", "DB_PASSWORD=«Tr0ub4dor&3»", "password: «a1b2c3d4»&name=x",
@@ -135,6 +154,23 @@ func TestSides(t *testing.T) {
 			if got := plain(t, in); got != in {
 				t.Errorf("%s: touched %q: %q", rule.name, in, got)
 			}
+		}
+	}
+}
+
+// TestSecretsOfAWS: the secret beside an id of a key, in the forms that AWS prints.
+func TestSecretsOfAWS(t *testing.T) {
+	id, secret := secrets()["aws-key-id"], "wJalrXUtnFEMI7MDENGbPxRfi"+"CYzR8+L3/N9pQz1"
+	for _, in := range []string{
+		"User name,Access key ID,Secret access key\nme,%s,%s\n", "AWS Access Key ID [None]: %s\nAWS Secret Access Key [None]: %s\n", "ACCESSKEY\t%s\t2026-01-01T00:00:00Z\t%s\tActive", "| %s | %s |",
+	} {
+		if out, found := New(testKey(), nil).Text(fmt.Sprintf(in, id, secret)); len(found) != 2 || found[1].Bytes != secret {
+			t.Errorf("%q: %q", in, out)
+		}
+	}
+	for _, in := range []string{"%s of 3f9a1c7e5d2b8f604a1c9e7d5b3f2a806c4e8d1f", "%s in " + secret[:30] + "/" + secret, "%s" + strings.Repeat(" and more of it", 40) + secret} {
+		if out, found := New(testKey(), nil).Text(fmt.Sprintf(in, id)); len(found) != 1 {
+			t.Errorf("%q: %q", in, out)
 		}
 	}
 }
