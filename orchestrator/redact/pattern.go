@@ -42,7 +42,7 @@ func rules() []rule {
 	out = append(out, rule{keyword: "eyj", match: jwt}, rule{keyword: "bearer", match: bearer},
 		rule{keyword: "basic", match: basic}, rule{keyword: "authorization", match: authorization},
 		rule{keyword: "://", match: urlUser}, rule{keyword: "machine", match: netrc},
-		rule{keyword: "default", match: netrc}, rule{keyword: "cookie", pairs: cookies}, rule{keyword: "\ttrue\t", match: cookieLine},
+		rule{keyword: "default", match: netrc}, rule{keyword: "cookie", pairs: cookies}, rule{keyword: lowerASCII(encodedKeyBegin), pairs: encodedKey}, rule{keyword: "\ttrue\t", match: cookieLine},
 		rule{keyword: "\tfalse\t", match: cookieLine}, rule{keyword: "auth", match: encodedLogin})
 	for _, f := range commandForms() {
 		for name := range strings.FieldsSeq(f.commands) {

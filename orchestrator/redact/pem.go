@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"encoding/base64"
+	"strings"
+)
 
 const (
 	pemBegin = "-----begin " // lower case, as keywords are
@@ -33,12 +36,16 @@ func keyLines(ms []match, s string, at int, within bool) (out []match, end int, 
 		lineEnd, next := lineBreak(s[:min(len(s), at+maxPEMLine+1)], at)
 		line := s[at:lineEnd]
 		if stop := strings.Index(line, pemEnd); stop >= 0 {
-			return addKeyLine(ms, s, at, at+stop, false), at + stop, false
+			n := len(ms) // a short word counts behind long ones, on one line
+			if ms = addKeyLine(ms, s, at, at+stop, true); len(ms) == n+1 && ms[n].end-ms[n].start < minPEMRun {
+				ms = ms[:n]
+			}
+			return ms, at + stop, false
 		}
 		switch {
 		case len(line) > maxPEMLine:
 			return ms, at, false
-		case keyHeader(line):
+		case keyHeader(line), !within && armorHeader(line):
 		default:
 			// The last short line of a key precedes its end.
 			after, _ := lineBreak(s[:min(len(s), next+maxPEMLine+1)], next)
@@ -80,7 +87,43 @@ func keyHeader(line string) bool {
 	return rest == "" || strings.HasPrefix(rest, "Proc-Type:") || strings.HasPrefix(rest, "DEK-Info:")
 }
 
-// addKeyLine adds the base64 at a line's end. short permits a short run.
+// armorHeader reports whether a line before a key's first is a header of PGP: "Version: GnuPG v2".
+func armorHeader(line string) bool {
+	name, _, ok := strings.Cut(strings.TrimLeft(line, " \t0123456789|>+#*\"'"), ": ")
+	return ok && isWord(name)
+}
+
+// encodedKeyBegin begins a private key in base64, like that of each PEM block.
+const encodedKeyBegin = "LS0tLS1CRUdJTi"
+
+// encodedKey returns the lines of a private key in base64, as a Kubernetes Secret and a kubeconfig hold it.
+func encodedKey(s string, from, to int) (ms []match, end int, open bool) {
+	set := newCharset(base64Std + "-_")
+	label := s[from:min(len(s), from+maxEncodedLabel)]
+	begins, _ := base64.RawStdEncoding.DecodeString(label[:set.run(label, 0)/4*4])
+	if s[from:to] != encodedKeyBegin || !wordStarts(s, from) || !strings.Contains(string(begins), "PRIVATE KEY") {
+		return nil, 0, len(s)-from < maxEncodedLabel
+	}
+	for at := from; ; {
+		n := set.run(s, at)
+		for pad := 0; pad < 2 && at+n < len(s) && s[at+n] == '='; pad++ {
+			n++
+		}
+		if n > 0 {
+			ms = append(ms, match{start: at, end: at + n, kind: "private-key", rank: rankProvider})
+		}
+		next := at + n + breakBehind(s, at+n)
+		if n < maxEncodedLabel || next == at+n || !lineEnds(s, next+set.run(s, next)) && s[next+set.run(s, next)] != '=' {
+			return ms, at + n, at+n == len(s) || next == len(s)
+		}
+		at = next
+	}
+}
+
+// maxEncodedLabel is how much of an encoded key holds its label.
+const maxEncodedLabel = 56
+
+// addKeyLine adds the base64 at a line's end, and before it what blanks separate. short permits a short run at the end.
 func addKeyLine(ms []match, s string, from, to int, short bool) []match {
 	end := to
 	for end > from && strings.IndexByte(" \t\r\"'`,;+\\", s[end-1]) >= 0 {
@@ -95,6 +138,9 @@ func addKeyLine(ms []match, s string, from, to int, short bool) []match {
 	}
 	if n := end - begin; n < 1 || n < minPEMRun && !short {
 		return ms
+	}
+	if begin > from && s[begin-1] == ' ' {
+		ms = addKeyLine(ms, s, from, begin-1, false)
 	}
 	return append(ms, match{start: begin, end: end, from: begin, kind: "private-key", value: s[begin:end], rank: rankProvider})
 }

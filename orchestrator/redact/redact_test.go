@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -145,6 +146,9 @@ func TestPrivateKeys(t *testing.T) {
 		"JSON":      func(s string) string { return `{"key":"` + jsonEscape(s, false) + `"}` },
 		"diff":      func(s string) string { return "+" + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n+") },
 		"one line":  func(s string) string { return strings.ReplaceAll(s, "\n", "") },
+		"blanks":    func(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\n", " ")) + " y" },
+		"headers":   func(s string) string { return strings.Replace(s, "-----\n", "-----\nVersion: GnuPG v2\nComment: my key\n\n", 1) },
+		"coloured":  func(s string) string { return "\x1b[32m+\x1b[m" + strings.ReplaceAll(s, "\n", "\x1b[m\n\x1b[32m+\x1b[m") },
 		"truncated": func(s string) string { return s[:150] },
 		"head":      func(s string) string { return s[:97] + "\n[exit 0]" },
 		"grep": func(s string) string {
@@ -166,6 +170,29 @@ func TestPrivateKeys(t *testing.T) {
 		if back := restore(out, found); back != in {
 			t.Errorf("%s: not restored:\n%s", name, back)
 		}
+	}
+}
+
+// TestEncodedPrivateKeys: a private key in base64, as a Kubernetes Secret and a kubeconfig hold it.
+func TestEncodedPrivateKeys(t *testing.T) {
+	for _, label := range []string{"PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"} {
+		key := "-----BEGIN " + label + "-----\n" + strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n", 5) + "-----END " + label + "-----\n"
+		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding} {
+			text := encoding.EncodeToString([]byte(key))
+			for _, frame := range []string{"%s", "  tls.key: %s\n  tls.crt: x", `{"client-key-data":"%s"}`, `a\n%s\nb`} {
+				if out, found := New(testKey(), nil).Text(fmt.Sprintf(frame, text)); len(found) != 1 || found[0].Bytes != text {
+					t.Errorf("%s: %q left %q", label, frame, out)
+				}
+			}
+			wrapped := strings.TrimSpace(regexp.MustCompile(".{76}").ReplaceAllString(text, "$0\n"))
+			if out, found := New(testKey(), nil).Text("x\n" + wrapped + "\nsome words\n"); out == "" || len(found) != strings.Count(wrapped, "\n")+1 || !strings.HasSuffix(out, "]\nsome words\n") {
+				t.Errorf("%s: wrapped left %q", label, out)
+			}
+		}
+	}
+	certificate := base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEA\n-----END CERTIFICATE-----\n"))
+	if got := plain(t, "tls.crt: "+certificate); got != "tls.crt: "+certificate {
+		t.Errorf("touched a certificate: %q", got)
 	}
 }
 
