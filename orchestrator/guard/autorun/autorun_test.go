@@ -23,9 +23,23 @@ func TestBy(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"main.go", "Makefile", "package.json", "build.rs", "vscode/tasks.json", "x.vscode/tasks.json", "my.envrc", "settings.json", "docs/claude/settings.json", ".github/ISSUE.md", "conftest.py.md", ""} {
+	for _, path := range []string{
+		"main.go", "Makefile", "package.json", "build.rs", "vscode/tasks.json", "x.vscode/tasks.json", "my.envrc", "settings.json", "docs/claude/settings.json", ".github/ISSUE.md", "conftest.py.md", "",
+		".git/index", ".git/HEAD", ".git/COMMIT_EDITMSG", ".git/logs/HEAD", ".hg/dirstate", ".jj/working_copy/tree_state", ".svn/wc.db"} {
 		if by := By(path, false); by != "" {
 			t.Errorf("%s: %s", path, by)
+		}
+	}
+}
+
+// TestByElsewhere: what programs run by themselves when an editor, a console or a hook starts is known.
+func TestByElsewhere(t *testing.T) {
+	for _, path := range []string{
+		".helix/languages.toml", ".Rprofile", ".ghci", ".iex.exs", ".pdbrc", ".bsp/sbt.json", ".latexmkrc", "ansible.cfg", "crush.json",
+		"eslint.config.mjs", "pnpm-workspace.yaml", "mise.development.toml", ".config/mise/conf.d/a.toml", "lefthook.toml", ".claude/agents/a.md",
+	} {
+		if By(path, false) == "" {
+			t.Errorf("%s is not known", path)
 		}
 	}
 }
