@@ -2,18 +2,21 @@ package redact
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
 // hides reports whether a text may hold bytes that a screen or a page does not show.
 func hides(s string) bool {
-	for at := 0; at < len(s); at++ {
-		if at = nextByte(s, at, '\\'); at < len(s) && hiddenLen(s[at:]) > 0 {
+	for i := range len(s) {
+		if c := s[i]; c >= ' ' && c < 0x7f && c != '\\' || c == '\n' || c == '\t' || c == '\r' || !utf8.RuneStart(c) {
+			continue
+		}
+		if s[i] == '\b' || hiddenLen(s[i:]) > 0 {
 			return true
 		}
 	}
-	return strings.IndexByte(s, 0x1b) >= 0 || strings.IndexByte(s, 0) >= 0 || strings.IndexByte(s, '\b') >= 0 ||
-		strings.Contains(s, "\u200b") || strings.Contains(s, "\u00ad") || strings.Contains(s, "\ufeff")
+	return false
 }
 
 // shownText returns a text without the bytes that a screen does not show, and the offset in s of each of its bytes
@@ -48,23 +51,22 @@ const markdownEscapes = "_-.~*+=!"
 // hiddenLen returns the length of what begins a text and is not shown: an escape sequence, a character without width,
 // the backslash of an escape. It is 0 for none. A sequence that has not ended is as long as the text.
 func hiddenLen(s string) int {
-	switch s[0] {
-	case 0:
-		return 1
-	case 0xc2, 0xe2, 0xef:
-		for _, c := range []string{"\u200b", "\u00ad", "\ufeff"} {
-			if strings.HasPrefix(s, c) {
-				return len(c)
-			}
-		}
-		return 0
-	case '\\':
+	const csi = '\u009b' // ESC [ as one character
+	r, size := utf8.DecodeRuneInString(s)
+	switch {
+	case r == '\\':
 		if len(s) > 1 && strings.IndexByte(markdownEscapes, s[1]) >= 0 {
 			return 1
 		}
 		return 0
-	case 0x1b:
-	default:
+	case r == csi:
+		return max(size, sequenceLen(s[size:])+size)
+	case r == '\t', r == '\n', r == '\v', r == '\f', r == '\r', r == '\b':
+		return 0
+	case r != 0x1b:
+		if unicode.IsOneOf([]*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point}, r) {
+			return size
+		}
 		return 0
 	}
 	if len(s) == 1 {
@@ -72,16 +74,8 @@ func hiddenLen(s string) int {
 	}
 	switch s[1] {
 	case '[': // CSI: ECMA-48, 5.4
-		for i := 2; i < len(s) && i < maxSequenceBytes; i++ {
-			switch c := s[i]; {
-			case c >= 0x40 && c <= 0x7e:
-				return i + 1
-			case c < 0x20 || c > 0x7e:
-				return i
-			}
-		}
-		return min(len(s), maxSequenceBytes)
-	case ']': // OSC, of a link, say; the text that it carries is not shown
+		return 2 + sequenceLen(s[2:])
+	case ']', 'P', '_', '^', 'X': // OSC, of a link, say, DCS and others; the text that it carries is not shown
 		for i := 2; i < len(s) && i < maxSecretBytes; i++ {
 			switch {
 			case s[i] == 0x07:
@@ -97,4 +91,17 @@ func hiddenLen(s string) int {
 		return min(3, len(s))
 	}
 	return 2
+}
+
+// sequenceLen returns the length of a control sequence behind its beginning.
+func sequenceLen(s string) int {
+	for i := 0; i < len(s) && i < maxSequenceBytes; i++ {
+		switch c := s[i]; {
+		case c >= 0x40 && c <= 0x7e:
+			return i + 1
+		case c < 0x20 || c > 0x7e:
+			return i
+		}
+	}
+	return min(len(s), maxSequenceBytes)
 }

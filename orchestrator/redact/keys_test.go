@@ -75,3 +75,24 @@ func TestRepeatedKeywords(t *testing.T) {
 		}
 	}
 }
+
+// TestHiddenCharacters: what a screen does not show does not hide a key, wherever it stands in it.
+func TestHiddenCharacters(t *testing.T) {
+	key := secrets()["github-token"]
+	for _, c := range []string{
+		"\u00ad", "\u061c", "\u180e", "\u200b", "\u200c", "\u200d", "\u200e", "\u2060", "\u2063", "\u202a", "\u2066", "\ufeff", "\ufe0f", "\u034f", "\U000e0041",
+		"\x1b[1m", "\u009b1m", "\x1b]8;;http://h\x07", "\x1b_x\x1b\\", "\x1bPq\x1b\\", "\x00", "\x0e", "\x7f",
+	} {
+		for _, at := range []int{2, 4, 20} {
+			in := "a " + key[:at] + c + key[at:] + " b"
+			if out, found := New(testKey(), nil).Text(in); len(found) != 1 || restore(out, found) != in || strings.Contains(out, key[len(key)-9:]) {
+				t.Errorf("%q at %d: %q", c, at, out)
+			}
+		}
+	}
+	for _, in := range []string{"it\u2019s \u2013 a\u2026 na\u00efve \u00b5s", "\U0001f468\u200d\U0001f469 family", "\u0645\u06cc\u200c\u062e"} {
+		if got := plain(t, in); got != in {
+			t.Errorf("touched %q: %q", in, got)
+		}
+	}
+}

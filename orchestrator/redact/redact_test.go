@@ -140,15 +140,19 @@ func TestPrivateKeys(t *testing.T) {
 		return b.String()
 	}
 	frames := map[string]func(string) string{
-		"as it is":  func(s string) string { return "x\n" + s + "y\n" },
-		"numbered":  numbered,
-		"CRLF":      func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
-		"JSON":      func(s string) string { return `{"key":"` + jsonEscape(s, false) + `"}` },
-		"diff":      func(s string) string { return "+" + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n+") },
-		"one line":  func(s string) string { return strings.ReplaceAll(s, "\n", "") },
-		"blanks":    func(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\n", " ")) + " y" },
-		"headers":   func(s string) string { return strings.Replace(s, "-----\n", "-----\nVersion: GnuPG v2\nComment: my key\n\n", 1) },
-		"coloured":  func(s string) string { return "\x1b[32m+\x1b[m" + strings.ReplaceAll(s, "\n", "\x1b[m\n\x1b[32m+\x1b[m") },
+		"as it is": func(s string) string { return "x\n" + s + "y\n" },
+		"numbered": numbered,
+		"CRLF":     func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
+		"JSON":     func(s string) string { return `{"key":"` + jsonEscape(s, false) + `"}` },
+		"diff":     func(s string) string { return "+" + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n+") },
+		"one line": func(s string) string { return strings.ReplaceAll(s, "\n", "") },
+		"blanks":   func(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\n", " ")) + " y" },
+		"headers": func(s string) string {
+			return strings.Replace(s, "-----\n", "-----\nVersion: GnuPG v2\nComment: my key\n\n", 1)
+		},
+		"coloured": func(s string) string {
+			return "\x1b[32m+\x1b[m" + strings.ReplaceAll(s, "\n", "\x1b[m\n\x1b[32m+\x1b[m")
+		},
 		"truncated": func(s string) string { return s[:150] },
 		"head":      func(s string) string { return s[:97] + "\n[exit 0]" },
 		"grep": func(s string) string {
