@@ -3,6 +3,7 @@
 package testrun
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -27,12 +28,16 @@ const (
 
 // Result is one test run, or several of one command added up.
 type Result struct {
-	Runner string
-	Status Status
+	Runner string `json:"runner"`
+	Status Status `json:"status"`
 	// The counts are those of the summaries printed: 0 where a runner prints none.
-	Passed, Failed int
-	Names          []string // of the failed tests, at most [MaxNames]
+	Passed int      `json:"passed"`
+	Failed int      `json:"failed"`
+	Names  []string `json:"names,omitempty"` // of the failed tests, at most [MaxNames]
 }
+
+// unittestEnd is the end of a run of Python's unittest, whose second line says how the first one is meant.
+var unittestEnd = shell.Pattern(`(?m)^(Ran \d+ tests? in [\d.]+s)\n+(OK|FAILED|NO TESTS RAN)`)
 
 // Parse reads a command, what it printed and its exit code. It reports false for what is no test run: a command that
 // only shows files, or one whose words and output name no test runner.
@@ -40,24 +45,28 @@ func Parse(command, output string, exit int) (Result, bool) {
 	if shell.LooksOnly(command) {
 		return Result{}, false
 	}
-	lines := strings.Split(ansi().ReplaceAllString(strings.ReplaceAll(output, "\r", ""), ""), "\n")
-	var best Result
-	most := 0
+	output = ansiPattern().ReplaceAllString(strings.ReplaceAll(output, "\r", ""), "")
+	lines := strings.Split(unittestEnd().ReplaceAllString(output, "$1 $2"), "\n")
+	var best, both Result
+	var most, runs int
 	for _, r := range runners() {
-		got, says := r.read(lines)
 		named := r.command.MatchString(command)
+		got, says := r.read(lines, named)
 		if !says && !named {
 			continue
 		}
-		got.settle(exit, says)
 		// The output decides, since wrappers such as make hide the runner; among several that would fit it, the one that
-		// the command names, else one whose counts were read. Runners that start others come last in the table.
+		// the command names, else one whose counts were read. What a runner that starts others says counts least.
 		rank := 1
-		if says {
-			rank += 2
-		}
-		if says && named {
-			rank += 4
+		switch {
+		case says && r.starts:
+			rank = 2
+		case says && named:
+			rank = 7
+			both.add(got)
+			runs++
+		case says:
+			rank = 3
 		}
 		if got.Passed+got.Failed > len(got.Names) {
 			rank++
@@ -66,59 +75,91 @@ func Parse(command, output string, exit int) (Result, bool) {
 			best, most = got, rank
 		}
 	}
+	if runs > 1 {
+		best = both
+	}
+	// The exit code speaks where the output does not say that a test failed. In a pipeline it may be another program's, so
+	// that 0 proves nothing.
+	if exit != 0 && (best.Status == Passed || best.Status == Unclear && most > 1) {
+		best.Status = Failed
+	}
 	return best, most > 0
 }
 
-func ansi() *regexp.Regexp { return ansiPattern() }
+// add counts a run of another runner in.
+func (r *Result) add(o Result) {
+	r.Runner = strings.TrimPrefix(r.Runner+" "+o.Runner, " ")
+	r.Passed, r.Failed, r.Names = r.Passed+o.Passed, r.Failed+o.Failed, append(r.Names, o.Names...)
+	for _, s := range []Status{Failed, Passed, Unclear, RanNone} {
+		if r.Status == s || o.Status == s {
+			r.Status = s
+			break
+		}
+	}
+}
 
-// read collects what one runner's lines say, and reports whether there are any.
-func (r *runner) read(lines []string) (got Result, says bool) {
+// read collects what one runner's lines say, and reports whether there are any. named: the command names the runner.
+func (r *runner) read(lines []string, named bool) (got Result, says bool) {
 	got.Runner = r.name
-	var passed, broke, none bool
+	var passed, finished, broke, none, aside bool
+	var last string
+	var skipped int
+	var hints, parents []string
 	for _, line := range lines {
 		line = strings.TrimRight(line, " \t")
-		if m := find(r.fails, line); m != nil {
-			says, broke = true, true
-			if name := strings.TrimSpace(m[len(m)-1]); len(m) > 1 && name != "" && len(got.Names) < MaxNames && !slices.Contains(got.Names, name) {
-				got.Names = append(got.Names, name)
-			}
-			continue
+		if m := find(r.list, line); m != nil {
+			aside = name(m) == ""
 		}
+		if m := find(r.hint, line); m != nil {
+			hints = append(hints, name(m))
+		}
+		m := find(r.fails, line)
 		switch {
-		case r.none != nil && r.none.MatchString(line):
+		case find(r.skipped, line) != nil:
+			skipped++
+		case find(r.parent, line) != nil:
+			parents = append(parents, cmp.Or(name(find(r.parent, line)), last))
+		case m != nil && !aside:
+			says, broke = true, true
+			if last = name(m); last != "" && len(got.Names) < MaxNames && !slices.Contains(got.Names, last) {
+				got.Names = append(got.Names, last)
+			}
+		case find(r.none, line) != nil:
 			says, none = true, true
-		case r.summary != nil && r.summary.MatchString(line):
+		case find(r.summary, line) != nil:
 			says, none = true, true // unless it counts some
 			p, f := sum(r.passes, line), sum(r.failures, line)
-			if all := sum(r.total, line); r.total != nil && r.passes == nil {
-				p = all - f - sum(r.skips, line)
-				if r.failures == nil {
-					p = all
-				}
+			if r.passes == nil {
+				p = max(0, sum(r.total, line)-f-sum(r.skips, line))
 			}
 			got.Passed, got.Failed = got.Passed+p, got.Failed+f
-		case r.ok != nil && r.ok.MatchString(line):
+		case find(r.ok, line) != nil:
 			says, passed = true, true
-		case r.broke != nil && r.broke.MatchString(line):
-			says, broke = true, true
-		}
-		if r.failures == nil { // the summary counts all, other lines the rest
-			got.Passed -= sum(r.skips, line)
+		case find(r.end, line) != nil:
+			says, finished = true, true
+		case find(r.broke, line) != nil:
+			broke = broke || named
+			says = says || named
 		}
 	}
-	if r.failures == nil {
-		got.Passed = max(0, got.Passed-len(got.Names))
+	if r.skips == nil && r.passes == nil {
+		got.Passed = max(0, got.Passed-skipped)
 	}
 	got.Names = slices.DeleteFunc(got.Names, func(name string) bool { // a subtest says more than the test around it
-		return slices.ContainsFunc(got.Names, func(o string) bool { return strings.HasPrefix(o, name+"/") })
+		return slices.Contains(parents, name) || slices.ContainsFunc(got.Names, func(o string) bool { return strings.HasPrefix(o, name+"/") })
 	})
 	got.Failed = max(got.Failed, len(got.Names))
 	switch {
 	case got.Failed > 0 || broke:
 		got.Status = Failed
-	case got.Passed > 0 || passed:
+		if len(got.Names) == 0 {
+			slices.Sort(hints)
+			hints = slices.Compact(hints)
+			got.Names = hints[:min(len(hints), MaxNames)]
+		}
+	case got.Passed > 0 || passed || finished && skipped == 0:
 		got.Status = Passed
-	case none:
+	case none && !finished:
 		got.Status = RanNone
 	default:
 		got.Status = Unclear
@@ -126,21 +167,21 @@ func (r *runner) read(lines []string) (got Result, says bool) {
 	return got, says
 }
 
-// settle lets the exit code speak where the output does not say that a test failed. In a pipeline it may be another
-// program's, so that 0 proves nothing.
-func (r *Result) settle(exit int, says bool) {
-	if exit != 0 && (r.Status == Passed || r.Status == Unclear && says) {
-		r.Status = Failed
+func find(p *regexp.Regexp, line string) []string {
+	if p == nil {
+		return nil
 	}
+	return p.FindStringSubmatch(line)
 }
 
-func find(patterns []*regexp.Regexp, line string) []string {
-	for _, p := range patterns {
-		if m := p.FindStringSubmatch(line); m != nil {
-			return m
+// name returns the last group that matched.
+func name(m []string) string {
+	for _, group := range slices.Backward(m[1:]) {
+		if group != "" {
+			return strings.TrimSpace(group)
 		}
 	}
-	return nil
+	return ""
 }
 
 // sum adds the numbers that a pattern finds in a line.

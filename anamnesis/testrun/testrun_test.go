@@ -1,12 +1,35 @@
 package testrun
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestParse reads an output of each runner in its documented form.
+// TestOutputs reads what the runners printed for small projects, shortened: command, exit code, the result and the output.
+func TestOutputs(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/outputs.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range archive.Files {
+		parts := strings.SplitN(string(f.Data), "\n", 4)
+		var exit int
+		if _, err := fmt.Sscanf(parts[1], "exit %d", &exit); err != nil || len(parts) < 4 {
+			t.Fatalf("%s: not a command, an exit code, a result and an output: %v", f.Name, err)
+		}
+		got, _ := Parse(strings.TrimPrefix(parts[0], "$ "), parts[3], exit)
+		said := strings.TrimSpace(fmt.Sprintf("= %s %s %d/%d %s", got.Runner, got.Status, got.Passed, got.Failed, strings.Join(got.Names, " | ")))
+		if said != strings.TrimSpace(parts[2]) {
+			t.Errorf("%s: %s\ngot  %s\nwant %s", f.Name, parts[0], said, parts[2])
+		}
+	}
+}
+
+// TestParse reads outputs of runners in their documented form, and of several.
 func TestParse(t *testing.T) {
 	for _, tt := range []struct {
 		command, output string
@@ -16,7 +39,7 @@ func TestParse(t *testing.T) {
 		{"go test ./...", "--- FAIL: TestSum (0.00s)\n    --- FAIL: TestSum/zero (0.00s)\n        sum_test.go:9: got 3\nFAIL\nFAIL\tx/sum\t0.003s\nok  \tx/a\t0.002s\nFAIL\n", 1, Result{"go", Failed, 0, 1, []string{"TestSum/zero"}}},
 		{"cd x && go test ./... 2>&1 | tail -20", "ok  \tx/a\t(cached)\n?   \tx/b\t[no test files]\n", 0, Result{"go", Passed, 0, 0, nil}},
 		{"go test ./...", "?   \tx/b\t[no test files]\nok  \tx/a\t0.002s [no tests to run]\n", 0, Result{"go", RanNone, 0, 0, nil}},
-		{"go test ./...", "# x/a [x/a.test]\n./a_test.go:3:1: syntax error\nFAIL\tx/a [build failed]\nFAIL\n", 1, Result{"go", Failed, 0, 0, nil}},
+		{"go test ./...", "# x/a [x/a.test]\n./a_test.go:3:1: syntax error\nFAIL\tx/a [build failed]\nFAIL\n", 1, Result{"go", Failed, 0, 1, []string{"x/a"}}},
 		{"make test", "go test ./...\n\x1b[32mok\x1b[0m  \tx/a\t0.1s\r\n", 0, Result{"go", Passed, 0, 0, nil}},
 		{"uv run pytest -q", ".F\n=== FAILURES ===\nE   assert 1 == 2\n=== short test summary info ===\nFAILED tests/test_a.py::test_b[x y] - assert 1 == 2\n1 failed, 1 passed in 0.02s\n", 1, Result{"pytest", Failed, 1, 1, []string{"tests/test_a.py::test_b[x y]"}}},
 		{"python -m pytest | tail -3", "\x1b[31m===== \x1b[31m\x1b[1m1 failed\x1b[0m, \x1b[32m2 passed\x1b[0m, 1 warning in 0.12s =====\x1b[0m\n", 0, Result{"pytest", Failed, 2, 1, nil}},
@@ -55,6 +78,28 @@ func TestParse(t *testing.T) {
 		{"dotnet test", "  Failed X.ATest.Adds [12 ms]\n  Error Message:\n\nFailed!  - Failed:     1, Passed:     2, Skipped:     0, Total:     3, Duration: 20 ms - X.dll (net8.0)\n", 1, Result{"dotnet", Failed, 2, 1, []string{"X.ATest.Adds"}}},
 		{"dotnet test", "Passed!  - Failed:     0, Passed:     3, Skipped:     0, Total:     3\n", 0, Result{"dotnet", Passed, 3, 0, nil}},
 		{"docker compose run web npm test", "Tests:       2 passed, 2 total\n", 0, Result{"jest", Passed, 2, 0, nil}},
+		{"cargo nextest run", "        PASS [   0.006s] x::it test_ok\n  TRY 1 FAIL [   0.007s] x::it flaky\n  TRY 2 PASS [   0.007s] x::it flaky\n     Summary [   0.010s] 2 tests run: 2 passed (1 flaky), 0 skipped\n", 0, Result{"nextest", Passed, 2, 0, nil}},
+		{"make test", "        FAIL [   0.007s] x::it test_fail\n\nrunning 1 test\ntest test_fail ... FAILED\n\ntest result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 1 filtered out; finished in 0.00s\n     Summary [   0.010s] 2 tests run: 1 passed, 1 failed, 0 skipped\n", 2, Result{"nextest", Failed, 1, 1, []string{"x::it test_fail"}}},
+		{"cargo nextest run", "    Starting 0 tests across 1 binary\nerror: no tests to run\n", 4, Result{"nextest", RanNone, 0, 0, nil}},
+		{"./gradlew :app:testDebugUnitTest", "> Task :app:testDebugUnitTest\n\nBUILD SUCCESSFUL in 3s\n", 0, Result{"gradle", Passed, 0, 0, nil}},
+		{"./gradlew check", "> Task :test\n\nBUILD SUCCESSFUL in 3s\n", 0, Result{"gradle", Passed, 0, 0, nil}},
+		{"./gradlew test", "> Task :compileTestKotlin FAILED\ne: A.kt: unresolved reference\n", 1, Result{"gradle", Failed, 0, 0, nil}},
+		{"dotnet test -v n", "  Failed A test with spaces(a: 1, b: [2]) [1 s 21 ms]\n  Error Message:\n\nTest Run Failed.\nTotal tests: 2\n     Passed: 1\n     Failed: 1\n", 1, Result{"dotnet", Failed, 1, 1, []string{"A test with spaces(a: 1, b: [2])"}}},
+		{"dotnet test", "[xUnit.net 00:00:00.50]     X.ATest.Adds [FAIL]\n  X test failed with 1 error(s) (1.0s)\n    /p/A.cs(10): error TESTERROR:\n      X.ATest.Adds (3ms): Error Message: Assert.Equal() Failure\n\nTest summary: total: 3, failed: 1, succeeded: 2, skipped: 0, duration: 1.0s\n", 1, Result{"dotnet", Failed, 2, 1, []string{"X.ATest.Adds"}}},
+		{"dotnet test", "A.cs(3,5): error CS1002: ; expected\n", 1, Result{"dotnet", Failed, 0, 0, nil}},
+		{"tox run", "==== 1 failed in 0.01s ====\n  py311: FAIL code 1 (1.2 seconds)\n  evaluation failed :( (1.2 seconds)\n", 1, Result{"pytest", Failed, 0, 1, nil}},
+		{"nox -s lint", "nox > Session lint failed.\nnox > Ran multiple sessions:\nnox > * lint: failed\n", 1, Result{"tox", Failed, 0, 1, []string{"lint"}}},
+		{"phpunit", "There was 1 risky test:\n\n1) ATest::testRisky\n\nOK, but incomplete, skipped, or risky tests!\nTests: 2, Assertions: 1, Risky: 1.\n", 0, Result{"phpunit", Passed, 2, 0, nil}},
+		{"make test", "go test ./...\nFAIL\tx/a\t0.003s\nFAIL\nmake: *** [test] Error 1\n", 2, Result{"go", Failed, 0, 0, []string{"x/a"}}},
+		// Two runs of one command.
+		{"pytest a; pytest b", "==== 1 failed, 1 passed in 0.01s ====\n==== 2 passed in 0.01s ====\n", 0, Result{"pytest", Failed, 3, 1, nil}},
+		{"npx jest; pytest", "  ● adds\nTests:       1 failed, 1 total\n==== 2 passed in 0.01s ====\n", 0, Result{"pytest jest", Failed, 2, 1, []string{"adds"}}},
+		{"go test ./... && npx jest", "ok  \tx\t0.1s\nNo tests found, exiting with code 1\n", 1, Result{"go jest", Failed, 0, 0, nil}},
+		// Cut in the middle, or by a filter.
+		{"go test ./... 2>&1 | grep -E '^(---|FAIL)'", "--- FAIL: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL\tx\t0.1s\n", 0, Result{"go", Failed, 0, 2, []string{"TestA", "TestB"}}},
+		{"go test ./... 2>&1 | grep FAIL", "", 1, Result{"go", Unclear, 0, 0, nil}},
+		{"pytest -v", "a.py::test_a PASSED\n[... 9000 bytes left out ...]\na.py::test_z FAILED [100%]\n", 1, Result{"pytest", Failed, 0, 1, []string{"a.py::test_z"}}},
+		{"python3 -m unittest 2>&1 | grep Ran", "Ran 7 tests in 0.001s\n", 0, Result{"unittest", Unclear, 0, 0, nil}},
 		// Whatever was printed: another program's exit code says that the command failed, and silence says nothing.
 		{"pytest && flake8", "===== 2 passed in 0.01s =====\na.py:1:1: E302\n", 1, Result{"pytest", Failed, 2, 0, nil}},
 		{"go test ./... | grep -v cached", "", 0, Result{"go", Unclear, 0, 0, nil}},
@@ -65,7 +110,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s:\n%s\ngot %+v, %t\nwant %+v", tt.command, tt.output, got, ok, tt.want)
 		}
 	}
-	for command, output := range map[string]string{"cat test.log": "1 failed, 1 passed in 0.02s\n", "make": "cc -o x x.c\n", "echo hi": "hi\n", "cat pytest.ini": "[pytest]\n"} {
+	for command, output := range map[string]string{"cat test.log": "1 failed, 1 passed in 0.02s\n", "make": "cc -o x x.c\n", "echo hi": "hi\n", "cat pytest.ini": "[pytest]\n",
+		"cargo build": "error: could not compile `x` (lib) due to 1 previous error\n", "mvn compile": "[ERROR] COMPILATION ERROR :\n", "php a.php": "PHP Fatal error:  x\n", "./check": "OK\n"} {
 		if got, ok := Parse(command, output, 0); ok {
 			t.Errorf("%s is read as %+v", command, got)
 		}
