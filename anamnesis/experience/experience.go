@@ -10,6 +10,7 @@ import (
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
+	"anamnesis/anamnesis/testrun"
 	"anamnesis/anamnesis/wording"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/usage"
@@ -17,12 +18,11 @@ import (
 )
 
 // Log holds what the counters of a task's cards need: which cards the task was shown,
-// what its calls showed of them, and how its checks ended. The zero value is empty. It is
+// what its calls showed of them, and how its tests ended. The zero value is empty. It is
 // not safe for concurrent use.
 type Log struct {
 	Shown []Showing
-	// Check is the last finished command that checks the work, such as a test
-	// run; nil when there was none.
+	// Check is the last test run that ended; nil when there was none.
 	Check *Check
 	// Met are cards about errors that the task met without having been shown them.
 	Met []Showing
@@ -74,11 +74,11 @@ type Showing struct {
 	Draft bool // nobody had reviewed it
 }
 
-// Check is a command that checks the work, as it ended.
+// Check is a test run, as it ended.
 type Check struct {
-	Command string
-	Op      uint64
-	Exit    int
+	Command string `json:"command"`
+	Op      uint64 `json:"op"` // the call's result
+	testrun.Result
 }
 
 // Add takes the next operation.
@@ -116,9 +116,10 @@ func (e *Log) Add(o *op.Op) {
 		call, ok := e.calls[b.Call]
 		delete(e.calls, b.Call)
 		if ok && b.Exit != nil {
-			f, failed := failure.Read(failure.Output{Command: call.command, Text: cmp.Or(b.Stdout, b.Text), Stderr: b.Stderr, Exit: *b.Exit, HasExit: true})
-			if shell.IsCheck(call.command) {
-				e.Check = &Check{Command: call.command, Op: o.Seq, Exit: *b.Exit}
+			text := cmp.Or(b.Stdout, b.Text)
+			f, failed := failure.Read(failure.Output{Command: call.command, Text: text, Stderr: b.Stderr, Exit: *b.Exit, HasExit: true})
+			if run, ok := testrun.Parse(call.command, text+"\n"+b.Stderr, *b.Exit); ok {
+				e.Check = &Check{call.command, o.Seq, run}
 			}
 			e.ended(o.Seq, call, f.Signature, failed)
 		}
@@ -195,15 +196,16 @@ func (e *Log) bore(c *claim, what usage.What, seq uint64) {
 	}
 }
 
-// Ending is how the task ended as far as its last check says.
+// Ending is how the task ended as far as its last test run says.
 func (e *Log) Ending() usage.Ending {
 	switch {
 	case e.Check == nil:
-		return usage.Unknown
-	case e.Check.Exit == 0:
+	case e.Check.Status == testrun.Passed:
 		return usage.Good
+	case e.Check.Status == testrun.Failed:
+		return usage.Bad
 	}
-	return usage.Bad
+	return usage.Unknown
 }
 
 // Events returns what the counters need of the task: each showing, and for each card how

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +25,8 @@ func TestExperience(t *testing.T) {
 			t.Fatal(err)
 		}
 		add(&op.ToolCalled{Call: id, Name: "Bash", Args: string(args)})
-		add(&op.ToolReturned{Call: id, Name: "Bash", Exit: &exit})
+		out := map[int]string{0: "ok  \tx\t0.1s\n", 1: "--- FAIL: TestA (0.00s)\nFAIL\tx\t0.1s\n"}[exit]
+		add(&op.ToolReturned{Call: id, Name: "Bash", Exit: &exit, Stdout: out})
 	}
 	add(&op.CardsRecalled{Why: "start", Cards: []op.CardRef{{ID: "k1"}, {ID: "k2"}}})
 	if e.Ending() != usage.Unknown || len(e.Events("t", e.Ending(), false)) != 2 {
@@ -36,7 +38,13 @@ func TestExperience(t *testing.T) {
 	if e.Ending() != usage.Bad {
 		t.Errorf("after a failed test and an ls: %v", e.Ending())
 	}
-	run("3", "go test ./...", 0)
+	if e.Check.Command != "go test ./..." || !slices.Equal(e.Check.Names, []string{"TestA"}) {
+		t.Errorf("the last test run is %+v", e.Check)
+	}
+	run("3", "go test ./... | tail -1", 0)
+	if e.Ending() != usage.Good {
+		t.Errorf("after a test run that passed: %v", e.Ending())
+	}
 	var got []string
 	for _, ev := range e.Events("t", e.Ending(), false) {
 		got = append(got, fmt.Sprint(ev.Card, " ", ev.What, " ", ev.Op, ev.Ending))

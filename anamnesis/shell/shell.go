@@ -265,39 +265,6 @@ func LooksOnly(command string) bool {
 	})
 }
 
-// IsCheck reports whether a shell command ends with a check of the work whose
-// exit code is the command's: a test run or a build's own check, not piped
-// into anything. Whatever is unclear is no check.
-func IsCheck(command string) bool {
-	if strings.Contains(command, "|") {
-		return false
-	}
-	simple, ok := split(command)
-	if !ok || len(simple) == 0 {
-		return false
-	}
-	w := simple[len(simple)-1]
-	name, sub := path.Base(w[0]), ""
-	if len(w) > 1 {
-		sub = w[1]
-	}
-	switch name {
-	case "pytest", "tox", "ctest":
-		return true
-	case "python", "python3":
-		return len(w) > 2 && sub == "-m" && (w[2] == "pytest" || w[2] == "unittest")
-	case "go":
-		return sub == "test" || sub == "vet" || sub == "build"
-	case "cargo":
-		return sub == "test" || sub == "check" || sub == "build" || sub == "clippy"
-	case "npm", "pnpm", "yarn":
-		return sub == "test" || sub == "run" && len(w) > 2 && strings.HasPrefix(w[2], "test")
-	case "make":
-		return sub == "test" || sub == "check"
-	}
-	return false
-}
-
 // outside reports whether a path, relative to the world or absolute, lies
 // outside the world's directory dir.
 func Outside(p, dir string) bool {

@@ -71,16 +71,3 @@ func TestLocal(t *testing.T) {
 		t.Error("an absolute path counts as inside a directory that was not named")
 	}
 }
-
-func TestIsCheck(t *testing.T) {
-	for command, want := range map[string]bool{
-		"go test ./...": true, "cd sub && go vet .": true, "pytest -q tests": true, ".venv/bin/pytest": true, "python3 -m unittest": true, "npm test": true, "npm run test:unit": true,
-		"make check": true, "cargo test --all": true, "go test ./... 2>&1": true,
-		"go test ./... | tail -5": false, "go test || true": false, "go test; echo done": false, "go run .": false, "ls": false, "": false,
-		"echo go test": false, "$(go test)": false, "make": false, "npm install": false, "go test &": false,
-	} {
-		if got := IsCheck(command); got != want {
-			t.Errorf("IsCheck(%q) = %v", command, got)
-		}
-	}
-}

@@ -12,7 +12,7 @@ import (
 )
 
 // CountCards adds to the counters which cards the task was shown and, once a turn was answered,
-// how its last check ended. After a crash, the next process that closes the task adds what is
+// how its last test run ended. After a crash, the next process that closes the task adds what is
 // missing; nothing counts twice.
 func (m *Memory) CountCards() error {
 	if !m.Advanced() || !m.State().Recall.Done {
@@ -33,6 +33,14 @@ func (m *Memory) CountCards() error {
 		return err
 	}
 	return m.retireContradicted(e)
+}
+
+// TestsSince returns the last test run that ended after an operation; nil if there was none, or it cannot be read.
+func (m *Memory) TestsSince(seq uint64) *experience.Check {
+	if e, err := m.experienced(); err == nil && e.Check != nil && e.Check.Op > seq {
+		return e.Check
+	}
+	return nil
 }
 
 // experienced returns what the task's operations show about cards so far.

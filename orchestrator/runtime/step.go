@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"anamnesis/anamnesis/experience"
+	"anamnesis/anamnesis/testrun"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/autorun"
 	"anamnesis/orchestrator/model"
@@ -41,7 +43,9 @@ type Outcome struct {
 	Learned []string
 	// Autorun are files that changed meanwhile and that other programs run by themselves.
 	Autorun []string
-	Err     error // the model's fault, when Reason is failed
+	// Tests is the turn's last test run if tests failed in it or it ran none.
+	Tests *experience.Check
+	Err   error // the model's fault, when Reason is failed
 }
 
 // Run executes actions until the turn ends: the agent answered, a limit was reached, or ctx
@@ -50,7 +54,11 @@ type Outcome struct {
 func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	before := autorun.Mark(t.Dir)
 	t.Place.Autorun = nil
+	begin := t.State().Last
 	out, err := t.run(ctx)
+	if run := t.TestsSince(begin); run != nil && (run.Status == testrun.Failed || run.Status == testrun.RanNone) {
+		out.Tests = run
+	}
 	for _, f := range before.Changed(t.Dir, t.Place.Autorun) {
 		out.Autorun = append(out.Autorun, f.String())
 	}

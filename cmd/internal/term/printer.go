@@ -12,7 +12,9 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
+	"anamnesis/anamnesis/experience"
 	"anamnesis/anamnesis/quote"
+	"anamnesis/anamnesis/testrun"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
@@ -334,6 +336,9 @@ func (p *textPrinter) End(out runtime.Outcome, st *state.State) {
 	if len(out.Autorun) > 0 {
 		p.line("! %s", AutorunLine(out))
 	}
+	if out.Tests != nil {
+		p.line("! %s", TestsLine(out.Tests))
+	}
 	if out.Reason == "done" && p.answer != nil {
 		fmt.Fprintln(p.answer, strings.TrimRight(Clean(out.Answer), "\n"))
 	}
@@ -349,6 +354,31 @@ func AutorunLine(out runtime.Outcome) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return "changed, and run by other programs by themselves: look at " + text
+}
+
+// Bounds of what TestsLine names.
+const (
+	maxTests          = 5
+	maxCommandColumns = 60
+)
+
+// TestsLine names the failed tests of a run, or says that it ran none.
+func TestsLine(run *experience.Check) string {
+	text := "ran no tests"
+	if run.Status != testrun.RanNone {
+		text = "tests failed"
+		names := run.Names[:min(len(run.Names), maxTests)]
+		switch more := run.Failed - len(names); {
+		case len(names) == 0 && more > 0:
+			text = quote.Number(more, "test") + " failed"
+		case len(names) > 0:
+			text += ": " + strings.Join(names, ", ")
+			if more > 0 {
+				text += fmt.Sprintf(" and %d more", more)
+			}
+		}
+	}
+	return fmt.Sprintf("%s (%s)", text, Line(run.Command, maxCommandColumns))
 }
 
 // jsonPrinter writes one JSON object a line.
@@ -441,5 +471,7 @@ func (p *jsonPrinter) End(out runtime.Outcome, st *state.State) {
 		Learned []string `json:"learned,omitempty"`
 		// Autorun are changed files that other programs run by themselves, each with the program.
 		Autorun []string `json:"autorun,omitempty"`
-	}{"result", st.Opened.Task, out.Reason, out.Detail, out.Answer, st.Steps.CountEnded(), st.Totals.Jumps, st.Totals.Mails, len(st.Marked), st.Totals.Usage, out.Learned, out.Autorun})
+		// Tests is the last test run if tests failed in it or it ran none.
+		Tests *experience.Check `json:"tests,omitempty"`
+	}{"result", st.Opened.Task, out.Reason, out.Detail, out.Answer, st.Steps.CountEnded(), st.Totals.Jumps, st.Totals.Mails, len(st.Marked), st.Totals.Usage, out.Learned, out.Autorun, out.Tests})
 }

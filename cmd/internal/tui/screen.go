@@ -314,6 +314,9 @@ func (m *screen) ended(msg turnMsg) tea.Cmd {
 	if len(msg.out.Autorun) > 0 {
 		m.print(paint.Yellow.Render(clean(term.AutorunLine(msg.out))))
 	}
+	if msg.out.Tests != nil {
+		m.print(paint.Yellow.Render(clean(term.TestsLine(msg.out.Tests))))
+	}
 	m.ending = false
 	if m.leaving || m.o.Once {
 		return m.quit()
