@@ -67,6 +67,7 @@ type jsonWalk struct {
 	out  bytes.Buffer
 	done int // bytes of in that are in out
 	path []string
+	pair string // the name in {"name": "DB_PASSWORD", "value": …}, before its value
 	deep int
 	// foreign is how many keys of the path are JSONOptions.Foreign.
 	foreign int
@@ -130,11 +131,13 @@ func (w *jsonWalk) number(from, to int) {
 // members walks an object or an array.
 func (w *jsonWalk) members(depth int, closing byte) {
 	w.at++
-	for {
+	outer := w.pair
+	for w.pair = ""; ; {
 		w.blank()
 		switch w.in[w.at] {
 		case closing:
 			w.at++
+			w.pair = outer
 			return
 		case ',':
 			w.at++
@@ -158,7 +161,12 @@ func (w *jsonWalk) members(depth int, closing byte) {
 		w.path = append(w.path, key)
 		w.blank()
 		w.at++ // the colon
+		w.blank()
+		from = w.at
 		w.value(depth + 1)
+		if w.in[from] == '"' && (strings.EqualFold(key, "name") || strings.EqualFold(key, "key")) {
+			w.pair = jsontext.Unquote(w.in[from:w.at])
+		}
 		w.path, w.foreign = w.path[:len(w.path)-1], foreign
 	}
 }
@@ -197,6 +205,9 @@ func (w *jsonWalk) str(from, to int) {
 			w.put(from, to, `"`+jsonEscape(in.out.String()+text[in.done:], false)+`"`)
 		}
 		return
+	}
+	if w.pair != "" && strings.EqualFold(key, "value") {
+		key = w.pair
 	}
 	w.mark(from, to, text, w.r.findNamed(key, text))
 }

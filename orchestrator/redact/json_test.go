@@ -114,3 +114,19 @@ func escaped(t *rapid.T, c rune) string {
 	}
 	return string(c)
 }
+
+// TestJSONPairs: a name that is a value itself marks the value beside it.
+func TestJSONPairs(t *testing.T) {
+	for _, in := range []string{
+		`{"env":[{"name":"DB_PASSWORD","value":"«Argument7Zz9Qq»"},{"name":"MODE","value":"Argument7Zz9Qq2"}]}`, `[{"Key":"api-key","Type":1,"Value":"«kx8rt3vq0z»"}]`, `{"name":"API_TOKEN","x":{"name":"y"},"value":"«a1\u0062c3d4e5»"}`,
+		`{"name":"MODE","value":"Argument7Zz9Qq"}`, `[{"name":"DB_PASSWORD"},{"value":"Argument7Zz9Qq"}]`, `{"name":"DB_PASSWORD","value":{"value":"Argument7Zz9Qq"}}`,
+	} {
+		text := strings.NewReplacer("«", "", "»", "").Replace(in)
+		before, rest, ok := strings.Cut(in, "«")
+		_, after, _ := strings.Cut(rest, "»")
+		out, changed, err := New(testKey(), nil).JSON([]byte(text), nil)
+		if err != nil || changed != ok || ok && (!strings.HasPrefix(string(out), before+"[redacted:") || !strings.HasSuffix(string(out), "]"+after)) {
+			t.Errorf("%s: %s, %v", in, out, err)
+		}
+	}
+}
