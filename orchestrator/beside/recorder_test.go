@@ -312,7 +312,7 @@ func TestManyHooks(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	a.hook("Stop", nil) // on a busy machine a hook leaves its event to the next one
+	a.hook("Stop", nil)                                                             // on a busy machine a hook leaves its event to the next one
 	if st, err := a.svc.State(a.task); err != nil || st.Steps.CountEnded() != n+1 { // and the one that Stop ends
 		t.Errorf("%d steps, %v", st.Steps.CountEnded(), err)
 	}
