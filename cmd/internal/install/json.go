@@ -4,6 +4,7 @@ package install
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -83,7 +84,7 @@ func insert(data []byte, path []string, name string, value any) ([]byte, error) 
 	}
 	v := at(&root, path...)
 	if v == nil || v.Value.Kind() != '{' && name != "" || v.Value.Kind() != '[' && name == "" {
-		return nil, fmt.Errorf("%s is not of the form that the agent documents", strings.Join(append([]string{"the top"}, path...), "."))
+		return nil, fmt.Errorf("%s is not of the form that the agent documents", cmp.Or(strings.Join(path, "."), "it"))
 	}
 	margin := "\n" + strings.Repeat("  ", len(path))
 	text := jsonText(value, margin[1:]+"  ")

@@ -71,6 +71,9 @@ func startProcess(ctx context.Context, s Server, o *Options) (*process, error) {
 	}
 	path, err := consent.FindProgram(args[0], o.Dir, consent.PathOf(env), box.Hides)
 	if err != nil {
+		if own, missing := consent.FindProgram(args[0], os.DevNull, consent.PathOf(o.Environ), nil); missing == nil && consent.InWorld(own, o.Dir) {
+			err = fmt.Errorf("%s is found only in %s, in the project: a program there is run by its path only, and for a server of yours with \"cwd\": %q", args[0], filepath.Dir(own), CwdProject)
+		}
 		return nil, err
 	}
 	theirs, ours, err := os.Pipe()
