@@ -160,6 +160,15 @@ func (s *Sandbox) Look() string {
 	return s.git.Look()
 }
 
+// Examine runs move, which changes files of the world, and quarantines what git would run by
+// them. It returns a report; empty: nothing.
+func (s *Sandbox) Examine(move func() error) (note string, err error) {
+	if s == nil || s.git == nil {
+		return "", move()
+	}
+	return s.git.Around(move)
+}
+
 // guarded returns the sandbox for one command, and the function to call when no process of it
 // is alive any more.
 func (s *Sandbox) guarded() (*Sandbox, func() string, error) {

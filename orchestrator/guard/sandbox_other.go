@@ -22,5 +22,8 @@ func NewSandbox(_ context.Context, o SandboxOptions) (*Sandbox, error) {
 // Look finds nothing on this platform.
 func (s *Sandbox) Look() string { return "" }
 
+// Examine runs move; nothing is quarantined on this platform.
+func (s *Sandbox) Examine(move func() error) (note string, err error) { return "", move() }
+
 // Observes reports that no command is observed on this platform.
 func (s *Sandbox) Observes() bool { return false }

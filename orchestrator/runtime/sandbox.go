@@ -42,6 +42,16 @@ func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
 	return box, nil
 }
 
+// examine runs what restores files, and quarantines what git would run by them. Without a sandbox
+// no command could have prepared that.
+func (t *Task) examine(ctx context.Context, move func() error) (note string, err error) {
+	box, err := t.Sandbox(ctx)
+	if err != nil {
+		return "", move()
+	}
+	return box.Examine(move)
+}
+
 // confinement returns how the task's commands are to be confined.
 func (t *Task) confinement() guard.Confinement {
 	if t.opts.Guards.Sandbox != "" {

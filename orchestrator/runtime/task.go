@@ -318,6 +318,9 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 	if err := t.live.KeptOpen(t.opts.Recorder.Socket); err != nil {
 		return err
 	}
+	if opened.Origin == nil {
+		t.Examine = t.examine
+	}
 	t.Abandon, t.Changed, t.Disturbed = t.opts.AbandonRestore, t.opts.changed, t.opts.Recorder.Disturbed
 	stream := t.opts.Store.Stream
 	stream.Now, stream.Snapshot = t.opts.Now, state.FoldVersion

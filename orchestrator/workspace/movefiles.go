@@ -147,7 +147,7 @@ func (p *Place) moveFiles(ctx context.Context, j *state.Jumping, planned *Restor
 		skipped, kept := planned.Source.Skipped, planned.Plan.Keep
 		if !planned.Plan.Empty() { // otherwise an earlier process restored it
 			var res worldstate.Result
-			if res, err = p.World.Restore(ctx, planned.Plan); err == nil {
+			if res, err = p.examined(ctx, func() (worldstate.Result, error) { return p.World.Restore(ctx, planned.Plan) }); err == nil {
 				err = p.World.Settle() // the end of a jump is recorded when it is durable
 			}
 			kept = res.Kept
@@ -160,6 +160,22 @@ func (p *Place) moveFiles(ctx context.Context, j *state.Jumping, planned *Restor
 		}
 		planned = nil
 	}
+}
+
+// examined restores files by move. A file that was harmless when its snapshot was taken can be
+// one that git runs by now: an ignored HEAD, which no snapshot has, makes a directory one of git's.
+func (p *Place) examined(ctx context.Context, move func() (worldstate.Result, error)) (res worldstate.Result, err error) {
+	if p.Examine == nil {
+		return move()
+	}
+	note, err := p.Examine(ctx, func() (err error) {
+		res, err = move()
+		return err
+	})
+	if note != "" {
+		res.Kept = append(res.Kept, worldstate.Skip{Path: ".", Reason: note})
+	}
+	return res, err
 }
 
 // planMove plans from the present world for a recorded intent.
@@ -251,7 +267,7 @@ func (p *Place) RestoreFiles(ctx context.Context, id worldstate.ID, name string,
 			Overwrite: o.OverwriteEdits, Plan: plan.Hash, By: op.ByUser, Lost: plan.Lost,
 		})
 	}
-	res, err := p.World.RestoreTo(ctx, id, o)
+	res, err := p.examined(ctx, func() (worldstate.Result, error) { return p.World.RestoreTo(ctx, id, o) })
 	if err == nil {
 		err = p.World.Settle()
 	}

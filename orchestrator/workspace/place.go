@@ -33,6 +33,10 @@ type Place struct {
 	// did not wait for the save. nil: neither ever happens.
 	Disturbed func() (by string, late bool)
 
+	// Examine runs move, which restores files, and quarantines what git would run by them; note
+	// names that. nil: move is only run.
+	Examine func(ctx context.Context, move func() error) (note string, err error)
+
 	// Writes learns what the commands of the task's sandboxes change.
 	Writes guard.Writes
 

@@ -198,6 +198,18 @@ func (q *Quarantine) End() string {
 	return note
 }
 
+// Around runs move, which changes files of the world without a command, and quarantines what git
+// would run by them. It returns a report as End does.
+func (q *Quarantine) Around(move func() error) (note string, err error) {
+	if _, err := q.Begin(); err != nil {
+		return err.Error(), move()
+	}
+	q.mu.Lock() // nothing is taken out before all files are there
+	err = move()
+	q.mu.Unlock()
+	return q.End(), err
+}
+
 // JoinNotes joins the notes that are not empty.
 func JoinNotes(notes ...string) string {
 	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "]\n[")
