@@ -158,8 +158,8 @@ func (g *Gate) autorun(name, line string, edits bool, args json.RawMessage) (out
 		for _, path := range file.Paths(name, args) {
 			if f := autorun.Named(g.place.Dir, path); f.By != "" {
 				found = append(found, f)
-			} else if edits && quarantine.Named(g.place.Dir, path) {
-				found = append(found, autorun.File{Path: path, By: "git, as your configuration names it"})
+			} else if by := quarantine.Named(g.place.Dir, path); edits && by != "" {
+				found = append(found, autorun.File{Path: path, By: by})
 			}
 		}
 	}

@@ -292,14 +292,22 @@ func settingValue(text string) (value, rest string) {
 	return out.String()[:kept], ""
 }
 
-// Named reports whether the user's configuration makes git read or run a file of a world, by a
-// repository that contains the file.
-func Named(world, path string) bool {
+// Named returns how git reads or runs a file of a world: because the user's configuration names it,
+// by a repository that contains the file, or because the file is, or would make, a repository's own.
+// Empty: it does not.
+func Named(world, path string) (by string) {
 	q := &Quarantine{world: world, getenv: os.Getenv}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(world, path)
 	}
 	path = followLinks(path)
+	repository := filepath.Dir(path)
+	if slices.Contains(gitStateDirs, strings.ToLower(filepath.Base(repository))) {
+		repository = filepath.Dir(repository)
+	}
+	if Within(path, world) && (strings.EqualFold(filepath.Base(path), "HEAD") || isGitDir(repository, listDir(repository))) {
+		return "git, as a file of a repository"
+	}
 	tree := gitTree{Dirs: map[string]string{}, Files: map[string]gitFile{}}
 	for dir := filepath.Dir(path); Within(dir, world); dir = filepath.Dir(dir) {
 		rel, _ := filepath.Rel(world, filepath.Join(dir, ".git"))
@@ -311,8 +319,8 @@ func Named(world, path string) bool {
 	}
 	for rel, what := range q.namedPaths(tree) {
 		if at := followLinks(filepath.Join(world, rel)); at == path || what == namedHooks && Within(path, at) {
-			return true
+			return "git, as your configuration names it"
 		}
 	}
-	return false
+	return ""
 }

@@ -14,5 +14,5 @@ func Recover(_, _, _ string) string { return "" }
 // Unexamined is empty on this platform.
 func Unexamined(string) []Run { return nil }
 
-// Named is false on this platform.
-func Named(_, _ string) bool { return false }
+// Named is empty on this platform.
+func Named(_, _ string) string { return "" }
