@@ -47,7 +47,7 @@ func By(name string, whole bool) string {
 // Named returns the file that a path in a directory is, by its name, where its links lead, or
 // because one in the list is a link to it. The zero File: none.
 func Named(dir, name string) File {
-	if by := By(name, false); by != "" {
+	if by := By(within(dir, name), false); by != "" {
 		return File{name, by}
 	}
 	full := name
@@ -76,6 +76,15 @@ func Named(dir, name string) File {
 		}
 	}
 	return File{}
+}
+
+// within returns a path relative to dir if it is an absolute one beneath it: the directories above
+// do not count.
+func within(dir, name string) string {
+	if rel, err := filepath.Rel(dir, name); err == nil && filepath.IsAbs(name) && filepath.IsLocal(rel) {
+		return rel
+	}
+	return name
 }
 
 // resolve follows the links of the part of a path that exists.
@@ -118,7 +127,7 @@ func Written(dir, line string) (out []File) {
 			if path.IsAbs(text) {
 				at = text
 			}
-			names := []string{text, at}
+			names := []string{within(dir, text), within(dir, at)}
 			i := slices.IndexFunc(names, func(n string) bool { return By(n, true) != "" })
 			switch {
 			case i >= 0:
@@ -140,11 +149,14 @@ func Written(dir, line string) (out []File) {
 			}
 		}
 		program := s.Program()
-		if program == "cd" && len(s.Args()) == 1 && !s.Args()[0].Dynamic {
+		if (program == "cd" || program == "pushd") && len(s.Args()) == 1 && !s.Args()[0].Dynamic {
 			base = path.Join(base, s.Args()[0].Text)
 		}
 		if !slices.Contains(strings.Fields(writers), program) || readOnly(s) {
 			continue
+		}
+		if s.Via == "xargs" {
+			look(command.Word{Text: program, Dynamic: true}) // it reads the words
 		}
 		for _, w := range s.Args() {
 			look(w)

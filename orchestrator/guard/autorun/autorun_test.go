@@ -81,6 +81,24 @@ func TestNamed(t *testing.T) {
 	}
 }
 
+// TestNamedBelowListed: directories above the world, which may be anybody's, make nothing of its files listed.
+func TestNamedBelowListed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), ".kiro", "work")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{dir + "/main.go": false, "main.go": false, dir + "/.envrc": true, filepath.Dir(dir) + "/hooks": true} {
+		if got := Named(dir, name); (got.By != "") != want {
+			t.Errorf("%s: %+v, want %v", name, got, want)
+		}
+	}
+	for _, line := range []string{"cp a " + dir + "/b.go", "cd sub && cp a " + dir + "/b.go"} {
+		if got := Written(dir, line); len(got) > 0 {
+			t.Errorf("%s: %v", line, got)
+		}
+	}
+}
+
 // TestWritten: a command line names what it writes.
 func TestWritten(t *testing.T) {
 	dir := place(t)
@@ -96,6 +114,9 @@ func TestWritten(t *testing.T) {
 		"sed -n p .mcp.json":                       "",
 		"ln -s ../x .envrc":                        ".envrc",
 		"cd .vscode && cp ../x tasks.json":         "tasks.json",
+		"pushd .vscode; cat x > tasks.json":        "tasks.json",
+		"echo .envrc | xargs touch":                "touch",
+		"ls | xargs sed -n p":                      "",
 		"bash -c 'cp x .envrc'":                    ".envrc",
 		"sudo install -m755 x .githooks/pre-push":  ".githooks/pre-push",
 		"dd if=x of=.gdbinit":                      ".gdbinit",
