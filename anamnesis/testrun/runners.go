@@ -14,7 +14,8 @@ type runner struct {
 	command *regexp.Regexp // a command that names it
 	starts  bool           // other runners, whose output says more
 	// A name is the last group that matched.
-	list     *regexp.Regexp // heads a list: of failed tests if a group matched
+	list     *regexp.Regexp // heads a list: of failed tests if a group matched; no list, no names
+	loose    *regexp.Regexp // a failed test if the run failed; other programs print it, too
 	hint     *regexp.Regexp // names what failed, used if nothing else does
 	skipped  *regexp.Regexp // a test that did not run, or whose failure is allowed
 	parent   *regexp.Regexp // a test around others; without a group, the one named last
@@ -60,7 +61,7 @@ var runners = sync.OnceValue(func() []*runner {
 		},
 		{
 			name: "unittest", command: word(`-m\s+unittest|manage\.py\s+test`),
-			fails:   re(`^(?:FAIL|ERROR|UNEXPECTED SUCCESS): (\S+ \(\S+?\))`),
+			fails:   re(`^(?:FAIL|ERROR|UNEXPECTED SUCCESS): (\S+ \([A-Za-z_]\w*(?:\.\S+?)+\)|(?:setUp|tearDown)Module \(\S+?\))`),
 			none:    re(`^NO TESTS RAN`, `^Ran 0 tests`),
 			summary: re(`^Ran \d+ tests? in [\d.]+s (?:OK|FAILED)`), total: re(`Ran (\d+) tests?`), skips: re(`skipped=(\d+)`),
 			failures: re(`(?:\(|, )(?:failures|errors|unexpected successes)=(\d+)`),
@@ -69,11 +70,12 @@ var runners = sync.OnceValue(func() []*runner {
 			name: "jest", command: word(`jest`),
 			hint:    re(`^\s?FAIL .*?(\S+\.[cm]?[jt]sx?)(?: \(.*\))?$`),
 			skipped: re(`^  ● Console$`),
-			fails:   re(`^  ● Test suite failed to run`, `^  ● (.+)$`),
+			loose:   re(`^  ● (.+)$`),
+			fails:   re(`^  ● Test suite failed to run`, `^  ● (.+ › .+)$`),
 			none:    re(`^No tests found`),
 			summary: re(`^Tests:\s+.*\d+ total$`),
 			passes:  re(`(\d+) passed`), failures: re(`(\d+) failed`),
-			broke: re(`^Test Suites: \d+ failed`),
+			broke: re(`^Test Suites: \d+ failed`, `^\s?FAIL .*\.[cm]?[jt]sx?\b`),
 		},
 		{
 			name: "vitest", command: word(`vitest`),
@@ -103,7 +105,7 @@ var runners = sync.OnceValue(func() []*runner {
 		},
 		{
 			name: "bun", command: word(`bun\s+test`),
-			fails:   re(`^(?:\(fail\)|✗) (.+?)(?: \[[\d.]+m?s\])?$`),
+			fails:   re(`^\(fail\) (.+?)(?: \[[\d.]+m?s\])?$`, `^✗ (.+) \[[\d.]+m?s\]$`),
 			none:    re(`^No tests found!`, `^Ran 0 tests across`, `^The following filters did not match any test`, `^error: regex .* matched 0 tests`),
 			summary: re(`^ *\d+ (?:pass|fail)$`),
 			passes:  re(`(\d+) pass`), failures: re(`(\d+) fail`),
@@ -144,7 +146,7 @@ var runners = sync.OnceValue(func() []*runner {
 		{
 			name: "ctest", command: word(`ctest`),
 			skipped: re(`^\s+\d+ - .*\(Skipped\)`),
-			fails:   re(`^\s+\d+ - (\S.*?) \((?:Failed|Timeout|Not Run|[A-Z_]+|Bad command|Child aborted|Subprocess \w+|Exception.*)\)`),
+			fails:   re(`^\s+\d+ - (\S.*?) \((?:Failed|Timeout|Not Run|SEGFAULT|ILLEGAL|INTERRUPT|NUMERICAL|OTHER_FAULT|BAD_COMMAND|Child aborted|Subprocess \w+|Exception.*)\)`),
 			none:    re(`^No tests were found!!!`),
 			summary: re(`^\d+% tests passed, \d+ tests? failed out of \d+`),
 			total:   re(`out of (\d+)`), failures: re(`(\d+) tests? failed`),

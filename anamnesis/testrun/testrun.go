@@ -39,6 +39,9 @@ type Result struct {
 // unittestEnd is the end of a run of Python's unittest, whose second line says how the first one is meant.
 var unittestEnd = shell.Pattern(`(?m)^(Ran \d+ tests? in [\d.]+s)\n+(OK|FAILED|NO TESTS RAN)`)
 
+// aloneIn matches what leaves a command alone in its line.
+var aloneIn = shell.Pattern(`^\s*cd\s+\S+\s*&&|\d?>&\d|&>|\s+$`)
+
 // Parse reads a command, what it printed and its exit code. It reports false for what is no test run: a command that
 // only shows files, or one whose words and output name no test runner.
 func Parse(command, output string, exit int) (Result, bool) {
@@ -78,10 +81,12 @@ func Parse(command, output string, exit int) (Result, bool) {
 	if runs > 1 {
 		best = both
 	}
-	// The exit code speaks where the output does not say that a test failed. In a pipeline it may be another program's, so
-	// that 0 proves nothing.
+	// The exit code speaks where the output does not say that a test failed, unless it may be another program's.
 	if exit != 0 && (best.Status == Passed || best.Status == Unclear && most > 1) {
 		best.Status = Failed
+		if strings.ContainsAny(aloneIn().ReplaceAllString(command, ""), ";|&\n") {
+			best.Status = Unclear
+		}
 	}
 	return best, most > 0
 }
@@ -101,10 +106,11 @@ func (r *Result) add(o Result) {
 // read collects what one runner's lines say, and reports whether there are any. named: the command names the runner.
 func (r *runner) read(lines []string, named bool) (got Result, says bool) {
 	got.Runner = r.name
-	var passed, finished, broke, none, aside bool
+	var passed, finished, broke, none bool
+	aside := r.list != nil
 	var last string
 	var skipped int
-	var hints, parents []string
+	var hints, loose, parents []string
 	for _, line := range lines {
 		line = strings.TrimRight(line, " \t")
 		if m := find(r.list, line); m != nil {
@@ -123,6 +129,10 @@ func (r *runner) read(lines []string, named bool) (got Result, says bool) {
 			says, broke = true, true
 			if last = name(m); last != "" && len(got.Names) < MaxNames && !slices.Contains(got.Names, last) {
 				got.Names = append(got.Names, last)
+			}
+		case find(r.loose, line) != nil:
+			if n := name(find(r.loose, line)); !slices.Contains(loose, n) {
+				loose = append(loose, n)
 			}
 		case find(r.none, line) != nil:
 			says, none = true, true
@@ -148,6 +158,9 @@ func (r *runner) read(lines []string, named bool) (got Result, says bool) {
 	got.Names = slices.DeleteFunc(got.Names, func(name string) bool { // a subtest says more than the test around it
 		return slices.Contains(parents, name) || slices.ContainsFunc(got.Names, func(o string) bool { return strings.HasPrefix(o, name+"/") })
 	})
+	if got.Failed > 0 || broke {
+		got.Names = append(got.Names, loose[:min(len(loose), MaxNames-len(got.Names))]...)
+	}
 	got.Failed = max(got.Failed, len(got.Names))
 	switch {
 	case got.Failed > 0 || broke:

@@ -9,7 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestOutputs reads what the runners printed for small projects, shortened: command, exit code, the result and the output.
+// TestOutputs reads what runners printed for small projects, shortened: command, exit code, result and output.
 func TestOutputs(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/outputs.txtar")
 	if err != nil {
@@ -73,7 +73,7 @@ func TestParse(t *testing.T) {
 		{"ctest", "No tests were found!!!\n", 0, Result{"ctest", RanNone, 0, 0, nil}},
 		{"bundle exec rspec", "3 examples, 1 failure, 1 pending\n\nFailed examples:\n\nrspec ./spec/a_spec.rb:3 # A adds\n", 1, Result{"rspec", Failed, 1, 1, []string{"./spec/a_spec.rb:3"}}},
 		{"rspec", "0 examples, 0 failures\n", 0, Result{"rspec", RanNone, 0, 0, nil}},
-		{"vendor/bin/phpunit", "1) App\\ATest::testAdds\nFailed asserting that 3 is 4.\n\nFAILURES!\nTests: 3, Assertions: 3, Failures: 1.\n", 1, Result{"phpunit", Failed, 2, 1, []string{"App\\ATest::testAdds"}}},
+		{"vendor/bin/phpunit", "There was 1 failure:\n\n1) App\\ATest::testAdds\nFailed asserting that 3 is 4.\n\nFAILURES!\nTests: 3, Assertions: 3, Failures: 1.\n", 1, Result{"phpunit", Failed, 2, 1, []string{"App\\ATest::testAdds"}}},
 		{"vendor/bin/phpunit", "OK (3 tests, 5 assertions)\n", 0, Result{"phpunit", Passed, 3, 0, nil}},
 		{"dotnet test", "  Failed X.ATest.Adds [12 ms]\n  Error Message:\n\nFailed!  - Failed:     1, Passed:     2, Skipped:     0, Total:     3, Duration: 20 ms - X.dll (net8.0)\n", 1, Result{"dotnet", Failed, 2, 1, []string{"X.ATest.Adds"}}},
 		{"dotnet test", "Passed!  - Failed:     0, Passed:     3, Skipped:     0, Total:     3\n", 0, Result{"dotnet", Passed, 3, 0, nil}},
@@ -94,14 +94,17 @@ func TestParse(t *testing.T) {
 		// Two runs of one command.
 		{"pytest a; pytest b", "==== 1 failed, 1 passed in 0.01s ====\n==== 2 passed in 0.01s ====\n", 0, Result{"pytest", Failed, 3, 1, nil}},
 		{"npx jest; pytest", "  ● adds\nTests:       1 failed, 1 total\n==== 2 passed in 0.01s ====\n", 0, Result{"pytest jest", Failed, 2, 1, []string{"adds"}}},
-		{"go test ./... && npx jest", "ok  \tx\t0.1s\nNo tests found, exiting with code 1\n", 1, Result{"go jest", Failed, 0, 0, nil}},
+		{"go test ./... && npx jest", "ok  \tx\t0.1s\nNo tests found, exiting with code 1\n", 1, Result{"go jest", Unclear, 0, 0, nil}},
 		// Cut in the middle, or by a filter.
 		{"go test ./... 2>&1 | grep -E '^(---|FAIL)'", "--- FAIL: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL\tx\t0.1s\n", 0, Result{"go", Failed, 0, 2, []string{"TestA", "TestB"}}},
 		{"go test ./... 2>&1 | grep FAIL", "", 1, Result{"go", Unclear, 0, 0, nil}},
 		{"pytest -v", "a.py::test_a PASSED\n[... 9000 bytes left out ...]\na.py::test_z FAILED [100%]\n", 1, Result{"pytest", Failed, 0, 1, []string{"a.py::test_z"}}},
 		{"python3 -m unittest 2>&1 | grep Ran", "Ran 7 tests in 0.001s\n", 0, Result{"unittest", Unclear, 0, 0, nil}},
-		// Whatever was printed: another program's exit code says that the command failed, and silence says nothing.
-		{"pytest && flake8", "===== 2 passed in 0.01s =====\na.py:1:1: E302\n", 1, Result{"pytest", Failed, 2, 0, nil}},
+		// An exit code may be another program's, and silence says nothing.
+		{"pytest && flake8", "===== 2 passed in 0.01s =====\na.py:1:1: E302\n", 1, Result{"pytest", Unclear, 2, 0, nil}},
+		{"cd a && pytest --cov 2>&1", "===== 2 passed in 0.01s =====\nFAIL Required test coverage of 90% not reached.\n", 1, Result{"pytest", Failed, 2, 0, nil}},
+		{"npm test", "Tests:       1 failed, 1 total\n  ● adds\n", 1, Result{"jest", Failed, 0, 1, []string{"adds"}}},
+		{"npm test", "PASS a.test.js\n  ● printed by a test\nTests:       1 passed, 1 total\n", 0, Result{"jest", Passed, 1, 0, nil}},
 		{"go test ./... | grep -v cached", "", 0, Result{"go", Unclear, 0, 0, nil}},
 		{"pytest", "bash: pytest: command not found\n", 127, Result{"pytest", Unclear, 0, 0, nil}},
 	} {
@@ -111,7 +114,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for command, output := range map[string]string{"cat test.log": "1 failed, 1 passed in 0.02s\n", "make": "cc -o x x.c\n", "echo hi": "hi\n", "cat pytest.ini": "[pytest]\n",
-		"cargo build": "error: could not compile `x` (lib) due to 1 previous error\n", "mvn compile": "[ERROR] COMPILATION ERROR :\n", "php a.php": "PHP Fatal error:  x\n", "./check": "OK\n"} {
+		"cargo build": "error: could not compile `x` (lib) due to 1 previous error\n", "mvn compile": "[ERROR] COMPILATION ERROR :\n", "php a.php": "PHP Fatal error:  x\n", "./check": "OK\n", "./doctor": "✗ no java\n  ● x.service\n", "pip install -r r.txt": "ERROR: six (1.0) has a conflict\n", "./plan": "  1 - Task (DONE)\n1) std::vector\n"} {
 		if got, ok := Parse(command, output, 0); ok {
 			t.Errorf("%s is read as %+v", command, got)
 		}
