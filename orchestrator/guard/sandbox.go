@@ -52,6 +52,8 @@ type SandboxOptions struct {
 	// Quarantine is where files in the world are moved with which a command could make git run
 	// programs outside the sandbox; empty: they stay.
 	Quarantine string
+	// Untried: no command is to run, only Examine. What this machine has is not tried.
+	Untried bool
 	// Runs is where running commands are recorded; see quarantine.Recover.
 	Runs string
 	// Getenv is the user's environment; nil: os.Getenv.

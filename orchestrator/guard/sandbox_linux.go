@@ -44,8 +44,8 @@ func NewSandbox(ctx context.Context, o SandboxOptions) (*Sandbox, error) {
 			Runs: o.Runs, Getenv: o.Getenv,
 		})
 	}
-	if err != nil {
-		return nil, err
+	if err != nil || o.Untried {
+		return s, err
 	}
 	ll := confine.LandlockVersion()
 	for _, p := range []confine.Parts{

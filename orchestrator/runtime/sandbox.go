@@ -27,10 +27,7 @@ func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
 	if t.tried {
 		return t.box, nil
 	}
-	box, err := workspace.NewSandbox(ctx, t.Home, guard.SandboxOptions{
-		Confine: t.confinement(), World: t.Dir, Writable: t.State().Opened.Writable, Temp: t.Home.Temp(t.ID), Quarantine: t.Home.Quarantine(t.ID),
-		Writes: &t.Writes,
-	})
+	box, err := t.makeSandbox(ctx, false)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox of task %s: %w", t.ID, err)
 	}
@@ -42,10 +39,22 @@ func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
 	return box, nil
 }
 
+func (t *Task) makeSandbox(ctx context.Context, untried bool) (*guard.Sandbox, error) {
+	return workspace.NewSandbox(ctx, t.Home, guard.SandboxOptions{
+		Confine: t.confinement(), World: t.Dir, Writable: t.State().Opened.Writable, Temp: t.Home.Temp(t.ID), Quarantine: t.Home.Quarantine(t.ID),
+		Writes: &t.Writes, Untried: untried,
+	})
+}
+
 // examine runs what restores files, and quarantines what git would run by them. Without a sandbox
 // no command could have prepared that.
 func (t *Task) examine(ctx context.Context, move func() error) (note string, err error) {
-	box, err := t.Sandbox(ctx)
+	t.boxMu.Lock()
+	box, tried := t.box, t.tried
+	t.boxMu.Unlock()
+	if !tried {
+		box, err = t.makeSandbox(ctx, true)
+	}
 	if err != nil {
 		return "", move()
 	}
