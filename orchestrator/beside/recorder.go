@@ -97,6 +97,9 @@ type recorder struct {
 	end     context.CancelFunc
 }
 
+// firstRequest is how long a recorder waits at least for the hook that started it.
+const firstRequest = 5 * time.Second
+
 // Record runs a recorder: it serves hooks until none has asked for idle, a request stops it,
 // or a hook of another program asks. The caller holds the recorder's lock.
 func Record(ctx context.Context, svc *session.Service, dir, program string, idle time.Duration, log func(error)) error {
@@ -120,10 +123,12 @@ func Record(ctx context.Context, svc *session.Service, dir, program string, idle
 	}
 	r.reader.From, r.reader.Waits = svc.Reader(), r.waits
 	r.busy.Go(func() { r.accept(l) })
+	wait := max(idle, firstRequest)
 	for waiting := true; waiting; {
-		timer := time.NewTimer(idle)
+		timer := time.NewTimer(wait)
 		select {
 		case <-r.touched:
+			wait = idle
 		case <-timer.C:
 			waiting = false
 		case <-ctx.Done():
