@@ -2,12 +2,14 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +17,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"mvdan.cc/sh/v3/syntax"
+
+	"anamnesis/opstream/op"
 )
 
 // documents returns the repository's markdown files.
@@ -144,46 +149,161 @@ func describeFlags(b *strings.Builder, c *cobra.Command) {
 
 var fenced = regexp.MustCompile("(?s)```(sh|yaml)\n(.*?)```")
 
-// TestExamples runs the commands of pages whose first example needs no server, without a terminal.
-func TestExamples(t *testing.T) {
-	for page, files := range map[string][]string{"../../docs/guides/eas.md": nil, "../../docs/reference/script-model.md": {"greeting.yaml"}} {
-		text, err := os.ReadFile(page)
+// TestDocumentedCommands checks that each command in a shell block of the documents is a verb of the
+// program, with flags that it has.
+func TestDocumentedCommands(t *testing.T) {
+	parser := syntax.NewParser()
+	checked := 0
+	for _, path := range documents(t) {
+		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var commands string
-		dir, home := t.TempDir(), t.TempDir()
 		for _, m := range fenced.FindAllStringSubmatch(string(text), -1) {
-			switch {
-			case m[1] == "sh" && commands == "":
-				commands = m[2]
-			case m[1] == "yaml" && len(files) > 0:
-				if err := os.WriteFile(filepath.Join(dir, files[0]), []byte(m[2]), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				files = files[1:]
-			}
-		}
-		ran := 0
-		for line := range strings.Lines(commands) {
-			line, _, _ = strings.Cut(strings.TrimSpace(line), "   #")
-			if strings.Contains(line, "probe") {
+			if m[1] != "sh" {
 				continue
 			}
-			bin, err := os.Executable()
+			file, err := parser.Parse(strings.NewReader(m[2]), path)
+			if err != nil {
+				t.Errorf("%s: a block is no shell text: %v", path, err)
+				continue
+			}
+			syntax.Walk(file, func(n syntax.Node) bool {
+				call, ok := n.(*syntax.CallExpr)
+				if !ok || len(call.Args) == 0 || call.Args[0].Lit() != "anamnesis" {
+					return true
+				}
+				var args []string
+				for _, word := range call.Args[1:] {
+					args = append(args, cmp.Or(word.Lit(), "0")) // a quoted word stands for any value
+				}
+				if err := parseCommand(args); err != nil {
+					t.Errorf("%s: anamnesis %s: %v", path, strings.Join(args, " "), err)
+				}
+				checked++
+				return true
+			})
+		}
+	}
+	if checked < 50 {
+		t.Errorf("%d commands checked, want at least 50", checked)
+	}
+}
+
+// parseCommand finds the command of the arguments and parses its flags.
+func parseCommand(args []string) error {
+	a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" }}
+	command, rest, err := a.rootCommand().Find(args)
+	if err != nil {
+		return err
+	}
+	if command.HasSubCommands() && !command.Runnable() {
+		return errors.New("names no verb")
+	}
+	var unknown *pflag.NotExistError
+	if err := command.ParseFlags(rest); errors.As(err, &unknown) {
+		return err
+	}
+	return nil
+}
+
+// examples are the pages whose commands run without a server. The YAML blocks of a page become the
+// files, in their order, before the first command that is run.
+var examples = []struct {
+	page   string
+	files  []string
+	blocks int    // of shell that are run; 0: all
+	but    string // a line with this text is not run
+}{
+	{page: "guides/eas.md", blocks: 1, but: "probe"},
+	{page: "reference/script-model.md", files: []string{"greeting.yaml"}, blocks: 1},
+	{page: "guides/tutorial.md", files: []string{"model.yaml", "next.yaml"}},
+}
+
+func TestExamples(t *testing.T) {
+	bin, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range examples {
+		t.Run(e.page, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join("../../docs", e.page))
 			if err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.CommandContext(t.Context(), "sh", "-c", `anamnesis() { "$BIN" "$@"; }; `+line)
+			dir, home := t.TempDir(), t.TempDir()
+			var commands strings.Builder
+			blocks := 0
+			for _, m := range fenced.FindAllStringSubmatch(string(text), -1) {
+				switch {
+				case m[1] == "sh" && (e.blocks == 0 || blocks < e.blocks):
+					commands.WriteString(m[2])
+					blocks++
+				case m[1] == "yaml" && len(e.files) > 0:
+					if err := os.WriteFile(filepath.Join(dir, e.files[0]), []byte(m[2]), 0o600); err != nil {
+						t.Fatal(err)
+					}
+					e.files = e.files[1:]
+				}
+			}
+			if blocks == 0 || len(e.files) > 0 {
+				t.Fatalf("%d blocks of commands; no block for %v", blocks, e.files)
+			}
+			lines := strings.Split(commands.String(), "\n")
+			if e.but != "" {
+				lines = slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, e.but) })
+			}
+			cmd := exec.CommandContext(t.Context(), "sh", "-ec", `anamnesis() { "$BIN" "$@"; }`+"\n"+strings.Join(lines, "\n"))
 			cmd.Dir = dir
 			cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "BIN="+bin, "HOME="+home, "ANAMNESIS_HOME="+filepath.Join(home, "a"))
 			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%s: %s: %v\n%s", page, line, err, out)
+				t.Errorf("%v\n%s", err, out)
 			}
-			ran++
+		})
+	}
+}
+
+// TestOperationsPage checks that docs/reference/stream-json.md names each kind of operation, and only
+// fields that its body has.
+func TestOperationsPage(t *testing.T) {
+	text, err := os.ReadFile("../../docs/reference/stream-json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(text), "## Kinds of operations")
+	if !ok {
+		t.Fatal("no such section")
+	}
+	named := map[op.Kind]bool{}
+	quoted := regexp.MustCompile("`([a-z_.]+)`")
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || !strings.Contains(cells[1], ".") {
+			continue
 		}
-		if ran == 0 {
-			t.Errorf("%s has no command", page)
+		fields := map[string]bool{}
+		for _, m := range quoted.FindAllStringSubmatch(cells[1], -1) {
+			kind := op.Kind(m[1])
+			named[kind] = true
+			body, err := op.Decode(kind, []byte("{}"))
+			if err != nil {
+				t.Errorf("%s: %v", kind, err)
+				continue
+			}
+			for _, field := range reflect.VisibleFields(reflect.TypeOf(body).Elem()) {
+				name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+				fields[name] = true
+			}
+		}
+		for _, m := range quoted.FindAllStringSubmatch(cells[3], -1) {
+			if !fields[m[1]] {
+				t.Errorf("%s: no field %s", strings.TrimSpace(cells[1]), m[1])
+			}
+		}
+	}
+	for _, body := range op.Bodies() {
+		if !named[body.Kind()] {
+			t.Errorf("the page lacks %s", body.Kind())
 		}
 	}
 }
