@@ -26,10 +26,10 @@ type patchArgs struct {
 func (patchFile) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "PatchFile",
-		Description: "Apply a patch to one or several files: a unified diff, or the form that begins with *** Begin Patch (*** Update File: NAME, *** Add File: NAME, " +
-			"*** Delete File: NAME, *** Move to: NAME, *** End Patch). Line numbers and counts may be wrong where the lines of a hunk occur once; " +
-			"where they occur more often, add lines around. All of it is done or nothing.",
-		Schema: tool.Params(tool.Param{Name: "patch", Required: true, Schema: tool.Text("The patch. Names are relative to the world's directory.")}),
+		Description: "Apply a patch to one or more files: a unified diff, or the format that begins with *** Begin Patch (*** Update File: NAME, *** Add File: NAME, " +
+			"*** Delete File: NAME, *** Move to: NAME, *** End Patch). Line numbers and counts need not be right if the lines of a hunk occur only once in the file; " +
+			"otherwise add surrounding lines. If one hunk fails, no file is changed.",
+		Schema: tool.Params(tool.Param{Name: "patch", Required: true, Schema: tool.Text("The patch. Paths are relative to the working directory.")}),
 		Edits:  true,
 	}
 }

@@ -26,15 +26,15 @@ const maxOffset = 1 << 30
 func (readFile) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "ReadFile",
-		Description: fmt.Sprintf("Read a text file. Lines come numbered, as \"   12\\ttext\"; number and tab are not part of the file. "+
-			"At most %d lines, %d KB and %d characters a line are shown at once; the last line of the result says how many there are and where to go on.",
+		Description: fmt.Sprintf("Read a text file. Each line is prefixed with its number and a tab, as in \"   12\\ttext\"; the prefix is not part of the file. "+
+			"Returns at most %d lines, %d KB, and %d characters of a line; the last line of the result says how many lines there are and where to continue.",
 			MaxLines, MaxBytes>>10, MaxLineRunes),
 		Schema: tool.Params(
-			tool.Param{Name: "path", Required: true, Schema: tool.Text("The file, relative to the world's directory.")},
-			tool.Param{Name: "line_offset", Schema: tool.Int("The first line to show, from 1; negative counts from the end (-20: the last 20 lines).", -maxOffset, maxOffset)},
-			tool.Param{Name: "n_lines", Schema: tool.Int(fmt.Sprintf("How many lines to show; %d if not given.", MaxLines), 1, maxOffset)},
-			tool.Param{Name: "offset", Schema: tool.Int("Another name for line_offset.", -maxOffset, maxOffset)},
-			tool.Param{Name: "limit", Schema: tool.Int("Another name for n_lines.", 1, maxOffset)},
+			tool.Param{Name: "path", Required: true, Schema: tool.Text("Path of the file, relative to the working directory.")},
+			tool.Param{Name: "line_offset", Schema: tool.Int("First line to return, counted from 1; a negative number counts from the end (-20: the last 20 lines).", -maxOffset, maxOffset)},
+			tool.Param{Name: "n_lines", Schema: tool.Int(fmt.Sprintf("Number of lines to return, default %d.", MaxLines), 1, maxOffset)},
+			tool.Param{Name: "offset", Schema: tool.Int("Alias of line_offset.", -maxOffset, maxOffset)},
+			tool.Param{Name: "limit", Schema: tool.Int("Alias of n_lines.", 1, maxOffset)},
 		),
 		ReadOnly: true,
 	}

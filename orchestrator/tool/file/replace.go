@@ -46,12 +46,12 @@ func (replaceFile) Spec() tool.Spec {
 		return &jsonschema.Schema{Type: "array", Description: description, Items: tool.Params(editParams()...), MinItems: &one, MaxItems: &most}
 	}
 	params := []tool.Param{
-		{Name: "path", Required: true, Schema: tool.Text("The file, relative to the world's directory.")},
+		{Name: "path", Required: true, Schema: tool.Text("Path of the file, relative to the working directory.")},
 		{Name: "edit", Schema: &jsonschema.Schema{
-			Description: "One edit, or a list of edits made one after the other, all or none.",
+			Description: "One edit, or a list of edits applied in order; if one fails, none is applied.",
 			AnyOf:       []*jsonschema.Schema{tool.Params(editParams()...), several("")},
 		}},
-		{Name: "edits", Schema: several("Another name for edit.")},
+		{Name: "edits", Schema: several("Alias of edit.")},
 	}
 	for _, p := range editParams() {
 		p.Required = false
@@ -59,8 +59,8 @@ func (replaceFile) Spec() tool.Spec {
 	}
 	return tool.Spec{
 		Name: "StrReplaceFile",
-		Description: "Replace exact text in a file: either edit, or old and new. A text that occurs more than once is an error " +
-			"unless replace_all is set: add lines around it to make it unique. All edits are made or none.",
+		Description: "Replace exact text in a file. Give either edit, or old and new. If old occurs more than once, the call fails " +
+			"unless replace_all is set: include surrounding lines to make it unique. If one edit fails, none is applied.",
 		Schema: tool.Params(params...),
 		Edits:  true,
 	}

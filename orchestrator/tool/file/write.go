@@ -34,12 +34,12 @@ type writeArgs struct {
 func (writeFile) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "WriteFile",
-		Description: "Write a text file: replace its whole content, or append to it. Missing directories are made, the file's " +
-			"permissions are kept. To change parts of a file, use StrReplaceFile.",
+		Description: "Write a text file: replaces its content, or appends to it. Creates missing directories and keeps the file's " +
+			"permissions. To change part of a file, use StrReplaceFile.",
 		Schema: tool.Params(
-			tool.Param{Name: "path", Required: true, Schema: tool.Text("The file, relative to the world's directory.")},
-			tool.Param{Name: "content", Required: true, Schema: tool.String("What to write, exactly; end it with a newline where the file should have one.")},
-			tool.Param{Name: "mode", Schema: tool.OneOf("overwrite (if not given) or append.", "overwrite", "append")},
+			tool.Param{Name: "path", Required: true, Schema: tool.Text("Path of the file, relative to the working directory.")},
+			tool.Param{Name: "content", Required: true, Schema: tool.String("The exact content, including the final newline if the file should have one.")},
+			tool.Param{Name: "mode", Schema: tool.OneOf("overwrite (default) or append.", "overwrite", "append")},
 		),
 		Edits: true,
 	}

@@ -24,12 +24,12 @@ func (askUser) Spec() tool.Spec {
 	one, most := 1, maxChoices
 	return tool.Spec{
 		Name: "AskUser",
-		Description: "Ask the user a question that only they can answer, with choices if you like. Ask rarely: look first. " +
-			"If no user is present, the result says so and you decide yourself.",
+		Description: "Ask the user a question that only they can answer. Ask rarely: look for the answer first. " +
+			"If no user is present, the result says so, and you decide yourself.",
 		Schema: tool.Params(
-			tool.Param{Name: "question", Required: true, Schema: tool.Text("The question, with what one must know to answer it.")},
+			tool.Param{Name: "question", Required: true, Schema: tool.Text("The question, with the context needed to answer it.")},
 			tool.Param{Name: "choices", Schema: &jsonschema.Schema{
-				Type: "array", Description: "What can be answered; the user may also say something else.",
+				Type: "array", Description: "Suggested answers; the user can also write another one.",
 				Items: tool.Text("One choice."), MinItems: &one, MaxItems: &most,
 			}},
 		),

@@ -16,8 +16,8 @@ type think struct{}
 func (think) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "Think",
-		Description: "Write a thought down: a plan, an assumption, what a failure means. Nothing happens; " +
-			"the thought stays in the task's memory.",
+		Description: "Record a thought: a plan, an assumption, what a failure means. Has no other effect; " +
+			"the thought stays in the task's record.",
 		Schema:   tool.Params(tool.Param{Name: "thought", Required: true, Schema: tool.Text("The thought.")}),
 		ReadOnly: true,
 		Silent:   true,

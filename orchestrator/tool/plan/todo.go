@@ -26,18 +26,18 @@ type setTodoList struct{}
 
 func (setTodoList) Spec() tool.Spec {
 	most, one, longest := maxTodos, 1, maxTodoRunes
-	title := &jsonschema.Schema{Type: "string", Description: "What is to be done.", MinLength: &one, MaxLength: &longest}
+	title := &jsonschema.Schema{Type: "string", Description: "What to do.", MinLength: &one, MaxLength: &longest}
 	item := tool.Params(
 		tool.Param{Name: "title", Required: true, Schema: title},
-		tool.Param{Name: "status", Required: true, Schema: tool.OneOf("How far it is.", op.TodoPending, op.TodoInProgress, op.TodoDone)},
+		tool.Param{Name: "status", Required: true, Schema: tool.OneOf("Status of the item.", op.TodoPending, op.TodoInProgress, op.TodoDone)},
 	)
 	item.Description = "One item."
 	return tool.Spec{
 		Name: "SetTodoList",
-		Description: "Keep a list of what is to be done, for work of several parts. todos replaces the whole list, an empty one clears it, and without todos " +
-			"the list is shown. Set it anew when an item is begun or done. A jump to another step brings back the list as it was there.",
+		Description: "Maintain a todo list for work with several parts. todos replaces the whole list; [] clears it; without todos the call returns the list. " +
+			"Update it when you start or finish an item. A jump restores the list as it was at the target step.",
 		Schema: tool.Params(tool.Param{Name: "todos", Schema: &jsonschema.Schema{
-			Type: "array", Description: "The whole list, in order; [] clears it. Leave it out to see the list.", Items: item, MaxItems: &most,
+			Type: "array", Description: "The whole list, in order. Omit it to read the list.", Items: item, MaxItems: &most,
 		}}),
 		ReadOnly: true,
 		Ordered:  true,

@@ -20,14 +20,14 @@ type glob struct{ Options }
 func (g glob) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "Glob",
-		Description: "Find files by a pattern over their paths, newest first. * and ? match within a name, ** any directories, " +
-			"{a,b} and [a-z] as usual: \"**/*.go\", \"src/**/test_*.py\". A pattern without a slash matches names at any depth. Ignored files are left out.",
+		Description: "Find files by a glob pattern over their paths, newest first. * and ? match within a name, ** matches any number of directories, " +
+			"{a,b} and [a-z] work as in a shell: \"**/*.go\", \"src/**/test_*.py\". A pattern without a slash matches names at any depth. Ignored files are excluded.",
 		Schema: tool.Params(
-			tool.Param{Name: "pattern", Required: true, Schema: tool.Text("The pattern, relative to path.")},
-			tool.Param{Name: "path", Schema: tool.String("The directory to search; the world's if not given.")},
-			tool.Param{Name: "include_ignored", Schema: tool.Bool("Find files that .gitignore leaves out, too.")},
-			tool.Param{Name: "head_limit", Schema: tool.Int(fmt.Sprintf("The most results; %d if not given.", DefaultLimit), 1, MaxHeadLimit)},
-			tool.Param{Name: "offset", Schema: tool.Int("How many results to leave out first.", 0, MaxFiles)},
+			tool.Param{Name: "pattern", Required: true, Schema: tool.Text("The glob pattern, relative to path.")},
+			tool.Param{Name: "path", Schema: tool.String("Directory to search, default the working directory.")},
+			tool.Param{Name: "include_ignored", Schema: tool.Bool("Include files that .gitignore excludes.")},
+			tool.Param{Name: "head_limit", Schema: tool.Int(fmt.Sprintf("Maximum number of results, default %d.", DefaultLimit), 1, MaxHeadLimit)},
+			tool.Param{Name: "offset", Schema: tool.Int("Number of results to skip.", 0, MaxFiles)},
 		),
 		ReadOnly: true,
 	}

@@ -72,7 +72,7 @@ func TaskList() tool.Tool { return taskList{} }
 type taskList struct{}
 
 func (taskList) Spec() tool.Spec {
-	return tool.Spec{Name: "TaskList", Description: "List the commands that were begun in the background and how they are.",
+	return tool.Spec{Name: "TaskList", Description: "List background commands and their status.",
 		Schema: tool.Params(), ReadOnly: true}
 }
 
@@ -119,20 +119,20 @@ type taskOutput struct{}
 func (taskOutput) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "TaskOutput",
-		Description: fmt.Sprintf("Show what a background command printed, standard output and error together, and how it is. Without from it shows the last %d bytes; "+
-			"the result names the byte to go on from.", defaultOutputBytes),
+		Description: fmt.Sprintf("Return the output of a background command, standard output and standard error combined, and its status. Without from, returns the last %d bytes; "+
+			"the result names the byte to continue from.", defaultOutputBytes),
 		Schema: tool.Params(
 			taskID(),
-			tool.Param{Name: "from", Schema: tool.Int("Byte to begin at; negative: from the end.", -1<<40, 1<<40)},
-			tool.Param{Name: "limit", Schema: tool.Int(fmt.Sprintf("Bytes to show; %d if not given.", defaultOutputBytes), 1, maxOutputBytes)},
-			tool.Param{Name: "wait", Schema: tool.Int("Seconds to wait for its end first; 0 if not given.", 0, maxWaitSeconds)},
+			tool.Param{Name: "from", Schema: tool.Int("Byte to start at; a negative number counts from the end.", -1<<40, 1<<40)},
+			tool.Param{Name: "limit", Schema: tool.Int(fmt.Sprintf("Maximum number of bytes to return, default %d.", defaultOutputBytes), 1, maxOutputBytes)},
+			tool.Param{Name: "wait", Schema: tool.Int("Seconds to wait for the command to end first, default 0.", 0, maxWaitSeconds)},
 		),
 		ReadOnly: true,
 	}
 }
 
 func taskID() tool.Param {
-	return tool.Param{Name: "task_id", Required: true, Schema: tool.Text("Its id, such as bg_1.")}
+	return tool.Param{Name: "task_id", Required: true, Schema: tool.Text("Id of the background command, such as bg_1.")}
 }
 
 func (taskOutput) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
@@ -184,7 +184,7 @@ type taskStop struct{}
 
 // Spec: it ends only what this task began, so it needs no approval.
 func (taskStop) Spec() tool.Spec {
-	return tool.Spec{Name: "TaskStop", Description: "End a background command and everything it started.", Schema: tool.Params(taskID()), ReadOnly: true}
+	return tool.Spec{Name: "TaskStop", Description: "End a background command and all processes it started.", Schema: tool.Params(taskID()), ReadOnly: true}
 }
 
 func (taskStop) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {

@@ -38,16 +38,17 @@ type bash struct{}
 func (bash) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "Bash", Command: "command", Network: "network",
-		Description: fmt.Sprintf("Run a command with bash in the world's directory. Every call is a fresh shell: cd and variables do not "+
-			"last, join steps with &&. Nothing can be typed in; there are no API keys in the environment. Files are written in the directory, but for the configuration and hooks of git repositories that were there before, and in /tmp; there is no network unless you ask for it. When the command ends or its time is up, "+
-			"every process it started is ended, background ones too; run_in_background keeps it running beside your work. Output is shown up to %d characters (head and tail), %d a line; recall opens the rest. "+
-			"Use ReadFile, WriteFile, StrReplaceFile, Glob and Grep for files.", MaxOutputRunes, MaxLineRunes),
+		Description: fmt.Sprintf("Run a command with bash in the working directory. Each call starts a new shell: cd and variables do not "+
+			"persist, so join steps with &&. Standard input is empty, and the environment has no API keys. The command can write in the working directory and in /tmp, "+
+			"but not to the configuration and hooks of existing git repositories. It has no network unless network is set and approved. When the command ends or times out, "+
+			"all processes it started are ended; use run_in_background for those that must go on. Output is limited to %d characters (head and tail) and %d a line; recall returns the rest. "+
+			"To work with files, use ReadFile, WriteFile, StrReplaceFile, Glob and Grep.", MaxOutputRunes, MaxLineRunes),
 		Schema: tool.Params(
 			tool.Param{Name: "command", Required: true, Schema: tool.Text("The command line.")},
 			tool.Param{Name: "timeout", Schema: tool.Int(fmt.Sprintf("Timeout in seconds: 1-%d, default %d. With run_in_background: 1-%d, default %d.",
 				MaxTimeoutSeconds, DefaultTimeoutSeconds, MaxBackgroundSeconds, MaxBackgroundSeconds), 1, MaxBackgroundSeconds)},
-			tool.Param{Name: "run_in_background", Schema: tool.Bool("Return at once and let it run: for servers, watchers, long builds.")},
-			tool.Param{Name: "network", Schema: tool.Bool("Ask for the network, Unix sockets included. It is given only when it is approved.")},
+			tool.Param{Name: "run_in_background", Schema: tool.Bool("Return at once and keep the command running: for servers, watchers, long builds.")},
+			tool.Param{Name: "network", Schema: tool.Bool("Request network access, including Unix sockets. It needs an approval.")},
 		),
 	}
 }

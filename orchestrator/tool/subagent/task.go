@@ -51,23 +51,23 @@ func (t task) Spec() tool.Spec {
 		names = append(names, a.Name)
 		kind := ""
 		if a.ReadOnly {
-			kind = " (only looks)"
+			kind = " (read-only)"
 		}
 		lines = append(lines, fmt.Sprintf("- %s%s: %s", a.Name, kind, strings.Join(strings.Fields(a.Description), " ")))
 	}
 	return tool.Spec{
 		Name: ToolName,
-		Description: "Hand a piece of work to a subagent: an agent with a context of its own, which knows only the prompt and returns only its last message. " +
-			"Use it for searches and for parts that need much reading, so that your own context stays small. Several that only look may work at once: call them in one reply. " +
-			"It works in your directory, or with isolation fork in a copy, whose changes come back as a patch. Its calls are approved as yours are. " +
-			"The result names its task; resume continues that one, unless a jump has left the step that began it.\nThe subagents:\n" + strings.Join(lines, "\n"),
+		Description: "Delegate work to a subagent: an agent with a context of its own that knows only the prompt. Returns its last message. " +
+			"Use it for searches and for work that needs much reading, to keep your own context small. Read-only subagents can run in parallel: call them in one reply. " +
+			"A subagent works in your directory or, with isolation set to fork, in a copy; the changes in a copy are returned as a patch. Its calls need the same approvals as yours. " +
+			"The result names the subagent's task, which resume continues unless you have jumped back to before the step that started it.\nSubagents:\n" + strings.Join(lines, "\n"),
 		Schema: tool.Params(
-			tool.Param{Name: "subagent", Required: true, Schema: tool.OneOf("Which one.", names...)},
-			tool.Param{Name: "description", Required: true, Schema: tool.Text("The work in three to five words, for people.")},
-			tool.Param{Name: "prompt", Required: true, Schema: tool.Text("What it is to do, with all it must know, and what it is to answer.")},
-			tool.Param{Name: "resume", Schema: tool.Text("The task of a subagent that worked before: it continues, and still knows what it did.")},
-			tool.Param{Name: "isolation", Schema: tool.OneOf("fork: it works in a copy of the directory. Not with resume.", fork)},
-			tool.Param{Name: "run_in_background", Schema: tool.Bool("Return at once and let it work: only for those that only look or work in a fork. TaskOutput shows its answer, TaskStop ends it.")},
+			tool.Param{Name: "subagent", Required: true, Schema: tool.OneOf("Name of the subagent.", names...)},
+			tool.Param{Name: "description", Required: true, Schema: tool.Text("The work in three to five words, shown to the user.")},
+			tool.Param{Name: "prompt", Required: true, Schema: tool.Text("What to do, everything the subagent needs to know, and what to report.")},
+			tool.Param{Name: "resume", Schema: tool.Text("Task of an earlier subagent, which continues with its context.")},
+			tool.Param{Name: "isolation", Schema: tool.OneOf("fork: work in a copy of the directory. Cannot be combined with resume.", fork)},
+			tool.Param{Name: "run_in_background", Schema: tool.Bool("Return at once while the subagent works. Only for read-only subagents and forks. TaskOutput returns its answer, TaskStop ends it.")},
 		),
 		Delegates: true,
 	}

@@ -23,18 +23,18 @@ type investigate struct{}
 func (investigate) Spec() tool.Spec {
 	one, cites := 1, MaxCites
 	list := &jsonschema.Schema{
-		Type: "array", MinItems: &one, MaxItems: &cites, Items: tool.Int("An operation's number.", 1, maxStep),
-		Description: "Numbers of operations of this task that show it; at least one is the result of a successful call that only looked " +
+		Type: "array", MinItems: &one, MaxItems: &cites, Items: tool.Int("Number of an operation.", 1, maxStep),
+		Description: "Numbers of operations of this task that support the findings; at least one must be the result of a successful read-only call " +
 			"(ReadFile, Grep, Glob, recall, or a command such as npm view).",
 	}
 	return tool.Spec{
 		Name: "investigate",
-		Description: "Record what you found out about something new before you act on it. Installing a package, reaching a new host and using an unknown " +
-			"model name need such a record: look first (files, search, recall, a command that only looks), then record it here. It looks nothing up by itself.",
+		Description: "Record what you found out about a new package, host or model name. Calls that install, reach or name one are refused until there is such a record. " +
+			"Look first (files, search, recall, a read-only command), then record the findings here. The tool itself looks nothing up.",
 		Schema: tool.Params(
-			tool.Param{Name: "subject", Required: true, Schema: tool.Text("What it is about, as the refusal named it: npm:left-pad, host:example.com, model:NAME.")},
-			tool.Param{Name: "question", Required: true, Schema: tool.Text("What you wanted to know.")},
-			tool.Param{Name: "findings", Required: true, Schema: tool.Text("What you found, with versions and names, also what speaks against it.")},
+			tool.Param{Name: "subject", Required: true, Schema: tool.Text("The subject as the refusal names it: npm:left-pad, host:example.com, model:NAME.")},
+			tool.Param{Name: "question", Required: true, Schema: tool.Text("What you wanted to find out.")},
+			tool.Param{Name: "findings", Required: true, Schema: tool.Text("What you found, with names and versions, including what speaks against using it.")},
 			tool.Param{Name: "cites", Required: true, Schema: list},
 		),
 		ReadOnly: true,

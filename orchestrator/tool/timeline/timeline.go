@@ -33,11 +33,11 @@ type jump struct{}
 func (jump) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "jump_to_step",
-		Description: "Return to the end of an earlier step, or of a later one on another branch: the files go back to how they " +
-			"were then, your memory of what happened since stays, shortened if it is long. Use it when the present path is " +
-			"wrong or has become muddled. The jump is made after all calls of this reply have finished.",
+		Description: "Return to the end of an earlier step, or of a later step on another branch. The files are restored to their state " +
+			"at that step; your memory of what happened since is kept, summarized if it is long. Use it when the current approach is " +
+			"wrong or the work has become confused. The jump takes place after all calls of this reply have finished.",
 		Schema: tool.Params(
-			tool.Param{Name: "step_id", Required: true, Schema: tool.Int("The step to return to: N of a [step N] mark, 0 for the task's beginning.", 0, maxStep)},
+			tool.Param{Name: "step_id", Required: true, Schema: tool.Int("Step to return to: N of a [step N] mark, or 0 for the start of the task.", 0, maxStep)},
 			tool.Param{Name: "reason", Required: true, Schema: tool.Text("Which decision was wrong, what showed it, and what you will do instead.")},
 		),
 		ReadOnly: true,
@@ -74,12 +74,12 @@ type recall struct{}
 func (recall) Spec() tool.Spec {
 	return tool.Spec{
 		Name: RecallName,
-		Description: "Remember. With query: search the knowledge cards earlier tasks left. With op: open one operation of this " +
-			"task again, quoted, such as a tool result that is only pointed to (op 312). A long one comes in parts: from says where to go on.",
+		Description: "Look something up in memory. query searches the knowledge cards of earlier tasks. op returns one operation of this " +
+			"task as recorded, such as a tool result that was replaced by a pointer (op 312). A long operation is returned in parts; from continues it.",
 		Schema: tool.Params(
-			tool.Param{Name: "query", Schema: tool.Text("What to search the cards for: an error message, a tool, a goal.")},
-			tool.Param{Name: "op", Schema: tool.Int("The number of the operation to open.", 1, maxStep)},
-			tool.Param{Name: "from", Schema: tool.Int("With op: the byte to begin with, as the part before says it.", 0, maxStep)},
+			tool.Param{Name: "query", Schema: tool.Text("Text to search the cards for: an error message, a tool, a goal.")},
+			tool.Param{Name: "op", Schema: tool.Int("Number of the operation to return.", 1, maxStep)},
+			tool.Param{Name: "from", Schema: tool.Int("With op: byte to start at, as named by the previous part.", 0, maxStep)},
 		),
 		ReadOnly: true,
 	}
