@@ -126,8 +126,9 @@ func TestReadmeWalk(t *testing.T) {
 			sh(strings.Replace(line, "REPOSITORY", repo, 1))
 			dir = filepath.Join(dir, "anamnesis")
 		},
-		"go install ./cmd/anamnesis": func(line string) { sh(line) },
-		"anamnesis demo": func(line string) {
+		"go install ./cmd/anamnesis":               func(line string) { sh(line) },
+		`export PATH="$PATH:$(go env GOPATH)/bin"`: func(line string) { sh(line) }, // GOBIN is in PATH already
+		"go run ./cmd/anamnesis demo": func(line string) {
 			out := digits.ReplaceAllString(sh(line), "N")
 			for _, shown := range readmeDemo(t) {
 				if !strings.Contains(out, digits.ReplaceAllString(shown, "N")) {
