@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"anamnesis/knowledge_base/history"
-	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/intent"
+	"anamnesis/opstream/durable"
 )
 
 // MaxChangeBytes is how many bytes of cards one change may write.
@@ -78,10 +78,10 @@ func (s *Store) carryOut(ch Change, todo []planned) error {
 
 func (s *Store) writeFiles(todo []planned) error {
 	for i, p := range todo {
-		if err := disk.MakeDir(s.fs, filepath.Dir(p.Path)); err != nil {
+		if err := durable.MakeDir(s.fs, filepath.Dir(p.Path)); err != nil {
 			return err
 		}
-		if err := disk.WriteAtomic(s.fs, p.Path, p.data); err != nil {
+		if err := durable.WriteFile(s.fs, p.Path, p.data); err != nil {
 			return err
 		}
 		if s.opts.Progress != nil {
@@ -100,7 +100,7 @@ func (s *Store) takeBack(todo []planned, intentPath string) error {
 			continue // not written
 		}
 		if p.old != nil {
-			err = disk.WriteAtomic(s.fs, p.Path, p.old.Card().Source())
+			err = durable.WriteFile(s.fs, p.Path, p.old.Card().Source())
 		} else {
 			err = os.Remove(p.Path)
 		}
@@ -151,7 +151,7 @@ func (s *Store) settle() error {
 
 func (s *Store) openHistory() (err error) {
 	if s.repo == nil {
-		s.repo, err = history.Create(s.dir, "/"+indexDir+"/", "/"+replacedDir+"/", "/"+usageFile, "/"+reviewsFile, "/"+ownReviewsFile, disk.TempMark+"*")
+		s.repo, err = history.Create(s.dir, "/"+indexDir+"/", "/"+replacedDir+"/", "/"+usageFile, "/"+reviewsFile, "/"+ownReviewsFile, durable.TempPrefix+"*")
 	}
 	return err
 }

@@ -16,8 +16,8 @@ import (
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
-	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/opstream/durable"
 )
 
 // commitHandEdits commits what people changed with an editor.
@@ -201,5 +201,5 @@ func (s *Store) noted() string {
 // noteClean notes that the commit holds the cards in memory.
 func (s *Store) noteClean(commit string) {
 	s.clean = commit
-	_ = os.WriteFile(s.notePath(), []byte(s.noteOf(commit)), disk.FileMode) // the next process asks git
+	_ = os.WriteFile(s.notePath(), []byte(s.noteOf(commit)), durable.FileMode) // the next process asks git
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"anamnesis/knowledge_base/card"
-	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/opstream/durable"
 )
 
 // aged opens a folder an hour later: the marks of its files prove what they hold.
@@ -34,7 +34,7 @@ func aged(t testing.TB, dir string, o *Options) *Store {
 func shippedFolder(t testing.TB, dir string) (paths []string) {
 	t.Helper()
 	month := filepath.Join(dir, day.Format("2006-01"))
-	if err := os.MkdirAll(month, disk.DirMode); err != nil {
+	if err := os.MkdirAll(month, durable.DirMode); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 2 * folder.KeptFew {
@@ -45,7 +45,7 @@ func shippedFolder(t testing.TB, dir string) (paths []string) {
 			c.State, c.VerifiedAt = card.Reviewed, &day
 		}
 		paths = append(paths, filepath.Join(month, folder.FileName(c.Topic, c.ID)))
-		if err := os.WriteFile(paths[i], c.Markdown(), disk.FileMode); err != nil {
+		if err := os.WriteFile(paths[i], c.Markdown(), durable.FileMode); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -87,19 +87,19 @@ func TestChangesByHandAreSeen(t *testing.T) {
 		return []byte(strings.Replace(string(text), "a lesson", "A LESSON", 1))
 	}
 	for name, change := range map[string]func(t *testing.T, path string) error{
-		"in place, of the same length": func(t *testing.T, path string) error { return os.WriteFile(path, edit(t, path), disk.FileMode) },
+		"in place, of the same length": func(t *testing.T, path string) error { return os.WriteFile(path, edit(t, path), durable.FileMode) },
 		"with the time put back": func(t *testing.T, path string) error {
 			was, err := os.Stat(path)
 			if err != nil {
 				return err
 			}
-			if err := os.WriteFile(path, edit(t, path), disk.FileMode); err != nil {
+			if err := os.WriteFile(path, edit(t, path), durable.FileMode); err != nil {
 				return err
 			}
 			return os.Chtimes(path, was.ModTime(), was.ModTime())
 		},
 		"another file in its place": func(t *testing.T, path string) error {
-			if err := os.WriteFile(path+".new", edit(t, path), disk.FileMode); err != nil {
+			if err := os.WriteFile(path+".new", edit(t, path), durable.FileMode); err != nil {
 				return err
 			}
 			return os.Rename(path+".new", path)
@@ -126,7 +126,7 @@ func TestAddedFileIsSeen(t *testing.T) {
 	paths := shippedFolder(t, dir)
 	aged(t, dir, nil).Close()
 	text := newCard("k999", "an added topic", "added").Markdown()
-	if err := os.WriteFile(filepath.Join(filepath.Dir(paths[0]), "added-k999.md"), text, disk.FileMode); err != nil {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(paths[0]), "added-k999.md"), text, durable.FileMode); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := aged(t, dir, nil).Get("k999"); err != nil {

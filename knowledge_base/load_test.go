@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/opstream/durable"
 )
 
 // Opening tells how many files it has read, one call at a time, up to the last;
@@ -19,7 +19,7 @@ func TestOpenTellsProgress(t *testing.T) {
 	for i := range n {
 		mustPut(t, s, newCard(fmt.Sprintf("k%02d", i), fmt.Sprintf("topic %d", i), "text"))
 	}
-	if err := os.WriteFile(filepath.Join(dir, "2026-01", "broken-x.md"), []byte("---\nnot: closed\n"), disk.FileMode); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "2026-01", "broken-x.md"), []byte("---\nnot: closed\n"), durable.FileMode); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {

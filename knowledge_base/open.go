@@ -13,11 +13,11 @@ import (
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
-	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/internal/index"
 	"anamnesis/knowledge_base/internal/reviews"
 	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/opstream/durable"
 )
 
 // Open opens the knowledge base in dir, creating it 0700 where it is absent,
@@ -27,7 +27,7 @@ func Open(dir string, o *Options) (*Store, error) { return open(dir, o, time.Now
 
 // open is Open with the clock by which the age of files is measured.
 func open(dir string, o *Options, clock func() time.Time) (*Store, error) {
-	s := &Store{dir: dir, fs: disk.OS{}, contents: contents{reviews: new(reviews.List)}}
+	s := &Store{dir: dir, fs: durable.OS{}, contents: contents{reviews: new(reviews.List)}}
 	if o != nil {
 		s.opts = *o
 	}
@@ -40,7 +40,7 @@ func open(dir string, o *Options, clock func() time.Time) (*Store, error) {
 	s.folder = &folder.Folder{Dir: dir, Index: filepath.Join(dir, indexDir), Clock: clock}
 	s.index = index.New(retrieval.Options{
 		Embedder: s.opts.Embedder, VectorWait: s.opts.VectorWait, Now: s.opts.Now, Dir: s.folder.Index,
-		WriteFile: func(path string, data []byte) error { return disk.WriteAtomic(s.fs, path, data) },
+		WriteFile: func(path string, data []byte) error { return durable.WriteFile(s.fs, path, data) },
 	})
 	kept := make(chan map[string]*folder.File, 1)
 	go func() { kept <- s.folder.Kept() }() // meanwhile the folder is prepared
@@ -97,11 +97,14 @@ func (s *Store) sweepMonths() error {
 	if len(s.folder.Temp) == 0 {
 		return nil
 	}
-	release, err := disk.TryLock(s.lockPath())
-	if err != nil || release == nil {
-		return err // another process is writing; the next opening sweeps
+	lock, err := durable.TryLock(s.lockPath())
+	if errors.Is(err, durable.ErrLocked) {
+		return nil // another process is writing; the next opening sweeps
 	}
-	defer release()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	for _, path := range s.folder.Temp {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -136,7 +139,7 @@ func (s *Store) checkBrought() error {
 // beginReviews creates the list of reviews. If older is set, an earlier version of the program,
 // which had no list, used the folder: its reviewed cards were reviewed here.
 func (s *Store) beginReviews(older bool) error {
-	if err := disk.MakeDir(s.fs, s.dir); err != nil {
+	if err := durable.MakeDir(s.fs, s.dir); err != nil {
 		return err
 	}
 	var lines []reviews.Line
@@ -157,27 +160,28 @@ func (s *Store) beginReviews(older bool) error {
 
 // prepare creates the folders and removes temporary files of crashed writers.
 func (s *Store) prepare() error {
-	for _, d := range []string{s.dir, filepath.Join(s.dir, indexDir)} {
-		if err := disk.MakeDir(s.fs, d); err != nil {
+	index := filepath.Join(s.dir, indexDir)
+	if info, err := os.Stat(index); err != nil || !info.IsDir() {
+		if err := durable.MakeDir(s.fs, index); err != nil {
 			return err
 		}
 	}
-	release, err := disk.TryLock(s.lockPath())
+	lock, err := durable.TryLock(s.lockPath())
+	if errors.Is(err, durable.ErrLocked) {
+		return nil // another process is writing; the next opening sweeps
+	}
 	if err != nil {
 		return err
 	}
-	if release == nil {
-		return nil // another process is writing; the next opening sweeps
-	}
-	defer release()
+	defer lock.Close()
 	ignore := filepath.Join(s.dir, indexDir, ".gitignore")
 	if _, err := os.Stat(ignore); errors.Is(err, fs.ErrNotExist) {
-		if err := disk.WriteAtomic(s.fs, ignore, []byte("*\n")); err != nil {
+		if err := durable.WriteFile(s.fs, ignore, []byte("*\n")); err != nil {
 			return err
 		}
 	}
 	for _, d := range []string{indexDir, replacedDir} {
-		if err := disk.SweepTemp(filepath.Join(s.dir, d), disk.TempMark); err != nil {
+		if err := durable.RemoveTemp(filepath.Join(s.dir, d), durable.TempPrefix); err != nil {
 			return err
 		}
 	}

@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/opstream/durable"
 )
 
 // cardFolder writes n cards made from the committed set by repetition, each a
@@ -25,14 +25,14 @@ func cardFolder(b *testing.B, n int) (string, *retrieval.Set) {
 	}
 	dir := b.TempDir()
 	month := filepath.Join(dir, day.Format("2006-01"))
-	if err := os.Mkdir(month, disk.DirMode); err != nil {
+	if err := os.Mkdir(month, durable.DirMode); err != nil {
 		b.Fatal(err)
 	}
 	for i := range n {
 		d := set.Docs[i%len(set.Docs)]
 		c := newCard(fmt.Sprintf("c%06d", i), fmt.Sprintf("%s %d", d.Title, i), d.Text, set.Docs[(i*7+i/len(set.Docs))%len(set.Docs)].Title)
 		c.Created = day.Add(time.Duration(i) * time.Second)
-		if err := os.WriteFile(filepath.Join(month, folder.FileName(c.Topic, c.ID)), c.Markdown(), disk.FileMode); err != nil {
+		if err := os.WriteFile(filepath.Join(month, folder.FileName(c.Topic, c.ID)), c.Markdown(), durable.FileMode); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -80,7 +80,7 @@ func BenchmarkFolder(b *testing.B) {
 	})
 	// What is kept is there, whichever part is run: young files are kept by none.
 	first(b).Close()
-	for end := time.Now().Add(disk.RacyWindow); time.Now().Before(end); {
+	for end := time.Now().Add(folder.RacyWindow); time.Now().Before(end); {
 		first(b).Close()
 	}
 	first(b).Close()

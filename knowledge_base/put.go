@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"anamnesis/knowledge_base/card"
-	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/opstream/durable"
 )
 
 // Actor says who wants a change; the history names them as its author.
@@ -102,11 +102,11 @@ func (s *Store) Apply(ctx context.Context, ch Change) ([]Stored, error) {
 	if s.closed {
 		return nil, ErrClosed
 	}
-	release, err := disk.Lock(s.lockPath())
+	lock, err := durable.Lock(s.lockPath())
 	if err != nil {
 		return nil, fmt.Errorf("put cards: %w", err)
 	}
-	defer release()
+	defer lock.Close()
 	if err := s.settle(); err != nil {
 		return nil, fmt.Errorf("put cards: %w", err)
 	}
@@ -324,11 +324,11 @@ func (s *Store) keepReplaced(old *folder.File) error {
 		return nil
 	}
 	dir := filepath.Join(s.dir, replacedDir)
-	if err := disk.MakeDir(s.fs, dir); err != nil {
+	if err := durable.MakeDir(s.fs, dir); err != nil {
 		return err
 	}
 	keep := filepath.Join(dir, fmt.Sprintf("%s.%x.md", old.ID, old.Sum[:6]))
-	return disk.WriteAtomic(s.fs, keep, old.Card().Source())
+	return durable.WriteFile(s.fs, keep, old.Card().Source())
 }
 
 // take makes what was written the cards in memory.

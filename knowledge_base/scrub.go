@@ -13,10 +13,10 @@ import (
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
-	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/internal/intent"
 	"anamnesis/knowledge_base/internal/secrets"
+	"anamnesis/opstream/durable"
 )
 
 // Secrets is what a folder and its history hold of secrets, and what became of it.
@@ -134,11 +134,11 @@ func (s *Store) RemoveSecrets(ctx context.Context) (*Secrets, error) {
 	if s.closed {
 		return nil, ErrClosed
 	}
-	release, err := disk.Lock(s.lockPath())
+	lock, err := durable.Lock(s.lockPath())
 	if err != nil {
 		return nil, fmt.Errorf("remove secrets: %w", err)
 	}
-	defer release()
+	defer lock.Close()
 	notice := s.opts.Notice
 	s.opts.Notice = nil // what holds a secret has none soon
 	if err = s.settle(); err == nil {

@@ -12,11 +12,11 @@ import (
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
-	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/internal/index"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/knowledge_base/usage"
+	"anamnesis/opstream/durable"
 )
 
 // MaxCards is how many cards one folder may hold; opening more is an error.
@@ -110,7 +110,7 @@ type BrokenCard = folder.Broken
 type Store struct {
 	dir    string
 	opts   Options
-	fs     disk.FS
+	fs     durable.FS
 	folder *folder.Folder
 	watch  *folder.Watch // nil if the store was opened without it
 

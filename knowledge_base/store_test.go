@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"anamnesis/knowledge_base/card"
-	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/opstream/durable"
 )
 
 func TestPutLayout(t *testing.T) {
@@ -38,9 +38,9 @@ func TestPutLayout(t *testing.T) {
 		if d.Name() == ".git" {
 			return fs.SkipDir
 		}
-		want := disk.FileMode
+		want := durable.FileMode
 		if d.IsDir() {
-			want = fs.ModeDir | disk.DirMode
+			want = fs.ModeDir | durable.DirMode
 		}
 		if fi.Mode() != want {
 			t.Errorf("%s has mode %v, want %v", path, fi.Mode(), want)
@@ -235,7 +235,7 @@ func TestOpenRefuses(t *testing.T) {
 // faultyFS stops at the n-th step: a failure, or a crash, after which
 // nothing works any more and what is on disk stays as it is.
 type faultyFS struct {
-	disk.OS
+	durable.OS
 	left  int
 	crash bool
 	dead  bool
@@ -255,15 +255,12 @@ func (f *faultyFS) step() error {
 	return nil
 }
 
-func (f *faultyFS) WriteTemp(pattern string, data []byte, mode fs.FileMode) (string, error) {
+func (f *faultyFS) Open(name string, flag int) (durable.File, error) {
 	if err := f.step(); err != nil {
-		if f.crash { // half of it reached the disk
-			path, werr := f.OS.WriteTemp(pattern, data[:len(data)/2], mode)
-			return path, errors.Join(err, werr)
-		}
-		return "", err
+		return nil, err
 	}
-	return f.OS.WriteTemp(pattern, data, mode)
+	file, err := f.OS.Open(name, flag)
+	return faultyFile{file, f}, err
 }
 
 func (f *faultyFS) Rename(from, to string) error {
@@ -273,14 +270,12 @@ func (f *faultyFS) Rename(from, to string) error {
 	return f.OS.Rename(from, to)
 }
 
-func (f *faultyFS) Append(path string, data []byte) error {
-	if err := f.step(); err != nil {
-		if f.crash {
-			err = errors.Join(err, f.OS.Append(path, data[:len(data)/2]))
-		}
-		return err
+// Remove works when other steps fail, but not after a crash.
+func (f *faultyFS) Remove(name string) error {
+	if f.dead {
+		return errFault
 	}
-	return f.OS.Append(path, data)
+	return f.OS.Remove(name)
 }
 
 func (f *faultyFS) SyncDir(dir string) error {
@@ -288,6 +283,37 @@ func (f *faultyFS) SyncDir(dir string) error {
 		return err
 	}
 	return f.OS.SyncDir(dir)
+}
+
+type faultyFile struct {
+	durable.File
+	fs *faultyFS
+}
+
+// WriteAt writes half of the data if it fails, as a full disk does.
+func (f faultyFile) WriteAt(data []byte, off int64) (int, error) {
+	if f.fs.dead {
+		return 0, errFault
+	}
+	if err := f.fs.step(); err != nil {
+		n, werr := f.File.WriteAt(data[:len(data)/2], off)
+		return n, errors.Join(err, werr)
+	}
+	return f.File.WriteAt(data, off)
+}
+
+func (f faultyFile) Truncate(size int64) error {
+	if f.fs.dead {
+		return errFault
+	}
+	return f.File.Truncate(size)
+}
+
+func (f faultyFile) Sync() error {
+	if err := f.fs.step(); err != nil {
+		return err
+	}
+	return f.File.Sync()
 }
 
 // At every step a put can fail or the process can die; the card is then the
@@ -298,7 +324,7 @@ func TestPutFaults(t *testing.T) {
 	for _, crash := range []bool{false, true} {
 		for _, replace := range []bool{false, true} {
 			completed := false
-			for n := 1; n < 20 && !completed; n++ {
+			for n := 1; n < 60 && !completed; n++ {
 				t.Run(fmt.Sprintf("crash=%v/replace=%v/step=%d", crash, replace, n), func(t *testing.T) {
 					dir := t.TempDir()
 					s := openStore(t, dir)
@@ -311,7 +337,7 @@ func TestPutFaults(t *testing.T) {
 					if err != nil && !errors.Is(err, errFault) {
 						t.Errorf("error %v does not name the fault", err)
 					}
-					if temps, _ := filepath.Glob(filepath.Join(dir, "*", disk.TempMark+"*")); !crash && len(temps) > 0 {
+					if temps, _ := filepath.Glob(filepath.Join(dir, "*", durable.TempPrefix+"*")); !crash && len(temps) > 0 {
 						t.Errorf("a failed put left %v", temps)
 					}
 					again := openStore(t, dir)
@@ -329,7 +355,7 @@ func TestPutFaults(t *testing.T) {
 					if c, err := again.Get("k1"); err != nil || c.Issue[0] != newText {
 						t.Fatalf("after putting again: %v, %v", c, err)
 					}
-					temps, err := filepath.Glob(filepath.Join(dir, "*", disk.TempMark+"*"))
+					temps, err := filepath.Glob(filepath.Join(dir, "*", durable.TempPrefix+"*"))
 					if err != nil || len(temps) > 0 {
 						t.Errorf("left behind: %v, %v", temps, err)
 					}

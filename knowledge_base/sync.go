@@ -10,11 +10,11 @@ import (
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
-	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/internal/intent"
 	"anamnesis/knowledge_base/internal/merge"
 	"anamnesis/knowledge_base/internal/secrets"
+	"anamnesis/opstream/durable"
 )
 
 // maxPushes is how often a sync fetches again because the remote went on
@@ -74,11 +74,11 @@ func (s *Store) syncOnce(ctx context.Context, remote string, out *Synced) error 
 	if s.opts.NoHistory {
 		return errors.New("the cards lie in a project's repository; git pull and push there")
 	}
-	release, err := disk.Lock(s.lockPath())
+	lock, err := durable.Lock(s.lockPath())
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer lock.Close()
 	if err := s.settle(); err != nil {
 		return err
 	}

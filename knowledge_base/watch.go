@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/opstream/durable"
 )
 
 // freshen takes in what others changed in a watched folder. No lock is held.
@@ -43,7 +43,7 @@ func (s *Store) ours(names map[string]bool) bool {
 	var paths []string
 	cards := make(map[string]*folder.File)
 	for path := range names {
-		if strings.HasPrefix(filepath.Base(path), disk.TempMark) {
+		if strings.HasPrefix(filepath.Base(path), durable.TempPrefix) {
 			continue
 		}
 		st := s.cardAt(path)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 )
 
 func benchBody() []byte { return []byte(`{"text":"` + strings.Repeat("x", 1013) + `"}`) }
@@ -26,13 +26,13 @@ const benchLineBytes = 1207
 // bareFile is what durable appending cannot beat: a write and an fdatasync of
 // as many bytes.
 type bareFile struct {
-	f   disk.File
+	f   durable.File
 	off int64
 }
 
 func newBareFile(b *testing.B, dir string) *bareFile {
 	b.Helper()
-	f, err := disk.OS{}.Open(filepath.Join(dir, "bare"), os.O_RDWR|os.O_CREATE)
+	f, err := durable.OS{}.Open(filepath.Join(dir, "bare"), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		b.Fatal(err)
 	}

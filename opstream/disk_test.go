@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/segments"
 )
 
@@ -111,7 +111,7 @@ func (d *simDisk) ReadDir(path string) ([]string, error) {
 	return out, nil
 }
 
-func (d *simDisk) Open(path string, flag int) (disk.File, error) {
+func (d *simDisk) Open(path string, flag int) (durable.File, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if flag&(os.O_CREATE|os.O_TRUNC) != 0 {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 )
 
 // childDir names, in the environment, the stream a child process appends to.
@@ -97,7 +97,7 @@ func killAndReopen(t *testing.T, rng *rand.Rand, kills int) (acked uint64) {
 // its writer, and returns the last seq the child said was acknowledged.
 func appendUntilKilled(t *testing.T, dir string, after time.Duration) (acked uint64) {
 	cmd, lines := startWriter(t, dir)
-	var locked *disk.LockedError
+	var locked *durable.LockedError
 	if _, err := Open(dir, nil); !errors.As(err, &locked) || locked.PID != cmd.Process.Pid {
 		t.Fatalf("a second writer got %v, want it refused naming %d", err, cmd.Process.Pid)
 	}

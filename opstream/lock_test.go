@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 )
 
 // startWriter starts a process that appends to the stream forever, and waits
@@ -41,15 +41,15 @@ func TestTwoWriters(t *testing.T) {
 	for range rounds {
 		cmd, _ := startWriter(t, dir)
 		_, err := Open(dir, nil)
-		var locked *disk.LockedError
-		if !errors.As(err, &locked) || locked.PID != cmd.Process.Pid || !errors.Is(err, disk.ErrLocked) {
+		var locked *durable.LockedError
+		if !errors.As(err, &locked) || locked.PID != cmd.Process.Pid || !errors.Is(err, durable.ErrLocked) {
 			t.Fatalf("a second writer got %v, want it refused naming %d", err, cmd.Process.Pid)
 		}
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait() // killed
-		content, err := os.ReadFile(filepath.Join(dir, disk.LockName))
+		content, err := os.ReadFile(filepath.Join(dir, lockName))
 		if err != nil || len(content) == 0 {
 			t.Fatalf("the killed writer left %q in its lock file, %v", content, err)
 		}
@@ -67,8 +67,8 @@ func TestLockSameProcess(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, nil)
 	_, err := Open(dir, nil)
-	var locked *disk.LockedError
-	if !errors.As(err, &locked) || locked.PID != os.Getpid() || !errors.Is(err, disk.ErrLocked) {
+	var locked *durable.LockedError
+	if !errors.As(err, &locked) || locked.PID != os.Getpid() || !errors.Is(err, durable.ErrLocked) {
 		t.Fatalf("second Open = %v", err)
 	}
 	got := make(chan error)

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/segments"
 	"anamnesis/opstream/internal/wire"
 )
@@ -20,7 +19,7 @@ import (
 type Log struct {
 	opts      Options
 	dir       string
-	lock      *disk.Lock
+	lock      *durable.WriterLock
 	recovered *Recovery
 	resumed   segments.Resumed
 
@@ -31,8 +30,8 @@ type Log struct {
 
 	// The leader, the one Append that writes for all waiting ones, owns these fields while it
 	// leads.
-	file    disk.File // the current segment; nil before the first
-	fileSeg uint64    // its first seq
+	file    durable.File // the current segment; nil before the first
+	fileSeg uint64       // its first seq
 	batch   []*call
 	lines   []framed                   // of batch
 	buf     []byte                     // the lines' bytes, with newlines
@@ -48,6 +47,9 @@ type Log struct {
 	sealer  *time.Timer
 }
 
+// lockName is the file of the lock of the one writer.
+const lockName = "ops.lock"
+
 // Open opens the stream in dir for writing, and creates it if there is none. It takes the
 // writer's lock (or fails with a *LockedError), verifies the whole stream, or what follows a
 // snapshot (see Options.Snapshot), and repairs a torn tail (see Recovered). Damage below
@@ -55,29 +57,29 @@ type Log struct {
 func Open(dir string, o *Options) (*Log, error) {
 	opts := o.withDefaults()
 	dir = filepath.Clean(dir)
-	if err := createDirs(opts.FS, dir); err != nil {
+	if err := durable.MakeDir(opts.FS, dir); err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", dir, err)
 	}
-	lock, err := disk.TakeLock(dir, opts.Wait)
-	if err != nil {
+	lock := durable.NewWriterLock(filepath.Join(dir, lockName))
+	if err := lock.Acquire(context.Background(), opts.Wait); err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", dir, err)
 	}
 	l, err := openLocked(dir, opts, lock)
 	if err != nil {
-		return nil, errors.Join(err, lock.Release())
+		return nil, errors.Join(err, lock.Close())
 	}
 	return l, nil
 }
 
 // openLocked is Open with the lock held.
-func openLocked(dir string, opts Options, lock *disk.Lock) (*Log, error) {
+func openLocked(dir string, opts Options, lock *durable.WriterLock) (*Log, error) {
 	l := &Log{
 		opts: opts, dir: dir, lock: lock,
 		blobs: segments.Blobs{FS: opts.FS, Dir: dir},
 		scan:  segments.Scanner{FS: opts.FS, Dir: dir},
 	}
 	l.idle = sync.NewCond(&l.mu)
-	if err := disk.Mkdir(opts.FS, filepath.Join(dir, segments.OpsDirName), dir); err != nil {
+	if err := durable.MakeDir(opts.FS, filepath.Join(dir, segments.OpsDirName)); err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", dir, err)
 	}
 	l.resumed = l.scan.Resume(opts.Snapshot)
@@ -93,34 +95,6 @@ func openLocked(dir string, opts Options, lock *disk.Lock) (*Log, error) {
 		l.sealer = time.AfterFunc(opts.SealAfter, l.sealIdle)
 	}
 	return l, nil
-}
-
-// createDirs makes dir and its missing parents, each durable.
-func createDirs(fsys disk.FS, dir string) error {
-	parent := filepath.Dir(dir)
-	err := fsys.Mkdir(dir)
-	switch {
-	case err == nil:
-		if err := fsys.SyncDir(parent); err != nil {
-			return fmt.Errorf("sync directory: %w", err)
-		}
-		return nil
-	case errors.Is(err, fs.ErrExist):
-		// It may be from a writer that died before its entry was durable. A parent that cannot
-		// be opened was not made by this program.
-		if err := fsys.SyncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
-			return fmt.Errorf("sync directory: %w", err)
-		}
-		return nil
-	case errors.Is(err, fs.ErrNotExist) && parent != dir:
-		if err := createDirs(fsys, parent); err != nil {
-			return err
-		}
-		// Try once more only: an existing parent may be unable to hold anything, such as a
-		// dangling link.
-		return disk.Mkdir(fsys, dir, parent)
-	}
-	return err
 }
 
 // Recovered returns what Open repaired, nil if nothing.
@@ -236,7 +210,7 @@ func (l *Log) Close() error {
 	}
 	l.snapshotMu.Lock() // one under way ends before another writer may begin
 	defer l.snapshotMu.Unlock()
-	errs = append(errs, l.lock.Release())
+	errs = append(errs, l.lock.Close())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close stream %s: %w", l.dir, err)
 	}

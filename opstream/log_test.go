@@ -19,7 +19,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/segments"
 	"anamnesis/opstream/internal/wire"
 )
@@ -307,13 +307,13 @@ type slowSync struct {
 	entered, leave chan bool
 }
 
-func (s slowSync) Open(path string, flag int) (disk.File, error) {
+func (s slowSync) Open(path string, flag int) (durable.File, error) {
 	f, err := s.simDisk.Open(path, flag)
 	return slowFile{f, s}, err
 }
 
 type slowFile struct {
-	disk.File
+	durable.File
 	s slowSync
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/segments"
 	"anamnesis/opstream/internal/wire"
 )
@@ -90,8 +90,8 @@ func mountExt4(t *testing.T, dir string) error {
 // mountedDisk is a real one.
 type mountedDisk string
 
-func (d mountedDisk) place() (string, disk.FS) { return filepath.Join(string(d), "log"), nil }
-func (d mountedDisk) filler() string           { return filepath.Join(string(d), "filler") }
+func (d mountedDisk) place() (string, durable.FS) { return filepath.Join(string(d), "log"), nil }
+func (d mountedDisk) filler() string              { return filepath.Join(string(d), "filler") }
 func (d mountedDisk) fill(t *testing.T, leaveBytes int) {
 	fillDisk(t, d.filler(), leaveBytes)
 }
@@ -231,7 +231,7 @@ func TestReadOnlyDisk(t *testing.T) {
 
 // readOnlyDisk: a new writer is told that it can write nothing, reading and
 // verifying still work, and when it can be written again nothing is missing.
-func readOnlyDisk(t *testing.T, dir string, fsys disk.FS, readOnly func(on bool)) {
+func readOnlyDisk(t *testing.T, dir string, fsys durable.FS, readOnly func(on bool)) {
 	o := &Options{FS: fsys}
 	l := mustOpen(t, dir, o)
 	mustAppend(t, l, Entry{Kind: "k", Body: []byte(`{"n":1}`)})

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/segments"
 	"anamnesis/opstream/internal/wire"
 )
@@ -46,7 +46,7 @@ func longStream(tb testing.TB, dir string, records int) {
 // bareScan reads a stream's segments and hashes their bytes, as one thread:
 // what verifying cannot beat as one thread.
 func bareScan(b *testing.B, dir string) {
-	segs, _, err := segments.List(disk.OS{}, dir)
+	segs, _, err := segments.List(durable.OS{}, dir)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/segments"
 	"anamnesis/opstream/internal/wire"
 )
@@ -94,7 +94,7 @@ type Options struct {
 	Snapshot string
 	// FS is the file system, a seam for faults; nil means the operating
 	// system's. The lock is always the operating system's.
-	FS disk.FS
+	FS durable.FS
 	// Now is the clock of the lines' time stamps; nil means time.Now.
 	Now func() time.Time
 	// AfterAppend, if set, is called after each batch is durable and before its Appends return,
@@ -119,7 +119,7 @@ func (o *Options) withDefaults() Options {
 		out.PollInterval = DefaultPollInterval
 	}
 	if out.FS == nil {
-		out.FS = disk.OS{}
+		out.FS = durable.OS{}
 	}
 	if out.Now == nil {
 		out.Now = time.Now
@@ -130,7 +130,7 @@ func (o *Options) withDefaults() Options {
 // The sentinel errors; the typed errors below match them with errors.Is.
 var (
 	// ErrLocked: another process writes this stream. See LockedError.
-	ErrLocked = disk.ErrLocked
+	ErrLocked = durable.ErrLocked
 	// ErrCorrupt: acknowledged bytes are damaged. See CorruptError.
 	ErrCorrupt = wire.ErrCorrupt
 	// ErrVersion: a newer program wrote this stream; nothing was changed.
@@ -166,10 +166,10 @@ type Recovery struct {
 
 // FS and File are the seam for faults; see Options.FS.
 type (
-	FS   = disk.FS
-	File = disk.File
+	FS   = durable.FS
+	File = durable.File
 	// LockedError names the holder of the writer's lock.
-	LockedError = disk.LockedError
+	LockedError = durable.LockedError
 	// CorruptError names the acknowledged bytes that are damaged, and how.
 	CorruptError = wire.CorruptError
 )

@@ -7,14 +7,14 @@ import (
 	"syscall"
 	"testing"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 )
 
 // smallDisk is a file system that can be full.
 type smallDisk interface {
 	// dir is a directory in it, and fs how the log gets there; nil is the
 	// operating system's way.
-	place() (dir string, fs disk.FS)
+	place() (dir string, fs durable.FS)
 	// fill leaves so many bytes of room, or a few less.
 	fill(t *testing.T, leaveBytes int)
 	// free makes room again.
@@ -24,7 +24,7 @@ type smallDisk interface {
 // quotaFS is the operating system's file system with a limit on the bytes that are
 // written, in place of a small disk that only root could mount. It can be read-only.
 type quotaFS struct {
-	disk.OS
+	durable.OS
 	dir string
 
 	mu       sync.Mutex
@@ -35,7 +35,7 @@ type quotaFS struct {
 // unlimited is more than any test writes.
 const unlimited = 1 << 40
 
-func (q *quotaFS) place() (string, disk.FS) { return q.dir, q }
+func (q *quotaFS) place() (string, durable.FS) { return q.dir, q }
 
 func (q *quotaFS) fill(_ *testing.T, leaveBytes int) { q.set(int64(leaveBytes)) }
 func (q *quotaFS) free(*testing.T)                   { q.set(unlimited) }
@@ -78,7 +78,7 @@ func (q *quotaFS) Remove(name string) error {
 	return q.changes(name, func() error { return q.OS.Remove(name) })
 }
 
-func (q *quotaFS) Open(name string, flag int) (f disk.File, err error) {
+func (q *quotaFS) Open(name string, flag int) (f durable.File, err error) {
 	open := func() error { f, err = q.OS.Open(name, flag); return err }
 	if flag&(os.O_RDWR|os.O_WRONLY|os.O_CREATE) == 0 {
 		err = open()
@@ -92,7 +92,7 @@ func (q *quotaFS) Open(name string, flag int) (f disk.File, err error) {
 }
 
 type quotaFile struct {
-	disk.File
+	durable.File
 	fs *quotaFS
 }
 

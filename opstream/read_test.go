@@ -16,7 +16,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/wire"
 )
 
@@ -296,7 +296,7 @@ type pausingFS struct {
 }
 
 type pausingFile struct {
-	disk.File
+	durable.File
 	pause chan bool
 }
 

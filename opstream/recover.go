@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/segments"
 )
 
@@ -70,7 +70,7 @@ func (l *Log) setAside(st *segments.Stop) error {
 	}
 	name := tornName(st.Seg, st.Off, data)
 	path := filepath.Join(l.dir, name)
-	if err := disk.WriteFile(l.opts.FS, path+".tmp", path, data); err != nil {
+	if err := durable.WriteVia(l.opts.FS, path+".tmp", path, data); err != nil {
 		return fmt.Errorf("set torn tail aside: %w", err)
 	}
 	if err := l.opts.FS.SyncDir(l.dir); err != nil {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/segments"
 	"anamnesis/opstream/internal/wire"
 )
@@ -52,10 +52,10 @@ var errSalvageEnds = errors.New("the readable prefix ends")
 // the name to is always complete. Salvage refuses to run if an interrupted copy exists, and
 // does not touch it.
 func Salvage(ctx context.Context, dir, to string) (Salvaged, error) {
-	return salvage(ctx, disk.OS{}, dir, filepath.Clean(to))
+	return salvage(ctx, durable.OS{}, dir, filepath.Clean(to))
 }
 
-func salvage(ctx context.Context, fsys disk.FS, dir, to string) (Salvaged, error) {
+func salvage(ctx context.Context, fsys durable.FS, dir, to string) (Salvaged, error) {
 	if err := newPlace(dir, to); err != nil {
 		return Salvaged{}, err
 	}
@@ -85,7 +85,7 @@ func salvage(ctx context.Context, fsys disk.FS, dir, to string) (Salvaged, error
 	stop, err := scan.Advance()
 	switch {
 	case err == nil, errors.Is(err, errSalvageEnds):
-	case disk.Unreadable(err):
+	case durable.Unreadable(err):
 		out.Why = err.Error()
 	default:
 		return Salvaged{}, fmt.Errorf("salvage %s: %w", dir, err)
@@ -115,7 +115,7 @@ func salvage(ctx context.Context, fsys disk.FS, dir, to string) (Salvaged, error
 
 // lookBehind finds the readable lines behind the damage at a cursor. Unreadable bytes end the
 // search.
-func (out *Salvaged) lookBehind(ctx context.Context, fsys disk.FS, dir string, cur segments.Cursor) error {
+func (out *Salvaged) lookBehind(ctx context.Context, fsys durable.FS, dir string, cur segments.Cursor) error {
 	v := verifier{fs: fsys, dir: dir, scan: segments.Scanner{FS: fsys, Dir: dir}}
 	v.scan.Visit = func(*wire.Envelope, int64, int) error {
 		if out.BehindRecords++; out.BehindRecords%verifyCtxEvery == 0 && ctx.Err() != nil {
@@ -143,7 +143,7 @@ func (out *Salvaged) lookBehind(ctx context.Context, fsys disk.FS, dir string, c
 
 // readableOnly returns an error unless it says that bytes cannot be read.
 func readableOnly(err error) error {
-	if disk.Unreadable(err) {
+	if durable.Unreadable(err) {
 		return nil
 	}
 	return err
@@ -183,10 +183,10 @@ func realPath(dir string) (string, error) {
 }
 
 // copyPrefix copies the lines up to a cursor and the blobs they name, durably.
-func copyPrefix(fsys disk.FS, dir, to string, cur *segments.Cursor, blobs map[string]segments.BlobRef) error {
+func copyPrefix(fsys durable.FS, dir, to string, cur *segments.Cursor, blobs map[string]segments.BlobRef) error {
 	ops := filepath.Join(to, segments.OpsDirName)
-	for _, d := range [][2]string{{to, filepath.Dir(to)}, {ops, to}} {
-		if err := disk.Mkdir(fsys, d[0], d[1]); err != nil {
+	for _, dir := range []string{to, ops} {
+		if err := durable.MakeDir(fsys, dir); err != nil {
 			return err
 		}
 	}
@@ -218,7 +218,7 @@ func copyPrefix(fsys disk.FS, dir, to string, cur *segments.Cursor, blobs map[st
 }
 
 // copyFile copies the first bytes of a file, durably.
-func copyFile(fsys disk.FS, from, to string, size int64) error {
+func copyFile(fsys durable.FS, from, to string, size int64) error {
 	f, err := fsys.Open(from, os.O_RDONLY)
 	if err != nil {
 		return err
@@ -228,5 +228,5 @@ func copyFile(fsys disk.FS, from, to string, size int64) error {
 	if n, err := f.ReadAt(data, 0); int64(n) < size {
 		return fmt.Errorf("read %s: %w", from, err)
 	}
-	return disk.WriteFile(fsys, to+".tmp", to, data)
+	return durable.WriteVia(fsys, to+".tmp", to, data)
 }

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/wire"
 )
 
@@ -166,7 +166,7 @@ func TestSalvageInterrupted(t *testing.T) {
 // failingFS is the operating system's file system until an operation that
 // changes something, counted down, fails, and all after it do.
 type failingFS struct {
-	disk.OS
+	durable.OS
 	left int
 }
 
@@ -201,13 +201,13 @@ func (f *failingFS) SyncDir(name string) error {
 	return f.do(func() error { return f.OS.SyncDir(name) })
 }
 
-func (f *failingFS) Open(name string, flag int) (file disk.File, err error) {
+func (f *failingFS) Open(name string, flag int) (file durable.File, err error) {
 	err = f.do(func() error { file, err = f.OS.Open(name, flag); return err })
 	return failingFile{file, f}, err
 }
 
 type failingFile struct {
-	disk.File
+	durable.File
 	fs *failingFS
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/segments"
 	"anamnesis/opstream/internal/wire"
 )
@@ -72,7 +73,7 @@ func TestOpenListings(t *testing.T) {
 		}
 		return l
 	}
-	if err := createDirs(d, "/log"); err != nil {
+	if err := durable.MakeDir(d, "/log"); err != nil {
 		t.Fatal(err)
 	}
 	l := open()

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/segments"
 	"anamnesis/opstream/internal/wire"
 )
@@ -73,7 +73,7 @@ func (l *Log) writeSnapshot(version string, fold []byte, seq uint64) error {
 		return err
 	}
 	path := filepath.Join(l.dir, segments.SnapshotName)
-	return disk.WriteFile(l.opts.FS, path+".tmp", path, data)
+	return durable.WriteVia(l.opts.FS, path+".tmp", path, data)
 }
 
 // hashChained returns the hash of the first of consecutive lines, which it reads

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/segments"
 	"anamnesis/opstream/internal/wire"
 	"anamnesis/opstream/jsontext"
@@ -92,10 +92,10 @@ func (r *Report) add(f Finding) {
 // JSON of every body, every blob. The report lists damage; the error means that it could not
 // be examined (ErrNotFound if there is no stream). It takes no lock and changes nothing.
 func Verify(ctx context.Context, dir string) (Report, error) {
-	return verify(ctx, disk.OS{}, dir)
+	return verify(ctx, durable.OS{}, dir)
 }
 
-func verify(ctx context.Context, fsys disk.FS, dir string) (Report, error) {
+func verify(ctx context.Context, fsys durable.FS, dir string) (Report, error) {
 	for try := 1; ; try++ {
 		v := verifier{fs: fsys, dir: dir, blobs: map[string]bool{}}
 		if err := v.run(ctx); err != nil {
@@ -109,7 +109,7 @@ func verify(ctx context.Context, fsys disk.FS, dir string) (Report, error) {
 }
 
 type verifier struct {
-	fs     disk.FS
+	fs     durable.FS
 	dir    string
 	scan   segments.Scanner
 	report Report
@@ -129,7 +129,7 @@ func (v *verifier) run(ctx context.Context) error {
 	}
 	v.report.Findings = []Finding{}
 	v.report.Segments = len(segs)
-	v.report.Writer = disk.WriterOf(v.dir)
+	v.report.Writer = durable.Writer(filepath.Join(v.dir, lockName))
 	// Before the lines: what a running writer adds meanwhile is not a lost end.
 	v.snapshot, v.snapshotErr = segments.ReadSnapshot(v.fs, v.dir)
 	for _, name := range others {
@@ -189,7 +189,7 @@ func (v *verifier) stretch() (more bool, err error) {
 
 // cannotRead makes a finding of an error about unreadable bytes, and returns any other.
 func (v *verifier) cannotRead(err error) error {
-	if err == nil || !disk.Unreadable(err) {
+	if err == nil || !durable.Unreadable(err) {
 		return err
 	}
 	v.report.add(Finding{

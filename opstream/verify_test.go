@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/segments"
 )
 
@@ -82,7 +82,7 @@ func TestVerifyLostEnd(t *testing.T) {
 func TestVerifyDeadWriter(t *testing.T) {
 	dir := fiveRecords(t)
 	keepLines(t, dir, 5, `{"v":1,`)
-	own := disk.ProcessStart(os.Getpid())
+	own := durable.ProcessStart(os.Getpid())
 	if own == 0 {
 		t.Log("this system does not tell when a process began")
 	}
@@ -99,7 +99,7 @@ func TestVerifyDeadWriter(t *testing.T) {
 			continue
 		}
 		content := fmt.Sprintf(`{"pid":%d,"start":%d,"since":"2026-01-02T03:04:05Z"}`, os.Getpid(), tt.start)
-		if err := os.WriteFile(filepath.Join(dir, disk.LockName), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, lockName), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if got := findings(t, dir); !strings.HasPrefix(got, tt.want) {

@@ -1,9 +1,11 @@
 package worldstate
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"anamnesis/worldstate/internal/fsys"
@@ -19,13 +21,13 @@ func TestLockSweeps(t *testing.T) {
 			b.save()
 			left := filepath.Join(b.w.objects.PackDir(), fsys.TempPrefix+"left")
 			b.must(os.WriteFile(left, nil, 0o600))
-			b.must(os.WriteFile(b.w.lock.Path, fmt.Appendf(nil, "%s12345 another-boot\n", mark), 0o600))
+			b.must(os.WriteFile(b.lockPath(), fmt.Appendf(nil, "%s12345 another-boot\n", mark), 0o600))
 			b.open(nil)
 			b.save()
 			if _, err := os.Stat(left); !os.IsNotExist(err) {
 				t.Errorf("it is left: %v", err)
 			}
-			if text := b.lockText(); text != string(b.w.lock.Own) {
+			if text := b.lockText(); !strings.Contains(text, fmt.Sprintf(`"pid":%d,`, os.Getpid())) {
 				t.Errorf("the lock says %q afterwards", text)
 			}
 		})
@@ -37,17 +39,21 @@ func TestLockReplaced(t *testing.T) {
 	b := newBench(t, nil)
 	b.write("a", "1")
 	b.save()
-	b.must(os.Remove(b.w.lock.Path))
+	b.must(os.Remove(b.lockPath()))
 	b.write("a", "2")
 	b.save()
-	if text, own := b.lockText(), fmt.Sprintf("%d %s\n", os.Getpid(), fsys.BootID()); text != own {
-		t.Errorf("the new lock says %q, want %q", text, own)
+	b.must(b.w.lockStore(t.Context(), 0))
+	defer b.w.lock.Release()
+	if _, err := fsys.AcquireLock(t.Context(), b.store, fsys.WriterLock, 0); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
+		t.Errorf("the new lock while it is held: %v", err)
 	}
 }
 
+func (b *bench) lockPath() string { return filepath.Join(b.store, fsys.StateDir, fsys.WriterLock) }
+
 func (b *bench) lockText() string {
 	b.Helper()
-	text, err := os.ReadFile(b.w.lock.Path)
+	text, err := os.ReadFile(b.lockPath())
 	b.must(err)
 	return string(text)
 }

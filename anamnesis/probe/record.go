@@ -8,7 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"anamnesis/opstream/durable"
 )
 
 // recordVersion changes when equal trials no longer produce equal items.
@@ -51,15 +52,12 @@ func OpenRecord(path, model string, o *Options) (*Record, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("open the probe's record: %w", err)
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := durable.TryLock(path)
+	if errors.Is(err, durable.ErrLocked) {
+		return nil, fmt.Errorf("record %s: %w", path, ErrBusy)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open the probe's record: %w", err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { // the system ends it with the process
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = ErrBusy
-		}
-		return nil, errors.Join(fmt.Errorf("record %s: %w", path, err), f.Close())
 	}
 	r := &Record{f: f, outcomes: make(map[Trial]Outcome)}
 	if err := r.read(recordHead{recordVersion, model, o.Seed, o.replyTokens()}); err != nil {

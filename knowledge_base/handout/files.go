@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"anamnesis/knowledge_base/card"
-	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/opstream/durable"
 )
 
 // Change is a file that differs from what the cards say.
@@ -90,22 +90,18 @@ func read(path string) (string, error) {
 // go with its last file.
 func (c Change) Apply() error {
 	path := c.Path
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
 	if c.Now == "" {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
 		err := os.Remove(path)
 		for dir := filepath.Dir(path); strings.Contains(dir, SkillName) && os.Remove(dir) == nil; {
 			dir = filepath.Dir(dir)
 		}
 		return err
 	}
-	mode := fs.FileMode(0o644)
-	if info, err := os.Stat(path); err == nil {
-		mode = info.Mode().Perm()
-	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return disk.Replace(disk.OS{}, path, []byte(c.Now), filepath.Join(filepath.Dir(path), ".anamnesis-*"), mode)
+	return durable.Rewrite(path, []byte(c.Now), 0o644)
 }

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/knowledge_base/history/internal/gitdir"
-	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/opstream/durable"
 )
 
 const (
@@ -35,7 +35,7 @@ func (r *Repo) lock() (release func(), err error) {
 	if err := r.dropDeadLock(ours, theirs); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(ours, os.O_CREATE|os.O_WRONLY, disk.FileMode)
+	f, err := os.OpenFile(ours, os.O_CREATE|os.O_WRONLY, durable.FileMode)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", r.git, err)
 	}

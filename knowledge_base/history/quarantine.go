@@ -17,7 +17,7 @@ import (
 	"github.com/go-git/go-git/v5/config"
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/opstream/durable"
 )
 
 // Bounds of what a remote may send.
@@ -93,8 +93,8 @@ func (r *Repo) quarantine(remote string) (*quarantine, error) {
 	}
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err = os.MkdirAll(filepath.Dir(path), disk.DirMode); err == nil && filepath.Base(path) != ".keep" {
-			err = os.WriteFile(path, []byte(text), disk.FileMode)
+		if err = os.MkdirAll(filepath.Dir(path), durable.DirMode); err == nil && filepath.Base(path) != ".keep" {
+			err = os.WriteFile(path, []byte(text), durable.FileMode)
 		}
 		if err != nil {
 			return nil, errors.Join(err, os.RemoveAll(dir))
@@ -287,7 +287,7 @@ func (t *total) add(sizes string, keep *strings.Builder, left *bool) error {
 // asked for the rest has. The index comes last: without it git sees no pack.
 func (q *quarantine) takeOver(ctx context.Context, packs []string, keep string, left bool) error {
 	to := filepath.Join(q.r.git, "objects", "pack")
-	if err := os.MkdirAll(to, disk.DirMode); err != nil {
+	if err := os.MkdirAll(to, durable.DirMode); err != nil {
 		return err
 	}
 	if left {
@@ -308,7 +308,7 @@ func (q *quarantine) takeOver(ctx context.Context, packs []string, keep string, 
 			}
 		}
 	}
-	return disk.SyncDir(to)
+	return durable.Sync(to)
 }
 
 // isLeftOut reports whether a blob is too long to be read, or was left out.

@@ -13,7 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"anamnesis/knowledge_base/history/internal/gitdir"
-	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/opstream/durable"
 )
 
 // fetchedRefs holds a remote's branch between fetching and merging.
@@ -62,7 +62,7 @@ func (r *Repo) Fetch(ctx context.Context, remote string) (string, error) {
 	}
 	r.reopen()
 	local := filepath.Join(r.git, filepath.FromSlash(fetchedRefs+branch.Short()))
-	if err := os.MkdirAll(filepath.Dir(local), disk.DirMode); err != nil {
+	if err := os.MkdirAll(filepath.Dir(local), durable.DirMode); err != nil {
 		return "", fmt.Errorf("fetch: %w", err)
 	}
 	if err := gitdir.Replace(r.git, local, []byte(theirs+"\n")); err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"anamnesis/knowledge_base/history/internal/gitdir"
-	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/opstream/durable"
 )
 
 const (
@@ -126,7 +126,7 @@ func (r *Repo) create(exclude []string) error {
 	}
 	defer os.RemoveAll(temp)
 	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info"} {
-		if err := os.MkdirAll(filepath.Join(temp, d), disk.DirMode); err != nil {
+		if err := os.MkdirAll(filepath.Join(temp, d), durable.DirMode); err != nil {
 			return err
 		}
 	}
@@ -145,7 +145,7 @@ func (r *Repo) create(exclude []string) error {
 	if err := os.Rename(temp, r.git); err != nil {
 		return err
 	}
-	return disk.SyncDir(r.dir)
+	return durable.Sync(r.dir)
 }
 
 // exclude adds the patterns that are not in .git/info/exclude yet.
@@ -165,7 +165,7 @@ func (r *Repo) exclude(patterns []string) error {
 	if len(more) == 0 {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), disk.DirMode); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), durable.DirMode); err != nil {
 		return err
 	}
 	if n := len(data); n > 0 && data[n-1] != '\n' {

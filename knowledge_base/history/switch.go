@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/knowledge_base/history/internal/gitdir"
-	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/opstream/durable"
 )
 
 const (
@@ -66,7 +66,7 @@ func (r *Repo) Rewrite(ctx context.Context, scrub Scrub, mark string) (*Rewrite,
 		return nil, err
 	}
 	// Before the lock: with it Settle knows a lock of a dead rewrite.
-	if err := os.Mkdir(filepath.Join(r.dir, makingDir), disk.DirMode); err != nil {
+	if err := os.Mkdir(filepath.Join(r.dir, makingDir), durable.DirMode); err != nil {
 		return nil, err
 	}
 	release, err := r.lock()
@@ -122,7 +122,7 @@ func (rw *Rewrite) make(ctx context.Context, scrub Scrub, mark string) error {
 	if err := os.Rename(making, filepath.Join(r.dir, rewrittenDir)); err != nil {
 		return err
 	}
-	return disk.SyncDir(r.dir)
+	return durable.Sync(r.dir)
 }
 
 // HasMark reports whether the rewrite of that mark took place.
@@ -196,7 +196,7 @@ func (rw *Rewrite) Switch() error {
 	if err != nil {
 		return fmt.Errorf("put the rewritten repository in the place of %s: %w", r.git, err)
 	}
-	if err := disk.SyncDir(r.dir); err != nil {
+	if err := durable.Sync(r.dir); err != nil {
 		return err
 	}
 	r.reopen()
@@ -213,7 +213,7 @@ func Settle(dir string) error {
 		} else if err != nil {
 			return err
 		}
-		if err := disk.SyncDir(dir); err != nil {
+		if err := durable.Sync(dir); err != nil {
 			return err
 		}
 	}
@@ -249,7 +249,7 @@ func (w *rewriter) writeRefs(ctx context.Context, made *Repo) error {
 			continue
 		}
 		path := filepath.Join(made.git, filepath.FromSlash(string(ref.Name())))
-		if err := os.MkdirAll(filepath.Dir(path), disk.DirMode); err != nil {
+		if err := os.MkdirAll(filepath.Dir(path), durable.DirMode); err != nil {
 			return err
 		}
 		if err := gitdir.Replace(made.git, path, []byte("ref: "+string(ref.Target())+"\n")); err != nil {
@@ -305,7 +305,7 @@ func copyRest(from, to string) error {
 		return err
 	}
 	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
-		if err := os.MkdirAll(filepath.Join(to, filepath.FromSlash(d)), disk.DirMode); err != nil {
+		if err := os.MkdirAll(filepath.Join(to, filepath.FromSlash(d)), durable.DirMode); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"anamnesis/knowledge_base/history/internal/gitdir"
-	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/opstream/durable"
 )
 
 // Commit is one commit to be made.
@@ -245,7 +245,7 @@ func (r *Repo) moveBranch(branch plumbing.ReferenceName, from, id plumbing.Hash)
 		return fmt.Errorf("%w: %s moved meanwhile", ErrBusy, branch)
 	}
 	path := filepath.Join(r.git, filepath.FromSlash(string(branch)))
-	if err := os.MkdirAll(filepath.Dir(path), disk.DirMode); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), durable.DirMode); err != nil {
 		return fmt.Errorf("move %s: %w", branch, err)
 	}
 	if err := gitdir.Replace(r.git, path, []byte(id.String()+"\n")); err != nil {

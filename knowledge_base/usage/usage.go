@@ -24,7 +24,7 @@ import (
 	"slices"
 	"time"
 
-	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/opstream/durable"
 )
 
 // Limits of the log.
@@ -271,7 +271,7 @@ func Append(path string, events []Event) (err error) {
 		return fmt.Errorf("count card usage: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := disk.LockOpen(f); err != nil {
+	if err := durable.LockOpen(f); err != nil {
 		return fmt.Errorf("count card usage: lock %s: %w", path, err)
 	}
 	size, err := f.Seek(0, io.SeekEnd)

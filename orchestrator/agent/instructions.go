@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/knowledge_base/handout"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/statefile"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -110,7 +110,7 @@ func readInstructions(dir string) (text string, file op.SourceFile, fault string
 		if err != nil {
 			return "", file, fmt.Sprintf("%s: %s", path, readFault(err))
 		}
-		data, err := statefile.ReadOpen(f, maxInstructionFile)
+		data, err := durable.ReadOpen(f, maxInstructionFile)
 		if err != nil {
 			return "", file, fmt.Sprintf("%s: %s", path, readFault(err))
 		}

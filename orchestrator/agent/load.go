@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"anamnesis/orchestrator/statefile"
+	"anamnesis/opstream/durable"
 )
 
 // Options set where specs are looked for.
@@ -117,7 +117,7 @@ func (in loading) read(at place, most int64) ([]byte, error) {
 	case ScopeEmbedded:
 		return embedded.ReadFile("agents/" + at.path)
 	case ScopeUser:
-		return statefile.Read(at.path, most)
+		return durable.ReadFile(at.path, most)
 	}
 	root, err := os.OpenRoot(in.opts.Project)
 	if err != nil {
@@ -132,7 +132,7 @@ func (in loading) read(at place, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := statefile.ReadOpen(f, most)
+	data, err := durable.ReadOpen(f, most)
 	if err == nil {
 		in.out.brought = append(in.out.brought, broughtFile{rel, data})
 	}

@@ -6,10 +6,10 @@ import (
 	"regexp"
 	"strconv"
 
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/sessions"
-	"anamnesis/orchestrator/statefile"
 )
 
 // event is what a hook is given on standard input, in the form of Claude Code.
@@ -105,7 +105,7 @@ func (e *event) model() string {
 	if e.Model != "" || e.TranscriptPath == "" {
 		return e.Model
 	}
-	data, err := statefile.ReadEnd(e.TranscriptPath, modelTail)
+	data, err := durable.ReadTail(e.TranscriptPath, modelTail)
 	if err != nil {
 		return "" // a session without a reply has no file yet
 	}
@@ -127,7 +127,7 @@ type rollout struct {
 
 // inTranscript looks for a line about a call at the end of a rollout.
 func inTranscript(path, call string, fits func(*rollout) bool) bool {
-	data, err := statefile.ReadEnd(path, transcriptTail)
+	data, err := durable.ReadTail(path, transcriptTail)
 	if err != nil {
 		return false
 	}

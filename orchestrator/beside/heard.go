@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"anamnesis/anamnesis/quote"
+	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/sessions"
-	"anamnesis/orchestrator/statefile"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -102,7 +102,7 @@ func (e *event) lacks() string {
 var versionField = regexp.MustCompile(`"(?:cli_)?version":\s?"(\d[^"]{0,40})"`)
 
 func agentVersion(transcript string) string {
-	data, err := statefile.ReadEnd(transcript, transcriptTail)
+	data, err := durable.ReadTail(transcript, transcriptTail)
 	if err != nil {
 		return ""
 	}

@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"anamnesis/opstream"
+	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/beside/message"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
-	"anamnesis/orchestrator/statefile"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -203,7 +203,7 @@ func spool(svc *session.Service, dir, name string, data []byte, environ []string
 	if err != nil {
 		return err
 	}
-	return statefile.Replace(filepath.Join(folder(svc.Home, dir), filepath.Base(name)), data, 0o600)
+	return durable.Replace(filepath.Join(folder(svc.Home, dir), filepath.Base(name)), data, 0o600)
 }
 
 // spooled lists the waiting events of a directory in order.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"anamnesis/anamnesis/tokens"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/beside/reader"
@@ -21,7 +22,6 @@ import (
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
-	"anamnesis/orchestrator/statefile"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
 )
@@ -76,8 +76,8 @@ func lockWorld(ctx context.Context, h taskdir.Home, dir string) (unlock func(), 
 		return nil, err
 	}
 	for {
-		f, err := statefile.TryLock(filepath.Join(folder(h, dir), "lock"))
-		if !errors.Is(err, statefile.ErrLocked) {
+		f, err := durable.TryLock(filepath.Join(folder(h, dir), "lock"))
+		if !errors.Is(err, durable.ErrLocked) {
 			return func() { f.Close() }, err
 		}
 		select {
@@ -389,7 +389,7 @@ func (p *place) noteCalls() error {
 	if err != nil {
 		return err
 	}
-	return statefile.Replace(callsFile(p.svc.Home, p.dir), data, 0o600)
+	return durable.Replace(callsFile(p.svc.Home, p.dir), data, 0o600)
 }
 
 // disturbed returns a session that may have changed files in the step just saved, because it

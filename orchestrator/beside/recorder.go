@@ -12,10 +12,10 @@ import (
 	"sync"
 	"time"
 
+	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/beside/message"
 	"anamnesis/orchestrator/session"
-	"anamnesis/orchestrator/statefile"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -76,8 +76,8 @@ func (r *Recorders) ask(ctx context.Context, h taskdir.Home, dir, event string) 
 
 // start starts a recorder unless one runs or is starting.
 func (r *Recorders) start(h taskdir.Home, dir string) error {
-	lock, err := statefile.TryLock(filepath.Join(folder(h, dir), client.LockFile))
-	if errors.Is(err, statefile.ErrLocked) {
+	lock, err := durable.TryLock(filepath.Join(folder(h, dir), client.LockFile))
+	if errors.Is(err, durable.ErrLocked) {
 		return nil
 	}
 	if err != nil {
@@ -228,8 +228,8 @@ func recording(h taskdir.Home) (folders []string, err error) {
 		if _, err := os.Lstat(filepath.Join(dir, client.LockFile)); err != nil {
 			continue
 		}
-		f, err := statefile.TryLock(filepath.Join(dir, client.LockFile))
-		if errors.Is(err, statefile.ErrLocked) {
+		f, err := durable.TryLock(filepath.Join(dir, client.LockFile))
+		if errors.Is(err, durable.ErrLocked) {
 			folders = append(folders, dir)
 			continue
 		}
@@ -265,13 +265,13 @@ func StopRecorders(ctx context.Context, h taskdir.Home) (n int, err error) {
 		var rep message.Reply
 		_ = taskdir.Exchange(ctx, filepath.Join(dir, client.SocketFile), message.Request{Verb: message.StopVerb}, &rep) // the lock shows whether it ended
 		for {
-			f, err := statefile.TryLock(filepath.Join(dir, client.LockFile))
+			f, err := durable.TryLock(filepath.Join(dir, client.LockFile))
 			if err == nil {
 				f.Close()
 				n++
 				break
 			}
-			if !errors.Is(err, statefile.ErrLocked) {
+			if !errors.Is(err, durable.ErrLocked) {
 				return n, err
 			}
 			if ctx.Err() != nil {

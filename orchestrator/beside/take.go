@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/sessions"
-	"anamnesis/orchestrator/statefile"
 )
 
 // take records one event. If again, it may have been recorded before. user is the user's home directory.
@@ -85,7 +85,7 @@ func kimiAnswer(user string, e *event) string {
 	if err != nil || i < 0 {
 		return ""
 	}
-	data, err := statefile.ReadEnd(files[i], transcriptTail)
+	data, err := durable.ReadTail(files[i], transcriptTail)
 	if err != nil {
 		return ""
 	}

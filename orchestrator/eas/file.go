@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 
 	"anamnesis/anamnesis/attention"
+	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/session"
-	"anamnesis/orchestrator/statefile"
 )
 
 // PutRow writes one row into a user's overlay.
@@ -63,7 +63,7 @@ func editFile(path string, dirMode, fileMode fs.FileMode, edit func() ([]byte, e
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	folder, err := statefile.LockFolder(dir)
+	folder, err := durable.LockFolder(dir)
 	if err != nil {
 		return fmt.Errorf("write %s: lock its folder: %w", path, err)
 	}
@@ -72,7 +72,7 @@ func editFile(path string, dirMode, fileMode fs.FileMode, edit func() ([]byte, e
 	if err != nil {
 		return err
 	}
-	if err := statefile.Rewrite(path, data, fileMode); err != nil {
+	if err := durable.Rewrite(path, data, fileMode); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/redact"
 )
 
@@ -87,7 +88,7 @@ func OpenVault(path string) (_ *Vault, err error) {
 	if err := v.write(vaultHead{V: 1, Key: v.Key}); err != nil {
 		return nil, err
 	}
-	return v, syncDir(filepath.Dir(path))
+	return v, durable.Sync(filepath.Dir(path))
 }
 
 func (v *Vault) Read(data []byte) error {
@@ -232,11 +233,3 @@ func (v *Vault) Lookup(marker, file string) (string, error) {
 }
 
 func (v *Vault) Close() error { return v.file.Close() }
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}

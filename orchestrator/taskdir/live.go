@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"anamnesis/orchestrator/statefile"
+	"anamnesis/opstream/durable"
 )
 
 // LiveDir is this process's hold on a world's directory: one live task works in a directory,
@@ -118,7 +118,7 @@ func (h Home) named(err error) error {
 
 // checkFolder is CheckFree for the holds in one folder.
 func checkFolder(live, dir string) error {
-	gate, err := statefile.Lock(filepath.Join(live, "gate"))
+	gate, err := durable.Lock(filepath.Join(live, "gate"))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (l *LiveDir) KeptOpen(socket string) error {
 }
 
 func (l *hold) keptOpen(socket string) error {
-	gate, err := statefile.Lock(filepath.Join(filepath.Dir(l.path), "gate"))
+	gate, err := durable.Lock(filepath.Join(filepath.Dir(l.path), "gate"))
 	if err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func lockGate(h Home) (*os.File, error) {
 	if err := os.MkdirAll(live, 0o700); err != nil {
 		return nil, err
 	}
-	return statefile.Lock(filepath.Join(live, "gate"))
+	return durable.Lock(filepath.Join(live, "gate"))
 }
 
 func holdDir(h Home, dir, task, parent string) (*LiveDir, error) {
@@ -265,7 +265,7 @@ func holdDir(h Home, dir, task, parent string) (*LiveDir, error) {
 
 // holdIn takes a hold in a folder. beside is the process whose holds do not count.
 func holdIn(live, name string, rec liveRecord, beside int) (*hold, error) {
-	gate, err := statefile.Lock(filepath.Join(live, "gate"))
+	gate, err := durable.Lock(filepath.Join(live, "gate"))
 	if err != nil {
 		return nil, fmt.Errorf("hold %s: %w", rec.Dir, err)
 	}
@@ -279,7 +279,7 @@ func holdIn(live, name string, rec liveRecord, beside int) (*hold, error) {
 	}
 	path := filepath.Join(live, name)
 	f, err := lockHold(path)
-	if errors.Is(err, statefile.ErrLocked) {
+	if errors.Is(err, durable.ErrLocked) {
 		held := readLive(path)
 		return nil, &BusyError{Dir: rec.Dir, Held: cmp.Or(held.Dir, rec.Dir), Task: cmp.Or(held.Task, rec.Task), PID: held.PID, Home: held.Home, socket: held.Socket}
 	}
@@ -305,8 +305,8 @@ const (
 // lockHold takes the lock of a hold without waiting for a living holder.
 func lockHold(path string) (*os.File, error) {
 	for deadline := time.Now().Add(deadHoldTime); ; time.Sleep(deadHoldPause) {
-		f, err := statefile.TryLock(path)
-		if !errors.Is(err, statefile.ErrLocked) || time.Now().After(deadline) {
+		f, err := durable.TryLock(path)
+		if !errors.Is(err, durable.ErrLocked) || time.Now().After(deadline) {
 			return f, err
 		}
 		if pid := readLive(path).PID; pid == 0 || !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
@@ -381,12 +381,12 @@ func Live(h Home, task string) int {
 		return 0
 	}
 	// The gate keeps this check from being mistaken for a hold.
-	gate, err := statefile.Lock(filepath.Join(h.State, "live", "gate"))
+	gate, err := durable.Lock(filepath.Join(h.State, "live", "gate"))
 	if err != nil {
 		return 0
 	}
 	defer gate.Close()
-	f, err := statefile.TryLock(path)
+	f, err := durable.TryLock(path)
 	if err == nil {
 		f.Close()
 		return 0

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"anamnesis/orchestrator/statefile"
+	"anamnesis/opstream/durable"
 )
 
 func testHome(t *testing.T) Home {
@@ -252,7 +252,7 @@ func TestFindHome(t *testing.T) {
 // still has it; who comes meanwhile waits for that, and not for a living one.
 func TestHoldOfDead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.json")
-	held, err := statefile.TryLock(path)
+	held, err := durable.TryLock(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestHoldOfDead(t *testing.T) {
 		}
 	}
 	says(os.Getpid())
-	if _, err := lockHold(path); !errors.Is(err, statefile.ErrLocked) {
+	if _, err := lockHold(path); !errors.Is(err, durable.ErrLocked) {
 		t.Fatalf("the lock of a living process: %v", err)
 	}
 	says(dead.ProcessState.Pid())

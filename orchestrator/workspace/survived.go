@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
-	"anamnesis/orchestrator/statefile"
 	"anamnesis/worldstate"
 	"anamnesis/worldstate/ignore"
 )
@@ -56,7 +56,7 @@ func SurvivedSince(dir string, since time.Time) survived {
 // walk looks for ignored entries in a directory that is not ignored.
 func (s *survived) walk(root, rel string, chain ignore.Chain, since time.Time, left *int) {
 	full := filepath.Join(root, filepath.FromSlash(rel))
-	if data, err := statefile.ReadEnd(filepath.Join(full, ".gitignore"), maxIgnoreFile); err == nil {
+	if data, err := durable.ReadTail(filepath.Join(full, ".gitignore"), maxIgnoreFile); err == nil {
 		chain = chain.With(ignore.Parse(rel, "", data))
 	}
 	entries, err := os.ReadDir(full)
@@ -159,7 +159,7 @@ func gitMoves(gitDir, common string, since time.Time) []string {
 
 // reflogMove describes how one reference moved since; empty: not at all.
 func reflogMove(name string, since time.Time) string {
-	data, err := statefile.ReadEnd(name, maxReflogRead)
+	data, err := durable.ReadTail(name, maxReflogRead)
 	if err != nil {
 		return ""
 	}

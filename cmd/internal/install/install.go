@@ -18,8 +18,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/sessions"
-	"anamnesis/orchestrator/statefile"
 )
 
 // Places are the directories and programs of one user.
@@ -138,7 +138,7 @@ func (p *Places) Plan(agent sessions.Agent) ([]File, error) {
 
 // read reads a file that may be absent. A link to nothing is an error: it would be replaced.
 func read(path string) (data []byte, existed bool, err error) {
-	data, err = statefile.Read(path, maxConfigBytes)
+	data, err = durable.ReadFile(path, maxConfigBytes)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return data, err == nil, err
 	}
@@ -510,12 +510,17 @@ func write(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err // that names the folder, which may be the home's
 	}
-	err := statefile.Rewrite(path, []byte(text), 0o600)
+	err := durable.Rewrite(path, []byte(text), 0o600)
 	if err == nil {
 		return nil
 	}
-	if cause := errors.Unwrap(err); cause != nil {
-		err = cause
+	var file *fs.PathError
+	var name *os.LinkError
+	switch { // they name a temporary file
+	case errors.As(err, &file):
+		err = file.Err
+	case errors.As(err, &name):
+		err = name.Err
 	}
 	return fmt.Errorf("cannot write %s: %w", path, err)
 }

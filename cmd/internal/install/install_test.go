@@ -401,26 +401,32 @@ func TestWrapper(t *testing.T) {
 func TestUnwritable(t *testing.T) {
 	p := places(t)
 	settings := filepath.Join(p.Home, ".claude", "settings.json")
-	put(t, settings, "{}\n")
-	unwritable := func() {
-		if err := os.Mkdir(fmt.Sprintf("%s.%d.tmp", settings, os.Getpid()), 0o700); err != nil { // root may write anywhere else
-			t.Fatal(err)
-		}
+	// Root may write anywhere but in a folder whose path leaves no room for a temporary file's name.
+	const longestPath = 4095
+	deep := t.TempDir()
+	for len(deep) < longestPath-20 {
+		deep = filepath.Join(deep, strings.Repeat("d", min(200, longestPath-3-len(deep))))
 	}
-	unwritable()
+	put(t, filepath.Join(deep, "f"), "{}\n")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(settings), 0o700), os.Symlink(filepath.Join(deep, "f"), settings)); err != nil {
+		t.Fatal(err)
+	}
 	files, err := p.Plan(sessions.Claude)
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = p.Install(sessions.Claude, files)
-	const want = ": is a directory; make it writable"
+	const want = ": file name too long; make it writable"
 	if err == nil || !strings.Contains(err.Error(), "cannot write "+settings+want) {
 		t.Errorf("%v", err)
 	}
-	unwritable()
 	if err := p.Uninstall(sessions.Claude, []File{{Path: settings, Existed: true, Before: "{}\n"}}); err == nil || !strings.Contains(err.Error(), settings+want+" and uninstall again") {
 		t.Errorf("%v", err)
 	}
+	if err := os.Remove(settings); err != nil {
+		t.Fatal(err)
+	}
+	put(t, settings, "{}\n")
 	if files, err = p.PlanRemoval(sessions.Claude); err != nil {
 		t.Fatal(err)
 	}

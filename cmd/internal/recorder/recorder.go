@@ -18,11 +18,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
-	"anamnesis/orchestrator/statefile"
 )
 
 // Verb is the hidden command that calls [Run].
@@ -108,7 +108,7 @@ const memoryLimit = 72 << 20
 func Run(ctx context.Context, svc *session.Service, dir string) error {
 	// If a hook did not start it, the descriptor is another file or none.
 	lock := os.NewFile(lockFD, client.LockFile)
-	if lock == nil || statefile.TryLockOpen(lock) != nil {
+	if lock == nil || durable.TryLockOpen(lock) != nil {
 		return errors.New("a recorder is started by hooks")
 	}
 	defer lock.Close()

@@ -12,7 +12,6 @@ import (
 	"unique"
 
 	"anamnesis/knowledge_base/card"
-	"anamnesis/knowledge_base/internal/disk"
 )
 
 // slugBytes bounds the part of a file's name that is made of the topic.
@@ -27,7 +26,7 @@ type File struct {
 	Lesson    Lesson
 	Sum       [sha256.Size]byte // of the file
 	Text      [sha256.Size]byte // of what the card is found by
-	Marks     disk.Marks        // of the file that was read; none of what was written here
+	Marks     Marks             // of the file that was read; none of what was written here
 	Claimed   bool              // the file says reviewed, and that does not count here
 	Outside   bool              // the card arrived from elsewhere, and was not reviewed here
 }

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/knowledge_base/card"
-	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/sealed"
+	"anamnesis/opstream/durable"
 )
 
 const (
@@ -41,7 +41,7 @@ type Folder struct {
 
 // month is a folder of cards as it was listed.
 type month struct {
-	marks disk.Marks
+	marks Marks
 	paths []string // of the cards' files, sorted
 }
 
@@ -125,7 +125,7 @@ func (f *Folder) Paths() (paths []string, broken []Broken, err error) {
 	f.Temp = nil
 	listed := make(map[string]month, len(months))
 	for _, m := range months {
-		now, err := disk.MarksOfFolder(f.path(m), f.Clock())
+		now, err := MarksOfFolder(f.path(m), f.Clock())
 		if was := known[m]; err == nil && was.marks.Vouch(now) {
 			listed[m], paths = was, append(paths, was.paths...)
 			continue
@@ -139,7 +139,7 @@ func (f *Folder) Paths() (paths []string, broken []Broken, err error) {
 		for _, e := range entries {
 			if name := m + "/" + e.Name(); IsCardFile(name) {
 				paths = append(paths, f.path(name))
-			} else if e.Type().IsRegular() && strings.HasPrefix(e.Name(), disk.TempMark) {
+			} else if e.Type().IsRegular() && strings.HasPrefix(e.Name(), durable.TempPrefix) {
 				f.Temp = append(f.Temp, f.path(name))
 			}
 		}
@@ -197,7 +197,7 @@ func (f *Folder) readRun(paths []string, known map[string]*File, out []Read) {
 			from = unix.AT_FDCWD
 		}
 		if was := known[path]; was != nil {
-			if now, err := disk.MarksAt(from, name, f.Clock()); err == nil && was.Marks.Vouch(now) {
+			if now, err := MarksAt(from, name, f.Clock()); err == nil && was.Marks.Vouch(now) {
 				out[i].File, out[i].Same = was, true
 				continue
 			}
@@ -223,7 +223,7 @@ func (f *Folder) readNow(path string, known *File) (*File, error) {
 
 // Read reads one regular file of bounded size, as the file says it.
 func (f *Folder) Read(path string) (*File, error) {
-	before, err := disk.MarksOf(path, f.Clock())
+	before, err := MarksOf(path, f.Clock())
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +243,7 @@ func (f *Folder) Read(path string) (*File, error) {
 	}
 	st := NewFile(c, path, src)
 	// The marks say what was read only if they are the same before and after.
-	if after, err := disk.MarksOf(path, f.Clock()); err == nil && before.Vouch(after) {
+	if after, err := MarksOf(path, f.Clock()); err == nil && before.Vouch(after) {
 		st.Marks = before
 	}
 	return st, nil

@@ -12,8 +12,8 @@ import (
 	"unique"
 
 	"anamnesis/knowledge_base/card"
-	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/sealed"
+	"anamnesis/opstream/durable"
 )
 
 // The cards as they were read are cached in .index, so that opening the folder
@@ -55,7 +55,7 @@ func (f *Folder) Kept() map[string]*File {
 			dir = unique.Make(d)
 		}
 		paths = append(paths, at)
-		st.Marks, st.dir = disk.ReadMarks(r), dir
+		st.Marks, st.dir = ReadMarks(r), dir
 		copy(st.Sum[:], r.Bytes(len(st.Sum)))
 		copy(st.Lesson[:], r.Bytes(len(st.Lesson)))
 		copy(st.Text[:], r.Bytes(len(st.Text)))
@@ -72,7 +72,7 @@ func (f *Folder) Kept() map[string]*File {
 		name := r.Text()
 		from, _ := slices.BinarySearch(paths, f.path(name)+"/")
 		to, _ := slices.BinarySearch(paths, f.path(name)+string('/'+1))
-		m := month{disk.ReadMarks(r), slices.Clone(paths[from:to])}
+		m := month{ReadMarks(r), slices.Clone(paths[from:to])}
 		for range r.Count() {
 			m.paths = append(m.paths, path())
 		}
@@ -88,7 +88,7 @@ func (f *Folder) Kept() map[string]*File {
 
 // Keep writes the cards to the cache if enough differ from it: differ cards were added, changed
 // or removed. A file too young for its marks to prove anything is left out.
-func (f *Folder) Keep(fsys disk.FS, cards map[string]*File, differ int) {
+func (f *Folder) Keep(fsys durable.FS, cards map[string]*File, differ int) {
 	listed := f.months.Swap(nil) // the paths take memory, and the next listing is seldom
 	if differ < KeptFew || differ*keptSlack < len(cards) {
 		return
@@ -108,7 +108,7 @@ func (f *Folder) Keep(fsys disk.FS, cards map[string]*File, differ int) {
 	}
 	f.keepMonths(w, *listed, byPath)
 	if data, err := w.Seal(); err == nil {
-		_ = disk.WriteAtomic(fsys, f.keptPath(), data) // without it the next opening reads more
+		_ = durable.WriteFile(fsys, f.keptPath(), data) // without it the next opening reads more
 	}
 }
 

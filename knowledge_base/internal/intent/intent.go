@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"anamnesis/knowledge_base/history"
-	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/opstream/durable"
 )
 
 const (
@@ -80,12 +80,12 @@ func New(index string, at time.Time) Intent {
 }
 
 // Write stores the intent, durably.
-func (in *Intent) Write(fsys disk.FS) error {
+func (in *Intent) Write(fsys durable.FS) error {
 	data, err := json.Marshal(in)
 	if err != nil {
 		return err
 	}
-	return disk.WriteAtomic(fsys, in.Path, data)
+	return durable.WriteFile(fsys, in.Path, data)
 }
 
 // Pending reads the intents in the folder index, oldest first. One that cannot be read is
@@ -129,7 +129,7 @@ func (in *Intent) safe() bool {
 // Finish writes what a dead writer did not come to, in the folder dir, and reports the path of
 // each file that it wrote. A file that holds neither what was there nor what was to be
 // belongs to somebody else: it stays.
-func (in *Intent) Finish(fsys disk.FS, dir string, wrote func(path string)) error {
+func (in *Intent) Finish(fsys durable.FS, dir string, wrote func(path string)) error {
 	if strings.HasPrefix(filepath.Base(in.Path), writtenPrefix) {
 		return nil
 	}
@@ -151,10 +151,10 @@ func (in *Intent) Finish(fsys disk.FS, dir string, wrote func(path string)) erro
 			}
 			continue
 		}
-		if err := disk.MakeDir(fsys, filepath.Dir(path)); err != nil {
+		if err := durable.MakeDir(fsys, filepath.Dir(path)); err != nil {
 			return err
 		}
-		if err := disk.WriteAtomic(fsys, path, []byte(f.Data)); err != nil {
+		if err := durable.WriteFile(fsys, path, []byte(f.Data)); err != nil {
 			return err
 		}
 		wrote(path)

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"anamnesis/knowledge_base/card"
-	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
+	"anamnesis/opstream/durable"
 )
 
 // What a line says.
@@ -39,12 +39,12 @@ type List struct {
 	Arrived  map[string]bool // from elsewhere
 	Bad      int             // lines that cannot be read
 
-	fs   disk.FS
+	fs   durable.FS
 	path string
 }
 
 // Open reads the list at path. Lines that cannot be read are counted.
-func Open(fsys disk.FS, path string) (*List, error) {
+func Open(fsys durable.FS, path string) (*List, error) {
 	l := &List{Reviewed: make(map[string]bool), Arrived: make(map[string]bool), fs: fsys, path: path}
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -87,10 +87,10 @@ func (l *List) Note(what int, at time.Time, cards []*card.Card) error {
 	if err != nil {
 		return err
 	}
-	if err := disk.MakeDir(l.fs, filepath.Dir(l.path)); err != nil {
+	if err := durable.MakeDir(l.fs, filepath.Dir(l.path)); err != nil {
 		return err
 	}
-	if err := l.fs.Append(l.path, data); err != nil {
+	if err := durable.Append(l.fs, l.path, data); err != nil {
 		return err
 	}
 	for _, line := range lines {
@@ -158,12 +158,12 @@ func parse(line []byte) (r Line) {
 }
 
 // Begin writes a new list.
-func Begin(fsys disk.FS, path string, lines []Line) error {
+func Begin(fsys durable.FS, path string, lines []Line) error {
 	data, err := encode("", lines)
 	if err != nil {
 		return err
 	}
-	return disk.WriteAtomic(fsys, path, data)
+	return durable.WriteFile(fsys, path, data)
 }
 
 func encode(before string, lines []Line) ([]byte, error) {

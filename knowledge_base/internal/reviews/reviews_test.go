@@ -7,15 +7,25 @@ import (
 	"time"
 
 	"anamnesis/knowledge_base/card"
-	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/opstream/durable"
 )
 
 // readOnly is a disk that takes no more bytes.
-type readOnly struct{ disk.OS }
+type readOnly struct{ durable.OS }
 
 var errFull = errors.New("no space left on device")
 
-func (readOnly) Append(string, []byte) error { return errFull }
+func (f readOnly) Open(name string, flag int) (durable.File, error) {
+	file, err := f.OS.Open(name, flag)
+	return fullFile{file}, err
+}
+
+type fullFile struct{ durable.File }
+
+func (f fullFile) WriteAt(data []byte, off int64) (int, error) {
+	n, err := f.File.WriteAt(data[:len(data)/2], off)
+	return n, errors.Join(err, errFull)
+}
 
 // A review that did not reach the disk is not known, and is recorded by another try.
 func TestNoteFault(t *testing.T) {
@@ -28,11 +38,11 @@ func TestNoteFault(t *testing.T) {
 	if err := l.Note(Reviewed, time.Now(), []*card.Card{c}); !errors.Is(err, errFull) || l.Knows(c.Hash()) {
 		t.Errorf("on a full disk: %v, known: %t", err, l.Knows(c.Hash()))
 	}
-	l.fs = disk.OS{}
+	l.fs = durable.OS{}
 	if err := l.Note(Reviewed, time.Now(), []*card.Card{c}); err != nil || !l.Knows(c.Hash()) {
 		t.Errorf("afterwards: %v, known: %t", err, l.Knows(c.Hash()))
 	}
-	again, err := Open(disk.OS{}, path)
+	again, err := Open(durable.OS{}, path)
 	if err != nil || !again.Reviewed[c.Hash()] {
 		t.Errorf("opened again: %v, %v", again, err)
 	}

@@ -16,9 +16,9 @@ import (
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
-	"anamnesis/knowledge_base/internal/disk"
 	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/internal/intent"
+	"anamnesis/opstream/durable"
 )
 
 // Scrubber returns texts, files and names of the folder without secrets. What it finds in
@@ -193,7 +193,7 @@ func (b *Scrubber) Plan(dir string, paths []string) (*Plan, error) {
 
 // List takes secrets out of a file beside the cards, line by line. A file of JSON stays
 // JSON.
-func (b *Scrubber) List(fsys disk.FS, list string) error {
+func (b *Scrubber) List(fsys durable.FS, list string) error {
 	data, err := os.ReadFile(list)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -212,5 +212,5 @@ func (b *Scrubber) List(fsys disk.FS, list string) error {
 	if bytes.Equal(out.Bytes(), data) {
 		return nil
 	}
-	return disk.WriteAtomic(fsys, list, out.Bytes())
+	return durable.WriteFile(fsys, list, out.Bytes())
 }

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/wire"
 	"anamnesis/opstream/jsontext"
 )
@@ -58,7 +58,7 @@ func ParseBlobRef(body []byte) (ref BlobRef, ok bool, err error) {
 
 // ResolveBody returns the body of a line: a copy of the inline one, or the verified blob. A
 // missing or damaged blob is a *CorruptError naming it.
-func ResolveBody(fsys disk.FS, dir string, seq uint64, body []byte) ([]byte, error) {
+func ResolveBody(fsys durable.FS, dir string, seq uint64, body []byte) ([]byte, error) {
 	ref, ok, err := ParseBlobRef(body)
 	if !ok {
 		return bytes.Clone(body), nil
@@ -72,7 +72,7 @@ func ResolveBody(fsys disk.FS, dir string, seq uint64, body []byte) ([]byte, err
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return nil, &wire.CorruptError{File: path, Seq: seq, Why: "the blob is missing"}
-	case errors.As(err, &damage), disk.Unreadable(err):
+	case errors.As(err, &damage), durable.Unreadable(err):
 		return nil, &wire.CorruptError{File: path, Seq: seq, Why: err.Error()}
 	case err != nil:
 		return nil, fmt.Errorf("read blob of seq %d: %w", seq, err)
@@ -84,7 +84,7 @@ func ResolveBody(fsys disk.FS, dir string, seq uint64, body []byte) ([]byte, err
 }
 
 // ReadBlob reads a file of a known size. A wire.Error reports another size.
-func ReadBlob(fsys disk.FS, path string, size int64) ([]byte, error) {
+func ReadBlob(fsys durable.FS, path string, size int64) ([]byte, error) {
 	f, err := fsys.Open(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func EncodeBody(body []byte) (compact []byte, mime string, err error) {
 
 // Blobs writes blobs. It is not safe for concurrent use.
 type Blobs struct {
-	FS     disk.FS
+	FS     durable.FS
 	Dir    string
 	made   map[string]bool // directories whose entries are durable
 	nextNo int
@@ -156,23 +156,24 @@ func (b *Blobs) Put(data []byte, mime string) ([]byte, error) {
 	root := filepath.Join(b.Dir, BlobsDirName)
 	algo := filepath.Join(root, BlobAlgorithm)
 	leaf := filepath.Join(algo, name[:2])
-	for _, d := range [][2]string{{root, b.Dir}, {algo, root}, {leaf, algo}} {
-		if b.made[d[0]] {
+	// Each of them may be from a writer that died before its entry was durable.
+	for _, dir := range []string{root, algo, leaf} {
+		if b.made[dir] {
 			continue
 		}
-		if err := disk.Mkdir(b.FS, d[0], d[1]); err != nil {
+		if err := durable.MakeDir(b.FS, dir); err != nil {
 			return nil, fmt.Errorf("write blob: %w", err)
 		}
 		if b.made == nil {
 			b.made = map[string]bool{}
 		}
-		b.made[d[0]] = true
+		b.made[dir] = true
 	}
 	path := filepath.Join(leaf, name)
 	if have, err := ReadBlob(b.FS, path, int64(len(data))); err != nil || !bytes.Equal(have, data) {
 		b.nextNo++
 		temp := filepath.Join(root, fmt.Sprintf("%s%d", BlobTemp, b.nextNo))
-		if err := disk.WriteFile(b.FS, temp, path, data); err != nil {
+		if err := durable.WriteVia(b.FS, temp, path, data); err != nil {
 			return nil, fmt.Errorf("write blob: %w", err)
 		}
 	}

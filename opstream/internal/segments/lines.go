@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/wire"
 )
 
@@ -19,9 +19,9 @@ const (
 
 // Reader reads lines by reference, fastest in order. It is not safe for concurrent use.
 type Reader struct {
-	FS  disk.FS
+	FS  durable.FS
 	Dir string
-	f   disk.File
+	f   durable.File
 	seg uint64
 	Buf []byte // bytes of seg from off on
 	off int64

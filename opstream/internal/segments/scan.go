@@ -8,7 +8,7 @@ import (
 	"os"
 	"slices"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/wire"
 )
 
@@ -43,7 +43,7 @@ type Stop struct {
 // Scanner verifies a stream from its cursor on and indexes what it verified.
 // It is not safe for concurrent use; its owner locks.
 type Scanner struct {
-	FS  disk.FS
+	FS  durable.FS
 	Dir string
 	Cur Cursor
 	Idx wire.Index
@@ -219,7 +219,7 @@ func (s *Scanner) Vouched(st *Stop) (uint64, error) {
 
 // lineEndBytes returns the last bytes between from and to, as many
 // as the longest line has.
-func lineEndBytes(f disk.File, from, to int64) ([]byte, error) {
+func lineEndBytes(f durable.File, from, to int64) ([]byte, error) {
 	from = max(from, to-wire.MaxLineBytes)
 	data := make([]byte, to-from)
 	n, err := f.ReadAt(data, from)

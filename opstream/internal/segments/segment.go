@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strconv"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/wire"
 )
 
@@ -49,7 +49,7 @@ func ParseName(name string) (uint64, bool) {
 
 // List returns the first seqs of a stream's segments, ascending, and the other names in ops/.
 // A directory without ops/ is an error that is fs.ErrNotExist.
-func List(fsys disk.FS, dir string) (segs []uint64, others []string, err error) {
+func List(fsys durable.FS, dir string) (segs []uint64, others []string, err error) {
 	names, err := fsys.ReadDir(filepath.Join(dir, OpsDirName))
 	if err != nil {
 		return nil, nil, err
@@ -79,14 +79,14 @@ const (
 // lineReader reads a segment line by line through one buffer of fixed size,
 // which holds more than the longest line.
 type lineReader struct {
-	f          disk.File
+	f          durable.File
 	off        int64 // of buf[start] in the file
 	buf        []byte
 	start, end int
 }
 
 // NewLineReader reads from off on; size is the known size of the file.
-func NewLineReader(f disk.File, off, size int64) *lineReader {
+func NewLineReader(f durable.File, off, size int64) *lineReader {
 	n := min(max(size-off, wire.MaxLineBytes+2), ScanBufferBytes)
 	return &lineReader{f: f, off: off, buf: make([]byte, n)}
 }
@@ -148,7 +148,7 @@ func (r *lineReader) fill() (bool, error) {
 	return false, err
 }
 
-func FileSize(fsys disk.FS, path string) (int64, error) {
+func FileSize(fsys durable.FS, path string) (int64, error) {
 	f, err := fsys.Open(path, os.O_RDONLY)
 	if err != nil {
 		return 0, err

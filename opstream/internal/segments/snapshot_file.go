@@ -12,7 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/wire"
 )
 
@@ -63,7 +63,7 @@ func EncodeSnapshot(c *Snapshot) ([]byte, error) {
 // ReadSnapshot reads the snapshot beside a stream and verifies it against
 // its own checksum, not against the stream. The error is fs.ErrNotExist when
 // there is none.
-func ReadSnapshot(fsys disk.FS, dir string) (*Snapshot, error) {
+func ReadSnapshot(fsys durable.FS, dir string) (*Snapshot, error) {
 	f, err := fsys.Open(filepath.Join(dir, SnapshotName), os.O_RDONLY)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"slices"
 
-	"anamnesis/opstream/internal/disk"
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/wire"
 )
 
@@ -70,7 +70,7 @@ func (s *Scanner) Resume(version string) Resumed {
 //
 // The lines after the last line's ack are verified, too. So a torn tail is never before a
 // snapshot, and recovery decides as it does without one.
-func (c *Snapshot) Fit(fsys disk.FS, dir string) error {
+func (c *Snapshot) Fit(fsys durable.FS, dir string) error {
 	segs, _, err := List(fsys, dir)
 	if err != nil {
 		return err

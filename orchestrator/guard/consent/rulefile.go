@@ -8,8 +8,8 @@ import (
 	"os"
 
 	"anamnesis/knowledge_base/userfile"
+	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/guard/approval"
-	"anamnesis/orchestrator/statefile"
 )
 
 // Limits of a file of rules.
@@ -29,7 +29,7 @@ type RuleFile struct {
 // are errors that name the file.
 func ReadRules(path string) (RuleFile, error) {
 	f := RuleFile{Path: path}
-	data, err := statefile.Read(path, maxRulesBytes)
+	data, err := durable.ReadFile(path, maxRulesBytes)
 	if errors.Is(err, os.ErrNotExist) {
 		return f, nil
 	}

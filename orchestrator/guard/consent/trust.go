@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"anamnesis/knowledge_base/userfile"
+	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/guard"
-	"anamnesis/orchestrator/statefile"
 )
 
 // maxTrustBytes bounds the file of approvals.
@@ -91,7 +91,7 @@ func (t *Trust) Allow(ctx context.Context, a Approval, ask func(ctx context.Cont
 
 // List returns the approvals, the oldest first.
 func (t *Trust) List() ([]Approval, error) {
-	data, err := statefile.Read(t.path, maxTrustBytes)
+	data, err := durable.ReadFile(t.path, maxTrustBytes)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -124,7 +124,7 @@ func (t *Trust) change(to func([]Approval) []Approval) error {
 	if err := os.MkdirAll(filepath.Dir(t.path), 0o700); err != nil {
 		return fmt.Errorf("record approval: %w", err)
 	}
-	lock, err := statefile.Lock(t.path + ".lock")
+	lock, err := durable.Lock(t.path + ".lock")
 	if err != nil {
 		return fmt.Errorf("record approval: %w", err)
 	}
@@ -137,7 +137,7 @@ func (t *Trust) change(to func([]Approval) []Approval) error {
 	if err != nil {
 		return fmt.Errorf("record approval: %w", err)
 	}
-	if err := statefile.Replace(t.path, append(data, '\n'), 0o600); err != nil {
+	if err := durable.Replace(t.path, append(data, '\n'), 0o600); err != nil {
 		return fmt.Errorf("record approval: %w", err)
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"anamnesis/orchestrator/statefile"
+	"anamnesis/opstream/durable"
 )
 
 // Quarantine keeps git in a world from running, outside the sandbox, what commands wrote. The
@@ -158,7 +158,7 @@ func (q *Quarantine) begin() (err error) {
 	q.record.Before = &before
 	q.forgetOwn(q.now)
 	q.notes, q.into, q.takes = nil, "", 0
-	if err := q.keep(statefile.Rewrite); err != nil {
+	if err := q.keep(durable.Rewrite); err != nil {
 		return err
 	}
 	if err := q.recordRun(); err != nil {
@@ -192,7 +192,7 @@ func (q *Quarantine) End() string {
 		}
 		q.idle = w
 	}
-	if err := q.keep(statefile.Replace); err != nil {
+	if err := q.keep(durable.Replace); err != nil {
 		note = JoinNotes(note, err.Error())
 	}
 	return note
@@ -508,7 +508,7 @@ func (q *Quarantine) Look() string {
 		return ""
 	}
 	note := q.report()
-	if err := q.keep(statefile.Replace); err != nil {
+	if err := q.keep(durable.Replace); err != nil {
 		note = JoinNotes(note, err.Error())
 	}
 	return note

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"anamnesis/orchestrator/statefile"
+	"anamnesis/opstream/durable"
 )
 
 // endTime is how long to wait for the supervisors of a program that died.
@@ -27,7 +27,7 @@ func (q *Quarantine) recordRun() error {
 	var f *os.File
 	if err == nil {
 		sum := sha256.Sum256([]byte(q.dir))
-		f, err = statefile.TryLock(filepath.Join(q.runs, hex.EncodeToString(sum[:8])+".json"))
+		f, err = durable.TryLock(filepath.Join(q.runs, hex.EncodeToString(sum[:8])+".json"))
 	}
 	if err != nil {
 		return fmt.Errorf("record that commands run in %s: %w", q.world, err)
@@ -106,7 +106,7 @@ func Recover(runs, state, world string) string {
 				return
 			}
 			q.record.Before, q.record.Earlier = nil, JoinNotes(q.record.Earlier, found)
-			err = q.keep(statefile.Replace)
+			err = q.keep(durable.Replace)
 		}
 		if err != nil {
 			note = JoinNotes(note, fmt.Sprintf("what a command that was killed left in %s was not examined: %v; do not use git there", r.World, err))
@@ -122,7 +122,7 @@ func eachDead(runs string, do func(*os.File, Run)) {
 	files, _ := filepath.Glob(filepath.Join(runs, "*.json"))
 	for _, file := range files {
 		if f := lockDead(file); f != nil {
-			if data, err := statefile.Read(file, maxGitFileBytes); err == nil {
+			if data, err := durable.ReadFile(file, maxGitFileBytes); err == nil {
 				var r Run
 				if json.Unmarshal(data, &r) == nil && strings.HasPrefix(r.World, "/") {
 					do(f, r)
@@ -143,7 +143,7 @@ func lockDead(file string) *os.File {
 		if err != nil {
 			return nil
 		}
-		f, err := statefile.TryLock(file)
+		f, err := durable.TryLock(file)
 		if err == nil {
 			if now, err := f.Stat(); err != nil || !os.SameFile(before, now) {
 				f.Close()
@@ -152,8 +152,8 @@ func lockDead(file string) *os.File {
 			return f
 		}
 		var r Run
-		data, _ := statefile.Read(file, maxGitFileBytes)
-		if !errors.Is(err, statefile.ErrLocked) || json.Unmarshal(data, &r) != nil || !errors.Is(unix.Kill(r.PID, 0), unix.ESRCH) || time.Now().After(end) {
+		data, _ := durable.ReadFile(file, maxGitFileBytes)
+		if !errors.Is(err, durable.ErrLocked) || json.Unmarshal(data, &r) != nil || !errors.Is(unix.Kill(r.PID, 0), unix.ESRCH) || time.Now().After(end) {
 			return nil
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"anamnesis/knowledge_base/userfile"
-	"anamnesis/orchestrator/statefile"
+	"anamnesis/opstream/durable"
 )
 
 //go:embed prices.yaml
@@ -50,7 +50,7 @@ func Load(overlay string) (*Table, error) {
 		return nil, err
 	}
 	t := &Table{layers: [][]row{own}}
-	data, err := statefile.Read(overlay, maxTableBytes)
+	data, err := durable.ReadFile(overlay, maxTableBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t, nil
 	}

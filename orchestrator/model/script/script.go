@@ -14,9 +14,9 @@ import (
 	"sync"
 	"time"
 
+	"anamnesis/opstream/durable"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
-	"anamnesis/orchestrator/statefile"
 )
 
 // The limits of a script.
@@ -68,7 +68,7 @@ func newModel(file string) *Model {
 // Load reads a script. An unreadable file returns the system's error, a malformed one a
 // *SyntaxError.
 func Load(path string) (*Model, error) {
-	data, err := statefile.Read(path, MaxFileBytes)
+	data, err := durable.ReadFile(path, MaxFileBytes)
 	if err != nil {
 		return nil, fmt.Errorf("load script: %w", err)
 	}

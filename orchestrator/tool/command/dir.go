@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/consent"
-	"anamnesis/orchestrator/statefile"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -86,7 +86,7 @@ func (f Folder) Read() ([]File, error) {
 }
 
 func (f *File) read() error {
-	data, err := statefile.Read(f.Path, maxFileBytes)
+	data, err := durable.ReadFile(f.Path, maxFileBytes)
 	if err != nil {
 		return err
 	}

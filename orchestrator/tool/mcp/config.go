@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"anamnesis/knowledge_base/userfile"
+	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/consent"
-	"anamnesis/orchestrator/statefile"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -122,7 +122,7 @@ func Load(path, project string) ([]Server, error) {
 }
 
 func readConfig(path string) ([]byte, error) {
-	data, err := statefile.Read(path, maxConfigBytes)
+	data, err := durable.ReadFile(path, maxConfigBytes)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -348,7 +348,7 @@ func edit(path string, change func(map[string]json.RawMessage) error) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	if err := statefile.Replace(path, append(out, '\n'), 0o600); err != nil {
+	if err := durable.Replace(path, append(out, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write MCP configuration: %w", err)
 	}
 	return nil

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/opstream/durable"
 )
 
 // IsErrno reports whether err is one of the given error numbers.
@@ -100,66 +102,22 @@ func renameChecked(dirfd int, from, to string) error {
 	return unix.Renameat(dirfd, from, dirfd, to)
 }
 
-// WriteFileDurably replaces a file atomically and returns when the content and the name are
-// durable.
+// WriteFileDurably replaces a file of the store atomically and returns when the content and the
+// name are durable.
 func WriteFileDurably(path string, data []byte) error {
-	temp, err := WriteTemp(filepath.Dir(path), data)
-	if err == nil {
-		if err = os.Rename(temp, path); err != nil {
-			os.Remove(temp)
-		}
-	}
-	if err != nil {
+	if err := durable.WriteVia(durable.OS{}, Temp(filepath.Dir(path)), path, data); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return SyncDir(filepath.Dir(path))
+	return durable.Sync(filepath.Dir(path))
 }
 
-// WriteTemp writes data durably to a new temporary file in dir.
-func WriteTemp(dir string, data []byte) (path string, err error) {
-	f, err := os.CreateTemp(dir, TempPrefix)
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = Fsync(int(f.Fd()))
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		os.Remove(f.Name())
-	}
-	return f.Name(), err
-}
+// Temp returns a name, which no other file has, for a temporary file in a directory of the store.
+func Temp(dir string) string { return filepath.Join(dir, TempPrefix+NewNonce()) }
 
 // TempPrefix begins the name of every temporary file in the store. Leftovers are removed when a
 // World first takes the store's lock. The prefix is not "tmp_": git prune removes such files
 // while they are being written.
 const TempPrefix = "anamnesis_tmp_"
-
-func SyncDir(dir string) error {
-	fd, err := Openat(unix.AT_FDCWD, dir, DirFlags, 0)
-	if err == nil {
-		err = Fsync(fd)
-		CloseFD(fd)
-	}
-	if err != nil {
-		return fmt.Errorf("sync %s: %w", dir, err)
-	}
-	return nil
-}
-
-// SyncPath makes a file durable that another program wrote.
-func SyncPath(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", path, err)
-	}
-	return nil
-}
 
 // ReadNames returns a directory's names, sorted.
 func ReadNames(fd int) ([]string, error) {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"anamnesis/opstream/durable"
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
@@ -114,7 +115,7 @@ func (g *collector) switchOver(packs ...*objects.Writer) error {
 	if err := os.Remove(g.s.AlternatesPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove alternates: %w", err) // nothing is borrowed now
 	}
-	if err := fsys.SyncDir(filepath.Join(g.s.Dir, "objects", "info")); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := durable.Sync(filepath.Join(g.s.Dir, "objects", "info")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	var err error

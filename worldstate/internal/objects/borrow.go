@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"anamnesis/opstream/durable"
 	"anamnesis/worldstate/internal/fsys"
 )
 
@@ -60,7 +61,7 @@ func (s *Store) Borrow(from *Store) error {
 	}
 	from.mu.RUnlock()
 	for _, path := range append(paths, from.PackDir()) {
-		if err := fsys.SyncPath(path); err != nil {
+		if err := durable.Sync(path); err != nil {
 			return err
 		}
 	}
@@ -83,7 +84,7 @@ func (s *Store) StopBorrowing() error {
 	if err := s.followAlternates(); err != nil {
 		return err
 	}
-	return fsys.SyncDir(filepath.Dir(s.AlternatesPath()))
+	return durable.Sync(filepath.Dir(s.AlternatesPath()))
 }
 
 // Lending returns the store that objects are borrowed from, nil if there is none.

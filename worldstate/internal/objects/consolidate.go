@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/opstream/durable"
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 )
@@ -137,7 +138,7 @@ func (s *Store) RemovePacks(packs []*Pack, but []string, hook func(string)) erro
 	s.mu.Lock()
 	s.drop(func(p *Pack) bool { return gone[p.Name] })
 	s.mu.Unlock()
-	return fsys.SyncDir(s.PackDir())
+	return durable.Sync(s.PackDir())
 }
 
 // removeDerived durably removes files that git derives from several packs (git gc, git
@@ -162,7 +163,7 @@ func (s *Store) removeDerived(hook func(string)) error {
 			removed = true
 		}
 		if removed {
-			if err := fsys.SyncDir(dir); err != nil {
+			if err := durable.Sync(dir); err != nil {
 				return err
 			}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zlib"
 
+	"anamnesis/opstream/durable"
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 )
@@ -250,7 +251,8 @@ func (p *Writer) Ready() error {
 	}
 	synced := make(chan error, 1) // concurrently, so that both share the disk's latency
 	go func() { synced <- p.f.Sync() }()
-	p.index, err = fsys.WriteTemp(cmp.Or(p.Temp, p.dir), gitfmt.EncodePackIndex(p.Items, p.sum))
+	p.index = fsys.Temp(cmp.Or(p.Temp, p.dir))
+	err = durable.WriteTemp(durable.OS{}, p.index, gitfmt.EncodePackIndex(p.Items, p.sum))
 	err = errors.Join(err, <-synced)
 	if err != nil {
 		p.Abort()
@@ -291,7 +293,7 @@ func (p *Writer) Show() (string, error) {
 		return "", fmt.Errorf("finish pack: %w", err)
 	}
 	p.hook("pack-indexed")
-	return name + ".idx", fsys.SyncDir(p.dir)
+	return name + ".idx", durable.Sync(p.dir)
 }
 
 // seal writes the count into the header and the checksum at the end. It does not sync.

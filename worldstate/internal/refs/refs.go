@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/opstream/durable"
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 )
@@ -288,7 +289,7 @@ func (s *Store) moveToPacked(set map[string]gitfmt.Hash) error {
 		dirs[filepath.Dir(path)] = true
 	}
 	for dir := range dirs {
-		if err := fsys.SyncDir(dir); err != nil && !errors.Is(err, os.ErrNotExist) { // git removes empty directories
+		if err := durable.Sync(dir); err != nil && !errors.Is(err, os.ErrNotExist) { // git removes empty directories
 			return err
 		}
 		if filepath.Dir(dir) == filepath.Join(s.Dir, "refs", "anamnesis") {

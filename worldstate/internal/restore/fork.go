@@ -115,8 +115,8 @@ const ForkPrefix = ".anamnesis-fork-"
 // removed what killed forks left. The parent is locked meanwhile, so that no other fork takes the
 // new directory for a leftover. On a file system without such locks no leftovers are removed.
 func beginFork(pfd int, parent, temp string) (int, error) {
-	_ = fsys.Flock(pfd)
-	defer fsys.Unflock(pfd)
+	_ = flock(pfd, unix.LOCK_EX)
+	defer flock(pfd, unix.LOCK_UN)
 	clearForks(pfd, parent)
 	if err := unix.Mkdirat(pfd, temp, 0o777); err != nil {
 		return -1, &os.PathError{Op: "mkdir", Path: filepath.Join(parent, temp), Err: err}
@@ -125,9 +125,11 @@ func beginFork(pfd int, parent, temp string) (int, error) {
 	if err != nil {
 		return -1, &os.PathError{Op: "open", Path: filepath.Join(parent, temp), Err: err}
 	}
-	_ = fsys.TryFlock(fd)
+	_ = flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 	return fd, nil
 }
+
+func flock(fd, how int) error { return fsys.Retry(func() error { return unix.Flock(fd, how) }) }
 
 // clearForks removes directories of killed forks, which are not locked.
 func clearForks(pfd int, parent string) {
@@ -140,7 +142,7 @@ func clearForks(pfd int, parent string) {
 		if err != nil {
 			continue
 		}
-		if fsys.TryFlock(fd) == nil {
+		if flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil {
 			_ = RemoveBuilt(filepath.Join(parent, name))
 		}
 		fsys.CloseFD(fd)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"anamnesis/opstream/durable"
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/tree"
@@ -89,7 +90,7 @@ func (f File) Remove() error {
 	if err := os.Remove(f.Path); err != nil {
 		return fmt.Errorf("remove journal: %w", err)
 	}
-	return fsys.SyncDir(filepath.Dir(f.Path))
+	return durable.Sync(filepath.Dir(f.Path))
 }
 
 // JournalRoots returns the snapshots that a store's journals name.

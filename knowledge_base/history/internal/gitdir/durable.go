@@ -3,13 +3,14 @@
 package gitdir
 
 import (
+	"crypto/rand"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
-	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/opstream/durable"
 )
 
 // TempPrefix is what git, too, calls objects it is writing, so that its gc
@@ -19,12 +20,19 @@ const TempPrefix = "tmp_obj_"
 // Replace puts data at a path of the repository git by a rename, durably. The
 // temporary file lies beside no refs: git would take it for one.
 func Replace(git, path string, data []byte) error {
-	return disk.Replace(disk.OS{}, path, data, filepath.Join(git, TempPrefix+"*"), disk.FileMode)
+	return replace(durable.OS{}, git, path, data)
+}
+
+func replace(fsys durable.FS, folder, path string, data []byte) error {
+	if err := durable.WriteVia(fsys, filepath.Join(folder, TempPrefix+rand.Text()), path, data); err != nil {
+		return err
+	}
+	return fsys.SyncDir(filepath.Dir(path))
 }
 
 // Sweep removes what dead writers left of Replace, and of packs.
 func Sweep(git string) error {
-	return errors.Join(disk.SweepTemp(git, TempPrefix), disk.SweepTemp(filepath.Join(git, "objects", "pack"), TempPrefix))
+	return errors.Join(durable.RemoveTemp(git, TempPrefix), durable.RemoveTemp(filepath.Join(git, "objects", "pack"), TempPrefix))
 }
 
 func Exists(path string) bool {
@@ -48,7 +56,7 @@ func CopyPath(from, to string) error {
 		target := filepath.Join(to, rel)
 		switch {
 		case d.IsDir():
-			return os.MkdirAll(target, info.Mode().Perm()|disk.DirMode)
+			return os.MkdirAll(target, info.Mode().Perm()|durable.DirMode)
 		case d.Type() == fs.ModeSymlink:
 			link, err := os.Readlink(path)
 			if err != nil {
@@ -63,7 +71,7 @@ func CopyPath(from, to string) error {
 			return err
 		}
 		defer in.Close()
-		out, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm()|disk.FileMode)
+		out, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm()|durable.FileMode)
 		if err != nil {
 			return err
 		}
@@ -78,6 +86,6 @@ func SyncTree(dir string) error {
 		if err != nil || !d.IsDir() && !d.Type().IsRegular() {
 			return err
 		}
-		return disk.SyncDir(path)
+		return durable.Sync(path)
 	})
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/klauspost/compress/zlib"
 
-	"anamnesis/knowledge_base/internal/disk"
+	"anamnesis/opstream/durable"
 )
 
 // A commit's objects are added to the newest pack: its bytes are copied with
@@ -304,7 +304,7 @@ func (g *grown) Write() error {
 		return err
 	}
 	dir := filepath.Join(g.git, "objects", "pack")
-	if err := os.MkdirAll(dir, disk.DirMode); err != nil {
+	if err := os.MkdirAll(dir, durable.DirMode); err != nil {
 		return err
 	}
 	base := filepath.Join(dir, "pack-"+sum.String())
@@ -312,7 +312,7 @@ func (g *grown) Write() error {
 		path string
 		data []byte
 	}{{base + ".idx", idx.Bytes()}, {base + ".pack", append(g.data, sum[:]...)}} { // go-git refuses a pack without its index
-		if err := disk.Replace(disk.OS{}, file.path, file.data, filepath.Join(dir, TempPrefix+"*"), 0o400); err != nil {
+		if err := replace(durable.OS{Mode: 0o400}, dir, file.path, file.data); err != nil {
 			return err
 		}
 	}

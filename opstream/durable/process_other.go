@@ -1,6 +1,6 @@
 //go:build !linux
 
-package disk
+package durable
 
 // ProcessStart is unknown on this platform.
 func ProcessStart(int) uint64 { return 0 }

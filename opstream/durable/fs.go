@@ -1,6 +1,7 @@
-// Package disk is the log's access to the file system: files and directories that can be
-// made durable, with a seam for faults, and the lock of the one writer.
-package disk
+// Package durable writes files so that they survive a crash, locks them among processes, and
+// reads those of users up to a limit. Every package that keeps files uses it. [FS] is the seam
+// by which tests inject faults into each step of a write.
+package durable
 
 import (
 	"errors"
@@ -11,7 +12,12 @@ import (
 	"syscall"
 )
 
-// FS is what the log needs of a file system. Other implementations than OS inject faults.
+const (
+	DirMode  fs.FileMode = 0o700
+	FileMode fs.FileMode = 0o600
+)
+
+// FS is what durable writes need of a file system. Other implementations than OS inject faults.
 // Errors keep the meaning of io/fs (ErrNotExist, ErrExist). Methods may be called
 // concurrently.
 type FS interface {
@@ -43,8 +49,8 @@ type File interface {
 	Size() (int64, error)
 }
 
-// errNotAFile: something else is where a file of the stream should be.
-var errNotAFile = errors.New("not a regular file")
+// errNotAFile: something else is where a file should be.
+var errNotAFile = errors.New("not a file")
 
 // Unreadable reports whether an error shows damage: the bytes exist and cannot be read, since
 // the device fails or the path is no regular file. Any other error of a file system means that
@@ -54,9 +60,13 @@ func Unreadable(err error) bool {
 }
 
 // OS is the operating system's file system.
-type OS struct{}
+type OS struct {
+	// Mode is the mode of every file that Open makes or empties, whatever the umask; 0 means
+	// that new files get FileMode.
+	Mode fs.FileMode
+}
 
-func (OS) Mkdir(name string) error { return os.Mkdir(name, 0o700) }
+func (OS) Mkdir(name string) error { return os.Mkdir(name, DirMode) }
 
 func (OS) ReadDir(name string) ([]string, error) {
 	d, err := os.Open(name)
@@ -67,36 +77,60 @@ func (OS) ReadDir(name string) ([]string, error) {
 	return d.Readdirnames(-1)
 }
 
-func (OS) Open(name string, flag int) (File, error) {
-	// O_NONBLOCK has no effect on a file; it keeps the open of a pipe from waiting for its
-	// other end.
-	f, err := os.OpenFile(name, flag|syscall.O_NONBLOCK, 0o600)
+func (o OS) Open(name string, flag int) (File, error) {
+	f, err := openRegular(name, flag)
 	if err != nil {
 		return nil, err
 	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		if err == nil {
-			err = &fs.PathError{Op: "open", Path: name, Err: errNotAFile}
+	if o.Mode != 0 && flag&os.O_TRUNC != 0 {
+		if err := f.Chmod(o.Mode); err != nil {
+			return nil, errors.Join(err, f.Close())
 		}
-		return nil, errors.Join(err, f.Close())
 	}
 	return osFile{f}, nil
+}
+
+// openRegular opens a regular file. O_NONBLOCK has no effect on one; it keeps the open of a pipe
+// from waiting for its other end.
+func openRegular(name string, flag int) (*os.File, error) {
+	f, err := os.OpenFile(name, flag|syscall.O_NONBLOCK, FileMode)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: name, Err: errNotAFile}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 func (OS) Rename(oldname, newname string) error { return os.Rename(oldname, newname) }
 func (OS) Remove(name string) error             { return os.Remove(name) }
 
-func (OS) SyncDir(name string) error {
-	d, err := os.Open(name)
+func (OS) SyncDir(name string) error { return Sync(name) }
+
+// Sync makes the entries of a directory durable, or the bytes of a file that another program
+// wrote.
+func Sync(name string) error {
+	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("sync %s: %w", name, err)
+	}
+	return nil
 }
 
 type osFile struct{ *os.File }
 
 func (f osFile) Sync() error { return datasync(f.File) }
+
+// Lock locks the file until it is closed.
+func (f osFile) Lock() error { return LockOpen(f.File) }
 
 func (f osFile) Size() (int64, error) {
 	info, err := f.Stat()
@@ -104,37 +138,4 @@ func (f osFile) Size() (int64, error) {
 		return 0, err
 	}
 	return info.Size(), nil
-}
-
-// Mkdir makes one directory in an existing parent, and its entry durable. One that exists may
-// be from a writer that crashed, so its entry is synced as well.
-func Mkdir(fsys FS, name, parent string) error {
-	if err := fsys.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("make directory: %w", err)
-	}
-	if err := fsys.SyncDir(parent); err != nil {
-		return fmt.Errorf("sync directory %s: %w", parent, err)
-	}
-	return nil
-}
-
-// WriteFile writes a file under a temporary name, syncs it and renames it. The caller syncs
-// the directory. After a failure the temporary file is removed.
-func WriteFile(fsys FS, temp, path string, data []byte) error {
-	f, err := fsys.Open(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(data, 0)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = fsys.Rename(temp, path)
-	}
-	if err != nil {
-		// Best effort: the next writer of that name truncates it.
-		_ = fsys.Remove(temp)
-	}
-	return err
 }

@@ -1,0 +1,50 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// ReadFile reads a regular file of at most so many bytes. It does not wait for a FIFO. The error
+// is an *fs.PathError.
+func ReadFile(path string, most int64) ([]byte, error) {
+	f, err := openRegular(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	data, err := ReadOpen(f, most)
+	if err != nil {
+		err = &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	return data, err
+}
+
+// ReadOpen is ReadFile for an open file, which it closes. Its errors do not name the file.
+func ReadOpen(f *os.File, most int64) ([]byte, error) {
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, errNotAFile)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("more than %d bytes", most)
+	}
+	return data, err
+}
+
+// ReadTail reads at most so many bytes from the end of a regular file.
+func ReadTail(path string, most int64) ([]byte, error) {
+	f, err := openRegular(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.NewSectionReader(f, max(info.Size()-most, 0), most))
+}
