@@ -16,18 +16,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"anamnesis/cmd/internal/bench/depot"
-	"anamnesis/cmd/internal/bench/live"
-	"anamnesis/cmd/internal/bench/loops"
-	"anamnesis/cmd/internal/bench/memory"
 	"anamnesis/cmd/internal/bench/replay"
 	"anamnesis/cmd/internal/bench/world"
-	"anamnesis/orchestrator/guard"
 )
 
 func main() {
-	guard.SuperviseMain() // returns at once, unless this process is a command's supervisor
-	depot.CommandMain()   // or runs a command of the simulated projects
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
@@ -53,7 +46,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(extractorCommand(), hooksCommand(), loopsCommand(), memoryCommand(), replayCommand(), worldCommand())
+	root.AddCommand(hooksCommand(), replayCommand(), worldCommand())
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
@@ -62,7 +55,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if !started {
 		return 2
 	}
-	for _, usage := range []error{errUsage, live.ErrUsage, loops.ErrUsage, memory.ErrUsage, replay.ErrUsage, world.ErrUsage} {
+	for _, usage := range []error{errUsage, replay.ErrUsage, world.ErrUsage} {
 		if errors.Is(err, usage) {
 			return 2
 		}
@@ -93,14 +86,4 @@ func measures(cmd *cobra.Command, run func(ctx context.Context, args []string) (
 // logTo returns a function that writes lines of progress to cmd's stderr.
 func logTo(cmd *cobra.Command) func(string) {
 	return func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "anamnesis-bench: "+line) }
-}
-
-func loopsCommand() *cobra.Command {
-	return measures(&cobra.Command{
-		Use:   "loops PATH…",
-		Short: "Compare the loop detector with the rules of other agents",
-		Long: "Compares the loop detector with the loop rules of five other agents on recorded runs: folders of tasks, and the\n" +
-			"files that 'anamnesis loops' reads. Prints the first call at which each rule fires; 0 means never.",
-		Args: cobra.MinimumNArgs(1),
-	}, func(_ context.Context, args []string) (report, error) { return loops.Run(args) })
 }

@@ -19,9 +19,8 @@ const (
 	RuleJump   = "jump"   // JumpAt jumps of the agent back to one step, whatever the reasons: what the live guard holds back
 )
 
-// The numbers of the rules. In every run they fire at least as early as those of
-// gemini-cli, OpenHands, Cline, Crush and kimi-code; cmd/internal/bench/loops
-// tests that.
+// The numbers of the rules. They are chosen to fire in every run at least as early as those of
+// gemini-cli, OpenHands, Cline, Crush and kimi-code.
 const (
 	streakLength = 3
 	cycleTimes   = 3
