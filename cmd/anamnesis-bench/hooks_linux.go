@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"anamnesis/cmd/internal/bench/hooks"
+	"anamnesis/cmd/anamnesis-bench/hooks"
 )
 
 func hooksCommand() *cobra.Command {

@@ -16,8 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"anamnesis/cmd/internal/bench/replay"
-	"anamnesis/cmd/internal/bench/world"
+	"anamnesis/cmd/anamnesis-bench/replay"
+	"anamnesis/cmd/anamnesis-bench/world"
 )
 
 func main() {

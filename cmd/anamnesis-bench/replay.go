@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"anamnesis/cmd/internal/bench/replay"
+	"anamnesis/cmd/anamnesis-bench/replay"
 )
 
 func replayCommand() *cobra.Command {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"anamnesis/cmd/internal/bench/world"
+	"anamnesis/cmd/anamnesis-bench/world"
 )
 
 func worldCommand() *cobra.Command {
