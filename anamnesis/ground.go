@@ -146,30 +146,3 @@ func (e *evidence) ground(r *note.Reply) (dropped int) {
 	r.Cards = cards
 	return dropped
 }
-
-// recallElsewhere says of each falsified path what the card that its result showed says
-// worked for other tasks.
-func recallElsewhere(n *note.Notes, recs []*record) {
-	for i, f := range n.Falsified {
-		for _, rec := range recs {
-			if rec.worked != "" && (slices.Contains(f.Ops, rec.end) || slices.Contains(f.Ops, rec.seq)) {
-				n.Falsified[i].Elsewhere = rec.worked
-			}
-		}
-	}
-}
-
-// maxWorked is how many things that worked elsewhere a block names of a card.
-const maxWorked = 2
-
-// workedElsewhere is what a card's solution names to be run or changed, in short.
-func workedElsewhere(c *op.CardRef) string {
-	tries := make([]string, 0, maxWorked)
-	for _, s := range c.Tries[:min(len(c.Tries), maxWorked)] {
-		tries = append(tries, quote.Squash(s))
-	}
-	if len(tries) == 0 {
-		return ""
-	}
-	return quote.ClipMarked(strings.Join(tries, "; "), note.MaxActionRunes) + " (lesson " + c.ID + ")"
-}

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"anamnesis/anamnesis/consult"
 	"anamnesis/anamnesis/note"
@@ -142,34 +139,27 @@ func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, 
 			drafts = answer.cards
 		}
 	}
-	tried := extracted
-	tried.Falsified = ownFalsified(extracted.Falsified, recs)
-	lesson, noLesson := holdsLesson(&r, &tried, recs)
-	switch {
-	case r.makesRoom():
-		drafts, noLesson = nil, "compaction writes no card"
-	case len(drafts) == 0 && proposed == 0 && lesson:
-		drafts = []note.Card{extractCard(&r, &tried, recs)}
+	if r.makesRoom() {
+		drafts = nil
 	}
-	recallElsewhere(&notes, recs)
 	res.Notes, res.Falsified = notes, notes.Falsified
 	limit := note.BlockCap(r.EAS)
 	if !r.Over {
 		res.Block, res.BlockLeft = notes.Block(r.span(), lastTodos(r.Ops), limit, r.Count)
 		res.BlockTokens = r.Count(res.Block)
 	}
-	writer := WriterExtractor
-	if proposed > 0 {
-		writer = writerName(r.ModelName)
-	}
-	res.Cards, res.Observed = cards(&r, drafts, writer, hashEvidence(recs)), make(map[string]bool)
+	res.Cards, res.Observed = cards(&r, drafts, writerName(r.ModelName), hashEvidence(recs)), make(map[string]bool)
 	for i, d := range drafts {
-		res.Observed[res.Cards[i].ID] = d.Observed || ev.observed(d)
+		res.Observed[res.Cards[i].ID] = ev.observed(d)
 	}
 	switch {
 	case len(res.Cards) > 0:
-	case proposed == 0 || r.makesRoom():
-		res.NoCards = noLesson
+	case r.makesRoom():
+		res.NoCards = "compaction writes no card"
+	case res.Writer == WriterExtractor:
+		res.NoCards = "only a model words cards"
+	case proposed == 0:
+		res.NoCards = "the model proposed none"
 	default:
 		res.NoCards = fmt.Sprintf("grounding rejected all %d cards the model proposed", proposed)
 	}
@@ -178,53 +168,6 @@ func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, 
 
 // makesRoom reports whether the pass only makes the context shorter.
 func (r *Request) makesRoom() bool { return r.NoCards || r.Standing }
-
-// ownFalsified leaves out what a compaction carried over from steps that it did not leave.
-func ownFalsified(paths []note.Falsified, recs []*record) []note.Falsified {
-	standing := make(map[uint64]bool)
-	for _, rec := range recs {
-		standing[rec.seq] = rec.standing
-	}
-	return slices.DeleteFunc(slices.Clone(paths), func(f note.Falsified) bool { return len(f.Ops) == 1 && standing[f.Ops[0]] })
-}
-
-// minReasonWords is how many words a reason for leaving a path has that says
-// something.
-const minReasonWords = 3
-
-// holdsLesson reports whether a path is worth a card, and why not: something
-// failed on it that can be learned from, or a reason that says something was
-// given for leaving it after something was done or found there.
-func holdsLesson(r *Request, n *note.Notes, recs []*record) (ok bool, why string) {
-	learnable := func(rec *record) bool { return rec.failed() && rec.noLesson == "" }
-	if len(n.Falsified) > 0 || slices.ContainsFunc(recs, learnable) {
-		return true, ""
-	}
-	did := func(rec *record) bool {
-		return rec.ok() && (len(rec.writes) > 0 || op.Acts(rec.tool) == op.RunsShell && !onlyLooks(rec.args) || op.Acts(rec.tool) == op.Investigates)
-	}
-	switch {
-	case countWords(r.Reason) < minReasonWords:
-		return false, "nothing failed that holds a lesson, and the reason for leaving says too little"
-	case len(agentNotes(recs, "")) == 0 && !slices.ContainsFunc(recs, did):
-		return false, "nothing failed that holds a lesson, and nothing was done or found"
-	}
-	return true, ""
-}
-
-// countWords counts the words of a text; two characters of a script that is
-// written without spaces count as one.
-func countWords(text string) int {
-	n, wide := 0, 0
-	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\'' }) {
-		if r, _ := utf8.DecodeRuneInString(w); unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) {
-			wide += utf8.RuneCountInString(w)
-		} else {
-			n++
-		}
-	}
-	return n + wide/2
-}
 
 func writerName(name string) string {
 	if s := quote.Clip(quote.Squash(name), note.MaxTaskRunes); s != "" {

@@ -66,7 +66,6 @@ type record struct {
 	place    string // where it happened, where the output names a place
 	noLesson string // why there is nothing to learn from it; empty: there is
 	left     string // why the path that it ended was left; of a block, too
-	worked   string // for other tasks, as the card says that its result showed
 }
 
 // failed reports whether the call ran and did not succeed. A jump that was not
@@ -141,7 +140,6 @@ type recorder struct {
 	stepFrom int                  // index in out where the current step begins
 	rangeAt  int                  // index of the range that is read
 	taint    *tainter
-	lesson   *op.CardRef // shown on the result that follows; nil: none
 }
 
 // records reads the span. Operations it has no use for are skipped; a body it
@@ -207,10 +205,6 @@ func (c *recorder) add(o *op.Op) {
 		c.push(&record{kind: recNote, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Text})
 	case *op.StrategyGiven:
 		c.push(&record{kind: recNote, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Text})
-	case *op.CardsRecalled:
-		if b.Why == "failure" && len(b.Cards) > 0 {
-			c.lesson = &b.Cards[0]
-		}
 	case *op.WorldSaved:
 		c.saved(o.Step, b)
 	case *op.WorldChanged:
@@ -269,9 +263,6 @@ func (c *recorder) returned(o *op.Op, b *op.ToolReturned) {
 	rec.reads, rec.writes, rec.isolated = b.Reads, b.Writes, b.Isolated
 	rec.tainted = c.taint.see(rec, b.Network) || c.citesTainted(rec)
 	c.edit(b.Writes)
-	if c.lesson != nil {
-		rec.worked, c.lesson = workedElsewhere(c.lesson), nil
-	}
 }
 
 func (c *recorder) saved(step int, b *op.WorldSaved) {

@@ -1,12 +1,15 @@
 package anamnesis
 
 import (
+	"slices"
 	"testing"
 
 	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
 )
 
+// TestTaint: what rests on the failed calls of a span is tainted if one of them showed text from
+// outside the world.
 func TestTaint(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -50,8 +53,14 @@ func TestTaint(t *testing.T) {
 		if tt.name == "tainted before the span" {
 			r.Tainted = []string{"old.html"}
 		}
-		res := pass(t, nil, r, nil)
-		if got := res.Cards[0].Provenance.Tainted; got != tt.want {
+		recs := records(&r)
+		var failed []uint64
+		for _, rec := range recs {
+			if rec.failed() {
+				failed = append(failed, rec.ops()...)
+			}
+		}
+		if got := taintedBy(recs, failed); got != tt.want {
 			t.Errorf("%s: tainted %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -134,7 +143,18 @@ func TestTaintThroughFiles(t *testing.T) {
 	}
 	many := step(1, "curl x", "a")
 	many[2].Body.(*op.WorldSaved).NChanged = 500
-	if recs := records(&Request{Ops: append(many, step(2, "cat main.go")...), WorldDir: "/w"}); !recs[1].tainted {
-		t.Error("a file whose name was not recorded does not taint")
+	reads := []op.Op{{Step: 2, Body: &op.ToolCalled{Call: "r", Name: "ReadFile"}}, {Step: 2, Body: &op.ToolReturned{Call: "r", Name: "ReadFile", Reads: []string{"main.go"}}}}
+	for by, then := range map[string][]op.Op{"a command": step(2, "cat main.go"), "a file tool": reads} {
+		if recs := records(&Request{Ops: append(slices.Clone(many), then...), WorldDir: "/w"}); !recs[1].tainted {
+			t.Errorf("%s reads a file that may hold text from outside, and is not tainted", by)
+		}
+	}
+	log := NewTaintLog("/w")
+	for i := range many {
+		many[i].Seq = uint64(i + 1)
+		log.Add(&many[i])
+	}
+	if got := log.Before(9); !slices.Equal(got, []string{"", "a"}) {
+		t.Errorf("tainted files: %q, want files without a name among them", got)
 	}
 }

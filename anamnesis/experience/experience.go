@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	"anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/pair"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
 	"anamnesis/anamnesis/testrun"
-	"anamnesis/anamnesis/wording"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream/op"
@@ -49,12 +49,11 @@ type Bearing struct {
 
 type openCall struct {
 	command, world string
-	quoted         string // the command as a card quotes it
 	seq            uint64
 }
 
 // is reports whether a card quotes this command.
-func (c *openCall) is(quoted string) bool { return quoted == c.command || quoted == c.quoted }
+func (c *openCall) is(quoted string) bool { return pair.Same(quoted, c.command) }
 
 // claim is what a shown card says that the task can bear out.
 type claim struct {
@@ -70,7 +69,6 @@ type Showing struct {
 	Card  string
 	Op    uint64
 	Asked bool // the agent asked
-	Held  bool // a call was held for it
 	Draft bool // nobody had reviewed it
 }
 
@@ -89,7 +87,7 @@ func (e *Log) Add(o *op.Op) {
 		e.Experiment = b.Experiment
 	case *op.CardsRecalled:
 		for _, c := range b.Cards {
-			e.Shown = append(e.Shown, Showing{Card: c.ID, Op: o.Seq, Asked: b.Why == "asked", Held: b.Why == "warning", Draft: c.State == string(card.Draft)})
+			e.Shown = append(e.Shown, Showing{Card: c.ID, Op: o.Seq, Asked: b.Why == "asked", Draft: c.State == string(card.Draft)})
 			e.claims = append(e.claims, &claim{CardRef: c, seq: o.Seq})
 		}
 		for _, id := range b.Met {
@@ -109,7 +107,7 @@ func (e *Log) Add(o *op.Op) {
 			if e.calls == nil {
 				e.calls = make(map[string]openCall)
 			}
-			e.calls[b.Call] = openCall{quote.Squash(command), b.World, wording.CommandLine(command), o.Seq}
+			e.calls[b.Call] = openCall{quote.Squash(command), b.World, o.Seq}
 		}
 	case *op.ToolReturned:
 		e.acted = o.Seq

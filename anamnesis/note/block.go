@@ -136,9 +136,6 @@ func falsifiedLines(f Falsified) string {
 	if f.Error != "" {
 		fmt.Fprintf(&b, "  error: %s\n", f.Error)
 	}
-	if f.Elsewhere != "" {
-		fmt.Fprintf(&b, "  worked elsewhere: %s\n", f.Elsewhere)
-	}
 	why := f.Why
 	if f.Confidence != ConfidenceHigh {
 		why = strings.TrimPrefix(why+"; "+confidenceMark+string(f.Confidence), "; ")
@@ -199,8 +196,6 @@ func ParseFalsified(text string) []Falsified {
 			f.State = value
 		case "  error":
 			f.Error = value
-		case "  worked elsewhere":
-			f.Elsewhere = value
 		case "  why":
 			value = citations.ReplaceAllString(value, "")
 			if i := strings.LastIndex(value, confidenceMark); i >= 0 {

@@ -34,7 +34,6 @@ type Falsified struct {
 	State      string     `json:"state"`           // the world it failed in
 	Error      string     `json:"error,omitempty"` // verbatim after quote.Squash, at most MaxErrorRunes; empty when nothing was printed
 	Why        string     `json:"why,omitempty"`
-	Elsewhere  string     `json:"elsewhere,omitempty"` // what worked for other tasks, by the card that was shown
 	Confidence Confidence `json:"confidence"`
 	Ops        []uint64   `json:"ops"`
 

@@ -28,7 +28,7 @@ func replayCommand() *cobra.Command {
 	f.StringVar(&o.Data, "data", "", "the directory of the recorded runs; only read")
 	f.StringSliceVar(&o.Sources, "source", nil, "only these sources")
 	f.StringVar(&o.Half, "half", "", "choose or report (default both)")
-	f.StringVar(&answers, "answers", "", "write what the memory showed to this file, as score.py reads it")
+	f.StringVar(&answers, "answers", "", "write what the pairs showed to this file, as score.py reads it")
 	return measures(cmd, func(ctx context.Context, _ []string) (_ report, err error) {
 		if o.Data == "" {
 			return nil, fmt.Errorf("%w: no --data; name the directory of the recorded runs", errUsage)

@@ -42,8 +42,6 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.output, "output-format", "text", "text, or stream-json: one JSON object a line")
 	fl.StringArrayVar(&f.AllowSecrets, "allow-secrets", nil, "pattern of secret files the agent may read, such as .env.test (repeatable)")
 	fl.StringArrayVar(&f.Redact, "redact", nil, "environment variable whose value is never recorded, shown or sent (repeatable)")
-	fl.BoolVar(&f.NoLessons, "no-lessons", false, "do not show earlier repairs, expected ones at the start and others with failed commands; cards are searched all the same")
-	fl.BoolVar(&f.NoWarnings, "no-warnings", false, "run commands that a card says will fail here; by default such a command is held once, with the card")
 	fl.DurationVar(&f.ToolsWait, "tools-wait", mcp.DefaultFirstWait, "how long the first step waits for MCP servers that are still starting")
 	fl.BoolVarP(&f.Quiet, "print", "p", false, "print the answer only, no progress")
 }

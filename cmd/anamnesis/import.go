@@ -25,7 +25,7 @@ func (a *app) importCommand() *cobra.Command {
 		Short: "Read past sessions of Claude Code, Codex, opencode, Gemini CLI and Kimi Code",
 		Long: `Import past sessions of other coding agents. Each becomes a task that can be read, with the file
 versions that the agent kept as snapshots, and each command that failed and later succeeded
-becomes a draft card. AGENT is claude-code, codex, opencode, gemini or kimi (default: all).
+is listed by 'anamnesis kb repairs'. AGENT is claude-code, codex, opencode, gemini or kimi (default: all).
 Without PATH, sessions that began in this directory are read; --all reads those of every
 directory. PATH is a session file or a folder of such files; for opencode, the output of
 'opencode export ID'. Counts are shown first, and nothing is written before you agree (--yes).
@@ -48,11 +48,7 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 	if err != nil {
 		return err
 	}
-	im, err := beside.NewImporter(svc)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, im.Close()) }()
+	im := beside.NewImporter(svc)
 	line := view.NewProgress(a.stderr)
 	batch, err := im.Examine(ctx, src, line.Sessions)
 	line.Clear()
@@ -86,7 +82,7 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 		return err
 	}
 	err = a.show(report, func() {
-		a.printf("%s; 'anamnesis tasks --all' lists the sessions, 'anamnesis kb review' shows the drafts, 'anamnesis kb repairs' the rest\n", report)
+		a.printf("%s; 'anamnesis tasks --all' lists the sessions, 'anamnesis kb repairs' the repairs\n", report)
 	})
 	return errors.Join(err, a.notImported(src, report.Skipped))
 }

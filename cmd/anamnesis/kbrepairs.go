@@ -12,12 +12,11 @@ import (
 func (a *app) kbRepairsCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repairs [ID]…",
-		Short: "List what tasks repaired and no card says yet, newest first",
-		Long: `List the failed commands that tasks of this machine repaired and that are not cards yet, newest
-first; with IDs, print these repairs as cards. A task that meets the failure is shown the repair,
-which becomes a card then. 'kb approve' makes it a reviewed card now; after 'kb reject' no task is
-shown it. A tainted one was drawn from text that may come from a network: no task is shown it
-before you approve it.`,
+		Short: "List commands that failed and later succeeded, newest first",
+		Long: `List the commands of this machine's tasks that failed and later succeeded, newest first, without
+those that are cards already. With IDs, print each with what was run and changed in between; nothing
+shows which of that mattered. No task is shown a repair: 'kb approve' makes it a reviewed card, and
+'kb reject' drops it. A tainted repair was drawn from text that may come from a network.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: a.withKB(dir, existing, func(cmd *cobra.Command, ids []string, store *knowledgebase.Store) error {
 			svc, err := a.service()

@@ -203,10 +203,10 @@ type Report struct {
 func (r Report) String() string {
 	var all Imported
 	for _, s := range r.Sessions {
-		all.Steps, all.Repairs, all.Cards, all.Known = all.Steps+s.Steps, all.Repairs+s.Repairs, all.Cards+s.Cards, all.Known+s.Known
+		all.Steps, all.Repairs = all.Steps+s.Steps, all.Repairs+s.Repairs
 	}
-	return fmt.Sprintf("%s of %s imported, %s, %s, %d seen again", quote.Number(all.Steps, "step"), quote.Number(len(r.Sessions), "session"),
-		quote.Number(all.Repairs, "repair"), quote.Number(all.Cards, "new card"), all.Known)
+	return fmt.Sprintf("%s of %s imported, %s", quote.Number(all.Steps, "step"), quote.Number(len(r.Sessions), "session"),
+		quote.Number(all.Repairs, "repair"))
 }
 
 // Take imports a batch. progress is called with how many sessions were imported.
@@ -251,10 +251,7 @@ func importTurn(ctx context.Context, svc *session.Service, agent sessions.Agent,
 		return err
 	}
 	defer unlock()
-	im, err := NewImporter(svc)
-	if err != nil {
-		return err
-	}
+	im := NewImporter(svc)
 	for _, f := range files {
 		s, failed := sessions.Read(f)
 		if failed == nil {
@@ -264,5 +261,5 @@ func importTurn(ctx context.Context, svc *session.Service, agent sessions.Agent,
 			err = errors.Join(err, failed)
 		}
 	}
-	return errors.Join(err, im.Close())
+	return err
 }

@@ -14,10 +14,6 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/tokens"
-	"anamnesis/anamnesis/wording"
-	knowledgebase "anamnesis/knowledge_base"
-	"anamnesis/knowledge_base/card"
-	"anamnesis/knowledge_base/recalled"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside/kept"
@@ -56,38 +52,20 @@ type Imported struct {
 	Steps   int    `json:"steps"`   // new ones
 	Had     int    `json:"had"`     // that were there before
 	Repairs int    `json:"repairs"` // of failed commands
-	Cards   int    `json:"cards"`   // drafts that were written
-	Known   int    `json:"known"`   // cards that were known before
 }
 
 // Importer reads sessions into a home. It belongs to one goroutine.
 type Importer struct {
-	svc    *session.Service
-	cards  *knowledgebase.Store
-	taught *wording.Lessons           // by the cards
-	before *memory.Earlier            // of all tasks
-	count  map[string]*tokens.Counter // by encoding
+	svc   *session.Service
+	count map[string]*tokens.Counter // by encoding
 
 	stores string // of opencode's snapshots
 }
 
-// NewImporter opens the user's cards. The caller closes the importer.
-func NewImporter(svc *session.Service) (*Importer, error) {
-	embedder, err := svc.Embedder()
-	if err != nil {
-		return nil, err
-	}
-	cards, err := knowledgebase.Open(svc.Home.KnowledgeBase(), &knowledgebase.Options{
-		Embedder: embedder, Redact: svc.Home.CardRedaction(svc.Secrets(nil), new(redact.Learned)),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &Importer{svc: svc, cards: cards, taught: wording.LessonsOf(recalled.Layers[*knowledgebase.Store]{cards}.InUse()), before: memory.ReadEarlier(svc.Home, ""), count: map[string]*tokens.Counter{}}, nil
+// NewImporter returns an importer into a service's home.
+func NewImporter(svc *session.Service) *Importer {
+	return &Importer{svc: svc, count: map[string]*tokens.Counter{}}
 }
-
-// Close closes the cards.
-func (im *Importer) Close() error { return im.cards.Close() }
 
 // New returns how many steps of a session an import would add. A session that was
 // recorded while it ran has none.
@@ -314,8 +292,7 @@ func clip(text string) (string, int64) {
 	return strings.ToValidUTF8(kept, "�"), int64(cut)
 }
 
-// learn records the commands of the session that failed and later succeeded, writes the cards that
-// are worth it, and ends the turn. The cards are durable before the operation that names them.
+// learn records the commands of the session that failed and later succeeded, and ends the turn.
 func (im *Importer) learn(ctx context.Context, w *stream, done *Imported) (err error) {
 	opened, last := &w.state.Opened, w.state.Last
 	found := &op.RepairsFound{Range: op.Range{First: 1, Last: last}, Cards: []string{}}
@@ -324,18 +301,12 @@ func (im *Importer) learn(ctx context.Context, w *stream, done *Imported) (err e
 	if err != nil {
 		return err
 	}
-	repaired := anamnesis.Repairs(&anamnesis.Request{
+	pairs := anamnesis.PairCards(&anamnesis.Request{
 		Task: opened.Task, JumpSeq: last, WorldDir: opened.Dir, Repo: opened.Repo, Goal: w.state.Said.Request, EAS: opened.EAS,
 		Ops: ops, Ranges: []op.Range{found.Range}, Count: w.journal.Count, Now: time.Now(), ModelName: opened.Model,
-	})
-	found.Pairs = len(repaired)
-	var cards []*card.Card
-	for _, r := range repaired {
-		cards = append(cards, im.before.Worth(&r, im.taught)...)
-	}
-	found.Cards, found.NotWritten, done.Cards = im.taught.Put(ctx, im.cards, cards)
-	done.Repairs, done.Known = found.Pairs, len(found.Cards)-done.Cards
-	if err := im.before.Record(im.svc.Home, opened.Task, repaired); err != nil {
+	}, w.state.Steps.PathSet(w.state.Current))
+	found.Pairs, done.Repairs = len(pairs), len(pairs)
+	if err := memory.RecordPairs(im.svc.Home, opened.Task, pairs); err != nil {
 		found.NotWritten = append(found.NotWritten, err.Error())
 	}
 	return w.post(ctx, found, &op.TurnEnded{Reason: "done"})

@@ -63,13 +63,9 @@ func TestInterruptedImport(t *testing.T) {
 	var want []op.Kind
 	for after := len(example().Steps); after >= 0; after-- {
 		svc := service(t)
-		im, err := beside.NewImporter(svc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer im.Close()
+		im := beside.NewImporter(svc)
 		s := example()
-		_, err = im.Import(&stopping{t.Context(), after}, s, "f")
+		_, err := im.Import(&stopping{t.Context(), after}, s, "f")
 		if after < len(s.Steps) && !errors.Is(err, context.Canceled) {
 			t.Fatalf("interrupted after %d steps: %v", after, err)
 		}
@@ -108,11 +104,7 @@ func TestInterruptedImport(t *testing.T) {
 // has the same calls in the end.
 func TestGrowingSession(t *testing.T) {
 	svc := service(t)
-	im, err := beside.NewImporter(svc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer im.Close()
+	im := beside.NewImporter(svc)
 	for _, name := range []string{"claude.jsonl", "codex.jsonl", "gemini/chats/session-a.jsonl", "kimi/session_k/agents/main/wire.jsonl"} {
 		data, err := os.ReadFile(filepath.Join("..", "sessions", "testdata", filepath.FromSlash(name)))
 		if err != nil {
@@ -166,11 +158,7 @@ func TestGrowingSession(t *testing.T) {
 // TestChangedSession: a session that no longer says what was imported of it is left
 // as it was.
 func TestChangedSession(t *testing.T) {
-	im, err := beside.NewImporter(service(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer im.Close()
+	im := beside.NewImporter(service(t))
 	s := example()
 	if _, err := im.Import(t.Context(), s, "f"); err != nil {
 		t.Fatal(err)
@@ -185,11 +173,7 @@ func TestChangedSession(t *testing.T) {
 // TestDamagedImport: a session whose task is damaged is reported, and the others are imported.
 func TestDamagedImport(t *testing.T) {
 	svc := service(t)
-	im, err := beside.NewImporter(svc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer im.Close()
+	im := beside.NewImporter(svc)
 	files := []string{filepath.Join("..", "sessions", "testdata", "claude.jsonl"), filepath.Join("..", "sessions", "testdata", "codex.jsonl")}
 	s, err := sessions.Read(files[0])
 	if err != nil {
@@ -219,11 +203,7 @@ func TestDamagedImport(t *testing.T) {
 // TestImportedDate: a list of tasks shows an imported session by the time it began.
 func TestImportedDate(t *testing.T) {
 	svc := service(t)
-	im, err := beside.NewImporter(svc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer im.Close()
+	im := beside.NewImporter(svc)
 	began := time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
 	s := &sessions.Session{Agent: sessions.Codex, ID: "s-1", Dir: t.TempDir(), Start: began, Steps: []sessions.Step{{Parent: -1, Text: "Done."}}}
 	if _, err := im.Import(t.Context(), s, "f"); err != nil {
@@ -240,11 +220,7 @@ func TestImportedDate(t *testing.T) {
 // written is left out.
 func TestKept(t *testing.T) {
 	svc := service(t)
-	im, err := beside.NewImporter(svc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer im.Close()
+	im := beside.NewImporter(svc)
 	old := t.TempDir()
 	copied := func(text string) string {
 		name := filepath.Join(old, text)
@@ -352,11 +328,7 @@ func TestOpenCodeSnapshots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	im, err := beside.NewImporter(svc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer im.Close()
+	im := beside.NewImporter(svc)
 	batch, err := im.Examine(t.Context(), src, func(int, int) {})
 	if err != nil {
 		t.Fatal(err)
@@ -384,11 +356,7 @@ func TestOtherAgent(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	im, err := beside.NewImporter(service(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer im.Close()
+	im := beside.NewImporter(service(t))
 	for _, c := range []struct {
 		args          []string
 		todo, skipped int

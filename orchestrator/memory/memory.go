@@ -19,11 +19,9 @@ import (
 
 // Options are the settings for searching and writing cards.
 type Options struct {
-	Model      model.Model        // reads spans; if nil, Reader's does
-	Reader     Reader             // nil: without a Model the extractor writes
-	Embedder   retrieval.Embedder // makes the vectors of the cards; if nil, the built-in one
-	NoLessons  bool               // no card is named on a failed result
-	NoWarnings bool               // no call is held because of a card
+	Model    model.Model        // reads spans; if nil, Reader's does
+	Reader   Reader             // nil: without a Model the extractor writes
+	Embedder retrieval.Embedder // makes the vectors of the cards; if nil, the built-in one
 	// Passing is called when a pass is about to ask the model, which may take minutes.
 	Passing func(op.PassBegun)
 }
@@ -41,7 +39,6 @@ type Memory struct {
 
 	cards    *knowledgebase.Store
 	layers   knowledgebase.Layers // searched: the project's own cards, if any, and cards
-	lessons  lessons              // what other tasks repaired
 	degraded string               // why the last search used words only, as recorded
 	taint    *anamnesis.TaintLog  // nil until a pass needs it
 

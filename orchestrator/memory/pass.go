@@ -11,7 +11,8 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/consult"
-	"anamnesis/anamnesis/wording"
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
@@ -98,10 +99,32 @@ func (m *Memory) runPass(ctx, keep context.Context, asks consult.Model, req anam
 	done.Block, done.Writer, done.Dropped = res.Block, res.Writer, res.Dropped
 	done.Fallback = cmp.Or(done.Fallback, res.Fallback)
 	done.NoCards = res.NoCards
-	done.Cards, done.NotWritten, _ = new(wording.Lessons).Put(keep, m.cards, res.Cards)
+	done.Cards, done.NotWritten = m.putCards(keep, res.Cards)
 	done.Lessons, done.Observed = m.observed(res.Cards, nil), m.observed(res.Cards, res.Observed)
 	done.Calls, done.Usage, done.Millis = res.Calls, res.Usage, m.Now().Sub(req.Now).Milliseconds()
 	return m.Record(keep, done)
+}
+
+// putCards writes cards and returns the ids of those that the knowledge base holds now. A card that a user
+// has reviewed since it was last written stays as it is. notWritten says which could not be written, and why.
+func (m *Memory) putCards(ctx context.Context, cards []*card.Card) (ids, notWritten []string) {
+	ids = []string{}
+	for _, c := range cards {
+		stored, err := m.cards.Apply(ctx, knowledgebase.Change{Cards: []*card.Card{c}})
+		id := c.ID
+		switch {
+		case errors.As(err, new(*knowledgebase.ConflictError)):
+		case err != nil:
+			notWritten = append(notWritten, fmt.Sprintf("%s: %v", c.ID, err))
+			continue
+		default:
+			id = stored[0].ID
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, notWritten
 }
 
 // besidePassTimeout limits a pass beside another agent, whose hooks or whose call wait for it.

@@ -42,10 +42,7 @@ func (m *Memory) Recall(ctx context.Context, why string) error {
 	if err != nil {
 		return nil // interrupted: the recall stays due
 	}
-	switch {
-	case why == recallStart:
-		m.addExpected(rec)
-	case why == RecallPrompt && rec.Text == "" && rec.Error == "" && len(rec.Withheld) == 0:
+	if why == RecallPrompt && rec.Text == "" && rec.Error == "" && len(rec.Withheld) == 0 {
 		return nil
 	}
 	return m.Record(context.WithoutCancel(ctx), rec)
@@ -68,7 +65,7 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 	}
 	var about map[string]bool // the cards of the task's project
 	if why != recallAsked {
-		about = m.lessons.project(m)
+		about = m.aboutProject()
 	}
 	hits, err := m.searchParts(ctx, parts, about, m.wrote(), trust)
 	if err != nil {
@@ -108,6 +105,20 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 		rec.Text = text
 	}
 	return rec, nil
+}
+
+// aboutProject returns the ids of other tasks' cards about the task's project.
+func (m *Memory) aboutProject() map[string]bool {
+	ids, repo := make(map[string]bool), m.State().Opened.Repo
+	if repo == "" {
+		return ids
+	}
+	for _, c := range m.layers.Visible(knowledgebase.Query{}) {
+		if c.Scope.Repo == repo && !m.claims(c) {
+			ids[c.ID] = true
+		}
+	}
+	return ids
 }
 
 // withLike adds, briefly, the near-duplicates of the hits: cards about several failures of one

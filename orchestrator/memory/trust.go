@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/experience"
+	"anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/pair"
 	"anamnesis/anamnesis/quote"
-	"anamnesis/anamnesis/wording"
+	"anamnesis/anamnesis/shell"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/recalled"
@@ -30,7 +33,6 @@ type evidence struct {
 	observed bool   // that operation marks the card as holding only recorded facts
 	ran      bool   // the card's failed command is among them
 	world    string // the tree it ran in
-	began    string // the tree in which the card's failed path began
 }
 
 func (e *evidence) verifies() bool { return e.derived && e.observed }
@@ -69,13 +71,9 @@ func evidenceOf(h taskdir.Home, c *card.Card) (e evidence) {
 		return evidence{} // a stream that is missing or cannot be read confirms nothing
 	}
 	e.derived = len(ops) > 0 && anamnesis.EvidenceHash(ops) == p.EvidenceHash
-	began := wording.BeganWith(c)
 	for _, o := range ops {
 		b, ok := o.Body.(*op.ToolCalled)
-		if ok && began != "" && e.began == "" && wording.Quotes(began, b.Args) {
-			e.began = b.World
-		}
-		if ok && check != "" && wording.Quotes(check, b.Args) {
+		if ok && check != "" && pair.Same(check, shell.Command(b.Args)) {
 			e.ran, e.world = true, b.World
 		}
 	}
@@ -96,6 +94,8 @@ func (e *evidence) trust(c *card.Card, n usage.Counts) recalled.Trust {
 	switch {
 	case c.State == card.Reviewed:
 		tr.Rung = recalled.ReviewedRung
+	case c.Provenance.Model == anamnesis.WriterExtractor: // earlier versions wrote drafts by rules alone
+		tr.Withheld = true
 	case tr.Contradicted:
 		tr.Withheld = true
 	case e.verifies():
@@ -156,17 +156,6 @@ func (m *Memory) claims(c *card.Card) bool {
 	return c.SourceTask == m.ID || c.Provenance.Task == m.ID || m.own(c)
 }
 
-// trustWhenMet is trust for a card whose error this task has just met, which makes the task the
-// second witness.
-func (m *Memory) trustWhenMet(c *card.Card) recalled.Trust {
-	tr := m.trust(c)
-	tr.Withheld = tr.Withheld && (tr.Contradicted || Brought(m.layers, c))
-	if tr.Rung == recalled.Hypothesis && !m.claims(c) {
-		tr.Met = max(tr.Met, 1)
-	}
-	return tr
-}
-
 // cardRef returns a reference to a card that is shown, with its claims that the task can
 // confirm.
 func (m *Memory) cardRef(h recalled.Hit) op.CardRef {
@@ -179,14 +168,33 @@ func (m *Memory) cardRef(h recalled.Hit) op.CardRef {
 		ref.World = e.world
 	}
 	for _, s := range c.Solution {
-		ref.Tries = append(ref.Tries, wording.Tries(s)...)
+		ref.Tries = append(ref.Tries, namedIn(s)...)
 	}
 	return ref
 }
 
-// independent reports whether the task has been shown neither a card nor one whose task had
-// been shown it.
-func (m *Memory) independent(id string) bool { return !slices.Contains(m.lineage(), id) }
+// namedIn returns what a bullet of a solution names to be run or changed. The lines of a change and an
+// agent's reason name nothing.
+func namedIn(solution string) (out []string) {
+	if strings.HasPrefix(solution, "Reason, in the agent's words: ") {
+		return nil
+	}
+	head, _, _ := strings.Cut(solution, "\n")
+	for _, m := range named().FindAllStringSubmatch(head, -1) {
+		out = append(out, m[1]+m[2])
+	}
+	return out
+}
+
+var named = shell.Pattern("`([^`]+)`|^Changed in ([^:]+):")
+
+// errorOf returns the normal form of the error that an issue quotes, or of the issue if it quotes none.
+func errorOf(issue string) string {
+	if _, line, ok := strings.Cut(issue, " failed: "); ok {
+		issue = line
+	}
+	return failure.Normal(issue)
+}
 
 // lineage returns the cards that the task has been shown, and those that their tasks had been
 // shown.

@@ -28,18 +28,6 @@ func Held(u state.Undone, name string) string {
 		"The reason you gave: %s\nIf something has changed that makes it right now, make the call again: it runs then.", name, u.Step, u.Reason)
 }
 
-// Warned explains why a call was held, and that it may be repeated. lesson is the card about
-// it.
-func Warned(name, lesson string) string {
-	return fmt.Sprintf("Held, not run: earlier tasks of this project found this program missing here.\n%s\nThis is said once; the same %s call runs if you make it again.", lesson, name)
-}
-
-// WarnedPath explains that a call begins a path that an earlier task abandoned. lesson is the
-// card about it.
-func WarnedPath(name, lesson string) string {
-	return fmt.Sprintf("Held, not run: an earlier task of this project made this same %s call in this same state of the files, and left the path it began.\n%s\nThis is said once; the call runs if you make it again.", name, lesson)
-}
-
 // EndedSubagents lists the subagents that ended with the steps that a jump left.
 func EndedSubagents(of []state.BegunSubagent) string {
 	if len(of) == 0 {

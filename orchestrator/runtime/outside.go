@@ -10,7 +10,6 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
-	"anamnesis/orchestrator/tool"
 )
 
 // ErrCallOpen: another agent's call is in progress, so the world may change.
@@ -101,20 +100,14 @@ func (t Outside) begin(ctx context.Context, c OutsideCall, look bool) error {
 }
 
 // Returned records a call's result, and ends the step if no other call is in progress. A
-// result of a call that never began also begins it. A card about the error, if there is one,
-// is recorded before the result.
+// result of a call that never began also begins it.
 func (t Outside) Returned(ctx context.Context, c OutsideCall, b *op.ToolReturned) error {
 	if !slices.ContainsFunc(t.Open(), func(o op.Call) bool { return o.ID == b.Call }) {
 		if err := t.Began(ctx, c); err != nil {
 			return err
 		}
 	}
-	bodies := []op.Body{b}
-	if lesson, shown := t.LessonOn(c.Call, &tool.Result{Text: b.Text, Stdout: b.Text, IsError: b.IsError, Exit: b.Exit}); shown != nil {
-		shown.Text = lesson
-		bodies = []op.Body{shown, b}
-	}
-	if err := t.Record(ctx, bodies...); err != nil || len(t.Open()) > 0 {
+	if err := t.Record(ctx, b); err != nil || len(t.Open()) > 0 {
 		return err
 	}
 	return t.Advance(ctx)

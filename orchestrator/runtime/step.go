@@ -27,10 +27,6 @@ import (
 	"anamnesis/orchestrator/workspace"
 )
 
-// byLesson is the decision to hold a call because a card states that it fails in this
-// project.
-const byLesson = "guard:lesson"
-
 // maxReadOnlyParallel is how many read-only calls of one reply run at once.
 const maxReadOnlyParallel = 8
 
@@ -376,10 +372,6 @@ func (t *Task) runWithNote(ctx, keep context.Context, c op.Call, note string) er
 	if refused := t.gate.Held(c, call, again); refused != nil {
 		return t.Journal.Post(keep, refused...)
 	}
-	if text, shown := t.Warning(c, call.World); shown != nil {
-		return t.Journal.Post(keep, shown, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byLesson}, &op.ToolReturned{
-			Call: c.ID, Name: c.Name, Text: text, IsError: true, Refused: true})
-	}
 	if env.Sandbox, err = t.sandboxFor(ctx, spec); err != nil {
 		return err
 	}
@@ -490,12 +482,6 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 	}
 	if res.Todos != nil {
 		bodies = append(bodies, res.Todos)
-	}
-	if lesson, shown := t.LessonOn(c, &res); shown != nil {
-		if lesson != "" {
-			res.Text += "\n" + lesson
-		}
-		bodies = append(bodies, shown)
 	}
 	return t.Journal.Post(ctx, append(bodies, &op.ToolReturned{
 		Call: c.ID, Name: c.Name, Text: res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout, Stderr: res.Stderr,

@@ -131,12 +131,6 @@ type Guards struct {
 type Cards struct {
 	Embedder retrieval.Embedder // makes the vectors of the cards; nil: the built-in one
 	Reader   memory.Reader      // chooses what passes ask if there is no model
-	// NoLessons leaves the results of failed commands unchanged; otherwise a card about the
-	// same error is named there.
-	NoLessons bool
-	// NoWarnings lets a call run although a card states that it fails in this project; otherwise
-	// the call is held once.
-	NoWarnings bool
 }
 
 // Store are the settings of a task's stream and world; the task fills in the rest.
@@ -350,7 +344,7 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 		return fmt.Errorf("recover the world: %w", err)
 	}
 	if t.Memory, err = memory.Open(t.Ledger, t.Dir, h.KnowledgeBase(), memory.Options{
-		Model: t.opts.Model, Reader: t.opts.Cards.Reader, Embedder: t.opts.Cards.Embedder, NoLessons: t.opts.Cards.NoLessons, NoWarnings: t.opts.Cards.NoWarnings, Passing: t.opts.Callbacks.Passing,
+		Model: t.opts.Model, Reader: t.opts.Cards.Reader, Embedder: t.opts.Cards.Embedder, Passing: t.opts.Callbacks.Passing,
 	}); err != nil {
 		return err
 	}

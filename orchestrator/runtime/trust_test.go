@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/anamnesis"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/recalled"
@@ -20,11 +21,13 @@ import (
 	"anamnesis/orchestrator/tool/builtin"
 )
 
-const repaired = `turns:
+// worded is a task that leaves a path, of which a model words a card that says only what the record holds.
+const worded = `turns:
   - calls: [{name: Bash, arguments: {command: "cat answer.txt"}}]
-  - calls: [{name: WriteFile, arguments: {path: answer.txt, content: "two lines\n"}}]
-  - calls: [{name: Bash, arguments: {command: "cat answer.txt"}}]
+  - calls: [{name: jump_to_step, arguments: {step_id: 0, reason: the file has to be written first}}]
   - reply: Done.
+passes:
+  - reply: '{"cards": [{"topic": "No answer.txt", "issue": ["cat: answer.txt: No such file or directory"], "solution": ["cat answer.txt"], "ops": [8, 9]}]}'
 `
 
 // play runs one more task in a home, in a directory of its own, and returns its
@@ -57,13 +60,6 @@ func play(t *testing.T, h taskdir.Home, id, words string, n New) []op.Op {
 		t.Fatal(err)
 	}
 	return ops
-}
-
-// playTwice lets two tasks make the same repair, which makes it a card of the first, "one".
-func playTwice(t *testing.T, h taskdir.Home) {
-	t.Helper()
-	play(t, h, "one", repaired, New{})
-	play(t, h, "again", repaired, New{})
 }
 
 func trustHome(t *testing.T) taskdir.Home {
@@ -112,19 +108,20 @@ func cardOf(t *testing.T, task *Task, id string) (c *card.Card, err error) {
 // its evidence and names its text; whatever else it claims, it is a hypothesis.
 func TestEvidenceIsDerived(t *testing.T) {
 	h := trustHome(t)
-	playTwice(t, h)
-	if got := memory.TrustOf(h, learned(t, h), usage.Counts{}); got.Rung != recalled.Verified || got.Check != "cat answer.txt" {
-		t.Fatalf("the card of a repair is %+v", got)
+	play(t, h, "one", worded, New{})
+	if got := memory.TrustOf(h, learned(t, h), usage.Counts{}); got.Rung != recalled.Verified {
+		t.Fatalf("the card is %+v", got)
 	}
 	for name, forge := range map[string]func(*card.Card){
 		"another hash":                      func(c *card.Card) { c.Provenance.EvidenceHash = strings.Repeat("0", 64) },
-		"other operations":                  func(c *card.Card) { c.Provenance.Ranges[0].Last-- },
+		"other operations":                  func(c *card.Card) { c.Provenance.Ranges[0].Last = 5 },
 		"no operations":                     func(c *card.Card) { c.Provenance.Ranges = nil },
 		"operations from 0 to the end":      func(c *card.Card) { c.Provenance.Ranges = []card.Range{{First: 0, Last: 1<<64 - 1}} },
 		"a task that is not here":           func(c *card.Card) { c.Provenance.Task = "two" },
 		"a path for a task":                 func(c *card.Card) { c.Provenance.Task = "../tasks/one" },
 		"a wrong lesson with true evidence": func(c *card.Card) { c.Solution = []string{"`rm answer.txt` succeeded."} },
 		"a second lesson":                   func(c *card.Card) { c.Issue = append(c.Issue, "answer.txt is always missing") },
+		"written by rules alone":            func(c *card.Card) { c.Provenance.Model = anamnesis.WriterExtractor },
 	} {
 		c := learned(t, h)
 		forge(c)
@@ -133,6 +130,11 @@ func TestEvidenceIsDerived(t *testing.T) {
 		}
 	}
 	c := learned(t, h)
+	c.Issue[0] = "`cat answer.txt` failed: " + c.Issue[0]
+	if got := memory.TrustOf(h, c, usage.Counts{}); got.Check != "cat answer.txt" {
+		t.Errorf("a command that the record holds is no check: %+v", got)
+	}
+	c = learned(t, h)
 	if got := memory.TrustOf(h, c, usage.Counts{Contradicted: 1, Refuted: true}); got.Rung != recalled.Hypothesis || !got.Withheld {
 		t.Errorf("contradicted: %+v", got)
 	}
@@ -187,11 +189,11 @@ func TestHypothesisWaitsForASecondTask(t *testing.T) {
 	if got := asks("a"); len(got) != 1 || len(got[0].Cards) != 0 {
 		t.Fatalf("two cards bear each other out: %+v", got)
 	}
-	failing := "turns:\n  - calls: [{name: Bash, arguments: {command: \"cat answer.txt\"}}]\n  - calls: [{name: Bash, arguments: {command: \"cat ./answer.txt\"}}]\n  - reply: Done.\n"
-	got := recalledOps(play(t, h, "b", failing, New{}), "failure")
-	if len(got) == 0 || len(got[0].Met) != 2 {
-		t.Fatalf("on the failing result: %+v", *got[0])
-	}
+	cardsOf(t, h, func(kb *knowledgebase.Store) {
+		if err := kb.Count(usage.Event{Card: "forged1", What: usage.Met, Task: "b"}); err != nil {
+			t.Fatal(err)
+		}
+	})
 	again := asks("c")
 	if len(again) != 1 || len(again[0].Cards) == 0 || !strings.Contains(again[0].Text, "UNVERIFIED, seen in 2 tasks; before ruling anything out, check it") {
 		t.Errorf("met by a second task: %+v", again)
@@ -203,7 +205,7 @@ func TestHypothesisWaitsForASecondTask(t *testing.T) {
 // withheld and stays.
 func TestContradictionRetires(t *testing.T) {
 	h := trustHome(t)
-	playTwice(t, h)
+	play(t, h, "one", worded, New{})
 	verified := learned(t, h).ID
 	cardsOf(t, h, func(kb *knowledgebase.Store) {
 		child := hypothesis("child", "another error")
@@ -245,8 +247,11 @@ func TestLineage(t *testing.T) {
 		if _, _, err := kb.Put(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
+		if err := kb.Count(usage.Event{Card: "first", What: usage.Met, Task: "x"}); err != nil {
+			t.Fatal(err)
+		}
 	})
-	play(t, h, "one", repaired, New{})
+	play(t, h, "one", worded, New{Request: "Why does it print this? " + missing})
 	cardsOf(t, h, func(kb *knowledgebase.Store) {
 		for _, e := range kb.List() {
 			c, err := kb.Get(e.ID)
@@ -280,12 +285,12 @@ func TestCardExperiment(t *testing.T) {
 		t.Errorf("%d of 1000 withheld", withheld)
 	}
 	h := trustHome(t)
-	playTwice(t, h)
+	play(t, h, "one", worded, New{})
 	id := "with"
 	for !memory.WithheldByExperiment(&op.TaskOpened{Task: id, Experiment: true}, learned(t, h)) {
 		id += "i"
 	}
-	got := recalledOps(play(t, h, id, "turns:\n  - calls: [{name: Bash, arguments: {command: \"cat answer.txt\"}}]\n  - reply: Done.\n", New{Experiment: true}), "failure")
+	got := recalledOps(play(t, h, id, "turns:\n  - calls: [{name: recall, arguments: {query: \""+missing+"\"}}]\n  - reply: Done.\n", New{Experiment: true}), "asked")
 	if len(got) != 1 || len(got[0].Cards) != 0 || len(got[0].Withheld) != 1 {
 		t.Errorf("withheld from %s: %+v", id, *got[0])
 	}
@@ -296,8 +301,8 @@ func TestCardExperiment(t *testing.T) {
 // nearly repeat one another stand in a line each.
 func TestOwnProject(t *testing.T) {
 	h := trustHome(t)
-	play(t, h, "one", repaired, New{})
-	play(t, h, "two", strings.ReplaceAll(repaired, "answer.txt", "answer.md"), New{})
+	play(t, h, "one", worded, New{})
+	play(t, h, "two", strings.ReplaceAll(worded, "answer.txt", "answer.md"), New{})
 	const nothing = "turns:\n  - reply: Seen.\n"
 	const asked = "The quarterly report lacks the auditors' answer: complete it, add up each department and write a summary for the board."
 	shown := func(ops []op.Op) (c *op.CardsRecalled) {

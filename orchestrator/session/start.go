@@ -53,8 +53,6 @@ type Settings struct {
 	Redact       []string      // variables whose values are never recorded, shown or sent
 	ToolsWait    time.Duration // how long the first step waits for MCP servers
 	Servers      []mcp.Server  // MCP servers beside those that are configured
-	NoLessons    bool          // see runtime.Options
-	NoWarnings   bool          // likewise
 
 	tools       []string // beside those that every agent has; see op.TaskOpened
 	earlierCost float64  // what the task cost before prices were known, at most
@@ -366,7 +364,7 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 	opts = runtime.Options{
 		Model: m.Model, Reflect: m.reflect, Grace: o.Grace, Tools: tools, Program: o.Program(), Secrets: o.TaskSecrets(dir, names),
 		Limits:    state.Limits{Steps: o.MaxSteps, Tokens: o.MaxTokens, USD: o.MaxCostUSD, EarlierUSD: o.earlierCost, Time: o.MaxTime, Outage: cmp.Or(o.MaxOutage, o.client.MaxOutage, DefaultMaxOutage)},
-		Cards:     runtime.Cards{Embedder: embedder, NoLessons: o.NoLessons, NoWarnings: o.NoWarnings},
+		Cards:     runtime.Cards{Embedder: embedder},
 		Guards:    runtime.Guards{Approval: approval, Sandbox: guard.Confinement(o.Sandbox), KnownModel: o.knownModel(dir)},
 		Store:     o.o.Store,
 		Callbacks: o.client.Callbacks,

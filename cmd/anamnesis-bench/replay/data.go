@@ -16,7 +16,7 @@ import (
 	"strings"
 
 	"anamnesis/anamnesis/failure"
-	"anamnesis/anamnesis/repair"
+	"anamnesis/anamnesis/pair"
 )
 
 // maxRecordBytes bounds one line of the data.
@@ -35,9 +35,11 @@ type source struct {
 
 // recorded is one run and its place in time.
 type recorded struct {
-	repair.Run
-	started string
-	order   int // its place in time, once all are read
+	ID, Repo string
+	Request  string
+	Calls    []pair.Call
+	started  string
+	order    int // its place in time, once all are read
 }
 
 // Sources lists the sources of a data directory.
@@ -140,18 +142,18 @@ func decodeRun(line []byte) (*recorded, error) {
 	if err := json.Unmarshal(line, &in); err != nil {
 		return nil, err
 	}
-	r := &recorded{Run: repair.Run{ID: in.ID, Repo: in.Repo}, started: in.Started, order: in.Order}
-	pending, said := map[string]string{}, map[string]string{} // commands and the words with them, by call
+	r := &recorded{ID: in.ID, Repo: in.Repo, started: in.Started, order: in.Order}
+	pending := map[string]string{} // commands by call
 	for _, m := range in.Messages {
 		content := textOf(m.Content)
 		switch {
 		case m.Role == "user" && r.Request == "":
 			r.Request = content
 		case m.Role == "tool":
-			r.Calls = append(r.Calls, repair.Call{Output: output(pending[m.ToolCallID], content), Said: said[m.ToolCallID]})
+			r.Calls = append(r.Calls, pair.Call{Output: output(pending[m.ToolCallID], content), Step: len(r.Calls)})
 		}
 		for _, c := range m.ToolCalls {
-			pending[c.ID], said[c.ID] = commandOf(c.Function.Arguments), content
+			pending[c.ID] = commandOf(c.Function.Arguments)
 		}
 	}
 	return r, nil

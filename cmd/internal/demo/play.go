@@ -7,7 +7,6 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"anamnesis/anamnesis/quote"
@@ -120,11 +119,8 @@ func (p *Player) run(ctx context.Context, d Task) error {
 func (p *Player) review(ctx context.Context, task string) error {
 	d := review.Decision{Act: review.Approve}
 	err := p.Service.Ops(task, 0, func(o op.Op) error {
-		switch b := o.Body.(type) {
-		case *op.PassDone:
+		if b, ok := o.Body.(*op.PassDone); ok {
 			d.IDs = append(d.IDs, b.Cards...)
-		case *op.RepairsFound:
-			d.IDs = slices.DeleteFunc(append(d.IDs, b.Cards...), func(id string) bool { return slices.Contains(b.Superseded, id) })
 		}
 		return nil
 	})

@@ -256,11 +256,7 @@ func TestNeverGuesses(t *testing.T) {
 	}
 	p.holds(t, "two")
 	s := &sessions.Session{Agent: sessions.Claude, ID: "s-1", Dir: p.dir, Steps: []sessions.Step{{Parent: -1, Text: "Done."}}}
-	im, err := beside.NewImporter(p.svc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer im.Close()
+	im := beside.NewImporter(p.svc)
 	if _, err := im.Import(t.Context(), s, "f"); err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func pickCards(store *knowledgebase.Store, repairs []*card.Card, ids []string) (
 // Repairs returns what tasks of a home repaired and no card of a store says, the newest first; if there
 // are ids or beginnings of ids, only these.
 func Repairs(h taskdir.Home, store *knowledgebase.Store, ids []string) ([]*card.Card, error) {
-	all := memory.ReadEarlier(h, "").Waiting(store)
+	all := memory.PairsWaiting(h, store)
 	if len(ids) == 0 {
 		return all, nil
 	}
@@ -144,7 +144,7 @@ func Decided(ctx context.Context, h taskdir.Home, store *knowledgebase.Store, d 
 	}
 	var repairs []*card.Card
 	if d.Act == review.Approve || d.Act == review.Reject {
-		repairs = memory.ReadEarlier(h, "").Waiting(store)
+		repairs = memory.PairsWaiting(h, store)
 	}
 	ids, err := pickCards(store, repairs, append(slices.Clone(d.IDs), d.By))
 	if err != nil {

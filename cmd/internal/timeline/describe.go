@@ -354,16 +354,14 @@ func passText(b *op.PassDone, blockTokens int) string {
 	return text
 }
 
-// repairsText says what a search for repairs at a turn's end wrote.
+// repairsText says what a search for repairs at a turn's end found. Earlier versions wrote cards of them.
 func repairsText(b *op.RepairsFound) string {
-	text := quote.Number(b.Pairs, "failed command") + " that worked later: "
+	text := quote.Number(b.Pairs, "failed command") + " that worked later"
 	switch {
 	case len(b.Cards) > 0:
-		text += quote.Number(len(b.Cards), "card") + " " + strings.Join(b.Cards, " ")
+		text += ": " + quote.Number(len(b.Cards), "card") + " " + strings.Join(b.Cards, " ")
 	case len(b.NotWritten) == 0 && b.Pairs > 0:
-		text += "no card before another task needs one ('anamnesis kb repairs')"
-	default:
-		text += "no card"
+		text += " ('anamnesis kb repairs')"
 	}
 	if len(b.Superseded) > 0 {
 		text += ", completes " + strings.Join(b.Superseded, " ")
