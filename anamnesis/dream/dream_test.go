@@ -15,7 +15,6 @@ import (
 	"anamnesis/anamnesis/consult"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
-	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/knowledge_base/review"
 )
 
@@ -61,7 +60,7 @@ func storeOf(t *testing.T, cards ...*card.Card) *knowledgebase.Store {
 // ids names the groups that are found.
 func ids(t *testing.T, s *knowledgebase.Store) (groups []string, known int) {
 	t.Helper()
-	found, err := Find(t.Context(), s, retrieval.DefaultLikeness)
+	found, err := Find(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,11 +75,11 @@ func TestFind(t *testing.T) {
 	if got, known := ids(t, s); fmt.Sprint(got) != "[go1 py1]" || known != 0 {
 		t.Fatalf("found %q, %d known", got, known)
 	}
-	found, err := Find(t.Context(), s, retrieval.DefaultLikeness)
+	found, err := Find(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Writer{}.Write(t.Context(), found.Groups[0], day)
+	p, err := agreeing().Write(t.Context(), found.Groups[0], day)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,17 +129,17 @@ func TestFindAcrossTasks(t *testing.T) {
 func TestDraft(t *testing.T) {
 	cards := renames()
 	cards[1].Provenance.Tainted = true
-	p, err := Writer{}.Write(t.Context(), Group{Cards: cards, Likeness: 1}, day)
+	p, err := agreeing().Write(t.Context(), Group{Cards: cards, Likeness: 1}, day)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := p.Card
 	if c.State != card.Draft || !c.Provenance.Tainted || len(c.Supersedes) > 0 || fmt.Sprint(c.Generalizes, c.Tags) != "[go1 py1] [files]" || c.Scope != (card.Scope{Tool: "tool"}) ||
-		c.Provenance.Model != TemplateWriter || len(c.Issue) != 2 || len(c.Solution) != 2 {
+		c.Provenance.Model != "m" || len(c.Issue) != 1 || len(c.Solution) != 1 {
 		t.Errorf("%+v", c)
 	}
 	cards[1].Provenance.Tainted = false
-	p, err = Writer{}.Write(t.Context(), Group{Cards: cards, Likeness: 1}, day)
+	p, err = agreeing().Write(t.Context(), Group{Cards: cards, Likeness: 1}, day)
 	if err != nil || p.Card.Provenance.Tainted || p.Card.ID != c.ID || p.Card.Provenance.EvidenceHash != c.Provenance.EvidenceHash {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -181,33 +180,39 @@ func (s parrot) Complete(context.Context, string, string) (consult.Completion, e
 	return consult.Completion{Text: s.text}, s.err
 }
 
+// good is an answer of a model that sees one lesson; further constraints take the verb's place.
+const good = `{"same": true, "instances": ["go1", "py1"], "topic": "A rename needs one file system", ` +
+	`"issue": [{"text": "A rename fails with ` + "`invalid cross-device link`" + `", "from": ["go1"]}], "solution": [{"text": "Make the file beside its target", "from": ["go1", "py1"]}]%s}`
+
+func agreeing() Writer { return Writer{parrot{text: fmt.Sprintf(good, "")}, "m"} }
+
 func TestWrite(t *testing.T) {
-	const good = `{"same": true, "instances": ["go1", "py1"], "topic": "A rename needs one file system", ` +
-		`"issue": [{"text": "A rename fails with ` + "`invalid cross-device link`" + `", "from": ["go1"]}], "solution": [{"text": "Make the file beside its target", "from": ["go1", "py1"]}]%s}`
 	group := Group{Cards: renames(), Likeness: 1}
 	for _, tt := range []struct {
 		name, reply string
-		writer      string
-		notes       string
-		constraints int
+		notes       string // or the error
+		constraints int    // -1: no card
 	}{
-		{"good", fmt.Sprintf(good, ""), "m", "[]", 0},
-		{"in a fence", "```json\n" + fmt.Sprintf(good, "") + "\n```", "m", "[]", 0},
-		{"a number of theirs", fmt.Sprintf(good, `, "constraint": [{"text": "errno 18", "from": ["py1"]}]`), "m", "[]", 1},
-		{"a number from another card", fmt.Sprintf(good, `, "constraint": [{"text": "errno 18", "from": ["go1"]}]`), "m", "[1 statements", 0},
-		{"an invented quote", fmt.Sprintf(good, ", \"constraint\": [{\"text\": \"`EXDEV`\", \"from\": [\"go1\"]}]"), "m", "[1 statements", 0},
-		{"without a source", fmt.Sprintf(good, `, "constraint": [{"text": "always so", "from": []}, {"text": "so", "from": ["zz"]}]`), "m", "[2 statements", 0},
-		{"no JSON", "I cannot do that", TemplateWriter, "[written by the template: the reply holds no JSON object", 1},
-		{"one instance", `{"same": true, "instances": ["go1"]}`, TemplateWriter, "[written by the template: the reply names 1 of the cards", 1},
-		{"nothing grounded", `{"same": true, "instances": ["go1", "py1"], "issue": [{"text": "x"}], "solution": [{"text": "y"}]}`, TemplateWriter, "[written by the template: nothing usable", 1},
-		{"undecided", `{"topic": "x"}`, TemplateWriter, "[written by the template: the reply does not say", 1},
+		{"good", fmt.Sprintf(good, ""), "[]", 0},
+		{"in a fence", "```json\n" + fmt.Sprintf(good, "") + "\n```", "[]", 0},
+		{"a number of theirs", fmt.Sprintf(good, `, "constraint": [{"text": "errno 18", "from": ["py1"]}]`), "[]", 1},
+		{"a number from another card", fmt.Sprintf(good, `, "constraint": [{"text": "errno 18", "from": ["go1"]}]`), "[1 statements", 0},
+		{"an invented quote", fmt.Sprintf(good, ", \"constraint\": [{\"text\": \"`EXDEV`\", \"from\": [\"go1\"]}]"), "[1 statements", 0},
+		{"without a source", fmt.Sprintf(good, `, "constraint": [{"text": "always so", "from": []}, {"text": "so", "from": ["zz"]}]`), "[2 statements", 0},
+		{"no JSON", "I cannot do that", "write a general card for go1 py1: the reply holds no JSON object", -1},
+		{"one instance", `{"same": true, "instances": ["go1"]}`, "write a general card for go1 py1: the reply names 1 of the cards", -1},
+		{"nothing grounded", `{"same": true, "instances": ["go1", "py1"], "issue": [{"text": "x"}], "solution": [{"text": "y"}]}`, "write a general card for go1 py1: nothing usable", -1},
+		{"undecided", `{"topic": "x"}`, "write a general card for go1 py1: the reply does not say", -1},
 	} {
 		p, err := Writer{parrot{text: tt.reply}, "m"}.Write(t.Context(), group, day)
-		if err != nil {
+		switch {
+		case tt.constraints < 0:
+			if err == nil || !strings.HasPrefix(err.Error(), tt.notes) {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+		case err != nil:
 			t.Errorf("%s: %v", tt.name, err)
-			continue
-		}
-		if p.Card.Provenance.Model != tt.writer || !strings.HasPrefix(fmt.Sprint(p.Notes), tt.notes) || len(p.Card.Constraint) != tt.constraints || p.Card.Validate() != nil {
+		case p.Card.Provenance.Model != "m" || !strings.HasPrefix(fmt.Sprint(p.Notes), tt.notes) || len(p.Card.Constraint) != tt.constraints || p.Card.Validate() != nil:
 			t.Errorf("%s: %+v %q", tt.name, p.Card, p.Notes)
 		}
 	}
@@ -219,8 +224,6 @@ func TestWriteDeclined(t *testing.T) {
 	if _, err := (Writer{parrot{text: `{"same": false, "why": "only\nwords"}`}, "m"}).Write(t.Context(), group, day); !errors.As(err, &declined) || declined.Why != "only words" {
 		t.Errorf("declined: %v", err)
 	}
-	// What the words alone do not show is left when the model fails.
-	group.Likeness = 0.1
 	if p, err := (Writer{parrot{err: errors.New("down")}, "m"}).Write(t.Context(), group, day); err == nil || !strings.Contains(err.Error(), "down") {
 		t.Errorf("%+v, %v", p, err)
 	}

@@ -28,9 +28,6 @@ func (g Group) IDs() []string {
 	return out
 }
 
-// sure reports whether the words alone say enough for a proposal.
-func (g Group) sure() bool { return g.Likeness >= retrieval.DefaultLikeness }
-
 // Found is the result of Find.
 type Found struct {
 	Groups []Group // the most alike first
@@ -38,10 +35,9 @@ type Found struct {
 }
 
 // Find looks for groups among the cards that are recalled; cards that were drawn
-// from others are no instances. Groups below [retrieval.DefaultLikeness]
-// are too unlike to be proposed unread, and for a model or a user to judge. Cards of one
-// task only are no group.
-func Find(ctx context.Context, store *knowledgebase.Store, atLeast float64) (*Found, error) {
+// from others are no instances, and cards of one task only are no group. Whether the cards of a
+// group say one thing is for a model to judge.
+func Find(ctx context.Context, store *knowledgebase.Store) (*Found, error) {
 	cards := make(map[string]*card.Card)
 	var lessons []retrieval.Lesson
 	var drawn []*card.Card
@@ -61,7 +57,7 @@ func Find(ctx context.Context, store *knowledgebase.Store, atLeast float64) (*Fo
 			lessons = append(lessons, lesson(c))
 		}
 	}
-	groups, err := retrieval.FindGroups(ctx, lessons, atLeast)
+	groups, err := retrieval.FindGroups(ctx, lessons, retrieval.WideLikeness)
 	if err != nil {
 		return nil, fmt.Errorf("dream: %w", err)
 	}

@@ -9,7 +9,6 @@ import (
 
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
-	"anamnesis/knowledge_base/retrieval"
 )
 
 // Dreamed is what one dream did.
@@ -21,27 +20,14 @@ type Dreamed struct {
 	Stored   bool        `json:"stored"`
 }
 
-// Keeping says what becomes of proposals.
-type Keeping bool
-
-// The ways: a proposal is stored when it is written, or never.
-const (
-	Store  Keeping = false
-	DryRun Keeping = true
-)
-
 // Run proposes a card for each of the first groups of a store that were not proposed
-// before.
-func (w Writer) Run(ctx context.Context, store *knowledgebase.Store, groups int, keeping Keeping) (*Dreamed, error) {
-	atLeast := retrieval.DefaultLikeness
-	if w.Model != nil {
-		atLeast = retrieval.WideLikeness
-	}
-	found, err := Find(ctx, store, atLeast)
+// before. A dry run stores none.
+func (w Writer) Run(ctx context.Context, store *knowledgebase.Store, groups int, dry bool) (*Dreamed, error) {
+	found, err := Find(ctx, store)
 	if err != nil {
 		return nil, err
 	}
-	got := &Dreamed{Proposed: []*Proposal{}, Declined: []string{}, Known: found.Known, More: max(0, len(found.Groups)-groups), Stored: keeping == Store}
+	got := &Dreamed{Proposed: []*Proposal{}, Declined: []string{}, Known: found.Known, More: max(0, len(found.Groups)-groups), Stored: !dry}
 	for _, g := range found.Groups[:len(found.Groups)-got.More] {
 		p, err := w.Write(ctx, g, time.Now())
 		switch {
@@ -51,7 +37,7 @@ func (w Writer) Run(ctx context.Context, store *knowledgebase.Store, groups int,
 			got.Declined = append(got.Declined, err.Error())
 			continue
 		}
-		if keeping == Store {
+		if !dry {
 			again, err := p.store(ctx, store)
 			if err != nil {
 				return nil, err

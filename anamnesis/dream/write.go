@@ -31,10 +31,10 @@ const (
 	maxBullets    = 8         // of one kind, in one answer
 )
 
-// Writer writes proposals. The zero value writes them by the template.
+// Writer lets a model word proposals.
 type Writer struct {
-	Model consult.Model // nil: the template
-	Name  string        // of the model, for the card's provenance
+	Model consult.Model
+	Name  string // of the model, for the card's provenance
 }
 
 // Proposal is a general card for a group, to be stored as a draft.
@@ -42,8 +42,7 @@ type Proposal struct {
 	Card      *card.Card   `json:"card"`
 	Instances []*card.Card `json:"instances"`
 	Likeness  float64      `json:"likeness"`
-	// Notes say what of the model's answer was not taken, or why the template
-	// wrote.
+	// Notes say what of the model's answer was dropped.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -62,29 +61,6 @@ func (d *Declined) Error() string {
 	return fmt.Sprintf("the model does not see one lesson in %s: %s", strings.Join(d.IDs, " "), why)
 }
 
-// Write proposes a card for a group. The model may leave cards out, or decline
-// (a *[Declined]). What it says is taken only where it names the cards it
-// has it from, and where its quotes and numbers occur in those. Where nothing of an
-// answer is left, or none came, the template writes, if the words alone are evidence enough;
-// otherwise that is the error. ctx's end is always an error.
-func (w Writer) Write(ctx context.Context, g Group, now time.Time) (*Proposal, error) {
-	if w.Model == nil {
-		return &Proposal{Card: template(g, now), Instances: g.Cards, Likeness: g.Likeness}, nil
-	}
-	p, err := w.ask(ctx, g, now)
-	var declined *Declined
-	switch {
-	case err == nil || errors.As(err, &declined):
-		return p, err
-	case ctx.Err() != nil:
-		return nil, fmt.Errorf("write a general card: %w", ctx.Err())
-	case !g.sure():
-		return nil, fmt.Errorf("write a general card for %s: %w", strings.Join(g.IDs(), " "), err)
-	}
-	return &Proposal{Card: template(g, now), Instances: g.Cards, Likeness: g.Likeness,
-		Notes: []string{fmt.Sprintf("written by the template: %s", quote.Squash(err.Error()))}}, nil
-}
-
 // answer is the form the schema asks for.
 type answer struct {
 	Same       *bool       `json:"same"`
@@ -99,6 +75,17 @@ type answer struct {
 type statement struct {
 	Text string   `json:"text"`
 	From []string `json:"from"`
+}
+
+// Write proposes a card for a group. The model may leave cards out, or decline (a *[Declined]). What
+// it says is kept only where it names the cards it has it from, and where its quotes and numbers occur
+// in those.
+func (w Writer) Write(ctx context.Context, g Group, now time.Time) (*Proposal, error) {
+	p, err := w.ask(ctx, g, now)
+	if err != nil && !errors.As(err, new(*Declined)) {
+		return nil, fmt.Errorf("write a general card for %s: %w", strings.Join(g.IDs(), " "), err)
+	}
+	return p, err
 }
 
 func (w Writer) ask(ctx context.Context, g Group, now time.Time) (*Proposal, error) {
@@ -125,7 +112,7 @@ func (w Writer) ask(ctx context.Context, g Group, now time.Time) (*Proposal, err
 		return nil, &Declined{g.IDs(), "what it would keep was learned in one task"}
 	}
 	p := &Proposal{Card: draft(cards, w.Name, now), Instances: cards, Likeness: g.Likeness}
-	return p, p.take(a)
+	return p, p.fill(a)
 }
 
 // promptText is what the model is asked about a group.
@@ -148,8 +135,8 @@ func promptText(g Group) string {
 	return consult.Fill(groupPrompt, "cards", strings.TrimSpace(b.String()))
 }
 
-// take fills the card with what of the answer its instances bear out.
-func (p *Proposal) take(a answer) error {
+// fill fills the card with what of the answer its instances support.
+func (p *Proposal) fill(a answer) error {
 	dropped := 0
 	keep := func(list []statement) (out []string) {
 		for _, s := range list {
@@ -165,7 +152,7 @@ func (p *Proposal) take(a answer) error {
 	c := p.Card
 	c.Issue, c.Solution, c.Constraint = keep(a.Issue), keep(a.Solution), keep(a.Constraint)
 	if len(c.Issue) == 0 || len(c.Solution) == 0 {
-		return fmt.Errorf("nothing usable is left of the reply: of its statements %d are not borne out by the cards", dropped)
+		return fmt.Errorf("nothing usable is left of the reply: the cards do not support %d of its statements", dropped)
 	}
 	c.Topic = quote.ClipMarked(quote.Squash(a.Topic), maxTopicRunes)
 	if c.Topic == "" || !p.grounded(c.Topic, c.Generalizes) {
@@ -173,7 +160,7 @@ func (p *Proposal) take(a answer) error {
 		dropped++
 	}
 	if dropped > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("%d statements of the model were dropped: the cards do not bear them out", dropped))
+		p.Notes = append(p.Notes, fmt.Sprintf("%d statements of the model were dropped: the cards do not support them", dropped))
 	}
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("the reply makes no card: %w", err)

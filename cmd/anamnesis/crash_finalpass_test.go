@@ -32,7 +32,8 @@ passes:
 const finalPassKills = 8
 
 // TestCrashInFinalPass kills a task at its end. Resumed, it has read what it
-// left exactly once, the model was asked at most once, and the card is there.
+// left exactly once, the model was asked at most once, and the card is there
+// unless the model's answer was lost.
 func TestCrashInFinalPass(t *testing.T) {
 	t.Parallel()
 	heavy(t)
@@ -53,11 +54,13 @@ func TestCrashInFinalPass(t *testing.T) {
 	for i := appends - finalPassKills + 1; i <= appends; i++ {
 		t.Run(fmt.Sprintf("append:%d", i), func(t *testing.T) {
 			cards, writers := finalPassRun(t, fmt.Sprintf("append:%d", i))
-			if !slices.Equal(cards, want) || len(writers) != 1 {
-				t.Errorf("cards %q by %q, want %q once", cards, writers, want)
-			}
-			if slices.Contains(writers, "extractor") {
+			wanted := want
+			if slices.Contains(writers, "extractor") { // the model's words were lost
 				byExtractor++
+				wanted = nil
+			}
+			if !slices.Equal(cards, wanted) || len(writers) != 1 {
+				t.Errorf("cards %q by %q, want %q once", cards, writers, wanted)
 			}
 		})
 	}

@@ -32,16 +32,12 @@ func (a *app) dreamCommand() *cobra.Command {
 	var f dreamFlags
 	cmd := &cobra.Command{
 		Use:   "dream",
-		Short: "Propose general cards for lessons that several tasks learned",
-		Long: `Find groups of cards of different tasks that state the same lesson about different places, and
-propose one general card for each. A proposal is a draft that names its instances; 'anamnesis kb
-review' shows it with them. It replaces no card, and no task is shown it, before you approve it.
-A group is proposed only once, whatever you decide.
-
-Without --model, a template puts the cards' statements side by side and you write what they have
-in common. With --model, a model decides whether a group is one lesson and writes the card;
-statements that the cards do not support are dropped. The text of the groups' cards is sent to
-that model.`,
+		Short: "Let a model propose general cards for lessons that several tasks learned",
+		Long: `Find groups of cards of different tasks that state the same lesson about different places, and let
+a model word one general card for each. The model may decline a group; statements that the cards do
+not support are dropped. A proposal is a draft that names its instances; 'anamnesis kb review' shows
+it with them. It replaces no card, and no task is shown it, before you approve it. A group is
+proposed only once, whatever you decide. The text of the groups' cards is sent to the model.`,
 	}
 	cmd.RunE = a.withKB(&dir, existing, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 		if f.number < 1 || f.number > maxDreams {
@@ -51,7 +47,7 @@ that model.`,
 		if err != nil {
 			return err
 		}
-		got, err := w.Run(cmd.Context(), store, f.number, dream.Keeping(f.dry))
+		got, err := w.Run(cmd.Context(), store, f.number, f.dry)
 		if err != nil && cmd.Context().Err() != nil {
 			return exit.With(exit.Interrupted, errors.New("dream: interrupted; what was proposed so far is stored"))
 		}
@@ -70,10 +66,10 @@ that model.`,
 	return a.jsonFlag(cmd, "one JSON object")
 }
 
-// dreamWriter returns the writer of the proposals: the named model, or the template.
+// dreamWriter returns the writer of the proposals.
 func (a *app) dreamWriter(ctx context.Context, f dreamFlags) (dream.Writer, error) {
 	if f.model == "" {
-		return dream.Writer{}, nil
+		return dream.Writer{}, exit.Usagef("dream: no --model; name the model that words the cards")
 	}
 	m, err := a.chooseModel(ctx, f.model, f.baseURL)
 	if err != nil {

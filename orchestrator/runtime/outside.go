@@ -10,6 +10,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/tool"
 )
 
 // ErrCallOpen: another agent's call is in progress, so the world may change.
@@ -107,7 +108,11 @@ func (t Outside) Returned(ctx context.Context, c OutsideCall, b *op.ToolReturned
 			return err
 		}
 	}
-	if err := t.Record(ctx, b); err != nil || len(t.Open()) > 0 {
+	bodies := []op.Body{b}
+	if met := t.Met(c.Call, &tool.Result{Text: b.Text, Stdout: b.Text, IsError: b.IsError, Exit: b.Exit}); met != nil {
+		bodies = []op.Body{met, b}
+	}
+	if err := t.Record(ctx, bodies...); err != nil || len(t.Open()) > 0 {
 		return err
 	}
 	return t.Advance(ctx)

@@ -483,6 +483,9 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 	if res.Todos != nil {
 		bodies = append(bodies, res.Todos)
 	}
+	if met := t.Met(c, &res); met != nil {
+		bodies = append(bodies, met)
+	}
 	return t.Journal.Post(ctx, append(bodies, &op.ToolReturned{
 		Call: c.ID, Name: c.Name, Text: res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout, Stderr: res.Stderr,
 		Cut: res.Cut, Kept: res.Kept, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Isolated: res.Isolated, Display: res.Display, Parts: res.Parts, Repeats: repeats, Millis: took.Milliseconds(),

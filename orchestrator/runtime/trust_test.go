@@ -97,13 +97,6 @@ func learned(t *testing.T, h taskdir.Home) (c *card.Card) {
 	return c
 }
 
-// cardOf reads a card of the task's home.
-func cardOf(t *testing.T, task *Task, id string) (c *card.Card, err error) {
-	t.Helper()
-	cardsOf(t, task.Home, func(kb *knowledgebase.Store) { c, err = kb.Get(id) })
-	return c, err
-}
-
 // TestEvidenceIsDerived: a card is verified when the stream of this machine bears out
 // its evidence and names its text; whatever else it claims, it is a hypothesis.
 func TestEvidenceIsDerived(t *testing.T) {
@@ -189,11 +182,11 @@ func TestHypothesisWaitsForASecondTask(t *testing.T) {
 	if got := asks("a"); len(got) != 1 || len(got[0].Cards) != 0 {
 		t.Fatalf("two cards bear each other out: %+v", got)
 	}
-	cardsOf(t, h, func(kb *knowledgebase.Store) {
-		if err := kb.Count(usage.Event{Card: "forged1", What: usage.Met, Task: "b"}); err != nil {
-			t.Fatal(err)
-		}
-	})
+	failing := "turns:\n  - calls: [{name: Bash, arguments: {command: \"cat answer.txt\"}}]\n  - reply: Done.\n"
+	got := recalledOps(play(t, h, "b", failing, New{}), "failure")
+	if len(got) != 1 || len(got[0].Met) != 2 || got[0].Text != "" || len(got[0].Cards) != 0 {
+		t.Fatalf("on the failing result: %+v", got)
+	}
 	again := asks("c")
 	if len(again) != 1 || len(again[0].Cards) == 0 || !strings.Contains(again[0].Text, "UNVERIFIED, seen in 2 tasks; before ruling anything out, check it") {
 		t.Errorf("met by a second task: %+v", again)
