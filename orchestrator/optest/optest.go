@@ -40,15 +40,6 @@ func Parse(t *testing.T, text string) []op.Op {
 	return out
 }
 
-// Number makes operations of step 0 of bodies.
-func Number(bodies ...op.Body) []op.Op {
-	ops := make([]op.Op, len(bodies))
-	for i, b := range bodies {
-		ops[i] = op.Op{Seq: uint64(i + 1), Body: b}
-	}
-	return ops
-}
-
 // Fold folds operations into a new state.
 func Fold[S any](t *testing.T, fold func(*S, op.Op) error, ops []op.Op) *S {
 	t.Helper()
