@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -84,13 +83,9 @@ func commandLines(text string) []string {
 	return found
 }
 
-// condition reports whether heavy stories run, [heavy], and what the machine has:
-// [mount], that a story may mount a file system, and [has:PROGRAM]. Where CI lacks
-// one, the story fails.
+// condition reports what the machine has: [mount], that a story may mount a file system, and
+// [has:PROGRAM]. Where CI lacks one, the story fails.
 func condition(name string) (bool, error) {
-	if name == "heavy" {
-		return *nightly || !testing.Short() && os.Getenv("ANAMNESIS_CI") != "", nil
-	}
 	has := false
 	if program, ok := strings.CutPrefix(name, "has:"); ok {
 		_, err := exec.LookPath(program)

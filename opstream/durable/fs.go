@@ -49,14 +49,14 @@ type File interface {
 	Size() (int64, error)
 }
 
-// errNotAFile: something else is where a file should be.
-var errNotAFile = errors.New("not a file")
+// errNotRegular: something else is where a file should be.
+var errNotRegular = errors.New("not a regular file")
 
 // Unreadable reports whether an error shows damage: the bytes exist and cannot be read, since
 // the device fails or the path is no regular file. Any other error of a file system means that
 // the file could not be examined.
 func Unreadable(err error) bool {
-	return errors.Is(err, syscall.EIO) || errors.Is(err, errNotAFile) || errors.Is(err, syscall.EISDIR)
+	return errors.Is(err, syscall.EIO) || errors.Is(err, errNotRegular) || errors.Is(err, syscall.EISDIR)
 }
 
 // OS is the operating system's file system.
@@ -99,7 +99,7 @@ func openRegular(name string, flag int) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: name, Err: errNotAFile}
+		err = &fs.PathError{Op: "open", Path: name, Err: errNotRegular}
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -26,7 +26,7 @@ func ReadFile(path string, most int64) ([]byte, error) {
 func ReadOpen(f *os.File, most int64) ([]byte, error) {
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, errNotAFile)
+		return nil, errors.Join(err, errNotRegular)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(data)) > most {
