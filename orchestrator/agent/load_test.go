@@ -165,7 +165,7 @@ func TestFaults(t *testing.T) {
 		{"missing base file", "extends: ./none.yaml\n", "user/a.yaml:1: extends: ./none.yaml: there is no such file"},
 		{"no prompt", "model: m\n", "user/a.yaml: no system_prompt: name a file, or extend"},
 		{"missing prompt", "model: m\nsystem_prompt: none.md\n", "user/a.yaml:2: system_prompt: none.md: there is no such file"},
-		{"prompt is a folder", "system_prompt: folder\n", "user/a.yaml:1: system_prompt: folder: not a file"},
+		{"prompt is a folder", "system_prompt: folder\n", "user/a.yaml:1: system_prompt: folder: not a regular file"},
 		{"empty prompt", "system_prompt: empty.md\n", "user/a.yaml:1: system_prompt: empty.md is empty"},
 		{"missing argument", "system_prompt: args.md\n", "user/args.md:3: no argument ${TONE}"},
 		{"taken argument", ok + "system_prompt_args:\n  DATE: x\n", "user/a.yaml:3: system_prompt_args: DATE is filled in by the program"},

@@ -406,7 +406,7 @@ func TestLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, problem := p.PlanRemoval(sessions.Claude)
-	if err := p.Uninstall(sessions.Claude, files); err != nil || problem == nil || !strings.Contains(problem.Error(), "settings.json: not a file") || !exists(p.wrapper()) || exists(p.target(sessions.Claude, true)) {
+	if err := p.Uninstall(sessions.Claude, files); err != nil || problem == nil || !strings.Contains(problem.Error(), "settings.json: not a regular file") || !exists(p.wrapper()) || exists(p.target(sessions.Claude, true)) {
 		t.Errorf("%v, %v", err, problem)
 	}
 	if err := os.Remove(p.target(sessions.Claude, false)); err != nil {

@@ -95,7 +95,7 @@ func TestConfigNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{fifo, dir, "/dev/zero"} {
-		if _, err := Load(path, dir); err == nil || !strings.Contains(err.Error(), "not a file") {
+		if _, err := Load(path, dir); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
