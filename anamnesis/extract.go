@@ -129,7 +129,7 @@ func (f *attempts) weight(recs []*record) float64 {
 func (f *attempts) path() note.Falsified {
 	p := note.Falsified{
 		Action: f.last.action(), State: quote.ClipMarked(quote.Squash(strings.Join(f.states, "; ")), note.MaxStateRunes), Error: f.error,
-		Confidence: note.ConfidenceHigh, Ops: f.ops, Topic: f.last.topic,
+		Confidence: note.ConfidenceHigh, Ops: f.ops,
 	}
 	switch {
 	case f.last.exit != nil && *f.last.exit != 0:

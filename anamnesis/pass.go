@@ -22,7 +22,6 @@ type Request struct {
 	To      int    // the step it goes back to
 	Reason  string // as the agent or the user gave it
 	Told    bool   // the model reads Reason beside the block
-	Goal    string // what the user asked for; named by a card that has no failed call to name
 	Attempt int    // which attempt at To's continuation this starts; below 1 counts as 1
 
 	// Standing means that there is no jump: the steps From (the first) to To (the

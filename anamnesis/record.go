@@ -50,7 +50,6 @@ type record struct {
 	isError  bool
 	refused  bool
 	isolated bool // ran without a network
-	changes  bool // may have changed the files, whose state is known
 	unknown  bool // no result, or an unknown outcome
 	reads    []string
 	writes   []string
@@ -62,7 +61,6 @@ type record struct {
 	// Failed calls only.
 	quoted   string // the telling line, as a block quotes it
 	trouble  string // its signature
-	topic    string // what failed and where, as a card's topic says it
 	place    string // where it happened, where the output names a place
 	noLesson string // why there is nothing to learn from it; empty: there is
 	left     string // why the path that it ended was left; of a block, too
@@ -119,7 +117,7 @@ func (r *record) readFailure() {
 		o.Exit, o.HasExit = *r.exit, true
 	}
 	f, _ := failure.Read(o)
-	r.quoted, r.trouble, r.place, r.topic = quoteOf(f, outputs), f.Signature, f.Place, quote.Squash(f.Topic())
+	r.quoted, r.trouble, r.place = quoteOf(f, outputs), f.Signature, f.Place
 	if r.text != "" {
 		o.Text = r.text
 	}
@@ -244,7 +242,7 @@ func (c *recorder) enter(seq uint64) {
 func (c *recorder) push(rec *record) { c.out = append(c.out, rec) }
 
 func (c *recorder) called(o *op.Op, b *op.ToolCalled) {
-	rec := &record{kind: recCall, seq: o.Seq, step: o.Step, tool: b.Name, args: b.Args, state: c.state(o.Step), changes: b.Changes && b.World != ""}
+	rec := &record{kind: recCall, seq: o.Seq, step: o.Step, tool: b.Name, args: b.Args, state: c.state(o.Step)}
 	c.push(rec)
 	c.open[b.Call] = append(c.open[b.Call], rec)
 }

@@ -1,7 +1,6 @@
 package knowledgebase
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -412,81 +411,5 @@ func TestExactDuplicate(t *testing.T) {
 	mustPut(t, s, tainted)
 	if out, err := s.Apply(t.Context(), Change{Cards: []*card.Card{newCard("k5", "dark", "the same dark thing")}}); err != nil || !out[0].Created {
 		t.Errorf("a card others may see gave way to one they may not: %+v, %v", out, err)
-	}
-}
-
-// A new card gives way to a card in use that is said to teach the same, and to no other.
-func TestKnown(t *testing.T) {
-	s := personStore(t, t.TempDir())
-	for _, id := range []string{"k1", "k2"} {
-		mustPut(t, s, newCard(id, "one", "as "+id+" says it"))
-	}
-	retired, err := s.Get("k2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	retired.State = card.Retired
-	mustPut(t, s, retired)
-	for known, want := range map[string]string{"k1": "k1", "k2": "new-k2", "gone": "new-gone", "new-itself": "new-itself"} {
-		c := newCard(cmp.Or(strings.TrimPrefix(want, "k1"), "new-k1"), "one", "for "+known)
-		c.Provenance.Ranges = []card.Range{{First: 7, Last: 9}}
-		for range 2 { // once more after a crash
-			out, err := s.Apply(t.Context(), Change{Cards: []*card.Card{c}, Known: map[string]string{c.ID: known}})
-			if err != nil || out[0].ID != want || out[0].Rediscovered != (want == "k1") {
-				t.Errorf("known as %s: %+v, %v", known, out, err)
-			}
-		}
-	}
-	if n := s.Counts("k1").Rediscovered; n != 1 {
-		t.Errorf("learned again %d times, want once", n)
-	}
-}
-
-// A new card that says it better takes the place of a draft that is known, under its id, and of
-// no card that a user reviewed or that tasks see which may not see the new one.
-func TestKnownInstead(t *testing.T) {
-	s := personStore(t, t.TempDir())
-	reviewed := newCard("k2", "two", "as k2 says it")
-	for _, c := range []*card.Card{newCard("k1", "one", "as k1 says it, at length"), reviewed} {
-		mustPut(t, s, c)
-	}
-	reviewed, err := s.Get("k2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	reviewed.State = card.Reviewed
-	if _, err := s.Apply(t.Context(), Change{Cards: []*card.Card{reviewed}, By: Person}); err != nil {
-		t.Fatal(err)
-	}
-	says := func(id string) string {
-		c, err := s.Get(id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c.SourceTask + ": " + strings.Join(c.Issue, " ")
-	}
-	was := says("k2")
-	tainted := newCard("n0", "one", "outside")
-	tainted.Provenance.Tainted = true
-	short := newCard("n1", "one", "short")
-	short.SourceTask = "t9"
-	for _, c := range []*card.Card{short, newCard("n2", "two", "short"), tainted} {
-		c.Provenance.Ranges = []card.Range{{First: 7, Last: 9}}
-		for range 2 { // once more after a crash
-			known := map[string]string{"n0": "k1", "n1": "k1", "n2": "k2"}[c.ID]
-			out, err := s.Apply(t.Context(), Change{Cards: []*card.Card{c}, Known: map[string]string{c.ID: known}, Instead: true})
-			if err != nil || c.ID != "n0" && (out[0].ID != known || !out[0].Rediscovered) {
-				t.Errorf("%s: %+v, %v", c.ID, out, err)
-			}
-		}
-	}
-	if got := says("k1"); got != "t9: short" {
-		t.Errorf("k1 says %q", got)
-	}
-	if got := says("k2"); got != was {
-		t.Errorf("k2 says %q", got)
-	}
-	if n := s.Counts("k1").Rediscovered; n != 2 {
-		t.Errorf("learned again %d times, want twice: by two tasks", n)
 	}
 }

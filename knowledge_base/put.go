@@ -39,12 +39,6 @@ type Change struct {
 	// replace. Such a card replaces that file whatever state it has reached,
 	// and is a *[ConflictError] where the file is another by now.
 	Over map[string]string
-	// Known names, by the id of a new card, a card that says the same in other words. It
-	// counts as if it said exactly the same.
-	Known map[string]string
-	// Instead means that the new cards say it better: each takes the place of the known card,
-	// under its id, if that is a draft.
-	Instead bool
 	// TakesBack means that a user restores earlier texts of the cards. That is no
 	// review and sets no date.
 	TakesBack bool
@@ -56,8 +50,7 @@ type Stored struct {
 	Path string `json:"path"`
 	// Created: there was no card of that id before.
 	Created bool `json:"created"`
-	// Rediscovered: another card says this; that one is named, and nothing was written but
-	// where the new text took its place.
+	// Rediscovered: another card says this; that one is named, and nothing was written.
 	Rediscovered bool `json:"rediscovered,omitempty"`
 }
 
@@ -76,7 +69,7 @@ func (s *Store) Put(ctx context.Context, c *card.Card) (path string, created boo
 // the last commit become a commit of their own before.
 //
 // Where there is no card of an id, the card is created, unless another card
-// says the same ([Change.Known]): then that one counts as rediscovered. Where
+// says the same: then that one counts as rediscovered. Where
 // there is one:
 //   - the same lesson ([card.Card.Hash]) from a card that was not read from this
 //     store changes nothing, whatever state the stored one has reached;
@@ -188,17 +181,12 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 		return p, nil
 	}
 	if old == nil {
-		twin, err := s.twin(c, ch.Known[c.ID])
+		twin, err := s.twin(c)
 		if err != nil {
 			return p, err
 		}
 		if twin != nil {
 			p.ID, p.Path, p.Rediscovered = twin.ID, twin.Path(), true
-			if ch.Instead && twin.Lesson != folder.LessonOf(c) && twin.State == card.Draft && (hidden(&twin.Head) || !hidden(new(c.Head()))) {
-				p.old, p.card = twin, c.Clone()
-				p.card.ID, p.card.Created = twin.ID, twin.Card().Created
-				p.data = p.card.Markdown()
-			}
 			return p, nil
 		}
 		p.Path, p.Created = s.pathOf(c, nil), true
@@ -235,27 +223,19 @@ func (s *Store) PathOf(c *card.Card) string {
 // Now is the time by the store's clock.
 func (s *Store) Now() time.Time { return s.opts.Now() }
 
-// twin returns another card that says exactly what c says, or the known one that is said to
-// say the same and is in use; nil when there is none. A card that other tasks may not see yet
-// is no twin of one they may.
-func (s *Store) twin(c *card.Card, known string) (*folder.File, error) {
+// twin returns another card that says exactly what c says; nil when there is none. A card that other
+// tasks may not see yet is no twin of one they may.
+func (s *Store) twin(c *card.Card) (*folder.File, error) {
 	says := folder.LessonOf(c)
-	for _, id := range []string{s.lessons[says.Mark()], known} {
-		if id == "" {
-			continue
-		}
-		st, err := s.current(id)
-		if err != nil {
-			return nil, err
-		}
-		if st == nil || st.Lesson != says && (id != known || known == c.ID || st.State != card.Draft && st.State != card.Reviewed) {
-			continue
-		}
-		if !hidden(&st.Head) || hidden(new(c.Head())) {
-			return st, nil
-		}
+	id := s.lessons[says.Mark()]
+	if id == "" {
+		return nil, nil
 	}
-	return nil, nil
+	st, err := s.current(id)
+	if err != nil || st == nil || st.Lesson != says || hidden(&st.Head) && !hidden(new(c.Head())) {
+		return nil, err
+	}
+	return st, nil
 }
 
 // hidden reports a draft that is shown to its own task only: one with outside

@@ -36,8 +36,6 @@ type Falsified struct {
 	Why        string     `json:"why,omitempty"`
 	Confidence Confidence `json:"confidence"`
 	Ops        []uint64   `json:"ops"`
-
-	Topic string `json:"-"` // what failed and where; empty where no record says so
 }
 
 // Notes is everything a pass has to say, before it is cut to a block.
@@ -68,7 +66,6 @@ type Card struct {
 	Constraint []string
 	Ops        []uint64
 	Tainted    bool
-	Observed   bool // it says only what the records say
 }
 
 // SortedOps sorts operations and removes duplicates.

@@ -302,7 +302,7 @@ func (im *Importer) learn(ctx context.Context, w *stream, done *Imported) (err e
 		return err
 	}
 	pairs := anamnesis.PairCards(&anamnesis.Request{
-		Task: opened.Task, JumpSeq: last, WorldDir: opened.Dir, Repo: opened.Repo, Goal: w.state.Said.Request, EAS: opened.EAS,
+		Task: opened.Task, JumpSeq: last, WorldDir: opened.Dir, Repo: opened.Repo, EAS: opened.EAS,
 		Ops: ops, Ranges: []op.Range{found.Range}, Count: w.journal.Count, Now: time.Now(), ModelName: opened.Model,
 	}, w.state.Steps.PathSet(w.state.Current))
 	found.Pairs, done.Repairs = len(pairs), len(pairs)

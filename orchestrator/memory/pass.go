@@ -63,7 +63,7 @@ func (m *Memory) pass(ctx, keep context.Context, j *state.Pending, span []int, t
 // identifies the pass: repeated, it writes the same cards.
 func (m *Memory) passRequest(r op.Range, ops []op.Op) anamnesis.Request {
 	return anamnesis.Request{
-		Task: m.ID, JumpSeq: r.Last, WorldDir: m.dir, Repo: m.State().Opened.Repo, Goal: m.State().Said.Request,
+		Task: m.ID, JumpSeq: r.Last, WorldDir: m.dir, Repo: m.State().Opened.Repo,
 		EAS: m.State().Model.EAS, Ops: ops, Ranges: []op.Range{r}, Shown: m.lineage(),
 		Count: m.Counter.Count, Now: m.Now(), ModelName: m.State().Model.Name,
 	}

@@ -56,10 +56,7 @@ func evidenceOf(h taskdir.Home, c *card.Card) (e evidence) {
 		if slices.ContainsFunc(p.Ranges, func(r card.Range) bool { return r.First <= o.Seq && o.Seq <= r.Last }) {
 			ops = append(ops, o)
 		}
-		switch b := o.Body.(type) {
-		case *op.PassDone:
-			e.observed = e.observed || slices.Contains(b.Observed, lesson)
-		case *op.RepairsFound:
+		if b, ok := o.Body.(*op.PassDone); ok {
 			e.observed = e.observed || slices.Contains(b.Observed, lesson)
 		}
 		if e.observed && o.Seq > last {
