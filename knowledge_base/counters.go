@@ -67,16 +67,6 @@ func (s *Store) Counts(id string) usage.Counts {
 	return s.usage.Of(id)
 }
 
-// Effect returns what the experiment says of unreviewed cards; nil: nothing yet.
-func (s *Store) Effect() *usage.Effect {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.closed {
-		return nil
-	}
-	return s.usage.Effect()
-}
-
 // countRediscovered counts the cards whose lesson was learned again. A pass or an import
 // that is repeated counts once, by its task and the operation of its jump or failure.
 func (s *Store) countRediscovered(cards []*card.Card, out []Stored) error {

@@ -12,7 +12,6 @@ import (
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
 	"anamnesis/anamnesis/testrun"
-	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream/op"
 )
@@ -28,9 +27,6 @@ type Log struct {
 	Met []Showing
 	// Bore are what the task's calls showed of the cards, each once.
 	Bore []Bearing
-	// Kept are the cards that the experiment withheld; Experiment says that it is on.
-	Kept       []Showing
-	Experiment bool
 	// Wrote are the lessons that the task wrote, by [card.Card.Hash].
 	Wrote []string
 	Last  uint64 // seq of the last operation added
@@ -69,7 +65,6 @@ type Showing struct {
 	Card  string
 	Op    uint64
 	Asked bool // the agent asked
-	Draft bool // nobody had reviewed it
 }
 
 // Check is a test run, as it ended.
@@ -83,18 +78,13 @@ type Check struct {
 func (e *Log) Add(o *op.Op) {
 	e.Last = o.Seq
 	switch b := o.Body.(type) {
-	case *op.TaskOpened:
-		e.Experiment = b.Experiment
 	case *op.CardsRecalled:
 		for _, c := range b.Cards {
-			e.Shown = append(e.Shown, Showing{Card: c.ID, Op: o.Seq, Asked: b.Why == "asked", Draft: c.State == string(card.Draft)})
+			e.Shown = append(e.Shown, Showing{Card: c.ID, Op: o.Seq, Asked: b.Why == "asked"})
 			e.claims = append(e.claims, &claim{CardRef: c, seq: o.Seq})
 		}
 		for _, id := range b.Met {
 			e.Met = append(e.Met, Showing{Card: id, Op: o.Seq})
-		}
-		for _, c := range b.Withheld {
-			e.Kept = append(e.Kept, Showing{Card: c.ID, Op: o.Seq, Draft: true})
 		}
 	case *op.PassDone:
 		e.Wrote = append(append(e.Wrote, b.Lessons...), b.Observed...) // earlier versions recorded the latter only
@@ -194,43 +184,21 @@ func (e *Log) bore(c *claim, what usage.What, seq uint64) {
 	}
 }
 
-// Ending is how the task ended as far as its last test run says.
-func (e *Log) Ending() usage.Ending {
-	switch {
-	case e.Check == nil:
-	case e.Check.Status == testrun.Passed:
-		return usage.Good
-	case e.Check.Status == testrun.Failed:
-		return usage.Bad
-	}
-	return usage.Unknown
-}
-
-// Events returns what the counters need of the task: each showing, and for each card how
-// the task ended, if a user said it or the experiment compares it. That a task ended well says
-// nothing of the cards that it was shown. The counters count an event once.
-func (e *Log) Events(task string, ending usage.Ending, person bool) []usage.Event {
+// Events returns what the counters need of the task: each showing, what the task showed of the cards, and,
+// if a user gave a verdict, how the task ended. That its last tests passed says nothing of the cards that
+// it was shown. The counters count an event once.
+func (e *Log) Events(task string, verdict usage.Ending) []usage.Event {
 	var out []usage.Event
 	seen := make(map[string]bool)
-	ended := func(s Showing, trial usage.What) {
-		if !e.Experiment || !s.Draft {
-			trial = ""
-		}
-		if !seen[s.Card] && (person || trial != "" && ending != usage.Unknown) {
-			out = append(out, usage.Event{Card: s.Card, What: usage.Outcome, Task: task, Ending: ending, Person: person, Trial: trial})
-		}
-		seen[s.Card] = true
-	}
 	for _, s := range e.Shown {
 		out = append(out, usage.Event{Card: s.Card, What: usage.Shown, Task: task, Op: s.Op})
 		if s.Asked {
 			out = append(out, usage.Event{Card: s.Card, What: usage.Used, Task: task, Op: s.Op})
 		}
-		ended(s, usage.Shown)
-	}
-	for _, s := range e.Kept {
-		out = append(out, usage.Event{Card: s.Card, What: usage.Withheld, Task: task, Op: s.Op})
-		ended(s, usage.Withheld)
+		if verdict != "" && !seen[s.Card] {
+			out = append(out, usage.Event{Card: s.Card, What: usage.Outcome, Task: task, Ending: verdict, Person: true})
+		}
+		seen[s.Card] = true
 	}
 	for _, s := range e.Met {
 		out = append(out, usage.Event{Card: s.Card, What: usage.Met, Task: task, Op: s.Op})

@@ -59,7 +59,6 @@ func (f *agentFlags) registerNew(cmd *cobra.Command) {
 	fl.StringSliceVar(&f.Tools, "tools", nil, "additional tools: SendDMail, dmail")
 	fl.IntVar(&f.Window, "window", 0, "context window of the model in tokens (default: from the EAS table)")
 	fl.BoolVar(&f.NoFinalPass, "no-final-pass", false, "do not look for lessons in discarded paths when the task ends")
-	fl.BoolVar(&f.Experiment, "card-experiment", false, "withhold each unreviewed card from a random tenth of such tasks; 'kb stats' compares them")
 	fl.BoolVar(&f.NoResearch, "no-research-first", false, "let calls about new packages, hosts and models run without an investigation")
 	fl.StringArrayVar(&f.guarded, "research-first", nil, "further calls that need an investigation: a tool, or Bash:COMMAND where * is any text (repeatable)")
 }

@@ -36,7 +36,7 @@ Nothing else counts: that a task ended well says nothing of the cards that it wa
 			return err
 		}
 		defer store.Close()
-		if err := store.Count(seen.Events(task, ending, true)...); err != nil {
+		if err := store.Count(seen.Events(task, ending)...); err != nil {
 			return err
 		}
 		cards := []string{}

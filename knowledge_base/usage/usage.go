@@ -8,8 +8,8 @@
 //	{"v":1,"at":"2026-01-31T10:00:00Z","card":"4yq2m5pkd3c7xw6a","event":"shown","task":"t","op":12}
 //
 // Events may be appended again: a showing counts once for its task and
-// operation, and of a task's outcomes the last one of a user counts. An
-// outcome that a check decided counts for the experiment only.
+// operation, and of a task's outcomes the last one of a user counts.
+// Earlier versions also recorded outcomes that a check decided, which are not counted.
 package usage
 
 import (
@@ -44,14 +44,14 @@ type What string
 const (
 	Shown        What = "shown"        // a card entered a task's context
 	Used         What = "used"         // the agent asked for it
-	Outcome      What = "outcome"      // the task that saw it ended well or badly, by a user's verdict or the experiment
+	Outcome      What = "outcome"      // the task that saw it ended well or badly, by a user's verdict
 	Rediscovered What = "rediscovered" // its lesson was learned again
 
 	Met          What = "met"          // a task met its error, independently of it
 	Followed     What = "followed"     // a task that was shown it did what it says
 	Held         What = "held"         // and that came out as it says
 	Contradicted What = "contradicted" // or did not
-	Withheld     What = "withheld"     // the experiment kept it from a task
+	Withheld     What = "withheld"     // it was kept from a task, by an experiment of earlier versions
 )
 
 // Ending is how a task ended.
@@ -75,8 +75,7 @@ type Event struct {
 	// Of an outcome: how the task ended, and whether a user said so.
 	Ending Ending `json:"ending,omitempty"`
 	Person bool   `json:"person,omitempty"`
-	// Trial, of an outcome, is what the experiment did with the card: shown or
-	// withheld; empty outside of it.
+	// Trial, of an outcome of earlier versions, says whether their experiment showed or withheld the card.
 	Trial What `json:"trial,omitempty"`
 }
 
@@ -170,7 +169,7 @@ func (e Event) counted() bool { return e.Op > 0 || e.once() }
 func (t *Tally) Knows(e Event) bool {
 	if e.What == Outcome {
 		was := t.ends[[2]string{e.Card, e.Task}]
-		return was.Person && !e.Person || was.Ending == e.Ending && was.Person == e.Person && was.Trial == e.Trial
+		return was.Person && !e.Person || was.Ending == e.Ending && was.Person == e.Person
 	}
 	return e.counted() && t.seen[e.key()]
 }

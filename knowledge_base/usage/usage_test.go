@@ -108,30 +108,3 @@ func TestAppend(t *testing.T) {
 		t.Errorf("a full log: %v", err)
 	}
 }
-
-// TestEffect: the share of tasks that ended well, with a card and without, and what is
-// certain of the difference.
-func TestEffect(t *testing.T) {
-	var tally Tally
-	end := func(n int, trial What, e Ending) {
-		for range n {
-			tally.Add(Event{Card: "k", What: Outcome, Task: fmt.Sprint("t", len(tally.ends)), Ending: e, Trial: trial})
-		}
-	}
-	end(40, "", Bad) // not of the experiment
-	end(30, Shown, Good)
-	if tally.Effect() != nil {
-		t.Error("an effect of one arm")
-	}
-	end(10, Shown, Bad)
-	end(5, Withheld, Good)
-	end(15, Withheld, Bad)
-	end(7, Withheld, Unknown)
-	e := tally.Effect()
-	if e == nil || e.Tasks != 60 || e.Shown != 40 || e.Withheld != 20 || e.Difference != 0.5 || e.Low < 0.2 || e.Low > 0.35 || e.High < 0.65 || e.High > 0.75 {
-		t.Errorf("%+v", e)
-	}
-	if again := tally.Effect(); *again != *e {
-		t.Errorf("the same log gives %+v and %+v", e, again)
-	}
-}

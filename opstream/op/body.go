@@ -49,7 +49,7 @@ type TaskOpened struct {
 	// Mark is the word in the program's own marks, which only this task knows; empty in older
 	// tasks.
 	Mark string `json:"mark,omitempty"`
-	// Experiment: a random tenth of such tasks is not shown any given unreviewed card.
+	// Experiment: earlier versions withheld some unreviewed cards from such tasks.
 	Experiment bool `json:"experiment,omitempty"`
 	// Agent is the spec the task was opened with; nil in tasks older than specs.
 	Agent *Agent `json:"agent,omitempty"`
@@ -169,7 +169,7 @@ type CardsRecalled struct {
 	// Met are cards about the error that the call just met, unless the task was shown them or
 	// a card drawn from them.
 	Met []string `json:"met,omitempty"`
-	// Withheld are unreviewed cards that the experiment kept from this task.
+	// Withheld are unreviewed cards that an experiment of earlier versions kept from this task.
 	Withheld []CardRef `json:"withheld,omitempty"`
 }
 

@@ -5,14 +5,12 @@ import (
 	"fmt"
 
 	"anamnesis/anamnesis/experience"
-	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/taskdir"
 )
 
-// CountCards adds to the counters which cards the task was shown and, once a turn was answered,
-// how its last test run ended. After a crash, the next process that closes the task adds what is
+// CountCards adds to the counters which cards the task was shown, and what it showed of them. After a crash, the next process that closes the task adds what is
 // missing; nothing counts twice.
 func (m *Memory) CountCards() error {
 	if !m.Advanced() || !m.State().Recall.Done {
@@ -25,11 +23,7 @@ func (m *Memory) CountCards() error {
 	if err != nil {
 		return fmt.Errorf("count the task's cards: %w", err)
 	}
-	ending := usage.Unknown
-	if end := m.State().Turn.End; end != nil && end.Reason == "done" {
-		ending = e.Ending()
-	}
-	if err := m.cards.Count(e.Events(m.ID, ending, false)...); err != nil {
+	if err := m.cards.Count(e.Events(m.ID, "")...); err != nil {
 		return err
 	}
 	return m.retireContradicted(e)

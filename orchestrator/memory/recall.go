@@ -10,7 +10,6 @@ import (
 	"anamnesis/anamnesis/experience"
 	"anamnesis/anamnesis/failure"
 	knowledgebase "anamnesis/knowledge_base"
-	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/recalled"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
@@ -42,7 +41,7 @@ func (m *Memory) Recall(ctx context.Context, why string) error {
 	if err != nil {
 		return nil // interrupted: the recall stays due
 	}
-	if why == RecallPrompt && rec.Text == "" && rec.Error == "" && len(rec.Withheld) == 0 {
+	if why == RecallPrompt && rec.Text == "" && rec.Error == "" {
 		return nil
 	}
 	return m.Record(context.WithoutCancel(ctx), rec)
@@ -52,22 +51,11 @@ func (m *Memory) Recall(ctx context.Context, why string) error {
 // and the task continues; the only error is ctx's.
 func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op.CardsRecalled, error) {
 	rec := &op.CardsRecalled{Query: strings.Join(parts, "\n"), Why: why, Cards: []op.CardRef{}}
-	// Record the cards that the experiment withholds.
-	trust := func(c *card.Card) recalled.Trust {
-		tr := m.trust(c)
-		if !tr.Withheld && m.experiment(c) {
-			if !slices.ContainsFunc(rec.Withheld, func(r op.CardRef) bool { return r.ID == c.ID }) {
-				rec.Withheld = append(rec.Withheld, m.cardRef(recalled.Hit{Card: c, Trust: tr}))
-			}
-			tr.Withheld = true
-		}
-		return tr
-	}
 	var about map[string]bool // the cards of the task's project
 	if why != recallAsked {
 		about = m.aboutProject()
 	}
-	hits, err := m.searchParts(ctx, parts, about, m.wrote(), trust)
+	hits, err := m.searchParts(ctx, parts, about, m.wrote())
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -86,7 +74,7 @@ func (m *Memory) findCards(ctx context.Context, parts []string, why string) (*op
 		}
 	}
 	hits = eachOnce(hits)
-	hits = eachOnce(m.withLike(hits[:min(recallCards, len(hits))], trust))
+	hits = eachOnce(m.withLike(hits[:min(recallCards, len(hits))]))
 	if why == RecallPrompt {
 		e, err := m.experienced()
 		if err != nil {
@@ -123,7 +111,7 @@ func (m *Memory) aboutProject() map[string]bool {
 
 // withLike adds, briefly, the near-duplicates of the hits: cards about several failures of one
 // kind differ by a word.
-func (m *Memory) withLike(hits []recalled.Hit, trust func(*card.Card) recalled.Trust) []recalled.Hit {
+func (m *Memory) withLike(hits []recalled.Hit) []recalled.Hit {
 	seen := make(map[string]bool)
 	for _, h := range hits {
 		seen[h.Card.ID] = true
@@ -135,7 +123,7 @@ func (m *Memory) withLike(hits []recalled.Hit, trust func(*card.Card) recalled.T
 				continue
 			}
 			seen[id] = true
-			if like := (recalled.Hit{Card: c, Score: h.Score, Trust: trust(c), Brief: true}); !like.Trust.Withheld {
+			if like := (recalled.Hit{Card: c, Score: h.Score, Trust: m.trust(c), Brief: true}); !like.Trust.Withheld {
 				hits = append(hits, like)
 			}
 		}
@@ -166,7 +154,7 @@ func eachOnce(hits []recalled.Hit) []recalled.Hit {
 // searchParts searches for each part of the situation separately, so that a card about the
 // error need not match the words of the request. The last part is also searched among the cards
 // in about, if any.
-func (m *Memory) searchParts(ctx context.Context, parts []string, about map[string]bool, own []string, trust func(*card.Card) recalled.Trust) ([]recalled.Hit, error) {
+func (m *Memory) searchParts(ctx context.Context, parts []string, about map[string]bool, own []string) ([]recalled.Hit, error) {
 	var queries []knowledgebase.Query
 	for _, part := range parts {
 		queries = append(queries, knowledgebase.Query{Text: part})
@@ -176,7 +164,7 @@ func (m *Memory) searchParts(ctx context.Context, parts []string, about map[stri
 	}
 	var answers [][]recalled.Hit
 	for _, q := range queries {
-		q.K, q.Own, q.Trust = recallCards, own, trust
+		q.K, q.Own, q.Trust = recallCards, own, m.trust
 		hits, err := m.layers.Search(ctx, q)
 		if err != nil {
 			return nil, err

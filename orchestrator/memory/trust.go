@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -228,24 +227,6 @@ func (m *Memory) card(id string) *card.Card {
 		}
 	}
 	return found
-}
-
-// withheldOf: the experiment withholds a card from one task in so many.
-const withheldOf = 10
-
-// experiment reports whether the experiment withholds a card from this task.
-func (m *Memory) experiment(c *card.Card) bool {
-	return !m.own(c) && WithheldByExperiment(&m.State().Opened, c)
-}
-
-// WithheldByExperiment reports whether the experiment withholds a card from a task: an
-// unreviewed one, by a hash of both.
-func WithheldByExperiment(o *op.TaskOpened, c *card.Card) bool {
-	if !o.Experiment || c.State == card.Reviewed {
-		return false
-	}
-	sum := sha256.Sum256([]byte(o.Task + "\n" + c.ID))
-	return binary.BigEndian.Uint64(sum[:8])%withheldOf == 0
 }
 
 // observed returns the hashes of the stored cards that state only recorded facts. If which is

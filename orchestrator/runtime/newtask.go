@@ -41,7 +41,6 @@ type New struct {
 
 	Redact []string // see op.TaskOpened
 
-	Experiment  bool // see op.TaskOpened
 	NoFinalPass bool // the paths the task leaves are not read at its end
 
 	Origin *op.Origin // see op.TaskOpened

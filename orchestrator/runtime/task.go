@@ -216,7 +216,7 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 		Task: n.ID, Dir: dir, Repo: cmp.Or(n.Repo, worldstate.RepositoryName(dir)), Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL, Reflect: n.Reflect,
 		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, Allow: approval.Texts(n.Rules, approval.Allow), Ask: approval.Texts(n.Rules, approval.Ask), Deny: approval.Texts(n.Rules, approval.Refuse), Sandbox: n.Sandbox, Writable: n.Writable, MaxSteps: n.Limits.Steps, Tools: n.Tools,
 		KB: h.KnowledgeBase(), System: n.System, Agent: n.Agent, Instructions: n.Instructions, Program: o.Program,
-		Origin: n.Origin, NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass, Experiment: n.Experiment, Parent: n.Parent, Redact: state.WithNames(nil, n.Redact),
+		Origin: n.Origin, NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass, Parent: n.Parent, Redact: state.WithNames(nil, n.Redact),
 	}
 	if n.Limits != (op.Limits{}) {
 		opened.Limits = &n.Limits

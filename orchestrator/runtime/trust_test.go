@@ -255,40 +255,6 @@ func TestLineage(t *testing.T) {
 	})
 }
 
-// TestCardExperiment: with the experiment on, a tenth of the pairs of task and card are
-// withheld, by their names alone, and the stream says so.
-func TestCardExperiment(t *testing.T) {
-	draft, reviewed := hypothesis("k", missing), hypothesis("k", missing)
-	reviewed.State = card.Reviewed
-	withheld := 0
-	for i := range 1000 {
-		opened := &op.TaskOpened{Task: "task_" + strings.Repeat("i", i)}
-		if memory.WithheldByExperiment(opened, draft) {
-			t.Fatal("withheld without the experiment")
-		}
-		opened.Experiment = true
-		if memory.WithheldByExperiment(opened, reviewed) {
-			t.Fatal("a reviewed card is withheld")
-		}
-		if memory.WithheldByExperiment(opened, draft) {
-			withheld++
-		}
-	}
-	if withheld < 60 || withheld > 140 {
-		t.Errorf("%d of 1000 withheld", withheld)
-	}
-	h := trustHome(t)
-	play(t, h, "one", worded, New{})
-	id := "with"
-	for !memory.WithheldByExperiment(&op.TaskOpened{Task: id, Experiment: true}, learned(t, h)) {
-		id += "i"
-	}
-	got := recalledOps(play(t, h, id, "turns:\n  - calls: [{name: recall, arguments: {query: \""+missing+"\"}}]\n  - reply: Done.\n", New{Experiment: true}), "asked")
-	if len(got) != 1 || len(got[0].Cards) != 0 || len(got[0].Withheld) != 1 {
-		t.Errorf("withheld from %s: %+v", id, *got[0])
-	}
-}
-
 // TestOwnProject: at its start a task is shown what earlier tasks of its project met,
 // where the request says enough of it for a card of the project alone; cards that
 // nearly repeat one another stand in a line each.

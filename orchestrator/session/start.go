@@ -80,7 +80,6 @@ type Request struct {
 	NoResearch  bool             // see runtime.New
 	Guarded     []op.CallPattern // beside those of the agent
 	NoFinalPass bool
-	Experiment  bool // see op.TaskOpened
 }
 
 // limits returns the task's limits among the settings.
@@ -172,7 +171,7 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 	if err := o.brief(&n, who); err != nil {
 		return nil, err
 	}
-	n.NoResearch, n.NoFinalPass, n.Experiment = r.NoResearch, r.NoFinalPass, r.Experiment
+	n.NoResearch, n.NoFinalPass = r.NoResearch, r.NoFinalPass
 	n.Guarded = slices.Concat(n.Agent.Guarded, r.Guarded)
 	opts, done, err := o.surroundings(ctx, n.Dir, m, mode, who.Spec.Subagents, r.Redact)
 	if err != nil {

@@ -57,9 +57,6 @@ func (o *Printer) Stats(st CardStats) {
 	o.Printf("%s: %d draft (%d tainted), %d reviewed, %d retired, %d superseded; %d expired, %d files not readable\n",
 		quote.Number(total, "card"), st.States[card.Draft], st.Tainted, st.States[card.Reviewed], st.States[card.Retired], st.States[card.Superseded], st.Expired, st.Broken)
 	o.Printf("all: %s\n", figures(st.Totals))
-	if e := st.Effect; e != nil {
-		o.Println(e)
-	}
 	for _, c := range st.Cards[:min(mostTold, len(st.Cards))] {
 		o.Printf("%s  %s (%s): %s\n", c.ID, view.Clean(c.Topic), c.State, figures(c.Counts))
 	}
@@ -221,7 +218,6 @@ type CardStats struct {
 	Expired int                `json:"expired"`
 	Broken  int                `json:"broken"`
 	Totals  usage.Counts       `json:"totals"`
-	Effect  *usage.Effect      `json:"experiment,omitempty"`
 	Cards   []CountedCard      `json:"cards"` // those with any count, most shown first
 }
 
@@ -251,7 +247,6 @@ func CountCards(store *knowledgebase.Store) CardStats {
 		st.Totals.Add(c)
 		st.Cards = append(st.Cards, CountedCard{e.ID, e.Topic, e.State, c})
 	}
-	st.Effect = store.Effect()
 	slices.SortFunc(st.Cards, func(a, b CountedCard) int {
 		return cmp.Or(cmp.Compare(b.Shown, a.Shown), cmp.Compare(b.Rediscovered, a.Rediscovered), cmp.Compare(a.ID, b.ID))
 	})
