@@ -386,15 +386,16 @@ type RestoreIntended struct {
 
 // WorldRestored records a restore that moved files only.
 type WorldRestored struct {
-	From    string    `json:"from"` // commit saved just before
-	To      string    `json:"to"`
-	ToStep  int       `json:"to_step"`
-	Paths   []string  `json:"paths,omitempty"` // subset, when one was given
-	Written int       `json:"written"`
-	Deleted int       `json:"deleted"`
-	Kept    []Skipped `json:"kept,omitempty"`
-	By      string    `json:"by"`
-	Notice  string    `json:"notice"` // shown to the model; empty if nothing moved
+	From           string    `json:"from"` // commit saved just before
+	To             string    `json:"to"`
+	ToStep         int       `json:"to_step"`
+	Paths          []string  `json:"paths,omitempty"` // subset, when one was given
+	Written        int       `json:"written"`
+	Deleted        int       `json:"deleted"`
+	Kept           []Skipped `json:"kept,omitempty"`
+	LostAttributes []Skipped `json:"lost_attributes,omitempty"` // as of JumpDone
+	By             string    `json:"by"`
+	Notice         string    `json:"notice"` // shown to the model; empty if nothing moved
 	// Interrupted: the restore did not finish. Written and Deleted are the differences found
 	// from the world before.
 	Interrupted bool `json:"interrupted,omitempty"`

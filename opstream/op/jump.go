@@ -59,7 +59,10 @@ type JumpDone struct {
 	Deleted []string  `json:"deleted,omitzero"`
 	Kept    []Skipped `json:"kept,omitempty"` // at most 100
 	NKept   int       `json:"n_kept,omitempty"`
-	Saved   string    `json:"saved,omitempty"` // commit of the world just before
+	// LostAttributes are files, at most 100, that came back without something that no snapshot
+	// holds: special mode bits, hard links, extended attributes.
+	LostAttributes []Skipped `json:"lost_attributes,omitempty"`
+	Saved          string    `json:"saved,omitempty"` // commit of the world just before
 	// Abandoned: the files stayed as they were found.
 	Abandoned bool `json:"abandoned,omitempty"`
 	// Base is the commit of the world after the jump if it differs from step To's, and Tree

@@ -107,6 +107,7 @@ func Restored(b *op.WorldRestored, current int, res worldstate.Result) string {
 		}
 		fmt.Fprintf(&sb, "\nKept as they were: %s.", List(names, len(names)))
 	}
+	sb.WriteString(lostAttributes(b.LostAttributes))
 	sb.WriteString("\nWhat you read of these files before may be out of date: read them again before you rely on it.")
 	return sb.String()
 }

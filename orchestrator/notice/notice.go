@@ -201,6 +201,7 @@ func (n jumpNotice) String() string {
 	if len(n.done.Conflicts) > 0 {
 		fmt.Fprintf(&sb, "\nYou had changed these after the user did; the user's version stands: %s.", List(n.done.Conflicts, n.done.NConflicts))
 	}
+	sb.WriteString(lostAttributes(n.done.LostAttributes))
 	sb.WriteString("\nFiles that git would ignore were not touched.")
 	if len(n.done.Ignored) > 0 {
 		fmt.Fprintf(&sb, " Of these changed since step %d, by their times, and are as they were left: %s.", n.jump.To, List(n.done.Ignored, len(n.done.Ignored)))

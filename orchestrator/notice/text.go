@@ -34,6 +34,18 @@ func Skips(in []worldstate.Skip) []op.Skipped {
 	return out
 }
 
+// lostAttributes names restored files that lack something that no snapshot holds.
+func lostAttributes(lost []op.Skipped) string {
+	if len(lost) == 0 {
+		return ""
+	}
+	var names []string
+	for _, l := range lost {
+		names = append(names, pathName(l.Path)+" ("+l.Reason+")")
+	}
+	return fmt.Sprintf("\nRestored without attributes that snapshots do not hold: %s.", List(names, len(names)))
+}
+
 func FirstN[T any](in []T, n int) []T {
 	if len(in) > n {
 		return in[:n:n]

@@ -186,7 +186,7 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 		From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward,
 		Reverted: notice.FirstN(notice.Paths(m.Changed), notice.MaxListed), NReverted: len(m.Changed), Deleted: notice.Deleted(notice.FirstN(m.Changed, notice.MaxListed)),
 		Kept: notice.Skips(notice.FirstN(m.Kept, notice.MaxListed)), NKept: len(m.Kept), Conflicts: j.Conflicts, NConflicts: j.NConflicts,
-		Saved: j.FromCommit, Abandoned: t.Abandon,
+		LostAttributes: notice.Skips(notice.FirstN(m.Lost, notice.MaxListed)), Saved: j.FromCommit, Abandoned: t.Abandon,
 	}
 	if string(m.After.Commit) != j.ToCommit {
 		done.Base, done.Tree = string(m.After.Commit), m.After.Tree

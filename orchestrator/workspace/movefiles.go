@@ -105,6 +105,7 @@ func (p *Place) saveSource(ctx context.Context, parent worldstate.ID, message st
 type moved struct {
 	After   SavedWorld          // the world as the jump left it
 	Kept    []worldstate.Skip   // paths that are not as the target has them
+	Lost    []worldstate.Skip   // restored files without what no snapshot holds
 	Changed []worldstate.Change // paths that the jump changed
 	Theirs  *op.WorldChanged    // the user's changes since the jump's intent; nil if none
 }
@@ -118,7 +119,7 @@ func (p *Place) CarryOut(ctx context.Context, j *state.Jumping, planned *Restore
 		m.After, m.Theirs, _ = p.afterJump(ctx, j, m.Kept) // perhaps nothing can be saved
 		return m, nil
 	}
-	if m.Kept, err = p.moveFiles(ctx, j, planned); err != nil {
+	if m.Kept, m.Lost, err = p.moveFiles(ctx, j, planned); err != nil {
 		return m, err
 	}
 	if m.After, m.Theirs, err = p.afterJump(ctx, j, m.Kept); err != nil {
@@ -132,31 +133,31 @@ func (p *Place) CarryOut(ctx context.Context, j *state.Jumping, planned *Restore
 // meanwhile. Then the task stops with a report.
 const maxJumpRestores = 2
 
-// moveFiles restores the files of a jump's target, and returns what stays different.
-func (p *Place) moveFiles(ctx context.Context, j *state.Jumping, planned *RestorePlan) ([]worldstate.Skip, error) {
+// moveFiles restores the files of a jump's target, and returns what stays different and which
+// restored files lost attributes.
+func (p *Place) moveFiles(ctx context.Context, j *state.Jumping, planned *RestorePlan) (kept, lost []worldstate.Skip, err error) {
 	if planned != nil && planned.Plan.Hash != j.Plan {
-		return nil, fmt.Errorf("restore the world of step %d: the plan made is not the one intended", j.To)
+		return nil, nil, fmt.Errorf("restore the world of step %d: the plan made is not the one intended", j.To)
 	}
 	for try := 1; ; try++ {
-		var err error
 		if planned == nil {
 			if planned, err = p.planMove(ctx, j); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
-		skipped, kept := planned.Source.Skipped, planned.Plan.Keep
+		kept = planned.Plan.Keep
 		if !planned.Plan.Empty() { // otherwise an earlier process restored it
 			var res worldstate.Result
 			if res, err = p.examined(ctx, func() (worldstate.Result, error) { return p.World.Restore(ctx, planned.Plan) }); err == nil {
 				err = p.World.Settle() // the end of a jump is recorded when it is durable
 			}
-			kept = res.Kept
+			kept, lost = res.Kept, append(lost, res.LostAttributes...)
 		}
 		if err == nil {
-			return Unreadable(kept, skipped), nil
+			return Unreadable(kept, planned.Source.Skipped), lost, nil
 		}
 		if !errors.Is(err, worldstate.ErrStale) || try >= maxJumpRestores {
-			return nil, fmt.Errorf("restore the world of step %d: %w", j.To, err)
+			return nil, nil, fmt.Errorf("restore the world of step %d: %w", j.To, err)
 		}
 		planned = nil
 	}
@@ -283,6 +284,7 @@ func (p *Place) RestoreFiles(ctx context.Context, id worldstate.ID, name string,
 	}
 	b := resultOf(r)
 	b.Written, b.Deleted, b.Kept = len(res.Written), len(res.Deleted), notice.FirstN(notice.Skips(res.Kept), notice.MaxListed)
+	b.LostAttributes = notice.FirstN(notice.Skips(res.LostAttributes), notice.MaxListed)
 	b.Notice = notice.Restored(b, p.State().Current, res)
 	return res, p.recordRestored(keep, r, b, res.Kept)
 }

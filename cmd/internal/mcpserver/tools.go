@@ -103,6 +103,7 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 		text := fmt.Sprintf("These files are as at the end of step %d, except for those kept. Read them again before you edit them.\n", in.Step)
 		return text + printed(func(p *show.Printer) {
 			p.Moves("wrote", res.Written, "deleted", res.Deleted, res.Kept)
+			p.LostAttributes(res.LostAttributes)
 			p.Unchanged(res.Unchanged)
 			p.Printf("the files before are snapshot %s\n", res.Source)
 		}), nil

@@ -52,6 +52,7 @@ type jumpDetail struct {
 	Reverted []string // each with its verb
 	More     int      // files that went back and are not named
 	Kept     []op.Skipped
+	Lost     []op.Skipped // restored without an attribute
 	Passes   []timeline.Row
 }
 
@@ -68,6 +69,7 @@ func (w *watch) auto(live int) *detail {
 		if l, err := w.follower.Line(jump.First); err == nil {
 			if b, ok := l.Op.Body.(*op.JumpDone); ok {
 				d.Jump.Reverted, d.Jump.More, d.Jump.Kept = timeline.Moves(b), max(0, b.NReverted-len(b.Reverted)), b.Kept
+				d.Jump.Lost = b.LostAttributes
 			}
 		}
 		return d

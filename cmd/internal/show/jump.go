@@ -70,6 +70,9 @@ func (o *Printer) Jumped(task, next string, done *op.JumpDone) {
 	for _, path := range done.Conflicts {
 		o.Printf("conflict %q: changed again since; the version kept comes back\n", path)
 	}
+	for _, l := range done.LostAttributes {
+		o.lostAttribute(l.Path, l.Reason)
+	}
 	for _, path := range done.IgnoredGone {
 		o.Printf("gone %q: ignored by git, in no snapshot, and removed by a step that was left\n", path)
 	}
@@ -101,6 +104,17 @@ func (o *Printer) Moves(write string, written []string, remove string, deleted [
 	for _, k := range keep {
 		o.Printf("%-7s %q: %s\n", "keep", k.Path, k.Reason)
 	}
+}
+
+// LostAttributes names restored files that lack something that no snapshot holds.
+func (o *Printer) LostAttributes(lost []worldstate.Skip) {
+	for _, l := range lost {
+		o.lostAttribute(l.Path, l.Reason)
+	}
+}
+
+func (o *Printer) lostAttribute(path, what string) {
+	o.Printf("%-7s %q: restored without its %s, which snapshots do not hold\n", "lost", path, what)
 }
 
 // Lost prints the line about a lost snapshot, if there is one, and what follows.

@@ -87,6 +87,7 @@ func (o *Printer) Verified(r worldstate.Report) {
 // Restored says what a restore did.
 func (o *Printer) Restored(res worldstate.Result) {
 	o.Moves("wrote", res.Written, "deleted", res.Deleted, res.Kept)
+	o.LostAttributes(res.LostAttributes)
 	o.Unchanged(res.Unchanged)
 	if len(res.Written)+len(res.Deleted) == 0 {
 		o.Println("nothing was moved")

@@ -247,6 +247,9 @@ func (p *textPrinter) jumped(o op.Op) {
 		for _, k := range b.Kept {
 			p.line("  kept %s: %s", k.Path, k.Reason)
 		}
+		for _, l := range b.LostAttributes {
+			p.line("  lost %s: restored without its %s, which snapshots do not hold", l.Path, l.Reason)
+		}
 		for _, path := range b.IgnoredGone {
 			p.line("  gone %s: ignored by git, so no snapshot holds it", path)
 		}

@@ -49,6 +49,7 @@ type Executor struct {
 
 	mu     sync.Mutex
 	Kept   []gitfmt.Skip
+	Lost   []gitfmt.Skip         // attributes of replaced files that the new ones lack
 	opened map[string]uint32     // original modes of directories made writable for a time
 	done   map[string]fsys.Stamp // the stamp of a path right after its action
 }

@@ -85,8 +85,8 @@ func (x *Executor) fill(fd int, a Action, old fsys.Stamp, data []byte) error {
 		}
 		x.env.Hook("cut")
 	}
-	if old.Mode&0o7777 != a.After.Perm {
-		if err := unix.Fchmod(fd, a.After.Perm); err != nil {
+	if mode := old.Mode&tree.SpecialBits | a.After.Perm; old.Mode&0o777 != a.After.Perm || mode > 0o777 { // writing drops setuid
+		if err := unix.Fchmod(fd, mode); err != nil && old.Mode&0o777 != a.After.Perm {
 			return err
 		}
 	}

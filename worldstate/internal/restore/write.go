@@ -65,7 +65,7 @@ func (x *Executor) chmodFile(fd int, a Action, st fsys.Stamp) error {
 	if err := x.before("chmod looked", a.Path); err != nil {
 		return err
 	}
-	now, err := ChmodAt(fd, fsys.Base(a.Path), st, a.After.Perm)
+	now, err := ChmodAt(fd, fsys.Base(a.Path), st, st.Mode&tree.SpecialBits|a.After.Perm)
 	if errors.Is(err, objects.ErrContentChanged) {
 		x.keep(a.Path)
 		return nil
@@ -141,7 +141,7 @@ func (x *Executor) writeTemp(fd int, temp string, a Action, old fsys.Stamp) (mad
 	}
 	if err == nil {
 		x.own(fd, n, old)
-		err = unix.Fchmod(n, a.After.Perm) // after own, which may drop bits
+		err = x.copyAttributes(fd, n, a, old)
 	}
 	if err == nil {
 		made, err = fsys.Fstat(n)

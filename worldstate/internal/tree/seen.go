@@ -82,6 +82,7 @@ func (s *seenSummary) addSeen(n *Node) {
 		if n.Items[i].Kind == KindFile {
 			if n.Seen.Items[i].Nlink > 1 { // another link may be outside the world
 				s.Unsure++
+				s.Said++
 			}
 			if n.Seen.Items[i].Mode&SpecialBits != 0 {
 				s.Said++
@@ -111,5 +112,25 @@ func (s *seenSummary) addSeen(n *Node) {
 	}
 }
 
-// SpecialBits are the mode bits that a snapshot does not keep.
+// SpecialBits are the mode bits that a snapshot does not hold.
 const SpecialBits = unix.S_ISUID | unix.S_ISGID | unix.S_ISVTX
+
+// UnstoredSep separates the names of Unstored in one text.
+const UnstoredSep = ", "
+
+// Unstored names what a file with this mode and number of links has and a snapshot does not hold.
+func Unstored(mode uint32, nlink uint64) (names []string) {
+	if mode&unix.S_ISUID != 0 {
+		names = append(names, "setuid bit")
+	}
+	if mode&unix.S_ISGID != 0 {
+		names = append(names, "setgid bit")
+	}
+	if mode&unix.S_ISVTX != 0 {
+		names = append(names, "sticky bit")
+	}
+	if nlink > 1 {
+		names = append(names, "hard link to its other names")
+	}
+	return names
+}
