@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"anamnesis/anamnesis/note"
@@ -69,16 +68,4 @@ func hashEvidence(recs []*record) string {
 		fmt.Fprintf(h, "%d %d %d\x00%s\x00%s\x00%s\x00%s\x00%s\x00", rec.kind, rec.seq, rec.end, rec.tool, rec.args, rec.text, rec.stdout, rec.stderr)
 	}
 	return hex.EncodeToString(h.Sum(nil))
-}
-
-// taintedBy reports whether any of the operations belongs to a call that
-// showed text from outside the world. Without operations the whole span
-// counts.
-func taintedBy(recs []*record, ops []uint64) bool {
-	for _, rec := range recs {
-		if rec.tainted && (len(ops) == 0 || slices.Contains(ops, rec.seq) || slices.Contains(ops, rec.end)) {
-			return true
-		}
-	}
-	return false
 }

@@ -90,7 +90,7 @@ func (r *Request) pairCard(p *pair.Pair, between []*record) note.Card {
 	line := quote.ClipMarked(quote.Squash(p.Failure.Line), note.MaxErrorRunes)
 	command := clip(pair.Main(shell.Command(between[0].args)))
 	d := note.Card{
-		Topic: quote.ClipMarked(quote.Squash(p.Failure.Topic()), maxTopicRunes),
+		Topic: quote.ClipMarked(line, maxTopicRunes),
 		Issue: []string{quote.ClipMarked(fmt.Sprintf(failedForm, command, line), note.MaxBulletRunes)},
 	}
 	for _, rec := range between {

@@ -8,8 +8,7 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// TestTaint: what rests on the failed calls of a span is tainted if one of them showed text from
-// outside the world.
+// TestTaint: a failed call is tainted if it showed text from outside the world.
 func TestTaint(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -35,7 +34,7 @@ func TestTaint(t *testing.T) {
 			s.call("Download", `{}`, op.ToolReturned{Text: "ok", Network: true, Writes: []string{"page.html"}})
 			s.bash("cat page.html", 1, "error: bad", "")
 		}, true},
-		{"tainted call that the card does not rest on", func(s *span) {
+		{"tainted call beside it", func(s *span) {
 			s.bash("curl example.org", 0, "fine", "")
 			s.bash("go test ./...", 1, "x_test.go:1: want 2", "")
 		}, false},
@@ -54,13 +53,8 @@ func TestTaint(t *testing.T) {
 			r.Tainted = []string{"old.html"}
 		}
 		recs := records(&r)
-		var failed []uint64
-		for _, rec := range recs {
-			if rec.failed() {
-				failed = append(failed, rec.ops()...)
-			}
-		}
-		if got := taintedBy(recs, failed); got != tt.want {
+		got := slices.ContainsFunc(recs, func(rec *record) bool { return rec.failed() && rec.tainted })
+		if got != tt.want {
 			t.Errorf("%s: tainted %v, want %v", tt.name, got, tt.want)
 		}
 	}

@@ -38,9 +38,7 @@ type Failure struct {
 	Line      string // the telling line, without colour, prefixes and wrapping; empty where nothing was printed
 	Signature string // its normal form: the same for two runs that met the same trouble
 	Place     string // "file:line" where the output names one
-	In        string // the function there, where the output names it
 	Test      string // the test that failed, where the output names it
-	Source    string // the line of source that failed, where the output quotes it
 	Index     int    // number of the telling line, from 0, in Text, or in Text and Stderr joined by a line end; -1: none
 	Certain   bool   // the line names the failure by a rule or by a label such as "error:"
 	Silent    bool   // no line speaks of a failure, and Line is the output's last
@@ -218,7 +216,7 @@ func (p *page) telling() Failure {
 	}
 	at := p.where(f.Index)
 	f.Line, f.Place, f.Certain = p.whole(f.Index), at.String(), best >= certain
-	f.In, f.Test, f.Source = at.in, p.testNear(f.Index), p.failedLine(f.Index)
+	f.Test = p.testNear(f.Index)
 	f.Silent = best <= plain
 	at.in = cmp.Or(at.in, f.Test)
 	f.Signature = signature(f.Line, at)
