@@ -80,7 +80,7 @@ func (a *asker) ask(ctx context.Context, recs []*record) answer {
 			}
 			continue
 		}
-		if q.problem = a.take(&out, p, text); q.problem != nil {
+		if q.problem = a.accept(&out, p, text); q.problem != nil {
 			q.reply = text
 			broken = append(broken, q)
 		}
@@ -91,7 +91,7 @@ func (a *asker) ask(ctx context.Context, recs []*record) answer {
 			faults = append(faults, fmt.Sprintf("part %d of %d: %v", q.part+1, len(parts), err))
 		}
 	}
-	a.finish(&out, faults)
+	a.limitCards(&out, faults)
 	return out
 }
 
@@ -112,7 +112,7 @@ func (a *asker) repair(ctx context.Context, system string, q brokenReply, out *a
 	if err != nil {
 		return fmt.Errorf("%w; the repair: %w", q.problem, err)
 	}
-	if err := a.take(out, q.piece, text); err != nil {
+	if err := a.accept(out, q.piece, text); err != nil {
 		return fmt.Errorf("not usable after one repair: %w", err)
 	}
 	return nil
@@ -134,9 +134,9 @@ func (a *asker) call(ctx context.Context, system, text string) (string, error) {
 	return c.Text, nil
 }
 
-// take decodes and grounds one reply and adds it to the answer. The error says
+// accept decodes and grounds one reply and adds it to the answer. The error says
 // why the reply cannot be used.
-func (a *asker) take(out *answer, p piece, text string) error {
+func (a *asker) accept(out *answer, p piece, text string) error {
 	rep, err := note.Decode(text)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (a *asker) take(out *answer, p piece, text string) error {
 	a.res.Dropped += dropped
 	if rep.Notes.Empty() && len(rep.Cards) == 0 {
 		if dropped > 0 {
-			a.note(fmt.Sprintf("grounding rejected all %d statements of a reply", dropped))
+			a.addFallback(fmt.Sprintf("grounding rejected all %d statements of a reply", dropped))
 		}
 		return nil // an honest "nothing here" needs no repair
 	}
@@ -193,8 +193,8 @@ func addNotes(to *note.Notes, from note.Notes) {
 	}
 }
 
-// finish limits the cards and says why the extractor stood in.
-func (a *asker) finish(out *answer, faults []string) {
+// limitCards limits the cards and says why the extractor stood in.
+func (a *asker) limitCards(out *answer, faults []string) {
 	var cards []note.Card
 	for _, c := range out.cards { // two pieces may show the same trouble
 		same := func(d note.Card) bool { return strings.EqualFold(d.Topic, c.Topic) }
@@ -204,15 +204,15 @@ func (a *asker) finish(out *answer, faults []string) {
 	}
 	out.cards = cards
 	if len(faults) > 0 {
-		a.note(strings.Join(faults, "; "))
+		a.addFallback(strings.Join(faults, "; "))
 	}
 	if out.used == 0 && a.res.Fallback == "" {
-		a.note("the model had nothing to say")
+		a.addFallback("the model had nothing to say")
 	}
 }
 
-// note adds to the reasons for the extractor.
-func (a *asker) note(why string) {
+// addFallback adds to the reasons for the extractor.
+func (a *asker) addFallback(why string) {
 	const maxFallbackRunes = 600
 	if a.res.Fallback != "" {
 		why = a.res.Fallback + "; " + why

@@ -44,14 +44,14 @@ func extract(r *Request, recs []*record) note.Notes {
 	n.Findings = append(n.Findings, noLessons(recs)...)
 	n.Findings = append(n.Findings, unsettled(recs)...)
 	n.Findings = append(n.Findings, fileFindings(r, recs)...)
-	n.Verified = append(lookedUp(recs), successes(recs)...)
+	n.Verified = append(investigations(recs), successes(recs)...)
 	if len(falsified) > 0 {
 		n.Advice = append(n.Advice, note.Statement{
 			Text: "cheapest next check, once what it depends on has changed: " + falsified[0].Action,
 			Ops:  falsified[0].Ops[len(falsified[0].Ops)-1:],
 		})
 	}
-	carry(&n, recs)
+	addEarlierBlocks(&n, recs)
 	if r.Standing {
 		n.Places, n.Effects = places(r, recs), effects(r, recs)
 		n.Findings = slices.DeleteFunc(n.Findings, func(s note.Statement) bool { // said there
@@ -338,9 +338,9 @@ func firstLine(texts []string) string {
 	return ""
 }
 
-// carry takes over what an earlier block, itself discarded now, had falsified:
+// addEarlierBlocks adds what an earlier block, itself discarded now, had falsified:
 // its own operations are no longer in the span.
-func carry(n *note.Notes, recs []*record) {
+func addEarlierBlocks(n *note.Notes, recs []*record) {
 	for _, rec := range recs {
 		if rec.kind != recBlock {
 			continue

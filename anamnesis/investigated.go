@@ -27,9 +27,9 @@ func investigationOf(rec *record) (investigation, bool) {
 	return v, true
 }
 
-// lookedUp returns what was investigated on the path, newest first. Findings stay
+// investigations returns what was investigated on the path, newest first. Findings stay
 // valid whatever happens to the files.
-func lookedUp(recs []*record) []note.Statement {
+func investigations(recs []*record) []note.Statement {
 	var out []note.Statement
 	for _, rec := range slices.Backward(recs) {
 		v, ok := investigationOf(rec)

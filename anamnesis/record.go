@@ -157,7 +157,7 @@ func records(r *Request) []*record {
 	}
 	for i, rec := range c.out {
 		if rec.kind == recLeft {
-			leaves(c.out[:i], rec.text)
+			setReasons(c.out[:i], rec.text)
 		}
 	}
 	return c.out
@@ -176,12 +176,12 @@ func newRecorder(r *Request) *recorder {
 
 func (c *recorder) add(o *op.Op) {
 	c.taint.now = o.Seq
-	c.enter(o.Seq)
+	c.advanceRange(o.Seq)
 	switch b := o.Body.(type) {
 	case *op.ToolCalled:
-		c.called(o, b)
+		c.addCall(o, b)
 	case *op.ToolReturned:
-		c.returned(o, b)
+		c.addResult(o, b)
 	case *op.ModelReplied:
 		for _, call := range b.Calls {
 			c.asked[call.ID] = call
@@ -204,36 +204,36 @@ func (c *recorder) add(o *op.Op) {
 	case *op.StrategyGiven:
 		c.push(&record{kind: recNote, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Text})
 	case *op.WorldSaved:
-		c.saved(o.Step, b)
+		c.addSave(o.Step, b)
 	case *op.WorldChanged:
-		c.edit(b.Changed)
+		c.addEdited(b.Changed)
 	case *op.JumpIntended:
 		if b.Backward && b.Reason != "" {
 			c.push(&record{kind: recLeft, seq: o.Seq, end: o.Seq, step: o.Step, to: b.To, text: b.Reason})
 		}
 	case *op.JumpDone:
-		c.begin(b.To)
+		c.beginPath(b.To)
 	case *op.WorldRestored:
-		c.begin(-1)
+		c.beginPath(-1)
 	}
 }
 
-// begin starts a path after a step, -1 where it is not known: what was changed
+// beginPath starts a path after a step, -1 where it is not known: what was changed
 // before it does not count.
-func (c *recorder) begin(after int) { c.after, c.edited = after, nil }
+func (c *recorder) beginPath(after int) { c.after, c.edited = after, nil }
 
-func (c *recorder) edit(paths []string) {
+func (c *recorder) addEdited(paths []string) {
 	for _, p := range paths {
 		c.edited = append(slices.DeleteFunc(c.edited, func(q string) bool { return p == q }), p)
 	}
 }
 
-// enter moves to the range an operation lies in. A path that does not continue
+// advanceRange moves to the range an operation lies in. A path that does not continue
 // the one before begins with another state of the files.
-func (c *recorder) enter(seq uint64) {
+func (c *recorder) advanceRange(seq uint64) {
 	for c.rangeAt+1 < len(c.r.Starts) && c.r.Ranges[c.rangeAt+1].First <= seq {
 		if c.rangeAt++; c.r.Starts[c.rangeAt] >= 0 {
-			c.begin(c.r.Starts[c.rangeAt])
+			c.beginPath(c.r.Starts[c.rangeAt])
 			c.stepFrom = len(c.out)
 		}
 	}
@@ -241,13 +241,13 @@ func (c *recorder) enter(seq uint64) {
 
 func (c *recorder) push(rec *record) { c.out = append(c.out, rec) }
 
-func (c *recorder) called(o *op.Op, b *op.ToolCalled) {
+func (c *recorder) addCall(o *op.Op, b *op.ToolCalled) {
 	rec := &record{kind: recCall, seq: o.Seq, step: o.Step, tool: b.Name, args: b.Args, state: c.state(o.Step)}
 	c.push(rec)
 	c.open[b.Call] = append(c.open[b.Call], rec)
 }
 
-func (c *recorder) returned(o *op.Op, b *op.ToolReturned) {
+func (c *recorder) addResult(o *op.Op, b *op.ToolReturned) {
 	var rec *record
 	if waiting := c.open[b.Call]; len(waiting) > 0 {
 		rec, c.open[b.Call] = waiting[0], waiting[1:]
@@ -259,11 +259,11 @@ func (c *recorder) returned(o *op.Op, b *op.ToolReturned) {
 	rec.text, rec.stdout, rec.stderr = b.Text, b.Stdout, b.Stderr
 	rec.exit, rec.isError, rec.refused, rec.unknown = b.Exit, b.IsError, b.Refused, b.Unknown
 	rec.reads, rec.writes, rec.isolated = b.Reads, b.Writes, b.Isolated
-	rec.tainted = c.taint.see(rec, b.Network) || c.citesTainted(rec)
-	c.edit(b.Writes)
+	rec.tainted = c.taint.examine(rec, b.Network) || c.citesTainted(rec)
+	c.addEdited(b.Writes)
 }
 
-func (c *recorder) saved(step int, b *op.WorldSaved) {
+func (c *recorder) addSave(step int, b *op.WorldSaved) {
 	tainted := false
 	for _, rec := range c.out[c.stepFrom:] {
 		if rec.kind == recCall {
@@ -272,10 +272,10 @@ func (c *recorder) saved(step int, b *op.WorldSaved) {
 		}
 	}
 	if tainted {
-		c.taint.wrote(b.Changed, b.NChanged <= len(b.Changed))
+		c.taint.recordChanges(b.Changed, b.NChanged <= len(b.Changed))
 	}
 	c.stepFrom, c.after = len(c.out), step
-	c.edit(b.Changed)
+	c.addEdited(b.Changed)
 }
 
 // state says in words what the files were when a call of a step ran: after which step,

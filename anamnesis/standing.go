@@ -121,10 +121,10 @@ var digits = regexp.MustCompile(`\d+`)
 // shape is what calls share that differ in numbers only.
 func (r *record) shape() string { return digits.ReplaceAllString(r.key(), "#") }
 
-// leaves sets the reason for leaving a path at the failure that ended it: the last one before
+// setReasons sets the reason for leaving a path at the failure that ended it: the last one before
 // the jump, or the first path of the block that was made for it. A block for standing steps
 // counts only if no failure before it is known.
-func leaves(recs []*record, reason string) {
+func setReasons(recs []*record, reason string) {
 	reason = quote.ClipMarked(quote.Squash(reason), maxLeftRunes)
 	var ended *record
 	for _, rec := range slices.Backward(recs) {

@@ -14,11 +14,11 @@ import (
 type tainter struct {
 	dir   string
 	now   uint64            // the operation that is looked at
-	files map[string]uint64 // relative to the world, with the operation since which; anyFile stands for all
+	files map[string]uint64 // relative to the world, with the operation since which; unnamedFiles stands for all
 }
 
-// anyFile is the path of files whose names are not known.
-const anyFile = ""
+// unnamedFiles is the path of files whose names are not known.
+const unnamedFiles = ""
 
 func newTainter(dir string, before []string) *tainter {
 	t := &tainter{dir: dir, files: make(map[string]uint64, len(before))}
@@ -35,14 +35,14 @@ func (t *tainter) mark(p string) {
 	}
 }
 
-func (t *tainter) holds(p string) bool {
+func (t *tainter) isTainted(p string) bool {
 	_, ok := t.files[p]
 	return ok
 }
 
-// see judges one finished call and remembers the files it wrote. A call
+// examine judges one finished call and remembers the files it wrote. A call
 // refused before it ran showed nothing of the outside.
-func (t *tainter) see(r *record, network bool) bool {
+func (t *tainter) examine(r *record, network bool) bool {
 	tainted := network
 	if op.Acts(r.tool) == op.RunsShell && !r.refused {
 		command := shell.Command(r.args)
@@ -51,7 +51,7 @@ func (t *tainter) see(r *record, network bool) bool {
 		tainted = tainted || shell.ShowsOutside(command, t.dir, r.isolated) || !local && len(t.files) > 0 || t.mayRead(command)
 	}
 	for _, p := range r.reads {
-		tainted = tainted || shell.Outside(p, t.dir) || t.holds(p) || t.holds(anyFile)
+		tainted = tainted || shell.Outside(p, t.dir) || t.isTainted(p) || t.isTainted(unnamedFiles)
 	}
 	for _, p := range r.writes {
 		if tainted {
@@ -72,7 +72,7 @@ func (t *tainter) mayRead(command string) bool {
 	}
 	words := shell.Words(command)
 	for p := range t.files {
-		if p == anyFile {
+		if p == unnamedFiles {
 			return true
 		}
 		for dir := p; dir != "." && dir != "/"; dir = path.Dir(dir) {
@@ -87,14 +87,14 @@ func (t *tainter) mayRead(command string) bool {
 	})
 }
 
-// wrote remembers what a step changed when one of its calls showed text from
+// recordChanges marks what a step changed when one of its calls showed text from
 // outside: a command does not say which files it writes.
-func (t *tainter) wrote(changed []string, all bool) {
+func (t *tainter) recordChanges(changed []string, all bool) {
 	for _, p := range changed {
 		t.mark(p)
 	}
 	if !all {
-		t.mark(anyFile)
+		t.mark(unnamedFiles)
 	}
 }
 

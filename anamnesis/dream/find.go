@@ -69,7 +69,7 @@ func Find(ctx context.Context, store *knowledgebase.Store) (*Found, error) {
 		}
 		switch {
 		case oneTask(whole.Cards):
-		case known(g.IDs, drawn):
+		case proposedBefore(g.IDs, drawn):
 			out.Known++
 		default:
 			out.Groups = append(out.Groups, whole)
@@ -78,9 +78,9 @@ func Find(ctx context.Context, store *knowledgebase.Store) (*Found, error) {
 	return out, nil
 }
 
-// known reports whether a card was drawn from all of these before. It counts
+// proposedBefore reports whether a card was drawn from all of these before. It counts
 // in every state: what a user turned down is not proposed again.
-func known(ids []string, drawn []*card.Card) bool {
+func proposedBefore(ids []string, drawn []*card.Card) bool {
 	return slices.ContainsFunc(drawn, func(c *card.Card) bool {
 		return !slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(c.Generalizes, id) })
 	})

@@ -25,8 +25,8 @@ type Log struct {
 	Check *Check
 	// Met are cards about errors that the task met without having been shown them.
 	Met []Showing
-	// Bore are what the task's calls showed of the cards, each once.
-	Bore []Bearing
+	// Findings are what the task's calls showed of the cards, each once.
+	Findings []Finding
 	// Wrote are the lessons that the task wrote, by [card.Card.Hash].
 	Wrote []string
 	Last  uint64 // seq of the last operation added
@@ -36,8 +36,8 @@ type Log struct {
 	claims []*claim            // of the cards shown
 }
 
-// Bearing is one thing a task showed of a card.
-type Bearing struct {
+// Finding is one thing a task showed of a card.
+type Finding struct {
 	Card string
 	What usage.What // Followed | Held | Contradicted
 	Op   uint64
@@ -48,8 +48,8 @@ type openCall struct {
 	seq            uint64
 }
 
-// is reports whether a card quotes this command.
-func (c *openCall) is(quoted string) bool { return pair.Same(quoted, c.command) }
+// matches reports whether a card quotes this command.
+func (c *openCall) matches(quoted string) bool { return pair.Same(quoted, c.command) }
 
 // claim is what a shown card says that the task can bear out.
 type claim struct {
@@ -91,7 +91,7 @@ func (e *Log) Add(o *op.Op) {
 	case *op.RepairsFound:
 		e.Wrote = append(e.Wrote, b.Observed...)
 	case *op.ModelReplied:
-		e.disputed(o.Seq, b.Text)
+		e.recordDisputes(o.Seq, b.Text)
 	case *op.ToolCalled:
 		if command := shell.Command(b.Args); op.Acts(b.Name) == op.RunsShell && command != "" {
 			if e.calls == nil {
@@ -109,32 +109,32 @@ func (e *Log) Add(o *op.Op) {
 			if run, ok := testrun.Parse(call.command, text+"\n"+b.Stderr, *b.Exit); ok {
 				e.Check = &Check{call.command, o.Seq, run}
 			}
-			e.ended(o.Seq, call, f.Signature, failed)
+			e.compare(o.Seq, call, f.Signature, failed)
 		}
-		e.wrote(o.Seq, o.Seq, b.Writes)
+		e.recordWrites(o.Seq, o.Seq, b.Writes)
 	case *op.WorldSaved:
-		e.wrote(o.Seq, e.acted, b.Changed)
+		e.recordWrites(o.Seq, e.acted, b.Changed)
 	}
 }
 
 // dispute is how an agent says that a card it was shown is wrong.
 var dispute = regexp.MustCompile(`(?i)\blesson ([a-z0-9][a-z0-9._-]*) does not hold\b`)
 
-// disputed accepts an agent's statement that a card is wrong if the agent has run
+// recordDisputes accepts an agent's statement that a card is wrong if the agent has run
 // something since the card was shown.
-func (e *Log) disputed(seq uint64, text string) {
+func (e *Log) recordDisputes(seq uint64, text string) {
 	for _, m := range dispute.FindAllStringSubmatch(text, -1) {
 		for _, c := range e.claims {
 			if c.ID == m[1] && c.ran {
-				e.bore(c, usage.Contradicted, seq)
+				e.record(c, usage.Contradicted, seq)
 			}
 		}
 	}
 }
 
-// ended compares how a command ended, and the signature of its failure, with what the cards say
+// compare compares how a command ended, and the signature of its failure, with what the cards say
 // of it.
-func (e *Log) ended(seq uint64, call openCall, sign string, failed bool) {
+func (e *Log) compare(seq uint64, call openCall, sign string, failed bool) {
 	for _, c := range e.claims {
 		again := c.Error != "" && sign == c.Error
 		if again {
@@ -144,28 +144,28 @@ func (e *Log) ended(seq uint64, call openCall, sign string, failed bool) {
 			continue // it was shown for what this call printed
 		}
 		c.ran = true
-		if slices.ContainsFunc(c.Tries, call.is) {
+		if slices.ContainsFunc(c.Tries, call.matches) {
 			c.follow(e, seq)
 		}
-		checks := call.is(c.Check) || call.command == c.failing
+		checks := call.matches(c.Check) || call.command == c.failing
 		switch {
 		case len(c.Tries) > 0 && c.followed && again:
-			e.bore(c, usage.Contradicted, seq)
+			e.record(c, usage.Contradicted, seq)
 		case len(c.Tries) > 0 && c.followed && checks && !failed:
-			e.bore(c, usage.Held, seq)
+			e.record(c, usage.Held, seq)
 		case len(c.Tries) == 0 && again:
 			c.follow(e, seq)
-			e.bore(c, usage.Held, seq)
+			e.record(c, usage.Held, seq)
 		case len(c.Tries) == 0 && checks && !failed && (c.World == "" || c.World == call.world):
 			c.follow(e, seq)
-			e.bore(c, usage.Contradicted, seq)
+			e.record(c, usage.Contradicted, seq)
 		}
 	}
 }
 
-// wrote notes files that a card's solution names as changed, if a call returned at acted, after the
+// recordWrites notes files that a card's solution names as changed, if a call returned at acted, after the
 // card was shown: what the first snapshot lists no agent changed.
-func (e *Log) wrote(seq, acted uint64, paths []string) {
+func (e *Log) recordWrites(seq, acted uint64, paths []string) {
 	for _, c := range e.claims {
 		if acted > c.seq && slices.ContainsFunc(paths, func(p string) bool { return slices.Contains(c.Tries, p) }) {
 			c.follow(e, seq)
@@ -175,12 +175,12 @@ func (e *Log) wrote(seq, acted uint64, paths []string) {
 
 func (c *claim) follow(e *Log, seq uint64) {
 	c.followed = true
-	e.bore(c, usage.Followed, seq)
+	e.record(c, usage.Followed, seq)
 }
 
-func (e *Log) bore(c *claim, what usage.What, seq uint64) {
-	if !slices.ContainsFunc(e.Bore, func(b Bearing) bool { return b.Card == c.ID && b.What == what }) {
-		e.Bore = append(e.Bore, Bearing{c.ID, what, seq})
+func (e *Log) record(c *claim, what usage.What, seq uint64) {
+	if !slices.ContainsFunc(e.Findings, func(b Finding) bool { return b.Card == c.ID && b.What == what }) {
+		e.Findings = append(e.Findings, Finding{c.ID, what, seq})
 	}
 }
 
@@ -203,7 +203,7 @@ func (e *Log) Events(task string, verdict usage.Ending) []usage.Event {
 	for _, s := range e.Met {
 		out = append(out, usage.Event{Card: s.Card, What: usage.Met, Task: task, Op: s.Op})
 	}
-	for _, b := range e.Bore {
+	for _, b := range e.Findings {
 		out = append(out, usage.Event{Card: b.Card, What: b.What, Task: task, Op: b.Op})
 	}
 	return out

@@ -53,8 +53,8 @@ func TestExperience(t *testing.T) {
 	}
 }
 
-// TestBearings: what a task's calls say of the cards it was shown, by the stream alone.
-func TestBearings(t *testing.T) {
+// TestFindings: what a task's calls say of the cards it was shown, by the stream alone.
+func TestFindings(t *testing.T) {
 	const e1 = "undefined: clockwork"
 	failsOnly := op.CardRef{ID: "k", Error: e1, Check: "go test ./...", World: "tree1"}
 	nowhere := op.CardRef{ID: "k", Error: e1, Check: "go test ./..."}

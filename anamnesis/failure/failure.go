@@ -63,7 +63,7 @@ func Read(o Output) (Failure, bool) {
 	case p.exit >= 0:
 		return f, p.exit != 0
 	}
-	return f, f.Certain || p.ended(false) != "" || p.complains()
+	return f, f.Certain || p.abortReason(false) != "" || p.complains()
 }
 
 // filtered reports whether the last pipeline of a shell line starts with a build or a run of
@@ -268,7 +268,7 @@ func evidence(l string) int {
 	}
 	clear := fails().MatchString(t) || answer().MatchString(t)
 	switch {
-	case !clear && !saysError(t):
+	case !clear && !namesError(t):
 		return plain
 	case quiet().MatchString(t):
 		return sums

@@ -16,7 +16,7 @@ func Lesson(o Output) (ok bool, reason string) {
 		exit = o.Exit
 	}
 	names := programs(o.Command)
-	switch end := p.ended(o.HasExit || exit >= 0); {
+	switch end := p.abortReason(o.HasExit || exit >= 0); {
 	case o.Refused:
 		return false, "refused"
 	case end != "":
@@ -25,22 +25,22 @@ func Lesson(o Output) (ok bool, reason string) {
 		return false, "aborted"
 	case (exit == 124 || exit == 137) && slices.Contains(names, "timeout"):
 		return false, "timeout"
-	case exit == 1 && slices.ContainsFunc(names, asks) && p.saysNo(o.Command, names[len(names)-1]):
+	case exit == 1 && slices.ContainsFunc(names, exitsToAnswer) && p.answersNo(o.Command, names[len(names)-1]):
 		return false, "no hit"
 	}
 	return true, ""
 }
 
-// saysNo reports whether a command with a program that asks, which ended with 1,
+// answersNo reports whether a command with a program that exits with 1 to say no, and did,
 // only answered no: it printed nothing, or that program came last and what
 // others printed before it names no failure.
-func (p *page) saysNo(command, last string) bool {
+func (p *page) answersNo(command, last string) bool {
 	f := p.telling()
-	return f.Index < 0 || !f.Certain && !strings.Contains(command, "&&") && asks(last) && !strings.HasSuffix(last, "diff") && last != "cmp"
+	return f.Index < 0 || !f.Certain && !strings.Contains(command, "&&") && exitsToAnswer(last) && !strings.HasSuffix(last, "diff") && last != "cmp"
 }
 
-// asks reports whether a program exits with 1 to say no.
-func asks(program string) bool {
+// exitsToAnswer reports whether a program exits with 1 to say no.
+func exitsToAnswer(program string) bool {
 	switch program {
 	case "grep", "egrep", "fgrep", "rg", "ag", "zgrep", "pgrep", "git grep", "diff", "cmp", "git diff", "test", "[", "[[", "which", "command", "type":
 		return true
@@ -85,10 +85,10 @@ func programs(command string) []string {
 	return out
 }
 
-// ended says how a harness ended the call before it was done or begun, such as
+// abortReason says how a harness ended the call before it was done or begun, such as
 // "timeout"; empty where none says so. It says so in its first or its last words.
 // ran: a process ran, so that its own words do not count for the harness's.
-func (p *page) ended(ran bool) string {
+func (p *page) abortReason(ran bool) string {
 	const most = 3
 	var words []string
 	for _, l := range p.lines {

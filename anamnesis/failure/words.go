@@ -7,9 +7,9 @@ import (
 // maxErrorWordBytes is the length of the longest word isErrorWord knows.
 const maxErrorWordBytes = len("segmentation")
 
-// saysError recognises lines that say what went wrong, by their words, in any
+// namesError recognises lines that say what went wrong, by their words, in any
 // letter case. Outputs have many lines, so it looks at each byte once.
-func saysError(line string) bool {
+func namesError(line string) bool {
 	if len(line) > 1 && line[0]|0x20 == 'e' && isBlank(line[1]) {
 		return true // pytest's margin
 	}

@@ -8,10 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// errorLine says the same as saysError, readably and slowly.
+// errorLine says the same as namesError, readably and slowly.
 var errorLine = regexp.MustCompile(`(?i)\b(error|errors|fail|failed|failure|fatal|panic|exception|traceback|undefined|cannot|can't|couldn't|could not|not (found|exists?|allowed|supported|permitted|recognized|defined|installed|available)|t exist|no such|denied|refused|unknown|invalid|unexpected|expected|missing|mismatch|conflict|unable|abort(ed)?|timed? ?out|want|assert\w*|segmentation|unresolved|undeclared|fehler|erreur|impossible|introuvable|unhandled|uncaught|terminating|killed|crashed|illegal|unbound|unsupported|unrecognized|rejected|violation|violates|unterminated|mismatched|incompatible|ambiguous|forbidden|unauthorized|unreachable|exceeded|exceeds|overflow|corrupt|malformed)\b|错误|失败|异常|找不到|没有|无法|未找到|不存在|不允许|不够|拒绝|未定义|缺少|未声明|冲突|エラー|失敗|ありません|できません|échec|unmöglich|ошибк|не удалось|^E\s|(Error|Exception|Rejection)(:| \[)`)
 
-func TestSaysError(t *testing.T) {
+func TestNamesError(t *testing.T) {
 	for _, line := range []string{
 		"", "E", "E x", "Ex", "e\tx", "ok", "undefined: yyNewParser", "TypeError: x", "KeyError", "java.lang.Exception: x", "xerror: 1",
 		"I can't", "can’t", "cant", "could  not", "could not", "not found", "notfound", "no such", "time out", "timed  out", "timeout", "Timed-out",
@@ -38,14 +38,14 @@ func TestSaysError(t *testing.T) {
 }
 
 func checkSays(t interface{ Errorf(string, ...any) }, line string) {
-	if got, want := saysError(line), errorLine.MatchString(line); got != want {
+	if got, want := namesError(line), errorLine.MatchString(line); got != want {
 		t.Errorf("%q says what went wrong: %v, want %v", line, got, want)
 	}
 }
 
-func BenchmarkSaysError(b *testing.B) {
+func BenchmarkNamesError(b *testing.B) {
 	line := strings.Repeat("noise of the test run ", 4)
 	for b.Loop() {
-		saysError(line)
+		namesError(line)
 	}
 }

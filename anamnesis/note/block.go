@@ -231,7 +231,7 @@ func (b *block) fit(maxTokens int, r *Span) (string, int) {
 				// when it could fit is the whole counted.
 				if total <= maxTokens {
 					if text := b.text(); b.count(text) <= maxTokens {
-						return text, b.left()
+						return text, b.omitted()
 					}
 				}
 				s.keep--
@@ -240,9 +240,9 @@ func (b *block) fit(maxTokens int, r *Span) (string, int) {
 		}
 	}
 	if text := b.text(); b.count(text) <= maxTokens {
-		return text, b.left()
+		return text, b.omitted()
 	}
-	return b.smallest(maxTokens, r), b.left()
+	return b.smallest(maxTokens, r), b.omitted()
 }
 
 // smallest is what is left when not even the frame fits, as with a counter
@@ -266,7 +266,7 @@ func smallestHead(r *Span) string {
 	return fmt.Sprintf("Back at step %d from step %d.\n", r.To, r.From)
 }
 
-func (b *block) left() int {
+func (b *block) omitted() int {
 	n := 0
 	for _, s := range b.sections {
 		n += len(s.items) - s.keep

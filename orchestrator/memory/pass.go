@@ -220,7 +220,7 @@ func (m *Memory) CompactOldest(ctx, keep context.Context, act state.Action) erro
 	}
 	req := m.passRequest(r, ops)
 	req.From, req.To, req.Starts = first.ID, last.ID, []int{first.Parent}
-	req.Standing, req.Left, req.Effects = true, m.leftOf(act.Steps), effects
+	req.Standing, req.Left, req.Effects = true, m.discardedAmong(act.Steps), effects
 	req.Live = make(map[int]int, len(on))
 	for id, live := range on {
 		if live {
@@ -230,8 +230,8 @@ func (m *Memory) CompactOldest(ctx, keep context.Context, act state.Action) erro
 	return m.runPass(ctx, keep, passModel{m, m.o.Model}, req, &op.PassDone{Trigger: op.TriggerWindow, Words: notice.WordsOf(words, nil, notice.WordsOfCompacted, m.Counter.Count), Target: act.Target})
 }
 
-// leftOf names those of some steps that a jump has left.
-func (m *Memory) leftOf(steps []int) string {
+// discardedAmong names those of some steps that a jump has left.
+func (m *Memory) discardedAmong(steps []int) string {
 	var left []int
 	on := m.State().Steps.PathSet(m.State().Current)
 	for _, id := range steps {

@@ -249,7 +249,7 @@ func (m *Memory) observed(cards []*card.Card, which map[string]bool) (out []stri
 // true where it was observed.
 func (m *Memory) retireContradicted(e *experience.Log) error {
 	gone := make(map[string]bool)
-	for _, b := range e.Bore {
+	for _, b := range e.Findings {
 		if b.What == usage.Contradicted && m.cards.Counts(b.Card).Refuted && m.hypothesis(b.Card) != nil {
 			gone[b.Card] = true
 		}
