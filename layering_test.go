@@ -69,7 +69,7 @@ var (
 var orchestrator = strings.Fields(`
 	loop redact/internal/automaton redact sessions
 	model model/price model/openai model/script model/named model/modeltest optest reflect
-	guard/command guard/autorun guard/approval guard/quarantine guard/confine guard guard/consent guard/research
+	guard/autorun guard/approval guard/quarantine guard/confine guard guard/consent guard/research
 	tool/spelling tool tool/file tool/plan tool/search tool/shell tool/subagent tool/timeline tool/web tool/builtin tool/command tool/mcp
 	agent
 	state/steps state/projection state taskdir notice journal memory jobs workspace gate leftover toolset inspect
@@ -89,7 +89,7 @@ var doors = map[string][]string{
 	"github.com/JohannesKaufmann/html-to-markdown/v2": {"orchestrator/tool/web"},
 	"github.com/pkoukk/tiktoken-go":                   {"anamnesis/tokens"},
 	"github.com/pkoukk/tiktoken-go-loader":            {"anamnesis/tokens"},
-	"mvdan.cc/sh/v3":                                  {"orchestrator/guard/command", "anamnesis/shell"},
+	"mvdan.cc/sh/v3":                                  {"anamnesis/shell"},
 }
 
 // TestLayering reads the imports of every Go file: they run downwards only.

@@ -18,7 +18,7 @@ type Heredoc struct {
 var (
 	heredocStart = Pattern(`<<-?\s*['"]?(\w+)['"]?`)
 	copied       = Pattern(`^\s*\$\((?:cat|head|tail|sed|awk)\b.*\)$`) // lines that the shell copies from a file
-	redirect     = Pattern(`(>>?)\s*([^\s<>&|;]+)`)
+	redirection  = Pattern(`(>>?)\s*([^\s<>&|;]+)`)
 	teeFile      = Pattern(`\btee\s+(-a\s+)?([^\s<>&|;-][^\s<>&|;]*)`)
 )
 
@@ -44,7 +44,7 @@ func Heredocs(command string) (rest string, docs []Heredoc) {
 		head := heredocStart().ReplaceAllString(lines[i], "")
 		text := slices.DeleteFunc(slices.Clone(lines[min(i+1, len(lines)):min(end, len(lines))]), copied().MatchString)
 		d := Heredoc{Head: head, Lines: text}
-		if r := redirect().FindStringSubmatch(head); r != nil {
+		if r := redirection().FindStringSubmatch(head); r != nil {
 			d.File, d.Appended = r[2], r[1] == ">>"
 		} else if r := teeFile().FindStringSubmatch(head); r != nil {
 			d.File, d.Appended = r[2], r[1] != ""

@@ -16,76 +16,40 @@ var network = regexp.MustCompile(`(?i)\b(?:pip\d*|ensurepip|urllib\d*|urlopen|re
 // print: it runs programs, tests and builds of the world, interpreters on files of the world, and local
 // programs ([Local]). Such a program may use a network, as a test run may. dir is the world's directory.
 func OwnWork(command, dir string) bool {
-	file, err := syntax.NewParser().Parse(strings.NewReader(command), "")
-	if err != nil || len(file.Stmts) == 0 {
-		return false
-	}
-	own := true
-	syntax.Walk(file, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.Stmt:
-			own = own && ownStatement(n, dir)
+	commands, err := Parse(command)
+	return err == nil && len(commands) > 0 && only(command, func(n syntax.Node) bool {
+		switch n.(type) {
 		case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.CoprocClause, *syntax.FuncDecl:
-			own = false
+			return false
 		}
-		return own
-	})
-	return own
+		return true
+	}) && !slices.ContainsFunc(commands, func(s Simple) bool { return s.Via == "" && !ownSimple(s, dir) })
 }
 
-func ownStatement(s *syntax.Stmt, dir string) bool {
+func ownSimple(s Simple, dir string) bool {
 	var input string // what a here document holds
-	for _, r := range s.Redirs {
-		if r.Hdoc != nil {
-			input += r.Hdoc.Lit()
+	for _, r := range s.Redirects {
+		if r.Op == "<<" || r.Op == "<<-" {
+			input += r.File.Text
 			continue
 		}
-		if to, ok := literal(r.Word); !ok || strings.Contains(to, "/dev/tcp/") || strings.Contains(to, "/dev/udp/") || to != "/dev/null" && len(to) > 1 && outsideWord(to, dir) {
+		if to, ok := r.File.known(); !ok || strings.Contains(to, "/dev/tcp/") || strings.Contains(to, "/dev/udp/") || len(to) > 1 && outsideWord(to, dir) {
 			return false
 		}
 	}
-	call, ok := s.Cmd.(*syntax.CallExpr)
-	if !ok || len(call.Args) == 0 {
-		return true // its parts are looked at on their own
+	if len(s.Words) == 0 || s.Declares {
+		return true
 	}
-	words := make([]string, 0, len(call.Args))
-	for _, w := range call.Args {
-		text, ok := literal(w)
-		if !ok {
-			return false
-		}
-		words = append(words, text)
+	words, ok := s.known()
+	if !ok {
+		return false
 	}
-	for _, a := range call.Assigns { // a variable may name what a loader or an interpreter runs
-		if a.Name != nil && !strings.HasPrefix(a.Name.Value, "PYTHON") && !strings.HasPrefix(a.Name.Value, "DJANGO") && !slices.Contains([]string{"CI", "DEBUG", "NODE_ENV", "LANG", "LC_ALL"}, a.Name.Value) {
+	for _, a := range s.Assigns { // a variable may name what a loader or an interpreter runs
+		if !strings.HasPrefix(a.Name, "PYTHON") && !strings.HasPrefix(a.Name, "DJANGO") && !slices.Contains([]string{"CI", "DEBUG", "NODE_ENV", "LANG", "LC_ALL"}, a.Name) {
 			return false
 		}
 	}
 	return ownCall(words, input, dir)
-}
-
-// literal returns a word without expansions.
-func literal(w *syntax.Word) (string, bool) {
-	var b strings.Builder
-	for _, p := range w.Parts {
-		switch p := p.(type) {
-		case *syntax.Lit:
-			b.WriteString(p.Value)
-		case *syntax.SglQuoted:
-			b.WriteString(p.Value)
-		case *syntax.DblQuoted:
-			for _, q := range p.Parts {
-				lit, ok := q.(*syntax.Lit)
-				if !ok {
-					return "", false
-				}
-				b.WriteString(lit.Value)
-			}
-		default:
-			return "", false
-		}
-	}
-	return b.String(), true
 }
 
 var (

@@ -1,5 +1,6 @@
-// Package shell reads shell commands: whether what one printed may come from outside the
-// world, whether it only looks at files, and whether it checks the work.
+// Package shell parses shell command lines, without running any: which programs would run, with
+// which words, in which order ([Parse]), and whether what they print may come from outside the
+// world. Rules about commands use its result, never the text.
 package shell
 
 import (
@@ -9,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // systemDirs hold the system's programs and what is created for each command;
@@ -51,16 +54,60 @@ func Command(args string) string {
 // substitution, an unknown program, an option that runs something, a path
 // that leads out – is not local.
 func Local(command, dir string) bool {
-	simple, ok := split(command)
-	if !ok || len(simple) == 0 {
+	simple, ok := sequence(command)
+	return ok && len(simple) > 0 && !slices.ContainsFunc(simple, func(words []string) bool { return !localSimple(words, dir) })
+}
+
+// sequence returns the words of a line that only runs commands one after another or piped, with the
+// files that they are redirected to. ok is false if the line is anything else: a loop, a group, a
+// variable, a substitution, a here document, or a command in the background.
+func sequence(line string) (simple [][]string, ok bool) {
+	if !only(line, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Stmt:
+			return !n.Background
+		case *syntax.Redirect:
+			return n.Hdoc == nil
+		case *syntax.File, *syntax.CallExpr, *syntax.BinaryCmd, *syntax.Word, *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted, *syntax.Comment:
+			return true
+		}
+		return false
+	}) {
+		return nil, false
+	}
+	commands, err := Parse(line)
+	for _, s := range commands {
+		if s.Via != "" { // judged by the command that runs it
+			continue
+		}
+		words, ok := s.known()
+		if !ok || len(s.Words) == 0 || len(s.Assigns) > 0 {
+			return nil, false
+		}
+		for _, r := range s.Redirects {
+			to, ok := r.File.known()
+			if !ok {
+				return nil, false
+			}
+			words = append(words, to)
+		}
+		simple = append(simple, words)
+	}
+	return simple, err == nil
+}
+
+// only reports whether a line can be parsed and every node of its tree fits.
+func only(line string, fits func(syntax.Node) bool) bool {
+	file, err := syntax.NewParser().Parse(strings.NewReader(line), "")
+	if err != nil {
 		return false
 	}
-	for _, words := range simple {
-		if !localSimple(words, dir) {
-			return false
-		}
-	}
-	return true
+	ok := true
+	syntax.Walk(file, func(n syntax.Node) bool {
+		ok = ok && (n == nil || fits(n))
+		return ok
+	})
+	return ok
 }
 
 // localPrograms lists programs that are local with any arguments but those
@@ -142,118 +189,10 @@ func outsideWord(w, dir string) bool {
 	return strings.Contains(w, "://") || Outside(w, dir)
 }
 
-// split splits a shell command at |, ||, &&, ; and line ends into the
-// words of its simple commands. It knows quotes, escapes and redirections;
-// if only a real shell could understand the command, ok is false.
-func split(command string) (simple [][]string, ok bool) {
-	s := &splitter{}
-	for i := 0; i < len(command); i++ {
-		switch ch := command[i]; ch {
-		case '\'', '"':
-			end := strings.IndexByte(command[i+1:], ch)
-			if end < 0 {
-				return nil, false
-			}
-			quoted := command[i+1 : i+1+end]
-			if ch == '"' && strings.ContainsAny(quoted, "$`\\") {
-				return nil, false
-			}
-			s.word.WriteString(quoted)
-			s.inWord = true
-			i += end + 1
-		case ' ', '\t':
-			s.endWord()
-		case '\n', ';':
-			s.endCommand()
-		case '|':
-			if strings.HasPrefix(command[i:], "||") {
-				i++
-			} else if strings.HasPrefix(command[i:], "|&") {
-				i++
-			}
-			s.endCommand()
-		case '&':
-			if !strings.HasPrefix(command[i:], "&&") {
-				return nil, false // in the background
-			}
-			i++
-			s.endCommand()
-		case '>', '<':
-			n, fine := s.redirect(command[i:])
-			if !fine {
-				return nil, false
-			}
-			i += n - 1
-		case '$', '`', '(', ')', '{', '}', '\\', '#', '!', '*', '?':
-			if ch == '*' || ch == '?' {
-				s.word.WriteByte(ch) // a file name pattern stays within its directory
-				s.inWord = true
-				continue
-			}
-			return nil, false
-		default:
-			s.word.WriteByte(ch)
-			s.inWord = true
-		}
-	}
-	s.endCommand()
-	return s.simple, !s.assigned
-}
-
-// splitter collects words and commands.
-type splitter struct {
-	word     strings.Builder
-	inWord   bool
-	words    []string
-	simple   [][]string
-	assigned bool // a variable is set: what follows may mean anything
-}
-
-func (s *splitter) endWord() {
-	if s.inWord {
-		s.words = append(s.words, s.word.String())
-	}
-	s.word.Reset()
-	s.inWord = false
-}
-
-func (s *splitter) endCommand() {
-	s.endWord()
-	if len(s.words) > 0 {
-		s.assigned = s.assigned || strings.Contains(s.words[0], "=")
-		s.simple = append(s.simple, s.words)
-	}
-	s.words = nil
-}
-
-// redirect takes a redirection operator and returns its length. The file after
-// it becomes a word, so that it is checked like one.
-func (s *splitter) redirect(rest string) (n int, ok bool) {
-	switch digits := strings.Trim(s.word.String(), "0123456789"); {
-	case s.inWord && digits == "":
-		s.word.Reset()
-		s.inWord = false
-	default:
-		s.endWord()
-	}
-	if len(s.words) == 0 { // the program's name comes after its redirection
-		return 0, false
-	}
-	for _, op := range []string{">>", ">&1", ">&2", ">"} {
-		if strings.HasPrefix(rest, op) {
-			return len(op), true
-		}
-	}
-	if strings.HasPrefix(rest, "<<") || strings.HasPrefix(rest, "<(") {
-		return 0, false
-	}
-	return 1, true
-}
-
 // LooksOnly reports whether a shell command consists of commands that only
 // show something.
 func LooksOnly(command string) bool {
-	simple, ok := split(command)
+	simple, ok := sequence(command)
 	return ok && !slices.ContainsFunc(simple, func(words []string) bool {
 		switch words[0] {
 		case "ls", "cat", "head", "tail", "wc", "grep", "egrep", "rg", "find", "pwd", "echo", "printf", "stat", "file", "tree", "sed", "cd", "sort", "uniq", "cut", "nl", "true":

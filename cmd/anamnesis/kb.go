@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/anamnesis/shell"
 	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/names"
-	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/retrieval"
@@ -218,7 +218,7 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 			return a.show(map[string]any{"query": q.Text, "hits": hits, "withheld": len(withheld)}, func() {
 				again := cmd.CommandPath()
 				if *dir != "" {
-					again += " --kb " + show.ShellWord(*dir)
+					again += " --kb " + shell.QuoteIfNeeded(*dir)
 				}
 				a.out().Found(hits, q, len(withheld), again)
 			})

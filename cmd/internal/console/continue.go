@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"anamnesis/cmd/internal/install"
+	"anamnesis/anamnesis/shell"
 	"anamnesis/orchestrator/beside/continuation"
 )
 
@@ -20,7 +20,7 @@ func (c *Console) Continue(ctx context.Context, at continuation.Point, prompt st
 	copies, opens := at.Commands(prompt)
 	program, err := exec.LookPath(copies[0])
 	if !c.Interactive() || err != nil {
-		_, err := fmt.Fprintf(c.Out, "cd %s && %s && %s\n", install.Quote(at.Dir), shellLine(copies), shellLine(opens))
+		_, err := fmt.Fprintf(c.Out, "cd %s && %s && %s\n", shell.Quote(at.Dir), shellLine(copies), shellLine(opens))
 		return err
 	}
 	if err := os.Chdir(at.Dir); err != nil {
@@ -37,7 +37,7 @@ func (c *Console) Continue(ctx context.Context, at continuation.Point, prompt st
 func shellLine(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
-		quoted[i] = install.Quote(w)
+		quoted[i] = shell.Quote(w)
 	}
 	return strings.Join(quoted, " ")
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"anamnesis/anamnesis/shell"
 	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/sessions"
 )
@@ -597,7 +598,7 @@ func (s *stage) imports(steps int) {
 			s.Fatalf("sessions of opencode: %v, %s", err, out)
 		}
 		file := filepath.Join(s.root, "export.json")
-		put(s.T, file, s.run(s.world, nil, "sh", "-c", "exec "+Quote(filepath.Join(s.programs, s.p.program))+" export "+list[0].ID+" 2>/dev/null"))
+		put(s.T, file, s.run(s.world, nil, "sh", "-c", "exec "+shell.Quote(filepath.Join(s.programs, s.p.program))+" export "+list[0].ID+" 2>/dev/null"))
 		args = []string{"import", file, "--yes"}
 	}
 	other := *s

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/sessions"
 )
@@ -61,11 +62,8 @@ func (p *Places) manifest(agent sessions.Agent) string {
 // is gone or damaged. It replaces the agent's shell, so that an agent that ends a hook ends the
 // wrapper. It never changes: Codex trusts its hash.
 func (p *Places) Command(agent sessions.Agent) string {
-	return `exec /bin/sh -c 'trap "exit 0" 0; exec 2>/dev/null; . "$0"' ` + Quote(p.wrapper()) + " " + string(agent)
+	return `exec /bin/sh -c 'trap "exit 0" 0; exec 2>/dev/null; . "$0"' ` + shell.Quote(p.wrapper()) + " " + string(agent)
 }
-
-// Quote writes a text as one word of a shell.
-func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // script is the wrapper. It ends when the program has answered, and with 0 whatever became of
 // the program; where there is more to do, a process that the program starts does it. A shell in
@@ -75,10 +73,10 @@ func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\'
 func (p *Places) script() string {
 	env := ""
 	if p.Data != "" {
-		env = "ANAMNESIS_HOME=" + Quote(p.Data) + "; export ANAMNESIS_HOME\n"
+		env = "ANAMNESIS_HOME=" + shell.Quote(p.Data) + "; export ANAMNESIS_HOME\n"
 	}
 	return "#!/bin/sh\n# Written by 'anamnesis install'. It always exits with 0, so that the agent continues.\nexec 2>/dev/null\n" + env +
-		"reply=$(trap '' INT QUIT; exec " + Quote(p.Program) + " hook \"$1\" " + Quote(filepath.Join(p.State, "beside")) + ")\n" +
+		"reply=$(trap '' INT QUIT; exec " + shell.Quote(p.Program) + " hook \"$1\" " + shell.Quote(filepath.Join(p.State, "beside")) + ")\n" +
 		"case $reply in '{\"'*'}') [ \"$1\" != kimi ] ;; '<anamnesis>'*'</anamnesis>') [ \"$1\" = kimi ] ;; *) false ;; esac && printf '%s' \"$reply\"\nexit 0\n"
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/tailscale/hujson"
 	"pgregory.net/rapid"
 
+	"anamnesis/anamnesis/shell"
 	"anamnesis/orchestrator/sessions"
 )
 
@@ -369,7 +370,7 @@ func TestLink(t *testing.T) {
 // cannot be separated is named, the wrapper stays, and what can be removed is.
 func TestLeft(t *testing.T) {
 	p := places(t)
-	ours, old := p.Command(sessions.Claude), "sh "+Quote("/gone/beside/hook.sh")+" claude-code"
+	ours, old := p.Command(sessions.Claude), "sh "+shell.Quote("/gone/beside/hook.sh")+" claude-code"
 	hook := func(command string) string { return `{"type": "command", "command": ` + jsonText(command, "") + `}` }
 	for _, tt := range []struct{ text, want, problem string }{
 		{`{"hooks": {"Stop": [{"matcher": "m", "hooks": [` + hook("mine") + `, ` + hook(ours) + `]}]}}`, `{"hooks": {"Stop": [{"matcher": "m", "hooks": [` + hook("mine") + `]}]}}`, ""},

@@ -13,6 +13,7 @@ import (
 
 	"anamnesis/anamnesis/dream"
 	"anamnesis/anamnesis/quote"
+	"anamnesis/anamnesis/shell"
 	"anamnesis/cmd/internal/cardfile"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
@@ -173,15 +174,7 @@ func PushCommand(store *knowledgebase.Store, remote, branch string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
 	}
-	return fmt.Sprintf("git -C %s push --force %s %s", ShellWord(dir), ShellWord(cmp.Or(remote, "ADDRESS")), ShellWord(cmp.Or(branch, "main")))
-}
-
-// ShellWord quotes a word for a shell where that is needed.
-func ShellWord(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@%=") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return fmt.Sprintf("git -C %s push --force %s %s", shell.QuoteIfNeeded(dir), shell.QuoteIfNeeded(cmp.Or(remote, "ADDRESS")), shell.QuoteIfNeeded(cmp.Or(branch, "main")))
 }
 
 func (o *Printer) Dreamed(got *dream.Dreamed) {
@@ -329,6 +322,6 @@ func (o *Printer) Imported(got cardfile.Imported) {
 func (o *Printer) Found(hits []recalled.Hit, q knowledgebase.Query, withheld int, again string) {
 	o.Hits(hits)
 	if !q.Withheld && withheld > 0 {
-		o.Printf("%s withheld until reviewed; '%s --withheld -- %s' shows them\n", quote.Number(withheld, "draft"), again, ShellWord(card.OneLine(q.Text)))
+		o.Printf("%s withheld until reviewed; '%s --withheld -- %s' shows them\n", quote.Number(withheld, "draft"), again, shell.QuoteIfNeeded(card.OneLine(q.Text)))
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/shell"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard/approval"
-	"anamnesis/orchestrator/guard/command"
 	"anamnesis/orchestrator/guard/research"
 )
 
@@ -46,7 +46,7 @@ func Why(q gate.Question) string {
 // runs names the programs of a command line, and the files that its redirections write.
 func runs(line string) string {
 	var names, written []string
-	parsed, err := command.Parse(line)
+	parsed, err := shell.Parse(line)
 	for _, c := range parsed {
 		for _, r := range c.Redirects {
 			if r.Writes() && !slices.Contains(written, r.File.Text) {
@@ -57,7 +57,7 @@ func runs(line string) string {
 			names = append(names, c.Words[0].Text)
 		}
 	}
-	if hidden := command.Hidden(line); hidden != "" {
+	if hidden := shell.Hidden(line); hidden != "" {
 		return "cannot be read with certainty: " + hidden
 	}
 	if err != nil || len(names)+len(written) == 0 {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/orchestrator/guard/command"
+	"anamnesis/anamnesis/shell"
 )
 
 // launchers start a program, or run a text, given among their arguments: on this machine, in a
@@ -17,28 +17,28 @@ const launchers = "setarch i386 i686 x86_64 uname26 prlimit numactl runcon bwrap
 	"npx bunx pnpx npm pnpm yarn bun uv uvx pipx poetry pipenv pdm hatch rye conda mamba micromamba bundle nix nix-shell mise asdf rbenv pyenv volta corepack"
 
 // launches reports whether a command starts programs that its words name.
-func launches(s command.Simple) bool {
+func launches(s shell.Simple) bool {
 	program := s.Program()
 	return slices.Contains(strings.Fields(launchers), program) || strings.HasPrefix(program, "ld-") || program == "ld.so"
 }
 
 // mayLaunch reports whether a rule is about a command that a launcher may start: its words
 // from any of them on, or the text of one.
-func mayLaunch(rule Rule, s command.Simple) bool {
+func mayLaunch(rule Rule, s shell.Simple) bool {
 	if !launches(s) {
 		return false
 	}
-	lists := [][]command.Word{s.Args()}
+	lists := [][]shell.Word{s.Args()}
 	for _, w := range s.Args() {
-		var inner []command.Word
+		var inner []shell.Word
 		for _, text := range strings.FieldsFunc(w.Text, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()<>`$!:=,'\"\\", r) }) {
-			inner = append(inner, command.Word{Text: text})
+			inner = append(inner, shell.Word{Text: text})
 		}
 		lists = append(lists, inner)
 	}
-	return slices.ContainsFunc(lists, func(words []command.Word) bool {
+	return slices.ContainsFunc(lists, func(words []shell.Word) bool {
 		for i := range words {
-			if names(rule, command.Simple{Words: words[i:]}, true) {
+			if names(rule, shell.Simple{Words: words[i:]}, true) {
 				return true
 			}
 		}

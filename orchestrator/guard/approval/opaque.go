@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"anamnesis/orchestrator/guard/command"
+	"anamnesis/anamnesis/shell"
 )
 
 // alwaysAsked are the programs that run their arguments, or change the meaning of later words
@@ -101,7 +101,7 @@ func replaces(script string) bool {
 }
 
 // opaque returns why a command may do more than it shows, empty if it does not.
-func opaque(s command.Simple) string {
+func opaque(s shell.Simple) string {
 	for _, r := range s.Redirects {
 		if strings.HasPrefix(r.File.Text, "/dev/tcp/") || strings.HasPrefix(r.File.Text, "/dev/udp/") {
 			return "it redirects to the network"
@@ -114,7 +114,7 @@ func opaque(s command.Simple) string {
 		return "the program's name is only known when it runs"
 	}
 	program := s.Program()
-	dynamic := slices.ContainsFunc(s.Args(), func(w command.Word) bool { return w.Dynamic })
+	dynamic := slices.ContainsFunc(s.Args(), func(w shell.Word) bool { return w.Dynamic })
 	switch {
 	case slices.Contains(strings.Fields(alwaysAsked), program):
 		return program + " runs or changes something that its text does not show"
@@ -123,7 +123,7 @@ func opaque(s command.Simple) string {
 	case Interprets(program):
 		return interpreterReads(s)
 	case program == "awk" || program == "gawk" || program == "mawk" || program == "nawk":
-		if dynamic || slices.ContainsFunc(s.Args(), func(w command.Word) bool {
+		if dynamic || slices.ContainsFunc(s.Args(), func(w shell.Word) bool {
 			return strings.ContainsAny(w.Text, "|>@") || strings.Contains(w.Text, "system") || strings.Contains(w.Text, "getline") || strings.HasPrefix(w.Text, "-")
 		}) {
 			return "awk's program may run others"
@@ -166,7 +166,7 @@ func begins(word, option string) bool {
 
 // shellReads returns why what a shell reads is hidden. A named script file is judged by its
 // name; rules about commands do not cover other texts.
-func shellReads(s command.Simple) string {
+func shellReads(s shell.Simple) string {
 	args := s.Args()
 	if len(args) == 0 || strings.HasPrefix(args[0].Text, "-") || strings.HasPrefix(args[0].Text, "+") || args[0].Dynamic {
 		return s.Program() + " runs a text"
@@ -178,7 +178,7 @@ func shellReads(s command.Simple) string {
 const textModules = "timeit code asyncio pdb"
 
 // interpreterReads is shellReads for interpreters, which also take modules.
-func interpreterReads(s command.Simple) string {
+func interpreterReads(s shell.Simple) string {
 	args := s.Args()
 	if len(args) > 1 && args[0].Text == "-m" && slices.Contains(strings.Fields(textModules), args[1].Text) {
 		return s.Program() + " -m " + args[1].Text + " runs a text"
@@ -191,7 +191,7 @@ func interpreterReads(s command.Simple) string {
 }
 
 // sedScript judges a word that may be sed's script.
-func sedScript(s command.Simple, dynamic bool) string {
+func sedScript(s shell.Simple, dynamic bool) string {
 	if dynamic {
 		return "sed's script is only known when it runs"
 	}
@@ -214,13 +214,13 @@ func sedScript(s command.Simple, dynamic bool) string {
 // harmlessVariables change the output of a program, not its effects.
 const harmlessVariables = "LANG LC_ALL LC_CTYPE LC_MESSAGES TZ NO_COLOR FORCE_COLOR COLUMNS CI GOOS GOARCH CGO_ENABLED"
 
-func isHarmless(a command.Assign) bool {
+func isHarmless(a shell.Assign) bool {
 	return slices.Contains(strings.Fields(harmlessVariables), a.Name) && !a.Value.Dynamic
 }
 
 // free commands need no rule: they change nothing but the shell's directory, to one below.
-func free(s command.Simple) bool {
-	plain := !slices.ContainsFunc(s.Args(), func(w command.Word) bool { return w.Dynamic })
+func free(s shell.Simple) bool {
+	plain := !slices.ContainsFunc(s.Args(), func(w shell.Word) bool { return w.Dynamic })
 	switch s.Words[0].Text {
 	case "true", "false", ":", "pwd", "echo", "exit", "break", "continue":
 		return true
@@ -236,7 +236,7 @@ func free(s command.Simple) bool {
 
 // fed returns why words that xargs reads may become more than arguments of what it runs:
 // programs, scripts or options that run programs. at is the index of xargs.
-func fed(commands []command.Simple, at int) string {
+func fed(commands []shell.Simple, at int) string {
 	own := commands[at].Args()
 	via, i := "xargs", at+1
 	for ; i < len(commands) && commands[i].Via == via; i++ {
@@ -278,12 +278,12 @@ const wrappers = "timeout nice nohup time stdbuf ionice setsid env command built
 
 // wraps reports whether a command only runs the next one, without own options that change
 // that.
-func wraps(s, next command.Simple) bool {
+func wraps(s, next shell.Simple) bool {
 	if s.Program() != s.Words[0].Text || next.Via != s.Program() || !slices.Contains(strings.Fields(wrappers), s.Program()) || len(next.Words) == 0 {
 		return false
 	}
 	own := s.Args()[:max(0, len(s.Args())-len(next.Words))]
-	return !slices.ContainsFunc(own, func(w command.Word) bool { return w.Dynamic || strings.HasPrefix(w.Text, "-") })
+	return !slices.ContainsFunc(own, func(w shell.Word) bool { return w.Dynamic || strings.HasPrefix(w.Text, "-") })
 }
 
 // compiled compiles expr when it is first used: most runs of the program need none.

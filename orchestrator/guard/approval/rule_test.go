@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"anamnesis/orchestrator/guard/command"
+	"anamnesis/anamnesis/shell"
 )
 
 // rulesOf reads rules written as allow:…, ask:…, deny:….
@@ -170,7 +170,7 @@ func FuzzDecide(f *testing.F) {
 		if Decide(ModeDeny, Facts{Tool: "Bash", Command: line}, rules).Verdict != Allow {
 			return
 		}
-		commands, err := command.Parse(line)
+		commands, err := shell.Parse(line)
 		if err != nil {
 			t.Errorf("%q is allowed: %v", line, err)
 		}

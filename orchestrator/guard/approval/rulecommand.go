@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/orchestrator/guard/command"
+	"anamnesis/anamnesis/shell"
 )
 
 // reading is a command line as rules see it.
 type reading struct {
-	commands []command.Simple
+	commands []shell.Simple
 	// opaque is why the line may do more than its commands show, empty if it does not. A rule
 	// about commands never allows an opaque line.
 	opaque string
@@ -18,8 +18,8 @@ type reading struct {
 
 // read parses a command line.
 func read(line string) reading {
-	commands, err := command.Parse(line)
-	r := reading{commands: commands, opaque: command.Hidden(line)}
+	commands, err := shell.Parse(line)
+	r := reading{commands: commands, opaque: shell.Hidden(line)}
 	if err != nil && r.opaque == "" {
 		r.opaque = "it cannot be read as a whole"
 	}
@@ -44,7 +44,7 @@ func decideCommand(f Facts, rules []Rule) (Decision, bool) {
 	r := read(f.Command)
 	hit, found := strictest(rules, func(rule Rule) bool {
 		return rule.Command == "" && rule.Verdict != Allow ||
-			rule.Verdict != Allow && slices.ContainsFunc(r.commands, func(s command.Simple) bool { return names(rule, s, false) })
+			rule.Verdict != Allow && slices.ContainsFunc(r.commands, func(s shell.Simple) bool { return names(rule, s, false) })
 	})
 	if found && hit.Verdict != Ask {
 		return ruled(hit, f), true
@@ -52,7 +52,7 @@ func decideCommand(f Facts, rules []Rule) (Decision, bool) {
 	strict := slices.ContainsFunc(rules, func(rule Rule) bool { return rule.Command != "" && rule.Verdict != Allow })
 	if strict && !found {
 		hit, found = strictest(rules, func(rule Rule) bool {
-			return rule.Command != "" && rule.Verdict != Allow && slices.ContainsFunc(r.commands, func(s command.Simple) bool { return names(rule, s, true) || mayLaunch(rule, s) })
+			return rule.Command != "" && rule.Verdict != Allow && slices.ContainsFunc(r.commands, func(s shell.Simple) bool { return names(rule, s, true) || mayLaunch(rule, s) })
 		})
 		if !found && r.opaque != "" {
 			return Decision{Verdict: Ask, By: "opaque", Text: "Allow " + f.Tool + "? Its rules cannot look into it: " + r.opaque + "."}, true
@@ -78,9 +78,9 @@ func covered(r reading, rules []Rule) (by string, ok bool) {
 		return "", false
 	}
 	rules = slices.DeleteFunc(slices.Clone(rules), func(rule Rule) bool { return rule.Verdict != Allow || rule.Command == "" })
-	moved := slices.ContainsFunc(r.commands, func(s command.Simple) bool { return s.Program() == "cd" })
+	moved := slices.ContainsFunc(r.commands, func(s shell.Simple) bool { return s.Program() == "cd" })
 	for i, s := range r.commands {
-		if !slices.ContainsFunc(s.Assigns, isHarmless) && len(s.Assigns) > 0 || slices.ContainsFunc(s.Assigns, func(a command.Assign) bool { return !isHarmless(a) }) {
+		if !slices.ContainsFunc(s.Assigns, isHarmless) && len(s.Assigns) > 0 || slices.ContainsFunc(s.Assigns, func(a shell.Assign) bool { return !isHarmless(a) }) {
 			return "", false
 		}
 		args := false
@@ -104,7 +104,7 @@ func covered(r reading, rules []Rule) (by string, ok bool) {
 }
 
 // allowing returns the rule that allows a command.
-func allowing(rules []Rule, words []command.Word) (Rule, bool) {
+func allowing(rules []Rule, words []shell.Word) (Rule, bool) {
 	i := slices.IndexFunc(rules, func(r Rule) bool { return fits(strings.Fields(r.Command), words) })
 	if i < 0 {
 		return Rule{}, false
@@ -114,7 +114,7 @@ func allowing(rules []Rule, words []command.Word) (Rule, bool) {
 
 // fits compares a command's words with a pattern's, for a rule that allows. A word that is
 // known only at run time fits a last * only.
-func fits(pattern []string, words []command.Word) bool {
+func fits(pattern []string, words []shell.Word) bool {
 	for i, p := range pattern {
 		if i > 0 && p == "*" && i == len(pattern)-1 {
 			return true
@@ -133,7 +133,7 @@ func climbs(word string) bool {
 
 // redirectCovered reports whether a redirection needs no rule, or has one. Reading a file is
 // allowed if args may name any file.
-func redirectCovered(r command.Redirect, rules []Rule, args bool) bool {
+func redirectCovered(r shell.Redirect, rules []Rule, args bool) bool {
 	if strings.HasPrefix(r.Op, "<<") || duplicates(r) {
 		return true
 	}
@@ -149,25 +149,25 @@ func redirectCovered(r command.Redirect, rules []Rule, args bool) bool {
 	} else if r.File.Text == "/dev/null" {
 		return true
 	}
-	_, ok := allowing(rules, []command.Word{{Text: op}, r.File})
+	_, ok := allowing(rules, []shell.Word{{Text: op}, r.File})
 	return ok
 }
 
 // duplicates reports whether a redirection only joins two open files: 2>&1.
-func duplicates(r command.Redirect) bool {
+func duplicates(r shell.Redirect) bool {
 	return (r.Op == ">&" || r.Op == "<&") && !r.File.Dynamic && strings.Trim(r.File.Text, "0123456789-") == "" && r.File.Text != ""
 }
 
 // names reports whether a rule that refuses or asks is about a command: its program under any
 // path, its words with options between them. With maybe, words known only at run time fit
 // anything.
-func names(rule Rule, s command.Simple, maybe bool) bool {
+func names(rule Rule, s shell.Simple, maybe bool) bool {
 	pattern := strings.Fields(rule.Command)
 	if len(pattern) == 0 {
 		return false
 	}
 	if pattern[0] == ">" || pattern[0] == "<" {
-		return slices.ContainsFunc(s.Redirects, func(r command.Redirect) bool {
+		return slices.ContainsFunc(s.Redirects, func(r shell.Redirect) bool {
 			fit := strings.Contains(r.Op, pattern[0]) && !strings.HasPrefix(r.Op, "<<") && !duplicates(r)
 			return fit && (maybe && r.File.Dynamic || len(pattern) > 1 && (glob(pattern[1], r.File.Text) || glob(pattern[1], path.Clean(r.File.Text))))
 		})
@@ -175,7 +175,7 @@ func names(rule Rule, s command.Simple, maybe bool) bool {
 	if len(s.Words) == 0 {
 		return false
 	}
-	fit := func(p string, w command.Word, first bool) bool {
+	fit := func(p string, w shell.Word, first bool) bool {
 		if w.Dynamic {
 			return maybe
 		}
@@ -190,7 +190,7 @@ func names(rule Rule, s command.Simple, maybe bool) bool {
 			return true
 		}
 		for len(words) > 0 && !fit(p, words[0], false) {
-			if maybe && slices.ContainsFunc(words, func(w command.Word) bool { return w.Dynamic }) {
+			if maybe && slices.ContainsFunc(words, func(w shell.Word) bool { return w.Dynamic }) {
 				return true // it may hold any words
 			}
 			if !strings.HasPrefix(words[0].Text, "-") {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/orchestrator/guard/command"
+	"anamnesis/anamnesis/shell"
 )
 
 // maxSuggested is how many rules are suggested for one line: users would not read more.
@@ -74,7 +74,7 @@ func suggestCommand(line string) []Rule {
 }
 
 // patternOf returns a pattern for a command and similar ones; empty: there is none.
-func patternOf(s command.Simple) string {
+func patternOf(s shell.Simple) string {
 	words := make([]string, 0, 4)
 	for _, w := range s.Words[:min(len(s.Words), 4)] {
 		if w.Dynamic {

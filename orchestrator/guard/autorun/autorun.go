@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/orchestrator/guard/command"
+	"anamnesis/anamnesis/shell"
 )
 
 // File is a file that another program runs by itself.
@@ -114,9 +114,9 @@ const writers = "cp mv ln install tee dd rsync tar bsdtar unzip cpio truncate to
 // Written lists the files that a command line writes, as far as its words show it. A word of a
 // writer that is known only when it runs counts as one, as do the directories around such files.
 func Written(dir, line string) (out []File) {
-	commands, _ := command.Parse(line)
+	commands, _ := shell.Parse(line)
 	base := "" // where cd has led
-	look := func(w command.Word) {
+	look := func(w shell.Word) {
 		text := w.Text
 		if _, value, ok := strings.Cut(text, "="); ok && (strings.HasPrefix(text, "-") || strings.HasPrefix(text, "of=")) {
 			text = value
@@ -156,7 +156,7 @@ func Written(dir, line string) (out []File) {
 			continue
 		}
 		if s.Via == "xargs" {
-			look(command.Word{Text: program, Dynamic: true}) // it reads the words
+			look(shell.Word{Text: program, Dynamic: true}) // it reads the words
 		}
 		for _, w := range s.Args() {
 			look(w)
@@ -166,20 +166,20 @@ func Written(dir, line string) (out []File) {
 }
 
 // readOnly reports whether a command of writers only reads: git status, sed without -i.
-func readOnly(s command.Simple) bool {
+func readOnly(s shell.Simple) bool {
 	args := s.Args()
 	switch s.Program() {
 	case "git", "hg", "jj":
-		i := slices.IndexFunc(args, func(w command.Word) bool { return !strings.HasPrefix(w.Text, "-") })
+		i := slices.IndexFunc(args, func(w shell.Word) bool { return !strings.HasPrefix(w.Text, "-") })
 		return i >= 0 && slices.Contains(strings.Fields("status diff log show add commit blame grep ls-files check-ignore cat push fetch branch tag"), args[i].Text)
 	case "sed", "gsed", "perl":
-		return !slices.ContainsFunc(args, func(w command.Word) bool {
+		return !slices.ContainsFunc(args, func(w shell.Word) bool {
 			return strings.HasPrefix(w.Text, "--in-place") || strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "--") && strings.Contains(w.Text, "i")
 		})
 	case "awk", "gawk":
-		return !slices.ContainsFunc(args, func(w command.Word) bool { return strings.Contains(w.Text, "inplace") || strings.Contains(w.Text, ">") })
+		return !slices.ContainsFunc(args, func(w shell.Word) bool { return strings.Contains(w.Text, "inplace") || strings.Contains(w.Text, ">") })
 	case "sort":
-		return !slices.ContainsFunc(args, func(w command.Word) bool {
+		return !slices.ContainsFunc(args, func(w shell.Word) bool {
 			return strings.HasPrefix(w.Text, "-o") || strings.HasPrefix(w.Text, "--output")
 		})
 	}

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"syscall"
 
+	"anamnesis/anamnesis/shell"
 	"anamnesis/orchestrator/guard/approval"
-	"anamnesis/orchestrator/guard/command"
 )
 
 // maxScriptBytes is how much of a script a fingerprint covers.
@@ -51,9 +51,9 @@ func scripts(line, dir string) []string {
 	if line == "" {
 		return nil
 	}
-	commands, _ := command.Parse(line) // what can be parsed
+	commands, _ := shell.Parse(line) // what can be parsed
 	var out []string
-	add := func(w command.Word) {
+	add := func(w shell.Word) {
 		path := w.Text
 		if w.Dynamic || path == "" {
 			return
@@ -74,7 +74,7 @@ func scripts(line, dir string) []string {
 		}
 		program := s.Program()
 		if approval.Interprets(program) || approval.IsShell(program) || program == "." || program == "source" {
-			if i := slices.IndexFunc(s.Args(), func(w command.Word) bool { return !strings.HasPrefix(w.Text, "-") }); i >= 0 {
+			if i := slices.IndexFunc(s.Args(), func(w shell.Word) bool { return !strings.HasPrefix(w.Text, "-") }); i >= 0 {
 				add(s.Args()[i])
 			}
 		}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"anamnesis/anamnesis/shell"
 	"anamnesis/orchestrator/guard/quarantine"
 )
 
@@ -190,7 +191,7 @@ func namedFiles(dir string, words []string) []string {
 			add(filepath.Join("node_modules/.bin", filepath.Base(name)))
 			add(filepath.Join("node_modules", name, "package.json"))
 		}
-		line = append(line, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")
+		line = append(line, shell.Quote(w))
 	}
 	return append(out, scripts(strings.Join(line, " "), dir)...)
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/durable"
 )
 
@@ -470,7 +471,7 @@ func (q *Quarantine) move(rel string, v verdict) (string, error) {
 		return fmt.Sprintf("quarantine: %s was removed, because git could run a program by it, outside the sandbox, and it could not be kept", firstLine(rel)), nil
 	}
 	if written != nil {
-		return fmt.Sprintf("quarantine: %s was removed, and its earlier content could not be written: %v; that is in %s, and the removed file in %s", firstLine(rel), written, q.file(), shellQuote(to)), nil
+		return fmt.Sprintf("quarantine: %s was removed, and its earlier content could not be written: %v; that is in %s, and the removed file in %s", firstLine(rel), written, q.file(), shell.QuoteIfNeeded(firstLine(to))), nil
 	}
 	what := "moved out of the directory, because git could run a program by it, outside the sandbox"
 	switch {
@@ -479,14 +480,7 @@ func (q *Quarantine) move(rel string, v verdict) (string, error) {
 	case v.kept != "":
 		what = "set back to what it was, because git could run a program by it, outside the sandbox"
 	}
-	return fmt.Sprintf("quarantine: %s was %s%s; a user who wants it back runs: cp -P %s %s", firstLine(rel), what, keptText, shellQuote(to), shellQuote(filepath.Join(q.world, rel))), nil
-}
-
-func shellQuote(s string) string {
-	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(firstLine(s), "'", `'\''`) + "'"
+	return fmt.Sprintf("quarantine: %s was %s%s; a user who wants it back runs: cp -P %s %s", firstLine(rel), what, keptText, shell.QuoteIfNeeded(firstLine(to)), shell.QuoteIfNeeded(firstLine(filepath.Join(q.world, rel)))), nil
 }
 
 // firstLine shows control characters as question marks.

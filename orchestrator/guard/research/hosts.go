@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"anamnesis/orchestrator/guard/command"
+	"anamnesis/anamnesis/shell"
 )
 
 // address finds the host of an address with a scheme, after an optional user name.
@@ -87,7 +87,7 @@ func (c caller) takes(w string) bool {
 }
 
 // hosts finds what a command reaches, for programs that use the network for their arguments.
-func (f *finder) hosts(s command.Simple) {
+func (f *finder) hosts(s shell.Simple) {
 	program := s.Program()
 	c, ok := callerOf(program)
 	if !ok {
@@ -113,7 +113,7 @@ func (f *finder) hosts(s command.Simple) {
 }
 
 // gitSub returns the subcommand of a git command.
-func gitSub(args []command.Word) string {
+func gitSub(args []shell.Word) string {
 	for i := 0; i < len(args); i++ {
 		switch w := args[i].Text; {
 		case oneOf("-C -c --git-dir --work-tree --namespace --exec-path", w):

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/orchestrator/guard/command"
+	"anamnesis/anamnesis/shell"
 )
 
 // Looks reports whether a shell call certainly only reads, so that its result can be cited.
@@ -16,13 +16,13 @@ func Looks(args string) bool {
 	if json.Unmarshal([]byte(args), &a) != nil {
 		return false
 	}
-	simple, err := command.Parse(a.Command)
+	simple, err := shell.Parse(a.Command)
 	if err != nil || len(simple) == 0 {
 		return false
 	}
 	looked := false
 	for _, s := range simple {
-		if oneOf("cd pwd echo true", s.Program()) && !slices.ContainsFunc(s.Redirects, command.Redirect.Writes) {
+		if oneOf("cd pwd echo true", s.Program()) && !slices.ContainsFunc(s.Redirects, shell.Redirect.Writes) {
 			continue // neither harm nor evidence
 		}
 		if !looks(s) {
@@ -33,8 +33,8 @@ func Looks(args string) bool {
 	return looked
 }
 
-func looks(s command.Simple) bool {
-	if len(s.Words) == 0 || slices.ContainsFunc(s.Redirects, command.Redirect.Writes) {
+func looks(s shell.Simple) bool {
+	if len(s.Words) == 0 || slices.ContainsFunc(s.Redirects, shell.Redirect.Writes) {
 		return false
 	}
 	args := s.Args()
@@ -56,7 +56,7 @@ func looks(s command.Simple) bool {
 	case "command":
 		return sub == "-v" || sub == "-V"
 	case "find":
-		return !slices.ContainsFunc(args, func(w command.Word) bool {
+		return !slices.ContainsFunc(args, func(w shell.Word) bool {
 			return strings.HasPrefix(w.Text, "-exec") || strings.HasPrefix(w.Text, "-ok") || strings.HasPrefix(w.Text, "-delete") || strings.HasPrefix(w.Text, "-f")
 		})
 	case "npm", "pnpm", "yarn":
@@ -64,7 +64,7 @@ func looks(s command.Simple) bool {
 	case "pip", "pip3":
 		return oneOf("show list index freeze check", sub)
 	case "go":
-		return oneOf("doc list version env", sub) && !slices.ContainsFunc(args, func(w command.Word) bool { return w.Text == "-w" || w.Text == "-u" })
+		return oneOf("doc list version env", sub) && !slices.ContainsFunc(args, func(w shell.Word) bool { return w.Text == "-w" || w.Text == "-u" })
 	case "cargo":
 		return oneOf("search info tree metadata", sub)
 	case "gem":
@@ -80,7 +80,7 @@ func looks(s command.Simple) bool {
 }
 
 // curlActs reports whether an option makes curl do more than fetch and show.
-func curlActs(w command.Word) bool {
+func curlActs(w shell.Word) bool {
 	t := w.Text
 	if strings.HasPrefix(t, "--") {
 		name, _, _ := strings.Cut(t[2:], "=")

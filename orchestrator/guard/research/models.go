@@ -3,7 +3,7 @@ package research
 import (
 	"strings"
 
-	"anamnesis/orchestrator/guard/command"
+	"anamnesis/anamnesis/shell"
 )
 
 // modelName matches names of language models: a family and what distinguishes its members.
@@ -18,7 +18,7 @@ var modelField = compiled(`(?i)(?:\b|_)model(?:[_-]?(?:name|id))?["']?\s*[:=]\s*
 const maxModelText = 256 << 10
 
 // models finds the models a command names, in options, in variables, and in what it sends.
-func (f *finder) models(s command.Simple) {
+func (f *finder) models(s shell.Simple) {
 	for _, a := range s.Assigns {
 		if strings.HasSuffix(strings.ToUpper(a.Name), "MODEL") {
 			f.model(a.Value.Text)

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/orchestrator/guard/command"
+	"anamnesis/anamnesis/shell"
 )
 
 // manager describes how a package manager takes the packages to install.
@@ -96,7 +96,7 @@ func otherManagers(program string) []manager {
 
 // packages finds what a command installs by name. Packages that the world's files list (npm
 // ci, pip install -r) or that are in the world (pip install .) are not new.
-func (f *finder) packages(s command.Simple) {
+func (f *finder) packages(s shell.Simple) {
 	program, args := installer(s)
 	for _, m := range managers(program) {
 		rest, ok := m.after(args)
@@ -116,7 +116,7 @@ var python = compiled(`^(python|pip)[0-9]*(?:\.[0-9]+)*$`)
 
 // installer returns the program that a command installs with and its words: for python -m pip
 // it is pip. It removes a choice of toolchain or directory before the subcommand.
-func installer(s command.Simple) (string, []command.Word) {
+func installer(s shell.Simple) (string, []shell.Word) {
 	program, args := s.Program(), s.Args()
 	m := python().FindStringSubmatch(program)
 	switch {
@@ -142,7 +142,7 @@ func installer(s command.Simple) (string, []command.Word) {
 }
 
 // after returns the words after the subcommand that installs.
-func (m manager) after(args []command.Word) ([]command.Word, bool) {
+func (m manager) after(args []shell.Word) ([]shell.Word, bool) {
 	if m.subs == "" {
 		return args, true
 	}
@@ -167,7 +167,7 @@ func (m manager) after(args []command.Word) ([]command.Word, bool) {
 }
 
 // words removes options and their values.
-func (m manager) words(args []command.Word) []string {
+func (m manager) words(args []shell.Word) []string {
 	var out []string
 	for i := 0; i < len(args); i++ {
 		w := args[i].Text

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/guard/command"
 	"anamnesis/orchestrator/loop"
 )
 
@@ -96,10 +96,10 @@ func (r Rules) Subjects(tool, args string) []Subject {
 		Edits []edit          `json:"edits"`
 	}
 	_ = json.Unmarshal([]byte(args), &a) // another tool's arguments: only patterns apply
-	var simple []command.Simple
+	var simple []shell.Simple
 	if op.Acts(tool) == op.RunsShell {
 		// A malformed line is examined as far as a shell would run it.
-		simple, _ = command.Parse(a.Command)
+		simple, _ = shell.Parse(a.Command)
 	}
 	for _, p := range r.Patterns {
 		hit := p.Match(tool, args)

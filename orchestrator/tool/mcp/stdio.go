@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
+	"anamnesis/anamnesis/shell"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
-	"anamnesis/orchestrator/guard/command"
 	"anamnesis/orchestrator/guard/consent"
 )
 
@@ -152,9 +152,9 @@ func (s Server) directory(args []string, o *Options) (string, error) {
 func projectProgram(args []string, world string) string {
 	words := make([]string, len(args))
 	for i, a := range args {
-		words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		words[i] = shell.Quote(a)
 	}
-	commands, _ := command.Parse(strings.Join(words, " ")) // an error comes with what was read
+	commands, _ := shell.Parse(strings.Join(words, " ")) // an error comes with what was read
 	for _, c := range commands {
 		if len(c.Words) > 0 && filepath.IsAbs(c.Words[0].Text) && consent.InWorld(c.Words[0].Text, world) {
 			return c.Words[0].Text

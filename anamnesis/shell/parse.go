@@ -1,6 +1,4 @@
-// Package command parses shell command lines: which programs would run, with which words, in
-// which order, without running any. Rules about commands use its result, never the text.
-package command
+package shell
 
 import (
 	"errors"
@@ -59,8 +57,28 @@ type Simple struct {
 	Words     []Word
 	Assigns   []Assign
 	Redirects []Redirect
+	Declares  bool // export, declare and the like: the Assigns outlive the command
 	// Via is the program that runs this one: sudo, env, bash, find. Empty: the shell itself.
 	Via string
+}
+
+// known returns a word whose value does not depend on the run, but for the names of files that a
+// pattern in it matches: these stay within its folder.
+func (w Word) known() (string, bool) {
+	return w.Text, !w.Dynamic || !strings.ContainsAny(w.Text, "$`~(){}")
+}
+
+// known returns the words of a command if all of them are.
+func (s Simple) known() ([]string, bool) {
+	words := make([]string, 0, len(s.Words)+len(s.Redirects))
+	for _, w := range s.Words {
+		text, ok := w.known()
+		if !ok {
+			return nil, false
+		}
+		words = append(words, text)
+	}
+	return words, true
 }
 
 // Program returns the base name of the program; empty if there is none or it is known only at
@@ -95,6 +113,18 @@ func Parse(line string) ([]Simple, error) {
 	p := &parser{}
 	err := p.script(line, "", 0)
 	return p.out, err
+}
+
+// Quote returns a word as a shell would read it, in single quotes.
+func Quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
+// QuoteIfNeeded is Quote, but a word of letters, digits and the marks of paths stays as it is.
+func QuoteIfNeeded(word string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@%="
+	if word != "" && strings.Trim(word, plain) == "" {
+		return word
+	}
+	return Quote(word)
 }
 
 // parser collects commands.
@@ -147,7 +177,7 @@ func (p *parser) statement(st *syntax.Stmt, text, via string, depth int) {
 			}
 			s.Assigns = assigns(c.Assigns, text)
 		case *syntax.DeclClause:
-			s.Words = []Word{{Text: c.Variant.Value}}
+			s.Words, s.Declares = []Word{{Text: c.Variant.Value}}, true
 			s.Assigns = assigns(c.Args, text)
 		}
 		if len(s.Words)+len(s.Assigns)+len(s.Redirects) > 0 {

@@ -1,4 +1,4 @@
-package command_test
+package shell_test
 
 import (
 	"errors"
@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"anamnesis/orchestrator/guard/command"
+	"anamnesis/anamnesis/shell"
 )
 
 // shown is a command as the tables write it: its runner, its words each
 // followed by $ where only running tells, its redirections.
-func shown(s command.Simple) string {
+func shown(s shell.Simple) string {
 	var out []string
 	if s.Via != "" {
 		out = append(out, s.Via+":")
@@ -72,7 +72,7 @@ func TestParse(t *testing.T) {
 		{``, nil},
 	}
 	for _, tt := range tests {
-		got, err := command.Parse(tt.line)
+		got, err := shell.Parse(tt.line)
 		if err != nil {
 			t.Errorf("%q: %v", tt.line, err)
 		}
@@ -90,7 +90,7 @@ func TestParse(t *testing.T) {
 // same.
 func TestParseFaults(t *testing.T) {
 	nested := "true"
-	for range command.MaxDepth + 2 {
+	for range shell.MaxDepth + 2 {
 		nested = "sudo " + nested
 	}
 	tests := []struct {
@@ -98,14 +98,14 @@ func TestParseFaults(t *testing.T) {
 		want       error
 		before     int
 	}{
-		{"syntax", "npm i x\nif", command.ErrSyntax, 1},
-		{"open quote", "echo 'x", command.ErrSyntax, 0},
-		{"long", strings.Repeat("x", command.MaxBytes+1), command.ErrTooLarge, 0},
-		{"many", strings.Repeat("a;", command.MaxCommands+1), command.ErrTooLarge, command.MaxCommands},
-		{"deep", nested, command.ErrTooLarge, command.MaxDepth + 1},
+		{"syntax", "npm i x\nif", shell.ErrSyntax, 1},
+		{"open quote", "echo 'x", shell.ErrSyntax, 0},
+		{"long", strings.Repeat("x", shell.MaxBytes+1), shell.ErrTooLarge, 0},
+		{"many", strings.Repeat("a;", shell.MaxCommands+1), shell.ErrTooLarge, shell.MaxCommands},
+		{"deep", nested, shell.ErrTooLarge, shell.MaxDepth + 1},
 	}
 	for _, tt := range tests {
-		got, err := command.Parse(tt.line)
+		got, err := shell.Parse(tt.line)
 		if !errors.Is(err, tt.want) || len(got) != tt.before {
 			t.Errorf("%s: %d commands, %v; want %d, %v", tt.name, len(got), err, tt.before, tt.want)
 		}
@@ -113,7 +113,7 @@ func TestParseFaults(t *testing.T) {
 }
 
 func TestSimple(t *testing.T) {
-	got, err := command.Parse(`/usr/bin/curl -o x y 2>/dev/null >z; $A b; >w`)
+	got, err := shell.Parse(`/usr/bin/curl -o x y 2>/dev/null >z; $A b; >w`)
 	if err != nil || len(got) != 3 {
 		t.Fatalf("%v, %v", got, err)
 	}
@@ -135,11 +135,11 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		got, err := command.Parse(line)
-		if len(got) > command.MaxCommands {
+		got, err := shell.Parse(line)
+		if len(got) > shell.MaxCommands {
 			t.Fatalf("%d commands", len(got))
 		}
-		if err != nil && !errors.Is(err, command.ErrSyntax) && !errors.Is(err, command.ErrTooLarge) {
+		if err != nil && !errors.Is(err, shell.ErrSyntax) && !errors.Is(err, shell.ErrTooLarge) {
 			t.Fatalf("an error of no kind: %v", err)
 		}
 	})
