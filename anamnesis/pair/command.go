@@ -1,7 +1,6 @@
 package pair
 
 import (
-	"path"
 	"slices"
 	"strings"
 
@@ -18,21 +17,39 @@ var interpreter = shell.Pattern(`^(python|pypy|node|ruby|perl|php|bash|sh|zsh)[\
 // another or filter its output. A here document that the command reads belongs to it. Main returns
 // an empty string if the line only prepares, or if its command runs a program that it does not hold.
 func Main(line string) string {
-	body, docs := shell.Heredocs(line)
-	if slices.ContainsFunc(docs, func(d shell.Heredoc) bool { return d.File == "" }) {
-		return strings.TrimSpace(line)
+	text, _ := mainPart(line)
+	return text
+}
+
+// mainPart returns what Main does, and the words of that command; no words if it reads a here
+// document.
+func mainPart(line string) (text string, words []string) {
+	parts := shell.Parts(line)
+	if slices.ContainsFunc(parts, readsDocument) && !slices.ContainsFunc(parts, func(p shell.Part) bool { return p.Program() == "tee" }) {
+		return strings.TrimSpace(line), nil
 	}
-	main := ""
-	for _, p := range shell.Parts(body) {
-		if words := shell.Fields(p.Text); !p.Piped && len(words) > 0 && !prepares[words[0]] {
-			main = p.Text
+	for _, p := range slices.Backward(parts) {
+		if p.Piped || prepares[p.Words[0].Text] {
+			continue
 		}
+		for _, a := range p.Assigns {
+			words = append(words, a.Name+"="+a.Value.Text)
+		}
+		for _, w := range p.Words {
+			words = append(words, w.Text)
+		}
+		if interpreter().MatchString(p.Program()) && (len(p.Words) == 1 || slices.Contains(words, "-")) {
+			return "", nil // two of these may run different programs
+		}
+		return p.Text, words
 	}
-	words := shell.Fields(main)
-	if len(words) > 0 && interpreter().MatchString(path.Base(words[0])) && (len(words) == 1 || slices.Contains(words, "-")) {
-		return "" // two of these may run different programs
-	}
-	return main
+	return "", nil
+}
+
+// readsDocument reports whether a command reads a here document and does not only copy it to a file.
+func readsDocument(p shell.Part) bool {
+	here := func(r shell.Redirect) bool { return r.Op == "<<" || r.Op == "<<-" }
+	return slices.ContainsFunc(p.Redirects, here) && !slices.ContainsFunc(p.Redirects, shell.Redirect.Writes)
 }
 
 // Same reports whether two shell lines are equal but for blanks, or are about the same command, whatever
@@ -47,9 +64,9 @@ func Same(a, b string) bool {
 
 // commandKey is equal for shell lines that are about the same command.
 func commandKey(line string) string {
-	main := Main(line)
-	if strings.Contains(main, "<<") {
-		return strings.Join(strings.Fields(main), " ")
+	text, words := mainPart(line)
+	if words == nil {
+		return strings.Join(strings.Fields(text), " ")
 	}
-	return strings.Join(shell.Fields(main), "\x00")
+	return strings.Join(words, "\x00")
 }

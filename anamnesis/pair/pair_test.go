@@ -66,12 +66,16 @@ func TestFind(t *testing.T) {
 
 func TestMainCommand(t *testing.T) {
 	for line, want := range map[string]string{
-		"cd web && npm test -- sum | tail -5": "npm test -- sum",
-		"go build ./... ; go test || true":    "go test",
-		"echo done":                           "",
-		"python3 -":                           "",
-		"bash":                                "",
-		"cat x.py | python3":                  "",
+		"cd web && npm test -- sum | tail -5":     "npm test -- sum",
+		"go build ./... ; go test || true":        "go test",
+		"echo done":                               "",
+		"python3 -":                               "",
+		"bash":                                    "",
+		"cat x.py | python3":                      "",
+		"pytest $(find t -name 't_*') 2>&1":       "pytest $(find t -name 't_*') 2>&1",
+		"for f in a b; do pytest $f; done":        "pytest $f",
+		"make 'a; b' # c; d":                      "make 'a; b'",
+		"python - <<'EOF'\nmake()\nEOF":           "python - <<'EOF'\nmake()\nEOF",
 		"cat > a.py <<'EOF'\nx\nEOF\npython a.py": "python a.py",
 	} {
 		if got := Main(line); got != want {

@@ -166,20 +166,8 @@ func (p *parser) statement(st *syntax.Stmt, text, via string, depth int) {
 		if !ok || p.err != nil {
 			return p.err == nil
 		}
-		s := Simple{Via: via}
-		for _, r := range st.Redirs {
-			s.Redirects = append(s.Redirects, redirect(r, text))
-		}
-		switch c := st.Cmd.(type) {
-		case *syntax.CallExpr:
-			for _, w := range c.Args {
-				s.Words = append(s.Words, word(w, text))
-			}
-			s.Assigns = assigns(c.Assigns, text)
-		case *syntax.DeclClause:
-			s.Words, s.Declares = []Word{{Text: c.Variant.Value}}, true
-			s.Assigns = assigns(c.Args, text)
-		}
+		s := simple(st, text)
+		s.Via = via
 		if len(s.Words)+len(s.Assigns)+len(s.Redirects) > 0 {
 			p.add(s, depth)
 		}
