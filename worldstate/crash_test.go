@@ -52,10 +52,6 @@ func child(spec string) int {
 		err = errors.Join(err, w.Settle())
 	case "recover":
 		_, err = w.Recover(ctx)
-	case "seed":
-		if _, err = w.SaveNext(ctx, "child"); err == nil && w.adopts != nil {
-			<-w.adopts.done
-		}
 	case "gc":
 		_, err = GC(ctx, f[1], &GCOptions{Hook: w.opts.Hook})
 	case "save":

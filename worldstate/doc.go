@@ -14,12 +14,6 @@
 // and names that git forbids. It is written only if it is needed. So the tree's id is the
 // world's id.
 //
-// If the user has a git repository, the first save takes the blob of each file from its index and
-// reads only the files that git itself would read; see usergit/seed.go. These blobs are borrowed
-// until they are copied, which starts at once. Close waits for the piece being copied, and the
-// next save continues. Until all are copied, Snapshot.Borrowed is true, and Verify names the
-// blobs that the user's own `git gc` has removed.
-//
 // A snapshot leaves out what git ignores, unless the user's index tracks it or its name is one of
 // Options.Secrets. The rules are
 // those of .gitignore files, including those above the world, and of info/exclude, not the

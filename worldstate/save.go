@@ -50,9 +50,6 @@ type Snapshot struct {
 	// Notes lists paths that are stored without some attribute (setuid bits), and git files
 	// that could not be read.
 	Notes []Skip `json:"notes,omitempty"`
-	// Borrowed reports whether some bytes are, durably, only in the user's own git repository.
-	// They are being copied.
-	Borrowed bool `json:"borrowed,omitempty"`
 	// ParentLost: the store has lost Parent, as this line says, and the snapshot has no parent.
 	ParentLost string `json:"parent_lost,omitempty"`
 	Files      int    `json:"files"` // files and links stored
@@ -166,9 +163,6 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.
 	snap.IgnoredGone = w.ignoredGone(sc)
 	if err := w.track.Learn(sc); err != nil { // the snapshot is saved; only the next process is slower
 		snap.Notes = append(snap.Notes, Skip{Path: w.track.Cache, Reason: "stat cache not written: " + usergit.Reason(err)})
-	}
-	if snap.Borrowed = w.objects.Lending() != nil; snap.Borrowed {
-		w.adoptLater()
 	}
 	if err := w.objects.Consolidate(ctx, &w.packs, w.opts.Hook); err != nil { // the same
 		snap.Notes = append(snap.Notes, Skip{Path: w.store, Reason: "packs not merged: " + usergit.Reason(err)})

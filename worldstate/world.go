@@ -121,7 +121,6 @@ type World struct {
 	saved      *gitfmt.Commit        // of the last save
 	held       *fsys.Root            // the directory, open so that no other one gets its inode; nil before the first operation
 	unsettled  error                 // why the last restore is not known to be durable
-	adopts     *adopting             // the copying of borrowed objects; nil when none was started
 }
 
 // Open opens the store for the world at dir and makes the bare repository on
@@ -356,7 +355,6 @@ func (w *World) exclude(excluded map[string]bool, abs string) {
 // Close waits until the last restore is durable, closes the store's files and writes the stat
 // cache; its error is about these alone. The World must not be used afterwards.
 func (w *World) Close() error {
-	w.endAdopting()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := errors.Join(w.unsettled, w.closeCache())

@@ -47,17 +47,6 @@ func git(ctx context.Context, dir string, stdin []byte, args ...string) (string,
 
 func gitVersion(ctx context.Context) (string, error) { return git(ctx, "/", nil, "version") }
 
-// userRepository makes of a tree what a user has: a repository with all of
-// it committed.
-func userRepository(ctx context.Context, dir string) error {
-	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"config", "gc.auto", "0"}, {"commit", "-q", "-m", "all"}, {"gc", "-q"}} {
-		if _, err := git(ctx, dir, nil, args...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (s *shadow) fresh(ctx context.Context) error {
 	s.made = false
 	if err := os.RemoveAll(s.repo); err != nil {

@@ -89,7 +89,6 @@ type work struct {
 	scan     float64 // bars
 	watch    float64
 	first    bool // every save is a first save
-	seeded   bool // the user has a git repository
 	changed  int
 	restores bool
 }
@@ -103,7 +102,6 @@ func works() []work {
 		{name: "save-1000", scan: 4.5, watch: 7, changed: 1000},
 		{name: "restore-1", scan: 4, watch: 100, changed: 1, restores: true},
 		{name: "restore-1000", scan: 2, watch: 3, changed: 1000, restores: true},
-		{name: "first-seeded", scan: 30, watch: 30, first: true, seeded: true},
 	}
 }
 
@@ -241,13 +239,6 @@ func (r *runner) row(ctx context.Context, w work) (Row, error) {
 	row := Row{Name: w.name, Rounds: r.o.Rounds}
 	if w.first {
 		row.Rounds = max(1, r.o.Rounds/3)
-	}
-	if w.seeded {
-		r.o.Log("creating the user's repository")
-		if err := userRepository(ctx, r.tree.root); err != nil {
-			return row, err
-		}
-		defer os.RemoveAll(filepath.Join(r.tree.root, ".git"))
 	}
 	got := make([]samples, len(r.subjects))
 	if err := r.settle(ctx, w, got); err != nil {

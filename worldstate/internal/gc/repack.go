@@ -113,7 +113,7 @@ func (g *collector) switchOver(packs ...*objects.Writer) error {
 		return err
 	}
 	if err := os.Remove(g.s.AlternatesPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove alternates: %w", err) // nothing is borrowed now
+		return fmt.Errorf("remove alternates: %w", err) // all of its objects are in the new pack
 	}
 	if err := durable.Sync(filepath.Join(g.s.Dir, "objects", "info")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

@@ -8,35 +8,18 @@ import (
 	"fmt"
 )
 
-// IndexEntry is one path of a user's git index: its blob, and the stat under which git read the
-// file.
-type IndexEntry struct {
-	Path                  string // relative to the top of the working tree
-	Hash                  Hash
-	Mode, Ino, Size       uint32 // inode and size cut to 32 bits
-	MtimeSec, CtimeSec    uint32
-	MtimeNsec, CtimeNsec  uint32
-	AssumeValid, SkipTree bool
-	IntentToAdd           bool
-	Stage                 int
-}
-
 // The format is described in git's documentation (gitformat-index).
 const (
-	indexHead        = 12 // "DIRC", version, number of entries
-	IndexFixed       = 62 // ten words of stat, the id, the flags
-	flagAssumeValid  = 1 << 15
-	flagExtended     = 1 << 14
-	flagSkipWorktree = 1 << 14 // of the extended flags
-	flagIntentToAdd  = 1 << 13
-	modeTree         = 0o040000 // of a sparse index: a directory not checked out
+	indexHead    = 12 // "DIRC", version, number of entries
+	IndexFixed   = 62 // ten words of stat, the id, the flags
+	flagExtended = 1 << 14
 )
 
 var ErrIndex = errors.New("not an index this program can read")
 
-// DecodeIndex decodes a git index of version 2, 3 or 4. A split index, or one of a repository
-// that does not use SHA-1, is an error.
-func DecodeIndex(data []byte) (out []IndexEntry, err error) {
+// DecodeIndex returns the paths of a git index of version 2, 3 or 4, relative to the top of the
+// working tree. A split index, or one of a repository that does not use SHA-1, is an error.
+func DecodeIndex(data []byte) (paths []string, err error) {
 	if len(data) < indexHead+sha1.Size || string(data[:4]) != "DIRC" {
 		return nil, ErrIndex
 	}
@@ -49,13 +32,12 @@ func DecodeIndex(data []byte) (out []IndexEntry, err error) {
 		return nil, fmt.Errorf("%w: version %d, %d entries", ErrIndex, version, count)
 	}
 	d := indexDecoder{b: body[indexHead:], version: version}
-	out = make([]IndexEntry, 0, count)
+	paths = make([]string, 0, count)
 	for range count {
-		e, ok := d.entry()
-		if !ok {
+		if !d.entry() {
 			return nil, fmt.Errorf("%w: cut short", ErrIndex)
 		}
-		out = append(out, e)
+		paths = append(paths, d.last)
 	}
 	for len(d.b) >= 8 { // extensions: those in capitals are optional
 		name, size := string(d.b[:4]), binary.BigEndian.Uint32(d.b[4:])
@@ -70,32 +52,25 @@ func DecodeIndex(data []byte) (out []IndexEntry, err error) {
 		}
 		d.b = d.b[8+size:]
 	}
-	return out, nil
+	return paths, nil
 }
 
 type indexDecoder struct {
 	b       []byte
 	version uint32
-	last    string // the previous path
+	last    string // the path of the last entry
 }
 
-func (d *indexDecoder) entry() (e IndexEntry, ok bool) {
+// entry reads one entry and keeps its path. ok is false if the entry is damaged.
+func (d *indexDecoder) entry() (ok bool) {
 	if len(d.b) < IndexFixed {
-		return e, false
+		return false
 	}
-	word := func(i int) uint32 { return binary.BigEndian.Uint32(d.b[4*i:]) }
-	e.CtimeSec, e.CtimeNsec, e.MtimeSec, e.MtimeNsec = word(0), word(1), word(2), word(3)
-	e.Ino, e.Mode, e.Size = word(5), word(6), word(9)
-	e.Hash = Hash(d.b[40:60])
-	flags := binary.BigEndian.Uint16(d.b[60:])
-	e.AssumeValid, e.Stage = flags&flagAssumeValid != 0, int(flags>>12&3)
 	head := IndexFixed
-	if flags&flagExtended != 0 {
+	if binary.BigEndian.Uint16(d.b[60:])&flagExtended != 0 {
 		if d.version < 3 || len(d.b) < IndexFixed+2 {
-			return e, false
+			return false
 		}
-		more := binary.BigEndian.Uint16(d.b[62:])
-		e.SkipTree, e.IntentToAdd = more&flagSkipWorktree != 0, more&flagIntentToAdd != 0
 		head += 2
 	}
 	rest := d.b[head:]
@@ -103,26 +78,25 @@ func (d *indexDecoder) entry() (e IndexEntry, ok bool) {
 	if d.version == 4 {
 		drop, n := indexVarint(rest)
 		if n == 0 || drop > uint64(len(d.last)) {
-			return e, false
+			return false
 		}
 		rest, prefix = rest[n:], d.last[:len(d.last)-int(drop)]
 	}
 	end := bytes.IndexByte(rest, 0)
 	if end < 0 {
-		return e, false
+		return false
 	}
-	e.Path = prefix + string(rest[:end])
-	d.last = e.Path
+	d.last = prefix + string(rest[:end])
 	if d.version == 4 {
 		d.b = rest[end+1:]
-		return e, true
+		return true
 	}
 	whole := (head + end + 8) &^ 7 // one to eight NULs up to a multiple of eight
 	if whole > len(d.b) {
-		return e, false
+		return false
 	}
 	d.b = d.b[whole:]
-	return e, true
+	return true
 }
 
 // indexVarint decodes the number that begins a path in version 4; n is 0 if there is none.

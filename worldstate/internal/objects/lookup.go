@@ -111,7 +111,7 @@ func (s *Store) HasIntact(h gitfmt.Hash) bool {
 	for {
 		p, it := s.Locate(h)
 		if p == nil {
-			return false // a borrowed object is stored if its bytes are at hand
+			return false
 		}
 		if _, err := p.Intact(it, nil, *buf); err == nil {
 			return true
@@ -155,16 +155,11 @@ func (s *Store) Published(idxPath string) error {
 // objects are still stored. The caller must not change the list.
 func (s *Store) PackNames() []string {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.names == nil {
 		s.names = slices.Sorted(maps.Keys(s.Packs))
 	}
-	names, lender := s.names, s.lender
-	s.mu.Unlock()
-	if lender != nil {
-		names = slices.Concat(names, lender.PackNames())
-		slices.Sort(names)
-	}
-	return names
+	return s.names
 }
 
 // Lookup returns the pack that holds an intact copy of an object, as far as is known, and its
@@ -208,11 +203,12 @@ func (s *Store) Retry(h gitfmt.Hash, f func() error) error {
 	}
 }
 
-// Has reports whether the store, or the repository that it borrows from, lists the object. It
-// does not read it.
+// Has reports whether the store, or its alternate, lists the object. It does not read it.
 func (s *Store) Has(h gitfmt.Hash) bool {
-	lender := s.Lending()
-	return s.Owns(h) || lender != nil && lender.Owns(h)
+	s.mu.RLock()
+	alternate := s.alternate
+	s.mu.RUnlock()
+	return s.Owns(h) || alternate != nil && alternate.Owns(h)
 }
 
 // Owns reports whether the store itself lists an object.

@@ -33,7 +33,7 @@ type Store struct {
 	bySize    []*Pack     // the one with the most objects first
 	listed    fsys.Source // the packs' directory
 	retired   []*Pack     // removed, but perhaps being read; closed when no operation runs
-	lender    *Store      // the user's repository that objects are borrowed from, or nil
+	alternate *Store      // a user's repository that an early version left objects in, or nil
 
 	damaged       map[string]error    // packs that cannot be used, by the name of their index
 	damagedCopies map[objectCopy]bool // damaged copies of objects
@@ -68,12 +68,8 @@ func (s *Store) Open(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, er
 	if !errors.Is(err, ErrNoObject) {
 		return t, size, r, err
 	}
-	lender := s.Lending()
-	if lender != nil && lender.Owns(h) {
-		return lender.Open(h)
-	}
 	s.mu.Lock()
-	lerr := s.list()
+	lerr, alternate := s.list(), s.alternate
 	s.mu.Unlock()
 	if fsys.Exhausted(lerr) {
 		err = lerr
@@ -82,8 +78,8 @@ func (s *Store) Open(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, er
 		return 0, 0, nil, err
 	}
 	t, size, r, err = s.openListed(h)
-	if lender != nil && errors.Is(err, ErrNoObject) {
-		return lender.Open(h) // a repack may have moved it
+	if alternate != nil && errors.Is(err, ErrNoObject) {
+		return alternate.Open(h)
 	}
 	return t, size, r, err
 }
@@ -241,9 +237,9 @@ func (s *Store) Close() {
 	for _, p := range s.retired {
 		p.Close()
 	}
-	if s.lender != nil {
-		s.lender.Close()
-		s.lender = nil
+	if s.alternate != nil {
+		s.alternate.Close()
+		s.alternate = nil
 	}
 	s.Packs, s.names, s.bySize, s.retired, s.listed = map[string]*Pack{}, nil, nil, nil, fsys.Source{}
 }

@@ -220,28 +220,10 @@ func (v *visit) file(name string, at int, o *tree.Other, st fsys.Stamp) {
 	v.left.Add(1)
 	v.s.do(func() {
 		defer v.leave()
-		if !v.s.stop.Load() && !v.seeded(name, st) {
+		if !v.s.stop.Load() {
 			v.readFile(name, at, o, st)
 		}
 	})
-}
-
-// seeded takes a file's content from the user's repository, if the seed has it.
-func (v *visit) seeded(name string, st fsys.Stamp) bool {
-	if v.s.seed == nil || st.Nlink > 1 {
-		return false
-	}
-	h, ok := v.s.seed.Blob(fsys.Join(v.path, name), st)
-	if !ok {
-		return false
-	}
-	if !v.s.objects.Owns(h) {
-		v.s.seed.Used.Store(true)
-	}
-	it := tree.Item{Name: name, State: tree.State{Kind: tree.KindFile, Perm: st.Mode & 0o777, Hash: h}, Size: st.Size}
-	v.put(edit{item: v.named(it), sight: fsys.Sight{Stamp: st, Racy: fsys.Racy(st, v.now)}})
-	v.s.countFile(it.Size)
-	return true
 }
 
 // readFile reads a file, again if it changes meanwhile. before is its present stamp.

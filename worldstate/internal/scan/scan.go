@@ -120,7 +120,6 @@ type scanner struct {
 	repo     *usergit.Repository
 	before   func(op, path string) error // of the Tracker
 	watch    *watching                   // nil if changes are not reported
-	seed     *usergit.Seed               // for a first save, otherwise nil
 	progress func(Progress)
 	limit    int64 // of a file's bytes; none if negative
 	patterns []string
@@ -164,10 +163,6 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 	if w.Watch.on() {
 		s.watch = w.Watch
 	}
-	if pack != nil && known == nil {
-		s.seed = repo.Objects.Load(w.objects.Lending())
-		defer s.seed.Close()
-	}
 	s.done.Known = len(repo.Tracked)
 	v := &visit{s: s, chain: repo.Outer, same: same}
 	if known != nil {
@@ -191,10 +186,6 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 	}
 	if s.err == nil {
 		s.err = ctx.Err()
-	}
-	if s.err == nil && s.seed.Lent() {
-		s.err = w.objects.Borrow(s.seed.Objects)
-		w.opts.Hook("borrowed")
 	}
 	if s.err != nil {
 		return nil, fmt.Errorf("scan %s: %w", w.dir, s.err)

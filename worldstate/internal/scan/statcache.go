@@ -150,7 +150,7 @@ func hasAll(s *objects.Store, n *tree.Node) bool {
 		n.Held = false
 		for i := range n.Items {
 			it := &n.Items[i]
-			all = all && (it.Sub != nil || s.Has(it.Hash))
+			all = all && (it.Sub != nil || s.Owns(it.Hash))
 		}
 		return all
 	})

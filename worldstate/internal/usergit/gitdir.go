@@ -1,5 +1,5 @@
-// Package usergit reads a user's git repositories around and inside a world: ignore rules,
-// tracked files, and the blobs that a first save copies. It writes nothing there.
+// Package usergit reads a user's git repositories around and inside a world: ignore rules and
+// tracked files. It writes nothing there.
 package usergit
 
 import (
@@ -24,8 +24,10 @@ type Repository struct {
 	Tracked map[string]bool // paths in its index, relative to the world
 	Above   map[string]bool // the ancestors of Tracked
 	Notes   []gitfmt.Skip   // what could not be read
-	Objects *userObjects    // for the seed of a first save; nil without a repository
-	Sources []fsys.Source   // the files that all this was read from
+	// gitDir and common are the git directory and the one that linked worktrees share; empty
+	// without a repository.
+	gitDir, common string
+	Sources        []fsys.Source // the files that all this was read from
 	// Nested are the repositories inside, by directory; see nested.go.
 	Nested map[string]*Repository
 }
@@ -112,10 +114,10 @@ func readRepository(world string) *Repository {
 // Around implements worldstate.GitAround.
 func Around(dir string) (gitDir, common string, outer ignore.Chain) {
 	r := readRepository(dir)
-	if r.Objects == nil {
+	if r.gitDir == "" {
 		return "", "", nil
 	}
-	return filepath.Dir(r.Objects.index), r.Objects.common, r.Outer
+	return r.gitDir, r.common, r.Outer
 }
 
 func newRepository() *Repository {
@@ -143,7 +145,7 @@ func (r *Repository) readGit(top, up string) {
 		}
 	}
 	r.readIndex(filepath.Join(gitDir, "index"), up)
-	r.Objects = &userObjects{common: common, index: filepath.Join(gitDir, "index"), top: top, up: up}
+	r.gitDir, r.common = gitDir, common
 }
 
 func (r *Repository) note(path string, err error) {
@@ -209,16 +211,15 @@ func (r *Repository) readIndex(path, up string) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	var list []gitfmt.IndexEntry
+	var paths []string
 	if err == nil {
-		list, err = gitfmt.DecodeIndex(data)
+		paths, err = gitfmt.DecodeIndex(data)
 	}
 	if err != nil {
 		r.note(".git/index", err)
 		return
 	}
-	for i := range list {
-		p := list[i].Path
+	for _, p := range paths {
 		if up != "" {
 			var inside bool
 			if p, inside = strings.CutPrefix(p, up+"/"); !inside {
