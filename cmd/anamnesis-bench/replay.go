@@ -19,16 +19,15 @@ func replayCommand() *cobra.Command {
 	var answers string
 	cmd := &cobra.Command{
 		Use:   "replay",
-		Short: "Replay recorded runs: what was learned answers later failures",
+		Short: "Answer recorded failures from the pairs of earlier runs",
 		Long: "Replays recorded runs in their order in time. Each recorded failure asks what was learned from earlier\n" +
-			"runs only; afterwards its run is learned from. An answer is right when it suggests what later made the call succeed.",
+			"runs only; afterwards its run is learned from. The data's own judge scores the answers: score.py eval FILE.",
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Data, "data", "", "the directory of the recorded runs; only read")
 	f.StringSliceVar(&o.Sources, "source", nil, "only these sources")
-	f.StringVar(&o.Half, "half", "", "choose or report (default both)")
-	f.StringVar(&answers, "answers", "", "write what the pairs showed to this file, as score.py reads it")
+	f.StringVar(&answers, "answers", "", "write the answers to this file, as score.py reads it")
 	return measures(cmd, func(ctx context.Context, _ []string) (_ report, err error) {
 		if o.Data == "" {
 			return nil, fmt.Errorf("%w: no --data; name the directory of the recorded runs", errUsage)

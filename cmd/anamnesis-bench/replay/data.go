@@ -30,13 +30,21 @@ var ErrUsage = errors.New("replay")
 type source struct {
 	name      string
 	runs      []*recorded
-	questions []*Question
+	questions []*question
+}
+
+// question is one recorded failed call.
+type question struct {
+	ID     string    `json:"id"`
+	Run    string    `json:"run"`
+	Call   int       `json:"call"`
+	First  bool      `json:"first"`  // of a chain of nearly equal failing calls
+	Repair *struct{} `json:"repair"` // whether the call succeeded later
 }
 
 // recorded is one run and its place in time.
 type recorded struct {
 	ID, Repo string
-	Request  string
 	Calls    []pair.Call
 	started  string
 	order    int // its place in time, once all are read
@@ -83,10 +91,10 @@ func readSource(dir, name string) (*source, error) {
 	return s, nil
 }
 
-func readQuestions(file string) ([]*Question, error) {
-	var out []*Question
+func readQuestions(file string) ([]*question, error) {
+	var out []*question
 	err := eachLine(file, func(line []byte) error {
-		q := new(Question)
+		q := new(question)
 		out = append(out, q)
 		return json.Unmarshal(line, q)
 	})
@@ -147,8 +155,6 @@ func decodeRun(line []byte) (*recorded, error) {
 	for _, m := range in.Messages {
 		content := textOf(m.Content)
 		switch {
-		case m.Role == "user" && r.Request == "":
-			r.Request = content
 		case m.Role == "tool":
 			r.Calls = append(r.Calls, pair.Call{Output: output(pending[m.ToolCallID], content), Step: len(r.Calls)})
 		}

@@ -1,6 +1,11 @@
 package replay
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"anamnesis/anamnesis/pair"
+)
 
 // TestDecodeRun: what recorders write otherwise is read: contents of several parts, arguments
 // that are an object or no JSON, other names, no start, no repository.
@@ -18,8 +23,34 @@ func TestDecodeRun(t *testing.T) {
 		r, err := decodeRun([]byte(`{"id":"r","started":null,"messages":[{"role":"user","content":[{"type":"text","text":"do"},{"type":"image"}]},
 			{"role":"assistant","content":null,"tool_calls":[{"id":"1","function":` + call + `}]},
 			{"role":"tool","tool_call_id":"1","content":[{"text":"no rule"}]}]}`))
-		if err != nil || len(r.Calls) != 1 || r.Calls[0].Command != want || r.Calls[0].Text != "no rule" || r.Request != "do\n" {
+		if err != nil || len(r.Calls) != 1 || r.Calls[0].Command != want || r.Calls[0].Text != "no rule" {
 			t.Errorf("%s: got %+v, %v; want command %q", call, r, err, want)
 		}
+	}
+}
+
+// TestReplay: a failure is answered from the latest earlier run of its repository that overcame it, and
+// from no later one.
+func TestReplay(t *testing.T) {
+	failing := func(text string) pair.Call { return pair.Call{Output: output("go test ./...", text), Step: 0} }
+	run := func(id, repo, fix string) *recorded {
+		return &recorded{ID: id, Repo: repo, Calls: []pair.Call{
+			failing("a_test.go:3: undefined: parse\nFAIL"), {Output: output(fix, ""), Step: 1}, {Output: output("go test ./...", "ok"), Step: 2},
+		}}
+	}
+	s := &source{name: "x", runs: []*recorded{run("1", "a", "go generate"), run("2", "b", "make"), run("3", "a", "make gen")}}
+	for _, id := range []string{"1", "2", "3"} {
+		s.questions = append(s.questions, &question{ID: id, Run: id, First: true, Repair: &struct{}{}}, &question{ID: id + "b", Run: id})
+	}
+	var got []string
+	report, err := s.replay(t.Context(), func(a Answer) error {
+		got = append(got, a.Question+": "+strings.Join(a.Shown, "; "))
+		return nil
+	})
+	if want := "1: |2: |3: go generate\ngo test ./..."; err != nil || strings.Join(got, "|") != want {
+		t.Errorf("%q, %v", got, err)
+	}
+	if report.Asked != 3 || report.Answered != 1 || report.Pairs != 2 {
+		t.Errorf("%+v", report)
 	}
 }

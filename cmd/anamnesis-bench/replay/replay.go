@@ -1,51 +1,58 @@
-// Package replay measures what is learned across tasks: recorded runs are replayed in their order in
-// time, each recorded failure asks what was learned from earlier runs only, and a judge compares the
-// answer with what later made the call succeed.
+// Package replay answers recorded failures from what earlier recorded runs of the same repository did
+// about the same failure. The judge of the recorded data scores the answers.
 package replay
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/pair"
-	"anamnesis/anamnesis/tokens"
-)
-
-// answerTokens limits what one answer shows.
-const answerTokens = 200
-
-const encoding = "o200k_base"
-
-// The one source that is split, and the first run of the half that is reported.
-const (
-	splitSource = "swebench_gemini3pro"
-	reportFrom  = 199
 )
 
 // Options of a replay.
 type Options struct {
-	Data    string   // the directory of the recorded runs
-	Sources []string // default: all
-	Half    string   // "choose", "report", or both if empty
-	Answer  func(Answer) error
+	Data    string             // the directory of the recorded runs
+	Sources []string           // default: all
+	Answer  func(Answer) error // receives each answer; may be nil
 }
 
-// Answer is what the pairs of earlier runs showed for one failure.
+// Answer is what the pairs of earlier runs say about one failure, in the form that the data's judge reads.
 type Answer struct {
 	Source   string   `json:"source"`
 	Question string   `json:"id"`
 	Shown    []string `json:"suggestions"`
-	Right    bool     `json:"right"`
 }
 
-// Run replays the sources.
-func Run(ctx context.Context, o Options) (*Report, error) {
-	if !slices.Contains([]string{"", "choose", "report"}, o.Half) {
-		return nil, fmt.Errorf("%w: no half %q: choose or report", ErrUsage, o.Half)
+// Report counts what a replay answered.
+type Report struct {
+	Sources []SourceReport `json:"sources"`
+}
+
+// SourceReport is the counts of one source.
+type SourceReport struct {
+	Source   string `json:"source"`
+	Runs     int    `json:"runs"`
+	Asked    int    `json:"asked"`
+	Answered int    `json:"answered"`
+	Pairs    int    `json:"pairs"` // of different failures, after the last run
+}
+
+// WriteText prints the report, a line for each source.
+func (r *Report) WriteText(w io.Writer) error {
+	for _, s := range r.Sources {
+		if _, err := fmt.Fprintf(w, "%s: %d runs, %d failures asked, %d answered, %d pairs\n", s.Source, s.Runs, s.Asked, s.Answered, s.Pairs); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// Run replays the sources. Each run's failures are asked first, and the run is learned from afterwards.
+func Run(ctx context.Context, o Options) (*Report, error) {
 	all, err := Sources(o.Data)
 	if err != nil {
 		return nil, err
@@ -58,73 +65,50 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if len(o.Sources) == 0 {
 		o.Sources = all
 	}
-	counter, err := tokens.ForEncoding(encoding)
-	if err != nil {
-		return nil, err
-	}
-	report := &Report{Half: o.Half, AnswerTokens: answerTokens}
+	report := new(Report)
 	for _, name := range o.Sources {
 		s, err := readSource(o.Data, name)
 		if err != nil {
 			return nil, err
 		}
-		sr, err := s.replay(ctx, &o, counter.Count)
+		sr, err := s.replay(ctx, o.Answer)
 		if err != nil {
 			return nil, err
 		}
-		if sr.Asked > 0 {
-			report.Sources = append(report.Sources, sr)
-		}
+		report.Sources = append(report.Sources, sr)
 	}
 	return report, nil
 }
 
-// row is one arm's answer to one question.
-type row struct {
-	q *Question
-	Verdict
-	tokens int
-}
-
-// replay asks each run's failures of both arms, and learns from the run afterwards.
-func (s *source) replay(ctx context.Context, o *Options, count func(string) int) (SourceReport, error) {
-	judge := NewJudge(s.questions)
-	byRun, asked := map[string][]*Question{}, map[string][]*Question{}
+func (s *source) replay(ctx context.Context, answer func(Answer) error) (SourceReport, error) {
+	asked := map[string][]*question{}
 	for _, q := range s.questions {
-		byRun[q.Run] = append(byRun[q.Run], q)
-	}
-	for _, q := range judge.Asked {
-		if report := s.name == splitSource && q.Order >= reportFrom; o.Half == "" || report == (o.Half == "report") {
+		if q.First && q.Repair != nil {
 			asked[q.Run] = append(asked[q.Run], q)
 		}
 	}
-	pairs, ranked := earlierPairs{}, newBM25()
-	var byPairs, byRank []row
+	out, pairs := SourceReport{Source: s.name, Runs: len(s.runs)}, earlierPairs{}
 	for _, r := range s.runs {
 		if err := ctx.Err(); err != nil {
-			return SourceReport{}, err
+			return out, err
 		}
 		for _, q := range asked[r.ID] {
-			answer := func(shown []string) row {
-				shown = cut(shown, answerTokens, count)
-				return row{q, judge.Judge(q.ID, shown), count(strings.Join(shown, "\n"))}
-			}
+			out.Asked++
 			shown := pairs.answer(q, r)
-			byPairs = append(byPairs, answer(shown))
-			byRank = append(byRank, answer(ranked.top(q.Repo, queryText(q))))
-			if o.Answer != nil {
-				if err := o.Answer(Answer{s.name, q.ID, shown, byPairs[len(byPairs)-1].Hit3}); err != nil {
-					return SourceReport{}, err
-				}
+			if len(shown) > 0 {
+				out.Answered++
+			}
+			if answer == nil {
+				continue
+			}
+			if err := answer(Answer{s.name, q.ID, shown}); err != nil {
+				return out, err
 			}
 		}
 		pairs.learn(r)
-		ranked.learn(byRun[r.ID])
 	}
-	return SourceReport{
-		Source: s.name, Runs: len(s.runs), Asked: len(byPairs), Pairs: len(pairs),
-		Arms: []Figures{figures("pairs of the same failure", byPairs), figures("BM25 over the data set's repairs, same repository", byRank)},
-	}, nil
+	out.Pairs = len(pairs)
+	return out, nil
 }
 
 // earlierPairs holds the latest pair of each repository and failure, in words.
@@ -137,7 +121,7 @@ func (e earlierPairs) learn(r *recorded) {
 	}
 }
 
-func (e earlierPairs) answer(q *Question, r *recorded) []string {
+func (e earlierPairs) answer(q *question, r *recorded) []string {
 	if q.Call >= len(r.Calls) {
 		return nil
 	}
@@ -147,24 +131,5 @@ func (e earlierPairs) answer(q *Question, r *recorded) []string {
 	if text := e[r.Repo+"\n"+f.Signature]; text != "" && f.Signature != "" {
 		return []string{text}
 	}
-	return nil
+	return []string{}
 }
-
-// cut shortens suggestions, in their order, to the budget together.
-func cut(suggestions []string, budget int, count func(string) int) (out []string) {
-	for _, s := range first(suggestions, maxSuggestions) {
-		n := count(s)
-		for s != "" && count(s) > budget {
-			rs := []rune(s)
-			s = string(rs[:min(len(rs)-1, len(rs)*budget/n)])
-		}
-		if strings.TrimSpace(s) == "" {
-			break
-		}
-		out, budget = append(out, s), budget-count(s)
-	}
-	return out
-}
-
-// first returns the first n of s.
-func first[T any](s []T, n int) []T { return s[:min(len(s), n)] }
