@@ -35,7 +35,7 @@ var floors = []struct {
 }{
 	{"opstream", "opstream/jsontext", []string{"wire", "segments"}},
 	{"knowledge_base", "knowledge_base/sealed knowledge_base/card knowledge_base/history knowledge_base/retrieval", []string{"folder", "reviews", "index", "intent", "secrets", "merge"}},
-	{"knowledge_base/history", "", []string{"gitdir"}},
+	{"knowledge_base/history", "", nil},
 	{"orchestrator/redact", "", []string{"automaton"}},
 	{"knowledge_base/retrieval", "knowledge_base/sealed", []string{"lexical", "vectors"}},
 	{"worldstate", "worldstate/ignore", []string{"fsys", "gitfmt", "objects", "refs", "history", "tree", "usergit", "scan", "restore", "plan", "gc", "diff"}},

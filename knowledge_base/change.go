@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/internal/intent"
+	"anamnesis/knowledge_base/internal/secrets"
 	"anamnesis/opstream/durable"
 )
 
@@ -66,14 +67,7 @@ func (s *Store) carryOut(ch Change, todo []planned) error {
 		return errors.Join(err, s.takeBack(todo, in.Path))
 	}
 	s.histErr = s.commitIntent(&in)
-	clean := s.clean
-	if err := s.take(todo); err != nil {
-		return err
-	}
-	if clean != "" {
-		s.noteClean(clean)
-	}
-	return nil
+	return s.enter(todo)
 }
 
 func (s *Store) writeFiles(todo []planned) error {
@@ -139,8 +133,7 @@ func describe(todo []planned) string {
 // caller holds both locks. Only failures of the files are returned; one of the history
 // is reported by [Store.HistoryError].
 func (s *Store) settle() error {
-	s.clean = ""
-	if err := s.endPending(); err != nil || s.opts.NoHistory || s.histErr != nil {
+	if err := s.completePending(); err != nil || s.opts.NoHistory || s.histErr != nil {
 		return err
 	}
 	if s.histErr = s.openHistory(); s.histErr == nil {
@@ -165,32 +158,25 @@ func (s *Store) finish(in *intent.Intent) error {
 	})
 }
 
-// endPending carries the changes of dead writers to their end and commits
-// what waits for it.
-func (s *Store) endPending() error {
+// completePending completes the changes of dead writers and commits what waits for it.
+func (s *Store) completePending() error {
 	s.histErr = nil
-	if err := history.Settle(s.dir); err != nil {
-		return err
-	}
 	pending, err := intent.Pending(s.folder.Index)
 	if err != nil {
 		return err
-	}
-	if pending, err = s.endRedactions(pending); err != nil {
-		return err
-	}
-	for i := range pending {
-		if err := s.finish(&pending[i]); err != nil {
-			return err
-		}
 	}
 	if len(pending) > 0 && !s.opts.NoHistory {
 		s.histErr = s.openHistory()
 	}
 	for i := range pending {
-		if err := s.commitIntent(&pending[i]); err != nil {
-			s.histErr = err
-			return nil
+		in := &pending[i]
+		if in.Mark != "" {
+			err = s.completeRedaction(in, secrets.NewScrubber(s.opts.Redact))
+		} else if err = s.finish(in); err == nil && s.histErr == nil {
+			s.histErr = s.commitIntent(in)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -205,13 +191,9 @@ func (s *Store) commitIntent(in *intent.Intent) error {
 	if s.repo == nil {
 		return in.Wait(s.histErr)
 	}
-	files, leftOut := make(map[string][]byte), make(map[string]string)
+	files := make(map[string][]byte)
 	for i := range in.Files {
 		f := &in.Files[i]
-		if f.Blob != "" {
-			leftOut[f.Path] = f.Blob
-			continue
-		}
 		now, err := intent.SumOf(filepath.Join(s.dir, filepath.FromSlash(f.Path)))
 		switch {
 		case err != nil || now != f.Sum():
@@ -221,35 +203,25 @@ func (s *Store) commitIntent(in *intent.Intent) error {
 			files[f.Path] = []byte(f.Data)
 		}
 	}
-	if err := s.commitFiles(in, files, leftOut); err != nil {
-		s.clean = ""
+	if err := s.commitFiles(in, files); err != nil {
 		return in.Wait(err)
 	}
 	return os.Remove(in.Path)
 }
 
-func (s *Store) commitFiles(in *intent.Intent, files map[string][]byte, leftOut map[string]string) error {
-	c := history.Commit{Message: in.Message, Author: in.Author, By: programName(), At: in.At, Files: files, LeftOut: leftOut}
+func (s *Store) commitFiles(in *intent.Intent, files map[string][]byte) error {
+	c := history.Commit{Message: in.Message, Author: in.Author, By: programName(), At: in.At, Files: files}
 	switch {
 	case in.Forward:
 		// Files a user changed meanwhile are theirs to commit, on top.
-		return s.repo.Forward(in.Theirs, files, leftOut)
+		return s.repo.Forward(in.Theirs, files)
 	case in.Theirs != "":
 		c.Merged = []string{in.Theirs}
 	case len(files) == 0:
 		return nil
 	}
-	id, parent, err := s.repo.Commit(c)
-	if err != nil {
-		return err
-	}
-	// On top of another commit than that one, the other cards may be others.
-	if parent == s.clean && in.Theirs == "" && len(files) == len(in.Files) {
-		s.clean = id
-	} else {
-		s.clean = ""
-	}
-	return nil
+	_, err := s.repo.Commit(c)
+	return err
 }
 
 // HistoryError tells why the last change, or what people changed before it,

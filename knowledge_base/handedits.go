@@ -3,13 +3,10 @@ package knowledgebase
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,7 +14,6 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/internal/folder"
-	"anamnesis/opstream/durable"
 )
 
 // commitHandEdits commits what people changed with an editor.
@@ -26,27 +22,16 @@ func (s *Store) commitHandEdits() error {
 	if err != nil {
 		return err
 	}
-	note, noted := s.noteOf(head), s.noted()
-	var files []string
-	known := s.read && len(s.broken) == 0
-	if !known || note != noted {
-		if files, known, err = s.look(); err != nil {
-			return err
-		}
-	}
-	if s.read = false; known && head != "" && note == noted {
-		s.clean = head
-		return nil
+	files, err := s.folder.Names()
+	if err != nil {
+		return err
 	}
 	edits, err := s.repo.Uncommitted(files, folder.IsCardFile, card.MaxBytes)
 	if err != nil {
 		return err
 	}
-	known = !s.leaveSecrets(edits) && known
+	s.withholdSecrets(edits)
 	if len(edits) == 0 {
-		if known && s.checkBrought() == nil {
-			s.noteClean(head)
-		}
 		return nil
 	}
 	c := history.Commit{Author: s.person(), By: programName(), At: s.opts.Now(), Files: edits}
@@ -64,10 +49,7 @@ func (s *Store) commitHandEdits() error {
 			return err
 		}
 	}
-	id, _, err := s.repo.Commit(c)
-	if err == nil && known {
-		s.noteClean(id)
-	}
+	_, err = s.repo.Commit(c)
 	return err
 }
 
@@ -124,18 +106,16 @@ func (s *Store) handReviews() error {
 	return s.noteHandReviews(edits)
 }
 
-// leaveSecrets takes the files out that hold a secret: they stay as the user
+// withholdSecrets removes from edits the files that hold a secret: they stay as the user
 // wrote them, and out of the history.
-func (s *Store) leaveSecrets(edits map[string][]byte) (found bool) {
+func (s *Store) withholdSecrets(edits map[string][]byte) {
 	for path, data := range edits {
 		var markers []string
 		if s.redact().Text(path+"\n"+string(data), &markers); len(markers) > 0 {
 			delete(edits, path)
-			found = true
 			s.Notice("%s holds a secret (%s) and was not added to the history; take it out of the file, or run 'anamnesis kb redact'", s.redact().Text(path, &markers), markers[0])
 		}
 	}
-	return found
 }
 
 // nameOf returns the topic of a card, or its path where it has none to read.
@@ -144,20 +124,6 @@ func (s *Store) nameOf(path string, data []byte) string {
 		return c.Topic
 	}
 	return path
-}
-
-// look returns the names of the folder's files, and whether they are the cards in memory.
-// It looks at each file.
-func (s *Store) look() (files []string, known bool, err error) {
-	files, err = s.folder.Names()
-	if err != nil || len(files) != len(s.cards) {
-		return files, false, err
-	}
-	paths, cards := make([]string, len(files)), s.byPath()
-	for i, name := range files {
-		paths[i] = filepath.Join(s.dir, filepath.FromSlash(name))
-	}
-	return files, s.unchanged(paths, cards), nil
 }
 
 // unchanged reports whether the files at paths hold what they held when the cards, by
@@ -172,34 +138,4 @@ func (s *Store) unchanged(paths []string, cards map[string]*folder.File) bool {
 		s.cards[was.ID] = now.File // with its marks, so that it is not read the next time
 	}
 	return err == nil
-}
-
-// A commit whose cards are the files of the folder is noted in .index with a sum over
-// them: a process that finds the same commit and reads the same files knows that nothing
-// was changed by hand, without git's trees and index. A note that is absent or torn says
-// nothing.
-func (s *Store) notePath() string { return filepath.Join(s.folder.Index, "committed") }
-
-// noteOf returns the note that says that the commit holds the cards in memory. Their order
-// does not matter.
-func (s *Store) noteOf(commit string) string {
-	var all [sha256.Size]byte
-	var b []byte
-	for _, st := range s.cards {
-		b = st.AppendFile(b[:0])
-		one := sha256.Sum256(b)
-		subtle.XORBytes(all[:], all[:], one[:])
-	}
-	return fmt.Sprintf("%s %x\n", commit, all)
-}
-
-func (s *Store) noted() string {
-	data, _ := os.ReadFile(s.notePath()) // "" is no note
-	return string(data)
-}
-
-// noteClean notes that the commit holds the cards in memory.
-func (s *Store) noteClean(commit string) {
-	s.clean = commit
-	_ = os.WriteFile(s.notePath(), []byte(s.noteOf(commit)), durable.FileMode) // the next process asks git
 }

@@ -60,7 +60,7 @@ func (s *Store) load(ctx context.Context, known map[string]*folder.File) error {
 	}
 	s.folder.Keep(s.fs, now.cards, differ)
 	s.index.Drop()
-	s.contents, s.read = now, true
+	s.contents = now
 	return nil
 }
 

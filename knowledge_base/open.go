@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -120,10 +119,6 @@ func (s *Store) checkBrought() error {
 	if err != nil {
 		return nil // none, or one that the next change reports
 	}
-	head, err := repo.Head()
-	if noted, _, _ := strings.Cut(s.noted(), " "); err == nil && head == noted && head != "" {
-		return nil // it was looked at, or made, here
-	}
 	names, err := repo.Names()
 	if err != nil {
 		return nil
@@ -185,5 +180,5 @@ func (s *Store) prepare() error {
 			return err
 		}
 	}
-	return s.endPending()
+	return s.completePending()
 }

@@ -256,9 +256,6 @@ func (s *Store) current(id string) (*folder.File, error) {
 			return nil, &ConflictError{id, st.Path(), fmt.Sprintf("the file there cannot be read as a card: %v", err)}
 		}
 	}
-	if s.clean != "" && s.cards[id] == nil {
-		return nil, nil // the cards in memory are those of the folder
-	}
 	files, err := s.folder.Names()
 	if err != nil {
 		return nil, err
@@ -311,8 +308,8 @@ func (s *Store) keepReplaced(old *folder.File) error {
 	return durable.WriteFile(s.fs, keep, old.Card().Source())
 }
 
-// take makes what was written the cards in memory.
-func (s *Store) take(todo []planned) error {
+// enter makes what was written the cards in memory.
+func (s *Store) enter(todo []planned) error {
 	for _, p := range todo {
 		kept, err := card.Parse(p.data)
 		if err != nil {

@@ -2,14 +2,15 @@ package knowledgebase
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
@@ -19,18 +20,12 @@ import (
 	"anamnesis/opstream/durable"
 )
 
-// Secrets is what a folder and its history hold of secrets, and what became of it.
+// Secrets is what a folder and its history hold of secrets.
 type Secrets struct {
-	Files   []history.Place `json:"files"`   // files as they are now
-	History []history.Place `json:"history"` // the folder's own repository
-	Commits int             `json:"commits"` // of the history
-	Changed int             `json:"changed"` // commits that are replaced
+	Files   []secrets.Place `json:"files"`   // files as they are now
+	History []secrets.Place `json:"history"` // the folder's own repository, which is not rewritten
 	Unread  []string        `json:"unread"`  // files that are too long, or no text, and stay as they are
-	// Remotes are the names of the remotes that may hold the old history, "" for one
-	// that was named by its address. Branch is the one that was shared.
-	Remotes []string `json:"remotes"`
-	Branch  string   `json:"branch"`
-	Done    bool     `json:"done"`
+	Done    bool            `json:"done"`    // the files hold none any more
 }
 
 // InProject reports whether the cards lie in another repository.
@@ -38,16 +33,6 @@ func (s *Store) InProject() bool { return s.opts.NoHistory }
 
 // Dir returns the folder.
 func (s *Store) Dir() string { return s.dir }
-
-// Branch returns the current branch of the folder's repository; "" where it has none.
-func (s *Store) Branch() string {
-	repo, err := history.Open(s.dir)
-	if err != nil {
-		return ""
-	}
-	branch, _ := repo.Branch()
-	return branch
-}
 
 // Any reports whether there is a secret.
 func (s *Secrets) Any() bool { return len(s.Files)+len(s.History) > 0 }
@@ -83,14 +68,9 @@ func (s *Store) findSecrets(ctx context.Context) (*Secrets, *secrets.Scrubber, [
 	var out *Secrets
 	var files []intent.File
 	for range 2 {
-		out = &Secrets{Files: []history.Place{}, History: []history.Place{}, Unread: []string{}, Remotes: []string{}}
-		if repo != nil {
-			survey, err := repo.Survey(ctx, b)
-			if err != nil {
-				return nil, nil, nil, err
-			}
-			out.History, out.Commits, out.Changed = append(out.History, survey.Places...), survey.Commits, survey.Changed
-			out.Unread = append(out.Unread, survey.Unread...)
+		out = &Secrets{Files: []secrets.Place{}, Unread: []string{}}
+		if out.History, err = secretsOf(ctx, repo, b); err != nil {
+			return nil, nil, nil, err
 		}
 		paths, err := s.trackedFiles(repo)
 		if err != nil {
@@ -106,13 +86,31 @@ func (s *Store) findSecrets(ctx context.Context) (*Secrets, *secrets.Scrubber, [
 		}
 		out.Files, out.Unread, files = append(out.Files, plan.Places...), append(out.Unread, plan.Unread...), plan.Files
 	}
-	if repo == nil || out.Changed == 0 {
-		return out, b, files, nil
+	return out, b, files, nil
+}
+
+// secretsOf lists the files whose committed versions hold secrets, by path.
+func secretsOf(ctx context.Context, repo *history.Repo, b *secrets.Scrubber) ([]secrets.Place, error) {
+	out := []secrets.Place{}
+	if repo == nil {
+		return out, nil
 	}
-	if out.Remotes, err = repo.Remotes(); err == nil {
-		out.Branch, err = repo.Branch()
+	kinds := make(map[string][]string)
+	err := repo.Texts(ctx, func(path string, data []byte) {
+		_, found := b.Blob(path, data)
+		to := b.Path(path)
+		if to != path {
+			found = append(found, "name")
+		}
+		if len(found) > 0 {
+			kinds[to] = append(kinds[to], found...)
+		}
+	})
+	for _, path := range slices.Sorted(maps.Keys(kinds)) {
+		slices.Sort(kinds[path])
+		out = append(out, secrets.Place{Path: path, Kinds: slices.Compact(kinds[path])})
 	}
-	return out, b, files, err
+	return out, err
 }
 
 // trackedFiles lists the cards and the files in the repository, if there is one.
@@ -125,9 +123,9 @@ func (s *Store) trackedFiles(repo *history.Repo) ([]string, error) {
 	return append(paths, tracked...), err
 }
 
-// RemoveSecrets takes secrets out of the folder's files and rewrites the history
-// of its own repository without them. After a crash the folder is as before, or
-// the next opening ends it. Reviews hold.
+// RemoveSecrets replaces the secrets in the folder's files, as one commit. The commits before
+// it hold them still: rewriting those is the user's, with git. After a crash the folder is
+// as before, or the next opening completes it. Reviews hold.
 func (s *Store) RemoveSecrets(ctx context.Context) (*Secrets, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +147,7 @@ func (s *Store) RemoveSecrets(ctx context.Context) (*Secrets, error) {
 		return nil, fmt.Errorf("remove secrets: %w", err)
 	}
 	out, b, files, err := s.findSecrets(ctx)
-	if err == nil && out.Any() {
+	if err == nil && len(files) > 0 {
 		err = s.removeSecrets(ctx, b, files)
 		out.Done = err == nil
 	}
@@ -161,38 +159,22 @@ func (s *Store) RemoveSecrets(ctx context.Context) (*Secrets, error) {
 
 func (s *Store) removeSecrets(ctx context.Context, b *secrets.Scrubber, files []intent.File) error {
 	in := intent.New(s.folder.Index, s.opts.Now())
-	in.Author, in.Files, in.Mark = programName(), files, "rewrite-"+rand.Text()
+	in.Author, in.Files, in.Mark = programName(), files, redactionMark
 	if err := s.noteScrubbed(files); err != nil {
 		return err
 	}
-	if s.opts.NoHistory { // nothing decides but the intent itself
-		if err := in.Write(s.fs); err != nil {
-			return err
-		}
-	} else {
-		rw, err := s.repo.Rewrite(ctx, b, in.Mark)
-		if err != nil {
-			return err
-		}
-		if err := in.Write(s.fs); err != nil {
-			rw.Drop()
-			return err
-		}
-		if err := rw.Switch(); err != nil {
-			return err
-		}
-	}
-	if err := s.endRedaction(&in, b); err != nil {
+	if err := in.Write(s.fs); err != nil {
 		return err
 	}
-	if err := s.load(ctx, nil); err != nil {
+	if err := s.completeRedaction(&in, b); err != nil {
 		return err
 	}
-	if !s.opts.NoHistory {
-		s.histErr = s.commitHandEdits()
-	}
-	return nil
+	return s.load(ctx, nil)
 }
+
+// redactionMark is the mark of an intent that replaces secrets: unlike others it may name files
+// that are no cards, and what is derived from them changes as well.
+const redactionMark = "redact"
 
 // noteScrubbed notes what is reviewed here, and what arrived from elsewhere, under
 // what it says without its secrets.
@@ -215,35 +197,9 @@ func (s *Store) noteScrubbed(files []intent.File) error {
 	return s.reviews.Follow(s.opts.Now(), old, now)
 }
 
-// endRedactions ends what a dead process began, if its history took the place of
-// the old one, and drops it otherwise. It returns the other changes.
-func (s *Store) endRedactions(pending []intent.Intent) (rest []intent.Intent, err error) {
-	for _, in := range pending {
-		if in.Mark == "" {
-			rest = append(rest, in)
-			continue
-		}
-		begun := s.opts.NoHistory
-		if repo, err := history.Open(s.dir); err == nil && !begun {
-			if begun, err = repo.HasMark(in.Mark); err != nil {
-				return nil, err
-			}
-		}
-		if !begun {
-			err = os.Remove(in.Path)
-		} else {
-			err = s.endRedaction(&in, secrets.NewScrubber(s.opts.Redact))
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return rest, nil
-}
-
-// endRedaction writes the files and removes the secrets from what is derived from
-// them. It can be repeated.
-func (s *Store) endRedaction(in *intent.Intent, b *secrets.Scrubber) error {
+// completeRedaction writes the files, removes the secrets from what is derived from them, and
+// commits the change. It can be repeated.
+func (s *Store) completeRedaction(in *intent.Intent, b *secrets.Scrubber) error {
 	if err := s.finish(in); err != nil {
 		return err
 	}
@@ -275,5 +231,7 @@ func (s *Store) endRedaction(in *intent.Intent, b *secrets.Scrubber) error {
 			return err
 		}
 	}
-	return os.Remove(in.Path)
+	in.Message = fmt.Sprintf("Take secrets out of %d files", len(in.Files))
+	s.histErr = s.commitIntent(in)
+	return nil
 }

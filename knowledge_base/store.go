@@ -119,8 +119,6 @@ type Store struct {
 	contents
 	repo    *history.Repo // nil before the first change
 	histErr error         // why the history lacks something
-	clean   string        // during a change, the commit that holds the cards in memory; "" if none is known to
-	read    bool          // the files were read, and no change has looked at them since
 	index   *index.Index
 }
 
@@ -133,7 +131,7 @@ func (s *Store) remember(st *folder.File) {
 	if was := s.cards[id]; was != nil && was.Sum == st.Sum && was.Path() == path && was.State == st.State {
 		return
 	}
-	s.clean, s.cards[id] = "", st
+	s.cards[id] = st
 	s.lessons[st.Lesson.Mark()] = id
 	s.noteAgainst(&st.Head)
 	s.broken = slices.DeleteFunc(s.broken, func(b BrokenCard) bool { return b.Path == path })

@@ -1,6 +1,7 @@
 package knowledgebase
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -90,7 +91,7 @@ func (s *Store) syncOnce(ctx context.Context, remote string, out *Synced) error 
 		return err
 	}
 	if theirs != "" {
-		if err := s.takeIn(ctx, theirs, out); err != nil {
+		if err := s.mergeCommit(ctx, theirs, out); err != nil {
 			return err
 		}
 	}
@@ -105,8 +106,8 @@ func (s *Store) syncOnce(ctx context.Context, remote string, out *Synced) error 
 	return nil
 }
 
-// takeIn merges a fetched commit.
-func (s *Store) takeIn(ctx context.Context, theirs string, out *Synced) error {
+// mergeCommit merges a fetched commit.
+func (s *Store) mergeCommit(ctx context.Context, theirs string, out *Synced) error {
 	m, err := s.repo.Compare(ctx, theirs)
 	if err != nil || m.UpToDate {
 		return err
@@ -150,7 +151,7 @@ func (s *Store) hasElsewhere(c *card.Card, path string) bool {
 // redactSide takes the secrets out of what a remote brings. The commits that it
 // brings hold them still.
 func (s *Store) redactSide(side *history.Side, in *intent.Intent) {
-	if s.opts.Redact == nil || side.Theirs == nil || side.OursBlob == side.TheirsBlob {
+	if s.opts.Redact == nil || side.Theirs == nil || bytes.Equal(side.Ours, side.Theirs) {
 		return
 	}
 	b := secrets.NewScrubber(s.opts.Redact)
@@ -163,6 +164,6 @@ func (s *Store) redactSide(side *history.Side, in *intent.Intent) {
 	s.Notice("%s: the remote brings a secret (%s), replaced in the file; the remote's commits hold it: rotate it, and run 'anamnesis kb redact'", to, strings.Join(kinds, ", "))
 	in.Forward, side.Theirs = false, clean
 	if to != side.Path {
-		*side = history.Side{Path: to, Theirs: clean, TheirsBlob: side.TheirsBlob}
+		*side = history.Side{Path: to, Theirs: clean}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/exit"
-	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
@@ -94,7 +93,8 @@ func (a *app) kbSyncCommand(dir *string) *cobra.Command {
 a name or an address (default: origin). If a card was changed on both sides, or has the id of
 another card here, or was reviewed here and has another text there, yours stays and the other
 version becomes a draft with an id of its own that 'kb review' shows. A received card is a draft
-until you review it here, whatever it says about itself. A file above 1 MiB is not received.`,
+until you review it here, whatever it says about itself. A remote with a file above 1 MiB is
+refused. git asks for no password: use a credential helper or ssh keys.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.withKB(dir, created, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			remote := "origin"
@@ -109,7 +109,7 @@ until you review it here, whatever it says about itself. A file above 1 MiB is n
 			case errors.Is(err, history.ErrNoGit):
 				return exit.Usagef("%w; install git", err)
 			case errors.Is(err, history.ErrReplaced):
-				return exit.With(exit.Refused, fmt.Errorf("%w; 'kb redact' removed secrets from it: replace it there with '%s', or name a new remote", err, show.PushCommand(store, remote, store.Branch())))
+				return exit.With(exit.Refused, fmt.Errorf("%w: replace it there with 'git push --force', or name a new remote", err))
 			case errors.Is(err, knowledgebase.ErrBothChanged), errors.Is(err, history.ErrBusy), errors.Is(err, history.ErrRejected),
 				errors.Is(err, history.ErrTooMuch), errors.Is(err, knowledgebase.ErrReserved):
 				return exit.With(exit.Refused, err)

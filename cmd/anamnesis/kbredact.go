@@ -12,12 +12,11 @@ func (a *app) kbRedactCommand(dir *string) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "redact",
-		Short: "Remove secrets from the cards' files and from the folder's git history",
+		Short: "Remove secrets from the cards' files",
 		Long: `List the secrets in the folder's files, names and git history, by place and kind and never in
-the clear. After your consent they are replaced by markers and the folder's repository is
-rewritten. Authors, dates, messages and the order of commits stay; commits that contained a
-secret, and those after them, get other ids. Unreachable objects, reflogs and older stashes are
-removed. Without a terminal nothing is changed unless --yes is given.`,
+the clear. After your consent the files get markers in their place, in one commit. Earlier
+commits keep them: the command that rewrites the history is printed. Without a terminal nothing
+is changed unless --yes is given.`,
 		RunE: a.withKB(dir, existing, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			found, err := store.FindSecrets(cmd.Context())
 			if err != nil {
@@ -26,7 +25,7 @@ removed. Without a terminal nothing is changed unless --yes is given.`,
 			if !a.json {
 				a.out().Secrets(found)
 			}
-			if found.Any() && (yes || !a.json && a.interactive()) {
+			if len(found.Files) > 0 && (yes || !a.json && a.interactive()) {
 				if err := a.tty().Confirm(cmd.Context(), "kb redact", "Remove them?", yes); err != nil {
 					return err
 				}

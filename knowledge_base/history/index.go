@@ -2,6 +2,7 @@ package history
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha1"
 	"errors"
 	"fmt"
@@ -14,9 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
-	"golang.org/x/sys/unix"
 
-	"anamnesis/knowledge_base/history/internal/gitdir"
 	"anamnesis/opstream/durable"
 )
 
@@ -56,7 +55,7 @@ func (r *Repo) lock() (release func(), err error) {
 			return nil, fmt.Errorf("%w: another git process holds %s; wait for it, or remove that file if none is running", ErrBusy, theirs)
 		}
 	}
-	if err := gitdir.Sweep(r.git); err != nil {
+	if err := durable.RemoveTemp(r.git, tempPrefix); err != nil {
 		return nil, errors.Join(fmt.Errorf("sweep %s: %w", r.git, err), os.Remove(theirs))
 	}
 	return func() {
@@ -111,97 +110,48 @@ func (r *Repo) readIndex() (*index.Index, error) {
 }
 
 // updateIndex enters the blobs, leaving every other entry as it is: what a
-// user has staged stays staged. Those left out are marked as git marks what a
-// sparse checkout leaves out. The lock is held.
-func (r *Repo) updateIndex(blobs map[string]plumbing.Hash, leftOut map[string]string) error {
-	path := filepath.Join(r.git, "index")
-	var put []*index.Entry
-	for name, id := range blobs {
-		if leftOut[name] == "" {
-			e := &index.Entry{Name: name, Hash: id, Mode: filemode.Regular}
-			r.stat(e)
-			put = append(put, e)
-		}
-	}
-	if len(leftOut)+len(r.unmarked) == 0 {
-		if data, err := os.ReadFile(path); err == nil {
-			if data, ok := gitdir.SpliceIndex(data, put); ok {
-				return r.writeIndex(path, data)
-			}
-		}
-	}
+// user has staged stays staged. The entries have no times and sizes: git then compares the
+// files' contents once, when it is asked. The lock is held.
+func (r *Repo) updateIndex(blobs map[string]plumbing.Hash) error {
 	idx, err := r.readIndex()
 	if err != nil {
 		return err
 	}
+	modes := make(map[string]filemode.FileMode)
 	idx.Entries = slices.DeleteFunc(idx.Entries, func(e *index.Entry) bool {
-		if r.unmarked[e.Name] { // of a copied folder, say
-			r.stat(e)
-		}
 		_, changed := blobs[e.Name]
-		_, left := leftOut[e.Name]
-		return changed || left
+		if changed {
+			modes[e.Name] = e.Mode
+		}
+		return changed
 	})
-	for name, id := range leftOut {
-		idx.Version = max(idx.Version, 3) // the first with the mark
-		idx.Entries = append(idx.Entries, &index.Entry{Name: name, Hash: plumbing.NewHash(id), Mode: filemode.Regular, SkipWorktree: true})
-	}
-	for _, e := range put {
-		if !e.Hash.IsZero() {
-			idx.Entries = append(idx.Entries, e)
+	for name, id := range blobs {
+		if !id.IsZero() {
+			idx.Entries = append(idx.Entries, &index.Entry{Name: name, Hash: id, Mode: cmp.Or(modes[name], filemode.Regular)})
 		}
 	}
-	r.unmarked = nil
 	idx.Cache, idx.ResolveUndo, idx.EndOfIndexEntry = nil, nil, nil // derived from the entries
 	var b bytes.Buffer
 	if err := index.NewEncoder(&b).Encode(idx); err != nil {
 		return fmt.Errorf("encode git index: %w", err)
 	}
-	return r.writeIndex(path, b.Bytes())
-}
-
-func (r *Repo) writeIndex(path string, data []byte) error {
-	if err := gitdir.Replace(r.git, path, data); err != nil {
+	if err := replace(durable.OS{}, r.git, filepath.Join(r.git, "index"), b.Bytes()); err != nil {
 		return fmt.Errorf("write git index: %w", err)
 	}
 	return nil
 }
 
-// stat notes the file's marks in the entry where the file holds the entry's
-// bytes; otherwise they stay zero, and git reads the file when it is asked.
-func (r *Repo) stat(e *index.Entry) {
-	path := filepath.Join(r.dir, filepath.FromSlash(e.Name))
-	var before, after unix.Stat_t
-	if unix.Lstat(path, &before) != nil || before.Mode&unix.S_IFMT != unix.S_IFREG {
-		return
+// Tracked returns the paths of the files in git's index that are in the folder.
+func (r *Repo) Tracked() ([]string, error) {
+	idx, err := r.readIndex()
+	if err != nil {
+		return nil, err
 	}
-	data, err := os.ReadFile(path)
-	if err != nil || plumbing.ComputeHash(plumbing.BlobObject, data) != e.Hash {
-		return
+	var out []string
+	for _, e := range idx.Entries {
+		if e.Mode.IsFile() && !e.SkipWorktree {
+			out = append(out, e.Name)
+		}
 	}
-	if unix.Lstat(path, &after) == nil && sameMarks(&before, &after) {
-		fillMarks(e, &after)
-	}
-}
-
-func sameMarks(a, b *unix.Stat_t) bool {
-	return a.Ino == b.Ino && a.Size == b.Size && a.Mtim == b.Mtim && a.Ctim == b.Ctim
-}
-
-func fillMarks(e *index.Entry, st *unix.Stat_t) {
-	e.CreatedAt, e.ModifiedAt = time.Unix(st.Ctim.Unix()), time.Unix(st.Mtim.Unix())
-	e.Dev, e.Inode, e.UID, e.GID = uint32(st.Dev), uint32(st.Ino), st.Uid, st.Gid
-	e.Size = uint32(st.Size)
-	if st.Mode&unix.S_IXUSR != 0 {
-		e.Mode = filemode.Executable
-	}
-}
-
-// unchanged reports whether the entry's marks say that the file still holds
-// the entry's bytes. Marks as young as the index itself prove nothing.
-func unchanged(e *index.Entry, st *unix.Stat_t, indexTime time.Time) bool {
-	marks := index.Entry{}
-	fillMarks(&marks, st)
-	return e.Size == marks.Size && e.Inode == marks.Inode && e.ModifiedAt.Equal(marks.ModifiedAt) &&
-		e.CreatedAt.Equal(marks.CreatedAt) && marks.ModifiedAt.Before(indexTime)
+	return out, nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
-	"anamnesis/knowledge_base/history/internal/gitdir"
 	"anamnesis/opstream/durable"
 )
 
@@ -25,47 +24,42 @@ var (
 	ErrNoGit = errors.New("the git program is needed to reach a remote")
 	// ErrRejected is returned by Push when the remote has new commits.
 	ErrRejected = errors.New("the remote has new commits")
+	// ErrReplaced is returned by Fetch for a history with commits that a rewrite
+	// replaced here.
+	ErrReplaced = errors.New("the remote has the history that was replaced here")
 )
 
 // Fetch brings the remote's branch of the current name here and returns its
 // commit; "" where the remote has no such branch. remote is a name or an
-// address, as for git. Files above [MaxBlobBytes] do not arrive; a remote that
-// sends more than is taken in is an [ErrTooMuch].
+// address, as for git. A remote that sends a file above [MaxBlobBytes], or more than
+// one fetch accepts, is an [ErrTooMuch]; nothing of it is stored.
 func (r *Repo) Fetch(ctx context.Context, remote string) (string, error) {
 	branch, _, err := r.head()
 	if err != nil {
 		return "", err
 	}
-	q, err := r.quarantine(remote)
+	scratch, err := r.newScratch(remote)
 	if err != nil {
 		return "", fmt.Errorf("fetch: %w", err)
 	}
-	defer q.drop()
-	list, err := q.run(ctx, nil, "ls-remote", "in", branch.String())
+	defer scratch.remove()
+	list, err := scratch.run(ctx, nil, "ls-remote", "in", branch.String())
 	if err != nil {
 		return "", err
 	}
-	theirs := ""
-	for line := range strings.Lines(list) {
-		if id, name, _ := strings.Cut(strings.TrimSpace(line), "\t"); name == branch.String() && plumbing.IsHash(id) {
-			theirs = id
-		}
-	}
-	if theirs == "" {
+	if !strings.Contains(list, "\t"+branch.String()+"\n") {
 		return "", nil
 	}
-	if err := q.fetch(ctx, branch.String()); err != nil {
+	theirs, err := scratch.fetch(ctx, branch.String())
+	if err != nil {
 		return "", fmt.Errorf("fetch: %w", err)
-	}
-	if data, err := os.ReadFile(filepath.Join(q.dir, "refs", "heads", "in")); err == nil {
-		theirs = strings.TrimSpace(string(data))
 	}
 	r.reopen()
 	local := filepath.Join(r.git, filepath.FromSlash(fetchedRefs+branch.Short()))
 	if err := os.MkdirAll(filepath.Dir(local), durable.DirMode); err != nil {
 		return "", fmt.Errorf("fetch: %w", err)
 	}
-	if err := gitdir.Replace(r.git, local, []byte(theirs+"\n")); err != nil {
+	if err := replace(durable.OS{}, r.git, local, []byte(theirs+"\n")); err != nil {
 		return "", fmt.Errorf("fetch: %w", err)
 	}
 	return theirs, nil
@@ -78,28 +72,22 @@ func (r *Repo) Push(ctx context.Context, remote string) error {
 	if err != nil {
 		return err
 	}
-	q, err := r.quarantine(remote)
+	scratch, err := r.newScratch(remote)
 	if err != nil {
 		return fmt.Errorf("push: %w", err)
 	}
-	defer q.drop()
-	_, err = q.run(ctx, nil, "push", "--quiet", "in", head.String()+":"+branch.String())
+	defer scratch.remove()
+	_, err = scratch.run(ctx, nil, "push", "--quiet", "in", head.String()+":"+branch.String())
 	if err != nil && (strings.Contains(err.Error(), "[rejected]") || strings.Contains(err.Error(), "fetch first")) {
 		return fmt.Errorf("%w: %w", ErrRejected, err)
 	}
 	return err
 }
 
-// Side is one file on the three sides of a merge; nil bytes: not there, or left
-// out.
+// Side is one file on the three sides of a merge; nil bytes: not there.
 type Side struct {
 	Path               string
 	Base, Ours, Theirs []byte
-	// OursLeft and TheirsLeft say that the file is there and longer than
-	// [MaxBlobBytes]: it was not read.
-	OursLeft, TheirsLeft bool
-	OursBlob, TheirsBlob string // their ids; "" where the file is not there
-	BaseBlob             string
 }
 
 // Merge is how a fetched commit relates to the current one.
@@ -161,8 +149,6 @@ func (r *Repo) sides(ctx context.Context, base, head, theirs plumbing.Hash) ([]S
 		if s.Path == "" {
 			s.Path = ch.From.Name
 		}
-		var baseLeft bool
-		left, ids := []*bool{&baseLeft, &s.OursLeft, &s.TheirsLeft}, []*string{&s.BaseBlob, &s.OursBlob, &s.TheirsBlob}
 		for i, to := range []*[]byte{&s.Base, &s.Ours, &s.Theirs} {
 			e, err := trees[i].FindEntry(s.Path)
 			if err != nil {
@@ -171,14 +157,11 @@ func (r *Repo) sides(ctx context.Context, base, head, theirs plumbing.Hash) ([]S
 			if e.Mode != filemode.Regular {
 				return nil, fmt.Errorf("%s is no plain file on one side; merge it with git", s.Path)
 			}
-			*ids[i] = e.Hash.String()
-			if *left[i], err = r.isLeftOut(e.Hash); err != nil {
-				return nil, err
+			*to, err = r.blob(e.Hash)
+			if i < 2 && errors.Is(err, plumbing.ErrObjectNotFound) {
+				continue // earlier versions left files above [MaxBlobBytes] at the remote
 			}
-			if *left[i] {
-				continue
-			}
-			if *to, err = r.blob(e.Hash); err != nil {
+			if err != nil {
 				return nil, err
 			}
 			if *to == nil {
@@ -191,8 +174,8 @@ func (r *Repo) sides(ctx context.Context, base, head, theirs plumbing.Hash) ([]S
 }
 
 // Forward moves the current branch to theirs, which it is an ancestor of.
-// files and leftOut are as in [Commit].
-func (r *Repo) Forward(theirs string, files map[string][]byte, leftOut map[string]string) error {
+// files are as in [Commit].
+func (r *Repo) Forward(theirs string, files map[string][]byte) error {
 	r.reopen()
 	if err := r.Ready(); err != nil {
 		return err
@@ -213,7 +196,7 @@ func (r *Repo) Forward(theirs string, files map[string][]byte, leftOut map[strin
 			blobs[path] = plumbing.ComputeHash(plumbing.BlobObject, data)
 		}
 	}
-	if err := r.updateIndex(blobs, leftOut); err != nil {
+	if err := r.updateIndex(blobs); err != nil {
 		return err
 	}
 	return r.moveBranch(branch, head, plumbing.NewHash(theirs))

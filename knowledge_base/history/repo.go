@@ -2,10 +2,11 @@
 // git program agrees with: after each commit made here `git status` is clean,
 // and what people do there with git is respected.
 //
-// go-git reads objects and refs. Its Worktree functions are not used: this
-// package writes objects, the index and the branch itself, each durably, in
-// the order in which a crash between two of them does no harm, and under the
-// locks that git takes.
+// go-git reads objects and refs. Its Worktree functions are not used, because they
+// do not sync what they write: this package writes loose objects, the index and the
+// branch itself, each durably, in the order in which a crash between two of them does
+// no harm, and under the locks that git takes. Packing is left to 'git gc'. Remotes
+// are reached by the git program, which knows the user's keys.
 package history
 
 import (
@@ -25,7 +26,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
-	"anamnesis/knowledge_base/history/internal/gitdir"
 	"anamnesis/opstream/durable"
 )
 
@@ -63,8 +63,6 @@ type Repo struct {
 	dir string // the folder
 	git string // its .git
 	st  *filesystem.Storage
-
-	unmarked map[string]bool // files that hold what the commit has, and whose marks the index lacks
 }
 
 // Open opens the repository of a folder; [fs.ErrNotExist] when it has none.
@@ -138,7 +136,7 @@ func (r *Repo) create(exclude []string) error {
 	}
 	made := &Repo{git: temp}
 	for name, text := range files {
-		if err := gitdir.Replace(made.git, filepath.Join(temp, filepath.FromSlash(name)), []byte(text)); err != nil {
+		if err := replace(durable.OS{}, made.git, filepath.Join(temp, filepath.FromSlash(name)), []byte(text)); err != nil {
 			return err
 		}
 	}
@@ -171,7 +169,7 @@ func (r *Repo) exclude(patterns []string) error {
 	if n := len(data); n > 0 && data[n-1] != '\n' {
 		data = append(data, '\n')
 	}
-	return gitdir.Replace(r.git, path, append(data, strings.Join(more, "\n")+"\n"...))
+	return replace(durable.OS{}, r.git, path, append(data, strings.Join(more, "\n")+"\n"...))
 }
 
 // Head returns the current commit; "" when there is none yet.

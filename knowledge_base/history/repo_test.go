@@ -9,13 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
-
-	"anamnesis/knowledge_base/history/internal/gitdir"
 )
 
 func newRepo(t *testing.T) *Repo {
@@ -34,7 +31,7 @@ func newRepo(t *testing.T) *Repo {
 func commit(t *testing.T, r *Repo, message string, files map[string][]byte) string {
 	t.Helper()
 	ada := Person{"Ada <x>\n", ""}
-	id, _, err := r.Commit(Commit{Message: message, Author: ada, By: ada, At: time.Unix(1e9, 0), Files: files})
+	id, err := r.Commit(Commit{Message: message, Author: ada, By: ada, At: time.Unix(1e9, 0), Files: files})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +68,7 @@ func TestLocks(t *testing.T) {
 	if _, err := r.lock(); err != nil { // and dies
 		t.Fatal(err)
 	}
-	dead := filepath.Join(r.git, gitdir.TempPrefix+"1")
+	dead := filepath.Join(r.git, tempPrefix+"1")
 	if err := os.WriteFile(dead, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +83,7 @@ func TestLocks(t *testing.T) {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := r.Commit(Commit{Message: "x", Files: map[string][]byte{"a": []byte("3")}}); !errors.Is(err, ErrBusy) {
+		if _, err := r.Commit(Commit{Message: "x", Files: map[string][]byte{"a": []byte("3")}}); !errors.Is(err, ErrBusy) {
 			t.Errorf("with %s: %v", name, err)
 		}
 		if err := os.Remove(path); err != nil {
@@ -208,34 +205,6 @@ func TestUncommitted(t *testing.T) {
 	}
 }
 
-// TestUncommittedOfCopy: the first commit in a copied folder updates the index to the marks
-// of the copies, so that they are not read again.
-func TestUncommittedOfCopy(t *testing.T) {
-	r := newRepo(t)
-	path := filepath.Join(r.dir, "a")
-	write := func() {
-		t.Helper()
-		if err := errors.Join(os.WriteFile(path+"~", []byte("1"), 0o600), os.Rename(path+"~", path)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write()
-	commit(t, r, "one", map[string][]byte{"a": []byte("1")})
-	write() // the copy
-	if changed, err := r.Uncommitted([]string{"a"}, func(string) bool { return true }, 4); len(changed) > 0 || err != nil {
-		t.Fatal(changed, err)
-	}
-	commit(t, r, "two", map[string][]byte{"b": []byte("2")})
-	known, _, err := r.marks()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var st unix.Stat_t
-	if err := unix.Lstat(path, &st); err != nil || known["a"].Inode != uint32(st.Ino) {
-		t.Errorf("the index has inode %d, the file %d: %v", known["a"].Inode, st.Ino, err)
-	}
-}
-
 func TestOpenRefusesLinkedWorktree(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Open(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -253,5 +222,94 @@ func TestOpenRefusesLinkedWorktree(t *testing.T) {
 	commit(t, r, "one", map[string][]byte{"a": []byte("1")})
 	if _, err := r.Log(ctx, func(string) bool { return true }); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func gitIn(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	args = append([]string{"-C", dir, "-c", "user.name=x", "-c", "user.email=x"}, args...)
+	out, err := exec.Command("git", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// Commits continue in a repository that git, or an earlier version of this program, packed.
+func TestCommitAfterPacking(t *testing.T) {
+	r := newRepo(t)
+	commit(t, r, "one", map[string][]byte{"2026-01/a.md": []byte("a"), "2026-01/b.md": []byte("b")})
+	gitIn(t, r.dir, "gc", "--quiet", "--prune=now")
+	id := commit(t, r, "two", map[string][]byte{"2026-01/a.md": []byte("A")})
+	if data, err := r.Read(id, "2026-01/b.md"); err != nil || string(data) != "b" {
+		t.Errorf("%q, %v", data, err)
+	}
+	gitIn(t, r.dir, "multi-pack-index", "write")
+	commit(t, r, "three", map[string][]byte{"2026-01/c.md": []byte("c")})
+	gitIn(t, r.dir, "fsck", "--full", "--strict")
+}
+
+// What a fetch refuses is not stored.
+func TestFetchRefuses(t *testing.T) {
+	long := strings.Repeat("long ", MaxBlobBytes/5+1)
+	for name, c := range map[string]struct {
+		files    map[string]string
+		replaced string
+		want     error
+	}{
+		"nothing":          {files: map[string]string{"a.md": "theirs"}},
+		"a long file":      {files: map[string]string{"a b.md": long}, want: ErrTooMuch},
+		"filter-repo":      {files: map[string]string{"a.md": "theirs"}, replaced: "filter-repo/commit-map", want: ErrReplaced},
+		"an older version": {files: map[string]string{"a.md": "theirs"}, replaced: "anamnesis-replaced", want: ErrReplaced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, there := newRepo(t), t.TempDir()
+			commit(t, r, "one", map[string][]byte{"mine.md": []byte("mine")})
+			gitIn(t, there, "init", "-q", "-b", "main")
+			for path, text := range c.files {
+				if err := os.WriteFile(filepath.Join(there, path), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			gitIn(t, there, "add", "-A")
+			gitIn(t, there, "commit", "-q", "-m", "theirs")
+			tip := strings.TrimSpace(gitIn(t, there, "rev-parse", "HEAD"))
+			if c.replaced != "" {
+				path := filepath.Join(r.git, filepath.FromSlash(c.replaced))
+				line := tip + "\n"
+				if strings.Contains(c.replaced, "map") {
+					line = "old new\n" + tip + " " + strings.Repeat("1", 40) + "\n"
+				}
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(line), 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := r.Fetch(t.Context(), there)
+			if !errors.Is(err, c.want) || c.want == nil && got != tip {
+				t.Fatalf("%q, %v", got, err)
+			}
+			stored := exec.Command("git", "-C", r.dir, "cat-file", "-e", tip).Run() == nil
+			if left, _ := filepath.Glob(filepath.Join(r.git, scratchPrefix+"*")); stored != (c.want == nil) || len(left) > 0 {
+				t.Errorf("stored %v, left behind %v", stored, left)
+			}
+		})
+	}
+}
+
+// Each version and each message is passed, of branches and of tags.
+func TestTexts(t *testing.T) {
+	r := newRepo(t)
+	commit(t, r, "one", map[string][]byte{"2026-01/a.md": []byte("first")})
+	commit(t, r, "two", map[string][]byte{"2026-01/a.md": []byte("second")})
+	gitIn(t, r.dir, "tag", "-a", "-m", "tagged", "v1")
+	var got []string
+	if err := r.Texts(t.Context(), func(path string, data []byte) { got = append(got, path+": "+strings.TrimSpace(string(data))) }); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(got)
+	got = slices.Compact(got)
+	want := []string{Messages + ": one", Messages + ": tagged", Messages + ": two", "2026-01/a.md: first", "2026-01/a.md: second"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

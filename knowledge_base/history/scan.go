@@ -6,13 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"github.com/go-git/go-git/v5/plumbing/format/index"
 	"github.com/go-git/go-git/v5/plumbing/object"
-	"golang.org/x/sys/unix"
 )
 
 // Uncommitted returns the files that differ from the current commit, by path,
@@ -31,21 +28,17 @@ func (r *Repo) Uncommitted(files []string, tracked func(path string) bool, most 
 	if err != nil {
 		return nil, err
 	}
-	known, indexTime, err := r.marks()
+	idx, err := r.readIndex()
 	if err != nil {
 		return nil, err
 	}
 	changed := make(map[string][]byte)
-	r.unmarked = make(map[string]bool)
 	for _, path := range files {
 		id, has := held[path]
 		delete(held, path)
 		full := filepath.Join(r.dir, filepath.FromSlash(path))
-		var st unix.Stat_t
-		if unix.Lstat(full, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > most {
-			continue
-		}
-		if e := known[path]; has && e != nil && e.Hash == id && unchanged(e, &st, indexTime) {
+		info, err := os.Lstat(full)
+		if err != nil || !info.Mode().IsRegular() || info.Size() > most {
 			continue
 		}
 		data, err := os.ReadFile(full)
@@ -60,14 +53,14 @@ func (r *Repo) Uncommitted(files []string, tracked func(path string) bool, most 
 		}
 		if !has || plumbing.ComputeHash(plumbing.BlobObject, data) != id {
 			changed[path] = append([]byte{}, data...)
-		} else {
-			r.unmarked[path] = true
+		}
+	}
+	for _, e := range idx.Entries {
+		if e.SkipWorktree { // a sparse checkout leaves it out
+			delete(held, e.Name)
 		}
 	}
 	for path := range held {
-		if e := known[path]; e != nil && e.SkipWorktree {
-			continue // a sparse checkout leaves it out
-		}
 		if _, err := os.Lstat(filepath.Join(r.dir, filepath.FromSlash(path))); errors.Is(err, fs.ErrNotExist) {
 			changed[path] = nil
 		}
@@ -100,21 +93,4 @@ func (r *Repo) held(at plumbing.Hash, tracked func(string) bool) (map[string]plu
 		return nil
 	}
 	return out, walk(root, "")
-}
-
-// marks returns the index's entries by path and when it was written.
-func (r *Repo) marks() (map[string]*index.Entry, time.Time, error) {
-	idx, err := r.readIndex()
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	var at time.Time
-	if info, err := os.Stat(filepath.Join(r.git, "index")); err == nil {
-		at = info.ModTime()
-	}
-	known := make(map[string]*index.Entry, len(idx.Entries))
-	for _, e := range idx.Entries {
-		known[e.Name] = e
-	}
-	return known, at, nil
 }

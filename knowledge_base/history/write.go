@@ -2,6 +2,8 @@ package history
 
 import (
 	"bytes"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,9 +15,9 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/format/objfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
-	"anamnesis/knowledge_base/history/internal/gitdir"
 	"anamnesis/opstream/durable"
 )
 
@@ -28,34 +30,30 @@ type Commit struct {
 	// Files are the paths that change, with slashes, and their new bytes; nil
 	// bytes take a path out. Every other path stays as the branch has it.
 	Files map[string][]byte
-	// LeftOut are paths that are in the commit and not in the folder, with the ids
-	// of their blobs, which need not be in the repository.
-	LeftOut map[string]string
 	// Merged are further parents, for a merge.
 	Merged []string
 }
 
-// Commit makes the commit on the current branch and returns its id, and the id of the
-// commit before, "" where there is none. Where it would change nothing and merge nothing
-// it makes none and returns the current one as both. It is durable when Commit returns. The files themselves are not
-// touched: the index takes them for unchanged where they hold these bytes.
-func (r *Repo) Commit(c Commit) (made, parent string, err error) {
+// Commit makes the commit on the current branch and returns its id. Where it would change
+// nothing and merge nothing it makes none and returns the current one. It is durable when
+// Commit returns. The files themselves are not touched.
+func (r *Repo) Commit(c Commit) (id string, err error) {
 	r.reopen()
 	if err := r.Ready(); err != nil {
-		return "", "", err
+		return "", err
 	}
 	release, err := r.lock()
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	defer release()
 	branch, at, err := r.head()
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	base, err := r.tree(at)
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	w := objectWriter{repo: r}
 	blobs := make(map[string]plumbing.Hash, len(c.Files))
@@ -64,76 +62,101 @@ func (r *Repo) Commit(c Commit) (made, parent string, err error) {
 			blobs[path] = plumbing.ZeroHash
 			continue
 		}
-		blobs[path] = w.add(plumbing.BlobObject, data, plumbing.ZeroHash)
-	}
-	for path, id := range c.LeftOut {
-		blobs[path] = plumbing.NewHash(id)
+		blobs[path] = w.add(plumbing.BlobObject, data)
 	}
 	root, err := w.edit(base, blobs, "")
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	if root == base.Hash && len(c.Merged) == 0 && !at.IsZero() {
-		return at.String(), at.String(), r.updateIndex(blobs, c.LeftOut)
+		return at.String(), r.updateIndex(blobs)
 	}
-	id, err := w.commit(c, root, at)
+	made, err := w.commit(c, root, at)
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	if err := w.write(); err != nil {
-		return "", "", err
+		return "", err
 	}
-	if err := r.updateIndex(blobs, c.LeftOut); err != nil {
-		return "", "", err
+	if err := r.updateIndex(blobs); err != nil {
+		return "", err
 	}
-	if !at.IsZero() {
-		parent = at.String()
-	}
-	return id.String(), parent, r.moveBranch(branch, at, id)
+	return made.String(), r.moveBranch(branch, at, made)
 }
 
-// objectWriter collects a commit's objects; they are written as one pack.
+// objectWriter collects a commit's objects.
 type objectWriter struct {
 	repo    *Repo
 	objects []newObject
 }
 
-// newObject is an object and, of a tree, the one it was made from.
 type newObject struct {
 	id   plumbing.Hash
-	t    plumbing.ObjectType
+	kind plumbing.ObjectType
 	data []byte
-	like plumbing.Hash
 }
 
-func (w *objectWriter) add(t plumbing.ObjectType, data []byte, like plumbing.Hash) plumbing.Hash {
-	id := plumbing.ComputeHash(t, data)
-	w.objects = append(w.objects, newObject{id, t, data, like})
+func (w *objectWriter) add(kind plumbing.ObjectType, data []byte) plumbing.Hash {
+	id := plumbing.ComputeHash(kind, data)
+	w.objects = append(w.objects, newObject{id, kind, data})
 	return id
 }
 
-// write stores the objects durably.
+// write stores the objects that are not in the repository yet, as loose objects. Each is synced
+// and renamed into place before the commit that names it, so that a crash leaves no half object.
 func (w *objectWriter) write() error {
-	largest := 0
+	dirs := make(map[string]bool)
 	for _, o := range w.objects {
-		if o.t == plumbing.TreeObject {
-			largest = max(largest, len(o.data))
+		if w.repo.st.HasEncodedObject(o.id) == nil {
+			continue
 		}
-	}
-	g, err := gitdir.Grow(w.repo.git, largest)
-	if err != nil {
-		return fmt.Errorf("write objects of %s: %w", w.repo.git, err)
-	}
-	for _, o := range w.objects {
-		if err := g.Add(o.id, o.t, o.data, o.like); err != nil {
-			return fmt.Errorf("write object %s: %w", o.id, err)
+		dir := filepath.Join(w.repo.git, "objects", o.id.String()[:2])
+		if err := w.repo.writeLoose(dir, o); err != nil {
+			return fmt.Errorf("write object %s of %s: %w", o.id, w.repo.git, err)
 		}
+		dirs[dir] = true
 	}
-	if err := g.Write(); err != nil {
-		return fmt.Errorf("write objects of %s: %w", w.repo.git, err)
+	for dir := range dirs {
+		if err := durable.Sync(dir); err != nil {
+			return fmt.Errorf("write objects of %s: %w", w.repo.git, err)
+		}
 	}
 	w.repo.reopen()
 	return nil
+}
+
+// looseMode is read-only as in git, and for the user alone as all files of the folder.
+const looseMode = 0o400
+
+// writeLoose writes an object to its folder, which the caller syncs.
+func (r *Repo) writeLoose(dir string, o newObject) error {
+	var b bytes.Buffer
+	zw := objfile.NewWriter(&b)
+	err := zw.WriteHeader(o.kind, int64(len(o.data)))
+	if err == nil {
+		_, err = zw.Write(o.data)
+	}
+	if err = errors.Join(err, zw.Close()); err != nil {
+		return err
+	}
+	if err := durable.MakeDir(durable.OS{}, dir); err != nil {
+		return err
+	}
+	fsys := durable.OS{Mode: looseMode}
+	return durable.WriteVia(fsys, filepath.Join(r.git, tempPrefix+rand.Text()), filepath.Join(dir, o.id.String()[2:]), b.Bytes())
+}
+
+// tempPrefix is what git, too, calls objects it is writing, so that its gc
+// removes those a crash left.
+const tempPrefix = "tmp_obj_"
+
+// replace puts data at a path of the repository git by a rename, durably. The
+// temporary file lies beside no refs, because git would read it as one.
+func replace(fsys durable.FS, git, path string, data []byte) error {
+	if err := durable.WriteVia(fsys, filepath.Join(git, tempPrefix+rand.Text()), path, data); err != nil {
+		return err
+	}
+	return fsys.SyncDir(filepath.Dir(path))
 }
 
 // edit returns the tree that base becomes; blobs are all changes, those under
@@ -179,7 +202,7 @@ func (w *objectWriter) edit(base *object.Tree, blobs map[string]plumbing.Hash, p
 		fmt.Fprintf(&b, "%o %s\x00", uint32(e.Mode), e.Name)
 		b.Write(e.Hash[:])
 	}
-	return w.add(plumbing.TreeObject, b.Bytes(), base.Hash), nil
+	return w.add(plumbing.TreeObject, b.Bytes()), nil
 }
 
 func emptyTree() plumbing.Hash { return plumbing.ComputeHash(plumbing.TreeObject, nil) }
@@ -232,7 +255,7 @@ func (w *objectWriter) commit(c Commit, root, parent plumbing.Hash) (plumbing.Ha
 	if err != nil {
 		return plumbing.ZeroHash, fmt.Errorf("encode commit: %w", err)
 	}
-	return w.add(plumbing.CommitObject, data, plumbing.ZeroHash), nil
+	return w.add(plumbing.CommitObject, data), nil
 }
 
 // moveBranch makes the branch name id, if it still names from.
@@ -248,7 +271,7 @@ func (r *Repo) moveBranch(branch plumbing.ReferenceName, from, id plumbing.Hash)
 	if err := os.MkdirAll(filepath.Dir(path), durable.DirMode); err != nil {
 		return fmt.Errorf("move %s: %w", branch, err)
 	}
-	if err := gitdir.Replace(r.git, path, []byte(id.String()+"\n")); err != nil {
+	if err := replace(durable.OS{}, r.git, path, []byte(id.String()+"\n")); err != nil {
 		return fmt.Errorf("move %s: %w", branch, err)
 	}
 	return nil

@@ -132,14 +132,7 @@ func (o *Printer) Secrets(found *knowledgebase.Secrets) {
 		o.Printf("file     %s: %s\n", cardfile.Shown(p.Path), strings.Join(p.Kinds, ", "))
 	}
 	for _, p := range found.History {
-		where := quote.Number(p.Commits, "commit")
-		switch {
-		case p.Path == history.Unreachable:
-			where = quote.Number(p.Commits, "object")
-		case p.Commits == 0:
-			where = "staged"
-		}
-		o.Printf("history  %s: %s; %s\n", cardfile.Shown(p.Path), strings.Join(p.Kinds, ", "), where)
+		o.Printf("history  %s: %s\n", cardfile.Shown(p.Path), strings.Join(p.Kinds, ", "))
 	}
 	for _, p := range found.Unread {
 		o.Notef("%s is too long or no text, and stays as it is", cardfile.Shown(p))
@@ -148,33 +141,25 @@ func (o *Printer) Secrets(found *knowledgebase.Secrets) {
 
 // Removed says what was done, and what is left to do.
 func (o *Printer) Removed(store *knowledgebase.Store, found *knowledgebase.Secrets) {
-	text := "no secrets found"
 	switch {
 	case found.Done:
-		text = fmt.Sprintf("removed from %s; %d of %s replaced; rotate each secret: it was stored in the clear", quote.Number(len(found.Files), "file"), found.Changed, quote.Number(found.Commits, "commit"))
-	case found.Any():
-		text = fmt.Sprintf("nothing was changed: 'anamnesis kb redact --yes' removes them and replaces %d of %s", found.Changed, quote.Number(found.Commits, "commit"))
+		o.Printf("removed from %s; rotate each secret: it was stored in the clear\n", quote.Number(len(found.Files), "file"))
+	case len(found.Files) > 0:
+		o.Println("nothing was changed: 'anamnesis kb redact --yes' removes them from the files")
+	case len(found.History) == 0:
+		o.Println("no secrets found")
 	}
-	o.Println(text)
-	if !found.Done {
-		return
-	}
-	if store.InProject() {
+	switch {
+	case found.Done && store.InProject():
 		o.Notef("the project's own git history was not looked at: rotate the secret, and rewrite that history with 'git filter-repo'")
+	case len(found.History) > 0 && (found.Done || len(found.Files) == 0):
+		dir := store.Dir()
+		if abs, err := filepath.Abs(dir); err == nil {
+			dir = abs
+		}
+		o.Notef("the git history still holds secrets: write each on a line of a file F and run 'git -C %s filter-repo --force --replace-text F --replace-message F', then replace each remote's history with 'git push --force'",
+			shell.QuoteIfNeeded(dir))
 	}
-	for _, remote := range found.Remotes {
-		o.Notef("%s may have the old history, which 'kb sync' refuses from now on: replace it with '%s', or recreate the remote",
-			cmp.Or(remote, "a remote"), PushCommand(store, remote, found.Branch))
-	}
-}
-
-// PushCommand is how a user replaces a remote's history.
-func PushCommand(store *knowledgebase.Store, remote, branch string) string {
-	dir := store.Dir()
-	if abs, err := filepath.Abs(dir); err == nil {
-		dir = abs
-	}
-	return fmt.Sprintf("git -C %s push --force %s %s", shell.QuoteIfNeeded(dir), shell.QuoteIfNeeded(cmp.Or(remote, "ADDRESS")), shell.QuoteIfNeeded(cmp.Or(branch, "main")))
 }
 
 func (o *Printer) Dreamed(got *dream.Dreamed) {
@@ -250,9 +235,6 @@ func CountCards(store *knowledgebase.Store) CardStats {
 func (o *Printer) Synced(got *knowledgebase.Synced) {
 	for _, id := range got.Conflicts {
 		o.Notef("%s was changed on both sides: the other version waits in 'kb review'", cardfile.Shown(id))
-	}
-	for _, path := range got.LeftOut {
-		o.Notef("%s was left out: it has more than %d bytes there", cardfile.Shown(path), history.MaxBlobBytes)
 	}
 	for _, r := range got.Renamed {
 		o.Notef("the remote's card %s says something else than the card of that id here, which stays; the remote's is the draft %s", cardfile.Shown(r.From), r.To)

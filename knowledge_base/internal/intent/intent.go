@@ -42,8 +42,7 @@ type Intent struct {
 	// Of a sync: the remote's commit, and whether the branch only moves to it.
 	Theirs  string `json:"theirs,omitempty"`
 	Forward bool   `json:"forward,omitempty"`
-	// Of a redaction: the mark of the rewritten history it belongs to. Without that
-	// it is not carried out.
+	// Of a redaction: any mark.
 	Mark string `json:"mark,omitempty"`
 
 	Path string `json:"-"` // where it stands
@@ -55,8 +54,8 @@ type File struct {
 	Before string `json:"before"` // SHA-256 of what is replaced; "" for a new file
 	Data   string `json:"data"`
 	Gone   bool   `json:"gone,omitempty"` // the file is removed instead
-	Blob   string `json:"blob,omitempty"` // the file is left out: its id; nothing is written
-
+	// Blob is set by earlier versions for a file that did not arrive: nothing is written.
+	Blob string `json:"blob,omitempty"`
 }
 
 // Sum is the file's sum once the intent is carried out.

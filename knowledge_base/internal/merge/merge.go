@@ -23,7 +23,6 @@ var ErrBothChanged = errors.New("changed on both sides, and no card: merge it wi
 type Taken struct {
 	Paths     []string `json:"taken"`     // that came from the remote
 	Conflicts []string `json:"conflicts"` // ids of cards changed on both sides; the other version is a draft beside it
-	LeftOut   []string `json:"left_out"`  // paths of files above [history.MaxBlobBytes], which did not arrive
 	Drafts    []string `json:"drafts"`    // ids of cards that were reviewed here and that the remote has in another state
 	Renamed   []Rename `json:"renamed"`   // cards of the remote whose id stands for another card here
 }
@@ -42,7 +41,7 @@ type Here struct {
 
 // None returns empty lists.
 func None() Taken {
-	return Taken{Paths: []string{}, Conflicts: []string{}, LeftOut: []string{}, Drafts: []string{}, Renamed: []Rename{}}
+	return Taken{Paths: []string{}, Conflicts: []string{}, Drafts: []string{}, Renamed: []Rename{}}
 }
 
 // Side decides about one file that changed there: in becomes what is to be written, and out
@@ -58,18 +57,6 @@ func Side(side history.Side, in *intent.Intent, out *Taken, here Here) error {
 		in.Files = append(in.Files, f)
 	}
 	switch {
-	case side.OursBlob == side.TheirsBlob:
-	case side.TheirsLeft:
-		out.LeftOut = append(out.LeftOut, side.Path)
-		if side.OursBlob != "" || side.BaseBlob != "" { // what is here stays
-			in.Forward = false
-			return nil
-		}
-		in.Files = append(in.Files, intent.File{Path: side.Path, Blob: side.TheirsBlob})
-	case side.OursLeft && side.OursBlob == side.BaseBlob:
-		write(side.Path, nil, side.Theirs)
-		out.Paths = append(out.Paths, side.Path)
-	case side.OursLeft: // changed here: it stays
 	case same(side.Ours, side.Theirs):
 	case folder.IsCardFile(side.Path) && (side.Ours == nil && intruder(&side, here.Other) || same(side.Ours, side.Base) && replacesReviewed(&side, here.Reviewed)):
 		theirs, err := card.Parse(side.Theirs)

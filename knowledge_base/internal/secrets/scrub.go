@@ -42,7 +42,7 @@ func (b *Scrubber) Learn(was, is string) {
 	}
 }
 
-// Text implements [history.Scrub].
+// Text returns a text without secrets, and the kinds of what was replaced.
 func (b *Scrubber) Text(text string) (string, []string) {
 	if b.swap == nil {
 		words := make([]string, 0, len(b.swaps))
@@ -66,7 +66,7 @@ func (b *Scrubber) Text(text string) (string, []string) {
 	return out, append(kinds, kindsOf(markers)...)
 }
 
-// Name implements [history.Scrub].
+// Name returns the new last part of a path, and the kinds of what was replaced.
 func (b *Scrubber) Name(p string) (string, []string) {
 	base := path.Base(p)
 	if is, ok := b.names[p]; ok {
@@ -84,7 +84,8 @@ func (b *Scrubber) Name(p string) (string, []string) {
 	return out, kindsOf(markers)
 }
 
-// Blob implements [history.Scrub]. A card's own name follows its topic.
+// Blob returns the new bytes of a file, and the kinds of what was replaced. The name of a card's
+// file follows its topic.
 func (b *Scrubber) Blob(p string, data []byte) ([]byte, []string) {
 	text, kinds := b.Text(string(data))
 	if len(kinds) == 0 || !folder.IsCardFile(p) && p != "" {
@@ -135,9 +136,15 @@ func kindsOf(markers []string) (kinds []string) {
 	return slices.Compact(kinds)
 }
 
+// Place is where secrets were found.
+type Place struct {
+	Path  string   `json:"path"`  // as it is called without them
+	Kinds []string `json:"kinds"` // of secrets, sorted
+}
+
 // Plan is what the files of the folder become.
 type Plan struct {
-	Places []history.Place
+	Places []Place
 	Unread []string // files that are too long, or no text, and stay as they are
 	Files  []intent.File
 }
@@ -178,7 +185,7 @@ func (b *Scrubber) Plan(dir string, paths []string) (*Plan, error) {
 			continue
 		}
 		slices.Sort(kinds)
-		out.Places = append(out.Places, history.Place{Path: to, Kinds: slices.Compact(kinds)})
+		out.Places = append(out.Places, Place{Path: to, Kinds: slices.Compact(kinds)})
 		if to == p {
 			out.Files = append(out.Files, intent.File{Path: p, Before: intent.Sum(data), Data: string(clean)})
 			continue
