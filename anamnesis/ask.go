@@ -14,7 +14,7 @@ import (
 	"anamnesis/anamnesis/quote"
 )
 
-// asker asks a model about the pieces of a span, within the limits.
+// asker asks a model about the pieces of a span, within the limits on calls and time.
 type asker struct {
 	m        consult.Model
 	r        *Request
@@ -44,8 +44,8 @@ func newAsker(m consult.Model, r *Request, o *Options, ev *evidence, res *Result
 	return a
 }
 
-// ask goes through the pieces once, then has unusable replies repaired, once
-// each, with the calls that are left.
+// ask asks about each piece once. With the calls that are left it then asks for a repair of each unusable
+// reply: another piece teaches more than a second try at one.
 func (a *asker) ask(ctx context.Context, recs []*record) answer {
 	ctx, cancel := context.WithTimeout(ctx, a.total)
 	defer cancel()
@@ -149,7 +149,7 @@ func (a *asker) accept(out *answer, p piece, text string) error {
 		if dropped > 0 {
 			a.addFallback(fmt.Sprintf("grounding rejected all %d statements of a reply", dropped))
 		}
-		return nil // an honest "nothing here" needs no repair
+		return nil // a piece may hold nothing worth a note
 	}
 	for i := range rep.Cards {
 		rep.Cards[i].Tainted = p.tainted
@@ -164,7 +164,7 @@ func (a *asker) accept(out *answer, p piece, text string) error {
 	return nil
 }
 
-// addNotes appends statements that do not stand there yet.
+// addNotes appends the statements that are new, and the operations of the others.
 func addNotes(to *note.Notes, from note.Notes) {
 	add := func(list *[]note.Statement, more []note.Statement) {
 		for _, s := range more {
@@ -193,10 +193,10 @@ func addNotes(to *note.Notes, from note.Notes) {
 	}
 }
 
-// limitCards limits the cards and says why the extractor stood in.
+// limitCards keeps the first cards, one for each topic, and records why the extractor replaces the model.
 func (a *asker) limitCards(out *answer, faults []string) {
 	var cards []note.Card
-	for _, c := range out.cards { // two pieces may show the same trouble
+	for _, c := range out.cards { // two pieces may show the same failure
 		same := func(d note.Card) bool { return strings.EqualFold(d.Topic, c.Topic) }
 		if len(cards) < MaxCards && !slices.ContainsFunc(cards, same) {
 			cards = append(cards, c)
@@ -211,7 +211,7 @@ func (a *asker) limitCards(out *answer, faults []string) {
 	}
 }
 
-// addFallback adds to the reasons for the extractor.
+// addFallback adds a reason why the extractor replaces the model.
 func (a *asker) addFallback(why string) {
 	const maxFallbackRunes = 600
 	if a.res.Fallback != "" {

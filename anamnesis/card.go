@@ -57,11 +57,11 @@ func cardRanges(r *Request) []card.Range {
 	return out
 }
 
-// EvidenceHash derives a card's evidence hash again from the operations of its ranges.
+// EvidenceHash returns the evidence hash of a card with these operations, to compare it with the card's.
 func EvidenceHash(ops []op.Op) string { return hashEvidence(records(&Request{Ops: ops})) }
 
-// hashEvidence identifies what a card was made from: the records' own text,
-// not the ops' times or layout.
+// hashEvidence identifies what a card was made from by the texts of the records. Times and the layout of
+// operations are no part of it: they may differ in a copy of the stream.
 func hashEvidence(recs []*record) string {
 	h := sha256.New()
 	for _, rec := range recs {

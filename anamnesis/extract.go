@@ -27,9 +27,9 @@ const (
 	leftBecause = "left because: "
 )
 
-// extract makes notes from the records alone: failed calls become falsified
-// paths with their errors verbatim, successes verified facts, files and the
-// agent's last words findings. The same records produce the same notes.
+// extract makes notes from the records alone. Failed calls become falsified paths with their errors
+// verbatim, successes become verified facts, and files and the agent's last words become findings. The
+// same records produce the same notes, so that a pass that is repeated after a crash writes the same.
 func extract(r *Request, recs []*record) note.Notes {
 	var n note.Notes
 	if reason := quote.ClipMarked(quote.Squash(r.Reason), note.MaxStatementRunes); reason != "" && !r.Told {
@@ -54,7 +54,7 @@ func extract(r *Request, recs []*record) note.Notes {
 	addEarlierBlocks(&n, recs)
 	if r.Standing {
 		n.Places, n.Effects = places(r, recs), effects(r, recs)
-		n.Findings = slices.DeleteFunc(n.Findings, func(s note.Statement) bool { // said there
+		n.Findings = slices.DeleteFunc(n.Findings, func(s note.Statement) bool { // the list of places quotes them
 			return len(s.Ops) == 1 && slices.ContainsFunc(n.Places, func(p note.Statement) bool { return slices.Equal(p.Ops, s.Ops) })
 		})
 	}
@@ -70,9 +70,8 @@ type attempts struct {
 	times  int
 }
 
-// falsifiedPaths turns failed calls into falsified paths, most telling first.
-// A call that failed and later succeeded with the same arguments is no
-// falsified path: it is a finding that the change between made it work.
+// falsifiedPaths turns failed calls into falsified paths, the most informative first. A call that later
+// succeeded with the same arguments is no falsified path but a finding: something in between made it work.
 func falsifiedPaths(recs []*record) (paths []note.Falsified, overcome []note.Statement) {
 	type key struct{ call, trouble string }
 	byKey := make(map[key]*attempts)
@@ -113,8 +112,8 @@ func falsifiedPaths(recs []*record) (paths []note.Falsified, overcome []note.Sta
 	return paths, overcome
 }
 
-// weight ranks failures: those that ran something and said something before
-// those that only asked wrongly, often repeated ones and later ones first.
+// weight ranks failures. Commands and errors with a message come before bad arguments, repeated failures
+// before single ones, later ones before earlier ones.
 func (f *attempts) weight(recs []*record) float64 {
 	w := float64(min(f.times, 3))
 	if op.Acts(f.last.tool) == op.RunsShell {
@@ -153,8 +152,7 @@ func (f *attempts) path() note.Falsified {
 	return p
 }
 
-// repeatedErrors names an error that different actions ran into: then the
-// cause lies deeper than any of them.
+// repeatedErrors names each error that different actions met: its cause is probably none of them.
 func repeatedErrors(paths []note.Falsified) []note.Statement {
 	ops := make(map[string][]uint64)
 	actions := make(map[string]int)
@@ -178,8 +176,8 @@ func repeatedErrors(paths []note.Falsified) []note.Statement {
 	return out
 }
 
-// quoteOf returns a telling line as a block quotes it: squashed, at most [MaxErrorRunes].
-// A line that a terminal wrapped is quoted as it was printed.
+// quoteOf returns a failure's line as a block quotes it. Quotes must occur in the output, so of a line
+// that a terminal wrapped it returns the part that was printed on one line.
 func quoteOf(f failure.Failure, outputs []string) string {
 	line := quote.Squash(f.Line)
 	for _, text := range outputs {
@@ -194,8 +192,8 @@ func quoteOf(f failure.Failure, outputs []string) string {
 	return quote.Clip(quote.Squash(lines[f.Index]), note.MaxErrorRunes)
 }
 
-// agentNotes takes the agent's own last words before it went back: what it
-// thought then is the best diagnosis there is without asking a model.
+// agentNotes returns the agent's own last words on the path. Without a model they are the best diagnosis
+// there is.
 func agentNotes(recs []*record, reason string) []note.Statement {
 	const most = 3
 	reason = quote.Squash(reason)
@@ -209,7 +207,7 @@ func agentNotes(recs []*record, reason string) []note.Statement {
 			text = callSummary(rec.args)
 		}
 		if text = quote.Squash(text); text == "" || strings.Contains(reason, text) {
-			continue // the reason for going back is said already
+			continue // the block begins with the reason for going back
 		}
 		out = append(out, note.Statement{Text: "the agent noted: " + quote.ClipMarked(text, maxNoteRunes), Ops: []uint64{rec.seq}})
 		if len(out) == most {
@@ -219,8 +217,8 @@ func agentNotes(recs []*record, reason string) []note.Statement {
 	return out
 }
 
-// noLessons counts, in one line, the calls that failed and say nothing of the
-// work, such as a search without hits or a timeout chosen too short.
+// noLessons counts, in one line, the failed calls that show nothing about the work, such as a search
+// without hits or a timeout that was too short.
 func noLessons(recs []*record) []note.Statement {
 	count, lastOf := make(map[string]int), make(map[string]*record)
 	var ops []uint64
@@ -262,8 +260,8 @@ func unsettled(recs []*record) []note.Statement {
 	return out
 }
 
-// fileFindings says what was written (and is undone now, unless the span
-// stands) and what was read.
+// fileFindings lists the files that were written and those that were read. If the span was discarded, the
+// writes are undone.
 func fileFindings(r *Request, recs []*record) []note.Statement {
 	written := "files written on the discarded path: "
 	if r.Standing {
@@ -301,9 +299,9 @@ func fileFindings(r *Request, recs []*record) []note.Statement {
 	return out
 }
 
-// successes lists commands that succeeded, each once, last first. That a
-// command could look at something verifies nothing, so those are left out. Of calls that
-// differ in numbers only, all but the latest few come at the end.
+// successes lists the commands that succeeded, each once, the latest first. It leaves out commands that
+// only look at something, which verify nothing. Of calls that differ only in numbers, all but the latest
+// few come last: a long series would take the place of everything else.
 func successes(recs []*record) []note.Statement {
 	seen, like := make(map[string]bool), make(map[string]int)
 	var out, more []note.Statement
@@ -338,8 +336,8 @@ func firstLine(texts []string) string {
 	return ""
 }
 
-// addEarlierBlocks adds what an earlier block, itself discarded now, had falsified:
-// its own operations are no longer in the span.
+// addEarlierBlocks adds the falsified paths of blocks that the span itself contains. The operations that
+// these rest on are outside the span, so that without this they would be forgotten at the second jump.
 func addEarlierBlocks(n *note.Notes, recs []*record) {
 	for _, rec := range recs {
 		if rec.kind != recBlock {

@@ -10,11 +10,10 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// minQuoteRunes is how short a quoted error may be: shorter ones occur in any
-// text.
+// minQuoteRunes is the least length of a quoted error: shorter ones occur in any text by chance.
 const minQuoteRunes = 3
 
-// evidence is the span as grounding sees it.
+// evidence holds what the statements of a model are checked against.
 type evidence struct {
 	ranges  []op.Range
 	text    string             // every output, argument and word, squashed
@@ -33,7 +32,7 @@ func newEvidence(r *Request, recs []*record) *evidence {
 		for _, s := range []string{rec.text, rec.stdout, rec.stderr, rec.args} {
 			if s != "" {
 				b.WriteString(quote.Squash(s))
-				b.WriteByte('\n') // no quote spans two texts: quote.Squash leaves no line ends
+				b.WriteByte('\n') // a quote holds no line end, so it cannot span two texts
 			}
 		}
 	}
@@ -99,11 +98,9 @@ func (e *evidence) observed(d note.Card) bool {
 	})
 }
 
-// ground removes what the span does not bear out and says how much that was.
-// A cited operation must lie in the span and a quoted error must occur in it.
-// What claims to be known – findings, verified facts, cards – must cite
-// something; a verified fact must cite a call that succeeded, a falsified path
-// or a card one that holds a lesson.
+// ground drops the statements that the span does not support, and returns their number. Cited operations
+// must lie in the span and a quoted error must occur in it. Findings, verified facts and cards must cite
+// something: a verified fact a call that succeeded, a falsified path or a card one that holds a lesson.
 func (e *evidence) ground(r *note.Reply) (dropped int) {
 	keep := func(list []note.Statement, ok func(note.Statement) bool) []note.Statement {
 		var out []note.Statement

@@ -10,15 +10,14 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// investigation is what the arguments of a call say that records what was looked up before it
-// was used.
+// investigation holds the arguments of a call of the tool that records what was looked up.
 type investigation struct {
 	Subject  string   `json:"subject"`
 	Findings string   `json:"findings"`
 	Cites    []uint64 `json:"cites"`
 }
 
-// investigationOf reads a call's arguments; false for other calls.
+// investigationOf decodes a call's arguments. It returns false for a call of another tool.
 func investigationOf(rec *record) (investigation, bool) {
 	var v investigation
 	if op.Acts(rec.tool) != op.Investigates || json.Unmarshal([]byte(rec.args), &v) != nil {
@@ -27,8 +26,8 @@ func investigationOf(rec *record) (investigation, bool) {
 	return v, true
 }
 
-// investigations returns what was investigated on the path, newest first. Findings stay
-// valid whatever happens to the files.
+// investigations returns what was looked up on the path, the newest first. A jump makes none of it wrong:
+// it is about things outside the files.
 func investigations(recs []*record) []note.Statement {
 	var out []note.Statement
 	for _, rec := range slices.Backward(recs) {

@@ -21,7 +21,7 @@ type Request struct {
 	From    int    // the step the agent goes back from
 	To      int    // the step it goes back to
 	Reason  string // as the agent or the user gave it
-	Told    bool   // the model reads Reason beside the block
+	Told    bool   // the notice beside the block repeats Reason
 	Attempt int    // which attempt at To's continuation this starts; below 1 counts as 1
 
 	// Standing means that there is no jump: the steps From (the first) to To (the
@@ -36,20 +36,20 @@ type Request struct {
 	Live    map[int]int
 	Effects []string
 
-	// NoCards means that the pass only makes room in the context, as it does where Standing is
-	// set: a failure on work that goes on is no lesson yet, and nothing was given up.
+	// NoCards means that the pass only makes room in the context, as it also does if Standing is set. A
+	// failure in work that goes on is no lesson yet.
 	NoCards bool
 
-	// Over says that the task is finished and the ranges are paths it had left,
-	// the last one ending with the step From: cards are made and no block.
+	// Over means that the task is finished. The ranges are paths that it left, the last of which ends with
+	// the step From. The pass makes cards and no block.
 	Over bool
 
 	// Starts are the steps that each of Ranges continues; -1: the range before.
 	Starts []int
-	// WorldDir is the world's directory, absolute. It tells files outside the
-	// world from those inside where a command names them absolutely.
+	// WorldDir is the absolute path of the world's directory. Commands may name files by absolute paths,
+	// and only those outside of it taint.
 	WorldDir string
-	// Repo goes into the scope of the cards. Empty: they hold anywhere.
+	// Repo is the scope of the cards. If it is empty, they hold anywhere.
 	Repo string
 	// Tainted are files, relative to the world, that calls before the span
 	// wrote with text from outside.
@@ -112,11 +112,10 @@ type Result struct {
 // ErrBadRequest is returned by Pass for a request that contradicts itself.
 var ErrBadRequest = errors.New("bad request")
 
-// Pass turns discarded operations into a hot block and cards. If m is nil, no model
-// is asked. Where the model refuses, times out, answers with prose or half an object,
-// or invents errors, the extractor supplies what is missing and Result.Fallback says
-// why; likewise if ctx has ended. Every error wraps ErrBadRequest. Without a model,
-// equal requests return equal results, byte for byte.
+// Pass turns discarded operations into a hot block and cards. If m is nil, no model is asked and no card
+// is made. If the model fails, its reply cannot be used, or ctx ends, the extractor supplies the notes
+// that are missing and Result.Fallback says why. Every error wraps ErrBadRequest. Without a model, equal
+// requests return equal results, byte for byte.
 func Pass(ctx context.Context, m consult.Model, r Request, o *Options) (Result, error) {
 	if err := r.check(); err != nil {
 		return Result{}, fmt.Errorf("anamnesis pass for task %q: %w: %w", r.Task, ErrBadRequest, err)
@@ -180,7 +179,7 @@ func (r *Request) span() *note.Span {
 	return &note.Span{Task: r.Task, From: r.From, To: r.To, Attempt: r.Attempt, Standing: r.Standing, Left: r.Left, Ranges: r.Ranges}
 }
 
-// check finds what contradicts itself in a request.
+// check returns an error if the request contradicts itself.
 func (r *Request) check() error {
 	switch {
 	case r.Task == "":
@@ -216,9 +215,8 @@ func (r *Request) check() error {
 	return nil
 }
 
-// merge puts the model's notes before the extractor's. Of the extractor's it
-// takes what the model left out: the failed calls it does not cite, the reason
-// for going back, and everything about the records no usable answer covers.
+// merge puts the model's notes first and adds what they lack from the extractor's: the failed calls that
+// they do not cite, the reason for going back, and everything about records that no usable reply covers.
 func merge(model, extracted note.Notes, recs []*record, unread map[uint64]bool) note.Notes {
 	out := model
 	out.Places, out.Effects = extracted.Places, extracted.Effects
@@ -233,7 +231,9 @@ func merge(model, extracted note.Notes, recs []*record, unread map[uint64]bool) 
 			cited[seq] = true
 			if rec := byOp[seq]; rec != nil {
 				cited[rec.seq], cited[rec.end] = true, true
-				if rec.kind == recCall { // the state is ours to say, not the model's
+				// The record knows in which files the call ran. A model would describe them as it
+				// believes them to have been.
+				if rec.kind == recCall {
 					f.State = quote.ClipMarked(quote.Squash(rec.state), note.MaxStateRunes)
 				}
 			}

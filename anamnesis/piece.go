@@ -35,7 +35,7 @@ type piece struct {
 // pieceTokens hold together, and packs them in the order in which they
 // happened. Records without room are left out; the last piece says which.
 func pieces(recs []*record, pieceTokens, most int, count func(string) int) (out []piece, omitted []uint64) {
-	budget := pieceTokens * most * 9 / 10 // packing leaves gaps
+	budget := pieceTokens * most * 9 / 10 // a record that does not fit into the rest of a piece begins the next
 	var shown map[*record]rendered
 	last := 0
 	for _, size := range []int{1600, 800, 400, 200, 100, minRecordTokens} {
@@ -46,7 +46,7 @@ func pieces(recs []*record, pieceTokens, most int, count func(string) int) (out 
 		last = size
 		enough := budget
 		if size <= minRecordTokens {
-			enough = math.MaxInt // nothing smaller follows: what does not fit is left out
+			enough = math.MaxInt // no smaller size follows, so records that do not fit are left out
 		}
 		var fits bool
 		if shown, fits = renderAll(recs, size, enough, count); fits {
@@ -63,9 +63,8 @@ type rendered struct {
 	tokens int
 }
 
-// renderAll renders the records at a size. It gives up, and says that they do
-// not fit, as soon as they take more than budget tokens: a size that is too
-// large for a long span costs what the budget holds, not what the span does.
+// renderAll renders the records at a size, and reports whether they take at most budget tokens. It stops
+// at the first record beyond: counting the tokens of a whole long span at each size would take seconds.
 func renderAll(recs []*record, size, budget int, count func(string) int) (texts map[*record]rendered, fits bool) {
 	texts = make(map[*record]rendered, len(recs))
 	for _, rec := range recs {
@@ -127,7 +126,7 @@ func pack(recs []*record, shown map[*record]rendered, pieceTokens, most int, omi
 	return out, note.SortedOps(omitted)
 }
 
-// weight ranks records for what a lesson can be drawn from.
+// weight ranks records by how much a lesson can rest on them.
 func (r *record) weight() int {
 	switch {
 	case r.kind == recSaid:
@@ -211,7 +210,7 @@ func (r *record) outcome() string {
 // maxIndent is how much of a line's indentation evidence keeps.
 const maxIndent = 32
 
-// quote writes text with "| " before each line, without control characters.
+// quoteLines writes text with "| " before each line, without control characters.
 func quoteLines(b *strings.Builder, text string) {
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		b.WriteString("| ")

@@ -49,7 +49,7 @@ const maxRepairQuoteRunes = 200
 // maxReasonRunes is how much of the reason for going back a question quotes.
 const maxReasonRunes = 200
 
-// systemText tells the model what it is to do, and why.
+// systemText returns the system prompt for the occasion of a pass.
 func systemText(r *Request) string {
 	occasion := occasionJump
 	switch {
@@ -64,7 +64,7 @@ func systemText(r *Request) string {
 	return consult.Fill(systemPrompt, "occasion", strings.TrimSpace(occasion), "schema", strings.TrimSpace(schemaText))
 }
 
-// pieceText is the question about one piece.
+// pieceText returns the question about one piece.
 func pieceText(r *Request, evidence string, part, parts int) string {
 	reason := quote.ClipMarked(quote.Squash(r.Reason), maxReasonRunes)
 	if reason == "" {
@@ -84,7 +84,7 @@ func pieceText(r *Request, evidence string, part, parts int) string {
 		"ops", note.RangeList(r.Ranges, note.MaxRangesNamed), "evidence", strings.TrimRight(evidence, "\n"))
 }
 
-// omittedLine tells the model what it is not shown.
+// omittedLine names the operations that no piece shows.
 func omittedLine(ops []uint64) string {
 	if len(ops) == 0 {
 		return ""

@@ -66,17 +66,16 @@ type record struct {
 	left     string // why the path that it ended was left; of a block, too
 }
 
-// failed reports whether the call ran and did not succeed. A jump that was not
-// scheduled says nothing of the work.
+// failed reports whether the call ran and did not succeed. A jump that was refused is no failure of
+// the work.
 func (r *record) failed() bool {
 	return r.ran() && (r.isError || r.exit != nil && *r.exit != 0)
 }
 
-// ok reports whether the call ran and succeeded. Asking for a jump is no
-// success of anything.
+// ok reports whether the call ran and succeeded. That a jump was scheduled is no success of the work.
 func (r *record) ok() bool { return r.ran() && !r.failed() }
 
-// ran reports whether it is a call that was run and did something.
+// ran reports whether the record is a call that ran, other than one for a jump.
 func (r *record) ran() bool {
 	return r.kind == recCall && !r.refused && !r.unknown && op.Acts(r.tool) != op.Rewinds
 }
@@ -88,8 +87,7 @@ func (r *record) ops() []uint64 {
 	return []uint64{r.seq, r.end}
 }
 
-// outputs are the texts a call printed: those of its process where one ran,
-// else what the model was shown.
+// outputs returns what the call's process printed or, if none ran, what the model was shown.
 func (r *record) outputs() []string {
 	var out []string
 	for _, s := range []string{r.stdout, r.stderr} {
@@ -103,13 +101,12 @@ func (r *record) outputs() []string {
 	return out
 }
 
-// action is the call in one short line: the tool and what it was asked.
+// action returns the call in one short line: the tool and its main argument.
 func (r *record) action() string {
 	return quote.ClipMarked(quote.Squash(r.tool+": "+callSummary(r.args)), note.MaxActionRunes)
 }
 
-// readFailure reads what a failed call printed. The exit code is in the text that the model was
-// shown, and not in what the process printed.
+// readFailure reads what a failed call printed.
 func (r *record) readFailure() {
 	outputs := r.outputs()
 	o := failure.Output{Command: shell.Command(r.args), Text: strings.Join(outputs, "\n"), Error: true}
@@ -118,13 +115,15 @@ func (r *record) readFailure() {
 	}
 	f, _ := failure.Read(o)
 	r.quoted, r.trouble, r.place = quoteOf(f, outputs), f.Signature, f.Place
+	// Whether the call timed out or was aborted stands only in the text that the model was shown: the
+	// tool wrote it there, not the process.
 	if r.text != "" {
 		o.Text = r.text
 	}
 	_, r.noLesson = failure.Lesson(o)
 }
 
-// key identifies the same call: tool and canonical arguments.
+// key is equal for calls of one tool with the same arguments, however these are spelled.
 func (r *record) key() string { return r.tool + "\x00" + op.CanonicalArgs(r.args) }
 
 // recorder turns ops into records.
@@ -140,8 +139,8 @@ type recorder struct {
 	taint    *tainter
 }
 
-// records reads the span. Operations it has no use for are skipped; a body it
-// does not know is, too.
+// records turns the span's operations into records. It skips the kinds that say nothing about the work,
+// and those of newer versions.
 func records(r *Request) []*record {
 	c := newRecorder(r)
 	for i := range r.Ops {
@@ -218,8 +217,8 @@ func (c *recorder) add(o *op.Op) {
 	}
 }
 
-// beginPath starts a path after a step, -1 where it is not known: what was changed
-// before it does not count.
+// beginPath starts a path after a step, or after an unknown one if after is -1. It forgets what was
+// edited: those edits are not in the files that the path finds.
 func (c *recorder) beginPath(after int) { c.after, c.edited = after, nil }
 
 func (c *recorder) addEdited(paths []string) {
@@ -251,7 +250,7 @@ func (c *recorder) addResult(o *op.Op, b *op.ToolReturned) {
 	var rec *record
 	if waiting := c.open[b.Call]; len(waiting) > 0 {
 		rec, c.open[b.Call] = waiting[0], waiting[1:]
-	} else { // refused before it was called, or its call lies before the span
+	} else { // the call was refused before it began, or began before the span
 		rec = &record{kind: recCall, seq: o.Seq, step: o.Step, tool: b.Name, args: c.asked[b.Call].Args, state: c.state(o.Step)}
 		c.push(rec)
 	}
@@ -278,8 +277,8 @@ func (c *recorder) addSave(step int, b *op.WorldSaved) {
 	c.addEdited(b.Changed)
 }
 
-// state says in words what the files were when a call of a step ran: after which step,
-// and what its path had changed by then, the latest first.
+// state describes the files that a call of a step finds: after which step they stand, and which of them
+// the path has changed, the latest first. A falsified path holds only for such a state.
 func (c *recorder) state(step int) string {
 	s := fmt.Sprintf("before step %d", step)
 	if c.after >= 0 {
@@ -298,7 +297,7 @@ func (c *recorder) state(step int) string {
 	return s + " edited"
 }
 
-// pathList names at most n paths on one line, long ones by their ends.
+// pathList names at most n paths on one line. Of a long path it keeps the end, which names the file.
 func pathList(paths []string, n int) string {
 	named := make([]string, 0, n)
 	for _, p := range paths[:min(len(paths), n)] {
@@ -310,8 +309,8 @@ func pathList(paths []string, n int) string {
 	return strings.Join(named, ", ")
 }
 
-// callSummary says in a few words what a call was asked: the command or path
-// of the usual tools, else the arguments as they are.
+// callSummary returns the main argument of a call, such as its command or path, or all arguments if none
+// is known to be the main one.
 func callSummary(args string) string {
 	var m map[string]json.RawMessage
 	if json.Unmarshal([]byte(args), &m) != nil || len(m) == 0 {
@@ -330,7 +329,7 @@ func callSummary(args string) string {
 	return op.CanonicalArgs(args)
 }
 
-// otherArgs lists the arguments beside the telling one, sorted by name.
+// otherArgs lists the arguments but one, sorted by name.
 func otherArgs(m map[string]json.RawMessage, but string) string {
 	var parts []string
 	for name, v := range m {

@@ -11,7 +11,7 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// Limits of what a block for standing steps says beside its notes.
+// Limits of the further lists in the block of steps whose work remains.
 const (
 	maxPlaces      = 6   // steps to go back to
 	maxPlaceRunes  = 120 // of what was said at one
@@ -21,10 +21,10 @@ const (
 	maxLikeSuccess = 3   // successes of one shape before the others
 )
 
-// places lists the steps that the model can go back to in order to decide again, and what it
-// said next: its own words have left the context. Those of earlier blocks are kept while
-// their step is on the current path. Steps at which the task has decided again before come
-// first, then the latest.
+// places lists steps that the model can go back to, each with what it said next: without its words, which
+// leave the context, it could not tell which decision a step stands for. Entries of earlier blocks stay
+// while their step is on the current path. Steps to which the task has gone back before come first, then
+// the latest.
 func places(r *Request, recs []*record) []note.Statement {
 	type place struct {
 		step int
@@ -95,7 +95,7 @@ func effects(r *Request, recs []*record) []note.Statement {
 	return out[max(0, len(out)-maxEffects):]
 }
 
-// hint matches a line by which a command advises its user.
+// hint matches a line with which a command advises its user.
 var hint = regexp.MustCompile(`(?im)^\W*(?:hint|help|tip|advice|suggestion): (\S.*)$`)
 
 // hints quotes the advice that commands printed, the latest last.
@@ -118,12 +118,12 @@ func hints(recs []*record) []note.Statement {
 // digits matches what differs between commands of one shape.
 var digits = regexp.MustCompile(`\d+`)
 
-// shape is what calls share that differ in numbers only.
+// shape is equal for calls that differ only in numbers.
 func (r *record) shape() string { return digits.ReplaceAllString(r.key(), "#") }
 
-// setReasons sets the reason for leaving a path at the failure that ended it: the last one before
-// the jump, or the first path of the block that was made for it. A block for standing steps
-// counts only if no failure before it is known.
+// setReasons adds the reason for a jump to the failure that it left: the last failure before the jump, or
+// the first path of the block that the jump made. The block of a compaction counts only if no failure
+// before it is in the span.
 func setReasons(recs []*record, reason string) {
 	reason = quote.ClipMarked(quote.Squash(reason), maxLeftRunes)
 	var ended *record

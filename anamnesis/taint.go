@@ -9,15 +9,15 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// tainter follows what came from outside the world through a span: network
-// results, files outside the world, and the files that tainted calls wrote.
+// tainter tracks text from outside the world through a span: results from the network, files outside the
+// world, and the files that calls wrote which had seen such text.
 type tainter struct {
 	dir   string
-	now   uint64            // the operation that is looked at
-	files map[string]uint64 // relative to the world, with the operation since which; unnamedFiles stands for all
+	now   uint64            // the current operation
+	files map[string]uint64 // tainted files, relative to the world, by the operation that tainted them
 }
 
-// unnamedFiles is the path of files whose names are not known.
+// unnamedFiles stands in tainter.files for files whose names were not recorded: any file may be one.
 const unnamedFiles = ""
 
 func newTainter(dir string, before []string) *tainter {
@@ -28,7 +28,7 @@ func newTainter(dir string, before []string) *tainter {
 	return t
 }
 
-// mark notes that a file holds text from outside from now on.
+// mark records that a file holds text from outside from the current operation on.
 func (t *tainter) mark(p string) {
 	if _, ok := t.files[p]; !ok {
 		t.files[p] = t.now
@@ -40,14 +40,14 @@ func (t *tainter) isTainted(p string) bool {
 	return ok
 }
 
-// examine judges one finished call and remembers the files it wrote. A call
-// refused before it ran showed nothing of the outside.
+// examine reports whether a finished call may have shown text from outside, and marks the files that it
+// then wrote. A call that was refused showed nothing.
 func (t *tainter) examine(r *record, network bool) bool {
 	tainted := network
 	if op.Acts(r.tool) == op.RunsShell && !r.refused {
 		command := shell.Command(r.args)
 		local := shell.Local(command, t.dir)
-		// What an unknown program reads of the world is not known.
+		// A program that this one does not know may read any file of the world.
 		tainted = tainted || shell.ShowsOutside(command, t.dir, r.isolated) || !local && len(t.files) > 0 || t.mayRead(command)
 	}
 	for _, p := range r.reads {
@@ -81,14 +81,14 @@ func (t *tainter) mayRead(command string) bool {
 			}
 		}
 	}
-	// A walk over the whole world may name nothing at all.
+	// A command that searches the whole world need not name the file that it reads.
 	return slices.ContainsFunc(words, func(w string) bool {
 		return path.Clean(w) == "." || path.Clean(w) == path.Clean(t.dir) || strings.HasPrefix(w, "-") && strings.ContainsAny(w, "rR") || w == "grep" || w == "rg" || w == "git"
 	})
 }
 
-// recordChanges marks what a step changed when one of its calls showed text from
-// outside: a command does not say which files it writes.
+// recordChanges marks all files that a step changed in which a command showed text from outside: the
+// command's own writes are not known. all is false if the step changed more files than changed names.
 func (t *tainter) recordChanges(changed []string, all bool) {
 	for _, p := range changed {
 		t.mark(p)
@@ -98,9 +98,9 @@ func (t *tainter) recordChanges(changed []string, all bool) {
 	}
 }
 
-// TaintLog follows, operation by operation, which files hold text from outside
-// the world. It remembers files and not operations, so that a long task is not
-// read again for every pass. It is not safe for concurrent use.
+// TaintLog tracks which files of a task hold text from outside the world. It keeps files and not
+// operations, so that a pass over a long task need not read the stream from its beginning. It is not safe
+// for concurrent use.
 type TaintLog struct {
 	c *recorder
 }
@@ -114,10 +114,10 @@ func NewTaintLog(dir string) *TaintLog {
 // Last is the operation added last, 0 where there is none.
 func (l *TaintLog) Last() uint64 { return l.c.taint.now }
 
-// Add takes the next operation.
+// Add adds the next operation.
 func (l *TaintLog) Add(o *op.Op) {
 	l.c.add(o)
-	if _, ended := o.Body.(*op.WorldSaved); ended { // what a step asked for ends with it
+	if _, ended := o.Body.(*op.WorldSaved); ended { // no call outlives its step, so its records can go
 		l.c.out, l.c.stepFrom = nil, 0
 		clear(l.c.open)
 		clear(l.c.asked)

@@ -11,9 +11,8 @@ import (
 // maxTodoRunes is how much of a todo item's title a block shows.
 const maxTodoRunes = 160
 
-// lastTodos is the todo list that the span set last, as statements that rest on
-// the operation that set it. A list from before the span is not the span's to
-// tell: a jump brings it back.
+// lastTodos returns the todo list that the span set last, as statements that rest on the operation that
+// set it. It returns none if the span set no list: a jump restores the one from before.
 func lastTodos(ops []op.Op) []note.Statement {
 	for _, o := range slices.Backward(ops) {
 		b, ok := o.Body.(*op.TodosSet)
