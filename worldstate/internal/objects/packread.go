@@ -213,21 +213,3 @@ func (p *Pack) open(off int64, pool *sync.Pool) (gitfmt.PackHeader, io.ReadClose
 }
 
 func (p *Pack) Close() { p.f.Close() }
-
-// objectSize returns an object's length; for a delta that of its result.
-func (p *Pack) objectSize(off int64, pool *sync.Pool) (int64, error) {
-	if h, _, err := p.header(off); err != nil || h.Kind < gitfmt.OffsetDelta {
-		return h.Size, err
-	}
-	_, r, err := p.open(off, pool)
-	if err != nil {
-		return 0, err
-	}
-	defer r.Close()
-	var head [20]byte // two numbers of at most ten bytes
-	n, err := io.ReadFull(r, head[:])
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return 0, fmt.Errorf("read %s: %w", p.Path, err)
-	}
-	return deltaSize(head[:n])
-}

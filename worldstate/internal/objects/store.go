@@ -292,16 +292,6 @@ func (s *Store) Publish(pack *Writer, limitBytes int64) error {
 	return s.Published(idx)
 }
 
-// PackedSize returns the length of a blob in a pack.
-func (s *Store) PackedSize(h gitfmt.Hash) (int64, bool) {
-	p, off := s.Lookup(h)
-	if p == nil {
-		return 0, false
-	}
-	size, err := p.objectSize(off, &s.inflaters)
-	return size, err == nil
-}
-
 // Commit reads and decodes a commit.
 func (s *Store) Commit(h gitfmt.Hash) (*gitfmt.Commit, error) {
 	data, err := s.Read(h, gitfmt.CommitObject, "snapshot")
