@@ -90,7 +90,7 @@ func (a *app) jumpOn(ctx context.Context, svc *session.Service, task, dir string
 	if err := a.jump(ctx, svc, task, dir, j); err != nil {
 		return err
 	}
-	prompt, err := beside.Told(svc, task, st.Last)
+	prompt, err := beside.JumpText(svc, task, st.Last)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func Findings(h taskdir.Home, dir, program string) (lines []string) {
 		all := strings.Split(strings.TrimSpace(string(data)), "\n")
 		lines = append(lines, fmt.Sprintf("other agents: %s of hooks in %s, which you can delete; the last: %s", quote.Number(len(all), "error"), Log(h), cmp.Or(all[len(all)-1], "not written, the disk was full")))
 	}
-	lines = append(lines, unheard(h)...)
+	lines = append(lines, changedHooks(h)...)
 	if n := waiting(h); n > 0 {
 		lines = append(lines, fmt.Sprintf("other agents: %s not recorded yet; the next hook in the same directory records what waits there", quote.Number(n, "event")))
 	}

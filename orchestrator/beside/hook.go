@@ -49,7 +49,7 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 			return nil
 		}
 		if !isWorld(h, dir) {
-			return errors.Join(knowSession(h, agent, head.SessionID, dir), importTurn(ctx, svc, agent, data, dir))
+			return errors.Join(rememberSession(h, agent, head.SessionID, dir), importTurn(ctx, svc, agent, data, dir))
 		}
 		if head.Name == client.ContextCut {
 			reply, err := cutReply(svc, recordedIn(h, agent, head.SessionID, dir))
@@ -64,7 +64,7 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 		if err := spool(svc, dir, filepath.Base(file), data, os.Environ()); err != nil {
 			return err
 		}
-		if err := knowSession(h, agent, head.SessionID, dir); err != nil {
+		if err := rememberSession(h, agent, head.SessionID, dir); err != nil {
 			return err
 		}
 	}
@@ -165,8 +165,8 @@ func numbered(agent sessions.Agent, id string, n int) string {
 	return fmt.Sprintf("%s_%d", TaskOf(agent, id), n)
 }
 
-// knowSession writes the folder and the directory of a session to a file for client.Main.
-func knowSession(h taskdir.Home, agent sessions.Agent, id, dir string) error {
+// rememberSession writes the folder and the directory of a session to a file for client.Main.
+func rememberSession(h taskdir.Home, agent sessions.Agent, id, dir string) error {
 	name := client.Session(all(h), string(agent), id)
 	text := folder(h, dir) + "\n" + dir
 	if had, err := os.ReadFile(name); name == "" || err == nil && string(had) == text {
@@ -240,41 +240,41 @@ func readSpooled(file string) (*event, error) {
 	return decodeEvent(sessions.Agent(parts[len(parts)-1]), data)
 }
 
-// known is what a session's agent was shown, and its mode. If it is lost, the agent is
+// delivered is what a session's agent was shown, and its mode. If it is lost, the agent is
 // shown the same again.
-type known struct {
+type delivered struct {
 	Seq  uint64 `json:"seq"`  // the last operation that the agent was shown
 	Mode string `json:"mode"` // the agent's permission mode
 }
 
-func knownFile(h taskdir.Home, task string) string {
+func deliveredFile(h taskdir.Home, task string) string {
 	return filepath.Join(all(h), task+".json")
 }
 
-func told(h taskdir.Home, task string) (k known) {
-	data, err := os.ReadFile(knownFile(h, task))
+func readDelivered(h taskdir.Home, task string) (k delivered) {
+	data, err := os.ReadFile(deliveredFile(h, task))
 	if err == nil {
 		_ = json.Unmarshal(data, &k)
 	}
 	return k
 }
 
-func save(h taskdir.Home, task string, k known) {
+func save(h taskdir.Home, task string, k delivered) {
 	data, err := json.Marshal(k)
 	if err == nil {
-		_ = os.WriteFile(knownFile(h, task), data, 0o600)
+		_ = os.WriteFile(deliveredFile(h, task), data, 0o600)
 	}
 }
 
-// Tell records that the agent was shown everything up to an operation.
-func Tell(h taskdir.Home, task string, seq uint64) {
-	k := told(h, task)
+// MarkDelivered records that the agent was shown everything up to an operation.
+func MarkDelivered(h taskdir.Home, task string, seq uint64) {
+	k := readDelivered(h, task)
 	k.Seq = seq
 	save(h, task, k)
 }
 
 // Planning reports whether the agent of a session is in plan mode.
-func Planning(h taskdir.Home, task string) bool { return told(h, task).Mode == "plan" }
+func Planning(h taskdir.Home, task string) bool { return readDelivered(h, task).Mode == "plan" }
 
 // fit cuts a text to what one hook may add.
 func fit(text string) string {

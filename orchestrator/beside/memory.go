@@ -13,9 +13,9 @@ import (
 	"anamnesis/orchestrator/session"
 )
 
-// Told returns the text about the last jump after an operation: the blocks of its passes,
+// JumpText returns the text about the last jump after an operation: the blocks of its passes,
 // the user's words from the discarded steps, and the notice. It counts as shown to the agent.
-func Told(svc *session.Service, task string, after uint64) (string, error) {
+func JumpText(svc *session.Service, task string, after uint64) (string, error) {
 	var parts []string
 	err := svc.Ops(task, after, func(o op.Op) error {
 		after = o.Seq
@@ -35,7 +35,7 @@ func Told(svc *session.Service, task string, after uint64) (string, error) {
 			text += p + "\n\n"
 		}
 	}
-	Tell(svc.Home, task, after) // hooks do not repeat it
+	MarkDelivered(svc.Home, task, after) // hooks do not repeat it
 	return forOthers(text), err
 }
 

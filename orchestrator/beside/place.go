@@ -122,7 +122,7 @@ func (p *place) record(ctx context.Context, event string, deliver func(reply []b
 	if err := p.open(ctx, task, e); err != nil {
 		return err
 	}
-	k := told(p.svc.Home, task)
+	k := readDelivered(p.svc.Home, task)
 	after := k.Seq
 	if e.Source == "compact" { // the context has lost what it was shown
 		if after, err = beforeLastJump(p.svc, task, after); err != nil {
@@ -184,7 +184,7 @@ func (p *place) drain(ctx context.Context) error {
 				clear(p.tasks) // its stream may be damaged
 				continue
 			}
-			err = p.take(ctx, file, e)
+			err = p.recordFile(ctx, file, e)
 			p.note(filepath.Base(file))
 		}
 		p.unsure = false
@@ -209,8 +209,8 @@ func (p *place) note(event string) {
 	p.seen[event] = true
 }
 
-// take records one event, and what follows from it for the directory's other sessions.
-func (p *place) take(ctx context.Context, file string, e *event) error {
+// recordEvent records one event, and what follows from it for the directory's other sessions.
+func (p *place) recordFile(ctx context.Context, file string, e *event) error {
 	p.current = file
 	defer func() {
 		if v := recover(); v != nil { // the event would end each recorder
@@ -221,18 +221,18 @@ func (p *place) take(ctx context.Context, file string, e *event) error {
 	if e.Odd != "" {
 		LogError(h, string(e.Agent), fmt.Errorf("event %q was recorded without %s", e.Name, e.Odd))
 	}
-	count(h, task, e, e.lacks())
+	count(h, task, e, e.missingField())
 	if err := p.useModel(ctx, e.Model); err != nil {
 		return err
 	}
-	if err := take(ctx, p.task, e, p.unsure, h.User); err != nil {
+	if err := recordEvent(ctx, p.task, e, p.unsure, h.User); err != nil {
 		return err
 	}
 	if p.taken == nil || len(p.taken) >= maxTaken {
 		p.taken = map[string]*event{}
 	}
 	p.taken[filepath.Base(file)] = e
-	if k := told(h, task); e.PermissionMode != "" && k.Mode != e.PermissionMode {
+	if k := readDelivered(h, task); e.PermissionMode != "" && k.Mode != e.PermissionMode {
 		k.Mode = e.PermissionMode
 		save(h, task, k)
 	}

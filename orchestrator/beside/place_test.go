@@ -22,5 +22,5 @@ func TestPanic(t *testing.T) {
 			t.Error("the event still waits")
 		}
 	}()
-	_ = new(place).take(t.Context(), file, &event{Name: "Stop"}) // it has no task
+	_ = new(place).recordFile(t.Context(), file, &event{Name: "Stop"}) // it has no task
 }

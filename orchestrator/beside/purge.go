@@ -48,7 +48,7 @@ func Purge(ctx context.Context, svc *session.Service, list []taskdir.Summary) er
 		if st, err := svc.State(t.ID); err == nil && st.Opened.Origin != nil { // a later session of that id is looked up anew
 			_ = os.Remove(client.Session(all(h), t.Agent, st.Opened.Origin.Session))
 		}
-		if err := errors.Join(os.RemoveAll(h.Task(t.ID)), os.RemoveAll(knownFile(h, t.ID)), os.RemoveAll(heardFile(h, t.ID)), os.RemoveAll(h.Store(kept.Folder(h, t.ID)))); err != nil {
+		if err := errors.Join(os.RemoveAll(h.Task(t.ID)), os.RemoveAll(deliveredFile(h, t.ID)), os.RemoveAll(countFile(h, t.ID)), os.RemoveAll(h.Store(kept.Folder(h, t.ID)))); err != nil {
 			return err
 		}
 	}

@@ -191,7 +191,7 @@ func TestHypothesisWaitsForASecondTask(t *testing.T) {
 	if len(again) != 1 || len(again[0].Cards) == 0 || !strings.Contains(again[0].Text, "UNVERIFIED, seen in 2 tasks; before ruling anything out, check it") {
 		t.Errorf("met by a second task: %+v", again)
 	}
-	shown := "turns:\n  - calls: [{name: recall, arguments: {query: \""+missing+"\"}}]\n  - calls: [{name: Bash, arguments: {command: \"cat answer.txt\"}}]\n  - reply: Done.\n"
+	shown := "turns:\n  - calls: [{name: recall, arguments: {query: \"" + missing + "\"}}]\n  - calls: [{name: Bash, arguments: {command: \"cat answer.txt\"}}]\n  - reply: Done.\n"
 	ops := play(t, h, "d", shown, New{})
 	for _, b := range recalledOps(ops, "failure") {
 		if slices.Contains(b.Met, recalledOps(ops, "asked")[0].Cards[0].ID) {

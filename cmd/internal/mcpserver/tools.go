@@ -119,7 +119,7 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 	if res.Scheduled {
 		return fmt.Sprintf("The session is running; it jumps to step %d when its present step is complete.", in.Step), nil
 	}
-	return beside.Told(s.svc, task, last)
+	return beside.JumpText(s.svc, task, last)
 }
 
 // printed returns what is shown to a user, as plain text.

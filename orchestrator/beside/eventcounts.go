@@ -20,8 +20,8 @@ import (
 // A newer version of an agent may rename the fields or the events of its hooks. Its sessions are then
 // recorded without calls, and no error says so. So the events of each session are counted.
 
-// heard counts the events of a session, or those of an agent that name no session.
-type heard struct {
+// eventCounts counts the events of a session, or those of an agent that name no session.
+type eventCounts struct {
 	Agent   sessions.Agent `json:"agent"`
 	Version string         `json:"version,omitempty"` // of the agent, if its session file names it
 	Events  int            `json:"events"`
@@ -31,19 +31,19 @@ type heard struct {
 }
 
 const (
-	heardEnding = ".events"
+	countEnding = ".events"
 	// manyEvents is how many events a session without any call may have: a conversation has few.
 	manyEvents = 20
-	// heardTime is how long a session counts.
-	heardTime = 30 * 24 * time.Hour
+	// countTime is how long a session counts.
+	countTime = 30 * 24 * time.Hour
 )
 
-func heardFile(h taskdir.Home, task string) string { return filepath.Join(all(h), task+heardEnding) }
+func countFile(h taskdir.Home, task string) string { return filepath.Join(all(h), task+countEnding) }
 
 // count counts an event that is recorded in a task, or names none. A count that is lost is no harm.
 func count(h taskdir.Home, task string, e *event, lacks string) {
-	k := heard{Agent: e.Agent}
-	data, err := os.ReadFile(heardFile(h, task))
+	k := eventCounts{Agent: e.Agent}
+	data, err := os.ReadFile(countFile(h, task))
 	if err == nil {
 		_ = json.Unmarshal(data, &k)
 	} else {
@@ -60,13 +60,13 @@ func count(h taskdir.Home, task string, e *event, lacks string) {
 		k.Version = cmp.Or(k.Version, agentVersion(e.TranscriptPath))
 	}
 	if data, err = json.Marshal(k); err == nil {
-		_ = os.WriteFile(heardFile(h, task), data, 0o600)
+		_ = os.WriteFile(countFile(h, task), data, 0o600)
 	}
 }
 
-// lacks names the field that an event of its name has in the known versions of the agent, and this one
+// missingField names the field that an event of its name has in the known versions of the agent, and this one
 // does not; empty: none.
-func (e *event) lacks() string {
+func (e *event) missingField() string {
 	id, response := "tool_use_id", "tool_response"
 	if e.Agent == sessions.Kimi {
 		id, response = "tool_call_id", "tool_output"
@@ -113,18 +113,18 @@ func agentVersion(transcript string) string {
 	return string(all[len(all)-1][1])
 }
 
-// unheard lists the agents whose hooks this program seems not to understand, a line each.
-func unheard(h taskdir.Home) (lines []string) {
-	sum := map[sessions.Agent]heard{}
-	files, _ := filepath.Glob(filepath.Join(all(h), "*"+heardEnding)) // the pattern is a valid one
+// changedHooks lists the agents whose hooks this program seems not to understand, a line each.
+func changedHooks(h taskdir.Home) (lines []string) {
+	sum := map[sessions.Agent]eventCounts{}
+	files, _ := filepath.Glob(filepath.Join(all(h), "*"+countEnding)) // the pattern is a valid one
 	for _, file := range files {
-		var k heard
+		var k eventCounts
 		info, err := os.Stat(file)
 		data, readErr := os.ReadFile(file)
-		if err != nil || readErr != nil || json.Unmarshal(data, &k) != nil || time.Since(info.ModTime()) > heardTime {
+		if err != nil || readErr != nil || json.Unmarshal(data, &k) != nil || time.Since(info.ModTime()) > countTime {
 			continue
 		}
-		if k.Odd*maxHeardShare < k.Events && (k.Calls > 0 || k.Events < manyEvents) {
+		if k.Odd*maxOddShare < k.Events && (k.Calls > 0 || k.Events < manyEvents) {
 			continue
 		}
 		s := sum[k.Agent]
@@ -146,5 +146,5 @@ func unheard(h taskdir.Home) (lines []string) {
 	return lines
 }
 
-// maxHeardShare: if one event in this many is odd, the hooks have changed.
-const maxHeardShare = 4
+// maxOddShare: if one event in this many is odd, the hooks have changed.
+const maxOddShare = 4

@@ -15,8 +15,8 @@ import (
 	"anamnesis/orchestrator/sessions"
 )
 
-// take records one event. If again, it may have been recorded before. user is the user's home directory.
-func take(ctx context.Context, task *runtime.Task, e *event, again bool, user string) error {
+// recordEvent records one event. If again, it may have been recorded before. user is the user's home directory.
+func recordEvent(ctx context.Context, task *runtime.Task, e *event, again bool, user string) error {
 	t := runtime.Outside{Task: task}
 	if again {
 		if had, err := recorded(t, e); err != nil || had {
