@@ -19,6 +19,14 @@ type JumpRequested struct {
 	Mail *Mail `json:"mail,omitempty"`
 }
 
+// Noun names what was asked for, to the model.
+func (j *JumpRequested) Noun() string {
+	if j.Mail != nil {
+		return "a message"
+	}
+	return "a jump"
+}
+
 // JumpDropped records that a scheduled jump was not performed, and why.
 type JumpDropped struct {
 	To  int    `json:"to"`

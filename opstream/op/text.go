@@ -14,18 +14,6 @@ func ProjectedText(b Body) string {
 			return ""
 		}
 		return b.Text
-	case *NoticeGiven:
-		return b.Text
-	case *TaskResumed:
-		return b.Notice
-	case *JobEnded:
-		return b.Notice
-	case *WorldRestored:
-		return b.Notice
-	case *WorldChanged:
-		return b.Notice
-	case *StrategyGiven:
-		return b.Text
 	case *ModelReplied:
 		var sb strings.Builder
 		sb.WriteString(b.Text)
@@ -35,12 +23,50 @@ func ProjectedText(b Body) string {
 		return sb.String()
 	case *ToolReturned:
 		return b.Text
-	case *WorldSaved:
-		return b.Mark
 	case *PassDone:
 		return strings.TrimSuffix(b.Block+"\n"+b.Words, "\n")
 	case *JumpDone:
 		return b.Words + "\n" + b.Notice
+	}
+	if own := OwnText(b); own != nil {
+		return *own
+	}
+	return ""
+}
+
+// OwnText returns the text of an operation that the program writes to the model, or nil if it has
+// none. The journal signs its marks, so that nothing else in the context can be taken for them.
+func OwnText(b Body) *string {
+	switch b := b.(type) {
+	case *NoticeGiven:
+		return &b.Text
+	case *JobEnded:
+		return &b.Notice
+	case *WorldChanged:
+		return &b.Notice
+	case *WorldRestored:
+		return &b.Notice
+	case *StrategyGiven:
+		return &b.Text
+	case *TaskResumed:
+		return &b.Notice
+	case *WorldSaved:
+		return &b.Mark
+	case *PassDone:
+		return &b.Block
+	case *JumpDone:
+		return &b.Notice
+	}
+	return nil
+}
+
+// ReasonOf returns why the agent left a path, of an operation that records it.
+func ReasonOf(b Body) string {
+	switch b := b.(type) {
+	case *JumpIntended:
+		return b.Reason
+	case *MailDelivered:
+		return b.Reason
 	}
 	return ""
 }

@@ -147,60 +147,23 @@ func (j *Journal) Settle(s *state.State, fold func(op.Op) error) error {
 	j.last, j.step = max(j.last, s.Last), s.Steps.Next()
 	j.public = Public{Marked: len(s.Marked), Todos: s.Todos, Ended: s.Steps.Next(), Valid: s.Steps.Valid()}
 	if p := s.Jump.Pending; p != nil {
-		j.public.Scheduled = Scheduled(&p.JumpRequested)
+		j.public.Scheduled = p.Noun()
 	}
 	return nil
-}
-
-// Scheduled describes a request for a jump or a D-Mail.
-func Scheduled(j *op.JumpRequested) string {
-	if j.Mail != nil {
-		return "a message"
-	}
-	return "a jump"
 }
 
 // sign adds the task's word to the marks of a body and removes it from results. It does not
 // change texts of files, so that edits match them.
 func (j *Journal) sign(b op.Body) {
-	texts := func(in ...*string) {
-		for _, text := range in {
-			*text = notice.Signed(*text, j.o.Mark)
-		}
+	if own := op.OwnText(b); own != nil {
+		*own = notice.Signed(*own, j.o.Mark)
+		return
 	}
-	switch b := b.(type) {
-	case *op.NoticeGiven:
-		texts(&b.Text)
-	case *op.JobEnded:
-		texts(&b.Notice)
-	case *op.WorldChanged:
-		texts(&b.Notice)
-	case *op.WorldRestored:
-		texts(&b.Notice)
-	case *op.StrategyGiven:
-		texts(&b.Text)
-	case *op.TaskResumed:
-		texts(&b.Notice)
-	case *op.WorldSaved:
-		texts(&b.Mark)
-	case *op.PassDone:
-		texts(&b.Block)
-	case *op.JumpDone:
-		texts(&b.Notice)
-	case *op.ToolReturned:
-		if len(b.Reads) == 0 && len(b.Writes) == 0 {
-			b.Text = notice.Visible(b.Text)
-			if j.o.Mark != "" {
-				b.Text = strings.ReplaceAll(b.Text, j.o.Mark, notice.MaskedWord)
-			}
+	if b, ok := b.(*op.ToolReturned); ok && len(b.Reads) == 0 && len(b.Writes) == 0 {
+		b.Text = notice.Visible(b.Text)
+		if j.o.Mark != "" {
+			b.Text = strings.ReplaceAll(b.Text, j.o.Mark, notice.MaskedWord)
 		}
-	case *op.ApprovalDecided, *op.CardsRecalled, *op.CheckpointMarked, *op.ContextMasked, *op.JobStarted,
-		*op.JumpDropped, *op.JumpIntended, *op.JumpRequested, *op.LogRecovered, *op.LogSealed, *op.MailDelivered,
-		*op.ModelAsked, *op.ModelFailed, *op.ModelReplied, *op.OutputKept, *op.PassBegun, *op.ReflectAsked,
-		*op.ReflectFailed, *op.RepairsFound, *op.ResearchDone, *op.RestoreIntended, *op.SubagentEnded,
-		*op.SubagentStarted, *op.TaskOpened, *op.TodosSet, *op.ToolCalled, *op.ToolStarted, *op.TurnEnded,
-		*op.UserSaid:
-		// They have no mark of the program.
 	}
 }
 

@@ -177,7 +177,7 @@ func (l *Ledger) Schedule(ctx context.Context, j *op.JumpRequested) error {
 		if p.Scheduled != "" {
 			return nil, fmt.Errorf("%s is %w; one step makes one jump or sends one D-Mail", p.Scheduled, taskdir.ErrPending)
 		}
-		p.Scheduled = Scheduled(j)
+		p.Scheduled = j.Noun()
 		return j, nil
 	})
 }

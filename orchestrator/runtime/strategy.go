@@ -85,12 +85,7 @@ func (t *Task) jumpReasons(to int) ([]string, error) {
 			return nil, fmt.Errorf("read the reasons of jumps: %w", err)
 		}
 		for _, o := range ops {
-			switch b := o.Body.(type) {
-			case *op.JumpIntended:
-				out = append(out, b.Reason)
-			case *op.MailDelivered:
-				out = append(out, b.Reason)
-			}
+			out = append(out, op.ReasonOf(o.Body))
 		}
 	}
 	return out, nil

@@ -270,10 +270,6 @@ func (p *textPrinter) jumped(o op.Op) {
 		}
 	case *op.JumpDropped:
 		p.line("! jump to step %d not made: %s", b.To, b.Why)
-	case *op.ApprovalDecided, *op.CheckpointMarked, *op.JumpIntended, *op.LogRecovered, *op.LogSealed,
-		*op.ModelAsked, *op.OutputKept, *op.PassBegun, *op.RestoreIntended, *op.SubagentEnded, *op.TaskOpened,
-		*op.TaskResumed, *op.ToolStarted, *op.TurnEnded:
-		// They are shown by others, or not at all.
 	}
 }
 

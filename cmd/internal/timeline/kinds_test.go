@@ -13,27 +13,17 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// handlers are the functions that decide by the kind of an operation. Each of them, together
-// with those it passes the rest to, names every kind in a case, if only to ignore it.
-//
-// Other readers may skip kinds. A pass (anamnesis/record.go), the experience with cards
-// (anamnesis/experience), the notice's ledger (orchestrator/notice), explain's sources and changes
-// and doctor's commits (orchestrator/inspect) look for evidence in the few kinds that carry it; a
-// kind that carries some must be added there by hand. The detail of the page
-// (page/operation.go) adds fields to what Describe says of every kind. The terminal (tui/ops.go)
-// and the editor (acp/turn.go) show some kinds in their own way and leave the rest to the
-// printer, which is a handler.
+// handlers are the three functions that name every kind in a case, if only to ignore it: what an
+// operation means for the state, for the context and for people. All others have a default. What
+// several of them need of an operation is a function of package op with a test of its own, such as
+// op.OwnText.
 var handlers = []struct {
 	file  string
 	funcs []string
 }{
 	{"../../../orchestrator/state/fold.go", []string{"apply"}},
 	{"../../../orchestrator/state/projection/projection.go", []string{"Apply"}},
-	{"../../../orchestrator/journal/journal.go", []string{"sign"}},
 	{"describe.go", []string{"Describe", "describeMemory"}},
-	{"timeline.go", []string{"Add", "event"}},
-	{"transcript.go", []string{"Add"}},
-	{"../term/printer.go", []string{"Op", "jumped"}}, // tui and acp pass it what they do not show themselves
 }
 
 // TestEveryKindIsHandled reads the cases of the handlers, and the constants of the kinds: a kind

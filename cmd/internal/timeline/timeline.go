@@ -225,11 +225,6 @@ func (b *Builder) event(row Row, o op.Op) {
 		b.add(row, RowMail, o)
 	case *op.TurnEnded:
 		b.add(row, RowEnd, o)
-	case *op.CheckpointMarked, *op.JobEnded, *op.JobStarted, *op.LogRecovered, *op.LogSealed, *op.ModelFailed,
-		*op.NoticeGiven, *op.OutputKept, *op.PassBegun, *op.ReflectAsked, *op.ResearchDone, *op.RestoreIntended,
-		*op.SubagentEnded, *op.SubagentStarted, *op.TaskOpened, *op.TaskResumed, *op.TodosSet, *op.ToolCalled,
-		*op.ToolStarted, *op.WorldChanged, *op.WorldRestored:
-		// They have no row of their own.
 	}
 }
 

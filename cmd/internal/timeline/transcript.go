@@ -57,13 +57,6 @@ func (t *Transcript) Add(o op.Op) error {
 		if p, ok := b.(*op.PassDone); ok && p.Block != "" {
 			t.fenced(p.Block, 0)
 		}
-	case *op.CheckpointMarked, *op.ContextMasked, *op.JobEnded, *op.JobStarted, *op.JumpDropped,
-		*op.JumpIntended, *op.JumpRequested, *op.LogRecovered, *op.LogSealed, *op.MailDelivered, *op.ModelAsked,
-		*op.ModelFailed, *op.NoticeGiven, *op.OutputKept, *op.PassBegun, *op.ReflectAsked, *op.ReflectFailed,
-		*op.ResearchDone, *op.RestoreIntended, *op.StrategyGiven, *op.SubagentEnded, *op.SubagentStarted,
-		*op.TaskResumed, *op.TodosSet, *op.ToolCalled, *op.ToolStarted, *op.TurnEnded, *op.WorldChanged,
-		*op.WorldRestored, *op.WorldSaved:
-		// A transcript leaves them out.
 	}
 	return nil
 }
