@@ -83,7 +83,7 @@ func TestForeignServer(t *testing.T) {
 	}
 	// The task continues after the server has answered everything it knows.
 	out, err = program(t.Context(), []string{"ANAMNESIS_HOME=" + home}, "timeline", "foreign")
-	if err != nil || !strings.Contains(out, "jump 2 → 0") {
+	if err != nil || !strings.Contains(out, "jump from step 2 to step 0") {
 		t.Errorf("timeline: %v\n%s", err, out)
 	}
 }

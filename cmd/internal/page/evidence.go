@@ -212,12 +212,11 @@ func (v *evidenceView) take(task string, o op.Op) {
 		return
 	}
 	text := strings.Trim(term.Output(state.OpText(o)), "\n")
-	said := timeline.Describe(o, "")
+	said := timeline.LineOf(o, "")
 	if strings.HasPrefix(text, "{") && strings.TrimSpace(op.ProjectedText(o.Body)) == "" { // as it is recorded
-		text = said
+		text = said.String()
 	}
-	line, _, _ := strings.Cut(said, "\n")
-	e := evidenceOp{Seq: o.Seq, Step: o.Step, Kind: o.Body.Kind(), Line: line, Text: text, Path: opPath(task, o.Seq)}
+	e := evidenceOp{Seq: o.Seq, Step: o.Step, Kind: o.Body.Kind(), Line: said.Text, Text: text, Path: opPath(task, o.Seq)}
 	e.Output = picture.FailedOutput(o)
 	if e.Cut = len(text) > maxEvidenceText; e.Cut {
 		e.Text = strings.ToValidUTF8(text[:maxEvidenceText], "")

@@ -165,7 +165,7 @@ func (w *watch) op(seq uint64) (*opDetail, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w. 'anamnesis doctor %s' looks closer", err, w.id)
 	}
-	o := &opDetail{Line: l, Describe: timeline.Describe(l.Op, w.builder.State().Opened.Dir), HasStep: l.Step < w.builder.Steps()}
+	o := &opDetail{Line: l, Describe: timeline.LineOf(l.Op, w.builder.State().Opened.Dir).String(), HasStep: l.Step < w.builder.Steps()}
 	if l.Err != nil {
 		o.Problem = l.Err.Error()
 	}

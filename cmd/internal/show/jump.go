@@ -3,6 +3,8 @@
 package show
 
 import (
+	"slices"
+
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/inspect"
@@ -59,23 +61,12 @@ func (o *Printer) Jumped(task, next string, done *op.JumpDone) {
 		}
 		o.Printf("%-7s %q\n", timeline.Moved(done, path), path)
 	}
-	edits := false
-	for _, k := range done.Kept {
-		o.Printf("kept %q: %s\n", k.Path, k.Reason)
-		edits = edits || worldstate.Skip{Path: k.Path, Reason: k.Reason}.Edited()
+	for _, line := range timeline.JumpDetail(done) {
+		o.Println(line)
 	}
-	if more := done.NKept - len(done.Kept); more > 0 {
-		o.Printf("kept: and %d more\n", more)
-	}
-	for _, path := range done.Conflicts {
-		o.Printf("conflict %q: changed again since; the version kept comes back\n", path)
-	}
-	for _, l := range done.LostAttributes {
-		o.lostAttribute(l.Path, l.Reason)
-	}
-	for _, path := range done.IgnoredGone {
-		o.Printf("gone %q: ignored by git, in no snapshot, and removed by a step that was left\n", path)
-	}
+	edits := slices.ContainsFunc(done.Kept, func(k op.Skipped) bool {
+		return worldstate.Skip{Path: k.Path, Reason: k.Reason}.Edited()
+	})
 	if edits {
 		o.Println("--overwrite takes back what you changed, too")
 	}
@@ -109,12 +100,8 @@ func (o *Printer) Moves(write string, written []string, remove string, deleted [
 // LostAttributes names restored files that lack something that no snapshot holds.
 func (o *Printer) LostAttributes(lost []worldstate.Skip) {
 	for _, l := range lost {
-		o.lostAttribute(l.Path, l.Reason)
+		o.Println(timeline.LostAttribute(l.Path, l.Reason))
 	}
-}
-
-func (o *Printer) lostAttribute(path, what string) {
-	o.Printf("%-7s %q: restored without its %s, which snapshots do not hold\n", "lost", path, what)
 }
 
 // Lost prints the line about a lost snapshot, if there is one, and what follows.

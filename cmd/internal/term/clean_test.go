@@ -81,8 +81,8 @@ func TestNarrow(t *testing.T) {
   the step was interrupted
 ↩ jump from step 3 to step
   1: 0 files changed
-  kept notes.md: you changed
-    it after the step
+  kept "notes.md": you
+    changed it after the step
 `
 	if got := b.String(); got != want {
 		t.Errorf("shown as\n%s", got)

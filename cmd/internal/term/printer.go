@@ -167,109 +167,29 @@ func (p *textPrinter) Op(o op.Op) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch b := o.Body.(type) {
-	case *op.CardsRecalled:
-		if b.Error != "" {
-			p.line("! cards could not be searched: %s", b.Error)
-		}
-		for _, damage := range b.Damage {
-			p.line("! %s", damage)
-		}
-		if b.Degraded != "" {
-			p.line("! cards are searched by words only: %s", b.Degraded)
-		}
-		for _, c := range b.Cards {
-			p.line("✦ recalled card %s: %s", c.ID, c.Topic)
-		}
 	case *op.ModelReplied:
 		for _, c := range b.Calls {
 			p.calls[c.ID] = c
 		}
-		if b.Empty() {
-			p.line("! the reply was empty")
-		}
-	case *op.ModelFailed:
-		if b.Wait == nil { // otherwise Waiting shows it
-			p.line("! %s", b.Error)
-		}
 	case *op.ToolCalled: // the user may have edited it
 		p.calls[b.Call] = op.Call{ID: b.Call, Name: b.Name, Args: b.Args}
 		if op.Acts(b.Name) == op.RunsShell { // a command may take its time
-			p.line("▸ %s", tool.Display(op.Call{ID: b.Call, Name: b.Name, Args: b.Args}, p.dir))
+			p.line("▸ %s", tool.Display(p.calls[b.Call], p.dir))
 		}
 	case *op.ToolReturned:
 		p.returned(o.Seq, b)
-	case *op.ResearchDone:
-		p.line("✎ looked up %s (op %d)", b.Subject, b.Look)
-	case *op.SubagentStarted:
-		p.line("▸ subagent %s (%s): %s", b.Task, b.Agent, b.Description)
-	case *op.TodosSet:
-		p.line("☰ todo list: %s", op.TodosSummary(b.Todos))
-	case *op.JobStarted:
-		p.line("▸ %s in the background: %s", b.Job, b.Command)
-	case *op.JobEnded:
-		p.line("• %s ended (%s), exit %d", b.Job, b.Why, b.Exit)
-	case *op.WorldSaved:
-		p.saved(o.Step, b)
-	case *op.NoticeGiven:
-		for text := range strings.SplitSeq(b.Text, "\n") {
-			if mark, news, ok := strings.Cut(text, "] "); ok && (mark == "[tools" || strings.HasPrefix(mark, "[tools ")) {
-				p.line("! %s", news)
-			}
-		}
+	case *op.TurnEnded: // End shows it
+		return
 	case *op.UserSaid:
-		if b.Source == op.SourceSteer {
-			p.line("» %s", b.Text)
+		if b.Source != op.SourceSteer { // the user has just typed the others
+			return
 		}
-	default:
-		p.jumped(o)
 	}
-}
-
-// jumped shows an operation of a jump, or of what made room in the context.
-func (p *textPrinter) jumped(o op.Op) {
-	switch b := o.Body.(type) {
-	case *op.PassDone:
-		p.line("◆ %s", timeline.Describe(o, p.dir))
-	case *op.RepairsFound:
-		if b.Pairs+len(b.NotWritten) > 0 {
-			p.line("◆ %s", timeline.Describe(o, p.dir))
+	if l := timeline.LineOf(o, p.dir); l.Icon != "" {
+		p.line("%s %s", l.Icon, l.Text)
+		for _, detail := range l.Detail {
+			p.line("  %s", detail)
 		}
-	case *op.ReflectAsked, *op.StrategyGiven, *op.ReflectFailed:
-		for text := range strings.SplitSeq(timeline.Describe(o, p.dir), "\n") {
-			p.line("✳ %s", text)
-		}
-	case *op.ContextMasked:
-		p.line("◇ %s", timeline.Describe(o, p.dir))
-	case *op.MailDelivered:
-		p.line("✉ %s", timeline.Describe(o, p.dir))
-	case *op.JumpDone:
-		p.line("↩ jump from step %d to step %d: %s changed", b.From, b.To, timeline.Files(b.NReverted))
-		for _, k := range b.Kept {
-			p.line("  kept %s: %s", k.Path, k.Reason)
-		}
-		for _, l := range b.LostAttributes {
-			p.line("  lost %s: restored without its %s, which snapshots do not hold", l.Path, l.Reason)
-		}
-		for _, path := range b.IgnoredGone {
-			p.line("  gone %s: ignored by git, so no snapshot holds it", path)
-		}
-		for _, path := range b.Conflicts {
-			p.line("  conflict %s: the agent changed it after the user did; the user's version stands", path)
-		}
-	case *op.WorldChanged:
-		if b.By != state.ChangedByAgent {
-			p.line("± %s", timeline.Describe(o, p.dir))
-		}
-	case *op.WorldRestored:
-		if b.Interrupted {
-			p.line("! %s", timeline.Describe(o, p.dir))
-		}
-	case *op.JumpRequested:
-		if b.By != op.ByAgent {
-			p.line("↩ a jump to step %d is scheduled", b.To)
-		}
-	case *op.JumpDropped:
-		p.line("! jump to step %d not made: %s", b.To, b.Why)
 	}
 }
 
@@ -294,35 +214,12 @@ func (p *textPrinter) returned(seq uint64, b *op.ToolReturned) {
 	}
 }
 
-func (p *textPrinter) saved(step int, b *op.WorldSaved) {
-	for _, lost := range b.Lost {
-		p.line("! %s", lost)
-	}
-	switch {
-	case b.Error != "":
-		p.line("! step %d has no checkpoint: %s", step, b.Error)
-	case !b.Complete:
-		p.line("● step %d saved without %s: %s", step, quote.Number(len(b.Skipped), "path"), skippedText(b.Skipped))
-	case b.Mixed != "":
-		p.line("● step %d, mixed with changes of %s, which jumps keep", step, b.Mixed)
-	default:
-		p.line("● step %d", step)
-	}
-}
-
 // took returns how long a call ran; empty if it was short.
 func took(ms int64) string {
 	if ms < 100 {
 		return ""
 	}
 	return "(" + (time.Duration(ms) * time.Millisecond).String() + ")"
-}
-
-func skippedText(in []op.Skipped) string {
-	if len(in) == 0 {
-		return ""
-	}
-	return Line(in[0].Path, 200) + " (" + in[0].Reason + ")"
 }
 
 func (p *textPrinter) End(out runtime.Outcome, st *state.State) {

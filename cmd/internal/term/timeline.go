@@ -40,7 +40,7 @@ func drawRow(tl timeline.Timeline, i, width int) string {
 	r := tl.Rows[i]
 	ops := fmt.Sprint(op.Range{First: r.First, Last: r.Last})
 	left := fmt.Sprintf("%*s  ", opsColumn-2, ops)
-	glyph, style := "│ ", styleFaint
+	glyph, style := "│ "+r.Icon+" ", styleFaint
 	switch r.Kind {
 	case timeline.RowStep:
 		glyph, style = "● ", styleStep
@@ -50,22 +50,16 @@ func drawRow(tl timeline.Timeline, i, width int) string {
 		if i > 0 && branches(tl, i) {
 			glyph = strings.Replace(glyph, "│ ○", "├─○", 1)
 		}
-	case timeline.RowPass:
-		glyph, style = "│ ◆ ", stylePass
-	case timeline.RowMask:
-		glyph, style = "│ ◇ ", styleFaint
-	case timeline.RowStrategy:
-		glyph, style = "│ ✳ ", stylePass
-	case timeline.RowJump:
-		glyph, style = "│ ↩ ", styleJump
-	case timeline.RowMail:
-		glyph, style = "│ ✉ ", styleJump
+	case timeline.RowPass, timeline.RowStrategy:
+		style = stylePass
+	case timeline.RowJump, timeline.RowMail:
+		style = styleJump
 	case timeline.RowCards:
-		glyph, style = "│ ✦ ", styleCard
+		style = styleCard
 	case timeline.RowWords:
-		glyph, style = "│ » ", styleHead
+		style = styleHead
 	case timeline.RowEnd:
-		glyph, style = "■ ", styleHead
+		glyph, style = r.Icon+" ", styleHead
 	}
 	text := r.Text
 	if r.Kind == timeline.RowStep {

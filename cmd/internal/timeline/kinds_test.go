@@ -23,7 +23,7 @@ var handlers = []struct {
 }{
 	{"../../../orchestrator/state/fold.go", []string{"apply"}},
 	{"../../../orchestrator/state/projection/projection.go", []string{"Apply"}},
-	{"describe.go", []string{"Describe", "describeMemory"}},
+	{"line.go", []string{"LineOf", "memoryLine"}},
 }
 
 // TestEveryKindIsHandled reads the cases of the handlers, and the constants of the kinds: a kind

@@ -68,7 +68,10 @@ type Row struct {
 	// Changed is how many files a step changed, Paths the first of them.
 	Changed int      `json:"changed,omitempty"`
 	Paths   []string `json:"paths,omitempty"`
-	room    bool     // a pass that makes room
+	// Icon and Short are those of the operation's Line, for drawings.
+	Icon  string `json:"-"`
+	Short string `json:"-"`
+	room  bool   // a pass that makes room
 }
 
 // Jump is where a jump went, and why.
@@ -229,7 +232,8 @@ func (b *Builder) event(row Row, o op.Op) {
 }
 
 func (b *Builder) add(row Row, kind RowKind, o op.Op) {
-	row.Kind, row.Text = kind, Describe(o, b.state.Opened.Dir)
+	line := LineOf(o, b.state.Opened.Dir)
+	row.Kind, row.Icon, row.Text, row.Short = kind, line.Icon, line.String(), line.Short
 	b.rows = append(b.rows, row)
 	switch kind {
 	case RowJump, RowMail, RowEnd:
@@ -268,7 +272,7 @@ func withdraw(rows []Row) {
 	for i := range rows {
 		if r := &rows[i]; r.Kind == RowPass && !r.room {
 			r.Text += "\n→ without effect: its jump was not made"
-			r.Block = false
+			r.Block, r.Short = false, "pass"
 		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// TestDescribe: what a figure says is true of it, and an operation of a newer
+// TestLineOf: what a figure says is true of it, and an operation of a newer
 // program is said to be one.
-func TestDescribe(t *testing.T) {
+func TestLineOf(t *testing.T) {
 	exit := 2
 	for _, tt := range []struct {
 		name string
@@ -22,30 +22,30 @@ func TestDescribe(t *testing.T) {
 	}{
 		{"one span of several", &op.PassDone{RangeTokens: 636, EAS: 2000, Trigger: "jump"}, "636 tokens discarded, with other spans more than EAS 2000"},
 		{"a pass the user asked for", &op.PassDone{RangeTokens: 78, EAS: 2000, Trigger: op.TriggerUser}, "78 tokens discarded, compacted at the user's request"},
-		{"a jump of the user", &op.JumpRequested{To: 1, By: op.ByUser, Reason: "r"}, "to step 1 by the user: r"},
+		{"a jump of the user", &op.JumpRequested{To: 1, By: op.ByUser, Reason: "r"}, "jump to step 1 asked for by the user: r"},
 		{"more than the span", &op.PassDone{RangeTokens: 2001, EAS: 2000, Trigger: "jump"}, "2001 tokens discarded > EAS 2000"},
 		{"a newer program's", nil, "a kind of operation this program does not know"},
 		{"a call that failed", &op.ToolReturned{Name: "Bash", Exit: &exit, Text: "no\nsuch  file"}, "Bash (exit 2): no such file"},
 		{"a call whose output says why it failed", &op.ToolReturned{Name: "Bash", Exit: &exit, Display: "exit 2", Stdout: "=== RUN TestSum\n    sum_test.go:7: got 3, want 4\n--- FAIL: TestSum (0.00s)\nFAIL\n"}, "Bash (exit 2): sum_test.go:7: got 3, want 4"},
 		{"a reply that calls", &op.ModelReplied{Text: "I look.", Calls: []op.Call{{Name: "ReadFile", Args: `{"path":"a.go"}`}}}, "I look. ▸ ReadFile(a.go)"},
-		{"an empty reply", &op.ModelReplied{Finish: "stop"}, "an empty reply (stop)"},
+		{"an empty reply", &op.ModelReplied{Finish: "stop"}, "the reply was empty (stop)"},
 		{"a restore without effect", &op.WorldRestored{ToStep: 1, Interrupted: true}, "a restore of the files to step 1 was interrupted, and no file was moved"},
 		{"a restore of unknown effect", &op.WorldRestored{ToStep: 1, Interrupted: true, Notice: "[WORLD]"}, "a restore of the files to step 1 was interrupted, and its changes are unknown"},
 		{"an approval", &op.ApprovalDecided{Decision: "allow", By: "person", Rules: []string{"Bash(ls *)"}}, "allowed by the user, and Bash(ls *)"},
 		{"a refusal", &op.ApprovalDecided{Decision: "refuse", By: "mode:deny"}, "refused, since approval is deny"},
 		{"a refusal with words", &op.ApprovalDecided{Decision: "refuse", By: "person", Feedback: "use\nmake"}, "refused by the user: use make"},
-		{"words", &op.UserSaid{Source: op.SourceSteer, Text: "Mind\nthe tabs."}, "steer: Mind the tabs."},
+		{"words", &op.UserSaid{Source: op.SourceSteer, Text: "Mind\nthe tabs."}, "Mind the tabs."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := Describe(op.Op{Body: tt.body}, ""); got != tt.want {
+			if got := LineOf(op.Op{Body: tt.body}, "").String(); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
 	}
 }
 
-// TestDescribeAll: every kind of operation has words.
-func TestDescribeAll(t *testing.T) {
+// TestLineOfAll: every kind of operation has words.
+func TestLineOfAll(t *testing.T) {
 	source, err := os.ReadFile("../../../opstream/op/op.go")
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestDescribeAll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if Describe(op.Op{Body: body}, "") == "" {
+		if LineOf(op.Op{Body: body}, "").Text == "" {
 			t.Errorf("%s has no words", kind)
 		}
 	}

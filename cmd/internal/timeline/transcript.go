@@ -53,7 +53,7 @@ func (t *Transcript) Add(o op.Op) error {
 	case *op.ToolReturned:
 		t.result(b)
 	case *op.JumpDone, *op.PassDone, *op.CardsRecalled, *op.RepairsFound:
-		fmt.Fprintf(t.out, "\n> %s\n", strings.ReplaceAll(Describe(o, t.dir), "\n", "\n> "))
+		fmt.Fprintf(t.out, "\n> %s\n", strings.ReplaceAll(LineOf(o, t.dir).String(), "\n", "\n> "))
 		if p, ok := b.(*op.PassDone); ok && p.Block != "" {
 			t.fenced(p.Block, 0)
 		}

@@ -42,7 +42,9 @@ type Node struct {
 type Mark struct {
 	Kind  RowKind
 	Seq   uint64
+	Icon  string
 	Text  string
+	Short string
 	Jump  *Jump // of a jump that was made
 	Block bool
 	Cards []string
@@ -101,7 +103,7 @@ func (t *Tree) place(r Row, rows []int) {
 		t.Arcs = append(t.Arcs, Arc{Jump: *j, Seq: r.First, FromRow: rows[j.From], ToRow: rows[j.To]})
 	}
 	n := &t.Nodes[rows[r.At]]
-	n.Marks = append(n.Marks, Mark{Kind: r.Kind, Seq: r.First, Text: r.Text, Jump: r.Jump, Block: r.Block, Cards: r.Cards})
+	n.Marks = append(n.Marks, Mark{Kind: r.Kind, Seq: r.First, Icon: r.Icon, Text: r.Text, Short: r.Short, Jump: r.Jump, Block: r.Block, Cards: r.Cards})
 }
 
 func (b *Builder) node(id int, live []bool) Node {

@@ -205,9 +205,6 @@ func (m *screen) jumped(o op.Op, b *op.JumpDone) {
 		}
 		m.print("  " + paint.Faint.Render(fmt.Sprintf("%-8s ", timeline.Moved(b, path))) + clean(path))
 	}
-	for _, l := range b.LostAttributes {
-		m.print("  " + paint.Faint.Render("lost:    ") + clean(l.Path) + ", restored without its " + clean(l.Reason))
-	}
 	stays := "the record of those steps, in the context as it was"
 	if b.Compacted {
 		stays = "a block of what those steps showed"

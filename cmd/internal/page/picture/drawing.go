@@ -216,12 +216,11 @@ func ChartOf(requests []timeline.Request, marks []timeline.Row) Chart {
 func marksAt(shown []timeline.Request, rows []timeline.Row) (out []chartMark) {
 	from := -labelWidth
 	for _, r := range rows {
-		sign, short := markSign(timeline.Mark{Kind: r.Kind, Jump: r.Jump, Block: r.Block, Cards: r.Cards})
 		after, _ := slices.BinarySearchFunc(shown, r.First, func(q timeline.Request, seq uint64) int { return cmp.Compare(q.Seq, seq) })
 		if after == 0 || len(shown) < 2 {
 			continue
 		}
-		m := chartMark{X: (2*after - 1) * chartWidth / (2 * (len(shown) - 1)), Title: fmt.Sprintf("%s %s, op %d: %s", sign, short, r.First, r.Text)}
+		m := chartMark{X: (2*after - 1) * chartWidth / (2 * (len(shown) - 1)), Title: fmt.Sprintf("%s %s, op %d: %s", r.Icon, r.Short, r.First, r.Text)}
 		label := markLabel(r)
 		m.X = min(m.X, chartWidth-labelWidth/2)
 		if n := len(out); n > 0 && out[n-1].X == m.X { // a jump and its block
@@ -243,13 +242,11 @@ func marksAt(shown []timeline.Request, rows []timeline.Row) (out []chartMark) {
 func markLabel(r timeline.Row) string {
 	switch {
 	case r.Jump != nil:
-		return fmt.Sprintf("↩ jump to %d", r.Jump.To)
-	case r.Kind == timeline.RowMask:
-		return "masked"
-	case r.Kind == timeline.RowMail:
-		return "D-Mail"
+		return r.Icon + " jump " + r.Short
+	case r.Kind == timeline.RowPass:
+		return "block" // its cards have no room
 	}
-	return "block"
+	return r.Short
 }
 
 // chartMargin is kept free below the lines.

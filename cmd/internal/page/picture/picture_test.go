@@ -14,7 +14,7 @@ var leftBehind = timeline.Tree{
 		{Step: 0, ParentRow: -1, OnPath: true},
 		{Step: 1, Parent: 0, ParentRow: 0, OnPath: true},
 		{Step: 2, Parent: 1, ParentRow: 1, Lane: 1, LeftBy: "wrong path"},
-		{Step: 3, Parent: 2, ParentRow: 2, Lane: 1, Failed: 1, Compacted: true, Marks: []timeline.Mark{{Kind: timeline.RowPass, Seq: 9, Block: true, Cards: []string{"c1"}}}},
+		{Step: 3, Parent: 2, ParentRow: 2, Lane: 1, Failed: 1, Compacted: true, Marks: []timeline.Mark{{Kind: timeline.RowPass, Seq: 9, Icon: "◆", Short: "block, 1 ✦", Block: true, Cards: []string{"c1"}}}},
 		{Step: 4, Parent: 1, ParentRow: 1, OnPath: true, Current: true},
 	},
 	Arcs:  []timeline.Arc{{Jump: timeline.Jump{From: 3, To: 1, Backward: true}, FromRow: 3, ToRow: 1}},
@@ -70,8 +70,8 @@ func TestDraw(t *testing.T) {
 func TestChartOf(t *testing.T) {
 	requests := []timeline.Request{{Seq: 2, Tokens: 1000, EAS: 4000}, {Seq: 5, Tokens: 9000, EAS: 4000}, {Seq: 9, Tokens: 2000, EAS: 4000, Window: 128000}}
 	c := ChartOf(requests, []timeline.Row{
-		{Kind: timeline.RowPass, First: 6, Block: true},
-		{Kind: timeline.RowJump, First: 7, Jump: &timeline.Jump{From: 3, To: 1}},
+		{Kind: timeline.RowPass, First: 6, Icon: "◆", Short: "block", Block: true},
+		{Kind: timeline.RowJump, First: 7, Icon: "↩", Short: "to 1", Jump: &timeline.Jump{From: 3, To: 1}},
 	})
 	if c.Peak != 9000 || c.Share != 50 || c.EASLabel.Text != "EAS 4000" || c.Window != "" || !strings.HasSuffix(c.Label, "a window of 128000; 1 marks of jumps and blocks") {
 		t.Errorf("%+v", c)

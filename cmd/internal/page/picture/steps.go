@@ -112,10 +112,6 @@ func Signs(n timeline.Node) []string {
 // marksOf returns the first marks of a step, and the operation of the first one left out.
 func marksOf(n timeline.Node) (out []mark, more uint64) {
 	for _, m := range n.Marks {
-		sign, short := markSign(m)
-		if sign == "" {
-			continue
-		}
 		if len(out) == marksShown {
 			return out, m.Seq
 		}
@@ -124,43 +120,11 @@ func marksOf(n timeline.Node) (out []mark, more uint64) {
 			text += ": " + m.Jump.Reason
 		}
 		for _, id := range m.Cards {
-			text += "; card " + id
+			if !strings.Contains(text, id) {
+				text += "; card " + id
+			}
 		}
-		out = append(out, mark{m.Seq, sign, short, term.Line(text, markColumns)})
+		out = append(out, mark{m.Seq, m.Icon, m.Short, term.Line(text, markColumns)})
 	}
 	return out, 0
-}
-
-// markSign returns a mark's sign and shortest text; none for marks that are not shown.
-func markSign(m timeline.Mark) (sign, short string) {
-	switch m.Kind {
-	case timeline.RowJump:
-		if m.Jump == nil {
-			return "↩", "no jump"
-		}
-		return "↩", fmt.Sprintf("to %d", m.Jump.To)
-	case timeline.RowMail:
-		return "✉", "D-Mail"
-	case timeline.RowPass:
-		switch {
-		case m.Block && len(m.Cards) > 0:
-			return "◆", fmt.Sprintf("block, %d ✦", len(m.Cards))
-		case m.Block:
-			return "◆", "block"
-		case len(m.Cards) > 0:
-			return "✦", fmt.Sprintf("%d new", len(m.Cards))
-		}
-		return "◇", "pass"
-	case timeline.RowCards:
-		return "✦", fmt.Sprintf("%d read", len(m.Cards))
-	case timeline.RowMask:
-		return "◇", "masked"
-	case timeline.RowStrategy:
-		return "✳", "strategy"
-	case timeline.RowWords:
-		return "»", "words"
-	case timeline.RowEnd:
-		return "■", "end"
-	}
-	return "", ""
 }
