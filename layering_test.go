@@ -33,7 +33,7 @@ var floors = []struct {
 	room, also string
 	packages   []string
 }{
-	{"opstream", "opstream/jsontext", []string{"wire", "segments"}},
+	{"opstream", "", []string{"wire", "segments"}},
 	{"knowledge_base", "knowledge_base/sealed knowledge_base/card knowledge_base/history knowledge_base/retrieval", []string{"folder", "reviews", "index", "intent", "secrets", "merge"}},
 	{"knowledge_base/history", "", nil},
 	{"orchestrator/redact", "", []string{"automaton"}},

@@ -2,6 +2,7 @@ package opstream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +14,6 @@ import (
 	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/segments"
 	"anamnesis/opstream/internal/wire"
-	"anamnesis/opstream/jsontext"
 )
 
 const (
@@ -267,7 +267,7 @@ func (v *verifier) line(e *wire.Envelope, off int64, size int) error {
 		v.report.add(bad)
 		return nil
 	case !isBlob:
-		if !jsontext.Valid(e.Body) {
+		if !json.Valid(e.Body) {
 			bad.Why = "the body is not JSON"
 			v.report.add(bad)
 		}

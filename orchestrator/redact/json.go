@@ -2,11 +2,10 @@ package redact
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-
-	"anamnesis/opstream/jsontext"
 )
 
 // maxNested is the deepest nesting of JSON within JSON that is followed.
@@ -39,7 +38,7 @@ func (r *Redactor) JSON(data []byte, o *JSONOptions) (out []byte, changed bool, 
 	if o == nil {
 		o = &JSONOptions{}
 	}
-	if !o.Valid && !jsontext.Valid(data) {
+	if !o.Valid && !json.Valid(data) {
 		return nil, false, fmt.Errorf("redact: not JSON: %d bytes", len(data))
 	}
 	w := jsonWalk{r: r, o: o, in: string(data)}
@@ -149,7 +148,7 @@ func (w *jsonWalk) members(depth int, closing byte) {
 		}
 		from := w.at
 		w.skipString()
-		key := jsontext.Unquote(w.in[from:w.at])
+		key := unquote(w.in[from:w.at])
 		if !w.own() || !w.o.OwnKeys {
 			ms, _ := w.r.find(key, false)
 			w.mark(from, w.at, key, ms)
@@ -165,7 +164,7 @@ func (w *jsonWalk) members(depth int, closing byte) {
 		from = w.at
 		w.value(depth + 1)
 		if w.in[from] == '"' && (strings.EqualFold(key, "name") || strings.EqualFold(key, "key")) {
-			w.pair = jsontext.Unquote(w.in[from:w.at])
+			w.pair = unquote(w.in[from:w.at])
 		}
 		w.path, w.foreign = w.path[:len(w.path)-1], foreign
 	}
@@ -192,12 +191,12 @@ func (w *jsonWalk) str(from, to int) {
 	if w.own() && slices.Contains(w.o.Keep, key) {
 		return
 	}
-	text := jsontext.Unquote(w.in[from:to])
+	text := unquote(w.in[from:to])
 	if w.foreign > 0 && Opaque(key) {
 		w.mark(from, to, text, w.r.findKnown(text))
 		return
 	}
-	if slices.Contains(w.o.Nested, key) && w.deep < maxNested && jsontext.Valid([]byte(text)) {
+	if slices.Contains(w.o.Nested, key) && w.deep < maxNested && json.Valid([]byte(text)) {
 		in := jsonWalk{r: w.r, o: w.o, in: text, path: slices.Clone(w.path), deep: w.deep + 1}
 		in.value(0)
 		w.found = append(w.found, in.found...)
@@ -214,12 +213,12 @@ func (w *jsonWalk) str(from, to int) {
 
 // mark replaces the secrets in the string in[from:to], whose decoded value is text, by markers.
 func (w *jsonWalk) mark(from, to int, text string, ms []match) {
-	pos := jsontext.Offsets(w.in[from+1 : to-1])
+	pos := offsets(w.in[from+1 : to-1])
 	for _, m := range ms {
 		f := Found{Marker: w.r.marker(m), Bytes: text[m.start:m.end]}
 		w.tell(f)
-		start := from + 1 + pos.Before(m.start)
-		w.put(start, from+1+pos.Behind(m.end), f.Marker) // a marker needs no escapes
+		start := from + 1 + pos.before(m.start)
+		w.put(start, from+1+pos.behind(m.end), f.Marker) // a marker needs no escapes
 	}
 }
 

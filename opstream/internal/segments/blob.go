@@ -16,7 +16,6 @@ import (
 
 	"anamnesis/opstream/durable"
 	"anamnesis/opstream/internal/wire"
-	"anamnesis/opstream/jsontext"
 )
 
 const (
@@ -107,8 +106,7 @@ func ReadBlob(fsys durable.FS, path string, size int64) ([]byte, error) {
 	return data, nil
 }
 
-// EncodeBody checks a caller's body and returns its compact form, which may be the body
-// itself. mime is set if it must become a blob.
+// EncodeBody checks a caller's body and returns its compact form. mime is set if it must become a blob.
 func EncodeBody(body []byte) (compact []byte, mime string, err error) {
 	if body == nil {
 		return []byte("{}"), "", nil
@@ -116,13 +114,11 @@ func EncodeBody(body []byte) (compact []byte, mime string, err error) {
 	if len(body) > wire.MaxBodyBytes {
 		return nil, "", fmt.Errorf("%w: the body has %d bytes, the limit is %d", wire.ErrTooLarge, len(body), wire.MaxBodyBytes)
 	}
-	if compact = body; !jsontext.CompactObject(body) {
-		var buf bytes.Buffer
-		if err := json.Compact(&buf, body); err != nil {
-			return nil, "", fmt.Errorf("%w: the body is not one JSON value: %w", wire.ErrInvalid, err)
-		}
-		compact = buf.Bytes()
+	var buf bytes.Buffer
+	if err := json.Compact(&buf, body); err != nil {
+		return nil, "", fmt.Errorf("%w: the body is not one JSON value: %w", wire.ErrInvalid, err)
 	}
+	compact = buf.Bytes()
 	switch {
 	case len(compact) == 0 || compact[0] != '{':
 		return nil, "", fmt.Errorf("%w: the body is not a JSON object", wire.ErrInvalid)

@@ -1,4 +1,4 @@
-package jsontext
+package redact
 
 import (
 	"strconv"
@@ -7,18 +7,18 @@ import (
 	"unicode/utf8"
 )
 
-// Positions finds the offset in the raw bytes of a JSON string for an offset in the text
+// positions finds the offset in the raw bytes of a JSON string for an offset in the text
 // that they encode. It only moves forward.
-type Positions struct {
+type positions struct {
 	raw      string
 	at, text int // offsets in both that belong together
 }
 
-// Offsets returns the positions of a string, raw being the bytes between its quotes.
-func Offsets(raw string) Positions { return Positions{raw: raw} }
+// offsets returns the positions of a string, raw being the bytes between its quotes.
+func offsets(raw string) positions { return positions{raw: raw} }
 
-// Before returns where the raw bytes begin that encode the text from offset text on.
-func (p *Positions) Before(text int) int {
+// before returns where the raw bytes begin that encode the text from offset text on.
+func (p *positions) before(text int) int {
 	for {
 		run := strings.IndexByte(p.raw[p.at:], '\\')
 		if run < 0 {
@@ -39,9 +39,9 @@ func (p *Positions) Before(text int) int {
 	}
 }
 
-// Behind returns where the raw bytes end that encode the text before offset text.
-func (p *Positions) Behind(text int) int {
-	if p.Before(text); p.text < text {
+// behind returns where the raw bytes end that encode the text before offset text.
+func (p *positions) behind(text int) int {
+	if p.before(text); p.text < text {
 		raw, size := p.escape()
 		p.at += raw
 		p.text += size
@@ -50,7 +50,7 @@ func (p *Positions) Behind(text int) int {
 }
 
 // escape returns the length of the escape at p.at, and of the text that it encodes.
-func (p *Positions) escape() (raw, text int) {
+func (p *positions) escape() (raw, text int) {
 	if p.raw[p.at+1] != 'u' {
 		return 2, 1
 	}
@@ -58,8 +58,8 @@ func (p *Positions) escape() (raw, text int) {
 	return raw, utf8.RuneLen(c)
 }
 
-// Unquote returns the text that a valid JSON string encodes.
-func Unquote(quoted string) string {
+// unquote returns the text that a valid JSON string encodes.
+func unquote(quoted string) string {
 	body := quoted[1 : len(quoted)-1]
 	at := strings.IndexByte(body, '\\')
 	if at < 0 {
