@@ -40,8 +40,6 @@ func Fold(s *State, o op.Op) error {
 // place assigns o to its step.
 func (s *State) place(o op.Op) error {
 	switch {
-	case o.Seq > steps.MaxSeq:
-		return fmt.Errorf("%w: op %d is beyond the last one that a task can have", ErrStream, o.Seq)
 	case o.Step < s.Steps.Len():
 		// An ended step takes no more operations: later ones are the log's own.
 		if !s.Steps.Ended(o.Step) {
@@ -363,7 +361,7 @@ func (s *State) jump(o op.Op) error {
 		}
 		if j := s.Jump.Intended; j != nil {
 			for _, id := range s.Discarded(b.To) {
-				s.Steps.Leave(id, j.Reason)
+				s.Steps.Edit(id, func(st *steps.Step) { st.LeftBy = j.Reason })
 			}
 			if j.Overwrite && !b.Abandoned {
 				s.overwritten(b.To)
@@ -423,15 +421,12 @@ func (s *State) compact(p projection.Pass) {
 		return
 	}
 	s.Totals.Blocks++
-	flags := steps.FlagCompacted
-	switch {
-	case p.Trigger != op.TriggerMail: // a D-Mail is written without reading the steps
-		flags |= steps.FlagRead
-	case p.Words != "":
-		flags |= steps.FlagCarried
-	}
+	read := p.Trigger != op.TriggerMail // a D-Mail is written without reading the steps
+	carried := !read && p.Words != ""
 	for id := range s.Steps.In(p.Ranges) {
-		s.Steps.Mark(id, flags)
+		s.Steps.Edit(id, func(st *steps.Step) {
+			st.Compacted, st.Read, st.Carried = true, st.Read || read, st.Carried || carried
+		})
 	}
 	s.Context.Compact(p)
 }

@@ -21,7 +21,7 @@ func (s *State) learns() bool {
 // learned applies the pass at the end.
 func (s *State) learned(p projection.Pass) {
 	for id := range s.Steps.In(p.Ranges) {
-		s.Steps.Mark(id, steps.FlagRead)
+		s.Steps.Edit(id, func(st *steps.Step) { st.Read = true })
 	}
 	s.Learning, s.Turn.LeftRead = nil, true
 	s.Turn.Learned = append(s.Turn.Learned, p.Cards...)

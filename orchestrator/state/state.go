@@ -34,10 +34,10 @@ type State struct {
 	Instructions []op.SourceFile `json:",omitempty"`
 	Grants       Grants
 
-	Last      uint64     // seq of the last operation folded in
-	Steps     steps.Tree `json:"-"`
-	Current   int        // the last step of the path, whose world is restored
-	tokenSums            // of the operations
+	Last      uint64 // seq of the last operation folded in
+	Steps     steps.Tree
+	Current   int // the last step of the path, whose world is restored
+	tokenSums     // of the operations
 
 	Turn     Turn   // the turn under way
 	Reply    *Reply // the reply whose step has not ended yet

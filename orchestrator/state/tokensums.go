@@ -1,43 +1,27 @@
 package state
 
-import (
-	"encoding/binary"
-	"iter"
+import "anamnesis/opstream/op"
 
-	"anamnesis/opstream/op"
-)
-
-// sumBlock is how many token counts one block of tokenSums holds.
-const sumBlock = 256
-
-// tokenSums are the token counts of a task's operations, and the sum of the first n of them. A
-// count takes about two bytes. The zero value has none.
+// tokenSums holds the token counts of a task's operations as sums, eight bytes for each: Sums[i]
+// is that of the first i+1.
 type tokenSums struct {
-	blocks []tokenBlock // full ones
-	tail   []byte       // of fewer than sumBlock counts, as varints
-	before uint64       // sum of the full blocks
-	total  uint64
-	n      uint64
-}
-
-type tokenBlock struct {
-	before uint64 // sum of those before it
-	counts []byte // sumBlock varints
+	Sums []uint64
 }
 
 // add appends the count of the next operation.
-func (t *tokenSums) add(tok uint64) {
-	t.tail = binary.AppendUvarint(t.tail, tok)
-	t.total += tok
-	if t.n++; t.n%sumBlock == 0 {
-		t.blocks = append(t.blocks, tokenBlock{t.before, append([]byte(nil), t.tail...)})
-		t.tail, t.before = t.tail[:0], t.total
+func (t *tokenSums) add(tok uint64) { t.Sums = append(t.Sums, t.upTo(uint64(len(t.Sums)))+tok) }
+
+// upTo returns the sum of the first n counts.
+func (t *tokenSums) upTo(n uint64) uint64 {
+	if n == 0 {
+		return 0
 	}
+	return t.Sums[n-1]
 }
 
 // Tokens returns the size of a range of operations as the model saw them.
 func (t *tokenSums) Tokens(r op.Range) int {
-	last := min(r.Last, t.n)
+	last := min(r.Last, uint64(len(t.Sums)))
 	if r.First == 0 || r.First > last {
 		return 0
 	}
@@ -51,39 +35,4 @@ func (t *tokenSums) RangeTokens(rs []op.Range) int {
 		n += t.Tokens(r)
 	}
 	return n
-}
-
-// upTo returns the sum of the first n counts, at most all there are.
-func (t *tokenSums) upTo(n uint64) uint64 {
-	if n >= t.n {
-		return t.total
-	}
-	b := tokenBlock{t.before, t.tail}
-	if i := n / sumBlock; i < uint64(len(t.blocks)) {
-		b = t.blocks[i]
-	}
-	sum, data := b.before, b.counts
-	for range n % sumBlock {
-		tok, size := binary.Uvarint(data)
-		sum, data = sum+tok, data[size:]
-	}
-	return sum
-}
-
-// all returns the counts in order.
-func (t *tokenSums) all() iter.Seq[uint64] {
-	return func(yield func(uint64) bool) {
-		for i := 0; i <= len(t.blocks); i++ {
-			data := t.tail
-			if i < len(t.blocks) {
-				data = t.blocks[i].counts
-			}
-			for len(data) > 0 {
-				tok, size := binary.Uvarint(data)
-				if data = data[size:]; !yield(tok) {
-					return
-				}
-			}
-		}
-	}
 }

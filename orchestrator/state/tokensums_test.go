@@ -11,7 +11,7 @@ func TestTokenSums(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var sums tokenSums
 		list := []uint64{0}
-		for i, tok := range rapid.SliceOfN(rapid.Uint64Range(0, 1<<40), 0, 4*sumBlock).Draw(rt, "counts") {
+		for i, tok := range rapid.SliceOfN(rapid.Uint64Range(0, 1<<40), 0, 100).Draw(rt, "counts") {
 			sums.add(tok)
 			list = append(list, list[i]+tok)
 		}
@@ -19,15 +19,6 @@ func TestTokenSums(t *testing.T) {
 			if got := sums.upTo(uint64(n)); got != want {
 				rt.Fatalf("of %d counts: %d, want %d", n, got, want)
 			}
-		}
-		n := 0
-		for tok := range sums.all() {
-			if n++; tok != list[n]-list[n-1] {
-				rt.Fatalf("count %d is %d, want %d", n, tok, list[n]-list[n-1])
-			}
-		}
-		if n != len(list)-1 {
-			rt.Fatalf("%d counts, want %d", n, len(list)-1)
 		}
 	})
 }
