@@ -21,7 +21,7 @@ func TestEASAtTerminal(t *testing.T) {
 	t.Setenv("OPENAI_BASE_URL", forgetfulServer(t))
 	t.Setenv("OPENAI_API_KEY", "test")
 	dir := t.TempDir()
-	probe := []string{"eas", "probe", "--model", "forgetful-2000", "--window", "64000", "--families", "single", "--longest", "2000"}
+	probe := []string{"eas", "probe", "--model", "forgetful-2000", "--window", "64000", "--longest", "8000"}
 
 	p := atTerminal(t, dir, probe...)
 	p.sees("Continue? (y/n) ")
@@ -33,8 +33,8 @@ func TestEASAtTerminal(t *testing.T) {
 	p = atTerminal(t, dir, probe...)
 	p.sees("Continue? (y/n) ")
 	p.types("y")
-	p.sees("base, single: ")
-	p.sees(" of 64 right, ")
+	p.sees("1000 tokens: ")
+	p.sees(" of 48 right, ")
 	if code, text := p.ends(); code != 0 || !strings.Contains(text, `pattern: "forgetful-2000"`) {
 		t.Errorf("yes: exit code %d:\n%s", code, text)
 	}

@@ -46,7 +46,7 @@ func forgetfulServer(t *testing.T) string {
 			http.Error(w, `{"error":{"message":"too long","code":"context_length_exceeded"}}`, http.StatusBadRequest)
 			return
 		}
-		m := probetest.Model{Curve: probetest.Curve{Base: 1, EAS: float64(span), Steepness: 3}, Count: count.Count}
+		m := probetest.Model{EAS: float64(span), Count: count.Count}
 		c, err := m.Complete(r.Context(), req.Messages[0].Content, req.Messages[1].Content)
 		if err != nil {
 			http.Error(w, `{"error":{"message":"`+err.Error()+`"}}`, http.StatusBadRequest)

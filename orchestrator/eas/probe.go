@@ -1,119 +1,101 @@
 package eas
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/consult"
 	"anamnesis/anamnesis/probe"
-	"anamnesis/anamnesis/tokens"
 	"anamnesis/orchestrator/model"
-	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
 
-// probesDir is where outcomes and results are kept.
+// probesDir is where results are stored.
 func probesDir(h taskdir.Home) string { return filepath.Join(h.State, "probes") }
 
 var notInFileName = regexp.MustCompile(`[^a-z0-9._-]+`)
 
-// ProbeRecord returns the file of a model's recorded outcomes.
-func ProbeRecord(h taskdir.Home, model string, seed uint64) string {
-	return filepath.Join(probesDir(h), probeName(model, seed)+".jsonl")
-}
-
-// Families reads the names of kinds of questions.
-func Families(names []string) (out []probe.Family, err error) {
-	for _, name := range names {
-		if !slices.Contains(probe.Families(), probe.Family(name)) {
-			return nil, session.Usagef("eas probe: --families %q: the families are %v", name, probe.Families())
-		}
-		out = append(out, probe.Family(name))
-	}
-	return out, nil
-}
-
-// CheckProbe rejects numbers that no probe can have.
-func CheckProbe(o probe.Options) error {
-	for _, n := range []struct {
-		flag         string
-		value, least int
-	}{
-		{"longest", o.Longest, probe.BaseLength}, {"window", o.Window, 0}, {"reply-tokens", o.ReplyTokens, 1},
-		{"max-calls", o.MaxCalls, 0}, {"max-tokens", o.MaxTokens, 0}, {"at-once", o.AtOnce, 1},
-	} {
-		if n.value < n.least {
-			return session.Usagef("eas probe: --%s %d: want at least %d", n.flag, n.value, n.least)
-		}
-	}
-	return nil
-}
-
-// Earlier says what becomes of an earlier record of a probe.
-type Earlier bool
-
-// The ways: the probe continues it, or begins anew.
-const (
-	Continue Earlier = false
-	Remove   Earlier = true
-)
-
-// OpenProbe prepares a probe of a model: the token counter, and the record of outcomes, whose
-// path it returns: file, or one in the state home. The caller closes o.Record.
-func OpenProbe(h taskdir.Home, model string, row attention.EAS, o *probe.Options, file string, earlier Earlier) (path string, err error) {
-	if o.Window == 0 {
-		return "", session.Usagef("eas probe: the table does not know the window of %s: add --window", row.Model)
-	}
-	count, err := tokens.ForEncoding(row.Encoding)
-	if err != nil {
-		return "", err
-	}
-	o.Count = count.Count
-	path = cmp.Or(file, ProbeRecord(h, model, o.Seed))
-	if earlier == Remove {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return "", fmt.Errorf("eas probe: --fresh: %w", err)
-		}
-	}
-	o.Record, err = probe.OpenRecord(path, model, o)
-	if errors.Is(err, probe.ErrOtherRun) {
-		err = session.Usagef("eas probe: %v; --fresh starts over, --record names another file", err)
-	}
-	return path, err
-}
-
-// probeName returns the file name, without its ending, of a model's run.
-func probeName(model string, seed uint64) string {
+// probeFile returns the file of a model and seed whose name ends so.
+func probeFile(h taskdir.Home, model string, seed uint64, ending string) string {
 	sum := sha256.Sum256([]byte(model))
 	plain := strings.Trim(notInFileName.ReplaceAllString(strings.ToLower(filepath.Base(model)), "_"), "._")
-	return fmt.Sprintf("%.40s-%x-%d", plain, sum[:4], seed)
+	return filepath.Join(probesDir(h), fmt.Sprintf("%.40s-%x-%d%s", plain, sum[:4], seed, ending))
+}
+
+// lengths is the content of the file that stores what was measured of a model, so that a
+// stopped probe continues without asking anything twice.
+type lengths struct {
+	Version     int          `json:"version"`
+	ReplyTokens int          `json:"reply_tokens"`
+	Tests       []probe.Test `json:"tests"`
+}
+
+// KnownTests returns what an earlier probe with the same seed and reply limit measured.
+func KnownTests(h taskdir.Home, model string, o probe.Options) ([]probe.Test, error) {
+	path := probeFile(h, model, o.Seed, ".lengths.json")
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var stored lengths
+	if err == nil {
+		err = json.Unmarshal(data, &stored)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what an earlier probe measured: %w; remove %s to start over", err, path)
+	}
+	if stored.Version != probe.Version || stored.ReplyTokens != o.ReplyTokens {
+		return nil, nil
+	}
+	return stored.Tests, nil
 }
 
 // ProbeReport is the content of a probe's result file.
 type ProbeReport struct {
-	Result   probe.Result   `json:"result"`
-	Row      *attention.Row `json:"row"`      // nil: the run is not done
-	Interval [2]float64     `json:"interval"` // Wilson, 95%, of the score at the longest length asked up to the EAS
-	At       time.Time      `json:"at"`
-	Record   string         `json:"record"`
-	Written  string         `json:"written,omitempty"` // the overlay
+	Result  probe.Result   `json:"result"`
+	Row     *attention.Row `json:"row"` // nil: the run is not done
+	At      time.Time      `json:"at"`
+	Written string         `json:"written,omitempty"` // the overlay
 }
 
-// saveResult stores a finished result, the newest of a model and seed.
-func saveResult(h taskdir.Home, rep ProbeReport) error {
-	path := filepath.Join(probesDir(h), probeName(rep.Result.Model, rep.Result.Seed)+".result.json")
-	return editFile(path, 0o700, 0o600, func() ([]byte, error) { return json.MarshalIndent(rep, "", "  ") })
+// StoreTests stores what a probe of a model has measured.
+func StoreTests(h taskdir.Home, model string, o probe.Options, tests []probe.Test) error {
+	return writeJSON(probeFile(h, model, o.Seed, ".lengths.json"), lengths{probe.Version, o.ReplyTokens, tests})
+}
+
+// StoreResult returns the report of a probe and, once it is done, stores it for the proposals.
+// s is what the table says of the model.
+func StoreResult(h taskdir.Home, s attention.EAS, res probe.Result) (ProbeReport, error) {
+	rep := ProbeReport{Result: res, At: time.Now().UTC()}
+	if !res.Done {
+		return rep, nil
+	}
+	row := res.Row(s, rep.At)
+	rep.Row = &row
+	return rep, writeJSON(probeFile(h, res.Model, res.Seed, ".result.json"), rep)
+}
+
+func writeJSON(path string, v any) error {
+	return editFile(path, 0o700, 0o600, func() ([]byte, error) { return json.MarshalIndent(v, "", "  ") })
+}
+
+// Accept writes the report's row, if there is one, into the user's overlay.
+func (rep *ProbeReport) Accept(h taskdir.Home) error {
+	if rep.Row == nil {
+		return nil
+	}
+	rep.Written = h.EASOverlay()
+	return PutRow(rep.Written, *rep.Row)
 }
 
 // TextModel asks a model for texts, as an anamnesis.Model.

@@ -2,6 +2,7 @@ package eas
 
 import (
 	"anamnesis/anamnesis/attention"
+	"anamnesis/anamnesis/tokens"
 	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
@@ -73,4 +74,17 @@ func (t Tables) Set(n NewRow, project bool) (w Written, err error) {
 	w.InEffect = table.Lookup(n.Model)
 	w.Shadowed = w.InEffect.Pattern != w.Row.Pattern || w.InEffect.Origin != w.File
 	return w, nil
+}
+
+// ExactCount reports whether encoding is the model's own.
+func ExactCount(model, encoding string) bool {
+	return tokens.Exact(model) && tokens.EncodingFor(model) == encoding
+}
+
+// EncodingNote describes how a model's tokens are counted.
+func EncodingNote(model, encoding string) string {
+	if ExactCount(model, encoding) {
+		return encoding
+	}
+	return encoding + ", an estimate: the model's own tokenizer is not public or not built in"
 }

@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/anamnesis/probe"
 	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/model"
@@ -17,20 +18,18 @@ import (
 
 // Probe measures a model and shows the progress on one line.
 func (c *Console) Probe(ctx context.Context, m *session.Model, o probe.Options, notef func(format string, args ...any)) (probe.Result, error) {
-	show := func(probe.Progress) {}
 	if view.IsTerminal(c.Err) {
 		p := view.NewProgress(c.Err)
 		defer p.Clear()
-		show = func(at probe.Progress) {
-			text := view.Line(eas.ProbeBar(at), c.Width()-1)
-			if at.Done == at.Most { // always show the end of a phase
+		o.Progress = func(at probe.Progress) {
+			text := view.Line(show.EASProbeBar(at), c.Width()-1)
+			if at.Done == at.Most { // the end of a length is always shown
 				p.Put(text)
 				return
 			}
 			p.Draw(func() string { return text })
 		}
 	}
-	o.Progress = show
 	m.OnRetry(func(at model.Attempt) {
 		notef("asking again: %v", at.Fault)
 	})

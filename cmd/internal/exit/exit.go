@@ -89,7 +89,7 @@ func Code(err error) int {
 		{Refused, []error{
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
 			taskdir.ErrBusy, taskdir.ErrElsewhere, taskdir.ErrPending, state.ErrNotJumped, taskdir.ErrSubagent, taskdir.ErrImported,
-			worldstate.ErrUnfinished, probe.ErrBusy, history.ErrBusy, runtime.ErrCallOpen, session.ErrNotApproved, stream.ErrKind,
+			worldstate.ErrUnfinished, history.ErrBusy, runtime.ErrCallOpen, session.ErrNotApproved, stream.ErrKind,
 		}},
 		{Usage, []error{
 			taskdir.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText, runtime.ErrTaskExists, taskdir.ErrNotLive,

@@ -4,9 +4,11 @@ package show
 
 import (
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"anamnesis/anamnesis/attention"
+	"anamnesis/anamnesis/probe"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/orchestrator/eas"
 )
@@ -66,4 +68,65 @@ func (o *Printer) EASRow(w eas.Written) {
 	if w.Shadowed {
 		o.Printf("note: %s still goes by the row %s of %s: eas %d\n", w.Row.Pattern, w.InEffect.Pattern, w.InEffect.Origin, w.InEffect.EAS)
 	}
+}
+
+// EASProbe prints what a probe measured, as comments, and its row. reply is the limit of a reply
+// in tokens.
+func (o *Printer) EASProbe(rep eas.ProbeReport, reply int) {
+	res := rep.Result
+	for _, t := range res.Tests {
+		verdict := "fails"
+		if t.Passed {
+			verdict = "passes"
+		}
+		if t.TooLong {
+			verdict = "refused as too long"
+		}
+		o.Printf("# %6d tokens  %3d of %3d right  %s\n", t.Length, t.Right, t.N, verdict)
+	}
+	o.Printf("# %d texts asked about; %d prompt and %d reply tokens by the provider's count\n", res.Calls, res.Usage.Prompt, res.Usage.Completion)
+	if res.Cut > 0 {
+		o.Printf("# %d replies ended at --reply-tokens %d and count as wrong: more may be needed\n", res.Cut, reply)
+	}
+	if rep.Row == nil {
+		o.Printf("# stopped: %.300s\n", quote.Squash(res.Stopped))
+		return
+	}
+	o.Printf("version: 1\nrows:\n  - %s\n", rep.Row.YAML())
+	if rep.Written != "" {
+		o.Printf("# written to %s\n", rep.Written)
+	} else {
+		o.Println("# a proposal: 'anamnesis eas reflect' or --accept writes it")
+	}
+}
+
+// EASProbeCost prints to standard error the most that a probe of a model can cost. name is the
+// model's name for users, counted how its tokens are counted.
+func (o *Printer) EASProbeCost(name, counted string, p probe.Options) {
+	lengths := p.Lengths()
+	calls, tokens := p.Cost()
+	if p.MaxTokens > 0 {
+		tokens = min(tokens, p.MaxTokens)
+	}
+	fmt.Fprintf(o.Err, "probe of %s: texts of %d to %d tokens; at most %d texts and %s tokens (counted in %s, replies at %d each)\n",
+		name, lengths[0], lengths[len(lengths)-1], calls, million(tokens), counted, p.ReplyTokens)
+	if n := len(p.Known); n > 0 {
+		fmt.Fprintf(o.Err, "%d lengths were measured before and are not asked again (--fresh forgets them)\n", n)
+	}
+}
+
+// EASProbeBar returns the line of progress of a probe.
+func EASProbeBar(at probe.Progress) string {
+	const wide = 20
+	full := wide * at.Done / max(at.Most, 1)
+	return fmt.Sprintf("[%s%s] %d tokens: %d of %d right, %d texts, %s tokens in all", strings.Repeat("#", full), strings.Repeat(".", wide-full),
+		at.Length, at.Right, at.Asked, at.Calls, million(at.Tokens))
+}
+
+// million formats a number of tokens.
+func million(n int) string {
+	if n < 1_000_000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%.1f million", float64(n)/1e6)
 }
