@@ -17,9 +17,9 @@ import (
 )
 
 // The cards as they were read are cached in .index, so that opening the folder
-// reads only the files that changed since. Among 10,000 cards, with the file of 11 MB opening and
-// one search take 0.08 s of processor time, without it 1.2 s; the bar is 0.25 s. A cache file that is absent, damaged
-// or of another version is ignored, and so is a failure to write one.
+// reads only the files that changed since: a user waits for a search in a new process, and parsing
+// thousands of cards takes a second. A cache file that is absent, damaged or of another version is
+// ignored, and so is a failure to write one.
 const (
 	keptFile = "cards.bin"
 	// The file is written again if at least KeptFew cards, and one in keptSlack, differ from it:

@@ -5,9 +5,7 @@
 // .git and .anamnesis. The results are the same everywhere: ripgrep, if installed, only finds
 // files that Grep need not read.
 //
-// Glob does not use ripgrep. On the Go source tree, 11,500 files, it takes 56 ms. `rg --files`
-// takes 35 ms and returns no times, `rg --sortr modified` takes 45 ms, both after about 10 ms
-// to start, and neither has these ignore rules (BenchmarkGlob).
+// Glob does not use ripgrep: it would be little faster (BenchmarkGlob) and has other ignore rules.
 package search
 
 import (

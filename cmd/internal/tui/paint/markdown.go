@@ -23,8 +23,7 @@ import (
 // Markdown renders a model's text. The zero value returns the lines as they are.
 //
 // It walks goldmark's tree itself. Glamour, which renders the same, loads every language and
-// style it knows before main: that was 40 of the 110 ms of processor time that each start of
-// the program took.
+// style it knows before main, which was a third of the time that each start of the program took.
 type Markdown struct {
 	width int
 	plain bool // without colours

@@ -234,8 +234,7 @@ func (x *Index[K]) Score(terms []K, weight []float64, scores []float64) (reach f
 	return reach
 }
 
-// scorePart is a loop over a cursor without its calls: with them a query among 10,000 cards
-// took 1 ms longer.
+// scorePart is a loop over a cursor without its calls, which took a large part of a query's time.
 func (x *Index[K]) scorePart(packed []byte, w, avg float64, scores []float64) {
 	slot, lengths, b := int32(-1), x.Lengths, x.b
 	for at := 0; at < len(packed) && packed[at] != 0; {

@@ -162,8 +162,8 @@ func (c *Cache) save(fp string) {
 	}
 }
 
-// loadModel returns the trained model of that fingerprint, or nil. Training it on 10,000 cards
-// takes 1.4 s of processor time; the bar of a search is 0.25 s.
+// loadModel returns the trained model of that fingerprint, or nil. Training it on thousands of
+// cards takes longer than a user waits for a search.
 func (c *Cache) loadModel(fp string) *lsa {
 	if c == nil {
 		return nil
