@@ -80,7 +80,7 @@ func (s *Store) handReviews() error {
 	edits := make(map[string][]byte)
 	for _, st := range s.cards {
 		if st.Claimed && !s.reviews.Arrived[st.Lesson.String()] {
-			edits[st.Path()] = folder.Unpack(st.Whole).Source()
+			edits[st.Path()] = st.Stated().Source()
 		}
 	}
 	if len(edits) == 0 || s.opts.NoHistory {
@@ -135,7 +135,6 @@ func (s *Store) unchanged(paths []string, cards map[string]*folder.File) bool {
 		if now.Err != nil || was == nil || now.File.Sum != was.Sum {
 			return false
 		}
-		s.cards[was.ID] = now.File // with its marks, so that it is not read the next time
 	}
 	return err == nil
 }

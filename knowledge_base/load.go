@@ -51,35 +51,30 @@ func (c *contents) opposing(id string) []string {
 }
 
 // load reads the files into memory, except those unchanged since known, which is keyed
-// by path. The caller holds the write lock, or no lock that readers wait for. What was
-// read is stored in the index folder for the next opening.
+// by path. The caller holds the write lock, or no lock that readers wait for.
 func (s *Store) load(ctx context.Context, known map[string]*folder.File) error {
-	now, differ, err := s.scan(ctx, known)
+	now, err := s.scan(ctx, known)
 	if err != nil {
 		return err
 	}
-	s.folder.Keep(s.fs, now.cards, differ)
 	s.index.Drop()
 	s.contents = now
 	return nil
 }
 
-// scan reads the folder, except files unchanged since known, which is keyed by path.
-// differ counts the settled files that are new or changed, and the known ones that are
-// gone.
-func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out contents, differ int, err error) {
+// scan reads the folder. Files with the bytes of known ones, keyed by path, are not parsed.
+func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out contents, err error) {
 	if s.reviews, err = reviews.Open(s.fs, s.opts.reviews); err != nil {
-		return out, 0, err
+		return out, err
 	}
 	paths, broken, err := s.folder.Paths()
 	if err != nil {
-		return out, 0, err
+		return out, err
 	}
 	all, err := s.folder.ReadAll(ctx, paths, known, s.opts.Progress)
 	if err != nil {
-		return out, 0, err
+		return out, err
 	}
-	differ = len(known)
 	out = contents{cards: make(map[string]*folder.File, len(all)), lessons: make(map[folder.Mark]string, len(all)), broken: broken, against: make(map[string][]string), reviews: s.reviews}
 	owner := make(map[string]int) // by id: of several files with an id, the one that was reviewed here counts, else the first
 	for i := range all {
@@ -104,21 +99,14 @@ func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out co
 			continue
 		}
 		if len(out.cards) == MaxCards {
-			return out, 0, fmt.Errorf("more than %d cards; move some to another folder", MaxCards)
-		}
-		if r.File.Marks.Settled {
-			if r.Same {
-				differ--
-			} else {
-				differ++
-			}
+			return out, fmt.Errorf("more than %d cards; move some to another folder", MaxCards)
 		}
 		out.cards[r.File.ID] = r.File
 		out.noteAgainst(&r.File.Head)
 		out.lessons[r.File.Lesson.Mark()] = r.File.ID
 	}
 	out.usage, err = usage.Read(s.usagePath())
-	return out, differ, err
+	return out, err
 }
 
 // readCard reads one card as it counts here.

@@ -22,10 +22,7 @@ import (
 // Open opens the knowledge base in dir, creating it 0700 where it is absent,
 // and reads its cards. Files that cannot be read as cards are listed by
 // [Store.Broken]; they never make Open fail and are never changed.
-func Open(dir string, o *Options) (*Store, error) { return open(dir, o, time.Now) }
-
-// open is Open with the clock by which the age of files is measured.
-func open(dir string, o *Options, clock func() time.Time) (*Store, error) {
+func Open(dir string, o *Options) (*Store, error) {
 	s := &Store{dir: dir, fs: durable.OS{}, contents: contents{reviews: new(reviews.List)}}
 	if o != nil {
 		s.opts = *o
@@ -36,13 +33,11 @@ func open(dir string, o *Options, clock func() time.Time) (*Store, error) {
 	if dir == "" {
 		return nil, errors.New("open knowledge base: no directory given")
 	}
-	s.folder = &folder.Folder{Dir: dir, Index: filepath.Join(dir, indexDir), Clock: clock}
+	s.folder = &folder.Folder{Dir: dir, Index: filepath.Join(dir, indexDir)}
 	s.index = index.New(retrieval.Options{
 		Embedder: s.opts.Embedder, VectorWait: s.opts.VectorWait, Now: s.opts.Now, Dir: s.folder.Index,
 		WriteFile: func(path string, data []byte) error { return durable.WriteFile(s.fs, path, data) },
 	})
-	kept := make(chan map[string]*folder.File, 1)
-	go func() { kept <- s.folder.Kept() }() // meanwhile the folder is prepared
 	own := s.opts.reviews == ""
 	if own {
 		s.opts.reviews = filepath.Join(dir, ownReviewsFile)
@@ -69,7 +64,7 @@ func open(dir string, o *Options, clock func() time.Time) (*Store, error) {
 		}
 		s.watch = folder.StartWatch(dir, months)
 	}
-	err = s.load(context.Background(), <-kept)
+	err = s.load(context.Background(), nil)
 	if err == nil {
 		err = s.unlessReadOnly(errors.Join(s.handReviews(), s.sweepMonths()))
 	}

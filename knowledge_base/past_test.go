@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -116,16 +115,15 @@ func ci() bool { return os.Getenv("ANAMNESIS_CI") != "" }
 // after the second nothing of theirs is left uncommitted, and git agrees. The changes are
 // made by one process, by another beside it, and by others that end with the change.
 func TestNothingStaysUncommitted(t *testing.T) {
-	seeds := uint64(6) // each watch with each age of the marks
+	seeds := uint64(6)
 	if !ci() {
 		seeds = 2
 	}
 	for seed := range seeds {
 		r := rand.New(rand.NewPCG(seed, 1))
 		dir := t.TempDir()
-		ahead := time.Duration(seed%2) * time.Hour // an hour on, a file's marks vouch for it
 		open := func() *Store {
-			s, err := open(dir, &Options{Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}, Watch: seed%3 == 0}, func() time.Time { return time.Now().Add(ahead) })
+			s, err := Open(dir, &Options{Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}, Watch: seed%3 == 0})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,7 +181,7 @@ func TestNoteOfCommitHoldsNoOldCard(t *testing.T) {
 // again; the next change commits that all the same.
 func TestRemovalSeenBeforeIsCommitted(t *testing.T) {
 	dir := t.TempDir()
-	s, err := open(dir, &Options{Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}, Watch: true}, func() time.Time { return time.Now().Add(time.Hour) }) // a file's marks vouch for it at once
+	s, err := Open(dir, &Options{Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}, Watch: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +208,7 @@ func TestRemovalOfNoCardIsCommitted(t *testing.T) {
 	for name, text := range map[string]string{"broken.md": "no card\n", "z-copy.md": string(newCard("k1", "a topic", "first").Markdown())} {
 		dir := t.TempDir()
 		open := func() *Store {
-			s, err := open(dir, &Options{Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}}, func() time.Time { return time.Now().Add(time.Hour) }) // a file's marks vouch for it at once
+			s, err := Open(dir, &Options{Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,6 @@ import (
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
-	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/internal/intent"
 	"anamnesis/knowledge_base/internal/secrets"
 	"anamnesis/opstream/durable"
@@ -181,7 +180,7 @@ const redactionMark = "redact"
 func (s *Store) noteScrubbed(files []intent.File) error {
 	was := make(map[string]*card.Card)
 	for _, st := range s.cards {
-		was[hex.EncodeToString(st.Sum[:])] = folder.Unpack(st.Whole)
+		was[hex.EncodeToString(st.Sum[:])] = st.Stated()
 	}
 	var old, now []*card.Card
 	for i, f := range files {

@@ -230,9 +230,6 @@ func (s *Store) Rebuild(ctx context.Context) error {
 	if s.closed {
 		return ErrClosed
 	}
-	if err := s.folder.Forget(); err != nil {
-		return fmt.Errorf("rebuild knowledge base %s: %w", s.dir, err)
-	}
 	if err := s.load(ctx, nil); err != nil {
 		return fmt.Errorf("rebuild knowledge base %s: %w", s.dir, err)
 	}
@@ -248,7 +245,6 @@ func (s *Store) Close() error {
 	s.closed = true
 	s.index.Drop()
 	s.contents = contents{}
-	s.folder.Close()
 	s.mu.Unlock()
 	if s.watch == nil {
 		return nil

@@ -69,10 +69,10 @@ func (s *Store) cardAt(path string) *folder.File {
 	}
 }
 
-// refresh reads the files whose marks changed and brings the index along. The
+// refresh reads the files again and updates the index for those that changed. The
 // write lock is held.
 func (s *Store) refresh() error {
-	now, _, err := s.scan(context.Background(), s.byPath())
+	now, err := s.scan(context.Background(), s.byPath())
 	if err != nil {
 		return err
 	}

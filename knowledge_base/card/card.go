@@ -164,7 +164,6 @@ func Parse(src []byte) (*Card, error) {
 	}
 	c := p.was
 	c.origin = &origin{src: string(src)}
-	c.shareText(c.origin.src)
 	c.origin.id = c.ID
 	return &c, nil
 }
@@ -194,27 +193,6 @@ func parse(src []byte) (*parsed, error) {
 		}
 	}
 	return &p, nil
-}
-
-// shareText makes the card's texts substrings of src where they occur in it, so that a
-// card in memory takes little more than its file.
-func (c *Card) shareText(src string) {
-	share := func(s *string) {
-		if i := strings.Index(src, *s); i >= 0 {
-			*s = src[i : i+len(*s)]
-		} else {
-			*s = strings.Clone(*s) // of more than itself, perhaps
-		}
-	}
-	for _, s := range c.texts() {
-		share(s)
-	}
-	for _, list := range c.lists() {
-		*list = slices.Clip(slices.Clone(*list))
-		for i := range *list {
-			share(&(*list)[i])
-		}
-	}
 }
 
 func invalidUTF8(src []byte) int {

@@ -9,7 +9,6 @@ import (
 
 	"anamnesis/knowledge_base/retrieval/internal/lexical"
 	"anamnesis/knowledge_base/retrieval/internal/vectors"
-	"anamnesis/knowledge_base/sealed"
 )
 
 type (
@@ -63,8 +62,7 @@ type Index struct {
 	vectors.Latent
 	cache *vectors.Cache // nil: nothing is stored on disk
 	stale bool
-	file  *sealed.Reader // whose memory the inverted indexes' tables are; nil: their own
-	spare sync.Pool      // of *scratch
+	spare sync.Pool // of *scratch
 
 	lenient leniency
 }
@@ -123,36 +121,27 @@ func (x *Index) ForgetVectors() error {
 // Fill puts documents into an empty index, faster than one by one. Their ids must differ;
 // their order does not matter. After an error, which is ctx's, the index must not be used.
 func (x *Index) Fill(ctx context.Context, docs []Document) error {
-	x.place(slices.Clone(docs))
+	x.docs = slices.SortedFunc(slices.Values(docs), func(a, b Document) int { return cmp.Compare(a.ID, b.ID) })
+	for slot := range x.docs {
+		x.slots[x.docs[slot].ID] = slot
+	}
 	x.changed()
 	var wg sync.WaitGroup
 	if x.vecs == nil {
 		oldest := x.live()
 		wg.Go(func() { x.stale = x.Learn(ctx, oldest, x.cache) != nil })
 	}
-	missing, gone := x.fillLexical(x.cache)
 	each := func(do func(slot int, text string)) {
 		wg.Go(func() {
-			for i := 0; i < len(missing) && ctx.Err() == nil; i++ {
-				do(missing[i], x.docs[missing[i]].Text())
+			for slot := 0; slot < len(x.docs) && ctx.Err() == nil; slot++ {
+				do(slot, x.docs[slot].Text())
 			}
 		})
 	}
 	each(x.addWords)
 	each(x.addGrams)
 	wg.Wait()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	x.keepLexical(x.cache, len(missing), gone)
-	x.settle()
-	return nil
-}
-
-// settle compacts the inverted indexes if enough has changed.
-func (x *Index) settle() {
-	x.words.Settle()
-	x.grams.Settle()
+	return ctx.Err()
 }
 
 func (x *Index) addWords(slot int, text string) {
@@ -177,7 +166,6 @@ func (x *Index) Put(doc Document) {
 	text := doc.Text()
 	x.addWords(slot, text)
 	x.addGrams(slot, text)
-	x.settle()
 	x.changed()
 }
 
@@ -246,10 +234,8 @@ func (x *Index) refresh(ctx context.Context, vectors func(context.Context, func(
 	return err
 }
 
-// Close ends the background work, waits for it, and releases what was read from files. The index
-// must not be used afterwards. Vectors computed so far are stored.
+// Close ends the background work and waits for it. The index must not be used afterwards. Vectors computed so far are stored.
 func (x *Index) Close() {
-	x.file.Close()
 	if x.vecs != nil {
 		x.vecs.Close()
 	}

@@ -20,20 +20,18 @@ const slugBytes = 96
 // File is a card with its file. It is never changed, only replaced.
 type File struct {
 	card.Head                       // as the card counts here
-	Whole     card.Packed           // as the file says it
+	whole     *card.Card            // as the file says it
 	dir       unique.Handle[string] // of the file, which many have
 	name      string                // of the file; if "", FileName chooses it
 	Lesson    Lesson
 	Sum       [sha256.Size]byte // of the file
-	Text      [sha256.Size]byte // of what the card is found by
-	Marks     Marks             // of the file that was read; none of what was written here
 	Claimed   bool              // the file says reviewed, and that does not count here
 	Outside   bool              // the card arrived from elsewhere, and was not reviewed here
 }
 
-// NewFile is a card parsed from src.
+// NewFile is a card parsed from src, which the caller leaves unchanged.
 func NewFile(c *card.Card, path string, src []byte) *File {
-	st := &File{Head: c.Head(), Whole: c.Pack(), Lesson: LessonOf(c), Sum: sha256.Sum256(src), Text: sha256.Sum256([]byte(FindableText(c)))}
+	st := &File{Head: c.Head(), whole: c, Lesson: LessonOf(c), Sum: sha256.Sum256(src)}
 	st.stand(path)
 	return st
 }
@@ -61,13 +59,6 @@ func (st *File) Base() string {
 	return st.name
 }
 
-// AppendFile appends what tells the file from all others: its month, its bytes' sum, and its
-// name, where that does not follow from the bytes.
-func (st *File) AppendFile(b []byte) []byte {
-	b = append(append(b, st.Sum[:]...), filepath.Base(st.dir.Value())...)
-	return append(append(b, '/'), st.name...)
-}
-
 // Lesson names what a card says: the bytes of its [card.Card.Hash].
 type Lesson [sha256.Size]byte
 
@@ -89,7 +80,7 @@ type Mark [8]byte
 
 // Card returns the card as it counts here, for the caller to change.
 func (st *File) Card() *card.Card {
-	c := Unpack(st.Whole)
+	c := st.whole.Clone()
 	c.State = st.State
 	if st.Claimed {
 		c.VerifiedAt = nil
@@ -100,14 +91,11 @@ func (st *File) Card() *card.Card {
 	return c
 }
 
-// Unpack returns a card that was packed here.
-func Unpack(p card.Packed) *card.Card {
-	c, ok := p.Card()
-	if !ok {
-		panic("knowledge base: a card in memory cannot be read")
-	}
-	return c
-}
+// Stated returns the card as its file says it, for the caller to change.
+func (st *File) Stated() *card.Card { return st.whole.Clone() }
+
+// Findable returns what the card is found by.
+func (st *File) Findable() string { return findableText(st.whole) }
 
 // Fingerprint is how users and other programs name the file's bytes.
 func (st *File) Fingerprint() string { return Fingerprint(st.Sum) }
@@ -142,8 +130,8 @@ func FileName(topic, id string) string {
 	return string(append(name, ".md"...))
 }
 
-// FindableText returns topic, bullets but for the rest of a change, tags, and scope.
-func FindableText(c *card.Card) string {
+// findableText returns topic, bullets but for the rest of a change, tags, and scope.
+func findableText(c *card.Card) string {
 	parts := []string{c.Topic}
 	for _, text := range c.Bullets() {
 		if !card.IsRest(text) {

@@ -3,6 +3,7 @@ package index
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"sync/atomic"
 
@@ -126,6 +127,5 @@ func findable(state card.State) bool { return state != card.Retired && state != 
 
 // document returns what a card is found by.
 func document(st *folder.File) retrieval.Document {
-	whole := st.Whole
-	return retrieval.Document{ID: st.ID, Created: st.Created, Hash: st.Text, Text: func() string { return folder.FindableText(folder.Unpack(whole)) }}
+	return retrieval.Document{ID: st.ID, Created: st.Created, Hash: sha256.Sum256([]byte(st.Findable())), Text: st.Findable}
 }

@@ -129,7 +129,7 @@ func (l *List) Judge(st *folder.File) *folder.File {
 		return st
 	}
 	judged := *st
-	judged.Head = folder.Unpack(st.Whole).Head()
+	judged.Head = st.Stated().Head()
 	judged.Claimed, judged.Outside = claimed, outside
 	if claimed {
 		judged.VerifiedAt = nil

@@ -250,8 +250,8 @@ func (c *Cache) Write(path string, w *sealed.Writer) bool {
 func (c *Cache) Clear() error {
 	c.fingerprint, c.known, c.unsaved = "", nil, 0
 	var errs []error
-	for _, kind := range []string{"vectors", "own", "model", "lexical"} {
-		old, err := fs.Glob(os.DirFS(c.Dir), kind+"-*.bin")
+	for _, kind := range []string{"vectors", "model", "own", "lexical", "cards"} { // the last three are of earlier versions
+		old, err := fs.Glob(os.DirFS(c.Dir), kind+"*.bin")
 		errs = append(errs, err)
 		for _, name := range old {
 			errs = append(errs, os.Remove(filepath.Join(c.Dir, name)))
