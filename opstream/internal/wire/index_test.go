@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"unsafe"
 
 	"pgregory.net/rapid"
 )
@@ -87,23 +86,5 @@ func sameIndex(rt *rapid.T, x *Index, list []Entry) {
 	}
 	if got := x.OfKind("b"); fmt.Sprint(got) != fmt.Sprint(of) {
 		rt.Fatalf("of a kind: %v, want %v", got, of)
-	}
-}
-
-// TestIndexIsSmall: a line in the index takes a few bytes, however many there
-// are.
-func TestIndexIsSmall(t *testing.T) {
-	var x Index
-	var e Envelope
-	bytes := 0
-	for i := range 100 * indexBlock {
-		e.Step, e.Tok, e.Kind = i/5, i%500, []byte("k")
-		x.Add(int64(1000*i), 999, &e)
-	}
-	for i := range x.packed() {
-		bytes += len(x.block(i).data) + int(unsafe.Sizeof(indexed{}))
-	}
-	if n := bytes / 100 / indexBlock; n > 6 {
-		t.Errorf("a line takes %d bytes in the index, at most 6 are wanted", n)
 	}
 }

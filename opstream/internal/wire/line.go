@@ -225,38 +225,21 @@ func (p *lineParser) number(limit uint64) uint64 {
 
 func IsLowerHex(b []byte) bool {
 	for _, c := range b {
-		if nibbles[c] == notHex {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
 			return false
 		}
 	}
 	return true
 }
 
-// notHex is the entry of nibbles for a byte that is not a lower-case hex digit.
-const notHex = '\xff'
-
-// nibbles holds the value of each lower-case hex digit. A table avoids comparing with '9' and
-// 'a', which is mispredicted for every third digit of a hash.
-const nibbles = notHex16 + notHex16 + notHex16 +
-	"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\xff\xff\xff\xff\xff\xff" + notHex16 + notHex16 +
-	"\xff\x0a\x0b\x0c\x0d\x0e\x0f\xff\xff\xff\xff\xff\xff\xff\xff\xff" + notHex16 +
-	notHex16 + notHex16 + notHex16 + notHex16 + notHex16 + notHex16 + notHex16 + notHex16
-
-const notHex16 = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
-
 // DecodeLowerHex decodes all of dst from pairs of digits. It returns false if a digit is
 // invalid.
 func DecodeLowerHex(dst, digits []byte) bool {
-	if len(digits) != 2*len(dst) {
+	if len(digits) != 2*len(dst) || !IsLowerHex(digits) {
 		return false
 	}
-	bad := byte(0)
-	for i := range dst {
-		hi, lo := nibbles[digits[2*i]], nibbles[digits[2*i+1]]
-		bad |= hi | lo
-		dst[i] = hi<<4 | lo
-	}
-	return bad < 16
+	_, err := hex.Decode(dst, digits)
+	return err == nil
 }
 
 // isTime reports whether b has TimeLayout's shape. ParseTime checks the ranges.
