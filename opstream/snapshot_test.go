@@ -461,7 +461,7 @@ func FuzzSnapshot(f *testing.F) {
 	f.Add(d.names[snapshotPath].data[:len(d.names[snapshotPath].data)-32])
 	f.Fuzz(func(t *testing.T, data []byte) {
 		data = sealed(data)
-		c, err := segments.DecodeSnapshot(bytes.NewReader(data), int64(len(data)))
+		c, err := segments.DecodeSnapshot(data)
 		if err != nil {
 			return
 		}
@@ -469,7 +469,7 @@ func FuzzSnapshot(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c2, err := segments.DecodeSnapshot(bytes.NewReader(again), int64(len(again)))
+		c2, err := segments.DecodeSnapshot(again)
 		if err != nil {
 			t.Fatalf("what was decoded does not decode: %v", err)
 		}

@@ -1,7 +1,6 @@
 package segments
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,14 +15,8 @@ import (
 	"anamnesis/opstream/internal/wire"
 )
 
-const (
-	// snapshotVersion is 2 since the index has no token counts.
-	snapshotVersion = 2
-	// maxSnapshotHeadBytes bounds the first line: the segments and the kinds.
-	maxSnapshotHeadBytes = 16 << 20
-	// snapshotReadBytes is how much of the file is read at once.
-	snapshotReadBytes = 256 << 10
-)
+// snapshotVersion is 2 since the index has no token counts.
+const snapshotVersion = 2
 
 // snapshotHead is the first line of a snapshot's file.
 type snapshotHead struct {
@@ -50,9 +43,6 @@ func EncodeSnapshot(c *Snapshot) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(head) >= maxSnapshotHeadBytes {
-		return nil, fmt.Errorf("%w: segments and kinds need %d bytes, the limit is %d", wire.ErrTooLarge, len(head), maxSnapshotHeadBytes)
-	}
 	out := make([]byte, 0, len(head)+1+len(idx)+len(c.Fold)+sha256.Size)
 	out = append(append(out, head...), '\n')
 	out = append(append(out, idx...), c.Fold...)
@@ -73,67 +63,37 @@ func ReadSnapshot(fsys durable.FS, dir string) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := DecodeSnapshot(f, size)
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("it is cut short or no snapshot: %w", err)
+	data := make([]byte, size)
+	if _, err := f.ReadAt(data, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
 	}
-	return c, err
+	return DecodeSnapshot(data)
 }
 
-// DecodeSnapshot is EncodeSnapshot's inverse. It takes any bytes, and
-// memory in proportion to them.
-func DecodeSnapshot(r io.ReaderAt, size int64) (*Snapshot, error) {
-	if size < sha256.Size {
-		return nil, io.ErrUnexpectedEOF
+// DecodeSnapshot is EncodeSnapshot's inverse. It takes any bytes, which the fold shares.
+func DecodeSnapshot(data []byte) (*Snapshot, error) {
+	n := len(data) - sha256.Size
+	if n < 0 {
+		return nil, errors.New("it is cut short")
 	}
-	sum := sha256.New()
-	content := io.NewSectionReader(r, 0, size-sha256.Size)
-	in := bufio.NewReaderSize(io.TeeReader(content, sum), int(min(max(size, 4<<10), snapshotReadBytes)))
-	head, err := readSnapshotHead(in, size)
+	if sha256.Sum256(data[:n]) != [sha256.Size]byte(data[n:]) {
+		return nil, errors.New("the checksum does not match")
+	}
+	line, rest, _ := bytes.Cut(data[:n], []byte{'\n'})
+	head, err := decodeSnapshotHead(line, int64(len(rest)))
 	if err != nil {
 		return nil, err
 	}
-	c := &Snapshot{Version: head.Fold, Cur: Cursor{Segs: head.Segments, Seq: head.Seq}}
-	if err := c.readIndex(in, head); err != nil {
-		return nil, err
-	}
-	c.Fold = make([]byte, head.FoldBytes)
-	if _, err := io.ReadFull(in, c.Fold); err != nil {
-		return nil, err
-	}
-	if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
-		return nil, errors.Join(errors.New("bytes behind the fold"), err)
-	}
-	var want [sha256.Size]byte
-	if _, err := r.ReadAt(want[:], size-sha256.Size); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	if !bytes.Equal(sum.Sum(nil), want[:]) {
-		return nil, errors.New("the checksum does not match")
-	}
+	c := &Snapshot{Version: head.Fold, Fold: rest[head.IndexBytes:], Cur: Cursor{Segs: head.Segments, Seq: head.Seq}}
 	if !wire.DecodeLowerHex(c.Cur.Hash[:], []byte(head.Hash)) {
 		return nil, errSnapshotHead
 	}
-	return c, nil
+	return c, c.decodeIndex(rest[:head.IndexBytes], head)
 }
 
-// readSnapshotHead reads the first line and checks it by itself and against
-// the file's size.
-func readSnapshotHead(in *bufio.Reader, size int64) (*snapshotHead, error) {
-	var line []byte
-	for {
-		part, err := in.ReadSlice('\n')
-		if len(line)+len(part) > maxSnapshotHeadBytes {
-			return nil, errors.New("the head is too long")
-		}
-		line = append(line, part...)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return nil, err
-		}
-	}
+// decodeSnapshotHead reads the first line and checks it by itself and against
+// the number of bytes that follow.
+func decodeSnapshotHead(line []byte, rest int64) (*snapshotHead, error) {
 	var h snapshotHead
 	if err := json.Unmarshal(line, &h); err != nil {
 		return nil, fmt.Errorf("read the head: %w", err)
@@ -141,7 +101,6 @@ func readSnapshotHead(in *bufio.Reader, size int64) (*snapshotHead, error) {
 	if h.V != snapshotVersion {
 		return nil, fmt.Errorf("%w %d", wire.ErrVersion, h.V)
 	}
-	rest := size - int64(len(line)) - sha256.Size
 	ok := h.IndexBytes >= 0 && h.FoldBytes >= 0 && h.IndexBytes <= rest && h.FoldBytes == rest-h.IndexBytes &&
 		h.FoldBytes <= MaxFoldBytes && h.Seq > 0 && h.Seq <= uint64(h.IndexBytes) &&
 		len(h.Kinds) <= wire.MaxIndexedKinds && len(h.Segments) > 0 && h.Segments[0] == 1
@@ -157,8 +116,8 @@ func readSnapshotHead(in *bufio.Reader, size int64) (*snapshotHead, error) {
 	return &h, nil
 }
 
-// readIndex reads the index, and from it where the segments' lines end.
-func (c *Snapshot) readIndex(in *bufio.Reader, h *snapshotHead) error {
+// decodeIndex reads the index, and from it where the segments' lines end.
+func (c *Snapshot) decodeIndex(data []byte, h *snapshotHead) error {
 	for _, kind := range h.Kinds {
 		c.Idx.Number([]byte(kind))
 	}
@@ -166,20 +125,13 @@ func (c *Snapshot) readIndex(in *bufio.Reader, h *snapshotHead) error {
 		return errors.New("a kind is named twice")
 	}
 	var e wire.Entry
-	end, left, segs := int64(0), h.IndexBytes, h.Segments[1:]
+	end, segs := int64(0), h.Segments[1:]
 	for seq := uint64(1); seq <= h.Seq; seq++ {
-		buf, err := in.Peek(int(min(left, wire.MaxIndexedBytes)))
-		if err != nil {
-			return err
-		}
-		n, ok := e.Decode(buf, len(h.Kinds))
+		n, ok := e.Decode(data, len(h.Kinds))
 		if !ok {
 			return fmt.Errorf("the index is wrong for record %d", seq)
 		}
-		left -= int64(n)
-		if _, err := in.Discard(n); err != nil {
-			return err
-		}
+		data = data[n:]
 		if len(segs) > 0 && seq == segs[0] {
 			c.ends, end, segs = append(c.ends, end), 0, segs[1:]
 		}
@@ -187,7 +139,7 @@ func (c *Snapshot) readIndex(in *bufio.Reader, h *snapshotHead) error {
 		end += int64(e.Size) + 1
 		c.Idx.Put(e)
 	}
-	if left != 0 {
+	if len(data) > 0 {
 		return errors.New("bytes behind the index")
 	}
 	c.ends, c.Cur.Off = append(c.ends, end), end

@@ -13,9 +13,6 @@ const (
 	// the entries of further ones are marked unindexedKind.
 	MaxIndexedKinds = 1<<16 - 1
 	unindexedKind   = 1<<16 - 1
-	// MaxIndexedBytes is the longest form of one line in the file's index:
-	// three varints, of at most 32 bits each.
-	MaxIndexedBytes = 3 * binary.MaxVarintLen32
 )
 
 // Entry is what the index stores of a line.
