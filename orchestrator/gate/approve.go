@@ -8,14 +8,12 @@ import (
 	"strings"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/guard/autorun"
 	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/guard/quarantine"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/notice"
-	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
 )
@@ -39,34 +37,21 @@ type Answer struct {
 	Feedback string // words to the model; they survive jumps
 }
 
-// verdict is the decision on a call before it runs.
-type verdict struct {
-	Run    bool
-	Why    string // of a refusal: shown to the model
-	Args   string // as edited by the user; everything is decided anew with them
-	Record []op.Body
-}
-
-// Approve decides whether a call may run, and returns the operations to record. The user's
-// words with a refusal are recorded as theirs and survive jumps.
-func (g *Gate) Approve(ctx context.Context, c op.Call, spec tool.Spec, args json.RawMessage, box *guard.Sandbox) (v verdict) {
-	refuse := func(why string, d *op.ApprovalDecided) verdict {
-		d.Call, d.Decision = c.ID, "refuse"
-		return verdict{Why: why, Record: []op.Body{d}}
-	}
+// CheckRules decides by the mode and the rules whether a call may run. It prepares the questions
+// that AskUser asks.
+func (g *Gate) CheckRules(_ context.Context, c *Call) ([]op.Body, error) {
 	rules, err := g.Rules()
 	if err != nil {
-		return refuse(fmt.Sprintf("%s was not run: %v.", c.Name, err), &op.ApprovalDecided{By: "rules"})
+		return c.Refuse(fmt.Sprintf("%s was not run: %v.", c.Name, err), &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: "rules"}), nil
 	}
-	line := textArg(args, spec.Command)
-	facts := []approval.Facts{{Tool: c.Name, ReadOnly: spec.ReadOnly || spec.Delegates, Edits: spec.Edits, Command: line}}
+	line := c.command()
+	facts := []approval.Facts{{Tool: c.Name, ReadOnly: c.Spec.ReadOnly || c.Spec.Delegates, Edits: c.Spec.Edits, Command: line}}
 	if !facts[0].ReadOnly {
-		facts[0].Autorun = g.autorun(c.Name, line, spec.Edits, args)
+		facts[0].Autorun = g.autorun(c.Name, line, c.Spec.Edits, c.Input)
 	}
-	if box.HoldsNetwork() && asksFor(args, spec.Network) {
+	if c.Env.Sandbox.HoldsNetwork() && asksFor(c.Input, c.Spec.Network) {
 		facts = append(facts, approval.Facts{Tool: approval.Network})
 	}
-	var questions []Question
 	for _, f := range facts {
 		mode, above := g.Mode()
 		d := approval.Decide(mode, f, rules)
@@ -79,37 +64,20 @@ func (g *Gate) Approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 		}
 		switch d.Verdict {
 		case approval.Refuse:
-			return refuse(d.Text, &op.ApprovalDecided{By: d.By})
+			return c.Refuse(d.Text, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: d.By}), nil
 		case approval.Ask:
 			q := Question{Call: op.Call{ID: c.ID, Name: f.Tool, Args: c.Args}, Why: d.By}
 			if byMode {
 				q.Like = approval.Suggest(f)
 			}
-			questions = append(questions, q)
+			c.questions = append(c.questions, q)
 		}
 	}
-	subjects, records, missing := g.researched(c)
-	if len(missing) > 0 {
-		refused := &op.ApprovalDecided{By: state.ByResearchGuard}
-		for _, s := range missing {
-			refused.Subjects = append(refused.Subjects, s.ID)
-		}
-		return refuse(g.researchRefusal(c.Name, missing), refused)
-	}
-	v.Run = true
-	if len(subjects) > 0 {
-		v.Record = []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByResearchGuard, Subjects: subjects, Research: records}}
-	}
-	print := func(q op.Call) string { return consent.Fingerprint(q.Name, string(args), line, g.place.Dir) }
-	for _, q := range questions {
-		asked := g.askApproval(ctx, c.Name, q, print)
-		asked.Record = append(v.Record, asked.Record...)
-		if v = asked; !v.Run {
-			return v
-		}
-	}
-	return v
+	return nil, nil
 }
+
+// command returns the command line of a call, empty if it has none.
+func (c *Call) command() string { return TextArg(c.Input, c.Spec.Command) }
 
 // Mode returns the current approval mode, and the parent's decision function. An answer for
 // the whole task changes both, while other calls of its reply run.
@@ -135,7 +103,7 @@ func (g *Gate) Rules() ([]approval.Rule, error) {
 		}
 		return nil
 	}
-	o := &g.State().Opened
+	o := &g.place.State().Opened
 	if err := add("this task", o.Allow, o.Ask, o.Deny); err != nil {
 		return nil, err
 	}
@@ -169,8 +137,8 @@ func (g *Gate) autorun(name, line string, edits bool, args json.RawMessage) (out
 	return out
 }
 
-// textArg returns an argument that is a text, empty if there is none.
-func textArg(args json.RawMessage, name string) string {
+// TextArg returns an argument that is a text, empty if there is none.
+func TextArg(args json.RawMessage, name string) string {
 	var values map[string]json.RawMessage
 	var text string
 	if name == "" || json.Unmarshal(args, &values) != nil || json.Unmarshal(values[name], &text) != nil {
@@ -183,8 +151,8 @@ func textArg(args json.RawMessage, name string) string {
 // with a call of this reply.
 func (g *Gate) approvedSame(print string) bool {
 	known := false
-	g.Journal.Look(func(_ journal.Public, queue []op.Op) {
-		known = g.State().Grants.Prints[print] || slices.ContainsFunc(queue, func(o op.Op) bool {
+	g.place.Journal.Look(func(_ journal.Public, queue []op.Op) {
+		known = g.place.State().Grants.Prints[print] || slices.ContainsFunc(queue, func(o op.Op) bool {
 			b, ok := o.Body.(*op.ApprovalDecided)
 			return ok && b.Same && b.Print == print
 		})
@@ -196,8 +164,8 @@ func (g *Gate) approvedSame(print string) bool {
 // possibly with a call of this reply.
 func (g *Gate) approvedLike(f approval.Facts) bool {
 	var texts []string
-	g.Journal.Look(func(_ journal.Public, queue []op.Op) {
-		texts = slices.Clone(g.State().Grants.Rules)
+	g.place.Journal.Look(func(_ journal.Public, queue []op.Op) {
+		texts = slices.Clone(g.place.State().Grants.Rules)
 		for _, o := range queue {
 			if b, ok := o.Body.(*op.ApprovalDecided); ok {
 				texts = append(texts, b.Rules...)
@@ -214,57 +182,69 @@ func asksFor(args json.RawMessage, name string) bool {
 	return name != "" && json.Unmarshal(args, &values) == nil && string(values[name]) == "true"
 }
 
-// askApproval asks the user about a call of a tool, or about a further request of it. Exactly
-// what the user sees runs: if the call's print differs after the answer, a script was
-// exchanged meanwhile, and the call does not run.
-func (g *Gate) askApproval(ctx context.Context, tool string, q Question, print func(op.Call) string) verdict {
-	c := q.Call
-	refused := &op.ApprovalDecided{Call: c.ID, Decision: "refuse"}
-	no := func(why string) verdict { return verdict{Why: why, Record: []op.Body{refused}} }
-	before := print(c)
+// AskUser asks the questions of a call. Exactly what the user sees runs: if the call's print
+// differs after the answer, a script was exchanged meanwhile, and the call does not run. The
+// user's words with a refusal are recorded as theirs and survive jumps.
+func (g *Gate) AskUser(ctx context.Context, c *Call) ([]op.Body, error) {
+	for _, q := range c.questions {
+		refusal, err := g.ask(ctx, c, q)
+		if refusal != nil || err != nil || c.Edited != "" {
+			return refusal, err
+		}
+	}
+	return nil, nil
+}
+
+// ask asks one question about a call.
+func (g *Gate) ask(ctx context.Context, c *Call, q Question) ([]op.Body, error) {
+	print := func() string { return consent.Fingerprint(q.Name, string(c.Input), c.command(), g.place.Dir) }
+	refuse := func(by, why string) []op.Body {
+		return c.Refuse(why, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: by})
+	}
+	before := print()
 	if g.approvedSame(before) {
-		return verdict{Run: true, Record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: op.ByUser, Print: before}}}
+		c.Record = append(c.Record, &op.ApprovalDecided{Call: c.ID, Decision: "allow", By: op.ByUser, Print: before})
+		return nil, nil
 	}
 	if g.o.Approve == nil {
-		refused.By = "nobody"
 		why := ""
 		if files, ok := strings.CutPrefix(q.Why, approval.ByAutorun); ok {
 			why = " Other programs run by themselves what it writes: " + files + ". Only approval mode auto allows that without a user."
 		}
-		return no("Refused: this call needs a user's approval and no user is present to give it." + why)
+		return refuse("nobody", "Refused: this call needs a user's approval and no user is present to give it."+why), nil
 	}
-	if err := g.place.BeforeWait(context.WithoutCancel(ctx)); err != nil {
-		return no(fmt.Sprintf("%s was not run: %v.", c.Name, err))
+	keep := context.WithoutCancel(ctx)
+	if err := g.place.BeforeWait(keep); err != nil {
+		return refuse("", fmt.Sprintf("%s was not run: %v.", c.Name, err)), nil
 	}
-	a := g.answerFor(ctx, tool, q)
-	if ctx.Err() != nil {
-		return verdict{Why: "Not run: " + notice.EndedBy(ctx) + "."}
-	}
-	if a.Args != "" {
-		return verdict{Args: a.Args, Record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "edit", By: op.ByUser, Args: a.Args}}}
-	}
-	if a.Allow && print(c) != before {
-		refused.By = "guard:changed"
-		return no("Not run: a script that this call runs was changed while the user was asked about it. Make the call again to have it looked at as it is now.")
-	}
-	if a.Allow {
-		if a.ForTask {
-			g.mu.Lock()
-			g.o.Mode, g.o.Above = approval.ModeAuto, nil
-			g.mu.Unlock()
+	a := g.answerFor(ctx, c.Name, q)
+	switch {
+	case ctx.Err() != nil:
+		return c.Refuse("Not run: " + notice.EndedBy(ctx) + "."), nil
+	case a.Args != "":
+		c.Edited = a.Args
+		edited := append(c.Record, &op.ApprovalDecided{Call: c.ID, Decision: "edit", By: op.ByUser, Args: a.Args})
+		return nil, g.place.Journal.Post(keep, edited...)
+	case !a.Allow:
+		refused := []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: op.ByUser, Feedback: a.Feedback}}
+		if a.Feedback != "" {
+			refused = append(refused, &op.UserSaid{Text: a.Feedback, Source: op.SourceRejection})
 		}
-		allowed := &op.ApprovalDecided{Call: c.ID, Decision: "allow", By: op.ByUser, ForTask: a.ForTask, Print: before, Same: a.Same}
-		if a.Like {
-			allowed.Rules = approval.Texts(q.Like, approval.Allow)
-		}
-		return verdict{Run: true, Record: []op.Body{allowed}}
+		return c.Refuse("Refused by the user.", refused...), nil
+	case print() != before:
+		return refuse("guard:changed", "Not run: a script that this call runs was changed while the user was asked about it. Make the call again to have it looked at as it is now."), nil
 	}
-	refused.By, refused.Feedback = op.ByUser, a.Feedback
-	v := no("Refused by the user.")
-	if a.Feedback != "" {
-		v.Record = append(v.Record, &op.UserSaid{Text: a.Feedback, Source: op.SourceRejection})
+	if a.ForTask {
+		g.mu.Lock()
+		g.o.Mode, g.o.Above = approval.ModeAuto, nil
+		g.mu.Unlock()
 	}
-	return v
+	allowed := &op.ApprovalDecided{Call: c.ID, Decision: "allow", By: op.ByUser, ForTask: a.ForTask, Print: before, Same: a.Same}
+	if a.Like {
+		allowed.Rules = approval.Texts(q.Like, approval.Allow)
+	}
+	c.Record = append(c.Record, allowed)
+	return nil, nil
 }
 
 // answerFor asks until the answer is usable: edited arguments must be valid and differ from

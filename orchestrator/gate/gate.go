@@ -5,14 +5,9 @@ import (
 	"sync"
 
 	"anamnesis/orchestrator/guard/approval"
-	"anamnesis/orchestrator/journal"
-	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/workspace"
 )
-
-// byRepeat is the decision that refuses a call which ran twice.
-const byRepeat = "guard:repeat"
 
 // Options are what decides on calls beside the task's stream.
 type Options struct {
@@ -24,18 +19,11 @@ type Options struct {
 	// Above is the decision on a call by the task that began this one; nil if there is none,
 	// or a user allowed everything.
 	Above func(approval.Facts) approval.Decision
-	// Polling lists calls that may repeat in an unchanged world; nil: loop.Polling.
-	Polling []loop.Pattern
-	// RunUndone lets a call that a jump has undone run in the same state of the files.
-	RunUndone bool
-	// KnownModel reports whether a model needs no investigation before its name is used.
-	KnownModel func(name string) bool
 }
 
-// Gate decides which calls run: by rules and the user's approval, by research that must come
-// first, and by earlier calls. Concurrent calls may use its methods.
+// Gate decides by rules and the user's approval which calls run. Concurrent calls may use its
+// methods.
 type Gate struct {
-	*journal.Ledger
 	place *workspace.Place
 	mu    sync.Mutex // guards o.Mode and o.Above
 	o     Options
@@ -43,8 +31,5 @@ type Gate struct {
 
 // New returns the gate of a task in a place.
 func New(p *workspace.Place, o Options) *Gate {
-	if o.Polling == nil {
-		o.Polling = loop.Polling()
-	}
-	return &Gate{Ledger: p.Ledger, place: p, o: o}
+	return &Gate{place: p, o: o}
 }

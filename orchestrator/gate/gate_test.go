@@ -1,79 +1,82 @@
-package gate
+package gate_test
 
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/gate"
+	"anamnesis/orchestrator/gate/gatetest"
 	"anamnesis/orchestrator/guard/approval"
-	"anamnesis/orchestrator/journal"
-	"anamnesis/orchestrator/redact"
-	"anamnesis/orchestrator/state"
-	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
-	"anamnesis/orchestrator/tool/builtin"
+	"anamnesis/orchestrator/tool/file"
+	"anamnesis/orchestrator/tool/shell"
+	"anamnesis/orchestrator/toolset"
 	"anamnesis/orchestrator/workspace"
-	"anamnesis/worldstate"
 )
 
 // newGate returns the gate of a task whose model has just replied with some calls.
-func newGate(t *testing.T, o Options, opened op.TaskOpened, calls ...op.Call) *Gate {
+func newGate(t *testing.T, o gate.Options, opened op.TaskOpened, calls ...op.Call) *approver {
 	t.Helper()
-	root := t.TempDir()
-	h := taskdir.Home{User: root, State: root, Data: root, Config: root}
-	dir := filepath.Join(root, "w")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	place, err := workspace.OpenPlace(dir, filepath.Join(root, "store"), &worldstate.Options{Home: root}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = place.World.Close() })
-	count, err := tokens.ForEncoding("r50k_base")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(h.Task("t"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	jo := journal.Options{Count: count.Count, Learned: new(redact.Learned)}
-	jo.Stream.Now = time.Now
-	if place.Ledger, err = journal.OpenLedger(h, "t", count, 0, jo); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = place.Journal.Close() })
-	opened.Task, opened.Dir = "t", dir
-	err = place.Record(t.Context(), &opened, &op.UserSaid{Text: "go", Source: op.SourceRequest}, &op.WorldSaved{}, &op.ModelAsked{LastSeq: 3}, &op.ModelReplied{Calls: calls})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tools, err := tool.NewRegistry(builtin.Tools(builtin.Options{})...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Tools, o.Asking = func() *tool.Registry { return tools }, new(sync.Mutex)
-	return New(place, o)
+	tools := gatetest.Tools(t, shell.Bash(), file.ReadFile(nil), file.WriteFile())
+	o.Tools, o.Asking = func() *tool.Registry { return tools.Registry }, new(sync.Mutex)
+	place := gatetest.Place(t, opened, calls...)
+	return &approver{gate: gate.New(place, o), place: place, tools: tools}
+}
+
+// approver is a gate with what its task has.
+type approver struct {
+	gate  *gate.Gate
+	place *workspace.Place
+	tools *toolset.Set
+}
+
+// verdict is what became of a call.
+type verdict struct {
+	Run    bool
+	Why    string // of a refusal: shown to the model
+	Args   string // as edited by the user
+	Record []op.Body
 }
 
 // approve decides on a call, and records what the decision is.
-func approve(t *testing.T, g *Gate, c op.Call) verdict {
+func approve(t *testing.T, a *approver, oc op.Call) (v verdict) {
 	t.Helper()
-	_, args, err := g.o.Tools().Validate(c)
-	if err != nil {
-		t.Fatal(err)
+	c := gatetest.Call(t, a.tools, oc)
+	last := a.place.State().Last
+	for _, check := range []gate.Check{a.gate.CheckRules, a.gate.AskUser} {
+		refusal, err := check(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if refusal != nil {
+			n := len(refusal) - 1
+			v.Why, v.Record = refusal[n].(*op.ToolReturned).Text, refusal[:n]
+			if err := a.place.Record(t.Context(), v.Record...); err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
 	}
-	spec, _ := g.o.Tools().Spec(c.Name)
-	v := g.Approve(t.Context(), c, spec, json.RawMessage(args), nil)
+	if v.Args = c.Edited; v.Args != "" {
+		if err := a.place.Settle(); err != nil {
+			t.Fatal(err)
+		}
+		ops, err := a.place.Ops(op.Range{First: last + 1, Last: a.place.State().Last})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range ops {
+			v.Record = append(v.Record, o.Body)
+		}
+		return v
+	}
+	v.Run, v.Record = true, c.Record
 	if len(v.Record) > 0 {
-		if err := g.Record(t.Context(), v.Record...); err != nil {
+		if err := a.place.Record(t.Context(), v.Record...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -116,7 +119,7 @@ func TestApproveByModeAndRules(t *testing.T) {
 		{"a rule that cannot be read", approval.ModeAuto, op.TaskOpened{Deny: []string{"Bash("}}, read, false, "rules"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := approve(t, newGate(t, Options{Mode: tt.mode}, tt.opened, tt.call), tt.call)
+			v := approve(t, newGate(t, gate.Options{Mode: tt.mode}, tt.opened, tt.call), tt.call)
 			if by := decided(v).By; v.Run != tt.run || !strings.HasPrefix(by, tt.by) {
 				t.Errorf("run %v by %q (%s), want %v by %q", v.Run, by, v.Why, tt.run, tt.by)
 			}
@@ -128,21 +131,21 @@ func TestApproveByModeAndRules(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		answer   Answer
+		answer   gate.Answer
 		run      bool
 		askAgain bool // the same command is asked about again
 		askOther bool // another command is asked about
 	}{
-		{"once", Answer{Allow: true}, true, true, true},
-		{"for the same call", Answer{Allow: true, Same: true}, true, false, true},
-		{"for calls like it", Answer{Allow: true, Like: true}, true, false, false},
-		{"for the task", Answer{Allow: true, ForTask: true}, true, false, false},
-		{"no", Answer{Feedback: "use make"}, false, true, true},
+		{"once", gate.Answer{Allow: true}, true, true, true},
+		{"for the same call", gate.Answer{Allow: true, Same: true}, true, false, true},
+		{"for calls like it", gate.Answer{Allow: true, Like: true}, true, false, false},
+		{"for the task", gate.Answer{Allow: true, ForTask: true}, true, false, false},
+		{"no", gate.Answer{Feedback: "use make"}, false, true, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			asked := 0
 			first, again, other := bash("c1", "go vet ./a"), bash("c2", "go vet ./a"), bash("c3", "go vet ./b")
-			g := newGate(t, Options{Mode: approval.ModeAsk, Approve: func(context.Context, Question) Answer {
+			g := newGate(t, gate.Options{Mode: approval.ModeAsk, Approve: func(context.Context, gate.Question) gate.Answer {
 				asked++
 				return tt.answer
 			}}, op.TaskOpened{}, first, again, other)
@@ -176,68 +179,14 @@ func TestEditedCall(t *testing.T) {
 	var notes []string
 	answers := []string{"{", `{"path":"a","content":"b"}`, `{"path":"c","content":"b"}`}
 	call := op.Call{ID: "c1", Name: "WriteFile", Args: answers[1]}
-	v := approve(t, newGate(t, Options{Mode: approval.ModeAsk, Approve: func(_ context.Context, q Question) Answer {
+	v := approve(t, newGate(t, gate.Options{Mode: approval.ModeAsk, Approve: func(_ context.Context, q gate.Question) gate.Answer {
 		notes = append(notes, q.Note)
-		return Answer{Args: answers[len(notes)-1]}
+		return gate.Answer{Args: answers[len(notes)-1]}
 	}}, op.TaskOpened{}, call), call)
 	if v.Run || v.Args != answers[2] || len(notes) != 3 || !strings.HasPrefix(notes[1], "Not taken: ") || notes[2] != "Nothing was edited." {
 		t.Errorf("verdict %+v after the notes %q", v, notes)
 	}
 	if d := decided(v); d.Decision != "edit" || d.Args != answers[2] || d.By != op.ByUser {
 		t.Errorf("recorded %+v", d)
-	}
-}
-
-// TestResearchFirst: a call about a package that was not looked up is refused until it was.
-func TestResearchFirst(t *testing.T) {
-	call := bash("c1", "npm install left-pad")
-	for _, off := range []bool{false, true} {
-		g := newGate(t, Options{Mode: approval.ModeAuto}, op.TaskOpened{NoResearch: off}, call)
-		v := approve(t, g, call)
-		if v.Run != off {
-			t.Fatalf("NoResearch %v: run %v: %s", off, v.Run, v.Why)
-		}
-		if off {
-			continue
-		}
-		d := decided(v)
-		if d.By != state.ByResearchGuard || len(d.Subjects) != 1 || !strings.Contains(v.Why, "research first") {
-			t.Fatalf("refused by %q about %q: %s", d.By, d.Subjects, v.Why)
-		}
-		if err := g.Record(t.Context(), &op.ResearchDone{Subject: d.Subjects[0]}); err != nil {
-			t.Fatal(err)
-		}
-		if v = approve(t, g, call); !v.Run || len(decided(v).Research) != 1 {
-			t.Errorf("after the research: run %v, recorded %+v", v.Run, decided(v))
-		}
-	}
-}
-
-// TestRepeatedCall: in a row, the same call is reminded of and then refused.
-func TestRepeatedCall(t *testing.T) {
-	g := newGate(t, Options{Mode: approval.ModeAuto}, op.TaskOpened{}, bash("c1", "ls"))
-	held := 0
-	for n := range 40 {
-		call := bash("c1", "ls")
-		if n > 0 {
-			if err := g.Record(t.Context(), &op.WorldSaved{Parent: g.State().Current}, &op.ModelAsked{}, &op.ModelReplied{Calls: []op.Call{call}}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		spec, _ := g.o.Tools().Spec("Bash")
-		weighed, again := g.WeighCall(call, spec)
-		bodies := g.Held(call, weighed, again)
-		if held = n; len(bodies) > 0 {
-			if d, ok := bodies[0].(*op.ApprovalDecided); !ok || d.By != byRepeat || d.Decision != "refuse" {
-				t.Fatalf("held with %+v", bodies[0])
-			}
-			break
-		}
-		if err := g.Record(t.Context(), &op.ToolCalled{Call: "c1", Name: "Bash", Args: call.Args}, &op.ToolReturned{Call: "c1", Name: "Bash", Text: "a"}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if held < 2 || held == 39 {
-		t.Errorf("the call was held at its repetition %d", held)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
-	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/workspace"
 )
 
@@ -71,7 +70,7 @@ func (t *Task) takeOver(ctx, keep context.Context, resumed *op.TaskResumed, notR
 		act := state.Next(t.State(), t.limits())
 		if act.Kind == state.ActRunCalls {
 			for _, c := range act.Calls {
-				if err := t.finishCall(keep, c.Call, tool.Result{IsError: true, Text: notRun}, 0, 0); err != nil {
+				if err := t.Journal.Post(keep, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: notRun, IsError: true}); err != nil {
 					return err
 				}
 			}

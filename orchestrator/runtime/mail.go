@@ -30,14 +30,6 @@ const (
 	writerMail = "mail"
 )
 
-// notScheduled is the result of a second jump or D-Mail in one step.
-func notScheduled(j *op.JumpRequested, err error) tool.Result {
-	if j.Mail != nil {
-		return tool.Errorf("Not sent: %v.", err)
-	}
-	return tool.Errorf("Not scheduled: %v.", err)
-}
-
 // CheckMail returns the jump that sends a D-Mail, or why it cannot be sent.
 func (tl taskTimeline) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 	s := tl.t.State()

@@ -89,7 +89,7 @@ func TestCite(t *testing.T) {
 		}
 	}
 	for i, want := range []string{"shows nothing that was there before", "failed", "may have done more than look", "failed (exit 2)", ""} {
-		look, err := task.gate.Cite([]uint64{1, seqs[i], 9999})
+		look, err := task.features.research.Cite([]uint64{1, seqs[i], 9999})
 		switch {
 		case want == "" && (err != nil || look != seqs[i]):
 			t.Errorf("result %d: %d, %v", i, look, err)

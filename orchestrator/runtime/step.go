@@ -7,10 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
-	"time"
 
 	"anamnesis/anamnesis/experience"
 	"anamnesis/anamnesis/testrun"
@@ -19,11 +17,7 @@ import (
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
-	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
-	"anamnesis/orchestrator/tool/file"
-	"anamnesis/orchestrator/tool/subagent"
-	"anamnesis/orchestrator/tool/timeline"
 	"anamnesis/orchestrator/workspace"
 )
 
@@ -103,57 +97,6 @@ func (t *Task) run(ctx context.Context) (Outcome, error) {
 			return t.failed(keep, fault)
 		}
 	}
-}
-
-// interruptible reports whether an action is omitted once the user ends the turn. Actions that
-// close a step or a turn always run.
-func interruptible(k state.ActionKind) bool {
-	switch k {
-	case state.ActAsk, state.ActRecall, state.ActJump, state.ActMail, state.ActCompact, state.ActReflect, state.ActAskUser:
-		return true
-	}
-	return false
-}
-
-// perform executes one action. The first result is the model's fault, if it had one.
-func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Fault, error) {
-	switch act.Kind {
-	case state.ActRecall:
-		return nil, t.Recall(ctx, act.Reason)
-	case state.ActSaveWorld:
-		err := t.saveWorld(keep)
-		if err == nil {
-			t.SnapshotStep()
-		}
-		return nil, err
-	case state.ActAsk:
-		return t.ask(ctx, keep)
-	case state.ActRunCalls:
-		return nil, t.runCalls(ctx, keep, act.Calls)
-	case state.ActCloseUnknown:
-		return nil, t.left.CloseUnknown(keep, act.Calls)
-	case state.ActJump:
-		return nil, t.performJump(ctx, keep)
-	case state.ActMail:
-		return nil, t.deliverMail(keep)
-	case state.ActFinishJump:
-		return nil, t.finishJump(keep, nil)
-	case state.ActTellRestore:
-		return nil, t.TellRestore(keep)
-	case state.ActDropJump:
-		return nil, t.dropJump(keep, act.Detail)
-	case state.ActReflect:
-		return nil, t.reflect(ctx, keep)
-	case state.ActMask:
-		return nil, t.Mask(keep, act)
-	case state.ActLearn:
-		return nil, t.Learn(ctx, keep)
-	case state.ActLearnRepairs:
-		return nil, t.LearnRepairs(keep)
-	case state.ActCompact:
-		return nil, t.CompactOldest(ctx, keep, act)
-	}
-	return nil, fmt.Errorf("unknown action %d", act.Kind)
 }
 
 // dropJump drops the pending jump and notifies the model.
@@ -320,7 +263,7 @@ func (t *Task) runCalls(ctx, keep context.Context, calls []state.CallState) erro
 	}
 	if !readOnly {
 		for _, c := range calls {
-			if err := t.runCall(ctx, keep, c.Call); err != nil {
+			if err := t.runner.run(ctx, c.Call); err != nil {
 				return err
 			}
 		}
@@ -328,193 +271,22 @@ func (t *Task) runCalls(ctx, keep context.Context, calls []state.CallState) erro
 	}
 	var wg sync.WaitGroup
 	errs := make([]error, len(calls))
-	gate := make(chan struct{}, maxReadOnlyParallel)
+	slots := make(chan struct{}, maxReadOnlyParallel)
 	for i, c := range calls {
-		gate <- struct{}{}
+		slots <- struct{}{}
 		wg.Go(func() {
-			defer func() { <-gate }()
-			errs[i] = t.runCall(ctx, keep, c.Call)
+			defer func() { <-slots }()
+			errs[i] = t.runner.run(ctx, c.Call)
 		})
 	}
 	wg.Wait()
 	return errors.Join(errs...)
 }
 
-// runCall runs one call: approval, intent, effect, result.
-func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
-	return t.runWithNote(ctx, keep, c, "")
-}
-
-// runWithNote is runCall with a note before the result.
-func (t *Task) runWithNote(ctx, keep context.Context, c op.Call, note string) error {
-	if ctx.Err() != nil {
-		return t.finishCall(keep, c, tool.Result{IsError: true, Text: "Not run: " + notice.EndedBy(ctx) + "."}, 0, 0)
-	}
-	tl, args, err := t.tools.Registry.Validate(c)
-	if err != nil {
-		res, aboutTheCall := tool.ErrorResult(err)
-		if !aboutTheCall {
-			return fmt.Errorf("validate call %s: %w", c.ID, err)
-		}
-		return t.finishCall(keep, c, res, 0, 0)
-	}
-	spec := tool.SpecOf(tl, args)
-	root, err := t.Root()
-	if err != nil {
-		return err
-	}
-	env := t.callEnv(keep, c, root)
-	if args, err = t.Journal.UnredactArgs(env, spec, args); err != nil {
-		res, _ := tool.ErrorResult(err)
-		return t.finishCall(keep, c, res, 0, 0)
-	}
-	call, again := t.gate.WeighCall(c, spec)
-	if refused := t.gate.Held(c, call, again); refused != nil {
-		return t.Journal.Post(keep, refused...)
-	}
-	if env.Sandbox, err = t.sandboxFor(ctx, spec); err != nil {
-		return err
-	}
-	if spec.Edits && t.opts.Callbacks.Approve != nil {
-		if err := t.previewEdit(env, c, args); err != nil {
-			tl, spec.ReadOnly = failing{tl, err}, true // changes nothing, so no approval is needed
-		}
-	}
-	v := t.gate.Approve(ctx, c, spec, args, env.Sandbox)
-	if v.Args != "" {
-		c.Args = v.Args
-		if err := t.Journal.Post(keep, v.Record...); err != nil {
-			return err
-		}
-		return t.runWithNote(ctx, keep, c, notice.EditedNote(c.Args))
-	}
-	if !v.Run { // one write: a refusal is never forgotten and the call run after all
-		return t.Journal.Post(keep, append(v.Record, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: v.Why, IsError: true, Refused: true})...)
-	}
-	if !spec.ReadOnly {
-		if err := t.BeginWrite(keep); err != nil {
-			return err
-		}
-	}
-	if err := t.Journal.Post(keep, append(v.Record, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: call.World, Effects: call.Effects, Changes: !spec.ReadOnly})...); err != nil {
-		return err
-	}
-	start := t.Now()
-	res, err := t.call(ctx, tl, env, args, c.Name, spec)
-	if err != nil {
-		return err
-	}
-	if !spec.ReadOnly {
-		t.NoteWrites(res.Writes, spec.Edits && !res.IsError || spec.Command != "" && env.Sandbox.Observes())
-	}
-	res.Text = note + again.Remind(res.Text)
-	return t.finishCall(keep, c, res, again.Last, t.Now().Sub(start))
-}
-
-// callEnv is a call's environment. Its records use keep.
-func (t *Task) callEnv(keep context.Context, c op.Call, root *os.Root) *tool.Env {
-	env := &tool.Env{
-		Call: c.ID, Root: root, Dir: t.Dir, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: t.gate, Redactor: t.Journal.Redactor(), Jobs: t.Jobs, Todos: t.CurrentTodos,
-		Started: func(s op.ToolStarted) error { return t.Journal.Post(keep, &s) }, Beside: t.beside(),
-	}
-	if _, offered := t.tools.Registry.Spec(timeline.RecallName); offered {
-		env.Keep = func(part int, from int64, text string) (uint64, error) {
-			return t.Journal.PostSeq(keep, &op.OutputKept{Call: c.ID, Part: part, From: from, Text: text})
-		}
-	}
-	if len(t.opts.Subagents) > 0 {
-		env.Subagents = taskSubagents{t}
-	}
-	if t.opts.Callbacks.Ask != nil {
-		env.Ask = func(ctx context.Context, question string) (string, bool, error) { return t.askFor(ctx, keep, question) }
-	}
-	if show := t.opts.Callbacks.Progress; show != nil {
-		env.Progress = func(text string) { show(c, t.Journal.RedactText(text)) }
-	}
-	if show := t.opts.Callbacks.Output; show != nil {
-		env.Output = func(p []byte) { show(c, p) }
-	}
-	return env
-}
-
-// previewEdit shows what a call is about to change, redacted. The error is why the call
-// cannot be made.
-func (t *Task) previewEdit(env *tool.Env, c op.Call, args json.RawMessage) error {
-	changes, err := file.Preview(env, c.Name, args)
-	if err != nil || len(changes) == 0 || t.opts.Callbacks.Editing == nil {
-		return err
-	}
-	for i := range changes {
-		changes[i].Before, changes[i].After = t.Journal.RedactText(changes[i].Before), t.Journal.RedactText(changes[i].After)
-	}
-	t.opts.Callbacks.Editing(c, changes)
-	return nil
-}
-
-// failing is a tool whose call fails, whatever has become of the files since err was found.
-type failing struct {
-	tool.Tool
-	err error
-}
-
-func (f failing) Call(context.Context, *tool.Env, json.RawMessage) (tool.Result, error) {
-	return tool.Errorf("%s: %v. Nothing was written.", f.Spec().Name, f.err), nil
-}
-
-// finishCall records a call's result. repeats is the earlier result of the same call, 0 if
-// there is none.
-func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repeats uint64, took time.Duration) error {
-	if res.Jump != nil {
-		j := *res.Jump
-		j.By, j.Call = op.ByAgent, c.ID
-		if err := t.Schedule(ctx, &j); errors.Is(err, taskdir.ErrPending) {
-			res = notScheduled(&j, err)
-		} else if err != nil {
-			return err
-		}
-	}
-	if err := t.Journal.KeepFound(res.Reads, res.Secrets); err != nil {
-		return err
-	}
-	var bodies []op.Body
-	if res.Research != nil {
-		bodies = append(bodies, res.Research)
-	}
-	if res.Todos != nil {
-		bodies = append(bodies, res.Todos)
-	}
-	if met := t.Met(c, &res); met != nil {
-		bodies = append(bodies, met)
-	}
-	return t.Journal.Post(ctx, append(bodies, &op.ToolReturned{
-		Call: c.ID, Name: c.Name, Text: res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout, Stderr: res.Stderr,
-		Cut: res.Cut, Kept: res.Kept, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Isolated: res.Isolated, Display: res.Display, Parts: res.Parts, Repeats: repeats, Millis: took.Milliseconds(),
-	})...)
-}
-
 // saveWorld ends the step under way with a checkpoint.
 func (t *Task) saveWorld(ctx context.Context) error {
 	id := t.State().Steps.Next()
-	return t.SaveStep(ctx, t.stepMark(id)+t.gate.CiteLine(id))
-}
-
-// call calls a tool. A call that changes something has a grace period if the program is asked to
-// stop.
-func (t *Task) call(ctx context.Context, tl tool.Tool, env *tool.Env, args json.RawMessage, name string, spec tool.Spec) (tool.Result, error) {
-	if !spec.ReadOnly && name != subagent.ToolName { // a subagent finishes its own calls
-		var end func()
-		ctx, end = notice.Finishing(ctx, t.opts.Grace)
-		defer end()
-	}
-	res, err := tl.Call(ctx, env, args)
-	switch {
-	case err != nil && ctx.Err() == nil:
-		return res, fmt.Errorf("tool %s: %w", name, err)
-	case err != nil:
-		res.IsError = true
-		res.Text = strings.TrimSpace(res.Text + "\n" + notice.CutShort(ctx) + ": it may have taken effect in part.")
-	}
-	return res, nil
+	return t.SaveStep(ctx, t.stepMark(id)+t.features.research.CiteLine(id))
 }
 
 // withinTime returns a context that ends when this process's time is used up.

@@ -108,14 +108,15 @@ func (s reflectSource) Cards(ctx context.Context, query string) (string, error) 
 
 // askUser asks the user a question and records the answer as their words. It returns false if
 // there is no answer.
-func (t *Task) askUser(ctx, keep context.Context, question string) (bool, error) {
-	_, ok, err := t.askFor(ctx, keep, question)
+func (t *Task) askUser(ctx context.Context, question string) (bool, error) {
+	_, ok, err := t.askFor(ctx, question)
 	return ok, errors.Join(err, t.Settle())
 }
 
 // askFor asks the user, one question at a time, and makes the answer durable as their words.
 // It may be called from any goroutine.
-func (t *Task) askFor(ctx, keep context.Context, question string) (answer string, ok bool, err error) {
+func (t *Task) askFor(ctx context.Context, question string) (answer string, ok bool, err error) {
+	keep := context.WithoutCancel(ctx)
 	if t.State().Reply != nil { // otherwise the next look precedes any action of this program
 		if err := t.BeforeWait(keep); err != nil {
 			return "", false, err
@@ -132,7 +133,7 @@ func (t *Task) askFor(ctx, keep context.Context, question string) (answer string
 
 // answerOrStuck asks the user; without an answer the turn ends.
 func (t *Task) answerOrStuck(ctx, keep context.Context, act state.Action) (answered bool, out Outcome, err error) {
-	if answered, err = t.askUser(ctx, keep, act.Question); answered || err != nil {
+	if answered, err = t.askUser(ctx, act.Question); answered || err != nil {
 		return answered, Outcome{}, err
 	}
 	if ctx.Err() != nil {

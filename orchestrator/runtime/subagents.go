@@ -245,7 +245,7 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 	// A call that its own rules allow must not be refused, or need approval, by the task's.
 	o.above = func(f approval.Facts) approval.Decision { return approval.Decide(mode, f, parents) }
 	o.Guards.Approval = string(approval.StricterMode(mode, approval.Mode(s.Spec.Approval)))
-	o.Guards.Sandbox = t.confinement()
+	o.Guards.Sandbox = t.sandbox.confinement()
 	if s.Spec.Sandbox != "" {
 		o.Guards.Sandbox = guard.StricterConfinement(o.Guards.Sandbox, guard.Confinement(s.Spec.Sandbox))
 	}

@@ -163,7 +163,9 @@ type Task struct {
 	*journal.Ledger
 	*workspace.Place
 	*memory.Memory
-	sandbox
+	sandbox  *sandbox
+	features features
+	runner   *runner
 
 	opts     Options
 	tools    *toolset.Set
@@ -312,9 +314,6 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 	if err := t.live.KeptOpen(t.opts.Recorder.Socket); err != nil {
 		return err
 	}
-	if opened.Origin == nil {
-		t.Examine = t.examine
-	}
 	t.Abandon, t.Changed, t.Disturbed = t.opts.AbandonRestore, t.opts.changed, t.opts.Recorder.Disturbed
 	stream := t.opts.Store.Stream
 	stream.Now, stream.Snapshot = t.opts.Now, state.FoldVersion
@@ -331,6 +330,10 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 		return err
 	}
 	t.Place.Ledger = t.Ledger
+	t.sandbox = &sandbox{ledger: t.Ledger, dir: t.Dir, override: t.opts.Guards.Sandbox, writes: &t.Writes}
+	if opened.Origin == nil {
+		t.Examine = t.sandbox.examine
+	}
 	t.left = leftover.New(t.Place, t.opts.family.atWork)
 	// Processes of a dead run could still write: end them before the world is read.
 	if err := t.left.EndProcesses(); err != nil {
@@ -353,14 +356,16 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 		Post: func(ctx context.Context, b op.Body) error { return t.Journal.Post(ctx, b) },
 	})
 	if t.tools, err = toolset.New(toolset.Options{
-		Own: t.opts.Tools, Sources: t.opts.Sources, Agent: opened.Agent, Asked: opened.Tools, Count: counter.Count, Sandbox: t.Sandbox, Redactor: t.Journal.Redactor(),
+		Own: t.opts.Tools, Sources: t.opts.Sources, Agent: opened.Agent, Asked: opened.Tools, Count: counter.Count, Sandbox: t.sandbox.Get, Redactor: t.Journal.Redactor(),
 	}); err != nil {
 		return err
 	}
 	t.gate = gate.New(t.Place, gate.Options{
-		Tools: func() *tool.Registry { return t.tools.Registry }, Approve: t.opts.Callbacks.Approve, Asking: &t.opts.family.askMu, Rules: t.opts.Guards.Rules, Polling: t.opts.Guards.Polling,
-		Mode: approval.Mode(cmp.Or(t.opts.Guards.Approval, t.State().Grants.Mode, opened.Approval)), Above: t.opts.above, RunUndone: t.opts.Guards.RunUndone, KnownModel: t.opts.Guards.KnownModel,
+		Tools: func() *tool.Registry { return t.tools.Registry }, Approve: t.opts.Callbacks.Approve, Asking: &t.opts.family.askMu, Rules: t.opts.Guards.Rules,
+		Mode: approval.Mode(cmp.Or(t.opts.Guards.Approval, t.State().Grants.Mode, opened.Approval)), Above: t.opts.above,
 	})
+	t.features = t.makeFeatures()
+	t.runner = t.makeRunner()
 	return nil
 }
 

@@ -69,6 +69,18 @@ func (r *Registry) Only(keep func(Spec) bool) *Registry {
 	return some
 }
 
+// Bind returns a registry in which tools stand at the place of those of the same names. It adds none.
+func (r *Registry) Bind(tools ...Tool) *Registry {
+	bound := &Registry{order: r.order, byName: maps.Clone(r.byName)}
+	for _, t := range tools {
+		if e, ok := bound.byName[t.Spec().Name]; ok {
+			e.tool = t
+			bound.byName[e.spec.Name] = e
+		}
+	}
+	return bound
+}
+
 // MaxNameBytes bounds a tool's name.
 const MaxNameBytes = 64
 

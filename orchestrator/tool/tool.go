@@ -90,8 +90,6 @@ type Env struct {
 	Timeline Timeline
 	// Mailbox sends D-Mails; nil outside a task.
 	Mailbox Mailbox
-	// Evidence is what the task has read so far; nil outside a task.
-	Evidence Evidence
 	// Todos returns the agent's todo list; nil outside a task.
 	Todos func() []op.Todo
 	// Subagents are the agents that work can be handed to; nil: none.
@@ -124,14 +122,6 @@ type Timeline interface {
 	Recall(ctx context.Context, what Memory) (string, error)
 }
 
-// Evidence is the part of a task that a call may cite.
-type Evidence interface {
-	// Cite checks that operations of the task can be cited and returns the one that is the
-	// result of a successful, read-only call. The error, shown to the model, names what can be
-	// cited.
-	Cite(ops []uint64) (look uint64, err error)
-}
-
 // Memory selects what a call recalls: cards that answer Query, or, if Op is above zero, that
 // operation's text from byte From on.
 type Memory struct {
@@ -139,6 +129,9 @@ type Memory struct {
 	Op    uint64
 	From  int
 }
+
+// OutsideTask is the format of the result of a tool that needs a task and has none, for its name.
+const OutsideTask = "%s was not run: this call is not part of a task, there is no timeline."
 
 // Result is what a call returns.
 type Result struct {
@@ -168,10 +161,8 @@ type Result struct {
 	Parts []op.Part
 	// Jump requests a jump when all calls of the reply are recorded.
 	Jump *op.JumpRequested
-	// Research is recorded with the call.
-	Research *op.ResearchDone
-	// Todos is the todo list that the call sets.
-	Todos *op.TodosSet
+	// Record are operations that the call makes. They are recorded in one write with its result.
+	Record []op.Body
 	// Display is a short line about the result for users, may be empty.
 	Display string
 }

@@ -54,6 +54,15 @@ func New(o Options) (*Set, error) {
 	return s, s.describe(s.o.Own)
 }
 
+// Bind puts tools at the place of the program's own of the same names. They know the task that the
+// set is for; those that the set began with only describe themselves.
+func (s *Set) Bind(tools ...tool.Tool) {
+	if s.o.Own != nil {
+		s.o.Own = s.o.Own.Bind(tools...)
+		s.Registry = s.o.Own
+	}
+}
+
 // Asked reports whether the sources were asked.
 func (s *Set) Asked() bool { return s.versions != nil }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/orchestrator/feature/research"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
 	"anamnesis/orchestrator/tool/plan"
@@ -45,7 +46,7 @@ func Tools(o Options) []tool.Tool {
 		plan.AskUser(),
 		timeline.JumpToStep(),
 		timeline.Recall(),
-		timeline.Investigate(),
+		research.Tool(nil),
 	}
 	if s, ok := web.SearchWeb(o.Web); ok {
 		tools = append(tools, s)

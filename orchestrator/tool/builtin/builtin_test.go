@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/research"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
@@ -229,12 +230,19 @@ func conform(t *testing.T, r *tool.Registry, env tool.Env, name string) {
 	wg.Wait()
 }
 
-func TestConformance(t *testing.T) {
-	tools := append(builtin.Tools(builtin.Options{Agents: agents()}), optIn(t)...)
-	r, err := tool.NewRegistry(tools...)
+// bound returns every tool, those that know their task bound to one.
+func bound(t *testing.T) *tool.Registry {
+	t.Helper()
+	r, err := tool.NewRegistry(append(builtin.Tools(builtin.Options{Agents: agents()}), optIn(t)...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r.Bind(research.Tool(echo{}))
+}
+
+func TestConformance(t *testing.T) {
+	tools := append(builtin.Tools(builtin.Options{Agents: agents()}), optIn(t)...)
+	r := bound(t)
 	dir := t.TempDir()
 	for i := range 12 {
 		for _, kind := range []string{"file", "edit", "patch"} {
@@ -249,7 +257,7 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	env := tool.Env{Root: root, Dir: dir, Ask: second, Jobs: jobs{}, Todos: noTodos, Subagents: workers{}, Timeline: echo{}, Mailbox: echo{}, Evidence: echo{}}
+	env := tool.Env{Root: root, Dir: dir, Ask: second, Jobs: jobs{}, Todos: noTodos, Subagents: workers{}, Timeline: echo{}, Mailbox: echo{}}
 	var wg sync.WaitGroup
 	for _, tl := range tools {
 		name := tl.Spec().Name
@@ -279,12 +287,17 @@ func TestEndedContext(t *testing.T) {
 	defer root.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, tl := range append(builtin.Tools(builtin.Options{Agents: agents()}), optIn(t)...) {
-		args, _ := sample(tl.Spec().Name, 1)
-		data, _ := json.Marshal(args)
-		_, err := tl.Call(ctx, &tool.Env{Call: "c", Root: root, Dir: dir, Ask: second, Jobs: jobs{}, Todos: noTodos, Subagents: workers{}, Timeline: echo{}, Mailbox: echo{}, Evidence: echo{}}, data)
+	r := bound(t)
+	for _, spec := range r.Specs() {
+		args, _ := sample(spec.Name, 1)
+		given, _ := json.Marshal(args)
+		tl, data, err := r.Validate(op.Call{Name: spec.Name, Args: string(given)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = tl.Call(ctx, &tool.Env{Call: "c", Root: root, Dir: dir, Ask: second, Jobs: jobs{}, Todos: noTodos, Subagents: workers{}, Timeline: echo{}, Mailbox: echo{}}, data)
 		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: err = %v, want the context's", tl.Spec().Name, err)
+			t.Errorf("%s: err = %v, want the context's", spec.Name, err)
 		}
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {

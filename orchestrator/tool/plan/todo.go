@@ -65,7 +65,7 @@ func (setTodoList) Call(ctx context.Context, env *tool.Env, args json.RawMessage
 	if len(list) == 0 {
 		r = tool.Textf("The todo list is cleared.")
 	}
-	r.Todos, r.Display = &op.TodosSet{Call: env.Call, Todos: list}, op.TodosSummary(list)
+	r.Record, r.Display = []op.Body{&op.TodosSet{Call: env.Call, Todos: list}}, op.TodosSummary(list)
 	return r, nil
 }
 

@@ -65,7 +65,7 @@ func (sendDMail) Call(ctx context.Context, env *tool.Env, args json.RawMessage) 
 // send requests a D-Mail. Nothing is sent before all calls of the reply are recorded.
 func send(ctx context.Context, env *tool.Env, name string, m op.Mail) (tool.Result, error) {
 	if env.Mailbox == nil {
-		return tool.Errorf(outsideTask, name), nil
+		return tool.Errorf(tool.OutsideTask, name), nil
 	}
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, fmt.Errorf("send a D-Mail: %w", err)
@@ -111,7 +111,7 @@ func (dmail) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (too
 	case a.Action == "send":
 		return send(ctx, env, "dmail", op.Mail{Checkpoint: *a.Checkpoint, Numbered: true, Message: a.Message, RestoreFiles: a.RestoreFiles})
 	case env.Mailbox == nil:
-		return tool.Errorf(outsideTask, "dmail"), nil
+		return tool.Errorf(tool.OutsideTask, "dmail"), nil
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("create a checkpoint: %w", ctx.Err())
 	}

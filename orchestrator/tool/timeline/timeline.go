@@ -26,8 +26,6 @@ func Recall() tool.Tool { return recall{} }
 // maxStep bounds a step id; JSON readers agree on integers up to here.
 const maxStep = math.MaxInt32
 
-const outsideTask = "%s was not run: this call is not part of a task, there is no timeline."
-
 type jump struct{}
 
 func (jump) Spec() tool.Spec {
@@ -56,7 +54,7 @@ func (jump) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool
 		return tool.Result{}, err
 	}
 	if env.Timeline == nil {
-		return tool.Errorf(outsideTask, "jump_to_step"), nil
+		return tool.Errorf(tool.OutsideTask, "jump_to_step"), nil
 	}
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, fmt.Errorf("schedule a jump: %w", err)
@@ -96,7 +94,7 @@ func (recall) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	}
 	switch {
 	case env.Timeline == nil:
-		return tool.Errorf(outsideTask, "recall"), nil
+		return tool.Errorf(tool.OutsideTask, "recall"), nil
 	case (a.Query == "") == (a.Op == 0):
 		return tool.Errorf("recall was not run: give either query (to search the cards) or op (to open an operation), not both."), nil
 	}

@@ -1,23 +1,25 @@
-package gate
+// Package research holds back calls about something new, such as a package, a host or a model's
+// name, until the agent has looked it up and recorded its findings with the tool investigate.
+package research
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard/research"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/toolset"
+	"anamnesis/orchestrator/workspace"
 )
-
-// investigateTool is the tool that records research. Without it no call is held back for
-// missing research.
-const investigateTool = "investigate"
 
 // Limits of searches for research.
 const (
@@ -25,35 +27,57 @@ const (
 	maxCitable    = 5   // results named as such
 )
 
-// researched splits the subjects of a call into researched ones, with the records, and the
-// others.
-func (g *Gate) researched(c op.Call) (done []string, records []uint64, missing []research.Subject) {
-	if g.State().Opened.NoResearch {
-		return nil, nil, nil
+// Guard knows what a task has researched.
+type Guard struct {
+	place      *workspace.Place
+	tools      *toolset.Set
+	knownModel func(name string) bool
+}
+
+// New returns the guard of a task in a place. knownModel reports whether a model needs no research
+// before its name is used; nil: none does without.
+func New(p *workspace.Place, tools *toolset.Set, knownModel func(name string) bool) *Guard {
+	return &Guard{place: p, tools: tools, knownModel: knownModel}
+}
+
+// Check refuses a call about subjects that were not researched. Without the tool that records
+// research no call is refused.
+func (g *Guard) Check(_ context.Context, c *gate.Call) ([]op.Body, error) {
+	if g.place.State().Opened.NoResearch {
+		return nil, nil
 	}
-	if _, ok := g.o.Tools().Spec(investigateTool); !ok {
-		return nil, nil, nil
+	if _, ok := g.tools.Registry.Spec(toolName); !ok {
+		return nil, nil
 	}
 	rules := research.Rules{KnownHost: g.knowsHost, KnownModel: g.knowsModel, Listed: g.lists}
-	for _, p := range g.State().Opened.Guarded {
+	for _, p := range g.place.State().Opened.Guarded {
 		rules.Patterns = append(rules.Patterns, loop.Pattern{Tool: p.Tool, Command: p.Command})
 	}
 	now := g.researchNow()
+	allowed := &op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByResearchGuard}
+	refused := &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: state.ByResearchGuard}
+	var missing []research.Subject
 	for _, s := range rules.Subjects(c.Name, c.Args) {
 		if seq := now.Record(s); seq > 0 {
-			done, records = append(done, s.ID), append(records, seq)
+			allowed.Subjects, allowed.Research = append(allowed.Subjects, s.ID), append(allowed.Research, seq)
 			continue
 		}
-		missing = append(missing, s)
+		missing, refused.Subjects = append(missing, s), append(refused.Subjects, s.ID)
 	}
-	return done, records, missing
+	if len(missing) > 0 {
+		return c.Refuse(g.refusal(c.Name, missing), refused), nil
+	}
+	if len(allowed.Subjects) > 0 {
+		c.Record = append(c.Record, allowed)
+	}
+	return nil, nil
 }
 
 // researchNow returns what was researched so far, including by the calls of this reply.
-func (g *Gate) researchNow() state.Research {
+func (g *Guard) researchNow() state.Research {
 	var r state.Research
-	g.Journal.Look(func(_ journal.Public, queue []op.Op) {
-		r.Done = maps.Clone(g.State().Research.Done)
+	g.place.Journal.Look(func(_ journal.Public, queue []op.Op) {
+		r.Done = maps.Clone(g.place.State().Research.Done)
 		for _, o := range queue {
 			r.Fold(o)
 		}
@@ -62,29 +86,29 @@ func (g *Gate) researchNow() state.Research {
 }
 
 // knowsHost reports whether the user or the world names a host.
-func (g *Gate) knowsHost(host string) bool {
-	return g.State().Research.Hosts[host] || g.worldNames(host)
+func (g *Guard) knowsHost(host string) bool {
+	return g.place.State().Research.Hosts[host] || g.worldNames(host)
 }
 
 // knowsModel reports whether the EAS table has a model, or the world names it.
-func (g *Gate) knowsModel(name string) bool {
-	return name == g.State().Model.Name || g.o.KnownModel != nil && g.o.KnownModel(name) || g.worldNames(name)
+func (g *Guard) knowsModel(name string) bool {
+	return name == g.place.State().Model.Name || g.knownModel != nil && g.knownModel(name) || g.worldNames(name)
 }
 
 // lists reports whether the world's files list a package.
-func (g *Gate) lists(kind, name string) bool {
+func (g *Guard) lists(kind, name string) bool {
 	root, err := g.place.Root()
 	return err == nil && kind == "npm" && listsPackage(root, name)
 }
 
 // worldNames reports whether a file of the world holds a text.
-func (g *Gate) worldNames(text string) bool {
+func (g *Guard) worldNames(text string) bool {
 	root, err := g.place.Root()
 	return err == nil && treeNames(root.FS(), text)
 }
 
-// researchRefusal returns the result of a call that lacks research: what to research, and how.
-func (g *Gate) researchRefusal(name string, missing []research.Subject) string {
+// refusal returns the result of a call that lacks research: what to research, and how.
+func (g *Guard) refusal(name string, missing []research.Subject) string {
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "%s was not run: research first. This call is about something new to this task:", name)
 	for _, s := range missing {
@@ -95,15 +119,15 @@ func (g *Gate) researchRefusal(name string, missing []research.Subject) string {
 		fmt.Fprintf(&sb, ": investigate with subject %q", s.ID)
 	}
 	sb.WriteString("\nLook it up, then call investigate once for each, with what you found and the numbers of the operations that show it; then make this call again.")
-	if looks := g.citable(op.Range{First: g.State().Last - min(g.State().Last-1, maxLookedBack), Last: g.State().Last}); len(looks) > 0 {
+	if looks := g.citable(op.Range{First: g.place.State().Last - min(g.place.State().Last-1, maxLookedBack), Last: g.place.State().Last}); len(looks) > 0 {
 		fmt.Fprintf(&sb, " Of what you have seen so far you could cite %s.", strings.Join(looks, ", "))
 	}
 	return sb.String()
 }
 
 // citable lists the last results of a range that can be cited.
-func (g *Gate) citable(r op.Range) []string {
-	ops, err := g.Ops(r)
+func (g *Guard) citable(r op.Range) []string {
+	ops, err := g.place.Ops(r)
 	if err != nil {
 		return nil // the list is optional
 	}
@@ -120,8 +144,8 @@ func (g *Gate) citable(r op.Range) []string {
 
 // look returns the arguments of a call that succeeded and only read, or why it did not. before
 // are the operations before its result.
-func (g *Gate) look(b *op.ToolReturned, before []op.Op) (args, why string) {
-	spec, _ := g.o.Tools().Spec(b.Name)
+func (g *Guard) look(b *op.ToolReturned, before []op.Op) (args, why string) {
+	spec, _ := g.tools.Registry.Spec(b.Name)
 	switch {
 	case b.Refused:
 		return "", "was refused"
@@ -146,16 +170,16 @@ func (g *Gate) look(b *op.ToolReturned, before []op.Op) (args, why string) {
 	return "", "may have done more than look"
 }
 
-// Cite implements tool.Evidence: it returns the first of some operations that can be evidence.
-func (g *Gate) Cite(cites []uint64) (uint64, error) {
-	last, _ := g.Journal.Log().Last()
+// Cite implements Evidence: it returns the first of some operations that can be evidence.
+func (g *Guard) Cite(cites []uint64) (uint64, error) {
+	last, _ := g.place.Journal.Log().Last()
 	var faults []string
 	for _, seq := range cites {
 		if seq == 0 || seq > last {
 			faults = append(faults, fmt.Sprintf("op %d does not exist", seq))
 			continue
 		}
-		ops, err := g.Ops(op.Range{First: seq - min(seq-1, maxLookedBack), Last: seq})
+		ops, err := g.place.Ops(op.Range{First: seq - min(seq-1, maxLookedBack), Last: seq})
 		if err != nil {
 			return 0, fmt.Errorf("op %d cannot be read: %w", seq, err)
 		}
@@ -179,9 +203,9 @@ func (g *Gate) Cite(cites []uint64) (uint64, error) {
 }
 
 // CiteLine lists the operations of a step that can be cited while research is missing.
-func (g *Gate) CiteLine(id int) string {
-	st := g.State().Steps.At(id)
-	if len(g.State().Research.Wanted) == 0 || st.First == 0 {
+func (g *Guard) CiteLine(id int) string {
+	st := g.place.State().Steps.At(id)
+	if len(g.place.State().Research.Wanted) == 0 || st.First == 0 {
 		return ""
 	}
 	looks := g.citable(op.Range{First: st.First, Last: st.Last})

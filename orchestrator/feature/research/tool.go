@@ -1,9 +1,10 @@
-package timeline
+package research
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -11,24 +12,37 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// MaxCites is how many operations one investigation cites.
-const MaxCites = 20
+// toolName is the tool that records research.
+const toolName = "investigate"
 
-// Investigate is the tool that records findings about a subject. It searches nothing itself:
-// it cites results the task already has.
-func Investigate() tool.Tool { return investigate{} }
+const (
+	maxCites = 20            // operations that one investigation cites
+	maxOp    = math.MaxInt32 // the largest number of an operation
+)
 
-type investigate struct{}
+// Evidence is the part of a task that an investigation may cite.
+type Evidence interface {
+	// Cite checks that operations of the task can be cited and returns the one that is the
+	// result of a successful, read-only call. The error, shown to the model, names what can be
+	// cited.
+	Cite(ops []uint64) (look uint64, err error)
+}
+
+// Tool is the tool that records findings about a subject. It searches nothing itself: it cites
+// results that the task already has. Without evidence it describes itself and refuses calls.
+func Tool(e Evidence) tool.Tool { return investigate{e} }
+
+type investigate struct{ evidence Evidence }
 
 func (investigate) Spec() tool.Spec {
-	one, cites := 1, MaxCites
+	one, cites := 1, maxCites
 	list := &jsonschema.Schema{
-		Type: "array", MinItems: &one, MaxItems: &cites, Items: tool.Int("Number of an operation.", 1, maxStep),
+		Type: "array", MinItems: &one, MaxItems: &cites, Items: tool.Int("Number of an operation.", 1, maxOp),
 		Description: "Numbers of operations of this task that support the findings; at least one must be the result of a successful read-only call " +
 			"(ReadFile, Grep, Glob, recall, or a command such as npm view).",
 	}
 	return tool.Spec{
-		Name: "investigate",
+		Name: toolName,
 		Description: "Record what you found out about a new package, host or model name. Calls that install, reach or name one are refused until there is such a record. " +
 			"Look first (files, search, recall, a read-only command), then record the findings here. The tool itself looks nothing up.",
 		Schema: tool.Params(
@@ -42,7 +56,7 @@ func (investigate) Spec() tool.Spec {
 	}
 }
 
-func (investigate) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+func (i investigate) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
 	a, err := tool.Decode[struct {
 		Subject  string   `json:"subject"`
 		Question string   `json:"question"`
@@ -52,17 +66,17 @@ func (investigate) Call(ctx context.Context, env *tool.Env, args json.RawMessage
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if env.Evidence == nil {
-		return tool.Errorf(outsideTask, "investigate"), nil
+	if i.evidence == nil {
+		return tool.Errorf(tool.OutsideTask, toolName), nil
 	}
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, fmt.Errorf("record an investigation: %w", err)
 	}
-	look, err := env.Evidence.Cite(a.Cites)
+	look, err := i.evidence.Cite(a.Cites)
 	if err != nil {
 		return tool.Errorf("Not recorded: %v", err), nil
 	}
 	r := tool.Textf("Recorded for %s: %s", a.Subject, a.Findings)
-	r.Research = &op.ResearchDone{Call: env.Call, Subject: a.Subject, Question: a.Question, Findings: a.Findings, Cites: a.Cites, Look: look}
+	r.Record = []op.Body{&op.ResearchDone{Call: env.Call, Subject: a.Subject, Question: a.Question, Findings: a.Findings, Cites: a.Cites, Look: look}}
 	return r, nil
 }

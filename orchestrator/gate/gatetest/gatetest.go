@@ -1,0 +1,80 @@
+// Package gatetest makes what the checks of calls are tested with.
+package gatetest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"anamnesis/anamnesis/tokens"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/gate"
+	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/toolset"
+	"anamnesis/orchestrator/workspace"
+	"anamnesis/worldstate"
+)
+
+// Place returns the place of a task whose model has just replied with some calls.
+func Place(t *testing.T, opened op.TaskOpened, calls ...op.Call) *workspace.Place {
+	t.Helper()
+	root := t.TempDir()
+	h := taskdir.Home{User: root, State: root, Data: root, Config: root}
+	dir := filepath.Join(root, "w")
+	for _, d := range []string{dir, h.Task("t")} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	place, err := workspace.OpenPlace(dir, filepath.Join(root, "store"), &worldstate.Options{Home: root}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = place.World.Close() })
+	count, err := tokens.ForEncoding("r50k_base")
+	if err != nil {
+		t.Fatal(err)
+	}
+	jo := journal.Options{Count: count.Count, Learned: new(redact.Learned)}
+	jo.Stream.Now = time.Now
+	if place.Ledger, err = journal.OpenLedger(h, "t", count, 0, jo); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = place.Journal.Close() })
+	opened.Task, opened.Dir = "t", dir
+	err = place.Record(t.Context(), &opened, &op.UserSaid{Text: "go", Source: op.SourceRequest}, &op.WorldSaved{}, &op.ModelAsked{LastSeq: 3}, &op.ModelReplied{Calls: calls})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return place
+}
+
+// Tools returns the set of some tools.
+func Tools(t *testing.T, tools ...tool.Tool) *toolset.Set {
+	t.Helper()
+	own, err := tool.NewRegistry(tools...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := toolset.New(toolset.Options{Own: own, Count: func(string) int { return 1 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// Call returns a call of one of some tools, with valid arguments.
+func Call(t *testing.T, tools *toolset.Set, oc op.Call) *gate.Call {
+	t.Helper()
+	c := &gate.Call{Call: oc, Env: new(tool.Env)}
+	var err error
+	if c.Tool, c.Input, err = tools.Registry.Validate(oc); err != nil {
+		t.Fatal(err)
+	}
+	c.Spec = tool.SpecOf(c.Tool, c.Input)
+	return c
+}
