@@ -34,10 +34,10 @@ var floors = []struct {
 	packages   []string
 }{
 	{"opstream", "", []string{"wire", "segments"}},
-	{"knowledge_base", "knowledge_base/sealed knowledge_base/card knowledge_base/history knowledge_base/retrieval", []string{"folder", "reviews", "index", "intent", "secrets", "merge"}},
+	{"knowledge_base", "knowledge_base/card knowledge_base/history knowledge_base/retrieval", []string{"folder", "reviews", "index", "intent", "secrets", "merge"}},
 	{"knowledge_base/history", "", nil},
 	{"orchestrator/redact", "", []string{"automaton"}},
-	{"knowledge_base/retrieval", "knowledge_base/sealed", []string{"lexical", "vectors"}},
+	{"knowledge_base/retrieval", "", []string{"lexical", "vectors"}},
 	{"worldstate", "worldstate/ignore", []string{"fsys", "gitfmt", "objects", "refs", "history", "tree", "usergit", "scan", "restore", "plan", "gc", "diff"}},
 }
 

@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"anamnesis/knowledge_base/sealed"
 )
 
 // embedBatch is how many texts an embedder is given at once at most. One that is
@@ -126,8 +124,7 @@ func fileSafe(fp string) string {
 func (c *Cache) load(fp string) {
 	c.fingerprint, c.unsaved = fp, 0
 	c.known = make(map[[sha256.Size]byte][]float32)
-	r, ok := sealed.Open(c.vectorsPath(fp), vectorsMagic)
-	defer r.Close()
+	r, ok := openFile(c.vectorsPath(fp), vectorsMagic)
 	if !ok || r.Text() != fp {
 		return
 	}
@@ -149,7 +146,7 @@ func (c *Cache) save(fp string) {
 		dims = len(v)
 		break
 	}
-	w := sealed.NewWriter(vectorsMagic)
+	w := newFile(vectorsMagic)
 	w.Text(fp)
 	w.Int(dims)
 	w.Int(len(c.known))
@@ -168,8 +165,7 @@ func (c *Cache) loadModel(fp string) *lsa {
 	if c == nil {
 		return nil
 	}
-	r, ok := sealed.Open(c.modelPath(fp), modelMagic)
-	defer r.Close()
+	r, ok := openFile(c.modelPath(fp), modelMagic)
 	if !ok || r.Text() != fp {
 		return nil
 	}
@@ -192,7 +188,7 @@ func (c *Cache) saveModel(m *lsa) {
 	if c == nil {
 		return
 	}
-	w := sealed.NewWriter(modelMagic)
+	w := newFile(modelMagic)
 	w.Text(m.fingerprint)
 	names := make([]string, len(m.terms))
 	for t, i := range m.terms {
@@ -215,7 +211,7 @@ func (c *Cache) saveModel(m *lsa) {
 const keptModels = 2
 
 // Write replaces the file of that kind and removes its forerunners.
-func (c *Cache) Write(path string, w *sealed.Writer) bool {
+func (c *Cache) Write(path string, w *fileWriter) bool {
 	data, err := w.Seal()
 	if err != nil || c.WriteFile(path, data) != nil {
 		return false
