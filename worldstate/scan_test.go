@@ -7,11 +7,9 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
-	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/tree"
 	"anamnesis/worldstate/worldtest"
@@ -103,64 +101,6 @@ func TestUnreadable(t *testing.T) {
 	}
 	if data, _ := os.ReadFile(b.path("a")); string(data) != "1" {
 		t.Errorf("a is %q", data)
-	}
-}
-
-// TestChangesWhileRead: a file that never holds still is listed, one that
-// does at last is held.
-func TestChangesWhileRead(t *testing.T) {
-	b := newBench(t, nil)
-	b.write("f", "1")
-	n := 0
-	b.w.track.Before = func(op, path string) error {
-		if op == "reread" && path == "f" {
-			if n++; n < 3 {
-				return objects.ErrContentChanged
-			}
-		}
-		return nil
-	}
-	if s := b.save(); !s.Complete || s.Files != 1 || n != 3 {
-		t.Fatalf("%+v after %d tries", s, n)
-	}
-	b.write("f", "2")
-	n = -100
-	if s := b.save(); s.Complete || fmt.Sprint(s.Skipped) != fmt.Sprint([]Skip{{Path: "f", Reason: objects.ErrContentChanged.Error()}}) {
-		t.Fatalf("%+v", s)
-	}
-}
-
-// TestSameSizeSameTime: a rewrite that keeps size and mtime is noticed, and so
-// is one in the very tick of the save.
-func TestSameSizeSameTime(t *testing.T) {
-	b := newBench(t, nil)
-	old := time.Now().Add(-time.Hour)
-	b.write("f", "aaaa")
-	b.must(os.Chtimes(b.path("f"), old, old))
-	b.save()
-	b.write("f", "bbbb")
-	b.must(os.Chtimes(b.path("f"), old, old))
-	if s := b.save(); s.Changed != 1 {
-		t.Error("a rewrite with a kept mtime was missed")
-	}
-	for i := range 50 {
-		b.write("f", fmt.Sprintf("%04d", i))
-		if s := b.save(); s.Changed != 1 {
-			t.Fatalf("rewrite %d in the tick of the save was missed", i)
-		}
-	}
-}
-
-func TestRacy(t *testing.T) {
-	now := time.Unix(1_000_000, 500_000_000)
-	for _, c := range []struct {
-		age  time.Duration
-		want bool
-	}{{0, true}, {50 * time.Millisecond, true}, {101 * time.Millisecond, false}, {-time.Hour, true}, {500 * time.Millisecond, true}, {2500 * time.Millisecond, false}} {
-		at := now.Add(-c.age).UnixNano() // 500 ms before is a whole second: a coarse clock
-		if got := fsys.Racy(fsys.Stamp{Mtime: at, Ctime: at}, now); got != c.want {
-			t.Errorf("age %v: racy %v", c.age, got)
-		}
 	}
 }
 
