@@ -66,10 +66,27 @@ func (s *site) file(text string, perm uint32) tree.State {
 // run carries out actions in a new executor.
 func (s *site) run(actions ...restore.Action) *restore.Executor {
 	s.Helper()
-	j := &restore.Journal{Nonce: fsys.NewNonce(), Actions: actions}
-	x := restore.New(restore.Effects{Objects: s.store, Hook: func(string) {}}, s.root, j, restore.Fresh)
+	x := s.start(restore.Fresh, actions...)
 	s.must(x.Run(actions))
 	return x
+}
+
+// start returns an executor for actions.
+func (s *site) start(start restore.Start, actions ...restore.Action) *restore.Executor {
+	j := &restore.Journal{Nonce: fsys.NewNonce(), Actions: actions}
+	return restore.New(restore.Effects{Objects: s.store, Hook: func(string) {}}, s.root, j, start)
+}
+
+// text returns a file's permissions and content.
+func (s *site) text(name string) string {
+	s.Helper()
+	info, err := os.Stat(s.path(name))
+	if err != nil {
+		return err.Error()
+	}
+	data, err := os.ReadFile(s.path(name))
+	s.must(err)
+	return info.Mode().String() + " " + string(data)
 }
 
 // TestRestoreKeepsSpecialBits: a file that is there keeps its setuid and setgid bits, whichever
