@@ -20,7 +20,7 @@ func (a *app) exit(err error) int {
 	if err == nil {
 		return exit.Done
 	}
-	if errors.As(err, new(*exit.Shown)) {
+	if errors.As(err, new(*exit.Reported)) {
 		return exit.Code(err)
 	}
 	if exit.Code(err) == exit.Failed && !errors.As(err, new(*exit.Error)) {

@@ -47,7 +47,7 @@ card that has changed since it was opened.`,
 			}
 			st, err := store.Edit(cmd.Context(), id, fingerprint, text)
 			if err != nil {
-				return d.Kept(err, " in %s")
+				return d.WithPath(err, " in %s")
 			}
 			d.Drop()
 			a.warnHistory(store)
@@ -80,7 +80,7 @@ nothing.`,
 			}
 			added, failed := a.desk().Add(cmd.Context(), store, []string{d.Path})
 			if len(failed) > 0 {
-				return d.Kept(failed[0], ": 'anamnesis kb add %s' once it is right")
+				return d.WithPath(failed[0], ": 'anamnesis kb add %s' once it is right")
 			}
 			d.Drop()
 			a.warnHistory(store)

@@ -72,7 +72,7 @@ was edited by hand is not overwritten.`,
 			if err != nil {
 				return err
 			}
-			return a.show(map[string]any{"cards": n, "dir": args[0]}, func() { a.printf("%s in %s\n", quote.Number(n, "card"), cardfile.Shown(args[0])) })
+			return a.show(map[string]any{"cards": n, "dir": args[0]}, func() { a.printf("%s in %s\n", quote.Number(n, "card"), cardfile.PathText(args[0])) })
 		}),
 	}
 	a.jsonFlag(cmd, "one JSON object")

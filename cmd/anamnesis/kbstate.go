@@ -74,7 +74,7 @@ func (a *app) kbDecide(ctx context.Context, store *knowledgebase.Store, d review
 		return err
 	}
 	a.warnHistory(store)
-	cards, err := cardfile.Now(store, stored)
+	cards, err := cardfile.Reload(store, stored)
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,6 @@ func (a *app) sit(root *cobra.Command) {
 		if f.Text, err = a.tty().Request(cmd.Context(), strings.Join(args, ""), console.Need(!f.Last && !f.Pick)); err != nil {
 			return err
 		}
-		return a.seat().Sit(cmd.Context(), f.Work)
+		return a.seat().Interact(cmd.Context(), f.Work)
 	}
 }

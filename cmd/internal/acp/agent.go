@@ -247,8 +247,8 @@ func offered() sdk.SessionUpdate {
 	return sdk.SessionUpdate{AvailableCommandsUpdate: u}
 }
 
-// take opens a seat at a task that exists, and returns its modes.
-func (a *Agent) take(ctx context.Context, id sdk.SessionId, dir string, list []sdk.McpServer) (*seat, *sdk.SessionModeState, error) {
+// attach opens a seat at a task that exists, and returns its modes.
+func (a *Agent) attach(ctx context.Context, id sdk.SessionId, dir string, list []sdk.McpServer) (*seat, *sdk.SessionModeState, error) {
 	svc, _, _, err := a.open(dir)
 	if err != nil {
 		return nil, nil, err
@@ -278,7 +278,7 @@ func (a *Agent) take(ctx context.Context, id sdk.SessionId, dir string, list []s
 
 // LoadSession continues a task after the editor was shown what it holds.
 func (a *Agent) LoadSession(ctx context.Context, p sdk.LoadSessionRequest) (sdk.LoadSessionResponse, error) {
-	s, m, err := a.take(ctx, p.SessionId, p.Cwd, p.McpServers)
+	s, m, err := a.attach(ctx, p.SessionId, p.Cwd, p.McpServers)
 	if err != nil {
 		return sdk.LoadSessionResponse{}, err
 	}
@@ -296,7 +296,7 @@ func (a *Agent) LoadSession(ctx context.Context, p sdk.LoadSessionRequest) (sdk.
 
 // ResumeSession continues a task that the editor shows already.
 func (a *Agent) ResumeSession(ctx context.Context, p sdk.ResumeSessionRequest) (sdk.ResumeSessionResponse, error) {
-	_, m, err := a.take(ctx, p.SessionId, p.Cwd, p.McpServers)
+	_, m, err := a.attach(ctx, p.SessionId, p.Cwd, p.McpServers)
 	return sdk.ResumeSessionResponse{Modes: m}, err
 }
 

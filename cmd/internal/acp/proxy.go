@@ -408,7 +408,7 @@ func (p *Proxy) fromAgent(ctx context.Context, line []byte) error {
 		case c == nil:
 		case m.Method == "session/request_permission" && q.ToolCall != nil:
 			r.call = q.ToolCall.ToolCallID
-			c.take(ctx, q.ToolCall, true)
+			c.record(ctx, q.ToolCall, true)
 		case m.Method == "fs/write_text_file":
 			r.write = c.writes(ctx, "fs_"+strings.Trim(string(m.ID), `"`), q.Path, q.Content)
 		}
@@ -431,7 +431,7 @@ func (p *Proxy) update(ctx context.Context, line []byte, q *params) error {
 		if model := chosenModel(q.Update.CurrentModelID, q.Update.ConfigOptions); model != "" {
 			c.choose(model)
 		}
-		c.take(ctx, q.Update, false)
+		c.record(ctx, q.Update, false)
 	}
 	return err
 }

@@ -98,7 +98,7 @@ func (c *chat) choose(model string) {
 	defer c.mu.Unlock()
 	if model != c.chosen {
 		c.chosen = model
-		c.use(model)
+		c.setModel(model)
 	}
 }
 
@@ -106,11 +106,11 @@ func (c *chat) choose(model string) {
 func (c *chat) replied(model string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.use(model)
+	c.setModel(model)
 }
 
-// use notes the model that replies. Two names leave the choice to the agent.
-func (c *chat) use(model string) {
+// setModel notes the model that replies. Two names leave the choice to the agent.
+func (c *chat) setModel(model string) {
 	if model != "" && model != "default" && model != "auto" {
 		c.model = model
 	}
@@ -153,10 +153,10 @@ func (p *Proxy) close(ctx context.Context) {
 func (c *chat) event(ctx context.Context, name string, more map[string]any) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.tell(ctx, name, more)
+	return c.send(ctx, name, more)
 }
 
-func (c *chat) tell(ctx context.Context, name string, more map[string]any) string {
+func (c *chat) send(ctx context.Context, name string, more map[string]any) string {
 	e := map[string]any{"session_id": c.id, "cwd": c.cwd, "hook_event_name": name, "model": c.model}
 	for k, v := range more {
 		e[k] = v
@@ -192,16 +192,16 @@ func (c *chat) stop(ctx context.Context) {
 		if t.refused && t.begun && !t.ended {
 			e := t.event(id)
 			e["refused"], e["error"] = true, "The user refused the call."
-			c.tell(ctx, "PostToolUseFailure", e)
+			c.send(ctx, "PostToolUseFailure", e)
 		}
 	}
-	c.tell(ctx, "Stop", map[string]any{"last_assistant_message": c.text})
+	c.send(ctx, "Stop", map[string]any{"last_assistant_message": c.text})
 	c.text, c.calls = "", map[string]*toolCall{}
 }
 
-// take records an update. asks: the agent waits for a permission, and the call has not
+// record records an update. asks: the agent waits for a permission, and the call has not
 // begun.
-func (c *chat) take(ctx context.Context, u *update, asks bool) {
+func (c *chat) record(ctx context.Context, u *update, asks bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -212,7 +212,7 @@ func (c *chat) take(ctx context.Context, u *update, asks bool) {
 		}
 		return
 	case u.Kind == "usage_update":
-		c.use(u.Meta.ClaudeModel)
+		c.setModel(u.Meta.ClaudeModel)
 		return
 	case u.ToolCallID == "":
 		return
@@ -237,7 +237,7 @@ func (c *chat) take(ctx context.Context, u *update, asks bool) {
 		t.begun, c.text = true, ""
 		e := t.event(u.ToolCallID)
 		e["running"] = !asks
-		c.tell(ctx, "PreToolUse", e)
+		c.send(ctx, "PreToolUse", e)
 	}
 	if !ended {
 		return
@@ -265,7 +265,7 @@ func (c *chat) take(ctx context.Context, u *update, asks bool) {
 	if e["error"] != nil {
 		name = "PostToolUseFailure"
 	}
-	c.tell(ctx, name, e)
+	c.send(ctx, name, e)
 }
 
 // writes takes in that the agent has the editor write a file. That belongs to the call
@@ -294,7 +294,7 @@ func (c *chat) writes(ctx context.Context, id, path, text string) (own map[strin
 		e["writes"] = true
 	}
 	c.text = ""
-	c.tell(ctx, "PreToolUse", e)
+	c.send(ctx, "PreToolUse", e)
 	return own
 }
 

@@ -31,12 +31,12 @@ type Desk struct {
 	Terminal       bool // a user is there to edit
 }
 
-// Shown returns a path on one line, safe for a terminal.
-func Shown(path string) string { return view.Clean(card.OneLine(path)) }
+// PathText returns a path on one line, safe for a terminal.
+func PathText(path string) string { return view.Clean(card.OneLine(path)) }
 
 // Fault formats a card's fault as path:line: text.
 func Fault(path string, err error) string {
-	path = Shown(path)
+	path = PathText(path)
 	var fault *card.Error
 	if !errors.As(err, &fault) {
 		return fmt.Sprintf("%s: %v", path, err)
@@ -54,7 +54,7 @@ func (d Desk) Read(file string, most int) ([]byte, error) {
 	if file != "-" {
 		f, err := os.Open(file)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%s does not exist; name a markdown file, or - for standard input", Shown(file))
+			return nil, fmt.Errorf("%s does not exist; name a markdown file, or - for standard input", PathText(file))
 		}
 		if err != nil {
 			return nil, err
@@ -81,8 +81,8 @@ func (d Draft) Drop() {
 	}
 }
 
-// Kept adds to an error where the text is and what to do with it; then has a %s for its path.
-func (d Draft) Kept(err error, then string) error {
+// WithPath adds to an error where the text is and what to do with it; then has a %s for its path.
+func (d Draft) WithPath(err error, then string) error {
 	if fault := (*card.Error)(nil); errors.As(err, &fault) {
 		err = session.Usagef("%s", Fault(d.Path, fault))
 	}

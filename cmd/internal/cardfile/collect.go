@@ -45,8 +45,8 @@ type Decided struct {
 	Path  string `json:"path"`
 }
 
-// Now returns the present versions of stored cards.
-func Now(store *knowledgebase.Store, stored []knowledgebase.Stored) ([]Decided, error) {
+// Reload returns the present versions of stored cards.
+func Reload(store *knowledgebase.Store, stored []knowledgebase.Stored) ([]Decided, error) {
 	out := []Decided{}
 	for _, st := range stored {
 		c, err := store.Get(st.ID)

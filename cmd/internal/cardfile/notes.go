@@ -29,18 +29,18 @@ type Imported struct {
 func Import(ctx context.Context, store *knowledgebase.Store, paths []string, doing func(string)) (Imported, error) {
 	got := Imported{Added: []string{}, Conflicts: []string{}, Skipped: []notes.Skipped{}}
 	for _, path := range paths {
-		doing("reading " + Shown(path))
-		if err := got.take(ctx, store, path, doing); err != nil {
+		doing("reading " + PathText(path))
+		if err := got.importPath(ctx, store, path, doing); err != nil {
 			return got, err
 		}
 	}
 	return got, nil
 }
 
-func (got *Imported) take(ctx context.Context, store *knowledgebase.Store, path string, doing func(string)) error {
+func (got *Imported) importPath(ctx context.Context, store *knowledgebase.Store, path string, doing func(string)) error {
 	cards, skipped, err := notes.Read(ctx, path, time.Now())
 	if errors.Is(err, fs.ErrNotExist) {
-		return session.Usagef("kb import: %s does not exist; name a markdown file or a folder of them", Shown(path))
+		return session.Usagef("kb import: %s does not exist; name a markdown file or a folder of them", PathText(path))
 	}
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (got *Imported) take(ctx context.Context, store *knowledgebase.Store, path 
 	if len(fit) == 0 {
 		return nil
 	}
-	doing(fmt.Sprintf("writing %s from %s", quote.Number(len(fit), "card"), Shown(path)))
+	doing(fmt.Sprintf("writing %s from %s", quote.Number(len(fit), "card"), PathText(path)))
 	stored, err := store.Apply(ctx, knowledgebase.Change{By: knowledgebase.Person, Message: fmt.Sprintf("Import %d cards from %s", len(fit), card.OneLine(path)), Cards: fit})
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ func (d Draft) RefusedReview(err error) error {
 	case errors.As(err, new(*review.StaleError)):
 		then = "once those cards are taken out of it; a new 'kb review' shows what they say now"
 	}
-	return d.Kept(err, ": 'anamnesis kb review --apply %s' "+then)
+	return d.WithPath(err, ": 'anamnesis kb review --apply %s' "+then)
 }
 
 // ReadReview reads the edited text of a review.

@@ -22,7 +22,7 @@ const maxAsked = 3
 func (c *Console) Welcome(ctx context.Context, set *settings.Settings, flag string) (taken bool, err error) {
 	offers := settings.Offers(ctx, c.Getenv, settings.LocalServers(c.Getenv))
 	fmt.Fprint(c.Err, view.Fit(c.Err, set.Welcome(offers, flag)))
-	noModel := exit.Seen(exit.Usagef("no model"))
+	noModel := exit.Report(exit.Usagef("no model"))
 	if len(offers) == 0 {
 		return false, noModel
 	}

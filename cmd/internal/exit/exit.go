@@ -54,14 +54,14 @@ func (e *Error) Unwrap() error { return e.Err }
 // With returns err with an exit code.
 func With(code int, err error) error { return &Error{code, err} }
 
-// Shown is an error that the user has seen: only its exit code is left.
-type Shown struct{ Err error }
+// Reported is an error that the user has seen: only its exit code is left.
+type Reported struct{ Err error }
 
-func (e *Shown) Error() string { return e.Err.Error() }
-func (e *Shown) Unwrap() error { return e.Err }
+func (e *Reported) Error() string { return e.Err.Error() }
+func (e *Reported) Unwrap() error { return e.Err }
 
-// Seen returns an error that is not printed again.
-func Seen(err error) error { return &Shown{err} }
+// Report returns an error that is not printed again.
+func Report(err error) error { return &Reported{err} }
 
 // Usagef returns an error about the user's request.
 func Usagef(format string, args ...any) error {

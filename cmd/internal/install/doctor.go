@@ -59,7 +59,7 @@ func (p *Places) Findings(ctx context.Context) (lines []string) {
 func (p *Places) Examine(ctx context.Context, agent sessions.Agent) string {
 	say := []string{p.version(ctx, agent)}
 	files, err := p.Plan(agent)
-	gone := p.gone(agent)
+	gone := p.missing(agent)
 	switch {
 	case err != nil:
 		say = append(say, strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -87,10 +87,10 @@ func (p *Places) configured(agent sessions.Agent) bool {
 
 var wrapperProgram = regexp.MustCompile(`exec ('(?:[^']|'\\'')*') hook `)
 
-// gone names hooks and servers of an agent whose program or folder is gone, and hooks of another state folder.
-func (p *Places) gone(agent sessions.Agent) (say []string) {
+// missing names hooks and servers of an agent whose program or folder is gone, and hooks of another state folder.
+func (p *Places) missing(agent sessions.Agent) (say []string) {
 	for _, part := range p.allParts(agent, p.installed(agent)) {
-		if entry, ours := part.server(part.values()); ours && program(entry) != p.Program && gone(program(entry)) {
+		if entry, ours := part.server(part.values()); ours && program(entry) != p.Program && programMissing(program(entry)) {
 			say = append(say, fmt.Sprintf("%s starts the MCP server with %s, which is gone", part.path, program(entry)))
 		}
 		for _, w := range part.wrappers() {
@@ -99,7 +99,7 @@ func (p *Places) gone(agent sessions.Agent) (say []string) {
 			switch {
 			case err != nil:
 				say = append(say, fmt.Sprintf("hooks in %s run %s, which is gone, and record nothing", part.path, w))
-			case m != nil && unquote(string(m[1])) != p.Program && gone(unquote(string(m[1]))):
+			case m != nil && unquote(string(m[1])) != p.Program && programMissing(unquote(string(m[1]))):
 				say = append(say, fmt.Sprintf("hooks in %s run %s, whose program %s is gone, and record nothing", part.path, w, unquote(string(m[1]))))
 			case w != p.wrapper():
 				say = append(say, fmt.Sprintf("hooks in %s record into another state folder, by %s", part.path, w))

@@ -190,7 +190,7 @@ func (p *Places) complete(agent sessions.Agent, part part, root map[string]any) 
 		entry, ours := part.server(root)
 		path, data := program(entry), dataOf(entry)
 		byHand := data == "" && !filepath.IsAbs(path) // it finds the program, and this one the state folder, by the environment
-		return entry != nil && !ours || ours && (path == p.Program || !gone(path)) && (data == p.Data || byHand)
+		return entry != nil && !ours || ours && (path == p.Program || !programMissing(path)) && (data == p.Data || byHand)
 	}
 	want := map[string]int{}
 	for _, h := range hooksIn(root) {
@@ -229,8 +229,8 @@ func dataOf(entry map[string]any) string {
 	return ""
 }
 
-// gone reports whether a command is a path at which no program is left, as after this program was moved.
-func gone(path string) bool { return filepath.IsAbs(path) && !exists(path) }
+// programMissing reports whether a command is a path at which no program is left, as after this program was moved.
+func programMissing(path string) bool { return filepath.IsAbs(path) && !exists(path) }
 
 // serverEntry returns the entry of the MCP server: a new one, or an older one with the program and the state folder of this one.
 func (p *Places) serverEntry(agent sessions.Agent, older map[string]any) map[string]any {
@@ -246,7 +246,7 @@ func (p *Places) serverEntry(agent sessions.Agent, older map[string]any) map[str
 	if older != nil {
 		command := entry["command"]
 		entry = maps.Clone(older)
-		if gone(program(older)) {
+		if programMissing(program(older)) {
 			entry["command"] = command
 		}
 	}

@@ -140,7 +140,7 @@ func TestMoved(t *testing.T) {
 			t.Errorf("%s: after uninstall:\n%s\nwant\n%s", agent, after, before)
 		}
 	}
-	if gone("/bin/sh") || gone("anamnesis") {
+	if programMissing("/bin/sh") || programMissing("anamnesis") {
 		t.Error("a program that is there was replaced")
 	}
 }

@@ -141,7 +141,7 @@ func (s *Server) instead(ctx context.Context, v *evidenceView, st *state.State, 
 
 // commits returns the snapshots of two steps of a task.
 func (s *Server) commits(task string, from, to int) (first, last string, err error) {
-	t, err := s.watches.look(task)
+	t, err := s.watches.acquire(task)
 	if err != nil {
 		return "", "", err
 	}
@@ -180,8 +180,8 @@ func (s *Server) gather(v *evidenceView, p card.Provenance) (*op.JumpIntended, e
 				v.Jump = &jumpView{Seq: o.Seq, From: b.From, To: b.To, By: b.By, Reason: b.Reason, Path: opPath(p.Task, o.Seq)}
 			}
 		default:
-			if within && tells(o) {
-				v.take(p.Task, o)
+			if within && informs(o) {
+				v.add(p.Task, o)
 			}
 		}
 		if jump != nil || o.Seq > last+maxJumpDistance {
@@ -195,8 +195,8 @@ func (s *Server) gather(v *evidenceView, p card.Provenance) (*op.JumpIntended, e
 	return jump, err
 }
 
-// tells reports whether an operation adds something to those beside it.
-func tells(o op.Op) bool {
+// informs reports whether an operation adds something to those beside it.
+func informs(o op.Op) bool {
 	switch b := o.Body.(type) {
 	case nil, *op.ModelAsked, *op.ToolCalled, *op.ToolStarted, *op.LogSealed, *op.JumpRequested:
 		return false
@@ -206,7 +206,7 @@ func tells(o op.Op) bool {
 	return true
 }
 
-func (v *evidenceView) take(task string, o op.Op) {
+func (v *evidenceView) add(task string, o op.Op) {
 	if len(v.Ops) == maxEvidenceOps {
 		v.More++
 		return

@@ -65,7 +65,7 @@ func unlinked(text string, cards []string) string {
 func parsePages() (*pages, error) {
 	base := template.New("layout.html").Option("missingkey=error").Funcs(template.FuncMap{
 		"clean":    term.Clean,
-		"who":      timeline.Who,
+		"who":      timeline.ActorName,
 		"line":     term.Line,
 		"meaning":  meaning,
 		"unlinked": unlinked,

@@ -85,7 +85,7 @@ func (s *Server) showLive(w http.ResponseWriter, r *http.Request) error {
 	}
 	id := r.PathValue("task")
 	live := s.tasks.Live(id)
-	t, err := s.watches.look(id)
+	t, err := s.watches.acquire(id)
 	if err != nil {
 		return err
 	}

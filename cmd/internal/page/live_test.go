@@ -195,7 +195,7 @@ func TestImpossibleStream(t *testing.T) {
 		page := s.get(t, "/tasks/task_1")
 		wantIn(t, "the page", page, "cannot follow one another", "op 9", "doctor task_1", "Operations 1 to 8 of 8.", `id="step-1"`)
 	}
-	if read, err := s.page.watches.look("task_1"); err != nil || read.builder.State().Last != 8 {
+	if read, err := s.page.watches.acquire("task_1"); err != nil || read.builder.State().Last != 8 {
 		t.Errorf("what is kept was made of the operation that cannot follow (%v)", err)
 	} else {
 		read.mu.Unlock()

@@ -68,7 +68,7 @@ func (w *watch) auto(live int) *detail {
 		d.Jump = &jumpDetail{Jump: *jump.Jump, Seq: jump.First, Passes: passes}
 		if l, err := w.follower.Line(jump.First); err == nil {
 			if b, ok := l.Op.Body.(*op.JumpDone); ok {
-				d.Jump.Reverted, d.Jump.More, d.Jump.Kept = timeline.Moves(b), max(0, b.NReverted-len(b.Reverted)), b.Kept
+				d.Jump.Reverted, d.Jump.More, d.Jump.Kept = timeline.FileActions(b), max(0, b.NReverted-len(b.Reverted)), b.Kept
 				d.Jump.Lost = b.LostAttributes
 			}
 		}
@@ -142,7 +142,7 @@ func (s *Server) opOf(r *http.Request) (task string, o *opDetail, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	t, err := s.watches.look(r.PathValue("task"))
+	t, err := s.watches.acquire(r.PathValue("task"))
 	if err != nil {
 		return "", nil, err
 	}
@@ -208,7 +208,7 @@ func (s *Server) showStep(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	t, err := s.watches.look(r.PathValue("task"))
+	t, err := s.watches.acquire(r.PathValue("task"))
 	if err != nil {
 		return err
 	}
@@ -327,14 +327,14 @@ func (s *Server) showContext(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("%w. 'anamnesis doctor %s' looks closer", err, id)
 	}
 	path := taskPath(id)
-	c.take(x, messages, int(min(from, 1<<30)), fmt.Sprintf("%s/ops/%d/context", path, seq))
+	c.paginate(x, messages, int(min(from, 1<<30)), fmt.Sprintf("%s/ops/%d/context", path, seq))
 	d := detail{Task: id, Path: path, Back: backTo(path, seq), Title: fmt.Sprintf("Context at operation %d", seq), Context: c}
 	return s.showDetail(w, r, d)
 }
 
-// take takes the messages from one on, or with from 0 the newest, within what a
-// page shows.
-func (c *contextDetail) take(x inspect.Explanation, messages []model.Message, from int, path string) {
+// paginate selects the messages from one on, or with from 0 the newest, within the limits of a
+// page.
+func (c *contextDetail) paginate(x inspect.Explanation, messages []model.Message, from int, path string) {
 	c.X, c.Total = x, len(messages)
 	if from == 0 {
 		from = max(len(messages)-messagesShown, 0) + 1

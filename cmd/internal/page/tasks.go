@@ -153,7 +153,7 @@ func (s *Server) showTask(w http.ResponseWriter, r *http.Request) error {
 	}
 	id := r.PathValue("task")
 	live := s.tasks.Live(id) // before the stream, so that a turn's end is read
-	t, err := s.watches.look(id)
+	t, err := s.watches.acquire(id)
 	if err != nil {
 		return err
 	}

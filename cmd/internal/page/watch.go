@@ -35,9 +35,9 @@ type watch struct {
 	closed   bool
 }
 
-// look reads what is new of a task and returns it locked; the caller unlocks it. A fault of
+// acquire reads what is new of a task and returns it locked; the caller unlocks it. A fault of
 // the stream is in end and is not returned as an error.
-func (ws *watches) look(id string) (*watch, error) {
+func (ws *watches) acquire(id string) (*watch, error) {
 	for {
 		w, err := ws.get(id)
 		if err != nil {
@@ -58,15 +58,15 @@ func (ws *watches) look(id string) (*watch, error) {
 
 // get returns the watch of a task, opening it if necessary.
 func (ws *watches) get(id string) (*watch, error) {
-	w, gone, err := ws.take(id)
+	w, gone, err := ws.getOrOpen(id)
 	if gone != nil {
 		gone.close() // waits for its users
 	}
 	return w, err
 }
 
-// take also returns the watch to be closed in its place.
-func (ws *watches) take(id string) (w, gone *watch, err error) {
+// getOrOpen also returns the watch to be closed in its place.
+func (ws *watches) getOrOpen(id string) (w, gone *watch, err error) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for i, w := range ws.open {

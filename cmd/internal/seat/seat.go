@@ -40,10 +40,10 @@ type Work struct {
 // drawn reports whether work is drawn on the terminal.
 func (s *Seat) drawn(w Work) bool { return s.Drawable() && w.Show == console.Show{} }
 
-// Sit opens a session that stays after an answer. Without a terminal, it runs one turn.
-func (s *Seat) Sit(ctx context.Context, w Work) error {
+// Interact opens a session that stays after an answer. Without a terminal, it runs one turn.
+func (s *Seat) Interact(ctx context.Context, w Work) error {
 	if !s.drawn(w) {
-		return s.sitPlain(ctx, w)
+		return s.interactPlain(ctx, w)
 	}
 	svc, set, err := s.Configured(w.Dir)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Seat) Sit(ctx context.Context, w Work) error {
 	return s.draw(ctx, svc, set, w, o)
 }
 
-func (s *Seat) sitPlain(ctx context.Context, w Work) error {
+func (s *Seat) interactPlain(ctx context.Context, w Work) error {
 	s.stay = s.Interactive() && w.Show == console.Show{}
 	if !s.stay && w.Pick {
 		return exit.Usagef("-r needs a terminal: 'anamnesis tasks' lists the tasks, 'anamnesis resume TASK' continues one")
@@ -187,7 +187,7 @@ func (s *Seat) draw(ctx context.Context, svc *session.Service, set *settings.Set
 	case errors.Is(res.Err, session.ErrNoModel):
 		return s.drawOffered(ctx, set, w, o)
 	case res.Err != nil && o.Once:
-		return exit.Seen(res.Err)
+		return exit.Report(res.Err)
 	case res.Ran && o.Once:
 		return console.Ended(res.Task, res.Last)
 	}

@@ -40,7 +40,7 @@ func (o *Printer) Hits(hits []recalled.Hit) {
 		if h.Expired {
 			mark += ", expired"
 		}
-		o.Printf("%.2f  %s  %s (%s%s)\n      %s\n", h.Score, h.Card.ID, view.Clean(h.Card.Topic), h.Card.State, mark, cardfile.Shown(h.Path))
+		o.Printf("%.2f  %s  %s (%s%s)\n      %s\n", h.Score, h.Card.ID, view.Clean(h.Card.Topic), h.Card.State, mark, cardfile.PathText(h.Path))
 		if len(h.Also) > 0 {
 			o.Printf("      nearly the same: %s\n", view.Clean(strings.Join(h.Also, " ")))
 		}
@@ -129,13 +129,13 @@ func (o *Printer) Eval(res retrieval.EvalResult) {
 // Secrets lists the places.
 func (o *Printer) Secrets(found *knowledgebase.Secrets) {
 	for _, p := range found.Files {
-		o.Printf("file     %s: %s\n", cardfile.Shown(p.Path), strings.Join(p.Kinds, ", "))
+		o.Printf("file     %s: %s\n", cardfile.PathText(p.Path), strings.Join(p.Kinds, ", "))
 	}
 	for _, p := range found.History {
-		o.Printf("history  %s: %s\n", cardfile.Shown(p.Path), strings.Join(p.Kinds, ", "))
+		o.Printf("history  %s: %s\n", cardfile.PathText(p.Path), strings.Join(p.Kinds, ", "))
 	}
 	for _, p := range found.Unread {
-		o.Notef("%s is too long or no text, and stays as it is", cardfile.Shown(p))
+		o.Notef("%s is too long or no text, and stays as it is", cardfile.PathText(p))
 	}
 }
 
@@ -234,13 +234,13 @@ func CountCards(store *knowledgebase.Store) CardStats {
 // Synced says what a sync did.
 func (o *Printer) Synced(got *knowledgebase.Synced) {
 	for _, id := range got.Conflicts {
-		o.Notef("%s was changed on both sides: the other version waits in 'kb review'", cardfile.Shown(id))
+		o.Notef("%s was changed on both sides: the other version waits in 'kb review'", cardfile.PathText(id))
 	}
 	for _, r := range got.Renamed {
-		o.Notef("the remote's card %s says something else than the card of that id here, which stays; the remote's is the draft %s", cardfile.Shown(r.From), r.To)
+		o.Notef("the remote's card %s says something else than the card of that id here, which stays; the remote's is the draft %s", cardfile.PathText(r.From), r.To)
 	}
 	for _, id := range got.Drafts {
-		o.Notef("%s was reviewed here and has another state there: it counts as the other version says only once you review it", cardfile.Shown(id))
+		o.Notef("%s was reviewed here and has another state there: it counts as the other version says only once you review it", cardfile.PathText(id))
 	}
 	pushed := "nothing to push"
 	if got.Pushed {
@@ -271,9 +271,9 @@ func (o *Printer) Added(added cardfile.Added) {
 	case !added.Created:
 		what = "already there:"
 	}
-	o.Printf("%s %s %s\n", what, added.ID, cardfile.Shown(added.Path))
+	o.Printf("%s %s %s\n", what, added.ID, cardfile.PathText(added.Path))
 	if len(added.Ignored) > 0 {
-		o.Printf("  not taken from %s: %s; 'anamnesis kb edit %s' changes them\n", cardfile.Shown(added.File), strings.Join(added.Ignored, ", "), added.ID)
+		o.Printf("  not taken from %s: %s; 'anamnesis kb edit %s' changes them\n", cardfile.PathText(added.File), strings.Join(added.Ignored, ", "), added.ID)
 	}
 }
 
@@ -291,7 +291,7 @@ func (o *Printer) History(revs []history.Revision, brief bool) {
 // Imported says what an import of notes did.
 func (o *Printer) Imported(got cardfile.Imported) {
 	for _, s := range got.Skipped {
-		o.Notef("passed by: %s: %s", cardfile.Shown(s.Path), OneLine(s.Why))
+		o.Notef("passed by: %s: %s", cardfile.PathText(s.Path), OneLine(s.Why))
 	}
 	for _, id := range got.Conflicts {
 		o.Notef("%s was decided about and has changed since: left unchanged", id)

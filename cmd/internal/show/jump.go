@@ -53,13 +53,13 @@ func (o *Printer) passes(p inspect.JumpPlan) {
 
 // Jumped prints where a jump led and what it changed; next says how work continues there.
 func (o *Printer) Jumped(task, next string, done *op.JumpDone) {
-	o.Printf("%s is at step %d: %s changed; %s\n", task, done.To, timeline.Files(done.NReverted), next)
+	o.Printf("%s is at step %d: %s changed; %s\n", task, done.To, timeline.CountFiles(done.NReverted), next)
 	for i, path := range done.Reverted {
 		if i == maxToldPaths {
 			o.Printf("and %d more\n", done.NReverted-i)
 			break
 		}
-		o.Printf("%-7s %q\n", timeline.Moved(done, path), path)
+		o.Printf("%-7s %q\n", timeline.FileAction(done, path), path)
 	}
 	for _, line := range timeline.JumpDetail(done) {
 		o.Println(line)

@@ -11,16 +11,16 @@ import (
 	"anamnesis/orchestrator/guard/research"
 )
 
-// Asks names what a question about a call is about.
-func Asks(q gate.Question) string {
+// QuestionTitle names what a question about a call is about.
+func QuestionTitle(q gate.Question) string {
 	if q.Name == approval.Network {
 		return "Network access of a command"
 	}
 	return Line(q.Name, 80)
 }
 
-// Why returns what a call runs or reaches, and the mode or the rule that asks about it.
-func Why(q gate.Question) string {
+// QuestionReason returns what a call runs or reaches, and the mode or the rule that asks about it.
+func QuestionReason(q gate.Question) string {
 	var parts []string
 	line := Command(q.Args)
 	switch {

@@ -185,8 +185,8 @@ const (
 // Approve asks the user about one call. Without an answer the call is refused. A line that is
 // not an answer goes to the agent.
 func (l *Lines) Approve(ctx context.Context, about gate.Question) gate.Answer {
-	shown := Asks(about) + "\n" + l.about(about.Call)
-	if why := Why(about); why != "" {
+	shown := QuestionTitle(about) + "\n" + l.about(about.Call)
+	if why := QuestionReason(about); why != "" {
 		shown += "\n  " + why
 	}
 	if about.Note != "" {

@@ -202,7 +202,7 @@ func (p *textPrinter) returned(seq uint64, b *op.ToolReturned) {
 	if how == "" {
 		how = timeline.CallEnd(b)
 	}
-	end := strings.Join(strings.Fields(how+" "+took(b.Millis)), " ")
+	end := strings.Join(strings.Fields(how+" "+duration(b.Millis)), " ")
 	// The call is cut first, to a third of the line at least.
 	what := Line(strings.Join(strings.Fields(tool.Display(call, p.dir)), " "), max(p.width-runewidth.StringWidth(end)-3, p.width/3))
 	p.line("%s", strings.TrimSpace("• "+what+" "+end))
@@ -214,8 +214,8 @@ func (p *textPrinter) returned(seq uint64, b *op.ToolReturned) {
 	}
 }
 
-// took returns how long a call ran; empty if it was short.
-func took(ms int64) string {
+// duration returns how long a call ran; empty if it was short.
+func duration(ms int64) string {
 	if ms < 100 {
 		return ""
 	}

@@ -101,7 +101,7 @@ func LineOf(o op.Op, dir string) Line {
 func memoryLine(o op.Op) Line {
 	switch b := o.Body.(type) {
 	case *op.JumpRequested:
-		l := plain("jump to step %d asked for by %s", b.To, Who(b.By))
+		l := plain("jump to step %d asked for by %s", b.To, ActorName(b.By))
 		if b.Reason != "" {
 			l.Text += ": " + oneLine(b.Reason)
 		}
@@ -114,7 +114,7 @@ func memoryLine(o op.Op) Line {
 	case *op.JumpIntended:
 		return plain("from step %d to step %d, %d tokens left: %s", b.From, b.To, b.Tokens, oneLine(b.Reason))
 	case *op.JumpDone:
-		text := fmt.Sprintf("jump from step %d to step %d: %s changed", b.From, b.To, Files(b.NReverted))
+		text := fmt.Sprintf("jump from step %d to step %d: %s changed", b.From, b.To, CountFiles(b.NReverted))
 		return Line{Icon: "↩", Text: text, Detail: JumpDetail(b), Short: fmt.Sprintf("to %d", b.To)}
 	case *op.CheckpointMarked:
 		return Line{Text: "a checkpoint the agent set"}
@@ -206,7 +206,7 @@ func approvalText(b *op.ApprovalDecided) string {
 	switch kind, what, _ := strings.Cut(b.By, ":"); {
 	case b.By == "":
 	case b.By == op.ByUser:
-		text += " by " + Who(b.By)
+		text += " by " + ActorName(b.By)
 	case b.By == "nobody":
 		text += ", since no user could be asked"
 	case kind == "mode":
@@ -235,9 +235,9 @@ func changedLine(b *op.WorldChanged) Line {
 	if b.By == state.ChangedByAgent { // its call was shown
 		return Line{Text: "the step's changes so far, saved before the user was asked"}
 	}
-	files := fmt.Sprintf("%s changed, by whom is not known", Files(b.NChanged))
+	files := fmt.Sprintf("%s changed, by whom is not known", CountFiles(b.NChanged))
 	if b.By == state.ChangedByUser {
-		files = "the user changed " + Files(b.NChanged)
+		files = "the user changed " + CountFiles(b.NChanged)
 	}
 	return Line{Icon: "±", Text: files + ": " + someOf(b.Changed, b.NChanged)}
 }
@@ -319,8 +319,8 @@ func resultText(b *op.ToolReturned) string {
 	return CallText(b)
 }
 
-// Moved says what a jump did to a path, in the words of its dry run.
-func Moved(b *op.JumpDone, path string) string {
+// FileAction says what a jump did to a path, in the words of its dry run.
+func FileAction(b *op.JumpDone, path string) string {
 	switch {
 	case slices.Contains(b.Deleted, path):
 		return "delete"
@@ -330,16 +330,16 @@ func Moved(b *op.JumpDone, path string) string {
 	return "write"
 }
 
-// Moves names what a jump did to each path that it lists.
-func Moves(b *op.JumpDone) (moves []string) {
+// FileActions names what a jump did to each path that it lists.
+func FileActions(b *op.JumpDone) (moves []string) {
 	for _, path := range b.Reverted {
-		moves = append(moves, Moved(b, path)+" "+path)
+		moves = append(moves, FileAction(b, path)+" "+path)
 	}
 	return moves
 }
 
-// Files is a number of files.
-func Files(n int) string { return quote.Number(n, "file") }
+// CountFiles is a number of files.
+func CountFiles(n int) string { return quote.Number(n, "file") }
 
 // JumpDetail says of a jump what it kept, what it lost and where it followed the user.
 func JumpDetail(b *op.JumpDone) (lines []string) {
@@ -375,11 +375,11 @@ func savedLine(step int, b *op.WorldSaved) Line {
 	case !b.Complete && len(b.Skipped) > 0:
 		l.Text = fmt.Sprintf("step %d saved without %s: %s (%s)", step, quote.Number(len(b.Skipped), "path"), oneLine(b.Skipped[0].Path), b.Skipped[0].Reason)
 	case step == 0:
-		l.Text = "step 0: " + Files(b.Files)
+		l.Text = "step 0: " + CountFiles(b.Files)
 	default:
 		l.Text = fmt.Sprintf("step %d", step)
 		if b.NChanged > 0 {
-			l.Text += fmt.Sprintf(": %d of %s changed", b.NChanged, Files(b.Files))
+			l.Text += fmt.Sprintf(": %d of %s changed", b.NChanged, CountFiles(b.Files))
 		}
 	}
 	if b.Mixed != "" {
@@ -397,8 +397,8 @@ func maskedText(b *op.ContextMasked) string {
 	return fmt.Sprintf("%s masked: the context had %d tokens (%s), now %d", quote.Number(len(b.Results), "result"), b.Before, why, b.After)
 }
 
-// Who names the one that asked for a jump or decided an approval.
-func Who(by string) string {
+// ActorName names the one that asked for a jump or decided an approval.
+func ActorName(by string) string {
 	if by == op.ByUser {
 		return "the user"
 	}

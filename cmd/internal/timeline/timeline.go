@@ -143,7 +143,7 @@ func (b *Builder) Add(o op.Op) error {
 			b.asks[c.ID], b.open = c, append(b.open, c.ID)
 		}
 	case *op.ApprovalDecided:
-		edited(b.asks, body)
+		applyEdit(b.asks, body)
 	case *op.ToolReturned:
 		b.open = slices.DeleteFunc(b.open, func(id string) bool { return id == body.Call })
 		call := b.asks[body.Call]
@@ -172,8 +172,8 @@ func (b *Builder) Add(o op.Op) error {
 	return nil
 }
 
-// edited replaces a call's arguments by those that the user edited.
-func edited(calls map[string]op.Call, b *op.ApprovalDecided) {
+// applyEdit replaces a call's arguments by those that the user edited.
+func applyEdit(calls map[string]op.Call, b *op.ApprovalDecided) {
 	if c, ok := calls[b.Call]; ok && b.Args != "" {
 		c.Args = b.Args
 		calls[b.Call] = c
@@ -366,9 +366,9 @@ func CallEnd(b *op.ToolReturned) string {
 	return ""
 }
 
-// Left returns a function that reports whether a jump left a step, so that its changes are no
+// Discarded returns a function that reports whether a jump left a step, so that its changes are no
 // longer in the files. It is valid until the next Add.
-func (b *Builder) Left() func(step int) bool {
+func (b *Builder) Discarded() func(step int) bool {
 	live := b.live()
 	return func(step int) bool { return step < len(live) && !live[step] && b.state.Steps.Ended(step) }
 }

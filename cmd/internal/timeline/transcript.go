@@ -49,7 +49,7 @@ func (t *Transcript) Add(o op.Op) error {
 			t.calls[c.ID] = c
 		}
 	case *op.ApprovalDecided:
-		edited(t.calls, b)
+		applyEdit(t.calls, b)
 	case *op.ToolReturned:
 		t.result(b)
 	case *op.JumpDone, *op.PassDone, *op.CardsRecalled, *op.RepairsFound:

@@ -88,12 +88,12 @@ func (m *screen) questionKey(q *ask.Question, k tea.KeyPressMsg) tea.Cmd {
 		}
 		return m.typed(q, *first, k)
 	}
-	if !q.Takes(k) { // typing; the keys that follow are, too
+	if !q.Handles(k) { // typing; the keys that follow are, too
 		return m.typed(q, k)
 	}
 	if q.LetsRun(k) {
 		m.held = &k
-		return tea.Tick(ask.Settle, func(time.Time) tea.Msg { return settledMsg{q, &k} })
+		return tea.Tick(ask.HoldTime, func(time.Time) tea.Msg { return settledMsg{q, &k} })
 	}
 	m.answer(q, k)
 	return nil
@@ -166,7 +166,7 @@ func (m *screen) choose(k tea.KeyPressMsg) tea.Cmd {
 		return tea.Batch(m.line(*first), m.line(k))
 	case m.pick.yesNo && m.edit.Empty() && (name == "y" || name == "n"):
 		m.held = &k
-		return tea.Tick(ask.Settle, func(time.Time) tea.Msg { return settledMsg{nil, &k} })
+		return tea.Tick(ask.HoldTime, func(time.Time) tea.Msg { return settledMsg{nil, &k} })
 	case k.Text != "" || name == "backspace":
 		if m.pick.yesNo {
 			m.pick.at = len(m.pick.rows) - 1
@@ -202,7 +202,7 @@ func (m *screen) ctrlC(again bool) tea.Cmd {
 	case m.pick != nil:
 		m.pick = nil
 	case !m.edit.Empty():
-		m.edit.Take()
+		m.edit.Submit()
 		m.say("cleared; ↑ brings it back")
 	default:
 		m.say(hintLeave)
@@ -236,7 +236,7 @@ func (m *screen) line(k tea.KeyPressMsg) tea.Cmd {
 
 // submit runs the line: a command, a shell command, or a request.
 func (m *screen) submit() tea.Cmd {
-	text := m.edit.Take()
+	text := m.edit.Submit()
 	switch {
 	case text == "":
 		return nil

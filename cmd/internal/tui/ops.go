@@ -98,17 +98,17 @@ func (m *screen) delta(d model.Delta) {
 	if m.reply.text += d.Text; d.Text != "" {
 		m.reply.thinking = ""
 	}
-	m.settle(paint.Settled(m.reply.text))
+	m.printReply(paint.StablePrefix(m.reply.text))
 }
 
 // finish prints the rest of the reply.
 func (m *screen) finish() {
-	m.settle(len(m.reply.text))
+	m.printReply(len(m.reply.text))
 	m.reply.thinking = ""
 }
 
-// settle prints the first n bytes of the reply's text.
-func (m *screen) settle(n int) {
+// printReply prints the first n bytes of the reply's text.
+func (m *screen) printReply(n int) {
 	if strings.TrimSpace(m.reply.text[:n]) != "" {
 		m.print("")
 		m.print(strings.Join(m.markdown(m.reply.text[:n]), "\n"))
@@ -117,8 +117,8 @@ func (m *screen) settle(n int) {
 	m.reply.text = m.reply.text[n:]
 }
 
-// saw shows an operation that has become durable.
-func (m *screen) saw(o op.Op) {
+// apply shows an operation that has become durable.
+func (m *screen) apply(o op.Op) {
 	if o.Seq > m.st.Last && state.Fold(m.st, o) != nil {
 		if st, err := m.o.Service.State(m.o.Task); err == nil { // an operation was missed
 			m.st = st
@@ -153,7 +153,7 @@ func (m *screen) saw(o op.Op) {
 		m.event(o, paint.Faint.Render)
 	case *op.UserSaid:
 		if b.Source == op.SourceSteer || b.Source == op.SourceRejection {
-			m.said(b.Text)
+			m.printRequest(b.Text)
 		}
 	case *op.ModelFailed:
 		if m.ending || m.leaving { // the user knows
@@ -203,7 +203,7 @@ func (m *screen) jumped(o op.Op, b *op.JumpDone) {
 			m.print(fmt.Sprintf("  and %s", quote.Number(b.NReverted-i, "more file")))
 			break
 		}
-		m.print("  " + paint.Faint.Render(fmt.Sprintf("%-8s ", timeline.Moved(b, path))) + clean(path))
+		m.print("  " + paint.Faint.Render(fmt.Sprintf("%-8s ", timeline.FileAction(b, path))) + clean(path))
 	}
 	stays := "the record of those steps, in the context as it was"
 	if b.Compacted {
@@ -213,8 +213,8 @@ func (m *screen) jumped(o op.Op, b *op.JumpDone) {
 	m.print("")
 }
 
-// said shows the user's words; of many lines, the first and the last.
-func (m *screen) said(text string) {
+// printRequest shows the user's words; of many lines, the first and the last.
+func (m *screen) printRequest(text string) {
 	if text == "" {
 		return
 	}
@@ -250,7 +250,7 @@ func (m *screen) returned(step int, b *op.ToolReturned) {
 	if op.Acts(b.Name) == op.Plans && !b.IsError && !b.Refused {
 		return // the list itself was shown
 	}
-	dot, how := paint.Green.Render("●"), result.Took(b.Millis)
+	dot, how := paint.Green.Render("●"), result.Duration(b.Millis)
 	switch {
 	case b.Unknown:
 		dot, how = paint.Yellow.Render("●"), "outcome unknown"

@@ -181,15 +181,15 @@ func (m *screen) replay() {
 	if first > 0 {
 		m.print(paint.Faint.Render("… /timeline lists what came before"))
 	}
-	m.words.of(m.info.Dir)
+	m.words.reset(m.info.Dir)
 	edits := result.Edits(m.ctx, m.o.Service, m.st, ops)
 	for _, o := range ops {
 		if b, ok := o.Body.(*op.UserSaid); ok && b.Source == op.SourceRequest {
-			m.said(editor.Typed(b.Text))
+			m.printRequest(editor.Typed(b.Text))
 		} else if b, ok := o.Body.(*op.ToolReturned); ok && edits[b.Call] != nil {
 			m.ensureCall(b.Call).changes = edits[b.Call]
 		}
-		m.saw(o)
+		m.apply(o)
 	}
 	m.calls, m.turn, m.activity = nil, turn{}, ""
 	if end := m.st.Turn.End; end != nil && m.st.Waits() {
@@ -291,8 +291,8 @@ func (m *screen) planJump(to int) tea.Cmd {
 	}
 }
 
-// planned shows what a jump would do and asks whether to make it.
-func (m *screen) planned(msg planMsg) {
+// confirmJump shows what a jump would do and asks whether to make it.
+func (m *screen) confirmJump(msg planMsg) {
 	if msg.err != nil {
 		m.fail(msg.err)
 		return
@@ -334,7 +334,7 @@ func (m *screen) planned(msg planMsg) {
 // jump jumps to a step: now, or at the end of the running step.
 func (m *screen) jump(to int) tea.Cmd {
 	j := op.JumpRequested{To: to} // without a reason: the cards must not quote an invented one
-	ctx, s := m.ctx, m.take()
+	ctx, s := m.ctx, m.reclaim()
 	if m.running {
 		m.say(fmt.Sprintf("jumps to step %d when the present step is complete", to))
 		return func() tea.Msg {

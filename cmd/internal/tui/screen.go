@@ -56,7 +56,7 @@ type screen struct {
 	edit      editor.Editor
 	queue     editor.Outbox // messages that wait for the next request
 	questions []*ask.Question
-	held      *tea.KeyPressMsg // an answer, until ask.Settle has passed
+	held      *tea.KeyPressMsg // an answer, until ask.HoldTime has passed
 	wrote     time.Time        // when a text was typed last
 	aside     string           // a text that returns to the line when the turn has ended
 	pick      *picker
@@ -75,7 +75,7 @@ type screen struct {
 
 func newScreen(ctx context.Context, o Options, f *feed.Feed) *screen {
 	m := &screen{scrollback: newScrollback(o.Out, o.Theme), o: o, ctx: ctx, feed: f, now: time.Now(), st: new(state.State)}
-	m.words.of(o.Request.Dir)
+	m.words.reset(o.Request.Dir)
 	m.edit = editor.New(editor.OpenHistory(o.Service.Home.State, o.Request.Dir), o.Request.Dir, offered())
 	return m
 }
@@ -93,7 +93,7 @@ func (m *screen) Init() tea.Cmd {
 		m.greet()
 		cmds = append(cmds, m.switchTo(m.o.Task))
 	case m.o.Task != "" || m.o.Text != "":
-		m.said(m.o.Text)
+		m.printRequest(m.o.Text)
 		cmds = append(cmds, m.begin(m.o.Text))
 	default:
 		m.greet()
@@ -133,7 +133,7 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 	case openedMsg:
 		return m.opened(msg)
 	case turnMsg:
-		return m.ended(msg)
+		return m.turnEnded(msg)
 	case lostMsg:
 		return m.quit()
 	case textMsg:
@@ -145,7 +145,7 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 	case stepsMsg:
 		m.summary(msg)
 	case planMsg:
-		m.planned(msg)
+		m.confirmJump(msg)
 	case settledMsg:
 		return m.settled(msg)
 	case closedMsg:
@@ -188,10 +188,10 @@ func (m *screen) question() *ask.Question {
 
 // happened handles the events in the feed.
 func (m *screen) happened() {
-	for _, e := range m.feed.Take() {
+	for _, e := range m.feed.Drain() {
 		switch e := e.(type) {
 		case op.Op:
-			m.saw(e)
+			m.apply(e)
 		case model.Delta:
 			m.delta(e)
 		case startedMsg:
@@ -257,7 +257,7 @@ func (m *screen) begin(text string) tea.Cmd {
 func (m *screen) started(e startedMsg) {
 	m.info, m.st = e.Info, e.st
 	m.o.Task = e.Task
-	m.words.of(e.Dir)
+	m.words.reset(e.Dir)
 	m.turn = turn{usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten} // the request may be an earlier one
 	if !m.known {
 		m.heading()
@@ -302,8 +302,8 @@ func (m *screen) run() tea.Cmd {
 	})
 }
 
-// ended shows how a turn ended, and sends what was queued.
-func (m *screen) ended(msg turnMsg) tea.Cmd {
+// turnEnded shows how a turn ended, and sends what was queued.
+func (m *screen) turnEnded(msg turnMsg) tea.Cmd {
 	m.running, m.activity, m.calls = false, "", nil
 	m.unhint()
 	m.cancel()
@@ -328,7 +328,7 @@ func (m *screen) ended(msg turnMsg) tea.Cmd {
 		m.s.Offer()
 	}
 	if msg.err == nil && (msg.out.Reason == "done" || msg.out.Reason == "idle") {
-		if text := m.queue.Take(); text != "" {
+		if text := m.queue.Drain(); text != "" {
 			return tea.Batch(cmd, m.send(text))
 		}
 	}
@@ -338,15 +338,15 @@ func (m *screen) ended(msg turnMsg) tea.Cmd {
 
 // giveBack puts a request that did not begin, and queued messages, back into the line.
 func (m *screen) giveBack(request string) {
-	if text := joined(request, m.queue.Take()); text != "" {
+	if text := joined(request, m.queue.Drain()); text != "" {
 		m.edit.Set(joined(text, m.edit.Text()))
 		m.edit.Dismiss()
 	}
 }
 
-// take returns the session, whose directory no other process can have from now on; nil if there
+// reclaim returns the session, whose directory no other process can have from now on; nil if there
 // is none, or another process has taken the directory.
-func (m *screen) take() *session.Session {
+func (m *screen) reclaim() *session.Session {
 	if m.s != nil && !m.running && !m.s.Take() {
 		m.s, m.known = nil, true
 	}
@@ -355,9 +355,9 @@ func (m *screen) take() *session.Session {
 
 // send starts a turn with a request.
 func (m *screen) send(text string) tea.Cmd {
-	m.said(text)
+	m.printRequest(text)
 	text = m.queue.With(text)
-	if m.take() == nil {
+	if m.reclaim() == nil {
 		return m.begin(text)
 	}
 	m.turn = turn{after: m.st.Last, usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten}

@@ -125,7 +125,7 @@ func TestKeyOrWord(t *testing.T) {
 			s.running = true
 			s.wait(c.after)
 			s.types(c.keys, c.pause)
-			s.wait(ask.Settle)
+			s.wait(ask.HoldTime)
 			got := ""
 			select {
 			case a := <-s.q.Answer:

@@ -138,8 +138,8 @@ type words struct {
 	printer term.Printer
 }
 
-// of prepares for the events of a task in dir.
-func (w *words) of(dir string) { w.printer = term.NewText(nil, &w.text, 4096, dir, term.NoOutputs) }
+// reset prepares for the events of a task in dir.
+func (w *words) reset(dir string) { w.printer = term.NewText(nil, &w.text, 4096, dir, term.NoOutputs) }
 
 func (w *words) op(o op.Op) string {
 	w.printer.Op(o)

@@ -244,7 +244,7 @@ func (m *screen) whyVerb(args []string) tea.Cmd {
 		}
 		seq = m.st.Steps.At(n).Last
 	}
-	return m.withTask(func() (string, error) { return report.Why(svc, task, seq, width) })
+	return m.withTask(func() (string, error) { return report.Context(svc, task, seq, width) })
 }
 
 func (m *screen) costVerb([]string) tea.Cmd {

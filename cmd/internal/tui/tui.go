@@ -106,7 +106,7 @@ func (m *screen) client() session.Client {
 			Output:   func(c op.Call, p []byte) { f.Print(c.ID, p) },
 			Editing:  func(c op.Call, changes []file.Change) { f.Add(editingMsg{c.ID, changes}) },
 			Passing:  func(op.PassBegun) { f.Add(noteMsg("asking the model what to keep of these steps")) },
-			Queued:   func() string { return m.queue.With(m.queue.Take()) },
+			Queued:   func() string { return m.queue.With(m.queue.Drain()) },
 			Approve: func(ctx context.Context, q gate.Question) gate.Answer {
 				a, _ := m.put(ctx, &ask.Question{Kind: ask.OfCall, Call: q})
 				return a
@@ -215,7 +215,7 @@ func (m *screen) quit() tea.Cmd {
 
 // unsent adds text that was typed and not sent to the history, and returns it.
 func (m *screen) unsent() string {
-	text := joined(joined(m.queue.Take(), m.aside), m.edit.Text())
+	text := joined(joined(m.queue.Drain(), m.aside), m.edit.Text())
 	m.aside = ""
 	if text != "" {
 		m.edit.Remember(text)

@@ -63,14 +63,14 @@ func TestShortened(t *testing.T) {
 // does not ask for more text.
 func TestInterruptedTurn(t *testing.T) {
 	m := &screen{scrollback: scrollback{width: 80}, st: new(state.State)}
-	m.words.of("")
+	m.words.reset("")
 	fault := op.Op{Body: &op.ModelFailed{Error: "model: canceled"}}
-	if m.saw(fault); len(m.out) != 1 {
+	if m.apply(fault); len(m.out) != 1 {
 		t.Errorf("a fault is printed as %q", m.out)
 	}
 	m.out, m.cancel = nil, func() {}
 	m.interrupt()
-	m.saw(fault)
+	m.apply(fault)
 	m.outcome(turnMsg{out: runtime.Outcome{Reason: "interrupted"}})
 	m.leaving = true
 	m.outcome(turnMsg{out: runtime.Outcome{Reason: "interrupted"}})
@@ -84,10 +84,10 @@ func TestInterruptedTurn(t *testing.T) {
 func TestCountdown(t *testing.T) {
 	now := time.Now()
 	m := &screen{scrollback: scrollback{width: 120}, st: new(state.State), feed: feed.New(), running: true, begun: now, now: now}
-	m.words.of("")
+	m.words.reset("")
 	wait := &op.Wait{Until: now.Add(90 * time.Second), Tries: 1}
 	for range 2 {
-		m.saw(op.Op{Body: &op.ModelFailed{Error: "model: http (status 503): busy", Wait: wait}})
+		m.apply(op.Op{Body: &op.ModelFailed{Error: "model: http (status 503): busy", Wait: wait}})
 	}
 	if got := paint.Strip(strings.Join(m.out, "\n")); got != "! the provider fails and is asked again: model: http (status 503): busy" {
 		t.Errorf("printed %q", got)
@@ -174,7 +174,7 @@ func TestTypingIsNoAnswer(t *testing.T) {
 	m, _ = asking()
 	late := &ask.Question{Kind: ask.OfCall, Answer: make(chan gate.Answer, 1)}
 	m.line(key("g"))
-	m.edit.Take() // as it is sent
+	m.edit.Submit() // as it is sent
 	m.questions = []*ask.Question{late}
 	m.asked()
 	m.now = m.now.Add(900 * time.Millisecond)

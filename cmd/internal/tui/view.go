@@ -43,7 +43,7 @@ func (m *screen) View() tea.View {
 	}
 	switch q := m.question(); {
 	case q != nil:
-		q.Draft, q.Held = !m.edit.Empty(), m.held != nil
+		q.Draft, q.Waiting = !m.edit.Empty(), m.held != nil
 		add(q.View(m.width, m.tall, m.now))
 	case m.pick != nil:
 		add(m.pick.view(m.width, m.tall))

@@ -76,7 +76,7 @@ func (d *Door) Wrap(turnAway TurnAway, inside http.Handler) http.Handler {
 		switch {
 		case r.URL.Path == "/" && r.URL.Query().Has("token") && reads(r):
 			d.exchange(turnAway, w, r)
-		case strings.HasPrefix(r.URL.Path, "/static/") || d.known(r):
+		case strings.HasPrefix(r.URL.Path, "/static/") || d.authenticated(r):
 			inside.ServeHTTP(w, r)
 		default:
 			turnAway(w, r, "")
@@ -110,17 +110,17 @@ func reads(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead
 }
 
-func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+func equalSecrets(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// known reports whether a request has the right cookie. A server on another port can set
+// authenticated reports whether a request has the right cookie. A server on another port can set
 // cookies of the same name; those are skipped.
-func (d *Door) known(r *http.Request) bool {
-	return slices.ContainsFunc(r.CookiesNamed(d.cookie), func(c *http.Cookie) bool { return same(c.Value, d.ticket) })
+func (d *Door) authenticated(r *http.Request) bool {
+	return slices.ContainsFunc(r.CookiesNamed(d.cookie), func(c *http.Cookie) bool { return equalSecrets(c.Value, d.ticket) })
 }
 
 // exchange returns the cookie for the token, and an address without it.
 func (d *Door) exchange(turnAway TurnAway, w http.ResponseWriter, r *http.Request) {
-	if !same(r.URL.Query().Get("token"), d.Token) {
+	if !equalSecrets(r.URL.Query().Get("token"), d.Token) {
 		turnAway(w, r, "The token in this address is not this server's: each start of the server creates a new one.")
 		return
 	}

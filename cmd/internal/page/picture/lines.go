@@ -38,7 +38,7 @@ type Line struct {
 // Groups groups operations by step.
 func Groups(lines []taskdir.Line, b *timeline.Builder) []Group {
 	var out []Group
-	st, left := b.State(), b.Left()
+	st, left := b.State(), b.Discarded()
 	for _, l := range lines {
 		if n := len(out); n == 0 || out[n-1].Step != l.Step {
 			g := Group{Step: l.Step, Name: fmt.Sprintf("step %d", l.Step), Left: left(l.Step)}

@@ -30,10 +30,10 @@ const (
 	typing = time.Second
 )
 
-// Settle is how long no other key must follow one that lets a call run: it may begin a word.
+// HoldTime is how long no other key must follow one that lets a call run: it may begin a word.
 // Between two keys of a word, typists take 238 ms on average, with a standard deviation of 112 ms
 // (Dhakal et al., "Observations on Typing from 136 Million Keystrokes", CHI 2018).
-const Settle = 500 * time.Millisecond
+const HoldTime = 500 * time.Millisecond
 
 // Kind says what a question asks for.
 type Kind int
@@ -65,7 +65,7 @@ type Question struct {
 	Changes []file.Change    // what the call is about to do to files
 	Answer  chan gate.Answer // has room for one
 	Draft   bool             // the line holds text, and keys go to it
-	Held    bool             // an answer, until Settle has passed
+	Waiting bool             // an answer, until HoldTime has passed
 
 	at    state
 	armed time.Time       // from when on a key is an answer
@@ -125,9 +125,9 @@ func (q *Question) Typed() (began []tea.KeyPressMsg) {
 	return began
 }
 
-// Takes reports whether a key belongs to the question: a letter that is no answer does not, nor does
+// Handles reports whether a key belongs to the question: a letter that is no answer does not, nor does
 // a key that changes a draft.
-func (q *Question) Takes(k tea.KeyPressMsg) bool {
+func (q *Question) Handles(k tea.KeyPressMsg) bool {
 	switch {
 	case q.at == byAll:
 		return k.Text == "" || strings.ToLower(k.Text) == "a"
@@ -280,7 +280,7 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 	if q.note != "" {
 		lines = append(lines, indented(paint.Yellow, q.note, width)...)
 	}
-	if q.Held {
+	if q.Waiting {
 		return atEnd(append(lines, offered([]string{"… the call runs in a moment", "Enter now", "Esc ends the turn", "another key makes it text"}, width)...))
 	}
 	prompt := ""
@@ -347,7 +347,7 @@ func (q *Question) body(width, height int) []string {
 	if q.Kind != OfCall {
 		return paint.Wrap(paint.Yellow.Render("? ")+term.Clean(q.Text), width)
 	}
-	lines := []string{paint.Cut(paint.Yellow.Render("? ")+paint.Bold.Render(term.Asks(q.Call)), width)}
+	lines := []string{paint.Cut(paint.Yellow.Render("? ")+paint.Bold.Render(term.QuestionTitle(q.Call)), width)}
 	var note []string
 	if q.Call.Note != "" {
 		note = indented(paint.Yellow, q.Call.Note, width)
@@ -375,7 +375,7 @@ func (q *Question) body(width, height int) []string {
 			lines = append(lines, paint.Wrap(term.Clean(l), width)...)
 		}
 	}
-	remarks := append(indented(paint.Faint, term.Why(q.Call), width), note...)
+	remarks := append(indented(paint.Faint, term.QuestionReason(q.Call), width), note...)
 	if room := max(4, height-6-len(remarks)); len(lines) > room {
 		rest := quote.Number(len(lines)-room+1, "more line")
 		lines = append(lines[:room-1], indented(paint.Yellow, "… "+rest+", not shown; v shows everything", width)...)

@@ -114,7 +114,7 @@ func TestLongEdit(t *testing.T) {
 		}
 	}
 	q = &Question{Kind: OfCall, Call: gate.Question{Call: op.Call{Name: "Bash", Args: `{"command":"ls"}`}}}
-	if q.View(40, 12, time.Now()); q.Takes(press("v")[0]) {
+	if q.View(40, 12, time.Now()); q.Handles(press("v")[0]) {
 		t.Error("v is an answer where all is shown")
 	}
 }

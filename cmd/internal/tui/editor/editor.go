@@ -96,8 +96,8 @@ func (e *Editor) Set(text string) {
 	e.Paste(text)
 }
 
-// Take returns what was typed and empties the line.
-func (e *Editor) Take() string {
+// Submit returns what was typed and empties the line.
+func (e *Editor) Submit() string {
 	text := strings.TrimSpace(e.Text())
 	e.history.Add(text)
 	e.area.Reset()

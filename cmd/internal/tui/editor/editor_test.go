@@ -52,12 +52,12 @@ func TestEditor(t *testing.T) {
 	if shown := e.area.Value(); shown != "see [paste 1: 21 lines] now" {
 		t.Errorf("shown as %q", shown)
 	}
-	if got := e.Take(); got != "see "+long+" now" {
+	if got := e.Submit(); got != "see "+long+" now" {
 		t.Errorf("sent %q", got)
 	}
 	typeInto(&e, "second", "enter")
 	e.Set("second")
-	e.Take()
+	e.Submit()
 	typeInto(&e, "a draft", "up", "up")
 	if got := e.Text(); got != "see "+long+" now" {
 		t.Errorf("two up: %q", got)
@@ -102,7 +102,7 @@ func TestEditor(t *testing.T) {
 	e.Set("see ")
 	e.Paste(long)
 	typeInto(&e, "backspace", "it")
-	if got := e.Take(); got != "see it" {
+	if got := e.Submit(); got != "see it" {
 		t.Errorf("a paste was erased to %q", got)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "later.go"), nil, 0o600); err != nil {
@@ -117,12 +117,12 @@ func TestEditor(t *testing.T) {
 func TestOutbox(t *testing.T) {
 	var b Outbox
 	b.Attach("ls", "exit 0", "output\n")
-	if got := b.With(b.Take()); got != "" {
+	if got := b.With(b.Drain()); got != "" {
 		t.Errorf("without a message: %q", got)
 	}
 	b.Add("one")
 	b.Add("two")
-	if got := b.With(b.Take()); got != "one\n\ntwo\n\nI ran `ls` (exit 0):\n```\noutput\n```" || Typed(got) != "one\n\ntwo" {
+	if got := b.With(b.Drain()); got != "one\n\ntwo\n\nI ran `ls` (exit 0):\n```\noutput\n```" || Typed(got) != "one\n\ntwo" {
 		t.Errorf("queued messages: %q", got)
 	}
 	if got := b.With("three"); got != "three" {

@@ -43,8 +43,8 @@ func (b *Outbox) Last() (text string, ok bool) {
 	return text, true
 }
 
-// Take returns all messages as one text and empties the outbox.
-func (b *Outbox) Take() string {
+// Drain returns all messages as one text and empties the outbox.
+func (b *Outbox) Drain() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	text := strings.Join(b.texts, "\n\n")

@@ -62,8 +62,8 @@ func (f *Feed) Add(m any) {
 	}
 }
 
-// Take returns what was added since the last call.
-func (f *Feed) Take() []any {
+// Drain returns what was added since the last call.
+func (f *Feed) Drain() []any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	q := f.queue

@@ -270,9 +270,9 @@ func prefix(lines []string, first, rest string) []string {
 	return out
 }
 
-// Settled returns the length of the part of a growing markdown text whose rendering later
+// StablePrefix returns the length of the part of a growing markdown text whose rendering later
 // text cannot change: up to the last empty line outside code blocks and lists.
-func Settled(text string) int {
+func StablePrefix(text string) int {
 	at, fence, list, begin := 0, "", false, 0
 	for line := range strings.Lines(text) {
 		end := begin + len(line)

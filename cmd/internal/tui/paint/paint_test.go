@@ -25,8 +25,8 @@ func TestSettled(t *testing.T) {
 		{"- one\n- two\n", ""},
 		{"one\n\n- a\n\n  more of a\n", "one\n\n"},
 	} {
-		if got := c.text[:Settled(c.text)]; got != c.want {
-			t.Errorf("Settled(%q) = %q, want %q", c.text, got, c.want)
+		if got := c.text[:StablePrefix(c.text)]; got != c.want {
+			t.Errorf("StablePrefix(%q) = %q, want %q", c.text, got, c.want)
 		}
 	}
 }

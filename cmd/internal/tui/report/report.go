@@ -193,8 +193,8 @@ func Cards(svc *session.Service, task string) (string, error) {
 	return strings.Join(append(lines, paint.Faint.Render("'anamnesis kb show ID' shows one, 'anamnesis kb review' reviews drafts")), "\n"), err
 }
 
-// Why lists what the model sees after an operation, and what was compacted or masked.
-func Why(svc *session.Service, task string, seq uint64, width int) (string, error) {
+// Context lists what the model sees after an operation, and what was compacted or masked.
+func Context(svc *session.Service, task string, seq uint64, width int) (string, error) {
 	x, _, err := svc.Explain(task, seq)
 	if err != nil {
 		return "", err

@@ -43,7 +43,7 @@ func Exited(b *op.ToolReturned) string {
 		how, _, _ := strings.Cut(b.Display, ":")
 		return how
 	}
-	return strings.TrimSuffix(fmt.Sprintf("exit %d · %s", *b.Exit, Took(b.Millis)), " · ")
+	return strings.TrimSuffix(fmt.Sprintf("exit %d · %s", *b.Exit, Duration(b.Millis)), " · ")
 }
 
 // Call returns a call as one line, its name in bold.
@@ -58,8 +58,8 @@ func Call(c op.Call, dir string) string {
 	return paint.Bold.Render(name) + " " + strings.TrimSuffix(rest, ")")
 }
 
-// Took returns how long a call ran; empty if it was short.
-func Took(ms int64) string {
+// Duration returns how long a call ran; empty if it was short.
+func Duration(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	switch {
 	case d < 100*time.Millisecond:
