@@ -475,7 +475,7 @@ passes:
 	d.types("/why\n")
 	d.sees("ANAMNESIS_BLOCK")
 	d.types("/undo\n")
-	d.sees("from step 5 to step 3 would:", "delete   later.md", "Jump to step 3?")
+	d.sees("would jump now: step 5 to step 3", `delete  "later.md"`, "Jump to step 3?")
 	d.press("Enter")
 	d.sees("jump from step 5 to step 3: 1 file changed", "1 jump")
 	if inWorld(d.dir, "later.md") || !inWorld(d.dir, "notes.md") {

@@ -4,13 +4,12 @@ package stream
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"regexp"
-	"unicode/utf8"
 
+	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream"
 )
 
@@ -41,7 +40,7 @@ func Print(w io.Writer, rec opstream.Record, asJSON bool) error {
 		if !rec.Durable {
 			mark = " (not known durable yet)"
 		}
-		_, err = fmt.Fprintf(w, "%d %s %s step %d tok %d%s %s\n", rec.Seq, ts, rec.Kind, rec.Step, rec.Tok, mark, visible(rec.Body))
+		_, err = fmt.Fprintf(w, "%d %s %s step %d tok %d%s %s\n", rec.Seq, ts, rec.Kind, rec.Step, rec.Tok, mark, view.Clean(string(rec.Body)))
 	}
 	if err != nil {
 		return fmt.Errorf("print: %w", err)
@@ -81,25 +80,6 @@ func Cat(w io.Writer, dir string, after uint64, pick Filter, asJSON bool) (torn 
 	return nil, First(damage)
 }
 
-// visible returns JSON text in which nothing can act on a terminal: controls, line and
-// paragraph separators and direction marks are written as \u escapes, bytes that are
-// not UTF-8 as U+FFFD.
-func visible(body []byte) string {
-	var out bytes.Buffer
-	for _, r := range string(body) {
-		switch {
-		case r < 0x20, r >= 0x7f && r <= 0x9f, r == 0x061c, r >= 0x200e && r <= 0x200f,
-			r >= 0x2028 && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
-			fmt.Fprintf(&out, `\u%04x`, r)
-		case r == utf8.RuneError:
-			out.WriteRune(utf8.RuneError)
-		default:
-			out.WriteRune(r)
-		}
-	}
-	return out.String()
-}
-
 // Filter picks records; the zero value picks all.
 type Filter struct {
 	Kind, Tool string
@@ -113,7 +93,7 @@ type Filter struct {
 func (f *Filter) Fits(rec opstream.Record) bool {
 	about := f.Tool == "" || f.about(rec)
 	return about && (f.Kind == "" || rec.Kind == f.Kind) && (f.Step == nil || rec.Step == *f.Step) &&
-		(f.Grep == nil || f.Grep.MatchString(visible(rec.Body)))
+		(f.Grep == nil || f.Grep.MatchString(view.Clean(string(rec.Body))))
 }
 
 // about reports whether a record is about a call of the tool.

@@ -29,7 +29,7 @@ func Clean(s string) string {
 		switch {
 		case r == utf8.RuneError && n == 1:
 			fmt.Fprintf(&sb, `\x%02x`, s[i])
-		case hostile(r) && r < 0x100:
+		case hostile(r) && r < 0x80:
 			fmt.Fprintf(&sb, `\x%02x`, r)
 		case hostile(r):
 			fmt.Fprintf(&sb, `\u%04x`, r)

@@ -16,7 +16,7 @@ func TestClean(t *testing.T) {
 		{"\x1b[31mred\x1b[0m", `\x1b[31mred\x1b[0m`},
 		{"a\rb", `a\x0db`},
 		{"title\x1b]0;pwned\x07", `title\x1b]0;pwned\x07`},
-		{"c1\u009b31m", `c1\x9b31m`},
+		{"c1\u009b31m", `c1\u009b31m`},
 		{"bidi \u202eevil\u2066", `bidi \u202eevil\u2066`},
 		{"marks \u061c\u2028end", `marks \u061c\u2028end`},
 		{"zero\u200bwidth", `zero\u200bwidth`},

@@ -3,6 +3,7 @@
 package tui
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"anamnesis/anamnesis/quote"
+	"anamnesis/cmd/internal/show"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/paint"
@@ -24,8 +26,11 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// maxNamed is how many paths are named.
-const maxNamed = 8
+// Limits of what is named.
+const (
+	maxNamed     = 8  // paths
+	maxPlanLines = 16 // of what a jump would do
+)
 
 // maxReplayed is how many operations of the last turn are shown again.
 const maxReplayed = 400
@@ -298,30 +303,16 @@ func (m *screen) confirmJump(msg planMsg) {
 		return
 	}
 	p := msg.plan
-	m.print(paint.Yellow.Render(fmt.Sprintf("↩ from step %d to step %d would:", p.From, p.To)))
-	list := func(what string, paths []string) {
-		if len(paths) > 0 {
-			m.print(fmt.Sprintf("  %-8s %s", what, named(paths, len(paths))))
-		}
+	var text bytes.Buffer
+	(&show.Printer{Out: &text, Err: &text, Width: m.width}).JumpPlan(m.o.Task, p)
+	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
+	m.print(paint.Yellow.Render("↩ " + clean(lines[0])))
+	lines = lines[1:]
+	for _, line := range lines[:min(len(lines), maxPlanLines)] {
+		m.print("  " + clean(line))
 	}
-	list("write", p.World.Write)
-	list("delete", p.World.Delete)
-	for i, k := range p.World.Keep {
-		if i == maxNamed {
-			m.print(fmt.Sprintf("  %-8s %s", "keep", quote.Number(len(p.World.Keep)-i, "more file")))
-			break
-		}
-		m.print(fmt.Sprintf("  %-8s %s", "keep", clean(k.Path)) + paint.Faint.Render(": "+clean(k.Reason)))
-	}
-	list("conflict", p.World.Conflicts)
-	if p.World.Empty() {
-		m.print("  move no file")
-	}
-	for _, pass := range p.Passes {
-		m.print("  pass     " + timeline.PlannedPass(pass, p.EAS))
-	}
-	if len(p.Passes) == 0 && p.Raw > 0 {
-		m.print(fmt.Sprintf("  leave the %s tokens of those steps in the context as they are (EAS %s)", paint.Count(p.Raw), paint.Count(p.EAS)))
+	if more := len(lines) - maxPlanLines; more > 0 {
+		m.print("  and " + quote.Number(more, "more line"))
 	}
 	m.pick = &picker{title: fmt.Sprintf("Jump to step %d?", p.To), yesNo: true, rows: []pickRow{{text: "Yes, jump", step: 1}, {text: "No, stay"}}, then: func(m *screen, r pickRow) tea.Cmd {
 		if r.step == 0 {

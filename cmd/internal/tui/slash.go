@@ -321,31 +321,26 @@ func (m *screen) changes() tea.Cmd {
 	took := m.now.Sub(m.begun)
 	return func() tea.Msg {
 		msg := stepsMsg{took: took}
-		found := false
-		for back := uint64(maxReplayed); ; back *= 4 {
-			from := max(after, last-min(last, back))
-			if err := svc.Ops(task, from, func(o op.Op) error {
-				switch b := o.Body.(type) {
-				case *op.UserSaid:
-					if b.Source == op.SourceRequest && o.Seq <= last {
-						found, msg = true, stepsMsg{took: took}
-					}
-				case *op.WorldSaved:
-					if 0 < o.Step && o.Step < len(path) && path[o.Step] {
-						msg.names = append(msg.names, b.Changed...)
-						msg.changed = max(msg.changed, b.NChanged)
-					}
+		err := svc.Ops(task, after, func(o op.Op) error {
+			switch b := o.Body.(type) {
+			case *op.UserSaid:
+				if b.Source == op.SourceRequest && o.Seq <= last {
+					msg = stepsMsg{took: took}
 				}
-				return nil
-			}); err != nil {
-				return errorMsg{err}
+			case *op.WorldSaved:
+				if 0 < o.Step && o.Step < len(path) && path[o.Step] {
+					msg.names = append(msg.names, b.Changed...)
+					msg.changed = max(msg.changed, b.NChanged)
+				}
 			}
-			if found || from == after {
-				slices.Sort(msg.names)
-				msg.names = slices.Compact(msg.names)
-				msg.changed = max(msg.changed, len(msg.names))
-				return msg
-			}
+			return nil
+		})
+		if err != nil {
+			return errorMsg{err}
 		}
+		slices.Sort(msg.names)
+		msg.names = slices.Compact(msg.names)
+		msg.changed = max(msg.changed, len(msg.names))
+		return msg
 	}
 }
