@@ -75,7 +75,7 @@ var orchestrator = strings.Fields(`
 	state/steps state/projection state taskdir notice journal memory jobs workspace toolset gate gate/gatetest leftover inspect
 	feature/repeat feature/research tool/builtin
 	runtime session eas
-	beside/client beside/message beside/reader beside/kept beside beside/continuation
+	beside/client beside/reader beside/kept beside beside/continuation
 `)
 
 // doors lists libraries that only the places named may know: one, or one in

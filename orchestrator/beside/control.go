@@ -10,7 +10,6 @@ import (
 
 	"anamnesis/anamnesis/quote"
 	"anamnesis/orchestrator/beside/client"
-	"anamnesis/orchestrator/beside/message"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -56,7 +55,7 @@ func Findings(h taskdir.Home, dir, program string) (lines []string) {
 	if _, err := os.Lstat(Paused(h)); err == nil {
 		lines = append(lines, "other agents are not recorded: 'anamnesis pause --end' ends the pause")
 	}
-	file := filepath.Join(root(h, "", message.Head{Cwd: dir}), client.OffFile)
+	file := filepath.Join(root(h, "", client.Head{Cwd: dir}), client.OffFile)
 	if _, err := os.Lstat(file); err == nil {
 		lines = append(lines, "other agents are not recorded in this directory: delete "+file+" to end that")
 	}

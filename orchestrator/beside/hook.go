@@ -16,7 +16,6 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/beside/client"
-	"anamnesis/orchestrator/beside/message"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
@@ -39,7 +38,7 @@ const maxContextBytes = 9_000
 func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io.Reader, file string, recorders *Recorders, answer func([]byte) error) error {
 	h := svc.Home
 	if _, err := os.Lstat(file); file == "" || errors.Is(err, os.ErrNotExist) {
-		data, head, err := message.Read(in)
+		data, head, err := client.Read(in)
 		if err != nil {
 			count(h, string(agent), &event{Agent: agent, Native: cmp.Or(head.Name, "an event")}, "its session, name or directory")
 			return fmt.Errorf("the input of the hook is not an event, and was not recorded: %w", err)
@@ -75,7 +74,7 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 	if err != nil {
 		return err
 	}
-	dir := root(h, agent, message.Head{SessionID: e.SessionID, Cwd: e.Cwd})
+	dir := root(h, agent, client.Head{SessionID: e.SessionID, Cwd: e.Cwd})
 	event := filepath.Base(file)
 	reply, err := []byte(nil), errNoRecorder
 	if recorders != nil {
@@ -102,7 +101,7 @@ func (e *event) mayAdd() bool { return slices.Contains(contextual[e.Agent], e.Na
 // root is the directory of a session's world: the one it began in, or the top of its
 // git repository. A folder that users share, such as /tmp, is no project, whatever is in it. If
 // that directory is gone and the session continues elsewhere, it was moved.
-func root(h taskdir.Home, agent sessions.Agent, e message.Head) string {
+func root(h taskdir.Home, agent sessions.Agent, e client.Head) string {
 	dir, err := session.RealDir(e.Cwd)
 	if began := beganIn(h, agent, e.SessionID); began != "" {
 		if _, gone := os.Stat(began); err != nil || !errors.Is(gone, os.ErrNotExist) || strings.HasPrefix(began, dir+"/") {
@@ -144,7 +143,7 @@ func beganIn(h taskdir.Home, agent sessions.Agent, id string) string {
 
 // RecordedIn returns the task in which a session that works in cwd is, or would be, recorded.
 func RecordedIn(h taskdir.Home, agent sessions.Agent, id, cwd string) string {
-	return recordedIn(h, agent, id, root(h, agent, message.Head{SessionID: id, Cwd: cwd}))
+	return recordedIn(h, agent, id, root(h, agent, client.Head{SessionID: id, Cwd: cwd}))
 }
 
 // recordedIn is RecordedIn for the root of the session. The task has a number if the session

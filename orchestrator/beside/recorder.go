@@ -14,7 +14,6 @@ import (
 
 	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/beside/client"
-	"anamnesis/orchestrator/beside/message"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -55,10 +54,10 @@ type Recorders struct {
 func (r *Recorders) ask(ctx context.Context, h taskdir.Home, dir, event string) ([]byte, error) {
 	socket := filepath.Join(folder(h, dir), client.SocketFile)
 	for ctx.Err() == nil {
-		var rep message.Reply
+		var rep client.Reply
 		err := client.Owned(socket)
 		if err == nil {
-			err = taskdir.Exchange(ctx, socket, message.Request{Verb: client.EventVerb, Program: r.Program, Event: event, Environ: os.Environ()}, &rep)
+			err = taskdir.Exchange(ctx, socket, client.Request{Verb: client.EventVerb, Program: r.Program, Event: event, Environ: os.Environ()}, &rep)
 		}
 		if err == nil && !rep.Ends {
 			return rep.Reply, nil
@@ -155,12 +154,12 @@ func (r *recorder) accept(l net.Listener) {
 		r.busy.Go(func() {
 			defer c.Close()
 			_ = c.SetReadDeadline(time.Now().Add(requestTime))
-			var req message.Request
+			var req client.Request
 			if err := json.NewDecoder(io.LimitReader(c, maxRequestBytes)).Decode(&req); err != nil {
 				return // the client has closed it
 			}
 			reply := json.NewEncoder(c)
-			r.answer(req, func(rep message.Reply) error { return reply.Encode(rep) })
+			r.answer(req, func(rep client.Reply) error { return reply.Encode(rep) })
 			select {
 			case r.touched <- struct{}{}:
 			default:
@@ -170,8 +169,8 @@ func (r *recorder) accept(l net.Listener) {
 }
 
 // answer serves a request. send fails where the client has left.
-func (r *recorder) answer(req message.Request, send func(message.Reply) error) {
-	rep, sent := message.Reply{}, false
+func (r *recorder) answer(req client.Request, send func(client.Reply) error) {
+	rep, sent := client.Reply{}, false
 	defer func() {
 		if p := recover(); p != nil {
 			r.log(fmt.Errorf("panic: %v", p))
@@ -183,7 +182,7 @@ func (r *recorder) answer(req message.Request, send func(message.Reply) error) {
 	}()
 	var err error
 	switch {
-	case req.Verb == message.StopVerb, req.Verb == client.EventVerb && req.Program != r.program:
+	case req.Verb == client.StopVerb, req.Verb == client.EventVerb && req.Program != r.program:
 		rep.Ends = true
 		r.end()
 		r.reader.End()
@@ -197,7 +196,7 @@ func (r *recorder) answer(req message.Request, send func(message.Reply) error) {
 				r.log(err)
 				return // the hook does it
 			}
-			_ = send(message.Reply{OK: true}) // the event is on disk
+			_ = send(client.Reply{OK: true}) // the event is on disk
 		}
 		if !ends(filepath.Join(folder(r.svc.Home, r.dir), req.Event)) {
 			r.reader.End()
@@ -205,7 +204,7 @@ func (r *recorder) answer(req message.Request, send func(message.Reply) error) {
 		if err = r.learn(req.Environ); err == nil {
 			err = r.record(context.Background(), req.Event, func(reply []byte) error {
 				sent = true
-				return send(message.Reply{OK: true, Reply: reply})
+				return send(client.Reply{OK: true, Reply: reply})
 			})
 		}
 	default:
@@ -262,8 +261,8 @@ func StopRecorders(ctx context.Context, h taskdir.Home) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
 	for _, dir := range folders {
-		var rep message.Reply
-		_ = taskdir.Exchange(ctx, filepath.Join(dir, client.SocketFile), message.Request{Verb: message.StopVerb}, &rep) // the lock shows whether it ended
+		var rep client.Reply
+		_ = taskdir.Exchange(ctx, filepath.Join(dir, client.SocketFile), client.Request{Verb: client.StopVerb}, &rep) // the lock shows whether it ended
 		for {
 			f, err := durable.TryLock(filepath.Join(dir, client.LockFile))
 			if err == nil {

@@ -23,7 +23,6 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/beside/client"
-	"anamnesis/orchestrator/beside/message"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/sessions"
 )
@@ -385,7 +384,7 @@ func TestLostReply(t *testing.T) {
 	}
 	_, err = fmt.Fprintf(hook, `{"verb":"event","program":"test","event":%q,"data":{"session_id":%q,"cwd":%q,"hook_event_name":"UserPromptSubmit","prompt":"more"}}`+"\n",
 		client.EventName(string(sessions.Claude)), a.id, a.dir)
-	if err := errors.Join(err, json.NewDecoder(hook).Decode(new(message.Reply)), hook.Close(), lock.Close()); err != nil { // it is on disk
+	if err := errors.Join(err, json.NewDecoder(hook).Decode(new(client.Reply)), hook.Close(), lock.Close()); err != nil { // it is on disk
 		t.Fatal(err)
 	}
 	if told := a.hook("PreToolUse", bash("t2", "touch a")); !strings.Contains(told, "step 0") {

@@ -1,12 +1,15 @@
-// Package client sends a hook's event to a running recorder. It imports little, so that it is
-// initialised long before the rest of the program, see cmd/internal/hookmain: encoding/json, fmt
-// and strings wait for many other packages.
+// Package client holds what hooks and recorders send each other, and sends a hook's event to a
+// running recorder. It imports little, so that it is initialised before the rest of the program,
+// see cmd/internal/hookmain: package net waits for nearly all other packages.
 package client
 
 import (
+	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -39,8 +42,51 @@ const MaxEventBytes = 32 << 20
 
 const maxReplyBytes = 1 << 20
 
-// EventVerb is the verb of a request that hands over an event.
-const EventVerb = "event"
+// The verbs of requests, beside taskdir.CloseVerb.
+const (
+	EventVerb = "event" // hands over an event
+	StopVerb  = "stop"  // ends the recorder
+)
+
+// Request is a request to a recorder, a line of JSON.
+type Request struct {
+	Verb    string `json:"verb"`
+	Program string `json:"program"` // see Program
+	Event   string `json:"event"`   // the name of the hook's own
+	// Data is the event, which the recorder redacts and writes to the file of its name; empty:
+	// that file exists.
+	Data    json.RawMessage `json:"data,omitempty"`
+	Environ []string        `json:"environ"` // the hook's: its secrets are redacted
+}
+
+// Reply is a recorder's answer, a line of JSON. To a request with an event in it there
+// are two: the first, when the event is on disk, and the second, when it is recorded.
+type Reply struct {
+	OK    bool   `json:"ok"`
+	Reply []byte `json:"reply"` // for the agent
+	Ends  bool   `json:"ends"`  // the recorder is of another program, and ends
+}
+
+// Head is what a hook reads of an event.
+type Head struct {
+	SessionID string `json:"session_id"`
+	Cwd       string `json:"cwd"`
+	Name      string `json:"hook_event_name"`
+}
+
+// Read reads an event from a hook's standard input.
+func Read(in io.Reader) (data []byte, head Head, err error) {
+	if data, err = io.ReadAll(io.LimitReader(in, MaxEventBytes)); err != nil {
+		return nil, head, err
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return data, Head{}, err
+	}
+	if head.SessionID == "" || head.Name == "" || head.Cwd == "" {
+		return data, head, errors.New("it names no session, event or directory")
+	}
+	return data, head, nil
+}
 
 // ContextCut is the event by which the plugin of opencode asks which calls a jump has
 // left. It is answered and not recorded.
@@ -109,9 +155,9 @@ func Main(args []string) {
 	}
 	deadline := started().Add(Wait)
 	again := []string{args[0], args[1], args[2], strconv.FormatInt(deadline.UnixNano(), 10)}
-	data, _ := readAll(0, MaxEventBytes) // what is cut is no event
-	if session, cwd, name := head(data); session != "" && cwd != "" && name != "" && name != ContextCut {
-		event, ends := hand(args[2], args[3], session, data, deadline)
+	data, head, err := Read(os.Stdin) // the program that is started anew reports an error
+	if err == nil && head.Name != ContextCut {
+		event, ends := hand(args[2], args[3], head.SessionID, data, deadline)
 		if ends {
 			os.Exit(0)
 		}
@@ -119,13 +165,12 @@ func Main(args []string) {
 			again = append(again, event)
 		}
 	}
-	var p [2]int
-	if self, err := os.Executable(); err == nil && syscall.Pipe(p[:]) == nil {
-		syscall.CloseOnExec(p[1])
-		files := []uintptr{uintptr(p[0]), 1, 2}
-		if _, err := syscall.ForkExec(self, again, &syscall.ProcAttr{Env: os.Environ(), Files: files}); err == nil {
-			syscall.Close(p[0])
-			writeAll(p[1], data)
+	if self, err := os.Executable(); err == nil {
+		if from, to, err := os.Pipe(); err == nil {
+			if _, err := os.StartProcess(self, again, &os.ProcAttr{Files: []*os.File{from, os.Stdout, os.Stderr}}); err == nil {
+				from.Close()
+				_, _ = to.Write(data) // it reports what it did not get
+			}
 		}
 	}
 	os.Exit(0)
@@ -140,7 +185,7 @@ func Rest(args []string) (until time.Time, event string) {
 			until = time.Unix(0, ns)
 		}
 	}
-	if len(args) > 1 && hasEnding(args[1], EventEnding) {
+	if len(args) > 1 && strings.HasSuffix(args[1], EventEnding) {
 		event = args[1]
 	}
 	return until, event
@@ -149,32 +194,29 @@ func Rest(args []string) (until time.Time, event string) {
 // hand sends an event to the recorder and answers the agent. If it cannot, it returns the
 // event's file if the recorder may have written it.
 func hand(agent, all, session string, data []byte, deadline time.Time) (event string, ends bool) {
-	known := Session(all, agent, session)
-	folder, dir := "", ""
-	if text, err := readFile(known); err == nil {
-		folder, dir = cut(string(text), '\n')
-	}
-	if dir == "" {
+	text, err := os.ReadFile(Session(all, agent, session))
+	folder, dir, _ := strings.Cut(string(text), "\n")
+	if err != nil || dir == "" {
 		return "", false
 	}
-	var st syscall.Stat_t
 	for _, off := range []string{dir + "/" + OffFile, all + "/" + PausedFile} {
-		if syscall.Lstat(off, &st) == nil {
+		if _, err := os.Lstat(off); err == nil {
 			return "", true
 		}
 	}
-	if syscall.Lstat(dir, &st) != nil {
+	if _, err := os.Lstat(dir); err != nil {
 		return "", false // it may have been moved
 	}
-	if Owned(folder+"/"+SocketFile) != nil || syscall.Chdir(folder) != nil {
+	// A relative name, since an address holds few bytes.
+	if Owned(folder+"/"+SocketFile) != nil || os.Chdir(folder) != nil {
 		return "", false
 	}
-	// A relative name, since an address holds few bytes.
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		return "", false
 	}
 	syscall.CloseOnExec(fd)
+	c := os.NewFile(uintptr(fd), SocketFile)
 	limit := func(d time.Duration) {
 		left := syscall.NsecToTimeval(max(d, time.Millisecond).Nanoseconds())
 		for _, way := range []int{syscall.SO_RCVTIMEO, syscall.SO_SNDTIMEO} {
@@ -187,18 +229,50 @@ func hand(agent, all, session string, data []byte, deadline time.Time) (event st
 	}
 	name := EventName(agent)
 	event = folder + "/" + name
-	if !writeAll(fd, request(name, data)) {
+	line, err := json.Marshal(Request{Verb: EventVerb, Program: Program(), Event: name, Environ: os.Environ()})
+	if err != nil {
+		return "", false
+	}
+	// The event goes as it is: Marshal would take the white space out of it.
+	line = append(append(append(line[:len(line)-1], `,"data":`...), data...), "}\n"...)
+	if _, err := c.Write(line); err != nil {
 		return event, false
 	}
-	replies := replies{fd: fd}
-	if kept, ok := replies.next(); !ok || len(kept) > 0 { // it hangs, was killed, ends, or could not write
+	replies := json.NewDecoder(io.LimitReader(c, maxReplyBytes))
+	var kept, rep Reply
+	if err := replies.Decode(&kept); err != nil || !kept.OK || kept.Ends || len(kept.Reply) > 0 { // it hangs, was killed, ends, or could not write
 		return event, false
 	}
 	limit(time.Until(deadline))
-	reply, ok := replies.next()
-	if !ok && time.Now().Before(deadline) { // it was killed
+	err = replies.Decode(&rep)
+	if (err != nil || !rep.OK || rep.Ends) && time.Now().Before(deadline) { // it was killed
 		return event, false
 	}
-	writeAll(1, reply)
+	_, _ = os.Stdout.Write(rep.Reply) // an agent that has left needs none
 	return event, true
+}
+
+// started returns when this process began. Where many hooks begin at once, one may wait long for a
+// processor, and its agent waits with it.
+func started() time.Time {
+	stat, _ := os.ReadFile("/proc/self/stat") // on macOS there is none
+	uptime, _ := os.ReadFile("/proc/uptime")
+	return time.Now().Add(-min(age(string(stat), string(uptime)), Wait))
+}
+
+// age returns how long ago a process began, from its /proc/PID/stat and /proc/uptime; 0 if they do
+// not say. Linux counts both in hundredths of a second.
+func age(stat, uptime string) time.Duration {
+	// The program's name may hold anything, and is in parentheses.
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	up, _, _ := strings.Cut(uptime, " ")
+	to, err := strconv.Atoi(strings.Replace(up, ".", "", 1))
+	if len(fields) < 20 || err != nil {
+		return 0
+	}
+	from, err := strconv.Atoi(fields[19])
+	if err != nil || to < from {
+		return 0
+	}
+	return time.Duration(to-from) * 10 * time.Millisecond
 }

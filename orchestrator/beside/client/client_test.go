@@ -1,4 +1,4 @@
-package message
+package client
 
 import (
 	"bytes"
@@ -11,16 +11,15 @@ import (
 	"strings"
 	"testing"
 
-	"anamnesis/orchestrator/beside/client"
 	"anamnesis/orchestrator/taskdir"
 )
 
 // TestMain: with the arguments of a hook the test program is the hook.
 func TestMain(m *testing.M) {
-	client.Main(os.Args)
+	Main(os.Args)
 	if len(os.Args) > 2 && os.Args[1] == "hook" { // started anew
 		_, head, err := Read(os.Stdin)
-		until, event := client.Rest(os.Args[3:])
+		until, event := Rest(os.Args[3:])
 		json.NewEncoder(os.Stdout).Encode([]any{[]string{os.Args[2], event}, head, err != nil || strconv.FormatInt(until.UnixNano(), 10) != os.Args[3]})
 		os.Exit(0)
 	}
@@ -37,10 +36,10 @@ func TestClient(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(client.Session(all, "codex", "s1"), []byte(folder+"\n"+all), 0o600); err != nil {
+	if err := os.WriteFile(Session(all, "codex", "s1"), []byte(folder+"\n"+all), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := taskdir.Listen(filepath.Join(folder, client.SocketFile))
+	l, err := taskdir.Listen(filepath.Join(folder, SocketFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +80,7 @@ func TestClient(t *testing.T) {
 			}
 			req := <-got
 			valid := []string{environ[0], strings.ToValidUTF8(environ[1], "\ufffd")}
-			if req.Verb != client.EventVerb || req.Program != client.Program() || !strings.HasSuffix(req.Event, "-codex"+client.EventEnding) ||
+			if req.Verb != EventVerb || req.Program != Program() || !strings.HasSuffix(req.Event, "-codex"+EventEnding) ||
 				!bytes.Equal(req.Data, bytes.TrimSpace([]byte(event))) || !reflect.DeepEqual(req.Environ, valid) {
 				t.Errorf("%.99s: %.300q", event, req)
 			}
