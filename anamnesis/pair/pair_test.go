@@ -52,7 +52,12 @@ func TestFind(t *testing.T) {
 			run(3, "python - <<'EOF'\nimport m\nEOF", 0, "ok")}, "[0-2 ran [] files [m.py]]"},
 		"two programs": {[]Call{run(1, "python - <<'EOF'\nimport m\nEOF", 1, "ImportError: No module named m"), edit(2, "m.py"),
 			run(3, "python - <<'EOF'\nimport os\nEOF", 0, "ok")}, "[]"},
-		"refused": {[]Call{{Output: failure.Output{Command: test, Text: red, Exit: 1, HasExit: true, Refused: true}, Step: 1}, edit(2, "a.go"), run(3, test, 0, green)}, "[]"},
+		"a look":                  {[]Call{run(1, "ls out", 2, "ls: cannot access 'out': No such file or directory"), edit(2, "out"), run(3, "ls out", 0, "out")}, "[]"},
+		"a search without hits":   {[]Call{run(1, "grep -q port a.ini", 1, ""), edit(2, "a.ini"), run(3, "grep -q port a.ini", 0, "")}, "[]"},
+		"a failure without words": {[]Call{run(1, "./check", 1, "running\n"), edit(2, "a.go"), run(3, "./check", 0, "")}, "[]"},
+		"a timeout":               {[]Call{run(1, "timeout 5 ./serve", 124, "error: no port"), edit(2, "a.go"), run(3, "timeout 5 ./serve", 0, "")}, "[]"},
+		"what came before":        {[]Call{run(1, "rm gone && "+test, 1, red, "gone"), edit(2, "a.go"), run(3, test, 0, green)}, "[0-2 ran [] files [a.go]]"},
+		"refused":                 {[]Call{{Output: failure.Output{Command: test, Text: red, Exit: 1, HasExit: true, Refused: true}, Step: 1}, edit(2, "a.go"), run(3, test, 0, green)}, "[]"},
 	} {
 		got := []string{}
 		for _, p := range Find(tt.calls) {
@@ -94,5 +99,23 @@ func TestLimits(t *testing.T) {
 	pairs := Find(calls)
 	if len(pairs) != 1 || len(pairs[0].Files) != maxFiles || len(pairs[0].Ran) != maxRan || !slices.Contains(pairs[0].Files, "f0") {
 		t.Errorf("%+v", pairs)
+	}
+}
+
+// TestSame: two lines are about one command whatever stands around it.
+func TestSame(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want bool
+	}{
+		{"cd m && go test ./... | tail", "go test ./...", true},
+		{"cat  a.txt", "cat a.txt", true}, // looks only, and is the same to the letter
+		{"cat a.txt", "cat b.txt", false},
+		{"go test ./...", "go test ./a", false},
+		{"echo a", "go test", false},
+	} {
+		if got := Same(tt.a, tt.b); got != tt.want {
+			t.Errorf("Same(%q, %q) = %v", tt.a, tt.b, got)
+		}
 	}
 }
