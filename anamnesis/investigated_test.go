@@ -28,6 +28,7 @@ func TestInvestigated(t *testing.T) {
 		tainted                 bool
 	}{
 		{"a file of the world", "ReadFile", `{"path":"package.json"}`, "11", false},
+		{"the call itself", "ReadFile", `{"path":"package.json"}`, "10", false},
 		{"the network", "Bash", `{"command":"npm view left-pad"}`, "11", true},
 		{"something before the span", "ReadFile", `{"path":"package.json"}`, "3", true},
 	}
@@ -42,5 +43,15 @@ func TestInvestigated(t *testing.T) {
 		if err != nil || !strings.Contains(res.Block, "investigated npm:left-pad: 1.3.0 pads on the left (op 13)") {
 			t.Errorf("%s: %v\n%s", tt.name, err, res.Block)
 		}
+	}
+}
+
+// TestInvestigationRefused: what a refused call would have recorded was not looked up.
+func TestInvestigationRefused(t *testing.T) {
+	s := newSpan(7, 1)
+	s.call("investigate", `{"subject":"npm:left-pad","findings":"1.3.0 pads on the left"}`, op.ToolReturned{Text: "cite something", IsError: true})
+	s.bash("make", 2, "", "error: no rule")
+	if res := pass(t, nil, s.request(4000), nil); strings.Contains(res.Block, "investigated npm:left-pad") {
+		t.Errorf("the block says\n%s", res.Block)
 	}
 }

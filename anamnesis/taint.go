@@ -83,7 +83,11 @@ func (t *tainter) mayRead(command string) bool {
 	}
 	// A command that searches the whole world need not name the file that it reads.
 	return slices.ContainsFunc(words, func(w string) bool {
-		return path.Clean(w) == "." || path.Clean(w) == path.Clean(t.dir) || strings.HasPrefix(w, "-") && strings.ContainsAny(w, "rR") || w == "grep" || w == "rg" || w == "git"
+		if w == "grep" || w == "rg" || w == "git" {
+			return true
+		}
+		recursive := strings.HasPrefix(w, "-") && strings.ContainsAny(w, "rR")
+		return recursive || path.Clean(w) == "." || path.Clean(w) == path.Clean(t.dir)
 	})
 }
 

@@ -126,7 +126,7 @@ func TestTaintThroughFiles(t *testing.T) {
 		if got := log.Before(ops[2].Seq + 1); len(got) != 1 || got[0] != "docs/notes.md" {
 			t.Errorf("tainted files: %q", got)
 		}
-		if got := log.Before(ops[0].Seq); len(got) != 0 {
+		if got := log.Before(ops[2].Seq); len(got) != 0 {
 			t.Errorf("tainted before anything happened: %q", got)
 		}
 		// The same when the download lies before the span.
@@ -150,5 +150,23 @@ func TestTaintThroughFiles(t *testing.T) {
 	}
 	if got := log.Before(9); !slices.Equal(got, []string{"", "a"}) {
 		t.Errorf("tainted files: %q, want files without a name among them", got)
+	}
+}
+
+// TestMayRead: a command may read a tainted file that it names, or that lies in a folder or in the world
+// that it searches.
+func TestMayRead(t *testing.T) {
+	tainted := &tainter{dir: "/w", files: map[string]uint64{"docs/notes.md": 1}}
+	for command, want := range map[string]bool{
+		"cat docs/notes.md": true, "cat notes.md": true, "ls docs": true, "cat *.md": true, "go test ./...": true, "ls .": true, "ls /w/": true,
+		"sort -R main.go": true, "grep x main.go": true, "rg x main.go": true, "git log": true,
+		"cat main.go": false, "sort -n main.go": false, "recode main.go": false, "ls /w/src": false,
+	} {
+		if got := tainted.mayRead(command); got != want {
+			t.Errorf("%q may read it: %v", command, got)
+		}
+	}
+	if clean := newTainter("/w", nil); clean.mayRead("cat *") {
+		t.Error("a command reads a tainted file where there is none")
 	}
 }
