@@ -56,7 +56,9 @@ func (a *asker) ask(ctx context.Context, recs []*record) answer {
 	system := systemText(a.r)
 	// What a call costs beside its piece, with room for a repair and for the
 	// line of what was left out.
-	frame := a.r.Count(system) + a.r.Count(repairText(pieceText(a.r, "", MaxPieces, MaxPieces), strings.Repeat("reply ", maxRepairQuoteRunes/6), errors.New(strings.Repeat("why ", 60)))) + 64
+	longest := repairText(pieceText(a.r, "", MaxPieces, MaxPieces),
+		strings.Repeat("reply ", maxRepairQuoteRunes/6), errors.New(strings.Repeat("why ", 60)))
+	frame := a.r.Count(system) + a.r.Count(longest) + 64
 	size := min(a.r.EAS/2, a.r.EAS-frame-1)
 	if size < minPieceTokens {
 		a.res.Fallback = fmt.Sprintf("the EAS of %d tokens leaves no room for a question", a.r.EAS)

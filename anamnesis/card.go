@@ -37,7 +37,8 @@ func cards(r *Request, drafts []note.Card, writer, evidenceHash string) []*card.
 			Created:    r.Now.UTC(),
 			Scope:      card.Scope{Repo: quote.Clip(quote.Squash(r.Repo), maxRepoRunes)},
 			Provenance: card.Provenance{
-				Task: quote.Clip(quote.Squash(r.Task), note.MaxTaskRunes), JumpOp: r.JumpSeq, Ranges: cardRanges(r), Model: writer,
+				Task: quote.Clip(quote.Squash(r.Task), note.MaxTaskRunes), JumpOp: r.JumpSeq,
+				Ranges: cardRanges(r), Model: writer,
 				EvidenceHash: evidenceHash, Tainted: d.Tainted, Shown: r.Shown,
 			},
 			Issue: d.Issue, Solution: d.Solution, Constraint: d.Constraint,
@@ -65,7 +66,10 @@ func EvidenceHash(ops []op.Op) string { return hashEvidence(records(&Request{Ops
 func hashEvidence(recs []*record) string {
 	h := sha256.New()
 	for _, rec := range recs {
-		fmt.Fprintf(h, "%d %d %d\x00%s\x00%s\x00%s\x00%s\x00%s\x00", rec.kind, rec.seq, rec.end, rec.tool, rec.args, rec.text, rec.stdout, rec.stderr)
+		fmt.Fprintf(h, "%d %d %d\x00", rec.kind, rec.seq, rec.end)
+		for _, s := range []string{rec.tool, rec.args, rec.text, rec.stdout, rec.stderr} {
+			fmt.Fprintf(h, "%s\x00", s)
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

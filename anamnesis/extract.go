@@ -55,7 +55,8 @@ func extract(r *Request, recs []*record) note.Notes {
 	if r.Standing {
 		n.Places, n.Effects = places(r, recs), effects(r, recs)
 		n.Findings = slices.DeleteFunc(n.Findings, func(s note.Statement) bool { // the list of places quotes them
-			return len(s.Ops) == 1 && slices.ContainsFunc(n.Places, func(p note.Statement) bool { return slices.Equal(p.Ops, s.Ops) })
+			same := func(p note.Statement) bool { return slices.Equal(p.Ops, s.Ops) }
+			return len(s.Ops) == 1 && slices.ContainsFunc(n.Places, same)
 		})
 	}
 	return n
@@ -127,7 +128,8 @@ func (f *attempts) weight(recs []*record) float64 {
 
 func (f *attempts) path() note.Falsified {
 	p := note.Falsified{
-		Action: f.last.action(), State: quote.ClipMarked(quote.Squash(strings.Join(f.states, "; ")), note.MaxStateRunes), Error: f.error,
+		Action: f.last.action(), Error: f.error,
+		State:      quote.ClipMarked(quote.Squash(strings.Join(f.states, "; ")), note.MaxStateRunes),
 		Confidence: note.ConfidenceHigh, Ops: f.ops,
 	}
 	switch {
@@ -170,7 +172,8 @@ func repeatedErrors(paths []note.Falsified) []note.Statement {
 	var out []note.Statement
 	for _, e := range order {
 		if actions[e] > 1 {
-			out = append(out, note.Statement{Text: fmt.Sprintf("%d different actions met the same error: %s", actions[e], e), Ops: note.SortedOps(ops[e])})
+			text := fmt.Sprintf("%d different actions met the same error: %s", actions[e], e)
+			out = append(out, note.Statement{Text: text, Ops: note.SortedOps(ops[e])})
 		}
 	}
 	return out
@@ -209,7 +212,8 @@ func agentNotes(recs []*record, reason string) []note.Statement {
 		if text = quote.Squash(text); text == "" || strings.Contains(reason, text) {
 			continue // the block begins with the reason for going back
 		}
-		out = append(out, note.Statement{Text: "the agent noted: " + quote.ClipMarked(text, maxNoteRunes), Ops: []uint64{rec.seq}})
+		text = "the agent noted: " + quote.ClipMarked(text, maxNoteRunes)
+		out = append(out, note.Statement{Text: text, Ops: []uint64{rec.seq}})
 		if len(out) == most {
 			break
 		}
@@ -240,7 +244,8 @@ func noLessons(recs []*record) []note.Statement {
 		}
 		parts = append(parts, part+lastOf[why].action())
 	}
-	return []note.Statement{{Text: quote.ClipMarked("failed and say nothing of the work – "+strings.Join(parts, "; "), note.MaxStatementRunes), Ops: note.SortedOps(ops)}}
+	text := "failed and say nothing of the work – " + strings.Join(parts, "; ")
+	return []note.Statement{{Text: quote.ClipMarked(text, note.MaxStatementRunes), Ops: note.SortedOps(ops)}}
 }
 
 // unsettled lists calls that were refused or whose outcome is unknown.
@@ -250,12 +255,16 @@ func unsettled(recs []*record) []note.Statement {
 		if rec.kind != recCall || len(out) == maxExtracted {
 			continue
 		}
+		text := ""
 		switch {
 		case rec.refused:
-			out = append(out, note.Statement{Text: "was refused and did not run: " + rec.action(), Ops: []uint64{rec.end}})
+			text = "was refused and did not run: "
 		case rec.unknown && op.Acts(rec.tool) != op.Rewinds:
-			out = append(out, note.Statement{Text: "outcome unknown, it may have had its effect: " + rec.action(), Ops: []uint64{rec.end}})
+			text = "outcome unknown, it may have had its effect: "
+		default:
+			continue
 		}
+		out = append(out, note.Statement{Text: text + rec.action(), Ops: []uint64{rec.end}})
 	}
 	return out
 }
@@ -306,7 +315,10 @@ func successes(recs []*record) []note.Statement {
 	seen, like := make(map[string]bool), make(map[string]int)
 	var out, more []note.Statement
 	for _, rec := range slices.Backward(recs) {
-		if !rec.ok() || op.Acts(rec.tool) != op.RunsShell || onlyLooks(rec.args) || seen[rec.key()] || len(out)+len(more) == maxExtracted {
+		if len(out)+len(more) == maxExtracted {
+			break
+		}
+		if !rec.ok() || op.Acts(rec.tool) != op.RunsShell || onlyLooks(rec.args) || seen[rec.key()] {
 			continue
 		}
 		seen[rec.key()] = true

@@ -176,7 +176,9 @@ func writerName(name string) string {
 
 // span returns what a block says of the request.
 func (r *Request) span() *note.Span {
-	return &note.Span{Task: r.Task, From: r.From, To: r.To, Attempt: r.Attempt, Standing: r.Standing, Left: r.Left, Ranges: r.Ranges}
+	return &note.Span{
+		Task: r.Task, From: r.From, To: r.To, Attempt: r.Attempt, Standing: r.Standing, Left: r.Left, Ranges: r.Ranges,
+	}
 }
 
 // check returns an error if the request contradicts itself.

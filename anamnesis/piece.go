@@ -168,7 +168,8 @@ func (r *record) render(size int, count func(string) int) string {
 	case recNote:
 		fmt.Fprintf(&head, "op %s, step %d: the program noted", ops, r.step)
 	default:
-		fmt.Fprintf(&head, "ops %s, step %d: call %s, %s; ran %s", ops, r.step, quote.Clip(quote.Squash(r.tool), maxArgRunes), r.outcome(), quote.Squash(r.state))
+		tool := quote.Clip(quote.Squash(r.tool), maxArgRunes)
+		fmt.Fprintf(&head, "ops %s, step %d: call %s, %s; ran %s", ops, r.step, tool, r.outcome(), quote.Squash(r.state))
 	}
 	body := size * 3 / 4
 	var b strings.Builder

@@ -186,29 +186,29 @@ func (c *recorder) add(o *op.Op) {
 			c.asked[call.ID] = call
 		}
 		if strings.TrimSpace(b.Text) != "" {
-			c.push(&record{kind: recReply, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Text})
+			c.push(o, recReply, b.Text)
 		}
 	case *op.ModelFailed:
-		c.push(&record{kind: recFault, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Error})
+		c.push(o, recFault, b.Error)
 	case *op.UserSaid:
-		c.push(&record{kind: recSaid, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Text})
+		c.push(o, recSaid, b.Text)
 	case *op.PassDone:
 		if b.Block != "" {
-			c.push(&record{kind: recBlock, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Block, standing: b.Trigger == op.TriggerWindow})
+			c.push(o, recBlock, b.Block).standing = b.Trigger == op.TriggerWindow
 		}
 	case *op.JumpDropped:
-		c.push(&record{kind: recNote, seq: o.Seq, end: o.Seq, step: o.Step, text: fmt.Sprintf("a jump to step %d was not made: %s", b.To, b.Why)})
+		c.push(o, recNote, fmt.Sprintf("a jump to step %d was not made: %s", b.To, b.Why))
 	case *op.NoticeGiven:
-		c.push(&record{kind: recNote, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Text})
+		c.push(o, recNote, b.Text)
 	case *op.StrategyGiven:
-		c.push(&record{kind: recNote, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Text})
+		c.push(o, recNote, b.Text)
 	case *op.WorldSaved:
 		c.addSave(o.Step, b)
 	case *op.WorldChanged:
 		c.addEdited(b.Changed)
 	case *op.JumpIntended:
 		if b.Backward && b.Reason != "" {
-			c.push(&record{kind: recLeft, seq: o.Seq, end: o.Seq, step: o.Step, to: b.To, text: b.Reason})
+			c.push(o, recLeft, b.Reason).to = b.To
 		}
 	case *op.JumpDone:
 		c.beginPath(b.To)
@@ -238,11 +238,22 @@ func (c *recorder) advanceRange(seq uint64) {
 	}
 }
 
-func (c *recorder) push(rec *record) { c.out = append(c.out, rec) }
+// push adds a record of one operation.
+func (c *recorder) push(o *op.Op, kind recordKind, text string) *record {
+	rec := &record{kind: kind, seq: o.Seq, end: o.Seq, step: o.Step, text: text}
+	c.out = append(c.out, rec)
+	return rec
+}
+
+// pushCall adds the record of a call that begins at an operation.
+func (c *recorder) pushCall(o *op.Op, name, args string) *record {
+	rec := &record{kind: recCall, seq: o.Seq, step: o.Step, tool: name, args: args, state: c.state(o.Step)}
+	c.out = append(c.out, rec)
+	return rec
+}
 
 func (c *recorder) addCall(o *op.Op, b *op.ToolCalled) {
-	rec := &record{kind: recCall, seq: o.Seq, step: o.Step, tool: b.Name, args: b.Args, state: c.state(o.Step)}
-	c.push(rec)
+	rec := c.pushCall(o, b.Name, b.Args)
 	c.open[b.Call] = append(c.open[b.Call], rec)
 }
 
@@ -251,8 +262,7 @@ func (c *recorder) addResult(o *op.Op, b *op.ToolReturned) {
 	if waiting := c.open[b.Call]; len(waiting) > 0 {
 		rec, c.open[b.Call] = waiting[0], waiting[1:]
 	} else { // the call was refused before it began, or began before the span
-		rec = &record{kind: recCall, seq: o.Seq, step: o.Step, tool: b.Name, args: c.asked[b.Call].Args, state: c.state(o.Step)}
-		c.push(rec)
+		rec = c.pushCall(o, b.Name, c.asked[b.Call].Args)
 	}
 	rec.end = o.Seq
 	rec.text, rec.stdout, rec.stderr = b.Text, b.Stdout, b.Stderr

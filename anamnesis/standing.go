@@ -107,8 +107,8 @@ func hints(recs []*record) []note.Statement {
 		}
 		for _, text := range rec.outputs() {
 			for _, m := range hint.FindAllString(text, maxHints) {
-				s := note.Statement{Text: rec.action() + " printed: " + quote.Clip(quote.Squash(m), note.MaxErrorRunes), Ops: []uint64{rec.end}}
-				out = append(out, s)
+				said := rec.action() + " printed: " + quote.Clip(quote.Squash(m), note.MaxErrorRunes)
+				out = append(out, note.Statement{Text: said, Ops: []uint64{rec.end}})
 			}
 		}
 	}

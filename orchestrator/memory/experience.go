@@ -10,8 +10,8 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// CountCards adds to the counters which cards the task was shown, and what it showed of them. After a crash, the next process that closes the task adds what is
-// missing; nothing counts twice.
+// CountCards adds to the counters which cards the task was shown, and what it showed of them. After a
+// crash, the next process that closes the task adds what is missing; nothing counts twice.
 func (m *Memory) CountCards() error {
 	if !m.Advanced() || !m.State().Recall.Done {
 		return nil

@@ -43,8 +43,8 @@ func (m *Memory) Learn(ctx, keep context.Context) error {
 	err := m.readLeft(ctx, keep, asks, begun.Ranges, done)
 	if errors.Is(err, opstream.ErrCorrupt) { // otherwise no turn could ever end
 		return m.Record(keep, &op.PassDone{
-			Ranges: begun.Ranges, RangeTokens: m.State().RangeTokens(begun.Ranges), EAS: m.State().Model.EAS, Trigger: op.TriggerEnd,
-			Cards: []string{}, NotWritten: []string{err.Error()},
+			Ranges: begun.Ranges, RangeTokens: m.State().RangeTokens(begun.Ranges), EAS: m.State().Model.EAS,
+			Trigger: op.TriggerEnd, Cards: []string{}, NotWritten: []string{err.Error()},
 		})
 	}
 	return err

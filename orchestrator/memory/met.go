@@ -48,7 +48,9 @@ func (m *Memory) Met(c op.Call, res *tool.Result) *op.CardsRecalled {
 	}
 	var args struct{ Command string }
 	_ = json.Unmarshal([]byte(c.Args), &args) // another tool's call has none
-	out := failure.Output{Command: args.Command, Text: res.Stdout, Stderr: res.Stderr, Exit: *res.Exit, HasExit: true, Error: res.IsError}
+	out := failure.Output{
+		Command: args.Command, Text: res.Stdout, Stderr: res.Stderr, Exit: *res.Exit, HasExit: true, Error: res.IsError,
+	}
 	f, failed := failure.Read(out)
 	if lesson, _ := failure.Lesson(out); !failed || !lesson || f.Signature == "" {
 		return nil

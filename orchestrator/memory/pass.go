@@ -227,7 +227,10 @@ func (m *Memory) CompactOldest(ctx, keep context.Context, act state.Action) erro
 			req.Live[id] = m.State().Steps.Parent(id)
 		}
 	}
-	return m.runPass(ctx, keep, passModel{m, m.o.Model}, req, &op.PassDone{Trigger: op.TriggerWindow, Words: notice.WordsOf(words, nil, notice.WordsOfCompacted, m.Counter.Count), Target: act.Target})
+	return m.runPass(ctx, keep, passModel{m, m.o.Model}, req, &op.PassDone{
+		Trigger: op.TriggerWindow, Target: act.Target,
+		Words: notice.WordsOf(words, nil, notice.WordsOfCompacted, m.Counter.Count),
+	})
 }
 
 // discardedAmong names those of some steps that a jump has left.

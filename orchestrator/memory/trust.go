@@ -156,7 +156,9 @@ func (m *Memory) claims(c *card.Card) bool {
 // confirm.
 func (m *Memory) cardRef(h recalled.Hit) op.CardRef {
 	c := h.Card
-	ref := op.CardRef{ID: c.ID, Topic: c.Topic, State: string(c.State), Score: h.Score, Rung: string(h.Trust.Rung), Check: recalled.CheckOf(c)}
+	ref := op.CardRef{
+		ID: c.ID, Topic: c.Topic, State: string(c.State), Score: h.Score, Rung: string(h.Trust.Rung), Check: recalled.CheckOf(c),
+	}
 	if len(c.Issue) > 0 {
 		ref.Error = errorOf(c.Issue[0])
 	}
