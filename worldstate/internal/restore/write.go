@@ -28,7 +28,8 @@ func (x *Executor) write(fd, i int, a Action) error {
 		x.wrote(a.Path, st)
 		return nil
 	}
-	gone := now.Absent() && (a.After.IsDir() != a.Before.IsDir() || a.Before.Absent())
+	nothing := now.Absent() && st == (fsys.Stamp{}) // a FIFO that was made meanwhile has a stamp and no state
+	gone := nothing && (a.After.IsDir() != a.Before.IsDir() || a.Before.Absent())
 	if !same && !gone && x.resumed {
 		same, err = x.isHalfWritten(fd, a, now)
 		if err != nil {
