@@ -3,6 +3,7 @@
 package quote
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -143,6 +144,28 @@ func ClipMarked(s string, n int) string {
 		return Clip(s, max(n-1, 0)) + "…"
 	}
 	return s
+}
+
+// OneLine returns a text on one line, at most n bytes of it.
+func OneLine(s string, n int) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > n {
+		s = CutBytes(s, n) + "…"
+	}
+	return s
+}
+
+// CutBytes returns the first n bytes of a text at most, cut between runes.
+func CutBytes(s string, n int) string { return s[:RuneStart(s, n)] }
+
+// Ends keeps the two ends of a text, about n bytes together, cut between runes. between says how
+// many bytes are left out, by its %d.
+func Ends(text string, n int, between string) string {
+	if len(text) <= n {
+		return text
+	}
+	head, tail := RuneStart(text, n/2), RuneStart(text, len(text)-n/2)
+	return text[:head] + fmt.Sprintf(between, tail-head) + text[tail:]
 }
 
 // HeadTail keeps the beginning and the end of text within about max tokens

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/knowledge_base/handout"
 	"anamnesis/opstream/durable"
 	"anamnesis/opstream/op"
@@ -131,10 +131,7 @@ func renderInstructions(files []op.SourceFile, texts []string, limit int) string
 			continue
 		}
 		if len(text) > limit {
-			cut := limit
-			for cut > 0 && !utf8.RuneStart(text[cut]) {
-				cut--
-			}
+			cut := quote.RuneStart(text, limit)
 			if line := strings.LastIndexByte(text[:cut], '\n'); line > cut/2 {
 				cut = line
 			}
@@ -176,7 +173,7 @@ func Listing(dir string) (string, error) {
 		}
 		name := strings.ReplaceAll(tool.Visible(e.Name()), "\n", `\n`)
 		if len(name) > maxListedLen {
-			name = strings.ToValidUTF8(name[:maxListedLen], "") + "…"
+			name = quote.CutBytes(name, maxListedLen) + "…"
 		}
 		if e.IsDir() {
 			name += "/"

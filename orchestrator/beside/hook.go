@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream"
 	"anamnesis/opstream/durable"
 	"anamnesis/orchestrator/beside/client"
@@ -280,5 +281,5 @@ func fit(text string) string {
 	if len(text) <= maxContextBytes {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxContextBytes], "") + "\n[cut; the tool show_operation shows the rest]"
+	return quote.CutBytes(text, maxContextBytes) + "\n[cut; the tool show_operation shows the rest]"
 }

@@ -8,7 +8,6 @@ import (
 	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
-	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/state/projection"
 	"anamnesis/orchestrator/taskdir"
@@ -270,7 +269,7 @@ func (x *explainer) explanation() Explanation {
 			em.Parts = append(em.Parts, x.part(en))
 		}
 		if len(of) == 0 {
-			em.Parts = append(em.Parts, ExplainedPart{Kind: op.KindToolReturned, Text: notice.OneLine(m.Text, maxExplained), Why: "the call has no result in the record"})
+			em.Parts = append(em.Parts, ExplainedPart{Kind: op.KindToolReturned, Text: quote.OneLine(m.Text, maxExplained), Why: "the call has no result in the record"})
 		}
 		e.Messages = append(e.Messages, em)
 	})
@@ -284,7 +283,7 @@ func (x *explainer) part(e projection.Entry) ExplainedPart {
 	}
 	return ExplainedPart{
 		Op: e.Seq, Mark: e.MarkSeq, Kind: x.sources[e.Seq].kind, Step: e.Step, Tokens: e.Tok,
-		Text: notice.OneLine(text, maxExplained), Why: x.why(e),
+		Text: quote.OneLine(text, maxExplained), Why: x.why(e),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/jobs"
@@ -220,7 +221,7 @@ func (l *Leftovers) EndJobs(ctx context.Context, steps []int) ([]string, error) 
 		if !slices.Contains(steps, r.Step) {
 			continue
 		}
-		names = append(names, fmt.Sprintf("%s (%s)", r.Job, notice.OneLine(r.Command, notice.MaxDelivered)))
+		names = append(names, fmt.Sprintf("%s (%s)", r.Job, quote.OneLine(r.Command, notice.MaxDelivered)))
 		if l.place.Jobs.EndByJump(r.Job) {
 			continue
 		}
@@ -239,7 +240,7 @@ func (l *Leftovers) CloseLostJobs(ctx context.Context) error {
 			continue
 		}
 		if err := l.closeLostJob(ctx, r, fmt.Sprintf(
-			"[background] %s (%s) was ended when the program stopped. Start it again if it is still needed.", r.Job, notice.OneLine(r.Command, notice.MaxDelivered))); err != nil {
+			"[background] %s (%s) was ended when the program stopped. Start it again if it is still needed.", r.Job, quote.OneLine(r.Command, notice.MaxDelivered))); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/anamnesis/experience"
 	"anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/quote"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/recalled"
 	"anamnesis/opstream/op"
@@ -227,10 +228,7 @@ func reopened(o op.Op, from, n int) (string, error) {
 	for from < len(text) && !utf8.RuneStart(text[from]) {
 		from++
 	}
-	end := min(from+n, len(text))
-	for end < len(text) && end > from && !utf8.RuneStart(text[end]) {
-		end--
-	}
+	end := max(from, quote.RuneStart(text, from+n))
 	head := fmt.Sprintf("op %d (%s, step %d), as it was recorded then, quoted:", o.Seq, o.Kind(), o.Step)
 	foot := ""
 	if from > 0 || end < len(text) {

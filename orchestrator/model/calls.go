@@ -2,8 +2,8 @@ package model
 
 import (
 	"fmt"
-	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 )
 
@@ -25,9 +25,7 @@ func CallsOf(reply Reply) (calls []op.Call, refused []op.Body) {
 			c.ID += "_"
 		}
 		seen[c.ID] = true
-		if len(c.Name) > MaxCallNameBytes {
-			c.Name = strings.ToValidUTF8(c.Name[:MaxCallNameBytes], "")
-		}
+		c.Name = quote.CutBytes(c.Name, MaxCallNameBytes)
 	}
 	if !reply.MoreCalls && len(reply.Calls) <= MaxCalls {
 		return calls, nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
@@ -58,7 +59,7 @@ func renderWords(in []Said, lead string, count func(string) int) string {
 		text := s.Text
 		if s.Source == op.SourceRequest || s.Source == op.SourceAnswer {
 			if n := count(text); n > budget {
-				text = headTail(text, max(budget, 40)*3, s.Seq)
+				text = quote.Ends(text, max(budget, 40)*3, fmt.Sprintf(" … (%%d bytes left out, the whole is op %d) … ", s.Seq))
 				budget = 0
 			} else {
 				budget -= n
@@ -66,7 +67,7 @@ func renderWords(in []Said, lead string, count func(string) int) string {
 		}
 		about := ""
 		if s.Question != "" { // "1" says nothing without it
-			about = " to: " + OneLine(s.Question, maxQuestion)
+			about = " to: " + quote.OneLine(s.Question, maxQuestion)
 		}
 		fmt.Fprintf(&sb, "\n- %sop %d (%s%s): %s", s.Task, s.Seq, s.Source, about, text)
 	}
@@ -98,12 +99,12 @@ func LedgerOf(dir string, ops []op.Op) Ledger {
 		switch b := o.Body.(type) {
 		case *op.ModelReplied:
 			if len(b.Calls) == 0 && strings.TrimSpace(b.Text) != "" && b.Finish != op.FinishCheckpoint {
-				l.Delivered = append(l.Delivered, fmt.Sprintf("op %d: %s", o.Seq, OneLine(b.Text, MaxDelivered)))
+				l.Delivered = append(l.Delivered, fmt.Sprintf("op %d: %s", o.Seq, quote.OneLine(b.Text, MaxDelivered)))
 			}
 		case *op.ToolCalled:
 			calls[b.Call] = op.Call{Name: b.Name, Args: b.Args}
 			if cmd := BashCommand(b.Name, b.Args); cmd != "" && !shell.Local(cmd, dir) {
-				l.Effects = append(l.Effects, fmt.Sprintf("op %d: %s", o.Seq, OneLine(cmd, MaxDelivered)))
+				l.Effects = append(l.Effects, fmt.Sprintf("op %d: %s", o.Seq, quote.OneLine(cmd, MaxDelivered)))
 			}
 		case *op.WorldSaved:
 			l.unobserved = l.unobserved || b.Unobserved
@@ -112,7 +113,7 @@ func LedgerOf(dir string, ops []op.Op) Ledger {
 				l.reads[name] = true
 			}
 			if b.Unknown && reachesOut(calls[b.Call].Name) {
-				l.unsure = append(l.unsure, fmt.Sprintf("op %d: %s", o.Seq, OneLine(tool.Display(calls[b.Call], dir), MaxDelivered)))
+				l.unsure = append(l.unsure, fmt.Sprintf("op %d: %s", o.Seq, quote.OneLine(tool.Display(calls[b.Call], dir), MaxDelivered)))
 			}
 		}
 	}
@@ -144,7 +145,7 @@ func TriedFrom(s *state.State, to, from int) []string {
 	var out []string
 	again := make(map[string]bool)
 	for st := range s.Steps.LeftFrom(to, from) {
-		why := OneLine(st.LeftBy, MaxDelivered)
+		why := quote.OneLine(st.LeftBy, MaxDelivered)
 		if !again[why] {
 			again[why] = true
 			out = append(out, fmt.Sprintf("step %d and on: %s", st.ID, why))

@@ -73,15 +73,6 @@ func TestWordsAreWhole(t *testing.T) {
 	}
 }
 
-// TestHeadTail: both ends stay, no rune is cut.
-func TestHeadTail(t *testing.T) {
-	text := "開始" + strings.Repeat("中", 1000) + "終了"
-	got := headTail(text, 100, 5)
-	if !strings.HasPrefix(got, "開始") || !strings.HasSuffix(got, "終了") || strings.ContainsRune(got, '\uFFFD') || len(got) > 200 {
-		t.Errorf("headTail = %q", got)
-	}
-}
-
 // TestNoticeQuotesNames holds that no file can speak through its name: it is a
 // line of a notice only where the notice begins one.
 func TestNoticeQuotesNames(t *testing.T) {

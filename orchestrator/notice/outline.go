@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/state/steps"
@@ -31,7 +32,7 @@ func Outline(s *state.State, from int) string {
 		if !s.Steps.OnPath(st.ID, s.Current) {
 			sb.WriteString("; left by a jump")
 			if st.LeftBy != "" {
-				sb.WriteString(": " + OneLine(st.LeftBy, MaxDelivered))
+				sb.WriteString(": " + quote.OneLine(st.LeftBy, MaxDelivered))
 			}
 		}
 		sb.WriteByte('\n')

@@ -69,16 +69,6 @@ const (
 	MaxDelivered = 200
 )
 
-// headTail keeps the two ends of a text, about n bytes together, cut between runes.
-func headTail(text string, n int, seq uint64) string {
-	if len(text) <= n {
-		return text
-	}
-	head := strings.ToValidUTF8(text[:n/2], "")
-	tail := strings.ToValidUTF8(text[len(text)-n/2:], "")
-	return fmt.Sprintf("%s … (%d bytes left out, the whole is op %d) … %s", head, len(text)-len(head)-len(tail), seq, tail)
-}
-
 func writeItems(sb *strings.Builder, items []string) {
 	for i, it := range items {
 		if i == maxNamed {
@@ -113,13 +103,4 @@ func pathName(name string) string {
 		return name
 	}
 	return strconv.Quote(name)
-}
-
-// OneLine quotes a text on one line, at most n bytes, cut between runes.
-func OneLine(s string, n int) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > n {
-		s = strings.ToValidUTF8(s[:n], "") + "…"
-	}
-	return s
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 )
 
@@ -19,7 +20,7 @@ func TodosNow(now, then []op.Todo) string {
 	sb.WriteString("\nYour todo list is as it was then:")
 	items := make([]string, len(then))
 	for i, todo := range then {
-		items[i] = OneLine(todo.String(), MaxDelivered)
+		items[i] = quote.OneLine(todo.String(), MaxDelivered)
 	}
 	writeItems(&sb, items)
 	return sb.String()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"anamnesis/anamnesis/note"
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/notice"
@@ -58,7 +59,7 @@ func (tl taskTimeline) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 	if n, most := tl.t.Journal.Count(m.Message), note.BlockCap(s.Model.EAS); n > most {
 		return nil, fmt.Errorf("the message has %d tokens and may have %d; say what matters in fewer words, write long texts to a file and name it", n, most)
 	}
-	return &op.JumpRequested{To: to, Reason: "D-Mail: " + notice.OneLine(m.Message, notice.MaxDelivered), Mail: &m}, nil
+	return &op.JumpRequested{To: to, Reason: "D-Mail: " + quote.OneLine(m.Message, notice.MaxDelivered), Mail: &m}, nil
 }
 
 // MarkCheckpoint numbers the end of the step under way.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
@@ -55,7 +56,7 @@ func (t *Task) reflect(ctx, keep context.Context) error {
 			}
 		}
 		return t.Record(keep, &op.ReflectFailed{
-			To: p.To, Why: notice.OneLine(why(err), maxReflectError), Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
+			To: p.To, Why: quote.OneLine(why(err), maxReflectError), Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
 		})
 	}
 	s := res.Strategy

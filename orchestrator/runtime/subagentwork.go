@@ -67,7 +67,7 @@ func (w *working) endOf(ctx context.Context, out Outcome, b *op.SubagentEnded) t
 		answer = "" // it said nothing this time
 	}
 	if answer != "" {
-		answer = cutMiddle(answer, maxSubagentAnswer)
+		answer = quote.Ends(answer, maxSubagentAnswer, "\n… (%d bytes left out) …\n")
 	}
 	end := tool.SubagentEnd{IsError: out.Reason != "done"}
 	var sb strings.Builder
@@ -95,7 +95,7 @@ func (w *working) stopReason(out Outcome) string {
 	case out.Reason == "interrupted", out.Reason == "evicted":
 		return "it was interrupted"
 	case out.Detail != "":
-		return out.Reason + ": " + strings.TrimRight(notice.OneLine(out.Detail, notice.MaxDelivered), ".")
+		return out.Reason + ": " + strings.TrimRight(quote.OneLine(out.Detail, notice.MaxDelivered), ".")
 	}
 	return out.Reason
 }
@@ -151,13 +151,4 @@ func (w *working) writePatch(ctx context.Context, sb *strings.Builder) {
 	default:
 		fmt.Fprintf(sb, " Its changes to %s, which PatchFile takes:\n%s", quote.Number(len(changes), "file"), patch.String())
 	}
-}
-
-// cutMiddle keeps the two ends of a text that is longer than n bytes.
-func cutMiddle(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	head, tail := strings.ToValidUTF8(text[:n/2], ""), strings.ToValidUTF8(text[len(text)-n/2:], "")
-	return fmt.Sprintf("%s\n… (%d bytes left out) …\n%s", head, len(text)-len(head)-len(tail), tail)
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/worldstate"
 )
 
@@ -30,7 +31,7 @@ const maxShownPath = 400
 // quotePath shows a path plainly, or quoted if that would be unclear.
 func quotePath(p string) string {
 	if len(p) > maxShownPath {
-		p = strings.ToValidUTF8(p[:maxShownPath], "") + "…"
+		p = quote.CutBytes(p, maxShownPath) + "…"
 	}
 	if q := fmt.Sprintf("%q", p); q != `"`+p+`"` || p == "" || strings.TrimSpace(p) != p {
 		return q

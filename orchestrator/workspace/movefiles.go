@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
@@ -230,7 +231,7 @@ const keptAbandoned = "the restore was abandoned"
 func (p *Place) leaveFiles(ctx context.Context, j *state.Jumping) []worldstate.Skip {
 	plan, err := p.World.Plan(ctx, worldstate.ID(j.ToCommit), &worldstate.PlanOptions{OverwriteEdits: true})
 	if err != nil {
-		return []worldstate.Skip{{Path: ".", Reason: keptAbandoned + "; what differs could not be found out: " + notice.OneLine(err.Error(), notice.MaxDelivered)}}
+		return []worldstate.Skip{{Path: ".", Reason: keptAbandoned + "; what differs could not be found out: " + quote.OneLine(err.Error(), notice.MaxDelivered)}}
 	}
 	kept := plan.Keep
 	for _, path := range append(plan.Write, plan.Delete...) {

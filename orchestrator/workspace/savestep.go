@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/autorun"
 	"anamnesis/orchestrator/notice"
@@ -54,14 +55,14 @@ func (p *Place) SaveStep(ctx context.Context, mark string) error {
 	}
 	if err != nil {
 		b.Error, b.Gone = err.Error(), p.World.Gone()
-		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", id, notice.OneLine(b.Error, notice.MaxDelivered))
+		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", id, quote.OneLine(b.Error, notice.MaxDelivered))
 		return p.Record(ctx, b)
 	}
 	b.Commit, b.Tree, b.Complete = string(snap.ID), snap.Tree, snap.Complete
 	b.Skipped, b.Files = notice.FirstN(notice.Skips(snap.Skipped), notice.MaxListed), snap.Files
 	if snap.ParentLost != "" {
 		b.Lost = []string{snap.ParentLost}
-		b.Mark += fmt.Sprintf("\n(%s)", notice.OneLine(snap.ParentLost, notice.MaxDelivered))
+		b.Mark += fmt.Sprintf("\n(%s)", quote.OneLine(snap.ParentLost, notice.MaxDelivered))
 	}
 	if id > 0 && !replaced {
 		if theirs, err := p.quiet(ctx, snap); err == nil && theirs != nil {

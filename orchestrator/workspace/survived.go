@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/durable"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
@@ -183,9 +184,9 @@ func reflogMove(name string, since time.Time) string {
 	case n == 0 || from == to:
 		return ""
 	case strings.Trim(from, "0") == "":
-		return fmt.Sprintf("was created at %.8s (%s)", to, notice.OneLine(last, notice.MaxDelivered))
+		return fmt.Sprintf("was created at %.8s (%s)", to, quote.OneLine(last, notice.MaxDelivered))
 	}
-	return fmt.Sprintf("moved from %.8s to %.8s (%s)", from, to, notice.OneLine(last, notice.MaxDelivered))
+	return fmt.Sprintf("moved from %.8s to %.8s (%s)", from, to, quote.OneLine(last, notice.MaxDelivered))
 }
 
 // IgnoredGone returns the ignored paths that steps removed, as their last operations say, and

@@ -10,11 +10,11 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/orchestrator/session"
 )
 
@@ -113,9 +113,6 @@ func clip(text string) string {
 	if len(text) <= maxResultBytes {
 		return strings.ToValidUTF8(text, "�")
 	}
-	end := maxResultBytes - 100
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
+	end := quote.RuneStart(text, maxResultBytes-100)
 	return strings.ToValidUTF8(fmt.Sprintf("%s\n[%d of %d bytes shown]", text[:end], end, len(text)), "�")
 }

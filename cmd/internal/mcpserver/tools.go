@@ -13,6 +13,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
@@ -20,7 +21,6 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
-	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/workspace"
@@ -270,8 +270,8 @@ func (s *Server) remember(ctx context.Context, req *mcp.CallToolRequest, in reme
 		return "", errors.New("lesson and evidence must not be empty")
 	}
 	c := &card.Card{
-		Topic: oneLine(in.Lesson, 120), State: card.Draft, SourceTask: "mcp",
-		Issue: []string{oneLine(in.Evidence, 500)}, Solution: []string{oneLine(in.Lesson, 500)},
+		Topic: quote.OneLine(in.Lesson, 120), State: card.Draft, SourceTask: "mcp",
+		Issue: []string{quote.OneLine(in.Evidence, 500)}, Solution: []string{quote.OneLine(in.Lesson, 500)},
 		Provenance: card.Provenance{Model: "agent", Tainted: true}, Tags: []string{"remembered"},
 	}
 	dir := s.dir
@@ -289,8 +289,6 @@ func (s *Server) remember(ctx context.Context, req *mcp.CallToolRequest, in reme
 	}
 	return fmt.Sprintf("Draft card %s was written. No session is shown it before the user has reviewed it ('anamnesis kb review').", c.ID), nil
 }
-
-func oneLine(text string, n int) string { return notice.OneLine(text, n) }
 
 type showArgs struct {
 	Seq    uint64 `json:"seq" jsonschema:"number of the operation"`

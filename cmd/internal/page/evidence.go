@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/page/patch"
 	"anamnesis/cmd/internal/page/picture"
 	"anamnesis/cmd/internal/term"
@@ -218,8 +219,7 @@ func (v *evidenceView) add(task string, o op.Op) {
 	}
 	e := evidenceOp{Seq: o.Seq, Step: o.Step, Kind: o.Body.Kind(), Line: said.Text, Text: text, Path: opPath(task, o.Seq)}
 	e.Output = picture.FailedOutput(o)
-	if e.Cut = len(text) > maxEvidenceText; e.Cut {
-		e.Text = strings.ToValidUTF8(text[:maxEvidenceText], "")
-	}
+	e.Text = quote.CutBytes(text, maxEvidenceText)
+	e.Cut = len(e.Text) < len(text)
 	v.Ops = append(v.Ops, e)
 }

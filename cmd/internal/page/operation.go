@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/page/patch"
 	"anamnesis/cmd/internal/page/picture"
 	"anamnesis/cmd/internal/term"
@@ -113,7 +114,7 @@ func cut(text string, limit int) cutText {
 	if len(text) <= limit {
 		return cutText{Text: term.Output(text)}
 	}
-	head := strings.ToValidUTF8(text[:limit], "")
+	head := quote.CutBytes(text, limit)
 	return cutText{term.Output(head), len(text) - len(head)}
 }
 

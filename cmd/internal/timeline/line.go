@@ -255,13 +255,7 @@ func someOf(names []string, total int) string {
 }
 
 // oneLine is the beginning of a text on one line.
-func oneLine(s string) string {
-	cut := ""
-	if len(s) > maxSubject {
-		s, cut = strings.ToValidUTF8(s[:maxSubject], ""), "…"
-	}
-	return strings.Join(strings.Fields(s), " ") + cut
-}
+func oneLine(s string) string { return quote.OneLine(s, maxSubject) }
 
 func recallLine(b *op.CardsRecalled) Line {
 	l := Line{Text: "no card fits", Short: fmt.Sprintf("%d read", len(b.Cards))}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard/research"
@@ -135,7 +136,7 @@ func (g *Guard) citable(r op.Range) []string {
 	for i, o := range ops {
 		if b, ok := o.Body.(*op.ToolReturned); ok {
 			if args, why := g.look(b, ops[:i]); why == "" {
-				out = append(out, fmt.Sprintf("op %d (%s)", o.Seq, notice.OneLine(tool.Display(op.Call{Name: b.Name, Args: args}, g.place.Dir), notice.MaxDelivered)))
+				out = append(out, fmt.Sprintf("op %d (%s)", o.Seq, quote.OneLine(tool.Display(op.Call{Name: b.Name, Args: args}, g.place.Dir), notice.MaxDelivered)))
 			}
 		}
 	}

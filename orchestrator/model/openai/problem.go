@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/orchestrator/model"
 )
 
@@ -107,16 +107,8 @@ const excerptLength = 500
 
 // excerpt makes arbitrary bytes fit into one line of an error.
 func excerpt(b []byte) string {
-	cut := false
-	if len(b) > excerptLength {
-		b, cut = b[:excerptLength], true
-		for len(b) > 0 && !utf8.RuneStart(b[len(b)-1]) {
-			b = b[:len(b)-1]
-		}
-		if len(b) > 0 && b[len(b)-1] >= utf8.RuneSelf {
-			b = b[:len(b)-1] // the first byte of a character that was cut
-		}
-	}
+	text := quote.CutBytes(string(b), excerptLength)
+	cut := len(text) < len(b)
 	s := strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
 			return ' '
@@ -125,7 +117,7 @@ func excerpt(b []byte) string {
 			return -1
 		}
 		return r
-	}, strings.ToValidUTF8(string(b), "\ufffd"))
+	}, strings.ToValidUTF8(text, "\ufffd"))
 	s = strings.Join(strings.Fields(s), " ")
 	if cut {
 		s += " …"

@@ -10,6 +10,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/tool"
 )
@@ -127,16 +128,10 @@ func words(parts ...string) string {
 	return strings.Join(out, ", ")
 }
 
-// maxWordRunes bounds a name or an address from a server.
-const maxWordRunes = 300
+// maxWordBytes bounds a name or an address from a server.
+const maxWordBytes = 300
 
-func oneLine(s string) string {
-	s = strings.Join(strings.Fields(tool.Visible(s)), " ")
-	if utf8.RuneCountInString(s) > maxWordRunes {
-		return string([]rune(s)[:maxWordRunes]) + "…"
-	}
-	return s
-}
+func oneLine(s string) string { return quote.OneLine(tool.Visible(s), maxWordBytes) }
 
 // headAndTail shortens a text to n characters, and describes in its middle what is omitted.
 // cut counts the bytes.
