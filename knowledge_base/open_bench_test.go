@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/knowledge_base/internal/folder"
-	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/knowledge_base/retrieval/evalset"
 	"anamnesis/opstream/durable"
 )
 
 // cardFolder writes n cards made from the committed set by repetition, each a
 // little different, as files of a knowledge base.
-func cardFolder(b *testing.B, n int) (string, *retrieval.Set) {
+func cardFolder(b *testing.B, n int) (string, *evalset.Set) {
 	b.Helper()
-	set, err := retrieval.ReadSet("retrieval/testdata/cards")
+	set, err := evalset.Read("retrieval/testdata/cards")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/recalled"
 	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/knowledge_base/retrieval/evalset"
 )
 
 var day = time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC)
@@ -48,9 +49,9 @@ func mustPut(t testing.TB, s *Store, c *card.Card) string {
 }
 
 // smallStore holds the committed bilingual set as cards.
-func smallStore(t testing.TB, dir string) (*Store, *retrieval.Set) {
+func smallStore(t testing.TB, dir string) (*Store, *evalset.Set) {
 	t.Helper()
-	set, err := retrieval.ReadSet("retrieval/testdata/small")
+	set, err := evalset.Read("retrieval/testdata/small")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +191,7 @@ func TestSearchRefusesBadK(t *testing.T) {
 }
 
 // allAnswers gives the answers to all queries as bytes.
-func allAnswers(t testing.TB, s *Store, set *retrieval.Set) string {
+func allAnswers(t testing.TB, s *Store, set *evalset.Set) string {
 	t.Helper()
 	var b strings.Builder
 	for _, q := range set.Queries {

@@ -43,7 +43,7 @@ func homeArgs() map[string][]string {
 
 // homeless are the verbs that keep nothing in the home and read nothing from it, and
 // hook and the recorder it starts, which say nothing to the agent that calls them.
-var homeless = regexp.MustCompile(`^(demo|completion.*|help|version|hook|recorder|kb eval|ops .*|bench .*)$`)
+var homeless = regexp.MustCompile(`^(demo|completion.*|help|version|hook|recorder|ops .*|bench .*)$`)
 
 // optional are the verbs that do without a home where none is named.
 var optional = regexp.MustCompile(`^(eas (list|show|diff)|tokens)$`)

@@ -8,6 +8,7 @@ import (
 	_ "github.com/blevesearch/bleve/v2/analysis/lang/en"
 
 	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/knowledge_base/retrieval/evalset"
 )
 
 // dataSets are the folders of the labelled sets: the project's own, and the
@@ -33,10 +34,10 @@ func dataSets(t testing.TB) map[string]string {
 	return sets
 }
 
-func documents(set *retrieval.Set) []retrieval.Document {
+func documents(set *evalset.Set) []retrieval.Document {
 	docs := make([]retrieval.Document, len(set.Docs))
 	for i, d := range set.Docs {
-		docs[i] = d.Document()
+		docs[i] = retrieval.NewDocument(d.ID, d.Findable())
 	}
 	return docs
 }
@@ -45,7 +46,7 @@ func documents(set *retrieval.Set) []retrieval.Document {
 // FTS5 and with bleve.
 func TestQuality(t *testing.T) {
 	for name, dir := range dataSets(t) {
-		set, err := retrieval.ReadSet(dir)
+		set, err := evalset.Read(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +63,7 @@ func TestQuality(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s, %s, %q: %v", name, e.name, q.Text, err)
 				}
-				ndcg, _ := retrieval.Grade(ids, grades)
+				ndcg, _ := evalset.Grade(ids, grades)
 				sum += ndcg
 				n++
 			}

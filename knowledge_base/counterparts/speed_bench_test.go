@@ -13,6 +13,7 @@ import (
 	"github.com/philippgille/chromem-go"
 
 	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/knowledge_base/retrieval/evalset"
 )
 
 var large = flag.Bool("large", false, "measure 100,000 cards beside chromem-go, too: minutes, and 2 GB")
@@ -25,7 +26,7 @@ func many(b *testing.B, n int) (docs []retrieval.Document, queries []string) {
 	if !ok {
 		b.Skip("SKIPPED: no data")
 	}
-	set, err := retrieval.ReadSet(dir)
+	set, err := evalset.Read(dir)
 	if err != nil {
 		b.Fatal(err)
 	}

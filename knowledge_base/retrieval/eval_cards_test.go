@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"anamnesis/knowledge_base/retrieval/evalset"
 )
 
 // The project's own set was written before anything was measured on it, and
@@ -64,12 +66,12 @@ func TestEvalCards(t *testing.T) {
 }
 
 // half returns the questions of the set whose place is odd or even.
-func half(set *Set, odd bool) *Set {
+func half(set *evalset.Set, odd bool) *evalset.Set {
 	keep := 0
 	if !odd {
 		keep = 1
 	}
-	out := &Set{Docs: set.Docs, Grades: set.Grades}
+	out := &evalset.Set{Docs: set.Docs, Grades: set.Grades}
 	for i, q := range set.Queries {
 		if i%2 == keep {
 			out.Queries = append(out.Queries, q)
@@ -91,7 +93,7 @@ const softwareErrors = 60
 // what is shown nearly half is right, and an error that no card answers shows
 // nothing.
 func TestEvalLessons(t *testing.T) {
-	whole, err := ReadSet(filepath.Join("testdata", "lessons"))
+	whole, err := evalset.Read(filepath.Join("testdata", "lessons"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,13 +139,13 @@ func TestNearDuplicatesShareASlot(t *testing.T) {
 		t.Errorf("%+v, %v", found, err)
 	}
 	for _, name := range []string{"cards", "lessons"} {
-		docs, err := readEvalRecords(filepath.Join("testdata", name, "corpus.jsonl"))
+		docs, err := evalset.ReadRecords(filepath.Join("testdata", name, "corpus.jsonl"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, a := range docs {
 			for _, b := range docs[:i] {
-				if got := overlap(contentWords(a.Document().Text()), contentWords(b.Document().Text())); got >= repeats {
+				if got := overlap(contentWords(a.Findable()), contentWords(b.Findable())); got >= repeats {
 					t.Errorf("%s: %s and %s are about different things and would share a place: %.2f", name, a.ID, b.ID, got)
 				}
 			}

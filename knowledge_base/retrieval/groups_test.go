@@ -10,13 +10,15 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"anamnesis/knowledge_base/retrieval/evalset"
 )
 
 // labelled reads a set of cards as lessons, and which group each is in. With
 // labels "" the set says it itself.
 func labelled(t *testing.T, corpus, labels string) ([]Lesson, map[string]string) {
 	t.Helper()
-	docs, err := readEvalRecords(filepath.Join("testdata", corpus, "corpus.jsonl"))
+	docs, err := evalset.ReadRecords(filepath.Join("testdata", corpus, "corpus.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}

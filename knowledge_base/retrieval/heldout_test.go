@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
+
+	"anamnesis/knowledge_base/retrieval/evalset"
 )
 
 // graded is what one setting of abstention gives: for each query the recall@5
@@ -13,7 +15,7 @@ type graded struct {
 }
 
 // gradeSetting asks everything of the set.
-func gradeSetting(t *testing.T, x *Index, set *Set, minEvidence float64) (g graded) {
+func gradeSetting(t *testing.T, x *Index, set *evalset.Set, minEvidence float64) (g graded) {
 	t.Helper()
 	ask := func(text string) []Found {
 		found, _, err := x.Search(t.Context(), Query{Text: text, K: shownDepth, MinEvidence: minEvidence})
@@ -23,7 +25,7 @@ func gradeSetting(t *testing.T, x *Index, set *Set, minEvidence float64) (g grad
 		return found
 	}
 	for _, q := range set.Queries {
-		g.recall = append(g.recall, recallAt(foundIDs(ask(q.Text)), set.Grades[q.ID], shownDepth))
+		g.recall = append(g.recall, evalset.RecallAt(foundIDs(ask(q.Text)), set.Grades[q.ID], shownDepth))
 	}
 	for _, text := range set.Unrelated {
 		nothing := 0.0
@@ -45,12 +47,12 @@ func meanAt(values []float64, at []int) float64 {
 
 // gradedSettings tries the settings around the one that is in use, which is the
 // first.
-func gradedSettings(t *testing.T, set *Set) (out []graded) {
+func gradedSettings(t *testing.T, set *evalset.Set) (out []graded) {
 	t.Helper()
 	x := New(nil)
 	var docs []Document
 	for _, d := range set.Docs {
-		docs = append(docs, d.Document())
+		docs = append(docs, NewDocument(d.ID, d.Findable()))
 	}
 	if err := x.Fill(t.Context(), docs); err != nil {
 		t.Fatal(err)
@@ -78,7 +80,7 @@ func TestHeldOutHalves(t *testing.T) {
 		t.Log("NOT MEASURED without -nightly: half a minute")
 		return
 	}
-	set, err := ReadSet(filepath.Join("testdata", "cards"))
+	set, err := evalset.Read(filepath.Join("testdata", "cards"))
 	if err != nil {
 		t.Fatal(err)
 	}

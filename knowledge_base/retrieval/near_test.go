@@ -5,6 +5,8 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+
+	"anamnesis/knowledge_base/retrieval/evalset"
 )
 
 // rewritten are lessons of testdata/small as a later pass would word them.
@@ -19,7 +21,7 @@ func rewritten() map[string]string {
 }
 
 // nearOf returns the most resembling document of each.
-func nearOf(t *testing.T, docs []Record, more map[string]string) map[string]Neighbour {
+func nearOf(t *testing.T, docs []evalset.Record, more map[string]string) map[string]Neighbour {
 	t.Helper()
 	x := New(nil)
 	for _, d := range docs {
@@ -47,7 +49,7 @@ func nearOf(t *testing.T, docs []Record, more map[string]string) map[string]Neig
 // nearestIn is nearOf of a corpus.
 func nearestIn(t *testing.T, corpus string, more map[string]string) map[string]Neighbour {
 	t.Helper()
-	docs, err := readEvalRecords(filepath.Join("testdata", corpus, "corpus.jsonl"))
+	docs, err := evalset.ReadRecords(filepath.Join("testdata", corpus, "corpus.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,14 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"anamnesis/knowledge_base/retrieval/evalset"
 	"anamnesis/knowledge_base/retrieval/internal/lexical"
 )
 
 // lexicalIndex holds n documents made from the public sets by repetition, each
 // a little different. It has no vectors.
-func lexicalIndex(b *testing.B, n int) (*Index, *Set) {
+func lexicalIndex(b *testing.B, n int) (*Index, *evalset.Set) {
 	b.Helper()
-	set, err := ReadSet(filepath.Join(benchData(b), "cosqa"))
+	set, err := evalset.Read(filepath.Join(benchData(b), "cosqa"))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -26,7 +27,7 @@ func lexicalIndex(b *testing.B, n int) (*Index, *Set) {
 }
 
 // benchIndex is lexicalIndex with vectors.
-func benchIndex(b *testing.B, n int) (*Index, *Set) {
+func benchIndex(b *testing.B, n int) (*Index, *evalset.Set) {
 	b.Helper()
 	begin := time.Now()
 	x, set := lexicalIndex(b, n)

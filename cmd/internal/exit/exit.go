@@ -15,7 +15,6 @@ import (
 	"anamnesis/cmd/internal/stream"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/history"
-	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/knowledge_base/review"
 	"anamnesis/opstream"
 	"anamnesis/orchestrator/inspect"
@@ -76,7 +75,7 @@ func Code(err error) int {
 		return e.Code
 	}
 	switch {
-	case errors.As(err, new(*session.UsageError)), errors.As(err, new(*attention.TableError)), errors.As(err, new(*retrieval.EvalError)):
+	case errors.As(err, new(*session.UsageError)), errors.As(err, new(*attention.TableError)):
 		return Usage
 	case errors.As(err, new(*knowledgebase.ConflictError)), errors.As(err, new(*review.StateError)), errors.As(err, new(*review.StaleError)):
 		return Refused

@@ -5,7 +5,6 @@ package show
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,7 +19,6 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/recalled"
-	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/knowledge_base/review"
 	"anamnesis/knowledge_base/usage"
 )
@@ -110,20 +108,6 @@ func (o *Printer) Repairs(repairs []*card.Card, whole bool) {
 		}
 		o.Printf("%s\n", view.Fit(o.Out, line))
 	}
-}
-
-func (o *Printer) Eval(res retrieval.EvalResult) {
-	line := func(name string, m retrieval.EvalMeans) string {
-		return fmt.Sprintf("%-6s nDCG@10 %.4f  recall@10 %.4f  recall@5 as shown %.4f  precision %.4f  %d queries\n", name, m.NDCG, m.Recall, m.Shown, m.Precision, m.Queries)
-	}
-	out := line("all", res.EvalMeans)
-	for _, lang := range slices.Sorted(maps.Keys(res.Languages)) {
-		out += line(view.Clean(lang), res.Languages[lang])
-	}
-	if res.Unrelated > 0 {
-		out += fmt.Sprintf("found nothing for %.0f of %d unrelated questions\n", res.Abstained*float64(res.Unrelated), res.Unrelated)
-	}
-	o.Printf("%s%d documents; query p50 %.1f ms, p99 %.1f ms; index built in %.0f ms\n", out, res.Docs, res.P50, res.P99, res.Build)
 }
 
 // Secrets lists the places.

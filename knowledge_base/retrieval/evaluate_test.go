@@ -5,14 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
+
+	"anamnesis/knowledge_base/retrieval/evalset"
 )
 
 // How deep an answer is looked at.
 const (
-	evalDepth  = 10
+	evalDepth  = evalset.Depth
 	shownDepth = DefaultK
 )
 
@@ -78,27 +79,20 @@ func Eval(ctx context.Context, dataDir string, o *EvalOptions) (EvalResult, erro
 	if o == nil {
 		o = &EvalOptions{}
 	}
-	set, err := ReadSet(dataDir)
+	set, err := evalset.Read(dataDir)
 	if err != nil {
 		return EvalResult{}, err
 	}
-	res, err := evalSet(ctx, set, o)
-	var fault *EvalError
-	if errors.As(err, &fault) {
-		fault.Path = dataDir
-	} else if err != nil {
-		err = fmt.Errorf("evaluate %s: %w", dataDir, err)
-	}
-	return res, err
+	return evalSet(ctx, set, o)
 }
 
-func evalSet(ctx context.Context, set *Set, o *EvalOptions) (EvalResult, error) {
+func evalSet(ctx context.Context, set *evalset.Set, o *EvalOptions) (EvalResult, error) {
 	res := EvalResult{Docs: len(set.Docs), Unrelated: len(set.Unrelated)}
 	begin := time.Now()
 	x := New(&Options{Embedder: o.Embedder})
 	docs := make([]Document, len(set.Docs))
 	for i, d := range set.Docs {
-		docs[i] = d.Document()
+		docs[i] = NewDocument(d.ID, d.Findable())
 	}
 	if err := x.Fill(ctx, docs); err != nil {
 		return res, err
@@ -124,7 +118,7 @@ func evalSet(ctx context.Context, set *Set, o *EvalOptions) (EvalResult, error) 
 }
 
 // evalRanking asks the queries that have an answer.
-func evalRanking(ctx context.Context, x *Index, set *Set, res *EvalResult) error {
+func evalRanking(ctx context.Context, x *Index, set *evalset.Set, res *EvalResult) error {
 	var all EvalMeans
 	langs := make(map[string]EvalMeans)
 	var took []float64
@@ -139,8 +133,8 @@ func evalRanking(ctx context.Context, x *Index, set *Set, res *EvalResult) error
 			return fmt.Errorf("query %s: %w", q.ID, err)
 		}
 		took = append(took, ms(time.Since(begin)))
-		ndcg, recall := Grade(foundIDs(found), grades)
-		shownRecall := recallAt(foundIDs(shown), grades, shownDepth)
+		ndcg, recall := evalset.Grade(foundIDs(found), grades)
+		shownRecall := evalset.RecallAt(foundIDs(shown), grades, shownDepth)
 		all.add(ndcg, recall, shownRecall, foundIDs(shown), grades)
 		if q.Lang != "" {
 			m := langs[q.Lang]
@@ -149,7 +143,7 @@ func evalRanking(ctx context.Context, x *Index, set *Set, res *EvalResult) error
 		}
 	}
 	if len(took) == 0 {
-		return &EvalError{Err: errors.New("no query has a relevant document; check the ids in qrels.tsv")}
+		return errors.New("no query has a relevant document; check the ids in qrels.tsv")
 	}
 	res.EvalMeans = all.mean()
 	for lang, m := range langs {
@@ -176,35 +170,6 @@ func evalQuery(ctx context.Context, x *Index, text string) (ranking, shown []Fou
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// Grade returns nDCG@10 with linear gain and recall@10 of a ranking of ids, as
-// trec_eval defines them; grades are those of all relevant documents.
-func Grade(ranking []string, grades map[string]int) (ndcg, recall float64) {
-	var dcg, ideal float64
-	for i, id := range ranking[:min(evalDepth, len(ranking))] {
-		dcg += float64(grades[id]) / math.Log2(float64(i+2))
-	}
-	var best []int
-	for _, g := range grades {
-		best = append(best, g)
-	}
-	slices.SortFunc(best, func(a, b int) int { return b - a })
-	for i, g := range best[:min(evalDepth, len(best))] {
-		ideal += float64(g) / math.Log2(float64(i+2))
-	}
-	return dcg / ideal, recallAt(ranking, grades, evalDepth)
-}
-
-// recallAt is the share of the relevant documents among the first k.
-func recallAt(ranking []string, grades map[string]int, k int) float64 {
-	hit := 0
-	for _, id := range ranking[:min(k, len(ranking))] {
-		if grades[id] > 0 {
-			hit++
-		}
-	}
-	return float64(hit) / float64(len(grades))
-}
 
 func foundIDs(found []Found) []string {
 	ids := make([]string, len(found))
