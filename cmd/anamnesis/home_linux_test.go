@@ -28,7 +28,7 @@ func homeArgs() map[string][]string {
 		"eas set": {"gpt-4o", "--eas", "4000", "--source", "measured"}, "eas show": {"gpt-4o"},
 		"eas probe": {"--model", "script:words.yaml"}, "eas reflect": {"--model", "script:words.yaml"},
 		"install": {"claude-code", "--yes"}, "uninstall": {"claude-code", "--yes"},
-		"explain": {"t"}, "jump": {"t", "1"}, "loops": {"t"}, "say": {"t", "Go on."}, "show": {"t"}, "timeline": {"t"}, "verdict": {"t", "good"},
+		"explain": {"t"}, "jump": {"t", "1"}, "say": {"t", "Go on."}, "show": {"t"}, "timeline": {"t"}, "verdict": {"t", "good"},
 		"kb add": {"card.md"}, "kb edit": {"k"}, "kb export": {"out"}, "kb history": {"k"}, "kb import": {"card.md"},
 		"kb retire": {"k"}, "kb approve": {"k"}, "kb reject": {"k"}, "kb restore": {"k"}, "kb search": {"x"}, "kb show": {"k"}, "kb supersede": {"k", "l"},
 		"mcp add": {"s", "--", "true"}, "mcp remove": {"s"}, "mcp revoke": {"s"},

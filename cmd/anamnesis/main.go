@@ -88,7 +88,7 @@ func (a *app) rootCommand() *cobra.Command {
 		commands []*cobra.Command
 	}{
 		{"Work", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.sayCommand(), a.jumpCommand(), a.demoCommand()}},
-		{"Look", []*cobra.Command{a.tasksCommand(), a.timelineCommand(), a.showCommand(), a.diffCommand(), a.explainCommand(), a.loopsCommand(), a.doctorCommand()}},
+		{"Look", []*cobra.Command{a.tasksCommand(), a.timelineCommand(), a.showCommand(), a.diffCommand(), a.explainCommand(), a.doctorCommand()}},
 		{"Remember", []*cobra.Command{a.serveCommand(), a.kbCommand(), a.verdictCommand(), a.dreamCommand()}},
 		{"Beside other agents", []*cobra.Command{a.importCommand(), a.installCommand(), a.uninstallCommand(), a.pauseCommand(), a.acpCommand(), a.hookCommand(), a.recorderCommand()}},
 		{"Set up", []*cobra.Command{a.configCommand(), a.agentCommand(), a.mcpCommand(), a.rulesCommand(), a.toolsCommand(), a.easCommand(), a.tokensCommand(), names.Command(a.stdout), a.versionCommand()}},

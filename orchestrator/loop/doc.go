@@ -1,4 +1,4 @@
-// Package loop finds loops in a record of an agent's calls: the same call repeated in an
-// unchanged world, and cycles of calls. Its functions are pure. The orchestrator keeps a
-// [Tally] in its state and asks it before each call; [Detect] examines a whole recorded run.
+// Package loop finds repetitions in an agent's calls: the same call in an unchanged world, and the
+// same call in a row. Its functions are pure. The orchestrator keeps a [Tally] in its state and asks
+// it before each call.
 package loop

@@ -18,7 +18,6 @@ import (
 	"anamnesis/knowledge_base/review"
 	"anamnesis/opstream"
 	"anamnesis/orchestrator/inspect"
-	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
@@ -93,7 +92,7 @@ func Code(err error) int {
 		{Usage, []error{
 			taskdir.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText, runtime.ErrTaskExists, taskdir.ErrNotLive,
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
-			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName, loop.ErrRecording, inspect.ErrNoOp,
+			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName, inspect.ErrNoOp,
 		}},
 		{Limit, []error{worldstate.ErrFull, probe.ErrLimit}},
 		{Interrupted, []error{context.Canceled}}, // before a turn began

@@ -137,40 +137,6 @@ func rangesText(rs []op.Range) string {
 	return strings.Join(parts, ", ")
 }
 
-func (o *Printer) Loops(r inspect.LoopReport, all bool) {
-	say := func(format string, args ...any) {
-		o.Println(strings.TrimRight(view.Clean(fmt.Sprintf(format, args...)), " "))
-	}
-	for _, row := range r.Runs {
-		name := row.File
-		if row.Run != "" {
-			name += ", run " + row.Run
-		}
-		if len(row.Findings) == 0 {
-			if all {
-				say("%s: no loop in %d calls", name, row.Calls)
-			}
-			continue
-		}
-		say("%s: flagged at call %d of %d", name, row.Findings[0].At, row.Calls)
-		for _, f := range row.Findings {
-			say("  call %d: %s: %s (calls %s)", f.At, f.Rule, f.Text, intsText(f.Calls))
-		}
-		if len(row.Seqs) > 0 {
-			say("  the first loop's calls are ops %s", intsText(row.Seqs))
-		}
-	}
-	say("%d of %d runs flagged", r.Flagged, len(r.Runs))
-}
-
-func intsText[T int | uint64](in []T) string {
-	parts := make([]string, len(in))
-	for i, n := range in {
-		parts[i] = fmt.Sprint(n)
-	}
-	return strings.Join(parts, ", ")
-}
-
 func (o *Printer) StreamReport(r opstream.Report) {
 	for _, f := range r.Findings {
 		o.Println(f)
