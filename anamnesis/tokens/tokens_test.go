@@ -1,16 +1,13 @@
 package tokens
 
 import (
-	"context"
 	"errors"
 	"flag"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"testing/iotest"
 	"unicode/utf8"
 
 	"github.com/pkoukk/tiktoken-go"
@@ -189,33 +186,5 @@ func BenchmarkCount(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		c.Count(text)
-	}
-}
-
-func TestCountReader(t *testing.T) {
-	c := counter(t, "r50k_base") // the encoding that is pickiest about line ends
-	const part = 4 << 10
-	lines := strings.Repeat("one line of text\n\n\t// and another, 日本語\nfunc f() {\n}\n", 20*part/60)
-	for name, text := range map[string]string{"empty": "", "short": "hello", "exactly a part": lines[:part], "long": lines} {
-		for _, r := range []io.Reader{strings.NewReader(text), iotest.HalfReader(strings.NewReader(text))} {
-			n, size, err := c.countReader(t.Context(), r, part)
-			if want := c.Count(text); err != nil || n != want || size != int64(len(text)) {
-				t.Errorf("%s: %d tokens, %d bytes, %v; want %d, %d", name, n, size, err, want, len(text))
-			}
-		}
-	}
-	endless := strings.Repeat("日", 3*part)
-	n, _, err := c.countReader(t.Context(), strings.NewReader(endless), part)
-	if want := c.Count(endless); err != nil || n < want-8 || n > want+8 {
-		t.Errorf("no line ends: %d tokens, %v; want about %d", n, err, want)
-	}
-	boom := errors.New("boom")
-	if _, _, err := c.CountReader(t.Context(), iotest.ErrReader(boom)); !errors.Is(err, boom) {
-		t.Errorf("a failing reader gives %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, _, err := c.CountReader(ctx, strings.NewReader("x")); !errors.Is(err, context.Canceled) {
-		t.Errorf("an ended context gives %v", err)
 	}
 }

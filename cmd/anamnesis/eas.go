@@ -3,14 +3,12 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	assets "anamnesis"
 	"anamnesis/anamnesis/attention"
-	"anamnesis/anamnesis/tokens"
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/orchestrator/eas"
 )
@@ -59,38 +57,6 @@ func (a *app) easShowCommand() *cobra.Command {
 			return a.show(s, func() { a.out().EAS(s, a.easUserName(), eas.EncodingNote(s.Model, s.Encoding)) })
 		},
 	}
-	return a.jsonFlag(cmd, "one JSON object")
-}
-
-func (a *app) tokensCommand() *cobra.Command {
-	var model string
-	cmd := &cobra.Command{
-		Use:   "tokens --model MODEL",
-		Short: "Count the tokens of standard input",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if strings.TrimSpace(model) == "" {
-				return exit.Usagef("tokens: no model given; add --model, for example --model gpt-4o")
-			}
-			t, err := a.easTable()
-			if err != nil {
-				return err
-			}
-			s := t.Lookup(model)
-			c, err := tokens.ForEncoding(s.Encoding)
-			if err != nil {
-				return err
-			}
-			n, bytes, err := c.CountReader(cmd.Context(), a.stdin)
-			if err != nil {
-				return fmt.Errorf("tokens: read standard input: %w", err)
-			}
-			exact := eas.ExactCount(model, s.Encoding)
-			return a.show(map[string]any{
-				"model": model, "encoding": s.Encoding, "exact": exact, "tokens": n, "bytes": bytes, "eas": s.EAS, "known": s.Known,
-			}, func() { a.printf("%d tokens (%s)\n", n, eas.EncodingNote(model, s.Encoding)) })
-		},
-	}
-	cmd.Flags().StringVar(&model, "model", "", "model whose tokens to count")
 	return a.jsonFlag(cmd, "one JSON object")
 }
 

@@ -91,7 +91,7 @@ func (a *app) rootCommand() *cobra.Command {
 		{"Look", []*cobra.Command{a.tasksCommand(), a.timelineCommand(), a.showCommand(), a.diffCommand(), a.explainCommand(), a.doctorCommand()}},
 		{"Remember", []*cobra.Command{a.serveCommand(), a.kbCommand(), a.verdictCommand(), a.dreamCommand()}},
 		{"Beside other agents", []*cobra.Command{a.importCommand(), a.installCommand(), a.uninstallCommand(), a.pauseCommand(), a.acpCommand(), a.hookCommand(), a.recorderCommand()}},
-		{"Set up", []*cobra.Command{a.configCommand(), a.agentCommand(), a.mcpCommand(), a.rulesCommand(), a.toolsCommand(), a.easCommand(), a.tokensCommand(), names.Command(a.stdout), a.versionCommand()}},
+		{"Set up", []*cobra.Command{a.configCommand(), a.agentCommand(), a.mcpCommand(), a.rulesCommand(), a.toolsCommand(), a.easCommand(), names.Command(a.stdout), a.versionCommand()}},
 		{"Stores", []*cobra.Command{a.worldCommand(), a.opsCommand()}},
 	}
 	for _, f := range families {

@@ -76,14 +76,9 @@ func (t Tables) Set(n NewRow, project bool) (w Written, err error) {
 	return w, nil
 }
 
-// ExactCount reports whether encoding is the model's own.
-func ExactCount(model, encoding string) bool {
-	return tokens.Exact(model) && tokens.EncodingFor(model) == encoding
-}
-
 // EncodingNote describes how a model's tokens are counted.
 func EncodingNote(model, encoding string) string {
-	if ExactCount(model, encoding) {
+	if tokens.Exact(model) && tokens.EncodingFor(model) == encoding { // the model's own
 		return encoding
 	}
 	return encoding + ", an estimate: the model's own tokenizer is not public or not built in"
