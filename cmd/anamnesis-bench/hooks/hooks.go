@@ -299,7 +299,7 @@ func (p *project) memory() int64 {
 
 // WriteText writes the figures as a table for people.
 func (r *Report) WriteText(w io.Writer) error {
-	fmt.Fprintf(w, "%d processors, load %s; how long an agent waits for a hook, in ms; bar: watched p50 30\n", r.CPUs, r.Load)
+	fmt.Fprintf(w, "%d processors, load %s; how long an agent waits for a hook, in ms\n", r.CPUs, r.Load)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "\tfiles\tdirectories\thooks\tp50\tp99\tmax\trecorder MiB\t")
 	ms := func(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/1e6) }

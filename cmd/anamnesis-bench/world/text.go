@@ -16,24 +16,24 @@ func (r *Report) WriteText(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	var notes []string
 	for _, row := range r.Rows {
-		fmt.Fprintf(tw, "\n%s\t(%d rounds)\ttime\tprocessor\tratio\tbar\t\t\n", row.Name, row.Rounds)
+		fmt.Fprintf(tw, "\n%s\t(%d rounds)\ttime\tprocessor\tratio\t\t\n", row.Name, row.Rounds)
 		if row.Note != "" {
-			fmt.Fprintf(tw, "\tnot measured\t\t\t\t\t(%d)\t\n", len(notes)+1)
+			fmt.Fprintf(tw, "\tnot measured\t\t\t\t(%d)\t\n", len(notes)+1)
 			notes = append(notes, row.Note)
 		}
 		for _, f := range row.Figures {
 			if f.Note != "" {
-				fmt.Fprintf(tw, "\t%s\t-\t-\t-\t%s\t(%d)\t\n", f.Subject, bar(f), len(notes)+1)
+				fmt.Fprintf(tw, "\t%s\t-\t-\t-\t(%d)\t\n", f.Subject, len(notes)+1)
 				notes = append(notes, f.Note)
 				continue
 			}
-			fmt.Fprintf(tw, "\t%s\t%s\t%s\t%.2f\t%s\t%s\t\n", f.Subject, shown(f.Wall), shown(f.CPU), f.Ratio, bar(f), verdict(f))
+			fmt.Fprintf(tw, "\t%s\t%s\t%s\t%.2f\t\t\n", f.Subject, rounded(f.Wall), rounded(f.CPU), f.Ratio)
 			if f.Durable > 0 {
-				fmt.Fprintf(tw, "\tdurable after\t%s\t\t\t\t\t\n", shown(f.Durable))
+				fmt.Fprintf(tw, "\tdurable after\t%s\t\t\t\t\n", rounded(f.Durable))
 			}
 		}
 		if row.Compared > 0 {
-			fmt.Fprintf(tw, "\ttree ids equal to git's\t%d of %d\t\t\t\t\t\n", row.SameTree, row.Compared)
+			fmt.Fprintf(tw, "\ttree ids equal to git's\t%d of %d\t\t\t\t\n", row.SameTree, row.Compared)
 		}
 	}
 	if err := tw.Flush(); err != nil {
@@ -48,24 +48,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	return nil
 }
 
-func bar(f Figure) string {
-	if f.Bar == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%g", f.Bar)
-}
-
-func verdict(f Figure) string {
-	switch {
-	case f.Bar == 0:
-		return ""
-	case f.Met:
-		return "met"
-	}
-	return "not met"
-}
-
-func shown(d time.Duration) string {
+func rounded(d time.Duration) string {
 	switch {
 	case d >= time.Second:
 		return d.Round(10 * time.Millisecond).String()
