@@ -131,7 +131,7 @@ func vendorOf(family string) string {
 
 // fromSibling is what the table says about a model by a row of another version.
 func (r *Row) fromSibling(model, why string) EAS {
-	s := r.of(model)
+	s := r.easFor(model)
 	s.Confidence = ConfidenceNone
 	s.Source = fmt.Sprintf("no row for this version; taken from %s, %s: %s", r.Pattern, why, r.Source)
 	return s

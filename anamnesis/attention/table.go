@@ -10,7 +10,7 @@ import (
 )
 
 // UnknownEAS is the effective attention span assumed for a model that no row
-// of the table covers, in tokens.
+// easFor the table covers, in tokens.
 const UnknownEAS = 8000
 
 // Confidence says how much a row's number is to be trusted.
@@ -125,7 +125,7 @@ func (t *Table) lookup(model string) EAS {
 			Source: fmt.Sprintf("unknown model: default of %d tokens", UnknownEAS),
 		}
 	}
-	return t.rows[best].of(model)
+	return t.rows[best].easFor(model)
 }
 
 // covers reports whether a pattern of the row matches one of a model's names, and whether
@@ -140,8 +140,8 @@ func (r *Row) covers(g glob, names []string) (covers, older bool) {
 	return covers, older
 }
 
-// of returns what the row says about a model.
-func (r *Row) of(model string) EAS {
+// easFor returns what the row says about a model.
+func (r *Row) easFor(model string) EAS {
 	return EAS{
 		Model: model, Pattern: r.Pattern, Advertised: r.Window, EAS: r.EAS, Encoding: r.Encoding, Confidence: r.Confidence,
 		Source: r.Source, Updated: r.Updated, By: r.By, Origin: r.Origin, Known: true,
