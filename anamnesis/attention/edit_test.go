@@ -79,7 +79,7 @@ func TestPutWrongRow(t *testing.T) {
 }
 
 // TestPutRows: rows put in any order, over each other, read back as the last
-// easFor each pattern, and a line of comment survives all of it.
+// of each pattern, and a line of comment survives all of it.
 func TestPutRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := []byte(rapid.SampledFrom([]string{"", "version: 1\nrows:\n# keep me\n", "# keep me\nrows:\n" + row("a-*", "9") + "\nversion: 1\n"}).Draw(t, "start"))

@@ -10,7 +10,7 @@ import (
 )
 
 // UnknownEAS is the effective attention span assumed for a model that no row
-// easFor the table covers, in tokens.
+// of the table covers, in tokens.
 const UnknownEAS = 8000
 
 // Confidence says how much a row's number is to be trusted.

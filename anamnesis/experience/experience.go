@@ -51,7 +51,7 @@ type openCall struct {
 // matches reports whether a card quotes this command.
 func (c *openCall) matches(quoted string) bool { return pair.Same(quoted, c.command) }
 
-// claim is what a shown card says that the task can bear out.
+// claim is what a shown card says that the task can confirm or contradict.
 type claim struct {
 	op.CardRef
 	seq      uint64 // of the showing
@@ -67,14 +67,14 @@ type Showing struct {
 	Asked bool // the agent asked
 }
 
-// Check is a test run, as it ended.
+// Check is a finished test run.
 type Check struct {
 	Command string `json:"command"`
 	Op      uint64 `json:"op"` // the call's result
 	testrun.Result
 }
 
-// Add takes the next operation.
+// Add adds the next operation.
 func (e *Log) Add(o *op.Op) {
 	e.Last = o.Seq
 	switch b := o.Body.(type) {
@@ -117,7 +117,7 @@ func (e *Log) Add(o *op.Op) {
 	}
 }
 
-// dispute is how an agent says that a card it was shown is wrong.
+// dispute matches an agent's statement that a card is wrong, in the words that recall asks for.
 var dispute = regexp.MustCompile(`(?i)\blesson ([a-z0-9][a-z0-9._-]*) does not hold\b`)
 
 // recordDisputes accepts an agent's statement that a card is wrong if the agent has run
@@ -141,7 +141,7 @@ func (e *Log) compare(seq uint64, call openCall, sign string, failed bool) {
 			c.failing = call.command
 		}
 		if call.seq < c.seq {
-			continue // it was shown for what this call printed
+			continue // the call began before the card was shown
 		}
 		c.ran = true
 		if slices.ContainsFunc(c.Tries, call.matches) {
@@ -164,7 +164,7 @@ func (e *Log) compare(seq uint64, call openCall, sign string, failed bool) {
 }
 
 // recordWrites notes files that a card's solution names as changed, if a call returned at acted, after the
-// card was shown: what the first snapshot lists no agent changed.
+// card was shown. The first snapshot of a task lists all files, none of which the agent changed.
 func (e *Log) recordWrites(seq, acted uint64, paths []string) {
 	for _, c := range e.claims {
 		if acted > c.seq && slices.ContainsFunc(paths, func(p string) bool { return slices.Contains(c.Tries, p) }) {

@@ -10,15 +10,14 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// The cap of a hot block: a sixteenth of the model's EAS, within these.
+// The size of a hot block in tokens is a sixteenth of the model's EAS, within these limits.
 const (
 	blockShare     = 16
 	MinBlockTokens = 400
 	MaxBlockTokens = 2000
 )
 
-// BlockCap is the most tokens a hot block may take at an effective attention
-// span of eas tokens.
+// BlockCap returns the most tokens that a hot block may have at an effective attention span of eas tokens.
 func BlockCap(eas int) int { return min(max(eas/blockShare, MinBlockTokens), MaxBlockTokens) }
 
 // Overflows is the rule that requires a pass: the tokens that one jump discards, or all
@@ -35,7 +34,7 @@ const (
 	leastPlaces    = 3 // steps to go back to, which a block names before a second entry of other lists
 )
 
-// entry is one item of a list in a block: its lines and what it rests on.
+// entry is one item of a list in a block.
 type entry struct {
 	lines string // each ends with a line end
 	ops   []uint64
@@ -60,7 +59,7 @@ type block struct {
 	count    func(string) int
 }
 
-// Span is what a block says of the operations that it replaces.
+// Span describes the operations that a block replaces.
 type Span struct {
 	Task     string
 	From, To int // steps
@@ -125,9 +124,8 @@ func blockFoot(r *Span) string {
 	return "Pointers: ops " + RangeList(r.Ranges, MaxRangesNamed) + " hold the full record; recall opens them.\n" + quote.BlockEnd
 }
 
-// falsifiedLines is one falsified path. The error is the last thing on its
-// line, verbatim and without quotation marks, so that nothing in it needs
-// escaping.
+// falsifiedLines renders one falsified path. The error ends its line, verbatim and without quotation marks,
+// so that nothing in it needs escaping.
 func falsifiedLines(f Falsified) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "- %s\n", f.Action)
@@ -211,9 +209,9 @@ func ParseFalsified(text string) []Falsified {
 	return out
 }
 
-// fit drops entries until the block is within the cap, from the ends of the
-// lists: first down to three entries a list, then to one, then to none, the
-// lists of lower rank first each time.
+// fit drops entries from the ends of the lists until the block is within the cap. It goes from twelve
+// entries a list down to none in rounds, and begins each round with the list of the lowest rank, so that no
+// list is empty while another still has many entries.
 func (b *block) fit(maxTokens int, r *Span) (string, int) {
 	total := b.count(b.head) + b.count(b.foot)
 	for _, s := range b.sections {
@@ -228,8 +226,8 @@ func (b *block) fit(maxTokens int, r *Span) (string, int) {
 	for _, floor := range []int{12, 6, 3, 2, 1, 0} {
 		for _, s := range byRank {
 			for s.keep > max(floor, min(s.least, floor*s.least)) {
-				// The sum of the parts is nearly the count of the whole; only
-				// when it could fit is the whole counted.
+				// Counting the whole text after each entry would be slow. The sum of the parts is nearly
+				// its count, so the whole is counted only if the sum fits.
 				if total <= maxTokens {
 					if text := b.text(); b.count(text) <= maxTokens {
 						return text, b.omitted()
@@ -246,8 +244,8 @@ func (b *block) fit(maxTokens int, r *Span) (string, int) {
 	return b.smallest(maxTokens, r), b.omitted()
 }
 
-// smallest is what is left when not even the frame fits, as with a counter
-// that makes a token of each byte.
+// smallest returns a block without entries, for the case that not even the frame fits: some encodings make
+// a token of each byte.
 func (b *block) smallest(maxTokens int, r *Span) string {
 	for _, middle := range []string{
 		smallestHead(r) + "Pointers: ops " + RangeList(r.Ranges, 4) + ".\n",
@@ -298,7 +296,7 @@ func (b *block) text() string {
 	return t.String()
 }
 
-// citation is " (ops 12, 15)", or nothing.
+// citation returns " (ops 12, 15)", or an empty string without operations.
 func citation(ops []uint64) string {
 	switch len(ops) {
 	case 0:
@@ -316,7 +314,7 @@ func moreOps(ops []uint64) string {
 	return ": ops " + OpList(ops)
 }
 
-// OpList names a few operations, or the range a long list lies in.
+// OpList names the operations, or, if there are many, the range that holds them.
 func OpList(ops []uint64) string {
 	if len(ops) > maxOpsNamed {
 		return op.Range{First: ops[0], Last: ops[len(ops)-1]}.String()
@@ -328,7 +326,7 @@ func OpList(ops []uint64) string {
 	return strings.Join(parts, ", ")
 }
 
-// RangeList names at most n ranges and the extent of the others.
+// RangeList names at most n ranges, and the number and the extent of the others.
 func RangeList(ranges []op.Range, n int) string {
 	rest := ranges[min(len(ranges), n):]
 	parts := make([]string, 0, n)

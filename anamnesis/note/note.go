@@ -1,5 +1,5 @@
-// Package note holds what a pass has to say of a span. It decodes notes from a model's
-// reply, renders them as a hot block and reads falsified paths back from one.
+// Package note holds what a pass found out about a span. It decodes notes from a model's reply, renders
+// them as a hot block, and parses falsified paths of such a block.
 package note
 
 import "slices"
@@ -11,13 +11,13 @@ const (
 	MaxErrorRunes  = 200 // of a quoted error
 )
 
-// Statement is one thing said about the span, with the operations it rests on.
+// Statement is one sentence about the span, with the operations that it rests on.
 type Statement struct {
 	Text string   `json:"text"`
 	Ops  []uint64 `json:"ops,omitempty"`
 }
 
-// Confidence says how much a falsified path is to be trusted.
+// Confidence is how far a falsified path may be trusted.
 type Confidence string
 
 // The confidences, best first.
@@ -27,8 +27,7 @@ const (
 	ConfidenceLow    Confidence = "low"
 )
 
-// Falsified is a path that was tried and failed. It holds only for the state
-// it names.
+// Falsified is an action that failed. In another state than the one it names, the action may succeed.
 type Falsified struct {
 	Action     string     `json:"action"`
 	State      string     `json:"state"`           // the world it failed in
@@ -38,7 +37,7 @@ type Falsified struct {
 	Ops        []uint64   `json:"ops"`
 }
 
-// Notes is everything a pass has to say, before it is cut to a block.
+// Notes is everything that a pass found out, before it is cut to the size of a block.
 type Notes struct {
 	Causes    []Statement `json:"failure_causes,omitempty"`
 	Falsified []Falsified `json:"falsified,omitempty"`
@@ -47,13 +46,13 @@ type Notes struct {
 	Untried   []Statement `json:"untried,omitempty"`
 	Advice    []Statement `json:"advice,omitempty"`
 
-	// Of steps that leave the context while their changes remain: where the model can go back
-	// to, and what no jump undoes.
+	// Places are the steps that the model can go back to, and Effects what no jump undoes. Only the
+	// compaction of steps whose changes remain has them.
 	Places  []Statement `json:"-"`
 	Effects []Statement `json:"-"`
 }
 
-// Empty reports whether the notes say nothing.
+// Empty reports whether there are no notes.
 func (n *Notes) Empty() bool {
 	return len(n.Causes)+len(n.Falsified)+len(n.Findings)+len(n.Verified)+len(n.Untried)+len(n.Advice) == 0
 }

@@ -12,7 +12,7 @@ import (
 	"anamnesis/anamnesis/quote"
 )
 
-// Limits of a model's reply. What lies beyond is cut off and counted.
+// Limits of a model's reply. Items beyond them are cut off and counted.
 const (
 	MaxReplyBytes     = 256 << 10
 	maxReplyItems     = 40  // of one list
@@ -31,8 +31,8 @@ type Reply struct {
 	Cut   int // items beyond a limit
 }
 
-// replyJSON is the form the schema asks for. Models write numbers as text and
-// a lone text for a list of one, so the leaves are lenient; the frame is not.
+// replyJSON is the form that the schema asks for. Models write numbers as texts, and a text in place of a
+// list of one, so the fields accept either. The outer object must be as asked.
 type replyJSON struct {
 	Causes    *[]statementJSON `json:"failure_causes"`
 	Falsified *[]falsifiedJSON `json:"falsified"`
@@ -48,7 +48,7 @@ type statementJSON struct {
 	Ops  opsJSON  `json:"ops"`
 }
 
-// UnmarshalJSON takes a lone text for a statement without operations.
+// UnmarshalJSON accepts a text as a statement without operations.
 func (s *statementJSON) UnmarshalJSON(data []byte) error {
 	if bytes.HasPrefix(data, []byte(`"`)) {
 		return json.Unmarshal(data, &s.Text)
@@ -74,7 +74,7 @@ type cardJSON struct {
 	Ops        opsJSON  `json:"ops"`
 }
 
-// textJSON is a text; a number, true or null is taken as its text.
+// textJSON is a text. It accepts a number or a boolean as well.
 type textJSON string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -107,8 +107,8 @@ func (l *listJSON) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// opsJSON is a list of operation numbers: 12, "12", "op 12" or "12-14" (its
-// ends). An entry that is no number becomes 0, which grounding rejects.
+// opsJSON is a list of operation numbers. It accepts 12, "12", "op 12" and "12-14", of which it keeps the
+// ends. An entry that is no number becomes 0, which grounding rejects.
 type opsJSON []uint64
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -137,9 +137,8 @@ func opNumber(s string) uint64 {
 	return uint64(f)
 }
 
-// Decode finds and reads the JSON object of a model's reply. A code fence
-// or words around the object are forgiven; half an object is not. The error
-// says what is wrong in words meant for the model.
+// Decode parses the JSON object of a model's reply, whatever text stands around it. The error says what is
+// wrong in words for the model, which is asked for a repair.
 func Decode(text string) (Reply, error) {
 	if len(text) > MaxReplyBytes {
 		return Reply{}, fmt.Errorf("it has %d bytes, the limit is %d", len(text), MaxReplyBytes)
@@ -170,8 +169,8 @@ func Decode(text string) (Reply, error) {
 	return Reply{}, fmt.Errorf("it is not one JSON object of the schema: %s", quote.Clip(quote.Squash(first.Error()), 200))
 }
 
-// any reports whether the object has a field that could not be an inner
-// object's: the frame must be there, not only a part of it.
+// any reports whether the object has a field of the outer object. Of a broken reply, an inner object may
+// be valid JSON by itself.
 func (j *replyJSON) any() bool {
 	return j.Causes != nil || j.Falsified != nil || j.Findings != nil || j.Verified != nil || j.Untried != nil || j.Advice != nil || j.Cards != nil
 }

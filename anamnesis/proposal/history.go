@@ -10,7 +10,7 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// What a rise of errors must show before it is proposed.
+// The evidence that a rise of errors needs before it is proposed.
 const (
 	minSide      = 30   // calls on either side of a cut
 	minRatio     = 1.5  // of the failure rates
@@ -182,7 +182,7 @@ func FromHistory(h *History, t *attention.Table) []Proposal {
 	var out []Proposal
 	for model, all := range h.samples {
 		s := t.Lookup(model)
-		// That calls fail beyond the span is what the table says already.
+		// The table already says that calls beyond the span fail.
 		samples := slices.DeleteFunc(slices.Clone(all), func(c sample) bool { return c.prompt > s.EAS })
 		r, ok := findRise(samples)
 		if !ok {
