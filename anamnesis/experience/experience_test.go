@@ -115,3 +115,30 @@ func TestFindings(t *testing.T) {
 		}
 	}
 }
+
+// TestFindingsOfEachCard: each card gets its findings, each once; calls of other tools and calls whose exit
+// code is not known show nothing.
+func TestFindingsOfEachCard(t *testing.T) {
+	var e Log
+	seq := uint64(0)
+	add := func(b op.Body) {
+		seq++
+		e.Add(&op.Op{Seq: seq, Body: b})
+	}
+	run := func(name string, exit *int) {
+		add(&op.ToolCalled{Call: "c", Name: name, Args: `{"command":"go mod tidy"}`})
+		add(&op.ToolReturned{Call: "c", Name: name, Exit: exit})
+	}
+	add(&op.CardsRecalled{Why: "start", Cards: []op.CardRef{{ID: "a", Tries: []string{"go mod tidy"}}, {ID: "b", Tries: []string{"go mod tidy"}}}})
+	ok := 0
+	run("ReadFile", &ok)
+	run("Bash", nil)
+	if len(e.Findings) != 0 {
+		t.Errorf("found %+v", e.Findings)
+	}
+	run("Bash", &ok)
+	run("Bash", &ok)
+	if want := []Finding{{"a", usage.Followed, 7}, {"b", usage.Followed, 7}}; !slices.Equal(e.Findings, want) {
+		t.Errorf("found %+v, want %+v", e.Findings, want)
+	}
+}
