@@ -1,10 +1,8 @@
 package approval
 
 import (
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"anamnesis/anamnesis/shell"
 )
@@ -76,8 +74,8 @@ func risky(program string) []string {
 // plainSed is a script that only prints or deletes; plainFlags are those of an s command that
 // neither runs nor writes.
 var (
-	plainSed   = compiled(`^[0-9,$!]*[pdq=]?$`)
-	plainFlags = compiled(`^[gpiIM0-9]*$`)
+	plainSed   = shell.Pattern(`^[0-9,$!]*[pdq=]?$`)
+	plainFlags = shell.Pattern(`^[gpiIM0-9]*$`)
 )
 
 // replaces reports whether a sed script is a single s command: after its third delimiter, the
@@ -271,7 +269,7 @@ func fed(commands []shell.Simple, at int) string {
 }
 
 // replaceOption is an option of xargs that names the text to be replaced.
-var replaceOption = compiled(`^(?:-[a-zA-Z0-9]*?[Ii]|--rep[a-z]*=?)(.*)$`)
+var replaceOption = shell.Pattern(`^(?:-[a-zA-Z0-9]*?[Ii]|--rep[a-z]*=?)(.*)$`)
 
 // wrappers run a command and do nothing else.
 const wrappers = "timeout nice nohup time stdbuf ionice setsid env command builtin xargs"
@@ -284,9 +282,4 @@ func wraps(s, next shell.Simple) bool {
 	}
 	own := s.Args()[:max(0, len(s.Args())-len(next.Words))]
 	return !slices.ContainsFunc(own, func(w shell.Word) bool { return w.Dynamic || strings.HasPrefix(w.Text, "-") })
-}
-
-// compiled compiles expr when it is first used: most runs of the program need none.
-func compiled(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

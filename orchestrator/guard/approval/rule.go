@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"anamnesis/anamnesis/shell"
 )
 
 // Rule is a user's verdict on some tools, or on some commands of a tool that runs commands.
@@ -58,7 +60,7 @@ func ParseRules(texts []string, v Verdict, from string) ([]Rule, error) {
 const commandTool = "Bash"
 
 // ruleText matches a rule: Tool or Tool(command).
-var ruleText = compiled(`(?s)^([A-Za-z0-9_*?\[\]-]{1,80})(?:\((.*)\))?$`)
+var ruleText = shell.Pattern(`(?s)^([A-Za-z0-9_*?\[\]-]{1,80})(?:\((.*)\))?$`)
 
 // ParseRule reads a rule such as Bash(git diff *), WriteFile or mcp__github__*.
 func ParseRule(text string, v Verdict) (Rule, error) {

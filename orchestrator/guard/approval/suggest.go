@@ -26,7 +26,7 @@ const (
 )
 
 // namesWork matches a word that names the effect: a subcommand, a target, a script.
-var namesWork = compiled(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
+var namesWork = shell.Pattern(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
 
 // Suggest returns rules that allow a call and similar ones: for a command line one for each of
 // its programs, with the words that name the effect and any that follow (go test *); for other

@@ -1,10 +1,10 @@
 package quarantine
 
 import (
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"anamnesis/anamnesis/shell"
 )
 
 // inertKeys are the settings of git that neither run a program nor lead git to other files.
@@ -36,11 +36,11 @@ lfs.repositoryformatversion`
 const inertSections = "advice color column"
 
 var (
-	configSection = lazy(`^\s*\[([A-Za-z0-9-]+)(?:[ \t]+"((?:[^"\\]|\\.)*)")?\]\s*$`)
-	configSetting = lazy(`^\s*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*))?$`)
-	configComment = lazy(`^\s*(?:[#;].*)?$`)
+	configSection = shell.Pattern(`^\s*\[([A-Za-z0-9-]+)(?:[ \t]+"((?:[^"\\]|\\.)*)")?\]\s*$`)
+	configSetting = shell.Pattern(`^\s*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*))?$`)
+	configComment = shell.Pattern(`^\s*(?:[#;].*)?$`)
 	// gitTransport begins an address whose transport is a program.
-	gitTransport = lazy(`^[A-Za-z0-9.+_-]*::`)
+	gitTransport = shell.Pattern(`^[A-Za-z0-9.+_-]*::`)
 )
 
 // inert splits a configuration of git into the lines that stay and the settings that do not.
@@ -149,9 +149,4 @@ func firstRunes(s string) string {
 		return string(runes[:maxNamedRunes]) + "…"
 	}
 	return string(runes)
-}
-
-// lazy compiles a regular expression on first use, not when the program starts.
-func lazy(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

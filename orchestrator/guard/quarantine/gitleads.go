@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"anamnesis/anamnesis/shell"
 )
 
 // configPlace is what decides, beside its text, whether a configuration of git is inert.
@@ -159,15 +161,15 @@ func isStateFile(rel string) bool {
 
 var (
 	// inertStates are the files of an interrupted operation that name no program.
-	inertStates = lazy(`^(abort-safety|allow_rerere_autoupdate|amend|amend-type|applying|author-script|autostash|cdate_is_adate|current-fixups|` +
+	inertStates = shell.Pattern(`^(abort-safety|allow_rerere_autoupdate|amend|amend-type|applying|author-script|autostash|cdate_is_adate|current-fixups|` +
 		`current-commit|dirtyindex|drop_redundant_commits|end|final-commit|git-rebase-todo\.backup\.lock|gpg_sign_opt|head|head-name|ignore_date|info|interactive|keep|` +
 		`keep_redundant_commits|last|message|message-fixup|message-squash|messageid|msg|msgnum|next|no-reschedule-failed-exec|onto|orig-head|original-commit|` +
 		`patch|patch-merge-index|quiet|quoted-cr|rebased-patches|rebasing|refs-to-delete|reschedule-failed-exec|rewritten|rewritten-list|rewritten-pending|scissors|` +
 		`sign|signoff|squash-onto|stopped-sha|strategy_opts|threeway|trailer|update-refs|utf8|verbose|write-backup|[0-9]+)$`)
-	inertStrategy = lazy(`^\s*(recursive|ort|resolve|octopus|ours|subtree)?\s*$`)
-	inertOption   = lazy(`^\s*(\[options\]|(strategy)\s*=\s*(recursive|ort|resolve|octopus|ours|subtree)|(no-commit|edit|allow-empty|allow-empty-message|drop-redundant-commits|` +
+	inertStrategy = shell.Pattern(`^\s*(recursive|ort|resolve|octopus|ours|subtree)?\s*$`)
+	inertOption   = shell.Pattern(`^\s*(\[options\]|(strategy)\s*=\s*(recursive|ort|resolve|octopus|ours|subtree)|(no-commit|edit|allow-empty|allow-empty-message|drop-redundant-commits|` +
 		`keep-redundant-commits|signoff|record-origin|allow-ff|mainline|gpg-sign|strategy-option|allow-rerere-auto|default-msg-cleanup)\s*=\s*[A-Za-z0-9=:+ _-]*)?\s*$`)
-	inertApply = lazy(`^\s*('(-C[0-9]+|-p[0-9]+|--reject|--ignore-whitespace|--ignore-space-change|--whitespace=[a-z-]+|--(directory|exclude|include)=[^']*)'\s*)*$`)
+	inertApply = shell.Pattern(`^\s*('(-C[0-9]+|-p[0-9]+|--reject|--ignore-whitespace|--ignore-space-change|--whitespace=[a-z-]+|--(directory|exclude|include)=[^']*)'\s*)*$`)
 )
 
 // inertState reports whether a file of an interrupted operation, or of gitStateDirs, makes git

@@ -2,25 +2,23 @@ package research
 
 import (
 	"net/netip"
-	"regexp"
 	"strings"
-	"sync"
 
 	"anamnesis/anamnesis/shell"
 )
 
 // address finds the host of an address with a scheme, after an optional user name.
-var address = compiled(`(?i)\b(?:https?|git|ssh|ftps?|sftp|wss?|rsync|svn)(?:\+[a-z]+)?://(?:[^\s/@'"<>]*@)?(\[[0-9a-f:]+\]|[a-z0-9._-]+)`)
+var address = shell.Pattern(`(?i)\b(?:https?|git|ssh|ftps?|sftp|wss?|rsync|svn)(?:\+[a-z]+)?://(?:[^\s/@'"<>]*@)?(\[[0-9a-f:]+\]|[a-z0-9._-]+)`)
 
 // remote finds the host of [user@]host:path, as scp, rsync and git write it, but not after a
 // path.
-var remote = compiled(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9.-]+):`)
+var remote = shell.Pattern(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9.-]+):`)
 
 // userAt finds the host of user@host, with or without a path.
-var userAt = compiled(`^[A-Za-z0-9._-]+@([A-Za-z0-9.-]+)(?::.*)?$`)
+var userAt = shell.Pattern(`^[A-Za-z0-9._-]+@([A-Za-z0-9.-]+)(?::.*)?$`)
 
 // bareHost is a host, or an address without its scheme.
-var bareHost = compiled(`^([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}|\d+\.\d+\.\d+\.\d+)(?::\d+)?(?:[/?#].*)?$`)
+var bareHost = shell.Pattern(`^([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}|\d+\.\d+\.\d+\.\d+)(?::\d+)?(?:[/?#].*)?$`)
 
 // HostsIn lists the hosts of the addresses in a text, lower case, once for every occurrence.
 func HostsIn(text string) []string {
@@ -167,9 +165,4 @@ func HostsNamed(text string) []string {
 		}
 	}
 	return out
-}
-
-// compiled compiles expr when it is first used: most runs of the program need none.
-func compiled(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

@@ -112,7 +112,7 @@ func (f *finder) packages(s shell.Simple) {
 }
 
 // python matches the interpreter, and pip, of any version.
-var python = compiled(`^(python|pip)[0-9]*(?:\.[0-9]+)*$`)
+var python = shell.Pattern(`^(python|pip)[0-9]*(?:\.[0-9]+)*$`)
 
 // installer returns the program that a command installs with and its words: for python -m pip
 // it is pip. It removes a choice of toolchain or directory before the subcommand.
@@ -234,7 +234,7 @@ func (m manager) packageName(w string) string {
 }
 
 // archive matches a package file.
-var archive = compiled(`\.(?:whl|tgz|tar\.(?:gz|bz2|xz)|zip|deb|rpm|apk|gem|conda)$`)
+var archive = shell.Pattern(`\.(?:whl|tgz|tar\.(?:gz|bz2|xz)|zip|deb|rpm|apk|gem|conda)$`)
 
 // oneOf reports whether a word is in a list separated by blanks.
 func oneOf(list, word string) bool { return slices.Contains(strings.Fields(list), word) }
