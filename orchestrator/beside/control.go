@@ -73,7 +73,7 @@ func Findings(h taskdir.Home, dir, program string) (lines []string) {
 	return lines
 }
 
-func off(h taskdir.Home, dir string) bool {
+func recordingOff(h taskdir.Home, dir string) bool {
 	for _, path := range []string{filepath.Join(dir, client.OffFile), Paused(h)} {
 		if _, err := os.Lstat(path); err == nil {
 			return true

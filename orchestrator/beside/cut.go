@@ -11,16 +11,16 @@ import (
 
 // cutReply answers client.ContextCut.
 func cutReply(svc *session.Service, task string) ([]byte, error) {
-	left, err := leftCalls(svc, task)
+	left, err := discardedCalls(svc, task)
 	if err != nil || len(left) == 0 {
 		return nil, err
 	}
 	return json.Marshal(map[string][]string{"left": left})
 }
 
-// leftCalls returns the ids of the calls in steps that a jump has discarded. The plugin of
+// discardedCalls returns the ids of the calls in steps that a jump has discarded. The plugin of
 // opencode omits them, with their results, from the context.
-func leftCalls(svc *session.Service, task string) (calls []string, err error) {
+func discardedCalls(svc *session.Service, task string) (calls []string, err error) {
 	st, err := svc.State(task)
 	if errors.Is(err, taskdir.ErrNoTask) {
 		return nil, nil

@@ -45,7 +45,7 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 			return fmt.Errorf("the input of the hook is not an event, and was not recorded: %w", err)
 		}
 		dir := root(h, agent, head)
-		if dir == "" || off(h, dir) {
+		if dir == "" || recordingOff(h, dir) {
 			return nil
 		}
 		if !isWorld(h, dir) {

@@ -185,7 +185,7 @@ func (p *place) drain(ctx context.Context) error {
 				continue
 			}
 			err = p.recordFile(ctx, file, e)
-			p.note(filepath.Base(file))
+			p.markRecorded(filepath.Base(file))
 		}
 		p.unsure = false
 		if err != nil {
@@ -198,8 +198,8 @@ func (p *place) drain(ctx context.Context) error {
 	return failed
 }
 
-// note remembers that an event is recorded.
-func (p *place) note(event string) {
+// markRecorded remembers that an event is recorded.
+func (p *place) markRecorded(event string) {
 	if p.seen == nil {
 		p.seen = map[string]bool{}
 	}
@@ -236,7 +236,7 @@ func (p *place) recordFile(ctx context.Context, file string, e *event) error {
 		k.Mode = e.PermissionMode
 		save(h, task, k)
 	}
-	return p.noteCalls()
+	return p.recordCalls()
 }
 
 // useModel records the model that the open task's session uses, if it is another one than before.
@@ -308,15 +308,15 @@ func (p *place) open(ctx context.Context, task string, e *event) error {
 	return err
 }
 
-// waits reports whether an event waits after the one that is being recorded, except the end of
+// eventWaits reports whether an event waits after the one that is being recorded, except the end of
 // a session.
-func (p *place) waits() bool {
+func (p *place) eventWaits() bool {
 	files, err := spooled(p.svc.Home, p.dir)
-	return err != nil || slices.ContainsFunc(files, func(file string) bool { return file > p.current && !ends(file) })
+	return err != nil || slices.ContainsFunc(files, func(file string) bool { return file > p.current && !endsSession(file) })
 }
 
-// ends reports whether a waiting event is the end of a session.
-func ends(file string) bool {
+// endsSession reports whether a waiting event is the end of a session.
+func endsSession(file string) bool {
 	e, err := readSpooled(file)
 	return err == nil && e.Name == "SessionEnd"
 }
@@ -366,9 +366,9 @@ func callsUnderWay(h taskdir.Home, dir string) (map[string]underWay, error) {
 	return calls, err
 }
 
-// noteCalls writes down whether the open task has a call under way that may change
+// recordCalls stores whether the open task has a call under way that may change
 // files. Calls of two sessions that are under way at once mix both their steps.
-func (p *place) noteCalls() error {
+func (p *place) recordCalls() error {
 	t := runtime.Outside{Task: p.task}
 	open := t.Open()
 	was, had := p.calls[t.ID]

@@ -120,7 +120,7 @@ func Record(ctx context.Context, svc *session.Service, dir, program string, idle
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	r.reader.From, r.reader.Waits = svc.Reader(), r.waits
+	r.reader.From, r.reader.Waits = svc.Reader(), r.eventWaits
 	r.busy.Go(func() { r.accept(l) })
 	wait := max(idle, firstRequest)
 	for waiting := true; waiting; {
@@ -198,7 +198,7 @@ func (r *recorder) answer(req client.Request, send func(client.Reply) error) {
 			}
 			_ = send(client.Reply{OK: true}) // the event is on disk
 		}
-		if !ends(filepath.Join(folder(r.svc.Home, r.dir), req.Event)) {
+		if !endsSession(filepath.Join(folder(r.svc.Home, r.dir), req.Event)) {
 			r.reader.End()
 		}
 		if err = r.learn(req.Environ); err == nil {

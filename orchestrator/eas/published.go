@@ -92,7 +92,7 @@ func Search(ctx context.Context, svc *session.Service, names []string, reader fu
 			continue
 		}
 		notes = append(notes, fmt.Sprintf("searched for %s: %d figures on %d pages", name, len(found), len(pages)))
-		if err := keepPublished(h, name, found); err != nil {
+		if err := storePublished(h, name, found); err != nil {
 			return nil, err
 		}
 	}
@@ -121,8 +121,8 @@ func findPages(ctx context.Context, o *web.Options, name string) (pages []propos
 	return pages, notes, nil
 }
 
-// keepPublished replaces the stored figures of a model.
-func keepPublished(h taskdir.Home, name string, found []proposal.Figure) error {
+// storePublished replaces the stored figures of a model.
+func storePublished(h taskdir.Home, name string, found []proposal.Figure) error {
 	return editFile(publishedFile(h), 0o700, 0o600, func() ([]byte, error) {
 		kept, err := readPublished(h)
 		if err != nil {

@@ -122,7 +122,7 @@ func Examine(ctx context.Context, h taskdir.Home, id string) (Diagnosis, error) 
 			return Diagnosis{}, err
 		}
 	}
-	x.ends(commits)
+	x.compareEnds(commits)
 	x.vault()
 	return x.Diagnosis, nil
 }
@@ -381,9 +381,9 @@ func (x *examination) ours(commits []worldstate.Commit) map[worldstate.ID]bool {
 	return ours
 }
 
-// ends compares the stream with the commits. A commit is made after its operation is durable,
+// compareEnds compares the stream with the commits. A commit is made after its operation is durable,
 // so a stream without that operation has lost it.
-func (x *examination) ends(commits []worldstate.Commit) {
+func (x *examination) compareEnds(commits []worldstate.Commit) {
 	if len(x.named) > 0 && x.opened != nil && commits == nil && !x.Has(opstream.SeverityCorrupt) {
 		x.add(opstream.SeverityCorrupt, x.store, "the world's store is missing or empty, and operations name %d of its commits", len(x.named))
 	}
@@ -411,7 +411,7 @@ func (x *examination) ends(commits []worldstate.Commit) {
 	}
 }
 
-// Vault checks that the vault can be read.
+// vault checks that the vault can be read.
 func (x *examination) vault() {
 	path := x.h.Vault(x.id)
 	data, err := os.ReadFile(path)

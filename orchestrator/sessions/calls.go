@@ -142,7 +142,7 @@ func ResultText(raw json.RawMessage) (text string, failed bool) {
 		if _, err := blocks(raw); err == nil {
 			return textOf(raw), false
 		}
-		return strings.Join(leaves(nil, "", raw), "\n"), false
+		return strings.Join(flatten(nil, "", raw), "\n"), false
 	}
 	has := func(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 	failed = r.IsError || has(r.Error)
@@ -192,7 +192,7 @@ func ResultText(raw json.RawMessage) (text string, failed bool) {
 	if r.Filenames != nil {
 		return cmp.Or(strings.Join(*r.Filenames, "\n"), "No files found"), failed
 	}
-	return strings.Join(leaves(nil, "", raw), "\n"), failed
+	return strings.Join(flatten(nil, "", raw), "\n"), failed
 }
 
 // numbered is a part of a file as Claude Code shows it.
@@ -204,18 +204,18 @@ func numbered(text string, first int) string {
 	return strings.Join(lines, "\n")
 }
 
-// leaves appends the values in an object or a list, each after its name. What is no JSON is one value.
-func leaves(list []string, name string, raw json.RawMessage) []string {
+// flatten appends the values in an object or a list, each after its name. What is no JSON is one value.
+func flatten(list []string, name string, raw json.RawMessage) []string {
 	var fields map[string]json.RawMessage
 	var elements []json.RawMessage
 	switch {
 	case json.Unmarshal(raw, &fields) == nil:
 		for _, key := range slices.Sorted(maps.Keys(fields)) {
-			list = leaves(list, key, fields[key])
+			list = flatten(list, key, fields[key])
 		}
 	case json.Unmarshal(raw, &elements) == nil:
 		for _, one := range elements {
-			list = leaves(list, name, one)
+			list = flatten(list, name, one)
 		}
 	default:
 		text := string(raw)
@@ -246,7 +246,7 @@ func (c *Call) Normalise(dir string) {
 	if json.Unmarshal([]byte(c.Args), &a) != nil {
 		return
 	}
-	path := inside(dir, a.Path+a.FilePath+a.FilePath2)
+	path := relativePath(dir, a.Path+a.FilePath+a.FilePath2)
 	if path != "" && (c.Tool == write || c.Tool == replace) { // it is in our form
 		c.Writes = []string{path}
 	}
@@ -321,7 +321,7 @@ func (c *Call) patched(dir, patch string) any {
 	for line := range strings.SplitSeq(patch, "\n") {
 		if head, name, ok := strings.Cut(line, " File: "); ok && strings.HasPrefix(head, "*** ") {
 			flush()
-			path = inside(dir, strings.TrimSpace(name))
+			path = relativePath(dir, strings.TrimSpace(name))
 			c.Writes = append(c.Writes, path)
 			continue
 		}
@@ -343,8 +343,8 @@ func (c *Call) patched(dir, patch string) any {
 	return replaceArgs(path, edits)
 }
 
-// inside returns a path relative to the session's directory where it lies in it.
-func inside(dir, path string) string {
+// relativePath returns a path relative to the session's directory where it lies in it.
+func relativePath(dir, path string) string {
 	if dir == "" || !filepath.IsAbs(path) {
 		return path
 	}
@@ -377,8 +377,6 @@ func exitCode(pattern *regexp.Regexp, text string) *int {
 	}
 	return &n
 }
-
-func exited(code int) *int { return &code }
 
 // block is a part of a message's content.
 type block struct {

@@ -121,7 +121,7 @@ func readClaude(path string, data []byte) (*Session, error) {
 		return nil, err
 	}
 	if r.main {
-		r.takeKept(filepath.Join(filepath.Dir(path), "..", "..", "file-history", filepath.Base(r.s.ID)))
+		r.readCopies(filepath.Join(filepath.Dir(path), "..", "..", "file-history", filepath.Base(r.s.ID)))
 		return r.s, nil
 	}
 	for i := range side { // a subagent's own file
@@ -137,8 +137,8 @@ func readClaude(path string, data []byte) (*Session, error) {
 	return r.s, nil
 }
 
-// takeKept takes over the copies of files: they are as of the step before a message.
-func (r *claudeReader) takeKept(dir string) {
+// readCopies takes over the copies of files: they are as of the step before a message.
+func (r *claudeReader) readCopies(dir string) {
 	for _, k := range r.kept {
 		if k.Of != "" {
 			k.MessageID, k.Snapshot.Backups = k.Of, map[string]claudeBackup{k.Path: k.Backup}
@@ -152,7 +152,7 @@ func (r *claudeReader) takeKept(dir string) {
 			if b.Name != "" {
 				from = filepath.Join(dir, filepath.Base(b.Name))
 			}
-			r.s.keep(step, name, from)
+			r.s.addCopy(step, name, from)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func (r *claudeReader) result(l *claudeLine, b block) {
 		return
 	}
 	if !b.IsError && ExitedZero(l.ToolUseResult) {
-		c.Exit = exited(0)
+		c.Exit = new(0)
 	}
 }
 

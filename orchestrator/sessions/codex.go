@@ -168,7 +168,7 @@ func (r *codexReader) event(p *codexItem) {
 		item := *p
 		r.exits[p.Item.ID] = &item
 		if c := r.s.call(p.Item.ID); c != nil && c.Done {
-			r.ended(c)
+			r.applyEnd(c)
 		}
 	}
 	if n := len(r.said); text != "" && (n == 0 || r.said[n-1] != text) {
@@ -218,7 +218,7 @@ func (r *codexReader) item(at string, p *codexItem) error {
 		if c := r.s.call(p.CallID); c != nil && !c.Done {
 			r.answered = true
 			c.CodexOutput(p.Output)
-			r.ended(c)
+			r.applyEnd(c)
 		}
 	case "reasoning", "web_search_call", "ghost_snapshot", "compaction", "compaction_summary", "context_compaction", "image_generation_call", "tool_search_call", "tool_search_output", "agent_message":
 	default:
@@ -237,8 +237,8 @@ func (c *Call) CodexOutput(output json.RawMessage) {
 	c.Failed = c.Refused || c.Exit != nil && *c.Exit != 0 || strings.HasPrefix(c.Text, "apply_patch verification failed") || strings.HasPrefix(c.Text, "unsupported call")
 }
 
-// ended takes over what an event says of how a call ended.
-func (r *codexReader) ended(c *Call) {
+// applyEnd takes over what an event says of how a call ended.
+func (r *codexReader) applyEnd(c *Call) {
 	e := r.exits[c.ID]
 	if e == nil {
 		return

@@ -120,7 +120,7 @@ func (r *geminiReader) line(raw []byte, l *geminiLine) error {
 
 func (r *geminiReader) put(m *geminiMessage) {
 	if i, ok := r.at[m.ID]; ok {
-		r.again(i, *m)
+		r.replace(i, *m)
 		return
 	}
 	r.at[m.ID] = len(r.messages)
@@ -131,8 +131,8 @@ func (r *geminiReader) put(m *geminiMessage) {
 	r.messages = append(r.messages, *m)
 }
 
-// again takes message i as it was written once more.
-func (r *geminiReader) again(i int, m geminiMessage) {
+// replace takes message i as it was written once more.
+func (r *geminiReader) replace(i int, m geminiMessage) {
 	newest := i
 	for k := len(r.messages) - 1; k > i; k-- {
 		if r.messages[k].Type == "gemini" {
@@ -231,7 +231,7 @@ func (c *Call) geminiEnded(failed, ran bool) {
 	c.Failed = failed
 	if toolNames[strings.ToLower(c.Tool)] == bash && ran {
 		if c.Exit = exitCode(geminiExit(), c.Text); c.Exit == nil { // named only where it is not 0
-			c.Exit = exited(0)
+			c.Exit = new(0)
 		}
 		c.Failed = *c.Exit != 0
 	}

@@ -149,7 +149,7 @@ func (s *Session) kimiKept(l *kimiLine, agent string, turns []int, current int) 
 		if filepath.IsLocal(e.Key) {
 			from = filepath.Join(agent, e.Key)
 		}
-		s.keep(at, name, from)
+		s.addCopy(at, name, from)
 	}
 }
 
@@ -172,7 +172,7 @@ func (s *Session) kimiEvent(l *kimiLine) error {
 			c.KimiFailed(c.Text)
 			c.Refused = strings.HasPrefix(c.Text, "Tool call rejected")
 		} else if c.Tool == bash {
-			c.Exit = exited(0)
+			c.Exit = new(0)
 		}
 	case "step.end":
 		st.Usage = Usage{e.Usage.Other + e.Usage.Read + e.Usage.Made, e.Usage.Out}

@@ -87,10 +87,10 @@ type Kept struct {
 	Tree  string // opencode: the git tree of all files, in its snapshots
 }
 
-// keep notes a copy of a file as it was when step i had ended. Files outside the session's
+// addCopy records a copy of a file as it was when step i had ended. Files outside the session's
 // directory are left out.
-func (s *Session) keep(i int, path, from string) {
-	path = inside(s.Dir, path)
+func (s *Session) addCopy(i int, path, from string) {
+	path = relativePath(s.Dir, path)
 	if !filepath.IsLocal(path) {
 		return
 	}

@@ -160,7 +160,7 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 	if r.Git, err = gitVersion(ctx); err != nil {
 		return nil, fmt.Errorf("bench world: git is what it measures against: %w", err)
 	}
-	if err := run.tree.keepSaved(ctx, filepath.Join(top, "listing")); err != nil {
+	if err := run.tree.removeIgnored(ctx, filepath.Join(top, "listing")); err != nil {
 		return nil, fmt.Errorf("bench world: %w", err)
 	}
 	if err := run.rows(ctx, top, r); err != nil {
@@ -236,7 +236,7 @@ func (r *runner) row(ctx context.Context, w work) (Row, error) {
 		row.Rounds = max(1, r.o.Rounds/3)
 	}
 	got := make([]samples, len(r.subjects))
-	if err := r.settle(ctx, w, got); err != nil {
+	if err := r.warmUp(ctx, w, got); err != nil {
 		return row, err
 	}
 	for round := range row.Rounds {
@@ -259,8 +259,8 @@ func (r *runner) row(ctx context.Context, w work) (Row, error) {
 // time stamps.
 const racyWindow = 250 * time.Millisecond
 
-// settle lets everybody save the present, so that stores and caches are warm.
-func (r *runner) settle(ctx context.Context, w work, got []samples) error {
+// warmUp lets everybody save the present, so that stores and caches are warm.
+func (r *runner) warmUp(ctx context.Context, w work, got []samples) error {
 	if w.first {
 		return nil
 	}

@@ -100,7 +100,7 @@ func TestIgnored(t *testing.T) {
 	}
 	tr, err := copyTree(context.Background(), dir, filepath.Join(t.TempDir(), "copy"))
 	if err == nil {
-		err = tr.keepSaved(context.Background(), filepath.Join(t.TempDir(), "repo"))
+		err = tr.removeIgnored(context.Background(), filepath.Join(t.TempDir(), "repo"))
 	}
 	if err != nil || len(tr.files) != 1 || filepath.Base(tr.files[0]) != ".gitignore" {
 		t.Errorf("%v: %q", err, tr.files)

@@ -84,9 +84,9 @@ func (t *tree) copyFile(from, to string, info fs.FileInfo) error {
 	return os.Chtimes(to, info.ModTime(), info.ModTime())
 }
 
-// keepSaved leaves among the files to change those that git does not ignore:
+// removeIgnored removes from the files to change those that git ignores:
 // a change of another is not saved.
-func (t *tree) keepSaved(ctx context.Context, repo string) error {
+func (t *tree) removeIgnored(ctx context.Context, repo string) error {
 	s := shadow{repo: repo, work: t.root}
 	if err := s.fresh(ctx); err != nil {
 		return err
