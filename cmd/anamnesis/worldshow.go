@@ -18,30 +18,20 @@ import (
 )
 
 func (a *app) worldLog(f *session.Place) *cobra.Command {
-	var graph bool
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "log",
 		Short: "List the snapshots, the newest first",
 		Long: "List the snapshots of this directory, and of the task that --task names, the newest first. In a directory in which\n" +
 			"tasks ran, those of all of them are listed, by TASK@STEP.\n" +
-			"● and * mark the last known state of the directory. Missing or damaged snapshots are listed with the reason.",
+			"* marks the last known state of the directory. Missing or damaged snapshots are listed with the reason.\n" +
+			"'git --git-dir STORE log --graph --all' draws them with their branches.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if a.json && graph {
-				return exit.Usagef("--graph draws and --json does not: a snapshot's parents are in the JSON")
-			}
 			return a.withWorld(cmd.Context(), f, session.Stored, func(w *worldstate.World) error {
 				list, err := w.Log(cmd.Context())
 				if err != nil {
 					return err
 				}
-				switch {
-				case a.json:
-					err = a.printJSON(map[string]any{"snapshots": list})
-				case graph:
-					a.out().SnapshotGraph(list)
-				default:
-					a.out().Snapshots(list)
-				}
+				err = a.show(map[string]any{"snapshots": list}, func() { a.out().Snapshots(list) })
 				if n := show.Missing(list); err == nil && n > 0 {
 					err = exit.With(exit.Corrupt, fmt.Errorf("store %s: snapshots are missing or damaged: %d of %d", w.Store(), n, len(list)))
 				}
@@ -49,8 +39,6 @@ func (a *app) worldLog(f *session.Place) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&graph, "graph", false, "draw the tree of steps with its branches")
-	return cmd
 }
 
 // diffFlags determine how two snapshots are compared and shown.

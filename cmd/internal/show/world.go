@@ -38,20 +38,6 @@ func logLine(c worldstate.Commit) string {
 	return fmt.Sprintf("%s %s %s %s%s", c.ID[:12], c.Time.Format("2006-01-02 15:04:05Z"), strings.Join(c.Steps, ","), view.Clean(first), incomplete)
 }
 
-func (o *Printer) SnapshotGraph(list []worldstate.Commit) {
-	nodes := make([]view.Node, 0, len(list))
-	for _, c := range list {
-		n := view.Node{ID: string(c.ID), Text: logLine(c), Filled: c.Current}
-		if len(c.Parents) > 0 {
-			n.Parent = string(c.Parents[0])
-		}
-		nodes = append(nodes, n)
-	}
-	for _, line := range view.Graph(nodes, o.Width) {
-		o.Println(line)
-	}
-}
-
 func (o *Printer) Collected(r worldstate.GCReport) {
 	verb := "is now"
 	if r.DryRun {

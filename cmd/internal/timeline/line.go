@@ -363,6 +363,9 @@ func LostAttribute(path, what string) string {
 
 func savedLine(step int, b *op.WorldSaved) Line {
 	l := Line{Icon: "●", Detail: b.Lost}
+	if len(b.Lost) > 0 {
+		l.Icon = "!"
+	}
 	switch {
 	case b.Error != "":
 		l.Icon, l.Text = "!", fmt.Sprintf("step %d has no checkpoint: %s", step, b.Error)
