@@ -103,7 +103,7 @@ func (p *place) record(ctx context.Context, event string, deliver func(reply []b
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer func() {
-		if err != nil || p.socket == "" || p.task != nil && !p.task.State().Turn.Open {
+		if err != nil || p.socket == "" || p.task != nil && !p.task.Ledger.State().Turn.Open {
 			err = session.JoinClose(err, p.closeTask())
 		}
 		if err != nil || p.socket == "" { // the open world may be the cause
@@ -136,7 +136,7 @@ func (p *place) record(ctx context.Context, event string, deliver func(reply []b
 	if text := fit(forOthers(news)); text != "" && deliver(e.reply(text)) != nil {
 		return nil
 	}
-	if last := p.task.State().Last; last != k.Seq {
+	if last := p.task.Ledger.State().Last; last != k.Seq {
 		k.Seq = last
 		save(p.svc.Home, task, k)
 	}
@@ -217,7 +217,7 @@ func (p *place) recordFile(ctx context.Context, file string, e *event) error {
 			panic(errors.Join(fmt.Errorf("event %q was not recorded: %v", e.Name, v), os.Remove(file)))
 		}
 	}()
-	task, h := p.task.ID, p.svc.Home
+	task, h := p.task.Ledger.ID, p.svc.Home
 	if e.Odd != "" {
 		LogError(h, string(e.Agent), fmt.Errorf("event %q was recorded without %s", e.Name, e.Odd))
 	}
@@ -242,14 +242,14 @@ func (p *place) recordFile(ctx context.Context, file string, e *event) error {
 // useModel records the model that the open task's session uses, if it is another one than before.
 // Most sessions name it only after they began.
 func (p *place) useModel(ctx context.Context, model string) error {
-	if model == "" || model == p.task.State().Model.Name {
+	if model == "" || model == p.task.Ledger.State().Model.Name {
 		return nil
 	}
 	row, err := p.svc.EAS(p.dir, model)
 	if err != nil {
 		return err
 	}
-	return p.task.Record(ctx, &op.TaskResumed{Program: p.svc.Program(), Model: model, EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised})
+	return p.task.Ledger.Record(ctx, &op.TaskResumed{Program: p.svc.Program(), Model: model, EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised})
 }
 
 // taskOf returns the task in which an event is recorded.
@@ -266,7 +266,7 @@ func (p *place) taskOf(e *event) string {
 
 // open opens a session's task, or makes it, unless it is open.
 func (p *place) open(ctx context.Context, task string, e *event) error {
-	if p.task != nil && p.task.ID == task {
+	if p.task != nil && p.task.Ledger.ID == task {
 		return nil
 	}
 	if err := p.closeTask(); err != nil {
@@ -371,17 +371,17 @@ func callsUnderWay(h taskdir.Home, dir string) (map[string]underWay, error) {
 func (p *place) recordCalls() error {
 	t := runtime.Outside{Task: p.task}
 	open := t.Open()
-	was, had := p.calls[t.ID]
+	was, had := p.calls[t.Ledger.ID]
 	switch {
 	case len(open) == 0 && had:
-		delete(p.calls, t.ID)
+		delete(p.calls, t.Ledger.ID)
 	case !had && t.Writing():
 		was = underWay{Call: open[0].Name, Since: time.Now()}
 		for other, c := range p.calls {
-			was.Mixed, c.Mixed = other, t.ID
+			was.Mixed, c.Mixed = other, t.Ledger.ID
 			p.calls[other] = c
 		}
-		p.calls[t.ID] = was
+		p.calls[t.Ledger.ID] = was
 	default:
 		return nil
 	}
@@ -396,9 +396,9 @@ func (p *place) recordCalls() error {
 // has a call open or did not wait for its hook. late reports that the step's own session did
 // not wait.
 func (p *place) disturbed() (by string, late bool) {
-	by = p.calls[p.task.ID].Mixed
+	by = p.calls[p.task.Ledger.ID].Mixed
 	for other := range p.calls {
-		if other != p.task.ID {
+		if other != p.task.Ledger.ID {
 			by = cmp.Or(by, other)
 		}
 	}
@@ -414,7 +414,7 @@ func (p *place) disturbed() (by string, late bool) {
 		if err != nil || e.Name != "PreToolUse" {
 			continue
 		}
-		if task := p.taskOf(e); task == p.task.ID {
+		if task := p.taskOf(e); task == p.task.Ledger.ID {
 			late = true
 		} else {
 			by = cmp.Or(by, task)

@@ -23,14 +23,14 @@ func recordEvent(ctx context.Context, task *runtime.Task, e *event, again bool, 
 			return errors.Join(err, t.Advance(ctx))
 		}
 	}
-	first := task.State().Last <= 2
+	first := task.Ledger.State().Last <= 2
 	switch e.Name {
 	case "SessionStart":
 		if first {
 			return t.Unknown(ctx) // saves step 0
 		}
 	case "UserPromptSubmit":
-		if first && e.Prompt == task.State().Said.Request {
+		if first && e.Prompt == task.Ledger.State().Said.Request {
 			return t.Unknown(ctx)
 		}
 		if err := t.Unknown(ctx); err != nil {
@@ -44,19 +44,19 @@ func recordEvent(ctx context.Context, task *runtime.Task, e *event, again bool, 
 				return err
 			}
 		}
-		return t.Recall(ctx, memory.RecallPrompt)
+		return t.Memory.Recall(ctx, memory.RecallPrompt)
 	case "PreToolUse":
 		if err := closeUntold(ctx, t, e); err != nil {
 			return err
 		}
-		if c := e.call(task.Dir); c != nil && e.Running {
+		if c := e.call(task.Place.Dir); c != nil && e.Running {
 			return t.Began(ctx, callOf(c, e.Writes || writes(c)))
 		} else if c != nil {
 			return t.Begin(ctx, callOf(c, e.Writes || writes(c)))
 		}
 	case "PostToolUse", "PostToolUseFailure":
 		e.match(t.Open())
-		if c := e.call(task.Dir); c != nil {
+		if c := e.call(task.Place.Dir); c != nil {
 			return t.Returned(ctx, callOf(c, e.Writes || writes(c)), returned(c.ID, c))
 		}
 	case "PostToolBatch":
@@ -116,7 +116,7 @@ func closeUntold(ctx context.Context, t runtime.Outside, e *event) error {
 		if !ok {
 			continue
 		}
-		done.Normalise(t.Dir)
+		done.Normalise(t.Place.Dir)
 		if err := t.Returned(ctx, runtime.OutsideCall{Call: c}, returned(c.ID, done)); err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func closeBatch(ctx context.Context, t runtime.Outside, e *event) error {
 	for _, b := range e.ToolCalls {
 		one := *e
 		one.ToolName, one.ToolInput, one.ToolUseID = b.ToolName, b.ToolInput, b.ToolUseID
-		c := one.call(t.Dir)
+		c := one.call(t.Place.Dir)
 		if c == nil {
 			continue
 		}

@@ -54,7 +54,7 @@ const othersWords = `turns:
 // a jump reverts the command's changes and keeps the other program's.
 func TestOthersDuringCall(t *testing.T) {
 	task, _ := newTask(t, othersWords, Options{})
-	dir := task.Dir
+	dir := task.Place.Dir
 	for _, name := range []string{"log", "old", "moved", "edited", "deleted", "sub/deep/log", "mode"} {
 		writeFile(t, dir, name, "at first\n")
 	}
@@ -103,7 +103,7 @@ func TestOthersDuringCall(t *testing.T) {
 // names the snapshot.
 func TestOthersUnobserved(t *testing.T) {
 	task, _ := newTask(t, othersWords, Options{Guards: Guards{Sandbox: guard.ConfineOff, Approval: "auto"}})
-	dir := task.Dir
+	dir := task.Place.Dir
 	for _, name := range []string{"log", "quiet", "old", "moved"} {
 		writeFile(t, dir, name, "at first\n")
 	}
@@ -141,7 +141,7 @@ func TestBothAppend(t *testing.T) {
   - calls: [{name: jump_to_step, arguments: {step_id: 1, reason: back}}]
   - reply: Done.
 `, Options{})
-	dir := task.Dir
+	dir := task.Place.Dir
 	writeFile(t, dir, "log", "")
 	during(t, dir, func() { appendFile(t, filepath.Join(dir, "log"), "row 1\n") })
 	task.opts.Callbacks.Op = func(o op.Op) {

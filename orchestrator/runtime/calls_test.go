@@ -78,7 +78,7 @@ func TestWrongCalls(t *testing.T) {
 	if err != nil || out.Answer != "Noted." {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	for _, m := range task.State().Context.Chat() {
+	for _, m := range task.Ledger.State().Context.Chat() {
 		if m.Role == model.RoleTool && len(m.Text) > 2000 {
 			t.Errorf("result of %d bytes", len(m.Text))
 		}

@@ -22,22 +22,22 @@ func halfMoved(t *testing.T, intend func(from, to string) []op.Body) *Task {
 	if out := runOrDie(t, task); out.Answer != "Done." {
 		t.Fatalf("Run = %+v", out)
 	}
-	writeFile(t, task.Dir, "early", "theirs")
-	snap, err := task.SeeNow(t.Context())
+	writeFile(t, task.Place.Dir, "early", "theirs")
+	snap, err := task.Place.SeeNow(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	to, err := task.WorldOf(1)
+	to, err := task.Place.WorldOf(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := task.Record(t.Context(), intend(string(snap.ID), string(to.Commit))...); err != nil {
+	if err := task.Ledger.Record(t.Context(), intend(string(snap.ID), string(to.Commit))...); err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, task.Dir, "t/a", "a\n")          // moved
-	writeFile(t, task.Dir, "mine", "theirs")      // not the restore's
-	writeFile(t, task.Dir, "t/mine", "theirs")    // in a directory that is the target's
-	writeFile(t, task.Dir, "v", "theirs of late") // the restore's path
+	writeFile(t, task.Place.Dir, "t/a", "a\n")          // moved
+	writeFile(t, task.Place.Dir, "mine", "theirs")      // not the restore's
+	writeFile(t, task.Place.Dir, "t/mine", "theirs")    // in a directory that is the target's
+	writeFile(t, task.Place.Dir, "v", "theirs of late") // the restore's path
 	return task
 }
 
@@ -77,11 +77,11 @@ func TestChangedAfterCrash(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			task := halfMoved(t, c.intend)
-			if task.Abandon = c.abandon; c.abandon {
+			if task.Place.Abandon = c.abandon; c.abandon {
 				if _, err := task.AbandonRestore(t.Context(), &op.TaskResumed{}); err != nil {
 					t.Fatal(err)
 				}
-				task.Abandon = false
+				task.Place.Abandon = false
 			}
 			if _, err := task.JumpNow(t.Context(), op.JumpRequested{To: 0}, &op.TaskResumed{}); err != nil {
 				t.Fatal(err)
@@ -93,10 +93,10 @@ func TestChangedAfterCrash(t *testing.T) {
 			if c.early {
 				want["early"] = "theirs"
 			}
-			if got := filesOf(t, task.Dir); fmt.Sprint(got) != fmt.Sprint(want) {
+			if got := filesOf(t, task.Place.Dir); fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("after the jump to step 0: %q\nwant %q\nchanges: %q", got, want, changes(t, task))
 			}
-			if _, err := os.Stat(filepath.Join(task.Dir, "t", "a")); err == nil {
+			if _, err := os.Stat(filepath.Join(task.Place.Dir, "t", "a")); err == nil {
 				t.Error("what the restore moved counts as the user's")
 			}
 		})

@@ -52,7 +52,7 @@ func (m *beside) user() {
 	for _, i := range m.rng.Perm(len(besidePaths))[:m.rng.IntN(3)] {
 		path := besidePaths[i]
 		if _, there := m.files[path]; there && m.rng.IntN(3) == 0 {
-			if err := os.Remove(filepath.Join(m.task.Dir, path)); err != nil {
+			if err := os.Remove(filepath.Join(m.task.Place.Dir, path)); err != nil {
 				m.t.Error(err)
 			}
 			delete(m.files, path)
@@ -60,7 +60,7 @@ func (m *beside) user() {
 			continue
 		}
 		text := fmt.Sprintf("user %d", m.tick())
-		writeFile(m.t, m.task.Dir, path, text)
+		writeFile(m.t, m.task.Place.Dir, path, text)
 		m.files[path] = text
 		m.touches = append(m.touches, touch{m.clock, path, text})
 	}
@@ -86,7 +86,7 @@ func (m *beside) jumped(to int, overwrite bool) {
 
 func (m *beside) compare(after string) {
 	m.t.Helper()
-	if got := filesOf(m.t, m.task.Dir); !reflect.DeepEqual(got, m.files) {
+	if got := filesOf(m.t, m.task.Place.Dir); !reflect.DeepEqual(got, m.files) {
 		m.t.Errorf("after %s:\n got %v\nwant %v\nsteps %v\ntouched %v", after, got, m.files, m.steps, m.touches)
 	}
 }
@@ -107,7 +107,7 @@ func (m *beside) Ask(_ context.Context, r model.Request, _ func(model.Delta)) (m
 		calls = append(calls, op.Call{ID: fmt.Sprintf("c%d", m.tick()), Name: name, Args: args})
 	}
 	switch to := m.rng.IntN(len(m.steps)); {
-	case m.rng.IntN(4) == 0 && m.jumps[to] < state.MaxBackwardJumps && to != m.task.State().Current:
+	case m.rng.IntN(4) == 0 && m.jumps[to] < state.MaxBackwardJumps && to != m.task.Ledger.State().Current:
 		m.jumps[to]++
 		add("jump_to_step", fmt.Sprintf(`{"step_id":%d,"reason":"at random"}`, to))
 	case m.rng.IntN(4) == 0:
@@ -136,7 +136,7 @@ func (m *beside) event(o op.Op) {
 		m.steps, m.ends = append(m.steps, maps.Clone(m.files)), append(m.ends, m.tick())
 		m.compare(fmt.Sprintf("step %d", o.Step))
 	case *op.JumpDone:
-		m.jumped(b.To, m.task.State().Jump.Intended.Overwrite)
+		m.jumped(b.To, m.task.Ledger.State().Jump.Intended.Overwrite)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestUserBesideAgent(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				m.task, task.opts.Model, task.State().Model.EAS, m.left = task, m, 1<<20, 2+m.rng.IntN(5)
+				m.task, task.opts.Model, task.Ledger.State().Model.EAS, m.left = task, m, 1<<20, 2+m.rng.IntN(5)
 				m.turn(t, turn)
 				if err := task.Close(); err != nil {
 					t.Fatal(err)
@@ -185,7 +185,7 @@ func TestUserBesideAgent(t *testing.T) {
 
 // turn is a turn of the agent, with a jump of the user's before some.
 func (m *beside) turn(t *testing.T, turn int) {
-	if to := m.rng.IntN(max(len(m.steps), 1)); turn > 0 && m.rng.IntN(2) == 0 && to != m.task.State().Current {
+	if to := m.rng.IntN(max(len(m.steps), 1)); turn > 0 && m.rng.IntN(2) == 0 && to != m.task.Ledger.State().Current {
 		if _, err := m.task.JumpNow(t.Context(), op.JumpRequested{To: to, Overwrite: m.rng.IntN(4) == 0}, &op.TaskResumed{}); err != nil {
 			t.Fatal(err)
 		}

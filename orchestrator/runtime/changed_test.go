@@ -58,7 +58,7 @@ func changes(t *testing.T, task *Task) (out []string) {
 
 func allOps(t *testing.T, task *Task) []op.Op {
 	t.Helper()
-	ops, err := task.Ops(op.Range{First: 1, Last: task.State().Last})
+	ops, err := task.Ledger.Ops(op.Range{First: 1, Last: task.Ledger.State().Last})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,26 +80,26 @@ func TestUserEditsStay(t *testing.T) {
     reply: Done.
 `, Options{Guards: Guards{Approval: "ask"}, Callbacks: Callbacks{Approve: func(context.Context, gate.Question) gate.Answer {
 		approvals++
-		writeFile(t, task.Dir, "approval", strings.Repeat("x", approvals))
+		writeFile(t, task.Place.Dir, "approval", strings.Repeat("x", approvals))
 		return gate.Answer{Allow: true}
 	}}})
 	asked := 0
 	task.opts.Callbacks.Op = func(o op.Op) {
 		if _, ok := o.Body.(*op.ModelAsked); ok {
-			writeFile(t, task.Dir, "replying"+string(rune('0'+asked)), "mine")
+			writeFile(t, task.Place.Dir, "replying"+string(rune('0'+asked)), "mine")
 			asked++
 		}
 	}
 	task.opts.Callbacks.Ask = func(context.Context, string) (string, bool) {
-		writeFile(t, task.Dir, "question", "mine")
+		writeFile(t, task.Place.Dir, "question", "mine")
 		return "a", true
 	}
-	writeFile(t, task.Dir, "before", "mine")
+	writeFile(t, task.Place.Dir, "before", "mine")
 	out := runOrDie(t, task)
 	if out.Answer != "Done." {
 		t.Fatalf("Run = %+v", out)
 	}
-	got := filesOf(t, task.Dir)
+	got := filesOf(t, task.Place.Dir)
 	for _, name := range []string{"before", "replying0", "replying1", "replying2", "replying3", "approval", "question"} {
 		if got[name] == "" {
 			t.Errorf("%s is gone", name)
@@ -123,15 +123,15 @@ func TestConflict(t *testing.T) {
     reply: Done.
   - reply: Again.
 `, Options{})
-	writeFile(t, task.Dir, "deleted", "at first")
+	writeFile(t, task.Place.Dir, "deleted", "at first")
 	asked := 0
 	task.opts.Callbacks.Op = func(o op.Op) {
 		if _, ok := o.Body.(*op.ModelAsked); !ok {
 			return
 		}
 		if asked++; asked == 1 {
-			writeFile(t, task.Dir, "notes", "theirs")
-			if err := os.Remove(filepath.Join(task.Dir, "deleted")); err != nil {
+			writeFile(t, task.Place.Dir, "notes", "theirs")
+			if err := os.Remove(filepath.Join(task.Place.Dir, "deleted")); err != nil {
 				t.Error(err)
 			}
 		}
@@ -147,7 +147,7 @@ func TestConflict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := filesOf(t, task.Dir); len(got) != 1 || got["notes"] != "theirs" {
+	if got := filesOf(t, task.Place.Dir); len(got) != 1 || got["notes"] != "theirs" {
 		t.Errorf("after the jump: %q", got)
 	}
 	if strings.Join(done.Conflicts, " ") != "deleted notes" || !strings.Contains(done.Notice, "the user's version stands: deleted, notes.") {
@@ -159,10 +159,10 @@ func TestConflict(t *testing.T) {
 	if _, err := task.JumpNow(t.Context(), op.JumpRequested{To: 0, Overwrite: true}, &op.TaskResumed{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := filesOf(t, task.Dir); len(got) != 1 || got["deleted"] != "at first" {
+	if got := filesOf(t, task.Place.Dir); len(got) != 1 || got["deleted"] != "at first" {
 		t.Errorf("after --overwrite: %q", got)
 	}
-	if n := len(task.State().World.Changes); n != 0 {
+	if n := len(task.Ledger.State().World.Changes); n != 0 {
 		t.Errorf("%d changes are still the user's", n)
 	}
 }
@@ -181,14 +181,14 @@ func TestUnknownAuthor(t *testing.T) {
 	task.opts.Callbacks.Op = func(o op.Op) {
 		if _, ok := o.Body.(*op.ModelAsked); ok {
 			if asked++; asked == 2 {
-				writeFile(t, task.Dir, "either", "x")
+				writeFile(t, task.Place.Dir, "either", "x")
 			}
 		}
 	}
 	if out := runOrDie(t, task); out.Answer != "Done." {
 		t.Fatalf("Run = %+v", out)
 	}
-	got := filesOf(t, task.Dir)
+	got := filesOf(t, task.Place.Dir)
 	if got["either"] != "x" || got["agent"] != "" {
 		t.Errorf("after the jump: %q", got)
 	}
@@ -209,7 +209,7 @@ func TestManyUserEdits(t *testing.T) {
 		if _, ok := o.Body.(*op.ModelAsked); ok && !done {
 			done = true
 			for i := range 300 {
-				writeFile(t, task.Dir, fmt.Sprintf("d%d/%d", i%10, i), "x")
+				writeFile(t, task.Place.Dir, fmt.Sprintf("d%d/%d", i%10, i), "x")
 			}
 		}
 	}
@@ -219,7 +219,7 @@ func TestManyUserEdits(t *testing.T) {
 	if _, err := task.JumpNow(t.Context(), op.JumpRequested{To: 0}, &op.TaskResumed{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := filesOf(t, task.Dir); len(got) != 300 {
+	if got := filesOf(t, task.Place.Dir); len(got) != 300 {
 		t.Errorf("%d files stand after the jump, want the user's 300", len(got))
 	}
 	for _, o := range allOps(t, task) {

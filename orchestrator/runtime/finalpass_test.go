@@ -29,7 +29,7 @@ func TestFinalPassCalls(t *testing.T) {
 	task.opts.Callbacks.Op = func(o op.Op) {
 		switch b := o.Body.(type) {
 		case *op.PassBegun:
-			task.State().Model.EAS = 2600 // so that there are more pieces than calls
+			task.Ledger.State().Model.EAS = 2600 // so that there are more pieces than calls
 		case *op.PassDone:
 			passes = append(passes, b)
 		}

@@ -31,22 +31,22 @@ func waits(name string) tool.JobStart {
 func TestJobLimits(t *testing.T) {
 	task, _ := newTask(t, "turns: []", Options{})
 	for range jobs.Max {
-		if _, err := task.Jobs.Begin(waits("x")); err != nil {
+		if _, err := task.Place.Jobs.Begin(waits("x")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := task.Jobs.Begin(waits("x")); err == nil || !strings.Contains(err.Error(), "TaskStop") {
+	if _, err := task.Place.Jobs.Begin(waits("x")); err == nil || !strings.Contains(err.Error(), "TaskStop") {
 		t.Errorf("one too many: %v", err)
 	}
-	if j, err := task.Jobs.Stop("bg_3"); err != nil || j.Why != jobs.Stopped {
+	if j, err := task.Place.Jobs.Stop("bg_3"); err != nil || j.Why != jobs.Stopped {
 		t.Fatalf("stop: %+v, %v", j, err)
 	}
-	id, err := task.Jobs.Begin(waits("x"))
+	id, err := task.Place.Jobs.Begin(waits("x"))
 	if err != nil || id != "bg_17" {
 		t.Errorf("after one was ended: %s, %v", id, err)
 	}
-	if err := task.Settle(); err != nil || len(task.State().Jobs.Running) != jobs.Max || task.State().Jobs.Begun != jobs.Max+1 {
-		t.Errorf("the state has %d of %d: %v", len(task.State().Jobs.Running), task.State().Jobs.Begun, err)
+	if err := task.Ledger.Settle(); err != nil || len(task.Ledger.State().Jobs.Running) != jobs.Max || task.Ledger.State().Jobs.Begun != jobs.Max+1 {
+		t.Errorf("the state has %d of %d: %v", len(task.Ledger.State().Jobs.Running), task.Ledger.State().Jobs.Begun, err)
 	}
 }
 
@@ -57,13 +57,13 @@ func TestJobThatCannotBegin(t *testing.T) {
 	s := tool.JobStart{Run: func(context.Context, io.Writer, func(op.ToolStarted) error) (tool.JobEnd, error) {
 		return tool.JobEnd{}, want
 	}}
-	if _, err := task.Jobs.Begin(s); !errors.Is(err, want) {
+	if _, err := task.Place.Jobs.Begin(s); !errors.Is(err, want) {
 		t.Errorf("err %v", err)
 	}
-	if err := task.Settle(); err != nil || strings.Contains(task.State().Context.Chat()[0].Text, "[background") {
+	if err := task.Ledger.Settle(); err != nil || strings.Contains(task.Ledger.State().Context.Chat()[0].Text, "[background") {
 		t.Errorf("the model is told of it: %v", err)
 	}
-	if l, err := task.Jobs.List(); err != nil || len(l) != 0 {
+	if l, err := task.Place.Jobs.List(); err != nil || len(l) != 0 {
 		t.Errorf("jobs %v", l)
 	}
 }
@@ -82,7 +82,7 @@ func TestJobOutput(t *testing.T) {
 		}
 		return run(ctx, out, started)
 	}
-	id, err := task.Jobs.Begin(s)
+	id, err := task.Place.Jobs.Begin(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestJobOutput(t *testing.T) {
 		want string
 		next int64
 	}{{0, 4, "0123", 4}, {-4, 100, "cdef", jobs.MaxBytes}, {jobs.MaxBytes + 5, 10, "", jobs.MaxBytes}, {-1 << 40, 2, "01", 2}} {
-		out, err := task.Jobs.Output(id, tc.from, tc.n)
+		out, err := task.Place.Jobs.Output(id, tc.from, tc.n)
 		if err != nil || out.Text != tc.want || out.Next != tc.next || out.Dropped != 1<<20 {
 			t.Errorf("from %d: %q, next %d, dropped %d, %v", tc.from, out.Text, out.Next, out.Dropped, err)
 		}
@@ -102,7 +102,7 @@ func TestJobOutput(t *testing.T) {
 // What an earlier process began is booked as ended, once, and the model is shown.
 func TestLostJobs(t *testing.T) {
 	task, _ := newTask(t, "turns: []", Options{})
-	if err := task.Record(t.Context(), &op.JobStarted{Job: "bg_9", Command: "serve"}); err != nil {
+	if err := task.Ledger.Record(t.Context(), &op.JobStarted{Job: "bg_9", Command: "serve"}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -111,11 +111,11 @@ func TestLostJobs(t *testing.T) {
 		}
 	}
 	told := 0
-	for _, m := range task.State().Context.Chat() {
-		told += strings.Count(m.Text, "[background "+task.State().Opened.Mark+"] bg_9 (serve) was ended when the program stopped")
+	for _, m := range task.Ledger.State().Context.Chat() {
+		told += strings.Count(m.Text, "[background "+task.Ledger.State().Opened.Mark+"] bg_9 (serve) was ended when the program stopped")
 	}
-	if told != 1 || task.State().Jobs.Running != nil {
-		t.Errorf("told %d times, jobs %v", told, task.State().Jobs.Running)
+	if told != 1 || task.Ledger.State().Jobs.Running != nil {
+		t.Errorf("told %d times, jobs %v", told, task.Ledger.State().Jobs.Running)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestDroppedJumpAndJobs(t *testing.T) {
 				t.Fatalf("%+v, %v", out, err)
 			}
 			noDirectory := func() { // a file stands in its place
-				if err := errors.Join(os.RemoveAll(task.Dir), os.WriteFile(task.Dir, nil, 0o644)); err != nil {
+				if err := errors.Join(os.RemoveAll(task.Place.Dir), os.WriteFile(task.Place.Dir, nil, 0o644)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -154,11 +154,11 @@ func TestDroppedJumpAndJobs(t *testing.T) {
 			if !errors.Is(err, state.ErrNotJumped) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("the jump: %v, want %q", err, tc.want)
 			}
-			list, err := task.Jobs.List()
+			list, err := task.Place.Jobs.List()
 			if err != nil || len(list) != 1 || (list[0].Why == jobs.ByJump) != tc.late {
 				t.Errorf("jobs %+v, %v", list, err)
 			}
-			if text := string(optest.Render(task.State().Context.Chat())); !strings.Contains(text, tc.want) {
+			if text := string(optest.Render(task.Ledger.State().Context.Chat())); !strings.Contains(text, tc.want) {
 				t.Errorf("the model is not told:\n%s", text)
 			}
 		})

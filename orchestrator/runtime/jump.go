@@ -19,30 +19,30 @@ import (
 // it has the same target, and is dropped otherwise; calls that never began do not run. A world
 // that the store has lost is ErrNotJumped and worldstate.ErrCorrupt.
 func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.TaskResumed) (*op.JumpDone, error) {
-	if err := t.State().CanJump(j.To); err != nil {
+	if err := t.Ledger.State().CanJump(j.To); err != nil {
 		return nil, err
 	}
 	// Once begun, a jump is completed: an interruption only shortens the pass.
-	keep, was := context.WithoutCancel(ctx), t.State().Jump.Intended
+	keep, was := context.WithoutCancel(ctx), t.Ledger.State().Jump.Intended
 	if err := t.takeOver(ctx, keep, resumed, "Not run: the user jumped before it began."); err != nil {
 		return nil, err
 	}
-	if was != nil && was.To == j.To && t.State().Current == j.To && (was.Overwrite || !j.Overwrite) {
+	if was != nil && was.To == j.To && t.Ledger.State().Current == j.To && (was.Overwrite || !j.Overwrite) {
 		if done, err := t.jumpEnd(was.Seq); err != nil || done.Compacted || !j.Compact {
 			return done, err
 		}
 	}
-	begun := t.State().Last
+	begun := t.Ledger.State().Last
 	j.By = op.ByUser
 	bodies := []op.Body{&j}
-	if p := t.State().Jump.Pending; p != nil { // one write: exactly one of the two jumps is recorded
+	if p := t.Ledger.State().Jump.Pending; p != nil { // one write: exactly one of the two jumps is recorded
 		bodies = append(dropped(p, "the user jumped instead"), &j)
 	}
-	if err := t.Record(keep, bodies...); err != nil {
+	if err := t.Ledger.Record(keep, bodies...); err != nil {
 		return nil, err
 	}
-	for t.State().Jump.Pending != nil {
-		if _, err := t.perform(ctx, keep, state.Next(t.State(), t.limits())); err != nil {
+	for t.Ledger.State().Jump.Pending != nil {
+		if _, err := t.perform(ctx, keep, state.Next(t.Ledger.State(), t.limits())); err != nil {
 			return nil, err
 		}
 	}
@@ -60,21 +60,21 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 // began are closed with the text notRun.
 func (t *Task) takeOver(ctx, keep context.Context, resumed *op.TaskResumed, notRun string) error {
 	t.nameDir(resumed)
-	if err := t.Record(keep, resumed); err != nil {
+	if err := t.Ledger.Record(keep, resumed); err != nil {
 		return err
 	}
 	if err := t.left.CloseSubagents(keep); err != nil {
 		return err
 	}
-	for t.State().Jump.Intended != nil || t.State().World.Restoring != nil || t.State().Reply != nil {
-		act := state.Next(t.State(), t.limits())
+	for t.Ledger.State().Jump.Intended != nil || t.Ledger.State().World.Restoring != nil || t.Ledger.State().Reply != nil {
+		act := state.Next(t.Ledger.State(), t.limits())
 		if act.Kind == state.ActRunCalls {
 			for _, c := range act.Calls {
-				if err := t.Journal.Post(keep, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: notRun, IsError: true}); err != nil {
+				if err := t.Ledger.Journal.Post(keep, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: notRun, IsError: true}); err != nil {
 					return err
 				}
 			}
-			if err := t.Settle(); err != nil {
+			if err := t.Ledger.Settle(); err != nil {
 				return err
 			}
 			continue
@@ -83,12 +83,12 @@ func (t *Task) takeOver(ctx, keep context.Context, resumed *op.TaskResumed, notR
 			return err
 		}
 	}
-	return t.Adopt(keep, resumed.Dir != "")
+	return t.Place.Adopt(keep, resumed.Dir != "")
 }
 
 // jumpEnd reads how the jump that was requested after op seq ended.
 func (t *Task) jumpEnd(seq uint64) (*op.JumpDone, error) {
-	ops, err := t.Ops(op.Range{First: seq + 1, Last: t.State().Last})
+	ops, err := t.Ledger.Ops(op.Range{First: seq + 1, Last: t.Ledger.State().Last})
 	if err != nil {
 		return nil, err
 	}
@@ -111,28 +111,28 @@ func (t *Task) jumpEnd(seq uint64) (*op.JumpDone, error) {
 // planned, since nothing restarts them. If ctx ends, the extractor replaces the model in the
 // pass; the jump is completed.
 func (t *Task) performJump(ctx, keep context.Context) error {
-	j := t.State().Jump.Pending
-	from, to := t.State().Current, j.To
+	j := t.Ledger.State().Jump.Pending
+	from, to := t.Ledger.State().Current, j.To
 	if err := t.jumpable(keep, j.JumpRequested); err != nil {
 		return t.dropJump(keep, err.Error())
 	}
-	if err := workspace.RecreateDir(t.Dir); err != nil { // a command may have removed it
+	if err := workspace.RecreateDir(t.Place.Dir); err != nil { // a command may have removed it
 		return t.dropJump(keep, err.Error())
 	}
-	w, err := t.PlanRestore(keep, j, nil)
+	w, err := t.Place.PlanRestore(keep, j, nil)
 	if err != nil {
 		return t.dropJump(keep, err.Error())
 	}
-	discarded := t.State().Discarded(to)
+	discarded := t.Ledger.State().Discarded(to)
 	ended, err := t.left.EndJobs(keep, discarded)
 	if err != nil {
 		return err
 	}
-	ranges := t.State().Steps.Ranges(discarded)
+	ranges := t.Ledger.State().Steps.Ranges(discarded)
 	if j.Mail != nil {
 		err = t.mailPass(keep, j)
 	} else {
-		err = t.Passes(ctx, keep, j, discarded)
+		err = t.Memory.Passes(ctx, keep, j, discarded)
 	}
 	if errors.Is(err, opstream.ErrCorrupt) {
 		return t.dropJump(keep, err.Error()) // otherwise no resume could continue
@@ -141,18 +141,18 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 		return err
 	}
 	// Save what changed during the pass.
-	if w, err = t.PlanRestore(keep, j, w); err != nil {
+	if w, err = t.Place.PlanRestore(keep, j, w); err != nil {
 		why := err.Error()
 		if len(ended) > 0 {
 			why += "; ended for it all the same: " + notice.List(ended, len(ended))
 		}
 		return t.dropJump(keep, why)
 	}
-	if err := t.Record(keep, &op.JumpIntended{
+	if err := t.Ledger.Record(keep, &op.JumpIntended{
 		From: from, To: to, Reason: j.Reason, By: j.By,
-		Discarded: ranges, Tokens: t.State().RangeTokens(ranges),
+		Discarded: ranges, Tokens: t.Ledger.State().RangeTokens(ranges),
 		FromCommit: string(w.Source.ID), ToCommit: string(w.Plan.Target), Base: string(w.Base), Overwrite: j.Overwrite, Plan: w.Plan.Hash, Jobs: ended,
-		Backward: t.State().Steps.OnPath(to, from), Conflicts: notice.FirstN(w.Plan.Conflicts, notice.MaxListed), NConflicts: len(w.Plan.Conflicts),
+		Backward: t.Ledger.State().Steps.OnPath(to, from), Conflicts: notice.FirstN(w.Plan.Conflicts, notice.MaxListed), NConflicts: len(w.Plan.Conflicts),
 	}); err != nil {
 		return err
 	}
@@ -162,22 +162,22 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 // jumpable returns why a jump cannot be performed, as far as that is known in advance: the
 // world of the step is lost, or the records it needs are damaged.
 func (t *Task) jumpable(ctx context.Context, j op.JumpRequested) error {
-	if err := t.Restorable(ctx, j.To); err != nil {
+	if err := t.Place.Restorable(ctx, j.To); err != nil {
 		return err
 	}
-	return workspace.ReadableFor(t.State(), t.Journal.Log(), j, t.TaintRead())
+	return workspace.ReadableFor(t.Ledger.State(), t.Ledger.Journal.Log(), j, t.Memory.TaintRead())
 }
 
 // finishJump restores the world of a jump whose intent is recorded, and records its end.
 // planned is the plan that the intent names. If nil, another process recorded the intent, and
 // a new plan is made.
 func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) error {
-	j := t.State().Jump.Intended
-	m, err := t.CarryOut(ctx, j, planned)
+	j := t.Ledger.State().Jump.Intended
+	m, err := t.Place.CarryOut(ctx, j, planned)
 	if err != nil {
 		return err
 	}
-	discarded, err := t.OpsOf(j.Discarded)
+	discarded, err := t.Ledger.OpsOf(j.Discarded)
 	if err != nil {
 		return err
 	}
@@ -185,44 +185,44 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 		From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward,
 		Reverted: notice.FirstN(notice.Paths(m.Changed), notice.MaxListed), NReverted: len(m.Changed), Deleted: notice.Deleted(notice.FirstN(m.Changed, notice.MaxListed)),
 		Kept: notice.Skips(notice.FirstN(m.Kept, notice.MaxListed)), NKept: len(m.Kept), Conflicts: j.Conflicts, NConflicts: j.NConflicts,
-		LostAttributes: notice.Skips(notice.FirstN(m.Lost, notice.MaxListed)), Saved: j.FromCommit, Abandoned: t.Abandon,
+		LostAttributes: notice.Skips(notice.FirstN(m.Lost, notice.MaxListed)), Saved: j.FromCommit, Abandoned: t.Place.Abandon,
 	}
 	if string(m.After.Commit) != j.ToCommit {
 		done.Base, done.Tree = string(m.After.Commit), m.After.Tree
 	}
 	effects, told := t.subagentsIn(discarded)
-	done.Words = notice.WordsOf(slices.DeleteFunc(slices.Clone(discarded), t.State().Carried), told, notice.WordsOfLeft, t.Counter.Count)
-	since, err := t.StepEndedAt(j.To)
+	done.Words = notice.WordsOf(slices.DeleteFunc(slices.Clone(discarded), t.Ledger.State().Carried), told, notice.WordsOfLeft, t.Ledger.Counter.Count)
+	since, err := t.Ledger.StepEndedAt(j.To)
 	if err != nil {
 		return err
 	}
-	stays := workspace.SurvivedSince(t.Dir, since)
+	stays := workspace.SurvivedSince(t.Place.Dir, since)
 	done.Ignored, done.Git = notice.FirstN(stays.Ignored, notice.MaxListed), notice.FirstN(stays.Git, notice.MaxListed)
 	done.Unseen = stays.Partial
-	done.IgnoredGone = notice.FirstN(workspace.IgnoredGone(t.Dir, discarded), notice.MaxListed)
-	left := t.State().Discarded(j.To)
-	done.Compacted = len(left) > 0 && len(t.State().Steps.Uncompacted(left)) == 0
-	done.Notice = notice.Jump(t.Dir, j.JumpIntended, done, m.Changed, discarded, effects, notice.TriedFrom(t.State(), j.To, j.From), t.State().Steps.Valid())
-	done.Notice += t.liveAgain(j) + notice.TodosNow(t.State().Todos, t.State().Steps.At(j.To).Todos) + notice.EndedSubagents(t.State().Subagents.Of(left))
+	done.IgnoredGone = notice.FirstN(workspace.IgnoredGone(t.Place.Dir, discarded), notice.MaxListed)
+	left := t.Ledger.State().Discarded(j.To)
+	done.Compacted = len(left) > 0 && len(t.Ledger.State().Steps.Uncompacted(left)) == 0
+	done.Notice = notice.Jump(t.Place.Dir, j.JumpIntended, done, m.Changed, discarded, effects, notice.TriedFrom(t.Ledger.State(), j.To, j.From), t.Ledger.State().Steps.Valid())
+	done.Notice += t.liveAgain(j) + notice.TodosNow(t.Ledger.State().Todos, t.Ledger.State().Steps.At(j.To).Todos) + notice.EndedSubagents(t.Ledger.State().Subagents.Of(left))
 	if len(j.Jobs) > 0 {
 		done.Notice += fmt.Sprintf("\nEnded, because it was begun after step %d and ran in the background: %s.", j.To, notice.List(j.Jobs, len(j.Jobs)))
 	}
-	if named := func(o op.Op) bool { b, ok := o.Body.(*op.TaskResumed); return ok && b.Dir != "" }; len(t.State().Moved) > 0 && slices.ContainsFunc(discarded, named) {
-		done.Notice += "\n" + notice.Moved(t.State().Moved[0], t.Dir) // the system prompt names the first
+	if named := func(o op.Op) bool { b, ok := o.Body.(*op.TaskResumed); return ok && b.Dir != "" }; len(t.Ledger.State().Moved) > 0 && slices.ContainsFunc(discarded, named) {
+		done.Notice += "\n" + notice.Moved(t.Ledger.State().Moved[0], t.Place.Dir) // the system prompt names the first
 	}
 	if m.Theirs != nil { // one write: what was seen with the jump is not seen again
-		return t.Record(ctx, done, m.Theirs) // in this order: done may forget the changes before it
+		return t.Ledger.Record(ctx, done, m.Theirs) // in this order: done may forget the changes before it
 	}
-	return t.Record(ctx, done)
+	return t.Ledger.Record(ctx, done)
 }
 
 // liveAgain returns the notes about states that a forward jump returned to: earlier failures
 // may hold again, and later repairs do not.
 func (t *Task) liveAgain(j *state.Jumping) string {
 	var again []int
-	left := t.State().Steps.PathSet(j.From)
-	for _, id := range t.State().Steps.Path(j.To) {
-		if !left[id] && t.State().Steps.Compacted(id) {
+	left := t.Ledger.State().Steps.PathSet(j.From)
+	for _, id := range t.Ledger.State().Steps.Path(j.To) {
+		if !left[id] && t.Ledger.State().Steps.Compacted(id) {
 			again = append(again, id)
 		}
 	}
@@ -230,7 +230,7 @@ func (t *Task) liveAgain(j *state.Jumping) string {
 		return ""
 	}
 	var where []string
-	for _, r := range t.State().Steps.Ranges(again) {
+	for _, r := range t.Ledger.State().Steps.Ranges(again) {
 		where = append(where, r.String())
 	}
 	return fmt.Sprintf("\nYou are again in the states that the notes over ops %s describe: what they call falsified there holds again.", strings.Join(where, ", "))

@@ -116,7 +116,7 @@ func TestTwoLinesOneJump(t *testing.T) {
 		passes, blocks := 0, ""
 		task, h := newTask(t, words, opts)
 		// The first jump stays raw, so that the second compacts both lines.
-		task.State().Model.EAS = 1 << 20
+		task.Ledger.State().Model.EAS = 1 << 20
 		task.opts.Callbacks.Op = func(o op.Op) {
 			if b, ok := o.Body.(*op.PassDone); ok {
 				blocks += b.Block
@@ -126,8 +126,8 @@ func TestTwoLinesOneJump(t *testing.T) {
 			}
 		}
 		task.opts.Callbacks.Delta = func(model.Delta) {
-			if task.State().Totals.Jumps == 1 {
-				task.State().Model.EAS = 2000
+			if task.Ledger.State().Totals.Jumps == 1 {
+				task.Ledger.State().Model.EAS = 2000
 			}
 		}
 		out := runOrDie(t, task)
@@ -139,9 +139,9 @@ func TestTwoLinesOneJump(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			again.State().Model.EAS = 2000
+			again.Ledger.State().Model.EAS = 2000
 			out = runOrDie(t, again)
-			task.State().Totals = again.State().Totals
+			task.Ledger.State().Totals = again.Ledger.State().Totals
 			if err := again.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -149,8 +149,8 @@ func TestTwoLinesOneJump(t *testing.T) {
 		if !strings.Contains(blocks, "first reason") || strings.Contains(blocks, "second reason") {
 			t.Errorf("killed %v: the blocks say\n%s", killed, blocks)
 		}
-		if out.Answer != "Done." || task.State().Totals.Blocks != 2 || passes != 2 {
-			t.Errorf("killed %v: %+v, %d blocks, %d passes; want two of each", killed, out, task.State().Totals.Blocks, passes)
+		if out.Answer != "Done." || task.Ledger.State().Totals.Blocks != 2 || passes != 2 {
+			t.Errorf("killed %v: %+v, %d blocks, %d passes; want two of each", killed, out, task.Ledger.State().Totals.Blocks, passes)
 		}
 	}
 }
@@ -183,7 +183,7 @@ func TestRefusalIsOneWrite(t *testing.T) {
 	if out := runOrDie(t, again); out.Answer != "Done." {
 		t.Errorf("Run = %+v", out)
 	}
-	if _, err := os.Stat(filepath.Join(task.Dir, "ran")); err == nil {
+	if _, err := os.Stat(filepath.Join(task.Place.Dir, "ran")); err == nil {
 		t.Error("the refused call was run")
 	}
 }
@@ -195,22 +195,22 @@ func TestJumpAfterTheTurn(t *testing.T) {
 	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	if task.Unanswered() {
+	if task.Ledger.Unanswered() {
 		t.Error("something is left to do after the turn")
 	}
-	if err := task.Jump(t.Context(), op.JumpRequested{}); err != nil {
+	if err := task.Ledger.Jump(t.Context(), op.JumpRequested{}); err != nil {
 		t.Fatal(err)
 	}
-	if !task.Unanswered() {
+	if !task.Ledger.Unanswered() {
 		t.Error("the jump is forgotten")
 	}
-	if out, err := task.Run(t.Context()); err != nil || out.Reason != "idle" || task.State().Current != 0 {
-		t.Errorf("Run = %+v, %v, at step %d", out, err, task.State().Current)
+	if out, err := task.Run(t.Context()); err != nil || out.Reason != "idle" || task.Ledger.State().Current != 0 {
+		t.Errorf("Run = %+v, %v, at step %d", out, err, task.Ledger.State().Current)
 	}
 	if err := task.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := task.Say(t.Context(), "too late", op.SourceSteer); !errors.Is(err, taskdir.ErrNotLive) {
+	if err := task.Ledger.Say(t.Context(), "too late", op.SourceSteer); !errors.Is(err, taskdir.ErrNotLive) {
 		t.Errorf("Say after Close: %v", err)
 	}
 }
@@ -314,7 +314,7 @@ func TestCumulativeRule(t *testing.T) {
       - {on: all-joined, contains: ["the first", "the second"], lacks: ["\n10700", "\n20700"]}
     reply: Done.
 `, Options{})
-	task.State().Model.EAS = 4000
+	task.Ledger.State().Model.EAS = 4000
 	var triggers []string
 	task.opts.Callbacks.Op = func(o op.Op) {
 		if b, ok := o.Body.(*op.PassDone); ok {

@@ -35,12 +35,12 @@ func TestPlannedAsJumped(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s, to %d", name, to), func(t *testing.T) {
 				task, h := newTask(t, words, Options{})
-				writeFile(t, task.Dir, "early", "theirs")
+				writeFile(t, task.Place.Dir, "early", "theirs")
 				if out := runOrDie(t, task); out.Answer != "Done." {
 					t.Fatalf("Run = %+v", out)
 				}
 				sh := exec.Command("sh", "-c", user)
-				sh.Dir = task.Dir
+				sh.Dir = task.Place.Dir
 				if out, err := sh.CombinedOutput(); err != nil {
 					t.Fatalf("%v\n%s", err, out)
 				}
@@ -96,7 +96,7 @@ func TestHiddenFile(t *testing.T) {
 	task.opts.Callbacks.Op = func(o op.Op) {
 		if _, ok := o.Body.(*op.ModelAsked); ok {
 			if asked++; asked == 2 {
-				writeFile(t, task.Dir, "notes.txt", "theirs")
+				writeFile(t, task.Place.Dir, "notes.txt", "theirs")
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func TestHiddenFile(t *testing.T) {
 	if len(done.Conflicts) > 0 || strings.Join(done.Reverted, " ") != ".gitignore a" {
 		t.Errorf("conflicts %q, changed %q", done.Conflicts, done.Reverted)
 	}
-	if got := filesOf(t, task.Dir); len(got) != 1 || got["notes.txt"] != "theirs" {
+	if got := filesOf(t, task.Place.Dir); len(got) != 1 || got["notes.txt"] != "theirs" {
 		t.Errorf("after the jump: %q", got)
 	}
 }

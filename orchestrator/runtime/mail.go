@@ -33,7 +33,7 @@ const (
 
 // CheckMail returns the jump that sends a D-Mail, or why it cannot be sent.
 func (tl taskTimeline) CheckMail(m op.Mail) (*op.JumpRequested, error) {
-	s := tl.t.State()
+	s := tl.t.Ledger.State()
 	to := m.Checkpoint
 	if m.Numbered {
 		if to < 0 || to >= len(s.Marked) {
@@ -56,7 +56,7 @@ func (tl taskTimeline) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 	case strings.TrimSpace(m.Message) == "":
 		return nil, errors.New("the message is empty; it is all that remains of the steps after the checkpoint")
 	}
-	if n, most := tl.t.Journal.Count(m.Message), note.BlockCap(s.Model.EAS); n > most {
+	if n, most := tl.t.Ledger.Journal.Count(m.Message), note.BlockCap(s.Model.EAS); n > most {
 		return nil, fmt.Errorf("the message has %d tokens and may have %d; say what matters in fewer words, write long texts to a file and name it", n, most)
 	}
 	return &op.JumpRequested{To: to, Reason: "D-Mail: " + quote.OneLine(m.Message, notice.MaxDelivered), Mail: &m}, nil
@@ -69,7 +69,7 @@ func (tl taskTimeline) MarkCheckpoint(ctx context.Context, call string) (int, er
 
 func (t *Task) markCheckpoint(ctx context.Context, call string) (int, error) {
 	number := 0
-	err := t.Journal.PostWith(ctx, func(p *journal.Public) (op.Body, error) {
+	err := t.Ledger.Journal.PostWith(ctx, func(p *journal.Public) (op.Body, error) {
 		if number = p.Marked; number >= maxMarked {
 			return nil, &tool.CallError{Tool: "dmail", Text: fmt.Sprintf("No checkpoint was created: %d are the most a task has.", maxMarked)}
 		}
@@ -82,7 +82,7 @@ func (t *Task) markCheckpoint(ctx context.Context, call string) (int, error) {
 // stepMark is the line that ends a step in the context.
 func (t *Task) stepMark(id int) string {
 	mark := fmt.Sprintf("[step %d]", id)
-	if slices.Contains(t.State().Opened.Tools, toolSendDMail) {
+	if slices.Contains(t.Ledger.State().Opened.Tools, toolSendDMail) {
 		mark += fmt.Sprintf(" CHECKPOINT %d", id)
 	}
 	return mark
@@ -91,11 +91,11 @@ func (t *Task) stepMark(id int) string {
 // deliverMail removes what came after a checkpoint from the context and inserts the D-Mail. No
 // file moves.
 func (t *Task) deliverMail(ctx context.Context) error {
-	j := t.State().Jump.Pending
+	j := t.Ledger.State().Jump.Pending
 	if err := t.mailPass(ctx, j); err != nil {
 		return err
 	}
-	return t.Record(ctx, &op.MailDelivered{From: t.State().Current, To: j.To, Reason: j.Reason})
+	return t.Ledger.Record(ctx, &op.MailDelivered{From: t.Ledger.State().Current, To: j.To, Reason: j.Reason})
 }
 
 // mailPass records the pass that replaces the steps after the checkpoint. It takes effect when
@@ -105,25 +105,25 @@ func (t *Task) mailPass(ctx context.Context, j *state.Pending) error {
 	if len(j.Passes) > 0 {
 		return nil
 	}
-	r := op.Range{First: t.State().Steps.At(j.To + 1).First, Last: t.State().Steps.At(t.State().Steps.Next() - 1).Last}
-	ops, err := t.Ops(r)
+	r := op.Range{First: t.Ledger.State().Steps.At(j.To + 1).First, Last: t.Ledger.State().Steps.At(t.Ledger.State().Steps.Next() - 1).Last}
+	ops, err := t.Ledger.Ops(r)
 	if err != nil {
 		return err
 	}
-	p := &op.PassDone{Ranges: []op.Range{r}, EAS: t.State().Model.EAS, Trigger: op.TriggerMail, Writer: writerMail, Cards: []string{}}
-	p.MessagesRemoved, p.RangeTokens = t.State().Context.Removes(p)
-	ops = slices.DeleteFunc(ops, t.State().Settled)
+	p := &op.PassDone{Ranges: []op.Range{r}, EAS: t.Ledger.State().Model.EAS, Trigger: op.TriggerMail, Writer: writerMail, Cards: []string{}}
+	p.MessagesRemoved, p.RangeTokens = t.Ledger.State().Context.Removes(p)
+	ops = slices.DeleteFunc(ops, t.Ledger.State().Settled)
 	m := notice.Mail{
-		Mail: *j.Mail, To: j.To, From: t.State().Current, Ops: r, Messages: p.MessagesRemoved,
-		Ledger: notice.LedgerOf(t.Dir, ops), Later: t.State().LaterCheckpoints(j.JumpRequested),
+		Mail: *j.Mail, To: j.To, From: t.Ledger.State().Current, Ops: r, Messages: p.MessagesRemoved,
+		Ledger: notice.LedgerOf(t.Place.Dir, ops), Later: t.Ledger.State().LaterCheckpoints(j.JumpRequested),
 	}
 	effects, _ := t.subagentsIn(ops)
 	m.Effects = append(m.Effects, effects...)
 	if !j.Mail.RestoreFiles {
-		p.Words = notice.WordsOf(ops, nil, notice.WordsOfLeft, t.Counter.Count)
-		m.Changed, m.Unknown = t.ChangedSince(ctx, j.To)
-		m.Left = t.State().LeftBefore(j.To)
+		p.Words = notice.WordsOf(ops, nil, notice.WordsOfLeft, t.Ledger.Counter.Count)
+		m.Changed, m.Unknown = t.Place.ChangedSince(ctx, j.To)
+		m.Left = t.Ledger.State().LeftBefore(j.To)
 	}
 	p.Block = m.String()
-	return t.Record(ctx, p)
+	return t.Ledger.Record(ctx, p)
 }

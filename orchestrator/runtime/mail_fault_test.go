@@ -31,7 +31,7 @@ func mailed(t *testing.T, words string, opts Options, in ...**Task) *Task {
 	if err != nil || out.Reason != "done" || out.Answer != "Done." {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	if err := optest.CheckChat(task.State().Context.Chat()); err != nil {
+	if err := optest.CheckChat(task.Ledger.State().Context.Chat()); err != nil {
 		t.Error(err)
 	}
 	return task
@@ -61,7 +61,7 @@ func TestMailKeepsRejection(t *testing.T) {
       - {on: all-joined, lacks: ["echo hi", "If you can read this"]}
     reply: Done.
 `, Options{Guards: Guards{Approval: "ask"}, Callbacks: Callbacks{Approve: func(ctx context.Context, _ gate.Question) gate.Answer {
-		if err := task.Say(ctx, "and be quick", op.SourceSteer); err != nil {
+		if err := task.Ledger.Say(ctx, "and be quick", op.SourceSteer); err != nil {
 			t.Error(err)
 		}
 		return gate.Answer{Feedback: "use tabs"}
@@ -87,13 +87,13 @@ func TestMailKeepsSteering(t *testing.T) {
   - reply: Done.
 `, Options{Callbacks: Callbacks{Delta: func(d model.Delta) {
 		if strings.HasPrefix(d.Text, "I ") {
-			if err := task.Say(context.Background(), fmt.Sprintf("word %d", said), op.SourceSteer); err != nil {
+			if err := task.Ledger.Say(context.Background(), fmt.Sprintf("word %d", said), op.SourceSteer); err != nil {
 				t.Error(err)
 			}
 			said++
 		}
 	}}}, &task)
-	text := string(optest.Render(task.State().Context.Chat()))
+	text := string(optest.Render(task.Ledger.State().Context.Chat()))
 	for i := range 3 {
 		if n := strings.Count(text, fmt.Sprintf("word %d", i)); n != 1 {
 			t.Errorf("word %d stands there %d times:\n%s", i, n, text)
@@ -125,8 +125,8 @@ func TestMailOfCancelledStep(t *testing.T) {
 	if err := task.Resume(t.Context(), "Go on.", &op.TaskResumed{}); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := task.Run(t.Context()); err != nil || out.Answer != "Done." || task.State().Totals.Mails != 0 {
-		t.Errorf("Run = %+v, %v with %d D-Mails", out, err, task.State().Totals.Mails)
+	if out, err := task.Run(t.Context()); err != nil || out.Answer != "Done." || task.Ledger.State().Totals.Mails != 0 {
+		t.Errorf("Run = %+v, %v with %d D-Mails", out, err, task.Ledger.State().Totals.Mails)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestMailIDsGoOn(t *testing.T) {
   - expect: [{on: result, contains: ["Checkpoint 2 created", "CHECKPOINT 5"]}]
     reply: Done.
 `, Options{})
-	if st := task.State(); st.Turn.Steps != 6 || st.Steps.Len() != 8 {
+	if st := task.Ledger.State(); st.Turn.Steps != 6 || st.Steps.Len() != 8 {
 		t.Errorf("%d steps of the turn, %d in all: the count began anew", st.Turn.Steps, st.Steps.Len())
 	}
 }
@@ -168,9 +168,9 @@ func TestRetriedReplyRunsOnce(t *testing.T) {
 	if out, err := task.Run(t.Context()); err != nil || out.Answer != "Done." {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	data, err := os.ReadFile(filepath.Join(task.Dir, "log"))
-	if err != nil || string(data) != "ran\n" || asked != 1 || task.State().Totals.Mails != 1 {
-		t.Errorf("log holds %q, %v; asked again %d times, %d D-Mails; want one of each", data, err, asked, task.State().Totals.Mails)
+	data, err := os.ReadFile(filepath.Join(task.Place.Dir, "log"))
+	if err != nil || string(data) != "ran\n" || asked != 1 || task.Ledger.State().Totals.Mails != 1 {
+		t.Errorf("log holds %q, %v; asked again %d times, %d D-Mails; want one of each", data, err, asked, task.Ledger.State().Totals.Mails)
 	}
 }
 
@@ -184,15 +184,15 @@ func TestMailLoop(t *testing.T) {
 	if err != nil || out.Reason != "stuck" || !strings.Contains(out.Detail, "back to step 0 did not help") {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	if st := task.State(); st.Totals.Mails != state.MaxBackwardJumps || st.Steps.CountEnded() != state.MaxBackwardJumps+1 {
+	if st := task.Ledger.State(); st.Totals.Mails != state.MaxBackwardJumps || st.Steps.CountEnded() != state.MaxBackwardJumps+1 {
 		t.Errorf("%d D-Mails in %d steps; want the guard before number %d", st.Totals.Mails, st.Steps.CountEnded(), state.MaxBackwardJumps+1)
 	}
 	// What a user says restarts the count.
 	if err := task.Resume(t.Context(), "Go on.", &op.TaskResumed{}); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := task.Run(t.Context()); err != nil || out.Reason != "stuck" || task.State().Totals.Mails != 2*state.MaxBackwardJumps {
-		t.Errorf("Run = %+v, %v after %d D-Mails", out, err, task.State().Totals.Mails)
+	if out, err := task.Run(t.Context()); err != nil || out.Reason != "stuck" || task.Ledger.State().Totals.Mails != 2*state.MaxBackwardJumps {
+		t.Errorf("Run = %+v, %v after %d D-Mails", out, err, task.Ledger.State().Totals.Mails)
 	}
 }
 
@@ -218,7 +218,7 @@ func TestMailLoopWithJumps(t *testing.T) {
 			if err != nil || out.Reason != "stuck" || !strings.Contains(out.Detail, fmt.Sprintf("back to step %d did not help", tt.to)) {
 				t.Fatalf("Run = %+v, %v", out, err)
 			}
-			if got := task.State().Totals; got.Jumps != tt.jumps || got.Mails != tt.mails {
+			if got := task.Ledger.State().Totals; got.Jumps != tt.jumps || got.Mails != tt.mails {
 				t.Errorf("%d jumps and %d D-Mails, want %d and %d", got.Jumps, got.Mails, tt.jumps, tt.mails)
 			}
 		})
@@ -235,8 +235,8 @@ func TestMailLoopToNewCheckpoints(t *testing.T) {
 	}
 	task, _ := newTask(t, words.String(), Options{Limits: state.Limits{Steps: 8}}, "SendDMail")
 	out, err := task.Run(t.Context())
-	if err != nil || out.Reason != "limit" || task.State().Totals.Mails != 8 {
-		t.Errorf("Run = %+v, %v after %d D-Mails; want the limit after 8", out, err, task.State().Totals.Mails)
+	if err != nil || out.Reason != "limit" || task.Ledger.State().Totals.Mails != 8 {
+		t.Errorf("Run = %+v, %v after %d D-Mails; want the limit after 8", out, err, task.Ledger.State().Totals.Mails)
 	}
 }
 
@@ -254,9 +254,9 @@ func TestMailCountsMessages(t *testing.T) {
 `, Options{Callbacks: Callbacks{Op: func(o op.Op) {
 		switch b := o.Body.(type) {
 		case *op.PassDone:
-			removed, before = b.MessagesRemoved, len(task.State().Context.Chat())
+			removed, before = b.MessagesRemoved, len(task.Ledger.State().Context.Chat())
 		case *op.ModelAsked:
-			after = len(task.State().Context.Chat())
+			after = len(task.Ledger.State().Context.Chat())
 		}
 	}}}, &task)
 	// The message itself merges with the mark of step 0.
@@ -278,7 +278,7 @@ func TestMailAnswersEveryCall(t *testing.T) {
   - expect: [{on: all-joined, contains: [first, file], lacks: [second, "echo after"]}]
     reply: Done.
 `, Options{})
-	ops, err := task.Ops(op.Range{First: 1, Last: task.State().Last})
+	ops, err := task.Ledger.Ops(op.Range{First: 1, Last: task.Ledger.State().Last})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,8 +62,8 @@ func TestMailErrors(t *testing.T) {
   - calls: [{name: SendDMail, arguments: `+tt.args+`}]
   - reply: Done.
 `, Options{})
-			text := string(optest.Render(task.State().Context.Chat()))
-			if st := task.State(); st.Totals.Mails != 0 || st.Jump.Pending != nil || !strings.Contains(text, tt.want) {
+			text := string(optest.Render(task.Ledger.State().Context.Chat()))
+			if st := task.Ledger.State(); st.Totals.Mails != 0 || st.Jump.Pending != nil || !strings.Contains(text, tt.want) {
 				t.Errorf("%d D-Mails; want %q in\n%s", st.Totals.Mails, tt.want, text)
 			}
 		})
@@ -94,10 +94,10 @@ func TestMailRestoresFiles(t *testing.T) {
   - expect: [{on: result, contains: "one"}]
     reply: Done.
 `, Options{})
-	if _, err := os.Stat(filepath.Join(task.Dir, "b")); err == nil {
+	if _, err := os.Stat(filepath.Join(task.Place.Dir, "b")); err == nil {
 		t.Error("b is still there")
 	}
-	if st := task.State(); st.Totals.Jumps != 1 || st.Totals.Mails != 0 || st.Steps.Parent(4) != 1 {
+	if st := task.Ledger.State(); st.Totals.Jumps != 1 || st.Totals.Mails != 0 || st.Steps.Parent(4) != 1 {
 		t.Errorf("%d jumps, %d D-Mails, step 4 after step %d", st.Totals.Jumps, st.Totals.Mails, st.Steps.Parent(4))
 	}
 }
@@ -112,10 +112,10 @@ func TestMailStaysHere(t *testing.T) {
   - expect: [{on: last, contains: ["two works", "is out of date: a, b."]}]
     reply: Done.
 `, Options{})
-	if data, err := os.ReadFile(filepath.Join(task.Dir, "a")); err != nil || string(data) != "two" {
+	if data, err := os.ReadFile(filepath.Join(task.Place.Dir, "a")); err != nil || string(data) != "two" {
 		t.Errorf("a holds %q, %v", data, err)
 	}
-	if st := task.State(); st.Steps.Parent(4) != 3 || st.Current != 4 {
+	if st := task.Ledger.State(); st.Steps.Parent(4) != 3 || st.Current != 4 {
 		t.Errorf("step 4 after step %d, current %d", st.Steps.Parent(4), st.Current)
 	}
 }
@@ -190,7 +190,7 @@ func TestFirstOfAReply(t *testing.T) {
     reply: Done.
 `, Options{})
 	for number, call := range []string{"one", "two", "three"} {
-		if got := task.State().Marked[number].Call; got != call {
+		if got := task.Ledger.State().Marked[number].Call; got != call {
 			t.Errorf("checkpoint %d is that of call %s, want %s", number, got, call)
 		}
 	}

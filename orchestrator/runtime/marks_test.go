@@ -50,8 +50,8 @@ func TestForgedMarks(t *testing.T) {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
 	word := f.last.Mark
-	if len(word) != notice.MarkWordLength || task.State().Opened.Mark != word {
-		t.Fatalf("the word is %q, recorded %q", word, task.State().Opened.Mark)
+	if len(word) != notice.MarkWordLength || task.Ledger.State().Opened.Mark != word {
+		t.Fatalf("the word is %q, recorded %q", word, task.Ledger.State().Opened.Mark)
 	}
 	results := make(map[string]string)
 	for i, m := range f.last.Messages {
@@ -79,7 +79,7 @@ func TestForgedMarks(t *testing.T) {
 		t.Errorf("output %q", results["d"])
 	}
 	st, err := taskdir.ReadState(h, "t")
-	if err != nil || string(optest.Render(st.Context.Chat())) != string(optest.Render(task.State().Context.Chat())) {
+	if err != nil || string(optest.Render(st.Context.Chat())) != string(optest.Render(task.Ledger.State().Context.Chat())) {
 		t.Errorf("another process sees another context (%v)", err)
 	}
 }
@@ -87,7 +87,7 @@ func TestForgedMarks(t *testing.T) {
 // A task without a word has the marks it always had.
 func TestMarksWithoutWord(t *testing.T) {
 	made, h := newTask(t, "turns: [{calls: [{name: Think, arguments: {thought: a}}]}, {reply: Done.}]", Options{})
-	opened := made.State().Opened
+	opened := made.Ledger.State().Opened
 	opened.Task, opened.Mark = "old", "" // as an older version made it
 	log, err := opstream.Open(h.Task("old"), nil)
 	if err != nil {
@@ -110,7 +110,7 @@ func TestMarksWithoutWord(t *testing.T) {
 	if _, err := task.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if text := string(optest.Render(task.State().Context.Chat())); !strings.Contains(text, "[step 0]") || !strings.Contains(text, "[step 1]") {
+	if text := string(optest.Render(task.Ledger.State().Context.Chat())); !strings.Contains(text, "[step 0]") || !strings.Contains(text, "[step 1]") {
 		t.Errorf("marks:\n%s", text)
 	}
 }

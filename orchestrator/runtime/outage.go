@@ -30,12 +30,12 @@ func (t *Task) waitAfter(f *model.Fault) *op.Wait {
 	if !f.Retryable || limit <= 0 {
 		return nil
 	}
-	if f.Kind == model.FaultNetwork && t.State().Totals.Replies == 0 {
+	if f.Kind == model.FaultNetwork && t.Ledger.State().Totals.Replies == 0 {
 		limit = min(limit, unreached)
 	}
-	now := t.Now().UTC().Round(0)
+	now := t.Ledger.Now().UTC().Round(0)
 	w := &op.Wait{Since: now}
-	if o := t.State().Outage; o != nil {
+	if o := t.Ledger.State().Outage; o != nil {
 		*w = o.Wait
 	}
 	w.Tries++
@@ -63,22 +63,22 @@ func (t *Task) waitAfter(f *model.Fault) *op.Wait {
 // awaitProvider waits until the provider is to be asked again. It returns false if the wait was cut
 // short, or something was posted meanwhile that comes first, such as a user's jump.
 func (t *Task) awaitProvider(ctx context.Context) bool {
-	o := t.State().Outage
+	o := t.Ledger.State().Outage
 	if o == nil {
 		return true
 	}
 	ctx, cancel := t.withinTime(ctx)
 	defer cancel()
-	begun := t.Now()
+	begun := t.Ledger.Now()
 	whole := o.Until.Sub(begun)
 	for {
 		// The wall clock goes on while the machine sleeps, and may be set back.
-		left := min(o.Until.Sub(t.Now().Round(0)), whole-t.Now().Sub(begun))
+		left := min(o.Until.Sub(t.Ledger.Now().Round(0)), whole-t.Ledger.Now().Sub(begun))
 		if left <= 0 {
 			return true
 		}
 		posted := false
-		t.Journal.Look(func(_ journal.Public, queue []op.Op) { posted = len(queue) > 0 })
+		t.Ledger.Journal.Look(func(_ journal.Public, queue []op.Op) { posted = len(queue) > 0 })
 		if posted {
 			return false
 		}

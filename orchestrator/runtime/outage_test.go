@@ -109,7 +109,7 @@ func TestOutage(t *testing.T) {
 					t.Errorf("wait %d was %v", i, p.asked[i].Sub(p.asked[i-1]))
 				}
 			}
-			if task.State().Outage != nil {
+			if task.Ledger.State().Outage != nil {
 				t.Error("the outage did not end with the turn")
 			}
 		})
@@ -134,26 +134,26 @@ func TestOutageIsRecorded(t *testing.T) {
 			}
 		},
 	})
-	before := task.State().Last
+	before := task.Ledger.State().Last
 	synctest.Test(t, func(t *testing.T) {
 		task.opts.Now = time.Now
 		if fault, err := task.ask(ctx, t.Context()); err != nil || fault == nil {
 			t.Fatalf("ask: %v, %v", fault, err)
 		}
-		o := task.State().Outage
+		o := task.Ledger.State().Outage
 		if o == nil || o.Tries != 1 || time.Until(o.Until) < 3*time.Hour || o.End.Sub(o.Until) < 50*time.Minute {
 			t.Fatalf("outage %+v", o)
 		}
-		if len(p.asked) != 1 || task.State().Last != before+2 {
-			t.Errorf("%d requests, %d operations; want the request and its failure", len(p.asked), task.State().Last-before)
+		if len(p.asked) != 1 || task.Ledger.State().Last != before+2 {
+			t.Errorf("%d requests, %d operations; want the request and its failure", len(p.asked), task.Ledger.State().Last-before)
 		}
-		if err := task.Journal.Post(t.Context(), &op.UserSaid{Text: "Mind the tabs.", Source: op.SourceSteer}); err != nil {
+		if err := task.Ledger.Journal.Post(t.Context(), &op.UserSaid{Text: "Mind the tabs.", Source: op.SourceSteer}); err != nil {
 			t.Fatal(err)
 		}
 		if fault, err := task.ask(ctx, t.Context()); err != nil || fault != nil || len(left) != 0 {
 			t.Errorf("what was posted waits, too: %v, %v, %v", fault, err, left)
 		}
-		if err := task.Settle(); err != nil {
+		if err := task.Ledger.Settle(); err != nil {
 			t.Fatal(err)
 		}
 		if fault, err := task.ask(ctx, t.Context()); err != nil || fault != nil || len(p.asked) != 1 {
@@ -167,12 +167,12 @@ func TestOutageIsRecorded(t *testing.T) {
 		t.Errorf("streamed %+v", pieces)
 	}
 	// A process that was killed here goes on with the same wait.
-	data, err := state.Marshal(task.State())
+	data, err := state.Marshal(task.Ledger.State())
 	if err != nil {
 		t.Fatal(err)
 	}
 	st, err := state.Unmarshal(data)
-	if err != nil || st.Outage == nil || !st.Outage.Until.Equal(task.State().Outage.Until) {
+	if err != nil || st.Outage == nil || !st.Outage.Until.Equal(task.Ledger.State().Outage.Until) {
 		t.Fatalf("read back %+v, %v", st.Outage, err)
 	}
 	fold := func(b op.Body) {
@@ -208,8 +208,8 @@ func TestEmptyReplies(t *testing.T) {
 			p := &provider{answers: tt.answers}
 			task := withProvider(t, p, state.Limits{}, Callbacks{})
 			out, err := task.Run(t.Context())
-			if err != nil || out.Reason != tt.reason || len(p.asked) != tt.asked || task.State().Totals.Replies != tt.asked {
-				t.Errorf("Run = %+v, %v after %d requests and %d replies; want %s after %d", out, err, len(p.asked), task.State().Totals.Replies, tt.reason, tt.asked)
+			if err != nil || out.Reason != tt.reason || len(p.asked) != tt.asked || task.Ledger.State().Totals.Replies != tt.asked {
+				t.Errorf("Run = %+v, %v after %d requests and %d replies; want %s after %d", out, err, len(p.asked), task.Ledger.State().Totals.Replies, tt.reason, tt.asked)
 			}
 			for i, r := range p.sent {
 				for _, m := range r.Messages {

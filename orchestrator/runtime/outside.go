@@ -22,11 +22,11 @@ type Outside struct{ *Task }
 
 // Open returns the calls that have no result yet.
 func (t Outside) Open() []op.Call {
-	if t.State().Reply == nil {
+	if t.Ledger.State().Reply == nil {
 		return nil
 	}
 	var open []op.Call
-	for _, c := range t.State().Reply.Open() {
+	for _, c := range t.Ledger.State().Reply.Open() {
 		open = append(open, c.Call)
 	}
 	return open
@@ -34,12 +34,12 @@ func (t Outside) Open() []op.Call {
 
 // Writing reports whether a call without a result may change files.
 func (t Outside) Writing() bool {
-	return t.State().Reply != nil && slices.ContainsFunc(t.State().Reply.Open(), func(c state.CallState) bool { return c.Changes })
+	return t.Ledger.State().Reply != nil && slices.ContainsFunc(t.Ledger.State().Reply.Open(), func(c state.CallState) bool { return c.Changes })
 }
 
 // Said records words of the user, and saves the world if it was never saved.
 func (t Outside) Said(ctx context.Context, text string) error {
-	if err := t.Record(ctx, &op.UserSaid{Text: text, Source: op.SourceRequest}); err != nil {
+	if err := t.Ledger.Record(ctx, &op.UserSaid{Text: text, Source: op.SourceRequest}); err != nil {
 		return err
 	}
 	return t.Advance(ctx)
@@ -66,13 +66,13 @@ func (t Outside) Began(ctx context.Context, c OutsideCall) error {
 
 // Look saves what the user changed since the last look, unless a call is in progress.
 func (t Outside) Look(ctx context.Context) error {
-	if len(t.Open()) > 0 || !t.State().Turn.Open {
+	if len(t.Open()) > 0 || !t.Ledger.State().Turn.Open {
 		return nil
 	}
 	if err := t.Advance(ctx); err != nil {
 		return err
 	}
-	return t.BeginCalls(ctx, true)
+	return t.Place.BeginCalls(ctx, true)
 }
 
 func (t Outside) begin(ctx context.Context, c OutsideCall, look bool) error {
@@ -82,8 +82,8 @@ func (t Outside) begin(ctx context.Context, c OutsideCall, look bool) error {
 	reply := &op.ModelReplied{Calls: []op.Call{c.Call}, Finish: "tool_calls", Joins: len(t.Open()) > 0}
 	bodies := []op.Body{reply, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, Changes: c.Writes, Effects: c.Writes}}
 	if !reply.Joins {
-		if !t.State().Turn.Open {
-			if err := t.Record(ctx, &op.TaskResumed{Program: t.opts.Program, Continue: true}); err != nil {
+		if !t.Ledger.State().Turn.Open {
+			if err := t.Ledger.Record(ctx, &op.TaskResumed{Program: t.opts.Program, Continue: true}); err != nil {
 				return err
 			}
 		}
@@ -91,13 +91,13 @@ func (t Outside) begin(ctx context.Context, c OutsideCall, look bool) error {
 			return err
 		}
 		if look {
-			if err := t.BeginCalls(ctx, true); err != nil {
+			if err := t.Place.BeginCalls(ctx, true); err != nil {
 				return err
 			}
 		}
-		bodies = append([]op.Body{&op.ModelAsked{LastSeq: t.State().Last}}, bodies...)
+		bodies = append([]op.Body{&op.ModelAsked{LastSeq: t.Ledger.State().Last}}, bodies...)
 	}
-	return t.Record(ctx, bodies...)
+	return t.Ledger.Record(ctx, bodies...)
 }
 
 // Returned records a call's result, and ends the step if no other call is in progress. A
@@ -109,10 +109,10 @@ func (t Outside) Returned(ctx context.Context, c OutsideCall, b *op.ToolReturned
 		}
 	}
 	bodies := []op.Body{b}
-	if met := t.Met(c.Call, &tool.Result{Text: b.Text, Stdout: b.Text, IsError: b.IsError, Exit: b.Exit}); met != nil {
+	if met := t.Memory.Met(c.Call, &tool.Result{Text: b.Text, Stdout: b.Text, IsError: b.IsError, Exit: b.Exit}); met != nil {
 		bodies = []op.Body{met, b}
 	}
-	if err := t.Record(ctx, bodies...); err != nil || len(t.Open()) > 0 {
+	if err := t.Ledger.Record(ctx, bodies...); err != nil || len(t.Open()) > 0 {
 		return err
 	}
 	return t.Advance(ctx)
@@ -121,10 +121,10 @@ func (t Outside) Returned(ctx context.Context, c OutsideCall, b *op.ToolReturned
 // Answered records the agent's last words of a turn, and ends the turn. It writes the cards of
 // repairs. Calls without a result have an unknown outcome.
 func (t Outside) Answered(ctx context.Context, text string) error {
-	if err := t.Unknown(ctx); err != nil || !t.State().Turn.Open {
+	if err := t.Unknown(ctx); err != nil || !t.Ledger.State().Turn.Open {
 		return err
 	}
-	if err := t.Record(ctx, &op.ModelAsked{LastSeq: t.State().Last}, &op.ModelReplied{Text: cmp.Or(text, "(no answer was reported)"), Finish: "stop"}); err != nil {
+	if err := t.Ledger.Record(ctx, &op.ModelAsked{LastSeq: t.Ledger.State().Last}, &op.ModelReplied{Text: cmp.Or(text, "(no answer was reported)"), Finish: "stop"}); err != nil {
 		return err
 	}
 	return t.Advance(ctx)
@@ -136,7 +136,7 @@ const NotReported = "The outcome was not reported."
 // Unknown closes calls that have no result.
 func (t Outside) Unknown(ctx context.Context) error {
 	for _, c := range t.Open() {
-		if err := t.Record(ctx, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: NotReported, Unknown: true}); err != nil {
+		if err := t.Ledger.Record(ctx, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: NotReported, Unknown: true}); err != nil {
 			return err
 		}
 	}
@@ -148,23 +148,23 @@ func (t Outside) Checkpoint(ctx context.Context, note string) (step int, err err
 	if len(t.Open()) > 0 {
 		return 0, fmt.Errorf("%w: %s", ErrCallOpen, t.Open()[0].Name)
 	}
-	if err := t.Record(ctx, &op.ModelAsked{LastSeq: t.State().Last}, &op.ModelReplied{Text: note, Finish: op.FinishCheckpoint}); err != nil {
+	if err := t.Ledger.Record(ctx, &op.ModelAsked{LastSeq: t.Ledger.State().Last}, &op.ModelReplied{Text: note, Finish: op.FinishCheckpoint}); err != nil {
 		return 0, err
 	}
 	if err := t.saveWorld(ctx); err != nil {
 		return 0, err
 	}
-	return t.State().Current, nil
+	return t.Ledger.State().Current, nil
 }
 
 // Advance performs what follows from the record without the agent: it recalls cards, saves the
 // world, finishes a jump, learns, and ends the turn.
 func (t Outside) Advance(ctx context.Context) error {
 	for {
-		if err := t.Settle(); err != nil {
+		if err := t.Ledger.Settle(); err != nil {
 			return err
 		}
-		act := state.Next(t.State(), t.limits())
+		act := state.Next(t.Ledger.State(), t.limits())
 		switch act.Kind {
 		case state.ActRecall, state.ActSaveWorld, state.ActFinishJump, state.ActTellRestore, state.ActLearn, state.ActLearnRepairs, state.ActDropJump, state.ActJump:
 			if _, err := t.perform(ctx, context.WithoutCancel(ctx), act); err != nil {
@@ -185,8 +185,8 @@ func (t Outside) Advance(ctx context.Context) error {
 // News returns what the agent has not been shown since an operation: recalled cards, changes
 // by the user, and the results of jumps.
 func (t Outside) News(after uint64) (string, error) {
-	ops, err := t.Ops(op.Range{First: after + 1, Last: t.State().Last})
-	if err != nil || after >= t.State().Last {
+	ops, err := t.Ledger.Ops(op.Range{First: after + 1, Last: t.Ledger.State().Last})
+	if err != nil || after >= t.Ledger.State().Last {
 		return "", err
 	}
 	var parts []string
@@ -210,11 +210,11 @@ func (t Outside) News(after uint64) (string, error) {
 
 // LastSaid returns the words of the user that the agent has not acted on yet.
 func (t Outside) LastSaid() (string, error) {
-	at := t.State().Turn.LastWords
-	if at == 0 || at <= t.State().Turn.AskedAt {
+	at := t.Ledger.State().Turn.LastWords
+	if at == 0 || at <= t.Ledger.State().Turn.AskedAt {
 		return "", nil
 	}
-	ops, err := t.Ops(op.Range{First: at, Last: at})
+	ops, err := t.Ledger.Ops(op.Range{First: at, Last: at})
 	if err != nil || len(ops) != 1 {
 		return "", err
 	}
@@ -230,7 +230,7 @@ const recentOps = 200
 
 // Recorded reports whether a result of a call was recorded lately.
 func (t Outside) Recorded(call string) (bool, error) {
-	ops, err := t.Ops(op.Range{First: max(t.State().Last, recentOps) - recentOps + 1, Last: t.State().Last})
+	ops, err := t.Ledger.Ops(op.Range{First: max(t.Ledger.State().Last, recentOps) - recentOps + 1, Last: t.Ledger.State().Last})
 	return slices.ContainsFunc(ops, func(o op.Op) bool {
 		b, ok := o.Body.(*op.ToolReturned)
 		return ok && b.Call == call

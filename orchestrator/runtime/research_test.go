@@ -27,10 +27,10 @@ func TestResearchFirst(t *testing.T) {
       - {name: WriteFile, arguments: {path: b.py, content: "model = 'gpt-99'"}}
   - reply: Done.
 `, Options{Guards: Guards{KnownModel: func(name string) bool { return name == "gpt-4o" }}})
-	if err := os.WriteFile(filepath.Join(task.Dir, "README"), []byte("see https://Written.example/doc\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(task.Place.Dir, "README"), []byte("see https://Written.example/doc\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := task.Say(t.Context(), "Ask said.example.", op.SourceSteer); err != nil {
+	if err := task.Ledger.Say(t.Context(), "Ask said.example.", op.SourceSteer); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" {
@@ -54,7 +54,7 @@ func TestResearchFirst(t *testing.T) {
 	if err != nil || !slices.Equal(refused, []string{"host:new.example", "model:gpt-99"}) || !slices.Equal(allowed, []string{"model:gpt-99"}) {
 		t.Errorf("refused %q, allowed %q, %v", refused, allowed, err)
 	}
-	st := task.State()
+	st := task.Ledger.State()
 	if st.Research.Done["gpt-99"] == 0 || look != 21 || !st.Research.Wanted["host:new.example"] || st.Research.Wanted["model:gpt-99"] {
 		t.Errorf("research: %+v, look %d", st.Research, look)
 	}
@@ -78,7 +78,7 @@ func TestCite(t *testing.T) {
 	if _, err := task.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ops, err := task.Ops(op.Range{First: 1, Last: task.State().Last})
+	ops, err := task.Ledger.Ops(op.Range{First: 1, Last: task.Ledger.State().Last})
 	if err != nil {
 		t.Fatal(err)
 	}

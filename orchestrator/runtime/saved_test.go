@@ -49,24 +49,24 @@ func TestSavedWorlds(t *testing.T) {
 	}
 	check := func(task *Task) {
 		t.Helper()
-		commits, _, err := workspace.Commits(h, "t", task.State(), nil)
-		if err != nil || len(commits) != task.State().Steps.Len() || len(want) < 6 {
+		commits, _, err := workspace.Commits(h, "t", task.Ledger.State(), nil)
+		if err != nil || len(commits) != task.Ledger.State().Steps.Len() || len(want) < 6 {
 			t.Fatalf("%d commits, %v; %d steps ended", len(commits), err, len(want))
 		}
 		for id, b := range want {
-			w, err := task.WorldOf(id)
+			w, err := task.Place.WorldOf(id)
 			if err != nil || string(w.Commit) != b.Commit || w.Tree != b.Tree || w.Commit != commits[id] {
 				t.Errorf("step %d ended with %+v, %s, %v, want %s, %s", id, w, commits[id], err, b.Commit, b.Tree)
 			}
-			if at, err := task.CommitAt(id); err != nil || string(at) != b.Commit {
+			if at, err := task.Place.CommitAt(id); err != nil || string(at) != b.Commit {
 				t.Errorf("the commit at step %d is %s, %v, want %s", id, at, err, b.Commit)
 			}
 			// Of steps with the same commit the last is told, or the one that is named.
-			if at := task.StepAt(w.Commit, ""); at < id || want[at].Commit != b.Commit {
+			if at := task.Place.StepAt(w.Commit, ""); at < id || want[at].Commit != b.Commit {
 				t.Errorf("commit %s is of step %d, want %d or a later one", w.Commit, at, id)
 			}
 		}
-		if at := task.StepAt("no such commit", "1"); at != -1 {
+		if at := task.Place.StepAt("no such commit", "1"); at != -1 {
 			t.Errorf("an unknown commit is of step %d", at)
 		}
 	}
@@ -79,17 +79,17 @@ func TestSavedWorlds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	if _, _, ok := again.Journal.Log().Folded(); !ok {
+	if _, _, ok := again.Ledger.Journal.Log().Folded(); !ok {
 		t.Fatal("no snapshot of the index was used")
 	}
 	check(again)
 	// Where a step saved no world, that of the step before it still stands.
-	last := again.State().Current
-	next := again.State().Steps.Next()
-	if err := again.Record(t.Context(), &op.WorldSaved{Parent: last, Error: "disk full"}); err != nil {
+	last := again.Ledger.State().Current
+	next := again.Ledger.State().Steps.Next()
+	if err := again.Ledger.Record(t.Context(), &op.WorldSaved{Parent: last, Error: "disk full"}); err != nil {
 		t.Fatal(err)
 	}
-	if at, err := again.CommitAt(next); err != nil || string(at) != want[last].Commit {
+	if at, err := again.Place.CommitAt(next); err != nil || string(at) != want[last].Commit {
 		t.Errorf("the commit at a step without a checkpoint is %q, %v, want %s, of step %d", at, err, want[last].Commit, last)
 	}
 }

@@ -56,7 +56,7 @@ func TestSecretsOfFiles(t *testing.T) {
   - reply: Done.
 `, Options{})
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(task.Dir, name), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(task.Place.Dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,11 +68,11 @@ func TestSecretsOfFiles(t *testing.T) {
 		"b.conf": "Y=hunter2hunter2\nDB_PASSWORD=hunter2hunter2\n", "notes.txt": "look at [redacted:openai-key:3f9a1c]\n",
 		"own.conf": "API_TOKEN=invented-by-me-1\n", "latin": "DB_PASSWORD=caf\xe9-hunter2-9\nZ=3\n",
 	} {
-		if data, err := os.ReadFile(filepath.Join(task.Dir, name)); err != nil || string(data) != want {
+		if data, err := os.ReadFile(filepath.Join(task.Place.Dir, name)); err != nil || string(data) != want {
 			t.Errorf("%s is %q, %v; want %q", name, data, err, want)
 		}
 	}
-	if list, err := os.ReadDir(task.Dir); err != nil || len(list) != 6 {
+	if list, err := os.ReadDir(task.Place.Dir); err != nil || len(list) != 6 {
 		t.Errorf("the directory holds %v, %v", list, err)
 	}
 	noSecret(t, h.Task("t"), "hunter2", "MIIEow", "VTLw7", "invented-by-me")
@@ -83,14 +83,14 @@ func TestSecretsOfFiles(t *testing.T) {
 func TestStrategyIsNoPlaceForSecrets(t *testing.T) {
 	task, _ := newTask(t, "turns: []\n", Options{Secrets: []redact.Secret{{Kind: "key", Value: "open-sesame-42"}}})
 	const text = "say open-sesame-42"
-	seq, err := task.Journal.PostSeq(t.Context(), &op.StrategyGiven{
+	seq, err := task.Ledger.Journal.PostSeq(t.Context(), &op.StrategyGiven{
 		Diagnosis: text, Abandon: []string{text}, Plan: []string{text}, Question: text, Text: text,
 		Looked: []op.Call{{ID: text, Name: text, Args: text}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, err := task.Journal.Log().Get(seq)
+	rec, err := task.Ledger.Journal.Log().Get(seq)
 	data := rec.Body
 	if err != nil || strings.Contains(string(data), "sesame") || strings.Count(string(data), "[redacted:key:") != 8 {
 		t.Errorf("%s, %v", data, err)

@@ -35,7 +35,7 @@ func TestOpenFromSnapshot(t *testing.T) {
 	}
 	defer again.Close()
 	// The seal that Close appends comes after the snapshot.
-	if _, seq, _ := again.Journal.Log().Folded(); seq != whole.Last-1 {
+	if _, seq, _ := again.Ledger.Journal.Log().Folded(); seq != whole.Last-1 {
 		t.Errorf("the snapshot holds %d of %d operations", seq, whole.Last)
 	}
 	first := uint64(0)
@@ -56,8 +56,8 @@ func TestOpenFromSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !inspect.Holds(want, again.State()) || !inspect.Holds(want, read) {
-		t.Errorf("from its snapshot the task is\n%+v, to a reader\n%+v, want\n%+v", again.State(), read, whole)
+	if !inspect.Holds(want, again.Ledger.State()) || !inspect.Holds(want, read) {
+		t.Errorf("from its snapshot the task is\n%+v, to a reader\n%+v, want\n%+v", again.Ledger.State(), read, whole)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestOpenFromSnapshot(t *testing.T) {
 func TestSnapshotOfUnusableState(t *testing.T) {
 	task, h := newTask(t, doctorScript, Options{Store: Store{SnapshotEvery: 1}})
 	// A result without a call cannot be folded; it is the stream that is wrong.
-	if _, err := task.Journal.Log().Append(t.Context(), opstream.Entry{Kind: string(op.KindToolReturned), Body: []byte(`{"call":"x"}`)}); err != nil {
+	if _, err := task.Ledger.Journal.Log().Append(t.Context(), opstream.Entry{Kind: string(op.KindToolReturned), Body: []byte(`{"call":"x"}`)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := task.Run(t.Context()); !errors.Is(err, state.ErrStream) {
@@ -89,7 +89,7 @@ func TestExamineSnapshot(t *testing.T) {
 	if d, err := inspect.Examine(t.Context(), h, "t"); err != nil || len(d.Findings) > 0 {
 		t.Fatalf("a whole task: %+v, %v", d, err)
 	}
-	task.State().Totals.Jumps++
+	task.Ledger.State().Totals.Jumps++
 	if err := task.Close(); err != nil {
 		t.Fatal(err)
 	}

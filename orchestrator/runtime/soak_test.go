@@ -269,7 +269,7 @@ func (m *soakTask) create(ctx context.Context, t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.task, m.state = task, task.State
+	m.task, m.state = task, task.Ledger.State
 }
 
 // run is the task from its first step to its last, which it reports to have reached.

@@ -26,7 +26,7 @@ func TestSocketInADeepHome(t *testing.T) {
 	if err := taskdir.Send(t.Context(), h, "t", taskdir.Command{Verb: "say", Text: "x"}); !errors.Is(err, taskdir.ErrNotLive) {
 		t.Errorf("before it listens: %v", err)
 	}
-	stop, err := task.Serve(context.Background(), h)
+	stop, err := task.Ledger.Serve(context.Background(), h)
 	if err != nil {
 		t.Fatal(err)
 	}

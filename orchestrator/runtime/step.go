@@ -42,14 +42,14 @@ type Outcome struct {
 // was cancelled, which ends the turn with everything recorded. An error is a failure of the
 // program or its stores; the task can be opened again.
 func (t *Task) Run(ctx context.Context) (Outcome, error) {
-	before := autorun.Mark(t.Dir)
+	before := autorun.Mark(t.Place.Dir)
 	t.Place.Autorun = nil
-	begin := t.State().Last
+	begin := t.Ledger.State().Last
 	out, err := t.run(ctx)
-	if run := t.TestsSince(begin); run != nil && (run.Status == testrun.Failed || run.Status == testrun.RanNone) {
+	if run := t.Memory.TestsSince(begin); run != nil && (run.Status == testrun.Failed || run.Status == testrun.RanNone) {
 		out.Tests = run
 	}
-	for _, f := range before.Changed(t.Dir, t.Place.Autorun) {
+	for _, f := range before.Changed(t.Place.Dir, t.Place.Autorun) {
 		out.Autorun = append(out.Autorun, f.String())
 	}
 	return out, err
@@ -60,16 +60,16 @@ func (t *Task) run(ctx context.Context) (Outcome, error) {
 	// the values without the cancellation.
 	keep := context.WithoutCancel(ctx)
 	for {
-		if err := errors.Join(t.Settle(), t.left.Close(keep)); err != nil {
+		if err := errors.Join(t.Ledger.Settle(), t.left.Close(keep)); err != nil {
 			return Outcome{}, err
 		}
-		act := state.Next(t.State(), t.limits())
+		act := state.Next(t.Ledger.State(), t.limits())
 		if ctx.Err() != nil && interruptible(act.Kind) {
 			return t.interrupted(ctx, keep)
 		}
 		switch act.Kind {
 		case state.ActIdle:
-			return Outcome{Reason: "idle", Answer: t.State().Said.Answer}, nil
+			return Outcome{Reason: "idle", Answer: t.Ledger.State().Said.Answer}, nil
 		case state.ActAskUser:
 			answered, out, err := t.answerOrStuck(ctx, keep, act)
 			if err != nil || !answered {
@@ -78,7 +78,7 @@ func (t *Task) run(ctx context.Context) (Outcome, error) {
 			continue
 		case state.ActEndTurn:
 			out, err := t.endTurn(keep, act)
-			if err != nil || !t.State().Turn.Open {
+			if err != nil || !t.Ledger.State().Turn.Open {
 				return out, err
 			}
 			continue // the user spoke just then
@@ -91,7 +91,7 @@ func (t *Task) run(ctx context.Context) (Outcome, error) {
 			if ctx.Err() != nil {
 				return t.interrupted(ctx, keep)
 			}
-			if fault.Kind == model.FaultOverflow || t.State().Outage != nil || t.limits().TimeUp {
+			if fault.Kind == model.FaultOverflow || t.Ledger.State().Outage != nil || t.limits().TimeUp {
 				continue // the context is made smaller, the provider waited for, or the turn ends with the time
 			}
 			return t.failed(keep, fault)
@@ -101,7 +101,7 @@ func (t *Task) run(ctx context.Context) (Outcome, error) {
 
 // dropJump drops the pending jump and notifies the model.
 func (t *Task) dropJump(ctx context.Context, why string) error {
-	return t.Record(ctx, dropped(t.State().Jump.Pending, why)...)
+	return t.Ledger.Record(ctx, dropped(t.Ledger.State().Jump.Pending, why)...)
 }
 
 func dropped(p *state.Pending, why string) []op.Body {
@@ -114,13 +114,13 @@ func dropped(p *state.Pending, why string) []op.Body {
 
 func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 	var bodies []op.Body
-	if p := t.State().Jump.Pending; p != nil && act.Reason == "stuck" {
+	if p := t.Ledger.State().Jump.Pending; p != nil && act.Reason == "stuck" {
 		bodies = dropped(p, act.Detail)
 	}
-	if err := t.Record(ctx, append(bodies, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail})...); err != nil {
+	if err := t.Ledger.Record(ctx, append(bodies, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail})...); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Reason: act.Reason, Detail: t.Journal.RedactText(act.Detail), Answer: t.State().Said.Answer, Learned: t.State().Turn.Learned}, nil
+	return Outcome{Reason: act.Reason, Detail: t.Ledger.Journal.RedactText(act.Detail), Answer: t.Ledger.State().Said.Answer, Learned: t.Ledger.State().Turn.Learned}, nil
 }
 
 // interrupted ends the turn because ctx has ended. If the program was asked to stop, the turn stays
@@ -128,26 +128,26 @@ func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 // step and is dropped with it.
 func (t *Task) interrupted(ctx, keep context.Context) (Outcome, error) {
 	if notice.Evicted(ctx) {
-		return Outcome{Reason: "evicted", Detail: notice.EndedBy(ctx), Answer: t.State().Said.Answer}, nil
+		return Outcome{Reason: "evicted", Detail: notice.EndedBy(ctx), Answer: t.Ledger.State().Said.Answer}, nil
 	}
-	if p := t.State().Jump.Pending; p != nil && p.By == op.ByAgent {
+	if p := t.Ledger.State().Jump.Pending; p != nil && p.By == op.ByAgent {
 		if err := t.dropJump(keep, "the step was interrupted"); err != nil {
 			return Outcome{}, err
 		}
 	}
-	if t.State().Turn.Open {
-		if err := t.Record(keep, &op.TurnEnded{Reason: "interrupted"}); err != nil {
+	if t.Ledger.State().Turn.Open {
+		if err := t.Ledger.Record(keep, &op.TurnEnded{Reason: "interrupted"}); err != nil {
 			return Outcome{}, err
 		}
 	}
-	return Outcome{Reason: "interrupted", Answer: t.State().Said.Answer}, nil
+	return Outcome{Reason: "interrupted", Answer: t.Ledger.State().Said.Answer}, nil
 }
 
 func (t *Task) failed(ctx context.Context, f *model.Fault) (Outcome, error) {
-	if err := t.Record(ctx, &op.TurnEnded{Reason: "failed", Detail: f.Error()}); err != nil {
+	if err := t.Ledger.Record(ctx, &op.TurnEnded{Reason: "failed", Detail: f.Error()}); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Reason: "failed", Detail: f.Error(), Answer: t.State().Said.Answer, Err: f}, nil
+	return Outcome{Reason: "failed", Detail: f.Error(), Answer: t.Ledger.State().Said.Answer, Err: f}, nil
 }
 
 // ask sends the projection and records the reply. If the user has queued words, it records
@@ -155,7 +155,7 @@ func (t *Task) failed(ctx context.Context, f *model.Fault) (Outcome, error) {
 func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 	if t.opts.Callbacks.Queued != nil {
 		if text := t.opts.Callbacks.Queued(); text != "" {
-			return nil, t.Say(keep, text, op.SourceSteer)
+			return nil, t.Ledger.Say(keep, text, op.SourceSteer)
 		}
 	}
 	if !t.awaitProvider(ctx) {
@@ -164,36 +164,36 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 	if err := t.refreshTools(ctx, keep); err != nil {
 		return nil, err
 	}
-	if t.State().Turn.Steps == 0 { // the user may have worked between the turns
-		if _, err := t.SeeNow(keep); err != nil && !errors.Is(err, workspace.ErrUnsaved) {
+	if t.Ledger.State().Turn.Steps == 0 { // the user may have worked between the turns
+		if _, err := t.Place.SeeNow(keep); err != nil && !errors.Is(err, workspace.ErrUnsaved) {
 			return nil, err
 		}
 	}
 	req := model.Request{
-		Purpose: "step", Agent: t.State().Opened.ParentAgent(), Turn: t.State().Totals.Replies, Mark: t.State().Opened.Mark,
-		Messages: t.State().Context.Chat(), Tools: t.tools.Specs, Once: t.opts.Limits.Outage > 0,
+		Purpose: "step", Agent: t.Ledger.State().Opened.ParentAgent(), Turn: t.Ledger.State().Totals.Replies, Mark: t.Ledger.State().Opened.Mark,
+		Messages: t.Ledger.State().Context.Chat(), Tools: t.tools.Specs, Once: t.opts.Limits.Outage > 0,
 	}
-	if past := t.State().Calls.Last; past != nil {
+	if past := t.Ledger.State().Calls.Last; past != nil {
 		p := *past
 		req.Last = &p
 	}
-	last := t.State().Last
+	last := t.Ledger.State().Last
 	hash, tokens, err := t.weigh(req)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.Record(keep, &op.ModelAsked{Hash: hash, LastSeq: last, Tokens: tokens}); err != nil {
+	if err := t.Ledger.Record(keep, &op.ModelAsked{Hash: hash, LastSeq: last, Tokens: tokens}); err != nil {
 		return nil, err
 	}
-	start := t.Now()
+	start := t.Ledger.Now()
 	streamed := false
-	on, end := t.Journal.Deltas(watched(t.opts.Callbacks.Delta, &streamed))
+	on, end := t.Ledger.Journal.Deltas(watched(t.opts.Callbacks.Delta, &streamed))
 	asking, cancel := t.withinTime(ctx)
 	defer cancel()
 	reply, err := t.opts.Model.Ask(asking, req, on)
 	end()
 	if err != nil {
-		f := t.Journal.RedactFault(model.AsFault(err))
+		f := t.Ledger.Journal.RedactFault(model.AsFault(err))
 		if errors.Is(context.Cause(asking), notice.ErrTimeUp) {
 			f.Err = notice.ErrTimeUp
 		}
@@ -201,18 +201,18 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 		if rec.Wait = t.waitAfter(f); rec.Wait != nil && streamed {
 			t.opts.Callbacks.Delta(model.Delta{Restart: true})
 		}
-		return f, t.Record(keep, rec)
+		return f, t.Ledger.Record(keep, rec)
 	}
 	calls, refused := model.CallsOf(reply)
 	replied := &op.ModelReplied{
 		Text: reply.Text, Reasoning: reply.Reasoning, Calls: calls, Finish: reply.Finish,
-		Usage: reply.Usage, Model: reply.Model, Extra: reply.Extra, Origin: reply.Origin, Millis: t.Now().Sub(start).Milliseconds(),
+		Usage: reply.Usage, Model: reply.Model, Extra: reply.Extra, Origin: reply.Origin, Millis: t.Ledger.Now().Sub(start).Milliseconds(),
 	}
 	bodies := append([]op.Body{replied}, refused...)
-	if replied.Empty() && t.State().Turn.Empties < state.MaxEmptyReplies {
+	if replied.Empty() && t.Ledger.State().Turn.Empties < state.MaxEmptyReplies {
 		bodies = append(bodies, &op.NoticeGiven{Text: "The last reply had neither text nor a tool call. Call a tool, or answer the user in text."})
 	}
-	return nil, t.Record(keep, bodies...)
+	return nil, t.Ledger.Record(keep, bodies...)
 }
 
 // weigh hashes a request and estimates its tokens.
@@ -225,7 +225,7 @@ func (t *Task) weigh(req model.Request) (hash string, tokens int, err error) {
 		return "", 0, fmt.Errorf("hash the model request: %w", err)
 	}
 	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), t.State().Context.Tokens, nil
+	return hex.EncodeToString(sum[:]), t.Ledger.State().Context.Tokens, nil
 }
 
 // refreshTools asks the sources of tools, and records a notice to the model about changes.
@@ -234,7 +234,7 @@ func (t *Task) refreshTools(ctx, keep context.Context) error {
 	if err != nil || len(news) == 0 {
 		return err
 	}
-	return t.Record(keep, &op.NoticeGiven{Text: "[tools] " + strings.Join(news, "\n[tools] ")})
+	return t.Ledger.Record(keep, &op.NoticeGiven{Text: "[tools] " + strings.Join(news, "\n[tools] ")})
 }
 
 // runCalls runs the calls of a reply: concurrently if all only read and no order matters,
@@ -258,7 +258,7 @@ func (t *Task) runCalls(ctx, keep context.Context, calls []state.CallState) erro
 		readOnly = readOnly && spec.ReadOnly && !spec.Ordered
 		writes = writes || !spec.ReadOnly
 	}
-	if err := t.BeginCalls(keep, writes); err != nil {
+	if err := t.Place.BeginCalls(keep, writes); err != nil {
 		return err
 	}
 	if !readOnly {
@@ -285,8 +285,8 @@ func (t *Task) runCalls(ctx, keep context.Context, calls []state.CallState) erro
 
 // saveWorld ends the step under way with a checkpoint.
 func (t *Task) saveWorld(ctx context.Context) error {
-	id := t.State().Steps.Next()
-	return t.SaveStep(ctx, t.stepMark(id)+t.features.research.CiteLine(id))
+	id := t.Ledger.State().Steps.Next()
+	return t.Place.SaveStep(ctx, t.stepMark(id)+t.features.research.CiteLine(id))
 }
 
 // withinTime returns a context that ends when this process's time is used up.
@@ -294,5 +294,5 @@ func (t *Task) withinTime(ctx context.Context) (context.Context, context.CancelF
 	if t.opts.Limits.Time <= 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, t.opts.Limits.Time-t.Now().Sub(t.opts.family.begun), notice.ErrTimeUp)
+	return context.WithTimeoutCause(ctx, t.opts.Limits.Time-t.Ledger.Now().Sub(t.opts.family.begun), notice.ErrTimeUp)
 }

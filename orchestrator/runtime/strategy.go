@@ -20,47 +20,47 @@ const maxReflectError = 600
 // reflect asks the Reflect-Agent about the pending jump and records the result. A reflection
 // that a crash or an interruption cut short is discarded and asked again.
 func (t *Task) reflect(ctx, keep context.Context) error {
-	p := t.State().Jump.Pending
+	p := t.Ledger.State().Jump.Pending
 	m := t.opts.Reflect
 	if m == nil {
 		m = t.opts.Model
 	}
 	if m == nil {
-		return t.Record(keep, &op.ReflectFailed{To: p.To, Why: "no model is configured"})
+		return t.Ledger.Record(keep, &op.ReflectFailed{To: p.To, Why: "no model is configured"})
 	}
 	if !t.awaitProvider(ctx) {
 		return nil
 	}
-	jumps := len(t.State().Jump.Backward(p.To))
+	jumps := len(t.Ledger.State().Jump.Backward(p.To))
 	reasons, err := t.jumpReasons(p.To)
 	if err != nil {
 		return err
 	}
-	start := t.Now()
-	if err := t.Record(keep, &op.ReflectAsked{To: p.To, Jumps: jumps, Model: m.Name()}); err != nil {
+	start := t.Ledger.Now()
+	if err := t.Ledger.Record(keep, &op.ReflectAsked{To: p.To, Jumps: jumps, Model: m.Name()}); err != nil {
 		return err
 	}
 	res, err := reflect.Ask(ctx, m, reflectSource{t}, reflect.Request{
-		Task: t.ID, Goal: t.State().Said.Request, To: p.To, Jumps: jumps, Reasons: append(reasons, p.Reason),
-		Outline: notice.Outline(t.State(), max(0, t.State().Steps.Next()-notice.MaxOutlined)), Turn: t.State().Totals.Reflections,
+		Task: t.Ledger.ID, Goal: t.Ledger.State().Said.Request, To: p.To, Jumps: jumps, Reasons: append(reasons, p.Reason),
+		Outline: notice.Outline(t.Ledger.State(), max(0, t.Ledger.State().Steps.Next()-notice.MaxOutlined)), Turn: t.Ledger.State().Totals.Reflections,
 	})
-	took := t.Now().Sub(start).Milliseconds()
+	took := t.Ledger.Now().Sub(start).Milliseconds()
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil // interrupted: the jump is dropped with the turn
 		}
 		if f := (*model.Fault)(nil); errors.As(err, &f) {
 			if wait := t.waitAfter(f); wait != nil {
-				f = t.Journal.RedactFault(f)
-				return t.Record(keep, &op.ModelFailed{Error: f.Error(), Status: f.Status, Tries: max(f.Tries, 1), Wait: wait})
+				f = t.Ledger.Journal.RedactFault(f)
+				return t.Ledger.Record(keep, &op.ModelFailed{Error: f.Error(), Status: f.Status, Tries: max(f.Tries, 1), Wait: wait})
 			}
 		}
-		return t.Record(keep, &op.ReflectFailed{
+		return t.Ledger.Record(keep, &op.ReflectFailed{
 			To: p.To, Why: quote.OneLine(why(err), maxReflectError), Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
 		})
 	}
 	s := res.Strategy
-	return t.Record(keep, &op.StrategyGiven{
+	return t.Ledger.Record(keep, &op.StrategyGiven{
 		To: p.To, Diagnosis: s.Diagnosis, Abandon: s.Abandon, Plan: s.Plan, Question: s.Question, Text: s.Text(p.To, jumps),
 		Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
 	})
@@ -79,9 +79,9 @@ func why(err error) string {
 // as the loop guard counts. It reads only those operations.
 func (t *Task) jumpReasons(to int) ([]string, error) {
 	var out []string
-	jumps := t.State().Jump.Backward(to)
+	jumps := t.Ledger.State().Jump.Backward(to)
 	for _, seq := range jumps[max(0, len(jumps)-state.MaxBackwardJumps):] {
-		ops, err := t.Ops(op.Range{First: seq, Last: seq})
+		ops, err := t.Ledger.Ops(op.Range{First: seq, Last: seq})
 		if err != nil {
 			return nil, fmt.Errorf("read the reasons of jumps: %w", err)
 		}
@@ -96,14 +96,14 @@ func (t *Task) jumpReasons(to int) ([]string, error) {
 type reflectSource struct{ t *Task }
 
 // Outline implements reflect.Source.
-func (s reflectSource) Outline(from int) string { return notice.Outline(s.t.State(), from) }
+func (s reflectSource) Outline(from int) string { return notice.Outline(s.t.Ledger.State(), from) }
 
 // Open implements reflect.Source.
-func (s reflectSource) Open(seq uint64, from int) (string, error) { return s.t.Reopen(seq, from) }
+func (s reflectSource) Open(seq uint64, from int) (string, error) { return s.t.Memory.Reopen(seq, from) }
 
 // Cards implements reflect.Source.
 func (s reflectSource) Cards(ctx context.Context, query string) (string, error) {
-	text, _, err := s.t.Query(ctx, query)
+	text, _, err := s.t.Memory.Query(ctx, query)
 	return text, err
 }
 
@@ -111,25 +111,25 @@ func (s reflectSource) Cards(ctx context.Context, query string) (string, error) 
 // there is no answer.
 func (t *Task) askUser(ctx context.Context, question string) (bool, error) {
 	_, ok, err := t.askFor(ctx, question)
-	return ok, errors.Join(err, t.Settle())
+	return ok, errors.Join(err, t.Ledger.Settle())
 }
 
 // askFor asks the user, one question at a time, and makes the answer durable as their words.
 // It may be called from any goroutine.
 func (t *Task) askFor(ctx context.Context, question string) (answer string, ok bool, err error) {
 	keep := context.WithoutCancel(ctx)
-	if t.State().Reply != nil { // otherwise the next look precedes any action of this program
-		if err := t.BeforeWait(keep); err != nil {
+	if t.Ledger.State().Reply != nil { // otherwise the next look precedes any action of this program
+		if err := t.Place.BeforeWait(keep); err != nil {
 			return "", false, err
 		}
 	}
 	t.opts.family.askMu.Lock()
 	defer t.opts.family.askMu.Unlock()
-	answer, ok = t.opts.Callbacks.Ask(ctx, t.Journal.RedactText(question))
+	answer, ok = t.opts.Callbacks.Ask(ctx, t.Ledger.Journal.RedactText(question))
 	if answer = strings.TrimSpace(answer); !ok || answer == "" {
 		return "", false, nil
 	}
-	return answer, true, t.Journal.Post(keep, &op.UserSaid{Text: answer, Source: op.SourceAnswer, Question: question})
+	return answer, true, t.Ledger.Journal.Post(keep, &op.UserSaid{Text: answer, Source: op.SourceAnswer, Question: question})
 }
 
 // answerOrStuck asks the user; without an answer the turn ends.

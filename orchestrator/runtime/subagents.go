@@ -75,14 +75,14 @@ func (ts taskSubagents) Begin(ctx context.Context, s tool.SubagentStart) (tool.S
 		}
 		return nil, err
 	}
-	st := w.child.State()
+	st := w.child.Ledger.State()
 	w.before, w.had, w.from = st.Totals.Usage, st.Spent(), st.Last
 	t.opts.family.recordBefore(w.id, w.had)
 	started := &op.SubagentStarted{Call: s.Call, Task: w.id, Agent: s.Agent, Description: s.Description, Resumed: s.Resume != "", Before: w.before, From: w.from}
-	if w.child.Dir != t.Dir {
-		started.Dir = w.child.Dir
+	if w.child.Place.Dir != t.Place.Dir {
+		started.Dir = w.child.Place.Dir
 	}
-	if err := t.Journal.Post(keep, started); err != nil {
+	if err := t.Ledger.Journal.Post(keep, started); err != nil {
 		t.opts.family.release(w.id)
 		return nil, errors.Join(err, w.child.Close())
 	}
@@ -95,10 +95,10 @@ func (w *working) create(ctx context.Context) error {
 	if err := w.name(); err != nil {
 		return err
 	}
-	dir := t.Dir
+	dir := t.Place.Dir
 	if s.Fork {
 		var err error
-		if dir, err = t.Fork(ctx, w.id); err != nil {
+		if dir, err = t.Place.Fork(ctx, w.id); err != nil {
 			return refused("no copy of the directory can be made: %v", err)
 		}
 	}
@@ -106,13 +106,13 @@ func (w *working) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	st, m := t.State(), w.spec.model(t)
+	st, m := t.Ledger.State(), w.spec.model(t)
 	n := New{
 		ID: w.id, Dir: dir, Repo: st.Opened.Repo, Request: s.Prompt, Model: m.Name, BaseURL: m.BaseURL, EAS: m.EAS, EASFrom: m.EASFrom, Window: m.Window, Encoding: m.Encoding,
 		Approval: o.Guards.Approval, Sandbox: string(o.Guards.Sandbox), Writable: st.Opened.Writable,
 		NoResearch: st.Opened.NoResearch, Guarded: slices.Concat(st.Opened.Guarded, w.spec.Spec.Guarded), Redact: st.Redact, NoFinalPass: true,
 		Agent:  &w.spec.Spec,
-		Parent: &op.Parent{Task: t.ID, Op: t.CalledAt(s.Call), Call: s.Call, Agent: w.spec.Spec.Name, ReadOnly: w.spec.Spec.ReadOnly, Fork: s.Fork},
+		Parent: &op.Parent{Task: t.Ledger.ID, Op: t.Ledger.CalledAt(s.Call), Call: s.Call, Agent: w.spec.Spec.Name, ReadOnly: w.spec.Spec.ReadOnly, Fork: s.Fork},
 	}
 	spec := w.spec.Spec
 	spec.Prompt = "" // System is the result
@@ -120,7 +120,7 @@ func (w *working) create(ctx context.Context) error {
 	if w.spec.System != nil {
 		n.System = w.spec.System(dir)
 	}
-	if w.child, err = Create(ctx, t.Home, n, o); err != nil {
+	if w.child, err = Create(ctx, t.Ledger.Home, n, o); err != nil {
 		return fmt.Errorf("begin the subagent %s: %w", w.id, err)
 	}
 	return nil
@@ -129,8 +129,8 @@ func (w *working) create(ctx context.Context) error {
 // name reserves a free name for the subagent's task. Subagents that begin at the same time are
 // numbered in the order of their calls.
 func (w *working) name() error {
-	first := len(w.t.State().Subagents) + 1
-	for _, c := range w.t.State().Reply.Calls {
+	first := len(w.t.Ledger.State().Subagents) + 1
+	for _, c := range w.t.Ledger.State().Reply.Calls {
 		if c.ID == w.start.Call {
 			break
 		}
@@ -139,8 +139,8 @@ func (w *working) name() error {
 		}
 	}
 	for n := first; n <= maxSubagents; n++ {
-		id := taskdir.SubagentID(w.t.ID, n)
-		if _, err := os.Lstat(w.t.Home.Task(id)); err == nil || !w.t.opts.family.reserve(id) {
+		id := taskdir.SubagentID(w.t.Ledger.ID, n)
+		if _, err := os.Lstat(w.t.Ledger.Home.Task(id)); err == nil || !w.t.opts.family.reserve(id) {
 			continue
 		}
 		w.id = id
@@ -152,7 +152,7 @@ func (w *working) name() error {
 // resume resumes the task of a subagent.
 func (w *working) resume(ctx context.Context) error {
 	t, s := w.t, w.start
-	known := t.State().Subagents
+	known := t.Ledger.State().Subagents
 	i := slices.IndexFunc(known, func(c state.BegunSubagent) bool { return c.Task == s.Resume })
 	if i < 0 {
 		var ids []string
@@ -164,7 +164,7 @@ func (w *working) resume(ctx context.Context) error {
 	switch c := known[i]; {
 	case c.Agent != s.Agent:
 		return refused("%s is the agent %s, not %s", c.Task, c.Agent, s.Agent)
-	case !t.State().Steps.OnPath(c.Step, t.State().Current) && c.Step != t.State().Steps.Next():
+	case !t.Ledger.State().Steps.OnPath(c.Step, t.Ledger.State().Current) && c.Step != t.Ledger.State().Steps.Next():
 		return refused("%s was begun in step %d, which a jump left, and ended with it; begin a new one", c.Task, c.Step)
 	case !t.opts.family.reserve(c.Task):
 		return refused("%s is still at work", c.Task)
@@ -175,9 +175,9 @@ func (w *working) resume(ctx context.Context) error {
 		return err
 	}
 	if known[i].Dir == "" { // it works where this task does, also after a move
-		o.Dir = t.Dir
+		o.Dir = t.Place.Dir
 	}
-	if w.child, err = OpenTask(ctx, t.Home, w.id, o); errors.Is(err, workspace.ErrNoDirectory) || errors.Is(err, taskdir.ErrNoTask) || errors.Is(err, taskdir.ErrElsewhere) {
+	if w.child, err = OpenTask(ctx, t.Ledger.Home, w.id, o); errors.Is(err, workspace.ErrNoDirectory) || errors.Is(err, taskdir.ErrNoTask) || errors.Is(err, taskdir.ErrElsewhere) {
 		return refused("%v", err)
 	} else if err != nil {
 		return fmt.Errorf("continue the subagent %s: %w", w.id, err)
@@ -191,17 +191,17 @@ func (w *working) resume(ctx context.Context) error {
 // addWords records the new words, after a notice of what changed in the files meanwhile.
 func (w *working) addWords(ctx context.Context) error {
 	c := w.child
-	changes, err := c.ChangedSinceLast(ctx)
+	changes, err := c.Place.ChangedSinceLast(ctx)
 	if err != nil {
 		return err
 	}
 	if len(changes) > 0 {
-		if err := c.Record(ctx, &op.NoticeGiven{Text: fmt.Sprintf("[files] Changed since you worked last, so that what you read of them may be out of date: %s.", notice.List(notice.Paths(changes), len(changes)))}); err != nil {
+		if err := c.Ledger.Record(ctx, &op.NoticeGiven{Text: fmt.Sprintf("[files] Changed since you worked last, so that what you read of them may be out of date: %s.", notice.List(notice.Paths(changes), len(changes)))}); err != nil {
 			return err
 		}
 	}
 	to := &op.TaskResumed{PID: os.Getpid(), Program: w.t.opts.Program}
-	if m := w.spec.model(w.t); m.Name != c.State().Model.Name {
+	if m := w.spec.model(w.t); m.Name != c.Ledger.State().Model.Name {
 		to.Model, to.BaseURL, to.EAS, to.EASFrom, to.Window = m.Name, m.BaseURL, m.EAS, m.EASFrom, m.Window
 	}
 	return c.Resume(ctx, w.start.Prompt, to)
@@ -213,8 +213,8 @@ func (s *Subagent) model(t *Task) SubagentModel {
 		return *s.Model
 	}
 	return SubagentModel{
-		Model: t.opts.Model, Name: t.State().Model.Name, BaseURL: t.State().Model.BaseURL, EAS: t.State().Model.EAS, EASFrom: "the task's",
-		Window: t.State().Model.Window, Encoding: t.State().Opened.Encoding,
+		Model: t.opts.Model, Name: t.Ledger.State().Model.Name, BaseURL: t.Ledger.State().Model.BaseURL, EAS: t.Ledger.State().Model.EAS, EASFrom: "the task's",
+		Window: t.Ledger.State().Model.Window, Encoding: t.Ledger.State().Opened.Encoding,
 	}
 }
 
@@ -238,9 +238,9 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 	o.Sources, o.Subagents, o.Callbacks.Delta, o.Callbacks.Progress, o.Callbacks.Output, o.Callbacks.Passing, o.Callbacks.Waiting, o.Store.World.Progress = nil, nil, nil, nil, nil, nil, nil, nil
 	o.changed = nil
 	if !start.Fork {
-		o.changed = func(ctx context.Context, b *op.WorldChanged) error { return t.Journal.Post(ctx, b) }
+		o.changed = func(ctx context.Context, b *op.WorldChanged) error { return t.Ledger.Journal.Post(ctx, b) }
 	}
-	o.Model, o.Guards.Rules, o.Callbacks.Op = s.model(t).Model, rules, follow(s.Spec.Name, t.Dir, start.Progress)
+	o.Model, o.Guards.Rules, o.Callbacks.Op = s.model(t).Model, rules, follow(s.Spec.Name, t.Place.Dir, start.Progress)
 	o.Tools = t.tools.Registry.Only(func(spec tool.Spec) bool { return s.offers(spec) })
 	// A call that its own rules allow must not be refused, or need approval, by the task's.
 	o.above = func(f approval.Facts) approval.Decision { return approval.Decide(mode, f, parents) }
@@ -304,7 +304,7 @@ func (t *Task) subagentsIn(ops []op.Op) (effects []string, words []notice.Said) 
 		}
 		seen[b.Task] = true
 		var calls []op.Op
-		err := taskdir.EachOpSince(t.Home, b.Task, b.From, func(o op.Op) error {
+		err := taskdir.EachOpSince(t.Ledger.Home, b.Task, b.From, func(o op.Op) error {
 			switch ob := o.Body.(type) {
 			case *op.ToolCalled:
 				calls = append(calls, o)
@@ -315,7 +315,7 @@ func (t *Task) subagentsIn(ops []op.Op) (effects []string, words []notice.Said) 
 			}
 			return nil
 		})
-		dir := t.Dir
+		dir := t.Place.Dir
 		if b.Dir != "" {
 			dir = b.Dir
 		}

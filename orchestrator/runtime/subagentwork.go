@@ -43,7 +43,7 @@ func (w *working) Work(ctx context.Context) (tool.SubagentEnd, error) {
 		out.Reason, out.Detail = "failed", err.Error()
 	}
 	keep := context.WithoutCancel(ctx)
-	st := w.child.State()
+	st := w.child.Ledger.State()
 	ended := &op.SubagentEnded{
 		Call: w.start.Call, Task: w.id, Reason: out.Reason, Usage: st.Totals.Usage.Minus(w.before), Steps: max(st.Spent().Steps-w.had.Steps, 0),
 	}
@@ -52,7 +52,7 @@ func (w *working) Work(ctx context.Context) (tool.SubagentEnd, error) {
 		end.IsError = true
 		end.Text += fmt.Sprintf("\nIts record could not be closed: %v", err)
 	}
-	err = w.t.Journal.Post(keep, ended)
+	err = w.t.Ledger.Journal.Post(keep, ended)
 	w.t.opts.family.release(w.id)
 	if errors.Is(err, taskdir.ErrNotLive) { // the task was closed meanwhile: its next opening records it
 		err = nil
@@ -63,7 +63,7 @@ func (w *working) Work(ctx context.Context) (tool.SubagentEnd, error) {
 // endOf returns the result of the work, as the model sees it.
 func (w *working) endOf(ctx context.Context, out Outcome, b *op.SubagentEnded) tool.SubagentEnd {
 	answer := strings.TrimSpace(out.Answer)
-	if w.child.State().Last == w.from || b.Usage == (op.Usage{}) {
+	if w.child.Ledger.State().Last == w.from || b.Usage == (op.Usage{}) {
 		answer = "" // it said nothing this time
 	}
 	if answer != "" {
@@ -78,14 +78,14 @@ func (w *working) endOf(ctx context.Context, out Outcome, b *op.SubagentEnded) t
 		}
 	}
 	sb.WriteString(answer)
-	if w.child.Dir != w.t.Dir {
+	if w.child.Place.Dir != w.t.Place.Dir {
 		w.writePatch(ctx, &sb)
 	}
 	steps := fmt.Sprintf("%s, %d steps, %d tokens", out.Reason, b.Steps, b.Usage.Prompt+b.Usage.Completion)
 	fmt.Fprintf(&sb, "\n[subagent %s (%s): %s; resume %q continues it]", w.id, w.spec.Spec.Name, steps, w.id)
 	end.Text, end.Display = strings.TrimLeft(sb.String(), "\n"), steps
-	ops, err := w.child.Ops(op.Range{First: w.from + 1, Last: w.child.State().Last})
-	end.Network = err != nil || lookedOutside(w.child.Dir, ops)
+	ops, err := w.child.Ledger.Ops(op.Range{First: w.from + 1, Last: w.child.Ledger.State().Last})
+	end.Network = err != nil || lookedOutside(w.child.Place.Dir, ops)
 	return end
 }
 
@@ -127,19 +127,19 @@ func lookedOutside(dir string, ops []op.Op) bool {
 // writePatch appends what the subagent changed in its copy of the directory.
 func (w *working) writePatch(ctx context.Context, sb *strings.Builder) {
 	c := w.child
-	fmt.Fprintf(sb, "\nIt worked in a copy of the directory, %s; nothing of it is in yours.", c.Dir)
-	if c.State().Steps.Len() == 0 {
+	fmt.Fprintf(sb, "\nIt worked in a copy of the directory, %s; nothing of it is in yours.", c.Place.Dir)
+	if c.Ledger.State().Steps.Len() == 0 {
 		return
 	}
 	var changes []worldstate.Change
-	first, err := c.CommitAt(0)
-	last, err2 := c.CommitAt(c.State().Current)
+	first, err := c.Place.CommitAt(0)
+	last, err2 := c.Place.CommitAt(c.Ledger.State().Current)
 	if err = errors.Join(err, err2); err == nil {
-		changes, err = c.World.Diff(ctx, first, last)
+		changes, err = c.Place.World.Diff(ctx, first, last)
 	}
 	var patch bytes.Buffer
 	if err == nil {
-		err = c.World.Patch(ctx, &patch, changes)
+		err = c.Place.World.Patch(ctx, &patch, changes)
 	}
 	switch {
 	case err != nil:

@@ -160,9 +160,10 @@ type Recorder struct {
 // Task is one process's hold on a task: its ledger, its world, its memory and its permissions.
 // Run belongs to one goroutine; Say and Jump may be called from any.
 type Task struct {
-	*journal.Ledger
-	*workspace.Place
-	*memory.Memory
+	Ledger *journal.Ledger
+	Place  *workspace.Place
+	Memory *memory.Memory
+
 	sandbox  *sandbox
 	features features
 	runner   *runner
@@ -226,11 +227,11 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 	if err := t.open(ctx, h, n.ID, counter, opened); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
-	if t.State().Last != 0 {
+	if t.Ledger.State().Last != 0 {
 		return nil, errors.Join(fmt.Errorf("%w: %s", ErrTaskExists, n.ID), t.Close())
 	}
 	// One write: the request cannot be lost while the task stays.
-	if err := t.Record(ctx, opened, &op.UserSaid{Text: n.Request, Source: op.SourceRequest}); err != nil {
+	if err := t.Ledger.Record(ctx, opened, &op.UserSaid{Text: n.Request, Source: op.SourceRequest}); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
@@ -287,7 +288,7 @@ func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed) e
 	if err := t.Ledger.Resume(ctx, message, to); err != nil {
 		return err
 	}
-	return t.Adopt(ctx, to.Dir != "")
+	return t.Place.Adopt(ctx, to.Dir != "")
 }
 
 // nameDir adds the directory that the user named to the record of a resume.
@@ -295,10 +296,10 @@ func (t *Task) nameDir(to *op.TaskResumed) {
 	if !t.named {
 		return
 	}
-	if t.Dir != t.State().Opened.Dir {
-		to.Notice = strings.TrimSpace(notice.Moved(t.State().Opened.Dir, t.Dir) + "\n\n" + to.Notice)
+	if t.Place.Dir != t.Ledger.State().Opened.Dir {
+		to.Notice = strings.TrimSpace(notice.Moved(t.Ledger.State().Opened.Dir, t.Place.Dir) + "\n\n" + to.Notice)
 	}
-	to.Dir, to.Store, t.named = t.Dir, t.Home.StoreOf(&t.State().Opened), false
+	to.Dir, to.Store, t.named = t.Place.Dir, t.Ledger.Home.StoreOf(&t.Ledger.State().Opened), false
 }
 
 // open opens the stores, folds what the stream holds and recovers the world.
@@ -314,12 +315,12 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 	if err := t.live.KeptOpen(t.opts.Recorder.Socket); err != nil {
 		return err
 	}
-	t.Abandon, t.Changed, t.Disturbed = t.opts.AbandonRestore, t.opts.changed, t.opts.Recorder.Disturbed
+	t.Place.Abandon, t.Place.Changed, t.Place.Disturbed = t.opts.AbandonRestore, t.opts.changed, t.opts.Recorder.Disturbed
 	stream := t.opts.Store.Stream
 	stream.Now, stream.Snapshot = t.opts.Now, state.FoldVersion
 	t.Ledger, err = journal.OpenLedger(h, id, counter, t.opts.Store.SnapshotEvery, journal.Options{
 		Stream: stream, Mark: opened.Mark, Count: counter.Count, Secrets: t.opts.Secrets, Learned: &t.opts.family.learned,
-		Files: t.Root, Dir: t.Dir,
+		Files: t.Place.Root, Dir: t.Place.Dir,
 		Event: func(o op.Op) {
 			if t.opts.Callbacks.Op != nil {
 				t.opts.Callbacks.Op(o)
@@ -330,39 +331,39 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 		return err
 	}
 	t.Place.Ledger = t.Ledger
-	t.sandbox = &sandbox{ledger: t.Ledger, dir: t.Dir, override: t.opts.Guards.Sandbox, writes: &t.Writes}
+	t.sandbox = &sandbox{ledger: t.Ledger, dir: t.Place.Dir, override: t.opts.Guards.Sandbox, writes: &t.Place.Writes}
 	if opened.Origin == nil {
-		t.Examine = t.sandbox.examine
+		t.Place.Examine = t.sandbox.examine
 	}
 	t.left = leftover.New(t.Place, t.opts.family.atWork)
 	// Processes of a dead run could still write: end them before the world is read.
 	if err := t.left.EndProcesses(); err != nil {
 		return err
 	}
-	recoverWorld := t.World.Recover
-	if t.Abandon {
-		recoverWorld = t.World.Abandon
+	recoverWorld := t.Place.World.Recover
+	if t.Place.Abandon {
+		recoverWorld = t.Place.World.Abandon
 	}
 	if t.recovery, err = recoverWorld(ctx); err != nil {
 		return fmt.Errorf("recover the world: %w", err)
 	}
-	if t.Memory, err = memory.Open(t.Ledger, t.Dir, h.KnowledgeBase(), memory.Options{
+	if t.Memory, err = memory.Open(t.Ledger, t.Place.Dir, h.KnowledgeBase(), memory.Options{
 		Model: t.opts.Model, Reader: t.opts.Cards.Reader, Embedder: t.opts.Cards.Embedder, Passing: t.opts.Callbacks.Passing,
 	}); err != nil {
 		return err
 	}
-	t.Jobs = jobs.New(jobs.Options{
-		Task: t.ID, Home: h, Dir: filepath.Join(h.Task(t.ID), "jobs"), Before: t.State().Jobs.Begun,
-		Post: func(ctx context.Context, b op.Body) error { return t.Journal.Post(ctx, b) },
+	t.Place.Jobs = jobs.New(jobs.Options{
+		Task: t.Ledger.ID, Home: h, Dir: filepath.Join(h.Task(t.Ledger.ID), "jobs"), Before: t.Ledger.State().Jobs.Begun,
+		Post: func(ctx context.Context, b op.Body) error { return t.Ledger.Journal.Post(ctx, b) },
 	})
 	if t.tools, err = toolset.New(toolset.Options{
-		Own: t.opts.Tools, Sources: t.opts.Sources, Agent: opened.Agent, Asked: opened.Tools, Count: counter.Count, Sandbox: t.sandbox.Get, Redactor: t.Journal.Redactor(),
+		Own: t.opts.Tools, Sources: t.opts.Sources, Agent: opened.Agent, Asked: opened.Tools, Count: counter.Count, Sandbox: t.sandbox.Get, Redactor: t.Ledger.Journal.Redactor(),
 	}); err != nil {
 		return err
 	}
 	t.gate = gate.New(t.Place, gate.Options{
 		Tools: func() *tool.Registry { return t.tools.Registry }, Approve: t.opts.Callbacks.Approve, Asking: &t.opts.family.askMu, Rules: t.opts.Guards.Rules,
-		Mode: approval.Mode(cmp.Or(t.opts.Guards.Approval, t.State().Grants.Mode, opened.Approval)), Above: t.opts.above,
+		Mode: approval.Mode(cmp.Or(t.opts.Guards.Approval, t.Ledger.State().Grants.Mode, opened.Approval)), Above: t.opts.above,
 	})
 	t.features = t.makeFeatures()
 	t.runner = t.makeRunner()
@@ -372,7 +373,7 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tok
 // Offer is [taskdir.LiveDir.Offer], refused while a command runs in the background.
 func (t *Task) Offer(closed func() error) (take func() bool, err error) {
 	return t.live.Offer(func() error {
-		if len(t.State().Jobs.Running) > 0 {
+		if len(t.Ledger.State().Jobs.Running) > 0 {
 			return taskdir.ErrBusy
 		}
 		return closed()
@@ -386,16 +387,16 @@ func (t *Task) Close() error {
 		return nil
 	}
 	var errs []error
-	if t.Place != nil && t.Jobs != nil { // before the stream: their ends are recorded
-		errs = append(errs, t.Jobs.Close())
-		t.Jobs = nil
+	if t.Place != nil && t.Place.Jobs != nil { // before the stream: their ends are recorded
+		errs = append(errs, t.Place.Jobs.Close())
+		t.Place.Jobs = nil
 	}
 	if t.Memory != nil {
-		errs = append(errs, t.CountCards())
+		errs = append(errs, t.Memory.CountCards())
 	}
 	if t.Ledger != nil {
-		t.SnapshotClose()
-		errs = append(errs, t.Journal.Close())
+		t.Ledger.SnapshotClose()
+		errs = append(errs, t.Ledger.Journal.Close())
 	}
 	if t.Place != nil {
 		errs = append(errs, t.Place.Close())
@@ -412,11 +413,11 @@ func (t *Task) Close() error {
 func (t *Task) limits() state.Limits {
 	l := t.opts.Limits
 	if end := t.opts.family.begun.Add(l.Time); l.Time > 0 {
-		out := t.State().Outage
-		l.TimeUp = !t.Now().Before(end) || out != nil && out.Until.After(end)
+		out := t.Ledger.State().Outage
+		l.TimeUp = !t.Ledger.Now().Before(end) || out != nil && out.Until.After(end)
 	}
-	t.opts.family.setUsed(t.ID, t.State().Spent(), t.State().Subagents)
-	l.Others = t.opts.family.others(t.State().Spent())
+	t.opts.family.setUsed(t.Ledger.ID, t.Ledger.State().Spent(), t.Ledger.State().Subagents)
+	l.Others = t.opts.family.others(t.Ledger.State().Spent())
 	l.ToolTokens, l.User = t.tools.Tokens, t.opts.Callbacks.Ask != nil
 	return l
 }

@@ -71,7 +71,7 @@ func TestLogLinesOfItsOwn(t *testing.T) {
 		Callbacks: Callbacks{Delta: func(model.Delta) {
 			if first {
 				first = false
-				if _, err := task.Journal.Log().Append(context.Background(), opstream.Entry{Kind: string(op.KindLogSealed), Body: []byte("{}")}); err != nil {
+				if _, err := task.Ledger.Journal.Log().Append(context.Background(), opstream.Entry{Kind: string(op.KindLogSealed), Body: []byte("{}")}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -88,7 +88,7 @@ func TestLogLinesOfItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st.Last < task.State().Last || string(optest.Render(st.Context.Chat())) != string(optest.Render(task.State().Context.Chat())) {
+	if st.Last < task.Ledger.State().Last || string(optest.Render(st.Context.Chat())) != string(optest.Render(task.Ledger.State().Context.Chat())) {
 		t.Error("the stream and the task's own state differ")
 	}
 }
@@ -113,7 +113,7 @@ func TestInterruptedStep(t *testing.T) {
 	if err != nil || out.Reason != "interrupted" {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	st := task.State()
+	st := task.Ledger.State()
 	if st.Jump.Pending != nil || st.Totals.Jumps != 0 {
 		t.Errorf("the jump of the interrupted step is still to come: %+v", st.Jump.Pending)
 	}
@@ -179,7 +179,7 @@ func TestJumpToLostWorld(t *testing.T) {
 		}
 		switch o.Step {
 		case 1: // these hold all that step 1 needs
-			early = globAll(t, filepath.Join(h.Store(task.Dir), "objects", "pack", "*"))
+			early = globAll(t, filepath.Join(h.Store(task.Place.Dir), "objects", "pack", "*"))
 		case 2:
 			for _, f := range early {
 				if err := os.Remove(f); err != nil {
@@ -192,7 +192,7 @@ func TestJumpToLostWorld(t *testing.T) {
 	if err != nil || out.Reason != "done" {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	if data, err := os.ReadFile(filepath.Join(task.Dir, "a")); err != nil || string(data) != "two" {
+	if data, err := os.ReadFile(filepath.Join(task.Place.Dir, "a")); err != nil || string(data) != "two" {
 		t.Errorf("the file is %q, %v", data, err)
 	}
 }

@@ -12,17 +12,17 @@ import (
 type taskTimeline struct{ t *Task }
 
 // CheckJump returns why a jump to a step is impossible, if it is.
-func (tl taskTimeline) CheckJump(to int) error { return tl.t.State().CanJump(to) }
+func (tl taskTimeline) CheckJump(to int) error { return tl.t.Ledger.State().CanJump(to) }
 
 // Recall returns a recorded operation, or searches the cards.
 func (tl taskTimeline) Recall(ctx context.Context, what tool.Memory) (string, error) {
 	t := tl.t
 	if what.Op > 0 {
-		return t.Reopen(what.Op, what.From)
+		return t.Memory.Reopen(what.Op, what.From)
 	}
-	text, rec, err := t.Query(ctx, what.Query)
+	text, rec, err := t.Memory.Query(ctx, what.Query)
 	if rec == nil {
 		return "", err
 	}
-	return text, errors.Join(err, t.Journal.Post(context.WithoutCancel(ctx), rec))
+	return text, errors.Join(err, t.Ledger.Journal.Post(context.WithoutCancel(ctx), rec))
 }

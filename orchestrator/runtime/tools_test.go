@@ -45,11 +45,11 @@ func TestRefreshTools(t *testing.T) {
 		if err := task.refreshTools(t.Context(), t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		all := task.State().Context.Chat()
+		all := task.Ledger.State().Context.Chat()
 		if len(all) == 0 {
 			return ""
 		}
-		last := strings.ReplaceAll(all[len(all)-1].Text, "[tools "+task.State().Opened.Mark+"]", "[tools]")
+		last := strings.ReplaceAll(all[len(all)-1].Text, "[tools "+task.Ledger.State().Opened.Mark+"]", "[tools]")
 		return last[strings.LastIndex(last, "\n\n")+1:]
 	}
 	first := told()
@@ -59,9 +59,9 @@ func TestRefreshTools(t *testing.T) {
 	if n := len(task.tools.Specs); task.tools.Specs[n-1].Name != "a" || task.tools.Tokens == 0 {
 		t.Errorf("offered: %v", task.tools.Specs[n-1])
 	}
-	last := task.State().Last
+	last := task.Ledger.State().Last
 	told()
-	if task.State().Last != last {
+	if task.Ledger.State().Last != last {
 		t.Error("something is recorded though nothing changed")
 	}
 	src.Offer = tool.Offer{Version: 2, Tools: []tool.Tool{named{"b", "y"}}}

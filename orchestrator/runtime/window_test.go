@@ -143,7 +143,7 @@ func pressedTask(t *testing.T, draw uint64) *cacheMeter {
 		if i%4 == 0 {
 			size = 3000 + m.rand.IntN(4000)
 		}
-		if err := os.WriteFile(filepath.Join(task.Dir, fmt.Sprintf("f%d.txt", i)), []byte(words(m.rand, size)), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(task.Place.Dir, fmt.Sprintf("f%d.txt", i)), []byte(words(m.rand, size)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -167,7 +167,7 @@ func pressedTask(t *testing.T, draw uint64) *cacheMeter {
 	if err != nil || out.Reason != "done" {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	st := task.State()
+	st := task.Ledger.State()
 	t.Logf("%d steps, %d jumps, %d compactions (%d to make room), %d maskings of %d results, largest context %d of %d tokens; %.1f%% repeated",
 		st.Steps.CountEnded(), st.Totals.Jumps, compactions, window, masks, st.Totals.Masked, largest, limit, 100*float64(m.cached)/float64(m.prompt))
 	if st.Totals.Jumps != 10 || compactions < 5 || masks < 10 || st.Totals.Masked < 20 {
@@ -220,7 +220,7 @@ func TestOverflowGoesOn(t *testing.T) {
 	if err != nil || out.Reason != "done" || out.Answer != "Done." {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	if st := task.State(); st.Totals.Masked != 1 || st.Model.Window == 0 {
+	if st := task.Ledger.State(); st.Totals.Masked != 1 || st.Model.Window == 0 {
 		t.Errorf("%d results were masked and the window is taken for %d; want 1, and what did not fit", st.Totals.Masked, st.Model.Window)
 	}
 }

@@ -33,7 +33,7 @@ func (t *Task) makeRunner() *runner {
 	r := &runner{
 		ledger: t.Ledger, place: t.Place, memory: t.Memory, tools: t.tools, sandbox: t.sandbox, callbacks: &t.opts.Callbacks, grace: t.opts.Grace, ask: t.askFor,
 		env: tool.Env{
-			Dir: t.Dir, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Redactor: t.Journal.Redactor(), Jobs: t.Jobs, Todos: t.CurrentTodos,
+			Dir: t.Place.Dir, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Redactor: t.Ledger.Journal.Redactor(), Jobs: t.Place.Jobs, Todos: t.Ledger.CurrentTodos,
 		},
 	}
 	if len(t.opts.Subagents) > 0 {
@@ -67,11 +67,11 @@ func interruptible(k state.ActionKind) bool {
 func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Fault, error) {
 	switch act.Kind {
 	case state.ActRecall:
-		return nil, t.Recall(ctx, act.Reason)
+		return nil, t.Memory.Recall(ctx, act.Reason)
 	case state.ActSaveWorld:
 		err := t.saveWorld(keep)
 		if err == nil {
-			t.SnapshotStep()
+			t.Ledger.SnapshotStep()
 		}
 		return nil, err
 	case state.ActAsk:
@@ -87,19 +87,19 @@ func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Faul
 	case state.ActFinishJump:
 		return nil, t.finishJump(keep, nil)
 	case state.ActTellRestore:
-		return nil, t.TellRestore(keep)
+		return nil, t.Place.TellRestore(keep)
 	case state.ActDropJump:
 		return nil, t.dropJump(keep, act.Detail)
 	case state.ActReflect:
 		return nil, t.reflect(ctx, keep)
 	case state.ActMask:
-		return nil, t.Mask(keep, act)
+		return nil, t.Memory.Mask(keep, act)
 	case state.ActLearn:
-		return nil, t.Learn(ctx, keep)
+		return nil, t.Memory.Learn(ctx, keep)
 	case state.ActLearnRepairs:
-		return nil, t.LearnRepairs(keep)
+		return nil, t.Memory.LearnRepairs(keep)
 	case state.ActCompact:
-		return nil, t.CompactOldest(ctx, keep, act)
+		return nil, t.Memory.CompactOldest(ctx, keep, act)
 	}
 	return nil, fmt.Errorf("unknown action %d", act.Kind)
 }

@@ -17,10 +17,10 @@ import (
 func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.RestoreOptions, resumed *op.TaskResumed) (res worldstate.Result, err error) {
 	defer func() {
 		if err != nil && t.made { // a resume must be refused as before
-			os.Remove(t.Dir) // fails where anything is in it
+			os.Remove(t.Place.Dir) // fails where anything is in it
 		}
 	}()
-	id, err := workspace.Resolve(ctx, t.Home, t.World, t.ID, name)
+	id, err := workspace.Resolve(ctx, t.Ledger.Home, t.Place.World, t.Ledger.ID, name)
 	if err != nil {
 		return worldstate.Result{}, err
 	}
@@ -28,7 +28,7 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 	if err := t.takeOver(ctx, keep, resumed, "Not run: the user took the task over before it began."); err != nil {
 		return worldstate.Result{}, err
 	}
-	return t.RestoreFiles(ctx, id, name, o)
+	return t.Place.RestoreFiles(ctx, id, name, o)
 }
 
 // AbandonRestore ends, for a user, a jump or a restore whose files cannot be restored. The
@@ -37,7 +37,7 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 // present files, and the model is shown which of them differ from that step. It reports
 // whether anything was abandoned.
 func (t *Task) AbandonRestore(ctx context.Context, resumed *op.TaskResumed) (bool, error) {
-	if t.recovery == nil && t.State().Jump.Intended == nil && t.State().World.Restoring == nil {
+	if t.recovery == nil && t.Ledger.State().Jump.Intended == nil && t.Ledger.State().World.Restoring == nil {
 		return false, nil
 	}
 	return true, t.takeOver(ctx, context.WithoutCancel(ctx), resumed, "Not run: the user took the task over before it began.")

@@ -77,11 +77,11 @@ func (o *opening) jumpIdle(ctx context.Context, st *state.State, j op.JumpReques
 		return nil, err
 	}
 	done, err := t.JumpNow(ctx, op.JumpRequested{To: j.To, Reason: j.Reason, Compact: j.Compact, Overwrite: j.Overwrite}, o.here())
-	if damaged := t.Damaged(); damaged != "" {
+	if damaged := t.Place.Damaged(); damaged != "" {
 		o.warn("warning: %s; the step's snapshot in the store was used instead", oneLine(damaged))
 	}
-	if err != nil && t.State().Jump.Intended != nil {
-		err = fmt.Errorf("%w; the jump to step %d has begun: 'anamnesis jump %s %d' or 'anamnesis resume %s' makes it, 'anamnesis world abandon --task %s' ends it and leaves the files", err, j.To, t.ID, j.To, t.ID, t.ID)
+	if err != nil && t.Ledger.State().Jump.Intended != nil {
+		err = fmt.Errorf("%w; the jump to step %d has begun: 'anamnesis jump %s %d' or 'anamnesis resume %s' makes it, 'anamnesis world abandon --task %s' ends it and leaves the files", err, j.To, t.Ledger.ID, j.To, t.Ledger.ID, t.Ledger.ID)
 	}
 	return done, JoinClose(err, t.Close())
 }
@@ -102,7 +102,7 @@ func (s *Service) Compact(ctx context.Context, task string, c Client) (before, a
 		return 0, 0, err
 	}
 	if err = t.Resume(ctx, "", o.here()); err == nil {
-		before, after, err = t.Compact(ctx)
+		before, after, err = t.Memory.Compact(ctx)
 	}
 	err = JoinClose(err, t.Close())
 	for _, w := range o.warnings {

@@ -175,7 +175,7 @@ func (s *Session) Run(ctx context.Context) (runtime.Outcome, error) {
 			last = out
 		}
 		again := out.Reason == "done" || out.Reason == "limit" || out.Reason == "idle"
-		if again && ctx.Err() == nil && s.task.Unanswered() {
+		if again && ctx.Err() == nil && s.task.Ledger.Unanswered() {
 			continue // a message or a jump arrived between the turn's end and the socket's
 		}
 		return last, nil
@@ -183,7 +183,7 @@ func (s *Session) Run(ctx context.Context) (runtime.Outcome, error) {
 }
 
 func (s *Session) served(ctx context.Context) (runtime.Outcome, error) {
-	stop, err := s.task.Serve(ctx, s.home)
+	stop, err := s.task.Ledger.Serve(ctx, s.home)
 	if err != nil {
 		s.client.note(fmt.Sprintf("warning: %v; 'say' and 'jump' cannot reach the task while it runs", err))
 		return s.task.Run(ctx)
@@ -194,28 +194,28 @@ func (s *Session) served(ctx context.Context) (runtime.Outcome, error) {
 
 // Say records a message of the user; it enters with the next request.
 func (s *Session) Say(ctx context.Context, text string) error {
-	return s.task.Say(ctx, text, op.SourceSteer)
+	return s.task.Ledger.Say(ctx, text, op.SourceSteer)
 }
 
 // Request records what the user wants next. Run answers it.
 func (s *Session) Request(ctx context.Context, text string) error {
-	return s.task.Say(ctx, text, op.SourceRequest)
+	return s.task.Ledger.Say(ctx, text, op.SourceRequest)
 }
 
 // Jump schedules a jump for the end of the step under way. It uses To, Reason, Compact and
 // Overwrite of j.
 func (s *Session) Jump(ctx context.Context, j op.JumpRequested) error {
-	return s.task.Jump(ctx, j)
+	return s.task.Ledger.Jump(ctx, j)
 }
 
 // Compact replaces all steps but the newest by a block and cards, and returns the tokens
 // of the context before and after. It must not be called while Run runs.
 func (s *Session) Compact(ctx context.Context) (before, after int, err error) {
-	return s.task.Compact(ctx)
+	return s.task.Memory.Compact(ctx)
 }
 
 // State is the folded state. It must not be used while Run runs.
-func (s *Session) State() *state.State { return s.task.State() }
+func (s *Session) State() *state.State { return s.task.Ledger.State() }
 
 // Offer closes the session if another process asks for the directory before the next call of
 // Take. A session with a command in the background stays open.
