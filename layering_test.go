@@ -73,7 +73,7 @@ var orchestrator = strings.Fields(`
 	tool/spelling tool tool/file tool/plan tool/search tool/shell tool/subagent tool/timeline tool/web tool/command tool/mcp
 	agent
 	state/steps state/projection state taskdir notice journal memory jobs workspace toolset gate gate/gatetest leftover inspect
-	feature/repeat feature/research tool/builtin
+	feature/mail feature/repeat feature/research tool/builtin
 	runtime session eas
 	beside/client beside/reader beside/kept beside beside/continuation
 `)

@@ -300,11 +300,11 @@ func (p *place) open(ctx context.Context, task string, e *event) error {
 	if err != nil {
 		return err
 	}
-	p.task, err = runtime.Create(ctx, h, runtime.New{
-		ID: task, Dir: p.dir, Request: cmp.Or(e.Prompt, state.NoPrompt),
+	p.task, err = runtime.Create(ctx, h, runtime.New{Request: cmp.Or(e.Prompt, state.NoPrompt), TaskOpened: op.TaskOpened{
+		Task: task, Dir: p.dir,
 		Model: cmp.Or(e.Model, string(e.Agent)), EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised,
 		Encoding: tokens.Estimate, Approval: "deny", Origin: &op.Origin{Agent: string(e.Agent), Session: e.SessionID},
-	}, o)
+	}}, o)
 	return err
 }
 

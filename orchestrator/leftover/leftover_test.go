@@ -32,22 +32,23 @@ func open(t *testing.T, root, id string, parent *op.Parent, bodies ...op.Body) *
 			t.Fatal(err)
 		}
 	}
-	p, err := workspace.OpenPlace(dir, filepath.Join(root, "store"), &worldstate.Options{Home: root}, nil)
+	world, err := workspace.OpenDirectory(dir, filepath.Join(root, "store"), &worldstate.Options{Home: root}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.World.Close() })
+	t.Cleanup(func() { _ = world.Close() })
 	count, err := tokens.ForEncoding("r50k_base")
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := journal.Options{Count: count.Count, Learned: new(redact.Learned)}
 	o.Stream.Now = time.Now
-	if p.Ledger, err = journal.OpenLedger(h, id, count, 0, o); err != nil {
+	ledger, err := journal.OpenLedger(h, id, count, 0, o)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.Journal.Close() })
-	p.Jobs = jobs.New(jobs.Options{Task: id, Home: h, Dir: filepath.Join(h.Task(id), "jobs")})
+	t.Cleanup(func() { _ = ledger.Journal.Close() })
+	p := workspace.NewPlace(world, ledger, workspace.Options{Jobs: jobs.New(jobs.Options{Task: id, Home: h, Dir: filepath.Join(h.Task(id), "jobs")})})
 	all := append([]op.Body{&op.TaskOpened{Task: id, Dir: dir, Parent: parent}, &op.UserSaid{Text: "go", Source: op.SourceRequest}, &op.WorldSaved{}, &op.ModelAsked{LastSeq: 3}}, bodies...)
 	if err := p.Record(t.Context(), all...); err != nil {
 		t.Fatal(err)

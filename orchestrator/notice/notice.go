@@ -87,7 +87,7 @@ type Ledger struct {
 	Delivered []string        // answers the user already has
 	Effects   []string        // commands whose effects may reach outside the directory
 	reads     map[string]bool // files that were read
-	unsure    []string        // calls with an unknown outcome
+	Unsure    []string        // calls with an unknown outcome
 	// unobserved: another program may have changed files while a call ran.
 	unobserved bool
 }
@@ -113,7 +113,7 @@ func LedgerOf(dir string, ops []op.Op) Ledger {
 				l.reads[name] = true
 			}
 			if b.Unknown && reachesOut(calls[b.Call].Name) {
-				l.unsure = append(l.unsure, fmt.Sprintf("op %d: %s", o.Seq, quote.OneLine(tool.Display(calls[b.Call], dir), MaxDelivered)))
+				l.Unsure = append(l.Unsure, fmt.Sprintf("op %d: %s", o.Seq, quote.OneLine(tool.Display(calls[b.Call], dir), MaxDelivered)))
 			}
 		}
 	}
@@ -130,11 +130,11 @@ func reachesOut(tool string) bool {
 	return true
 }
 
-// writeDelivered lists the answers that need not be repeated.
-func (l Ledger) writeDelivered(sb *strings.Builder) {
+// WriteDelivered lists the answers that need not be repeated.
+func (l Ledger) WriteDelivered(sb *strings.Builder) {
 	if len(l.Delivered) > 0 {
 		sb.WriteString("\nThe user already has these answers; there is no need to give them again:")
-		writeItems(sb, l.Delivered)
+		WriteItems(sb, l.Delivered)
 	}
 }
 
@@ -215,17 +215,17 @@ func (n jumpNotice) String() string {
 	}
 	if len(n.done.Git) > 0 {
 		fmt.Fprintf(&sb, "\nThe user's git repository was not moved back. Since step %d:", n.jump.To)
-		writeItems(&sb, n.done.Git)
+		WriteItems(&sb, n.done.Git)
 	}
 	n.writeReads(&sb)
 	if len(n.Effects) > 0 {
 		sb.WriteString("\nNot undone, where these commands reached beyond the directory:")
-		writeItems(&sb, n.Effects)
+		WriteItems(&sb, n.Effects)
 	}
-	n.writeDelivered(&sb)
+	n.WriteDelivered(&sb)
 	if len(n.tried) > 0 {
 		fmt.Fprintf(&sb, "\nTried from step %d before, with the files as they are now, and left:", n.jump.To)
-		writeItems(&sb, n.tried)
+		WriteItems(&sb, n.tried)
 	}
 	fmt.Fprintf(&sb, "\nThe steps you left stay in the record: recall with an op number opens one again. "+
 		"You may jump again, back or forward; valid steps are %s.", n.valid)

@@ -69,7 +69,8 @@ const (
 	MaxDelivered = 200
 )
 
-func writeItems(sb *strings.Builder, items []string) {
+// WriteItems appends a list, the first of its items.
+func WriteItems(sb *strings.Builder, items []string) {
 	for i, it := range items {
 		if i == maxNamed {
 			fmt.Fprintf(sb, "\n- and %d more", len(items)-i)

@@ -22,6 +22,6 @@ func TodosNow(now, then []op.Todo) string {
 	for i, todo := range then {
 		items[i] = quote.OneLine(todo.String(), MaxDelivered)
 	}
-	writeItems(&sb, items)
+	WriteItems(&sb, items)
 	return sb.String()
 }

@@ -160,7 +160,7 @@ func TestUserBesideAgent(t *testing.T) {
 				}},
 			}
 			task, h := newTask(t, "turns: []\n", opts)
-			opts = task.opts
+			opts = *task.opts
 			opts.Model = m
 			for turn := range turns {
 				if turn > 0 {

@@ -130,7 +130,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	}
 	ranges := t.Ledger.State().Steps.Ranges(discarded)
 	if j.Mail != nil {
-		err = t.mailPass(keep, j)
+		err = t.features.mail.Pass(keep, j)
 	} else {
 		err = t.Memory.Passes(ctx, keep, j, discarded)
 	}
@@ -190,7 +190,7 @@ func (t *Task) finishJump(ctx context.Context, planned *workspace.RestorePlan) e
 	if string(m.After.Commit) != j.ToCommit {
 		done.Base, done.Tree = string(m.After.Commit), m.After.Tree
 	}
-	effects, told := t.subagentsIn(discarded)
+	effects, told := subagentsIn(t.Place, discarded)
 	done.Words = notice.WordsOf(slices.DeleteFunc(slices.Clone(discarded), t.Ledger.State().Carried), told, notice.WordsOfLeft, t.Ledger.Counter.Count)
 	since, err := t.Ledger.StepEndedAt(j.To)
 	if err != nil {

@@ -135,7 +135,7 @@ func TestTwoLinesOneJump(t *testing.T) {
 			if err := task.Close(); err != nil {
 				t.Fatal(err)
 			}
-			again, err := OpenTask(t.Context(), h, "t", task.opts)
+			again, err := OpenTask(t.Context(), h, "t", *task.opts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,7 +173,7 @@ func TestRefusalIsOneWrite(t *testing.T) {
 	if err := task.Close(); err != nil {
 		t.Fatal(err)
 	}
-	opts := task.opts
+	opts := *task.opts
 	opts.Callbacks.Op, opts.Guards.Approval = nil, "auto"
 	again, err := OpenTask(t.Context(), h, "t", opts)
 	if err != nil {
@@ -237,7 +237,7 @@ func runOrDie(t *testing.T, task *Task) (out Outcome) {
 // one that exists is not opened a second time.
 func TestNameIsFreeAgain(t *testing.T) {
 	task, h := newTask(t, "turns:\n  - reply: Done.\n", Options{})
-	n := New{ID: "u", Dir: "/", Request: "Go.", Encoding: "cl100k_base", EAS: 8000}
+	n := New{Request: "Go.", TaskOpened: op.TaskOpened{Task: "u", Dir: "/", Encoding: "cl100k_base", EAS: 8000}}
 	if _, err := Create(t.Context(), h, n, Options{}); err == nil {
 		t.Fatal("a task in / was made")
 	}

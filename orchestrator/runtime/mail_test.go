@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/feature/mail"
 	"anamnesis/orchestrator/optest"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
@@ -18,7 +18,7 @@ import (
 // TestPlainWords: a text that forbids or threatens keeps models from ever using
 // what it is about again.
 func TestPlainWords(t *testing.T) {
-	texts := []string{systemPrompt(t), tool.MailUnsent, notice.Mail{Later: "1"}.String()}
+	texts := []string{systemPrompt(t), tool.MailUnsent, mail.Message{Later: "1"}.String()}
 	asked, err := builtin.OptIn("SendDMail", "dmail")
 	if err != nil {
 		t.Fatal(err)
@@ -27,6 +27,7 @@ func TestPlainWords(t *testing.T) {
 		texts = append(texts, tl.Spec().Description)
 	}
 	names := globAll(t, "../notice/testdata/notice/[a-v]*.txt") // not words.txt: those are a user's
+	names = append(names, globAll(t, "../feature/mail/testdata/*.txt")...)
 	// What the model that writes a block is told, and blocks as they are rendered.
 	names = append(names, globAll(t, "../../anamnesis/prompt/*.md")...)
 	names = append(names, globAll(t, "../../anamnesis/testdata/golden/*_block.txt")...)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
@@ -99,7 +98,9 @@ type reflectSource struct{ t *Task }
 func (s reflectSource) Outline(from int) string { return notice.Outline(s.t.Ledger.State(), from) }
 
 // Open implements reflect.Source.
-func (s reflectSource) Open(seq uint64, from int) (string, error) { return s.t.Memory.Reopen(seq, from) }
+func (s reflectSource) Open(seq uint64, from int) (string, error) {
+	return s.t.Memory.Reopen(seq, from)
+}
 
 // Cards implements reflect.Source.
 func (s reflectSource) Cards(ctx context.Context, query string) (string, error) {
@@ -107,34 +108,10 @@ func (s reflectSource) Cards(ctx context.Context, query string) (string, error) 
 	return text, err
 }
 
-// askUser asks the user a question and records the answer as their words. It returns false if
-// there is no answer.
-func (t *Task) askUser(ctx context.Context, question string) (bool, error) {
-	_, ok, err := t.askFor(ctx, question)
-	return ok, errors.Join(err, t.Ledger.Settle())
-}
-
-// askFor asks the user, one question at a time, and makes the answer durable as their words.
-// It may be called from any goroutine.
-func (t *Task) askFor(ctx context.Context, question string) (answer string, ok bool, err error) {
-	keep := context.WithoutCancel(ctx)
-	if t.Ledger.State().Reply != nil { // otherwise the next look precedes any action of this program
-		if err := t.Place.BeforeWait(keep); err != nil {
-			return "", false, err
-		}
-	}
-	t.opts.family.askMu.Lock()
-	defer t.opts.family.askMu.Unlock()
-	answer, ok = t.opts.Callbacks.Ask(ctx, t.Ledger.Journal.RedactText(question))
-	if answer = strings.TrimSpace(answer); !ok || answer == "" {
-		return "", false, nil
-	}
-	return answer, true, t.Ledger.Journal.Post(keep, &op.UserSaid{Text: answer, Source: op.SourceAnswer, Question: question})
-}
-
 // answerOrStuck asks the user; without an answer the turn ends.
 func (t *Task) answerOrStuck(ctx, keep context.Context, act state.Action) (answered bool, out Outcome, err error) {
-	if answered, err = t.askUser(ctx, act.Question); answered || err != nil {
+	_, answered, err = t.user.ask(ctx, act.Question)
+	if err = errors.Join(err, t.Ledger.Settle()); answered || err != nil {
 		return answered, Outcome{}, err
 	}
 	if ctx.Err() != nil {

@@ -11,12 +11,14 @@ import (
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/subagent"
+	"anamnesis/orchestrator/toolset"
 	"anamnesis/orchestrator/workspace"
 )
 
@@ -45,9 +47,16 @@ type SubagentModel struct {
 	Encoding      string
 }
 
-// taskSubagents implements tool.Subagents. Its methods may be called from the
-// goroutines of calls.
-type taskSubagents struct{ t *Task }
+// subagents begins those of a task. It implements tool.Subagents; its methods may be called from
+// the goroutines of calls.
+type subagents struct {
+	opts    *Options
+	ledger  *journal.Ledger
+	place   *workspace.Place
+	gate    *gate.Gate
+	tools   *toolset.Set
+	sandbox *sandbox
+}
 
 // refused is the result of a call whose subagent does not begin.
 func refused(format string, args ...any) error {
@@ -55,8 +64,7 @@ func refused(format string, args ...any) error {
 }
 
 // Begin implements tool.Subagents.
-func (ts taskSubagents) Begin(ctx context.Context, s tool.SubagentStart) (tool.Subagent, error) {
-	t := ts.t
+func (t *subagents) Begin(ctx context.Context, s tool.SubagentStart) (tool.Subagent, error) {
 	i := slices.IndexFunc(t.opts.Subagents, func(a Subagent) bool { return a.Spec.Name == s.Agent })
 	if i < 0 {
 		return nil, refused("unknown subagent %q", s.Agent)
@@ -79,10 +87,10 @@ func (ts taskSubagents) Begin(ctx context.Context, s tool.SubagentStart) (tool.S
 	w.before, w.had, w.from = st.Totals.Usage, st.Spent(), st.Last
 	t.opts.family.recordBefore(w.id, w.had)
 	started := &op.SubagentStarted{Call: s.Call, Task: w.id, Agent: s.Agent, Description: s.Description, Resumed: s.Resume != "", Before: w.before, From: w.from}
-	if w.child.Place.Dir != t.Place.Dir {
+	if w.child.Place.Dir != t.place.Dir {
 		started.Dir = w.child.Place.Dir
 	}
-	if err := t.Ledger.Journal.Post(keep, started); err != nil {
+	if err := t.ledger.Journal.Post(keep, started); err != nil {
 		t.opts.family.release(w.id)
 		return nil, errors.Join(err, w.child.Close())
 	}
@@ -95,32 +103,31 @@ func (w *working) create(ctx context.Context) error {
 	if err := w.name(); err != nil {
 		return err
 	}
-	dir := t.Place.Dir
+	dir := t.place.Dir
 	if s.Fork {
 		var err error
-		if dir, err = t.Place.Fork(ctx, w.id); err != nil {
+		if dir, err = t.place.Fork(ctx, w.id); err != nil {
 			return refused("no copy of the directory can be made: %v", err)
 		}
 	}
-	o, err := t.subagentOptions(w.spec, s)
+	o, err := t.options(w.spec, s)
 	if err != nil {
 		return err
 	}
-	st, m := t.Ledger.State(), w.spec.model(t)
-	n := New{
-		ID: w.id, Dir: dir, Repo: st.Opened.Repo, Request: s.Prompt, Model: m.Name, BaseURL: m.BaseURL, EAS: m.EAS, EASFrom: m.EASFrom, Window: m.Window, Encoding: m.Encoding,
+	st, m := t.ledger.State(), w.spec.model(t)
+	n := New{Request: s.Prompt, TaskOpened: op.TaskOpened{
+		Task: w.id, Dir: dir, Repo: st.Opened.Repo, Model: m.Name, BaseURL: m.BaseURL, EAS: m.EAS, EASFrom: m.EASFrom, Window: m.Window, Encoding: m.Encoding,
 		Approval: o.Guards.Approval, Sandbox: string(o.Guards.Sandbox), Writable: st.Opened.Writable,
 		NoResearch: st.Opened.NoResearch, Guarded: slices.Concat(st.Opened.Guarded, w.spec.Spec.Guarded), Redact: st.Redact, NoFinalPass: true,
-		Agent:  &w.spec.Spec,
-		Parent: &op.Parent{Task: t.Ledger.ID, Op: t.Ledger.CalledAt(s.Call), Call: s.Call, Agent: w.spec.Spec.Name, ReadOnly: w.spec.Spec.ReadOnly, Fork: s.Fork},
-	}
+		Parent: &op.Parent{Task: t.ledger.ID, Op: t.ledger.CalledAt(s.Call), Call: s.Call, Agent: w.spec.Spec.Name, ReadOnly: w.spec.Spec.ReadOnly, Fork: s.Fork},
+	}}
 	spec := w.spec.Spec
 	spec.Prompt = "" // System is the result
 	n.Agent = &spec
 	if w.spec.System != nil {
 		n.System = w.spec.System(dir)
 	}
-	if w.child, err = Create(ctx, t.Ledger.Home, n, o); err != nil {
+	if w.child, err = Create(ctx, t.ledger.Home, n, o); err != nil {
 		return fmt.Errorf("begin the subagent %s: %w", w.id, err)
 	}
 	return nil
@@ -129,8 +136,8 @@ func (w *working) create(ctx context.Context) error {
 // name reserves a free name for the subagent's task. Subagents that begin at the same time are
 // numbered in the order of their calls.
 func (w *working) name() error {
-	first := len(w.t.Ledger.State().Subagents) + 1
-	for _, c := range w.t.Ledger.State().Reply.Calls {
+	first := len(w.t.ledger.State().Subagents) + 1
+	for _, c := range w.t.ledger.State().Reply.Calls {
 		if c.ID == w.start.Call {
 			break
 		}
@@ -139,8 +146,8 @@ func (w *working) name() error {
 		}
 	}
 	for n := first; n <= maxSubagents; n++ {
-		id := taskdir.SubagentID(w.t.Ledger.ID, n)
-		if _, err := os.Lstat(w.t.Ledger.Home.Task(id)); err == nil || !w.t.opts.family.reserve(id) {
+		id := taskdir.SubagentID(w.t.ledger.ID, n)
+		if _, err := os.Lstat(w.t.ledger.Home.Task(id)); err == nil || !w.t.opts.family.reserve(id) {
 			continue
 		}
 		w.id = id
@@ -152,7 +159,7 @@ func (w *working) name() error {
 // resume resumes the task of a subagent.
 func (w *working) resume(ctx context.Context) error {
 	t, s := w.t, w.start
-	known := t.Ledger.State().Subagents
+	known := t.ledger.State().Subagents
 	i := slices.IndexFunc(known, func(c state.BegunSubagent) bool { return c.Task == s.Resume })
 	if i < 0 {
 		var ids []string
@@ -164,20 +171,20 @@ func (w *working) resume(ctx context.Context) error {
 	switch c := known[i]; {
 	case c.Agent != s.Agent:
 		return refused("%s is the agent %s, not %s", c.Task, c.Agent, s.Agent)
-	case !t.Ledger.State().Steps.OnPath(c.Step, t.Ledger.State().Current) && c.Step != t.Ledger.State().Steps.Next():
+	case !t.ledger.State().Steps.OnPath(c.Step, t.ledger.State().Current) && c.Step != t.ledger.State().Steps.Next():
 		return refused("%s was begun in step %d, which a jump left, and ended with it; begin a new one", c.Task, c.Step)
 	case !t.opts.family.reserve(c.Task):
 		return refused("%s is still at work", c.Task)
 	}
 	w.id = s.Resume
-	o, err := t.subagentOptions(w.spec, s)
+	o, err := t.options(w.spec, s)
 	if err != nil {
 		return err
 	}
 	if known[i].Dir == "" { // it works where this task does, also after a move
-		o.Dir = t.Place.Dir
+		o.Dir = t.place.Dir
 	}
-	if w.child, err = OpenTask(ctx, t.Ledger.Home, w.id, o); errors.Is(err, workspace.ErrNoDirectory) || errors.Is(err, taskdir.ErrNoTask) || errors.Is(err, taskdir.ErrElsewhere) {
+	if w.child, err = OpenTask(ctx, t.ledger.Home, w.id, o); errors.Is(err, workspace.ErrNoDirectory) || errors.Is(err, taskdir.ErrNoTask) || errors.Is(err, taskdir.ErrElsewhere) {
 		return refused("%v", err)
 	} else if err != nil {
 		return fmt.Errorf("continue the subagent %s: %w", w.id, err)
@@ -208,19 +215,19 @@ func (w *working) addWords(ctx context.Context) error {
 }
 
 // model returns the model that answers, with what is recorded of it.
-func (s *Subagent) model(t *Task) SubagentModel {
+func (s *Subagent) model(t *subagents) SubagentModel {
 	if s.Model != nil {
 		return *s.Model
 	}
 	return SubagentModel{
-		Model: t.opts.Model, Name: t.Ledger.State().Model.Name, BaseURL: t.Ledger.State().Model.BaseURL, EAS: t.Ledger.State().Model.EAS, EASFrom: "the task's",
-		Window: t.Ledger.State().Model.Window, Encoding: t.Ledger.State().Opened.Encoding,
+		Model: t.opts.Model, Name: t.ledger.State().Model.Name, BaseURL: t.ledger.State().Model.BaseURL, EAS: t.ledger.State().Model.EAS, EASFrom: "the task's",
+		Window: t.ledger.State().Model.Window, Encoding: t.ledger.State().Opened.Encoding,
 	}
 }
 
-// subagentOptions are a subagent's options: the task's, with no further permission than the
+// options are a subagent's options: the task's, with no further permission than the
 // task has.
-func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, error) {
+func (t *subagents) options(s Subagent, start tool.SubagentStart) (Options, error) {
 	rules, err := t.gate.Rules()
 	if err != nil {
 		return Options{}, err
@@ -234,13 +241,13 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 		}
 		rules = append(rules, own...)
 	}
-	o := t.opts
+	o := *t.opts
 	o.Sources, o.Subagents, o.Callbacks.Delta, o.Callbacks.Progress, o.Callbacks.Output, o.Callbacks.Passing, o.Callbacks.Waiting, o.Store.World.Progress = nil, nil, nil, nil, nil, nil, nil, nil
 	o.changed = nil
 	if !start.Fork {
-		o.changed = func(ctx context.Context, b *op.WorldChanged) error { return t.Ledger.Journal.Post(ctx, b) }
+		o.changed = func(ctx context.Context, b *op.WorldChanged) error { return t.ledger.Journal.Post(ctx, b) }
 	}
-	o.Model, o.Guards.Rules, o.Callbacks.Op = s.model(t).Model, rules, follow(s.Spec.Name, t.Place.Dir, start.Progress)
+	o.Model, o.Guards.Rules, o.Callbacks.Op = s.model(t).Model, rules, follow(s.Spec.Name, t.place.Dir, start.Progress)
 	o.Tools = t.tools.Registry.Only(func(spec tool.Spec) bool { return s.offers(spec) })
 	// A call that its own rules allow must not be refused, or need approval, by the task's.
 	o.above = func(f approval.Facts) approval.Decision { return approval.Decide(mode, f, parents) }
@@ -295,7 +302,7 @@ func follow(name, dir string, show func(text string)) func(op.Op) {
 // subagentsIn returns what subagents did during the calls among some operations: the commands
 // that may have reached beyond the directory, and what the user said to them. It reports a
 // record that cannot be read.
-func (t *Task) subagentsIn(ops []op.Op) (effects []string, words []notice.Said) {
+func subagentsIn(p *workspace.Place, ops []op.Op) (effects []string, words []notice.Said) {
 	seen := make(map[string]bool)
 	for _, o := range ops {
 		b, ok := o.Body.(*op.SubagentStarted)
@@ -304,7 +311,7 @@ func (t *Task) subagentsIn(ops []op.Op) (effects []string, words []notice.Said) 
 		}
 		seen[b.Task] = true
 		var calls []op.Op
-		err := taskdir.EachOpSince(t.Ledger.Home, b.Task, b.From, func(o op.Op) error {
+		err := taskdir.EachOpSince(p.Home, b.Task, b.From, func(o op.Op) error {
 			switch ob := o.Body.(type) {
 			case *op.ToolCalled:
 				calls = append(calls, o)
@@ -315,7 +322,7 @@ func (t *Task) subagentsIn(ops []op.Op) (effects []string, words []notice.Said) 
 			}
 			return nil
 		})
-		dir := t.Place.Dir
+		dir := p.Dir
 		if b.Dir != "" {
 			dir = b.Dir
 		}

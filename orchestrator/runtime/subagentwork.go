@@ -25,7 +25,7 @@ const (
 
 // working is a subagent at work on one call. It implements tool.Subagent.
 type working struct {
-	t     *Task
+	t     *subagents
 	start tool.SubagentStart
 	spec  Subagent
 	id    string // its task
@@ -52,7 +52,7 @@ func (w *working) Work(ctx context.Context) (tool.SubagentEnd, error) {
 		end.IsError = true
 		end.Text += fmt.Sprintf("\nIts record could not be closed: %v", err)
 	}
-	err = w.t.Ledger.Journal.Post(keep, ended)
+	err = w.t.ledger.Journal.Post(keep, ended)
 	w.t.opts.family.release(w.id)
 	if errors.Is(err, taskdir.ErrNotLive) { // the task was closed meanwhile: its next opening records it
 		err = nil
@@ -78,7 +78,7 @@ func (w *working) endOf(ctx context.Context, out Outcome, b *op.SubagentEnded) t
 		}
 	}
 	sb.WriteString(answer)
-	if w.child.Place.Dir != w.t.Place.Dir {
+	if w.child.Place.Dir != w.t.place.Dir {
 		w.writePatch(ctx, &sb)
 	}
 	steps := fmt.Sprintf("%s, %d steps, %d tokens", out.Reason, b.Steps, b.Usage.Prompt+b.Usage.Completion)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -158,31 +159,34 @@ type Recorder struct {
 }
 
 // Task is one process's hold on a task: its ledger, its world, its memory and its permissions.
-// Run belongs to one goroutine; Say and Jump may be called from any.
+// Run belongs to one goroutine; what is requested through Ledger may come from any.
 type Task struct {
 	Ledger *journal.Ledger
 	Place  *workspace.Place
 	Memory *memory.Memory
 
+	opts     *Options
 	sandbox  *sandbox
-	features features
-	runner   *runner
-
-	opts     Options
 	tools    *toolset.Set
 	left     *leftover.Leftovers
-	gate     *gate.Gate
-	live     *taskdir.LiveDir
-	recovery *worldstate.Recovery // the outcome of an interrupted restore, if any
-	made     bool                 // OpenTask made the directory again
-	named    bool                 // the user named the directory, and no operation has it yet
+	user     *user
+	features features
+	runner   *runner
+	hold     hold
+}
 
-	quarantined string // see Quarantined
+// hold is what a process found when it opened a task.
+type hold struct {
+	live        *taskdir.LiveDir     // nil: the task was closed
+	recovery    *worldstate.Recovery // the outcome of an interrupted restore, if any
+	made        bool                 // OpenTask made the directory again
+	named       bool                 // the user named the directory, and no operation has it yet
+	quarantined string               // see Quarantined
 }
 
 // Quarantined reports what commands of programs that died had left in the directory and was
 // taken out when the task was opened; empty: nothing.
-func (t *Task) Quarantined() string { return t.quarantined }
+func (t *Task) Quarantined() string { return t.hold.quarantined }
 
 // Create makes a new task in dir and records the request. When it fails, the
 // name is free again.
@@ -204,31 +208,28 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 		return nil, err
 	}
 	counter.Count("")
-	live, err := taskdir.HoldDir(h, dir, n.ID, n.parent())
+	live, err := taskdir.HoldDir(h, dir, n.Task, n.ParentTask())
 	if err != nil {
 		return nil, err
 	}
-	t := &Task{opts: o.withDefaults(), live: live, quarantined: quarantine.Recover(h.Runs(), h.State, dir)}
-	word := cmp.Or(n.Mark, notice.NewMarkWord())
-	if n.System != "" {
-		n.System += "\n\n"
+	opened := &n.TaskOpened
+	opened.Dir, opened.Store, opened.KB, opened.Program = dir, h.Store(dir), h.KnowledgeBase(), o.Program
+	opened.Repo = cmp.Or(opened.Repo, worldstate.RepositoryName(dir))
+	opened.Mark = cmp.Or(opened.Mark, notice.NewMarkWord())
+	if opened.System != "" {
+		opened.System += "\n\n"
 	}
-	n.System += notice.MarkRule(word)
-	opened := &op.TaskOpened{
-		Mark: word,
-		Task: n.ID, Dir: dir, Repo: cmp.Or(n.Repo, worldstate.RepositoryName(dir)), Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL, Reflect: n.Reflect,
-		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, Allow: approval.Texts(n.Rules, approval.Allow), Ask: approval.Texts(n.Rules, approval.Ask), Deny: approval.Texts(n.Rules, approval.Refuse), Sandbox: n.Sandbox, Writable: n.Writable, MaxSteps: n.Limits.Steps, Tools: n.Tools,
-		KB: h.KnowledgeBase(), System: n.System, Agent: n.Agent, Instructions: n.Instructions, Program: o.Program,
-		Origin: n.Origin, NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass, Parent: n.Parent, Redact: state.WithNames(nil, n.Redact),
+	opened.System += notice.MarkRule(opened.Mark)
+	opened.Redact = state.WithNames(nil, opened.Redact)
+	if opened.Limits != nil {
+		opened.MaxSteps = opened.Limits.Steps
 	}
-	if n.Limits != (op.Limits{}) {
-		opened.Limits = &n.Limits
-	}
-	if err := t.open(ctx, h, n.ID, counter, opened); err != nil {
-		return nil, errors.Join(err, t.Close())
+	t, err := open(ctx, h, counter, opened, o, hold{live: live, quarantined: quarantine.Recover(h.Runs(), h.State, dir)})
+	if err != nil {
+		return nil, err
 	}
 	if t.Ledger.State().Last != 0 {
-		return nil, errors.Join(fmt.Errorf("%w: %s", ErrTaskExists, n.ID), t.Close())
+		return nil, errors.Join(fmt.Errorf("%w: %s", ErrTaskExists, opened.Task), t.Close())
 	}
 	// One write: the request cannot be lost while the task stays.
 	if err := t.Ledger.Record(ctx, opened, &op.UserSaid{Text: n.Request, Source: op.SourceRequest}); err != nil {
@@ -254,7 +255,7 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 		return nil, err
 	}
 	dir := st.Opened.Dir
-	if err := (&New{ID: id, Dir: dir}).CheckNames(o.Secrets); err != nil && o.Dir != "" {
+	if err := (&New{TaskOpened: op.TaskOpened{Task: id, Dir: dir}}).CheckNames(o.Secrets); err != nil && o.Dir != "" {
 		return nil, err
 	}
 	gone, err := workspace.DirGone(id, dir)
@@ -270,16 +271,13 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 	if err != nil {
 		return nil, err
 	}
-	t := &Task{opts: o.withDefaults(), live: live, made: gone, named: foreign || dir != was, quarantined: quarantine.Recover(h.Runs(), h.State, dir)}
-	t.opts.Store.World.Moved = st.Moved
+	found := hold{live: live, made: gone, named: foreign || dir != was, quarantined: quarantine.Recover(h.Runs(), h.State, dir)}
+	o.Store.World.Moved = st.Moved
 	counter, err := tokens.ForEncoding(st.Opened.Encoding)
-	if err == nil {
-		err = t.open(ctx, h, id, counter, &st.Opened)
-	}
 	if err != nil {
-		return nil, errors.Join(err, t.Close())
+		return nil, errors.Join(err, live.Release())
 	}
-	return t, nil
+	return open(ctx, h, counter, &st.Opened, o, found)
 }
 
 // Resume is journal.Ledger.Resume in the directory that the user named, if any.
@@ -293,86 +291,103 @@ func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed) e
 
 // nameDir adds the directory that the user named to the record of a resume.
 func (t *Task) nameDir(to *op.TaskResumed) {
-	if !t.named {
+	if !t.hold.named {
 		return
 	}
 	if t.Place.Dir != t.Ledger.State().Opened.Dir {
 		to.Notice = strings.TrimSpace(notice.Moved(t.Ledger.State().Opened.Dir, t.Place.Dir) + "\n\n" + to.Notice)
 	}
-	to.Dir, to.Store, t.named = t.Place.Dir, t.Ledger.Home.StoreOf(&t.Ledger.State().Opened), false
+	to.Dir, to.Store, t.hold.named = t.Place.Dir, t.Ledger.Home.StoreOf(&t.Ledger.State().Opened), false
 }
 
-// open opens the stores, folds what the stream holds and recovers the world.
-func (t *Task) open(ctx context.Context, h taskdir.Home, id string, counter *tokens.Counter, opened *op.TaskOpened) error {
-	var err error
+// open opens the stores, folds what the stream holds, recovers the world, and makes the task of
+// these parts. If it fails, everything is released again.
+func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *op.TaskOpened, given Options, found hold) (_ *Task, err error) {
+	o := given.withDefaults()
+	undo := []func() error{found.live.Release}
+	defer func() {
+		if err != nil {
+			for _, release := range slices.Backward(undo) {
+				err = errors.Join(err, release())
+			}
+		}
+	}()
 	// The world is opened first: if it is refused, no stream is left behind.
-	w := t.opts.Store.World
-	w.Task, w.Home, w.Exclude, w.Watch = id, h.User, h.Excluded(), opened.Parent == nil && !t.opts.Store.NoWatch
+	w := o.Store.World
+	w.Task, w.Home, w.Exclude, w.Watch = opened.Task, h.User, h.Excluded(), opened.Parent == nil && !o.Store.NoWatch
 	w.FileLimitBytes, w.SizeLimitBytes, w.Secrets = h.FileLimitBytes, h.StoreLimitBytes, h.Secrets
-	if t.Place, err = workspace.OpenPlace(opened.Dir, h.StoreOf(opened), &w, t.opts.Recorder.Kept); err != nil {
-		return err
+	dir, err := workspace.OpenDirectory(opened.Dir, h.StoreOf(opened), &w, o.Recorder.Kept)
+	if err != nil {
+		return nil, err
 	}
-	if err := t.live.KeptOpen(t.opts.Recorder.Socket); err != nil {
-		return err
+	undo = append(undo, dir.Close)
+	if err := found.live.KeptOpen(o.Recorder.Socket); err != nil {
+		return nil, err
 	}
-	t.Place.Abandon, t.Place.Changed, t.Place.Disturbed = t.opts.AbandonRestore, t.opts.changed, t.opts.Recorder.Disturbed
-	stream := t.opts.Store.Stream
-	stream.Now, stream.Snapshot = t.opts.Now, state.FoldVersion
-	t.Ledger, err = journal.OpenLedger(h, id, counter, t.opts.Store.SnapshotEvery, journal.Options{
-		Stream: stream, Mark: opened.Mark, Count: counter.Count, Secrets: t.opts.Secrets, Learned: &t.opts.family.learned,
-		Files: t.Place.Root, Dir: t.Place.Dir,
-		Event: func(o op.Op) {
-			if t.opts.Callbacks.Op != nil {
-				t.opts.Callbacks.Op(o)
+	stream := o.Store.Stream
+	stream.Now, stream.Snapshot = o.Now, state.FoldVersion
+	ledger, err := journal.OpenLedger(h, opened.Task, counter, o.Store.SnapshotEvery, journal.Options{
+		Stream: stream, Mark: opened.Mark, Count: counter.Count, Secrets: o.Secrets, Learned: &o.family.learned,
+		Files: dir.Root, Dir: dir.Dir,
+		Event: func(b op.Op) {
+			if o.Callbacks.Op != nil {
+				o.Callbacks.Op(b)
 			}
 		},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	t.Place.Ledger = t.Ledger
-	t.sandbox = &sandbox{ledger: t.Ledger, dir: t.Place.Dir, override: t.opts.Guards.Sandbox, writes: &t.Place.Writes}
+	undo = append(undo, ledger.Journal.Close)
+	box := &sandbox{ledger: ledger, dir: dir.Dir, override: o.Guards.Sandbox, writes: new(guard.Writes)}
+	at := workspace.Options{Abandon: o.AbandonRestore, Changed: o.changed, Disturbed: o.Recorder.Disturbed, Writes: box.writes}
+	at.Jobs = jobs.New(jobs.Options{
+		Task: opened.Task, Home: h, Dir: filepath.Join(h.Task(opened.Task), "jobs"), Before: ledger.State().Jobs.Begun,
+		Post: func(ctx context.Context, b op.Body) error { return ledger.Journal.Post(ctx, b) },
+	})
 	if opened.Origin == nil {
-		t.Place.Examine = t.sandbox.examine
+		at.Examine = box.examine
 	}
-	t.left = leftover.New(t.Place, t.opts.family.atWork)
+	place := workspace.NewPlace(dir, ledger, at)
+	left := leftover.New(place, o.family.atWork)
 	// Processes of a dead run could still write: end them before the world is read.
-	if err := t.left.EndProcesses(); err != nil {
-		return err
+	if err := left.EndProcesses(); err != nil {
+		return nil, err
 	}
-	recoverWorld := t.Place.World.Recover
-	if t.Place.Abandon {
-		recoverWorld = t.Place.World.Abandon
+	recoverWorld := place.World.Recover
+	if place.Abandon {
+		recoverWorld = place.World.Abandon
 	}
-	if t.recovery, err = recoverWorld(ctx); err != nil {
-		return fmt.Errorf("recover the world: %w", err)
+	if found.recovery, err = recoverWorld(ctx); err != nil {
+		return nil, fmt.Errorf("recover the world: %w", err)
 	}
-	if t.Memory, err = memory.Open(t.Ledger, t.Place.Dir, h.KnowledgeBase(), memory.Options{
-		Model: t.opts.Model, Reader: t.opts.Cards.Reader, Embedder: t.opts.Cards.Embedder, Passing: t.opts.Callbacks.Passing,
-	}); err != nil {
-		return err
-	}
-	t.Place.Jobs = jobs.New(jobs.Options{
-		Task: t.Ledger.ID, Home: h, Dir: filepath.Join(h.Task(t.Ledger.ID), "jobs"), Before: t.Ledger.State().Jobs.Begun,
-		Post: func(ctx context.Context, b op.Body) error { return t.Ledger.Journal.Post(ctx, b) },
+	mem, err := memory.Open(ledger, dir.Dir, h.KnowledgeBase(), memory.Options{
+		Model: o.Model, Reader: o.Cards.Reader, Embedder: o.Cards.Embedder, Passing: o.Callbacks.Passing,
 	})
-	if t.tools, err = toolset.New(toolset.Options{
-		Own: t.opts.Tools, Sources: t.opts.Sources, Agent: opened.Agent, Asked: opened.Tools, Count: counter.Count, Sandbox: t.sandbox.Get, Redactor: t.Ledger.Journal.Redactor(),
-	}); err != nil {
-		return err
+	if err != nil {
+		return nil, err
 	}
-	t.gate = gate.New(t.Place, gate.Options{
-		Tools: func() *tool.Registry { return t.tools.Registry }, Approve: t.opts.Callbacks.Approve, Asking: &t.opts.family.askMu, Rules: t.opts.Guards.Rules,
-		Mode: approval.Mode(cmp.Or(t.opts.Guards.Approval, t.Ledger.State().Grants.Mode, opened.Approval)), Above: t.opts.above,
+	undo = append(undo, mem.Close)
+	tools, err := toolset.New(toolset.Options{
+		Own: o.Tools, Sources: o.Sources, Agent: opened.Agent, Asked: opened.Tools, Count: counter.Count, Sandbox: box.Get, Redactor: ledger.Journal.Redactor(),
 	})
-	t.features = t.makeFeatures()
-	t.runner = t.makeRunner()
-	return nil
+	if err != nil {
+		return nil, err
+	}
+	asked := &user{place: place, callbacks: &o.Callbacks, mu: &o.family.askMu}
+	f := newFeatures(o, place, tools, gate.Options{
+		Tools: func() *tool.Registry { return tools.Registry }, Approve: o.Callbacks.Approve, Asking: &o.family.askMu, Rules: o.Guards.Rules,
+		Mode: approval.Mode(cmp.Or(o.Guards.Approval, ledger.State().Grants.Mode, opened.Approval)), Above: o.above,
+	}, box)
+	return &Task{
+		Ledger: ledger, Place: place, Memory: mem, opts: o, sandbox: box, tools: tools, left: left, user: asked, features: f,
+		runner: newRunner(o, place, mem, tools, box, asked, f), hold: found,
+	}, nil
 }
 
 // Offer is [taskdir.LiveDir.Offer], refused while a command runs in the background.
 func (t *Task) Offer(closed func() error) (take func() bool, err error) {
-	return t.live.Offer(func() error {
+	return t.hold.live.Offer(func() error {
 		if len(t.Ledger.State().Jobs.Running) > 0 {
 			return taskdir.ErrBusy
 		}
@@ -383,29 +398,14 @@ func (t *Task) Offer(closed func() error) (take func() bool, err error) {
 // Close releases the process's hold on the task and seals the stream; the task can be opened
 // again. A second call does nothing.
 func (t *Task) Close() error {
-	if t.live == nil {
+	if t.hold.live == nil {
 		return nil
 	}
-	var errs []error
-	if t.Place != nil && t.Place.Jobs != nil { // before the stream: their ends are recorded
-		errs = append(errs, t.Place.Jobs.Close())
-		t.Place.Jobs = nil
-	}
-	if t.Memory != nil {
-		errs = append(errs, t.Memory.CountCards())
-	}
-	if t.Ledger != nil {
-		t.Ledger.SnapshotClose()
-		errs = append(errs, t.Ledger.Journal.Close())
-	}
-	if t.Place != nil {
-		errs = append(errs, t.Place.Close())
-	}
-	if t.Memory != nil {
-		errs = append(errs, t.Memory.Close())
-	}
-	errs = append(errs, t.live.Release()) // last: until here no other task may work in the directory
-	t.live = nil
+	errs := []error{t.Place.Jobs.Close(), t.Memory.CountCards()} // before the stream: both are recorded
+	t.Ledger.SnapshotClose()
+	errs = append(errs, t.Ledger.Journal.Close(), t.Place.Close(), t.Memory.Close())
+	errs = append(errs, t.hold.live.Release()) // last: until here no other task may work in the directory
+	t.hold.live = nil
 	return errors.Join(errs...)
 }
 
@@ -422,12 +422,12 @@ func (t *Task) limits() state.Limits {
 	return l
 }
 
-func (o Options) withDefaults() Options {
+func (o Options) withDefaults() *Options {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	if o.family == nil {
 		o.family = newFamily(o.Now())
 	}
-	return o
+	return &o
 }

@@ -47,9 +47,9 @@ func newTask(t testing.TB, words string, opts Options, more ...string) (*Task, t
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	task, err := Create(t.Context(), h, New{
-		ID: "t", Dir: dir, Request: "Go.", Model: m.Name(), EAS: 8000, Encoding: "cl100k_base", Approval: "auto", System: "system", Tools: more,
-	}, opts)
+	task, err := Create(t.Context(), h, New{Request: "Go.", TaskOpened: op.TaskOpened{
+		Task: "t", Dir: dir, Model: m.Name(), EAS: 8000, Encoding: "cl100k_base", Approval: "auto", System: "system", Tools: more,
+	}}, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func play(t *testing.T, h taskdir.Home, id, words string, n New) []op.Op {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	n.ID, n.Dir, n.Request, n.Model, n.EAS, n.Encoding, n.Approval, n.System = id, dir, cmp.Or(n.Request, "Print the answer."), m.Name(), 8000, "cl100k_base", "auto", "system"
+	n.Task, n.Dir, n.Request, n.Model, n.EAS, n.Encoding, n.Approval, n.System = id, dir, cmp.Or(n.Request, "Print the answer."), m.Name(), 8000, "cl100k_base", "auto", "system"
 	var ops []op.Op
 	task, err := Create(t.Context(), h, n, Options{Model: m, Tools: tools, Callbacks: Callbacks{Op: func(o op.Op) { ops = append(ops, o) }}})
 	if err != nil {
@@ -282,7 +282,7 @@ func TestOwnProject(t *testing.T) {
 	if got := shown(play(t, h, "three", nothing, New{Request: asked})); len(got.Cards) != 2 || strings.Count(got.Text, "\n[lesson ") != 2 || strings.Count(got.Text, "> Issue: ") != 1 {
 		t.Errorf("at the start of the project's third task: %+v", got)
 	}
-	if got := shown(play(t, h, "four", nothing, New{Request: asked, Repo: "elsewhere"})); len(got.Cards) != 0 {
+	if got := shown(play(t, h, "four", nothing, New{Request: asked, TaskOpened: op.TaskOpened{Repo: "elsewhere"}})); len(got.Cards) != 0 {
 		t.Errorf("in another project: %+v", got)
 	}
 }

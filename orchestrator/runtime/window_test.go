@@ -137,7 +137,7 @@ func pressedTask(t *testing.T, draw uint64) *cacheMeter {
 	for i := range 10 {
 		m.jumps = append(m.jumps, 14+18*i)
 	}
-	task, _ := newMeteredTask(t, m, New{EAS: 16_000, Window: 128_000, Encoding: "o200k_base", Mark: "wqtzob"})
+	task, _ := newMeteredTask(t, m, New{TaskOpened: op.TaskOpened{EAS: 16_000, Window: 128_000, Encoding: "o200k_base", Mark: "wqtzob"}})
 	for i := range 40 { // From a few lines to long listings
 		size := 1000 + m.rand.IntN(2000)
 		if i%4 == 0 {
@@ -187,7 +187,7 @@ func newMeteredTask(t *testing.T, m model.Model, n New) (*Task, taskdir.Home) {
 	}
 	root := t.TempDir()
 	h := taskdir.Home{User: filepath.Join(root, "user"), State: filepath.Join(root, "s"), Data: filepath.Join(root, "s"), Config: filepath.Join(root, "s")}
-	n.ID, n.Dir, n.Request, n.Model, n.Approval, n.System = "t", filepath.Join(root, "w"), "Go.", m.Name(), "auto", systemPrompt(t)
+	n.Task, n.Dir, n.Request, n.Model, n.Approval, n.System = "t", filepath.Join(root, "w"), "Go.", m.Name(), "auto", systemPrompt(t)
 	if err := os.Mkdir(n.Dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

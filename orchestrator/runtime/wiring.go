@@ -4,51 +4,65 @@ import (
 	"context"
 	"fmt"
 
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/mail"
 	"anamnesis/orchestrator/feature/repeat"
 	"anamnesis/orchestrator/feature/research"
 	"anamnesis/orchestrator/gate"
+	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/toolset"
+	"anamnesis/orchestrator/workspace"
 )
 
 // features are what a task's agent can do beside calling tools. This file alone names them here:
 // how each is made, its tools, its checks and its effects.
 type features struct {
-	repeat   *repeat.Guard
-	research *research.Guard
+	gate      *gate.Gate
+	mail      *mail.Sender
+	repeat    *repeat.Guard
+	research  *research.Guard
+	subagents *subagents
 }
 
-func (t *Task) makeFeatures() features {
+func newFeatures(o *Options, p *workspace.Place, tools *toolset.Set, g gate.Options, box *sandbox) features {
 	f := features{
-		repeat:   repeat.New(t.Place, t.tools, repeat.Options{Polling: t.opts.Guards.Polling, RunUndone: t.opts.Guards.RunUndone}),
-		research: research.New(t.Place, t.tools, t.opts.Guards.KnownModel),
+		gate: gate.New(p, g),
+		mail: mail.New(p, func(ops []op.Op) []string {
+			effects, _ := subagentsIn(p, ops)
+			return effects
+		}),
+		repeat:   repeat.New(p, tools, repeat.Options{Polling: o.Guards.Polling, RunUndone: o.Guards.RunUndone}),
+		research: research.New(p, tools, o.Guards.KnownModel),
 	}
-	t.tools.Bind(research.Tool(f.research))
+	f.subagents = &subagents{opts: o, ledger: p.Ledger, place: p, gate: f.gate, tools: tools, sandbox: box}
+	tools.Bind(append(mail.Tools(f.mail), research.Tool(f.research))...)
 	return f
 }
 
-// makeRunner returns what runs the task's calls.
-func (t *Task) makeRunner() *runner {
+// newRunner returns what runs the task's calls.
+func newRunner(o *Options, p *workspace.Place, m *memory.Memory, tools *toolset.Set, box *sandbox, u *user, f features) *runner {
 	r := &runner{
-		ledger: t.Ledger, place: t.Place, memory: t.Memory, tools: t.tools, sandbox: t.sandbox, callbacks: &t.opts.Callbacks, grace: t.opts.Grace, ask: t.askFor,
+		ledger: p.Ledger, place: p, memory: m, tools: tools, sandbox: box, callbacks: &o.Callbacks, grace: o.Grace, ask: u.ask,
 		env: tool.Env{
-			Dir: t.Place.Dir, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Redactor: t.Ledger.Journal.Redactor(), Jobs: t.Place.Jobs, Todos: t.Ledger.CurrentTodos,
+			Dir: p.Dir, Timeline: taskTimeline{p.Ledger, m}, Redactor: p.Journal.Redactor(), Jobs: p.Jobs, Todos: p.CurrentTodos,
 		},
 	}
-	if len(t.opts.Subagents) > 0 {
-		r.env.Subagents = taskSubagents{t}
+	if len(o.Subagents) > 0 {
+		r.env.Subagents = f.subagents
 	}
 	r.checks = []gate.Check{
-		r.checkTime,             // a call after the end is not even looked at
-		r.checkArgs,             // every later check reads its tool and its arguments
-		r.checkSecrets,          // before a user sees the arguments, so that what is shown is what runs
-		t.features.repeat.Check, // before anybody is asked: the answer would be the same as before
-		r.prepareSandbox,        // the approval depends on whether the network is held
-		r.previewEdit,           // an edit that cannot be made needs no approval
-		t.gate.CheckRules,       // a rule that refuses needs neither research nor a user
-		t.features.research.Check,
-		t.gate.AskUser, // last: a user is asked only about a call that will run
+		r.checkTime,       // a call after the end is not even looked at
+		r.checkArgs,       // every later check reads its tool and its arguments
+		r.checkSecrets,    // before a user sees the arguments, so that what is shown is what runs
+		f.repeat.Check,    // before anybody is asked: the answer would be the same as before
+		r.prepareSandbox,  // the approval depends on whether the network is held
+		r.previewEdit,     // an edit that cannot be made needs no approval
+		f.gate.CheckRules, // a rule that refuses needs neither research nor a user
+		f.research.Check,  // before the user, who is not asked about what the agent has to look up
+		f.gate.AskUser,    // last: a user is asked only about a call that will run
 	}
 	return r
 }
@@ -83,7 +97,7 @@ func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Faul
 	case state.ActJump:
 		return nil, t.performJump(ctx, keep)
 	case state.ActMail:
-		return nil, t.deliverMail(keep)
+		return nil, t.features.mail.Deliver(keep)
 	case state.ActFinishJump:
 		return nil, t.finishJump(keep, nil)
 	case state.ActTellRestore:

@@ -16,7 +16,7 @@ import (
 // next reports what happened.
 func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.RestoreOptions, resumed *op.TaskResumed) (res worldstate.Result, err error) {
 	defer func() {
-		if err != nil && t.made { // a resume must be refused as before
+		if err != nil && t.hold.made { // a resume must be refused as before
 			os.Remove(t.Place.Dir) // fails where anything is in it
 		}
 	}()
@@ -37,7 +37,7 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 // present files, and the model is shown which of them differ from that step. It reports
 // whether anything was abandoned.
 func (t *Task) AbandonRestore(ctx context.Context, resumed *op.TaskResumed) (bool, error) {
-	if t.recovery == nil && t.Ledger.State().Jump.Intended == nil && t.Ledger.State().World.Restoring == nil {
+	if t.hold.recovery == nil && t.Ledger.State().Jump.Intended == nil && t.Ledger.State().World.Restoring == nil {
 		return false, nil
 	}
 	return true, t.takeOver(ctx, context.WithoutCancel(ctx), resumed, "Not run: the user took the task over before it began.")

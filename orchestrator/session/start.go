@@ -177,18 +177,18 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 	if err != nil {
 		return nil, err
 	}
-	if n.ID == "" { // as late as possible: it reserves the name
-		if n.ID, err = taskdir.NewTaskID(s.Home, WithoutSecrets(r.Text, opts.Secrets)); err != nil {
+	if n.Task == "" { // as late as possible: it reserves the name
+		if n.Task, err = taskdir.NewTaskID(s.Home, WithoutSecrets(r.Text, opts.Secrets)); err != nil {
 			done()
 			return nil, err
 		}
 	}
 	return o.hold(ctx, m, done, Info{
-		Task: n.ID, Agent: n.Agent.Name, Dir: n.Dir, EAS: n.EAS, EASFrom: n.EASFrom, Approval: mode, Notice: notice,
+		Task: n.Task, Agent: n.Agent.Name, Dir: n.Dir, EAS: n.EAS, EASFrom: n.EASFrom, Approval: mode, Notice: notice,
 	}, func() (*runtime.Task, error) {
 		t, err := runtime.Create(ctx, s.Home, n, opts)
 		if err != nil && r.ID == "" {
-			os.Remove(s.Home.Task(n.ID)) // the reservation, if nothing is in it
+			os.Remove(s.Home.Task(n.Task)) // the reservation, if nothing is in it
 		}
 		return t, err
 	})
@@ -252,11 +252,14 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 	if err != nil {
 		return runtime.New{}, err
 	}
-	n := runtime.New{
-		Rules: r.Rules,
-		ID:    r.ID, Dir: r.Dir, Request: r.Text, Model: m.Name, BaseURL: m.BaseURL, Reflect: m.reflectName,
+	n := runtime.New{Request: r.Text, TaskOpened: op.TaskOpened{
+		Task: r.ID, Dir: r.Dir, Model: m.Name, BaseURL: m.BaseURL, Reflect: m.reflectName,
 		EAS: row.EAS, EASFrom: row.Source, Window: row.Advertised, Encoding: row.Encoding,
-		Approval: mode, Sandbox: o.Sandbox, Writable: r.Writable, Limits: o.limits(), Tools: o.tools, Redact: o.Redact,
+		Allow: approval.Texts(r.Rules, approval.Allow), Ask: approval.Texts(r.Rules, approval.Ask), Deny: approval.Texts(r.Rules, approval.Refuse),
+		Approval: mode, Sandbox: o.Sandbox, Writable: r.Writable, Tools: o.tools, Redact: o.Redact,
+	}}
+	if limits := o.limits(); limits != (op.Limits{}) {
+		n.Limits = &limits
 	}
 	if !row.Known && row.Origin == "" {
 		n.EASFrom = fmt.Sprintf("%s is not in the EAS table", m.Lookup)
@@ -276,14 +279,14 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 	if n.Window > 0 && n.EAS > n.Window {
 		return n, r.easTooLarge(&n)
 	}
-	if err := n.CheckNames(o.TaskSecrets(r.Dir, o.Redact)); err != nil || n.ID == "" { // before they are shown
+	if err := n.CheckNames(o.TaskSecrets(r.Dir, o.Redact)); err != nil || n.Task == "" { // before they are shown
 		return n, err
 	}
-	if err := taskdir.CheckTaskID(n.ID); err != nil {
+	if err := taskdir.CheckTaskID(n.Task); err != nil {
 		return n, Usagef("--task: %v", err)
 	}
-	if _, err := taskdir.ReadState(o.Home, n.ID); !errors.Is(err, taskdir.ErrNoTask) {
-		return n, Usagef("task %s exists: 'anamnesis resume %s' continues it, --task names another", n.ID, n.ID)
+	if _, err := taskdir.ReadState(o.Home, n.Task); !errors.Is(err, taskdir.ErrNoTask) {
+		return n, Usagef("task %s exists: 'anamnesis resume %s' continues it, --task names another", n.Task, n.Task)
 	}
 	return n, nil
 }

@@ -15,40 +15,100 @@ import (
 	"anamnesis/worldstate"
 )
 
-// Place is a task's directory and its recorded state. Except for Root, only the goroutine that
-// runs the task uses it, or calls that run one after another.
-type Place struct {
-	*journal.Ledger // of the task
-	Dir             string
-	World           *worldstate.World
-	Jobs            *jobs.Jobs // background commands; nil until the task is open
+// Directory is a task's directory and the store of its snapshots, as long as a process holds
+// them. Root may be called from any goroutine.
+type Directory struct {
+	Dir       string
+	World     *worldstate.World
+	staysOpen bool       // World stays open
+	rootMu    sync.Mutex // guards root
+	root      *os.Root   // of the directory; see Root
+}
+
+// OpenDirectory opens a directory and the store of its snapshots. kept is a World of the directory
+// that stays open when the directory is closed; if nil, it opens its own.
+func OpenDirectory(dir, store string, o *worldstate.Options, kept *worldstate.World) (*Directory, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the world: %w", err)
+	}
+	if kept != nil && !sameStore(store, kept) { // the task was moved
+		kept = nil
+	}
+	d := &Directory{Dir: dir, World: kept, staysOpen: kept != nil, root: root}
+	if d.staysOpen {
+		err = kept.SetTask(o.Task)
+	} else {
+		d.World, err = worldstate.Open(dir, store, o)
+	}
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return d, nil
+}
+
+// Close closes the directory, and the store unless that stays open.
+func (d *Directory) Close() error {
+	if d.staysOpen {
+		return d.root.Close()
+	}
+	return errors.Join(d.World.Close(), d.root.Close())
+}
+
+// Root returns the world's directory for the file tools. If a command replaced the directory,
+// it is opened again. While there is none, the tools find nothing in the old one.
+func (d *Directory) Root() (*os.Root, error) {
+	d.rootMu.Lock()
+	defer d.rootMu.Unlock()
+	now, err := os.Stat(d.Dir)
+	if err != nil {
+		return d.root, nil
+	}
+	if held, err := d.root.Stat("."); err == nil && os.SameFile(held, now) {
+		return d.root, nil
+	}
+	root, err := os.OpenRoot(d.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the world: %w", err)
+	}
+	old := d.root
+	d.root = root
+	return root, old.Close()
+}
+
+// Options are what a place knows of its task beside the record. The zero value is a place without
+// commands, whose task nobody began.
+type Options struct {
+	Jobs *jobs.Jobs // background commands; nil: none
 	// Abandon ends an interrupted jump or restore with the present files.
 	Abandon bool
 	// Changed passes a change on to the task that began this one in the same directory; nil if
 	// there is none.
 	Changed func(ctx context.Context, b *op.WorldChanged) error
-
 	// Disturbed is called after the save that ends a step. by, if not empty, names another
 	// program that may have changed files in this step; late reports that the step's own agent
 	// did not wait for the save. nil: neither ever happens.
 	Disturbed func() (by string, late bool)
-
 	// Examine runs move, which restores files, and quarantines what git would run by them; note
 	// names that. nil: move is only run.
 	Examine func(ctx context.Context, move func() error) (note string, err error)
+	// Writes learns what the commands of the task's sandboxes change; nil: there are none.
+	Writes *guard.Writes
+}
 
-	// Writes learns what the commands of the task's sandboxes change.
-	Writes guard.Writes
+// Place is a task's directory and its recorded state. Except for Root, only the goroutine that
+// runs the task uses it, or calls that run one after another.
+type Place struct {
+	*journal.Ledger // of the task
+	*Directory
+	Options
 
 	// Autorun are the changed paths of steps that other programs run by themselves; the owner of
 	// the place resets it.
 	Autorun []string
 
-	staysOpen bool       // World stays open
-	rootMu    sync.Mutex // guards root
-	root      *os.Root   // of the directory; see Root
-	damaged   string     // see Damaged
-	here      SavedWorld // of the current step, once needed
+	damaged string     // see Damaged
+	here    SavedWorld // of the current step, once needed
 
 	// Of the calls under way; see changed.go.
 	seen          SavedWorld // the last snapshot
@@ -62,55 +122,12 @@ type Place struct {
 	authors authors
 }
 
-// OpenPlace opens a directory and the store of its snapshots. kept is a World of the directory
-// that stays open when the place is closed; if nil, the place opens its own.
-func OpenPlace(dir, store string, o *worldstate.Options, kept *worldstate.World) (*Place, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("open the world: %w", err)
+// NewPlace returns the place of a task that works in a directory.
+func NewPlace(d *Directory, l *journal.Ledger, o Options) *Place {
+	if o.Writes == nil {
+		o.Writes = new(guard.Writes)
 	}
-	if kept != nil && !sameStore(store, kept) { // the task was moved
-		kept = nil
-	}
-	p := &Place{Dir: dir, World: kept, staysOpen: kept != nil, root: root}
-	if p.staysOpen {
-		err = kept.SetTask(o.Task)
-	} else {
-		p.World, err = worldstate.Open(dir, store, o)
-	}
-	if err != nil {
-		return nil, errors.Join(err, root.Close())
-	}
-	return p, nil
-}
-
-// Close closes the directory, and the store unless that stays open.
-func (p *Place) Close() error {
-	if p.staysOpen {
-		return p.root.Close()
-	}
-	return errors.Join(p.World.Close(), p.root.Close())
-}
-
-// Root returns the world's directory for the file tools. If a command replaced the directory,
-// it is opened again. While there is none, the tools find nothing in the old one.
-func (p *Place) Root() (*os.Root, error) {
-	p.rootMu.Lock()
-	defer p.rootMu.Unlock()
-	now, err := os.Stat(p.Dir)
-	if err != nil {
-		return p.root, nil
-	}
-	if held, err := p.root.Stat("."); err == nil && os.SameFile(held, now) {
-		return p.root, nil
-	}
-	root, err := os.OpenRoot(p.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("open the world: %w", err)
-	}
-	old := p.root
-	p.root = root
-	return root, old.Close()
+	return &Place{Ledger: l, Directory: d, Options: o}
 }
 
 // Fork copies the present world for a subagent.

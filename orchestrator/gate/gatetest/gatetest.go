@@ -30,21 +30,23 @@ func Place(t *testing.T, opened op.TaskOpened, calls ...op.Call) *workspace.Plac
 			t.Fatal(err)
 		}
 	}
-	place, err := workspace.OpenPlace(dir, filepath.Join(root, "store"), &worldstate.Options{Home: root}, nil)
+	world, err := workspace.OpenDirectory(dir, filepath.Join(root, "store"), &worldstate.Options{Home: root}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = place.World.Close() })
+	t.Cleanup(func() { _ = world.Close() })
 	count, err := tokens.ForEncoding("r50k_base")
 	if err != nil {
 		t.Fatal(err)
 	}
 	jo := journal.Options{Count: count.Count, Learned: new(redact.Learned)}
 	jo.Stream.Now = time.Now
-	if place.Ledger, err = journal.OpenLedger(h, "t", count, 0, jo); err != nil {
+	ledger, err := journal.OpenLedger(h, "t", count, 0, jo)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = place.Journal.Close() })
+	t.Cleanup(func() { _ = ledger.Journal.Close() })
+	place := workspace.NewPlace(world, ledger, workspace.Options{})
 	opened.Task, opened.Dir = "t", dir
 	err = place.Record(t.Context(), &opened, &op.UserSaid{Text: "go", Source: op.SourceRequest}, &op.WorldSaved{}, &op.ModelAsked{LastSeq: 3}, &op.ModelReplied{Calls: calls})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/orchestrator/feature/mail"
 	"anamnesis/orchestrator/feature/research"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
@@ -58,7 +59,7 @@ func Tools(o Options) []tool.Tool {
 }
 
 // asked are the tools that an agent has only if its spec names them.
-func asked() []tool.Tool { return []tool.Tool{timeline.SendDMail(), timeline.DMail()} }
+func asked() []tool.Tool { return mail.Tools(nil) }
 
 // OptInNames lists the names of the opt-in tools.
 func OptInNames() []string { return names(asked()) }

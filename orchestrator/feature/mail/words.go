@@ -1,26 +1,27 @@
-package notice
+package mail
 
 import (
 	"fmt"
 	"strings"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
 )
 
-// Mail is the text of a D-Mail, apart from the task, so that its wording can be tested.
-type Mail struct {
+// Message is the text of a D-Mail, apart from the task, so that its wording can be tested.
+type Message struct {
 	op.Mail
-	To, From int      // the steps it goes to and comes from
-	Ops      op.Range // what it replaces
-	Messages int      // how many it removed
-	Ledger            // of what it replaces
-	Changed  []string // files that differ from the checkpoint's
-	Unknown  string   // why that is not known
-	Left     string   // steps before the checkpoint that the directory does not hold
-	Later    string   // checkpoints after this one
+	To, From      int      // the steps it goes to and comes from
+	Ops           op.Range // what it replaces
+	Messages      int      // how many it removed
+	notice.Ledger          // of what it replaces
+	Changed       []string // files that differ from the checkpoint's
+	Unknown       string   // why that is not known
+	Left          string   // steps before the checkpoint that the directory does not hold
+	Later         string   // checkpoints after this one
 }
 
-func (m Mail) String() string {
+func (m Message) String() string {
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "[D-Mail from future self]\n%s\n[/D-Mail]\n", strings.TrimSpace(m.Message))
 	which := fmt.Sprint("checkpoint ", m.Checkpoint)
@@ -35,9 +36,9 @@ func (m Mail) String() string {
 	} else {
 		m.writeStanding(&sb)
 	}
-	if len(m.unsure) > 0 {
+	if len(m.Unsure) > 0 {
 		sb.WriteString("\nOf unknown outcome, because the program stopped while they ran; look before you repeat one:")
-		writeItems(&sb, m.unsure)
+		notice.WriteItems(&sb, m.Unsure)
 	}
 	if m.Later != "" {
 		fmt.Fprintf(&sb, "\nLater checkpoints are still there and can be sent to: %s.", m.Later)
@@ -46,7 +47,7 @@ func (m Mail) String() string {
 }
 
 // writeStanding lists what the removed steps left behind.
-func (m Mail) writeStanding(sb *strings.Builder) {
+func (m Message) writeStanding(sb *strings.Builder) {
 	sb.WriteString("\nThe files did not go back: the directory is as you left it, and work may already be done there. Look before you do it again.")
 	switch {
 	case m.Unknown != "":
@@ -54,14 +55,14 @@ func (m Mail) writeStanding(sb *strings.Builder) {
 	case len(m.Changed) == 0:
 		sb.WriteString("\nNo file has changed since then.")
 	default:
-		fmt.Fprintf(sb, "\nChanged since then, so that what you read of them before is out of date: %s.", List(m.Changed, len(m.Changed)))
+		fmt.Fprintf(sb, "\nChanged since then, so that what you read of them before is out of date: %s.", notice.List(m.Changed, len(m.Changed)))
 	}
 	if m.Left != "" {
 		fmt.Fprintf(sb, "\nThe directory does not hold the work of steps %s: a jump had left them.", m.Left)
 	}
 	if len(m.Effects) > 0 {
 		sb.WriteString("\nDone as well, where these commands reached beyond the directory:")
-		writeItems(sb, m.Effects)
+		notice.WriteItems(sb, m.Effects)
 	}
-	m.writeDelivered(sb)
+	m.WriteDelivered(sb)
 }

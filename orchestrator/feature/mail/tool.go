@@ -1,10 +1,11 @@
-package timeline
+package mail
 
 import (
 	"context"
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 
 	"anamnesis/opstream/op"
@@ -17,13 +18,31 @@ var sendDMailText string
 //go:embed prompt/dmail.md
 var dmailText string
 
-// SendDMail is the tool that replaces the context after a step's end by a message, as Kimi
-// CLI's tool of that name does.
-func SendDMail() tool.Tool { return sendDMail{} }
+// The names of the tools. An agent has them only if its spec names them.
+const (
+	sendName = "SendDMail"
+	markName = "dmail"
+)
 
-// DMail is the tool that does the same with checkpoints that it numbers itself, as Chimera's
-// tool of that name does.
-func DMail() tool.Tool { return dmail{} }
+// maxStep bounds a step id; JSON readers agree on integers up to here.
+const maxStep = math.MaxInt32
+
+// Mailbox is the interface of the tools to their task.
+type Mailbox interface {
+	// CheckMail returns the request that sends a D-Mail. The error explains to the model what
+	// is wrong with it.
+	CheckMail(m op.Mail) (*op.JumpRequested, error)
+	// MarkCheckpoint numbers the end of the step under way, for the call with that id. A
+	// *tool.CallError is shown to the model; any other error is internal.
+	MarkCheckpoint(ctx context.Context, call string) (number int, err error)
+}
+
+// Tools are SendDMail and dmail. Without a mailbox they describe themselves and refuse calls.
+func Tools(box Mailbox) []tool.Tool { return []tool.Tool{sendDMail{box}, dmail{box}} }
+
+// sendDMail is the tool that replaces the context after a step's end by a message, as Kimi
+// CLI's tool of that name does.
+type sendDMail struct{ box Mailbox }
 
 // brief is a D-Mail's display to a user.
 const brief = "El Psy Kongroo"
@@ -33,11 +52,9 @@ const (
 	restoreText = "Take the directory back to the checkpoint, too. Default: false."
 )
 
-type sendDMail struct{}
-
 func (sendDMail) Spec() tool.Spec {
 	return tool.Spec{
-		Name: "SendDMail", Description: strings.TrimSpace(sendDMailText),
+		Name: sendName, Description: strings.TrimSpace(sendDMailText),
 		Schema: tool.Params(
 			tool.Param{Name: "checkpoint_id", Required: true, Schema: tool.Int("The checkpoint to send to: N of a CHECKPOINT N mark.", 0, maxStep)},
 			tool.Param{Name: "message", Required: true, Schema: tool.Text(messageText)},
@@ -50,7 +67,7 @@ func (sendDMail) Spec() tool.Spec {
 	}
 }
 
-func (sendDMail) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+func (d sendDMail) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
 	a, err := tool.Decode[struct {
 		Checkpoint   int    `json:"checkpoint_id"`
 		Message      string `json:"message"`
@@ -59,18 +76,18 @@ func (sendDMail) Call(ctx context.Context, env *tool.Env, args json.RawMessage) 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return send(ctx, env, "SendDMail", op.Mail{Checkpoint: a.Checkpoint, Message: a.Message, RestoreFiles: a.RestoreFiles})
+	return send(ctx, d.box, env, sendName, op.Mail{Checkpoint: a.Checkpoint, Message: a.Message, RestoreFiles: a.RestoreFiles})
 }
 
 // send requests a D-Mail. Nothing is sent before all calls of the reply are recorded.
-func send(ctx context.Context, env *tool.Env, name string, m op.Mail) (tool.Result, error) {
-	if env.Mailbox == nil {
+func send(ctx context.Context, box Mailbox, env *tool.Env, name string, m op.Mail) (tool.Result, error) {
+	if box == nil {
 		return tool.Errorf(tool.OutsideTask, name), nil
 	}
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, fmt.Errorf("send a D-Mail: %w", err)
 	}
-	j, err := env.Mailbox.CheckMail(m)
+	j, err := box.CheckMail(m)
 	if err != nil {
 		return tool.Errorf("Not sent: %v.", err), nil
 	}
@@ -78,11 +95,13 @@ func send(ctx context.Context, env *tool.Env, name string, m op.Mail) (tool.Resu
 	return tool.Result{Text: tool.MailUnsent, Jump: j, Display: brief}, nil
 }
 
-type dmail struct{}
+// dmail is the tool that does the same with checkpoints that it numbers itself, as Chimera's
+// tool of that name does.
+type dmail struct{ box Mailbox }
 
 func (dmail) Spec() tool.Spec {
 	return tool.Spec{
-		Name: "dmail", Description: strings.TrimSpace(dmailText),
+		Name: markName, Description: strings.TrimSpace(dmailText),
 		Schema: tool.Params(
 			tool.Param{Name: "action", Required: true, Schema: tool.OneOf("checkpoint: number the end of this step. send: send a D-Mail to a checkpoint.", "checkpoint", "send")},
 			tool.Param{Name: "checkpoint_id", Schema: tool.Int("With send: the number of the checkpoint.", 0, maxStep)},
@@ -96,7 +115,7 @@ func (dmail) Spec() tool.Spec {
 	}
 }
 
-func (dmail) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+func (d dmail) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
 	a, err := tool.Decode[struct {
 		Action       string `json:"action"`
 		Checkpoint   *int   `json:"checkpoint_id"`
@@ -109,13 +128,13 @@ func (dmail) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (too
 	case a.Action == "send" && (a.Checkpoint == nil || a.Message == ""):
 		return tool.Errorf("Not sent: send needs checkpoint_id and message."), nil
 	case a.Action == "send":
-		return send(ctx, env, "dmail", op.Mail{Checkpoint: *a.Checkpoint, Numbered: true, Message: a.Message, RestoreFiles: a.RestoreFiles})
-	case env.Mailbox == nil:
-		return tool.Errorf(tool.OutsideTask, "dmail"), nil
+		return send(ctx, d.box, env, markName, op.Mail{Checkpoint: *a.Checkpoint, Numbered: true, Message: a.Message, RestoreFiles: a.RestoreFiles})
+	case d.box == nil:
+		return tool.Errorf(tool.OutsideTask, markName), nil
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("create a checkpoint: %w", ctx.Err())
 	}
-	number, err := env.Mailbox.MarkCheckpoint(ctx, env.Call)
+	number, err := d.box.MarkCheckpoint(ctx, env.Call)
 	if err != nil {
 		if res, aboutTheCall := tool.ErrorResult(err); aboutTheCall {
 			return res, nil

@@ -1,0 +1,131 @@
+// Package mail sends D-Mails. A D-Mail replaces everything in the context after a checkpoint by a
+// message that the agent wrote. Its request and its pass are those of a jump, so that the loop guard
+// and crash recovery need no further cases. It ends with op.MailDelivered, or, if files are restored,
+// with the jump.
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"anamnesis/anamnesis/note"
+	"anamnesis/anamnesis/quote"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/workspace"
+)
+
+// maxMarked is how many checkpoints the tool dmail numbers in one task.
+const maxMarked = 10_000
+
+// writerMail is the writer of a pass whose block the agent wrote.
+const writerMail = "mail"
+
+// Sender sends the D-Mails of a task. It is the Mailbox of the task's tools.
+type Sender struct {
+	place   *workspace.Place
+	effects func(ops []op.Op) []string
+}
+
+// New returns the sender of a task in a place. effects lists what subagents did beyond the
+// directory during some operations.
+func New(p *workspace.Place, effects func(ops []op.Op) []string) *Sender {
+	return &Sender{place: p, effects: effects}
+}
+
+// StepMark returns the end of a step's mark that names its checkpoint, empty if the task has no
+// tool that takes one.
+func (s *Sender) StepMark(id int) string {
+	if !slices.Contains(s.place.State().Opened.Tools, sendName) {
+		return ""
+	}
+	return fmt.Sprintf(" CHECKPOINT %d", id)
+}
+
+// CheckMail implements Mailbox.
+func (s *Sender) CheckMail(m op.Mail) (*op.JumpRequested, error) {
+	st := s.place.State()
+	to := m.Checkpoint
+	if m.Numbered {
+		if to < 0 || to >= len(st.Marked) {
+			known := "none was created in an earlier step"
+			if marks := st.Marked.Valid(-1, &st.Steps); len(marks) > 0 {
+				known = "those created are " + state.IDRanges(marks)
+			}
+			return nil, fmt.Errorf("there is no checkpoint %d; %s", to, known)
+		}
+		to = st.Marked[to].Step
+	}
+	end, err := st.Checkpoint(to)
+	switch {
+	case err != nil && m.Numbered:
+		return nil, fmt.Errorf("checkpoint %d is the end of the step under way; send to it from a later step", m.Checkpoint)
+	case err != nil:
+		return nil, err
+	case m.RestoreFiles && !end.Saved:
+		return nil, fmt.Errorf("the files of step %d were not saved (%s); without restore_files it can be sent", to, end.NoCheckpoint)
+	case strings.TrimSpace(m.Message) == "":
+		return nil, errors.New("the message is empty; it is all that remains of the steps after the checkpoint")
+	}
+	if n, most := s.place.Journal.Count(m.Message), note.BlockCap(st.Model.EAS); n > most {
+		return nil, fmt.Errorf("the message has %d tokens and may have %d; say what matters in fewer words, write long texts to a file and name it", n, most)
+	}
+	return &op.JumpRequested{To: to, Reason: "D-Mail: " + quote.OneLine(m.Message, notice.MaxDelivered), Mail: &m}, nil
+}
+
+// MarkCheckpoint implements Mailbox.
+func (s *Sender) MarkCheckpoint(ctx context.Context, call string) (number int, err error) {
+	err = s.place.Journal.PostWith(context.WithoutCancel(ctx), func(p *journal.Public) (op.Body, error) {
+		if number = p.Marked; number >= maxMarked {
+			return nil, &tool.CallError{Tool: markName, Text: fmt.Sprintf("No checkpoint was created: %d are the most a task has.", maxMarked)}
+		}
+		p.Marked++
+		return &op.CheckpointMarked{Checkpoint: number, Call: call}, nil
+	})
+	return number, err
+}
+
+// Deliver removes what came after a checkpoint from the context and inserts the D-Mail. No
+// file moves.
+func (s *Sender) Deliver(ctx context.Context) error {
+	j := s.place.State().Jump.Pending
+	if err := s.Pass(ctx, j); err != nil {
+		return err
+	}
+	return s.place.Record(ctx, &op.MailDelivered{From: s.place.State().Current, To: j.To, Reason: j.Reason})
+}
+
+// Pass records the pass that replaces the steps after the checkpoint. It takes effect when
+// the D-Mail is delivered, or with its jump. A pass that an earlier process recorded is
+// reused.
+func (s *Sender) Pass(ctx context.Context, j *state.Pending) error {
+	if len(j.Passes) > 0 {
+		return nil
+	}
+	r := op.Range{First: s.place.State().Steps.At(j.To + 1).First, Last: s.place.State().Steps.At(s.place.State().Steps.Next() - 1).Last}
+	ops, err := s.place.Ops(r)
+	if err != nil {
+		return err
+	}
+	p := &op.PassDone{Ranges: []op.Range{r}, EAS: s.place.State().Model.EAS, Trigger: op.TriggerMail, Writer: writerMail, Cards: []string{}}
+	p.MessagesRemoved, p.RangeTokens = s.place.State().Context.Removes(p)
+	ops = slices.DeleteFunc(ops, s.place.State().Settled)
+	m := Message{
+		Mail: *j.Mail, To: j.To, From: s.place.State().Current, Ops: r, Messages: p.MessagesRemoved,
+		Ledger: notice.LedgerOf(s.place.Dir, ops), Later: s.place.State().LaterCheckpoints(j.JumpRequested),
+	}
+	m.Effects = append(m.Effects, s.effects(ops)...)
+	if !j.Mail.RestoreFiles {
+		p.Words = notice.WordsOf(ops, nil, notice.WordsOfLeft, s.place.Counter.Count)
+		m.Changed, m.Unknown = s.place.ChangedSince(ctx, j.To)
+		m.Left = s.place.State().LeftBefore(j.To)
+	}
+	p.Block = m.String()
+	return s.place.Record(ctx, p)
+}
