@@ -23,9 +23,9 @@ func programName() history.Person {
 	return history.Person{Name: "anamnesis", Email: "anamnesis@localhost"}
 }
 
-// carryOut writes a planned change. Both locks are held, and the folder is
+// applyChange writes a planned change. Both locks are held, and the folder is
 // settled.
-func (s *Store) carryOut(ch Change, todo []planned) error {
+func (s *Store) applyChange(ch Change, todo []planned) error {
 	if len(todo) == 0 {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (s *Store) carryOut(ch Change, todo []planned) error {
 		f := intent.File{Path: filepath.ToSlash(rel), Data: string(p.data)}
 		if p.old != nil {
 			f.Before = hex.EncodeToString(p.old.Sum[:])
-			if err := s.keepReplaced(p.old); err != nil {
+			if err := s.saveReplaced(p.old); err != nil {
 				return err
 			}
 		}
@@ -56,7 +56,7 @@ func (s *Store) carryOut(ch Change, todo []planned) error {
 		}
 	}
 	if ch.By == Person {
-		if err := s.noteReviews(todo); err != nil {
+		if err := s.recordReviews(todo); err != nil {
 			return fmt.Errorf("note the review: %w", err)
 		}
 	}
@@ -64,7 +64,7 @@ func (s *Store) carryOut(ch Change, todo []planned) error {
 		return err
 	}
 	if err := s.writeFiles(todo); err != nil {
-		return errors.Join(err, s.takeBack(todo, in.Path))
+		return errors.Join(err, s.rollback(todo, in.Path))
 	}
 	s.histErr = s.commitIntent(&in)
 	return s.enter(todo)
@@ -85,9 +85,9 @@ func (s *Store) writeFiles(todo []planned) error {
 	return nil
 }
 
-// takeBack undoes a change that could not be written whole. Where that fails,
+// rollback undoes a change that could not be written whole. Where that fails,
 // too, the intent stays, and the next opening carries the change to its end.
-func (s *Store) takeBack(todo []planned, intentPath string) error {
+func (s *Store) rollback(todo []planned, intentPath string) error {
 	for _, p := range todo {
 		now, err := os.ReadFile(p.Path)
 		if err != nil || !bytes.Equal(now, p.data) {
@@ -129,10 +129,10 @@ func describe(todo []planned) string {
 	return fmt.Sprintf("%s %d cards\n\n- %s", verb, len(list), strings.Join(list, "\n- "))
 }
 
-// settle completes changes that a dead writer left, and commits edits by hand. The
+// prepareChange completes changes that a dead writer left, and commits edits by hand. The
 // caller holds both locks. Only failures of the files are returned; one of the history
 // is reported by [Store.HistoryError].
-func (s *Store) settle() error {
+func (s *Store) prepareChange() error {
 	if err := s.completePending(); err != nil || s.opts.NoHistory || s.histErr != nil {
 		return err
 	}
@@ -149,11 +149,11 @@ func (s *Store) openHistory() (err error) {
 	return err
 }
 
-// finish carries an intent out and takes in what that wrote.
-func (s *Store) finish(in *intent.Intent) error {
-	return in.Finish(s.fs, s.dir, func(path string) {
+// replay writes the files of an intent and enters the cards that it wrote.
+func (s *Store) replay(in *intent.Intent) error {
+	return in.Replay(s.fs, s.dir, func(path string) {
 		if st, err := s.readCard(path); err == nil && s.cards != nil {
-			s.remember(st)
+			s.setCard(st)
 		}
 	})
 }
@@ -172,7 +172,7 @@ func (s *Store) completePending() error {
 		in := &pending[i]
 		if in.Mark != "" {
 			err = s.completeRedaction(in, secrets.NewScrubber(s.opts.Redact))
-		} else if err = s.finish(in); err == nil && s.histErr == nil {
+		} else if err = s.replay(in); err == nil && s.histErr == nil {
 			s.histErr = s.commitIntent(in)
 		}
 		if err != nil {

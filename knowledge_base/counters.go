@@ -64,7 +64,7 @@ func (s *Store) Counts(id string) usage.Counts {
 	if s.closed {
 		return usage.Counts{}
 	}
-	return s.usage.Of(id)
+	return s.usage.Counts(id)
 }
 
 // countRediscovered counts the cards whose lesson was learned again. A pass or an import
@@ -89,7 +89,7 @@ func (s *Store) countRediscovered(cards []*card.Card, out []Stored) error {
 // prior is what a card's standing does to its score: its state, its date and
 // what became of the tasks that saw it, within ±15%.
 func (s *Store) prior(c *card.Head, now time.Time) float64 {
-	lean := s.usage.Of(c.ID).Lean()
+	lean := s.usage.Counts(c.ID).Lean()
 	if c.State == card.Reviewed {
 		lean += reviewedLean
 	}

@@ -45,7 +45,7 @@ func (s *Store) commitHandEdits() error {
 		c.Message = fmt.Sprintf("Edited by hand: %d cards\n\n- %s", len(paths), strings.Join(paths, "\n- "))
 	}
 	if head != "" {
-		if err := s.noteHandReviews(edits); err != nil {
+		if err := s.recordHandReviews(edits); err != nil {
 			return err
 		}
 	}
@@ -53,30 +53,30 @@ func (s *Store) commitHandEdits() error {
 	return err
 }
 
-// noteHandReviews takes a state that a user wrote into a file for their review.
+// recordHandReviews records the state that a user wrote into a file as their review.
 // What git brought into the folder is in a commit already, and what a sync brings
 // is noted as such before.
-func (s *Store) noteHandReviews(edits map[string][]byte) error {
+func (s *Store) recordHandReviews(edits map[string][]byte) error {
 	var todo []planned
 	for _, data := range edits {
 		if c, err := card.Parse(data); err == nil && !s.reviews.Knows(c.Hash()) {
 			todo = append(todo, planned{card: c})
 		}
 	}
-	if err := s.noteReviews(todo); err != nil {
+	if err := s.recordReviews(todo); err != nil {
 		return err
 	}
 	for _, p := range todo {
 		if st := s.cards[p.card.ID]; st != nil {
-			s.remember(s.reviews.Judge(st))
+			s.setCard(s.reviews.Judge(st))
 		}
 	}
 	return nil
 }
 
-// handReviews looks for reviews that a user wrote into files since the last
+// detectHandReviews looks for reviews that a user wrote into files since the last
 // commit.
-func (s *Store) handReviews() error {
+func (s *Store) detectHandReviews() error {
 	edits := make(map[string][]byte)
 	for _, st := range s.cards {
 		if st.Claimed && !s.reviews.Arrived[st.Lesson.String()] {
@@ -103,7 +103,7 @@ func (s *Store) handReviews() error {
 			delete(edits, path)
 		}
 	}
-	return s.noteHandReviews(edits)
+	return s.recordHandReviews(edits)
 }
 
 // withholdSecrets removes from edits the files that hold a secret: they stay as the user

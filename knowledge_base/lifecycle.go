@@ -68,7 +68,7 @@ func verify(c, old *card.Card, ch *Change, now time.Time) error {
 // Text returns a card's text as it counts here, which is its file's unless a
 // project ships it as reviewed, and the file's fingerprint.
 func (s *Store) Text(id string) (text []byte, fingerprint string, err error) {
-	if err := s.freshen(); err != nil {
+	if err := s.refreshWatched(); err != nil {
 		return nil, "", err
 	}
 	s.mu.RLock()

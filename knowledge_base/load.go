@@ -25,8 +25,8 @@ type contents struct {
 	unrecorded int
 }
 
-// noteAgainst enters what a card says it contradicts.
-func (c *contents) noteAgainst(h *card.Head) {
+// addContradictions enters the ids that a card contradicts.
+func (c *contents) addContradictions(h *card.Head) {
 	for _, id := range h.Links().Contradicts {
 		if !slices.Contains(c.against[id], h.ID) {
 			c.against[id] = append(c.against[id], h.ID)
@@ -102,7 +102,7 @@ func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out co
 			return out, fmt.Errorf("more than %d cards; move some to another folder", MaxCards)
 		}
 		out.cards[r.File.ID] = r.File
-		out.noteAgainst(&r.File.Head)
+		out.addContradictions(&r.File.Head)
 		out.lessons[r.File.Lesson.Mark()] = r.File.ID
 	}
 	out.usage, err = usage.Read(s.usagePath())

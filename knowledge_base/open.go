@@ -66,7 +66,7 @@ func Open(dir string, o *Options) (*Store, error) {
 	}
 	err = s.load(context.Background(), nil)
 	if err == nil {
-		err = s.unlessReadOnly(errors.Join(s.handReviews(), s.sweepMonths()))
+		err = s.unlessReadOnly(errors.Join(s.detectHandReviews(), s.sweepMonths()))
 	}
 	if err != nil {
 		if s.watch != nil {

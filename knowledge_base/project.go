@@ -39,32 +39,32 @@ func (o Options) ForProject(global string) *Options {
 	return &o
 }
 
-// noteReviews writes down what the change reviews, before its files.
-func (s *Store) noteReviews(todo []planned) error {
+// recordReviews records what the change reviews, before its files are written: a review without its card harms nothing.
+func (s *Store) recordReviews(todo []planned) error {
 	var cards []*card.Card
 	for _, p := range todo {
 		if p.card.State == card.Reviewed {
 			cards = append(cards, p.card)
 		}
 	}
-	return s.reviews.Note(reviews.Reviewed, s.opts.Now(), cards)
+	return s.reviews.Record(reviews.Reviewed, s.opts.Now(), cards)
 }
 
-// noteArrived writes down which lessons a sync brings: until they are reviewed
+// recordArrived records which lessons a sync brings: until they are reviewed
 // here they count as outside text.
-func (s *Store) noteArrived(in *intent.Intent) error {
+func (s *Store) recordArrived(in *intent.Intent) error {
 	var cards []*card.Card
 	for _, f := range in.Files {
 		c, err := card.Parse([]byte(f.Data))
-		if err == nil && !f.Gone && folder.IsCardFile(f.Path) && !s.reviews.Knows(c.Hash()) && !s.lessonHere(c) {
+		if err == nil && !f.Gone && folder.IsCardFile(f.Path) && !s.reviews.Knows(c.Hash()) && !s.hasLesson(c) {
 			cards = append(cards, c)
 		}
 	}
-	return s.reviews.Note(reviews.Arrived, s.opts.Now(), cards)
+	return s.reviews.Record(reviews.Arrived, s.opts.Now(), cards)
 }
 
-// lessonHere reports whether a card says here what c says.
-func (s *Store) lessonHere(c *card.Card) bool {
+// hasLesson reports whether a card here says what c says.
+func (s *Store) hasLesson(c *card.Card) bool {
 	st := s.cards[s.lessons[folder.LessonOf(c).Mark()]]
 	return st != nil && st.Lesson == folder.LessonOf(c)
 }

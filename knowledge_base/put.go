@@ -100,7 +100,7 @@ func (s *Store) Apply(ctx context.Context, ch Change) ([]Stored, error) {
 		return nil, fmt.Errorf("put cards: %w", err)
 	}
 	defer lock.Close()
-	if err := s.settle(); err != nil {
+	if err := s.prepareChange(); err != nil {
 		return nil, fmt.Errorf("put cards: %w", err)
 	}
 	if err := s.redactChange(&ch, cards); err != nil {
@@ -121,7 +121,7 @@ func (s *Store) Apply(ctx context.Context, ch Change) ([]Stored, error) {
 			todo = append(todo, p)
 		}
 	}
-	if err := s.carryOut(ch, todo); err != nil {
+	if err := s.applyChange(ch, todo); err != nil {
 		return nil, fmt.Errorf("put card %s: %w", cards[0].ID, err)
 	}
 	return out, s.countRediscovered(cards, out)
@@ -181,7 +181,7 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 		return p, nil
 	}
 	if old == nil {
-		twin, err := s.twin(c)
+		twin, err := s.duplicateOf(c)
 		if err != nil {
 			return p, err
 		}
@@ -200,7 +200,7 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 	data := c.Markdown()
 	write, err := s.mayReplace(old, was, c, data)
 	if err != nil || !write {
-		s.remember(old)
+		s.setCard(old)
 		return p, err
 	}
 	p.data = data
@@ -223,24 +223,24 @@ func (s *Store) PathOf(c *card.Card) string {
 // Now is the time by the store's clock.
 func (s *Store) Now() time.Time { return s.opts.Now() }
 
-// twin returns another card that says exactly what c says; nil when there is none. A card that other
+// duplicateOf returns another card that says exactly what c says; nil when there is none. A card that other
 // tasks may not see yet is no twin of one they may.
-func (s *Store) twin(c *card.Card) (*folder.File, error) {
+func (s *Store) duplicateOf(c *card.Card) (*folder.File, error) {
 	says := folder.LessonOf(c)
 	id := s.lessons[says.Mark()]
 	if id == "" {
 		return nil, nil
 	}
 	st, err := s.current(id)
-	if err != nil || st == nil || st.Lesson != says || hidden(&st.Head) && !hidden(new(c.Head())) {
+	if err != nil || st == nil || st.Lesson != says || ownTaskOnly(&st.Head) && !ownTaskOnly(new(c.Head())) {
 		return nil, err
 	}
 	return st, nil
 }
 
-// hidden reports a draft that is shown to its own task only: one with outside
+// ownTaskOnly reports whether the card is a draft that is shown to its own task only: one with outside
 // text, or one drawn from other cards, which say it themselves meanwhile.
-func hidden(c *card.Head) bool {
+func ownTaskOnly(c *card.Head) bool {
 	return c.State == card.Draft && (c.Tainted || len(c.Links().Generalizes) > 0)
 }
 
@@ -295,8 +295,8 @@ func (s *Store) mayReplace(old *folder.File, was, c *card.Card, data []byte) (bo
 	return true, nil
 }
 
-// keepReplaced keeps the former text of a draft in a store without a history.
-func (s *Store) keepReplaced(old *folder.File) error {
+// saveReplaced stores the former text of a draft in a store without a history.
+func (s *Store) saveReplaced(old *folder.File) error {
 	if !s.opts.NoHistory {
 		return nil
 	}
@@ -315,7 +315,7 @@ func (s *Store) enter(todo []planned) error {
 		if err != nil {
 			return err // Validate has read it back before
 		}
-		s.remember(s.reviews.Judge(folder.NewFile(kept, p.Path, p.data)))
+		s.setCard(s.reviews.Judge(folder.NewFile(kept, p.Path, p.data)))
 	}
 	return nil
 }

@@ -76,9 +76,9 @@ func (s *Store) findSecrets(ctx context.Context) (*Secrets, *secrets.Scrubber, [
 			return nil, nil, nil, err
 		}
 		plan, err := b.Plan(s.dir, paths)
-		var taken *secrets.TakenError
-		if errors.As(err, &taken) {
-			err = &ConflictError{"of " + taken.Name, taken.Path, "a file of that name is there; move it away"}
+		var conflict *secrets.NameConflictError
+		if errors.As(err, &conflict) {
+			err = &ConflictError{"of " + conflict.Name, conflict.Path, "a file of that name is there; move it away"}
 		}
 		if err != nil {
 			return nil, nil, nil, err
@@ -138,7 +138,7 @@ func (s *Store) RemoveSecrets(ctx context.Context) (*Secrets, error) {
 	defer lock.Close()
 	notice := s.opts.Notice
 	s.opts.Notice = nil // what holds a secret has none soon
-	if err = s.settle(); err == nil {
+	if err = s.prepareChange(); err == nil {
 		err = s.histErr
 	}
 	s.opts.Notice = notice
@@ -159,7 +159,7 @@ func (s *Store) RemoveSecrets(ctx context.Context) (*Secrets, error) {
 func (s *Store) removeSecrets(ctx context.Context, b *secrets.Scrubber, files []intent.File) error {
 	in := intent.New(s.folder.Index, s.opts.Now())
 	in.Author, in.Files, in.Mark = programName(), files, redactionMark
-	if err := s.noteScrubbed(files); err != nil {
+	if err := s.recordScrubbed(files); err != nil {
 		return err
 	}
 	if err := in.Write(s.fs); err != nil {
@@ -175,9 +175,9 @@ func (s *Store) removeSecrets(ctx context.Context, b *secrets.Scrubber, files []
 // that are no cards, and what is derived from them changes as well.
 const redactionMark = "redact"
 
-// noteScrubbed notes what is reviewed here, and what arrived from elsewhere, under
+// recordScrubbed notes what is reviewed here, and what arrived from elsewhere, under
 // what it says without its secrets.
-func (s *Store) noteScrubbed(files []intent.File) error {
+func (s *Store) recordScrubbed(files []intent.File) error {
 	was := make(map[string]*card.Card)
 	for _, st := range s.cards {
 		was[hex.EncodeToString(st.Sum[:])] = st.Stated()
@@ -199,7 +199,7 @@ func (s *Store) noteScrubbed(files []intent.File) error {
 // completeRedaction writes the files, removes the secrets from what is derived from them, and
 // commits the change. It can be repeated.
 func (s *Store) completeRedaction(in *intent.Intent, b *secrets.Scrubber) error {
-	if err := s.finish(in); err != nil {
+	if err := s.replay(in); err != nil {
 		return err
 	}
 	for i := 1; i < len(in.Files); i++ {

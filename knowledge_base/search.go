@@ -25,8 +25,8 @@ func (s *Store) Search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 	return Layers{s}.Search(ctx, q)
 }
 
-// Found returns the hits of this folder alone; Search calls it.
-func (s *Store) Found(ctx context.Context, q Query) (hits []recalled.Hit, err error) {
+// SearchFolder returns the hits of this folder alone; Search calls it.
+func (s *Store) SearchFolder(ctx context.Context, q Query) (hits []recalled.Hit, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
@@ -45,7 +45,7 @@ const maxNear = 3
 // Retired and superseded cards are not among them.
 func (s *Store) Near(ctx context.Context, id string) ([]retrieval.Neighbour, error) {
 	near, err := s.Nearest(ctx, id, maxNear)
-	return slices.DeleteFunc(near, func(n retrieval.Neighbour) bool { return !n.Same() }), err
+	return slices.DeleteFunc(near, func(n retrieval.Neighbour) bool { return !n.IsDuplicate() }), err
 }
 
 // Nearest returns the k cards that resemble the card id most, whether or not
@@ -61,7 +61,7 @@ func (s *Store) Nearest(ctx context.Context, id string, k int) (near []retrieval
 
 // withIndex calls do with an index that fits the cards, under a lock.
 func (s *Store) withIndex(ctx context.Context, do func() error) error {
-	if err := s.freshen(); err != nil {
+	if err := s.refreshWatched(); err != nil {
 		return err
 	}
 	s.mu.RLock()
@@ -75,7 +75,7 @@ func (s *Store) withIndex(ctx context.Context, do func() error) error {
 	if s.closed {
 		return ErrClosed
 	}
-	if err := s.index.Fit(ctx, s.cards); err != nil {
+	if err := s.index.Build(ctx, s.cards); err != nil {
 		return fmt.Errorf("search: %w", err)
 	}
 	return do()
@@ -88,18 +88,18 @@ func (s *Store) VectorError() error { return s.index.VectorError() }
 // search answers from the built index under a lock.
 func (s *Store) search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 	now := s.opts.Now()
-	if st := s.cards[strings.TrimSpace(q.Text)]; st != nil && shownTo(st, q) {
+	if st := s.cards[strings.TrimSpace(q.Text)]; st != nil && visibleTo(st, q) {
 		return []recalled.Hit{{Card: st.Card(), Score: 1, Evidence: retrieval.Evidence{Matched: 1, Strength: idStrength, Cosine: 1},
 			Expired: st.Expired(now), Path: st.Path()}}, nil
 	}
-	if q.Withheld && !s.withholds(q) {
+	if q.Withheld && !s.anyWithheld(q) {
 		return nil, nil
 	}
 	found, err := s.index.Search(ctx, retrieval.Query{
 		Text: q.Text, K: q.K, MinEvidence: q.MinEvidence,
 		Allowed: func(id string) bool {
 			st := s.cards[id]
-			return st != nil && shownTo(st, q)
+			return st != nil && visibleTo(st, q)
 		},
 		Prior: func(id string) float64 { return s.prior(&s.cards[id].Head, now) },
 	})
@@ -114,18 +114,18 @@ func (s *Store) search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 	return hits, nil
 }
 
-// withholds reports whether any card is withheld from the query.
-func (s *Store) withholds(q Query) bool {
+// anyWithheld reports whether any card is withheld from the query.
+func (s *Store) anyWithheld(q Query) bool {
 	for _, st := range s.cards {
-		if shownTo(st, q) {
+		if visibleTo(st, q) {
 			return true
 		}
 	}
 	return false
 }
 
-// shownTo applies the rules of state and taint.
-func shownTo(c *folder.File, q Query) bool {
+// visibleTo applies the rules of state and taint.
+func visibleTo(c *folder.File, q Query) bool {
 	if q.Without[c.ID] || q.Among != nil && !q.Among[c.ID] {
 		return false
 	}
@@ -133,18 +133,18 @@ func shownTo(c *folder.File, q Query) bool {
 	case card.Reviewed:
 		return !q.Withheld
 	case card.Draft:
-		shown := !q.ReviewedOnly && (!hidden(&c.Head) || slices.Contains(q.Own, c.Lesson.String()))
+		shown := !q.ReviewedOnly && (!ownTaskOnly(&c.Head) || slices.Contains(q.Own, c.Lesson.String()))
 		return shown != q.Withheld
 	}
 	return false
 }
 
-// Beside returns a card to be shown with a hit that it contradicts.
-func (s *Store) Beside(h recalled.Hit, id string, q Query) (recalled.Hit, bool) {
+// Opposite returns a card to be shown with a hit that it contradicts.
+func (s *Store) Opposite(h recalled.Hit, id string, q Query) (recalled.Hit, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	st := s.cards[id]
-	if st == nil || !shownTo(st, q) {
+	if st == nil || !visibleTo(st, q) {
 		return recalled.Hit{}, false
 	}
 	return recalled.Hit{Card: st.Card(), Score: h.Score, Evidence: h.Evidence, Expired: st.Expired(s.opts.Now()), Path: st.Path()}, true
@@ -162,11 +162,11 @@ func (s *Store) State(id string) card.State {
 
 // Visible returns the cards that the asking task may be shown.
 func (s *Store) Visible(q Query) (out []*card.Card) {
-	_ = s.freshen() // what cannot be looked at is as it was; a search says why
+	_ = s.refreshWatched() // what cannot be looked at is as it was; a search says why
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, st := range s.cards {
-		if shownTo(st, q) {
+		if visibleTo(st, q) {
 			out = append(out, st.Card())
 		}
 	}

@@ -124,8 +124,8 @@ type Store struct {
 
 func (s *Store) lockPath() string { return filepath.Join(s.dir, indexDir, "lock") }
 
-// remember makes st the card of its id in memory.
-func (s *Store) remember(st *folder.File) {
+// setCard makes st the card of its id in memory.
+func (s *Store) setCard(st *folder.File) {
 	id := st.ID
 	path := st.Path()
 	if was := s.cards[id]; was != nil && was.Sum == st.Sum && was.Path() == path && was.State == st.State {
@@ -133,7 +133,7 @@ func (s *Store) remember(st *folder.File) {
 	}
 	s.cards[id] = st
 	s.lessons[st.Lesson.Mark()] = id
-	s.noteAgainst(&st.Head)
+	s.addContradictions(&st.Head)
 	s.broken = slices.DeleteFunc(s.broken, func(b BrokenCard) bool { return b.Path == path })
 	s.index.Enter(st)
 }
@@ -149,7 +149,7 @@ func (s *Store) byPath() map[string]*folder.File {
 
 // Get returns a copy of the card with that id, to read or to edit and [Store.Put].
 func (s *Store) Get(id string) (*card.Card, error) {
-	if err := s.freshen(); err != nil {
+	if err := s.refreshWatched(); err != nil {
 		return nil, err
 	}
 	s.mu.RLock()
@@ -174,7 +174,7 @@ func (s *Store) Opposing(id string) []string {
 
 // List returns all cards, newest first, then by id.
 func (s *Store) List() []Entry {
-	_ = s.freshen() // what cannot be looked at is as it was; a search says why
+	_ = s.refreshWatched() // what cannot be looked at is as it was; a search says why
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	now := s.opts.Now()
@@ -183,7 +183,7 @@ func (s *Store) List() []Entry {
 		links := st.Links()
 		out = append(out, Entry{ID: id, Topic: st.Topic, State: st.State, Task: st.SourceTask, Created: st.Created,
 			Tainted: st.Tainted, Expired: st.Expired(now), Path: st.Path(), Fingerprint: st.Fingerprint(),
-			Contradicts: s.opposing(id), Supersedes: slices.Clone(links.Supersedes), Generalizes: slices.Clone(links.Generalizes), VerifiedAt: st.VerifiedAt, Counts: s.usage.Of(id)})
+			Contradicts: s.opposing(id), Supersedes: slices.Clone(links.Supersedes), Generalizes: slices.Clone(links.Generalizes), VerifiedAt: st.VerifiedAt, Counts: s.usage.Counts(id)})
 	}
 	slices.SortFunc(out, func(a, b Entry) int {
 		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))

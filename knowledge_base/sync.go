@@ -28,7 +28,7 @@ var ErrBothChanged = merge.ErrBothChanged
 
 // Synced is what a sync did.
 type Synced struct {
-	merge.Taken
+	merge.Result
 	Pushed bool `json:"pushed"`
 }
 
@@ -53,7 +53,7 @@ func reserved(path string) bool {
 // contradicts it, under an id of its own. remote is a name or
 // an address, as for git.
 func (s *Store) Sync(ctx context.Context, remote string) (*Synced, error) {
-	out := &Synced{Taken: merge.None()}
+	out := &Synced{Result: merge.None()}
 	for try := 1; ; try++ {
 		err := s.syncOnce(ctx, remote, out)
 		if err == nil {
@@ -80,7 +80,7 @@ func (s *Store) syncOnce(ctx context.Context, remote string, out *Synced) error 
 		return err
 	}
 	defer lock.Close()
-	if err := s.settle(); err != nil {
+	if err := s.prepareChange(); err != nil {
 		return err
 	}
 	if s.histErr != nil {
@@ -119,11 +119,11 @@ func (s *Store) mergeCommit(ctx context.Context, theirs string, out *Synced) err
 			return fmt.Errorf("%s: %w", side.Path, ErrReserved)
 		}
 		s.redactSide(&side, &in)
-		if err := merge.Side(side, &in, &out.Taken, merge.Here{Reviewed: s.reviews.Reviewed, Other: s.hasElsewhere}); err != nil {
+		if err := merge.Side(side, &in, &out.Result, merge.Here{Reviewed: s.reviews.Reviewed, Other: s.hasElsewhere}); err != nil {
 			return err
 		}
 	}
-	if err := s.noteArrived(&in); err != nil {
+	if err := s.recordArrived(&in); err != nil {
 		return fmt.Errorf("note what arrives: %w", err)
 	}
 	in.Message = fmt.Sprintf("Take in %d changes from elsewhere", len(in.Files))
@@ -133,7 +133,7 @@ func (s *Store) mergeCommit(ctx context.Context, theirs string, out *Synced) err
 	if err := in.Write(s.fs); err != nil {
 		return err
 	}
-	if err := s.finish(&in); err != nil {
+	if err := s.replay(&in); err != nil {
 		return err
 	}
 	if err := s.commitIntent(&in); err != nil {

@@ -10,8 +10,8 @@ import (
 	"anamnesis/opstream/durable"
 )
 
-// freshen takes in what others changed in a watched folder. No lock is held.
-func (s *Store) freshen() error {
+// refreshWatched takes in what others changed in a watched folder. No lock is held.
+func (s *Store) refreshWatched() error {
 	if s.watch == nil {
 		return nil
 	}
@@ -24,19 +24,19 @@ func (s *Store) freshen() error {
 	if s.closed {
 		return ErrClosed
 	}
-	if !all && s.ours(names) {
+	if !all && s.isOwnChange(names) {
 		return nil
 	}
 	if err := s.refresh(); err != nil {
-		s.watch.Note("")
+		s.watch.Record("")
 		return fmt.Errorf("look at the changes in %s: %w", s.dir, err)
 	}
 	return nil
 }
 
-// ours reports whether all that happened at some paths was this process writing
+// isOwnChange reports whether all that happened at some paths was this process writing
 // cards, which are in memory as they are there. The write lock is held.
-func (s *Store) ours(names map[string]bool) bool {
+func (s *Store) isOwnChange(names map[string]bool) bool {
 	if filepath.Dir(s.opts.reviews) != filepath.Clean(s.dir) {
 		return false // what counts as reviewed is read anew with the cards
 	}

@@ -97,7 +97,7 @@ func TestWatchKnowsItsOwnWrites(t *testing.T) {
 		})
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.ours(seen)
+		return s.isOwnChange(seen)
 	}
 	mustPut(t, s, newCard("k0", "the month", "its folder is new"))
 	if ours(filepath.Join(dir, "2026-01")) {

@@ -24,7 +24,7 @@ func (r *Repo) Uncommitted(files []string, tracked func(path string) bool, most 
 	if err != nil {
 		return nil, err
 	}
-	held, err := r.held(at, tracked)
+	held, err := r.trackedBlobs(at, tracked)
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +68,8 @@ func (r *Repo) Uncommitted(files []string, tracked func(path string) bool, most 
 	return changed, nil
 }
 
-// held returns the files of a commit that tracked names.
-func (r *Repo) held(at plumbing.Hash, tracked func(string) bool) (map[string]plumbing.Hash, error) {
+// trackedBlobs returns the files of a commit that tracked names.
+func (r *Repo) trackedBlobs(at plumbing.Hash, tracked func(string) bool) (map[string]plumbing.Hash, error) {
 	root, err := r.tree(at)
 	if err != nil {
 		return nil, err

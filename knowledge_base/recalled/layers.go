@@ -40,10 +40,10 @@ type Query struct {
 
 // Source is a folder of cards.
 type Source interface {
-	// Found returns the hits of a search in this folder alone.
-	Found(ctx context.Context, q Query) ([]Hit, error)
-	// Beside returns the card id, to be shown with a hit that it contradicts, if q may find it.
-	Beside(h Hit, id string, q Query) (Hit, bool)
+	// SearchFolder returns the hits of a search in this folder alone.
+	SearchFolder(ctx context.Context, q Query) ([]Hit, error)
+	// Opposite returns the card id, to be shown with a hit that it contradicts, if q may find it.
+	Opposite(h Hit, id string, q Query) (Hit, bool)
 	// Opposing returns the ids of the cards that contradict a card.
 	Opposing(id string) []string
 	// State returns the state of the folder's card of that id; "" if it has none.
@@ -61,7 +61,7 @@ func (l Layers[S]) found(ctx context.Context, q Query) ([]Hit, error) {
 	total := 0
 	for i, s := range l {
 		var err error
-		if found[i], err = s.Found(ctx, q); err != nil {
+		if found[i], err = s.SearchFolder(ctx, q); err != nil {
 			return nil, err
 		}
 		total += len(found[i])
@@ -98,7 +98,7 @@ func (l Layers[S]) withOpposing(hits []Hit, q Query) []Hit {
 				continue
 			}
 			for _, s := range l {
-				if other, ok := s.Beside(h, id, q); ok {
+				if other, ok := s.Opposite(h, id, q); ok {
 					other.Contradicts = l.opposing(id)
 					shown[id], out = true, append(out, other)
 					break

@@ -159,8 +159,8 @@ func evalRanking(ctx context.Context, x *Index, set *evalset.Set, res *EvalResul
 
 // evalQuery returns the whole ranking and what a search shows of it.
 func evalQuery(ctx context.Context, x *Index, text string) (ranking, shown []Found, err error) {
-	s := x.take()
-	defer x.give(s)
+	s := x.acquire()
+	defer x.release(s)
 	ranking, err = x.rank(ctx, Query{Text: text, K: evalDepth}, s)
 	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return nil, nil, err

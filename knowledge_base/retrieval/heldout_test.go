@@ -119,7 +119,7 @@ func TestSameHeldOut(t *testing.T) {
 		_, group := labelled(t, corpus, "")
 		right := 0
 		for id, n := range nearestIn(t, corpus, nil) {
-			if !n.Same() {
+			if !n.IsDuplicate() {
 				continue
 			}
 			if group[id] == "" || group[id] != group[n.ID] {

@@ -35,8 +35,8 @@ func TestIndexFollowsChanges(t *testing.T) {
 			}
 		}
 		query := strings.Join(rapid.SliceOfN(rapid.SampledFrom(vocabulary), 1, 4).Draw(rt, "query"), " ")
-		got, _ := x.rank(t.Context(), Query{Text: query, K: 10}, x.take())
-		want, _ := fresh.rank(t.Context(), Query{Text: query, K: 10}, fresh.take())
+		got, _ := x.rank(t.Context(), Query{Text: query, K: 10}, x.acquire())
+		want, _ := fresh.rank(t.Context(), Query{Text: query, K: 10}, fresh.acquire())
 		if !reflect.DeepEqual(got, want) {
 			rt.Fatalf("%q:\n got %v\nwant %v", query, got, want)
 		}

@@ -37,9 +37,9 @@ const (
 	relatedLexical = 0.25
 )
 
-// Same reports whether the two probably say the same, so that a user should
+// IsDuplicate reports whether the two probably say the same, so that a user should
 // look at them side by side.
-func (n Neighbour) Same() bool {
+func (n Neighbour) IsDuplicate() bool {
 	return n.Lexical >= aloneEnough || n.Lexical >= sameLexical && n.Cosine >= sameCosine
 }
 
@@ -60,8 +60,8 @@ func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, v
 		return nil, nil, nil
 	}
 	text := x.docs[slot].Text()
-	s := x.take()
-	defer x.give(s)
+	s := x.acquire()
+	defer x.release(s)
 	cosine := make(map[string]float64)
 	if x.vecs != nil {
 		var cosines []vectors.Neighbour

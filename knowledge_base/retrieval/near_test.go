@@ -61,7 +61,7 @@ func nearestIn(t *testing.T, corpus string, more map[string]string) map[string]N
 func TestNear(t *testing.T) {
 	related := 0
 	for id, n := range nearestIn(t, "cards", nil) {
-		if n.Same() {
+		if n.IsDuplicate() {
 			t.Errorf("%s is called the same as %+v", id, n)
 		}
 		if n.Related() {
@@ -73,8 +73,8 @@ func TestNear(t *testing.T) {
 	}
 	for id, n := range nearestIn(t, "small", rewritten()) {
 		_, again := rewritten()[id]
-		if n.Same() != again || again && n.ID != id+"-again" {
-			t.Errorf("%s beside %+v: same %v, want %v", id, n, n.Same(), again)
+		if n.IsDuplicate() != again || again && n.ID != id+"-again" {
+			t.Errorf("%s beside %+v: same %v, want %v", id, n, n.IsDuplicate(), again)
 		}
 	}
 }

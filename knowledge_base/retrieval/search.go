@@ -77,8 +77,8 @@ func (x *Index) Search(ctx context.Context, q Query) (found []Found, vecErr, err
 	if q.MinEvidence == 0 {
 		q.MinEvidence = DefaultMinEvidence
 	}
-	s := x.take()
-	defer x.give(s)
+	s := x.acquire()
+	defer x.release(s)
 	found, vecErr = x.rank(ctx, q, s)
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("search: %w", err)
@@ -98,8 +98,8 @@ type scratch struct {
 	asked              scales
 }
 
-// take returns a scratch with room for all slots.
-func (x *Index) take() *scratch {
+// acquire returns a scratch with room for all slots.
+func (x *Index) acquire() *scratch {
 	n := len(x.docs)
 	s, ok := x.spare.Get().(*scratch)
 	if !ok || len(s.words) < n {
@@ -109,7 +109,7 @@ func (x *Index) take() *scratch {
 	return s
 }
 
-func (x *Index) give(s *scratch) {
+func (x *Index) release(s *scratch) {
 	clear(s.words)
 	clear(s.grams)
 	clear(s.vecs)

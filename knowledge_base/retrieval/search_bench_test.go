@@ -79,8 +79,8 @@ func BenchmarkChange(b *testing.B) {
 // over 10,000 cards.
 func BenchmarkLexical10k(b *testing.B) {
 	x, set := lexicalIndex(b, 10_000)
-	s := x.take()
-	defer x.give(s)
+	s := x.acquire()
+	defer x.release(s)
 	for i := 0; b.Loop(); i++ {
 		text := set.Queries[i%len(set.Queries)].Text
 		terms, counts := lexical.Distinct(func(emit func(string)) { lexical.Words(text, emit) })

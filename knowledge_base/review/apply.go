@@ -49,7 +49,7 @@ func Apply(ctx context.Context, store *knowledgebase.Store, doc []byte) (*Outcom
 	p := plan{store: store, out: Outcome{Approved: []string{}, Rejected: []string{}, Changed: []string{}, Superseded: []string{}, Left: []string{}},
 		cards: make(map[string]*card.Card), over: make(map[string]string)}
 	for _, w := range wishes {
-		if err := p.take(w); err != nil {
+		if err := p.add(w); err != nil {
 			return nil, err
 		}
 	}
@@ -94,8 +94,8 @@ func (p *plan) put(c *card.Card, fingerprint string) {
 	p.cards[c.ID], p.over[c.ID] = c, fingerprint
 }
 
-// take looks at one wish.
-func (p *plan) take(w Wish) error {
+// add plans one wish.
+func (p *plan) add(w Wish) error {
 	text, fingerprint, err := p.store.Text(w.ID)
 	if errors.Is(err, knowledgebase.ErrNotFound) {
 		p.stale = append(p.stale, w.ID)

@@ -124,9 +124,9 @@ func (d *Desk) act(touched []string, verb string, change func() error) (Done, er
 		}
 	}
 	if len(dec.before) == 0 {
-		return d.say(touched[0], d.word("Nothing to change", touched[0])), nil
+		return d.record(touched[0], d.word("Nothing to change", touched[0])), nil
 	}
-	dec.Done = d.say(touched[0], d.word(verb, touched[0]))
+	dec.Done = d.record(touched[0], d.word(verb, touched[0]))
 	if d.done = append(d.done, dec); len(d.done) > MaxUndo {
 		d.done = slices.Delete(d.done, 0, 1)
 	}
@@ -152,8 +152,8 @@ func (d *Desk) word(verb, id string) string {
 	return verb + ": " + id
 }
 
-// say keeps the words for an act for a while.
-func (d *Desk) say(id, what string) Done {
+// record stores the words for an act, so that a face can show them after a redirect.
+func (d *Desk) record(id, what string) Done {
 	d.seq++
 	done := Done{Seq: d.seq, ID: id, What: what}
 	d.said[d.seq] = done
@@ -161,8 +161,8 @@ func (d *Desk) say(id, what string) Done {
 	return done
 }
 
-// Said returns an act by its number, while the desk remembers it.
-func (d *Desk) Said(seq int) (Done, bool) {
+// Act returns an act by its number, while the desk remembers it.
+func (d *Desk) Act(seq int) (Done, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	done, ok := d.said[seq]
@@ -210,5 +210,5 @@ func (d *Desk) Undo(ctx context.Context, seq int) (Done, error) {
 	if err != nil {
 		return Done{}, fmt.Errorf("undo: %w", err)
 	}
-	return d.say(last.ID, "Taken back: "+last.What), nil
+	return d.record(last.ID, "Taken back: "+last.What), nil
 }

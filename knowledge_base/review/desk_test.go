@@ -177,7 +177,7 @@ func TestDeskStale(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said, ok := desk.Said(done.Seq); !ok || said.What != "Rejected: topic of k2" {
+	if said, ok := desk.Act(done.Seq); !ok || said.What != "Rejected: topic of k2" {
 		t.Errorf("said %q, %v", said.What, ok)
 	}
 	if c, err := s.Get("k2"); err != nil || c.State != card.Retired {

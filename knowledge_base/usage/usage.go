@@ -129,7 +129,7 @@ func (t *Tally) Add(e Event) {
 			return
 		}
 		t.seen[key] = true
-		*c.of(e.What)++
+		*c.counter(e.What)++
 		switch e.What {
 		case Contradicted:
 			c.Refuted = true
@@ -174,7 +174,7 @@ func (t *Tally) Knows(e Event) bool {
 	return e.counted() && t.seen[e.key()]
 }
 
-func (c *Counts) of(w What) *int {
+func (c *Counts) counter(w What) *int {
 	switch w {
 	case Shown:
 		return &c.Shown
@@ -205,8 +205,8 @@ func (c *Counts) end(e Event, n int) {
 	}
 }
 
-// Of returns a card's counts.
-func (t *Tally) Of(card string) Counts {
+// Counts returns a card's counts.
+func (t *Tally) Counts(card string) Counts {
 	if c := t.counts[card]; c != nil {
 		return *c
 	}

@@ -37,17 +37,17 @@ func TestTally(t *testing.T) {
 	} {
 		var tally Tally
 		for _, e := range tt.events {
-			before := tally.Of("k")
+			before := tally.Counts("k")
 			if known := tally.Knows(e); known {
 				tally.Add(e)
-				if got := tally.Of("k"); got != before {
+				if got := tally.Counts("k"); got != before {
 					t.Errorf("%s: %+v is known and changed %+v to %+v", name, e, before, got)
 				}
 				continue
 			}
 			tally.Add(e)
 		}
-		if got := tally.Of("k"); got != tt.want {
+		if got := tally.Counts("k"); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
 		}
 	}
@@ -98,8 +98,8 @@ func TestAppend(t *testing.T) {
 		t.Fatal(err)
 	}
 	tally, err := Read(path)
-	if err != nil || tally.Bad != 2 || tally.Of("k") != (Counts{Shown: 100, Used: 1}) {
-		t.Errorf("%+v, %d bad, %v", tally.Of("k"), tally.Bad, err)
+	if err != nil || tally.Bad != 2 || tally.Counts("k") != (Counts{Shown: 100, Used: 1}) {
+		t.Errorf("%+v, %d bad, %v", tally.Counts("k"), tally.Bad, err)
 	}
 	if err := os.Truncate(path, MaxLogBytes-10); err != nil {
 		t.Fatal(err)

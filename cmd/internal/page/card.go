@@ -285,7 +285,7 @@ func (s *Server) near(ctx context.Context, id string) ([]nearCard, error) {
 		if err != nil {
 			return nil, err
 		}
-		near := nearCard{ID: n.ID, Topic: c.Topic, State: c.State, Seen: seen, Same: n.Same(), Opposed: n.Opposed}
+		near := nearCard{ID: n.ID, Topic: c.Topic, State: c.State, Seen: seen, Same: n.IsDuplicate(), Opposed: n.Opposed}
 		for label, text := range c.Bullets() {
 			near.First = label + ": " + strings.ReplaceAll(text, "`", "")
 			break
@@ -301,7 +301,7 @@ func (s *Server) framed(r *http.Request, v view) view {
 	if err != nil {
 		return v
 	}
-	if done, ok := s.desk.Said(seq); ok {
+	if done, ok := s.desk.Act(seq); ok {
 		v.Done = done.What
 		if err := s.store.HistoryError(); err != nil {
 			v.Problem = "Written, and not in the folder's history yet: " + err.Error()

@@ -32,12 +32,12 @@ type File struct {
 // NewFile is a card parsed from src, which the caller leaves unchanged.
 func NewFile(c *card.Card, path string, src []byte) *File {
 	st := &File{Head: c.Head(), whole: c, Lesson: LessonOf(c), Sum: sha256.Sum256(src)}
-	st.stand(path)
+	st.setPath(path)
 	return st
 }
 
-// stand notes where the card's file is.
-func (st *File) stand(path string) {
+// setPath sets where the card's file is.
+func (st *File) setPath(path string) {
 	dir, name := filepath.Split(path)
 	st.dir, st.name = unique.Make(dir), ""
 	if name != FileName(st.Topic, st.ID) {

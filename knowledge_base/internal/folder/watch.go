@@ -50,8 +50,8 @@ func (w *Watch) Changed() (names map[string]bool, all bool) {
 	return names, all
 }
 
-// Note records that something happened at a path; "" for anywhere.
-func (w *Watch) Note(path string) {
+// Record records that something happened at a path; "" for anywhere.
+func (w *Watch) Record(path string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if path == "" || len(w.names) == maxWatched {
@@ -80,12 +80,12 @@ func (w *Watch) listen() {
 				// when something else changes.
 				_ = w.notify.Add(e.Name)
 			}
-			w.Note(e.Name)
+			w.Record(e.Name)
 		case _, ok := <-w.notify.Errors:
 			if !ok {
 				return
 			}
-			w.Note("")
+			w.Record("")
 		}
 	}
 }

@@ -26,15 +26,15 @@ func New(o retrieval.Options) *Index { return &Index{o: o} }
 // Ready reports whether the index fits the cards.
 func (x *Index) Ready() bool { return x.built != nil && !x.built.Stale() }
 
-// Fit makes the index fit the cards. It records trouble with the vectors and does not return
+// Build builds the index of the cards. It records trouble with the vectors and does not return
 // it. The write lock is held.
-func (x *Index) Fit(ctx context.Context, cards map[string]*folder.File) error {
+func (x *Index) Build(ctx context.Context, cards map[string]*folder.File) error {
 	if x.built == nil {
 		if err := x.fill(ctx, retrieval.New(&x.o), cards); err != nil {
 			return err
 		}
 	}
-	x.note(x.built.Refresh(ctx))
+	x.setVectorError(x.built.Refresh(ctx))
 	return ctx.Err()
 }
 
@@ -48,7 +48,7 @@ func (x *Index) Rebuild(ctx context.Context, cards map[string]*folder.File) erro
 	if err := x.fill(ctx, built, cards); err != nil {
 		return err
 	}
-	x.note(x.built.Await(ctx))
+	x.setVectorError(x.built.Await(ctx))
 	return ctx.Err()
 }
 
@@ -102,12 +102,12 @@ func (x *Index) Near(ctx context.Context, id string, k int) ([]retrieval.Neighbo
 func (x *Index) Search(ctx context.Context, q retrieval.Query) ([]retrieval.Found, error) {
 	found, vecErr, err := x.built.Search(ctx, q)
 	if err == nil && (vecErr != nil || !x.built.Stale()) {
-		x.note(vecErr)
+		x.setVectorError(vecErr)
 	}
 	return found, err
 }
 
-// VectorError returns why the last search or Fit had no vectors, or not all of them.
+// VectorError returns why the last search or Build had no vectors, or not all of them.
 func (x *Index) VectorError() error {
 	if err := x.err.Load(); err != nil {
 		return *err
@@ -115,7 +115,7 @@ func (x *Index) VectorError() error {
 	return nil
 }
 
-func (x *Index) note(err error) {
+func (x *Index) setVectorError(err error) {
 	if err == nil {
 		x.err.Store(nil)
 		return

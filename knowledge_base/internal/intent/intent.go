@@ -125,10 +125,10 @@ func (in *Intent) safe() bool {
 	})
 }
 
-// Finish writes what a dead writer did not come to, in the folder dir, and reports the path of
+// Replay writes the files of a dead writer's intent that are not written yet, in the folder dir, and reports the path of
 // each file that it wrote. A file that holds neither what was there nor what was to be
 // belongs to somebody else: it stays.
-func (in *Intent) Finish(fsys durable.FS, dir string, wrote func(path string)) error {
+func (in *Intent) Replay(fsys durable.FS, dir string, wrote func(path string)) error {
 	if strings.HasPrefix(filepath.Base(in.Path), writtenPrefix) {
 		return nil
 	}

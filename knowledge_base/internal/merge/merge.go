@@ -19,8 +19,8 @@ import (
 // merging it is a user's.
 var ErrBothChanged = errors.New("changed on both sides, and no card: merge it with git")
 
-// Taken is what was decided.
-type Taken struct {
+// Result is what was decided.
+type Result struct {
 	Paths     []string `json:"taken"`     // that came from the remote
 	Conflicts []string `json:"conflicts"` // ids of cards changed on both sides; the other version is a draft beside it
 	Drafts    []string `json:"drafts"`    // ids of cards that were reviewed here and that the remote has in another state
@@ -40,14 +40,14 @@ type Here struct {
 }
 
 // None returns empty lists.
-func None() Taken {
-	return Taken{Paths: []string{}, Conflicts: []string{}, Drafts: []string{}, Renamed: []Rename{}}
+func None() Result {
+	return Result{Paths: []string{}, Conflicts: []string{}, Drafts: []string{}, Renamed: []Rename{}}
 }
 
 // Side decides about one file that changed there: in becomes what is to be written, and out
 // what was decided. An id stands for the card that has it here: a lesson that was reviewed here is not
 // replaced by another, and a new file does not get the id of one that is here.
-func Side(side history.Side, in *intent.Intent, out *Taken, here Here) error {
+func Side(side history.Side, in *intent.Intent, out *Result, here Here) error {
 	same := func(a, b []byte) bool { return (a == nil) == (b == nil) && string(a) == string(b) }
 	write := func(path string, before, data []byte) {
 		f := intent.File{Path: path, Data: string(data), Gone: data == nil}
@@ -63,11 +63,11 @@ func Side(side history.Side, in *intent.Intent, out *Taken, here Here) error {
 		if err != nil {
 			return err // it was read above
 		}
-		id, err := beside(side.Path, theirs, theirs, write)
+		id, err := addDraft(side.Path, theirs, theirs, write)
 		in.Forward, out.Renamed = false, append(out.Renamed, Rename{theirs.ID, id})
 		return err
 	case same(side.Ours, side.Base):
-		tellDraft(side, out, here.Reviewed)
+		listDraft(side, out, here.Reviewed)
 		write(side.Path, side.Ours, side.Theirs)
 		out.Paths = append(out.Paths, side.Path)
 	case !folder.IsCardFile(side.Path):
@@ -84,7 +84,7 @@ func Side(side history.Side, in *intent.Intent, out *Taken, here Here) error {
 
 // cards lets both versions of a card exist side by side. Where they say
 // the same lesson, ours stays if it was reviewed here, else the one verified last.
-func cards(side history.Side, write func(path string, before, data []byte), out *Taken, trusted map[string]bool) error {
+func cards(side history.Side, write func(path string, before, data []byte), out *Result, trusted map[string]bool) error {
 	theirs, err := card.Parse(side.Theirs)
 	ours, oursErr := card.Parse(side.Ours)
 	if err != nil || oursErr != nil {
@@ -101,7 +101,7 @@ func cards(side history.Side, write func(path string, before, data []byte), out 
 		}
 		return nil
 	}
-	if _, err := beside(side.Path, ours, theirs, write); err != nil {
+	if _, err := addDraft(side.Path, ours, theirs, write); err != nil {
 		return err
 	}
 	out.Conflicts = append(out.Conflicts, ours.ID)
@@ -121,8 +121,8 @@ func replacesReviewed(side *history.Side, reviewed map[string]bool) bool {
 	return err == nil && otherErr == nil && reviewed[ours.Hash()] && ours.Hash() != theirs.Hash()
 }
 
-// beside writes the remote's card as a draft with an id of its own, which contradicts ours.
-func beside(path string, ours, theirs *card.Card, write func(path string, before, data []byte)) (id string, err error) {
+// addDraft writes the remote's card as a draft with an id of its own, which contradicts ours.
+func addDraft(path string, ours, theirs *card.Card, write func(path string, before, data []byte)) (id string, err error) {
 	twin := theirs.Clone()
 	twin.ID = card.NewID("sync", ours.ID, theirs.Hash())
 	twin.State, twin.VerifiedAt = card.Draft, nil
@@ -136,9 +136,9 @@ func beside(path string, ours, theirs *card.Card, write func(path string, before
 	return twin.ID, nil
 }
 
-// tellDraft notes a card that counted as reviewed here and that the remote's
+// listDraft lists a card that counted as reviewed here and that the remote's
 // version makes something else.
-func tellDraft(side history.Side, out *Taken, trusted map[string]bool) {
+func listDraft(side history.Side, out *Result, trusted map[string]bool) {
 	ours, err := card.Parse(side.Ours)
 	if err != nil || ours.State != card.Reviewed || !trusted[ours.Hash()] {
 		return

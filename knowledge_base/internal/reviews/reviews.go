@@ -54,7 +54,7 @@ func Open(fsys durable.FS, path string) (*List, error) {
 		line = bytes.TrimRight(line, "\r\n")
 		switch r := parse(line); {
 		case (r.V == Reviewed || r.V == Arrived) && len(r.Hash) == sha256.Size*2:
-			l.of(r.V)[r.Hash] = true
+			l.lessons(r.V)[r.Hash] = true
 		case len(line) > 0 && r.V <= Arrived: // a later version may write other lines
 			l.Bad++
 		}
@@ -62,8 +62,8 @@ func Open(fsys durable.FS, path string) (*List, error) {
 	return l, nil
 }
 
-// of returns the lessons with one kind of line.
-func (l *List) of(what int) map[string]bool {
+// lessons returns the lessons with one kind of line.
+func (l *List) lessons(what int) map[string]bool {
 	if what == Reviewed {
 		return l.Reviewed
 	}
@@ -73,9 +73,9 @@ func (l *List) of(what int) map[string]bool {
 // Knows reports whether the list has a lesson.
 func (l *List) Knows(hash string) bool { return l.Reviewed[hash] || l.Arrived[hash] }
 
-// Note adds the lessons of cards to the list, durably. A note without its card harms nothing,
+// Record adds the lessons of cards to the list, durably. A note without its card harms nothing,
 // so it precedes the card's file.
-func (l *List) Note(what int, at time.Time, cards []*card.Card) error {
+func (l *List) Record(what int, at time.Time, cards []*card.Card) error {
 	if len(cards) == 0 {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (l *List) Note(what int, at time.Time, cards []*card.Card) error {
 		return err
 	}
 	for _, line := range lines {
-		l.of(what)[line.Hash] = true
+		l.lessons(what)[line.Hash] = true
 	}
 	return nil
 }
@@ -104,11 +104,11 @@ func (l *List) Follow(at time.Time, old, now []*card.Card) error {
 	for _, what := range []int{Reviewed, Arrived} {
 		var news []*card.Card
 		for i, c := range now {
-			if l.of(what)[old[i].Hash()] && !l.of(what)[c.Hash()] {
+			if l.lessons(what)[old[i].Hash()] && !l.lessons(what)[c.Hash()] {
 				news = append(news, c)
 			}
 		}
-		if err := l.Note(what, at, news); err != nil {
+		if err := l.Record(what, at, news); err != nil {
 			return err
 		}
 	}

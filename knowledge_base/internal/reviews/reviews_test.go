@@ -35,11 +35,11 @@ func TestNoteFault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Note(Reviewed, time.Now(), []*card.Card{c}); !errors.Is(err, errFull) || l.Knows(c.Hash()) {
+	if err := l.Record(Reviewed, time.Now(), []*card.Card{c}); !errors.Is(err, errFull) || l.Knows(c.Hash()) {
 		t.Errorf("on a full disk: %v, known: %t", err, l.Knows(c.Hash()))
 	}
 	l.fs = durable.OS{}
-	if err := l.Note(Reviewed, time.Now(), []*card.Card{c}); err != nil || !l.Knows(c.Hash()) {
+	if err := l.Record(Reviewed, time.Now(), []*card.Card{c}); err != nil || !l.Knows(c.Hash()) {
 		t.Errorf("afterwards: %v, known: %t", err, l.Knows(c.Hash()))
 	}
 	again, err := Open(durable.OS{}, path)

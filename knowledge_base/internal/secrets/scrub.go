@@ -149,10 +149,12 @@ type Plan struct {
 	Files  []intent.File
 }
 
-// TakenError says that a file has the name that another is to get.
-type TakenError struct{ Name, Path string }
+// NameConflictError is returned if a file has the name that another is to get.
+type NameConflictError struct{ Name, Path string }
 
-func (e *TakenError) Error() string { return fmt.Sprintf("a file of the name %s is there", e.Path) }
+func (e *NameConflictError) Error() string {
+	return fmt.Sprintf("a file of the name %s is there", e.Path)
+}
 
 // Plan plans what the files of the folder dir become; paths are within it, with slashes.
 func (b *Scrubber) Plan(dir string, paths []string) (*Plan, error) {
@@ -191,7 +193,7 @@ func (b *Scrubber) Plan(dir string, paths []string) (*Plan, error) {
 			continue
 		}
 		if _, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(to))); err == nil {
-			return nil, &TakenError{to, filepath.Join(dir, filepath.FromSlash(to))}
+			return nil, &NameConflictError{to, filepath.Join(dir, filepath.FromSlash(to))}
 		}
 		out.Files = append(out.Files, intent.File{Path: to, Data: string(clean)}, intent.File{Path: p, Before: intent.Sum(data), Gone: true})
 	}

@@ -104,13 +104,13 @@ func (l *Leg) Changed() {
 // with the vectors of before.
 func (l *Leg) Refresh(ctx context.Context, live func() []Document) error {
 	if l.build != nil {
-		return l.take(ctx, 0)
+		return l.adopt(ctx, 0)
 	}
 	if err := l.resting(); err != nil {
 		return err
 	}
 	l.begin(ctx, live())
-	return l.take(ctx, l.wait)
+	return l.adopt(ctx, l.wait)
 }
 
 // Await is Refresh that asks an embedder even if it failed just now, and waits without limit.
@@ -119,14 +119,14 @@ func (l *Leg) Await(ctx context.Context, live func() []Document) error {
 		if l.build == nil {
 			l.begin(ctx, live())
 		}
-		if err := l.take(ctx, math.MaxInt64); !errors.Is(err, ErrBuilding) {
+		if err := l.adopt(ctx, math.MaxInt64); !errors.Is(err, ErrBuilding) {
 			return err
 		}
 	}
 }
 
-// take waits for the set that is being built, for limit at most, and takes it.
-func (l *Leg) take(ctx context.Context, limit time.Duration) error {
+// adopt waits for the set that is being built, for limit at most, and makes it the present one.
+func (l *Leg) adopt(ctx context.Context, limit time.Duration) error {
 	b := l.build
 	if err := b.await(ctx, limit); err != nil {
 		if why := b.trouble.Load(); why != nil && errors.Is(err, ErrBuilding) {
@@ -136,7 +136,7 @@ func (l *Leg) take(ctx context.Context, limit time.Duration) error {
 	}
 	l.build = nil
 	if b.err != nil {
-		l.note(b.err)
+		l.recordFailure(b.err)
 		return b.err
 	}
 	l.vectorSet, l.Stale = b.set, b.changes != l.changes
@@ -190,8 +190,8 @@ func (l *Leg) Close() {
 	}
 }
 
-// note records that the external embedder failed.
-func (l *Leg) note(err error) {
+// recordFailure records that the external embedder failed.
+func (l *Leg) recordFailure(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failed, l.why = l.now(), err
@@ -296,7 +296,7 @@ func (l *Leg) Search(ctx context.Context, query string, k int) ([]Neighbour, err
 	if err != nil {
 		err = fmt.Errorf("embed query: %w", err)
 		if ctx.Err() == nil {
-			l.note(err)
+			l.recordFailure(err)
 		}
 		return nil, err
 	}
