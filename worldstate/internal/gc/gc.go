@@ -104,7 +104,7 @@ func (g *collector) locked(ctx context.Context, part func() error) error {
 func (g *collector) run(ctx context.Context) error {
 	var err error
 	if g.o.DryRun {
-		g.refs, g.named, err = g.look()
+		g.refs, g.named, err = g.readRoots()
 	} else {
 		err = g.locked(ctx, func() error {
 			g.s.Sweep()
@@ -112,7 +112,7 @@ func (g *collector) run(ctx context.Context) error {
 			if err := errors.Join(os.RemoveAll(g.s.CollectDir()), os.Mkdir(g.s.CollectDir(), 0o700)); err != nil {
 				return err
 			}
-			g.refs, g.named, err = g.look()
+			g.refs, g.named, err = g.readRoots()
 			return err
 		})
 		defer os.RemoveAll(g.s.CollectDir())
@@ -137,9 +137,9 @@ func (g *collector) run(ctx context.Context) error {
 	return nil
 }
 
-// look reads the packs, the refs and the other roots. The caller holds the store's lock, except
+// readRoots reads the packs, the refs and the other roots. The caller holds the store's lock, except
 // in a dry run.
-func (g *collector) look() (refs map[string]gitfmt.Hash, named []gitfmt.Hash, err error) {
+func (g *collector) readRoots() (refs map[string]gitfmt.Hash, named []gitfmt.Hash, err error) {
 	if err := refuseGitWork(g.s.Dir); err != nil {
 		return nil, nil, err
 	}
@@ -222,7 +222,7 @@ func (g *collector) choose(ctx context.Context) error {
 	if len(roots) > 0 { // there is something to restore
 		roots = append(roots, places...)
 	}
-	if err := g.keep(ctx, roots); err != nil {
+	if err := g.addReachable(ctx, roots); err != nil {
 		return err
 	}
 	g.gone = make(map[string]gitfmt.Hash)
@@ -239,7 +239,7 @@ func (g *collector) choose(ctx context.Context) error {
 			g.gone[name] = gitfmt.Hash{} // only dropped tasks reached it
 			continue
 		}
-		if err := g.keep(ctx, []gitfmt.Hash{byName[name]}); err != nil {
+		if err := g.addReachable(ctx, []gitfmt.Hash{byName[name]}); err != nil {
 			return err
 		}
 	}
@@ -249,7 +249,7 @@ func (g *collector) choose(ctx context.Context) error {
 // catchUp keeps what was added since the last look. A ref to be removed that has moved stays.
 // The caller holds the store's lock.
 func (g *collector) catchUp(ctx context.Context) error {
-	refs, named, err := g.look()
+	refs, named, err := g.readRoots()
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (g *collector) catchUp(ctx context.Context) error {
 		}
 	}
 	g.refs = refs
-	return g.keep(ctx, named)
+	return g.addReachable(ctx, named)
 }
 
 // roots returns the snapshots that something else than a ref names.
@@ -313,7 +313,7 @@ func (g *collector) tryTask(ctx context.Context, task string, names []string, re
 	}
 	if g.o.MaxBytes > 0 {
 		more := collector{s: g.s, seen: make(map[gitfmt.Hash]bool), but: g.seen}
-		err := more.keep(ctx, roots)
+		err := more.addReachable(ctx, roots)
 		if err != nil && !errors.Is(err, gitfmt.ErrCorrupt) {
 			return err
 		}
@@ -326,16 +326,16 @@ func (g *collector) tryTask(ctx context.Context, task string, names []string, re
 		}
 	}
 	g.report.Kept = append(g.report.Kept, task)
-	return g.keep(ctx, roots)
+	return g.addReachable(ctx, roots)
 }
 
-// keep adds everything that some snapshots and their ancestors need.
-func (g *collector) keep(ctx context.Context, roots []gitfmt.Hash) error {
+// addReachable adds everything that some snapshots and their ancestors need.
+func (g *collector) addReachable(ctx context.Context, roots []gitfmt.Hash) error {
 	var found []*gitfmt.Commit
 	for queue := roots; len(queue) > 0; {
 		h := queue[len(queue)-1]
 		queue = queue[:len(queue)-1]
-		if g.known(h) {
+		if g.isKept(h) {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
@@ -363,7 +363,7 @@ func (g *collector) keep(ctx context.Context, roots []gitfmt.Hash) error {
 	return nil
 }
 
-func (g *collector) known(h gitfmt.Hash) bool { return g.seen[h] || g.but[h] }
+func (g *collector) isKept(h gitfmt.Hash) bool { return g.seen[h] || g.but[h] }
 
 // add marks an object as needed, so that it is written into the new pack.
 func (g *collector) add(h gitfmt.Hash) {
@@ -373,13 +373,13 @@ func (g *collector) add(h gitfmt.Hash) {
 
 func (g *collector) tree(ctx context.Context, h gitfmt.Hash) error {
 	return history.Walk(ctx, g.s, h, history.Visitor{
-		Enter: func(h gitfmt.Hash) bool { return !g.known(h) },
+		Enter: func(h gitfmt.Hash) bool { return !g.isKept(h) },
 		Tree: func(h gitfmt.Hash, path string) {
 			g.add(h)
 			g.todo.add(line{path, gitfmt.TreeObject}, h)
 		},
 		Blob: func(h gitfmt.Hash, path string) error {
-			if !g.known(h) {
+			if !g.isKept(h) {
 				g.add(h)
 				g.todo.add(line{path, gitfmt.BlobObject}, h)
 			}

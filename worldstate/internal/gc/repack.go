@@ -66,7 +66,7 @@ func (g *collector) write(ctx context.Context) (*objects.Writer, error) {
 	out := objects.NewWriter(g.s.PackDir(), g.o.Hook, &objects.Pool{})
 	out.Temp, out.Level = g.s.CollectDir(), GcLevel
 	for _, h := range todo.commits {
-		if err := g.whole(out, gitfmt.CommitObject, "snapshot", h); err != nil {
+		if err := g.writeWhole(out, gitfmt.CommitObject, "snapshot", h); err != nil {
 			return out, err
 		}
 	}
@@ -78,7 +78,7 @@ func (g *collector) write(ctx context.Context) (*objects.Writer, error) {
 			if gctx.Err() != nil {
 				return gctx.Err()
 			}
-			return g.line(out, l, todo.lines[l])
+			return g.writeVersions(out, l, todo.lines[l])
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -124,18 +124,18 @@ func (g *collector) switchOver(packs ...*objects.Writer) error {
 	return err
 }
 
-func (g *collector) line(out *objects.Writer, l line, ids []gitfmt.Hash) error {
+func (g *collector) writeVersions(out *objects.Writer, l line, ids []gitfmt.Hash) error {
 	var last []byte // the previous version, nil if it cannot be a base
 	var lastID gitfmt.Hash
 	chain := 0
 	for _, h := range ids {
 		if len(ids) == 1 {
-			return g.whole(out, l.kind, l.path, h)
+			return g.writeWhole(out, l.kind, l.path, h)
 		}
 		data, err := g.s.ReadUpTo(h, l.kind, l.path, deltaBytes)
 		if errors.Is(err, objects.ErrTooLarge) {
 			last = nil
-			if err := g.whole(out, l.kind, l.path, h); err != nil {
+			if err := g.writeWhole(out, l.kind, l.path, h); err != nil {
 				return err
 			}
 			continue
@@ -160,9 +160,9 @@ func (g *collector) line(out *objects.Writer, l line, ids []gitfmt.Hash) error {
 	return nil
 }
 
-// whole writes an object without a delta. If it is stored well compressed, its bytes are
+// writeWhole writes an object without a delta. If it is stored well compressed, its bytes are
 // copied.
-func (g *collector) whole(out *objects.Writer, t gitfmt.ObjectType, path string, h gitfmt.Hash) error {
+func (g *collector) writeWhole(out *objects.Writer, t gitfmt.ObjectType, path string, h gitfmt.Hash) error {
 	if p, it := g.s.Locate(h); p != nil {
 		if tight, err := p.Tight(it.Off); err == nil && tight {
 			buf := g.s.Buffer()

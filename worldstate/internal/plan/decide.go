@@ -44,16 +44,16 @@ func (p *planner) selected(path string) bool {
 // checkPaths refuses a selected path that exists in neither end: it is probably misspelt.
 func (p *planner) checkPaths() error {
 	for _, root := range p.Options.Paths {
-		_, skipped := under(p.Target.Skips, root)
-		if p.Now.At(root).Absent() && p.Want.At(root).Absent() && p.Base.At(root).Absent() && !skipped && !p.notSeen(root) {
+		_, skipped := skipAbove(p.Target.Skips, root)
+		if p.Now.At(root).Absent() && p.Want.At(root).Absent() && p.Base.At(root).Absent() && !skipped && !p.wasSkipped(root) {
 			return fmt.Errorf("plan: %w: %q is neither in the world nor in snapshot %s", ErrNoPath, root, gitfmt.Short(gitfmt.ID(p.Target.Id.String())))
 		}
 	}
 	return nil
 }
 
-// under returns the skip at or above a path.
-func under(list []gitfmt.Skip, path string) (gitfmt.Skip, bool) {
+// skipAbove returns the skip at or above a path.
+func skipAbove(list []gitfmt.Skip, path string) (gitfmt.Skip, bool) {
 	for _, s := range list {
 		if fsys.Beneath(path, s.Path) {
 			return s, true
@@ -72,17 +72,17 @@ func editReason(base, now tree.State) string {
 	return gitfmt.KeepEdited
 }
 
-// consider decides about one path that differs.
-func (p *planner) consider(path string, now, want tree.State) {
+// decide chooses what happens to one path that differs.
+func (p *planner) decide(path string, now, want tree.State) {
 	if p.editedSinceBase(path, now) {
 		p.kept[Shown(path, now)] = editReason(p.Base.At(path), now)
 		return
 	}
-	if skip, ok := under(p.Now.Skips, path); ok {
+	if skip, ok := skipAbove(p.Now.Skips, path); ok {
 		p.kept[path] = skip.Reason
 		return
 	}
-	skip, skipped := under(p.Target.Skips, path)
+	skip, skipped := skipAbove(p.Target.Skips, path)
 	switch {
 	case p.Track.IsExcluded(path):
 	case want.Absent() && skipped && (skip.Reason == scan.ReasonTooDeep || strings.HasPrefix(skip.Reason, scan.ReasonTooLarge)):
@@ -94,7 +94,7 @@ func (p *planner) consider(path string, now, want tree.State) {
 	case want.Absent() && p.Policy.Ignored(path, now.IsDir()):
 		p.kept[Shown(path, now)] = gitfmt.KeepIgnored
 	case now.Absent() && p.ignoredNow(path):
-		p.considerIgnored(path, want)
+		p.decideIgnored(path, want)
 	default:
 		p.todo[path] = restore.Action{Path: path, Before: now, After: want}
 	}
@@ -102,12 +102,12 @@ func (p *planner) consider(path string, now, want tree.State) {
 
 // editedSinceBase reports whether a path is kept because it was changed after the base.
 func (p *planner) editedSinceBase(path string, now tree.State) bool {
-	return !p.Options.OverwriteEdits && p.Options.Base != "" && !p.lost && now != p.Base.At(path) && !p.notSeen(path)
+	return !p.Options.OverwriteEdits && p.Options.Base != "" && !p.lost && now != p.Base.At(path) && !p.wasSkipped(path)
 }
 
-// notSeen reports whether the scan skipped the path, so that its absence is not an edit.
-func (p *planner) notSeen(path string) bool {
-	if _, skipped := under(p.Now.Skips, path); skipped {
+// wasSkipped reports whether the scan skipped the path, so that its absence is not an edit.
+func (p *planner) wasSkipped(path string) bool {
+	if _, skipped := skipAbove(p.Now.Skips, path); skipped {
 		return true
 	}
 	return p.ignoredNow(path) || p.Track.IsExcluded(path)
@@ -135,8 +135,8 @@ func (p *planner) addParents() {
 	}
 }
 
-// unblock drops writes beneath something that is kept and is not a directory.
-func (p *planner) unblock() {
+// dropBlocked drops writes beneath something that is kept and is not a directory.
+func (p *planner) dropBlocked() {
 	for path, a := range p.todo {
 		if a.After.Absent() {
 			continue
@@ -147,7 +147,7 @@ func (p *planner) unblock() {
 				blocked = !a.After.IsDir()
 			} else if s := p.Now.At(d); !s.Absent() {
 				blocked = !s.IsDir()
-			} else if _, skipped := under(p.Now.Skips, d); skipped {
+			} else if _, skipped := skipAbove(p.Now.Skips, d); skipped {
 				blocked = true
 			}
 			return !blocked

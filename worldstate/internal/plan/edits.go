@@ -192,7 +192,7 @@ func (p *planner) overlay(ctx context.Context) error {
 		}
 		conflict := now != v.State && !p.lost
 		if conflict && p.ignoredNow(path) { // the scan skipped it
-			is, err := p.look(path)
+			is, err := p.stateOnDisk(path)
 			conflict = err != nil || is != v.State
 		}
 		p.kept[Shown(path, v.State)] = v.reason(conflict)

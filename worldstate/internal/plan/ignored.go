@@ -11,8 +11,8 @@ import (
 	"anamnesis/worldstate/internal/usergit"
 )
 
-// look returns the state of a path that the scan skipped.
-func (p *planner) look(path string) (tree.State, error) {
+// stateOnDisk returns the state of a path that the scan skipped.
+func (p *planner) stateOnDisk(path string) (tree.State, error) {
 	now, _, err := restore.New(restore.Effects{Objects: p.Objects}, p.Root, &restore.Journal{}, restore.Fresh).Look(path)
 	return now, err
 }
@@ -32,11 +32,11 @@ func (p *planner) ignoredNow(path string) bool {
 	return hit
 }
 
-// considerIgnored decides about a path of the target that the present rules ignore, so that no
+// decideIgnored decides about a path of the target that the present rules ignore, so that no
 // snapshot of the present holds it. It is written only if there is nothing, and an existing
 // directory keeps its mode.
-func (p *planner) considerIgnored(path string, want tree.State) {
-	now, err := p.look(path)
+func (p *planner) decideIgnored(path string, want tree.State) {
+	now, err := p.stateOnDisk(path)
 	switch {
 	case errors.Is(err, restore.ErrInTheWay):
 		p.kept[path] = gitfmt.KeepBlocked
@@ -82,9 +82,9 @@ func (p *planner) hasAlwaysIgnored(path string) bool {
 	return false
 }
 
-// noteIgnored lists paths that only the present rules ignore: they are kept, so that the world
+// listIgnored lists paths that only the present rules ignore: they are kept, so that the world
 // will differ from the target.
-func (p *planner) noteIgnored() {
+func (p *planner) listIgnored() {
 	for _, r := range p.ignored {
 		if s := p.Want.At(r.Path); !s.Absent() && !s.IsDir() || !p.selected(r.Path) {
 			continue

@@ -117,13 +117,13 @@ func Make(ctx context.Context, in Input) (Plan, error) {
 	}
 	tree.Union(p.Now.Listing, p.Want, func(path string, now, want tree.State) {
 		if now != want && p.selected(path) {
-			p.consider(path, now, want)
+			p.decide(path, now, want)
 		}
 	})
 	p.addParents()
-	p.unblock()
+	p.dropBlocked()
 	p.dropOccupied()
-	p.noteIgnored()
+	p.listIgnored()
 	out := Plan{
 		Target: gitfmt.ID(p.Target.Id.String()), Base: p.Options.Base, Write: []string{}, Delete: []string{}, Keep: []gitfmt.Skip{},
 		Lost: p.lost, BaseLost: p.BaseLost, Conflicts: p.conflicts, Skipped: p.Now.Skips, Options: p.Options, Overlaid: p.overlaid,
@@ -162,9 +162,9 @@ func (p *planner) unchanged(out *Plan) (list []gitfmt.Skip) {
 			continue
 		}
 		reason := gitfmt.SameAsTarget
-		if skip, ok := under(p.Now.Skips, root); ok {
+		if skip, ok := skipAbove(p.Now.Skips, root); ok {
 			reason = skip.Reason
-		} else if p.notSeen(root) {
+		} else if p.wasSkipped(root) {
 			reason = gitfmt.NeverHeld
 		}
 		list = append(list, gitfmt.Skip{Path: root, Reason: reason})

@@ -16,7 +16,7 @@ import (
 // and lists the rest in Lost.
 
 // copyAttributes gives the new file n the special bits and extended attributes of the file that
-// it replaces, and sets its permissions. It runs after own, since a change of owner drops both.
+// it replaces, and sets its permissions. It runs after copyOwner, since a change of owner drops both.
 func (x *Executor) copyAttributes(dirfd, n int, a Action, old fsys.Stamp) error {
 	if !old.IsRegular() {
 		return unix.Fchmod(n, a.After.Perm)
@@ -49,11 +49,11 @@ func (x *Executor) copyAttributes(dirfd, n int, a Action, old fsys.Stamp) error 
 		return err
 	}
 	lost = append(lost, tree.Unstored(old.Mode&^made.Mode, old.Nlink)...)
-	x.lose(a.Path, lost)
+	x.addLost(a.Path, lost)
 	return nil
 }
 
-func (x *Executor) lose(path string, what []string) {
+func (x *Executor) addLost(path string, what []string) {
 	if len(what) == 0 {
 		return
 	}
@@ -86,7 +86,7 @@ func (x *Executor) ListMissing(actions []Action, had []gitfmt.Skip) {
 		has := tree.Unstored(st.Mode, st.Nlink)
 		missing := slices.DeleteFunc(strings.Split(reason, tree.UnstoredSep), func(what string) bool { return slices.Contains(has, what) })
 		if err == nil {
-			x.lose(a.Path, missing)
+			x.addLost(a.Path, missing)
 		}
 	}
 	slices.SortFunc(x.Lost, func(a, b gitfmt.Skip) int { return strings.Compare(a.Path, b.Path) })

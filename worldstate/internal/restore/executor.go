@@ -111,10 +111,10 @@ func (x *Executor) Look(path string) (tree.State, fsys.Stamp, error) {
 		return tree.State{}, fsys.Stamp{}, err
 	}
 	defer fsys.CloseFD(fd)
-	return x.lookIn(fd, fsys.Base(path))
+	return x.stateIn(fd, fsys.Base(path))
 }
 
-func (x *Executor) lookIn(dirfd int, name string) (tree.State, fsys.Stamp, error) {
+func (x *Executor) stateIn(dirfd int, name string) (tree.State, fsys.Stamp, error) {
 	st, err := fsys.Lstatat(dirfd, name)
 	if errors.Is(err, unix.ENOENT) {
 		return tree.State{}, fsys.Stamp{}, nil
@@ -164,14 +164,14 @@ func (x *Executor) hashAt(dirfd int, name string, size int64) (gitfmt.Hash, erro
 // file: a stamp does not show an edit in the clock tick of the scan, nor a write through a
 // memory map whose page was written before.
 func (x *Executor) compareNow(dirfd int, path string, want tree.State) (now tree.State, st fsys.Stamp, same bool, err error) {
-	now, st, err = x.lookIn(dirfd, fsys.Base(path))
+	now, st, err = x.stateIn(dirfd, fsys.Base(path))
 	if errors.Is(err, ErrInTheWay) {
 		return tree.State{}, st, false, nil
 	}
 	return now, st, now == want, err
 }
 
-func (x *Executor) keep(path string) {
+func (x *Executor) addKept(path string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.Kept = append(x.Kept, gitfmt.Skip{Path: path, Reason: gitfmt.KeepRaced})
@@ -252,7 +252,7 @@ func (x *Executor) step(what string, i int, a Action, do func(dirfd, i int, a Ac
 		err = do(fd, i, a)
 		fsys.CloseFD(fd)
 	case err == nil && (what == "mkdir" || what == "write"):
-		x.keep(a.Path)
+		x.addKept(a.Path)
 	}
 	if err != nil {
 		return &RestoreError{Path: a.Path, Err: fmt.Errorf("%s: %w", what, err)}
@@ -301,7 +301,7 @@ func (x *Executor) remove(fd, _ int, a Action) error {
 	}
 	if now.IsDir() != a.Before.IsDir() || !same && !now.IsDir() {
 		if now != a.After {
-			x.keep(a.Path)
+			x.addKept(a.Path)
 		}
 		return nil
 	}
@@ -311,7 +311,7 @@ func (x *Executor) remove(fd, _ int, a Action) error {
 	}
 	err = x.writable(fd, a.Path, func() error { return unix.Unlinkat(fd, fsys.Base(a.Path), flags) })
 	if fsys.IsErrno(err, unix.ENOTEMPTY, unix.EEXIST, unix.EBUSY) {
-		x.keep(a.Path)
+		x.addKept(a.Path)
 		return nil
 	}
 	if errors.Is(err, unix.ENOENT) {
@@ -327,14 +327,14 @@ func (x *Executor) mkdir(fd, _ int, a Action) error {
 	case err == nil && st.IsDir():
 		return nil
 	case err == nil:
-		x.keep(a.Path)
+		x.addKept(a.Path)
 		return nil
 	case !errors.Is(err, unix.ENOENT):
 		return err
 	}
 	err = x.writable(fd, a.Path, func() error { return unix.Mkdirat(fd, fsys.Base(a.Path), a.After.Perm|0o700) })
 	if err == nil {
-		x.ownMade(fd, fsys.Base(a.Path), fsys.Stamp{})
+		x.copyOwnerAt(fd, fsys.Base(a.Path), fsys.Stamp{})
 	}
 	return err
 }
@@ -354,7 +354,7 @@ func (x *Executor) chmodDir(fd, _ int, a Action) error {
 		return err
 	}
 	if _, err = ChmodAt(fd, fsys.Base(a.Path), st, st.Mode&0o7000|a.After.Perm); errors.Is(err, objects.ErrContentChanged) {
-		x.keep(a.Path)
+		x.addKept(a.Path)
 		return nil
 	}
 	return err

@@ -62,7 +62,7 @@ func (x *Executor) overwrite(dirfd int, a Action, st fsys.Stamp) (done bool, err
 		return false, err
 	}
 	if !now.SameContent(st) || now.Nlink != st.Nlink {
-		x.keep(a.Path)
+		x.addKept(a.Path)
 		return true, nil
 	}
 	return true, x.fill(fd, a, now, data)
@@ -92,7 +92,7 @@ func (x *Executor) fill(fd int, a Action, old fsys.Stamp, data []byte) error {
 	}
 	st, err := fsys.Fstat(fd)
 	if err == nil {
-		x.wrote(a.Path, st)
+		x.recordStamp(a.Path, st)
 	}
 	return err
 }

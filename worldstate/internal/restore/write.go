@@ -25,7 +25,7 @@ func (x *Executor) write(fd, i int, a Action) error {
 		return err
 	}
 	if now == a.After {
-		x.wrote(a.Path, st)
+		x.recordStamp(a.Path, st)
 		return nil
 	}
 	nothing := now.Absent() && st == (fsys.Stamp{}) // a FIFO that was made meanwhile has a stamp and no state
@@ -37,7 +37,7 @@ func (x *Executor) write(fd, i int, a Action) error {
 		}
 	}
 	if !same && !gone {
-		x.keep(a.Path)
+		x.addKept(a.Path)
 		return nil
 	}
 	if now.Kind == tree.KindFile && a.After.Kind == tree.KindFile && now.Hash == a.After.Hash && st.Nlink == 1 {
@@ -57,7 +57,7 @@ func (x *Executor) write(fd, i int, a Action) error {
 		return err
 	}
 	if st, err = fsys.Lstatat(fd, fsys.Base(a.Path)); err == nil && made.IsRegular() && st.Ino == made.Ino && st.Mode == made.Mode && st.Mtime == made.Mtime {
-		x.wrote(a.Path, st)
+		x.recordStamp(a.Path, st)
 	}
 	return nil
 }
@@ -68,13 +68,13 @@ func (x *Executor) chmodFile(fd int, a Action, st fsys.Stamp) error {
 	}
 	now, err := ChmodAt(fd, fsys.Base(a.Path), st, st.Mode&tree.SpecialBits|a.After.Perm)
 	if errors.Is(err, objects.ErrContentChanged) {
-		x.keep(a.Path)
+		x.addKept(a.Path)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	x.wrote(a.Path, now)
+	x.recordStamp(a.Path, now)
 	return nil
 }
 
@@ -111,7 +111,7 @@ func (x *Executor) replace(fd int, temp string, a Action, old fsys.Stamp) (made 
 			err = unix.Symlinkat(string(target), fd, temp)
 		}
 		if err == nil {
-			x.ownMade(fd, temp, old)
+			x.copyOwnerAt(fd, temp, old)
 		}
 	} else {
 		made, err = x.writeTemp(fd, temp, a, old)
@@ -141,7 +141,7 @@ func (x *Executor) writeTemp(fd int, temp string, a Action, old fsys.Stamp) (mad
 		err = x.before("temp filled", a.Path)
 	}
 	if err == nil {
-		x.own(fd, n, old)
+		x.copyOwner(fd, n, old)
 		err = x.copyAttributes(fd, n, a, old)
 	}
 	if err == nil {
@@ -156,9 +156,9 @@ func (x *Executor) writeTemp(fd int, temp string, a Action, old fsys.Stamp) (mad
 	return made, err
 }
 
-// own sets the owner of the new file fd to that of the old one, or of its directory. Only root
+// copyOwner sets the owner of the new file fd to that of the old one, or of its directory. Only root
 // can; for other users it does nothing.
-func (x *Executor) own(dirfd, fd int, old fsys.Stamp) {
+func (x *Executor) copyOwner(dirfd, fd int, old fsys.Stamp) {
 	if os.Geteuid() != 0 {
 		return
 	}
@@ -175,9 +175,9 @@ func (x *Executor) own(dirfd, fd int, old fsys.Stamp) {
 	}
 }
 
-// ownMade is own for a link or a directory that was just made under a name. It does nothing if
+// copyOwnerAt is copyOwner for a link or a directory that was just made under a name. It does nothing if
 // another program has replaced it or linked it.
-func (x *Executor) ownMade(dirfd int, name string, old fsys.Stamp) {
+func (x *Executor) copyOwnerAt(dirfd int, name string, old fsys.Stamp) {
 	if os.Geteuid() != 0 {
 		return
 	}
@@ -187,12 +187,12 @@ func (x *Executor) ownMade(dirfd int, name string, old fsys.Stamp) {
 	}
 	defer fsys.CloseFD(fd)
 	if st, err := fsys.Fstat(fd); err == nil && st.Uid == 0 && (st.IsDir() || st.IsLink() && st.Nlink == 1) {
-		x.own(dirfd, fd, old)
+		x.copyOwner(dirfd, fd, old)
 	}
 }
 
-// wrote records the stamp of a path right after its action, so that Compare need not read it.
-func (x *Executor) wrote(path string, st fsys.Stamp) {
+// recordStamp records the stamp of a path right after its action, so that Compare need not read it.
+func (x *Executor) recordStamp(path string, st fsys.Stamp) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.done[path] = st
@@ -215,7 +215,7 @@ func (x *Executor) Compare(actions []Action) error {
 			return &RestoreError{Path: a.Path, Err: err}
 		}
 		if !same {
-			x.keep(a.Path)
+			x.addKept(a.Path)
 		}
 		return nil
 	})
@@ -232,7 +232,7 @@ func (x *Executor) isDone(a Action) (bool, error) {
 			return true, nil
 		}
 	}
-	now, _, err := x.lookIn(fd, fsys.Base(a.Path))
+	now, _, err := x.stateIn(fd, fsys.Base(a.Path))
 	if errors.Is(err, ErrInTheWay) || fsys.IsErrno(err, unix.EACCES, unix.EPERM) {
 		return false, nil
 	}

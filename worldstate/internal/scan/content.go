@@ -33,7 +33,7 @@ func (s *scanner) content(dirfd int, name, parent string, before fsys.Stamp) (gi
 	begin := time.Now()
 	var h gitfmt.Hash
 	if before.Size <= objects.WholeFileBytes {
-		h, err = s.whole(fd, before.Size)
+		h, err = s.readWhole(fd, before.Size)
 	} else {
 		h, err = s.stream(fd, name, before.Size)
 	}
@@ -53,7 +53,7 @@ func (s *scanner) content(dirfd int, name, parent string, before fsys.Stamp) (gi
 // fileBuffer holds one file's content, preceded by room for its git header.
 type fileBuffer struct{ b []byte }
 
-func (s *scanner) whole(fd int, size int64) (gitfmt.Hash, error) {
+func (s *scanner) readWhole(fd int, size int64) (gitfmt.Hash, error) {
 	buf := s.buffer(int(size))
 	defer s.buffers.Put(buf)
 	data := buf.b[gitfmt.HeaderRoom : gitfmt.HeaderRoom+int(size)]
@@ -75,7 +75,7 @@ func (s *scanner) whole(fd int, size int64) (gitfmt.Hash, error) {
 		return gitfmt.Hash{}, objects.ErrContentChanged
 	}
 	h := buf.hash(n)
-	return h, s.keep(h, data[:n])
+	return h, s.store(h, data[:n])
 }
 
 func (s *scanner) buffer(n int) *fileBuffer {
@@ -98,8 +98,8 @@ func (f *fileBuffer) hash(n int) gitfmt.Hash {
 	return sha1.Sum(f.b[from : gitfmt.HeaderRoom+n])
 }
 
-// keep stores a blob if there is a pack and the store lacks the blob.
-func (s *scanner) keep(h gitfmt.Hash, data []byte) error {
+// store stores a blob if there is a pack and the store lacks the blob.
+func (s *scanner) store(h gitfmt.Hash, data []byte) error {
 	if s.pack == nil || s.objects.HasIntact(h) {
 		return nil
 	}

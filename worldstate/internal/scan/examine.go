@@ -54,7 +54,7 @@ func (v *visit) examine(name string, at int, o *tree.Other) {
 		}
 		switch {
 		case !st.IsDir() && v.tracks(path):
-		case st.IsDir() && v.above(path):
+		case st.IsDir() && v.tracksBeneath(path):
 			onlyTracked = true
 		default:
 			v.ignoredName(st)
@@ -102,7 +102,7 @@ func (v *visit) unreadableName(name string, at int, o *tree.Other, err error) {
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		if at >= 0 || o != nil {
-			v.gone(name)
+			v.putRemoved(name)
 		}
 	case fsys.IsErrno(err, unix.ENOTDIR, unix.ELOOP, unix.ENXIO):
 		v.leaveOut(o, tree.Other{Name: name, Why: objects.ErrContentChanged.Error()})
@@ -135,7 +135,7 @@ func (v *visit) descend(name string, at int, st fsys.Stamp, onlyTracked bool) {
 		case c.prev.Unsure():
 			c.mark = &mark{}
 		default: // unchanged
-			v.child(c, c.prev)
+			v.putDir(c, c.prev)
 			v.left.Add(-1) // never the last: v is still running
 			return
 		}
@@ -155,13 +155,13 @@ func (v *visit) open() bool {
 	}
 	if errors.Is(err, unix.ENOENT) {
 		if v.at >= 0 {
-			up.gone(v.name)
+			up.putRemoved(v.name)
 		}
 		up.left.Add(-1) // never the last: up is still running
 		return false
 	}
 	v.unreadable(err)
-	v.leave()
+	v.finish()
 	return false
 }
 
@@ -171,8 +171,8 @@ func (v *visit) tooDeep(name string) bool {
 	return v.deep+1 >= tree.MaxDepth || len(v.path)+1+len(name)+1+tree.MaxNameBytes > tree.MaxPathBytes
 }
 
-// child records the result of a directory in v.
-func (v *visit) child(c *visit, n *tree.Node) {
+// putDir records the result of a directory in v.
+func (v *visit) putDir(c *visit, n *tree.Node) {
 	s := tree.State{Kind: tree.KindDir, Perm: c.st.Mode & 0o777}
 	if c.at >= 0 {
 		was, saw := &v.prev.Items[c.at], &v.prev.Seen.Items[c.at]
@@ -180,11 +180,11 @@ func (v *visit) child(c *visit, n *tree.Node) {
 			return
 		}
 	}
-	v.put(edit{item: v.named(tree.Item{Name: c.name, State: s, Sub: n}), sight: c.st})
+	v.put(edit{item: v.withStoredName(tree.Item{Name: c.name, State: s, Sub: n}), sight: c.st})
 }
 
-// named sets the name that an item is stored under.
-func (v *visit) named(it tree.Item) tree.Item {
+// withStoredName sets the name that an item is stored under.
+func (v *visit) withStoredName(it tree.Item) tree.Item {
 	if tree.HostileName(v.path, it.Name, it.State, it.Size) {
 		it.Stored = tree.StoredName(it.Name)
 	}
@@ -208,18 +208,18 @@ func (v *visit) file(name string, at int, o *tree.Other, st fsys.Stamp) {
 			return
 		}
 		h := gitfmt.HashObject(gitfmt.BlobObject, target)
-		if err := v.s.keep(h, target); err != nil {
+		if err := v.s.store(h, target); err != nil {
 			v.s.fail(err)
 			return
 		}
 		it := tree.Item{Name: name, State: tree.State{Kind: tree.KindLink, Hash: h}, Size: int64(len(target))}
-		v.put(edit{item: v.named(it), sight: fsys.Sight{Stamp: st, Racy: fsys.Racy(st, v.now)}})
+		v.put(edit{item: v.withStoredName(it), sight: fsys.Sight{Stamp: st, Racy: fsys.Racy(st, v.now)}})
 		v.s.countFile(it.Size)
 		return
 	}
 	v.left.Add(1)
 	v.s.do(func() {
-		defer v.leave()
+		defer v.finish()
 		if !v.s.stop.Load() {
 			v.readFile(name, at, o, st)
 		}
@@ -236,7 +236,7 @@ func (v *visit) readFile(name string, at int, o *tree.Other, before fsys.Stamp) 
 			if st.Nlink > 1 && (at < 0 || v.prev.Seen.Items[at].Nlink <= 1) {
 				v.s.linked.Store(true)
 			}
-			v.put(edit{item: v.named(it), sight: fsys.Sight{Stamp: st.Stamp, Racy: st.Racy}})
+			v.put(edit{item: v.withStoredName(it), sight: fsys.Sight{Stamp: st.Stamp, Racy: st.Racy}})
 			v.s.countFile(it.Size)
 		case errors.Is(err, objects.ErrContentChanged) && try+1 < readTries:
 			if before, err = fsys.Lstatat(v.fd, name); err == nil {

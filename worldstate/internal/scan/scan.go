@@ -87,8 +87,8 @@ func New(dir, cache string, s *objects.Store, excluded map[string]bool, o Option
 
 // Close stops the watcher and drops what is known.
 func (w *Tracker) Close() {
-	if w.Watch.on() {
-		w.Watch.end("closed")
+	if w.Watch.active() {
+		w.Watch.stop("closed")
 	}
 	w.knows = nil
 }
@@ -160,7 +160,7 @@ func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, m
 		repo: repo, dir: w.dir, before: w.Before, progress: w.opts.Progress, limit: w.opts.FileLimitBytes, patterns: w.opts.Secrets, secrets: make(map[string]bool), slots: make(chan struct{}, scanWorkers),
 	}
 	defer context.AfterFunc(ctx, func() { s.stop.Store(true) })()
-	if w.Watch.on() {
+	if w.Watch.active() {
 		s.watch = w.Watch
 	}
 	s.done.Known = len(repo.Tracked)

@@ -29,8 +29,8 @@ func (v *visit) put(e edit) {
 	v.edits = append(v.edits, e)
 }
 
-// gone records that a name was removed.
-func (v *visit) gone(name string) { v.put(edit{other: tree.Other{Name: name}, gone: true}) }
+// putRemoved records that a name was removed.
+func (v *visit) putRemoved(name string) { v.put(edit{other: tree.Other{Name: name}, gone: true}) }
 
 // leaveOut records a name that is not in the snapshot, if that has changed.
 func (v *visit) leaveOut(was *tree.Other, o tree.Other) {
@@ -39,8 +39,8 @@ func (v *visit) leaveOut(was *tree.Other, o tree.Other) {
 	}
 }
 
-// end returns the directory's node, which is prev itself if nothing has changed.
-func (v *visit) end() *tree.Node {
+// seal returns the directory's node, which is prev itself if nothing has changed.
+func (v *visit) seal() *tree.Node {
 	n := v.prev
 	if v.fault != "" {
 		return tree.Seal(nil, &tree.Sighting{Dir: v.seen.Dir, Fault: v.fault})

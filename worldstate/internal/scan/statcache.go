@@ -71,7 +71,7 @@ func (w *Tracker) Look(ctx context.Context, root *fsys.Root, pack *objects.Write
 	}
 	var marks *mark
 	drained := 0
-	if w.Watch.on() {
+	if w.Watch.active() {
 		marks = w.Watch.begin(pack != nil)
 		drained = w.Watch.drained
 	}
@@ -88,7 +88,7 @@ func (w *Tracker) Look(ctx context.Context, root *fsys.Root, pack *objects.Write
 		sc.changed += changed
 	}
 	sc.drained = drained
-	if w.Watch.on() && sc.whole {
+	if w.Watch.active() && sc.whole {
 		w.Watch.prune()
 	}
 	return sc, nil
@@ -100,12 +100,12 @@ func (w *Tracker) watchRoot(root *fsys.Root) error {
 	if !w.opts.Watch {
 		return nil
 	}
-	if w.Watch.on() {
+	if w.Watch.active() {
 		now, err := fsys.Fstat(root.Fd)
-		if err != nil || w.Watch.of(now) {
+		if err != nil || w.Watch.watches(now) {
 			return err
 		}
-		w.Watch.end("another directory is at its path")
+		w.Watch.stop("another directory is at its path")
 		w.Watch = nil
 	}
 	if w.Watch == nil {
@@ -160,7 +160,7 @@ func hasAll(s *objects.Store, n *tree.Node) bool {
 // Learn records a scan whose content is durable as the basis of the next one.
 func (w *Tracker) Learn(sc *Scanned) error {
 	sc.Root.Hold()
-	if w.Watch.on() {
+	if w.Watch.active() {
 		w.Watch.recordScan(sc)
 	}
 	k := w.knows

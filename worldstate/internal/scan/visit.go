@@ -51,27 +51,27 @@ type visit struct {
 // run scans the directory that v.fd is.
 func (v *visit) run() {
 	v.left.Store(1)
-	defer v.leave()
+	defer v.finish()
 	if v.s.stop.Load() {
 		return
 	}
-	if err := v.look(); err != nil {
+	if err := v.readDir(); err != nil {
 		v.unreadable(err)
 	}
 }
 
-// leave ends one of the things that the visit waits for; the last one ends the visit.
-func (v *visit) leave() {
+// finish ends one of the things that the visit waits for; the last one ends the visit.
+func (v *visit) finish() {
 	for v != nil && v.left.Add(-1) == 0 {
 		if v.fd >= 0 {
 			unix.Close(v.fd)
 		}
-		n := v.end()
+		n := v.seal()
 		if v.up == nil {
 			v.s.root = n
 			return
 		}
-		v.up.child(v, n)
+		v.up.putDir(v, n)
 		v = v.up
 	}
 }
@@ -90,15 +90,15 @@ func (v *visit) unreadable(err error) {
 	}
 }
 
-// look scans the names that need it.
-func (v *visit) look() error {
+// readDir scans the names that need it.
+func (v *visit) readDir() error {
 	if err := v.s.begin("readdir", "", v.path); err != nil {
 		return err
 	}
 	if v.prev == nil {
 		v.mark = nil
 	}
-	reported := v.listen()
+	reported := v.startWatch()
 	v.now = time.Now()
 	st, err := fsys.Fstat(v.fd)
 	if err != nil {
@@ -115,18 +115,18 @@ func (v *visit) look() error {
 	if v.mark != nil {
 		// Only a whole scan proves that the names are complete.
 		v.seen.Dir, v.seen.Foreign = v.prev.Seen.Dir, v.prev.Seen.Foreign
-		v.enter(v.s.repo.Nested[v.path] != nil)
+		v.setRepository(v.s.repo.Nested[v.path] != nil)
 		old := v.prev.Seen
 		v.seen.Rules, v.seen.RuleSight, v.seen.Frozen, v.seen.RulesNote = old.Rules, old.RuleSight, old.Frozen, old.RulesNote
 		v.chain = v.chain.With(old.Rules)
-		v.lookMarked()
+		v.examineMarked()
 		return nil
 	}
 	if v.prev != nil && v.prev.Seen.Dir.Sure(st) {
 		// The names are unchanged. The rules' file may have changed.
-		v.enter(v.s.repo.Nested[v.path] != nil)
+		v.setRepository(v.s.repo.Nested[v.path] != nil)
 		v.readRules(v.prev.Item(".gitignore") != nil || v.prev.Other(".gitignore") != nil)
-		v.lookKnown()
+		v.examineKnown()
 		return nil
 	}
 	names, err := fsys.ReadNames(v.fd)
@@ -134,23 +134,23 @@ func (v *visit) look() error {
 		return err
 	}
 	_, git := slices.BinarySearch(names, ".git")
-	v.enter(git)
+	v.setRepository(git)
 	_, has := slices.BinarySearch(names, ".gitignore")
 	v.readRules(has)
-	v.lookNames(names)
+	v.examineNames(names)
 	return nil
 }
 
-// listen watches the directory before it is read. It returns false if changes should be
+// startWatch watches the directory before it is read. It returns false if changes should be
 // reported and will not be.
-func (v *visit) listen() bool {
+func (v *visit) startWatch() bool {
 	t := v.s.watch
 	if t == nil {
 		return true
 	}
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
-	if !t.on() {
+	if !t.active() {
 		return true
 	}
 	var parent *watched
@@ -167,10 +167,10 @@ func (v *visit) listen() bool {
 		return true
 	}
 	v.watched = t.watch(parent, v.name, v.fd, v.up == nil)
-	return v.watched != nil || !t.on()
+	return v.watched != nil || !t.active()
 }
 
-func (v *visit) lookKnown() {
+func (v *visit) examineKnown() {
 	n := v.prev
 	for i := range n.Items {
 		v.examine(n.Items[i].Name, i, nil)
@@ -182,9 +182,9 @@ func (v *visit) lookKnown() {
 	}
 }
 
-func (v *visit) lookNames(names []string) {
+func (v *visit) examineNames(names []string) {
 	for _, name := range names {
-		v.lookName(name)
+		v.examineName(name)
 	}
 	if v.prev == nil {
 		return
@@ -192,18 +192,18 @@ func (v *visit) lookNames(names []string) {
 	absent := func(name string) bool { _, there := slices.BinarySearch(names, name); return !there }
 	for i := range v.prev.Items {
 		if name := v.prev.Items[i].Name; absent(name) {
-			v.gone(name)
+			v.putRemoved(name)
 		}
 	}
 	for i := range v.prev.Seen.Others {
 		if name := v.prev.Seen.Others[i].Name; absent(name) {
-			v.gone(name)
+			v.putRemoved(name)
 		}
 	}
 }
 
-// lookName scans one name.
-func (v *visit) lookName(name string) {
+// examineName scans one name.
+func (v *visit) examineName(name string) {
 	at, o := -1, (*tree.Other)(nil)
 	if v.prev != nil {
 		if at = v.prev.Index(name); at < 0 {
@@ -213,15 +213,15 @@ func (v *visit) lookName(name string) {
 	v.examine(name, at, o)
 }
 
-// lookMarked scans the marked names, and those that no event reports.
-func (v *visit) lookMarked() {
+// examineMarked scans the marked names, and those that no event reports.
+func (v *visit) examineMarked() {
 	n := v.prev
 	for name := range v.mark.names {
-		v.lookName(name)
+		v.examineName(name)
 	}
 	for name := range v.mark.subs {
 		if _, twice := v.mark.names[name]; !twice {
-			v.lookName(name)
+			v.examineName(name)
 		}
 	}
 	if n.Sum.Unsure == 0 {
@@ -230,12 +230,12 @@ func (v *visit) lookMarked() {
 	for i := range n.Items {
 		it := &n.Items[i]
 		if (it.Sub != nil && it.Sub.Unsure() || it.Kind == tree.KindFile && n.Seen.Items[i].Nlink > 1) && !v.mark.has(it.Name) {
-			v.lookName(it.Name)
+			v.examineName(it.Name)
 		}
 	}
 	for i := range n.Seen.Others {
 		if o := &n.Seen.Others[i]; o.Why != "" && !tree.HasNoBytes(o.Why) && !v.mark.has(o.Name) {
-			v.lookName(o.Name)
+			v.examineName(o.Name)
 		}
 	}
 }
@@ -257,8 +257,8 @@ func (s *scanner) nestedAt(path string, has bool) (r *usergit.Repository, change
 	return r, true
 }
 
-// enter sets the nearest repository, if the directory is the top of one.
-func (v *visit) enter(has bool) {
+// setRepository sets the nearest repository, if the directory is the top of one.
+func (v *visit) setRepository(has bool) {
 	if v.up == nil {
 		return // the world's root
 	}
@@ -286,7 +286,7 @@ func (v *visit) tracks(path string) bool {
 	return v.s.repo.Tracked[path] || v.nest != nil && v.nest.Tracked[path[len(v.nestAt)+1:]]
 }
 
-// above reports whether such an index lists a path beneath.
-func (v *visit) above(path string) bool {
+// tracksBeneath reports whether such an index lists a path beneath.
+func (v *visit) tracksBeneath(path string) bool {
 	return v.s.repo.Above[path] || v.nest != nil && v.nest.Above[path[len(v.nestAt)+1:]]
 }

@@ -102,7 +102,7 @@ type watching struct {
 	epoch   int
 	pending *mark
 	marks   int
-	drained int // counts the calls of drain, for recordScan
+	drained int // counts the calls of readEvents, for recordScan
 	// Lost: events may be missing, so that the next scan reads everything.
 	Lost bool
 	// Saves and since count from the last whole scan.
@@ -132,8 +132,8 @@ func (t *watching) reset() {
 	t.pending, t.marks = &mark{}, 0
 }
 
-// end stops the watcher for good.
-func (t *watching) end(why string) {
+// stop stops the watcher for good.
+func (t *watching) stop(why string) {
 	if t.off == "" {
 		t.off = why
 	}
@@ -144,22 +144,22 @@ func (t *watching) end(why string) {
 	t.reset()
 }
 
-// of reports whether root is the watched directory.
-func (t *watching) of(root fsys.Stamp) bool { return root.Ino == t.id.Ino && root.Dev == t.id.Dev }
+// watches reports whether root is the watched directory.
+func (t *watching) watches(root fsys.Stamp) bool { return root.Ino == t.id.Ino && root.Dev == t.id.Dev }
 
-func (t *watching) on() bool { return t != nil && t.off == "" }
+func (t *watching) active() bool { return t != nil && t.off == "" }
 
-func (t *watching) drain() {
+func (t *watching) readEvents() {
 	if t.n == nil {
 		return
 	}
 	t.drained++
-	if err := t.n.Read(t.take); err != nil {
-		t.end("reading events: " + usergit.Reason(err))
+	if err := t.n.Read(t.handleEvent); err != nil {
+		t.stop("reading events: " + usergit.Reason(err))
 	}
 }
 
-func (t *watching) take(e fsys.Event) {
+func (t *watching) handleEvent(e fsys.Event) {
 	t.Events++
 	switch {
 	case e.Overflow:
@@ -184,29 +184,29 @@ func (t *watching) take(e fsys.Event) {
 	m := t.markOf(d)
 	if m == nil {
 		if e.MovedOut {
-			t.moved(d, e.Name)
+			t.forgetMoved(d, e.Name)
 		}
 		return
 	}
 	if m.add(e.Name) {
-		t.count()
+		t.countMark()
 	}
 	if e.IsDir && e.Came {
 		m.addAll(e.Name)
 	}
 	if e.MovedOut {
-		t.moved(d, e.Name)
+		t.forgetMoved(d, e.Name)
 	}
 }
 
-func (t *watching) count() {
+func (t *watching) countMark() {
 	if t.marks++; t.marks > maxMarks {
 		t.Lost, t.pending, t.marks = true, &mark{}, 0
 	}
 }
 
-// moved forgets the directory that had a name.
-func (t *watching) moved(d *watched, name string) {
+// forgetMoved forgets the directory that had a name.
+func (t *watching) forgetMoved(d *watched, name string) {
 	if kid := d.kids[name]; kid != nil {
 		t.unwatch(kid)
 	}
@@ -252,12 +252,12 @@ func (t *watching) forget(d *watched) {
 // watch adds a watch to a directory that was just opened, before its names are read. It returns
 // nil if every scan must read the directory. The caller holds the scanner's mutex.
 func (t *watching) watch(parent *watched, name string, fd int, isRoot bool) *watched {
-	if !t.on() || !isRoot && (parent == nil || parent.kids[name] == nil && len(t.dirs) >= t.Limit) {
+	if !t.active() || !isRoot && (parent == nil || parent.kids[name] == nil && len(t.dirs) >= t.Limit) {
 		return nil
 	}
 	wd, err := t.n.Watch(fd)
 	if err != nil {
-		t.end(usergit.Reason(err))
+		t.stop(usergit.Reason(err))
 		return nil
 	}
 	d := t.dirs[wd]
@@ -298,11 +298,11 @@ func (t *watching) prune() {
 
 // begin prepares a scan: it returns the marks to scan by, nil for everything.
 func (t *watching) begin(saving bool) *mark {
-	t.drain()
+	t.readEvents()
 	if saving {
 		t.Saves++
 	}
-	if due := t.Saves >= CheckSaves || time.Since(t.since) >= checkAfter; !t.on() || t.Lost || saving && due {
+	if due := t.Saves >= CheckSaves || time.Since(t.since) >= checkAfter; !t.active() || t.Lost || saving && due {
 		t.epoch++
 		return nil
 	}
@@ -328,5 +328,5 @@ func (w *Tracker) Watching() (on bool, why string) {
 	case w.Watch == nil:
 		return false, "no scan yet"
 	}
-	return w.Watch.on(), w.Watch.off
+	return w.Watch.active(), w.Watch.off
 }
