@@ -2,7 +2,6 @@ package knowledgebase
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -124,17 +123,4 @@ func (s *Store) nameOf(path string, data []byte) string {
 		return c.Topic
 	}
 	return path
-}
-
-// unchanged reports whether the files at paths hold what they held when the cards, by
-// path, were read or written.
-func (s *Store) unchanged(paths []string, cards map[string]*folder.File) bool {
-	all, err := s.folder.ReadAll(context.Background(), paths, cards, nil)
-	for i, now := range all {
-		was := cards[paths[i]]
-		if now.Err != nil || was == nil || now.File.Sum != was.Sum {
-			return false
-		}
-	}
-	return err == nil
 }

@@ -192,7 +192,7 @@ func TestRemovalSeenBeforeIsCommitted(t *testing.T) {
 	if err := os.Remove(first); err != nil {
 		t.Fatal(err)
 	}
-	s.watch.Record("")
+	s.watch.Record()
 	if _, err := s.Search(t.Context(), Query{Text: "topic"}); err != nil {
 		t.Fatal(err)
 	}

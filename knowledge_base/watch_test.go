@@ -1,7 +1,6 @@
 package knowledgebase
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,55 +71,6 @@ func TestWatch(t *testing.T) {
 		eventually(t, "a removal", func() bool { return found("timbuktu gate") == "" && len(s.List()) == 1 })
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
-		}
-	}
-}
-
-// What a process writes itself is no reason to look at all cards again; what
-// another does to the same file, or beside it, is.
-func TestWatchKnowsItsOwnWrites(t *testing.T) {
-	dir := t.TempDir()
-	s, err := Open(dir, &Options{Now: fixedNow, Watch: true, NoHistory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	ours := func(path string) (is bool) {
-		seen := make(map[string]bool)
-		eventually(t, "a write of "+path, func() bool {
-			names, all := s.watch.Changed()
-			if all {
-				t.Fatal("anything may have changed")
-			}
-			maps.Copy(seen, names)
-			return seen[path]
-		})
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.isOwnChange(seen)
-	}
-	mustPut(t, s, newCard("k0", "the month", "its folder is new"))
-	if ours(filepath.Join(dir, "2026-01")) {
-		t.Error("a new folder counts as our own card")
-	}
-	path := mustPut(t, s, newCard("k1-b", "a topic", "first"))
-	if !ours(path) {
-		t.Error("what this process wrote is looked for again")
-	}
-	other := filepath.Join(dir, "2026-01", "other-k1-b.md")
-	for _, c := range []struct {
-		name, path string
-		do         func() error
-	}{
-		{"a second card of the id", other, func() error { return os.WriteFile(other, newCard("k1-b", "other", "x").Markdown(), 0o600) }},
-		{"an edit", path, func() error { return os.WriteFile(path, newCard("k1-b", "a topic", "other").Markdown(), 0o600) }},
-		{"a removal", path, func() error { return os.Remove(path) }},
-	} {
-		if err := c.do(); err != nil {
-			t.Fatal(err)
-		}
-		if ours(c.path) {
-			t.Errorf("%s counts as our own", c.name)
 		}
 	}
 }

@@ -3,23 +3,18 @@ package folder
 import (
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/fsnotify/fsnotify"
 )
 
-// maxWatched is how many names of changed files are kept; of more, everything is
-// looked at.
-const maxWatched = 32
-
-// Watch records where something happened in the folder. What it was is found out by
-// looking, before the next answer.
+// Watch records whether something happened in the folder. What it was is found out by
+// reading the files, before the next answer.
 type Watch struct {
-	notify *fsnotify.Watcher // nil: the system watches nothing for us, and every answer looks
+	notify *fsnotify.Watcher // nil: the system watches nothing for us, and every answer reads the files
 	ended  sync.WaitGroup
 
-	mu    sync.Mutex
-	names map[string]bool // paths
-	all   bool            // anything may have changed
+	changed atomic.Bool
 }
 
 // StartWatch watches the folder and its months.
@@ -40,31 +35,11 @@ func StartWatch(dir string, months []string) *Watch {
 	return w
 }
 
-// Changed returns the paths at which something may have happened since it was last
-// asked; all, when that may be anywhere.
-func (w *Watch) Changed() (names map[string]bool, all bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	names, all = w.names, w.all || w.notify == nil
-	w.names, w.all = nil, false
-	return names, all
-}
+// Changed reports whether something may have happened since it was last asked.
+func (w *Watch) Changed() bool { return w.changed.Swap(false) || w.notify == nil }
 
-// Record records that something happened at a path; "" for anywhere.
-func (w *Watch) Record(path string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if path == "" || len(w.names) == maxWatched {
-		w.names, w.all = nil, true
-	}
-	if w.all {
-		return
-	}
-	if w.names == nil {
-		w.names = make(map[string]bool)
-	}
-	w.names[path] = true
-}
+// Record records that something happened.
+func (w *Watch) Record() { w.changed.Store(true) }
 
 // listen takes events until the watcher is closed. A queue that ran over is
 // an event like any other: everything is looked at in any case.
@@ -80,12 +55,12 @@ func (w *Watch) listen() {
 				// when something else changes.
 				_ = w.notify.Add(e.Name)
 			}
-			w.Record(e.Name)
+			w.Record()
 		case _, ok := <-w.notify.Errors:
 			if !ok {
 				return
 			}
-			w.Record("")
+			w.Record()
 		}
 	}
 }
