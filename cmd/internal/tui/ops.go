@@ -147,10 +147,8 @@ func (m *screen) apply(o op.Op) {
 		m.returned(o.Step, b)
 	case *op.WorldSaved:
 		if b.Error != "" || !b.Complete || len(b.Lost) > 0 {
-			m.event(o, paint.Yellow.Render)
+			m.event(o)
 		}
-	case *op.WorldChanged:
-		m.event(o, paint.Faint.Render)
 	case *op.UserSaid:
 		if b.Source == op.SourceSteer || b.Source == op.SourceRejection {
 			m.printRequest(b.Text)
@@ -167,23 +165,28 @@ func (m *screen) apply(o op.Op) {
 			break
 		}
 		m.turn.fault = b.Error
-		m.event(o, paint.Red.Render)
+		m.event(o)
 	case *op.JumpDone:
 		m.jumped(o, b)
-	case *op.CardsRecalled:
-		m.event(o, paint.Cyan.Render)
 	case *op.PassDone, *op.RepairsFound:
 		m.activity = ""
-		m.event(o, paint.Purple.Render)
-	case *op.JumpRequested, *op.JumpDropped:
-		m.event(o, paint.Yellow.Render)
+		m.event(o)
 	default:
-		m.event(o, paint.Faint.Render)
+		m.event(o)
 	}
 }
 
-// event shows an operation in the words of the plain printer.
-func (m *screen) event(o op.Op, style func(...string) string) {
+// event shows an operation in the words of the plain printer, in the colour of its icon.
+func (m *screen) event(o op.Op) {
+	style := paint.Faint.Render
+	switch timeline.LineOf(o, m.info.Dir).Icon {
+	case "!", "●", "↩":
+		style = paint.Yellow.Render
+	case "✦":
+		style = paint.Cyan.Render
+	case "◆", "✳":
+		style = paint.Purple.Render
+	}
 	if text := m.words.op(o); text != "" {
 		for line := range strings.SplitSeq(text, "\n") {
 			m.print(style(line))
@@ -194,7 +197,7 @@ func (m *screen) event(o op.Op, style func(...string) string) {
 // jumped shows a jump, set off by a rule.
 func (m *screen) jumped(o op.Op, b *op.JumpDone) {
 	m.print(paint.Yellow.Render(strings.Repeat("─", m.width)))
-	m.event(o, paint.Yellow.Render)
+	m.event(o)
 	if why := oneLine(clean(m.st.Steps.At(b.From).LeftBy)); why != "" {
 		m.print("  " + paint.Faint.Render("why:     ") + why)
 	}
