@@ -29,7 +29,8 @@ the approval modes. The editor answers approvals. MCP servers that the editor na
 addition to the configured ones. /jump STEP, /timeline and /cards TEXT are answered without the
 model.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return acp.Serve(cmd.Context(), acp.Options{Version: version, Open: func(dir string) (*session.Service, session.Request, session.Settings, error) {
+			return acp.Serve(cmd.Context(), acp.Options{Version: version, Open: func(dir string) (*session.Service,
+				session.Request, session.Settings, error) {
 				svc, set, err := a.configured(dir)
 				if err != nil {
 					return nil, session.Request{}, session.Settings{}, err

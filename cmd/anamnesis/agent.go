@@ -23,7 +23,8 @@ func (a *app) service() (*session.Service, error) { return a.serviceKeyed("") }
 
 // serviceKeyed returns a service whose API key is in another variable of the environment.
 func (a *app) serviceKeyed(keyEnv string) (*session.Service, error) {
-	return session.New(session.Options{Getenv: a.getenv, Version: version, EAS: assets.EAS, KeyEnv: keyEnv, Reader: settings.Reader(a.getenv), Store: a.store})
+	return session.New(session.Options{Getenv: a.getenv, Version: version, EAS: assets.EAS, KeyEnv: keyEnv,
+		Reader: settings.Reader(a.getenv), Store: a.store})
 }
 
 // home returns where this process keeps its files.

@@ -29,20 +29,27 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.Dir, "dir", ".", "directory the agent works in")
 	fl.StringVar(&f.Model, "model", "", "model name, or script:FILE for a recording")
-	fl.StringVar(&f.ReflectModel, "reflect-model", "", "model that is asked when the agent repeats itself (default: the agent's own)")
+	fl.StringVar(&f.ReflectModel, "reflect-model", "",
+		"model that is asked when the agent repeats itself (default: the agent's own)")
 	fl.StringVar(&f.BaseURL, "base-url", "", "address of an OpenAI-compatible server (default $OPENAI_BASE_URL)")
 	fl.StringVar(&f.Approval, "approval", "", "ask, edits, auto or deny (default: ask on a terminal, deny without one)")
 	fl.StringVar(&f.Images, "images", "", "send or never: whether the model gets the images of tool results (default: if its name is known to take them)")
 	fl.StringVar(&f.Sandbox, "sandbox", "", "what commands may change: world (the default), read-only or off")
 	fl.IntVar(&f.MaxSteps, "max-steps", 0, fmt.Sprintf("steps a turn may take (default %d)", state.DefaultMaxSteps))
 	fl.IntVar(&f.MaxTokens, "max-tokens", 0, "tokens that the whole task may use, prompts and replies; a jump returns none (default: no limit)")
-	fl.Float64Var(&f.MaxCostUSD, "max-cost", 0, "US dollars the whole task may cost, by the table of prices; a jump returns none (default: no limit)")
-	fl.DurationVar(&f.MaxTime, "max-time", 0, "how long this process may work on the task, such as 30m (default: no limit)")
-	fl.DurationVar(&f.Grace, "grace", notice.DefaultGrace, "how long a running command may go on after SIGTERM or the loss of the terminal")
+	fl.Float64Var(&f.MaxCostUSD, "max-cost", 0,
+		"US dollars the whole task may cost, by the table of prices; a jump returns none (default: no limit)")
+	fl.DurationVar(&f.MaxTime, "max-time", 0,
+		"how long this process may work on the task, such as 30m (default: no limit)")
+	fl.DurationVar(&f.Grace, "grace", notice.DefaultGrace,
+		"how long a running command may go on after SIGTERM or the loss of the terminal")
 	fl.StringVar(&f.output, "output-format", "text", "text, or stream-json: one JSON object a line")
-	fl.StringArrayVar(&f.AllowSecrets, "allow-secrets", nil, "pattern of secret files the agent may read, such as .env.test (repeatable)")
-	fl.StringArrayVar(&f.Redact, "redact", nil, "environment variable whose value is never recorded, shown or sent (repeatable)")
-	fl.DurationVar(&f.ToolsWait, "tools-wait", mcp.DefaultFirstWait, "how long the first step waits for MCP servers that are still starting")
+	fl.StringArrayVar(&f.AllowSecrets, "allow-secrets", nil,
+		"pattern of secret files the agent may read, such as .env.test (repeatable)")
+	fl.StringArrayVar(&f.Redact, "redact", nil,
+		"environment variable whose value is never recorded, shown or sent (repeatable)")
+	fl.DurationVar(&f.ToolsWait, "tools-wait", mcp.DefaultFirstWait,
+		"how long the first step waits for MCP servers that are still starting")
 	fl.BoolVarP(&f.Quiet, "print", "p", false, "print the answer only, no progress")
 }
 
@@ -51,7 +58,8 @@ func (f *agentFlags) registerNew(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.Agent, "agent", "", "name of an agent, or file of its spec ('anamnesis agent list' shows them; default: default)")
 	fl.StringVar(&f.ID, "task", "", "name of the task (default: derived from the request)")
-	fl.StringArrayVar(&f.allow, "allow", nil, "rule for calls that run without a question, such as 'Bash(go test *)' (repeatable)")
+	fl.StringArrayVar(&f.allow, "allow", nil,
+		"rule for calls that run without a question, such as 'Bash(go test *)' (repeatable)")
 	fl.StringArrayVar(&f.ask, "ask", nil, "rule for calls that are asked about (repeatable)")
 	fl.StringArrayVar(&f.deny, "deny", nil, "rule for calls that do not run (repeatable)")
 	fl.StringArrayVar(&f.Writable, "writable", nil, "directory outside the world that commands may write (repeatable)")
@@ -59,8 +67,10 @@ func (f *agentFlags) registerNew(cmd *cobra.Command) {
 	fl.StringSliceVar(&f.Tools, "tools", nil, "additional tools: SendDMail, dmail")
 	fl.IntVar(&f.Window, "window", 0, "context window of the model in tokens (default: from the EAS table)")
 	fl.BoolVar(&f.NoFinalPass, "no-final-pass", false, "do not look for lessons in discarded paths when the task ends")
-	fl.BoolVar(&f.NoResearch, "no-research-first", false, "let calls about new packages, hosts and models run without an investigation")
-	fl.StringArrayVar(&f.guarded, "research-first", nil, "further calls that need an investigation: a tool, or Bash:COMMAND where * is any text (repeatable)")
+	fl.BoolVar(&f.NoResearch, "no-research-first", false,
+		"let calls about new packages, hosts and models run without an investigation")
+	fl.StringArrayVar(&f.guarded, "research-first", nil,
+		"further calls that need an investigation: a tool, or Bash:COMMAND where * is any text (repeatable)")
 }
 
 // check rejects values that no flag can have, and parses the rules. given reports whether a

@@ -88,7 +88,8 @@ func (a *app) agentShowCommand(dir *string) *cobra.Command {
 		},
 	}
 	a.jsonFlag(cmd, "one JSON object")
-	cmd.Flags().BoolVar(&prompt, "prompt", false, "print only the system prompt that the agent would get in the directory now")
+	cmd.Flags().BoolVar(&prompt, "prompt", false,
+		"print only the system prompt that the agent would get in the directory now")
 	return cmd
 }
 

@@ -35,7 +35,8 @@ func (a *app) configCommand() *cobra.Command {
 		Use:   "config",
 		Short: "Show each setting with its value and where it comes from",
 		Long: "Show each setting with its value and where it comes from. A flag wins over the environment (ANAMNESIS_MODEL and so on),\n" +
-			"then the project's " + settings.ProjectFile + " (the nearest one, up to the root of the git repository), then your own config.yaml.\n" +
+			"then the project's " + settings.ProjectFile +
+			" (the nearest one, up to the root of the git repository), then your own config.yaml.\n" +
 			"A project's file may make approval, sandbox and limits stricter. Its other values for these, the models, the server's address and\n" +
 			"the key are used only after you approved the file's current content.",
 		RunE: func(*cobra.Command, []string) error {
@@ -62,7 +63,8 @@ func (a *app) configApproveCommand(dir *string) *cobra.Command {
 		case err != nil:
 			return p, err
 		case !set.Project:
-			return p, exit.Usagef("%s: there is no such file in %s or above it in its repository, and no eas.yaml", settings.ProjectFile, *dir)
+			return p, exit.Usagef("%s: there is no such file in %s or above it in its repository, and no eas.yaml",
+				settings.ProjectFile, *dir)
 		}
 		p = pending{svc: svc, what: "config", question: "Approve these settings?", approvals: set.Missing}
 		for _, v := range set.Values {

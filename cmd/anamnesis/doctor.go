@@ -139,11 +139,15 @@ func (a *app) doctor(ctx context.Context, h taskdir.Home, named []string) error 
 	}
 	switch {
 	case len(corrupt) > 0:
-		return exit.With(exit.Corrupt, fmt.Errorf("corrupt: %s; 'anamnesis doctor --salvage DIR %s' copies what can be read; nothing was changed", strings.Join(corrupt, ", "), corrupt[0]))
+		return exit.With(exit.Corrupt, fmt.Errorf(
+			"corrupt: %s; 'anamnesis doctor --salvage DIR %s' copies what can be read; nothing was changed",
+			strings.Join(corrupt, ", "), corrupt[0]))
 	case failed != nil:
 		return failed
 	case len(torn) > 0:
-		return exit.With(exit.Failed, fmt.Errorf("the end is torn: %s; the next 'anamnesis resume' sets the damaged bytes aside and continues", strings.Join(torn, ", ")))
+		return exit.With(exit.Failed, fmt.Errorf(
+			"the end is torn: %s; the next 'anamnesis resume' sets the damaged bytes aside and continues",
+			strings.Join(torn, ", ")))
 	}
 	return nil
 }

@@ -68,7 +68,9 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 		for i, file := range batch.Todo {
 			paths[i] = file.Path
 		}
-		return errors.Join(a.show(map[string][]string{"files": paths, "skipped": batch.Skipped, "damaged": batch.Damaged}, func() { a.println(strings.Join(paths, "\n")) }), a.notImported(src, batch.Skipped))
+		return errors.Join(a.show(map[string][]string{"files": paths, "skipped": batch.Skipped,
+			"damaged": batch.Damaged}, func() { a.println(strings.Join(paths, "\n")) }),
+			a.notImported(src, batch.Skipped))
 	}
 	if !f.yes {
 		unasked := exit.Usagef("nothing was imported: add --yes to import without being asked")

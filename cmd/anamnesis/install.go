@@ -60,7 +60,8 @@ func (a *app) installVerb(use, short, long string, verb install.Verb) *cobra.Com
 	return cmd
 }
 
-func (a *app) install(ctx context.Context, svc *session.Service, verb install.Verb, args []string, f installFlags) error {
+func (a *app) install(ctx context.Context, svc *session.Service, verb install.Verb,
+	args []string, f installFlags) error {
 	p, err := install.Here(svc.Home, a.getenv)
 	if err != nil {
 		return err
@@ -80,10 +81,12 @@ func (a *app) install(ctx context.Context, svc *session.Service, verb install.Ve
 	asks := false
 	for _, c := range changes {
 		if asks = asks || len(c.Files)+len(c.Purge) > 0; c.Problem != nil {
-			problems = append(problems, fmt.Sprintf("%s stays configured: %s", c.Agent, strings.ReplaceAll(c.Problem.Error(), "\n", "; ")))
+			problems = append(problems, fmt.Sprintf("%s stays configured: %s", c.Agent,
+				strings.ReplaceAll(c.Problem.Error(), "\n", "; ")))
 		}
 	}
-	partial := exit.Usagef("%s; hooks that stay end with 0 and do nothing when this program is gone", strings.Join(problems, "; "))
+	partial := exit.Usagef("%s; hooks that stay end with 0 and do nothing when this program is gone",
+		strings.Join(problems, "; "))
 	switch {
 	case !asks && len(problems) > 0:
 		return partial
@@ -107,7 +110,8 @@ func (a *app) install(ctx context.Context, svc *session.Service, verb install.Ve
 			return err
 		}
 	}
-	then := map[install.Verb]string{install.Add: "recording begins with its next session", install.Remove: "its sessions are no longer recorded"}
+	then := map[install.Verb]string{install.Add: "recording begins with its next session",
+		install.Remove: "its sessions are no longer recorded"}
 	var failed error
 	for _, c := range changes {
 		if err := p.Apply(ctx, svc, verb, c); err != nil {
@@ -142,7 +146,8 @@ func (a *app) showInstall(changes []install.Change) {
 			a.printf("%s", view.Clean(show.LineDiff(file.Path, file.Before, file.After)))
 		}
 		for _, t := range c.Purge {
-			a.println(view.Line(fmt.Sprintf("delete %s, %s in %s: %s", t.ID, quote.Number(t.Steps, "step"), t.Dir, t.Request), 200))
+			a.println(view.Line(fmt.Sprintf("delete %s, %s in %s: %s", t.ID,
+				quote.Number(t.Steps, "step"), t.Dir, t.Request), 200))
 		}
 	}
 }

@@ -88,10 +88,13 @@ func (a *app) rootCommand() *cobra.Command {
 		commands []*cobra.Command
 	}{
 		{"Work", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.sayCommand(), a.jumpCommand(), a.demoCommand()}},
-		{"Look", []*cobra.Command{a.tasksCommand(), a.timelineCommand(), a.showCommand(), a.diffCommand(), a.explainCommand(), a.doctorCommand()}},
+		{"Look", []*cobra.Command{a.tasksCommand(), a.timelineCommand(), a.showCommand(), a.diffCommand(),
+			a.explainCommand(), a.doctorCommand()}},
 		{"Remember", []*cobra.Command{a.serveCommand(), a.kbCommand(), a.verdictCommand(), a.dreamCommand()}},
-		{"Beside other agents", []*cobra.Command{a.importCommand(), a.installCommand(), a.uninstallCommand(), a.pauseCommand(), a.acpCommand(), a.hookCommand(), a.recorderCommand()}},
-		{"Set up", []*cobra.Command{a.configCommand(), a.agentCommand(), a.mcpCommand(), a.rulesCommand(), a.toolsCommand(), a.easCommand(), names.Command(a.stdout), a.versionCommand()}},
+		{"Beside other agents", []*cobra.Command{a.importCommand(), a.installCommand(), a.uninstallCommand(),
+			a.pauseCommand(), a.acpCommand(), a.hookCommand(), a.recorderCommand()}},
+		{"Set up", []*cobra.Command{a.configCommand(), a.agentCommand(), a.mcpCommand(), a.rulesCommand(),
+			a.toolsCommand(), a.easCommand(), names.Command(a.stdout), a.versionCommand()}},
 		{"Stores", []*cobra.Command{a.worldCommand(), a.opsCommand()}},
 	}
 	for _, f := range families {
@@ -126,7 +129,8 @@ func complete(cmd *cobra.Command) {
 
 // onTask makes a command one on a task, which may be omitted, with a range of further
 // arguments.
-func (a *app) onTask(cmd *cobra.Command, least, most int, do func(cmd *cobra.Command, svc *session.Service, task string, rest []string) error) *cobra.Command {
+func (a *app) onTask(cmd *cobra.Command, least, most int, do func(cmd *cobra.Command, svc *session.Service, task string,
+	rest []string) error) *cobra.Command {
 	cmd.Args = cobra.RangeArgs(least, most+1)
 	cmd.RunE = a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) error {
 		task, rest, err := names.OnTask(svc, args, least, most)
@@ -157,7 +161,8 @@ func (a *app) withHome(do func(*cobra.Command, []string, taskdir.Home) error) fu
 	})
 }
 
-func (a *app) withService(do func(*cobra.Command, []string, *session.Service) error) func(*cobra.Command, []string) error {
+func (a *app) withService(do func(*cobra.Command, []string, *session.Service) error) func(
+	*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		svc, err := a.service()
 		if err != nil {

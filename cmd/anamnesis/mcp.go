@@ -32,8 +32,11 @@ project's in .mcp.json of its directory. A project's server starts only after yo
 current content, and runs in a sandbox with what you granted.`,
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory of the project")
-	cmd.PersistentFlags().StringVar(&sandbox, "sandbox", "", "sandbox in which test and approve run a project's server: world (default) or off")
-	cmd.AddCommand(a.mcpAddCommand(), a.mcpListCommand(&dir), a.mcpRemoveCommand("remove", "Remove a server from your own configuration", &dir), a.mcpTestCommand(&dir, &sandbox), a.mcpApproveCommand(&dir, &sandbox),
+	cmd.PersistentFlags().StringVar(&sandbox, "sandbox", "",
+		"sandbox in which test and approve run a project's server: world (default) or off")
+	cmd.AddCommand(a.mcpAddCommand(), a.mcpListCommand(&dir),
+		a.mcpRemoveCommand("remove", "Remove a server from your own configuration", &dir),
+		a.mcpTestCommand(&dir, &sandbox), a.mcpApproveCommand(&dir, &sandbox),
 		a.mcpRemoveCommand("revoke", "Withdraw the approval of a project's server", &dir), a.mcpServeCommand(&dir))
 	return cmd
 }
@@ -99,10 +102,14 @@ func (a *app) mcpAddCommand() *cobra.Command {
 	fl.StringVar(&s.URL, "url", "", "address of a server that speaks streamable HTTP")
 	fl.StringVar(&s.Cwd, "cwd", "", "where the command runs: project (outside the sandbox, with the project's code) or an absolute directory (default: an empty directory)")
 	fl.StringArrayVar(&env, "env", nil, "NAME=VALUE for the command; ${NAME} in it is replaced by your variable (repeatable)")
-	fl.StringArrayVar(&headers, "header", nil, "NAME:VALUE for the address; ${NAME} in it is replaced by your variable (repeatable)")
-	fl.StringArrayVar(&s.ReadOnlyTools, "read-only", nil, "tool of the server that changes nothing and needs no approval (repeatable)")
-	fl.IntVar(&s.StartTimeoutSeconds, "start-timeout", 0, fmt.Sprintf("seconds it may take to start (default %d)", int(mcp.DefaultStartTimeout.Seconds())))
-	fl.IntVar(&s.CallTimeoutSeconds, "call-timeout", 0, fmt.Sprintf("seconds a call may take without progress (default %d)", int(mcp.DefaultCallTimeout.Seconds())))
+	fl.StringArrayVar(&headers, "header", nil,
+		"NAME:VALUE for the address; ${NAME} in it is replaced by your variable (repeatable)")
+	fl.StringArrayVar(&s.ReadOnlyTools, "read-only", nil,
+		"tool of the server that changes nothing and needs no approval (repeatable)")
+	fl.IntVar(&s.StartTimeoutSeconds, "start-timeout", 0, fmt.Sprintf("seconds it may take to start (default %d)",
+		int(mcp.DefaultStartTimeout.Seconds())))
+	fl.IntVar(&s.CallTimeoutSeconds, "call-timeout", 0,
+		fmt.Sprintf("seconds a call may take without progress (default %d)", int(mcp.DefaultCallTimeout.Seconds())))
 	return cmd
 }
 
@@ -259,7 +266,8 @@ in a sandbox. The flags below grant more, and replace earlier grants.`,
 			}
 			for _, s := range servers {
 				if s.URL != "" && len(grants.Lines()) > 0 {
-					return exit.Usagef("MCP server %s: no program of it runs here, so there is nothing to grant", s.Name)
+					return exit.Usagef("MCP server %s: no program of it runs here, so there is nothing to grant",
+						s.Name)
 				}
 				s.Grants = grants
 				if err := a.mcpApprove(cmd.Context(), svc, s, *dir, *sandbox, yes); err != nil {

@@ -28,7 +28,8 @@ func (a *app) opsCommand() *cobra.Command {
 		Use:   "ops",
 		Short: "Append to, read, verify and follow an operation stream",
 	}
-	cmd.AddCommand(a.opsAppendCommand(), a.opsCatCommand(), a.opsVerifyCommand(), a.opsFollowCommand(), a.opsExportCommand())
+	cmd.AddCommand(a.opsAppendCommand(), a.opsCatCommand(), a.opsVerifyCommand(),
+		a.opsFollowCommand(), a.opsExportCommand())
 	return cmd
 }
 
@@ -80,7 +81,8 @@ func (a *app) opsAppend(ctx context.Context, dir string, wait time.Duration, in 
 		return a.streamSecrets(owner)
 	}
 	in.Recovered = func(r *opstream.Recovery) {
-		a.notef("the end of %s was torn at byte %d: %d bytes were set aside in %s", r.File, r.Offset, r.Bytes, r.SavedAs)
+		a.notef("the end of %s was torn at byte %d: %d bytes were set aside in %s", r.File,
+			r.Offset, r.Bytes, r.SavedAs)
 	}
 	in.Durable = func(seq uint64) error {
 		return errors.Join(a.show(map[string]uint64{"seq": seq}, func() { a.println(seq) }), a.printer.Failed)
@@ -172,9 +174,11 @@ sets aside.`,
 		}
 		switch {
 		case r.Has(opstream.SeverityCorrupt):
-			return exit.With(exit.Corrupt, fmt.Errorf("%s is corrupt: acknowledged operations are damaged; 'anamnesis ops cat' prints the intact part", dir))
+			return exit.With(exit.Corrupt, fmt.Errorf(
+				"%s is corrupt: acknowledged operations are damaged; 'anamnesis ops cat' prints the intact part", dir))
 		case r.Has(opstream.SeverityTorn):
-			return exit.With(exit.Failed, fmt.Errorf("the end of %s is torn: the next writer sets the damaged bytes aside", dir))
+			return exit.With(exit.Failed, fmt.Errorf(
+				"the end of %s is torn: the next writer sets the damaged bytes aside", dir))
 		}
 		return nil
 	})

@@ -20,7 +20,9 @@ func (a *app) rulesCommand() *cobra.Command {
 		Long: `Show the rules that apply in a directory: yours, from rules.yaml in the configuration, and the
 project's, from .anamnesis/rules.yaml. A project's rules may refuse and ask; what they allow
 counts only after you approved the file's current content.`,
-		RunE: a.withService(func(_ *cobra.Command, _ []string, svc *session.Service) error { return a.rulesShow(svc, dir) }),
+		RunE: a.withService(func(_ *cobra.Command, _ []string, svc *session.Service) error {
+			return a.rulesShow(svc, dir)
+		}),
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory whose rules to show")
 	a.jsonFlag(cmd, "one JSON object a rule")

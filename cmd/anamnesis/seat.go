@@ -39,7 +39,8 @@ func (a *app) sit(root *cobra.Command) {
 			return err
 		}
 		var err error
-		if f.Text, err = a.tty().Request(cmd.Context(), strings.Join(args, ""), console.Need(!f.Last && !f.Pick)); err != nil {
+		if f.Text, err = a.tty().Request(cmd.Context(), strings.Join(args, ""),
+			console.Need(!f.Last && !f.Pick)); err != nil {
 			return err
 		}
 		return a.seat().Interact(cmd.Context(), f.Work)

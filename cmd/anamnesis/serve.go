@@ -26,7 +26,8 @@ can do. It is valid until the server ends. Ctrl-C ends the server.`,
 		},
 	}
 	chooseKB(cmd, &dir)
-	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "where to listen: a loopback address and a port, 0 for any free one")
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0",
+		"where to listen: a loopback address and a port, 0 for any free one")
 	return a.jsonFlag(cmd, "the address as one JSON object")
 }
 
@@ -53,7 +54,8 @@ func (a *app) serve(ctx context.Context, dir, addr string) error {
 	if err != nil {
 		return err
 	}
-	err = a.show(map[string]string{"url": s.URL(), "addr": l.Addr().String()}, func() { a.printf("open %s\nCtrl-C ends this\n", s.URL()) })
+	err = a.show(map[string]string{"url": s.URL(), "addr": l.Addr().String()},
+		func() { a.printf("open %s\nCtrl-C ends this\n", s.URL()) })
 	if err != nil {
 		return err
 	}

@@ -48,8 +48,10 @@ func (a *app) showOp(h taskdir.Home, id string, seq uint64) error {
 	if found.Body != nil {
 		kind = found.Body.Kind()
 	}
-	return a.show(map[string]any{"seq": found.Seq, "step": found.Step, "ts": found.Time, "tok": found.Tok, "kind": kind, "body": found.Body}, func() {
-		a.printf("op %d  %s  step %d  %d tokens  %s\n\n", found.Seq, kind, found.Step, found.Tok, found.Time.Format(time.RFC3339))
+	return a.show(map[string]any{"seq": found.Seq, "step": found.Step, "ts": found.Time, "tok": found.Tok, "kind": kind,
+		"body": found.Body}, func() {
+		a.printf("op %d  %s  step %d  %d tokens  %s\n\n", found.Seq, kind, found.Step, found.Tok,
+			found.Time.Format(time.RFC3339))
 		a.println(view.Clean(strings.Trim(state.OpText(found), "\n")))
 	})
 }

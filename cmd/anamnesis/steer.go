@@ -69,11 +69,13 @@ what was reverted and learned; without a terminal the commands are printed.`,
 	})
 	cmd.Flags().StringVar(&dir, "dir", "", "directory in which the task continues (default: its own)")
 	cmd.Flags().StringVar(&reason, "reason", "", "reason, shown to the agent")
-	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "revert your own changes after STEP, too; they are saved in any case")
+	cmd.Flags().BoolVar(&overwrite, "overwrite", false,
+		"revert your own changes after STEP, too; they are saved in any case")
 	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "print what the jump would do, and change nothing")
 	cmd.Flags().BoolVar(&proceed, "continue", false, "continue the Claude Code session at STEP")
 	a.jsonFlag(cmd, "one JSON object")
-	cmd.Flags().BoolVar(&compact, "compact", false, "run the anamnesis pass even when the discarded span is short; it then writes no card")
+	cmd.Flags().BoolVar(&compact, "compact", false,
+		"run the anamnesis pass even when the discarded span is short; it then writes no card")
 	return cmd
 }
 

@@ -84,7 +84,8 @@ func (a *app) diff(cmd *cobra.Command, svc *session.Service, task string, args [
 	}
 	defer w.Close()
 	a.out().Damaged(overcome)
-	changes, err := a.changes(cmd.Context(), w, ends[0], ends[1], &diffFlags{similar: worldstate.DefaultSimilarityPercent}, nil)
+	changes, err := a.changes(cmd.Context(), w, ends[0], ends[1],
+		&diffFlags{similar: worldstate.DefaultSimilarityPercent}, nil)
 	if err != nil {
 		return err
 	}

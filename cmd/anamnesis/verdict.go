@@ -45,7 +45,8 @@ Nothing else counts: that a task ended well says nothing of the cards that it wa
 				cards = append(cards, s.Card)
 			}
 		}
-		return a.show(map[string]any{"task": task, "ending": ending, "cards": cards}, func() { a.printf("%s ended %s; cards it was shown: %d\n", task, ending, len(cards)) })
+		return a.show(map[string]any{"task": task, "ending": ending, "cards": cards},
+			func() { a.printf("%s ended %s; cards it was shown: %d\n", task, ending, len(cards)) })
 	})
 	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().StringVar(&dir, "kb", "", "the knowledge base's directory (default: the one of the program's state)")

@@ -33,17 +33,21 @@ In JSON, a name that is not UTF-8 has its exact bytes beside it, in base64: "pat
 "path". For a list of names that is an object from the position in the list, counted from 0, to
 the bytes.`,
 	}
-	cmd.PersistentFlags().StringVar(&f.Dir, "dir", "", "the directory (default: the current one, the nearest parent in which a task ran, or the task's)")
-	cmd.PersistentFlags().StringVar(&f.Store, "store", "", "the store: a bare git repository, created by the first save (default: the task's, or the directory's)")
+	cmd.PersistentFlags().StringVar(&f.Dir, "dir", "",
+		"the directory (default: the current one, the nearest parent in which a task ran, or the task's)")
+	cmd.PersistentFlags().StringVar(&f.Store, "store", "",
+		"the store: a bare git repository, created by the first save (default: the task's, or the directory's)")
 	cmd.PersistentFlags().StringVar(&f.Task, "task", "", "task to which step numbers refer")
 	cmd.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON object")
-	cmd.AddCommand(a.worldSave(f), a.worldPlan(f), a.worldRestore(f), a.worldLog(f), a.worldDiff(f), a.worldShow(f), a.worldFork(f), a.worldVerify(f), a.worldAbandon(f), a.worldGC(f))
+	cmd.AddCommand(a.worldSave(f), a.worldPlan(f), a.worldRestore(f), a.worldLog(f), a.worldDiff(f), a.worldShow(f),
+		a.worldFork(f), a.worldVerify(f), a.worldAbandon(f), a.worldGC(f))
 	return cmd
 }
 
 // withWorld opens the world and, if the verb changes or examines the directory, first finishes
 // an interrupted restore.
-func (a *app) withWorld(ctx context.Context, f *session.Place, use session.Use, run func(*worldstate.World) error) error {
+func (a *app) withWorld(ctx context.Context, f *session.Place, use session.Use,
+	run func(*worldstate.World) error) error {
 	o := worldstate.Options{Home: a.getenv("HOME"), Hook: a.store.World.Hook, Progress: view.NewProgress(a.stderr).Scan}
 	var err error
 	if o.FileLimitBytes, o.SizeLimitBytes, err = taskdir.SnapshotLimits(a.getenv); err != nil {
@@ -68,7 +72,8 @@ func (a *app) withWorld(ctx context.Context, f *session.Place, use session.Use, 
 }
 
 // resolve returns the snapshots named on a command line.
-func (a *app) resolve(ctx context.Context, f *session.Place, w *worldstate.World, list []string) ([]worldstate.ID, error) {
+func (a *app) resolve(ctx context.Context, f *session.Place, w *worldstate.World,
+	list []string) ([]worldstate.ID, error) {
 	return names.Snapshots(ctx, a.home, w, f.Task, list)
 }
 
@@ -101,12 +106,14 @@ type planFlags struct {
 
 func (p *planFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&p.paths, "path", nil, "only this path and everything below it (repeatable)")
-	cmd.Flags().BoolVar(&p.overwrite, "overwrite", false, "also revert what was edited since the last snapshot (it is saved first)")
+	cmd.Flags().BoolVar(&p.overwrite, "overwrite", false,
+		"also revert what was edited since the last snapshot (it is saved first)")
 	cmd.Flags().BoolVar(&p.otherWorld, "other-world", false, "accept a snapshot that was taken of another directory")
 }
 
 func (p *planFlags) options(paths []string) worldstate.PlanOptions {
-	return worldstate.PlanOptions{Paths: append(p.paths, paths...), OverwriteEdits: p.overwrite, OtherWorld: p.otherWorld}
+	return worldstate.PlanOptions{Paths: append(p.paths, paths...),
+		OverwriteEdits: p.overwrite, OtherWorld: p.otherWorld}
 }
 
 func (a *app) worldPlan(f *session.Place) *cobra.Command {
@@ -135,7 +142,8 @@ func (a *app) worldPlan(f *session.Place) *cobra.Command {
 }
 
 // plannedRestore plans like 'world restore' with the same flags.
-func (a *app) plannedRestore(ctx context.Context, f *session.Place, w *worldstate.World, id worldstate.ID, name string, o worldstate.PlanOptions) (worldstate.Plan, error) {
+func (a *app) plannedRestore(ctx context.Context, f *session.Place, w *worldstate.World, id worldstate.ID, name string,
+	o worldstate.PlanOptions) (worldstate.Plan, error) {
 	if !f.IsTask(a.home) {
 		return w.Plan(ctx, id, &o)
 	}
@@ -220,7 +228,8 @@ func (a *app) worldVerify(f *session.Place) *cobra.Command {
 					return err
 				}
 				if !r.OK {
-					return exit.With(exit.Corrupt, fmt.Errorf("store %s: %d objects are missing or damaged", w.Store(), len(r.Problems)))
+					return exit.With(exit.Corrupt, fmt.Errorf("store %s: %d objects are missing or damaged",
+						w.Store(), len(r.Problems)))
 				}
 				return nil
 			})

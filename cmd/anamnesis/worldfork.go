@@ -30,7 +30,10 @@ Ignored files and nested .git directories are in no snapshot, so they are not in
 				for _, s := range made.Missing {
 					a.notef("not in the snapshot: %q: %s", s.Path, s.Reason)
 				}
-				return a.show(made, func() { a.printf("%s holds %d files of snapshot %.12s\n", made.Dir, made.Files, string(made.ID)) })
+				return a.show(made, func() {
+					a.printf("%s holds %d files of snapshot %.12s\n", made.Dir,
+						made.Files, string(made.ID))
+				})
 			})
 		},
 	}

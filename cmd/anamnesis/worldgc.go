@@ -46,13 +46,15 @@ If an object is missing or damaged, the command fails before anything is removed
 				err = a.printJSON(reports)
 			}
 			if err == nil && over {
-				err = exit.With(exit.Limit, fmt.Errorf("what existing tasks need is more than --max-bytes %d; delete tasks, or raise it", o.MaxBytes))
+				err = exit.With(exit.Limit, fmt.Errorf(
+					"what existing tasks need is more than --max-bytes %d; delete tasks, or raise it", o.MaxBytes))
 			}
 			return err
 		}),
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "every store of the program")
-	cmd.Flags().Int64Var(&o.MaxBytes, "max-bytes", 0, "remove snapshots of deleted tasks until a store is at most this large (0: none)")
+	cmd.Flags().Int64Var(&o.MaxBytes, "max-bytes", 0,
+		"remove snapshots of deleted tasks until a store is at most this large (0: none)")
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "print what would be removed, and change nothing")
 	return cmd
 }

@@ -33,7 +33,8 @@ func (a *app) worldLog(f *session.Place) *cobra.Command {
 				}
 				err = a.show(map[string]any{"snapshots": list}, func() { a.out().Snapshots(list) })
 				if n := show.Missing(list); err == nil && n > 0 {
-					err = exit.With(exit.Corrupt, fmt.Errorf("store %s: snapshots are missing or damaged: %d of %d", w.Store(), n, len(list)))
+					err = exit.With(exit.Corrupt,
+						fmt.Errorf("store %s: snapshots are missing or damaged: %d of %d", w.Store(), n, len(list)))
 				}
 				return err
 			})
@@ -51,7 +52,8 @@ type diffFlags struct {
 func (d *diffFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&d.patch, "patch", "p", false, "print a unified diff")
 	cmd.Flags().BoolVar(&d.noRenames, "no-renames", false, "show a renamed file as deleted and added")
-	cmd.Flags().IntVarP(&d.similar, "find-renames", "M", worldstate.DefaultSimilarityPercent, "minimum similarity of a renamed file, in percent")
+	cmd.Flags().IntVarP(&d.similar, "find-renames", "M", worldstate.DefaultSimilarityPercent,
+		"minimum similarity of a renamed file, in percent")
 }
 
 func (a *app) worldDiff(f *session.Place) *cobra.Command {
@@ -82,7 +84,8 @@ func (a *app) worldDiff(f *session.Place) *cobra.Command {
 }
 
 // changes compares two snapshots, within some paths if any are given.
-func (a *app) changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, flags *diffFlags, paths []string) ([]worldstate.Change, error) {
+func (a *app) changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, flags *diffFlags,
+	paths []string) ([]worldstate.Change, error) {
 	if flags.similar < 1 || flags.similar > 100 {
 		return nil, exit.Usagef("--find-renames %d: want 1 to 100 percent", flags.similar)
 	}
@@ -168,7 +171,9 @@ func (a *app) showPath(ctx context.Context, w *worldstate.World, id worldstate.I
 		return a.out().Content(raw, func(out io.Writer) error { return w.Content(ctx, id, path, out) })
 	}
 	if item.SizeBytes > maxJSONContent {
-		return exit.With(exit.Limit, fmt.Errorf("show %q: its %d bytes are over the %d of one JSON object; leave --json out", path, item.SizeBytes, maxJSONContent))
+		return exit.With(exit.Limit, fmt.Errorf(
+			"show %q: its %d bytes are over the %d of one JSON object; leave --json out", path,
+			item.SizeBytes, maxJSONContent))
 	}
 	var b bytes.Buffer
 	if err := w.Content(ctx, id, path, &b); err != nil {

@@ -116,7 +116,8 @@ func (o *announcer) after(id sdk.SessionId, n sdk.SessionNotification) error {
 	if err != nil {
 		return err
 	}
-	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": sdk.ClientMethodSessionUpdate, "params": json.RawMessage(params)})
+	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": sdk.ClientMethodSessionUpdate,
+		"params": json.RawMessage(params)})
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.waiting[string(id)] = append(line, '\n')
@@ -130,10 +131,11 @@ func (a *Agent) Initialize(context.Context, sdk.InitializeRequest) (sdk.Initiali
 		AgentInfo:       &sdk.Implementation{Name: "anamnesis", Title: sdk.Ptr("Anamnesis"), Version: a.o.Version},
 		AuthMethods:     []sdk.AuthMethod{},
 		AgentCapabilities: sdk.AgentCapabilities{
-			LoadSession:         true,
-			McpCapabilities:     sdk.McpCapabilities{Http: true},
-			PromptCapabilities:  sdk.PromptCapabilities{EmbeddedContext: true},
-			SessionCapabilities: sdk.SessionCapabilities{List: &sdk.SessionListCapabilities{}, Resume: &sdk.SessionResumeCapabilities{}, Close: &sdk.SessionCloseCapabilities{}},
+			LoadSession:        true,
+			McpCapabilities:    sdk.McpCapabilities{Http: true},
+			PromptCapabilities: sdk.PromptCapabilities{EmbeddedContext: true},
+			SessionCapabilities: sdk.SessionCapabilities{List: &sdk.SessionListCapabilities{},
+				Resume: &sdk.SessionResumeCapabilities{}, Close: &sdk.SessionCloseCapabilities{}},
 		},
 	}, nil
 }
@@ -144,8 +146,10 @@ func (a *Agent) Authenticate(context.Context, sdk.AuthenticateRequest) (sdk.Auth
 }
 
 // SetSessionConfigOption refuses: there are no options.
-func (a *Agent) SetSessionConfigOption(_ context.Context, p sdk.SetSessionConfigOptionRequest) (sdk.SetSessionConfigOptionResponse, error) {
-	return sdk.SetSessionConfigOptionResponse{}, failed(errors.New("this agent has no configuration options; 'anamnesis config' shows its settings"))
+func (a *Agent) SetSessionConfigOption(_ context.Context, p sdk.SetSessionConfigOptionRequest) (
+	sdk.SetSessionConfigOptionResponse, error) {
+	return sdk.SetSessionConfigOptionResponse{},
+		failed(errors.New("this agent has no configuration options; 'anamnesis config' shows its settings"))
 }
 
 // failed returns an error whose text an editor shows.
@@ -183,7 +187,8 @@ func (a *Agent) NewSession(_ context.Context, p sdk.NewSessionRequest) (sdk.NewS
 	if err := a.out.after(s.id, sdk.SessionNotification{SessionId: s.id, Update: offered()}); err != nil {
 		return sdk.NewSessionResponse{}, failed(err)
 	}
-	return sdk.NewSessionResponse{SessionId: s.id, Modes: modes(cmp.Or(r.Approval, r.Default.Approval, string(approval.ModeAsk)))}, nil
+	return sdk.NewSessionResponse{SessionId: s.id,
+		Modes: modes(cmp.Or(r.Approval, r.Default.Approval, string(approval.ModeAsk)))}, nil
 }
 
 func (a *Agent) open(dir string) (*session.Service, session.Request, session.Settings, error) {
@@ -229,7 +234,8 @@ func modes(current string) *sdk.SessionModeState {
 		{approval.ModeAuto, "Auto", "Runs everything that no rule refuses"},
 		{approval.ModeDeny, "Read only", "Runs only what changes nothing"},
 	} {
-		m.AvailableModes = append(m.AvailableModes, sdk.SessionMode{Id: sdk.SessionModeId(mode.id), Name: mode.name, Description: sdk.Ptr(mode.about)})
+		m.AvailableModes = append(m.AvailableModes, sdk.SessionMode{Id: sdk.SessionModeId(mode.id), Name: mode.name,
+			Description: sdk.Ptr(mode.about)})
 	}
 	return m
 }
@@ -248,7 +254,8 @@ func offered() sdk.SessionUpdate {
 }
 
 // attach opens a seat at a task that exists, and returns its modes.
-func (a *Agent) attach(ctx context.Context, id sdk.SessionId, dir string, list []sdk.McpServer) (*seat, *sdk.SessionModeState, error) {
+func (a *Agent) attach(ctx context.Context, id sdk.SessionId, dir string, list []sdk.McpServer) (*seat,
+	*sdk.SessionModeState, error) {
 	svc, _, _, err := a.open(dir)
 	if err != nil {
 		return nil, nil, err
@@ -320,7 +327,8 @@ func (a *Agent) ListSessions(_ context.Context, p sdk.ListSessionsRequest) (r sd
 			continue
 		}
 		title, changed := t.Title(), t.Changed.UTC().Format(time.RFC3339)
-		r.Sessions = append(r.Sessions, sdk.SessionInfo{SessionId: sdk.SessionId(t.ID), Cwd: t.Dir, Title: &title, UpdatedAt: &changed})
+		r.Sessions = append(r.Sessions, sdk.SessionInfo{SessionId: sdk.SessionId(t.ID), Cwd: t.Dir,
+			Title: &title, UpdatedAt: &changed})
 	}
 	return r, failed(err)
 }

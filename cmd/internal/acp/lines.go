@@ -59,7 +59,8 @@ func check(in io.Reader, out *lines, messages io.Writer) error {
 			for ; !whole && err == nil; size += len(line) {
 				line, whole, err = readLine(b, line, maxMessageBytes)
 			}
-			answerError(out, id, invalidRequest, fmt.Sprintf("the message has %d bytes, more than the limit of %d", size, maxMessageBytes))
+			answerError(out, id, invalidRequest,
+				fmt.Sprintf("the message has %d bytes, more than the limit of %d", size, maxMessageBytes))
 		} else if text := bytes.TrimSpace(line); len(text) > 0 {
 			message, code, why := valid(text)
 			if why != "" {
@@ -90,7 +91,8 @@ func valid(text []byte) (message []byte, code int, why string) {
 	case text[0] != '{':
 		return nil, invalidRequest, "the line is not one object: batches are not supported"
 	case m.Method == nil && string(id) != "null" && err != nil: // a response: the request must not wait for ever
-		return marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": sdk.NewInternalError("malformed response")}), 0, ""
+		return marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": sdk.NewInternalError("malformed response")}),
+			0, ""
 	case err != nil:
 		return nil, invalidRequest, fmt.Sprintf("the message is not a request: %v", err)
 	case m.Method == nil && string(id) == "null":

@@ -84,7 +84,8 @@ func (l *lines) send(v any) error {
 // input is the agent's. Events are recorded by recorders, or here if it is nil. The agent's
 // sessions get this program's MCP server, unless the configuration of the agent names it. If svc is
 // nil, nothing is recorded or changed.
-func Run(ctx context.Context, svc *session.Service, recorders *beside.Recorders, places *install.Places, command []string, in io.Reader, out, stderr io.Writer) error {
+func Run(ctx context.Context, svc *session.Service, recorders *beside.Recorders, places *install.Places,
+	command []string, in io.Reader, out, stderr io.Writer) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stderr = stderr
 	stdin, err := cmd.StdinPipe()
@@ -122,7 +123,8 @@ func Run(ctx context.Context, svc *session.Service, recorders *beside.Recorders,
 func newProxy(svc *session.Service, recorders *beside.Recorders, editor, agent io.Writer) *Proxy {
 	return &Proxy{
 		svc: svc, recorders: recorders, editor: &lines{w: editor}, agent: &lines{w: agent},
-		asked: map[string]request{}, served: map[string]request{}, sessions: map[string]*chat{}, terminals: map[string]terminal{},
+		asked: map[string]request{}, served: map[string]request{}, sessions: map[string]*chat{},
+		terminals: map[string]terminal{},
 	}
 }
 
@@ -275,14 +277,17 @@ func (p *Proxy) prompt(ctx context.Context, line []byte, m *message, q *params) 
 		}
 	}
 	if name, rest, ok := slash(text); ok {
-		answer := (&place{svc: p.svc, task: c.task, dir: c.cwd, jump: func(ctx context.Context, j op.JumpRequested) ([]string, error) {
+		answer := (&place{svc: p.svc, task: c.task, dir: c.cwd, jump: func(ctx context.Context,
+			j op.JumpRequested) ([]string, error) {
 			done, err := beside.Jump(ctx, p.svc, c.task, "", j)
 			return done.Warnings, err
 		}}).answer(ctx, name, rest)
 		p.mu.Lock()
 		delete(p.asked, string(m.ID))
 		p.mu.Unlock()
-		return errors.Join(p.say(q.SessionID, answer), p.editor.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": map[string]string{"stopReason": "end_turn"}}))
+		return errors.Join(p.say(q.SessionID, answer),
+			p.editor.send(map[string]any{"jsonrpc": "2.0", "id": m.ID,
+				"result": map[string]string{"stopReason": "end_turn"}}))
 	}
 	if added := c.event(ctx, "UserPromptSubmit", map[string]any{"prompt": text}); added != "" {
 		line = withText(line, added)
@@ -351,14 +356,16 @@ func (p *Proxy) withServer(line []byte, cwd string) []byte {
 		if p.data != "" {
 			env = append(env, map[string]string{"name": "ANAMNESIS_HOME", "value": p.data})
 		}
-		return append(list, marshal(map[string]any{"name": "anamnesis", "command": p.program, "args": []string{"mcp", "serve", "--dir", cwd}, "env": env}))
+		return append(list, marshal(map[string]any{"name": "anamnesis", "command": p.program,
+			"args": []string{"mcp", "serve", "--dir", cwd}, "env": env}))
 	})
 }
 
 // say shows a text as the agent's.
 func (p *Proxy) say(sessionID, text string) error {
 	return p.editor.send(map[string]any{"jsonrpc": "2.0", "method": "session/update", "params": map[string]any{
-		"sessionId": sessionID, "update": map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]string{"type": "text", "text": text}},
+		"sessionId": sessionID, "update": map[string]any{"sessionUpdate": "agent_message_chunk",
+			"content": map[string]string{"type": "text", "text": text}},
 	}})
 }
 
@@ -438,17 +445,21 @@ func (p *Proxy) update(ctx context.Context, line []byte, q *params) error {
 
 // withCommands adds the proxy's commands to those of the agent.
 func withCommands(line []byte) []byte {
-	return within(line, []string{"params", "update", "availableCommands"}, func(list []json.RawMessage) []json.RawMessage {
-		for _, v := range verbs {
-			if slices.ContainsFunc(list, func(c json.RawMessage) bool { return bytes.Contains(c, []byte(`"name":"`+v.name+`"`)) }) {
-				continue // the agent has one of that name: it is its own
+	return within(line, []string{"params", "update", "availableCommands"},
+		func(list []json.RawMessage) []json.RawMessage {
+			for _, v := range verbs {
+				if slices.ContainsFunc(list, func(c json.RawMessage) bool {
+					return bytes.Contains(c,
+						[]byte(`"name":"`+v.name+`"`))
+				}) {
+					continue // the agent has one of that name: it is its own
+				}
+				c := map[string]any{"name": v.name, "description": v.about}
+				if v.hint != "" {
+					c["input"] = map[string]string{"hint": v.hint}
+				}
+				list = append(list, marshal(c))
 			}
-			c := map[string]any{"name": v.name, "description": v.about}
-			if v.hint != "" {
-				c["input"] = map[string]string{"hint": v.hint}
-			}
-			list = append(list, marshal(c))
-		}
-		return list
-	})
+			return list
+		})
 }

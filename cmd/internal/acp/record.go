@@ -128,7 +128,8 @@ func (p *Proxy) begin(id, cwd string) {
 			return // the agent's own hooks record it
 		}
 	}
-	p.sessions[id] = &chat{p: p, id: id, cwd: cwd, task: beside.RecordedIn(p.svc.Home, beside.ACP, id, cwd), calls: map[string]*toolCall{}}
+	p.sessions[id] = &chat{p: p, id: id, cwd: cwd, task: beside.RecordedIn(p.svc.Home, beside.ACP, id, cwd),
+		calls: map[string]*toolCall{}}
 }
 
 func (p *Proxy) chat(id string) *chat {
@@ -285,7 +286,8 @@ func (c *chat) writes(ctx context.Context, id, path, text string) (own map[strin
 			announced = id
 		}
 	}
-	e := map[string]any{"tool_use_id": id, "tool_name": "Write", "tool_input": map[string]string{"path": path, "content": text}, "writes": true}
+	e := map[string]any{"tool_use_id": id, "tool_name": "Write", "tool_input": map[string]string{"path": path,
+		"content": text}, "writes": true}
 	if t := c.calls[announced]; t == nil {
 		own = e
 	} else {
@@ -355,7 +357,8 @@ func (t *toolCall) merge(u *update) {
 		case "terminal":
 			t.terminal = list[i].TerminalID
 		case "content": // before it runs, some agents show the input as a text
-			if json.Unmarshal(list[i].Content, &inner) == nil && u.Status != "completed" && u.Status != "failed" && strings.HasPrefix(inner.Text, "{") && json.Valid([]byte(inner.Text)) {
+			if json.Unmarshal(list[i].Content, &inner) == nil && u.Status != "completed" && u.Status != "failed" &&
+				strings.HasPrefix(inner.Text, "{") && json.Valid([]byte(inner.Text)) {
 				t.announced = json.RawMessage(inner.Text)
 			}
 		}
@@ -410,7 +413,8 @@ func (t *toolCall) own() bool { return sessions.IsOwnTool(t.tool()) || sessions.
 
 // event describes the call as a hook would.
 func (t *toolCall) event(id string) map[string]any {
-	e := map[string]any{"tool_use_id": id, "writes": t.kind != "read" && t.kind != "search" && t.kind != "think" && t.kind != "fetch"}
+	e := map[string]any{"tool_use_id": id, "writes": t.kind != "read" && t.kind != "search" &&
+		t.kind != "think" && t.kind != "fetch"}
 	set := func(name string, input any) map[string]any {
 		e["tool_name"], e["tool_input"] = name, input
 		return e
@@ -446,7 +450,8 @@ func (t *toolCall) event(id string) map[string]any {
 	case t.kind == "edit" && in.Content != nil:
 		return set("Write", input)
 	case t.kind == "edit" && t.diff != nil && t.diff.OldText != nil:
-		return set("Edit", map[string]string{"path": t.diff.Path, "old_string": *t.diff.OldText, "new_string": t.diff.NewText})
+		return set("Edit", map[string]string{"path": t.diff.Path, "old_string": *t.diff.OldText,
+			"new_string": t.diff.NewText})
 	case t.kind == "edit" && t.diff != nil:
 		return set("Write", map[string]string{"path": t.diff.Path, "content": t.diff.NewText})
 	}

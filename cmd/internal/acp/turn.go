@@ -51,7 +51,8 @@ func (a *Agent) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResp
 	}
 	v := newViewer(a, s, false)
 	if name, rest, ok := slash(text); ok {
-		answer := (&place{svc: svc, task: string(s.id), dir: s.dir, jump: func(ctx context.Context, j op.JumpRequested) ([]string, error) {
+		answer := (&place{svc: svc, task: string(s.id), dir: s.dir, jump: func(ctx context.Context,
+			j op.JumpRequested) ([]string, error) {
 			done, err := svc.Jump(ctx, string(s.id), "", j, session.Client{})
 			return done.Warnings, err
 		}}).answer(ctx, name, rest)
@@ -213,14 +214,16 @@ func (v *viewer) client(ctx context.Context) session.Client {
 				}
 			}
 			locked(func() {
-				v.send(sdk.SessionUpdate{CurrentModeUpdate: &sdk.SessionCurrentModeUpdate{SessionUpdate: "current_mode_update", CurrentModeId: sdk.SessionModeId(i.Approval)}})
+				v.send(sdk.SessionUpdate{CurrentModeUpdate: &sdk.SessionCurrentModeUpdate{
+					SessionUpdate: "current_mode_update", CurrentModeId: sdk.SessionModeId(i.Approval)}})
 			})
 		},
 		Retry: func(at model.Attempt) { print(func() { v.printer.Retry(at) }) },
 		Note:  v.note,
 		Trust: func(ctx context.Context, question string) bool {
 			chosen := v.ask(ctx, sdk.ToolCallUpdate{ToolCallId: "trust", Title: &question}, []option{
-				{sdk.PermissionOptionKindAllowAlways, "approve", "Approve it as it is"}, {sdk.PermissionOptionKindRejectOnce, "refuse", "Do not use it"},
+				{sdk.PermissionOptionKindAllowAlways, "approve", "Approve it as it is"},
+				{sdk.PermissionOptionKindRejectOnce, "refuse", "Do not use it"},
 			})
 			return chosen == "approve"
 		},
@@ -254,12 +257,16 @@ func (v *viewer) op(o op.Op) {
 		}
 		v.streamed = false
 		for _, c := range b.Calls {
-			v.ids[c.ID] = sdk.ToolCallId(fmt.Sprintf("%d.%s", o.Seq, c.ID)) // some models count their calls from 1 with each reply
-			v.send(sdk.StartToolCall(v.ids[c.ID], tool.Display(c, v.seat.dir), sdk.WithStartKind(kindOf(c.Name)), sdk.WithStartStatus(sdk.ToolCallStatusPending),
+			// some models count their calls from 1 with each reply
+			v.ids[c.ID] = sdk.ToolCallId(fmt.Sprintf("%d.%s", o.Seq, c.ID))
+			v.send(sdk.StartToolCall(v.ids[c.ID], tool.Display(c, v.seat.dir), sdk.WithStartKind(kindOf(c.Name)),
+				sdk.WithStartStatus(sdk.ToolCallStatusPending),
 				sdk.WithStartRawInput(arguments(c))))
 		}
 	case *op.ToolCalled:
-		v.send(sdk.UpdateToolCall(v.id(b.Call), sdk.WithUpdateTitle(tool.Display(op.Call{ID: b.Call, Name: b.Name, Args: b.Args}, v.seat.dir)), sdk.WithUpdateStatus(sdk.ToolCallStatusInProgress)))
+		v.send(sdk.UpdateToolCall(v.id(b.Call),
+			sdk.WithUpdateTitle(tool.Display(op.Call{ID: b.Call, Name: b.Name, Args: b.Args}, v.seat.dir)),
+			sdk.WithUpdateStatus(sdk.ToolCallStatusInProgress)))
 	case *op.ToolReturned:
 		v.returned(b)
 	case *op.TodosSet:
@@ -368,7 +375,8 @@ type option struct {
 func (v *viewer) ask(ctx context.Context, call sdk.ToolCallUpdate, options []option) string {
 	r := sdk.RequestPermissionRequest{SessionId: v.seat.id, ToolCall: call}
 	for _, o := range options {
-		r.Options = append(r.Options, sdk.PermissionOption{Kind: o.kind, OptionId: sdk.PermissionOptionId(o.id), Name: o.name})
+		r.Options = append(r.Options, sdk.PermissionOption{Kind: o.kind,
+			OptionId: sdk.PermissionOptionId(o.id), Name: o.name})
 	}
 	res, err := v.a.conn.RequestPermission(ctx, r)
 	if err != nil || res.Outcome.Selected == nil {
@@ -384,15 +392,18 @@ func (v *viewer) approve(ctx context.Context, q gate.Question) gate.Answer {
 	if q.Note != "" {
 		content = append(content, sdk.ToolContent(sdk.TextBlock(q.Note)))
 	}
-	call := sdk.ToolCallUpdate{ToolCallId: v.id(q.ID), Title: &title, Kind: sdk.Ptr(kindOf(q.Name)), Content: content, RawInput: arguments(q.Call)}
+	call := sdk.ToolCallUpdate{ToolCallId: v.id(q.ID), Title: &title, Kind: sdk.Ptr(kindOf(q.Name)), Content: content,
+		RawInput: arguments(q.Call)}
 	v.mu.Unlock()
-	options := []option{{sdk.PermissionOptionKindAllowOnce, "once", "Allow"}, {sdk.PermissionOptionKindAllowAlways, "same", "Allow exactly this in this session"}}
+	options := []option{{sdk.PermissionOptionKindAllowOnce, "once", "Allow"}, {sdk.PermissionOptionKindAllowAlways,
+		"same", "Allow exactly this in this session"}}
 	if len(q.Like) > 0 {
 		var rules []string
 		for _, r := range q.Like {
 			rules = append(rules, r.String())
 		}
-		options = append(options, option{sdk.PermissionOptionKindAllowAlways, "like", "Allow " + strings.Join(rules, ", ") + " in this session"})
+		options = append(options, option{sdk.PermissionOptionKindAllowAlways, "like", "Allow " +
+			strings.Join(rules, ", ") + " in this session"})
 	}
 	switch v.ask(ctx, call, append(options, option{sdk.PermissionOptionKindRejectOnce, "no", "Refuse"})) {
 	case "once":

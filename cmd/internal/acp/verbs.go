@@ -97,5 +97,7 @@ func (p *place) do(ctx context.Context, name, rest string) (string, error) {
 	if err != nil {
 		return text, err
 	}
-	return strings.TrimSpace(text + fmt.Sprintf("\nThe files are as at the end of step %d. The agent reads what was reverted with your next prompt.", step)), nil
+	return strings.TrimSpace(text + fmt.Sprintf(
+			"\nThe files are as at the end of step %d. The agent reads what was reverted with your next prompt.", step)),
+		nil
 }

@@ -114,10 +114,12 @@ func (d Desk) Edit(ctx context.Context, name string, text []byte, instead string
 	cmd := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", draft.Path)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = d.Stdin, d.Stdout, d.Stderr
 	if err := cmd.Run(); err != nil {
-		return draft, nil, fmt.Errorf("the editor %q: %w; nothing was changed, the text is in %s", editor, err, draft.Path)
+		return draft, nil, fmt.Errorf("the editor %q: %w; nothing was changed, the text is in %s", editor, err,
+			draft.Path)
 	}
 	if info, err := os.Stat(draft.Path); err == nil && info.Size() > knowledgebase.MaxChangeBytes {
-		return draft, nil, fmt.Errorf("the text has %d bytes, at most %d are allowed; it is kept in %s", info.Size(), knowledgebase.MaxChangeBytes, draft.Path)
+		return draft, nil, fmt.Errorf("the text has %d bytes, at most %d are allowed; it is kept in %s", info.Size(),
+			knowledgebase.MaxChangeBytes, draft.Path)
 	}
 	changed, err := os.ReadFile(draft.Path)
 	return draft, changed, err
@@ -144,7 +146,8 @@ func ignored(store *knowledgebase.Store, id string, c *card.Card) (fields []stri
 	for _, f := range []struct {
 		name     string
 		is, want []string
-	}{{"contradicts", old.Contradicts, c.Contradicts}, {"supersedes", old.Supersedes, c.Supersedes}, {"generalizes", old.Generalizes, c.Generalizes}, {"tags", old.Tags, c.Tags}} {
+	}{{"contradicts", old.Contradicts, c.Contradicts}, {"supersedes", old.Supersedes, c.Supersedes},
+		{"generalizes", old.Generalizes, c.Generalizes}, {"tags", old.Tags, c.Tags}} {
 		if len(f.want) > 0 && !slices.Equal(f.is, f.want) {
 			fields = append(fields, f.name)
 		}
@@ -175,7 +178,8 @@ func (d Desk) Add(ctx context.Context, store *knowledgebase.Store, files []strin
 			return err
 		}
 		for i, st := range stored {
-			a := Added{ID: st.ID, Path: st.Path, Created: st.Created, Rediscovered: st.Rediscovered, File: from[first+i]}
+			a := Added{ID: st.ID, Path: st.Path, Created: st.Created,
+				Rediscovered: st.Rediscovered, File: from[first+i]}
 			if !st.Created {
 				a.Ignored = ignored(store, st.ID, cards[first+i])
 			}

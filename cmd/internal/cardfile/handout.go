@@ -54,7 +54,8 @@ func PlanHandout(stores []*knowledgebase.Store, own string, skill bool, args []s
 	h := &Handout{Target: target, Reviewed: len(cards), Changed: []string{}, Tainted: tainted, Drafts: drafts}
 	h.Changes, h.Cards, err = plan(target, cards)
 	if errors.Is(err, handout.ErrEdited) {
-		return h, exit.With(exit.Refused, fmt.Errorf("%w; take your words out of the marks, or remove the marks and what they hold, and export again", err))
+		return h, exit.With(exit.Refused, fmt.Errorf(
+			"%w; take your words out of the marks, or remove the marks and what they hold, and export again", err))
 	}
 	for _, c := range h.Changes {
 		h.Changed = append(h.Changed, c.Path)
@@ -65,7 +66,8 @@ func PlanHandout(stores []*knowledgebase.Store, own string, skill bool, args []s
 // LeftOut says in lines which cards of the project are left out, why, and what the user can do.
 func (h *Handout) LeftOut() (lines string) {
 	if h.Drafts > 0 {
-		lines = fmt.Sprintf("left out: %s; 'anamnesis kb review' decides about drafts\n", quote.Number(h.Drafts, "draft"))
+		lines = fmt.Sprintf("left out: %s; 'anamnesis kb review' decides about drafts\n",
+			quote.Number(h.Drafts, "draft"))
 	}
 	if n := len(h.Tainted); n > 0 {
 		lines += fmt.Sprintf("left out: %s with evidence from outside the project; once you have checked the text: anamnesis kb approve --untaint %s\n",

@@ -37,7 +37,8 @@ func Import(ctx context.Context, store *knowledgebase.Store, paths []string, doi
 	return got, nil
 }
 
-func (got *Imported) importPath(ctx context.Context, store *knowledgebase.Store, path string, doing func(string)) error {
+func (got *Imported) importPath(ctx context.Context, store *knowledgebase.Store, path string,
+	doing func(string)) error {
 	cards, skipped, err := notes.Read(ctx, path, time.Now())
 	if errors.Is(err, fs.ErrNotExist) {
 		return session.Usagef("kb import: %s does not exist; name a markdown file or a folder of them", PathText(path))
@@ -67,7 +68,8 @@ func (got *Imported) importPath(ctx context.Context, store *knowledgebase.Store,
 		return nil
 	}
 	doing(fmt.Sprintf("writing %s from %s", quote.Number(len(fit), "card"), PathText(path)))
-	stored, err := store.Apply(ctx, knowledgebase.Change{By: knowledgebase.Person, Message: fmt.Sprintf("Import %d cards from %s", len(fit), card.OneLine(path)), Cards: fit})
+	stored, err := store.Apply(ctx, knowledgebase.Change{By: knowledgebase.Person,
+		Message: fmt.Sprintf("Import %d cards from %s", len(fit), card.OneLine(path)), Cards: fit})
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,8 @@ func (c *Console) Interactive() bool { return view.IsTerminal(c.In) && view.IsTe
 // Drawable reports whether a user is at a terminal that can be drawn on.
 func (c *Console) Drawable() bool {
 	name := c.Getenv("TERM")
-	return c.Interactive() && c.Getenv("ANAMNESIS_PLAIN") == "" && name != "" && name != "dumb" && view.IsTerminal(c.Out)
+	return c.Interactive() && c.Getenv("ANAMNESIS_PLAIN") == "" && name != "" &&
+		name != "dumb" && view.IsTerminal(c.Out)
 }
 
 // Styled returns standard output with colours, if the terminal shows them and NO_COLOR is not

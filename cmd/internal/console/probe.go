@@ -17,7 +17,8 @@ import (
 )
 
 // Probe measures a model and shows the progress on one line.
-func (c *Console) Probe(ctx context.Context, m *session.Model, o probe.Options, notef func(format string, args ...any)) (probe.Result, error) {
+func (c *Console) Probe(ctx context.Context, m *session.Model, o probe.Options,
+	notef func(format string, args ...any)) (probe.Result, error) {
 	if view.IsTerminal(c.Err) {
 		p := view.NewProgress(c.Err)
 		defer p.Clear()

@@ -84,7 +84,10 @@ func (c *Console) pick(ctx context.Context, svc *session.Service, dir string) (s
 	}
 	at := slices.IndexFunc(rows, func(r taskdir.Summary) bool { return r.ID == last })
 	where := rows[at].Dir
-	rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool { return r.Dir != where || r.Parent != "" || r.Agent != "" })
+	rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool {
+		return r.Dir != where ||
+			r.Parent != "" || r.Agent != ""
+	})
 	list := show.Printer{Out: c.Err, Err: c.Err, Width: c.Width()}
 	list.Tasks(rows)
 	name, _ := c.Keys().Line(ctx, "task to continue, or the beginning of its name: ")

@@ -45,7 +45,8 @@ func (c *Console) Keys() *view.Lines {
 
 // Client returns the terminal's callbacks for a task. show makes the printer when the task is
 // known. If keys is nil, the user is not asked.
-func (c *Console) Client(keys *view.Lines, warn func(texts ...string), show func(session.Info) view.Printer) session.Client {
+func (c *Console) Client(keys *view.Lines, warn func(texts ...string),
+	show func(session.Info) view.Printer) session.Client {
 	var p view.Printer
 	client := session.Client{
 		Callbacks: session.Callbacks{
@@ -100,7 +101,8 @@ func (c *Console) Announce(how Show, s session.Info, warn func(texts ...string))
 	if s.Agent != "" && s.Agent != agent.Default {
 		who = "agent " + s.Agent + " · "
 	}
-	fmt.Fprintln(c.Err, view.Fit(c.Err, view.Clean(fmt.Sprintf("task %s · %s%s · EAS %d (%s) · approval %s", s.Task, who, view.ModelName(s.Model), s.EAS, s.EASFrom, s.Approval))))
+	fmt.Fprintln(c.Err, view.Fit(c.Err, view.Clean(fmt.Sprintf("task %s · %s%s · EAS %d (%s) · approval %s", s.Task,
+		who, view.ModelName(s.Model), s.EAS, s.EASFrom, s.Approval))))
 	answer := c.Out
 	if view.IsTerminal(c.Out) && c.Interactive() || sameFile(c.Out, c.Err) {
 		answer = nil // the progress there shows it
@@ -125,7 +127,8 @@ func Ended(task string, out runtime.Outcome) error {
 	again := fmt.Sprintf("'anamnesis resume %s' continues it", task)
 	var fault *model.Fault
 	if errors.As(out.Err, &fault) && (fault.Status == 401 || fault.Status == 403 || fault.Status == 404) {
-		return exit.Usagef("task %s: %v; correct the key, the address or the model's name, then %s", task, out.Err, again)
+		return exit.Usagef("task %s: %v; correct the key, the address or the model's name, then %s", task, out.Err,
+			again)
 	}
 	switch out.Reason {
 	case "done", "idle":

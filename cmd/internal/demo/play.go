@@ -39,10 +39,13 @@ type Figures struct {
 }
 
 func (f Figures) String() string {
-	s := fmt.Sprintf("%s: %s, %s, %s, %s, %s written, %d recalled", f.ID, quote.Number(f.Steps, "step"), quote.Number(int(f.Ops), "op"),
-		quote.Number(f.ModelCalls, "model call"), quote.Number(f.Jumps, "jump"), quote.Number(f.CardsWritten, "card"), f.CardsRecalled)
+	s := fmt.Sprintf("%s: %s, %s, %s, %s, %s written, %d recalled", f.ID, quote.Number(f.Steps, "step"),
+		quote.Number(int(f.Ops), "op"),
+		quote.Number(f.ModelCalls, "model call"), quote.Number(f.Jumps, "jump"),
+		quote.Number(f.CardsWritten, "card"), f.CardsRecalled)
 	if f.Blocks > 0 {
-		s += fmt.Sprintf(",\n  %d discarded tokens became a block of %d (EAS %d)", f.DiscardedTokens, f.BlockTokens, f.EAS)
+		s += fmt.Sprintf(",\n  %d discarded tokens became a block of %d (EAS %d)",
+			f.DiscardedTokens, f.BlockTokens, f.EAS)
 	}
 	if f.TestsPass {
 		return s + ", tests pass"

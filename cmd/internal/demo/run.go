@@ -66,7 +66,8 @@ func (r *Result) Print(out io.Writer, width int) {
 		fmt.Fprintln(out, t)
 	}
 	if r.Kept {
-		fmt.Fprintf(out, "\neverything is in %s; look around with ANAMNESIS_HOME=%s anamnesis timeline demo_one\n", r.Dir, r.home)
+		fmt.Fprintf(out, "\neverything is in %s; look around with ANAMNESIS_HOME=%s anamnesis timeline demo_one\n",
+			r.Dir, r.home)
 	}
 }
 

@@ -76,7 +76,8 @@ func Code(err error) int {
 	switch {
 	case errors.As(err, new(*session.UsageError)), errors.As(err, new(*attention.TableError)):
 		return Usage
-	case errors.As(err, new(*knowledgebase.ConflictError)), errors.As(err, new(*review.StateError)), errors.As(err, new(*review.StaleError)):
+	case errors.As(err, new(*knowledgebase.ConflictError)), errors.As(err, new(*review.StateError)),
+		errors.As(err, new(*review.StaleError)):
 		return Refused
 	}
 	for _, c := range []struct {
@@ -86,11 +87,13 @@ func Code(err error) int {
 		{Corrupt, []error{opstream.ErrCorrupt, worldstate.ErrCorrupt, state.ErrStream}},
 		{Refused, []error{
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
-			taskdir.ErrBusy, taskdir.ErrElsewhere, taskdir.ErrPending, state.ErrNotJumped, taskdir.ErrSubagent, taskdir.ErrImported,
+			taskdir.ErrBusy, taskdir.ErrElsewhere, taskdir.ErrPending, state.ErrNotJumped,
+			taskdir.ErrSubagent, taskdir.ErrImported,
 			worldstate.ErrUnfinished, history.ErrBusy, runtime.ErrCallOpen, session.ErrNotApproved, stream.ErrKind,
 		}},
 		{Usage, []error{
-			taskdir.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText, runtime.ErrTaskExists, taskdir.ErrNotLive,
+			taskdir.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText,
+			runtime.ErrTaskExists, taskdir.ErrNotLive,
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
 			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName, inspect.ErrNoOp,
 		}},
@@ -108,6 +111,7 @@ func Code(err error) int {
 
 // WithoutSignal returns the text of a signal's error without repeating the signal.
 func WithoutSignal(text string) string {
-	parts := slices.DeleteFunc(strings.Split(text, ": "), func(part string) bool { return part == context.Canceled.Error() })
+	parts := slices.DeleteFunc(strings.Split(text, ": "),
+		func(part string) bool { return part == context.Canceled.Error() })
 	return strings.Join(append([]string{"interrupted"}, parts...), ": ")
 }

@@ -47,7 +47,8 @@ func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 			}
 			return Usagef("%sunknown command %q; see '%s --help'", name, args[0], path)
 		case n < len(required):
-			return Usagef("%smissing %s; for example: %s", name, strings.Join(required[n:], " and "), example(path, required))
+			return Usagef("%smissing %s; for example: %s", name,
+				strings.Join(required[n:], " and "), example(path, required))
 		case n > most:
 			return Usagef("%sunexpected argument %q; usage: %s", name, args[most], strings.TrimSpace(path+" "+operands))
 		}
@@ -77,8 +78,10 @@ func Help(root *cobra.Command) {
 // example returns a command with arguments such as the operands of its usage line ask for.
 func example(command string, operands []string) string {
 	values := map[string]string{
-		"STEP": "3", "A": "2", "B": "5", "TEXT": "try the other parser", "REQUEST": "fix the failing test", "QUERY": "rounding", "MODEL": "gpt-5",
-		"FILE": "notes.md", "COMMAND": "-- opencode acp", "PATH": "cards/", "DIR": "../copy", "NAME": "tracker", "ID": "i77t2zsh", "OLD": "i77t2zsh", "NEW": "p3wq9xk2",
+		"STEP": "3", "A": "2", "B": "5", "TEXT": "try the other parser", "REQUEST": "fix the failing test",
+		"QUERY": "rounding", "MODEL": "gpt-5",
+		"FILE": "notes.md", "COMMAND": "-- opencode acp", "PATH": "cards/", "DIR": "../copy", "NAME": "tracker",
+		"ID": "i77t2zsh", "OLD": "i77t2zsh", "NEW": "p3wq9xk2",
 		"RUN": "task_1",
 	}
 	if strings.Contains(command, " world ") { // a snapshot, not a card
@@ -105,7 +108,8 @@ func Flag(cmd *cobra.Command, err error) error {
 		name := unknown.GetSpecifiedName()
 		if len(name) > 2 {
 			cmd.Flags().VisitAll(func(f *pflag.Flag) {
-				if far := len(f.Name) - len(name); len(name) >= minNearFlag || f.Name[0] == name[0] && far <= 1 && far >= -1 {
+				if far := len(f.Name) - len(name); len(name) >= minNearFlag ||
+					f.Name[0] == name[0] && far <= 1 && far >= -1 {
 					names = append(names, f.Name)
 				}
 			})

@@ -24,11 +24,13 @@ const versionTime = 10 * time.Second
 
 // programs are the names of the agents' programs.
 var programs = map[sessions.Agent]string{
-	sessions.Claude: "claude", sessions.Codex: "codex", sessions.OpenCode: "opencode", sessions.Gemini: "gemini", sessions.Kimi: "kimi",
+	sessions.Claude: "claude", sessions.Codex: "codex", sessions.OpenCode: "opencode",
+	sessions.Gemini: "gemini", sessions.Kimi: "kimi",
 }
 
 // made are the major versions of the agents that hooks, plugins and readers were made for.
-var made = map[sessions.Agent]string{sessions.Claude: "2", sessions.Codex: "0", sessions.OpenCode: "1", sessions.Gemini: "0", sessions.Kimi: "2"}
+var made = map[sessions.Agent]string{sessions.Claude: "2", sessions.Codex: "0", sessions.OpenCode: "1",
+	sessions.Gemini: "0", sessions.Kimi: "2"}
 
 var number = regexp.MustCompile(`\b(\d+)\.\d+\.\d+`)
 
@@ -38,7 +40,9 @@ const desktopPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 
 // Findings lists what doctor says of the agents that something was installed for, a line each.
 func (p *Places) Findings(ctx context.Context) (lines []string) {
-	agents := slices.DeleteFunc(Agents(), func(agent sessions.Agent) bool { return !exists(p.manifest(agent)) && !p.configured(agent) })
+	agents := slices.DeleteFunc(Agents(), func(agent sessions.Agent) bool {
+		return !exists(p.manifest(agent)) && !p.configured(agent)
+	})
 	if len(agents) == 0 {
 		return nil
 	}
@@ -66,7 +70,8 @@ func (p *Places) Examine(ctx context.Context, agent sessions.Agent) string {
 	case len(gone) > 0:
 		say = append(append(say, gone...), fmt.Sprintf("run 'anamnesis install %s'", agent))
 	case len(files) > 0:
-		say = append(say, fmt.Sprintf("%s is not as this program installs it: run 'anamnesis install %s'", files[0].Path, agent))
+		say = append(say, fmt.Sprintf("%s is not as this program installs it: run 'anamnesis install %s'",
+			files[0].Path, agent))
 	}
 	if agent == sessions.Codex {
 		say = append(say, p.codexTrust())
@@ -90,7 +95,8 @@ var wrapperProgram = regexp.MustCompile(`exec ('(?:[^']|'\\'')*') hook `)
 // missing names hooks and servers of an agent whose program or folder is gone, and hooks of another state folder.
 func (p *Places) missing(agent sessions.Agent) (say []string) {
 	for _, part := range p.allParts(agent, p.installed(agent)) {
-		if entry, ours := part.server(part.values()); ours && program(entry) != p.Program && programMissing(program(entry)) {
+		if entry, ours := part.server(part.values()); ours && program(entry) != p.Program &&
+			programMissing(program(entry)) {
 			say = append(say, fmt.Sprintf("%s starts the MCP server with %s, which is gone", part.path, program(entry)))
 		}
 		for _, w := range part.wrappers() {
@@ -100,7 +106,8 @@ func (p *Places) missing(agent sessions.Agent) (say []string) {
 			case err != nil:
 				say = append(say, fmt.Sprintf("hooks in %s run %s, which is gone, and record nothing", part.path, w))
 			case m != nil && unquote(string(m[1])) != p.Program && programMissing(unquote(string(m[1]))):
-				say = append(say, fmt.Sprintf("hooks in %s run %s, whose program %s is gone, and record nothing", part.path, w, unquote(string(m[1]))))
+				say = append(say, fmt.Sprintf("hooks in %s run %s, whose program %s is gone, and record nothing",
+					part.path, w, unquote(string(m[1]))))
 			case w != p.wrapper():
 				say = append(say, fmt.Sprintf("hooks in %s record into another state folder, by %s", part.path, w))
 			}
@@ -126,14 +133,18 @@ func (p *Places) version(ctx context.Context, agent sessions.Agent) string {
 		seen, say = append(seen, real), append(say, versionOf(ctx, path))
 	}
 	if len(say) == 0 {
-		return fmt.Sprintf("%s is not on PATH; if you have removed it, 'anamnesis uninstall %s' removes the hooks", name, agent)
+		return fmt.Sprintf("%s is not on PATH; if you have removed it, 'anamnesis uninstall %s' removes the hooks",
+			name, agent)
 	}
 	line := say[0]
 	if len(say) > 1 {
-		line = fmt.Sprintf("%d programs called %s are on PATH, and the first is used: %s", len(say), name, strings.Join(say, ", "))
+		line = fmt.Sprintf("%d programs called %s are on PATH, and the first is used: %s", len(say),
+			name, strings.Join(say, ", "))
 	}
-	if all := number.FindAllStringSubmatch(say[0], -1); len(all) > 0 && all[len(all)-1][1] != made[agent] { // its path may hold another
-		line += fmt.Sprintf("; the hooks were made for version %s: check that 'anamnesis tasks' lists its next session", made[agent])
+	// its path may hold another
+	if all := number.FindAllStringSubmatch(say[0], -1); len(all) > 0 && all[len(all)-1][1] != made[agent] {
+		line += fmt.Sprintf("; the hooks were made for version %s: check that 'anamnesis tasks' lists its next session",
+			made[agent])
 	}
 	return line
 }
@@ -180,7 +191,8 @@ func (p *Places) codexTrust() string {
 		}
 	}
 	if n := len(events[sessions.Codex]); trusted < n {
-		return fmt.Sprintf("Codex trusts %d of %d hooks and skips the others: confirm them under /hooks in codex", trusted, n)
+		return fmt.Sprintf("Codex trusts %d of %d hooks and skips the others: confirm them under /hooks in codex",
+			trusted, n)
 	}
 	return "Codex trusts the hooks"
 }
@@ -211,7 +223,8 @@ func (p *Places) forbidden(agent sessions.Agent) string {
 	own := ""
 	switch agent {
 	case sessions.Claude:
-		policies = []string{"/etc/claude-code/managed-settings.json", "/Library/Application Support/ClaudeCode/managed-settings.json"}
+		policies = []string{"/etc/claude-code/managed-settings.json",
+			"/Library/Application Support/ClaudeCode/managed-settings.json"}
 		const folder = "/etc/claude-code/managed-settings.d"
 		more, _ := os.ReadDir(filepath.Join(p.Root, folder)) // without it there are no more
 		for _, e := range more {

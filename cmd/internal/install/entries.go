@@ -189,8 +189,10 @@ func (p *Places) complete(agent sessions.Agent, part part, root map[string]any) 
 	if part.servers != "" {
 		entry, ours := part.server(root)
 		path, data := program(entry), dataOf(entry)
-		byHand := data == "" && !filepath.IsAbs(path) // it finds the program, and this one the state folder, by the environment
-		return entry != nil && !ours || ours && (path == p.Program || !programMissing(path)) && (data == p.Data || byHand)
+		// it finds the program, and this one the state folder, by the environment
+		byHand := data == "" && !filepath.IsAbs(path)
+		return entry != nil && !ours || ours && (path == p.Program || !programMissing(path)) &&
+			(data == p.Data || byHand)
 	}
 	want := map[string]int{}
 	for _, h := range hooksIn(root) {
@@ -241,7 +243,8 @@ func (p *Places) serverEntry(agent sessions.Agent, older map[string]any) map[str
 	case sessions.Gemini:
 		entry["timeout"] = serverSeconds * 1000
 	case sessions.OpenCode:
-		entry, env = map[string]any{"type": "local", "command": []any{p.Program, "mcp", "serve"}, "enabled": true}, "environment"
+		entry, env = map[string]any{"type": "local", "command": []any{p.Program, "mcp", "serve"},
+			"enabled": true}, "environment"
 	}
 	if older != nil {
 		command := entry["command"]
@@ -271,5 +274,6 @@ func (p *Places) hookEntry(agent sessions.Agent) any {
 	if agent == sessions.Gemini {
 		timeout *= 1000 // it counts in milliseconds
 	}
-	return map[string]any{"hooks": []any{map[string]any{"type": "command", "command": p.Command(agent), "timeout": timeout}}}
+	return map[string]any{"hooks": []any{map[string]any{"type": "command",
+		"command": p.Command(agent), "timeout": timeout}}}
 }

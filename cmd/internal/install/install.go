@@ -62,7 +62,8 @@ func (p *Places) manifest(agent sessions.Agent) string {
 // is gone or damaged. It replaces the agent's shell, so that an agent that ends a hook ends the
 // wrapper. It never changes: Codex trusts its hash.
 func (p *Places) Command(agent sessions.Agent) string {
-	return `exec /bin/sh -c 'trap "exit 0" 0; exec 2>/dev/null; . "$0"' ` + shell.Quote(p.wrapper()) + " " + string(agent)
+	return `exec /bin/sh -c 'trap "exit 0" 0; exec 2>/dev/null; . "$0"' ` +
+		shell.Quote(p.wrapper()) + " " + string(agent)
 }
 
 // script is the wrapper. It ends when the program has answered, and with 0 whatever became of
@@ -76,7 +77,8 @@ func (p *Places) script() string {
 		env = "ANAMNESIS_HOME=" + shell.Quote(p.Data) + "; export ANAMNESIS_HOME\n"
 	}
 	return "#!/bin/sh\n# Written by 'anamnesis install'. It always exits with 0, so that the agent continues.\nexec 2>/dev/null\n" + env +
-		"reply=$(trap '' INT QUIT; exec " + shell.Quote(p.Program) + " hook \"$1\" " + shell.Quote(filepath.Join(p.State, "beside")) + ")\n" +
+		"reply=$(trap '' INT QUIT; exec " + shell.Quote(p.Program) + " hook \"$1\" " +
+		shell.Quote(filepath.Join(p.State, "beside")) + ")\n" +
 		"case $reply in '{\"'*'}') [ \"$1\" != kimi ] ;; '<anamnesis>'*'</anamnesis>') [ \"$1\" = kimi ] ;; *) false ;; esac && printf '%s' \"$reply\"\nexit 0\n"
 }
 
@@ -106,7 +108,8 @@ func (p *Places) Plan(agent sessions.Agent) ([]File, error) {
 		if err != nil {
 			return nil, err
 		}
-		f := File{Path: part.path, Existed: existed, Before: string(data), After: string(part.text), Own: part.text != nil}
+		f := File{Path: part.path, Existed: existed, Before: string(data),
+			After: string(part.text), Own: part.text != nil}
 		was := []byte(nil)
 		i := slices.IndexFunc(earlier, func(o File) bool { return o.Path == part.path })
 		if i >= 0 {
@@ -142,7 +145,8 @@ func read(path string) (data []byte, existed bool, err error) {
 	}
 	for at := path; at != filepath.Dir(at) && !exists(at); at = filepath.Dir(at) {
 		if info, err := os.Lstat(at); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return nil, false, fmt.Errorf("%s is a link to a file that does not exist: %w; create or remove it", at, ErrConfig)
+			return nil, false, fmt.Errorf("%s is a link to a file that does not exist: %w; create or remove it", at,
+				ErrConfig)
 		}
 	}
 	return nil, false, nil
@@ -235,7 +239,8 @@ func (p *Places) add(agent sessions.Agent, part part, data, was []byte) (after, 
 	}
 	if err != nil {
 		added, _ := bytes.CutPrefix(after, begin)
-		return nil, nil, fmt.Errorf("it has a form that cannot be added to (%w); write into it yourself:\n%s", err, added)
+		return nil, nil, fmt.Errorf("it has a form that cannot be added to (%w); write into it yourself:\n%s", err,
+			added)
 	}
 	return after, clean, nil
 }
@@ -355,7 +360,8 @@ func (p *Places) PlanRemoval(agent sessions.Agent) (files []File, problem error)
 			f = earlier[i]
 		}
 		now, existed, err := read(part.path)
-		change := File{Path: part.path, Existed: f.Existed, Before: string(now), After: f.Before, Own: part.text != nil, Dirs: f.Dirs}
+		change := File{Path: part.path, Existed: f.Existed, Before: string(now), After: f.Before,
+			Own: part.text != nil, Dirs: f.Dirs}
 		switch {
 		case err == nil && !existed, change.Own && i < 0 && !part.isOurs(now):
 			continue
@@ -383,7 +389,8 @@ func (p *Places) PlanRemoval(agent sessions.Agent) (files []File, problem error)
 			files = append(files, change)
 		}
 	}
-	if now, existed, err := read(p.wrapper()); err == nil && existed && problem == nil && !needWrapper(files) && !p.otherUses(agent) {
+	if now, existed, err := read(p.wrapper()); err == nil && existed && problem == nil &&
+		!needWrapper(files) && !p.otherUses(agent) {
 		files = append(files, File{Path: p.wrapper(), Before: string(now)})
 	}
 	return files, problem
@@ -394,7 +401,8 @@ func (p *Places) PlanRemoval(agent sessions.Agent) (files []File, problem error)
 func (p *Places) allParts(agent sessions.Agent, earlier []File) []part {
 	all := p.parts(agent)
 	for _, f := range earlier {
-		if filepath.Base(f.Path) == filepath.Base(p.wrapper()) || slices.ContainsFunc(all, func(part part) bool { return part.path == f.Path }) {
+		if filepath.Base(f.Path) == filepath.Base(p.wrapper()) ||
+			slices.ContainsFunc(all, func(part part) bool { return part.path == f.Path }) {
 			continue
 		}
 		other := part{path: f.Path}
@@ -441,7 +449,8 @@ func (p *part) removeAll(now, was []byte) ([]byte, error) {
 
 // ownDirs lists the folders with our name above a file of our own.
 func (p *Places) ownDirs(agent sessions.Agent, path string) (dirs []string) {
-	for dir := filepath.Dir(path); slices.Contains(strings.Split(strings.TrimPrefix(dir, p.dir(agent)), "/"), "anamnesis"); dir = filepath.Dir(dir) {
+	for dir := filepath.Dir(path); slices.Contains(strings.Split(strings.TrimPrefix(dir, p.dir(agent)), "/"),
+		"anamnesis"); dir = filepath.Dir(dir) {
 		dirs = append([]string{dir}, dirs...)
 	}
 	return dirs
@@ -475,7 +484,9 @@ func (p *Places) Uninstall(agent sessions.Agent, files []File) error {
 			err = os.Remove(f.Path)
 		}
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("%w; make it writable and uninstall again: what was removed stays removed, and the recordings stay", err))
+			failed = errors.Join(failed, fmt.Errorf(
+				"%w; make it writable and uninstall again: what was removed stays removed, and the recordings stay",
+				err))
 			continue
 		}
 		removeDirs(f.Dirs)

@@ -27,7 +27,8 @@ type item struct {
 func inside(v *hujson.Value) (list []item, rest int, comma bool) {
 	add := func(first, last *hujson.Value) {
 		lead := first.BeforeExtra
-		list = append(list, item{first.StartOffset, last.EndOffset, len(lead), len(last.AfterExtra), len(lead) - len(bytes.TrimRight(lead, blank))})
+		list = append(list, item{first.StartOffset, last.EndOffset, len(lead), len(last.AfterExtra),
+			len(lead) - len(bytes.TrimRight(lead, blank))})
 		comma = last.AfterExtra != nil
 	}
 	var after hujson.Extra
@@ -119,7 +120,8 @@ func insert(data []byte, path []string, name string, value any) ([]byte, error) 
 // alone reports whether an object or list holds one item and no comment.
 func alone(data []byte, v *hujson.Value) bool {
 	list, _, _ := inside(v)
-	return len(list) == 1 && list[0].before == list[0].space && len(bytes.Trim(data[list[0].end:v.EndOffset-1], blank+",")) == 0
+	return len(list) == 1 && list[0].before == list[0].space &&
+		len(bytes.Trim(data[list[0].end:v.EndOffset-1], blank+",")) == 0
 }
 
 // removeItem takes an item out of an object or list, with one comma. was is the same object or
@@ -142,7 +144,8 @@ func removeItem(data []byte, v *hujson.Value, i int, was []byte) []byte {
 	if drop >= it.end {
 		after = slices.Concat(data[it.end:drop], data[drop+1:])
 	}
-	if comments && !bytes.HasSuffix(data[:start], []byte("*/")) && !bytes.HasPrefix(bytes.TrimLeft(after, " \t\r"), []byte("\n")) {
+	if comments && !bytes.HasSuffix(data[:start], []byte("*/")) &&
+		!bytes.HasPrefix(bytes.TrimLeft(after, " \t\r"), []byte("\n")) {
 		start += bytes.IndexByte(data[start:], '\n') + 1 // the end of a line comment
 	}
 	before := data[:start]
@@ -185,7 +188,8 @@ func (p *part) findOurs(root *hujson.Value) []step {
 				command := at(&own.Value.(*hujson.Array).Elements[i], "command")
 				if command != nil && wrapperOf(nameOf(*command)) != "" {
 					event := nameOf(object.Members[e].Name)
-					return []step{{root, member(root, "hooks"), []string{}}, {hooks, e, []string{"hooks"}}, {&object.Members[e].Value, n, []string{"hooks", event}}, {own, i, nil}}
+					return []step{{root, member(root, "hooks"), []string{}}, {hooks, e, []string{"hooks"}},
+						{&object.Members[e].Value, n, []string{"hooks", event}}, {own, i, nil}}
 				}
 			}
 		}

@@ -22,10 +22,12 @@ const serverSeconds = 60
 
 // events are the hooks of each agent. The plugin of opencode calls the wrapper itself.
 var events = map[sessions.Agent][]string{
-	sessions.Claude: {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Stop", "SessionEnd"},
+	sessions.Claude: {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure",
+		"PostToolBatch", "Stop", "SessionEnd"},
 	sessions.Codex:  {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd"},
 	sessions.Gemini: {"SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent", "SessionEnd"},
-	sessions.Kimi:   {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop", "SessionEnd"},
+	sessions.Kimi: {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse",
+		"PostToolUseFailure", "Stop", "SessionEnd"},
 }
 
 var (
@@ -104,7 +106,8 @@ func (p *Places) parts(agent sessions.Agent) []part {
 		}
 		return append(list, part{path: in("settings.json")}, part{path: servers, servers: "mcpServers"}, lessons)
 	case sessions.Codex:
-		return append(list, part{path: in("hooks.json")}, part{path: in("config.toml"), servers: "mcp_servers"}, lessons)
+		return append(list, part{path: in("hooks.json")},
+			part{path: in("config.toml"), servers: "mcp_servers"}, lessons)
 	case sessions.Kimi:
 		return append(list, part{path: in("config.toml")}, part{path: in("mcp.json"), servers: "mcpServers"}, lessons)
 	case sessions.OpenCode:

@@ -79,18 +79,26 @@ func (m *Machine) Concerns(state, project string) (lines []string) {
 		{"this directory", project, "each save reads the directory; a copy on a local disk is faster"},
 	} {
 		kind := kindAt(mounts, d.path)
-		remote := slices.Contains([]string{"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs"}, kind) ||
+		remote := slices.Contains([]string{"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "glusterfs", "lustre",
+			"gpfs", "beegfs"}, kind) ||
 			slices.Contains([]string{"fuse.sshfs", "fuse.rclone", "fuse.s3fs", "fuse.glusterfs", "davfs"}, kind)
 		switch {
 		case wsl && (kind == "9p" || kind == "drvfs"):
-			lines = append(lines, fmt.Sprintf("%s %s is on a disk of Windows (%s), where locks and the watching of files fail: %s", d.what, d.path, kind, d.remedy))
+			lines = append(lines, fmt.Sprintf(
+				"%s %s is on a disk of Windows (%s), where locks and the watching of files fail: %s",
+				d.what, d.path, kind, d.remedy))
 		case remote:
-			lines = append(lines, fmt.Sprintf("%s %s is on a network mount (%s), where locks and the watching of files fail: %s", d.what, d.path, kind, d.remedy))
+			lines = append(lines, fmt.Sprintf(
+				"%s %s is on a network mount (%s), where locks and the watching of files fail: %s",
+				d.what, d.path, kind, d.remedy))
 		case slices.Contains([]string{"9p", "virtiofs", "fuse.grpcfuse", "fuse.osxfs", "fakeowner"}, kind):
-			lines = append(lines, fmt.Sprintf("%s %s is a folder of the host (%s), whose changes are not always seen: %s", d.what, d.path, kind, d.remedy))
+			lines = append(lines, fmt.Sprintf(
+				"%s %s is a folder of the host (%s), whose changes are not always seen: %s",
+				d.what, d.path, kind, d.remedy))
 		}
 	}
-	if m.inContainer() && slices.Contains([]string{"overlay", "aufs", "fuse.fuse-overlayfs", "vfs", "btrfs"}, kindAt(mounts, state)) {
+	if m.inContainer() && slices.Contains([]string{"overlay", "aufs", "fuse.fuse-overlayfs", "vfs",
+		"btrfs"}, kindAt(mounts, state)) {
 		lines = append(lines, fmt.Sprintf("this is a container, and the state folder %s goes with it: mount a volume there, or name one with ANAMNESIS_HOME", state))
 	}
 	return lines
@@ -108,7 +116,8 @@ func (p *Places) Surroundings(project string) (lines []string) {
 		}
 		return path
 	}
-	m := Machine{Mounts: text("/proc/self/mountinfo"), Kernel: text("/proc/version"), Container: exists("/.dockerenv") || exists("/run/.containerenv"), Getenv: p.Getenv}
+	m := Machine{Mounts: text("/proc/self/mountinfo"), Kernel: text("/proc/version"),
+		Container: exists("/.dockerenv") || exists("/run/.containerenv"), Getenv: p.Getenv}
 	if err := unix.Access(p.State, unix.W_OK); err != nil && !errors.Is(err, unix.ENOENT) {
 		lines = append(lines, fmt.Sprintf("the state folder %s cannot be written (%v): nothing is recorded; set ANAMNESIS_HOME to a folder that you may read and write", p.State, err))
 	}
@@ -116,7 +125,8 @@ func (p *Places) Surroundings(project string) (lines []string) {
 }
 
 func (m *Machine) inContainer() bool {
-	return m.Container || slices.ContainsFunc([]string{"REMOTE_CONTAINERS", "CODESPACES", "DEVCONTAINER", "GITPOD_WORKSPACE_ID"}, func(name string) bool { return m.Getenv(name) != "" })
+	return m.Container || slices.ContainsFunc([]string{"REMOTE_CONTAINERS", "CODESPACES", "DEVCONTAINER",
+		"GITPOD_WORKSPACE_ID"}, func(name string) bool { return m.Getenv(name) != "" })
 }
 
 // unfound names the programs of agents, and this one, that editors and SSH sessions do not find,

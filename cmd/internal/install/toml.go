@@ -116,7 +116,8 @@ func (p *part) removeTOML(data, was []byte) ([]byte, error) {
 		switch {
 		case server && hasPrefix(key, p.entry()), element >= 0 && hasPrefix(table, []string{"hooks"}) && ours(element):
 			cuts = append(cuts, lines(data, own))
-		case server && n.Kind == unstable.KeyValue && n.Value().Kind == unstable.InlineTable && hasPrefix(p.entry(), key):
+		case server && n.Kind == unstable.KeyValue && n.Value().Kind == unstable.InlineTable &&
+			hasPrefix(p.entry(), key):
 			inline(n.Value(), key)
 		}
 	}
@@ -145,7 +146,8 @@ func (p *Places) addTOML(agent sessions.Agent, part part, data []byte, older map
 	if part.servers == "" {
 		command := jsonText(p.Command(agent), "")
 		for _, e := range events[agent] {
-			fmt.Fprintf(text, "[[hooks]]\nevent = %s\ncommand = %s\ntimeout = %d\n", jsonText(e, ""), command, hookSeconds)
+			fmt.Fprintf(text, "[[hooks]]\nevent = %s\ncommand = %s\ntimeout = %d\n",
+				jsonText(e, ""), command, hookSeconds)
 		}
 		return appendTables(data, text.String()), nil
 	}

@@ -62,7 +62,8 @@ func (s *Server) ownTask(req *mcp.CallToolRequest, use taskUse) (string, error) 
 	}
 	var here, live []taskdir.Summary
 	for _, t := range all {
-		if t.Imported || t.Parent != "" || t.Dir == "" || t.Dir != s.dir && !strings.HasPrefix(s.dir, t.Dir+string(filepath.Separator)) {
+		if t.Imported || t.Parent != "" || t.Dir == "" || t.Dir != s.dir &&
+			!strings.HasPrefix(s.dir, t.Dir+string(filepath.Separator)) {
 			continue
 		}
 		here = append(here, t)

@@ -136,7 +136,8 @@ func refuse(line []byte, long bool) *refusal {
 	case long:
 		r.Error.Message = fmt.Sprintf("message of more than %d bytes: send less", maxLineBytes)
 	case !json.Valid(line):
-		r.Error.Code, r.Error.Message = jsonrpc.CodeParseError, "line that is not JSON: send one JSON-RPC message a line"
+		r.Error.Code, r.Error.Message = jsonrpc.CodeParseError,
+			"line that is not JSON: send one JSON-RPC message a line"
 	case bytes.HasPrefix(bytes.TrimSpace(line), []byte("[")):
 		r.Error.Message = "batch of messages: send one message a line"
 	case err != nil:
@@ -151,7 +152,8 @@ func refuse(line []byte, long bool) *refusal {
 }
 
 // typeNames say what an argument must be.
-var typeNames = map[string]string{"integer": "a whole number", "string": "a text in quotes", "boolean": "true or false", "array": "a list of texts"}
+var typeNames = map[string]string{"integer": "a whole number", "string": "a text in quotes", "boolean": "true or false",
+	"array": "a list of texts"}
 
 // arguments decodes the arguments of a call. An error names the argument and what it must
 // be. null counts as left out.
@@ -163,7 +165,8 @@ func arguments[In any](schema *jsonschema.Schema, raw json.RawMessage) (in In, e
 	maps.DeleteFunc(given, func(_ string, value any) bool { return value == nil })
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if schema.Properties[name] == nil {
-			return in, fmt.Errorf("unknown argument %q; known are %s", name, strings.Join(slices.Sorted(maps.Keys(schema.Properties)), ", "))
+			return in, fmt.Errorf("unknown argument %q; known are %s", name,
+				strings.Join(slices.Sorted(maps.Keys(schema.Properties)), ", "))
 		}
 	}
 	must := func(name string) string {
@@ -185,7 +188,8 @@ func arguments[In any](schema *jsonschema.Schema, raw json.RawMessage) (in In, e
 			return in, err
 		}
 		if json.Unmarshal(data, &in) != nil {
-			return in, fmt.Errorf("argument %q is %.60s: %s", name, bytes.TrimSuffix(data[len(name)+4:], []byte("}")), must(name))
+			return in, fmt.Errorf("argument %q is %.60s: %s", name,
+				bytes.TrimSuffix(data[len(name)+4:], []byte("}")), must(name))
 		}
 	}
 	return in, nil

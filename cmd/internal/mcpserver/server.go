@@ -47,7 +47,8 @@ func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser, 
 
 // Offer returns the server with its tools and prompts, for any transport.
 func (s *Server) Offer(version string) *mcp.Server {
-	m := mcp.NewServer(&mcp.Implementation{Name: "anamnesis", Version: version}, &mcp.ServerOptions{Instructions: instructions})
+	m := mcp.NewServer(&mcp.Implementation{Name: "anamnesis", Version: version},
+		&mcp.ServerOptions{Instructions: instructions})
 	s.addTools(m)
 	s.addPrompts(m)
 	return m
@@ -55,7 +56,8 @@ func (s *Server) Offer(version string) *mcp.Server {
 
 // add registers a tool whose result is text. An error is a result, too: the model
 // reads it.
-func add[In any](m *mcp.Server, t *mcp.Tool, answer func(ctx context.Context, req *mcp.CallToolRequest, in In) (string, error)) {
+func add[In any](m *mcp.Server, t *mcp.Tool, answer func(ctx context.Context,
+	req *mcp.CallToolRequest, in In) (string, error)) {
 	schema, err := jsonschema.For[In](nil)
 	if err != nil {
 		panic("mcpserver: " + err.Error()) // the arguments are a struct of ours
@@ -86,25 +88,38 @@ func (s *Server) addTools(m *mcp.Server) {
 	reads := &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &closed}
 	adds := &mcp.ToolAnnotations{DestructiveHint: &additive, OpenWorldHint: &closed}
 	jumps := &mcp.ToolAnnotations{DestructiveHint: &destructive, OpenWorldHint: &closed}
-	add(m, &mcp.Tool{Name: "timeline", Annotations: reads, Description: "List the steps of this session: which can be returned to, what each did, and which were left by a jump."}, s.timeline)
-	add(m, &mcp.Tool{Name: "jump_to_step", Annotations: jumps, Description: "Return the files of the directory to the end of a step, forward or backward, including what shell commands changed. " +
-		"The user's own edits are kept. The result says what was reverted and what the steps that are left had learned. dry_run only says what would happen; paths restores these files alone."}, s.jump)
-	add(m, &mcp.Tool{Name: "checkpoint", Annotations: adds, Description: "Save the files as they are now as a step of their own, with a note, to return to later."}, s.checkpoint)
-	add(m, &mcp.Tool{Name: "diff", Annotations: reads, Description: "Show what changed in the files between the ends of two steps."}, s.diff)
-	add(m, &mcp.Tool{Name: "recall", Annotations: reads, Description: "Search the lessons of earlier work. Give an error message or a question."}, s.recall)
-	add(m, &mcp.Tool{Name: "remember", Annotations: adds, Description: "Propose a lesson for later sessions. It is a draft until the user has reviewed it."}, s.remember)
-	add(m, &mcp.Tool{Name: "show_operation", Annotations: reads, Description: "Show one recorded operation in full, by its number in the timeline, from a byte offset on."}, s.show)
+	add(m, &mcp.Tool{Name: "timeline", Annotations: reads,
+		Description: "List the steps of this session: which can be returned to, what each did, and which were left by a jump."}, s.timeline)
+	add(m, &mcp.Tool{Name: "jump_to_step", Annotations: jumps,
+		Description: "Return the files of the directory to the end of a step, forward or backward, including what shell commands changed. " +
+			"The user's own edits are kept. The result says what was reverted and what the steps that are left had learned. dry_run only says what would happen; paths restores these files alone."}, s.jump)
+	add(m, &mcp.Tool{Name: "checkpoint", Annotations: adds,
+		Description: "Save the files as they are now as a step of their own, with a note, to return to later."},
+		s.checkpoint)
+	add(m, &mcp.Tool{Name: "diff", Annotations: reads,
+		Description: "Show what changed in the files between the ends of two steps."}, s.diff)
+	add(m, &mcp.Tool{Name: "recall", Annotations: reads,
+		Description: "Search the lessons of earlier work. Give an error message or a question."}, s.recall)
+	add(m, &mcp.Tool{Name: "remember", Annotations: adds,
+		Description: "Propose a lesson for later sessions. It is a draft until the user has reviewed it."}, s.remember)
+	add(m, &mcp.Tool{Name: "show_operation", Annotations: reads,
+		Description: "Show one recorded operation in full, by its number in the timeline, from a byte offset on."},
+		s.show)
 }
 
 func (s *Server) addPrompts(m *mcp.Server) {
 	for _, p := range []struct{ name, about, text string }{
 		{"timeline", "Show the steps of this session", "Call the tool timeline and show me the steps of this session."},
-		{"jump", "Go back to an earlier step", "Call the tool timeline, say which step was the last one that was right and why, and call jump_to_step with it."},
-		{"cards", "Show what is known about the present problem", "Call the tool recall with the error or question at hand, and say which of the lessons apply here."},
+		{"jump", "Go back to an earlier step",
+			"Call the tool timeline, say which step was the last one that was right and why, and call jump_to_step with it."},
+		{"cards", "Show what is known about the present problem",
+			"Call the tool recall with the error or question at hand, and say which of the lessons apply here."},
 	} {
-		m.AddPrompt(&mcp.Prompt{Name: p.name, Description: p.about}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-			return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: p.text}}}}, nil
-		})
+		m.AddPrompt(&mcp.Prompt{Name: p.name, Description: p.about},
+			func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+				return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user",
+					Content: &mcp.TextContent{Text: p.text}}}}, nil
+			})
 	}
 }
 

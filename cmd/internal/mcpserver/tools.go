@@ -96,7 +96,8 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 	case outside && (beside.Planning(s.svc.Home, task) || codexTurn(req)["sandbox_mode"] == "read-only"):
 		return "", errors.New("the agent is in plan mode or read-only: only dry_run is possible")
 	case len(in.Paths) > 0:
-		res, warnings, err := beside.Restore(ctx, s.svc, task, fmt.Sprint(in.Step), worldstate.RestoreOptions{PlanOptions: worldstate.PlanOptions{Paths: in.Paths}})
+		res, warnings, err := beside.Restore(ctx, s.svc, task, fmt.Sprint(in.Step),
+			worldstate.RestoreOptions{PlanOptions: worldstate.PlanOptions{Paths: in.Paths}})
 		if err != nil {
 			return strings.Join(warnings, "\n"), s.remedy(err, task, in.Step)
 		}
@@ -117,7 +118,8 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 		return strings.Join(res.Warnings, "\n"), s.remedy(err, task, in.Step)
 	}
 	if res.Scheduled {
-		return fmt.Sprintf("The session is running; it jumps to step %d when its present step is complete.", in.Step), nil
+		return fmt.Sprintf("The session is running; it jumps to step %d when its present step is complete.", in.Step),
+			nil
 	}
 	return beside.JumpText(s.svc, task, last)
 }
@@ -133,7 +135,8 @@ func printed(write func(*show.Printer)) string {
 // way to overwrite them.
 func (s *Server) remedy(err error, task string, step int) error {
 	if errors.Is(err, worldstate.ErrRefused) || errors.Is(err, worldstate.ErrStale) {
-		return fmt.Errorf("%w; the user can run 'anamnesis jump %s %d --dry-run' to see why, and decide", err, task, step)
+		return fmt.Errorf("%w; the user can run 'anamnesis jump %s %d --dry-run' to see why, and decide", err, task,
+			step)
 	}
 	return err
 }
@@ -149,7 +152,8 @@ func (s *Server) checkpoint(ctx context.Context, req *mcp.CallToolRequest, in ch
 		return "", err
 	}
 	if st.Opened.Origin == nil || st.Opened.Origin.Imported() {
-		return "", fmt.Errorf("every step of %s is a checkpoint already; the last one is step %d", st.Opened.Task, st.Current)
+		return "", fmt.Errorf("every step of %s is a checkpoint already; the last one is step %d",
+			st.Opened.Task, st.Current)
 	}
 	step, err := beside.Checkpoint(ctx, s.svc, st.Opened.Task, in.Note)
 	if err != nil {
@@ -256,7 +260,8 @@ func (s *Server) recall(ctx context.Context, req *mcp.CallToolRequest, in recall
 	if strings.TrimSpace(in.Query) == "" {
 		return "", errors.New("query is empty")
 	}
-	return beside.Recall(ctx, s.svc, dir, task, knowledgebase.Query{Text: in.Query, K: min(cmp.Or(max(in.Limit, 0), defaultRecall), maxRecall)}, maxResultBytes)
+	return beside.Recall(ctx, s.svc, dir, task, knowledgebase.Query{Text: in.Query,
+		K: min(cmp.Or(max(in.Limit, 0), defaultRecall), maxRecall)}, maxResultBytes)
 }
 
 type rememberArgs struct {
@@ -276,7 +281,8 @@ func (s *Server) remember(ctx context.Context, req *mcp.CallToolRequest, in reme
 	}
 	dir := s.dir
 	if st, err := s.find(req, in.Task, reading); err == nil {
-		dir, c.SourceTask, c.Provenance.Task, c.Scope.Repo = st.Opened.Dir, st.Opened.Task, st.Opened.Task, st.Opened.Repo
+		dir, c.SourceTask, c.Provenance.Task, c.Scope.Repo = st.Opened.Dir, st.Opened.Task,
+			st.Opened.Task, st.Opened.Repo
 	} else if in.Task != "" {
 		return "", err
 	}
@@ -318,7 +324,8 @@ func (s *Server) show(_ context.Context, req *mcp.CallToolRequest, in showArgs) 
 		for end < len(body) && !utf8.RuneStart(body[end]) {
 			end--
 		}
-		text = fmt.Sprintf("op %d (%s, step %d), as it was recorded, quoted:\n%s", o.Seq, o.Kind(), o.Step, body[from:end])
+		text = fmt.Sprintf("op %d (%s, step %d), as it was recorded, quoted:\n%s", o.Seq,
+			o.Kind(), o.Step, body[from:end])
 		if end < len(body) {
 			text += fmt.Sprintf("\n[bytes %d to %d of %d; offset %d goes on]", from, end, len(body), end)
 		}

@@ -32,7 +32,8 @@ func (s Source) Complete(root *cobra.Command) {
 		s.Complete(cmd)
 	}
 	if words := placeholders(root.Use); len(words) > 0 && root.ValidArgsFunction == nil && !root.HasSubCommands() {
-		root.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		root.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion,
+			cobra.ShellCompDirective) {
 			return s.arguments(words, args, root.Parent())
 		}
 	}
@@ -42,7 +43,8 @@ func (s Source) Complete(root *cobra.Command) {
 		"sandbox":  func() []string { return []string{"world", "read-only", "off"} },
 	} {
 		if root.Flags().Lookup(flag) != nil {
-			_ = root.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			_ = root.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]cobra.Completion,
+				cobra.ShellCompDirective) {
 				return offer(), cobra.ShellCompDirectiveNoFileComp
 			}) // fails only if the flag has one already
 		}

@@ -120,7 +120,8 @@ func ToolFiles(files []command.File, named []string) ([]command.File, error) {
 
 // Snapshots returns the named snapshots. Without a home, steps are looked up in the store
 // only.
-func Snapshots(ctx context.Context, home func() (taskdir.Home, error), w *worldstate.World, task string, names []string) ([]worldstate.ID, error) {
+func Snapshots(ctx context.Context, home func() (taskdir.Home, error), w *worldstate.World, task string,
+	names []string) ([]worldstate.ID, error) {
 	h, err := home()
 	if err != nil {
 		h = taskdir.Home{}
@@ -156,7 +157,8 @@ func Decided(ctx context.Context, h taskdir.Home, store *knowledgebase.Store, d 
 		return nil
 	}
 	for _, id := range d.IDs { // nothing is written if one is unknown
-		if _, err := store.Get(id); err != nil && !slices.ContainsFunc(repairs, func(c *card.Card) bool { return c.ID == id }) {
+		if _, err := store.Get(id); err != nil &&
+			!slices.ContainsFunc(repairs, func(c *card.Card) bool { return c.ID == id }) {
 			return fmt.Errorf("%s: card %q: %w", d.Act, id, knowledgebase.ErrNotFound)
 		}
 	}

@@ -156,7 +156,11 @@ func (s *Server) cardView(ctx context.Context, id string, from origin) (*cardVie
 	v.Near = slices.DeleteFunc(v.Near, func(n nearCard) bool { return slices.Contains(c.Generalizes, n.ID) })
 	v.Against, v.Tainted = s.against(c, &v.Near), c.Provenance.Tainted
 	v.Notes = slices.DeleteFunc(v.Notes, func(note string) bool { // the other card is shown beside, or below
-		return strings.HasPrefix(note, "instance ") || slices.ContainsFunc(v.Against, func(a versionCard) bool { return strings.HasPrefix(note, "contradicts "+a.Near.ID+" ") })
+		return strings.HasPrefix(note, "instance ") ||
+			slices.ContainsFunc(v.Against, func(a versionCard) bool {
+				return strings.HasPrefix(note,
+					"contradicts "+a.Near.ID+" ")
+			})
 	})
 	gone := c.State == card.Retired || c.State == card.Superseded
 	v.Can = map[string]bool{string(review.Approve): !gone, string(review.Reject): c.State == card.Draft,

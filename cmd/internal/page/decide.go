@@ -73,7 +73,8 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 	case errors.As(err, &state):
 		return s.showCard(w, r, http.StatusConflict, from, "Nothing was decided. "+state.Error())
 	case errors.Is(err, knowledgebase.ErrNotFound) && d.Act == review.Supersede:
-		return s.showCard(w, r, http.StatusUnprocessableEntity, from, fmt.Sprintf("Nothing was decided: there is no card %q.", d.By))
+		return s.showCard(w, r, http.StatusUnprocessableEntity, from,
+			fmt.Sprintf("Nothing was decided: there is no card %q.", d.By))
 	case err != nil:
 		return err
 	}
@@ -146,7 +147,8 @@ func (s *Server) renderEdit(w http.ResponseWriter, code int, v editView, problem
 		v.Whole = true // topic and body cannot be separated
 	}
 	v.Back, v.Odd = v.From.path(v.ID), markup.Odd(v.Text)
-	return s.render(w, code, "edit", view{Title: "Edit: " + v.Topic, Section: v.From.section(), Body: v, Problem: problem})
+	return s.render(w, code, "edit", view{Title: "Edit: " + v.Topic, Section: v.From.section(),
+		Body: v, Problem: problem})
 }
 
 // edit replaces a card's text. A text that cannot be stored stays in the form, with the
@@ -155,7 +157,8 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(w, r); err != nil {
 		return err
 	}
-	v := editView{ID: r.PathValue("card"), From: originOf(r.PostForm.Get("from")), Seen: r.PostForm.Get("seen"), Text: r.PostForm.Get("text")}
+	v := editView{ID: r.PathValue("card"), From: originOf(r.PostForm.Get("from")), Seen: r.PostForm.Get("seen"),
+		Text: r.PostForm.Get("text")}
 	was, seen, err := s.store.Text(v.ID)
 	if err != nil {
 		return err
@@ -171,7 +174,8 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if lostIssue(was, []byte(v.Text)) {
-		return s.renderEdit(w, http.StatusUnprocessableEntity, v, "Not saved: the Issue is missing, by which tasks find the card. Begin a line with \"- **Issue**: \" and what goes wrong.")
+		return s.renderEdit(w, http.StatusUnprocessableEntity, v,
+			"Not saved: the Issue is missing, by which tasks find the card. Begin a line with \"- **Issue**: \" and what goes wrong.")
 	}
 	done, err := s.desk.Edit(r.Context(), v.ID, v.Seen, []byte(v.Text))
 	var conflict *knowledgebase.ConflictError
@@ -179,8 +183,9 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case errors.As(err, &conflict):
 		v.Seen, v.Now, v.Whole = seen, term.Clean(string(was)), true
-		return s.renderEdit(w, http.StatusConflict, v, "Not saved: the card has changed since. Below are what it says now, and your text. "+
-			"Put into your text what should stay, and save again.")
+		return s.renderEdit(w, http.StatusConflict, v,
+			"Not saved: the card has changed since. Below are what it says now, and your text. "+
+				"Put into your text what should stay, and save again.")
 	case errors.As(err, &fault):
 		v.Whole = true // the fault's line number counts in the file
 		return s.renderEdit(w, http.StatusUnprocessableEntity, v, "Not saved: "+faultText(fault))

@@ -176,9 +176,11 @@ func (s *Server) gather(v *evidenceView, p card.Provenance) (*op.JumpIntended, e
 		within := slices.ContainsFunc(p.Ranges, func(r card.Range) bool { return r.First <= o.Seq && o.Seq <= r.Last })
 		switch b := o.Body.(type) {
 		case *op.JumpIntended:
-			if o.Seq > last && slices.ContainsFunc(b.Discarded, func(r op.Range) bool { return r.First <= last && last <= r.Last }) {
+			if o.Seq > last && slices.ContainsFunc(b.Discarded,
+				func(r op.Range) bool { return r.First <= last && last <= r.Last }) {
 				jump = b
-				v.Jump = &jumpView{Seq: o.Seq, From: b.From, To: b.To, By: b.By, Reason: b.Reason, Path: opPath(p.Task, o.Seq)}
+				v.Jump = &jumpView{Seq: o.Seq, From: b.From, To: b.To, By: b.By, Reason: b.Reason,
+					Path: opPath(p.Task, o.Seq)}
 			}
 		default:
 			if within && informs(o) {
@@ -217,7 +219,8 @@ func (v *evidenceView) add(task string, o op.Op) {
 	if strings.HasPrefix(text, "{") && strings.TrimSpace(op.ProjectedText(o.Body)) == "" { // as it is recorded
 		text = said.String()
 	}
-	e := evidenceOp{Seq: o.Seq, Step: o.Step, Kind: o.Body.Kind(), Line: said.Text, Text: text, Path: opPath(task, o.Seq)}
+	e := evidenceOp{Seq: o.Seq, Step: o.Step, Kind: o.Body.Kind(), Line: said.Text, Text: text,
+		Path: opPath(task, o.Seq)}
 	e.Output = picture.FailedOutput(o)
 	e.Text = quote.CutBytes(text, maxEvidenceText)
 	e.Cut = len(e.Text) < len(text)

@@ -73,8 +73,10 @@ func parsePages() (*pages, error) {
 		"pair":     func(a, b any) pair { return pair{a, b} },
 		"sections": sections,
 		"act":      func(c *cardView, act, label, key string) actView { return actView{c, act, label, key} },
-		"merge":    func(c *cardView, near nearCard, turned bool, at int) mergeView { return mergeView{c, near, turned, at} },
-		"moment":   func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") },
+		"merge": func(c *cardView, near nearCard, turned bool, at int) mergeView {
+			return mergeView{c, near, turned, at}
+		},
+		"moment": func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") },
 	})
 	base, err := base.ParseFS(templates, "templates/layout.html", "templates/parts/*.html")
 	if err != nil {
@@ -187,7 +189,8 @@ func failCode(err error) int {
 		return http.StatusRequestEntityTooLarge
 	case errors.As(err, &conflict), errors.As(err, &standing), errors.Is(err, review.ErrNothingToUndo):
 		return http.StatusConflict
-	case errors.Is(err, errNoPage), errors.Is(err, knowledgebase.ErrNotFound), errors.Is(err, taskdir.ErrNoTask), errors.Is(err, state.ErrNoStep):
+	case errors.Is(err, errNoPage), errors.Is(err, knowledgebase.ErrNotFound), errors.Is(err, taskdir.ErrNoTask),
+		errors.Is(err, state.ErrNoStep):
 		return http.StatusNotFound
 	}
 	return http.StatusInternalServerError
@@ -217,7 +220,8 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, why string) {
 	if why == "" {
 		why = "This browser has not been let in yet."
 	}
-	s.fail(w, r, refuse(http.StatusUnauthorized, "%s Open the address that 'anamnesis serve' printed, with its token.", why))
+	s.fail(w, r, refuse(http.StatusUnauthorized, "%s Open the address that 'anamnesis serve' printed, with its token.",
+		why))
 }
 
 // The style sheet, the scripts and their licence. htmx is the file

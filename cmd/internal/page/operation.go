@@ -69,7 +69,8 @@ func (w *watch) auto(live int) *detail {
 		d.Jump = &jumpDetail{Jump: *jump.Jump, Seq: jump.First, Passes: passes}
 		if l, err := w.follower.Line(jump.First); err == nil {
 			if b, ok := l.Op.Body.(*op.JumpDone); ok {
-				d.Jump.Reverted, d.Jump.More, d.Jump.Kept = timeline.FileActions(b), max(0, b.NReverted-len(b.Reverted)), b.Kept
+				d.Jump.Reverted, d.Jump.More, d.Jump.Kept = timeline.FileActions(b),
+					max(0, b.NReverted-len(b.Reverted)), b.Kept
 				d.Jump.Lost = b.LostAttributes
 			}
 		}
@@ -88,7 +89,8 @@ func (s *Server) showDetail(w http.ResponseWriter, r *http.Request, d detail) er
 	if partOnly(r) {
 		return s.renderPart(w, "detail", d)
 	}
-	return s.render(w, http.StatusOK, "detail", view{Title: d.Title + " · " + d.Task, Section: "/tasks", Style: "timeline.css", Body: d})
+	return s.render(w, http.StatusOK, "detail", view{Title: d.Title + " · " + d.Task, Section: "/tasks",
+		Style: "timeline.css", Body: d})
 }
 
 // opDetail is one operation.
@@ -162,11 +164,13 @@ func (w *watch) op(seq uint64) (*opDetail, error) {
 	l, err := w.follower.Line(seq)
 	switch {
 	case errors.Is(err, taskdir.ErrNoOp):
-		return nil, refuse(http.StatusNotFound, "Task %s has no operation %d; the last that can be read is %d.", w.id, seq, w.last)
+		return nil, refuse(http.StatusNotFound, "Task %s has no operation %d; the last that can be read is %d.", w.id,
+			seq, w.last)
 	case err != nil:
 		return nil, fmt.Errorf("%w. 'anamnesis doctor %s' looks closer", err, w.id)
 	}
-	o := &opDetail{Line: l, Describe: timeline.LineOf(l.Op, w.builder.State().Opened.Dir).String(), HasStep: l.Step < w.builder.Steps()}
+	o := &opDetail{Line: l, Describe: timeline.LineOf(l.Op, w.builder.State().Opened.Dir).String(),
+		HasStep: l.Step < w.builder.Steps()}
 	if l.Err != nil {
 		o.Problem = l.Err.Error()
 	}
@@ -230,7 +234,8 @@ func (w *watch) step(id int) (*stepDetail, error) {
 	for _, n := range nodes {
 		if n.Step == id {
 			st := w.builder.State()
-			d := &stepDetail{Node: n, Signs: picture.Signs(n), opened: st.Opened, own: st.Steps.At(id), parent: st.Steps.At(n.Parent)}
+			d := &stepDetail{Node: n, Signs: picture.Signs(n), opened: st.Opened, own: st.Steps.At(id),
+				parent: st.Steps.At(n.Parent)}
 			if n.ParentRow >= 0 {
 				d.before = nodes[n.ParentRow].Commit
 			}
@@ -280,7 +285,8 @@ func (d *stepDetail) incomparable(task, store string) string {
 	case !d.own.Saved:
 		return "The step has no checkpoint: " + d.own.NoCheckpoint
 	case !d.parent.Saved:
-		return fmt.Sprintf("Step %d, which this one continues, has no checkpoint: %s", d.parent.ID, d.parent.NoCheckpoint)
+		return fmt.Sprintf("Step %d, which this one continues, has no checkpoint: %s",
+			d.parent.ID, d.parent.NoCheckpoint)
 	case err != nil:
 		return fmt.Sprintf("The snapshots cannot be read: %v. 'anamnesis doctor %s' looks closer.", err, task)
 	case !held:
@@ -329,7 +335,8 @@ func (s *Server) showContext(w http.ResponseWriter, r *http.Request) error {
 	}
 	path := taskPath(id)
 	c.paginate(x, messages, int(min(from, 1<<30)), fmt.Sprintf("%s/ops/%d/context", path, seq))
-	d := detail{Task: id, Path: path, Back: backTo(path, seq), Title: fmt.Sprintf("Context at operation %d", seq), Context: c}
+	d := detail{Task: id, Path: path, Back: backTo(path, seq),
+		Title: fmt.Sprintf("Context at operation %d", seq), Context: c}
 	return s.showDetail(w, r, d)
 }
 

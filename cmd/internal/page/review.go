@@ -30,7 +30,8 @@ type queueView struct {
 // showQueue lists the cards that wait for a user.
 func (s *Server) showQueue(w http.ResponseWriter, r *http.Request) error {
 	waiting := review.Waiting(s.store)
-	v := queueView{Cards: s.rows(waiting[:min(len(waiting), maxWaitingListed)]), Total: len(waiting), Broken: s.store.Broken(),
+	v := queueView{Cards: s.rows(waiting[:min(len(waiting), maxWaitingListed)]),
+		Total: len(waiting), Broken: s.store.Broken(),
 		Undo: s.undoable(), Keys: []key{{"j", "begin"}, {"u", "undo"}, {"/", "search"}}}
 	v.More = v.Total - len(v.Cards)
 	if v.Total > 0 {

@@ -111,7 +111,8 @@ func New(addr net.Addr, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{tasks: o.Tasks, store: o.Store, desk: review.NewDesk(o.Store), door: d, pages: p, mux: http.NewServeMux(), watches: watches{tasks: o.Tasks}}
+	s := &Server{tasks: o.Tasks, store: o.Store, desk: review.NewDesk(o.Store), door: d, pages: p,
+		mux: http.NewServeMux(), watches: watches{tasks: o.Tasks}}
 	s.routes()
 	return s, nil
 }

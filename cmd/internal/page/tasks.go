@@ -72,7 +72,8 @@ func numberIn(r *http.Request, name string, fallback uint64) (uint64, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
-		return 0, refuse(http.StatusBadRequest, "%s=%q in the address is not a number. Go back to the list of tasks.", name, text)
+		return 0, refuse(http.StatusBadRequest, "%s=%q in the address is not a number. Go back to the list of tasks.",
+			name, text)
 	}
 	return n, nil
 }
@@ -163,15 +164,18 @@ func (s *Server) showTask(w http.ResponseWriter, r *http.Request) error {
 	if p.Auto != nil && p.Auto.Step != nil {
 		p.Auto.Step.compare(r.Context(), s, p.ID)
 	}
-	return s.render(w, http.StatusOK, "task", view{Title: p.ID, Section: "/tasks", Script: "timeline.js", Style: "timeline.css", Body: p})
+	return s.render(w, http.StatusOK, "task", view{Title: p.ID, Section: "/tasks", Script: "timeline.js",
+		Style: "timeline.css", Body: p})
 }
 
 // page returns a task's page. live is the process that runs it, or 0. The caller holds mu.
 func (w *watch) page(v shown, live int) taskPage {
 	st, path := w.builder.State(), taskPath(w.id)
 	p := taskPage{
-		ID: w.id, Parent: st.Opened.Parent, Dir: st.Opened.Dir, Model: st.Model.Name, Request: taskdir.Title(st.Said.First), Path: path,
-		Standing: w.standing(live), Damage: w.damage(), Tree: w.tree(v), Chart: picture.ChartOf(w.builder.Requests(), w.builder.Marks()),
+		ID: w.id, Parent: st.Opened.Parent, Dir: st.Opened.Dir, Model: st.Model.Name,
+		Request: taskdir.Title(st.Said.First), Path: path,
+		Standing: w.standing(live), Damage: w.damage(), Tree: w.tree(v),
+		Chart: picture.ChartOf(w.builder.Requests(), w.builder.Marks()),
 	}
 	first := v.first
 	if first == 0 {

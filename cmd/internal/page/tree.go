@@ -25,7 +25,8 @@ type treeView struct {
 func (w *watch) tree(v shown) treeView {
 	whole := w.builder.Tree()
 	nodes, from := whole.Window(v.row, picture.RowsShown)
-	t := treeView{Drawing: picture.Draw(whole, from, len(nodes)), Path: taskPath(w.id), First: from + 1, Last: from + len(nodes), Total: len(whole.Nodes)}
+	t := treeView{Drawing: picture.Draw(whole, from, len(nodes)), Path: taskPath(w.id), First: from + 1, Last: from +
+		len(nodes), Total: len(whole.Nodes)}
 	t.Items, t.Ends = picture.Items(nodes)
 	if from > 0 {
 		v.row = max(from-picture.RowsShown, 0)

@@ -158,5 +158,6 @@ func (w *watch) damage() string {
 	case errors.Is(w.end, opstream.ErrVersion):
 		return fmt.Sprintf("%v. Use the program that wrote it, or a newer one.", w.end)
 	}
-	return fmt.Sprintf("The stream of this task cannot be read further: %v. 'anamnesis doctor %s' looks closer.", w.end, w.id)
+	return fmt.Sprintf("The stream of this task cannot be read further: %v. 'anamnesis doctor %s' looks closer.", w.end,
+		w.id)
 }

@@ -34,7 +34,8 @@ const hookWork = 10 * time.Minute
 // Hook records an event of another agent, which in holds, and writes the reply to out, at most
 // one. words are the arguments of the hook after the agent. Errors go to the log: an agent must
 // see none.
-func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, words []string, in io.Reader, out io.Writer) {
+func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, words []string,
+	in io.Reader, out io.Writer) {
 	until, event := client.Rest(words)
 	// The wrapper waits for the end of standard output, not of this process.
 	var once sync.Once
@@ -67,7 +68,9 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, words
 
 // Recorders returns the recorders, which are processes of this program.
 func Recorders(svc *session.Service) *beside.Recorders {
-	return &beside.Recorders{Program: client.Program(), Start: func(dir string, lock *os.File) error { return start(svc, dir, lock) }}
+	return &beside.Recorders{Program: client.Program(), Start: func(dir string, lock *os.File) error {
+		return start(svc, dir, lock)
+	}}
 }
 
 // lockFD is the descriptor of the lock that a recorder inherits.

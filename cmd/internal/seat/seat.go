@@ -176,7 +176,8 @@ func (s *Seat) draw(ctx context.Context, svc *session.Service, set *settings.Set
 	o.In, o.Out = s.In.(*os.File), s.Out.(*os.File)
 	if o.Task == "" && o.Text == "" && !o.Pick { // before anything is typed
 		name := r.Model + r.Default.Model // without one, the user chooses; a script takes the first of Ollama's
-		if _, err := svc.ChooseModel(ctx, name, r.BaseURL, ""); errors.Is(err, session.ErrNoModel) || err == nil && name == "" {
+		if _, err := svc.ChooseModel(ctx, name, r.BaseURL, ""); errors.Is(err, session.ErrNoModel) ||
+			err == nil && name == "" {
 			return s.drawOffered(ctx, set, w, o)
 		}
 	}

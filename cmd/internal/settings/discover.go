@@ -89,7 +89,8 @@ func Offers(ctx context.Context, getenv func(string) string, servers []Server) [
 			out = append(out, Offer{fmt.Sprintf("%s answers at %s and has no model yet", s.Name, s.Address), nil})
 		default:
 			for _, name := range models[:min(len(models), maxOffered)] {
-				out = append(out, Offer{fmt.Sprintf("%s at %s: %s", s.Name, s.Address, name), []string{"model: " + name, "base_url: " + s.Address + "/v1"}})
+				out = append(out, Offer{fmt.Sprintf("%s at %s: %s", s.Name, s.Address, name),
+					[]string{"model: " + name, "base_url: " + s.Address + "/v1"}})
 			}
 			if more := len(models) - maxOffered; more > 0 {
 				out[len(out)-1].What += fmt.Sprintf(" (%d more are not listed)", more)

@@ -18,7 +18,8 @@ func CheckFlags(f *session.Request, given func(flag string) bool) error {
 		return session.Usagef("--max-steps %d: want a positive number, or leave it out", f.MaxSteps)
 	case f.MaxTokens < 0 || f.MaxTokens == 0 && given("max-tokens"):
 		return session.Usagef("--max-tokens %d: want a positive number, or leave it out", f.MaxTokens)
-	case f.MaxCostUSD < 0 || f.MaxCostUSD == 0 && given("max-cost") || math.IsNaN(f.MaxCostUSD) || math.IsInf(f.MaxCostUSD, 0):
+	case f.MaxCostUSD < 0 || f.MaxCostUSD == 0 && given("max-cost") || math.IsNaN(f.MaxCostUSD) ||
+		math.IsInf(f.MaxCostUSD, 0):
 		return session.Usagef("--max-cost %v: want a number of US dollars above zero, such as 0.50", f.MaxCostUSD)
 	case f.MaxTime < 0 || f.MaxTime == 0 && given("max-time"):
 		return session.Usagef("--max-time %s: want a time above zero, such as 30m", f.MaxTime)

@@ -44,10 +44,12 @@ func Reader(getenv func(string) string) memory.Reader {
 		}
 		limits := session.Settings{}
 		if set.Limits(&limits); limits.MaxCostUSD > 0 && !m.Priced() {
-			return nil, 0, fmt.Errorf("max_cost: no price is known for %s; add a row to %s", m.Lookup, svc.Home.Prices())
+			return nil, 0, fmt.Errorf("max_cost: no price is known for %s; add a row to %s",
+				m.Lookup, svc.Home.Prices())
 		}
 		if limits.MaxCostUSD > 0 && spent >= limits.MaxCostUSD {
-			return nil, 0, fmt.Errorf("passes over this session cost %s, and max_cost is %s", state.Dollars(spent), state.Dollars(limits.MaxCostUSD))
+			return nil, 0, fmt.Errorf("passes over this session cost %s, and max_cost is %s", state.Dollars(spent),
+				state.Dollars(limits.MaxCostUSD))
 		}
 		row, err := svc.EAS(svc.Home.Config, m.Lookup)
 		return m.Model, row.EAS, err

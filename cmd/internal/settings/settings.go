@@ -61,19 +61,36 @@ func keys() []key {
 	text := func(string) error { return nil }
 	return []key{
 		{name: "model", about: "model name, or script:FILE for a recording", check: text, tightens: same},
-		{name: "reflect_model", about: "model that is asked when the agent repeats itself", check: text, tightens: same},
-		{name: "base_url", standin: "OPENAI_BASE_URL", about: "address of an OpenAI-compatible server", check: text, tightens: same},
-		{name: "key_env", initial: "OPENAI_API_KEY", about: "environment variable that holds the API key", check: text, tightens: same},
-		{name: "approval", initial: "ask", about: "ask, edits, auto or deny", check: func(s string) error { _, err := approval.ParseMode(s); return err }, tightens: inOrder("deny", "ask", "edits", "auto")},
-		{name: "sandbox", initial: "world", about: "world, read-only or off", check: func(s string) error { _, err := guard.ParseConfinement(s); return err }, tightens: inOrder("read-only", "world", "off")},
-		{name: "eas", about: "effective attention span in tokens", check: positive[int](strconv.Atoi), tightens: lower(strconv.Atoi)},
-		{name: "max_steps", about: "steps a turn may take", check: positive[int](strconv.Atoi), tightens: lower(number)},
-		{name: "max_tokens", about: "tokens a task may use", check: positive[int](strconv.Atoi), tightens: lower(number)},
+		{name: "reflect_model", about: "model that is asked when the agent repeats itself",
+			check: text, tightens: same},
+		{name: "base_url", standin: "OPENAI_BASE_URL", about: "address of an OpenAI-compatible server",
+			check: text, tightens: same},
+		{name: "key_env", initial: "OPENAI_API_KEY", about: "environment variable that holds the API key",
+			check: text, tightens: same},
+		{name: "approval", initial: "ask", about: "ask, edits, auto or deny", check: func(s string) error {
+			_,
+				err := approval.ParseMode(s)
+			return err
+		}, tightens: inOrder("deny", "ask", "edits", "auto")},
+		{name: "sandbox", initial: "world", about: "world, read-only or off", check: func(s string) error {
+			_,
+				err := guard.ParseConfinement(s)
+			return err
+		}, tightens: inOrder("read-only", "world", "off")},
+		{name: "eas", about: "effective attention span in tokens", check: positive[int](strconv.Atoi),
+			tightens: lower(strconv.Atoi)},
+		{name: "max_steps", about: "steps a turn may take",
+			check: positive[int](strconv.Atoi), tightens: lower(number)},
+		{name: "max_tokens", about: "tokens a task may use",
+			check: positive[int](strconv.Atoi), tightens: lower(number)},
 		{name: "max_cost", about: "US dollars a task may cost", check: positive(number), tightens: lower(number)},
-		{name: "max_time", about: "how long a process may work on a task, such as 30m", check: positive(time.ParseDuration), tightens: lower(time.ParseDuration)},
-		{name: "max_outage", about: "how long a failing provider is waited for (default: 24h, 10m in a session)", check: positive(time.ParseDuration), tightens: lower(time.ParseDuration)},
+		{name: "max_time", about: "how long a process may work on a task, such as 30m",
+			check: positive(time.ParseDuration), tightens: lower(time.ParseDuration)},
+		{name: "max_outage", about: "how long a failing provider is waited for (default: 24h, 10m in a session)",
+			check: positive(time.ParseDuration), tightens: lower(time.ParseDuration)},
 		{name: "keep_ignored", about: "names of small ignored files that snapshots hold, such as .env* *.db; none: no file", check: text, tightens: same},
-		{name: "theme", initial: "auto", about: "colours: auto, dark, light or none", check: oneOf("auto", "dark", "light", "none")},
+		{name: "theme", initial: "auto", about: "colours: auto, dark, light or none",
+			check: oneOf("auto", "dark", "light", "none")},
 	}
 }
 
@@ -157,7 +174,8 @@ func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, er
 		if project, hash, err = readFile(filepath.Join(d, ProjectFile)); err != nil {
 			return nil, err
 		}
-		if approved, err = s.approved(h, consent.Approval{Kind: "config", Name: "config.yaml", Dir: d, Hash: hash}); err != nil {
+		if approved, err = s.approved(h, consent.Approval{Kind: "config", Name: "config.yaml", Dir: d,
+			Hash: hash}); err != nil {
 			return nil, err
 		}
 	}
@@ -215,7 +233,8 @@ func (s *Settings) rows(h taskdir.Home, dir string) (err error) {
 		texts = append(texts, fmt.Sprintf("%s: %d of %d tokens", r.Pattern, r.EAS, r.Window))
 	}
 	approved, err := s.approved(h, needs)
-	s.Values = append(s.Values, Value{Key: "eas.yaml", Text: strings.Join(texts, ", "), Origin: file.Name, Bounded: !approved, About: "rows of the EAS table"})
+	s.Values = append(s.Values, Value{Key: "eas.yaml", Text: strings.Join(texts, ", "), Origin: file.Name,
+		Bounded: !approved, About: "rows of the EAS table"})
 	return err
 }
 
@@ -243,7 +262,8 @@ func (s *Settings) Warning() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s sets %s, which does not count before you approve it; 'anamnesis config approve' shows it", s.File, strings.Join(names, ", "))
+	return fmt.Sprintf("%s sets %s, which does not count before you approve it; 'anamnesis config approve' shows it",
+		s.File, strings.Join(names, ", "))
 }
 
 // value returns the value of a key.
@@ -278,7 +298,8 @@ func (s *Settings) Limits(set *session.Settings) {
 func (s *Settings) Resumed(set *session.Settings) {
 	own := session.Settings{MaxOutage: set.MaxOutage}
 	s.Limits(&own)
-	set.MaxOutage, set.Fallback = own.MaxOutage, op.Limits{Steps: own.MaxSteps, Tokens: own.MaxTokens, USD: own.MaxCostUSD, Time: own.MaxTime}
+	set.MaxOutage, set.Fallback = own.MaxOutage, op.Limits{Steps: own.MaxSteps, Tokens: own.MaxTokens,
+		USD: own.MaxCostUSD, Time: own.MaxTime}
 }
 
 // Request fills in what a new task's flags leave open. An environment variable wins over the
@@ -294,7 +315,8 @@ func (s *Settings) Request(r *session.Request) {
 		name          string
 		given, behind *string
 	}{
-		{"model", &r.Model, &r.Default.Model}, {"approval", &r.Approval, &r.Default.Approval}, {"sandbox", &r.Sandbox, &r.Default.Sandbox},
+		{"model", &r.Model, &r.Default.Model}, {"approval", &r.Approval, &r.Default.Approval},
+		{"sandbox", &r.Sandbox, &r.Default.Sandbox},
 		{"reflect_model", &r.ReflectModel, nil}, {"base_url", &r.BaseURL, nil},
 	} {
 		text, origin := s.Text(f.name), s.value(f.name).Origin
@@ -348,7 +370,8 @@ func readFile(path string) (values map[string]string, hash string, err error) {
 			return nil, "", session.Usagef("%s:%d: unknown key %q; %s", path, node.Line, name, remedy)
 		}
 		if node.Kind != yaml.ScalarNode || node.Value == "" {
-			return nil, "", session.Usagef("%s:%d: %s has no single value; want %s", path, node.Line, name, known[i].about)
+			return nil, "", session.Usagef("%s:%d: %s has no single value; want %s", path,
+				node.Line, name, known[i].about)
 		}
 		if err := known[i].check(node.Value); err != nil {
 			return nil, "", session.Usagef("%s:%d: %s: %v; correct it or remove the line", path, node.Line, name, err)

@@ -38,12 +38,14 @@ func (o *Printer) Hits(hits []recalled.Hit) {
 		if h.Expired {
 			mark += ", expired"
 		}
-		o.Printf("%.2f  %s  %s (%s%s)\n      %s\n", h.Score, h.Card.ID, view.Clean(h.Card.Topic), h.Card.State, mark, cardfile.PathText(h.Path))
+		o.Printf("%.2f  %s  %s (%s%s)\n      %s\n", h.Score, h.Card.ID, view.Clean(h.Card.Topic), h.Card.State, mark,
+			cardfile.PathText(h.Path))
 		if len(h.Also) > 0 {
 			o.Printf("      nearly the same: %s\n", view.Clean(strings.Join(h.Also, " ")))
 		}
 		if len(h.Contradicts) > 0 {
-			o.Printf("      contradicts %s; decide which holds: 'anamnesis kb retire ID' ends the other\n", view.Clean(strings.Join(h.Contradicts, " ")))
+			o.Printf("      contradicts %s; decide which holds: 'anamnesis kb retire ID' ends the other\n",
+				view.Clean(strings.Join(h.Contradicts, " ")))
 		}
 	}
 }
@@ -54,7 +56,8 @@ func (o *Printer) Stats(st CardStats) {
 		total += n
 	}
 	o.Printf("%s: %d draft (%d tainted), %d reviewed, %d retired, %d superseded; %d expired, %d files not readable\n",
-		quote.Number(total, "card"), st.States[card.Draft], st.Tainted, st.States[card.Reviewed], st.States[card.Retired], st.States[card.Superseded], st.Expired, st.Broken)
+		quote.Number(total, "card"), st.States[card.Draft], st.Tainted, st.States[card.Reviewed],
+		st.States[card.Retired], st.States[card.Superseded], st.Expired, st.Broken)
 	o.Printf("all: %s\n", figures(st.Totals))
 	for _, c := range st.Cards[:min(mostTold, len(st.Cards))] {
 		o.Printf("%s  %s (%s): %s\n", c.ID, view.Clean(c.Topic), c.State, figures(c.Counts))
@@ -127,7 +130,8 @@ func (o *Printer) Secrets(found *knowledgebase.Secrets) {
 func (o *Printer) Removed(store *knowledgebase.Store, found *knowledgebase.Secrets) {
 	switch {
 	case found.Done:
-		o.Printf("removed from %s; rotate each secret: it was stored in the clear\n", quote.Number(len(found.Files), "file"))
+		o.Printf("removed from %s; rotate each secret: it was stored in the clear\n",
+			quote.Number(len(found.Files), "file"))
 	case len(found.Files) > 0:
 		o.Println("nothing was changed: 'anamnesis kb redact --yes' removes them from the files")
 	case len(found.History) == 0:
@@ -210,7 +214,8 @@ func CountCards(store *knowledgebase.Store) CardStats {
 		st.Cards = append(st.Cards, CountedCard{e.ID, e.Topic, e.State, c})
 	}
 	slices.SortFunc(st.Cards, func(a, b CountedCard) int {
-		return cmp.Or(cmp.Compare(b.Shown, a.Shown), cmp.Compare(b.Rediscovered, a.Rediscovered), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(b.Shown, a.Shown),
+			cmp.Compare(b.Rediscovered, a.Rediscovered), cmp.Compare(a.ID, b.ID))
 	})
 	return st
 }
@@ -238,7 +243,8 @@ func (o *Printer) Reviewed(out *review.Outcome) {
 	for _, n := range []struct {
 		what string
 		ids  []string
-	}{{"approved", out.Approved}, {"rejected", out.Rejected}, {"superseded", out.Superseded}, {"changed", out.Changed}} {
+	}{{"approved", out.Approved}, {"rejected", out.Rejected}, {"superseded", out.Superseded},
+		{"changed", out.Changed}} {
 		if len(n.ids) > 0 {
 			o.Printf("%s %s\n", n.what, strings.Join(n.ids, " "))
 		}
@@ -257,14 +263,16 @@ func (o *Printer) Added(added cardfile.Added) {
 	}
 	o.Printf("%s %s %s\n", what, added.ID, cardfile.PathText(added.Path))
 	if len(added.Ignored) > 0 {
-		o.Printf("  not taken from %s: %s; 'anamnesis kb edit %s' changes them\n", cardfile.PathText(added.File), strings.Join(added.Ignored, ", "), added.ID)
+		o.Printf("  not taken from %s: %s; 'anamnesis kb edit %s' changes them\n", cardfile.PathText(added.File),
+			strings.Join(added.Ignored, ", "), added.ID)
 	}
 }
 
 // History lists the revisions of a card.
 func (o *Printer) History(revs []history.Revision, brief bool) {
 	for _, r := range revs {
-		o.Printf("%s  %s  %s: %s\n", r.At.Format("2006-01-02 15:04"), r.ID[:10], view.Clean(r.Author.Name), view.Clean(r.Message))
+		o.Printf("%s  %s  %s: %s\n", r.At.Format("2006-01-02 15:04"), r.ID[:10],
+			view.Clean(r.Author.Name), view.Clean(r.Message))
 		if brief {
 			continue
 		}
@@ -280,7 +288,8 @@ func (o *Printer) Imported(got cardfile.Imported) {
 	for _, id := range got.Conflicts {
 		o.Notef("%s was decided about and has changed since: left unchanged", id)
 	}
-	o.Printf("%s added, %d there already; 'anamnesis kb review' shows them\n", quote.Number(len(got.Added), "draft"), got.There)
+	o.Printf("%s added, %d there already; 'anamnesis kb review' shows them\n",
+		quote.Number(len(got.Added), "draft"), got.There)
 }
 
 // Found lists the hits of a search, and how many drafts are withheld, which the command
@@ -288,6 +297,7 @@ func (o *Printer) Imported(got cardfile.Imported) {
 func (o *Printer) Found(hits []recalled.Hit, q knowledgebase.Query, withheld int, again string) {
 	o.Hits(hits)
 	if !q.Withheld && withheld > 0 {
-		o.Printf("%s withheld until reviewed; '%s --withheld -- %s' shows them\n", quote.Number(withheld, "draft"), again, shell.QuoteIfNeeded(card.OneLine(q.Text)))
+		o.Printf("%s withheld until reviewed; '%s --withheld -- %s' shows them\n", quote.Number(withheld, "draft"),
+			again, shell.QuoteIfNeeded(card.OneLine(q.Text)))
 	}
 }

@@ -20,7 +20,8 @@ func (o *Printer) JumpPlan(task string, p inspect.JumpPlan) {
 	}
 	o.Printf("%s %s: step %d to step %d\n", task, when, p.From, p.To)
 	if p.UnderWay > 0 {
-		o.Printf("step %d is under way and would end first; what its calls changed since step %d ended counts to it\n", p.UnderWay, p.From)
+		o.Printf("step %d is under way and would end first; what its calls changed since step %d ended counts to it\n",
+			p.UnderWay, p.From)
 	}
 	for _, r := range p.Discarded {
 		o.Printf("leave   ops %s\n", r)

@@ -35,7 +35,8 @@ func (o *Printer) Task(v inspect.Task) {
 	if v.Tokens.Tokens() > 0 {
 		say("cost     ", "%s", costText(v.Tokens))
 	}
-	say("record   ", "%s, at step %d; %d operations, %s", quote.Number(v.Steps, "step"), v.Step, v.Ops, quote.Number(v.Jumps, "jump"))
+	say("record   ", "%s, at step %d; %d operations, %s", quote.Number(v.Steps, "step"), v.Step, v.Ops,
+		quote.Number(v.Jumps, "jump"))
 	if len(v.Todos) > 0 {
 		say("todo list", "%s", op.TodosSummary(v.Todos))
 	}
@@ -79,7 +80,8 @@ func (o *Printer) Explanation(x inspect.Explanation) {
 		window = fmt.Sprint(x.Window)
 	}
 	say("", fmt.Sprintf("%s · step %d, op %d · EAS %d · window %s", x.Task, x.Step, x.Op, x.EAS, window))
-	say("", fmt.Sprintf("%d tokens in %d messages; above %d, the tools' descriptions included, old results are masked", x.Tokens, len(x.Messages), x.Limit))
+	say("", fmt.Sprintf("%d tokens in %d messages; above %d, the tools' descriptions included, old results are masked",
+		x.Tokens, len(x.Messages), x.Limit))
 	for i, todo := range x.Todos {
 		if i == 0 {
 			say("", "todo list, "+op.TodosSummary(x.Todos))
@@ -93,7 +95,8 @@ func (o *Printer) Explanation(x inspect.Explanation) {
 			if k == 0 {
 				number, role = fmt.Sprint(i+1), string(m.Role)
 			}
-			say(fmt.Sprintf("%3s  %-9s  %7d  %6d  %4d  ", number, role, p.Tokens, p.Op, p.Step), fmt.Sprintf("%s: %s", p.Kind, p.Text))
+			say(fmt.Sprintf("%3s  %-9s  %7d  %6d  %4d  ", number, role, p.Tokens, p.Op, p.Step),
+				fmt.Sprintf("%s: %s", p.Kind, p.Text))
 			if p.Why != "" {
 				say(strings.Repeat(" ", 12)+"- ", p.Why)
 			}
@@ -161,7 +164,8 @@ func (o *Printer) Proposal(p proposal.Proposal) {
 	if !p.Was.Known {
 		now = fmt.Sprintf("%d, unknown", p.Was.EAS)
 	}
-	o.Printf("%s  %s: eas %d (now %s), confidence %s, from %s\n", p.ID, quote.Squash(p.Row.Pattern), p.Row.EAS, now, p.Row.Confidence, p.Kind)
+	o.Printf("%s  %s: eas %d (now %s), confidence %s, from %s\n", p.ID, quote.Squash(p.Row.Pattern), p.Row.EAS,
+		now, p.Row.Confidence, p.Kind)
 	for _, e := range p.Evidence {
 		o.Printf("    %s\n", quote.Squash(e))
 	}
@@ -218,14 +222,16 @@ func (o *Printer) task(r taskdir.Summary, priced bool, name, where int) {
 	case priced:
 		cost = fmt.Sprintf("%9s  ", "-")
 	}
-	text := fmt.Sprintf("%-*s %-12s %9s  %s%s", name, r.ID, r.State, quote.Number(r.Steps, "step"), cost, r.Changed.Local().Format("2006-01-02 15:04"))
+	text := fmt.Sprintf("%-*s %-12s %9s  %s%s", name, r.ID, r.State, quote.Number(r.Steps, "step"), cost,
+		r.Changed.Local().Format("2006-01-02 15:04"))
 	about := r.Title()
 	switch {
 	case r.Error != "":
 		text = fmt.Sprintf("%-*s %-12s 'anamnesis doctor %s' says more: %s", name, r.ID, r.State, r.ID, r.Error)
 	case o.Width < len([]rune(text)):
 		o.Println(view.Line(r.ID, o.Width))
-		o.Println("  " + view.Line(fmt.Sprintf("%s · %s · %s%s", r.State, quote.Number(r.Steps, "step"), strings.TrimLeft(cost, " -"), r.Changed.Local().Format("2006-01-02")), o.Width-2))
+		o.Println("  " + view.Line(fmt.Sprintf("%s · %s · %s%s", r.State, quote.Number(r.Steps, "step"),
+			strings.TrimLeft(cost, " -"), r.Changed.Local().Format("2006-01-02")), o.Width-2))
 		o.Println("  " + view.Line(dirColumn(r.Dir)+"  "+about, o.Width-2))
 		return
 	case o.Width < wideColumns:

@@ -146,7 +146,8 @@ func (o *Printer) Settings(set *settings.Settings) {
 			o.Printf("%-14s (not approved: does not count above the model's own value)\n", "")
 		}
 		if v.Ignored != "" {
-			o.Printf("%-14s (%s says %s: not approved, does not count)\n", "", view.Clean(set.File), view.Line(v.Ignored, 200))
+			o.Printf("%-14s (%s says %s: not approved, does not count)\n", "", view.Clean(set.File),
+				view.Line(v.Ignored, 200))
 		}
 	}
 	o.Printf("\nyour file: %s\n", set.UserFile)

@@ -35,7 +35,8 @@ func logLine(c worldstate.Commit) string {
 	if !c.Complete {
 		incomplete = " (incomplete)"
 	}
-	return fmt.Sprintf("%s %s %s %s%s", c.ID[:12], c.Time.Format("2006-01-02 15:04:05Z"), strings.Join(c.Steps, ","), view.Clean(first), incomplete)
+	return fmt.Sprintf("%s %s %s %s%s", c.ID[:12], c.Time.Format("2006-01-02 15:04:05Z"), strings.Join(c.Steps, ","),
+		view.Clean(first), incomplete)
 }
 
 func (o *Printer) Collected(r worldstate.GCReport) {
@@ -43,7 +44,8 @@ func (o *Printer) Collected(r worldstate.GCReport) {
 	if r.DryRun {
 		verb = "would be at most"
 	}
-	o.Printf("%s: %d snapshots, %d objects; it was %d bytes and %s %d\n", r.Store, r.Snapshots, r.Objects, r.BytesBefore, verb, r.BytesAfter)
+	o.Printf("%s: %d snapshots, %d objects; it was %d bytes and %s %d\n", r.Store, r.Snapshots, r.Objects,
+		r.BytesBefore, verb, r.BytesAfter)
 	for _, task := range r.Dropped {
 		o.Printf("  dropped: deleted task %s\n", task)
 	}
@@ -62,7 +64,8 @@ func (o *Printer) Verified(r worldstate.Report) {
 		o.Printf("damaged %s %q (snapshot %s): %s\n", p.Object, p.Path, p.Snapshot, p.Error)
 	}
 	for _, p := range r.DamagedCopies {
-		o.Printf("damaged copy of %s in %q, intact elsewhere; world gc removes it if the pack is of a save: %s\n", p.Object, p.Path, p.Error)
+		o.Printf("damaged copy of %s in %q, intact elsewhere; world gc removes it if the pack is of a save: %s\n",
+			p.Object, p.Path, p.Error)
 	}
 	if r.Unfinished {
 		o.Println("an interrupted restore waits; the next save, plan or restore finishes it")

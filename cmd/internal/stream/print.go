@@ -40,7 +40,8 @@ func Print(w io.Writer, rec opstream.Record, asJSON bool) error {
 		if !rec.Durable {
 			mark = " (not known durable yet)"
 		}
-		_, err = fmt.Fprintf(w, "%d %s %s step %d tok %d%s %s\n", rec.Seq, ts, rec.Kind, rec.Step, rec.Tok, mark, view.Clean(string(rec.Body)))
+		_, err = fmt.Fprintf(w, "%d %s %s step %d tok %d%s %s\n", rec.Seq, ts, rec.Kind, rec.Step, rec.Tok, mark,
+			view.Clean(string(rec.Body)))
 	}
 	if err != nil {
 		return fmt.Errorf("print: %w", err)

@@ -88,7 +88,8 @@ func wrapped(line string, width int) string {
 	text := strings.Trim(line, " ")
 	at := strings.Index(line, text)
 	indent, end := line[:at], line[at+len(text):]
-	return indent + strings.ReplaceAll(lipgloss.Wrap(text, max(width-at-2-len(end), 8), ""), "\n", "\n"+indent+"  ") + end
+	return indent + strings.ReplaceAll(lipgloss.Wrap(text, max(width-at-2-len(end), 8), ""),
+		"\n", "\n"+indent+"  ") + end
 }
 
 // ModelName is a model's name; of a recording, the file's name without its folder.

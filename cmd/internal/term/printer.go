@@ -73,7 +73,8 @@ const (
 // within dir, the task's directory, are shown relative to it.
 func NewText(answer, progress io.Writer, width int, dir string, outputs Outputs) Printer {
 	_, file := progress.(*os.File)
-	return &textPrinter{answer: answer, progress: progress, width: width, log: file && !IsTerminal(progress), dir: dir, outputs: outputs, calls: make(map[string]op.Call)}
+	return &textPrinter{answer: answer, progress: progress, width: width, log: file && !IsTerminal(progress), dir: dir,
+		outputs: outputs, calls: make(map[string]op.Call)}
 }
 
 func (p *textPrinter) Delta(d model.Delta) {
@@ -131,7 +132,8 @@ func (p *textPrinter) Waiting(o state.Outage, left time.Duration) {
 			why = "the same reason"
 		}
 		p.fault = o.Error
-		p.line("! the provider fails: asking again at %s, in %s, giving up at %s: %s", state.Clock(o.Until, now), seconds(left), state.Clock(o.End, now), why)
+		p.line("! the provider fails: asking again at %s, in %s, giving up at %s: %s", state.Clock(o.Until, now),
+			seconds(left), state.Clock(o.End, now), why)
 	case p.log || left > p.told/2 || left < time.Second:
 		return
 	default:
@@ -204,11 +206,13 @@ func (p *textPrinter) returned(seq uint64, b *op.ToolReturned) {
 	}
 	end := strings.Join(strings.Fields(how+" "+duration(b.Millis)), " ")
 	// The call is cut first, to a third of the line at least.
-	what := Line(strings.Join(strings.Fields(tool.Display(call, p.dir)), " "), max(p.width-runewidth.StringWidth(end)-3, p.width/3))
+	what := Line(strings.Join(strings.Fields(tool.Display(call, p.dir)), " "),
+		max(p.width-runewidth.StringWidth(end)-3, p.width/3))
 	p.line("%s", strings.TrimSpace("• "+what+" "+end))
 	delete(p.calls, b.Call)
 	if p.outputs == WithOutputs && (b.Exit != nil || b.IsError && !b.Refused) {
-		for _, l := range Shortened(Result(b.Text), HeadLines, TailLines, int(b.Cut), fmt.Sprintf(": anamnesis show %d", seq)) {
+		for _, l := range Shortened(Result(b.Text), HeadLines, TailLines, int(b.Cut),
+			fmt.Sprintf(": anamnesis show %d", seq)) {
 			p.line("  │ %s", l)
 		}
 	}
@@ -369,5 +373,6 @@ func (p *jsonPrinter) End(out runtime.Outcome, st *state.State) {
 		Autorun []string `json:"autorun,omitempty"`
 		// Tests is the last test run if tests failed in it or it ran none.
 		Tests *experience.Check `json:"tests,omitempty"`
-	}{"result", st.Opened.Task, out.Reason, out.Detail, out.Answer, st.Steps.CountEnded(), st.Totals.Jumps, st.Totals.Mails, len(st.Marked), st.Totals.Usage, out.Learned, out.Autorun, out.Tests})
+	}{"result", st.Opened.Task, out.Reason, out.Detail, out.Answer, st.Steps.CountEnded(), st.Totals.Jumps,
+		st.Totals.Mails, len(st.Marked), st.Totals.Usage, out.Learned, out.Autorun, out.Tests})
 }

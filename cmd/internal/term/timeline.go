@@ -25,7 +25,8 @@ var (
 func Draw(tl timeline.Timeline, width int) string {
 	lines := []string{
 		styleHead.Render(Line(tl.ID, width)),
-		styleFaint.Render(Line(fmt.Sprintf("%s · EAS %d · %d ops · at step %d", ModelName(tl.Model), tl.EAS, tl.Ops, tl.Current), width)),
+		styleFaint.Render(Line(fmt.Sprintf("%s · EAS %d · %d ops · at step %d", ModelName(tl.Model), tl.EAS,
+			tl.Ops, tl.Current), width)),
 		styleFaint.Render(fmt.Sprintf("%*s  steps", opsColumn-2, "ops")),
 	}
 	for i := range tl.Rows {

@@ -130,7 +130,8 @@ func memoryLine(o op.Op) Line {
 	case *op.ContextMasked:
 		return Line{Icon: "◇", Text: maskedText(b), Short: "masked"}
 	case *op.ReflectAsked:
-		text := fmt.Sprintf("%d jumps back to step %d did not help: asking the Reflect-Agent (%s)", b.Jumps, b.To, b.Model)
+		text := fmt.Sprintf("%d jumps back to step %d did not help: asking the Reflect-Agent (%s)", b.Jumps, b.To,
+			b.Model)
 		return Line{Icon: "✳", Text: text}
 	case *op.ReflectFailed:
 		return Line{Icon: "✳", Text: "no strategy: " + b.Why, Short: "strategy"}
@@ -212,8 +213,10 @@ func approvalText(b *op.ApprovalDecided) string {
 	case kind == "mode":
 		text += ", since approval is " + what
 	case kind == "guard":
-		text += map[string]string{"changed": ", since a script that it runs was changed meanwhile", "undone": ", since a jump has undone the same call",
-			"research": ", by the rule to look up what is new", "lesson": ", since a card says that it fails", "repeat": ", since it repeats an earlier call"}[what]
+		text += map[string]string{"changed": ", since a script that it runs was changed meanwhile",
+			"undone":   ", since a jump has undone the same call",
+			"research": ", by the rule to look up what is new", "lesson": ", since a card says that it fails",
+			"repeat": ", since it repeats an earlier call"}[what]
 	default:
 		text += " by the " + strings.Replace(b.By, ":", " ", 1)
 	}
@@ -370,7 +373,8 @@ func savedLine(step int, b *op.WorldSaved) Line {
 	case b.Error != "":
 		l.Icon, l.Text = "!", fmt.Sprintf("step %d has no checkpoint: %s", step, b.Error)
 	case !b.Complete && len(b.Skipped) > 0:
-		l.Text = fmt.Sprintf("step %d saved without %s: %s (%s)", step, quote.Number(len(b.Skipped), "path"), oneLine(b.Skipped[0].Path), b.Skipped[0].Reason)
+		l.Text = fmt.Sprintf("step %d saved without %s: %s (%s)", step, quote.Number(len(b.Skipped), "path"),
+			oneLine(b.Skipped[0].Path), b.Skipped[0].Reason)
 	case step == 0:
 		l.Text = "step 0: " + CountFiles(b.Files)
 	default:
@@ -391,7 +395,8 @@ func maskedText(b *op.ContextMasked) string {
 	if b.Why == "overflow" {
 		why = "the provider refused them"
 	}
-	return fmt.Sprintf("%s masked: the context had %d tokens (%s), now %d", quote.Number(len(b.Results), "result"), b.Before, why, b.After)
+	return fmt.Sprintf("%s masked: the context had %d tokens (%s), now %d",
+		quote.Number(len(b.Results), "result"), b.Before, why, b.After)
 }
 
 // ActorName names the one that asked for a jump or decided an approval.
@@ -415,7 +420,8 @@ func passLine(b *op.PassDone, blockTokens int) Line {
 		if blockTokens > b.RangeTokens {
 			change = fmt.Sprintf("%d more", blockTokens-b.RangeTokens)
 		}
-		l.Text = fmt.Sprintf("D-Mail: %d messages of %d tokens became one of %d: %s", b.MessagesRemoved, b.RangeTokens, blockTokens, change)
+		l.Text = fmt.Sprintf("D-Mail: %d messages of %d tokens became one of %d: %s", b.MessagesRemoved,
+			b.RangeTokens, blockTokens, change)
 		l.Short = "block"
 		return l
 	}

@@ -133,7 +133,8 @@ func (b *Builder) Add(o op.Op) error {
 	row := Row{First: o.Seq, Last: o.Seq, Step: o.Step, At: at}
 	switch body := o.Body.(type) {
 	case *op.ModelAsked:
-		b.requests = append(b.requests, Request{Seq: o.Seq, Step: o.Step, Tokens: body.Tokens, EAS: b.state.Model.EAS, Window: b.state.Model.Window})
+		b.requests = append(b.requests, Request{Seq: o.Seq, Step: o.Step, Tokens: body.Tokens, EAS: b.state.Model.EAS,
+			Window: b.state.Model.Window})
 	case *op.ModelReplied:
 		if len(body.Calls) == 0 {
 			b.calls = append(b.calls, answer(body))

@@ -38,7 +38,8 @@ func (t *Transcript) Add(o op.Op) error {
 	switch b := o.Body.(type) {
 	case *op.TaskOpened:
 		t.dir = b.Dir
-		fmt.Fprintf(t.out, "# Task %s\n\n%s · %s · EAS %d · %s\n", b.Task, b.Dir, b.Model, b.EAS, o.Time.Local().Format("2006-01-02 15:04"))
+		fmt.Fprintf(t.out, "# Task %s\n\n%s · %s · EAS %d · %s\n", b.Task, b.Dir, b.Model, b.EAS,
+			o.Time.Local().Format("2006-01-02 15:04"))
 	case *op.UserSaid:
 		fmt.Fprintf(t.out, "\n## User\n\n%s\n", b.Text)
 	case *op.ModelReplied:

@@ -103,7 +103,8 @@ func (t *Tree) place(r Row, rows []int) {
 		t.Arcs = append(t.Arcs, Arc{Jump: *j, Seq: r.First, FromRow: rows[j.From], ToRow: rows[j.To]})
 	}
 	n := &t.Nodes[rows[r.At]]
-	n.Marks = append(n.Marks, Mark{Kind: r.Kind, Seq: r.First, Icon: r.Icon, Text: r.Text, Short: r.Short, Jump: r.Jump, Block: r.Block, Cards: r.Cards})
+	n.Marks = append(n.Marks, Mark{Kind: r.Kind, Seq: r.First, Icon: r.Icon, Text: r.Text, Short: r.Short, Jump: r.Jump,
+		Block: r.Block, Cards: r.Cards})
 }
 
 func (b *Builder) node(id int, live []bool) Node {

@@ -40,7 +40,8 @@ func (m *screen) compactVerb([]string) tea.Cmd {
 		if errors.Is(err, memory.ErrNothingToCompact) {
 			return doneMsg{text: err.Error()}
 		}
-		return doneMsg{fmt.Sprintf("the context has %s tokens, before %s; /why lists it", paint.Count(after), paint.Count(before)), err}
+		return doneMsg{fmt.Sprintf("the context has %s tokens, before %s; /why lists it", paint.Count(after),
+			paint.Count(before)), err}
 	}
 }
 

@@ -274,7 +274,8 @@ func (m *screen) returned(step int, b *op.ToolReturned) {
 	}
 	what := result.Call(c.Call, m.info.Dir)
 	if len(c.changes) == 1 && !b.Refused && !b.IsError {
-		what = paint.Bold.Render(clean(c.Name)) + " " + paint.Title(c.changes[0], m.width-len(c.Name)-len(paint.Strip(how))-3)
+		what = paint.Bold.Render(clean(c.Name)) + " " +
+			paint.Title(c.changes[0], m.width-len(c.Name)-len(paint.Strip(how))-3)
 	}
 	m.print(paint.Cut(dot+" "+what, m.width-len(paint.Strip(how))) + how)
 	if runner, last := result.Tests(term.Command(c.Args)); b.Exit != nil && runner != "" {
@@ -305,7 +306,8 @@ func (m *screen) returned(step int, b *op.ToolReturned) {
 			}
 		}
 	case b.Exit != nil:
-		m.shortened(result.ToUser(term.Result(b.Text)), term.HeadLines, term.TailLines, int(b.Cut), fmt.Sprintf(": /out %d", step))
+		m.shortened(result.ToUser(term.Result(b.Text)), term.HeadLines, term.TailLines, int(b.Cut),
+			fmt.Sprintf(": /out %d", step))
 	}
 }
 
@@ -368,7 +370,8 @@ func (m *screen) shellEnded(msg shellMsg) {
 	text := []rune(msg.out)
 	shown := msg.out
 	if over := len(text) - maxBesideRunes; over > 0 { // a failure's cause is at either end
-		shown = fmt.Sprintf("%s\n[… %d characters …]\n%s", string(text[:maxBesideRunes/2]), over, string(text[maxBesideRunes/2+over:]))
+		shown = fmt.Sprintf("%s\n[… %d characters …]\n%s", string(text[:maxBesideRunes/2]), over,
+			string(text[maxBesideRunes/2+over:]))
 	}
 	m.queue.Attach(msg.line, how, shown)
 	m.print(paint.Faint.Render("its output is sent with your next message"))

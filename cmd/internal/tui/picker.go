@@ -94,7 +94,8 @@ func (p *picker) press(m *screen, key string) tea.Cmd {
 }
 
 func (p *picker) view(width, height int) (lines []string, cursor *tea.Cursor) {
-	lines = append([]string{paint.Faint.Render(strings.Repeat("─", width))}, paint.Wrap(paint.Bold.Render(p.title), width)...)
+	lines = append([]string{paint.Faint.Render(strings.Repeat("─", width))},
+		paint.Wrap(paint.Bold.Render(p.title), width)...)
 	var end []string
 	if more := p.rows[p.at].more; more != "" {
 		text := paint.Wrap(more, width-2)
@@ -102,7 +103,8 @@ func (p *picker) view(width, height int) (lines []string, cursor *tea.Cursor) {
 			end = append(end, "  "+l)
 		}
 	}
-	end = append(end, paint.Flow([]string{fmt.Sprintf("%d of %d", p.at+1, len(p.rows)), "↑↓ choose", "Enter takes it", "Esc goes back"}, width)...)
+	end = append(end, paint.Flow([]string{fmt.Sprintf("%d of %d", p.at+1, len(p.rows)), "↑↓ choose", "Enter takes it",
+		"Esc goes back"}, width)...)
 	n := max(3, min(15, height-len(lines)-len(end)-3))
 	first := max(0, min(p.at-n/2, len(p.rows)-n))
 	for i, r := range p.rows[first:min(first+n, len(p.rows))] {
@@ -131,7 +133,8 @@ func (m *screen) pickTask() tea.Cmd {
 			return errorMsg{err}
 		}
 		rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool { return r.Dir != real || r.Parent != "" })
-		p := &picker{title: "Tasks of this directory", then: func(m *screen, r pickRow) tea.Cmd { return m.switchTo(r.id) }}
+		p := &picker{title: "Tasks of this directory",
+			then: func(m *screen, r pickRow) tea.Cmd { return m.switchTo(r.id) }}
 		for _, r := range slices.Backward(rows) {
 			request, more := oneLine(clean(r.Title())), quote.Number(r.Steps, "step")
 			if r.Request != r.First {
@@ -140,7 +143,8 @@ func (m *screen) pickTask() tea.Cmd {
 			if r.ID == here {
 				r.State = "this task"
 			}
-			p.rows = append(p.rows, pickRow{id: r.ID, more: more, text: fmt.Sprintf("%s  %-11s  %s", r.Changed.Local().Format("01-02 15:04"), r.State, request)})
+			p.rows = append(p.rows, pickRow{id: r.ID, more: more, text: fmt.Sprintf("%s  %-11s  %s",
+				r.Changed.Local().Format("01-02 15:04"), r.State, request)})
 		}
 		if len(p.rows) == 0 {
 			return textMsg{paint.Faint.Render("no task has worked in this directory yet")}
@@ -162,7 +166,8 @@ func (m *screen) switchTo(task string) tea.Cmd {
 	m.o.Task = task
 	m.print("task " + paint.Bold.Render(task) + paint.Faint.Render(": the next request continues it"))
 	if st, err := m.o.Service.State(task); err == nil {
-		m.st, m.info = st, session.Info{Task: task, Dir: st.Opened.Dir, Model: cmp.Or(m.o.Settings.Model, st.Model.Name), EAS: st.Model.EAS, EASFrom: st.Opened.EASFrom,
+		m.st, m.info = st, session.Info{Task: task, Dir: st.Opened.Dir, Model: cmp.Or(m.o.Settings.Model,
+			st.Model.Name), EAS: st.Model.EAS, EASFrom: st.Opened.EASFrom,
 			Approval: cmp.Or(m.o.Settings.Approval, st.Grants.Mode)}
 		m.replay()
 	}
@@ -215,7 +220,8 @@ func (m *screen) pickStep() tea.Cmd {
 		if err := svc.Ops(task, 0, b.Add); err != nil {
 			return errorMsg{err}
 		}
-		p := &picker{title: "Jump to the end of a step: files go back, memory stays", then: func(m *screen, r pickRow) tea.Cmd { return m.planJump(r.step) }}
+		p := &picker{title: "Jump to the end of a step: files go back, memory stays",
+			then: func(m *screen, r pickRow) tea.Cmd { return m.planJump(r.step) }}
 		ended := make(map[int]timeline.Row)
 		for _, r := range b.Timeline().Rows {
 			if r.Kind == timeline.RowStep {
@@ -236,7 +242,8 @@ func (m *screen) pickStep() tea.Cmd {
 				p.at = len(p.rows)
 			}
 			begins := n.ParentRow >= 0 && tree.Nodes[n.ParentRow].Lane < n.Lane
-			p.rows = append(p.rows, pickRow{step: n.Step, text: fmt.Sprintf("%-*s %-3d %-8s %s", 2*min(tree.Lanes, 4)-1, glyph(n, begins), n.Step, what, oneLine(clean(r.Text))), more: about(n, r)})
+			p.rows = append(p.rows, pickRow{step: n.Step, text: fmt.Sprintf("%-*s %-3d %-8s %s", 2*min(tree.Lanes, 4)-1,
+				glyph(n, begins), n.Step, what, oneLine(clean(r.Text))), more: about(n, r)})
 		}
 		if len(p.rows) == 0 {
 			return textMsg{paint.Faint.Render("no step has ended yet")}
@@ -314,12 +321,13 @@ func (m *screen) confirmJump(msg planMsg) {
 	if more := len(lines) - maxPlanLines; more > 0 {
 		m.print("  and " + quote.Number(more, "more line"))
 	}
-	m.pick = &picker{title: fmt.Sprintf("Jump to step %d?", p.To), yesNo: true, rows: []pickRow{{text: "Yes, jump", step: 1}, {text: "No, stay"}}, then: func(m *screen, r pickRow) tea.Cmd {
-		if r.step == 0 {
-			return nil
-		}
-		return m.jump(p.To)
-	}}
+	m.pick = &picker{title: fmt.Sprintf("Jump to step %d?", p.To), yesNo: true,
+		rows: []pickRow{{text: "Yes, jump", step: 1}, {text: "No, stay"}}, then: func(m *screen, r pickRow) tea.Cmd {
+			if r.step == 0 {
+				return nil
+			}
+			return m.jump(p.To)
+		}}
 }
 
 // jump jumps to a step: now, or at the end of the running step.

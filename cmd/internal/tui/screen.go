@@ -74,7 +74,8 @@ type screen struct {
 }
 
 func newScreen(ctx context.Context, o Options, f *feed.Feed) *screen {
-	m := &screen{scrollback: newScrollback(o.Out, o.Theme), o: o, ctx: ctx, feed: f, now: time.Now(), st: new(state.State)}
+	m := &screen{scrollback: newScrollback(o.Out, o.Theme), o: o, ctx: ctx, feed: f,
+		now: time.Now(), st: new(state.State)}
 	m.words.reset(o.Request.Dir)
 	m.edit = editor.New(editor.OpenHistory(o.Service.Home.State, o.Request.Dir), o.Request.Dir, offered())
 	return m
@@ -171,7 +172,8 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 // tick redraws the screen at intervals while something runs.
 func (m *screen) tick() tea.Cmd {
 	q := m.question()
-	if m.ticking || !(m.running || m.opening || m.resizing(m.now) || m.stop != nil || m.hint != "" || len(m.out) > 0 || q != nil && !q.Armed(m.now)) {
+	if m.ticking || !(m.running || m.opening || m.resizing(m.now) || m.stop != nil || m.hint != "" || len(m.out) > 0 ||
+		q != nil && !q.Armed(m.now)) {
 		return nil
 	}
 	m.ticking = true

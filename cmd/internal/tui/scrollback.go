@@ -41,7 +41,8 @@ type scrollback struct {
 
 // newScrollback returns the scrollback of a terminal. theme is one of [Options].
 func newScrollback(to *os.File, theme string) scrollback {
-	b := scrollback{to: to, frame: frame.New(to), width: 80, tall: 24, theme: theme, profile: colorprofile.Detect(to, os.Environ())}
+	b := scrollback{to: to, frame: frame.New(to), width: 80, tall: 24, theme: theme,
+		profile: colorprofile.Detect(to, os.Environ())}
 	if cols, rows, err := xterm.GetSize(int(to.Fd())); err == nil && cols > 0 {
 		b.width, b.tall = max(cols, 10), max(rows, 5)
 	}

@@ -47,13 +47,17 @@ func verbs() []verb {
 		{"/why", "[STEP]", "what the model sees at a step, and what was compacted or masked", 0, (*screen).whyVerb},
 		{"/cost", "", "tokens and dollars so far", 0, (*screen).costVerb},
 		{"/compact", "", "compact all steps but the newest into a block and cards now", 1, (*screen).compactVerb},
-		{"/export", "[FILE]", "write the conversation as markdown (default: a temporary file)", 1, (*screen).exportVerb},
+		{"/export", "[FILE]", "write the conversation as markdown (default: a temporary file)", 1,
+			(*screen).exportVerb},
 		{"/model", "[NAME]", "list the models known, or change it from the next request on", 2, (*screen).modelVerb},
-		{"/approval", "[MODE]", "show which calls ask first, or change it: ask, edits, auto, deny", 2, (*screen).approvalVerb},
-		{"/resume", "", "pick another task of this directory", 1, func(m *screen, _ []string) tea.Cmd { return m.pickTask() }},
+		{"/approval", "[MODE]", "show which calls ask first, or change it: ask, edits, auto, deny",
+			2, (*screen).approvalVerb},
+		{"/resume", "", "pick another task of this directory", 1,
+			func(m *screen, _ []string) tea.Cmd { return m.pickTask() }},
 		{"/new", "", "start a new task with the next request", 1, (*screen).newVerb},
 		{"/help", "", "this list", 0, (*screen).helpVerb},
-		{"/quit", "", "leave; 'anamnesis -c' continues the task", 0, func(m *screen, _ []string) tea.Cmd { return m.quit() }},
+		{"/quit", "", "leave; 'anamnesis -c' continues the task", 0,
+			func(m *screen, _ []string) tea.Cmd { return m.quit() }},
 	}
 }
 
@@ -176,7 +180,8 @@ func (m *screen) withTask(read func() (string, error)) tea.Cmd {
 			return errorMsg{err}
 		}
 		if lines := strings.Split(text, "\n"); len(lines) > maxPrintedLines {
-			text = strings.Join(lines[:maxPrintedLines], "\n") + paint.Faint.Render(fmt.Sprintf("\n… %s", quote.Number(len(lines)-maxPrintedLines, "more line")))
+			text = strings.Join(lines[:maxPrintedLines], "\n") +
+				paint.Faint.Render(fmt.Sprintf("\n… %s", quote.Number(len(lines)-maxPrintedLines, "more line")))
 		}
 		return textMsg{text}
 	}
@@ -249,7 +254,8 @@ func (m *screen) whyVerb(args []string) tea.Cmd {
 
 func (m *screen) costVerb([]string) tea.Cmd {
 	u := m.st.Totals.Usage
-	m.print(fmt.Sprintf("%s tokens sent (%s cached), %s received in %s", paint.Count(u.Prompt), paint.Count(u.Cached), paint.Count(u.Completion), quote.Number(m.st.Totals.Replies, "reply")))
+	m.print(fmt.Sprintf("%s tokens sent (%s cached), %s received in %s", paint.Count(u.Prompt), paint.Count(u.Cached),
+		paint.Count(u.Completion), quote.Number(m.st.Totals.Replies, "reply")))
 	switch {
 	case u.Unpriced() == 0 && u.USD > 0:
 		m.print(state.Dollars(u.USD))
@@ -285,7 +291,8 @@ func (m *screen) modelVerb(args []string) tea.Cmd {
 
 func (m *screen) approvalVerb(args []string) tea.Cmd {
 	if len(args) == 0 {
-		m.print("approval " + paint.Bold.Render(m.approval()) + paint.Faint.Render(" · /approval ask, edits, auto or deny"))
+		m.print("approval " + paint.Bold.Render(m.approval()) +
+			paint.Faint.Render(" · /approval ask, edits, auto or deny"))
 		return nil
 	}
 	mode, err := approval.ParseMode(args[0])

@@ -60,12 +60,13 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	defer cancel(nil)
 	f := feed.New()
 	m := newScreen(ctx, o, f)
-	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(m.frame), tea.WithoutSignalHandler(), tea.WithFilter(func(_ tea.Model, msg tea.Msg) tea.Msg {
-		if size, ok := msg.(tea.WindowSizeMsg); ok {
-			return m.present(size)
-		}
-		return msg
-	}))
+	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(m.frame), tea.WithoutSignalHandler(),
+		tea.WithFilter(func(_ tea.Model, msg tea.Msg) tea.Msg {
+			if size, ok := msg.(tea.WindowSizeMsg); ok {
+				return m.present(size)
+			}
+			return msg
+		}))
 	f.Start(p.Send)
 	stop := context.AfterFunc(ctx, func() { p.Send(lostMsg{}) })
 	defer stop()
@@ -85,7 +86,8 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	case lost:
 		err = fmt.Errorf("%w: 'anamnesis -c' continues the task: %w", notice.ErrLost, context.Canceled)
 	case err != nil:
-		err = fmt.Errorf("left before what was running had ended: 'anamnesis -c' continues the task: %w", context.Canceled)
+		err = fmt.Errorf("left before what was running had ended: 'anamnesis -c' continues the task: %w",
+			context.Canceled)
 	}
 	return r, err
 }

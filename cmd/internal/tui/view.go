@@ -108,7 +108,8 @@ func (m *screen) working() []string {
 		} else {
 			since += " · Esc ends it"
 		}
-		lines = append(lines, paint.Cut(paint.Yellow.Render(frame)+" "+result.Call(c.Call, m.info.Dir), m.width-len(since))+paint.Faint.Render(since))
+		lines = append(lines, paint.Cut(paint.Yellow.Render(frame)+" "+result.Call(c.Call, m.info.Dir),
+			m.width-len(since))+paint.Faint.Render(since))
 		whole := m.feed.Tail(c.ID)
 		if at := strings.LastIndexAny(whole, "\r\n"); at >= 0 && whole[at] == '\r' { // the last state may be incomplete
 			whole = whole[:at]
@@ -119,7 +120,8 @@ func (m *screen) working() []string {
 		}
 		for _, l := range tail[max(0, len(tail)-liveLines):] {
 			if l != "" {
-				lines = append(lines, paint.Faint.Render("  │ ")+paint.Cut(strings.ReplaceAll(l, "\t", "    "), m.width-4))
+				lines = append(lines, paint.Faint.Render("  │ ")+paint.Cut(strings.ReplaceAll(l,
+					"\t", "    "), m.width-4))
 			}
 		}
 	}
@@ -131,13 +133,15 @@ func (m *screen) working() []string {
 		if m.st != nil && m.st.Outage != nil {
 			o := m.st.Outage
 			if left := o.Until.Sub(m.now).Round(time.Second); left > 0 {
-				what = fmt.Sprintf("waiting for the provider: asking again in %s, at %s", left, state.Clock(o.Until, m.now))
+				what = fmt.Sprintf("waiting for the provider: asking again in %s, at %s", left,
+					state.Clock(o.Until, m.now))
 			}
 		}
 		if t := oneLine(clean(m.reply.thinking)); t != "" {
 			what += ": " + t[max(0, len(t)-200):]
 		}
-		lines = append(lines, paint.Cut(paint.Yellow.Render(frame)+" "+what, m.width-20)+paint.Faint.Render(fmt.Sprintf("  %d s · Esc interrupts", int(m.now.Sub(m.begun).Seconds()))))
+		lines = append(lines, paint.Cut(paint.Yellow.Render(frame)+" "+what, m.width-20)+paint.Faint.Render(
+			fmt.Sprintf("  %d s · Esc interrupts", int(m.now.Sub(m.begun).Seconds()))))
 	}
 	return lines
 }
@@ -248,13 +252,15 @@ func (m *screen) heading() {
 	for _, w := range m.info.Warnings {
 		m.print(paint.Yellow.Render("! " + clean(w)))
 	}
-	text := fmt.Sprintf("task %s · %s · EAS %d · approval %s · %s", m.info.Task, term.ModelName(m.info.Model), m.info.EAS, m.info.Approval, term.ShortDir(m.info.Dir))
+	text := fmt.Sprintf("task %s · %s · EAS %d · approval %s · %s", m.info.Task, term.ModelName(m.info.Model),
+		m.info.EAS, m.info.Approval, term.ShortDir(m.info.Dir))
 	if m.info.Limits != "" {
 		text += " · " + m.info.Limits
 	}
 	m.print(paint.Faint.Render(text))
 	if !m.fresh {
-		m.print(paint.Faint.Render("continues at step " + fmt.Sprint(m.st.Current) + ": " + paint.Cut(oneLine(clean(taskdir.Title(m.st.Said.Request))), m.width-30)))
+		m.print(paint.Faint.Render("continues at step " + fmt.Sprint(m.st.Current) + ": " +
+			paint.Cut(oneLine(clean(taskdir.Title(m.st.Said.Request))), m.width-30)))
 	}
 }
 

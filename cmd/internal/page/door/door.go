@@ -115,7 +115,8 @@ func equalSecrets(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a
 // authenticated reports whether a request has the right cookie. A server on another port can set
 // cookies of the same name; those are skipped.
 func (d *Door) authenticated(r *http.Request) bool {
-	return slices.ContainsFunc(r.CookiesNamed(d.cookie), func(c *http.Cookie) bool { return equalSecrets(c.Value, d.ticket) })
+	return slices.ContainsFunc(r.CookiesNamed(d.cookie),
+		func(c *http.Cookie) bool { return equalSecrets(c.Value, d.ticket) })
 }
 
 // exchange returns the cookie for the token, and an address without it.
@@ -124,6 +125,7 @@ func (d *Door) exchange(turnAway TurnAway, w http.ResponseWriter, r *http.Reques
 		turnAway(w, r, "The token in this address is not this server's: each start of the server creates a new one.")
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: d.cookie, Value: d.ticket, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{Name: d.cookie, Value: d.ticket, Path: "/", HttpOnly: true,
+		SameSite: http.SameSiteStrictMode})
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }

@@ -37,7 +37,8 @@ const headingShift = 2
 func Render(src []byte) (out template.HTML, rendered bool) {
 	var b bytes.Buffer
 	if len(src) <= MaxBytes {
-		md := goldmark.New(goldmark.WithRendererOptions(gmhtml.WithHardWraps(), renderer.WithNodeRenderers(util.Prioritized(inert{}, 1))))
+		md := goldmark.New(goldmark.WithRendererOptions(gmhtml.WithHardWraps(),
+			renderer.WithNodeRenderers(util.Prioritized(inert{}, 1))))
 		if err := md.Convert(src, &b); err == nil {
 			// term.Clean comes last: an entity may have become a character that reverses text.
 			last := ""

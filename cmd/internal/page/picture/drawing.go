@@ -63,7 +63,8 @@ func Draw(tree timeline.Tree, from, rows int) Drawing {
 	d := Drawing{Width: arcGutter + min(max(tree.Lanes, 1), maxLanes)*laneWidth, Height: rows * rowHeight}
 	for row, n := range tree.Nodes {
 		if n.ParentRow >= 0 && row >= from && n.ParentRow < from+rows {
-			d.Edges = append(d.Edges, edge{d.edge(tree.Nodes[n.ParentRow].Lane, n.ParentRow-from, n.Lane, row-from), !n.OnPath})
+			d.Edges = append(d.Edges, edge{d.edge(tree.Nodes[n.ParentRow].Lane, n.ParentRow-from,
+				n.Lane, row-from), !n.OnPath})
 		}
 	}
 	for i, n := range tree.Nodes[from : from+rows] {
@@ -202,7 +203,8 @@ func ChartOf(requests []timeline.Request, marks []timeline.Row) Chart {
 	if c.Last.EAS > 0 {
 		c.Share = c.Last.Tokens * 100 / c.Last.EAS
 	}
-	c.Label = fmt.Sprintf("Tokens of %d requests to the model: at most %d, the last %d, with an EAS of %d", c.Requests, c.Peak, c.Last.Tokens, c.Last.EAS)
+	c.Label = fmt.Sprintf("Tokens of %d requests to the model: at most %d, the last %d, with an EAS of %d", c.Requests,
+		c.Peak, c.Last.Tokens, c.Last.EAS)
 	if c.Last.Window > 0 {
 		c.Label += fmt.Sprintf(" and a window of %d", c.Last.Window)
 	}
@@ -216,11 +218,13 @@ func ChartOf(requests []timeline.Request, marks []timeline.Row) Chart {
 func marksAt(shown []timeline.Request, rows []timeline.Row) (out []chartMark) {
 	from := -labelWidth
 	for _, r := range rows {
-		after, _ := slices.BinarySearchFunc(shown, r.First, func(q timeline.Request, seq uint64) int { return cmp.Compare(q.Seq, seq) })
+		after, _ := slices.BinarySearchFunc(shown, r.First,
+			func(q timeline.Request, seq uint64) int { return cmp.Compare(q.Seq, seq) })
 		if after == 0 || len(shown) < 2 {
 			continue
 		}
-		m := chartMark{X: (2*after - 1) * chartWidth / (2 * (len(shown) - 1)), Title: fmt.Sprintf("%s %s, op %d: %s", r.Icon, r.Short, r.First, r.Text)}
+		m := chartMark{X: (2*after - 1) * chartWidth / (2 * (len(shown) - 1)), Title: fmt.Sprintf("%s %s, op %d: %s",
+			r.Icon, r.Short, r.First, r.Text)}
 		label := markLabel(r)
 		m.X = min(m.X, chartWidth-labelWidth/2)
 		if n := len(out); n > 0 && out[n-1].X == m.X { // a jump and its block

@@ -107,7 +107,8 @@ func FailedOutput(o op.Op) string {
 
 // LineOf returns the line of an operation.
 func LineOf(l taskdir.Line, dir string) Line {
-	o := Line{Output: FailedOutput(l.Op), Seq: l.Seq, Step: l.Step, Kind: l.Name, Time: l.Time.Local().Format(time.TimeOnly), Tokens: l.Tok}
+	o := Line{Output: FailedOutput(l.Op), Seq: l.Seq, Step: l.Step, Kind: l.Name,
+		Time: l.Time.Local().Format(time.TimeOnly), Tokens: l.Tok}
 	text := timeline.LineOf(l.Op, dir).String()
 	if l.Err != nil {
 		text = "its body cannot be read: " + l.Err.Error()

@@ -281,7 +281,8 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 		lines = append(lines, indented(paint.Yellow, q.note, width)...)
 	}
 	if q.Waiting {
-		return atEnd(append(lines, offered([]string{"… the call runs in a moment", "Enter now", "Esc ends the turn", "another key makes it text"}, width)...))
+		return atEnd(append(lines, offered([]string{"… the call runs in a moment", "Enter now", "Esc ends the turn",
+			"another key makes it text"}, width)...))
 	}
 	prompt := ""
 	switch q.at {
@@ -304,7 +305,8 @@ func (q *Question) View(width, height int, now time.Time) (lines []string, curso
 		}
 		return atEnd(append(lines, offered(answers, width)...))
 	case byAll:
-		return atEnd(append(lines, paint.Wrap(paint.Yellow.Render("everything in this task then runs without a question: a again to confirm, any other key goes back"), width)...))
+		return atEnd(append(lines, paint.Wrap(
+			paint.Yellow.Render("everything in this task then runs without a question: a again to confirm, any other key goes back"), width)...))
 	case byReason:
 		prompt = "the reason, for the model (Enter: none, Esc goes back)"
 	case byEdit:

@@ -110,7 +110,8 @@ func (e *Editor) Empty() bool { return strings.TrimSpace(e.area.Value()) == "" }
 // Paste inserts a text as one piece: a long one is shown by a mark.
 func (e *Editor) Paste(text string) {
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
-	if rows := strings.Count(strings.TrimSuffix(text, "\n"), "\n") + 1; rows > pasteRows || len([]rune(text)) > pasteRunes {
+	if rows := strings.Count(strings.TrimSuffix(text, "\n"), "\n") + 1; rows > pasteRows ||
+		len([]rune(text)) > pasteRunes {
 		e.pasted = append(e.pasted, text)
 		text = fmt.Sprintf("[paste %d: %s]", len(e.pasted), quote.Number(rows, "line"))
 	}
@@ -280,7 +281,8 @@ func listFiles(dir string) []string {
 		if err != nil {
 			return nil // unreadable: not offered
 		}
-		if name := d.Name(); d.IsDir() && path != dir && (name == ".git" || name == "node_modules" || name == "__pycache__") {
+		if name := d.Name(); d.IsDir() && path != dir &&
+			(name == ".git" || name == "node_modules" || name == "__pycache__") {
 			return filepath.SkipDir
 		}
 		if rel, err := filepath.Rel(dir, path); err == nil && !d.IsDir() {

@@ -79,13 +79,15 @@ func title(c file.Change) (path, what string) {
 	case c.After == "" && minus > 0:
 		what = " (emptied or deleted)"
 	}
-	return term.Clean(c.Path), fmt.Sprintf("%s  %s %s", what, Green.Render(fmt.Sprintf("+%d", plus)), Red.Render(fmt.Sprintf("-%d", minus)))
+	return term.Clean(c.Path), fmt.Sprintf("%s  %s %s", what, Green.Render(fmt.Sprintf("+%d", plus)),
+		Red.Render(fmt.Sprintf("-%d", minus)))
 }
 
 // Change renders what a call changes in one file: a title with the whole path, and Diff.
 func Change(c file.Change, width, limit int) []string {
 	if len(c.Before)+len(c.After) > maxDiffBytes {
-		return Wrap(fmt.Sprintf("%s  %s → %s", Bold.Render(term.Clean(c.Path)), term.Size(len(c.Before)), term.Size(len(c.After))), width)
+		return Wrap(fmt.Sprintf("%s  %s → %s", Bold.Render(term.Clean(c.Path)), term.Size(len(c.Before)),
+			term.Size(len(c.After))), width)
 	}
 	path, what := title(c)
 	return append(Wrap(Bold.Render(path)+what, width), Diff(c, width, limit)...)

@@ -159,16 +159,17 @@ func (r renderer) code(n ast.Node, language string) []string {
 }
 
 func (r renderer) table(n *extast.Table, width int) []string {
-	t := table.New().BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).StyleFunc(func(_, col int) lipgloss.Style {
-		align := lipgloss.Left
-		switch n.Alignments[col] {
-		case extast.AlignRight:
-			align = lipgloss.Right
-		case extast.AlignCenter:
-			align = lipgloss.Center
-		}
-		return lipgloss.NewStyle().Padding(0, 1).Align(align)
-	})
+	t := table.New().BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).StyleFunc(
+		func(_, col int) lipgloss.Style {
+			align := lipgloss.Left
+			switch n.Alignments[col] {
+			case extast.AlignRight:
+				align = lipgloss.Right
+			case extast.AlignCenter:
+				align = lipgloss.Center
+			}
+			return lipgloss.NewStyle().Padding(0, 1).Align(align)
+		})
 	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
 		var cells []string
 		for c := row.FirstChild(); c != nil && len(cells) < len(n.Alignments); c = c.NextSibling() {

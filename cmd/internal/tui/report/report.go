@@ -30,7 +30,8 @@ const (
 )
 
 // between compares the ends of two steps.
-func between(ctx context.Context, svc *session.Service, task string, from, to int) (w *worldstate.World, changes []worldstate.Change, err error) {
+func between(ctx context.Context, svc *session.Service, task string, from, to int) (w *worldstate.World,
+	changes []worldstate.Change, err error) {
 	st, err := svc.State(task)
 	if err != nil {
 		return nil, nil, err
@@ -110,8 +111,10 @@ func Out(svc *session.Service, task string, step int) (string, error) {
 			case o.Step != step:
 				return nil
 			}
-			lines := term.Shortened(result.ToUser(term.Result(b.Text)), maxHeadLines, maxTailLines, int(b.Cut), fmt.Sprintf(": 'anamnesis show %d' at a shell", o.Seq))
-			lines = append([]string{paint.Bold.Render("$ " + term.Clean(term.Command(calls[b.Call])))}, append(lines, paint.Faint.Render(result.Exited(b)))...)
+			lines := term.Shortened(result.ToUser(term.Result(b.Text)), maxHeadLines, maxTailLines, int(b.Cut),
+				fmt.Sprintf(": 'anamnesis show %d' at a shell", o.Seq))
+			lines = append([]string{paint.Bold.Render("$ " + term.Clean(term.Command(calls[b.Call])))},
+				append(lines, paint.Faint.Render(result.Exited(b)))...)
 			texts = append(texts, strings.Join(lines, "\n"))
 		}
 		return nil
@@ -121,7 +124,8 @@ func Out(svc *session.Service, task string, step int) (string, error) {
 	case len(ran) == 0:
 		return paint.Faint.Render("no command has run yet"), nil
 	case len(texts) == 0:
-		err = fmt.Errorf("/out %d: the step ran no command; these steps did: %s", step, strings.ReplaceAll(strings.Trim(fmt.Sprint(ran), "[]"), " ", ", "))
+		err = fmt.Errorf("/out %d: the step ran no command; these steps did: %s", step,
+			strings.ReplaceAll(strings.Trim(fmt.Sprint(ran), "[]"), " ", ", "))
 	}
 	return strings.Join(texts, "\n\n"), err
 }
@@ -165,7 +169,8 @@ func Cards(svc *session.Service, task string) (string, error) {
 		switch b := o.Body.(type) {
 		case *op.CardsRecalled:
 			for _, c := range b.Cards {
-				lines = append(lines, fmt.Sprintf("%s %s  %s", paint.Faint.Render("recalled"), term.Clean(c.ID), term.Clean(c.Topic)))
+				lines = append(lines, fmt.Sprintf("%s %s  %s", paint.Faint.Render("recalled"),
+					term.Clean(c.ID), term.Clean(c.Topic)))
 			}
 		case *op.PassDone:
 			written = append(written, b.Cards...)
@@ -190,7 +195,8 @@ func Cards(svc *session.Service, task string) (string, error) {
 		}
 		lines = append(lines, line)
 	}
-	return strings.Join(append(lines, paint.Faint.Render("'anamnesis kb show ID' shows one, 'anamnesis kb review' reviews drafts")), "\n"), err
+	return strings.Join(append(lines, paint.Faint.Render(
+		"'anamnesis kb show ID' shows one, 'anamnesis kb review' reviews drafts")), "\n"), err
 }
 
 // Context lists what the model sees after an operation, and what was compacted or masked.
@@ -200,13 +206,15 @@ func Context(svc *session.Service, task string, seq uint64, width int) (string, 
 		return "", err
 	}
 	lines := []string{
-		fmt.Sprintf("%s tokens in %s; EAS %s", paint.Count(x.Tokens), quote.Number(len(x.Messages), "message"), paint.Count(x.EAS)),
+		fmt.Sprintf("%s tokens in %s; EAS %s", paint.Count(x.Tokens),
+			quote.Number(len(x.Messages), "message"), paint.Count(x.EAS)),
 		paint.Faint.Render("    role      tokens  operation: text"),
 	}
 	last := ""
 	for i, msg := range x.Messages {
 		for _, p := range msg.Parts {
-			lines = append(lines, paint.Cut(fmt.Sprintf("%3d %-9s %6d  %s: %s", i+1, msg.Role, p.Tokens, p.Kind, strings.Join(strings.Fields(term.Clean(p.Text)), " ")), width))
+			lines = append(lines, paint.Cut(fmt.Sprintf("%3d %-9s %6d  %s: %s", i+1, msg.Role, p.Tokens, p.Kind,
+				strings.Join(strings.Fields(term.Clean(p.Text)), " ")), width))
 			if p.Why != "" && p.Why != last { // a jump gives many messages one reason
 				for _, l := range paint.Wrap(term.Clean(p.Why), max(width-6, 16)) {
 					lines = append(lines, paint.Faint.Render("      "+l))

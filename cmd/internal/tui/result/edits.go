@@ -46,7 +46,8 @@ func Edits(ctx context.Context, svc *session.Service, st *state.State, ops []op.
 				if err == nil && world.Content(ctx, ends[1], path, &after) == nil {
 					missing := world.Content(ctx, ends[0], path, &before)
 					if missing == nil || errors.Is(missing, worldstate.ErrNoPath) {
-						edits[call] = []file.Change{{Path: path, Before: before.String(), After: after.String(), New: missing != nil}}
+						edits[call] = []file.Change{{Path: path, Before: before.String(),
+							After: after.String(), New: missing != nil}}
 					}
 				}
 			}

@@ -34,7 +34,9 @@ func ToUser(text string) string {
 	if strings.HasPrefix(text, strings.TrimSpace(notice.EditedNote(""))) { // the user knows
 		_, text, _ = strings.Cut(text, "\n\n")
 	}
-	return strings.NewReplacer("Not run: the user interrupted the turn.", "You interrupted the turn before it began.", "Interrupted by the user while it", "You interrupted it while it", "The user chose ", "You chose ").Replace(text)
+	return strings.NewReplacer("Not run: the user interrupted the turn.", "You interrupted the turn before it began.",
+		"Interrupted by the user while it", "You interrupted it while it", "The user chose ",
+		"You chose ").Replace(text)
 }
 
 // Exited describes how a command ended: its exit code and duration, or what ended it.
