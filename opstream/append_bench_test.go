@@ -72,7 +72,7 @@ func benchAppend(b *testing.B, l *Log, body []byte) {
 // medians of the turns. Rates:
 //
 //	append/bare     bar 0.85
-//	64/1            of 64 callers by that of one; bar 15
+//	64/1            of 64 callers by that of one, at least 8
 func BenchmarkAppend(b *testing.B) {
 	const each, callers = 16, 64
 	dir := b.TempDir()

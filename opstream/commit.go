@@ -5,16 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 
 	"anamnesis/opstream/internal/segments"
 	"anamnesis/opstream/internal/wire"
 )
-
-// gatherYields is how often a leader yields so that other callers can join its batch, when the
-// batch before it had several. On an idle machine that takes some microseconds.
-const gatherYields = 64
 
 // item is one checked entry, its body as the line will hold it.
 type item struct {
@@ -91,9 +86,6 @@ func (l *Log) enqueue(ctx context.Context, items []item) (*call, error) {
 // await waits until a queued call is written or must lead. If ctx ends first, the call is
 // withdrawn.
 func (l *Log) await(ctx context.Context, c *call) (done, withdrawn bool) {
-	if ctx.Done() == nil { // a select costs as much as the hash of a line
-		return <-c.wake, false
-	}
 	select {
 	case done := <-c.wake:
 		return done, false
@@ -153,45 +145,22 @@ func (l *Log) commit() {
 	}
 }
 
-// gather takes the batch from the queue's head and frames its lines. Callers woken by the last
-// batch may be about to append again, so they can join while the lines are framed. Otherwise
-// the first of them would sync alone and the others after it: two syncs a round. A caller that
-// was alone does not wait.
+// gather takes calls from the queue's head, at least one and at most MaxBatchBytes, as the batch and
+// frames their lines.
 func (l *Log) gather(cur *segments.Cursor) {
-	expected := len(l.batch)
 	l.batch, l.lines, l.buf = l.batch[:0], l.lines[:0], l.buf[:0]
-	e := wire.Envelope{Seq: cur.Seq, Ack: cur.Seq, TS: wire.AppendTime(l.stamp[:0], l.opts.Now()), Prev: cur.Hash}
-	size := 0
-	for yields := 0; ; {
-		taken := len(l.batch)
-		l.mu.Lock()
-		full := l.takeCalls(&size)
-		l.mu.Unlock()
-		l.frame(&e, l.batch[taken:])
-		if full || len(l.batch) >= expected || yields == gatherYields {
-			return
-		}
-		if len(l.batch) == taken {
-			yields++
-			runtime.Gosched()
-		}
-	}
-}
-
-// takeCalls moves calls from the queue to the batch, at least one and at most MaxBatchBytes,
-// of which size are used already. It reports whether the batch is full. The caller holds mu.
-func (l *Log) takeCalls(size *int) (full bool) {
-	n := 0
-	for ; n < len(l.queue); n++ {
-		if more := *size + l.queue[n].size; more > MaxBatchBytes && *size > 0 {
-			full = true
-			break
-		}
-		*size += l.queue[n].size
+	l.mu.Lock()
+	size, n := 0, 0
+	for ; n < len(l.queue) && (n == 0 || size+l.queue[n].size <= MaxBatchBytes); n++ {
+		size += l.queue[n].size
 	}
 	l.batch = append(l.batch, l.queue[:n]...)
 	l.queue = slices.Delete(l.queue, 0, n)
-	return full
+	l.mu.Unlock()
+	e := wire.Envelope{Seq: cur.Seq, Ack: cur.Seq, TS: wire.AppendTime(l.stamp[:0], l.opts.Now()), Prev: cur.Hash}
+	for _, c := range l.batch {
+		l.frame(&e, c)
+	}
 }
 
 // framed is one encoded line of the batch.
@@ -236,21 +205,18 @@ func (l *Log) write(cur *segments.Cursor) error {
 	return nil
 }
 
-// frame appends the lines of calls to buf, after the line of e, and
-// sets the first seq of each call.
-func (l *Log) frame(e *wire.Envelope, calls []*call) {
-	for _, c := range calls {
-		c.first = e.Seq + 1
-		for _, it := range c.items {
-			e.Seq++
-			e.Kind, e.Step, e.Tok, e.Body = it.kind, it.step, it.tok, it.body
-			from := len(l.buf)
-			l.buf = wire.AppendLine(l.buf, e)
-			line := framed{size: len(l.buf) - from, hash: wire.HashOf(l.buf[from:]), env: *e}
-			l.lines = append(l.lines, line)
-			e.Prev = line.hash
-			l.buf = append(l.buf, '\n')
-		}
+// frame appends the lines of a call to buf, after the line of e.
+func (l *Log) frame(e *wire.Envelope, c *call) {
+	c.first = e.Seq + 1
+	for _, it := range c.items {
+		e.Seq++
+		e.Kind, e.Step, e.Tok, e.Body = it.kind, it.step, it.tok, it.body
+		from := len(l.buf)
+		l.buf = wire.AppendLine(l.buf, e)
+		line := framed{size: len(l.buf) - from, hash: wire.HashOf(l.buf[from:]), env: *e}
+		l.lines = append(l.lines, line)
+		e.Prev = line.hash
+		l.buf = append(l.buf, '\n')
 	}
 }
 
