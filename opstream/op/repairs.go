@@ -1,6 +1,7 @@
 package op
 
-// RepairsFound records a search, at a turn's end, for failed commands that later succeeded.
+// RepairsFound records a search, at a turn's end, for failed commands that later succeeded. Earlier versions
+// wrote cards of them: Cards, Observed and Superseded are theirs.
 type RepairsFound struct {
 	Range      Range    `json:"range"`
 	Pairs      int      `json:"pairs"`

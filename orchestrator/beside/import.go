@@ -109,8 +109,8 @@ func splitGrown(s *sessions.Session, st *state.State) {
 	}
 }
 
-// Import adds what is new of a session to its stream, step by step, and writes the
-// cards of its repairs. A second import of the same session adds nothing; an interrupted
+// Import adds what is new of a session to its stream, step by step, and records
+// its repairs. A second import of the same session adds nothing; an interrupted
 // one is continued.
 func (im *Importer) Import(ctx context.Context, s *sessions.Session, file string) (done Imported, err error) {
 	done.Task = TaskOf(s.Agent, s.ID)

@@ -118,7 +118,7 @@ func (t Outside) Returned(ctx context.Context, c OutsideCall, b *op.ToolReturned
 	return t.Advance(ctx)
 }
 
-// Answered records the agent's last words of a turn, and ends the turn. It writes the cards of
+// Answered records the agent's last words of a turn, and ends the turn. It records
 // repairs. Calls without a result have an unknown outcome.
 func (t Outside) Answered(ctx context.Context, text string) error {
 	if err := t.Unknown(ctx); err != nil || !t.Ledger.State().Turn.Open {

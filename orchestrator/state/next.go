@@ -29,7 +29,7 @@ const (
 	ActAskUser                        // ask a user Question; without an answer the turn ends as stuck, with Detail
 	ActCompact                        // run a pass over Steps to make room
 	ActLearn                          // run the pass over the paths the task left, before it ends
-	ActLearnRepairs                   // write cards of what failed and later worked, before the turn ends
+	ActLearnRepairs                   // record what failed and later worked, before the turn ends
 	ActTellRestore                    // report the outcome of a user's restore that has no result
 	ActMail                           // deliver the pending D-Mail, which moves no files
 )
