@@ -127,6 +127,10 @@ func TestEvidenceIsDerived(t *testing.T) {
 	if got := memory.TrustOf(h, c, usage.Counts{}); got.Check != "cat answer.txt" {
 		t.Errorf("a command that the record holds is no check: %+v", got)
 	}
+	c.Provenance.EvidenceHash = strings.Repeat("0", 64)
+	if got := memory.TrustOf(h, c, usage.Counts{}); got.Check != "" {
+		t.Errorf("a card without evidence names a check: %+v", got)
+	}
 	c = learned(t, h)
 	if got := memory.TrustOf(h, c, usage.Counts{Contradicted: 1, Refuted: true}); got.Rung != recalled.Hypothesis || !got.Withheld {
 		t.Errorf("contradicted: %+v", got)
