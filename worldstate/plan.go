@@ -49,7 +49,7 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scan.Scanned, target
 	if err != nil {
 		return Plan{}, fmt.Errorf("plan: %w", err)
 	}
-	if !w.own(c) && !o.OtherWorld && !sc.Empty() {
+	if !w.isOwn(c) && !o.OtherWorld && !sc.Empty() {
 		return Plan{}, fmt.Errorf("plan: %w: snapshot %s was taken of another directory than %s", ErrRefused, target, w.dir)
 	}
 	if o.Paths, err = plan.RelativePaths(w.dir, o.Paths); err != nil {

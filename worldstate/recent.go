@@ -42,7 +42,7 @@ func (w *World) tree(h gitfmt.Hash) (*tree.Listing, error) {
 	if l, ok := w.listings.get(h); ok {
 		return l, nil
 	}
-	l, err := tree.Load(w.objects, h, w.track.Known())
+	l, err := tree.Load(w.objects, h, w.track.LastListing())
 	if err == nil {
 		w.listings.put(h, l)
 	}

@@ -43,7 +43,7 @@ func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
 		return "", fmt.Errorf("snapshot %q: %w: this directory has no snapshot yet", name, ErrUnknown)
 	}
 	if h, ok := gitfmt.ParseHash(name); ok {
-		_, err := w.known(h)
+		_, err := w.readCommit(h)
 		return ID(name), err
 	}
 	if strings.HasPrefix(name, "@") {

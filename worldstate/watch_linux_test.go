@@ -54,7 +54,7 @@ func (b *bench) agrees(when string) Snapshot {
 	sc := b.fresh()
 	if got, want := s.Tree, tree.ID(sc.Listing).String(); got != want {
 		for e := range sc.All() {
-			if got := b.w.track.Known().At(e.Path); got != e.State {
+			if got := b.w.track.LastListing().At(e.Path); got != e.State {
 				b.Errorf("%q: held as %v, is %v", e.Path, got, e.State)
 			}
 		}
@@ -63,7 +63,7 @@ func (b *bench) agrees(when string) Snapshot {
 	if got, want := fmt.Sprintf("%q", s.Skipped), fmt.Sprintf("%q", slices.Concat([]Skip{}, sc.Skips)); got != want {
 		b.Fatalf("%s: skipped %s, want %s", when, got, want)
 	}
-	if got, want := fmt.Sprintf("%+v", ignoredPaths(b.w.track.Known())), fmt.Sprintf("%+v", ignoredPaths(sc.Listing)); got != want {
+	if got, want := fmt.Sprintf("%+v", ignoredPaths(b.w.track.LastListing())), fmt.Sprintf("%+v", ignoredPaths(sc.Listing)); got != want {
 		b.Fatalf("%s: ignored %s, want %s", when, got, want)
 	}
 	return s

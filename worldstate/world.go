@@ -136,7 +136,7 @@ func Open(dir, store string, o *Options) (*World, error) {
 	if err := w.defaults(); err != nil {
 		return nil, fmt.Errorf("open world: %w", err)
 	}
-	err := w.place(dir)
+	err := w.setDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open world %s: %w", dir, err)
 	}
@@ -161,11 +161,11 @@ func Open(dir, store string, o *Options) (*World, error) {
 		return nil, fmt.Errorf("open world %s: %w: it lies inside its own store %s", w.dir, ErrRefused, w.store)
 	}
 	excluded := map[string]bool{}
-	w.exclude(excluded, w.store)
+	w.addExcluded(excluded, w.store)
 	for _, path := range w.opts.Exclude {
-		w.exclude(excluded, path)
+		w.addExcluded(excluded, path)
 		if real, err := filepath.EvalSymlinks(path); err == nil {
-			w.exclude(excluded, real)
+			w.addExcluded(excluded, real)
 		}
 	}
 	w.key = keyOf(w.dir)
@@ -193,8 +193,8 @@ func keyOf(dir string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// own reports whether a snapshot was taken of this directory.
-func (w *World) own(c *gitfmt.Commit) bool {
+// isOwn reports whether a snapshot was taken of this directory.
+func (w *World) isOwn(c *gitfmt.Commit) bool {
 	return c.World == w.key || slices.Contains(w.moved, c.World)
 }
 
@@ -315,7 +315,7 @@ func (w *World) lockStore(ctx context.Context, wait time.Duration) error {
 	return err
 }
 
-func (w *World) place(dir string) (err error) {
+func (w *World) setDir(dir string) (err error) {
 	if w.opts.StoreOnly {
 		w.dir, err = fsys.RealPath(dir)
 		return err
@@ -346,7 +346,7 @@ func (w *World) checkDir() error {
 	return nil
 }
 
-func (w *World) exclude(excluded map[string]bool, abs string) {
+func (w *World) addExcluded(excluded map[string]bool, abs string) {
 	if rel, err := filepath.Rel(w.dir, abs); err == nil && filepath.IsLocal(rel) && rel != "." {
 		excluded[filepath.ToSlash(rel)] = true
 	}
@@ -380,7 +380,7 @@ func (w *World) closeCache() error {
 // scanDir scans the directory. If a pack was removed since the last scan, it drops what memory says
 // is stored.
 func (w *World) scanDir(ctx context.Context, root *fsys.Root, pack *objects.Writer) (*scan.Scanned, error) {
-	sc, err := w.track.Look(ctx, root, pack)
+	sc, err := w.track.Rescan(ctx, root, pack)
 	if w.track.PackLost {
 		w.listings, w.saved, w.track.PackLost = nil, nil, false
 	}
@@ -446,9 +446,9 @@ func (w *World) headOf(byName map[string]gitfmt.Hash) gitfmt.Hash {
 	return gitfmt.Hash{}
 }
 
-// known reads the commit of an id. The error is ErrUnknown if the store has none, and
+// readCommit reads the commit of an id. The error is ErrUnknown if the store has none, and
 // ErrCorrupt if a ref or another snapshot names it and the store lacks it.
-func (w *World) known(h gitfmt.Hash) (*gitfmt.Commit, error) {
+func (w *World) readCommit(h gitfmt.Hash) (*gitfmt.Commit, error) {
 	c, err := w.objects.Commit(h)
 	if !errors.Is(err, objects.ErrNoObject) {
 		return c, err
@@ -474,7 +474,7 @@ func (w *World) byID(id ID) (*gitfmt.Commit, error) {
 	if !ok {
 		return nil, fmt.Errorf("snapshot %q: %w: not a full id", id, ErrUnknown)
 	}
-	return w.known(h)
+	return w.readCommit(h)
 }
 
 // Has reports whether the store holds everything that the snapshot needs, by reading and

@@ -12,7 +12,7 @@ type Source struct {
 	Sight Sight // zero if there was nothing
 }
 
-func LookAt(path string) Source {
+func StatSource(path string) Source {
 	s := Source{Path: path}
 	now := time.Now()
 	if st, err := Lstatat(unix.AT_FDCWD, path); err == nil {
@@ -22,16 +22,16 @@ func LookAt(path string) Source {
 }
 
 // Current reports whether a new read of the path would return the same.
-func (s Source) Current() bool { return s.Same(LookAt(s.Path)) }
+func (s Source) Current() bool { return s.Same(StatSource(s.Path)) }
 
 // Same reports whether neither the path nor its content differs.
 func (s Source) Same(now Source) bool {
 	return s.Path == now.Path && !s.Sight.Racy && s.Sight.SameContent(now.Sight.Stamp)
 }
 
-// SourceAt is LookAt, but for a directory only its identity counts, not its content.
+// SourceAt is StatSource, but for a directory only its identity counts, not its content.
 func SourceAt(path string) Source {
-	s := LookAt(path)
+	s := StatSource(path)
 	if st := s.Sight.Stamp; st.IsDir() {
 		s.Sight = Sight{Stamp: Stamp{Ino: st.Ino, Dev: st.Dev, Mode: st.Mode & unix.S_IFMT}}
 	}
@@ -41,7 +41,7 @@ func SourceAt(path string) Source {
 // Written returns the source of a file that this process has just renamed into place under the
 // store's lock. It does not count as racy: a later change replaces the file.
 func Written(path string) Source {
-	s := LookAt(path)
+	s := StatSource(path)
 	s.Sight.Racy = false
 	return s
 }

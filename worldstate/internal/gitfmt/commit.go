@@ -48,7 +48,7 @@ func (r FrozenRule) Less(o FrozenRule) bool {
 	return len(r.Up) > len(o.Up) // from the outside in
 }
 
-func (r FrozenRule) same(o FrozenRule) bool {
+func (r FrozenRule) equal(o FrozenRule) bool {
 	return r.Up == o.Up && r.Base == o.Base && slices.Equal(r.Patterns, o.Patterns)
 }
 
@@ -242,7 +242,7 @@ func unquoteFields(s string, n int) ([]string, error) {
 // SameFacts reports whether two snapshots of one tree agree in everything else that is recorded
 // of the world.
 func (c *Commit) SameFacts(o *Commit) bool {
-	if c.Tree == o.Tree && c.World == o.World && c.Partial == o.Partial && slices.Equal(c.Skips, o.Skips) && slices.Equal(c.Secrets, o.Secrets) && slices.EqualFunc(c.Rules, o.Rules, FrozenRule.same) {
+	if c.Tree == o.Tree && c.World == o.World && c.Partial == o.Partial && slices.Equal(c.Skips, o.Skips) && slices.Equal(c.Secrets, o.Secrets) && slices.EqualFunc(c.Rules, o.Rules, FrozenRule.equal) {
 		return true
 	}
 	a, b := *c, *o // the rules may be grouped differently

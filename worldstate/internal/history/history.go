@@ -48,7 +48,7 @@ func Log(ctx context.Context, s *objects.Store, byName map[string]gitfmt.Hash, c
 			c, err = &gitfmt.Commit{Id: h, Missing: err}, nil
 			if !searched {
 				searched = true
-				queue = append(queue, stepped(s, chosen)...)
+				queue = append(queue, commitsOfSteps(s, chosen)...)
 			}
 		}
 		if err != nil {
@@ -90,9 +90,9 @@ func newestFirst(all map[gitfmt.Hash]*gitfmt.Commit) []*gitfmt.Commit {
 	})
 }
 
-// stepped returns the commits in packs whose step has a chosen ref. It skips packs that cannot
+// commitsOfSteps returns the commits in packs whose step has a chosen ref. It skips packs that cannot
 // be read.
-func stepped(s *objects.Store, chosen func(ref string) bool) []gitfmt.Hash {
+func commitsOfSteps(s *objects.Store, chosen func(ref string) bool) []gitfmt.Hash {
 	var found []gitfmt.Hash
 	for _, p := range s.AllPacks() {
 		for _, it := range p.Entries() {

@@ -116,7 +116,7 @@ func (s *site) make(w wanted) (plan.Plan, error) {
 	root, err := fsys.OpenRoot(s.dir)
 	s.must(err)
 	defer root.Close()
-	now, err := s.track.Look(context.Background(), root, nil)
+	now, err := s.track.Rescan(context.Background(), root, nil)
 	s.must(err)
 	worlds := map[gitfmt.ID]*tree.Listing{}
 	in := plan.Input{

@@ -42,7 +42,7 @@ func (s *Store) UpgradeFormat() error {
 
 // readOldLog reads the log. An incomplete last line is an update that a crash cut short.
 func readOldLog(path string) (oldLog, error) {
-	l := oldLog{source: fsys.LookAt(path), values: make(map[string][]gitfmt.Hash), based: make(map[string]bool)}
+	l := oldLog{source: fsys.StatSource(path), values: make(map[string][]gitfmt.Hash), based: make(map[string]bool)}
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return l, fmt.Errorf("read refs: %w", err)

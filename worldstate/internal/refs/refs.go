@@ -74,7 +74,7 @@ func (s *Store) Begin() { s.cache.checked = false }
 
 // All returns all refs by name. The caller must not change the map.
 func (s *Store) All() (map[string]gitfmt.Hash, error) {
-	current, err := s.current()
+	current, err := s.isCurrent()
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +88,8 @@ func (s *Store) All() (map[string]gitfmt.Hash, error) {
 	return s.cache.all, nil
 }
 
-// current reports whether a new read would return what the cache holds.
-func (s *Store) current() (bool, error) {
+// isCurrent reports whether a new read would return what the cache holds.
+func (s *Store) isCurrent() (bool, error) {
 	c := &s.cache
 	if c.all == nil || c.checked {
 		return c.all != nil, nil
@@ -97,7 +97,7 @@ func (s *Store) current() (bool, error) {
 	if !s.modern && !c.old.source.Current() || !c.source.Current() {
 		return false, nil
 	}
-	return s.sameLoose()
+	return s.looseUnchanged()
 }
 
 // read reads all refs. Packed-refs is read last, so that a ref that an update moves there
@@ -116,7 +116,7 @@ func (s *Store) read() error {
 	if c.loose, c.dirs, err = s.readLoose(); err != nil {
 		return err
 	}
-	c.source = fsys.LookAt(s.PackedPath())
+	c.source = fsys.StatSource(s.PackedPath())
 	if c.packed, err = readPacked(s.PackedPath()); err != nil {
 		return err
 	}
@@ -142,8 +142,8 @@ func (c *cache) merge() {
 	}
 }
 
-// sameLoose reports whether the loose refs equal those in the cache.
-func (s *Store) sameLoose() (bool, error) {
+// looseUnchanged reports whether the loose refs equal those in the cache.
+func (s *Store) looseUnchanged() (bool, error) {
 	c := &s.cache
 	moved := func(d fsys.Source) bool { return !d.Current() }
 	if !slices.ContainsFunc(c.dirs, moved) {
@@ -167,7 +167,7 @@ func (s *Store) readLoose() (refs map[string]gitfmt.Hash, dirs []fsys.Source, er
 		case err != nil:
 			return err
 		case d.IsDir():
-			dirs = append(dirs, fsys.LookAt(path))
+			dirs = append(dirs, fsys.StatSource(path))
 		case d.Type().IsRegular():
 			h, err := readLooseRef(path)
 			if errors.Is(err, os.ErrNotExist) {
@@ -328,10 +328,10 @@ func (s *Store) write(next map[string]gitfmt.Hash) (done bool, err error) {
 // unpackedSince reports whether packed-refs and the loose refs are unchanged since they were
 // read. Every program replaces packed-refs by another file, so a recent stamp is sure, too.
 func (s *Store) unpackedSince() (bool, error) {
-	if now := fsys.LookAt(s.PackedPath()); !s.cache.source.Sight.SameContent(now.Sight.Stamp) {
+	if now := fsys.StatSource(s.PackedPath()); !s.cache.source.Sight.SameContent(now.Sight.Stamp) {
 		return false, nil
 	}
-	return s.sameLoose()
+	return s.looseUnchanged()
 }
 
 const (

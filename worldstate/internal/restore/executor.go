@@ -98,9 +98,9 @@ func (x *Executor) before(op, path string) error {
 // can be entered.
 var ErrInTheWay = errors.New("something that is not a directory is in the way")
 
-// Look returns the present state of a path. The error for a FIFO, socket or device is
+// StateAt returns the present state of a path. The error for a FIFO, socket or device is
 // ErrInTheWay.
-func (x *Executor) Look(path string) (tree.State, fsys.Stamp, error) {
+func (x *Executor) StateAt(path string) (tree.State, fsys.Stamp, error) {
 	fd, err := fsys.OpenBeneath(x.root, fsys.Dir(path))
 	switch {
 	case errors.Is(err, unix.ENOENT):

@@ -93,8 +93,8 @@ func (w *Tracker) Close() {
 	w.knows = nil
 }
 
-// Known returns the listing whose content is stored, nil if there is none.
-func (w *Tracker) Known() *tree.Listing {
+// LastListing returns the listing whose content is stored, nil if there is none.
+func (w *Tracker) LastListing() *tree.Listing {
 	if w.knows == nil || w.knows.Root == nil {
 		return nil
 	}

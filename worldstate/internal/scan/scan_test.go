@@ -111,7 +111,7 @@ func (s *site) save() *scan.Scanned {
 	defer root.Close()
 	pack := objects.NewWriter(s.objects.PackDir(), func(string) {}, &objects.Pool{})
 	defer pack.Abort()
-	sc, err := s.track.Look(s.Context(), root, pack)
+	sc, err := s.track.Rescan(s.Context(), root, pack)
 	s.must(err)
 	s.must(s.objects.Publish(pack, 0))
 	s.must(s.track.Learn(sc))

@@ -59,8 +59,8 @@ func (w *Tracker) Forget() error {
 	return nil
 }
 
-// Look scans everything, or what the watcher reports as changed.
-func (w *Tracker) Look(ctx context.Context, root *fsys.Root, pack *objects.Writer) (*Scanned, error) {
+// Rescan scans everything, or what the watcher reports as changed.
+func (w *Tracker) Rescan(ctx context.Context, root *fsys.Root, pack *objects.Writer) (*Scanned, error) {
 	w.loadKnowledge()
 	known := w.knows
 	if known.Root == nil {
@@ -159,7 +159,7 @@ func hasAll(s *objects.Store, n *tree.Node) bool {
 
 // Learn records a scan whose content is durable as the basis of the next one.
 func (w *Tracker) Learn(sc *Scanned) error {
-	sc.Root.Hold()
+	sc.Root.MarkHeld()
 	if w.Watch.active() {
 		w.Watch.recordScan(sc)
 	}

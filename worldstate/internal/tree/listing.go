@@ -115,7 +115,7 @@ func SealAs(tree gitfmt.Hash, items []Item, s *Sighting) *Node {
 			n.Sum.count(modeN{it.class(), it.Perm, 1})
 		}
 	}
-	n.Sum.addSeen(n)
+	n.Sum.addSighting(n)
 	return n
 }
 
@@ -156,8 +156,8 @@ func (s *summary) plain(u usualModes) bool {
 	return true
 }
 
-// sameAs reports whether two directories are certainly equal beneath, by their summaries.
-func (n *Node) sameAs(o *Node) bool {
+// equalBeneath reports whether two directories are certainly equal beneath, by their summaries.
+func (n *Node) equalBeneath(o *Node) bool {
 	if n == o {
 		return true
 	}
@@ -344,7 +344,7 @@ func Merge(path string, a, b *Node, f func(path string, ia, ib *Item) bool) bool
 		if ib != nil {
 			name, w.b, bs = ib.Name, ib.Sub, bs[1:]
 		}
-		alike := w.a == nil && w.b == nil || w.a != nil && w.b != nil && w.a.sameAs(w.b)
+		alike := w.a == nil && w.b == nil || w.a != nil && w.b != nil && w.a.equalBeneath(w.b)
 		if alike && ia != nil && ib != nil && ia.State == ib.State {
 			continue
 		}

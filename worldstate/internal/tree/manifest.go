@@ -44,7 +44,7 @@ func gitModes() usualModes {
 	return usualModes{classFile: 0o644, classExec: 0o755, classDir: 0o755}
 }
 
-func (u usualModes) of(s State) uint32 {
+func (u usualModes) permOf(s State) uint32 {
 	if s.Kind == KindLink {
 		return 0
 	}
@@ -79,7 +79,7 @@ func encodeManifest(l *Listing) []byte {
 			switch {
 			case it.Kind == KindDir && it.Sub.Sum.Files == 0:
 				lines = append(lines, fmt.Sprintf("empty %04o %s", it.Perm, strconv.QuoteToASCII(p)))
-			case it.Kind != KindLink && it.Perm != usual.of(it.State):
+			case it.Kind != KindLink && it.Perm != usual.permOf(it.State):
 				lines = append(lines, fmt.Sprintf("mode %04o %s", it.Perm, strconv.QuoteToASCII(p)))
 			}
 			if it.Stored != "" {

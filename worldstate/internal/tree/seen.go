@@ -73,8 +73,8 @@ func (s *seenSummary) add(o *seenSummary) {
 	s.Ignored += o.Ignored
 }
 
-// addSeen adds a node's own sighting; its directories are added already.
-func (s *seenSummary) addSeen(n *Node) {
+// addSighting adds a node's own sighting; its directories are added already.
+func (s *seenSummary) addSighting(n *Node) {
 	if n.Seen == nil {
 		return
 	}

@@ -81,8 +81,8 @@ func Build(l *Listing, put func(h gitfmt.Hash, t gitfmt.ObjectType, data []byte)
 // treeBatch is the number of trees that one goroutine encodes.
 const treeBatch = 64
 
-// Hold marks that the store durably holds all trees beneath.
-func (n *Node) Hold() {
+// MarkHeld marks that the store durably holds all trees beneath.
+func (n *Node) MarkHeld() {
 	n.Dirs("", func(_ string, n *Node) bool {
 		was := n.Held
 		n.Held = true

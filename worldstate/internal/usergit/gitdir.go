@@ -32,18 +32,18 @@ type Repository struct {
 	Nested map[string]*Repository
 }
 
-// look adds a source.
-func (r *Repository) look(path string) { r.Sources = append(r.Sources, fsys.SourceAt(path)) }
+// addSource adds a source.
+func (r *Repository) addSource(path string) { r.Sources = append(r.Sources, fsys.SourceAt(path)) }
 
-// current reports whether a new read would return the same.
-func (r *Repository) current() bool {
+// isCurrent reports whether a new read would return the same.
+func (r *Repository) isCurrent() bool {
 	for i := range r.Sources {
 		if s := &r.Sources[i]; !s.Same(fsys.SourceAt(s.Path)) {
 			return false
 		}
 	}
 	for _, n := range r.Nested {
-		if !n.current() {
+		if !n.isCurrent() {
 			return false
 		}
 	}
@@ -68,7 +68,7 @@ func (r *Repository) SameRules(o *Repository) bool {
 // Refresh returns the present state of the user's repository around dir; if no source has
 // changed, that is was itself. was, or if it is nil known, names the repositories inside.
 func (was *Repository) Refresh(dir string, known *Repository) *Repository {
-	if was != nil && was.current() {
+	if was != nil && was.isCurrent() {
 		return was
 	}
 	inside := was.NestedDirs()
@@ -89,7 +89,7 @@ func readRepository(world string) *Repository {
 	r := newRepository()
 	top := world
 	for {
-		r.look(filepath.Join(top, ".git"))
+		r.addSource(filepath.Join(top, ".git"))
 		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
 			break
 		}
@@ -101,7 +101,7 @@ func readRepository(world string) *Repository {
 	}
 	up, err := filepath.Rel(top, world)
 	if err != nil {
-		r.note(".git", err)
+		r.addNote(".git", err)
 		return r
 	}
 	if up = filepath.ToSlash(up); up == "." {
@@ -126,10 +126,10 @@ func newRepository() *Repository {
 
 // readGit reads the repository at top; up is the path from there to the world.
 func (r *Repository) readGit(top, up string) {
-	r.look(filepath.Join(top, ".git", "commondir"))
+	r.addSource(filepath.Join(top, ".git", "commondir"))
 	gitDir, common, err := gitDirs(top)
 	if err != nil {
-		r.note(".git", err)
+		r.addNote(".git", err)
 		return
 	}
 	r.addRules(filepath.Join(common, "info", "exclude"), ".git/info/exclude", up)
@@ -148,15 +148,15 @@ func (r *Repository) readGit(top, up string) {
 	r.gitDir, r.common = gitDir, common
 }
 
-func (r *Repository) note(path string, err error) {
+func (r *Repository) addNote(path string, err error) {
 	r.Notes = append(r.Notes, gitfmt.Skip{Path: path, Reason: "not read: " + Reason(err)})
 }
 
 func (r *Repository) addRules(path, shown, up string) {
-	r.look(path)
+	r.addSource(path)
 	data, err := readIgnoreFile(path)
 	if err != nil {
-		r.note(shown, err)
+		r.addNote(shown, err)
 	}
 	r.Outer = r.Outer.With(ignore.Parse("", up, data))
 }
@@ -206,7 +206,7 @@ func gitDirs(top string) (gitDir, common string, err error) {
 }
 
 func (r *Repository) readIndex(path, up string) {
-	r.look(path)
+	r.addSource(path)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
@@ -216,7 +216,7 @@ func (r *Repository) readIndex(path, up string) {
 		paths, err = gitfmt.DecodeIndex(data)
 	}
 	if err != nil {
-		r.note(".git/index", err)
+		r.addNote(".git/index", err)
 		return
 	}
 	for _, p := range paths {

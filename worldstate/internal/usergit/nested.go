@@ -20,7 +20,7 @@ func ReadNested(dir string) *Repository {
 		return nil
 	}
 	r := newRepository()
-	r.look(filepath.Join(dir, ".git"))
+	r.addSource(filepath.Join(dir, ".git"))
 	r.readGit(dir, "")
 	return r
 }
