@@ -258,13 +258,15 @@ func (r Result) Source() string {
 	if fails == "" {
 		at, fails = "at least that: "+at, "no longer text was asked"
 	}
-	return fmt.Sprintf("probe: %s, %d of %d at %d, %s; seed %d", at, r.Tests[0].Right, r.Tests[0].N, r.Tests[0].Length, fails, r.Seed)
+	base := r.Tests[0]
+	return fmt.Sprintf("probe: %s, %d of %d at %d, %s; seed %d", at, base.Right, base.N, base.Length, fails, r.Seed)
 }
 
 // Row is the proposal of a result that is Done; window and encoding are those of s.
 func (r Result) Row(s attention.EAS, now time.Time) attention.Row {
 	return attention.Row{
-		Pattern: r.Model, EAS: r.EAS, Window: max(s.Advertised, r.EAS), Encoding: s.Encoding, Confidence: attention.ConfidenceMedium,
-		Source: r.Source(), Updated: now.UTC().Format(time.DateOnly), By: "probe",
+		Pattern: r.Model, EAS: r.EAS, Window: max(s.Advertised, r.EAS), Encoding: s.Encoding,
+		Confidence: attention.ConfidenceMedium, Source: r.Source(),
+		Updated: now.UTC().Format(time.DateOnly), By: "probe",
 	}
 }

@@ -82,7 +82,8 @@ func Build(seed uint64, length, index int, count func(string) int) Item {
 // filler is a sentence without digits or names that no question asks about.
 func filler(rng *rand.Rand, words map[string][]string) string {
 	pick := func(section string) string { return words[section][rng.IntN(len(words[section]))] }
-	return fmt.Sprintf("%s, %s %s %s %s, %s.", pick("times"), pick("people"), pick("verbs"), pick("things"), pick("places"), pick("tails"))
+	return fmt.Sprintf("%s, %s %s %s %s, %s.",
+		pick("times"), pick("people"), pick("verbs"), pick("things"), pick("places"), pick("tails"))
 }
 
 // wordLists are the lists of words.txt, by section.

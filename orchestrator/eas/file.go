@@ -45,7 +45,8 @@ func PutProjectRow(dir string, trust *consent.Trust, r attention.Row) error {
 	if err != nil {
 		return err
 	}
-	if err := putRow(session.EASProjectFile(dir), r, 0o755, 0o644); err != nil || trust == nil || before.Hash != "" && !approved {
+	err = putRow(session.EASProjectFile(dir), r, 0o755, 0o644)
+	if err != nil || trust == nil || before.Hash != "" && !approved {
 		return err
 	}
 	_, now, err := session.ProjectEAS(dir)

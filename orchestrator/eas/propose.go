@@ -23,7 +23,9 @@ import (
 // Propose returns the open proposals, how many there are in all, and notes for the user. names
 // are models for which it first searches published figures. reader reads those and words the
 // proposals; if nil, neither happens.
-func Propose(ctx context.Context, svc *session.Service, builtin []byte, evidence string, names []string, reader func() (model.Model, error)) (open []proposal.Proposal, all int, notes []string, err error) {
+func Propose(
+	ctx context.Context, svc *session.Service, builtin []byte, evidence string, names []string, reader func() (model.Model, error),
+) (open []proposal.Proposal, all int, notes []string, err error) {
 	if len(names) > 0 {
 		if reader == nil {
 			return nil, 0, nil, session.Usagef("eas reflect: --search needs a model that reads what is found: add --model NAME")
@@ -54,7 +56,9 @@ func Propose(ctx context.Context, svc *session.Service, builtin []byte, evidence
 // Gather returns the proposals that the evidence of a home supports: probes, tasks, the
 // built-in table, published figures, and the table in the file evidence, which may be empty.
 // The notes name what it could not read.
-func Gather(ctx context.Context, svc *session.Service, builtin []byte, evidence string) (found []proposal.Proposal, notes []string, err error) {
+func Gather(
+	ctx context.Context, svc *session.Service, builtin []byte, evidence string,
+) (found []proposal.Proposal, notes []string, err error) {
 	h := svc.Home
 	table, err := session.LoadEAS(builtin, h.EASOverlay(), consent.OpenTrust(h.Approvals()), ".")
 	if err != nil {
@@ -114,7 +118,9 @@ func probeProposals(h taskdir.Home, t *attention.Table) (found []proposal.Propos
 			continue
 		}
 		if now := t.Lookup(rep.Row.Pattern); rep.Result.FailsAt == 0 && rep.Row.EAS < now.EAS {
-			notes = append(notes, fmt.Sprintf("the probe of %s found no length up to %d that fails, which says nothing against %d; ask longer texts", rep.Row.Pattern, rep.Row.EAS, now.EAS))
+			notes = append(notes, fmt.Sprintf(
+				"the probe of %s found no length up to %d that fails, which says nothing against %d; ask longer texts",
+				rep.Row.Pattern, rep.Row.EAS, now.EAS))
 			continue
 		}
 		found = append(found, proposal.FromProbe(*rep.Row, t)...)
@@ -148,7 +154,9 @@ func readHistory(ctx context.Context, h taskdir.Home) (*proposal.History, []stri
 
 // Word lets a model word and order the proposals. If the model fails, nothing changes; the
 // notes report it.
-func Word(ctx context.Context, reader func() (model.Model, error), open []proposal.Proposal) ([]proposal.Proposal, []string, error) {
+func Word(
+	ctx context.Context, reader func() (model.Model, error), open []proposal.Proposal,
+) ([]proposal.Proposal, []string, error) {
 	m, err := reader()
 	if err != nil {
 		return nil, nil, err
