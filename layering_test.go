@@ -72,8 +72,8 @@ var orchestrator = strings.Fields(`
 	guard/autorun guard/approval guard/quarantine guard/confine guard guard/consent guard/research
 	tool/spelling tool tool/file tool/plan tool/search tool/shell tool/subagent tool/timeline tool/web tool/command tool/mcp
 	agent
-	state/steps state/projection state taskdir notice journal memory jobs workspace toolset gate gate/gatetest leftover inspect
-	feature/mail feature/repeat feature/research tool/builtin
+	state/steps state/projection state taskdir notice journal memory workspace toolset gate gate/gatetest leftover inspect
+	feature/jobs feature/mail feature/repeat feature/research tool/builtin
 	runtime session eas
 	beside/client beside/reader beside/kept beside beside/continuation
 `)

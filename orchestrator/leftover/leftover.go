@@ -8,12 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
-	"anamnesis/orchestrator/jobs"
 	"anamnesis/orchestrator/journal"
-	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/state/projection"
 	"anamnesis/orchestrator/taskdir"
@@ -44,12 +41,6 @@ func New(p *workspace.Place, atWork func(task string) bool) *Leftovers {
 // world can be read.
 func (l *Leftovers) EndProcesses() error {
 	return errors.Join(endLeftovers(l.State()), l.endSubagentLeftovers())
-}
-
-// Close records the end of background commands and subagents that an earlier process
-// began.
-func (l *Leftovers) Close(ctx context.Context) error {
-	return errors.Join(l.CloseLostJobs(ctx), l.CloseSubagents(ctx))
 }
 
 // CloseSubagents records the end of subagents that an earlier process began.
@@ -212,46 +203,4 @@ func recordedEffect(s *state.State, call string) string {
 		}
 	}
 	return ""
-}
-
-// EndJobs ends the background commands that began in some steps, and returns their names.
-func (l *Leftovers) EndJobs(ctx context.Context, steps []int) ([]string, error) {
-	var names []string
-	for _, r := range slices.Clone(l.State().Jobs.Running) {
-		if !slices.Contains(steps, r.Step) {
-			continue
-		}
-		names = append(names, fmt.Sprintf("%s (%s)", r.Job, quote.OneLine(r.Command, notice.MaxDelivered)))
-		if l.place.Jobs.EndByJump(r.Job) {
-			continue
-		}
-		if err := l.closeLostJob(ctx, r, ""); err != nil { // a user's jump may follow a crashed process
-			return nil, err
-		}
-	}
-	return names, l.Settle()
-}
-
-// CloseLostJobs records the end of background commands that an earlier process began: they
-// ended with it.
-func (l *Leftovers) CloseLostJobs(ctx context.Context) error {
-	for _, r := range slices.Clone(l.State().Jobs.Running) {
-		if l.place.Jobs.Owns(r.Job) {
-			continue
-		}
-		if err := l.closeLostJob(ctx, r, fmt.Sprintf(
-			"[background] %s (%s) was ended when the program stopped. Start it again if it is still needed.", r.Job, quote.OneLine(r.Command, notice.MaxDelivered))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// closeLostJob ends what is left of a background command of an earlier process and records it.
-// notice is shown to the model, if not empty.
-func (l *Leftovers) closeLostJob(ctx context.Context, r state.RunningJob, notice string) error {
-	if err := guard.EndLeftover(op.ToolStarted{Call: r.Call, PID: r.PID, StartTime: r.StartTime, BootID: r.BootID}); err != nil {
-		return fmt.Errorf("end the background task %s: %w", r.Job, err)
-	}
-	return l.Record(ctx, &op.JobEnded{Job: r.Job, Why: jobs.Lost, Notice: notice})
 }

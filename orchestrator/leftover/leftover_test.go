@@ -3,14 +3,12 @@ package leftover
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/jobs"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/state"
@@ -48,7 +46,7 @@ func open(t *testing.T, root, id string, parent *op.Parent, bodies ...op.Body) *
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ledger.Journal.Close() })
-	p := workspace.NewPlace(world, ledger, workspace.Options{Jobs: jobs.New(jobs.Options{Task: id, Home: h, Dir: filepath.Join(h.Task(id), "jobs")})})
+	p := workspace.NewPlace(world, ledger, workspace.Options{})
 	all := append([]op.Body{&op.TaskOpened{Task: id, Dir: dir, Parent: parent}, &op.UserSaid{Text: "go", Source: op.SourceRequest}, &op.WorldSaved{}, &op.ModelAsked{LastSeq: 3}}, bodies...)
 	if err := p.Record(t.Context(), all...); err != nil {
 		t.Fatal(err)
@@ -95,41 +93,6 @@ func TestCloseUnknown(t *testing.T) {
 	}
 	if next = state.Next(p.State(), state.Limits{}); next.Kind != state.ActSaveWorld {
 		t.Errorf("then Next = %+v, want the step to end", next)
-	}
-}
-
-// TestLostJobs: background commands of an earlier process are over. Those that a jump leaves
-// are ended without a notice, because the jump names them.
-func TestLostJobs(t *testing.T) {
-	started := func(id string) *op.JobStarted {
-		return &op.JobStarted{Job: id, Call: "c1", Command: "sleep 1000", PID: 1 << 30, BootID: "another boot"}
-	}
-	p := open(t, t.TempDir(), "t", nil, &op.ModelReplied{}, started("bg_1"), started("bg_2"))
-	l := New(p, none)
-	step := p.State().Jobs.Running[0].Step
-	if names, err := l.EndJobs(t.Context(), []int{step + 1}); err != nil || len(names) != 0 || len(p.State().Jobs.Running) != 2 {
-		t.Fatalf("of another step: ended %q, %v", names, err)
-	}
-	if err := l.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if len(p.State().Jobs.Running) != 0 {
-		t.Errorf("still running: %+v", p.State().Jobs.Running)
-	}
-	text := ""
-	for _, m := range p.State().Context.Chat() {
-		text += m.Text
-	}
-	for _, id := range []string{"bg_1", "bg_2"} {
-		if n := strings.Count(text, "[background] "+id+" (sleep 1000) was ended when the program stopped."); n != 1 {
-			t.Errorf("the model is told %d times of %s:\n%s", n, id, text)
-		}
-	}
-
-	p = open(t, t.TempDir(), "t", nil, &op.ModelReplied{}, started("bg_1"))
-	names, err := New(p, none).EndJobs(t.Context(), []int{p.State().Jobs.Running[0].Step})
-	if err != nil || !slices.Equal(names, []string{"bg_1 (sleep 1000)"}) || len(p.State().Jobs.Running) != 0 {
-		t.Errorf("a jump ended %q, %v; running: %+v", names, err, p.State().Jobs.Running)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/jobs"
+	"anamnesis/orchestrator/feature/jobs"
 	"anamnesis/orchestrator/optest"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
@@ -31,17 +31,17 @@ func waits(name string) tool.JobStart {
 func TestJobLimits(t *testing.T) {
 	task, _ := newTask(t, "turns: []", Options{})
 	for range jobs.Max {
-		if _, err := task.Place.Jobs.Begin(waits("x")); err != nil {
+		if _, err := task.features.jobs.Begin(waits("x")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := task.Place.Jobs.Begin(waits("x")); err == nil || !strings.Contains(err.Error(), "TaskStop") {
+	if _, err := task.features.jobs.Begin(waits("x")); err == nil || !strings.Contains(err.Error(), "TaskStop") {
 		t.Errorf("one too many: %v", err)
 	}
-	if j, err := task.Place.Jobs.Stop("bg_3"); err != nil || j.Why != jobs.Stopped {
+	if j, err := task.features.jobs.Stop("bg_3"); err != nil || j.Why != jobs.Stopped {
 		t.Fatalf("stop: %+v, %v", j, err)
 	}
-	id, err := task.Place.Jobs.Begin(waits("x"))
+	id, err := task.features.jobs.Begin(waits("x"))
 	if err != nil || id != "bg_17" {
 		t.Errorf("after one was ended: %s, %v", id, err)
 	}
@@ -57,13 +57,13 @@ func TestJobThatCannotBegin(t *testing.T) {
 	s := tool.JobStart{Run: func(context.Context, io.Writer, func(op.ToolStarted) error) (tool.JobEnd, error) {
 		return tool.JobEnd{}, want
 	}}
-	if _, err := task.Place.Jobs.Begin(s); !errors.Is(err, want) {
+	if _, err := task.features.jobs.Begin(s); !errors.Is(err, want) {
 		t.Errorf("err %v", err)
 	}
 	if err := task.Ledger.Settle(); err != nil || strings.Contains(task.Ledger.State().Context.Chat()[0].Text, "[background") {
 		t.Errorf("the model is told of it: %v", err)
 	}
-	if l, err := task.Place.Jobs.List(); err != nil || len(l) != 0 {
+	if l, err := task.features.jobs.List(); err != nil || len(l) != 0 {
 		t.Errorf("jobs %v", l)
 	}
 }
@@ -82,7 +82,7 @@ func TestJobOutput(t *testing.T) {
 		}
 		return run(ctx, out, started)
 	}
-	id, err := task.Place.Jobs.Begin(s)
+	id, err := task.features.jobs.Begin(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestJobOutput(t *testing.T) {
 		want string
 		next int64
 	}{{0, 4, "0123", 4}, {-4, 100, "cdef", jobs.MaxBytes}, {jobs.MaxBytes + 5, 10, "", jobs.MaxBytes}, {-1 << 40, 2, "01", 2}} {
-		out, err := task.Place.Jobs.Output(id, tc.from, tc.n)
+		out, err := task.features.jobs.Output(id, tc.from, tc.n)
 		if err != nil || out.Text != tc.want || out.Next != tc.next || out.Dropped != 1<<20 {
 			t.Errorf("from %d: %q, next %d, dropped %d, %v", tc.from, out.Text, out.Next, out.Dropped, err)
 		}
@@ -106,7 +106,7 @@ func TestLostJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := task.left.CloseLostJobs(t.Context()); err != nil {
+		if err := task.features.jobs.CloseLost(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -154,7 +154,7 @@ func TestDroppedJumpAndJobs(t *testing.T) {
 			if !errors.Is(err, state.ErrNotJumped) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("the jump: %v, want %q", err, tc.want)
 			}
-			list, err := task.Place.Jobs.List()
+			list, err := task.features.jobs.List()
 			if err != nil || len(list) != 1 || (list[0].Why == jobs.ByJump) != tc.late {
 				t.Errorf("jobs %+v, %v", list, err)
 			}

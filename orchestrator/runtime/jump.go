@@ -124,7 +124,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 		return t.dropJump(keep, err.Error())
 	}
 	discarded := t.Ledger.State().Discarded(to)
-	ended, err := t.left.EndJobs(keep, discarded)
+	ended, err := t.features.jobs.EndOf(keep, discarded)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/jobs"
 	"anamnesis/orchestrator/feature/mail"
 	"anamnesis/orchestrator/feature/repeat"
 	"anamnesis/orchestrator/feature/research"
@@ -21,15 +22,17 @@ import (
 // how each is made, its tools, its checks and its effects.
 type features struct {
 	gate      *gate.Gate
+	jobs      *jobs.Jobs
 	mail      *mail.Sender
 	repeat    *repeat.Guard
 	research  *research.Guard
 	subagents *subagents
 }
 
-func newFeatures(o *Options, p *workspace.Place, tools *toolset.Set, g gate.Options, box *sandbox) features {
+func newFeatures(o *Options, p *workspace.Place, js *jobs.Jobs, tools *toolset.Set, g gate.Options, box *sandbox) features {
 	f := features{
 		gate: gate.New(p, g),
+		jobs: js,
 		mail: mail.New(p, func(ops []op.Op) []string {
 			effects, _ := subagentsIn(p, ops)
 			return effects
@@ -47,7 +50,7 @@ func newRunner(o *Options, p *workspace.Place, m *memory.Memory, tools *toolset.
 	r := &runner{
 		ledger: p.Ledger, place: p, memory: m, tools: tools, sandbox: box, callbacks: &o.Callbacks, grace: o.Grace, ask: u.ask,
 		env: tool.Env{
-			Dir: p.Dir, Timeline: taskTimeline{p.Ledger, m}, Redactor: p.Journal.Redactor(), Jobs: p.Jobs, Todos: p.CurrentTodos,
+			Dir: p.Dir, Timeline: taskTimeline{p.Ledger, m}, Redactor: p.Journal.Redactor(), Jobs: f.jobs, Todos: p.CurrentTodos,
 		},
 	}
 	if len(o.Subagents) > 0 {

@@ -101,7 +101,7 @@ func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error
 
 // author returns whose a change is that no call of this task made.
 func (p *Place) author() string {
-	if p.State().AuthorUnknown() || p.Jobs != nil && p.Jobs.Begun() > p.State().Jobs.Begun {
+	if p.State().AuthorUnknown() || p.JobsBegun != nil && p.JobsBegun() > p.State().Jobs.Begun {
 		return state.ChangedUnknown
 	}
 	return state.ChangedByUser

@@ -10,7 +10,6 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
-	"anamnesis/orchestrator/jobs"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/worldstate"
 )
@@ -79,7 +78,8 @@ func (d *Directory) Root() (*os.Root, error) {
 // Options are what a place knows of its task beside the record. The zero value is a place without
 // commands, whose task nobody began.
 type Options struct {
-	Jobs *jobs.Jobs // background commands; nil: none
+	// JobsBegun returns how many background commands the task has begun; nil: none.
+	JobsBegun func() int
 	// Abandon ends an interrupted jump or restore with the present files.
 	Abandon bool
 	// Changed passes a change on to the task that began this one in the same directory; nil if

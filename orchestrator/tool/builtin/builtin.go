@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/orchestrator/feature/jobs"
 	"anamnesis/orchestrator/feature/mail"
 	"anamnesis/orchestrator/feature/research"
 	"anamnesis/orchestrator/tool"
@@ -30,11 +31,8 @@ type Options struct {
 
 // Tools lists every built-in tool, in the order the model is offered them.
 func Tools(o Options) []tool.Tool {
-	tools := []tool.Tool{
-		shell.Bash(),
-		shell.TaskList(),
-		shell.TaskOutput(),
-		shell.TaskStop(),
+	tools := append([]tool.Tool{shell.Bash()}, jobs.Tools()...)
+	tools = append(tools,
 		file.ReadFile(o.AllowSecrets),
 		file.WriteFile(),
 		file.StrReplaceFile(),
@@ -48,7 +46,7 @@ func Tools(o Options) []tool.Tool {
 		timeline.JumpToStep(),
 		timeline.Recall(),
 		research.Tool(nil),
-	}
+	)
 	if s, ok := web.SearchWeb(o.Web); ok {
 		tools = append(tools, s)
 	}

@@ -45,10 +45,10 @@ func earlierJobs(h taskdir.Home, task string, upTo int) ([]tool.Job, error) {
 func (js *Jobs) past() ([]*job, error) {
 	js.pastMu.Lock()
 	defer js.pastMu.Unlock()
-	if js.o.Before == 0 || js.earlier != nil {
+	if js.before == 0 || js.earlier != nil {
 		return js.earlier, nil
 	}
-	found, err := earlierJobs(js.o.Home, js.o.Task, js.o.Before)
+	found, err := earlierJobs(js.ledger.Home, js.ledger.ID, js.before)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (js *Jobs) past() ([]*job, error) {
 }
 
 // output is the file of a job's output.
-func (js *Jobs) output(id string) string { return filepath.Join(js.o.Dir, id+".log") }
+func (js *Jobs) output(id string) string { return filepath.Join(js.dir, id+".log") }
 
 // readOutput reads a part of a job's output. A job of an earlier process
 // has no open file.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -40,7 +42,9 @@ const (
 // Jobs are the background commands of this process. It implements tool.Jobs; its
 // methods may be called from any goroutine.
 type Jobs struct {
-	o Options
+	ledger *journal.Ledger
+	dir    string // of the files of output
+	before int    // the highest number used by an earlier process
 
 	mu   sync.Mutex
 	n    int // ids given out in the task
@@ -51,17 +55,11 @@ type Jobs struct {
 	earlier []*job // of earlier processes; nil: not read yet
 }
 
-// Options configure a task's jobs.
-type Options struct {
-	Task   string
-	Home   taskdir.Home
-	Dir    string                                     // of the files of output
-	Before int                                        // the highest number used by an earlier process
-	Post   func(ctx context.Context, b op.Body) error // records an operation
-}
-
 // New returns the jobs of a task, none of which runs yet.
-func New(o Options) *Jobs { return &Jobs{o: o, n: o.Before} }
+func New(l *journal.Ledger) *Jobs {
+	begun := l.State().Jobs.Begun
+	return &Jobs{ledger: l, dir: filepath.Join(l.Home.Task(l.ID), "jobs"), before: begun, n: begun}
+}
 
 // job is one command. Its fields are guarded by jobs.mu.
 type job struct {
@@ -84,7 +82,7 @@ func (js *Jobs) Begin(s tool.JobStart) (string, error) {
 		defer close(j.done)
 		running := false
 		end, err := s.Run(ctx, jobWriter{js, j}, func(p op.ToolStarted) error {
-			err := js.o.Post(context.WithoutCancel(ctx), &op.JobStarted{
+			err := js.ledger.Journal.Post(context.WithoutCancel(ctx), &op.JobStarted{
 				Job: j.ID, Call: s.Call, Command: s.Command, Timeout: int(s.Timeout / time.Second), PID: p.PID, StartTime: p.StartTime, BootID: p.BootID})
 			running = err == nil
 			if running {
@@ -131,7 +129,7 @@ func (js *Jobs) enter(s tool.JobStart) (*job, context.Context, error) {
 		return nil, nil, fmt.Errorf("%d commands run in the background already; end one with TaskStop", running)
 	}
 	id := fmt.Sprintf("%s%d", state.JobPrefix, js.n+1)
-	if err := os.MkdirAll(js.o.Dir, 0o700); err != nil {
+	if err := os.MkdirAll(js.dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("keep the output of %s: %w", id, err)
 	}
 	file, err := os.OpenFile(js.output(id), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
@@ -166,7 +164,7 @@ func (js *Jobs) leave(ctx context.Context, j *job, end tool.JobEnd) {
 		b.Notice = fmt.Sprintf("[background] %s (%s) was ended: %s", j.ID, quote.OneLine(j.Command, notice.MaxDelivered), j.Note)
 	}
 	js.mu.Unlock()
-	if err := js.o.Post(ctx, b); err != nil && !errors.Is(err, taskdir.ErrNotLive) {
+	if err := js.ledger.Journal.Post(ctx, b); err != nil && !errors.Is(err, taskdir.ErrNotLive) {
 		js.mu.Lock()
 		j.Note = strings.TrimSpace(j.Note + " Its end could not be recorded: " + err.Error())
 		js.mu.Unlock()

@@ -1,0 +1,152 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"anamnesis/orchestrator/tool"
+)
+
+// Limits of TaskOutput.
+const (
+	maxWaitSeconds     = 60     // that it waits
+	defaultOutputBytes = 20_000 // that it shows by default
+	maxOutputBytes     = 100_000
+)
+
+// Tools are TaskList, TaskOutput and TaskStop, for commands that Bash and Task run in the background.
+func Tools() []tool.Tool { return []tool.Tool{taskList{}, taskOutput{}, taskStop{}} }
+
+type taskList struct{}
+
+func (taskList) Spec() tool.Spec {
+	return tool.Spec{Name: "TaskList", Description: "List background commands and their status.",
+		Schema: tool.Params(), ReadOnly: true}
+}
+
+func (taskList) Call(ctx context.Context, env *tool.Env, _ json.RawMessage) (tool.Result, error) {
+	if env.Jobs == nil {
+		return noJobs(), ctx.Err()
+	}
+	var lines []string
+	list, err := env.Jobs.List()
+	if err != nil {
+		return tool.Errorf("%v.", err), ctx.Err()
+	}
+	for _, j := range list {
+		lines = append(lines, fmt.Sprintf("%s %s: %s", j.ID, statusOf(j), j.Command))
+	}
+	if len(lines) == 0 {
+		return tool.Textf("No command was begun in the background."), ctx.Err()
+	}
+	return tool.Textf("%s", strings.Join(lines, "\n")), ctx.Err()
+}
+
+func noJobs() tool.Result { return tool.Errorf("There are no background commands here.") }
+
+// statusOf describes a job's state.
+func statusOf(j tool.Job) string {
+	text := map[string]string{
+		"": "runs", "exit": "ended", "timeout": "ended, because its time was up", "stopped": "was ended by TaskStop",
+		"jump": "was ended by a jump", "closed": "was ended with the program", "lost": "was ended when the program stopped",
+	}[j.Why]
+	if j.Why == "exit" {
+		text += fmt.Sprintf(" with exit code %d", j.Exit)
+	}
+	if j.Note != "" {
+		text += " (" + j.Note + ")"
+	}
+	return fmt.Sprintf("%s, %d bytes of output", text, j.Bytes)
+}
+
+type taskOutput struct{}
+
+func (taskOutput) Spec() tool.Spec {
+	return tool.Spec{
+		Name: "TaskOutput",
+		Description: fmt.Sprintf("Return the output of a background command, standard output and standard error combined, and its status. Without from, returns the last %d bytes; "+
+			"the result names the byte to continue from.", defaultOutputBytes),
+		Schema: tool.Params(
+			taskID(),
+			tool.Param{Name: "from", Schema: tool.Int("Byte to start at; a negative number counts from the end.", -1<<40, 1<<40)},
+			tool.Param{Name: "limit", Schema: tool.Int(fmt.Sprintf("Maximum number of bytes to return, default %d.", defaultOutputBytes), 1, maxOutputBytes)},
+			tool.Param{Name: "wait", Schema: tool.Int("Seconds to wait for the command to end first, default 0.", 0, maxWaitSeconds)},
+		),
+		ReadOnly: true,
+	}
+}
+
+func taskID() tool.Param {
+	return tool.Param{Name: "task_id", Required: true, Schema: tool.Text("Id of the background command, such as bg_1.")}
+}
+
+func (taskOutput) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+	a, err := tool.Decode[struct {
+		TaskID string `json:"task_id"`
+		From   *int64 `json:"from"`
+		Limit  int    `json:"limit"`
+		Wait   int    `json:"wait"`
+	}](args)
+	switch {
+	case err != nil:
+		return tool.Result{}, err
+	case env.Jobs == nil:
+		return noJobs(), ctx.Err()
+	}
+	if a.Limit == 0 {
+		a.Limit = defaultOutputBytes
+	}
+	from := int64(-a.Limit)
+	if a.From != nil {
+		from = *a.From
+	}
+	if a.Wait > 0 {
+		if err := env.Jobs.Wait(ctx, a.TaskID, time.Duration(a.Wait)*time.Second); err != nil {
+			return tool.Errorf("%v.", err), ctx.Err()
+		}
+	}
+	out, err := env.Jobs.Output(a.TaskID, from, a.Limit)
+	if err != nil {
+		return tool.Errorf("%v.", err), ctx.Err()
+	}
+	text := strings.ToValidUTF8(out.Text, "\uFFFD")
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	notes := []string{fmt.Sprintf("%s %s", a.TaskID, statusOf(out.Job)), fmt.Sprintf("bytes %d to %d shown; from %d continues", out.From, out.Next, out.Next)}
+	if out.Dropped > 0 {
+		notes = append(notes, fmt.Sprintf("the last %d bytes were not kept", out.Dropped))
+	}
+	r := tool.Textf("%s[%s]", text, strings.Join(notes, "; "))
+	r.Network = out.Job.Network && out.Next > out.From
+	return r, ctx.Err()
+}
+
+type taskStop struct{}
+
+// Spec: it ends only what this task began, so it needs no approval.
+func (taskStop) Spec() tool.Spec {
+	return tool.Spec{Name: "TaskStop", Description: "End a background command and all processes it started.", Schema: tool.Params(taskID()), ReadOnly: true}
+}
+
+func (taskStop) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+	a, err := tool.Decode[struct {
+		TaskID string `json:"task_id"`
+	}](args)
+	switch {
+	case err != nil:
+		return tool.Result{}, err
+	case env.Jobs == nil:
+		return noJobs(), ctx.Err()
+	case ctx.Err() != nil:
+		return tool.Result{}, fmt.Errorf("stop %s: %w", a.TaskID, ctx.Err())
+	}
+	j, err := env.Jobs.Stop(a.TaskID)
+	if err != nil {
+		return tool.Errorf("%v.", err), nil
+	}
+	return tool.Textf("%s %s.", j.ID, statusOf(j)), nil
+}
