@@ -2,7 +2,6 @@ package notice
 
 import (
 	"fmt"
-	"strings"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
@@ -11,15 +10,6 @@ import (
 // EditedNote shows the model the arguments that replaced those of its call.
 func EditedNote(args string) string {
 	return "The user edited this call before it ran. What ran has these arguments: " + args + "\n\n"
-}
-
-// ReminderLead begins the line that gate's Remind adds.
-const ReminderLead = "\n[repeated] This same call"
-
-// WithoutReminder returns a result as the tool returned it.
-func WithoutReminder(b *op.ToolReturned) string {
-	text, _, _ := strings.Cut(b.Text, ReminderLead)
-	return text
 }
 
 // Held tells the model how the call ended the last time.

@@ -174,13 +174,16 @@ func (r earlier) refusal(name string) string {
 	return text + " It runs again once the files have changed. Otherwise change the arguments, look at something else, or jump to another step; to wait for something outside, sleep first in the same command."
 }
 
+// reminderLead begins the line of a reminder.
+const reminderLead = "\n[repeated] This same call"
+
 // reminder returns the end of the result of a second run, empty for others.
 func (r earlier) reminder() string {
 	switch {
 	case loop.RemindsStreak(r.row + 1):
-		return fmt.Sprintf(notice.ReminderLead+" was made %d times in a row now. If it brings nothing new, do something else; at the %dth it is not run.", r.row+1, loop.StreakBlockAt)
+		return fmt.Sprintf(reminderLead+" was made %d times in a row now. If it brings nothing new, do something else; at the %dth it is not run.", r.row+1, loop.StreakBlockAt)
 	case r.times+1 < loop.RemindAt:
 		return ""
 	}
-	return fmt.Sprintf(notice.ReminderLead+" was made before in this state of the files, %s. A third time it is not run.", r.where())
+	return fmt.Sprintf(reminderLead+" was made before in this state of the files, %s. A third time it is not run.", r.where())
 }
