@@ -286,7 +286,7 @@ func (t *Task) runCalls(ctx, keep context.Context, calls []state.CallState) erro
 // saveWorld ends the step under way with a checkpoint.
 func (t *Task) saveWorld(ctx context.Context) error {
 	id := t.Ledger.State().Steps.Next()
-	return t.Place.SaveStep(ctx, fmt.Sprintf("[step %d]", id)+t.features.mail.StepMark(id)+t.features.research.CiteLine(id))
+	return t.Place.SaveStep(ctx, t.features.stepMark(id))
 }
 
 // withinTime returns a context that ends when this process's time is used up.

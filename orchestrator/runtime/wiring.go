@@ -45,6 +45,11 @@ func newFeatures(o *Options, p *workspace.Place, js *jobs.Jobs, tools *toolset.S
 	return f
 }
 
+// stepMark is the line that ends a step in the context.
+func (f *features) stepMark(id int) string {
+	return fmt.Sprintf("[step %d]", id) + f.mail.StepMark(id) + f.research.CiteLine(id)
+}
+
 // newRunner returns what runs the task's calls.
 func newRunner(o *Options, p *workspace.Place, m *memory.Memory, tools *toolset.Set, box *sandbox, u *user, f features) *runner {
 	r := &runner{
