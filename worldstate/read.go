@@ -20,6 +20,8 @@ type Item struct {
 	Path string `json:"path"` // "" is the world itself
 	Side
 	SizeBytes int64 `json:"size"` // of a file's or link's bytes; 0 for a directory
+	// Secret: as that of a Change. Blob is empty, because a short secret can be found from its hash.
+	Secret bool `json:"secret,omitempty"`
 }
 
 // List returns what a snapshot holds at a path: the entries of a directory, sorted, or the item
@@ -37,7 +39,7 @@ func (w *World) List(ctx context.Context, id ID, path string) ([]Item, error) {
 	}
 	out := []Item{}
 	if e := list.Find(clean); e != nil && !e.IsDir() {
-		item, err := w.item(e)
+		item, err := w.item(id, e)
 		return append(out, item), err
 	}
 	for e := range list.All() {
@@ -47,7 +49,7 @@ func (w *World) List(ctx context.Context, id ID, path string) ([]Item, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		item, err := w.item(e)
+		item, err := w.item(id, e)
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", gitfmt.Short(id), err)
 		}
@@ -69,7 +71,7 @@ func (w *World) Stat(ctx context.Context, id ID, path string) (Item, error) {
 	}
 	var item Item
 	if err == nil {
-		item, err = w.item(list.Find(clean))
+		item, err = w.item(id, list.Find(clean))
 	}
 	if err != nil {
 		return Item{}, fmt.Errorf("stat in %s: %w", gitfmt.Short(id), err)
@@ -126,8 +128,8 @@ func (w *World) lookup(id ID, name string) (*tree.Listing, string, error) {
 	return list, clean, nil
 }
 
-// item returns the item of an entry. It reads the object's header for the size.
-func (w *World) item(e *tree.Entry) (Item, error) {
+// item returns the item of an entry of a snapshot. It reads the object's header for the size.
+func (w *World) item(id ID, e *tree.Entry) (Item, error) {
 	it := Item{Path: e.Path, Side: *diff.SideOf(e.State)}
 	if e.IsDir() {
 		return it, nil
@@ -138,6 +140,13 @@ func (w *World) item(e *tree.Entry) (Item, error) {
 	}
 	r.Close()
 	it.SizeBytes = size
+	c, err := w.byID(id)
+	if err != nil {
+		return it, err
+	}
+	if it.Secret = slices.Contains(c.Secrets, e.Path); it.Secret {
+		it.Blob = ""
+	}
 	return it, nil
 }
 

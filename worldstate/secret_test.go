@@ -16,7 +16,8 @@ import (
 func TestSecretsKept(t *testing.T) {
 	b := newBench(t, nil)
 	worldtest.Git(t, b.dir, "init", "-q")
-	b.write(".gitignore", ".env*\n*.sqlite3\n*.log\nbuild/\n")
+	b.write(".gitignore", ".env*\n*.sqlite3\n*.local.*\n*.log\nbuild/\n")
+	b.write("settings.local.json", "{}")
 	b.write(".env", "KEY=hunter2\n")
 	b.write("sub/dev.sqlite3", "rows\n")
 	b.write("big.sqlite3", strings.Repeat("x", MaxSecretBytes+1))
@@ -25,7 +26,7 @@ func TestSecretsKept(t *testing.T) {
 	b.write(".env.example", "KEY=\n")
 	worldtest.Git(t, b.dir, "add", "-f", ".env.example")
 	first := b.save()
-	if first.Files != 4 { // .gitignore, .env, .env.example, sub/dev.sqlite3
+	if first.Files != 5 { // .gitignore, .env, .env.example, settings.local.json, sub/dev.sqlite3
 		t.Errorf("%d files are held", first.Files)
 	}
 	b.write(".env", "KEY=changed\n")
@@ -34,7 +35,7 @@ func TestSecretsKept(t *testing.T) {
 	if err := errors.Join(os.Remove(b.path(".env")), os.Remove(b.path("sub/dev.sqlite3"))); err != nil {
 		t.Fatal(err)
 	}
-	b.save()
+	third := b.save()
 
 	ctx := context.Background()
 	changes, err := b.w.Diff(ctx, first.ID, second.ID)
@@ -48,12 +49,20 @@ func TestSecretsKept(t *testing.T) {
 	if err := b.w.Content(ctx, first.ID, ".env", &shown); !errors.Is(err, ErrRefused) || strings.Contains(shown.String(), "hunter2") {
 		t.Errorf("Content: %v", err)
 	}
+	items, err := b.w.List(ctx, first.ID, "")
+	if err != nil || items[0].Path != ".env" || !items[0].Secret || items[0].Blob != "" {
+		t.Errorf("items: %+v, %v", items, err)
+	}
 	b.jump(first.ID)
 	if got, err := os.ReadFile(b.path(".env")); string(got) != "KEY=hunter2\n" {
 		t.Errorf(".env = %q, %v", got, err)
 	}
 	if got, err := os.ReadFile(b.path("sub/dev.sqlite3")); string(got) != "rows\n" {
 		t.Errorf("dev.sqlite3 = %q, %v", got, err)
+	}
+	plan, err := b.w.Plan(ctx, third.ID, nil)
+	if err != nil || len(plan.Keep) != 2 || plan.Keep[0].Reason != "ignored by the target's rules" {
+		t.Errorf("kept: %+v, %v", plan.Keep, err)
 	}
 }
 

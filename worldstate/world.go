@@ -51,10 +51,10 @@ type Options struct {
 	// one is left out and listed, which makes the snapshot incomplete; no restore writes or
 	// removes it. 0: DefaultFileLimitBytes; negative: no limit.
 	FileLimitBytes int64
-	// Secrets are patterns of file names, each with at most one *. A file of up to
-	// MaxSecretBytes with such a name that git ignores, in a directory that it does not, is in
-	// snapshots all the same, so that a restore brings it back; Patch and Content do not show
-	// it. nil: DefaultSecrets.
+	// Secrets are patterns of file names, as of path.Match. A file of up to MaxSecretBytes with
+	// such a name that git ignores, in a directory that it does not, is in snapshots all the
+	// same, so that a restore brings it back; Patch and Content do not show it.
+	// nil: DefaultSecrets.
 	Secrets []string
 	// Exclude lists absolute paths that are never part of the world, such as the program's own
 	// state if it is inside. The store is always excluded.

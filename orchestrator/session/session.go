@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -347,12 +346,9 @@ func (s *Service) Follow(task string) (*taskdir.Follower, error) {
 // RealDir returns a directory's absolute path without links, by which a project's approvals
 // are stored.
 func RealDir(dir string) (string, error) {
-	abs, err := filepath.Abs(dir)
-	if err == nil {
-		abs, err = filepath.EvalSymlinks(abs)
-	}
+	real, err := taskdir.WorldDir(dir)
 	if err != nil {
-		return "", Usagef("directory %s: %w", dir, err)
+		err = Usagef("%w", err)
 	}
-	return abs, nil
+	return real, err
 }

@@ -1,10 +1,12 @@
 package taskdir
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"anamnesis/opstream/op"
 	"anamnesis/worldstate"
@@ -343,24 +346,21 @@ func OutsideHome(h Home, dir string) error {
 	return nil
 }
 
-// WorldDir resolves the directory of a world: absolute, without links.
+// WorldDir resolves the directory of a world: absolute, without links. Errors:
+// worldstate.ErrNoDirectory.
 func WorldDir(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return "", fmt.Errorf("world %s: %w", dir, err)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
 	}
-	real, err := filepath.EvalSymlinks(abs)
-	if err != nil {
-		return "", fmt.Errorf("world %s: %w", dir, err)
+	info, statErr := os.Stat(abs)
+	switch err = cmp.Or(err, statErr); {
+	case err == nil && info.IsDir():
+		return abs, nil
+	case err == nil:
+		err = &fs.PathError{Op: "open", Path: abs, Err: syscall.ENOTDIR}
 	}
-	info, err := os.Stat(real)
-	if err != nil {
-		return "", fmt.Errorf("world %s: %w", dir, err)
-	}
-	if !info.IsDir() {
-		return "", fmt.Errorf("world %s: not a directory", dir)
-	}
-	return real, nil
+	return "", fmt.Errorf("%w: %w", worldstate.ErrNoDirectory, err)
 }
 
 // VaultName is the file's name, beside the stream.

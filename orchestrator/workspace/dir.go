@@ -16,7 +16,7 @@ import (
 func WantDir(task, dir string) error {
 	gone, err := DirGone(task, dir)
 	if err == nil && gone {
-		err = fmt.Errorf("%[1]w: task %[2]s works in %[3]s; if it was moved, 'anamnesis resume %[2]s --dir DIR' continues there; else put it back, or 'anamnesis jump %[2]s STEP' recreates it", ErrNoDirectory, task, dir)
+		err = fmt.Errorf("%[1]w: task %[2]s works in %[3]s; if it was moved, 'anamnesis resume %[2]s --dir DIR' continues there; else put it back, or 'anamnesis world restore --task %[2]s STEP' recreates it", ErrNoDirectory, task, dir)
 	}
 	return err
 }

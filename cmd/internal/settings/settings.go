@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -88,7 +89,7 @@ func keys() []key {
 			check: positive(time.ParseDuration), tightens: lower(time.ParseDuration)},
 		{name: "max_outage", about: "how long a failing provider is waited for (default: 24h, 10m in a session)",
 			check: positive(time.ParseDuration), tightens: lower(time.ParseDuration)},
-		{name: "keep_ignored", about: "names of small ignored files that snapshots hold, such as .env* *.db; none: no file", check: text, tightens: same},
+		{name: "keep_ignored", about: "names of small ignored files that snapshots hold, such as .env* *.db; none: no file", check: globs, tightens: same},
 		{name: "theme", initial: "auto", about: "colours: auto, dark, light or none",
 			check: oneOf("auto", "dark", "light", "none")},
 	}
@@ -115,6 +116,15 @@ func lower[N cmp.Ordered](parse func(string) (N, error)) func(next, now string) 
 		limit, unset := parse(now)
 		return err == nil && (unset != nil || n <= limit)
 	}
+}
+
+func globs(s string) error {
+	for p := range strings.FieldsSeq(s) {
+		if _, err := path.Match(p, ""); err != nil {
+			return fmt.Errorf("%q: %w", p, err)
+		}
+	}
+	return nil
 }
 
 func oneOf(names ...string) func(string) error {

@@ -89,10 +89,10 @@ func (p *planner) decide(path string, now, want tree.State) {
 		p.kept[Shown(path, now)] = gitfmt.KeepLeftOut + skip.Reason
 	case want.Absent() && skipped:
 		p.kept[Shown(path, now)] = gitfmt.KeepUnread
-	case want.Absent() && slices.Contains(p.Now.Secrets, path):
-		p.kept[path] = gitfmt.KeepIgnoredNow
 	case want.Absent() && p.Policy.Ignored(path, now.IsDir()):
 		p.kept[Shown(path, now)] = gitfmt.KeepIgnored
+	case want.Absent() && slices.Contains(p.Now.Secrets, path):
+		p.kept[path] = gitfmt.KeepIgnoredNow
 	case now.Absent() && p.ignoredNow(path):
 		p.decideIgnored(path, want)
 	default:

@@ -7,7 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
+	"path"
 	"sync"
 	"sync/atomic"
 
@@ -270,8 +270,7 @@ const MaxSecretBytes = 1 << 20
 // isSecret reports whether a name is one of Options.Secrets.
 func (s *scanner) isSecret(name string) bool {
 	for _, p := range s.patterns {
-		before, after, star := strings.Cut(p, "*")
-		if name == p || star && len(name) >= len(p)-1 && strings.HasPrefix(name, before) && strings.HasSuffix(name, after) {
+		if found, err := path.Match(p, name); found && err == nil {
 			return true
 		}
 	}
