@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/cmd/internal/exit"
 )
 
 // terminal is a program at a terminal of its own, with somebody who answers.
@@ -195,6 +197,27 @@ func TestOfferOllama(t *testing.T) {
 	p.sees("again to leave")
 	p.keys("\x03")
 	if code, text := p.ends(); code != 0 {
+		t.Errorf("exit %d:\n%s", code, text)
+	}
+}
+
+// TestSessionEvicted: a session that was asked to stop within a turn ends with the code that says so.
+func TestSessionEvicted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	script := filepath.Join(dir, "words.yaml")
+	if err := os.WriteFile(script, []byte(`turns: [{calls: [{name: Bash, arguments: {command: "echo begun; exec sleep 100"}}]}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0], "Do it.", "--model", "script:"+script, "--approval", "auto", "--sandbox", "off", "--grace", "10ms")
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "ANAMNESIS_HOME="+filepath.Join(dir, "home"), "TERM=xterm-256color", "ANAMNESIS_THEME=dark")
+	p := onTerminal(t, cmd)
+	p.sees("begun")
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code, text := p.ends(); code != exit.Evicted || !strings.Contains(text, "the program was asked to stop (SIGTERM)") {
 		t.Errorf("exit %d:\n%s", code, text)
 	}
 }

@@ -189,7 +189,7 @@ func (s *Seat) draw(ctx context.Context, svc *session.Service, set *settings.Set
 		return s.drawOffered(ctx, set, w, o)
 	case res.Err != nil && o.Once:
 		return exit.Report(res.Err)
-	case res.Ran && o.Once:
+	case res.Ran && (o.Once || res.Last.Reason == "evicted"):
 		return console.Ended(res.Task, res.Last)
 	}
 	return nil
