@@ -3,6 +3,7 @@ package guard
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -15,8 +16,9 @@ import (
 	"anamnesis/orchestrator/guard/quarantine"
 )
 
-// NewSandbox determines what this kernel offers by trying it: it starts and ends at most three
-// processes. ConfineOff returns nil. Missing parts are not an error; see Missing.
+// NewSandbox determines what this kernel offers by trying it: it starts and ends at most five
+// processes. ConfineOff returns nil. Missing parts are not an error, see Missing; a supervisor
+// that does not start even without them is one.
 func NewSandbox(ctx context.Context, o SandboxOptions) (*Sandbox, error) {
 	if !supervised.Load() {
 		return nil, ErrNoSupervisor
@@ -53,18 +55,25 @@ func NewSandbox(ctx context.Context, o SandboxOptions) (*Sandbox, error) {
 		{Namespaces: true, Landlock: ll, Seccomp: true},
 		{Landlock: ll, Seccomp: true},
 		{Landlock: ll},
+		{},
 	} {
 		s.parts = p
-		err := s.try(ctx)
+		err = s.try(ctx)
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("try the sandbox: %w", context.Cause(ctx))
+			err = context.Cause(ctx)
+			break
 		}
 		if err == nil {
 			return s, nil
 		}
+		// A limit that is reached says nothing of the kernel; fewer parts would be a weaker
+		// sandbox for the wrong reason.
+		limits := []error{unix.EAGAIN, unix.EMFILE, unix.ENFILE, unix.ENOMEM}
+		if slices.ContainsFunc(limits, func(limit error) bool { return errors.Is(err, limit) }) {
+			break
+		}
 	}
-	s.parts = confine.Parts{}
-	return s, nil
+	return nil, fmt.Errorf("try the sandbox: %w", err)
 }
 
 // try starts a supervisor in the sandbox and ends it again.
