@@ -624,16 +624,16 @@ func (s *stage) jsonOf(v any, args []string) {
 	}
 }
 
-// reaches approves the draft that was written of the agent's session, and has another
-// agent asked about the same error. It is shown the card with its prompt, or with the call
+// reaches approves the pair that the agent's session recorded, a failed command and its success, as a
+// card, and has another agent asked about the same error. It is shown the card with its prompt, or with the call
 // after that where the prompt's hook was not in time: no call fails.
 func (s *stage) reaches(next player) {
 	s.Helper()
-	var kb struct{ Cards []struct{ ID string } }
-	s.json(&kb, "kb", "list", "--state", "draft")
-	cards := kb.Cards
+	var kb struct{ Repairs []struct{ ID string } }
+	s.json(&kb, "kb", "repairs")
+	cards := kb.Repairs
 	if len(cards) == 0 {
-		s.Fatal("no card was written")
+		s.Fatal("no pair was recorded")
 	}
 	for _, c := range cards {
 		s.anamnesis("kb", "approve", c.ID)
