@@ -33,7 +33,6 @@ func homeArgs() map[string][]string {
 		"kb retire": {"k"}, "kb approve": {"k"}, "kb reject": {"k"}, "kb restore": {"k"}, "kb search": {"x"}, "kb show": {"k"}, "kb supersede": {"k", "l"},
 		"mcp add": {"s", "--", "true"}, "mcp remove": {"s"}, "mcp revoke": {"s"},
 		"resume": {"t"}, "run": {"--dir", "w", "--model", "script:words.yaml", "Go."},
-		"tokens":       {"--model", "gpt-4o"},
 		"tools revoke": {"helper"},
 		"world diff":   {"--task", "t", "1", "2"}, "world fork": {"--task", "t", "1", "out"}, "world plan": {"--task", "t", "1"},
 		"world restore": {"--task", "t", "1"}, "world show": {"--task", "t", "1"}, "world abandon": {"--task", "t"},

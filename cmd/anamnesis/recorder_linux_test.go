@@ -264,7 +264,7 @@ func TestHookStartsEarly(t *testing.T) {
 	cmd.Env = append(cmd.Env, "GODEBUG=inittrace=1")
 	cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"session_id":"s","cwd":%q,"hook_event_name":"Notification"}`, r.dir))
 	out, err := cmd.CombinedOutput()
-	if trace := string(out); err != nil || !strings.Contains(trace, "init os ") || strings.Contains(trace, "init encoding/json ") {
+	if trace := string(out); err != nil || !strings.Contains(trace, "init os ") || strings.Contains(trace, "init net ") {
 		t.Errorf("%v\n%s", err, trace)
 	}
 }

@@ -40,7 +40,7 @@ func TestUserFiles(t *testing.T) {
 			{"\nallowed: []\n", "2", `unknown key "allowed"`}, {"search: searx\n", "1", `"searx" where a group of keys with values is wanted`}, {notYAML, "2", "not YAML"}}},
 		{"home/eas.yaml", []string{"eas", "list"}, []fault{
 			{"version: 1\nrow: []\n", "2", `unknown field "row"`}, {"version: 1\nrows: many\n", "2", "rows is not a list"}, {notYAML, "2", "not YAML"}, {"", "", ""}}},
-		{".anamnesis/eas.yaml", []string{"tokens", "--model", "m"}, []fault{{"- x\n", "1", "not a mapping"}}},
+		{".anamnesis/eas.yaml", []string{"eas", "show", "m"}, []fault{{"- x\n", "1", "not a mapping"}}},
 		{"home/prices.yaml", run, []fault{
 			{"version: 1\nrow: []\n", "2", `unknown key "row"`}, {"version: one\n", "1", `"one" where a whole number is wanted`},
 			{"version: 1\nrows:\n - pattern: x\n   price: 1\n", "4", `unknown key "price"`}, {"version: 1\nrows:\n - pattern: x\n   input: dear\n", "4", `"dear" where a number is wanted`},
