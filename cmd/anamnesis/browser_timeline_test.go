@@ -29,6 +29,11 @@ const timelineWords = `turns:
     calls:
       - {name: WriteFile, arguments: {path: hello.txt, content: "Hello, browser.\n"}}
   - reply: The greeting is written.
+passes:
+  - reply: |
+      {"failure_causes": [], "falsified": [], "findings": [], "verified": [], "untried": [], "advice": [],
+       "cards": [{"topic": "counting up ends with exit 3", "issue": ["Counting up leads nowhere: it exits 3"],
+                  "solution": ["Write the greeting"], "constraint": ["Where nothing is counted"], "ops": [14]}]}
 `
 
 // TestBrowserTimeline follows a task that runs, in the browser, to its end.
@@ -43,7 +48,7 @@ func TestBrowserTimeline(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	cmd := exec.Command(os.Args[0], "run", "--dir", world, "--model", "script:"+words, "--eas", "1000", "--approval", "auto", "--task", "followed", "Write a greeting.")
+	cmd := exec.Command(os.Args[0], "run", "--dir", world, "--model", "script:"+words, "--eas", "4000", "--approval", "auto", "--task", "followed", "Write a greeting.")
 	cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "ANAMNESIS_HOME="+home, "HOME="+home)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {

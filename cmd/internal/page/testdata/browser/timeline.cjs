@@ -35,7 +35,7 @@ async function follow(page, args) {
   await page.locator("#standing", { hasText: "Finished" }).waitFor();
   await page.locator("#auto", { hasText: "From step 4 back to step 1" }).waitFor();
   await page.locator(".mark", { hasText: "↩ to 1" }).waitFor();
-  await page.locator(".mark", { hasText: "block" }).waitFor();
+  await page.locator(".mark", { hasText: "block, 1 ✦" }).waitFor();
   assert.equal(await page.evaluate(() => window.sameDocument), true, "the page was loaded again");
   assert.equal(await focused(page), "op-2", "the focus was lost");
   const seqs = await page.locator("#ops a").evaluateAll((all) => all.map((a) => Number(a.id.slice(3))));
