@@ -33,14 +33,14 @@ func ownSimple(s Simple, dir string) bool {
 			input += r.File.Text
 			continue
 		}
-		if to, ok := r.File.known(); !ok || strings.Contains(to, "/dev/tcp/") || strings.Contains(to, "/dev/udp/") || len(to) > 1 && outsideWord(to, dir) {
+		if to, ok := r.File.literal(); !ok || strings.Contains(to, "/dev/tcp/") || strings.Contains(to, "/dev/udp/") || len(to) > 1 && outsideWord(to, dir) {
 			return false
 		}
 	}
 	if len(s.Words) == 0 || s.Declares {
 		return true
 	}
-	words, ok := s.known()
+	words, ok := s.literal()
 	if !ok {
 		return false
 	}

@@ -62,17 +62,17 @@ type Simple struct {
 	Via string
 }
 
-// known returns a word whose value does not depend on the run, but for the names of files that a
+// literal returns a word whose value does not depend on the run, but for the names of files that a
 // pattern in it matches: these stay within its folder.
-func (w Word) known() (string, bool) {
+func (w Word) literal() (string, bool) {
 	return w.Text, !w.Dynamic || !strings.ContainsAny(w.Text, "$`~(){}")
 }
 
-// known returns the words of a command if all of them are.
-func (s Simple) known() ([]string, bool) {
+// literal returns the words of a command if all of them are.
+func (s Simple) literal() ([]string, bool) {
 	words := make([]string, 0, len(s.Words)+len(s.Redirects))
 	for _, w := range s.Words {
-		text, ok := w.known()
+		text, ok := w.literal()
 		if !ok {
 			return nil, false
 		}

@@ -80,12 +80,12 @@ func sequence(line string) (simple [][]string, ok bool) {
 		if s.Via != "" { // judged by the command that runs it
 			continue
 		}
-		words, ok := s.known()
+		words, ok := s.literal()
 		if !ok || len(s.Words) == 0 || len(s.Assigns) > 0 {
 			return nil, false
 		}
 		for _, r := range s.Redirects {
-			to, ok := r.File.known()
+			to, ok := r.File.literal()
 			if !ok {
 				return nil, false
 			}

@@ -135,7 +135,7 @@ func (g *Guard) citable(r op.Range) []string {
 	var out []string
 	for i, o := range ops {
 		if b, ok := o.Body.(*op.ToolReturned); ok {
-			if args, why := g.look(b, ops[:i]); why == "" {
+			if args, why := g.readOnlyResult(b, ops[:i]); why == "" {
 				out = append(out, fmt.Sprintf("op %d (%s)", o.Seq, quote.OneLine(tool.Display(op.Call{Name: b.Name, Args: args}, g.place.Dir), notice.MaxDelivered)))
 			}
 		}
@@ -143,9 +143,9 @@ func (g *Guard) citable(r op.Range) []string {
 	return out[max(0, len(out)-maxCitable):]
 }
 
-// look returns the arguments of a call that succeeded and only read, or why it did not. before
+// readOnlyResult returns the arguments of a call that succeeded and only read, or why it did not. before
 // are the operations before its result.
-func (g *Guard) look(b *op.ToolReturned, before []op.Op) (args, why string) {
+func (g *Guard) readOnlyResult(b *op.ToolReturned, before []op.Op) (args, why string) {
 	spec, _ := g.tools.Registry.Spec(b.Name)
 	switch {
 	case b.Refused:
@@ -190,7 +190,7 @@ func (g *Guard) Cite(cites []uint64) (uint64, error) {
 			faults = append(faults, fmt.Sprintf("op %d is a %s and no result", seq, cited.Kind()))
 			continue
 		}
-		_, why := g.look(b, ops[:len(ops)-1])
+		_, why := g.readOnlyResult(b, ops[:len(ops)-1])
 		if why == "" {
 			return seq, nil
 		}
