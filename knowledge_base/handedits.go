@@ -1,10 +1,7 @@
 package knowledgebase
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -79,7 +76,11 @@ func (s *Store) detectHandReviews() error {
 	edits := make(map[string][]byte)
 	for _, st := range s.cards {
 		if st.Claimed && !s.reviews.Arrived[st.Lesson.String()] {
-			edits[st.Path()] = st.Stated().Source()
+			rel, err := filepath.Rel(s.dir, st.Path())
+			if err != nil {
+				return err
+			}
+			edits[filepath.ToSlash(rel)] = st.Stated().Source()
 		}
 	}
 	if len(edits) == 0 || s.opts.NoHistory {
@@ -89,18 +90,8 @@ func (s *Store) detectHandReviews() error {
 	if err != nil {
 		return nil // without a history there is nothing to compare with
 	}
-	head, err := repo.Head()
-	if err != nil || head == "" {
-		return nil
-	}
-	for path, data := range edits {
-		rel, err := filepath.Rel(s.dir, path)
-		if err != nil {
-			return err
-		}
-		if was, err := repo.Read(head, filepath.ToSlash(rel)); err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && bytes.Equal(was, data) {
-			delete(edits, path)
-		}
+	if edits, err = repo.Differing(edits); err != nil {
+		return nil // a repository that cannot be read is reported by the next change
 	}
 	return s.recordHandReviews(edits)
 }

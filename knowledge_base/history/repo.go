@@ -250,20 +250,6 @@ func (r *Repo) Ready() error {
 	return err
 }
 
-// Read returns a file's bytes as of a commit, [fs.ErrNotExist] when it was not
-// there.
-func (r *Repo) Read(commit, path string) ([]byte, error) {
-	t, err := r.tree(plumbing.NewHash(commit))
-	if err != nil {
-		return nil, err
-	}
-	f, err := t.FindEntry(path)
-	if err != nil {
-		return nil, fmt.Errorf("read %s of commit %s: %w", path, commit, fs.ErrNotExist)
-	}
-	return r.blob(f.Hash)
-}
-
 func (r *Repo) blob(h plumbing.Hash) ([]byte, error) {
 	b, err := object.GetBlob(r.st, h)
 	if err != nil {

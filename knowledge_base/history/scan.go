@@ -68,6 +68,26 @@ func (r *Repo) Uncommitted(files []string, tracked func(path string) bool, most 
 	return changed, nil
 }
 
+// Differing returns those of the files, by path, that are not in the current commit with these
+// bytes; none before the first commit. The commit's trees are read once for all of them.
+func (r *Repo) Differing(files map[string][]byte) (map[string][]byte, error) {
+	_, at, err := r.head()
+	if err != nil || at.IsZero() {
+		return nil, err
+	}
+	held, err := r.trackedBlobs(at, func(path string) bool { return files[path] != nil })
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string][]byte)
+	for path, data := range files {
+		if id, has := held[path]; !has || plumbing.ComputeHash(plumbing.BlobObject, data) != id {
+			out[path] = data
+		}
+	}
+	return out, nil
+}
+
 // trackedBlobs returns the files of a commit that tracked names.
 func (r *Repo) trackedBlobs(at plumbing.Hash, tracked func(string) bool) (map[string]plumbing.Hash, error) {
 	root, err := r.tree(at)

@@ -131,13 +131,12 @@ func identifier(run string, emit func(string)) {
 // characters give their bigrams instead.
 func Grams(s string, emit func(uint64)) {
 	s = ClipRunes(s, MaxIndexedRunes)
-	var win [gramSize]rune
-	n := 0 // runes in the window
+	var win uint64 // the last four characters
+	n := 0         // characters in the window
 	push := func(r rune) {
-		copy(win[:], win[1:])
-		win[gramSize-1] = r
+		win = packed(win, r)
 		if n++; n >= gramSize {
-			emit(packGram(win))
+			emit(win)
 		}
 	}
 	space, prevCJK := true, rune(0)
@@ -145,9 +144,9 @@ func Grams(s string, emit func(uint64)) {
 		switch {
 		case isCJK(r):
 			if prevCJK != 0 {
-				emit(packGram([gramSize]rune{1, 1, prevCJK, r}))
+				emit(packed(packed(noGram, prevCJK), r))
 			}
-			emit(packGram([gramSize]rune{1, 1, 1, r}))
+			emit(packed(noGram, r))
 			prevCJK, n, space = r, 0, true
 			continue
 		case isWordRune(r) && r != '_':
@@ -166,15 +165,12 @@ func Grams(s string, emit func(uint64)) {
 	}
 }
 
-// packGram puts four characters into one number. Characters beyond the basic
+// noGram begins the code of fewer than four characters: no text's window holds these.
+const noGram = 1<<48 | 1<<32 | 1<<16 | 1
+
+// packed appends a character to a window of four, in one number. Characters beyond the basic
 // plane share codes with others; grams are evidence in bulk, which tolerates it.
-func packGram(w [gramSize]rune) uint64 {
-	var k uint64
-	for _, r := range w {
-		k = k<<16 | uint64(uint16(r))
-	}
-	return k
-}
+func packed(window uint64, r rune) uint64 { return window<<16 | uint64(uint16(r)) }
 
 // Stem takes plural and verb endings off English words of at least four
 // letters. It is light on purpose: it never maps unlike words to one (as
