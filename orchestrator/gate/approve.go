@@ -12,7 +12,6 @@ import (
 	"anamnesis/orchestrator/guard/autorun"
 	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/guard/quarantine"
-	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
@@ -151,7 +150,7 @@ func TextArg(args json.RawMessage, name string) string {
 // with a call of this reply.
 func (g *Gate) approvedSame(print string) bool {
 	known := false
-	g.place.Journal.Look(func(_ journal.Public, queue []op.Op) {
+	g.place.Journal.Look(func(queue []op.Op) {
 		known = g.place.State().Grants.Prints[print] || slices.ContainsFunc(queue, func(o op.Op) bool {
 			b, ok := o.Body.(*op.ApprovalDecided)
 			return ok && b.Same && b.Print == print
@@ -164,7 +163,7 @@ func (g *Gate) approvedSame(print string) bool {
 // possibly with a call of this reply.
 func (g *Gate) approvedLike(f approval.Facts) bool {
 	var texts []string
-	g.place.Journal.Look(func(_ journal.Public, queue []op.Op) {
+	g.place.Journal.Look(func(queue []op.Op) {
 		texts = slices.Clone(g.place.State().Grants.Rules)
 		for _, o := range queue {
 			if b, ok := o.Body.(*op.ApprovalDecided); ok {

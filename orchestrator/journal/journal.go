@@ -43,17 +43,6 @@ type Journal struct {
 	queue  []op.Op // durable, not folded yet
 	last   uint64  // seq of the last operation queued
 	step   int     // the step an operation appended now belongs to
-	public Public
-}
-
-// Public is what goroutines that do not own the state may read of it. It is the state as last
-// settled, with the changes by PostWith since.
-type Public struct {
-	Scheduled string    // describes what is pending; empty if nothing is
-	Marked    int       // checkpoints of the tool dmail
-	Todos     []op.Todo // the todo list
-	Ended     int       // steps that have ended
-	Valid     string    // their ids, in words
 }
 
 // Open opens a task's stream for writing, and its vault.
@@ -107,13 +96,12 @@ func (j *Journal) PostSeq(ctx context.Context, bodies ...op.Body) (uint64, error
 	return j.last, nil
 }
 
-// PostWith makes an operation durable that depends on what was published. make may change
-// that, so that a later caller sees the change.
-func (j *Journal) PostWith(ctx context.Context, make func(p *Public) (op.Body, error)) error {
+// PostWith makes an operation durable that depends on the operations that are not folded yet. Of two
+// callers the later one sees the operation of the earlier one.
+func (j *Journal) PostWith(ctx context.Context, make func(queue []op.Op) (op.Body, error)) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	p := j.public
-	body, err := make(&p)
+	body, err := make(j.queue)
 	if err != nil {
 		return err
 	}
@@ -121,19 +109,17 @@ func (j *Journal) PostWith(ctx context.Context, make func(p *Public) (op.Body, e
 	if err != nil {
 		return err
 	}
-	j.public = p
 	return j.appendLocked(ctx, entries, bodies...)
 }
 
-// Look shows what was published, and the operations that are not folded yet. Neither they nor
-// the state change meanwhile.
-func (j *Journal) Look(see func(p Public, queue []op.Op)) {
+// Look shows the operations that are not folded yet. Neither they nor the state change meanwhile.
+func (j *Journal) Look(see func(queue []op.Op)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	see(j.public, j.queue)
+	see(j.queue)
 }
 
-// Settle folds what was posted into the state, and publishes it. Only the goroutine
+// Settle folds what was posted into the state. Only the goroutine
 // that owns the state may call it.
 func (j *Journal) Settle(s *state.State, fold func(op.Op) error) error {
 	j.mu.Lock()
@@ -145,10 +131,6 @@ func (j *Journal) Settle(s *state.State, fold func(op.Op) error) error {
 	}
 	j.queue = j.queue[:0]
 	j.last, j.step = max(j.last, s.Last), s.Steps.Next()
-	j.public = Public{Marked: len(s.Marked), Todos: s.Todos, Ended: s.Steps.Next(), Valid: s.Steps.Valid()}
-	if p := s.Jump.Pending; p != nil {
-		j.public.Scheduled = p.Noun()
-	}
 	return nil
 }
 

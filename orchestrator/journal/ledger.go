@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"anamnesis/anamnesis/tokens"
@@ -92,10 +91,10 @@ func (l *Ledger) Say(ctx context.Context, text string, source op.Source) error {
 // Jump schedules a user's jump for the end of the step under way. It uses To, Reason, Compact and
 // Overwrite of j.
 func (l *Ledger) Jump(ctx context.Context, j op.JumpRequested) error {
-	var p Public
-	l.Journal.Look(func(now Public, _ []op.Op) { p = now })
-	if j.To < 0 || j.To >= p.Ended {
-		return fmt.Errorf("%w: step %d; valid steps are %s", state.ErrNoStep, j.To, p.Valid)
+	var err error
+	l.Journal.Look(func([]op.Op) { _, err = l.state.Checkpoint(j.To) })
+	if err != nil {
+		return err
 	}
 	return l.Schedule(ctx, &op.JumpRequested{To: j.To, Reason: j.Reason, By: op.ByUser, Compact: j.Compact, Overwrite: j.Overwrite})
 }
@@ -173,11 +172,19 @@ func (l *Ledger) StepEndedAt(id int) (time.Time, error) {
 
 // Schedule records a jump request unless one is pending: ErrPending.
 func (l *Ledger) Schedule(ctx context.Context, j *op.JumpRequested) error {
-	return l.Journal.PostWith(ctx, func(p *Public) (op.Body, error) {
-		if p.Scheduled != "" {
-			return nil, fmt.Errorf("%s is %w; one step makes one jump or sends one D-Mail", p.Scheduled, taskdir.ErrPending)
+	return l.Journal.PostWith(ctx, func(queue []op.Op) (op.Body, error) {
+		var pending *op.JumpRequested
+		if p := l.state.Jump.Pending; p != nil {
+			pending = &p.JumpRequested
 		}
-		p.Scheduled = j.Noun()
+		for _, o := range queue {
+			if b, ok := o.Body.(*op.JumpRequested); ok {
+				pending = b
+			}
+		}
+		if pending != nil {
+			return nil, fmt.Errorf("%s is %w; one step makes one jump or sends one D-Mail", pending.Noun(), taskdir.ErrPending)
+		}
 		return j, nil
 	})
 }
@@ -214,34 +221,6 @@ func (l *Ledger) KeptOf(call string) ([]uint64, error) {
 		}
 	}
 	return out, nil
-}
-
-// CurrentTodos returns the list in force, including changes by calls of the reply under way.
-// It may be called from any goroutine.
-func (l *Ledger) CurrentTodos() []op.Todo {
-	var todos []op.Todo
-	l.Journal.Look(func(p Public, queue []op.Op) {
-		todos = p.Todos
-		for _, o := range queue {
-			if b, ok := o.Body.(*op.TodosSet); ok {
-				todos = b.Todos
-			}
-		}
-	})
-	return slices.Clone(todos)
-}
-
-// CalledAt returns the operation that began a call of the reply under way.
-func (l *Ledger) CalledAt(call string) uint64 {
-	seq := uint64(0)
-	l.Journal.Look(func(_ Public, queue []op.Op) {
-		for _, o := range queue {
-			if b, ok := o.Body.(*op.ToolCalled); ok && b.Call == call {
-				seq = o.Seq
-			}
-		}
-	})
-	return seq
 }
 
 // DefaultSnapshotEvery is how many operations a stream must grow by before its fold is written

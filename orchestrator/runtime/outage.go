@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/model"
 )
 
@@ -78,7 +77,7 @@ func (t *Task) awaitProvider(ctx context.Context) bool {
 			return true
 		}
 		posted := false
-		t.Ledger.Journal.Look(func(_ journal.Public, queue []op.Op) { posted = len(queue) > 0 })
+		t.Ledger.Journal.Look(func(queue []op.Op) { posted = len(queue) > 0 })
 		if posted {
 			return false
 		}

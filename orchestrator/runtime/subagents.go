@@ -119,7 +119,7 @@ func (w *working) create(ctx context.Context) error {
 		Task: w.id, Dir: dir, Repo: st.Opened.Repo, Model: m.Name, BaseURL: m.BaseURL, EAS: m.EAS, EASFrom: m.EASFrom, Window: m.Window, Encoding: m.Encoding,
 		Approval: o.Guards.Approval, Sandbox: string(o.Guards.Sandbox), Writable: st.Opened.Writable,
 		NoResearch: st.Opened.NoResearch, Guarded: slices.Concat(st.Opened.Guarded, w.spec.Spec.Guarded), Redact: st.Redact, NoFinalPass: true,
-		Parent: &op.Parent{Task: t.ledger.ID, Op: t.ledger.CalledAt(s.Call), Call: s.Call, Agent: w.spec.Spec.Name, ReadOnly: w.spec.Spec.ReadOnly, Fork: s.Fork},
+		Parent: &op.Parent{Task: t.ledger.ID, Op: t.calledAt(s.Call), Call: s.Call, Agent: w.spec.Spec.Name, ReadOnly: w.spec.Spec.ReadOnly, Fork: s.Fork},
 	}}
 	spec := w.spec.Spec
 	spec.Prompt = "" // System is the result
@@ -131,6 +131,18 @@ func (w *working) create(ctx context.Context) error {
 		return fmt.Errorf("begin the subagent %s: %w", w.id, err)
 	}
 	return nil
+}
+
+// calledAt returns the operation that began a call of the reply under way.
+func (t *subagents) calledAt(call string) (seq uint64) {
+	t.ledger.Journal.Look(func(queue []op.Op) {
+		for _, o := range queue {
+			if b, ok := o.Body.(*op.ToolCalled); ok && b.Call == call {
+				seq = o.Seq
+			}
+		}
+	})
+	return seq
 }
 
 // name reserves a free name for the subagent's task. Subagents that begin at the same time are

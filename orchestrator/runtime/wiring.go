@@ -9,6 +9,7 @@ import (
 	"anamnesis/orchestrator/feature/mail"
 	"anamnesis/orchestrator/feature/repeat"
 	"anamnesis/orchestrator/feature/research"
+	"anamnesis/orchestrator/feature/todo"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/memory"
 	"anamnesis/orchestrator/model"
@@ -41,7 +42,7 @@ func newFeatures(o *Options, p *workspace.Place, js *jobs.Jobs, tools *toolset.S
 		research: research.New(p, tools, o.Guards.KnownModel),
 	}
 	f.subagents = &subagents{opts: o, ledger: p.Ledger, place: p, gate: f.gate, tools: tools, sandbox: box}
-	tools.Bind(append(mail.Tools(f.mail), research.Tool(f.research))...)
+	tools.Bind(append(mail.Tools(f.mail), research.Tool(f.research), todo.Tool(func() []op.Todo { return todo.Current(p.Ledger) }))...)
 	return f
 }
 
@@ -55,7 +56,7 @@ func newRunner(o *Options, p *workspace.Place, m *memory.Memory, tools *toolset.
 	r := &runner{
 		ledger: p.Ledger, place: p, memory: m, tools: tools, sandbox: box, callbacks: &o.Callbacks, grace: o.Grace, ask: u.ask,
 		env: tool.Env{
-			Dir: p.Dir, Timeline: taskTimeline{p.Ledger, m}, Redactor: p.Journal.Redactor(), Jobs: f.jobs, Todos: p.CurrentTodos,
+			Dir: p.Dir, Timeline: taskTimeline{p.Ledger, m}, Redactor: p.Journal.Redactor(), Jobs: f.jobs,
 		},
 	}
 	if len(o.Subagents) > 0 {

@@ -194,7 +194,7 @@ func (w *walk) mailPass() {
 	}
 	r := op.Range{First: w.s.Steps.At(j.To + 1).First, Last: w.s.Steps.At(w.s.Steps.Next() - 1).Last}
 	p := &op.PassDone{Ranges: []op.Range{r}, Trigger: op.TriggerMail, Block: fmt.Sprintf("[mail over %s]", r)}
-	if j.contextOnly() {
+	if !j.Mail.RestoreFiles {
 		p.Words = w.wordsIn([]op.Range{r}, w.s.Settled)
 	}
 	w.add(p)

@@ -88,8 +88,6 @@ type Env struct {
 	Keep func(part int, from int64, text string) (uint64, error)
 	// Timeline is the task's timeline; nil outside a task.
 	Timeline Timeline
-	// Todos returns the agent's todo list; nil outside a task.
-	Todos func() []op.Todo
 	// Subagents are the agents that work can be handed to; nil: none.
 	Subagents Subagents
 	// Jobs are the task's background commands; nil outside a task.

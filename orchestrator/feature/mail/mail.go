@@ -14,7 +14,6 @@ import (
 	"anamnesis/anamnesis/note"
 	"anamnesis/anamnesis/quote"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
@@ -81,11 +80,16 @@ func (s *Sender) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 
 // MarkCheckpoint implements Mailbox.
 func (s *Sender) MarkCheckpoint(ctx context.Context, call string) (number int, err error) {
-	err = s.place.Journal.PostWith(context.WithoutCancel(ctx), func(p *journal.Public) (op.Body, error) {
-		if number = p.Marked; number >= maxMarked {
+	err = s.place.Journal.PostWith(context.WithoutCancel(ctx), func(queue []op.Op) (op.Body, error) {
+		number = len(s.place.State().Marked)
+		for _, o := range queue {
+			if _, ok := o.Body.(*op.CheckpointMarked); ok {
+				number++
+			}
+		}
+		if number >= maxMarked {
 			return nil, &tool.CallError{Tool: markName, Text: fmt.Sprintf("No checkpoint was created: %d are the most a task has.", maxMarked)}
 		}
-		p.Marked++
 		return &op.CheckpointMarked{Checkpoint: number, Call: call}, nil
 	})
 	return number, err

@@ -9,6 +9,7 @@ import (
 	"anamnesis/orchestrator/feature/jobs"
 	"anamnesis/orchestrator/feature/mail"
 	"anamnesis/orchestrator/feature/research"
+	"anamnesis/orchestrator/feature/todo"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
 	"anamnesis/orchestrator/tool/plan"
@@ -41,7 +42,7 @@ func Tools(o Options) []tool.Tool {
 		search.Grep(&search.Options{AllowSecrets: o.AllowSecrets}),
 		web.FetchURL(o.Web),
 		plan.Think(),
-		plan.SetTodoList(),
+		todo.Tool(nil),
 		plan.AskUser(),
 		timeline.JumpToStep(),
 		timeline.Recall(),

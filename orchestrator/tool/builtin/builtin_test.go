@@ -18,6 +18,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/feature/mail"
 	"anamnesis/orchestrator/feature/research"
+	"anamnesis/orchestrator/feature/todo"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
@@ -238,7 +239,7 @@ func bound(t *testing.T) *tool.Registry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r.Bind(append(mail.Tools(echo{}), research.Tool(echo{}))...)
+	return r.Bind(append(mail.Tools(echo{}), research.Tool(echo{}), todo.Tool(noTodos))...)
 }
 
 func TestConformance(t *testing.T) {
@@ -258,7 +259,7 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	env := tool.Env{Root: root, Dir: dir, Ask: second, Jobs: jobs{}, Todos: noTodos, Subagents: workers{}, Timeline: echo{}}
+	env := tool.Env{Root: root, Dir: dir, Ask: second, Jobs: jobs{}, Subagents: workers{}, Timeline: echo{}}
 	var wg sync.WaitGroup
 	for _, tl := range tools {
 		name := tl.Spec().Name
@@ -296,7 +297,7 @@ func TestEndedContext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = tl.Call(ctx, &tool.Env{Call: "c", Root: root, Dir: dir, Ask: second, Jobs: jobs{}, Todos: noTodos, Subagents: workers{}, Timeline: echo{}}, data)
+		_, err = tl.Call(ctx, &tool.Env{Call: "c", Root: root, Dir: dir, Ask: second, Jobs: jobs{}, Subagents: workers{}, Timeline: echo{}}, data)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: err = %v, want the context's", spec.Name, err)
 		}

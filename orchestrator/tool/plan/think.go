@@ -1,4 +1,4 @@
-// Package plan has the tools for an agent's own planning: thoughts, todos and questions.
+// Package plan has the tools for an agent's own planning: thoughts and questions.
 package plan
 
 import (

@@ -1,14 +1,18 @@
-package plan
+// Package todo keeps the agent's todo list. The list is part of the task's record: a jump restores
+// it as it was at the target step.
+package todo
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -18,11 +22,26 @@ const (
 	maxTodoRunes = 500 // of a title
 )
 
-// SetTodoList is the tool that sets the agent's todo list. The list is part of the task's
-// record: a jump restores it.
-func SetTodoList() tool.Tool { return setTodoList{} }
+// Tool is the tool that sets the list. current returns the list in force; nil: the tool describes
+// itself and refuses calls.
+func Tool(current func() []op.Todo) tool.Tool { return setTodoList{current} }
 
-type setTodoList struct{}
+// Current returns the list in force in a task, including changes by calls of the reply under way.
+// It may be called from any goroutine.
+func Current(l *journal.Ledger) []op.Todo {
+	var todos []op.Todo
+	l.Journal.Look(func(queue []op.Op) {
+		todos = l.State().Todos
+		for _, o := range queue {
+			if b, ok := o.Body.(*op.TodosSet); ok {
+				todos = b.Todos
+			}
+		}
+	})
+	return slices.Clone(todos)
+}
+
+type setTodoList struct{ current func() []op.Todo }
 
 func (setTodoList) Spec() tool.Spec {
 	most, one, longest := maxTodos, 1, maxTodoRunes
@@ -46,7 +65,7 @@ func (setTodoList) Spec() tool.Spec {
 	}
 }
 
-func (setTodoList) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+func (t setTodoList) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
 	a, err := tool.Decode[struct {
 		Todos *[]op.Todo `json:"todos"`
 	}](args)
@@ -55,10 +74,10 @@ func (setTodoList) Call(ctx context.Context, env *tool.Env, args json.RawMessage
 		return tool.Result{}, err
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("keep the todo list: %w", ctx.Err())
-	case env.Todos == nil:
+	case t.current == nil:
 		return tool.Errorf("SetTodoList was not run: this call is not part of a task, there is no list."), nil
 	case a.Todos == nil:
-		return tool.Textf("%s", listed(env.Todos())), nil
+		return tool.Textf("%s", listed(t.current())), nil
 	}
 	list := *a.Todos
 	r := tool.Textf("The todo list is set: %s.", op.TodosSummary(list))
@@ -75,8 +94,8 @@ func listed(list []op.Todo) string {
 		return "The todo list is empty."
 	}
 	lines := []string{fmt.Sprintf("The todo list, %s:", op.TodosSummary(list))}
-	for i, t := range list {
-		lines = append(lines, fmt.Sprintf("%d. %s", i+1, t))
+	for i, todo := range list {
+		lines = append(lines, fmt.Sprintf("%d. %s", i+1, todo))
 	}
 	return strings.Join(lines, "\n")
 }
