@@ -11,18 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/knowledge_base/internal/folder"
-	"anamnesis/knowledge_base/retrieval/evalset"
 	"anamnesis/opstream/durable"
 )
 
 // cardFolder writes n cards made from the committed set by repetition, each a
 // little different, as files of a knowledge base.
-func cardFolder(b *testing.B, n int) (string, *evalset.Set) {
+func cardFolder(b *testing.B, n int) (string, evalSet) {
 	b.Helper()
-	set, err := evalset.Read("retrieval/testdata/cards")
-	if err != nil {
-		b.Fatal(err)
-	}
+	set := readSet(b, "retrieval/testdata/cards")
 	dir := b.TempDir()
 	month := filepath.Join(dir, day.Format("2006-01"))
 	if err := os.Mkdir(month, durable.DirMode); err != nil {

@@ -1,6 +1,7 @@
 package knowledgebase
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -14,7 +15,6 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/recalled"
 	"anamnesis/knowledge_base/retrieval"
-	"anamnesis/knowledge_base/retrieval/evalset"
 )
 
 var day = time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC)
@@ -48,13 +48,52 @@ func mustPut(t testing.TB, s *Store, c *card.Card) string {
 	return out[0].Path
 }
 
-// smallStore holds the committed bilingual set as cards.
-func smallStore(t testing.TB, dir string) (*Store, *evalset.Set) {
+// evalSet is one of the search's labelled sets.
+type evalSet struct {
+	Docs, Queries []evalRecord
+	Right         map[string]map[string]bool // query → the documents that answer it
+}
+
+type evalRecord struct {
+	ID    string `json:"_id"`
+	Title string `json:"title"`
+	Text  string `json:"text"`
+}
+
+func readSet(t testing.TB, dir string) (set evalSet) {
 	t.Helper()
-	set, err := evalset.Read("retrieval/testdata/small")
-	if err != nil {
-		t.Fatal(err)
+	read := func(name string) []byte {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
 	}
+	for name, list := range map[string]*[]evalRecord{"corpus.jsonl": &set.Docs, "queries.jsonl": &set.Queries} {
+		for line := range bytes.Lines(read(name)) {
+			var r evalRecord
+			if err := json.Unmarshal(line, &r); err != nil {
+				t.Fatal(err)
+			}
+			*list = append(*list, r)
+		}
+	}
+	set.Right = make(map[string]map[string]bool)
+	for line := range strings.Lines(string(read("qrels.tsv"))) {
+		if f := strings.Fields(line); f[2] != "0" {
+			if set.Right[f[0]] == nil {
+				set.Right[f[0]] = make(map[string]bool)
+			}
+			set.Right[f[0]][f[1]] = true
+		}
+	}
+	return set
+}
+
+// smallStore holds the committed bilingual set as cards.
+func smallStore(t testing.TB, dir string) (*Store, evalSet) {
+	t.Helper()
+	set := readSet(t, "retrieval/testdata/small")
 	s := openStore(t, dir)
 	for _, d := range set.Docs {
 		mustPut(t, s, newCard(d.ID, d.Title, d.Text))
@@ -80,7 +119,7 @@ func TestSearchFindsCardsInBothLanguages(t *testing.T) {
 		}
 		found := false
 		for i, h := range hits {
-			if set.Grades[q.ID][h.Card.ID] > 0 {
+			if set.Right[q.ID][h.Card.ID] {
 				found = true
 				if i == 0 {
 					first++
@@ -88,7 +127,7 @@ func TestSearchFindsCardsInBothLanguages(t *testing.T) {
 			}
 		}
 		if !found {
-			t.Errorf("%q: found %v, want %v", q.Text, ids(hits), set.Grades[q.ID])
+			t.Errorf("%q: found %v, want %v", q.Text, ids(hits), set.Right[q.ID])
 		}
 	}
 	if first < len(set.Queries)-2 {
@@ -191,7 +230,7 @@ func TestSearchRefusesBadK(t *testing.T) {
 }
 
 // allAnswers gives the answers to all queries as bytes.
-func allAnswers(t testing.TB, s *Store, set *evalset.Set) string {
+func allAnswers(t testing.TB, s *Store, set evalSet) string {
 	t.Helper()
 	var b strings.Builder
 	for _, q := range set.Queries {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"syscall"
@@ -13,7 +14,6 @@ import (
 	"github.com/philippgille/chromem-go"
 
 	"anamnesis/knowledge_base/retrieval"
-	"anamnesis/knowledge_base/retrieval/evalset"
 )
 
 var large = flag.Bool("large", false, "measure 100,000 cards beside chromem-go, too: minutes, and 2 GB")
@@ -26,18 +26,11 @@ func many(b *testing.B, n int) (docs []retrieval.Document, queries []string) {
 	if !ok {
 		b.Skip("SKIPPED: no data")
 	}
-	set, err := evalset.Read(dir)
-	if err != nil {
-		b.Fatal(err)
-	}
+	set := readSet(b, dir)
 	for i := range n {
-		d := set.Docs[i%len(set.Docs)]
-		docs = append(docs, retrieval.NewDocument(fmt.Sprintf("d%06d", i), fmt.Sprintf("%s %d\n%s", d.Title, i, d.Text)))
+		docs = append(docs, document(fmt.Sprintf("d%06d", i), fmt.Sprintf("%d %s", i, set.docs[i%len(set.docs)].Text())))
 	}
-	for _, q := range set.Queries {
-		queries = append(queries, q.Text)
-	}
-	return docs, queries
+	return docs, slices.Sorted(maps.Values(set.queries))
 }
 
 // cpuTime is what the process has used so far, all of its threads.

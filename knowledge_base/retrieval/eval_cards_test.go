@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"anamnesis/knowledge_base/retrieval/evalset"
 )
 
 // The project's own set was written before anything was measured on it, and
@@ -66,12 +64,12 @@ func TestEvalCards(t *testing.T) {
 }
 
 // half returns the questions of the set whose place is odd or even.
-func half(set *evalset.Set, odd bool) *evalset.Set {
+func half(set *evalData, odd bool) *evalData {
 	keep := 0
 	if !odd {
 		keep = 1
 	}
-	out := &evalset.Set{Docs: set.Docs, Grades: set.Grades}
+	out := &evalData{Docs: set.Docs, Grades: set.Grades}
 	for i, q := range set.Queries {
 		if i%2 == keep {
 			out.Queries = append(out.Queries, q)
@@ -93,7 +91,7 @@ const softwareErrors = 60
 // what is shown nearly half is right, and an error that no card answers shows
 // nothing.
 func TestEvalLessons(t *testing.T) {
-	whole, err := evalset.Read(filepath.Join("testdata", "lessons"))
+	whole, err := readSet(filepath.Join("testdata", "lessons"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +127,7 @@ func TestNearDuplicatesShareASlot(t *testing.T) {
 		"c": "sqlite database is locked with two writers: never set busy_timeout on the connection",
 		"d": "sqlite database is locked while a backup copies the file",
 	} {
-		x.Put(NewDocument(id, text))
+		x.Put(textDocument(id, text))
 	}
 	if err := x.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
@@ -139,13 +137,13 @@ func TestNearDuplicatesShareASlot(t *testing.T) {
 		t.Errorf("%+v, %v", found, err)
 	}
 	for _, name := range []string{"cards", "lessons"} {
-		docs, err := evalset.ReadRecords(filepath.Join("testdata", name, "corpus.jsonl"))
+		docs, err := readRecords(filepath.Join("testdata", name, "corpus.jsonl"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, a := range docs {
 			for _, b := range docs[:i] {
-				if got := overlap(contentWords(a.Findable()), contentWords(b.Findable())); got >= repeats {
+				if got := overlap(contentWords(a.findable()), contentWords(b.findable())); got >= repeats {
 					t.Errorf("%s: %s and %s are about different things and would share a place: %.2f", name, a.ID, b.ID, got)
 				}
 			}
@@ -161,7 +159,7 @@ func TestTracebackSignatureFirst(t *testing.T) {
 		"runner": "celery worker main loop: run task, call handler, import module\nworker.py run main task handler execute retry",
 		"site":   "site-packages of python3.11: lib python3.11 site-packages celery app trace task",
 	} {
-		x.Put(NewDocument(id, text))
+		x.Put(textDocument(id, text))
 	}
 	if err := x.Refresh(t.Context()); err != nil {
 		t.Fatal(err)

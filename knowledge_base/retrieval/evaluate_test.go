@@ -7,13 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"anamnesis/knowledge_base/retrieval/evalset"
 )
 
 // How deep an answer is looked at.
 const (
-	evalDepth  = evalset.Depth
 	shownDepth = DefaultK
 )
 
@@ -79,20 +76,20 @@ func Eval(ctx context.Context, dataDir string, o *EvalOptions) (EvalResult, erro
 	if o == nil {
 		o = &EvalOptions{}
 	}
-	set, err := evalset.Read(dataDir)
+	set, err := readSet(dataDir)
 	if err != nil {
 		return EvalResult{}, err
 	}
 	return evalSet(ctx, set, o)
 }
 
-func evalSet(ctx context.Context, set *evalset.Set, o *EvalOptions) (EvalResult, error) {
+func evalSet(ctx context.Context, set *evalData, o *EvalOptions) (EvalResult, error) {
 	res := EvalResult{Docs: len(set.Docs), Unrelated: len(set.Unrelated)}
 	begin := time.Now()
 	x := New(&Options{Embedder: o.Embedder})
 	docs := make([]Document, len(set.Docs))
 	for i, d := range set.Docs {
-		docs[i] = NewDocument(d.ID, d.Findable())
+		docs[i] = textDocument(d.ID, d.findable())
 	}
 	if err := x.Fill(ctx, docs); err != nil {
 		return res, err
@@ -118,7 +115,7 @@ func evalSet(ctx context.Context, set *evalset.Set, o *EvalOptions) (EvalResult,
 }
 
 // evalRanking asks the queries that have an answer.
-func evalRanking(ctx context.Context, x *Index, set *evalset.Set, res *EvalResult) error {
+func evalRanking(ctx context.Context, x *Index, set *evalData, res *EvalResult) error {
 	var all EvalMeans
 	langs := make(map[string]EvalMeans)
 	var took []float64
@@ -133,8 +130,8 @@ func evalRanking(ctx context.Context, x *Index, set *evalset.Set, res *EvalResul
 			return fmt.Errorf("query %s: %w", q.ID, err)
 		}
 		took = append(took, ms(time.Since(begin)))
-		ndcg, recall := evalset.Grade(foundIDs(found), grades)
-		shownRecall := evalset.RecallAt(foundIDs(shown), grades, shownDepth)
+		ndcg, recall := grade(foundIDs(found), grades)
+		shownRecall := recallAt(foundIDs(shown), grades, shownDepth)
 		all.add(ndcg, recall, shownRecall, foundIDs(shown), grades)
 		if q.Lang != "" {
 			m := langs[q.Lang]

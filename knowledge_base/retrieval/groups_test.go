@@ -10,15 +10,13 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"anamnesis/knowledge_base/retrieval/evalset"
 )
 
 // labelled reads a set of cards as lessons, and which group each is in. With
 // labels "" the set says it itself.
 func labelled(t *testing.T, corpus, labels string) ([]Lesson, map[string]string) {
 	t.Helper()
-	docs, err := evalset.ReadRecords(filepath.Join("testdata", corpus, "corpus.jsonl"))
+	docs, err := readRecords(filepath.Join("testdata", corpus, "corpus.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}

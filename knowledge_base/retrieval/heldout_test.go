@@ -4,8 +4,6 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
-
-	"anamnesis/knowledge_base/retrieval/evalset"
 )
 
 // graded is what one setting of abstention gives: for each query the recall@5
@@ -15,7 +13,7 @@ type graded struct {
 }
 
 // gradeSetting asks everything of the set.
-func gradeSetting(t *testing.T, x *Index, set *evalset.Set, minEvidence float64) (g graded) {
+func gradeSetting(t *testing.T, x *Index, set *evalData, minEvidence float64) (g graded) {
 	t.Helper()
 	ask := func(text string) []Found {
 		found, _, err := x.Search(t.Context(), Query{Text: text, K: shownDepth, MinEvidence: minEvidence})
@@ -25,7 +23,7 @@ func gradeSetting(t *testing.T, x *Index, set *evalset.Set, minEvidence float64)
 		return found
 	}
 	for _, q := range set.Queries {
-		g.recall = append(g.recall, evalset.RecallAt(foundIDs(ask(q.Text)), set.Grades[q.ID], shownDepth))
+		g.recall = append(g.recall, recallAt(foundIDs(ask(q.Text)), set.Grades[q.ID], shownDepth))
 	}
 	for _, text := range set.Unrelated {
 		nothing := 0.0
@@ -47,12 +45,12 @@ func meanAt(values []float64, at []int) float64 {
 
 // gradedSettings tries the settings around the one that is in use, which is the
 // first.
-func gradedSettings(t *testing.T, set *evalset.Set) (out []graded) {
+func gradedSettings(t *testing.T, set *evalData) (out []graded) {
 	t.Helper()
 	x := New(nil)
 	var docs []Document
 	for _, d := range set.Docs {
-		docs = append(docs, NewDocument(d.ID, d.Findable()))
+		docs = append(docs, textDocument(d.ID, d.findable()))
 	}
 	if err := x.Fill(t.Context(), docs); err != nil {
 		t.Fatal(err)
@@ -80,7 +78,7 @@ func TestHeldOutHalves(t *testing.T) {
 		t.Log("NOT MEASURED without -nightly: half a minute")
 		return
 	}
-	set, err := evalset.Read(filepath.Join("testdata", "cards"))
+	set, err := readSet(filepath.Join("testdata", "cards"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,9 +24,6 @@ var ErrBuilding = vectors.ErrBuilding
 // DefaultVectorWait is how long [Index.Refresh] waits for an embedder.
 const DefaultVectorWait = vectors.DefaultVectorWait
 
-// NewDocument returns a document that keeps its text.
-func NewDocument(id, text string) Document { return vectors.NewDocument(id, text) }
-
 // Trouble reports a fault that an embedder is about to retry after, to those that wait for
 // its vectors.
 func Trouble(ctx context.Context, err error) { vectors.Trouble(ctx, err) }

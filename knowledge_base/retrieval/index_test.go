@@ -21,13 +21,13 @@ func TestIndexFollowsChanges(t *testing.T) {
 			delete(now, id)
 			if rapid.Bool().Draw(rt, "add") {
 				text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(vocabulary), 1, 8).Draw(rt, "text"), " ")
-				x.Put(NewDocument(id, text))
+				x.Put(textDocument(id, text))
 				now[id] = text
 			}
 		}
 		fresh := New(nil)
 		for id, text := range now {
-			fresh.Put(NewDocument(id, text))
+			fresh.Put(textDocument(id, text))
 		}
 		for _, y := range []*Index{x, fresh} {
 			if err := y.Refresh(t.Context()); err != nil {

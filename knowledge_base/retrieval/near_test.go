@@ -5,8 +5,6 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
-
-	"anamnesis/knowledge_base/retrieval/evalset"
 )
 
 // rewritten are lessons of testdata/small as a later pass would word them.
@@ -21,14 +19,14 @@ func rewritten() map[string]string {
 }
 
 // nearOf returns the most resembling document of each.
-func nearOf(t *testing.T, docs []evalset.Record, more map[string]string) map[string]Neighbour {
+func nearOf(t *testing.T, docs []record, more map[string]string) map[string]Neighbour {
 	t.Helper()
 	x := New(nil)
 	for _, d := range docs {
-		x.Put(NewDocument(d.ID, d.Title+"\n"+d.Text))
+		x.Put(textDocument(d.ID, d.Title+"\n"+d.Text))
 	}
 	for id, text := range more {
-		x.Put(NewDocument(id+"-again", text))
+		x.Put(textDocument(id+"-again", text))
 	}
 	if err := x.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
@@ -49,7 +47,7 @@ func nearOf(t *testing.T, docs []evalset.Record, more map[string]string) map[str
 // nearestIn is nearOf of a corpus.
 func nearestIn(t *testing.T, corpus string, more map[string]string) map[string]Neighbour {
 	t.Helper()
-	docs, err := evalset.ReadRecords(filepath.Join("testdata", corpus, "corpus.jsonl"))
+	docs, err := readRecords(filepath.Join("testdata", corpus, "corpus.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +79,7 @@ func TestNear(t *testing.T) {
 
 func TestNearCancelled(t *testing.T) {
 	x := New(nil)
-	x.Put(NewDocument("a", "one text"))
+	x.Put(textDocument("a", "one text"))
 	if err := x.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -6,28 +6,27 @@ import (
 	"testing"
 	"time"
 
-	"anamnesis/knowledge_base/retrieval/evalset"
 	"anamnesis/knowledge_base/retrieval/internal/lexical"
 )
 
 // lexicalIndex holds n documents made from the public sets by repetition, each
 // a little different. It has no vectors.
-func lexicalIndex(b *testing.B, n int) (*Index, *evalset.Set) {
+func lexicalIndex(b *testing.B, n int) (*Index, *evalData) {
 	b.Helper()
-	set, err := evalset.Read(filepath.Join(benchData(b), "cosqa"))
+	set, err := readSet(filepath.Join(benchData(b), "cosqa"))
 	if err != nil {
 		b.Fatal(err)
 	}
 	x := New(nil)
 	for i := range n {
 		d := set.Docs[i%len(set.Docs)]
-		x.Put(NewDocument(fmt.Sprintf("d%06d", i), fmt.Sprintf("%s %d\n%s", d.Title, i, d.Text)))
+		x.Put(textDocument(fmt.Sprintf("d%06d", i), fmt.Sprintf("%s %d\n%s", d.Title, i, d.Text)))
 	}
 	return x, set
 }
 
 // benchIndex is lexicalIndex with vectors.
-func benchIndex(b *testing.B, n int) (*Index, *evalset.Set) {
+func benchIndex(b *testing.B, n int) (*Index, *evalData) {
 	b.Helper()
 	begin := time.Now()
 	x, set := lexicalIndex(b, n)
@@ -65,7 +64,7 @@ func BenchmarkChange(b *testing.B) {
 		for at, id := range map[string]string{"newest": fmt.Sprintf("d%06d", n-1), "oldest": "d000000"} {
 			b.Run(fmt.Sprint(at, "-", n), func(b *testing.B) {
 				for i := 0; b.Loop(); i++ {
-					x.Put(NewDocument(id, set.Queries[i%len(set.Queries)].Text))
+					x.Put(textDocument(id, set.Queries[i%len(set.Queries)].Text))
 					if err := x.Refresh(b.Context()); err != nil {
 						b.Fatal(err)
 					}

@@ -48,7 +48,7 @@ func TestCosineLetsACardThrough(t *testing.T) {
 		x := New(&Options{Embedder: oracle{base}})
 		const cards = 200
 		for i := range cards {
-			x.Put(NewDocument(fmt.Sprintf("card%d", i), fmt.Sprintf("card%d tells of thing%d", i, i*7919)))
+			x.Put(textDocument(fmt.Sprintf("card%d", i), fmt.Sprintf("card%d tells of thing%d", i, i*7919)))
 		}
 		if err := x.Await(t.Context()); err != nil {
 			t.Fatal(err)

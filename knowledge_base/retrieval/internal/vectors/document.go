@@ -12,8 +12,3 @@ type Document struct {
 	Hash    [sha256.Size]byte // of the text
 	Text    func() string     // always the same; not called where what is known of the text is enough
 }
-
-// NewDocument returns a document that keeps its text.
-func NewDocument(id, text string) Document {
-	return Document{ID: id, Hash: sha256.Sum256([]byte(text)), Text: func() string { return text }}
-}

@@ -1,4 +1,4 @@
-package evalset
+package retrieval
 
 import (
 	"math"
@@ -22,14 +22,14 @@ func TestGrade(t *testing.T) {
 		{list("a"), map[string]int{"a": 1, "b": 1}, 1 / (1 + 1/math.Log2(3)), 0.5},
 		{list("0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "a"), map[string]int{"a": 1}, 0, 0},
 	} {
-		ndcg, recall := Grade(tt.found, tt.grades)
+		ndcg, recall := grade(tt.found, tt.grades)
 		if math.Abs(ndcg-tt.ndcg) > 1e-12 || recall != tt.recall {
 			t.Errorf("%v: %g %g, want %g %g", tt.grades, ndcg, recall, tt.ndcg, tt.recall)
 		}
 	}
 }
 
-func TestBadInput(t *testing.T) {
+func TestEvalSetBadInput(t *testing.T) {
 	const corpus, queries, qrels = `{"_id":"a","text":"x"}` + "\n", `{"_id":"q","text":"x"}` + "\n", "q\ta\t1\n"
 	for _, tt := range []struct{ name, corpus, queries, qrels, want string }{
 		{"missing", "-", queries, qrels, "corpus.jsonl"},
@@ -49,7 +49,7 @@ func TestBadInput(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, err := Read(dir)
+		_, err := readSet(dir)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, want …%s…", tt.name, err, tt.want)
 		}

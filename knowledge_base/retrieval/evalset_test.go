@@ -1,10 +1,9 @@
-// Package evalset reads labelled sets in BEIR's layout and grades rankings by them. The tests and
-// benchmarks of the search use it; the program does not.
-package evalset
+package retrieval
 
 import (
 	"bufio"
 	"compress/gzip"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,8 +23,8 @@ const (
 	maxDocs      = 1_000_000
 )
 
-// Record is a document or a query of a set.
-type Record struct {
+// record is a document or a query of a set.
+type record struct {
 	ID    string `json:"_id"`
 	Title string `json:"title"`
 	Text  string `json:"text"`
@@ -33,26 +32,26 @@ type Record struct {
 	Group string `json:"group,omitempty"` // of a document that says the same as others, where the set says it
 }
 
-// Findable is what a document is found by.
-func (r Record) Findable() string { return r.Title + "\n" + r.Text }
+// findable is what a document is found by.
+func (r record) findable() string { return r.Title + "\n" + r.Text }
 
-// Set is a labelled evaluation set.
-type Set struct {
-	Docs, Queries []Record
+// evalData is a labelled evaluation set.
+type evalData struct {
+	Docs, Queries []record
 	Grades        map[string]map[string]int // query → document → grade above 0
 	Unrelated     []string                  // questions that no document answers
 }
 
-// Read reads the set in a folder: corpus.jsonl (_id, title, text), queries.jsonl (_id, text, lang) and
+// readSet reads the set in a folder: corpus.jsonl (_id, title, text), queries.jsonl (_id, text, lang) and
 // qrels.tsv (query, document, grade; also as qrels/test.tsv), each as it is or gzipped with .gz behind
 // its name, and unrelated.txt if there is one.
-func Read(dir string) (*Set, error) {
-	set := &Set{Grades: make(map[string]map[string]int)}
+func readSet(dir string) (*evalData, error) {
+	set := &evalData{Grades: make(map[string]map[string]int)}
 	var err error
-	if set.Docs, err = ReadRecords(filepath.Join(dir, "corpus.jsonl")); err != nil {
+	if set.Docs, err = readRecords(filepath.Join(dir, "corpus.jsonl")); err != nil {
 		return nil, err
 	}
-	if set.Queries, err = ReadRecords(filepath.Join(dir, "queries.jsonl")); err != nil {
+	if set.Queries, err = readRecords(filepath.Join(dir, "queries.jsonl")); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(dir, "qrels.tsv")
@@ -64,18 +63,18 @@ func Read(dir string) (*Set, error) {
 		if len(f) != 3 {
 			return fmt.Errorf("%d columns instead of query, document and grade separated by tabs", len(f))
 		}
-		grade, err := strconv.Atoi(strings.TrimSpace(f[2]))
+		g, err := strconv.Atoi(strings.TrimSpace(f[2]))
 		if err != nil {
 			if n == 1 {
 				return nil // the heading BEIR's files have
 			}
 			return fmt.Errorf("grade %q is not a number", f[2])
 		}
-		if grade > 0 {
+		if g > 0 {
 			if set.Grades[f[0]] == nil {
 				set.Grades[f[0]] = make(map[string]int)
 			}
-			set.Grades[f[0]][f[1]] = grade
+			set.Grades[f[0]][f[1]] = g
 		}
 		return nil
 	})
@@ -92,12 +91,12 @@ func Read(dir string) (*Set, error) {
 	return set, err
 }
 
-// ReadRecords reads the documents or queries of a file.
-func ReadRecords(path string) ([]Record, error) {
-	var out []Record
+// readRecords reads the documents or queries of a file.
+func readRecords(path string) ([]record, error) {
+	var out []record
 	seen := make(map[string]bool)
 	err := eachLine(path, func(_ int, line string) error {
-		var r Record
+		var r record
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			return err
 		}
@@ -164,14 +163,14 @@ func eachLine(path string, do func(n int, line string) error) error {
 	return nil
 }
 
-// Depth is how deep a ranking is graded.
-const Depth = 10
+// evalDepth is how deep a ranking is graded.
+const evalDepth = 10
 
-// Grade returns nDCG@10 with linear gain and recall@10 of a ranking of ids, as
+// grade returns nDCG@10 with linear gain and recall@10 of a ranking of ids, as
 // trec_eval defines them; grades are those of all relevant documents.
-func Grade(ranking []string, grades map[string]int) (ndcg, recall float64) {
+func grade(ranking []string, grades map[string]int) (ndcg, recall float64) {
 	var dcg, ideal float64
-	for i, id := range ranking[:min(Depth, len(ranking))] {
+	for i, id := range ranking[:min(evalDepth, len(ranking))] {
 		dcg += float64(grades[id]) / math.Log2(float64(i+2))
 	}
 	var best []int
@@ -179,14 +178,14 @@ func Grade(ranking []string, grades map[string]int) (ndcg, recall float64) {
 		best = append(best, g)
 	}
 	slices.SortFunc(best, func(a, b int) int { return b - a })
-	for i, g := range best[:min(Depth, len(best))] {
+	for i, g := range best[:min(evalDepth, len(best))] {
 		ideal += float64(g) / math.Log2(float64(i+2))
 	}
-	return dcg / ideal, RecallAt(ranking, grades, Depth)
+	return dcg / ideal, recallAt(ranking, grades, evalDepth)
 }
 
-// RecallAt returns the share of the relevant documents among the first k.
-func RecallAt(ranking []string, grades map[string]int, k int) float64 {
+// recallAt returns the share of the relevant documents among the first k.
+func recallAt(ranking []string, grades map[string]int, k int) float64 {
 	hit := 0
 	for _, id := range ranking[:min(k, len(ranking))] {
 		if grades[id] > 0 {
@@ -194,4 +193,9 @@ func RecallAt(ranking []string, grades map[string]int, k int) float64 {
 		}
 	}
 	return float64(hit) / float64(len(grades))
+}
+
+// textDocument returns a document that keeps its text.
+func textDocument(id, text string) Document {
+	return Document{ID: id, Hash: sha256.Sum256([]byte(text)), Text: func() string { return text }}
 }
