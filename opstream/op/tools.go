@@ -17,6 +17,7 @@ const (
 	Plans        Act = "plans"
 	Investigates Act = "investigates"
 	Rewinds      Act = "rewinds" // may take the agent back to an earlier point
+	Delegates    Act = "delegates"
 )
 
 // Acts returns what a tool does.
@@ -60,7 +61,7 @@ func recorded(tool string) (act Act, mainArgs string) {
 	case "AskUser":
 		return "", "question"
 	case "Task":
-		return "", "description"
+		return Delegates, "description"
 	case "recall":
 		return "", "query op"
 	}

@@ -16,7 +16,6 @@ import (
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
-	"anamnesis/orchestrator/tool/subagent"
 	"anamnesis/orchestrator/workspace"
 )
 
@@ -91,7 +90,7 @@ func (l *Leftovers) adoptSubagents(ctx context.Context) error {
 	}
 	for _, open := range l.State().Reply.Open() {
 		begun := slices.ContainsFunc(l.State().Subagents, func(c state.BegunSubagent) bool { return c.Call == open.ID })
-		if begun || !open.Called || open.Name != subagent.ToolName {
+		if begun || !open.Called || op.Acts(open.Name) != op.Delegates {
 			continue
 		}
 		for n := range maxSubagentsSought {

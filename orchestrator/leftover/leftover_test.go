@@ -15,7 +15,6 @@ import (
 	"anamnesis/orchestrator/state/projection"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
-	"anamnesis/orchestrator/tool/subagent"
 	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
@@ -100,8 +99,8 @@ func TestCloseUnknown(t *testing.T) {
 // beginning was not recorded. One that this process runs stays.
 func TestLostSubagents(t *testing.T) {
 	root := t.TempDir()
-	call := op.Call{ID: "c1", Name: subagent.ToolName, Args: `{}`}
-	other := op.Call{ID: "c2", Name: subagent.ToolName, Args: `{}`}
+	call := op.Call{ID: "c1", Name: "Task", Args: `{}`}
+	other := op.Call{ID: "c2", Name: "Task", Args: `{}`}
 	child := open(t, root, taskdir.SubagentID("t", 1), &op.Parent{Task: "t", Call: "c1", Agent: "explore"}, &op.ModelReplied{Usage: op.Usage{Prompt: 70}})
 	if err := child.Journal.Close(); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,6 @@ import (
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
-	"anamnesis/orchestrator/tool/subagent"
 	"anamnesis/orchestrator/tool/timeline"
 	"anamnesis/orchestrator/toolset"
 	"anamnesis/orchestrator/workspace"
@@ -182,7 +181,7 @@ func (r *runner) envOf(ctx context.Context, c op.Call) (*tool.Env, error) {
 // perform calls the tool. A call that changes something has a grace period if the program is asked
 // to stop.
 func (r *runner) perform(ctx context.Context, c *gate.Call) (tool.Result, error) {
-	if !c.Spec.ReadOnly && c.Name != subagent.ToolName { // a subagent finishes its own calls
+	if !c.Spec.ReadOnly && !c.Spec.Delegates { // a subagent finishes its own calls
 		var end func()
 		ctx, end = notice.Finishing(ctx, r.grace)
 		defer end()

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/subagent"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
@@ -17,7 +18,6 @@ import (
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
-	"anamnesis/orchestrator/tool/subagent"
 	"anamnesis/orchestrator/toolset"
 	"anamnesis/orchestrator/workspace"
 )
@@ -47,7 +47,7 @@ type SubagentModel struct {
 	Encoding      string
 }
 
-// subagents begins those of a task. It implements tool.Subagents; its methods may be called from
+// subagents begins those of a task. It implements subagent.Agents; its methods may be called from
 // the goroutines of calls.
 type subagents struct {
 	opts    *Options
@@ -63,8 +63,8 @@ func refused(format string, args ...any) error {
 	return &tool.CallError{Tool: subagent.ToolName, Text: subagent.ToolName + " was not run: " + fmt.Sprintf(format, args...) + "."}
 }
 
-// Begin implements tool.Subagents.
-func (t *subagents) Begin(ctx context.Context, s tool.SubagentStart) (tool.Subagent, error) {
+// Begin implements subagent.Agents.
+func (t *subagents) Begin(ctx context.Context, s subagent.Start) (subagent.Working, error) {
 	i := slices.IndexFunc(t.opts.Subagents, func(a Subagent) bool { return a.Spec.Name == s.Agent })
 	if i < 0 {
 		return nil, refused("unknown subagent %q", s.Agent)
@@ -239,7 +239,7 @@ func (s *Subagent) model(t *subagents) SubagentModel {
 
 // options are a subagent's options: the task's, with no further permission than the
 // task has.
-func (t *subagents) options(s Subagent, start tool.SubagentStart) (Options, error) {
+func (t *subagents) options(s Subagent, start subagent.Start) (Options, error) {
 	rules, err := t.gate.Rules()
 	if err != nil {
 		return Options{}, err

@@ -10,10 +10,10 @@ import (
 	"anamnesis/anamnesis/quote"
 	"anamnesis/anamnesis/shell"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/subagent"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
-	"anamnesis/orchestrator/tool"
 	"anamnesis/worldstate"
 )
 
@@ -23,10 +23,10 @@ const (
 	maxSubagentPatch  = 50_000 // bytes of its changes in a copy of the directory
 )
 
-// working is a subagent at work on one call. It implements tool.Subagent.
+// working is a subagent at work on one call. It implements subagent.Working.
 type working struct {
 	t     *subagents
-	start tool.SubagentStart
+	start subagent.Start
 	spec  Subagent
 	id    string // its task
 	child *Task
@@ -36,8 +36,8 @@ type working struct {
 	from   uint64 // its last operation then
 }
 
-// Work implements tool.Subagent.
-func (w *working) Work(ctx context.Context) (tool.SubagentEnd, error) {
+// Work implements subagent.Working.
+func (w *working) Work(ctx context.Context) (subagent.End, error) {
 	out, err := w.child.Run(ctx)
 	if err != nil { // the subagent's stores failed, not this task's
 		out.Reason, out.Detail = "failed", err.Error()
@@ -61,7 +61,7 @@ func (w *working) Work(ctx context.Context) (tool.SubagentEnd, error) {
 }
 
 // endOf returns the result of the work, as the model sees it.
-func (w *working) endOf(ctx context.Context, out Outcome, b *op.SubagentEnded) tool.SubagentEnd {
+func (w *working) endOf(ctx context.Context, out Outcome, b *op.SubagentEnded) subagent.End {
 	answer := strings.TrimSpace(out.Answer)
 	if w.child.Ledger.State().Last == w.from || b.Usage == (op.Usage{}) {
 		answer = "" // it said nothing this time
@@ -69,7 +69,7 @@ func (w *working) endOf(ctx context.Context, out Outcome, b *op.SubagentEnded) t
 	if answer != "" {
 		answer = quote.Ends(answer, maxSubagentAnswer, "\n… (%d bytes left out) …\n")
 	}
-	end := tool.SubagentEnd{IsError: out.Reason != "done"}
+	end := subagent.End{IsError: out.Reason != "done"}
 	var sb strings.Builder
 	if end.IsError {
 		fmt.Fprintf(&sb, "The subagent did not finish: %s.", w.stopReason(out))

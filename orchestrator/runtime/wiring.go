@@ -3,12 +3,14 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/feature/jobs"
 	"anamnesis/orchestrator/feature/mail"
 	"anamnesis/orchestrator/feature/repeat"
 	"anamnesis/orchestrator/feature/research"
+	"anamnesis/orchestrator/feature/subagent"
 	"anamnesis/orchestrator/feature/todo"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/memory"
@@ -42,7 +44,13 @@ func newFeatures(o *Options, p *workspace.Place, js *jobs.Jobs, tools *toolset.S
 		research: research.New(p, tools, o.Guards.KnownModel),
 	}
 	f.subagents = &subagents{opts: o, ledger: p.Ledger, place: p, gate: f.gate, tools: tools, sandbox: box}
-	tools.Bind(append(mail.Tools(f.mail), research.Tool(f.research), todo.Tool(func() []op.Todo { return todo.Current(p.Ledger) }))...)
+	specs := make([]op.Agent, len(o.Subagents))
+	for i, s := range o.Subagents {
+		specs[i] = s.Spec
+	}
+	tools.Bind(slices.Concat(mail.Tools(f.mail), jobs.Tools(f.jobs), []tool.Tool{
+		research.Tool(f.research), subagent.Tool(specs, f.subagents), todo.Tool(func() []op.Todo { return todo.Current(p.Ledger) }),
+	})...)
 	return f
 }
 
@@ -58,9 +66,6 @@ func newRunner(o *Options, p *workspace.Place, m *memory.Memory, tools *toolset.
 		env: tool.Env{
 			Dir: p.Dir, Timeline: taskTimeline{p.Ledger, m}, Redactor: p.Journal.Redactor(), Jobs: f.jobs,
 		},
-	}
-	if len(o.Subagents) > 0 {
-		r.env.Subagents = f.subagents
 	}
 	r.checks = []gate.Check{
 		r.checkTime,       // a call after the end is not even looked at

@@ -13,10 +13,10 @@ import (
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/feature/subagent"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool/builtin"
-	"anamnesis/orchestrator/tool/subagent"
 )
 
 // Agents returns the loader of the specs that a directory has.

@@ -9,8 +9,8 @@ import (
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/feature/subagent"
 	"anamnesis/orchestrator/runtime"
-	"anamnesis/orchestrator/tool/subagent"
 )
 
 // addSubagents adds the subagents of a task's agent, and the tool that runs them.
@@ -18,7 +18,6 @@ func (o *opening) addSubagents(ctx context.Context, dir string, specs []op.Agent
 	if len(specs) == 0 {
 		return nil
 	}
-	var offered []subagent.Agent
 	for _, spec := range specs {
 		sub := runtime.Subagent{
 			Spec:   spec,
@@ -33,9 +32,8 @@ func (o *opening) addSubagents(ctx context.Context, dir string, specs []op.Agent
 			sub.Model = m
 		}
 		opts.Subagents = append(opts.Subagents, sub)
-		offered = append(offered, subagent.Agent{Name: spec.Name, Description: spec.Description, ReadOnly: spec.ReadOnly})
 	}
-	tools, errs := opts.Tools.With(subagent.Task(offered))
+	tools, errs := opts.Tools.With(subagent.Tool(specs, nil))
 	opts.Tools = tools
 	return errors.Join(errs...)
 }

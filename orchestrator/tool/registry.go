@@ -198,3 +198,19 @@ func (r *Registry) unknown(name string) string {
 	}
 	return text + " The tools are: " + strings.Join(names, ", ") + "."
 }
+
+// Varying is a tool whose effects depend on its arguments.
+type Varying interface {
+	Tool
+	// SpecFor returns the spec of a call with these arguments, which Validate has accepted. It
+	// differs from Spec only in ReadOnly.
+	SpecFor(args json.RawMessage) Spec
+}
+
+// SpecOf returns the spec of one call.
+func SpecOf(t Tool, args json.RawMessage) Spec {
+	if v, ok := t.(Varying); ok {
+		return v.SpecFor(args)
+	}
+	return t.Spec()
+}

@@ -88,9 +88,7 @@ type Env struct {
 	Keep func(part int, from int64, text string) (uint64, error)
 	// Timeline is the task's timeline; nil outside a task.
 	Timeline Timeline
-	// Subagents are the agents that work can be handed to; nil: none.
-	Subagents Subagents
-	// Jobs are the task's background commands; nil outside a task.
+	// Jobs are the task's background commands; nil: none can be started.
 	Jobs Jobs
 	// Ask asks the user a question and records the answer as their words; false: no answer.
 	// nil: there is no user.

@@ -11,20 +11,19 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
-	"anamnesis/orchestrator/tool"
 )
 
 // earlierJobs reads the commands of earlier processes from the stream, oldest first. They have
 // ended, with their process at the latest.
-func earlierJobs(h taskdir.Home, task string, upTo int) ([]tool.Job, error) {
-	var list []tool.Job
+func earlierJobs(h taskdir.Home, task string, upTo int) ([]Job, error) {
+	var list []Job
 	at := make(map[string]int)
 	err := taskdir.EachOp(h, task, func(o op.Op) error {
 		switch b := o.Body.(type) {
 		case *op.JobStarted:
 			if state.JobNumber(b.Job) <= upTo {
 				at[b.Job] = len(list)
-				list = append(list, tool.Job{ID: b.Job, Command: b.Command, Why: Lost})
+				list = append(list, Job{ID: b.Job, Command: b.Command, Why: Lost})
 			}
 		case *op.JobEnded:
 			if i, known := at[b.Job]; known {

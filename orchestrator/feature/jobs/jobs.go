@@ -61,9 +61,27 @@ func New(l *journal.Ledger) *Jobs {
 	return &Jobs{ledger: l, dir: filepath.Join(l.Home.Task(l.ID), "jobs"), before: begun, n: begun}
 }
 
+// Job is one background command.
+type Job struct {
+	ID, Command string
+	Why         string // see op.JobEnded; empty while it runs
+	Exit        int
+	Bytes       int64 // of output so far
+	Note        string
+	Network     bool // see tool.JobEnd
+}
+
+// Output is a piece of a job's output.
+type Output struct {
+	Job        Job
+	Text       string
+	From, Next int64 // its byte range
+	Dropped    int64 // bytes at the end that were dropped
+}
+
 // job is one command. Its fields are guarded by jobs.mu.
 type job struct {
-	tool.Job
+	Job
 	file    *os.File
 	dropped int64
 	stop    context.CancelFunc
@@ -138,7 +156,7 @@ func (js *Jobs) enter(s tool.JobStart) (*job, context.Context, error) {
 	}
 	js.n++
 	ctx, stop := context.WithCancel(context.Background())
-	j := &job{Job: tool.Job{ID: id, Command: s.Command}, file: file, stop: stop, done: make(chan struct{})}
+	j := &job{Job: Job{ID: id, Command: s.Command}, file: file, stop: stop, done: make(chan struct{})}
 	js.list = append(js.list, j)
 	return j, ctx, nil
 }
@@ -171,7 +189,7 @@ func (js *Jobs) leave(ctx context.Context, j *job, end tool.JobEnd) {
 	}
 }
 
-func endText(j tool.Job) string {
+func endText(j Job) string {
 	text := fmt.Sprintf("exit %d", j.Exit)
 	if j.Why == TimedOut {
 		text = "its time was up"
@@ -241,28 +259,29 @@ func (js *Jobs) find(id string) (*job, error) {
 	return nil, fmt.Errorf("there is no background task %q; there are %s", id, strings.Join(ids, ", "))
 }
 
-// List implements tool.Jobs.
-func (js *Jobs) List() ([]tool.Job, error) {
+// List returns the jobs of the task, oldest first, including those of earlier processes.
+func (js *Jobs) List() ([]Job, error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	past, err := js.past()
 	if err != nil {
 		return nil, err
 	}
-	var out []tool.Job
+	var out []Job
 	for _, j := range slices.Concat(past, js.list) {
 		out = append(out, j.Job)
 	}
 	return out, nil
 }
 
-// Output implements tool.Jobs.
-func (js *Jobs) Output(id string, from int64, n int) (tool.JobOutput, error) {
+// Output reads a job's output from byte from on, at most n bytes; a negative from counts from the
+// end.
+func (js *Jobs) Output(id string, from int64, n int) (Output, error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	j, err := js.find(id)
 	if err != nil {
-		return tool.JobOutput{}, err
+		return Output{}, err
 	}
 	kept := j.Bytes - j.dropped
 	if from < 0 {
@@ -271,9 +290,9 @@ func (js *Jobs) Output(id string, from int64, n int) (tool.JobOutput, error) {
 	from = min(from, kept)
 	data := make([]byte, min(int64(n), kept-from))
 	if err := js.readOutput(j, data, from); err != nil {
-		return tool.JobOutput{}, fmt.Errorf("read the output of %s: %w", id, err)
+		return Output{}, fmt.Errorf("read the output of %s: %w", id, err)
 	}
-	return tool.JobOutput{Job: j.Job, Text: string(data), From: from, Next: from + int64(len(data)), Dropped: j.dropped}, nil
+	return Output{Job: j.Job, Text: string(data), From: from, Next: from + int64(len(data)), Dropped: j.dropped}, nil
 }
 
 // readFull fills data as far as possible.
@@ -284,7 +303,7 @@ func readFull(f *os.File, data []byte, from int64) error {
 	return nil
 }
 
-// Wait implements tool.Jobs.
+// Wait returns when the job has ended, limit has passed, or ctx ends.
 func (js *Jobs) Wait(ctx context.Context, id string, limit time.Duration) error {
 	js.mu.Lock()
 	j, err := js.find(id)
@@ -302,13 +321,13 @@ func (js *Jobs) Wait(ctx context.Context, id string, limit time.Duration) error 
 	return nil
 }
 
-// Stop implements tool.Jobs.
-func (js *Jobs) Stop(id string) (tool.Job, error) {
+// Stop ends a job and everything it started.
+func (js *Jobs) Stop(id string) (Job, error) {
 	js.mu.Lock()
 	j, err := js.find(id)
 	js.mu.Unlock()
 	if err != nil {
-		return tool.Job{}, err
+		return Job{}, err
 	}
 	js.end(Stopped, j)
 	js.mu.Lock()

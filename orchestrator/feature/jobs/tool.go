@@ -18,21 +18,22 @@ const (
 )
 
 // Tools are TaskList, TaskOutput and TaskStop, for commands that Bash and Task run in the background.
-func Tools() []tool.Tool { return []tool.Tool{taskList{}, taskOutput{}, taskStop{}} }
+// Without jobs they describe themselves and refuse calls.
+func Tools(js *Jobs) []tool.Tool { return []tool.Tool{taskList{js}, taskOutput{js}, taskStop{js}} }
 
-type taskList struct{}
+type taskList struct{ jobs *Jobs }
 
 func (taskList) Spec() tool.Spec {
 	return tool.Spec{Name: "TaskList", Description: "List background commands and their status.",
 		Schema: tool.Params(), ReadOnly: true}
 }
 
-func (taskList) Call(ctx context.Context, env *tool.Env, _ json.RawMessage) (tool.Result, error) {
-	if env.Jobs == nil {
+func (t taskList) Call(ctx context.Context, _ *tool.Env, _ json.RawMessage) (tool.Result, error) {
+	if t.jobs == nil {
 		return noJobs(), ctx.Err()
 	}
 	var lines []string
-	list, err := env.Jobs.List()
+	list, err := t.jobs.List()
 	if err != nil {
 		return tool.Errorf("%v.", err), ctx.Err()
 	}
@@ -48,7 +49,7 @@ func (taskList) Call(ctx context.Context, env *tool.Env, _ json.RawMessage) (too
 func noJobs() tool.Result { return tool.Errorf("There are no background commands here.") }
 
 // statusOf describes a job's state.
-func statusOf(j tool.Job) string {
+func statusOf(j Job) string {
 	text := map[string]string{
 		"": "runs", "exit": "ended", "timeout": "ended, because its time was up", "stopped": "was ended by TaskStop",
 		"jump": "was ended by a jump", "closed": "was ended with the program", "lost": "was ended when the program stopped",
@@ -62,7 +63,7 @@ func statusOf(j tool.Job) string {
 	return fmt.Sprintf("%s, %d bytes of output", text, j.Bytes)
 }
 
-type taskOutput struct{}
+type taskOutput struct{ jobs *Jobs }
 
 func (taskOutput) Spec() tool.Spec {
 	return tool.Spec{
@@ -83,7 +84,7 @@ func taskID() tool.Param {
 	return tool.Param{Name: "task_id", Required: true, Schema: tool.Text("Id of the background command, such as bg_1.")}
 }
 
-func (taskOutput) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+func (t taskOutput) Call(ctx context.Context, _ *tool.Env, args json.RawMessage) (tool.Result, error) {
 	a, err := tool.Decode[struct {
 		TaskID string `json:"task_id"`
 		From   *int64 `json:"from"`
@@ -93,7 +94,7 @@ func (taskOutput) Call(ctx context.Context, env *tool.Env, args json.RawMessage)
 	switch {
 	case err != nil:
 		return tool.Result{}, err
-	case env.Jobs == nil:
+	case t.jobs == nil:
 		return noJobs(), ctx.Err()
 	}
 	if a.Limit == 0 {
@@ -104,11 +105,11 @@ func (taskOutput) Call(ctx context.Context, env *tool.Env, args json.RawMessage)
 		from = *a.From
 	}
 	if a.Wait > 0 {
-		if err := env.Jobs.Wait(ctx, a.TaskID, time.Duration(a.Wait)*time.Second); err != nil {
+		if err := t.jobs.Wait(ctx, a.TaskID, time.Duration(a.Wait)*time.Second); err != nil {
 			return tool.Errorf("%v.", err), ctx.Err()
 		}
 	}
-	out, err := env.Jobs.Output(a.TaskID, from, a.Limit)
+	out, err := t.jobs.Output(a.TaskID, from, a.Limit)
 	if err != nil {
 		return tool.Errorf("%v.", err), ctx.Err()
 	}
@@ -125,26 +126,26 @@ func (taskOutput) Call(ctx context.Context, env *tool.Env, args json.RawMessage)
 	return r, ctx.Err()
 }
 
-type taskStop struct{}
+type taskStop struct{ jobs *Jobs }
 
 // Spec: it ends only what this task began, so it needs no approval.
 func (taskStop) Spec() tool.Spec {
 	return tool.Spec{Name: "TaskStop", Description: "End a background command and all processes it started.", Schema: tool.Params(taskID()), ReadOnly: true}
 }
 
-func (taskStop) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+func (t taskStop) Call(ctx context.Context, _ *tool.Env, args json.RawMessage) (tool.Result, error) {
 	a, err := tool.Decode[struct {
 		TaskID string `json:"task_id"`
 	}](args)
 	switch {
 	case err != nil:
 		return tool.Result{}, err
-	case env.Jobs == nil:
+	case t.jobs == nil:
 		return noJobs(), ctx.Err()
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("stop %s: %w", a.TaskID, ctx.Err())
 	}
-	j, err := env.Jobs.Stop(a.TaskID)
+	j, err := t.jobs.Stop(a.TaskID)
 	if err != nil {
 		return tool.Errorf("%v.", err), nil
 	}

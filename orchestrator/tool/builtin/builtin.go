@@ -15,7 +15,6 @@ import (
 	"anamnesis/orchestrator/tool/plan"
 	"anamnesis/orchestrator/tool/search"
 	"anamnesis/orchestrator/tool/shell"
-	"anamnesis/orchestrator/tool/subagent"
 	"anamnesis/orchestrator/tool/timeline"
 	"anamnesis/orchestrator/tool/web"
 )
@@ -26,13 +25,11 @@ type Options struct {
 	// like secrets and may be read.
 	AllowSecrets []string
 	Web          web.Options
-	// Agents are those that work can be handed to; without any there is no Task.
-	Agents []subagent.Agent
 }
 
 // Tools lists every built-in tool, in the order the model is offered them.
 func Tools(o Options) []tool.Tool {
-	tools := append([]tool.Tool{shell.Bash()}, jobs.Tools()...)
+	tools := append([]tool.Tool{shell.Bash()}, jobs.Tools(nil)...)
 	tools = append(tools,
 		file.ReadFile(o.AllowSecrets),
 		file.WriteFile(),
@@ -50,9 +47,6 @@ func Tools(o Options) []tool.Tool {
 	)
 	if s, ok := web.SearchWeb(o.Web); ok {
 		tools = append(tools, s)
-	}
-	if len(o.Agents) > 0 {
-		tools = append(tools, subagent.Task(o.Agents))
 	}
 	return tools
 }

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,9 +18,12 @@ import (
 	"time"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/jobs"
 	"anamnesis/orchestrator/feature/mail"
 	"anamnesis/orchestrator/feature/research"
+	"anamnesis/orchestrator/feature/subagent"
 	"anamnesis/orchestrator/feature/todo"
+	"anamnesis/orchestrator/gate/gatetest"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
@@ -120,30 +125,39 @@ func (echo) MarkCheckpoint(_ context.Context, call string) (int, error) { return
 
 func (echo) Cite(ops []uint64) (uint64, error) { return ops[0], nil }
 
-// jobs are background commands that say what they were asked.
-type jobs struct{}
-
-func (jobs) Begin(tool.JobStart) (string, error) { return "bg_1", nil }
-func (jobs) List() ([]tool.Job, error)           { return []tool.Job{{ID: "bg_1"}}, nil }
-func (jobs) Output(id string, _ int64, _ int) (tool.JobOutput, error) {
-	return tool.JobOutput{Text: "output of " + id, Job: tool.Job{ID: id}}, nil
+// background are commands that print their names and end.
+func background(t *testing.T, n int) *jobs.Jobs {
+	js := jobs.New(gatetest.Place(t, op.TaskOpened{}).Ledger)
+	t.Cleanup(func() { _ = js.Close() })
+	for i := range n {
+		id := fmt.Sprintf("bg_%d", i+1)
+		got, err := js.Begin(tool.JobStart{Call: "c", Command: id, Run: func(_ context.Context, out io.Writer, started func(op.ToolStarted) error) (tool.JobEnd, error) {
+			_, err := io.WriteString(out, "output of "+id)
+			return tool.JobEnd{}, errors.Join(err, started(op.ToolStarted{}))
+		}})
+		if err != nil || got != id {
+			t.Fatalf("began %s as %s: %v", id, got, err)
+		}
+		if err := js.Wait(t.Context(), id, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return js
 }
-func (jobs) Wait(context.Context, string, time.Duration) error { return nil }
-func (jobs) Stop(id string) (tool.Job, error)                  { return tool.Job{ID: id, Why: "stopped"}, nil }
 
 func noTodos() []op.Todo { return nil }
 
 // workers are subagents that say what they were asked.
 type workers struct{}
 
-func (workers) Begin(_ context.Context, s tool.SubagentStart) (tool.Subagent, error) {
+func (workers) Begin(_ context.Context, s subagent.Start) (subagent.Working, error) {
 	return worker(s), nil
 }
 
-type worker tool.SubagentStart
+type worker subagent.Start
 
-func (w worker) Work(context.Context) (tool.SubagentEnd, error) {
-	return tool.SubagentEnd{Text: w.Agent + " did " + w.Prompt}, nil
+func (w worker) Work(context.Context) (subagent.End, error) {
+	return subagent.End{Text: w.Agent + " did " + w.Prompt}, nil
 }
 
 // second answers every question with its second choice.
@@ -157,11 +171,11 @@ func sample(name string, i int) (args map[string]any, want string) {
 	case "Bash":
 		return map[string]any{"command": fmt.Sprintf("echo number %d", i)}, fmt.Sprintf("number %d\n[exit 0]", i)
 	case "TaskList":
-		return map[string]any{}, "bg_1 runs"
+		return map[string]any{}, "bg_1 ended with exit code 0"
 	case "TaskOutput":
-		return map[string]any{"task_id": fmt.Sprintf("bg_%d", i)}, fmt.Sprintf("output of bg_%d\n[bg_%d runs", i, i)
+		return map[string]any{"task_id": fmt.Sprintf("bg_%d", i+1)}, fmt.Sprintf("output of bg_%d\n[bg_%d ended", i+1, i+1)
 	case "TaskStop":
-		return map[string]any{"task_id": fmt.Sprintf("bg_%d", i)}, fmt.Sprintf("bg_%d was ended by TaskStop", i)
+		return map[string]any{"task_id": fmt.Sprintf("bg_%d", i+1)}, fmt.Sprintf("bg_%d ended with exit code 0", i+1)
 	case "ReadFile":
 		return map[string]any{"path": file}, fmt.Sprintf("     1\tunique%d\n", i)
 	case "WriteFile":
@@ -235,15 +249,16 @@ func conform(t *testing.T, r *tool.Registry, env tool.Env, name string) {
 // bound returns every tool, those that know their task bound to one.
 func bound(t *testing.T) *tool.Registry {
 	t.Helper()
-	r, err := tool.NewRegistry(append(builtin.Tools(builtin.Options{Agents: agents()}), optIn(t)...)...)
+	r, err := tool.NewRegistry(append(append(builtin.Tools(builtin.Options{}), subagent.Tool(agents(), nil)), optIn(t)...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r.Bind(append(mail.Tools(echo{}), research.Tool(echo{}), todo.Tool(noTodos))...)
+	own := []tool.Tool{research.Tool(echo{}), subagent.Tool(agents(), workers{}), todo.Tool(noTodos)}
+	return r.Bind(slices.Concat(mail.Tools(echo{}), jobs.Tools(background(t, 12)), own)...)
 }
 
 func TestConformance(t *testing.T) {
-	tools := append(builtin.Tools(builtin.Options{Agents: agents()}), optIn(t)...)
+	tools := append(append(builtin.Tools(builtin.Options{}), subagent.Tool(agents(), nil)), optIn(t)...)
 	r := bound(t)
 	dir := t.TempDir()
 	for i := range 12 {
@@ -259,7 +274,7 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	env := tool.Env{Root: root, Dir: dir, Ask: second, Jobs: jobs{}, Subagents: workers{}, Timeline: echo{}}
+	env := tool.Env{Root: root, Dir: dir, Ask: second, Timeline: echo{}}
 	var wg sync.WaitGroup
 	for _, tl := range tools {
 		name := tl.Spec().Name
@@ -297,7 +312,7 @@ func TestEndedContext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = tl.Call(ctx, &tool.Env{Call: "c", Root: root, Dir: dir, Ask: second, Jobs: jobs{}, Subagents: workers{}, Timeline: echo{}}, data)
+		_, err = tl.Call(ctx, &tool.Env{Call: "c", Root: root, Dir: dir, Ask: second, Timeline: echo{}}, data)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: err = %v, want the context's", spec.Name, err)
 		}

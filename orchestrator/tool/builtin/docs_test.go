@@ -11,20 +11,21 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/feature/subagent"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
-	"anamnesis/orchestrator/tool/subagent"
 	"anamnesis/orchestrator/tool/web"
 )
 
 // TestToolsPage holds docs/reference/tools.md to the schemas it is made of; UPDATE_GOLDEN
 // writes it anew.
 func TestToolsPage(t *testing.T) {
-	o := builtin.Options{Web: web.Options{Search: web.Search{Engine: "searxng", URL: "http://localhost"}}, Agents: agents()}
+	o := builtin.Options{Web: web.Options{Search: web.Search{Engine: "searxng", URL: "http://localhost"}}}
 	var got bytes.Buffer
 	got.WriteString("# The built-in tools\n\nMade from the tools' schemas by a test; what is said here is what the model is told. " +
 		"Tools that come and go: [MCP servers](../guides/mcp.md), [commands](../guides/command-tools.md).\n")
-	for _, t := range builtin.Tools(o) {
+	for _, t := range append(builtin.Tools(o), subagent.Tool(agents(), nil)) {
 		describe(&got, t.Spec(), "")
 	}
 	asked, err := builtin.OptIn("SendDMail", "dmail")
@@ -50,8 +51,8 @@ func TestToolsPage(t *testing.T) {
 }
 
 // agents are subagents of both kinds.
-func agents() []subagent.Agent {
-	return []subagent.Agent{{Name: "coder", Description: "Makes a change."}, {Name: "explore", Description: "Finds something out.", ReadOnly: true}}
+func agents() []op.Agent {
+	return []op.Agent{{Name: "coder", Description: "Makes a change."}, {Name: "explore", Description: "Finds something out.", ReadOnly: true}}
 }
 
 func describe(b *bytes.Buffer, s tool.Spec, lead string) {

@@ -20,17 +20,49 @@ const ToolName = "Task"
 // MaxBackground is how long a subagent may work in the background.
 const MaxBackground = 24 * time.Hour
 
-// Agent is an agent that work can be handed to.
-type Agent struct {
-	Name        string
-	Description string // what it is for
-	ReadOnly    bool   // it changes nothing
+// Agents begin the subagents of a task.
+type Agents interface {
+	// Begin creates a subagent's task, or resumes one. A *CallError is shown to the model; any
+	// other error is internal.
+	Begin(ctx context.Context, s Start) (Working, error)
 }
 
-// Task is the tool that hands work to one of some agents, at least one.
-func Task(agents []Agent) tool.Tool { return task{slices.Clone(agents)} }
+// Working is a subagent that has begun.
+type Working interface {
+	// Work runs the subagent until its turn ends, and records that. It must be called once,
+	// from any goroutine; when ctx has ended it returns soon. The error is internal: what the
+	// model can act on is in the end's Text.
+	Work(ctx context.Context) (End, error)
+}
 
-type task struct{ agents []Agent }
+// Start is the request to Begin.
+type Start struct {
+	Call        string // the call's id
+	Agent       string // its name
+	Description string // a few words for users
+	Prompt      string
+	Resume      string // the task of a subagent that continues; empty: a new one
+	Fork        bool   // in a directory of its own
+	// Progress shows a user the subagent's progress; may be nil.
+	Progress func(text string)
+}
+
+// End is a subagent's result.
+type End struct {
+	Text    string // for the model
+	Display string // for users
+	IsError bool
+	Network bool // Text may hold text from outside
+}
+
+// Tool is the tool that hands work to one of some agents, at least one. begin nil: it describes
+// itself and refuses calls.
+func Tool(specs []op.Agent, begin Agents) tool.Tool { return task{specs, begin} }
+
+type task struct {
+	specs []op.Agent
+	begin Agents
+}
 
 // Args are the arguments of a call.
 type Args struct {
@@ -47,7 +79,7 @@ const fork = "fork"
 
 func (t task) Spec() tool.Spec {
 	var names, lines []string
-	for _, a := range t.agents {
+	for _, a := range t.specs {
 		names = append(names, a.Name)
 		kind := ""
 		if a.ReadOnly {
@@ -83,7 +115,7 @@ func (t task) SpecFor(args json.RawMessage) tool.Spec {
 }
 
 func (t task) readOnly(name string) bool {
-	return slices.ContainsFunc(t.agents, func(a Agent) bool { return a.Name == name && a.ReadOnly })
+	return slices.ContainsFunc(t.specs, func(a op.Agent) bool { return a.Name == name && a.ReadOnly })
 }
 
 func (t task) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
@@ -93,12 +125,12 @@ func (t task) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 		return tool.Result{}, err
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("hand work to a subagent: %w", ctx.Err())
-	case env.Subagents == nil:
+	case t.begin == nil:
 		return tool.Errorf("Task was not run: this call is not part of a task that has subagents."), nil
 	case a.Isolation == fork && a.Resume != "":
 		return tool.Errorf("Task was not run: resume continues where the subagent was; omit isolation."), nil
 	}
-	start := tool.SubagentStart{
+	start := Start{
 		Call: env.Call, Agent: a.Subagent, Description: a.Description, Prompt: a.Prompt, Resume: a.Resume, Fork: a.Isolation == fork,
 	}
 	if a.Background && !t.readOnly(a.Subagent) && !start.Fork {
@@ -110,7 +142,7 @@ func (t task) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	if !a.Background {
 		start.Progress = env.Progress
 	}
-	sub, err := env.Subagents.Begin(ctx, start)
+	sub, err := t.begin.Begin(ctx, start)
 	if err != nil {
 		if res, about := tool.ErrorResult(err); about {
 			return res, nil
@@ -118,14 +150,14 @@ func (t task) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 		return tool.Result{}, err
 	}
 	if a.Background {
-		return begin(ctx, env, a, sub)
+		return inBackground(ctx, env, a, sub)
 	}
 	end, err := sub.Work(ctx)
 	return tool.Result{Text: end.Text, IsError: end.IsError, Display: end.Display, Network: end.Network}, err
 }
 
-// begin lets a subagent work in the background, as a command does.
-func begin(ctx context.Context, env *tool.Env, a Args, sub tool.Subagent) (tool.Result, error) {
+// inBackground lets a subagent work in the background, as a command does.
+func inBackground(ctx context.Context, env *tool.Env, a Args, sub Working) (tool.Result, error) {
 	work := func(ctx context.Context, out io.Writer, started func(op.ToolStarted) error) (tool.JobEnd, error) {
 		if err := started(op.ToolStarted{Call: env.Call}); err != nil {
 			return tool.JobEnd{}, err
