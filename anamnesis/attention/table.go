@@ -148,33 +148,6 @@ func (r *Row) easFor(model string) EAS {
 	}
 }
 
-// Change is what overlays make of one row of the base table.
-type Change struct {
-	Now Row  `json:"now"` // the row in effect, from an overlay
-	Was *Row `json:"was"` // the base's row with the same pattern; nil: it has none
-	// Instead is what the base says of the model the pattern names, where it
-	// has no such row and the pattern names one model. Known false: nothing.
-	Instead *EAS `json:"instead,omitempty"`
-}
-
-// Changes lists the rows of t that the base table does not have, in t's order.
-func (t *Table) Changes(base *Table) []Change {
-	changes := []Change{}
-	for _, r := range t.rows {
-		was := base.Row(r.Pattern)
-		if was != nil && was.Origin == r.Origin {
-			continue
-		}
-		c := Change{Now: r, Was: was}
-		if was == nil && !strings.ContainsAny(r.Pattern, "*{") {
-			s := base.Lookup(r.Pattern)
-			c.Instead = &s
-		}
-		changes = append(changes, c)
-	}
-	return changes
-}
-
 // Row returns the row with exactly this pattern, ignoring letter case, or nil.
 func (t *Table) Row(pattern string) *Row {
 	for _, r := range t.rows {

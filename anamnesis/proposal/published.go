@@ -163,7 +163,7 @@ func FromPublished(figures []Figure, t *attention.Table) (out []Proposal, notes 
 		case s.Known && s.EAS == f.Tokens:
 			continue
 		case s.Advertised == 0:
-			notes = append(notes, fmt.Sprintf("%s: %d tokens are published, but the table does not know its window: 'anamnesis eas set' adds a row", f.Model, f.Tokens))
+			notes = append(notes, fmt.Sprintf("%s: %d tokens are published, but the table does not know its window: add a row to eas.yaml", f.Model, f.Tokens))
 			continue
 		case f.Tokens >= s.Advertised:
 			notes = append(notes, fmt.Sprintf("%s: %d tokens were left out: its window has %d", f.Model, f.Tokens, s.Advertised))

@@ -16,12 +16,12 @@ import (
 func (a *app) easCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eas",
-		Short: "Show and edit effective attention spans",
+		Short: "Show, measure and review effective attention spans",
 		Long: `The table of effective attention spans. Your rows (eas.yaml in $ANAMNESIS_HOME, or in
 $XDG_CONFIG_HOME/anamnesis) override the built-in ones, and the project's (.anamnesis/eas.yaml)
 override both. Every row names the source of its number.`,
 	}
-	cmd.AddCommand(a.easListCommand(), a.easShowCommand(), a.easSetCommand(), a.easDiffCommand(), a.easProbeCommand(), a.easReflectCommand())
+	cmd.AddCommand(a.easListCommand(), a.easShowCommand(), a.easProbeCommand(), a.easReflectCommand())
 	return cmd
 }
 

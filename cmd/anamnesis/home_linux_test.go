@@ -24,8 +24,8 @@ func homeArgs() map[string][]string {
 	return map[string][]string{
 		"acp proxy":     {"true"},
 		"agent approve": {"helper"}, "agent show": {"default"},
-		"diff":    {"t", "1", "2"},
-		"eas set": {"gpt-4o", "--eas", "4000", "--source", "measured"}, "eas show": {"gpt-4o"},
+		"diff":      {"t", "1", "2"},
+		"eas show":  {"gpt-4o"},
 		"eas probe": {"--model", "script:words.yaml"}, "eas reflect": {"--model", "script:words.yaml"},
 		"install": {"claude-code", "--yes"}, "uninstall": {"claude-code", "--yes"},
 		"explain": {"t"}, "jump": {"t", "1"}, "say": {"t", "Go on."}, "show": {"t"}, "timeline": {"t"}, "verdict": {"t", "good"},

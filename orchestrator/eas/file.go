@@ -12,19 +12,16 @@ import (
 
 	"anamnesis/anamnesis/attention"
 	"anamnesis/opstream/durable"
-	"anamnesis/orchestrator/guard/consent"
 	"anamnesis/orchestrator/session"
 )
 
 // PutRow writes one row into a user's overlay.
-func PutRow(path string, r attention.Row) error { return putRow(path, r, 0o700, 0o600) }
-
-func putRow(path string, r attention.Row, dirMode, fileMode fs.FileMode) error {
+func PutRow(path string, r attention.Row) error {
 	// A link stays: its target's folder is locked.
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	return editFile(path, dirMode, fileMode, func() ([]byte, error) {
+	return editFile(path, func() ([]byte, error) {
 		o, err := attention.ReadOverlay(path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, session.Usagef("%v", err)
@@ -34,34 +31,11 @@ func putRow(path string, r attention.Row, dirMode, fileMode fs.FileMode) error {
 	})
 }
 
-// PutProjectRow writes one row into the file of a directory. What the user approved stays approved,
-// with this row; in a file that had no approval, the row has none. All users may read the file.
-func PutProjectRow(dir string, trust *consent.Trust, r attention.Row) error {
-	_, before, err := session.ProjectEAS(dir)
-	if err != nil {
-		return session.Usagef("%v", err)
-	}
-	approved, err := trust.Approved(before)
-	if err != nil {
-		return err
-	}
-	err = putRow(session.EASProjectFile(dir), r, 0o755, 0o644)
-	if err != nil || trust == nil || before.Hash != "" && !approved {
-		return err
-	}
-	_, now, err := session.ProjectEAS(dir)
-	if err != nil {
-		return err
-	}
-	return trust.Approve(now)
-}
-
 // editFile replaces a file with the result of edit, which reads the file itself. The folder is
-// locked meanwhile, since a lock file would stay in a user's project. The modes are those of what
-// is missing.
-func editFile(path string, dirMode, fileMode fs.FileMode, edit func() ([]byte, error)) error {
+// locked meanwhile, since a lock file would stay among the user's own files.
+func editFile(path string, edit func() ([]byte, error)) error {
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, dirMode); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	folder, err := durable.LockFolder(dir)
@@ -73,7 +47,7 @@ func editFile(path string, dirMode, fileMode fs.FileMode, edit func() ([]byte, e
 	if err != nil {
 		return err
 	}
-	if err := durable.Rewrite(path, data, fileMode); err != nil {
+	if err := durable.Rewrite(path, data, 0o600); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil

@@ -86,7 +86,7 @@ func StoreResult(h taskdir.Home, s attention.EAS, res probe.Result) (ProbeReport
 }
 
 func writeJSON(path string, v any) error {
-	return editFile(path, 0o700, 0o600, func() ([]byte, error) { return json.MarshalIndent(v, "", "  ") })
+	return editFile(path, func() ([]byte, error) { return json.MarshalIndent(v, "", "  ") })
 }
 
 // Accept writes the report's row, if there is one, into the user's overlay.

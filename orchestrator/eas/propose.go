@@ -193,7 +193,7 @@ func Decide(h taskdir.Home, p proposal.Proposal, decision string) error {
 			return err
 		}
 	}
-	return editFile(decisionsFile(h), 0o700, 0o600, func() ([]byte, error) {
+	return editFile(decisionsFile(h), func() ([]byte, error) {
 		d, err := Decided(h)
 		if err != nil {
 			return nil, err

@@ -123,7 +123,7 @@ func findPages(ctx context.Context, o *web.Options, name string) (pages []propos
 
 // storePublished replaces the stored figures of a model.
 func storePublished(h taskdir.Home, name string, found []proposal.Figure) error {
-	return editFile(publishedFile(h), 0o700, 0o600, func() ([]byte, error) {
+	return editFile(publishedFile(h), func() ([]byte, error) {
 		kept, err := readPublished(h)
 		if err != nil {
 			return nil, err

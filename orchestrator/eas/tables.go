@@ -37,45 +37,6 @@ func (t Tables) OwnName() string {
 	return t.own
 }
 
-// Written is a row that was written, and the one that applies to its model now.
-type Written struct {
-	File     string         `json:"file"`
-	InEffect attention.EAS  `json:"in_effect"`
-	Row      attention.Row  `json:"row"`
-	Shadowed bool           `json:"shadowed"` // another row applies
-	Was      *attention.Row `json:"was"`
-}
-
-// Set writes a row into the user's file or, if project is set, into the directory's.
-func (t Tables) Set(n NewRow, project bool) (w Written, err error) {
-	table, err := t.Load()
-	if err != nil {
-		return w, err
-	}
-	if w.Row, err = n.Row(table); err != nil {
-		return w, err
-	}
-	w.File, w.Was = t.own, table.Row(n.Model)
-	switch {
-	case project:
-		w.File = session.EASProjectFile(t.Dir)
-		err = PutProjectRow(t.Dir, t.trust, w.Row)
-	case t.own == "":
-		err = session.Usagef("eas set: neither ANAMNESIS_HOME nor HOME is set: set one, or write the project's table with --project")
-	default:
-		err = PutRow(t.own, w.Row)
-	}
-	if err != nil {
-		return w, err
-	}
-	if table, err = t.Load(); err != nil {
-		return w, err
-	}
-	w.InEffect = table.Lookup(n.Model)
-	w.Shadowed = w.InEffect.Pattern != w.Row.Pattern || w.InEffect.Origin != w.File
-	return w, nil
-}
-
 // EncodingNote describes how a model's tokens are counted.
 func EncodingNote(model, encoding string) string {
 	if tokens.Exact(model) && tokens.EncodingFor(model) == encoding { // the model's own

@@ -28,7 +28,7 @@ func (o *Printer) EASTable(t *attention.Table) {
 // how the model's tokens are counted.
 func (o *Printer) EAS(s attention.EAS, own, counted string) {
 	if !s.Known && s.Origin == "" {
-		o.Printf("%s: unknown model, so %d tokens are assumed; 'anamnesis eas set' adds a row to %s\n", quote.Squash(s.Model), s.EAS, own)
+		o.Printf("%s: unknown model, so %d tokens are assumed; a row in %s names another number\n", quote.Squash(s.Model), s.EAS, own)
 		o.ignored(s)
 		return
 	}
@@ -45,28 +45,6 @@ func (o *Printer) EAS(s attention.EAS, own, counted string) {
 func (o *Printer) ignored(s attention.EAS) {
 	if s.Ignored > 0 {
 		o.Printf("  (the project's eas.yaml says %d: not approved, does not count; 'anamnesis config approve' shows it)\n", s.Ignored)
-	}
-}
-
-// EASChanges says what overlays change. own is the user's file of rows.
-func (o *Printer) EASChanges(changes []attention.Change, own string) {
-	if len(changes) == 0 {
-		o.Printf("no overlay changes anything; yours would be %s\n", own)
-	}
-	for _, c := range changes {
-		o.Printf("%s:%d: %s: eas %s, %s: %s\n", c.Now.Origin, c.Now.Line, c.Now.Pattern, eas.ChangeText(c), c.Now.Confidence, quote.Squash(c.Now.Source))
-	}
-}
-
-// EASRow says which row was written where, and which row applies if that is another.
-func (o *Printer) EASRow(w eas.Written) {
-	before := "new"
-	if w.Was != nil {
-		before = fmt.Sprintf("was %d", w.Was.EAS)
-	}
-	o.Printf("%s: eas %d (%s), in %s\n", w.Row.Pattern, w.Row.EAS, before, w.File)
-	if w.Shadowed {
-		o.Printf("note: %s still goes by the row %s of %s: eas %d\n", w.Row.Pattern, w.InEffect.Pattern, w.InEffect.Origin, w.InEffect.EAS)
 	}
 }
 
