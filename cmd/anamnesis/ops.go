@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,8 +27,7 @@ func (a *app) opsCommand() *cobra.Command {
 		Use:   "ops",
 		Short: "Append to, read, verify and follow an operation stream",
 	}
-	cmd.AddCommand(a.opsAppendCommand(), a.opsCatCommand(), a.opsVerifyCommand(),
-		a.opsFollowCommand(), a.opsExportCommand())
+	cmd.AddCommand(a.opsAppendCommand(), a.opsCatCommand(), a.opsVerifyCommand(), a.opsFollowCommand())
 	return cmd
 }
 
@@ -91,42 +89,21 @@ func (a *app) opsAppend(ctx context.Context, dir string, wait time.Duration, in 
 }
 
 func (a *app) opsCatCommand() *cobra.Command {
-	var pick stream.Filter
-	var pattern string
-	var step int
+	var kind string
 	var after uint64
 	cmd := &cobra.Command{
 		Use:   "cat --dir DIR",
-		Short: "Print the operations of a stream, all or those that fit every filter",
+		Short: "Print the operations of a stream, all or those of a kind",
 	}
-	fl := cmd.Flags()
-	fl.Uint64Var(&after, "after", 0, "print only operations after this number")
-	fl.StringVar(&pick.Kind, "kind", "", "only operations of this kind")
-	fl.IntVar(&step, "step", 0, "only operations of this step")
-	fl.StringVar(&pick.Tool, "tool", "", "only operations about calls of this tool")
-	fl.StringVar(&pattern, "grep", "", "only operations whose body, as it is printed, matches this regular expression (RE2)")
-	return a.opsVerb(cmd, func(_ context.Context, dir string) (err error) {
-		if fl.Changed("step") {
-			if pick.Step = &step; step < 0 {
-				return exit.Usagef("--step %d: want the number of a step, from 0", step)
-			}
+	cmd.Flags().Uint64Var(&after, "after", 0, "print only operations after this number")
+	cmd.Flags().StringVar(&kind, "kind", "", "only operations of this kind")
+	return a.opsVerb(cmd, func(_ context.Context, dir string) error {
+		torn, err := stream.Cat(a.stdout, dir, after, kind, a.json)
+		if torn != nil {
+			a.notef("the end is torn, or being written: %s", torn)
 		}
-		if pattern != "" {
-			if pick.Grep, err = regexp.Compile(pattern); err != nil {
-				return exit.Usagef("--grep: %v", err)
-			}
-		}
-		torn, err := stream.Cat(a.stdout, dir, after, pick, a.json)
-		a.tellTorn(torn)
 		return err
 	})
-}
-
-// tellTorn reports that a reader stopped before a stream's end.
-func (a *app) tellTorn(torn *opstream.Torn) {
-	if torn != nil {
-		a.notef("the end is torn, or being written: %s", torn)
-	}
 }
 
 func (a *app) opsFollowCommand() *cobra.Command {
@@ -181,26 +158,5 @@ sets aside.`,
 				"the end of %s is torn: the next writer sets the damaged bytes aside", dir))
 		}
 		return nil
-	})
-}
-
-func (a *app) opsExportCommand() *cobra.Command {
-	var format string
-	cmd := &cobra.Command{
-		Use:   "export --dir DIR",
-		Short: "Export a stream in another format, secrets redacted",
-		Long: `Export a stream to standard output. Formats: jsonl has one operation a line, blobs resolved.
-openai is the chat that a task's model would be sent next, as OpenAI chat completion messages.
-markdown is for reading. Secrets are redacted again, with a key of this export's own.`,
-	}
-	cmd.Flags().StringVar(&format, "format", "jsonl", "jsonl, openai or markdown")
-	return a.opsVerb(cmd, func(_ context.Context, dir string) error {
-		if a.json && format == "markdown" {
-			return exit.Usagef("--json and --format markdown contradict each other")
-		}
-		owner, _ := taskdir.StreamOwner(dir) // reading the stream reports what is wrong with it
-		torn, err := stream.Export(a.stdout, dir, format, a.streamSecrets(owner))
-		a.tellTorn(torn)
-		return err
 	})
 }

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +13,7 @@ import (
 
 	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/session"
@@ -19,10 +22,17 @@ import (
 )
 
 func (a *app) showCommand() *cobra.Command {
+	var transcript bool
 	cmd := a.onTask(&cobra.Command{
 		Use:   "show [TASK] [SEQ]",
 		Short: "Show a task's state, or one of its operations",
 	}, 0, 1, func(_ *cobra.Command, svc *session.Service, task string, rest []string) error {
+		if transcript {
+			return a.out().Content(false, func(w io.Writer) error {
+				out := timeline.NewTranscript(w)
+				return errors.Join(svc.Ops(task, 0, out.Add), out.Close())
+			})
+		}
 		if len(rest) == 0 {
 			v, err := inspect.Describe(svc.Home, task)
 			if err != nil {
@@ -36,6 +46,7 @@ func (a *app) showCommand() *cobra.Command {
 		}
 		return a.showOp(svc.Home, task, seq)
 	})
+	cmd.Flags().BoolVar(&transcript, "transcript", false, "print the conversation as markdown, as /export writes it")
 	return a.jsonFlag(cmd, "a JSON object")
 }
 

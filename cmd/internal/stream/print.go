@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream"
@@ -49,10 +48,10 @@ func Print(w io.Writer, rec opstream.Record, asJSON bool) error {
 	return nil
 }
 
-// Cat prints the records of the stream in dir after a number that fit the filter. Damage of
-// one record does not keep the others from being printed; torn is the end that could not be
+// Cat prints the records of the stream in dir after a number, all or those of a kind.
+// Damage of one record does not keep the others from being printed; torn is the end that could not be
 // read, where nothing else was damaged.
-func Cat(w io.Writer, dir string, after uint64, pick Filter, asJSON bool) (torn *opstream.Torn, err error) {
+func Cat(w io.Writer, dir string, after uint64, kind string, asJSON bool) (torn *opstream.Torn, err error) {
 	r, err := opstream.OpenReader(dir, nil)
 	if err != nil {
 		return nil, err
@@ -65,7 +64,7 @@ func Cat(w io.Writer, dir string, after uint64, pick Filter, asJSON bool) (torn 
 			damage = append(damage, err)
 			continue
 		}
-		if !pick.Fits(rec) {
+		if kind != "" && rec.Kind != kind {
 			continue
 		}
 		if err := Print(out, rec, asJSON); err != nil {
@@ -78,45 +77,13 @@ func Cat(w io.Writer, dir string, after uint64, pick Filter, asJSON bool) (torn 
 	if len(damage) == 0 {
 		return r.Torn(), nil
 	}
-	return nil, First(damage)
+	return nil, first(damage)
 }
 
-// Filter picks records; the zero value picks all.
-type Filter struct {
-	Kind, Tool string
-	Step       *int
-	Grep       *regexp.Regexp    // over the body as it is printed
-	tools      map[string]string // names of the tools, by call
-}
-
-// Fits reports whether a record is picked. Records must come in their order: what
-// belongs to a call is known from the reply that made it.
-func (f *Filter) Fits(rec opstream.Record) bool {
-	about := f.Tool == "" || f.about(rec)
-	return about && (f.Kind == "" || rec.Kind == f.Kind) && (f.Step == nil || rec.Step == *f.Step) &&
-		(f.Grep == nil || f.Grep.MatchString(view.Clean(string(rec.Body))))
-}
-
-// about reports whether a record is about a call of the tool.
-func (f *Filter) about(rec opstream.Record) bool {
-	var body struct {
-		Call  string `json:"call"`
-		Name  string `json:"name"`
-		Calls []struct {
-			ID   string `json:"id"`
-			Name string `json:"name"`
-		} `json:"calls"`
+// first returns the first of several faults, with how many more there are.
+func first(damage []error) error {
+	if len(damage) == 1 {
+		return damage[0]
 	}
-	if json.Unmarshal(rec.Body, &body) != nil {
-		return false // of another program: its fields mean something else
-	}
-	if f.tools == nil {
-		f.tools = make(map[string]string)
-	}
-	found := body.Call != "" && (body.Name == f.Tool || body.Name == "" && f.tools[body.Call] == f.Tool)
-	for _, c := range body.Calls {
-		f.tools[c.ID] = c.Name
-		found = found || c.Name == f.Tool
-	}
-	return found
+	return fmt.Errorf("%w (and %d more)", damage[0], len(damage)-1)
 }
