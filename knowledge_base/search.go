@@ -133,7 +133,7 @@ func visibleTo(c *folder.File, q Query) bool {
 	case card.Reviewed:
 		return !q.Withheld
 	case card.Draft:
-		shown := !q.ReviewedOnly && (!ownTaskOnly(&c.Head) || slices.Contains(q.Own, c.Lesson.String()))
+		shown := !ownTaskOnly(&c.Head) || slices.Contains(q.Own, c.Lesson.String())
 		return shown != q.Withheld
 	}
 	return false

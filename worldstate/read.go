@@ -208,8 +208,6 @@ const (
 	Renamed  = diff.Renamed
 )
 
-const DefaultSimilarityPercent = diff.DefaultSimilarityPercent
-
 // Diff returns the paths in which two snapshots differ, sorted. a may be "" for an empty world.
 func (w *World) Diff(ctx context.Context, a, b ID) ([]Change, error) {
 	end, err := w.begin(ctx, reading)
@@ -262,16 +260,16 @@ func (w *World) Patch(ctx context.Context, out io.Writer, changes []Change) erro
 }
 
 // Renames pairs deletions with additions: first files and links of the same content, then files
-// that share at least similar percent of their bytes, counted in lines of at most 64 bytes as
+// that share at least half of their bytes, counted in lines of at most 64 bytes as
 // git does. A pair becomes one Change of kind Renamed at the new path. Each path is in one pair
 // at most; the most similar are paired first, on equal similarity those of one name. uncompared
 // counts the paths over the limit of candidates, or too large, that were matched only by
 // content hash.
-func (w *World) Renames(ctx context.Context, changes []Change, similar int) (out []Change, uncompared int, err error) {
+func (w *World) Renames(ctx context.Context, changes []Change) (out []Change, uncompared int, err error) {
 	end, err := w.begin(ctx, reading)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer end()
-	return diff.Renames(ctx, w.objects, changes, similar)
+	return diff.Renames(ctx, w.objects, changes)
 }

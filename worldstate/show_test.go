@@ -53,7 +53,7 @@ func TestRenamesAsGit(t *testing.T) {
 		second := b.save()
 		changes, err := b.w.Diff(ctx, first.ID, second.ID)
 		b.must(err)
-		changes, uncompared, err := b.w.Renames(ctx, changes, DefaultSimilarityPercent)
+		changes, uncompared, err := b.w.Renames(ctx, changes)
 		b.must(err)
 		got := "no rename"
 		if changes[0].Kind == Renamed {
@@ -120,26 +120,19 @@ func TestRenames(t *testing.T) {
 	second := b.save()
 	raw, err := b.w.Diff(ctx, first.ID, second.ID)
 	b.must(err)
-	for _, c := range []struct {
-		similar int
-		want    string
-	}{
-		{DefaultSimilarityPercent, "gone=deleted moved<link newx/same<x/same newx/xonly<x/xonly newy/same<y/same newy/yonly<y/yonly"},
-		{100, "gone=deleted moved<link newx/same<x/same newx/xonly=added newy/same<y/same newy/yonly=added x/xonly=deleted y/yonly=deleted"},
-	} {
-		changes, uncompared, err := b.w.Renames(ctx, raw, c.similar)
-		b.must(err)
-		var got []string
-		for _, ch := range changes {
-			if ch.Kind == Renamed {
-				got = append(got, ch.Path+"<"+ch.From)
-			} else {
-				got = append(got, fmt.Sprintf("%s=%s", ch.Path, ch.Kind))
-			}
+	changes, uncompared, err := b.w.Renames(ctx, raw)
+	b.must(err)
+	var got []string
+	for _, ch := range changes {
+		if ch.Kind == Renamed {
+			got = append(got, ch.Path+"<"+ch.From)
+		} else {
+			got = append(got, fmt.Sprintf("%s=%s", ch.Path, ch.Kind))
 		}
-		if strings.Join(got, " ") != c.want || uncompared != 0 {
-			t.Errorf("%d%%: %d uncompared\n%s\n%s", c.similar, uncompared, strings.Join(got, " "), c.want)
-		}
+	}
+	want := "gone=deleted moved<link newx/same<x/same newx/xonly<x/xonly newy/same<y/same newy/yonly<y/yonly"
+	if strings.Join(got, " ") != want || uncompared != 0 {
+		t.Errorf("%d uncompared\n%s\n%s", uncompared, strings.Join(got, " "), want)
 	}
 }
 
@@ -156,7 +149,7 @@ func TestRenameLimit(t *testing.T) {
 	}
 	changes, err := b.w.Diff(b.Context(), ends[0], ends[1])
 	b.must(err)
-	if _, uncompared, err := b.w.Renames(b.Context(), changes, DefaultSimilarityPercent); uncompared != 4 || err != nil {
+	if _, uncompared, err := b.w.Renames(b.Context(), changes); uncompared != 4 || err != nil {
 		t.Errorf("%d uncompared, %v; want 4", uncompared, err)
 	}
 }
@@ -196,7 +189,7 @@ func TestPatchApplies(t *testing.T) {
 		second := b.save()
 		changes, err := b.w.Diff(ctx, first.ID, second.ID)
 		b.must(err)
-		changes, _, err = b.w.Renames(ctx, changes, DefaultSimilarityPercent)
+		changes, _, err = b.w.Renames(ctx, changes)
 		b.must(err)
 		var patch strings.Builder
 		b.must(b.w.Patch(ctx, &patch, changes))

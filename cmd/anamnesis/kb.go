@@ -18,7 +18,6 @@ import (
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/retrieval"
-	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/session"
 )
 
@@ -169,7 +168,6 @@ func (a *app) printAdded(added cardfile.Added) error {
 
 func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 	var q knowledgebase.Query
-	var task string
 	cmd := &cobra.Command{
 		Use:   "search QUERY",
 		Short: "Find the cards that matter for a question or an error message",
@@ -193,13 +191,6 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 			svc, err := a.service()
 			if err != nil {
 				return err
-			}
-			if task != "" {
-				wrote, err := inspect.Experienced(svc.Home, task)
-				if err != nil {
-					return err
-				}
-				q.Own = wrote.Wrote
 			}
 			q.Trust = cardfile.TrustForUser(svc.Home, store)
 			hits, err := layers.Search(cmd.Context(), q)
@@ -226,8 +217,6 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 	}
 	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().IntVarP(&q.K, "number", "k", retrieval.DefaultK, "how many cards at most")
-	cmd.Flags().StringVar(&task, "task", "", "the asking task, which may see its own tainted drafts")
-	cmd.Flags().BoolVar(&q.ReviewedOnly, "reviewed-only", false, "exclude drafts")
 	cmd.Flags().BoolVar(&q.Withheld, "withheld", false, "search only drafts that are withheld until reviewed")
 	return cmd
 }

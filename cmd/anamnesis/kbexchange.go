@@ -9,13 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"anamnesis/anamnesis/quote"
 	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
-	"anamnesis/knowledge_base/card"
-	"anamnesis/knowledge_base/handout"
 	"anamnesis/knowledge_base/history"
 )
 
@@ -42,46 +39,26 @@ shown an imported card before you reviewed it. Importing again adds only new con
 }
 
 func (a *app) kbExportCommand(dir *string) *cobra.Command {
-	var drafts bool
 	var h handoutFlags
 	cmd := &cobra.Command{
-		Use:   "export DIR",
-		Short: "Write the reviewed cards into a new folder for others, or for agents that run no hook",
-		Long: `Write the reviewed cards into a new folder for others. --agents-md [FILE] writes the lessons of
-the project you are in to a marked section of AGENTS.md (at most 10 lines); --skill [FOLDER]
-writes a skill "project-lessons" in .agents/skills. Both contain reviewed, untainted cards only;
+		Use:   "export --agents-md|--skill [PATH]",
+		Short: "Write the reviewed cards of a project for agents that run no hook",
+		Long: `--agents-md [FILE] writes the lessons of the project you are in to a marked section of AGENTS.md
+(at most 10 lines); --skill [FOLDER] writes a skill "project-lessons" in .agents/skills. Both contain reviewed, untainted cards only;
 retired ones disappear at the next export. The change is shown first and made when you agree
 (--yes). --check changes nothing and fails if the files differ from the cards. A section that
 was edited by hand is not overwritten.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.withKB(dir, existing, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
-			if h.agentsMD || h.skill {
-				return a.handOut(cmd.Context(), args, store, h)
-			}
-			if len(args) == 0 || h.check || h.yes {
-				return exit.Usagef("name a new folder, or --agents-md or --skill; see '%s --help'", cmd.CommandPath())
-			}
-			states := []card.State{card.Reviewed}
-			if drafts {
-				states = append(states, card.Draft)
-			}
-			n, err := handout.Export(cmd.Context(), store, args[0], states)
-			if errors.Is(err, handout.ErrNotEmpty) {
-				return exit.With(exit.Refused, fmt.Errorf("%w; name a new one", err))
-			}
-			if err != nil {
-				return err
-			}
-			return a.show(map[string]any{"cards": n, "dir": args[0]}, func() { a.printf("%s in %s\n", quote.Number(n, "card"), cardfile.PathText(args[0])) })
+			return a.handOut(cmd.Context(), args, store, h)
 		}),
 	}
 	a.jsonFlag(cmd, "one JSON object")
 	fl := cmd.Flags()
-	fl.BoolVar(&drafts, "drafts", false, "include drafts")
 	fl.BoolVar(&h.agentsMD, "agents-md", false, "write a section of AGENTS.md")
 	fl.BoolVar(&h.skill, "skill", false, "write a skill")
-	fl.BoolVar(&h.check, "check", false, "with --agents-md or --skill: only check whether the files are up to date")
-	fl.BoolVar(&h.yes, "yes", false, "with --agents-md or --skill: do not ask")
+	fl.BoolVar(&h.check, "check", false, "only check whether the files are up to date")
+	fl.BoolVar(&h.yes, "yes", false, "do not ask")
 	return cmd
 }
 

@@ -28,7 +28,7 @@ func (a *app) showCommand() *cobra.Command {
 		Short: "Show a task's state, or one of its operations",
 	}, 0, 1, func(_ *cobra.Command, svc *session.Service, task string, rest []string) error {
 		if transcript {
-			return a.out().Content(false, func(w io.Writer) error {
+			return a.out().Content(func(w io.Writer) error {
 				out := timeline.NewTranscript(w)
 				return errors.Join(svc.Ops(task, 0, out.Add), out.Close())
 			})

@@ -14,7 +14,6 @@ import (
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
-	"anamnesis/worldstate"
 )
 
 func (a *app) tasksCommand() *cobra.Command {
@@ -84,8 +83,7 @@ func (a *app) diff(cmd *cobra.Command, svc *session.Service, task string, args [
 	}
 	defer w.Close()
 	a.out().Damaged(overcome)
-	changes, err := a.changes(cmd.Context(), w, ends[0], ends[1],
-		&diffFlags{similar: worldstate.DefaultSimilarityPercent}, nil)
+	changes, err := a.changes(cmd.Context(), w, ends[0], ends[1], nil)
 	if err != nil {
 		return err
 	}

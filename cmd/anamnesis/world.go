@@ -100,19 +100,17 @@ func (a *app) worldSave(f *session.Place) *cobra.Command {
 
 // planFlags are what plan and restore share.
 type planFlags struct {
-	paths                 []string
 	overwrite, otherWorld bool
 }
 
 func (p *planFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&p.paths, "path", nil, "only this path and everything below it (repeatable)")
 	cmd.Flags().BoolVar(&p.overwrite, "overwrite", false,
 		"also revert what was edited since the last snapshot (it is saved first)")
 	cmd.Flags().BoolVar(&p.otherWorld, "other-world", false, "accept a snapshot that was taken of another directory")
 }
 
 func (p *planFlags) options(paths []string) worldstate.PlanOptions {
-	return worldstate.PlanOptions{Paths: append(p.paths, paths...),
+	return worldstate.PlanOptions{Paths: paths,
 		OverwriteEdits: p.overwrite, OtherWorld: p.otherWorld}
 }
 

@@ -176,7 +176,7 @@ func planArgs(verb string, target worldstate.ID, o worldstate.PlanOptions) []str
 		args = append(args, "--other-world")
 	}
 	for _, p := range o.Paths {
-		args = append(args, "--path", p)
+		args = append(args, p)
 	}
 	return args
 }

@@ -42,22 +42,8 @@ func (a *app) worldLog(f *session.Place) *cobra.Command {
 	}
 }
 
-// diffFlags determine how two snapshots are compared and shown.
-type diffFlags struct {
-	patch     bool
-	noRenames bool
-	similar   int
-}
-
-func (d *diffFlags) register(cmd *cobra.Command) {
-	cmd.Flags().BoolVarP(&d.patch, "patch", "p", false, "print a unified diff")
-	cmd.Flags().BoolVar(&d.noRenames, "no-renames", false, "show a renamed file as deleted and added")
-	cmd.Flags().IntVarP(&d.similar, "find-renames", "M", worldstate.DefaultSimilarityPercent,
-		"minimum similarity of a renamed file, in percent")
-}
-
 func (a *app) worldDiff(f *session.Place) *cobra.Command {
-	flags := &diffFlags{}
+	var patch bool
 	cmd := &cobra.Command{
 		Use:   "diff A B [PATH…]",
 		Short: "Show how two snapshots differ",
@@ -68,32 +54,24 @@ func (a *app) worldDiff(f *session.Place) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				changes, err := a.changes(cmd.Context(), w, ids[0], ids[1], flags, args[2:])
+				changes, err := a.changes(cmd.Context(), w, ids[0], ids[1], args[2:])
 				if err != nil {
 					return err
 				}
 				if a.json {
 					return a.printJSON(map[string]any{"changes": changes})
 				}
-				return a.printChanges(cmd.Context(), w, changes, flags.patch)
+				return a.printChanges(cmd.Context(), w, changes, patch)
 			})
 		},
 	}
-	flags.register(cmd)
+	cmd.Flags().BoolVarP(&patch, "patch", "p", false, "print a unified diff")
 	return cmd
 }
 
 // changes compares two snapshots, within some paths if any are given.
-func (a *app) changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, flags *diffFlags,
-	paths []string) ([]worldstate.Change, error) {
-	if flags.similar < 1 || flags.similar > 100 {
-		return nil, exit.Usagef("--find-renames %d: want 1 to 100 percent", flags.similar)
-	}
-	similar := flags.similar
-	if flags.noRenames {
-		similar = 0
-	}
-	changes, uncompared, err := session.Changes(ctx, w, from, to, similar, paths)
+func (a *app) changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, paths []string) ([]worldstate.Change, error) {
+	changes, uncompared, err := session.Changes(ctx, w, from, to, paths)
 	if uncompared > 0 {
 		a.notef("%d paths were matched by their hash alone: too many or too large to compare", uncompared)
 	}
@@ -102,20 +80,19 @@ func (a *app) changes(ctx context.Context, w *worldstate.World, from, to worldst
 
 func (a *app) printChanges(ctx context.Context, w *worldstate.World, changes []worldstate.Change, patch bool) error {
 	if patch {
-		return a.out().Content(false, func(out io.Writer) error { return w.Patch(ctx, out, changes) })
+		return a.out().Content(func(out io.Writer) error { return w.Patch(ctx, out, changes) })
 	}
 	a.out().Changes(changes)
 	return nil
 }
 
 func (a *app) worldShow(f *session.Place) *cobra.Command {
-	var raw bool
-	flags := &diffFlags{}
+	var patch bool
 	cmd := &cobra.Command{
 		Use:   "show ID[:PATH]",
 		Short: "Show a snapshot, a directory of it, or a file's bytes",
 		Long: `Show a snapshot and its changes, a directory of it, or a file's bytes. On a terminal, control
-characters are escaped unless --raw is given. ID: lists the snapshot's top directory.`,
+characters are escaped. ID: lists the snapshot's top directory.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withWorld(cmd.Context(), f, session.Stored, func(w *worldstate.World) error {
@@ -125,18 +102,17 @@ characters are escaped unless --raw is given. ID: lists the snapshot's top direc
 					return err
 				}
 				if inside {
-					return a.showPath(cmd.Context(), w, ids[0], path, raw)
+					return a.showPath(cmd.Context(), w, ids[0], path)
 				}
-				return a.showSnapshot(cmd.Context(), w, ids[0], flags)
+				return a.showSnapshot(cmd.Context(), w, ids[0], patch)
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&raw, "raw", false, "write a file's bytes to a terminal as they are")
-	flags.register(cmd)
+	cmd.Flags().BoolVarP(&patch, "patch", "p", false, "print a unified diff")
 	return cmd
 }
 
-func (a *app) showSnapshot(ctx context.Context, w *worldstate.World, id worldstate.ID, flags *diffFlags) error {
+func (a *app) showSnapshot(ctx context.Context, w *worldstate.World, id worldstate.ID, patch bool) error {
 	c, err := w.Describe(ctx, id)
 	if err != nil {
 		return err
@@ -145,7 +121,7 @@ func (a *app) showSnapshot(ctx context.Context, w *worldstate.World, id worldsta
 	if len(c.Parents) > 0 {
 		parent = c.Parents[0]
 	}
-	changes, err := a.changes(ctx, w, parent, id, flags, nil)
+	changes, err := a.changes(ctx, w, parent, id, nil)
 	if err != nil {
 		return err
 	}
@@ -153,13 +129,13 @@ func (a *app) showSnapshot(ctx context.Context, w *worldstate.World, id worldsta
 		return a.printJSON(map[string]any{"snapshot": c, "changes": changes})
 	}
 	a.out().Snapshot(c)
-	return a.printChanges(ctx, w, changes, flags.patch)
+	return a.printChanges(ctx, w, changes, patch)
 }
 
 // maxJSONContent bounds a file's bytes in one JSON object.
 const maxJSONContent = 16 << 20
 
-func (a *app) showPath(ctx context.Context, w *worldstate.World, id worldstate.ID, path string, raw bool) error {
+func (a *app) showPath(ctx context.Context, w *worldstate.World, id worldstate.ID, path string) error {
 	item, err := w.Stat(ctx, id, path)
 	if err != nil {
 		return err
@@ -168,7 +144,7 @@ func (a *app) showPath(ctx context.Context, w *worldstate.World, id worldstate.I
 		return a.showDir(ctx, w, id, path)
 	}
 	if !a.json {
-		return a.out().Content(raw, func(out io.Writer) error { return w.Content(ctx, id, path, out) })
+		return a.out().Content(func(out io.Writer) error { return w.Content(ctx, id, path, out) })
 	}
 	if item.SizeBytes > maxJSONContent {
 		return exit.With(exit.Limit, fmt.Errorf(

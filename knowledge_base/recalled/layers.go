@@ -19,8 +19,7 @@ type Query struct {
 	K    int // how many hits at most; 0 is [retrieval.DefaultK]
 	// Own are the lessons that the asking task wrote, by [card.Card.Hash]. Its own tainted
 	// cards are shown to it; others only after a user has reviewed them.
-	Own          []string
-	ReviewedOnly bool // no drafts
+	Own []string
 	// Withheld searches the drafts that this query would find if they were
 	// reviewed, and nothing else.
 	Withheld bool

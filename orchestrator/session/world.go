@@ -226,10 +226,9 @@ func (s *Service) StepWorlds(task string, steps ...int) (w *worldstate.World, en
 	return w, ends, overcome, nil
 }
 
-// Changes compares two snapshots, within some paths if any are given. similar is the
-// similarity of renamed files in percent; 0: renames are not looked for. uncompared counts the
-// paths that were matched by their hash alone.
-func Changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, similar int, paths []string) (changes []worldstate.Change, uncompared int, err error) {
+// Changes compares two snapshots, within some paths if any are given. uncompared counts the
+// renamed paths that were matched by their hash alone.
+func Changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, paths []string) (changes []worldstate.Change, uncompared int, err error) {
 	if slices.Contains(paths, "") {
 		return nil, 0, Usagef("an empty path; \".\" is everything")
 	}
@@ -239,10 +238,7 @@ func Changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, s
 	if len(paths) > 0 {
 		changes = slices.DeleteFunc(changes, func(c worldstate.Change) bool { return !beneath(c.Path, paths) })
 	}
-	if similar == 0 {
-		return changes, 0, nil
-	}
-	return w.Renames(ctx, changes, similar)
+	return w.Renames(ctx, changes)
 }
 
 // beneath reports whether a changed path is one of roots or below one.

@@ -50,7 +50,7 @@ func (s *Server) worldDiff(ctx context.Context, st *state.State, from, to string
 	if err != nil {
 		return patch.Diff{}, err
 	}
-	if changes, _, err = w.Renames(ctx, changes, worldstate.DefaultSimilarityPercent); err != nil {
+	if changes, _, err = w.Renames(ctx, changes); err != nil {
 		return patch.Diff{}, err
 	}
 	var text patch.Buffer

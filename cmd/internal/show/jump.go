@@ -72,7 +72,7 @@ func (o *Printer) Jumped(task, next string, done *op.JumpDone) {
 		o.Println("--overwrite takes back what you changed, too")
 	}
 	if done.NReverted > 0 {
-		o.Printf("as it was before: anamnesis world restore --task %s %.12s [--path P]\n", task, done.Saved)
+		o.Printf("as it was before: anamnesis world restore --task %s %.12s [PATH…]\n", task, done.Saved)
 	}
 }
 

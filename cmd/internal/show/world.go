@@ -93,8 +93,8 @@ func (o *Printer) Restored(res worldstate.Result) {
 
 // Content lets write write to standard output, on a terminal with every control character
 // escaped unless raw is set.
-func (o *Printer) Content(raw bool, write func(io.Writer) error) error {
-	if raw || !view.IsTerminal(o.Out) {
+func (o *Printer) Content(write func(io.Writer) error) error {
+	if !view.IsTerminal(o.Out) {
 		return write(o.Out)
 	}
 	out := view.NewEscaper(o.Out)

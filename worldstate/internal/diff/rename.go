@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// DefaultSimilarityPercent is the share of bytes that two files must have in common to
+	// similarPercent is the share of bytes that two files must have in common to
 	// count as a rename; it is git's default.
-	DefaultSimilarityPercent = 50
+	similarPercent = 50
 	// renameCandidates bounds the files on each side that are compared by content, like git's
 	// diff.renameLimit.
 	renameCandidates = 1000
@@ -28,11 +28,11 @@ const (
 	fullPercent = 100
 )
 
-// Renames pairs deletions with additions that share at least similar percent of their bytes.
+// Renames pairs deletions with additions that share at least half of their bytes.
 // uncompared counts files matched only by their hash.
-func Renames(ctx context.Context, s *objects.Store, changes []Change, similar int) (out []Change, uncompared int, err error) {
+func Renames(ctx context.Context, s *objects.Store, changes []Change) (out []Change, uncompared int, err error) {
 	m := &renameMatcher{
-		changes: changes, minimum: min(similar, fullPercent), seed: maphash.MakeSeed(),
+		changes: changes, seed: maphash.MakeSeed(),
 		from: map[int]int{}, taken: map[int]bool{}, score: map[int]int{},
 	}
 	m.exact()
@@ -50,7 +50,6 @@ func Renames(ctx context.Context, s *objects.Store, changes []Change, similar in
 // are equal.
 type renameMatcher struct {
 	changes    []Change
-	minimum    int         // in percent
 	from       map[int]int // addition → deletion
 	taken      map[int]bool
 	score      map[int]int // of an addition, in percent
@@ -125,7 +124,7 @@ func (m *renameMatcher) similar(ctx context.Context, s *objects.Store) error {
 			return err
 		}
 		for d, pd := range deleted {
-			if score := pd.similarity(pa, m.minimum); score >= m.minimum {
+			if score := pd.similarity(pa); score >= similarPercent {
 				found = append(found, match{d, a, score, fsys.Base(m.changes[d].Path) == fsys.Base(m.changes[a].Path)})
 			}
 		}
@@ -199,10 +198,10 @@ func newProfile(seed maphash.Seed, data []byte) profile {
 }
 
 // similarity returns the share of the larger file that both have in common, in percent; 0 if
-// the sizes alone exclude the minimum.
-func (p profile) similarity(o profile, minimum int) int {
+// the sizes alone exclude a rename.
+func (p profile) similarity(o profile) int {
 	larger := max(p.size, o.size)
-	if min(p.size, o.size)*fullPercent < larger*int64(minimum) {
+	if min(p.size, o.size)*fullPercent < larger*similarPercent {
 		return 0
 	}
 	shared := int64(0)
