@@ -1,7 +1,6 @@
 package vectors
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -37,10 +36,21 @@ type Cache struct {
 	unsaved     int
 }
 
-const (
-	vectorsMagic = "anamnesis vectors 1\n"
-	modelMagic   = "anamnesis lsa 3\n"
-)
+// vectorsFile is the form of the file of an embedder's vectors.
+type vectorsFile struct {
+	Embedder string // its fingerprint
+	Dims     int
+	Hashes   []byte // of the texts, one after the other
+	Vectors  []byte // in the same order
+}
+
+// modelFile is the form of the file of the built-in model.
+type modelFile struct {
+	Fingerprint          string
+	Terms                []string
+	Rank, Dims           int
+	IDF, Basis, Rotation []byte
+}
 
 // vectors returns the vector of each document, computing those not cached.
 func (c *Cache) vectors(ctx context.Context, e Embedder, docs []Document) ([][]float32, error) {
@@ -124,37 +134,28 @@ func fileSafe(fp string) string {
 func (c *Cache) load(fp string) {
 	c.fingerprint, c.unsaved = fp, 0
 	c.known = make(map[[sha256.Size]byte][]float32)
-	r, ok := openFile(c.vectorsPath(fp), vectorsMagic)
-	if !ok || r.Text() != fp {
+	var f vectorsFile
+	if !readFile(c.vectorsPath(fp), &f) || f.Embedder != fp {
+		return
+	}
+	n := len(f.Hashes) / sha256.Size
+	all := floats(f.Vectors, n*f.Dims)
+	if all == nil || f.Dims < 0 {
 		return
 	}
 	now := time.Now()
 	_ = os.Chtimes(c.vectorsPath(fp), now, now) // the model used last is removed last
-	dims := r.Int()
-	for n := r.Int(); n > 0 && r.OK(); n-- {
-		var h [sha256.Size]byte
-		copy(h[:], r.Bytes(len(h)))
-		if v := r.Floats(dims); r.OK() {
-			c.known[h] = v
-		}
+	for i := range n {
+		c.known[[sha256.Size]byte(f.Hashes[i*sha256.Size:])] = all[i*f.Dims : (i+1)*f.Dims]
 	}
 }
 
 func (c *Cache) save(fp string) {
-	dims := 0
-	for _, v := range c.known {
-		dims = len(v)
-		break
+	f := vectorsFile{Embedder: fp}
+	for h, v := range c.known {
+		f.Dims, f.Hashes, f.Vectors = len(v), append(f.Hashes, h[:]...), appendFloats(f.Vectors, v)
 	}
-	w := newFile(vectorsMagic)
-	w.Text(fp)
-	w.Int(dims)
-	w.Int(len(c.known))
-	for _, h := range sortedHashes(c.known) {
-		w.Bytes(h[:])
-		w.Floats(c.known[h])
-	}
-	if c.Write(c.vectorsPath(fp), w) {
+	if c.write(c.vectorsPath(fp), f) {
 		c.unsaved = 0
 	}
 }
@@ -165,20 +166,17 @@ func (c *Cache) loadModel(fp string) *lsa {
 	if c == nil {
 		return nil
 	}
-	r, ok := openFile(c.modelPath(fp), modelMagic)
-	if !ok || r.Text() != fp {
+	var f modelFile
+	if !readFile(c.modelPath(fp), &f) || f.Fingerprint != fp || f.Dims <= 0 || f.Rank < 0 {
 		return nil
 	}
-	m := &lsa{fingerprint: fp, terms: make(map[string]int32)}
-	n := r.Int()
-	for i := 0; i < n && r.OK(); i++ {
-		m.terms[r.Text()] = int32(i)
+	m := &lsa{fingerprint: fp, terms: make(map[string]int32), rank: f.Rank, dims: f.Dims}
+	for i, term := range f.Terms {
+		m.terms[term] = int32(i)
 	}
-	m.rank, m.dims = r.Int(), r.Int()
-	m.idf = r.Floats(n)
-	m.basis = r.Floats(n * m.rank)
-	m.rotation = r.Floats(m.rank * m.dims)
-	if !r.OK() || len(m.terms) != n || m.dims == 0 {
+	n := len(m.terms)
+	m.idf, m.basis, m.rotation = floats(f.IDF, n), floats(f.Basis, n*m.rank), floats(f.Rotation, m.rank*m.dims)
+	if n != len(f.Terms) || m.idf == nil || m.basis == nil || m.rotation == nil {
 		return nil
 	}
 	return m
@@ -188,31 +186,21 @@ func (c *Cache) saveModel(m *lsa) {
 	if c == nil {
 		return
 	}
-	w := newFile(modelMagic)
-	w.Text(m.fingerprint)
-	names := make([]string, len(m.terms))
+	f := modelFile{Fingerprint: m.fingerprint, Terms: make([]string, len(m.terms)), Rank: m.rank, Dims: m.dims,
+		IDF: appendFloats(nil, m.idf), Basis: appendFloats(nil, m.basis), Rotation: appendFloats(nil, m.rotation)}
 	for t, i := range m.terms {
-		names[i] = t
+		f.Terms[i] = t
 	}
-	w.Int(len(names))
-	for _, t := range names {
-		w.Text(t)
-	}
-	w.Int(m.rank)
-	w.Int(m.dims)
-	w.Floats(m.idf)
-	w.Floats(m.basis)
-	w.Floats(m.rotation)
-	c.Write(c.modelPath(m.fingerprint), w)
+	c.write(c.modelPath(m.fingerprint), f)
 }
 
 // keptModels is the number of embedders whose vectors are stored, so that switching back does not
 // embed every card again.
 const keptModels = 2
 
-// Write replaces the file of that kind and removes its forerunners.
-func (c *Cache) Write(path string, w *fileWriter) bool {
-	data, err := w.Seal()
+// write replaces the file of that kind and removes its forerunners.
+func (c *Cache) write(path string, v any) bool {
+	data, err := encodeFile(v)
 	if err != nil || c.WriteFile(path, data) != nil {
 		return false
 	}
@@ -254,13 +242,4 @@ func (c *Cache) Clear() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func sortedHashes(m map[[sha256.Size]byte][]float32) [][sha256.Size]byte {
-	out := make([][sha256.Size]byte, 0, len(m))
-	for h := range m {
-		out = append(out, h)
-	}
-	slices.SortFunc(out, func(a, b [sha256.Size]byte) int { return bytes.Compare(a[:], b[:]) })
-	return out
 }
