@@ -94,7 +94,7 @@ func (s *Store) rollback(todo []planned, intentPath string) error {
 			continue // not written
 		}
 		if p.old != nil {
-			err = durable.WriteFile(s.fs, p.Path, p.old.Card().Source())
+			err = durable.WriteFile(s.fs, p.Path, p.old.Card.Clone().Source())
 		} else {
 			err = os.Remove(p.Path)
 		}

@@ -88,7 +88,7 @@ func (s *Store) countRediscovered(cards []*card.Card, out []Stored) error {
 
 // prior is what a card's standing does to its score: its state, its date and
 // what became of the tasks that saw it, within ±15%.
-func (s *Store) prior(c *card.Head, now time.Time) float64 {
+func (s *Store) prior(c *card.Card, now time.Time) float64 {
 	lean := s.usage.Counts(c.ID).Lean()
 	if c.State == card.Reviewed {
 		lean += reviewedLean

@@ -76,11 +76,11 @@ func (s *Store) detectHandReviews() error {
 	edits := make(map[string][]byte)
 	for _, st := range s.cards {
 		if st.Claimed && !s.reviews.Arrived[st.Lesson.String()] {
-			rel, err := filepath.Rel(s.dir, st.Path())
+			rel, err := filepath.Rel(s.dir, st.Path)
 			if err != nil {
 				return err
 			}
-			edits[filepath.ToSlash(rel)] = st.Stated().Source()
+			edits[filepath.ToSlash(rel)] = st.Stated.Source()
 		}
 	}
 	if len(edits) == 0 || s.opts.NoHistory {

@@ -15,7 +15,7 @@ func (s *Store) SupersededBy(id string) []string {
 	defer s.mu.RUnlock()
 	var out []string
 	for other, st := range s.cards {
-		if slices.Contains(st.Links().Supersedes, id) {
+		if slices.Contains(st.Supersedes, id) {
 			out = append(out, other)
 		}
 	}
@@ -80,5 +80,5 @@ func (s *Store) Text(id string) (text []byte, fingerprint string, err error) {
 	if st == nil {
 		return nil, "", fmt.Errorf("card %q: %w", id, ErrNotFound)
 	}
-	return st.Card().Markdown(), st.Fingerprint(), nil
+	return st.Card.Clone().Markdown(), st.Fingerprint(), nil
 }

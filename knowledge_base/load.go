@@ -14,7 +14,7 @@ import (
 // contents is what the folder holds.
 type contents struct {
 	cards   map[string]*folder.File
-	lessons map[folder.Mark]string // to the id of a card that says it
+	lessons map[folder.Lesson]string // to the id of a card that says it
 	broken  []BrokenCard
 	usage   *usage.Tally
 	// against has the ids of the cards that say, or once said, that they
@@ -26,8 +26,8 @@ type contents struct {
 }
 
 // addContradictions enters the ids that a card contradicts.
-func (c *contents) addContradictions(h *card.Head) {
-	for _, id := range h.Links().Contradicts {
+func (c *contents) addContradictions(h *card.Card) {
+	for _, id := range h.Contradicts {
 		if !slices.Contains(c.against[id], h.ID) {
 			c.against[id] = append(c.against[id], h.ID)
 		}
@@ -39,10 +39,10 @@ func (c *contents) addContradictions(h *card.Head) {
 func (c *contents) opposing(id string) []string {
 	var out, others []string
 	if st := c.cards[id]; st != nil {
-		out = slices.Clone(st.Links().Contradicts)
+		out = slices.Clone(st.Contradicts)
 	}
 	for _, other := range c.against[id] {
-		if st := c.cards[other]; st != nil && slices.Contains(st.Links().Contradicts, id) && !slices.Contains(out, other) {
+		if st := c.cards[other]; st != nil && slices.Contains(st.Contradicts, id) && !slices.Contains(out, other) {
 			others = append(others, other)
 		}
 	}
@@ -75,7 +75,7 @@ func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out co
 	if err != nil {
 		return out, err
 	}
-	out = contents{cards: make(map[string]*folder.File, len(all)), lessons: make(map[folder.Mark]string, len(all)), broken: broken, against: make(map[string][]string), reviews: s.reviews}
+	out = contents{cards: make(map[string]*folder.File, len(all)), lessons: make(map[folder.Lesson]string, len(all)), broken: broken, against: make(map[string][]string), reviews: s.reviews}
 	owner := make(map[string]int) // by id: of several files with an id, the one that was reviewed here counts, else the first
 	for i := range all {
 		r := &all[i]
@@ -102,8 +102,8 @@ func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out co
 			return out, fmt.Errorf("more than %d cards; move some to another folder", MaxCards)
 		}
 		out.cards[r.File.ID] = r.File
-		out.addContradictions(&r.File.Head)
-		out.lessons[r.File.Lesson.Mark()] = r.File.ID
+		out.addContradictions(r.File.Card)
+		out.lessons[r.File.Lesson] = r.File.ID
 	}
 	out.usage, err = usage.Read(s.usagePath())
 	return out, err

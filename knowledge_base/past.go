@@ -24,7 +24,7 @@ func (s *Store) History(ctx context.Context, id string) ([]history.Revision, err
 	st := s.cards[id]
 	match := func(path string) bool { return folder.IsCardFile(path) && strings.HasSuffix(path, "-"+id+".md") }
 	if st != nil {
-		rel, err := filepath.Rel(s.dir, st.Path())
+		rel, err := filepath.Rel(s.dir, st.Path)
 		if err != nil {
 			return nil, fmt.Errorf("history of card %s: %w", id, err)
 		}

@@ -65,6 +65,7 @@ func (s *Store) recordArrived(in *intent.Intent) error {
 
 // hasLesson reports whether a card here says what c says.
 func (s *Store) hasLesson(c *card.Card) bool {
-	st := s.cards[s.lessons[folder.LessonOf(c).Mark()]]
-	return st != nil && st.Lesson == folder.LessonOf(c)
+	lesson := folder.LessonOf(c)
+	st := s.cards[s.lessons[lesson]]
+	return st != nil && st.Lesson == lesson
 }

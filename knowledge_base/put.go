@@ -161,21 +161,21 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 	}
 	var was *card.Card
 	if old != nil {
-		was = old.Card()
+		was = old.Card.Clone()
 	}
 	if err := verify(c, was, ch, s.opts.Now()); err != nil {
 		return p, err
 	}
 	if was != nil && was.State != c.State && bytes.Equal(was.Source(), c.Markdown()) {
 		// A claim of the project's made good: the same bytes count as more now.
-		p.Path, p.old, p.data = old.Path(), old, c.Markdown()
+		p.Path, p.old, p.data = old.Path, old, c.Markdown()
 		return p, nil
 	}
 	if mark, given := ch.Over[c.ID]; given {
 		if old == nil || old.Fingerprint() != mark {
 			return p, &ConflictError{c.ID, s.pathOf(c, old), "the card has changed since; look at it again"}
 		}
-		if p.Path, p.old = old.Path(), old; !bytes.Equal(was.Source(), c.Markdown()) {
+		if p.Path, p.old = old.Path, old; !bytes.Equal(was.Source(), c.Markdown()) {
 			p.data = c.Markdown()
 		}
 		return p, nil
@@ -186,7 +186,7 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 			return p, err
 		}
 		if twin != nil {
-			p.ID, p.Path, p.Rediscovered = twin.ID, twin.Path(), true
+			p.ID, p.Path, p.Rediscovered = twin.ID, twin.Path, true
 			return p, nil
 		}
 		p.Path, p.Created = s.pathOf(c, nil), true
@@ -196,7 +196,7 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 		p.data = c.Markdown()
 		return p, nil
 	}
-	p.Path, p.old = old.Path(), old
+	p.Path, p.old = old.Path, old
 	data := c.Markdown()
 	write, err := s.mayReplace(old, was, c, data)
 	if err != nil || !write {
@@ -210,7 +210,7 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 // pathOf returns the path of a card's file, which need not exist yet.
 func (s *Store) pathOf(c *card.Card, old *folder.File) string {
 	if old != nil {
-		return old.Path()
+		return old.Path
 	}
 	return s.PathOf(c)
 }
@@ -227,12 +227,12 @@ func (s *Store) Now() time.Time { return s.opts.Now() }
 // tasks may not see yet is no twin of one they may.
 func (s *Store) duplicateOf(c *card.Card) (*folder.File, error) {
 	says := folder.LessonOf(c)
-	id := s.lessons[says.Mark()]
+	id := s.lessons[says]
 	if id == "" {
 		return nil, nil
 	}
 	st, err := s.current(id)
-	if err != nil || st == nil || st.Lesson != says || ownTaskOnly(&st.Head) && !ownTaskOnly(new(c.Head())) {
+	if err != nil || st == nil || st.Lesson != says || ownTaskOnly(st.Card) && !ownTaskOnly(c) {
 		return nil, err
 	}
 	return st, nil
@@ -240,20 +240,20 @@ func (s *Store) duplicateOf(c *card.Card) (*folder.File, error) {
 
 // ownTaskOnly reports whether the card is a draft that is shown to its own task only: one with outside
 // text, or one drawn from other cards, which say it themselves meanwhile.
-func ownTaskOnly(c *card.Head) bool {
-	return c.State == card.Draft && (c.Tainted || len(c.Links().Generalizes) > 0)
+func ownTaskOnly(c *card.Card) bool {
+	return c.State == card.Draft && (c.Provenance.Tainted || len(c.Generalizes) > 0)
 }
 
 // current reads the card of that id from disk, where another process or a
 // user may have changed it since; nil when there is none.
 func (s *Store) current(id string) (*folder.File, error) {
 	if st := s.cards[id]; st != nil {
-		now, err := s.readCard(st.Path())
+		now, err := s.readCard(st.Path)
 		switch {
 		case err == nil && now.ID == id:
 			return now, nil
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return nil, &ConflictError{id, st.Path(), fmt.Sprintf("the file there cannot be read as a card: %v", err)}
+			return nil, &ConflictError{id, st.Path, fmt.Sprintf("the file there cannot be read as a card: %v", err)}
 		}
 	}
 	files, err := s.folder.Names()
@@ -286,11 +286,11 @@ func (s *Store) mayReplace(old *folder.File, was, c *card.Card, data []byte) (bo
 	case fromHere && bytes.Equal(c.Source(), src):
 		return true, nil
 	case fromHere && sha256.Sum256(c.Source()) == s.cards[c.ID].Sum:
-		return false, &ConflictError{c.ID, old.Path(), "the file was changed meanwhile; read it again"}
+		return false, &ConflictError{c.ID, old.Path, "the file was changed meanwhile; read it again"}
 	case old.Lesson == folder.LessonOf(c):
 		return false, nil
 	case old.State != card.Draft:
-		return false, &ConflictError{c.ID, old.Path(), fmt.Sprintf("the card there is %s and says something else; edit that file", old.State)}
+		return false, &ConflictError{c.ID, old.Path, fmt.Sprintf("the card there is %s and says something else; edit that file", old.State)}
 	}
 	return true, nil
 }
@@ -305,7 +305,7 @@ func (s *Store) saveReplaced(old *folder.File) error {
 		return err
 	}
 	keep := filepath.Join(dir, fmt.Sprintf("%s.%x.md", old.ID, old.Sum[:6]))
-	return durable.WriteFile(s.fs, keep, old.Card().Source())
+	return durable.WriteFile(s.fs, keep, old.Card.Clone().Source())
 }
 
 // enter makes what was written the cards in memory.

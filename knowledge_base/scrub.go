@@ -180,7 +180,7 @@ const redactionMark = "redact"
 func (s *Store) recordScrubbed(files []intent.File) error {
 	was := make(map[string]*card.Card)
 	for _, st := range s.cards {
-		was[hex.EncodeToString(st.Sum[:])] = st.Stated()
+		was[hex.EncodeToString(st.Sum[:])] = st.Stated
 	}
 	var old, now []*card.Card
 	for i, f := range files {

@@ -89,8 +89,8 @@ func (s *Store) VectorError() error { return s.index.VectorError() }
 func (s *Store) search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 	now := s.opts.Now()
 	if st := s.cards[strings.TrimSpace(q.Text)]; st != nil && visibleTo(st, q) {
-		return []recalled.Hit{{Card: st.Card(), Score: 1, Evidence: retrieval.Evidence{Matched: 1, Strength: idStrength, Cosine: 1},
-			Expired: st.Expired(now), Path: st.Path()}}, nil
+		return []recalled.Hit{{Card: st.Card.Clone(), Score: 1, Evidence: retrieval.Evidence{Matched: 1, Strength: idStrength, Cosine: 1},
+			Expired: st.Expired(now), Path: st.Path}}, nil
 	}
 	if q.Withheld && !s.anyWithheld(q) {
 		return nil, nil
@@ -101,7 +101,7 @@ func (s *Store) search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 			st := s.cards[id]
 			return st != nil && visibleTo(st, q)
 		},
-		Prior: func(id string) float64 { return s.prior(&s.cards[id].Head, now) },
+		Prior: func(id string) float64 { return s.prior(s.cards[id].Card, now) },
 	})
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (s *Store) search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 	hits := make([]recalled.Hit, 0, len(found))
 	for _, f := range found {
 		st := s.cards[f.ID]
-		hits = append(hits, recalled.Hit{Card: st.Card(), Score: f.Score, Evidence: f.Evidence, Expired: st.Expired(now), Path: st.Path(), Also: f.Also})
+		hits = append(hits, recalled.Hit{Card: st.Card.Clone(), Score: f.Score, Evidence: f.Evidence, Expired: st.Expired(now), Path: st.Path, Also: f.Also})
 	}
 	return hits, nil
 }
@@ -133,7 +133,7 @@ func visibleTo(c *folder.File, q Query) bool {
 	case card.Reviewed:
 		return !q.Withheld
 	case card.Draft:
-		shown := !ownTaskOnly(&c.Head) || slices.Contains(q.Own, c.Lesson.String())
+		shown := !ownTaskOnly(c.Card) || slices.Contains(q.Own, c.Lesson.String())
 		return shown != q.Withheld
 	}
 	return false
@@ -147,7 +147,7 @@ func (s *Store) Opposite(h recalled.Hit, id string, q Query) (recalled.Hit, bool
 	if st == nil || !visibleTo(st, q) {
 		return recalled.Hit{}, false
 	}
-	return recalled.Hit{Card: st.Card(), Score: h.Score, Evidence: h.Evidence, Expired: st.Expired(s.opts.Now()), Path: st.Path()}, true
+	return recalled.Hit{Card: st.Card.Clone(), Score: h.Score, Evidence: h.Evidence, Expired: st.Expired(s.opts.Now()), Path: st.Path}, true
 }
 
 // State returns the state of the card of that id; "" if there is none.
@@ -167,7 +167,7 @@ func (s *Store) Visible(q Query) (out []*card.Card) {
 	defer s.mu.RUnlock()
 	for _, st := range s.cards {
 		if visibleTo(st, q) {
-			out = append(out, st.Card())
+			out = append(out, st.Card.Clone())
 		}
 	}
 	return out

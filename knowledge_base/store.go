@@ -127,13 +127,13 @@ func (s *Store) lockPath() string { return filepath.Join(s.dir, indexDir, "lock"
 // setCard makes st the card of its id in memory.
 func (s *Store) setCard(st *folder.File) {
 	id := st.ID
-	path := st.Path()
-	if was := s.cards[id]; was != nil && was.Sum == st.Sum && was.Path() == path && was.State == st.State {
+	path := st.Path
+	if was := s.cards[id]; was != nil && was.Sum == st.Sum && was.Path == path && was.State == st.State {
 		return
 	}
 	s.cards[id] = st
-	s.lessons[st.Lesson.Mark()] = id
-	s.addContradictions(&st.Head)
+	s.lessons[st.Lesson] = id
+	s.addContradictions(st.Card)
 	s.broken = slices.DeleteFunc(s.broken, func(b BrokenCard) bool { return b.Path == path })
 	s.index.Enter(st)
 }
@@ -142,7 +142,7 @@ func (s *Store) setCard(st *folder.File) {
 func (s *Store) byPath() map[string]*folder.File {
 	out := make(map[string]*folder.File, len(s.cards))
 	for _, st := range s.cards {
-		out[st.Path()] = st
+		out[st.Path] = st
 	}
 	return out
 }
@@ -161,7 +161,7 @@ func (s *Store) Get(id string) (*card.Card, error) {
 	if st == nil {
 		return nil, fmt.Errorf("card %q: %w", id, ErrNotFound)
 	}
-	return st.Card(), nil
+	return st.Card.Clone(), nil
 }
 
 // Opposing returns the ids of the cards that contradict the card id, whichever of
@@ -180,10 +180,9 @@ func (s *Store) List() []Entry {
 	now := s.opts.Now()
 	out := make([]Entry, 0, len(s.cards))
 	for id, st := range s.cards {
-		links := st.Links()
 		out = append(out, Entry{ID: id, Topic: st.Topic, State: st.State, Task: st.SourceTask, Created: st.Created,
-			Tainted: st.Tainted, Expired: st.Expired(now), Path: st.Path(), Fingerprint: st.Fingerprint(),
-			Contradicts: s.opposing(id), Supersedes: slices.Clone(links.Supersedes), Generalizes: slices.Clone(links.Generalizes), VerifiedAt: st.VerifiedAt, Counts: s.usage.Counts(id)})
+			Tainted: st.Provenance.Tainted, Expired: st.Expired(now), Path: st.Path, Fingerprint: st.Fingerprint(),
+			Contradicts: s.opposing(id), Supersedes: slices.Clone(st.Supersedes), Generalizes: slices.Clone(st.Generalizes), VerifiedAt: st.VerifiedAt, Counts: s.usage.Counts(id)})
 	}
 	slices.SortFunc(out, func(a, b Entry) int {
 		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))

@@ -145,7 +145,7 @@ func (s *Store) mergeCommit(ctx context.Context, theirs string, out *Synced) err
 // hasElsewhere reports whether a card's id stands for another file here, unless the remote moved it.
 func (s *Store) hasElsewhere(c *card.Card, path string) bool {
 	st := s.cards[c.ID]
-	return st != nil && st.Path() != filepath.Join(s.dir, filepath.FromSlash(path)) && st.Lesson != folder.LessonOf(c)
+	return st != nil && st.Path != filepath.Join(s.dir, filepath.FromSlash(path)) && st.Lesson != folder.LessonOf(c)
 }
 
 // redactSide takes the secrets out of what a remote brings. The commits that it

@@ -128,17 +128,7 @@ func (l *List) Judge(st *folder.File) *folder.File {
 	if claimed == st.Claimed && outside == st.Outside {
 		return st
 	}
-	judged := *st
-	judged.Head = st.Stated().Head()
-	judged.Claimed, judged.Outside = claimed, outside
-	if claimed {
-		judged.VerifiedAt = nil
-		if judged.State == card.Reviewed {
-			judged.State = card.Draft
-		}
-	}
-	judged.Tainted = judged.Tainted || outside
-	return &judged
+	return st.Judged(claimed, outside)
 }
 
 // parse returns what a line says of which lesson; nothing for one that is torn. A line as
