@@ -68,12 +68,12 @@ var (
 // those before it: those from state/steps on know of tasks, and those before do not.
 var orchestrator = strings.Fields(`
 	loop redact/internal/automaton redact sessions
-	model model/price model/openai model/script model/named model/modeltest optest reflect
+	model model/price model/openai model/script model/named model/modeltest optest
 	guard/autorun guard/approval guard/quarantine guard/confine guard guard/consent guard/research
 	tool/spelling tool tool/file tool/plan tool/search tool/shell tool/timeline tool/web tool/command tool/mcp
 	agent
 	state/steps state/projection state taskdir notice journal memory workspace toolset gate gate/gatetest leftover inspect
-	feature/jobs feature/mail feature/repeat feature/research feature/subagent feature/todo tool/builtin
+	feature/jobs feature/mail feature/reflect feature/repeat feature/research feature/subagent feature/todo tool/builtin
 	runtime session eas
 	beside/client beside/reader beside/kept beside beside/continuation
 `)

@@ -123,6 +123,20 @@ func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 	return Outcome{Reason: act.Reason, Detail: t.Ledger.Journal.RedactText(act.Detail), Answer: t.Ledger.State().Said.Answer, Learned: t.Ledger.State().Turn.Learned}, nil
 }
 
+// answerOrStuck asks the user; without an answer the turn ends.
+func (t *Task) answerOrStuck(ctx, keep context.Context, act state.Action) (answered bool, out Outcome, err error) {
+	_, answered, err = t.user.ask(ctx, act.Question)
+	if err = errors.Join(err, t.Ledger.Settle()); answered || err != nil {
+		return answered, Outcome{}, err
+	}
+	if ctx.Err() != nil {
+		out, err = t.interrupted(ctx, keep)
+		return false, out, err
+	}
+	out, err = t.endTurn(keep, act)
+	return false, out, err
+}
+
 // interrupted ends the turn because ctx has ended. If the program was asked to stop, the turn stays
 // open: the next process continues it. Otherwise a jump that the agent scheduled belongs to the interrupted
 // step and is dropped with it.

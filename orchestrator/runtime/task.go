@@ -371,7 +371,7 @@ func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *
 		return nil, err
 	}
 	asked := &user{place: place, callbacks: &o.Callbacks, mu: &o.family.askMu}
-	f := newFeatures(o, place, js, tools, gate.Options{
+	f := newFeatures(o, place, mem, js, tools, gate.Options{
 		Tools: func() *tool.Registry { return tools.Registry }, Approve: o.Callbacks.Approve, Asking: &o.family.askMu, Rules: o.Guards.Rules,
 		Mode: approval.Mode(cmp.Or(o.Guards.Approval, ledger.State().Grants.Mode, opened.Approval)), Above: o.above,
 	}, box)

@@ -8,6 +8,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/feature/jobs"
 	"anamnesis/orchestrator/feature/mail"
+	"anamnesis/orchestrator/feature/reflect"
 	"anamnesis/orchestrator/feature/repeat"
 	"anamnesis/orchestrator/feature/research"
 	"anamnesis/orchestrator/feature/subagent"
@@ -27,12 +28,17 @@ type features struct {
 	gate      *gate.Gate
 	jobs      *jobs.Jobs
 	mail      *mail.Sender
+	reflect   *reflect.Agent
 	repeat    *repeat.Guard
 	research  *research.Guard
 	subagents *subagents
 }
 
-func newFeatures(o *Options, p *workspace.Place, js *jobs.Jobs, tools *toolset.Set, g gate.Options, box *sandbox) features {
+func newFeatures(o *Options, p *workspace.Place, m *memory.Memory, js *jobs.Jobs, tools *toolset.Set, g gate.Options, box *sandbox) features {
+	reflecting := o.Reflect
+	if reflecting == nil {
+		reflecting = o.Model
+	}
 	f := features{
 		gate: gate.New(p, g),
 		jobs: js,
@@ -40,6 +46,7 @@ func newFeatures(o *Options, p *workspace.Place, js *jobs.Jobs, tools *toolset.S
 			effects, _ := subagentsIn(p, ops)
 			return effects
 		}),
+		reflect:  reflect.New(p.Ledger, m, reflecting),
 		repeat:   repeat.New(p, tools, repeat.Options{Polling: o.Guards.Polling, RunUndone: o.Guards.RunUndone}),
 		research: research.New(p, tools, o.Guards.KnownModel),
 	}
@@ -119,7 +126,10 @@ func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Faul
 	case state.ActDropJump:
 		return nil, t.dropJump(keep, act.Detail)
 	case state.ActReflect:
-		return nil, t.reflect(ctx, keep)
+		if !t.awaitProvider(ctx) {
+			return nil, nil
+		}
+		return nil, t.features.reflect.Reflect(ctx, keep, t.waitAfter)
 	case state.ActMask:
 		return nil, t.Memory.Mask(keep, act)
 	case state.ActLearn:

@@ -40,23 +40,23 @@ func (m *replies) Ask(_ context.Context, r model.Request, _ func(model.Delta)) (
 	return next, nil
 }
 
-type record struct{}
+type fakeRecord struct{}
 
-func (record) Outline(from int) string { return fmt.Sprintf("| steps from %d", from) }
+func (fakeRecord) Outline(from int) string { return fmt.Sprintf("| steps from %d", from) }
 
-func (record) Open(seq uint64, from int) (string, error) {
+func (fakeRecord) Open(seq uint64, from int) (string, error) {
 	if seq > 100 {
 		return "", errors.New("there is no such op")
 	}
 	return fmt.Sprintf("| op %d from %d", seq, from), nil
 }
 
-func (record) Cards(_ context.Context, query string) (string, error) {
+func (fakeRecord) Cards(_ context.Context, query string) (string, error) {
 	return "cards about " + query, nil
 }
 
-func request() Request {
-	return Request{
+func loop() request {
+	return request{
 		Task: "task_7_fix", Goal: "Make the tests pass.\nMind the tabs.", To: 3, Jumps: 3, Turn: 5,
 		Reasons: []string{"The parser is wrong.", "The lexer\nis wrong."},
 		Outline: "| step 3 (ops 20-26), after step 2: Bash\n| step 4 (ops 27-40), after step 3: WriteFile, Bash (1 of 2 failed); left by a jump: The parser is wrong.\n",
@@ -93,18 +93,18 @@ func TestAsk(t *testing.T) {
 			want: "All attempts", looked: 3, asked: 4, results: []string{"| op 31 from 7", "cards about generated", "| steps from 2"}},
 		{name: "looks that find nothing", list: []model.Reply{calls(1, "open_op", `{"op":999}`), calls(1, "Bash", `{}`), calls(1, "outline", `[]`), says(good)},
 			want: "All attempts", looked: 3, asked: 4, results: []string{"Not found: there is no such op.", "There is no Bash.", "the arguments are not what outline takes"}},
-		{name: "too many looks", list: []model.Reply{calls(MaxLooks+2, "outline", `{"from":0}`), says(good)}, want: "All attempts", looked: MaxLooks, asked: 2, results: []string{"Not looked up: 8 look-ups is all there are"}},
-		{name: "repaired", list: []model.Reply{says("You should try harder."), says(good)}, want: "All attempts", asked: 2, results: []string{"could not be used: there is no JSON object in it"}},
-		{name: "rubbish twice", list: []model.Reply{says("No."), says(`{"diagnosis":"x"`)}, err: "the answer is not a strategy: it is not complete JSON", asked: 2},
+		{name: "too many looks", list: []model.Reply{calls(maxLookups+2, "outline", `{"from":0}`), says(good)}, want: "All attempts", looked: maxLookups, asked: 2, results: []string{"Not looked up: 8 look-ups is all there are"}},
+		{name: "repaired", list: []model.Reply{says("You should try harder."), says(good)}, want: "All attempts", asked: 2, results: []string{"could not be used: the reply holds no JSON object"}},
+		{name: "rubbish twice", list: []model.Reply{says("No."), says(`{"diagnosis":"x"`)}, err: "the answer is not a strategy: the reply holds no JSON object", asked: 2},
 		{name: "neither plan nor question", list: []model.Reply{says(`{"diagnosis":"x","abandon":[],"plan":[" "],"question":""}`), says(`{"diagnosis":"","abandon":[],"plan":["y"],"question":""}`)}, err: "diagnosis", asked: 2},
-		{name: "not of the schema", list: []model.Reply{says(`{"diagnosis":7}`), says(`{"plan":"no list"}`)}, err: "does not fit the schema", asked: 2},
+		{name: "not of the schema", list: []model.Reply{says(`{"diagnosis":7}`), says(`{"plan":"no list"}`)}, err: "not the JSON object asked for", asked: 2},
 		{name: "down", err: "down", asked: 1},
-		{name: "looks for ever", list: slices.Repeat([]model.Reply{calls(1, "outline", `{"from":0}`)}, MaxRequests+3), err: "12 replies and none was one", looked: MaxLooks, asked: MaxRequests},
+		{name: "looks for ever", list: slices.Repeat([]model.Reply{calls(1, "outline", `{"from":0}`)}, maxRequests+3), err: "12 replies and none was one", looked: maxLookups, asked: maxRequests},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			m := &replies{t: t, list: tt.list}
-			res, err := Ask(t.Context(), m, record{}, request())
+			res, err := ask(t.Context(), m, fakeRecord{}, loop())
 			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("err = %v, want %q", err, tt.err)
 			}
@@ -126,7 +126,7 @@ func TestAsk(t *testing.T) {
 
 func TestPrompts(t *testing.T) {
 	m := &replies{t: t, list: []model.Reply{says(good)}}
-	res, err := Ask(t.Context(), m, record{}, request())
+	res, err := ask(t.Context(), m, fakeRecord{}, loop())
 	if err != nil {
 		t.Fatal(err)
 	}

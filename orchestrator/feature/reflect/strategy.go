@@ -2,12 +2,9 @@ package reflect
 
 import (
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"anamnesis/anamnesis/consult"
 	"anamnesis/anamnesis/quote"
@@ -48,7 +45,7 @@ func systemText() string {
 	return consult.Fill(systemPrompt, "schema", strings.TrimSpace(schemaText))
 }
 
-func askText(r Request) string {
+func askText(r request) string {
 	reasons := make([]string, len(r.Reasons))
 	for i, why := range r.Reasons {
 		reasons[i] = "| " + clip(why, maxReasonRunes)
@@ -56,33 +53,18 @@ func askText(r Request) string {
 	return consult.Fill(askPrompt,
 		"task", clip(r.Task, maxReasonRunes), "goal", "| "+strings.ReplaceAll(quote.ClipMarked(r.Goal, maxGoalRunes), "\n", "\n| "),
 		"to", fmt.Sprint(r.To), "jumps", fmt.Sprint(r.Jumps), "reasons", strings.Join(reasons, "\n"),
-		"outline", strings.TrimRight(r.Outline, "\n"), "looks", fmt.Sprint(MaxLooks))
+		"outline", strings.TrimRight(r.Outline, "\n"), "looks", fmt.Sprint(maxLookups))
 }
 
 func repairText(problem error) string {
 	return consult.Fill(repairPrompt, "problem", clip(problem.Error(), maxProblemRunes))
 }
 
-// parse reads an answer: the first JSON object in it, by the schema. Texts and lists are cut
-// to their limits.
+// parse reads an answer: the JSON object in it. Texts and lists are cut to their limits.
 func parse(text string) (Strategy, error) {
-	if len(text) > maxReplyBytes {
-		return Strategy{}, fmt.Errorf("it has %d bytes, at most %d are read", len(text), maxReplyBytes)
-	}
-	start := strings.IndexByte(text, '{')
-	if start < 0 {
-		return Strategy{}, errors.New("there is no JSON object in it")
-	}
-	var raw json.RawMessage
-	if err := json.NewDecoder(strings.NewReader(text[start:])).Decode(&raw); err != nil {
-		return Strategy{}, fmt.Errorf("it is not complete JSON: %w", err)
-	}
-	if err := checkSchema(raw); err != nil {
-		return Strategy{}, err
-	}
 	var s Strategy
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return Strategy{}, fmt.Errorf("it does not fit the schema: %w", err)
+	if err := consult.Object(text, maxReplyBytes, &s); err != nil {
+		return Strategy{}, err
 	}
 	s.Diagnosis, s.Question = clip(s.Diagnosis, maxDiagnosisRunes), clip(s.Question, maxItemRunes)
 	s.Abandon, s.Plan = items(s.Abandon), items(s.Plan)
@@ -93,25 +75,6 @@ func parse(text string) (Strategy, error) {
 		return Strategy{}, errors.New("there is neither a plan nor a question")
 	}
 	return s, nil
-}
-
-func checkSchema(raw json.RawMessage) error {
-	var schema jsonschema.Schema
-	if err := json.Unmarshal([]byte(schemaText), &schema); err != nil {
-		return fmt.Errorf("read the schema of strategies: %w", err)
-	}
-	resolved, err := schema.Resolve(nil)
-	if err != nil {
-		return fmt.Errorf("resolve the schema of strategies: %w", err)
-	}
-	var value any
-	if err := json.Unmarshal(raw, &value); err != nil {
-		return fmt.Errorf("it is not JSON: %w", err)
-	}
-	if err := resolved.Validate(value); err != nil {
-		return fmt.Errorf("it does not fit the schema: %w", err)
-	}
-	return nil
 }
 
 // items cleans a list: one line each, no empty ones, at most maxItems.
