@@ -2,5 +2,5 @@
 // spans: a model's own work history, measurements of the probe, and tables
 // that know better. What it finds are proposals, each with its evidence; a
 // user accepts or rejects them one by one (Decisions). All figures come from
-// code; a model may only put them into words and into an order (Word).
+// code.
 package proposal

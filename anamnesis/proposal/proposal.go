@@ -22,12 +22,11 @@ const (
 
 // Proposal is one change of the table, for a user to decide about.
 type Proposal struct {
-	ID        string        `json:"id"` // of the change and its evidence: new evidence, new id
-	Kind      Kind          `json:"kind"`
-	Row       attention.Row `json:"row"` // what would be written; Updated and By are the writer's
-	Was       attention.EAS `json:"was"` // what holds now
-	Evidence  []string      `json:"evidence"`
-	Rationale string        `json:"rationale,omitempty"` // a model's words, grounded in Evidence
+	ID       string        `json:"id"` // of the change and its evidence: new evidence, new id
+	Kind     Kind          `json:"kind"`
+	Row      attention.Row `json:"row"` // what would be written; Updated and By are the writer's
+	Was      attention.EAS `json:"was"` // what holds now
+	Evidence []string      `json:"evidence"`
 }
 
 func newProposal(k Kind, key string, r attention.Row, was attention.EAS, evidence ...string) Proposal {

@@ -27,6 +27,7 @@ const (
 	maxPageRunes  = 4_000 // of one
 	maxQuoteRunes = 300
 	maxFigures    = 5 // kept of a model, the first ones
+	maxReplyBytes = 256 << 10
 )
 
 // Page is something a search found, as a text.

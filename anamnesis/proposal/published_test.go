@@ -1,12 +1,15 @@
 package proposal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"anamnesis/anamnesis/consult"
 )
 
 func TestNames(t *testing.T) {
@@ -142,4 +145,18 @@ func TestFromPublished(t *testing.T) {
 	if again, _ := FromPublished([]Figure{other}, tab); again[0].ID == ps[0].ID {
 		t.Error("another page is the same evidence")
 	}
+}
+
+// says answers with a text, or an error.
+type says struct {
+	text string
+	err  error
+	got  *string
+}
+
+func (s says) Complete(_ context.Context, system, text string) (consult.Completion, error) {
+	if s.got != nil {
+		*s.got = "== system\n" + system + "\n== text\n" + text + "\n"
+	}
+	return consult.Completion{Text: s.text}, s.err
 }

@@ -23,7 +23,6 @@ import (
 type reflectFlags struct {
 	accept, reject []string
 	search         []string
-	evidence       string
 	model, baseURL string
 }
 
@@ -34,8 +33,7 @@ func (a *app) easReflectCommand() *cobra.Command {
 		Short: "Propose changes of the table, to accept or reject one by one",
 		Long: `Propose changes of the table of effective attention spans, each with its evidence: results of
 'eas probe', failure rates of your tasks' calls by context length, and rows of the built-in
-table (or of --evidence FILE, same format) that are newer or better founded than yours. On a
-terminal you are asked about each; otherwise use --accept ID and --reject ID. Accepted proposals
+table that are newer or better founded than yours. On a terminal you are asked about each; otherwise use --accept ID and --reject ID. Accepted proposals
 go into your overlay. A decided proposal is repeated only if its evidence changes.
 
 --search MODEL asks your search engine (web.yaml) what was published about a model, and --model
@@ -46,9 +44,8 @@ until you decide.`,
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.accept, "accept", nil, "accept a proposal by its id (repeatable)")
 	fl.StringArrayVar(&f.reject, "reject", nil, "reject a proposal by its id (repeatable)")
-	fl.StringVar(&f.evidence, "evidence", "", "another table to compare with, in the format of eas.yaml")
 	fl.StringArrayVar(&f.search, "search", nil, "search for what was published about a model (repeatable)")
-	fl.StringVar(&f.model, "model", "", "model that reads the results of --search and words the proposals; it never supplies figures")
+	fl.StringVar(&f.model, "model", "", "model that reads the results of --search")
 	fl.StringVar(&f.baseURL, "base-url", "", "address of an OpenAI-compatible server (default $OPENAI_BASE_URL)")
 	return a.jsonFlag(cmd, "one JSON object")
 }
@@ -63,7 +60,7 @@ func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
 	if f.model != "" {
 		reader = sync.OnceValues(func() (model.Model, error) { return a.readerOf(ctx, f) })
 	}
-	open, found, notes, err := eas.Propose(ctx, svc, assets.EAS, f.evidence, f.search, reader)
+	open, found, notes, err := eas.Propose(ctx, svc, assets.EAS, f.search, reader)
 	if err != nil {
 		return err
 	}
@@ -94,8 +91,7 @@ func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
 	return a.decideByAsking(ctx, h, open)
 }
 
-// readerOf returns the model that reads what a search found, and words proposals; it announces
-// a recording.
+// readerOf returns the model that reads what a search found; it announces a recording.
 func (a *app) readerOf(ctx context.Context, f reflectFlags) (model.Model, error) {
 	m, err := a.chooseModel(ctx, f.model, f.baseURL)
 	if err != nil {

@@ -21,10 +21,9 @@ import (
 )
 
 // Propose returns the open proposals, how many there are in all, and notes for the user. names
-// are models for which it first searches published figures. reader reads those and words the
-// proposals; if nil, neither happens.
+// are models for which it first searches published figures. reader reads those.
 func Propose(
-	ctx context.Context, svc *session.Service, builtin []byte, evidence string, names []string, reader func() (model.Model, error),
+	ctx context.Context, svc *session.Service, builtin []byte, names []string, reader func() (model.Model, error),
 ) (open []proposal.Proposal, all int, notes []string, err error) {
 	if len(names) > 0 {
 		if reader == nil {
@@ -34,7 +33,7 @@ func Propose(
 			return nil, 0, nil, err
 		}
 	}
-	found, more, err := Gather(ctx, svc, builtin, evidence)
+	found, more, err := Gather(ctx, svc, builtin)
 	if err != nil {
 		return nil, 0, nil, err
 	}
@@ -43,21 +42,13 @@ func Propose(
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	open = decided.Open(found)
-	if reader != nil && len(open) > 0 {
-		if open, more, err = Word(ctx, reader, open); err != nil {
-			return nil, 0, nil, err
-		}
-		notes = append(notes, more...)
-	}
-	return open, len(found), notes, nil
+	return decided.Open(found), len(found), notes, nil
 }
 
 // Gather returns the proposals that the evidence of a home supports: probes, tasks, the
-// built-in table, published figures, and the table in the file evidence, which may be empty.
-// The notes name what it could not read.
+// built-in table and published figures. The notes name what it could not read.
 func Gather(
-	ctx context.Context, svc *session.Service, builtin []byte, evidence string,
+	ctx context.Context, svc *session.Service, builtin []byte,
 ) (found []proposal.Proposal, notes []string, err error) {
 	h := svc.Home
 	table, err := session.LoadEAS(builtin, h.EASOverlay(), consent.OpenTrust(h.Approvals()), ".")
@@ -82,17 +73,6 @@ func Gather(
 	}
 	notes = append(notes, more...)
 	found = append(found, published...)
-	if evidence != "" {
-		o, err := attention.ReadOverlay(evidence)
-		if err != nil {
-			return nil, nil, session.Usagef("eas reflect: --evidence: %v", err)
-		}
-		other, err := attention.LoadTable(nil, o)
-		if err != nil {
-			return nil, nil, err
-		}
-		found = append(found, proposal.FromTable(other, table)...)
-	}
 	proposal.Sort(found)
 	return found, notes, nil
 }
@@ -150,22 +130,6 @@ func readHistory(ctx context.Context, h taskdir.Home) (*proposal.History, []stri
 		}
 	}
 	return hist, notes, nil
-}
-
-// Word lets a model word and order the proposals. If the model fails, nothing changes; the
-// notes report it.
-func Word(
-	ctx context.Context, reader func() (model.Model, error), open []proposal.Proposal,
-) ([]proposal.Proposal, []string, error) {
-	m, err := reader()
-	if err != nil {
-		return nil, nil, err
-	}
-	worded, notes, err := proposal.Word(ctx, TextModel{Model: m, Purpose: model.PurposeReflect}, open)
-	if err != nil {
-		notes = append(notes, err.Error())
-	}
-	return worded, notes, nil
 }
 
 func decisionsFile(h taskdir.Home) string { return filepath.Join(h.State, "eas-decisions.jsonl") }

@@ -169,9 +169,6 @@ func (o *Printer) Proposal(p proposal.Proposal) {
 	for _, e := range p.Evidence {
 		o.Printf("    %s\n", quote.Squash(e))
 	}
-	if p.Rationale != "" {
-		o.Printf("    the model says: %s\n", quote.Squash(p.Rationale))
-	}
 }
 
 // maxDirColumns is how much of a directory's path a list shows, from its end.
