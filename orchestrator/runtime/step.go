@@ -60,7 +60,7 @@ func (t *Task) run(ctx context.Context) (Outcome, error) {
 	// the values without the cancellation.
 	keep := context.WithoutCancel(ctx)
 	for {
-		if err := errors.Join(t.Ledger.Settle(), t.features.jobs.CloseLost(keep), t.left.CloseSubagents(keep)); err != nil {
+		if err := t.settle(keep); err != nil {
 			return Outcome{}, err
 		}
 		act := state.Next(t.Ledger.State(), t.limits())

@@ -13,7 +13,6 @@ import (
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/feature/jobs"
 	"anamnesis/orchestrator/gate"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
@@ -339,8 +338,7 @@ func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *
 	}
 	undo = append(undo, ledger.Journal.Close)
 	box := &sandbox{ledger: ledger, dir: dir.Dir, override: o.Guards.Sandbox, writes: new(guard.Writes)}
-	js := jobs.New(ledger)
-	at := workspace.Options{JobsBegun: js.Begun, Abandon: o.AbandonRestore, Changed: o.changed, Disturbed: o.Recorder.Disturbed, Writes: box.writes}
+	at := workspace.Options{Abandon: o.AbandonRestore, Changed: o.changed, Disturbed: o.Recorder.Disturbed, Writes: box.writes}
 	if opened.Origin == nil {
 		at.Examine = box.examine
 	}
@@ -371,7 +369,7 @@ func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *
 		return nil, err
 	}
 	asked := &user{place: place, callbacks: &o.Callbacks, mu: &o.family.askMu}
-	f := newFeatures(o, place, mem, js, tools, gate.Options{
+	f := newFeatures(o, place, mem, tools, gate.Options{
 		Tools: func() *tool.Registry { return tools.Registry }, Approve: o.Callbacks.Approve, Asking: &o.family.askMu, Rules: o.Guards.Rules,
 		Mode: approval.Mode(cmp.Or(o.Guards.Approval, ledger.State().Grants.Mode, opened.Approval)), Above: o.above,
 	}, box)
@@ -397,7 +395,7 @@ func (t *Task) Close() error {
 	if t.hold.live == nil {
 		return nil
 	}
-	errs := []error{t.features.jobs.Close(), t.Memory.CountCards()} // before the stream: both are recorded
+	errs := []error{t.stop()}
 	t.Ledger.SnapshotClose()
 	errs = append(errs, t.Ledger.Journal.Close(), t.Place.Close(), t.Memory.Close())
 	errs = append(errs, t.hold.live.Release()) // last: until here no other task may work in the directory

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -34,14 +35,14 @@ type features struct {
 	subagents *subagents
 }
 
-func newFeatures(o *Options, p *workspace.Place, m *memory.Memory, js *jobs.Jobs, tools *toolset.Set, g gate.Options, box *sandbox) features {
+func newFeatures(o *Options, p *workspace.Place, m *memory.Memory, tools *toolset.Set, g gate.Options, box *sandbox) features {
 	reflecting := o.Reflect
 	if reflecting == nil {
 		reflecting = o.Model
 	}
 	f := features{
 		gate: gate.New(p, g),
-		jobs: js,
+		jobs: jobs.New(p.Ledger),
 		mail: mail.New(p, func(ops []op.Op) []string {
 			effects, _ := subagentsIn(p, ops)
 			return effects
@@ -86,6 +87,17 @@ func newRunner(o *Options, p *workspace.Place, m *memory.Memory, tools *toolset.
 		f.gate.AskUser,    // last: a user is asked only about a call that will run
 	}
 	return r
+}
+
+// settle folds what was posted, and records the end of what a dead process left at work.
+func (t *Task) settle(ctx context.Context) error {
+	return errors.Join(t.Ledger.Settle(), t.features.jobs.CloseLost(ctx), t.left.CloseSubagents(ctx))
+}
+
+// stop ends what works beside the turn, and counts the cards. It records both, so that it comes
+// before the end of the stream.
+func (t *Task) stop() error {
+	return errors.Join(t.features.jobs.Close(), t.Memory.CountCards())
 }
 
 // interruptible reports whether an action is omitted once the user ends the turn. Actions that

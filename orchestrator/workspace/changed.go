@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"anamnesis/opstream/op"
@@ -101,10 +102,14 @@ func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error
 
 // author returns whose a change is that no call of this task made.
 func (p *Place) author() string {
-	if p.State().AuthorUnknown() || p.JobsBegun != nil && p.JobsBegun() > p.State().Jobs.Begun {
-		return state.ChangedUnknown
-	}
-	return state.ChangedByUser
+	author := state.ChangedByUser
+	p.Journal.Look(func(queue []op.Op) {
+		begun := func(o op.Op) bool { _, ok := o.Body.(*op.JobStarted); return ok } // in the background, by a call of this reply
+		if p.State().AuthorUnknown() || slices.ContainsFunc(queue, begun) {
+			author = state.ChangedUnknown
+		}
+	})
+	return author
 }
 
 // changeOf describes the change between two snapshots, without what equals a third one, if

@@ -78,8 +78,6 @@ func (d *Directory) Root() (*os.Root, error) {
 // Options are what a place knows of its task beside the record. The zero value is a place without
 // commands, whose task nobody began.
 type Options struct {
-	// JobsBegun returns how many background commands the task has begun; nil: none.
-	JobsBegun func() int
 	// Abandon ends an interrupted jump or restore with the present files.
 	Abandon bool
 	// Changed passes a change on to the task that began this one in the same directory; nil if

@@ -217,13 +217,6 @@ func (w jobWriter) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// Begun returns the highest number used.
-func (js *Jobs) Begun() int {
-	js.mu.Lock()
-	defer js.mu.Unlock()
-	return js.n
-}
-
 // Owns reports whether a job is one of this process.
 func (js *Jobs) Owns(id string) bool {
 	_, ok := js.own(id)
