@@ -49,7 +49,7 @@ func TestTwoWriters(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait() // killed
-		content, err := os.ReadFile(filepath.Join(dir, lockName))
+		content, err := os.ReadFile(filepath.Join(dir, LockName))
 		if err != nil || len(content) == 0 {
 			t.Fatalf("the killed writer left %q in its lock file, %v", content, err)
 		}

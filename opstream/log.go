@@ -47,8 +47,8 @@ type Log struct {
 	sealer  *time.Timer
 }
 
-// lockName is the file of the lock of the one writer.
-const lockName = "ops.lock"
+// LockName is the file of the lock of the one writer, the first that Open creates in DIR.
+const LockName = "ops.lock"
 
 // Open opens the stream in dir for writing, and creates it if there is none. It takes the
 // writer's lock (or fails with a *LockedError), verifies the whole stream, or what follows a
@@ -60,7 +60,7 @@ func Open(dir string, o *Options) (*Log, error) {
 	if err := durable.MakeDir(opts.FS, dir); err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", dir, err)
 	}
-	lock := durable.NewWriterLock(filepath.Join(dir, lockName))
+	lock := durable.NewWriterLock(filepath.Join(dir, LockName))
 	if err := lock.Acquire(context.Background(), opts.Wait); err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", dir, err)
 	}

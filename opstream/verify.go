@@ -129,7 +129,7 @@ func (v *verifier) run(ctx context.Context) error {
 	}
 	v.report.Findings = []Finding{}
 	v.report.Segments = len(segs)
-	v.report.Writer = durable.Writer(filepath.Join(v.dir, lockName))
+	v.report.Writer = durable.Writer(filepath.Join(v.dir, LockName))
 	// Before the lines: what a running writer adds meanwhile is not a lost end.
 	v.snapshot, v.snapshotErr = segments.ReadSnapshot(v.fs, v.dir)
 	for _, name := range others {

@@ -99,7 +99,7 @@ func TestVerifyDeadWriter(t *testing.T) {
 			continue
 		}
 		content := fmt.Sprintf(`{"pid":%d,"start":%d,"since":"2026-01-02T03:04:05Z"}`, os.Getpid(), tt.start)
-		if err := os.WriteFile(filepath.Join(dir, lockName), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, LockName), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if got := findings(t, dir); !strings.HasPrefix(got, tt.want) {

@@ -96,7 +96,11 @@ func ReadState(h Home, id string) (*state.State, error) {
 	return st, nil
 }
 
-func EmptyStream(id string) error { return fmt.Errorf("%w: %s has an empty stream", ErrNoTask, id) }
+// errEmpty is part of EmptyStream's error.
+var errEmpty = errors.New("has an empty stream")
+
+// EmptyStream returns the error for a task whose stream has no operation.
+func EmptyStream(id string) error { return fmt.Errorf("%w: %s %w", ErrNoTask, id, errEmpty) }
 
 // WithRemedy adds the remedy to an error about a damaged stream.
 func WithRemedy(id string, err error) error {

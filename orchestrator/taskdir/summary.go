@@ -1,6 +1,7 @@
 package taskdir
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/opstream"
 	"anamnesis/orchestrator/state"
 )
 
@@ -47,7 +49,7 @@ func Title(request string) string {
 func (s Summary) Title() string { return Title(s.First) }
 
 // Summaries reads every task, the one written last at the end. A task that cannot be read is
-// listed as such.
+// listed as such. One without any operation is omitted: its process was killed before the first.
 func Summaries(h Home) ([]Summary, error) {
 	ids, err := h.Tasks()
 	if err != nil {
@@ -56,8 +58,8 @@ func Summaries(h Home) ([]Summary, error) {
 	list := make([]Summary, 0, len(ids))
 	for _, id := range ids {
 		st, err := ReadState(h, id)
-		if entries, rerr := os.ReadDir(h.Task(id)); err != nil && rerr == nil && len(entries) == 0 {
-			continue // only reserved: see NewTaskID
+		if errors.Is(err, errEmpty) || err != nil && reserved(h.Task(id)) {
+			continue
 		}
 		if err != nil {
 			list = append(list, Summary{ID: id, State: "unreadable", Changed: changed(h, id), Error: err.Error()})
@@ -67,6 +69,13 @@ func Summaries(h Home) ([]Summary, error) {
 	}
 	slices.SortStableFunc(list, func(x, y Summary) int { return x.Changed.Compare(y.Changed) })
 	return list, nil
+}
+
+// reserved reports whether a task's folder holds nothing but the lock that is taken before the
+// stream is created. A folder that lost its stream still has the vault, and is listed.
+func reserved(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != opstream.LockName })
 }
 
 // Summarize describes a task whose state was read.
