@@ -21,8 +21,6 @@ const (
 	MaxKindBytes = wire.MaxKindBytes
 	// MaxNumber is the largest step and the largest token count.
 	MaxNumber = wire.MaxNumber
-	// MaxFoldBytes is the largest fold a snapshot holds.
-	MaxFoldBytes = segments.MaxFoldBytes
 	// MaxFoldVersionBytes is the longest version of a fold.
 	MaxFoldVersionBytes = segments.MaxFoldVersionBytes
 	// MaxBatchBytes is the most one write holds, and so the most that one

@@ -33,11 +33,8 @@ func (l *Log) WriteSnapshot(version string, fold []byte, seq uint64) error {
 }
 
 func (l *Log) writeSnapshot(version string, fold []byte, seq uint64) error {
-	switch {
-	case version == "" || len(version) > segments.MaxFoldVersionBytes:
+	if version == "" || len(version) > segments.MaxFoldVersionBytes {
 		return fmt.Errorf("%w: the fold's version %.80q has %d bytes: want 1 to %d", wire.ErrInvalid, version, len(version), segments.MaxFoldVersionBytes)
-	case len(fold) > segments.MaxFoldBytes:
-		return fmt.Errorf("%w: the fold has %d bytes, the limit is %d", wire.ErrTooLarge, len(fold), segments.MaxFoldBytes)
 	}
 	l.snapshotMu.Lock()
 	defer l.snapshotMu.Unlock()

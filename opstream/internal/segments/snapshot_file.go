@@ -102,7 +102,7 @@ func decodeSnapshotHead(line []byte, rest int64) (*snapshotHead, error) {
 		return nil, fmt.Errorf("%w %d", wire.ErrVersion, h.V)
 	}
 	ok := h.IndexBytes >= 0 && h.FoldBytes >= 0 && h.IndexBytes <= rest && h.FoldBytes == rest-h.IndexBytes &&
-		h.FoldBytes <= MaxFoldBytes && h.Seq > 0 && h.Seq <= uint64(h.IndexBytes) &&
+		h.Seq > 0 && h.Seq <= uint64(h.IndexBytes) &&
 		len(h.Kinds) <= wire.MaxIndexedKinds && len(h.Segments) > 0 && h.Segments[0] == 1
 	for i, seg := range h.Segments {
 		ok = ok && seg <= h.Seq && (i == 0 || seg > h.Segments[i-1])

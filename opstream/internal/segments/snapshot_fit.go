@@ -11,8 +11,6 @@ import (
 )
 
 const (
-	// MaxFoldBytes is the largest fold a snapshot holds.
-	MaxFoldBytes = 64 << 20
 	// MaxFoldVersionBytes is the longest version of a fold.
 	MaxFoldVersionBytes = 256
 
