@@ -189,11 +189,21 @@ func outsideWord(w, dir string) bool {
 	return strings.Contains(w, "://") || Outside(w, dir)
 }
 
+// changing matches a program and the option by which it changes files or runs another program.
+var changing = Pattern(`^(sed -([nErsuz]*i|-in-place)|find -(exec|ok|delete|fprint|fls)|(sort|tree) -(\w*o|-output)|rg --pre|git --output)`)
+
 // LooksOnly reports whether a shell command consists of commands that only
 // show something.
 func LooksOnly(command string) bool {
 	simple, ok := sequence(command)
-	return ok && !slices.ContainsFunc(simple, func(words []string) bool {
+	commands, err := Parse(command)
+	if !ok || err != nil || slices.ContainsFunc(commands, func(s Simple) bool { return slices.ContainsFunc(s.Redirects, Redirect.Writes) }) {
+		return false
+	}
+	return !slices.ContainsFunc(simple, func(words []string) bool {
+		if slices.ContainsFunc(words[1:], func(w string) bool { return changing().MatchString(words[0] + " " + w) }) {
+			return true
+		}
 		switch words[0] {
 		case "ls", "cat", "head", "tail", "wc", "grep", "egrep", "rg", "find", "pwd", "echo", "printf", "stat", "file", "tree", "sed", "cd", "sort", "uniq", "cut", "nl", "true":
 			return false
@@ -204,7 +214,7 @@ func LooksOnly(command string) bool {
 	})
 }
 
-// outside reports whether a path, relative to the world or absolute, lies
+// Outside reports whether a path, relative to the world or absolute, lies
 // outside the world's directory dir.
 func Outside(p, dir string) bool {
 	if strings.HasPrefix(p, "~") {
