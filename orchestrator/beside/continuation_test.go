@@ -49,6 +49,13 @@ func TestContinuation(t *testing.T) {
 	if _, err := continuation.At(a.svc, a.task, 0, getenv); err == nil {
 		t.Error("step 0 has a message of the agent")
 	}
+	bare := strings.ReplaceAll(lines.String(), fmt.Sprintf(`"cwd":%q,`, a.dir), "")
+	if err := os.WriteFile(file, []byte(bare), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := continuation.At(a.svc, a.task, 1, getenv); err != nil || c.Dir != a.dir {
+		t.Errorf("the session's file names no directory: %q, %v; want the task's, %q", c.Dir, err, a.dir)
+	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}

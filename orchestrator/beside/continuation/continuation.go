@@ -100,6 +100,7 @@ func At(svc *session.Service, task string, step int, getenv func(string) string)
 	}
 	p.Session, p.Copy = o.Session, uuid.NewString()
 	p.Message, p.Dir = lastMessage(data, ids[step])
+	p.Dir = cmp.Or(p.Dir, st.Opened.Dir) // not every version of Claude Code writes it into the file
 	if p.Message == "" {
 		return p, fmt.Errorf("%s does not have the calls of step %d; jump without --continue", files[i], step)
 	}
@@ -123,7 +124,7 @@ func callsOf(svc *session.Service, task string) (map[int][]string, error) {
 
 // lastMessage returns the id of the agent's last message about the results of some calls,
 // before its next call or the user's next words. If it said nothing about them, that is the
-// message that made the calls. dir is the session's directory.
+// message that made the calls. dir is the session's directory, empty if the file does not name it.
 func lastMessage(data []byte, calls []string) (message, dir string) {
 	own := func(ids []string) bool {
 		return slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(calls, id) })
