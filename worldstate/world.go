@@ -321,7 +321,9 @@ func (w *World) setDir(dir string) (err error) {
 		return err
 	}
 	if w.dir, err = fsys.RealDir(dir); err != nil {
-		if errors.Is(err, os.ErrNotExist) || fsys.IsErrno(err, unix.ENOTDIR) {
+		if errors.Is(err, os.ErrNotExist) {
+			err = fmt.Errorf("%w: %s", ErrNoDirectory, dir)
+		} else if fsys.IsErrno(err, unix.ENOTDIR) {
 			err = fmt.Errorf("%w: %w", ErrNoDirectory, err)
 		}
 		return err

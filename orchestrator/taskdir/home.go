@@ -359,6 +359,8 @@ func WorldDir(dir string) (string, error) {
 		return abs, nil
 	case err == nil:
 		err = &fs.PathError{Op: "open", Path: abs, Err: syscall.ENOTDIR}
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("%w: %s", worldstate.ErrNoDirectory, dir)
 	}
 	return "", fmt.Errorf("%w: %w", worldstate.ErrNoDirectory, err)
 }

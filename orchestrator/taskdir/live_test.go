@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"anamnesis/opstream/durable"
+	"anamnesis/worldstate"
 )
 
 func testHome(t *testing.T) Home {
@@ -180,6 +181,15 @@ func TestNoAnswer(t *testing.T) {
 	}
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestWorldDirMissing: the error names what the user wrote, once.
+func TestWorldDirMissing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "nowhere")
+	_, err := WorldDir(dir)
+	if want := "no such directory: " + dir; !errors.Is(err, worldstate.ErrNoDirectory) || err.Error() != want {
+		t.Errorf("WorldDir = %v, want %s", err, want)
 	}
 }
 

@@ -38,6 +38,9 @@ func forkPlace(target string, not []Outside) (string, error) {
 		return "", err
 	}
 	parent, err := filepath.EvalSymlinks(filepath.Dir(abs))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("%w: %s", gitfmt.ErrNoDirectory, filepath.Dir(abs))
+	}
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", gitfmt.ErrNoDirectory, err)
 	}
