@@ -156,8 +156,7 @@ func evalRanking(ctx context.Context, x *Index, set *evalData, res *EvalResult) 
 
 // evalQuery returns the whole ranking and what a search shows of it.
 func evalQuery(ctx context.Context, x *Index, text string) (ranking, shown []Found, err error) {
-	s := x.acquire()
-	defer x.release(s)
+	s := newScratch(len(x.docs))
 	ranking, err = x.rank(ctx, Query{Text: text, K: evalDepth}, s)
 	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return nil, nil, err

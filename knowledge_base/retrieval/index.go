@@ -59,7 +59,6 @@ type Index struct {
 	vectors.Latent
 	cache *vectors.Cache // nil: nothing is stored on disk
 	stale bool
-	spare sync.Pool // of *scratch
 
 	lenient leniency
 }

@@ -35,8 +35,8 @@ func TestIndexFollowsChanges(t *testing.T) {
 			}
 		}
 		query := strings.Join(rapid.SliceOfN(rapid.SampledFrom(vocabulary), 1, 4).Draw(rt, "query"), " ")
-		got, _ := x.rank(t.Context(), Query{Text: query, K: 10}, x.acquire())
-		want, _ := fresh.rank(t.Context(), Query{Text: query, K: 10}, fresh.acquire())
+		got, _ := x.rank(t.Context(), Query{Text: query, K: 10}, newScratch(len(x.docs)))
+		want, _ := fresh.rank(t.Context(), Query{Text: query, K: 10}, newScratch(len(fresh.docs)))
 		if !reflect.DeepEqual(got, want) {
 			rt.Fatalf("%q:\n got %v\nwant %v", query, got, want)
 		}

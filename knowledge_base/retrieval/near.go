@@ -60,8 +60,7 @@ func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, v
 		return nil, nil, nil
 	}
 	text := x.docs[slot].Text()
-	s := x.acquire()
-	defer x.release(s)
+	words := make([]float64, len(x.docs))
 	cosine := make(map[string]float64)
 	if x.vecs != nil {
 		var cosines []vectors.Neighbour
@@ -73,14 +72,14 @@ func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, v
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("near %s: %w", id, err)
 	}
-	x.scoreText(text, s.words)
-	self := s.words[slot]
+	x.scoreText(text, words)
+	self := words[slot]
 	if self <= 0 {
 		return nil, vecErr, nil
 	}
 	for i, d := range x.docs {
-		if i != slot && s.words[i] > 0 {
-			near = append(near, Neighbour{ID: d.ID, Lexical: min(s.words[i]/self, 1), Cosine: cosine[d.ID]})
+		if i != slot && words[i] > 0 {
+			near = append(near, Neighbour{ID: d.ID, Lexical: min(words[i]/self, 1), Cosine: cosine[d.ID]})
 		}
 	}
 	sortNear(near)
@@ -91,9 +90,9 @@ func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, v
 		if query != nil {
 			near[i].Cosine = x.Latent.Cosine(query, other, &x.docs[other])
 		}
-		clear(s.words)
-		x.scoreText(x.docs[other].Text(), s.words)
-		near[i].Lexical = min(near[i].Lexical, s.words[slot]/s.words[other])
+		clear(words)
+		x.scoreText(x.docs[other].Text(), words)
+		near[i].Lexical = min(near[i].Lexical, words[slot]/words[other])
 		near[i].Opposed = opposed(text, x.docs[other].Text())
 	}
 	sortNear(near)

@@ -77,8 +77,7 @@ func (x *Index) Search(ctx context.Context, q Query) (found []Found, vecErr, err
 	if q.MinEvidence == 0 {
 		q.MinEvidence = DefaultMinEvidence
 	}
-	s := x.acquire()
-	defer x.release(s)
+	s := newScratch(len(x.docs))
 	found, vecErr = x.rank(ctx, q, s)
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("search: %w", err)
@@ -92,29 +91,14 @@ func sortFound(list []Found) {
 	})
 }
 
-// scratch is what one search writes to, by slot; all zero between searches.
+// scratch is what one search writes to, by slot.
 type scratch struct {
 	words, grams, vecs []float64
 	asked              scales
 }
 
-// acquire returns a scratch with room for all slots.
-func (x *Index) acquire() *scratch {
-	n := len(x.docs)
-	s, ok := x.spare.Get().(*scratch)
-	if !ok || len(s.words) < n {
-		n += n / 8
-		s = &scratch{words: make([]float64, n), grams: make([]float64, n), vecs: make([]float64, n)}
-	}
-	return s
-}
-
-func (x *Index) release(s *scratch) {
-	clear(s.words)
-	clear(s.grams)
-	clear(s.vecs)
-	s.asked = scales{}
-	x.spare.Put(s)
+func newScratch(slots int) *scratch {
+	return &scratch{words: make([]float64, slots), grams: make([]float64, slots), vecs: make([]float64, slots)}
 }
 
 // poolSize is how many candidates are looked at closely for k hits.

@@ -78,8 +78,7 @@ func BenchmarkChange(b *testing.B) {
 // over 10,000 cards.
 func BenchmarkLexical10k(b *testing.B) {
 	x, set := lexicalIndex(b, 10_000)
-	s := x.acquire()
-	defer x.release(s)
+	s := newScratch(len(x.docs))
 	for i := 0; b.Loop(); i++ {
 		text := set.Queries[i%len(set.Queries)].Text
 		terms, counts := lexical.Distinct(func(emit func(string)) { lexical.Words(text, emit) })

@@ -1,13 +1,8 @@
 package vectors
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"math"
-	"slices"
 )
 
 // Embedder turns texts into vectors, all of one size. It must be safe for
@@ -28,14 +23,13 @@ const lsaMinCards = 64
 // builtinModel returns the built-in embedder for docs, sorted by age; nil for fewer
 // than lsaMinCards. It depends on them only, not on what came before. It learns
 // from the oldest, whose number grows in steps of a fifth, so that a new card is
-// folded in and only each fifth more cards train again. Of very many it learns from
-// a sample that their ids alone decide, so that learning takes no longer than
-// for maxTraining and most changes of old cards are folded in as well.
+// folded in and only each fifth more cards train again. It learns from maxTraining at most:
+// of more, a search would wait for too long.
 func builtinModel(ctx context.Context, docs []Document, current *lsa, cache *Cache) (*lsa, error) {
 	if len(docs) < lsaMinCards {
 		return nil, nil
 	}
-	docs = sample(docs[:trainingSize(len(docs))])
+	docs = docs[:min(trainingSize(len(docs)), maxTraining)]
 	fp := lsaFingerprint(docs)
 	if current != nil && current.fingerprint == fp {
 		return current, nil
@@ -62,37 +56,6 @@ func trainingSize(n int) int {
 
 // maxTraining is how many cards the built-in embedder learns from at most.
 const maxTraining = 8192
-
-// sample returns at most maxTraining of the documents, in their order: those
-// whose ids have the smallest hashes.
-func sample(docs []Document) []Document {
-	if len(docs) <= maxTraining {
-		return docs
-	}
-	type key struct {
-		first uint64 // of the hash
-		at    int
-	}
-	order := make([]key, len(docs))
-	for i, d := range docs {
-		hash := sha256.Sum256([]byte(d.ID))
-		order[i] = key{binary.BigEndian.Uint64(hash[:]), i}
-	}
-	slices.SortFunc(order, func(a, b key) int {
-		if a.first != b.first {
-			return cmp.Compare(a.first, b.first)
-		}
-		x, y := sha256.Sum256([]byte(docs[a.at].ID)), sha256.Sum256([]byte(docs[b.at].ID))
-		return bytes.Compare(x[:], y[:])
-	})
-	order = order[:maxTraining]
-	slices.SortFunc(order, func(a, b key) int { return a.at - b.at })
-	out := make([]Document, len(order))
-	for i, k := range order {
-		out[i] = docs[k.at]
-	}
-	return out
-}
 
 func norm(v []float32) float64 {
 	var sum float64

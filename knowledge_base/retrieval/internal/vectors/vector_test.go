@@ -8,8 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/philippgille/chromem-go"
@@ -260,34 +258,6 @@ func TestTrainingSizeDependsOnCountOnly(t *testing.T) {
 	}
 	if got := trainingSize(10_000); got <= 8000 || got > 10_000 {
 		t.Errorf("10000 cards: %d", got)
-	}
-}
-
-// What is learned from depends on the ids and on nothing else, and a change of
-// a card that is not in it changes no model.
-func TestSample(t *testing.T) {
-	var docs []Document
-	for i := range maxTraining + 1000 {
-		docs = append(docs, textDocument(fmt.Sprintf("d%05d", i), "one text"))
-	}
-	got := sample(docs)
-	in := make(map[string]bool)
-	for _, d := range got {
-		in[d.ID] = true
-	}
-	if len(got) != maxTraining || len(in) != maxTraining || !slices.IsSortedFunc(got, func(a, b Document) int { return strings.Compare(a.ID, b.ID) }) {
-		t.Fatalf("%d documents, %d ids", len(got), len(in))
-	}
-	if few := sample(docs[:maxTraining]); len(few) != maxTraining || few[0].ID != "d00000" {
-		t.Errorf("of few not all: %d", len(few))
-	}
-	for _, member := range []bool{false, true} {
-		i := slices.IndexFunc(docs, func(d Document) bool { return in[d.ID] == member })
-		changed := slices.Clone(docs)
-		changed[i] = textDocument(docs[i].ID, "another")
-		if same := lsaFingerprint(sample(changed)) == lsaFingerprint(got); same == member {
-			t.Errorf("a change of a card in the sample (%v): the model is the same (%v)", member, same)
-		}
 	}
 }
 
