@@ -75,7 +75,10 @@ func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out co
 	if err != nil {
 		return out, err
 	}
-	out = contents{cards: make(map[string]*folder.File, len(all)), lessons: make(map[folder.Lesson]string, len(all)), broken: broken, against: make(map[string][]string), reviews: s.reviews}
+	out = contents{cards: make(map[string]*folder.File, len(all)), lessons: make(map[folder.Lesson]string, len(all)), against: make(map[string][]string), reviews: s.reviews}
+	for _, b := range broken {
+		out.broken = append(out.broken, BrokenCard(b))
+	}
 	owner := make(map[string]int) // by id: of several files with an id, the one that was reviewed here counts, else the first
 	for i := range all {
 		r := &all[i]

@@ -7,14 +7,7 @@ import (
 	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/internal/intent"
 	"anamnesis/knowledge_base/internal/reviews"
-	"anamnesis/knowledge_base/recalled"
 )
-
-// Query is one search.
-type Query = recalled.Query
-
-// Layers are several folders searched as one.
-type Layers = recalled.Layers[*Store]
 
 // ProjectDir is where a project's own cards stand, beneath its directory.
 const ProjectDir = ".anamnesis/knowledge_base"

@@ -25,8 +25,8 @@ func (s *Store) Search(ctx context.Context, q Query) ([]recalled.Hit, error) {
 	return Layers{s}.Search(ctx, q)
 }
 
-// SearchFolder returns the hits of this folder alone; Search calls it.
-func (s *Store) SearchFolder(ctx context.Context, q Query) (hits []recalled.Hit, err error) {
+// searchFolder returns the hits of this folder alone.
+func (s *Store) searchFolder(ctx context.Context, q Query) (hits []recalled.Hit, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
@@ -126,7 +126,7 @@ func (s *Store) anyWithheld(q Query) bool {
 
 // visibleTo applies the rules of state and taint.
 func visibleTo(c *folder.File, q Query) bool {
-	if q.Without[c.ID] || q.Among != nil && !q.Among[c.ID] {
+	if q.without[c.ID] || q.Among != nil && !q.Among[c.ID] {
 		return false
 	}
 	switch c.State {
@@ -139,8 +139,8 @@ func visibleTo(c *folder.File, q Query) bool {
 	return false
 }
 
-// Opposite returns a card to be shown with a hit that it contradicts.
-func (s *Store) Opposite(h recalled.Hit, id string, q Query) (recalled.Hit, bool) {
+// opposite returns a card to be shown with a hit that it contradicts.
+func (s *Store) opposite(h recalled.Hit, id string, q Query) (recalled.Hit, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	st := s.cards[id]
@@ -150,8 +150,8 @@ func (s *Store) Opposite(h recalled.Hit, id string, q Query) (recalled.Hit, bool
 	return recalled.Hit{Card: st.Card.Clone(), Score: h.Score, Evidence: h.Evidence, Expired: st.Expired(s.opts.Now()), Path: st.Path}, true
 }
 
-// State returns the state of the card of that id; "" if there is none.
-func (s *Store) State(id string) card.State {
+// state returns the state of the card of that id; "" if there is none.
+func (s *Store) state(id string) card.State {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if st := s.cards[id]; st != nil {
@@ -160,8 +160,8 @@ func (s *Store) State(id string) card.State {
 	return ""
 }
 
-// Visible returns the cards that the asking task may be shown.
-func (s *Store) Visible(q Query) (out []*card.Card) {
+// visible returns the cards that the asking task may be shown.
+func (s *Store) visible(q Query) (out []*card.Card) {
 	_ = s.refreshWatched() // what cannot be looked at is as it was; a search says why
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -102,7 +102,10 @@ type Entry struct {
 }
 
 // BrokenCard is a file in the store that cannot be used. It is left as it is.
-type BrokenCard = folder.Broken
+type BrokenCard struct {
+	Path string
+	Err  error // a *[card.Error] where the text is to blame
+}
 
 // Store is an open knowledge base. Its methods may be called concurrently.
 // Changes made to the folder by others are seen after [Store.Rebuild], or at

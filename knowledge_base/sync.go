@@ -9,11 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
-	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/knowledge_base/internal/intent"
-	"anamnesis/knowledge_base/internal/merge"
 	"anamnesis/knowledge_base/internal/secrets"
 	"anamnesis/opstream/durable"
 )
@@ -21,16 +18,6 @@ import (
 // maxPushes is how often a sync fetches again because the remote went on
 // between its fetch and its push.
 const maxPushes = 3
-
-// ErrBothChanged is returned by [Store.Sync] for a file that is no card and
-// was changed on both sides: merging it is a user's.
-var ErrBothChanged = merge.ErrBothChanged
-
-// Synced is what a sync did.
-type Synced struct {
-	merge.Result
-	Pushed bool `json:"pushed"`
-}
 
 // ErrReserved is returned by [Store.Sync] for a remote that brings a file that
 // only this program writes.
@@ -53,7 +40,7 @@ func reserved(path string) bool {
 // contradicts it, under an id of its own. remote is a name or
 // an address, as for git.
 func (s *Store) Sync(ctx context.Context, remote string) (*Synced, error) {
-	out := &Synced{Result: merge.None()}
+	out := &Synced{Paths: []string{}, Conflicts: []string{}, Drafts: []string{}, Renamed: []Rename{}}
 	for try := 1; ; try++ {
 		err := s.syncOnce(ctx, remote, out)
 		if err == nil {
@@ -119,7 +106,7 @@ func (s *Store) mergeCommit(ctx context.Context, theirs string, out *Synced) err
 			return fmt.Errorf("%s: %w", side.Path, ErrReserved)
 		}
 		s.redactSide(&side, &in)
-		if err := merge.Side(side, &in, &out.Result, merge.Here{Reviewed: s.reviews.Reviewed, Other: s.hasElsewhere}); err != nil {
+		if err := s.mergeFile(side, &in, out); err != nil {
 			return err
 		}
 	}
@@ -140,12 +127,6 @@ func (s *Store) mergeCommit(ctx context.Context, theirs string, out *Synced) err
 		return err
 	}
 	return s.load(ctx, nil)
-}
-
-// hasElsewhere reports whether a card's id stands for another file here, unless the remote moved it.
-func (s *Store) hasElsewhere(c *card.Card, path string) bool {
-	st := s.cards[c.ID]
-	return st != nil && st.Path != filepath.Join(s.dir, filepath.FromSlash(path)) && st.Lesson != folder.LessonOf(c)
 }
 
 // redactSide takes the secrets out of what a remote brings. The commits that it

@@ -1,6 +1,4 @@
-// Package merge decides, file by file, what of a fetched commit is taken in. Nothing of
-// either side is lost.
-package merge
+package knowledgebase
 
 import (
 	"errors"
@@ -15,16 +13,17 @@ import (
 	"anamnesis/knowledge_base/internal/intent"
 )
 
-// ErrBothChanged is returned for a file that is no card and was changed on both sides:
-// merging it is a user's.
+// ErrBothChanged is returned by [Store.Sync] for a file that is no card and was changed on both
+// sides: merging it is a user's.
 var ErrBothChanged = errors.New("changed on both sides, and no card: merge it with git")
 
-// Result is what was decided.
-type Result struct {
+// Synced is what a sync did.
+type Synced struct {
 	Paths     []string `json:"taken"`     // that came from the remote
 	Conflicts []string `json:"conflicts"` // ids of cards changed on both sides; the other version is a draft beside it
 	Drafts    []string `json:"drafts"`    // ids of cards that were reviewed here and that the remote has in another state
 	Renamed   []Rename `json:"renamed"`   // cards of the remote whose id stands for another card here
+	Pushed    bool     `json:"pushed"`
 }
 
 // Rename is a card that got another id.
@@ -33,21 +32,12 @@ type Rename struct {
 	To   string `json:"to"`
 }
 
-// Here is what this machine knows of the cards that it has.
-type Here struct {
-	Reviewed map[string]bool                      // the lessons reviewed here
-	Other    func(c *card.Card, path string) bool // reports whether another file has the card's id
-}
-
-// None returns empty lists.
-func None() Result {
-	return Result{Paths: []string{}, Conflicts: []string{}, Drafts: []string{}, Renamed: []Rename{}}
-}
-
-// Side decides about one file that changed there: in becomes what is to be written, and out
-// what was decided. An id stands for the card that has it here: a lesson that was reviewed here is not
-// replaced by another, and a new file does not get the id of one that is here.
-func Side(side history.Side, in *intent.Intent, out *Result, here Here) error {
+// mergeFile decides about one file that changed there: in becomes what is to be written, and out
+// what was decided. Nothing of either side is lost. An id stands for the card that has it here: a
+// lesson that was reviewed here is not replaced by another, and a new file does not get the id of one
+// that is here.
+func (s *Store) mergeFile(side history.Side, in *intent.Intent, out *Synced) error {
+	reviewed := s.reviews.Reviewed
 	same := func(a, b []byte) bool { return (a == nil) == (b == nil) && string(a) == string(b) }
 	write := func(path string, before, data []byte) {
 		f := intent.File{Path: path, Data: string(data), Gone: data == nil}
@@ -58,7 +48,7 @@ func Side(side history.Side, in *intent.Intent, out *Result, here Here) error {
 	}
 	switch {
 	case same(side.Ours, side.Theirs):
-	case folder.IsCardFile(side.Path) && (side.Ours == nil && intruder(&side, here.Other) || same(side.Ours, side.Base) && replacesReviewed(&side, here.Reviewed)):
+	case folder.IsCardFile(side.Path) && (side.Ours == nil && s.hasElsewhere(&side) || same(side.Ours, side.Base) && replacesReviewed(&side, reviewed)):
 		theirs, err := card.Parse(side.Theirs)
 		if err != nil {
 			return err // it was read above
@@ -67,7 +57,7 @@ func Side(side history.Side, in *intent.Intent, out *Result, here Here) error {
 		in.Forward, out.Renamed = false, append(out.Renamed, Rename{theirs.ID, id})
 		return err
 	case same(side.Ours, side.Base):
-		listDraft(side, out, here.Reviewed)
+		listDraft(side, out, reviewed)
 		write(side.Path, side.Ours, side.Theirs)
 		out.Paths = append(out.Paths, side.Path)
 	case !folder.IsCardFile(side.Path):
@@ -77,14 +67,14 @@ func Side(side history.Side, in *intent.Intent, out *Result, here Here) error {
 		write(side.Path, nil, side.Theirs)
 		out.Paths = append(out.Paths, side.Path)
 	default:
-		return cards(side, write, out, here.Reviewed)
+		return mergeCards(side, write, out, reviewed)
 	}
 	return nil
 }
 
-// cards lets both versions of a card exist side by side. Where they say
+// mergeCards lets both versions of a card exist side by side. Where they say
 // the same lesson, ours stays if it was reviewed here, else the one verified last.
-func cards(side history.Side, write func(path string, before, data []byte), out *Result, trusted map[string]bool) error {
+func mergeCards(side history.Side, write func(path string, before, data []byte), out *Synced, trusted map[string]bool) error {
 	theirs, err := card.Parse(side.Theirs)
 	ours, oursErr := card.Parse(side.Ours)
 	if err != nil || oursErr != nil {
@@ -108,10 +98,15 @@ func cards(side history.Side, write func(path string, before, data []byte), out 
 	return nil
 }
 
-// intruder reports whether a new file has the id of another card here.
-func intruder(side *history.Side, other func(c *card.Card, path string) bool) bool {
+// hasElsewhere reports whether the id of a card that a remote brings as a new file stands for another file
+// here, unless the remote moved it.
+func (s *Store) hasElsewhere(side *history.Side) bool {
 	c, err := card.Parse(side.Theirs)
-	return err == nil && other(c, side.Path)
+	if err != nil {
+		return false
+	}
+	st := s.cards[c.ID]
+	return st != nil && st.Path != filepath.Join(s.dir, filepath.FromSlash(side.Path)) && st.Lesson != folder.LessonOf(c)
 }
 
 // replacesReviewed reports whether a file says something else than the lesson in it that was reviewed here.
@@ -138,7 +133,7 @@ func addDraft(path string, ours, theirs *card.Card, write func(path string, befo
 
 // listDraft lists a card that counted as reviewed here and that the remote's
 // version makes something else.
-func listDraft(side history.Side, out *Result, trusted map[string]bool) {
+func listDraft(side history.Side, out *Synced, trusted map[string]bool) {
 	ours, err := card.Parse(side.Ours)
 	if err != nil || ours.State != card.Reviewed || !trusted[ours.Hash()] {
 		return

@@ -1,4 +1,4 @@
-package recalled
+package knowledgebase
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/recalled"
 	"anamnesis/knowledge_base/retrieval"
 )
 
@@ -25,7 +26,7 @@ type Query struct {
 	Withheld bool
 	// Trust says how far a card may be believed and whether this search may find it;
 	// nil: drafts are hypotheses, and found.
-	Trust func(c *card.Card) Trust
+	Trust func(c *card.Card) recalled.Trust
 	// MinEvidence is the [retrieval.Evidence.Strength] below which a card is not
 	// shown; 0 is [retrieval.DefaultMinEvidence], a negative value shows
 	// everything found.
@@ -34,39 +35,25 @@ type Query struct {
 	// Among names the only cards that may be found; nil: all.
 	Among map[string]bool
 
-	Without map[string]bool // cards that are not to be found; set by [Layers.Search]
-}
-
-// Source is a folder of cards.
-type Source interface {
-	// SearchFolder returns the hits of a search in this folder alone.
-	SearchFolder(ctx context.Context, q Query) ([]Hit, error)
-	// Opposite returns the card id, to be shown with a hit that it contradicts, if q may find it.
-	Opposite(h Hit, id string, q Query) (Hit, bool)
-	// Opposing returns the ids of the cards that contradict a card.
-	Opposing(id string) []string
-	// State returns the state of the folder's card of that id; "" if it has none.
-	State(id string) card.State
-	// Visible returns the cards that the asking task may be shown.
-	Visible(q Query) []*card.Card
+	without map[string]bool // cards that are not to be found; set by [Layers.Search]
 }
 
 // Layers are several folders searched as one, the nearest first.
-type Layers[S Source] []S
+type Layers []*Store
 
 // found is the hits of all layers.
-func (l Layers[S]) found(ctx context.Context, q Query) ([]Hit, error) {
-	found := make([][]Hit, len(l))
+func (l Layers) found(ctx context.Context, q Query) ([]recalled.Hit, error) {
+	found := make([][]recalled.Hit, len(l))
 	total := 0
 	for i, s := range l {
 		var err error
-		if found[i], err = s.SearchFolder(ctx, q); err != nil {
+		if found[i], err = s.searchFolder(ctx, q); err != nil {
 			return nil, err
 		}
 		total += len(found[i])
 	}
 	most := cmp.Or(q.K, retrieval.DefaultK)
-	out := make([]Hit, 0, min(most, total))
+	out := make([]recalled.Hit, 0, min(most, total))
 	seen := make(map[string]bool)
 	for range total {
 		i := best(found)
@@ -83,12 +70,12 @@ func (l Layers[S]) found(ctx context.Context, q Query) ([]Hit, error) {
 
 // withOpposing adds after each hit the cards that contradict it, so that both sides
 // are shown. They do not count against the number of hits requested.
-func (l Layers[S]) withOpposing(hits []Hit, q Query) []Hit {
+func (l Layers) withOpposing(hits []recalled.Hit, q Query) []recalled.Hit {
 	shown := make(map[string]bool)
 	for _, h := range hits {
 		shown[h.Card.ID] = true
 	}
-	var out []Hit
+	var out []recalled.Hit
 	for _, h := range hits {
 		h.Contradicts = l.opposing(h.Card.ID)
 		out = append(out, h)
@@ -97,7 +84,7 @@ func (l Layers[S]) withOpposing(hits []Hit, q Query) []Hit {
 				continue
 			}
 			for _, s := range l {
-				if other, ok := s.Opposite(h, id, q); ok {
+				if other, ok := s.opposite(h, id, q); ok {
 					other.Contradicts = l.opposing(id)
 					shown[id], out = true, append(out, other)
 					break
@@ -109,7 +96,7 @@ func (l Layers[S]) withOpposing(hits []Hit, q Query) []Hit {
 }
 
 // opposing returns the ids that contradict one, in any layer.
-func (l Layers[S]) opposing(id string) (out []string) {
+func (l Layers) opposing(id string) (out []string) {
 	for _, s := range l {
 		for _, other := range s.Opposing(id) {
 			if !slices.Contains(out, other) {
@@ -121,7 +108,7 @@ func (l Layers[S]) opposing(id string) (out []string) {
 }
 
 // best returns the layer whose first hit has the most evidence.
-func best(found [][]Hit) int {
+func best(found [][]recalled.Hit) int {
 	at, most := -1, 0.0
 	for i, hits := range found {
 		if len(hits) == 0 {
@@ -141,9 +128,9 @@ func best(found [][]Hit) int {
 // hides reports whether another layer's card has the id of a card of layer i, found or not: the one that was
 // reviewed here, else the nearest. A card that is retired in a near folder must not come back from another, and a
 // project's draft does not take the place of a reviewed card.
-func (l Layers[S]) hides(i int, c *card.Card) bool {
+func (l Layers) hides(i int, c *card.Card) bool {
 	for k, s := range l {
-		state := s.State(c.ID)
+		state := s.state(c.ID)
 		switch {
 		case k == i || state == "":
 		case (state == card.Reviewed) != (c.State == card.Reviewed):
@@ -164,8 +151,8 @@ const maxWithheld = 8
 // between layers their evidence decides, which is not normalised, and the
 // nearest wins a tie. A card that [Query.Trust] withholds takes no part: the
 // others are found as if it were not stored.
-func (l Layers[S]) Search(ctx context.Context, q Query) ([]Hit, error) {
-	q.Without = make(map[string]bool)
+func (l Layers) Search(ctx context.Context, q Query) ([]recalled.Hit, error) {
+	q.without = make(map[string]bool)
 	for round := 0; ; round++ {
 		hits, err := l.found(ctx, q)
 		if err != nil {
@@ -175,8 +162,8 @@ func (l Layers[S]) Search(ctx context.Context, q Query) ([]Hit, error) {
 		for i := range hits { // outside the stores' locks: Trust may ask them
 			hits[i].Trust = q.trust(hits[i].Card)
 		}
-		hits = slices.DeleteFunc(hits, func(h Hit) bool {
-			q.Without[h.Card.ID] = h.Trust.Withheld
+		hits = slices.DeleteFunc(hits, func(h recalled.Hit) bool {
+			q.without[h.Card.ID] = h.Trust.Withheld
 			return h.Trust.Withheld
 		})
 		if len(hits) == n || round == maxWithheld {
@@ -186,18 +173,18 @@ func (l Layers[S]) Search(ctx context.Context, q Query) ([]Hit, error) {
 }
 
 // trust is how far a card may be believed in this search.
-func (q *Query) trust(c *card.Card) Trust {
+func (q *Query) trust(c *card.Card) recalled.Trust {
 	switch {
 	case q.Trust != nil:
 		return q.Trust(c)
 	case c.State == card.Reviewed:
-		return Trust{Rung: ReviewedRung}
+		return recalled.Trust{Rung: recalled.ReviewedRung}
 	}
-	return Trust{Rung: Hypothesis}
+	return recalled.Trust{Rung: recalled.Hypothesis}
 }
 
 // InUse returns the drafts and reviewed cards, whichever tasks may be shown them, oldest first.
-func (l Layers[S]) InUse() []*card.Card {
+func (l Layers) InUse() []*card.Card {
 	out := slices.Concat(l.Visible(Query{}), l.Visible(Query{Withheld: true}))
 	slices.SortFunc(out, older)
 	return out
@@ -205,10 +192,10 @@ func (l Layers[S]) InUse() []*card.Card {
 
 // Visible returns the cards that the asking task may be shown, oldest first. Of cards with one
 // id the nearest layer's is returned.
-func (l Layers[S]) Visible(q Query) []*card.Card {
+func (l Layers) Visible(q Query) []*card.Card {
 	var out []*card.Card
 	for i, s := range l {
-		for _, c := range s.Visible(q) {
+		for _, c := range s.visible(q) {
 			if !l.hides(i, c) {
 				out = append(out, c)
 			}
