@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +15,7 @@ import (
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/tool/builtin"
 	"anamnesis/orchestrator/tool/mcp"
 )
 
@@ -64,7 +66,7 @@ func (f *agentFlags) registerNew(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.deny, "deny", nil, "rule for calls that do not run (repeatable)")
 	fl.StringArrayVar(&f.Writable, "writable", nil, "directory outside the world that commands may write (repeatable)")
 	fl.IntVar(&f.EAS, "eas", 0, "effective attention span in tokens (default: from the EAS table)")
-	fl.StringSliceVar(&f.Tools, "tools", nil, "additional tools: SendDMail, dmail")
+	fl.StringSliceVar(&f.Tools, "tools", nil, "additional tools: "+strings.Join(builtin.OptInNames(), ", "))
 	fl.IntVar(&f.Window, "window", 0, "context window of the model in tokens (default: from the EAS table)")
 	fl.BoolVar(&f.NoFinalPass, "no-final-pass", false, "do not look for lessons in discarded paths when the task ends")
 	fl.BoolVar(&f.NoResearch, "no-research-first", false,

@@ -227,11 +227,8 @@ func (r *runner) schedule(ctx context.Context, c *gate.Call, res *tool.Result) e
 	j := *res.Jump
 	j.By, j.Call = op.ByAgent, c.ID
 	err := r.ledger.Schedule(ctx, &j)
-	if !errors.Is(err, taskdir.ErrPending) {
-		return err
+	if errors.Is(err, taskdir.ErrPending) {
+		*res, err = tool.Errorf("Not scheduled: %v.", err), nil
 	}
-	if *res = tool.Errorf("Not scheduled: %v.", err); j.Mail != nil {
-		*res = tool.Errorf("Not sent: %v.", err)
-	}
-	return nil
+	return err
 }
