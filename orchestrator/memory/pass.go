@@ -18,6 +18,7 @@ import (
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/state/projection"
+	"anamnesis/orchestrator/state/steps"
 )
 
 // Passes runs the anamnesis pass over the operations that a jump discards, if the rule requires
@@ -234,15 +235,9 @@ func (m *Memory) CompactOldest(ctx, keep context.Context, act state.Action) erro
 }
 
 // discardedAmong names those of some steps that a jump has left.
-func (m *Memory) discardedAmong(steps []int) string {
-	var left []int
+func (m *Memory) discardedAmong(ids []int) string {
 	on := m.State().Steps.PathSet(m.State().Current)
-	for _, id := range steps {
-		if !on[id] {
-			left = append(left, id)
-		}
-	}
-	return state.IDRanges(left)
+	return steps.IDRanges(slices.DeleteFunc(slices.Clone(ids), func(id int) bool { return on[id] }))
 }
 
 // Mask records the masking of results, each with the line that replaces it.

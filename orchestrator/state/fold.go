@@ -382,6 +382,20 @@ func (s *State) jump(o op.Op) error {
 	return nil
 }
 
+// mailDelivered applies the end of a D-Mail that moved no files. It counts as a jump back to
+// its checkpoint.
+func (s *State) mailDelivered(seq uint64, b *op.MailDelivered) error {
+	if b.To < 0 || b.To >= s.Steps.Len() || !s.Steps.Ended(b.To) {
+		return fmt.Errorf("%w: a D-Mail to step %d, which has not ended", ErrStream, b.To)
+	}
+	s.takeEffect()
+	s.Jump.Ticks = append(s.Jump.Ticks, Tick{b.To, seq})
+	s.Jump.Pending = nil
+	s.Totals.Mails++
+	s.Turn.Answered = false
+	return nil
+}
+
 // pass applies a pass. One made for a jump waits for the jump's intent.
 func (s *State) pass(p projection.Pass) {
 	s.Totals.Passes++

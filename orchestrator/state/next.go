@@ -240,6 +240,9 @@ func nextJump(s *State, lim Limits) Action {
 	return Action{Kind: ActJump}
 }
 
+// contextOnly reports whether the request is a D-Mail that moves no files.
+func (p *Pending) contextOnly() bool { return p.Mail != nil && !p.Mail.RestoreFiles }
+
 // nextInLoop holds back a repeated jump until there is a strategy or the user's words.
 func nextInLoop(s *State, lim Limits) Action {
 	p := s.Jump.Pending

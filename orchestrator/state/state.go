@@ -48,7 +48,7 @@ type State struct {
 	Outage   *Outage            `json:",omitempty"` // the wait for a provider that fails
 
 	Jump      Jump
-	Marked    Marks         // checkpoints of the tool dmail, by their numbers
+	Marked    []Marked      // checkpoints of the tool dmail, by their numbers
 	World     World         // the directory
 	Calls     Calls         // what guards know of earlier calls
 	Jobs      Jobs          // background commands
@@ -165,6 +165,12 @@ type Jump struct {
 	Pending  *Pending // a jump waiting for its step to end
 	Intended *Jumping // a jump that has passed its point of no return
 	Ticks    []Tick   `json:",omitempty"` // backward jumps of the agent and D-Mails since the last strategy, oldest first
+}
+
+// Marked is a checkpoint of the tool dmail: the end of a step.
+type Marked struct {
+	Step int
+	Call string // id of the call that marked it
 }
 
 // Tick is one jump that counts for the loop guard.

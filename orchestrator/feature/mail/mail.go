@@ -16,6 +16,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/state/steps"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/workspace"
 )
@@ -54,8 +55,8 @@ func (s *Sender) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 	if m.Numbered {
 		if to < 0 || to >= len(st.Marked) {
 			known := "none was created in an earlier step"
-			if marks := st.Marked.Valid(-1, &st.Steps); len(marks) > 0 {
-				known = "those created are " + state.IDRanges(marks)
+			if marks := validMarks(st, -1); len(marks) > 0 {
+				known = "those created are " + steps.IDRanges(marks)
 			}
 			return nil, fmt.Errorf("there is no checkpoint %d; %s", to, known)
 		}
@@ -122,14 +123,42 @@ func (s *Sender) Pass(ctx context.Context, j *state.Pending) error {
 	ops = slices.DeleteFunc(ops, s.place.State().Settled)
 	m := Message{
 		Mail: *j.Mail, To: j.To, From: s.place.State().Current, Ops: r, Messages: p.MessagesRemoved,
-		Ledger: notice.LedgerOf(s.place.Dir, ops), Later: s.place.State().LaterCheckpoints(j.JumpRequested),
+		Ledger: notice.LedgerOf(s.place.Dir, ops), Later: laterCheckpoints(s.place.State(), j.JumpRequested),
 	}
 	m.Effects = append(m.Effects, s.effects(ops)...)
 	if !j.Mail.RestoreFiles {
 		p.Words = notice.WordsOf(ops, nil, notice.WordsOfLeft, s.place.Counter.Count)
 		m.Changed, m.Unknown = s.place.ChangedSince(ctx, j.To)
-		m.Left = s.place.State().LeftBefore(j.To)
+		m.Left = leftBefore(s.place.State(), j.To)
 	}
 	p.Block = m.String()
 	return s.place.Record(ctx, p)
+}
+
+// validMarks returns the numbers of the valid checkpoints above one.
+func validMarks(st *state.State, above int) []int {
+	var valid []int
+	for number, mark := range st.Marked {
+		if number > above && st.Steps.Ended(mark.Step) {
+			valid = append(valid, number)
+		}
+	}
+	return valid
+}
+
+// leftBefore names the steps up to id that an earlier jump left, if the path does not pass
+// through id: the context still shows them, without the later notice that they were left.
+func leftBefore(st *state.State, id int) string {
+	if st.Steps.OnPath(id, st.Current) {
+		return ""
+	}
+	return steps.IDRanges(slices.DeleteFunc(st.Steps.Path(id), func(on int) bool { return st.Steps.OnPath(on, st.Current) }))
+}
+
+// laterCheckpoints names those after a D-Mail's checkpoint that it does not remove.
+func laterCheckpoints(st *state.State, j op.JumpRequested) string {
+	if j.Mail.Numbered {
+		return steps.IDRanges(validMarks(st, j.Mail.Checkpoint))
+	}
+	return op.Range{First: uint64(j.To + 1), Last: uint64(st.Steps.Next() - 1)}.String()
 }

@@ -108,6 +108,23 @@ func (t *Tree) Ranges(steps []int) []op.Range {
 	return out
 }
 
+// IDRanges lists ascending numbers, consecutive ones as ranges.
+func IDRanges(ids []int) string {
+	s := ""
+	for i := 0; i < len(ids); {
+		j := i
+		for j+1 < len(ids) && ids[j+1] == ids[j]+1 {
+			j++
+		}
+		if i > 0 {
+			s += ", "
+		}
+		s += op.Range{First: uint64(ids[i]), Last: uint64(ids[j])}.String()
+		i = j + 1
+	}
+	return s
+}
+
 // Branches splits steps, in the order of their ids, where one does not continue the previous:
 // a block describes one line of states.
 func (t *Tree) Branches(steps []int) [][]int {
