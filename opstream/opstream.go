@@ -166,8 +166,9 @@ type Recovery struct {
 type (
 	FS   = durable.FS
 	File = durable.File
-	// LockedError names the holder of the writer's lock.
+	// LockedError names the holder of the writer's lock: PID, 0 if unknown, and Path of the lock file.
 	LockedError = durable.LockedError
-	// CorruptError names the acknowledged bytes that are damaged, and how.
+	// CorruptError names the acknowledged bytes that are damaged: File is the segment or blob, Offset
+	// where the bad line begins (0 for a blob), Seq the record concerned, and Why how.
 	CorruptError = wire.CorruptError
 )

@@ -12,12 +12,18 @@ import (
 	"anamnesis/worldstate/internal/restore"
 )
 
-// The types of GC and Verify.
+// The types of GC and Verify. 'go doc anamnesis/worldstate/internal/gc' lists their fields.
 type (
+	// GCOptions select what GC keeps. The zero value keeps every snapshot that a ref names.
 	GCOptions = gc.Options
-	GCReport  = gc.Report
-	Report    = gc.Health
-	Problem   = gc.Problem
+	// GCReport is the result of GC or of its dry run: the sizes before and after, what was kept and
+	// which tasks' snapshots were removed.
+	GCReport = gc.Report
+	// Report is what Verify found. OK means that every object that a ref needs or a pack holds has an
+	// intact copy; otherwise Problems names what has none.
+	Report = gc.Health
+	// Problem is one missing or damaged Object and one Snapshot that needs it at Path, with the Error.
+	Problem = gc.Problem
 )
 
 // GC writes one pack of all needed objects in the packs that saves made, with deltas where

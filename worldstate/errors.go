@@ -44,10 +44,19 @@ var (
 
 // The errors with details, for errors.As.
 type (
-	LockedError        = fsys.LockedError
+	// LockedError names the process that holds the store: Store, Holder ("process 123" or "another
+	// process") and Waited, a duration in words.
+	LockedError = fsys.LockedError
+	// MissingObjectError names an object that is missing or damaged: Object is its hash, Path what needs
+	// it, and Err why it cannot be read.
 	MissingObjectError = gitfmt.MissingObjectError
-	LimitError         = objects.LimitError
-	RestoreError       = restore.RestoreError
+	// LimitError reports that a save would have grown the store past its limit: Store, LimitBytes, and
+	// NeedBytes, the size that the store would have had. The store is unchanged.
+	LimitError = objects.LimitError
+	// RestoreError is a restore that failed partway with Err at Path. If RolledBack is true, the world is
+	// at its source again; otherwise Recover must be called once the cause is removed, or the command
+	// Abandon gives the restore up.
+	RestoreError = restore.RestoreError
 )
 
 // DefaultLockWait is how long an operation waits for another process.

@@ -9,11 +9,15 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// The types of Plan.
+// The types of Plan. 'go doc anamnesis/worldstate/internal/plan' lists their fields.
 type (
+	// PlanOptions narrow a plan: Paths, OverwriteEdits, Base, Edits, OtherWorld.
 	PlanOptions = plan.Options
-	Plan        = plan.Plan
-	Edit        = plan.Edit
+	// Plan describes what a restore would do: the paths it would Write and Delete, those that it
+	// would Keep and why, and Conflicts with edits. Restore computes it again and requires the same Hash.
+	Plan = plan.Plan
+	// Edit is a change of the world that later restores keep: the difference of the snapshots From and To.
+	Edit = plan.Edit
 )
 
 // Plan computes what restoring target would do, and checks that the store holds every object it

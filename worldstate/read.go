@@ -193,8 +193,15 @@ func GitAround(dir string) (gitDir, common string, outer ignore.Chain) { return 
 
 // The types of Diff, Renames and Patch.
 type (
-	Change     = diff.Change
-	Side       = diff.Side
+	// Change is one Path that differs, of a Kind: Old is nil when it was added, New when it was deleted.
+	// From is the previous path of a renamed file and Similarity the share of its bytes that it kept, in
+	// percent. Of a Secret file the content is not shown. Directories end in a slash; they are listed
+	// only if an empty one came or went, or if only the mode changed.
+	Change = diff.Change
+	// Side is one end of a change: Type is file, link or dir, Mode four octal digits (none for a link),
+	// and Blob the content's git id (none for a directory).
+	Side = diff.Side
+	// ChangeKind is how a path differs between two snapshots.
 	ChangeKind = diff.ChangeKind
 )
 

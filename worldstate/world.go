@@ -27,8 +27,12 @@ import (
 
 // The types that every operation uses.
 type (
-	ID       = gitfmt.ID
-	Skip     = gitfmt.Skip
+	// ID names a snapshot: its commit's hash, 40 lower-case hex digits.
+	ID = gitfmt.ID
+	// Skip is a Path, and the Reason why its content is not stored or not changed.
+	Skip = gitfmt.Skip
+	// Progress is that of a scan: Files and Bytes seen so far, Known files of the scan before (of the
+	// first one, of the user's git index), and Done, which is reported once.
 	Progress = scan.Progress
 )
 

@@ -12,9 +12,13 @@ import (
 )
 
 type (
-	// Document is one text to be found.
+	// Document is one text to be found: its ID, when it was Created (the built-in embedder learns from the
+	// oldest), the Hash of the text, and Text, a function that always returns the same text.
 	Document = vectors.Document
-	// Embedder makes vectors of texts.
+	// Embedder makes vectors of texts, all of one size, and is safe for concurrent use. Fingerprint names
+	// the model and everything else that the vectors depend on; EmbedCards(ctx, texts) returns one vector
+	// a text, in order, a zero vector where nothing is known of it; EmbedQuery(ctx, text) returns the
+	// vector to compare the cards' vectors with.
 	Embedder = vectors.Embedder
 )
 
