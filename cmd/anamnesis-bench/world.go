@@ -19,8 +19,8 @@ func worldCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "world",
 		Short: "Measure saving and restoring a directory beside git",
-		Long: "Copies the directory and lets this program, git, and the git commands of other agents\n" +
-			"save and restore the copy in turn. The directory itself is only read.\n" +
+		Long: "Copies the directory and lets this program and git save and restore the copy in turn.\n" +
+			"The directory itself is only read.\n" +
 			"Rows: " + strings.Join(world.Rows(), ", ") + ".\nSubjects: " + strings.Join(world.Subjects(), ", ") + ".",
 		Args: cobra.NoArgs,
 	}
@@ -29,7 +29,6 @@ func worldCommand() *cobra.Command {
 	f.StringVar(&o.Temp, "temp", "", "where the copy goes (default beside the directory)")
 	f.IntVar(&o.Rounds, "rounds", world.DefaultRounds, "how often each row is measured; first saves a third of it")
 	f.StringSliceVar(&o.Only, "only", nil, "only these rows")
-	f.StringSliceVar(&o.Against, "against", nil, "only these subjects beside this program and plain git")
 	f.StringVar(&o.Program, "program", "", "the anamnesis program of the subject cli (default the one beside this program)")
 	return measures(cmd, func(ctx context.Context, _ []string) (report, error) {
 		if o.Dir == "" {

@@ -86,7 +86,7 @@ type program struct {
 	peak               int64 // of memory, in bytes, of any process so far
 }
 
-func (p *program) info() info { return info{name: nameProgram, always: true} }
+func (p *program) info() info { return info{name: nameProgram} }
 func (p *program) close()     {}
 
 func (p *program) fresh(context.Context) error { return os.RemoveAll(p.store) }

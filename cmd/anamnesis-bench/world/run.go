@@ -1,9 +1,8 @@
 //go:build unix
 
-// Package world measures package worldstate beside what a user would use
-// instead: a shadow git repository, and the ways other agents drive one. All of them
-// save and restore one copy of a directory, in turn and in the same run, so that a busy
-// machine is busy for all of them. The directory itself is only read.
+// Package world measures package worldstate beside what a user would use instead: a shadow git
+// repository. All of them save and restore one copy of a directory, in turn and in the same run,
+// so that a busy machine is busy for all of them. The directory itself is only read.
 package world
 
 import (
@@ -29,9 +28,8 @@ type Options struct {
 	// Rounds is how often each row is measured. Default DefaultRounds; rows
 	// of a whole first save take a third of it, at least one.
 	Rounds int
-	// Only picks rows by name (see Rows), Against subjects (see Subjects).
-	// Ours and plain git always take part. None: all.
-	Only, Against []string
+	// Only picks rows by name (see Rows). None: all.
+	Only []string
 	// Program is the anamnesis binary whose own process time is shown. "":
 	// not shown.
 	Program string
@@ -100,7 +98,7 @@ func works() []work {
 	}
 }
 
-// ErrUsage: Options name a row or a subject that does not exist, or a directory
+// ErrUsage: Options name a row that does not exist, or a directory
 // of which nothing is ever saved.
 var ErrUsage = errors.New("bad options")
 
@@ -141,11 +139,6 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 			return nil, fmt.Errorf("bench world: %w: no row %q; there are %q", ErrUsage, name, Rows())
 		}
 	}
-	for _, name := range o.Against {
-		if !slices.Contains(Subjects(), name) {
-			return nil, fmt.Errorf("bench world: %w: no subject %q; there are %q", ErrUsage, name, Subjects())
-		}
-	}
 	top, err := os.MkdirTemp(o.Temp, "anamnesis-bench-")
 	if err != nil {
 		return nil, fmt.Errorf("bench world: %w", err)
@@ -171,7 +164,7 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 }
 
 func (r *runner) rows(ctx context.Context, top string, out *Report) error {
-	r.subjects = r.pick(newSubjects(top, r.tree.root, r.o.Program))
+	r.subjects = newSubjects(top, r.tree.root, r.o.Program)
 	defer func() {
 		for _, s := range r.subjects {
 			s.close()
@@ -212,16 +205,6 @@ func (r *runner) memory(ctx context.Context, out *Report) error {
 		out.Memory = p.peak
 	}
 	return nil
-}
-
-func (r *runner) pick(all []subject) []subject {
-	if len(r.o.Against) == 0 {
-		return all
-	}
-	return slices.DeleteFunc(all, func(s subject) bool {
-		i := s.info()
-		return !i.always && !slices.Contains(r.o.Against, i.name)
-	})
 }
 
 // samples are one subject's in one row.

@@ -28,45 +28,33 @@ type settler interface{ settle() error }
 // info is what the runner must know of a subject.
 type info struct {
 	name        string
-	always      bool // takes part whatever Options.Against says
 	reference   bool // what ours is measured against
 	restoreOnly bool
 }
 
 // The subjects' names.
 const (
-	nameScan     = "scan"      // ours in process, the store open
-	nameWatch    = "watch"     // the same with the watcher
-	nameProgram  = "cli"       // a process of this program each time
-	nameGit      = "git"       // shadow git add -A && git write-tree; git read-tree --reset -u
-	nameReset    = "git-reset" // git reset --hard instead
-	nameFsync    = "git-fsync" // with core.fsync=all
-	nameOpencode = "opencode"
-	nameGemini   = "gemini"
-	nameRoo      = "roo"
+	nameScan    = "scan"      // ours in process, the store open
+	nameWatch   = "watch"     // the same with the watcher
+	nameProgram = "cli"       // a process of this program each time
+	nameGit     = "git"       // shadow git add -A && git write-tree; git read-tree --reset -u
+	nameReset   = "git-reset" // git reset --hard instead
 )
 
-// Subjects lists the names Options.Against takes.
+// Subjects lists their names.
 func Subjects() []string {
-	return []string{nameScan, nameWatch, nameProgram, nameGit, nameReset, nameFsync, nameOpencode, nameGemini, nameRoo}
+	return []string{nameScan, nameWatch, nameProgram, nameGit, nameReset}
 }
 
 // newSubjects makes all subjects, with their stores under top.
 func newSubjects(top, tree, binary string) []subject {
 	at := func(name string) string { return filepath.Join(top, name) }
-	plain := &shadow{who: info{name: nameGit, always: true, reference: true}, repo: at(nameGit), work: tree}
+	plain := &shadow{repo: at(nameGit), work: tree}
 	list := []subject{
-		&ours{who: info{name: nameScan, always: true}, store: at(nameScan), dir: tree},
-		&ours{who: info{name: nameWatch, always: true}, store: at(nameWatch), dir: tree, watch: true},
+		&ours{who: info{name: nameScan}, store: at(nameScan), dir: tree},
+		&ours{who: info{name: nameWatch}, store: at(nameWatch), dir: tree, watch: true},
 		plain,
 		&resetting{shadow: plain},
-		&shadow{who: info{name: nameFsync}, repo: at(nameFsync), work: tree, config: []string{"core.fsync=all"}},
-		&opencode{shadow{who: info{name: nameOpencode}, repo: at(nameOpencode), work: tree, config: []string{
-			"core.autocrlf=false", "core.longpaths=true", "core.symlinks=true", "core.fsmonitor=false",
-			"feature.manyFiles=true", "index.version=4", "index.threads=true", "core.untrackedCache=true",
-		}}},
-		&gemini{shadow{who: info{name: nameGemini}, repo: at(nameGemini), work: tree, config: []string{"commit.gpgsign=false"}}},
-		&roo{shadow{who: info{name: nameRoo}, repo: at(nameRoo), work: tree, config: []string{"commit.gpgSign=false"}}},
 	}
 	if binary != "" {
 		list = append(list, &program{binary: binary, store: at(nameProgram), dir: tree})

@@ -91,7 +91,7 @@ func (t *tree) removeIgnored(ctx context.Context, repo string) error {
 	if err := s.fresh(ctx); err != nil {
 		return err
 	}
-	list, err := s.git(ctx, nil, "ls-files", "-z", "--others", "--exclude-standard")
+	list, err := s.git(ctx, "ls-files", "-z", "--others", "--exclude-standard")
 	if err != nil {
 		return err
 	}
