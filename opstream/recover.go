@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -118,21 +119,16 @@ func (l *Log) noteTorn(rewritten int) error {
 		return fmt.Errorf("list %s: %w", l.dir, err)
 	}
 	slices.Sort(names)
-	var open []Recovery
 	for _, name := range names {
-		if r, ok := parseTornName(name); ok {
-			open = append(open, r)
+		r, ok := parseTornName(name)
+		if !ok {
+			continue
 		}
-	}
-	if len(open) == 0 {
-		return nil
-	}
-	noted, err := l.notedTorn()
-	if err != nil {
-		return err
-	}
-	for _, r := range open {
-		if noted[r.SavedAs] {
+		noted, err := l.isNoted(&r)
+		if err != nil {
+			return err
+		}
+		if noted {
 			continue
 		}
 		r.Rewritten = rewritten
@@ -155,22 +151,28 @@ func (l *Log) noteTorn(rewritten int) error {
 	return nil
 }
 
-// notedTorn lists the torn files that log.recovered lines name.
-func (l *Log) notedTorn() (map[string]bool, error) {
-	noted := map[string]bool{}
+// isNoted reports whether a log.recovered line names a torn file. Such lines are the first that a
+// writer appends, so that this one follows the place of the torn bytes.
+func (l *Log) isNoted(torn *Recovery) (bool, error) {
+	seg, _ := segments.ParseName(filepath.Base(torn.File))
+	last := l.scan.Idx.Last()
+	first := 1 + sort.Search(int(last), func(i int) bool { return !l.scan.Ref(uint64(i)+1).Precedes(seg, torn.Offset) })
 	files := segments.Reader{FS: l.opts.FS, Dir: l.dir}
 	defer files.Close()
-	for _, seq := range l.scan.Idx.OfKind(kindRecovered) {
-		rec, err := recordAt(&files, l.scan.Ref(seq), l.scan.Cur.Seq)
+	for seq := uint64(first); seq <= last; seq++ {
+		rec, err := recordAt(&files, l.scan.Ref(seq), last)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
 		var r Recovery
-		if json.Unmarshal(rec.Body, &r) == nil {
-			noted[r.SavedAs] = true
+		if rec.Kind != kindRecovered || json.Unmarshal(rec.Body, &r) != nil {
+			break
+		}
+		if r.SavedAs == torn.SavedAs {
+			return true, nil
 		}
 	}
-	return noted, nil
+	return false, nil
 }
 
 // tornName names the file of a torn tail by its place and bytes, so that setting the same tail

@@ -164,7 +164,7 @@ func TestSnapshotBitRot(t *testing.T) {
 		try(fmt.Sprintf("length %d", i), good[:i])
 	}
 	try("one more byte", append(slices.Clone(good), 0))
-	earlier := bytes.Replace(good[:len(good)-sha256.Size], []byte(`{"v":2,`), []byte(`{"v":1,`), 1)
+	earlier := bytes.Replace(good[:len(good)-sha256.Size], []byte(`{"v":3,`), []byte(`{"v":2,`), 1)
 	sum := sha256.Sum256(earlier)
 	try("an earlier version", append(earlier, sum[:]...))
 }

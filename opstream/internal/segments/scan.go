@@ -162,7 +162,7 @@ func (c *Cursor) misfit(e *wire.Envelope) string {
 // Accept moves the cursor past a verified line, its size without the newline,
 // and indexes it.
 func (s *Scanner) Accept(size int, hash wire.Hash, e *wire.Envelope) {
-	s.Idx.Add(s.Cur.Off, size, e)
+	s.Idx.Add(wire.Entry{Off: s.Cur.Off, Size: uint32(size)})
 	s.Cur.Off += int64(size) + 1
 	s.Cur.Seq = e.Seq
 	s.Cur.Hash = hash
@@ -293,6 +293,9 @@ type Ref struct {
 	off      int64
 	size     int
 }
+
+// Precedes reports whether the line begins before an offset of a segment.
+func (r Ref) Precedes(seg uint64, off int64) bool { return r.seg < seg || r.seg == seg && r.off < off }
 
 func (s *Scanner) Ref(seq uint64) Ref { return s.RefOf(seq, s.Idx.At(seq)) }
 

@@ -15,8 +15,8 @@ import (
 	"anamnesis/opstream/internal/wire"
 )
 
-// snapshotVersion is 2 since the index has no token counts.
-const snapshotVersion = 2
+// snapshotVersion is 3 since the index has only the sizes of lines.
+const snapshotVersion = 3
 
 // snapshotHead is the first line of a snapshot's file.
 type snapshotHead struct {
@@ -25,7 +25,6 @@ type snapshotHead struct {
 	Seq        uint64   `json:"seq"`
 	Hash       string   `json:"hash"`
 	Segments   []uint64 `json:"segments"`
-	Kinds      []string `json:"kinds"`
 	IndexBytes int64    `json:"index_bytes"`
 	FoldBytes  int64    `json:"fold_bytes"`
 }
@@ -38,7 +37,7 @@ func EncodeSnapshot(c *Snapshot) ([]byte, error) {
 	idx := c.Idx.AppendEncoded(nil)
 	head, err := json.Marshal(snapshotHead{
 		V: snapshotVersion, Fold: c.Version, Seq: c.Cur.Seq, Hash: hex.EncodeToString(c.Cur.Hash[:]),
-		Segments: c.Cur.Segs, Kinds: c.Idx.Kinds, IndexBytes: int64(len(idx)), FoldBytes: int64(len(c.Fold)),
+		Segments: c.Cur.Segs, IndexBytes: int64(len(idx)), FoldBytes: int64(len(c.Fold)),
 	})
 	if err != nil {
 		return nil, err
@@ -99,16 +98,13 @@ func decodeSnapshotHead(line []byte, rest int64) (*snapshotHead, error) {
 		return nil, fmt.Errorf("read the head: %w", err)
 	}
 	if h.V != snapshotVersion {
-		return nil, fmt.Errorf("%w %d", wire.ErrVersion, h.V)
+		return nil, fmt.Errorf("%w: the file has version %d, not %d", ErrFoldVersion, h.V, snapshotVersion)
 	}
 	ok := h.IndexBytes >= 0 && h.FoldBytes >= 0 && h.IndexBytes <= rest && h.FoldBytes == rest-h.IndexBytes &&
 		h.Seq > 0 && h.Seq <= uint64(h.IndexBytes) &&
-		len(h.Kinds) <= wire.MaxIndexedKinds && len(h.Segments) > 0 && h.Segments[0] == 1
+		len(h.Segments) > 0 && h.Segments[0] == 1
 	for i, seg := range h.Segments {
 		ok = ok && seg <= h.Seq && (i == 0 || seg > h.Segments[i-1])
-	}
-	for _, kind := range h.Kinds {
-		ok = ok && wire.ValidKind(kind)
 	}
 	if !ok {
 		return nil, errSnapshotHead
@@ -118,16 +114,9 @@ func decodeSnapshotHead(line []byte, rest int64) (*snapshotHead, error) {
 
 // decodeIndex reads the index, and from it where the segments' lines end.
 func (c *Snapshot) decodeIndex(data []byte, h *snapshotHead) error {
-	for _, kind := range h.Kinds {
-		c.Idx.Number([]byte(kind))
-	}
-	if len(c.Idx.Kinds) != len(h.Kinds) {
-		return errors.New("a kind is named twice")
-	}
-	var e wire.Entry
 	end, segs := int64(0), h.Segments[1:]
 	for seq := uint64(1); seq <= h.Seq; seq++ {
-		n, ok := e.Decode(data, len(h.Kinds))
+		size, n, ok := wire.DecodeSize(data)
 		if !ok {
 			return fmt.Errorf("the index is wrong for record %d", seq)
 		}
@@ -135,9 +124,9 @@ func (c *Snapshot) decodeIndex(data []byte, h *snapshotHead) error {
 		if len(segs) > 0 && seq == segs[0] {
 			c.ends, end, segs = append(c.ends, end), 0, segs[1:]
 		}
-		e.Off = end
-		end += int64(e.Size) + 1
-		c.Idx.Put(e)
+		e := wire.Entry{Off: end, Size: size}
+		end = e.End()
+		c.Idx.Add(e)
 	}
 	if len(data) > 0 {
 		return errors.New("bytes behind the index")

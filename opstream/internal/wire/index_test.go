@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
@@ -19,7 +18,6 @@ func TestIndexAgainstList(t *testing.T) {
 		var x Index
 		var list []Entry
 		var shots []shot
-		kinds := []string{"a", "b", "c"}
 		for range rapid.IntRange(1, 12).Draw(rt, "rounds") {
 			if n := rapid.IntRange(-900, 900).Draw(rt, "lines"); n < 0 {
 				keep := max(len(list)+n, 0)
@@ -28,8 +26,7 @@ func TestIndexAgainstList(t *testing.T) {
 			} else {
 				for range n {
 					e := nextEntry(rt, list)
-					e.kind = x.Number([]byte(kinds[int(e.Size)%len(kinds)]))
-					x.Put(e)
+					x.Add(e)
 					list = append(list, e)
 				}
 			}
@@ -50,10 +47,7 @@ func nextEntry(rt *rapid.T, list []Entry) Entry {
 		was = list[len(list)-1]
 	}
 	bits := rapid.Uint32().Draw(rt, "line")
-	e := Entry{Off: was.End(), Size: 1 + bits&0xff, step: was.step}
-	if bits>>20&7 == 0 {
-		e.step = int32(bits >> 23)
-	}
+	e := Entry{Off: was.End(), Size: 1 + bits&0xff}
 	if bits>>28 == 0 || len(list) == 0 {
 		e.Off = 0
 	}
@@ -75,16 +69,9 @@ func sameIndex(rt *rapid.T, x *Index, list []Entry) {
 	if at != len(list)+1 {
 		rt.Fatalf("from %d to %d, want %d", begin, at-1, len(list))
 	}
-	var of []uint64
 	for i, e := range list {
-		if x.kindOf(e) == "b" {
-			of = append(of, uint64(i+1))
-		}
 		if i%97 == 0 && x.At(uint64(i+1)) != e {
 			rt.Fatalf("record %d is %+v, want %+v", i+1, x.At(uint64(i+1)), e)
 		}
-	}
-	if got := x.OfKind("b"); fmt.Sprint(got) != fmt.Sprint(of) {
-		rt.Fatalf("of a kind: %v, want %v", got, of)
 	}
 }
