@@ -1,6 +1,5 @@
 // Package gitfmt encodes and decodes git's formats and those of a snapshot: object ids, commits
-// with their trailers, trees, packs and their indexes, and a user's index. Its functions are
-// pure.
+// with their trailers, trees, packs and their indexes. Its functions are pure.
 package gitfmt
 
 import (

@@ -213,7 +213,7 @@ func (r *Repository) readIndex(path, up string) {
 	}
 	var paths []string
 	if err == nil {
-		paths, err = gitfmt.DecodeIndex(data)
+		paths, err = DecodeIndex(data)
 	}
 	if err != nil {
 		r.addNote(".git/index", err)

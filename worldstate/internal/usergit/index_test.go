@@ -1,4 +1,4 @@
-package gitfmt_test
+package usergit_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/usergit"
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -48,17 +48,21 @@ func indexes(t testing.TB) map[string][]byte {
 func TestDecodeIndex(t *testing.T) {
 	t.Parallel()
 	for version, data := range indexes(t) {
-		paths, err := gitfmt.DecodeIndex(data)
+		paths, err := usergit.DecodeIndex(data)
 		if err != nil || !slices.Equal(paths, indexFiles()) {
 			t.Errorf("version %s: %q, %v", version, paths, err)
 		}
 		damaged := bytes.Clone(data)
 		damaged[len(damaged)/2] ^= 1
-		if _, err := gitfmt.DecodeIndex(damaged); err == nil {
+		if _, err := usergit.DecodeIndex(damaged); err == nil {
 			t.Errorf("version %s: a damaged index is read", version)
 		}
-		if _, err := gitfmt.DecodeIndex(data[:len(data)/2]); err == nil {
+		if _, err := usergit.DecodeIndex(data[:len(data)/2]); err == nil {
 			t.Errorf("version %s: half an index is read", version)
+		}
+		unsigned := append(data[:len(data)-20:len(data)-20], make([]byte, 20)...) // as with index.skipHash
+		if paths, err := usergit.DecodeIndex(unsigned); err != nil || !slices.Equal(paths, indexFiles()) {
+			t.Errorf("version %s without a checksum: %q, %v", version, paths, err)
 		}
 	}
 }
@@ -72,8 +76,8 @@ func FuzzIndex(f *testing.F) {
 		if n := len(data); n > 20 { // past the checksum
 			data = append(data[:n-20:n-20], make([]byte, 20)...)
 		}
-		paths, err := gitfmt.DecodeIndex(data)
-		if err == nil && len(paths)*gitfmt.IndexFixed > len(data) {
+		paths, err := usergit.DecodeIndex(data)
+		if err == nil && len(paths)*62 > len(data) {
 			t.Fatal("more entries than bytes")
 		}
 	})
