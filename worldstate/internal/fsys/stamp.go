@@ -110,3 +110,10 @@ func Fstat(fd int) (Stamp, error) {
 	err := unix.Fstat(fd, &st)
 	return NewStamp(&st), err
 }
+
+// Lstatat returns the stamp of a name in a directory without following a link.
+func Lstatat(dirfd int, name string) (Stamp, error) {
+	var st unix.Stat_t
+	err := Retry(func() error { return unix.Fstatat(dirfd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	return NewStamp(&st), err
+}
