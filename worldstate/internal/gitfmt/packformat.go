@@ -2,9 +2,7 @@ package gitfmt
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
-	"hash/adler32"
 	"io"
 
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
@@ -18,24 +16,6 @@ type PackItem struct {
 	Hash Hash
 	Crc  uint32
 	Off  int64
-}
-
-// AppendRaw appends data as a zlib stream of stored blocks, without compression.
-func AppendRaw(out, data []byte) []byte {
-	const most = 1<<16 - 1 // of a stored block
-	out = append(out, 0x78, 0x01)
-	sum := adler32.Checksum(data)
-	for last := false; !last; {
-		n := min(len(data), most)
-		last = n == len(data)
-		final := byte(0)
-		if last {
-			final = 1
-		}
-		out = append(out, final, byte(n), byte(n>>8), ^byte(n), ^byte(n>>8))
-		out, data = append(out, data[:n]...), data[n:]
-	}
-	return binary.BigEndian.AppendUint32(out, sum)
 }
 
 // PackEntryHeader encodes an object's type and size as a pack stores them.

@@ -24,11 +24,6 @@ import (
 // compressionLevel gives up a few percent of size for most of the speed.
 const compressionLevel = zlib.BestSpeed
 
-// RawBytes: a save stores objects up to this size, and trees, without compression. Compressing
-// one takes longer than reading its file, and saves only a fifth of a tree, which is mostly
-// ids. GC compresses them.
-const RawBytes = 2 << 10
-
 // Writer writes one pack: all objects of one save, made durable by one sync. Safe for
 // concurrent use until Finish or Ready.
 type Writer struct {
@@ -101,10 +96,6 @@ func (p *Writer) Add(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error {
 	buf := p.pool.entry()
 	defer p.pool.entries.Put(buf)
 	buf.Write(gitfmt.PackEntryHeader(t, int64(len(data))))
-	if p.Level == 0 && (t == gitfmt.TreeObject || len(data) <= RawBytes) {
-		buf.Write(gitfmt.AppendRaw(buf.AvailableBuffer(), data))
-		return p.write(h, buf)
-	}
 	return p.compress(h, buf, data)
 }
 

@@ -215,10 +215,10 @@ func TestPackIndexOddPlaces(t *testing.T) {
 	}
 }
 
-// TestLevels: a save stores small objects as they are, and a collection compresses them.
+// TestLevels: a collection compresses better than a save, and recognises what it has compressed.
 func TestLevels(t *testing.T) {
 	dir := t.TempDir()
-	data := bytes.Repeat([]byte("the same\n"), objects.RawBytes/9)
+	data := bytes.Repeat([]byte("the same\n"), 200)
 	id := gitfmt.HashObject(gitfmt.BlobObject, data)
 	const best = 9 // a collection's
 	size := func(level int) int64 {
@@ -239,8 +239,8 @@ func TestLevels(t *testing.T) {
 		}
 		return p.Off
 	}
-	if raw, tight := size(0), size(best); raw < int64(len(data)) || tight > raw/2 {
-		t.Errorf("a save's pack has %d bytes, a collection's %d, of %d", raw, tight, len(data))
+	if fast, tight := size(0), size(best); fast > int64(len(data)) || tight > fast {
+		t.Errorf("a save's pack has %d bytes, a collection's %d, of %d", fast, tight, len(data))
 	}
 }
 
