@@ -27,7 +27,6 @@ type runner struct {
 	place     *workspace.Place
 	memory    *memory.Memory
 	tools     *toolset.Set
-	sandbox   *sandbox
 	env       tool.Env // what is the same for all calls
 	callbacks *Callbacks
 	grace     time.Duration // see Options
@@ -115,7 +114,7 @@ func (r *runner) prepareSandbox(ctx context.Context, c *gate.Call) (refusal []op
 	if c.Spec.Command == "" && !c.Spec.Runs {
 		return nil, nil
 	}
-	if c.Env.Sandbox, err = r.sandbox.Get(ctx); ctx.Err() != nil {
+	if c.Env.Sandbox, err = r.place.Sandbox.Get(ctx); ctx.Err() != nil {
 		return nil, nil // the call is not run
 	}
 	return nil, err
@@ -159,7 +158,7 @@ func (r *runner) envOf(ctx context.Context, c op.Call) (*tool.Env, error) {
 	if env.Root, err = r.place.Root(); err != nil {
 		return nil, err
 	}
-	env.Call, env.Beside = c.ID, r.sandbox.beside()
+	env.Call, env.Beside = c.ID, r.place.Sandbox.Writable()
 	env.Started = func(s op.ToolStarted) error { return r.ledger.Journal.Post(keep, &s) }
 	if _, offered := r.tools.Registry.Spec(timeline.RecallName); offered {
 		env.Keep = func(part int, from int64, text string) (uint64, error) {

@@ -50,12 +50,11 @@ type SubagentModel struct {
 // subagents begins those of a task. It implements subagent.Agents; its methods may be called from
 // the goroutines of calls.
 type subagents struct {
-	opts    *Options
-	ledger  *journal.Ledger
-	place   *workspace.Place
-	gate    *gate.Gate
-	tools   *toolset.Set
-	sandbox *sandbox
+	opts   *Options
+	ledger *journal.Ledger
+	place  *workspace.Place
+	gate   *gate.Gate
+	tools  *toolset.Set
 }
 
 // refused is the result of a call whose subagent does not begin.
@@ -264,7 +263,7 @@ func (t *subagents) options(s Subagent, start subagent.Start) (Options, error) {
 	// A call that its own rules allow must not be refused, or need approval, by the task's.
 	o.above = func(f approval.Facts) approval.Decision { return approval.Decide(mode, f, parents) }
 	o.Guards.Approval = string(approval.StricterMode(mode, approval.Mode(s.Spec.Approval)))
-	o.Guards.Sandbox = t.sandbox.confinement()
+	o.Guards.Sandbox = t.place.Sandbox.Confinement()
 	if s.Spec.Sandbox != "" {
 		o.Guards.Sandbox = guard.StricterConfinement(o.Guards.Sandbox, guard.Confinement(s.Spec.Sandbox))
 	}

@@ -164,7 +164,6 @@ type Task struct {
 	Memory *memory.Memory
 
 	opts     *Options
-	sandbox  *sandbox
 	tools    *toolset.Set
 	left     *leftover.Leftovers
 	user     *user
@@ -337,12 +336,9 @@ func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *
 		return nil, err
 	}
 	undo = append(undo, ledger.Journal.Close)
-	box := &sandbox{ledger: ledger, dir: dir.Dir, override: o.Guards.Sandbox, writes: new(guard.Writes)}
-	at := workspace.Options{Abandon: o.AbandonRestore, Changed: o.changed, Disturbed: o.Recorder.Disturbed, Writes: box.writes}
-	if opened.Origin == nil {
-		at.Examine = box.examine
-	}
-	place := workspace.NewPlace(dir, ledger, at)
+	place := workspace.NewPlace(dir, ledger, workspace.Options{
+		Abandon: o.AbandonRestore, Changed: o.changed, Disturbed: o.Recorder.Disturbed, Confine: o.Guards.Sandbox,
+	})
 	left := leftover.New(place, o.family.atWork)
 	// Processes of a dead run could still write: end them before the world is read.
 	if err := left.EndProcesses(); err != nil {
@@ -363,7 +359,7 @@ func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *
 	}
 	undo = append(undo, mem.Close)
 	tools, err := toolset.New(toolset.Options{
-		Own: o.Tools, Sources: o.Sources, Agent: opened.Agent, Asked: opened.Tools, Count: counter.Count, Sandbox: box.Get, Redactor: ledger.Journal.Redactor(),
+		Own: o.Tools, Sources: o.Sources, Agent: opened.Agent, Asked: opened.Tools, Count: counter.Count, Sandbox: place.Sandbox.Get, Redactor: ledger.Journal.Redactor(),
 	})
 	if err != nil {
 		return nil, err
@@ -372,10 +368,10 @@ func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *
 	f := newFeatures(o, place, mem, tools, gate.Options{
 		Tools: func() *tool.Registry { return tools.Registry }, Approve: o.Callbacks.Approve, Asking: &o.family.askMu, Rules: o.Guards.Rules,
 		Mode: approval.Mode(cmp.Or(o.Guards.Approval, ledger.State().Grants.Mode, opened.Approval)), Above: o.above,
-	}, box)
+	})
 	return &Task{
-		Ledger: ledger, Place: place, Memory: mem, opts: o, sandbox: box, tools: tools, left: left, user: asked, features: f,
-		runner: newRunner(o, place, mem, tools, box, asked, f), hold: found,
+		Ledger: ledger, Place: place, Memory: mem, opts: o, tools: tools, left: left, user: asked, features: f,
+		runner: newRunner(o, place, mem, tools, asked, f), hold: found,
 	}, nil
 }
 

@@ -35,7 +35,7 @@ type features struct {
 	subagents *subagents
 }
 
-func newFeatures(o *Options, p *workspace.Place, m *memory.Memory, tools *toolset.Set, g gate.Options, box *sandbox) features {
+func newFeatures(o *Options, p *workspace.Place, m *memory.Memory, tools *toolset.Set, g gate.Options) features {
 	reflecting := o.Reflect
 	if reflecting == nil {
 		reflecting = o.Model
@@ -51,7 +51,7 @@ func newFeatures(o *Options, p *workspace.Place, m *memory.Memory, tools *toolse
 		repeat:   repeat.New(p, tools, repeat.Options{Polling: o.Guards.Polling, RunUndone: o.Guards.RunUndone}),
 		research: research.New(p, tools, o.Guards.KnownModel),
 	}
-	f.subagents = &subagents{opts: o, ledger: p.Ledger, place: p, gate: f.gate, tools: tools, sandbox: box}
+	f.subagents = &subagents{opts: o, ledger: p.Ledger, place: p, gate: f.gate, tools: tools}
 	specs := make([]op.Agent, len(o.Subagents))
 	for i, s := range o.Subagents {
 		specs[i] = s.Spec
@@ -68,9 +68,9 @@ func (f *features) stepMark(id int) string {
 }
 
 // newRunner returns what runs the task's calls.
-func newRunner(o *Options, p *workspace.Place, m *memory.Memory, tools *toolset.Set, box *sandbox, u *user, f features) *runner {
+func newRunner(o *Options, p *workspace.Place, m *memory.Memory, tools *toolset.Set, u *user, f features) *runner {
 	r := &runner{
-		ledger: p.Ledger, place: p, memory: m, tools: tools, sandbox: box, callbacks: &o.Callbacks, grace: o.Grace, ask: u.ask,
+		ledger: p.Ledger, place: p, memory: m, tools: tools, callbacks: &o.Callbacks, grace: o.Grace, ask: u.ask,
 		env: tool.Env{
 			Dir: p.Dir, Timeline: taskTimeline{p.Ledger, m}, Redactor: p.Journal.Redactor(), Jobs: f.jobs,
 		},

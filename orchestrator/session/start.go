@@ -231,7 +231,7 @@ const leftText = "a command did not end before its program did; what it left: %s
 
 // sandbox warns of what the task's sandbox cannot confine on this machine.
 func (o *opening) sandbox(ctx context.Context, t *runtime.Task) error {
-	box, err := t.Sandbox(ctx)
+	box, err := t.Place.Sandbox.Get(ctx)
 	if ctx.Err() != nil {
 		return nil // the turn ends as interrupted
 	}

@@ -72,7 +72,7 @@ func (p *Place) NoteWrites(paths []string, known bool) {
 // the calls' or may not be, and whether the authors are known. began is when the snapshot was.
 func (p *Place) beside(ctx context.Context, snap worldstate.Snapshot, began time.Time) (out []*op.WorldChanged, known bool, err error) {
 	a := &p.authors
-	commands := p.Writes.Drain()
+	commands := p.Sandbox.writes.Drain()
 	parent := p.State().Opened.Parent
 	known = a.begun > 0 && a.begun == a.noted && !a.crashed && !p.State().Subagents.InWorld() && (parent == nil || parent.Fork)
 	since, tools := a.since, a.tools

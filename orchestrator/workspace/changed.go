@@ -79,7 +79,7 @@ func (p *Place) see(ctx context.Context, by changer) (worldstate.Snapshot, error
 			}
 		}
 	} else {
-		p.Writes.Drain()
+		p.Sandbox.writes.Drain()
 		p.authors.reset(began)
 	}
 	if (snap.ID == was.Commit || Lost(snap)) && by == byOthers || snap.ParentLost != "" {

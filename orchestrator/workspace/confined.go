@@ -2,15 +2,86 @@ package workspace
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/taskdir"
 )
+
+// Sandbox makes the confinement of a task's commands when it is first needed, since examining the
+// machine takes time. Its methods may be called from any goroutine.
+type Sandbox struct {
+	ledger   *journal.Ledger
+	dir      string
+	override guard.Confinement // instead of the task's, in this process
+	writes   guard.Writes      // what the commands change
+
+	mu   sync.Mutex // guards the others
+	made bool
+	box  *guard.Sandbox
+}
+
+// Get returns the confinement, nil if there is none. The first call examines this machine.
+func (s *Sandbox) Get(ctx context.Context) (*guard.Sandbox, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.made {
+		return s.box, nil
+	}
+	box, err := s.open(ctx, false)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox of task %s: %w", s.ledger.ID, err)
+	}
+	if dirs := box.Exposes(); len(dirs) > 0 {
+		return nil, fmt.Errorf("sandbox of task %s: this system has neither user namespaces nor Landlock, so commands could read the program's state, with the streams and secrets of all tasks, in %s; to run them all the same, give --sandbox off",
+			s.ledger.ID, strings.Join(dirs, ", "))
+	}
+	s.box, s.made = box, true
+	return box, nil
+}
+
+func (s *Sandbox) open(ctx context.Context, untried bool) (*guard.Sandbox, error) {
+	h, id := s.ledger.Home, s.ledger.ID
+	return NewSandbox(ctx, h, guard.SandboxOptions{
+		Confine: s.Confinement(), World: s.dir, Writable: s.ledger.State().Opened.Writable, Temp: h.Temp(id), Quarantine: h.Quarantine(id),
+		Writes: &s.writes, Untried: untried,
+	})
+}
+
+// examine restores files by move, and quarantines what git would run by them; note names that.
+// Without a sandbox no command could have prepared that.
+func (s *Sandbox) examine(ctx context.Context, move func() error) (note string, err error) {
+	s.mu.Lock()
+	box, made := s.box, s.made
+	s.mu.Unlock()
+	if !made {
+		box, err = s.open(ctx, true)
+	}
+	if err != nil {
+		return "", move()
+	}
+	return box.Examine(move)
+}
+
+// Confinement returns how the task's commands are to be confined.
+func (s *Sandbox) Confinement() guard.Confinement {
+	if s.override != "" {
+		return s.override
+	}
+	return guard.Confinement(s.ledger.State().Opened.Sandbox)
+}
+
+// Writable returns the directories beside the world that the task's commands may write.
+func (s *Sandbox) Writable() []string {
+	return append(slices.Clone(s.ledger.State().Opened.Writable), s.ledger.Home.Cache())
+}
 
 // protectedNames are what commands cannot write in the world: the user's files for this
 // program. gitNames are what git runs for the user, without a quarantine.

@@ -166,11 +166,12 @@ func (p *Place) moveFiles(ctx context.Context, j *state.Jumping, planned *Restor
 
 // examined restores files by move. A file that was harmless when its snapshot was taken can be
 // one that git runs by now: an ignored HEAD, which no snapshot has, makes a directory one of git's.
+// A recorded session's commands are not ours to examine.
 func (p *Place) examined(ctx context.Context, move func() (worldstate.Result, error)) (res worldstate.Result, err error) {
-	if p.Examine == nil {
+	if p.State().Opened.Origin != nil {
 		return move()
 	}
-	note, err := p.Examine(ctx, func() (err error) {
+	note, err := p.Sandbox.examine(ctx, func() (err error) {
 		res, err = move()
 		return err
 	})

@@ -87,11 +87,8 @@ type Options struct {
 	// program that may have changed files in this step; late reports that the step's own agent
 	// did not wait for the save. nil: neither ever happens.
 	Disturbed func() (by string, late bool)
-	// Examine runs move, which restores files, and quarantines what git would run by them; note
-	// names that. nil: move is only run.
-	Examine func(ctx context.Context, move func() error) (note string, err error)
-	// Writes learns what the commands of the task's sandboxes change; nil: there are none.
-	Writes *guard.Writes
+	// Confine replaces how the task's commands are confined, in this process.
+	Confine guard.Confinement
 }
 
 // Place is a task's directory and its recorded state. Except for Root, only the goroutine that
@@ -100,6 +97,7 @@ type Place struct {
 	*journal.Ledger // of the task
 	*Directory
 	Options
+	Sandbox *Sandbox // of its commands
 
 	// Autorun are the changed paths of steps that other programs run by themselves; the owner of
 	// the place resets it.
@@ -122,10 +120,7 @@ type Place struct {
 
 // NewPlace returns the place of a task that works in a directory.
 func NewPlace(d *Directory, l *journal.Ledger, o Options) *Place {
-	if o.Writes == nil {
-		o.Writes = new(guard.Writes)
-	}
-	return &Place{Ledger: l, Directory: d, Options: o}
+	return &Place{Ledger: l, Directory: d, Options: o, Sandbox: &Sandbox{ledger: l, dir: d.Dir, override: o.Confine}}
 }
 
 // Fork copies the present world for a subagent.
