@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -30,6 +31,8 @@ type Call struct {
 	// Edited are the arguments that a user wrote in place of the call's. Everything is decided anew
 	// with them.
 	Edited string
+	// Refusal is recorded in place of the call, its result last; nil: the call runs.
+	Refusal []op.Body
 
 	questions []Question
 }
@@ -37,6 +40,25 @@ type Call struct {
 // Check decides on a call, or adds to it what later checks need. It returns the operations that
 // refuse the call, the last of them its result; nil: the call goes on.
 type Check func(ctx context.Context, c *Call) (refusal []op.Body, err error)
+
+// Checks are what a call goes through, in this order.
+type Checks []Check
+
+// Decide returns a call with what the checks found. The first refusal ends it.
+func (cs Checks) Decide(ctx context.Context, oc op.Call) (*Call, error) {
+	c := &Call{Call: oc}
+	for i := 0; i < len(cs); i++ {
+		var err error
+		if c.Refusal, err = cs[i](ctx, c); c.Refusal != nil || err != nil {
+			return c, err
+		}
+		if c.Edited != "" { // the user may have written another call: it meets every check
+			oc.Args = c.Edited
+			c, i = &Call{Call: oc, Note: notice.EditedNote(oc.Args)}, -1
+		}
+	}
+	return c, nil
+}
 
 // Refuse returns the refusal of a call by decisions, with those recorded so far. They are one
 // write, so that no crash forgets the refusal and lets the call run after all.

@@ -96,16 +96,16 @@ func (j *Journal) PostSeq(ctx context.Context, bodies ...op.Body) (uint64, error
 	return j.last, nil
 }
 
-// PostWith makes an operation durable that depends on the operations that are not folded yet. Of two
-// callers the later one sees the operation of the earlier one.
-func (j *Journal) PostWith(ctx context.Context, make func(queue []op.Op) (op.Body, error)) error {
+// PostWith makes operations durable that depend on those that are not folded yet. Of two callers
+// the later one sees the operations of the earlier one.
+func (j *Journal) PostWith(ctx context.Context, make func(queue []op.Op) ([]op.Body, error)) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	body, err := make(j.queue)
+	bodies, err := make(j.queue)
 	if err != nil {
 		return err
 	}
-	entries, bodies, err := j.encode(body)
+	entries, bodies, err := j.encode(bodies...)
 	if err != nil {
 		return err
 	}

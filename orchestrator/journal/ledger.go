@@ -10,6 +10,7 @@ import (
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -88,15 +89,18 @@ func (l *Ledger) Say(ctx context.Context, text string, source op.Source) error {
 	return l.Journal.Post(ctx, &op.UserSaid{Text: text, Source: source})
 }
 
-// Jump schedules a user's jump for the end of the step under way. It uses To, Reason, Compact and
-// Overwrite of j.
+// Jump schedules a user's jump for the end of the step under way, unless one is pending: ErrPending.
+// It uses To, Reason, Compact and Overwrite of j.
 func (l *Ledger) Jump(ctx context.Context, j op.JumpRequested) error {
-	var err error
-	l.Journal.Look(func([]op.Op) { _, err = l.state.Checkpoint(j.To) })
-	if err != nil {
-		return err
-	}
-	return l.Schedule(ctx, &op.JumpRequested{To: j.To, Reason: j.Reason, By: op.ByUser, Compact: j.Compact, Overwrite: j.Overwrite})
+	return l.Journal.PostWith(ctx, func(queue []op.Op) ([]op.Body, error) {
+		if _, err := l.state.Checkpoint(j.To); err != nil {
+			return nil, err
+		}
+		if err := l.checkPending(queue); err != nil {
+			return nil, err
+		}
+		return []op.Body{&op.JumpRequested{To: j.To, Reason: j.Reason, By: op.ByUser, Compact: j.Compact, Overwrite: j.Overwrite}}, nil
+	})
 }
 
 // Serve executes the commands that other processes send to the task, until stop is called;
@@ -170,23 +174,41 @@ func (l *Ledger) StepEndedAt(id int) (time.Time, error) {
 	return ops[0].Time, nil
 }
 
-// Schedule records a jump request unless one is pending: ErrPending.
-func (l *Ledger) Schedule(ctx context.Context, j *op.JumpRequested) error {
-	return l.Journal.PostWith(ctx, func(queue []op.Op) (op.Body, error) {
-		var pending *op.JumpRequested
-		if p := l.state.Jump.Pending; p != nil {
-			pending = &p.JumpRequested
+// PostResult records a call's result, after what the call made and the jump that it requests, in one
+// write: no crash leaves a jump without the result that announces it. If another jump is pending, the
+// result is an error. found are the secrets that the tool found itself.
+func (l *Ledger) PostResult(ctx context.Context, found []redact.Found, jump *op.JumpRequested, res *op.ToolReturned, made ...op.Body) error {
+	if err := l.Journal.keepFound(res.Reads, found); err != nil {
+		return err
+	}
+	if jump == nil {
+		return l.Journal.Post(ctx, append(made, res)...)
+	}
+	return l.Journal.PostWith(ctx, func(queue []op.Op) ([]op.Body, error) {
+		if err := l.checkPending(queue); err != nil {
+			text := fmt.Sprintf("Not scheduled: %v.", err)
+			return []op.Body{&op.ToolReturned{Call: res.Call, Name: res.Name, Text: text, IsError: true, Repeats: res.Repeats, Millis: res.Millis}}, nil
 		}
-		for _, o := range queue {
-			if b, ok := o.Body.(*op.JumpRequested); ok {
-				pending = b
-			}
-		}
-		if pending != nil {
-			return nil, fmt.Errorf("%s is %w; one step makes one jump or sends one D-Mail", pending.Noun(), taskdir.ErrPending)
-		}
-		return j, nil
+		return append([]op.Body{jump}, append(made, res)...), nil
 	})
+}
+
+// checkPending returns ErrPending if a jump was requested, possibly in operations that are not
+// folded yet.
+func (l *Ledger) checkPending(queue []op.Op) error {
+	var pending *op.JumpRequested
+	if p := l.state.Jump.Pending; p != nil {
+		pending = &p.JumpRequested
+	}
+	for _, o := range queue {
+		if b, ok := o.Body.(*op.JumpRequested); ok {
+			pending = b
+		}
+	}
+	if pending == nil {
+		return nil
+	}
+	return fmt.Errorf("%s is %w; one step makes one jump or sends one D-Mail", pending.Noun(), taskdir.ErrPending)
 }
 
 // Record appends operations and folds them, with everything posted before.

@@ -116,9 +116,9 @@ func (j *Journal) keepOrigins(b op.Body, found []redact.Found) error {
 	return j.keepMarkers(found)
 }
 
-// KeepFound records the origin of secrets that a tool itself found: the files it read that
+// keepFound records the origin of secrets that a tool itself found: the files it read that
 // hold them.
-func (j *Journal) KeepFound(files []string, found []redact.Found) error {
+func (j *Journal) keepFound(files []string, found []redact.Found) error {
 	if len(found) == 0 {
 		return nil
 	}

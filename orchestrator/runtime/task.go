@@ -365,13 +365,14 @@ func open(ctx context.Context, h taskdir.Home, counter *tokens.Counter, opened *
 		return nil, err
 	}
 	asked := &user{place: place, callbacks: &o.Callbacks, mu: &o.family.askMu}
-	f := newFeatures(o, place, mem, tools, gate.Options{
-		Tools: func() *tool.Registry { return tools.Registry }, Approve: o.Callbacks.Approve, Asking: &o.family.askMu, Rules: o.Guards.Rules,
+	f := newFeatures(o, place, mem, tools, asked, gate.Options{
+		Tools: func() *tool.Registry { return tools.Registry }, Asking: &o.family.askMu, Rules: o.Guards.Rules,
+		Approve: o.Callbacks.Approve, Editing: o.Callbacks.Editing,
 		Mode: approval.Mode(cmp.Or(o.Guards.Approval, ledger.State().Grants.Mode, opened.Approval)), Above: o.above,
 	})
 	return &Task{
 		Ledger: ledger, Place: place, Memory: mem, opts: o, tools: tools, left: left, user: asked, features: f,
-		runner: newRunner(o, place, mem, tools, asked, f), hold: found,
+		runner: &runner{place: place, memory: mem, checks: f.checks(), grace: o.Grace}, hold: found,
 	}, nil
 }
 

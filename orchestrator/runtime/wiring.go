@@ -35,14 +35,19 @@ type features struct {
 	subagents *subagents
 }
 
-func newFeatures(o *Options, p *workspace.Place, m *memory.Memory, tools *toolset.Set, g gate.Options) features {
+func newFeatures(o *Options, p *workspace.Place, m *memory.Memory, tools *toolset.Set, asked *user, g gate.Options) features {
 	reflecting := o.Reflect
 	if reflecting == nil {
 		reflecting = o.Model
 	}
+	js := jobs.New(p.Ledger)
+	env := environment{place: p, tools: tools, callbacks: &o.Callbacks, user: asked, common: tool.Env{
+		Dir: p.Dir, Timeline: taskTimeline{p.Ledger, m}, Redactor: p.Journal.Redactor(), Jobs: js,
+	}}
+	g.Env = env.of
 	f := features{
 		gate: gate.New(p, g),
-		jobs: jobs.New(p.Ledger),
+		jobs: js,
 		mail: mail.New(p, func(ops []op.Op) []string {
 			effects, _ := subagentsIn(p, ops)
 			return effects
@@ -67,26 +72,16 @@ func (f *features) stepMark(id int) string {
 	return fmt.Sprintf("[step %d]", id) + f.mail.StepMark(id) + f.research.CiteLine(id)
 }
 
-// newRunner returns what runs the task's calls.
-func newRunner(o *Options, p *workspace.Place, m *memory.Memory, tools *toolset.Set, u *user, f features) *runner {
-	r := &runner{
-		ledger: p.Ledger, place: p, memory: m, tools: tools, callbacks: &o.Callbacks, grace: o.Grace, ask: u.ask,
-		env: tool.Env{
-			Dir: p.Dir, Timeline: taskTimeline{p.Ledger, m}, Redactor: p.Journal.Redactor(), Jobs: f.jobs,
-		},
-	}
-	r.checks = []gate.Check{
-		r.checkTime,       // a call after the end is not even looked at
-		r.checkArgs,       // every later check reads its tool and its arguments
-		r.checkSecrets,    // before a user sees the arguments, so that what is shown is what runs
+// checks are what each call goes through.
+func (f *features) checks() gate.Checks {
+	return gate.Checks{
+		f.gate.CheckArgs,  // every later check reads its tool and its arguments, which a user sees as they run
 		f.repeat.Check,    // before anybody is asked: the answer would be the same as before
-		r.prepareSandbox,  // the approval depends on whether the network is held
-		r.previewEdit,     // an edit that cannot be made needs no approval
+		f.gate.Prepare,    // the approval depends on whether the network is held, and on the preview
 		f.gate.CheckRules, // a rule that refuses needs neither research nor a user
 		f.research.Check,  // before the user, who is not asked about what the agent has to look up
 		f.gate.AskUser,    // last: a user is asked only about a call that will run
 	}
-	return r
 }
 
 // settle folds what was posted, and records the end of what a dead process left at work.

@@ -52,12 +52,12 @@ func (a *authors) add(list []worldstate.Change, n int) {
 	}
 }
 
-// NoteWrites records what a writing call has written, apart from what its commands did. known
-// reports whether that is all.
-func (p *Place) NoteWrites(paths []string, known bool) {
+// RecordWrites records what a call that may write has written, apart from what its commands did.
+// complete: paths are all that it wrote; command: it ran one, whose writes the sandbox may observe.
+func (p *Place) RecordWrites(paths []string, complete, command bool) {
 	p.calls.Lock()
 	defer p.calls.Unlock()
-	if known {
+	if complete || command && p.Sandbox.observes() {
 		p.authors.noted++
 	}
 	if p.authors.tools == nil {

@@ -206,8 +206,18 @@ func (p *Place) beforeWrite(ctx context.Context) error {
 	return p.trySee(ctx, byOthers)
 }
 
-// BeginWrite looks at the world before a call that may write, and records that it runs.
-func (p *Place) BeginWrite(ctx context.Context) error {
+// BeginCall records that a call begins, in one write with the decisions that let it. Before a call
+// that may write it looks at the world.
+func (p *Place) BeginCall(ctx context.Context, called *op.ToolCalled, decisions ...op.Body) error {
+	if called.Changes {
+		if err := p.beginWrite(ctx); err != nil {
+			return err
+		}
+	}
+	return p.Journal.Post(ctx, append(decisions, called)...)
+}
+
+func (p *Place) beginWrite(ctx context.Context) error {
 	p.calls.Lock()
 	defer p.calls.Unlock()
 	err := p.beforeWrite(ctx)

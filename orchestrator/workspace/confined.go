@@ -70,6 +70,13 @@ func (s *Sandbox) examine(ctx context.Context, move func() error) (note string, 
 	return box.Examine(move)
 }
 
+// observes reports whether the confinement reports what commands write.
+func (s *Sandbox) observes() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.box.Observes()
+}
+
 // Confinement returns how the task's commands are to be confined.
 func (s *Sandbox) Confinement() guard.Confinement {
 	if s.override != "" {

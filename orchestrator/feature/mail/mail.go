@@ -81,7 +81,7 @@ func (s *Sender) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 
 // MarkCheckpoint implements Mailbox.
 func (s *Sender) MarkCheckpoint(ctx context.Context, call string) (number int, err error) {
-	err = s.place.Journal.PostWith(context.WithoutCancel(ctx), func(queue []op.Op) (op.Body, error) {
+	err = s.place.Journal.PostWith(context.WithoutCancel(ctx), func(queue []op.Op) ([]op.Body, error) {
 		number = len(s.place.State().Marked)
 		for _, o := range queue {
 			if _, ok := o.Body.(*op.CheckpointMarked); ok {
@@ -91,7 +91,7 @@ func (s *Sender) MarkCheckpoint(ctx context.Context, call string) (number int, e
 		if number >= maxMarked {
 			return nil, &tool.CallError{Tool: markName, Text: fmt.Sprintf("No checkpoint was created: %d are the most a task has.", maxMarked)}
 		}
-		return &op.CheckpointMarked{Checkpoint: number, Call: call}, nil
+		return []op.Body{&op.CheckpointMarked{Checkpoint: number, Call: call}}, nil
 	})
 	return number, err
 }
