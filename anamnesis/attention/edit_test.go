@@ -37,6 +37,8 @@ rows:
     by: me
 # the end
 `
+	written := strings.NewReplacer("32_000", "32000", "eas: 5", "eas: 7", "high", "low", `"it\u0027s \"old\""`, `"said \"so\": a, {b} # [c]"`,
+		"2026-01-01", "2026-11-21", "by: me", `by: "user"`).Replace(block)
 	for _, tt := range []struct{ name, in, out string }{
 		{"no file", "", overlayHead + "version: 1\nrows:\n  " + newRowLine},
 		{"only comments", "# mine\n", "# mine\nversion: 1\nrows:\n  " + newRowLine},
@@ -45,8 +47,9 @@ rows:
 		{"an empty list", "version: 1\nrows: [] # c\n", "version: 1\nrows:\n  " + strings.TrimSuffix(newRowLine, "\n") + " # c\n"},
 		{"a row before", "rows:\n- " + row("k", "3")[4:] + "# end\nversion: 1\n", "rows:\n- " + row("k", "3")[4:] + newRowLine + "# end\nversion: 1\n"},
 		{"line ends", "version: 1\r\nrows:\r\n", "version: 1\r\nrows:\r\n  " + strings.TrimSuffix(newRowLine, "\n") + "\r\n"},
-		{"in place", block, strings.NewReplacer("32_000", "32000", "eas: 5", "eas: 7", "high", "low", `"it\u0027s \"old\""`, `"said \"so\": a, {b} # [c]"`,
-			"2026-01-01", "2026-11-21", "by: me", `by: "user"`).Replace(block)},
+		{"in place", block, written},
+		{"in place of single quotes", strings.Replace(block, `"it\u0027s \"old\""`, `'it''s "old"'`, 1), written},
+		{"in place before a comment", strings.Replace(block, `"it\u0027s \"old\""`, `'it''s "old"' # c`, 1), strings.Replace(written, `# [c]"`, `# [c]" # c`, 1)},
 	} {
 		got, err := PutRow(Overlay{Name: "my/eas.yaml", Data: []byte(tt.in)}, newRow("m", 7))
 		if err != nil {

@@ -94,3 +94,17 @@ func TestOverflows(t *testing.T) {
 		}
 	}
 }
+
+// TestStandingLeft: the head of a block names the steps that a jump had left within a span, and only them.
+func TestStandingLeft(t *testing.T) {
+	r := Span{Task: "t", From: 2, To: 7, Standing: true, Ranges: []op.Range{{First: 12, Last: 40}}}
+	for left, want := range map[string]string{
+		"":         ": steps 2 to 7 left the context to make room; their changes remain.\n",
+		"4  and 5": "their changes remain, but for steps 4 and 5, which a jump undid.\n",
+	} {
+		r.Left = left
+		if block, _ := new(Notes).Block(&r, nil, 1<<20, words); !strings.Contains(block, want) {
+			t.Errorf("Left %q: %q is missing in\n%s", left, want, block)
+		}
+	}
+}

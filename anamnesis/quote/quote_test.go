@@ -24,6 +24,7 @@ func TestCuts(t *testing.T) {
 	for got, want := range map[string]string{
 		Ends("abcd", 4, "[%d]"): "abcd", CutBytes("abcd", 4): "abcd", CutBytes("", 4): "",
 		OneLine(" a\n\tb ", 9): "a b", OneLine("a b c d", 3): "a b…", OneLine("äöü", 5): "äö…",
+		Squash(" a\x00b\u200bc \u2028 d\x1b[31m!"): "abc d!",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

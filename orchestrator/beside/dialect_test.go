@@ -170,6 +170,10 @@ func TestCodexPatch(t *testing.T) {
 func TestUnreported(t *testing.T) {
 	fails := `{"hook_event_name":"PostToolUseFailure","tool_name":"Bash","tool_use_id":"c1","tool_input":{"command":"make"},"error":"Exit code 2\nmake: no rule to make target 'a'"}`
 	edits := `{"hook_event_name":"PostToolUse","tool_name":"Edit","tool_use_id":"c2","tool_input":{"file_path":"Makefile","old_string":"b","new_string":"a"},"tool_response":{"filePath":"/p/Makefile","structuredPatch":[]}}`
+	rollout := filepath.Join(t.TempDir(), "rollout.jsonl")
+	if err := os.WriteFile(rollout, []byte(`{"payload":{"item":{"id":"c2","exit_code":7}}}`+"\n"+`{"payload":{"item":{"id":"c3","exit_code":0}}}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, tt := range map[string]struct {
 		agent  sessions.Agent
 		event  string
@@ -184,6 +188,7 @@ func TestUnreported(t *testing.T) {
 		"a text":                 {sessions.Claude, `"tool_response":"ok"`, "ok", -1, false},
 		"a renamed field":        {sessions.Claude, `"tool_result":{"stdout":"ok"}`, runtime.NotReported, -1, false},
 		"Codex without rollout":  {sessions.Codex, `"tool_response":"ok"`, "ok", -1, false},
+		"Codex with its rollout": {sessions.Codex, fmt.Sprintf(`"transcript_path":%q,"tool_response":"ok"`, rollout), "ok", 0, true},
 		"an editor's agent":      {beside.ACP, `"tool_response":"ok"`, "ok", -1, false},
 		"an editor's with exit":  {beside.ACP, `"tool_response":{"stdout":"ok"}`, "ok", 0, true},
 		"opencode with an exit":  {sessions.OpenCode, `"tool_response":{"stdout":"ok"}`, "ok", 0, true},

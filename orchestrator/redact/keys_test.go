@@ -138,3 +138,23 @@ func TestHiddenCharacters(t *testing.T) {
 		}
 	}
 }
+
+// TestRandomKey: at the borders of the rule for keys without the digits of a random text.
+func TestRandomKey(t *testing.T) {
+	for s, want := range map[string]bool{
+		"abcdefgh12":           true,  // two digits
+		"abcdefghi1":           false, // one
+		"abcdefgh1-2":          false, // a sign that no key has
+		"ABCDEfghijklmnopqrst": true,  // a quarter of 20 in capitals
+		"ABCDefghijklmnopqrst": false, // less
+		"abcdeFGHIJKLMNOPQRST": true,
+		"abcdEFGHIJKLMNOPQRST": false,
+		"ABCDefghijklmnop":     true, // as short as it may be
+		"ABCDefghijklmno":      false,
+		"abcd=efgh=12":         true, // padding
+	} {
+		if got := randomKey(s); got != want {
+			t.Errorf("randomKey(%q) = %v", s, got)
+		}
+	}
+}

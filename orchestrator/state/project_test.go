@@ -382,3 +382,18 @@ func TestFoldRefuses(t *testing.T) {
 		})
 	}
 }
+
+// TestSubagentMakesBusy: a subagent may change the task's directory, unless it works in one of its own.
+func TestSubagentMakesBusy(t *testing.T) {
+	for body, want := range map[string]bool{`{"dir":"/fork"}`: false, `{}`: true} {
+		s := new(State)
+		for _, o := range optest.Parse(t, "task.opened 0 {\"task\":\"t\"}\nsubagent.started 0 "+body) {
+			if err := Fold(s, o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s.World.Busy != want {
+			t.Errorf("after subagent.started %s: busy %v", body, s.World.Busy)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package ignore
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -20,6 +21,18 @@ func TestWildmatch(t *testing.T) {
 	} {
 		if got := wildmatch(c.pat, c.name); got != c.want {
 			t.Errorf("wildmatch(%q, %q) = %v", c.pat, c.name, got)
+		}
+	}
+	// The characters from the tab to ÿ that each POSIX class matches, as git's wildmatch has them.
+	for class, want := range map[string]string{
+		"alnum": "0-9A-Za-z", "alpha": "A-Za-z", "blank": "\t ", "cntrl": "\t\r\x7f", "digit": "0-9", "graph": "!-~", "lower": "a-z",
+		"print": " -~", "punct": "!-/:-@[-`{-~", "space": "\t\r ", "upper": "A-Z", "xdigit": "0-9A-Fa-f",
+	} {
+		set := regexp.MustCompile("^[" + strings.NewReplacer("[-`", `\[-`+"`").Replace(want) + "]$")
+		for _, c := range []byte("\t\r !/09:@AFGZ[`afgz{~\x7f") {
+			if got := wildmatch("[[:"+class+":]]", string(c)); got != set.MatchString(string(c)) && c != '/' {
+				t.Errorf("%s matches %q: %v", class, c, got)
+			}
 		}
 	}
 	// Many stars must not take for ever.

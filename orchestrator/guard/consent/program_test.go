@@ -102,6 +102,18 @@ func TestFindProgram(t *testing.T) {
 	if got, err := FindProgram("tool", dir, path, hides); err == nil {
 		t.Errorf("a hidden one: %s", got)
 	}
+	// A link is hidden with its target, and so is a folder that only leads to one that is not.
+	shelf := t.TempDir()
+	for from, to := range map[string]string{shelf + "/tool": outside + "/tool", outside + "/open": "/bin/sh"} {
+		if err := os.Symlink(to, from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, path := range map[string]string{"tool": shelf, "open": outside} {
+		if got, err := FindProgram(name, dir, path, hides); err == nil || !strings.Contains(err.Error(), "hides") {
+			t.Errorf("%s in %s: %q, %v", name, path, got, err)
+		}
+	}
 }
 
 func TestEnvironOutside(t *testing.T) {

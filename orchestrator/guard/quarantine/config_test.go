@@ -2,6 +2,7 @@ package quarantine
 
 import (
 	"os"
+	"slices"
 	"testing"
 )
 
@@ -43,5 +44,15 @@ func TestInertConfig(t *testing.T) {
 		if kept != row.kept || (len(dropped) > 0) != (kept != row.text) {
 			t.Errorf("%q: kept %q, dropped %q; want %q", row.text, kept, dropped, row.kept)
 		}
+	}
+}
+
+// TestSettings: a configuration is read as git reads it; what git refuses ends a line, not the file.
+func TestSettings(t *testing.T) {
+	text := "\uFEFF[Core]\n\tfsMonitor = \"a b\" # c\n\tx-9 = 1\n\t? = 2\n[a.b] k\n[remote \"o\\\"p\"]url=x;y\n[broken\nlast"
+	want := []setting{{"Core", "", "fsMonitor", "a b"}, {"Core", "", "x-9", "1"}, {"a", "b", "k", ""},
+		{"remote", `o"p`, "url", "x"}, {"remote", `o"p`, "last", ""}}
+	if got := settings(text); !slices.Equal(got, want) {
+		t.Errorf("settings = %q, want %q", got, want)
 	}
 }

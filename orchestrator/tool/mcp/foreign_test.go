@@ -150,3 +150,14 @@ func TestRemoteName(t *testing.T) {
 		taken[got] = true
 	}
 }
+
+// TestTypes: a server's type agrees with what it is reached by; other programs call http streamable-http.
+func TestTypes(t *testing.T) {
+	for typ, fits := range map[string][2]bool{"": {true, true}, "stdio": {true, false}, "http": {false, true}, "streamable-http": {false, true}, "sse": {false, false}} {
+		for i, s := range []Server{{Name: "a", Type: typ, Command: "x"}, {Name: "a", Type: typ, URL: "http://x"}} {
+			if err := s.Check(); (err == nil) != fits[i] {
+				t.Errorf("%+v: %v", s, err)
+			}
+		}
+	}
+}
