@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"anamnesis/knowledge_base/card"
-	"anamnesis/knowledge_base/internal/folder"
 	"anamnesis/opstream/durable"
 )
 
@@ -380,18 +379,5 @@ func TestPutCancelled(t *testing.T) {
 	}
 	if _, err := s.Get("k1"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("the card was written: %v", err)
-	}
-}
-
-func TestIsCardFile(t *testing.T) {
-	for path, want := range map[string]bool{
-		"2026-11/a.md": true, "2026-11/a.b.md": true, "2026-11/ä.md": true, "0000-99/-.md": true,
-		"": false, "/": false, "2026-11": false, "2026-11/": false, "2026-11/.md": false, "2026-11/.a.md": false, "2026-11/a.mdx": false,
-		"2026-11/md": false, "2026-11/a/b.md": false, "2026-1/a.md": false, "2026-111/a.md": false, "2026/11/a.md": false, "2o26-11/a.md": false,
-		"a.md": false, "/2026-11/a.md": false, "./2026-11/a.md": false, "2026-11//a.md": false,
-	} {
-		if got := folder.IsCardFile(path); got != want {
-			t.Errorf("isCardFile(%q) = %t", path, got)
-		}
 	}
 }

@@ -51,7 +51,6 @@ const (
 	Followed     What = "followed"     // a task that was shown it did what it says
 	Held         What = "held"         // and that came out as it says
 	Contradicted What = "contradicted" // or did not
-	Withheld     What = "withheld"     // it was kept from a task, by an experiment of earlier versions
 )
 
 // Ending is how a task ended.
@@ -75,7 +74,7 @@ type Event struct {
 	// Of an outcome: how the task ended, and whether a user said so.
 	Ending Ending `json:"ending,omitempty"`
 	Person bool   `json:"person,omitempty"`
-	// Trial, of an outcome of earlier versions, says whether their experiment showed or withheld the card.
+	// Trial is "withheld" for an outcome of a task from which an experiment of earlier versions kept the card.
 	Trial What `json:"trial,omitempty"`
 }
 
@@ -92,7 +91,6 @@ type Counts struct {
 	Followed     int `json:"followed"`
 	Held         int `json:"held"`
 	Contradicted int `json:"contradicted"`
-	Withheld     int `json:"withheld"`
 	// Refuted: it was contradicted, and has neither held nor been met since.
 	Refuted bool `json:"refuted,omitempty"`
 }
@@ -100,7 +98,7 @@ type Counts struct {
 // Add adds another card's figures.
 func (c *Counts) Add(d Counts) {
 	c.Shown, c.Used, c.Helpful, c.Harmful, c.Rediscovered = c.Shown+d.Shown, c.Used+d.Used, c.Helpful+d.Helpful, c.Harmful+d.Harmful, c.Rediscovered+d.Rediscovered
-	c.Met, c.Followed, c.Held, c.Contradicted, c.Withheld = c.Met+d.Met, c.Followed+d.Followed, c.Held+d.Held, c.Contradicted+d.Contradicted, c.Withheld+d.Withheld
+	c.Met, c.Followed, c.Held, c.Contradicted = c.Met+d.Met, c.Followed+d.Followed, c.Held+d.Held, c.Contradicted+d.Contradicted
 }
 
 // Tally folds events into counts. The zero value is empty. It is not safe for
@@ -123,7 +121,7 @@ func (t *Tally) Add(e Event) {
 		t.counts[e.Card] = c
 	}
 	switch e.What {
-	case Shown, Used, Rediscovered, Met, Followed, Held, Contradicted, Withheld:
+	case Shown, Used, Rediscovered, Met, Followed, Held, Contradicted:
 		key := e.key()
 		if e.counted() && t.seen[key] {
 			return
@@ -188,8 +186,6 @@ func (c *Counts) counter(w What) *int {
 		return &c.Held
 	case Contradicted:
 		return &c.Contradicted
-	case Withheld:
-		return &c.Withheld
 	}
 	return &c.Rediscovered
 }
@@ -197,7 +193,7 @@ func (c *Counts) counter(w What) *int {
 // end counts an outcome if a user stated it. Earlier versions also recorded how the last check ended.
 func (c *Counts) end(e Event, n int) {
 	switch {
-	case !e.Person || e.Trial == Withheld:
+	case !e.Person || e.Trial == "withheld":
 	case e.Ending == Good:
 		c.Helpful += n
 	case e.Ending == Bad:

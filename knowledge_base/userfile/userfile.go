@@ -62,7 +62,7 @@ func fault(file string, line int, cause, remedy string) error {
 // How the YAML library puts what a value has no place for.
 var (
 	unknownKey = regexp.MustCompile(`^field (.*) not found in type `)
-	secondKey  = regexp.MustCompile(`^field (.*) already set in type `)
+	secondKey  = regexp.MustCompile(`^mapping key "(.*)" already defined at line `)
 	wrongKind  = regexp.MustCompile("^cannot construct !*(\\S+?)(?: `(.*)`)? into (.+)$")
 )
 

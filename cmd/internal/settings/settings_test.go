@@ -124,7 +124,7 @@ func TestRequest(t *testing.T) {
 func TestFaults(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"model: a\nmodle: b\n", `:2: unknown key "modle"; did you mean model? the keys are model, reflect_model, base_url, key_env, approval, sandbox, eas, max_steps, max_tokens, max_cost, max_time, max_outage, keep_ignored, theme`},
-		{"model: a\nmodel: b\n", `:2: not YAML: mapping key "model" already defined at line 1`},
+		{"model: a\nmodel: b\n", `:2: key "model" is given twice`},
 		{"\nmax_cost: -1\n", `:2: max_cost: "-1": want a value above zero`},
 		{"max_cost: .inf\n", `:1: max_cost: ".inf": want a value above zero`},
 		{"approval: yes\n", `:1: approval: approval mode "yes": want ask, edits, auto or deny`},

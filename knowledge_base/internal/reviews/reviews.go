@@ -52,7 +52,11 @@ func Open(fsys durable.FS, path string) (*List, error) {
 	}
 	for line := range bytes.Lines(data) {
 		line = bytes.TrimRight(line, "\r\n")
-		switch r := parse(line); {
+		var r Line
+		if json.Unmarshal(line, &r) != nil {
+			r = Line{} // torn
+		}
+		switch {
 		case (r.V == Reviewed || r.V == Arrived) && len(r.Hash) == sha256.Size*2:
 			l.lessons(r.V)[r.Hash] = true
 		case len(line) > 0 && r.V <= Arrived: // a later version may write other lines
@@ -129,22 +133,6 @@ func (l *List) Judge(st *folder.File) *folder.File {
 		return st
 	}
 	return st.Judged(claimed, outside)
-}
-
-// parse returns what a line says of which lesson; nothing for one that is torn. A line as
-// this package writes it is not decoded: each opening reads them all.
-func parse(line []byte) (r Line) {
-	const hash, at, end = `,"hash":"`, `","at":"`, `"}`
-	if rest, ok := bytes.CutPrefix(line, []byte(`{"v":`)); ok && len(rest) > 1+len(hash)+sha256.Size*2 && bytes.HasSuffix(line, []byte(end)) && !bytes.HasSuffix(line, []byte(`\`+end)) {
-		name := rest[1+len(hash):][:sha256.Size*2]
-		if bytes.HasPrefix(rest[1:], []byte(hash)) && bytes.HasPrefix(rest[1+len(hash)+len(name):], []byte(at)) {
-			return Line{V: int(rest[0] - '0'), Hash: string(name)}
-		}
-	}
-	if json.Unmarshal(line, &r) != nil {
-		return Line{}
-	}
-	return r
 }
 
 // Begin writes a new list.

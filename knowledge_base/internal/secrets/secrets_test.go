@@ -1,0 +1,64 @@
+package secrets
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"anamnesis/knowledge_base/card"
+	"anamnesis/opstream/durable"
+)
+
+// hide replaces the word hunter2.
+func hide(text string) (string, []string) {
+	out := strings.ReplaceAll(text, "hunter2", "[redacted:password:1]")
+	if out == text {
+		return text, nil
+	}
+	return out, []string{"[redacted:password:1]"}
+}
+
+// A secret is replaced in every field of a card and in what surrounds the fields; a card whose id holds one is refused.
+func TestCard(t *testing.T) {
+	src := "---\ntype: knowledge_card\ntopic: hunter2 is asked for\nsource_task: t\nid: k1\nmine: hunter2\ntags: [hunter2]\n---\nProse hunter2.\n\n- **Issue**: say hunter2\n"
+	c, err := card.Parse([]byte(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	clean, markers, err := Redactor(hide).Card(c)
+	if err != nil || len(markers) != 1 || strings.Contains(string(clean.Markdown()), "hunter2") || clean.Tags[0] != "[redacted:password:1]" {
+		t.Errorf("%s\n%v, %v", clean.Markdown(), markers, err)
+	}
+	if again, markers, err := Redactor(hide).Card(clean); err != nil || again != clean || markers != nil {
+		t.Errorf("a clean card became another: %v, %v", markers, err)
+	}
+	c.ID = "hunter2"
+	if _, _, err := Redactor(hide).Card(c); err == nil || !strings.Contains(err.Error(), "its id holds a secret") {
+		t.Errorf("an id with a secret: %v", err)
+	}
+	if same, _, err := Redactor(nil).Card(c); err != nil || same != c {
+		t.Errorf("without a redactor: %v", err)
+	}
+}
+
+// A name that holds a secret is replaced wherever it occurs, and a list of JSON loses a line rather than becoming none.
+func TestScrubber(t *testing.T) {
+	b := NewScrubber(hide)
+	if to := b.Path("2026-01/hunter2.md"); to != "2026-01/redacted-password-1.md" {
+		t.Errorf("the path became %q", to)
+	}
+	if text, kinds := b.Text("see hunter2.md"); text != "see redacted-password-1.md" || len(kinds) != 1 || kinds[0] != "name" {
+		t.Errorf("%q %v", text, kinds)
+	}
+	list := filepath.Join(t.TempDir(), "list.jsonl")
+	if err := os.WriteFile(list, []byte("{\"a\":\"hunter2\"}\nhunter2\n{\"b\":1}\n"), durable.FileMode); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.List(durable.OS{}, list); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(list); err != nil || string(got) != "{\"a\":\"[redacted:password:1]\"}\n{\"b\":1}\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
