@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -45,29 +46,14 @@ func KeyOf(world, tool, args string) Key {
 // Run is one run of a call.
 type Run struct {
 	Seq    uint64 // of its result
-	Failed bool
+	Failed bool   `json:",omitempty"`
 }
-
-// Ran is a Run in eight bytes: twice its Seq, plus 1 if it failed.
-type Ran uint64
-
-func (r Run) ran() Ran {
-	n := Ran(r.Seq << 1)
-	if r.Failed {
-		n |= 1
-	}
-	return n
-}
-
-func (r Ran) run() Run { return Run{Seq: uint64(r >> 1), Failed: r&1 != 0} }
 
 // Tally counts calls that repeat in an unchanged world. The zero Tally is empty. It is plain
 // data: its fields are exported for storage.
 type Tally struct {
-	// Last is each call's last run, Before its earlier runs, oldest first: most calls run
-	// once. All failed runs are kept.
-	Last   map[Key]Ran   `json:",omitempty"`
-	Before map[Key][]Ran `json:",omitempty"`
+	// Runs are each call's runs that may count, oldest first, at most BlockAt.
+	Runs map[Key][]Run `json:",omitempty"`
 	// Epoch counts possible changes of the world that its id does not show: commands that ran
 	// for the first time in this world and are not known to only read.
 	Epoch   int          `json:",omitempty"`
@@ -97,21 +83,7 @@ func (t *Tally) Earlier(c Call, visible func(seq uint64) bool) []Run {
 	if c.World == "" {
 		return nil
 	}
-	k := t.key(c)
-	last, ran := t.Last[k]
-	if !ran {
-		return nil
-	}
-	var out []Run
-	for _, r := range t.Before[k] {
-		if r := r.run(); counts(r, visible) {
-			out = append(out, r)
-		}
-	}
-	if r := last.run(); counts(r, visible) {
-		out = append(out, r)
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(t.Runs[t.key(c)]), func(r Run) bool { return !counts(r, visible) })
 }
 
 func counts(r Run, visible func(seq uint64) bool) bool { return r.Failed || visible(r.Seq) }
@@ -119,7 +91,7 @@ func counts(r Run, visible func(seq uint64) bool) bool { return r.Failed || visi
 // Add records a run.
 func (t *Tally) Add(c Call, r Run) {
 	if c.World != "" {
-		t.addRun(t.key(c), r.ran())
+		t.addRun(t.key(c), r)
 	}
 	if c.Effects && !r.Failed {
 		k := KeyOf(c.World, c.Tool, c.Args)
@@ -134,70 +106,36 @@ func (t *Tally) Add(c Call, r Run) {
 	}
 }
 
-func (t *Tally) addRun(k Key, r Ran) {
-	if t.Last == nil {
-		t.Last = make(map[Key]Ran)
+func (t *Tally) addRun(k Key, r Run) {
+	if t.Runs == nil {
+		t.Runs = make(map[Key][]Run)
 	}
-	if was, ran := t.Last[k]; ran {
-		// Two are enough to block the third; of more, the last two are the ones to show.
-		before := append(t.Before[k], was)
-		t.setBefore(k, before[max(0, len(before)-(BlockAt-1)):])
-	}
-	t.Last[k] = r
-	if len(t.Last) > maxTallied {
-		t.forgetOlder()
-	}
-}
-
-// setBefore sets the runs before a call's last; none takes no space.
-func (t *Tally) setBefore(k Key, runs []Ran) {
-	if len(runs) > 0 {
-		if t.Before == nil {
-			t.Before = make(map[Key][]Ran)
-		}
-		t.Before[k] = runs
+	// Two are enough to block the third; of more, the last are the ones to show.
+	runs := append(t.Runs[k], r)
+	t.Runs[k] = runs[max(0, len(runs)-BlockAt):]
+	if len(t.Runs) <= maxTallied {
 		return
 	}
-	if delete(t.Before, k); len(t.Before) == 0 {
-		t.Before = nil
+	var lasts []uint64
+	for _, runs := range t.Runs {
+		lasts = append(lasts, runs[len(runs)-1].Seq)
 	}
+	slices.Sort(lasts)
+	middle := lasts[len(lasts)/2]
+	maps.DeleteFunc(t.Runs, func(_ Key, runs []Run) bool { return runs[len(runs)-1].Seq < middle })
 }
 
 // Prune forgets successful runs whose results have left the context: they no longer count.
 func (t *Tally) Prune(visible func(seq uint64) bool) {
-	gone := func(r Ran) bool { return !counts(r.run(), visible) }
-	for k, before := range t.Before {
-		t.setBefore(k, slices.DeleteFunc(before, gone))
-	}
-	for k, last := range t.Last {
-		if !gone(last) {
-			continue
+	for k, runs := range t.Runs {
+		if runs = slices.DeleteFunc(runs, func(r Run) bool { return !counts(r, visible) }); len(runs) > 0 {
+			t.Runs[k] = runs
+		} else {
+			delete(t.Runs, k)
 		}
-		before := t.Before[k]
-		if len(before) == 0 {
-			delete(t.Last, k)
-			continue
-		}
-		t.Last[k] = before[len(before)-1]
-		t.setBefore(k, before[:len(before)-1])
 	}
-	if len(t.Last) == 0 {
-		t.Last = nil
-	}
-}
-
-func (t *Tally) forgetOlder() {
-	lasts := make([]Ran, 0, len(t.Last))
-	for _, r := range t.Last {
-		lasts = append(lasts, r>>1)
-	}
-	slices.Sort(lasts)
-	middle := lasts[len(lasts)/2]
-	for k, r := range t.Last {
-		if r>>1 < middle {
-			delete(t.Last, k)
-			t.setBefore(k, nil)
-		}
+	if len(t.Runs) == 0 {
+		t.Runs = nil
 	}
 }
 

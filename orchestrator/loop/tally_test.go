@@ -73,14 +73,14 @@ func TestTallyForgets(t *testing.T) {
 		t.Errorf("a masked success counts %d times, want 0", n)
 	}
 	tl.Prune(none)
-	if n := len(tl.Last); n != 1 || len(tl.Earlier(fail, none)) != 1 {
+	if n := len(tl.Runs); n != 1 || len(tl.Earlier(fail, none)) != 1 {
 		t.Errorf("%d calls are left, want the one that failed", n)
 	}
 	for i := range 2*maxTallied + 10 {
 		tl.Add(Call{World: "w", Tool: "Bash", Args: strconv.Itoa(i), Effects: true}, Run{Seq: uint64(i + 3), Failed: i%2 == 0})
 	}
-	if len(tl.Last) > maxTallied || len(tl.Effects) > maxEffects {
-		t.Errorf("%d calls and %d effects are remembered, over %d and %d", len(tl.Last), len(tl.Effects), maxTallied, maxEffects)
+	if len(tl.Runs) > maxTallied || len(tl.Effects) > maxEffects {
+		t.Errorf("%d calls and %d effects are remembered, over %d and %d", len(tl.Runs), len(tl.Effects), maxTallied, maxEffects)
 	}
 	data, err := json.Marshal(tl)
 	if err != nil {
@@ -138,8 +138,8 @@ func TestTallyAgainstLists(t *testing.T) {
 			for _, runs := range model {
 				kept += min(len(runs), 1)
 			}
-			if len(tl.Last) != kept {
-				rt.Fatalf("%d calls are remembered, want %d", len(tl.Last), kept)
+			if len(tl.Runs) != kept {
+				rt.Fatalf("%d calls are remembered, want %d", len(tl.Runs), kept)
 			}
 		}
 	})

@@ -29,9 +29,6 @@ type Context struct {
 
 	off    bool // it stays empty: see Off
 	images int  // bytes of the images in Entries
-	// joins caches merged texts by the seq of their first entry: blocks and carried words are
-	// long and stay.
-	joins map[uint64]joinedTexts
 }
 
 // Off returns a context that stays empty.
@@ -46,14 +43,6 @@ func Restored(c Context) Context {
 	}
 	return c
 }
-
-type joinedTexts struct {
-	of   []string
-	text string
-}
-
-// maxJoins limits the cached merged texts.
-const maxJoins = 64
 
 // EntryKind says what may remove an entry.
 type EntryKind int
@@ -348,22 +337,6 @@ func (p *Context) Compact(b Pass) {
 	}
 }
 
-// join merges the texts of adjacent entries.
-func (p *Context) join(first uint64, texts []string) string {
-	if len(texts) == 1 {
-		return texts[0]
-	}
-	if kept := p.joins[first]; slices.Equal(kept.of, texts) {
-		return kept.text
-	}
-	if p.joins == nil || len(p.joins) == maxJoins {
-		p.joins = make(map[uint64]joinedTexts)
-	}
-	kept := joinedTexts{texts, strings.Join(texts, "\n\n")}
-	p.joins[first] = kept
-	return kept.text
-}
-
 // Removes returns how many messages, and their tokens, a pass would remove from the context.
 func (p *Context) Removes(done *op.PassDone) (messages, tokens int) {
 	b := Pass{PassDone: done}
@@ -418,7 +391,7 @@ func (p *Context) Each(visit func(m model.Message, of []Entry)) {
 			for ; i < len(entries) && entries[i].Msg.Role == model.RoleUser; i++ {
 				texts = append(texts, entries[i].Msg.Text)
 			}
-			m.Text = p.join(entries[first].Seq, texts)
+			m.Text = strings.Join(texts, "\n\n")
 			visit(m, entries[first:i])
 			continue
 		}
