@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"anamnesis/knowledge_base/card"
 )
@@ -54,5 +55,26 @@ func TestEditIsOverWhatWasSeen(t *testing.T) {
 	}
 	if now, _, err := s.Text("k1"); err != nil || !slices.Equal(now, mine) {
 		t.Errorf("%s, %v", now, err)
+	}
+}
+
+// TestVerifiedAtIsAPersons: the program may keep the date of a verification and sets none; a review by
+// a person is dated.
+func TestVerifiedAtIsAPersons(t *testing.T) {
+	one, two := time.Unix(1, 0).UTC(), time.Unix(2, 0).UTC()
+	again := one.In(time.FixedZone("x", 3600))
+	for _, tt := range []struct {
+		was, is *time.Time
+		refused bool
+	}{{nil, nil, false}, {nil, &one, true}, {&one, &one, false}, {&one, &again, false}, {&one, &two, true}, {&one, nil, false}} {
+		old, c := newCard("k1", "one", "first"), newCard("k1", "one", "first")
+		old.VerifiedAt, c.VerifiedAt = tt.was, tt.is
+		if err := verify(c, old, &Change{By: Program}, two); (err != nil) != tt.refused {
+			t.Errorf("from %v to %v: %v", tt.was, tt.is, err)
+		}
+		old.State, c.State = card.Draft, card.Reviewed
+		if err := verify(c, old, &Change{By: Person}, two); err != nil || !tt.refused && tt.is == tt.was && (c.VerifiedAt == nil || !c.VerifiedAt.Equal(two)) {
+			t.Errorf("a review, from %v to %v: %v, %v", tt.was, tt.is, c.VerifiedAt, err)
+		}
 	}
 }

@@ -172,6 +172,9 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatalf("after the file was closed: %v", err)
 	}
+	if _, err := TryLock(path); !errors.Is(err, ErrLocked) {
+		t.Errorf("a second lock that does not wait: %v", err)
+	}
 	again.Close()
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/optest"
 )
 
 // TestBudgets: each budget ends the turn, with what the task itself used, what
@@ -29,6 +30,29 @@ func TestBudgets(t *testing.T) {
 	} {
 		if got := overBudget(s, c.lim); (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) && !strings.Contains(got, c.want) {
 			t.Errorf("%+v: %q, want %q", c.lim, got, c.want)
+		}
+	}
+}
+
+// TestEmptyReplies: an empty reply is asked for again, so often; then it is the answer.
+func TestEmptyReplies(t *testing.T) {
+	after := func(replies string) Turn {
+		t.Helper()
+		s := new(State)
+		for _, o := range optest.Parse(t, "task.opened 0 {\"task\":\"t\"}\nuser.said 0 {\"text\":\"go\",\"source\":\"request\"}\n"+replies) {
+			if err := Fold(s, o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return s.Turn
+	}
+	for n := range MaxEmptyReplies + 1 {
+		empty := strings.Repeat("model.replied 0 {}\n", n+1)
+		if got, want := after(empty).Answered, n == MaxEmptyReplies; got != want {
+			t.Errorf("after %d empty replies: answered %v", n+1, got)
+		}
+		if got := after(empty + "model.replied 0 {\"text\":\"Done.\"}"); !got.Answered || got.Empties != 0 {
+			t.Errorf("after %d empty replies and an answer: %+v", n+1, got)
 		}
 	}
 }

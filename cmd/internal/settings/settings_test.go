@@ -128,6 +128,7 @@ func TestFaults(t *testing.T) {
 		{"\nmax_cost: -1\n", `:2: max_cost: "-1": want a value above zero`},
 		{"max_cost: .inf\n", `:1: max_cost: ".inf": want a value above zero`},
 		{"approval: yes\n", `:1: approval: approval mode "yes": want ask, edits, auto or deny`},
+		{"keep_ignored: .env* conf[\n", `:1: keep_ignored: "conf[": syntax error in pattern`},
 		{"model: [a]\n", `:1: model has no single value`},
 		{"model: {\n", `: not YAML: `},
 		{"- model\n", `:1: a list where a group of keys with values is wanted`},
