@@ -71,7 +71,7 @@ func (s *Store) scan(ctx context.Context, known map[string]*folder.File) (out co
 	if err != nil {
 		return out, err
 	}
-	all, err := s.folder.ReadAll(ctx, paths, known, s.opts.Progress)
+	all, err := s.folder.ReadAll(ctx, paths, known)
 	if err != nil {
 		return out, err
 	}

@@ -59,8 +59,7 @@ type Options struct {
 	// NoHistory is for a folder that lies in another repository: it gets no
 	// git repository of its own.
 	NoHistory bool
-	// Progress, if not nil, receives how many of the cards' files have been read
-	// while the folder is opened or read again, or written by a change. Calls come
+	// Progress, if not nil, receives how many of a change's files have been written. Calls come
 	// one at a time, the last with done equal to of.
 	Progress func(done, of int)
 	// Person is the author of reviews and edits by hand in the history; if zero, git's configured

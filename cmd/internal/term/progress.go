@@ -71,8 +71,8 @@ func (p *Progress) Scan(at worldstate.Progress) {
 	})
 }
 
-// Cards shows how many cards of a folder were read.
-func (p *Progress) Cards(read, of int) { p.count(read, of, "cards") }
+// Cards shows how many cards of a change were written.
+func (p *Progress) Cards(written, of int) { p.count(written, of, "cards") }
 
 // Sessions shows how many session files were read, or imported.
 func (p *Progress) Sessions(read, of int) { p.count(read, of, "sessions") }

@@ -38,7 +38,7 @@ func TestProgressLine(t *testing.T) {
 	}
 }
 
-// TestProgressOfCards: a folder on a slow disk shows a bar, which goes away.
+// TestProgressOfCards: a long import shows a bar, which goes away.
 func TestProgressOfCards(t *testing.T) {
 	var out strings.Builder
 	now := time.Unix(1000, 0)

@@ -116,31 +116,19 @@ func (f *Folder) Paths() (paths []string, broken []Broken, err error) {
 }
 
 // ReadAll reads files, several at once. A file with the bytes of a known one, which is keyed by
-// path, is not parsed again. If progress is not nil, it receives how many files were read, and of
-// how many.
-func (f *Folder) ReadAll(ctx context.Context, paths []string, known map[string]*File, progress func(read, of int)) ([]Read, error) {
+// path, is not parsed again.
+func (f *Folder) ReadAll(ctx context.Context, paths []string, known map[string]*File) ([]Read, error) {
 	out := make([]Read, len(paths))
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	done := make(chan struct{}, readers)
 	for range min(readers, len(paths)) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(paths) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				out[i].File, out[i].Err = read(paths[i], known[paths[i]])
-				done <- struct{}{}
 			}
 		})
 	}
-	go func() {
-		wg.Wait()
-		close(done)
-	}()
-	n := 0
-	for range done {
-		if n++; progress != nil {
-			progress(n, len(paths))
-		}
-	}
+	wg.Wait()
 	return out, ctx.Err()
 }
 

@@ -68,12 +68,12 @@ func TestReadAll(t *testing.T) {
 	if err != nil || len(bad) != 0 || len(paths) != 3 || paths[0] != a || paths[1] != b || paths[2] != broken || len(f.Temp) != 1 || f.Temp[0] != temp {
 		t.Fatalf("%v %v %v %v", paths, bad, f.Temp, err)
 	}
-	first, err := f.ReadAll(t.Context(), paths, nil, nil)
+	first, err := f.ReadAll(t.Context(), paths, nil)
 	if err != nil || first[0].File.ID != "a" || first[1].File.Path != b || first[2].Err == nil {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	write("2026-02/b.md", text("new"))
-	again, err := f.ReadAll(t.Context(), paths, map[string]*File{a: first[0].File, b: first[1].File}, nil)
+	again, err := f.ReadAll(t.Context(), paths, map[string]*File{a: first[0].File, b: first[1].File})
 	if err != nil || again[0].File != first[0].File || again[1].File.ID != "new" {
 		t.Errorf("%+v, %v", again, err)
 	}
