@@ -83,8 +83,22 @@ func (s *State) apply(o op.Op) error {
 		s.masked(b)
 	case *op.ApprovalDecided:
 		s.decided(b)
-	case *op.ToolCalled, *op.ToolStarted, *op.ToolReturned:
-		return s.tool(o)
+	case *op.ToolCalled:
+		c, err := s.call(b, b.Call)
+		if err != nil {
+			return err
+		}
+		c.Called, c.World, c.Effects, c.Changes = true, b.World, b.Effects, b.Changes
+		c.Args = b.Args // the user may have edited them
+		s.World.Dirty = s.World.Dirty || b.Changes
+	case *op.ToolStarted:
+		c, err := s.call(b, b.Call)
+		if err != nil {
+			return err
+		}
+		c.Started = b
+	case *op.ToolReturned:
+		return s.returned(o, b)
 	case *op.JobStarted, *op.JobEnded:
 		s.Jobs.fold(o)
 	case *op.SubagentStarted:
@@ -104,8 +118,17 @@ func (s *State) apply(o op.Op) error {
 		s.World.Restoring = b
 	case *op.WorldRestored:
 		s.restored(b)
-	case *op.JumpRequested, *op.JumpDropped, *op.JumpIntended, *op.JumpDone, *op.PassDone:
-		return s.jump(o)
+	case *op.JumpRequested:
+		s.Jump.Pending = &Pending{JumpRequested: *b}
+	case *op.JumpDropped:
+		s.Jump.Pending = nil
+	case *op.PassDone:
+		s.pass(projection.Pass{PassDone: b, Seq: o.Seq, Step: o.Step, Tok: o.Tok})
+	case *op.JumpIntended:
+		s.Jump.Intended = &Jumping{JumpIntended: *b, Seq: o.Seq}
+		s.takeEffect()
+	case *op.JumpDone:
+		return s.jumped(b)
 	case *op.CheckpointMarked:
 		s.Marked = append(s.Marked, Marked{Step: o.Step, Call: b.Call})
 	case *op.MailDelivered:
@@ -114,9 +137,14 @@ func (s *State) apply(o op.Op) error {
 		s.Learning = b
 	case *op.RepairsFound:
 		s.repaired(b)
-	case *op.StrategyGiven, *op.ReflectFailed:
-		s.reflected(o)
-		s.Outage = nil
+	case *op.StrategyGiven:
+		question := b.Question
+		if len(b.Plan) > 0 {
+			question = ""
+		}
+		s.reflected(b.To, question, "", b.Calls, b.Usage)
+	case *op.ReflectFailed:
+		s.reflected(b.To, "", b.Why, b.Calls, b.Usage)
 	case *op.TurnEnded:
 		s.Turn.end(b)
 		s.Outage = nil
@@ -256,59 +284,49 @@ func (s *State) reply(seq uint64, b *op.ModelReplied) {
 	s.Totals.Usage = s.Totals.Usage.Plus(b.Usage)
 }
 
-// tool applies a call's progress. A result of a call that is not open is impossible: the loop
+// call returns a call of the reply. An operation of another one is impossible: the loop
 // records intents first.
-func (s *State) tool(o op.Op) error {
-	var id string
-	switch b := o.Body.(type) {
-	case *op.ToolCalled:
-		id = b.Call
-	case *op.ToolStarted:
-		id = b.Call
-	case *op.ToolReturned:
-		id = b.Call
-	}
+func (s *State) call(b op.Body, id string) (*CallState, error) {
 	if s.Reply == nil {
-		return fmt.Errorf("%w: %s for call %q outside a reply", ErrStream, o.Body.Kind(), id)
+		return nil, fmt.Errorf("%w: %s for call %q outside a reply", ErrStream, b.Kind(), id)
 	}
 	i := slices.IndexFunc(s.Reply.Calls, func(c CallState) bool { return c.ID == id })
 	if i < 0 {
-		return fmt.Errorf("%w: %s for unknown call %q", ErrStream, o.Body.Kind(), id)
+		return nil, fmt.Errorf("%w: %s for unknown call %q", ErrStream, b.Kind(), id)
 	}
-	c := &s.Reply.Calls[i]
-	switch b := o.Body.(type) {
-	case *op.ToolCalled:
-		c.Called, c.World, c.Effects, c.Changes = true, b.World, b.Effects, b.Changes
-		c.Args = b.Args // the user may have edited them
-		s.World.Dirty = s.World.Dirty || b.Changes
-	case *op.ToolStarted:
-		c.Started = b
-	case *op.ToolReturned:
-		if c.Returned {
-			return fmt.Errorf("%w: two results for call %q", ErrStream, id)
-		}
-		c.Returned = true
-		if c.Called && op.Acts(c.Name) != op.Rewinds { // the same call after going back is no repetition
-			s.Calls.Streak = s.Calls.Streak.After(c.Name, c.Args)
-		}
-		s.Repairs.ended(s.Reply.Seq, c, b)
-		failed := b.IsError || b.Refused || (b.Exit != nil && *b.Exit != 0)
-		if c.Called && !b.Unknown {
-			s.Calls.Repeats.Add(loop.Call{World: c.World, Tool: c.Name, Args: c.Args, Effects: c.Effects}, loop.Run{Seq: o.Seq, Failed: failed})
-		}
-		s.Reply.Wrote = s.Reply.Wrote || len(b.Writes) > 0 && !failed
-		if c.ID == s.Calls.Last.CallID {
-			s.Calls.Last.Done, s.Calls.Last.Result = true, b.Text
-		}
-		s.Steps.Edit(o.Step, func(st *steps.Step) {
-			st.Calls = append(st.Calls, c.Name)
-			if failed {
-				st.Failed++
-			} else {
-				began(st, c, o.Seq)
-			}
-		})
+	return &s.Reply.Calls[i], nil
+}
+
+// returned applies a call's result.
+func (s *State) returned(o op.Op, b *op.ToolReturned) error {
+	c, err := s.call(b, b.Call)
+	if err != nil {
+		return err
 	}
+	if c.Returned {
+		return fmt.Errorf("%w: two results for call %q", ErrStream, b.Call)
+	}
+	c.Returned = true
+	if c.Called && op.Acts(c.Name) != op.Rewinds { // the same call after going back is no repetition
+		s.Calls.Streak = s.Calls.Streak.After(c.Name, c.Args)
+	}
+	s.Repairs.ended(s.Reply.Seq, c, b)
+	failed := b.IsError || b.Refused || (b.Exit != nil && *b.Exit != 0)
+	if c.Called && !b.Unknown {
+		s.Calls.Repeats.Add(loop.Call{World: c.World, Tool: c.Name, Args: c.Args, Effects: c.Effects}, loop.Run{Seq: o.Seq, Failed: failed})
+	}
+	s.Reply.Wrote = s.Reply.Wrote || len(b.Writes) > 0 && !failed
+	if c.ID == s.Calls.Last.CallID {
+		s.Calls.Last.Done, s.Calls.Last.Result = true, b.Text
+	}
+	s.Steps.Edit(o.Step, func(st *steps.Step) {
+		st.Calls = append(st.Calls, c.Name)
+		if failed {
+			st.Failed++
+		} else {
+			began(st, c, o.Seq)
+		}
+	})
 	return nil
 }
 
@@ -340,45 +358,34 @@ func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
 	return nil
 }
 
-func (s *State) jump(o op.Op) error {
-	switch b := o.Body.(type) {
-	case *op.JumpRequested:
-		s.Jump.Pending = &Pending{JumpRequested: *b}
-	case *op.JumpDropped:
-		s.Jump.Pending = nil
-	case *op.PassDone:
-		s.pass(projection.Pass{PassDone: b, Seq: o.Seq, Step: o.Step, Tok: o.Tok})
-	case *op.JumpIntended:
-		s.Jump.Intended = &Jumping{JumpIntended: *b, Seq: o.Seq}
-		s.takeEffect()
-	case *op.JumpDone:
-		if b.To < 0 || b.To >= s.Steps.Len() || !s.Steps.Ended(b.To) {
-			return fmt.Errorf("%w: jump to step %d, which has not ended", ErrStream, b.To)
-		}
-		if j := s.Jump.Intended; j != nil && j.Backward && j.By == op.ByAgent {
-			s.Jump.Ticks = append(s.Jump.Ticks, Tick{b.To, j.Seq})
-			s.Calls.undo(&s.Steps, s.Discarded(b.To), j.Reason)
-		}
-		if j := s.Jump.Intended; j != nil {
-			for _, id := range s.Discarded(b.To) {
-				s.Steps.Edit(id, func(st *steps.Step) { st.LeftBy = j.Reason })
-			}
-			if j.Overwrite && !b.Abandoned {
-				s.overwritten(b.To)
-			}
-		}
-		s.Jump.Pending, s.Jump.Intended = nil, nil
-		s.Current = b.To
-		s.snapshot(Snapshot{Commit: b.Base, Tree: b.Tree})
-		s.Todos = s.Steps.At(b.To).Todos
-		s.Calls.redo(&s.Steps, s.Current)
-		if n := s.Steps.Len() - 1; !s.Steps.Ended(n) {
-			s.Steps.Edit(n, func(st *steps.Step) { st.Parent = b.To })
-		}
-		s.Totals.Jumps++
-		// After a jump the agent continues, even if it had answered before.
-		s.Turn.Answered = false
+// jumped applies the end of a jump.
+func (s *State) jumped(b *op.JumpDone) error {
+	if b.To < 0 || b.To >= s.Steps.Len() || !s.Steps.Ended(b.To) {
+		return fmt.Errorf("%w: jump to step %d, which has not ended", ErrStream, b.To)
 	}
+	if j := s.Jump.Intended; j != nil && j.Backward && j.By == op.ByAgent {
+		s.Jump.Ticks = append(s.Jump.Ticks, Tick{b.To, j.Seq})
+		s.Calls.undo(&s.Steps, s.Discarded(b.To), j.Reason)
+	}
+	if j := s.Jump.Intended; j != nil {
+		for _, id := range s.Discarded(b.To) {
+			s.Steps.Edit(id, func(st *steps.Step) { st.LeftBy = j.Reason })
+		}
+		if j.Overwrite && !b.Abandoned {
+			s.overwritten(b.To)
+		}
+	}
+	s.Jump.Pending, s.Jump.Intended = nil, nil
+	s.Current = b.To
+	s.snapshot(Snapshot{Commit: b.Base, Tree: b.Tree})
+	s.Todos = s.Steps.At(b.To).Todos
+	s.Calls.redo(&s.Steps, s.Current)
+	if n := s.Steps.Len() - 1; !s.Steps.Ended(n) {
+		s.Steps.Edit(n, func(st *steps.Step) { st.Parent = b.To })
+	}
+	s.Totals.Jumps++
+	// After a jump the agent continues, even if it had answered before.
+	s.Turn.Answered = false
 	return nil
 }
 
@@ -447,21 +454,10 @@ func (s *State) compact(p projection.Pass) {
 
 // reflected applies the end of a reflection. A plan restarts the count of jumps; without one
 // the pending jump waits for a user.
-func (s *State) reflected(o op.Op) {
-	to, question, failed := 0, "", ""
-	switch b := o.Body.(type) {
-	case *op.StrategyGiven:
-		to = b.To
-		s.Totals.Reflections += b.Calls
-		s.Totals.Usage = s.Totals.Usage.Plus(b.Usage)
-		if len(b.Plan) == 0 {
-			question = b.Question
-		}
-	case *op.ReflectFailed:
-		to, failed = b.To, b.Why
-		s.Totals.Reflections += b.Calls
-		s.Totals.Usage = s.Totals.Usage.Plus(b.Usage)
-	}
+func (s *State) reflected(to int, question, failed string, calls int, usage op.Usage) {
+	s.Totals.Reflections += calls
+	s.Totals.Usage = s.Totals.Usage.Plus(usage)
+	s.Outage = nil
 	if question == "" && failed == "" {
 		s.Jump.Ticks = slices.DeleteFunc(s.Jump.Ticks, func(t Tick) bool { return t.To == to })
 		if len(s.Jump.Ticks) == 0 {
