@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -75,11 +76,19 @@ func (a *app) doctorMachine(ctx context.Context) error {
 	return a.show(d, func() { a.out().Machine(d) })
 }
 
-// doctorCards names damage to the cards' files and to the lists of their reviews; opening the folders says it.
+// doctorCards names damage to the cards' files and to the lists of their reviews, which opening the
+// folders reports, and what a 'kb redact' of an earlier version left.
 func (a *app) doctorCards(h taskdir.Home) {
 	for _, dir := range []string{h.KnowledgeBase(), projectKB()} {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			continue
+		}
+		for _, name := range []string{".git-redacting", ".git-redacted", ".git-replaced"} {
+			path := filepath.Join(dir, name)
+			if _, err := os.Lstat(path); err == nil {
+				a.notef("%s was left by an interrupted 'kb redact' of an earlier version and may hold what was redacted; "+
+					"if 'git -C %s log' shows the cards' history, delete it", path, dir)
+			}
 		}
 		store, err := a.openKB(dir, existing, knowledgebase.Options{})
 		if err != nil {
