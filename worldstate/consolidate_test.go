@@ -19,7 +19,7 @@ import (
 // index or the other way round, and on a .keep without a pack.
 func (b *bench) packs() int {
 	b.Helper()
-	list, err := os.ReadDir(b.w.objects.PackDir())
+	list, err := os.ReadDir(b.packDir())
 	b.must(err)
 	ext := map[string]int{}
 	for _, e := range list {
@@ -172,7 +172,7 @@ func TestConsolidateRot(t *testing.T) {
 // unkept takes away what says that packs are ours.
 func (b *bench) unkept() {
 	b.Helper()
-	keeps, err := filepath.Glob(filepath.Join(b.w.objects.PackDir(), "*"+objects.KeepExt))
+	keeps, err := filepath.Glob(filepath.Join(b.packDir(), "*"+objects.KeepExt))
 	b.must(err)
 	b.lose(keeps)
 }
@@ -186,7 +186,7 @@ func TestConsolidateGitPacks(t *testing.T) {
 	b.unkept()
 	worldtest.Git(t, b.store, "-c", "repack.writeBitmaps=false", "repack", "-adfq")
 	b.must(b.w.objects.Refresh())
-	theirs, err := filepath.Glob(filepath.Join(b.w.objects.PackDir(), "*.pack"))
+	theirs, err := filepath.Glob(filepath.Join(b.packDir(), "*.pack"))
 	b.must(err)
 	for _, keep := range []string{"", objects.KeepWord} {
 		if keep != "" {

@@ -162,7 +162,7 @@ func TestKillRestore(t *testing.T) {
 	}
 	sameWorld(t, look(t, b.dir), one, "the restore that was not killed")
 	b.fsck()
-	for _, d := range []string{b.store, b.w.objects.PackDir(), b.store + "/" + fsys.StateDir} {
+	for _, d := range []string{b.store, b.packDir(), b.store + "/" + fsys.StateDir} {
 		list, err := os.ReadDir(d)
 		b.must(err)
 		for _, e := range list {

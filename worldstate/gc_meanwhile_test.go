@@ -246,7 +246,7 @@ func TestGitRepackMeanwhile(t *testing.T) {
 	b.w.objects.MaxPacks = testPacks
 	r := rand.New(rand.NewPCG(17, 18))
 	ids := b.history(2, r)
-	names, err := filepath.Glob(filepath.Join(b.w.objects.PackDir(), "pack-*"))
+	names, err := filepath.Glob(filepath.Join(b.packDir(), "pack-*"))
 	b.must(err)
 	var temp []string
 	for _, name := range names {
@@ -276,7 +276,7 @@ func TestGCBesideRepack(t *testing.T) {
 	b := newBench(t, nil)
 	ids := b.history(2, rand.New(rand.NewPCG(21, 22)))
 	b.gc(nil)
-	old, err := filepath.Glob(filepath.Join(b.w.objects.PackDir(), "pack-*"))
+	old, err := filepath.Glob(filepath.Join(b.packDir(), "pack-*"))
 	b.must(err)
 	b.during(GCOptions{}, func(int) { worldtest.Git(t, b.store, "repack", "-afq") })
 	for _, name := range old {
@@ -296,7 +296,7 @@ func TestGCTakesAFreedName(t *testing.T) {
 	b := newBench(t, nil)
 	ids := b.history(2, rand.New(rand.NewPCG(23, 24)))
 	b.gc(nil)
-	old, err := filepath.Glob(filepath.Join(b.w.objects.PackDir(), "pack-*"))
+	old, err := filepath.Glob(filepath.Join(b.packDir(), "pack-*"))
 	b.must(err)
 	written := 0
 	b.gc(&GCOptions{Hook: func(at string) {

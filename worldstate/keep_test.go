@@ -166,7 +166,7 @@ func TestVerifyThinDelta(t *testing.T) {
 	b.must(err)
 	defer p.Close()
 	items := p.Entries()
-	out := objects.NewWriter(b.w.objects.PackDir(), func(string) {}, &objects.Pool{})
+	out := objects.NewWriter(b.packDir(), func(string) {}, &objects.Pool{})
 	defer out.Abort()
 	buf := make([]byte, 64<<10)
 	for _, it := range items {
@@ -272,7 +272,7 @@ func TestKeepBeforeIndex(t *testing.T) {
 	for n := 0; ; n++ {
 		b.write("f", fmt.Sprint("killed at ", n))
 		killed := b.killed("save", "", n)
-		list, err := filepath.Glob(filepath.Join(b.w.objects.PackDir(), "*.idx"))
+		list, err := filepath.Glob(filepath.Join(b.packDir(), "*.idx"))
 		b.must(err)
 		for _, idx := range list {
 			data, err := os.ReadFile(strings.TrimSuffix(idx, ".idx") + objects.KeepExt)

@@ -19,7 +19,7 @@ func TestLockSweeps(t *testing.T) {
 			b := newBench(t, nil)
 			b.write("a", "1")
 			b.save()
-			left := filepath.Join(b.w.objects.PackDir(), fsys.TempPrefix+"left")
+			left := filepath.Join(b.packDir(), fsys.TempPrefix+"left")
 			b.must(os.WriteFile(left, nil, 0o600))
 			b.must(os.WriteFile(b.lockPath(), fmt.Appendf(nil, "%s12345 another-boot\n", mark), 0o600))
 			b.open(nil)

@@ -19,7 +19,7 @@ func (b *bench) tips(n int) {
 	r := rand.New(rand.NewPCG(25, 26))
 	first, err := b.w.byID(b.save().ID)
 	b.must(err)
-	pack := objects.NewWriter(b.w.objects.PackDir(), b.w.opts.Hook, &b.w.packs)
+	pack := objects.NewWriter(b.packDir(), b.w.opts.Hook, &b.w.packs)
 	defer pack.Abort()
 	set := make(map[string]gitfmt.Hash, n)
 	for i := range n {

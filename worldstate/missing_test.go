@@ -17,7 +17,7 @@ import (
 func (b *bench) packsOf(do func()) []string {
 	b.Helper()
 	packs := func() []string {
-		names, err := filepath.Glob(filepath.Join(b.w.objects.PackDir(), "pack-*"))
+		names, err := filepath.Glob(filepath.Join(b.packDir(), "pack-*"))
 		b.must(err)
 		return names
 	}

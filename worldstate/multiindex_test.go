@@ -14,7 +14,7 @@ import (
 // multiIndexes lists what git keeps over several packs of the store.
 func (b *bench) multiIndexes() string {
 	b.Helper()
-	list, err := os.ReadDir(b.w.objects.PackDir())
+	list, err := os.ReadDir(b.packDir())
 	b.must(err)
 	var names []string
 	for _, e := range list {
@@ -81,7 +81,7 @@ func TestMultiPackIndexLock(t *testing.T) {
 	b.w.objects.MaxPacks = testPacks
 	b.history(testPacks, rand.New(rand.NewPCG(5, 6)))
 	for _, name := range []string{"multi-pack-index", "multi-pack-index.lock", "multi-pack-index.d/multi-pack-index-chain"} {
-		path := filepath.Join(b.w.objects.PackDir(), name)
+		path := filepath.Join(b.packDir(), name)
 		b.must(os.MkdirAll(filepath.Dir(path), 0o755))
 		b.must(os.WriteFile(path, []byte("pack-1.idx\x00"), 0o644))
 	}

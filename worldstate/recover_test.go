@@ -75,7 +75,7 @@ func TestAbandonUnreadable(t *testing.T) {
 	b.write("a", "1")
 	b.save()
 	ctx := context.Background()
-	b.must(os.WriteFile(b.w.journal.Path, []byte("rubbish"), 0o600))
+	b.must(os.WriteFile(b.journalPath(), []byte("rubbish"), 0o600))
 	if _, err := b.w.Recover(ctx); !errors.Is(err, gitfmt.ErrCorrupt) || !strings.HasSuffix(err.Error(), b.w.abandonCommand()) {
 		t.Errorf("%v", err)
 	}
@@ -83,7 +83,7 @@ func TestAbandonUnreadable(t *testing.T) {
 		t.Fatalf("%+v %v", r, err)
 	}
 	b.save()
-	b.must(os.WriteFile(b.w.journal.Path, []byte("rubbish"), 0o600))
+	b.must(os.WriteFile(b.journalPath(), []byte("rubbish"), 0o600))
 	b.w.Close()
 	b.must(os.RemoveAll(b.dir))
 	b.open(&Options{StoreOnly: true})

@@ -38,7 +38,7 @@ func TestPackedTag(t *testing.T) {
 func TestGCKeepsRootsUnread(t *testing.T) {
 	b := newBench(t, nil)
 	ids := b.steps(4)
-	path := b.w.refs.PackedPath()
+	path := filepath.Join(b.store, "packed-refs")
 	whole, err := os.ReadFile(path)
 	b.must(err)
 	packs := b.packs()

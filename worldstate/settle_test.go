@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,17 +35,17 @@ func TestSettle(t *testing.T) {
 		}
 	}
 	b.jump(first.ID)
-	if _, err := os.Stat(b.w.journal.Path); err != nil {
+	if _, err := os.Stat(b.journalPath()); err != nil {
 		t.Errorf("the journal of a restore that is not durable: %v", err)
 	}
 	close(going)
 	b.must(b.w.Settle())
-	if _, err := os.Stat(b.w.journal.Path); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(b.journalPath()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the journal of a restore that is: %v", err)
 	}
 
 	b.write("a", "3")
-	refs := b.w.refs.PackedPath()
+	refs := filepath.Join(b.store, "packed-refs")
 	after = func(point string) {
 		if point == "synced" { // the ref cannot be moved now
 			b.must(errors.Join(os.Rename(refs, b.path("../kept")), os.MkdirAll(refs+"/in the way", 0o700)))
@@ -89,8 +90,8 @@ func TestPowerCutLeavesTorn(t *testing.T) {
 				b.must(err)
 				to, _ := gitfmt.ParseHash(string(target.ID))
 				from, _ := gitfmt.ParseHash(string(source.ID))
-				b.must(b.w.journal.Write(&restore.Journal{
-					World: b.w.key, Source: from, Target: to, Head: to, Nonce: fsys.NewNonce(), Boot: boot, Actions: plan.Actions,
+				b.must(restore.JournalOf(b.store, keyOf(b.dir)).Write(&restore.Journal{
+					World: keyOf(b.dir), Source: from, Target: to, Head: to, Nonce: fsys.NewNonce(), Boot: boot, Actions: plan.Actions,
 				}))
 				for _, name := range []string{"old", "new"} {
 					b.must(errors.Join(os.WriteFile(b.path(name), []byte(torn), 0o755), os.Chmod(b.path(name), 0o755)))

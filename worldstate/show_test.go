@@ -99,61 +99,6 @@ func gitConfuses(text string) bool {
 	return false
 }
 
-// TestRenames pairs the most similar, by name where that is equal.
-func TestRenames(t *testing.T) {
-	ctx := context.Background()
-	b := newBench(t, nil)
-	text := strings.Repeat("the same line\n", 20)
-	for _, d := range []string{"x", "y"} {
-		b.write(d+"/same", "twin")
-		b.write(d+"/"+d+"only", text+d)
-	}
-	b.must(os.Symlink("target", b.path("link")))
-	b.write("gone", "nothing like it")
-	first := b.save()
-	for _, d := range []string{"x", "y"} {
-		b.must(os.Rename(b.path(d), b.path("new"+d)))
-		b.write("new"+d+"/"+d+"only", text+text[:40]+d)
-	}
-	b.must(os.Rename(b.path("link"), b.path("moved")))
-	b.must(os.Remove(b.path("gone")))
-	second := b.save()
-	raw, err := b.w.Diff(ctx, first.ID, second.ID)
-	b.must(err)
-	changes, uncompared, err := b.w.Renames(ctx, raw)
-	b.must(err)
-	var got []string
-	for _, ch := range changes {
-		if ch.Kind == Renamed {
-			got = append(got, ch.Path+"<"+ch.From)
-		} else {
-			got = append(got, fmt.Sprintf("%s=%s", ch.Path, ch.Kind))
-		}
-	}
-	want := "gone=deleted moved<link newx/same<x/same newx/xonly<x/xonly newy/same<y/same newy/yonly<y/yonly"
-	if strings.Join(got, " ") != want || uncompared != 0 {
-		t.Errorf("%d uncompared\n%s\n%s", uncompared, strings.Join(got, " "), want)
-	}
-}
-
-// TestRenameLimit: of more files than are compared, the rest is counted.
-func TestRenameLimit(t *testing.T) {
-	b := newBench(t, nil)
-	var ends [2]ID
-	for i, dir := range []string{"old", "new"} {
-		b.must(os.RemoveAll(b.path("old")))
-		for n := range 1002 {
-			b.write(fmt.Sprintf("%s/%d", dir, n), fmt.Sprint(dir, n))
-		}
-		ends[i] = b.save().ID
-	}
-	changes, err := b.w.Diff(b.Context(), ends[0], ends[1])
-	b.must(err)
-	if _, uncompared, err := b.w.Renames(b.Context(), changes); uncompared != 4 || err != nil {
-		t.Errorf("%d uncompared, %v; want 4", uncompared, err)
-	}
-}
-
 // TestPatchApplies: git takes a patch between two random worlds, odd names,
 // renames and missing last newlines included, and comes to the second.
 func TestPatchApplies(t *testing.T) {

@@ -128,13 +128,12 @@ func TestLimit(t *testing.T) {
 	b := newBench(t, nil)
 	b.write("a", "1")
 	first := b.save()
-	b.w.opts.SizeLimitBytes = 4000
 	data := make([]byte, 20000)
 	for i := range data {
 		data[i] = byte(i * i >> 3 * 7)
 	}
 	b.must(os.WriteFile(b.path("big"), append(data, fmt.Sprint(time.Now())...), 0o644))
-	b.w.opts.SizeLimitBytes = 1000
+	b.open(&Options{SizeLimitBytes: 1000})
 	var le *LimitError
 	if _, err := b.w.SaveNext(context.Background(), ""); !errors.As(err, &le) {
 		t.Fatalf("got %v", err)
@@ -154,7 +153,7 @@ func TestLimitCountsOnce(t *testing.T) {
 		rand.NewChaCha8([32]byte{byte(bytes)}).Read(data)
 		b.write(name, string(data))
 	}
-	b.w.opts.SizeLimitBytes = 15 << 20
+	b.open(&Options{SizeLimitBytes: 15 << 20})
 	noise("large", 10<<20)
 	b.save()
 	noise("more", 6<<20)
@@ -163,11 +162,11 @@ func TestLimitCountsOnce(t *testing.T) {
 		t.Fatalf("16 MiB under a cap of 15: %v", err)
 	}
 	const about = 64 // compressing the same bytes again may take a few bytes more or less
-	b.w.opts.SizeLimitBytes = full.NeedBytes - about
+	b.open(&Options{SizeLimitBytes: full.NeedBytes - about})
 	if _, err := b.w.SaveNext(context.Background(), ""); !errors.As(err, &full) {
 		t.Fatalf("%d bytes too many: %v", about, err)
 	}
-	b.w.opts.SizeLimitBytes = full.NeedBytes + about
+	b.open(&Options{SizeLimitBytes: full.NeedBytes + about})
 	b.save()
 	if have, err := b.w.objects.SizeBytes(); err != nil || have < full.NeedBytes-about || have > full.NeedBytes+about {
 		t.Errorf("the store has %d bytes, %v; it was to have %d", have, err, full.NeedBytes)

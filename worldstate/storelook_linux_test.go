@@ -118,15 +118,15 @@ func gitPacksAnew(b *bench, last Snapshot) {
 }
 
 func restoreInterrupted(b *bench, _ Snapshot) {
-	b.must(os.WriteFile(b.w.journal.Path, []byte("journal"), 0o600))
+	b.must(os.WriteFile(b.journalPath(), []byte("journal"), 0o600))
 	if _, err := b.w.SaveNext(b.Context(), ""); !errors.Is(err, ErrUnfinished) {
 		b.Errorf("got %v", err)
 	}
-	b.must(os.Remove(b.w.journal.Path))
+	b.must(os.Remove(b.journalPath()))
 }
 
 func packsMountedOver(b *bench, last Snapshot) {
-	b.mount(b.w.objects.PackDir())
+	b.mount(b.packDir())
 	b.savesAnew(last.ID)
 }
 

@@ -97,7 +97,7 @@ func TestVerifyDamagedCopy(t *testing.T) {
 	b.save()
 	nobodys := gitfmt.HashObject(gitfmt.BlobObject, []byte("of nobody"))
 	two := func() *objects.Pack { // a pack of f and of a blob that nothing leads to
-		out := objects.NewWriter(b.w.objects.PackDir(), func(string) {}, &objects.Pool{})
+		out := objects.NewWriter(b.packDir(), func(string) {}, &objects.Pool{})
 		defer out.Abort()
 		b.must(out.Add(gitfmt.HashObject(gitfmt.BlobObject, []byte("saved twice")), gitfmt.BlobObject, []byte("saved twice")))
 		b.must(out.Add(nobodys, gitfmt.BlobObject, []byte("of nobody")))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/restore"
 	"anamnesis/worldstate/internal/tree"
 	"anamnesis/worldstate/worldtest"
 )
@@ -52,6 +53,14 @@ func (b *bench) open(o *Options) {
 	}
 	b.w = w
 	b.Cleanup(func() { w.Close() })
+}
+
+// packDir is the store's directory of packs.
+func (b *bench) packDir() string { return filepath.Join(b.store, "objects", "pack") }
+
+// journalPath is the file of the world's journal.
+func (b *bench) journalPath() string {
+	return restore.JournalOf(b.store, keyOf(b.dir)).Path
 }
 
 func (b *bench) path(rel string) string { return filepath.Join(b.dir, rel) }
