@@ -126,3 +126,14 @@ func TestSyncActions(t *testing.T) {
 		}
 	}
 }
+
+// TestShellWord: a command in an error can be pasted into a shell; plain words stay as they are.
+func TestShellWord(t *testing.T) {
+	for word, want := range map[string]string{
+		"/az/AZ/09._-+:@%": "/az/AZ/09._-+:@%", "a b": "'a b'", "a'b": `'a'\''b'`, "$x": "'$x'", "ä": "'ä'",
+	} {
+		if got := shellWord(word); got != want {
+			t.Errorf("shellWord(%q) = %s, want %s", word, got, want)
+		}
+	}
+}
